@@ -1,0 +1,93 @@
+# Finds what Anemone is built from. Each thing is looked for
+#   1. where you say: -DCMAKE_PREFIX_PATH=, -DONNX_DIR= (or ONNX_DIR in the environment),
+#      -DANEMONE_ORT_INCLUDE_DIR=, -DANEMONE_ORT_LIBRARY=, -DPython3_EXECUTABLE=;
+#   2. where tools/quickstart or tools/test put it, as their build/setup.cmake says;
+#   3. where the system keeps it.
+# Afterwards there are the packages' own targets (of ONNX, link ONNX::onnx alone), and
+#   onnxruntime::headers     ONNX Runtime's C API, headers only
+#   ANEMONE_ORT_LIBRARY      the shared library to try at run time; may be empty.
+
+include(${PROJECT_SOURCE_DIR}/build/setup.cmake OPTIONAL)
+
+set(anemone_missing "")
+
+if(ANEMONE_SETUP_PYTHON AND NOT DEFINED Python3_EXECUTABLE)
+  set(Python3_EXECUTABLE "${ANEMONE_SETUP_PYTHON}")
+endif()
+find_package(Python3 3.9 QUIET COMPONENTS Interpreter)
+if(NOT Python3_FOUND)
+  list(APPEND anemone_missing "Python 3.9 or later (-DPython3_EXECUTABLE=)")
+endif()
+
+# Debian's Protobuf has no CMake package of its own: CMake's module stands in, also for the
+# find_package(Protobuf CONFIG) in ONNX's.
+find_package(Protobuf QUIET CONFIG)
+if(NOT Protobuf_FOUND)
+  find_package(Protobuf QUIET MODULE)
+  file(WRITE "${CMAKE_FIND_PACKAGE_REDIRECTS_DIR}/protobuf-config.cmake" "")
+endif()
+if(ANEMONE_SANITIZE MATCHES "thread")
+  if(ANEMONE_SETUP_TSAN_TBB_PREFIX)
+    set(TBB_DIR "${ANEMONE_SETUP_TSAN_TBB_PREFIX}/lib/cmake/TBB")
+  else()
+    message(WARNING "This oneTBB is not built for ThreadSanitizer, which will report races that "
+                    "are none; tools/test brings one that is.")
+  endif()
+endif()
+set(anemone_packages Protobuf absl hwy TBB nlohmann_json CLI11 Threads)
+if(ANEMONE_BUILD_TESTS)
+  list(APPEND anemone_packages GTest)
+endif()
+if(ANEMONE_BUILD_BENCH)
+  list(APPEND anemone_packages benchmark)
+endif()
+foreach(package IN LISTS anemone_packages)
+  if(NOT ${package}_FOUND)
+    find_package(${package} QUIET)
+  endif()
+  if(NOT ${package}_FOUND)
+    list(APPEND anemone_missing "${package} (-DCMAKE_PREFIX_PATH=)")
+  endif()
+endforeach()
+
+if(Protobuf_FOUND)
+  find_package(ONNX 1.23 QUIET CONFIG HINTS "${ANEMONE_SETUP_ONNX_PREFIX}")
+endif()
+if(ONNX_FOUND)
+  # ONNX's package forgets to say so, and a static library must come before what it needs.
+  set_property(TARGET ONNX::onnx APPEND PROPERTY INTERFACE_LINK_LIBRARIES ONNX::onnx_proto)
+else()
+  list(APPEND anemone_missing "the ONNX C++ library, 1.23 or later (-DONNX_DIR=)")
+endif()
+
+find_path(ANEMONE_ORT_INCLUDE_DIR onnxruntime_ep_c_api.h
+          HINTS "${ANEMONE_SETUP_ORT_INCLUDE_DIR}" PATH_SUFFIXES onnxruntime
+          DOC "Folder that holds onnxruntime_c_api.h and onnxruntime_ep_c_api.h, 1.23 or later")
+if(EXISTS "${ANEMONE_ORT_INCLUDE_DIR}/onnxruntime_ep_c_api.h")
+  add_library(onnxruntime::headers INTERFACE IMPORTED)
+  target_include_directories(onnxruntime::headers INTERFACE "${ANEMONE_ORT_INCLUDE_DIR}")
+else()
+  list(APPEND anemone_missing "ONNX Runtime's C headers (-DANEMONE_ORT_INCLUDE_DIR=)")
+endif()
+
+if(NOT ANEMONE_ORT_LIBRARY)
+  set(ANEMONE_ORT_LIBRARY "${ANEMONE_SETUP_ORT_LIBRARY}")
+endif()
+
+if(anemone_missing)
+  list(JOIN anemone_missing "\n  " anemone_missing)
+  message(FATAL_ERROR "Not found:\n  ${anemone_missing}\n"
+                      "Run tools/quickstart, which brings all on Debian 12, or say where they are.")
+endif()
+
+# What set-up said is not kept in CMake's cache: set-up may say something else the next time, and
+# what is cached is then your word.
+if(ANEMONE_SETUP_ONNX_PREFIX)
+  cmake_path(IS_PREFIX ANEMONE_SETUP_ONNX_PREFIX "${ONNX_DIR}" onnx_from_setup)
+  if(onnx_from_setup)
+    unset(ONNX_DIR CACHE)
+  endif()
+endif()
+if(ANEMONE_ORT_INCLUDE_DIR STREQUAL ANEMONE_SETUP_ORT_INCLUDE_DIR)
+  unset(ANEMONE_ORT_INCLUDE_DIR CACHE)
+endif()

@@ -1,0 +1,193 @@
+"""Turns engine/tables/*.json into C++ tables. Standard library only.
+
+Usage: generate_tables.py TABLES_DIR OUTPUT_DIR
+
+Writes target_fields.h (enums of HAL limits and capability bytes), target_table.cc (the 28 targets),
+rule_table.h and rule_table.cc (the refusals). A rule of rules/*.json names the fact it rests on; one
+whose words or condition are not found in validators.json or compiler_texts.json fails the build, so
+no text of ours can pass for the engine's.
+"""
+
+import json
+import pathlib
+import re
+import sys
+
+STATUSES = ["measured", "decompile-derived", "predicted", "unknown"]
+
+
+def status_of(text):
+    """The weakest status word in a table's status text ("measured (M1)" is measured)."""
+    found = [s for s in STATUSES if s in (text or "")]
+    if not found and text and text.startswith("derived-here"):
+        return "predicted"  # our own arithmetic: not observed
+    return found[-1] if found else "unknown"
+
+
+def camel(name):
+    if name.startswith("0x"):
+        name = "byte_" + name
+    return "k" + "".join(part.capitalize() for part in re.split(r"[^A-Za-z0-9]+", name) if part)
+
+
+def status_enum(text):
+    return "Status::" + camel(status_of(text))
+
+
+def quoted(text):
+    return "nullptr" if text is None else json.dumps(text)
+
+
+def field_statuses(provenance, fields):
+    """field -> status, from the groups of hal_prov or capability_prov."""
+    result = {}
+    for group in provenance:
+        for field in group["fields"]:
+            result[field] = group["status"]
+    return {f: result.get(f, "unknown") for f in fields}
+
+
+def number(value):
+    if isinstance(value, bool):
+        return int(value)
+    return value if isinstance(value, int) else None
+
+
+def write_targets(tables, out):
+    data = json.loads((tables / "targets.json").read_text())
+    limits = sorted(f for f in data["field_defs"]
+                    if any(number(t["hal"][f]) is not None for t in data["targets"]))
+    lists = sorted(f for f in data["field_defs"]
+                   if any(isinstance(t["hal"][f], list) for t in data["targets"]))
+    caps = data["capability_byte_defs"]
+
+    header = ["// Generated from engine/tables/targets.json. Do not edit.", "#pragma once", "",
+              "namespace anemone {", "", "// Numbers of the HAL record, by the table's names.",
+              "enum class Limit {"]
+    for f in limits:
+        header.append(f"  {camel(f)},  // {data['field_defs'][f]['meaning']}")
+    header += ["};", f"inline constexpr int kLimitCount = {len(limits)};", "",
+               "// Lists of the HAL record.", "enum class LimitList {"]
+    header += [f"  {camel(f)}," for f in lists]
+    header += ["};", f"inline constexpr int kLimitListCount = {len(lists)};", "",
+               "// Capability bytes.", "enum class Cap {"]
+    header += [f"  {camel(d['name'])},  // {offset}: {d['meaning']}" for offset, d in caps.items()]
+    header += ["};", f"inline constexpr int kCapCount = {len(caps)};", "", "}  // namespace anemone",
+               ""]
+    (out / "target_fields.h").write_text("\n".join(header))
+
+    body = ["// Generated from engine/tables/targets.json. Do not edit.",
+            '#include "engine/target_record.h"', "", "namespace anemone {", "namespace {", ""]
+    records = []
+    for t in data["targets"]:
+        hal_status = field_statuses(t["hal_prov"], data["field_defs"])
+        cap_status = field_statuses(t["capability_prov"], caps)
+        name = t["target"]
+        body.append(f"constexpr TableNumber k{name}Limits[] = {{")
+        for f in limits:
+            value = number(t["hal"][f])
+            shown = "kNotPublished" if value is None else value
+            body.append(f"    {{{shown}, {status_enum(hal_status[f])}}},  // {f}")
+        body.append("};")
+        body.append(f"constexpr TableNumber k{name}Caps[] = {{")
+        for offset in caps:
+            value = t["capability_bytes"][offset]
+            shown = "kNotPublished" if value is None else value
+            body.append(f"    {{{shown}, {status_enum(cap_status[offset])}}},  // {offset}")
+        body.append("};")
+        for f in lists:
+            values = t["hal"][f] if isinstance(t["hal"][f], list) else []
+            body.append(f"constexpr int k{name}{camel(f)}[] = {{{', '.join(map(str, values))}}};")
+        body.append(f"constexpr absl::Span<const int> k{name}Lists[] = {{"
+                    + ", ".join(f"k{name}{camel(f)}" for f in lists) + "};")
+        products = ", ".join(p["product"] for p in t["products"])
+        family = -1 if t["family_index"] is None else t["family_index"]
+        records.append(
+            f"    {{{quoted(name)}, {quoted(t['option_string'])}, {quoted(t['family'] or '')}, "
+            f"{family}, {quoted(products)}, {str(t['mil_route']).lower()}, "
+            f"{status_enum(t['status'])}, {quoted(t['source'])}, k{name}Limits, k{name}Caps, "
+            f"k{name}Lists}},")
+    body += ["", "constexpr TargetRecord kRecords[] = {"] + records + ["};", "",
+             "constexpr TargetAlias kAliases[] = {"]
+    for alias, row in data["product_aliases"].items():
+        body.append(f"    {{{quoted(alias)}, {quoted(row['target'])}}},")
+    body += ["};", "", "}  // namespace", "",
+             "absl::Span<const TargetRecord> TargetRecords() { return kRecords; }",
+             "absl::Span<const TargetAlias> TargetAliases() { return kAliases; }", "",
+             "}  // namespace anemone", ""]
+    (out / "target_table.cc").write_text("\n".join(body))
+
+
+def find_fact(rule, validators, texts):
+    """(message, condition, source, status) of the table row that a rule rests on."""
+    where = rule["table"]
+    if where.startswith("ct-"):
+        row = next(r for r in texts["texts"] if r["id"] == where)
+        return row["text"], row.get("condition"), row["source"], row["status"]
+    if where in ("frontend_and_network_rejects", "codegen_messages", "rules_without_text"):
+        key = "rule" if where == "rules_without_text" else "string"
+        row = next(r for r in validators[where] if r[key] == rule["words"])
+        message = row.get("message") if key == "rule" else row["string"]
+        return message, row.get("rule") or row.get("note"), row["source"], row["status"]
+    validator = next(v for v in validators["validators"] if v["validator"] == where)
+    source, status = validator["source"], validator["status"]
+    for row in validator["reject_strings"]:
+        if row["string"] == rule["words"]:
+            return row["string"], rule.get("when"), row.get("source", source), status
+    for row in validator["codegen_rejections"]:
+        if row["condition"] == rule["words"]:
+            return (row["message"], row["condition"], row.get("source", source),
+                    row.get("status", status))
+    for kind in ("constraints", "gates", "family_differences"):
+        for row in validator[kind]:
+            if rule["words"] in (row.get("expr"), row.get("why"), row.get("note")):
+                return None, rule["words"], row.get("source", source), row.get("status", status)
+    raise LookupError
+
+
+def write_rules(tables, out):
+    validators = json.loads((tables / "validators.json").read_text())
+    texts = json.loads((tables / "compiler_texts.json").read_text())
+    rules = [rule for file in sorted((tables / "rules").glob("*.json"))
+             for rule in json.loads(file.read_text())["rules"]]
+    seen = set()
+    header = ["// Generated from engine/tables/rules/. Do not edit.", "#pragma once", "",
+              '#include "engine/rule.h"', "", "namespace anemone::rule {", ""]
+    body = ["// Generated from engine/tables/rules/. Do not edit.", '#include "rule_table.h"', "",
+            "namespace anemone::rule {", ""]
+    names = []
+    for rule in rules:
+        if rule["id"] in seen:
+            sys.exit(f"rules: id '{rule['id']}' stands twice")
+        seen.add(rule["id"])
+        try:
+            message, condition, source, status = find_fact(rule, validators, texts)
+        except (LookupError, StopIteration):
+            sys.exit(f"rules: rule '{rule['id']}': no row of '{rule['table']}' holds "
+                     f"{rule.get('words')!r}")
+        if rule.get("wordless"):  # the row's text belongs to another case: only its rule is used
+            message = None
+        name = camel(rule["id"])
+        names.append(name)
+        header.append(f"extern const Rule {name};")
+        body.append(f"const Rule {name} = {{{quoted(rule['id'])}, Layer::{camel(rule['layer'])}, "
+                    f"{quoted(message)}, {quoted(condition or rule.get('when') or '')}, "
+                    f"{quoted(source)}, {status_enum(status)}, {quoted(rule.get('remedy'))}}};")
+    body += ["", "}  // namespace anemone::rule", "", "namespace anemone {", "",
+             "absl::Span<const Rule* const> AllRules() {",
+             "  static constexpr const Rule* kAll[] = {" + ", ".join("&rule::" + n for n in names)
+             + "};", "  return kAll;", "}", "", "}  // namespace anemone", ""]
+    header += ["", "}  // namespace anemone::rule", ""]
+    (out / "rule_table.h").write_text("\n".join(header))
+    (out / "rule_table.cc").write_text("\n".join(body))
+
+
+def main():
+    tables, out = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+    out.mkdir(parents=True, exist_ok=True)
+    write_targets(tables, out)
+    write_rules(tables, out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+// CleanUp(Network): cancels what lowerings added for layout's sake. Each lowering brings its
+// operands into the layout its unit wants and the result back, so neighbours leave pairs that undo
+// each other.
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "engine/network.h"
+#include "engine/unit_kind.h"
+
+namespace anemone {
+namespace {
+
+bool IsUnit(const Operand& operand) { return operand.source == Operand::Source::kUnit; }
+
+const Unit* UnitOf(const Network& network, const Operand& operand) {
+  return IsUnit(operand) ? &network.units[operand.index] : nullptr;
+}
+
+bool IsIdentity(const Permutation& p) {
+  for (int i = 0; i < kAxisCount; ++i) {
+    if (p[i] != static_cast<Axis>(i)) return false;
+  }
+  return true;
+}
+
+// The permutation that does `first`, then `second`.
+Permutation Compose(const Permutation& first, const Permutation& second) {
+  Permutation both;
+  for (int i = 0; i < kAxisCount; ++i) both[i] = first[static_cast<int>(second[i])];
+  return both;
+}
+
+// What `unit` can be replaced by, if it does nothing.
+std::optional<Operand> Shortcut(const Network& network, Unit& unit) {
+  if (unit.kind->is_view()) {
+    const Unit* below = UnitOf(network, unit.bottoms[0]);
+    if (below != nullptr && below->kind->is_view()) unit.bottoms[0] = below->bottoms[0];
+    if (network.DimsOf(unit.bottoms[0]) == unit.dims) return unit.bottoms[0];
+    return std::nullopt;
+  }
+  auto permutation = unit.kind->PermutationOf(unit.params.get());
+  if (!permutation) return std::nullopt;
+  if (IsIdentity(*permutation)) return unit.bottoms[0];
+  const Unit* below = UnitOf(network, unit.bottoms[0]);
+  if (below == nullptr) return std::nullopt;
+  auto first = below->kind->PermutationOf(below->params.get());
+  if (first && IsIdentity(Compose(*first, *permutation))) return below->bottoms[0];
+  return std::nullopt;
+}
+
+// Layout units that do the same to the same operand: lowerings of several readers of one value.
+using LayoutKey = std::tuple<const UnitKind*, Operand::Source, int, Dims, std::string>;
+struct LayoutLess {
+  bool operator()(const LayoutKey& a, const LayoutKey& b) const {
+    auto flat = [](const LayoutKey& k) {
+      return std::tie(std::get<0>(k), std::get<1>(k), std::get<2>(k), std::get<3>(k).extent,
+                      std::get<4>(k));
+    };
+    return flat(a) < flat(b);
+  }
+};
+
+std::optional<LayoutKey> KeyOf(const Unit& unit) {
+  bool is_layout = unit.kind->is_view() || unit.kind->PermutationOf(unit.params.get());
+  if (!is_layout) return std::nullopt;
+  std::string fields;
+  for (const auto& [key, value] : unit.kind->Fields(unit.params.get())) {
+    fields += key + "=" + value + ";";
+  }
+  const Operand& from = unit.bottoms[0];
+  return LayoutKey{unit.kind, from.source, from.index, unit.dims, fields};
+}
+
+// Drops units that no output needs, and renumbers.
+void DropUnread(Network& network) {
+  std::vector<bool> read(network.units.size());
+  for (const OutputPort& port : network.outputs) {
+    if (IsUnit(port.from)) read[port.from.index] = true;
+  }
+  for (int i = static_cast<int>(network.units.size()) - 1; i >= 0; --i) {
+    if (!read[i]) continue;
+    for (const Operand& operand : network.units[i].bottoms) {
+      if (IsUnit(operand)) read[operand.index] = true;
+    }
+  }
+  std::vector<int> moved(network.units.size(), -1);
+  std::vector<Unit> kept;
+  for (size_t i = 0; i < network.units.size(); ++i) {
+    if (!read[i]) continue;
+    moved[i] = static_cast<int>(kept.size());
+    kept.push_back(std::move(network.units[i]));
+  }
+  auto renumber = [&](Operand& operand) {
+    if (IsUnit(operand)) operand.index = moved[operand.index];
+  };
+  for (Unit& unit : kept) std::for_each(unit.bottoms.begin(), unit.bottoms.end(), renumber);
+  for (OutputPort& port : network.outputs) renumber(port.from);
+  network.units = std::move(kept);
+}
+
+}  // namespace
+
+void CleanUp(Network& network) {
+  std::vector<Operand> stands_for(network.units.size());
+  std::map<LayoutKey, Operand, LayoutLess> seen;
+  auto resolve = [&](Operand& operand) {
+    if (IsUnit(operand)) operand = stands_for[operand.index];
+  };
+  for (size_t i = 0; i < network.units.size(); ++i) {
+    Unit& unit = network.units[i];
+    std::for_each(unit.bottoms.begin(), unit.bottoms.end(), resolve);
+    Operand self{Operand::Source::kUnit, static_cast<int>(i)};
+    stands_for[i] = self;
+    if (auto shortcut = Shortcut(network, unit)) {
+      stands_for[i] = *shortcut;
+    } else if (auto key = KeyOf(unit)) {
+      stands_for[i] = seen.emplace(*key, self).first->second;
+    }
+  }
+  for (OutputPort& port : network.outputs) resolve(port.from);
+  DropUnread(network);
+}
+
+}  // namespace anemone

@@ -1,0 +1,45 @@
+#include "engine/constant.h"
+
+#include <algorithm>
+
+namespace anemone {
+
+bool IsEngineConstant(DataType type) { return IsFloating(type) || type == DataType::kBool; }
+
+math::Element ElementOf(DataType type) {
+  switch (type) {
+    case DataType::kFloat16:
+      return math::Element::kHalf;
+    case DataType::kBFloat16:
+      return math::Element::kBFloat16;
+    case DataType::kDouble:
+      return math::Element::kDouble;
+    case DataType::kBool:
+      return math::Element::kBool;
+    default:
+      return math::Element::kFloat;
+  }
+}
+
+void ReadHalves(const Tensor& tensor, int64_t first, absl::Span<math::Half> to) {
+  if (to.empty()) return;
+  math::Element element = ElementOf(tensor.type());
+  const std::byte* from = tensor.bytes().data();
+  if (!tensor.is_fill()) {
+    math::Convert(static_cast<int64_t>(to.size()), element, from + first * math::SizeOf(element),
+                  math::Element::kHalf, to.data(), math::NanRule::kToInfinity);
+    return;
+  }
+  math::Convert(1, element, from, math::Element::kHalf, to.data(), math::NanRule::kToInfinity);
+  std::fill(to.begin() + 1, to.end(), to.front());
+}
+
+std::vector<float> RoundedFloats(const Tensor& tensor) {
+  std::vector<math::Half> halves(tensor.elements());
+  ReadHalves(tensor, 0, absl::MakeSpan(halves));
+  std::vector<float> floats(halves.size());
+  math::HalfToFloat(halves, absl::MakeSpan(floats));
+  return floats;
+}
+
+}  // namespace anemone

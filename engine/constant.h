@@ -1,0 +1,30 @@
+// engine/constant.h: reading a constant of any float type as the engine stores it, fp16.
+#ifndef ANEMONE_ENGINE_CONSTANT_H_
+#define ANEMONE_ENGINE_CONSTANT_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "anemone/tensor.h"
+#include "engine/math/convert.h"
+#include "engine/math/half.h"
+
+namespace anemone {
+
+// The type as engine/math names it. `type` is one that IsEngineConstant() takes.
+math::Element ElementOf(DataType type);
+
+// float32, float16, bfloat16, double, and bool as 0 and 1.
+bool IsEngineConstant(DataType type);
+
+// Elements [first, first + to.size()), each rounded once; a fill is repeated, a NaN becomes
+// +infinity as at a port.
+void ReadHalves(const Tensor& tensor, int64_t first, absl::Span<math::Half> to);
+
+// All elements, rounded to fp16 and widened again: what the engine computes with.
+std::vector<float> RoundedFloats(const Tensor& tensor);
+
+}  // namespace anemone
+
+#endif  // ANEMONE_ENGINE_CONSTANT_H_

@@ -1,0 +1,26 @@
+// engine/math/attention_block.h: a part of an attention as its kernel sees it. Internal.
+#ifndef ENGINE_MATH_ATTENTION_BLOCK_H_
+#define ENGINE_MATH_ATTENTION_BLOCK_H_
+
+#include <cstdint>
+
+#include "engine/math/half.h"
+
+namespace anemone::math {
+
+// Some queries of one head. Pointers lead to its first elements, steps from one position of the
+// sequence to the next.
+struct AttentionBlock {
+  int64_t queries, keys, dim, value_dim;
+  const Half *q, *k, *v;
+  int64_t q_step, k_step, v_step;
+  const Half* mask;   // null: none
+  int64_t mask_step;  // 0: the same for each query
+  float scale;
+  Half* y;
+  int64_t y_step;
+};
+
+}  // namespace anemone::math
+
+#endif  // ENGINE_MATH_ATTENTION_BLOCK_H_

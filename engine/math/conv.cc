@@ -1,0 +1,285 @@
+#include "engine/math/conv.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <utility>
+
+#include "engine/math/conv_state.h"
+#include "engine/math/panels.h"
+#include "engine/math/parallel.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "engine/math/conv.cc"
+#include "hwy/foreach_target.h"
+// foreach_target.h comes first.
+#include "engine/math/conv-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace anemone::math::HWY_NAMESPACE {
+
+void ComputeConvBlock(const ConvBlock& block) { MultiplyConvBlock(block); }
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace anemone::math::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace anemone::math {
+
+HWY_EXPORT(ComputeConvBlock);
+
+PackedConv::PackedConv() : state_(std::make_unique<const State>()) {}
+PackedConv::PackedConv(PackedConv&&) noexcept = default;
+PackedConv& PackedConv::operator=(PackedConv&&) noexcept = default;
+PackedConv::~PackedConv() = default;
+PackedConv::PackedConv(std::unique_ptr<const State> state) : state_(std::move(state)) {}
+
+int64_t PackedConv::bytes() const {
+  return state_->panels.size() * sizeof(Half) +
+         (state_->taps.size() + state_->bias.size()) * sizeof(float) + state_->matrix.bytes();
+}
+
+Stage PlanStage(const ConvGeometry& g, int64_t position, int64_t count) {
+  Stage s;
+  s.first_row = position / g.out_w;
+  s.last_row = (position + count - 1) / g.out_w;
+  const bool one_row = s.first_row == s.last_row;
+  s.first_column = one_row ? position % g.out_w : 0;
+  s.columns = one_row ? count : g.out_w;
+  s.rows = (s.last_row - s.first_row) * g.stride_h + (g.kernel_h - 1) * g.dilation_h + 1;
+  s.input_columns = (s.columns - 1) * g.stride_w + (g.kernel_w - 1) * g.dilation_w + 1;
+  constexpr int64_t kSlack = 16;  // the longest vector
+  s.phase_size = RoundUp(CeilDiv(s.input_columns, g.stride_w) + kSlack, kSlack);
+  s.row_size = s.phase_size * g.stride_w;
+  s.channel_size = s.rows * s.row_size;
+  return s;
+}
+
+namespace {
+
+// Positions per image below which vectors run along output channels instead.
+constexpr int64_t kFewPositions = 8;
+
+ConvKind ChooseKind(const ConvGeometry& g) {
+  if (g.group_in == 1 && g.group_out <= kPanelRows && g.taps() > 0) return ConvKind::kDepthwise;
+  if (g.groups == 1 && g.positions() <= kFewPositions && g.dense_output() && g.depth() > 0) {
+    return ConvKind::kMatrix;
+  }
+  return ConvKind::kPanels;
+}
+
+AlignedArray<Half> PackPanels(const ConvGeometry& g, HalfReader weights) {
+  const int64_t depth = g.depth();
+  const int64_t padded_rows = RoundUp(g.group_out, kPanelRows);
+  AlignedArray<Half> panels(g.groups * padded_rows * depth);
+  std::vector<Half> row(depth);
+  for (int64_t channel = 0; channel < g.groups * g.group_out; ++channel) {
+    weights(channel * depth, absl::MakeSpan(row));
+    const int64_t i = channel / g.group_out * padded_rows + channel % g.group_out;
+    Half* to = panels.data() + i / kPanelRows * kPanelRows * depth + i % kPanelRows;
+    for (int64_t k = 0; k < depth; ++k) to[k * kPanelRows] = row[k];
+  }
+  return panels;
+}
+
+std::vector<float> ReadFloats(int64_t count, HalfReader weights) {
+  std::vector<Half> halves(count);
+  weights(0, absl::MakeSpan(halves));
+  std::vector<float> floats(count);
+  HalfToFloat(halves, absl::MakeSpan(floats));
+  return floats;
+}
+
+}  // namespace
+
+PackedConv PackGeometry(const ConvGeometry& geometry, HalfReader weights,
+                        absl::Span<const float> bias) {
+  const int64_t channels = geometry.groups * geometry.group_out;
+  assert(bias.empty() || static_cast<int64_t>(bias.size()) == channels);
+  auto state = std::make_unique<PackedConv::State>();
+  state->geometry = geometry;
+  state->kind = ChooseKind(geometry);
+  state->bias.assign(bias.begin(), bias.end());
+  state->bias.resize(channels, 0.0f);
+  switch (state->kind) {
+    case ConvKind::kPanels:
+      state->panels = PackPanels(geometry, weights);
+      break;
+    case ConvKind::kDepthwise:
+      state->taps = ReadFloats(channels * geometry.taps(), weights);
+      break;
+    case ConvKind::kMatrix:
+      state->matrix = PackMatrix(geometry.depth(), channels, MatrixOrder::kColumnMajor, weights);
+      break;
+  }
+  return PackedConv(std::move(state));
+}
+
+PackedConv PackConv(const ConvShape& shape, HalfReader weights, absl::Span<const float> bias) {
+  ConvGeometry g;
+  const Window& w = shape.window;
+  g.batch = shape.batch;
+  g.groups = shape.groups;
+  g.group_in = shape.in_channels / shape.groups;
+  g.group_out = shape.out_channels / shape.groups;
+  g.in_h = shape.in_h, g.in_w = shape.in_w;
+  g.out_h = shape.out_h(), g.out_w = shape.out_w();
+  g.kernel_h = w.kernel_h, g.kernel_w = w.kernel_w;
+  g.stride_h = w.stride_h, g.stride_w = w.stride_w;
+  g.dilation_h = w.dilation_h, g.dilation_w = w.dilation_w;
+  g.pad_top = w.pad_top, g.pad_left = w.pad_left;
+  if (g.in_w == 1 && g.kernel_w == 1 && g.out_w == 1 && w.pad_left == 0) {
+    // A column is a row by another name, and rows are what runs fast.
+    std::swap(g.in_h, g.in_w);
+    std::swap(g.out_h, g.out_w);
+    std::swap(g.kernel_h, g.kernel_w);
+    std::swap(g.stride_h, g.stride_w);
+    std::swap(g.dilation_h, g.dilation_w);
+    std::swap(g.pad_top, g.pad_left);
+  }
+  g.y_plane = g.positions();
+  g.y_row = g.out_w;
+  return PackGeometry(g, weights, bias);
+}
+
+PackedConv PackConv(const ConvShape& shape, absl::Span<const Half> weights,
+                    absl::Span<const float> bias) {
+  return PackConv(
+      shape,
+      [&](int64_t first, absl::Span<Half> to) {
+        std::memcpy(to.data(), weights.data() + first, to.size() * sizeof(Half));
+      },
+      bias);
+}
+
+PackedConv PackConv(const ConvShape& shape, absl::Span<const float> weights,
+                    absl::Span<const float> bias) {
+  return PackConv(
+      shape,
+      [&](int64_t first, absl::Span<Half> to) {
+        FloatToHalf(weights.subspan(first, to.size()), to);
+      },
+      bias);
+}
+
+namespace {
+
+// Runs of positions that one task computes: whole blocks of the plane, or parts of a row where a
+// row is longer than a block (then less of the input is staged).
+struct PositionBlocks {
+  int64_t per_row;  // 0: blocks ignore rows
+  int64_t size;
+  int64_t count;
+};
+
+PositionBlocks CutPositions(const ConvGeometry& g, int64_t size) {
+  if (g.pointwise() || g.out_w <= size) return {0, size, CeilDiv(g.positions(), size)};
+  const int64_t per_row = CeilDiv(g.out_w, size);
+  return {per_row, RoundUp(CeilDiv(g.out_w, per_row), 16), g.out_h * per_row};
+}
+
+void RunPanels(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue) {
+  const ConvGeometry& g = state.geometry;
+  BlockSize size = ChooseBlock(g.group_out, g.positions(), g.batch * g.groups, ThreadCount());
+  constexpr int64_t kMaxBlockFloats = kBlockDepth * kBlockColumns * 2;
+  while (size.columns > kPanelColumns && g.taps() * size.columns > kMaxBlockFloats) {
+    size.columns -= kPanelColumns;
+  }
+  const PositionBlocks positions = CutPositions(g, size.columns);
+  const int64_t row_blocks = CeilDiv(g.group_out, size.rows);
+  const int64_t padded_rows = RoundUp(g.group_out, kPanelRows);
+
+  const auto run = [&](int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t at = task % positions.count;
+      const int64_t row_block = task / positions.count % row_blocks;
+      const int64_t copy = task / positions.count / row_blocks;  // image and group
+      const int64_t group = copy % g.groups;
+      ConvBlock block;
+      block.geometry = &g;
+      block.weights = state.panels.data() + group * padded_rows * g.depth();
+      block.bias = state.bias.data() + group * g.group_out;
+      block.x = x + copy * g.group_in * g.in_h * g.in_w;
+      block.y = y + copy * g.group_out * g.y_plane;
+      block.epilogue = epilogue;
+      block.row = row_block * size.rows;
+      block.rows = std::min(size.rows, g.group_out - block.row);
+      if (positions.per_row == 0) {
+        block.position = at * positions.size;
+        block.positions = std::min(positions.size, g.positions() - block.position);
+      } else {
+        const int64_t column = at % positions.per_row * positions.size;
+        if (column >= g.out_w) continue;
+        block.position = at / positions.per_row * g.out_w + column;
+        block.positions = std::min(positions.size, g.out_w - column);
+      }
+      HWY_DYNAMIC_DISPATCH(ComputeConvBlock)(block);
+    }
+  };
+  const int64_t cost = size.rows * size.columns * g.depth() / 16;
+  ParallelForItems(g.batch * g.groups * row_blocks * positions.count, cost, run);
+}
+
+// Per image and output position a row: the input elements that its taps read, 0 in the padding.
+std::vector<Half> UnfoldRows(const ConvGeometry& g, const Half* x) {
+  std::vector<Half> rows;
+  rows.reserve(g.batch * g.positions() * g.depth());
+  for (int64_t row = 0; row < g.batch * g.positions(); ++row) {
+    const int64_t position = row % g.positions();
+    const Half* image = x + row / g.positions() * g.group_in * g.in_h * g.in_w;
+    const int64_t top = position / g.out_w * g.stride_h - g.pad_top;
+    const int64_t left = position % g.out_w * g.stride_w - g.pad_left;
+    for (int64_t c = 0; c < g.group_in; ++c) {
+      for (int64_t tap = 0; tap < g.taps(); ++tap) {
+        const int64_t i = top + tap / g.kernel_w * g.dilation_h;
+        const int64_t j = left + tap % g.kernel_w * g.dilation_w;
+        const bool inside = i >= 0 && i < g.in_h && j >= 0 && j < g.in_w;
+        rows.push_back(inside ? image[(c * g.in_h + i) * g.in_w + j] : kHalfZero);
+      }
+    }
+  }
+  return rows;
+}
+
+void RunMatrix(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue) {
+  const ConvGeometry& g = state.geometry;
+  const int64_t in_size = g.depth() * g.positions();
+  const int64_t out_size = g.group_out * g.positions();
+  const std::vector<Half> rows = g.pointwise() ? std::vector<Half>() : UnfoldRows(g, x);
+  const auto a = g.pointwise() ? absl::MakeSpan(x, g.batch * in_size) : absl::MakeSpan(rows);
+  const auto c = absl::MakeSpan(y, g.batch * out_size);
+  GemmShape shape{.m = g.positions(), .k = g.depth(), .n = g.group_out, .batch = {1, 1, g.batch}};
+  MatrixLayout a_layout{g.depth(), 1, {0, 0, in_size}};
+  if (g.pointwise()) a_layout = {1, g.positions(), {0, 0, in_size}};
+  MatrixLayout c_layout{1, g.positions(), {0, 0, out_size}};
+  if (g.positions() == 1) {
+    // One row per image: one product for the whole batch reads the weights once.
+    shape.m = g.batch;
+    shape.batch[2] = 1;
+    a_layout = RowMajor(g.depth());
+    c_layout = RowMajor(g.group_out);
+  }
+  Gemm(shape, a, a_layout, state.matrix, state.bias, c, c_layout, epilogue);
+}
+
+}  // namespace
+
+void Conv(const PackedConv& conv, absl::Span<const Half> x, absl::Span<Half> y,
+          const Epilogue& epilogue) {
+  const PackedConv::State& state = conv.state();
+  [[maybe_unused]] const ConvGeometry& g = state.geometry;
+  assert(static_cast<int64_t>(x.size()) == g.batch * g.groups * g.group_in * g.in_h * g.in_w);
+  assert(static_cast<int64_t>(y.size()) == g.batch * g.groups * g.group_out * g.y_plane);
+  switch (state.kind) {
+    case ConvKind::kPanels:
+      return RunPanels(state, x.data(), y.data(), epilogue);
+    case ConvKind::kDepthwise:
+      return RunDepthwise(state, x.data(), y.data(), epilogue);
+    case ConvKind::kMatrix:
+      return RunMatrix(state, x.data(), y.data(), epilogue);
+  }
+}
+
+}  // namespace anemone::math
+#endif  // HWY_ONCE

@@ -1,0 +1,82 @@
+// engine/math/conv.h: 2-D convolution (ONNX's: the kernel is not flipped).
+//
+//   ConvShape shape{.batch = 1, .in_channels = 64, .in_h = 56, .in_w = 56, .out_channels = 64,
+//                   .window = {.kernel_h = 3, .kernel_w = 3, .pad_top = 1, .pad_left = 1,
+//                              .pad_bottom = 1, .pad_right = 1}};
+//   PackedConv conv = PackConv(shape, weights /* 64x64x3x3 */, bias /* 64, or empty */);  // once
+//   Conv(conv, x, y, Epilogue::Relu());                                        // at every run
+//
+// y[n, o, i, j] = Half(clamp(bias[o] + sum over c, kh, kw of x * w)): products are exact in fp32,
+// the sum is fp32 in the order c, kh, kw for every output element, whatever the machine's vector
+// length and the number of threads; so the same bits come out everywhere.
+//
+// Cost: weights are kept as Half (2 bytes each, plus padding of rows to a multiple of 4). A run
+// allocates nothing that grows with the image but scratch of about 1 MB per thread.
+// Threads: work is split over the caller's oneTBB arena. Conv() may be called from many threads
+// with one PackedConv.
+#ifndef ENGINE_MATH_CONV_H_
+#define ENGINE_MATH_CONV_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/types/span.h"
+#include "engine/math/convert.h"
+#include "engine/math/half.h"
+#include "engine/math/window.h"
+
+namespace anemone::math {
+
+// x is (batch, in_channels, in_h, in_w); the engine's N and D axes together are the batch.
+// w is (out_channels, in_channels / groups, kernel_h, kernel_w); y is (batch, out_channels,
+// out_h(), out_w()). groups divides both channel counts.
+struct ConvShape {
+  int64_t batch = 1;
+  int64_t in_channels = 1, in_h = 1, in_w = 1;
+  int64_t out_channels = 1;
+  int64_t groups = 1;
+  Window window;
+
+  int64_t out_h() const {
+    return WindowedSize(in_h, window.kernel_h, window.stride_h, window.dilation_h,
+                        window.pad_top + window.pad_bottom);
+  }
+  int64_t out_w() const {
+    return WindowedSize(in_w, window.kernel_w, window.stride_w, window.dilation_w,
+                        window.pad_left + window.pad_right);
+  }
+};
+
+// A convolution ready to run: its shape, its weights in the order the kernel reads them, its bias.
+class PackedConv {
+ public:
+  PackedConv();
+  PackedConv(PackedConv&&) noexcept;
+  PackedConv& operator=(PackedConv&&) noexcept;
+  ~PackedConv();
+
+  int64_t bytes() const;  // memory held
+
+  struct State;
+  const State& state() const { return *state_; }  // for conv.cc and its kin
+  explicit PackedConv(std::unique_ptr<const State> state);
+
+ private:
+  std::unique_ptr<const State> state_;
+};
+
+// `bias` is empty or has out_channels values.
+PackedConv PackConv(const ConvShape& shape, HalfReader weights, absl::Span<const float> bias);
+PackedConv PackConv(const ConvShape& shape, absl::Span<const Half> weights,
+                    absl::Span<const float> bias);
+// Weights are rounded to Half first, as the engine stores them.
+PackedConv PackConv(const ConvShape& shape, absl::Span<const float> weights,
+                    absl::Span<const float> bias);
+
+// `x` and `y` do not overlap.
+void Conv(const PackedConv& conv, absl::Span<const Half> x, absl::Span<Half> y,
+          const Epilogue& epilogue = {});
+
+}  // namespace anemone::math
+
+#endif  // ENGINE_MATH_CONV_H_

@@ -1,0 +1,104 @@
+// engine/math/conv_state.h: a convolution as its kernels see it. Internal.
+#ifndef ENGINE_MATH_CONV_STATE_H_
+#define ENGINE_MATH_CONV_STATE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/math/conv.h"
+#include "engine/math/gemm.h"
+#include "engine/math/scratch.h"
+
+namespace anemone::math {
+
+// Like ConvShape, but the output is a grid of positions that may lie sparse in a larger plane (a
+// phase of a transposed convolution), pads may be negative, and a kernel may have no taps at all.
+struct ConvGeometry {
+  int64_t batch = 1, groups = 1;
+  int64_t group_in = 1, group_out = 1;  // channels of one group
+  int64_t in_h = 1, in_w = 1;
+  int64_t out_h = 1, out_w = 1;
+  int64_t kernel_h = 1, kernel_w = 1;
+  int64_t stride_h = 1, stride_w = 1;
+  int64_t dilation_h = 1, dilation_w = 1;
+  int64_t pad_top = 0, pad_left = 0;
+  // Position (i, j) of an output plane is element y_first + i * y_row + j * y_column of it.
+  int64_t y_plane = 1, y_first = 0, y_row = 1, y_column = 1;
+
+  int64_t taps() const { return kernel_h * kernel_w; }
+  int64_t depth() const { return group_in * taps(); }
+  int64_t positions() const { return out_h * out_w; }
+
+  // Each output position reads the one input position of the same index.
+  bool pointwise() const {
+    return kernel_h == 1 && kernel_w == 1 && stride_h == 1 && stride_w == 1 && pad_top == 0 &&
+           pad_left == 0 && in_h == out_h && in_w == out_w;
+  }
+  // Output positions are consecutive elements.
+  bool dense_output() const { return y_first == 0 && y_column == 1 && y_row == out_w; }
+};
+
+enum class ConvKind {
+  kPanels,     // product of weights and unfolded input, positions as columns
+  kDepthwise,  // one input channel per group: direct sums
+  kMatrix,     // few positions: product with channels as columns, so that vectors are full
+};
+
+struct PackedConv::State {
+  ConvGeometry geometry;
+  ConvKind kind = ConvKind::kPanels;
+  AlignedArray<Half> panels;  // kPanels: [group][row / 4][depth][4]
+  std::vector<float> taps;    // kDepthwise: [channel][tap]
+  PackedMatrix matrix;        // kMatrix
+  std::vector<float> bias;    // one per output channel
+};
+
+// `weights` reads (groups * group_out, group_in, kernel_h, kernel_w).
+PackedConv PackGeometry(const ConvGeometry& geometry, HalfReader weights,
+                        absl::Span<const float> bias);
+
+// The input rows and columns that a run of output positions reads, copied once as float with their
+// padding, split by column modulo stride: so each tap of a row of positions is one contiguous run.
+//   stage[channel][row][column % stride_w][column / stride_w]
+struct Stage {
+  int64_t first_row, last_row;  // of the output positions
+  int64_t first_column, columns;
+  int64_t rows;          // of input
+  int64_t input_columns;
+  int64_t phase_size;    // floats from one phase to the next, with room to read past the end
+  int64_t row_size, channel_size;
+
+  int64_t TapOffset(const ConvGeometry& g, int64_t kh, int64_t kw) const {
+    const int64_t column = kw * g.dilation_w;
+    return kh * g.dilation_h * row_size + column % g.stride_w * phase_size + column / g.stride_w;
+  }
+};
+
+// Positions [position, position + count), counted row by row.
+Stage PlanStage(const ConvGeometry& g, int64_t position, int64_t count);
+
+// What one task computes: rows x positions of one group of one image.
+struct ConvBlock {
+  const ConvGeometry* geometry;
+  const Half* weights;  // of the group, [row / 4][depth][4]
+  const float* bias;    // of the group's first row
+  const Half* x;        // the group's first channel
+  Half* y;
+  Epilogue epilogue;
+  int64_t row, rows;
+  int64_t position, positions;
+};
+
+// A run of positions inside one row of the output and one panel.
+struct Segment {
+  int64_t source;  // in the stage's channel, at tap (0, 0)
+  int64_t target;  // column of the panel
+  int64_t length;
+};
+
+// Runs a kDepthwise convolution (depthwise.cc).
+void RunDepthwise(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue);
+
+}  // namespace anemone::math
+
+#endif  // ENGINE_MATH_CONV_STATE_H_

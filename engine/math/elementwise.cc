@@ -1,0 +1,209 @@
+#include "engine/math/elementwise.h"
+
+#include <cassert>
+#include <cmath>
+
+#include "engine/math/loop_nest.h"
+#include "engine/math/parallel.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "engine/math/elementwise.cc"
+#include "hwy/foreach_target.h"
+// foreach_target.h comes first.
+#include "engine/math/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace anemone::math::HWY_NAMESPACE {
+
+// One operand of a row: a vector at element i, or one value for the whole row.
+struct RowOperand {
+  RowOperand(const Half* from, bool repeated) : from(from), repeated(repeated) {
+    if (repeated) value = hn::Set(DF(), ToFloat(*from));
+  }
+  HWY_INLINE VF At(int64_t i) const { return repeated ? value : LoadHalf(from + i); }
+  HWY_INLINE VF AtN(int64_t i, int64_t count) const {
+    return repeated ? value : LoadHalfN(from + i, count);
+  }
+  const Half* from;
+  bool repeated;
+  VF value = hn::Zero(DF());
+};
+
+template <class Op>
+HWY_INLINE void Row(const RowOperand& a, const RowOperand& b, Half* out, int64_t count,
+                    const Op& op) {
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) StoreHalf(op(a.At(i), b.At(i)), out + i);
+  if (i < count) {
+    const int64_t rest = count - i;
+    StoreHalfN(op(a.AtN(i, rest), b.AtN(i, rest)), out + i, rest);
+  }
+}
+
+// Rows [begin, end) of the nest (out, a, b), or of its only row the elements [begin, end).
+template <class Op>
+HWY_INLINE void Rows(const LoopNest<3>& nest, const Half* a, const Half* b, Half* out,
+                     int64_t begin, int64_t end, const Op& op) {
+  const bool a_repeats = nest.row_stride(1) == 0, b_repeats = nest.row_stride(2) == 0;
+  if (nest.rows() == 1) {
+    return Row(RowOperand(a + (a_repeats ? 0 : begin), a_repeats),
+               RowOperand(b + (b_repeats ? 0 : begin), b_repeats), out + begin, end - begin, op);
+  }
+  nest.ForRows(begin, end, [&](const std::array<int64_t, 3>& at) HWY_ATTR {
+    Row(RowOperand(a + at[1], a_repeats), RowOperand(b + at[2], b_repeats), out + at[0],
+        nest.row_size(), op);
+  });
+}
+
+HWY_INLINE VF OneIf(hn::Mask<DF> condition) {
+  return hn::IfThenElseZero(condition, hn::Set(DF(), 1.0f));
+}
+
+void BinaryRows(BinaryOp op, const LoopNest<3>& nest, const Half* a, const Half* b, Half* out,
+                int64_t begin, int64_t end) {
+  const VF zero = hn::Zero(DF());
+  const auto run = [&](const auto& function) HWY_ATTR {
+    Rows(nest, a, b, out, begin, end, function);
+  };
+  switch (op) {
+    case BinaryOp::kAdd:
+      return run([](VF x, VF y) HWY_ATTR { return hn::Add(x, y); });
+    case BinaryOp::kSub:
+      return run([](VF x, VF y) HWY_ATTR { return hn::Sub(x, y); });
+    case BinaryOp::kMul:
+      return run([](VF x, VF y) HWY_ATTR { return hn::Mul(x, y); });
+    case BinaryOp::kDiv:
+      return run([](VF x, VF y) HWY_ATTR { return hn::Div(x, y); });
+    case BinaryOp::kMin:
+      return run([](VF x, VF y) HWY_ATTR { return MinNan(x, y); });
+    case BinaryOp::kMax:
+      return run([](VF x, VF y) HWY_ATTR { return MaxNan(x, y); });
+    case BinaryOp::kSquaredDifference:
+      return run([](VF x, VF y) HWY_ATTR {
+        const VF difference = hn::Sub(x, y);
+        return hn::Mul(difference, difference);
+      });
+    case BinaryOp::kFloorDiv:
+      return run([](VF x, VF y) HWY_ATTR { return hn::Floor(hn::Div(x, y)); });
+    case BinaryOp::kEqual:
+      return run([](VF x, VF y) HWY_ATTR { return OneIf(hn::Eq(x, y)); });
+    case BinaryOp::kNotEqual:
+      return run([](VF x, VF y) HWY_ATTR { return OneIf(hn::Ne(x, y)); });
+    case BinaryOp::kLess:
+      return run([](VF x, VF y) HWY_ATTR { return OneIf(hn::Lt(x, y)); });
+    case BinaryOp::kLessEqual:
+      return run([](VF x, VF y) HWY_ATTR { return OneIf(hn::Le(x, y)); });
+    case BinaryOp::kGreater:
+      return run([](VF x, VF y) HWY_ATTR { return OneIf(hn::Gt(x, y)); });
+    case BinaryOp::kGreaterEqual:
+      return run([](VF x, VF y) HWY_ATTR { return OneIf(hn::Ge(x, y)); });
+    case BinaryOp::kAnd:
+      return run([zero](VF x, VF y) HWY_ATTR {
+        return OneIf(hn::And(hn::Ne(x, zero), hn::Ne(y, zero)));
+      });
+    case BinaryOp::kOr:
+      return run([zero](VF x, VF y) HWY_ATTR {
+        return OneIf(hn::Or(hn::Ne(x, zero), hn::Ne(y, zero)));
+      });
+    case BinaryOp::kXor:
+      return run([zero](VF x, VF y) HWY_ATTR {
+        return OneIf(hn::Xor(hn::Ne(x, zero), hn::Ne(y, zero)));
+      });
+    case BinaryOp::kPow:
+    case BinaryOp::kMod:
+      return;  // scalar, below
+  }
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace anemone::math::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace anemone::math {
+
+HWY_EXPORT(BinaryRows);
+
+namespace {
+
+double Power(double a, double b) { return std::pow(a, b); }
+
+// The remainder is exact in double; its sign is made the divisor's.
+double Mod(double a, double b) {
+  const double rest = std::fmod(a, b);
+  return rest != 0.0 && (rest < 0.0) != (b < 0.0) ? rest + b : rest;
+}
+
+// Rows by a function of two doubles, for what has no vector form.
+void ScalarRows(const LoopNest<3>& nest, const Half* a, const Half* b, Half* out, int64_t begin,
+                int64_t end, double (*function)(double, double)) {
+  const auto row = [&](int64_t to, int64_t x, int64_t y, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
+      out[to + i] = ToHalf(function(ToDouble(a[x + i * nest.row_stride(1)]),
+                                    ToDouble(b[y + i * nest.row_stride(2)])));
+    }
+  };
+  if (nest.rows() == 1) {
+    return row(begin, begin * nest.row_stride(1), begin * nest.row_stride(2), end - begin);
+  }
+  nest.ForRows(begin, end, [&](const std::array<int64_t, 3>& at) {
+    row(at[0], at[1], at[2], nest.row_size());
+  });
+}
+
+// body(begin, end) over rows, or over the elements of a single row.
+template <int kArrays, class Body>
+void Split(const LoopNest<kArrays>& nest, int64_t cost, const Body& body) {
+  if (nest.rows() == 1) return ParallelForItems(nest.row_size(), cost, body);
+  ParallelForItems(nest.rows(), nest.row_size() * cost, body);
+}
+
+}  // namespace
+
+void Binary(BinaryOp op, absl::Span<const Half> a, const Extents& a_extents,
+            absl::Span<const Half> b, const Extents& b_extents, absl::Span<Half> out,
+            const Extents& out_extents) {
+  assert(static_cast<int64_t>(a.size()) == Count(a_extents));
+  assert(static_cast<int64_t>(b.size()) == Count(b_extents));
+  assert(static_cast<int64_t>(out.size()) == Count(out_extents));
+  const LoopNest<3> nest(out_extents, {DenseStrides(out_extents), RepeatingStrides(a_extents),
+                                       RepeatingStrides(b_extents)});
+  if (op == BinaryOp::kPow || op == BinaryOp::kMod) {
+    constexpr int64_t kScalarCost = 32;
+    return Split(nest, kScalarCost, [&](int64_t begin, int64_t end) {
+      ScalarRows(nest, a.data(), b.data(), out.data(), begin, end,
+                 op == BinaryOp::kPow ? Power : Mod);
+    });
+  }
+  Split(nest, 1, [&](int64_t begin, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(BinaryRows)(op, nest, a.data(), b.data(), out.data(), begin, end);
+  });
+}
+
+void Select(absl::Span<const Half> condition, const Extents& condition_extents,
+            absl::Span<const Half> a, const Extents& a_extents, absl::Span<const Half> b,
+            const Extents& b_extents, absl::Span<Half> out, const Extents& out_extents) {
+  assert(static_cast<int64_t>(out.size()) == Count(out_extents));
+  const LoopNest<4> nest(out_extents,
+                         {DenseStrides(out_extents), RepeatingStrides(condition_extents),
+                          RepeatingStrides(a_extents), RepeatingStrides(b_extents)});
+  const int64_t c_step = nest.row_stride(1), a_step = nest.row_stride(2),
+                b_step = nest.row_stride(3);
+  const auto row = [&](int64_t to, int64_t c, int64_t x, int64_t y, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
+      const bool chosen = (condition[c + i * c_step].bits & 0x7fff) != 0;
+      out[to + i] = chosen ? a[x + i * a_step] : b[y + i * b_step];
+    }
+  };
+  Split(nest, 2, [&](int64_t begin, int64_t end) {
+    if (nest.rows() == 1) {
+      return row(begin, begin * c_step, begin * a_step, begin * b_step, end - begin);
+    }
+    nest.ForRows(begin, end, [&](const std::array<int64_t, 4>& at) {
+      row(at[0], at[1], at[2], at[3], nest.row_size());
+    });
+  });
+}
+
+}  // namespace anemone::math
+#endif  // HWY_ONCE

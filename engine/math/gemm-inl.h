@@ -1,0 +1,117 @@
+// engine/math/gemm-inl.h: packs a block of two matrices and multiplies it; for gemm.cc and sdpa.cc.
+// Internal.
+#if defined(ENGINE_MATH_GEMM_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ENGINE_MATH_GEMM_INL_H_
+#undef ENGINE_MATH_GEMM_INL_H_
+#else
+#define ENGINE_MATH_GEMM_INL_H_
+#endif
+
+#include <cstdint>
+#include <cstring>
+
+#include "engine/math/gemm_operands.h"
+#include "engine/math/kernel-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace anemone::math::HWY_NAMESPACE {
+
+// Four lines of `depth` Halfs, `line_step` apart, of which `lines` exist (the others read as zero),
+// interleaved as floats: to[k * 4 + line].
+HWY_INLINE void InterleaveLines(const Half* from, int64_t line_step, int64_t lines, int64_t depth,
+                                float* to) {
+  const DF df;
+  int64_t k = 0;
+  if (lines == kPanelRows) {
+    for (; k + kLanes <= depth; k += kLanes) {
+      hn::StoreInterleaved4(LoadHalf(from + k), LoadHalf(from + line_step + k),
+                            LoadHalf(from + 2 * line_step + k), LoadHalf(from + 3 * line_step + k),
+                            df, to + k * kPanelRows);
+    }
+  }
+  for (; k < depth; ++k) {
+    for (int64_t i = 0; i < kPanelRows; ++i) {
+      to[k * kPanelRows + i] = i < lines ? ToFloat(from[i * line_step + k]) : 0.0f;
+    }
+  }
+}
+
+// The same with a step between the elements of a line too.
+HWY_INLINE void InterleaveStrided(const Half* from, int64_t line_step, int64_t element_step,
+                                  int64_t lines, int64_t depth, float* to) {
+  if (element_step == 1) return InterleaveLines(from, line_step, lines, depth, to);
+  for (int64_t k = 0; k < depth; ++k) {
+    for (int64_t i = 0; i < kPanelRows; ++i) {
+      to[k * kPanelRows + i] = i < lines ? ToFloat(from[i * line_step + k * element_step]) : 0.0f;
+    }
+  }
+}
+
+// `columns` columns of B from (first, column) on, `depth` deep, into panels[column / 48][depth][48].
+// Columns behind the last are zero.
+HWY_INLINE void PackColumns(const GemmOperands& g, int64_t first, int64_t depth, int64_t column,
+                            int64_t columns, float* panels) {
+  for (int64_t j = 0; j < columns; j += kPanelColumns) {
+    float* panel = panels + j * depth;
+    const int64_t width = HWY_MIN(columns - j, kPanelColumns);
+    if (g.b_panels != nullptr) {
+      const int64_t index = (column + j) / kPanelColumns;
+      WidenRun(g.b_panels + (index * g.k + first) * kPanelColumns, panel, depth * kPanelColumns);
+      continue;
+    }
+    const Half* from = g.b + first * g.b_row + (column + j) * g.b_column;
+    if (g.b_column == 1) {
+      for (int64_t k = 0; k < depth; ++k) {
+        WidenRun(from + k * g.b_row, panel + k * kPanelColumns, width);
+        for (int64_t i = width; i < kPanelColumns; ++i) panel[k * kPanelColumns + i] = 0.0f;
+      }
+      continue;
+    }
+    float* lines = ThreadScratch<float>(ScratchUse::kRow, depth * kPanelRows);
+    for (int64_t i = 0; i < kPanelColumns; i += kPanelRows) {
+      const int64_t count = HWY_MAX(HWY_MIN(width - i, kPanelRows), 0);
+      InterleaveStrided(from + i * g.b_column, g.b_column, g.b_row, count, depth, lines);
+      for (int64_t k = 0; k < depth; ++k) {
+        std::memcpy(panel + k * kPanelColumns + i, lines + k * kPanelRows,
+                    kPanelRows * sizeof(float));
+      }
+    }
+  }
+}
+
+// Rows [row, row + 8) or fewer of A, [panel][depth][4].
+HWY_INLINE void PackRows(const GemmOperands& g, int64_t row, int64_t rows, int64_t first,
+                         int64_t depth, float* panels) {
+  for (int64_t i = 0; i < rows; i += kPanelRows) {
+    InterleaveStrided(g.a + (row + i) * g.a_row + first * g.a_column, g.a_row, g.a_column,
+                      HWY_MIN(rows - i, kPanelRows), depth, panels + i * depth);
+  }
+}
+
+HWY_INLINE void StoreTile(const GemmOperands& g, const float* tile, int64_t row, int64_t rows,
+                          int64_t column, int64_t columns) {
+  const float* bias = g.bias == nullptr ? nullptr : g.bias + column;
+  for (int64_t i = 0; i < rows; ++i) {
+    StoreSums(tile + i * kPanelColumns, bias, 0.0f, g.epilogue, columns,
+              g.c + (row + i) * g.c_row + column * g.c_column, g.c_column);
+  }
+}
+
+// c[row .. row + rows, column .. column + columns]; `column` is a multiple of 48.
+HWY_INLINE void MultiplyBlock(const GemmOperands& g, int64_t row, int64_t rows, int64_t column,
+                              int64_t columns) {
+  MultiplyPanels(
+      rows, columns, g.k, HWY_MIN(g.k, kBlockDepth),
+      [&](int64_t first, int64_t depth, float* b)
+          HWY_ATTR { PackColumns(g, first, depth, column, columns, b); },
+      [&](int64_t i, int64_t height, int64_t first, int64_t depth, float* a)
+          HWY_ATTR { PackRows(g, row + i, height, first, depth, a); },
+      [&](const float* tile, int64_t i, int64_t height, int64_t j, int64_t width)
+          HWY_ATTR { StoreTile(g, tile, row + i, height, column + j, width); });
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace anemone::math::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

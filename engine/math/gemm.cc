@@ -1,0 +1,177 @@
+#include "engine/math/gemm.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "engine/math/panels.h"
+#include "engine/math/parallel.h"
+#include "engine/math/scratch.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "engine/math/gemm.cc"
+#include "hwy/foreach_target.h"
+// foreach_target.h comes first.
+#include "engine/math/gemm-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace anemone::math::HWY_NAMESPACE {
+
+void ComputeBlock(const GemmOperands& g, int64_t row, int64_t rows, int64_t column,
+                  int64_t columns) {
+  MultiplyBlock(g, row, rows, column, columns);
+}
+
+// All rows (at most 8) times one panel of a packed B, which is read once, as Half.
+void ComputeThinColumns(const GemmOperands& g, int64_t column, int64_t columns) {
+  float* a = ThreadScratch<float>(ScratchUse::kPanelA, kTileRows * g.k);
+  float* tile = ThreadScratch<float>(ScratchUse::kTile, kTileSize);
+  PackRows(g, 0, g.m, 0, g.k, a);
+  MultiplyTile(g.k, a, g.k * kPanelRows, CeilDiv(g.m, kPanelRows), g.b_panels + column * g.k,
+               columns, tile, false);
+  StoreTile(g, tile, 0, g.m, column, columns);
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace anemone::math::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace anemone::math {
+
+HWY_EXPORT(ComputeBlock);
+HWY_EXPORT(ComputeThinColumns);
+
+struct PackedMatrix::State {
+  int64_t k = 0, n = 0;
+  AlignedArray<Half> panels;  // [n / 48][k][48]
+};
+
+PackedMatrix::PackedMatrix() : state_(std::make_unique<const State>()) {}
+PackedMatrix::PackedMatrix(PackedMatrix&&) noexcept = default;
+PackedMatrix& PackedMatrix::operator=(PackedMatrix&&) noexcept = default;
+PackedMatrix::~PackedMatrix() = default;
+PackedMatrix::PackedMatrix(std::unique_ptr<const State> state) : state_(std::move(state)) {}
+
+int64_t PackedMatrix::bytes() const { return state_->panels.size() * sizeof(Half); }
+
+PackedMatrix PackMatrix(int64_t k, int64_t n, MatrixOrder order, HalfReader values) {
+  auto state = std::make_unique<PackedMatrix::State>();
+  state->k = k;
+  state->n = n;
+  state->panels = AlignedArray<Half>(CeilDiv(n, kPanelColumns) * kPanelColumns * k);
+  Half* panels = state->panels.data();
+  const auto element = [&](int64_t i, int64_t j) -> Half& {
+    return panels[(j / kPanelColumns * k + i) * kPanelColumns + j % kPanelColumns];
+  };
+  if (order == MatrixOrder::kRowMajor) {
+    std::vector<Half> row(n);
+    for (int64_t i = 0; i < k; ++i) {
+      values(i * n, absl::MakeSpan(row));
+      for (int64_t j = 0; j < n; ++j) element(i, j) = row[j];
+    }
+  } else {
+    std::vector<Half> column(k);
+    for (int64_t j = 0; j < n; ++j) {
+      values(j * k, absl::MakeSpan(column));
+      for (int64_t i = 0; i < k; ++i) element(i, j) = column[i];
+    }
+  }
+  return PackedMatrix(std::move(state));
+}
+
+PackedMatrix PackMatrix(int64_t k, int64_t n, MatrixOrder order, absl::Span<const Half> values) {
+  assert(static_cast<int64_t>(values.size()) == k * n);
+  return PackMatrix(k, n, order, [&](int64_t first, absl::Span<Half> to) {
+    std::memcpy(to.data(), values.data() + first, to.size() * sizeof(Half));
+  });
+}
+
+PackedMatrix PackMatrix(int64_t k, int64_t n, MatrixOrder order, absl::Span<const float> values) {
+  assert(static_cast<int64_t>(values.size()) == k * n);
+  return PackMatrix(k, n, order, [&](int64_t first, absl::Span<Half> to) {
+    FloatToHalf(values.subspan(first, to.size()), to);
+  });
+}
+
+namespace {
+
+void Multiply(const GemmShape& shape, GemmOperands operands, const MatrixLayout& a_layout,
+              const MatrixLayout& b_layout, const MatrixLayout& c_layout) {
+  const int64_t copies = shape.batch[0] * shape.batch[1] * shape.batch[2];
+  const bool thin = operands.b_panels != nullptr && shape.m <= kTileRows;
+  BlockSize block = ChooseBlock(shape.m, shape.n, copies, ThreadCount());
+  if (thin) block = {shape.m, kPanelColumns};
+  const int64_t row_blocks = CeilDiv(shape.m, block.rows);
+  const int64_t column_blocks = CeilDiv(shape.n, block.columns);
+
+  const auto run = [&](int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t copy = task / (row_blocks * column_blocks);
+      const int64_t row = task / column_blocks % row_blocks * block.rows;
+      const int64_t column = task % column_blocks * block.columns;
+      const int64_t index[3] = {copy / (shape.batch[1] * shape.batch[2]),
+                                copy / shape.batch[2] % shape.batch[1], copy % shape.batch[2]};
+      GemmOperands here = operands;
+      for (int i = 0; i < 3; ++i) {
+        here.a += index[i] * a_layout.batch[i];
+        if (here.b != nullptr) here.b += index[i] * b_layout.batch[i];
+        here.c += index[i] * c_layout.batch[i];
+      }
+      const int64_t rows = std::min(block.rows, shape.m - row);
+      const int64_t columns = std::min(block.columns, shape.n - column);
+      if (thin) {
+        HWY_DYNAMIC_DISPATCH(ComputeThinColumns)(here, column, columns);
+      } else {
+        HWY_DYNAMIC_DISPATCH(ComputeBlock)(here, row, rows, column, columns);
+      }
+    }
+  };
+  const int64_t task_cost = block.rows * block.columns * std::max<int64_t>(shape.k, 1) / 16;
+  ParallelForItems(copies * row_blocks * column_blocks, task_cost, run);
+}
+
+GemmOperands Operands(const GemmShape& shape, absl::Span<const Half> a,
+                      const MatrixLayout& a_layout, absl::Span<const float> bias,
+                      absl::Span<Half> c, const MatrixLayout& c_layout, const Epilogue& epilogue) {
+  assert(bias.empty() || static_cast<int64_t>(bias.size()) == shape.n);
+  GemmOperands operands;
+  operands.m = shape.m;
+  operands.k = shape.k;
+  operands.n = shape.n;
+  operands.a = a.data();
+  operands.a_row = a_layout.row;
+  operands.a_column = a_layout.col;
+  operands.bias = bias.empty() ? nullptr : bias.data();
+  operands.c = c.data();
+  operands.c_row = c_layout.row;
+  operands.c_column = c_layout.col;
+  operands.epilogue = epilogue;
+  return operands;
+}
+
+}  // namespace
+
+void Gemm(const GemmShape& shape, absl::Span<const Half> a, const MatrixLayout& a_layout,
+          absl::Span<const Half> b, const MatrixLayout& b_layout, absl::Span<const float> bias,
+          absl::Span<Half> c, const MatrixLayout& c_layout, const Epilogue& epilogue) {
+  GemmOperands operands = Operands(shape, a, a_layout, bias, c, c_layout, epilogue);
+  operands.b = b.data();
+  operands.b_row = b_layout.row;
+  operands.b_column = b_layout.col;
+  Multiply(shape, operands, a_layout, b_layout, c_layout);
+}
+
+void Gemm(const GemmShape& shape, absl::Span<const Half> a, const MatrixLayout& a_layout,
+          const PackedMatrix& b, absl::Span<const float> bias, absl::Span<Half> c,
+          const MatrixLayout& c_layout, const Epilogue& epilogue) {
+  assert(shape.k == b.state().k && shape.n == b.state().n);
+  GemmOperands operands = Operands(shape, a, a_layout, bias, c, c_layout, epilogue);
+  operands.b_panels = b.state().panels.data();
+  Multiply(shape, operands, a_layout, {}, c_layout);
+}
+
+}  // namespace anemone::math
+#endif  // HWY_ONCE

@@ -1,0 +1,84 @@
+// engine/math/gemm.h: batched matrix products, C = A * B (+ bias), A is M x K, B is K x N.
+//
+//   // y (8 x 1000) = x (8 x 512) * w^T, w stored 1000 x 512 as a linear layer has it
+//   PackedMatrix w = PackMatrix(512, 1000, MatrixOrder::kColumnMajor, weights);     // once
+//   Gemm({.m = 8, .k = 512, .n = 1000}, x, RowMajor(512), w, bias, y, RowMajor(1000));
+//   // heads of attention, both operands computed: scores = q * k^T per batch
+//   Gemm({.m = 128, .k = 64, .n = 128, .batch = {1, 1, 12}}, q, q_layout, k, k_layout, {}, s, ...);
+//
+// c[i, j] = Half(clamp(bias[j] + sum over k of a[i, k] * b[k, j])): exact products, fp32 sum in the
+// order of k for every element, one rounding; the same bits on every machine, for any number of
+// threads, packed or not. K = 0 gives the bias.
+//
+// Cost: M up to 8 with a packed B reads B once at memory speed (2 bytes per weight). Without
+// packing, B is rearranged in each call: K * N element moves, which shows only for small M.
+#ifndef ENGINE_MATH_GEMM_H_
+#define ENGINE_MATH_GEMM_H_
+
+#include <array>
+#include <cstdint>
+#include <memory>
+
+#include "absl/types/span.h"
+#include "engine/math/convert.h"
+#include "engine/math/half.h"
+#include "engine/math/window.h"
+
+namespace anemone::math {
+
+struct GemmShape {
+  int64_t m = 1, k = 1, n = 1;
+  std::array<int64_t, 3> batch = {1, 1, 1};  // outermost first
+};
+
+// Where element (i, j) of matrix b lies: i * row + j * col + the batch indices times `batch`, in
+// elements. A stride of 0 repeats (broadcasts); C has no repeats.
+struct MatrixLayout {
+  int64_t row = 0, col = 1;
+  std::array<int64_t, 3> batch = {0, 0, 0};
+};
+
+inline MatrixLayout RowMajor(int64_t columns) { return {columns, 1, {0, 0, 0}}; }
+inline MatrixLayout ColumnMajor(int64_t rows) { return {1, rows, {0, 0, 0}}; }
+
+enum class MatrixOrder {
+  kRowMajor,     // stored K x N: ONNX MatMul's second operand
+  kColumnMajor,  // stored N x K: the weight of a linear layer
+};
+
+// A constant B in the order the kernel reads it, as Half.
+class PackedMatrix {
+ public:
+  PackedMatrix();
+  PackedMatrix(PackedMatrix&&) noexcept;
+  PackedMatrix& operator=(PackedMatrix&&) noexcept;
+  ~PackedMatrix();
+
+  int64_t bytes() const;
+
+  struct State;
+  const State& state() const { return *state_; }  // for gemm.cc
+  explicit PackedMatrix(std::unique_ptr<const State> state);
+
+ private:
+  std::unique_ptr<const State> state_;
+};
+
+PackedMatrix PackMatrix(int64_t k, int64_t n, MatrixOrder order, HalfReader values);
+PackedMatrix PackMatrix(int64_t k, int64_t n, MatrixOrder order, absl::Span<const Half> values);
+PackedMatrix PackMatrix(int64_t k, int64_t n, MatrixOrder order, absl::Span<const float> values);
+
+// Spans start at element (0, 0) of batch (0, 0, 0). `bias` is empty or has n values. `c` overlaps
+// neither operand.
+void Gemm(const GemmShape& shape, absl::Span<const Half> a, const MatrixLayout& a_layout,
+          absl::Span<const Half> b, const MatrixLayout& b_layout, absl::Span<const float> bias,
+          absl::Span<Half> c, const MatrixLayout& c_layout, const Epilogue& epilogue = {});
+
+// The same B for every batch; shape.k and shape.n are those of PackMatrix.
+void Gemm(const GemmShape& shape, absl::Span<const Half> a, const MatrixLayout& a_layout,
+          const PackedMatrix& b, absl::Span<const float> bias, absl::Span<Half> c,
+          const MatrixLayout& c_layout, const Epilogue& epilogue = {});
+
+}  // namespace anemone::math
+
+#endif  // ENGINE_MATH_GEMM_H_

@@ -1,0 +1,169 @@
+// engine/math/kernel-inl.h: the one multiply-accumulate loop under gemm.cc and conv.cc. Internal.
+//
+// C (rows x columns) += A (rows x depth) * B (depth x columns), on packed operands:
+//   A: panels of 4 rows, [panel][depth][4]; broadcast element by element;
+//   B: panels of 48 columns, [panel][depth][48]; read as vectors;
+//   C: tiles of 8 x 48 floats.
+// 8 x 48 is what 32 AVX-512 registers hold: 24 sums, 3 of B, one of A. Narrower machines walk the
+// same tile in parts, so packed data is the same for every instruction set, and an element's sum
+// always runs in the order of depth.
+#if defined(ENGINE_MATH_KERNEL_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ENGINE_MATH_KERNEL_INL_H_
+#undef ENGINE_MATH_KERNEL_INL_H_
+#else
+#define ENGINE_MATH_KERNEL_INL_H_
+#endif
+
+#include "engine/math/panels.h"
+#include "engine/math/scratch.h"
+#include "engine/math/simd-inl.h"
+#include "engine/math/window.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace anemone::math::HWY_NAMESPACE {
+
+// Two row panels at once need 32 registers.
+#undef ANEMONE_MATH_WIDE_TILE
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON
+#define ANEMONE_MATH_WIDE_TILE 1
+#else
+#define ANEMONE_MATH_WIDE_TILE 0
+#endif
+
+HWY_INLINE VF LoadColumns(const float* b) { return hn::LoadU(DF(), b); }
+HWY_INLINE VF LoadColumns(const Half* b) { return LoadHalf(b); }
+
+// kRowPanels * 4 rows by kVectors vectors, all sums in registers. `a_step` leads from one row panel
+// to the next.
+template <int kRowPanels, int kVectors, class B>
+HWY_INLINE void RegisterTile(int64_t depth, const float* HWY_RESTRICT a, int64_t a_step,
+                             const B* HWY_RESTRICT b, float* HWY_RESTRICT c, bool accumulate) {
+  const DF df;
+  constexpr int kRows = kRowPanels * kPanelRows;
+  VF sum[kRows][kVectors];
+  HWY_UNROLL(8)
+  for (int r = 0; r < kRows; ++r) {
+    HWY_UNROLL(3)
+    for (int v = 0; v < kVectors; ++v) {
+      sum[r][v] = accumulate ? hn::LoadU(df, c + r * kPanelColumns + v * kLanes) : hn::Zero(df);
+    }
+  }
+  for (int64_t k = 0; k < depth; ++k) {
+    VF x[kVectors];
+    HWY_UNROLL(3)
+    for (int v = 0; v < kVectors; ++v) x[v] = LoadColumns(b + v * kLanes);
+  HWY_UNROLL(8)
+    for (int r = 0; r < kRows; ++r) {
+      const VF w = hn::Set(df, a[(r / kPanelRows) * a_step + r % kPanelRows]);
+    HWY_UNROLL(3)
+      for (int v = 0; v < kVectors; ++v) sum[r][v] = hn::MulAdd(w, x[v], sum[r][v]);
+    }
+    a += kPanelRows;
+    b += kPanelColumns;
+  }
+  HWY_UNROLL(8)
+  for (int r = 0; r < kRows; ++r) {
+    HWY_UNROLL(3)
+    for (int v = 0; v < kVectors; ++v) {
+      hn::StoreU(sum[r][v], df, c + r * kPanelColumns + v * kLanes);
+    }
+  }
+}
+
+template <int kRowPanels, class B>
+HWY_INLINE void TileColumns(int64_t depth, const float* a, int64_t a_step, const B* b, float* c,
+                            int64_t columns, bool accumulate) {
+  int64_t j = 0;
+  for (; columns - j > 2 * kLanes; j += 3 * kLanes) {
+    RegisterTile<kRowPanels, 3>(depth, a, a_step, b + j, c + j, accumulate);
+  }
+  if (columns - j > kLanes) {
+    RegisterTile<kRowPanels, 2>(depth, a, a_step, b + j, c + j, accumulate);
+  } else if (columns > j) {
+    RegisterTile<kRowPanels, 1>(depth, a, a_step, b + j, c + j, accumulate);
+  }
+}
+
+// One tile: `row_panels` (1 or 2) panels of A against the first `columns` of a panel of B. Writes
+// (or adds to, if `accumulate`) whole vectors of c, 48 floats apart by row.
+template <class B>
+HWY_INLINE void MultiplyTile(int64_t depth, const float* a, int64_t a_step, int64_t row_panels,
+                             const B* b, int64_t columns, float* c, bool accumulate) {
+#if ANEMONE_MATH_WIDE_TILE
+  if (row_panels == 2) return TileColumns<2>(depth, a, a_step, b, c, columns, accumulate);
+  TileColumns<1>(depth, a, a_step, b, c, columns, accumulate);
+#else
+  for (int64_t p = 0; p < row_panels; ++p) {
+    TileColumns<1>(depth, a + p * a_step, a_step, b, c + p * kPanelRows * kPanelColumns, columns,
+                   accumulate);
+  }
+#endif
+}
+
+// Rounds `count` sums of one row of a tile into `to`, `step` elements apart.
+HWY_INLINE void StoreSums(const float* sums, const float* bias, float bias_for_all,
+                          const Epilogue& epilogue, int64_t count, Half* to, int64_t step) {
+  const DF df;
+  const VF lo = hn::Set(df, epilogue.lo);
+  const VF hi = hn::Set(df, epilogue.hi);
+  const VF same = hn::Set(df, bias_for_all);
+  HWY_ALIGN Half row[kPanelColumns + kLanes];
+  Half* rounded = step == 1 ? to : row;
+  for (int64_t j = 0; j < count; j += kLanes) {
+    const int64_t rest = count - j;
+    VF x = hn::Add(hn::LoadU(df, sums + j), same);
+    if (bias != nullptr) {
+      x = hn::Add(x, rest >= kLanes ? hn::LoadU(df, bias + j) : LoadFloatN(bias + j, rest));
+    }
+    x = ClampNan(x, lo, hi);
+    if (rest >= kLanes || step != 1) {
+      StoreHalf(x, rounded + j);
+    } else {
+      StoreHalfN(x, rounded + j, rest);
+    }
+  }
+  if (step == 1) return;
+  for (int64_t j = 0; j < count; ++j) to[j * step] = row[j];
+}
+
+// C = A * B in passes of at most `depth_step` terms, each pass with its packed B in the second-level
+// cache and eight rows of A in the first. The caller packs and stores:
+//   pack_b(first, depth, b): terms [first, first + depth) of all columns, [column / 48][depth][48];
+//   pack_a(row, rows, first, depth, a): at most 8 rows, [row / 4][depth][4];
+//   store(tile, row, rows, column, columns): the finished sums, 48 floats apart by row.
+// B and A may be written a vector past their end.
+template <class PackB, class PackA, class Store>
+HWY_INLINE void MultiplyPanels(int64_t rows, int64_t columns, int64_t depth, int64_t depth_step,
+                               const PackB& pack_b, const PackA& pack_a, const Store& store) {
+  const int64_t column_panels = CeilDiv(columns, kPanelColumns);
+  const int64_t row_tiles = CeilDiv(rows, kTileRows);
+  float* b = ThreadScratch<float>(ScratchUse::kPanelB,
+                                  column_panels * kPanelColumns * depth_step + kLanes);
+  float* a = ThreadScratch<float>(ScratchUse::kPanelA, kTileRows * depth_step + kLanes);
+  float* c = ThreadScratch<float>(ScratchUse::kTile, row_tiles * column_panels * kTileSize);
+  int64_t first = 0;
+  do {
+    const int64_t terms = HWY_MIN(depth - first, depth_step);
+    pack_b(first, terms, b);
+    for (int64_t t = 0; t < row_tiles; ++t) {
+      const int64_t row = t * kTileRows;
+      const int64_t height = HWY_MIN(rows - row, kTileRows);
+      pack_a(row, height, first, terms, a);
+      for (int64_t p = 0; p < column_panels; ++p) {
+        const int64_t column = p * kPanelColumns;
+        const int64_t width = HWY_MIN(columns - column, kPanelColumns);
+        float* tile = c + (t * column_panels + p) * kTileSize;
+        MultiplyTile(terms, a, terms * kPanelRows, CeilDiv(height, kPanelRows), b + column * terms,
+                     width, tile, first != 0);
+        if (first + terms == depth) store(tile, row, height, column, width);
+      }
+    }
+    first += terms;
+  } while (first < depth);
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace anemone::math::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

@@ -1,0 +1,47 @@
+// engine/math/panels.h: the sizes in which matrix operands are packed and multiplied. Internal.
+#ifndef ENGINE_MATH_PANELS_H_
+#define ENGINE_MATH_PANELS_H_
+
+#include <algorithm>
+#include <cstdint>
+
+namespace anemone::math {
+
+inline constexpr int64_t kPanelRows = 4;      // rows of a panel of A
+inline constexpr int64_t kTileRows = 8;       // rows of a tile of C: two panels
+inline constexpr int64_t kPanelColumns = 48;  // columns of a panel of B and of a tile of C
+inline constexpr int64_t kTileSize = kTileRows * kPanelColumns;
+
+// Terms summed per pass: 384 x 8 floats of A stay in the first-level cache, 384 x 192 of B (288 KB)
+// in the second.
+inline constexpr int64_t kBlockDepth = 384;
+inline constexpr int64_t kBlockColumns = 4 * kPanelColumns;
+inline constexpr int64_t kBlockRows = 256;
+
+inline int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+inline int64_t RoundUp(int64_t a, int64_t b) { return CeilDiv(a, b) * b; }
+
+// Rows and columns of C that one task computes.
+struct BlockSize {
+  int64_t rows, columns;
+};
+
+// Blocks as large as the caches like, but enough of them for `threads`. Smaller blocks pack their
+// operands more often: columns are narrowed first, since B costs more to pack than A.
+inline BlockSize ChooseBlock(int64_t rows, int64_t columns, int64_t copies, int64_t threads) {
+  BlockSize block{std::min(RoundUp(rows, kTileRows), kBlockRows),
+                  std::min(RoundUp(columns, kPanelColumns), kBlockColumns)};
+  const auto tasks = [&] {
+    return copies * CeilDiv(rows, block.rows) * CeilDiv(columns, block.columns);
+  };
+  const int64_t wanted = threads == 1 ? 1 : 3 * threads;
+  while (tasks() < wanted && block.columns > 2 * kPanelColumns) block.columns -= kPanelColumns;
+  while (tasks() < wanted && block.rows > 4 * kTileRows) {
+    block.rows = RoundUp(block.rows / 2, kTileRows);
+  }
+  return block;
+}
+
+}  // namespace anemone::math
+
+#endif  // ENGINE_MATH_PANELS_H_

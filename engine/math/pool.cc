@@ -1,0 +1,181 @@
+#include "engine/math/pool.h"
+
+#include <algorithm>
+#include <cassert>
+#include <vector>
+
+#include "engine/math/conv_state.h"
+#include "engine/math/panels.h"
+#include "engine/math/parallel.h"
+#include "engine/math/reduce.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "engine/math/pool.cc"
+#include "hwy/foreach_target.h"
+// foreach_target.h comes first.
+#include "engine/math/stage-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace anemone::math::HWY_NAMESPACE {
+
+struct Maximum {
+  static constexpr bool kAverage = false;
+  static HWY_INLINE VF Fold(VF a, VF b) { return MaxNan(a, b); }
+};
+struct Average {
+  static constexpr bool kAverage = true;
+  static HWY_INLINE VF Fold(VF a, VF b) { return hn::Add(a, b); }
+};
+
+// Rows [first, last] of one plane. `column_counts` are the divisors of each output column, and
+// `row_counts` of each row; used by averages only.
+template <class Op>
+HWY_INLINE void PoolRows(const ConvGeometry& g, float outside, int64_t first, int64_t last,
+                         const float* row_counts, const float* column_counts, const Half* x,
+                         Half* y) {
+  const DF df;
+  const Stage stage = PlanStage(g, first * g.out_w, (last - first + 1) * g.out_w);
+  float* staged = ThreadScratch<float>(ScratchUse::kStage, stage.channel_size + kLanes);
+  StageChannel(g, stage, outside, x, staged);
+  int64_t* taps = ThreadScratch<int64_t>(ScratchUse::kTaps, g.taps());
+  for (int64_t t = 0; t < g.taps(); ++t) {
+    taps[t] = stage.TapOffset(g, t / g.kernel_w, t % g.kernel_w);
+  }
+  for (int64_t row = first; row <= last; ++row) {
+    const float* from = staged + (row - first) * g.stride_h * stage.row_size;
+    for (int64_t j = 0; j < g.out_w; j += kLanes) {
+      const int64_t count = HWY_MIN(g.out_w - j, kLanes);
+      VF result = hn::LoadU(df, from + taps[0] + j);
+      for (int64_t t = 1; t < g.taps(); ++t) {
+        result = Op::Fold(result, hn::LoadU(df, from + taps[t] + j));
+      }
+      if (Op::kAverage) {
+        const VF columns = count == kLanes ? hn::LoadU(df, column_counts + j)
+                                           : LoadFloatN(column_counts + j, count);
+        const VF divisor = hn::Mul(columns, hn::Set(df, row_counts[row]));
+        result = hn::Div(result, hn::Max(divisor, hn::Set(df, 1.0f)));
+      }
+      if (count == kLanes) {
+        StoreHalf(result, y + row * g.out_w + j);
+      } else {
+        StoreHalfN(result, y + row * g.out_w + j, count);
+      }
+    }
+  }
+}
+
+void MaxPoolRows(const ConvGeometry& g, int64_t first, int64_t last, const Half* x, Half* y) {
+  PoolRows<Maximum>(g, -hwy::HighestValue<float>() * 2.0f, first, last, nullptr, nullptr, x, y);
+}
+
+void AveragePoolRows(const ConvGeometry& g, int64_t first, int64_t last, const float* row_counts,
+                     const float* column_counts, const Half* x, Half* y) {
+  PoolRows<Average>(g, 0.0f, first, last, row_counts, column_counts, x, y);
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace anemone::math::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace anemone::math {
+
+HWY_EXPORT(MaxPoolRows);
+HWY_EXPORT(AveragePoolRows);
+
+namespace {
+
+ConvGeometry PoolGeometry(const PoolShape& shape) {
+  const Window& w = shape.window;
+  ConvGeometry g;
+  g.in_h = shape.in_h, g.in_w = shape.in_w;
+  g.out_h = shape.out_h, g.out_w = shape.out_w;
+  g.kernel_h = w.kernel_h, g.kernel_w = w.kernel_w;
+  g.stride_h = w.stride_h, g.stride_w = w.stride_w;
+  g.dilation_h = w.dilation_h, g.dilation_w = w.dilation_w;
+  g.pad_top = w.pad_top, g.pad_left = w.pad_left;
+  return g;
+}
+
+// Whether the only window is the plane itself.
+bool IsGlobal(const PoolShape& shape) {
+  const Window& w = shape.window;
+  return shape.out_h == 1 && shape.out_w == 1 && w.pad_top == 0 && w.pad_left == 0 &&
+         w.kernel_h == shape.in_h && w.kernel_w == shape.in_w && w.dilation_h == 1 &&
+         w.dilation_w == 1;
+}
+
+// How many of a window's positions, along one axis, are counted by an average.
+std::vector<float> AxisCounts(int64_t out, int64_t in, int64_t kernel, int64_t stride,
+                              int64_t dilation, int64_t pad_before, int64_t pad_after,
+                              AverageDivisor divisor) {
+  const bool pads = divisor == AverageDivisor::kInsideAndPads;
+  const int64_t low = pads ? -pad_before : 0;
+  const int64_t high = pads ? in + pad_after : in;
+  std::vector<float> counts(out);
+  for (int64_t i = 0; i < out; ++i) {
+    int64_t count = 0;
+    for (int64_t k = 0; k < kernel; ++k) {
+      const int64_t at = i * stride - pad_before + k * dilation;
+      if (at >= low && at < high) ++count;
+    }
+    counts[i] = static_cast<float>(count);
+  }
+  return counts;
+}
+
+// body(plane, first row, last row) over all planes, large ones in bands of rows.
+template <class Body>
+void ForBands(const PoolShape& shape, const ConvGeometry& g, const Body& body) {
+  constexpr int64_t kStageFloats = 65536;
+  const int64_t row_floats = PlanStage(g, 0, g.out_w).row_size * g.stride_h;
+  const int64_t band = std::clamp<int64_t>(kStageFloats / row_floats, 1, g.out_h);
+  const int64_t bands = CeilDiv(g.out_h, band);
+  ParallelForItems(shape.planes * bands, band * g.out_w * g.taps() / 4,
+                   [&](int64_t begin, int64_t end) {
+                     for (int64_t task = begin; task < end; ++task) {
+                       const int64_t first = task % bands * band;
+                       body(task / bands, first, std::min(first + band, g.out_h) - 1);
+                     }
+                   });
+}
+
+}  // namespace
+
+void MaxPool(const PoolShape& shape, absl::Span<const Half> x, absl::Span<Half> y) {
+  assert(static_cast<int64_t>(x.size()) == shape.planes * shape.in_h * shape.in_w);
+  assert(static_cast<int64_t>(y.size()) == shape.planes * shape.out_h * shape.out_w);
+  if (IsGlobal(shape)) {
+    return Reduce(ReduceOp::kMax, {1, 1, shape.planes, shape.in_h, shape.in_w},
+                  AxisSet({kAxisH, kAxisW}), x, y);
+  }
+  const ConvGeometry g = PoolGeometry(shape);
+  ForBands(shape, g, [&](int64_t plane, int64_t first, int64_t last) {
+    HWY_DYNAMIC_DISPATCH(MaxPoolRows)
+    (g, first, last, x.data() + plane * g.in_h * g.in_w, y.data() + plane * g.positions());
+  });
+}
+
+void AveragePool(const PoolShape& shape, AverageDivisor divisor, absl::Span<const Half> x,
+                 absl::Span<Half> y) {
+  assert(static_cast<int64_t>(x.size()) == shape.planes * shape.in_h * shape.in_w);
+  assert(static_cast<int64_t>(y.size()) == shape.planes * shape.out_h * shape.out_w);
+  if (IsGlobal(shape)) {
+    return Reduce(ReduceOp::kMean, {1, 1, shape.planes, shape.in_h, shape.in_w},
+                  AxisSet({kAxisH, kAxisW}), x, y);
+  }
+  const ConvGeometry g = PoolGeometry(shape);
+  const Window& w = shape.window;
+  const std::vector<float> rows = AxisCounts(g.out_h, g.in_h, w.kernel_h, w.stride_h, w.dilation_h,
+                                             w.pad_top, w.pad_bottom, divisor);
+  const std::vector<float> columns = AxisCounts(g.out_w, g.in_w, w.kernel_w, w.stride_w,
+                                                w.dilation_w, w.pad_left, w.pad_right, divisor);
+  ForBands(shape, g, [&](int64_t plane, int64_t first, int64_t last) {
+    HWY_DYNAMIC_DISPATCH(AveragePoolRows)
+    (g, first, last, rows.data(), columns.data(), x.data() + plane * g.in_h * g.in_w,
+     y.data() + plane * g.positions());
+  });
+}
+
+}  // namespace anemone::math
+#endif  // HWY_ONCE

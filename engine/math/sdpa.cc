@@ -1,0 +1,165 @@
+#include "engine/math/sdpa.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "engine/math/attention_block.h"
+#include "engine/math/panels.h"
+#include "engine/math/parallel.h"
+#include "engine/math/scratch.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "engine/math/sdpa.cc"
+#include "hwy/foreach_target.h"
+// foreach_target.h comes first.
+#include "engine/math/gemm-inl.h"
+#include "engine/math/softmax-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace anemone::math::HWY_NAMESPACE {
+
+
+// Half(Half(sum) * scale), then Half(that + mask), into the rows of `scores`.
+HWY_INLINE void StoreScores(const AttentionBlock& block, const float* tile, int64_t row,
+                            int64_t rows, int64_t column, int64_t columns, float* scores) {
+  const DF df;
+  const VF scale = hn::Set(df, block.scale);
+  for (int64_t i = 0; i < rows; ++i) {
+    float* to = scores + (row + i) * block.keys + column;
+    const Half* mask =
+        block.mask == nullptr ? nullptr : block.mask + (row + i) * block.mask_step + column;
+    for (int64_t j = 0; j < columns; j += kLanes) {
+      const int64_t rest = columns - j;
+      VF s = RoundHalf(hn::LoadU(df, tile + i * kPanelColumns + j));
+      s = RoundHalf(hn::Mul(s, scale));
+      if (mask != nullptr) {
+        const VF m = rest >= kLanes ? LoadHalf(mask + j) : LoadHalfN(mask + j, rest);
+        s = RoundHalf(hn::Add(s, m));
+      }
+      if (rest >= kLanes) {
+        hn::StoreU(s, df, to + j);
+      } else {
+        StoreFloatN(s, to + j, rest);
+      }
+    }
+  }
+}
+
+// Up to 8 rows of weights as panels of A: float already, so only interleaved.
+HWY_INLINE void PackScores(const float* scores, int64_t row_step, int64_t rows, int64_t depth,
+                           float* panels) {
+  const DF df;
+  for (int64_t p = 0; p < rows; p += kPanelRows, panels += kPanelRows * depth) {
+    const float* from = scores + p * row_step;
+    const int64_t lines = HWY_MIN(rows - p, kPanelRows);
+    int64_t k = 0;
+    for (; lines == kPanelRows && k + kLanes <= depth; k += kLanes) {
+      hn::StoreInterleaved4(hn::LoadU(df, from + k), hn::LoadU(df, from + row_step + k),
+                            hn::LoadU(df, from + 2 * row_step + k),
+                            hn::LoadU(df, from + 3 * row_step + k), df, panels + k * kPanelRows);
+    }
+    for (; k < depth; ++k) {
+      for (int64_t i = 0; i < kPanelRows; ++i) {
+        panels[k * kPanelRows + i] = i < lines ? from[i * row_step + k] : 0.0f;
+      }
+    }
+  }
+}
+
+void ComputeAttention(const AttentionBlock& block) {
+  float* scores = ThreadScratch<float>(ScratchUse::kScores, block.queries * block.keys);
+  // Blocks of keys keep the packed B small; they do not split a sum.
+  GemmOperands qk;
+  qk.m = block.queries, qk.k = block.dim, qk.n = block.keys;
+  qk.a = block.q, qk.a_row = block.q_step, qk.a_column = 1;
+  qk.b = block.k, qk.b_row = 1, qk.b_column = block.k_step;
+  for (int64_t key = 0; key < block.keys; key += kBlockColumns) {
+    MultiplyPanels(
+        block.queries, HWY_MIN(block.keys - key, kBlockColumns), block.dim,
+        HWY_MIN(block.dim, kBlockDepth),
+        [&](int64_t first, int64_t depth, float* b) HWY_ATTR {
+          PackColumns(qk, first, depth, key, HWY_MIN(block.keys - key, kBlockColumns), b);
+        },
+        [&](int64_t row, int64_t rows, int64_t first, int64_t depth, float* a)
+            HWY_ATTR { PackRows(qk, row, rows, first, depth, a); },
+        [&](const float* tile, int64_t row, int64_t rows, int64_t column, int64_t columns)
+            HWY_ATTR { StoreScores(block, tile, row, rows, key + column, columns, scores); });
+  }
+  for (int64_t i = 0; i < block.queries; ++i) SoftmaxRow(scores + i * block.keys, block.keys);
+
+  GemmOperands pv;
+  pv.m = block.queries, pv.k = block.keys, pv.n = block.value_dim;
+  pv.b = block.v, pv.b_row = block.v_step, pv.b_column = 1;
+  pv.c = block.y, pv.c_row = block.y_step, pv.c_column = 1;
+  MultiplyPanels(
+      block.queries, block.value_dim, block.keys, HWY_MIN(block.keys, kBlockDepth),
+      [&](int64_t first, int64_t depth, float* b)
+          HWY_ATTR { PackColumns(pv, first, depth, 0, block.value_dim, b); },
+      [&](int64_t row, int64_t rows, int64_t first, int64_t depth, float* a) HWY_ATTR {
+        PackScores(scores + row * block.keys + first, block.keys, rows, depth, a);
+      },
+      [&](const float* tile, int64_t row, int64_t rows, int64_t column, int64_t columns)
+          HWY_ATTR { StoreTile(pv, tile, row, rows, column, columns); });
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace anemone::math::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace anemone::math {
+
+HWY_EXPORT(ComputeAttention);
+
+namespace {
+
+// Queries per task: their scores within half a megabyte, and enough tasks for all threads.
+int64_t BlockQueries(const SdpaShape& shape) {
+  constexpr int64_t kScoreFloats = 131072;
+  int64_t queries = std::clamp<int64_t>(kScoreFloats / shape.keys, kTileRows, 64);
+  const auto tasks = [&] { return shape.batch * shape.heads * CeilDiv(shape.queries, queries); };
+  while (queries > kTileRows && tasks() < 2 * ThreadCount()) queries /= 2;
+  return RoundUp(queries, kTileRows);
+}
+
+}  // namespace
+
+void Sdpa(const SdpaShape& shape, float scale, absl::Span<const Half> q, absl::Span<const Half> k,
+          absl::Span<const Half> v, const SdpaMask& mask, absl::Span<Half> y) {
+  const SdpaShape& s = shape;
+  assert(static_cast<int64_t>(q.size()) == s.batch * s.queries * s.heads * s.dim);
+  assert(static_cast<int64_t>(k.size()) == s.batch * s.keys * s.heads * s.dim);
+  assert(static_cast<int64_t>(v.size()) == s.batch * s.keys * s.heads * s.value_dim);
+  assert(static_cast<int64_t>(y.size()) == s.batch * s.queries * s.heads * s.value_dim);
+  const int64_t mask_head = mask.heads == 1 ? 0 : s.keys;
+  const int64_t mask_query = mask.queries == 1 ? 0 : mask.heads * s.keys;
+  const int64_t mask_batch = mask.batch == 1 ? 0 : mask.queries * mask.heads * s.keys;
+  const int64_t step = BlockQueries(shape);
+  const int64_t blocks = CeilDiv(s.queries, step);
+  const int64_t cost = step * s.keys * (s.dim + s.value_dim) / 16;
+  ParallelForItems(s.batch * s.heads * blocks, cost, [&](int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t first = task % blocks * step;
+      const int64_t head = task / blocks % s.heads;
+      const int64_t batch = task / blocks / s.heads;
+      AttentionBlock block;
+      block.queries = std::min(step, s.queries - first);
+      block.keys = s.keys, block.dim = s.dim, block.value_dim = s.value_dim;
+      block.q_step = block.k_step = s.heads * s.dim;
+      block.v_step = block.y_step = s.heads * s.value_dim;
+      block.q = q.data() + (batch * s.queries + first) * block.q_step + head * s.dim;
+      block.k = k.data() + batch * s.keys * block.k_step + head * s.dim;
+      block.v = v.data() + batch * s.keys * block.v_step + head * s.value_dim;
+      block.y = y.data() + (batch * s.queries + first) * block.y_step + head * s.value_dim;
+      block.mask = mask.values.empty() ? nullptr
+                                       : mask.values.data() + batch * mask_batch +
+                                             first * mask_query + head * mask_head;
+      block.mask_step = mask_query;
+      block.scale = scale;
+      HWY_DYNAMIC_DISPATCH(ComputeAttention)(block);
+    }
+  });
+}
+
+}  // namespace anemone::math
+#endif  // HWY_ONCE

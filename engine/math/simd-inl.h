@@ -1,0 +1,176 @@
+// engine/math/simd-inl.h: loading and storing Halfs as vectors of float, for one instruction set at
+// a time (see hwy/foreach_target.h). Internal.
+#if defined(ENGINE_MATH_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ENGINE_MATH_SIMD_INL_H_
+#undef ENGINE_MATH_SIMD_INL_H_
+#else
+#define ENGINE_MATH_SIMD_INL_H_
+#endif
+
+#include <cstdint>
+#include <cstring>
+
+#include "engine/math/half.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace anemone::math::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using DF = hn::ScalableTag<float>;
+using VF = hn::Vec<DF>;
+using DU = hn::RebindToUnsigned<DF>;
+using VU = hn::Vec<DU>;
+using DH = hn::Rebind<uint16_t, DF>;  // as many Halfs as there are floats in a VF, as bits
+using VH = hn::Vec<DH>;
+
+inline constexpr int64_t kLanes = hn::MaxLanes(DF());
+
+// Highway converts in hardware from AVX2 and NEON on; below that its software form truncates, so
+// ours (the algorithm of half.h) stands in.
+#undef ANEMONE_MATH_NATIVE_HALF
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON
+#define ANEMONE_MATH_NATIVE_HALF 1
+#else
+#define ANEMONE_MATH_NATIVE_HALF 0
+#endif
+#undef ANEMONE_MATH_MASKED_HALF
+#if HWY_TARGET == HWY_AVX3
+#define ANEMONE_MATH_MASKED_HALF 1  // loads of 16-bit lanes that skip memory of unset lanes
+#else
+#define ANEMONE_MATH_MASKED_HALF 0
+#endif
+
+HWY_INLINE VF Widen(VH halves) {
+#if ANEMONE_MATH_NATIVE_HALF
+  return hn::PromoteTo(DF(), hn::BitCast(hn::Rebind<hwy::float16_t, DF>(), halves));
+#else
+  const DU du;
+  const DF df;
+  const VU bits = hn::PromoteTo(du, halves);
+  const VU magnitude = hn::ShiftLeft<13>(hn::And(bits, hn::Set(du, 0x7fff)));
+  const VU sign = hn::ShiftLeft<16>(hn::And(bits, hn::Set(du, 0x8000)));
+  const VU finite =
+      hn::BitCast(du, hn::Mul(hn::BitCast(df, magnitude), hn::Set(df, 0x1p112f)));
+  const VU special = hn::Or(magnitude, hn::Set(du, 0x7f800000));
+  const VU quiet = hn::IfThenElseZero(hn::Gt(special, hn::Set(du, 0x7f800000)),
+                                      hn::Set(du, 0x00400000));
+  const auto is_special = hn::Gt(magnitude, hn::Set(du, 0x0f7fffff));
+  return hn::BitCast(
+      df, hn::Or(sign, hn::IfThenElse(is_special, hn::Or(special, quiet), finite)));
+#endif
+}
+
+HWY_INLINE VH Narrow(VF values) {
+#if ANEMONE_MATH_NATIVE_HALF
+  return hn::BitCast(DH(), hn::DemoteTo(hn::Rebind<hwy::float16_t, DF>(), values));
+#else
+  const DU du;
+  const DF df;
+  const VU bits = hn::BitCast(du, values);
+  const VU magnitude = hn::And(bits, hn::Set(du, 0x7fffffff));
+  const VU sign = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 0x8000));
+  const VU odd = hn::And(hn::ShiftRight<13>(magnitude), hn::Set(du, 1));
+  const VU normal =
+      hn::ShiftRight<13>(hn::Add(hn::Sub(magnitude, hn::Set(du, 0x38000000 - 0xfff)), odd));
+  const VU tiny = hn::Sub(
+      hn::BitCast(du, hn::Add(hn::BitCast(df, magnitude), hn::Set(df, 0.5f))),
+      hn::Set(du, 0x3f000000));
+  const VU nan = hn::Or(hn::Set(du, 0x7e00), hn::And(hn::ShiftRight<13>(magnitude),
+                                                     hn::Set(du, 0x3ff)));
+  VU result = hn::IfThenElse(hn::Lt(magnitude, hn::Set(du, 0x38800000)), tiny, normal);
+  result = hn::IfThenElse(hn::Gt(magnitude, hn::Set(du, 0x477fffff)), hn::Set(du, 0x7c00), result);
+  result = hn::IfThenElse(hn::Gt(magnitude, hn::Set(du, 0x7f800000)), nan, result);
+  return hn::TruncateTo(DH(), hn::Or(sign, result));
+#endif
+}
+
+HWY_INLINE VH LoadBits(const Half* from) {
+  return hn::LoadU(DH(), reinterpret_cast<const uint16_t*>(from));
+}
+HWY_INLINE void StoreBits(VH bits, Half* to) {
+  hn::StoreU(bits, DH(), reinterpret_cast<uint16_t*>(to));
+}
+
+// The first `count` elements, fewer than a vector, zeros behind them; no other memory is touched.
+// Here and in the runs below pointers need not be aligned to their type.
+HWY_INLINE VH LoadBitsN(const Half* from, int64_t count) {
+#if ANEMONE_MATH_MASKED_HALF
+  return hn::MaskedLoad(hn::FirstN(DH(), static_cast<size_t>(count)), DH(),
+                        reinterpret_cast<const uint16_t*>(from));
+#else
+  HWY_ALIGN uint16_t bits[hn::MaxLanes(DH())] = {};
+  std::memcpy(bits, static_cast<const void*>(from), count * sizeof(Half));
+  return hn::Load(DH(), bits);
+#endif
+}
+HWY_INLINE void StoreBitsN(VH values, Half* to, int64_t count) {
+#if ANEMONE_MATH_MASKED_HALF
+  hn::BlendedStore(values, hn::FirstN(DH(), static_cast<size_t>(count)), DH(),
+                   reinterpret_cast<uint16_t*>(to));
+#else
+  HWY_ALIGN uint16_t bits[hn::MaxLanes(DH())];
+  hn::Store(values, DH(), bits);
+  std::memcpy(static_cast<void*>(to), bits, count * sizeof(Half));
+#endif
+}
+HWY_INLINE VF LoadFloatN(const float* from, int64_t count) {
+#if ANEMONE_MATH_MASKED_HALF
+  return hn::MaskedLoad(hn::FirstN(DF(), static_cast<size_t>(count)), DF(), from);
+#else
+  HWY_ALIGN float values[kLanes] = {};
+  std::memcpy(values, static_cast<const void*>(from), count * sizeof(float));
+  return hn::Load(DF(), values);
+#endif
+}
+HWY_INLINE void StoreFloatN(VF values, float* to, int64_t count) {
+#if ANEMONE_MATH_MASKED_HALF
+  hn::BlendedStore(values, hn::FirstN(DF(), static_cast<size_t>(count)), DF(), to);
+#else
+  HWY_ALIGN float lanes[kLanes];
+  hn::Store(values, DF(), lanes);
+  std::memcpy(static_cast<void*>(to), lanes, count * sizeof(float));
+#endif
+}
+
+HWY_INLINE VF LoadHalf(const Half* from) { return Widen(LoadBits(from)); }
+HWY_INLINE void StoreHalf(VF values, Half* to) { StoreBits(Narrow(values), to); }
+HWY_INLINE VF LoadHalfN(const Half* from, int64_t count) { return Widen(LoadBitsN(from, count)); }
+HWY_INLINE void StoreHalfN(VF values, Half* to, int64_t count) {
+  StoreBitsN(Narrow(values), to, count);
+}
+
+// Through storage as a Half and back.
+HWY_INLINE VF RoundHalf(VF values) { return Widen(Narrow(values)); }
+
+// Minimum and maximum that give a NaN if either operand is one, on every instruction set.
+HWY_INLINE VF MinNan(VF a, VF b) {
+  return hn::IfThenElse(hn::IsNaN(a), a, hn::IfThenElse(hn::IsNaN(b), b, hn::Min(a, b)));
+}
+HWY_INLINE VF MaxNan(VF a, VF b) {
+  return hn::IfThenElse(hn::IsNaN(a), a, hn::IfThenElse(hn::IsNaN(b), b, hn::Max(a, b)));
+}
+
+// x limited to [lo, hi], of which none is a NaN; a NaN stays.
+HWY_INLINE VF ClampNan(VF x, VF lo, VF hi) {
+  x = hn::IfThenElse(hn::Lt(x, lo), lo, x);
+  return hn::IfThenElse(hn::Gt(x, hi), hi, x);
+}
+
+// Dense runs of any length.
+HWY_INLINE void WidenRun(const Half* from, float* to, int64_t count) {
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) hn::StoreU(LoadHalf(from + i), DF(), to + i);
+  if (i < count) StoreFloatN(LoadHalfN(from + i, count - i), to + i, count - i);
+}
+HWY_INLINE void NarrowRun(const float* from, Half* to, int64_t count) {
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) StoreHalf(hn::LoadU(DF(), from + i), to + i);
+  if (i < count) StoreHalfN(LoadFloatN(from + i, count - i), to + i, count - i);
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace anemone::math::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

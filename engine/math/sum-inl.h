@@ -1,0 +1,81 @@
+// engine/math/sum-inl.h: sums whose order does not depend on the vector length, and exp. Internal.
+#if defined(ENGINE_MATH_SUM_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ENGINE_MATH_SUM_INL_H_
+#undef ENGINE_MATH_SUM_INL_H_
+#else
+#define ENGINE_MATH_SUM_INL_H_
+#endif
+
+#include "engine/math/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace anemone::math::HWY_NAMESPACE {
+
+// Element i is added to partial sum i % 32, and the partial sums are added as a tree: the same
+// additions whether a vector has 1, 4, 8 or 16 lanes. Also folds by other operations of two vectors.
+inline constexpr int64_t kPartialSums = 32;
+
+// Folds fetch(i) (a vector of elements i, i + 1, ...) and fetch_n(i, count) (the rest, filled up
+// with `neutral`) over [0, count) by `fold`.
+template <class Fetch, class FetchN, class Fold>
+HWY_INLINE float FoldFixed(int64_t count, float neutral, const Fetch& fetch, const FetchN& fetch_n,
+                           const Fold& fold) {
+  const DF df;
+  constexpr int kVectors = kPartialSums / kLanes;
+  VF partial[kVectors];
+  HWY_UNROLL(8)
+  for (int v = 0; v < kVectors; ++v) partial[v] = hn::Set(df, neutral);
+  int64_t i = 0;
+  for (; i + kPartialSums <= count; i += kPartialSums) {
+    HWY_UNROLL(8)
+    for (int v = 0; v < kVectors; ++v) partial[v] = fold(partial[v], fetch(i + v * kLanes));
+  }
+  for (int v = 0; i < count; ++v, i += kLanes) {
+    partial[v] = fold(partial[v], count - i >= kLanes ? fetch(i) : fetch_n(i, count - i));
+  }
+  HWY_ALIGN float sums[kPartialSums + kLanes] = {};
+  HWY_UNROLL(8)
+  for (int v = 0; v < kVectors; ++v) hn::Store(partial[v], df, sums + v * kLanes);
+  for (int64_t half = kPartialSums / 2; half > 0; half /= 2) {
+    for (int64_t j = 0; j < half; j += kLanes) {  // lanes from `half` on are not used again
+      hn::StoreU(fold(hn::LoadU(df, sums + j), hn::LoadU(df, sums + j + half)), df, sums + j);
+    }
+  }
+  return sums[0];
+}
+
+// The sum of map(x) over a float array; map(0) must be 0.
+template <class Map>
+HWY_INLINE float SumFixed(const float* from, int64_t count, const Map& map) {
+  return FoldFixed(
+      count, 0.0f, [&](int64_t i) HWY_ATTR { return map(hn::LoadU(DF(), from + i)); },
+      [&](int64_t i, int64_t rest) HWY_ATTR { return map(LoadFloatN(from + i, rest)); },
+      [](VF a, VF b) HWY_ATTR { return hn::Add(a, b); });
+}
+
+// e^x for x <= 0 with a relative error below 1e-6; below -80 it stays at e^-80, which is 0 as a
+// Half. x = n ln 2 + r with |r| <= ln 2 / 2, e^r by its Taylor series to r^6 (next term 2e-8).
+HWY_INLINE VF ExpNonPositive(VF x) {
+  const DF df;
+  const hn::RebindToSigned<DF> di;
+  x = hn::Max(x, hn::Set(df, -80.0f));
+  const VF n = hn::Round(hn::Mul(x, hn::Set(df, 1.44269504088896341f)));
+  // ln 2 in two parts, so that n times the first is exact.
+  VF r = hn::NegMulAdd(n, hn::Set(df, 0.693145751953125f), x);
+  r = hn::NegMulAdd(n, hn::Set(df, 1.42860682030941723e-6f), r);
+  VF p = hn::Set(df, 1.0f / 720);
+  p = hn::MulAdd(p, r, hn::Set(df, 1.0f / 120));
+  p = hn::MulAdd(p, r, hn::Set(df, 1.0f / 24));
+  p = hn::MulAdd(p, r, hn::Set(df, 1.0f / 6));
+  p = hn::MulAdd(p, r, hn::Set(df, 0.5f));
+  p = hn::MulAdd(p, r, hn::Set(df, 1.0f));
+  p = hn::MulAdd(p, r, hn::Set(df, 1.0f));
+  const auto exponent = hn::ShiftLeft<23>(hn::ConvertTo(di, n));
+  return hn::BitCast(df, hn::Add(hn::BitCast(di, p), exponent));
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace anemone::math::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

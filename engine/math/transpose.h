@@ -1,0 +1,22 @@
+// engine/math/transpose.h: permutation of the five axes.
+//
+//   Transpose({1, 1, 64, 28, 28}, {0, 1, 3, 4, 2}, x, y);   // N D C H W -> N D H W C
+#ifndef ENGINE_MATH_TRANSPOSE_H_
+#define ENGINE_MATH_TRANSPOSE_H_
+
+#include <array>
+
+#include "absl/types/span.h"
+#include "engine/math/extents.h"
+#include "engine/math/half.h"
+
+namespace anemone::math {
+
+// Axis i of `out` is axis permutation[i] of `in`. Runs that stay contiguous are copied, a moved
+// innermost axis goes through square blocks in registers. `in` and `out` do not overlap.
+void Transpose(const Extents& in_extents, const std::array<int, kRank>& permutation,
+               absl::Span<const Half> in, absl::Span<Half> out);
+
+}  // namespace anemone::math
+
+#endif  // ENGINE_MATH_TRANSPOSE_H_

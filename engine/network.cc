@@ -1,0 +1,94 @@
+#include "engine/network.h"
+
+#include <array>
+#include <utility>
+
+#include "engine/unit_kind.h"
+#include "rule_table.h"  // generated
+
+namespace anemone {
+namespace {
+
+// Every axis of every tensor stays within the target's cap for it, and none is empty.
+Verdict CheckExtents(const Dims& dims, const Target& target, Route route) {
+  static constexpr std::pair<Axis, Limit> kCaps[] = {{Axis::kN, Limit::kMaxTensorN},
+                                                     {Axis::kD, Limit::kMaxTensorD},
+                                                     {Axis::kC, Limit::kMaxTensorC},
+                                                     {Axis::kH, Limit::kMaxTensorH},
+                                                     {Axis::kW, Limit::kMaxTensorW}};
+  Judge judge(target, route);
+  for (int64_t extent : dims.extent) {
+    if (extent < 1) return judge.Reject(rule::kEmptyTensor);
+  }
+  for (const auto& [axis, limit] : kCaps) {
+    if (judge.Within(dims[axis], limit)) continue;
+    // The one text known is that of family 2 (A13) on the spatial axes.
+    bool text_known = target.family_index() == 2 && axis != Axis::kN && axis != Axis::kC;
+    return judge.Reject(text_known ? rule::kMaxDimensionA13 : rule::kMaxDimension);
+  }
+  return judge.Accept();
+}
+
+}  // namespace
+
+int BytesOf(Format format) { return format == Format::kUInt8 ? 1 : 2; }
+
+const Dims& Network::DimsOf(const Operand& operand) const {
+  switch (operand.source) {
+    case Operand::Source::kInput:
+      return inputs[operand.index].dims;
+    case Operand::Source::kConstant:
+      return constants[operand.index].dims;
+    case Operand::Source::kUnit:
+      break;
+  }
+  return units[operand.index].dims;
+}
+
+Bottom Network::BottomOf(const Operand& operand) const {
+  Bottom bottom{DimsOf(operand), Format::kFloat16, operand.source == Operand::Source::kConstant};
+  if (operand.source == Operand::Source::kInput) bottom.format = inputs[operand.index].format;
+  if (bottom.is_constant && constants[operand.index].tensor.type() == DataType::kUInt16) {
+    bottom.format = Format::kUInt16;
+  }
+  return bottom;
+}
+
+std::vector<Bottom> Network::BottomsOf(const Unit& unit) const {
+  std::vector<Bottom> bottoms;
+  for (const Operand& operand : unit.bottoms) bottoms.push_back(BottomOf(operand));
+  return bottoms;
+}
+
+Verdict CheckUnit(const Unit& unit, Bottoms bottoms, const Target& target, Route route) {
+  Verdict verdict = CheckExtents(unit.dims, target, route);
+  for (const Bottom& bottom : bottoms) {
+    if (!verdict.accepted) return verdict;
+    verdict = Both(std::move(verdict), CheckExtents(bottom.dims, target, route));
+  }
+  if (!verdict.accepted) return verdict;
+  verdict = Both(std::move(verdict),
+                 unit.kind->Validate(unit.params.get(), bottoms, target, route));
+  if (!verdict.accepted) return verdict;
+  return Both(std::move(verdict), unit.kind->Codegen(unit.params.get(), bottoms, target, route));
+}
+
+NetworkVerdict CheckNetwork(const Network& network, const Target& target, Route route) {
+  Judge judge(target, route);
+  if (route == Route::kMil && !target.mil_route()) return {judge.Reject(rule::kMilRoute), -1};
+  Verdict all = judge.Accept();
+  all.status = target.status();
+  for (size_t i = 0; i < network.units.size(); ++i) {
+    const Unit& unit = network.units[i];
+    all = Both(std::move(all), CheckUnit(unit, network.BottomsOf(unit), target, route));
+    if (!all.accepted) return {std::move(all), static_cast<int>(i)};
+  }
+  for (const InputPort& port : network.inputs) {
+    if (port.format == Format::kUInt16) return {judge.Reject(rule::kPortFormat), -1};
+    all = Both(std::move(all), CheckExtents(port.dims, target, route));
+    if (!all.accepted) return {std::move(all), -1};
+  }
+  return {std::move(all), -1};
+}
+
+}  // namespace anemone

@@ -1,0 +1,96 @@
+#include "engine/target.h"
+
+#include <algorithm>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "engine/target_record.h"
+
+namespace anemone {
+namespace {
+
+// Levenshtein distance, for "did you mean".
+size_t Distance(absl::string_view a, absl::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      size_t changed = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({changed, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+std::vector<std::string> NearNames(const std::string& name) {
+  std::vector<std::pair<size_t, std::string>> ranked;
+  auto consider = [&](absl::string_view candidate) {
+    ranked.emplace_back(Distance(name, candidate), std::string(candidate));
+  };
+  for (const TargetRecord& r : TargetRecords()) consider(r.option);
+  for (const TargetAlias& a : TargetAliases()) consider(a.product);
+  std::sort(ranked.begin(), ranked.end());
+  std::vector<std::string> names;
+  for (size_t i = 0; i < ranked.size() && i < 5; ++i) names.push_back(ranked[i].second);
+  return names;
+}
+
+}  // namespace
+
+absl::string_view Target::name() const { return record_.name; }
+absl::string_view Target::option_name() const { return record_.option; }
+absl::string_view Target::family() const { return record_.family; }
+std::optional<int> Target::family_index() const {
+  if (record_.family_index < 0) return std::nullopt;
+  return record_.family_index;
+}
+absl::string_view Target::products() const { return record_.products; }
+bool Target::mil_route() const { return record_.mil_route; }
+Status Target::status() const { return record_.status; }
+absl::string_view Target::source() const { return record_.source; }
+
+std::optional<Known<int64_t>> Target::limit(Limit limit) const {
+  const TableNumber& number = record_.limits[static_cast<int>(limit)];
+  if (number.value == kNotPublished) return std::nullopt;
+  return Known<int64_t>{number.value, number.status};
+}
+
+std::optional<Known<bool>> Target::Has(Cap cap) const {
+  const TableNumber& number = record_.capabilities[static_cast<int>(cap)];
+  if (number.value == kNotPublished) return std::nullopt;
+  return Known<bool>{number.value != 0, number.status};
+}
+
+absl::Span<const int> Target::list(LimitList list) const {
+  return record_.lists[static_cast<int>(list)];
+}
+
+absl::Span<const Target> AllTargets() {
+  static const std::vector<Target>& targets = *[] {
+    auto* all = new std::vector<Target>;
+    for (const TargetRecord& record : TargetRecords()) all->emplace_back(record);
+    return all;
+  }();
+  return targets;
+}
+
+absl::StatusOr<const Target*> FindTarget(absl::string_view name) {
+  std::string wanted = absl::AsciiStrToLower(name);
+  for (const TargetAlias& alias : TargetAliases()) {
+    if (wanted == alias.product) wanted = absl::AsciiStrToLower(alias.target);
+  }
+  for (const Target& target : AllTargets()) {
+    if (wanted == target.option_name()) return &target;
+  }
+  return absl::NotFoundError(absl::StrCat("target '", name, "': no such target or product; near: ",
+                                          absl::StrJoin(NearNames(wanted), ", "),
+                                          "; `anemone targets` lists all"));
+}
+
+}  // namespace anemone

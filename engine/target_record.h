@@ -1,0 +1,45 @@
+// engine/target_record.h: the form in which the build writes targets.json as C++ (see
+// cmake/generate_tables.py). Only target.cc and the generated table include it.
+#ifndef ANEMONE_ENGINE_TARGET_RECORD_H_
+#define ANEMONE_ENGINE_TARGET_RECORD_H_
+
+#include <cstdint>
+#include <limits>
+
+#include "absl/types/span.h"
+#include "engine/rule.h"
+
+namespace anemone {
+
+inline constexpr int64_t kNotPublished = std::numeric_limits<int64_t>::min();
+
+struct TableNumber {
+  int64_t value;  // kNotPublished: the table does not know
+  Status status;
+};
+
+struct TargetRecord {
+  const char* name;    // "H13"
+  const char* option;  // "h13"
+  const char* family;  // "A13"; "" if the family map does not hold the target
+  int family_index;    // -1 likewise
+  const char* products;
+  bool mil_route;
+  Status status;
+  const char* source;
+  absl::Span<const TableNumber> limits;        // by Limit
+  absl::Span<const TableNumber> capabilities;  // by Cap
+  absl::Span<const absl::Span<const int>> lists;  // by LimitList
+};
+
+struct TargetAlias {
+  const char* product;  // "m1-pro"
+  const char* target;   // "H13g"
+};
+
+absl::Span<const TargetRecord> TargetRecords();
+absl::Span<const TargetAlias> TargetAliases();
+
+}  // namespace anemone
+
+#endif  // ANEMONE_ENGINE_TARGET_RECORD_H_

@@ -1,0 +1,51 @@
+// engine/unit.h: one operation of the engine, with its parameters, operands and constants; and what
+// it reads (Bottom).
+#ifndef ANEMONE_ENGINE_UNIT_H_
+#define ANEMONE_ENGINE_UNIT_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "anemone/tensor.h"
+#include "engine/dims.h"
+
+namespace anemone {
+
+class UnitKind;
+
+// What a tensor of the engine holds. Inside a program everything is fp16; uint8 and uint16 occur at
+// ports and as index constants.
+enum class Format : uint8_t { kFloat16, kUInt8, kUInt16 };
+int BytesOf(Format format);
+
+// Where an operand comes from: a port of the network, one of its constants, or another unit.
+struct Operand {
+  enum class Source : uint8_t { kInput, kConstant, kUnit };
+  Source source = Source::kInput;
+  int index = -1;
+  bool operator==(const Operand&) const = default;
+};
+
+// What a unit sees of an operand when it is judged.
+struct Bottom {
+  Dims dims;
+  Format format = Format::kFloat16;
+  bool is_constant = false;
+};
+using Bottoms = absl::Span<const Bottom>;
+
+struct Unit {
+  std::string name;  // unique in its network
+  const UnitKind* kind = nullptr;
+  std::shared_ptr<const void> params;  // of the type that the kind's row names
+  std::vector<Operand> bottoms;
+  std::vector<Tensor> weights;  // constants that are attributes of the unit: kernel, bias, scale
+  Dims dims;                    // of the output
+};
+
+}  // namespace anemone
+
+#endif  // ANEMONE_ENGINE_UNIT_H_

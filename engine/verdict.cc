@@ -1,0 +1,77 @@
+#include "engine/verdict.h"
+
+#include <utility>
+
+namespace anemone {
+
+absl::string_view StatusName(Status status) {
+  static constexpr absl::string_view kNames[] = {"measured", "decompile-derived", "predicted",
+                                                 "unknown"};
+  return kNames[static_cast<int>(status)];
+}
+
+absl::string_view LayerName(Layer layer) {
+  static constexpr absl::string_view kNames[] = {"frontend", "parser",   "validator", "on-device",
+                                                 "codegen",  "coverage", "policy"};
+  return kNames[static_cast<int>(layer)];
+}
+
+absl::string_view RouteName(Route route) { return route == Route::kMil ? "mil" : "netplist"; }
+
+Verdict OwnRefusal(Layer layer, absl::string_view rule, std::string message, std::string remedy) {
+  Verdict verdict;
+  verdict.accepted = false;
+  verdict.layer = layer;
+  verdict.own_rule = std::string(rule);
+  verdict.message = std::move(message);
+  verdict.own_remedy = std::move(remedy);
+  return verdict;
+}
+
+bool Judge::Has(Cap cap) {
+  auto known = target_.Has(cap);
+  Ask(known ? known->status : Status::kUnknown);
+  return !known || known->value;
+}
+
+bool Judge::Within(int64_t value, Limit limit) {
+  auto known = target_.limit(limit);
+  Ask(known ? known->status : Status::kUnknown);
+  return !known || value <= known->value;
+}
+
+bool Judge::FamilyAtLeast(int floor) {
+  auto index = target_.family_index();
+  Ask(index ? target_.status() : Status::kUnknown);
+  return !index || *index >= floor;
+}
+
+int64_t Judge::Value(Limit limit, int64_t fallback) {
+  auto known = target_.limit(limit);
+  Ask(known ? known->status : Status::kUnknown);
+  return known ? known->value : fallback;
+}
+
+Verdict Judge::RejectFormatted(const Rule& rule, const std::vector<absl::FormatArg>& args) {
+  Ask(rule.status);
+  Verdict refused = verdict_;
+  refused.accepted = false;
+  refused.layer = rule.layer;
+  refused.rule = &rule;
+  if (rule.message != nullptr) {
+    std::string filled;
+    // A pattern that the arguments do not fit is shown as the table has it.
+    refused.message = absl::FormatUntyped(&filled, absl::UntypedFormatSpec(rule.message), args)
+                          ? filled
+                          : std::string(rule.message);
+  }
+  return refused;
+}
+
+Verdict Both(Verdict a, Verdict b) {
+  if (!a.accepted) return a;
+  b.status = Weaker(a.status, b.status);
+  return b;
+}
+
+}  // namespace anemone

@@ -1,0 +1,56 @@
+// fallback/cpu_segment.h: nodes that stay on the CPU, as an ONNX Runtime session.
+//
+//   ASSIGN_OR_RETURN(auto segment, CpuSegment::Create(runtime, graph, {3, 4}, {x}, {y}, {}));
+//   ASSIGN_OR_RETURN(auto results, segment->Run({input}, {CpuOutput{}}));
+//
+// The session's model is written at the working opset (importer.h). A node that keeps another
+// version, because ONNX Runtime alone may know what it means, gives its segment that version: see
+// opsets.h for who may share one.
+#ifndef ANEMONE_FALLBACK_CPU_SEGMENT_H_
+#define ANEMONE_FALLBACK_CPU_SEGMENT_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "fallback/cpu_session.h"
+#include "importer/graph.h"
+
+namespace anemone {
+
+struct CpuSegmentOptions {
+  std::string label;  // opens every message; "": the first node's name and operator
+  CpuSessionOptions session;
+};
+
+class CpuSegment {
+ public:
+  // The session that computes `outputs` from `inputs` by `nodes`, in an order that can be run.
+  // What else the nodes read are constants; the bytes of large ones are borrowed from the graph's
+  // Tensors, which the segment keeps alive. The graph is not needed afterwards.
+  // Errors: kInvalidArgument (no nodes; nodes that cannot share a segment), or ONNX Runtime's.
+  static absl::StatusOr<std::unique_ptr<CpuSegment>> Create(
+      std::shared_ptr<const OrtRuntime> runtime, const Graph& graph, absl::Span<const NodeId> nodes,
+      absl::Span<const ValueId> inputs, absl::Span<const ValueId> outputs,
+      const CpuSegmentOptions& options);
+
+  // As CpuSession::Run(), the values in the order that Create() was given. Safe from many threads.
+  absl::StatusOr<std::vector<CpuValue>> Run(absl::Span<const CpuValue> inputs,
+                                            absl::Span<const CpuOutput> outputs) const {
+    return session_->Run(inputs, outputs);
+  }
+
+  const CpuSession& session() const { return *session_; }
+
+ private:
+  explicit CpuSegment(std::unique_ptr<CpuSession> session) : session_(std::move(session)) {}
+
+  const std::unique_ptr<CpuSession> session_;
+};
+
+}  // namespace anemone
+
+#endif  // ANEMONE_FALLBACK_CPU_SEGMENT_H_

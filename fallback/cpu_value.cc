@@ -1,0 +1,230 @@
+#include "fallback/cpu_value.h"
+
+#include <onnxruntime_c_api.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "anemone/status_macros.h"
+#include "importer/to_onnx.h"
+
+namespace anemone {
+namespace {
+
+constexpr absl::string_view kWhere = "value";
+
+absl::Status CheckType(DataType type) {
+  if (CpuValue::Takes(type)) return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrCat(
+      "value: want a type that ONNX Runtime 1.23 takes over its C API, found ", DataTypeName(type),
+      " (", static_cast<int>(type), "); cast it inside the model"));
+}
+
+// The two number their types alike.
+ONNXTensorElementDataType NumberOf(DataType type) {
+  return static_cast<ONNXTensorElementDataType>(type);
+}
+
+bool IsAligned(DataType type, const void* bytes) {
+  const uintptr_t alignment = std::clamp(BitsOf(type) / 8, 1, 8);
+  return reinterpret_cast<uintptr_t>(bytes) % alignment == 0;
+}
+
+// The same elements, written out if the tensor is a fill, where ONNX Runtime can read them.
+Tensor Aligned(const Tensor& tensor) {
+  if (!tensor.is_fill() && IsAligned(tensor.type(), tensor.bytes().data())) return tensor;
+  const std::string bytes = ToProto(tensor).raw_data();
+  return Tensor::Of<char>(tensor.type(), tensor.dims(), bytes);
+}
+
+// Releases the value first, then what it borrows.
+std::shared_ptr<OrtValue> Share(std::shared_ptr<const OrtRuntime> runtime, OrtValue* value,
+                                std::shared_ptr<const void> owner) {
+  return {value, [runtime = std::move(runtime), owner = std::move(owner)](OrtValue* v) {
+            runtime->api().ReleaseValue(v);
+          }};
+}
+
+}  // namespace
+
+bool CpuValue::Takes(DataType type) {
+  return type > DataType::kUndefined && type <= DataType::kInt4 && type != DataType::kComplex64 &&
+         type != DataType::kComplex128;
+}
+
+absl::StatusOr<CpuValue> CpuValue::FromTensor(std::shared_ptr<const OrtRuntime> runtime,
+                                              const Tensor& tensor) {
+  ANEMONE_RETURN_IF_ERROR(CheckType(tensor.type()));
+  if (tensor.type() == DataType::kString) return FromStrings(std::move(runtime), tensor);
+  auto backing = std::make_shared<const Tensor>(Aligned(tensor));
+  // An input is only read: ONNX Runtime never writes a value that it did not allocate as an output.
+  const absl::Span<std::byte> bytes(const_cast<std::byte*>(backing->bytes().data()),
+                                    backing->bytes().size());
+  return OverBytes(std::move(runtime), tensor.type(), tensor.dims(), bytes, std::move(backing));
+}
+
+absl::StatusOr<CpuValue> CpuValue::OverMemory(std::shared_ptr<const OrtRuntime> runtime,
+                                              DataType type, absl::Span<const int64_t> dims,
+                                              absl::Span<std::byte> bytes) {
+  ANEMONE_RETURN_IF_ERROR(CheckType(type));
+  ANEMONE_RETURN_IF_ERROR(ElementCount(dims).status());
+  const int64_t want = ByteSize(type, dims);
+  if (type == DataType::kString || !IsAligned(type, bytes.data()) ||
+      static_cast<int64_t>(bytes.size()) != want) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("output memory: want ", want, " bytes aligned for ", DataTypeName(type), " ",
+                     DimsToString(dims), ", found ", bytes.size(), " at ",
+                     absl::Hex(reinterpret_cast<uintptr_t>(bytes.data()))));
+  }
+  return OverBytes(std::move(runtime), type, dims, bytes, nullptr);
+}
+
+absl::StatusOr<CpuValue> CpuValue::OverBytes(std::shared_ptr<const OrtRuntime> runtime,
+                                             DataType type, absl::Span<const int64_t> dims,
+                                             absl::Span<std::byte> bytes,
+                                             std::shared_ptr<const void> owner) {
+  OrtValue* value = nullptr;
+  ANEMONE_RETURN_IF_ERROR(runtime->ToStatus(runtime->api().CreateTensorWithDataAsOrtValue(
+                                                runtime->cpu_memory(), bytes.data(), bytes.size(),
+                                                dims.data(), dims.size(), NumberOf(type), &value),
+                                            kWhere));
+  return CpuValue(runtime, Share(runtime, value, std::move(owner)));
+}
+
+absl::StatusOr<CpuValue> CpuValue::FromStrings(std::shared_ptr<const OrtRuntime> runtime,
+                                               const Tensor& tensor) {
+  const OrtApi& api = runtime->api();
+  OrtAllocator* allocator = nullptr;
+  ANEMONE_RETURN_IF_ERROR(
+      runtime->ToStatus(api.GetAllocatorWithDefaultOptions(&allocator), kWhere));
+  OrtValue* raw = nullptr;
+  ANEMONE_RETURN_IF_ERROR(runtime->ToStatus(
+      api.CreateTensorAsOrtValue(allocator, tensor.dims().data(), tensor.dims().size(),
+                                 ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING, &raw),
+      kWhere));
+  CpuValue value(runtime, Share(runtime, raw, nullptr));
+  // Element by element, since FillStringTensor() would end a string at its first zero byte.
+  for (size_t i = 0; i < tensor.strings().size(); ++i) {
+    const std::string& element = tensor.strings()[i];
+    char* buffer = nullptr;
+    ANEMONE_RETURN_IF_ERROR(runtime->ToStatus(
+        api.GetResizedStringTensorElementBuffer(raw, i, element.size(), &buffer), kWhere));
+    std::copy(element.begin(), element.end(), buffer);
+  }
+  return value;
+}
+
+absl::StatusOr<CpuValue> CpuValue::Sequence(std::shared_ptr<const OrtRuntime> runtime,
+                                            absl::Span<const CpuValue> elements) {
+  std::vector<const OrtValue*> in;
+  for (const CpuValue& element : elements) {
+    if (element.kind() != Kind::kTensor) {
+      return absl::InvalidArgumentError("sequence: want tensors, found another kind of value");
+    }
+    in.push_back(element.get());
+  }
+  OrtValue* value = nullptr;
+  ANEMONE_RETURN_IF_ERROR(runtime->ToStatus(
+      runtime->api().CreateValue(in.data(), in.size(), ONNX_TYPE_SEQUENCE, &value), "sequence"));
+  // The sequence may share the elements' memory, which they only borrow.
+  auto owners = std::make_shared<const std::vector<CpuValue>>(elements.begin(), elements.end());
+  return CpuValue(runtime, Share(runtime, value, std::move(owners)));
+}
+
+CpuValue CpuValue::Adopt(std::shared_ptr<const OrtRuntime> runtime, OrtValue* value) {
+  return CpuValue(runtime, Share(runtime, value, nullptr));
+}
+
+CpuValue::Kind CpuValue::kind() const {
+  if (value_ == nullptr) return Kind::kNothing;
+  const OrtApi& api = runtime_->api();
+  int has_value = 0;
+  if (!runtime_->ToStatus(api.HasValue(get(), &has_value), kWhere).ok() || has_value == 0) {
+    return Kind::kNothing;
+  }
+  ONNXType type = ONNX_TYPE_UNKNOWN;
+  if (!runtime_->ToStatus(api.GetValueType(get(), &type), kWhere).ok()) return Kind::kOther;
+  switch (type) {
+    case ONNX_TYPE_TENSOR:
+      return Kind::kTensor;
+    case ONNX_TYPE_SEQUENCE:
+      return Kind::kSequence;
+    case ONNX_TYPE_MAP:
+      return Kind::kMap;
+    default:
+      return Kind::kOther;
+  }
+}
+
+absl::StatusOr<Tensor> CpuValue::ToTensor() const {
+  if (kind() != Kind::kTensor) {
+    return absl::FailedPreconditionError("value: want a tensor, found another kind of value");
+  }
+  const OrtApi& api = runtime_->api();
+  OrtTensorTypeAndShapeInfo* raw = nullptr;
+  ANEMONE_RETURN_IF_ERROR(runtime_->ToStatus(api.GetTensorTypeAndShape(get(), &raw), kWhere));
+  const OrtPtr<OrtTensorTypeAndShapeInfo> info(raw, api.ReleaseTensorTypeAndShapeInfo);
+  ONNXTensorElementDataType number = ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
+  size_t rank = 0;
+  ANEMONE_RETURN_IF_ERROR(runtime_->ToStatus(api.GetTensorElementType(raw, &number), kWhere));
+  ANEMONE_RETURN_IF_ERROR(runtime_->ToStatus(api.GetDimensionsCount(raw, &rank), kWhere));
+  std::vector<int64_t> dims(rank);
+  ANEMONE_RETURN_IF_ERROR(runtime_->ToStatus(api.GetDimensions(raw, dims.data(), rank), kWhere));
+  const DataType type = static_cast<DataType>(number);
+  ANEMONE_RETURN_IF_ERROR(CheckType(type));
+  ANEMONE_ASSIGN_OR_RETURN(const int64_t count, ElementCount(dims));
+  if (type == DataType::kString) {
+    ANEMONE_ASSIGN_OR_RETURN(std::vector<std::string> strings, Strings(count));
+    return Tensor::Strings(std::move(dims), std::move(strings));
+  }
+  const void* data = nullptr;
+  ANEMONE_RETURN_IF_ERROR(runtime_->ToStatus(api.GetTensorData(get(), &data), kWhere));
+  const absl::Span<const std::byte> bytes(static_cast<const std::byte*>(data),
+                                          ByteSize(type, dims));
+  return Tensor::View(type, std::move(dims), bytes, value_);
+}
+
+absl::StatusOr<std::vector<std::string>> CpuValue::Strings(int64_t count) const {
+  const OrtApi& api = runtime_->api();
+  size_t length = 0;
+  ANEMONE_RETURN_IF_ERROR(
+      runtime_->ToStatus(api.GetStringTensorDataLength(get(), &length), kWhere));
+  std::string joined(length, '\0');
+  std::vector<size_t> starts(count);
+  ANEMONE_RETURN_IF_ERROR(runtime_->ToStatus(
+      api.GetStringTensorContent(get(), joined.data(), length, starts.data(), starts.size()),
+      kWhere));
+  std::vector<std::string> strings;
+  strings.reserve(count);
+  for (int64_t i = 0; i < count; ++i) {
+    const size_t end = i + 1 < count ? starts[i + 1] : length;
+    strings.push_back(joined.substr(starts[i], end - starts[i]));
+  }
+  return strings;
+}
+
+absl::StatusOr<std::vector<CpuValue>> CpuValue::Elements() const {
+  const Kind this_kind = kind();
+  if (this_kind != Kind::kSequence && this_kind != Kind::kMap) {
+    return absl::FailedPreconditionError(
+        "value: want a sequence or a map, found another kind of value");
+  }
+  const OrtApi& api = runtime_->api();
+  OrtAllocator* allocator = nullptr;
+  size_t count = 0;
+  ANEMONE_RETURN_IF_ERROR(
+      runtime_->ToStatus(api.GetAllocatorWithDefaultOptions(&allocator), kWhere));
+  ANEMONE_RETURN_IF_ERROR(runtime_->ToStatus(api.GetValueCount(get(), &count), kWhere));
+  std::vector<CpuValue> elements;
+  for (size_t i = 0; i < count; ++i) {
+    OrtValue* element = nullptr;
+    ANEMONE_RETURN_IF_ERROR(
+        runtime_->ToStatus(api.GetValue(get(), static_cast<int>(i), allocator, &element), kWhere));
+    elements.push_back(CpuValue(runtime_, Share(runtime_, element, value_)));
+  }
+  return elements;
+}
+
+}  // namespace anemone

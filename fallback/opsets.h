@@ -1,0 +1,36 @@
+// fallback/opsets.h: which nodes may share a model.
+//
+// A ModelProto imports one version of each domain. The importer brings nodes to the working opset;
+// one that it could not bring there keeps its version, and ONNX Runtime may know it. Such a node
+// cannot share a model, so neither a CPU segment, with nodes of another version of its domain.
+#ifndef ANEMONE_FALLBACK_OPSETS_H_
+#define ANEMONE_FALLBACK_OPSETS_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "importer/graph.h"
+
+namespace anemone {
+
+// The version of each domain ("" is ONNX's) that `node` needs. A body's nodes count as its own, and
+// of several versions the newest stands: the importer relabels to the working opset only what is
+// unchanged up to the file's own.
+std::map<std::string, int64_t> OpsetsOf(const Node& node);
+
+// True if no domain is needed in two versions.
+bool MayShareSegment(const Node& a, const Node& b);
+
+// What a model of these nodes imports. Errors: kInvalidArgument (two of them cannot share one).
+absl::StatusOr<std::map<std::string, int64_t>> CommonOpsets(const Graph& graph,
+                                                            absl::Span<const NodeId> nodes);
+
+// "node 'conv1' (Conv)": a node without its Model.
+std::string ShortLabel(const Node& node);
+
+}  // namespace anemone
+
+#endif  // ANEMONE_FALLBACK_OPSETS_H_

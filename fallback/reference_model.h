@@ -1,0 +1,46 @@
+// fallback/reference_model.h: a whole model as ONNX Runtime itself reads and runs it: what our
+// results and times are compared with.
+//
+//   ASSIGN_OR_RETURN(auto reference, ReferenceModel::Open(runtime, "net.onnx", {}));
+//   ASSIGN_OR_RETURN(auto results, reference->Run({{"x", value}}));   // as outputs(), in order
+//
+// The file is ONNX Runtime's to open, so external data, functions and opsets are read by other code
+// than ours. What it refuses (an opset or IR version too new for it) is a status with its words.
+#ifndef ANEMONE_FALLBACK_REFERENCE_MODEL_H_
+#define ANEMONE_FALLBACK_REFERENCE_MODEL_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "fallback/cpu_session.h"
+
+namespace anemone {
+
+class ReferenceModel {
+ public:
+  static absl::StatusOr<std::unique_ptr<ReferenceModel>> Open(
+      std::shared_ptr<const OrtRuntime> runtime, const std::string& path,
+      const CpuSessionOptions& options);
+
+  const std::vector<CpuPort>& inputs() const { return session_->inputs(); }
+  const std::vector<CpuPort>& outputs() const { return session_->outputs(); }
+
+  // Every input by name; one with a default may be left out. Free dimensions are as the values say.
+  // Safe from many threads. Errors: kInvalidArgument (an input missing, unknown, or of another type
+  // or shape), else what ONNX Runtime says.
+  absl::StatusOr<std::vector<CpuValue>> Run(const std::map<std::string, CpuValue>& inputs) const;
+
+ private:
+  ReferenceModel(std::string path, std::unique_ptr<CpuSession> session)
+      : path_(std::move(path)), session_(std::move(session)) {}
+
+  const std::string path_;
+  const std::unique_ptr<CpuSession> session_;
+};
+
+}  // namespace anemone
+
+#endif  // ANEMONE_FALLBACK_REFERENCE_MODEL_H_

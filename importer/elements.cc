@@ -1,0 +1,132 @@
+#include "importer/elements.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+namespace anemone {
+namespace {
+
+// IEEE formats narrower than float: `mantissa` bits behind the point, exponents from 2^lowest
+// (subnormals below it) up to 2^highest.
+struct Format {
+  int mantissa;
+  int lowest;
+  int highest;
+};
+constexpr Format kHalf = {10, -14, 15};
+constexpr Format kBrain = {7, -126, 127};
+
+double Widen(uint16_t bits, const Format& format) {
+  const int sign = bits >> 15;
+  const int exponent = (bits & 0x7fff) >> format.mantissa;
+  const int fraction = bits & ((1 << format.mantissa) - 1);
+  double magnitude;
+  if (exponent == format.highest - format.lowest + 2) {
+    magnitude = fraction == 0 ? std::numeric_limits<double>::infinity()
+                              : std::numeric_limits<double>::quiet_NaN();
+  } else if (exponent == 0) {
+    magnitude = std::ldexp(fraction, format.lowest - format.mantissa);
+  } else {
+    magnitude = std::ldexp(fraction + (1 << format.mantissa),
+                           format.lowest + exponent - 1 - format.mantissa);
+  }
+  return sign != 0 ? -magnitude : magnitude;
+}
+
+// To the nearest, ties to even, straight from double: by way of float it would round twice.
+uint16_t Narrow(double value, const Format& format) {
+  const auto sign = static_cast<uint16_t>(std::signbit(value) ? 0x8000 : 0);
+  const int top = format.highest - format.lowest + 2;  // the exponent field of infinity
+  const auto infinity = static_cast<uint16_t>(top << format.mantissa);
+  if (std::isnan(value)) return sign | infinity | static_cast<uint16_t>(1 << (format.mantissa - 1));
+  const double magnitude = std::fabs(value);
+  if (std::isinf(value)) return sign | infinity;
+  const int exponent =
+      std::max(magnitude == 0 ? format.lowest : std::ilogb(magnitude), format.lowest);
+  // In units of the last place; nearbyint rounds ties to even. A carry runs into the exponent
+  // field, as it should.
+  const double units = std::nearbyint(std::ldexp(magnitude, format.mantissa - exponent));
+  if (units >= std::ldexp(1, format.mantissa + 1) && exponent >= format.highest) {
+    return sign | infinity;
+  }
+  if (exponent > format.highest) return sign | infinity;
+  const int64_t bits = static_cast<int64_t>(units) +
+                       (static_cast<int64_t>(exponent - format.lowest) << format.mantissa);
+  return sign | static_cast<uint16_t>(bits);
+}
+
+template <class Store>
+void Fill(int64_t count, Store store) {
+  for (int64_t i = 0; i < count; ++i) store(i);
+}
+
+// Writes `count` elements value(i) into `bytes`.
+template <class ValueAt>
+void WriteAll(DataType type, int64_t count, ValueAt value, Tensor& out) {
+  switch (type) {
+    case DataType::kFloat:
+      Fill(count, [&, to = out.mutable_data<float>()](int64_t i) {
+        to[i] = static_cast<float>(value(i));
+      });
+      return;
+    case DataType::kDouble:
+      Fill(count, [&, to = out.mutable_data<double>()](int64_t i) { to[i] = value(i); });
+      return;
+    case DataType::kFloat16:
+      Fill(count,
+           [&, to = out.mutable_data<uint16_t>()](int64_t i) { to[i] = Narrow(value(i), kHalf); });
+      return;
+    default:
+      Fill(count,
+           [&, to = out.mutable_data<uint16_t>()](int64_t i) { to[i] = Narrow(value(i), kBrain); });
+  }
+}
+
+}  // namespace
+
+double ElementAsDouble(const Tensor& tensor, int64_t i) {
+  switch (tensor.type()) {
+    case DataType::kFloat:
+      return tensor.at<float>(i);
+    case DataType::kDouble:
+      return tensor.at<double>(i);
+    case DataType::kFloat16:
+      return Widen(tensor.at<uint16_t>(i), kHalf);
+    default:
+      return Widen(tensor.at<uint16_t>(i), kBrain);
+  }
+}
+
+std::optional<std::vector<double>> ToDoubles(const Tensor& tensor, int64_t limit) {
+  if (!IsFloating(tensor.type()) || tensor.elements() > limit) return std::nullopt;
+  std::vector<double> values(tensor.elements());
+  for (int64_t i = 0; i < tensor.elements(); ++i) values[i] = ElementAsDouble(tensor, i);
+  return values;
+}
+
+Tensor FromDoubles(DataType type, std::vector<int64_t> dims, absl::Span<const double> values) {
+  Tensor out = Tensor::Zeros(type, std::move(dims));
+  WriteAll(
+      type, out.elements(), [&](int64_t i) { return values[i]; }, out);
+  return out;
+}
+
+Tensor ScaleRows(const Tensor& tensor, int64_t row, absl::Span<const double> factors) {
+  const bool uniform = std::all_of(factors.begin(), factors.end(),
+                                   [&](double factor) { return factor == factors[0]; });
+  if (tensor.is_fill() && uniform) {
+    const Tensor one = FromDoubles(tensor.type(), {1}, {ElementAsDouble(tensor, 0) * factors[0]});
+    return Tensor::Fill(tensor.type(), tensor.dims(), one.bytes());
+  }
+  Tensor out = Tensor::Zeros(tensor.type(), tensor.dims());
+  const auto count = static_cast<int64_t>(factors.size());
+  WriteAll(
+      tensor.type(), out.elements(),
+      [&](int64_t i) { return ElementAsDouble(tensor, i) * factors[i / row % count]; }, out);
+  return out;
+}
+
+}  // namespace anemone

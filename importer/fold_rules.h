@@ -1,0 +1,36 @@
+// importer/fold_rules.h: what fold.cc may fold: by own rules, or by evaluating.
+#ifndef ANEMONE_IMPORTER_FOLD_RULES_H_
+#define ANEMONE_IMPORTER_FOLD_RULES_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "importer/graph.h"
+#include "importer/infer.h"
+
+namespace anemone {
+
+// The only output of a node whose types are inferred, if own rules give it: complete shape data,
+// Size, views of constants, fills. No weight is read. kInvalidArgument: too large to count.
+absl::StatusOr<std::optional<Tensor>> FoldByRule(const Model& model, const Graph& graph,
+                                                 const ShapeData& data, const Node& node);
+
+// False for random numbers, Dropout, nodes with bodies, operators that are not ONNX's, and versions
+// other than the working opset (the evaluator runs that one).
+bool IsDeterministic(const Node& node);
+
+// All outputs are tensors of types that any evaluator can hand back.
+bool MakesPlainTensors(const Graph& graph, const Node& node);
+
+bool DividesIntegers(const Graph& graph, const Node& node);
+// Whether an integer divisor has an element 0 or -1, or too many elements to look.
+bool MayTrap(const Tensor& divisor);
+
+// Bytes that the outputs take beyond what the inputs do; nullopt if that is too much to fold, or
+// cannot be told.
+std::optional<int64_t> GrowthOf(const Graph& graph, const Node& node);
+
+}  // namespace anemone
+
+#endif  // ANEMONE_IMPORTER_FOLD_RULES_H_

@@ -1,0 +1,64 @@
+#include "importer/graph.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace anemone {
+
+bool Value::is_static() const {
+  if (!shape.has_value()) return false;
+  for (const Dim& dim : *shape) {
+    if (!dim.known()) return false;
+  }
+  return true;
+}
+
+std::vector<int64_t> Value::dims() const {
+  std::vector<int64_t> sizes;
+  sizes.reserve(shape->size());
+  for (const Dim& dim : *shape) sizes.push_back(dim.size);
+  return sizes;
+}
+
+const Attribute* Node::FindAttribute(absl::string_view attribute_name) const {
+  for (const Attribute& attribute : attributes) {
+    if (attribute.name == attribute_name) return &attribute;
+  }
+  return nullptr;
+}
+
+std::vector<std::vector<NodeId>> ConsumersOf(const Graph& graph) {
+  std::vector<std::vector<NodeId>> consumers(graph.values.size());
+  for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes.size()); ++id) {
+    const auto add = [&](ValueId value) {
+      // Ids come in rising order, so a node that reads a value twice is the last one listed.
+      if (value == kNone) return;
+      if (!consumers[value].empty() && consumers[value].back() == id) return;
+      consumers[value].push_back(id);
+    };
+    for (ValueId value : graph.nodes[id].inputs) add(value);
+    for (ValueId value : graph.nodes[id].captures) add(value);
+  }
+  return consumers;
+}
+
+std::vector<Attribute::GraphPtr> BodiesOf(const Node& node) {
+  std::vector<Attribute::GraphPtr> bodies;
+  for (const Attribute& attribute : node.attributes) {
+    if (const auto* body = std::get_if<Attribute::GraphPtr>(&attribute.value)) {
+      bodies.push_back(*body);
+    } else if (const auto* list = std::get_if<std::vector<Attribute::GraphPtr>>(&attribute.value)) {
+      bodies.insert(bodies.end(), list->begin(), list->end());
+    }
+  }
+  return bodies;
+}
+
+std::string NodeLabel(const Model& model, const Node& node) {
+  const std::string id = node.origins.empty() ? "" : model.origins[node.origins.front()].id;
+  const std::string op =
+      node.domain.empty() ? node.op_type : absl::StrCat(node.domain, ".", node.op_type);
+  if (node.name.empty()) return absl::StrCat("node ", id.empty() ? "" : id + " ", "(", op, ")");
+  return absl::StrCat("node '", node.name, "' (", op, id.empty() ? "" : ", ", id, ")");
+}
+
+}  // namespace anemone

@@ -1,0 +1,68 @@
+#include "importer/importer.h"
+
+#include <exception>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "anemone/status_macros.h"
+#include "importer/bindings.h"
+#include "importer/external_data.h"
+#include "importer/mapped_file.h"
+#include "importer/opset.h"
+#include "importer/reader.h"
+#include "importer/simplify.h"
+#include "importer/skeleton.h"
+
+namespace anemone {
+namespace {
+
+absl::StatusOr<Model> Import(absl::string_view file, std::shared_ptr<const void> owner,
+                             ExternalData external, const ImportOptions& options) {
+  absl::StatusOr<Model> model;
+  {
+    ANEMONE_ASSIGN_OR_RETURN(const std::unique_ptr<const Skeleton> skeleton,
+                             MakeSkeleton(file, std::move(owner)));
+    ANEMONE_ASSIGN_OR_RETURN(model, ReadModel(*skeleton, std::move(external)));
+  }
+  ANEMONE_RETURN_IF_ERROR(BindDimensions(*model, options));
+  ANEMONE_RETURN_IF_ERROR(BringToWorkingOpset(*model));
+  ANEMONE_RETURN_IF_ERROR(Simplify(*model, options));
+  return model;
+}
+
+// The whole way in is guarded once: the ONNX library throws, and memory may run out.
+absl::StatusOr<Model> GuardedImport(const std::string& where, absl::string_view file,
+                                    std::shared_ptr<const void> owner, ExternalData external,
+                                    const ImportOptions& options) {
+  absl::StatusOr<Model> model;
+  try {
+    model = Import(file, std::move(owner), std::move(external), options);
+  } catch (const std::bad_alloc&) {
+    model = absl::ResourceExhaustedError("not enough memory to import the model");
+  } catch (const std::exception& e) {
+    model = absl::InternalError(e.what());
+  }
+  if (model.ok()) return model;
+  return absl::Status(model.status().code(), absl::StrCat(where, ": ", model.status().message()));
+}
+
+}  // namespace
+
+absl::StatusOr<Model> ImportFile(const std::string& path, const ImportOptions& options) {
+  ANEMONE_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file, MappedFile::Open(path));
+  ANEMONE_ASSIGN_OR_RETURN(Model model, GuardedImport(path, file->text(), file,
+                                                      ExternalData::BesideModel(path), options));
+  model.path = path;
+  return model;
+}
+
+absl::StatusOr<Model> ImportBytes(absl::string_view bytes, const std::string& directory,
+                                  const ImportOptions& options) {
+  // The caller's bytes may go away, the model's tensors stay.
+  auto copy = std::make_shared<const std::string>(bytes);
+  return GuardedImport("model in memory", *copy, copy, ExternalData::InFolder(directory), options);
+}
+
+}  // namespace anemone

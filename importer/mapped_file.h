@@ -1,0 +1,42 @@
+// importer/mapped_file.h: a file as read-only memory. The pages are read when they are touched and
+// can be given back at any time, so a model of any size costs no memory of its own.
+//
+// Tensors share ownership of the mapping they point into. The size is taken once, when the file is
+// opened: who shortens a file while it is mapped gets SIGBUS on the next touch of the lost pages,
+// as with any mapped file; replacing it by rename, as tools do, is harmless.
+#ifndef ANEMONE_IMPORTER_MAPPED_FILE_H_
+#define ANEMONE_IMPORTER_MAPPED_FILE_H_
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace anemone {
+
+class MappedFile {
+ public:
+  // Errors: kNotFound (no such file), kInvalidArgument (a folder, a device, a pipe), kDataLoss
+  // (empty), kPermissionDenied or what else the system says; each message begins with `path`.
+  static absl::StatusOr<std::shared_ptr<const MappedFile>> Open(const std::string& path);
+
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  absl::Span<const std::byte> bytes() const { return {data_, size_}; }
+  absl::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
+
+ private:
+  MappedFile(const std::byte* data, size_t size) : data_(data), size_(size) {}
+
+  const std::byte* data_;
+  size_t size_;
+};
+
+}  // namespace anemone
+
+#endif  // ANEMONE_IMPORTER_MAPPED_FILE_H_

@@ -1,0 +1,221 @@
+// Scales and shifts of whole channels, folded into the weights and bias of the layer before them.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "importer/elements.h"
+#include "importer/passes/passes.h"
+
+namespace anemone {
+namespace {
+
+// More channels than any layer has; keeps hostile sizes out of the arithmetic below.
+constexpr int64_t kMostChannels = int64_t{1} << 20;
+
+// y[channel] = x[channel] * scale[channel] + shift[channel]; an empty list changes nothing.
+struct Affine {
+  std::vector<double> scale;
+  std::vector<double> shift;
+};
+
+// A Conv, ConvTranspose or Gemm with constant weights and no bias, or a constant one for each
+// channel.
+struct Layer {
+  NodeId id = kNone;
+  const Tensor* weight = nullptr;
+  std::vector<double> bias;  // empty: none
+  int64_t channels = 0;
+  int64_t row = 0;                      // weights in a row that belong to one channel
+  std::vector<int64_t> channel_of_row;  // empty: row i is channel i % channels
+};
+
+// How the weights lie: fills channels, row and channel_of_row. False for a form not known here.
+bool LayOut(const Node& node, Layer& layer) {
+  const std::vector<int64_t>& dims = layer.weight->dims();
+  if (dims.size() < 2 || layer.weight->elements() == 0) return false;
+  if (node.op_type == "Conv") {
+    layer.channels = dims[0];
+    layer.row = layer.weight->elements() / dims[0];
+  } else if (node.op_type == "Gemm") {
+    if (dims.size() != 2) return false;
+    const bool transposed = IntOr(node, "transB", 0) != 0;
+    layer.channels = dims[transposed ? 0 : 1];
+    layer.row = transposed ? dims[1] : 1;
+  } else if (node.op_type == "ConvTranspose") {
+    const int64_t group = IntOr(node, "group", 1);
+    if (group <= 0 || dims[0] % group != 0 || dims[1] > kMostChannels / group) return false;
+    layer.channels = dims[1] * group;
+    layer.row = layer.weight->elements() / (dims[0] * dims[1]);
+    if (group > 1) {
+      for (int64_t i = 0; i < dims[0] * dims[1]; ++i) {
+        const int64_t of_group = i / dims[1] / (dims[0] / group);
+        layer.channel_of_row.push_back(of_group * dims[1] + i % dims[1]);
+      }
+    }
+  } else {
+    return false;
+  }
+  return layer.channels <= kMostChannels;
+}
+
+bool ReadBias(GraphEditor& g, const Node& node, Layer& layer) {
+  const ValueId id = InputOr(node, 2);
+  if (id == kNone) return true;
+  if (node.op_type == "Gemm" && FloatOr(node, "beta", 1) != 1) return false;
+  const Tensor* bias = g.ConstantOf(id);
+  if (bias == nullptr || bias->dims().size() > 1) return false;
+  if (bias->elements() != 1 && bias->elements() != layer.channels) return false;
+  auto values = ToDoubles(*bias, kMostChannels);
+  if (!values.has_value()) return false;
+  layer.bias = *std::move(values);
+  layer.bias.resize(layer.channels, layer.bias[0]);
+  return true;
+}
+
+// The layer that makes `id` for one reader alone.
+std::optional<Layer> LayerBefore(GraphEditor& g, ValueId id) {
+  const Node* node = g.ProducerOf(id);
+  if (node == nullptr || !node->domain.empty() || !g.HasOneUse(id)) return std::nullopt;
+  Layer layer;
+  layer.id = g.value(id).producer;
+  if (node->inputs.size() < 2) return std::nullopt;
+  layer.weight = g.ConstantOf(node->inputs[1]);
+  if (layer.weight == nullptr || !IsFloating(layer.weight->type())) return std::nullopt;
+  if (!LayOut(*node, layer) || !ReadBias(g, *node, layer)) return std::nullopt;
+  return layer;
+}
+
+bool AllFinite(const std::vector<double>& values) {
+  return std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); });
+}
+
+// Makes `layer` do `affine` as well, in the place of node `id`. Arithmetic is in double, rounded
+// once to the weights' own type.
+bool Apply(GraphEditor& g, const Layer& layer, Affine affine, NodeId id) {
+  if (!AllFinite(affine.scale) || !AllFinite(affine.shift)) return false;
+  const DataType type = layer.weight->type();
+  const std::string name = g.value(g.node(layer.id).inputs[1]).name;
+  std::vector<double> bias = layer.bias;
+  if (!affine.scale.empty()) {
+    for (size_t i = 0; i < bias.size(); ++i) bias[i] *= affine.scale[i];
+    std::vector<double> factors;
+    for (int64_t channel : layer.channel_of_row) factors.push_back(affine.scale[channel]);
+    if (factors.empty()) factors = affine.scale;
+    Tensor weight = ScaleRows(*layer.weight, layer.row, factors);
+    g.SetInput(layer.id, 1, g.NewConstant(absl::StrCat(name, "/scaled"), std::move(weight)));
+  }
+  if (!affine.shift.empty()) {
+    bias.resize(layer.channels, 0);
+    for (size_t i = 0; i < bias.size(); ++i) bias[i] += affine.shift[i];
+  }
+  if (!bias.empty()) {
+    Tensor tensor = FromDoubles(type, {layer.channels}, bias);
+    g.SetInput(layer.id, 2, g.NewConstant(absl::StrCat(name, "/bias"), std::move(tensor)));
+  }
+  g.TakeOver(layer.id, id);
+  return true;
+}
+
+// Constant `id` as one number for each of `channels`, if it is broadcast along axis 1 of a value of
+// rank `rank` and along no other.
+std::optional<std::vector<double>> PerChannel(GraphEditor& g, ValueId id, size_t rank,
+                                              int64_t channels) {
+  const Tensor* constant = g.ConstantOf(id);
+  if (constant == nullptr || constant->dims().size() > rank || rank < 2) return std::nullopt;
+  const size_t ahead = rank - constant->dims().size();
+  for (size_t i = 0; i < constant->dims().size(); ++i) {
+    const int64_t size = constant->dims()[i];
+    if (size != 1 && (i + ahead != 1 || size != channels)) return std::nullopt;
+  }
+  auto values = ToDoubles(*constant, kMostChannels);
+  if (!values.has_value() || values->empty()) return std::nullopt;
+  values->resize(channels, (*values)[0]);
+  return values;
+}
+
+struct Operands {
+  Layer layer;
+  std::vector<double> values;
+};
+
+// One operand of `node` is a layer's output, the other one number for each channel.
+std::optional<Operands> LayerAndConstant(GraphEditor& g, const Node& node, bool commutes) {
+  for (size_t i : {0, 1}) {
+    if (i == 1 && !commutes) break;
+    const Value& data = g.value(node.inputs[i]);
+    if (!data.shape.has_value()) continue;
+    std::optional<Layer> layer = LayerBefore(g, node.inputs[i]);
+    if (!layer.has_value()) continue;
+    auto values = PerChannel(g, node.inputs[1 - i], data.shape->size(), layer->channels);
+    if (values.has_value()) return Operands{*std::move(layer), *std::move(values)};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+// BatchNormalization(Conv(x)) -> Conv(x), also of ConvTranspose and Gemm. Needs: inference,
+// constant weights, bias and statistics, no other reader of the layer. Keeps: origins of both.
+absl::StatusOr<bool> FoldBatchNorm(GraphEditor& g, NodeId id) {
+  const Node& node = g.node(id);
+  if (!node.domain.empty() || node.op_type != "BatchNormalization") return false;
+  if (IntOr(node, "training_mode", 0) != 0 || node.inputs.size() != 5) return false;
+  for (size_t i = 1; i < node.outputs.size(); ++i) {
+    if (node.outputs[i] != kNone && g.UsesOf(node.outputs[i]) > 0) return false;
+  }
+  const std::optional<Layer> layer = LayerBefore(g, node.inputs[0]);
+  if (!layer.has_value()) return false;
+  std::vector<double> parameters[4];  // scale, bias, mean, variance
+  for (size_t i = 0; i < 4; ++i) {
+    const Tensor* constant = g.ConstantOf(node.inputs[i + 1]);
+    if (constant == nullptr || constant->elements() != layer->channels) return false;
+    auto values = ToDoubles(*constant, kMostChannels);
+    if (!values.has_value()) return false;
+    parameters[i] = *std::move(values);
+  }
+  const auto& [scale, bias, mean, variance] = parameters;
+  const double epsilon = FloatOr(node, "epsilon", 1e-5f);
+  Affine affine;
+  for (int64_t c = 0; c < layer->channels; ++c) {
+    affine.scale.push_back(scale[c] / std::sqrt(variance[c] + epsilon));
+    affine.shift.push_back(bias[c] - mean[c] * affine.scale[c]);
+  }
+  return Apply(g, *layer, std::move(affine), id);
+}
+
+// Conv(x) * c or / c -> Conv(x), also of ConvTranspose and Gemm. Needs: constant weights and bias,
+// c constant with one number for all or one for each channel, no other reader of the layer. Keeps:
+// origins of both.
+absl::StatusOr<bool> FoldScale(GraphEditor& g, NodeId id) {
+  const Node& node = g.node(id);
+  const bool divides = node.op_type == "Div";
+  if (!node.domain.empty() || (node.op_type != "Mul" && !divides)) return false;
+  std::optional<Operands> operands = LayerAndConstant(g, node, /*commutes=*/!divides);
+  if (!operands.has_value()) return false;
+  Affine affine{.scale = std::move(operands->values), .shift = {}};
+  if (divides) {
+    for (double& factor : affine.scale) factor = 1 / factor;
+  }
+  return Apply(g, operands->layer, std::move(affine), id);
+}
+
+// Conv(x) + c or - c -> Conv(x), also of ConvTranspose and Gemm. Needs and keeps: as FoldScale. The
+// weights stay what they are.
+absl::StatusOr<bool> FoldBias(GraphEditor& g, NodeId id) {
+  const Node& node = g.node(id);
+  const bool subtracts = node.op_type == "Sub";
+  if (!node.domain.empty() || (node.op_type != "Add" && !subtracts)) return false;
+  std::optional<Operands> operands = LayerAndConstant(g, node, /*commutes=*/!subtracts);
+  if (!operands.has_value()) return false;
+  Affine affine{.scale = {}, .shift = std::move(operands->values)};
+  if (subtracts) {
+    for (double& shift : affine.shift) shift = -shift;
+  }
+  return Apply(g, operands->layer, std::move(affine), id);
+}
+
+}  // namespace anemone

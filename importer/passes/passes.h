@@ -1,0 +1,22 @@
+// importer/passes/passes.h: every pass, for the list in pipeline.cc. Contracts are at their
+// definitions.
+#ifndef ANEMONE_IMPORTER_PASSES_PASSES_H_
+#define ANEMONE_IMPORTER_PASSES_PASSES_H_
+
+#include "absl/status/statusor.h"
+#include "importer/edit.h"
+
+namespace anemone {
+
+absl::StatusOr<bool> DropDead(GraphEditor& g, NodeId id);      // drop_dead.cc
+absl::StatusOr<bool> DropIdentity(GraphEditor& g, NodeId id);  // drop_identity.cc
+absl::StatusOr<bool> FuseCasts(GraphEditor& g, NodeId id);     // fuse_casts.cc
+absl::StatusOr<bool> FuseReshapes(GraphEditor& g, NodeId id);  // fuse_moves.cc
+absl::StatusOr<bool> FuseTransposes(GraphEditor& g, NodeId id);
+absl::StatusOr<bool> FoldBatchNorm(GraphEditor& g, NodeId id);  // fold_affine.cc
+absl::StatusOr<bool> FoldBias(GraphEditor& g, NodeId id);
+absl::StatusOr<bool> FoldScale(GraphEditor& g, NodeId id);
+
+}  // namespace anemone
+
+#endif  // ANEMONE_IMPORTER_PASSES_PASSES_H_

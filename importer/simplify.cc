@@ -1,0 +1,16 @@
+#include "importer/simplify.h"
+
+#include "anemone/status_macros.h"
+#include "importer/fold.h"
+#include "importer/infer.h"
+#include "importer/passes/pipeline.h"
+
+namespace anemone {
+
+absl::Status Simplify(Model& model, const ImportOptions& options) {
+  if (!options.simplify) return Inference(model, {}).InferGraph(model.graph);
+  ANEMONE_RETURN_IF_ERROR(InferAndFold(model, options.evaluate));
+  return RunPasses(model, options.stop_after);
+}
+
+}  // namespace anemone

@@ -1,0 +1,96 @@
+// anemone/session.h: runs one ONNX model on one target.
+//
+//   auto s = anemone::Session::Load("net.onnx", {.target = "m1"});
+//   if (!s.ok()) return Fail(s.status());          // says which node, and what to do
+//   auto y = s->Run({{"x", image}});               // y->at("probs"): 1x1000, float32
+//   std::cout << s->PlanText();                    // where each node ran, and why
+//
+// Run() may be called from many threads; inputs are borrowed until it returns.
+// Wrong: `Session::Load(p)->Run(...)` without ok(): ends the process.
+#ifndef ANEMONE_SESSION_H_
+#define ANEMONE_SESSION_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "anemone/tensor.h"
+
+namespace anemone {
+
+struct SessionOptions {
+  std::string target = "h13";       // a target or product name, any case: "h13", "M1-Pro", "a15"
+  std::string route = "netplist";   // or "mil": which of the engine's two doors judges
+  std::string policy = "maximal";   // or "cpu", or "refuse:UNIT[,UNIT...]"
+  bool rewrites = true;             // let an operator become other units than its own
+  std::string device = "auto";      // "software" everywhere; "apple" is for a later version
+  std::string numerics = "fast";    // "exact" is for a later version
+  int threads = 0;                  // one budget for engine and CPU segments; 0: all cores
+  std::map<std::string, int64_t> dims;                 // symbolic dimension -> size
+  std::map<std::string, std::vector<int64_t>> shapes;  // input -> whole shape
+};
+
+// An input or output of the model. A size of -1 is known only at run time.
+struct PortInfo {
+  std::string name;
+  DataType type = DataType::kUndefined;
+  std::vector<int64_t> dims;
+  bool has_default = false;  // may be left out of Run()
+};
+
+// Milliseconds spent in Load().
+struct LoadTimes {
+  double load = 0;     // read, checked, simplified
+  double plan = 0;
+  double compile = 0;  // programs and CPU sessions made
+};
+
+struct PlanSummary {
+  int engine_segments = 0, cpu_segments = 0;
+  int64_t macs = 0, engine_macs = 0;
+};
+
+class Session {
+ public:
+  // Errors: kNotFound (no file, no such target), kInvalidArgument (the model breaks ONNX's rules, an
+  // option's value is unknown), kDataLoss (damaged file), kFailedPrecondition (an input's dimension
+  // is not bound, ONNX Runtime is missing for a CPU segment), kResourceExhausted, kUnimplemented.
+  static absl::StatusOr<Session> Load(const std::string& path, const SessionOptions& options = {});
+  // The same from memory, which is borrowed until Load returns; external data is refused.
+  static absl::StatusOr<Session> LoadBytes(absl::string_view model,
+                                           const SessionOptions& options = {});
+
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
+  ~Session();
+
+  const std::vector<PortInfo>& inputs() const;
+  const std::vector<PortInfo>& outputs() const;
+
+  // Every input by name (but those with a default), every output by name. Types and shapes must be
+  // those of inputs(). Errors: kInvalidArgument naming the input, else what a segment says.
+  absl::StatusOr<std::map<std::string, Tensor>> Run(
+      const std::map<std::string, Tensor>& inputs) const;
+
+  // The same; appends one Chrome trace event per segment, crossing and unit to `trace` (JSON
+  // objects, comma separated, without the enclosing brackets).
+  absl::StatusOr<std::map<std::string, Tensor>> RunTraced(
+      const std::map<std::string, Tensor>& inputs, std::string* trace) const;
+
+  std::string PlanText(bool every_node = false) const;
+  std::string PlanJson() const;  // one item of `targets` in check.json
+  PlanSummary Summary() const;
+  LoadTimes times() const;
+
+ private:
+  struct State;
+  explicit Session(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace anemone
+
+#endif  // ANEMONE_SESSION_H_

@@ -1,0 +1,160 @@
+#include "anemone/tensor.h"
+
+#include <cstdlib>
+#include <new>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace anemone {
+namespace {
+
+// The widest element, complex128, has 16 bytes: a count up to here keeps sizes below 2^62.
+constexpr int64_t kMostElements = int64_t{1} << 58;
+constexpr size_t kAlignment = 64;
+
+struct TypeRow {
+  absl::string_view name;
+  int bits;
+};
+
+// Indexed by DataType.
+constexpr TypeRow kTypes[] = {
+    {"undefined", 0},
+    {"float32", 32},
+    {"uint8", 8},
+    {"int8", 8},
+    {"uint16", 16},
+    {"int16", 16},
+    {"int32", 32},
+    {"int64", 64},
+    {"string", 0},
+    {"bool", 8},
+    {"float16", 16},
+    {"float64", 64},
+    {"uint32", 32},
+    {"uint64", 64},
+    {"complex64", 64},
+    {"complex128", 128},
+    {"bfloat16", 16},
+    {"float8_e4m3fn", 8},
+    {"float8_e4m3fnuz", 8},
+    {"float8_e5m2", 8},
+    {"float8_e5m2fnuz", 8},
+    {"uint4", 4},
+    {"int4", 4},
+    {"float4_e2m1", 4},
+    {"float8_e8m0", 8},
+    {"uint2", 2},
+    {"int2", 2},
+};
+static_assert(std::size(kTypes) == kLastDataType + 1);
+
+const TypeRow& RowOf(DataType type) {
+  const auto i = static_cast<int32_t>(type);
+  return kTypes[i >= 0 && i <= kLastDataType ? i : 0];
+}
+
+// calloc rather than new[]: large zeroed arrays come from the system page by page, untouched.
+std::shared_ptr<std::byte> AllocateZeroed(size_t size) {
+  void* block = std::calloc(size + kAlignment, 1);
+  if (block == nullptr) throw std::bad_alloc();
+  std::shared_ptr<void> owner(block, &std::free);
+  auto address = reinterpret_cast<uintptr_t>(block);
+  address = (address + kAlignment - 1) / kAlignment * kAlignment;
+  return std::shared_ptr<std::byte>(std::move(owner), reinterpret_cast<std::byte*>(address));
+}
+
+}  // namespace
+
+absl::string_view DataTypeName(DataType type) { return RowOf(type).name; }
+
+int BitsOf(DataType type) { return RowOf(type).bits; }
+
+bool IsFloating(DataType type) {
+  return type == DataType::kFloat || type == DataType::kFloat16 || type == DataType::kBFloat16 ||
+         type == DataType::kDouble;
+}
+
+absl::StatusOr<int64_t> ElementCount(absl::Span<const int64_t> dims) {
+  int64_t count = 1;  // of the dimensions that are not 0, so that no axis order hides an overflow
+  bool empty = false;
+  for (int64_t dim : dims) {
+    if (dim < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("dimension ", dim, " of shape ", DimsToString(dims), " is negative"));
+    }
+    if (dim == 0) {
+      empty = true;
+    } else if (dim > kMostElements / count) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("shape ", DimsToString(dims), " overflows: more than 2^58 elements"));
+    } else {
+      count *= dim;
+    }
+  }
+  return empty ? 0 : count;
+}
+
+std::string DimsToString(absl::Span<const int64_t> dims) {
+  return dims.empty() ? "scalar" : absl::StrJoin(dims, "x");
+}
+
+int64_t ByteSize(DataType type, absl::Span<const int64_t> dims) {
+  const int64_t count = ElementCount(dims).value();
+  const int64_t bits = BitsOf(type);
+  return bits >= 8 ? count * (bits / 8) : (count * bits + 7) / 8;
+}
+
+Tensor Tensor::View(DataType type, std::vector<int64_t> dims, absl::Span<const std::byte> bytes,
+                    std::shared_ptr<const void> owner) {
+  Tensor t;
+  t.type_ = type;
+  t.elements_ = ElementCount(dims).value();
+  t.dims_ = std::move(dims);
+  t.bytes_ = bytes;
+  t.owner_ = std::move(owner);
+  return t;
+}
+
+Tensor Tensor::Zeros(DataType type, std::vector<int64_t> dims) {
+  if (type == DataType::kString) {
+    const int64_t count = ElementCount(dims).value();
+    return Strings(std::move(dims), std::vector<std::string>(count));
+  }
+  const auto size = static_cast<size_t>(ByteSize(type, dims));
+  std::shared_ptr<std::byte> storage = AllocateZeroed(size);
+  Tensor t = View(type, std::move(dims), {storage.get(), size}, storage);
+  t.storage_ = std::move(storage);
+  return t;
+}
+
+Tensor Tensor::Fill(DataType type, std::vector<int64_t> dims, absl::Span<const std::byte> element) {
+  std::shared_ptr<std::byte> storage = AllocateZeroed(element.size());
+  if (!element.empty()) std::memcpy(storage.get(), element.data(), element.size());
+  Tensor t = View(type, std::move(dims), {storage.get(), element.size()}, storage);
+  t.is_fill_ = true;
+  return t;
+}
+
+Tensor Tensor::Strings(std::vector<int64_t> dims, std::vector<std::string> strings) {
+  auto shared = std::make_shared<const std::vector<std::string>>(std::move(strings));
+  Tensor t = View(DataType::kString, std::move(dims), {}, shared);
+  t.strings_ = std::move(shared);
+  return t;
+}
+
+const std::vector<std::string>& Tensor::strings() const {
+  static const std::vector<std::string>* const kNoStrings = new std::vector<std::string>;
+  return strings_ == nullptr ? *kNoStrings : *strings_;
+}
+
+Tensor Tensor::Reshaped(std::vector<int64_t> dims) const {
+  Tensor t = *this;
+  t.dims_ = std::move(dims);
+  return t;
+}
+
+}  // namespace anemone

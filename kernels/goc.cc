@@ -1,0 +1,229 @@
+// GOC, gain and offset control: y = x * scale + bias by scalars or per channel, one rounding.
+// Facts: validators.json GOC; netplist.md GOC (the scalars; the keys of the vectors are not known);
+// compiler_texts.json recipe BatchNorm.
+#include "kernels/goc.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "anemone/status_macros.h"
+#include "engine/constant.h"
+#include "engine/math/unary.h"
+#include "kernels/attributes.h"
+#include "kernels/elementwise.h"
+#include "kernels/node_inputs.h"
+#include "kernels/reshape.h"
+#include "tbb/blocked_range.h"
+#include "tbb/parallel_for.h"
+
+namespace anemone {
+namespace {
+
+struct GocParams {
+  bool per_channel = false;   // then the unit's weights hold scale and bias
+  float scale = 1, bias = 0;  // fp16 values
+};
+
+absl::StatusOr<Dims> Shape(const GocParams&, Bottoms in) { return in[0].dims; }
+
+std::string Show(const GocParams& p, float value) {
+  return p.per_channel ? "per channel" : absl::StrCat(value);
+}
+
+constexpr Field<GocParams> kFields[] = {
+    {"ScaleScalar", [](const GocParams& p) { return Show(p, p.scale); }},
+    {"BiasScalar", [](const GocParams& p) { return Show(p, p.bias); }},
+};
+
+struct Vectors {
+  std::vector<float> scale, bias;
+};
+
+absl::StatusOr<Prepared> Prepare(const GocParams& p, Bottoms, absl::Span<const Tensor> weights) {
+  if (!p.per_channel) return Prepared();
+  return std::make_shared<Vectors>(Vectors{RoundedFloats(weights[0]), RoundedFloats(weights[1])});
+}
+
+void Compute(const GocParams& p, const void* prepared, absl::Span<const ConstView> in, View out) {
+  if (!p.per_channel) return math::Affine(in[0].span(), p.scale, p.bias, out.span());
+  const Vectors& vectors = *static_cast<const Vectors*>(prepared);
+  const Dims& dims = in[0].dims;
+  const int64_t plane = dims.h() * dims.w();
+  const int64_t grain = std::max<int64_t>(1, 16384 / plane);
+  tbb::parallel_for(tbb::blocked_range<int64_t>(0, dims.n() * dims.d() * dims.c(), grain),
+                    [&](const tbb::blocked_range<int64_t>& planes) {
+                      for (int64_t i = planes.begin(); i < planes.end(); ++i) {
+                        int64_t channel = i % dims.c();
+                        math::Affine(in[0].span().subspan(i * plane, plane), vectors.scale[channel],
+                                     vectors.bias[channel], out.span().subspan(i * plane, plane));
+                      }
+                    });
+}
+
+const UnitKindOf<GocParams>& Kind() {
+  static const UnitKindOf<GocParams>& kind = *new UnitKindOf<GocParams>(
+      {.type = "GOC", .shape = Shape, .fields = kFields, .prepare = Prepare, .compute = Compute});
+  return kind;
+}
+
+float Saturated(double value) {
+  constexpr double kLargest = 65504;
+  if (std::isfinite(value)) value = std::clamp(value, -kLargest, kLargest);
+  return math::ToFloat(math::ToHalf(value));
+}
+
+// Input `i` of a BatchNormalization: a constant vector of `channels` floats.
+absl::StatusOr<std::vector<float>> ReadVector(LowerContext& c, const Node& node, size_t i,
+                                              int64_t channels) {
+  const Tensor* t = c.view().Constant(node.inputs[i]);
+  if (t == nullptr) return c.NotLowered("BatchNormalization with parameters made at run time");
+  if (t->elements() != channels) {
+    return absl::InvalidArgumentError(absl::StrCat("input ", i, ": want ", channels,
+                                                   " values, got ", t->elements(),
+                                                   "; run the ONNX checker on the model"));
+  }
+  std::vector<float> values;
+  for (int64_t k = 0; k < channels; ++k) {
+    if (t->type() == DataType::kFloat) {
+      values.push_back(t->at<float>(k));
+    } else if (t->type() == DataType::kFloat16) {
+      values.push_back(math::ToFloat(math::Half{t->at<uint16_t>(k)}));
+    } else {
+      return c.NotLowered("BatchNormalization with parameters of another type");
+    }
+  }
+  return values;
+}
+
+// BatchNormalization at inference: its four vectors become a scale and a bias for each channel.
+absl::Status LowerBatchNorm(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  Attributes a(node);
+  ANEMONE_ASSIGN_OR_RETURN(float epsilon, a.Float("epsilon", 1e-5f));
+  ANEMONE_ASSIGN_OR_RETURN(int64_t training, a.Int("training_mode", 0));
+  a.Ignore("momentum");
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  if (training != 0 || IsRead(c.view(), node, 1) || IsRead(c.view(), node, 2)) {
+    return c.NotLowered("BatchNormalization in training mode");
+  }
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
+  if (shape.size() < 2) return c.NotLowered("BatchNormalization without a channel axis");
+  int64_t channels = shape[1];
+  ANEMONE_ASSIGN_OR_RETURN(auto gamma, ReadVector(c, node, 1, channels));
+  ANEMONE_ASSIGN_OR_RETURN(auto beta, ReadVector(c, node, 2, channels));
+  ANEMONE_ASSIGN_OR_RETURN(auto mean, ReadVector(c, node, 3, channels));
+  ANEMONE_ASSIGN_OR_RETURN(auto variance, ReadVector(c, node, 4, channels));
+  std::vector<double> scale(channels), bias(channels);
+  for (int64_t k = 0; k < channels; ++k) {
+    scale[k] = gamma[k] / std::sqrt(static_cast<double>(variance[k]) + epsilon);
+    bias[k] = beta[k] - mean[k] * scale[k];
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  Dims placed = c.DimsOf(x);
+  // N, C lies in H, W: its second axis becomes the channels.
+  Dims channelled = shape.size() == 2 ? MakeDims(shape[0], channels, 1, 1) : placed;
+  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, channelled));
+  ANEMONE_ASSIGN_OR_RETURN(x, ScaledPerChannel(c, x, scale, bias));
+  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, placed));
+  return c.Out(node.outputs[0], x);
+}
+
+// The Mul or Div by one number that makes `value` and may vanish into the Add or Sub behind it:
+// the input that is scaled, and by how much.
+struct Gain {
+  const Node* node;
+  ValueId x;
+  double scale;
+};
+
+std::optional<Gain> GainOf(const GraphView& view, ValueId value) {
+  if (const Node* div = view.OnlyProducer(value, "Div")) {
+    std::optional<double> by = view.Scalar(div->inputs[1]);
+    if (!by || *by == 0) return std::nullopt;
+    return Gain{div, div->inputs[0], 1 / *by};
+  }
+  const Node* mul = view.OnlyProducer(value, "Mul");
+  for (int i = 0; mul != nullptr && i < 2; ++i) {
+    if (auto by = view.Scalar(mul->inputs[i])) return Gain{mul, mul->inputs[1 - i], *by};
+  }
+  return std::nullopt;
+}
+
+// x * scale + bias by numbers, as Mul or Div and then Add or Sub: one unit, one rounding.
+bool MatchAffine(const GraphView& view, const Node& anchor, Match& match) {
+  for (int i = 0; i < 2; ++i) {
+    if (!view.Scalar(anchor.inputs[i])) continue;
+    auto gain = GainOf(view, anchor.inputs[1 - i]);
+    if (!gain) continue;
+    match.nodes = {static_cast<NodeId>(gain->node - view.graph.nodes.data())};
+    match.values = {gain->x, anchor.inputs[i]};
+    return true;
+  }
+  return false;
+}
+
+absl::Status LowerAffine(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  Gain gain = *GainOf(c.view(), c.graph().nodes[match.nodes[0]].outputs[0]);
+  double bias = *c.view().Scalar(match.values[1]);
+  if (node.op_type == "Sub") {  // k - x * s, or x * s - k
+    (node.inputs[0] == match.values[1] ? gain.scale : bias) *= -1;
+  }
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.outputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, AlignedOperand(c, gain.x, shape));
+  if (c.DimsOf(x) != PlaceShape(shape)) return c.NotLowered("a scalar that repeats its operand");
+  ANEMONE_ASSIGN_OR_RETURN(x, Scaled(c, x, gain.scale, bias));
+  return c.Out(node.outputs[0], x);
+}
+
+absl::Status LowerNeg(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(x, Scaled(c, x, -1, 0));
+  return c.Out(node.outputs[0], x);
+}
+
+// Not of 0 and 1 is 1 - x, exactly.
+absl::Status LowerNot(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(x, Scaled(c, x, -1, 1));
+  return c.Out(node.outputs[0], x);
+}
+
+constexpr Lowering kLowerings[] = {
+    {.op = "BatchNormalization", .lower = LowerBatchNorm},
+    {.op = "Add", .pattern = "scale and bias", .match = MatchAffine, .lower = LowerAffine},
+    {.op = "Sub", .pattern = "scale and bias", .match = MatchAffine, .lower = LowerAffine},
+    {.op = "Neg", .lower = LowerNeg},
+    {.op = "Not", .lower = LowerNot},
+};
+
+}  // namespace
+
+absl::StatusOr<Operand> Scaled(LowerContext& c, const Operand& x, double scale, double bias) {
+  GocParams p{.scale = Saturated(scale), .bias = Saturated(bias)};
+  if (p.scale == 1 && p.bias == 0) return x;
+  return c.Add(Kind(), p, {x});
+}
+
+absl::StatusOr<Operand> ScaledPerChannel(LowerContext& c, const Operand& x,
+                                         const std::vector<double>& scale,
+                                         const std::vector<double>& bias) {
+  std::vector<Tensor> weights;
+  for (const std::vector<double>* vector : {&scale, &bias}) {
+    std::vector<float> values;
+    for (double v : *vector) values.push_back(Saturated(v));
+    weights.push_back(Tensor::Floats({static_cast<int64_t>(values.size())}, values));
+  }
+  return c.Add(Kind(), GocParams{.per_channel = true}, {x}, std::move(weights));
+}
+
+KernelRows GocRows() { return {{&Kind()}, kLowerings}; }
+
+}  // namespace anemone

@@ -1,0 +1,16 @@
+// kernels/input_view.h: a part of an operand along one axis, for lowerings.
+#ifndef ANEMONE_KERNELS_INPUT_VIEW_H_
+#define ANEMONE_KERNELS_INPUT_VIEW_H_
+
+#include "kernels/lowering.h"
+
+namespace anemone {
+
+// Elements offset, offset + step, ... along `axis`: `size` of them, each inside x. A negative step
+// runs backwards from `offset`. No unit where that is all of x.
+absl::StatusOr<Operand> Sliced(LowerContext& c, const Operand& x, Axis axis, int64_t offset,
+                               int64_t size, int64_t step = 1);
+
+}  // namespace anemone
+
+#endif  // ANEMONE_KERNELS_INPUT_VIEW_H_

@@ -1,0 +1,325 @@
+// LayerNormalization: (x - mean) / sqrt(variance + epsilon) * scale + bias over a set of axes, or
+// over each of `num_groups` groups of channels with all their positions. Native from A13. Facts:
+// validators.json LayerNorm; numerics.json nrm-layer ("group_norm is the same unit with groups > 1;
+// gamma and beta fold in"); no netplist form is known.
+#include "kernels/layer_normalization.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "anemone/status_macros.h"
+#include "engine/constant.h"
+#include "kernels/attributes.h"
+#include "kernels/node_inputs.h"
+#include "kernels/reshape.h"
+#include "rule_table.h"  // generated
+
+namespace anemone {
+namespace {
+
+struct LayerNormParams {
+  std::vector<Axis> axes;  // sorted; with groups they are channels and positions
+  int64_t groups = 1;
+  float epsilon = 1e-5f;
+  Affine affine;
+};
+
+absl::StatusOr<Dims> Shape(const LayerNormParams&, Bottoms in) { return in[0].dims; }
+
+Verdict Validate(const LayerNormParams& p, Bottoms in, const Target& target, Route route) {
+  Judge judge(target, route);
+  if (!judge.FamilyAtLeast(2)) return judge.Reject(rule::kLayerNormFamily);
+  if (in[0].dims.c() % p.groups != 0) {
+    return judge.Reject(rule::kLayerNormGroups, in[0].dims.c(), p.groups);
+  }
+  if (p.groups > 1 && in[0].dims.d() > 1) return judge.Reject(rule::kLayerNormDepth);
+  return judge.Accept();
+}
+
+constexpr Field<LayerNormParams> kFields[] = {
+    {"Epsilon", [](const LayerNormParams& p) { return absl::StrCat(p.epsilon); }},
+    {"Dimension", [](const LayerNormParams& p) { return ShowAxes(p.axes); }},
+    {"NumGroups", [](const LayerNormParams& p) { return absl::StrCat(p.groups); }},
+};
+
+absl::StatusOr<Prepared> Prepare(const LayerNormParams& p, Bottoms,
+                                 absl::Span<const Tensor> weights) {
+  return std::make_shared<AffineValues>(p.affine, weights);
+}
+
+// Depth is 1 where there are groups, so its axis can hold them: N, groups, C / groups, H, W.
+math::Extents Grouped(const Dims& d, int64_t groups) {
+  return {d.n(), groups, d.c() / groups, d.h(), d.w()};
+}
+
+void Compute(const LayerNormParams& p, const void* prepared, absl::Span<const ConstView> in,
+             View out) {
+  const auto& affine = *static_cast<const AffineValues*>(prepared);
+  math::NormalizeTerm scale = affine.scale(), bias = affine.bias();
+  math::Extents extents = in[0].dims.extent;
+  if (p.groups > 1) {
+    extents = Grouped(in[0].dims, p.groups);
+    if (p.affine.scale) scale.extents = Grouped(*p.affine.scale, p.groups);
+    if (p.affine.bias) bias.extents = Grouped(*p.affine.bias, p.groups);
+  }
+  math::Normalize(extents, MathAxes(p.axes), {.epsilon = p.epsilon}, scale, bias, in[0].span(),
+                  out.span());
+}
+
+const UnitKindOf<LayerNormParams>& Kind() {
+  static const UnitKindOf<LayerNormParams>& kind =
+      *new UnitKindOf<LayerNormParams>({.type = "LayerNormalization",
+                                        .shape = Shape,
+                                        .validate = Validate,
+                                        .fields = kFields,
+                                        .prepare = Prepare,
+                                        .compute = Compute});
+  return kind;
+}
+
+using Sizes = std::vector<int64_t>;
+
+// The dims of a constant that is repeated to `x` as ONNX aligns shapes; nullopt if it does not fit.
+std::optional<Dims> AlignedDims(const Tensor& constant, const Sizes& x) {
+  Sizes shape = constant.dims();
+  if (!IsEngineConstant(constant.type()) || shape.size() > x.size()) return std::nullopt;
+  shape.insert(shape.begin(), x.size() - shape.size(), 1);
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (shape[i] != x[i] && shape[i] != 1) return std::nullopt;
+  }
+  // Rank 5 lies N, D, C, H, W in memory: a constant along both C and D does not, as it is.
+  if (shape.size() == kMaxRank && shape[1] > 1 && shape[2] > 1) return std::nullopt;
+  return PlaceShape(shape);
+}
+
+// The form, whether one node or several wrote it.
+struct LayerNorm {
+  ValueId x = kNone, scale = kNone, bias = kNone;
+  std::vector<int> axes;  // of x's shape
+  float epsilon = 1e-5f;
+};
+
+absl::Status LowerForm(const LayerNorm& form, ValueId y, LowerContext& c) {
+  ANEMONE_ASSIGN_OR_RETURN(Sizes shape, c.ShapeOf(form.x));
+  LayerNormParams p{.axes = {}, .epsilon = form.epsilon};
+  for (int i : form.axes) {
+    Axis axis = AxisOf(static_cast<int>(shape.size()), i);
+    if (shape[i] == 1) continue;  // nothing to normalize over
+    if (axis == Axis::kN) return c.NotLowered("normalization over the batch axis");
+    p.axes.push_back(axis);
+  }
+  std::sort(p.axes.begin(), p.axes.end());
+  std::vector<Tensor> weights;
+  for (auto [value, dims] : {std::pair(form.scale, &p.affine.scale), {form.bias, &p.affine.bias}}) {
+    if (value == kNone) continue;
+    const Tensor* constant = c.view().Constant(value);
+    if (constant == nullptr) return c.NotLowered("scale or bias computed at run time");
+    *dims = AlignedDims(*constant, shape);
+    if (!*dims) return c.NotLowered("scale or bias of this shape");
+    weights.push_back(*constant);
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(form.x));
+  ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), p, {x}, std::move(weights)));
+  return c.Out(y, x);
+}
+
+absl::Status Lower(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  if (IsRead(c.view(), node, 1) || IsRead(c.view(), node, 2)) {
+    return c.NotLowered("layer normalization whose mean or deviation is read");
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Sizes shape, c.ShapeOf(node.inputs[0]));
+  Attributes a(node);
+  LayerNorm form{.x = node.inputs[0], .scale = node.inputs[1]};
+  if (HasInput(node, 2)) form.bias = node.inputs[2];
+  ANEMONE_ASSIGN_OR_RETURN(int64_t given_axis, a.Int("axis", -1));
+  ANEMONE_ASSIGN_OR_RETURN(form.epsilon, a.Float("epsilon", 1e-5f));
+  a.Ignore("stash_type");  // the unit's sums are wide anyway
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_ASSIGN_OR_RETURN(int axis, NormalAxis(given_axis, shape.size()));
+  for (int i = axis; i < static_cast<int>(shape.size()); ++i) form.axes.push_back(i);
+  return LowerForm(form, node.outputs[0], c);
+}
+
+// GroupNormalization: channels are axis 1 whatever the rank; scale and bias have one value each.
+absl::Status LowerGroups(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  Attributes a(node);
+  LayerNormParams p{.axes = {Axis::kD, Axis::kC, Axis::kH, Axis::kW}};
+  ANEMONE_ASSIGN_OR_RETURN(p.groups, a.Int("num_groups", 1));
+  ANEMONE_ASSIGN_OR_RETURN(p.epsilon, a.Float("epsilon", 1e-5f));
+  a.Ignore("stash_type");
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_ASSIGN_OR_RETURN(Sizes shape, c.ShapeOf(node.inputs[0]));
+  if (p.groups < 1 || shape.size() < 2) {
+    return absl::InvalidArgumentError(
+        "GroupNormalization: want num_groups of at least 1 and an input of rank 2 or more; run the "
+        "ONNX checker on the model");
+  }
+  if (p.groups > 1) p.axes.erase(p.axes.begin());  // the depth axis is 1, and holds the groups
+  std::vector<Tensor> weights;
+  for (int i : {1, 2}) {
+    const Tensor* constant = c.view().Constant(node.inputs[i]);
+    if (constant == nullptr) return c.NotLowered("scale or bias computed at run time");
+    if (!IsEngineConstant(constant->type()) || constant->elements() != shape[1]) {
+      return c.NotLowered("scale or bias of this shape");
+    }
+    weights.push_back(*constant);
+  }
+  p.affine = {MakeDims(1, shape[1], 1, 1), MakeDims(1, shape[1], 1, 1)};
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  if (shape.size() == 2) {
+    ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(shape[0], shape[1], 1, 1)));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), p, {x}, std::move(weights)));
+  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, PlaceShape(shape)));
+  return c.Out(node.outputs[0], x);
+}
+
+// x * scale or x + bias with a constant: which input is which; kNone twice if none is constant.
+std::pair<ValueId, ValueId> SplitConstant(const GraphView& view, const Node& node) {
+  for (int i : {0, 1}) {
+    if (view.Constant(node.inputs[i]) != nullptr) return {node.inputs[1 - i], node.inputs[i]};
+  }
+  return {kNone, kNone};
+}
+
+// A mean over constant axes that stay as 1.
+std::optional<std::vector<int>> MeanAxes(const GraphView& view, const Node& mean) {
+  auto keepdims = Attributes(mean).Int("keepdims", 1);
+  if (!keepdims.ok() || *keepdims != 1) return std::nullopt;
+  const Value& x = view.graph.values[mean.inputs[0]];
+  const Tensor* axes = HasInput(mean, 1) ? view.Constant(mean.inputs[1]) : nullptr;
+  if (axes == nullptr || !x.shape) return std::nullopt;
+  auto given = IntegersOf(*axes);
+  if (!given || given->empty()) return std::nullopt;
+  std::vector<int> normal;
+  for (int64_t axis : *given) {
+    auto checked = NormalAxis(axis, x.shape->size());
+    if (!checked.ok()) return std::nullopt;
+    normal.push_back(*checked);
+  }
+  std::sort(normal.begin(), normal.end());
+  return normal;
+}
+
+// The pieces in which exporters before opset 17 write it, backwards from the last:
+//   mean = ReduceMean(x); d = Sub(x, mean); v = ReduceMean(Pow(d, 2) or Mul(d, d));
+//   y = Div(d, Sqrt(Add(v, epsilon))), then Mul(scale), then Add(bias), or less.
+class Decomposed {
+ public:
+  explicit Decomposed(const GraphView& view) : view_(view) {}
+
+  std::optional<LayerNorm> Find(const Node& anchor) {
+    LayerNorm form;
+    const Node* node = &anchor;
+    if (node->op_type == "Add") node = Peel(*node, "Mul", form.bias);
+    if (node != nullptr && node->op_type == "Mul") node = Peel(*node, "Div", form.scale);
+    if (node == nullptr || node->op_type != "Div") return std::nullopt;
+    if (!FindCore(*node, form)) return std::nullopt;
+    return form;
+  }
+
+  // Every node found but the anchor.
+  const std::vector<NodeId>& nodes() const { return nodes_; }
+
+ private:
+  // The producer of what `node` combines with a constant.
+  const Node* Peel(const Node& node, const char* op, ValueId& constant) {
+    auto [rest, found] = SplitConstant(view_, node);
+    constant = found;
+    return found == kNone ? nullptr : Note(view_.OnlyProducer(rest, op));
+  }
+
+  bool FindCore(const Node& div, LayerNorm& form) {
+    ValueId d = div.inputs[0];
+    const Node* root = Note(view_.OnlyProducer(div.inputs[1], "Sqrt"));
+    const Node* sum = root == nullptr ? nullptr : Note(view_.OnlyProducer(root->inputs[0], "Add"));
+    if (sum == nullptr) return false;
+    auto [v, epsilon] = SplitConstant(view_, *sum);
+    auto value = epsilon == kNone ? std::nullopt : view_.Scalar(epsilon);
+    const Node* variance = value ? Note(view_.OnlyProducer(v, "ReduceMean")) : nullptr;
+    if (variance == nullptr || !IsSquareOf(variance->inputs[0], d)) return false;
+    const Node* sub = Note(view_.Producer(d, "Sub"));
+    const Node* mean = sub == nullptr ? nullptr
+                                      : Note(view_.OnlyProducer(sub->inputs[1], "ReduceMean"));
+    if (mean == nullptr || mean->inputs[0] != sub->inputs[0]) return false;
+    auto axes = MeanAxes(view_, *mean);
+    if (!axes || axes != MeanAxes(view_, *variance)) return false;
+    form.x = sub->inputs[0];
+    form.axes = *axes;
+    form.epsilon = static_cast<float>(*value);
+    return true;
+  }
+
+  bool IsSquareOf(ValueId square, ValueId d) {
+    if (const Node* pow = Note(view_.OnlyProducer(square, "Pow"))) {
+      return pow->inputs[0] == d && view_.Scalar(pow->inputs[1]) == 2.0;
+    }
+    const Node* mul = Note(view_.OnlyProducer(square, "Mul"));
+    return mul != nullptr && mul->inputs[0] == d && mul->inputs[1] == d;
+  }
+
+  const Node* Note(const Node* node) {
+    if (node != nullptr) {
+      nodes_.push_back(static_cast<NodeId>(node - view_.graph.nodes.data()));
+    }
+    return node;
+  }
+
+  const GraphView& view_;
+  std::vector<NodeId> nodes_;
+};
+
+bool MatchDecomposed(const GraphView& view, const Node& anchor, Match& match) {
+  Decomposed decomposed(view);
+  if (!decomposed.Find(anchor)) return false;
+  match.nodes = decomposed.nodes();
+  return true;
+}
+
+absl::Status LowerDecomposed(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  return LowerForm(*Decomposed(c.view()).Find(node), node.outputs[0], c);
+}
+
+constexpr Lowering kLowerings[] = {
+    {.op = "LayerNormalization", .lower = Lower},
+    {.op = "GroupNormalization", .lower = LowerGroups},
+    {.op = "Add", .pattern = "layer-norm", .match = MatchDecomposed, .lower = LowerDecomposed},
+    {.op = "Mul", .pattern = "layer-norm", .match = MatchDecomposed, .lower = LowerDecomposed},
+    {.op = "Div", .pattern = "layer-norm", .match = MatchDecomposed, .lower = LowerDecomposed},
+};
+
+}  // namespace
+
+AffineValues::AffineValues(const Affine& affine, absl::Span<const Tensor> weights) {
+  size_t next = 0;
+  if (affine.scale) {
+    scale_values_ = RoundedFloats(weights[next++]);
+    scale_ = {scale_values_, affine.scale->extent};
+  }
+  if (affine.bias) {
+    bias_values_ = RoundedFloats(weights[next]);
+    bias_ = {bias_values_, affine.bias->extent};
+  }
+}
+
+std::string ShowAxes(absl::Span<const Axis> axes) {
+  return absl::StrJoin(axes, ",", [](std::string* out, Axis axis) { *out += AxisName(axis); });
+}
+
+math::AxisSet MathAxes(absl::Span<const Axis> axes) {
+  math::AxisSet set;
+  for (Axis axis : axes) set.Add(static_cast<int>(axis));
+  return set;
+}
+
+KernelRows LayerNormalizationRows() { return {{&Kind()}, kLowerings}; }
+
+}  // namespace anemone

@@ -1,0 +1,119 @@
+// Local response normalization across channels. Native from A13; on A13 the code generator refuses
+// 16 channels or more. Facts: validators.json LRN; netplist.md LocalResponseNormalization;
+// conflicts.md C-lrn-window (the window of KernelChannel channels, centred low, is ONNX's own).
+#include <tbb/parallel_for.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "anemone/status_macros.h"
+#include "engine/math/convert.h"
+#include "engine/math/half.h"
+#include "kernels/attributes.h"
+#include "kernels/lowering.h"
+#include "rule_table.h"  // generated
+
+namespace anemone {
+namespace {
+
+struct LrnParams {
+  float alpha = 1e-4f, beta = 0.75f, k = 1;
+  int64_t kernel_channels = 1;
+};
+
+absl::StatusOr<Dims> Shape(const LrnParams&, Bottoms in) { return in[0].dims; }
+
+Verdict Validate(const LrnParams&, Bottoms, const Target& target, Route route) {
+  Judge judge(target, route);
+  if (!judge.Has(Cap::kLrn)) return judge.Reject(rule::kLrnArch);
+  return judge.Accept();
+}
+
+// Published of the M1 alone, which is family A13; later families take it.
+Verdict Codegen(const LrnParams&, Bottoms in, const Target& target, Route route) {
+  constexpr int64_t kA13Channels = 16;  // rule lrn-channels-a13
+  Judge judge(target, route);
+  if (in[0].dims.c() >= kA13Channels && !judge.FamilyAtLeast(3)) {
+    return judge.Reject(rule::kLrnChannelsA13);
+  }
+  return judge.Accept();
+}
+
+constexpr Field<LrnParams> kFields[] = {
+    {"Alpha", [](const LrnParams& p) { return absl::StrCat(p.alpha); }},
+    {"Beta", [](const LrnParams& p) { return absl::StrCat(p.beta); }},
+    {"K", [](const LrnParams& p) { return absl::StrCat(p.k); }},
+    {"KernelChannel", [](const LrnParams& p) { return absl::StrCat(p.kernel_channels); }},
+};
+
+// One image: y = x * (k + alpha / n * sum of squares over the window)^-beta, the sum kept for all
+// positions while the window slides over the channels.
+void Normalize(const LrnParams& p, int64_t channels, absl::Span<const math::Half> x,
+               absl::Span<math::Half> y) {
+  int64_t plane = static_cast<int64_t>(x.size()) / channels;
+  std::vector<float> values(x.size());
+  math::HalfToFloat(x, absl::MakeSpan(values));
+  std::vector<float> out(plane);
+  int64_t before = (p.kernel_channels - 1) / 2;
+  int64_t after = p.kernel_channels / 2;
+  for (int64_t c = 0; c < channels; ++c) {
+    std::fill(out.begin(), out.end(), 0.0f);
+    for (int64_t j = std::max<int64_t>(0, c - before); j <= std::min(channels - 1, c + after);
+         ++j) {
+      const float* row = values.data() + j * plane;
+      for (int64_t i = 0; i < plane; ++i) out[i] += row[i] * row[i];
+    }
+    const float* row = values.data() + c * plane;
+    float scale = p.alpha / static_cast<float>(p.kernel_channels);
+    for (int64_t i = 0; i < plane; ++i) out[i] = row[i] * std::pow(p.k + scale * out[i], -p.beta);
+    math::FloatToHalf(out, y.subspan(c * plane, plane));
+  }
+}
+
+void Compute(const LrnParams& p, const void*, absl::Span<const ConstView> in, View out) {
+  const Dims& dims = in[0].dims;
+  int64_t image = dims.c() * dims.h() * dims.w();
+  tbb::parallel_for(int64_t{0}, dims.n() * dims.d(), [&](int64_t i) {
+    Normalize(p, dims.c(), in[0].span().subspan(i * image, image),
+              out.span().subspan(i * image, image));
+  });
+}
+
+const UnitKindOf<LrnParams>& Kind() {
+  static const UnitKindOf<LrnParams>& kind =
+      *new UnitKindOf<LrnParams>({.type = "LocalResponseNormalization",
+                                  .shape = Shape,
+                                  .validate = Validate,
+                                  .codegen = Codegen,
+                                  .fields = kFields,
+                                  .compute = Compute});
+  return kind;
+}
+
+absl::Status Lower(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
+  LrnParams p;
+  Attributes a(node);
+  ANEMONE_ASSIGN_OR_RETURN(p.alpha, a.Float("alpha", 1e-4f));
+  ANEMONE_ASSIGN_OR_RETURN(p.beta, a.Float("beta", 0.75f));
+  ANEMONE_ASSIGN_OR_RETURN(p.k, a.Float("bias", 1));
+  ANEMONE_ASSIGN_OR_RETURN(p.kernel_channels, a.Int("size", 1));
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  if (p.kernel_channels < 1) return absl::InvalidArgumentError("size: want at least 1");
+  if (shape.size() < 3) return c.NotLowered("LRN of a tensor without a channel axis");
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, c.Add(Kind(), p, {x}));
+  return c.Out(node.outputs[0], y);
+}
+
+constexpr Lowering kLowerings[] = {{.op = "LRN", .lower = Lower}};
+
+}  // namespace
+
+KernelRows LocalResponseNormalizationRows() { return {{&Kind()}, kLowerings}; }
+
+}  // namespace anemone

@@ -1,0 +1,171 @@
+#include "kernels/lowering.h"
+
+#include <algorithm>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "anemone/status_macros.h"
+#include "kernels/transpose.h"
+#include "rule_table.h"  // generated
+
+namespace anemone {
+namespace {
+
+bool EngineHolds(DataType type) {
+  return type == DataType::kFloat || type == DataType::kFloat16 || type == DataType::kBFloat16 ||
+         type == DataType::kBool;
+}
+
+using LoweringIndex = absl::flat_hash_map<std::string, std::vector<const Lowering*>>;
+
+std::string OperatorKey(absl::string_view domain, absl::string_view op) {
+  return absl::StrCat(domain, ":", op);
+}
+
+LoweringIndex MakeIndex() {
+  LoweringIndex index;
+  for (bool patterns : {true, false}) {
+    for (const KernelRows& rows : AllKernelRows()) {
+      for (const Lowering& row : rows.lowerings) {
+        if ((row.match != nullptr) == patterns) {
+          index[OperatorKey(row.domain, row.op)].push_back(&row);
+        }
+      }
+    }
+  }
+  return index;
+}
+
+}  // namespace
+
+GraphView::GraphView(const Graph& g)
+    : graph(g), consumers(ConsumersOf(g)), is_output(g.values.size()) {
+  for (ValueId v : g.outputs) is_output[v] = true;
+}
+
+const Node* GraphView::Producer(ValueId value, absl::string_view op) const {
+  if (value == kNone || graph.values[value].producer == kNone) return nullptr;
+  const Node& node = graph.nodes[graph.values[value].producer];
+  return node.op_type == op && node.domain.empty() ? &node : nullptr;
+}
+
+const Node* GraphView::OnlyProducer(ValueId value, absl::string_view op) const {
+  const Node* node = Producer(value, op);
+  if (node == nullptr || consumers[value].size() != 1 || is_output[value]) return nullptr;
+  return node;
+}
+
+const Tensor* GraphView::Constant(ValueId value) const {
+  if (value == kNone || !graph.values[value].constant) return nullptr;
+  return &*graph.values[value].constant;
+}
+
+std::optional<double> GraphView::Scalar(ValueId value) const {
+  const Tensor* t = Constant(value);
+  if (t == nullptr || t->elements() != 1) return std::nullopt;
+  switch (t->type()) {
+    case DataType::kFloat:
+      return t->at<float>(0);
+    case DataType::kDouble:
+      return t->at<double>(0);
+    case DataType::kFloat16:
+      return math::ToFloat(math::Half{t->at<uint16_t>(0)});
+    case DataType::kInt64:
+      return static_cast<double>(t->at<int64_t>(0));
+    case DataType::kInt32:
+      return t->at<int32_t>(0);
+    default:
+      return std::nullopt;
+  }
+}
+
+absl::StatusOr<std::vector<int64_t>> LowerContext::ShapeOf(ValueId value) {
+  const Value& v = graph().values[value];
+  if (v.shape && v.shape->size() > kMaxRank) {
+    return Refuse(v.shape->size() == kMaxRank + 1 ? rule::kRank : rule::kRankAbove6);
+  }
+  if (!v.is_static()) return Refuse(rule::kSymbolicShape);
+  return v.dims();
+}
+
+absl::StatusOr<Operand> LowerContext::In(ValueId value) {
+  auto found = ports_.find(value);
+  if (found != ports_.end()) return found->second;
+  const Value& v = graph().values[value];
+  if (!EngineHolds(v.type)) return Refuse(rule::kPortFormat);
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, ShapeOf(value));
+  Dims dims = PlaceShape(shape);
+  Operand operand;
+  if (v.constant) {
+    // A fill needs one element only: every reader broadcasts.
+    Tensor tensor = v.constant->is_fill() ? v.constant->Reshaped(shape) : *v.constant;
+    if (shape.size() < kMaxRank) {
+      operand = AddConstant(std::move(tensor), dims);
+    } else {  // its bytes are in ONNX's order N, C, D, H, W
+      Operand stored = AddConstant(std::move(tensor), Dims{{dims.n(), dims.c(), dims.d(), dims.h(),
+                                                            dims.w()}});
+      ANEMONE_ASSIGN_OR_RETURN(operand, SwapAxes(*this, stored, Axis::kD, Axis::kC));
+    }
+  } else {
+    operand = {Operand::Source::kInput, static_cast<int>(lowered_.inputs.size())};
+    lowered_.network.inputs.push_back({v.name, dims, Format::kFloat16});
+    lowered_.inputs.push_back(value);
+  }
+  ports_.emplace(value, operand);
+  return operand;
+}
+
+Operand LowerContext::AddConstant(Tensor tensor, const Dims& dims) {
+  Network& network = lowered_.network;
+  network.constants.push_back({std::move(tensor), dims});
+  return {Operand::Source::kConstant, static_cast<int>(network.constants.size()) - 1};
+}
+
+absl::StatusOr<Operand> LowerContext::AddUnit(const UnitKind& kind,
+                                              std::shared_ptr<const void> params,
+                                              std::vector<Operand> bottoms,
+                                              std::vector<Tensor> weights) {
+  Network& network = lowered_.network;
+  Unit unit{.name = "",
+            .kind = &kind,
+            .params = std::move(params),
+            .bottoms = std::move(bottoms),
+            .weights = std::move(weights)};
+  ANEMONE_ASSIGN_OR_RETURN(unit.dims, kind.Shape(unit.params.get(), network.BottomsOf(unit)));
+  network.units.push_back(std::move(unit));
+  return Operand{Operand::Source::kUnit, static_cast<int>(network.units.size()) - 1};
+}
+
+absl::Status LowerContext::Out(ValueId value, const Operand& from) {
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, ShapeOf(value));
+  if (Dims want = PlaceShape(shape); DimsOf(from) != want) {
+    return absl::InternalError(absl::StrCat("value '", graph().values[value].name, "': lowered to ",
+                                            DimsToString(DimsOf(from)), ", want ",
+                                            DimsToString(want)));
+  }
+  lowered_.network.outputs.push_back({graph().values[value].name, from});
+  lowered_.outputs.push_back(value);
+  return absl::OkStatus();
+}
+
+const std::vector<const Lowering*>& LoweringsOf(absl::string_view domain, absl::string_view op) {
+  static const LoweringIndex& index = *new LoweringIndex(MakeIndex());
+  static const std::vector<const Lowering*>& none = *new std::vector<const Lowering*>;
+  auto found = index.find(OperatorKey(domain, op));
+  return found == index.end() ? none : found->second;
+}
+
+int64_t MacsOf(const Graph& graph, const Node& node) {
+  for (ValueId v : node.inputs) {
+    if (v != kNone && !graph.values[v].is_static()) return 0;
+  }
+  for (ValueId v : node.outputs) {
+    if (v != kNone && !graph.values[v].is_static()) return 0;
+  }
+  for (const Lowering* row : LoweringsOf(node.domain, node.op_type)) {
+    if (row->macs != nullptr) return row->macs(graph, node);
+  }
+  return 0;
+}
+
+}  // namespace anemone

@@ -1,0 +1,157 @@
+// kernels/lowering.h: how ONNX nodes become units. A Lowering is one way to cover one node, or a
+// pattern of several, named after the operator of the pattern's last node, its anchor:
+//
+//   constexpr Lowering kLowerings[] = {{.op = "Softmax", .lower = LowerSoftmax}};
+//
+//   absl::Status LowerSoftmax(const Match& match, LowerContext& c) {
+//     const Node& node = c.anchor(match);
+//     ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+//     ...
+//     ASSIGN_OR_RETURN(Operand y, c.Add(SoftmaxUnit(), SoftmaxParams{axis}, {x}));
+//     return c.Out(node.outputs[0], y);
+//   }
+//
+// What a lowering yields is a small Network, which the partitioner judges unit by unit and joins to
+// its neighbours'. A lowering never judges: it writes the units the form asks for, and the units'
+// validators say what the target thinks of them.
+#ifndef ANEMONE_KERNELS_LOWERING_H_
+#define ANEMONE_KERNELS_LOWERING_H_
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "engine/network.h"
+#include "engine/unit_kind.h"
+#include "engine/verdict.h"
+#include "importer/graph.h"
+
+namespace anemone {
+
+// A graph with what patterns ask of it, made once per graph.
+struct GraphView {
+  explicit GraphView(const Graph& graph);
+  const Graph& graph;
+  std::vector<std::vector<NodeId>> consumers;  // by value
+  std::vector<bool> is_output;                 // by value
+
+  // The node that makes `value` if it is an ONNX operator `op`; else null.
+  const Node* Producer(ValueId value, absl::string_view op) const;
+  // Likewise, and nobody else reads the value: it may vanish inside a pattern.
+  const Node* OnlyProducer(ValueId value, absl::string_view op) const;
+  const Tensor* Constant(ValueId value) const;  // null if not a constant, or kNone
+  // The value of a float or integer constant of one element.
+  std::optional<double> Scalar(ValueId value) const;
+};
+
+// The nodes that a lowering covers, the anchor last. Every value made by a node but the anchor must
+// be read inside the match only; the caller checks it.
+struct Match {
+  std::vector<NodeId> nodes;
+  std::vector<ValueId> values;  // what the pattern captured, in an order of its own
+};
+
+class LowerContext;
+
+struct Lowering {
+  const char* op;            // the anchor's operator
+  const char* domain = "";
+  const char* pattern = nullptr;  // name of a pattern of several nodes, for messages
+  bool rewritten = false;    // yields other units than the operator's own
+  // Fills in the match for this anchor, or says no. Null: the anchor alone.
+  bool (*match)(const GraphView&, const Node& anchor, Match&) = nullptr;
+  // Null: we have no lowering, only the cost.
+  absl::Status (*lower)(const Match&, LowerContext&) = nullptr;
+  // Multiply-accumulates of the anchor alone, from its shapes, which are static. Null: none. Set
+  // in one row per operator.
+  int64_t (*macs)(const Graph&, const Node&) = nullptr;
+};
+
+// Units for a match: a network whose ports are graph values.
+struct Lowered {
+  Network network;
+  std::vector<ValueId> inputs;   // by input port
+  std::vector<ValueId> outputs;  // by output port
+};
+
+class LowerContext {
+ public:
+  LowerContext(const GraphView& view, const Target& target, Route route)
+      : view_(view), target_(target), route_(route) {}
+
+  const GraphView& view() const { return view_; }
+  const Graph& graph() const { return view_.graph; }
+  const Target& target() const { return target_; }
+  Route route() const { return route_; }
+  const Node& anchor(const Match& match) const { return graph().nodes[match.nodes.back()]; }
+
+  // The ONNX shape of a value. Refused (frontend) if not static or of rank above 5.
+  absl::StatusOr<std::vector<int64_t>> ShapeOf(ValueId value);
+  // The value as an operand, laid out by PlaceShape: a port, or a constant. Refused (frontend)
+  // unless it is float32, float16, bfloat16 or bool (0 and 1) and ShapeOf() is.
+  absl::StatusOr<Operand> In(ValueId value);
+  // A constant operand; elements in N, D, C, H, W order of `dims`.
+  Operand AddConstant(Tensor tensor, const Dims& dims);
+  // Appends a unit; its dims come from the kind's shape rule.
+  template <class P>
+  absl::StatusOr<Operand> Add(const UnitKindOf<P>& kind, P params, std::vector<Operand> bottoms,
+                              std::vector<Tensor> weights = {}) {
+    return AddUnit(kind, std::make_shared<const P>(std::move(params)), std::move(bottoms),
+                   std::move(weights));
+  }
+  // `from` is graph value `value`; its dims must be those of PlaceShape.
+  absl::Status Out(ValueId value, const Operand& from);
+
+  const Dims& DimsOf(const Operand& operand) const { return lowered_.network.DimsOf(operand); }
+
+  // For `return`: the engine refuses this form in the rule's words, before there is a unit to ask.
+  template <class... Args>
+  absl::Status Refuse(const Rule& rule, const Args&... args) {
+    refusal_ = Judge(target_, route_).Reject(rule, args...);
+    return absl::FailedPreconditionError("refused");
+  }
+  // For `return`: the form is not lowered by us; the engine was not asked.
+  absl::Status NotLowered(const std::string& what) const {
+    return absl::UnimplementedError(what);
+  }
+
+  const std::optional<Verdict>& refusal() const { return refusal_; }
+  Lowered Take() { return std::move(lowered_); }
+
+ private:
+  absl::StatusOr<Operand> AddUnit(const UnitKind& kind, std::shared_ptr<const void> params,
+                                  std::vector<Operand> bottoms, std::vector<Tensor> weights);
+
+  const GraphView& view_;
+  const Target& target_;
+  Route route_;
+  Lowered lowered_;
+  std::map<ValueId, Operand> ports_;
+  std::optional<Verdict> refusal_;
+};
+
+// What one file of kernels/ declares.
+struct KernelRows {
+  std::vector<const UnitKind*> kinds;
+  absl::Span<const Lowering> lowerings;
+};
+
+// The rows of every file in the source list of kernels/CMakeLists.txt, in its order.
+const std::vector<KernelRows>& AllKernelRows();
+
+// The lowerings whose anchor is this operator, patterns first, the file order kept.
+const std::vector<const Lowering*>& LoweringsOf(absl::string_view domain, absl::string_view op);
+
+// Multiply-accumulates of a node; 0 if unknown or none.
+int64_t MacsOf(const Graph& graph, const Node& node);
+
+}  // namespace anemone
+
+#endif  // ANEMONE_KERNELS_LOWERING_H_

@@ -1,0 +1,236 @@
+// MatrixMultiplication: channel against width, per batch and height. Native on every target. Facts:
+// validators.json MatrixMult; netplist.md MatrixMultiplication; numerics.json mac-*.
+//
+// ONNX's matrices lie in H x W or C x W with the batch in front. As the unit takes batches on N, a
+// product is laid out by reshaping alone: rows to C, and all leading axes to N. Only operands that
+// repeat along different axes (n,1 against 1,h) need a batch on H as well, and with it transposes.
+//
+// A constant right operand is a weight of the unit, so that it is packed once and its fp16 copy is
+// not kept beside; a netplist has it among its Constants, as second bottom.
+#include "kernels/matrix_multiplication.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "anemone/status_macros.h"
+#include "engine/constant.h"
+#include "kernels/attributes.h"
+#include "kernels/linear.h"
+#include "kernels/reshape.h"
+#include "kernels/transpose.h"
+#include "rule_table.h"  // generated
+
+namespace anemone {
+namespace {
+
+struct MatMulParams {
+  struct Weight {
+    int64_t k = 1, n = 1;
+    math::MatrixOrder order = math::MatrixOrder::kRowMajor;
+  };
+  std::optional<Weight> b;  // B, if it is the unit's weight and not its second bottom
+};
+
+Dims RightDims(const MatMulParams& p, Bottoms in) {
+  return p.b ? MakeDims(1, p.b->k, 1, p.b->n) : in[1].dims;
+}
+
+bool HasBothOperands(const MatMulParams& p, Bottoms in) {
+  return in.size() + (p.b ? 1 : 0) == 2 && !in.empty();
+}
+
+absl::StatusOr<Dims> Shape(const MatMulParams& p, Bottoms in) {
+  if (!HasBothOperands(p, in)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("matrix multiplication: want two operands, got ", in.size()));
+  }
+  Dims b = RightDims(p, in);
+  Dims out = in[0].dims;
+  out[Axis::kN] = std::max(out.n(), b.n());
+  out[Axis::kH] = std::max(out.h(), b.h());
+  out[Axis::kW] = b.w();
+  return out;
+}
+
+Verdict Validate(const MatMulParams& p, Bottoms in, const Target& target, Route route) {
+  Judge judge(target, route);
+  if (!HasBothOperands(p, in)) return judge.Reject(rule::kMatmulBottoms);
+  const Dims& a = in[0].dims;
+  Dims b = RightDims(p, in);
+  if (a.d() > 1 || b.d() > 1) return judge.Reject(rule::kMatmulDepth);
+  if (a.w() != b.c()) return judge.Reject(rule::kMatmulContraction, a.w(), 0, b.c());
+  for (Axis axis : {Axis::kN, Axis::kH}) {
+    if (a[axis] != b[axis] && a[axis] != 1 && b[axis] != 1) {
+      return judge.Reject(rule::kMatmulBatch, AxisName(axis), a[axis], b[axis]);
+    }
+  }
+  if (!judge.Within(a.c() * BytesOf(Format::kFloat16), Limit::kKmemDenseCapBytes)) {
+    return judge.Reject(rule::kMatmulKmem);
+  }
+  return judge.Accept();
+}
+
+absl::StatusOr<Prepared> Prepare(const MatMulParams& p, Bottoms,
+                                 absl::Span<const Tensor> weights) {
+  if (!p.b) return Prepared();
+  return std::make_shared<math::PackedMatrix>(
+      math::PackMatrix(p.b->k, p.b->n, p.b->order, [&](int64_t first, absl::Span<math::Half> to) {
+        ReadHalves(weights[0], first, to);
+      }));
+}
+
+math::MatrixLayout LayoutOf(const Dims& d) {
+  return {.row = d.h() * d.w(),
+          .col = 1,
+          .batch = {0, d.n() == 1 ? 0 : d.c() * d.h() * d.w(), d.h() == 1 ? 0 : d.w()}};
+}
+
+void Compute(const MatMulParams& p, const void* prepared, absl::Span<const ConstView> in,
+             View out) {
+  const Dims& a = in[0].dims;
+  if (p.b) {  // the same matrix for all: every row of W is one of A
+    math::Gemm({.m = a.n() * a.c() * a.h(), .k = a.w(), .n = p.b->n}, in[0].span(),
+               math::RowMajor(a.w()), *static_cast<const math::PackedMatrix*>(prepared), {},
+               out.span(), math::RowMajor(p.b->n));
+    return;
+  }
+  math::Gemm(
+      {.m = a.c(), .k = a.w(), .n = out.dims.w(), .batch = {1, out.dims.n(), out.dims.h()}},
+      in[0].span(), LayoutOf(a), in[1].span(), LayoutOf(in[1].dims), {}, out.span(),
+      LayoutOf(out.dims));
+}
+
+const UnitKindOf<MatMulParams>& Kind() {
+  static const UnitKindOf<MatMulParams>& kind =
+      *new UnitKindOf<MatMulParams>({.type = "MatrixMultiplication",
+                                     .shape = Shape,
+                                     .validate = Validate,
+                                     .prepare = Prepare,
+                                     .compute = Compute});
+  return kind;
+}
+
+using Sizes = std::vector<int64_t>;
+
+int64_t Product(absl::Span<const int64_t> sizes) {
+  int64_t product = 1;
+  for (int64_t s : sizes) product *= s;
+  return product;
+}
+
+// A stack of matrices as ONNX has it: leading axes, then rows and columns.
+struct Stack {
+  Sizes batch;
+  int64_t rows, columns;
+  Dims folded() const { return MakeDims(Product(batch), rows, 1, columns); }
+};
+
+Stack StackOf(Sizes shape) {
+  Stack stack{.batch = {}, .rows = shape[shape.size() - 2], .columns = shape.back()};
+  shape.resize(shape.size() - 2);
+  stack.batch = std::move(shape);
+  return stack;
+}
+
+// All leading axes fold into N: both stacks count through the same batches, or one is repeated.
+bool BatchesFold(Sizes a, Sizes b) {
+  if (Product(a) == 1 || Product(b) == 1) return true;
+  size_t rank = std::max(a.size(), b.size());
+  a.insert(a.begin(), rank - a.size(), 1);
+  b.insert(b.begin(), rank - b.size(), 1);
+  return a == b;
+}
+
+// At most two leading axes, on N and H.
+absl::StatusOr<Operand> WithBatchOnHeight(LowerContext& c, ValueId value, Stack stack) {
+  stack.batch.insert(stack.batch.begin(), 2 - stack.batch.size(), 1);
+  Dims dims = MakeDims(stack.batch[0], stack.batch[1], stack.rows, stack.columns);
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, InAs(c, value, dims));
+  return SwapAxes(c, x, Axis::kC, Axis::kH);
+}
+
+absl::StatusOr<Operand> ProductOfStacks(LowerContext& c, const Node& node, const Stack& a,
+                                        const Stack& b) {
+  if (BatchesFold(a.batch, b.batch)) {
+    ANEMONE_ASSIGN_OR_RETURN(Operand left, InAs(c, node.inputs[0], a.folded()));
+    ANEMONE_ASSIGN_OR_RETURN(Operand right, InAs(c, node.inputs[1], b.folded()));
+    return MatrixProduct(c, left, right);
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Operand left, WithBatchOnHeight(c, node.inputs[0], a));
+  ANEMONE_ASSIGN_OR_RETURN(Operand right, WithBatchOnHeight(c, node.inputs[1], b));
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, MatrixProduct(c, left, right));
+  return SwapAxes(c, y, Axis::kC, Axis::kH);
+}
+
+absl::Status LowerMatMul(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  ANEMONE_RETURN_IF_ERROR(Attributes(node).NoneLeft());
+  ANEMONE_ASSIGN_OR_RETURN(Sizes a_shape, c.ShapeOf(node.inputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(Sizes b_shape, c.ShapeOf(node.inputs[1]));
+  ANEMONE_ASSIGN_OR_RETURN(Sizes y_shape, c.ShapeOf(node.outputs[0]));
+  if (a_shape.empty() || b_shape.empty()) {
+    return absl::InvalidArgumentError("MatMul of a scalar; run the ONNX checker on the model");
+  }
+  if (auto b = ConstantRight(c.view(), node.inputs[1])) {
+    ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+    ANEMONE_ASSIGN_OR_RETURN(x, Flat(c, x, static_cast<int>(a_shape.size())));
+    ANEMONE_ASSIGN_OR_RETURN(x, FullyConnected(c, x, a_shape, *b, nullptr, y_shape));
+    return c.Out(node.outputs[0], x);
+  }
+  if (a_shape.size() == kMaxRank || b_shape.size() == kMaxRank) {
+    return c.Refuse(rule::kMatmulRank5);
+  }
+  if (a_shape.size() == 1) a_shape.insert(a_shape.begin(), 1);
+  if (b_shape.size() == 1) b_shape.push_back(1);
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, ProductOfStacks(c, node, StackOf(a_shape), StackOf(b_shape)));
+  ANEMONE_ASSIGN_OR_RETURN(y, Reshaped(c, y, PlaceShape(y_shape)));
+  return c.Out(node.outputs[0], y);
+}
+
+// Output elements times the contracted axis.
+int64_t Macs(const Graph& graph, const Node& node) {
+  Sizes a = graph.values[node.inputs[0]].dims();
+  return a.empty() ? 0 : Product(graph.values[node.outputs[0]].dims()) * a.back();
+}
+
+constexpr Lowering kLowerings[] = {{.op = "MatMul", .lower = LowerMatMul, .macs = Macs}};
+
+}  // namespace
+
+absl::StatusOr<Operand> MatrixProduct(LowerContext& c, const Operand& a, const Operand& b) {
+  return c.Add(Kind(), MatMulParams{}, {a, b});
+}
+
+absl::StatusOr<Operand> MatrixProduct(LowerContext& c, const Operand& a, const ConstantMatrix& b) {
+  return c.Add(Kind(), MatMulParams{MatMulParams::Weight{b.k, b.n, b.order}}, {a}, {b.values});
+}
+
+std::optional<ConstantMatrix> ConstantRight(const GraphView& view, ValueId value) {
+  const Tensor* tensor = view.Constant(value);
+  if (tensor == nullptr || !IsEngineConstant(tensor->type()) || tensor->dims().empty()) {
+    return std::nullopt;
+  }
+  Sizes shape = tensor->dims();
+  if (shape.size() == 1) shape.push_back(1);
+  Stack stack = StackOf(shape);
+  if (Product(stack.batch) != 1) return std::nullopt;
+  return ConstantMatrix{.values = *tensor, .k = stack.rows, .n = stack.columns};
+}
+
+absl::StatusOr<Operand> InAs(LowerContext& c, ValueId value, const Dims& dims) {
+  const Tensor* constant = c.view().Constant(value);
+  if (constant != nullptr && IsEngineConstant(constant->type())) {
+    return c.AddConstant(*constant, dims);
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(value));
+  return Reshaped(c, x, dims);
+}
+
+KernelRows MatrixMultiplicationRows() { return {{&Kind()}, kLowerings}; }
+
+}  // namespace anemone

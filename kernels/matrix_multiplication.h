@@ -1,0 +1,38 @@
+// kernels/matrix_multiplication.h: matrix products, for lowerings.
+//
+// A unit multiplies A (N, C = rows, H, W = K) by B (N, C = K, H, W = columns) into
+// (N, C = rows, H, W = columns): channel against width. N and H are batch axes, repeated where they
+// are 1 on one side.
+#ifndef ANEMONE_KERNELS_MATRIX_MULTIPLICATION_H_
+#define ANEMONE_KERNELS_MATRIX_MULTIPLICATION_H_
+
+#include <optional>
+
+#include "engine/math/gemm.h"
+#include "kernels/lowering.h"
+
+namespace anemone {
+
+// A constant K x N matrix, in the order its tensor stores it.
+struct ConstantMatrix {
+  Tensor values;
+  int64_t k = 1, n = 1;
+  math::MatrixOrder order = math::MatrixOrder::kRowMajor;
+};
+
+absl::StatusOr<Operand> MatrixProduct(LowerContext& c, const Operand& a, const Operand& b);
+
+// B is a weight of the unit: packed once per program, and not kept beside its packed form.
+absl::StatusOr<Operand> MatrixProduct(LowerContext& c, const Operand& a, const ConstantMatrix& b);
+
+// `value` as the right operand of ONNX's MatMul, if it is one constant matrix (or vector) for all of
+// the left.
+std::optional<ConstantMatrix> ConstantRight(const GraphView& view, ValueId value);
+
+// A value of rank 0..4 under other dims of its element count: a constant is simply listed under
+// them, anything else is reshaped.
+absl::StatusOr<Operand> InAs(LowerContext& c, ValueId value, const Dims& dims);
+
+}  // namespace anemone
+
+#endif  // ANEMONE_KERNELS_MATRIX_MULTIPLICATION_H_

@@ -1,0 +1,254 @@
+// Neuron: a function of each element alone, one rounding. Facts: validators.json Neuron; enums.json
+// NonLinearMode; netplist.md Neuron; op_matrix.json for the family floors.
+#include "kernels/neuron.h"
+
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "anemone/status_macros.h"
+#include "engine/math/half.h"
+#include "engine/math/unary.h"
+#include "kernels/attributes.h"
+#include "kernels/elementwise.h"
+#include "kernels/goc.h"
+#include "kernels/node_inputs.h"
+#include "rule_table.h"  // generated
+
+namespace anemone {
+namespace {
+
+struct NeuronParams {
+  NeuronType type;
+  float first = 0, second = 0;  // as NeuronType says; fp16 values
+};
+
+// `family`: the op's floor, its index; 0 where every family has it or none is published.
+struct Mode {
+  NeuronType type;
+  const char* name;
+  int family;
+  math::Unary function;
+};
+
+constexpr Mode kModes[] = {
+    {NeuronType::kReLU, "ReLU", 0, math::Unary::kRelu},
+    {NeuronType::kClampedReLU, "ClampedReLU", 0, math::Unary::kClamp},
+    {NeuronType::kLeakyReLU, "LeakyReLU", 0, math::Unary::kLeakyRelu},
+    {NeuronType::kELU, "ELU", 0, math::Unary::kElu},
+    {NeuronType::kSigmoidHighPrecision, "SigmoidHighPrecision", 0, math::Unary::kSigmoid},
+    {NeuronType::kTanh, "Tanh", 0, math::Unary::kTanh},
+    {NeuronType::kGELU, "GELU", 0, math::Unary::kGelu},
+    {NeuronType::kSwish, "Swish", 0, math::Unary::kSilu},
+    {NeuronType::kErf, "Erf", 2, math::Unary::kErf},
+    {NeuronType::kSqrt, "Sqrt", 2, math::Unary::kSqrt},
+    {NeuronType::kRsqrt, "Rsqrt", 2, math::Unary::kRsqrt},
+    {NeuronType::kInv, "Inv", 0, math::Unary::kReciprocal},
+    {NeuronType::kExp, "Exp", 0, math::Unary::kExp},
+    {NeuronType::kLog2, "Log2", 0, math::Unary::kLog2},
+    {NeuronType::kSin, "Sin", 4, math::Unary::kSin},
+    {NeuronType::kCos, "Cos", 4, math::Unary::kCos},
+    {NeuronType::kAtan, "Atan", 0, math::Unary::kAtan},
+    {NeuronType::kSign, "Sign", 0, math::Unary::kSign},
+    {NeuronType::kFloor, "Floor", 0, math::Unary::kFloor},
+    {NeuronType::kCeil, "Ceil", 0, math::Unary::kCeil},
+};
+
+// ModeOf() takes the type for an index.
+constexpr bool InOrder() {
+  for (size_t i = 0; i < std::size(kModes); ++i) {
+    if (kModes[i].type != static_cast<NeuronType>(i)) return false;
+  }
+  return true;
+}
+static_assert(InOrder());
+
+const Mode& ModeOf(NeuronType type) { return kModes[static_cast<int>(type)]; }
+
+absl::StatusOr<Dims> Shape(const NeuronParams&, Bottoms in) { return in[0].dims; }
+
+Verdict Validate(const NeuronParams& p, Bottoms, const Target& target, Route route) {
+  Judge judge(target, route);
+  const Mode& mode = ModeOf(p.type);
+  if (mode.family > 0 && !judge.FamilyAtLeast(mode.family)) {
+    return route == Route::kMil ? judge.Reject(rule::kNeuronFamily, mode.name, mode.family)
+                                : judge.Reject(rule::kNeuronType, mode.name);
+  }
+  return judge.Accept();
+}
+
+std::string ShowType(const NeuronParams& p) { return ModeOf(p.type).name; }
+
+// A parameter that only one type has; empty for the others.
+template <NeuronType kType, float NeuronParams::*kMember>
+std::string ShowParameter(const NeuronParams& p) {
+  return p.type == kType ? absl::StrCat(p.*kMember) : "";
+}
+
+constexpr Field<NeuronParams> kFields[] = {
+    {"Type", ShowType},
+    {"EluAlpha", ShowParameter<NeuronType::kELU, &NeuronParams::first>},
+    {"ReluSlope", ShowParameter<NeuronType::kLeakyReLU, &NeuronParams::first>},
+    {"ReluMin", ShowParameter<NeuronType::kClampedReLU, &NeuronParams::first>},
+    {"ReluMax", ShowParameter<NeuronType::kClampedReLU, &NeuronParams::second>},
+};
+
+// ReLU and its kin cost less than a lookup.
+bool NeedsTable(NeuronType type) {
+  return type != NeuronType::kReLU && type != NeuronType::kClampedReLU &&
+         type != NeuronType::kLeakyReLU;
+}
+
+absl::StatusOr<Prepared> Prepare(const NeuronParams& p, Bottoms, absl::Span<const Tensor>) {
+  if (!NeedsTable(p.type)) return Prepared();
+  return math::TableFor({ModeOf(p.type).function, p.first, p.second});
+}
+
+void Compute(const NeuronParams& p, const void* prepared, absl::Span<const ConstView> in,
+             View out) {
+  switch (p.type) {
+    case NeuronType::kReLU:
+      return math::Relu(in[0].span(), out.span());
+    case NeuronType::kClampedReLU:
+      return math::Clamp(in[0].span(), p.first, p.second, out.span());
+    case NeuronType::kLeakyReLU:
+      return math::LeakyRelu(in[0].span(), p.first, out.span());
+    default:
+      return math::ApplyTable(*static_cast<const math::UnaryTable*>(prepared), in[0].span(),
+                              out.span());
+  }
+}
+
+const UnitKindOf<NeuronParams>& Kind() {
+  static const UnitKindOf<NeuronParams>& kind = *new UnitKindOf<NeuronParams>({.type = "Neuron",
+                                                                               .shape = Shape,
+                                                                               .validate = Validate,
+                                                                               .fields = kFields,
+                                                                               .prepare = Prepare,
+                                                                               .compute = Compute});
+  return kind;
+}
+
+// The operators that are one mode without parameters. Gelu's tanh approximation is the same unit:
+// the two differ by 5e-4 at most, the engine's own table by 6e-3.
+constexpr struct {
+  const char* op;
+  NeuronType type;
+} kPlain[] = {
+    {"Relu", NeuronType::kReLU},      {"Sigmoid", NeuronType::kSigmoidHighPrecision},
+    {"Tanh", NeuronType::kTanh},      {"Gelu", NeuronType::kGELU},
+    {"Erf", NeuronType::kErf},        {"Sqrt", NeuronType::kSqrt},
+    {"Reciprocal", NeuronType::kInv}, {"Exp", NeuronType::kExp},
+    {"Sin", NeuronType::kSin},        {"Cos", NeuronType::kCos},
+    {"Atan", NeuronType::kAtan},      {"Sign", NeuronType::kSign},
+    {"Floor", NeuronType::kFloor},    {"Ceil", NeuronType::kCeil},
+};
+
+absl::Status LowerPlain(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  const auto* plain = std::begin(kPlain);
+  while (node.op_type != plain->op) ++plain;
+  Attributes a(node);
+  a.Ignore("approximate");
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(x, Activated(c, plain->type, x));
+  return c.Out(node.outputs[0], x);
+}
+
+// Elu and LeakyRelu: one parameter, alpha.
+absl::Status LowerWithAlpha(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  bool elu = node.op_type == "Elu";
+  Attributes a(node);
+  ANEMONE_ASSIGN_OR_RETURN(float alpha, a.Float("alpha", elu ? 1.0f : 0.01f));
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(x,
+                           Activated(c, elu ? NeuronType::kELU : NeuronType::kLeakyReLU, x, alpha));
+  return c.Out(node.outputs[0], x);
+}
+
+absl::Status LowerLog(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(x, NaturalLog(c, x));
+  return c.Out(node.outputs[0], x);
+}
+
+// One bound of a Clip. `value` is in fp16, infinite if it is absent or bounds nothing there.
+struct Bound {
+  std::optional<float> value;  // nullopt: computed at run time
+  ValueId input = kNone;
+};
+
+Bound BoundOf(const GraphView& view, const Node& node, size_t i, float unbounded) {
+  if (!HasInput(node, i)) return {unbounded, kNone};
+  std::optional<double> value = view.Scalar(node.inputs[i]);
+  if (!value) return {std::nullopt, node.inputs[i]};
+  return {math::ToFloat(math::ToHalf(*value)), node.inputs[i]};
+}
+
+absl::StatusOr<Operand> Limited(LowerContext& c, const Operand& x, const Bound& bound,
+                                float unbounded, ElementWiseType type) {
+  if (bound.value == unbounded) return x;
+  Operand limit;
+  if (bound.value) {
+    limit = ScalarConstant(c, *bound.value);
+  } else {
+    ANEMONE_ASSIGN_OR_RETURN(limit, c.In(bound.input));
+  }
+  return Combined(c, type, x, limit);
+}
+
+// Two constant bounds are a ClampedReLU, a lower bound of 0 a ReLU; else Max and Min.
+absl::Status LowerClip(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  Bound low = BoundOf(c.view(), node, 1, -kInfinity);
+  Bound high = BoundOf(c.view(), node, 2, kInfinity);
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  if (low.value == 0.0f && high.value == kInfinity) {
+    ANEMONE_ASSIGN_OR_RETURN(x, Activated(c, NeuronType::kReLU, x));
+  } else if (low.value && high.value && std::isfinite(*low.value) && std::isfinite(*high.value) &&
+             *low.value <= *high.value) {
+    ANEMONE_ASSIGN_OR_RETURN(x, Activated(c, NeuronType::kClampedReLU, x, *low.value, *high.value));
+  } else {
+    ANEMONE_ASSIGN_OR_RETURN(x, Limited(c, x, low, -kInfinity, ElementWiseType::kMax));
+    ANEMONE_ASSIGN_OR_RETURN(x, Limited(c, x, high, kInfinity, ElementWiseType::kMin));
+  }
+  return c.Out(node.outputs[0], x);
+}
+
+constexpr Lowering kLowerings[] = {
+    {.op = "Relu", .lower = LowerPlain},       {.op = "Sigmoid", .lower = LowerPlain},
+    {.op = "Tanh", .lower = LowerPlain},       {.op = "Gelu", .lower = LowerPlain},
+    {.op = "Erf", .lower = LowerPlain},        {.op = "Sqrt", .lower = LowerPlain},
+    {.op = "Reciprocal", .lower = LowerPlain}, {.op = "Exp", .lower = LowerPlain},
+    {.op = "Sin", .lower = LowerPlain},        {.op = "Cos", .lower = LowerPlain},
+    {.op = "Atan", .lower = LowerPlain},       {.op = "Sign", .lower = LowerPlain},
+    {.op = "Floor", .lower = LowerPlain},      {.op = "Ceil", .lower = LowerPlain},
+    {.op = "Elu", .lower = LowerWithAlpha},    {.op = "LeakyRelu", .lower = LowerWithAlpha},
+    {.op = "Log", .lower = LowerLog},          {.op = "Clip", .lower = LowerClip},
+};
+
+}  // namespace
+
+absl::StatusOr<Operand> Activated(LowerContext& c, NeuronType type, const Operand& x, float first,
+                                  float second) {
+  return c.Add(Kind(), NeuronParams{type, math::RoundToHalf(first), math::RoundToHalf(second)},
+               {x});
+}
+
+absl::StatusOr<Operand> NaturalLog(LowerContext& c, const Operand& x) {
+  ANEMONE_ASSIGN_OR_RETURN(Operand log2, Activated(c, NeuronType::kLog2, x));
+  return Scaled(c, log2, 0.693147180559945, 0);
+}
+
+KernelRows NeuronRows() { return {{&Kind()}, kLowerings}; }
+
+}  // namespace anemone

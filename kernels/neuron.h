@@ -1,0 +1,46 @@
+// kernels/neuron.h: functions of one element, for lowerings.
+#ifndef ANEMONE_KERNELS_NEURON_H_
+#define ANEMONE_KERNELS_NEURON_H_
+
+#include <cstdint>
+
+#include "kernels/lowering.h"
+
+namespace anemone {
+
+// The modes of the Neuron unit that lowerings use (enums.json NonLinearMode). The netplist's
+// spelling of kExp and kAtan is not known: only the software device runs them yet.
+enum class NeuronType : uint8_t {
+  kReLU,
+  kClampedReLU,  // first: ReluMin, second: ReluMax
+  kLeakyReLU,    // first: ReluSlope
+  kELU,          // first: EluAlpha
+  kSigmoidHighPrecision,
+  kTanh,
+  kGELU,  // by erf
+  kSwish,
+  kErf,
+  kSqrt,
+  kRsqrt,
+  kInv,
+  kExp,
+  kLog2,
+  kSin,
+  kCos,
+  kAtan,
+  kSign,
+  kFloor,
+  kCeil,
+};
+
+// A Neuron unit over `x`. The parameters are rounded to fp16.
+absl::StatusOr<Operand> Activated(LowerContext& c, NeuronType type, const Operand& x,
+                                  float first = 0, float second = 0);
+
+// ln(x) as the engine takes it: Log2, then a gain of ln 2. The engine's own ln(0) is -45440, which
+// is -65536 times fp16(ln 2) (numerics.json ew-log). Relative error below 1e-3.
+absl::StatusOr<Operand> NaturalLog(LowerContext& c, const Operand& x);
+
+}  // namespace anemone
+
+#endif  // ANEMONE_KERNELS_NEURON_H_

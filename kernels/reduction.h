@@ -1,0 +1,22 @@
+// kernels/reduction.h: sums, means and extremes over axes, for lowerings. A pooling window as large
+// as the input is one too.
+#ifndef ANEMONE_KERNELS_REDUCTION_H_
+#define ANEMONE_KERNELS_REDUCTION_H_
+
+#include <cstdint>
+
+#include "absl/types/span.h"
+#include "kernels/lowering.h"
+
+namespace anemone {
+
+// The types of the Reduction unit.
+enum class ReduceType : uint8_t { kSum, kAvg, kMax, kMin };
+
+// `x` with the extents of `axes` reduced to 1. Axes that hold one element need no unit.
+absl::StatusOr<Operand> Reduced(LowerContext& c, const Operand& x, ReduceType type,
+                                absl::Span<const Axis> axes);
+
+}  // namespace anemone
+
+#endif  // ANEMONE_KERNELS_REDUCTION_H_

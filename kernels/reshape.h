@@ -1,0 +1,24 @@
+// kernels/reshape.h: laying the same bytes out under other dims, for lowerings.
+#ifndef ANEMONE_KERNELS_RESHAPE_H_
+#define ANEMONE_KERNELS_RESHAPE_H_
+
+#include "kernels/lowering.h"
+
+namespace anemone {
+
+const UnitKind& ReshapeUnit();
+
+// `x` under `dims` of the same element count, in memory order N, D, C, H, W. No unit if the dims
+// are x's own.
+absl::StatusOr<Operand> Reshaped(LowerContext& c, const Operand& x, const Dims& dims);
+
+// ONNX orders rank 5 N, C, D, H, W but the engine's memory is N, D, C, H, W. Flat() brings an
+// operand that holds a value of `rank` into ONNX's order, so that a Reshape means what ONNX means;
+// Placed() brings such bytes to where PlaceShape(shape) has them.
+absl::StatusOr<Operand> Flat(LowerContext& c, const Operand& x, int rank);
+absl::StatusOr<Operand> Placed(LowerContext& c, const Operand& flat,
+                               absl::Span<const int64_t> shape);
+
+}  // namespace anemone
+
+#endif  // ANEMONE_KERNELS_RESHAPE_H_

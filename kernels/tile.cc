@@ -1,0 +1,110 @@
+// Tile: a tensor laid down several times along its axes. Facts: validators.json Tile (factors 2, 3,
+// 4 and 8; from A13).
+#include <array>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "anemone/status_macros.h"
+#include "engine/math/copy.h"
+#include "kernels/attributes.h"
+#include "kernels/broadcast.h"
+#include "kernels/reshape.h"
+#include "rule_table.h"  // generated
+
+namespace anemone {
+namespace {
+
+struct TileParams {
+  math::Extents times = {1, 1, 1, 1, 1};  // by axis
+};
+
+absl::StatusOr<Dims> Shape(const TileParams& p, Bottoms in) {
+  Dims out = in[0].dims;
+  for (int i = 0; i < kAxisCount; ++i) out.extent[i] *= p.times[i];
+  return out;
+}
+
+Verdict Validate(const TileParams& p, Bottoms, const Target& target, Route route) {
+  Judge judge(target, route);
+  if (!judge.FamilyAtLeast(2)) return judge.Reject(rule::kTileFamily);
+  for (int64_t times : p.times) {
+    bool listed = times == 1 || times == 2 || times == 3 || times == 4 || times == 8;
+    if (!listed) return judge.Reject(rule::kTileFactor);
+  }
+  return judge.Accept();
+}
+
+template <Axis kAxis>
+std::string Times(const TileParams& p) {
+  return absl::StrCat(p.times[static_cast<int>(kAxis)]);
+}
+
+constexpr Field<TileParams> kFields[] = {
+    {"Batch", Times<Axis::kN>},  {"Depth", Times<Axis::kD>}, {"Channel", Times<Axis::kC>},
+    {"Height", Times<Axis::kH>}, {"Width", Times<Axis::kW>},
+};
+
+void Compute(const TileParams& p, const void*, absl::Span<const ConstView> in, View out) {
+  math::Tile(in[0].dims.extent, p.times, in[0].span(), out.span());
+}
+
+const UnitKindOf<TileParams>& Kind() {
+  static const UnitKindOf<TileParams>& kind = *new UnitKindOf<TileParams>({.type = "Tile",
+                                                                           .shape = Shape,
+                                                                           .validate = Validate,
+                                                                           .fields = kFields,
+                                                                           .compute = Compute});
+  return kind;
+}
+
+// What the repeats say, read from the shapes.
+absl::StatusOr<TileParams> ParamsOf(const Node& node, LowerContext& c) {
+  Attributes attributes(node);
+  ANEMONE_RETURN_IF_ERROR(attributes.NoneLeft());
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> from, c.ShapeOf(node.inputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
+  if (from.size() != to.size()) {
+    return absl::InvalidArgumentError(
+        "output: want the input's rank; run the ONNX checker on the model");
+  }
+  int rank = static_cast<int>(from.size());
+  TileParams p;
+  for (int i = 0; i < rank; ++i) {
+    if (from[i] < 1 || to[i] < from[i]) return c.Refuse(rule::kEmptyTensor);
+    p.times[static_cast<int>(AxisOf(rank, i))] = to[i] / from[i];
+  }
+  return p;
+}
+
+absl::Status Lower(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  ANEMONE_ASSIGN_OR_RETURN(TileParams p, ParamsOf(node, c));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  if (p.times != TileParams{}.times) {
+    ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), p, {x}));
+  }
+  return c.Out(node.outputs[0], x);
+}
+
+// Any factor: each axis is a broadcast under other dims.
+absl::Status LowerByBroadcast(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  ANEMONE_ASSIGN_OR_RETURN(TileParams p, ParamsOf(node, c));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  for (int i = 0; i < kAxisCount; ++i) {
+    ANEMONE_ASSIGN_OR_RETURN(x, Repeated(c, x, static_cast<Axis>(i), p.times[i], /*each=*/false));
+  }
+  return c.Out(node.outputs[0], x);
+}
+
+constexpr Lowering kLowerings[] = {
+    {.op = "Tile", .lower = Lower},
+    {.op = "Tile", .rewritten = true, .lower = LowerByBroadcast},
+};
+
+}  // namespace
+
+KernelRows TileRows() { return {{&Kind()}, kLowerings}; }
+
+}  // namespace anemone

@@ -1,0 +1,127 @@
+// Transpose: a permutation of axes. Facts: validators.json Transpose; targets.json
+// max_transpose_w/h.
+#include "kernels/transpose.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "anemone/status_macros.h"
+#include "engine/math/transpose.h"
+#include "kernels/attributes.h"
+#include "kernels/reshape.h"
+#include "rule_table.h"  // generated
+
+namespace anemone {
+namespace {
+
+constexpr Permutation kIdentity = {Axis::kN, Axis::kD, Axis::kC, Axis::kH, Axis::kW};
+
+struct TransposeParams {
+  Permutation order = kIdentity;  // output axis i is input axis order[i]
+};
+
+absl::StatusOr<Dims> Shape(const TransposeParams& p, Bottoms in) {
+  Dims out;
+  for (int i = 0; i < kAxisCount; ++i) out.extent[i] = in[0].dims[p.order[i]];
+  return out;
+}
+
+// Before A13 the table's bound is 0, "always split": the compiler then takes several passes, which
+// is no refusal (targets.json field_defs, max_transpose_w).
+bool PastExtent(Judge& judge, int64_t extent, Limit limit) {
+  int64_t bound = judge.Value(limit, 0);
+  return bound > 0 && extent > bound;
+}
+
+Verdict Validate(const TransposeParams& p, Bottoms in, const Target& target, Route route) {
+  Judge judge(target, route);
+  if (p.order[0] != Axis::kN) return judge.Reject(rule::kTransposeBatch);
+  if (PastExtent(judge, in[0].dims.w(), Limit::kMaxTransposeW) ||
+      PastExtent(judge, in[0].dims.h(), Limit::kMaxTransposeH)) {
+    return judge.Reject(rule::kTransposeExtent);
+  }
+  return judge.Accept();
+}
+
+std::string ShowOrder(const TransposeParams& p) {
+  std::string shown;
+  for (int i = 0; i < kAxisCount; ++i) {
+    if (p.order[i] == static_cast<Axis>(i)) continue;
+    absl::StrAppend(&shown, shown.empty() ? "" : " ", AxisName(p.order[i]), ">",
+                    AxisName(static_cast<Axis>(i)));
+  }
+  return shown;
+}
+
+constexpr Field<TransposeParams> kFields[] = {{"TransposeDimensions", ShowOrder}};
+
+void Compute(const TransposeParams& p, const void*, absl::Span<const ConstView> in, View out) {
+  std::array<int, kAxisCount> order;
+  for (int i = 0; i < kAxisCount; ++i) order[i] = static_cast<int>(p.order[i]);
+  math::Transpose(in[0].dims.extent, order, in[0].span(), out.span());
+}
+
+const UnitKindOf<TransposeParams>& Kind() {
+  static const UnitKindOf<TransposeParams>& kind = *new UnitKindOf<TransposeParams>(
+      {.type = "Transpose",
+       .shape = Shape,
+       .validate = Validate,
+       .fields = kFields,
+       .compute = Compute,
+       .permutation = [](const TransposeParams& p) { return p.order; }});
+  return kind;
+}
+
+absl::Status Lower(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
+  int rank = static_cast<int>(shape.size());
+  std::vector<int64_t> reversed(rank);
+  for (int i = 0; i < rank; ++i) reversed[i] = rank - 1 - i;
+  Attributes attributes(node);
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> perm, attributes.Ints("perm", reversed));
+  ANEMONE_RETURN_IF_ERROR(attributes.NoneLeft());
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  Permutation order = kIdentity;
+  for (int i = 0; i < rank; ++i) {
+    order[static_cast<int>(AxisOf(rank, i))] = AxisOf(rank, static_cast<int>(perm[i]));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(x, Permuted(c, x, order));
+  return c.Out(node.outputs[0], x);
+}
+
+constexpr Lowering kLowerings[] = {{.op = "Transpose", .lower = Lower}};
+
+}  // namespace
+
+absl::StatusOr<Operand> Permuted(LowerContext& c, const Operand& x, const Permutation& order) {
+  const Dims& from = c.DimsOf(x);
+  Dims to;
+  Permutation effective = kIdentity;
+  std::vector<Axis> moved;  // the axes that hold more than one element, in their new order
+  for (int i = 0; i < kAxisCount; ++i) {
+    to.extent[i] = from[order[i]];
+    if (from[order[i]] > 1) moved.push_back(order[i]);
+  }
+  if (std::is_sorted(moved.begin(), moved.end())) return Reshaped(c, x, to);
+  // The batch axis need not move if it holds one element: another axis of extent 1 takes its part.
+  effective = order;
+  if (order[0] != Axis::kN && from.n() == 1 && to.n() == 1) {
+    auto batch = std::find(effective.begin(), effective.end(), Axis::kN);
+    std::swap(effective[0], *batch);
+  }
+  return c.Add(Kind(), TransposeParams{effective}, {x});
+}
+
+absl::StatusOr<Operand> SwapAxes(LowerContext& c, const Operand& x, Axis a, Axis b) {
+  Permutation order = kIdentity;
+  std::swap(order[static_cast<int>(a)], order[static_cast<int>(b)]);
+  return Permuted(c, x, order);
+}
+
+KernelRows TransposeRows() { return {{&Kind()}, kLowerings}; }
+
+}  // namespace anemone

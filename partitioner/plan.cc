@@ -1,0 +1,221 @@
+#include "partitioner/plan.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "anemone/status_macros.h"
+#include "kernels/lowering.h"
+#include "partitioner/cover.h"
+#include "partitioner/segments.h"
+
+namespace anemone {
+namespace {
+
+// Disjoint sets of covers.
+class Groups {
+ public:
+  explicit Groups(size_t count) : parent_(count) {
+    std::iota(parent_.begin(), parent_.end(), 0);
+  }
+  int Find(int i) {
+    while (parent_[i] != i) i = parent_[i] = parent_[parent_[i]];
+    return i;
+  }
+  void Join(int a, int b) { parent_[Find(a)] = Find(b); }
+
+ private:
+  std::vector<int> parent_;
+};
+
+// Covers whose nodes share an origin go one way together (design.md, Origins).
+Groups GroupByOrigin(const Model& model, const std::vector<Cover>& covers) {
+  Groups groups(covers.size());
+  std::vector<int> first(model.origins.size(), -1);
+  for (size_t i = 0; i < covers.size(); ++i) {
+    for (NodeId id : covers[i].nodes) {
+      for (OriginId origin : model.graph.nodes[id].origins) {
+        if (first[origin] < 0) first[origin] = static_cast<int>(i);
+        groups.Join(static_cast<int>(i), first[origin]);
+      }
+    }
+  }
+  return groups;
+}
+
+// The refusal that speaks for the group, spread to all its covers.
+void SpreadRefusals(std::vector<Cover>& covers, Groups& groups) {
+  std::vector<const Verdict*> refused(covers.size());
+  for (size_t i = 0; i < covers.size(); ++i) {
+    const Verdict*& verdict = refused[groups.Find(static_cast<int>(i))];
+    if (!covers[i].verdict.accepted && verdict == nullptr) verdict = &covers[i].verdict;
+  }
+  for (size_t i = 0; i < covers.size(); ++i) {
+    const Verdict* verdict = refused[groups.Find(static_cast<int>(i))];
+    if (verdict != nullptr && covers[i].verdict.accepted) covers[i].verdict = *verdict;
+  }
+}
+
+// Segments of the covers as they stand. A network that the predicate refuses as a whole takes its
+// covers to the CPU; then `false`, and the segments are to be made again.
+bool TryMakeSegments(const GraphView& view, const PlanOptions& options,
+                     std::vector<Cover>& covers, Groups& groups, std::vector<Segment>& segments) {
+  std::vector<int> cover_of(view.graph.nodes.size());
+  std::vector<bool> on_engine(view.graph.nodes.size());
+  for (size_t i = 0; i < covers.size(); ++i) {
+    for (NodeId id : covers[i].nodes) {
+      cover_of[id] = static_cast<int>(i);
+      on_engine[id] = covers[i].verdict.accepted;
+    }
+  }
+  segments = MakeSegments(view, on_engine);
+  for (Segment& segment : segments) {
+    if (segment.placement != Placement::kEngine) continue;
+    std::vector<const Cover*> inside;
+    for (NodeId id : segment.nodes) {
+      Cover& cover = covers[cover_of[id]];
+      if (cover.nodes.back() == id) inside.push_back(&cover);
+    }
+    JoinNetwork(view, inside, segment);
+    NetworkVerdict checked = CheckNetwork(segment.network, *options.target, options.route);
+    if (checked.verdict.accepted) continue;
+    for (NodeId id : segment.nodes) covers[cover_of[id]].verdict = checked.verdict;
+    SpreadRefusals(covers, groups);
+    return false;
+  }
+  return true;
+}
+
+PlanEntry MakeEntry(const GraphView& view, const std::vector<const Cover*>& covers,
+                    const std::vector<int>& segment_of) {
+  const Graph& graph = view.graph;
+  PlanEntry entry;
+  for (const Cover* cover : covers) {
+    for (NodeId id : cover->nodes) {
+      const Node& node = graph.nodes[id];
+      entry.nodes.push_back(id);
+      entry.macs += MacsOf(graph, node);
+      entry.origins.insert(entry.origins.end(), node.origins.begin(), node.origins.end());
+    }
+    for (const Unit& unit : cover->lowered.network.units) {
+      if (!unit.kind->is_view()) entry.units.push_back(unit.kind->type());
+    }
+    entry.rewritten |= cover->rewritten;
+    entry.verdict = covers.size() == 1 ? cover->verdict : Both(entry.verdict, cover->verdict);
+  }
+  std::sort(entry.nodes.begin(), entry.nodes.end());
+  std::sort(entry.origins.begin(), entry.origins.end());
+  entry.origins.erase(std::unique(entry.origins.begin(), entry.origins.end()),
+                      entry.origins.end());
+  const Node& last = graph.nodes[covers.back()->nodes.back()];
+  entry.shown = last.origins.back();
+  entry.placement = entry.verdict.accepted ? Placement::kEngine : Placement::kCpu;
+  entry.segment = segment_of[covers.back()->nodes.back()];
+  return entry;
+}
+
+void AddEntries(const Model& model, const GraphView& view, const std::vector<Cover>& covers,
+                Groups& groups, Plan& plan) {
+  std::vector<int> segment_of(view.graph.nodes.size());
+  for (size_t i = 0; i < plan.segments.size(); ++i) {
+    for (NodeId id : plan.segments[i].nodes) segment_of[id] = static_cast<int>(i);
+  }
+  std::vector<std::vector<const Cover*>> members(covers.size());
+  std::vector<int> last(covers.size());  // the entry stands where its last cover does
+  for (size_t i = 0; i < covers.size(); ++i) {
+    int group = groups.Find(static_cast<int>(i));
+    members[group].push_back(&covers[i]);
+    last[group] = static_cast<int>(i);
+  }
+  std::vector<bool> covered(model.origins.size());
+  for (size_t i = 0; i < covers.size(); ++i) {
+    int group = groups.Find(static_cast<int>(i));
+    if (last[group] != static_cast<int>(i)) continue;
+    plan.entries.push_back(MakeEntry(view, members[group], segment_of));
+    const PlanEntry& entry = plan.entries.back();
+    for (OriginId origin : entry.origins) covered[origin] = true;
+    ++plan.segments[entry.segment].entries;
+    if (entry.verdict.accepted) plan.status = Weaker(plan.status, entry.verdict.status);
+  }
+  for (OriginId origin = 0; origin < static_cast<OriginId>(covered.size()); ++origin) {
+    if (covered[origin]) continue;
+    plan.entries.push_back(
+        {.origins = {origin}, .nodes = {}, .shown = origin, .placement = Placement::kFolded});
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<Policy> Policy::Parse(absl::string_view text) {
+  Policy policy;
+  if (text == "maximal") return policy;
+  if (text == "cpu") {
+    policy.cpu_only = true;
+    return policy;
+  }
+  if (!absl::StartsWith(text, "refuse:")) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "policy '", text, "': want maximal, cpu or refuse:UNIT[,UNIT...]; e.g. refuse:Pooling"));
+  }
+  std::vector<std::string> known;
+  for (const KernelRows& rows : AllKernelRows()) {
+    for (const UnitKind* kind : rows.kinds) known.push_back(kind->type());
+  }
+  for (absl::string_view unit : absl::StrSplit(text.substr(7), ',')) {
+    if (std::find(known.begin(), known.end(), std::string(unit)) == known.end()) {
+      return absl::InvalidArgumentError(absl::StrCat("policy '", text, "': no unit '", unit,
+                                                     "'; known: ", absl::StrJoin(known, ", ")));
+    }
+    policy.refused_units.emplace_back(unit);
+  }
+  return policy;
+}
+
+absl::string_view PlacementName(Placement placement) {
+  static constexpr absl::string_view kNames[] = {"engine", "cpu", "folded"};
+  return kNames[static_cast<int>(placement)];
+}
+
+int Plan::engine_segments() const {
+  return static_cast<int>(std::count_if(segments.begin(), segments.end(), [](const Segment& s) {
+    return s.placement == Placement::kEngine;
+  }));
+}
+
+int Plan::cpu_segments() const { return static_cast<int>(segments.size()) - engine_segments(); }
+
+int64_t Plan::macs() const {
+  int64_t sum = 0;
+  for (const PlanEntry& entry : entries) sum += entry.macs;
+  return sum;
+}
+
+int64_t Plan::engine_macs() const {
+  int64_t sum = 0;
+  for (const PlanEntry& entry : entries) {
+    if (entry.placement == Placement::kEngine) sum += entry.macs;
+  }
+  return sum;
+}
+
+absl::StatusOr<Plan> MakePlan(const Model& model, const PlanOptions& options) {
+  Plan plan{.target = options.target, .route = options.route};
+  GraphView view(model.graph);
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<Cover> covers, ChooseCovers(view, options));
+  Groups groups = GroupByOrigin(model, covers);
+  SpreadRefusals(covers, groups);
+  while (!TryMakeSegments(view, options, covers, groups, plan.segments)) {
+  }
+  AddEntries(model, view, covers, groups, plan);
+  for (const ImportWarning& w : model.warnings) {
+    plan.warnings.push_back({w.rule, w.where, w.message, w.remedy, ""});
+  }
+  return plan;
+}
+
+}  // namespace anemone

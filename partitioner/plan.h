@@ -1,0 +1,90 @@
+// partitioner/plan.h: where every node of a model goes on a target, and why. The partitioner takes
+// the widest lowering that the target accepts for each node, else the next; what nobody takes stays
+// as it is for the CPU. Accepted nodes form convex segments, as few as the graph allows.
+//
+//   ASSIGN_OR_RETURN(Plan plan, MakePlan(model, {.target = t}));
+//   std::cout << PlanText(model, plan);
+//
+// A plan is a function of model, target, route and policy alone. MakePlan is linear in nodes.
+#ifndef ANEMONE_PARTITIONER_PLAN_H_
+#define ANEMONE_PARTITIONER_PLAN_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "engine/network.h"
+#include "engine/target.h"
+#include "engine/verdict.h"
+#include "importer/graph.h"
+
+namespace anemone {
+
+// What the user wants kept off the engine, whatever the target says.
+struct Policy {
+  bool cpu_only = false;
+  std::vector<std::string> refused_units;  // unit types, as `anemone units` lists them
+
+  // "maximal" (the default), "cpu", or "refuse:Pooling,Softmax".
+  static absl::StatusOr<Policy> Parse(absl::string_view text);
+};
+
+struct PlanOptions {
+  const Target* target = nullptr;
+  Route route = Route::kNetplist;
+  Policy policy;
+  bool rewrites = true;
+};
+
+enum class Placement { kEngine, kCpu, kFolded };
+absl::string_view PlacementName(Placement placement);  // "engine", "cpu", "folded"
+
+// One line of the report: nodes that go one way together. Its id, name and operator are those of
+// its last node.
+struct PlanEntry {
+  std::vector<OriginId> origins;  // the file's nodes it covers; every origin is in one entry
+  std::vector<NodeId> nodes;      // of the Graph; empty if folded
+  OriginId shown = 0;             // the origin it is named after
+  Placement placement = Placement::kCpu;
+  int segment = -1;               // -1 if folded
+  std::vector<std::string> units;  // unit types it became, or would have become
+  int64_t macs = 0;
+  bool rewritten = false;
+  Verdict verdict;  // if on the CPU: why
+};
+
+struct Segment {
+  Placement placement = Placement::kCpu;
+  std::vector<NodeId> nodes;  // in the graph's order
+  std::vector<ValueId> inputs;   // made outside (constants are not listed)
+  std::vector<ValueId> outputs;  // read outside
+  Network network;            // engine: ports are inputs and outputs, in this order
+  int entries = 0;
+};
+
+struct PlanWarning {
+  std::string rule, node, message, remedy, source;
+};
+
+struct Plan {
+  const Target* target = nullptr;
+  Route route = Route::kNetplist;
+  Status status = Status::kMeasured;  // the weakest of the accepted verdicts
+  std::vector<PlanEntry> entries;     // in the graph's order, the folded ones last
+  std::vector<Segment> segments;      // in an order in which they can run
+  std::vector<PlanWarning> warnings;
+
+  int engine_segments() const;
+  int cpu_segments() const;
+  int64_t macs() const;
+  int64_t engine_macs() const;
+};
+
+// Errors: kInvalidArgument if a node breaks ONNX's rules in a way that only shows now.
+absl::StatusOr<Plan> MakePlan(const Model& model, const PlanOptions& options);
+
+}  // namespace anemone
+
+#endif  // ANEMONE_PARTITIONER_PLAN_H_

@@ -1,0 +1,118 @@
+#include "partitioner/plan_json.h"
+
+#include <string>
+
+namespace anemone {
+namespace {
+
+Json OrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+Json OrNull(const char* text) { return text == nullptr ? Json(nullptr) : Json(text); }
+
+std::string Text(absl::string_view text) { return std::string(text); }
+
+const char* VerdictName(const PlanEntry& entry) {
+  // A policy keeps off what the target would take.
+  bool refused = entry.placement == Placement::kCpu && entry.verdict.layer != Layer::kPolicy;
+  if (refused) return "rejected";
+  return entry.rewritten ? "rewritten" : "native";
+}
+
+// Why a node is not on the engine: layer, message, rule, source, remedy.
+void AddReason(const PlanEntry& entry, Json& json) {
+  const Verdict& verdict = entry.verdict;
+  if (entry.placement != Placement::kCpu) {
+    for (const char* key : {"layer", "message", "rule", "source", "remedy"}) json[key] = nullptr;
+    return;
+  }
+  json["layer"] = Text(LayerName(verdict.layer));
+  json["message"] = OrNull(verdict.message);
+  json["rule"] = verdict.rule != nullptr ? Json(verdict.rule->id) : OrNull(verdict.own_rule);
+  json["source"] = verdict.rule != nullptr ? Json(verdict.rule->source) : Json("anemone");
+  json["remedy"] = verdict.rule != nullptr ? OrNull(verdict.rule->remedy)
+                                           : OrNull(verdict.own_remedy);
+  if (verdict.rule != nullptr) json["condition"] = OrNull(verdict.rule->condition);
+}
+
+Json EntryJson(const Model& model, const PlanEntry& entry, Route route) {
+  const Origin& shown = model.origins[entry.shown];
+  bool folded = entry.placement == Placement::kFolded;
+  Json origins = Json::array();
+  for (OriginId id : entry.origins) origins.push_back(model.origins[id].id);
+  Json json = {{"id", shown.id},
+               {"name", shown.name},
+               {"op_type", shown.op_type},
+               {"domain", shown.domain},
+               {"origin", std::move(origins)},
+               {"placement", Text(PlacementName(entry.placement))},
+               {"segment", folded ? Json(nullptr) : Json(entry.segment)},
+               {"verdict", folded ? Json(nullptr) : Json(VerdictName(entry))},
+               {"units", entry.units},
+               {"macs", entry.macs},
+               {"route", folded ? Json(nullptr) : Json(Text(RouteName(route)))},
+               {"status", folded ? Json(nullptr) : Json(Text(StatusName(entry.verdict.status)))}};
+  AddReason(entry, json);
+  return json;
+}
+
+Json NamesOf(const Graph& graph, const std::vector<ValueId>& values) {
+  Json names = Json::array();
+  for (ValueId v : values) names.push_back(graph.values[v].name);
+  return names;
+}
+
+}  // namespace
+
+Json PlanJson(const Model& model, const Plan& plan) {
+  Json nodes = Json::array();
+  int by_placement[3] = {};
+  for (const PlanEntry& entry : plan.entries) {
+    ++by_placement[static_cast<int>(entry.placement)];
+    nodes.push_back(EntryJson(model, entry, plan.route));
+  }
+  Json segments = Json::array();
+  for (size_t i = 0; i < plan.segments.size(); ++i) {
+    const Segment& segment = plan.segments[i];
+    segments.push_back({{"id", i},
+                        {"placement", Text(PlacementName(segment.placement))},
+                        {"nodes", segment.entries},
+                        {"inputs", NamesOf(model.graph, segment.inputs)},
+                        {"outputs", NamesOf(model.graph, segment.outputs)}});
+  }
+  Json warnings = Json::array();
+  for (const PlanWarning& w : plan.warnings) {
+    warnings.push_back({{"rule", w.rule},
+                        {"node", w.node},
+                        {"message", w.message},
+                        {"remedy", w.remedy},
+                        {"source", w.source}});
+  }
+  return {{"target", Text(plan.target->option_name())},
+          {"route", Text(RouteName(plan.route))},
+          {"status", Text(StatusName(plan.status))},
+          {"summary",
+           {{"nodes", plan.entries.size()},
+            {"engine_nodes", by_placement[static_cast<int>(Placement::kEngine)]},
+            {"cpu_nodes", by_placement[static_cast<int>(Placement::kCpu)]},
+            {"folded_nodes", by_placement[static_cast<int>(Placement::kFolded)]},
+            {"macs", plan.macs()},
+            {"engine_macs", plan.engine_macs()},
+            {"engine_segments", plan.engine_segments()},
+            {"cpu_segments", plan.cpu_segments()}}},
+          {"segments", std::move(segments)},
+          {"nodes", std::move(nodes)},
+          {"warnings", std::move(warnings)}};
+}
+
+Json ModelJson(const Model& model, absl::Span<const Plan> plans) {
+  Json targets = Json::array();
+  for (const Plan& plan : plans) targets.push_back(PlanJson(model, plan));
+  Json opsets = Json::object();
+  for (const auto& [domain, version] : model.opsets) opsets[domain] = version;
+  return {{"path", model.path},
+          {"opsets", std::move(opsets)},
+          {"nodes", model.origins.size()},
+          {"macs", plans.empty() ? 0 : plans[0].macs()},
+          {"targets", std::move(targets)}};
+}
+
+}  // namespace anemone

@@ -1,0 +1,21 @@
+// partitioner/plan_json.h: a plan as the JSON that `anemone check --json` promises
+// (docs/schemas/check.json).
+#ifndef ANEMONE_PARTITIONER_PLAN_JSON_H_
+#define ANEMONE_PARTITIONER_PLAN_JSON_H_
+
+#include "nlohmann/json.hpp"
+#include "partitioner/plan.h"
+
+namespace anemone {
+
+using Json = nlohmann::ordered_json;
+
+// One item of a model's "targets".
+Json PlanJson(const Model& model, const Plan& plan);
+
+// One item of "models", with an item of "targets" for each plan.
+Json ModelJson(const Model& model, absl::Span<const Plan> plans);
+
+}  // namespace anemone
+
+#endif  // ANEMONE_PARTITIONER_PLAN_JSON_H_

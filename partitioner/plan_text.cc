@@ -1,0 +1,145 @@
+#include "partitioner/plan_text.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+
+namespace anemone {
+namespace {
+
+constexpr size_t kTopReasons = 5;
+
+std::string Percent(double part, double whole) {
+  return whole == 0 ? "-" : absl::StrFormat("%.1f %%", 100 * part / whole);
+}
+
+// "Softmax: validator: "Softmax is not supported by this ANE architecture" [softmax-arch]".
+std::string ReasonText(const Verdict& verdict) {
+  std::string words = verdict.message;
+  std::string id = verdict.own_rule;
+  if (verdict.rule != nullptr) {
+    id = verdict.rule->id;
+    // The engine's own words are quoted; where none are known the rule itself is told.
+    words = verdict.message.empty()
+                ? absl::StrCat("no text known; rule: ", verdict.rule->condition)
+                : absl::StrCat("\"", verdict.message, "\"");
+  }
+  return absl::StrCat(LayerName(verdict.layer), ": ", words, " [", id, "]");
+}
+
+struct Reason {
+  int nodes = 0;
+  std::string remedy;
+};
+
+std::string Source(const Verdict& verdict) {
+  return verdict.rule != nullptr
+             ? absl::StrCat(verdict.rule->source, ", ", StatusName(verdict.status))
+             : "Anemone";
+}
+
+void AppendReasons(const Model& model, const Plan& plan, std::string& out) {
+  std::map<std::string, Reason> reasons;
+  for (const PlanEntry& entry : plan.entries) {
+    if (entry.placement != Placement::kCpu) continue;
+    Reason& reason = reasons[absl::StrCat(model.origins[entry.shown].op_type, "  ",
+                                          ReasonText(entry.verdict))];
+    ++reason.nodes;
+    reason.remedy = entry.verdict.rule == nullptr ? entry.verdict.own_remedy
+                    : entry.verdict.rule->remedy == nullptr
+                        ? ""
+                        : std::string(entry.verdict.rule->remedy);
+  }
+  if (reasons.empty()) return;
+  std::vector<std::pair<std::string, Reason>> ranked(reasons.begin(), reasons.end());
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const auto& a, const auto& b) { return a.second.nodes > b.second.nodes; });
+  absl::StrAppend(&out, "  why the rest is on the CPU\n");
+  for (size_t i = 0; i < ranked.size() && i < kTopReasons; ++i) {
+    absl::StrAppendFormat(&out, "    %4d x %s\n", ranked[i].second.nodes, ranked[i].first);
+    if (!ranked[i].second.remedy.empty()) {
+      absl::StrAppendFormat(&out, "           remedy: %s\n", ranked[i].second.remedy);
+    }
+  }
+  if (ranked.size() > kTopReasons) {
+    absl::StrAppendFormat(&out, "    ... and %d more reasons (-v shows every node)\n",
+                          ranked.size() - kTopReasons);
+  }
+}
+
+void AppendNodes(const Model& model, const Plan& plan, std::string& out) {
+  size_t id_width = 4;
+  size_t op_width = 8;
+  for (const PlanEntry& entry : plan.entries) {
+    id_width = std::max(id_width, model.origins[entry.shown].id.size());
+    op_width = std::max(op_width, model.origins[entry.shown].op_type.size());
+  }
+  id_width = std::min<size_t>(id_width, 40);
+  absl::StrAppendFormat(&out, "  %-*s  %-*s  %-6s  %7s  %8s  %s\n", id_width, "node", op_width,
+                        "operator", "place", "segment", "MACs", "units, or why not");
+  for (const PlanEntry& entry : plan.entries) {
+    const Origin& shown = model.origins[entry.shown];
+    std::string note;
+    if (entry.placement == Placement::kEngine) {
+      note = entry.units.empty() ? "(view)" : absl::StrJoin(entry.units, " ");
+      if (entry.rewritten) note += " (rewritten)";
+    } else if (entry.placement == Placement::kCpu) {
+      note = absl::StrCat(ReasonText(entry.verdict), " (", Source(entry.verdict), ")");
+    }
+    absl::StrAppendFormat(
+        &out, "  %-*s  %-*s  %-6s  %7s  %8s  %s\n", id_width, shown.id, op_width, shown.op_type,
+        std::string(PlacementName(entry.placement)),
+        entry.segment < 0 ? "" : absl::StrCat(entry.segment),
+        entry.macs == 0 ? "" : ShortCount(entry.macs), note);
+  }
+}
+
+}  // namespace
+
+std::string ShortCount(int64_t count) {
+  if (count < 1000) return absl::StrCat(count);
+  double value = static_cast<double>(count);
+  const char* suffix = "";
+  for (const char* next : {"k", "M", "G", "T", "P"}) {
+    if (value < 999.5) break;
+    value /= 1000;
+    suffix = next;
+  }
+  return absl::StrFormat(value < 9.995 ? "%.2f %s" : value < 99.95 ? "%.1f %s" : "%.0f %s", value,
+                         suffix);
+}
+
+std::string PlanText(const Model& model, const Plan& plan, bool every_node, bool colour) {
+  int engine = 0;
+  int cpu = 0;
+  for (const PlanEntry& entry : plan.entries) {
+    engine += entry.placement == Placement::kEngine;
+    cpu += entry.placement == Placement::kCpu;
+  }
+  const char* bold = colour ? "\x1b[1m" : "";
+  const char* plain = colour ? "\x1b[0m" : "";
+  std::string products(plan.target->products());
+  std::string out = absl::StrFormat(
+      "%s%s%s on %s%s%s%s, route %s: %d of %d nodes and %s of %s MACs on the engine; "
+      "%d engine and %d CPU segments; status %s\n",
+      bold, model.path, plain, bold, std::string(plan.target->option_name()), plain,
+      products.empty() ? "" : absl::StrCat(" (", products, ")"),
+      std::string(RouteName(plan.route)), engine, engine + cpu,
+      Percent(static_cast<double>(plan.engine_macs()), static_cast<double>(plan.macs())),
+      ShortCount(plan.macs()), plan.engine_segments(), plan.cpu_segments(),
+      std::string(StatusName(plan.status)));
+  AppendReasons(model, plan, out);
+  if (every_node) AppendNodes(model, plan, out);
+  for (const PlanWarning& w : plan.warnings) {
+    absl::StrAppend(&out, "  warning: ", w.node, ": ", w.message, "; ", w.remedy, " [", w.rule,
+                    "]\n");
+  }
+  return out;
+}
+
+}  // namespace anemone

@@ -1,0 +1,137 @@
+#include "partitioner/segments.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+
+namespace anemone {
+namespace {
+
+// Where a node stands: level, then the count of opset changes within a CPU level, then its opset.
+using Key = std::tuple<int, int, int>;
+
+Key KeyOf(const GraphView& view, NodeId id, const std::vector<bool>& on_engine,
+          const std::vector<Key>& keys) {
+  const Graph& graph = view.graph;
+  const Node& node = graph.nodes[id];
+  int level = on_engine[id] ? 0 : -1;
+  auto each_producer = [&](auto visit) {
+    for (const std::vector<ValueId>* list : {&node.inputs, &node.captures}) {
+      for (ValueId v : *list) {
+        if (v != kNone && graph.values[v].producer != kNone) visit(graph.values[v].producer);
+      }
+    }
+  };
+  each_producer([&](NodeId p) {
+    level = std::max(level, std::get<0>(keys[p]) + (on_engine[p] == on_engine[id] ? 0 : 1));
+  });
+  if (on_engine[id]) return {level, 0, 0};
+  int opset = node.domain.empty() ? node.version : 0;
+  int changes = 0;
+  each_producer([&](NodeId p) {
+    auto [p_level, p_changes, p_opset] = keys[p];
+    if (p_level == level) changes = std::max(changes, p_changes + (p_opset == opset ? 0 : 1));
+  });
+  return {level, changes, opset};
+}
+
+// What goes in and out of the segment, in the order in which it is first met.
+void FindPorts(const GraphView& view, const std::vector<int>& segment_of, int self,
+               Segment& segment) {
+  const Graph& graph = view.graph;
+  absl::flat_hash_set<ValueId> seen;
+  for (NodeId id : segment.nodes) {
+    const Node& node = graph.nodes[id];
+    for (const std::vector<ValueId>* list : {&node.inputs, &node.captures}) {
+      for (ValueId v : *list) {
+        if (v == kNone || graph.values[v].constant) continue;
+        NodeId producer = graph.values[v].producer;
+        bool outside = producer == kNone || segment_of[producer] != self;
+        if (outside && seen.insert(v).second) segment.inputs.push_back(v);
+      }
+    }
+    for (ValueId v : node.outputs) {
+      if (v == kNone) continue;
+      bool read_outside =
+          view.is_output[v] ||
+          std::any_of(view.consumers[v].begin(), view.consumers[v].end(),
+                      [&](NodeId reader) { return segment_of[reader] != self; });
+      if (read_outside) segment.outputs.push_back(v);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Segment> MakeSegments(const GraphView& view, const std::vector<bool>& on_engine) {
+  const Graph& graph = view.graph;
+  std::vector<Key> keys(graph.nodes.size());
+  std::map<Key, int> order;
+  for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes.size()); ++id) {
+    keys[id] = KeyOf(view, id, on_engine, keys);
+    order.emplace(keys[id], 0);
+  }
+  int count = 0;
+  for (auto& [key, index] : order) index = count++;
+  std::vector<Segment> segments(count);
+  std::vector<int> segment_of(graph.nodes.size());
+  for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes.size()); ++id) {
+    segment_of[id] = order[keys[id]];
+    Segment& segment = segments[segment_of[id]];
+    segment.placement = on_engine[id] ? Placement::kEngine : Placement::kCpu;
+    segment.nodes.push_back(id);
+  }
+  for (int i = 0; i < count; ++i) FindPorts(view, segment_of, i, segments[i]);
+  return segments;
+}
+
+void JoinNetwork(const GraphView& view, absl::Span<const Cover* const> covers, Segment& segment) {
+  Network& network = segment.network;
+  absl::flat_hash_map<ValueId, Operand> made;
+  segment.inputs.clear();  // what the units read may be less than what the nodes read
+  for (const Cover* cover : covers) {
+    const Network& part = cover->lowered.network;
+    std::vector<Operand> ports;
+    for (size_t i = 0; i < part.inputs.size(); ++i) {
+      ValueId value = cover->lowered.inputs[i];
+      auto [it, is_new] = made.try_emplace(
+          value, Operand{Operand::Source::kInput, static_cast<int>(network.inputs.size())});
+      if (is_new) {
+        network.inputs.push_back(part.inputs[i]);
+        segment.inputs.push_back(value);
+      }
+      ports.push_back(it->second);
+    }
+    int first_constant = static_cast<int>(network.constants.size());
+    int first_unit = static_cast<int>(network.units.size());
+    auto moved = [&](const Operand& o) {
+      if (o.source == Operand::Source::kInput) return ports[o.index];
+      int base = o.source == Operand::Source::kConstant ? first_constant : first_unit;
+      return Operand{o.source, base + o.index};
+    };
+    network.constants.insert(network.constants.end(), part.constants.begin(),
+                             part.constants.end());
+    const Node& anchor = view.graph.nodes[cover->nodes.back()];
+    for (size_t i = 0; i < part.units.size(); ++i) {
+      Unit unit = part.units[i];
+      for (Operand& o : unit.bottoms) o = moved(o);
+      unit.name = absl::StrCat(view.graph.values[anchor.outputs[0]].name,
+                               i + 1 == part.units.size() ? "" : absl::StrCat("#", i));
+      network.units.push_back(std::move(unit));
+    }
+    for (size_t i = 0; i < part.outputs.size(); ++i) {
+      made[cover->lowered.outputs[i]] = moved(part.outputs[i].from);
+    }
+  }
+  for (ValueId value : segment.outputs) {
+    network.outputs.push_back({view.graph.values[value].name, made.at(value)});
+  }
+  CleanUp(network);
+}
+
+}  // namespace anemone

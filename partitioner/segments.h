@@ -1,0 +1,27 @@
+// partitioner/segments.h: nodes with a placement to segments.
+#ifndef ANEMONE_PARTITIONER_SEGMENTS_H_
+#define ANEMONE_PARTITIONER_SEGMENTS_H_
+
+#include <vector>
+
+#include "absl/types/span.h"
+#include "partitioner/cover.h"
+#include "partitioner/plan.h"
+
+namespace anemone {
+
+// Groups the nodes into convex segments of one placement, in an order in which they can run.
+// `on_engine` is by node. Each node gets a level: that of the latest it reads, one more where the
+// placement changes; engine levels are even, CPU levels odd, from -1. Nodes of one level and
+// placement are one segment. No path leaves such a set and comes back, for it would have to climb;
+// and engine level 2k needs a chain of k changes, so no other grouping has fewer engine segments.
+// Within a CPU level, nodes whose opset differs from their producer's go to a later segment.
+std::vector<Segment> MakeSegments(const GraphView& view, const std::vector<bool>& on_engine);
+
+// Joins the lowered networks of the covers in the segment into `segment.network`, whose ports are
+// the segment's inputs and outputs.
+void JoinNetwork(const GraphView& view, absl::Span<const Cover* const> covers, Segment& segment);
+
+}  // namespace anemone
+
+#endif  // ANEMONE_PARTITIONER_SEGMENTS_H_

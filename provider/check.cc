@@ -1,0 +1,67 @@
+#include "anemone/check.h"
+
+#include <utility>
+
+#include "anemone/status_macros.h"
+#include "fallback/evaluator.h"
+#include "importer/importer.h"
+#include "partitioner/plan_json.h"
+#include "partitioner/plan_text.h"
+#include "provider/planning.h"
+
+namespace anemone {
+
+struct CheckReport::State {
+  Model model;
+  std::vector<Plan> plans;
+};
+
+CheckReport::CheckReport(std::unique_ptr<State> state) : state_(std::move(state)) {}
+CheckReport::CheckReport(CheckReport&&) noexcept = default;
+CheckReport& CheckReport::operator=(CheckReport&&) noexcept = default;
+CheckReport::~CheckReport() = default;
+
+size_t CheckReport::targets() const { return state_->plans.size(); }
+
+std::optional<double> CheckReport::EngineMacsShare(size_t target) const {
+  const Plan& plan = state_->plans[target];
+  if (plan.macs() == 0) return std::nullopt;
+  return static_cast<double>(plan.engine_macs()) / static_cast<double>(plan.macs());
+}
+
+std::string CheckReport::Text(bool every_node, bool colour) const {
+  std::string text;
+  for (const Plan& plan : state_->plans) {
+    text += PlanText(state_->model, plan, every_node, colour);
+  }
+  return text;
+}
+
+std::string CheckReport::Json() const {
+  return ModelJson(state_->model, state_->plans)
+      .dump(-1, ' ', false, anemone::Json::error_handler_t::replace);
+}
+
+absl::StatusOr<CheckReport> Check(const std::string& path, const CheckOptions& options) {
+  std::vector<PlanOptions> plannings;
+  for (const std::string& target : ExpandTargets(options.targets)) {
+    ANEMONE_ASSIGN_OR_RETURN(
+        PlanOptions planning,
+        PlanningOptions(target, options.route, options.policy, options.rewrites));
+    plannings.push_back(std::move(planning));
+  }
+  ImportOptions importing{.dims = options.dims, .shapes = options.shapes};
+  // Without ONNX Runtime fewer constants are folded, which is no reason not to answer.
+  if (auto runtime = OrtRuntime::Open({.threads = 1}); runtime.ok()) {
+    importing.evaluate = MakeEvaluator(*runtime);
+  }
+  auto state = std::make_unique<CheckReport::State>();
+  ANEMONE_ASSIGN_OR_RETURN(state->model, ImportFile(path, importing));
+  for (const PlanOptions& planning : plannings) {
+    ANEMONE_ASSIGN_OR_RETURN(Plan plan, MakePlan(state->model, planning));
+    state->plans.push_back(std::move(plan));
+  }
+  return CheckReport(std::move(state));
+}
+
+}  // namespace anemone

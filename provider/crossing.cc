@@ -1,0 +1,50 @@
+#include "provider/crossing.h"
+
+#include <cstring>
+#include <vector>
+
+#include "engine/constant.h"
+#include "engine/dims.h"
+#include "engine/math/convert.h"
+
+namespace anemone {
+namespace {
+
+// Where a dense ONNX tensor's elements lie, by the engine's axes.
+math::Layout HostLayout(DataType type, const std::vector<int64_t>& dims) {
+  math::Layout layout{ElementOf(type), {}};
+  int64_t stride = math::SizeOf(layout.element);
+  for (int i = static_cast<int>(dims.size()) - 1; i >= 0; --i) {
+    int axis = static_cast<int>(AxisOf(static_cast<int>(dims.size()), i));
+    layout.byte_strides[axis] = stride;
+    stride *= dims[i];
+  }
+  if (dims.empty()) layout.byte_strides[math::kAxisW] = stride;
+  return layout;
+}
+
+}  // namespace
+
+void ToSurface(const Tensor& tensor, const SurfaceLayout& layout, std::byte* surface) {
+  if (tensor.is_fill()) {  // rows must be contiguous for the conversion, so repeat the element
+    Tensor full = Tensor::Zeros(tensor.type(), tensor.dims());
+    size_t size = tensor.bytes().size();
+    for (int64_t i = 0; i < tensor.elements(); ++i) {
+      std::memcpy(full.mutable_data<std::byte>() + i * size, tensor.bytes().data(), size);
+    }
+    return ToSurface(full, layout, surface);
+  }
+  math::ConvertStrided(layout.dims.extent, tensor.bytes().data(),
+                       HostLayout(tensor.type(), tensor.dims()), surface,
+                       MathLayout(layout), math::NanRule::kToInfinity);
+}
+
+Tensor FromSurface(const std::byte* surface, const SurfaceLayout& layout, DataType type,
+                   const std::vector<int64_t>& dims) {
+  Tensor tensor = Tensor::Zeros(type, dims);
+  math::ConvertStrided(layout.dims.extent, surface, MathLayout(layout),
+                       tensor.mutable_data<std::byte>(), HostLayout(type, dims));
+  return tensor;
+}
+
+}  // namespace anemone

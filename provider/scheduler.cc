@@ -1,0 +1,234 @@
+#include "provider/scheduler.h"
+
+#include <tbb/task_group.h>
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "anemone/status_macros.h"
+#include "provider/crossing.h"
+
+namespace anemone {
+
+// What one run owns.
+struct Scheduler::RunState {
+  std::vector<Surface> surfaces;  // by slot
+  // By value: what comes from outside or from the engine, and what CPU segments made.
+  std::vector<Tensor> tensors;
+  std::vector<CpuValue> cpu_values;
+
+  absl::StatusOr<Tensor> TensorOf(ValueId value) const {
+    if (cpu_values[value].kind() == CpuValue::Kind::kNothing) return tensors[value];
+    return cpu_values[value].ToTensor();
+  }
+};
+
+// One run: starts each segment when the last one it waits for has ended.
+class Scheduler::Runner {
+ public:
+  Runner(Scheduler& scheduler, RunState& state, Trace* trace)
+      : s_(scheduler), state_(state), trace_(trace), waiting_(scheduler.plan_.segments.size()) {}
+
+  absl::Status Run(const std::vector<Tensor>& inputs) {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      Publish(s_.graph_.inputs[i], inputs[i]);
+    }
+    for (size_t i = 0; i < waiting_.size(); ++i) {
+      waiting_[i] = static_cast<int>(s_.dependencies_[i].size());
+    }
+    for (size_t i = 0; i < waiting_.size(); ++i) {
+      if (s_.dependencies_[i].empty()) Start(static_cast<int>(i));
+    }
+    tasks_.wait();
+    return first_error_;
+  }
+
+ private:
+  // A tensor that comes from outside the engine goes to wherever it is read.
+  void Publish(ValueId value, const Tensor& tensor) {
+    if (s_.surfaces_.slot[value] >= 0) {
+      absl::Time start = absl::Now();
+      ToSurface(tensor, s_.surfaces_.layout[value], SurfaceOf(value));
+      Note("crossing", absl::StrCat("to engine: ", s_.graph_.values[value].name), start);
+    }
+    state_.tensors[value] = tensor;
+  }
+
+  std::byte* SurfaceOf(ValueId value) {
+    return state_.surfaces[s_.surfaces_.slot[value]].data();
+  }
+
+  void Note(absl::string_view category, const std::string& name, absl::Time start) {
+    if (trace_ != nullptr) trace_->Add(category, name, start, absl::Now() - start);
+  }
+
+  void Start(int segment) {
+    tasks_.run([this, segment] {
+      absl::Time start = absl::Now();
+      bool on_engine = s_.programs_[segment] != nullptr;
+      absl::Status status = failed_ ? absl::OkStatus()
+                            : on_engine ? RunProgram(segment)
+                                        : RunCpu(segment);
+      Note("segment", absl::StrCat(on_engine ? "engine " : "CPU ", segment), start);
+      if (!status.ok()) Fail(std::move(status));
+      for (int next : s_.dependents_[segment]) {
+        if (--waiting_[next] == 0) Start(next);
+      }
+    });
+  }
+
+  absl::Status RunProgram(int index) {
+    const Segment& segment = s_.plan_.segments[index];
+    std::vector<const std::byte*> inputs;
+    std::vector<std::byte*> outputs;
+    for (ValueId v : segment.inputs) inputs.push_back(SurfaceOf(v));
+    for (ValueId v : segment.outputs) outputs.push_back(SurfaceOf(v));
+    std::function<void(absl::string_view, absl::string_view, absl::Duration)> on_unit =
+        [this](absl::string_view unit, absl::string_view type, absl::Duration took) {
+          trace_->Add("unit", absl::StrCat(type, " ", unit), absl::Now() - took, took);
+        };
+    ANEMONE_RETURN_IF_ERROR(s_.device_.Run(
+        *s_.programs_[index], {inputs, outputs, trace_ == nullptr ? nullptr : &on_unit}));
+    for (ValueId v : segment.outputs) {
+      if (!s_.read_as_tensor_[v]) continue;
+      absl::Time start = absl::Now();
+      const Value& value = s_.graph_.values[v];
+      state_.tensors[v] =
+          FromSurface(SurfaceOf(v), s_.surfaces_.layout[v], value.type, value.dims());
+      Note("crossing", absl::StrCat("from engine: ", value.name), start);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status RunCpu(int index) {
+    const Segment& segment = s_.plan_.segments[index];
+    std::vector<CpuValue> inputs;
+    for (ValueId v : segment.inputs) {
+      if (state_.tensors[v].type() == DataType::kUndefined) {
+        inputs.push_back(state_.cpu_values[v]);
+        continue;
+      }
+      ANEMONE_ASSIGN_OR_RETURN(CpuValue value,
+                               CpuValue::FromTensor(s_.runtime_, state_.tensors[v]));
+      inputs.push_back(std::move(value));
+    }
+    std::vector<CpuOutput> places(segment.outputs.size());
+    ANEMONE_ASSIGN_OR_RETURN(std::vector<CpuValue> results,
+                             s_.cpu_segments_[index]->Run(inputs, places));
+    for (size_t i = 0; i < results.size(); ++i) {
+      ValueId v = segment.outputs[i];
+      if (s_.surfaces_.slot[v] >= 0) {
+        ANEMONE_ASSIGN_OR_RETURN(Tensor tensor, results[i].ToTensor());
+        if (tensor.dims() != s_.graph_.values[v].dims()) {
+          return absl::InternalError(absl::StrCat(
+              "value '", s_.graph_.values[v].name, "': made as ", DimsToString(tensor.dims()),
+              ", planned as ", DimsToString(s_.graph_.values[v].dims())));
+        }
+        absl::Time start = absl::Now();
+        ToSurface(tensor, s_.surfaces_.layout[v], SurfaceOf(v));
+        Note("crossing", absl::StrCat("to engine: ", s_.graph_.values[v].name), start);
+      }
+      state_.cpu_values[v] = std::move(results[i]);
+    }
+    return absl::OkStatus();
+  }
+
+  void Fail(absl::Status status) {
+    std::lock_guard<std::mutex> lock(error_mutex_);
+    if (first_error_.ok()) first_error_ = std::move(status);
+    failed_ = true;
+  }
+
+  Scheduler& s_;
+  RunState& state_;
+  Trace* trace_;
+  std::vector<std::atomic<int>> waiting_;  // by segment: dependencies that have not ended
+  tbb::task_group tasks_;
+  std::atomic<bool> failed_{false};
+  std::mutex error_mutex_;
+  absl::Status first_error_;
+};
+
+Scheduler::Scheduler(const Graph& graph, const Plan& plan, Device& device,
+                     std::shared_ptr<const OrtRuntime> runtime)
+    : graph_(graph), plan_(plan), device_(device), runtime_(std::move(runtime)) {}
+
+Scheduler::~Scheduler() = default;
+
+absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Make(
+    const Graph& graph, const Plan& plan, Device& device,
+    std::shared_ptr<const OrtRuntime> runtime) {
+  std::unique_ptr<Scheduler> s(new Scheduler(graph, plan, device, std::move(runtime)));
+  s->dependencies_ = DependenciesOf(plan, graph);
+  s->dependents_.resize(plan.segments.size());
+  s->surfaces_ = PlanSurfaces(plan, graph, s->dependencies_);
+  s->read_as_tensor_.resize(graph.values.size());
+  for (ValueId v : graph.outputs) s->read_as_tensor_[v] = true;
+  for (size_t i = 0; i < plan.segments.size(); ++i) {
+    const Segment& segment = plan.segments[i];
+    for (int d : s->dependencies_[i]) s->dependents_[d].push_back(static_cast<int>(i));
+    s->programs_.emplace_back();
+    s->cpu_segments_.emplace_back();
+    if (segment.placement == Placement::kEngine) {
+      ANEMONE_ASSIGN_OR_RETURN(s->programs_.back(),
+                               device.Compile(segment.network, *plan.target, plan.route));
+      continue;
+    }
+    for (ValueId v : segment.inputs) s->read_as_tensor_[v] = true;
+    ANEMONE_ASSIGN_OR_RETURN(
+        s->cpu_segments_.back(),
+        CpuSegment::Create(s->runtime_, graph, segment.nodes, segment.inputs, segment.outputs, {}));
+  }
+  return s;
+}
+
+absl::StatusOr<std::unique_ptr<Scheduler::RunState>> Scheduler::TakeState() {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (!idle_.empty()) {
+      std::unique_ptr<RunState> state = std::move(idle_.back());
+      idle_.pop_back();
+      return state;
+    }
+  }
+  auto state = std::make_unique<RunState>();
+  for (int64_t bytes : surfaces_.bytes) {
+    ANEMONE_ASSIGN_OR_RETURN(Surface surface, Surface::Allocate(bytes));
+    state->surfaces.push_back(std::move(surface));
+  }
+  return state;
+}
+
+absl::StatusOr<std::vector<Tensor>> Scheduler::Run(const std::vector<Tensor>& inputs,
+                                                   Trace* trace) {
+  ANEMONE_ASSIGN_OR_RETURN(std::unique_ptr<RunState> state, TakeState());
+  state->tensors.assign(graph_.values.size(), Tensor());
+  state->cpu_values.assign(graph_.values.size(), CpuValue());
+  ANEMONE_RETURN_IF_ERROR(Runner(*this, *state, trace).Run(inputs));
+  std::vector<Tensor> outputs;
+  for (ValueId v : graph_.outputs) {
+    const Value& value = graph_.values[v];
+    if (value.constant) {
+      outputs.push_back(*value.constant);
+      continue;
+    }
+    auto tensor = state->TensorOf(v);
+    if (!tensor.ok()) {
+      return absl::Status(tensor.status().code(),
+                          absl::StrCat("output '", value.name, "': ",
+                                       std::string(tensor.status().message())));
+    }
+    outputs.push_back(*std::move(tensor));
+  }
+  state->tensors.clear();
+  state->cpu_values.clear();
+  std::lock_guard<std::mutex> lock(mutex_);
+  idle_.push_back(std::move(state));
+  return outputs;
+}
+
+}  // namespace anemone

@@ -1,0 +1,60 @@
+// provider/scheduler.h: runs a plan's segments: engine segments as programs of a device, CPU
+// segments as ONNX Runtime sessions, independent ones at the same time, over shared surfaces.
+#ifndef ANEMONE_PROVIDER_SCHEDULER_H_
+#define ANEMONE_PROVIDER_SCHEDULER_H_
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "anemone/tensor.h"
+#include "engine/device.h"
+#include "fallback/cpu_segment.h"
+#include "fallback/ort_runtime.h"
+#include "partitioner/plan.h"
+#include "provider/surface_plan.h"
+#include "provider/trace.h"
+
+namespace anemone {
+
+class Scheduler {
+ public:
+  // Compiles every engine segment, makes a session of every CPU segment. `runtime` may be null if
+  // there is none. The plan and graph are borrowed for the scheduler's life.
+  static absl::StatusOr<std::unique_ptr<Scheduler>> Make(
+      const Graph& graph, const Plan& plan, Device& device,
+      std::shared_ptr<const OrtRuntime> runtime);
+
+  ~Scheduler();
+
+  // Inputs in the graph's order, checked by the caller; outputs likewise. Runs in the caller's
+  // oneTBB arena; may be called from many threads. `trace` may be null.
+  absl::StatusOr<std::vector<Tensor>> Run(const std::vector<Tensor>& inputs, Trace* trace);
+
+ private:
+  struct RunState;
+  class Runner;
+
+  Scheduler(const Graph& graph, const Plan& plan, Device& device,
+            std::shared_ptr<const OrtRuntime> runtime);
+  absl::StatusOr<std::unique_ptr<RunState>> TakeState();
+
+  const Graph& graph_;
+  const Plan& plan_;
+  Device& device_;
+  std::shared_ptr<const OrtRuntime> runtime_;
+  std::vector<std::unique_ptr<Program>> programs_;       // by segment; null on the CPU
+  std::vector<std::unique_ptr<CpuSegment>> cpu_segments_;  // by segment; null on the engine
+  std::vector<std::vector<int>> dependencies_;           // by segment
+  std::vector<std::vector<int>> dependents_;
+  SurfacePlan surfaces_;
+  std::vector<bool> read_as_tensor_;  // by value: a CPU segment or the caller reads it
+
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<RunState>> idle_;  // surfaces of runs that have ended
+};
+
+}  // namespace anemone
+
+#endif  // ANEMONE_PROVIDER_SCHEDULER_H_

@@ -1,0 +1,216 @@
+#include "anemone/session.h"
+
+#include <tbb/task_arena.h>
+
+#include <algorithm>
+#include <functional>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "anemone/status_macros.h"
+#include "fallback/evaluator.h"
+#include "importer/bindings.h"
+#include "importer/importer.h"
+#include "partitioner/plan.h"
+#include "partitioner/plan_json.h"
+#include "partitioner/plan_text.h"
+#include "provider/planning.h"
+#include "provider/scheduler.h"
+
+namespace anemone {
+namespace {
+
+// Times the steps of Load().
+class Stopwatch {
+ public:
+  double Lap() {
+    absl::Time now = absl::Now();
+    double took = absl::ToDoubleMilliseconds(now - start_);
+    start_ = now;
+    return took;
+  }
+
+ private:
+  absl::Time start_ = absl::Now();
+};
+
+PortInfo PortOf(const Graph& graph, ValueId value) {
+  const Value& v = graph.values[value];
+  PortInfo port{v.name, v.type, {}, graph.defaults.count(value) > 0};
+  if (v.shape) {
+    for (const Dim& dim : *v.shape) port.dims.push_back(dim.known() ? dim.size : -1);
+  }
+  return port;
+}
+
+absl::Status CheckInput(const PortInfo& port, const Tensor& tensor) {
+  bool fits = tensor.dims().size() == port.dims.size();
+  for (size_t i = 0; fits && i < port.dims.size(); ++i) {
+    fits = port.dims[i] < 0 || port.dims[i] == tensor.dims()[i];
+  }
+  if (fits && tensor.type() == port.type) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "input '", port.name, "': want ", DataTypeName(port.type), " ", DimsToString(port.dims),
+      ", got ", DataTypeName(tensor.type()), " ", DimsToString(tensor.dims()),
+      "; give an array of that type and shape, or bind another shape at load"));
+}
+
+}  // namespace
+
+struct Session::State {
+  Model model;
+  Plan plan;
+  std::unique_ptr<Device> device;
+  std::shared_ptr<const OrtRuntime> runtime;
+  std::unique_ptr<Scheduler> scheduler;
+  mutable tbb::task_arena arena;
+  std::vector<PortInfo> inputs, outputs;
+  LoadTimes times;
+
+  static absl::StatusOr<std::unique_ptr<State>> Make(
+      const SessionOptions& options,
+      const std::function<absl::StatusOr<Model>(const ImportOptions&)>& import);
+  absl::StatusOr<std::map<std::string, Tensor>> Run(const std::map<std::string, Tensor>& given,
+                                                    Trace* trace) const;
+};
+
+absl::StatusOr<std::unique_ptr<Session::State>> Session::State::Make(
+    const SessionOptions& options,
+    const std::function<absl::StatusOr<Model>(const ImportOptions&)>& import) {
+  if (options.device != "auto" && options.device != "software") {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "device '", options.device, "': not in this version; use auto or software"));
+  }
+  if (options.numerics != "fast") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("numerics '", options.numerics, "': not in this version; use fast"));
+  }
+  auto state = std::make_unique<State>();
+  ANEMONE_ASSIGN_OR_RETURN(PlanOptions planning,
+                           PlanningOptions(options.target, options.route, options.policy,
+                                           options.rewrites));
+  int threads = options.threads > 0
+                    ? options.threads
+                    : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  state->arena.initialize(threads);
+
+  Stopwatch watch;
+  // Without ONNX Runtime a model runs as long as nothing of it stays on the CPU.
+  auto runtime = OrtRuntime::Open({.threads = threads});
+  ImportOptions importing{.dims = options.dims, .shapes = options.shapes};
+  if (runtime.ok()) {
+    state->runtime = *runtime;
+    importing.evaluate = MakeEvaluator(*runtime);
+  }
+  ANEMONE_ASSIGN_OR_RETURN(state->model, import(importing));
+  ANEMONE_RETURN_IF_ERROR(RequireBound(state->model));
+  state->times.load = watch.Lap();
+  ANEMONE_ASSIGN_OR_RETURN(state->plan, anemone::MakePlan(state->model, planning));
+  state->times.plan = watch.Lap();
+  if (state->plan.cpu_segments() > 0 && !runtime.ok()) return runtime.status();
+  state->device = MakeSoftwareDevice();
+  absl::Status compiled;
+  state->arena.execute([&] {
+    auto scheduler =
+        Scheduler::Make(state->model.graph, state->plan, *state->device, state->runtime);
+    compiled = scheduler.status();
+    if (scheduler.ok()) state->scheduler = *std::move(scheduler);
+  });
+  ANEMONE_RETURN_IF_ERROR(compiled);
+  state->times.compile = watch.Lap();
+  const Graph& graph = state->model.graph;
+  for (ValueId v : graph.inputs) state->inputs.push_back(PortOf(graph, v));
+  for (ValueId v : graph.outputs) state->outputs.push_back(PortOf(graph, v));
+  return state;
+}
+
+absl::StatusOr<std::map<std::string, Tensor>> Session::State::Run(
+    const std::map<std::string, Tensor>& given, Trace* trace) const {
+  std::vector<Tensor> tensors;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    auto found = given.find(inputs[i].name);
+    if (found != given.end()) {
+      ANEMONE_RETURN_IF_ERROR(CheckInput(inputs[i], found->second));
+      tensors.push_back(found->second);
+    } else if (inputs[i].has_default) {
+      tensors.push_back(model.graph.defaults.at(model.graph.inputs[i]));
+    } else {
+      return absl::InvalidArgumentError(
+          absl::StrCat("input '", inputs[i].name, "': missing; give an array for it"));
+    }
+  }
+  for (const auto& entry : given) {
+    const std::string& name = entry.first;
+    bool known = std::any_of(inputs.begin(), inputs.end(),
+                             [&](const PortInfo& port) { return port.name == name; });
+    if (known) continue;
+    std::string names = absl::StrJoin(inputs, ", ", [](std::string* out, const PortInfo& port) {
+      absl::StrAppend(out, port.name);
+    });
+    return absl::InvalidArgumentError(
+        absl::StrCat("input '", name, "': the model has no such input; it has: ", names));
+  }
+  absl::StatusOr<std::vector<Tensor>> results;
+  arena.execute([&] { results = scheduler->Run(tensors, trace); });
+  ANEMONE_RETURN_IF_ERROR(results.status());
+  std::map<std::string, Tensor> named;
+  for (size_t i = 0; i < outputs.size(); ++i) named[outputs[i].name] = std::move((*results)[i]);
+  return named;
+}
+
+Session::Session(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Session::Session(Session&&) noexcept = default;
+Session& Session::operator=(Session&&) noexcept = default;
+Session::~Session() = default;
+
+absl::StatusOr<Session> Session::Load(const std::string& path, const SessionOptions& options) {
+  ANEMONE_ASSIGN_OR_RETURN(auto state, State::Make(options, [&](const ImportOptions& importing) {
+                             return ImportFile(path, importing);
+                           }));
+  return Session(std::move(state));
+}
+
+absl::StatusOr<Session> Session::LoadBytes(absl::string_view model,
+                                           const SessionOptions& options) {
+  ANEMONE_ASSIGN_OR_RETURN(auto state, State::Make(options, [&](const ImportOptions& importing) {
+                             return ImportBytes(model, "", importing);
+                           }));
+  return Session(std::move(state));
+}
+
+const std::vector<PortInfo>& Session::inputs() const { return state_->inputs; }
+const std::vector<PortInfo>& Session::outputs() const { return state_->outputs; }
+
+absl::StatusOr<std::map<std::string, Tensor>> Session::Run(
+    const std::map<std::string, Tensor>& inputs) const {
+  return state_->Run(inputs, nullptr);
+}
+
+absl::StatusOr<std::map<std::string, Tensor>> Session::RunTraced(
+    const std::map<std::string, Tensor>& inputs, std::string* trace) const {
+  Trace events;
+  auto outputs = state_->Run(inputs, &events);
+  *trace = events.Take();
+  return outputs;
+}
+
+std::string Session::PlanText(bool every_node) const {
+  return anemone::PlanText(state_->model, state_->plan, every_node, /*colour=*/false);
+}
+
+std::string Session::PlanJson() const {
+  return anemone::PlanJson(state_->model, state_->plan)
+      .dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+PlanSummary Session::Summary() const {
+  const Plan& plan = state_->plan;
+  return {plan.engine_segments(), plan.cpu_segments(), plan.macs(), plan.engine_macs()};
+}
+
+LoadTimes Session::times() const { return state_->times; }
+
+}  // namespace anemone

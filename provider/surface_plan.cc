@@ -1,0 +1,113 @@
+#include "provider/surface_plan.h"
+
+#include <algorithm>
+#include <set>
+
+namespace anemone {
+namespace {
+
+// For each segment, every segment that has ended when it starts.
+std::vector<std::vector<bool>> AncestorsOf(const std::vector<std::vector<int>>& dependencies) {
+  size_t count = dependencies.size();
+  std::vector<std::vector<bool>> ancestors(count, std::vector<bool>(count));
+  for (size_t i = 0; i < count; ++i) {
+    for (int d : dependencies[i]) {
+      ancestors[i][d] = true;
+      for (size_t j = 0; j < count; ++j) {
+        if (ancestors[d][j]) ancestors[i][j] = true;
+      }
+    }
+  }
+  return ancestors;
+}
+
+struct Life {
+  ValueId value = kNone;
+  int born = -1;            // the segment that makes it; -1: there before the first
+  std::vector<int> readers;  // segments
+  bool to_the_end = false;
+};
+
+// The values with surfaces, in the order of their birth.
+std::vector<Life> LivesOf(const Plan& plan, const Graph& graph, SurfacePlan& surfaces) {
+  surfaces.slot.assign(graph.values.size(), -1);
+  surfaces.layout.resize(graph.values.size());
+  std::vector<int> index(graph.values.size(), -1);
+  std::vector<Life> lives;
+  auto life_of = [&](ValueId v) -> Life& {
+    if (index[v] < 0) {
+      index[v] = static_cast<int>(lives.size());
+      lives.push_back({.value = v});
+      surfaces.layout[v] = LayoutOf(PlaceShape(graph.values[v].dims()), Format::kFloat16);
+    }
+    return lives[index[v]];
+  };
+  for (const Segment& segment : plan.segments) {
+    if (segment.placement != Placement::kEngine) continue;
+    for (ValueId v : segment.inputs) life_of(v);
+    for (ValueId v : segment.outputs) life_of(v);
+  }
+  for (size_t i = 0; i < plan.segments.size(); ++i) {
+    for (ValueId v : plan.segments[i].outputs) {
+      if (index[v] >= 0) lives[index[v]].born = static_cast<int>(i);
+    }
+    for (ValueId v : plan.segments[i].inputs) {
+      if (index[v] >= 0) lives[index[v]].readers.push_back(static_cast<int>(i));
+    }
+  }
+  for (ValueId v : graph.outputs) {
+    if (index[v] >= 0) lives[index[v]].to_the_end = true;
+  }
+  std::stable_sort(lives.begin(), lives.end(),
+                   [](const Life& a, const Life& b) { return a.born < b.born; });
+  return lives;
+}
+
+}  // namespace
+
+std::vector<std::vector<int>> DependenciesOf(const Plan& plan, const Graph& graph) {
+  std::vector<int> maker(graph.values.size(), -1);
+  for (size_t i = 0; i < plan.segments.size(); ++i) {
+    for (ValueId v : plan.segments[i].outputs) maker[v] = static_cast<int>(i);
+  }
+  std::vector<std::vector<int>> dependencies;
+  for (const Segment& segment : plan.segments) {
+    std::set<int> found;
+    for (ValueId v : segment.inputs) {
+      if (maker[v] >= 0) found.insert(maker[v]);
+    }
+    dependencies.emplace_back(found.begin(), found.end());
+  }
+  return dependencies;
+}
+
+SurfacePlan PlanSurfaces(const Plan& plan, const Graph& graph,
+                         const std::vector<std::vector<int>>& dependencies) {
+  SurfacePlan surfaces;
+  std::vector<std::vector<bool>> ancestors = AncestorsOf(dependencies);
+  std::vector<Life> last_in_slot;
+  for (const Life& life : LivesOf(plan, graph, surfaces)) {
+    // A slot is free for a value if all that touched the slot's last value has ended before the
+    // segment that makes this one starts.
+    auto is_free = [&](const Life& last) {
+      if (life.born < 0 || last.to_the_end || last.born < 0) return false;
+      if (!ancestors[life.born][last.born]) return false;
+      return std::all_of(last.readers.begin(), last.readers.end(),
+                         [&](int reader) { return ancestors[life.born][reader]; });
+    };
+    int64_t bytes = surfaces.layout[life.value].bytes();
+    auto slot = std::find_if(last_in_slot.begin(), last_in_slot.end(), is_free);
+    surfaces.slot[life.value] = static_cast<int>(slot - last_in_slot.begin());
+    if (slot == last_in_slot.end()) {
+      last_in_slot.push_back(life);
+      surfaces.bytes.push_back(bytes);
+    } else {
+      *slot = life;
+      int64_t& held = surfaces.bytes[slot - last_in_slot.begin()];
+      held = std::max(held, bytes);
+    }
+  }
+  return surfaces;
+}
+
+}  // namespace anemone

@@ -1,0 +1,29 @@
+// provider/surface_plan.h: which surface holds which value. Values whose lives cannot meet, in
+// whatever order independent segments run, share one.
+#ifndef ANEMONE_PROVIDER_SURFACE_PLAN_H_
+#define ANEMONE_PROVIDER_SURFACE_PLAN_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/surface.h"
+#include "importer/graph.h"
+#include "partitioner/plan.h"
+
+namespace anemone {
+
+struct SurfacePlan {
+  std::vector<int> slot;         // by value; -1: never on a surface
+  std::vector<SurfaceLayout> layout;  // by value, where slot >= 0
+  std::vector<int64_t> bytes;    // by slot
+};
+
+// For each segment, the segments whose outputs it reads.
+std::vector<std::vector<int>> DependenciesOf(const Plan& plan, const Graph& graph);
+
+SurfacePlan PlanSurfaces(const Plan& plan, const Graph& graph,
+                         const std::vector<std::vector<int>>& dependencies);
+
+}  // namespace anemone
+
+#endif  // ANEMONE_PROVIDER_SURFACE_PLAN_H_

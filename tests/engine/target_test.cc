@@ -1,0 +1,51 @@
+#include "engine/target.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/status_matchers.h"
+
+namespace anemone {
+namespace {
+
+using testing::HasSubstr;
+
+const Target& Get(const char* name) { return **FindTarget(name); }
+
+TEST(Target, ThereAreTwentyEight) { EXPECT_EQ(AllTargets().size(), 28); }
+
+TEST(Target, IsFoundByNameAndProductInAnyCase) {
+  EXPECT_EQ(Get("h13").name(), "H13");
+  EXPECT_EQ(Get("H13G").name(), "H13g");
+  EXPECT_EQ(Get("M1-Pro").name(), "H13g");
+  EXPECT_EQ(Get("m1").name(), "H13");
+  EXPECT_EQ(Get("a15").name(), "H15");
+  EXPECT_EQ(Get("m5-max").name(), "H17s");
+}
+
+TEST(Target, AWrongNameListsNearOnes) {
+  EXPECT_THAT(FindTarget("m1pro"), StatusIs(absl::StatusCode::kNotFound, HasSubstr("m1-pro")));
+}
+
+TEST(Target, CarriesTheTablesLimits) {
+  EXPECT_EQ(Get("h13").limit(Limit::kMaxTensorW)->value, 16384);
+  EXPECT_EQ(Get("h13").limit(Limit::kMaxTensorW)->status, Status::kMeasured);
+  EXPECT_EQ(Get("h16").limit(Limit::kMaxTensorW)->value, 65536);
+  EXPECT_EQ(Get("h13").limit(Limit::kMaxKernelWFp16Large)->value, 13);
+  EXPECT_EQ(Get("u1").limit(Limit::kMaxTensorC), std::nullopt);  // not published
+}
+
+TEST(Target, CarriesTheCapabilityBytes) {
+  EXPECT_FALSE(Get("h12").Has(Cap::kSoftmax)->value);
+  EXPECT_TRUE(Get("h13").Has(Cap::kSoftmax)->value);
+  EXPECT_FALSE(Get("h13").Has(Cap::kTextureEngine)->value);
+  EXPECT_TRUE(Get("h14").Has(Cap::kTextureEngine)->value);
+}
+
+TEST(Target, AFamilyMayBeUnknown) {
+  EXPECT_EQ(Get("h13").family_index(), 2);
+  EXPECT_EQ(Get("m11").family_index(), std::nullopt);
+  EXPECT_FALSE(Get("h12").mil_route());
+}
+
+}  // namespace
+}  // namespace anemone

@@ -1,0 +1,164 @@
+#include "tests/kernels/harness.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <random>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "anemone/session.h"
+#include "fallback/reference_model.h"
+#include "nlohmann/json.hpp"
+#include "tests/onnx_text.h"
+
+namespace anemone {
+namespace {
+
+using nlohmann::json;
+
+// Fills initializers that the text leaves without values.
+void FillWeights(onnx::GraphProto& graph, const Case& c, std::mt19937& random) {
+  std::uniform_real_distribution<float> uniform(c.low, c.high);
+  for (onnx::TensorProto& tensor : *graph.mutable_initializer()) {
+    bool has_values = tensor.float_data_size() + tensor.int64_data_size() +
+                          tensor.int32_data_size() + static_cast<int>(tensor.raw_data().size()) >
+                      0;
+    if (has_values || tensor.data_type() != onnx::TensorProto::FLOAT) continue;
+    int64_t count = 1;
+    for (int64_t d : tensor.dims()) count *= d;
+    for (int64_t i = 0; i < count; ++i) tensor.add_float_data(uniform(random));
+  }
+}
+
+Tensor RandomInput(const PortInfo& port, const Case& c, std::mt19937& random) {
+  Tensor tensor = Tensor::Zeros(port.type, port.dims);
+  std::uniform_real_distribution<float> uniform(c.low, c.high);
+  for (int64_t i = 0; i < tensor.elements(); ++i) {
+    switch (port.type) {
+      case DataType::kFloat:
+        tensor.mutable_data<float>()[i] = uniform(random);
+        break;
+      case DataType::kDouble:
+        tensor.mutable_data<double>()[i] = uniform(random);
+        break;
+      case DataType::kBool:
+      case DataType::kUInt8:
+        tensor.mutable_data<uint8_t>()[i] = random() % 2;
+        break;
+      case DataType::kInt64:
+        tensor.mutable_data<int64_t>()[i] = random() % 2;
+        break;
+      case DataType::kInt32:
+        tensor.mutable_data<int32_t>()[i] = random() % 2;
+        break;
+      default:
+        ADD_FAILURE() << "no random values for " << DataTypeName(port.type);
+        return tensor;
+    }
+  }
+  return tensor;
+}
+
+double ValueAt(const Tensor& t, int64_t i) {
+  switch (t.type()) {
+    case DataType::kFloat:
+      return t.at<float>(i);
+    case DataType::kDouble:
+      return t.at<double>(i);
+    case DataType::kInt64:
+      return static_cast<double>(t.at<int64_t>(i));
+    case DataType::kInt32:
+      return t.at<int32_t>(i);
+    default:
+      return t.at<uint8_t>(i);
+  }
+}
+
+void ExpectNear(const std::string& name, const Tensor& got, const Tensor& want, double tolerance) {
+  ASSERT_EQ(got.type(), want.type()) << name;
+  ASSERT_EQ(got.dims(), want.dims()) << name;
+  double largest = 1e-3;
+  for (int64_t i = 0; i < want.elements(); ++i) {
+    double value = std::abs(ValueAt(want, i));
+    if (std::isfinite(value)) largest = std::max(largest, value);
+  }
+  for (int64_t i = 0; i < want.elements(); ++i) {
+    double w = ValueAt(want, i);
+    double g = ValueAt(got, i);
+    if (!std::isfinite(w)) continue;  // NaN and infinity have rules of their own, tested elsewhere
+    ASSERT_LE(std::abs(g - w), tolerance * largest)
+        << name << "[" << i << "]: got " << g << ", ONNX Runtime says " << w;
+  }
+}
+
+void ExpectPlan(const Case& c, const json& plan) {
+  std::vector<std::string> units;
+  std::vector<std::string> refusals;
+  for (const json& node : plan["nodes"]) {
+    for (const json& unit : node["units"]) units.push_back(unit);
+    if (node["placement"] == "cpu") refusals.push_back(node["rule"]);
+  }
+  if (!c.refused_by.empty()) {
+    EXPECT_TRUE(std::count(refusals.begin(), refusals.end(), c.refused_by) > 0)
+        << "want a refusal by " << c.refused_by << ", got: " << plan["nodes"].dump(1);
+    return;
+  }
+  std::vector<std::string> want = c.units;
+  std::sort(want.begin(), want.end());
+  std::sort(units.begin(), units.end());
+  EXPECT_EQ(units, want);
+  EXPECT_TRUE(refusals.empty()) << plan["nodes"].dump(1);
+}
+
+// Removed when it goes.
+struct TemporaryFile {
+  std::string path = absl::StrCat(testing::TempDir(), "anemone-", getpid(), ".onnx");
+  ~TemporaryFile() { std::remove(path.c_str()); }
+};
+
+}  // namespace
+
+void RunCase(const Case& c) {
+  std::mt19937 random(c.seed);
+  onnx::ModelProto model = ModelOfText(c.model, c.opset);
+  FillWeights(*model.mutable_graph(), c, random);
+  if (testing::Test::HasFailure()) return;
+  TemporaryFile file;
+  std::ofstream(file.path, std::ios::binary) << model.SerializeAsString();
+
+  auto session = Session::Load(
+      file.path, {.target = c.target, .route = c.route, .rewrites = c.rewrites, .threads = 2});
+  ASSERT_TRUE(session.ok()) << session.status();
+  ExpectPlan(c, json::parse(session->PlanJson()));
+
+  auto runtime = OrtRuntime::Open({.threads = 2});
+  ASSERT_TRUE(runtime.ok()) << runtime.status();
+  auto reference = ReferenceModel::Open(*runtime, file.path, {});
+  ASSERT_TRUE(reference.ok()) << reference.status();
+  std::map<std::string, Tensor> inputs;
+  std::map<std::string, CpuValue> reference_inputs;
+  for (const PortInfo& port : session->inputs()) {
+    inputs[port.name] = RandomInput(port, c, random);
+    auto value = CpuValue::FromTensor(*runtime, inputs[port.name]);
+    ASSERT_TRUE(value.ok()) << value.status();
+    reference_inputs[port.name] = *value;
+  }
+  auto got = session->Run(inputs);
+  ASSERT_TRUE(got.ok()) << got.status();
+  auto want = (*reference)->Run(reference_inputs);
+  ASSERT_TRUE(want.ok()) << want.status();
+  for (size_t i = 0; i < want->size(); ++i) {
+    auto tensor = (*want)[i].ToTensor();
+    ASSERT_TRUE(tensor.ok()) << tensor.status();
+    const std::string& name = (*reference)->outputs()[i].name;
+    ExpectNear(name, got->at(name), *tensor, c.tolerance);
+  }
+}
+
+TEST_P(KernelTest, AgreesWithOnnxRuntime) { RunCase(GetParam()); }
+
+}  // namespace anemone

@@ -1,0 +1,120 @@
+// tests/math/math_testing.h: what the tests of engine/math share: numbers, instruction sets,
+// threads, comparisons.
+#ifndef ANEMONE_TESTS_MATH_MATH_TESTING_H_
+#define ANEMONE_TESTS_MATH_MATH_TESTING_H_
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "engine/math/half.h"
+#include "hwy/highway.h"
+#include "tbb/global_control.h"
+#include "tbb/task_arena.h"
+
+namespace anemone::math {
+
+// Lengths around the lanes of every machine: one less, the same, one more, three and two more.
+inline const std::vector<int64_t>& EdgeSizes() {
+  static const auto* const sizes = [] {
+    auto* all = new std::vector<int64_t>{1, 2, 47, 48, 49, 100};
+    for (int64_t lanes : {4, 8, 16, 32}) {
+      for (int64_t size : {lanes - 1, lanes, lanes + 1, 3 * lanes + 2}) all->push_back(size);
+    }
+    return all;
+  }();
+  return *sizes;
+}
+
+// Runs `body` once per instruction set that is compiled in and that this machine has.
+inline void ForEachSimdTarget(const std::function<void()>& body) {
+  const int64_t targets = (hwy::SupportedTargets() & HWY_TARGETS) | HWY_STATIC_TARGET;
+  for (int64_t rest = targets; rest != 0; rest &= rest - 1) {
+    const int64_t target = rest & -rest;
+    SCOPED_TRACE(hwy::TargetName(target));
+    hwy::SetSupportedTargetsForTest(target);
+    hwy::GetChosenTarget().Update(target);
+    body();
+    if (testing::Test::HasFatalFailure()) break;
+  }
+  hwy::SetSupportedTargetsForTest(0);
+  hwy::GetChosenTarget().DeInit();
+}
+
+// Runs `body` in an arena of `threads`.
+inline void WithThreads(int threads, const std::function<void()>& body) {
+  const tbb::global_control allow(tbb::global_control::max_allowed_parallelism, threads);
+  tbb::task_arena arena(threads);
+  arena.execute(body);
+}
+
+enum class Fill { kNormal, kSubnormal, kLarge, kSpecial };
+
+// `count` numbers, the same for the same seed. kNormal: uniform in -1..1; kSubnormal: below 2^-14
+// in size; kLarge: up to the largest Half; kSpecial: any bits, NaN and infinities among them.
+inline std::vector<Half> Numbers(int64_t count, int seed = 1, Fill fill = Fill::kNormal) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<float> uniform(-1.0f, 1.0f);
+  std::vector<Half> halves(count);
+  for (Half& half : halves) {
+    switch (fill) {
+      case Fill::kNormal:
+        half = ToHalf(uniform(random));
+        break;
+      case Fill::kSubnormal:
+        half.bits = static_cast<uint16_t>(random() & 0x83ff);
+        break;
+      case Fill::kLarge:
+        half = ToHalf(uniform(random) * 65504.0f);
+        break;
+      case Fill::kSpecial:
+        half.bits = static_cast<uint16_t>(random());
+        break;
+    }
+  }
+  return halves;
+}
+
+inline std::vector<float> Floats(int64_t count, int seed = 1) {
+  std::vector<float> floats;
+  for (Half half : Numbers(count, seed)) floats.push_back(ToFloat(half));
+  return floats;
+}
+
+// Equal bits; one NaN is as good as another.
+inline void ExpectSame(const std::vector<Half>& actual, const std::vector<Half>& expected) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < actual.size(); ++i) {
+    if (IsNan(actual[i]) && IsNan(expected[i])) continue;
+    ASSERT_EQ(actual[i].bits, expected[i].bits)
+        << "element " << i << ": " << ToFloat(actual[i]) << ", want " << ToFloat(expected[i]);
+  }
+}
+
+// Within one rounding to Half of the exact value and `slack` more, relative to max(1, |value|).
+inline void ExpectClose(const std::vector<Half>& actual, const std::vector<double>& expected,
+                        double slack = 1e-6) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < actual.size(); ++i) {
+    if (std::isnan(expected[i])) {
+      ASSERT_TRUE(IsNan(actual[i])) << "element " << i << ": " << ToFloat(actual[i]);
+      continue;
+    }
+    if (std::isinf(expected[i]) || std::fabs(expected[i]) >= 65520) {
+      ASSERT_EQ(ToDouble(actual[i]), std::copysign(HUGE_VAL, expected[i])) << "element " << i;
+      continue;
+    }
+    const double scale = std::fabs(expected[i]);
+    const double tolerance = std::fmax(scale * 0x1p-11, 0x1p-25) + slack * std::fmax(1.0, scale);
+    ASSERT_NEAR(ToDouble(actual[i]), expected[i], tolerance) << "element " << i;
+  }
+}
+
+}  // namespace anemone::math
+
+#endif  // ANEMONE_TESTS_MATH_MATH_TESTING_H_

@@ -1,0 +1,129 @@
+#include "engine/math/normalize.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <vector>
+
+#include "tests/math/math_testing.h"
+
+namespace anemone::math {
+namespace {
+
+double Value(const NormalizeTerm& term, const Extents& extents, int64_t at, double absent) {
+  if (term.values.empty()) return absent;
+  const Strides strides = DenseStrides(extents), term_strides = DenseStrides(term.extents);
+  int64_t from = 0;
+  for (int i = 0; i < kRank; ++i) {
+    if (term.extents[i] != 1) from += at / strides[i] % extents[i] * term_strides[i];
+  }
+  return term.values[from];
+}
+
+// Elements of each row by the index of the axes that are kept.
+std::map<int64_t, std::vector<int64_t>> Rows(const Extents& extents, AxisSet axes) {
+  const Strides strides = DenseStrides(extents);
+  std::map<int64_t, std::vector<int64_t>> rows;
+  for (int64_t at = 0; at < Count(extents); ++at) {
+    int64_t kept = 0;
+    for (int i = 0; i < kRank; ++i) {
+      if (!axes.Has(i)) kept += at / strides[i] % extents[i] * strides[i];
+    }
+    rows[kept].push_back(at);
+  }
+  return rows;
+}
+
+void Check(const Extents& extents, AxisSet axes, const NormalizeOptions& options,
+           const NormalizeTerm& gamma, const NormalizeTerm& beta) {
+  const std::vector<Half> x = Numbers(Count(extents));
+  std::vector<double> want(x.size());
+  for (const auto& [kept, row] : Rows(extents, axes)) {
+    double mean = 0, squares = 0;
+    for (int64_t at : row) mean += ToDouble(x[at]) / static_cast<double>(row.size());
+    if (!options.subtract_mean) mean = 0;
+    for (int64_t at : row) squares += std::pow(ToDouble(x[at]) - mean, 2);
+    const double scale =
+        1 / std::sqrt(squares / static_cast<double>(row.size()) + options.epsilon);
+    for (int64_t at : row) {
+      want[at] = (ToDouble(x[at]) - mean) * scale * Value(gamma, extents, at, 1) +
+                 Value(beta, extents, at, 0);
+    }
+  }
+  std::vector<Half> first;
+  ForEachSimdTarget([&] {
+    std::vector<Half> y = x;
+    Normalize(extents, axes, options, gamma, beta, y, absl::MakeSpan(y));  // in place
+    ExpectClose(y, want, 1e-5);
+    if (first.empty()) first = y;
+    ExpectSame(y, first);
+  });
+}
+
+TEST(Normalize, LayerNormOfEdgeSizes) {
+  for (int64_t size : EdgeSizes()) {
+    const std::vector<float> gamma = Floats(size, 2), beta = Floats(size, 3);
+    const Extents term = {1, 1, 1, 1, size};
+    Check({1, 1, 1, 3, size}, AxisSet({kAxisW}), {}, {gamma, term}, {beta, term});
+    Check({1, 1, 1, 3, size}, AxisSet({kAxisW}), {1e-3f, false}, {gamma, term}, {});
+  }
+}
+
+TEST(Normalize, AnySetOfAxesWithoutTerms) {
+  for (int mask = 1; mask < 32; ++mask) {
+    AxisSet axes;
+    for (int i = 0; i < kRank; ++i) {
+      if (mask >> i & 1) axes.Add(i);
+    }
+    Check({2, 3, 4, 5, 7}, axes, {}, {}, {});
+  }
+}
+
+TEST(Normalize, InstanceAndGroupNorm) {
+  const std::vector<float> gamma = Floats(12, 2), beta = Floats(12, 3);
+  const Extents channel = {1, 1, 12, 1, 1}, grouped = {1, 3, 4, 1, 1};
+  Check({2, 1, 12, 5, 9}, AxisSet({kAxisH, kAxisW}), {}, {gamma, channel}, {beta, channel});
+  Check({2, 3, 4, 5, 9}, AxisSet({kAxisC, kAxisH, kAxisW}), {}, {gamma, grouped}, {beta, grouped});
+}
+
+// Layer norm over the channels of an image: rows are not contiguous.
+TEST(Normalize, ChannelsFirst) {
+  const std::vector<float> gamma = Floats(12, 2), beta = Floats(12, 3);
+  const Extents channel = {1, 1, 12, 1, 1};
+  Check({2, 1, 12, 5, 9}, AxisSet({kAxisC}), {}, {gamma, channel}, {beta, channel});
+  const std::vector<float> plane = Floats(45, 4);
+  Check({2, 1, 12, 5, 9}, AxisSet({kAxisC}), {}, {gamma, channel}, {plane, {1, 1, 1, 5, 9}});
+}
+
+// The one-pass variance would be lost in rounding here.
+TEST(Normalize, SmallVarianceOnALargeMean) {
+  std::vector<Half> x(64), y(64);
+  for (int i = 0; i < 64; ++i) x[i] = ToHalf(2048.0f + static_cast<float>(i % 2) * 2);
+  Normalize({1, 1, 1, 1, 64}, AxisSet({kAxisW}), {1e-6f}, {}, {}, x, absl::MakeSpan(y));
+  for (int i = 0; i < 64; ++i) EXPECT_NEAR(ToFloat(y[i]), i % 2 ? 1.0f : -1.0f, 1e-3f);
+}
+
+TEST(Normalize, L2) {
+  const Extents extents = {2, 1, 6, 5, 7};
+  for (AxisSet axes : {AxisSet({kAxisC}), AxisSet({kAxisW}), AxisSet({kAxisC, kAxisH, kAxisW})}) {
+    const std::vector<Half> x = Numbers(Count(extents));
+    std::vector<double> want(x.size());
+    for (const auto& [kept, row] : Rows(extents, axes)) {
+      double squares = 0;
+      for (int64_t at : row) squares += std::pow(ToDouble(x[at]), 2);
+      for (int64_t at : row) want[at] = ToDouble(x[at]) / std::sqrt(squares + 1e-3);
+    }
+    ForEachSimdTarget([&] {
+      std::vector<Half> y(x.size());
+      L2Normalize(extents, axes, 1e-3f, x, absl::MakeSpan(y));
+      ExpectClose(y, want, 1e-5);
+    });
+  }
+  std::vector<Half> zeros(5), y(5, kHalfOne);
+  L2Normalize({1, 1, 1, 1, 5}, AxisSet({kAxisW}), 0.0f, zeros, absl::MakeSpan(y));
+  ExpectSame(y, zeros);
+}
+
+}  // namespace
+}  // namespace anemone::math

@@ -1,0 +1,75 @@
+#include "engine/math/resize.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "tests/math/math_testing.h"
+
+namespace anemone::math {
+namespace {
+
+TEST(Resize, NearestMovesBits) {
+  const std::vector<int32_t> rows = {0, 0, 2, 1, 1}, columns = {3, 0, 0, 1, 2, 2, 3};
+  const std::vector<Half> x = Numbers(3 * 3 * 4, 1, Fill::kSpecial);
+  std::vector<Half> y(3 * 5 * 7);
+  ResizeNearest({3, 3, 4}, rows, columns, x, absl::MakeSpan(y));
+  for (int p = 0; p < 3; ++p) {
+    for (int i = 0; i < 5; ++i) {
+      for (int j = 0; j < 7; ++j) {
+        ASSERT_EQ(y[(p * 5 + i) * 7 + j], x[(p * 3 + rows[i]) * 4 + columns[j]]);
+      }
+    }
+  }
+}
+
+// Taps with any indices and weights, repeated and out of order.
+AxisTaps MakeTaps(int64_t taps, int64_t out, int64_t in, int seed) {
+  AxisTaps axis{taps, {}, {}};
+  for (Half half : Numbers(taps * out, seed)) {
+    axis.indices.push_back(half.bits % in);
+    axis.weights.push_back(ToFloat(half));
+  }
+  return axis;
+}
+
+TEST(Resize, LinearOfAnyTapsAtEdgeSizes) {
+  ForEachSimdTarget([] {
+    for (int64_t taps : {1, 2, 4}) {
+      for (int64_t width : EdgeSizes()) {
+        const AxisTaps rows = MakeTaps(taps, 9, 5, 1), columns = MakeTaps(taps, width, 6, 2);
+        const std::vector<Half> x = Numbers(2 * 5 * 6, 3);
+        std::vector<double> want;
+        for (int64_t p = 0; p < 2; ++p) {
+          for (int64_t i = 0; i < 9; ++i) {
+            for (int64_t j = 0; j < width; ++j) {
+              double sum = 0;
+              for (int64_t r = i * taps; r < (i + 1) * taps; ++r) {
+                for (int64_t c = j * taps; c < (j + 1) * taps; ++c) {
+                  sum += static_cast<double>(rows.weights[r]) * columns.weights[c] *
+                         ToDouble(x[(p * 5 + rows.indices[r]) * 6 + columns.indices[c]]);
+                }
+              }
+              want.push_back(sum);
+            }
+          }
+        }
+        std::vector<Half> y(want.size());
+        ResizeLinear({2, 5, 6}, rows, columns, x, absl::MakeSpan(y));
+        ExpectClose(y, want, 1e-6);
+      }
+    }
+  });
+}
+
+TEST(Resize, WholeWeightsAreExact) {
+  const AxisTaps rows{2, {0, 1, 1, 1}, {1.0f, 0.0f, 0.0f, 1.0f}};
+  const AxisTaps columns{2, {0, 1, 1, 1}, {0.5f, 0.5f, 1.0f, 0.0f}};
+  const std::vector<Half> x = {ToHalf(1.0f), ToHalf(2.0f), ToHalf(3.0f), ToHalf(4.0f)};
+  std::vector<Half> y(4);
+  ResizeLinear({1, 2, 2}, rows, columns, x, absl::MakeSpan(y));
+  ExpectSame(y, {ToHalf(1.5f), ToHalf(2.0f), ToHalf(3.5f), ToHalf(4.0f)});
+}
+
+}  // namespace
+}  // namespace anemone::math

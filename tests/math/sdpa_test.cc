@@ -1,0 +1,120 @@
+#include "engine/math/sdpa.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "tests/math/math_testing.h"
+
+namespace anemone::math {
+namespace {
+
+// The rounding points of sdpa.h; sums of scores in fp32, the rest in double.
+std::vector<double> Reference(const SdpaShape& s, float scale, const std::vector<Half>& q,
+                              const std::vector<Half>& k, const std::vector<Half>& v,
+                              const SdpaMask& mask) {
+  std::vector<double> y(s.batch * s.queries * s.heads * s.value_dim);
+  for (int64_t b = 0; b < s.batch; ++b) {
+    for (int64_t h = 0; h < s.heads; ++h) {
+      for (int64_t i = 0; i < s.queries; ++i) {
+        std::vector<double> scores;
+        double max = -HUGE_VAL, sum = 0;
+        for (int64_t j = 0; j < s.keys; ++j) {
+          float dot = 0;
+          for (int64_t d = 0; d < s.dim; ++d) {
+            dot += ToFloat(q[((b * s.queries + i) * s.heads + h) * s.dim + d]) *
+                   ToFloat(k[((b * s.keys + j) * s.heads + h) * s.dim + d]);
+          }
+          float score = RoundToHalf(RoundToHalf(dot) * scale);
+          if (!mask.values.empty()) {
+            const int64_t mb = mask.batch == 1 ? 0 : b, mq = mask.queries == 1 ? 0 : i;
+            const int64_t mh = mask.heads == 1 ? 0 : h;
+            const int64_t row = (mb * mask.queries + mq) * mask.heads + mh;
+            score = RoundToHalf(score + ToFloat(mask.values[row * s.keys + j]));
+          }
+          scores.push_back(score);
+          max = std::fmax(max, score);
+        }
+        for (double& score : scores) {
+          double d = ToDouble(ToHalf(score - max));
+          if (std::isnan(d)) d = 0;
+          score = ToDouble(ToHalf(std::exp(d)));
+          sum += score;
+        }
+        for (int64_t e = 0; e < s.value_dim; ++e) {
+          double out = 0;
+          for (int64_t j = 0; j < s.keys; ++j) {
+            out += ToDouble(ToHalf(scores[j] / sum)) *
+                   ToDouble(v[((b * s.keys + j) * s.heads + h) * s.value_dim + e]);
+          }
+          y[((b * s.queries + i) * s.heads + h) * s.value_dim + e] = out;
+        }
+      }
+    }
+  }
+  return y;
+}
+
+struct SdpaCase {
+  std::string name;
+  SdpaShape shape;
+  SdpaMask mask;  // its values are made by the test
+  bool masked = false;
+};
+
+void PrintTo(const SdpaCase& c, std::ostream* out) { *out << c.name; }
+
+const SdpaCase kCases[] = {
+    {"one", {1, 1, 1, 1, 1, 1}, {}},
+    {"small", {2, 3, 5, 7, 9, 11}, {}},
+    {"square", {1, 2, 50, 50, 64, 64}, {}},
+    {"decode", {2, 3, 1, 100, 32, 32}, {}},
+    {"few_keys", {1, 2, 70, 3, 16, 50}, {}},
+    {"keys_beyond_a_block", {1, 2, 20, 450, 33, 20}, {}},
+    {"one_plane_masked", {2, 3, 18, 20, 8, 8}, {{}, 1, 18, 1}, true},
+    {"padding_masked", {2, 3, 18, 20, 8, 8}, {{}, 2, 1, 1}, true},
+    {"heads_masked", {2, 3, 18, 20, 8, 8}, {{}, 2, 18, 3}, true},
+};
+
+class SdpaTest : public testing::TestWithParam<SdpaCase> {};
+
+TEST_P(SdpaTest, EqualsThePlainForm) {
+  const SdpaShape& s = GetParam().shape;
+  SdpaMask mask = GetParam().mask;
+  std::vector<Half> mask_values;
+  if (GetParam().masked) {
+    mask_values = Numbers(mask.batch * mask.queries * mask.heads * s.keys, 4);
+    for (size_t i = 0; i < mask_values.size(); i += 3) mask_values[i].bits = 0xfc00;
+    mask.values = mask_values;
+  }
+  const std::vector<Half> q = Numbers(s.batch * s.queries * s.heads * s.dim, 1);
+  const std::vector<Half> k = Numbers(s.batch * s.keys * s.heads * s.dim, 2);
+  const std::vector<Half> v = Numbers(s.batch * s.keys * s.heads * s.value_dim, 3);
+  const std::vector<double> want = Reference(s, 0.3f, q, k, v, mask);
+  ForEachSimdTarget([&] {
+    std::vector<Half> one(want.size()), many(want.size());
+    WithThreads(1, [&] { Sdpa(s, 0.3f, q, k, v, mask, absl::MakeSpan(one)); });
+    // A step of exp or of a weight in fp16 is 5e-4 of it; weights sum to one.
+    ExpectClose(one, want, 5e-4);
+    WithThreads(4, [&] { Sdpa(s, 0.3f, q, k, v, mask, absl::MakeSpan(many)); });
+    ExpectSame(many, one);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, SdpaTest, testing::ValuesIn(kCases),
+                         [](const auto& info) { return info.param.name; });
+
+// A query that may look nowhere looks everywhere alike (softmax.h), and is not a NaN.
+TEST(Sdpa, FullyMaskedRowIsTheMean) {
+  const SdpaShape s{1, 1, 1, 4, 2, 1};
+  const std::vector<Half> q = Numbers(2), k = Numbers(8, 2), mask(4, Half{0xfc00});
+  const std::vector<Half> v = {ToHalf(1), ToHalf(2), ToHalf(3), ToHalf(6)};
+  std::vector<Half> y(1);
+  Sdpa(s, 1.0f, q, k, v, {mask, 1, 1, 1}, absl::MakeSpan(y));
+  EXPECT_EQ(ToFloat(y[0]), 3.0f);
+}
+
+}  // namespace
+}  // namespace anemone::math

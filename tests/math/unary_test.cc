@@ -1,0 +1,115 @@
+#include "engine/math/unary.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "tests/math/math_testing.h"
+
+namespace anemone::math {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+float Apply(const UnaryKey& key, float x) { return ToFloat((*TableFor(key))(ToHalf(x))); }
+
+TEST(Unary, TableIsTheRoundedFunctionForEveryValue) {
+  const auto sigmoid = TableFor({Unary::kSigmoid});
+  for (int bits = 0; bits < 65536; ++bits) {
+    const Half x{static_cast<uint16_t>(bits)};
+    const Half want = ToHalf(1.0 / (1.0 + std::exp(-ToDouble(x))));
+    if (IsNan(want)) {
+      ASSERT_TRUE(IsNan((*sigmoid)(x)));
+    } else {
+      ASSERT_EQ((*sigmoid)(x), want) << bits;
+    }
+  }
+}
+
+TEST(Unary, KnownValues) {
+  EXPECT_EQ(Apply({Unary::kGelu}, 1.0f), RoundToHalf(0.841344746f));
+  EXPECT_EQ(Apply({Unary::kGeluTanh}, 1.0f), RoundToHalf(0.841191991f));
+  EXPECT_EQ(Apply({Unary::kSilu}, 1.0f), RoundToHalf(0.731058579f));
+  EXPECT_EQ(Apply({Unary::kSwish, 2.0f}, 1.0f), RoundToHalf(0.880797078f));
+  EXPECT_EQ(Apply({Unary::kMish}, 1.0f), RoundToHalf(0.865098388f));
+  EXPECT_EQ(Apply({Unary::kSoftplus}, 20.0f), 20.0f);
+  EXPECT_EQ(Apply({Unary::kElu, 0.5f}, -1.0f), RoundToHalf(-0.316060279f));
+  EXPECT_EQ(Apply({Unary::kCelu, 2.0f}, -1.0f), RoundToHalf(-0.786938681f));
+  EXPECT_EQ(Apply({Unary::kSelu, 1.5f, 2.0f}, -1.0f), RoundToHalf(-1.89636168f));
+  EXPECT_EQ(Apply({Unary::kHardSigmoid, 0.2f, 0.5f}, 1.0f), RoundToHalf(0.7f));
+  EXPECT_EQ(Apply({Unary::kHardSwish}, 1.0f), RoundToHalf(0.666666667f));
+  EXPECT_EQ(Apply({Unary::kLeakyRelu, 0.25f}, -2.0f), -0.5f);
+  EXPECT_EQ(Apply({Unary::kThresholdedRelu, 1.0f}, 1.0f), 0.0f);
+  EXPECT_EQ(Apply({Unary::kShrink, 0.5f, 0.25f}, -1.0f), -0.75f);
+  EXPECT_EQ(Apply({Unary::kShrink, 0.5f, 0.25f}, 0.5f), 0.0f);
+  EXPECT_EQ(Apply({Unary::kRoundHalfEven}, 2.5f), 2.0f);
+  EXPECT_EQ(Apply({Unary::kRoundHalfEven}, -3.5f), -4.0f);
+  EXPECT_EQ(Apply({Unary::kRoundHalfEven}, 1.25f), 1.0f);
+  EXPECT_EQ(Apply({Unary::kRoundHalfAway}, 2.5f), 3.0f);
+  EXPECT_EQ(Apply({Unary::kSign}, -0.1f), -1.0f);
+  EXPECT_EQ(Apply({Unary::kNot}, 0.0f), 1.0f);
+}
+
+TEST(Unary, EdgesOfTheRange) {
+  for (Unary gated : {Unary::kGelu, Unary::kGeluTanh, Unary::kSilu, Unary::kMish,
+                      Unary::kHardSwish}) {
+    EXPECT_EQ(Apply({gated}, -kInfinity), 0.0f) << static_cast<int>(gated);
+    EXPECT_EQ(Apply({gated}, kInfinity), kInfinity) << static_cast<int>(gated);
+  }
+  EXPECT_EQ(Apply({Unary::kRsqrt}, -0.0f), kInfinity);
+  EXPECT_EQ(Apply({Unary::kReciprocal}, -0.0f), kInfinity);
+  EXPECT_EQ(Apply({Unary::kExp}, 12.0f), kInfinity);
+  EXPECT_EQ(Apply({Unary::kLog}, 0.0f), -kInfinity);
+  EXPECT_EQ(Apply({Unary::kSoftsign}, -kInfinity), -1.0f);
+  EXPECT_EQ(Apply({Unary::kRoundHalfEven}, -kInfinity), -kInfinity);
+  EXPECT_TRUE(std::isnan(Apply({Unary::kSqrt}, -1.0f)));
+  EXPECT_TRUE(std::isnan(Apply({Unary::kRelu}, std::nanf(""))));
+  EXPECT_TRUE(std::isnan(Apply({Unary::kSign}, std::nanf(""))));
+  EXPECT_EQ(Apply({Unary::kIsNan}, std::nanf("")), 1.0f);
+  EXPECT_EQ(Apply({Unary::kIsInf}, -kInfinity), 1.0f);
+}
+
+TEST(Unary, TablesAreSharedWhileHeld) {
+  auto first = TableFor({Unary::kElu, 0.5f});
+  EXPECT_EQ(TableFor({Unary::kElu, 0.5f}), first);
+  EXPECT_NE(TableFor({Unary::kElu, 0.25f}), first);
+  const std::weak_ptr<const UnaryTable> watch = first;
+  first.reset();
+  EXPECT_TRUE(watch.expired());
+}
+
+TEST(Unary, ArraysAtEdgeSizesOnEveryTarget) {
+  const UnaryTable table([](double x) { return x * 0.5; });
+  ForEachSimdTarget([&] {
+    for (Fill fill : {Fill::kNormal, Fill::kSpecial}) {
+      for (int64_t size : EdgeSizes()) {
+        const std::vector<Half> x = Numbers(size, 1, fill);
+        std::vector<Half> y(size + 1, Half{0x1234}), want(size);
+        const auto check = [&](auto&& run, auto&& scalar) {
+          run(absl::MakeSpan(y).subspan(0, size));
+          for (int64_t i = 0; i < size; ++i) want[i] = ToHalf(scalar(ToFloat(x[i])));
+          ExpectSame({y.begin(), y.end() - 1}, want);
+          ASSERT_EQ(y.back().bits, 0x1234);
+        };
+        check([&](absl::Span<Half> out) { ApplyTable(table, x, out); },
+              [](float v) { return v * 0.5f; });
+        check([&](absl::Span<Half> out) { Clamp(x, -0.25f, 0.5f, out); },
+              [](float v) { return v < -0.25f ? -0.25f : v > 0.5f ? 0.5f : v; });
+        check([&](absl::Span<Half> out) { Relu(x, out); },
+              [](float v) { return v < 0 ? 0.0f : v; });
+        check([&](absl::Span<Half> out) { LeakyRelu(x, 0.125f, out); },
+              [](float v) { return v < 0 ? 0.125f * v : v; });
+        check([&](absl::Span<Half> out) { Abs(x, out); }, [](float v) { return std::fabs(v); });
+        check([&](absl::Span<Half> out) { Neg(x, out); }, [](float v) { return -v; });
+        check([&](absl::Span<Half> out) { Affine(x, 3.0f, -0.5f, out); },
+              [](float v) { return static_cast<float>(v * 3.0f) - 0.5f; });
+      }
+    }
+  });
+}
+
+}  // namespace
+}  // namespace anemone::math

@@ -1,0 +1,164 @@
+// Plans: every origin in one entry, segments convex and few, refusals with layer and words.
+#include "partitioner/plan.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "importer/importer.h"
+#include "partitioner/plan_json.h"
+#include "partitioner/plan_text.h"
+#include "tests/onnx_text.h"
+#include "tests/status_matchers.h"
+
+namespace anemone {
+namespace {
+
+using testing::HasSubstr;
+
+Model ModelOf(const std::string& text) {
+  auto model = ImportBytes(BytesOfText(text), "", {});
+  EXPECT_TRUE(model.ok()) << model.status();
+  return model.ok() ? *std::move(model) : Model();
+}
+
+Plan PlanOf(const Model& model, const std::string& policy = "maximal",
+            const std::string& target = "h13") {
+  PlanOptions options{.target = *FindTarget(target)};
+  options.policy = *Policy::Parse(policy);
+  auto plan = MakePlan(model, options);
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  return plan.ok() ? *std::move(plan) : Plan();
+}
+
+// Each origin of the file is covered by exactly one entry.
+void ExpectCovered(const Model& model, const Plan& plan) {
+  std::multiset<OriginId> covered;
+  for (const PlanEntry& entry : plan.entries) {
+    covered.insert(entry.origins.begin(), entry.origins.end());
+  }
+  for (OriginId id = 0; id < static_cast<OriginId>(model.origins.size()); ++id) {
+    EXPECT_EQ(covered.count(id), 1) << model.origins[id].id;
+  }
+}
+
+// Segments run in their order: whatever one reads was made before it.
+void ExpectRunnable(const Model& model, const Plan& plan) {
+  std::set<ValueId> made(model.graph.inputs.begin(), model.graph.inputs.end());
+  for (const Segment& segment : plan.segments) {
+    for (ValueId v : segment.inputs) {
+      EXPECT_TRUE(made.count(v) > 0) << model.graph.values[v].name;
+    }
+    made.insert(segment.outputs.begin(), segment.outputs.end());
+  }
+  for (ValueId v : model.graph.outputs) {
+    EXPECT_TRUE(made.count(v) > 0 || model.graph.values[v].constant);
+  }
+}
+
+constexpr char kThreePieces[] =
+    "(float[1,4,8,8] x) => (float[1,4,4,4] y) { a = Relu(x) "
+    "b = MaxPool<kernel_shape = [2,2], strides = [2,2]>(a) y = Tanh(b) }";
+
+TEST(Plan, TakesAllInOneSegmentIfItCan) {
+  Model model = ModelOf(kThreePieces);
+  Plan plan = PlanOf(model);
+  EXPECT_EQ(plan.engine_segments(), 1);
+  EXPECT_EQ(plan.cpu_segments(), 0);
+  ExpectCovered(model, plan);
+  ExpectRunnable(model, plan);
+}
+
+TEST(Plan, ARefusedUnitCutsTheModel) {
+  Model model = ModelOf(kThreePieces);
+  Plan plan = PlanOf(model, "refuse:Pooling");
+  EXPECT_EQ(plan.engine_segments(), 2);
+  EXPECT_EQ(plan.cpu_segments(), 1);
+  ExpectCovered(model, plan);
+  ExpectRunnable(model, plan);
+  const PlanEntry& pool = plan.entries[1];
+  EXPECT_EQ(pool.placement, Placement::kCpu);
+  EXPECT_EQ(pool.verdict.layer, Layer::kPolicy);
+  Json json = PlanJson(model, plan);
+  EXPECT_EQ(json["nodes"][1]["verdict"], "native");  // the target would take it
+  EXPECT_EQ(json["nodes"][1]["layer"], "policy");
+}
+
+TEST(Plan, APolicyCanKeepAllOnTheCpu) {
+  Plan plan = PlanOf(ModelOf(kThreePieces), "cpu");
+  EXPECT_EQ(plan.engine_segments(), 0);
+  EXPECT_EQ(plan.cpu_segments(), 1);
+}
+
+TEST(Plan, AnUnknownPolicyNamesTheKnownOnes) {
+  EXPECT_THAT(Policy::Parse("most"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("refuse:UNIT")));
+  EXPECT_THAT(Policy::Parse("refuse:Pool"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("Pooling")));
+}
+
+TEST(Plan, SaysTheEnginesWords) {
+  Model model = ModelOf("(float[1,4,8,8] x) => (float[1,4,8,8] y) { y = Softmax(x) }");
+  Plan plan = PlanOf(model, "maximal", "h12");
+  Json node = PlanJson(model, plan)["nodes"][0];
+  EXPECT_EQ(node["verdict"], "rejected");
+  EXPECT_EQ(node["layer"], "validator");
+  EXPECT_EQ(node["message"], "Softmax is not supported by this ANE architecture");
+  EXPECT_THAT(node["source"].get<std::string>(), HasSubstr("guide"));
+  EXPECT_THAT(PlanText(model, plan, true, false),
+              HasSubstr("\"Softmax is not supported by this ANE architecture\""));
+}
+
+TEST(Plan, RankSixIsAVerdict) {
+  Plan plan = PlanOf(ModelOf("(float[1,1,2,2,2,2] x) => (float[1,1,2,2,2,2] y) { y = Relu(x) }"));
+  EXPECT_EQ(plan.entries[0].verdict.layer, Layer::kFrontend);
+  EXPECT_EQ(plan.entries[0].verdict.message, "tensor rank 6 exceeds the ANE maximum of 5");
+}
+
+TEST(Plan, IntegersStayOnTheCpu) {
+  Plan plan = PlanOf(ModelOf("(int64[4] x) => (int64[4] y) { y = Add(x, x) }"));
+  EXPECT_EQ(plan.entries[0].verdict.layer, Layer::kFrontend);
+  EXPECT_EQ(plan.entries[0].verdict.message, "dtype must be 'fp16' or 'uint8'");
+}
+
+// Random graphs of engine operators and one that the policy refuses, with many joins.
+TEST(Plan, RandomGraphsAreRunnableAndCovered) {
+  std::mt19937 random(11);
+  for (int round = 0; round < 40; ++round) {
+    std::string text = "(float[1,4] x) => (float[1,4] y) { v0 = Relu(x) ";
+    int count = 3 + static_cast<int>(random() % 30);
+    for (int i = 1; i < count; ++i) {
+      int a = static_cast<int>(random() % i);
+      int b = static_cast<int>(random() % i);
+      switch (random() % 3) {
+        case 0:
+          absl::StrAppend(&text, "v", i, " = Softmax(v", a, ") ");
+          break;
+        case 1:
+          absl::StrAppend(&text, "v", i, " = Add(v", a, ", v", b, ") ");
+          break;
+        default:
+          absl::StrAppend(&text, "v", i, " = Tanh(v", a, ") ");
+      }
+    }
+    absl::StrAppend(&text, "y = Add(v", count - 1, ", v", count / 2, ") }");
+    Model model = ModelOf(text);
+    Plan plan = PlanOf(model, "refuse:Softmax");
+    ExpectCovered(model, plan);
+    ExpectRunnable(model, plan);
+  }
+}
+
+TEST(Plan, ShortCountsAreShort) {
+  EXPECT_EQ(ShortCount(999), "999");
+  EXPECT_EQ(ShortCount(1234), "1.23 k");
+  EXPECT_EQ(ShortCount(1820000000), "1.82 G");
+  EXPECT_EQ(ShortCount(999999), "1.00 M");
+}
+
+}  // namespace
+}  // namespace anemone

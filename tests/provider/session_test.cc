@@ -1,0 +1,151 @@
+// Session: the way through the house on small models; many threads at once.
+#include "anemone/session.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <thread>
+
+#include "nlohmann/json.hpp"
+#include "tests/onnx_text.h"
+#include "tests/status_matchers.h"
+
+namespace anemone {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr char kPieces[] =
+    "(float[1,2,4,4] x) => (float[1,2,2,2] y, float[1,2,4,4] a) { a = Relu(x) "
+    "b = MaxPool<kernel_shape = [2,2], strides = [2,2]>(a) y = Sigmoid(b) }";
+
+Tensor Ramp(std::vector<int64_t> dims) {
+  Tensor t = Tensor::Zeros(DataType::kFloat, std::move(dims));
+  for (int64_t i = 0; i < t.elements(); ++i) t.mutable_data<float>()[i] = 0.25f * (i % 17) - 2;
+  return t;
+}
+
+// Sigmoid(max over 2x2 of relu(x)), to fp16's accuracy.
+void ExpectPieces(const Tensor& x, const std::map<std::string, Tensor>& got) {
+  const Tensor& y = got.at("y");
+  ASSERT_EQ(y.dims(), (std::vector<int64_t>{1, 2, 2, 2}));
+  for (int c = 0; c < 2; ++c) {
+    for (int i = 0; i < 4; ++i) {
+      float best = 0;
+      for (int j = 0; j < 4; ++j) {
+        int h = i / 2 * 2 + j / 2, w = i % 2 * 2 + j % 2;
+        best = std::max(best, x.at<float>(c * 16 + h * 4 + w));
+      }
+      EXPECT_NEAR(y.at<float>(c * 4 + i), 1 / (1 + std::exp(-best)), 1e-3);
+    }
+  }
+  for (int i = 0; i < 32; ++i) {
+    EXPECT_EQ(got.at("a").at<float>(i), std::max(0.0f, x.at<float>(i)));
+  }
+}
+
+TEST(Session, RunsOneEngineSegment) {
+  auto session = Session::LoadBytes(BytesOfText(kPieces));
+  ASSERT_TRUE(session.ok()) << session.status();
+  EXPECT_EQ(session->Summary().engine_segments, 1);
+  EXPECT_EQ(session->Summary().cpu_segments, 0);
+  Tensor x = Ramp({1, 2, 4, 4});
+  auto got = session->Run({{"x", x}});
+  ASSERT_TRUE(got.ok()) << got.status();
+  ExpectPieces(x, *got);
+}
+
+TEST(Session, CrossesToTheCpuAndBack) {
+  auto session = Session::LoadBytes(BytesOfText(kPieces), {.policy = "refuse:Pooling"});
+  ASSERT_TRUE(session.ok()) << session.status();
+  EXPECT_EQ(session->Summary().engine_segments, 2);
+  EXPECT_EQ(session->Summary().cpu_segments, 1);
+  Tensor x = Ramp({1, 2, 4, 4});
+  auto got = session->Run({{"x", x}});
+  ASSERT_TRUE(got.ok()) << got.status();
+  ExpectPieces(x, *got);
+}
+
+TEST(Session, RunsFromManyThreads) {
+  auto session =
+      Session::LoadBytes(BytesOfText(kPieces), {.policy = "refuse:Pooling", .threads = 2});
+  ASSERT_TRUE(session.ok()) << session.status();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      Tensor x = Ramp({1, 2, 4, 4});
+      for (int i = 0; i < 20; ++i) {
+        auto got = session->Run({{"x", x}});
+        ASSERT_TRUE(got.ok()) << got.status();
+        ExpectPieces(x, *got);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(Session, AnInputGoesStraightToAnOutput) {
+  auto session = Session::LoadBytes(
+      BytesOfText("(float[2] x) => (float[2] y, float[2] z) { y = Identity(x) z = Relu(x) }"));
+  ASSERT_TRUE(session.ok()) << session.status();
+  auto got = session->Run({{"x", Tensor::Floats({2}, {-1, 2})}});
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_EQ(got->at("y").at<float>(0), -1);
+  EXPECT_EQ(got->at("z").at<float>(1), 2);
+}
+
+TEST(Session, ConstantOutputsAreThere) {
+  auto session = Session::LoadBytes(BytesOfText(
+      "(float[2] x) => (float[2] y, float[2] z) <float[2] c = {3, 4}> "
+      "{ y = Add(c, c) z = Relu(x) }"));
+  ASSERT_TRUE(session.ok()) << session.status();
+  auto got = session->Run({{"x", Tensor::Floats({2}, {-1, 2})}});
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_EQ(got->at("y").at<float>(1), 8);
+}
+
+TEST(Session, WrongInputsAreNamed) {
+  auto session = Session::LoadBytes(BytesOfText(kPieces));
+  ASSERT_TRUE(session.ok()) << session.status();
+  EXPECT_THAT(session->Run({}), StatusIs(absl::StatusCode::kInvalidArgument,
+                                         HasSubstr("input 'x': missing")));
+  EXPECT_THAT(session->Run({{"x", Ramp({1, 2, 4, 5})}}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("want float32 1x2x4x4, got float32 1x2x4x5")));
+  EXPECT_THAT(session->Run({{"x", Ramp({1, 2, 4, 4})}, {"q", Ramp({1})}}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no such input")));
+}
+
+TEST(Session, WrongOptionsAreNamed) {
+  EXPECT_THAT(Session::LoadBytes(BytesOfText(kPieces), {.target = "h99"}),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("near")));
+  EXPECT_THAT(Session::LoadBytes(BytesOfText(kPieces), {.numerics = "exact"}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not in this version")));
+  EXPECT_THAT(Session::LoadBytes(BytesOfText(kPieces), {.route = "metal"}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("want netplist or mil")));
+}
+
+TEST(Session, AnUnboundDimensionShowsTheOption) {
+  EXPECT_THAT(Session::LoadBytes(BytesOfText("(float[N,4] x) => (float[N,4] y) { y = Relu(x) }")),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("--")));
+  auto bound = Session::LoadBytes(
+      BytesOfText("(float[N,4] x) => (float[N,4] y) { y = Relu(x) }"), {.dims = {{"N", 3}}});
+  ASSERT_TRUE(bound.ok()) << bound.status();
+  EXPECT_EQ(bound->inputs()[0].dims, (std::vector<int64_t>{3, 4}));
+}
+
+TEST(Session, TracesSegmentsCrossingsAndUnits) {
+  auto session = Session::LoadBytes(BytesOfText(kPieces), {.policy = "refuse:Pooling"});
+  ASSERT_TRUE(session.ok()) << session.status();
+  std::string events;
+  ASSERT_TRUE(session->RunTraced({{"x", Ramp({1, 2, 4, 4})}}, &events).ok());
+  nlohmann::json trace = nlohmann::json::parse("[" + events + "]");
+  std::map<std::string, int> count;
+  for (const auto& event : trace) ++count[event["cat"]];
+  EXPECT_EQ(count["segment"], 3);
+  EXPECT_GE(count["unit"], 2);
+  EXPECT_GE(count["crossing"], 3);
+}
+
+}  // namespace
+}  // namespace anemone

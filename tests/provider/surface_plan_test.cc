@@ -1,0 +1,71 @@
+#include "provider/surface_plan.h"
+
+#include <gtest/gtest.h>
+
+namespace anemone {
+namespace {
+
+Value StaticValue(const char* name) {
+  Value v;
+  v.name = name;
+  v.type = DataType::kFloat;
+  v.shape = Shape{Dim{1, ""}, Dim{4, ""}};
+  return v;
+}
+
+Segment SegmentOf(Placement placement, std::vector<ValueId> inputs, std::vector<ValueId> outputs) {
+  Segment segment;
+  segment.placement = placement;
+  segment.inputs = std::move(inputs);
+  segment.outputs = std::move(outputs);
+  return segment;
+}
+
+// x -> engine -> a -> CPU -> b -> engine -> c -> CPU -> d -> engine -> y, one after the other.
+TEST(SurfacePlan, AChainNeedsFewSurfaces) {
+  Graph graph;
+  for (const char* name : {"x", "a", "b", "c", "d", "y"}) graph.values.push_back(StaticValue(name));
+  graph.inputs = {0};
+  graph.outputs = {5};
+  Plan plan;
+  plan.segments = {SegmentOf(Placement::kEngine, {0}, {1}), SegmentOf(Placement::kCpu, {1}, {2}),
+                   SegmentOf(Placement::kEngine, {2}, {3}), SegmentOf(Placement::kCpu, {3}, {4}),
+                   SegmentOf(Placement::kEngine, {4}, {5})};
+  SurfacePlan surfaces = PlanSurfaces(plan, graph, DependenciesOf(plan, graph));
+  EXPECT_LT(surfaces.bytes.size(), 6);
+  // What one segment reads and what it makes never share.
+  for (const Segment& segment : plan.segments) {
+    for (ValueId in : segment.inputs) {
+      for (ValueId out : segment.outputs) {
+        EXPECT_NE(surfaces.slot[in], surfaces.slot[out]);
+      }
+    }
+  }
+}
+
+// Two branches that may run at the same time share nothing.
+TEST(SurfacePlan, IndependentSegmentsShareNothing) {
+  Graph graph;
+  for (const char* name : {"x", "a", "b"}) graph.values.push_back(StaticValue(name));
+  graph.inputs = {0};
+  graph.outputs = {1, 2};
+  Plan plan;
+  plan.segments = {SegmentOf(Placement::kEngine, {0}, {1}),
+                   SegmentOf(Placement::kEngine, {0}, {2})};
+  SurfacePlan surfaces = PlanSurfaces(plan, graph, DependenciesOf(plan, graph));
+  EXPECT_EQ(surfaces.bytes.size(), 3);
+}
+
+TEST(SurfacePlan, ValuesBetweenCpuSegmentsHaveNone) {
+  Graph graph;
+  for (const char* name : {"x", "a", "y"}) graph.values.push_back(StaticValue(name));
+  graph.inputs = {0};
+  graph.outputs = {2};
+  Plan plan;
+  plan.segments = {SegmentOf(Placement::kCpu, {0}, {1}), SegmentOf(Placement::kCpu, {1}, {2})};
+  SurfacePlan surfaces = PlanSurfaces(plan, graph, DependenciesOf(plan, graph));
+  EXPECT_TRUE(surfaces.bytes.empty());
+}
+
+}  // namespace
+}  // namespace anemone

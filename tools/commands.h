@@ -1,0 +1,27 @@
+// tools/commands.h: the commands, each returning its exit code.
+#ifndef ANEMONE_TOOLS_COMMANDS_H_
+#define ANEMONE_TOOLS_COMMANDS_H_
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "tools/options.h"
+
+namespace anemone {
+
+int CheckCommand(const Options& options);
+int RunCommand(const Options& options);
+int BenchCommand(const Options& options);
+int CompletionCommand(const Options& options);
+int DocsCommand(const Options& options);
+
+// One line on stderr, "anemone: error: WHERE: WHAT; REMEDY". Returns kExitRefused.
+int Fail(const absl::Status& status);
+// The same for wrong usage. Returns kExitUsage.
+int FailUsage(absl::string_view message);
+
+// Colour on stdout: it is a terminal, and NO_COLOR is not set.
+bool StdoutHasColour();
+
+}  // namespace anemone
+
+#endif  // ANEMONE_TOOLS_COMMANDS_H_

@@ -1,0 +1,23 @@
+// tools/inputs.h: the arrays that a run is given.
+#ifndef ANEMONE_TOOLS_INPUTS_H_
+#define ANEMONE_TOOLS_INPUTS_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "anemone/session.h"
+#include "anemone/tensor.h"
+#include "tools/options.h"
+
+namespace anemone {
+
+// --input files by name, random arrays by --seed and --range for the rest. An input with a default
+// is left out unless a file or a range is given for it.
+absl::StatusOr<std::map<std::string, Tensor>> MakeInputs(const std::vector<PortInfo>& ports,
+                                                         const Options& options);
+
+}  // namespace anemone
+
+#endif  // ANEMONE_TOOLS_INPUTS_H_

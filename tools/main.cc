@@ -1,0 +1,129 @@
+// The `anemone` command: parsing by CLI11 from the tables of flags.h, then the command's function.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "anemone/version.h"
+#include "tools/commands.h"
+#include "tools/flags.h"
+
+namespace anemone {
+namespace {
+
+// "-q,--quiet"
+std::string SpelledOut(const Flag& flag) {
+  return absl::StrCat(flag.letter == nullptr ? "" : absl::StrCat("-", flag.letter, ","), "--",
+                      flag.name);
+}
+
+std::string FullHelp(const Flag& flag) {
+  std::string text = flag.brief;
+  if (*flag.help != '\0') absl::StrAppend(&text, " ", flag.help);
+  if (flag.fallback != nullptr) absl::StrAppend(&text, " Default: ", flag.fallback, ".");
+  return text;
+}
+
+// One subcommand with its flags; `options` receives what is parsed.
+void AddCommand(CLI::App& app, const Command& command, Options& options) {
+  CLI::App* sub = app.add_subcommand(command.name, command.brief);
+  sub->footer(command.help);
+  if (command.hidden) sub->group("");
+  sub->add_option_function<std::vector<std::string>>(
+         command.arguments,
+         [&options](const std::vector<std::string>& values) { options.arguments = values; }, "")
+      ->required()
+      ->expected(command.min_arguments, command.max_arguments);
+  for (const Flag& flag : Flags()) {
+    if ((flag.commands & command.bit) == 0) continue;
+    auto store = [&flag, &options](const std::string& value) {
+      absl::Status status = flag.store(options, value);
+      if (!status.ok()) {
+        throw CLI::ValidationError(absl::StrCat("--", flag.name), std::string(status.message()));
+      }
+    };
+    if (flag.value == nullptr) {
+      sub->add_flag_callback(SpelledOut(flag), [store] { store(""); }, FullHelp(flag));
+      continue;
+    }
+    sub->add_option_function<std::vector<std::string>>(
+           SpelledOut(flag),
+           [store](const std::vector<std::string>& values) {
+             for (const std::string& value : values) store(value);
+           },
+           FullHelp(flag))
+        ->type_name(flag.value)
+        ->expected(1)
+        ->take_all();
+  }
+}
+
+// A name that interface.md promises for a later version, if one stands on the command line.
+std::string PromisedName(int argc, char** argv) {
+  for (const char* command : PromisedCommands()) {
+    if (argc > 1 && absl::string_view(argv[1]) == command) return command;
+  }
+  for (int i = 2; i < argc; ++i) {
+    for (const char* flag : PromisedFlags()) {
+      std::string spelled = absl::StrCat("--", flag);
+      if (argv[i] == spelled || absl::StartsWith(argv[i], spelled + "=")) return spelled;
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+int Fail(const absl::Status& status) {
+  std::string line(status.message());
+  for (char& c : line) {
+    if (c == '\n' || c == '\r') c = ' ';
+  }
+  std::fprintf(stderr, "anemone: error: %s\n", line.c_str());
+  return kExitRefused;
+}
+
+int FailUsage(absl::string_view message) {
+  Fail(absl::InvalidArgumentError(message));
+  return kExitUsage;
+}
+
+bool StdoutHasColour() {
+  const char* no_colour = std::getenv("NO_COLOR");
+  return isatty(STDOUT_FILENO) == 1 && (no_colour == nullptr || *no_colour == '\0');
+}
+
+int Main(int argc, char** argv) {
+  if (std::string name = PromisedName(argc, argv); !name.empty()) {
+    return FailUsage(absl::StrCat("'", name, "': not in this version; see anemone --help"));
+  }
+  CLI::App app("ONNX models on the Apple Neural Engine: what runs there, what does not and why.",
+               "anemone");
+  app.set_version_flag("--version", absl::StrCat("anemone ", kVersion));
+  app.require_subcommand(1);
+  app.failure_message(CLI::FailureMessage::simple);
+  Options options;
+  for (const Command& command : Commands()) AddCommand(app, command, options);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp& e) {
+    return app.exit(e);
+  } catch (const CLI::CallForVersion& e) {
+    return app.exit(e);
+  } catch (const CLI::ParseError& e) {
+    return FailUsage(absl::StrCat("command line: ", e.what(), "; see anemone --help"));
+  }
+  for (const Command& command : Commands()) {
+    if (app.got_subcommand(command.name)) return command.run(options);
+  }
+  return kExitUsage;
+}
+
+}  // namespace anemone
+
+int main(int argc, char** argv) { return anemone::Main(argc, argv); }

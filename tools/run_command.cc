@@ -1,0 +1,250 @@
+// `anemone run`: plans, compiles and runs one model; compares it with ONNX Runtime.
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "anemone/session.h"
+#include "anemone/status_macros.h"
+#include "fallback/reference_model.h"
+#include "nlohmann/json.hpp"
+#include "tools/array_file.h"
+#include "tools/commands.h"
+#include "tools/compare.h"
+#include "tools/inputs.h"
+#include "tools/progress.h"
+
+namespace anemone {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Arrays = std::map<std::string, Tensor>;
+
+double MillisecondsSince(absl::Time start) {
+  return absl::ToDoubleMilliseconds(absl::Now() - start);
+}
+
+double Median(std::vector<double> times) {
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2];
+}
+
+Json NumberOrNull(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+// Runs once, then `repeat` times more; the first run and the median of the rest.
+struct RunTimes {
+  double first = 0, median = 0;
+};
+template <class Run>
+absl::StatusOr<RunTimes> TimeRuns(int repeat, const Run& run) {
+  RunTimes times;
+  absl::Time start = absl::Now();
+  ANEMONE_RETURN_IF_ERROR(run());
+  times.first = MillisecondsSince(start);
+  std::vector<double> rest;
+  for (int i = 0; i < repeat; ++i) {
+    start = absl::Now();
+    ANEMONE_RETURN_IF_ERROR(run());
+    rest.push_back(MillisecondsSince(start));
+  }
+  times.median = Median(std::move(rest));
+  return times;
+}
+
+struct Reference {
+  Arrays outputs;
+  double load = 0;
+  RunTimes run;
+};
+
+// ONNX Runtime on the untouched file.
+absl::StatusOr<Reference> RunReference(const std::string& path, const Arrays& inputs,
+                                       const Options& options) {
+  Reference reference;
+  absl::Time start = absl::Now();
+  ANEMONE_ASSIGN_OR_RETURN(auto runtime, OrtRuntime::Open({.threads = options.threads}));
+  ANEMONE_ASSIGN_OR_RETURN(auto model, ReferenceModel::Open(runtime, path, {}));
+  reference.load = MillisecondsSince(start);
+  std::map<std::string, CpuValue> values;
+  for (const auto& [name, tensor] : inputs) {
+    ANEMONE_ASSIGN_OR_RETURN(values[name], CpuValue::FromTensor(runtime, tensor));
+  }
+  std::vector<CpuValue> results;
+  ANEMONE_ASSIGN_OR_RETURN(reference.run, TimeRuns(options.repeat, [&]() -> absl::Status {
+                             ANEMONE_ASSIGN_OR_RETURN(results, model->Run(values));
+                             return absl::OkStatus();
+                           }));
+  for (size_t i = 0; i < results.size(); ++i) {
+    ANEMONE_ASSIGN_OR_RETURN(reference.outputs[model->outputs()[i].name], results[i].ToTensor());
+  }
+  return reference;
+}
+
+// A file name for an output: anything but letters, digits, '.', '-' becomes '_'.
+std::string FileNameOf(const std::string& output, size_t index) {
+  std::string name = output;
+  for (char& c : name) {
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '-') c = '_';
+  }
+  bool plain = name == output && !name.empty() && name[0] != '.';
+  return plain ? name + ".npy" : absl::StrCat(index, "_", name, ".npy");
+}
+
+absl::Status WriteOutputs(const std::string& folder, const std::vector<PortInfo>& ports,
+                          const Arrays& outputs) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) {
+    return absl::PermissionDeniedError(absl::StrCat(
+        "folder '", folder, "': cannot be made: ", error.message(), "; choose another --output-dir"));
+  }
+  for (size_t i = 0; i < ports.size(); ++i) {
+    std::string path = (std::filesystem::path(folder) / FileNameOf(ports[i].name, i)).string();
+    ANEMONE_RETURN_IF_ERROR(WriteNpy(path, outputs.at(ports[i].name)));
+  }
+  return absl::OkStatus();
+}
+
+struct Report {
+  Json outputs = Json::array();
+  std::string text;
+  bool within_tolerance = true;
+};
+
+absl::StatusOr<Report> Describe(const std::vector<PortInfo>& ports, const Arrays& outputs,
+                                const std::optional<Reference>& reference,
+                                const Options& options) {
+  Report report;
+  for (const PortInfo& port : ports) {
+    const Tensor& tensor = outputs.at(port.name);
+    std::string type(DataTypeName(tensor.type()));
+    Json json = {{"name", port.name}, {"dtype", type}, {"shape", tensor.dims()}};
+    absl::StrAppendFormat(&report.text, "  %s: %s %s", port.name, type,
+                          DimsToString(tensor.dims()));
+    if (reference) {
+      ANEMONE_ASSIGN_OR_RETURN(Comparison c,
+                               Compare(port.name, tensor, reference->outputs.at(port.name)));
+      bool within = WithinTolerance(c, options.tolerance);
+      report.within_tolerance &= within;
+      json["cosine"] = c.constant ? Json(nullptr) : NumberOrNull(c.cosine);
+      json["max_abs_error"] = NumberOrNull(c.max_abs_error);
+      json["max_rel_error"] = NumberOrNull(c.max_rel_error);
+      json["top1_agreement"] = c.top1_agreement ? Json(*c.top1_agreement) : Json(nullptr);
+      json["finite"] = c.finite;
+      absl::StrAppendFormat(
+          &report.text, "  %s, max error %.3g (%.3g of the range)%s%s",
+          c.constant ? "constant reference" : absl::StrFormat("cosine %.6f", c.cosine),
+          c.max_abs_error, c.max_rel_error, c.finite ? "" : ", NOT FINITE",
+          within ? "" : ", OUT OF TOLERANCE");
+    }
+    report.text += "\n";
+    report.outputs.push_back(std::move(json));
+  }
+  return report;
+}
+
+absl::StatusOr<int> Run(const Options& options) {
+  const std::string& path = options.arguments[0];
+  Progress progress(options.quiet);
+  progress.Step(absl::StrCat("loading and compiling ", path));
+  ANEMONE_ASSIGN_OR_RETURN(Session session, Session::Load(path, {.target = options.targets[0],
+                                                                 .route = options.route,
+                                                                 .policy = options.policy,
+                                                                 .rewrites = options.rewrites,
+                                                                 .device = options.device,
+                                                                 .numerics = options.numerics,
+                                                                 .threads = options.threads,
+                                                                 .dims = options.dims,
+                                                                 .shapes = options.shapes}));
+  ANEMONE_ASSIGN_OR_RETURN(Arrays inputs, MakeInputs(session.inputs(), options));
+  progress.Step(absl::StrCat("running ", path));
+  Arrays outputs;
+  ANEMONE_ASSIGN_OR_RETURN(RunTimes times, TimeRuns(options.repeat, [&]() -> absl::Status {
+                             ANEMONE_ASSIGN_OR_RETURN(outputs, session.Run(inputs));
+                             return absl::OkStatus();
+                           }));
+  if (!options.profile.empty()) {
+    std::string events;
+    ANEMONE_RETURN_IF_ERROR(session.RunTraced(inputs, &events).status());
+    std::string trace = absl::StrCat("{\"traceEvents\":[", events, "]}\n");
+    ANEMONE_RETURN_IF_ERROR(WriteFileAtomically(
+        options.profile, {reinterpret_cast<const std::byte*>(trace.data()), trace.size()}));
+  }
+  if (!options.output_dir.empty()) {
+    ANEMONE_RETURN_IF_ERROR(WriteOutputs(options.output_dir, session.outputs(), outputs));
+  }
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  std::optional<Reference> reference;
+  if (options.compare) {
+    progress.Step(absl::StrCat("running ", path, " with ONNX Runtime"));
+    ANEMONE_ASSIGN_OR_RETURN(reference, RunReference(path, inputs, options));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Report report,
+                           Describe(session.outputs(), outputs, reference, options));
+  PlanSummary plan = session.Summary();
+  LoadTimes load = session.times();
+  Json share = plan.macs == 0 ? Json(nullptr)
+                              : Json(static_cast<double>(plan.engine_macs) /
+                                     static_cast<double>(plan.macs));
+  if (options.json) {
+    Json json = {{"schema", 1},
+                 {"model", path},
+                 {"target", options.targets[0]},
+                 {"numerics", options.numerics},
+                 {"outputs", report.outputs},
+                 {"within_tolerance", reference ? Json(report.within_tolerance) : Json(nullptr)},
+                 {"plan",
+                  {{"engine_segments", plan.engine_segments},
+                   {"cpu_segments", plan.cpu_segments},
+                   {"engine_macs_share", share}}},
+                 {"times_ms",
+                  {{"load", load.load},
+                   {"plan", load.plan},
+                   {"compile", load.compile},
+                   {"first_run", times.first},
+                   {"run", times.median}}},
+                 {"reference_times_ms", nullptr},
+                 {"peak_memory_bytes", usage.ru_maxrss * 1024}};
+    if (reference) {
+      json["reference_times_ms"] = {{"load", reference->load},
+                                    {"first_run", reference->run.first},
+                                    {"run", reference->run.median}};
+    }
+    std::puts(json.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+  } else {
+    std::fputs(session.PlanText(options.verbose).c_str(), stdout);
+    std::fputs(report.text.c_str(), stdout);
+    std::printf("  load %.1f ms, plan %.1f ms, compile %.1f ms, first run %.1f ms, run %.1f ms\n",
+                load.load, load.plan, load.compile, times.first, times.median);
+    if (reference) {
+      std::printf("  ONNX Runtime: load %.1f ms, first run %.1f ms, run %.1f ms\n",
+                  reference->load, reference->run.first, reference->run.median);
+    }
+  }
+  return report.within_tolerance ? kExitDone : kExitThreshold;
+}
+
+}  // namespace
+
+int RunCommand(const Options& options) {
+  if (options.targets.size() != 1 || options.targets[0] == "all") {
+    return FailUsage("--target: run takes one target");
+  }
+  if (!options.tolerance.empty() && !options.compare) {
+    return FailUsage("--tolerance: there is nothing to compare; add --compare");
+  }
+  absl::StatusOr<int> code = Run(options);
+  return code.ok() ? *code : Fail(code.status());
+}
+
+}  // namespace anemone

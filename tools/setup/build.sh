@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# build.sh PRESET: tells CMake where the dependencies are (build/setup.cmake), configures the preset
+# if it never was or has changed, and builds it.
+source "$(dirname "$0")/common.sh"
+
+preset=$1
+ort_libraries=("$root"/.venv/lib/python3*/site-packages/onnxruntime/capi/libonnxruntime.so.*)
+tsan_tbb=$(tsan_tbb_prefix)
+[[ -d $tsan_tbb ]] || tsan_tbb=
+setup="# Written by tools/setup/build.sh, read by cmake/AnemoneDependencies.cmake.
+set(ANEMONE_SETUP_PYTHON \"$root/.venv/bin/python\")
+set(ANEMONE_SETUP_ONNX_PREFIX \"$(onnx_prefix)\")
+set(ANEMONE_SETUP_TSAN_TBB_PREFIX \"$tsan_tbb\")
+set(ANEMONE_SETUP_ORT_INCLUDE_DIR \"${ANEMONE_ORT_INCLUDE_DIR:-$(ort_headers)}\")
+set(ANEMONE_SETUP_ORT_LIBRARY \"${ort_libraries[0]}\")"
+if [[ ! -f build/setup.cmake || $(<build/setup.cmake) != "$setup" ]]; then
+  echo "$setup" >build/setup.cmake  # CMake has read it, so it runs again by itself
+fi
+if [[ ! -f build/$preset/build.ninja || CMakePresets.json -nt build/$preset/build.ninja ]]; then
+  cmake --preset "$preset"
+fi
+cmake --build --preset "$preset"

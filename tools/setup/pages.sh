@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Makes the generated pages of docs/ anew (CMake target `pages`) and fails if that changed one.
+source "$(dirname "$0")/common.sh"
+
+checksums() { find docs -type f -exec sha256sum {} + | sort -k 2; }
+
+if ! ninja -C build/release -t targets all | grep -q '^pages:'; then
+  note "there are none yet"
+  exit
+fi
+before=$(checksums)
+cmake --build build/release --target pages
+if changes=$(diff <(echo "$before") <(checksums)); then
+  note "$(wc -l <<<"$before") pages are as generated"
+else
+  echo "these pages were not as the tables say; they are now, commit them:"
+  sed -n 's/^[<>] [0-9a-f]*  //p' <<<"$changes" | sort -u
+  exit 1
+fi

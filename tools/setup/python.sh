@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Makes .venv and installs requirements.txt there, unless that was done before.
+source "$(dirname "$0")/common.sh"
+
+python=/usr/bin/python3  # Debian's: the one that python3-venv belongs to
+stamp=.venv/set-up
+now=$("$python" --version; echo "$root"; cat tools/setup/requirements.txt)
+if [[ -f $stamp && $(<"$stamp") == "$now" ]]; then
+  note "up to date"
+  exit
+fi
+# A moved clone or another Python needs a new environment; new requirements only need pip.
+if [[ ! -f $stamp || $(head -n 2 "$stamp") != $(head -n 2 <<<"$now") ]]; then
+  "$python" -m venv --clear .venv
+fi
+export PIP_DISABLE_PIP_VERSION_CHECK=1
+.venv/bin/python -m pip install --requirement tools/setup/requirements.txt
+echo "$now" >"$stamp"
+note "$(.venv/bin/python -m pip freeze | wc -l) packages installed"
