@@ -128,11 +128,16 @@ class Report {
                              std::to_string(out) + " @" + std::to_string(size) +
                              (groups == 1 ? "" : " depthwise");
     if (name.find(filter_) == std::string::npos) return;
-    ConvShape shape{.in_channels = in, .in_h = size, .in_w = size, .out_channels = out,
-                    .groups = groups};
-    shape.window = {.kernel_h = kernel, .kernel_w = kernel, .stride_h = stride,
-                    .stride_w = stride, .pad_top = kernel / 2, .pad_left = kernel / 2,
-                    .pad_bottom = kernel / 2, .pad_right = kernel / 2};
+    ConvShape shape{
+        .in_channels = in, .in_h = size, .in_w = size, .out_channels = out, .groups = groups};
+    shape.window = {.kernel_h = kernel,
+                    .kernel_w = kernel,
+                    .stride_h = stride,
+                    .stride_w = stride,
+                    .pad_top = kernel / 2,
+                    .pad_left = kernel / 2,
+                    .pad_bottom = kernel / 2,
+                    .pad_right = kernel / 2};
     const int64_t weights = out * in / groups * kernel * kernel;
     const PackedConv packed = PackConv(shape, Numbers(weights), {});
     const std::vector<Half> x = Numbers(in * size * size);
@@ -215,15 +220,13 @@ void Products(Report& report) {
                                                                    {128, 768, 3072},
                                                                    {128, 3072, 768},
                                                                    {1024, 1024, 1024}}) {
-    const std::string size =
-        std::to_string(m) + "x" + std::to_string(k) + "x" + std::to_string(n);
+    const std::string size = std::to_string(m) + "x" + std::to_string(k) + "x" + std::to_string(n);
     const std::vector<Half> a = Numbers(m * k), b = Numbers(k * n);
     std::vector<Half> c(m * n);
     const PackedMatrix packed = PackMatrix(k, n, MatrixOrder::kRowMajor, b);
     const GemmShape shape{.m = m, .k = k, .n = n};
-    report.Flops("product " + size + " packed", 2.0 * m * k * n, [&] {
-      Gemm(shape, a, RowMajor(k), packed, {}, absl::MakeSpan(c), RowMajor(n));
-    });
+    report.Flops("product " + size + " packed", 2.0 * m * k * n,
+                 [&] { Gemm(shape, a, RowMajor(k), packed, {}, absl::MakeSpan(c), RowMajor(n)); });
     report.Flops("product " + size, 2.0 * m * k * n, [&] {
       Gemm(shape, a, RowMajor(k), b, RowMajor(n), {}, absl::MakeSpan(c), RowMajor(n));
     });
@@ -236,8 +239,8 @@ void Products(Report& report) {
 void OtherUnits(Report& report) {
   for (const auto& [queries, keys] :
        std::vector<std::array<int64_t, 2>>{{128, 128}, {512, 512}, {1, 1024}}) {
-    const SdpaShape shape{.heads = 12, .queries = queries, .keys = keys, .dim = 64,
-                          .value_dim = 64};
+    const SdpaShape shape{
+        .heads = 12, .queries = queries, .keys = keys, .dim = 64, .value_dim = 64};
     const std::vector<Half> q = Numbers(queries * 12 * 64), k = Numbers(keys * 12 * 64);
     std::vector<Half> y(q.size());
     report.Flops("sdpa 12 heads of 64, " + std::to_string(queries) + " by " + std::to_string(keys),
@@ -248,9 +251,8 @@ void OtherUnits(Report& report) {
   const Extents extents = {1, 1, 256, 56, 56};
   const std::vector<Half> a = Numbers(count), b = Numbers(count);
   std::vector<Half> y(count);
-  report.Bytes("add", 6.0 * count, [&] {
-    Binary(BinaryOp::kAdd, a, extents, b, extents, absl::MakeSpan(y), extents);
-  });
+  report.Bytes("add", 6.0 * count,
+               [&] { Binary(BinaryOp::kAdd, a, extents, b, extents, absl::MakeSpan(y), extents); });
   report.Bytes("mul by channel", 4.0 * count, [&] {
     Binary(BinaryOp::kMul, a, extents, absl::MakeSpan(b).subspan(0, 256), {1, 1, 256, 1, 1},
            absl::MakeSpan(y), extents);
@@ -260,9 +262,19 @@ void OtherUnits(Report& report) {
   report.Bytes("gelu", 4.0 * count, [&] { ApplyTable(*gelu, a, absl::MakeSpan(y)); });
   report.Bytes("softmax over 1x1x256x56x56, W", 4.0 * count,
                [&] { Softmax(extents, AxisSet({kAxisW}), a, absl::MakeSpan(y)); });
-  const PoolShape pool{.planes = 64, .in_h = 112, .in_w = 112, .out_h = 56, .out_w = 56,
-                       .window = {.kernel_h = 3, .kernel_w = 3, .stride_h = 2, .stride_w = 2,
-                                  .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1}};
+  const PoolShape pool{.planes = 64,
+                       .in_h = 112,
+                       .in_w = 112,
+                       .out_h = 56,
+                       .out_w = 56,
+                       .window = {.kernel_h = 3,
+                                  .kernel_w = 3,
+                                  .stride_h = 2,
+                                  .stride_w = 2,
+                                  .pad_top = 1,
+                                  .pad_left = 1,
+                                  .pad_bottom = 1,
+                                  .pad_right = 1}};
   report.Bytes("max pool 3x3/2 64 @112", 2.0 * 64 * (112 * 112 + 56 * 56), [&] {
     MaxPool(pool, absl::MakeSpan(a).subspan(0, 64 * 112 * 112),
             absl::MakeSpan(y).subspan(0, 64 * 56 * 56));
@@ -271,9 +283,8 @@ void OtherUnits(Report& report) {
 
 int Main(int argc, char** argv) {
   const int threads = argc > 1 ? std::atoi(argv[1]) : 0;
-  const tbb::global_control limit(
-      tbb::global_control::max_allowed_parallelism,
-      threads > 0 ? threads : tbb::this_task_arena::max_concurrency());
+  const tbb::global_control limit(tbb::global_control::max_allowed_parallelism,
+                                  threads > 0 ? threads : tbb::this_task_arena::max_concurrency());
   tbb::task_arena arena(threads > 0 ? threads : tbb::task_arena::automatic);
   arena.execute([&] {
     const double peak = PeakFlops();

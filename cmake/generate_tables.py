@@ -128,6 +128,8 @@ def find_fact(rule, validators, texts):
         key = "rule" if where == "rules_without_text" else "string"
         row = next(r for r in validators[where] if r[key] == rule["words"])
         message = row.get("message") if key == "rule" else row["string"]
+        if row.get("kind", "").startswith("template"):  # op name and family index filled in
+            message = message.replace("<op>", "%s").replace(">= N", ">= %d")
         return message, row.get("rule") or row.get("note"), row["source"], row["status"]
     validator = next(v for v in validators["validators"] if v["validator"] == where)
     source, status = validator["source"], validator["status"]

@@ -95,13 +95,14 @@ absl::Status Folder::WalkGraph(Graph& graph) {
   return absl::OkStatus();
 }
 
-// A branch in which sizes contradict each other stays as it was: folding would only bring the
-// contradiction before the eyes of ONNX Runtime, which then refuses the model for a branch that it
-// need never take.
+// A branch in which sizes contradict each other stays as it was, and those around it: folding would
+// only bring the contradiction before the eyes of ONNX Runtime, which then refuses the model for a
+// branch that it need never take.
 absl::Status Folder::WalkBody(Graph& body) {
   const Graph before = body;
+  const int conflicts = inference_.conflicts();
   ANEMONE_RETURN_IF_ERROR(WalkGraph(body));
-  if (inference_.TakeConflicts() == 0) return absl::OkStatus();
+  if (inference_.conflicts() == conflicts) return absl::OkStatus();
   body = before;
   return Inference::Lenient(model_).InferGraph(body);
 }
@@ -189,6 +190,7 @@ absl::Status Folder::InlineBranch(Walk& walk, const Node& node, const Graph& bra
       }
     }
   }
+  // The If's origins are its own, the first, and those of all that lies in it.
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i] == kNone) continue;
     Node identity;
@@ -196,7 +198,7 @@ absl::Status Folder::InlineBranch(Walk& walk, const Node& node, const Graph& bra
     identity.version = kWorkingOpset;
     identity.inputs = {ids[branch.outputs[i]]};
     identity.outputs = {node.outputs[i]};
-    identity.origins = node.origins;
+    identity.origins = {node.origins.begin(), node.origins.begin() + !node.origins.empty()};
     nodes.push_back(std::move(identity));
   }
   for (const Node& moved : nodes) walk.CountUses(moved);

@@ -44,9 +44,9 @@ struct Value {
   std::string name;
   DataType type = DataType::kUndefined;  // kUndefined: unknown, or not a tensor
   std::optional<Shape> shape;            // nullopt: rank unknown
-  std::string other_type;    // serialized onnx.TypeProto, if a sequence, optional, map or sparse
-  std::optional<Tensor> constant;        // known before the first run
-  NodeId producer = kNone;               // kNone: a graph input, a constant, a capture
+  std::string other_type;  // serialized onnx.TypeProto, if a sequence, optional, map or sparse
+  std::optional<Tensor> constant;  // known before the first run
+  NodeId producer = kNone;         // kNone: a graph input, a constant, a capture
 
   // True if the shape is known and every dimension is.
   bool is_static() const;
@@ -60,10 +60,9 @@ struct Attribute {
     std::string bytes;
   };
   using GraphPtr = std::shared_ptr<const Graph>;
-  using Variant =
-      std::variant<float, int64_t, std::string, Tensor, GraphPtr, std::vector<float>,
-                   std::vector<int64_t>, std::vector<std::string>, std::vector<Tensor>,
-                   std::vector<GraphPtr>, Other>;
+  using Variant = std::variant<float, int64_t, std::string, Tensor, GraphPtr, std::vector<float>,
+                               std::vector<int64_t>, std::vector<std::string>, std::vector<Tensor>,
+                               std::vector<GraphPtr>, Other>;
   std::string name;
   Variant value;
 };
@@ -71,8 +70,8 @@ struct Attribute {
 struct Node {
   std::string name;  // for display; may be empty or repeated
   std::string op_type;
-  std::string domain;  // "" is ONNX's own ("ai.onnx" is read as "")
-  int version = 0;     // the opset version of `domain` whose meaning this node has
+  std::string domain;            // "" is ONNX's own ("ai.onnx" is read as "")
+  int version = 0;               // the opset version of `domain` whose meaning this node has
   std::vector<ValueId> inputs;   // kNone where an optional input is left out
   std::vector<ValueId> outputs;  // kNone where an optional output is left out
   std::vector<Attribute> attributes;
@@ -107,8 +106,8 @@ struct Graph {
 
 // A remark to the user that is not an error ("fuse-casts did not converge").
 struct ImportWarning {
-  std::string rule;     // "pass-not-converged", "unknown-operator", ...
-  std::string where;    // node id, tensor or file
+  std::string rule;   // "pass-not-converged", "unknown-operator", ...
+  std::string where;  // node id, tensor or file
   std::string message;
   std::string remedy;
 };

@@ -155,7 +155,7 @@ int GraphReader::VersionOf(const Scope& scope, const std::string& domain) const 
 }
 
 absl::Status GraphReader::AddOrigin(const Node& node, const Place& place) {
-  ANEMONE_RETURN_IF_ERROR(Spend(place.id.size() + node.name.size() + node.op_type.size()));
+  ANEMONE_RETURN_IF_ERROR(Spend(node.name.size() + node.op_type.size()));
   model_.origins.push_back({place.id, node.name, node.op_type, node.domain});
   return absl::OkStatus();
 }
@@ -318,6 +318,7 @@ absl::Status GraphReader::ReadNodes(const NodeList& nodes, Scope& scope) {
 absl::Status GraphReader::ReadNode(const onnx::NodeProto& proto, int index, Scope& scope) {
   Place place;
   place.id = absl::StrCat(scope.path, "/#", index);
+  ANEMONE_RETURN_IF_ERROR(Spend(place.id.size()));
   place.label = LabelOf(proto, place.id);
   place.step = absl::StrCat(proto.op_type(), "_", index);
   if (proto.op_type().empty()) {

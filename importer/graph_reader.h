@@ -47,7 +47,8 @@ class GraphReader {
 
   // One call of a function while its nodes are read.
   struct Call {
-    std::vector<Attribute> attributes;           // the caller's, then defaults
+    std::vector<Attribute> attributes;  // the caller's, then defaults
+    absl::flat_hash_map<std::string, size_t> attribute_at;
     std::vector<std::vector<ValueId>> captures;  // of each attribute's bodies, in the caller
     std::map<std::string, int64_t> opsets;       // the function's own
     std::vector<OriginId> origins;               // what its nodes stand for; empty: themselves

@@ -36,7 +36,7 @@ size_t CopiedBytes(const Attribute& attribute) {
       return value.bytes.size();
     } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
       size_t sum = 0;
-      for (const std::string& s : value) sum += sizeof(s) + s.size();
+      for (const std::string& s : value) sum += sizeof(std::string) + s.size();
       return sum;
     } else if constexpr (requires { value.begin(); }) {
       return value.size() * sizeof(*value.begin());
@@ -77,14 +77,13 @@ absl::Status GraphReader::ReadReference(const AttributeProto& proto, const Place
                                                    "' refers to attribute '", proto.ref_attr_name(),
                                                    "' of a function, but is in none"));
   }
-  for (size_t i = 0; i < scope.call->attributes.size(); ++i) {
-    const Attribute& from = scope.call->attributes[i];
-    if (from.name != proto.ref_attr_name()) continue;
-    ANEMONE_RETURN_IF_ERROR(Spend(CopiedBytes(from)));
-    node->attributes.push_back({proto.name(), from.value});
-    for (ValueId id : scope.call->captures[i]) {
-      node->captures.push_back(CaptureFromCaller(scope, id));
-    }
+  const auto found = scope.call->attribute_at.find(proto.ref_attr_name());
+  if (found == scope.call->attribute_at.end()) return absl::OkStatus();
+  const Attribute& from = scope.call->attributes[found->second];
+  ANEMONE_RETURN_IF_ERROR(Spend(CopiedBytes(from)));
+  node->attributes.push_back({proto.name(), from.value});
+  for (ValueId id : scope.call->captures[found->second]) {
+    node->captures.push_back(CaptureFromCaller(scope, id));
   }
   return absl::OkStatus();
 }
@@ -172,6 +171,7 @@ absl::StatusOr<Attribute::GraphPtr> GraphReader::ReadBody(const onnx::GraphProto
   inner.call = scope.call;
   inner.path = absl::StrCat(scope.path, "/", attribute, ":", place.step);
   inner.depth = scope.depth + 1;
+  ANEMONE_RETURN_IF_ERROR(Spend(inner.path.size()));
   ANEMONE_RETURN_IF_ERROR(ReadGraph(proto, inner));
   captures->insert(captures->end(), inner.captures.begin(), inner.captures.end());
   return body;

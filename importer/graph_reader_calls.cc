@@ -31,22 +31,22 @@ absl::Status GraphReader::InlineCall(const onnx::NodeProto& proto,
   return ReadFunction(function, node, place, inner);
 }
 
-absl::StatusOr<std::vector<Node>> GraphReader::Expand(Graph& graph, const Node& node,
+absl::StatusOr<std::vector<Node>> GraphReader::Expand(Graph& graph, const Node& call,
                                                       const onnx::FunctionProto& function) {
   Place place;
-  place.id = node.origins.empty() ? "" : model_.origins[node.origins.front()].id;
-  place.label = NodeLabel(model_, node);
-  ANEMONE_ASSIGN_OR_RETURN(Call call, MakeCall(node, function, place));
-  call.origins = node.origins;
+  place.id = call.origins.empty() ? "" : model_.origins[call.origins.front()].id;
+  place.label = NodeLabel(model_, call);
+  ANEMONE_ASSIGN_OR_RETURN(Call made, MakeCall(call, function, place));
+  made.origins = call.origins;
   std::vector<Node> nodes;
   Scope inner;
   inner.graph = &graph;
   inner.nodes = &nodes;
-  inner.call = &call;
-  inner.path = absl::StrCat(place.id, "/", node.op_type);
+  inner.call = &made;
+  inner.path = absl::StrCat(place.id, "/", call.op_type);
   // A body that was written into the function knows its captures by their names.
-  for (ValueId id : node.captures) inner.names.emplace(graph.values[id].name, id);
-  ANEMONE_RETURN_IF_ERROR(ReadFunction(function, node, place, inner));
+  for (ValueId id : call.captures) inner.names.emplace(graph.values[id].name, id);
+  ANEMONE_RETURN_IF_ERROR(ReadFunction(function, call, place, inner));
   return nodes;
 }
 
@@ -59,6 +59,7 @@ absl::StatusOr<GraphReader::Call> GraphReader::MakeCall(const Node& node,
   call.attributes = node.attributes;
   size_t next = 0;
   for (const Attribute& attribute : node.attributes) {
+    call.attribute_at.emplace(attribute.name, call.captures.size());
     size_t count = 0;
     if (const auto* body = std::get_if<Attribute::GraphPtr>(&attribute.value)) {
       count = (*body)->captures.size();
@@ -75,7 +76,7 @@ absl::StatusOr<GraphReader::Call> GraphReader::MakeCall(const Node& node,
   scope.nodes = &nothing.nodes;
   scope.depth = kMaxNesting - 1;
   for (const onnx::AttributeProto& proto : function.attribute_proto()) {
-    if (node.FindAttribute(proto.name()) != nullptr) continue;
+    if (!call.attribute_at.emplace(proto.name(), call.attributes.size()).second) continue;
     std::vector<ValueId>& captures = call.captures.emplace_back();
     ANEMONE_ASSIGN_OR_RETURN(call.attributes.emplace_back(),
                              ReadAttribute(proto, place, scope, &captures));

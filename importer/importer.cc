@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -32,6 +33,20 @@ absl::StatusOr<Model> Import(absl::string_view file, std::shared_ptr<const void>
   return model;
 }
 
+// Names in messages are the file's: they may hold line ends, and be of any length.
+std::string OneLine(absl::string_view message) {
+  constexpr size_t kLongest = 4000;
+  std::string line;
+  for (const char c : message.substr(0, kLongest)) {
+    if (static_cast<unsigned char>(c) < 0x20) {
+      absl::StrAppend(&line, "\\x", absl::Hex(c, absl::kZeroPad2));
+    } else {
+      line.push_back(c);
+    }
+  }
+  return message.size() > kLongest ? line + "..." : line;
+}
+
 // The whole way in is guarded once: the ONNX library throws, and memory may run out.
 absl::StatusOr<Model> GuardedImport(const std::string& where, absl::string_view file,
                                     std::shared_ptr<const void> owner, ExternalData external,
@@ -45,7 +60,8 @@ absl::StatusOr<Model> GuardedImport(const std::string& where, absl::string_view 
     model = absl::InternalError(e.what());
   }
   if (model.ok()) return model;
-  return absl::Status(model.status().code(), absl::StrCat(where, ": ", model.status().message()));
+  return absl::Status(model.status().code(),
+                      OneLine(absl::StrCat(where, ": ", model.status().message())));
 }
 
 }  // namespace

@@ -35,9 +35,9 @@ using Evaluator = std::function<absl::StatusOr<std::vector<Tensor>>(
 struct ImportOptions {
   std::map<std::string, int64_t> dims;                 // symbol -> size
   std::map<std::string, std::vector<int64_t>> shapes;  // input -> whole shape
-  Evaluator evaluate;   // folds constants; without one only shape arithmetic is folded
+  Evaluator evaluate;    // folds constants; without one only shape arithmetic is folded
   bool simplify = true;  // run the passes; false leaves the nodes as lifted
-  int stop_after = -1;  // stop the passes after so many rewrites: a wrong one is found by halving
+  int stop_after = -1;   // stop the passes after so many rewrites: a wrong one is found by halving
 };
 
 absl::StatusOr<Model> ImportFile(const std::string& path, const ImportOptions& options);

@@ -316,8 +316,9 @@ absl::Status Inference::InferNode(Graph& graph, ShapeData& data, Node& node) {
   if (lenient_) return absl::OkStatus();
   if (branches_ == 0) return status;
   ++conflicts_;
-  model_.warnings.push_back({"unreachable-branch", NodeLabel(model_, node),
-                             std::string(status.message()),
+  const std::string label = NodeLabel(model_, node);
+  model_.warnings.push_back({"unreachable-branch", label,
+                             std::string(absl::StripPrefix(status.message(), label + ": ")),
                              "the model fails if it takes this branch with these sizes"});
   return absl::OkStatus();
 }

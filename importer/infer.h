@@ -12,7 +12,6 @@
 #define ANEMONE_IMPORTER_INFER_H_
 
 #include <functional>
-#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -45,8 +44,8 @@ class Inference {
   // One that finds out what it can and holds nothing against a node.
   static Inference Lenient(Model& model);
 
-  // How many nodes in branches of Ifs were let off with a warning since the last call.
-  int TakeConflicts() { return std::exchange(conflicts_, 0); }
+  // How many nodes in branches of Ifs were let off with a warning so far.
+  int conflicts() const { return conflicts_; }
 
   // Checks the types of the inputs, infers the bodies, and sets types and shapes of the outputs.
   // The form of the node is CheckNode()'s to check (importer/check.h), before. A shape that the

@@ -150,15 +150,15 @@ absl::Status LiftSqueeze(LiftContext& c) {
 // Tile(x, tiles, axis) -> Tile(x, repeats): 1 everywhere, but `tiles` at `axis`.
 absl::Status LiftTile(LiftContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(const int64_t rank, c.RankOf(0));
-  const auto as_int64 = [&](size_t index, std::vector<int64_t> dims) {
+  const auto as_int64 = [&](size_t index) {
     const ValueId cast =
         c.Emit("Cast", {c.input(index)}, {{"to", static_cast<int64_t>(DataType::kInt64)}});
-    return c.Emit("Reshape", {cast, c.Ints(dims)});
+    return c.Emit("Reshape", {cast, c.Ints({1})});
   };
-  const ValueId off_on = c.Emit("Concat", {c.Ints({1}), as_int64(1, {1})}, {{"axis", int64_t{0}}});
-  const ValueId axis = as_int64(2, {});
+  const ValueId off_on = c.Emit("Concat", {c.Ints({1}), as_int64(1)}, {{"axis", int64_t{0}}});
   const ValueId depth = c.Constant(Tensor::Int64s({}, {rank}));
-  const ValueId repeats = c.Emit("OneHot", {axis, depth, off_on});
+  const ValueId row = c.Emit("OneHot", {as_int64(2), depth, off_on});
+  const ValueId repeats = c.Emit("Reshape", {row, c.Ints({rank})});
   return c.EmitLast("Tile", {c.input(0), repeats});
 }
 

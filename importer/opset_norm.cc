@@ -72,10 +72,18 @@ absl::Status LiftBatchNormalization(LiftContext& c) {
 // Scale and bias, one element for each group, are repeated for each channel of a group.
 absl::Status LiftGroupNormalization(LiftContext& c) {
   Node node = c.node();
-  const ValueId channels =
-      c.Emit("Shape", {c.input(0)}, {{"start", int64_t{1}}, {"end", int64_t{2}}});
-  const ValueId per_group = c.Emit("Div", {channels, c.Ints({IntOr(node, "num_groups", 1)})});
-  const ValueId shape = c.Emit("Concat", {c.Ints({1}), per_group}, {{"axis", int64_t{0}}});
+  const int64_t groups = IntOr(node, "num_groups", 1);
+  const std::optional<Shape> x = c.value(c.input(0)).shape;
+  if (groups < 1) return c.Refuse(absl::StrCat("attribute 'num_groups' is ", groups));
+  ValueId shape = kNone;
+  if (x.has_value() && x->size() > 1 && (*x)[1].known()) {
+    shape = c.Ints({1, (*x)[1].size / groups});
+  } else {
+    const ValueId channels =
+        c.Emit("Shape", {c.input(0)}, {{"start", int64_t{1}}, {"end", int64_t{2}}});
+    const ValueId per_group = c.Emit("Div", {channels, c.Ints({groups})});
+    shape = c.Emit("Concat", {c.Ints({1}), per_group}, {{"axis", int64_t{0}}});
+  }
   for (size_t i : {1, 2}) {
     const ValueId column = c.Emit("Reshape", {c.input(i), c.Ints({-1, 1})});
     node.inputs[i] = c.Emit("Reshape", {c.Emit("Expand", {column, shape}), c.Ints({-1})});

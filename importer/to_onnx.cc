@@ -1,5 +1,6 @@
 #include "importer/to_onnx.h"
 
+#include <algorithm>
 #include <type_traits>
 #include <utility>
 
@@ -316,11 +317,20 @@ absl::Status Writer::WriteMain(const Graph& graph, absl::Span<const NodeId> node
   scope.graph = &graph;
   scope.out = root_;
   root_->set_name(graph.name.empty() ? "graph" : graph.name);
+  // A branch that is not taken need not fit the shapes that the user bound: Silero VAD's 8 kHz
+  // branch is refused by ONNX Runtime's inference once the input is known to be 16 kHz's. So where
+  // there are bodies, shapes stay open, as they were in the file.
+  bool has_bodies = std::any_of(nodes.begin(), nodes.end(),
+                                [&](NodeId id) { return !BodiesOf(graph.nodes[id]).empty(); });
   for (ValueId id : inputs) {
     scope.defined.insert(id);
     onnx::ValueInfoProto* input = root_->add_input();
     ANEMONE_ASSIGN_OR_RETURN(*input->mutable_name(), NameOf(scope, id));
     *input->mutable_type() = TypeOf(graph.values[id]);
+    if (has_bodies && input->type().has_tensor_type()) {
+      auto* shape = input->mutable_type()->mutable_tensor_type()->mutable_shape();
+      for (auto& dim : *shape->mutable_dim()) dim.Clear();
+    }
     if (input->type().value_case() == onnx::TypeProto::VALUE_NOT_SET) {
       return absl::InvalidArgumentError(absl::StrCat(
           "value '", input->name(), "': its type is not known, so it cannot be a graph input"));

@@ -91,6 +91,7 @@ absl::Status LowerWithoutDepth(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(Operand x, AlignedOperand(c, node.inputs[0], to));
   Dims want = PlaceShape(to);
+  if (want.elements() == 0 || c.DimsOf(x).elements() == 0) return c.Refuse(rule::kEmptyTensor);
   Dims flat = want;
   flat[Axis::kD] = c.DimsOf(x).d();
   ANEMONE_ASSIGN_OR_RETURN(x, Broadcasted(c, x, flat));

@@ -77,6 +77,9 @@ absl::Status Lower(const Match& match, LowerContext& c) {
     ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(input));
     parts.push_back(x);
   }
+  if (parts.empty()) {
+    return absl::InvalidArgumentError("inputs: want one with elements at least");
+  }
   ANEMONE_ASSIGN_OR_RETURN(Operand y, Concatenated(c, std::move(parts), AxisOf(rank, axis)));
   return c.Out(node.outputs[0], y);
 }

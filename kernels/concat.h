@@ -2,6 +2,7 @@
 #ifndef ANEMONE_KERNELS_CONCAT_H_
 #define ANEMONE_KERNELS_CONCAT_H_
 
+#include <cstdint>
 #include <vector>
 
 #include "kernels/lowering.h"

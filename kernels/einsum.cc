@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -55,8 +56,8 @@ absl::StatusOr<std::string> Spelled(const std::string& term, size_t rank) {
   for (size_t i = rank; i > named; --i) dots += static_cast<char>('0' + i - named);
   std::string spelled = absl::StrReplaceAll(term, {{"...", dots}});
   if (spelled.size() != rank) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "Einsum term '", term, "' for rank ", rank, "; run the ONNX checker on the model"));
+    return absl::InvalidArgumentError(absl::StrCat("Einsum term '", term, "' for rank ", rank,
+                                                   "; run the ONNX checker on the model"));
   }
   return spelled;
 }
@@ -71,11 +72,14 @@ std::string ImplicitResult(const std::string& a, const std::string& b) {
   return absl::StrCat(Has(both, '.') ? "..." : "", once);
 }
 
-absl::StatusOr<Equation> Parse(const Node& node, LowerContext& c) {
+// The values' shapes are static.
+absl::StatusOr<Equation> Parse(const Graph& graph, const Node& node) {
   Attributes attributes(node);
   ANEMONE_ASSIGN_OR_RETURN(std::string text, attributes.String("equation", ""));
   ANEMONE_RETURN_IF_ERROR(attributes.NoneLeft());
-  if (node.inputs.size() != 2) return c.NotLowered("Einsum of one operand, or of three");
+  if (node.inputs.size() != 2) {
+    return absl::UnimplementedError("Einsum of one operand, or of three");
+  }
   text = Only(text, [](char ch) { return !std::isspace(static_cast<unsigned char>(ch)); });
   std::vector<std::string> sides = absl::StrSplit(text, "->");
   std::vector<std::string> terms = absl::StrSplit(sides[0], ',');
@@ -83,23 +87,18 @@ absl::StatusOr<Equation> Parse(const Node& node, LowerContext& c) {
     return absl::InvalidArgumentError(
         absl::StrCat("Einsum equation '", text, "'; run the ONNX checker on the model"));
   }
-  std::string result = sides.size() == 2 ? sides[1] : ImplicitResult(terms[0], terms[1]);
+  terms.push_back(sides.size() == 2 ? sides[1] : ImplicitResult(terms[0], terms[1]));
   Equation e;
-  std::vector<int64_t> shapes[3];
+  std::string* spelled[] = {&e.a, &e.b, &e.y};
   ValueId values[] = {node.inputs[0], node.inputs[1], node.outputs[0]};
   for (int i = 0; i < 3; ++i) {
-    ANEMONE_ASSIGN_OR_RETURN(shapes[i], c.ShapeOf(values[i]));
-    if (shapes[i].size() == kMaxRank) return c.Refuse(rule::kMatmulRank5);
-  }
-  ANEMONE_ASSIGN_OR_RETURN(e.a, Spelled(terms[0], shapes[0].size()));
-  ANEMONE_ASSIGN_OR_RETURN(e.b, Spelled(terms[1], shapes[1].size()));
-  ANEMONE_ASSIGN_OR_RETURN(e.y, Spelled(result, shapes[2].size()));
-  for (auto [labels, shape] : {std::pair(&e.a, &shapes[0]), {&e.b, &shapes[1]}, {&e.y, &shapes[2]}}) {
-    for (size_t i = 0; i < labels->size(); ++i) {
-      char label = (*labels)[i];
-      if (Has(labels->substr(0, i), label)) return c.NotLowered("Einsum over a diagonal");
-      if (e.sizes.emplace(label, (*shape)[i]).first->second != (*shape)[i]) {
-        return c.NotLowered("Einsum that repeats an axis of extent 1");
+    std::vector<int64_t> shape = graph.values[values[i]].dims();
+    ANEMONE_ASSIGN_OR_RETURN(*spelled[i], Spelled(terms[i], shape.size()));
+    for (size_t k = 0; k < shape.size(); ++k) {
+      char label = (*spelled[i])[k];
+      if (spelled[i]->find(label) != k) return absl::UnimplementedError("Einsum over a diagonal");
+      if (e.sizes.emplace(label, shape[k]).first->second != shape[k]) {
+        return absl::UnimplementedError("Einsum that repeats an axis of extent 1");
       }
     }
   }
@@ -127,55 +126,90 @@ absl::StatusOr<Operand> Reordered(LowerContext& c, const Operand& x, const Equat
   return Permuted(c, spread, order);
 }
 
+struct Roles {
+  std::string batch, rows, columns, contracted;
+};
+
+// nullopt if a label has none of the roles.
+std::optional<Roles> RolesOf(const Equation& e) {
+  Roles r;
+  r.batch = Only(e.y, [&](char l) { return Has(e.a, l) && Has(e.b, l); });
+  r.rows = Only(e.y, [&](char l) { return Has(e.a, l) && !Has(e.b, l); });
+  r.columns = Only(e.y, [&](char l) { return !Has(e.a, l) && Has(e.b, l); });
+  r.contracted = Only(e.a, [&](char l) { return Has(e.b, l) && !Has(e.y, l); });
+  if (r.batch.size() + r.rows.size() + r.contracted.size() != e.a.size() ||
+      r.batch.size() + r.contracted.size() + r.columns.size() != e.b.size() ||
+      r.batch.size() + r.rows.size() + r.columns.size() != e.y.size()) {
+    return std::nullopt;
+  }
+  return r;
+}
+
+// The constant right operand, if it is a matrix as it is stored.
+std::optional<ConstantMatrix> Weight(LowerContext& c, ValueId right, const Equation& e,
+                                     const Roles& r) {
+  const Tensor* constant = c.view().Constant(right);
+  bool by_row = e.b == r.contracted + r.columns;
+  if (constant == nullptr || !IsEngineConstant(constant->type()) ||
+      (!by_row && e.b != r.columns + r.contracted)) {
+    return std::nullopt;
+  }
+  return ConstantMatrix{
+      .values = *constant,
+      .k = e.Extent(r.contracted),
+      .n = e.Extent(r.columns),
+      .order = by_row ? math::MatrixOrder::kRowMajor : math::MatrixOrder::kColumnMajor};
+}
+
+absl::StatusOr<Operand> ProductOf(LowerContext& c, ValueId left, ValueId right, const Equation& e,
+                                  const Roles& r) {
+  int64_t n = e.Extent(r.batch), m = e.Extent(r.rows), k = e.Extent(r.contracted);
+  ANEMONE_ASSIGN_OR_RETURN(Operand a, InAs(c, left, Spread(e, e.a)));
+  ANEMONE_ASSIGN_OR_RETURN(a, Reordered(c, a, e, e.a, r.batch + r.rows + r.contracted));
+  ANEMONE_ASSIGN_OR_RETURN(a, Reshaped(c, a, MakeDims(n, m, 1, k)));
+  if (auto weight = Weight(c, right, e, r)) return MatrixProduct(c, a, *weight);
+  ANEMONE_ASSIGN_OR_RETURN(Operand b, InAs(c, right, Spread(e, e.b)));
+  ANEMONE_ASSIGN_OR_RETURN(b, Reordered(c, b, e, e.b, r.batch + r.contracted + r.columns));
+  ANEMONE_ASSIGN_OR_RETURN(b, Reshaped(c, b, MakeDims(n, k, 1, e.Extent(r.columns))));
+  return MatrixProduct(c, a, b);
+}
+
 absl::Status Lower(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
-  ANEMONE_ASSIGN_OR_RETURN(Equation e, Parse(node, c));
+  std::vector<int64_t> shape;
+  for (const std::vector<ValueId>* values : {&node.inputs, &node.outputs}) {
+    for (ValueId value : *values) {
+      ANEMONE_ASSIGN_OR_RETURN(shape, c.ShapeOf(value));
+      if (shape.size() == kMaxRank) return c.Refuse(rule::kMatmulRank5);
+    }
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Equation e, Parse(c.graph(), node));
+  auto roles = RolesOf(e);
+  if (!roles) return c.NotLowered("Einsum that sums over an axis of one operand");
   ValueId left = node.inputs[0], right = node.inputs[1];
   // The operand whose own labels come first in the result is the left one.
-  std::string rows = Only(e.y, [&](char l) { return !Has(e.b, l); });
-  std::string columns = Only(e.y, [&](char l) { return !Has(e.a, l); });
-  if (!columns.empty() && !rows.empty() && e.y.find(columns[0]) < e.y.find(rows[0])) {
+  if (!roles->rows.empty() && !roles->columns.empty() &&
+      e.y.find(roles->columns[0]) < e.y.find(roles->rows[0])) {
     std::swap(left, right);
     std::swap(e.a, e.b);
-    std::swap(rows, columns);
+    roles = RolesOf(e);
   }
-  std::string batch = Only(e.y, [&](char l) { return Has(e.a, l) && Has(e.b, l); });
-  std::string contracted = Only(e.a, [&](char l) { return Has(e.b, l) && !Has(e.y, l); });
-  if (batch.size() + rows.size() + contracted.size() != e.a.size() ||
-      batch.size() + rows.size() + columns.size() != e.y.size() ||
-      batch.size() + contracted.size() + columns.size() != e.b.size()) {
-    return c.NotLowered("Einsum that sums over an axis of one operand");
-  }
-  int64_t n = e.Extent(batch), m = e.Extent(rows), k = e.Extent(contracted);
-  int64_t width = e.Extent(columns);
-  ANEMONE_ASSIGN_OR_RETURN(Operand a, InAs(c, left, Spread(e, e.a)));
-  ANEMONE_ASSIGN_OR_RETURN(a, Reordered(c, a, e, e.a, batch + rows + contracted));
-  ANEMONE_ASSIGN_OR_RETURN(a, Reshaped(c, a, MakeDims(n, m, 1, k)));
-  Operand y;
-  const Tensor* constant = c.view().Constant(right);
-  bool stored_by_row = e.b == contracted + columns;
-  bool is_weight = stored_by_row || e.b == columns + contracted;
-  if (is_weight && constant != nullptr && IsEngineConstant(constant->type())) {
-    ANEMONE_ASSIGN_OR_RETURN(
-        y, MatrixProduct(c, a,
-                         ConstantMatrix{.values = *constant,
-                                        .k = k,
-                                        .n = width,
-                                        .order = stored_by_row ? math::MatrixOrder::kRowMajor
-                                                               : math::MatrixOrder::kColumnMajor}));
-  } else {
-    ANEMONE_ASSIGN_OR_RETURN(Operand b, InAs(c, right, Spread(e, e.b)));
-    ANEMONE_ASSIGN_OR_RETURN(b, Reordered(c, b, e, e.b, batch + contracted + columns));
-    ANEMONE_ASSIGN_OR_RETURN(b, Reshaped(c, b, MakeDims(n, k, 1, width)));
-    ANEMONE_ASSIGN_OR_RETURN(y, MatrixProduct(c, a, b));
-  }
-  ANEMONE_ASSIGN_OR_RETURN(y, Reordered(c, y, e, batch + rows + columns, e.y));
-  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.outputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, ProductOf(c, left, right, e, *roles));
+  ANEMONE_ASSIGN_OR_RETURN(y, Reordered(c, y, e, roles->batch + roles->rows + roles->columns, e.y));
   ANEMONE_ASSIGN_OR_RETURN(y, Reshaped(c, y, PlaceShape(shape)));
   return c.Out(node.outputs[0], y);
 }
 
-constexpr Lowering kLowerings[] = {{.op = "Einsum", .lower = Lower}};
+// Every label once, as the product's loops run.
+int64_t Macs(const Graph& graph, const Node& node) {
+  auto e = Parse(graph, node);
+  if (!e.ok()) return 0;
+  int64_t macs = 1;
+  for (const auto& [label, size] : e->sizes) macs *= size;
+  return macs;
+}
+
+constexpr Lowering kLowerings[] = {{.op = "Einsum", .lower = Lower, .macs = Macs}};
 
 }  // namespace
 

@@ -127,6 +127,7 @@ Run FirstRun(absl::Span<const int64_t> indices) {
 // own axes, none or several.
 absl::Status Finish(LowerContext& c, const Node& node, const Form& form, Operand picked) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
+  if (static_cast<int>(to.size()) == form.rank) return c.Out(node.outputs[0], picked);
   ANEMONE_ASSIGN_OR_RETURN(picked, Flat(c, picked, form.rank));
   ANEMONE_ASSIGN_OR_RETURN(picked, Placed(c, picked, to));
   return c.Out(node.outputs[0], picked);

@@ -16,6 +16,7 @@
 #include "engine/math/unary.h"
 #include "kernels/attributes.h"
 #include "kernels/elementwise.h"
+#include "kernels/neuron.h"
 #include "kernels/node_inputs.h"
 #include "kernels/reshape.h"
 #include "tbb/blocked_range.h"
@@ -100,9 +101,8 @@ absl::StatusOr<std::vector<float>> ReadVector(LowerContext& c, const Node& node,
   return values;
 }
 
-// BatchNormalization at inference: its four vectors become a scale and a bias for each channel.
-absl::Status LowerBatchNorm(const Match& match, LowerContext& c) {
-  const Node& node = c.anchor(match);
+// The epsilon of a BatchNormalization at inference.
+absl::StatusOr<float> ReadEpsilon(LowerContext& c, const Node& node) {
   Attributes a(node);
   ANEMONE_ASSIGN_OR_RETURN(float epsilon, a.Float("epsilon", 1e-5f));
   ANEMONE_ASSIGN_OR_RETURN(int64_t training, a.Int("training_mode", 0));
@@ -111,9 +111,26 @@ absl::Status LowerBatchNorm(const Match& match, LowerContext& c) {
   if (training != 0 || IsRead(c.view(), node, 1) || IsRead(c.view(), node, 2)) {
     return c.NotLowered("BatchNormalization in training mode");
   }
-  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
+  return epsilon;
+}
+
+// x with its second ONNX axis, of a shape that has one, as the engine's channels: N, C lies in H,
+// W.
+absl::StatusOr<Operand> Channelled(LowerContext& c, const Operand& x,
+                                   absl::Span<const int64_t> shape) {
   if (shape.size() < 2) return c.NotLowered("BatchNormalization without a channel axis");
-  int64_t channels = shape[1];
+  return shape.size() == 2 ? Reshaped(c, x, MakeDims(shape[0], shape[1], 1, 1)) : x;
+}
+
+// BatchNormalization by constants: its four vectors become a scale and a bias for each channel.
+absl::Status LowerBatchNorm(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  ANEMONE_ASSIGN_OR_RETURN(float epsilon, ReadEpsilon(c, node));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  Dims placed = c.DimsOf(x);
+  ANEMONE_ASSIGN_OR_RETURN(x, Channelled(c, x, shape));
+  int64_t channels = c.DimsOf(x).c();
   ANEMONE_ASSIGN_OR_RETURN(auto gamma, ReadVector(c, node, 1, channels));
   ANEMONE_ASSIGN_OR_RETURN(auto beta, ReadVector(c, node, 2, channels));
   ANEMONE_ASSIGN_OR_RETURN(auto mean, ReadVector(c, node, 3, channels));
@@ -123,12 +140,32 @@ absl::Status LowerBatchNorm(const Match& match, LowerContext& c) {
     scale[k] = gamma[k] / std::sqrt(static_cast<double>(variance[k]) + epsilon);
     bias[k] = beta[k] - mean[k] * scale[k];
   }
+  ANEMONE_ASSIGN_OR_RETURN(x, ScaledPerChannel(c, x, scale, bias));
+  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, placed));
+  return c.Out(node.outputs[0], x);
+}
+
+// By vectors made at run time: the same, step by step.
+absl::Status LowerRuntimeBatchNorm(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  ANEMONE_ASSIGN_OR_RETURN(float epsilon, ReadEpsilon(c, node));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
   Dims placed = c.DimsOf(x);
-  // N, C lies in H, W: its second axis becomes the channels.
-  Dims channelled = shape.size() == 2 ? MakeDims(shape[0], channels, 1, 1) : placed;
-  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, channelled));
-  ANEMONE_ASSIGN_OR_RETURN(x, ScaledPerChannel(c, x, scale, bias));
+  ANEMONE_ASSIGN_OR_RETURN(x, Channelled(c, x, shape));
+  Operand vectors[4];  // gamma, beta, mean, variance
+  for (int i = 0; i < 4; ++i) {
+    ANEMONE_ASSIGN_OR_RETURN(vectors[i], c.In(node.inputs[i + 1]));
+    ANEMONE_ASSIGN_OR_RETURN(vectors[i],
+                             Reshaped(c, vectors[i], MakeDims(1, c.DimsOf(x).c(), 1, 1)));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Operand scale, Scaled(c, vectors[3], 1, epsilon));
+  ANEMONE_ASSIGN_OR_RETURN(scale, Activated(c, NeuronType::kRsqrt, scale));
+  ANEMONE_ASSIGN_OR_RETURN(scale, Combined(c, ElementWiseType::kMult, scale, vectors[0]));
+  ANEMONE_ASSIGN_OR_RETURN(Operand bias, Combined(c, ElementWiseType::kMult, scale, vectors[2]));
+  ANEMONE_ASSIGN_OR_RETURN(bias, Combined(c, ElementWiseType::kSub, vectors[1], bias));
+  ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kMult, x, scale));
+  ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kAdd, x, bias));
   ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, placed));
   return c.Out(node.outputs[0], x);
 }
@@ -198,6 +235,7 @@ absl::Status LowerNot(const Match& match, LowerContext& c) {
 
 constexpr Lowering kLowerings[] = {
     {.op = "BatchNormalization", .lower = LowerBatchNorm},
+    {.op = "BatchNormalization", .rewritten = true, .lower = LowerRuntimeBatchNorm},
     {.op = "Add", .pattern = "scale and bias", .match = MatchAffine, .lower = LowerAffine},
     {.op = "Sub", .pattern = "scale and bias", .match = MatchAffine, .lower = LowerAffine},
     {.op = "Neg", .lower = LowerNeg},

@@ -88,7 +88,7 @@ Range RangeOf(int64_t start, int64_t end, int64_t step, int64_t extent) {
   int64_t span = forwards ? end - start : start - end;
   // A step past the extent takes one element; the smallest integer has no positive twin.
   int64_t stride = step == std::numeric_limits<int64_t>::min() ? extent : std::abs(step);
-  stride = std::min(stride, extent);
+  stride = std::clamp<int64_t>(stride, 1, std::max<int64_t>(extent, 1));
   int64_t size = span <= 0 ? 0 : (span - 1) / stride + 1;
   return {start, size, forwards ? stride : -stride};
 }
@@ -107,9 +107,10 @@ absl::Status LowerSlice(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(auto steps,
                            ConstantIntegers(c, node, 4, std::vector<int64_t>(starts.size(), 1)));
   if (ends.size() != starts.size() || axes.size() != starts.size() ||
-      steps.size() != starts.size()) {
+      steps.size() != starts.size() || starts.size() > shape.size()) {
     return absl::InvalidArgumentError(
-        "starts, ends, axes and steps: want equal sizes; run the ONNX checker on the model");
+        "starts, ends, axes and steps: want one each for an axis; run the ONNX checker on the "
+        "model");
   }
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
   for (size_t i = 0; i < starts.size(); ++i) {
@@ -134,7 +135,7 @@ absl::Status LowerSplit(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
   int rank = static_cast<int>(shape.size());
   ANEMONE_ASSIGN_OR_RETURN(int axis, NormalAxis(at, rank));
-  int64_t parts = static_cast<int64_t>(node.outputs.size());
+  int64_t parts = std::max<int64_t>(static_cast<int64_t>(node.outputs.size()), 1);
   std::vector<int64_t> equal(parts, (shape[axis] + parts - 1) / parts);
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> sizes, ConstantIntegers(c, node, 1, equal));
   if (sizes.size() != node.outputs.size()) {

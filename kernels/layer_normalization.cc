@@ -97,37 +97,6 @@ std::optional<Dims> AlignedDims(const Tensor& constant, const Sizes& x) {
   return PlaceShape(shape);
 }
 
-// The form, whether one node or several wrote it.
-struct LayerNorm {
-  ValueId x = kNone, scale = kNone, bias = kNone;
-  std::vector<int> axes;  // of x's shape
-  float epsilon = 1e-5f;
-};
-
-absl::Status LowerForm(const LayerNorm& form, ValueId y, LowerContext& c) {
-  ANEMONE_ASSIGN_OR_RETURN(Sizes shape, c.ShapeOf(form.x));
-  LayerNormParams p{.axes = {}, .epsilon = form.epsilon};
-  for (int i : form.axes) {
-    Axis axis = AxisOf(static_cast<int>(shape.size()), i);
-    if (shape[i] == 1) continue;  // nothing to normalize over
-    if (axis == Axis::kN) return c.NotLowered("normalization over the batch axis");
-    p.axes.push_back(axis);
-  }
-  std::sort(p.axes.begin(), p.axes.end());
-  std::vector<Tensor> weights;
-  for (auto [value, dims] : {std::pair(form.scale, &p.affine.scale), {form.bias, &p.affine.bias}}) {
-    if (value == kNone) continue;
-    const Tensor* constant = c.view().Constant(value);
-    if (constant == nullptr) return c.NotLowered("scale or bias computed at run time");
-    *dims = AlignedDims(*constant, shape);
-    if (!*dims) return c.NotLowered("scale or bias of this shape");
-    weights.push_back(*constant);
-  }
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(form.x));
-  ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), p, {x}, std::move(weights)));
-  return c.Out(y, x);
-}
-
 absl::Status Lower(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   if (IsRead(c.view(), node, 1) || IsRead(c.view(), node, 2)) {
@@ -143,7 +112,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
   ANEMONE_ASSIGN_OR_RETURN(int axis, NormalAxis(given_axis, shape.size()));
   for (int i = axis; i < static_cast<int>(shape.size()); ++i) form.axes.push_back(i);
-  return LowerForm(form, node.outputs[0], c);
+  return LowerLayerNorm(form, node.outputs[0], c);
 }
 
 // GroupNormalization: channels are axis 1 whatever the rank; scale and bias have one value each.
@@ -179,33 +148,6 @@ absl::Status LowerGroups(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), p, {x}, std::move(weights)));
   ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, PlaceShape(shape)));
   return c.Out(node.outputs[0], x);
-}
-
-// x * scale or x + bias with a constant: which input is which; kNone twice if none is constant.
-std::pair<ValueId, ValueId> SplitConstant(const GraphView& view, const Node& node) {
-  for (int i : {0, 1}) {
-    if (view.Constant(node.inputs[i]) != nullptr) return {node.inputs[1 - i], node.inputs[i]};
-  }
-  return {kNone, kNone};
-}
-
-// A mean over constant axes that stay as 1.
-std::optional<std::vector<int>> MeanAxes(const GraphView& view, const Node& mean) {
-  auto keepdims = Attributes(mean).Int("keepdims", 1);
-  if (!keepdims.ok() || *keepdims != 1) return std::nullopt;
-  const Value& x = view.graph.values[mean.inputs[0]];
-  const Tensor* axes = HasInput(mean, 1) ? view.Constant(mean.inputs[1]) : nullptr;
-  if (axes == nullptr || !x.shape) return std::nullopt;
-  auto given = IntegersOf(*axes);
-  if (!given || given->empty()) return std::nullopt;
-  std::vector<int> normal;
-  for (int64_t axis : *given) {
-    auto checked = NormalAxis(axis, x.shape->size());
-    if (!checked.ok()) return std::nullopt;
-    normal.push_back(*checked);
-  }
-  std::sort(normal.begin(), normal.end());
-  return normal;
 }
 
 // The pieces in which exporters before opset 17 write it, backwards from the last:
@@ -246,15 +188,21 @@ class Decomposed {
     const Node* variance = value ? Note(view_.OnlyProducer(v, "ReduceMean")) : nullptr;
     if (variance == nullptr || !IsSquareOf(variance->inputs[0], d)) return false;
     const Node* sub = Note(view_.Producer(d, "Sub"));
-    const Node* mean = sub == nullptr ? nullptr
-                                      : Note(view_.OnlyProducer(sub->inputs[1], "ReduceMean"));
+    const Node* mean =
+        sub == nullptr ? nullptr : Note(view_.OnlyProducer(sub->inputs[1], "ReduceMean"));
     if (mean == nullptr || mean->inputs[0] != sub->inputs[0]) return false;
-    auto axes = MeanAxes(view_, *mean);
-    if (!axes || axes != MeanAxes(view_, *variance)) return false;
+    auto axes = ReducedAxes(view_, *mean);
+    if (!axes || axes != ReducedAxes(view_, *variance)) return false;
+    if (!KeepsAxes(*mean) || !KeepsAxes(*variance)) return false;
     form.x = sub->inputs[0];
     form.axes = *axes;
     form.epsilon = static_cast<float>(*value);
     return true;
+  }
+
+  static bool KeepsAxes(const Node& mean) {
+    auto keepdims = Attributes(mean).Int("keepdims", 1);
+    return keepdims.ok() && *keepdims == 1;
   }
 
   bool IsSquareOf(ValueId square, ValueId d) {
@@ -285,7 +233,7 @@ bool MatchDecomposed(const GraphView& view, const Node& anchor, Match& match) {
 
 absl::Status LowerDecomposed(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
-  return LowerForm(*Decomposed(c.view()).Find(node), node.outputs[0], c);
+  return LowerLayerNorm(*Decomposed(c.view()).Find(node), node.outputs[0], c);
 }
 
 constexpr Lowering kLowerings[] = {
@@ -297,6 +245,52 @@ constexpr Lowering kLowerings[] = {
 };
 
 }  // namespace
+
+absl::Status LowerLayerNorm(const LayerNorm& form, ValueId y, LowerContext& c) {
+  ANEMONE_ASSIGN_OR_RETURN(Sizes shape, c.ShapeOf(form.x));
+  LayerNormParams p{.axes = {}, .epsilon = form.epsilon};
+  for (int i : form.axes) {
+    Axis axis = AxisOf(static_cast<int>(shape.size()), i);
+    if (shape[i] == 1) continue;  // nothing to normalize over
+    if (axis == Axis::kN) return c.NotLowered("normalization over the batch axis");
+    p.axes.push_back(axis);
+  }
+  std::sort(p.axes.begin(), p.axes.end());
+  std::vector<Tensor> weights;
+  for (auto [value, dims] : {std::pair(form.scale, &p.affine.scale), {form.bias, &p.affine.bias}}) {
+    if (value == kNone) continue;
+    const Tensor* constant = c.view().Constant(value);
+    if (constant == nullptr) return c.NotLowered("scale or bias computed at run time");
+    *dims = AlignedDims(*constant, shape);
+    if (!*dims) return c.NotLowered("scale or bias of this shape");
+    weights.push_back(*constant);
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(form.x));
+  ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), p, {x}, std::move(weights)));
+  return c.Out(y, x);
+}
+
+std::pair<ValueId, ValueId> SplitConstant(const GraphView& view, const Node& node) {
+  for (int i : {0, 1}) {
+    if (view.Constant(node.inputs[i]) != nullptr) return {node.inputs[1 - i], node.inputs[i]};
+  }
+  return {kNone, kNone};
+}
+
+std::optional<std::vector<int>> ReducedAxes(const GraphView& view, const Node& reduction) {
+  const Value& x = view.graph.values[reduction.inputs[0]];
+  const Tensor* axes = HasInput(reduction, 1) ? view.Constant(reduction.inputs[1]) : nullptr;
+  auto given = axes == nullptr ? std::nullopt : IntegersOf(*axes);
+  if (!given || given->empty() || !x.shape) return std::nullopt;
+  std::vector<int> normal;
+  for (int64_t axis : *given) {
+    auto checked = NormalAxis(axis, x.shape->size());
+    if (!checked.ok()) return std::nullopt;
+    normal.push_back(*checked);
+  }
+  std::sort(normal.begin(), normal.end());
+  return normal;
+}
 
 AffineValues::AffineValues(const Affine& affine, absl::Span<const Tensor> weights) {
   size_t next = 0;

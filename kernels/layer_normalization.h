@@ -1,9 +1,11 @@
-// kernels/layer_normalization.h: what the normalizations have in common.
+// kernels/layer_normalization.h: layer normalization in whatever spelling, and what the
+// normalizations have in common, for lowerings.
 #ifndef ANEMONE_KERNELS_LAYER_NORMALIZATION_H_
 #define ANEMONE_KERNELS_LAYER_NORMALIZATION_H_
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/math/normalize.h"
@@ -30,6 +32,22 @@ class AffineValues {
   std::vector<float> scale_values_, bias_values_;
   math::NormalizeTerm scale_, bias_;
 };
+
+// Layer normalization of a graph value, whether one node or several wrote it.
+struct LayerNorm {
+  ValueId x = kNone, scale = kNone, bias = kNone;
+  std::vector<int> axes;  // of x's shape
+  float epsilon = 1e-5f;
+};
+
+// Adds the unit, with `y` as its output.
+absl::Status LowerLayerNorm(const LayerNorm& form, ValueId y, LowerContext& c);
+
+// x * constant or x + constant: the two inputs in this order; kNone twice if neither is constant.
+std::pair<ValueId, ValueId> SplitConstant(const GraphView& view, const Node& node);
+
+// The axes over which a reduction goes, sorted; nullopt if they are not known or none.
+std::optional<std::vector<int>> ReducedAxes(const GraphView& view, const Node& reduction);
 
 // "Width,Height", as the compiler's key Dimension lists them.
 std::string ShowAxes(absl::Span<const Axis> axes);

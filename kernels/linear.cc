@@ -4,7 +4,8 @@
 // The Linear unit itself has no known netplist form, so it is emitted on route mil only. On route
 // netplist one row per image (rank 1 and 2, or a single row) is what a 1x1 convolution computes:
 // (rows, k) becomes (rows, k, 1, 1), where k is under the cap of channels, not that of widths; the
-// bias rides along. Rows of a sequence are a MatrixMultiplication, which leaves them where they are.
+// bias rides along. Rows of a sequence are a MatrixMultiplication, which leaves them where they
+// are.
 #include "kernels/linear.h"
 
 #include <algorithm>
@@ -55,13 +56,11 @@ struct PackedLinear {
   std::vector<float> bias;
 };
 
-absl::StatusOr<Prepared> Prepare(const LinearParams& p, Bottoms,
-                                 absl::Span<const Tensor> weights) {
+absl::StatusOr<Prepared> Prepare(const LinearParams& p, Bottoms, absl::Span<const Tensor> weights) {
   auto packed = std::make_shared<PackedLinear>();
-  packed->matrix =
-      math::PackMatrix(p.k, p.n, p.order, [&](int64_t first, absl::Span<math::Half> to) {
-        ReadHalves(weights[0], first, to);
-      });
+  packed->matrix = math::PackMatrix(
+      p.k, p.n, p.order,
+      [&](int64_t first, absl::Span<math::Half> to) { ReadHalves(weights[0], first, to); });
   if (weights.size() > 1) packed->bias = RoundedFloats(weights[1]);
   return packed;
 }
@@ -74,12 +73,11 @@ void Compute(const LinearParams& p, const void* prepared, absl::Span<const Const
 }
 
 const UnitKindOf<LinearParams>& Kind() {
-  static const UnitKindOf<LinearParams>& kind =
-      *new UnitKindOf<LinearParams>({.type = "Linear",
-                                     .shape = Shape,
-                                     .validate = Validate,
-                                     .prepare = Prepare,
-                                     .compute = Compute});
+  static const UnitKindOf<LinearParams>& kind = *new UnitKindOf<LinearParams>({.type = "Linear",
+                                                                               .shape = Shape,
+                                                                               .validate = Validate,
+                                                                               .prepare = Prepare,
+                                                                               .compute = Compute});
   return kind;
 }
 
@@ -224,9 +222,9 @@ absl::Status LowerGemm(const Match& match, LowerContext& c) {
     if (form.alpha != 1) b->values = Times(b->values, form.alpha);
     auto bias = AsBias(c.view().Constant(addend), b->n, form.beta);
     if (bias) addend = kNone;
-    ANEMONE_ASSIGN_OR_RETURN(Operand x, InFlat(c, match.nodes.size() == 1
-                                                      ? node.inputs[0]
-                                                      : FindLayer(c.view(), node).source));
+    ANEMONE_ASSIGN_OR_RETURN(
+        Operand x,
+        InFlat(c, match.nodes.size() == 1 ? node.inputs[0] : FindLayer(c.view(), node).source));
     ANEMONE_ASSIGN_OR_RETURN(x, Transposed(c, x, form.trans_a));
     ANEMONE_ASSIGN_OR_RETURN(y, FullyConnected(c, x, form.a, *b, bias ? &*bias : nullptr, form.y));
   } else {
@@ -268,8 +266,8 @@ absl::StatusOr<Operand> FullyConnected(LowerContext& c, const Operand& x,
                                        const Tensor* bias, absl::Span<const int64_t> y_shape) {
   int64_t rows = c.DimsOf(x).elements() / std::max<int64_t>(b.k, 1);
   if (x_shape.empty() || x_shape.back() != b.k) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "product: want rows of ", b.k, " elements; run the ONNX checker on the model"));
+    return absl::InvalidArgumentError(absl::StrCat("product: want rows of ", b.k,
+                                                   " elements; run the ONNX checker on the model"));
   }
   Operand y;
   if (c.route() == Route::kMil) {

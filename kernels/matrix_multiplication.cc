@@ -75,13 +75,11 @@ Verdict Validate(const MatMulParams& p, Bottoms in, const Target& target, Route 
   return judge.Accept();
 }
 
-absl::StatusOr<Prepared> Prepare(const MatMulParams& p, Bottoms,
-                                 absl::Span<const Tensor> weights) {
+absl::StatusOr<Prepared> Prepare(const MatMulParams& p, Bottoms, absl::Span<const Tensor> weights) {
   if (!p.b) return Prepared();
-  return std::make_shared<math::PackedMatrix>(
-      math::PackMatrix(p.b->k, p.b->n, p.b->order, [&](int64_t first, absl::Span<math::Half> to) {
-        ReadHalves(weights[0], first, to);
-      }));
+  return std::make_shared<math::PackedMatrix>(math::PackMatrix(
+      p.b->k, p.b->n, p.b->order,
+      [&](int64_t first, absl::Span<math::Half> to) { ReadHalves(weights[0], first, to); }));
 }
 
 math::MatrixLayout LayoutOf(const Dims& d) {
@@ -99,10 +97,9 @@ void Compute(const MatMulParams& p, const void* prepared, absl::Span<const Const
                out.span(), math::RowMajor(p.b->n));
     return;
   }
-  math::Gemm(
-      {.m = a.c(), .k = a.w(), .n = out.dims.w(), .batch = {1, out.dims.n(), out.dims.h()}},
-      in[0].span(), LayoutOf(a), in[1].span(), LayoutOf(in[1].dims), {}, out.span(),
-      LayoutOf(out.dims));
+  math::Gemm({.m = a.c(), .k = a.w(), .n = out.dims.w(), .batch = {1, out.dims.n(), out.dims.h()}},
+             in[0].span(), LayoutOf(a), in[1].span(), LayoutOf(in[1].dims), {}, out.span(),
+             LayoutOf(out.dims));
 }
 
 const UnitKindOf<MatMulParams>& Kind() {

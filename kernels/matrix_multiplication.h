@@ -25,8 +25,8 @@ absl::StatusOr<Operand> MatrixProduct(LowerContext& c, const Operand& a, const O
 // B is a weight of the unit: packed once per program, and not kept beside its packed form.
 absl::StatusOr<Operand> MatrixProduct(LowerContext& c, const Operand& a, const ConstantMatrix& b);
 
-// `value` as the right operand of ONNX's MatMul, if it is one constant matrix (or vector) for all of
-// the left.
+// `value` as the right operand of ONNX's MatMul, if it is one constant matrix (or vector) for all
+// of the left.
 std::optional<ConstantMatrix> ConstantRight(const GraphView& view, ValueId value);
 
 // A value of rank 0..4 under other dims of its element count: a constant is simply listed under

@@ -125,7 +125,7 @@ absl::StatusOr<std::vector<AxisPad>> ReadPads(const Node& node, LowerContext& c,
   for (int64_t i = 0; i < rank; ++i) all[i] = i;
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> axes, ConstantIntegers(c, node, 3, all));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> pads, ConstantIntegers(c, node, 1, {}));
-  if (pads.size() != 2 * axes.size()) {
+  if (pads.size() != 2 * axes.size() || axes.size() > all.size()) {
     return absl::InvalidArgumentError(
         "pads: want two for every axis; run the ONNX checker on the model");
   }

@@ -200,6 +200,7 @@ std::optional<Found> Find(const GraphView& view, const Node& anchor) {
   const Value& to = g.values[anchor.outputs[0]];
   if (!from.is_static() || !six.is_static() || !to.is_static()) return std::nullopt;
   Sizes sizes = six.dims();
+  if (std::count(sizes.begin(), sizes.end(), 0) > 0) return std::nullopt;
   auto perm = Attributes(*transpose).Ints("perm", {});
   if (sizes.size() != 6 || !perm.ok()) return std::nullopt;
   for (const WrittenOut& form : kWrittenOut) {

@@ -246,7 +246,8 @@ absl::StatusOr<Positions> Wanted(const Form& form, const AxisForm& a, LowerConte
       return c.NotLowered(absl::StrCat("resize with coordinates '", form.coordinates,
                                        "' and rounding '", form.rounding, "'"));
     }
-    at.push_back(std::clamp<double>(*x, 0, a.in - 1));
+    // Not a number, of a scale near 0, is the first element too.
+    at.push_back(*x > 0 ? std::min<double>(*x, a.in - 1) : 0);
   }
   return at;
 }
@@ -282,7 +283,7 @@ absl::StatusOr<std::vector<float>> ReadScales(const Node& node, LowerContext& c,
     for (int64_t i = 0; i < count; ++i) scales.push_back(given->at<float>(i));
   }
   bool positive = std::all_of(scales.begin(), scales.end(), [](float s) { return s > 0; });
-  if (scales.size() != axes.size() || !positive) {
+  if (scales.size() != axes.size() || scales.size() > kMaxRank || !positive) {
     return absl::InvalidArgumentError(
         "scales or sizes: want one above 0 for every axis; run the ONNX checker on the model");
   }
@@ -309,11 +310,14 @@ absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c) {
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
   if (mode != "nearest" && mode != "linear") return c.NotLowered(mode + " resize");
   form.method = mode == "linear" ? Method::kLinear : Method::kNearest;
+  for (int64_t extent : from) {
+    if (extent < 1) return c.Refuse(rule::kEmptyTensor);
+  }
   int rank = static_cast<int>(from.size());
   std::vector<AxisForm> axes;
   for (int64_t at : listed) {
     ANEMONE_ASSIGN_OR_RETURN(int axis, NormalAxis(at, rank));
-    if (from[axis] < 1 || to[axis] < 1) return c.Refuse(rule::kEmptyTensor);
+    if (to[axis] < 1) return c.Refuse(rule::kEmptyTensor);
     if (std::max(from[axis], to[axis]) > kMostExtent) return c.Refuse(rule::kMaxDimension);
     axes.push_back({AxisOf(rank, axis), from[axis], to[axis]});
   }

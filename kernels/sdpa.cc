@@ -3,6 +3,8 @@
 //
 // Operands lie with the sequence in C, heads in H, head dimension in W. The scale is a constant
 // operand, the mask one plane (C = queries, W = keys) for all heads.
+#include "engine/math/sdpa.h"
+
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -12,7 +14,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
-#include "engine/math/sdpa.h"
 #include "kernels/attributes.h"
 #include "kernels/elementwise.h"
 #include "kernels/matrix_multiplication.h"
@@ -30,7 +31,10 @@ enum : size_t { kQuery, kKey, kValue, kScale, kMask };
 absl::StatusOr<Dims> Shape(const SdpaParams&, Bottoms in) {
   if (in.size() < 4 || in[kQuery].dims.n() != in[kKey].dims.n() ||
       in[kQuery].dims.h() != in[kKey].dims.h()) {
-    return absl::InvalidArgumentError("attention: want query, key, value and scale of as many heads");
+    return absl::InvalidArgumentError("attention: want query, key, value and scale, as many heads");
+  }
+  if (in.size() > kMask && (in[kMask].dims.n() != 1 || in[kMask].dims.h() != 1)) {
+    return absl::InvalidArgumentError("attention: want one plane as mask");
   }
   Dims out = in[kQuery].dims;
   out[Axis::kW] = in[kValue].dims.w();
@@ -75,8 +79,7 @@ void Compute(const SdpaParams&, const void*, absl::Span<const ConstView> in, Vie
                         .value_dim = in[kValue].dims.w()};
   math::SdpaMask mask;
   if (in.size() > kMask) {
-    const Dims& d = in[kMask].dims;
-    mask = {.values = in[kMask].span(), .batch = d.n(), .queries = d.c(), .heads = d.h()};
+    mask = {.values = in[kMask].span(), .queries = in[kMask].dims.c()};
   }
   math::Sdpa(shape, math::ToFloat(in[kScale].data[0]), in[kQuery].span(), in[kKey].span(),
              in[kValue].span(), mask, out.span());
@@ -124,8 +127,8 @@ class Finder {
     Note(add);
     for (int i : {0, 1}) {
       Finder branch(view_);
-      const Node* product = branch.Note(
-          view_.OnlyProducer(branch.Unscaled(add->inputs[i]), "MatMul"));
+      const Node* product =
+          branch.Note(view_.OnlyProducer(branch.Unscaled(add->inputs[i]), "MatMul"));
       if (product == nullptr) continue;
       found_.mask = add->inputs[1 - i];
       found_.scale *= branch.found_.scale;

@@ -107,12 +107,23 @@ absl::StatusOr<Operand> Permuted(LowerContext& c, const Operand& x, const Permut
     if (from[order[i]] > 1) moved.push_back(order[i]);
   }
   if (std::is_sorted(moved.begin(), moved.end())) return Reshaped(c, x, to);
-  // The batch axis need not move if it holds one element: another axis of extent 1 takes its part.
-  effective = order;
-  if (order[0] != Axis::kN && from.n() == 1 && to.n() == 1) {
-    auto batch = std::find(effective.begin(), effective.end(), Axis::kN);
-    std::swap(effective[0], *batch);
+  // Four axes at most that hold more than one element fit D, C, H, W, and the batch stays out of it.
+  if (order[0] != Axis::kN && moved.size() < kAxisCount) {
+    std::vector<Axis> held = moved;
+    std::sort(held.begin(), held.end());
+    size_t first = kAxisCount - held.size();
+    Dims compact;
+    Permutation inner = kIdentity;
+    for (size_t i = 0; i < held.size(); ++i) {
+      compact.extent[first + i] = from[held[i]];
+      size_t at = std::find(held.begin(), held.end(), moved[i]) - held.begin();
+      inner[first + i] = static_cast<Axis>(first + at);
+    }
+    ANEMONE_ASSIGN_OR_RETURN(Operand y, Reshaped(c, x, compact));
+    ANEMONE_ASSIGN_OR_RETURN(y, c.Add(Kind(), TransposeParams{inner}, {y}));
+    return Reshaped(c, y, to);
   }
+  effective = order;
   return c.Add(Kind(), TransposeParams{effective}, {x});
 }
 

@@ -106,7 +106,12 @@ def randomize(entry):
                                                          node.output[0]))
     del graph.node[:]
     graph.node.extend(kept)
-    model.ir_version = 4  # an initializer need not be an input
+    # From IR 4 an initializer need not be an input, and one that is may be overridden.
+    model.ir_version = 4
+    constants = {i.name for i in graph.initializer}
+    inputs = [value for value in graph.input if value.name not in constants]
+    del graph.input[:]
+    graph.input.extend(inputs)
     beside = target.with_suffix(f".{os.getpid()}.tmp")
     onnx.save(model, str(beside))
     beside.replace(target)

@@ -91,8 +91,21 @@ bool TryMakeSegments(const GraphView& view, const PlanOptions& options,
   return true;
 }
 
-PlanEntry MakeEntry(const GraphView& view, const std::vector<const Cover*>& covers,
-                    const std::vector<int>& segment_of) {
+// Of a node's origins the one to name it after: of its own operator, and not inside its bodies.
+OriginId NamingOrigin(const Model& model, const Node& node) {
+  auto depth = [&](OriginId id) {
+    const Origin& origin = model.origins[id];
+    bool own = origin.op_type == node.op_type && origin.domain == node.domain;
+    return std::count(origin.id.begin(), origin.id.end(), '/') + (own ? 0 : 1000);
+  };
+  OriginId best = node.origins.back();
+  for (OriginId id : node.origins) {
+    if (depth(id) < depth(best)) best = id;
+  }
+  return best;
+}
+
+PlanEntry MakeEntry(const Model& model, const GraphView& view, const std::vector<const Cover*>& covers, const std::vector<int>& segment_of) {
   const Graph& graph = view.graph;
   PlanEntry entry;
   for (const Cover* cover : covers) {
@@ -113,7 +126,7 @@ PlanEntry MakeEntry(const GraphView& view, const std::vector<const Cover*>& cove
   entry.origins.erase(std::unique(entry.origins.begin(), entry.origins.end()),
                       entry.origins.end());
   const Node& last = graph.nodes[covers.back()->nodes.back()];
-  entry.shown = last.origins.back();
+  entry.shown = NamingOrigin(model, last);
   entry.placement = entry.verdict.accepted ? Placement::kEngine : Placement::kCpu;
   entry.segment = segment_of[covers.back()->nodes.back()];
   return entry;
@@ -136,7 +149,7 @@ void AddEntries(const Model& model, const GraphView& view, const std::vector<Cov
   for (size_t i = 0; i < covers.size(); ++i) {
     int group = groups.Find(static_cast<int>(i));
     if (last[group] != static_cast<int>(i)) continue;
-    plan.entries.push_back(MakeEntry(view, members[group], segment_of));
+    plan.entries.push_back(MakeEntry(model, view, members[group], segment_of));
     const PlanEntry& entry = plan.entries.back();
     for (OriginId origin : entry.origins) covered[origin] = true;
     ++plan.segments[entry.segment].entries;

@@ -20,38 +20,63 @@
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
-// The segments of positions [position, position + count), all of one panel.
-HWY_INLINE int64_t FindSegments(const ConvGeometry& g, const Stage& s, int64_t position,
-                                int64_t count, Segment* segments) {
+template <int kValue>
+struct KnownCount {
+  static constexpr int value = kValue;
+};
+
+// Where the vectors of positions [position, position + count), all of one panel, come from: a row
+// of positions is contiguous in the stage. Vectors are copied whole; what one writes too much the
+// next overwrites, so they must be copied in this order.
+template <class D>
+HWY_INLINE int64_t FindCopies(const D d, const ConvGeometry& g, const Stage& s, int64_t position,
+                              int64_t count, PanelCopy* copies) {
   int64_t found = 0;
   for (int64_t done = 0; done < count;) {
     const int64_t row = (position + done) / g.out_w;
     const int64_t column = (position + done) % g.out_w;
     const int64_t length = HWY_MIN(count - done, g.out_w - column);
-    segments[found++] = {(row - s.first_row) * g.stride_h * s.row_size + column - s.first_column,
-                         done, length};
+    const int64_t source = s.RowOffset(row) + column - s.first_column;
+    for (int64_t i = 0; i < length; i += hn::Lanes(d)) copies[found++] = {source + i, done + i};
     done += length;
   }
   return found;
 }
 
-// Channels [first, first + channels) of the staged input, unfolded: panel[depth][48]. Vectors are
-// stored whole; what one writes too much the next one overwrites, last of all in the panel's slack.
-HWY_INLINE void UnfoldPanel(int64_t channels, const float* stage, int64_t channel_size,
-                            const int64_t* taps, int64_t tap_count, const Segment* segments,
-                            int64_t segment_count, float* panel) {
-  const DF df;
+template <int64_t kWidth, int kCopies, class D>
+HWY_INLINE void UnfoldCopies(const D d, int64_t channels, const float* stage, int64_t channel_size,
+                             const int64_t* taps, int64_t tap_count, const PanelCopy* copies,
+                             int64_t copy_count, float* panel) {
+  PanelCopy first[kCopies > 0 ? kCopies : 1];
+  HWY_UNROLL(4)
+  for (int i = 0; i < kCopies; ++i) first[i] = copies[i];
   for (int64_t c = 0; c < channels; ++c, stage += channel_size) {
-    for (int64_t t = 0; t < tap_count; ++t, panel += kPanelColumns) {
-      for (int64_t i = 0; i < segment_count; ++i) {
-        const float* from = stage + taps[t] + segments[i].source;
-        float* to = panel + segments[i].target;
-        for (int64_t j = 0; j < segments[i].length; j += kLanes) {
-          hn::StoreU(hn::LoadU(df, from + j), df, to + j);
-        }
+    for (int64_t t = 0; t < tap_count; ++t, panel += kWidth) {
+      const float* from = stage + taps[t];
+      HWY_UNROLL(4)
+      for (int i = 0; i < kCopies; ++i) {
+        hn::StoreU(hn::LoadU(d, from + first[i].source), d, panel + first[i].target);
+      }
+      for (int64_t i = kCopies; i < copy_count; ++i) {
+        hn::StoreU(hn::LoadU(d, from + copies[i].source), d, panel + copies[i].target);
       }
     }
   }
+}
+
+// `channels` channels of the staged input, unfolded: panel[channel, tap][kWidth].
+template <int64_t kWidth, class D>
+HWY_INLINE void UnfoldPanel(const D d, int64_t channels, const float* stage, int64_t channel_size,
+                            const int64_t* taps, int64_t tap_count, const PanelCopy* copies,
+                            int64_t copy_count, float* panel) {
+  const auto run = [&](auto known) HWY_ATTR {
+    UnfoldCopies<kWidth, decltype(known)::value>(d, channels, stage, channel_size, taps, tap_count,
+                                                 copies, copy_count, panel);
+  };
+  if (copy_count == 1) return run(KnownCount<1>());
+  if (copy_count == 3) return run(KnownCount<3>());
+  if (copy_count == 4) return run(KnownCount<4>());
+  run(KnownCount<0>());
 }
 
 // B of a block for channels [first, first + channels), from the input itself when each position
@@ -72,24 +97,35 @@ HWY_INLINE void PackPointwise(const ConvBlock& block, int64_t first, int64_t cha
 HWY_INLINE void PackUnfolded(const ConvBlock& block, const Stage& s, const int64_t* taps,
                              int64_t first, int64_t channels, float* b) {
   const ConvGeometry& g = *block.geometry;
-  float* stage = ThreadScratch<float>(ScratchUse::kStage, channels * s.channel_size + kLanes);
-  for (int64_t c = 0; c < channels; ++c) {
-    StageChannel(g, s, 0.0f, block.x + (first + c) * g.in_h * g.in_w, stage + c * s.channel_size);
-  }
+  const DF df;
+  // A few channels at a time, so that the stage stays near.
+  constexpr int64_t kStageFloats = 16384;
+  const int64_t step = HWY_MAX(HWY_MIN(kStageFloats / s.channel_size, channels), 1);
+  float* stage = ThreadScratch<float>(ScratchUse::kStage, step * s.channel_size + kLanes);
+  PanelCopy* copies = ThreadScratch<PanelCopy>(ScratchUse::kCopies, kPanelColumns);
   const int64_t depth = channels * g.taps();
-  Segment* segments = ThreadScratch<Segment>(ScratchUse::kSegments, kPanelColumns);
-  for (int64_t j = 0; j < block.positions; j += kPanelColumns) {
-    const int64_t width = HWY_MIN(block.positions - j, kPanelColumns);
-    float* panel = b + j * depth;
-    if (width < kPanelColumns) std::memset(panel, 0, depth * kPanelColumns * sizeof(float));
-    const int64_t count = FindSegments(g, s, block.position + j, width, segments);
-    UnfoldPanel(channels, stage, s.channel_size, taps, g.taps(), segments, count, panel);
+  for (int64_t c = 0; c < channels; c += step) {
+    const int64_t now = HWY_MIN(channels - c, step);
+    for (int64_t i = 0; i < now; ++i) {
+      StageChannel(g, s, 0.0f, block.x + (first + c + i) * g.in_h * g.in_w,
+                   stage + i * s.channel_size);
+    }
+    for (int64_t j = 0; j < block.positions; j += kPanelColumns) {
+      const int64_t width = HWY_MIN(block.positions - j, kPanelColumns);
+      float* panel = b + j * depth;
+      if (c == 0 && width < kPanelColumns) {
+        std::memset(panel, 0, depth * kPanelColumns * sizeof(float));
+      }
+      const int64_t count = FindCopies(df, g, s, block.position + j, width, copies);
+      UnfoldPanel<kPanelColumns>(df, now, stage, s.channel_size, taps, g.taps(), copies, count,
+                                 panel + c * g.taps() * kPanelColumns);
+    }
   }
 }
 
 // Rounds one tile into the output planes of its rows.
-HWY_INLINE void StorePositions(const ConvBlock& block, const float* tile, int64_t row,
-                               int64_t rows, int64_t position, int64_t positions) {
+HWY_INLINE void StorePositions(const ConvBlock& block, const float* tile, int64_t row, int64_t rows,
+                               int64_t position, int64_t positions) {
   const ConvGeometry& g = *block.geometry;
   for (int64_t i = 0; i < rows; ++i) {
     const float* sums = tile + i * kPanelColumns;
@@ -110,7 +146,7 @@ HWY_INLINE void StorePositions(const ConvBlock& block, const float* tile, int64_
   }
 }
 
-// Channels unfolded at once.
+// Channels multiplied in one pass.
 HWY_INLINE int64_t ChannelStep(const ConvGeometry& g) {
   return HWY_MAX(HWY_MIN(g.group_in, kBlockDepth / HWY_MAX(g.taps(), 1)), 1);
 }
@@ -125,27 +161,74 @@ HWY_INLINE void PackWeights(const ConvBlock& block, int64_t row, int64_t rows, i
   }
 }
 
+// Output channels as rows, positions as columns.
 HWY_INLINE void MultiplyConvBlock(const ConvBlock& block) {
   const ConvGeometry& g = *block.geometry;
   const Stage stage = PlanStage(g, block.position, block.positions);
-  int64_t* taps = ThreadScratch<int64_t>(ScratchUse::kTaps, g.taps());
-  for (int64_t t = 0; t < g.taps(); ++t) {
-    taps[t] = stage.TapOffset(g, t / g.kernel_w, t % g.kernel_w);
-  }
+  const int64_t* taps = TapOffsets(g, stage);
   MultiplyPanels(
-      block.rows, block.positions, g.depth(), ChannelStep(g) * g.taps(),
+      block.channels, block.positions, g.depth(), ChannelStep(g) * g.taps(),
       [&](int64_t first, int64_t depth, float* b) HWY_ATTR {
         if (depth == 0) return;
         if (g.pointwise()) return PackPointwise(block, first, depth, b);
         PackUnfolded(block, stage, taps, first / g.taps(), depth / g.taps(), b);
       },
       [&](int64_t row, int64_t rows, int64_t first, int64_t depth, float* a)
-          HWY_ATTR { PackWeights(block, block.row + row, rows, first, depth, a); },
+          HWY_ATTR { PackWeights(block, block.channel + row, rows, first, depth, a); },
       [&](const float* tile, int64_t row, int64_t rows, int64_t position, int64_t positions)
           HWY_ATTR {
-            StorePositions(block, tile, block.row + row, rows, block.position + position,
+            StorePositions(block, tile, block.channel + row, rows, block.position + position,
                            positions);
           });
+}
+
+// Rounds a tile whose rows are positions and whose columns are output channels.
+HWY_INLINE void StoreChannels(const ConvBlock& block, const float* tile, int64_t position,
+                              int64_t positions, int64_t channel, int64_t channels) {
+  HWY_ALIGN Half rounded[kTileRows][kPanelColumns];
+  for (int64_t i = 0; i < positions; ++i) {
+    StoreSums(tile + i * kPanelColumns, block.bias + channel, 0.0f, block.epilogue, channels,
+              rounded[i], 1);
+  }
+  Half* to = block.y + channel * block.geometry->y_plane + position;
+  for (int64_t j = 0; j < channels; ++j, to += block.geometry->y_plane) {
+    for (int64_t i = 0; i < positions; ++i) to[i] = rounded[i][j];
+  }
+}
+
+// Positions as rows, output channels as columns: vectors are full however few positions there are.
+HWY_INLINE void MultiplyChannelBlock(const ConvBlock& block) {
+  const ConvGeometry& g = *block.geometry;
+  const hn::CappedTag<float, kPanelRows> d;
+  const Stage s = PlanStage(g, block.position, block.positions);
+  const int64_t* taps = TapOffsets(g, s);
+  const int64_t channel_step = ChannelStep(g);
+  float* stage = ThreadScratch<float>(ScratchUse::kStage, channel_step * s.channel_size + kLanes);
+  PanelCopy* copies = ThreadScratch<PanelCopy>(ScratchUse::kCopies, kPanelColumns);
+  MultiplyFewRows(
+      block.positions, block.channels, g.depth(), channel_step * g.taps(),
+      [&](int64_t first, int64_t depth, float* a) HWY_ATTR {
+        const int64_t channels = depth / g.taps();
+        for (int64_t c = 0; c < channels; ++c) {
+          StageChannel(g, s, 0.0f, block.x + (first / g.taps() + c) * g.in_h * g.in_w,
+                       stage + c * s.channel_size);
+        }
+        for (int64_t i = 0; i < block.positions; i += kPanelRows) {
+          const int64_t width = HWY_MIN(block.positions - i, kPanelRows);
+          float* panel = a + i * depth;
+          if (width < kPanelRows) std::memset(panel, 0, depth * kPanelRows * sizeof(float));
+          const int64_t count = FindCopies(d, g, s, block.position + i, width, copies);
+          UnfoldPanel<kPanelRows>(d, channels, stage, s.channel_size, taps, g.taps(), copies, count,
+                                  panel);
+        }
+      },
+      [&](int64_t column, int64_t, int64_t first, int64_t depth, float* b) HWY_ATTR {
+        WidenRun(block.weights + (block.channel + column) * g.depth() + first * kPanelColumns, b,
+                 depth * kPanelColumns);
+      },
+      [&](const float* tile, int64_t row, int64_t rows, int64_t column, int64_t columns) HWY_ATTR {
+        StoreChannels(block, tile, block.position + row, rows, block.channel + column, columns);
+      });
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "engine/math/conv_state.h"
+#include "engine/math/gemm_operands.h"
 #include "engine/math/panels.h"
 #include "engine/math/parallel.h"
 
@@ -19,6 +21,7 @@ HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
 void ComputeConvBlock(const ConvBlock& block) { MultiplyConvBlock(block); }
+void ComputeChannelBlock(const ConvBlock& block) { MultiplyChannelBlock(block); }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace anemone::math::HWY_NAMESPACE
@@ -28,6 +31,7 @@ HWY_AFTER_NAMESPACE();
 namespace anemone::math {
 
 HWY_EXPORT(ComputeConvBlock);
+HWY_EXPORT(ComputeChannelBlock);
 
 PackedConv::PackedConv() : state_(std::make_unique<const State>()) {}
 PackedConv::PackedConv(PackedConv&&) noexcept = default;
@@ -47,25 +51,39 @@ Stage PlanStage(const ConvGeometry& g, int64_t position, int64_t count) {
   const bool one_row = s.first_row == s.last_row;
   s.first_column = one_row ? position % g.out_w : 0;
   s.columns = one_row ? count : g.out_w;
-  s.rows = (s.last_row - s.first_row) * g.stride_h + (g.kernel_h - 1) * g.dilation_h + 1;
-  s.input_columns = (s.columns - 1) * g.stride_w + (g.kernel_w - 1) * g.dilation_w + 1;
-  constexpr int64_t kSlack = 16;  // the longest vector
-  s.phase_size = RoundUp(CeilDiv(s.input_columns, g.stride_w) + kSlack, kSlack);
-  s.row_size = s.phase_size * g.stride_w;
+  s.unit_h = g.kernel_h == 1 ? g.stride_h : std::gcd(g.stride_h, g.dilation_h);
+  s.unit_w = g.kernel_w == 1 ? g.stride_w : std::gcd(g.stride_w, g.dilation_w);
+  s.stride_h = g.stride_h / s.unit_h;
+  s.stride_w = g.stride_w / s.unit_w;
+  s.dilation_h = g.dilation_h / s.unit_h;
+  s.dilation_w = g.dilation_w / s.unit_w;
+  s.rows = (s.last_row - s.first_row) * s.stride_h + (g.kernel_h - 1) * s.dilation_h + 1;
+  s.input_columns = (s.columns - 1) * s.stride_w + (g.kernel_w - 1) * s.dilation_w + 1;
+  s.phase_size = CeilDiv(s.input_columns, s.stride_w);
+  s.row_size = s.phase_size * s.stride_w;
   s.channel_size = s.rows * s.row_size;
   return s;
 }
 
 namespace {
 
-// Positions per image below which vectors run along output channels instead.
-constexpr int64_t kFewPositions = 8;
+// Up to this many positions per image, they are the rows of one tile (gemm.h: weights read once).
+constexpr int64_t kThinPositions = kTileRows;
+
+// Whether vectors should run along output channels: along few positions they are filled badly (7 x
+// 7 positions fill 49 lanes of 64).
+bool ChannelsFillVectors(const ConvGeometry& g) {
+  if (g.positions() <= kThinPositions) return true;
+  constexpr int64_t kFewPositions = 64, kManyChannels = 96;
+  const int64_t lanes = RoundUp(g.positions(), 16);
+  return g.positions() < kFewPositions && g.group_out >= kManyChannels &&
+         g.positions() * 10 < lanes * 9;
+}
 
 ConvKind ChooseKind(const ConvGeometry& g) {
   if (g.group_in == 1 && g.group_out <= kPanelRows && g.taps() > 0) return ConvKind::kDepthwise;
-  if (g.groups == 1 && g.positions() <= kFewPositions && g.dense_output() && g.depth() > 0) {
-    return ConvKind::kMatrix;
-  }
+  const bool one_matrix = g.groups == 1 && g.dense_output() && g.depth() > 0;
+  if (one_matrix && ChannelsFillVectors(g)) return ConvKind::kMatrix;
   return ConvKind::kPanels;
 }
 
@@ -203,8 +221,8 @@ void RunPanels(const PackedConv::State& state, const Half* x, Half* y, const Epi
       block.x = x + copy * g.group_in * g.in_h * g.in_w;
       block.y = y + copy * g.group_out * g.y_plane;
       block.epilogue = epilogue;
-      block.row = row_block * size.rows;
-      block.rows = std::min(size.rows, g.group_out - block.row);
+      block.channel = row_block * size.rows;
+      block.channels = std::min(size.rows, g.group_out - block.channel);
       if (positions.per_row == 0) {
         block.position = at * positions.size;
         block.positions = std::min(positions.size, g.positions() - block.position);
@@ -242,7 +260,7 @@ std::vector<Half> UnfoldRows(const ConvGeometry& g, const Half* x) {
   return rows;
 }
 
-void RunMatrix(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue) {
+void RunThin(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue) {
   const ConvGeometry& g = state.geometry;
   const int64_t in_size = g.depth() * g.positions();
   const int64_t out_size = g.group_out * g.positions();
@@ -261,6 +279,42 @@ void RunMatrix(const PackedConv::State& state, const Half* x, Half* y, const Epi
     c_layout = RowMajor(g.group_out);
   }
   Gemm(shape, a, a_layout, state.matrix, state.bias, c, c_layout, epilogue);
+}
+
+// All positions of an image by blocks of output channels.
+void RunChannelBlocks(const PackedConv::State& state, const Half* x, Half* y,
+                      const Epilogue& epilogue) {
+  const ConvGeometry& g = state.geometry;
+  // Each block unfolds the input anew: one per thread, or a few if there are many channels.
+  constexpr int64_t kMaxPanels = 24;
+  const int64_t panels = CeilDiv(g.group_out, kPanelColumns);
+  const int64_t threads = ThreadCount();
+  const int64_t rounds = CeilDiv(panels, kMaxPanels * threads);
+  const int64_t block_channels = CeilDiv(panels, rounds * threads) * kPanelColumns;
+  const int64_t blocks = CeilDiv(g.group_out, block_channels);
+  const auto run = [&](int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t image = task / blocks;
+      ConvBlock block;
+      block.geometry = &g;
+      block.weights = PanelsOf(state.matrix);
+      block.bias = state.bias.data();
+      block.x = x + image * g.group_in * g.in_h * g.in_w;
+      block.y = y + image * g.group_out * g.y_plane;
+      block.epilogue = epilogue;
+      block.channel = task % blocks * block_channels;
+      block.channels = std::min(block_channels, g.group_out - block.channel);
+      block.position = 0;
+      block.positions = g.positions();
+      HWY_DYNAMIC_DISPATCH(ComputeChannelBlock)(block);
+    }
+  };
+  ParallelForItems(g.batch * blocks, block_channels * g.positions() * g.depth() / 16, run);
+}
+
+void RunMatrix(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue) {
+  if (state.geometry.positions() <= kThinPositions) return RunThin(state, x, y, epilogue);
+  RunChannelBlocks(state, x, y, epilogue);
 }
 
 }  // namespace

@@ -2,11 +2,14 @@
 #ifndef ENGINE_MATH_CONV_STATE_H_
 #define ENGINE_MATH_CONV_STATE_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
 #include "engine/math/conv.h"
 #include "engine/math/gemm.h"
+#include "engine/math/panels.h"
+#include "engine/math/parallel.h"
 #include "engine/math/scratch.h"
 
 namespace anemone::math {
@@ -60,40 +63,62 @@ PackedConv PackGeometry(const ConvGeometry& geometry, HalfReader weights,
 // The input rows and columns that a run of output positions reads, copied once as float with their
 // padding, split by column modulo stride: so each tap of a row of positions is one contiguous run.
 //   stage[channel][row][column % stride_w][column / stride_w]
+// Rows and columns that no tap can reach because of a common factor of stride and dilation (half of
+// them for a 1x1 kernel with stride 2) are left out; strides and dilations here count what is left.
 struct Stage {
-  int64_t first_row, last_row;  // of the output positions
-  int64_t first_column, columns;
-  int64_t rows;          // of input
-  int64_t input_columns;
-  int64_t phase_size;    // floats from one phase to the next, with room to read past the end
-  int64_t row_size, channel_size;
+  int64_t first_row, last_row;     // of the output positions
+  int64_t first_column, columns;   // of the output positions
+  int64_t unit_h, unit_w;          // input rows and columns from one staged one to the next
+  int64_t stride_h, stride_w;      // staged rows and columns from one position to the next
+  int64_t dilation_h, dilation_w;  // and from one tap to the next
+  int64_t rows, input_columns;     // staged
+  int64_t phase_size, row_size, channel_size;  // in floats
 
-  int64_t TapOffset(const ConvGeometry& g, int64_t kh, int64_t kw) const {
-    const int64_t column = kw * g.dilation_w;
-    return kh * g.dilation_h * row_size + column % g.stride_w * phase_size + column / g.stride_w;
+  int64_t RowOffset(int64_t out_row) const { return (out_row - first_row) * stride_h * row_size; }
+  int64_t TapOffset(int64_t kh, int64_t kw) const {
+    const int64_t column = kw * dilation_w;
+    return kh * dilation_h * row_size + column % stride_w * phase_size + column / stride_w;
   }
 };
 
 // Positions [position, position + count), counted row by row.
 Stage PlanStage(const ConvGeometry& g, int64_t position, int64_t count);
 
-// What one task computes: rows x positions of one group of one image.
+// Calls body(begin, end, first, last) in parallel: planes [begin, end), output rows [first, last].
+// Planes too large to be staged whole in the second-level cache come alone, in bands of rows.
+template <class Body>
+void ForBands(const ConvGeometry& g, int64_t planes, int64_t row_cost, const Body& body) {
+  constexpr int64_t kStageFloats = 65536;
+  const int64_t row_floats = PlanStage(g, 0, g.out_w).row_size * g.stride_h;
+  const int64_t band = std::clamp<int64_t>(kStageFloats / row_floats, 1, g.out_h);
+  if (band == g.out_h) {
+    return ParallelForItems(planes, g.out_h * row_cost,
+                            [&](int64_t begin, int64_t end) { body(begin, end, 0, g.out_h - 1); });
+  }
+  const int64_t bands = CeilDiv(g.out_h, band);
+  ParallelForItems(planes * bands, band * row_cost, [&](int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t plane = task / bands, first = task % bands * band;
+      body(plane, plane + 1, first, std::min(first + band, g.out_h) - 1);
+    }
+  });
+}
+
+// What one task computes: some output channels at some positions of one group of one image.
 struct ConvBlock {
   const ConvGeometry* geometry;
-  const Half* weights;  // of the group, [row / 4][depth][4]
-  const float* bias;    // of the group's first row
+  const Half* weights;  // of the group: [channel / 4][depth][4], or for kMatrix [channel / 48][..]
+  const float* bias;    // of the group's first channel
   const Half* x;        // the group's first channel
   Half* y;
   Epilogue epilogue;
-  int64_t row, rows;
+  int64_t channel, channels;
   int64_t position, positions;
 };
 
-// A run of positions inside one row of the output and one panel.
-struct Segment {
-  int64_t source;  // in the stage's channel, at tap (0, 0)
-  int64_t target;  // column of the panel
-  int64_t length;
+// One vector of positions of a panel: where it comes from in the stage's channel, at tap (0, 0).
+struct PanelCopy {
+  int64_t source, target;
 };
 
 // Runs a kDepthwise convolution (depthwise.cc).

@@ -63,8 +63,9 @@ PackedConv PackPhase(const ConvTransposeShape& shape, const PhaseAxis& rows,
       const int64_t in_channel = o / g.group_out * g.group_in + c;
       const int64_t kh = rows.taps[tap / g.kernel_w];
       const int64_t kw = columns.taps[tap % g.kernel_w];
-      to[i] = weights[((in_channel * g.group_out + o % g.group_out) * w.kernel_h + kh) * w.kernel_w +
-                      kw];
+      to[i] =
+          weights[((in_channel * g.group_out + o % g.group_out) * w.kernel_h + kh) * w.kernel_w +
+                  kw];
     }
   };
   return PackGeometry(g, read, bias);

@@ -1,7 +1,8 @@
 // engine/math/conv_transpose.h: 2-D transposed convolution (ONNX ConvTranspose).
 //
 //   ConvTransposeShape shape{.in_channels = 64, .in_h = 28, .in_w = 28, .out_channels = 32,
-//                            .window = {.kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2}};
+//                            .window = {.kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w =
+//                            2}};
 //   PackedConvTranspose op = PackConvTranspose(shape, weights /* 64x32x2x2 */, bias);
 //   ConvTranspose(op, x, y);            // y is (1, 32, 56, 56)
 //

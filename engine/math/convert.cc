@@ -248,9 +248,8 @@ int FirstAxisOfRun(const Extents& extents, const Layout& from, const Layout& to,
   int axis = kRank - 1;
   *run = extents[axis];
   while (axis > 0 &&
-         (extents[axis - 1] == 1 ||
-          (from.byte_strides[axis - 1] == *run * SizeOf(from.element) &&
-           to.byte_strides[axis - 1] == *run * SizeOf(to.element)))) {
+         (extents[axis - 1] == 1 || (from.byte_strides[axis - 1] == *run * SizeOf(from.element) &&
+                                     to.byte_strides[axis - 1] == *run * SizeOf(to.element)))) {
     --axis;
     *run *= extents[axis];
   }

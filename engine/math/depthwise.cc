@@ -1,6 +1,5 @@
 // Convolutions with one input channel per group: each output is a short direct sum, so nothing is
 // unfolded; a plane is staged once as float and the taps read shifted runs of it.
-#include <algorithm>
 #include <cstdint>
 
 #include "engine/math/conv_state.h"
@@ -33,8 +32,8 @@ template <int kRows, int kVectors>
 HWY_INLINE void DepthwiseTile(const DepthwiseRows& d, int64_t row, int64_t column) {
   const DF df;
   const ConvGeometry& g = *d.geometry;
-  const int64_t row_step = g.stride_h * d.stage->row_size;
-  const float* from = d.staged + (row - d.stage->first_row) * row_step + column;
+  const int64_t row_step = d.stage->stride_h * d.stage->row_size;
+  const float* from = d.staged + d.stage->RowOffset(row) + column;
   VF sum[kRows][kVectors];
   HWY_UNROLL(4)
   for (int r = 0; r < kRows; ++r) {
@@ -87,33 +86,32 @@ HWY_INLINE void DepthwiseRow(const DepthwiseRows& d, int64_t row) {
   if (column < width) DepthwiseTile<kRows, 1>(d, row, column);
 }
 
-// Rows [first, last] of the outputs of one input channel.
-void ComputeDepthwise(const PackedConv::State& state, int64_t channel, int64_t first, int64_t last,
-                      const Half* x, Half* y, const Epilogue& epilogue) {
+// Rows [first, last] of the outputs of input planes [begin, end), counted over images and channels.
+void ComputeDepthwise(const PackedConv::State& state, int64_t begin, int64_t end, int64_t first,
+                      int64_t last, const Half* x, Half* y, const Epilogue& epilogue) {
   const ConvGeometry& g = state.geometry;
   const Stage stage = PlanStage(g, first * g.out_w, (last - first + 1) * g.out_w);
+  const int64_t* taps = TapOffsets(g, stage);
   // A tile of four vectors may read three whole ones past the end.
   float* staged = ThreadScratch<float>(ScratchUse::kStage, stage.channel_size + 4 * kLanes);
-  StageChannel(g, stage, 0.0f, x, staged);
-  int64_t* offsets = ThreadScratch<int64_t>(ScratchUse::kTaps, g.taps());
-  for (int64_t t = 0; t < g.taps(); ++t) {
-    offsets[t] = stage.TapOffset(g, t / g.kernel_w, t % g.kernel_w);
-  }
-  for (int64_t o = 0; o < g.group_out; ++o) {
-    const int64_t out_channel = channel * g.group_out + o;
-    const DepthwiseRows rows{&g,
-                             &stage,
-                             staged,
-                             offsets,
-                             state.taps.data() + out_channel * g.taps(),
-                             state.bias[out_channel],
-                             epilogue,
-                             y + o * g.y_plane};
-    int64_t row = first;
-    if (g.out_w <= 2 * kLanes) {
-      for (; row + 4 <= last + 1; row += 4) DepthwiseRow<4>(rows, row);
+  for (int64_t plane = begin; plane < end; ++plane) {
+    StageChannel(g, stage, 0.0f, x + plane * g.in_h * g.in_w, staged);
+    for (int64_t o = 0; o < g.group_out; ++o) {
+      const int64_t out_channel = plane % g.groups * g.group_out + o;
+      const DepthwiseRows rows{&g,
+                               &stage,
+                               staged,
+                               taps,
+                               state.taps.data() + out_channel * g.taps(),
+                               state.bias[out_channel],
+                               epilogue,
+                               y + (plane * g.group_out + o) * g.y_plane};
+      int64_t row = first;
+      if (g.out_w <= 2 * kLanes) {
+        for (; row + 4 <= last + 1; row += 4) DepthwiseRow<4>(rows, row);
+      }
+      for (; row <= last; ++row) DepthwiseRow<1>(rows, row);
     }
-    for (; row <= last; ++row) DepthwiseRow<1>(rows, row);
   }
 }
 
@@ -129,23 +127,11 @@ HWY_EXPORT(ComputeDepthwise);
 void RunDepthwise(const PackedConv::State& state, const Half* x, Half* y,
                   const Epilogue& epilogue) {
   const ConvGeometry& g = state.geometry;
-  // Bands of rows whose stage stays within the second-level cache.
-  constexpr int64_t kStageFloats = 65536;
-  const int64_t row_floats = PlanStage(g, 0, g.out_w).row_size * g.stride_h;
-  const int64_t band = std::clamp<int64_t>(kStageFloats / row_floats, 1, g.out_h);
-  const int64_t bands = CeilDiv(g.out_h, band);
-  const int64_t planes = g.batch * g.groups;
-  ParallelForItems(planes * bands, band * g.out_w * g.group_out * g.taps() / 8,
-                   [&](int64_t begin, int64_t end) {
-                     for (int64_t task = begin; task < end; ++task) {
-                       const int64_t plane = task / bands;
-                       const int64_t first = task % bands * band;
-                       const int64_t last = std::min(first + band, g.out_h) - 1;
-                       HWY_DYNAMIC_DISPATCH(ComputeDepthwise)
-                       (state, plane % g.groups, first, last, x + plane * g.in_h * g.in_w,
-                        y + plane * g.group_out * g.y_plane, epilogue);
-                     }
-                   });
+  const int64_t cost = g.out_w * g.group_out * g.taps() / 8;
+  ForBands(g, g.batch * g.groups, cost,
+           [&](int64_t begin, int64_t end, int64_t first, int64_t last) {
+             HWY_DYNAMIC_DISPATCH(ComputeDepthwise)(state, begin, end, first, last, x, y, epilogue);
+           });
 }
 
 }  // namespace anemone::math

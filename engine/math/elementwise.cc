@@ -55,6 +55,9 @@ HWY_INLINE void Rows(const LoopNest<3>& nest, const Half* a, const Half* b, Half
   });
 }
 
+// Highway leaves open what Ne says of a NaN; a NaN differs from everything.
+HWY_INLINE hn::Mask<DF> Differ(VF x, VF y) { return hn::Not(hn::Eq(x, y)); }
+
 HWY_INLINE VF OneIf(hn::Mask<DF> condition) {
   return hn::IfThenElseZero(condition, hn::Set(DF(), 1.0f));
 }
@@ -62,9 +65,8 @@ HWY_INLINE VF OneIf(hn::Mask<DF> condition) {
 void BinaryRows(BinaryOp op, const LoopNest<3>& nest, const Half* a, const Half* b, Half* out,
                 int64_t begin, int64_t end) {
   const VF zero = hn::Zero(DF());
-  const auto run = [&](const auto& function) HWY_ATTR {
-    Rows(nest, a, b, out, begin, end, function);
-  };
+  const auto run = [&](const auto& function)
+                       HWY_ATTR { Rows(nest, a, b, out, begin, end, function); };
   switch (op) {
     case BinaryOp::kAdd:
       return run([](VF x, VF y) HWY_ATTR { return hn::Add(x, y); });
@@ -88,7 +90,7 @@ void BinaryRows(BinaryOp op, const LoopNest<3>& nest, const Half* a, const Half*
     case BinaryOp::kEqual:
       return run([](VF x, VF y) HWY_ATTR { return OneIf(hn::Eq(x, y)); });
     case BinaryOp::kNotEqual:
-      return run([](VF x, VF y) HWY_ATTR { return OneIf(hn::Ne(x, y)); });
+      return run([](VF x, VF y) HWY_ATTR { return OneIf(Differ(x, y)); });
     case BinaryOp::kLess:
       return run([](VF x, VF y) HWY_ATTR { return OneIf(hn::Lt(x, y)); });
     case BinaryOp::kLessEqual:
@@ -98,17 +100,14 @@ void BinaryRows(BinaryOp op, const LoopNest<3>& nest, const Half* a, const Half*
     case BinaryOp::kGreaterEqual:
       return run([](VF x, VF y) HWY_ATTR { return OneIf(hn::Ge(x, y)); });
     case BinaryOp::kAnd:
-      return run([zero](VF x, VF y) HWY_ATTR {
-        return OneIf(hn::And(hn::Ne(x, zero), hn::Ne(y, zero)));
-      });
+      return run([zero](VF x, VF y)
+                     HWY_ATTR { return OneIf(hn::And(Differ(x, zero), Differ(y, zero))); });
     case BinaryOp::kOr:
-      return run([zero](VF x, VF y) HWY_ATTR {
-        return OneIf(hn::Or(hn::Ne(x, zero), hn::Ne(y, zero)));
-      });
+      return run([zero](VF x, VF y)
+                     HWY_ATTR { return OneIf(hn::Or(Differ(x, zero), Differ(y, zero))); });
     case BinaryOp::kXor:
-      return run([zero](VF x, VF y) HWY_ATTR {
-        return OneIf(hn::Xor(hn::Ne(x, zero), hn::Ne(y, zero)));
-      });
+      return run([zero](VF x, VF y)
+                     HWY_ATTR { return OneIf(hn::Xor(Differ(x, zero), Differ(y, zero))); });
     case BinaryOp::kPow:
     case BinaryOp::kMod:
       return;  // scalar, below

@@ -26,7 +26,7 @@ enum class BinaryOp : uint8_t {
   kMin,  // min and max give a NaN if either operand is one
   kMax,
   kSquaredDifference,
-  kPow,  // in double, rounded once
+  kPow,       // in double, rounded once
   kFloorDiv,  // floor of the quotient
   kMod,       // sign of the divisor: a - b * floor(a / b)
   kEqual,

@@ -47,8 +47,8 @@ HWY_INLINE void InterleaveStrided(const Half* from, int64_t line_step, int64_t e
   }
 }
 
-// `columns` columns of B from (first, column) on, `depth` deep, into panels[column / 48][depth][48].
-// Columns behind the last are zero.
+// `columns` columns of B from (first, column) on, `depth` deep, into panels[column /
+// 48][depth][48]. Columns behind the last are zero.
 HWY_INLINE void PackColumns(const GemmOperands& g, int64_t first, int64_t depth, int64_t column,
                             int64_t columns, float* panels) {
   for (int64_t j = 0; j < columns; j += kPanelColumns) {

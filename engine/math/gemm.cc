@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/math/gemm_operands.h"
 #include "engine/math/panels.h"
 #include "engine/math/parallel.h"
 #include "engine/math/scratch.h"
@@ -29,8 +30,7 @@ void ComputeThinColumns(const GemmOperands& g, int64_t column, int64_t columns) 
   float* a = ThreadScratch<float>(ScratchUse::kPanelA, kTileRows * g.k);
   float* tile = ThreadScratch<float>(ScratchUse::kTile, kTileSize);
   PackRows(g, 0, g.m, 0, g.k, a);
-  MultiplyTile(g.k, a, g.k * kPanelRows, CeilDiv(g.m, kPanelRows), g.b_panels + column * g.k,
-               columns, tile, false);
+  MultiplyTile(g.k, a, g.k * kPanelRows, g.m, g.b_panels + column * g.k, columns, tile, false);
   StoreTile(g, tile, 0, g.m, column, columns);
 }
 
@@ -54,6 +54,8 @@ PackedMatrix::PackedMatrix(PackedMatrix&&) noexcept = default;
 PackedMatrix& PackedMatrix::operator=(PackedMatrix&&) noexcept = default;
 PackedMatrix::~PackedMatrix() = default;
 PackedMatrix::PackedMatrix(std::unique_ptr<const State> state) : state_(std::move(state)) {}
+
+const Half* PanelsOf(const PackedMatrix& matrix) { return matrix.state().panels.data(); }
 
 int64_t PackedMatrix::bytes() const { return state_->panels.size() * sizeof(Half); }
 
@@ -169,7 +171,7 @@ void Gemm(const GemmShape& shape, absl::Span<const Half> a, const MatrixLayout& 
           const MatrixLayout& c_layout, const Epilogue& epilogue) {
   assert(shape.k == b.state().k && shape.n == b.state().n);
   GemmOperands operands = Operands(shape, a, a_layout, bias, c, c_layout, epilogue);
-  operands.b_panels = b.state().panels.data();
+  operands.b_panels = PanelsOf(b);
   Multiply(shape, operands, a_layout, {}, c_layout);
 }
 

@@ -23,6 +23,10 @@ struct GemmOperands {
   Epilogue epilogue;
 };
 
+// The values of a packed matrix, [column / 48][k][48] (gemm.cc).
+class PackedMatrix;
+const Half* PanelsOf(const PackedMatrix& matrix);
+
 }  // namespace anemone::math
 
 #endif  // ENGINE_MATH_GEMM_OPERANDS_H_

@@ -33,13 +33,12 @@ namespace anemone::math::HWY_NAMESPACE {
 HWY_INLINE VF LoadColumns(const float* b) { return hn::LoadU(DF(), b); }
 HWY_INLINE VF LoadColumns(const Half* b) { return LoadHalf(b); }
 
-// kRowPanels * 4 rows by kVectors vectors, all sums in registers. `a_step` leads from one row panel
-// to the next.
-template <int kRowPanels, int kVectors, class B>
+// kRows x (kVectors vectors), all sums in registers. `a_step` leads from one panel of four rows to
+// the next.
+template <int kRows, int kVectors, class B>
 HWY_INLINE void RegisterTile(int64_t depth, const float* HWY_RESTRICT a, int64_t a_step,
                              const B* HWY_RESTRICT b, float* HWY_RESTRICT c, bool accumulate) {
   const DF df;
-  constexpr int kRows = kRowPanels * kPanelRows;
   VF sum[kRows][kVectors];
   HWY_UNROLL(8)
   for (int r = 0; r < kRows; ++r) {
@@ -52,10 +51,10 @@ HWY_INLINE void RegisterTile(int64_t depth, const float* HWY_RESTRICT a, int64_t
     VF x[kVectors];
     HWY_UNROLL(3)
     for (int v = 0; v < kVectors; ++v) x[v] = LoadColumns(b + v * kLanes);
-  HWY_UNROLL(8)
+    HWY_UNROLL(8)
     for (int r = 0; r < kRows; ++r) {
       const VF w = hn::Set(df, a[(r / kPanelRows) * a_step + r % kPanelRows]);
-    HWY_UNROLL(3)
+      HWY_UNROLL(3)
       for (int v = 0; v < kVectors; ++v) sum[r][v] = hn::MulAdd(w, x[v], sum[r][v]);
     }
     a += kPanelRows;
@@ -70,33 +69,33 @@ HWY_INLINE void RegisterTile(int64_t depth, const float* HWY_RESTRICT a, int64_t
   }
 }
 
-template <int kRowPanels, class B>
+template <int kRows, class B>
 HWY_INLINE void TileColumns(int64_t depth, const float* a, int64_t a_step, const B* b, float* c,
                             int64_t columns, bool accumulate) {
   int64_t j = 0;
   for (; columns - j > 2 * kLanes; j += 3 * kLanes) {
-    RegisterTile<kRowPanels, 3>(depth, a, a_step, b + j, c + j, accumulate);
+    RegisterTile<kRows, 3>(depth, a, a_step, b + j, c + j, accumulate);
   }
   if (columns - j > kLanes) {
-    RegisterTile<kRowPanels, 2>(depth, a, a_step, b + j, c + j, accumulate);
+    RegisterTile<kRows, 2>(depth, a, a_step, b + j, c + j, accumulate);
   } else if (columns > j) {
-    RegisterTile<kRowPanels, 1>(depth, a, a_step, b + j, c + j, accumulate);
+    RegisterTile<kRows, 1>(depth, a, a_step, b + j, c + j, accumulate);
   }
 }
 
-// One tile: `row_panels` (1 or 2) panels of A against the first `columns` of a panel of B. Writes
-// (or adds to, if `accumulate`) whole vectors of c, 48 floats apart by row.
+// One tile: at most 8 rows of A (two panels, `a_step` apart) against the first `columns` of a panel
+// of B. Writes (or adds to, if `accumulate`) whole vectors of c, 48 floats apart by row.
 template <class B>
-HWY_INLINE void MultiplyTile(int64_t depth, const float* a, int64_t a_step, int64_t row_panels,
+HWY_INLINE void MultiplyTile(int64_t depth, const float* a, int64_t a_step, int64_t rows,
                              const B* b, int64_t columns, float* c, bool accumulate) {
+  if (rows == 1) return TileColumns<1>(depth, a, a_step, b, c, columns, accumulate);
 #if ANEMONE_MATH_WIDE_TILE
-  if (row_panels == 2) return TileColumns<2>(depth, a, a_step, b, c, columns, accumulate);
-  TileColumns<1>(depth, a, a_step, b, c, columns, accumulate);
+  if (rows > kPanelRows) return TileColumns<8>(depth, a, a_step, b, c, columns, accumulate);
+  TileColumns<4>(depth, a, a_step, b, c, columns, accumulate);
 #else
-  for (int64_t p = 0; p < row_panels; ++p) {
-    TileColumns<1>(depth, a + p * a_step, a_step, b, c + p * kPanelRows * kPanelColumns, columns,
-                   accumulate);
-  }
+  TileColumns<4>(depth, a, a_step, b, c, columns, accumulate);
+  if (rows <= kPanelRows) return;
+  TileColumns<4>(depth, a + a_step, a_step, b, c + kPanelRows * kPanelColumns, columns, accumulate);
 #endif
 }
 
@@ -126,8 +125,8 @@ HWY_INLINE void StoreSums(const float* sums, const float* bias, float bias_for_a
   for (int64_t j = 0; j < count; ++j) to[j * step] = row[j];
 }
 
-// C = A * B in passes of at most `depth_step` terms, each pass with its packed B in the second-level
-// cache and eight rows of A in the first. The caller packs and stores:
+// C = A * B in passes of at most `depth_step` terms, each pass with its packed B in the
+// second-level cache and eight rows of A in the first. The caller packs and stores:
 //   pack_b(first, depth, b): terms [first, first + depth) of all columns, [column / 48][depth][48];
 //   pack_a(row, rows, first, depth, a): at most 8 rows, [row / 4][depth][4];
 //   store(tile, row, rows, column, columns): the finished sums, 48 floats apart by row.
@@ -137,24 +136,56 @@ HWY_INLINE void MultiplyPanels(int64_t rows, int64_t columns, int64_t depth, int
                                const PackB& pack_b, const PackA& pack_a, const Store& store) {
   const int64_t column_panels = CeilDiv(columns, kPanelColumns);
   const int64_t row_tiles = CeilDiv(rows, kTileRows);
+  const int64_t tile_step = depth <= depth_step ? 0 : kTileSize;  // one pass: one tile serves all
   float* b = ThreadScratch<float>(ScratchUse::kPanelB,
                                   column_panels * kPanelColumns * depth_step + kLanes);
   float* a = ThreadScratch<float>(ScratchUse::kPanelA, kTileRows * depth_step + kLanes);
-  float* c = ThreadScratch<float>(ScratchUse::kTile, row_tiles * column_panels * kTileSize);
+  float* c =
+      ThreadScratch<float>(ScratchUse::kTile, row_tiles * column_panels * tile_step + kTileSize);
   int64_t first = 0;
   do {
     const int64_t terms = HWY_MIN(depth - first, depth_step);
     pack_b(first, terms, b);
-    for (int64_t t = 0; t < row_tiles; ++t) {
-      const int64_t row = t * kTileRows;
+    float* tile = c;
+    for (int64_t row = 0; row < rows; row += kTileRows) {
       const int64_t height = HWY_MIN(rows - row, kTileRows);
       pack_a(row, height, first, terms, a);
-      for (int64_t p = 0; p < column_panels; ++p) {
-        const int64_t column = p * kPanelColumns;
+      for (int64_t column = 0; column < columns; column += kPanelColumns, tile += tile_step) {
         const int64_t width = HWY_MIN(columns - column, kPanelColumns);
-        float* tile = c + (t * column_panels + p) * kTileSize;
-        MultiplyTile(terms, a, terms * kPanelRows, CeilDiv(height, kPanelRows), b + column * terms,
-                     width, tile, first != 0);
+        MultiplyTile(terms, a, terms * kPanelRows, height, b + column * terms, width, tile,
+                     first != 0);
+        if (first + terms == depth) store(tile, row, height, column, width);
+      }
+    }
+    first += terms;
+  } while (first < depth);
+}
+
+// The same for few rows: all of A is packed once per pass, B one panel at a time.
+//   pack_a(first, depth, a): all rows, [row / 4][depth][4];
+//   pack_b(column, columns, first, depth, b): one panel, [depth][48].
+template <class PackA, class PackB, class Store>
+HWY_INLINE void MultiplyFewRows(int64_t rows, int64_t columns, int64_t depth, int64_t depth_step,
+                                const PackA& pack_a, const PackB& pack_b, const Store& store) {
+  const int64_t column_panels = CeilDiv(columns, kPanelColumns);
+  const int64_t row_tiles = CeilDiv(rows, kTileRows);
+  const int64_t tile_step = depth <= depth_step ? 0 : kTileSize;
+  float* a = ThreadScratch<float>(ScratchUse::kPanelA, row_tiles * kTileRows * depth_step + kLanes);
+  float* b = ThreadScratch<float>(ScratchUse::kPanelB, kPanelColumns * depth_step + kLanes);
+  float* c =
+      ThreadScratch<float>(ScratchUse::kTile, row_tiles * column_panels * tile_step + kTileSize);
+  int64_t first = 0;
+  do {
+    const int64_t terms = HWY_MIN(depth - first, depth_step);
+    pack_a(first, terms, a);
+    float* tile = c;
+    for (int64_t column = 0; column < columns; column += kPanelColumns) {
+      const int64_t width = HWY_MIN(columns - column, kPanelColumns);
+      pack_b(column, width, first, terms, b);
+      for (int64_t row = 0; row < rows; row += kTileRows, tile += tile_step) {
+        const int64_t height = HWY_MIN(rows - row, kTileRows);
+        MultiplyTile(terms, a + row * terms, terms * kPanelRows, height, b, width, tile,
+                     first != 0);
         if (first + terms == depth) store(tile, row, height, column, width);
       }
     }

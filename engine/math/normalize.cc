@@ -41,9 +41,8 @@ void ScaleRow(const float* row, int64_t count, float scale, const float* gamma, 
   const DF df;
   const VF factor = hn::Set(df, scale), one_gamma = hn::Set(df, *gamma),
            one_beta = hn::Set(df, *beta);
-  const auto finish = [&](VF x, VF g, VF b) HWY_ATTR {
-    return hn::Add(hn::Mul(hn::Mul(x, factor), g), b);
-  };
+  const auto finish = [&](VF x, VF g, VF b)
+                          HWY_ATTR { return hn::Add(hn::Mul(hn::Mul(x, factor), g), b); };
   int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
     const VF g = gamma_step == 0 ? one_gamma : hn::LoadU(df, gamma + i);
@@ -100,8 +99,8 @@ void NormalizeRows(const Extents& extents, AxisSet axes, bool subtract_mean, Sca
         beta_at += rest % outer_extents[i] * beta_strides[i];
         rest /= outer_extents[i];
       }
-      const float sum_squares = HWY_DYNAMIC_DISPATCH(CenterRow)(x.data() + outer * count, count,
-                                                                subtract_mean, row);
+      const float sum_squares =
+          HWY_DYNAMIC_DISPATCH(CenterRow)(x.data() + outer * count, count, subtract_mean, row);
       const float scale = rule(sum_squares);
       nest.ForRows(0, nest.rows(), [&](const std::array<int64_t, 3>& at) {
         HWY_DYNAMIC_DISPATCH(ScaleRow)

@@ -16,7 +16,7 @@ inline constexpr int64_t kTileSize = kTileRows * kPanelColumns;
 // in the second.
 inline constexpr int64_t kBlockDepth = 384;
 inline constexpr int64_t kBlockColumns = 4 * kPanelColumns;
-inline constexpr int64_t kBlockRows = 256;
+inline constexpr int64_t kBlockRows = 512;
 
 inline int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 inline int64_t RoundUp(int64_t a, int64_t b) { return CeilDiv(a, b) * b; }

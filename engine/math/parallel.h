@@ -27,10 +27,9 @@ void ParallelFor(int64_t count, int64_t grain, const Body& body) {
   if (count <= 0) return;
   if (grain < 1) grain = 1;
   if (count <= grain || ThreadCount() == 1) return body(0, count);
-  tbb::parallel_for(tbb::blocked_range<int64_t>(0, count, grain),
-                    [&](const tbb::blocked_range<int64_t>& range) {
-                      body(range.begin(), range.end());
-                    });
+  tbb::parallel_for(
+      tbb::blocked_range<int64_t>(0, count, grain),
+      [&](const tbb::blocked_range<int64_t>& range) { body(range.begin(), range.end()); });
 }
 
 // The same for items that cost `item_elements` each.

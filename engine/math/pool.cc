@@ -1,6 +1,5 @@
 #include "engine/math/pool.h"
 
-#include <algorithm>
 #include <cassert>
 #include <vector>
 
@@ -18,7 +17,11 @@
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
-struct Maximum {
+struct Maximum {  // of numbers
+  static constexpr bool kAverage = false;
+  static HWY_INLINE VF Fold(VF a, VF b) { return hn::Max(a, b); }
+};
+struct MaximumNan {
   static constexpr bool kAverage = false;
   static HWY_INLINE VF Fold(VF a, VF b) { return MaxNan(a, b); }
 };
@@ -27,22 +30,31 @@ struct Average {
   static HWY_INLINE VF Fold(VF a, VF b) { return hn::Add(a, b); }
 };
 
-// Rows [first, last] of one plane. `column_counts` are the divisors of each output column, and
-// `row_counts` of each row; used by averages only.
-template <class Op>
-HWY_INLINE void PoolRows(const ConvGeometry& g, float outside, int64_t first, int64_t last,
-                         const float* row_counts, const float* column_counts, const Half* x,
-                         Half* y) {
-  const DF df;
-  const Stage stage = PlanStage(g, first * g.out_w, (last - first + 1) * g.out_w);
-  float* staged = ThreadScratch<float>(ScratchUse::kStage, stage.channel_size + kLanes);
-  StageChannel(g, stage, outside, x, staged);
-  int64_t* taps = ThreadScratch<int64_t>(ScratchUse::kTaps, g.taps());
-  for (int64_t t = 0; t < g.taps(); ++t) {
-    taps[t] = stage.TapOffset(g, t / g.kernel_w, t % g.kernel_w);
+HWY_INLINE bool HasNan(const Half* x, int64_t count) {
+  const hn::ScalableTag<uint16_t> d;
+  const int64_t lanes = hn::Lanes(d);
+  const auto magnitude = hn::Set(d, 0x7fff);
+  auto largest = hn::Zero(d);
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    const auto bits = hn::LoadU(d, reinterpret_cast<const uint16_t*>(x + i));
+    largest = hn::Max(largest, hn::And(bits, magnitude));
   }
+  for (; i < count; ++i) {
+    if (IsNan(x[i])) return true;
+  }
+  return !hn::AllFalse(d, hn::Gt(largest, hn::Set(d, 0x7c00)));
+}
+
+// Output rows [first, last] of one staged plane. Averages divide by the product of a row's and a
+// column's count.
+template <class Op>
+HWY_INLINE void PoolRows(const ConvGeometry& g, const Stage& stage, const float* staged,
+                         const int64_t* taps, int64_t first, int64_t last, const float* row_counts,
+                         const float* column_counts, Half* y) {
+  const DF df;
   for (int64_t row = first; row <= last; ++row) {
-    const float* from = staged + (row - first) * g.stride_h * stage.row_size;
+    const float* from = staged + stage.RowOffset(row);
     for (int64_t j = 0; j < g.out_w; j += kLanes) {
       const int64_t count = HWY_MIN(g.out_w - j, kLanes);
       VF result = hn::LoadU(df, from + taps[0] + j);
@@ -50,9 +62,9 @@ HWY_INLINE void PoolRows(const ConvGeometry& g, float outside, int64_t first, in
         result = Op::Fold(result, hn::LoadU(df, from + taps[t] + j));
       }
       if (Op::kAverage) {
-        const VF columns = count == kLanes ? hn::LoadU(df, column_counts + j)
-                                           : LoadFloatN(column_counts + j, count);
-        const VF divisor = hn::Mul(columns, hn::Set(df, row_counts[row]));
+        const float* columns = column_counts + j;
+        const VF counts = count == kLanes ? hn::LoadU(df, columns) : LoadFloatN(columns, count);
+        const VF divisor = hn::Mul(counts, hn::Set(df, row_counts[row]));
         result = hn::Div(result, hn::Max(divisor, hn::Set(df, 1.0f)));
       }
       if (count == kLanes) {
@@ -64,13 +76,26 @@ HWY_INLINE void PoolRows(const ConvGeometry& g, float outside, int64_t first, in
   }
 }
 
-void MaxPoolRows(const ConvGeometry& g, int64_t first, int64_t last, const Half* x, Half* y) {
-  PoolRows<Maximum>(g, -hwy::HighestValue<float>() * 2.0f, first, last, nullptr, nullptr, x, y);
-}
-
-void AveragePoolRows(const ConvGeometry& g, int64_t first, int64_t last, const float* row_counts,
-                     const float* column_counts, const Half* x, Half* y) {
-  PoolRows<Average>(g, 0.0f, first, last, row_counts, column_counts, x, y);
+// Rows [first, last] of planes [begin, end): averages if there are counts, else maxima.
+void PoolPlanes(const ConvGeometry& g, int64_t begin, int64_t end, int64_t first, int64_t last,
+                const float* row_counts, const float* column_counts, const Half* x, Half* y) {
+  const Stage stage = PlanStage(g, first * g.out_w, (last - first + 1) * g.out_w);
+  const int64_t* taps = TapOffsets(g, stage);
+  float* staged = ThreadScratch<float>(ScratchUse::kStage, stage.channel_size + kLanes);
+  const bool average = row_counts != nullptr;
+  const float outside = average ? 0.0f : -hwy::HighestValue<float>() * 2.0f;
+  for (int64_t plane = begin; plane < end; ++plane) {
+    const Half* from = x + plane * g.in_h * g.in_w;
+    Half* to = y + plane * g.positions();
+    StageChannel(g, stage, outside, from, staged);
+    if (average) {
+      PoolRows<Average>(g, stage, staged, taps, first, last, row_counts, column_counts, to);
+    } else if (HasNan(from, g.in_h * g.in_w)) {
+      PoolRows<MaximumNan>(g, stage, staged, taps, first, last, row_counts, column_counts, to);
+    } else {
+      PoolRows<Maximum>(g, stage, staged, taps, first, last, row_counts, column_counts, to);
+    }
+  }
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
@@ -80,8 +105,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace anemone::math {
 
-HWY_EXPORT(MaxPoolRows);
-HWY_EXPORT(AveragePoolRows);
+HWY_EXPORT(PoolPlanes);
 
 namespace {
 
@@ -124,20 +148,13 @@ std::vector<float> AxisCounts(int64_t out, int64_t in, int64_t kernel, int64_t s
   return counts;
 }
 
-// body(plane, first row, last row) over all planes, large ones in bands of rows.
-template <class Body>
-void ForBands(const PoolShape& shape, const ConvGeometry& g, const Body& body) {
-  constexpr int64_t kStageFloats = 65536;
-  const int64_t row_floats = PlanStage(g, 0, g.out_w).row_size * g.stride_h;
-  const int64_t band = std::clamp<int64_t>(kStageFloats / row_floats, 1, g.out_h);
-  const int64_t bands = CeilDiv(g.out_h, band);
-  ParallelForItems(shape.planes * bands, band * g.out_w * g.taps() / 4,
-                   [&](int64_t begin, int64_t end) {
-                     for (int64_t task = begin; task < end; ++task) {
-                       const int64_t first = task % bands * band;
-                       body(task / bands, first, std::min(first + band, g.out_h) - 1);
-                     }
-                   });
+void RunPool(const PoolShape& shape, const ConvGeometry& g, absl::Span<const float> row_counts,
+             absl::Span<const float> column_counts, const Half* x, Half* y) {
+  ForBands(g, shape.planes, g.out_w * g.taps() / 4,
+           [&](int64_t begin, int64_t end, int64_t first, int64_t last) {
+             HWY_DYNAMIC_DISPATCH(PoolPlanes)
+             (g, begin, end, first, last, row_counts.data(), column_counts.data(), x, y);
+           });
 }
 
 }  // namespace
@@ -149,11 +166,7 @@ void MaxPool(const PoolShape& shape, absl::Span<const Half> x, absl::Span<Half> 
     return Reduce(ReduceOp::kMax, {1, 1, shape.planes, shape.in_h, shape.in_w},
                   AxisSet({kAxisH, kAxisW}), x, y);
   }
-  const ConvGeometry g = PoolGeometry(shape);
-  ForBands(shape, g, [&](int64_t plane, int64_t first, int64_t last) {
-    HWY_DYNAMIC_DISPATCH(MaxPoolRows)
-    (g, first, last, x.data() + plane * g.in_h * g.in_w, y.data() + plane * g.positions());
-  });
+  RunPool(shape, PoolGeometry(shape), {}, {}, x.data(), y.data());
 }
 
 void AveragePool(const PoolShape& shape, AverageDivisor divisor, absl::Span<const Half> x,
@@ -170,11 +183,7 @@ void AveragePool(const PoolShape& shape, AverageDivisor divisor, absl::Span<cons
                                              w.pad_top, w.pad_bottom, divisor);
   const std::vector<float> columns = AxisCounts(g.out_w, g.in_w, w.kernel_w, w.stride_w,
                                                 w.dilation_w, w.pad_left, w.pad_right, divisor);
-  ForBands(shape, g, [&](int64_t plane, int64_t first, int64_t last) {
-    HWY_DYNAMIC_DISPATCH(AveragePoolRows)
-    (g, first, last, rows.data(), columns.data(), x.data() + plane * g.in_h * g.in_w,
-     y.data() + plane * g.positions());
-  });
+  RunPool(shape, g, rows, columns, x.data(), y.data());
 }
 
 }  // namespace anemone::math

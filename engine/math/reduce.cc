@@ -33,8 +33,7 @@ HWY_INLINE void ReduceRow(const R& reduction, const Half* x, int64_t count, Half
   const DF df;
   const VF neutral = hn::Set(df, reduction.neutral);
   const float folded = FoldFixed(
-      count, reduction.neutral,
-      [&](int64_t i) HWY_ATTR { return reduction.map(LoadHalf(x + i)); },
+      count, reduction.neutral, [&](int64_t i) HWY_ATTR { return reduction.map(LoadHalf(x + i)); },
       [&](int64_t i, int64_t rest) HWY_ATTR {
         return hn::IfThenElse(hn::FirstN(df, static_cast<size_t>(rest)),
                               reduction.map(LoadHalfN(x + i, rest)), neutral);
@@ -73,9 +72,8 @@ HWY_INLINE void ReducePieces(const R& reduction, const Half* x, int64_t count, i
 }
 
 void ReduceRun(ReduceOp op, const Half* x, int64_t count, int64_t inner, int64_t pieces, Half* y) {
-  const auto run = [&](const auto& reduction) HWY_ATTR {
-    ReducePieces(reduction, x, count, inner, pieces, y);
-  };
+  const auto run = [&](const auto& reduction)
+                       HWY_ATTR { ReducePieces(reduction, x, count, inner, pieces, y); };
   const auto same = [](VF v) HWY_ATTR { return v; };
   const auto square = [](VF v) HWY_ATTR { return hn::Mul(v, v); };
   const auto add = [](VF a, VF b) HWY_ATTR { return hn::Add(a, b); };
@@ -89,7 +87,8 @@ void ReduceRun(ReduceOp op, const Half* x, int64_t count, int64_t inner, int64_t
           Reduction{0.0f, same, add, [divisor](VF v) HWY_ATTR { return hn::Div(v, divisor); }});
     }
     case ReduceOp::kMax:
-      return run(Reduction{-infinity, same, [](VF a, VF b) HWY_ATTR { return MaxNan(a, b); }, same});
+      return run(
+          Reduction{-infinity, same, [](VF a, VF b) HWY_ATTR { return MaxNan(a, b); }, same});
     case ReduceOp::kMin:
       return run(Reduction{infinity, same, [](VF a, VF b) HWY_ATTR { return MinNan(a, b); }, same});
     case ReduceOp::kSumSquares:

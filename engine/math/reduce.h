@@ -19,7 +19,7 @@ namespace anemone::math {
 enum class ReduceOp : uint8_t {
   kSum,
   kMean,
-  kMax,         // max and min give a NaN if there is one
+  kMax,  // max and min give a NaN if there is one
   kMin,
   kSumSquares,  // squares and sum in fp32
   kL1,          // sum of absolute values

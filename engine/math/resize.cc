@@ -134,8 +134,8 @@ void ResizeLinear(const ResizeShape& shape, const AxisTaps& rows, const AxisTaps
     for (int64_t plane = begin; plane < end; ++plane) {
       sampled.StartPlane(x.data() + plane * shape.in_h * shape.in_w, shape.in_w, columns);
       for (int64_t i = 0; i < out_h; ++i) {
-        const float* const* taps = sampled.Get(
-            absl::MakeSpan(rows.indices).subspan(i * rows.taps, rows.taps));
+        const float* const* taps =
+            sampled.Get(absl::MakeSpan(rows.indices).subspan(i * rows.taps, rows.taps));
         HWY_DYNAMIC_DISPATCH(BlendRows)
         (taps, rows.weights.data() + i * rows.taps, rows.taps, out_w,
          y.data() + (plane * out_h + i) * out_w);

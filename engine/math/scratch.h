@@ -1,7 +1,7 @@
 // engine/math/scratch.h: aligned memory, owned and per-thread. Internal.
 //
-//   float* panel = ThreadScratch<float>(ScratchUse::kPanelB, 384 * 192);  // this thread's, not cleared
-//   AlignedArray<Half> weights(n);                                        // owned, zeroed
+//   float* panel = ThreadScratch<float>(ScratchUse::kPanelB, 384 * 192);  // this thread's, not
+//   cleared AlignedArray<Half> weights(n);                                        // owned, zeroed
 #ifndef ENGINE_MATH_SCRATCH_H_
 #define ENGINE_MATH_SCRATCH_H_
 
@@ -37,7 +37,7 @@ enum class ScratchUse {
   kTile,
   kStage,
   kRow,
-  kSegments,
+  kCopies,
   kTaps,
   kScores,
   kCount,

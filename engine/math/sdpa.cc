@@ -18,7 +18,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
-
 // Half(Half(sum) * scale), then Half(that + mask), into the rows of `scores`.
 HWY_INLINE void StoreScores(const AttentionBlock& block, const float* tile, int64_t row,
                             int64_t rows, int64_t column, int64_t columns, float* scores) {
@@ -66,27 +65,26 @@ HWY_INLINE void PackScores(const float* scores, int64_t row_step, int64_t rows, 
   }
 }
 
-void ComputeAttention(const AttentionBlock& block) {
-  float* scores = ThreadScratch<float>(ScratchUse::kScores, block.queries * block.keys);
-  // Blocks of keys keep the packed B small; they do not split a sum.
+// Scores of a block of queries, by products with packed keys.
+HWY_INLINE void MultiplyKeys(const AttentionBlock& block, float* scores) {
   GemmOperands qk;
   qk.m = block.queries, qk.k = block.dim, qk.n = block.keys;
   qk.a = block.q, qk.a_row = block.q_step, qk.a_column = 1;
   qk.b = block.k, qk.b_row = 1, qk.b_column = block.k_step;
   for (int64_t key = 0; key < block.keys; key += kBlockColumns) {
+    const int64_t keys = HWY_MIN(block.keys - key, kBlockColumns);
     MultiplyPanels(
-        block.queries, HWY_MIN(block.keys - key, kBlockColumns), block.dim,
-        HWY_MIN(block.dim, kBlockDepth),
-        [&](int64_t first, int64_t depth, float* b) HWY_ATTR {
-          PackColumns(qk, first, depth, key, HWY_MIN(block.keys - key, kBlockColumns), b);
-        },
+        block.queries, keys, block.dim, HWY_MIN(block.dim, kBlockDepth),
+        [&](int64_t first, int64_t depth, float* b)
+            HWY_ATTR { PackColumns(qk, first, depth, key, keys, b); },
         [&](int64_t row, int64_t rows, int64_t first, int64_t depth, float* a)
             HWY_ATTR { PackRows(qk, row, rows, first, depth, a); },
         [&](const float* tile, int64_t row, int64_t rows, int64_t column, int64_t columns)
             HWY_ATTR { StoreScores(block, tile, row, rows, key + column, columns, scores); });
   }
-  for (int64_t i = 0; i < block.queries; ++i) SoftmaxRow(scores + i * block.keys, block.keys);
+}
 
+HWY_INLINE void MultiplyValues(const AttentionBlock& block, const float* scores) {
   GemmOperands pv;
   pv.m = block.queries, pv.k = block.keys, pv.n = block.value_dim;
   pv.b = block.v, pv.b_row = block.v_step, pv.b_column = 1;
@@ -95,11 +93,59 @@ void ComputeAttention(const AttentionBlock& block) {
       block.queries, block.value_dim, block.keys, HWY_MIN(block.keys, kBlockDepth),
       [&](int64_t first, int64_t depth, float* b)
           HWY_ATTR { PackColumns(pv, first, depth, 0, block.value_dim, b); },
-      [&](int64_t row, int64_t rows, int64_t first, int64_t depth, float* a) HWY_ATTR {
-        PackScores(scores + row * block.keys + first, block.keys, rows, depth, a);
-      },
+      [&](int64_t row, int64_t rows, int64_t first, int64_t depth, float* a)
+          HWY_ATTR { PackScores(scores + row * block.keys + first, block.keys, rows, depth, a); },
       [&](const float* tile, int64_t row, int64_t rows, int64_t column, int64_t columns)
           HWY_ATTR { StoreTile(pv, tile, row, rows, column, columns); });
+}
+
+// One query, the step of a decoder: keys and values are read once, as they lie; packing them would
+// cost more than the products.
+HWY_INLINE void DotKeys(const AttentionBlock& block, float* scores) {
+  const DF df;
+  float* q = ThreadScratch<float>(ScratchUse::kRow, block.dim);
+  float* sums = ThreadScratch<float>(ScratchUse::kTile, kPanelColumns);
+  WidenRun(block.q, q, block.dim);
+  for (int64_t key = 0; key < block.keys; key += kPanelColumns) {
+    const int64_t keys = HWY_MIN(block.keys - key, kPanelColumns);
+    for (int64_t i = 0; i < keys; ++i) {
+      const Half* k = block.k + (key + i) * block.k_step;
+      sums[i] = FoldFixed(
+          block.dim, 0.0f,
+          [&](int64_t d) HWY_ATTR { return hn::Mul(hn::LoadU(df, q + d), LoadHalf(k + d)); },
+          [&](int64_t d, int64_t rest)
+              HWY_ATTR { return hn::Mul(LoadFloatN(q + d, rest), LoadHalfN(k + d, rest)); },
+          [](VF a, VF b) HWY_ATTR { return hn::Add(a, b); });
+    }
+    StoreScores(block, sums, 0, 1, key, keys, scores);
+  }
+}
+
+HWY_INLINE void SumValues(const AttentionBlock& block, const float* scores) {
+  const DF df;
+  float* sums = ThreadScratch<float>(ScratchUse::kRow, block.value_dim + kLanes);
+  for (int64_t d = 0; d < block.value_dim; d += kLanes) hn::StoreU(hn::Zero(df), df, sums + d);
+  for (int64_t key = 0; key < block.keys; ++key) {
+    const VF weight = hn::Set(df, scores[key]);
+    const Half* v = block.v + key * block.v_step;
+    int64_t d = 0;
+    for (; d + kLanes <= block.value_dim; d += kLanes) {
+      hn::StoreU(hn::MulAdd(weight, LoadHalf(v + d), hn::LoadU(df, sums + d)), df, sums + d);
+    }
+    if (d < block.value_dim) {
+      const VF rest = LoadHalfN(v + d, block.value_dim - d);
+      hn::StoreU(hn::MulAdd(weight, rest, hn::LoadU(df, sums + d)), df, sums + d);
+    }
+  }
+  NarrowRun(sums, block.y, block.value_dim);
+}
+
+void ComputeAttention(const AttentionBlock& block) {
+  float* scores = ThreadScratch<float>(ScratchUse::kScores, block.queries * block.keys);
+  const bool one = block.queries == 1;
+  one ? DotKeys(block, scores) : MultiplyKeys(block, scores);
+  for (int64_t i = 0; i < block.queries; ++i) SoftmaxRow(scores + i * block.keys, block.keys);
+  one ? SumValues(block, scores) : MultiplyValues(block, scores);
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

@@ -4,13 +4,13 @@
 //                   .value_dim = 64};
 //   Sdpa(shape, 0.125f, q, k, v, {}, y);
 //
-// Layout (netplist.md, SDPA): C = sequence, H = heads, W = head dim; so q is (batch, queries, heads,
-// dim), k (batch, keys, heads, dim), v (batch, keys, heads, value_dim), y (batch, queries, heads,
-// value_dim).
+// Layout (netplist.md, SDPA): C = sequence, H = heads, W = head dim; so q is (batch, queries,
+// heads, dim), k (batch, keys, heads, dim), v (batch, keys, heads, value_dim), y (batch, queries,
+// heads, value_dim).
 //
 // Rounding points: s = Half(q . k) with an fp32 sum; s = Half(s * scale); s = Half(s + mask);
-// softmax as in softmax.h; y = Half(p . v) with an fp32 sum. Every sum runs in the order of its
-// index, so threads and block sizes never show.
+// softmax as in softmax.h; y = Half(p . v) with an fp32 sum. The order of a sum depends on the
+// shape alone: threads, block sizes and vector lengths never show.
 //
 // Memory: a block of queries times all keys per thread; the whole matrix of scores never exists.
 #ifndef ENGINE_MATH_SDPA_H_

@@ -50,14 +50,12 @@ HWY_INLINE VF Widen(VH halves) {
   const VU bits = hn::PromoteTo(du, halves);
   const VU magnitude = hn::ShiftLeft<13>(hn::And(bits, hn::Set(du, 0x7fff)));
   const VU sign = hn::ShiftLeft<16>(hn::And(bits, hn::Set(du, 0x8000)));
-  const VU finite =
-      hn::BitCast(du, hn::Mul(hn::BitCast(df, magnitude), hn::Set(df, 0x1p112f)));
+  const VU finite = hn::BitCast(du, hn::Mul(hn::BitCast(df, magnitude), hn::Set(df, 0x1p112f)));
   const VU special = hn::Or(magnitude, hn::Set(du, 0x7f800000));
-  const VU quiet = hn::IfThenElseZero(hn::Gt(special, hn::Set(du, 0x7f800000)),
-                                      hn::Set(du, 0x00400000));
+  const VU quiet =
+      hn::IfThenElseZero(hn::Gt(special, hn::Set(du, 0x7f800000)), hn::Set(du, 0x00400000));
   const auto is_special = hn::Gt(magnitude, hn::Set(du, 0x0f7fffff));
-  return hn::BitCast(
-      df, hn::Or(sign, hn::IfThenElse(is_special, hn::Or(special, quiet), finite)));
+  return hn::BitCast(df, hn::Or(sign, hn::IfThenElse(is_special, hn::Or(special, quiet), finite)));
 #endif
 }
 
@@ -73,11 +71,10 @@ HWY_INLINE VH Narrow(VF values) {
   const VU odd = hn::And(hn::ShiftRight<13>(magnitude), hn::Set(du, 1));
   const VU normal =
       hn::ShiftRight<13>(hn::Add(hn::Sub(magnitude, hn::Set(du, 0x38000000 - 0xfff)), odd));
-  const VU tiny = hn::Sub(
-      hn::BitCast(du, hn::Add(hn::BitCast(df, magnitude), hn::Set(df, 0.5f))),
-      hn::Set(du, 0x3f000000));
-  const VU nan = hn::Or(hn::Set(du, 0x7e00), hn::And(hn::ShiftRight<13>(magnitude),
-                                                     hn::Set(du, 0x3ff)));
+  const VU tiny = hn::Sub(hn::BitCast(du, hn::Add(hn::BitCast(df, magnitude), hn::Set(df, 0.5f))),
+                          hn::Set(du, 0x3f000000));
+  const VU nan =
+      hn::Or(hn::Set(du, 0x7e00), hn::And(hn::ShiftRight<13>(magnitude), hn::Set(du, 0x3ff)));
   VU result = hn::IfThenElse(hn::Lt(magnitude, hn::Set(du, 0x38800000)), tiny, normal);
   result = hn::IfThenElse(hn::Gt(magnitude, hn::Set(du, 0x477fffff)), hn::Set(du, 0x7c00), result);
   result = hn::IfThenElse(hn::Gt(magnitude, hn::Set(du, 0x7f800000)), nan, result);

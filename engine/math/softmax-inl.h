@@ -26,19 +26,28 @@ HWY_INLINE void SoftmaxRow(float* row, int64_t count) {
       [&](int64_t i) HWY_ATTR { return hn::LoadU(df, row + i); },
       [&](int64_t i, int64_t rest) HWY_ATTR {
         const VF lowest = hn::Set(df, -hwy::HighestValue<float>() * 2.0f);
-        return hn::IfThenElse(hn::FirstN(df, static_cast<size_t>(rest)),
-                              LoadFloatN(row + i, rest), lowest);
+        return hn::IfThenElse(hn::FirstN(df, static_cast<size_t>(rest)), LoadFloatN(row + i, rest),
+                              lowest);
       },
       // A NaN counts for nothing here; ShiftedExp makes it 1.
       [](VF a, VF b) HWY_ATTR { return hn::IfThenElse(hn::Gt(b, a), b, a); });
   const VF m = hn::Set(df, max);
+  const VF sum =
+      hn::Set(df, FoldFixed(
+                      count, 0.0f,
+                      [&](int64_t i) HWY_ATTR {
+                        const VF e = ShiftedExp(hn::LoadU(df, row + i), m);
+                        hn::StoreU(e, df, row + i);
+                        return e;
+                      },
+                      [&](int64_t i, int64_t rest) HWY_ATTR {
+                        const VF e = ShiftedExp(LoadFloatN(row + i, rest), m);
+                        StoreFloatN(e, row + i, rest);
+                        return hn::IfThenElseZero(hn::FirstN(df, static_cast<size_t>(rest)), e);
+                      },
+                      [](VF a, VF b) HWY_ATTR { return hn::Add(a, b); }));
   int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
-    hn::StoreU(ShiftedExp(hn::LoadU(df, row + i), m), df, row + i);
-  }
-  if (i < count) StoreFloatN(ShiftedExp(LoadFloatN(row + i, count - i), m), row + i, count - i);
-  const VF sum = hn::Set(df, SumFixed(row, count, [](VF x) HWY_ATTR { return x; }));
-  for (i = 0; i + kLanes <= count; i += kLanes) {
     hn::StoreU(RoundHalf(hn::Div(hn::LoadU(df, row + i), sum)), df, row + i);
   }
   if (i < count) {

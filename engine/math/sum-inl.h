@@ -12,7 +12,8 @@ HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
 // Element i is added to partial sum i % 32, and the partial sums are added as a tree: the same
-// additions whether a vector has 1, 4, 8 or 16 lanes. Also folds by other operations of two vectors.
+// additions whether a vector has 1, 4, 8 or 16 lanes. Also folds by other operations of two
+// vectors.
 inline constexpr int64_t kPartialSums = 32;
 
 // Folds fetch(i) (a vector of elements i, i + 1, ...) and fetch_n(i, count) (the rest, filled up
@@ -33,15 +34,18 @@ HWY_INLINE float FoldFixed(int64_t count, float neutral, const Fetch& fetch, con
   for (int v = 0; i < count; ++v, i += kLanes) {
     partial[v] = fold(partial[v], count - i >= kLanes ? fetch(i) : fetch_n(i, count - i));
   }
-  HWY_ALIGN float sums[kPartialSums + kLanes] = {};
-  HWY_UNROLL(8)
-  for (int v = 0; v < kVectors; ++v) hn::Store(partial[v], df, sums + v * kLanes);
-  for (int64_t half = kPartialSums / 2; half > 0; half /= 2) {
-    for (int64_t j = 0; j < half; j += kLanes) {  // lanes from `half` on are not used again
-      hn::StoreU(fold(hn::LoadU(df, sums + j), hn::LoadU(df, sums + j + half)), df, sums + j);
-    }
+  HWY_UNROLL(4)
+  for (int half = kVectors / 2; half > 0; half /= 2) {
+    HWY_UNROLL(16)
+    for (int v = 0; v < half; ++v) partial[v] = fold(partial[v], partial[v + half]);
   }
-  return sums[0];
+  VF sum = partial[0];
+  const hn::RebindToSigned<DF> di;
+  for (int32_t half = kLanes / 2; half > 0; half /= 2) {
+    const auto upper = hn::And(hn::Iota(di, half), hn::Set(di, static_cast<int32_t>(kLanes - 1)));
+    sum = fold(sum, hn::TableLookupLanes(sum, hn::IndicesFromVec(df, upper)));
+  }
+  return hn::GetLane(sum);
 }
 
 // The sum of map(x) over a float array; map(0) must be 0.

@@ -33,9 +33,8 @@ void ClampRun(const Half* in, float lo, float hi, Half* out, int64_t count) {
 
 void LeakyReluRun(const Half* in, float slope, Half* out, int64_t count) {
   const VF factor = hn::Set(DF(), slope), zero = hn::Zero(DF());
-  MapRun(in, out, count, [&](VF x) HWY_ATTR {
-    return hn::IfThenElse(hn::Lt(x, zero), hn::Mul(x, factor), x);
-  });
+  MapRun(in, out, count,
+         [&](VF x) HWY_ATTR { return hn::IfThenElse(hn::Lt(x, zero), hn::Mul(x, factor), x); });
 }
 
 // The product of two Halfs is exact in fp32, so scale and bias that are Halfs give one rounding in

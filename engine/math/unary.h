@@ -64,13 +64,13 @@ enum class Unary : uint8_t {
   kErf,
   kSigmoid,
   kRelu,
-  kSilu,             // x * sigmoid(x)
-  kSwish,            // x * sigmoid(alpha * x)
-  kGelu,             // by erf
-  kGeluTanh,         // tanh approximation
-  kElu,              // alpha
-  kCelu,             // alpha
-  kSelu,             // beta * (x > 0 ? x : alpha * (exp(x) - 1)); ONNX's gamma is beta
+  kSilu,      // x * sigmoid(x)
+  kSwish,     // x * sigmoid(alpha * x)
+  kGelu,      // by erf
+  kGeluTanh,  // tanh approximation
+  kElu,       // alpha
+  kCelu,      // alpha
+  kSelu,      // beta * (x > 0 ? x : alpha * (exp(x) - 1)); ONNX's gamma is beta
   kSoftplus,
   kSoftsign,
   kMish,

@@ -53,9 +53,12 @@ std::optional<size_t> PassedInput(GraphEditor& g, const Node& node) {
   if (op == "Identity") return 0;
   if (is_one_of(kFolds)) return if_true(node.inputs.size() == 1, 0);
   if (op == "Dropout") {
-    // In inference, with the mask unread.
+    const Tensor* training = g.ConstantOf(InputOr(node, 2));
+    const bool infers =
+        InputOr(node, 2) == kNone ||
+        (training != nullptr && training->elements() == 1 && !training->at<bool>(0));
     const ValueId mask = OutputOr(node, 1);
-    return if_true(InputOr(node, 2) == kNone && (mask == kNone || g.UsesOf(mask) == 0), 0);
+    return if_true(infers && (mask == kNone || g.UsesOf(mask) == 0), 0);
   }
   if (!KeepsShape(g, node)) {
     // x may be the second operand, and the first one a scalar.
@@ -76,11 +79,11 @@ std::optional<size_t> PassedInput(GraphEditor& g, const Node& node) {
 
 }  // namespace
 
-// A node that hands an input on as it is goes away: Identity, Dropout in inference, Cast to the
-// same type, Reshape and its kin, Transpose, Pad, Slice, Expand and Tile that keep everything in
-// place, Concat, Sum and their kin of one input, x * 1, x / 1, x + 0, x - 0 (so -0 may stay -0).
-// Needs: all sizes known, but for the first two. Keeps: nothing of the node's origin; a graph
-// output keeps its name, and its Identity if an input or constant is behind it.
+// A node that hands an input on as it is goes away: Identity, Dropout in inference without mask,
+// Cast to the same type, Reshape and its kin, Transpose, Pad, Slice, Expand and Tile that keep
+// everything in place, Concat, Sum and their kin of one input, x * 1, x / 1, x + 0, x - 0 (so -0
+// may stay -0). Needs: all sizes known, but for the first two. Keeps: nothing of the node's origin;
+// a graph output keeps its name, and its Identity if an input or constant is behind it.
 absl::StatusOr<bool> DropIdentity(GraphEditor& g, NodeId id) {
   const Node& node = g.node(id);
   if (!node.domain.empty() || node.inputs.empty() || node.outputs.empty()) return false;

@@ -22,8 +22,12 @@ constexpr Pass kSimplify[] = {
 
 class Driver {
  public:
-  Driver(Model& model, int stop_after)
-      : model_(model), names_(model.graph), limited_(stop_after >= 0), left_(stop_after) {}
+  Driver(Model& model, absl::Span<const Pass> passes, int stop_after)
+      : model_(model),
+        passes_(passes),
+        names_(model.graph),
+        limited_(stop_after >= 0),
+        left_(stop_after) {}
 
   absl::Status Run(Graph& graph, const std::string& where);
 
@@ -34,6 +38,7 @@ class Driver {
   absl::StatusOr<bool> RunPass(const Pass& pass, GraphEditor& editor);
 
   Model& model_;
+  absl::Span<const Pass> passes_;
   NameScope names_;
   bool limited_;
   int left_;
@@ -69,7 +74,7 @@ absl::Status Driver::Run(Graph& graph, const std::string& where) {
 
 absl::StatusOr<std::vector<absl::string_view>> Driver::RunRound(GraphEditor& editor) {
   std::vector<absl::string_view> busy;
-  for (const Pass& pass : kSimplify) {
+  for (const Pass& pass : passes_) {
     ANEMONE_ASSIGN_OR_RETURN(const bool changed, RunPass(pass, editor));
     if (changed) busy.push_back(pass.name);
   }
@@ -95,7 +100,11 @@ absl::StatusOr<bool> Driver::RunPass(const Pass& pass, GraphEditor& editor) {
 }  // namespace
 
 absl::Status RunPasses(Model& model, int stop_after) {
-  return Driver(model, stop_after).Run(model.graph, "the main graph");
+  return RunPasses(model, kSimplify, stop_after);
+}
+
+absl::Status RunPasses(Model& model, absl::Span<const Pass> passes, int stop_after) {
+  return Driver(model, passes, stop_after).Run(model.graph, "the main graph");
 }
 
 }  // namespace anemone

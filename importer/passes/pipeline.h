@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "importer/edit.h"
 #include "importer/graph.h"
 
@@ -27,6 +28,9 @@ inline constexpr int kMostRounds = 20;
 // `stop_after` >= 0 that many rewrites are made in all, so a wrong one is found by halving. Drops
 // what went out of use and renumbers; nodes stay in order. Errors name the pass.
 absl::Status RunPasses(Model& model, int stop_after);
+
+// The same with other passes than ours, for tests of the driver.
+absl::Status RunPasses(Model& model, absl::Span<const Pass> passes, int stop_after);
 
 }  // namespace anemone
 

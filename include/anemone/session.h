@@ -55,9 +55,9 @@ struct PlanSummary {
 
 class Session {
  public:
-  // Errors: kNotFound (no file, no such target), kInvalidArgument (the model breaks ONNX's rules, an
-  // option's value is unknown), kDataLoss (damaged file), kFailedPrecondition (an input's dimension
-  // is not bound, ONNX Runtime is missing for a CPU segment), kResourceExhausted, kUnimplemented.
+  // Errors: kNotFound (no file, no such target, no ONNX Runtime for a CPU segment),
+  // kInvalidArgument (the model breaks ONNX's rules, an input's dimension is not bound, an option's
+  // value is unknown), kDataLoss (damaged file), kResourceExhausted, kUnimplemented.
   static absl::StatusOr<Session> Load(const std::string& path, const SessionOptions& options = {});
   // The same from memory, which is borrowed until Load returns; external data is refused.
   static absl::StatusOr<Session> LoadBytes(absl::string_view model,

@@ -59,12 +59,10 @@ const TypeRow& RowOf(DataType type) {
 
 // calloc rather than new[]: large zeroed arrays come from the system page by page, untouched.
 std::shared_ptr<std::byte> AllocateZeroed(size_t size) {
-  void* block = std::calloc(size + kAlignment, 1);
+  auto* block = static_cast<std::byte*>(std::calloc(size + kAlignment, 1));
   if (block == nullptr) throw std::bad_alloc();
-  std::shared_ptr<void> owner(block, &std::free);
-  auto address = reinterpret_cast<uintptr_t>(block);
-  address = (address + kAlignment - 1) / kAlignment * kAlignment;
-  return std::shared_ptr<std::byte>(std::move(owner), reinterpret_cast<std::byte*>(address));
+  const size_t misaligned = reinterpret_cast<uintptr_t>(block) % kAlignment;
+  return {std::shared_ptr<void>(block, &std::free), block + (kAlignment - misaligned)};
 }
 
 }  // namespace

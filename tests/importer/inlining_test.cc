@@ -195,6 +195,18 @@ TEST(Functions, AreLimitedInDepthAndNumber) {
                                            HasSubstr("expand to more than 1000000 nodes")));
 }
 
+// A small file whose paths alone would fill the memory: a long name around many calls.
+TEST(Functions, AreLimitedInTheNamesTheyMake) {
+  const std::string name(1 << 20, 'F');
+  std::string text = absl::StrCat("g (float x) => (float y) { y = my.", name, "(x) }\n",
+                                  "<domain: \"my\", opset_import: [\"\" : 21, \"my\" : 1]> ", name,
+                                  " (v0) => (v5000) {");
+  for (int i = 0; i < 5000; ++i) absl::StrAppend(&text, " v", i + 1, " = my.Empty(v", i, ")");
+  absl::StrAppend(&text, "}\n<domain: \"my\", opset_import: [\"\" : 21]> Empty (a) => (a) { }");
+  EXPECT_THAT(Read(WithFunctions(text)),
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("more than 512 MiB")));
+}
+
 TEST(Functions, ThatCallThemselvesAreRefused) {
   EXPECT_THAT(Read(WithFunctions(R"(
       agraph (float x) => (float y) { y = my.A(x) }

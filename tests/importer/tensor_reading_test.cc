@@ -230,7 +230,7 @@ TEST(Mapping, PackedPiecesOfOneFieldAreJoined) {
   // One message after the other is, to protobuf, the two merged.
   const std::string tensor = piece.SerializeAsString() + more.SerializeAsString();
   onnx::GraphProto* graph = model.mutable_graph();
-  graph->GetReflection()->MutableUnknownFields(graph)->AddLengthDelimited(
+  onnx::GraphProto::GetReflection()->MutableUnknownFields(graph)->AddLengthDelimited(
       onnx::GraphProto::kInitializerFieldNumber, tensor);
   const auto read = Read(model);
   ASSERT_THAT(read, IsOk());

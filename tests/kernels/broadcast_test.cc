@@ -45,6 +45,11 @@ const std::vector<Case> kCases = {
               "{ y = Expand(x, s) }",
      .units = {"Broadcast", "Broadcast"},
      .tolerance = 1e-3},
+    {.name = "nothing",
+     .model = "(float[2,3,1,4,6] x) => (float[2,3,4,0,6] y) "
+              "<int64[1] z = {0}, int64[1] a = {3}, int64[5] s = {1,1,4,1,1}> "
+              "{ n = Slice(x, z, z, a) y = Expand(n, s) }",
+     .refused_by = "empty-tensor"},
     {.name = "integers",
      .model = "(int64[1,3] x) => (int64[2,3] y) <int64[2] s = {2,3}> { y = Expand(x, s) }",
      .refused_by = "port-format"},

@@ -40,8 +40,8 @@ const std::vector<Case> kCases = {
      .units = {"Concat"},
      .tolerance = 1e-3},
     {.name = "with_a_constant",
-     .model =
-         "(float[2,3,4] a) => (float[2,5,4] y) <float[2,2,4] b> { y = Concat<axis = 1>(a, b) }",
+     .model = "(float[1,3,4] a) => (float[1,4,4] y) <float[1,1,4] b = {1,2,3,4}> "
+              "{ y = Concat<axis = 1>(a, b) }",
      .units = {"Concat"},
      .tolerance = 1e-3},
     {.name = "the_same_twice",

@@ -10,8 +10,8 @@ std::string Float(const std::string& dims) {
   return dims.empty() ? "float" : absl::StrCat("float[", dims, "]");
 }
 
-Case Two(const std::string& name, const std::string& a, const std::string& b,
-         const std::string& y, const std::string& call, std::vector<std::string> units,
+Case Two(const std::string& name, const std::string& a, const std::string& b, const std::string& y,
+         const std::string& call, std::vector<std::string> units,
          const std::string& target = "h13") {
   return {.name = name,
           .model = absl::StrCat("(", Float(a), " a, ", Float(b), " b) => (", Float(y),
@@ -23,8 +23,8 @@ Case Two(const std::string& name, const std::string& a, const std::string& b,
 Case ByConstant(const std::string& name, const std::string& x, const std::string& constant,
                 const std::string& y, const std::string& call, std::vector<std::string> units) {
   return {.name = name,
-          .model = absl::StrCat("(", Float(x), " x) => (", Float(y), " y) <",
-                                Float(constant), " k> { y = ", call, " }"),
+          .model = absl::StrCat("(", Float(x), " x) => (", Float(y), " y) <", Float(constant),
+                                " k> { y = ", call, " }"),
           .units = std::move(units),
           .low = 0.25f,
           .high = 2};
@@ -66,8 +66,7 @@ std::vector<Case> Binary() {
       ByConstant("number_to_itself", "1", "1,1,1", "1,1,1", "Mul(k, x)", {"GOC"}),
       ByConstant("channel_bias", "2,3,4,5", "3,1,1", "2,3,4,5", "Add(x, k)", {"ElementWise"}),
       ByConstant("last_axis_bias", "2,3,5", "5", "2,3,5", "Add(k, x)", {"ElementWise"}),
-      ByConstant("divided_by_channel", "2,3,4,5", "3,1,1", "2,3,4,5", "Div(x, k)",
-                 {"ElementWise"}),
+      ByConstant("divided_by_channel", "2,3,4,5", "3,1,1", "2,3,4,5", "Div(x, k)", {"ElementWise"}),
       ByConstant("repeated_by_constant", "1,5", "4,1", "4,5", "Mul(x, k)", {"ElementWise"}),
       ByConstant("rank_5_constant", "2,3,4,5,6", "3,4,1,6", "2,3,4,5,6", "Mul(x, k)",
                  {"ElementWise", "Transpose"}),
@@ -98,10 +97,10 @@ Case Compare(const std::string& name, const std::string& op, std::vector<std::st
 }
 
 Case Logical(const std::string& name, const std::string& call, std::vector<std::string> units) {
-  return {.name = name,
-          .model = absl::StrCat("(bool[4,1,9] a, bool[5,9] b) => (bool[4,5,9] y) { y = ", call,
-                                " }"),
-          .units = std::move(units)};
+  return {
+      .name = name,
+      .model = absl::StrCat("(bool[4,1,9] a, bool[5,9] b) => (bool[4,5,9] y) { y = ", call, " }"),
+      .units = std::move(units)};
 }
 
 const std::vector<Case> kLogical = {
@@ -114,9 +113,7 @@ const std::vector<Case> kLogical = {
     Logical("or", "Or(a, b)", {"ElementWise"}),
     Logical("xor", "Xor(a, b)", {"ElementWise"}),
     Logical("equal_bools", "Equal(a, b)", {"ElementWise"}),
-    {.name = "not",
-     .model = "(bool[4,9] x) => (bool[4,9] y) { y = Not(x) }",
-     .units = {"GOC"}},
+    {.name = "not", .model = "(bool[4,9] x) => (bool[4,9] y) { y = Not(x) }", .units = {"GOC"}},
     {.name = "compare_with_a_number",
      .model = "(float[4,9] x) => (bool[4,9] y) <float k = {0.5}> { y = Greater(x, k) }",
      .units = {"ElementWise"}},

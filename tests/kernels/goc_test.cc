@@ -35,9 +35,23 @@ const std::vector<Case> kCases = {
      .low = 0.1f,
      .high = 2},
     {.name = "batch_norm_at_run_time",
-     .model = "(float[2,5,6,7] x, float[5] s) => (float[2,5,6,7] y) "
-              "<float[5] b, float[5] m, float[5] v> "
-              "{ y = BatchNormalization(x, s, b, m, v) }",
+     .model = "(float[2,5,6,7] x, float[5] s, float[5] v) => (float[2,5,6,7] y) "
+              "<float[5] b, float[5] m> { y = BatchNormalization(x, s, b, m, v) }",
+     .units = {"GOC", "Neuron", "ElementWise", "ElementWise", "ElementWise", "ElementWise",
+               "ElementWise"},
+     .low = 0.1f,
+     .high = 2},
+    {.name = "batch_norm_at_run_time_is_a_rewrite",
+     .model = "(float[3,5] x, float[5] s) => (float[3,5] y) "
+              "<float[5] b, float[5] m, float[5] v> { y = BatchNormalization(x, s, b, m, v) }",
+     .rewrites = false,
+     .refused_by = "form-not-lowered",
+     .low = 0.1f,
+     .high = 2},
+    {.name = "batch_norm_in_training",
+     .model = "(float[4,5,6] x) => (float[4,5,6] y, float[5] a, float[5] c) "
+              "<float[5] s, float[5] b, float[5] m, float[5] v> "
+              "{ y, a, c = BatchNormalization<training_mode = 1>(x, s, b, m, v) }",
      .refused_by = "form-not-lowered",
      .low = 0.1f,
      .high = 2},

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <fstream>
 #include <random>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -20,16 +21,28 @@ namespace {
 
 using nlohmann::json;
 
-// Fills initializers that the text leaves without values.
+// Makes initializers of the values that the text only declares ("<float[64,3,7,7] w>").
 void FillWeights(onnx::GraphProto& graph, const Case& c, std::mt19937& random) {
   std::uniform_real_distribution<float> uniform(c.low, c.high);
-  for (onnx::TensorProto& tensor : *graph.mutable_initializer()) {
-    bool has_values = tensor.float_data_size() + tensor.int64_data_size() +
-                          tensor.int32_data_size() + static_cast<int>(tensor.raw_data().size()) >
-                      0;
-    if (has_values || tensor.data_type() != onnx::TensorProto::FLOAT) continue;
+  std::set<std::string> made;
+  for (const onnx::NodeProto& node : graph.node()) {
+    made.insert(node.output().begin(), node.output().end());
+  }
+  google::protobuf::RepeatedPtrField<onnx::ValueInfoProto> declared;
+  declared.Swap(graph.mutable_value_info());
+  for (const onnx::ValueInfoProto& info : declared) {
+    if (made.count(info.name()) > 0) {
+      *graph.add_value_info() = info;
+      continue;
+    }
+    onnx::TensorProto& tensor = *graph.add_initializer();
+    tensor.set_name(info.name());
+    tensor.set_data_type(onnx::TensorProto::FLOAT);
     int64_t count = 1;
-    for (int64_t d : tensor.dims()) count *= d;
+    for (const auto& dim : info.type().tensor_type().shape().dim()) {
+      tensor.add_dims(dim.dim_value());
+      count *= dim.dim_value();
+    }
     for (int64_t i = 0; i < count; ++i) tensor.add_float_data(uniform(random));
   }
 }

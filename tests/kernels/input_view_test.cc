@@ -59,6 +59,15 @@ const std::vector<Case> kCases = {
               "int64[1] a = {1}> { y = Slice(x, s, e, a) }",
      .units = {"InputView"},
      .tolerance = 1e-3},
+    {.name = "slice_to_nothing",
+     .model = "(float[4,9] x) => (float[0,9] y) <int64[1] s = {2}, int64[1] e = {2}, "
+              "int64[1] a = {0}> { y = Slice(x, s, e, a) }",
+     .refused_by = "empty-tensor"},
+    {.name = "slice_of_nothing_with_a_step",
+     .model = "(float[4,9] x) => (float[0,9] y) <int64[1] z = {0}, int64[1] s = {-1}, "
+              "int64[1] e = {-9}, int64[1] p = {-2}> "
+              "{ n = Slice(x, z, z, z) m = Relu(n) y = Slice(m, s, e, z, p) }",
+     .refused_by = "empty-tensor"},
     {.name = "slice_of_integers",
      .model = "(int64[9] x) => (int64[2] y) <int64[1] s = {1}, int64[1] e = {3}> "
               "{ y = Slice(x, s, e) }",

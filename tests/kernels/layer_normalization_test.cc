@@ -1,4 +1,5 @@
-// LayerNormalization, its pieces as exporters before opset 17 write it, and GroupNormalization.
+// LayerNormalization, its pieces as exporters write it, and GroupNormalization.
+#include "absl/strings/str_cat.h"
 #include "tests/kernels/harness.h"
 
 namespace anemone {
@@ -89,6 +90,46 @@ const std::vector<Case> kLayerNormCases = {
      .units = {"LayerNormalization"}},
 };
 INSTANTIATE_TEST_SUITE_P(LayerNormalization, KernelTest, testing::ValuesIn(kLayerNormCases),
+                         CaseName);
+
+// Flax's: a sum of squares that passes what fp16 holds, a mean far above the deviation.
+const char kOnePassHead[] =
+    "(float[2,512,6] x) => (float[2,512,6] y) <float[1,512,1] g, float[1,512,1] b, "
+    "int64[1] axis = {1}, int64[3] shape = {2, 1, 6}, float n = {0.001953125}, float zero = {0.0}, "
+    "float e = {0.000001}> { s1 = ReduceSum<keepdims = 0>(x, axis) m = Mul(s1, n) sq = Mul(x, x) "
+    "s2 = ReduceSum<keepdims = 0>(sq, axis) m2 = Mul(s2, n) mm = Mul(m, m) v = Sub(m2, mm) ";
+
+const std::vector<Case> kOnePassCases = {
+    {.name = "as_flax_writes_it",
+     .model = absl::StrCat(kOnePassHead,
+                           "f = Max(zero, v) vk = Reshape(f, shape) a = Add(vk, e) r = Sqrt(a) "
+                           "i = Reciprocal(r) w = Mul(i, g) mk = Reshape(m, shape) d = Sub(x, mk) "
+                           "p = Mul(d, w) y = Add(p, b) }"),
+     .units = {"LayerNormalization"},
+     .tolerance = 2e-2,
+     .low = 20,
+     .high = 24},
+    {.name = "without_scale_and_bias",
+     .model = absl::StrCat(kOnePassHead,
+                           "vk = Reshape(v, shape) a = Add(e, vk) r = Sqrt(a) i = Reciprocal(r) "
+                           "mk = Reshape(m, shape) d = Sub(x, mk) y = Mul(i, d) }"),
+     .target = "h16",
+     .units = {"LayerNormalization"}},
+    {.name = "by_means_that_keep_their_axes",
+     .model = "(float[2,5,48] x) => (float[2,5,48] y) <float[48] g, int64[1] last = {-1}, "
+              "float e = {0.001}> { m = ReduceMean(x, last) sq = Mul(x, x) "
+              "m2 = ReduceMean(sq, last) mm = Mul(m, m) v = Sub(m2, mm) a = Add(v, e) r = Sqrt(a) "
+              "i = Reciprocal(r) w = Mul(i, g) d = Sub(x, m) y = Mul(d, w) }",
+     .units = {"LayerNormalization"}},
+    {.name = "another_mean_stays_as_it_is",
+     .model = "(float[2,5,48] x) => (float[2,5,48] y) <int64[1] last = {-1}, int64[1] mid = {1}, "
+              "float e = {1.0}> { m = ReduceMean(x, last) o = ReduceMean(x, mid) sq = Mul(x, x) "
+              "m2 = ReduceMean(sq, last) mm = Mul(m, m) v = Sub(m2, mm) a = Add(v, e) r = Sqrt(a) "
+              "i = Reciprocal(r) d = Sub(x, o) y = Mul(d, i) }",
+     .units = {"Reduction", "Reduction", "ElementWise", "Reduction", "ElementWise", "ElementWise",
+               "GOC", "Neuron", "Neuron", "ElementWise", "ElementWise"}},
+};
+INSTANTIATE_TEST_SUITE_P(OnePassNormalization, KernelTest, testing::ValuesIn(kOnePassCases),
                          CaseName);
 
 const std::vector<Case> kGroupNormCases = {

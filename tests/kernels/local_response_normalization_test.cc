@@ -8,9 +8,6 @@ const std::vector<Case> kCases = {
      .model = "(float[2,8,5,7] x) => (float[2,8,5,7] y) "
               "{ y = LRN<size = 5, alpha = 0.5, beta = 0.75, bias = 2.0>(x) }",
      .units = {"LocalResponseNormalization"}},
-    {.name = "even_window_is_centred_low",
-     .model = "(float[1,8,3,3] x) => (float[1,8,3,3] y) { y = LRN<size = 4, alpha = 1.0>(x) }",
-     .units = {"LocalResponseNormalization"}},
     {.name = "fifteen_channels_on_a13",
      .model = "(float[1,15,3,3] x) => (float[1,15,3,3] y) { y = LRN<size = 3>(x) }",
      .units = {"LocalResponseNormalization"}},

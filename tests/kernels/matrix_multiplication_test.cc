@@ -1,11 +1,12 @@
 // MatMul and Einsum as MatrixMultiplication: every rank and way of repeating a batch, the unit's
 // own rules, every limit at N and N + 1.
+#include "kernels/matrix_multiplication.h"
+
 #include <gtest/gtest.h>
 
 #include "absl/strings/match.h"
 #include "engine/network.h"
 #include "engine/unit_kind.h"
-#include "kernels/matrix_multiplication.h"
 #include "tests/kernels/harness.h"
 
 namespace anemone {
@@ -175,7 +176,8 @@ class MatMulUnit : public testing::Test {
     GraphView view(empty);
     LowerContext c(view, **FindTarget("h13"), Route::kNetplist);
     auto constant = [&](const Dims& dims) {
-      return c.AddConstant(Tensor::Fill(DataType::kBool, {dims.elements()}, {{std::byte{1}}}), dims);
+      return c.AddConstant(Tensor::Fill(DataType::kBool, {dims.elements()}, {{std::byte{1}}}),
+                           dims);
     };
     EXPECT_TRUE(MatrixProduct(c, constant(a), constant(b)).ok());
     Lowered lowered = c.Take();
@@ -199,15 +201,16 @@ TEST_F(MatMulUnit, RefusesDepth) {
 TEST_F(MatMulUnit, RefusesAnotherContraction) {
   Verdict verdict = Judge(MakeDims(1, 4, 1, 8), MakeDims(1, 7, 1, 4));
   ASSERT_FALSE(verdict.accepted);
-  EXPECT_TRUE(absl::StrContains(verdict.message,
-                                "input tensor A's width (8) + padding (0) != tensor B's channel (7)"))
+  EXPECT_TRUE(absl::StrContains(
+      verdict.message, "input tensor A's width (8) + padding (0) != tensor B's channel (7)"))
       << verdict.message;
 }
 
 TEST_F(MatMulUnit, RefusesBatchesThatDiffer) {
   Verdict verdict = Judge(MakeDims(1, 4, 2, 8), MakeDims(1, 8, 3, 4));
   ASSERT_FALSE(verdict.accepted);
-  EXPECT_TRUE(absl::StrContains(verdict.message, "invalid dim Height for input tensor A (2) and B (3)"))
+  EXPECT_TRUE(
+      absl::StrContains(verdict.message, "invalid dim Height for input tensor A (2) and B (3)"))
       << verdict.message;
 }
 

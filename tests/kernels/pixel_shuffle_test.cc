@@ -72,6 +72,12 @@ const std::vector<Case> kCases = {
               "<int64[6] a = {1,1,1,5,2,5}, int64[4] b = {1,25,1,2}> "
               "{ s = Reshape(x, a) t = Transpose<perm = [0,1,3,5,2,4]>(s) y = Reshape(t, b) }",
      .refused_by = "rank"},
+    {.name = "nothing_written_out",
+     .model = "(float[2,12,3,5] x) => (float[2,3,0,10] y) <int64[1] z = {0}, int64[1] at = {2}, "
+              "int64[6] a = {2,3,2,2,0,5}, int64[4] b = {2,3,0,10}> "
+              "{ n = Slice(x, z, z, at) s = Reshape<allowzero = 1>(n, a) "
+              "t = Transpose<perm = [0,1,4,2,5,3]>(s) y = Reshape<allowzero = 1>(t, b) }",
+     .refused_by = "rank"},
     {.name = "another_order_is_no_shuffle",
      .model = "(float[2,12,3,5] x) => (float[2,3,6,10] y) "
               "<int64[6] a = {2,3,2,2,3,5}, int64[4] b = {2,3,6,10}> "

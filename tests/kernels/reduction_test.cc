@@ -24,8 +24,8 @@ const std::vector<Case> kOperators = {
     Of("ReduceL2", {"ElementWise", "Reduction", "Neuron"}),
     Of("ReduceSumSquare", {"ElementWise", "Reduction"}),
     Of("ReduceLogSum", {"Reduction", "Neuron", "GOC"}),
-    Of("ReduceLogSumExp", {"Reduction", "ElementWise", "Neuron", "Reduction", "Neuron", "GOC",
-                           "ElementWise"}),
+    Of("ReduceLogSumExp",
+       {"Reduction", "ElementWise", "Neuron", "Reduction", "Neuron", "GOC", "ElementWise"}),
 };
 
 INSTANTIATE_TEST_SUITE_P(Operators, KernelTest, testing::ValuesIn(kOperators), CaseName);

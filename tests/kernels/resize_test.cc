@@ -134,6 +134,10 @@ const std::vector<Case> kSoftware = {
      .target = "h16",
      .units = {"Conv", "Conv", "Transpose", "Transpose", "Transpose", "Transpose"},
      .tolerance = 1e-3},
+    {.name = "nothing",
+     .model = "(float[1,3,4,8] x) => (float[1,3,0,16] y) <int64[1] z = {0}, int64[1] at = {2}, "
+              "float[1] f = {2.0}> { n = Slice(x, z, z, at) y = Resize<axes = [3]>(n, , f) }",
+     .refused_by = "empty-tensor"},
     {.name = "keeping_the_aspect",
      .model = "(float[1,3,4,8] x) => (float[1,3,3,6] y) <int64[2] s = {3,9}> "
               "{ y = Resize<mode = \"linear\", axes = [2,3], "

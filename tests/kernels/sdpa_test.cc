@@ -6,7 +6,11 @@
 #include "absl/strings/substitute.h"
 #include "engine/network.h"
 #include "engine/unit_kind.h"
+#include "importer/importer.h"
 #include "kernels/lowering.h"
+#include "onnx/defs/parser.h"
+#include "onnx/onnx_pb.h"
+#include "partitioner/plan.h"
 #include "tests/kernels/harness.h"
 
 namespace anemone {
@@ -32,6 +36,15 @@ const std::vector<std::string> kUnits = {"Transpose", "Transpose", "Transpose", 
                                          "Transpose"};
 const std::vector<std::string> kFive = {"Transpose", "MatrixMultiplication", "GOC", "Softmax",
                                         "MatrixMultiplication"};
+
+// As PyTorch writes it: heads split off by a reshape and moved in front.
+const char kExported[] =
+    "(float[1,10,4,8] q, float[1,12,4,8] k, float[1,12,4,8] v) => (float[1,10,32] y) "
+    "<float c = {0.35}, int64[3] shape = {1, 10, 32}> "
+    "{ qh = Transpose<perm = [0,2,1,3]>(q) kt = Transpose<perm = [0,2,3,1]>(k) "
+    "vh = Transpose<perm = [0,2,1,3]>(v) d = MatMul(qh, kt) s = Mul(d, c) "
+    "p = Softmax<axis = -1>(s) o = MatMul(p, vh) r = Transpose<perm = [0,2,1,3]>(o) "
+    "y = Reshape(r, shape) }";
 
 const std::vector<Case> kCases = {
     {.name = "plain", .model = Attention("1,4", 10, 10, 8, kScale, kPlain), .units = kUnits},
@@ -93,24 +106,15 @@ const std::vector<Case> kCases = {
                         "s = Add(e, m) "),
      .units = kUnits},
     {.name = "exporters_transposes",
-     .model = "(float[1,10,4,8] q, float[1,12,4,8] k, float[1,12,4,8] v) => (float[1,10,32] y) "
-              "<float c = {0.35}, int64[3] shape = {1, 10, 32}> "
-              "{ qh = Transpose<perm = [0,2,1,3]>(q) kt = Transpose<perm = [0,2,3,1]>(k) "
-              "vh = Transpose<perm = [0,2,1,3]>(v) d = MatMul(qh, kt) s = Mul(d, c) "
-              "p = Softmax<axis = -1>(s) o = MatMul(p, vh) r = Transpose<perm = [0,2,1,3]>(o) "
-              "y = Reshape(r, shape) }",
+     .model = kExported,
      .units = {"Transpose", "Transpose", "Transpose", "Transpose", "Transpose", "Transpose", "SDPA",
                "Transpose", "Transpose"}},
     // What stays five units.
-    {.name = "both_511",
-     .model = Attention("1,1", 511, 511, 4, kScale, kPlain),
-     .units = {"SDPA"}},
+    {.name = "both_511", .model = Attention("1,1", 511, 511, 4, kScale, kPlain), .units = {"SDPA"}},
     {.name = "both_512",
      .model = Attention("1,1", 512, 512, 4, kScale, kPlain),
      .units = {"MatrixMultiplication", "GOC", "Softmax", "MatrixMultiplication", "Transpose"}},
-    {.name = "keys_2048",
-     .model = Attention("1,1", 2, 2048, 4, kScale, kPlain),
-     .units = {"SDPA"}},
+    {.name = "keys_2048", .model = Attention("1,1", 2, 2048, 4, kScale, kPlain), .units = {"SDPA"}},
     {.name = "keys_2049",
      .model = Attention("1,1", 2, 2049, 4, kScale, kPlain),
      .units = {"MatrixMultiplication", "GOC", "Softmax", "MatrixMultiplication", "Transpose"}},
@@ -146,6 +150,28 @@ const std::vector<Case> kCases = {
                "MatrixMultiplication"}},
 };
 INSTANTIATE_TEST_SUITE_P(Sdpa, KernelTest, testing::ValuesIn(kCases), CaseName);
+
+// Units of the one segment after the transposes of lowerings and model have met.
+std::vector<std::string> UnitsOfPlan(const std::string& graph) {
+  onnx::ModelProto proto;
+  std::string text = absl::StrCat("<ir_version: 10, opset_import: [\"\" : 21]> test ", graph);
+  EXPECT_TRUE(onnx::OnnxParser(text.c_str()).Parse(proto).IsOK());
+  auto model = ImportBytes(proto.SerializeAsString(), "", {});
+  EXPECT_TRUE(model.ok()) << model.status();
+  auto plan = MakePlan(*model, {.target = *FindTarget("h13")});
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  std::vector<std::string> units;
+  for (const Segment& segment : plan->segments) {
+    for (const Unit& unit : segment.network.units) {
+      if (!unit.kind->is_view()) units.push_back(unit.kind->type());
+    }
+  }
+  return units;
+}
+
+TEST(Sdpa, ExportersTransposesGoAway) {
+  EXPECT_EQ(UnitsOfPlan(kExported), std::vector<std::string>({"SDPA"}));
+}
 
 // What the pattern never asks for. `change` spoils the bottoms of a good unit (10 queries, 12 keys,
 // 4 heads of 8, masked).

@@ -90,6 +90,15 @@ const ConvCase kCases[] = {
     {"depthwise_bands", {1, 2, 260, 300, 2, 2, Square(3, 1, 1)}},
     {"one_channel_in", {1, 1, 10, 11, 20, 1, Square(3, 1, 1)}},
     {"whole_plane", {3, 10, 5, 5, 60, 1, Square(5, 1, 0)}},
+    {"seven_by_seven", {2, 50, 7, 7, 150, 1, Square(3, 1, 1)}},
+    {"seven_by_seven_pointwise", {1, 400, 7, 7, 330, 1, {}}},
+    {"seven_by_seven_stride2", {1, 20, 14, 14, 100, 1, Square(3, 2, 1)}},
+    {"pointwise_stride2_to_seven", {1, 40, 14, 14, 100, 1, Square(1, 2, 0)}},
+    {"pointwise_stride4", {1, 5, 17, 18, 6, 1, Square(1, 4, 0)}},
+    {"dilated_one_output_row", {1, 5, 25, 40, 6, 1, Square(3, 1, 0, 12)}},
+    {"two_stride3", {1, 5, 17, 18, 6, 1, Square(2, 3, 0)}},
+    {"two_stride4_dilated2", {1, 5, 17, 38, 6, 1, Square(2, 4, 1, 2)}},
+    {"thirteen_columns", {1, 7, 1, 33, 110, 1, {1, 3, 1, 1, 1, 1, 0, 1, 0, 1}}},
     {"few_positions", {2, 10, 3, 4, 60, 1, Square(3, 2, 1)}},
     {"one_position_pointwise", {2, 30, 1, 1, 60, 1, {}}},
     {"few_positions_pointwise", {2, 30, 2, 3, 60, 1, {}}},
@@ -138,8 +147,8 @@ INSTANTIATE_TEST_SUITE_P(Shapes, ConvTest, testing::ValuesIn(kCases),
 TEST(Conv, SpecialNumbersTravelLikeInThePlainSum) {
   const ConvShape s{1, 3, 9, 10, 9, 1, Square(3, 1, 1)};
   ForEachSimdTarget([&] {
-    for (Fill fill : {Fill::kSubnormal, Fill::kLarge, Fill::kSpecial}) {
-      const std::vector<Half> x = Numbers(3 * 90, 1, fill), w = Numbers(9 * 27, 2, fill);
+    for (Contents contents : {Contents::kSubnormal, Contents::kLarge, Contents::kSpecial}) {
+      const std::vector<Half> x = Numbers(3 * 90, 1, contents), w = Numbers(9 * 27, 2, contents);
       const std::vector<float> bias = Floats(9, 3);
       std::vector<Half> y(9 * 90);
       Conv(PackConv(s, w, bias), x, absl::MakeSpan(y), Epilogue::Relu());

@@ -155,7 +155,8 @@ TEST(Convert, PacksRowsOfASurfaceAndBack) {
   EXPECT_EQ(halves[512 + 160 * 2 + 32 * 4 + 6], ToHalf(floats[105 + 70 + 28 + 6]));
   EXPECT_EQ(halves[7].bits, 0x7777);  // between rows nothing is written
   std::vector<float> back(floats.size());
-  ConvertStrided(extents, halves.data(), surface, back.data(), DenseLayout(Element::kFloat, extents));
+  ConvertStrided(extents, halves.data(), surface, back.data(),
+                 DenseLayout(Element::kFloat, extents));
   EXPECT_EQ(back, floats);
 }
 

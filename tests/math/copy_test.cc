@@ -40,7 +40,7 @@ int64_t At(const Extents& extents, const Index& index) {
 
 TEST(Transpose, AllPermutations) {
   const Extents extents = {2, 3, 4, 5, 6};
-  const std::vector<Half> in = Numbers(Count(extents), 1, Fill::kSpecial);
+  const std::vector<Half> in = Numbers(Count(extents), 1, Contents::kSpecial);
   std::array<int, kRank> permutation = {0, 1, 2, 3, 4};
   do {
     Extents out_extents;
@@ -59,7 +59,7 @@ TEST(Transpose, PlanesOfEdgeSizes) {
   ForEachSimdTarget([] {
     for (int64_t rows : {1, 7, 8, 9, 26, 70}) {
       for (int64_t columns : {1, 7, 8, 9, 26, 63, 64, 65, 130}) {
-        const std::vector<Half> in = Numbers(2 * rows * columns, 1, Fill::kSpecial);
+        const std::vector<Half> in = Numbers(2 * rows * columns, 1, Contents::kSpecial);
         std::vector<Half> out(in.size() + 1, Half{0x1234});
         Transpose({2, 1, 1, rows, columns}, {0, 1, 2, 4, 3}, in,
                   absl::MakeSpan(out).subspan(0, in.size()));
@@ -79,7 +79,7 @@ TEST(Transpose, PlanesOfEdgeSizes) {
 TEST(Copy, SliceWithStepsForwardAndBack) {
   const Extents in_extents = {2, 1, 5, 6, 9}, starts = {1, 0, 4, 0, 1}, steps = {1, 1, -2, 3, 2};
   const Extents out_extents = {1, 1, 3, 2, 4};
-  const std::vector<Half> in = Numbers(Count(in_extents), 1, Fill::kSpecial);
+  const std::vector<Half> in = Numbers(Count(in_extents), 1, Contents::kSpecial);
   std::vector<Half> out(Count(out_extents));
   Slice(in_extents, starts, steps, out_extents, in, absl::MakeSpan(out));
   ForEachIndex(out_extents, [&](const Index& index, int64_t position) {
@@ -176,7 +176,7 @@ TEST(Copy, BlockOfNoElementsWritesNothing) {
 
 TEST(Gather, AlongEachAxis) {
   const Extents extents = {2, 3, 4, 5, 6};
-  const std::vector<Half> x = Numbers(Count(extents), 1, Fill::kSpecial);
+  const std::vector<Half> x = Numbers(Count(extents), 1, Contents::kSpecial);
   for (int axis = 0; axis < kRank; ++axis) {
     const std::vector<int64_t> indices = {1, 0, 1, extents[axis] - 1};
     Extents out_extents = extents;

@@ -77,9 +77,9 @@ Half Operand(const std::vector<Half>& values, const Extents& extents, const Exte
 }
 
 void CheckBinary(BinaryOp op, const Extents& a_extents, const Extents& b_extents,
-                 const Extents& out_extents, Fill fill, double slack) {
-  const std::vector<Half> a = Numbers(Count(a_extents), 1, fill);
-  const std::vector<Half> b = Numbers(Count(b_extents), 2, fill);
+                 const Extents& out_extents, Contents contents, double slack) {
+  const std::vector<Half> a = Numbers(Count(a_extents), 1, contents);
+  const std::vector<Half> b = Numbers(Count(b_extents), 2, contents);
   std::vector<double> want(Count(out_extents));
   for (int64_t i = 0; i < static_cast<int64_t>(want.size()); ++i) {
     want[i] = Reference(op, ToDouble(Operand(a, a_extents, out_extents, i)),
@@ -96,9 +96,9 @@ TEST(Elementwise, EveryOpAtEdgeSizes) {
       SCOPED_TRACE(static_cast<int>(op));
       for (int64_t size : EdgeSizes()) {
         const Extents e = {1, 1, 1, 1, size}, one = {1, 1, 1, 1, 1};
-        CheckBinary(op, e, e, e, Fill::kNormal, 1e-6);
-        CheckBinary(op, e, one, e, Fill::kNormal, 1e-6);
-        CheckBinary(op, one, e, e, Fill::kNormal, 1e-6);
+        CheckBinary(op, e, e, e, Contents::kNormal, 1e-6);
+        CheckBinary(op, e, one, e, Contents::kNormal, 1e-6);
+        CheckBinary(op, one, e, e, Contents::kNormal, 1e-6);
       }
     }
   });
@@ -108,8 +108,9 @@ TEST(Elementwise, EveryOpAtEdgeSizes) {
 TEST(Elementwise, FourOperationsAreCorrectlyRounded) {
   const Extents e = {1, 1, 1, 100, 1000};
   ForEachSimdTarget([&] {
-    for (Fill fill : {Fill::kNormal, Fill::kSubnormal, Fill::kLarge, Fill::kSpecial}) {
-      const std::vector<Half> a = Numbers(100000, 1, fill), b = Numbers(100000, 2, fill);
+    for (Contents contents :
+         {Contents::kNormal, Contents::kSubnormal, Contents::kLarge, Contents::kSpecial}) {
+      const std::vector<Half> a = Numbers(100000, 1, contents), b = Numbers(100000, 2, contents);
       for (BinaryOp op : {BinaryOp::kAdd, BinaryOp::kSub, BinaryOp::kMul, BinaryOp::kDiv}) {
         std::vector<Half> out(a.size()), want(a.size());
         Binary(op, a, e, b, e, absl::MakeSpan(out), e);
@@ -129,7 +130,7 @@ TEST(Elementwise, SpecialNumbersInEveryOp) {
       // fp32 cannot hold a quotient's whole part beyond 2^24, nor can a Half beyond 2^11.
       if (op == BinaryOp::kFloorDiv) continue;
       SCOPED_TRACE(static_cast<int>(op));
-      CheckBinary(op, e, e, e, Fill::kSpecial, 1e-6);
+      CheckBinary(op, e, e, e, Contents::kSpecial, 1e-6);
     }
   });
 }
@@ -143,8 +144,8 @@ TEST(Elementwise, EveryBroadcast) {
         if (a_mask >> i & 1) a[i] = 1;
         if (b_mask >> i & 1) b[i] = 1;
       }
-      CheckBinary(BinaryOp::kSub, a, b, out, Fill::kNormal, 0);
-      CheckBinary(BinaryOp::kMod, a, b, out, Fill::kNormal, 0);
+      CheckBinary(BinaryOp::kSub, a, b, out, Contents::kNormal, 0);
+      CheckBinary(BinaryOp::kMod, a, b, out, Contents::kNormal, 0);
     }
   }
 }
@@ -161,7 +162,8 @@ TEST(Elementwise, WorksInPlace) {
 
 TEST(Elementwise, SelectMovesBits) {
   const Extents out = {1, 2, 3, 4, 5};
-  const std::vector<Half> a = Numbers(120, 1, Fill::kSpecial), b = Numbers(5, 2, Fill::kSpecial);
+  const std::vector<Half> a = Numbers(120, 1, Contents::kSpecial),
+                          b = Numbers(5, 2, Contents::kSpecial);
   std::vector<Half> condition(12);
   for (int i = 0; i < 12; ++i) condition[i] = i % 3 == 0 ? Half{0x8000} : kHalfOne;
   std::vector<Half> y(120);

@@ -39,10 +39,10 @@ std::vector<Half> Reference(const GemmShape& s, const std::vector<Half>& a, cons
   return c;
 }
 
-void CheckProduct(int64_t m, int64_t k, int64_t n, Fill fill = Fill::kNormal) {
+void CheckProduct(int64_t m, int64_t k, int64_t n, Contents contents = Contents::kNormal) {
   SCOPED_TRACE(testing::Message() << m << " x " << k << " x " << n);
   const GemmShape shape{.m = m, .k = k, .n = n};
-  const std::vector<Half> a = Numbers(m * k, 1, fill), b = Numbers(k * n, 2, fill);
+  const std::vector<Half> a = Numbers(m * k, 1, contents), b = Numbers(k * n, 2, contents);
   const std::vector<float> bias = Floats(n, 3);
   const Epilogue relu = Epilogue::Relu();
   const auto check = [&](const MatrixLayout& la, const MatrixLayout& lb, const MatrixLayout& lc) {
@@ -80,7 +80,8 @@ TEST(Gemm, LargerThanEveryBlock) {
 
 TEST(Gemm, SubnormalsLargeAndSpecialNumbers) {
   ForEachSimdTarget([] {
-    for (Fill fill : {Fill::kSubnormal, Fill::kLarge, Fill::kSpecial}) CheckProduct(5, 37, 21, fill);
+    for (Contents contents : {Contents::kSubnormal, Contents::kLarge, Contents::kSpecial})
+      CheckProduct(5, 37, 21, contents);
   });
 }
 
@@ -93,8 +94,8 @@ TEST(Gemm, EmptyDepthGivesTheBias) {
 
 TEST(Gemm, BatchesWithBroadcast) {
   const GemmShape shape{.m = 5, .k = 7, .n = 20, .batch = {2, 3, 2}};
-  const MatrixLayout la{7, 1, {3 * 35, 35, 0}};        // repeated over the last batch axis
-  const MatrixLayout lb{20, 1, {0, 2 * 140, 140}};     // repeated over the first
+  const MatrixLayout la{7, 1, {3 * 35, 35, 0}};     // repeated over the last batch axis
+  const MatrixLayout lb{20, 1, {0, 2 * 140, 140}};  // repeated over the first
   const MatrixLayout lc{20, 1, {600, 200, 100}};
   const std::vector<Half> a = Numbers(6 * 35, 1), b = Numbers(6 * 140, 2);
   const std::vector<Half> want = Reference(shape, a, la, b, lb, {}, 1200, lc, {});

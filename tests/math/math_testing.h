@@ -53,26 +53,27 @@ inline void WithThreads(int threads, const std::function<void()>& body) {
   arena.execute(body);
 }
 
-enum class Fill { kNormal, kSubnormal, kLarge, kSpecial };
+enum class Contents { kNormal, kSubnormal, kLarge, kSpecial };
 
 // `count` numbers, the same for the same seed. kNormal: uniform in -1..1; kSubnormal: below 2^-14
 // in size; kLarge: up to the largest Half; kSpecial: any bits, NaN and infinities among them.
-inline std::vector<Half> Numbers(int64_t count, int seed = 1, Fill fill = Fill::kNormal) {
+inline std::vector<Half> Numbers(int64_t count, int seed = 1,
+                                 Contents contents = Contents::kNormal) {
   std::mt19937 random(seed);
   std::uniform_real_distribution<float> uniform(-1.0f, 1.0f);
   std::vector<Half> halves(count);
   for (Half& half : halves) {
-    switch (fill) {
-      case Fill::kNormal:
+    switch (contents) {
+      case Contents::kNormal:
         half = ToHalf(uniform(random));
         break;
-      case Fill::kSubnormal:
+      case Contents::kSubnormal:
         half.bits = static_cast<uint16_t>(random() & 0x83ff);
         break;
-      case Fill::kLarge:
+      case Contents::kLarge:
         half = ToHalf(uniform(random) * 65504.0f);
         break;
-      case Fill::kSpecial:
+      case Contents::kSpecial:
         half.bits = static_cast<uint16_t>(random());
         break;
     }

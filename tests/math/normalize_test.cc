@@ -44,8 +44,7 @@ void Check(const Extents& extents, AxisSet axes, const NormalizeOptions& options
     for (int64_t at : row) mean += ToDouble(x[at]) / static_cast<double>(row.size());
     if (!options.subtract_mean) mean = 0;
     for (int64_t at : row) squares += std::pow(ToDouble(x[at]) - mean, 2);
-    const double scale =
-        1 / std::sqrt(squares / static_cast<double>(row.size()) + options.epsilon);
+    const double scale = 1 / std::sqrt(squares / static_cast<double>(row.size()) + options.epsilon);
     for (int64_t at : row) {
       want[at] = (ToDouble(x[at]) - mean) * scale * Value(gamma, extents, at, 1) +
                  Value(beta, extents, at, 0);

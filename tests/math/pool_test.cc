@@ -72,12 +72,12 @@ class PoolTest : public testing::TestWithParam<PoolCase> {};
 TEST_P(PoolTest, EqualsThePlainWindow) {
   const PoolShape& s = GetParam().shape;
   ForEachSimdTarget([&] {
-    for (Fill fill : {Fill::kNormal, Fill::kSubnormal, Fill::kSpecial}) {
-      const std::vector<Half> x = Numbers(s.planes * s.in_h * s.in_w, 1, fill);
+    for (Contents contents : {Contents::kNormal, Contents::kSubnormal, Contents::kSpecial}) {
+      const std::vector<Half> x = Numbers(s.planes * s.in_h * s.in_w, 1, contents);
       std::vector<Half> y(s.planes * s.out_h * s.out_w);
       MaxPool(s, x, absl::MakeSpan(y));
       ExpectClose(y, Reference(s, Kind::kMax, x), 0);
-      if (fill == Fill::kSpecial) continue;
+      if (contents == Contents::kSpecial) continue;
       AveragePool(s, AverageDivisor::kInside, x, absl::MakeSpan(y));
       ExpectClose(y, Reference(s, Kind::kInside, x));
       AveragePool(s, AverageDivisor::kInsideAndPads, x, absl::MakeSpan(y));

@@ -10,8 +10,8 @@
 namespace anemone::math {
 namespace {
 
-constexpr ReduceOp kOps[] = {ReduceOp::kSum,        ReduceOp::kMean, ReduceOp::kMax,
-                             ReduceOp::kMin,        ReduceOp::kL1,   ReduceOp::kL2,
+constexpr ReduceOp kOps[] = {ReduceOp::kSum,        ReduceOp::kMean,   ReduceOp::kMax,
+                             ReduceOp::kMin,        ReduceOp::kL1,     ReduceOp::kL2,
                              ReduceOp::kSumSquares, ReduceOp::kProduct};
 
 double Reference(ReduceOp op, const std::vector<double>& row) {

@@ -11,7 +11,7 @@ namespace {
 
 TEST(Resize, NearestMovesBits) {
   const std::vector<int32_t> rows = {0, 0, 2, 1, 1}, columns = {3, 0, 0, 1, 2, 2, 3};
-  const std::vector<Half> x = Numbers(3 * 3 * 4, 1, Fill::kSpecial);
+  const std::vector<Half> x = Numbers(3 * 3 * 4, 1, Contents::kSpecial);
   std::vector<Half> y(3 * 5 * 7);
   ResizeNearest({3, 3, 4}, rows, columns, x, absl::MakeSpan(y));
   for (int p = 0; p < 3; ++p) {

@@ -110,7 +110,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, SdpaTest, testing::ValuesIn(kCases),
 TEST(Sdpa, FullyMaskedRowIsTheMean) {
   const SdpaShape s{1, 1, 1, 4, 2, 1};
   const std::vector<Half> q = Numbers(2), k = Numbers(8, 2), mask(4, Half{0xfc00});
-  const std::vector<Half> v = {ToHalf(1), ToHalf(2), ToHalf(3), ToHalf(6)};
+  const std::vector<Half> v = {ToHalf(1.0f), ToHalf(2.0f), ToHalf(3.0f), ToHalf(6.0f)};
   std::vector<Half> y(1);
   Sdpa(s, 1.0f, q, k, v, {mask, 1, 1, 1}, absl::MakeSpan(y));
   EXPECT_EQ(ToFloat(y[0]), 3.0f);

@@ -54,8 +54,8 @@ TEST(Unary, KnownValues) {
 }
 
 TEST(Unary, EdgesOfTheRange) {
-  for (Unary gated : {Unary::kGelu, Unary::kGeluTanh, Unary::kSilu, Unary::kMish,
-                      Unary::kHardSwish}) {
+  for (Unary gated :
+       {Unary::kGelu, Unary::kGeluTanh, Unary::kSilu, Unary::kMish, Unary::kHardSwish}) {
     EXPECT_EQ(Apply({gated}, -kInfinity), 0.0f) << static_cast<int>(gated);
     EXPECT_EQ(Apply({gated}, kInfinity), kInfinity) << static_cast<int>(gated);
   }
@@ -84,9 +84,9 @@ TEST(Unary, TablesAreSharedWhileHeld) {
 TEST(Unary, ArraysAtEdgeSizesOnEveryTarget) {
   const UnaryTable table([](double x) { return x * 0.5; });
   ForEachSimdTarget([&] {
-    for (Fill fill : {Fill::kNormal, Fill::kSpecial}) {
+    for (Contents contents : {Contents::kNormal, Contents::kSpecial}) {
       for (int64_t size : EdgeSizes()) {
-        const std::vector<Half> x = Numbers(size, 1, fill);
+        const std::vector<Half> x = Numbers(size, 1, contents);
         std::vector<Half> y(size + 1, Half{0x1234}), want(size);
         const auto check = [&](auto&& run, auto&& scalar) {
           run(absl::MakeSpan(y).subspan(0, size));
@@ -97,7 +97,9 @@ TEST(Unary, ArraysAtEdgeSizesOnEveryTarget) {
         check([&](absl::Span<Half> out) { ApplyTable(table, x, out); },
               [](float v) { return v * 0.5f; });
         check([&](absl::Span<Half> out) { Clamp(x, -0.25f, 0.5f, out); },
-              [](float v) { return v < -0.25f ? -0.25f : v > 0.5f ? 0.5f : v; });
+              [](float v) { return v < -0.25f ? -0.25f
+                                   : v > 0.5f ? 0.5f
+                                              : v; });
         check([&](absl::Span<Half> out) { Relu(x, out); },
               [](float v) { return v < 0 ? 0.0f : v; });
         check([&](absl::Span<Half> out) { LeakyRelu(x, 0.125f, out); },

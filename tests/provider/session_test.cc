@@ -127,7 +127,7 @@ TEST(Session, WrongOptionsAreNamed) {
 
 TEST(Session, AnUnboundDimensionShowsTheOption) {
   EXPECT_THAT(Session::LoadBytes(BytesOfText("(float[N,4] x) => (float[N,4] y) { y = Relu(x) }")),
-              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("--")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--dim 'N=1'")));
   auto bound = Session::LoadBytes(
       BytesOfText("(float[N,4] x) => (float[N,4] y) { y = Relu(x) }"), {.dims = {{"N", 3}}});
   ASSERT_TRUE(bound.ok()) << bound.status();

@@ -1,0 +1,232 @@
+"""Bad input: one clear error line and exit code 1, whatever the command; never a crash or a hang."""
+
+import os
+import struct
+import unittest
+
+import numpy
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from support import CliTest, anemone, model, relu, tensor
+
+
+def conv(kernel_shape=(4, 4, 3, 3), **attributes):
+    weight = numpy_helper.from_array(numpy.ones(kernel_shape, numpy.float32), "w")
+    return model([helper.make_node("Conv", ["x", "w"], ["y"], name="conv1", **attributes)],
+                 [tensor("x", [1, 4, 8, 8])], [tensor("y", None)], [weight])
+
+
+def external(location, offset=None, length=None, shape=(4,)):
+    made = model([helper.make_node("Add", ["x", "w"], ["y"])], [tensor("x", shape)],
+                 [tensor("y", shape)])
+    weight = made.graph.initializer.add()
+    weight.name, weight.data_type, weight.data_location = "w", TensorProto.FLOAT, 1
+    weight.dims.extend(shape)
+    for key, value in (("location", location), ("offset", offset), ("length", length)):
+        if value is not None:
+            entry = weight.external_data.add()
+            entry.key, entry.value = key, str(value)
+    return made
+
+
+def varint(number):
+    out = b""
+    while number > 127:
+        out += bytes([number & 127 | 128])
+        number >>= 7
+    return out + bytes([number])
+
+
+def field(number, payload):
+    return varint(number << 3 | 2) + varint(len(payload)) + payload
+
+
+def nested(depth):
+    """Bodies in bodies: graph.node.attribute.g, `depth` deep."""
+    graph = field(2, b"g")
+    for _ in range(depth):
+        graph = field(1, field(5, field(1, b"body") + field(6, graph)))
+    return varint(1 << 3) + varint(10) + field(7, graph) + field(8, varint(2 << 3) + varint(21))
+
+
+def function(name, nodes):
+    return helper.make_function("own", name, ["a"], ["b"], nodes,
+                                [helper.make_opsetid("", 21), helper.make_opsetid("own", 1)])
+
+
+def calls(functions):
+    return model([helper.make_node("F0", ["x"], ["y"], domain="own")], [tensor("x", [4])],
+                 [tensor("y", [4])], functions=functions, domains=["own"])
+
+
+class BadModels(CliTest):
+    def refused(self, what, *pieces, command="check"):
+        path = self.write(what)
+        self.expect_error(anemone(command, path), str(path.name), *pieces)
+
+    def refused_anywhere(self, what, *pieces):
+        self.expect_error(anemone("run", self.write(what)), *pieces)
+
+    def test_no_such_file(self):
+        self.expect_error(anemone("check", self.folder / "no.onnx"), "no.onnx")
+
+    def test_folder(self):
+        self.expect_error(anemone("check", self.folder), "folder")
+
+    def test_empty(self):
+        self.refused(b"", "empty")
+
+    def test_not_a_protobuf(self):
+        self.refused(b"PK\x03\x04 this is a zip file" * 10)
+        self.refused(b"hello, I am a text file\n" * 100)
+
+    def test_truncated(self):
+        whole = conv().SerializeToString()
+        for length in range(1, len(whole), 37):
+            path = self.write(whole[:length])
+            done = anemone("check", path)
+            if done.returncode != 0:  # a cut may leave a smaller model that is whole
+                self.expect_error(done)
+
+    def test_nested_4000_deep(self):
+        self.refused(nested(4000), "deep")
+
+    def test_external_data(self):
+        self.refused(external("weights.bin"), "weights.bin")
+        (self.folder / "short.bin").write_bytes(b"1234")
+        self.refused(external("short.bin"), "short.bin")
+        self.refused(external("short.bin", offset=2**63 - 1, length=16), "short.bin")
+        self.refused(external("short.bin", offset=-4), "short.bin")
+        self.refused(external("../outside.bin"), "outside.bin")
+        self.refused(external("/etc/passwd"), "/etc/passwd")
+
+    def test_external_link_that_leaves_the_folder(self):
+        inner = self.folder / "inner"
+        inner.mkdir()
+        (self.folder / "secret.bin").write_bytes(b"\0" * 16)
+        os.symlink(self.folder / "secret.bin", inner / "w.bin")
+        path = self.write(external("w.bin"), "inner/model.onnx")
+        self.expect_error(anemone("check", path), "w.bin")
+
+    def test_hugging_face_cache_layout_loads(self):
+        blobs, snapshot = self.folder / "blobs", self.folder / "snapshots" / "abc"
+        blobs.mkdir()
+        snapshot.mkdir(parents=True)
+        (blobs / "1111").write_bytes(external("model.onnx_data").SerializeToString())
+        (blobs / "2222").write_bytes(numpy.ones(4, numpy.float32).tobytes())
+        os.symlink("../../blobs/1111", snapshot / "model.onnx")
+        os.symlink("../../blobs/2222", snapshot / "model.onnx_data")
+        done = anemone("run", snapshot / "model.onnx", "--compare")
+        self.assertEqual(0, done.returncode, done.stderr)
+
+    def test_sizes_that_overflow_or_disagree(self):
+        huge = relu()
+        weight = huge.graph.initializer.add()
+        weight.name, weight.data_type = "w", TensorProto.FLOAT
+        weight.dims.extend([2**62, 2**62])
+        self.refused(huge, "'w'")
+        wrong = conv()
+        wrong.graph.initializer[0].dims[0] = 5
+        self.refused(wrong, "'w'")
+
+    def test_unknown_domain_on_run_only(self):
+        made = model([helper.make_node("Magic", ["x"], ["y"], domain="nobody.knows")],
+                     [tensor("x", [4])], [tensor("y", [4])], domains=["nobody.knows"])
+        path = self.write(made)
+        self.assertEqual(0, anemone("check", path).returncode)
+        self.expect_error(anemone("run", path), "nobody.knows")
+
+    def test_opset_999(self):
+        made = relu()
+        made.opset_import[0].version = 999
+        self.refused(made, "999")
+
+    def test_functions_that_call_themselves(self):
+        self.refused(calls([function("F0", [helper.make_node("F0", ["a"], ["b"], domain="own")])]),
+                     "F0")
+
+    def test_functions_that_double_at_each_of_30_levels(self):
+        levels = [function(f"F{i}", [helper.make_node(f"F{i + 1}", ["a"], ["t"], domain="own"),
+                                     helper.make_node(f"F{i + 1}", ["t"], ["b"], domain="own")])
+                  for i in range(30)]
+        levels.append(function("F30", [helper.make_node("Relu", ["a"], ["b"])]))
+        self.refused(calls(levels))
+
+    def test_cycle(self):
+        self.refused(model([helper.make_node("Add", ["x", "b"], ["a"]),
+                            helper.make_node("Relu", ["a"], ["b"])],
+                           [tensor("x", [4])], [tensor("b", [4])]), "cycle")
+
+    def test_undefined_input_and_duplicate_output(self):
+        self.refused(model([helper.make_node("Add", ["x", "nowhere"], ["y"])], [tensor("x", [4])],
+                           [tensor("y", [4])]), "'nowhere'")
+        self.refused(model([helper.make_node("Relu", ["x"], ["y"]),
+                            helper.make_node("Tanh", ["x"], ["y"])],
+                           [tensor("x", [4])], [tensor("y", [4])]), "'y'")
+
+    def test_zero_strides_and_group_mismatch(self):
+        self.refused_anywhere(conv(strides=[0, 0]), "conv1")
+        self.refused_anywhere(conv(group=3), "conv1")
+
+    def test_unbound_dimension_shows_the_option(self):
+        self.expect_error(anemone("run", self.write(relu(("N", 4)))), "--dim 'N=1'")
+        self.assertEqual(0, anemone("run", self.write(relu(("N", 4))), "--dim", "N=2").returncode)
+
+    def test_awkward_dimensions_are_bound_by_shape(self):
+        for dims in (["?", "?"], [0, -1], ["a:b", "c d"]):
+            path = self.write(relu(dims, name="in:put =1"))
+            done = anemone("run", path, "--shape", "in:put =1=2x3", "--compare")
+            self.assertEqual(0, done.returncode, done.stderr)
+
+
+class BadArrays(CliTest):
+    def setUp(self):
+        super().setUp()
+        self.path = self.write(relu())
+
+    def refused(self, name, content, *pieces):
+        (self.folder / name).write_bytes(content)
+        self.expect_error(anemone("run", self.path, "--input", f"x={self.folder / name}"), *pieces)
+
+    def test_wrong_or_damaged_arrays(self):
+        good = self.folder / "good.npy"
+        numpy.save(good, numpy.ones((1, 4), numpy.float32))
+        self.assertEqual(0, anemone("run", self.path, "--input", f"x={good}").returncode)
+        content = good.read_bytes()
+        self.refused("short.npy", content[:-3], "short.npy")
+        self.refused("header.npy", content[:30], "header.npy")
+        self.refused("noise.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", 60000) + b"x" * 50)
+        self.refused("text.npy", b"hello", "text.npy")
+        self.refused("text.pb", b"hello", "text.pb")
+        self.refused("model.txt", content, ".npy or .pb")
+        for shape, kind in (((1, 5), numpy.float32), ((1, 4), numpy.float64)):
+            numpy.save(self.folder / "other.npy", numpy.ones(shape, kind))
+            done = anemone("run", self.path, "--input", f"x={self.folder / 'other.npy'}")
+            self.expect_error(done, "input 'x'")
+        numpy.save(self.folder / "f.npy", numpy.asfortranarray(numpy.ones((2, 4), numpy.float32)))
+        self.expect_error(anemone("run", self.path, "--input", f"x={self.folder / 'f.npy'}"),
+                          "Fortran")
+        self.expect_error(anemone("run", self.path, "--input", "x=nowhere.npy"), "nowhere.npy")
+        self.expect_error(anemone("run", self.path, "--input", f"z={good}"), "no such input")
+
+    def test_a_pb_array_is_read(self):
+        proto = numpy_helper.from_array(numpy.full((1, 4), 3, numpy.float32))
+        (self.folder / "x.pb").write_bytes(proto.SerializeToString())
+        done = anemone("run", self.path, "--input", f"x={self.folder / 'x.pb'}", "--output-dir",
+                       self.folder / "out")
+        self.assertEqual(0, done.returncode, done.stderr)
+        numpy.testing.assert_array_equal(numpy.load(self.folder / "out" / "y.npy"),
+                                         numpy.full((1, 4), 3, numpy.float32))
+
+    def test_output_folder_that_cannot_be_written(self):
+        (self.folder / "file").write_bytes(b"")
+        self.expect_error(anemone("run", self.path, "--output-dir", self.folder / "file" / "sub"),
+                          "file")
+        self.expect_error(anemone("run", self.path, "--profile", self.folder / "no" / "t.json"),
+                          "t.json")
+
+
+if __name__ == "__main__":
+    onnx.checker  # the package is there
+    unittest.main()

@@ -1,0 +1,140 @@
+"""The command line: exit codes, JSON by schema, help, completion, pages."""
+
+import json
+import os
+import subprocess
+import unittest
+
+import jsonschema
+import numpy
+from onnx import helper
+
+from support import ANEMONE, ROOT, CliTest, anemone, model, relu, tensor
+
+SCHEMAS = {name: json.loads((ROOT / "docs" / "schemas" / f"{name}.json").read_text())
+           for name in ("check", "run", "bench")}
+
+
+def softmax():
+    return model([helper.make_node("Softmax", ["x"], ["y"], name="soft")],
+                 [tensor("x", [1, 8, 1, 64])], [tensor("y", [1, 8, 1, 64])])
+
+
+def matmul():
+    weight = helper.make_tensor("w", 1, [4, 4], numpy.ones(16, numpy.float32))
+    return model([helper.make_node("MatMul", ["x", "w"], ["y"])], [tensor("x", [1, 4])],
+                 [tensor("y", [1, 4])], [weight])
+
+
+class Commands(CliTest):
+    def answer(self, schema, *words, code=0):
+        done = anemone(*words, "--json")
+        self.assertEqual(code, done.returncode, done.stderr)
+        document = json.loads(done.stdout)  # nothing else is on stdout
+        jsonschema.validate(document, SCHEMAS[schema])
+        return document
+
+    def test_the_engines_refusal_is_an_answer(self):
+        checked = self.answer("check", "check", self.write(softmax()), "--target", "h12,M1")
+        refused, taken = checked["models"][0]["targets"]
+        self.assertEqual("h12", refused["target"])
+        node = refused["nodes"][0]
+        self.assertEqual(("rejected", "validator"), (node["verdict"], node["layer"]))
+        self.assertEqual("Softmax is not supported by this ANE architecture", node["message"])
+        self.assertEqual(("h13", "engine"), (taken["target"], taken["nodes"][0]["placement"]))
+
+    def test_all_targets_answer(self):
+        checked = self.answer("check", "check", self.write(relu()), "--target", "all")
+        self.assertEqual(28, len(checked["models"][0]["targets"]))
+
+    def test_a_bad_model_among_good_ones(self):
+        bad = self.folder / "bad.onnx"
+        bad.write_bytes(b"nonsense")
+        checked = self.answer("check", "check", self.write(relu()), bad, code=1)
+        self.assertIn("targets", checked["models"][0])
+        self.assertIn("error", checked["models"][1])
+
+    def test_a_share_of_macs_is_a_gate(self):
+        path = self.write(matmul())
+        gate = ["check", path, "--require-engine-share", "0.95", "-q"]
+        self.assertEqual(0, anemone(*gate).returncode)
+        self.assertEqual(3, anemone(*gate, "--policy", "cpu").returncode)
+        no_macs = self.write(relu(), "relu.onnx")
+        self.assertEqual(0, anemone("check", no_macs, "--require-engine-share", "1").returncode)
+
+    def test_run_compares(self):
+        ran = self.answer("run", "run", self.write(softmax()), "--compare")
+        self.assertTrue(ran["within_tolerance"])
+        self.assertGreater(ran["outputs"][0]["cosine"], 0.999)
+        done = anemone("run", self.write(softmax()), "--compare", "--tolerance", "max_abs=0")
+        self.assertEqual(3, done.returncode)
+
+    def test_run_says_the_same_twice(self):
+        for _ in range(2):
+            ran = [anemone("run", self.write(softmax()), "--seed", "7", "--output-dir",
+                           self.folder / str(i)) for i in range(2)]
+            self.assertEqual([0, 0], [r.returncode for r in ran])
+        first, second = (numpy.load(self.folder / str(i) / "y.npy") for i in range(2))
+        numpy.testing.assert_array_equal(first, second)
+
+    def test_profile_is_a_chrome_trace(self):
+        trace = self.folder / "trace.json"
+        self.assertEqual(0, anemone("run", self.write(softmax()), "--profile", trace).returncode)
+        events = json.loads(trace.read_text())["traceEvents"]
+        self.assertTrue({"segment", "unit"} <= {event["cat"] for event in events})
+
+    def test_bench_gives_ratios(self):
+        measured = self.answer("bench", "bench", self.write(matmul()), "--repeat", "3")
+        self.assertIn("peak memory", [m["name"] for m in measured["models"][0]["measures"]])
+
+    def test_wrong_usage_is_exit_2(self):
+        path = self.write(relu())
+        for words, piece in ((["check"], "required"),
+                             (["check", path, "--target", "h99"], "near"),
+                             (["check", path, "--dim", "N"], "--dim"),
+                             (["check", path, "--nonsense"], "nonsense"),
+                             (["fly"], "fly"),
+                             (["run", path, "--policy", "most"], "maximal"),
+                             (["run", path, "--tolerance", "cosine=0.9"], "--compare"),
+                             (["convert", path], "not in this version"),
+                             (["check", path, "--save-rejected", "d"], "not in this version"),
+                             (["completion", "tcsh"], "bash")):
+            self.expect_error(anemone(*words), piece, code=2)
+
+    def test_names_that_are_not_utf8_are_still_json(self):
+        made = relu().SerializeToString().replace(b"test", b"t\xffst")
+        self.answer("check", "check", self.write(made))
+
+    def test_help_names_every_option(self):
+        text = anemone("check", "--help").stdout
+        for option in ("--target", "--dim", "--shape", "--route", "--json", "--policy"):
+            self.assertIn(option, text)
+        self.assertNotIn("--save-rejected", text)
+
+    def test_completion_scripts_parse(self):
+        for shell in ("bash", "zsh", "fish"):
+            script = anemone("completion", shell).stdout
+            self.assertIn("--target", script.replace("-l target", "--target"))
+            if shell == "bash":
+                done = subprocess.run(["bash", "-n"], input=script, text=True, capture_output=True)
+                self.assertEqual("", done.stderr)
+                asked = script + "\nCOMP_WORDS=(anemone check --tar) COMP_CWORD=2; _anemone; " \
+                                 "echo ${COMPREPLY[@]}"
+                told = subprocess.run(["bash"], input=asked, text=True, capture_output=True)
+                self.assertEqual("--target", told.stdout.strip())
+
+    def test_no_colour_when_not_on_a_terminal(self):
+        self.assertNotIn("\x1b", anemone("check", self.write(relu())).stdout)
+
+    def test_a_missing_onnx_runtime_is_told_with_the_remedy(self):
+        environment = dict(os.environ, ANEMONE_ORT_LIBRARY="/nowhere/libonnxruntime.so")
+        done = subprocess.run([str(ANEMONE), "run", str(self.write(relu())), "--policy", "cpu"],
+                              capture_output=True, text=True, env=environment)
+        self.expect_error(done, "/nowhere/libonnxruntime.so")
+        done = subprocess.run([str(ANEMONE), "run", str(self.write(relu()))],
+                              capture_output=True, text=True, env=environment)
+        self.assertEqual(0, done.returncode, done.stderr)  # all on the engine: not needed
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,55 @@
+"""What the command's tests share: running it, and small models made with the onnx package."""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from onnx import TensorProto, helper
+
+ANEMONE = pathlib.Path(sys.argv.pop(1))
+ROOT = pathlib.Path(sys.argv.pop(1))
+
+
+def anemone(*words, timeout=60):
+    """The finished process; text streams."""
+    return subprocess.run([str(ANEMONE), *map(str, words)], capture_output=True, text=True,
+                          timeout=timeout, errors="replace")
+
+
+def tensor(name, shape, kind=TensorProto.FLOAT):
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
+def model(nodes, inputs, outputs, initializers=(), opset=21, functions=(), domains=()):
+    graph = helper.make_graph(list(nodes), "test", inputs, outputs, list(initializers))
+    made = helper.make_model(graph, functions=list(functions),
+                             opset_imports=[helper.make_opsetid("", opset),
+                                            *(helper.make_opsetid(d, 1) for d in domains)])
+    made.ir_version = 10
+    return made
+
+
+def relu(shape=(1, 4), name="x"):
+    return model([helper.make_node("Relu", [name], ["y"])], [tensor(name, shape)],
+                 [tensor("y", shape)])
+
+
+class CliTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def write(self, what, name="model.onnx"):
+        path = self.folder / name
+        path.write_bytes(what if isinstance(what, bytes) else what.SerializeToString())
+        return path
+
+    def expect_error(self, done, *pieces, code=1):
+        """Exit code, and one line on stderr of the promised form with these pieces in it."""
+        self.assertEqual(code, done.returncode, done.stderr + done.stdout)
+        lines = [line for line in done.stderr.splitlines() if not line.startswith("anemone: warn")]
+        self.assertEqual(1, len(lines), done.stderr)
+        self.assertTrue(lines[0].startswith("anemone: error: "), lines[0])
+        for piece in pieces:
+            self.assertIn(piece, lines[0])

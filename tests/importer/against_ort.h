@@ -1,0 +1,137 @@
+// tests/importer/against_ort.h: a model on ONNX Runtime, as it is and as our importer rewrites it,
+// on the same random inputs.
+//
+//   Model ours = ExpectSameOnOrt(ParseModel("<opset_import: ["" : 9]> ... Slice ..."));
+//   EXPECT_EQ(NodesText(ours.graph), "Slice x, ... -> y");
+#ifndef ANEMONE_TESTS_IMPORTER_AGAINST_ORT_H_
+#define ANEMONE_TESTS_IMPORTER_AGAINST_ORT_H_
+
+#include <cmath>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fallback/cpu_session.h"
+#include "fallback/evaluator.h"
+#include "fallback/ort_runtime.h"
+#include "importer/importer.h"
+#include "importer/to_onnx.h"
+#include "tests/importer/onnx_builder.h"
+
+namespace anemone {
+
+inline std::shared_ptr<const OrtRuntime> TestRuntime() {
+  static const auto* const runtime = [] {
+    auto opened = OrtRuntime::Open({.threads = 1});
+    EXPECT_THAT(opened, IsOk());
+    return new std::shared_ptr<const OrtRuntime>(opened.ok() ? *opened : nullptr);
+  }();
+  return *runtime;
+}
+
+inline ImportOptions WithEvaluator() { return {.evaluate = MakeEvaluator(TestRuntime())}; }
+
+// Floats in [-1, 1), the same for each call; whole numbers 0, 1 or 2.
+inline Tensor RandomTensor(DataType type, const std::vector<int64_t>& dims) {
+  std::mt19937 random(7);
+  Tensor tensor = Tensor::Zeros(type, dims);
+  for (int64_t i = 0; i < tensor.elements(); ++i) {
+    const uint32_t bits = random();
+    if (type == DataType::kFloat) {
+      tensor.mutable_data<float>()[i] = static_cast<float>(bits) / 2147483648.0f - 1;
+    } else if (type == DataType::kInt64) {
+      tensor.mutable_data<int64_t>()[i] = bits % 3;
+    } else if (type == DataType::kInt32) {
+      tensor.mutable_data<int32_t>()[i] = static_cast<int32_t>(bits % 3);
+    } else if (type == DataType::kBool) {
+      tensor.mutable_data<bool>()[i] = bits % 2 != 0;
+    } else {
+      ADD_FAILURE() << "no random " << DataTypeName(type);
+    }
+  }
+  return tensor;
+}
+
+// All outputs of `model`, unoptimized, on random inputs. Shapes are looked up in `shapes` by name,
+// those that are not there are the model's, and are put there; unknown dimensions are 2.
+inline std::vector<Tensor> RunOnOrt(OnnxModel model,
+                                    std::map<std::string, std::vector<int64_t>>& shapes) {
+  auto session = CpuSession::FromModel(TestRuntime(), "test", std::move(model),
+                                       {.optimization = OrtOptimization::kNone});
+  EXPECT_THAT(session, IsOk());
+  if (!session.ok()) return {};
+  std::vector<CpuValue> inputs;
+  for (const CpuPort& port : (*session)->inputs()) {
+    const auto [dims, is_new] = shapes.try_emplace(port.name);
+    for (const Dim& dim : port.shape) {
+      if (is_new) dims->second.push_back(dim.known() ? dim.size : 2);
+    }
+    auto value = CpuValue::FromTensor(TestRuntime(), RandomTensor(port.type, dims->second));
+    EXPECT_THAT(value, IsOk());
+    inputs.push_back(port.has_default ? CpuValue() : *value);
+  }
+  auto results = (*session)->Run(inputs, std::vector<CpuOutput>((*session)->outputs().size()));
+  EXPECT_THAT(results, IsOk());
+  std::vector<Tensor> tensors;
+  for (size_t i = 0; results.ok() && i < results->size(); ++i) {
+    auto tensor = (*results)[i].ToTensor();
+    EXPECT_THAT(tensor, IsOk());
+    if (tensor.ok()) tensors.push_back(*tensor);
+  }
+  return tensors;
+}
+
+inline void ExpectClose(const Tensor& want, const Tensor& got) {
+  ASSERT_EQ(want.type(), got.type());
+  ASSERT_EQ(want.dims(), got.dims());
+  if (want.type() != DataType::kFloat) {
+    EXPECT_TRUE(want.bytes() == got.bytes());
+    return;
+  }
+  for (int64_t i = 0; i < want.elements(); ++i) {
+    const float x = want.at<float>(i);
+    const float y = got.at<float>(i);
+    if (x == y || (std::isnan(x) && std::isnan(y))) continue;
+    ASSERT_LE(std::fabs(x - y), 1e-5f + 1e-4f * std::fabs(x)) << "element " << i;
+  }
+}
+
+// Imports `original`, compares with what ONNX Runtime makes of `reference`, and returns what the
+// importer made.
+inline Model ExpectSameOnOrt(const onnx::ModelProto& original, const onnx::ModelProto& reference,
+                             const ImportOptions& options = WithEvaluator()) {
+  auto ours = ImportBytes(original.SerializeAsString(), "", options);
+  EXPECT_THAT(ours, IsOk());
+  if (!ours.ok()) return {};
+  auto rewritten = ToOnnx(ours->graph, {});
+  EXPECT_THAT(rewritten, IsOk());
+  if (!rewritten.ok()) return *std::move(ours);
+  std::map<std::string, std::vector<int64_t>> shapes;
+  const std::vector<Tensor> want = RunOnOrt({reference, {}}, shapes);
+  const std::vector<Tensor> got = RunOnOrt(*std::move(rewritten), shapes);
+  EXPECT_EQ(want.size(), got.size());
+  for (size_t i = 0; i < want.size() && i < got.size(); ++i) {
+    SCOPED_TRACE(absl::StrCat("output ", i));
+    ExpectClose(want[i], got[i]);
+  }
+  // What inference says of the outputs must be what they are.
+  for (size_t i = 0; i < got.size(); ++i) {
+    const Value& output = ours->graph.values[ours->graph.outputs[i]];
+    if (output.is_static()) {
+      EXPECT_EQ(output.dims(), got[i].dims());
+    }
+  }
+  return *std::move(ours);
+}
+
+inline Model ExpectSameOnOrt(const onnx::ModelProto& original,
+                             const ImportOptions& options = WithEvaluator()) {
+  return ExpectSameOnOrt(original, original, options);
+}
+
+}  // namespace anemone
+
+#endif  // ANEMONE_TESTS_IMPORTER_AGAINST_ORT_H_
