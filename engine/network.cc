@@ -67,8 +67,8 @@ Verdict CheckUnit(const Unit& unit, Bottoms bottoms, const Target& target, Route
     verdict = Both(std::move(verdict), CheckExtents(bottom.dims, target, route));
   }
   if (!verdict.accepted) return verdict;
-  verdict = Both(std::move(verdict),
-                 unit.kind->Validate(unit.params.get(), bottoms, target, route));
+  verdict =
+      Both(std::move(verdict), unit.kind->Validate(unit.params.get(), bottoms, target, route));
   if (!verdict.accepted) return verdict;
   return Both(std::move(verdict), unit.kind->Codegen(unit.params.get(), bottoms, target, route));
 }

@@ -25,7 +25,7 @@ struct Rule {
   const char* condition;  // when it is raised, in the tables' words
   const char* source;
   Status status;
-  const char* remedy;     // what a user can do; null if nothing
+  const char* remedy;  // what a user can do; null if nothing
 };
 
 absl::Span<const Rule* const> AllRules();

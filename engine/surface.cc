@@ -44,9 +44,9 @@ absl::StatusOr<Surface> Surface::Allocate(int64_t bytes) {
   bytes = std::max(bytes, kSurfaceMinimumBytes);
   int handle = memfd_create("anemone-surface", MFD_CLOEXEC);
   if (handle < 0 || ftruncate(handle, bytes) != 0) {
-    absl::Status status = absl::ResourceExhaustedError(absl::StrCat(
-        "surface: cannot make one of ", bytes, " bytes: ", std::strerror(errno),
-        "; close other programs or raise the limit of open files"));
+    absl::Status status = absl::ResourceExhaustedError(
+        absl::StrCat("surface: cannot make one of ", bytes, " bytes: ", std::strerror(errno),
+                     "; close other programs or raise the limit of open files"));
     if (handle >= 0) close(handle);
     return status;
   }

@@ -28,8 +28,8 @@ struct SurfaceLayout {
   Format format = Format::kFloat16;
   std::array<int64_t, kAxisCount> strides = {};
 
-  int64_t bytes() const;      // from the first byte to behind the last row
-  bool is_dense() const;      // rows follow each other without gaps
+  int64_t bytes() const;  // from the first byte to behind the last row
+  bool is_dense() const;  // rows follow each other without gaps
 };
 
 // The same, as the conversions of engine/math take it.

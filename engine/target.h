@@ -40,8 +40,8 @@ class Target {
   absl::string_view option_name() const;  // "h13", as --target and JSON spell it
   absl::string_view family() const;       // "A13", or "" if unknown
   std::optional<int> family_index() const;
-  absl::string_view products() const;     // "M1, A13"
-  bool mil_route() const;                 // the conversion route exists (H13 and later)
+  absl::string_view products() const;  // "M1, A13"
+  bool mil_route() const;              // the conversion route exists (H13 and later)
   Status status() const;
   absl::string_view source() const;
 

@@ -27,8 +27,8 @@ struct TargetRecord {
   bool mil_route;
   Status status;
   const char* source;
-  absl::Span<const TableNumber> limits;        // by Limit
-  absl::Span<const TableNumber> capabilities;  // by Cap
+  absl::Span<const TableNumber> limits;           // by Limit
+  absl::Span<const TableNumber> capabilities;     // by Cap
   absl::Span<const absl::Span<const int>> lists;  // by LimitList
 };
 

@@ -35,9 +35,7 @@ namespace anemone {
 struct ConstView {
   Dims dims;
   const math::Half* data = nullptr;
-  absl::Span<const math::Half> span() const {
-    return {data, static_cast<size_t>(dims.elements())};
-  }
+  absl::Span<const math::Half> span() const { return {data, static_cast<size_t>(dims.elements())}; }
 };
 struct View {
   Dims dims;
@@ -69,7 +67,8 @@ struct UnitRow {
   // Refusals of the code generator for what the validator let pass ("attested is not reachable").
   Verdict (*codegen)(const P&, Bottoms, const Target&, Route) = nullptr;
   absl::Span<const Field<P>> fields = {};
-  absl::StatusOr<Prepared> (*prepare)(const P&, Bottoms, absl::Span<const Tensor> weights) = nullptr;
+  absl::StatusOr<Prepared> (*prepare)(const P&, Bottoms,
+                                      absl::Span<const Tensor> weights) = nullptr;
   // One output from the bottoms. Runs inside the device's arena; may use tbb::parallel_for.
   void (*compute)(const P&, const void* prepared, absl::Span<const ConstView> in, View out);
   // The output is the first bottom's bytes under other dims: nothing is computed.
@@ -110,8 +109,7 @@ class UnitKindOf final : public UnitKind {
     return row_.shape(Cast(params), in);
   }
   Verdict Validate(const void* params, Bottoms in, const Target& t, Route r) const override {
-    return row_.validate == nullptr ? Judge(t, r).Accept()
-                                    : row_.validate(Cast(params), in, t, r);
+    return row_.validate == nullptr ? Judge(t, r).Accept() : row_.validate(Cast(params), in, t, r);
   }
   Verdict Codegen(const void* params, Bottoms in, const Target& t, Route r) const override {
     return row_.codegen == nullptr ? Judge(t, r).Accept() : row_.codegen(Cast(params), in, t, r);

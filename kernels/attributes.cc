@@ -26,8 +26,7 @@ absl::StatusOr<float> Attributes::Float(absl::string_view name, float fallback) 
   return Get<float>(name, fallback, "a float");
 }
 
-absl::StatusOr<std::string> Attributes::String(absl::string_view name,
-                                               absl::string_view fallback) {
+absl::StatusOr<std::string> Attributes::String(absl::string_view name, absl::string_view fallback) {
   return Get<std::string>(name, std::string(fallback), "a string");
 }
 
@@ -48,9 +47,8 @@ absl::Status Attributes::NoneLeft() const {
 
 absl::StatusOr<int> NormalAxis(int64_t axis, int64_t rank) {
   if (axis < -rank || axis >= rank) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("axis ", axis, " of a tensor of rank ", rank, ": want ", -rank, "..",
-                     rank - 1));
+    return absl::InvalidArgumentError(absl::StrCat("axis ", axis, " of a tensor of rank ", rank,
+                                                   ": want ", -rank, "..", rank - 1));
   }
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }

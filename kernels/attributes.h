@@ -28,8 +28,7 @@ class Attributes {
   absl::StatusOr<int64_t> Int(absl::string_view name, int64_t fallback);
   absl::StatusOr<float> Float(absl::string_view name, float fallback);
   absl::StatusOr<std::string> String(absl::string_view name, absl::string_view fallback);
-  absl::StatusOr<std::vector<int64_t>> Ints(absl::string_view name,
-                                            std::vector<int64_t> fallback);
+  absl::StatusOr<std::vector<int64_t>> Ints(absl::string_view name, std::vector<int64_t> fallback);
   // Marks attributes as known and without meaning here ("kernel_shape" repeats the weight's).
   void Ignore(absl::string_view name) { read_.insert(std::string(name)); }
   // kUnimplemented, naming the first attribute that was not read.

@@ -154,8 +154,8 @@ absl::StatusOr<Prepared> Prepare(const ConvParams& p, Bottoms in,
   shape.output_padding_w = p.w.output_padding;
   std::vector<math::Half> kernel(weights[0].elements());
   ReadHalves(weights[0], 0, absl::MakeSpan(kernel));
-  return std::make_shared<math::PackedConvTranspose>(math::PackConvTranspose(
-      shape, absl::MakeConstSpan(kernel), bias));
+  return std::make_shared<math::PackedConvTranspose>(
+      math::PackConvTranspose(shape, absl::MakeConstSpan(kernel), bias));
 }
 
 void Compute(const ConvParams& p, const void* prepared, absl::Span<const ConstView> in, View out) {
@@ -168,14 +168,13 @@ void Compute(const ConvParams& p, const void* prepared, absl::Span<const ConstVi
 }
 
 const UnitKindOf<ConvParams>& Kind() {
-  static const UnitKindOf<ConvParams>& kind =
-      *new UnitKindOf<ConvParams>({.type = "Conv",
-                                   .shape = Shape,
-                                   .validate = Validate,
-                                   .codegen = Codegen,
-                                   .fields = kFields,
-                                   .prepare = Prepare,
-                                   .compute = Compute});
+  static const UnitKindOf<ConvParams>& kind = *new UnitKindOf<ConvParams>({.type = "Conv",
+                                                                           .shape = Shape,
+                                                                           .validate = Validate,
+                                                                           .codegen = Codegen,
+                                                                           .fields = kFields,
+                                                                           .prepare = Prepare,
+                                                                           .compute = Compute});
   return kind;
 }
 
@@ -198,16 +197,19 @@ absl::StatusOr<ConvParams> ReadAttributes(const Node& node, absl::Span<const int
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
   if (strides.size() != spatial || dilations.size() != spatial || pads.size() != 2 * spatial ||
       output_padding.size() != spatial || x.size() != spatial + 2 || p.groups < 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "strides, dilations, pads, output_padding and group must fit a kernel with ", spatial,
-        " spatial axes; run the ONNX checker on the model"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("strides, dilations, pads, output_padding and group must fit a kernel with ",
+                     spatial, " spatial axes; run the ONNX checker on the model"));
   }
   p.out_channels = y[1];
   Along* places[] = {&p.w, &p.h, &p.d};
   for (size_t i = 0; i < spatial; ++i) {
     Along& along = *places[spatial - 1 - i];
-    along = {.kernel = w[i + 2], .stride = strides[i], .dilation = dilations[i],
-             .pad_before = pads[i], .pad_after = pads[spatial + i],
+    along = {.kernel = w[i + 2],
+             .stride = strides[i],
+             .dilation = dilations[i],
+             .pad_before = pads[i],
+             .pad_after = pads[spatial + i],
              .output_padding = output_padding[i]};
     if (along.kernel < 1 || along.stride < 1 || along.dilation < 1) {
       return absl::InvalidArgumentError(
@@ -216,10 +218,9 @@ absl::StatusOr<ConvParams> ReadAttributes(const Node& node, absl::Span<const int
     // SAME_*, or output_shape of a deconvolution: the pads that give the output's extent.
     bool given = auto_pad == "NOTSET" && !a.Has("output_shape");
     if (given || auto_pad == "VALID") continue;
-    int64_t total = p.transposed
-                        ? (x[i + 2] - 1) * along.stride + along.extent() + along.output_padding -
-                              y[i + 2]
-                        : (y[i + 2] - 1) * along.stride + along.extent() - x[i + 2];
+    int64_t total = p.transposed ? (x[i + 2] - 1) * along.stride + along.extent() +
+                                       along.output_padding - y[i + 2]
+                                 : (y[i + 2] - 1) * along.stride + along.extent() - x[i + 2];
     total = std::max<int64_t>(total, 0);
     bool more_before = (auto_pad == "SAME_LOWER") != (p.transposed && auto_pad == "NOTSET");
     along.pad_before = more_before ? (total + 1) / 2 : total / 2;

@@ -102,8 +102,8 @@ absl::StatusOr<Operand> LowerContext::In(ValueId value) {
     if (shape.size() < kMaxRank) {
       operand = AddConstant(std::move(tensor), dims);
     } else {  // its bytes are in ONNX's order N, C, D, H, W
-      Operand stored = AddConstant(std::move(tensor), Dims{{dims.n(), dims.c(), dims.d(), dims.h(),
-                                                            dims.w()}});
+      Operand stored =
+          AddConstant(std::move(tensor), Dims{{dims.n(), dims.c(), dims.d(), dims.h(), dims.w()}});
       ANEMONE_ASSIGN_OR_RETURN(operand, SwapAxes(*this, stored, Axis::kD, Axis::kC));
     }
   } else {

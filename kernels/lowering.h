@@ -61,10 +61,10 @@ struct Match {
 class LowerContext;
 
 struct Lowering {
-  const char* op;            // the anchor's operator
+  const char* op;  // the anchor's operator
   const char* domain = "";
   const char* pattern = nullptr;  // name of a pattern of several nodes, for messages
-  bool rewritten = false;    // yields other units than the operator's own
+  bool rewritten = false;         // yields other units than the operator's own
   // Fills in the match for this anchor, or says no. Null: the anchor alone.
   bool (*match)(const GraphView&, const Node& anchor, Match&) = nullptr;
   // Null: we have no lowering, only the cost.
@@ -118,9 +118,7 @@ class LowerContext {
     return absl::FailedPreconditionError("refused");
   }
   // For `return`: the form is not lowered by us; the engine was not asked.
-  absl::Status NotLowered(const std::string& what) const {
-    return absl::UnimplementedError(what);
-  }
+  absl::Status NotLowered(const std::string& what) const { return absl::UnimplementedError(what); }
 
   const std::optional<Verdict>& refusal() const { return refusal_; }
   Lowered Take() { return std::move(lowered_); }

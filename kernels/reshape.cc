@@ -30,7 +30,7 @@ std::string Extent(const ReshapeParams& p) {
 }
 
 constexpr Field<ReshapeParams> kFields[] = {
-    {"ReshapedBatch", Extent<Axis::kN>},  {"ReshapedDepth", Extent<Axis::kD>},
+    {"ReshapedBatch", Extent<Axis::kN>},   {"ReshapedDepth", Extent<Axis::kD>},
     {"ReshapedChannel", Extent<Axis::kC>}, {"ReshapedHeight", Extent<Axis::kH>},
     {"ReshapedWidth", Extent<Axis::kW>},
 };

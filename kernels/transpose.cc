@@ -107,7 +107,8 @@ absl::StatusOr<Operand> Permuted(LowerContext& c, const Operand& x, const Permut
     if (from[order[i]] > 1) moved.push_back(order[i]);
   }
   if (std::is_sorted(moved.begin(), moved.end())) return Reshaped(c, x, to);
-  // Four axes at most that hold more than one element fit D, C, H, W, and the batch stays out of it.
+  // Four axes at most that hold more than one element fit D, C, H, W, and the batch stays out of
+  // it.
   if (order[0] != Axis::kN && moved.size() < kAxisCount) {
     std::vector<Axis> held = moved;
     std::sort(held.begin(), held.end());

@@ -16,8 +16,8 @@ Verdict JudgeLowered(const Network& network, const PlanOptions& options) {
   Verdict all;
   all.route = options.route;
   for (const Unit& unit : network.units) {
-    all = Both(std::move(all), CheckUnit(unit, network.BottomsOf(unit), *options.target,
-                                         options.route));
+    all = Both(std::move(all),
+               CheckUnit(unit, network.BottomsOf(unit), *options.target, options.route));
     if (!all.accepted) return all;
   }
   if (options.policy.cpu_only) {
@@ -37,8 +37,8 @@ Verdict JudgeLowered(const Network& network, const PlanOptions& options) {
 }
 
 Verdict Uncovered(const Node& node) {
-  std::string what = node.domain.empty() ? node.op_type
-                                         : absl::StrCat(node.domain, ":", node.op_type);
+  std::string what =
+      node.domain.empty() ? node.op_type : absl::StrCat(node.domain, ":", node.op_type);
   return OwnRefusal(Layer::kCoverage, "no-lowering",
                     absl::StrCat("Anemone has no lowering for ", what),
                     "it runs on the CPU; the engine was not asked");
@@ -99,9 +99,8 @@ class Chooser {
     for (NodeId id = 0; id < static_cast<NodeId>(nodes.size()); ++id) {
       if (taken_[id] < 0) ANEMONE_RETURN_IF_ERROR(TakeAlone(id));
     }
-    std::sort(covers_.begin(), covers_.end(), [](const Cover& a, const Cover& b) {
-      return a.nodes.back() < b.nodes.back();
-    });
+    std::sort(covers_.begin(), covers_.end(),
+              [](const Cover& a, const Cover& b) { return a.nodes.back() < b.nodes.back(); });
     return std::move(covers_);
   }
 
@@ -156,8 +155,7 @@ class Chooser {
 
 }  // namespace
 
-absl::StatusOr<std::vector<Cover>> ChooseCovers(const GraphView& view,
-                                                const PlanOptions& options) {
+absl::StatusOr<std::vector<Cover>> ChooseCovers(const GraphView& view, const PlanOptions& options) {
   return Chooser(view, options).Choose();
 }
 

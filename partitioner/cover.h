@@ -16,13 +16,12 @@ struct Cover {
   std::vector<NodeId> nodes;  // the anchor last
   Lowered lowered;            // units, if some lowering wrote any
   bool rewritten = false;
-  Verdict verdict;            // accepted, or the reason of the first lowering of the node alone
+  Verdict verdict;  // accepted, or the reason of the first lowering of the node alone
 };
 
 // Every node in exactly one cover, in the order of their anchors. Patterns go first, widest first
 // in the order of their rows; a pattern whose units the target refuses is as if it were not there.
-absl::StatusOr<std::vector<Cover>> ChooseCovers(const GraphView& view,
-                                                const PlanOptions& options);
+absl::StatusOr<std::vector<Cover>> ChooseCovers(const GraphView& view, const PlanOptions& options);
 
 }  // namespace anemone
 

@@ -20,9 +20,7 @@ namespace {
 // Disjoint sets of covers.
 class Groups {
  public:
-  explicit Groups(size_t count) : parent_(count) {
-    std::iota(parent_.begin(), parent_.end(), 0);
-  }
+  explicit Groups(size_t count) : parent_(count) { std::iota(parent_.begin(), parent_.end(), 0); }
   int Find(int i) {
     while (parent_[i] != i) i = parent_[i] = parent_[parent_[i]];
     return i;
@@ -63,8 +61,8 @@ void SpreadRefusals(std::vector<Cover>& covers, Groups& groups) {
 
 // Segments of the covers as they stand. A network that the predicate refuses as a whole takes its
 // covers to the CPU; then `false`, and the segments are to be made again.
-bool TryMakeSegments(const GraphView& view, const PlanOptions& options,
-                     std::vector<Cover>& covers, Groups& groups, std::vector<Segment>& segments) {
+bool TryMakeSegments(const GraphView& view, const PlanOptions& options, std::vector<Cover>& covers,
+                     Groups& groups, std::vector<Segment>& segments) {
   std::vector<int> cover_of(view.graph.nodes.size());
   std::vector<bool> on_engine(view.graph.nodes.size());
   for (size_t i = 0; i < covers.size(); ++i) {
@@ -105,7 +103,8 @@ OriginId NamingOrigin(const Model& model, const Node& node) {
   return best;
 }
 
-PlanEntry MakeEntry(const Model& model, const GraphView& view, const std::vector<const Cover*>& covers, const std::vector<int>& segment_of) {
+PlanEntry MakeEntry(const Model& model, const GraphView& view,
+                    const std::vector<const Cover*>& covers, const std::vector<int>& segment_of) {
   const Graph& graph = view.graph;
   PlanEntry entry;
   for (const Cover* cover : covers) {
@@ -123,8 +122,7 @@ PlanEntry MakeEntry(const Model& model, const GraphView& view, const std::vector
   }
   std::sort(entry.nodes.begin(), entry.nodes.end());
   std::sort(entry.origins.begin(), entry.origins.end());
-  entry.origins.erase(std::unique(entry.origins.begin(), entry.origins.end()),
-                      entry.origins.end());
+  entry.origins.erase(std::unique(entry.origins.begin(), entry.origins.end()), entry.origins.end());
   const Node& last = graph.nodes[covers.back()->nodes.back()];
   entry.shown = NamingOrigin(model, last);
   entry.placement = entry.verdict.accepted ? Placement::kEngine : Placement::kCpu;

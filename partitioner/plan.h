@@ -48,7 +48,7 @@ struct PlanEntry {
   std::vector<NodeId> nodes;      // of the Graph; empty if folded
   OriginId shown = 0;             // the origin it is named after
   Placement placement = Placement::kCpu;
-  int segment = -1;               // -1 if folded
+  int segment = -1;                // -1 if folded
   std::vector<std::string> units;  // unit types it became, or would have become
   int64_t macs = 0;
   bool rewritten = false;
@@ -57,10 +57,10 @@ struct PlanEntry {
 
 struct Segment {
   Placement placement = Placement::kCpu;
-  std::vector<NodeId> nodes;  // in the graph's order
+  std::vector<NodeId> nodes;     // in the graph's order
   std::vector<ValueId> inputs;   // made outside (constants are not listed)
   std::vector<ValueId> outputs;  // read outside
-  Network network;            // engine: ports are inputs and outputs, in this order
+  Network network;               // engine: ports are inputs and outputs, in this order
   int entries = 0;
 };
 

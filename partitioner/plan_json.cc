@@ -28,8 +28,8 @@ void AddReason(const PlanEntry& entry, Json& json) {
   json["message"] = OrNull(verdict.message);
   json["rule"] = verdict.rule != nullptr ? Json(verdict.rule->id) : OrNull(verdict.own_rule);
   json["source"] = verdict.rule != nullptr ? Json(verdict.rule->source) : Json("anemone");
-  json["remedy"] = verdict.rule != nullptr ? OrNull(verdict.rule->remedy)
-                                           : OrNull(verdict.own_remedy);
+  json["remedy"] =
+      verdict.rule != nullptr ? OrNull(verdict.rule->remedy) : OrNull(verdict.own_remedy);
   if (verdict.rule != nullptr) json["condition"] = OrNull(verdict.rule->condition);
 }
 

@@ -25,9 +25,8 @@ std::string ReasonText(const Verdict& verdict) {
   if (verdict.rule != nullptr) {
     id = verdict.rule->id;
     // The engine's own words are quoted; where none are known the rule itself is told.
-    words = verdict.message.empty()
-                ? absl::StrCat("no text known; rule: ", verdict.rule->condition)
-                : absl::StrCat("\"", verdict.message, "\"");
+    words = verdict.message.empty() ? absl::StrCat("no text known; rule: ", verdict.rule->condition)
+                                    : absl::StrCat("\"", verdict.message, "\"");
   }
   return absl::StrCat(LayerName(verdict.layer), ": ", words, " [", id, "]");
 }
@@ -47,8 +46,8 @@ void AppendReasons(const Model& model, const Plan& plan, std::string& out) {
   std::map<std::string, Reason> reasons;
   for (const PlanEntry& entry : plan.entries) {
     if (entry.placement != Placement::kCpu) continue;
-    Reason& reason = reasons[absl::StrCat(model.origins[entry.shown].op_type, "  ",
-                                          ReasonText(entry.verdict))];
+    Reason& reason =
+        reasons[absl::StrCat(model.origins[entry.shown].op_type, "  ", ReasonText(entry.verdict))];
     ++reason.nodes;
     reason.remedy = entry.verdict.rule == nullptr ? entry.verdict.own_remedy
                     : entry.verdict.rule->remedy == nullptr
@@ -91,11 +90,10 @@ void AppendNodes(const Model& model, const Plan& plan, std::string& out) {
     } else if (entry.placement == Placement::kCpu) {
       note = absl::StrCat(ReasonText(entry.verdict), " (", Source(entry.verdict), ")");
     }
-    absl::StrAppendFormat(
-        &out, "  %-*s  %-*s  %-6s  %7s  %8s  %s\n", id_width, shown.id, op_width, shown.op_type,
-        std::string(PlacementName(entry.placement)),
-        entry.segment < 0 ? "" : absl::StrCat(entry.segment),
-        entry.macs == 0 ? "" : ShortCount(entry.macs), note);
+    absl::StrAppendFormat(&out, "  %-*s  %-*s  %-6s  %7s  %8s  %s\n", id_width, shown.id, op_width,
+                          shown.op_type, std::string(PlacementName(entry.placement)),
+                          entry.segment < 0 ? "" : absl::StrCat(entry.segment),
+                          entry.macs == 0 ? "" : ShortCount(entry.macs), note);
   }
 }
 
@@ -110,8 +108,10 @@ std::string ShortCount(int64_t count) {
     value /= 1000;
     suffix = next;
   }
-  return absl::StrFormat(value < 9.995 ? "%.2f %s" : value < 99.95 ? "%.1f %s" : "%.0f %s", value,
-                         suffix);
+  return absl::StrFormat(value < 9.995   ? "%.2f %s"
+                         : value < 99.95 ? "%.1f %s"
+                                         : "%.0f %s",
+                         value, suffix);
 }
 
 std::string PlanText(const Model& model, const Plan& plan, bool every_node, bool colour) {
@@ -128,8 +128,8 @@ std::string PlanText(const Model& model, const Plan& plan, bool every_node, bool
       "%s%s%s on %s%s%s%s, route %s: %d of %d nodes and %s of %s MACs on the engine; "
       "%d engine and %d CPU segments; status %s\n",
       bold, model.path, plain, bold, std::string(plan.target->option_name()), plain,
-      products.empty() ? "" : absl::StrCat(" (", products, ")"),
-      std::string(RouteName(plan.route)), engine, engine + cpu,
+      products.empty() ? "" : absl::StrCat(" (", products, ")"), std::string(RouteName(plan.route)),
+      engine, engine + cpu,
       Percent(static_cast<double>(plan.engine_macs()), static_cast<double>(plan.macs())),
       ShortCount(plan.macs()), plan.engine_segments(), plan.cpu_segments(),
       std::string(StatusName(plan.status)));

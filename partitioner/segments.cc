@@ -57,10 +57,9 @@ void FindPorts(const GraphView& view, const std::vector<int>& segment_of, int se
     }
     for (ValueId v : node.outputs) {
       if (v == kNone) continue;
-      bool read_outside =
-          view.is_output[v] ||
-          std::any_of(view.consumers[v].begin(), view.consumers[v].end(),
-                      [&](NodeId reader) { return segment_of[reader] != self; });
+      bool read_outside = view.is_output[v] ||
+                          std::any_of(view.consumers[v].begin(), view.consumers[v].end(),
+                                      [&](NodeId reader) { return segment_of[reader] != self; });
       if (read_outside) segment.outputs.push_back(v);
     }
   }
@@ -114,8 +113,7 @@ void JoinNetwork(const GraphView& view, absl::Span<const Cover* const> covers, S
       int base = o.source == Operand::Source::kConstant ? first_constant : first_unit;
       return Operand{o.source, base + o.index};
     };
-    network.constants.insert(network.constants.end(), part.constants.begin(),
-                             part.constants.end());
+    network.constants.insert(network.constants.end(), part.constants.begin(), part.constants.end());
     const Node& anchor = view.graph.nodes[cover->nodes.back()];
     for (size_t i = 0; i < part.units.size(); ++i) {
       Unit unit = part.units[i];

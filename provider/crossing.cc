@@ -35,8 +35,8 @@ void ToSurface(const Tensor& tensor, const SurfaceLayout& layout, std::byte* sur
     return ToSurface(full, layout, surface);
   }
   math::ConvertStrided(layout.dims.extent, tensor.bytes().data(),
-                       HostLayout(tensor.type(), tensor.dims()), surface,
-                       MathLayout(layout), math::NanRule::kToInfinity);
+                       HostLayout(tensor.type(), tensor.dims()), surface, MathLayout(layout),
+                       math::NanRule::kToInfinity);
 }
 
 Tensor FromSurface(const std::byte* surface, const SurfaceLayout& layout, DataType type,

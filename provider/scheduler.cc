@@ -58,9 +58,7 @@ class Scheduler::Runner {
     state_.tensors[value] = tensor;
   }
 
-  std::byte* SurfaceOf(ValueId value) {
-    return state_.surfaces[s_.surfaces_.slot[value]].data();
-  }
+  std::byte* SurfaceOf(ValueId value) { return state_.surfaces[s_.surfaces_.slot[value]].data(); }
 
   void Note(absl::string_view category, const std::string& name, absl::Time start) {
     if (trace_ != nullptr) trace_->Add(category, name, start, absl::Now() - start);
@@ -70,7 +68,7 @@ class Scheduler::Runner {
     tasks_.run([this, segment] {
       absl::Time start = absl::Now();
       bool on_engine = s_.programs_[segment] != nullptr;
-      absl::Status status = failed_ ? absl::OkStatus()
+      absl::Status status = failed_     ? absl::OkStatus()
                             : on_engine ? RunProgram(segment)
                                         : RunCpu(segment);
       Note("segment", absl::StrCat(on_engine ? "engine " : "CPU ", segment), start);
@@ -218,9 +216,9 @@ absl::StatusOr<std::vector<Tensor>> Scheduler::Run(const std::vector<Tensor>& in
     }
     auto tensor = state->TensorOf(v);
     if (!tensor.ok()) {
-      return absl::Status(tensor.status().code(),
-                          absl::StrCat("output '", value.name, "': ",
-                                       std::string(tensor.status().message())));
+      return absl::Status(
+          tensor.status().code(),
+          absl::StrCat("output '", value.name, "': ", std::string(tensor.status().message())));
     }
     outputs.push_back(*std::move(tensor));
   }

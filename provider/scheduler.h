@@ -22,9 +22,9 @@ class Scheduler {
  public:
   // Compiles every engine segment, makes a session of every CPU segment. `runtime` may be null if
   // there is none. The plan and graph are borrowed for the scheduler's life.
-  static absl::StatusOr<std::unique_ptr<Scheduler>> Make(
-      const Graph& graph, const Plan& plan, Device& device,
-      std::shared_ptr<const OrtRuntime> runtime);
+  static absl::StatusOr<std::unique_ptr<Scheduler>> Make(const Graph& graph, const Plan& plan,
+                                                         Device& device,
+                                                         std::shared_ptr<const OrtRuntime> runtime);
 
   ~Scheduler();
 
@@ -44,9 +44,9 @@ class Scheduler {
   const Plan& plan_;
   Device& device_;
   std::shared_ptr<const OrtRuntime> runtime_;
-  std::vector<std::unique_ptr<Program>> programs_;       // by segment; null on the CPU
+  std::vector<std::unique_ptr<Program>> programs_;         // by segment; null on the CPU
   std::vector<std::unique_ptr<CpuSegment>> cpu_segments_;  // by segment; null on the engine
-  std::vector<std::vector<int>> dependencies_;           // by segment
+  std::vector<std::vector<int>> dependencies_;             // by segment
   std::vector<std::vector<int>> dependents_;
   SurfacePlan surfaces_;
   std::vector<bool> read_as_tensor_;  // by value: a CPU segment or the caller reads it

@@ -81,17 +81,16 @@ absl::StatusOr<std::unique_ptr<Session::State>> Session::State::Make(
     const SessionOptions& options,
     const std::function<absl::StatusOr<Model>(const ImportOptions&)>& import) {
   if (options.device != "auto" && options.device != "software") {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "device '", options.device, "': not in this version; use auto or software"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("device '", options.device, "': not in this version; use auto or software"));
   }
   if (options.numerics != "fast") {
     return absl::InvalidArgumentError(
         absl::StrCat("numerics '", options.numerics, "': not in this version; use fast"));
   }
   auto state = std::make_unique<State>();
-  ANEMONE_ASSIGN_OR_RETURN(PlanOptions planning,
-                           PlanningOptions(options.target, options.route, options.policy,
-                                           options.rewrites));
+  ANEMONE_ASSIGN_OR_RETURN(PlanOptions planning, PlanningOptions(options.target, options.route,
+                                                                 options.policy, options.rewrites));
   int threads = options.threads > 0
                     ? options.threads
                     : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
@@ -173,8 +172,7 @@ absl::StatusOr<Session> Session::Load(const std::string& path, const SessionOpti
   return Session(std::move(state));
 }
 
-absl::StatusOr<Session> Session::LoadBytes(absl::string_view model,
-                                           const SessionOptions& options) {
+absl::StatusOr<Session> Session::LoadBytes(absl::string_view model, const SessionOptions& options) {
   ANEMONE_ASSIGN_OR_RETURN(auto state, State::Make(options, [&](const ImportOptions& importing) {
                              return ImportBytes(model, "", importing);
                            }));

@@ -23,7 +23,7 @@ std::vector<std::vector<bool>> AncestorsOf(const std::vector<std::vector<int>>& 
 
 struct Life {
   ValueId value = kNone;
-  int born = -1;            // the segment that makes it; -1: there before the first
+  int born = -1;             // the segment that makes it; -1: there before the first
   std::vector<int> readers;  // segments
   bool to_the_end = false;
 };

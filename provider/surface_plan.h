@@ -13,9 +13,9 @@
 namespace anemone {
 
 struct SurfacePlan {
-  std::vector<int> slot;         // by value; -1: never on a surface
+  std::vector<int> slot;              // by value; -1: never on a surface
   std::vector<SurfaceLayout> layout;  // by value, where slot >= 0
-  std::vector<int64_t> bytes;    // by slot
+  std::vector<int64_t> bytes;         // by slot
 };
 
 // For each segment, the segments whose outputs it reads.

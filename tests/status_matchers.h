@@ -23,8 +23,7 @@ const absl::Status& StatusOf(const absl::StatusOr<T>& result) {
 MATCHER_P2(StatusIs, code, message, "") {
   const absl::Status& status = StatusOf(arg);
   *result_listener << status.ToString();
-  return status.code() == code &&
-         testing::Matches(message)(std::string(status.message()));
+  return status.code() == code && testing::Matches(message)(std::string(status.message()));
 }
 
 }  // namespace anemone

@@ -31,10 +31,10 @@ struct NpyType {
   DataType type;
 };
 constexpr NpyType kTypes[] = {
-    {"f4", DataType::kFloat},   {"f2", DataType::kFloat16}, {"f8", DataType::kDouble},
-    {"i1", DataType::kInt8},    {"u1", DataType::kUInt8},   {"i2", DataType::kInt16},
-    {"u2", DataType::kUInt16},  {"i4", DataType::kInt32},   {"u4", DataType::kUInt32},
-    {"i8", DataType::kInt64},   {"u8", DataType::kUInt64},  {"b1", DataType::kBool},
+    {"f4", DataType::kFloat},     {"f2", DataType::kFloat16},    {"f8", DataType::kDouble},
+    {"i1", DataType::kInt8},      {"u1", DataType::kUInt8},      {"i2", DataType::kInt16},
+    {"u2", DataType::kUInt16},    {"i4", DataType::kInt32},      {"u4", DataType::kUInt32},
+    {"i8", DataType::kInt64},     {"u8", DataType::kUInt64},     {"b1", DataType::kBool},
     {"c8", DataType::kComplex64}, {"c16", DataType::kComplex128}};
 
 absl::Status Damaged(const std::string& path, const std::string& what) {
@@ -74,9 +74,9 @@ absl::StatusOr<DataType> TypeOfDescr(const std::string& path, std::string descr)
   for (const NpyType& t : kTypes) {
     if (little && descr.substr(1) == t.name) return t.type;
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "file '", path, "': type '", descr,
-      "' is not read; convert it to a little-endian number type with numpy's astype"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("file '", path, "': type '", descr,
+                   "' is not read; convert it to a little-endian number type with numpy's astype"));
 }
 
 absl::StatusOr<Tensor> ParseNpy(const std::string& path, std::string bytes) {
@@ -94,8 +94,8 @@ absl::StatusOr<Tensor> ParseNpy(const std::string& path, std::string bytes) {
   ANEMONE_ASSIGN_OR_RETURN(DataType type, TypeOfDescr(path, descr));
   ANEMONE_ASSIGN_OR_RETURN(std::string fortran, HeaderValue(path, header, "fortran_order", ",}"));
   if (fortran != "False") {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "file '", path, "': is in Fortran order; save numpy.ascontiguousarray of it"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("file '", path, "': is in Fortran order; save numpy.ascontiguousarray of it"));
   }
   ANEMONE_ASSIGN_OR_RETURN(std::string shape, HeaderValue(path, header, "shape", ")"));
   std::vector<int64_t> dims;
@@ -110,8 +110,10 @@ absl::StatusOr<Tensor> ParseNpy(const std::string& path, std::string bytes) {
   auto count = ElementCount(dims);
   size_t data = start + header_size;
   if (!count.ok() || ByteSize(type, dims) != static_cast<int64_t>(bytes.size() - data)) {
-    return Damaged(path, absl::StrCat("holds ", bytes.size() - data, " bytes of data, which is not "
-                                      "what its shape (", shape, ") says"));
+    return Damaged(path, absl::StrCat("holds ", bytes.size() - data,
+                                      " bytes of data, which is not "
+                                      "what its shape (",
+                                      shape, ") says"));
   }
   Tensor tensor = Tensor::Zeros(type, std::move(dims));
   if (tensor.elements() > 0) {
@@ -171,8 +173,8 @@ absl::Status WriteNpy(const std::string& path, const Tensor& tensor) {
     if (t.type == tensor.type()) name = t.name;
   }
   if (name == nullptr) {
-    return absl::UnimplementedError(absl::StrCat("file '", path, "': NumPy has no type for ",
-                                                 DataTypeName(tensor.type())));
+    return absl::UnimplementedError(
+        absl::StrCat("file '", path, "': NumPy has no type for ", DataTypeName(tensor.type())));
   }
   std::string shape;
   for (int64_t d : tensor.dims()) absl::StrAppend(&shape, d, ", ");
@@ -183,8 +185,8 @@ absl::Status WriteNpy(const std::string& path, const Tensor& tensor) {
   header.append(63 - (start + header.size()) % 64, ' ');  // data starts at a multiple of 64
   header += '\n';
   std::string head(kMagic, kMagicSize);
-  head += {'\1', '\0', static_cast<char>(header.size() & 0xff),
-           static_cast<char>(header.size() >> 8)};
+  head +=
+      {'\1', '\0', static_cast<char>(header.size() & 0xff), static_cast<char>(header.size() >> 8)};
   head += header;
   absl::Span<const std::byte> bytes = tensor.bytes();
   std::vector<std::byte> repeated;
@@ -194,8 +196,8 @@ absl::Status WriteNpy(const std::string& path, const Tensor& tensor) {
     }
     bytes = repeated;
   }
-  return WriteFileAtomically(
-      path, {reinterpret_cast<const std::byte*>(head.data()), head.size()}, bytes);
+  return WriteFileAtomically(path, {reinterpret_cast<const std::byte*>(head.data()), head.size()},
+                             bytes);
 }
 
 }  // namespace anemone

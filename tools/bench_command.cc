@@ -56,16 +56,15 @@ class Anemone {
  public:
   explicit Anemone(const Options& options) : options_(options) {}
   absl::Status Load(const std::string& path) {
-    ANEMONE_ASSIGN_OR_RETURN(Session session,
-                             Session::Load(path, {.target = options_.targets[0],
-                                                  .route = options_.route,
-                                                  .policy = options_.policy,
-                                                  .rewrites = options_.rewrites,
-                                                  .device = options_.device,
-                                                  .numerics = options_.numerics,
-                                                  .threads = options_.threads,
-                                                  .dims = options_.dims,
-                                                  .shapes = options_.shapes}));
+    ANEMONE_ASSIGN_OR_RETURN(Session session, Session::Load(path, {.target = options_.targets[0],
+                                                                   .route = options_.route,
+                                                                   .policy = options_.policy,
+                                                                   .rewrites = options_.rewrites,
+                                                                   .device = options_.device,
+                                                                   .numerics = options_.numerics,
+                                                                   .threads = options_.threads,
+                                                                   .dims = options_.dims,
+                                                                   .shapes = options_.shapes}));
     session_ = std::make_unique<Session>(std::move(session));
     ANEMONE_ASSIGN_OR_RETURN(inputs_, MakeInputs(session_->inputs(), options_));
     return absl::OkStatus();
@@ -103,8 +102,7 @@ class Peer {
       PortInfo info{port.name, port.type, {}, port.has_default};
       for (const Dim& dim : port.shape) {
         auto bound = options_.dims.find(dim.symbol);
-        info.dims.push_back(dim.known() || bound == options_.dims.end() ? dim.size
-                                                                        : bound->second);
+        info.dims.push_back(dim.known() || bound == options_.dims.end() ? dim.size : bound->second);
       }
       if (auto shape = options_.shapes.find(port.name); shape != options_.shapes.end()) {
         info.dims = shape->second;
@@ -129,8 +127,7 @@ absl::StatusOr<double> PeakMemoryOf(const std::function<absl::Status()>& work) {
   if (child == 0) _exit(work().ok() ? 0 : 1);
   int status = 0;
   rusage usage{};
-  if (wait4(child, &status, 0, &usage) != child || !WIFEXITED(status) ||
-      WEXITSTATUS(status) != 0) {
+  if (wait4(child, &status, 0, &usage) != child || !WIFEXITED(status) || WEXITSTATUS(status) != 0) {
     return absl::InternalError("bench: the process that measures memory failed");
   }
   return static_cast<double>(usage.ru_maxrss) * 1024;

@@ -12,12 +12,12 @@
 namespace anemone {
 
 struct Comparison {
-  double cosine = 1;         // 1 where both are all zero
+  double cosine = 1;  // 1 where both are all zero
   double max_abs_error = 0;
   double max_rel_error = 0;  // of the reference's range, or its magnitude if it is constant
   std::optional<double> top1_agreement;  // share of rows (last axis) with the same largest element
-  bool finite = true;        // the result holds no infinity or NaN that the reference has not
-  bool constant = false;     // the reference's elements are all equal: no cosine can judge it
+  bool finite = true;     // the result holds no infinity or NaN that the reference has not
+  bool constant = false;  // the reference's elements are all equal: no cosine can judge it
 };
 
 // kInvalidArgument if type or shape differ. Elements where the reference is not finite must be the

@@ -81,9 +81,9 @@ std::string Zsh() {
         std::string choices =
             flag.choices == nullptr
                 ? "_files"
-                : absl::StrCat("(", absl::StrReplaceAll(absl::StrJoin(flag.choices(), " "),
-                                                        {{":", "\\:"}}),
-                               ")");
+                : absl::StrCat(
+                      "(", absl::StrReplaceAll(absl::StrJoin(flag.choices(), " "), {{":", "\\:"}}),
+                      ")");
         absl::StrAppend(&script, ":value:", choices);
       }
       script += "'";
@@ -107,8 +107,8 @@ std::string Fish() {
                     " -d '", FishText(command.brief), "'\n");
     for (const Flag& flag : Flags()) {
       if ((flag.commands & command.bit) == 0) continue;
-      absl::StrAppend(&script, "complete -c anemone -n '__fish_seen_subcommand_from ",
-                      command.name, "' -l ", flag.name);
+      absl::StrAppend(&script, "complete -c anemone -n '__fish_seen_subcommand_from ", command.name,
+                      "' -l ", flag.name);
       if (flag.letter != nullptr) absl::StrAppend(&script, " -s ", flag.letter);
       if (flag.value != nullptr) script += " -r";
       if (flag.choices != nullptr) {
@@ -124,7 +124,10 @@ std::string Fish() {
 
 int CompletionCommand(const Options& options) {
   const std::string& shell = options.arguments[0];
-  std::string script = shell == "bash" ? Bash() : shell == "zsh" ? Zsh() : shell == "fish" ? Fish() : "";
+  std::string script = shell == "bash"   ? Bash()
+                       : shell == "zsh"  ? Zsh()
+                       : shell == "fish" ? Fish()
+                                         : "";
   if (script.empty()) {
     return FailUsage(absl::StrCat("completion '", shell, "': want bash, zsh or fish"));
   }

@@ -18,9 +18,9 @@ std::string Usage(const Flag& flag) {
 }
 
 std::string Told(const Flag& flag) {
-  return absl::StrCat(flag.brief, *flag.help == '\0' ? "" : " ", flag.help,
-                      flag.fallback == nullptr ? ""
-                                               : absl::StrCat(" Default: ", flag.fallback, "."));
+  return absl::StrCat(
+      flag.brief, *flag.help == '\0' ? "" : " ", flag.help,
+      flag.fallback == nullptr ? "" : absl::StrCat(" Default: ", flag.fallback, "."));
 }
 
 std::string Markdown() {

@@ -67,8 +67,8 @@ absl::Status StoreShape(Options& o, const std::string& value) {
   if (shape == "scalar") return absl::OkStatus();
   for (absl::string_view size : absl::StrSplit(shape, 'x')) {
     dims.push_back(0);
-    ANEMONE_RETURN_IF_ERROR(StoreInteger(std::string(size), 0,
-                                         std::numeric_limits<int32_t>::max(), dims.back()));
+    ANEMONE_RETURN_IF_ERROR(
+        StoreInteger(std::string(size), 0, std::numeric_limits<int32_t>::max(), dims.back()));
   }
   return absl::OkStatus();
 }
@@ -82,7 +82,8 @@ absl::Status StoreChoice(const std::string& value, const std::vector<std::string
     }
   }
   std::string known;
-  for (const std::string& choice : choices) absl::StrAppend(&known, known.empty() ? "" : ", ", choice);
+  for (const std::string& choice : choices)
+    absl::StrAppend(&known, known.empty() ? "" : ", ", choice);
   return Bad(absl::StrCat("want one of ", known, "; got '", value, "'"));
 }
 
@@ -209,18 +210,18 @@ const Flag kFlags[] = {
      .brief = "Which of the engine's two doors judges: netplist or mil.",
      .help = "Direct authoring (netplist) and conversion (mil) have different gates.",
      .choices = RouteNames,
-     .store = [](Options& o, const std::string& v) {
-       return StoreChoice(v, RouteNames(), o.route);
-     }},
+     .store = [](Options& o,
+                 const std::string& v) { return StoreChoice(v, RouteNames(), o.route); }},
     {.name = "no-rewrites",
      .value = nullptr,
      .commands = kReadsModel,
      .brief = "Do not let an operator become other units than its own.",
      .help = "",
-     .store = [](Options& o, const std::string&) {
-       o.rewrites = false;
-       return absl::OkStatus();
-     }},
+     .store =
+         [](Options& o, const std::string&) {
+           o.rewrites = false;
+           return absl::OkStatus();
+         }},
     {.name = "policy",
      .value = "NAME",
      .commands = kReadsModel,
@@ -236,9 +237,8 @@ const Flag kFlags[] = {
      .brief = "Where engine segments run: auto or software.",
      .help = "",
      .choices = DeviceNames,
-     .store = [](Options& o, const std::string& v) {
-       return StoreChoice(v, DeviceNames(), o.device);
-     }},
+     .store = [](Options& o,
+                 const std::string& v) { return StoreChoice(v, DeviceNames(), o.device); }},
     {.name = "numerics",
      .value = "MODE",
      .commands = kRun | kBench,
@@ -246,9 +246,8 @@ const Flag kFlags[] = {
      .brief = "How the software engine computes: fast.",
      .help = "fp16 storage and rounding at unit boundaries, fp32 accumulation.",
      .choices = NumericsNames,
-     .store = [](Options& o, const std::string& v) {
-       return StoreChoice(v, NumericsNames(), o.numerics);
-     }},
+     .store = [](Options& o,
+                 const std::string& v) { return StoreChoice(v, NumericsNames(), o.numerics); }},
     {.name = "threads",
      .value = "N",
      .commands = kRun | kBench,
@@ -261,13 +260,14 @@ const Flag kFlags[] = {
      .commands = kCheck,
      .brief = "Exit with 3 if less than this share of MACs is on the engine.",
      .help = "0.95 makes `check` a gate for CI. A model without MACs meets any share.",
-     .store = [](Options& o, const std::string& v) {
-       double share;
-       ANEMONE_RETURN_IF_ERROR(StoreNumber(v, share));
-       if (share < 0 || share > 1) return Bad("want a share from 0 to 1");
-       o.require_engine_share = share;
-       return absl::OkStatus();
-     }},
+     .store =
+         [](Options& o, const std::string& v) {
+           double share;
+           ANEMONE_RETURN_IF_ERROR(StoreNumber(v, share));
+           if (share < 0 || share > 1) return Bad("want a share from 0 to 1");
+           o.require_engine_share = share;
+           return absl::OkStatus();
+         }},
     {.name = "input",
      .value = "NAME=FILE",
      .commands = kRun,
@@ -280,9 +280,10 @@ const Flag kFlags[] = {
      .fallback = "0",
      .brief = "Seed of random inputs.",
      .help = "",
-     .store = [](Options& o, const std::string& v) {
-       return StoreInteger(v, 0, std::numeric_limits<int64_t>::max(), o.seed);
-     }},
+     .store =
+         [](Options& o, const std::string& v) {
+           return StoreInteger(v, 0, std::numeric_limits<int64_t>::max(), o.seed);
+         }},
     {.name = "range",
      .value = "NAME=LO:HI",
      .commands = kRun | kBench,
@@ -294,19 +295,21 @@ const Flag kFlags[] = {
      .commands = kRun,
      .brief = "Write every output as .npy into this folder.",
      .help = "The folder is made if it is not there.",
-     .store = [](Options& o, const std::string& v) {
-       o.output_dir = v;
-       return absl::OkStatus();
-     }},
+     .store =
+         [](Options& o, const std::string& v) {
+           o.output_dir = v;
+           return absl::OkStatus();
+         }},
     {.name = "compare",
      .value = nullptr,
      .commands = kRun,
      .brief = "Compare with ONNX Runtime on the untouched file.",
      .help = "",
-     .store = [](Options& o, const std::string&) {
-       o.compare = true;
-       return absl::OkStatus();
-     }},
+     .store =
+         [](Options& o, const std::string&) {
+           o.compare = true;
+           return absl::OkStatus();
+         }},
     {.name = "tolerance",
      .value = "MEASURE=X",
      .commands = kRun,
@@ -321,54 +324,57 @@ const Flag kFlags[] = {
      .fallback = "1 (bench: 20)",
      .brief = "Run so many times after the first.",
      .help = "",
-     .store = [](Options& o, const std::string& v) {
-       return StoreInteger(v, 1, 1000000, o.repeat);
-     }},
+     .store = [](Options& o,
+                 const std::string& v) { return StoreInteger(v, 1, 1000000, o.repeat); }},
     {.name = "profile",
      .value = "FILE",
      .commands = kRun,
      .brief = "Write a Chrome trace of one run.",
      .help = "Segments, crossings and units; open it in chrome://tracing or Perfetto.",
-     .store = [](Options& o, const std::string& v) {
-       o.profile = v;
-       return absl::OkStatus();
-     }},
+     .store =
+         [](Options& o, const std::string& v) {
+           o.profile = v;
+           return absl::OkStatus();
+         }},
     {.name = "json",
      .value = nullptr,
      .commands = kReadsModel,
      .brief = "Print one JSON document on stdout, and nothing else there.",
      .help = "",
-     .store = [](Options& o, const std::string&) {
-       o.json = true;
-       return absl::OkStatus();
-     }},
+     .store =
+         [](Options& o, const std::string&) {
+           o.json = true;
+           return absl::OkStatus();
+         }},
     {.name = "quiet",
      .value = nullptr,
      .commands = kReadsModel,
      .brief = "No progress and no notes.",
      .help = "",
-     .store = [](Options& o, const std::string&) {
-       o.quiet = true;
-       return absl::OkStatus();
-     },
+     .store =
+         [](Options& o, const std::string&) {
+           o.quiet = true;
+           return absl::OkStatus();
+         },
      .letter = "q"},
     {.name = "verbose",
      .value = nullptr,
      .commands = kReadsModel,
      .brief = "Print a line for every node.",
      .help = "",
-     .store = [](Options& o, const std::string&) {
-       o.verbose = true;
-       return absl::OkStatus();
-     },
+     .store =
+         [](Options& o, const std::string&) {
+           o.verbose = true;
+           return absl::OkStatus();
+         },
      .letter = "v"},
 };
 
-constexpr const char* kPromisedCommands[] = {"confirm", "targets", "units",    "doctor",
-                                             "convert", "compile", "zoo",      "report",
+constexpr const char* kPromisedCommands[] = {"confirm", "targets",  "units", "doctor",
+                                             "convert", "compile",  "zoo",   "report",
                                              "diff",    "generate", "train"};
 constexpr const char* kPromisedFlags[] = {"save-rejected", "memory-limit", "hazards",
-                                          "device-limits", "bucket", "compress"};
+                                          "device-limits", "bucket",       "compress"};
 
 }  // namespace
 

@@ -29,12 +29,12 @@ struct Command {
 };
 
 struct Flag {
-  const char* name;      // without dashes
-  const char* value;     // what follows, as usage shows it; null: a switch
+  const char* name;   // without dashes
+  const char* value;  // what follows, as usage shows it; null: a switch
   unsigned commands;
   const char* fallback;  // as shown; null: none
   const char* brief;
-  const char* help;      // a sentence or two more
+  const char* help;                                 // a sentence or two more
   std::vector<std::string> (*choices)() = nullptr;  // for completion
   // Stores the value; a refusal says what is wanted (the parser adds the flag's name).
   absl::Status (*store)(Options&, const std::string& value);

@@ -17,23 +17,21 @@ namespace anemone {
 namespace {
 
 std::string NamesOf(const std::vector<PortInfo>& ports) {
-  return absl::StrJoin(ports, ", ", [](std::string* out, const PortInfo& port) {
-    absl::StrAppend(out, port.name);
-  });
+  return absl::StrJoin(
+      ports, ", ", [](std::string* out, const PortInfo& port) { absl::StrAppend(out, port.name); });
 }
 
 // "NAME=FILE": the longest input name that the text begins with, since a name may hold '='.
-absl::StatusOr<std::pair<std::string, std::string>> SplitInput(
-    const std::vector<PortInfo>& ports, const std::string& text) {
+absl::StatusOr<std::pair<std::string, std::string>> SplitInput(const std::vector<PortInfo>& ports,
+                                                               const std::string& text) {
   const PortInfo* best = nullptr;
   for (const PortInfo& port : ports) {
     bool fits = absl::StartsWith(text, absl::StrCat(port.name, "="));
     if (fits && (best == nullptr || port.name.size() > best->name.size())) best = &port;
   }
   if (best == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat("--input '", text,
-                                                   "': the model has no such input; it has: ",
-                                                   NamesOf(ports)));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--input '", text, "': the model has no such input; it has: ", NamesOf(ports)));
   }
   return std::make_pair(best->name, text.substr(best->name.size() + 1));
 }
@@ -51,8 +49,8 @@ void FillWith(Tensor& tensor, std::mt19937_64& random, const std::function<T(dou
 absl::StatusOr<Tensor> RandomTensor(const PortInfo& port, Range range, std::mt19937_64& random) {
   auto count = ElementCount(port.dims);
   if (!count.ok()) {
-    return absl::ResourceExhaustedError(absl::StrCat("input '", port.name, "': ",
-                                                     std::string(count.status().message())));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("input '", port.name, "': ", std::string(count.status().message())));
   }
   Tensor t = Tensor::Zeros(port.type, port.dims);
   auto real = [range](double unit) { return range.low + unit * (range.high - range.low); };

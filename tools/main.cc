@@ -48,7 +48,8 @@ void AddCommand(CLI::App& app, const Command& command, Options& options) {
       }
     };
     if (flag.value == nullptr) {
-      sub->add_flag_callback(SpelledOut(flag), [store] { store(""); }, FullHelp(flag));
+      sub->add_flag_callback(
+          SpelledOut(flag), [store] { store(""); }, FullHelp(flag));
       continue;
     }
     sub->add_option_function<std::vector<std::string>>(
@@ -77,6 +78,13 @@ std::string PromisedName(int argc, char** argv) {
   return "";
 }
 
+bool IsCommand(absl::string_view name) {
+  for (const Command& command : Commands()) {
+    if (name == command.name) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 int Fail(const absl::Status& status) {
@@ -101,6 +109,9 @@ bool StdoutHasColour() {
 int Main(int argc, char** argv) {
   if (std::string name = PromisedName(argc, argv); !name.empty()) {
     return FailUsage(absl::StrCat("'", name, "': not in this version; see anemone --help"));
+  }
+  if (argc > 1 && argv[1][0] != '-' && !IsCommand(argv[1])) {
+    return FailUsage(absl::StrCat("command line: no command '", argv[1], "'; see anemone --help"));
   }
   CLI::App app("ONNX models on the Apple Neural Engine: what runs there, what does not and why.",
                "anemone");

@@ -36,8 +36,8 @@ void Progress::Watch() {
   int seen = 0;
   int seconds = 0;
   while (!stop_) {
-    bool woken = changed_.wait_for(lock, std::chrono::seconds(1),
-                                   [&] { return stop_ || number_ != seen; });
+    bool woken =
+        changed_.wait_for(lock, std::chrono::seconds(1), [&] { return stop_ || number_ != seen; });
     if (woken) {
       if (on_terminal_ && seconds > 0) std::fprintf(stderr, "\r\x1b[K");
       seen = number_;

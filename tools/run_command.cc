@@ -104,8 +104,9 @@ absl::Status WriteOutputs(const std::string& folder, const std::vector<PortInfo>
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) {
-    return absl::PermissionDeniedError(absl::StrCat(
-        "folder '", folder, "': cannot be made: ", error.message(), "; choose another --output-dir"));
+    return absl::PermissionDeniedError(absl::StrCat("folder '", folder,
+                                                    "': cannot be made: ", error.message(),
+                                                    "; choose another --output-dir"));
   }
   for (size_t i = 0; i < ports.size(); ++i) {
     std::string path = (std::filesystem::path(folder) / FileNameOf(ports[i].name, i)).string();
@@ -121,8 +122,7 @@ struct Report {
 };
 
 absl::StatusOr<Report> Describe(const std::vector<PortInfo>& ports, const Arrays& outputs,
-                                const std::optional<Reference>& reference,
-                                const Options& options) {
+                                const std::optional<Reference>& reference, const Options& options) {
   Report report;
   for (const PortInfo& port : ports) {
     const Tensor& tensor = outputs.at(port.name);
@@ -189,13 +189,12 @@ absl::StatusOr<int> Run(const Options& options) {
     progress.Step(absl::StrCat("running ", path, " with ONNX Runtime"));
     ANEMONE_ASSIGN_OR_RETURN(reference, RunReference(path, inputs, options));
   }
-  ANEMONE_ASSIGN_OR_RETURN(Report report,
-                           Describe(session.outputs(), outputs, reference, options));
+  ANEMONE_ASSIGN_OR_RETURN(Report report, Describe(session.outputs(), outputs, reference, options));
   PlanSummary plan = session.Summary();
   LoadTimes load = session.times();
-  Json share = plan.macs == 0 ? Json(nullptr)
-                              : Json(static_cast<double>(plan.engine_macs) /
-                                     static_cast<double>(plan.macs));
+  Json share = plan.macs == 0
+                   ? Json(nullptr)
+                   : Json(static_cast<double>(plan.engine_macs) / static_cast<double>(plan.macs));
   if (options.json) {
     Json json = {{"schema", 1},
                  {"model", path},
@@ -227,8 +226,8 @@ absl::StatusOr<int> Run(const Options& options) {
     std::printf("  load %.1f ms, plan %.1f ms, compile %.1f ms, first run %.1f ms, run %.1f ms\n",
                 load.load, load.plan, load.compile, times.first, times.median);
     if (reference) {
-      std::printf("  ONNX Runtime: load %.1f ms, first run %.1f ms, run %.1f ms\n",
-                  reference->load, reference->run.first, reference->run.median);
+      std::printf("  ONNX Runtime: load %.1f ms, first run %.1f ms, run %.1f ms\n", reference->load,
+                  reference->run.first, reference->run.median);
     }
   }
   return report.within_tolerance ? kExitDone : kExitThreshold;

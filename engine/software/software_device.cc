@@ -47,9 +47,9 @@ class SoftwareProgram final : public Program {
   Network network;  // without its weights once they are prepared
   std::vector<Prepared> prepared;
   std::vector<Buffer> constants;
-  std::vector<Place> units;           // by unit
-  std::vector<Place> staged_inputs;   // by port: kInput if read in place
-  std::vector<bool> direct_outputs;   // by port: the producing unit writes into it
+  std::vector<Place> units;          // by unit
+  std::vector<Place> staged_inputs;  // by port: kInput if read in place
+  std::vector<bool> direct_outputs;  // by port: the producing unit writes into it
   int64_t arena_halves = 0;
 
   void set_ports(std::vector<ProgramPort> inputs, std::vector<ProgramPort> outputs) {
@@ -99,8 +99,7 @@ std::vector<ProgramPort> OutputPorts(const Network& network) {
 
 // Follows views down to the operand that owns the bytes.
 Operand RootOf(const Network& network, Operand operand) {
-  while (operand.source == Operand::Source::kUnit &&
-         network.units[operand.index].kind->is_view()) {
+  while (operand.source == Operand::Source::kUnit && network.units[operand.index].kind->is_view()) {
     operand = network.units[operand.index].bottoms[0];
   }
   return operand;
@@ -129,8 +128,8 @@ void PlanMemory(SoftwareProgram& program) {
   for (size_t i = 0; i < network.inputs.size(); ++i) {
     const SurfaceLayout& layout = program.inputs()[i].layout;
     bool in_place = layout.is_dense() && layout.format == Format::kFloat16;
-    program.staged_inputs.push_back({in_place ? Place::In::kInput : Place::In::kArena,
-                                     static_cast<int64_t>(i)});
+    program.staged_inputs.push_back(
+        {in_place ? Place::In::kInput : Place::In::kArena, static_cast<int64_t>(i)});
     if (!in_place) input_block[i] = plan.Add(layout.dims.elements(), -1);
   }
   auto extend = [&](const Operand& operand, int when) {
@@ -165,8 +164,8 @@ class SoftwareDevice final : public Device {
     NetworkVerdict checked = CheckNetwork(network, target, route);
     if (!checked.verdict.accepted) {
       return absl::FailedPreconditionError(absl::StrCat(
-          checked.unit < 0 ? "network" : absl::StrCat("unit '", network.units[checked.unit].name,
-                                                      "'"),
+          checked.unit < 0 ? "network"
+                           : absl::StrCat("unit '", network.units[checked.unit].name, "'"),
           ": ", target.option_name(), " refuses it: ", checked.verdict.message));
     }
     auto program = std::make_unique<SoftwareProgram>();
@@ -182,8 +181,8 @@ class SoftwareDevice final : public Device {
     for (const Unit& unit : network.units) {
       auto prepared = unit.kind->Prepare(unit.params.get(), network.BottomsOf(unit), unit.weights);
       if (!prepared.ok()) {
-        return absl::Status(prepared.status().code(), absl::StrCat("unit '", unit.name, "': ",
-                                                                   prepared.status().message()));
+        return absl::Status(prepared.status().code(),
+                            absl::StrCat("unit '", unit.name, "': ", prepared.status().message()));
       }
       program->prepared.push_back(*std::move(prepared));
     }
@@ -207,8 +206,7 @@ class SoftwareDevice final : public Device {
   }
 
  private:
-  static Half* At(const SoftwareProgram&, const Place& place, const Request& request,
-                  Half* arena) {
+  static Half* At(const SoftwareProgram&, const Place& place, const Request& request, Half* arena) {
     switch (place.in) {
       case Place::In::kInput:
         return reinterpret_cast<Half*>(const_cast<std::byte*>(request.inputs[place.index]));

@@ -1,5 +1,5 @@
-// anemone/check.h: says of every node of a model where it would run on a target, and why. Nothing is
-// compiled or run, and no weight is read that need not be folded.
+// anemone/check.h: says of every node of a model where it would run on a target, and why. Nothing
+// is compiled or run, and no weight is read that need not be folded.
 //
 //   auto report = anemone::Check("net.onnx", {.targets = {"m1", "m4"}});
 //   if (!report.ok()) return Fail(report.status());

@@ -22,13 +22,13 @@
 namespace anemone {
 
 struct SessionOptions {
-  std::string target = "h13";       // a target or product name, any case: "h13", "M1-Pro", "a15"
-  std::string route = "netplist";   // or "mil": which of the engine's two doors judges
-  std::string policy = "maximal";   // or "cpu", or "refuse:UNIT[,UNIT...]"
-  bool rewrites = true;             // let an operator become other units than its own
-  std::string device = "auto";      // "software" everywhere; "apple" is for a later version
-  std::string numerics = "fast";    // "exact" is for a later version
-  int threads = 0;                  // one budget for engine and CPU segments; 0: all cores
+  std::string target = "h13";      // a target or product name, any case: "h13", "M1-Pro", "a15"
+  std::string route = "netplist";  // or "mil": which of the engine's two doors judges
+  std::string policy = "maximal";  // or "cpu", or "refuse:UNIT[,UNIT...]"
+  bool rewrites = true;            // let an operator become other units than its own
+  std::string device = "auto";     // "software" everywhere; "apple" is for a later version
+  std::string numerics = "fast";   // "exact" is for a later version
+  int threads = 0;                 // one budget for engine and CPU segments; 0: all cores
   std::map<std::string, int64_t> dims;                 // symbolic dimension -> size
   std::map<std::string, std::vector<int64_t>> shapes;  // input -> whole shape
 };
@@ -43,7 +43,7 @@ struct PortInfo {
 
 // Milliseconds spent in Load().
 struct LoadTimes {
-  double load = 0;     // read, checked, simplified
+  double load = 0;  // read, checked, simplified
   double plan = 0;
   double compile = 0;  // programs and CPU sessions made
 };

@@ -11,8 +11,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-#define ANEMONE_RETURN_IF_ERROR(expr)                          \
-  do {                                                         \
+#define ANEMONE_RETURN_IF_ERROR(expr)                                                         \
+  do {                                                                                        \
     if (absl::Status anemone_status_ = (expr); !anemone_status_.ok()) return anemone_status_; \
   } while (false)
 
@@ -22,8 +22,8 @@
 #define ANEMONE_ASSIGN_OR_RETURN(lhs, expr) \
   ANEMONE_ASSIGN_OR_RETURN_(ANEMONE_STATUS_JOIN_(anemone_statusor_, __LINE__), lhs, expr)
 
-#define ANEMONE_ASSIGN_OR_RETURN_(result, lhs, expr) \
-  auto result = (expr);                              \
+#define ANEMONE_ASSIGN_OR_RETURN_(result, lhs, expr)   \
+  auto result = (expr);                                \
   if (!result.ok()) return std::move(result).status(); \
   lhs = std::move(result).value()
 

@@ -97,7 +97,7 @@ class BadModels(CliTest):
         (self.folder / "short.bin").write_bytes(b"1234")
         self.refused(external("short.bin"), "short.bin")
         self.refused(external("short.bin", offset=2**63 - 1, length=16), "short.bin")
-        self.refused(external("short.bin", offset=-4), "short.bin")
+        self.refused(external("short.bin", offset=-4), "'w'", "negative")
         self.refused(external("../outside.bin"), "outside.bin")
         self.refused(external("/etc/passwd"), "/etc/passwd")
 
@@ -176,7 +176,9 @@ class BadModels(CliTest):
     def test_awkward_dimensions_are_bound_by_shape(self):
         for dims in (["?", "?"], [0, -1], ["a:b", "c d"]):
             path = self.write(relu(dims, name="in:put =1"))
-            done = anemone("run", path, "--shape", "in:put =1=2x3", "--compare")
+            # ONNX Runtime itself takes a declared 0 at its word, so it is no reference there.
+            compare = [] if 0 in dims else ["--compare"]
+            done = anemone("run", path, "--shape", "in:put =1=2x3", *compare)
             self.assertEqual(0, done.returncode, done.stderr)
 
 

@@ -71,10 +71,10 @@ TEST_F(CleanUpTest, ABatchOfOneNeedNotMove) {
   Operand y = *Permuted(context_, x, order);
   Network network = Finish(y);
   const Unit& unit = network.units.at(0);
-  EXPECT_TRUE(
-      unit.kind->Validate(unit.params.get(), network.BottomsOf(unit), **FindTarget("h13"),
-                          Route::kNetplist)
-          .accepted);
+  EXPECT_TRUE(unit.kind
+                  ->Validate(unit.params.get(), network.BottomsOf(unit), **FindTarget("h13"),
+                             Route::kNetplist)
+                  .accepted);
 }
 
 }  // namespace

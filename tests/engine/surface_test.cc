@@ -11,7 +11,7 @@ namespace {
 
 TEST(Surface, RowsStartAtMultiplesOf64Bytes) {
   SurfaceLayout layout = LayoutOf(MakeDims(2, 3, 5, 7), Format::kFloat16);
-  EXPECT_EQ(layout.strides[3], 32);           // 7 halves are 14 bytes, padded to 64
+  EXPECT_EQ(layout.strides[3], 32);  // 7 halves are 14 bytes, padded to 64
   EXPECT_EQ(layout.strides[2], 32 * 5);
   EXPECT_EQ(layout.bytes(), 2 * 3 * 5 * 64);
   EXPECT_FALSE(layout.is_dense());

@@ -95,9 +95,9 @@ TEST(Session, AnInputGoesStraightToAnOutput) {
 }
 
 TEST(Session, ConstantOutputsAreThere) {
-  auto session = Session::LoadBytes(BytesOfText(
-      "(float[2] x) => (float[2] y, float[2] z) <float[2] c = {3, 4}> "
-      "{ y = Add(c, c) z = Relu(x) }"));
+  auto session = Session::LoadBytes(
+      BytesOfText("(float[2] x) => (float[2] y, float[2] z) <float[2] c = {3, 4}> "
+                  "{ y = Add(c, c) z = Relu(x) }"));
   ASSERT_TRUE(session.ok()) << session.status();
   auto got = session->Run({{"x", Tensor::Floats({2}, {-1, 2})}});
   ASSERT_TRUE(got.ok()) << got.status();
@@ -107,8 +107,8 @@ TEST(Session, ConstantOutputsAreThere) {
 TEST(Session, WrongInputsAreNamed) {
   auto session = Session::LoadBytes(BytesOfText(kPieces));
   ASSERT_TRUE(session.ok()) << session.status();
-  EXPECT_THAT(session->Run({}), StatusIs(absl::StatusCode::kInvalidArgument,
-                                         HasSubstr("input 'x': missing")));
+  EXPECT_THAT(session->Run({}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("input 'x': missing")));
   EXPECT_THAT(session->Run({{"x", Ramp({1, 2, 4, 5})}}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("want float32 1x2x4x4, got float32 1x2x4x5")));
@@ -128,8 +128,8 @@ TEST(Session, WrongOptionsAreNamed) {
 TEST(Session, AnUnboundDimensionShowsTheOption) {
   EXPECT_THAT(Session::LoadBytes(BytesOfText("(float[N,4] x) => (float[N,4] y) { y = Relu(x) }")),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--dim 'N=1'")));
-  auto bound = Session::LoadBytes(
-      BytesOfText("(float[N,4] x) => (float[N,4] y) { y = Relu(x) }"), {.dims = {{"N", 3}}});
+  auto bound = Session::LoadBytes(BytesOfText("(float[N,4] x) => (float[N,4] y) { y = Relu(x) }"),
+                                  {.dims = {{"N", 3}}});
   ASSERT_TRUE(bound.ok()) << bound.status();
   EXPECT_EQ(bound->inputs()[0].dims, (std::vector<int64_t>{3, 4}));
 }
