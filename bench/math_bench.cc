@@ -213,13 +213,14 @@ void OtherConvolutions(Report& report) {
 }
 
 void Products(Report& report) {
-  for (const auto& [m, k, n] : std::vector<std::array<int64_t, 3>>{{1, 2048, 1000},
-                                                                   {1, 4096, 4096},
-                                                                   {4, 768, 3072},
-                                                                   {128, 768, 768},
-                                                                   {128, 768, 3072},
-                                                                   {128, 3072, 768},
-                                                                   {1024, 1024, 1024}}) {
+  for (const auto& mkn : std::vector<std::array<int64_t, 3>>{{1, 2048, 1000},
+                                                             {1, 4096, 4096},
+                                                             {4, 768, 3072},
+                                                             {128, 768, 768},
+                                                             {128, 768, 3072},
+                                                             {128, 3072, 768},
+                                                             {1024, 1024, 1024}}) {
+    const int64_t m = mkn[0], k = mkn[1], n = mkn[2];
     const std::string size = std::to_string(m) + "x" + std::to_string(k) + "x" + std::to_string(n);
     const std::vector<Half> a = Numbers(m * k), b = Numbers(k * n);
     std::vector<Half> c(m * n);
@@ -237,8 +238,9 @@ void Products(Report& report) {
 }
 
 void OtherUnits(Report& report) {
-  for (const auto& [queries, keys] :
+  for (const auto& lengths :
        std::vector<std::array<int64_t, 2>>{{128, 128}, {512, 512}, {1, 1024}}) {
+    const int64_t queries = lengths[0], keys = lengths[1];
     const SdpaShape shape{
         .heads = 12, .queries = queries, .keys = keys, .dim = 64, .value_dim = 64};
     const std::vector<Half> q = Numbers(queries * 12 * 64), k = Numbers(keys * 12 * 64);

@@ -111,6 +111,17 @@ const OpSchema* InferenceSchemaOf(const Node& node) {
   return SchemaOf(node.domain, node.op_type, pools ? std::max(node.version, 22) : node.version);
 }
 
+// An axis that no tensor has: some of ONNX's inference functions cut the number down to 32 bits and
+// index with what is left.
+absl::Status CheckAxis(const Model& model, const Node& node) {
+  const int64_t axis = IntOr(node, "axis", 0);
+  if (-onnx::kMaxMaterializedRank <= axis && axis <= onnx::kMaxMaterializedRank) {
+    return absl::OkStatus();
+  }
+  return NodeError(model, node,
+                   absl::StrCat("attribute 'axis' is ", axis, ", which no tensor has"));
+}
+
 // A kernel's channels and groups, which ONNX's own inference does not compare.
 absl::Status CheckConvolution(const Model& model, const Graph& graph, const Node& node) {
   if (!node.domain.empty() || node.op_type != "Conv") return absl::OkStatus();
@@ -276,6 +287,7 @@ absl::Status Inference::InferOutputs(Graph& graph, const ShapeData& data, Node& 
   NodeContext context(*this, graph, data, node);
   std::string refusal;
   try {
+    ANEMONE_RETURN_IF_ERROR(CheckAxis(model_, node));
     ANEMONE_RETURN_IF_ERROR(CheckTypes(graph, node, schema));
     const OpSchema& infers = *InferenceSchemaOf(node);
     if (infers.has_type_and_shape_inference_function()) {

@@ -20,11 +20,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
-template <int kValue>
-struct KnownCount {
-  static constexpr int value = kValue;
-};
-
 // Where the vectors of positions [position, position + count), all of one panel, come from: a row
 // of positions is contiguous in the stage. Vectors are copied whole; what one writes too much the
 // next overwrites, so they must be copied in this order.
@@ -43,40 +38,41 @@ HWY_INLINE int64_t FindCopies(const D d, const ConvGeometry& g, const Stage& s, 
   return found;
 }
 
-template <int64_t kWidth, int kCopies, class D>
-HWY_INLINE void UnfoldCopies(const D d, int64_t channels, const float* stage, int64_t channel_size,
-                             const int64_t* taps, int64_t tap_count, const PanelCopy* copies,
-                             int64_t copy_count, float* panel) {
-  PanelCopy first[kCopies > 0 ? kCopies : 1];
+// `channels` channels of the staged input, unfolded: panel[channel, tap][kWidth]. The first kKnown
+// copies are unrolled.
+template <int64_t kWidth, size_t kKnown, class D>
+HWY_INLINE void UnfoldCopies(hwy::SizeTag<kKnown>, const D d, int64_t channels, const float* stage,
+                             int64_t channel_size, const int64_t* taps, int64_t tap_count,
+                             const PanelCopy* copies, int64_t copy_count, float* panel) {
+  PanelCopy known[kKnown + 1];
   HWY_UNROLL(4)
-  for (int i = 0; i < kCopies; ++i) first[i] = copies[i];
+  for (size_t i = 0; i < kKnown; ++i) known[i] = copies[i];
   for (int64_t c = 0; c < channels; ++c, stage += channel_size) {
     for (int64_t t = 0; t < tap_count; ++t, panel += kWidth) {
       const float* from = stage + taps[t];
       HWY_UNROLL(4)
-      for (int i = 0; i < kCopies; ++i) {
-        hn::StoreU(hn::LoadU(d, from + first[i].source), d, panel + first[i].target);
+      for (size_t i = 0; i < kKnown; ++i) {
+        hn::StoreU(hn::LoadU(d, from + known[i].source), d, panel + known[i].target);
       }
-      for (int64_t i = kCopies; i < copy_count; ++i) {
+      for (int64_t i = kKnown; i < copy_count; ++i) {
         hn::StoreU(hn::LoadU(d, from + copies[i].source), d, panel + copies[i].target);
       }
     }
   }
 }
 
-// `channels` channels of the staged input, unfolded: panel[channel, tap][kWidth].
 template <int64_t kWidth, class D>
 HWY_INLINE void UnfoldPanel(const D d, int64_t channels, const float* stage, int64_t channel_size,
                             const int64_t* taps, int64_t tap_count, const PanelCopy* copies,
                             int64_t copy_count, float* panel) {
   const auto run = [&](auto known) HWY_ATTR {
-    UnfoldCopies<kWidth, decltype(known)::value>(d, channels, stage, channel_size, taps, tap_count,
-                                                 copies, copy_count, panel);
+    UnfoldCopies<kWidth>(known, d, channels, stage, channel_size, taps, tap_count, copies,
+                         copy_count, panel);
   };
-  if (copy_count == 1) return run(KnownCount<1>());
-  if (copy_count == 3) return run(KnownCount<3>());
-  if (copy_count == 4) return run(KnownCount<4>());
-  run(KnownCount<0>());
+  if (copy_count == 1) return run(hwy::SizeTag<1>());
+  if (copy_count == 3) return run(hwy::SizeTag<3>());
+  if (copy_count == 4) return run(hwy::SizeTag<4>());
+  run(hwy::SizeTag<0>());
 }
 
 // B of a block for channels [first, first + channels), from the input itself when each position

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -87,7 +86,7 @@ PackedMatrix PackMatrix(int64_t k, int64_t n, MatrixOrder order, HalfReader valu
 PackedMatrix PackMatrix(int64_t k, int64_t n, MatrixOrder order, absl::Span<const Half> values) {
   assert(static_cast<int64_t>(values.size()) == k * n);
   return PackMatrix(k, n, order, [&](int64_t first, absl::Span<Half> to) {
-    std::memcpy(to.data(), values.data() + first, to.size() * sizeof(Half));
+    std::copy_n(values.data() + first, to.size(), to.data());
   });
 }
 

@@ -137,6 +137,11 @@ const Wrong kWrong[] = {
      "tensor(float)"},
     {"DeclaredType", "g (float[2] a) => (int32 y) { y = Relu(a) }",
      "output 'y' is declared int32, but the node makes float32"},
+    // Crashed inside ONNX's inference function.
+    {"AxisBeyond32Bits",
+     "g (float[2,3] x, float[3] s) => (float[] y, float[] m) {"
+     "  y, m = LayerNormalization<axis=9223372036854775807>(x, s) }",
+     "attribute 'axis' is 9223372036854775807, which no tensor has"},
     {"Axis", "g (float[2,3] a, float[2,3] b) => (float[] y) { y = Concat<axis=5>(a, b) }",
      "node /#0 (Concat)"},
 };

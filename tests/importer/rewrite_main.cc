@@ -1,12 +1,12 @@
 // rewrite: imports models and writes them back at the working opset, so that a script can compare
-// what ONNX Runtime makes of the original and of ours (tests/importer/rewrite_test.py).
+// what ONNX Runtime makes of the original and of ours (tests/importer/node_cases.py).
 //
-//   rewrite [lift|infer|simplify] < pairs
+//   rewrite [lift|simplify] < pairs
 //
 // `pairs` has a line "INPUT OUTPUT [NAME=1x3x224x224]..." for each model, the shapes as --shape
-// takes them. For each one a line "ok ..." or "error ..." goes to stdout. lift: brought to the
-// working opset; infer: and shapes inferred; simplify (the default): and folded, by ONNX Runtime
-// where that is needed, and simplified.
+// takes them. For each one a line "ok ..." or "error ..." goes to stdout. lift: nodes are brought
+// to the working opset and stay; simplify (the default): folded, by ONNX Runtime where that is
+// needed, and simplified.
 #include <algorithm>
 #include <fstream>
 #include <iostream>

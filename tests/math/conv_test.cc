@@ -166,6 +166,13 @@ TEST(Conv, SpecialNumbersTravelLikeInThePlainSum) {
   });
 }
 
+TEST(Conv, KernelThatFitsNowhereGivesNothing) {
+  for (int64_t groups : {1, 4}) {
+    const ConvShape s{1, 4, 2, 2, 4, groups, Square(3, 1, 0)};
+    Conv(PackConv(s, Numbers(36 * 4 / groups), {}), Numbers(16), {});
+  }
+}
+
 TEST(Conv, FloatWeightsAreRoundedFirst) {
   const ConvShape s{1, 1, 1, 2, 1, 1, {}};
   const std::vector<float> w = {1.0f + 0x1p-12f};

@@ -60,10 +60,12 @@ void Check(ReduceOp op, const Extents& extents, AxisSet axes, const std::vector<
     rows[out].push_back(ToDouble(x[at]));
   }
   std::vector<double> want;
+  want.reserve(rows.size());
   for (const auto& row : rows) want.push_back(Reference(op, row));
   std::vector<Half> y(rows.size());
   Reduce(op, extents, axes, x, absl::MakeSpan(y));
-  ExpectClose(y, want, 2e-6 * std::sqrt(static_cast<double>(x.size() / y.size()) + 1));
+  const size_t terms = x.size() / y.size();
+  ExpectClose(y, want, 2e-6 * std::sqrt(static_cast<double>(terms + 1)));
   if (same_on_all_targets->empty()) *same_on_all_targets = y;
   ExpectSame(y, *same_on_all_targets);
 }
