@@ -9,7 +9,10 @@ target_compile_options(anemone_options INTERFACE -Wall -Wextra -Werror -Wno-sign
                                                  -Wno-missing-field-initializers)
 if(ANEMONE_SANITIZE)
   target_compile_options(anemone_options INTERFACE -fsanitize=${ANEMONE_SANITIZE}
-                                                   -fno-sanitize-recover=all -fno-omit-frame-pointer)
+                                                   -fno-sanitize-recover=all -fno-omit-frame-pointer
+                                                   # GCC sees what the checks' own code cannot reach.
+                                                   -Wno-array-bounds -Wno-stringop-overflow
+                                                   -Wno-maybe-uninitialized)
   target_link_options(anemone_options INTERFACE -fsanitize=${ANEMONE_SANITIZE})
 endif()
 
@@ -27,5 +30,6 @@ function(anemone_test name)
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
-  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT}
+    ENVIRONMENT TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/tsan_suppressions.txt)
 endfunction()

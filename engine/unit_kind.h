@@ -47,7 +47,7 @@ struct View {
 using Prepared = std::shared_ptr<const void>;
 
 // How one parameter is shown (`check -v`, JSON) and, for kinds with a known netplist form, under
-// which key it is written. `get` gives its text.
+// which key it is written. `get` gives its text; "" where the parameters have no such field.
 template <class P>
 struct Field {
   const char* key;
@@ -116,7 +116,9 @@ class UnitKindOf final : public UnitKind {
   }
   std::vector<std::pair<std::string, std::string>> Fields(const void* params) const override {
     std::vector<std::pair<std::string, std::string>> shown;
-    for (const Field<P>& f : row_.fields) shown.emplace_back(f.key, f.get(Cast(params)));
+    for (const Field<P>& f : row_.fields) {
+      if (std::string value = f.get(Cast(params)); !value.empty()) shown.emplace_back(f.key, value);
+    }
     return shown;
   }
   absl::StatusOr<Prepared> Prepare(const void* params, Bottoms in,

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
 #include "fallback/cpu_session.h"
-#include "fallback/opsets.h"
+#include "importer/opsets.h"
 #include "importer/to_onnx.h"
 
 namespace anemone {

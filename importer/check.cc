@@ -57,10 +57,14 @@ absl::Status CheckArity(const std::vector<ValueId>& values,
                                              : absl::StrCat(least, " to ", most);
     return absl::InvalidArgumentError(absl::StrCat("want ", want, " ", what, ", got ", count));
   }
-  for (size_t i = 0; i < values.size() && i < formals.size(); ++i) {
-    if (values[i] == kNone && formals[i].GetOption() == OpSchema::Single) {
+  for (size_t i = 0; i < values.size() && !formals.empty(); ++i) {
+    if (values[i] != kNone) continue;
+    const OpSchema::FormalParameter& formal = formals[std::min(i, formals.size() - 1)];
+    // Of several equal inputs none may be left out; an output of them (of Loop, say) may.
+    if (formal.GetOption() == OpSchema::Single ||
+        (formal.GetOption() == OpSchema::Variadic && what == "inputs")) {
       return absl::InvalidArgumentError(
-          absl::StrCat(what, ": '", formals[i].GetName(), "', number ", i, ", is left out"));
+          absl::StrCat(what, ": '", formal.GetName(), "', number ", i, ", is left out"));
     }
   }
   return absl::OkStatus();

@@ -269,9 +269,6 @@ Operand ScalarConstant(LowerContext& c, float value) {
 
 absl::StatusOr<Operand> AlignedOperand(LowerContext& c, ValueId value,
                                        absl::Span<const int64_t> shape) {
-  if (value == kNone) {
-    return absl::InvalidArgumentError("an input is left out; run the ONNX checker on the model");
-  }
   if (const Tensor* constant = c.view().Constant(value)) {
     return AlignedConstant(c, *constant, shape);
   }

@@ -8,14 +8,16 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "importer/opsets.h"
 
 namespace anemone {
 namespace {
 
-// Where a node stands: level, then the count of opset changes within a CPU level, then its opset.
+// Where a node stands: level, then the count of opset changes within a CPU level, then the class of
+// its opsets (importer/opsets.h).
 using Key = std::tuple<int, int, int>;
 
-Key KeyOf(const GraphView& view, NodeId id, const std::vector<bool>& on_engine,
+Key KeyOf(const GraphView& view, NodeId id, int opset_class, const std::vector<bool>& on_engine,
           const std::vector<Key>& keys) {
   const Graph& graph = view.graph;
   const Node& node = graph.nodes[id];
@@ -31,13 +33,15 @@ Key KeyOf(const GraphView& view, NodeId id, const std::vector<bool>& on_engine,
     level = std::max(level, std::get<0>(keys[p]) + (on_engine[p] == on_engine[id] ? 0 : 1));
   });
   if (on_engine[id]) return {level, 0, 0};
-  int opset = node.domain.empty() ? node.version : 0;
   int changes = 0;
   each_producer([&](NodeId p) {
-    auto [p_level, p_changes, p_opset] = keys[p];
-    if (p_level == level) changes = std::max(changes, p_changes + (p_opset == opset ? 0 : 1));
+    auto [p_level, p_changes, p_class] = keys[p];
+    if (p_level != level) return;
+    if (opset_class == 0 && p_changes >= changes) opset_class = p_class;  // it goes with anyone
+    bool change = p_class != 0 && p_class != opset_class;
+    changes = std::max(changes, p_changes + (change ? 1 : 0));
   });
-  return {level, changes, opset};
+  return {level, changes, opset_class};
 }
 
 // What goes in and out of the segment, in the order in which it is first met.
@@ -71,8 +75,9 @@ std::vector<Segment> MakeSegments(const GraphView& view, const std::vector<bool>
   const Graph& graph = view.graph;
   std::vector<Key> keys(graph.nodes.size());
   std::map<Key, int> order;
+  const std::vector<int> opset_classes = OpsetClasses(graph);
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes.size()); ++id) {
-    keys[id] = KeyOf(view, id, on_engine, keys);
+    keys[id] = KeyOf(view, id, opset_classes[id], on_engine, keys);
     order.emplace(keys[id], 0);
   }
   int count = 0;

@@ -206,7 +206,8 @@ std::string Session::PlanJson() const {
 
 PlanSummary Session::Summary() const {
   const Plan& plan = state_->plan;
-  return {plan.engine_segments(), plan.cpu_segments(), plan.macs(), plan.engine_macs()};
+  return {std::string(plan.target->option_name()), plan.engine_segments(), plan.cpu_segments(),
+          plan.macs(), plan.engine_macs()};
 }
 
 LoadTimes Session::times() const { return state_->times; }

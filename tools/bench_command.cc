@@ -226,7 +226,7 @@ int BenchCommand(const Options& options) {
     }
     if (options.json) {
       models.push_back({{"path", path},
-                        {"target", options.targets[0]},
+                        {"target", plan.target},
                         {"engine_segments", plan.engine_segments},
                         {"cpu_segments", plan.cpu_segments},
                         {"measures", MeasuresJson(*measures)}});

@@ -198,7 +198,7 @@ absl::StatusOr<int> Run(const Options& options) {
   if (options.json) {
     Json json = {{"schema", 1},
                  {"model", path},
-                 {"target", options.targets[0]},
+                 {"target", plan.target},
                  {"numerics", options.numerics},
                  {"outputs", report.outputs},
                  {"within_tolerance", reference ? Json(report.within_tolerance) : Json(nullptr)},

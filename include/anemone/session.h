@@ -49,6 +49,7 @@ struct LoadTimes {
 };
 
 struct PlanSummary {
+  std::string target;  // as --target lists it: "h13", also if it was asked for as "M1"
   int engine_segments = 0, cpu_segments = 0;
   int64_t macs = 0, engine_macs = 0;
 };

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "fallback/opsets.h"
+#include "importer/opsets.h"
 #include "onnx/onnx_pb.h"
 #include "tests/fallback/graph_builder.h"
 
@@ -517,10 +517,11 @@ Node NodeOf(const std::string& domain, int version) {
 }
 
 TEST(Opsets, NodesOfTwoVersionsDoNotShareASegment) {
-  EXPECT_TRUE(MayShareSegment(NodeOf("", 21), NodeOf("", 21)));
-  EXPECT_FALSE(MayShareSegment(NodeOf("", 21), NodeOf("", 24)));
-  EXPECT_TRUE(MayShareSegment(NodeOf("", 21), NodeOf("ai.onnx.ml", 3)));
   GraphBuilder b;
+  b.graph.nodes = {NodeOf("", 21), NodeOf("", 21), NodeOf("ai.onnx.ml", 3)};
+  EXPECT_THAT(OpsetClasses(b.graph), ElementsAre(0, 0, 0));
+  b.graph.nodes = {NodeOf("", 21), NodeOf("", 24), NodeOf("ai.onnx.ml", 3), NodeOf("", 21)};
+  EXPECT_THAT(OpsetClasses(b.graph), ElementsAre(1, 2, 0, 1));
   b.graph.nodes = {NodeOf("", 21), NodeOf("", 24)};
   EXPECT_THAT(
       CpuSegment::Create(Runtime(), b.graph, {0, 1}, {}, {}, {}),
@@ -536,8 +537,9 @@ TEST(Opsets, ABodyCounts) {
   outer.attributes = {{"body", std::make_shared<const Graph>(body)}};
   EXPECT_THAT(OpsetsOf(outer), ElementsAre(std::pair<const std::string, int64_t>("", 24),
                                            std::pair<const std::string, int64_t>("ai.onnx.ml", 5)));
-  EXPECT_FALSE(MayShareSegment(outer, NodeOf("", 21)));
-  EXPECT_FALSE(MayShareSegment(outer, NodeOf("ai.onnx.ml", 3)));
+  Graph graph;
+  graph.nodes = {outer, NodeOf("", 21), NodeOf("", 24)};
+  EXPECT_THAT(OpsetClasses(graph), ElementsAre(1, 2, 1));
 }
 
 }  // namespace

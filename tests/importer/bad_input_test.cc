@@ -203,6 +203,8 @@ const BadModel kBad[] = {
      StatusCode::kInvalidArgument, "want 1 to 3 inputs, got 4"},
     {"input-left-out", [] { return Text("g (float x) => (float y) { y = Add(, x) }"); },
      StatusCode::kInvalidArgument, "inputs: 'A', number 0, is left out"},
+    {"one-of-many-left-out", [] { return Text("g (float x) => (float y) { y = Max(x, , x) }"); },
+     StatusCode::kInvalidArgument, "inputs: 'data_0', number 1, is left out"},
     {"too-many-outputs", [] { return Text("g (float x) => (float y) { y, z = Relu(x) }"); },
      StatusCode::kInvalidArgument, "want 1 outputs, got 2"},
     {"attribute-missing", [] { return Text("g (float x) => (float y) { y = Cast(x) }"); },

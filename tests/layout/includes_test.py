@@ -32,7 +32,7 @@ MAY_INCLUDE = {
 # Within a folder that may be included, only these headers (design.md: "importer's Graph").
 ONLY = {
     ("kernels", "importer"): {"importer/graph.h"},
-    ("partitioner", "importer"): {"importer/graph.h"},
+    ("partitioner", "importer"): {"importer/graph.h", "importer/opsets.h"},
     ("fallback", "engine"): {"engine/surface.h"},
 }
 GENERATED = {"target_fields.h", "rule_table.h"}

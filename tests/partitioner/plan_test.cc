@@ -126,6 +126,43 @@ TEST(Plan, IntegersStayOnTheCpu) {
 }
 
 // Random graphs of engine operators and one that the policy refuses, with many joins.
+// A function may import another version of a domain than its model.
+TEST(Plan, NodesOfTwoOpsetsAreNotInOneSegment) {
+  onnx::ModelProto proto = ModelOfText("(float[2] x) => (float[] y) {}");
+  auto import = [](auto& holder, const std::string& domain, int version) {
+    auto& opset = *holder.add_opset_import();
+    opset.set_domain(domain);
+    opset.set_version(version);
+  };
+  import(proto, "acme", 1);
+  import(proto, "own", 1);
+  auto add = [](auto* node, const std::string& domain, const std::string& op,
+                const std::string& from, const std::string& to) {
+    node->set_domain(domain);
+    node->set_op_type(op);
+    node->add_input(from);
+    node->add_output(to);
+  };
+  add(proto.mutable_graph()->add_node(), "acme", "Foo", "x", "a");
+  add(proto.mutable_graph()->add_node(), "", "Det", "a", "b");
+  add(proto.mutable_graph()->add_node(), "own", "F", "b", "c");
+  add(proto.mutable_graph()->add_node(), "", "Det", "c", "y");
+  onnx::FunctionProto& f = *proto.add_functions();
+  f.set_domain("own");
+  f.set_name("F");
+  import(f, "acme", 2);
+  f.add_input("p");
+  f.add_output("q");
+  add(f.add_node(), "acme", "Foo", "p", "q");
+  auto model = ImportBytes(proto.SerializeAsString(), "", {});
+  ASSERT_TRUE(model.ok()) << model.status();
+  Plan plan = PlanOf(*model);
+  ExpectCovered(*model, plan);
+  ExpectRunnable(*model, plan);
+  ASSERT_EQ(plan.cpu_segments(), 2);
+  EXPECT_EQ(plan.segments[0].nodes.size(), 2);  // the operator between goes with its producer
+}
+
 TEST(Plan, RandomGraphsAreRunnableAndCovered) {
   std::mt19937 random(11);
   for (int round = 0; round < 40; ++round) {

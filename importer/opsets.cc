@@ -1,6 +1,7 @@
-#include "fallback/opsets.h"
+#include "importer/opsets.h"
 
 #include <algorithm>
+#include <set>
 #include <variant>
 #include <vector>
 
@@ -39,13 +40,23 @@ std::map<std::string, int64_t> OpsetsOf(const Node& node) {
   return opsets;
 }
 
-bool MayShareSegment(const Node& a, const Node& b) {
-  const Opsets of_a = OpsetsOf(a);
-  for (const auto& [domain, version] : OpsetsOf(b)) {
-    const auto found = of_a.find(domain);
-    if (found != of_a.end() && found->second != version) return false;
+std::vector<int> OpsetClasses(const Graph& graph) {
+  std::vector<int> classes(graph.nodes.size(), 0);
+  Opsets seen;
+  std::set<std::string> contested;
+  for (const Node& node : graph.nodes) {
+    for (const auto& [domain, version] : OpsetsOf(node)) {
+      if (seen.emplace(domain, version).first->second != version) contested.insert(domain);
+    }
   }
-  return true;
+  if (contested.empty()) return classes;
+  std::map<Opsets, int> numbers = {{{}, 0}};
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    Opsets of_node = OpsetsOf(graph.nodes[i]);
+    std::erase_if(of_node, [&](const auto& entry) { return !contested.contains(entry.first); });
+    classes[i] = numbers.emplace(of_node, static_cast<int>(numbers.size())).first->second;
+  }
+  return classes;
 }
 
 absl::StatusOr<std::map<std::string, int64_t>> CommonOpsets(const Graph& graph,
