@@ -118,9 +118,28 @@ def write_targets(tables, out):
     (out / "target_table.cc").write_text("\n".join(body))
 
 
-def find_fact(rule, validators, texts):
+def pattern_of(rule, message):
+    """The rule's own pattern, where the table quotes a message with one case's values in it."""
+    pattern = rule.get("pattern")
+    if pattern is None:
+        return message
+    values = re.sub(r"%(?:s|d|zd|zu)", "(.+)", re.escape(pattern).replace(r"\%", "%"))
+    if re.fullmatch(values, message) is None:
+        sys.exit(f"rules: rule '{rule['id']}': the pattern does not give {message!r}")
+    return pattern
+
+
+def find_fact(rule, validators, texts, targets):
     """(message, condition, source, status) of the table row that a rule rests on."""
     where = rule["table"]
+    if where == "targets":  # a limit of the HAL record: no text is known
+        row = targets["field_defs"][rule["words"]]
+        return None, rule.get("when") or row["meaning"], row["source"], "decompile-derived"
+    if where == "parser_reject":
+        row = validators["parser_reject"]
+        return row["string"], row["when"], row["source"], "decompile-derived"
+    if where == "bottoms":  # by kind, in its UnitRow
+        return None, rule["when"], "validators.json, bottoms (guide ch22)", "decompile-derived"
     if where.startswith("ct-"):
         row = next(r for r in texts["texts"] if r["id"] == where)
         return row["text"], row.get("condition"), row["source"], row["status"]
@@ -150,6 +169,7 @@ def find_fact(rule, validators, texts):
 def write_rules(tables, out):
     validators = json.loads((tables / "validators.json").read_text())
     texts = json.loads((tables / "compiler_texts.json").read_text())
+    targets = json.loads((tables / "targets.json").read_text())
     rules = [rule for file in sorted((tables / "rules").glob("*.json"))
              for rule in json.loads(file.read_text())["rules"]]
     seen = set()
@@ -163,10 +183,12 @@ def write_rules(tables, out):
             sys.exit(f"rules: id '{rule['id']}' stands twice")
         seen.add(rule["id"])
         try:
-            message, condition, source, status = find_fact(rule, validators, texts)
+            message, condition, source, status = find_fact(rule, validators, texts, targets)
         except (LookupError, StopIteration):
             sys.exit(f"rules: rule '{rule['id']}': no row of '{rule['table']}' holds "
                      f"{rule.get('words')!r}")
+        if message is not None:
+            message = pattern_of(rule, message)
         if rule.get("wordless"):  # the row's text belongs to another case: only its rule is used
             message = None
         name = camel(rule["id"])

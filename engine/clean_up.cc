@@ -67,12 +67,9 @@ struct LayoutLess {
 std::optional<LayoutKey> KeyOf(const Unit& unit) {
   bool is_layout = unit.kind->is_view() || unit.kind->PermutationOf(unit.params.get());
   if (!is_layout) return std::nullopt;
-  std::string fields;
-  for (const auto& [key, value] : unit.kind->Fields(unit.params.get())) {
-    fields += key + "=" + value + ";";
-  }
+  std::string keys = unit.kind->Write(unit.params.get()).dump();
   const Operand& from = unit.bottoms[0];
-  return LayoutKey{unit.kind, from.source, from.index, unit.dims, fields};
+  return LayoutKey{unit.kind, from.source, from.index, unit.dims, std::move(keys)};
 }
 
 // Drops units that no output needs, and renumbers.

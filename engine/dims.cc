@@ -4,10 +4,12 @@
 
 namespace anemone {
 
-const char* AxisName(Axis axis) {
+absl::Span<const char* const> NamesOf(Axis) {
   static constexpr const char* kNames[] = {"Batch", "Depth", "Channel", "Height", "Width"};
-  return kNames[static_cast<int>(axis)];
+  return kNames;
 }
+
+const char* AxisName(Axis axis) { return NamesOf(axis)[static_cast<size_t>(axis)]; }
 
 int64_t Dims::elements() const {
   int64_t count = 1;

@@ -19,6 +19,7 @@ inline constexpr int kAxisCount = 5;
 inline constexpr int kMaxRank = 5;  // validators.json: "tensor rank 6 exceeds the ANE maximum of 5"
 
 // "Batch", "Depth", "Channel", "Height", "Width", as a netplist spells them.
+absl::Span<const char* const> NamesOf(Axis);
 const char* AxisName(Axis axis);
 
 struct Dims {

@@ -22,6 +22,7 @@ Verdict CheckExtents(const Dims& dims, const Target& target, Route route) {
   }
   for (const auto& [axis, limit] : kCaps) {
     if (judge.Within(dims[axis], limit)) continue;
+    if (route == Route::kNetplist) return judge.Reject(rule::kMaxExtent);
     // The one text known is that of family 2 (A13) on the spatial axes.
     bool text_known = target.family_index() == 2 && axis != Axis::kN && axis != Axis::kC;
     return judge.Reject(text_known ? rule::kMaxDimensionA13 : rule::kMaxDimension);
@@ -31,7 +32,9 @@ Verdict CheckExtents(const Dims& dims, const Target& target, Route route) {
 
 }  // namespace
 
-int BytesOf(Format format) { return format == Format::kUInt8 ? 1 : 2; }
+int BytesOf(Format format) {
+  return format == Format::kUInt8 || format == Format::kInt8 ? 1 : 2;
+}
 
 const Dims& Network::DimsOf(const Operand& operand) const {
   switch (operand.source) {
@@ -60,8 +63,17 @@ std::vector<Bottom> Network::BottomsOf(const Unit& unit) const {
   return bottoms;
 }
 
+Verdict CheckBottomCount(const UnitKind& kind, size_t bottoms, const Target& target, Route route) {
+  Judge judge(target, route);
+  const BottomCount& count = kind.bottoms();
+  if (bottoms >= count.least && bottoms <= count.most) return judge.Accept();
+  return judge.Reject(count.rule != nullptr ? *count.rule : rule::kBottomCount);
+}
+
 Verdict CheckUnit(const Unit& unit, Bottoms bottoms, const Target& target, Route route) {
-  Verdict verdict = CheckExtents(unit.dims, target, route);
+  Verdict verdict = CheckBottomCount(*unit.kind, bottoms.size(), target, route);
+  if (!verdict.accepted) return verdict;
+  verdict = Both(std::move(verdict), CheckExtents(unit.dims, target, route));
   for (const Bottom& bottom : bottoms) {
     if (!verdict.accepted) return verdict;
     verdict = Both(std::move(verdict), CheckExtents(bottom.dims, target, route));
@@ -84,7 +96,9 @@ NetworkVerdict CheckNetwork(const Network& network, const Target& target, Route 
     if (!all.accepted) return {std::move(all), static_cast<int>(i)};
   }
   for (const InputPort& port : network.inputs) {
-    if (port.format == Format::kUInt16) return {judge.Reject(rule::kPortFormat), -1};
+    if (port.format != Format::kFloat16 && port.format != Format::kUInt8) {
+      return {judge.Reject(rule::kPortFormat), -1};
+    }
     all = Both(std::move(all), CheckExtents(port.dims, target, route));
     if (!all.accepted) return {std::move(all), -1};
   }

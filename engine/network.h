@@ -42,6 +42,9 @@ struct Network {
   std::vector<Bottom> BottomsOf(const Unit& unit) const;
 };
 
+// As many bottoms as the kind takes?
+Verdict CheckBottomCount(const UnitKind& kind, size_t bottoms, const Target& target, Route route);
+
 // Does `target` accept a unit with these bottoms? Extents of every tensor, then the kind's
 // validator, then the code generator's refusals.
 Verdict CheckUnit(const Unit& unit, Bottoms bottoms, const Target& target, Route route);

@@ -7,37 +7,16 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "engine/near_names.h"
 #include "engine/target_record.h"
 
 namespace anemone {
 namespace {
 
-// Levenshtein distance, for "did you mean".
-size_t Distance(absl::string_view a, absl::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      size_t changed = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({changed, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row[b.size()];
-}
-
-std::vector<std::string> NearNames(const std::string& name) {
-  std::vector<std::pair<size_t, std::string>> ranked;
-  auto consider = [&](absl::string_view candidate) {
-    ranked.emplace_back(Distance(name, candidate), std::string(candidate));
-  };
-  for (const TargetRecord& r : TargetRecords()) consider(r.option);
-  for (const TargetAlias& a : TargetAliases()) consider(a.product);
-  std::sort(ranked.begin(), ranked.end());
+std::vector<std::string> AllNames() {
   std::vector<std::string> names;
-  for (size_t i = 0; i < ranked.size() && i < 5; ++i) names.push_back(ranked[i].second);
+  for (const TargetRecord& r : TargetRecords()) names.emplace_back(r.option);
+  for (const TargetAlias& a : TargetAliases()) names.emplace_back(a.product);
   return names;
 }
 
@@ -89,7 +68,7 @@ absl::StatusOr<const Target*> FindTarget(absl::string_view name) {
     if (wanted == target.option_name()) return &target;
   }
   return absl::NotFoundError(absl::StrCat("target '", name, "': no such target or product; near: ",
-                                          absl::StrJoin(NearNames(wanted), ", "),
+                                          absl::StrJoin(NearNames(wanted, AllNames()), ", "),
                                           "; `anemone targets` lists all"));
 }
 

@@ -17,8 +17,8 @@ namespace anemone {
 class UnitKind;
 
 // What a tensor of the engine holds. Inside a program everything is fp16; uint8 and uint16 occur at
-// ports and as index constants.
-enum class Format : uint8_t { kFloat16, kUInt8, kUInt16 };
+// ports and as index constants, int8 only in what is refused.
+enum class Format : uint8_t { kFloat16, kUInt8, kUInt16, kInt8 };
 int BytesOf(Format format);
 
 // Where an operand comes from: a port of the network, one of its constants, or another unit.

@@ -25,6 +25,7 @@
 #include "absl/types/span.h"
 #include "anemone/tensor.h"
 #include "engine/dims.h"
+#include "engine/field.h"
 #include "engine/math/half.h"
 #include "engine/unit.h"
 #include "engine/verdict.h"
@@ -46,31 +47,39 @@ struct View {
 // What `prepare` makes of a unit's constants, once per program: packed weights, index tables.
 using Prepared = std::shared_ptr<const void>;
 
-// How one parameter is shown (`check -v`, JSON) and, for kinds with a known netplist form, under
-// which key it is written. `get` gives its text; "" where the parameters have no such field.
-template <class P>
-struct Field {
-  const char* key;
-  std::string (*get)(const P&);
-};
-
 using Permutation = std::array<Axis, kAxisCount>;
+
+inline constexpr size_t kAnyNumber = static_cast<size_t>(-1);
+
+// How many bottoms a kind takes, and the refusal of another number.
+struct BottomCount {
+  size_t least = 1, most = 1;
+  const Rule* rule = nullptr;  // null: no text is known
+};
 
 // A row. Null functions mean: no rule of its own (validate, codegen), nothing to prepare.
 template <class P>
 struct UnitRow {
   const char* type;  // the netplist's Type
-  // The output's dims; kInvalidArgument if the bottoms do not fit the parameters. A lowering asks
-  // it first, so the validator sees dims that make sense.
+  BottomCount bottoms = {};
+  // What a set of keys leaves open is read from the bottoms and weights: a kernel's extents, the
+  // output channels. kInvalidArgument if they cannot be those of such a unit. Asked when a unit is
+  // read; a lowering fills its parameters itself.
+  absl::Status (*complete)(P&, Bottoms, absl::Span<const Tensor> weights) = nullptr;
+  // The output's dims; kInvalidArgument if the bottoms do not fit the parameters.
   absl::StatusOr<Dims> (*shape)(const P&, Bottoms);
+  // Asked with as many bottoms as the row allows, whatever their dims: a unit that somebody wrote
+  // by hand is judged before its shape is made.
   Verdict (*validate)(const P&, Bottoms, const Target&, Route) = nullptr;
   // Refusals of the code generator for what the validator let pass ("attested is not reachable").
   Verdict (*codegen)(const P&, Bottoms, const Target&, Route) = nullptr;
   absl::Span<const Field<P>> fields = {};
   absl::StatusOr<Prepared> (*prepare)(const P&, Bottoms,
                                       absl::Span<const Tensor> weights) = nullptr;
-  // One output from the bottoms. Runs inside the device's arena; may use tbb::parallel_for.
-  void (*compute)(const P&, const void* prepared, absl::Span<const ConstView> in, View out);
+  // One output from the bottoms. Runs inside the device's arena; may use tbb::parallel_for. Null:
+  // the kind is judged but not run yet (and not a view).
+  void (*compute)(const P&, const void* prepared, absl::Span<const ConstView> in,
+                  View out) = nullptr;
   // The output is the first bottom's bytes under other dims: nothing is computed.
   bool is_view = false;
   // Set by the one kind that only moves axes: output axis i is input axis (*permutation)(p)[i].
@@ -82,25 +91,40 @@ class UnitKind {
  public:
   virtual ~UnitKind() = default;
   virtual const char* type() const = 0;
+  virtual const BottomCount& bottoms() const = 0;
   virtual bool is_view() const = 0;
+  virtual bool computes() const = 0;  // the software device can run it
   virtual std::optional<Permutation> PermutationOf(const void* params) const = 0;
   virtual absl::StatusOr<Dims> Shape(const void* params, Bottoms in) const = 0;
   virtual Verdict Validate(const void* params, Bottoms in, const Target&, Route) const = 0;
   virtual Verdict Codegen(const void* params, Bottoms in, const Target&, Route) const = 0;
-  // "Dimension=Width, ..." in the order of the field table.
-  virtual std::vector<std::pair<std::string, std::string>> Fields(const void* params) const = 0;
+
+  // The keys, in the order of the field table; and those that must be there.
+  virtual std::vector<std::string> Keys(bool required_only) const = 0;
+  virtual Json Write(const void* params) const = 0;
+  // What Write() wrote. kNotFound: a required key is missing. kInvalidArgument: a value that is
+  // none of its key's, or a key that the kind has not. 
+  virtual absl::StatusOr<std::shared_ptr<const void>> Read(
+      const Json& keys, Bottoms in, absl::Span<const Tensor> weights) const = 0;
+
   virtual absl::StatusOr<Prepared> Prepare(const void* params, Bottoms in,
                                            absl::Span<const Tensor> weights) const = 0;
   virtual void Compute(const void* params, const void* prepared, absl::Span<const ConstView> in,
                        View out) const = 0;
 };
 
+// kInvalidArgument naming the first key of `keys` that is not in `known`.
+absl::Status CheckKeys(const Json& keys, const std::string& type,
+                       const std::vector<std::string>& known);
+
 template <class P>
 class UnitKindOf final : public UnitKind {
  public:
   explicit UnitKindOf(UnitRow<P> row) : row_(row) {}
   const char* type() const override { return row_.type; }
+  const BottomCount& bottoms() const override { return row_.bottoms; }
   bool is_view() const override { return row_.is_view; }
+  bool computes() const override { return row_.is_view || row_.compute != nullptr; }
   std::optional<Permutation> PermutationOf(const void* params) const override {
     if (row_.permutation == nullptr) return std::nullopt;
     return row_.permutation(Cast(params));
@@ -114,12 +138,39 @@ class UnitKindOf final : public UnitKind {
   Verdict Codegen(const void* params, Bottoms in, const Target& t, Route r) const override {
     return row_.codegen == nullptr ? Judge(t, r).Accept() : row_.codegen(Cast(params), in, t, r);
   }
-  std::vector<std::pair<std::string, std::string>> Fields(const void* params) const override {
-    std::vector<std::pair<std::string, std::string>> shown;
+  std::vector<std::string> Keys(bool required_only) const override {
+    std::vector<std::string> keys;
     for (const Field<P>& f : row_.fields) {
-      if (std::string value = f.get(Cast(params)); !value.empty()) shown.emplace_back(f.key, value);
+      if (f.required || !required_only) keys.emplace_back(f.key);
     }
-    return shown;
+    return keys;
+  }
+  Json Write(const void* params) const override {
+    Json keys = Json::object();
+    for (const Field<P>& f : row_.fields) {
+      if (Json value = f.get(Cast(params)); !value.is_null()) keys[f.key] = std::move(value);
+    }
+    return keys;
+  }
+  absl::StatusOr<std::shared_ptr<const void>> Read(
+      const Json& keys, Bottoms in, absl::Span<const Tensor> weights) const override {
+    P params{};
+    for (const Field<P>& f : row_.fields) {
+      const auto found = keys.find(f.key);
+      if (found == keys.end()) {
+        if (f.required) return absl::NotFoundError(f.key);
+        continue;
+      }
+      absl::Status status = f.set == nullptr ? absl::OkStatus() : f.set(params, *found);
+      if (!status.ok()) {
+        return absl::InvalidArgumentError(std::string(f.key) + ": " + std::string(status.message()));
+      }
+    }
+    if (absl::Status status = CheckKeys(keys, row_.type, Keys(false)); !status.ok()) return status;
+    if (row_.complete != nullptr) {
+      if (absl::Status status = row_.complete(params, in, weights); !status.ok()) return status;
+    }
+    return std::make_shared<const P>(std::move(params));
   }
   absl::StatusOr<Prepared> Prepare(const void* params, Bottoms in,
                                    absl::Span<const Tensor> weights) const override {

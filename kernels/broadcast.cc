@@ -106,7 +106,7 @@ constexpr Lowering kLowerings[] = {
 
 }  // namespace
 
-absl::StatusOr<Operand> Broadcasted(LowerContext& c, const Operand& x, const Dims& dims) {
+absl::StatusOr<Operand> Broadcasted(NetworkBuilder& c, const Operand& x, const Dims& dims) {
   BroadcastParams p{.dims = dims, .axes = {}};
   for (int i = 0; i < kAxisCount; ++i) {
     if (c.DimsOf(x).extent[i] != dims.extent[i]) p.axes.push_back(static_cast<Axis>(i));
@@ -115,7 +115,7 @@ absl::StatusOr<Operand> Broadcasted(LowerContext& c, const Operand& x, const Dim
   return c.Add(Kind(), p, {x});
 }
 
-absl::StatusOr<Operand> Repeated(LowerContext& c, const Operand& x, Axis axis, int64_t times,
+absl::StatusOr<Operand> Repeated(NetworkBuilder& c, const Operand& x, Axis axis, int64_t times,
                                  bool each) {
   if (times == 1) return x;
   Dims out = c.DimsOf(x);

@@ -8,6 +8,7 @@
 #include "anemone/status_macros.h"
 #include "engine/math/copy.h"
 #include "kernels/attributes.h"
+#include "kernels/mil.h"
 #include "rule_table.h"  // generated
 
 namespace anemone {
@@ -26,7 +27,6 @@ absl::StatusOr<Dims> Shape(const ConcatParams& p, Bottoms in) {
 
 Verdict Validate(const ConcatParams& p, Bottoms in, const Target& target, Route route) {
   Judge judge(target, route);
-  if (in.size() < 2) return judge.Reject(rule::kConcatInputs);
   for (const Bottom& bottom : in) {
     Dims moved = bottom.dims;
     moved[p.axis] = in[0].dims[p.axis];
@@ -35,9 +35,7 @@ Verdict Validate(const ConcatParams& p, Bottoms in, const Target& target, Route 
   return judge.Accept();
 }
 
-constexpr Field<ConcatParams> kFields[] = {
-    {"Dimension", [](const ConcatParams& p) { return std::string(AxisName(p.axis)); }},
-};
+constexpr Field<ConcatParams> kFields[] = {Required<&ConcatParams::axis>("Dimension")};
 
 void Compute(const ConcatParams& p, const void*, absl::Span<const ConstView> in, View out) {
   int64_t offset = 0;
@@ -49,11 +47,13 @@ void Compute(const ConcatParams& p, const void*, absl::Span<const ConstView> in,
 }
 
 const UnitKindOf<ConcatParams>& Kind() {
-  static const UnitKindOf<ConcatParams>& kind = *new UnitKindOf<ConcatParams>({.type = "Concat",
-                                                                               .shape = Shape,
-                                                                               .validate = Validate,
-                                                                               .fields = kFields,
-                                                                               .compute = Compute});
+  static const UnitKindOf<ConcatParams>& kind = *new UnitKindOf<ConcatParams>(
+      {.type = "Concat",
+       .bottoms = {2, kAnyNumber, &rule::kConcatInputs},
+       .shape = Shape,
+       .validate = Validate,
+       .fields = kFields,
+       .compute = Compute});
   return kind;
 }
 
@@ -84,15 +84,35 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], y);
 }
 
+absl::Status Build(MilContext& c) {
+  ANEMONE_ASSIGN_OR_RETURN(int64_t given, c.Int("axis", 0));
+  if (given < 0) return c.Refuse(rule::kConcatNegativeAxis);
+  ANEMONE_ASSIGN_OR_RETURN(int axis, c.AxisAt("axis", 0));
+  c.Ignore("interleave");
+  std::vector<int64_t> shape = c.ShapeOf(0);
+  shape[axis] = 0;
+  std::vector<Operand> parts;
+  for (size_t i = 0; i < c.arguments(); ++i) {
+    if (c.rank(i) != c.rank(0)) return c.Refuse(rule::kConcatExtents);
+    shape[axis] += c.ShapeOf(i)[axis];
+    ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(i));
+    parts.push_back(x);
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, Concatenated(c, std::move(parts), AxisOf(c.rank(0), axis)));
+  return c.Out(y, shape);
+}
+
+constexpr MilOperation kOperations[] = {{"concat", Build}};
+
 constexpr Lowering kLowerings[] = {{.op = "Concat", .lower = Lower}};
 
 }  // namespace
 
-absl::StatusOr<Operand> Concatenated(LowerContext& c, std::vector<Operand> parts, Axis axis) {
+absl::StatusOr<Operand> Concatenated(NetworkBuilder& c, std::vector<Operand> parts, Axis axis) {
   if (parts.size() == 1) return parts[0];
   return c.Add(Kind(), ConcatParams{axis}, std::move(parts));
 }
 
-KernelRows ConcatRows() { return {{&Kind()}, kLowerings}; }
+KernelRows ConcatRows() { return {{&Kind()}, kLowerings, kOperations}; }
 
 }  // namespace anemone

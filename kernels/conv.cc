@@ -270,7 +270,7 @@ constexpr Lowering kLowerings[] = {
 
 }  // namespace
 
-absl::StatusOr<Operand> PointwiseConv(LowerContext& c, const Operand& x, int64_t out_channels,
+absl::StatusOr<Operand> PointwiseConv(NetworkBuilder& c, const Operand& x, int64_t out_channels,
                                       const Tensor& kernel, bool in_major, const Tensor* bias) {
   std::vector<Tensor> weights = {kernel};
   if (bias != nullptr) weights.push_back(*bias);

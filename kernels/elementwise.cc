@@ -254,16 +254,16 @@ absl::StatusOr<std::vector<int64_t>> AlignedShape(absl::Span<const int64_t> own,
 
 }  // namespace
 
-absl::StatusOr<Operand> Combined(LowerContext& c, ElementWiseType type, const Operand& a,
+absl::StatusOr<Operand> Combined(NetworkBuilder& c, ElementWiseType type, const Operand& a,
                                  const Operand& b) {
   return c.Add(Kind(), ElementWiseParams{.type = type}, {a, b});
 }
 
-absl::StatusOr<Operand> Absolute(LowerContext& c, const Operand& x) {
+absl::StatusOr<Operand> Absolute(NetworkBuilder& c, const Operand& x) {
   return c.Add(Kind(), ElementWiseParams{.absolute = true}, {x});
 }
 
-Operand ScalarConstant(LowerContext& c, float value) {
+Operand ScalarConstant(NetworkBuilder& c, float value) {
   return c.AddConstant(Tensor::Floats({1}, {value}), Dims{});
 }
 
@@ -278,7 +278,7 @@ absl::StatusOr<Operand> AlignedOperand(LowerContext& c, ValueId value,
   return own.size() == shape.size() ? x : Placed(c, x, aligned);
 }
 
-absl::StatusOr<Operand> AlignedConstant(LowerContext& c, const Tensor& tensor,
+absl::StatusOr<Operand> AlignedConstant(NetworkBuilder& c, const Tensor& tensor,
                                         absl::Span<const int64_t> shape) {
   if (!IsEngineConstant(tensor.type())) return c.Refuse(rule::kPortFormat);
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> own, AlignedShape(tensor.dims(), shape));

@@ -28,21 +28,21 @@ enum class ElementWiseType : uint8_t {
 };
 
 // `a` and `b`, each repeated along its axes of extent 1.
-absl::StatusOr<Operand> Combined(LowerContext& c, ElementWiseType type, const Operand& a,
+absl::StatusOr<Operand> Combined(NetworkBuilder& c, ElementWiseType type, const Operand& a,
                                  const Operand& b);
 
 // |x|.
-absl::StatusOr<Operand> Absolute(LowerContext& c, const Operand& x);
+absl::StatusOr<Operand> Absolute(NetworkBuilder& c, const Operand& x);
 
 // A constant of one element.
-Operand ScalarConstant(LowerContext& c, float value);
+Operand ScalarConstant(NetworkBuilder& c, float value);
 
 // Graph value `value` as an operand of a node whose output has `shape`: its axes are those of that
 // rank, ones put in front, as ONNX aligns shapes of different ranks. A constant is laid out anew at
 // no price.
 absl::StatusOr<Operand> AlignedOperand(LowerContext& c, ValueId value,
                                        absl::Span<const int64_t> shape);
-absl::StatusOr<Operand> AlignedConstant(LowerContext& c, const Tensor& tensor,
+absl::StatusOr<Operand> AlignedConstant(NetworkBuilder& c, const Tensor& tensor,
                                         absl::Span<const int64_t> shape);
 
 }  // namespace anemone

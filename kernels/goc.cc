@@ -244,13 +244,13 @@ constexpr Lowering kLowerings[] = {
 
 }  // namespace
 
-absl::StatusOr<Operand> Scaled(LowerContext& c, const Operand& x, double scale, double bias) {
+absl::StatusOr<Operand> Scaled(NetworkBuilder& c, const Operand& x, double scale, double bias) {
   GocParams p{.scale = Saturated(scale), .bias = Saturated(bias)};
   if (p.scale == 1 && p.bias == 0) return x;
   return c.Add(Kind(), p, {x});
 }
 
-absl::StatusOr<Operand> ScaledPerChannel(LowerContext& c, const Operand& x,
+absl::StatusOr<Operand> ScaledPerChannel(NetworkBuilder& c, const Operand& x,
                                          const std::vector<double>& scale,
                                          const std::vector<double>& bias) {
   std::vector<Tensor> weights;

@@ -186,7 +186,7 @@ constexpr Lowering kLowerings[] = {
 }  // namespace
 
 // A part of an axis that runs backwards takes two views: the engine reverses whole axes only.
-absl::StatusOr<Operand> Sliced(LowerContext& c, const Operand& x, Axis axis, int64_t offset,
+absl::StatusOr<Operand> Sliced(NetworkBuilder& c, const Operand& x, Axis axis, int64_t offset,
                                int64_t size, int64_t step) {
   if (size > 0 && step < 0) {
     int64_t first = offset + (size - 1) * step;

@@ -8,7 +8,7 @@ namespace anemone {
 
 // Elements offset, offset + step, ... along `axis`: `size` of them, each inside x. A negative step
 // runs backwards from `offset`. No unit where that is all of x.
-absl::StatusOr<Operand> Sliced(LowerContext& c, const Operand& x, Axis axis, int64_t offset,
+absl::StatusOr<Operand> Sliced(NetworkBuilder& c, const Operand& x, Axis axis, int64_t offset,
                                int64_t size, int64_t step = 1);
 
 }  // namespace anemone

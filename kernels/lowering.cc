@@ -107,33 +107,11 @@ absl::StatusOr<Operand> LowerContext::In(ValueId value) {
       ANEMONE_ASSIGN_OR_RETURN(operand, SwapAxes(*this, stored, Axis::kD, Axis::kC));
     }
   } else {
-    operand = {Operand::Source::kInput, static_cast<int>(lowered_.inputs.size())};
-    lowered_.network.inputs.push_back({v.name, dims, Format::kFloat16});
-    lowered_.inputs.push_back(value);
+    operand = AddInput(v.name, dims);
+    inputs_.push_back(value);
   }
   ports_.emplace(value, operand);
   return operand;
-}
-
-Operand LowerContext::AddConstant(Tensor tensor, const Dims& dims) {
-  Network& network = lowered_.network;
-  network.constants.push_back({std::move(tensor), dims});
-  return {Operand::Source::kConstant, static_cast<int>(network.constants.size()) - 1};
-}
-
-absl::StatusOr<Operand> LowerContext::AddUnit(const UnitKind& kind,
-                                              std::shared_ptr<const void> params,
-                                              std::vector<Operand> bottoms,
-                                              std::vector<Tensor> weights) {
-  Network& network = lowered_.network;
-  Unit unit{.name = "",
-            .kind = &kind,
-            .params = std::move(params),
-            .bottoms = std::move(bottoms),
-            .weights = std::move(weights)};
-  ANEMONE_ASSIGN_OR_RETURN(unit.dims, kind.Shape(unit.params.get(), network.BottomsOf(unit)));
-  network.units.push_back(std::move(unit));
-  return Operand{Operand::Source::kUnit, static_cast<int>(network.units.size()) - 1};
 }
 
 absl::Status LowerContext::Out(ValueId value, const Operand& from) {
@@ -143,9 +121,18 @@ absl::Status LowerContext::Out(ValueId value, const Operand& from) {
                                             DimsToString(DimsOf(from)), ", want ",
                                             DimsToString(want)));
   }
-  lowered_.network.outputs.push_back({graph().values[value].name, from});
-  lowered_.outputs.push_back(value);
+  AddOutput(graph().values[value].name, from);
+  outputs_.push_back(value);
   return absl::OkStatus();
+}
+
+const UnitKind* FindUnitKind(absl::string_view type) {
+  for (const KernelRows& rows : AllKernelRows()) {
+    for (const UnitKind* kind : rows.kinds) {
+      if (kind->type() == type) return kind;
+    }
+  }
+  return nullptr;
 }
 
 const std::vector<const Lowering*>& LoweringsOf(absl::string_view domain, absl::string_view op) {

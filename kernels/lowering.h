@@ -28,9 +28,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "engine/network.h"
-#include "engine/unit_kind.h"
-#include "engine/verdict.h"
+#include "engine/network_builder.h"
 #include "importer/graph.h"
 
 namespace anemone {
@@ -59,6 +57,7 @@ struct Match {
 };
 
 class LowerContext;
+struct MilOperation;  // kernels/mil.h
 
 struct Lowering {
   const char* op;  // the anchor's operator
@@ -81,15 +80,13 @@ struct Lowered {
   std::vector<ValueId> outputs;  // by output port
 };
 
-class LowerContext {
+class LowerContext : public NetworkBuilder {
  public:
   LowerContext(const GraphView& view, const Target& target, Route route)
-      : view_(view), target_(target), route_(route) {}
+      : NetworkBuilder(target, route), view_(view) {}
 
   const GraphView& view() const { return view_; }
   const Graph& graph() const { return view_.graph; }
-  const Target& target() const { return target_; }
-  Route route() const { return route_; }
   const Node& anchor(const Match& match) const { return graph().nodes[match.nodes.back()]; }
 
   // The ONNX shape of a value. Refused (frontend) if not static or of rank above 5.
@@ -97,52 +94,29 @@ class LowerContext {
   // The value as an operand, laid out by PlaceShape: a port, or a constant. Refused (frontend)
   // unless it is float32, float16, bfloat16 or bool (0 and 1) and ShapeOf() is.
   absl::StatusOr<Operand> In(ValueId value);
-  // A constant operand; elements in N, D, C, H, W order of `dims`.
-  Operand AddConstant(Tensor tensor, const Dims& dims);
-  // Appends a unit; its dims come from the kind's shape rule.
-  template <class P>
-  absl::StatusOr<Operand> Add(const UnitKindOf<P>& kind, P params, std::vector<Operand> bottoms,
-                              std::vector<Tensor> weights = {}) {
-    return AddUnit(kind, std::make_shared<const P>(std::move(params)), std::move(bottoms),
-                   std::move(weights));
-  }
   // `from` is graph value `value`; its dims must be those of PlaceShape.
   absl::Status Out(ValueId value, const Operand& from);
 
-  const Dims& DimsOf(const Operand& operand) const { return lowered_.network.DimsOf(operand); }
-
-  // For `return`: the engine refuses this form in the rule's words, before there is a unit to ask.
-  template <class... Args>
-  absl::Status Refuse(const Rule& rule, const Args&... args) {
-    refusal_ = Judge(target_, route_).Reject(rule, args...);
-    return absl::FailedPreconditionError("refused");
-  }
-  // For `return`: the form is not lowered by us; the engine was not asked.
-  absl::Status NotLowered(const std::string& what) const { return absl::UnimplementedError(what); }
-
-  const std::optional<Verdict>& refusal() const { return refusal_; }
-  Lowered Take() { return std::move(lowered_); }
+  Lowered Take() { return {TakeNetwork(), std::move(inputs_), std::move(outputs_)}; }
 
  private:
-  absl::StatusOr<Operand> AddUnit(const UnitKind& kind, std::shared_ptr<const void> params,
-                                  std::vector<Operand> bottoms, std::vector<Tensor> weights);
-
   const GraphView& view_;
-  const Target& target_;
-  Route route_;
-  Lowered lowered_;
+  std::vector<ValueId> inputs_, outputs_;  // by port
   std::map<ValueId, Operand> ports_;
-  std::optional<Verdict> refusal_;
 };
 
 // What one file of kernels/ declares.
 struct KernelRows {
   std::vector<const UnitKind*> kinds;
   absl::Span<const Lowering> lowerings;
+  absl::Span<const MilOperation> operations = {};
 };
 
 // The rows of every file in the source list of kernels/CMakeLists.txt, in its order.
 const std::vector<KernelRows>& AllKernelRows();
+
+// The kind with this netplist Type; null if there is none.
+const UnitKind* FindUnitKind(absl::string_view type);
 
 // The lowerings whose anchor is this operator, patterns first, the file order kept.
 const std::vector<const Lowering*>& LoweringsOf(absl::string_view domain, absl::string_view op);

@@ -199,11 +199,11 @@ constexpr Lowering kLowerings[] = {{.op = "MatMul", .lower = LowerMatMul, .macs 
 
 }  // namespace
 
-absl::StatusOr<Operand> MatrixProduct(LowerContext& c, const Operand& a, const Operand& b) {
+absl::StatusOr<Operand> MatrixProduct(NetworkBuilder& c, const Operand& a, const Operand& b) {
   return c.Add(Kind(), MatMulParams{}, {a, b});
 }
 
-absl::StatusOr<Operand> MatrixProduct(LowerContext& c, const Operand& a, const ConstantMatrix& b) {
+absl::StatusOr<Operand> MatrixProduct(NetworkBuilder& c, const Operand& a, const ConstantMatrix& b) {
   return c.Add(Kind(), MatMulParams{MatMulParams::Weight{b.k, b.n, b.order}}, {a}, {b.values});
 }
 

@@ -20,10 +20,10 @@ struct ConstantMatrix {
   math::MatrixOrder order = math::MatrixOrder::kRowMajor;
 };
 
-absl::StatusOr<Operand> MatrixProduct(LowerContext& c, const Operand& a, const Operand& b);
+absl::StatusOr<Operand> MatrixProduct(NetworkBuilder& c, const Operand& a, const Operand& b);
 
 // B is a weight of the unit: packed once per program, and not kept beside its packed form.
-absl::StatusOr<Operand> MatrixProduct(LowerContext& c, const Operand& a, const ConstantMatrix& b);
+absl::StatusOr<Operand> MatrixProduct(NetworkBuilder& c, const Operand& a, const ConstantMatrix& b);
 
 // `value` as the right operand of ONNX's MatMul, if it is one constant matrix (or vector) for all
 // of the left.

@@ -7,15 +7,15 @@
 #include <limits>
 #include <memory>
 #include <optional>
-#include <string>
+#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
 #include "engine/math/half.h"
 #include "engine/math/unary.h"
 #include "kernels/attributes.h"
 #include "kernels/elementwise.h"
 #include "kernels/goc.h"
+#include "kernels/mil.h"
 #include "kernels/node_inputs.h"
 #include "rule_table.h"  // generated
 
@@ -23,7 +23,7 @@ namespace anemone {
 namespace {
 
 struct NeuronParams {
-  NeuronType type;
+  NeuronType type = NeuronType::kReLU;
   float first = 0, second = 0;  // as NeuronType says; fp16 values
 };
 
@@ -69,6 +69,19 @@ static_assert(InOrder());
 
 const Mode& ModeOf(NeuronType type) { return kModes[static_cast<int>(type)]; }
 
+}  // namespace
+
+absl::Span<const char* const> NamesOf(NeuronType) {
+  static const auto& names = *[] {
+    auto* made = new std::vector<const char*>;
+    for (const Mode& mode : kModes) made->push_back(mode.name);
+    return made;
+  }();
+  return names;
+}
+
+namespace {
+
 absl::StatusOr<Dims> Shape(const NeuronParams&, Bottoms in) { return in[0].dims; }
 
 Verdict Validate(const NeuronParams& p, Bottoms, const Target& target, Route route) {
@@ -81,20 +94,23 @@ Verdict Validate(const NeuronParams& p, Bottoms, const Target& target, Route rou
   return judge.Accept();
 }
 
-std::string ShowType(const NeuronParams& p) { return ModeOf(p.type).name; }
+template <NeuronType kType>
+constexpr bool Is(const NeuronParams& p) {
+  return p.type == kType;
+}
 
-// A parameter that only one type has; empty for the others.
-template <NeuronType kType, float NeuronParams::*kMember>
-std::string ShowParameter(const NeuronParams& p) {
-  return p.type == kType ? absl::StrCat(p.*kMember) : "";
+// A parameter that only one type has.
+template <NeuronType kType, auto kMember>
+constexpr auto Parameter(const char* key) {
+  return Key<kMember, AsHalfBits, Is<kType>>(key);
 }
 
 constexpr Field<NeuronParams> kFields[] = {
-    {"Type", ShowType},
-    {"EluAlpha", ShowParameter<NeuronType::kELU, &NeuronParams::first>},
-    {"ReluSlope", ShowParameter<NeuronType::kLeakyReLU, &NeuronParams::first>},
-    {"ReluMin", ShowParameter<NeuronType::kClampedReLU, &NeuronParams::first>},
-    {"ReluMax", ShowParameter<NeuronType::kClampedReLU, &NeuronParams::second>},
+    Required<&NeuronParams::type>("Type"),
+    Parameter<NeuronType::kELU, &NeuronParams::first>("EluAlpha"),
+    Parameter<NeuronType::kLeakyReLU, &NeuronParams::first>("ReluSlope"),
+    Parameter<NeuronType::kClampedReLU, &NeuronParams::first>("ReluMin"),
+    Parameter<NeuronType::kClampedReLU, &NeuronParams::second>("ReluMax"),
 };
 
 // ReLU and its kin cost less than a lookup.
@@ -224,6 +240,73 @@ absl::Status LowerClip(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], x);
 }
 
+// The operations that are one mode, at most one parameter in it.
+constexpr struct {
+  const char* op;
+  NeuronType type;
+  const char* attribute = nullptr;
+  float fallback = 0;
+} kPlainOperations[] = {
+    {"relu", NeuronType::kReLU},
+    {"sigmoid", NeuronType::kSigmoidHighPrecision},
+    {"tanh", NeuronType::kTanh},
+    {"gelu", NeuronType::kGELU},
+    {"silu", NeuronType::kSwish},
+    {"erf", NeuronType::kErf},
+    {"sqrt", NeuronType::kSqrt},
+    {"rsqrt", NeuronType::kRsqrt},
+    {"inverse", NeuronType::kInv},
+    {"exp", NeuronType::kExp},
+    {"sin", NeuronType::kSin},
+    {"cos", NeuronType::kCos},
+    {"atan", NeuronType::kAtan},
+    {"sign", NeuronType::kSign},
+    {"floor", NeuronType::kFloor},
+    {"ceil", NeuronType::kCeil},
+    {"elu", NeuronType::kELU, "alpha", 1},
+    {"leaky_relu", NeuronType::kLeakyReLU, "alpha", 0.01f},
+};
+
+absl::Status BuildPlain(MilContext& c) {
+  const auto* plain = std::begin(kPlainOperations);
+  while (c.call().op != plain->op) ++plain;
+  float parameter = 0;
+  if (plain->attribute != nullptr) {
+    ANEMONE_ASSIGN_OR_RETURN(parameter, c.Number(plain->attribute, plain->fallback));
+  }
+  c.Ignore("epsilon");  // of rsqrt and inverse
+  c.Ignore("mode");     // of gelu
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  ANEMONE_ASSIGN_OR_RETURN(x, Activated(c, plain->type, x, parameter));
+  return c.Out(x, c.ShapeOf(0));
+}
+
+absl::Status BuildClip(MilContext& c) {
+  constexpr float kLargest = 65504;
+  ANEMONE_ASSIGN_OR_RETURN(float low, c.Number("alpha", -kLargest));
+  ANEMONE_ASSIGN_OR_RETURN(float high, c.Number("beta", kLargest));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  ANEMONE_ASSIGN_OR_RETURN(x, Activated(c, NeuronType::kClampedReLU, x, low, high));
+  return c.Out(x, c.ShapeOf(0));
+}
+
+absl::Status BuildLog(MilContext& c) {
+  c.Ignore("epsilon");
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  ANEMONE_ASSIGN_OR_RETURN(x, NaturalLog(c, x));
+  return c.Out(x, c.ShapeOf(0));
+}
+
+constexpr MilOperation kOperations[] = {
+    {"relu", BuildPlain},    {"sigmoid", BuildPlain}, {"tanh", BuildPlain},
+    {"gelu", BuildPlain},    {"silu", BuildPlain},    {"erf", BuildPlain},
+    {"sqrt", BuildPlain},    {"rsqrt", BuildPlain},   {"inverse", BuildPlain},
+    {"exp", BuildPlain},     {"sin", BuildPlain},     {"cos", BuildPlain},
+    {"atan", BuildPlain},    {"sign", BuildPlain},    {"floor", BuildPlain},
+    {"ceil", BuildPlain},    {"elu", BuildPlain},     {"leaky_relu", BuildPlain},
+    {"clip", BuildClip},     {"log", BuildLog},
+};
+
 constexpr Lowering kLowerings[] = {
     {.op = "Relu", .lower = LowerPlain},       {.op = "Sigmoid", .lower = LowerPlain},
     {.op = "Tanh", .lower = LowerPlain},       {.op = "Gelu", .lower = LowerPlain},
@@ -238,17 +321,17 @@ constexpr Lowering kLowerings[] = {
 
 }  // namespace
 
-absl::StatusOr<Operand> Activated(LowerContext& c, NeuronType type, const Operand& x, float first,
+absl::StatusOr<Operand> Activated(NetworkBuilder& c, NeuronType type, const Operand& x, float first,
                                   float second) {
   return c.Add(Kind(), NeuronParams{type, math::RoundToHalf(first), math::RoundToHalf(second)},
                {x});
 }
 
-absl::StatusOr<Operand> NaturalLog(LowerContext& c, const Operand& x) {
+absl::StatusOr<Operand> NaturalLog(NetworkBuilder& c, const Operand& x) {
   ANEMONE_ASSIGN_OR_RETURN(Operand log2, Activated(c, NeuronType::kLog2, x));
   return Scaled(c, log2, 0.693147180559945, 0);
 }
 
-KernelRows NeuronRows() { return {{&Kind()}, kLowerings}; }
+KernelRows NeuronRows() { return {{&Kind()}, kLowerings, kOperations}; }
 
 }  // namespace anemone

@@ -281,7 +281,7 @@ constexpr Lowering kLowerings[] = {
 
 }  // namespace
 
-absl::StatusOr<Operand> Framed(LowerContext& c, const Operand& x, const SpatialPads& pads,
+absl::StatusOr<Operand> Framed(NetworkBuilder& c, const Operand& x, const SpatialPads& pads,
                                float value) {
   if (pads.top + pads.bottom + pads.left + pads.right == 0) return x;
   PaddingParams p{.value = value};

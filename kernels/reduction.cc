@@ -201,7 +201,7 @@ constexpr Lowering kLowerings[] = {
 
 }  // namespace
 
-absl::StatusOr<Operand> Reduced(LowerContext& c, const Operand& x, ReduceType type,
+absl::StatusOr<Operand> Reduced(NetworkBuilder& c, const Operand& x, ReduceType type,
                                 absl::Span<const Axis> axes) {
   ReductionParams p{type, {}};
   for (Axis axis : axes) {

@@ -14,7 +14,7 @@ namespace anemone {
 enum class ReduceType : uint8_t { kSum, kAvg, kMax, kMin };
 
 // `x` with the extents of `axes` reduced to 1. Axes that hold one element need no unit.
-absl::StatusOr<Operand> Reduced(LowerContext& c, const Operand& x, ReduceType type,
+absl::StatusOr<Operand> Reduced(NetworkBuilder& c, const Operand& x, ReduceType type,
                                 absl::Span<const Axis> axes);
 
 }  // namespace anemone

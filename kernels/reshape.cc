@@ -64,16 +64,16 @@ constexpr Lowering kLowerings[] = {
 
 const UnitKind& ReshapeUnit() { return Kind(); }
 
-absl::StatusOr<Operand> Reshaped(LowerContext& c, const Operand& x, const Dims& dims) {
+absl::StatusOr<Operand> Reshaped(NetworkBuilder& c, const Operand& x, const Dims& dims) {
   if (c.DimsOf(x) == dims) return x;
   return c.Add(Kind(), ReshapeParams{dims}, {x});
 }
 
-absl::StatusOr<Operand> Flat(LowerContext& c, const Operand& x, int rank) {
+absl::StatusOr<Operand> Flat(NetworkBuilder& c, const Operand& x, int rank) {
   return rank == kMaxRank ? SwapAxes(c, x, Axis::kD, Axis::kC) : x;
 }
 
-absl::StatusOr<Operand> Placed(LowerContext& c, const Operand& flat,
+absl::StatusOr<Operand> Placed(NetworkBuilder& c, const Operand& flat,
                                absl::Span<const int64_t> shape) {
   Dims dims = PlaceShape(shape);
   if (shape.size() < kMaxRank) return Reshaped(c, flat, dims);

@@ -1,14 +1,12 @@
 // Softmax over one axis. Native from A13. Facts: validators.json Softmax; numerics.json sm-*.
 #include "engine/math/softmax.h"
 
-#include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
 #include "kernels/attributes.h"
 #include "kernels/elementwise.h"
-#include "kernels/lowering.h"
+#include "kernels/mil.h"
 #include "kernels/neuron.h"
 #include "kernels/reduction.h"
 #include "rule_table.h"  // generated
@@ -17,7 +15,7 @@ namespace anemone {
 namespace {
 
 struct SoftmaxParams {
-  Axis axis;
+  Axis axis = Axis::kW;
 };
 
 absl::StatusOr<Dims> Shape(const SoftmaxParams&, Bottoms in) { return in[0].dims; }
@@ -27,8 +25,7 @@ Verdict Validate(const SoftmaxParams&, Bottoms, const Target& target, Route rout
   return judge.Has(Cap::kSoftmax) ? judge.Accept() : judge.Reject(rule::kSoftmaxArch);
 }
 
-constexpr Field<SoftmaxParams> kFields[] = {
-    {"Dimension", [](const SoftmaxParams& p) { return std::string(AxisName(p.axis)); }}};
+constexpr Field<SoftmaxParams> kFields[] = {Required<&SoftmaxParams::axis>("Dimension")};
 
 void Compute(const SoftmaxParams& p, const void*, absl::Span<const ConstView> in, View out) {
   math::Softmax(in[0].dims.extent, math::AxisSet({static_cast<int>(p.axis)}), in[0].span(),
@@ -79,6 +76,15 @@ absl::Status LowerLogSoftmax(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], x);
 }
 
+absl::Status BuildSoftmax(MilContext& c) {
+  ANEMONE_ASSIGN_OR_RETURN(int axis, c.AxisAt("axis", -1));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), SoftmaxParams{AxisOf(c.rank(0), axis)}, {x}));
+  return c.Out(x, c.ShapeOf(0));
+}
+
+constexpr MilOperation kOperations[] = {{"softmax", BuildSoftmax}};
+
 constexpr Lowering kLowerings[] = {
     {.op = "Softmax", .lower = Lower},
     {.op = "LogSoftmax", .rewritten = true, .lower = LowerLogSoftmax},
@@ -86,6 +92,6 @@ constexpr Lowering kLowerings[] = {
 
 }  // namespace
 
-KernelRows SoftmaxRows() { return {{&Kind()}, kLowerings}; }
+KernelRows SoftmaxRows() { return {{&Kind()}, kLowerings, kOperations}; }
 
 }  // namespace anemone

@@ -97,7 +97,7 @@ constexpr Lowering kLowerings[] = {{.op = "Transpose", .lower = Lower}};
 
 }  // namespace
 
-absl::StatusOr<Operand> Permuted(LowerContext& c, const Operand& x, const Permutation& order) {
+absl::StatusOr<Operand> Permuted(NetworkBuilder& c, const Operand& x, const Permutation& order) {
   const Dims& from = c.DimsOf(x);
   Dims to;
   Permutation effective = kIdentity;
@@ -128,7 +128,7 @@ absl::StatusOr<Operand> Permuted(LowerContext& c, const Operand& x, const Permut
   return c.Add(Kind(), TransposeParams{effective}, {x});
 }
 
-absl::StatusOr<Operand> SwapAxes(LowerContext& c, const Operand& x, Axis a, Axis b) {
+absl::StatusOr<Operand> SwapAxes(NetworkBuilder& c, const Operand& x, Axis a, Axis b) {
   Permutation order = kIdentity;
   std::swap(order[static_cast<int>(a)], order[static_cast<int>(b)]);
   return Permuted(c, x, order);

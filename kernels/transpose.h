@@ -8,9 +8,9 @@ namespace anemone {
 
 // Output axis i is input axis order[i]. A Reshape unit where only axes of extent 1 change places,
 // else a Transpose unit; none for the identity.
-absl::StatusOr<Operand> Permuted(LowerContext& c, const Operand& x, const Permutation& order);
+absl::StatusOr<Operand> Permuted(NetworkBuilder& c, const Operand& x, const Permutation& order);
 
-absl::StatusOr<Operand> SwapAxes(LowerContext& c, const Operand& x, Axis a, Axis b);
+absl::StatusOr<Operand> SwapAxes(NetworkBuilder& c, const Operand& x, Axis a, Axis b);
 
 }  // namespace anemone
 

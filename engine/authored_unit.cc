@@ -1,0 +1,32 @@
+#include "engine/authored_unit.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rule_table.h"  // generated
+
+namespace anemone {
+
+absl::StatusOr<Operand> AddAuthoredUnit(NetworkBuilder& c, const UnitKind& kind, const Json& keys,
+                                        std::vector<Operand> bottoms, std::vector<Tensor> weights) {
+  Verdict verdict = CheckBottomCount(kind, bottoms.size(), c.target(), c.route());
+  if (!verdict.accepted) return c.Refuse(std::move(verdict));
+  std::vector<Bottom> in;
+  for (const Operand& operand : bottoms) in.push_back(c.network().BottomOf(operand));
+  absl::StatusOr<std::shared_ptr<const void>> params = kind.Read(keys, in, weights);
+  if (absl::IsNotFound(params.status())) return c.Refuse(rule::kInvalidParamSyntax);
+  if (!params.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(kind.type(), ": ", params.status().message()));
+  }
+  verdict = kind.Validate(params->get(), in, c.target(), c.route());
+  if (!verdict.accepted) return c.Refuse(std::move(verdict));
+  if (absl::StatusOr<Dims> dims = kind.Shape(params->get(), in); !dims.ok()) {
+    return c.Refuse(OwnRefusal(Layer::kValidator, "unit-shape", "",
+                               std::string(dims.status().message())));
+  }
+  return c.AddUnit(kind, *std::move(params), std::move(bottoms), std::move(weights));
+}
+
+}  // namespace anemone

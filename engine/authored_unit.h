@@ -1,0 +1,21 @@
+// engine/authored_unit.h: a unit as somebody wrote it, by its keys. Unlike a lowering, which writes
+// only units that fit, the writer may have any number of bottoms, of any dims.
+#ifndef ANEMONE_ENGINE_AUTHORED_UNIT_H_
+#define ANEMONE_ENGINE_AUTHORED_UNIT_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "engine/network_builder.h"
+
+namespace anemone {
+
+// Appends the unit, or refuses what has no output to go on with: a number of bottoms that the kind
+// does not take, a missing key (parser), dims that do not fit each other (validator). Errors:
+// kInvalidArgument (a value that is none of its key's, a key that the kind has not).
+absl::StatusOr<Operand> AddAuthoredUnit(NetworkBuilder& c, const UnitKind& kind, const Json& keys,
+                                        std::vector<Operand> bottoms, std::vector<Tensor> weights);
+
+}  // namespace anemone
+
+#endif  // ANEMONE_ENGINE_AUTHORED_UNIT_H_

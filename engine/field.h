@@ -1,0 +1,118 @@
+// engine/field.h: one key of a unit's parameters, for reading and writing. A kind's field table is
+// the only place that spells its keys: the written form, its reader, equality and `anemone units`
+// come from it.
+//
+//   struct PadParams { Axis axis = Axis::kW; int64_t before = 0; float value = 0; };
+//   constexpr Field<PadParams> kFields[] = {
+//       Required<&PadParams::axis>("Dimension"),
+//       Key<&PadParams::before>("PadLeft"),
+//       Key<&PadParams::value, AsHalfBits>("BackgroundValue"),
+//   };
+//
+// A key that is not required and not there leaves the member as it is. Enumerations are spelled by
+// `absl::Span<const char* const> NamesOf(E)`, declared beside the enumeration, in its order.
+#ifndef ANEMONE_ENGINE_FIELD_H_
+#define ANEMONE_ENGINE_FIELD_H_
+
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "engine/dims.h"
+#include "engine/math/half.h"
+#include "nlohmann/json.hpp"
+
+namespace anemone {
+
+using Json = nlohmann::ordered_json;
+
+template <class P>
+struct Field {
+  const char* key;
+  // The key's value; null where these parameters have no such key.
+  Json (*get)(const P&);
+  // kInvalidArgument if the value is none of the key's. Null: the key has one value, ours.
+  absl::Status (*set)(P&, const Json&);
+  bool required = false;
+};
+
+// How a member is written: to and from Json. `Plain` is by the member's type.
+struct Plain {
+  static Json Write(int64_t value) { return value; }
+  static Json Write(bool value) { return value; }
+  static Json Write(float value) { return value; }
+  static Json Write(const std::string& value) { return value; }
+  static Json Write(const std::vector<int64_t>& values) { return values; }
+  static Json Write(const std::vector<Axis>& axes);
+  template <class E, std::enable_if_t<std::is_enum_v<E>, int> = 0>
+  static Json Write(E value) {
+    return NamesOf(E())[static_cast<size_t>(value)];
+  }
+
+  static absl::Status Read(const Json& from, int64_t& value);
+  static absl::Status Read(const Json& from, bool& value);
+  static absl::Status Read(const Json& from, float& value);
+  static absl::Status Read(const Json& from, std::string& value);
+  static absl::Status Read(const Json& from, std::vector<int64_t>& values);
+  static absl::Status Read(const Json& from, std::vector<Axis>& axes);  // or one name
+  template <class E, std::enable_if_t<std::is_enum_v<E>, int> = 0>
+  static absl::Status Read(const Json& from, E& value) {
+    size_t index = 0;
+    absl::Status status = ReadName(from, NamesOf(E()), index);
+    if (status.ok()) value = static_cast<E>(index);
+    return status;
+  }
+
+  static absl::Status ReadName(const Json& from, absl::Span<const char* const> names,
+                               size_t& index);
+};
+
+// A float as the integer that its fp16 bits are: 1.0 is 15360 (netplist.md).
+struct AsHalfBits {
+  static Json Write(float value) { return math::ToHalf(value).bits; }
+  static absl::Status Read(const Json& from, float& value);
+};
+
+template <class T>
+struct MemberOf;
+template <class P, class T>
+struct MemberOf<T P::*> {
+  using Params = P;
+};
+template <auto kMember>
+using ParamsOf = typename MemberOf<decltype(kMember)>::Params;
+
+// `kWhen`: a predicate of the parameters that says when the key is there; null for always.
+template <auto kMember, class As = Plain, auto kWhen = nullptr>
+constexpr auto Key(const char* key, bool required = false) {
+  using P = ParamsOf<kMember>;
+  return Field<P>{
+      key,
+      [](const P& p) -> Json {
+        if constexpr (!std::is_null_pointer_v<decltype(kWhen)>) {
+          if (!kWhen(p)) return nullptr;
+        }
+        return As::Write(p.*kMember);
+      },
+      [](P& p, const Json& from) { return As::Read(from, p.*kMember); }, required};
+}
+
+template <auto kMember, class As = Plain>
+constexpr auto Required(const char* key) {
+  return Key<kMember, As>(key, true);
+}
+
+// Another spelling of a key, read and never written.
+template <auto kMember, class As = Plain>
+constexpr auto Alias(const char* key) {
+  using P = ParamsOf<kMember>;
+  return Field<P>{key, [](const P&) -> Json { return nullptr; },
+                  [](P& p, const Json& from) { return As::Read(from, p.*kMember); }};
+}
+
+}  // namespace anemone
+
+#endif  // ANEMONE_ENGINE_FIELD_H_

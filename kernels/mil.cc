@@ -1,0 +1,317 @@
+#include "kernels/mil.h"
+
+#include <algorithm>
+#include <map>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "anemone/status_macros.h"
+#include "engine/authored_unit.h"
+#include "engine/near_names.h"
+#include "kernels/reshape.h"
+#include "rule_table.h"  // generated
+
+namespace anemone {
+namespace {
+
+using OperationIndex = std::map<std::string, const MilOperation*, std::less<>>;
+
+const OperationIndex& Operations() {
+  static const OperationIndex& index = *[] {
+    auto* made = new OperationIndex;
+    for (const KernelRows& rows : AllKernelRows()) {
+      for (const MilOperation& row : rows.operations) made->emplace(row.op, &row);
+    }
+    return made;
+  }();
+  return index;
+}
+
+struct TypeName {
+  const char* name;
+  DataType type;
+};
+constexpr TypeName kTypes[] = {
+    {"fp16", DataType::kFloat16}, {"fp32", DataType::kFloat},  {"bf16", DataType::kBFloat16},
+    {"uint8", DataType::kUInt8},  {"int8", DataType::kInt8},   {"uint16", DataType::kUInt16},
+    {"int16", DataType::kInt16},  {"int32", DataType::kInt32}, {"int64", DataType::kInt64},
+    {"bool", DataType::kBool},
+};
+
+const TypeName* FindType(absl::string_view name) {
+  const auto* found = std::find_if(std::begin(kTypes), std::end(kTypes),
+                                   [&](const TypeName& type) { return type.name == name; });
+  return found == std::end(kTypes) ? nullptr : found;
+}
+
+absl::StatusOr<Format> FormatOf(const MilTensor& tensor) {
+  static constexpr std::pair<const char*, Format> kFormats[] = {{"fp16", Format::kFloat16},
+                                                                {"uint8", Format::kUInt8},
+                                                                {"uint16", Format::kUInt16},
+                                                                {"int8", Format::kInt8}};
+  for (const auto& [name, format] : kFormats) {
+    if (tensor.dtype == name) return format;
+  }
+  return absl::InvalidArgumentError(absl::StrCat("'", tensor.name, "': no tensor of the engine is ",
+                                                 tensor.dtype, "; want fp16, uint8, uint16 or int8"));
+}
+
+// A constant tensor as an attribute has it.
+absl::StatusOr<MilTensor> TensorOf(absl::string_view name, const Json& from) {
+  MilTensor tensor{.name = std::string(name), .constant = true};
+  if (!from.is_object() || !from.contains("shape")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", name, "': want a constant, {\"shape\": [...], \"dtype\": \"fp16\"}"));
+  }
+  ANEMONE_RETURN_IF_ERROR(Plain::Read(from["shape"], tensor.shape));
+  if (from.contains("dtype")) ANEMONE_RETURN_IF_ERROR(Plain::Read(from["dtype"], tensor.dtype));
+  return tensor;
+}
+
+// What the compiler's frontend sees of a port, whatever the operation.
+absl::Status CheckPort(NetworkBuilder& c, const MilTensor& tensor) {
+  const size_t rank = tensor.shape.size();
+  if (rank > kMaxRank) return c.Refuse(rank == kMaxRank + 1 ? rule::kRank : rule::kRankAbove6);
+  for (int64_t extent : tensor.shape) {
+    if (extent < 0) return c.Refuse(rule::kSymbolicShape);
+  }
+  if (!tensor.constant && tensor.dtype != "fp16" && tensor.dtype != "uint8") {
+    return c.Refuse(rule::kPortFormat);
+  }
+  if (std::find(tensor.shape.begin(), tensor.shape.end(), 0) != tensor.shape.end()) {
+    std::vector<int64_t> least = tensor.shape;
+    for (int64_t& extent : least) extent = std::max<int64_t>(extent, 1);
+    return c.Refuse(rule::kEmptyMilTensor, absl::StrJoin(least, ","),
+                    absl::StrJoin(tensor.shape, ","));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckPorts(NetworkBuilder& c, const MilCall& call) {
+  for (const MilTensor& tensor : call.arguments) ANEMONE_RETURN_IF_ERROR(CheckPort(c, tensor));
+  return absl::OkStatus();
+}
+
+// The unit that `call` spells with a netplist's keys.
+absl::StatusOr<Operand> BuildUnit(const UnitKind& kind, const MilCall& call, NetworkBuilder& c) {
+  std::vector<Operand> operands;
+  for (const MilTensor& tensor : call.arguments) {
+    if (tensor.shape.size() > kMaxRank) return CheckPort(c, tensor);
+    const Dims dims = PlaceShape(tensor.shape);
+    if (tensor.constant) {
+      ANEMONE_ASSIGN_OR_RETURN(Tensor zeros, ZerosOf(tensor));
+      operands.push_back(c.AddConstant(std::move(zeros), dims));
+    } else {
+      ANEMONE_ASSIGN_OR_RETURN(Format format, FormatOf(tensor));
+      operands.push_back(c.AddInput(tensor.name, dims, format));
+    }
+  }
+  Json keys = Json::object();
+  std::vector<Tensor> weights;
+  for (const auto& [key, value] : call.attributes.items()) {
+    if (!value.is_object()) {
+      keys[key] = value;
+      continue;
+    }
+    ANEMONE_ASSIGN_OR_RETURN(MilTensor tensor, TensorOf(key, value));
+    ANEMONE_ASSIGN_OR_RETURN(Tensor zeros, ZerosOf(tensor));
+    weights.push_back(std::move(zeros));
+  }
+  return AddAuthoredUnit(c, kind, keys, std::move(operands), std::move(weights));
+}
+
+absl::Status NoSuchOperation(absl::string_view op, Route route) {
+  std::vector<std::string> known;
+  for (const auto& [name, row] : Operations()) known.push_back(name);
+  if (route == Route::kNetplist) {
+    for (const KernelRows& rows : AllKernelRows()) {
+      for (const UnitKind* kind : rows.kinds) known.emplace_back(kind->type());
+    }
+  }
+  return absl::NotFoundError(
+      absl::StrCat("operation '", op, "': not known on route ", RouteName(route), "; near: ",
+                   absl::StrJoin(NearNames(op, std::move(known)), ", "),
+                   "; `anemone units` lists all"));
+}
+
+}  // namespace
+
+absl::StatusOr<Tensor> ZerosOf(const MilTensor& tensor) {
+  const TypeName* type = FindType(tensor.dtype);
+  if (type == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", tensor.name, "': no such dtype as '", tensor.dtype, "'"));
+  }
+  for (int64_t extent : tensor.shape) {
+    if (extent < 1) {
+      return absl::InvalidArgumentError(absl::StrCat("'", tensor.name, "': a constant has ",
+                                                     "extents of at least 1"));
+    }
+  }
+  ANEMONE_RETURN_IF_ERROR(ElementCount(tensor.shape).status());
+  static constexpr std::byte kZero[8] = {};
+  return Tensor::Fill(type->type, tensor.shape,
+                      absl::MakeConstSpan(kZero).first(BitsOf(type->type) / 8));
+}
+
+const MilOperation* FindMilOperation(absl::string_view op) {
+  auto found = Operations().find(op);
+  return found == Operations().end() ? nullptr : found->second;
+}
+
+absl::StatusOr<Operand> MilContext::In(size_t i) {
+  if (i >= arguments()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(call_.op, ": argument ", i + 1, " is missing"));
+  }
+  if (i < operands_.size() && operands_[i]) return *operands_[i];
+  const MilTensor& tensor = call_.arguments[i];
+  const Dims dims = PlaceShape(tensor.shape);
+  operands_.resize(std::max(operands_.size(), i + 1));
+  if (tensor.constant) {
+    ANEMONE_ASSIGN_OR_RETURN(Tensor zeros, ZerosOf(tensor));
+    operands_[i] = AddConstant(std::move(zeros), dims);
+  } else {
+    ANEMONE_ASSIGN_OR_RETURN(Format format, FormatOf(tensor));
+    operands_[i] = AddInput(tensor.name, dims, format);
+  }
+  return *operands_[i];
+}
+
+absl::StatusOr<Operand> MilContext::Aligned(size_t i, absl::Span<const int64_t> shape) {
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, In(i));
+  const std::vector<int64_t>& own = ShapeOf(i);
+  if (own.size() == shape.size()) return x;
+  std::vector<int64_t> aligned(shape.size() - own.size(), 1);
+  aligned.insert(aligned.end(), own.begin(), own.end());
+  return Placed(*this, x, aligned);
+}
+
+absl::StatusOr<std::vector<int64_t>> MilContext::CommonShape() {
+  std::vector<int64_t> common;
+  for (const MilTensor& tensor : call_.arguments) {
+    std::vector<int64_t> longer = tensor.shape, shorter = common;
+    if (longer.size() < shorter.size()) std::swap(longer, shorter);
+    for (size_t i = 0; i < shorter.size(); ++i) {
+      int64_t& a = longer[longer.size() - 1 - i];
+      int64_t b = shorter[shorter.size() - 1 - i];
+      if (a != b && a != 1 && b != 1) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            call_.op, ": shapes that do not go together, ", DimsToString(tensor.shape), " and ",
+            DimsToString(common)));
+      }
+      a = std::max(a, b);
+    }
+    common = std::move(longer);
+  }
+  return common;
+}
+
+absl::StatusOr<std::optional<MilTensor>> MilContext::Constant(absl::string_view name) {
+  read_.emplace(name);
+  if (auto found = call_.attributes.find(name); found != call_.attributes.end()) {
+    ANEMONE_ASSIGN_OR_RETURN(MilTensor tensor, TensorOf(name, *found));
+    return tensor;
+  }
+  for (const MilTensor& tensor : call_.arguments) {
+    if (tensor.constant && tensor.name == name) return tensor;
+  }
+  return std::nullopt;
+}
+
+template <class T>
+absl::StatusOr<T> MilContext::Get(absl::string_view key, T fallback) {
+  read_.emplace(key);
+  auto found = call_.attributes.find(key);
+  if (found == call_.attributes.end()) return fallback;
+  if (absl::Status status = Plain::Read(*found, fallback); !status.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(call_.op, ", attribute '", key, "': ", status.message()));
+  }
+  return fallback;
+}
+
+absl::StatusOr<int64_t> MilContext::Int(absl::string_view key, int64_t fallback) {
+  return Get(key, fallback);
+}
+absl::StatusOr<bool> MilContext::Bool(absl::string_view key, bool fallback) {
+  return Get(key, fallback);
+}
+absl::StatusOr<float> MilContext::Number(absl::string_view key, float fallback) {
+  return Get(key, fallback);
+}
+absl::StatusOr<std::string> MilContext::Text(absl::string_view key, std::string fallback) {
+  return Get(key, std::move(fallback));
+}
+absl::StatusOr<std::vector<int64_t>> MilContext::Ints(absl::string_view key,
+                                                      std::vector<int64_t> fallback) {
+  return Get(key, std::move(fallback));
+}
+
+absl::StatusOr<int> MilContext::AxisAt(absl::string_view key, int64_t fallback) {
+  ANEMONE_ASSIGN_OR_RETURN(int64_t axis, Int(key, fallback));
+  if (arguments() == 0 || axis < -rank(0) || axis >= rank(0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(call_.op, ", attribute '", key, "': no axis ", axis, " in the argument"));
+  }
+  return static_cast<int>(axis < 0 ? axis + rank(0) : axis);
+}
+
+absl::Status MilContext::Out(const Operand& from, absl::Span<const int64_t> shape) {
+  if (shape.size() > kMaxRank) return Refuse(rule::kReshapeRank);
+  if (Dims want = PlaceShape(shape); DimsOf(from) != want) {
+    return absl::InternalError(absl::StrCat(call_.op, ": made ", anemone::DimsToString(DimsOf(from)),
+                                            ", want ", anemone::DimsToString(want)));
+  }
+  AddOutput("y", from);
+  return absl::OkStatus();
+}
+
+absl::Status MilContext::NoneLeft() const {
+  for (const auto& [key, value] : call_.attributes.items()) {
+    if (read_.contains(key)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(call_.op, ": it has no attribute '", key, "'"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<OperationVerdict> JudgeOperation(const MilCall& call, const Target& target,
+                                                Route route, bool rewrites) {
+  MilContext c(call, target, route, rewrites);
+  const UnitKind* kind = route == Route::kNetplist ? FindUnitKind(call.op) : nullptr;
+  const MilOperation* operation = kind == nullptr ? FindMilOperation(call.op) : nullptr;
+  if (kind == nullptr && operation == nullptr) return NoSuchOperation(call.op, route);
+
+  OperationVerdict answer;
+  absl::Status status;
+  if (route == Route::kMil && !target.mil_route()) {
+    status = c.Refuse(rule::kMilRoute);
+  } else if (kind != nullptr) {
+    absl::StatusOr<Operand> unit = BuildUnit(*kind, call, c);
+    status = unit.status();
+    if (unit.ok()) c.AddOutput("y", *unit);
+  } else {
+    status = CheckPorts(c, call);
+    if (status.ok()) status = operation->build(c);
+    if (status.ok()) status = c.NoneLeft();
+  }
+  answer.rewritten = c.rewritten();
+  if (c.refusal()) {
+    answer.verdict = *c.refusal();
+    return answer;
+  }
+  if (absl::IsUnimplemented(status)) {
+    answer.verdict = OwnRefusal(Layer::kCoverage, "form-not-lowered", std::string(status.message()),
+                                "the engine was not asked");
+    return answer;
+  }
+  ANEMONE_RETURN_IF_ERROR(status);
+  answer.network = c.TakeNetwork();
+  for (const Unit& unit : answer.network.units) answer.units.emplace_back(unit.kind->type());
+  answer.verdict = CheckNetwork(answer.network, target, route).verdict;
+  return answer;
+}
+
+}  // namespace anemone
