@@ -3,7 +3,7 @@
 Usage: generate_tables.py TABLES_DIR OUTPUT_DIR
 
 Writes target_fields.h (enums of HAL limits and capability bytes), target_table.cc (the 28 targets),
-rule_table.h and rule_table.cc (the refusals). A rule of rules/*.json names the fact it rests on; one
+rule_table.h and rule_table.cc (the refusals), warning_table.h and .cc (the design rules). A rule of rules/*.json names the fact it rests on; one
 whose words or condition are not found in validators.json or compiler_texts.json fails the build, so
 no text of ours can pass for the engine's.
 """
@@ -107,13 +107,24 @@ def write_targets(tables, out):
             f"{family}, {quoted(products)}, {str(t['mil_route']).lower()}, "
             f"{status_enum(t['status'])}, {quoted(t['source'])}, k{name}Limits, k{name}Caps, "
             f"k{name}Lists}},")
+    def fields(title, rows):
+        return ([f"constexpr TableField k{title}Fields[] = {{"]
+                + [f"    {{{quoted(n)}, {quoted(d['meaning'])}, {quoted(d.get('source') or '')}}},"
+                   for n, d in rows] + ["};"])
+
+    body += fields("Limit", [(f, data["field_defs"][f]) for f in limits])
+    body += fields("List", [(f, data["field_defs"][f]) for f in lists])
+    body += fields("Cap", [(d["name"], d) for d in caps.values()])
     body += ["", "constexpr TargetRecord kRecords[] = {"] + records + ["};", "",
              "constexpr TargetAlias kAliases[] = {"]
     for alias, row in data["product_aliases"].items():
         body.append(f"    {{{quoted(alias)}, {quoted(row['target'])}}},")
     body += ["};", "", "}  // namespace", "",
              "absl::Span<const TargetRecord> TargetRecords() { return kRecords; }",
-             "absl::Span<const TargetAlias> TargetAliases() { return kAliases; }", "",
+             "absl::Span<const TargetAlias> TargetAliases() { return kAliases; }",
+             "absl::Span<const TableField> LimitFields() { return kLimitFields; }",
+             "absl::Span<const TableField> ListFields() { return kListFields; }",
+             "absl::Span<const TableField> CapFields() { return kCapFields; }", "",
              "}  // namespace anemone", ""]
     (out / "target_table.cc").write_text("\n".join(body))
 
@@ -206,11 +217,33 @@ def write_rules(tables, out):
     (out / "rule_table.cc").write_text("\n".join(body))
 
 
+def write_warnings(tables, out):
+    """warning_table.h and .cc: the design rules, whose words are ours."""
+    rows = json.loads((tables / "warnings.json").read_text())["warnings"]
+    header = ["// Generated from engine/tables/warnings.json. Do not edit.", "#pragma once", "",
+              '#include "engine/warning.h"', "", "namespace anemone::warning {", ""]
+    body = ["// Generated from engine/tables/warnings.json. Do not edit.",
+            '#include "warning_table.h"', "", "namespace anemone::warning {", ""]
+    for row in rows:
+        if row["status"] not in STATUSES or not row["source"]:
+            sys.exit(f"warnings: '{row['id']}' lacks a source or a status")
+        name = camel(row["id"])
+        header.append(f"extern const WarningRule {name};")
+        body.append(f"const WarningRule {name} = {{{quoted(row['id'])}, {quoted(row['words'])}, "
+                    f"{quoted(row['source'])}, {status_enum(row['status'])}, "
+                    f"{quoted(row['remedy'])}}};")
+    header += ["", "}  // namespace anemone::warning", ""]
+    body += ["", "}  // namespace anemone::warning", ""]
+    (out / "warning_table.h").write_text("\n".join(header))
+    (out / "warning_table.cc").write_text("\n".join(body))
+
+
 def main():
     tables, out = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
     out.mkdir(parents=True, exist_ok=True)
     write_targets(tables, out)
     write_rules(tables, out)
+    write_warnings(tables, out)
 
 
 if __name__ == "__main__":

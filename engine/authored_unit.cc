@@ -23,8 +23,8 @@ absl::StatusOr<Operand> AddAuthoredUnit(NetworkBuilder& c, const UnitKind& kind,
   verdict = kind.Validate(params->get(), in, c.target(), c.route());
   if (!verdict.accepted) return c.Refuse(std::move(verdict));
   if (absl::StatusOr<Dims> dims = kind.Shape(params->get(), in); !dims.ok()) {
-    return c.Refuse(OwnRefusal(Layer::kValidator, "unit-shape", "",
-                               std::string(dims.status().message())));
+    return c.Refuse(
+        OwnRefusal(Layer::kValidator, "unit-shape", "", std::string(dims.status().message())));
   }
   return c.AddUnit(kind, *std::move(params), std::move(bottoms), std::move(weights));
 }

@@ -60,8 +60,7 @@ absl::Status Plain::Read(const Json& from, std::vector<Axis>& axes) {
   return absl::OkStatus();
 }
 
-absl::Status Plain::ReadName(const Json& from, absl::Span<const char* const> names,
-                             size_t& index) {
+absl::Status Plain::ReadName(const Json& from, absl::Span<const char* const> names, size_t& index) {
   for (index = 0; index < names.size(); ++index) {
     if (from == names[index]) return absl::OkStatus();
   }

@@ -89,15 +89,14 @@ using ParamsOf = typename MemberOf<decltype(kMember)>::Params;
 template <auto kMember, class As = Plain, auto kWhen = nullptr>
 constexpr auto Key(const char* key, bool required = false) {
   using P = ParamsOf<kMember>;
-  return Field<P>{
-      key,
-      [](const P& p) -> Json {
-        if constexpr (!std::is_null_pointer_v<decltype(kWhen)>) {
-          if (!kWhen(p)) return nullptr;
-        }
-        return As::Write(p.*kMember);
-      },
-      [](P& p, const Json& from) { return As::Read(from, p.*kMember); }, required};
+  return Field<P>{key,
+                  [](const P& p) -> Json {
+                    if constexpr (!std::is_null_pointer_v<decltype(kWhen)>) {
+                      if (!kWhen(p)) return nullptr;
+                    }
+                    return As::Write(p.*kMember);
+                  },
+                  [](P& p, const Json& from) { return As::Read(from, p.*kMember); }, required};
 }
 
 template <auto kMember, class As = Plain>

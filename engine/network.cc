@@ -32,9 +32,7 @@ Verdict CheckExtents(const Dims& dims, const Target& target, Route route) {
 
 }  // namespace
 
-int BytesOf(Format format) {
-  return format == Format::kUInt8 || format == Format::kInt8 ? 1 : 2;
-}
+int BytesOf(Format format) { return format == Format::kUInt8 || format == Format::kInt8 ? 1 : 2; }
 
 const Dims& Network::DimsOf(const Operand& operand) const {
   switch (operand.source) {

@@ -1,5 +1,5 @@
-// engine/network_builder.h: writes a small Network unit by unit, for whoever knows what units a form
-// needs: the lowerings of ONNX nodes, MIL operations.
+// engine/network_builder.h: writes a small Network unit by unit, for whoever knows what units a
+// form needs: the lowerings of ONNX nodes, MIL operations.
 //
 //   ASSIGN_OR_RETURN(Operand y, c.Add(SoftmaxUnit(), SoftmaxParams{axis}, {x}));
 //

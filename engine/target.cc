@@ -7,7 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "engine/near_names.h"
+#include "anemone/near_names.h"
 #include "engine/target_record.h"
 
 namespace anemone {

@@ -37,7 +37,17 @@ struct TargetAlias {
   const char* target;   // "H13g"
 };
 
+// What a number of the record means.
+struct TableField {
+  const char* name;
+  const char* meaning;
+  const char* source;
+};
+
 absl::Span<const TargetRecord> TargetRecords();
+absl::Span<const TableField> LimitFields();  // by Limit
+absl::Span<const TableField> ListFields();   // by LimitList
+absl::Span<const TableField> CapFields();    // by Cap
 absl::Span<const TargetAlias> TargetAliases();
 
 }  // namespace anemone

@@ -20,6 +20,7 @@ class UnitKind;
 // ports and as index constants, int8 only in what is refused.
 enum class Format : uint8_t { kFloat16, kUInt8, kUInt16, kInt8 };
 int BytesOf(Format format);
+absl::Span<const char* const> NamesOf(Format);  // "fp16", "uint8", ...
 
 // Where an operand comes from: a port of the network, one of its constants, or another unit.
 struct Operand {

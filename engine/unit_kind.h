@@ -49,6 +49,8 @@ using Prepared = std::shared_ptr<const void>;
 
 using Permutation = std::array<Axis, kAxisCount>;
 
+class WarningList;
+
 inline constexpr size_t kAnyNumber = static_cast<size_t>(-1);
 
 // How many bottoms a kind takes, and the refusal of another number.
@@ -73,6 +75,8 @@ struct UnitRow {
   Verdict (*validate)(const P&, Bottoms, const Target&, Route) = nullptr;
   // Refusals of the code generator for what the validator let pass ("attested is not reachable").
   Verdict (*codegen)(const P&, Bottoms, const Target&, Route) = nullptr;
+  // Design rules of the kind's own, for a unit that was accepted (engine/warning.h).
+  void (*warn)(const P&, Bottoms, const Dims& out, const Target&, Route, WarningList&) = nullptr;
   absl::Span<const Field<P>> fields = {};
   absl::StatusOr<Prepared> (*prepare)(const P&, Bottoms,
                                       absl::Span<const Tensor> weights) = nullptr;
@@ -99,11 +103,14 @@ class UnitKind {
   virtual Verdict Validate(const void* params, Bottoms in, const Target&, Route) const = 0;
   virtual Verdict Codegen(const void* params, Bottoms in, const Target&, Route) const = 0;
 
+  virtual void Warn(const void* params, Bottoms in, const Dims& out, const Target&, Route,
+                    WarningList&) const = 0;
+
   // The keys, in the order of the field table; and those that must be there.
   virtual std::vector<std::string> Keys(bool required_only) const = 0;
   virtual Json Write(const void* params) const = 0;
   // What Write() wrote. kNotFound: a required key is missing. kInvalidArgument: a value that is
-  // none of its key's, or a key that the kind has not. 
+  // none of its key's, or a key that the kind has not.
   virtual absl::StatusOr<std::shared_ptr<const void>> Read(
       const Json& keys, Bottoms in, absl::Span<const Tensor> weights) const = 0;
 
@@ -138,6 +145,10 @@ class UnitKindOf final : public UnitKind {
   Verdict Codegen(const void* params, Bottoms in, const Target& t, Route r) const override {
     return row_.codegen == nullptr ? Judge(t, r).Accept() : row_.codegen(Cast(params), in, t, r);
   }
+  void Warn(const void* params, Bottoms in, const Dims& out, const Target& t, Route r,
+            WarningList& list) const override {
+    if (row_.warn != nullptr) row_.warn(Cast(params), in, out, t, r, list);
+  }
   std::vector<std::string> Keys(bool required_only) const override {
     std::vector<std::string> keys;
     for (const Field<P>& f : row_.fields) {
@@ -163,7 +174,8 @@ class UnitKindOf final : public UnitKind {
       }
       absl::Status status = f.set == nullptr ? absl::OkStatus() : f.set(params, *found);
       if (!status.ok()) {
-        return absl::InvalidArgumentError(std::string(f.key) + ": " + std::string(status.message()));
+        return absl::InvalidArgumentError(std::string(f.key) + ": " +
+                                          std::string(status.message()));
       }
     }
     if (absl::Status status = CheckKeys(keys, row_.type, Keys(false)); !status.ok()) return status;

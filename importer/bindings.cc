@@ -3,54 +3,30 @@
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <numeric>
 #include <set>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "anemone/near_names.h"
 #include "anemone/status_macros.h"
 #include "importer/edit.h"
 
 namespace anemone {
 namespace {
 
-// More names than this are not listed in a message.
-constexpr size_t kMostNames = 6;
-
 bool IsName(absl::string_view symbol) {
   return symbol != "None" && std::any_of(symbol.begin(), symbol.end(), absl::ascii_isalpha);
 }
 
-size_t EditDistance(absl::string_view a, absl::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i + 1);
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t change = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({row[j] + 1, row[j + 1] + 1, change});
-    }
-  }
-  return row.back();
-}
-
 // The names nearest to `wanted`, for a message: "'batch', 'width'".
-std::string NearNames(absl::string_view wanted, const std::set<std::string>& names) {
-  std::vector<std::pair<size_t, std::string>> ranked;
-  for (const std::string& name : names) {
-    // Of a name as long as a page only the start is compared.
-    ranked.emplace_back(EditDistance(wanted.substr(0, 64), absl::string_view(name).substr(0, 64)),
-                        name);
-  }
-  std::sort(ranked.begin(), ranked.end());
-  const bool all = ranked.size() <= kMostNames;
-  if (!all) ranked.resize(kMostNames);
-  return absl::StrCat(absl::StrJoin(ranked, ", ",
-                                    [](std::string* out, const auto& entry) {
-                                      absl::StrAppend(out, "'", entry.second, "'");
+std::string NearText(absl::string_view wanted, const std::set<std::string>& names) {
+  std::vector<std::string> near = NearNames(wanted, {names.begin(), names.end()});
+  bool all = near.size() == names.size();
+  return absl::StrCat(absl::StrJoin(near, ", ",
+                                    [](std::string* out, const std::string& name) {
+                                      absl::StrAppend(out, "'", name, "'");
                                     }),
                       all ? "" : ", ...");
 }
@@ -138,7 +114,7 @@ absl::Status Binder::TakeDims() {
       return absl::InvalidArgumentError(
           absl::StrCat("--dim ", name, "=", size, ": the model has no dimension of that name; ",
                        symbols.empty() ? "none has a name: bind inputs by --shape"
-                                       : absl::StrCat("it has ", NearNames(name, symbols))));
+                                       : absl::StrCat("it has ", NearText(name, symbols))));
     }
     sizes_[name] = size;
   }
@@ -153,7 +129,7 @@ absl::StatusOr<ValueId> Binder::FindInput(const std::string& name) const {
   }
   return absl::InvalidArgumentError(absl::StrCat(
       "--shape ", name, ": the model has no input of that name; ",
-      names.empty() ? "it has none" : absl::StrCat("it has ", NearNames(name, names))));
+      names.empty() ? "it has none" : absl::StrCat("it has ", NearText(name, names))));
 }
 
 absl::Status Binder::TakeShape(const std::string& name, const std::vector<int64_t>& sizes) {

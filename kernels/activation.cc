@@ -1,4 +1,6 @@
 // Activations that are several units, and those that a model spells out in several nodes.
+#include "kernels/activation.h"
+
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -10,24 +12,11 @@
 #include "kernels/attributes.h"
 #include "kernels/elementwise.h"
 #include "kernels/goc.h"
-#include "kernels/lowering.h"
 #include "kernels/neuron.h"
 #include "rule_table.h"  // generated
 
 namespace anemone {
 namespace {
-
-// clamp(x * scale + bias, 0, 1), as netplist.md composes it.
-absl::StatusOr<Operand> HardSigmoid(LowerContext& c, Operand x, double scale, double bias) {
-  ANEMONE_ASSIGN_OR_RETURN(x, Scaled(c, x, scale, bias));
-  return Activated(c, NeuronType::kClampedReLU, x, 0, 1);
-}
-
-// x * clamp(x / 6 + 0.5, 0, 1): the gate is within an ulp, which is 2^-11.
-absl::StatusOr<Operand> HardSwish(LowerContext& c, const Operand& x) {
-  ANEMONE_ASSIGN_OR_RETURN(Operand gate, HardSigmoid(c, x, 1.0 / 6, 0.5));
-  return Combined(c, ElementWiseType::kMult, x, gate);
-}
 
 absl::Status LowerHardSigmoid(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
@@ -47,26 +36,17 @@ absl::Status LowerHardSwish(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], x);
 }
 
-// max(x, 0) - ln(sigmoid(|x|)): nothing overflows, where the engine's own log(1 + exp(x)) falls to
-// 0 from 10.4 on (numerics.json ew-softplus). Absolute error below 1e-3.
 absl::Status LowerSoftplus(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(Operand tail, Absolute(c, x));
-  ANEMONE_ASSIGN_OR_RETURN(tail, Activated(c, NeuronType::kSigmoidHighPrecision, tail));
-  ANEMONE_ASSIGN_OR_RETURN(tail, NaturalLog(c, tail));
-  ANEMONE_ASSIGN_OR_RETURN(x, Activated(c, NeuronType::kReLU, x));
-  ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kSub, x, tail));
+  ANEMONE_ASSIGN_OR_RETURN(x, Softplus(c, x));
   return c.Out(node.outputs[0], x);
 }
 
-// x / (1 + |x|).
 absl::Status LowerSoftsign(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(Operand below, Absolute(c, x));
-  ANEMONE_ASSIGN_OR_RETURN(below, Scaled(c, below, 1, 1));
-  ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kDiv, x, below));
+  ANEMONE_ASSIGN_OR_RETURN(x, Softsign(c, x));
   return c.Out(node.outputs[0], x);
 }
 
@@ -112,21 +92,17 @@ absl::Status LowerSelu(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], x);
 }
 
-// x * (x > alpha), as netplist.md composes it.
 absl::Status LowerThresholdedRelu(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   Attributes a(node);
   ANEMONE_ASSIGN_OR_RETURN(float alpha, a.Float("alpha", 1.0f));
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(Operand above,
-                           Combined(c, ElementWiseType::kGreaterThan, x, ScalarConstant(c, alpha)));
-  ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kMult, x, above));
+  ANEMONE_ASSIGN_OR_RETURN(x, ThresholdedRelu(c, x, alpha));
   return c.Out(node.outputs[0], x);
 }
 
-// PRelu. One slope is a LeakyReLU; slopes are max(x, 0) + slope * min(x, 0), the same numbers as
-// the engine's own mode, whose netplist form is not known.
+// One slope is a LeakyReLU.
 absl::Status LowerPRelu(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
@@ -138,11 +114,7 @@ absl::Status LowerPRelu(const Match& match, LowerContext& c) {
     return c.Out(node.outputs[0], x);
   }
   ANEMONE_ASSIGN_OR_RETURN(Operand slope, AlignedOperand(c, node.inputs[1], shape));
-  ANEMONE_ASSIGN_OR_RETURN(Operand below,
-                           Combined(c, ElementWiseType::kMin, x, ScalarConstant(c, 0)));
-  ANEMONE_ASSIGN_OR_RETURN(below, Combined(c, ElementWiseType::kMult, below, slope));
-  ANEMONE_ASSIGN_OR_RETURN(x, Activated(c, NeuronType::kReLU, x));
-  ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kAdd, x, below));
+  ANEMONE_ASSIGN_OR_RETURN(x, PRelu(c, x, slope));
   return c.Out(node.outputs[0], x);
 }
 
@@ -385,6 +357,44 @@ constexpr Lowering kLowerings[] = {
 };
 
 }  // namespace
+
+absl::StatusOr<Operand> HardSigmoid(NetworkBuilder& c, Operand x, double scale, double bias) {
+  ANEMONE_ASSIGN_OR_RETURN(x, Scaled(c, x, scale, bias));
+  return Activated(c, NeuronType::kClampedReLU, x, 0, 1);
+}
+
+absl::StatusOr<Operand> HardSwish(NetworkBuilder& c, const Operand& x) {
+  ANEMONE_ASSIGN_OR_RETURN(Operand gate, HardSigmoid(c, x, 1.0 / 6, 0.5));
+  return Combined(c, ElementWiseType::kMult, x, gate);
+}
+
+absl::StatusOr<Operand> Softplus(NetworkBuilder& c, Operand x) {
+  ANEMONE_ASSIGN_OR_RETURN(Operand tail, Absolute(c, x));
+  ANEMONE_ASSIGN_OR_RETURN(tail, Activated(c, NeuronType::kSigmoidHighPrecision, tail));
+  ANEMONE_ASSIGN_OR_RETURN(tail, NaturalLog(c, tail));
+  ANEMONE_ASSIGN_OR_RETURN(x, Activated(c, NeuronType::kReLU, x));
+  return Combined(c, ElementWiseType::kSub, x, tail);
+}
+
+absl::StatusOr<Operand> Softsign(NetworkBuilder& c, const Operand& x) {
+  ANEMONE_ASSIGN_OR_RETURN(Operand below, Absolute(c, x));
+  ANEMONE_ASSIGN_OR_RETURN(below, Scaled(c, below, 1, 1));
+  return Combined(c, ElementWiseType::kDiv, x, below);
+}
+
+absl::StatusOr<Operand> ThresholdedRelu(NetworkBuilder& c, const Operand& x, float alpha) {
+  ANEMONE_ASSIGN_OR_RETURN(Operand above,
+                           Combined(c, ElementWiseType::kGreaterThan, x, ScalarConstant(c, alpha)));
+  return Combined(c, ElementWiseType::kMult, x, above);
+}
+
+absl::StatusOr<Operand> PRelu(NetworkBuilder& c, Operand x, const Operand& slopes) {
+  ANEMONE_ASSIGN_OR_RETURN(Operand below,
+                           Combined(c, ElementWiseType::kMin, x, ScalarConstant(c, 0)));
+  ANEMONE_ASSIGN_OR_RETURN(below, Combined(c, ElementWiseType::kMult, below, slopes));
+  ANEMONE_ASSIGN_OR_RETURN(x, Activated(c, NeuronType::kReLU, x));
+  return Combined(c, ElementWiseType::kAdd, x, below);
+}
 
 KernelRows ActivationRows() { return {{}, kLowerings}; }
 

@@ -1,48 +1,87 @@
 // Broadcast: axes of extent 1 repeated. Facts: validators.json Broadcast; capability byte 0x812.
 #include "kernels/broadcast.h"
 
-#include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
 #include "engine/math/copy.h"
 #include "kernels/elementwise.h"
+#include "kernels/mil.h"
 #include "kernels/reshape.h"
 #include "rule_table.h"  // generated
 
 namespace anemone {
 namespace {
 
-struct BroadcastParams {
-  Dims dims;               // of the output
-  std::vector<Axis> axes;  // those repeated
+struct Repeat {
+  Axis axis = Axis::kC;
+  int64_t size = 1;  // of the output
 };
 
-absl::StatusOr<Dims> Shape(const BroadcastParams& p, Bottoms) { return p.dims; }
+struct BroadcastParams {
+  std::vector<Repeat> axes;  // each once
+};
+
+absl::StatusOr<Dims> Shape(const BroadcastParams& p, Bottoms in) {
+  Dims out = in[0].dims;
+  for (const Repeat& repeat : p.axes) out[repeat.axis] = repeat.size;
+  return out;
+}
 
 Verdict Validate(const BroadcastParams& p, Bottoms in, const Target& target, Route route) {
   Judge judge(target, route);
-  for (int i = 0; i < kAxisCount; ++i) {
-    Axis axis = static_cast<Axis>(i);
-    if (in[0].dims[axis] == p.dims[axis]) continue;
-    if (in[0].dims[axis] != 1) return judge.Reject(rule::kBroadcastExtent);
-    if (axis == Axis::kD && !judge.Has(Cap::kDepthBroadcastAnd1x1Upsample)) {
+  for (const Repeat& repeat : p.axes) {
+    if (in[0].dims[repeat.axis] == repeat.size) continue;
+    if (in[0].dims[repeat.axis] != 1) return judge.Reject(rule::kBroadcastExtent);
+    if (repeat.axis == Axis::kD && !judge.Has(Cap::kDepthBroadcastAnd1x1Upsample)) {
       return judge.Reject(rule::kBroadcastDepth);
     }
   }
   return judge.Accept();
 }
 
-std::string ShowInfo(const BroadcastParams& p) {
-  std::string shown;
-  for (Axis axis : p.axes) {
-    absl::StrAppend(&shown, shown.empty() ? "" : " ", AxisName(axis), ":", p.dims[axis]);
+Verdict Codegen(const BroadcastParams&, Bottoms in, const Target& target, Route route) {
+  Judge judge(target, route);
+  if (in[0].format != Format::kFloat16 && !judge.FamilyAtLeast(2)) {
+    return judge.Reject(rule::kBroadcastFormat);
   }
-  return shown;
+  return judge.Accept();
 }
 
-constexpr Field<BroadcastParams> kFields[] = {{"BroadcastInfo", ShowInfo}};
+// An array of {Dimension, Size}.
+struct AsInfo {
+  static Json Write(const std::vector<Repeat>& axes) {
+    Json info = Json::array();
+    for (const Repeat& repeat : axes) {
+      info.push_back({{"Dimension", AxisName(repeat.axis)}, {"Size", repeat.size}});
+    }
+    return info;
+  }
+
+  static absl::Status Read(const Json& from, std::vector<Repeat>& axes) {
+    constexpr char kWanted[] = "want an array of {Dimension, Size}, each dimension once";
+    if (!from.is_array()) return absl::InvalidArgumentError(kWanted);
+    math::AxisSet seen;
+    for (const Json& item : from) {
+      if (!item.is_object() || item.size() != 2 || !item.contains("Dimension") ||
+          !item.contains("Size")) {
+        return absl::InvalidArgumentError(kWanted);
+      }
+      Repeat& repeat = axes.emplace_back();
+      ANEMONE_RETURN_IF_ERROR(Plain::Read(item["Dimension"], repeat.axis));
+      ANEMONE_RETURN_IF_ERROR(Plain::Read(item["Size"], repeat.size));
+      if (seen.Has(static_cast<int>(repeat.axis)) || repeat.size < 1) {
+        return absl::InvalidArgumentError(kWanted);
+      }
+      seen.Add(static_cast<int>(repeat.axis));
+    }
+    return absl::OkStatus();
+  }
+};
+
+constexpr Field<BroadcastParams> kFields[] = {
+    Required<&BroadcastParams::axes, AsInfo>("BroadcastInfo"),
+};
 
 void Compute(const BroadcastParams&, const void*, absl::Span<const ConstView> in, View out) {
   math::Broadcast(in[0].dims.extent, out.dims.extent, in[0].span(), out.span());
@@ -53,6 +92,7 @@ const UnitKindOf<BroadcastParams>& Kind() {
       *new UnitKindOf<BroadcastParams>({.type = "Broadcast",
                                         .shape = Shape,
                                         .validate = Validate,
+                                        .codegen = Codegen,
                                         .fields = kFields,
                                         .compute = Compute});
   return kind;
@@ -99,6 +139,35 @@ absl::Status LowerWithoutDepth(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], x);
 }
 
+// A constant of `shape`, every element `value`: one number, repeated.
+absl::Status Filled(MilContext& c, absl::Span<const int64_t> shape) {
+  ANEMONE_ASSIGN_OR_RETURN(float value, c.Number("value", 0));
+  if (shape.size() > kMaxRank) return c.Refuse(rule::kReshapeRank);
+  for (int64_t extent : shape) {
+    if (extent < 1) return c.Refuse(rule::kEmptyTensor);
+  }
+  ANEMONE_RETURN_IF_ERROR(ElementCount(shape).status());
+  const Dims want = PlaceShape(shape);
+  Dims flat = want;
+  flat[Axis::kD] = 1;
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, Broadcasted(c, ScalarConstant(c, value), flat));
+  // Not every target broadcasts depth.
+  ANEMONE_ASSIGN_OR_RETURN(x, Repeated(c, x, Axis::kD, want.d(), /*each=*/false));
+  return c.Out(x, shape);
+}
+
+absl::Status BuildFill(MilContext& c) {
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.Ints("shape", {}));
+  return Filled(c, shape);
+}
+
+absl::Status BuildFillLike(MilContext& c) {
+  ANEMONE_RETURN_IF_ERROR(c.In(0).status());  // of the reference only the shape counts
+  return Filled(c, c.ShapeOf(0));
+}
+
+constexpr MilOperation kOperations[] = {{"fill", BuildFill}, {"fill_like", BuildFillLike}};
+
 constexpr Lowering kLowerings[] = {
     {.op = "Expand", .lower = Lower},
     {.op = "Expand", .rewritten = true, .lower = LowerWithoutDepth},
@@ -107,9 +176,10 @@ constexpr Lowering kLowerings[] = {
 }  // namespace
 
 absl::StatusOr<Operand> Broadcasted(NetworkBuilder& c, const Operand& x, const Dims& dims) {
-  BroadcastParams p{.dims = dims, .axes = {}};
+  BroadcastParams p;
   for (int i = 0; i < kAxisCount; ++i) {
-    if (c.DimsOf(x).extent[i] != dims.extent[i]) p.axes.push_back(static_cast<Axis>(i));
+    if (c.DimsOf(x).extent[i] != dims.extent[i])
+      p.axes.push_back({static_cast<Axis>(i), dims.extent[i]});
   }
   if (p.axes.empty()) return x;
   return c.Add(Kind(), p, {x});
@@ -127,6 +197,6 @@ absl::StatusOr<Operand> Repeated(NetworkBuilder& c, const Operand& x, Axis axis,
   return Reshaped(c, y, out);
 }
 
-KernelRows BroadcastRows() { return {{&Kind()}, kLowerings}; }
+KernelRows BroadcastRows() { return {{&Kind()}, kLowerings, kOperations}; }
 
 }  // namespace anemone

@@ -1,10 +1,11 @@
 // Convolution and deconvolution. Native on every target; the kernel and bias are constants of the
-// unit. Facts: validators.json Conv; targets.json max_kernel_*; netplist.md Conv.
+// unit, or the kernel is its second bottom. Facts: validators.json Conv; targets.json
+// max_kernel_*; netplist.md Conv; compiler_texts.json netplist_keys Conv.
 #include "kernels/conv.h"
 
 #include <algorithm>
 #include <memory>
-#include <string>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -13,45 +14,93 @@
 #include "engine/constant.h"
 #include "engine/math/conv.h"
 #include "engine/math/conv_transpose.h"
+#include "engine/math/resize.h"
 #include "engine/math/transpose.h"
-#include "kernels/attributes.h"
 #include "kernels/lowering.h"
 #include "rule_table.h"  // generated
 
 namespace anemone {
+
+absl::Span<const char* const> NamesOf(ConvType) {
+  static constexpr const char* kNames[] = {"Conv",        "ChannelWiseConv",
+                                           "DeConv",      "ChannelWiseDeConv",
+                                           "DilatedConv", "ChannelWiseDilatedConv"};
+  return kNames;
+}
+
+absl::Span<const char* const> NamesOf(KernelMode) {
+  static constexpr const char* kNames[] = {"Dense", "Unity"};
+  return kNames;
+}
+
+absl::Span<const char* const> NamesOf(KernelFormat) {
+  static constexpr const char* kNames[] = {"Float16", "Float32", "Int8", "UInt8", "E4M3"};
+  return kNames;
+}
+
 namespace {
 
-// Along one spatial axis.
-struct Along {
-  int64_t kernel = 1, stride = 1, dilation = 1, pad_before = 0, pad_after = 0, output_padding = 0;
-  int64_t extent() const { return dilation * (kernel - 1) + 1; }
-};
-
-struct ConvParams {
-  bool transposed = false;
-  int64_t out_channels = 1, groups = 1;
-  Along h, w, d;
-  bool in_major = false;  // a 1x1 kernel stored (in, out) in the model
-};
-
 int64_t OutExtent(const Along& a, int64_t in, bool transposed) {
-  if (transposed) {
-    return (in - 1) * a.stride + a.extent() + a.output_padding - a.pad_before - a.pad_after;
-  }
-  int64_t span = in + a.pad_before + a.pad_after - a.extent();
-  return span < 0 ? 0 : span / a.stride + 1;
+  if (!transposed) return a.WindowsIn(in);
+  return (in - 1) * a.stride + a.extent() + a.output_padding - a.pads();
 }
 
 absl::StatusOr<Dims> Shape(const ConvParams& p, Bottoms in) {
   Dims out = in[0].dims;
   out[Axis::kC] = p.out_channels;
-  out[Axis::kD] = OutExtent(p.d, out.d(), p.transposed);
-  out[Axis::kH] = OutExtent(p.h, out.h(), p.transposed);
-  out[Axis::kW] = OutExtent(p.w, out.w(), p.transposed);
+  out[Axis::kD] = OutExtent(p.d, out.d(), p.transposed());
+  out[Axis::kH] = OutExtent(p.h, out.h(), p.transposed());
+  out[Axis::kW] = OutExtent(p.w, out.w(), p.transposed());
   return out;
 }
 
+struct SpatialAxis {
+  const char* name;  // in the compiler's words
+  const Along& along;
+  Axis axis;
+  Limit limit, limit_of_strided_deconv;
+};
+
+Verdict ValidateExtents(const ConvParams& p, const Dims& in, Judge& judge) {
+  const bool half = p.format == KernelFormat::kFloat16;
+  const SpatialAxis axes[] = {
+      {"width", p.w, Axis::kW, half ? Limit::kMaxKernelWFp16Large : Limit::kMaxKernelWDefaultLarge,
+       half ? Limit::kMaxKernelWFp16Small : Limit::kMaxKernelWDefaultSmall},
+      {"height", p.h, Axis::kH, Limit::kMaxKernelHLarge, Limit::kMaxKernelHSmall},
+      {"depth", p.d, Axis::kD, Limit::kMaxKernelDLarge, Limit::kMaxKernelDSmall}};
+  for (const SpatialAxis& a : axes) {
+    // "strided axes use the small-kernel caps" (op_matrix.json conv_transpose).
+    const bool strided = p.transposed() && a.along.stride > 1;
+    const Limit limit = strided ? a.limit_of_strided_deconv : a.limit;
+    if (!judge.Within(a.along.kernel, limit)) {
+      return judge.Reject(rule::kConvKernel, a.name, a.along.kernel, 1, judge.Value(limit, 0));
+    }
+    const int64_t padded = in[a.axis] + a.along.pads();
+    if (p.transposed() || padded >= a.along.extent()) continue;
+    if (a.axis == Axis::kW && a.along.kernel > padded) {
+      return judge.Reject(rule::kConvPaddedWidth, a.along.kernel, padded);
+    }
+    return judge.Reject(rule::kConvPaddedExtent);
+  }
+  return judge.Accept();
+}
+
+Verdict ValidateGroups(const ConvParams& p, const Dims& in, Judge& judge) {
+  const bool divides = in.c() % p.groups == 0;
+  const bool fits = p.kernel_channels == 0 || (divides && in.c() / p.groups == p.kernel_channels);
+  if (judge.route() == Route::kMil && !fits) {
+    return judge.Reject(rule::kConvMilGroups, p.kernel_channels, in.c(), p.groups);
+  }
+  if (!divides || p.out_channels % p.groups != 0) return judge.Reject(rule::kConvGroups);
+  if (!fits) return judge.Reject(rule::kConvFilterChannels);
+  if (!p.channel_wise()) return judge.Accept();
+  if (p.groups != p.out_channels) return judge.Reject(rule::kConvChannelWiseGroups);
+  if (in.c() != p.out_channels) return judge.Reject(rule::kConvChannelWiseChannels);
+  return judge.Accept();
+}
+
 Verdict ValidateDeconv(const ConvParams& p, Judge& judge) {
+  if (p.d.stride > 1) return judge.Reject(rule::kDeconvDepthStride);
   for (const Along* a : {&p.h, &p.w, &p.d}) {
     if (a->stride > 2) return judge.Reject(rule::kDeconvStride);
     if (a->dilation > 1) return judge.Reject(rule::kDeconvDilation);
@@ -60,48 +109,182 @@ Verdict ValidateDeconv(const ConvParams& p, Judge& judge) {
 }
 
 Verdict Validate(const ConvParams& p, Bottoms in, const Target& target, Route route) {
+  constexpr int64_t kWidestOnMil = 15;  // rule conv-mil-width
   Judge judge(target, route);
-  struct {
-    const char* name;
-    const Along& along;
-    Axis axis;
-    Limit limit;
-  } axes[] = {{"width", p.w, Axis::kW, Limit::kMaxKernelWFp16Large},
-              {"height", p.h, Axis::kH, Limit::kMaxKernelHLarge},
-              {"depth", p.d, Axis::kD, Limit::kMaxKernelDLarge}};
-  for (const auto& [name, along, axis, limit] : axes) {
-    if (!judge.Within(along.kernel, limit)) {
-      return judge.Reject(rule::kConvKernel, name, along.kernel, 1, judge.Value(limit, 0));
-    }
-    int64_t padded = in[0].dims[axis] + along.pad_before + along.pad_after;
-    if (!p.transposed && padded < along.extent()) return judge.Reject(rule::kConvPaddedExtent);
+  if (!p.has_kernel) return judge.Reject(rule::kConvNoKernel);
+  if (route == Route::kMil && in.size() > 1 && p.d.kernel > 1) {
+    return judge.Reject(rule::kConv3dDynamic);
   }
-  if (in[0].dims.c() % p.groups != 0 || p.out_channels % p.groups != 0) {
-    return judge.Reject(rule::kConvGroups);
+  if (route == Route::kMil && p.w.kernel > kWidestOnMil) return judge.Reject(rule::kConvMilWidth);
+  Verdict verdict = ValidateExtents(p, in[0].dims, judge);
+  if (verdict.accepted) verdict = ValidateGroups(p, in[0].dims, judge);
+  if (!verdict.accepted) return verdict;
+  if (p.padding_mode != PaddingMode::kZero) {
+    if (p.padding_mode != PaddingMode::kReplication) return judge.Reject(rule::kConvPaddingMode);
+    // Which targets repeat the border is not published.
+    verdict = judge.Accept();
+    verdict.status = Status::kUnknown;
+    return p.transposed() ? Both(std::move(verdict), ValidateDeconv(p, judge)) : verdict;
   }
-  return p.transposed ? ValidateDeconv(p, judge) : judge.Accept();
+  return p.transposed() ? ValidateDeconv(p, judge) : judge.Accept();
 }
 
 // The kernel depth passes the validator, and no target's code generator takes it.
-Verdict Codegen(const ConvParams& p, Bottoms, const Target& target, Route route) {
+Verdict Codegen(const ConvParams& p, Bottoms in, const Target& target, Route route) {
   Judge judge(target, route);
-  return p.d.kernel > 1 ? judge.Reject(rule::kConv3d) : judge.Accept();
+  if (p.d.kernel > 1) return judge.Reject(rule::kConv3d);
+  if (p.format == KernelFormat::kE4M3 && !judge.Has(Cap::kFp8E4m3)) {
+    return judge.Reject(rule::kConvE4m3);
+  }
+  if (in.size() < 2 || in[0].dims.n() < 2) return judge.Accept();
+  // Published of the M1 alone, which is family A13.
+  if (!judge.FamilyAtLeast(3)) return judge.Reject(rule::kConvDynamicBatch);
+  Verdict accepted = judge.Accept();
+  accepted.status = Status::kUnknown;
+  return accepted;
 }
 
-std::string ShowPads(const ConvParams& p) {
-  return absl::StrCat(p.h.pad_before, ",", p.w.pad_before, ",", p.h.pad_after, ",", p.w.pad_after);
+bool IsDilated(const ConvParams& p) {
+  return p.type == ConvType::kDilatedConv || p.type == ConvType::kChannelWiseDilatedConv;
+}
+
+// A netplist pads a deconvolution's input, with its zeros between the elements put in, as the
+// recipe of nearest upsampling does: in * stride + pads - extent + 1 outputs.
+int64_t DeconvPadBefore(const Along& a) { return a.extent() - 1 - a.pad_before; }
+int64_t DeconvPadAfter(const Along& a) {
+  return a.extent() - a.stride - a.pad_after + a.output_padding;
+}
+
+template <Along ConvParams::*kAxis, bool kAfter>
+constexpr Field<ConvParams> PadKey(const char* key) {
+  return {key,
+          [](const ConvParams& p) -> Json {
+            const Along& a = p.*kAxis;
+            if (p.transposed()) return kAfter ? DeconvPadAfter(a) : DeconvPadBefore(a);
+            return kAfter ? a.pad_after : a.pad_before;
+          },
+          [](ConvParams& p, const Json& from) {
+            Along& a = p.*kAxis;
+            return Plain::Read(from, kAfter ? a.pad_after : a.pad_before);
+          }};
+}
+
+template <Along ConvParams::*kAxis>
+constexpr Field<ConvParams> DilationKey(const char* key) {
+  return {
+      key,
+      [](const ConvParams& p) -> Json { return IsDilated(p) ? Json((p.*kAxis).dilation) : Json(); },
+      [](ConvParams& p, const Json& from) { return Plain::Read(from, (p.*kAxis).dilation); }};
+}
+
+// Where the kernel's file has it: for the reader of files.
+constexpr Field<ConvParams> ElsewhereKey(const char* key) {
+  return {key, [](const ConvParams&) -> Json { return nullptr; }, nullptr};
 }
 
 constexpr Field<ConvParams> kFields[] = {
-    {"Type", [](const ConvParams& p) { return std::string(p.transposed ? "Deconv" : "Conv"); }},
-    {"KernelWidth", [](const ConvParams& p) { return absl::StrCat(p.w.kernel); }},
-    {"KernelHeight", [](const ConvParams& p) { return absl::StrCat(p.h.kernel); }},
-    {"KernelDepth", [](const ConvParams& p) { return absl::StrCat(p.d.kernel); }},
-    {"Step", [](const ConvParams& p) { return absl::StrCat(p.w.stride, ",", p.h.stride); }},
-    {"Dilation", [](const ConvParams& p) { return absl::StrCat(p.w.dilation, ",", p.h.dilation); }},
-    {"Pad", ShowPads},
-    {"NumGroups", [](const ConvParams& p) { return absl::StrCat(p.groups); }},
+    Required<&ConvParams::type>("Type"),
+    AlongKey<ConvParams, &ConvParams::w, &Along::kernel>("KernelWidth", true),
+    AlongKey<ConvParams, &ConvParams::h, &Along::kernel>("KernelHeight", true),
+    AlongKey<ConvParams, &ConvParams::d, &Along::kernel>("KernelDepth"),
+    DilationKey<&ConvParams::w>("KernelDilationX"),
+    DilationKey<&ConvParams::h>("KernelDilationY"),
+    // True in the one recipe with a kernel of ones, else false.
+    {"KernelGroupReuse", [](const ConvParams& p) -> Json { return p.mode == KernelMode::kUnity; },
+     nullptr},
+    Key<&ConvParams::mode>("KernelMode"),
+    Key<&ConvParams::format>("KernelType"),
+    {"KernelMutable", [](const ConvParams&) -> Json { return false; }, nullptr},
+    ElsewhereKey("KernelIndex"),
+    ElsewhereKey("KernelOffset"),
+    StepKey<ConvParams>(),
+    PadKey<&ConvParams::h, false>("PadTop"),
+    PadKey<&ConvParams::h, true>("PadBot"),
+    PadKey<&ConvParams::w, false>("PadLeft"),
+    PadKey<&ConvParams::w, true>("PadRight"),
+    PadKey<&ConvParams::d, false>("PadFront"),
+    PadKey<&ConvParams::d, true>("PadBack"),
+    Key<&ConvParams::padding_mode>("PaddingMode"),
+    Key<&ConvParams::groups>("NumGroups"),
+    Alias<&ConvParams::groups>("groups"),
+    Alias<&ConvParams::out_channels>("OutputChannels"),
+    Alias<&ConvParams::pad_type>("pad_type"),
+    ByAxisAlias<ConvParams, &Along::stride>("strides"),
+    ByAxisAlias<ConvParams, &Along::dilation>("dilations"),
 };
+
+// The pads as keys have them made those of ConvParams.
+absl::Status SettleDeconvPads(PadType type, int64_t in, Along& a) {
+  if (type != PadType::kCustom) {
+    SettlePads(type, in, /*transposed=*/true, a);
+    return absl::OkStatus();
+  }
+  constexpr int64_t kMostPad = 1 << 28;
+  if (a.pad_before < 0 || a.pad_before > kMostPad || a.pad_after < -kMostPad ||
+      a.pad_after > kMostPad) {
+    return absl::InvalidArgumentError("pads of a deconvolution: want 0 to the kernel's extent");
+  }
+  a.pad_before = DeconvPadBefore(a);
+  const int64_t cut = a.extent() - a.stride - a.pad_after;
+  a.pad_after = std::max<int64_t>(cut, 0);
+  a.output_padding = std::max<int64_t>(-cut, 0);
+  return CheckAlong(a);
+}
+
+// The kernel's dims as a tensor's: (first, second, [d,] h, w).
+std::optional<Dims> KernelDims(Bottoms in, absl::Span<const Tensor> weights) {
+  if (in.size() > 1) return in[1].dims;
+  if (weights.empty()) return std::nullopt;
+  const std::vector<int64_t>& sizes = weights[0].dims();
+  if (sizes.size() < 3 || sizes.size() > kMaxRank) return std::nullopt;
+  return PlaceShape(sizes);
+}
+
+absl::Status Complete(ConvParams& p, Bottoms in, absl::Span<const Tensor> weights) {
+  const Dims& x = in[0].dims;
+  if (p.groups < 1 || p.groups > (1 << 28)) {
+    return absl::InvalidArgumentError("NumGroups: want at least 1");
+  }
+  for (auto [along, axis] :
+       {std::pair(&p.w, Axis::kW), std::pair(&p.h, Axis::kH), std::pair(&p.d, Axis::kD)}) {
+    Along window = *along;
+    window.pad_before = window.pad_after = 0;
+    ANEMONE_RETURN_IF_ERROR(CheckAlong(window));
+    if (p.transposed()) {
+      ANEMONE_RETURN_IF_ERROR(SettleDeconvPads(p.pad_type, x[axis], *along));
+    } else {
+      ANEMONE_RETURN_IF_ERROR(CheckAlong(*along));
+      SettlePads(p.pad_type, x[axis], /*transposed=*/false, *along);
+    }
+  }
+  p.pad_type = PadType::kCustom;
+  if (p.h.dilation > 1 || p.w.dilation > 1) {  // which only these types write
+    if (p.type == ConvType::kConv) p.type = ConvType::kDilatedConv;
+    if (p.type == ConvType::kChannelWiseConv) p.type = ConvType::kChannelWiseDilatedConv;
+  }
+  const bool unity = p.mode == KernelMode::kUnity;
+  if (unity) p.out_channels = x.c();
+  const std::optional<Dims> kernel = KernelDims(in, weights);
+  if (!kernel) {
+    p.has_kernel = unity;
+    return absl::OkStatus();
+  }
+  if (kernel->h() != p.h.kernel || kernel->w() != p.w.kernel || kernel->d() != p.d.kernel ||
+      (p.transposed() && kernel->n() != x.c())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("kernel ", DimsToString(*kernel),
+                     ": want the extents of KernelWidth, "
+                     "KernelHeight and KernelDepth, and the channels of the input"));
+  }
+  if (p.transposed()) {
+    if (kernel->c() > (int64_t{1} << 32)) return absl::InvalidArgumentError("kernel: too large");
+    p.out_channels = kernel->c() * p.groups;
+  } else {
+    p.out_channels = kernel->n();
+    p.kernel_channels = kernel->c();
+  }
+  return absl::OkStatus();
+}
 
 math::Window WindowOf(const ConvParams& p) {
   return {.kernel_h = p.h.kernel,
@@ -130,36 +313,83 @@ MathShape ShapeFor(const ConvParams& p, const Dims& in) {
   return shape;
 }
 
+// Ready to run, by a kernel that is read once.
+Prepared Packed(const ConvParams& p, const Dims& in, math::HalfReader kernel,
+                absl::Span<const float> bias) {
+  if (!p.transposed()) {
+    return std::make_shared<math::PackedConv>(
+        math::PackConv(ShapeFor<math::ConvShape>(p, in), kernel, bias));
+  }
+  auto shape = ShapeFor<math::ConvTransposeShape>(p, in);
+  shape.output_padding_h = p.h.output_padding;
+  shape.output_padding_w = p.w.output_padding;
+  return std::make_shared<math::PackedConvTranspose>(math::PackConvTranspose(shape, kernel, bias));
+}
+
+// Ones that do not overlap: every element stands in a block of its own.
+bool IsRepeat(const ConvParams& p) {
+  if (p.mode != KernelMode::kUnity || p.type != ConvType::kChannelWiseDeConv) return false;
+  for (const Along* a : {&p.h, &p.w}) {
+    if (a->kernel != a->stride || a->pads() + a->output_padding > 0) return false;
+  }
+  return true;
+}
+
 absl::StatusOr<Prepared> Prepare(const ConvParams& p, Bottoms in,
                                  absl::Span<const Tensor> weights) {
+  if (p.d.stride > 1 || p.d.pads() > 0 || p.padding_mode != PaddingMode::kZero) {
+    return absl::UnimplementedError(
+        "Conv: strides and pads along depth, and replicated borders, "
+        "are judged but not run");
+  }
+  if (IsRepeat(p) || in.size() > 1) return Prepared();
+  const Dims& x = in[0].dims;
+  if (p.mode == KernelMode::kUnity) {
+    return Packed(p, x,
+                  [](int64_t, absl::Span<math::Half> to) {
+                    std::fill(to.begin(), to.end(), math::ToHalf(1.0f));
+                  },
+                  {});
+  }
+  if (weights.empty()) return absl::InvalidArgumentError("Conv: want a kernel");
   std::vector<float> bias;
   if (weights.size() > 1) bias = RoundedFloats(weights[1]);
   if (p.in_major) {
     std::vector<math::Half> stored(weights[0].elements()), kernel(stored.size());
     ReadHalves(weights[0], 0, absl::MakeSpan(stored));
-    math::Transpose({1, 1, 1, in[0].dims.c(), p.out_channels}, {0, 1, 2, 4, 3}, stored,
+    math::Transpose({1, 1, 1, x.c(), p.out_channels}, {0, 1, 2, 4, 3}, stored,
                     absl::MakeSpan(kernel));
-    return std::make_shared<math::PackedConv>(math::PackConv(
-        ShapeFor<math::ConvShape>(p, in[0].dims), absl::MakeConstSpan(kernel), bias));
-  }
-  if (!p.transposed) {
-    auto reader = [&](int64_t first, absl::Span<math::Half> to) {
-      ReadHalves(weights[0], first, to);
-    };
     return std::make_shared<math::PackedConv>(
-        math::PackConv(ShapeFor<math::ConvShape>(p, in[0].dims), reader, bias));
+        math::PackConv(ShapeFor<math::ConvShape>(p, x), absl::MakeConstSpan(kernel), bias));
   }
-  auto shape = ShapeFor<math::ConvTransposeShape>(p, in[0].dims);
-  shape.output_padding_h = p.h.output_padding;
-  shape.output_padding_w = p.w.output_padding;
-  std::vector<math::Half> kernel(weights[0].elements());
-  ReadHalves(weights[0], 0, absl::MakeSpan(kernel));
-  return std::make_shared<math::PackedConvTranspose>(
-      math::PackConvTranspose(shape, absl::MakeConstSpan(kernel), bias));
+  return Packed(
+      p, x, [&](int64_t first, absl::Span<math::Half> to) { ReadHalves(weights[0], first, to); },
+      bias);
+}
+
+std::vector<int32_t> RepeatedIndices(int64_t extent, int64_t times) {
+  std::vector<int32_t> indices;
+  for (int64_t i = 0; i < extent * times; ++i) indices.push_back(static_cast<int32_t>(i / times));
+  return indices;
 }
 
 void Compute(const ConvParams& p, const void* prepared, absl::Span<const ConstView> in, View out) {
-  if (p.transposed) {
+  const Dims& x = in[0].dims;
+  if (IsRepeat(p)) {
+    return math::ResizeNearest({.planes = x.n() * x.d() * x.c(), .in_h = x.h(), .in_w = x.w()},
+                               RepeatedIndices(x.h(), p.h.stride),
+                               RepeatedIndices(x.w(), p.w.stride), in[0].span(), out.span());
+  }
+  Prepared packed;
+  if (in.size() > 1) {  // the kernel is another one at every run
+    packed = Packed(p, x,
+                    [&](int64_t first, absl::Span<math::Half> to) {
+                      std::copy_n(in[1].data + first, to.size(), to.begin());
+                    },
+                    {});
+    prepared = packed.get();
+  }
+  if (p.transposed()) {
     math::ConvTranspose(*static_cast<const math::PackedConvTranspose*>(prepared), in[0].span(),
                         out.span());
   } else {
@@ -169,6 +399,8 @@ void Compute(const ConvParams& p, const void* prepared, absl::Span<const ConstVi
 
 const UnitKindOf<ConvParams>& Kind() {
   static const UnitKindOf<ConvParams>& kind = *new UnitKindOf<ConvParams>({.type = "Conv",
+                                                                           .bottoms = {1, 2},
+                                                                           .complete = Complete,
                                                                            .shape = Shape,
                                                                            .validate = Validate,
                                                                            .codegen = Codegen,
@@ -178,97 +410,9 @@ const UnitKindOf<ConvParams>& Kind() {
   return kind;
 }
 
-// The attributes that Conv and ConvTranspose share, read for `spatial` axes (1 to 3).
-absl::StatusOr<ConvParams> ReadAttributes(const Node& node, absl::Span<const int64_t> x,
-                                          absl::Span<const int64_t> w,
-                                          absl::Span<const int64_t> y) {
-  size_t spatial = w.size() - 2;
-  ConvParams p{.transposed = node.op_type == "ConvTranspose"};
-  std::vector<int64_t> ones(spatial, 1), none(spatial, 0), no_pads(2 * spatial, 0);
-  Attributes a(node);
-  ANEMONE_ASSIGN_OR_RETURN(auto strides, a.Ints("strides", ones));
-  ANEMONE_ASSIGN_OR_RETURN(auto dilations, a.Ints("dilations", ones));
-  ANEMONE_ASSIGN_OR_RETURN(auto pads, a.Ints("pads", no_pads));
-  ANEMONE_ASSIGN_OR_RETURN(auto output_padding, a.Ints("output_padding", none));
-  ANEMONE_ASSIGN_OR_RETURN(std::string auto_pad, a.String("auto_pad", "NOTSET"));
-  ANEMONE_ASSIGN_OR_RETURN(p.groups, a.Int("group", 1));
-  a.Ignore("kernel_shape");
-  a.Ignore("output_shape");
-  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
-  if (strides.size() != spatial || dilations.size() != spatial || pads.size() != 2 * spatial ||
-      output_padding.size() != spatial || x.size() != spatial + 2 || p.groups < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("strides, dilations, pads, output_padding and group must fit a kernel with ",
-                     spatial, " spatial axes; run the ONNX checker on the model"));
-  }
-  p.out_channels = y[1];
-  Along* places[] = {&p.w, &p.h, &p.d};
-  for (size_t i = 0; i < spatial; ++i) {
-    Along& along = *places[spatial - 1 - i];
-    along = {.kernel = w[i + 2],
-             .stride = strides[i],
-             .dilation = dilations[i],
-             .pad_before = pads[i],
-             .pad_after = pads[spatial + i],
-             .output_padding = output_padding[i]};
-    if (along.kernel < 1 || along.stride < 1 || along.dilation < 1) {
-      return absl::InvalidArgumentError(
-          "kernel, strides and dilations: want at least 1; run the ONNX checker on the model");
-    }
-    // SAME_*, or output_shape of a deconvolution: the pads that give the output's extent.
-    bool given = auto_pad == "NOTSET" && !a.Has("output_shape");
-    if (given || auto_pad == "VALID") continue;
-    int64_t total = p.transposed ? (x[i + 2] - 1) * along.stride + along.extent() +
-                                       along.output_padding - y[i + 2]
-                                 : (y[i + 2] - 1) * along.stride + along.extent() - x[i + 2];
-    total = std::max<int64_t>(total, 0);
-    bool more_before = (auto_pad == "SAME_LOWER") != (p.transposed && auto_pad == "NOTSET");
-    along.pad_before = more_before ? (total + 1) / 2 : total / 2;
-    along.pad_after = total - along.pad_before;
-  }
-  return p;
-}
-
-// Dims with the spatial axes on D, H, W, whatever the rank: N, C, W becomes N, C, 1, W, which is
-// where PlaceShape has it already.
-absl::Status Lower(const Match& match, LowerContext& c) {
-  const Node& node = c.anchor(match);
-  ANEMONE_ASSIGN_OR_RETURN(auto x_shape, c.ShapeOf(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(auto w_shape, c.ShapeOf(node.inputs[1]));
-  ANEMONE_ASSIGN_OR_RETURN(auto y_shape, c.ShapeOf(node.outputs[0]));
-  const Tensor* kernel = c.view().Constant(node.inputs[1]);
-  bool has_bias = node.inputs.size() > 2 && node.inputs[2] != kNone;
-  const Tensor* bias = has_bias ? c.view().Constant(node.inputs[2]) : nullptr;
-  if (kernel == nullptr || (has_bias && bias == nullptr)) {
-    return c.NotLowered("convolution whose kernel or bias is computed at run time");
-  }
-  if (c.route() == Route::kMil && x_shape.size() != 4) return c.Refuse(rule::kConvMilRank);
-  ANEMONE_ASSIGN_OR_RETURN(ConvParams p, ReadAttributes(node, x_shape, w_shape, y_shape));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  if (!IsEngineConstant(kernel->type())) return c.NotLowered("convolution with an integer kernel");
-  std::vector<Tensor> weights = {*kernel};
-  if (bias != nullptr) weights.push_back(*bias);
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, c.Add(Kind(), p, {x}, std::move(weights)));
-  return c.Out(node.outputs[0], y);
-}
-
-// Output elements (input elements for a deconvolution) times the kernel each of them meets.
-int64_t Macs(const Graph& graph, const Node& node) {
-  std::vector<int64_t> w = graph.values[node.inputs[1]].dims();
-  bool transposed = node.op_type == "ConvTranspose";
-  std::vector<int64_t> at = graph.values[transposed ? node.inputs[0] : node.outputs[0]].dims();
-  int64_t macs = 1;
-  for (int64_t e : at) macs *= e;
-  for (size_t i = 1; i < w.size(); ++i) macs *= w[i];
-  return macs;
-}
-
-constexpr Lowering kLowerings[] = {
-    {.op = "Conv", .lower = Lower, .macs = Macs},
-    {.op = "ConvTranspose", .lower = Lower, .macs = Macs},
-};
-
 }  // namespace
+
+const UnitKindOf<ConvParams>& ConvUnit() { return Kind(); }
 
 absl::StatusOr<Operand> PointwiseConv(NetworkBuilder& c, const Operand& x, int64_t out_channels,
                                       const Tensor& kernel, bool in_major, const Tensor* bias) {
@@ -278,6 +422,18 @@ absl::StatusOr<Operand> PointwiseConv(NetworkBuilder& c, const Operand& x, int64
                std::move(weights));
 }
 
-KernelRows ConvRows() { return {{&Kind()}, kLowerings}; }
+absl::StatusOr<Operand> Doubled(NetworkBuilder& c, const Operand& x, bool height, bool width) {
+  const int64_t channels = c.DimsOf(x).c();
+  constexpr Along kTwice{.kernel = 2, .stride = 2};
+  ConvParams p{.type = ConvType::kChannelWiseDeConv,
+               .mode = KernelMode::kUnity,
+               .out_channels = channels,
+               .groups = channels};
+  if (height) p.h = kTwice;
+  if (width) p.w = kTwice;
+  return c.Add(Kind(), p, {x});
+}
+
+KernelRows ConvRows() { return {{&Kind()}, {}}; }
 
 }  // namespace anemone

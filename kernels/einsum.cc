@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
@@ -19,6 +20,7 @@
 #include "engine/constant.h"
 #include "kernels/attributes.h"
 #include "kernels/matrix_multiplication.h"
+#include "kernels/mil.h"
 #include "kernels/reshape.h"
 #include "kernels/transpose.h"
 #include "rule_table.h"  // generated
@@ -72,15 +74,10 @@ std::string ImplicitResult(const std::string& a, const std::string& b) {
   return absl::StrCat(Has(both, '.') ? "..." : "", once);
 }
 
-// The values' shapes are static.
-absl::StatusOr<Equation> Parse(const Graph& graph, const Node& node) {
-  Attributes attributes(node);
-  ANEMONE_ASSIGN_OR_RETURN(std::string text, attributes.String("equation", ""));
-  ANEMONE_RETURN_IF_ERROR(attributes.NoneLeft());
-  if (node.inputs.size() != 2) {
-    return absl::UnimplementedError("Einsum of one operand, or of three");
-  }
-  text = Only(text, [](char ch) { return !std::isspace(static_cast<unsigned char>(ch)); });
+absl::StatusOr<Equation> Parse(const std::string& equation,
+                               absl::Span<const std::vector<int64_t>> shapes) {
+  std::string text =
+      Only(equation, [](char ch) { return !std::isspace(static_cast<unsigned char>(ch)); });
   std::vector<std::string> sides = absl::StrSplit(text, "->");
   std::vector<std::string> terms = absl::StrSplit(sides[0], ',');
   if (terms.size() != 2 || sides.size() > 2) {
@@ -90,9 +87,8 @@ absl::StatusOr<Equation> Parse(const Graph& graph, const Node& node) {
   terms.push_back(sides.size() == 2 ? sides[1] : ImplicitResult(terms[0], terms[1]));
   Equation e;
   std::string* spelled[] = {&e.a, &e.b, &e.y};
-  ValueId values[] = {node.inputs[0], node.inputs[1], node.outputs[0]};
-  for (int i = 0; i < 3; ++i) {
-    std::vector<int64_t> shape = graph.values[values[i]].dims();
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const std::vector<int64_t>& shape = shapes[i];
     ANEMONE_ASSIGN_OR_RETURN(*spelled[i], Spelled(terms[i], shape.size()));
     for (size_t k = 0; k < shape.size(); ++k) {
       char label = (*spelled[i])[k];
@@ -102,7 +98,20 @@ absl::StatusOr<Equation> Parse(const Graph& graph, const Node& node) {
       }
     }
   }
+  if (shapes.size() == 2) e.y = terms[2];
   return e;
+}
+
+// The values' shapes are static.
+absl::StatusOr<Equation> Parse(const Graph& graph, const Node& node) {
+  Attributes attributes(node);
+  ANEMONE_ASSIGN_OR_RETURN(std::string text, attributes.String("equation", ""));
+  ANEMONE_RETURN_IF_ERROR(attributes.NoneLeft());
+  if (node.inputs.size() != 2) {
+    return absl::UnimplementedError("Einsum of one operand, or of three");
+  }
+  return Parse(text, {graph.values[node.inputs[0]].dims(), graph.values[node.inputs[1]].dims(),
+                      graph.values[node.outputs[0]].dims()});
 }
 
 // Labels on D, C, H, W, in order: axes that a Transpose may move, unlike N.
@@ -115,7 +124,7 @@ Dims Spread(const Equation& e, const std::string& labels) {
 }
 
 // The axes of `from` (at most four) in the order of `to`.
-absl::StatusOr<Operand> Reordered(LowerContext& c, const Operand& x, const Equation& e,
+absl::StatusOr<Operand> Reordered(NetworkBuilder& c, const Operand& x, const Equation& e,
                                   const std::string& from, const std::string& to) {
   ANEMONE_ASSIGN_OR_RETURN(Operand spread, Reshaped(c, x, Spread(e, from)));
   Permutation order = {Axis::kN, Axis::kD, Axis::kC, Axis::kH, Axis::kW};
@@ -161,17 +170,31 @@ std::optional<ConstantMatrix> Weight(LowerContext& c, ValueId right, const Equat
       .order = by_row ? math::MatrixOrder::kRowMajor : math::MatrixOrder::kColumnMajor};
 }
 
-absl::StatusOr<Operand> ProductOf(LowerContext& c, ValueId left, ValueId right, const Equation& e,
+// An operand under the dims asked for.
+using Lay = absl::FunctionRef<absl::StatusOr<Operand>(const Dims&)>;
+
+// The product in the order of the result's labels.
+absl::StatusOr<Operand> ProductOf(NetworkBuilder& c, Lay left, Lay right,
+                                  const std::optional<ConstantMatrix>& weight, const Equation& e,
                                   const Roles& r) {
   int64_t n = e.Extent(r.batch), m = e.Extent(r.rows), k = e.Extent(r.contracted);
-  ANEMONE_ASSIGN_OR_RETURN(Operand a, InAs(c, left, Spread(e, e.a)));
-  ANEMONE_ASSIGN_OR_RETURN(a, Reordered(c, a, e, e.a, r.batch + r.rows + r.contracted));
-  ANEMONE_ASSIGN_OR_RETURN(a, Reshaped(c, a, MakeDims(n, m, 1, k)));
-  if (auto weight = Weight(c, right, e, r)) return MatrixProduct(c, a, *weight);
-  ANEMONE_ASSIGN_OR_RETURN(Operand b, InAs(c, right, Spread(e, e.b)));
-  ANEMONE_ASSIGN_OR_RETURN(b, Reordered(c, b, e, e.b, r.batch + r.contracted + r.columns));
-  ANEMONE_ASSIGN_OR_RETURN(b, Reshaped(c, b, MakeDims(n, k, 1, e.Extent(r.columns))));
-  return MatrixProduct(c, a, b);
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, left(Spread(e, e.a)));
+  ANEMONE_ASSIGN_OR_RETURN(y, Reordered(c, y, e, e.a, r.batch + r.rows + r.contracted));
+  ANEMONE_ASSIGN_OR_RETURN(y, Reshaped(c, y, MakeDims(n, m, 1, k)));
+  if (weight) {
+    ANEMONE_ASSIGN_OR_RETURN(y, MatrixProduct(c, y, *weight));
+  } else {
+    ANEMONE_ASSIGN_OR_RETURN(Operand b, right(Spread(e, e.b)));
+    ANEMONE_ASSIGN_OR_RETURN(b, Reordered(c, b, e, e.b, r.batch + r.contracted + r.columns));
+    ANEMONE_ASSIGN_OR_RETURN(b, Reshaped(c, b, MakeDims(n, k, 1, e.Extent(r.columns))));
+    ANEMONE_ASSIGN_OR_RETURN(y, MatrixProduct(c, y, b));
+  }
+  return Reordered(c, y, e, r.batch + r.rows + r.columns, e.y);
+}
+
+// The operand whose own labels come first in the result is the left one.
+bool IsTurned(const Equation& e, const Roles& r) {
+  return !r.rows.empty() && !r.columns.empty() && e.y.find(r.columns[0]) < e.y.find(r.rows[0]);
 }
 
 absl::Status Lower(const Match& match, LowerContext& c) {
@@ -187,15 +210,15 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   auto roles = RolesOf(e);
   if (!roles) return c.NotLowered("Einsum that sums over an axis of one operand");
   ValueId left = node.inputs[0], right = node.inputs[1];
-  // The operand whose own labels come first in the result is the left one.
-  if (!roles->rows.empty() && !roles->columns.empty() &&
-      e.y.find(roles->columns[0]) < e.y.find(roles->rows[0])) {
+  if (IsTurned(e, *roles)) {
     std::swap(left, right);
     std::swap(e.a, e.b);
     roles = RolesOf(e);
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, ProductOf(c, left, right, e, *roles));
-  ANEMONE_ASSIGN_OR_RETURN(y, Reordered(c, y, e, roles->batch + roles->rows + roles->columns, e.y));
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, ProductOf(
+                                          c, [&](const Dims& dims) { return InAs(c, left, dims); },
+                                          [&](const Dims& dims) { return InAs(c, right, dims); },
+                                          Weight(c, right, e, *roles), e, *roles));
   ANEMONE_ASSIGN_OR_RETURN(y, Reshaped(c, y, PlaceShape(shape)));
   return c.Out(node.outputs[0], y);
 }
@@ -209,10 +232,56 @@ int64_t Macs(const Graph& graph, const Node& node) {
   return macs;
 }
 
+absl::Status CheckEquation(MilContext& c, const std::string& text) {
+  const size_t arrow = text.find("->");
+  if (arrow == std::string::npos) return c.Refuse(rule::kEinsumArrow);
+  if (text.find(',') > arrow) return c.Refuse(rule::kEinsumComma);
+  for (char label : text.substr(arrow + 2)) {
+    const bool known = !std::isalpha(static_cast<unsigned char>(label)) || text.find(label) < arrow;
+    if (!known) return c.Refuse(rule::kEinsumResult);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Build(MilContext& c) {
+  ANEMONE_ASSIGN_OR_RETURN(std::string text, c.Text("equation", ""));
+  ANEMONE_RETURN_IF_ERROR(CheckEquation(c, text));
+  if (c.arguments() != 2) return c.NotLowered("einsum of one operand, or of three");
+  for (int i = 0; i < 2; ++i) {
+    if (c.rank(i) == kMaxRank) return c.Refuse(rule::kMatmulRank5);
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Equation e, Parse(text, {c.ShapeOf(0), c.ShapeOf(1)}));
+  std::vector<int64_t> shape;
+  for (char label : e.y) {
+    auto size = e.sizes.find(label);
+    if (size == e.sizes.end()) return c.NotLowered("einsum with an ellipsis in the result");
+    shape.push_back(size->second);
+  }
+  if (shape.size() >= kMaxRank) return c.Refuse(rule::kMatmulRank5);
+  auto roles = RolesOf(e);
+  if (!roles) return c.NotLowered("einsum that sums over an axis of one operand");
+  ANEMONE_ASSIGN_OR_RETURN(Operand left, c.In(0));
+  ANEMONE_ASSIGN_OR_RETURN(Operand right, c.In(1));
+  if (IsTurned(e, *roles)) {
+    std::swap(left, right);
+    std::swap(e.a, e.b);
+    roles = RolesOf(e);
+  }
+  ANEMONE_ASSIGN_OR_RETURN(
+      Operand y,
+      ProductOf(
+          c, [&](const Dims& dims) { return Reshaped(c, left, dims); },
+          [&](const Dims& dims) { return Reshaped(c, right, dims); }, std::nullopt, e, *roles));
+  ANEMONE_ASSIGN_OR_RETURN(y, Reshaped(c, y, PlaceShape(shape)));
+  return c.Out(y, shape);
+}
+
+constexpr MilOperation kOperations[] = {{"einsum", Build}};
+
 constexpr Lowering kLowerings[] = {{.op = "Einsum", .lower = Lower, .macs = Macs}};
 
 }  // namespace
 
-KernelRows EinsumRows() { return {{}, kLowerings}; }
+KernelRows EinsumRows() { return {{}, kLowerings, kOperations}; }
 
 }  // namespace anemone

@@ -14,6 +14,8 @@
 #include "engine/math/unary.h"
 #include "kernels/attributes.h"
 #include "kernels/goc.h"
+#include "kernels/mil.h"
+#include "kernels/mil_operands.h"
 #include "kernels/neuron.h"
 #include "kernels/reshape.h"
 #include "kernels/transpose.h"
@@ -24,33 +26,73 @@ namespace {
 
 struct ElementWiseParams {
   ElementWiseType type = ElementWiseType::kAdd;
-  bool absolute = false;  // Abs, the type with one bottom
 };
 
+// What stands on the right of a type's operation.
+enum class Right : uint8_t { kBottom, kSelf, kZero };
+
 struct TypeRow {
+  ElementWiseType type;
   const char* name;
   math::BinaryOp function;
+  Right right = Right::kBottom;
 };
 
 constexpr TypeRow kTypes[] = {
-    {"Add", math::BinaryOp::kAdd},
-    {"Sub", math::BinaryOp::kSub},
-    {"Mult", math::BinaryOp::kMul},
-    {"Div", math::BinaryOp::kDiv},
-    {"Power", math::BinaryOp::kPow},
-    {"Min", math::BinaryOp::kMin},
-    {"Max", math::BinaryOp::kMax},
-    {"Equal", math::BinaryOp::kEqual},
-    {"NotEqual", math::BinaryOp::kNotEqual},
-    {"LessThan", math::BinaryOp::kLess},
-    {"GreaterThan", math::BinaryOp::kGreater},
+    {ElementWiseType::kAdd, "Add", math::BinaryOp::kAdd},
+    {ElementWiseType::kSub, "Sub", math::BinaryOp::kSub},
+    {ElementWiseType::kMult, "Mult", math::BinaryOp::kMul},
+    {ElementWiseType::kDiv, "Div", math::BinaryOp::kDiv},
+    {ElementWiseType::kPower, "Power", math::BinaryOp::kPow},
+    {ElementWiseType::kMin, "Min", math::BinaryOp::kMin},
+    {ElementWiseType::kMax, "Max", math::BinaryOp::kMax},
+    {ElementWiseType::kEqual, "Equal", math::BinaryOp::kEqual},
+    {ElementWiseType::kNotEqual, "NotEqual", math::BinaryOp::kNotEqual},
+    {ElementWiseType::kLessThan, "LessThan", math::BinaryOp::kLess},
+    {ElementWiseType::kLessThanEqual, "LessThanEqual", math::BinaryOp::kLessEqual},
+    {ElementWiseType::kGreaterThan, "GreaterThan", math::BinaryOp::kGreater},
+    {ElementWiseType::kGreaterThanEqual, "GreaterThanEqual", math::BinaryOp::kGreaterEqual},
+    {ElementWiseType::kAbs, "Abs", math::BinaryOp::kMax, Right::kSelf},  // math::Abs
+    {ElementWiseType::kSquare, "Square", math::BinaryOp::kMul, Right::kSelf},
+    {ElementWiseType::kEqualZero, "EqualZero", math::BinaryOp::kEqual, Right::kZero},
+    {ElementWiseType::kNotEqualZero, "NotEqualZero", math::BinaryOp::kNotEqual, Right::kZero},
+    {ElementWiseType::kLessThanZero, "LessThanZero", math::BinaryOp::kLess, Right::kZero},
+    {ElementWiseType::kLessThanEqualZero, "LessThanEqualZero", math::BinaryOp::kLessEqual,
+     Right::kZero},
+    {ElementWiseType::kGreaterThanZero, "GreaterThanZero", math::BinaryOp::kGreater, Right::kZero},
+    {ElementWiseType::kGreaterThanEqualZero, "GreaterThanEqualZero", math::BinaryOp::kGreaterEqual,
+     Right::kZero},
 };
+
+// RowOf() takes the type for an index.
+constexpr bool InOrder() {
+  for (size_t i = 0; i < std::size(kTypes); ++i) {
+    if (kTypes[i].type != static_cast<ElementWiseType>(i)) return false;
+  }
+  return true;
+}
+static_assert(InOrder());
 
 const TypeRow& RowOf(ElementWiseType type) { return kTypes[static_cast<int>(type)]; }
 
+size_t BottomsOf(ElementWiseType type) { return RowOf(type).right == Right::kBottom ? 2 : 1; }
+
+}  // namespace
+
+absl::Span<const char* const> NamesOf(ElementWiseType) {
+  static const auto& names = *[] {
+    auto* made = new std::vector<const char*>;
+    for (const TypeRow& row : kTypes) made->push_back(row.name);
+    return made;
+  }();
+  return names;
+}
+
+namespace {
+
 absl::StatusOr<Dims> Shape(const ElementWiseParams& p, Bottoms in) {
   Dims out = in[0].dims;
-  if (p.absolute) return out;
+  if (BottomsOf(p.type) == 1) return out;
   for (int i = 0; i < kAxisCount; ++i) {
     int64_t a = in[0].dims.extent[i], b = in[1].dims.extent[i];
     if (a != b && a != 1 && b != 1) {
@@ -63,31 +105,45 @@ absl::StatusOr<Dims> Shape(const ElementWiseParams& p, Bottoms in) {
   return out;
 }
 
+// The row allows one bottom and two; which of them is the type's to say. That operands broadcast
+// is left to Shape: the tables have no rule.
+Verdict Validate(const ElementWiseParams& p, Bottoms in, const Target& target, Route route) {
+  Judge judge(target, route);
+  return in.size() == BottomsOf(p.type) ? judge.Accept() : judge.Reject(rule::kBottomCount);
+}
+
 // Below A13 the divisor is a constant, else no pattern of the code generator matches.
 Verdict Codegen(const ElementWiseParams& p, Bottoms in, const Target& target, Route route) {
   Judge judge(target, route);
-  if (!p.absolute && p.type == ElementWiseType::kDiv && !in[1].is_constant &&
-      !judge.FamilyAtLeast(2)) {
+  if (p.type == ElementWiseType::kDiv && !in[1].is_constant && !judge.FamilyAtLeast(2)) {
     return judge.Reject(rule::kElementwiseDivide);
   }
   return judge.Accept();
 }
 
-constexpr Field<ElementWiseParams> kFields[] = {{"Type", [](const ElementWiseParams& p) {
-                                                   return std::string(
-                                                       p.absolute ? "Abs" : RowOf(p.type).name);
-                                                 }}};
+constexpr Field<ElementWiseParams> kFields[] = {Required<&ElementWiseParams::type>("Type")};
 
 void Compute(const ElementWiseParams& p, const void*, absl::Span<const ConstView> in, View out) {
-  if (p.absolute) return math::Abs(in[0].span(), out.span());
-  math::Binary(RowOf(p.type).function, in[0].span(), in[0].dims.extent, in[1].span(),
-               in[1].dims.extent, out.span(), out.dims.extent);
+  const TypeRow& row = RowOf(p.type);
+  const math::Extents& x = in[0].dims.extent;
+  if (p.type == ElementWiseType::kAbs) {
+    math::Abs(in[0].span(), out.span());
+  } else if (row.right == Right::kZero) {
+    const math::Half zero = math::ToHalf(0.0f);
+    math::Binary(row.function, in[0].span(), x, {&zero, 1}, {1, 1, 1, 1, 1}, out.span(), x);
+  } else {
+    const ConstView& right = in[row.right == Right::kSelf ? 0 : 1];
+    math::Binary(row.function, in[0].span(), x, right.span(), right.dims.extent, out.span(),
+                 out.dims.extent);
+  }
 }
 
 const UnitKindOf<ElementWiseParams>& Kind() {
   static const UnitKindOf<ElementWiseParams>& kind =
       *new UnitKindOf<ElementWiseParams>({.type = "ElementWise",
+                                          .bottoms = {1, 2},
                                           .shape = Shape,
+                                          .validate = Validate,
                                           .codegen = Codegen,
                                           .fields = kFields,
                                           .compute = Compute});
@@ -218,6 +274,92 @@ absl::Status LowerAbs(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], x);
 }
 
+// The operations of two operands that are one type.
+constexpr struct {
+  const char* op;
+  ElementWiseType type;
+} kBinaryOperations[] = {
+    {"add", ElementWiseType::kAdd},
+    {"sub", ElementWiseType::kSub},
+    {"mul", ElementWiseType::kMult},
+    {"real_div", ElementWiseType::kDiv},
+    {"pow", ElementWiseType::kPower},
+    {"minimum", ElementWiseType::kMin},
+    {"maximum", ElementWiseType::kMax},
+    {"equal", ElementWiseType::kEqual},
+    {"not_equal", ElementWiseType::kNotEqual},
+    {"less", ElementWiseType::kLessThan},
+    {"less_equal", ElementWiseType::kLessThanEqual},
+    {"greater", ElementWiseType::kGreaterThan},
+    {"greater_equal", ElementWiseType::kGreaterThanEqual},
+};
+
+constexpr const char* kTwo[] = {"x", "y"};
+
+absl::Status BuildCombined(MilContext& c, ElementWiseType type, bool floored) {
+  ANEMONE_ASSIGN_OR_RETURN(BroadcastOperands in, OperandsOf(c, kTwo));
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, Combined(c, type, in.operands[0], in.operands[1]));
+  if (floored) {
+    ANEMONE_ASSIGN_OR_RETURN(y, Activated(c, NeuronType::kFloor, y));
+  }
+  return c.Out(y, in.shape);
+}
+
+absl::Status BuildBinary(MilContext& c) {
+  const auto* row = std::begin(kBinaryOperations);
+  while (c.call().op != row->op) ++row;
+  return BuildCombined(c, row->type, /*floored=*/false);
+}
+
+absl::Status BuildFloorDiv(MilContext& c) {
+  return BuildCombined(c, ElementWiseType::kDiv, /*floored=*/true);
+}
+
+// logical_not: of 0 and 1, "is 0".
+constexpr struct {
+  const char* op;
+  ElementWiseType type;
+} kUnaryOperations[] = {
+    {"abs", ElementWiseType::kAbs},
+    {"square", ElementWiseType::kSquare},
+    {"logical_not", ElementWiseType::kEqualZero},
+};
+
+absl::Status BuildMapped(MilContext& c, ElementWiseType type) {
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  ANEMONE_ASSIGN_OR_RETURN(x, Mapped(c, type, x));
+  return c.Out(x, c.ShapeOf(0));
+}
+
+absl::Status BuildUnary(MilContext& c) {
+  const auto* row = std::begin(kUnaryOperations);
+  while (c.call().op != row->op) ++row;
+  return BuildMapped(c, row->type);
+}
+
+// The planar engine's elementwise, chosen by hand. How the private operation names what it does is
+// not published; `mode` takes the names of the public operations.
+absl::Status BuildPlanar(MilContext& c) {
+  ANEMONE_ASSIGN_OR_RETURN(std::string mode, c.Text("mode", "add"));
+  for (const auto& row : kBinaryOperations) {
+    if (mode == row.op) return BuildCombined(c, row.type, /*floored=*/false);
+  }
+  for (const auto& row : kUnaryOperations) {
+    if (mode == row.op) return BuildMapped(c, row.type);
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "pe_elementwise, attribute 'mode': want an operation of one rounding, got '", mode, "'"));
+}
+
+constexpr MilOperation kOperations[] = {
+    {"add", BuildBinary},       {"sub", BuildBinary},           {"mul", BuildBinary},
+    {"real_div", BuildBinary},  {"floor_div", BuildFloorDiv},   {"pow", BuildBinary},
+    {"minimum", BuildBinary},   {"maximum", BuildBinary},       {"equal", BuildBinary},
+    {"not_equal", BuildBinary}, {"less", BuildBinary},          {"less_equal", BuildBinary},
+    {"greater", BuildBinary},   {"greater_equal", BuildBinary}, {"abs", BuildUnary},
+    {"square", BuildUnary},     {"logical_not", BuildUnary},    {"pe_elementwise", BuildPlanar},
+};
+
 constexpr Lowering kLowerings[] = {
     {.op = "Add", .lower = LowerBinary},
     {.op = "Sub", .lower = LowerBinary},
@@ -259,8 +401,12 @@ absl::StatusOr<Operand> Combined(NetworkBuilder& c, ElementWiseType type, const 
   return c.Add(Kind(), ElementWiseParams{.type = type}, {a, b});
 }
 
+absl::StatusOr<Operand> Mapped(NetworkBuilder& c, ElementWiseType type, const Operand& x) {
+  return c.Add(Kind(), ElementWiseParams{.type = type}, {x});
+}
+
 absl::StatusOr<Operand> Absolute(NetworkBuilder& c, const Operand& x) {
-  return c.Add(Kind(), ElementWiseParams{.absolute = true}, {x});
+  return Mapped(c, ElementWiseType::kAbs, x);
 }
 
 Operand ScalarConstant(NetworkBuilder& c, float value) {
@@ -288,6 +434,6 @@ absl::StatusOr<Operand> AlignedConstant(NetworkBuilder& c, const Tensor& tensor,
   return SwapAxes(c, c.AddConstant(tensor, stored), Axis::kD, Axis::kC);
 }
 
-KernelRows ElementwiseRows() { return {{&Kind()}, kLowerings}; }
+KernelRows ElementwiseRows() { return {{&Kind()}, kLowerings, kOperations}; }
 
 }  // namespace anemone

@@ -10,9 +10,9 @@
 
 namespace anemone {
 
-// The types of the ElementWise unit (enums.json ZinIrEWType) that lowerings use. Comparisons give
-// 1 or 0. The netplist's spelling of kDiv and kPower is not known: only the software device runs
-// them yet.
+// The types of the ElementWise unit (enums.json ZinIrEWType). Comparisons give 1 or 0. Seen in a
+// netplist: Add to Max without Div and Power, Equal, NotEqual, LessThan, GreaterThan, Abs; of the
+// others only the enumeration's spelling is known.
 enum class ElementWiseType : uint8_t {
   kAdd,
   kSub,
@@ -24,12 +24,28 @@ enum class ElementWiseType : uint8_t {
   kEqual,
   kNotEqual,
   kLessThan,
+  kLessThanEqual,
   kGreaterThan,
+  kGreaterThanEqual,
+  // Of one operand:
+  kAbs,
+  kSquare,
+  kEqualZero,
+  kNotEqualZero,
+  kLessThanZero,
+  kLessThanEqualZero,
+  kGreaterThanZero,
+  kGreaterThanEqualZero,
 };
+
+absl::Span<const char* const> NamesOf(ElementWiseType);
 
 // `a` and `b`, each repeated along its axes of extent 1.
 absl::StatusOr<Operand> Combined(NetworkBuilder& c, ElementWiseType type, const Operand& a,
                                  const Operand& b);
+
+// A type of one operand.
+absl::StatusOr<Operand> Mapped(NetworkBuilder& c, ElementWiseType type, const Operand& x);
 
 // |x|.
 absl::StatusOr<Operand> Absolute(NetworkBuilder& c, const Operand& x);

@@ -4,9 +4,9 @@
 // validators.json Gather; netplist.md Gather.
 #include "engine/math/gather.h"
 
+#include <cstddef>
 #include <memory>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -15,6 +15,7 @@
 #include "kernels/attributes.h"
 #include "kernels/concat.h"
 #include "kernels/input_view.h"
+#include "kernels/mil_gates.h"
 #include "kernels/node_inputs.h"
 #include "kernels/reshape.h"
 #include "kernels/transpose.h"
@@ -24,36 +25,61 @@ namespace anemone {
 namespace {
 
 constexpr int64_t kCoordinates = 3;
+constexpr int64_t kMostPlaces = 65536;  // on an axis: indices are uint16
 
-// The points stand in the second bottom; its tensor is the unit's weight as well, for Prepare().
-struct GatherParams {};
+// The points stand in the second bottom. If they are constant, that tensor is the unit's weight as
+// well, for Prepare().
+struct GatherParams {
+  std::vector<Axis> axes = {Axis::kD, Axis::kH, Axis::kW};  // a coordinate each
+};
 
-// x: N, C, H, W; points: 1, 3, K, 1; result: N, C, K, 1.
-absl::StatusOr<Dims> Shape(const GatherParams&, Bottoms in) {
-  if (in.size() != 2 || in[1].dims != MakeDims(1, kCoordinates, in[1].dims.h(), 1) ||
-      in[0].dims.d() != 1) {
-    return absl::InvalidArgumentError("gather: want a tensor of depth 1 and points of 1x3xKx1");
+// Known is x: N, C, H, W with points 1, 3, K, 1 to N, C, K, 1: the gathered axes are those of the
+// points, whose channels are the coordinates, and the others stay. Taken as the rule for all axes.
+absl::StatusOr<Dims> Shape(const GatherParams& p, Bottoms in) {
+  if (p.axes.empty()) return absl::InvalidArgumentError("gather: want an axis at least");
+  Dims out = in[0].dims;
+  math::AxisSet seen;
+  for (Axis axis : p.axes) {
+    if (seen.Has(static_cast<int>(axis))) {
+      return absl::InvalidArgumentError(absl::StrCat("gather: ", AxisName(axis), " stands twice"));
+    }
+    seen.Add(static_cast<int>(axis));
+    out[axis] = axis == Axis::kC ? 1 : in[1].dims[axis];
   }
-  return MakeDims(in[0].dims.n(), in[0].dims.c(), in[1].dims.h(), 1);
+  return out;
 }
 
-Verdict Codegen(const GatherParams&, Bottoms in, const Target& target, Route route) {
+// The M1's software form; that it checks a pattern of axes besides is all that is known of it.
+bool InsideEnvelope(const GatherParams& p, const Dims& data, const Dims& points) {
+  return data.n() == 1 && data.d() == 1 && points.c() == kCoordinates && points.w() == 1 &&
+         points.d() == 1 && p.axes.size() == kCoordinates;
+}
+
+Verdict Codegen(const GatherParams& p, Bottoms in, const Target& target, Route route) {
   Judge judge(target, route);
-  if (!judge.Has(Cap::kTextureEngine) && in[0].dims.n() != 1) {
+  if (!judge.Has(Cap::kTextureEngine) && !InsideEnvelope(p, in[0].dims, in[1].dims)) {
     return judge.Reject(rule::kGatherEnvelope);
   }
   return judge.Accept();
 }
 
+// `indices_dtype` repeats what the second bottom says.
 constexpr Field<GatherParams> kFields[] = {
-    {"GatherNDAxes", [](const GatherParams&) { return std::string("Depth Height Width"); }},
+    Required<&GatherParams::axes>("GatherNDAxes"),
+    {"indices_dtype", [](const GatherParams&) -> Json { return nullptr; }, nullptr},
 };
 
 using Points = std::vector<int64_t>;  // by point: its place in a plane
 
-absl::StatusOr<Prepared> Prepare(const GatherParams&, Bottoms in,
+absl::StatusOr<Prepared> Prepare(const GatherParams& p, Bottoms in,
                                  absl::Span<const Tensor> weights) {
   int64_t count = in[1].dims.h();
+  if (weights.empty() || p.axes != GatherParams{}.axes || in[0].dims.d() != 1 ||
+      in[1].dims != MakeDims(1, kCoordinates, count, 1)) {
+    return absl::UnimplementedError(
+        "gather: the software device runs constant points of depth, height and width, 1x3xKx1, on "
+        "a tensor of depth 1");
+  }
   auto points = std::make_shared<Points>(count);
   for (int64_t i = 0; i < count; ++i) {
     int64_t h = weights[0].at<uint16_t>(count + i), w = weights[0].at<uint16_t>(2 * count + i);
@@ -73,6 +99,7 @@ void Compute(const GatherParams&, const void* prepared, absl::Span<const ConstVi
 
 const UnitKindOf<GatherParams>& Kind() {
   static const UnitKindOf<GatherParams>& kind = *new UnitKindOf<GatherParams>({.type = "Gather",
+                                                                               .bottoms = {2, 2},
                                                                                .shape = Shape,
                                                                                .codegen = Codegen,
                                                                                .fields = kFields,
@@ -128,35 +155,51 @@ Run FirstRun(absl::Span<const int64_t> indices) {
 absl::Status Finish(LowerContext& c, const Node& node, const Form& form, Operand picked) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
   if (static_cast<int>(to.size()) == form.rank) return c.Out(node.outputs[0], picked);
-  ANEMONE_ASSIGN_OR_RETURN(picked, Flat(c, picked, form.rank));
-  ANEMONE_ASSIGN_OR_RETURN(picked, Placed(c, picked, to));
+  ANEMONE_ASSIGN_OR_RETURN(picked, Relaid(c, picked, form.rank, to));
   return c.Out(node.outputs[0], picked);
 }
 
-// In ONNX's order of elements: the axis is brought to W, everything else to C.
-absl::StatusOr<Operand> Gathered(LowerContext& c, const Form& form, Operand x) {
-  int64_t before = 1, after = 1, extent = form.from[form.axis];
-  for (int i = 0; i < form.rank; ++i) {
-    if (i < form.axis) before *= form.from[i];
-    if (i > form.axis) after *= form.from[i];
-  }
-  int64_t count = static_cast<int64_t>(form.indices.size());
-  if (extent > 65536) return c.NotLowered("gather from an axis past the range of uint16");
-  Tensor points = Tensor::Zeros(DataType::kUInt16, {1, 1, kCoordinates, count, 1});
-  for (int64_t i = 0; i < count; ++i) {
-    points.mutable_data<uint16_t>()[2 * count + i] = static_cast<uint16_t>(form.indices[i]);
-  }
-  Operand index = c.AddConstant(points, MakeDims(1, kCoordinates, count, 1));
+// Points as the unit's second bottom, 1 x 3 x count x 1.
+struct PointList {
+  Operand operand;
+  int64_t count = 1;
+  std::vector<Tensor> weights;  // the points once more, if they are constant
+};
 
-  ANEMONE_ASSIGN_OR_RETURN(x, Flat(c, x, form.rank));
+// Constant points (0, row, column); `rows` may be empty for row 0.
+PointList FixedPoints(NetworkBuilder& c, absl::Span<const int64_t> rows,
+                      absl::Span<const int64_t> columns) {
+  const int64_t count = static_cast<int64_t>(columns.size());
+  Tensor points = Tensor::Zeros(DataType::kUInt16, {1, 1, kCoordinates, count, 1});
+  uint16_t* to = points.mutable_data<uint16_t>();
+  for (int64_t i = 0; i < count; ++i) {
+    if (!rows.empty()) to[count + i] = static_cast<uint16_t>(rows[i]);
+    to[2 * count + i] = static_cast<uint16_t>(columns[i]);
+  }
+  Operand operand = c.AddConstant(points, MakeDims(1, kCoordinates, count, 1));
+  return {operand, count, {std::move(points)}};
+}
+
+// In ONNX's order of elements: the axis is brought to W, everything else to C.
+absl::StatusOr<Operand> Gathered(NetworkBuilder& c, absl::Span<const int64_t> from, int axis,
+                                 Operand x, PointList points) {
+  const int rank = static_cast<int>(from.size());
+  int64_t before = 1, after = 1, extent = from[axis];
+  for (int i = 0; i < rank; ++i) {
+    if (i < axis) before *= from[i];
+    if (i > axis) after *= from[i];
+  }
+  if (extent > kMostPlaces) return c.NotLowered("gather from an axis past the range of uint16");
+  ANEMONE_ASSIGN_OR_RETURN(x, Flat(c, x, rank));
   ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(1, before, extent, after)));
   ANEMONE_ASSIGN_OR_RETURN(x, SwapAxes(c, x, Axis::kH, Axis::kW));
   ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(1, before * after, 1, extent)));
-  ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), GatherParams{}, {x, index}, {points}));
-  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(1, before, after, count)));
+  ANEMONE_ASSIGN_OR_RETURN(
+      x, c.Add(Kind(), GatherParams{}, {x, points.operand}, std::move(points.weights)));
+  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(1, before, after, points.count)));
   ANEMONE_ASSIGN_OR_RETURN(x, SwapAxes(c, x, Axis::kH, Axis::kW));
-  std::vector<int64_t> to = form.from;
-  to[form.axis] = count;
+  std::vector<int64_t> to(from.begin(), from.end());
+  to[axis] = points.count;
   return Placed(c, x, to);
 }
 
@@ -169,7 +212,8 @@ absl::Status Lower(const Match& match, LowerContext& c) {
     ANEMONE_ASSIGN_OR_RETURN(
         x, Sliced(c, x, AxisOf(form.rank, form.axis), form.indices[0], run.size, run.step));
   } else {
-    ANEMONE_ASSIGN_OR_RETURN(x, Gathered(c, form, x));
+    ANEMONE_ASSIGN_OR_RETURN(
+        x, Gathered(c, form.from, form.axis, x, FixedPoints(c, {}, form.indices)));
   }
   return Finish(c, node, form, x);
 }
@@ -195,6 +239,186 @@ absl::Status LowerAsConcat(const Match& match, LowerContext& c) {
   return Finish(c, node, form, x);
 }
 
+// The second argument of a call, or its attribute of that name.
+struct Indices {
+  std::vector<int64_t> shape;
+  int64_t count = 1;               // elements
+  std::optional<Operand> operand;  // nullopt: constant, of any values
+};
+
+absl::StatusOr<Indices> ReadIndices(MilContext& c) {
+  if (c.arguments() > 2) return c.Refuse(rule::kGatherAxis);
+  c.Ignore("validate_indices");
+  ANEMONE_ASSIGN_OR_RETURN(int64_t batch_axes, c.Int("batch_dims", 0));
+  if (batch_axes != 0) return c.NotLowered("gather with batch axes");
+  ANEMONE_RETURN_IF_ERROR(c.In(0).status());
+  ANEMONE_RETURN_IF_ERROR(ElementCount(c.ShapeOf(0)).status());
+  Indices indices;
+  if (!c.Has("indices")) {
+    ANEMONE_ASSIGN_OR_RETURN(Operand given, c.In(1));
+    indices.shape = c.ShapeOf(1);
+    if (!c.call().arguments[1].constant) indices.operand = given;
+  } else if (c.call().attributes.at("indices").is_object()) {
+    ANEMONE_ASSIGN_OR_RETURN(auto constant, c.Constant("indices"));
+    if (constant) indices.shape = constant->shape;
+  } else if (c.call().attributes.at("indices").is_array()) {
+    ANEMONE_ASSIGN_OR_RETURN(auto values, c.Ints("indices", {}));
+    indices.shape = {static_cast<int64_t>(values.size())};
+  } else {
+    ANEMONE_RETURN_IF_ERROR(c.Int("indices", 0).status());
+  }
+  ANEMONE_ASSIGN_OR_RETURN(indices.count, ElementCount(indices.shape));
+  if (indices.count < 1) return c.Refuse(rule::kEmptyTensor);
+  if (indices.count > kMostIntegers) return c.NotLowered("gather of elements by the million");
+  return indices;
+}
+
+// Points of computed coordinates, 1 x k x count x 1, the missing ones in front 0 but for the row
+// before a single one, if `rows` says it.
+absl::StatusOr<PointList> ComputedPoints(NetworkBuilder& c, const Operand& coordinates,
+                                         absl::Span<const float> rows) {
+  const Dims dims = c.DimsOf(coordinates);
+  const int64_t zeros = kCoordinates - dims.c() - (rows.empty() ? 0 : 1);
+  std::vector<Operand> parts;
+  if (zeros > 0) {
+    static constexpr std::byte kZero[sizeof(float)] = {};
+    parts.push_back(c.AddConstant(Tensor::Fill(DataType::kFloat, {zeros * dims.h()}, kZero),
+                                  MakeDims(1, zeros, dims.h(), 1)));
+  }
+  if (!rows.empty()) {
+    parts.push_back(c.AddConstant(Tensor::Floats({dims.h()}, rows), MakeDims(1, 1, dims.h(), 1)));
+  }
+  parts.push_back(coordinates);
+  ANEMONE_ASSIGN_OR_RETURN(Operand points, Concatenated(c, std::move(parts), Axis::kC));
+  return PointList{points, dims.h(), {}};
+}
+
+absl::StatusOr<PointList> PointsOf(NetworkBuilder& c, const Indices& indices) {
+  if (!indices.operand) return FixedPoints(c, {}, std::vector<int64_t>(indices.count));
+  ANEMONE_ASSIGN_OR_RETURN(Operand flat,
+                           Flat(c, *indices.operand, static_cast<int>(indices.shape.size())));
+  ANEMONE_ASSIGN_OR_RETURN(flat, Reshaped(c, flat, MakeDims(1, 1, indices.count, 1)));
+  return ComputedPoints(c, flat, {});
+}
+
+// Without a texture engine the data has batch and depth 1; else it is brought there, a rewrite.
+absl::Status CheckEnvelope(MilContext& c) {
+  const Dims data = PlaceShape(c.ShapeOf(0));
+  Judge judge(c.target(), c.route());
+  if (judge.Has(Cap::kTextureEngine) || (data.n() == 1 && data.d() == 1)) return absl::OkStatus();
+  if (!c.rewrites()) return c.Refuse(rule::kGatherEnvelope);
+  c.SetRewritten();
+  return absl::OkStatus();
+}
+
+absl::Status Build(MilContext& c) {
+  ANEMONE_ASSIGN_OR_RETURN(int axis, c.AxisAt("axis", 0));
+  ANEMONE_ASSIGN_OR_RETURN(Indices indices, ReadIndices(c));
+  ANEMONE_RETURN_IF_ERROR(CheckEnvelope(c));
+  ANEMONE_ASSIGN_OR_RETURN(PointList points, PointsOf(c, indices));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  std::vector<int64_t> shape = c.ShapeOf(0);
+  ANEMONE_ASSIGN_OR_RETURN(x, Gathered(c, shape, axis, x, std::move(points)));
+  shape.erase(shape.begin() + axis);
+  shape.insert(shape.begin() + axis, indices.shape.begin(), indices.shape.end());
+  ANEMONE_ASSIGN_OR_RETURN(x, Relaid(c, x, c.rank(0), shape));
+  return c.Out(x, shape);
+}
+
+// `x`, a value of shape `shape`, with the axis last: 1 x 1 x (all others) x extent.
+absl::StatusOr<Operand> AxisLast(NetworkBuilder& c, Operand x, absl::Span<const int64_t> shape,
+                                 int axis) {
+  ANEMONE_ASSIGN_OR_RETURN(int64_t before, ElementCount(shape.first(axis)));
+  ANEMONE_ASSIGN_OR_RETURN(int64_t after, ElementCount(shape.subspan(axis + 1)));
+  ANEMONE_ASSIGN_OR_RETURN(x, Flat(c, x, static_cast<int>(shape.size())));
+  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(1, before, shape[axis], after)));
+  ANEMONE_ASSIGN_OR_RETURN(x, SwapAxes(c, x, Axis::kH, Axis::kW));
+  return Reshaped(c, x, MakeDims(1, 1, before * after, shape[axis]));
+}
+
+// Every row of the other axes has indices of its own: points (0, row, index).
+absl::Status BuildAlongAxis(MilContext& c) {
+  ANEMONE_ASSIGN_OR_RETURN(int axis, c.AxisAt("axis", 0));
+  ANEMONE_ASSIGN_OR_RETURN(Indices indices, ReadIndices(c));
+  ANEMONE_RETURN_IF_ERROR(CheckEnvelope(c));
+  const std::vector<int64_t>& from = c.ShapeOf(0);
+  std::vector<int64_t> common = indices.shape;
+  if (common.size() == from.size()) common[axis] = from[axis];
+  if (common != from) {
+    return absl::InvalidArgumentError(
+        "gather_along_axis: want indices of the data's shape but for the axis");
+  }
+  const int64_t each = indices.shape[axis], rows = indices.count / each;
+  // Rows stand beside computed indices in fp16, which holds all integers to 2048.
+  if (from[axis] > kMostPlaces || rows > (indices.operand ? 2048 : kMostPlaces)) {
+    return c.NotLowered("gather of more rows than a coordinate counts");
+  }
+  std::vector<int64_t> row(indices.count);
+  for (int64_t i = 0; i < indices.count; ++i) row[i] = i / each;
+  PointList points;
+  if (indices.operand) {
+    ANEMONE_ASSIGN_OR_RETURN(Operand index, AxisLast(c, *indices.operand, indices.shape, axis));
+    ANEMONE_ASSIGN_OR_RETURN(index, Reshaped(c, index, MakeDims(1, 1, indices.count, 1)));
+    ANEMONE_ASSIGN_OR_RETURN(points,
+                             ComputedPoints(c, index, std::vector<float>(row.begin(), row.end())));
+  } else {
+    points = FixedPoints(c, row, std::vector<int64_t>(indices.count));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  ANEMONE_ASSIGN_OR_RETURN(x, AxisLast(c, x, from, axis));
+  ANEMONE_ASSIGN_OR_RETURN(
+      x, c.Add(Kind(), GatherParams{}, {x, points.operand}, std::move(points.weights)));
+  ANEMONE_ASSIGN_OR_RETURN(int64_t before, ElementCount(absl::MakeSpan(from).first(axis)));
+  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(1, before, rows / before, each)));
+  ANEMONE_ASSIGN_OR_RETURN(x, SwapAxes(c, x, Axis::kH, Axis::kW));
+  ANEMONE_ASSIGN_OR_RETURN(x, Placed(c, x, indices.shape));
+  return c.Out(x, indices.shape);
+}
+
+// The last axis of the indices holds coordinates of the data's first axes: they become depth,
+// height and width, what is behind them the channel.
+absl::Status BuildNd(MilContext& c) {
+  ANEMONE_ASSIGN_OR_RETURN(Indices indices, ReadIndices(c));
+  if (!Judge(c.target(), c.route()).Has(Cap::kTextureEngine)) {
+    ANEMONE_RETURN_IF_ERROR(DirectlyAuthored(c, rule::kGatherNd));
+  }
+  const std::vector<int64_t>& from = c.ShapeOf(0);
+  if (indices.shape.empty() || indices.shape.back() > from.size()) {
+    return absl::InvalidArgumentError("gather_nd: want coordinates of axes that the data has");
+  }
+  const int64_t known = indices.shape.back(), count = indices.count / known;
+  if (known > kCoordinates) return c.NotLowered("gather_nd of more than three coordinates");
+  std::vector<int64_t> gathered(kCoordinates - known, 1);
+  gathered.insert(gathered.end(), from.begin(), from.begin() + known);
+  ANEMONE_ASSIGN_OR_RETURN(int64_t after, ElementCount(absl::MakeSpan(from).subspan(known)));
+  PointList points;
+  if (indices.operand) {
+    ANEMONE_ASSIGN_OR_RETURN(Operand list,
+                             Flat(c, *indices.operand, static_cast<int>(indices.shape.size())));
+    ANEMONE_ASSIGN_OR_RETURN(list, Reshaped(c, list, MakeDims(1, 1, count, known)));
+    ANEMONE_ASSIGN_OR_RETURN(list, SwapAxes(c, list, Axis::kC, Axis::kW));
+    ANEMONE_ASSIGN_OR_RETURN(points, ComputedPoints(c, list, {}));
+  } else {
+    points = FixedPoints(c, {}, std::vector<int64_t>(count));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  ANEMONE_ASSIGN_OR_RETURN(x, Flat(c, x, c.rank(0)));
+  const Dims flat{{1, gathered[0], gathered[1], gathered[2], after}};
+  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, flat));
+  ANEMONE_ASSIGN_OR_RETURN(x, Permuted(c, x, {Axis::kN, Axis::kD, Axis::kW, Axis::kC, Axis::kH}));
+  ANEMONE_ASSIGN_OR_RETURN(
+      x, c.Add(Kind(), GatherParams{}, {x, points.operand}, std::move(points.weights)));
+  ANEMONE_ASSIGN_OR_RETURN(x, SwapAxes(c, x, Axis::kC, Axis::kH));
+  std::vector<int64_t> shape(indices.shape.begin(), indices.shape.end() - 1);
+  shape.insert(shape.end(), from.begin() + known, from.end());
+  if (shape.size() > kMaxRank) return c.Refuse(rule::kReshapeRank);
+  ANEMONE_ASSIGN_OR_RETURN(x, Placed(c, x, shape));
+  return c.Out(x, shape);
+}
+
+constexpr MilOperation kOperations[] = {
+    {"gather", Build}, {"gather_along_axis", BuildAlongAxis}, {"gather_nd", BuildNd}};
+
 constexpr Lowering kLowerings[] = {
     {.op = "Gather", .lower = Lower},
     {.op = "Gather", .rewritten = true, .lower = LowerAsConcat},
@@ -202,6 +426,6 @@ constexpr Lowering kLowerings[] = {
 
 }  // namespace
 
-KernelRows GatherRows() { return {{&Kind()}, kLowerings}; }
+KernelRows GatherRows() { return {{&Kind()}, kLowerings, kOperations}; }
 
 }  // namespace anemone

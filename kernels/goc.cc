@@ -7,7 +7,6 @@
 #include <cmath>
 #include <memory>
 #include <optional>
-#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,9 +15,11 @@
 #include "engine/math/unary.h"
 #include "kernels/attributes.h"
 #include "kernels/elementwise.h"
+#include "kernels/mil.h"
 #include "kernels/neuron.h"
 #include "kernels/node_inputs.h"
 #include "kernels/reshape.h"
+#include "rule_table.h"  // generated
 #include "tbb/blocked_range.h"
 #include "tbb/parallel_for.h"
 
@@ -32,14 +33,23 @@ struct GocParams {
 
 absl::StatusOr<Dims> Shape(const GocParams&, Bottoms in) { return in[0].dims; }
 
-std::string Show(const GocParams& p, float value) {
-  return p.per_channel ? "per channel" : absl::StrCat(value);
-}
+bool IsByScalars(const GocParams& p) { return !p.per_channel; }
 
 constexpr Field<GocParams> kFields[] = {
-    {"ScaleScalar", [](const GocParams& p) { return Show(p, p.scale); }},
-    {"BiasScalar", [](const GocParams& p) { return Show(p, p.bias); }},
+    Key<&GocParams::scale, AsHalfBits, IsByScalars>("ScaleScalar"),
+    Key<&GocParams::bias, AsHalfBits, IsByScalars>("BiasScalar"),
 };
+
+absl::Status Complete(GocParams& p, Bottoms in, absl::Span<const Tensor> weights) {
+  if (weights.empty()) return absl::OkStatus();
+  p.per_channel = true;
+  const int64_t channels = in[0].dims.c();
+  if (weights.size() == 2 && weights[0].elements() == channels &&
+      weights[1].elements() == channels) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError("weights: want a scale and a bias for every channel, or none");
+}
 
 struct Vectors {
   std::vector<float> scale, bias;
@@ -67,8 +77,12 @@ void Compute(const GocParams& p, const void* prepared, absl::Span<const ConstVie
 }
 
 const UnitKindOf<GocParams>& Kind() {
-  static const UnitKindOf<GocParams>& kind = *new UnitKindOf<GocParams>(
-      {.type = "GOC", .shape = Shape, .fields = kFields, .prepare = Prepare, .compute = Compute});
+  static const UnitKindOf<GocParams>& kind = *new UnitKindOf<GocParams>({.type = "GOC",
+                                                                         .complete = Complete,
+                                                                         .shape = Shape,
+                                                                         .fields = kFields,
+                                                                         .prepare = Prepare,
+                                                                         .compute = Compute});
   return kind;
 }
 
@@ -116,7 +130,7 @@ absl::StatusOr<float> ReadEpsilon(LowerContext& c, const Node& node) {
 
 // x with its second ONNX axis, of a shape that has one, as the engine's channels: N, C lies in H,
 // W.
-absl::StatusOr<Operand> Channelled(LowerContext& c, const Operand& x,
+absl::StatusOr<Operand> Channelled(NetworkBuilder& c, const Operand& x,
                                    absl::Span<const int64_t> shape) {
   if (shape.size() < 2) return c.NotLowered("BatchNormalization without a channel axis");
   return shape.size() == 2 ? Reshaped(c, x, MakeDims(shape[0], shape[1], 1, 1)) : x;
@@ -233,6 +247,48 @@ absl::Status LowerNot(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], x);
 }
 
+// MIL's batch_norm by constants, whose values are not known here.
+absl::Status BuildBatchNorm(MilContext& c) {
+  c.Ignore("epsilon");
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  ANEMONE_ASSIGN_OR_RETURN(x, Channelled(c, x, c.ShapeOf(0)));
+  const int64_t channels = c.DimsOf(x).c();
+  size_t constants = 0;
+  for (const char* name : {"mean", "variance", "gamma", "beta"}) {
+    ANEMONE_ASSIGN_OR_RETURN(std::optional<MilTensor> vector, c.Constant(name));
+    if (!vector) continue;
+    ++constants;
+    if (vector->shape != std::vector<int64_t>{channels}) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "batch_norm, ", name, ": want one value for each of ", channels, " channels"));
+    }
+  }
+  if (constants < 2 && c.arguments() > 1 && !c.call().arguments[1].constant) {
+    return c.NotLowered("batch_norm whose statistics are made at run time");
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Tensor vector, ZerosOf({.name = c.call().op, .shape = {channels}}));
+  ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), GocParams{.per_channel = true}, {x}, {vector, vector}));
+  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, PlaceShape(c.ShapeOf(0))));
+  return c.Out(x, c.ShapeOf(0));
+}
+
+// pe_goc and ne_bypass: units of the compiler's own, which no program names; a GOC is what they
+// compute.
+absl::Status BuildInternal(MilContext& c) {
+  if (!c.rewrites()) return c.Refuse(rule::kNotOnAnyBackend);
+  c.SetRewritten();
+  GocParams p;
+  ANEMONE_ASSIGN_OR_RETURN(p.scale, c.Number("scale", 1));
+  ANEMONE_ASSIGN_OR_RETURN(p.bias, c.Number("bias", 0));
+  p = {.scale = Saturated(p.scale), .bias = Saturated(p.bias)};
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), p, {x}));
+  return c.Out(x, c.ShapeOf(0));
+}
+
+constexpr MilOperation kOperations[] = {
+    {"batch_norm", BuildBatchNorm}, {"pe_goc", BuildInternal}, {"ne_bypass", BuildInternal}};
+
 constexpr Lowering kLowerings[] = {
     {.op = "BatchNormalization", .lower = LowerBatchNorm},
     {.op = "BatchNormalization", .rewritten = true, .lower = LowerRuntimeBatchNorm},
@@ -262,6 +318,6 @@ absl::StatusOr<Operand> ScaledPerChannel(NetworkBuilder& c, const Operand& x,
   return c.Add(Kind(), GocParams{.per_channel = true}, {x}, std::move(weights));
 }
 
-KernelRows GocRows() { return {{&Kind()}, kLowerings}; }
+KernelRows GocRows() { return {{&Kind()}, kLowerings, kOperations}; }
 
 }  // namespace anemone

@@ -4,8 +4,8 @@
 #include "kernels/input_view.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -13,7 +13,11 @@
 #include "anemone/status_macros.h"
 #include "engine/math/copy.h"
 #include "kernels/attributes.h"
+#include "kernels/concat.h"
+#include "kernels/mil_gates.h"
+#include "kernels/mil_operands.h"
 #include "kernels/node_inputs.h"
+#include "kernels/reshape.h"
 #include "rule_table.h"  // generated
 
 namespace anemone {
@@ -22,8 +26,16 @@ namespace {
 struct InputViewParams {
   Axis axis = Axis::kW;
   int64_t offset = 0, size = 1, step = 1;
-  int64_t last() const { return offset + (size - 1) * step; }
 };
+
+// The last element is inside an axis of `extent`, as the first is; any numbers.
+bool EndsInside(const InputViewParams& p, int64_t extent) {
+  if (p.size < 1 || p.size > extent) return false;
+  if (p.size == 1) return true;
+  if (p.step <= -extent || p.step >= extent) return false;
+  const int64_t room = p.step > 0 ? extent - 1 - p.offset : p.offset;
+  return p.size - 1 <= room / std::abs(p.step);
+}
 
 absl::StatusOr<Dims> Shape(const InputViewParams& p, Bottoms in) {
   if (p.size < 0 || p.step == 0) {
@@ -38,7 +50,8 @@ Verdict Validate(const InputViewParams& p, Bottoms in, const Target& target, Rou
   Judge judge(target, route);
   int64_t extent = in[0].dims[p.axis];
   if (p.offset < 0 || p.offset >= extent) return judge.Reject(rule::kInputViewOffset);
-  if (p.last() < 0 || p.last() >= extent) return judge.Reject(rule::kInputViewSize);
+  if (p.step == 0) return judge.Reject(rule::kInputViewStep);
+  if (!EndsInside(p, extent)) return judge.Reject(rule::kInputViewSize);
   if (p.step > 0) return judge.Accept();
   if (p.step != -1 || p.size != extent) return judge.Reject(rule::kInputViewBackwards);
   // That the whole may run backwards is read from the text which refuses a part; nobody ran it.
@@ -48,10 +61,10 @@ Verdict Validate(const InputViewParams& p, Bottoms in, const Target& target, Rou
 }
 
 constexpr Field<InputViewParams> kFields[] = {
-    {"Dimension", [](const InputViewParams& p) { return std::string(AxisName(p.axis)); }},
-    {"Offset", [](const InputViewParams& p) { return absl::StrCat(p.offset); }},
-    {"Size", [](const InputViewParams& p) { return absl::StrCat(p.size); }},
-    {"Step", [](const InputViewParams& p) { return absl::StrCat(p.step); }},
+    Required<&InputViewParams::axis>("Dimension"),
+    Required<&InputViewParams::offset>("Offset"),
+    Required<&InputViewParams::size>("Size"),
+    Key<&InputViewParams::step>("Step"),
 };
 
 void Compute(const InputViewParams& p, const void*, absl::Span<const ConstView> in, View out) {
@@ -70,27 +83,6 @@ const UnitKindOf<InputViewParams>& Kind() {
                                         .fields = kFields,
                                         .compute = Compute});
   return kind;
-}
-
-// What Slice takes of one axis, with ONNX's clamping.
-struct Range {
-  int64_t offset = 0, size = 0, step = 1;
-};
-
-Range RangeOf(int64_t start, int64_t end, int64_t step, int64_t extent) {
-  bool forwards = step > 0;
-  auto clamp = [&](int64_t at) {
-    if (at < 0) at += extent;  // cannot overflow: extent is positive
-    return forwards ? std::clamp<int64_t>(at, 0, extent) : std::clamp<int64_t>(at, -1, extent - 1);
-  };
-  start = clamp(start);
-  end = clamp(end);
-  int64_t span = forwards ? end - start : start - end;
-  // A step past the extent takes one element; the smallest integer has no positive twin.
-  int64_t stride = step == std::numeric_limits<int64_t>::min() ? extent : std::abs(step);
-  stride = std::clamp<int64_t>(stride, 1, std::max<int64_t>(extent, 1));
-  int64_t size = span <= 0 ? 0 : (span - 1) / stride + 1;
-  return {start, size, forwards ? stride : -stride};
 }
 
 absl::Status LowerSlice(const Match& match, LowerContext& c) {
@@ -115,10 +107,7 @@ absl::Status LowerSlice(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
   for (size_t i = 0; i < starts.size(); ++i) {
     ANEMONE_ASSIGN_OR_RETURN(int axis, NormalAxis(axes[i], rank));
-    if (steps[i] == 0) {
-      return absl::InvalidArgumentError("steps: want no 0; run the ONNX checker on the model");
-    }
-    Range range = RangeOf(starts[i], ends[i], steps[i], shape[axis]);
+    ANEMONE_ASSIGN_OR_RETURN(Range range, RangeOf(starts[i], ends[i], steps[i], shape[axis]));
     ANEMONE_ASSIGN_OR_RETURN(x, Sliced(c, x, AxisOf(static_cast<int>(rank), axis), range.offset,
                                        range.size, range.step));
   }
@@ -176,6 +165,206 @@ absl::Status LowerDropout(const Match& match, LowerContext& c) {
   return LowerIdentity(match, c);
 }
 
+// One integer for each axis of argument 0. `other`: another name of the attribute.
+absl::StatusOr<std::vector<int64_t>> PerAxis(MilContext& c, const char* key, int64_t fallback,
+                                             const char* other = nullptr) {
+  if (other != nullptr && c.Has(other)) key = other;
+  std::vector<int64_t> all(c.rank(0), fallback);
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> values, c.Ints(key, all));
+  if (values.size() == all.size()) return values;
+  return absl::InvalidArgumentError(
+      absl::StrCat(c.call().op, ", attribute '", key, "': want an integer for every axis"));
+}
+
+// Bounds are attributes, so that the call has `tensors` arguments and no more.
+absl::Status CheckBounds(MilContext& c, size_t tensors) {
+  if (c.arguments() < tensors) return c.In(tensors - 1).status();
+  if (c.arguments() > tensors) return c.NotLowered("a slice with bounds computed at run time");
+  return absl::OkStatus();
+}
+
+// The ranges of begin, end, stride and the masks, one an axis. A squeezed axis has one element.
+absl::StatusOr<std::vector<Range>> RangesOf(MilContext& c, const std::vector<bool>& squeezed) {
+  ANEMONE_ASSIGN_OR_RETURN(auto begin, PerAxis(c, "begin", 0));
+  ANEMONE_ASSIGN_OR_RETURN(auto end, PerAxis(c, "end", 0));
+  ANEMONE_ASSIGN_OR_RETURN(auto stride, PerAxis(c, "stride", 1, "strides"));
+  ANEMONE_ASSIGN_OR_RETURN(auto from_start, MaskOf(c, "begin_mask", begin.size()));
+  ANEMONE_ASSIGN_OR_RETURN(auto to_end, MaskOf(c, "end_mask", begin.size()));
+  constexpr int64_t kFirst = std::numeric_limits<int64_t>::min();
+  constexpr int64_t kLast = std::numeric_limits<int64_t>::max();
+  std::vector<Range> ranges;
+  for (size_t i = 0; i < begin.size(); ++i) {
+    const bool forwards = stride[i] > 0;
+    if (squeezed[i]) {
+      stride[i] = 1;
+      end[i] = begin[i] == -1 || begin[i] == kLast ? kLast : begin[i] + 1;
+    } else {
+      if (from_start[i]) begin[i] = forwards ? 0 : kLast;
+      if (to_end[i]) end[i] = forwards ? kLast : kFirst;
+    }
+    ANEMONE_ASSIGN_OR_RETURN(Range range, RangeOf(begin[i], end[i], stride[i], c.ShapeOf(0)[i]));
+    ranges.push_back(range);
+  }
+  return ranges;
+}
+
+// The part of `x`, of the ranges' rank, that they take.
+absl::StatusOr<Operand> Cut(NetworkBuilder& c, Operand x, absl::Span<const Range> ranges) {
+  const int rank = static_cast<int>(ranges.size());
+  for (int i = 0; i < rank; ++i) {
+    const Range& range = ranges[i];
+    ANEMONE_ASSIGN_OR_RETURN(x,
+                             Sliced(c, x, AxisOf(rank, i), range.offset, range.size, range.step));
+  }
+  return x;
+}
+
+absl::Status OutCut(MilContext& c, absl::Span<const Range> ranges) {
+  std::vector<int64_t> shape;
+  for (const Range& range : ranges) shape.push_back(range.size);
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  ANEMONE_ASSIGN_OR_RETURN(x, Cut(c, x, ranges));
+  return c.Out(x, shape);
+}
+
+// A size of -1: to the end.
+absl::Status BuildSliceBySize(MilContext& c) {
+  ANEMONE_RETURN_IF_ERROR(CheckBounds(c, 1));
+  ANEMONE_ASSIGN_OR_RETURN(auto begin, PerAxis(c, "begin", 0));
+  ANEMONE_ASSIGN_OR_RETURN(auto size, PerAxis(c, "size", -1));
+  std::vector<Range> ranges;
+  for (size_t i = 0; i < begin.size(); ++i) {
+    const int64_t extent = c.ShapeOf(0)[i];
+    if (begin[i] < -extent || begin[i] >= extent) return c.Refuse(rule::kInputViewOffset);
+    if (begin[i] < 0) begin[i] += extent;
+    if (size[i] == -1) size[i] = extent - begin[i];
+    if (size[i] < 1 || size[i] > extent - begin[i]) return c.Refuse(rule::kInputViewSize);
+    ranges.push_back({begin[i], size[i], 1});
+  }
+  return OutCut(c, ranges);
+}
+
+absl::Status BuildSliceByIndex(MilContext& c) {
+  ANEMONE_RETURN_IF_ERROR(DirectlyAuthored(c, rule::kSliceByIndex));
+  ANEMONE_RETURN_IF_ERROR(CheckBounds(c, 1));
+  ANEMONE_ASSIGN_OR_RETURN(auto squeezed, MaskOf(c, "squeeze_mask", c.ShapeOf(0).size()));
+  ANEMONE_ASSIGN_OR_RETURN(auto ranges, RangesOf(c, squeezed));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  ANEMONE_ASSIGN_OR_RETURN(x, Cut(c, x, ranges));
+  std::vector<int64_t> shape;
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    if (ranges[i].size == 0) return c.Refuse(rule::kEmptyTensor);
+    if (!squeezed[i]) shape.push_back(ranges[i].size);
+  }
+  if (shape.size() != ranges.size()) {
+    ANEMONE_ASSIGN_OR_RETURN(x, Relaid(c, x, c.rank(0), shape));
+  }
+  return c.Out(x, shape);
+}
+
+// What lies before and behind the block on each axis is joined to it, the last axis first.
+absl::Status BuildSliceUpdate(MilContext& c) {
+  ANEMONE_RETURN_IF_ERROR(CheckBounds(c, 2));
+  ANEMONE_ASSIGN_OR_RETURN(auto squeezed, MaskOf(c, "squeeze_mask", c.ShapeOf(0).size()));
+  ANEMONE_ASSIGN_OR_RETURN(auto ranges, RangesOf(c, squeezed));
+  const int rank = c.rank(0);
+  if (c.rank(1) != rank) return c.NotLowered("a slice update of another rank");
+  for (int i = 0; i < rank; ++i) {
+    if (ranges[i].step != 1) return c.Refuse(rule::kSliceUpdateStride);
+    if (ranges[i].size != c.ShapeOf(1)[i]) {
+      return absl::InvalidArgumentError("slice_update: want an update of the slice's shape");
+    }
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, c.In(1));
+  for (int i = rank - 1; i >= 0; --i) {
+    const int64_t extent = c.ShapeOf(0)[i], end = ranges[i].offset + ranges[i].size;
+    std::vector<Range> around = ranges;
+    for (int k = i + 1; k < rank; ++k) around[k] = {0, c.ShapeOf(0)[k], 1};
+    std::vector<Operand> parts;
+    if (ranges[i].offset > 0) {
+      around[i] = {0, ranges[i].offset, 1};
+      ANEMONE_ASSIGN_OR_RETURN(parts.emplace_back(), Cut(c, x, around));
+    }
+    parts.push_back(y);
+    if (end < extent) {
+      around[i] = {end, extent - end, 1};
+      ANEMONE_ASSIGN_OR_RETURN(parts.emplace_back(), Cut(c, x, around));
+    }
+    ANEMONE_ASSIGN_OR_RETURN(y, Concatenated(c, std::move(parts), AxisOf(rank, i)));
+  }
+  return c.Out(y, c.ShapeOf(0));
+}
+
+// Pieces of the sizes given, or so many equal ones.
+absl::Status BuildSplit(MilContext& c) {
+  ANEMONE_ASSIGN_OR_RETURN(int axis, c.AxisAt("axis", 0));
+  std::vector<int64_t> shape = c.ShapeOf(0);
+  const int64_t extent = shape[axis];
+  ANEMONE_ASSIGN_OR_RETURN(int64_t pieces, c.Int("num_splits", 1));
+  if (pieces < 1 || extent % pieces != 0) {
+    return absl::InvalidArgumentError("split, attribute 'num_splits': want a divisor of the axis");
+  }
+  ANEMONE_ASSIGN_OR_RETURN(auto sizes,
+                           c.Ints("split_sizes", std::vector<int64_t>(pieces, extent / pieces)));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  int64_t offset = 0;
+  for (int64_t size : sizes) {
+    if (size < 1 || size > extent - offset) return c.Refuse(rule::kInputViewSize);
+    ANEMONE_ASSIGN_OR_RETURN(Operand piece, Sliced(c, x, AxisOf(c.rank(0), axis), offset, size));
+    shape[axis] = size;
+    ANEMONE_RETURN_IF_ERROR(c.Out(piece, shape));
+    offset += size;
+  }
+  if (offset == extent) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "split, attribute 'split_sizes': want sizes that fill the axis");
+}
+
+// The axes named, or all.
+absl::Status BuildReverse(MilContext& c) {
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> axes, c.Ints("axes", {}));
+  ANEMONE_RETURN_IF_ERROR(c.In(0).status());
+  const int rank = c.rank(0);
+  std::vector<Range> ranges;
+  for (int64_t extent : c.ShapeOf(0)) ranges.push_back({0, extent, 1});
+  for (int i = 0; axes.empty() && i < rank; ++i)
+    ranges[i] = {c.ShapeOf(0)[i] - 1, c.ShapeOf(0)[i], -1};
+  for (int64_t axis : axes) {
+    ANEMONE_ASSIGN_OR_RETURN(int at, NormalAxis(axis, rank));
+    ranges[at] = {c.ShapeOf(0)[at] - 1, c.ShapeOf(0)[at], -1};
+  }
+  return OutCut(c, ranges);
+}
+
+// Rows and columns cut off the last two axes: {before, after} each.
+absl::Status BuildCrop(MilContext& c) {
+  ANEMONE_ASSIGN_OR_RETURN(auto height, c.Ints("crop_height", {0, 0}));
+  ANEMONE_ASSIGN_OR_RETURN(auto width, c.Ints("crop_width", {0, 0}));
+  ANEMONE_RETURN_IF_ERROR(CheckBounds(c, 1));
+  const size_t rank = c.ShapeOf(0).size();
+  if (rank < 2 || height.size() != 2 || width.size() != 2) {
+    return absl::InvalidArgumentError("crop: want rank 2 at least, and two borders an axis");
+  }
+  std::vector<Range> ranges;
+  for (int64_t extent : c.ShapeOf(0)) ranges.push_back({0, extent, 1});
+  for (const auto& [at, borders] : {std::pair(rank - 2, height), std::pair(rank - 1, width)}) {
+    const int64_t extent = c.ShapeOf(0)[at];
+    if (borders[0] < 0 || borders[0] >= extent) return c.Refuse(rule::kInputViewOffset);
+    if (borders[1] < 0 || borders[1] >= extent - borders[0]) {
+      return c.Refuse(rule::kInputViewSize);
+    }
+    ranges[at] = {borders[0], extent - borders[0] - borders[1], 1};
+  }
+  return OutCut(c, ranges);
+}
+
+constexpr MilOperation kOperations[] = {
+    {"slice_by_size", BuildSliceBySize}, {"slice_by_index", BuildSliceByIndex},
+    {"slice_update", BuildSliceUpdate},  {"split", BuildSplit},
+    {"reverse", BuildReverse},           {"crop", BuildCrop},
+};
+
 constexpr Lowering kLowerings[] = {
     {.op = "Slice", .lower = LowerSlice},
     {.op = "Split", .lower = LowerSplit},
@@ -198,6 +387,23 @@ absl::StatusOr<Operand> Sliced(NetworkBuilder& c, const Operand& x, Axis axis, i
   return c.Add(Kind(), InputViewParams{axis, offset, size, size == 1 ? 1 : step}, {x});
 }
 
-KernelRows InputViewRows() { return {{&Kind()}, kLowerings}; }
+absl::StatusOr<Range> RangeOf(int64_t start, int64_t end, int64_t step, int64_t extent) {
+  if (step == 0) return absl::InvalidArgumentError("slice: want a step that is not 0");
+  bool forwards = step > 0;
+  auto clamp = [&](int64_t at) {
+    if (at < 0) at += extent;  // cannot overflow: extent is positive
+    return forwards ? std::clamp<int64_t>(at, 0, extent) : std::clamp<int64_t>(at, -1, extent - 1);
+  };
+  start = clamp(start);
+  end = clamp(end);
+  int64_t span = forwards ? end - start : start - end;
+  // A step past the extent takes one element; the smallest integer has no positive twin.
+  int64_t stride = step == std::numeric_limits<int64_t>::min() ? extent : std::abs(step);
+  stride = std::clamp<int64_t>(stride, 1, std::max<int64_t>(extent, 1));
+  int64_t size = span <= 0 ? 0 : (span - 1) / stride + 1;
+  return Range{start, size, forwards ? stride : -stride};
+}
+
+KernelRows InputViewRows() { return {{&Kind()}, kLowerings, kOperations}; }
 
 }  // namespace anemone

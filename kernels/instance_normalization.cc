@@ -1,11 +1,12 @@
 // InstanceNormalization: each channel of each image over its positions. Native from A13. Facts:
-// validators.json InstanceNorm; numerics.json nrm-instance; no netplist form is known.
+// validators.json InstanceNorm; numerics.json nrm-instance;
+// compiler_texts.json netplist_keys.
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
 #include "engine/constant.h"
 #include "kernels/attributes.h"
@@ -15,26 +16,34 @@
 namespace anemone {
 namespace {
 
-// "axes are spatial only": those of positions.
-constexpr Axis kSpatial[] = {Axis::kD, Axis::kH, Axis::kW};
-
 struct InstanceNormParams {
   float epsilon = 1e-5f;
+  std::vector<Axis> axes = {Axis::kD, Axis::kH, Axis::kW};
   Affine affine;  // one value per channel
 };
 
 absl::StatusOr<Dims> Shape(const InstanceNormParams&, Bottoms in) { return in[0].dims; }
 
-Verdict Validate(const InstanceNormParams&, Bottoms, const Target& target, Route route) {
+Verdict Validate(const InstanceNormParams& p, Bottoms, const Target& target, Route route) {
   Judge judge(target, route);
   if (!judge.Has(Cap::kInstanceNorm)) return judge.Reject(rule::kInstanceNormArch);
+  for (Axis axis : p.axes) {
+    if (axis == Axis::kN || axis == Axis::kC) return judge.Reject(rule::kInstanceNormAxes);
+    if (std::count(p.axes.begin(), p.axes.end(), axis) > 1) {
+      return judge.Reject(rule::kInstanceNormDuplicate, AxisName(axis));
+    }
+  }
   return judge.Accept();
 }
 
 constexpr Field<InstanceNormParams> kFields[] = {
-    {"Epsilon", [](const InstanceNormParams& p) { return absl::StrCat(p.epsilon); }},
-    {"Dimension", [](const InstanceNormParams&) { return ShowAxes(kSpatial); }},
+    Key<&InstanceNormParams::epsilon, AsHalfBits>("Epsilon"),
+    Key<&InstanceNormParams::axes>("Dimension"),
 };
+
+absl::Status Complete(InstanceNormParams& p, Bottoms in, absl::Span<const Tensor> weights) {
+  return CompleteAffine(p.affine, in, weights);
+}
 
 absl::StatusOr<Prepared> Prepare(const InstanceNormParams& p, Bottoms,
                                  absl::Span<const Tensor> weights) {
@@ -44,13 +53,14 @@ absl::StatusOr<Prepared> Prepare(const InstanceNormParams& p, Bottoms,
 void Compute(const InstanceNormParams& p, const void* prepared, absl::Span<const ConstView> in,
              View out) {
   const auto& affine = *static_cast<const AffineValues*>(prepared);
-  math::Normalize(in[0].dims.extent, MathAxes(kSpatial), {.epsilon = p.epsilon}, affine.scale(),
+  math::Normalize(in[0].dims.extent, MathAxes(p.axes), {.epsilon = p.epsilon}, affine.scale(),
                   affine.bias(), in[0].span(), out.span());
 }
 
 const UnitKindOf<InstanceNormParams>& Kind() {
   static const UnitKindOf<InstanceNormParams>& kind =
       *new UnitKindOf<InstanceNormParams>({.type = "InstanceNormalization",
+                                           .complete = Complete,
                                            .shape = Shape,
                                            .validate = Validate,
                                            .fields = kFields,
@@ -67,25 +77,37 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
   if (shape.size() < 3) return c.NotLowered("instance normalization below rank 3");
-  std::vector<Tensor> weights;
+  PlacedConstant affine[2];
   for (int i : {1, 2}) {
     const Tensor* constant = c.view().Constant(node.inputs[i]);
     if (constant == nullptr) return c.NotLowered("scale or bias computed at run time");
     if (!IsEngineConstant(constant->type()) || constant->elements() != shape[1]) {
       return c.NotLowered("scale or bias of this shape");
     }
-    weights.push_back(*constant);
+    affine[i - 1] = {*constant, MakeDims(1, shape[1], 1, 1)};
   }
-  p.affine = {MakeDims(1, shape[1], 1, 1), MakeDims(1, shape[1], 1, 1)};
+  std::vector<Tensor> weights = SetAffine(p.affine, &affine[0], &affine[1]);
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), p, {x}, std::move(weights)));
   return c.Out(node.outputs[0], x);
 }
 
+absl::Status Build(MilContext& c) {
+  InstanceNormParams p;
+  ANEMONE_ASSIGN_OR_RETURN(p.epsilon, c.Number("epsilon", 1e-5f));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  if (c.rank(0) < 3) return absl::InvalidArgumentError("instance_norm: want rank 3 or more");
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<Tensor> weights, ReadAffine(c, {1}, p.affine));
+  ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), p, {x}, std::move(weights)));
+  return c.Out(x, c.ShapeOf(0));
+}
+
+constexpr MilOperation kOperations[] = {{"instance_norm", Build}};
+
 constexpr Lowering kLowerings[] = {{.op = "InstanceNormalization", .lower = Lower}};
 
 }  // namespace
 
-KernelRows InstanceNormalizationRows() { return {{&Kind()}, kLowerings}; }
+KernelRows InstanceNormalizationRows() { return {{&Kind()}, kLowerings, kOperations}; }
 
 }  // namespace anemone

@@ -1,11 +1,12 @@
 // L2Normalization: x / sqrt(sum of squares over a set of axes). Native on every target. Facts:
-// validators.json L2Norm; numerics.json nrm-l2; no netplist form is known.
+// validators.json L2Norm; numerics.json nrm-l2; compiler_texts.json netplist_keys.
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
 #include "kernels/attributes.h"
 #include "kernels/layer_normalization.h"
+#include "kernels/reshape.h"
 #include "rule_table.h"  // generated
 
 namespace anemone {
@@ -27,8 +28,8 @@ Verdict Validate(const L2NormParams& p, Bottoms, const Target& target, Route rou
 }
 
 constexpr Field<L2NormParams> kFields[] = {
-    {"Epsilon", [](const L2NormParams& p) { return absl::StrCat(p.epsilon); }},
-    {"Dimension", [](const L2NormParams& p) { return ShowAxes(p.axes); }},
+    Key<&L2NormParams::epsilon, AsHalfBits>("Epsilon"),
+    Required<&L2NormParams::axes>("Dimension"),
 };
 
 void Compute(const L2NormParams& p, const void*, absl::Span<const ConstView> in, View out) {
@@ -60,10 +61,32 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], x);
 }
 
+// Over the last three axes, or those that are named.
+absl::Status Build(MilContext& c) {
+  L2NormParams p;
+  ANEMONE_ASSIGN_OR_RETURN(p.epsilon, c.Number("epsilon", 1e-6f));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> axes, c.Ints("axes", {-3, -2, -1}));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  // Rank 3 has no batch to keep apart: its axes are C, H and W.
+  std::vector<int64_t> shape = c.ShapeOf(0);
+  if (shape.size() == 3) shape.insert(shape.begin(), 1);
+  const int rank = static_cast<int>(shape.size());
+  for (int64_t at : axes) {
+    ANEMONE_ASSIGN_OR_RETURN(int axis, NormalAxis(at, c.rank(0)));
+    p.axes.push_back(AxisOf(rank, rank - c.rank(0) + axis));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, PlaceShape(shape)));
+  ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), p, {x}));
+  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, PlaceShape(c.ShapeOf(0))));
+  return c.Out(x, c.ShapeOf(0));
+}
+
+constexpr MilOperation kOperations[] = {{"l2_norm", Build}};
+
 constexpr Lowering kLowerings[] = {{.op = "LpNormalization", .lower = Lower}};
 
 }  // namespace
 
-KernelRows L2NormalizationRows() { return {{&Kind()}, kLowerings}; }
+KernelRows L2NormalizationRows() { return {{&Kind()}, kLowerings, kOperations}; }
 
 }  // namespace anemone

@@ -1,17 +1,17 @@
 // LayerNormalization: (x - mean) / sqrt(variance + epsilon) * scale + bias over a set of axes, or
 // over each of `num_groups` groups of channels with all their positions. Native from A13. Facts:
 // validators.json LayerNorm; numerics.json nrm-layer ("group_norm is the same unit with groups > 1;
-// gamma and beta fold in"); no netplist form is known.
+// gamma and beta fold in"); compiler_texts.json netplist_keys.
 #include "kernels/layer_normalization.h"
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "anemone/status_macros.h"
 #include "engine/constant.h"
 #include "kernels/attributes.h"
@@ -41,11 +41,23 @@ Verdict Validate(const LayerNormParams& p, Bottoms in, const Target& target, Rou
   return judge.Accept();
 }
 
+bool HasGroups(const LayerNormParams& p) { return p.groups > 1; }
+
 constexpr Field<LayerNormParams> kFields[] = {
-    {"Epsilon", [](const LayerNormParams& p) { return absl::StrCat(p.epsilon); }},
-    {"Dimension", [](const LayerNormParams& p) { return ShowAxes(p.axes); }},
-    {"NumGroups", [](const LayerNormParams& p) { return absl::StrCat(p.groups); }},
+    Key<&LayerNormParams::epsilon, AsHalfBits>("Epsilon"),
+    Key<&LayerNormParams::axes>("Dimension"),
+    // No writer of the compiler gives it; the name is its text's.
+    Key<&LayerNormParams::groups, Plain, HasGroups>("num_groups"),
 };
+
+absl::Status Complete(LayerNormParams& p, Bottoms in, absl::Span<const Tensor> weights) {
+  if (p.groups < 1) return absl::InvalidArgumentError("num_groups: want at least 1");
+  if (p.axes.empty()) p.axes = {Axis::kD, Axis::kC, Axis::kH, Axis::kW};
+  // With groups the depth is 1, and its axis holds them.
+  if (p.groups > 1) p.axes.erase(std::remove(p.axes.begin(), p.axes.end(), Axis::kD), p.axes.end());
+  std::sort(p.axes.begin(), p.axes.end());
+  return CompleteAffine(p.affine, in, weights);
+}
 
 absl::StatusOr<Prepared> Prepare(const LayerNormParams& p, Bottoms,
                                  absl::Span<const Tensor> weights) {
@@ -74,6 +86,7 @@ void Compute(const LayerNormParams& p, const void* prepared, absl::Span<const Co
 const UnitKindOf<LayerNormParams>& Kind() {
   static const UnitKindOf<LayerNormParams>& kind =
       *new UnitKindOf<LayerNormParams>({.type = "LayerNormalization",
+                                        .complete = Complete,
                                         .shape = Shape,
                                         .validate = Validate,
                                         .fields = kFields,
@@ -131,16 +144,16 @@ absl::Status LowerGroups(const Match& match, LowerContext& c) {
         "ONNX checker on the model");
   }
   if (p.groups > 1) p.axes.erase(p.axes.begin());  // the depth axis is 1, and holds the groups
-  std::vector<Tensor> weights;
+  PlacedConstant affine[2];
   for (int i : {1, 2}) {
     const Tensor* constant = c.view().Constant(node.inputs[i]);
     if (constant == nullptr) return c.NotLowered("scale or bias computed at run time");
     if (!IsEngineConstant(constant->type()) || constant->elements() != shape[1]) {
       return c.NotLowered("scale or bias of this shape");
     }
-    weights.push_back(*constant);
+    affine[i - 1] = {*constant, MakeDims(1, shape[1], 1, 1)};
   }
-  p.affine = {MakeDims(1, shape[1], 1, 1), MakeDims(1, shape[1], 1, 1)};
+  std::vector<Tensor> weights = SetAffine(p.affine, &affine[0], &affine[1]);
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
   if (shape.size() == 2) {
     ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(shape[0], shape[1], 1, 1)));
@@ -236,6 +249,26 @@ absl::Status LowerDecomposed(const Match& match, LowerContext& c) {
   return LowerLayerNorm(*Decomposed(c.view()).Find(node), node.outputs[0], c);
 }
 
+// The axes are those of argument 0, the last one if none are named.
+absl::Status Build(MilContext& c) {
+  LayerNormParams p;
+  ANEMONE_ASSIGN_OR_RETURN(p.epsilon, c.Number("epsilon", 1e-5f));
+  ANEMONE_ASSIGN_OR_RETURN(Sizes given, c.Ints("axes", {-1}));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  std::vector<int> axes;
+  for (int64_t at : given) {
+    ANEMONE_ASSIGN_OR_RETURN(int axis, NormalAxis(at, c.rank(0)));
+    axes.push_back(axis);
+    p.axes.push_back(AxisOf(c.rank(0), axis));
+  }
+  std::sort(p.axes.begin(), p.axes.end());
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<Tensor> weights, ReadAffine(c, axes, p.affine));
+  ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), p, {x}, std::move(weights)));
+  return c.Out(x, c.ShapeOf(0));
+}
+
+constexpr MilOperation kOperations[] = {{"layer_norm", Build}};
+
 constexpr Lowering kLowerings[] = {
     {.op = "LayerNormalization", .lower = Lower},
     {.op = "GroupNormalization", .lower = LowerGroups},
@@ -256,15 +289,18 @@ absl::Status LowerLayerNorm(const LayerNorm& form, ValueId y, LowerContext& c) {
     p.axes.push_back(axis);
   }
   std::sort(p.axes.begin(), p.axes.end());
-  std::vector<Tensor> weights;
-  for (auto [value, dims] : {std::pair(form.scale, &p.affine.scale), {form.bias, &p.affine.bias}}) {
+  std::optional<PlacedConstant> affine[2];
+  for (auto [value, placed] :
+       {std::pair(form.scale, &affine[0]), std::pair(form.bias, &affine[1])}) {
     if (value == kNone) continue;
     const Tensor* constant = c.view().Constant(value);
     if (constant == nullptr) return c.NotLowered("scale or bias computed at run time");
-    *dims = AlignedDims(*constant, shape);
-    if (!*dims) return c.NotLowered("scale or bias of this shape");
-    weights.push_back(*constant);
+    std::optional<Dims> dims = AlignedDims(*constant, shape);
+    if (!dims) return c.NotLowered("scale or bias of this shape");
+    *placed = {*constant, *dims};
   }
+  std::vector<Tensor> weights =
+      SetAffine(p.affine, affine[0] ? &*affine[0] : nullptr, affine[1] ? &*affine[1] : nullptr);
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(form.x));
   ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), p, {x}, std::move(weights)));
   return c.Out(y, x);
@@ -304,8 +340,65 @@ AffineValues::AffineValues(const Affine& affine, absl::Span<const Tensor> weight
   }
 }
 
-std::string ShowAxes(absl::Span<const Axis> axes) {
-  return absl::StrJoin(axes, ",", [](std::string* out, Axis axis) { *out += AxisName(axis); });
+absl::Status CompleteAffine(Affine& affine, Bottoms in, absl::Span<const Tensor> weights) {
+  std::optional<Dims>* const places[] = {&affine.scale, &affine.bias};
+  if (weights.size() > std::size(places)) {
+    return absl::InvalidArgumentError("weights: want a scale and a bias at most");
+  }
+  const Dims& x = in[0].dims;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    Dims dims;
+    if (weights[i].dims().size() == kAxisCount) {
+      std::copy_n(weights[i].dims().begin(), kAxisCount, dims.extent.begin());
+    } else {
+      dims[Axis::kC] = weights[i].elements();
+    }
+    for (int axis = 0; axis < kAxisCount; ++axis) {
+      if (dims.extent[axis] == 1 || dims.extent[axis] == x.extent[axis]) continue;
+      return absl::InvalidArgumentError(absl::StrCat(
+          "weight ", DimsToString(dims), ": does not fit the input, which is ", DimsToString(x)));
+    }
+    *places[i] = dims;
+  }
+  return absl::OkStatus();
+}
+
+std::vector<Tensor> SetAffine(Affine& affine, const PlacedConstant* scale,
+                              const PlacedConstant* bias) {
+  std::vector<Tensor> weights;
+  PlacedConstant one;
+  if (scale == nullptr && bias != nullptr) {
+    one.tensor = Tensor::Floats({1}, {1.0f});
+    scale = &one;
+  }
+  auto add = [&](const PlacedConstant* constant, std::optional<Dims>& dims) {
+    if (constant == nullptr) return;
+    dims = constant->dims;
+    weights.push_back(constant->tensor.Reshaped({dims->extent.begin(), dims->extent.end()}));
+  };
+  add(scale, affine.scale);
+  add(bias, affine.bias);
+  return weights;
+}
+
+absl::StatusOr<std::vector<Tensor>> ReadAffine(MilContext& c, const std::vector<int>& axes,
+                                               Affine& affine) {
+  const Sizes& x = c.ShapeOf(0);
+  Sizes shape(x.size(), 1);
+  for (int axis : axes) shape[axis] = x[axis];
+  const Dims dims = PlaceShape(shape);
+  std::optional<PlacedConstant> read[2];
+  for (auto [name, placed] : {std::pair("gamma", &read[0]), std::pair("beta", &read[1])}) {
+    ANEMONE_ASSIGN_OR_RETURN(std::optional<MilTensor> constant, c.Constant(name));
+    if (!constant) continue;
+    ANEMONE_ASSIGN_OR_RETURN(Tensor zeros, ZerosOf(*constant));
+    if (!IsEngineConstant(zeros.type()) || zeros.elements() != dims.elements()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          c.call().op, ", ", name, ": want floats, one for each place of the normalized axes"));
+    }
+    *placed = {std::move(zeros), dims};
+  }
+  return SetAffine(affine, read[0] ? &*read[0] : nullptr, read[1] ? &*read[1] : nullptr);
 }
 
 math::AxisSet MathAxes(absl::Span<const Axis> axes) {
@@ -314,6 +407,6 @@ math::AxisSet MathAxes(absl::Span<const Axis> axes) {
   return set;
 }
 
-KernelRows LayerNormalizationRows() { return {{&Kind()}, kLowerings}; }
+KernelRows LayerNormalizationRows() { return {{&Kind()}, kLowerings, kOperations}; }
 
 }  // namespace anemone

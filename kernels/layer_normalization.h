@@ -10,14 +10,33 @@
 
 #include "engine/math/normalize.h"
 #include "kernels/lowering.h"
+#include "kernels/mil.h"
 
 namespace anemone {
 
-// A factor and an offset by element, constants of the unit: its weights, in this order, those that
-// are there. Dims are those of x, or 1 where the constant is repeated.
+// A factor and an offset by element, constants of the unit: its weights, in this order; an offset
+// alone has a factor of ones in front. Dims are those of x, or 1 where the constant is repeated.
 struct Affine {
   std::optional<Dims> scale, bias;
 };
+
+// Reads the dims off the weights, which are as Placed() makes them, or one value for each channel.
+// kInvalidArgument if they do not fit x.
+absl::Status CompleteAffine(Affine& affine, Bottoms in, absl::Span<const Tensor> weights);
+
+// Sets scale and bias by their constants, each under dims of its own; null for none. Returns the
+// unit's weights.
+struct PlacedConstant {
+  Tensor tensor;
+  Dims dims;
+};
+std::vector<Tensor> SetAffine(Affine& affine, const PlacedConstant* scale,
+                              const PlacedConstant* bias);
+
+// Scale and bias of a MIL call: constants `gamma` and `beta` along `axes` of argument 0, whichever
+// are there.
+absl::StatusOr<std::vector<Tensor>> ReadAffine(MilContext& c, const std::vector<int>& axes,
+                                               Affine& affine);
 
 // The weights of a unit with `affine`, read once.
 class AffineValues {
@@ -49,8 +68,6 @@ std::pair<ValueId, ValueId> SplitConstant(const GraphView& view, const Node& nod
 // The axes over which a reduction goes, sorted; nullopt if they are not known or none.
 std::optional<std::vector<int>> ReducedAxes(const GraphView& view, const Node& reduction);
 
-// "Width,Height", as the compiler's key Dimension lists them.
-std::string ShowAxes(absl::Span<const Axis> axes);
 math::AxisSet MathAxes(absl::Span<const Axis> axes);
 
 }  // namespace anemone

@@ -1,16 +1,17 @@
 // Linear: the last axis times a constant matrix. Native on every target. Facts: validators.json
 // Linear; op_matrix.json linear ("becomes a convolution when the right operand fits on chip").
 //
-// The Linear unit itself has no known netplist form, so it is emitted on route mil only. On route
-// netplist one row per image (rank 1 and 2, or a single row) is what a 1x1 convolution computes:
-// (rows, k) becomes (rows, k, 1, 1), where k is under the cap of channels, not that of widths; the
-// bias rides along. Rows of a sequence are a MatrixMultiplication, which leaves them where they
-// are.
+// The Linear unit's netplist keys are known by a listing alone, so it is emitted on route mil only.
+// On route netplist one row per image (rank 1 and 2, or a single row) is what a 1x1 convolution
+// computes: (rows, k) becomes (rows, k, 1, 1), where k is under the cap of channels, not that of
+// widths; the bias rides along. Rows of a sequence are a MatrixMultiplication, which leaves them
+// where they are.
 #include "kernels/linear.h"
 
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,8 @@
 #include "kernels/conv.h"
 #include "kernels/elementwise.h"
 #include "kernels/goc.h"
+#include "kernels/mil.h"
+#include "kernels/neuron.h"
 #include "kernels/node_inputs.h"
 #include "kernels/reshape.h"
 #include "kernels/transpose.h"
@@ -32,11 +35,11 @@ namespace {
 struct LinearParams {
   int64_t k = 1, n = 1;
   math::MatrixOrder order = math::MatrixOrder::kRowMajor;
-  int rank = 2;  // of the ONNX value it reads
+  int rank = 2;  // of the value it reads
 };
 
 absl::StatusOr<Dims> Shape(const LinearParams& p, Bottoms in) {
-  if (in.empty() || in[0].dims.w() != p.k) {
+  if (in[0].dims.w() != p.k) {
     return absl::InvalidArgumentError(absl::StrCat("linear: want one input of width ", p.k));
   }
   Dims out = in[0].dims;
@@ -46,9 +49,37 @@ absl::StatusOr<Dims> Shape(const LinearParams& p, Bottoms in) {
 
 Verdict Validate(const LinearParams& p, Bottoms in, const Target& target, Route route) {
   Judge judge(target, route);
-  if (in.size() != 1) return judge.Reject(rule::kLinearInputs);
-  if (p.rank >= kMaxRank) return judge.Reject(rule::kLinearRank);
+  // Rank 5 is told from lower ones by its depth, where only dims are known.
+  if (p.rank >= kMaxRank || in[0].dims.d() > 1) return judge.Reject(rule::kLinearRank);
   return judge.Accept();
+}
+
+// The keys of the kernel's place are for the reader of files.
+constexpr Field<LinearParams> kFields[] = {
+    {"KernelMode", [](const LinearParams&) -> Json { return "Dense"; }, nullptr},
+    {"KernelType", [](const LinearParams&) -> Json { return "Float16"; }, nullptr},
+    {"KernelMutable", [](const LinearParams&) -> Json { return false; }, nullptr},
+    {"KernelIndex", [](const LinearParams&) -> Json { return nullptr; }, nullptr},
+    {"KernelOffset", [](const LinearParams&) -> Json { return nullptr; }, nullptr},
+    Alias<&LinearParams::k>("InputChannels"),
+    Alias<&LinearParams::n>("OutputChannels"),
+    Alias<&LinearParams::n>("out"),
+};
+
+// A weight that keys come with is (N, K), as MIL has it.
+absl::Status Complete(LinearParams& p, Bottoms in, absl::Span<const Tensor> weights) {
+  p.k = in[0].dims.w();
+  p.order = math::MatrixOrder::kColumnMajor;
+  if (!weights.empty()) {
+    const std::vector<int64_t>& sizes = weights[0].dims();
+    if (sizes.size() != 2 || sizes[1] != p.k) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("weight: want a matrix whose rows have the input's ", p.k, " elements"));
+    }
+    p.n = sizes[0];
+  }
+  if (p.n < 1) return absl::InvalidArgumentError("OutputChannels: want at least 1");
+  return absl::OkStatus();
 }
 
 struct PackedLinear {
@@ -57,6 +88,7 @@ struct PackedLinear {
 };
 
 absl::StatusOr<Prepared> Prepare(const LinearParams& p, Bottoms, absl::Span<const Tensor> weights) {
+  if (weights.empty()) return absl::InvalidArgumentError("Linear: want a weight");
   auto packed = std::make_shared<PackedLinear>();
   packed->matrix = math::PackMatrix(
       p.k, p.n, p.order,
@@ -73,11 +105,15 @@ void Compute(const LinearParams& p, const void* prepared, absl::Span<const Const
 }
 
 const UnitKindOf<LinearParams>& Kind() {
-  static const UnitKindOf<LinearParams>& kind = *new UnitKindOf<LinearParams>({.type = "Linear",
-                                                                               .shape = Shape,
-                                                                               .validate = Validate,
-                                                                               .prepare = Prepare,
-                                                                               .compute = Compute});
+  static const UnitKindOf<LinearParams>& kind =
+      *new UnitKindOf<LinearParams>({.type = "Linear",
+                                     .bottoms = {1, 1, &rule::kLinearInputs},
+                                     .complete = Complete,
+                                     .shape = Shape,
+                                     .validate = Validate,
+                                     .fields = kFields,
+                                     .prepare = Prepare,
+                                     .compute = Compute});
   return kind;
 }
 
@@ -252,6 +288,75 @@ int64_t GemmMacs(const Graph& graph, const Node& node) {
   return y[0] * y[1] * (*trans_a != 0 ? a[0] : a[1]);
 }
 
+// The function behind a linear_activation, by its name in MIL; none if none is named.
+absl::Status ReadActivation(MilContext& c, std::optional<NeuronType>& activation) {
+  static constexpr std::pair<const char*, NeuronType> kFunctions[] = {
+      {"relu", NeuronType::kReLU},  {"sigmoid", NeuronType::kSigmoidHighPrecision},
+      {"tanh", NeuronType::kTanh},  {"gelu", NeuronType::kGELU},
+      {"silu", NeuronType::kSwish},
+  };
+  if (!c.Has("mode")) return absl::OkStatus();
+  ANEMONE_ASSIGN_OR_RETURN(std::string mode, c.Text("mode", ""));
+  for (const auto& [name, type] : kFunctions) {
+    if (mode != name) continue;
+    activation = type;
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(c.call().op, ": no activation '", mode, "'"));
+}
+
+// linear, and linear_activation with a weight: x * W^T + bias.
+absl::Status BuildLinear(MilContext& c) {
+  std::optional<NeuronType> activation;
+  if (c.call().op == "linear_activation") {
+    ANEMONE_RETURN_IF_ERROR(ReadActivation(c, activation));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(std::optional<MilTensor> weight, c.Constant("weight"));
+  if (!weight && c.arguments() > 1 && c.call().arguments[1].constant) {
+    weight = c.call().arguments[1];
+  }
+  ANEMONE_ASSIGN_OR_RETURN(std::optional<MilTensor> bias, c.Constant("bias"));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  std::vector<int64_t> shape = c.ShapeOf(0);
+  if (!weight || weight->shape.size() != 2 || shape.empty() || shape.back() != weight->shape[1] ||
+      (bias && bias->shape != std::vector<int64_t>{weight->shape[0]})) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        c.call().op, ": want a constant weight (out, in) and a bias (out) that fit the input"));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Tensor zeros, ZerosOf(*weight));
+  std::optional<Tensor> added;
+  if (bias) {
+    ANEMONE_ASSIGN_OR_RETURN(added, ZerosOf(*bias));
+  }
+  if (!IsEngineConstant(zeros.type()) || (added && !IsEngineConstant(added->type()))) {
+    return c.Refuse(rule::kIntegerWeight);
+  }
+  const ConstantMatrix b{std::move(zeros), weight->shape[1], weight->shape[0],
+                         math::MatrixOrder::kColumnMajor};
+  const std::vector<int64_t> x_shape = shape;
+  shape.back() = b.n;
+  ANEMONE_ASSIGN_OR_RETURN(x, Flat(c, x, c.rank(0)));
+  ANEMONE_ASSIGN_OR_RETURN(x, FullyConnected(c, x, x_shape, b, added ? &*added : nullptr, shape));
+  if (activation) {
+    ANEMONE_ASSIGN_OR_RETURN(x, Activated(c, *activation, x));
+  }
+  return c.Out(x, shape);
+}
+
+// A fully connected layer and a function of its result where there is a weight (op_matrix.json);
+// coremltools knows the name as alpha * x + beta of each element.
+absl::Status BuildLinearActivation(MilContext& c) {
+  if (c.arguments() > 1 || c.Has("weight")) return BuildLinear(c);
+  ANEMONE_ASSIGN_OR_RETURN(float alpha, c.Number("alpha", 1));
+  ANEMONE_ASSIGN_OR_RETURN(float beta, c.Number("beta", 0));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  ANEMONE_ASSIGN_OR_RETURN(x, Scaled(c, x, alpha, beta));
+  return c.Out(x, c.ShapeOf(0));
+}
+
+constexpr MilOperation kOperations[] = {{"linear", BuildLinear},
+                                        {"linear_activation", BuildLinearActivation}};
+
 constexpr Lowering kLowerings[] = {
     {.op = "Gemm", .pattern = "flat-gemm", .match = MatchFlatGemm, .lower = LowerGemm},
     {.op = "Gemm", .lower = LowerGemm, .macs = GemmMacs},
@@ -261,7 +366,7 @@ constexpr Lowering kLowerings[] = {
 
 }  // namespace
 
-absl::StatusOr<Operand> FullyConnected(LowerContext& c, const Operand& x,
+absl::StatusOr<Operand> FullyConnected(NetworkBuilder& c, const Operand& x,
                                        absl::Span<const int64_t> x_shape, const ConstantMatrix& b,
                                        const Tensor* bias, absl::Span<const int64_t> y_shape) {
   int64_t rows = c.DimsOf(x).elements() / std::max<int64_t>(b.k, 1);
@@ -295,6 +400,6 @@ absl::StatusOr<Operand> FullyConnected(LowerContext& c, const Operand& x,
   return Placed(c, y, y_shape);
 }
 
-KernelRows LinearRows() { return {{&Kind()}, kLowerings}; }
+KernelRows LinearRows() { return {{&Kind()}, kLowerings, kOperations}; }
 
 }  // namespace anemone

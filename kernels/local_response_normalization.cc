@@ -5,15 +5,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
 #include "engine/math/convert.h"
 #include "engine/math/half.h"
 #include "kernels/attributes.h"
-#include "kernels/lowering.h"
+#include "kernels/mil.h"
 #include "rule_table.h"  // generated
 
 namespace anemone {
@@ -22,13 +20,18 @@ namespace {
 struct LrnParams {
   float alpha = 1e-4f, beta = 0.75f, k = 1;
   int64_t kernel_channels = 1;
+  int64_t kernel_width = 1, kernel_height = 1;
 };
 
 absl::StatusOr<Dims> Shape(const LrnParams&, Bottoms in) { return in[0].dims; }
 
-Verdict Validate(const LrnParams&, Bottoms, const Target& target, Route route) {
+Verdict Validate(const LrnParams& p, Bottoms in, const Target& target, Route route) {
   Judge judge(target, route);
   if (!judge.Has(Cap::kLrn)) return judge.Reject(rule::kLrnArch);
+  if (p.kernel_height != 1 || p.kernel_width != 1) {
+    return judge.Reject(rule::kLrnKernel, p.kernel_height, p.kernel_width);
+  }
+  if (in[0].dims.d() > 1) return judge.Reject(rule::kLrnDepth, in[0].dims.d());
   return judge.Accept();
 }
 
@@ -43,11 +46,23 @@ Verdict Codegen(const LrnParams&, Bottoms in, const Target& target, Route route)
 }
 
 constexpr Field<LrnParams> kFields[] = {
-    {"Alpha", [](const LrnParams& p) { return absl::StrCat(p.alpha); }},
-    {"Beta", [](const LrnParams& p) { return absl::StrCat(p.beta); }},
-    {"K", [](const LrnParams& p) { return absl::StrCat(p.k); }},
-    {"KernelChannel", [](const LrnParams& p) { return absl::StrCat(p.kernel_channels); }},
+    {"Type", [](const LrnParams&) -> Json { return "Channel"; },
+     [](LrnParams&, const Json& from) {
+       return from == "Channel" ? absl::OkStatus() : absl::InvalidArgumentError("want Channel");
+     }},
+    Key<&LrnParams::kernel_width>("KernelWidth"),
+    Key<&LrnParams::kernel_height>("KernelHeight"),
+    Required<&LrnParams::kernel_channels>("KernelChannel"),
+    Key<&LrnParams::alpha, AsHalfBits>("Alpha"),
+    Alias<&LrnParams::alpha, AsHalfBits>("Alpha_fp16_bits"),
+    Key<&LrnParams::beta>("Beta"),
+    Key<&LrnParams::k>("K"),
 };
+
+absl::Status Complete(LrnParams& p, Bottoms, absl::Span<const Tensor>) {
+  if (p.kernel_channels >= 1 && p.kernel_channels <= (1 << 28)) return absl::OkStatus();
+  return absl::InvalidArgumentError("KernelChannel: want at least 1");
+}
 
 // One image: y = x * (k + alpha / n * sum of squares over the window)^-beta, the sum kept for all
 // positions while the window slides over the channels.
@@ -85,6 +100,7 @@ void Compute(const LrnParams& p, const void*, absl::Span<const ConstView> in, Vi
 const UnitKindOf<LrnParams>& Kind() {
   static const UnitKindOf<LrnParams>& kind =
       *new UnitKindOf<LrnParams>({.type = "LocalResponseNormalization",
+                                  .complete = Complete,
                                   .shape = Shape,
                                   .validate = Validate,
                                   .codegen = Codegen,
@@ -103,17 +119,32 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(p.k, a.Float("bias", 1));
   ANEMONE_ASSIGN_OR_RETURN(p.kernel_channels, a.Int("size", 1));
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
-  if (p.kernel_channels < 1) return absl::InvalidArgumentError("size: want at least 1");
+  ANEMONE_RETURN_IF_ERROR(Complete(p, {}, {}));
   if (shape.size() < 3) return c.NotLowered("LRN of a tensor without a channel axis");
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(Operand y, c.Add(Kind(), p, {x}));
   return c.Out(node.outputs[0], y);
 }
 
+absl::Status Build(MilContext& c) {
+  LrnParams p;
+  ANEMONE_ASSIGN_OR_RETURN(p.alpha, c.Number("alpha", 1e-4f));
+  ANEMONE_ASSIGN_OR_RETURN(p.beta, c.Number("beta", 0.75f));
+  ANEMONE_ASSIGN_OR_RETURN(p.k, c.Number("k", 1));
+  ANEMONE_ASSIGN_OR_RETURN(p.kernel_channels, c.Int("size", 1));
+  ANEMONE_RETURN_IF_ERROR(Complete(p, {}, {}));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  if (c.rank(0) < 3) return absl::InvalidArgumentError("local_response_norm: want rank 3 or more");
+  ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), p, {x}));
+  return c.Out(x, c.ShapeOf(0));
+}
+
+constexpr MilOperation kOperations[] = {{"local_response_norm", Build}};
+
 constexpr Lowering kLowerings[] = {{.op = "LRN", .lower = Lower}};
 
 }  // namespace
 
-KernelRows LocalResponseNormalizationRows() { return {{&Kind()}, kLowerings}; }
+KernelRows LocalResponseNormalizationRows() { return {{&Kind()}, kLowerings, kOperations}; }
 
 }  // namespace anemone

@@ -10,9 +10,9 @@
 #include "kernels/matrix_multiplication.h"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -21,6 +21,7 @@
 #include "engine/constant.h"
 #include "kernels/attributes.h"
 #include "kernels/linear.h"
+#include "kernels/mil.h"
 #include "kernels/reshape.h"
 #include "kernels/transpose.h"
 #include "rule_table.h"  // generated
@@ -40,9 +41,8 @@ Dims RightDims(const MatMulParams& p, Bottoms in) {
   return p.b ? MakeDims(1, p.b->k, 1, p.b->n) : in[1].dims;
 }
 
-bool HasBothOperands(const MatMulParams& p, Bottoms in) {
-  return in.size() + (p.b ? 1 : 0) == 2 && !in.empty();
-}
+// The second bottom is there, or a weight of the unit.
+bool HasBothOperands(const MatMulParams& p, Bottoms in) { return in.size() + (p.b ? 1 : 0) == 2; }
 
 absl::StatusOr<Dims> Shape(const MatMulParams& p, Bottoms in) {
   if (!HasBothOperands(p, in)) {
@@ -75,6 +75,15 @@ Verdict Validate(const MatMulParams& p, Bottoms in, const Target& target, Route 
   return judge.Accept();
 }
 
+// A weight that keys come with is (K, N).
+absl::Status Complete(MatMulParams& p, Bottoms in, absl::Span<const Tensor> weights) {
+  if (in.size() > 1 || weights.empty()) return absl::OkStatus();
+  const std::vector<int64_t>& sizes = weights[0].dims();
+  if (sizes.size() != 2) return absl::InvalidArgumentError("weight: want a matrix");
+  p.b = MatMulParams::Weight{sizes[0], sizes[1]};
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Prepared> Prepare(const MatMulParams& p, Bottoms, absl::Span<const Tensor> weights) {
   if (!p.b) return Prepared();
   return std::make_shared<math::PackedMatrix>(math::PackMatrix(
@@ -105,6 +114,8 @@ void Compute(const MatMulParams& p, const void* prepared, absl::Span<const Const
 const UnitKindOf<MatMulParams>& Kind() {
   static const UnitKindOf<MatMulParams>& kind =
       *new UnitKindOf<MatMulParams>({.type = "MatrixMultiplication",
+                                     .bottoms = {1, 2, &rule::kMatmulBottoms},
+                                     .complete = Complete,
                                      .shape = Shape,
                                      .validate = Validate,
                                      .prepare = Prepare,
@@ -143,23 +154,38 @@ bool BatchesFold(Sizes a, Sizes b) {
   return a == b;
 }
 
-// At most two leading axes, on N and H.
-absl::StatusOr<Operand> WithBatchOnHeight(LowerContext& c, ValueId value, Stack stack) {
-  stack.batch.insert(stack.batch.begin(), 2 - stack.batch.size(), 1);
-  Dims dims = MakeDims(stack.batch[0], stack.batch[1], stack.rows, stack.columns);
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, InAs(c, value, dims));
-  return SwapAxes(c, x, Axis::kC, Axis::kH);
+// A right or left operand: its stack as it is stored, and how it is laid out under dims.
+struct Factor {
+  Stack stack;
+  bool transposed = false;
+  std::function<absl::StatusOr<Operand>(const Dims&)> lay_out;
+};
+
+// The operand's rows on C and its columns on W, as the unit wants them.
+absl::StatusOr<Operand> Turned(NetworkBuilder& c, const Operand& x, const Factor& factor) {
+  return factor.transposed ? SwapAxes(c, x, Axis::kC, Axis::kW) : x;
 }
 
-absl::StatusOr<Operand> ProductOfStacks(LowerContext& c, const Node& node, const Stack& a,
-                                        const Stack& b) {
-  if (BatchesFold(a.batch, b.batch)) {
-    ANEMONE_ASSIGN_OR_RETURN(Operand left, InAs(c, node.inputs[0], a.folded()));
-    ANEMONE_ASSIGN_OR_RETURN(Operand right, InAs(c, node.inputs[1], b.folded()));
+// At most two leading axes, on N and H.
+absl::StatusOr<Operand> WithBatchOnHeight(NetworkBuilder& c, const Factor& factor) {
+  Stack stack = factor.stack;
+  stack.batch.insert(stack.batch.begin(), 2 - stack.batch.size(), 1);
+  Dims dims = MakeDims(stack.batch[0], stack.batch[1], stack.rows, stack.columns);
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, factor.lay_out(dims));
+  ANEMONE_ASSIGN_OR_RETURN(x, SwapAxes(c, x, Axis::kC, Axis::kH));
+  return Turned(c, x, factor);
+}
+
+absl::StatusOr<Operand> ProductOfStacks(NetworkBuilder& c, const Factor& a, const Factor& b) {
+  if (BatchesFold(a.stack.batch, b.stack.batch)) {
+    ANEMONE_ASSIGN_OR_RETURN(Operand left, a.lay_out(a.stack.folded()));
+    ANEMONE_ASSIGN_OR_RETURN(left, Turned(c, left, a));
+    ANEMONE_ASSIGN_OR_RETURN(Operand right, b.lay_out(b.stack.folded()));
+    ANEMONE_ASSIGN_OR_RETURN(right, Turned(c, right, b));
     return MatrixProduct(c, left, right);
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand left, WithBatchOnHeight(c, node.inputs[0], a));
-  ANEMONE_ASSIGN_OR_RETURN(Operand right, WithBatchOnHeight(c, node.inputs[1], b));
+  ANEMONE_ASSIGN_OR_RETURN(Operand left, WithBatchOnHeight(c, a));
+  ANEMONE_ASSIGN_OR_RETURN(Operand right, WithBatchOnHeight(c, b));
   ANEMONE_ASSIGN_OR_RETURN(Operand y, MatrixProduct(c, left, right));
   return SwapAxes(c, y, Axis::kC, Axis::kH);
 }
@@ -184,7 +210,12 @@ absl::Status LowerMatMul(const Match& match, LowerContext& c) {
   }
   if (a_shape.size() == 1) a_shape.insert(a_shape.begin(), 1);
   if (b_shape.size() == 1) b_shape.push_back(1);
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, ProductOfStacks(c, node, StackOf(a_shape), StackOf(b_shape)));
+  auto factor = [&](int i, Sizes shape) {
+    return Factor{.stack = StackOf(std::move(shape)), .lay_out = [&c, &node, i](const Dims& dims) {
+                    return InAs(c, node.inputs[i], dims);
+                  }};
+  };
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, ProductOfStacks(c, factor(0, a_shape), factor(1, b_shape)));
   ANEMONE_ASSIGN_OR_RETURN(y, Reshaped(c, y, PlaceShape(y_shape)));
   return c.Out(node.outputs[0], y);
 }
@@ -195,6 +226,72 @@ int64_t Macs(const Graph& graph, const Node& node) {
   return a.empty() ? 0 : Product(graph.values[node.outputs[0]].dims()) * a.back();
 }
 
+// An argument of matmul, a vector made a matrix.
+absl::StatusOr<Factor> FactorOf(MilContext& c, size_t i, bool transposed) {
+  Sizes shape = c.ShapeOf(i);
+  if (shape.empty()) return absl::InvalidArgumentError("matmul: want no scalars");
+  if (shape.size() == 1) shape.insert(i == 0 ? shape.begin() : shape.end(), 1);
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(i));
+  return Factor{.stack = StackOf(std::move(shape)),
+                .transposed = transposed,
+                .lay_out = [&c, x](const Dims& dims) { return Reshaped(c, x, dims); }};
+}
+
+// The shape of the result; kInvalidArgument if the stacks do not go together.
+absl::StatusOr<Sizes> ProductShape(const MilContext& c, const Factor& a, const Factor& b) {
+  auto [rows, k] = std::pair(a.stack.rows, a.stack.columns);
+  if (a.transposed) std::swap(rows, k);
+  auto [k_of_b, columns] = std::pair(b.stack.rows, b.stack.columns);
+  if (b.transposed) std::swap(k_of_b, columns);
+  Sizes longer = a.stack.batch, shorter = b.stack.batch;
+  if (longer.size() < shorter.size()) std::swap(longer, shorter);
+  bool fits = k == k_of_b;
+  for (size_t i = 0; i < shorter.size(); ++i) {
+    int64_t& one = longer[longer.size() - 1 - i];
+    const int64_t other = shorter[shorter.size() - 1 - i];
+    fits = fits && (one == other || one == 1 || other == 1);
+    one = std::max(one, other);
+  }
+  if (!fits) {
+    return absl::InvalidArgumentError(absl::StrCat("matmul: ", DimsToString(c.ShapeOf(0)), " and ",
+                                                   DimsToString(c.ShapeOf(1)),
+                                                   " do not go together"));
+  }
+  if (c.rank(0) > 1) longer.push_back(rows);
+  if (c.rank(1) > 1) longer.push_back(columns);
+  return longer;
+}
+
+// matmul, and ne_matmul, which names the unit itself.
+absl::Status Build(MilContext& c) {
+  ANEMONE_ASSIGN_OR_RETURN(bool transpose_x, c.Bool("transpose_x", false));
+  ANEMONE_ASSIGN_OR_RETURN(bool transpose_y, c.Bool("transpose_y", false));
+  if (c.arguments() != 2) return absl::InvalidArgumentError("matmul: want two arguments");
+  ANEMONE_ASSIGN_OR_RETURN(Factor a, FactorOf(c, 0, transpose_x));
+  ANEMONE_ASSIGN_OR_RETURN(Factor b, FactorOf(c, 1, transpose_y));
+  ANEMONE_ASSIGN_OR_RETURN(Sizes shape, ProductShape(c, a, b));
+  if (c.rank(0) == kMaxRank || c.rank(1) == kMaxRank) return c.Refuse(rule::kMatmulRank5);
+  const MilTensor& right = c.call().arguments[1];
+  if (right.constant && !transpose_x && Product(b.stack.batch) == 1) {
+    ANEMONE_ASSIGN_OR_RETURN(Tensor zeros, ZerosOf(right));
+    ConstantMatrix matrix{std::move(zeros), b.stack.rows, b.stack.columns};
+    if (transpose_y) {
+      std::swap(matrix.k, matrix.n);
+      matrix.order = math::MatrixOrder::kColumnMajor;
+    }
+    if (!IsEngineConstant(matrix.values.type())) return c.Refuse(rule::kIntegerWeight);
+    ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+    ANEMONE_ASSIGN_OR_RETURN(x, Flat(c, x, c.rank(0)));
+    ANEMONE_ASSIGN_OR_RETURN(x, FullyConnected(c, x, c.ShapeOf(0), matrix, nullptr, shape));
+    return c.Out(x, shape);
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, ProductOfStacks(c, a, b));
+  ANEMONE_ASSIGN_OR_RETURN(y, Reshaped(c, y, PlaceShape(shape)));
+  return c.Out(y, shape);
+}
+
+constexpr MilOperation kOperations[] = {{"matmul", Build}, {"ne_matmul", Build}};
+
 constexpr Lowering kLowerings[] = {{.op = "MatMul", .lower = LowerMatMul, .macs = Macs}};
 
 }  // namespace
@@ -203,7 +300,8 @@ absl::StatusOr<Operand> MatrixProduct(NetworkBuilder& c, const Operand& a, const
   return c.Add(Kind(), MatMulParams{}, {a, b});
 }
 
-absl::StatusOr<Operand> MatrixProduct(NetworkBuilder& c, const Operand& a, const ConstantMatrix& b) {
+absl::StatusOr<Operand> MatrixProduct(NetworkBuilder& c, const Operand& a,
+                                      const ConstantMatrix& b) {
   return c.Add(Kind(), MatMulParams{MatMulParams::Weight{b.k, b.n, b.order}}, {a}, {b.values});
 }
 
@@ -228,6 +326,6 @@ absl::StatusOr<Operand> InAs(LowerContext& c, ValueId value, const Dims& dims) {
   return Reshaped(c, x, dims);
 }
 
-KernelRows MatrixMultiplicationRows() { return {{&Kind()}, kLowerings}; }
+KernelRows MatrixMultiplicationRows() { return {{&Kind()}, kLowerings, kOperations}; }
 
 }  // namespace anemone

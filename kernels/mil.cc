@@ -8,7 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "anemone/status_macros.h"
 #include "engine/authored_unit.h"
-#include "engine/near_names.h"
+#include "anemone/near_names.h"
 #include "kernels/reshape.h"
 #include "rule_table.h"  // generated
 
@@ -46,15 +46,10 @@ const TypeName* FindType(absl::string_view name) {
 }
 
 absl::StatusOr<Format> FormatOf(const MilTensor& tensor) {
-  static constexpr std::pair<const char*, Format> kFormats[] = {{"fp16", Format::kFloat16},
-                                                                {"uint8", Format::kUInt8},
-                                                                {"uint16", Format::kUInt16},
-                                                                {"int8", Format::kInt8}};
-  for (const auto& [name, format] : kFormats) {
-    if (tensor.dtype == name) return format;
-  }
-  return absl::InvalidArgumentError(absl::StrCat("'", tensor.name, "': no tensor of the engine is ",
-                                                 tensor.dtype, "; want fp16, uint8, uint16 or int8"));
+  Format format = Format::kFloat16;
+  absl::Status status = Plain::Read(tensor.dtype, format);
+  if (status.ok()) return format;
+  return absl::InvalidArgumentError(absl::StrCat("'", tensor.name, "', dtype: ", status.message()));
 }
 
 // A constant tensor as an attribute has it.
@@ -76,7 +71,9 @@ absl::Status CheckPort(NetworkBuilder& c, const MilTensor& tensor) {
   for (int64_t extent : tensor.shape) {
     if (extent < 0) return c.Refuse(rule::kSymbolicShape);
   }
-  if (!tensor.constant && tensor.dtype != "fp16" && tensor.dtype != "uint8") {
+  // An image buffer is a matter of its own operations.
+  if (!tensor.constant && tensor.dtype != "fp16" && tensor.dtype != "uint8" &&
+      !absl::StartsWith(tensor.dtype, "pixel_buffer")) {
     return c.Refuse(rule::kPortFormat);
   }
   if (std::find(tensor.shape.begin(), tensor.shape.end(), 0) != tensor.shape.end()) {
@@ -129,10 +126,9 @@ absl::Status NoSuchOperation(absl::string_view op, Route route) {
       for (const UnitKind* kind : rows.kinds) known.emplace_back(kind->type());
     }
   }
-  return absl::NotFoundError(
-      absl::StrCat("operation '", op, "': not known on route ", RouteName(route), "; near: ",
-                   absl::StrJoin(NearNames(op, std::move(known)), ", "),
-                   "; `anemone units` lists all"));
+  return absl::NotFoundError(absl::StrCat(
+      "operation '", op, "': not known on route ", RouteName(route), "; near: ",
+      absl::StrJoin(NearNames(op, std::move(known)), ", "), "; `anemone units` lists all"));
 }
 
 }  // namespace
@@ -145,8 +141,8 @@ absl::StatusOr<Tensor> ZerosOf(const MilTensor& tensor) {
   }
   for (int64_t extent : tensor.shape) {
     if (extent < 1) {
-      return absl::InvalidArgumentError(absl::StrCat("'", tensor.name, "': a constant has ",
-                                                     "extents of at least 1"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", tensor.name, "': a constant has ", "extents of at least 1"));
     }
   }
   ANEMONE_RETURN_IF_ERROR(ElementCount(tensor.shape).status());
@@ -162,8 +158,7 @@ const MilOperation* FindMilOperation(absl::string_view op) {
 
 absl::StatusOr<Operand> MilContext::In(size_t i) {
   if (i >= arguments()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(call_.op, ": argument ", i + 1, " is missing"));
+    return absl::InvalidArgumentError(absl::StrCat(call_.op, ": argument ", i + 1, " is missing"));
   }
   if (i < operands_.size() && operands_[i]) return *operands_[i];
   const MilTensor& tensor = call_.arguments[i];
@@ -197,9 +192,9 @@ absl::StatusOr<std::vector<int64_t>> MilContext::CommonShape() {
       int64_t& a = longer[longer.size() - 1 - i];
       int64_t b = shorter[shorter.size() - 1 - i];
       if (a != b && a != 1 && b != 1) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            call_.op, ": shapes that do not go together, ", DimsToString(tensor.shape), " and ",
-            DimsToString(common)));
+        return absl::InvalidArgumentError(
+            absl::StrCat(call_.op, ": shapes that do not go together, ", DimsToString(tensor.shape),
+                         " and ", DimsToString(common)));
       }
       a = std::max(a, b);
     }
@@ -261,8 +256,9 @@ absl::StatusOr<int> MilContext::AxisAt(absl::string_view key, int64_t fallback) 
 absl::Status MilContext::Out(const Operand& from, absl::Span<const int64_t> shape) {
   if (shape.size() > kMaxRank) return Refuse(rule::kReshapeRank);
   if (Dims want = PlaceShape(shape); DimsOf(from) != want) {
-    return absl::InternalError(absl::StrCat(call_.op, ": made ", anemone::DimsToString(DimsOf(from)),
-                                            ", want ", anemone::DimsToString(want)));
+    return absl::InternalError(absl::StrCat(call_.op, ": made ",
+                                            anemone::DimsToString(DimsOf(from)), ", want ",
+                                            anemone::DimsToString(want)));
   }
   AddOutput("y", from);
   return absl::OkStatus();
@@ -271,8 +267,7 @@ absl::Status MilContext::Out(const Operand& from, absl::Span<const int64_t> shap
 absl::Status MilContext::NoneLeft() const {
   for (const auto& [key, value] : call_.attributes.items()) {
     if (read_.contains(key)) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat(call_.op, ": it has no attribute '", key, "'"));
+    return absl::InvalidArgumentError(absl::StrCat(call_.op, ": it has no attribute '", key, "'"));
   }
   return absl::OkStatus();
 }

@@ -62,7 +62,8 @@ class MilContext : public NetworkBuilder {
   const std::vector<int64_t>& ShapeOf(size_t i) const { return call_.arguments[i].shape; }
   int rank(size_t i) const { return static_cast<int>(ShapeOf(i).size()); }
 
-  // Argument `i`, a port or a constant, laid out by PlaceShape. kInvalidArgument if it is not there.
+  // Argument `i`, a port or a constant, laid out by PlaceShape. kInvalidArgument if it is not
+  // there.
   absl::StatusOr<Operand> In(size_t i);
   // The same, its axes those of a rank as high as `shape`'s, ones put in front.
   absl::StatusOr<Operand> Aligned(size_t i, absl::Span<const int64_t> shape);

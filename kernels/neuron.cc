@@ -56,6 +56,8 @@ constexpr Mode kModes[] = {
     {NeuronType::kSign, "Sign", 0, math::Unary::kSign},
     {NeuronType::kFloor, "Floor", 0, math::Unary::kFloor},
     {NeuronType::kCeil, "Ceil", 0, math::Unary::kCeil},
+    {NeuronType::kExp2, "Exp2", 0, math::Unary::kExp2},
+    {NeuronType::kRoundNearest, "RoundNearest", 0, math::Unary::kRoundHalfAway},
 };
 
 // ModeOf() takes the type for an index.
@@ -263,6 +265,8 @@ constexpr struct {
     {"sign", NeuronType::kSign},
     {"floor", NeuronType::kFloor},
     {"ceil", NeuronType::kCeil},
+    {"exp2", NeuronType::kExp2},
+    {"round", NeuronType::kRoundNearest},
     {"elu", NeuronType::kELU, "alpha", 1},
     {"leaky_relu", NeuronType::kLeakyReLU, "alpha", 0.01f},
 };
@@ -304,7 +308,8 @@ constexpr MilOperation kOperations[] = {
     {"exp", BuildPlain},     {"sin", BuildPlain},     {"cos", BuildPlain},
     {"atan", BuildPlain},    {"sign", BuildPlain},    {"floor", BuildPlain},
     {"ceil", BuildPlain},    {"elu", BuildPlain},     {"leaky_relu", BuildPlain},
-    {"clip", BuildClip},     {"log", BuildLog},
+    {"exp2", BuildPlain},    {"round", BuildPlain},   {"clip", BuildClip},
+    {"log", BuildLog},
 };
 
 constexpr Lowering kLowerings[] = {

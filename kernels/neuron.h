@@ -32,6 +32,8 @@ enum class NeuronType : uint8_t {
   kSign,
   kFloor,
   kCeil,
+  kExp2,
+  kRoundNearest,  // a half away from 0
 };
 
 // As a netplist spells them.

@@ -1,55 +1,74 @@
 // PixelShuffle, PixelUnshuffle, ChannelToSpace, SpaceToChannel: channels become pixels and back.
 // Of a block of fy x fx pixels, the first pair has channel (c, i, j) (PyTorch's order, ONNX's CRD),
-// the second channel (i, j, c) (TensorFlow's order, ONNX's DCR). Facts: validators.json;
-// netplist.md.
+// the second channel (i, j, c) (TensorFlow's order, ONNX's DCR). SpaceToBatch, BatchToSpace: pixels
+// become images, (n, i, j). Facts: validators.json; hidden_layers.json; netplist.md; conflicts.md
+// C-rearrange-factors.
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
+#include "engine/authored_unit.h"
 #include "engine/math/copy.h"
 #include "kernels/attributes.h"
-#include "kernels/lowering.h"
+#include "kernels/input_view.h"
+#include "kernels/mil.h"
+#include "kernels/padding.h"
 #include "rule_table.h"  // generated
 
 namespace anemone {
 namespace {
 
 struct RearrangeParams {
-  int64_t fx = 1, fy = 1;
+  int64_t fx = 1, fy = 1, fz = 1;
   int64_t block() const { return fx * fy; }
 };
 
-enum class Form { kPixelShuffle, kPixelUnshuffle, kChannelToSpace, kSpaceToChannel };
+enum class Form {
+  kPixelShuffle,
+  kPixelUnshuffle,
+  kChannelToSpace,
+  kSpaceToChannel,
+  kSpaceToBatch,
+  kBatchToSpace,
+};
 
-constexpr bool ToPixels(Form f) { return f == Form::kPixelShuffle || f == Form::kChannelToSpace; }
+constexpr bool ToPixels(Form f) {
+  return f == Form::kPixelShuffle || f == Form::kChannelToSpace || f == Form::kBatchToSpace;
+}
 constexpr bool ChannelMajor(Form f) {
   return f == Form::kPixelShuffle || f == Form::kPixelUnshuffle;
+}
+// The axis that the pixels come from or go to.
+constexpr Axis DeepAxis(Form f) {
+  return f == Form::kSpaceToBatch || f == Form::kBatchToSpace ? Axis::kN : Axis::kC;
 }
 
 template <Form kForm>
 bool Divides(const RearrangeParams& p, const Dims& in) {
-  if (ToPixels(kForm)) return in.c() % p.block() == 0;
+  if (ToPixels(kForm)) return in[DeepAxis(kForm)] % p.block() == 0;
   return in.h() % p.fy == 0 && in.w() % p.fx == 0;
 }
 
 template <Form kForm>
 absl::StatusOr<Dims> Shape(const RearrangeParams& p, Bottoms in) {
   Dims out = in[0].dims;
-  // The first pair has a validator's text for this.
-  if (!ChannelMajor(kForm) && !Divides<kForm>(p, out)) {
+  // Most have a validator's text for this.
+  if (!Divides<kForm>(p, out)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "tensor ", DimsToString(out), ": not a whole number of blocks of ", p.fy, "x", p.fx));
   }
   if (ToPixels(kForm)) {
-    out[Axis::kC] /= p.block();
+    out[DeepAxis(kForm)] /= p.block();
     out[Axis::kH] *= p.fy;
     out[Axis::kW] *= p.fx;
   } else {
-    out[Axis::kC] *= p.block();
+    out[DeepAxis(kForm)] *= p.block();
     out[Axis::kH] /= p.fy;
     out[Axis::kW] /= p.fx;
   }
@@ -71,26 +90,58 @@ bool FactorsIntoList(int64_t factor) {
 template <Form kForm>
 Verdict Validate(const RearrangeParams& p, Bottoms in, const Target& target, Route route) {
   Judge judge(target, route);
-  if (!ChannelMajor(kForm)) {
-    if (FactorsIntoList(p.fx) && FactorsIntoList(p.fy)) return judge.Accept();
-    return judge.Reject(ToPixels(kForm) ? rule::kChannelToSpaceFactor
-                                        : rule::kSpaceToChannelFactor);
-  }
-  if (!InList(p.fx) || !InList(p.fy)) {
-    return judge.Reject(ToPixels(kForm) ? rule::kPixelShuffleFactor : rule::kPixelUnshuffleFactor);
-  }
-  if (!Divides<kForm>(p, in[0].dims)) {
-    return judge.Reject(ToPixels(kForm) ? rule::kPixelShuffleChannels
-                                        : rule::kPixelUnshuffleExtent);
+  const Dims& dims = in[0].dims;
+  const bool listed = ChannelMajor(kForm) ? InList(p.fx) && InList(p.fy)
+                                          : FactorsIntoList(p.fx) && FactorsIntoList(p.fy);
+  const bool divides = Divides<kForm>(p, dims);
+  switch (kForm) {
+    case Form::kPixelShuffle:
+      if (p.fz != 1) return judge.Reject(rule::kPixelShuffleDepth);
+      if (!listed) return judge.Reject(rule::kPixelShuffleFactor);
+      if (!divides) return judge.Reject(rule::kPixelShuffleChannels);
+      break;
+    case Form::kPixelUnshuffle:
+      if (p.fz != 1) return judge.Reject(rule::kPixelUnshuffleDepth);
+      if (!listed) return judge.Reject(rule::kPixelUnshuffleFactor);
+      if (!divides) return judge.Reject(rule::kPixelUnshuffleExtent);
+      break;
+    case Form::kChannelToSpace:
+      if (p.fz != 1) return judge.Reject(rule::kChannelToSpaceDepth, p.fz);
+      if (!listed) return judge.Reject(rule::kChannelToSpaceFactor);
+      break;
+    case Form::kSpaceToChannel:
+      if (p.fz != 1) return judge.Reject(rule::kSpaceToChannelDepth);
+      if (!listed) return judge.Reject(rule::kSpaceToChannelFactor);
+      break;
+    case Form::kSpaceToBatch:
+      if (p.fz != 1) return judge.Reject(rule::kSpaceToBatchDepth);
+      if (!listed) return judge.Reject(rule::kSpaceToBatchFactor);
+      if (!divides) return judge.Reject(rule::kSpaceToBatchExtent);
+      break;
+    case Form::kBatchToSpace:
+      if (p.fz != 1) return judge.Reject(rule::kBatchToSpaceDepth);
+      if (!listed) return judge.Reject(rule::kBatchToSpaceFactor);
+      if (!divides) return judge.Reject(rule::kBatchToSpaceBatch, dims.n(), p.fx, p.fy);
+      break;
   }
   return judge.Accept();
 }
 
 constexpr Field<RearrangeParams> kFields[] = {
-    {"FactorX", [](const RearrangeParams& p) { return absl::StrCat(p.fx); }},
-    {"FactorY", [](const RearrangeParams& p) { return absl::StrCat(p.fy); }},
-    {"FactorZ", [](const RearrangeParams&) { return std::string("1"); }},
+    Key<&RearrangeParams::fx>("FactorX"),
+    Key<&RearrangeParams::fy>("FactorY"),
+    Key<&RearrangeParams::fz>("FactorZ"),
 };
+
+absl::Status Complete(RearrangeParams& p, Bottoms, absl::Span<const Tensor>) {
+  constexpr int64_t kMost = 65536;  // the channel's bound: no product overflows
+  for (int64_t factor : {p.fx, p.fy, p.fz}) {
+    if (factor < 1 || factor > kMost) {
+      return absl::InvalidArgumentError(absl::StrCat("factors: want 1 to ", kMost));
+    }
+  }
+  return absl::OkStatus();
+}
 
 // One copy for each row i of the block, over the axes N and D together, c, h, w, j.
 template <Form kForm>
@@ -116,14 +167,40 @@ void Compute(const RearrangeParams& p, const void*, absl::Span<const ConstView> 
   }
 }
 
+// One copy for each place (i, j) of the block; depth and channels are one axis.
+template <Form kForm>
+void ComputeBatch(const RearrangeParams& p, const void*, absl::Span<const ConstView> in, View out) {
+  const Dims& deep = ToPixels(kForm) ? in[0].dims : out.dims;  // the side with many images
+  const int64_t planes = deep.d() * deep.c(), plane = deep.h() * deep.w();
+  const int64_t row = deep.w() * p.fx, image = planes * plane;
+  const math::Extents extents = {deep.n() / p.block(), 1, planes, deep.h(), deep.w()};
+  const math::Strides deep_strides = {p.block() * image, 0, plane, deep.w(), 1};
+  const math::Strides wide_strides = {p.block() * image, 0, p.block() * plane, p.fy * row, p.fx};
+  for (int64_t at = 0; at < p.block(); ++at) {
+    const int64_t deep_at = at * image, wide_at = at / p.fx * row + at % p.fx;
+    if (ToPixels(kForm)) {
+      math::CopyBlock(extents, in[0].data + deep_at, deep_strides, out.data + wide_at,
+                      wide_strides);
+    } else {
+      math::CopyBlock(extents, in[0].data + wide_at, wide_strides, out.data + deep_at,
+                      deep_strides);
+    }
+  }
+}
+
 template <Form kForm>
 const UnitKindOf<RearrangeParams>& Kind(const char* type) {
+  constexpr bool kBatch = DeepAxis(kForm) == Axis::kN;
+  static constexpr const Rule* kCount =
+      kForm == Form::kSpaceToChannel ? &rule::kSpaceToChannelInputs : nullptr;
   static const UnitKindOf<RearrangeParams>& kind =
       *new UnitKindOf<RearrangeParams>({.type = type,
+                                        .bottoms = {1, 1, kCount},
+                                        .complete = Complete,
                                         .shape = Shape<kForm>,
                                         .validate = Validate<kForm>,
                                         .fields = kFields,
-                                        .compute = Compute<kForm>});
+                                        .compute = kBatch ? ComputeBatch<kForm> : Compute<kForm>});
   return kind;
 }
 
@@ -135,6 +212,10 @@ const UnitKindOf<RearrangeParams>& KindOf(Form form) {
       return Kind<Form::kPixelUnshuffle>("PixelUnshuffle");
     case Form::kChannelToSpace:
       return Kind<Form::kChannelToSpace>("ChannelToSpace");
+    case Form::kSpaceToBatch:
+      return Kind<Form::kSpaceToBatch>("SpaceToBatch");
+    case Form::kBatchToSpace:
+      return Kind<Form::kBatchToSpace>("BatchToSpace");
     case Form::kSpaceToChannel:
       break;
   }
@@ -231,6 +312,97 @@ absl::Status LowerWrittenOut(const Match& match, LowerContext& c) {
   return c.Out(anchor.outputs[0], y);
 }
 
+// x rearranged, judged here: what does not divide has no shape.
+absl::StatusOr<Operand> Rearranged(MilContext& c, const Operand& x, Form form, int64_t fy,
+                                   int64_t fx) {
+  return AddAuthoredUnit(c, KindOf(form), {{"FactorX", fx}, {"FactorY", fy}}, {x}, {});
+}
+
+absl::Status OutOfRank4(MilContext& c, const Operand& y) {
+  const Dims& dims = c.DimsOf(y);
+  return c.Out(y, {dims.n(), dims.c(), dims.h(), dims.w()});
+}
+
+absl::Status CheckRank4(const MilContext& c) {
+  if (c.arguments() > 0 && c.rank(0) == 4) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(c.call().op, ": want a tensor of rank 4"));
+}
+
+constexpr struct {
+  const char* op;
+  const char* attribute;
+  Form form;
+} kByFactor[] = {
+    {"pixel_shuffle", "upscale_factor", Form::kPixelShuffle},
+    {"pixel_unshuffle", "downscale_factor", Form::kPixelUnshuffle},
+    {"depth_to_space", "block_size", Form::kChannelToSpace},
+    {"space_to_depth", "block_size", Form::kSpaceToChannel},
+};
+
+absl::Status BuildByFactor(MilContext& c) {
+  const auto* row = std::begin(kByFactor);
+  while (c.call().op != row->op) ++row;
+  ANEMONE_RETURN_IF_ERROR(CheckRank4(c));
+  ANEMONE_ASSIGN_OR_RETURN(int64_t factor, c.Int(row->attribute, 2));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  ANEMONE_ASSIGN_OR_RETURN(x, Rearranged(c, x, row->form, factor, factor));
+  return OutOfRank4(c, x);
+}
+
+// Four numbers, top, bottom, left, right, flat or in two pairs; zeros if they are left out.
+absl::StatusOr<Sizes> ReadFrame(MilContext& c, absl::string_view key) {
+  c.Ignore(key);
+  if (!c.Has(key)) return Sizes(4, 0);
+  Json flat = Json::array();
+  for (const Json& item : c.call().attributes.at(std::string(key))) {
+    if (!item.is_array()) flat.push_back(item);
+    for (const Json& inner : item.is_array() ? item : Json::array()) flat.push_back(inner);
+  }
+  Sizes frame;
+  ANEMONE_RETURN_IF_ERROR(Plain::Read(flat, frame));
+  constexpr int64_t kMost = 1 << 28;
+  for (int64_t side : frame) {
+    if (side < 0 || side > kMost || frame.size() != 4) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(c.call().op, ", ", key, ": want four numbers of at least 0"));
+    }
+  }
+  return frame.empty() ? Sizes(4, 0) : frame;
+}
+
+// space_to_batch within a frame of zeros; batch_to_space, which cuts one off. Their batch counts
+// the places of the block first, the unit's counts them last: the two agree on one image.
+absl::Status BuildBatch(MilContext& c) {
+  const bool to_batch = c.call().op == "space_to_batch";
+  ANEMONE_RETURN_IF_ERROR(CheckRank4(c));
+  ANEMONE_ASSIGN_OR_RETURN(Sizes block, c.Ints("block_shape", {2, 2}));
+  ANEMONE_ASSIGN_OR_RETURN(Sizes frame, ReadFrame(c, to_batch ? "paddings" : "crops"));
+  if (block.size() != 2) return absl::InvalidArgumentError("block_shape: want two numbers");
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  if (to_batch) {
+    ANEMONE_ASSIGN_OR_RETURN(x, Framed(c, x, {frame[0], frame[1], frame[2], frame[3]}, 0));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(
+      Operand y,
+      Rearranged(c, x, to_batch ? Form::kSpaceToBatch : Form::kBatchToSpace, block[0], block[1]));
+  if (c.DimsOf(to_batch ? x : y).n() > 1) return c.NotLowered("blocks of several images");
+  if (!to_batch) {
+    for (auto [axis, before, after] :
+         {std::tuple(Axis::kH, frame[0], frame[1]), std::tuple(Axis::kW, frame[2], frame[3])}) {
+      const int64_t size = c.DimsOf(y)[axis] - before - after;
+      if (size < 1) return absl::InvalidArgumentError("crops: want something to be left");
+      ANEMONE_ASSIGN_OR_RETURN(y, Sliced(c, y, axis, before, size));
+    }
+  }
+  return OutOfRank4(c, y);
+}
+
+constexpr MilOperation kOperations[] = {
+    {"pixel_shuffle", BuildByFactor},  {"pixel_unshuffle", BuildByFactor},
+    {"depth_to_space", BuildByFactor}, {"space_to_depth", BuildByFactor},
+    {"space_to_batch", BuildBatch},    {"batch_to_space", BuildBatch},
+};
+
 constexpr Lowering kLowerings[] = {
     {.op = "DepthToSpace", .lower = Lower},
     {.op = "SpaceToDepth", .lower = Lower},
@@ -243,9 +415,11 @@ constexpr Lowering kLowerings[] = {
 }  // namespace
 
 KernelRows PixelShuffleRows() {
-  return {{&KindOf(Form::kPixelShuffle), &KindOf(Form::kPixelUnshuffle),
-           &KindOf(Form::kChannelToSpace), &KindOf(Form::kSpaceToChannel)},
-          kLowerings};
+  return {
+      {&KindOf(Form::kPixelShuffle), &KindOf(Form::kPixelUnshuffle), &KindOf(Form::kChannelToSpace),
+       &KindOf(Form::kSpaceToChannel), &KindOf(Form::kSpaceToBatch), &KindOf(Form::kBatchToSpace)},
+      kLowerings,
+      kOperations};
 }
 
 }  // namespace anemone

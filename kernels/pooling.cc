@@ -14,77 +14,150 @@
 #include "kernels/node_inputs.h"
 #include "kernels/padding.h"
 #include "kernels/reduction.h"
+#include "kernels/window.h"
 #include "rule_table.h"  // generated
 #include "tbb/parallel_for.h"
 
 namespace anemone {
 namespace {
 
-enum class Mode { kMax, kAvg, kL2 };
-
-// Along one spatial axis.
-struct Along {
-  int64_t kernel = 1, stride = 1, pad_before = 0, pad_after = 0;
-  int64_t pads() const { return pad_before + pad_after; }
+// enums.json ZinIrPoolingType, its order. The first three are run, the rest is judged.
+enum class Mode : uint8_t {
+  kAvg,
+  kMax,
+  kL2,
+  kChannelMax,
+  kMin,
+  kChannelMin,
+  kL1,
+  kSpatialAndChannelAvg,
+  kSpatialAndChannelMax,
+  kSpatialAndChannelMin,
+  kSpatialArgMax,
+  kChannelArgMax,
+  kSpatialArgMin,
+  kChannelArgMin,
 };
+absl::Span<const char* const> NamesOf(Mode) {
+  static constexpr const char* kNames[] = {"Avg",
+                                           "Max",
+                                           "L2",
+                                           "ChannelMax",
+                                           "Min",
+                                           "ChannelMin",
+                                           "L1",
+                                           "SpatialAndChannelAvg",
+                                           "SpatialAndChannelMax",
+                                           "SpatialAndChannelMin",
+                                           "SpatialArgMax",
+                                           "ChannelArgMax",
+                                           "SpatialArgMin",
+                                           "ChannelArgMin"};
+  return kNames;
+}
 
 struct PoolingParams {
   Mode mode = Mode::kMax;
   bool exclude_padding = true;  // from the count of an average
-  Along h, w;
+  Along h, w, d;
+  PaddingMode padding_mode = PaddingMode::kDontCare;  // the mode's own
 };
 
-int64_t OutExtent(const Along& a, int64_t in) {
-  int64_t span = in + a.pads() - a.kernel;
-  return span < 0 ? 0 : span / a.stride + 1;
+PaddingMode PaddingModeOf(const PoolingParams& p) {
+  if (p.padding_mode != PaddingMode::kDontCare) return p.padding_mode;
+  if (p.mode == Mode::kMax) return PaddingMode::kNegative;
+  return p.mode == Mode::kMin ? PaddingMode::kPositive : PaddingMode::kZero;
 }
 
 absl::StatusOr<Dims> Shape(const PoolingParams& p, Bottoms in) {
   Dims out = in[0].dims;
-  out[Axis::kH] = OutExtent(p.h, out.h());
-  out[Axis::kW] = OutExtent(p.w, out.w());
+  out[Axis::kD] = p.d.WindowsIn(out.d());
+  out[Axis::kH] = p.h.WindowsIn(out.h());
+  out[Axis::kW] = p.w.WindowsIn(out.w());
   return out;
 }
 
 // A kernel of 1 is no window, so an axis of extent 1 may be left alone.
 bool WindowFits(const Along& a, int64_t extent) { return a.kernel == 1 || a.kernel < extent; }
 
+Verdict ValidatePaddingMode(const PoolingParams& p, Judge& judge) {
+  const PaddingMode mode = PaddingModeOf(p);
+  if (p.mode == Mode::kMax && mode != PaddingMode::kNegative) {
+    return judge.Reject(rule::kPoolMaxPadding);
+  }
+  if (p.mode == Mode::kMin && mode != PaddingMode::kPositive) {
+    return judge.Reject(rule::kPoolMinPadding);
+  }
+  if (p.mode == Mode::kL2 && mode != PaddingMode::kReplication && mode != PaddingMode::kZero) {
+    return judge.Reject(rule::kPoolL2Padding);
+  }
+  return judge.Accept();
+}
+
 Verdict Validate(const PoolingParams& p, Bottoms in, const Target& target, Route route) {
   Judge judge(target, route);
-  if (!WindowFits(p.h, in[0].dims.h()) || !WindowFits(p.w, in[0].dims.w())) {
+  const Dims& dims = in[0].dims;
+  if (!WindowFits(p.h, dims.h()) || !WindowFits(p.w, dims.w()) || !WindowFits(p.d, dims.d())) {
     return judge.Reject(rule::kPoolWindow);
   }
-  for (const Along* a : {&p.h, &p.w}) {
+  for (const Along* a : {&p.h, &p.w, &p.d}) {
     if (std::max(a->pad_before, a->pad_after) >= a->kernel && a->pads() > 0) {
       bool has_text = route == Route::kMil && p.mode == Mode::kAvg && p.exclude_padding;
       return judge.Reject(has_text ? rule::kPoolExcludedPad : rule::kPoolPad);
     }
     if (a->stride == 3 && p.mode != Mode::kAvg) return judge.Reject(rule::kPoolStride3);
   }
-  return judge.Accept();
+  Verdict verdict = ValidatePaddingMode(p, judge);
+  // Which target has which mode is not published.
+  if (p.mode > Mode::kL2) verdict.status = Status::kUnknown;
+  return verdict;
 }
 
-std::string ShowMode(const PoolingParams& p) {
-  return p.mode == Mode::kMax ? "Max" : p.mode == Mode::kAvg ? "Avg" : "L2";
-}
+// One number for all sides, as MIL's pads of 0 are written.
+constexpr Field<PoolingParams> kEverySide = {"Pad",
+                                             [](const PoolingParams&) -> Json { return nullptr; },
+                                             [](PoolingParams& p, const Json& from) {
+                                               int64_t pad = 0;
+                                               absl::Status status = Plain::Read(from, pad);
+                                               for (Along* a : {&p.h, &p.w})
+                                                 a->pad_before = a->pad_after = pad;
+                                               return status;
+                                             }};
+
+bool IsAverage(const PoolingParams& p) { return p.mode == Mode::kAvg; }
 
 constexpr Field<PoolingParams> kFields[] = {
-    {"Type", ShowMode},
-    {"KernelWidth", [](const PoolingParams& p) { return absl::StrCat(p.w.kernel); }},
-    {"KernelHeight", [](const PoolingParams& p) { return absl::StrCat(p.h.kernel); }},
-    {"Step",
-     [](const PoolingParams& p) { return absl::StrCat(p.w.stride, ",", p.h.stride, ",1"); }},
-    {"PadLeft", [](const PoolingParams& p) { return absl::StrCat(p.w.pad_before); }},
-    {"PadRight", [](const PoolingParams& p) { return absl::StrCat(p.w.pad_after); }},
-    {"PadTop", [](const PoolingParams& p) { return absl::StrCat(p.h.pad_before); }},
-    {"PadBot", [](const PoolingParams& p) { return absl::StrCat(p.h.pad_after); }},
-    {"PaddingMode",
-     [](const PoolingParams& p) {
-       return std::string(p.mode == Mode::kMax ? "Negative" : "Zero");
-     }},
-    {"AverageCountExcludePadding",
-     [](const PoolingParams& p) { return std::string(p.exclude_padding ? "true" : "false"); }},
+    Required<&PoolingParams::mode>("Type"),
+    AlongKey<PoolingParams, &PoolingParams::w, &Along::kernel>("KernelWidth", true),
+    AlongKey<PoolingParams, &PoolingParams::h, &Along::kernel>("KernelHeight", true),
+    AlongKey<PoolingParams, &PoolingParams::d, &Along::kernel>("KernelDepth"),
+    StepKey<PoolingParams>(),
+    kEverySide,
+    AlongKey<PoolingParams, &PoolingParams::w, &Along::pad_before>("PadLeft"),
+    AlongKey<PoolingParams, &PoolingParams::w, &Along::pad_after>("PadRight"),
+    AlongKey<PoolingParams, &PoolingParams::h, &Along::pad_before>("PadTop"),
+    AlongKey<PoolingParams, &PoolingParams::h, &Along::pad_after>("PadBot"),
+    AlongKey<PoolingParams, &PoolingParams::d, &Along::pad_before>("PadFront"),
+    AlongKey<PoolingParams, &PoolingParams::d, &Along::pad_after>("PadBack"),
+    {"PaddingMode", [](const PoolingParams& p) -> Json { return Plain::Write(PaddingModeOf(p)); },
+     [](PoolingParams& p, const Json& from) { return Plain::Read(from, p.padding_mode); }},
+    Key<&PoolingParams::exclude_padding, Plain, IsAverage>("AverageCountExcludePadding"),
 };
+
+absl::Status Complete(PoolingParams& p, Bottoms, absl::Span<const Tensor>) {
+  for (const Along* a : {&p.h, &p.w, &p.d}) ANEMONE_RETURN_IF_ERROR(CheckAlong(*a));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Prepared> Prepare(const PoolingParams& p, Bottoms, absl::Span<const Tensor>) {
+  const bool pads_zero = PaddingModeOf(p) == PaddingMode::kZero || p.mode == Mode::kMax;
+  if (p.mode > Mode::kL2 || p.d.kernel > 1 || p.d.stride > 1 || p.d.pads() > 0 || !pads_zero) {
+    return absl::UnimplementedError(absl::StrCat("Pooling of type ", Plain::Write(p.mode).dump(),
+                                                 ", along depth or with such padding, is judged "
+                                                 "but not run"));
+  }
+  return Prepared();
+}
 
 math::PoolShape PoolShapeOf(const PoolingParams& p, const Dims& in, const Dims& out) {
   return {.planes = in.n() * in.d() * in.c(),
@@ -143,9 +216,12 @@ void Compute(const PoolingParams& p, const void*, absl::Span<const ConstView> in
 const UnitKindOf<PoolingParams>& Kind() {
   static const UnitKindOf<PoolingParams>& kind =
       *new UnitKindOf<PoolingParams>({.type = "Pooling",
+                                      .bottoms = {1, 1, &rule::kPoolInputs},
+                                      .complete = Complete,
                                       .shape = Shape,
                                       .validate = Validate,
                                       .fields = kFields,
+                                      .prepare = Prepare,
                                       .compute = Compute});
   return kind;
 }
@@ -223,7 +299,10 @@ absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c) {
     }
     if (dilations[i] != 1 && kernel[i] > 1) return c.Refuse(rule::kPoolDilated);
     Along& along = *places[spatial - 1 - i];
-    along = {kernel[i], strides[i], pads[i], pads[spatial + i]};
+    along = {.kernel = kernel[i],
+             .stride = strides[i],
+             .pad_before = pads[i],
+             .pad_after = pads[spatial + i]};
     *past[spatial - 1 - i] = SettlePads(auto_pad, along, from[i + 2], to[i + 2]);
   }
   return form;
@@ -257,12 +336,12 @@ absl::Status Lower(const Match& match, LowerContext& c) {
 
 // The one window holds the whole axis.
 bool Covers(const Along& a, int64_t extent) {
-  return OutExtent(a, extent) == 1 && a.kernel - a.pad_before >= extent;
+  return a.WindowsIn(extent) == 1 && a.kernel - a.pad_before >= extent;
 }
 
 // Pads become a frame of their own: zeros that count, or what never wins a maximum (but against a
 // window of nothing but -infinity).
-absl::StatusOr<Operand> TakeFrame(LowerContext& c, const Operand& x, PoolingParams& p) {
+absl::StatusOr<Operand> TakeFrame(NetworkBuilder& c, const Operand& x, PoolingParams& p) {
   constexpr float kLowest = -65504;
   const Dims& dims = c.DimsOf(x);
   auto too_wide = [](const Along& a, int64_t extent) {
@@ -277,11 +356,9 @@ absl::StatusOr<Operand> TakeFrame(LowerContext& c, const Operand& x, PoolingPara
 
 // What the validator does not take as one unit, in parts: a frame for padding, a Reduction where a
 // window holds a whole axis, a pool for the other axis, and a view for a maximum's stride of 3.
-absl::Status LowerInParts(const Match& match, LowerContext& c) {
-  const Node& node = c.anchor(match);
-  ANEMONE_ASSIGN_OR_RETURN(Form form, ReadForm(node, c));
+// `to`: the output's dims.
+absl::StatusOr<Operand> InParts(NetworkBuilder& c, Operand x, Form form, const Dims& to) {
   PoolingParams& p = form.params;
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
   if (CountsPads(p)) {
     ANEMONE_ASSIGN_OR_RETURN(x, TakeFrame(c, x, p));
   }
@@ -303,12 +380,89 @@ absl::Status LowerInParts(const Match& match, LowerContext& c) {
   if (whole.size() < 2) {
     ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), p, {x}));
   }
-  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
   for (Axis axis : thinned) {
-    ANEMONE_ASSIGN_OR_RETURN(x, Sliced(c, x, axis, 0, PlaceShape(to)[axis], 3));
+    ANEMONE_ASSIGN_OR_RETURN(x, Sliced(c, x, axis, 0, to[axis], 3));
   }
+  return x;
+}
+
+absl::Status LowerInParts(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  ANEMONE_ASSIGN_OR_RETURN(Form form, ReadForm(node, c));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(x, InParts(c, x, form, PlaceShape(to)));
   return c.Out(node.outputs[0], x);
 }
+
+absl::StatusOr<Mode> ReadMilMode(MilContext& c) {
+  const std::string& op = c.call().op;
+  ANEMONE_ASSIGN_OR_RETURN(std::string name, c.Text("mode", op.substr(0, op.find('_'))));
+  // ne_pool and pe_pool name the unit that pools, not how.
+  if (name == "max" || name == "ne" || name == "pe") return Mode::kMax;
+  if (name == "avg") return Mode::kAvg;
+  if (name == "l2") return Mode::kL2;
+  return absl::InvalidArgumentError(absl::StrCat(op, ": want mode max, avg or l2, got ", name));
+}
+
+// What rounding the number of windows up adds behind.
+void RoundUp(Along& a, int64_t in) {
+  const int64_t left = (in + a.pads() - a.extent()) % a.stride;
+  if (left > 0) a.pad_after += a.stride - left;
+}
+
+absl::StatusOr<PoolingParams> ReadCall(MilContext& c) {
+  PoolingParams p;
+  ANEMONE_ASSIGN_OR_RETURN(p.mode, ReadMilMode(c));
+  ANEMONE_ASSIGN_OR_RETURN(bool excluded, c.Bool("exclude_padding_from_average", false));
+  p.exclude_padding = excluded || p.mode != Mode::kAvg;
+  ANEMONE_ASSIGN_OR_RETURN(bool ceil, c.Bool("ceil_mode", false));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> kernel, c.Ints("kernel", {}));
+  ANEMONE_ASSIGN_OR_RETURN(kernel, c.Ints("kernel_sizes", kernel));
+  const size_t spatial = kernel.size();
+  ANEMONE_RETURN_IF_ERROR(c.In(0).status());
+  if (spatial < 1 || spatial > 3 || c.rank(0) != spatial + 2) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(c.call().op, ": want kernel_sizes for all axes but the first two"));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<Along> window, ReadWindow(c, kernel));
+  Along* places[] = {&p.w, &p.h, &p.d};
+  for (size_t i = 0; i < spatial; ++i) {
+    if (window[i].dilation > 1 && window[i].kernel > 1) return c.Refuse(rule::kPoolDilated);
+    window[i].dilation = 1;
+    if (ceil) RoundUp(window[i], c.ShapeOf(0)[i + 2]);
+    *places[spatial - 1 - i] = window[i];
+  }
+  return p;
+}
+
+absl::Status Build(MilContext& c) {
+  ANEMONE_ASSIGN_OR_RETURN(PoolingParams p, ReadCall(c));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  const Bottom in = c.network().BottomOf(x);
+  ANEMONE_ASSIGN_OR_RETURN(Dims to, Shape(p, {&in, 1}));
+  // Asked here, for a window that does not fit leaves an empty output, which has words of its own.
+  Verdict verdict = Validate(p, {&in, 1}, c.target(), c.route());
+  const bool flat = p.mode == Mode::kAvg || p.mode == Mode::kMax;
+  const bool empty = to.d() < 1 || to.h() < 1 || to.w() < 1;
+  if (!verdict.accepted && (empty || !c.rewrites())) return c.Refuse(std::move(verdict));
+  if (!verdict.accepted && flat && p.d.kernel == 1) {
+    c.SetRewritten();
+    ANEMONE_ASSIGN_OR_RETURN(x, InParts(c, x, Form{.params = p}, to));
+  } else {
+    ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), p, {x}));
+  }
+  std::vector<int64_t> shape = c.ShapeOf(0);
+  const int64_t extents[] = {to.w(), to.h(), to.d()};
+  for (size_t i = 2; i < shape.size(); ++i) shape[i] = extents[shape.size() - 1 - i];
+  return c.Out(x, shape);
+}
+
+constexpr MilOperation kOperations[] = {{"max_pool", Build},
+                                        {"avg_pool", Build},
+                                        {"l2_pool", Build},
+                                        {"ne_pool", Build},
+                                        {"pe_pool", Build}};
 
 constexpr Lowering kLowerings[] = {
     {.op = "MaxPool", .lower = Lower},
@@ -320,6 +474,6 @@ constexpr Lowering kLowerings[] = {
 
 }  // namespace
 
-KernelRows PoolingRows() { return {{&Kind()}, kLowerings}; }
+KernelRows PoolingRows() { return {{&Kind()}, kLowerings, kOperations}; }
 
 }  // namespace anemone

@@ -3,14 +3,15 @@
 #include "kernels/reduction.h"
 
 #include <algorithm>
-#include <string>
+#include <iterator>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
+#include "engine/math/elementwise.h"
 #include "engine/math/reduce.h"
 #include "kernels/attributes.h"
 #include "kernels/elementwise.h"
+#include "kernels/mil.h"
 #include "kernels/neuron.h"
 #include "kernels/node_inputs.h"
 #include "kernels/reshape.h"
@@ -20,8 +21,9 @@ namespace anemone {
 namespace {
 
 struct ReductionParams {
-  ReduceType type;
+  ReduceType type = ReduceType::kSum;
   std::vector<Axis> axes;
+  bool square = false;  // of the reduced value
 };
 
 absl::StatusOr<Dims> Shape(const ReductionParams& p, Bottoms in) {
@@ -30,23 +32,23 @@ absl::StatusOr<Dims> Shape(const ReductionParams& p, Bottoms in) {
   return out;
 }
 
-Verdict Validate(const ReductionParams&, Bottoms, const Target& target, Route route) {
+Verdict Validate(const ReductionParams& p, Bottoms, const Target& target, Route route) {
   Judge judge(target, route);
-  return judge.FamilyAtLeast(2) ? judge.Accept() : judge.Reject(rule::kReductionFamily);
+  if (!judge.FamilyAtLeast(2)) return judge.Reject(rule::kReductionFamily);
+  if (p.square && !judge.Has(Cap::kSquareAfterReduction)) {
+    return judge.Reject(rule::kReductionSquare);
+  }
+  return judge.Accept();
 }
 
-std::string ShowType(const ReductionParams& p) {
-  static constexpr const char* kNames[] = {"Sum", "Avg", "Max", "Min"};
-  return kNames[static_cast<int>(p.type)];
-}
+bool Squares(const ReductionParams& p) { return p.square; }
 
-std::string ShowDimension(const ReductionParams& p) {
-  std::string shown;
-  for (Axis axis : p.axes) absl::StrAppend(&shown, shown.empty() ? "" : " ", AxisName(axis));
-  return shown;
-}
-
-constexpr Field<ReductionParams> kFields[] = {{"Type", ShowType}, {"Dimension", ShowDimension}};
+// The square's key is not published; this is the tables' own word for it.
+constexpr Field<ReductionParams> kFields[] = {
+    Required<&ReductionParams::type>("Type"),
+    Required<&ReductionParams::axes>("Dimension"),
+    Key<&ReductionParams::square, Plain, Squares>("SquareAfterReduce"),
+};
 
 void Compute(const ReductionParams& p, const void*, absl::Span<const ConstView> in, View out) {
   static constexpr math::ReduceOp kOps[] = {math::ReduceOp::kSum, math::ReduceOp::kMean,
@@ -54,11 +56,17 @@ void Compute(const ReductionParams& p, const void*, absl::Span<const ConstView> 
   math::AxisSet axes;
   for (Axis axis : p.axes) axes.Add(static_cast<int>(axis));
   math::Reduce(kOps[static_cast<int>(p.type)], in[0].dims.extent, axes, in[0].span(), out.span());
+  // Silicon rounds in between, fused or not (conflicts.md C-reduce-square).
+  if (p.square) {
+    math::Binary(math::BinaryOp::kMul, out.span(), out.dims.extent, out.span(), out.dims.extent,
+                 out.span(), out.dims.extent);
+  }
 }
 
 const UnitKindOf<ReductionParams>& Kind() {
   static const UnitKindOf<ReductionParams>& kind =
       *new UnitKindOf<ReductionParams>({.type = "Reduction",
+                                        .bottoms = {1, 1, &rule::kReductionBottoms},
                                         .shape = Shape,
                                         .validate = Validate,
                                         .fields = kFields,
@@ -69,6 +77,7 @@ const UnitKindOf<ReductionParams>& Kind() {
 // What an operator does before, in and after the reduction.
 struct Recipe {
   const char* op;
+  const char* mil;
   ReduceType type;
   enum class Before : uint8_t { kNothing, kAbs, kSquare } before = Before::kNothing;
   enum class After : uint8_t { kNothing, kSqrt, kLog } after = After::kNothing;
@@ -77,20 +86,46 @@ struct Recipe {
 // Squares are rounded to fp16: an element of 256 or more makes the sum infinite (numerics.json
 // red-l2).
 constexpr Recipe kRecipes[] = {
-    {"ReduceSum", ReduceType::kSum},
-    {"ReduceMean", ReduceType::kAvg},
-    {"ReduceMax", ReduceType::kMax},
-    {"ReduceMin", ReduceType::kMin},
-    {"ReduceL1", ReduceType::kSum, Recipe::Before::kAbs},
-    {"ReduceL2", ReduceType::kSum, Recipe::Before::kSquare, Recipe::After::kSqrt},
-    {"ReduceSumSquare", ReduceType::kSum, Recipe::Before::kSquare},
-    {"ReduceLogSum", ReduceType::kSum, Recipe::Before::kNothing, Recipe::After::kLog},
+    {"ReduceSum", "reduce_sum", ReduceType::kSum},
+    {"ReduceMean", "reduce_mean", ReduceType::kAvg},
+    {"ReduceMax", "reduce_max", ReduceType::kMax},
+    {"ReduceMin", "reduce_min", ReduceType::kMin},
+    {"ReduceL1", "reduce_l1_norm", ReduceType::kSum, Recipe::Before::kAbs},
+    {"ReduceL2", "reduce_l2_norm", ReduceType::kSum, Recipe::Before::kSquare, Recipe::After::kSqrt},
+    {"ReduceSumSquare", "reduce_sum_square", ReduceType::kSum, Recipe::Before::kSquare},
+    {"ReduceLogSum", "reduce_log_sum", ReduceType::kSum, Recipe::Before::kNothing,
+     Recipe::After::kLog},
 };
 
 const Recipe& RecipeOf(const Node& node) {
   const Recipe* recipe = kRecipes;
   while (node.op_type != recipe->op) ++recipe;
   return *recipe;
+}
+
+absl::StatusOr<Operand> ReducedBy(NetworkBuilder& c, const Recipe& recipe, Operand y,
+                                  absl::Span<const Axis> axes) {
+  if (recipe.before == Recipe::Before::kAbs) {
+    ANEMONE_ASSIGN_OR_RETURN(y, Absolute(c, y));
+  } else if (recipe.before == Recipe::Before::kSquare) {
+    ANEMONE_ASSIGN_OR_RETURN(y, Combined(c, ElementWiseType::kMult, y, y));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(y, Reduced(c, y, recipe.type, axes));
+  if (recipe.after == Recipe::After::kSqrt) return Activated(c, NeuronType::kSqrt, y);
+  if (recipe.after == Recipe::After::kLog) return NaturalLog(c, y);
+  return y;
+}
+
+// log(sum(exp(x))) = m + log(sum(exp(x - m))), m the largest element: nothing overflows. Absolute
+// error about 1e-3, or an ulp of the result.
+absl::StatusOr<Operand> LogSumExp(NetworkBuilder& c, const Operand& x,
+                                  absl::Span<const Axis> axes) {
+  ANEMONE_ASSIGN_OR_RETURN(Operand largest, Reduced(c, x, ReduceType::kMax, axes));
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, Combined(c, ElementWiseType::kSub, x, largest));
+  ANEMONE_ASSIGN_OR_RETURN(y, Activated(c, NeuronType::kExp, y));
+  ANEMONE_ASSIGN_OR_RETURN(y, Reduced(c, y, ReduceType::kSum, axes));
+  ANEMONE_ASSIGN_OR_RETURN(y, NaturalLog(c, y));
+  return Combined(c, ElementWiseType::kAdd, y, largest);
 }
 
 // The axes and the operand of an ONNX reduction; no axes if it does nothing.
@@ -137,38 +172,20 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   const Recipe& recipe = RecipeOf(node);
   ANEMONE_ASSIGN_OR_RETURN(Request request, ReadRequest(c, node));
-  Operand y = request.x;
   bool composed =
       recipe.before != Recipe::Before::kNothing || recipe.after != Recipe::After::kNothing;
   if (request.identity && composed) {
     return c.NotLowered("a reduction over no axes that still maps its elements");
   }
-  if (recipe.before == Recipe::Before::kAbs) {
-    ANEMONE_ASSIGN_OR_RETURN(y, Absolute(c, y));
-  } else if (recipe.before == Recipe::Before::kSquare) {
-    ANEMONE_ASSIGN_OR_RETURN(y, Combined(c, ElementWiseType::kMult, y, y));
-  }
-  ANEMONE_ASSIGN_OR_RETURN(y, Reduced(c, y, recipe.type, request.axes));
-  if (recipe.after == Recipe::After::kSqrt) {
-    ANEMONE_ASSIGN_OR_RETURN(y, Activated(c, NeuronType::kSqrt, y));
-  } else if (recipe.after == Recipe::After::kLog) {
-    ANEMONE_ASSIGN_OR_RETURN(y, NaturalLog(c, y));
-  }
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, ReducedBy(c, recipe, request.x, request.axes));
   return OutReduced(c, node, y);
 }
 
-// log(sum(exp(x))) = m + log(sum(exp(x - m))), m the largest element: nothing overflows. Absolute
-// error about 1e-3, or an ulp of the result.
 absl::Status LowerLogSumExp(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(Request request, ReadRequest(c, node));
   if (request.identity) return OutReduced(c, node, request.x);
-  ANEMONE_ASSIGN_OR_RETURN(Operand largest, Reduced(c, request.x, ReduceType::kMax, request.axes));
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, Combined(c, ElementWiseType::kSub, request.x, largest));
-  ANEMONE_ASSIGN_OR_RETURN(y, Activated(c, NeuronType::kExp, y));
-  ANEMONE_ASSIGN_OR_RETURN(y, Reduced(c, y, ReduceType::kSum, request.axes));
-  ANEMONE_ASSIGN_OR_RETURN(y, NaturalLog(c, y));
-  ANEMONE_ASSIGN_OR_RETURN(y, Combined(c, ElementWiseType::kAdd, y, largest));
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, LogSumExp(c, request.x, request.axes));
   return OutReduced(c, node, y);
 }
 
@@ -184,6 +201,47 @@ absl::Status LowerGlobalPool(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(x, Reduced(c, x, average ? ReduceType::kAvg : ReduceType::kMax, axes));
   return c.Out(node.outputs[0], x);
 }
+
+// All axes where none are named; the reduced ones vanish unless keep_dims.
+absl::Status Build(MilContext& c) {
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> given, c.Ints("axes", {}));
+  ANEMONE_ASSIGN_OR_RETURN(bool keep, c.Bool("keep_dims", false));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  const int rank = c.rank(0);
+  std::vector<bool> reduced(rank, given.empty());
+  for (int64_t axis : given) {
+    ANEMONE_ASSIGN_OR_RETURN(int at, NormalAxis(axis, rank));
+    reduced[at] = true;
+  }
+  std::vector<Axis> axes;
+  std::vector<int64_t> shape;
+  for (int i = 0; i < rank; ++i) {
+    if (reduced[i]) axes.push_back(AxisOf(rank, i));
+    if (!reduced[i] || keep) shape.push_back(reduced[i] ? 1 : c.ShapeOf(0)[i]);
+  }
+  const Recipe* recipe = std::find_if(std::begin(kRecipes), std::end(kRecipes),
+                                      [&](const Recipe& r) { return c.call().op == r.mil; });
+  if (recipe == std::end(kRecipes)) {
+    ANEMONE_ASSIGN_OR_RETURN(x, LogSumExp(c, x, axes));
+  } else {
+    Judge judge(c.target(), c.route());
+    if (recipe->type == ReduceType::kMin && c.call().arguments[0].dtype != "fp16" &&
+        !judge.FamilyAtLeast(3)) {
+      return c.Refuse(rule::kReductionIntegerMin);
+    }
+    ANEMONE_ASSIGN_OR_RETURN(x, ReducedBy(c, *recipe, x, axes));
+  }
+  if (!keep) {
+    ANEMONE_ASSIGN_OR_RETURN(x, Relaid(c, x, rank, shape));
+  }
+  return c.Out(x, shape);
+}
+
+constexpr MilOperation kOperations[] = {
+    {"reduce_sum", Build},        {"reduce_mean", Build},    {"reduce_max", Build},
+    {"reduce_min", Build},        {"reduce_l1_norm", Build}, {"reduce_l2_norm", Build},
+    {"reduce_sum_square", Build}, {"reduce_log_sum", Build}, {"reduce_log_sum_exp", Build},
+};
 
 constexpr Lowering kLowerings[] = {
     {.op = "ReduceSum", .lower = Lower},
@@ -201,9 +259,14 @@ constexpr Lowering kLowerings[] = {
 
 }  // namespace
 
+absl::Span<const char* const> NamesOf(ReduceType) {
+  static constexpr const char* kNames[] = {"Sum", "Avg", "Max", "Min"};
+  return kNames;
+}
+
 absl::StatusOr<Operand> Reduced(NetworkBuilder& c, const Operand& x, ReduceType type,
                                 absl::Span<const Axis> axes) {
-  ReductionParams p{type, {}};
+  ReductionParams p{.type = type, .axes = {}};
   for (Axis axis : axes) {
     if (c.DimsOf(x)[axis] != 1) p.axes.push_back(axis);
   }
@@ -213,6 +276,6 @@ absl::StatusOr<Operand> Reduced(NetworkBuilder& c, const Operand& x, ReduceType 
   return c.Add(Kind(), std::move(p), {x});
 }
 
-KernelRows ReductionRows() { return {{&Kind()}, kLowerings}; }
+KernelRows ReductionRows() { return {{&Kind()}, kLowerings, kOperations}; }
 
 }  // namespace anemone

@@ -12,6 +12,7 @@ namespace anemone {
 
 // The types of the Reduction unit.
 enum class ReduceType : uint8_t { kSum, kAvg, kMax, kMin };
+absl::Span<const char* const> NamesOf(ReduceType);
 
 // `x` with the extents of `axes` reduced to 1. Axes that hold one element need no unit.
 absl::StatusOr<Operand> Reduced(NetworkBuilder& c, const Operand& x, ReduceType type,

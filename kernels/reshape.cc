@@ -2,21 +2,39 @@
 // validators.json Reshape; op_matrix.json reshape ("descriptor edit only").
 #include "kernels/reshape.h"
 
-#include <string>
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
+#include "kernels/attributes.h"
+#include "kernels/concat.h"
+#include "kernels/mil_operands.h"
 #include "kernels/transpose.h"
+#include "rule_table.h"  // generated
 
 namespace anemone {
 namespace {
 
 struct ReshapeParams {
   Dims dims;
+  // Of the dims as they were written: one that is above 5 has no place in `dims`.
+  size_t rank = kMaxRank;
 };
 
+// Both are countable and the same.
+bool SameCount(const Dims& a, const Dims& b) {
+  for (int64_t extent : b.extent) {
+    if (extent < 1) return false;
+  }
+  absl::StatusOr<int64_t> from = ElementCount(a.extent), to = ElementCount(b.extent);
+  return from.ok() && to.ok() && *from == *to;
+}
+
 absl::StatusOr<Dims> Shape(const ReshapeParams& p, Bottoms in) {
-  if (in[0].dims.elements() != p.dims.elements()) {
+  if (!SameCount(in[0].dims, p.dims)) {
     return absl::InvalidArgumentError(absl::StrCat("reshape of ", DimsToString(in[0].dims), " to ",
                                                    DimsToString(p.dims),
                                                    ": the element counts differ"));
@@ -24,20 +42,45 @@ absl::StatusOr<Dims> Shape(const ReshapeParams& p, Bottoms in) {
   return p.dims;
 }
 
-template <Axis kAxis>
-std::string Extent(const ReshapeParams& p) {
-  return absl::StrCat(p.dims[kAxis]);
+Verdict Validate(const ReshapeParams& p, Bottoms in, const Target& target, Route route) {
+  Judge judge(target, route);
+  if (p.rank > kMaxRank) return judge.Reject(rule::kReshapeRank);
+  if (!SameCount(in[0].dims, p.dims)) return judge.Reject(rule::kReshapeElements);
+  return judge.Accept();
 }
 
+template <Axis kAxis>
+constexpr auto Extent(const char* key) {
+  return Field<ReshapeParams>{
+      key, [](const ReshapeParams& p) -> Json { return p.dims[kAxis]; },
+      [](ReshapeParams& p, const Json& from) { return Plain::Read(from, p.dims[kAxis]); }};
+}
+
+absl::Status ReadShape(ReshapeParams& p, const Json& from) {
+  std::vector<int64_t> shape;
+  ANEMONE_RETURN_IF_ERROR(Plain::Read(from, shape));
+  p.rank = shape.size();
+  if (p.rank <= kMaxRank) p.dims = PlaceShape(shape);
+  return absl::OkStatus();
+}
+
+// `shape`: all dims at once, of any rank; read only.
 constexpr Field<ReshapeParams> kFields[] = {
-    {"ReshapedBatch", Extent<Axis::kN>},   {"ReshapedDepth", Extent<Axis::kD>},
-    {"ReshapedChannel", Extent<Axis::kC>}, {"ReshapedHeight", Extent<Axis::kH>},
-    {"ReshapedWidth", Extent<Axis::kW>},
+    Extent<Axis::kN>("ReshapedBatch"),
+    Extent<Axis::kD>("ReshapedDepth"),
+    Extent<Axis::kC>("ReshapedChannel"),
+    Extent<Axis::kH>("ReshapedHeight"),
+    Extent<Axis::kW>("ReshapedWidth"),
+    {"shape", [](const ReshapeParams&) -> Json { return nullptr; }, ReadShape},
 };
 
 const UnitKindOf<ReshapeParams>& Kind() {
-  static const UnitKindOf<ReshapeParams>& kind = *new UnitKindOf<ReshapeParams>(
-      {.type = "Reshape", .shape = Shape, .fields = kFields, .is_view = true});
+  static const UnitKindOf<ReshapeParams>& kind =
+      *new UnitKindOf<ReshapeParams>({.type = "Reshape",
+                                      .shape = Shape,
+                                      .validate = Validate,
+                                      .fields = kFields,
+                                      .is_view = true});
   return kind;
 }
 
@@ -48,10 +91,142 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> from, c.ShapeOf(node.inputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(x, Flat(c, x, static_cast<int>(from.size())));
-  ANEMONE_ASSIGN_OR_RETURN(x, Placed(c, x, to));
+  ANEMONE_ASSIGN_OR_RETURN(x, Relaid(c, x, static_cast<int>(from.size()), to));
   return c.Out(node.outputs[0], x);
 }
+
+absl::Status OutRelaid(MilContext& c, absl::Span<const int64_t> shape) {
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  ANEMONE_ASSIGN_OR_RETURN(x, Relaid(c, x, c.rank(0), shape));
+  return c.Out(x, shape);
+}
+
+// An extent of 0 is the input's, one of -1 what is left of the elements.
+absl::Status BuildReshape(MilContext& c) {
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.Ints("shape", {}));
+  if (!c.Has("shape")) return absl::InvalidArgumentError("reshape: attribute 'shape' is missing");
+  if (c.arguments() == 0) return c.In(0).status();
+  std::optional<size_t> left;
+  std::vector<int64_t> known = shape;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] == 0 && i < c.ShapeOf(0).size()) known[i] = shape[i] = c.ShapeOf(0)[i];
+    if (shape[i] == -1 && !left) {
+      left = i;
+      known[i] = 1;
+    }
+    if (known[i] < 1) {
+      return absl::InvalidArgumentError(
+          "reshape, attribute 'shape': want extents of at least 1, and -1 at most once");
+    }
+  }
+  if (left) {
+    ANEMONE_ASSIGN_OR_RETURN(int64_t all, ElementCount(c.ShapeOf(0)));
+    ANEMONE_ASSIGN_OR_RETURN(int64_t others, ElementCount(known));
+    shape[*left] = std::max<int64_t>(all / others, 1);
+  }
+  return OutRelaid(c, shape);
+}
+
+// The shape is put together of stretches [begin, end) of the other arguments' shapes; all of them
+// where none are given.
+absl::Status BuildReshapeLike(MilContext& c) {
+  if (c.arguments() < 2) return absl::InvalidArgumentError("reshape_like: want a reference");
+  const size_t references = c.arguments() - 1;
+  ANEMONE_ASSIGN_OR_RETURN(auto begins, c.Ints("begins", std::vector<int64_t>(references, 0)));
+  ANEMONE_ASSIGN_OR_RETURN(auto ends, c.Ints("ends", std::vector<int64_t>(references, 0)));
+  const bool whole = !c.Has("ends");
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<bool> to_end, MaskOf(c, "end_masks", references));
+  std::vector<int64_t> shape;
+  for (size_t i = 0; i < references; ++i) {
+    const std::vector<int64_t>& from = c.ShapeOf(i + 1);
+    const int64_t rank = static_cast<int64_t>(from.size());
+    const int64_t begin = i < begins.size() ? begins[i] : -1;
+    const int64_t end = whole || to_end[i] ? rank : i < ends.size() ? ends[i] : -1;
+    if (begin < 0 || end < begin || end > rank) {
+      return absl::InvalidArgumentError("reshape_like: want a stretch of axes of each reference");
+    }
+    shape.insert(shape.end(), from.begin() + begin, from.begin() + end);
+  }
+  return OutRelaid(c, shape);
+}
+
+// The axes named, or all of extent 1.
+absl::Status BuildSqueeze(MilContext& c) {
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> axes, c.Ints("axes", {}));
+  if (c.arguments() == 0) return c.In(0).status();
+  std::vector<bool> gone(c.rank(0));
+  for (int i = 0; axes.empty() && i < c.rank(0); ++i) gone[i] = c.ShapeOf(0)[i] == 1;
+  for (int64_t axis : axes) {
+    ANEMONE_ASSIGN_OR_RETURN(int at, NormalAxis(axis, c.rank(0)));
+    if (c.ShapeOf(0)[at] != 1) {
+      return absl::InvalidArgumentError("squeeze, attribute 'axes': want axes of extent 1");
+    }
+    gone[at] = true;
+  }
+  std::vector<int64_t> shape;
+  for (int i = 0; i < c.rank(0); ++i) {
+    if (!gone[i]) shape.push_back(c.ShapeOf(0)[i]);
+  }
+  return OutRelaid(c, shape);
+}
+
+// The axes are those of the result.
+absl::Status BuildExpandDims(MilContext& c) {
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> axes, c.Ints("axes", {}));
+  if (c.arguments() == 0) return c.In(0).status();
+  const size_t rank = c.ShapeOf(0).size() + axes.size();
+  std::vector<bool> made(rank);
+  for (int64_t axis : axes) {
+    ANEMONE_ASSIGN_OR_RETURN(int at, NormalAxis(axis, static_cast<int64_t>(rank)));
+    if (made[at]) return absl::InvalidArgumentError("expand_dims, attribute 'axes': one twice");
+    made[at] = true;
+  }
+  std::vector<int64_t> shape;
+  auto next = c.ShapeOf(0).begin();
+  for (size_t i = 0; i < rank; ++i) shape.push_back(made[i] ? 1 : *next++);
+  return OutRelaid(c, shape);
+}
+
+// The axes before `axis` to one, the others to one.
+absl::Status BuildFlatten2d(MilContext& c) {
+  ANEMONE_ASSIGN_OR_RETURN(int64_t given, c.Int("axis", 1));
+  if (c.arguments() == 0) return c.In(0).status();
+  const std::vector<int64_t>& from = c.ShapeOf(0);
+  const int64_t rank = c.rank(0), axis = given < 0 ? given + rank : given;
+  if (axis < 0 || axis > rank) {
+    return absl::InvalidArgumentError("flatten2d, attribute 'axis': no such axis");
+  }
+  ANEMONE_ASSIGN_OR_RETURN(int64_t rows, ElementCount(absl::MakeSpan(from).first(axis)));
+  ANEMONE_ASSIGN_OR_RETURN(int64_t columns, ElementCount(absl::MakeSpan(from).subspan(axis)));
+  return OutRelaid(c, {rows, columns});
+}
+
+// Along a new axis: each argument gets one of extent 1, then they are joined.
+absl::Status BuildStack(MilContext& c) {
+  ANEMONE_ASSIGN_OR_RETURN(int64_t given, c.Int("axis", 0));
+  if (c.arguments() == 0) return c.In(0).status();
+  const int rank = c.rank(0) + 1;
+  ANEMONE_ASSIGN_OR_RETURN(int axis, NormalAxis(given, rank));
+  std::vector<int64_t> shape = c.ShapeOf(0);
+  shape.insert(shape.begin() + axis, 1);
+  std::vector<Operand> parts;
+  for (size_t i = 0; i < c.arguments(); ++i) {
+    if (c.ShapeOf(i) != c.ShapeOf(0)) {
+      return absl::InvalidArgumentError("stack: want arguments of one shape");
+    }
+    ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(i));
+    ANEMONE_ASSIGN_OR_RETURN(x, Relaid(c, x, rank - 1, shape));
+    parts.push_back(x);
+  }
+  shape[axis] = static_cast<int64_t>(parts.size());
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, Concatenated(c, std::move(parts), AxisOf(rank, axis)));
+  return c.Out(y, shape);
+}
+
+constexpr MilOperation kOperations[] = {
+    {"reshape", BuildReshape},        {"reshape_like", BuildReshapeLike}, {"squeeze", BuildSqueeze},
+    {"expand_dims", BuildExpandDims}, {"flatten2d", BuildFlatten2d},      {"stack", BuildStack},
+};
 
 constexpr Lowering kLowerings[] = {
     {.op = "Reshape", .lower = Lower},
@@ -82,6 +257,15 @@ absl::StatusOr<Operand> Placed(NetworkBuilder& c, const Operand& flat,
   return SwapAxes(c, x, Axis::kD, Axis::kC);
 }
 
-KernelRows ReshapeRows() { return {{&Kind()}, kLowerings}; }
+absl::StatusOr<Operand> Relaid(NetworkBuilder& c, const Operand& x, int rank,
+                               absl::Span<const int64_t> to) {
+  if (to.size() > kMaxRank) {
+    return c.Refuse(to.size() == kMaxRank + 1 ? rule::kRank : rule::kRankAbove6);
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Operand flat, Flat(c, x, rank));
+  return Placed(c, flat, to);
+}
+
+KernelRows ReshapeRows() { return {{&Kind()}, kLowerings, kOperations}; }
 
 }  // namespace anemone

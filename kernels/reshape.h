@@ -19,6 +19,11 @@ absl::StatusOr<Operand> Flat(NetworkBuilder& c, const Operand& x, int rank);
 absl::StatusOr<Operand> Placed(NetworkBuilder& c, const Operand& flat,
                                absl::Span<const int64_t> shape);
 
+// `x`, which holds a value of `rank`, as one of shape `to`: both of these. Refused (frontend) above
+// rank 5.
+absl::StatusOr<Operand> Relaid(NetworkBuilder& c, const Operand& x, int rank,
+                               absl::Span<const int64_t> to);
+
 }  // namespace anemone
 
 #endif  // ANEMONE_KERNELS_RESHAPE_H_

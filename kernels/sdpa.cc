@@ -6,17 +6,16 @@
 #include "engine/math/sdpa.h"
 
 #include <algorithm>
-#include <array>
+#include <cmath>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
 #include "kernels/attributes.h"
 #include "kernels/elementwise.h"
 #include "kernels/matrix_multiplication.h"
+#include "kernels/mil.h"
 #include "kernels/reshape.h"
 #include "kernels/transpose.h"
 #include "rule_table.h"  // generated
@@ -24,14 +23,19 @@
 namespace anemone {
 namespace {
 
-struct SdpaParams {};
+struct SdpaParams {
+  bool subtract_max = false;  // the compiler's default, which is no softmax
+};
 
 enum : size_t { kQuery, kKey, kValue, kScale, kMask };
 
 absl::StatusOr<Dims> Shape(const SdpaParams&, Bottoms in) {
-  if (in.size() < 4 || in[kQuery].dims.n() != in[kKey].dims.n() ||
-      in[kQuery].dims.h() != in[kKey].dims.h()) {
-    return absl::InvalidArgumentError("attention: want query, key, value and scale, as many heads");
+  const Dims &q = in[kQuery].dims, &k = in[kKey].dims;
+  if (q.n() != k.n() || q.h() != k.h() || q.d() != 1 || k.d() != 1) {
+    return absl::InvalidArgumentError("attention: want query and key of as many heads");
+  }
+  if (in[kScale].dims != Dims()) {
+    return absl::InvalidArgumentError("attention: want one number as scale");
   }
   if (in.size() > kMask && (in[kMask].dims.n() != 1 || in[kMask].dims.h() != 1)) {
     return absl::InvalidArgumentError("attention: want one plane as mask");
@@ -54,7 +58,6 @@ Verdict ValidateMask(Bottoms in, Judge& judge) {
 Verdict Validate(const SdpaParams&, Bottoms in, const Target& target, Route route) {
   Judge judge(target, route);
   if (!judge.FamilyAtLeast(2)) return judge.Reject(rule::kSdpaFamily);
-  if (in.size() != 4 && in.size() != 5) return judge.Reject(rule::kSdpaBottoms);
   const Bottom &q = in[kQuery], &k = in[kKey], &v = in[kValue];
   if (q.format != k.format || k.format != v.format) return judge.Reject(rule::kSdpaFormats);
   if (k.dims.c() != v.dims.c()) return judge.Reject(rule::kSdpaSequence);
@@ -64,10 +67,13 @@ Verdict Validate(const SdpaParams&, Bottoms in, const Target& target, Route rout
   return in.size() == 5 ? ValidateMask(in, judge) : judge.Accept();
 }
 
-// The only key; absent it means false, which is no softmax.
-constexpr Field<SdpaParams> kFields[] = {
-    {"SubtractMax", [](const SdpaParams&) { return std::string("true"); }},
-};
+// The only key.
+constexpr Field<SdpaParams> kFields[] = {Key<&SdpaParams::subtract_max>("SubtractMax")};
+
+absl::StatusOr<Prepared> Prepare(const SdpaParams& p, Bottoms, absl::Span<const Tensor>) {
+  if (p.subtract_max) return Prepared();
+  return absl::UnimplementedError("SDPA: what it computes without SubtractMax is not published");
+}
 
 void Compute(const SdpaParams&, const void*, absl::Span<const ConstView> in, View out) {
   const Dims& q = in[kQuery].dims;
@@ -86,13 +92,18 @@ void Compute(const SdpaParams&, const void*, absl::Span<const ConstView> in, Vie
 }
 
 const UnitKindOf<SdpaParams>& Kind() {
-  static const UnitKindOf<SdpaParams>& kind = *new UnitKindOf<SdpaParams>({.type = "SDPA",
-                                                                           .shape = Shape,
-                                                                           .validate = Validate,
-                                                                           .fields = kFields,
-                                                                           .compute = Compute});
+  static const UnitKindOf<SdpaParams>& kind =
+      *new UnitKindOf<SdpaParams>({.type = "SDPA",
+                                   .bottoms = {4, 5, &rule::kSdpaBottoms},
+                                   .shape = Shape,
+                                   .validate = Validate,
+                                   .fields = kFields,
+                                   .prepare = Prepare,
+                                   .compute = Compute});
   return kind;
 }
+
+constexpr SdpaParams kSoftmax{.subtract_max = true};
 
 constexpr int kMostScales = 2;  // in a row on one edge
 
@@ -272,11 +283,52 @@ absl::Status LowerAttention(const Match& match, LowerContext& c) {
     ANEMONE_ASSIGN_OR_RETURN(Operand mask, Mask(c, form.mask));
     bottoms.push_back(mask);
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, c.Add(Kind(), SdpaParams{}, std::move(bottoms)));
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, c.Add(Kind(), kSoftmax, std::move(bottoms)));
   ANEMONE_ASSIGN_OR_RETURN(y, SwapAxes(c, y, Axis::kC, Axis::kH));
   ANEMONE_ASSIGN_OR_RETURN(y, Reshaped(c, y, PlaceShape(y_shape)));
   return c.Out(anchor.outputs[0], y);
 }
+
+// An argument of rank 3 (N, sequence, dim), which lies so already, or of rank 4 with heads second.
+absl::StatusOr<Operand> ReadHeads(MilContext& c, size_t i) {
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(i));
+  if (c.rank(i) == kMaxRank) return c.Refuse(rule::kSdpaMilRank);
+  if (c.rank(i) < 3 || c.rank(i) != c.rank(0)) {
+    return absl::InvalidArgumentError(
+        "scaled_dot_product_attention: want query, key and value of rank 3 or 4");
+  }
+  return c.rank(i) == 3 ? x : SwapAxes(c, x, Axis::kC, Axis::kH);
+}
+
+absl::Status Build(MilContext& c) {
+  if (c.arguments() < 3) {
+    return absl::InvalidArgumentError("scaled_dot_product_attention: want query, key and value");
+  }
+  if (c.arguments() > 3 || c.Has("attn_mask")) {
+    // It compiles, and the engine ignores it (conflicts.md C-sdpa-mask).
+    return c.NotLowered("attention with a mask as one operation: the engine ignores the mask");
+  }
+  std::vector<Operand> bottoms(4);
+  for (size_t i : {kQuery, kKey, kValue}) {
+    ANEMONE_ASSIGN_OR_RETURN(bottoms[i], ReadHeads(c, i));
+  }
+  if (c.ShapeOf(kKey) != c.ShapeOf(kValue)) return c.Refuse(rule::kSdpaMilKeyValue);
+  // The converter's (compiler_texts.json lowering_recipes, SDPA).
+  const float dim = static_cast<float>(c.ShapeOf(kQuery).back());
+  bottoms[kScale] = ScalarConstant(c, 1 / std::sqrt(dim));
+  std::vector<Bottom> in;
+  for (const Operand& operand : bottoms) in.push_back(c.network().BottomOf(operand));
+  // Asked here, for heads that do not fit have no output.
+  Verdict verdict = Validate(kSoftmax, in, c.target(), c.route());
+  if (!verdict.accepted) return c.Refuse(std::move(verdict));
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, c.Add(Kind(), kSoftmax, std::move(bottoms)));
+  if (c.rank(0) == 4) {
+    ANEMONE_ASSIGN_OR_RETURN(y, SwapAxes(c, y, Axis::kC, Axis::kH));
+  }
+  return c.Out(y, c.ShapeOf(kQuery));
+}
+
+constexpr MilOperation kOperations[] = {{"scaled_dot_product_attention", Build}};
 
 constexpr Lowering kLowerings[] = {
     {.op = "MatMul", .pattern = "attention", .match = MatchAttention, .lower = LowerAttention},
@@ -284,6 +336,6 @@ constexpr Lowering kLowerings[] = {
 
 }  // namespace
 
-KernelRows SdpaRows() { return {{&Kind()}, kLowerings}; }
+KernelRows SdpaRows() { return {{&Kind()}, kLowerings, kOperations}; }
 
 }  // namespace anemone

@@ -1,7 +1,6 @@
 // Tile: a tensor laid down several times along its axes. Facts: validators.json Tile (factors 2, 3,
 // 4 and 8; from A13).
-#include <array>
-#include <string>
+#include <algorithm>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -9,7 +8,7 @@
 #include "engine/math/copy.h"
 #include "kernels/attributes.h"
 #include "kernels/broadcast.h"
-#include "kernels/reshape.h"
+#include "kernels/mil.h"
 #include "rule_table.h"  // generated
 
 namespace anemone {
@@ -19,31 +18,47 @@ struct TileParams {
   math::Extents times = {1, 1, 1, 1, 1};  // by axis
 };
 
+constexpr int64_t kMostTimes = int64_t{1} << 31;  // past every cap; products are still countable
+
 absl::StatusOr<Dims> Shape(const TileParams& p, Bottoms in) {
   Dims out = in[0].dims;
-  for (int i = 0; i < kAxisCount; ++i) out.extent[i] *= p.times[i];
+  for (int i = 0; i < kAxisCount; ++i) {
+    if (p.times[i] < 1 || p.times[i] > kMostTimes || out.extent[i] > kMostTimes) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("tile: ", out.extent[i], " elements ", p.times[i], " times"));
+    }
+    out.extent[i] *= p.times[i];
+  }
   return out;
+}
+
+bool IsListed(int64_t times) {
+  return times == 1 || times == 2 || times == 3 || times == 4 || times == 8;
 }
 
 Verdict Validate(const TileParams& p, Bottoms, const Target& target, Route route) {
   Judge judge(target, route);
   if (!judge.FamilyAtLeast(2)) return judge.Reject(rule::kTileFamily);
   for (int64_t times : p.times) {
-    bool listed = times == 1 || times == 2 || times == 3 || times == 4 || times == 8;
-    if (!listed) return judge.Reject(rule::kTileFactor);
+    if (!IsListed(times)) return judge.Reject(rule::kTileFactor);
   }
   return judge.Accept();
 }
 
+// One key for each tiled dimension, its name; the value is the count.
 template <Axis kAxis>
-std::string Times(const TileParams& p) {
-  return absl::StrCat(p.times[static_cast<int>(kAxis)]);
+constexpr Field<TileParams> Times() {
+  constexpr int kAt = static_cast<int>(kAxis);
+  constexpr const char* kNames[] = {"Batch", "Depth", "Channel", "Height", "Width"};
+  return {kNames[kAt],
+          [](const TileParams& p) -> Json {
+            return p.times[kAt] == 1 ? Json(nullptr) : Json(p.times[kAt]);
+          },
+          [](TileParams& p, const Json& from) { return Plain::Read(from, p.times[kAt]); }};
 }
 
-constexpr Field<TileParams> kFields[] = {
-    {"Batch", Times<Axis::kN>},  {"Depth", Times<Axis::kD>}, {"Channel", Times<Axis::kC>},
-    {"Height", Times<Axis::kH>}, {"Width", Times<Axis::kW>},
-};
+constexpr Field<TileParams> kFields[] = {Times<Axis::kN>(), Times<Axis::kD>(), Times<Axis::kC>(),
+                                         Times<Axis::kH>(), Times<Axis::kW>()};
 
 void Compute(const TileParams& p, const void*, absl::Span<const ConstView> in, View out) {
   math::Tile(in[0].dims.extent, p.times, in[0].span(), out.span());
@@ -88,15 +103,47 @@ absl::Status Lower(const Match& match, LowerContext& c) {
 }
 
 // Any factor: each axis is a broadcast under other dims.
+absl::StatusOr<Operand> RepeatedAll(NetworkBuilder& c, Operand x, const TileParams& p) {
+  for (int i = 0; i < kAxisCount; ++i) {
+    ANEMONE_ASSIGN_OR_RETURN(x, Repeated(c, x, static_cast<Axis>(i), p.times[i], /*each=*/false));
+  }
+  return x;
+}
+
 absl::Status LowerByBroadcast(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(TileParams p, ParamsOf(node, c));
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  for (int i = 0; i < kAxisCount; ++i) {
-    ANEMONE_ASSIGN_OR_RETURN(x, Repeated(c, x, static_cast<Axis>(i), p.times[i], /*each=*/false));
-  }
+  ANEMONE_ASSIGN_OR_RETURN(x, RepeatedAll(c, x, p));
   return c.Out(node.outputs[0], x);
 }
+
+absl::Status Build(MilContext& c) {
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> reps, c.Ints("reps", {}));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  std::vector<int64_t> shape = c.ShapeOf(0);
+  if (reps.size() != shape.size()) {
+    return absl::InvalidArgumentError("tile, attribute 'reps': want a count for every axis");
+  }
+  TileParams p;
+  for (int i = 0; i < reps.size(); ++i) {
+    if (reps[i] < 1 || reps[i] > kMostTimes) {
+      return absl::InvalidArgumentError("tile, attribute 'reps': want counts of at least 1");
+    }
+    p.times[static_cast<int>(AxisOf(c.rank(0), i))] = reps[i];
+    shape[i] *= reps[i];
+  }
+  if (c.rewrites() && !std::all_of(p.times.begin(), p.times.end(), IsListed)) {
+    c.SetRewritten();
+    ANEMONE_RETURN_IF_ERROR(ElementCount(shape).status());
+    ANEMONE_ASSIGN_OR_RETURN(x, RepeatedAll(c, x, p));
+  } else if (p.times != TileParams{}.times) {
+    ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), p, {x}));
+  }
+  return c.Out(x, shape);
+}
+
+constexpr MilOperation kOperations[] = {{"tile", Build}};
 
 constexpr Lowering kLowerings[] = {
     {.op = "Tile", .lower = Lower},
@@ -105,6 +152,6 @@ constexpr Lowering kLowerings[] = {
 
 }  // namespace
 
-KernelRows TileRows() { return {{&Kind()}, kLowerings}; }
+KernelRows TileRows() { return {{&Kind()}, kLowerings, kOperations}; }
 
 }  // namespace anemone

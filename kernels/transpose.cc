@@ -3,7 +3,6 @@
 #include "kernels/transpose.h"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "anemone/status_macros.h"
 #include "engine/math/transpose.h"
 #include "kernels/attributes.h"
+#include "kernels/mil.h"
 #include "kernels/reshape.h"
 #include "rule_table.h"  // generated
 
@@ -23,7 +23,15 @@ struct TransposeParams {
   Permutation order = kIdentity;  // output axis i is input axis order[i]
 };
 
+// Written by hand, an axis may have two sources or none.
+bool IsPermutation(const Permutation& order) {
+  return std::is_permutation(order.begin(), order.end(), kIdentity.begin());
+}
+
 absl::StatusOr<Dims> Shape(const TransposeParams& p, Bottoms in) {
+  if (!IsPermutation(p.order)) {
+    return absl::InvalidArgumentError("transpose: want every dimension once");
+  }
   Dims out;
   for (int i = 0; i < kAxisCount; ++i) out.extent[i] = in[0].dims[p.order[i]];
   return out;
@@ -38,6 +46,7 @@ bool PastExtent(Judge& judge, int64_t extent, Limit limit) {
 
 Verdict Validate(const TransposeParams& p, Bottoms in, const Target& target, Route route) {
   Judge judge(target, route);
+  if (!IsPermutation(p.order)) return judge.Reject(rule::kTransposePermutation);
   if (p.order[0] != Axis::kN) return judge.Reject(rule::kTransposeBatch);
   if (PastExtent(judge, in[0].dims.w(), Limit::kMaxTransposeW) ||
       PastExtent(judge, in[0].dims.h(), Limit::kMaxTransposeH)) {
@@ -46,17 +55,54 @@ Verdict Validate(const TransposeParams& p, Bottoms in, const Target& target, Rou
   return judge.Accept();
 }
 
-std::string ShowOrder(const TransposeParams& p) {
-  std::string shown;
-  for (int i = 0; i < kAxisCount; ++i) {
-    if (p.order[i] == static_cast<Axis>(i)) continue;
-    absl::StrAppend(&shown, shown.empty() ? "" : " ", AxisName(p.order[i]), ">",
-                    AxisName(static_cast<Axis>(i)));
+// An array of {TransposeSourceDimension, TransposeDestinationDimension}, of the axes that move.
+struct AsDimensions {
+  static Json Write(const Permutation& order) {
+    Json moves = Json::array();
+    for (int i = 0; i < kAxisCount; ++i) {
+      if (order[i] == static_cast<Axis>(i)) continue;
+      moves.push_back(
+          {{kSource, AxisName(order[i])}, {kDestination, AxisName(static_cast<Axis>(i))}});
+    }
+    return moves;
   }
-  return shown;
-}
 
-constexpr Field<TransposeParams> kFields[] = {{"TransposeDimensions", ShowOrder}};
+  static absl::Status Read(const Json& from, Permutation& order) {
+    if (!from.is_array()) return Unwanted();
+    std::vector<Axis> destinations;
+    for (const Json& item : from) {
+      if (!item.is_object() || item.size() != 2 || !item.contains(kSource) ||
+          !item.contains(kDestination)) {
+        return Unwanted();
+      }
+      Axis source, destination;
+      ANEMONE_RETURN_IF_ERROR(Plain::Read(item[kSource], source));
+      ANEMONE_RETURN_IF_ERROR(Plain::Read(item[kDestination], destination));
+      order[static_cast<int>(destination)] = source;
+      destinations.push_back(destination);
+    }
+    // A second source for one destination would hide the first: no permutation either.
+    std::sort(destinations.begin(), destinations.end());
+    if (std::adjacent_find(destinations.begin(), destinations.end()) != destinations.end()) {
+      order.fill(destinations.front());
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  static constexpr char kSource[] = "TransposeSourceDimension";
+  static constexpr char kDestination[] = "TransposeDestinationDimension";
+  static absl::Status Unwanted() {
+    return absl::InvalidArgumentError(
+        absl::StrCat("want an array of {", kSource, ", ", kDestination, "}"));
+  }
+};
+
+// `perm`: the same in ONNX's form, beside the key that counts.
+constexpr Field<TransposeParams> kFields[] = {
+    Required<&TransposeParams::order, AsDimensions>("TransposeDimensions"),
+    {"perm", [](const TransposeParams&) -> Json { return nullptr; }, nullptr},
+};
 
 void Compute(const TransposeParams& p, const void*, absl::Span<const ConstView> in, View out) {
   std::array<int, kAxisCount> order;
@@ -92,6 +138,28 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(x, Permuted(c, x, order));
   return c.Out(node.outputs[0], x);
 }
+
+absl::Status Build(MilContext& c) {
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> perm, c.Ints("perm", {}));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  const int rank = c.rank(0);
+  Permutation order = kIdentity;
+  std::vector<int64_t> shape;
+  std::vector<bool> seen(rank);
+  for (int i = 0; i < rank && i < perm.size(); ++i) {
+    ANEMONE_ASSIGN_OR_RETURN(int from, NormalAxis(perm[i], rank));
+    order[static_cast<int>(AxisOf(rank, i))] = AxisOf(rank, from);
+    shape.push_back(c.ShapeOf(0)[from]);
+    seen[from] = true;
+  }
+  if (perm.size() != rank || std::find(seen.begin(), seen.end(), false) != seen.end()) {
+    return absl::InvalidArgumentError("transpose, attribute 'perm': want every axis once");
+  }
+  ANEMONE_ASSIGN_OR_RETURN(x, Permuted(c, x, order));
+  return c.Out(x, shape);
+}
+
+constexpr MilOperation kOperations[] = {{"transpose", Build}};
 
 constexpr Lowering kLowerings[] = {{.op = "Transpose", .lower = Lower}};
 
@@ -134,6 +202,6 @@ absl::StatusOr<Operand> SwapAxes(NetworkBuilder& c, const Operand& x, Axis a, Ax
   return Permuted(c, x, order);
 }
 
-KernelRows TransposeRows() { return {{&Kind()}, kLowerings}; }
+KernelRows TransposeRows() { return {{&Kind()}, kLowerings, kOperations}; }
 
 }  // namespace anemone

@@ -12,7 +12,7 @@
 #include "engine/constant.h"
 #include "kernels/elementwise.h"
 #include "kernels/goc.h"
-#include "kernels/lowering.h"
+#include "kernels/mil_operands.h"
 #include "rule_table.h"  // generated
 
 namespace anemone {
@@ -21,8 +21,9 @@ namespace {
 constexpr double kLargest = 65504;
 
 // f of every element of a constant. A fill stays one value.
-absl::StatusOr<Operand> Mapped(LowerContext& c, const Tensor& tensor,
-                               absl::Span<const int64_t> shape, absl::FunctionRef<float(float)> f) {
+absl::StatusOr<Operand> MappedConstant(LowerContext& c, const Tensor& tensor,
+                                       absl::Span<const int64_t> shape,
+                                       absl::FunctionRef<float(float)> f) {
   if (!IsEngineConstant(tensor.type())) return c.Refuse(rule::kPortFormat);
   if (tensor.is_fill()) {
     math::Half element;
@@ -43,8 +44,8 @@ absl::StatusOr<Operand> ScaledCondition(LowerContext& c, ValueId condition,
                                         absl::Span<const int64_t> shape, double scale,
                                         double bias) {
   if (const Tensor* constant = c.view().Constant(condition)) {
-    return Mapped(c, *constant, shape,
-                  [&](float v) { return static_cast<float>(v * scale + bias); });
+    return MappedConstant(c, *constant, shape,
+                          [&](float v) { return static_cast<float>(v * scale + bias); });
   }
   ANEMONE_ASSIGN_OR_RETURN(Operand mask, AlignedOperand(c, condition, shape));
   return Scaled(c, mask, scale, bias);
@@ -68,8 +69,9 @@ absl::StatusOr<std::optional<Operand>> Term(LowerContext& c, const Node& node, V
   ANEMONE_ASSIGN_OR_RETURN(Operand mask, ScaledCondition(c, node.inputs[0], shape, scale, bias));
   Operand x;
   if (const Tensor* constant = c.view().Constant(value)) {
-    ANEMONE_ASSIGN_OR_RETURN(
-        x, Mapped(c, *constant, shape, [](float v) { return static_cast<float>(Finite(v)); }));
+    ANEMONE_ASSIGN_OR_RETURN(x, MappedConstant(c, *constant, shape, [](float v) {
+                               return static_cast<float>(Finite(v));
+                             }));
   } else {
     ANEMONE_ASSIGN_OR_RETURN(x, AlignedOperand(c, value, shape));
   }
@@ -93,10 +95,26 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], y);
 }
 
+// The condition of a call is computed, or stands for any values: both terms are made.
+absl::Status BuildSelect(MilContext& c) {
+  static constexpr const char* kNames[] = {"cond", "a", "b"};
+  ANEMONE_ASSIGN_OR_RETURN(BroadcastOperands in, OperandsOf(c, kNames));
+  const Operand& condition = in.operands[0];
+  ANEMONE_ASSIGN_OR_RETURN(Operand opposite, Scaled(c, condition, -1, 1));
+  ANEMONE_ASSIGN_OR_RETURN(Operand yes,
+                           Combined(c, ElementWiseType::kMult, condition, in.operands[1]));
+  ANEMONE_ASSIGN_OR_RETURN(Operand no,
+                           Combined(c, ElementWiseType::kMult, opposite, in.operands[2]));
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, Combined(c, ElementWiseType::kAdd, yes, no));
+  return c.Out(y, in.shape);
+}
+
+constexpr MilOperation kOperations[] = {{"select", BuildSelect}};
+
 constexpr Lowering kLowerings[] = {{.op = "Where", .lower = Lower}};
 
 }  // namespace
 
-KernelRows WhereRows() { return {{}, kLowerings}; }
+KernelRows WhereRows() { return {{}, kLowerings, kOperations}; }
 
 }  // namespace anemone

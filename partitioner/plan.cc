@@ -11,6 +11,8 @@
 #include "absl/strings/str_split.h"
 #include "anemone/status_macros.h"
 #include "kernels/lowering.h"
+#include "absl/container/flat_hash_map.h"
+#include "engine/warning.h"
 #include "partitioner/cover.h"
 #include "partitioner/segments.h"
 
@@ -160,6 +162,33 @@ void AddEntries(const Model& model, const GraphView& view, const std::vector<Cov
   }
 }
 
+// The design rules of every engine segment. A unit is named after its anchor's first output
+// (JoinNetwork), so a warning can name the node.
+void AddWarnings(const Model& model, Plan& plan) {
+  absl::flat_hash_map<std::string, std::string> node_of;
+  for (const PlanEntry& entry : plan.entries) {
+    if (entry.placement != Placement::kEngine) continue;
+    for (NodeId id : entry.nodes) {
+      const ValueId made = model.graph.nodes[id].outputs[0];
+      if (made != kNone) node_of[model.graph.values[made].name] = model.origins[entry.shown].id;
+    }
+  }
+  for (size_t i = 0; i < plan.segments.size(); ++i) {
+    const Network& network = plan.segments[i].network;
+    for (Warning& w : WarningsOf(network, *plan.target, plan.route)) {
+      std::string where = absl::StrCat("segment ", i);
+      if (w.unit >= 0) {
+        const std::string& name = network.units[w.unit].name;
+        auto found = node_of.find(name.substr(0, name.rfind('#')));
+        if (found == node_of.end()) found = node_of.find(name);
+        if (found != node_of.end()) where = found->second;
+      }
+      plan.warnings.push_back(
+          {w.rule->id, where, std::move(w.message), w.rule->remedy, w.rule->source});
+    }
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<Policy> Policy::Parse(absl::string_view text) {
@@ -223,6 +252,7 @@ absl::StatusOr<Plan> MakePlan(const Model& model, const PlanOptions& options) {
   while (!TryMakeSegments(view, options, covers, groups, plan.segments)) {
   }
   AddEntries(model, view, covers, groups, plan);
+  AddWarnings(model, plan);
   for (const ImportWarning& w : model.warnings) {
     plan.warnings.push_back({w.rule, w.where, w.message, w.remedy, ""});
   }

@@ -17,22 +17,6 @@ const char* VerdictName(const PlanEntry& entry) {
   return entry.rewritten ? "rewritten" : "native";
 }
 
-// Why a node is not on the engine: layer, message, rule, source, remedy.
-void AddReason(const PlanEntry& entry, Json& json) {
-  const Verdict& verdict = entry.verdict;
-  if (entry.placement != Placement::kCpu) {
-    for (const char* key : {"layer", "message", "rule", "source", "remedy"}) json[key] = nullptr;
-    return;
-  }
-  json["layer"] = Text(LayerName(verdict.layer));
-  json["message"] = OrNull(verdict.message);
-  json["rule"] = verdict.rule != nullptr ? Json(verdict.rule->id) : OrNull(verdict.own_rule);
-  json["source"] = verdict.rule != nullptr ? Json(verdict.rule->source) : Json("anemone");
-  json["remedy"] =
-      verdict.rule != nullptr ? OrNull(verdict.rule->remedy) : OrNull(verdict.own_remedy);
-  if (verdict.rule != nullptr) json["condition"] = OrNull(verdict.rule->condition);
-}
-
 Json EntryJson(const Model& model, const PlanEntry& entry, Route route) {
   const Origin& shown = model.origins[entry.shown];
   bool folded = entry.placement == Placement::kFolded;
@@ -50,7 +34,7 @@ Json EntryJson(const Model& model, const PlanEntry& entry, Route route) {
                {"macs", entry.macs},
                {"route", folded ? Json(nullptr) : Json(Text(RouteName(route)))},
                {"status", folded ? Json(nullptr) : Json(Text(StatusName(entry.verdict.status)))}};
-  AddReason(entry, json);
+  AddReason(entry.placement == Placement::kCpu ? entry.verdict : Verdict(), json);
   return json;
 }
 
@@ -61,6 +45,20 @@ Json NamesOf(const Graph& graph, const std::vector<ValueId>& values) {
 }
 
 }  // namespace
+
+void AddReason(const Verdict& verdict, Json& json) {
+  if (verdict.accepted) {
+    for (const char* key : {"layer", "message", "rule", "source", "remedy"}) json[key] = nullptr;
+    return;
+  }
+  json["layer"] = Text(LayerName(verdict.layer));
+  json["message"] = OrNull(verdict.message);
+  json["rule"] = verdict.rule != nullptr ? Json(verdict.rule->id) : OrNull(verdict.own_rule);
+  json["source"] = verdict.rule != nullptr ? Json(verdict.rule->source) : Json("anemone");
+  json["remedy"] =
+      verdict.rule != nullptr ? OrNull(verdict.rule->remedy) : OrNull(verdict.own_remedy);
+  if (verdict.rule != nullptr) json["condition"] = OrNull(verdict.rule->condition);
+}
 
 Json PlanJson(const Model& model, const Plan& plan) {
   Json nodes = Json::array();

@@ -3,12 +3,12 @@
 #ifndef ANEMONE_PARTITIONER_PLAN_JSON_H_
 #define ANEMONE_PARTITIONER_PLAN_JSON_H_
 
-#include "nlohmann/json.hpp"
 #include "partitioner/plan.h"
 
 namespace anemone {
 
-using Json = nlohmann::ordered_json;
+// Why a verdict refuses: layer, message, rule, source, remedy and condition; nulls if it accepts.
+void AddReason(const Verdict& verdict, Json& json);
 
 // One item of a model's "targets".
 Json PlanJson(const Model& model, const Plan& plan);

@@ -97,6 +97,25 @@ void AppendNodes(const Model& model, const Plan& plan, std::string& out) {
   }
 }
 
+// A line for each rule, with the first place.
+void AppendWarnings(const Plan& plan, std::string& out) {
+  std::vector<std::pair<const PlanWarning*, int>> counts;
+  for (const PlanWarning& w : plan.warnings) {
+    auto found = std::find_if(counts.begin(), counts.end(),
+                              [&](const auto& count) { return count.first->rule == w.rule; });
+    if (found == counts.end()) {
+      counts.emplace_back(&w, 1);
+    } else {
+      ++found->second;
+    }
+  }
+  if (!counts.empty()) absl::StrAppend(&out, "  warnings\n");
+  for (const auto& [first, count] : counts) {
+    absl::StrAppend(&out, absl::StrFormat("  %6d x ", count), first->rule, "  ", first->node, ": ",
+                    first->message, "\n           remedy: ", first->remedy, "\n");
+  }
+}
+
 }  // namespace
 
 std::string ShortCount(int64_t count) {
@@ -135,10 +154,7 @@ std::string PlanText(const Model& model, const Plan& plan, bool every_node, bool
       std::string(StatusName(plan.status)));
   AppendReasons(model, plan, out);
   if (every_node) AppendNodes(model, plan, out);
-  for (const PlanWarning& w : plan.warnings) {
-    absl::StrAppend(&out, "  warning: ", w.node, ": ", w.message, "; ", w.remedy, " [", w.rule,
-                    "]\n");
-  }
+  AppendWarnings(plan, out);
   return out;
 }
 

@@ -10,6 +10,9 @@ namespace anemone {
 
 int CheckCommand(const Options& options);
 int RunCommand(const Options& options);
+int ConfirmCommand(const Options& options);
+int TargetsCommand(const Options& options);
+int UnitsCommand(const Options& options);
 int BenchCommand(const Options& options);
 int CompletionCommand(const Options& options);
 int DocsCommand(const Options& options);

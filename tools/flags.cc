@@ -2,124 +2,13 @@
 
 #include <limits>
 
-#include "absl/status/status.h"
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "anemone/status_macros.h"
 #include "engine/target.h"
-#include "partitioner/plan.h"
-#include "provider/planning.h"
 #include "tools/commands.h"
+#include "tools/flag_values.h"
 
 namespace anemone {
 namespace {
-
-absl::Status Bad(const std::string& what) { return absl::InvalidArgumentError(what); }
-
-// "NAME=REST", split at the last '=', since a name may hold one.
-absl::Status SplitPair(const std::string& text, std::string& name, std::string& rest) {
-  size_t at = text.rfind('=');
-  if (at == std::string::npos || at == 0) {
-    return Bad(absl::StrCat("want NAME=VALUE, got '", text, "'"));
-  }
-  name = text.substr(0, at);
-  rest = text.substr(at + 1);
-  return absl::OkStatus();
-}
-
-template <class T>
-absl::Status StoreInteger(const std::string& text, int64_t low, int64_t high, T& to) {
-  int64_t value;
-  if (!absl::SimpleAtoi(text, &value) || value < low || value > high) {
-    return Bad(absl::StrCat("want an integer from ", low, " to ", high, ", got '", text, "'"));
-  }
-  to = static_cast<T>(value);
-  return absl::OkStatus();
-}
-
-absl::Status StoreNumber(const std::string& text, double& to) {
-  if (!absl::SimpleAtod(text, &to) || to != to) {
-    return Bad(absl::StrCat("want a number, got '", text, "'"));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status StoreTargets(Options& o, const std::string& value) {
-  o.targets = absl::StrSplit(value, ',');
-  for (const std::string& name : ExpandTargets(o.targets)) {
-    ANEMONE_RETURN_IF_ERROR(FindTarget(name).status());
-  }
-  return absl::OkStatus();
-}
-
-absl::Status StoreDim(Options& o, const std::string& value) {
-  std::string name, size;
-  ANEMONE_RETURN_IF_ERROR(SplitPair(value, name, size));
-  return StoreInteger(size, 1, std::numeric_limits<int32_t>::max(), o.dims[name]);
-}
-
-absl::Status StoreShape(Options& o, const std::string& value) {
-  std::string name, shape;
-  ANEMONE_RETURN_IF_ERROR(SplitPair(value, name, shape));
-  std::vector<int64_t>& dims = o.shapes[name];
-  dims.clear();
-  if (shape == "scalar") return absl::OkStatus();
-  for (absl::string_view size : absl::StrSplit(shape, 'x')) {
-    dims.push_back(0);
-    ANEMONE_RETURN_IF_ERROR(
-        StoreInteger(std::string(size), 0, std::numeric_limits<int32_t>::max(), dims.back()));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status StoreChoice(const std::string& value, const std::vector<std::string>& choices,
-                         std::string& to) {
-  for (const std::string& choice : choices) {
-    if (value == choice) {
-      to = value;
-      return absl::OkStatus();
-    }
-  }
-  std::string known;
-  for (const std::string& choice : choices)
-    absl::StrAppend(&known, known.empty() ? "" : ", ", choice);
-  return Bad(absl::StrCat("want one of ", known, "; got '", value, "'"));
-}
-
-absl::Status StorePolicy(Options& o, const std::string& value) {
-  o.policy = value;
-  return Policy::Parse(value).status();
-}
-
-absl::Status StoreRange(Options& o, const std::string& value) {
-  std::string name, range;
-  ANEMONE_RETURN_IF_ERROR(SplitPair(value, name, range));
-  std::vector<std::string> ends = absl::StrSplit(range, ':');
-  if (ends.size() != 2) return Bad(absl::StrCat("want NAME=LOW:HIGH, got '", value, "'"));
-  Range& r = o.ranges[name];
-  ANEMONE_RETURN_IF_ERROR(StoreNumber(ends[0], r.low));
-  ANEMONE_RETURN_IF_ERROR(StoreNumber(ends[1], r.high));
-  return r.low <= r.high ? absl::OkStatus() : Bad("want LOW not above HIGH");
-}
-
-absl::Status StoreTolerance(Options& o, const std::string& value) {
-  std::string name, number;
-  ANEMONE_RETURN_IF_ERROR(SplitPair(value, name, number));
-  if (name != "cosine" && name != "max_abs" && name != "max_rel") {
-    return Bad(absl::StrCat("want cosine=, max_abs= or max_rel=, got '", name, "'"));
-  }
-  return StoreNumber(number, o.tolerance[name]);
-}
-
-absl::Status StoreInput(Options& o, const std::string& value) {
-  size_t at = value.find('=');
-  if (at == std::string::npos || at == 0 || at + 1 == value.size()) {
-    return Bad(absl::StrCat("want NAME=FILE, got '", value, "'"));
-  }
-  o.inputs.push_back(value);
-  return absl::OkStatus();
-}
 
 std::vector<std::string> TargetNames() {
   std::vector<std::string> names = {"all"};
@@ -152,6 +41,36 @@ const Command kCommands[] = {
              "on ONNX Runtime's CPU provider. Inputs that are not given are random: floats uniform "
              "in 0..1, integers 0 or 1.",
      .run = RunCommand},
+    {.name = "confirm",
+     .bit = kConfirm,
+     .arguments = "OPERATION",
+     .min_arguments = 0,
+     .max_arguments = 1,
+     .brief = "Ask targets whether they take one operation.",
+     .help =
+         "Builds the graph of one operation, compiles it, and prints each target's verdict with "
+         "the refusing layer and its words. OPERATION is a MIL operation (softmax, conv), on "
+         "both routes, or a Type of the netplist (Softmax, Conv), on the netplist route; "
+         "`anemone units` lists them with their keys. No rewrites unless asked for.",
+     .run = ConfirmCommand},
+    {.name = "targets",
+     .bit = kTargets,
+     .arguments = "",
+     .min_arguments = 0,
+     .max_arguments = 0,
+     .brief = "List the targets and what is known of each, with sources.",
+     .help = "One line for each of the 28 compile targets; --json has every limit and capability.",
+     .run = TargetsCommand},
+    {.name = "units",
+     .bit = kUnits,
+     .arguments = "[TYPE...]",
+     .min_arguments = 0,
+     .max_arguments = 1 << 20,
+     .brief = "List the engine's units: keys, operands, operations and rules.",
+     .help =
+         "Without a TYPE all of them. --json has the MIL operations and ONNX operators that become "
+         "each, and every rule.",
+     .run = UnitsCommand},
     {.name = "bench",
      .bit = kBench,
      .arguments = "MODEL...",
@@ -184,7 +103,7 @@ const Command kCommands[] = {
 const Flag kFlags[] = {
     {.name = "target",
      .value = "NAME[,NAME...]",
-     .commands = kReadsModel,
+     .commands = kReadsModel | kConfirm,
      .fallback = "h13",
      .brief = "Judge and compile for these targets.",
      .help = "Target or product names in any case (h13, m1-pro, A15), or `all`. `run` and `bench` "
@@ -205,7 +124,7 @@ const Flag kFlags[] = {
      .store = StoreShape},
     {.name = "route",
      .value = "ROUTE",
-     .commands = kReadsModel,
+     .commands = kReadsModel | kConfirm,
      .fallback = "netplist",
      .brief = "Which of the engine's two doors judges: netplist or mil.",
      .help = "Direct authoring (netplist) and conversion (mil) have different gates.",
@@ -220,6 +139,48 @@ const Flag kFlags[] = {
      .store =
          [](Options& o, const std::string&) {
            o.rewrites = false;
+           return absl::OkStatus();
+         }},
+    {.name = "rewrites",
+     .value = nullptr,
+     .commands = kConfirm,
+     .brief = "Let an operation become other units than its own.",
+     .help = "",
+     .store =
+         [](Options& o, const std::string&) {
+           o.confirm_rewrites = true;
+           return absl::OkStatus();
+         }},
+    {.name = "input",
+     .value = "SHAPE[:DTYPE]",
+     .commands = kConfirm,
+     .brief = "An argument of the operation, in order.",
+     .help =
+         "1x8x16x16, or 1x3x8x8:uint8; fp16 unless said. `scalar` has no axes, `?` is a symbolic "
+         "dimension.",
+     .store = StoreArgument},
+    {.name = "const",
+     .value = "NAME=SHAPE[:DTYPE]",
+     .commands = kConfirm,
+     .brief = "A constant of the operation: weight=8x4x3x3.",
+     .help = "",
+     .store = StoreConstant},
+    {.name = "attr",
+     .value = "KEY=VALUE",
+     .commands = kConfirm,
+     .brief = "An attribute: axis=-1, strides=[2,2], mode=reflect.",
+     .help = "VALUE is JSON, or a word.",
+     .store = StoreAttribute},
+    {.name = "probe",
+     .value = "FILE.json",
+     .commands = kConfirm,
+     .brief = "Ask every case of a file.",
+     .help =
+         "A list of cases, or an object with one as `compile`; a case has id, op, inputs, attrs, "
+         "and target and route unless the options are meant.",
+     .store =
+         [](Options& o, const std::string& v) {
+           o.probe = v;
            return absl::OkStatus();
          }},
     {.name = "policy",
@@ -338,7 +299,7 @@ const Flag kFlags[] = {
          }},
     {.name = "json",
      .value = nullptr,
-     .commands = kReadsModel,
+     .commands = kPrintsTable,
      .brief = "Print one JSON document on stdout, and nothing else there.",
      .help = "",
      .store =
@@ -370,9 +331,8 @@ const Flag kFlags[] = {
      .letter = "v"},
 };
 
-constexpr const char* kPromisedCommands[] = {"confirm", "targets",  "units", "doctor",
-                                             "convert", "compile",  "zoo",   "report",
-                                             "diff",    "generate", "train"};
+constexpr const char* kPromisedCommands[] = {"doctor", "convert", "compile",  "zoo",
+                                             "report", "diff",    "generate", "train"};
 constexpr const char* kPromisedFlags[] = {"save-rejected", "memory-limit", "hazards",
                                           "device-limits", "bucket",       "compress"};
 

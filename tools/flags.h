@@ -14,8 +14,18 @@
 namespace anemone {
 
 // Which commands take a flag: a set of bits.
-enum CommandBit : unsigned { kCheck = 1, kRun = 2, kBench = 4, kCompletion = 8, kDocs = 16 };
+enum CommandBit : unsigned {
+  kCheck = 1,
+  kRun = 2,
+  kBench = 4,
+  kCompletion = 8,
+  kDocs = 16,
+  kConfirm = 32,
+  kTargets = 64,
+  kUnits = 128,
+};
 inline constexpr unsigned kReadsModel = kCheck | kRun | kBench;
+inline constexpr unsigned kPrintsTable = kReadsModel | kConfirm | kTargets | kUnits;
 
 struct Command {
   const char* name;

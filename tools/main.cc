@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -34,11 +35,13 @@ void AddCommand(CLI::App& app, const Command& command, Options& options) {
   CLI::App* sub = app.add_subcommand(command.name, command.brief);
   sub->footer(command.help);
   if (command.hidden) sub->group("");
-  sub->add_option_function<std::vector<std::string>>(
-         command.arguments,
-         [&options](const std::vector<std::string>& values) { options.arguments = values; }, "")
-      ->required()
-      ->expected(command.min_arguments, command.max_arguments);
+  if (command.max_arguments > 0) {
+    sub->add_option_function<std::vector<std::string>>(
+           command.arguments,
+           [&options](const std::vector<std::string>& values) { options.arguments = values; }, "")
+        ->required(command.min_arguments > 0)
+        ->expected(std::max(command.min_arguments, 1), command.max_arguments);
+  }
   for (const Flag& flag : Flags()) {
     if ((flag.commands & command.bit) == 0) continue;
     auto store = [&flag, &options](const std::string& value) {

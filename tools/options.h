@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "kernels/mil.h"
+
 namespace anemone {
 
 // Exit codes (interface.md).
@@ -43,6 +45,9 @@ struct Options {
   std::map<std::string, double> tolerance;  // "cosine", "max_abs", "max_rel"
   int repeat = 1;
   std::string profile;
+  MilCall call;                   // confirm: the operation asked for
+  bool confirm_rewrites = false;  // confirm asks without, the other commands with
+  std::string probe;
 };
 
 }  // namespace anemone

@@ -1,11 +1,12 @@
-#include "engine/near_names.h"
+#include "anemone/near_names.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 namespace anemone {
 namespace {
+
+constexpr size_t kMostLetters = 64;
 
 // Levenshtein distance, for "did you mean".
 size_t Distance(absl::string_view a, absl::string_view b) {
@@ -27,8 +28,10 @@ size_t Distance(absl::string_view a, absl::string_view b) {
 
 std::vector<std::string> NearNames(absl::string_view name, std::vector<std::string> known) {
   std::vector<std::pair<size_t, std::string>> ranked;
+  ranked.reserve(known.size());
   for (std::string& candidate : known) {
-    size_t distance = Distance(name, candidate);
+    size_t distance = Distance(name.substr(0, kMostLetters),
+                               absl::string_view(candidate).substr(0, kMostLetters));
     ranked.emplace_back(distance, std::move(candidate));
   }
   std::sort(ranked.begin(), ranked.end());

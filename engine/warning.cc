@@ -1,0 +1,105 @@
+#include "engine/warning.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_join.h"
+#include "engine/unit_kind.h"
+#include "warning_table.h"  // generated
+
+namespace anemone {
+namespace {
+
+constexpr int64_t kSurfaceFloor = 49152;  // warning orion-surface-floor
+constexpr size_t kWideFanIn = 12;         // warning fan-in
+
+int64_t BytesOfDims(const Dims& dims, Format format = Format::kFloat16) {
+  return dims.elements() * BytesOf(format);
+}
+
+// A channel count that none of the target's interleave factors but 1 divides.
+bool LeavesLanes(int64_t channels, const Target& target) {
+  if (channels == 1) return false;
+  absl::Span<const int> factors = target.list(LimitList::kInterleaveSet);
+  return !factors.empty() && std::none_of(factors.begin(), factors.end(), [&](int factor) {
+    return factor > 1 && channels % factor == 0;
+  });
+}
+
+// What holds of the operands of any unit.
+void WarnOfOperands(const Network& network, const Unit& unit, const Target& target,
+                    WarningList& list) {
+  int64_t largest = BytesOfDims(unit.dims);
+  for (const Operand& operand : unit.bottoms) {
+    largest = std::max(largest, BytesOfDims(network.DimsOf(operand)));
+  }
+  auto held = target.limit(Limit::kMatmulWorkingSetBytes);
+  if (held && largest > held->value) list.Add(warning::kWorkingSet, largest, held->value);
+  if (LeavesLanes(unit.dims.c(), target)) list.Add(warning::kInterleave, unit.dims.c());
+  auto granule = target.limit(Limit::kDmaWidthGranuleBytes);
+  if (granule && unit.dims.w() * BytesOf(Format::kFloat16) % granule->value != 0 &&
+      unit.dims.elements() > unit.dims.w()) {
+    list.Add(warning::kWidthGranule, unit.dims.w(), granule->value);
+  }
+  if (unit.bottoms.size() >= kWideFanIn) list.Add(warning::kFanIn, unit.bottoms.size());
+}
+
+// One side of a program: sizes and names of its ports.
+struct Side {
+  std::vector<int64_t> bytes;
+  std::vector<std::string> names;
+};
+
+void WarnOfSide(const Side& side, WarningList& list) {
+  if (side.bytes.empty()) return;
+  auto [least, most] = std::minmax_element(side.bytes.begin(), side.bytes.end());
+  if (*least != *most) list.Add(warning::kOrionSurfaceSize, *least, *most);
+  for (size_t i = 0; i < side.bytes.size(); ++i) {
+    if (side.bytes[i] < kSurfaceFloor) {
+      list.Add(warning::kOrionSurfaceFloor, side.names[i], side.bytes[i]);
+    }
+  }
+  if (!std::is_sorted(side.names.begin(), side.names.end())) {
+    list.Add(warning::kOrionPortOrder, absl::StrJoin(side.names, ", "));
+  }
+}
+
+// Surfaces of the conversion route, as Orion found them.
+void WarnOfPorts(const Network& network, WarningList& list) {
+  Side in, out;
+  for (const InputPort& port : network.inputs) {
+    in.bytes.push_back(BytesOfDims(port.dims, port.format));
+    in.names.push_back(port.name);
+  }
+  for (const OutputPort& port : network.outputs) {
+    out.bytes.push_back(BytesOfDims(network.DimsOf(port.from)));
+    out.names.push_back(port.name);
+  }
+  WarnOfSide(in, list);
+  WarnOfSide(out, list);
+}
+
+}  // namespace
+
+void WarningList::AddFormatted(const WarningRule& rule, const std::vector<absl::FormatArg>& args) {
+  Warning made{&rule, unit, ""};
+  if (!absl::FormatUntyped(&made.message, absl::UntypedFormatSpec(rule.words), args)) {
+    made.message = rule.words;
+  }
+  warnings_.push_back(std::move(made));
+}
+
+std::vector<Warning> WarningsOf(const Network& network, const Target& target, Route route) {
+  WarningList list;
+  for (size_t i = 0; i < network.units.size(); ++i) {
+    const Unit& unit = network.units[i];
+    list.unit = static_cast<int>(i);
+    unit.kind->Warn(unit.params.get(), network.BottomsOf(unit), unit.dims, target, route, list);
+    if (!unit.kind->is_view()) WarnOfOperands(network, unit, target, list);
+  }
+  list.unit = -1;
+  if (route == Route::kMil) WarnOfPorts(network, list);
+  return list.Take();
+}
+
+}  // namespace anemone

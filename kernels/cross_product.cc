@@ -1,0 +1,60 @@
+// CrossProduct: x cross z of two vectors of three channels. Direct authoring only. Facts:
+// validators.json CrossProduct; hidden_layers.json CrossProduct. The interleave that the validator
+// asks for, 1, is the only one there is here.
+#include "anemone/status_macros.h"
+#include "kernels/mil.h"
+#include "kernels/mil_gates.h"
+#include "kernels/reshape.h"
+#include "rule_table.h"  // generated
+
+namespace anemone {
+namespace {
+
+struct CrossProductParams {};
+
+absl::StatusOr<Dims> Shape(const CrossProductParams&, Bottoms in) {
+  if (in[0].dims != in[1].dims) return absl::InvalidArgumentError("want two vectors of one shape");
+  return in[0].dims;
+}
+
+Verdict Validate(const CrossProductParams&, Bottoms in, const Target& target, Route route) {
+  Judge judge(target, route);
+  if (!judge.FamilyAtLeast(2)) return judge.Reject(rule::kUnitFamily);
+  for (const Bottom& bottom : in) {
+    if (bottom.dims != MakeDims(bottom.dims.n(), 3, 1, 1)) {
+      return judge.Reject(rule::kCrossProductShape);
+    }
+    if (bottom.format != Format::kFloat16) return judge.Reject(rule::kCrossProductFormat);
+  }
+  return judge.Accept();
+}
+
+const UnitKindOf<CrossProductParams>& Kind() {
+  static const UnitKindOf<CrossProductParams>& kind = *new UnitKindOf<CrossProductParams>(
+      {.type = "CrossProduct", .bottoms = {2, 2}, .shape = Shape, .validate = Validate});
+  return kind;
+}
+
+// Three elements of any shape are a vector; others are left to the validator.
+absl::StatusOr<Operand> Vector(MilContext& c, size_t i) {
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(i));
+  if (ElementCount(c.ShapeOf(i)).value_or(0) != 3) return x;
+  return Reshaped(c, x, MakeDims(1, 3, 1, 1));
+}
+
+absl::Status Build(MilContext& c) {
+  ANEMONE_RETURN_IF_ERROR(DirectlyAuthored(c, rule::kNotInFrontend));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, Vector(c, 0));
+  ANEMONE_ASSIGN_OR_RETURN(Operand z, Vector(c, 1));
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, c.Add(Kind(), {}, {x, z}));
+  ANEMONE_ASSIGN_OR_RETURN(y, Reshaped(c, y, PlaceShape(c.ShapeOf(0))));
+  return c.Out(y, c.ShapeOf(0));
+}
+
+constexpr MilOperation kOperations[] = {{"cross_product", Build}};
+
+}  // namespace
+
+KernelRows CrossProductRows() { return {{&Kind()}, {}, kOperations}; }
+
+}  // namespace anemone

@@ -1,0 +1,41 @@
+// Dropout: an identity at rate 0, from A13; else the random-number block's, from A15 (conflicts.md
+// C-dropout). Facts: validators.json Dropout; hidden_layers.json Dropout.
+#include "kernels/lowering.h"
+#include "rule_table.h"  // generated
+
+namespace anemone {
+namespace {
+
+struct DropoutParams {
+  float rate = 0;
+  int64_t seed = 0;
+};
+
+absl::StatusOr<Dims> Shape(const DropoutParams&, Bottoms in) { return in[0].dims; }
+
+Verdict Validate(const DropoutParams& p, Bottoms, const Target& target, Route route) {
+  Judge judge(target, route);
+  if (p.rate == 0) {
+    return judge.FamilyAtLeast(2) ? judge.Accept() : judge.Reject(rule::kDropoutArch);
+  }
+  if (!judge.Has(Cap::kDropoutRandom)) return judge.Reject(rule::kDropoutArch);
+  return p.rate > 0 && p.rate < 1 ? judge.Accept() : judge.Reject(rule::kDropoutRate);
+}
+
+constexpr Field<DropoutParams> kFields[] = {
+    Key<&DropoutParams::rate>("DropoutRate"),
+    Alias<&DropoutParams::rate>("rate"),
+    Key<&DropoutParams::seed>("Seed"),
+};
+
+const UnitKindOf<DropoutParams>& Kind() {
+  static const UnitKindOf<DropoutParams>& kind = *new UnitKindOf<DropoutParams>(
+      {.type = "Dropout", .shape = Shape, .validate = Validate, .fields = kFields});
+  return kind;
+}
+
+}  // namespace
+
+KernelRows DropoutRows() { return {{&Kind()}, {}, {}}; }
+
+}  // namespace anemone

@@ -1,0 +1,80 @@
+// GlobalArgMinMax: where the largest or smallest element stands along one whole axis. By direct
+// authoring from A13, by conversion from A15 (conflicts.md C-global-argminmax). Facts:
+// validators.json GlobalArgMinMax; hidden_layers.json GlobalArgMinMax.
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "anemone/status_macros.h"
+#include "kernels/mil.h"
+#include "kernels/mil_gates.h"
+#include "kernels/reshape.h"
+#include "rule_table.h"  // generated
+
+namespace anemone {
+namespace {
+
+enum class Extreme : uint8_t { kMax, kMin };
+
+absl::Span<const char* const> NamesOf(Extreme) {
+  static constexpr const char* kNames[] = {"Max", "Min"};
+  return kNames;
+}
+
+struct GlobalArgMinMaxParams {
+  Extreme type = Extreme::kMax;
+  Axis axis = Axis::kW;
+};
+
+absl::StatusOr<Dims> Shape(const GlobalArgMinMaxParams& p, Bottoms in) {
+  Dims out = in[0].dims;
+  out[p.axis] = 1;
+  return out;
+}
+
+Verdict Validate(const GlobalArgMinMaxParams&, Bottoms, const Target& target, Route route) {
+  Judge judge(target, route);
+  return judge.Has(Cap::kGlobalArgminmax) ? judge.Accept()
+                                          : judge.Reject(rule::kGlobalArgMinMaxArch);
+}
+
+constexpr Field<GlobalArgMinMaxParams> kFields[] = {
+    Required<&GlobalArgMinMaxParams::type>("Type"),
+    Required<&GlobalArgMinMaxParams::axis>("Dimension"),
+};
+
+const UnitKindOf<GlobalArgMinMaxParams>& Kind() {
+  static const UnitKindOf<GlobalArgMinMaxParams>& kind = *new UnitKindOf<GlobalArgMinMaxParams>(
+      {.type = "GlobalArgMinMax", .shape = Shape, .validate = Validate, .fields = kFields});
+  return kind;
+}
+
+// MIL has no such operation in its public opsets; it is spelled by an axis, or by the unit's keys.
+absl::Status Build(MilContext& c) {
+  ANEMONE_RETURN_IF_ERROR(ConvertedFrom(c, 4));
+  GlobalArgMinMaxParams p;
+  p.type = absl::EndsWith(c.call().op, "argmax") ? Extreme::kMax : Extreme::kMin;
+  ANEMONE_ASSIGN_OR_RETURN(std::string type, c.Text("Type", Plain::Write(p.type)));
+  if (type != Plain::Write(p.type)) {
+    return absl::InvalidArgumentError(c.call().op + ", attribute 'Type': want the operation's own");
+  }
+  ANEMONE_ASSIGN_OR_RETURN(int at, c.AxisAt("axis", -1));
+  p.axis = AxisOf(c.rank(0), at);
+  ANEMONE_ASSIGN_OR_RETURN(std::string axis, c.Text("Dimension", AxisName(p.axis)));
+  ANEMONE_RETURN_IF_ERROR(Plain::Read(axis, p.axis));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, c.Add(Kind(), p, {x}));
+  std::vector<int64_t> shape = c.ShapeOf(0);
+  for (int i = 0; i < c.rank(0); ++i) {
+    if (AxisOf(c.rank(0), i) == p.axis) shape[i] = 1;
+  }
+  return c.Out(y, shape);
+}
+
+constexpr MilOperation kOperations[] = {{"global_argmax", Build}, {"global_argmin", Build}};
+
+}  // namespace
+
+KernelRows GlobalArgMinMaxRows() { return {{&Kind()}, {}, kOperations}; }
+
+}  // namespace anemone

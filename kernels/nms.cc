@@ -1,0 +1,46 @@
+// NMS: non-maximum suppression, which passes validation and never runs on the engine. Facts:
+// validators.json NMS; compiler_texts.json for the texts. No key of it is published.
+#include "kernels/mil.h"
+#include "rule_table.h"  // generated
+
+namespace anemone {
+namespace {
+
+struct NmsParams {};
+
+// Of the boxes.
+absl::StatusOr<Dims> Shape(const NmsParams&, Bottoms in) { return in[0].dims; }
+
+Verdict Validate(const NmsParams&, Bottoms in, const Target& target, Route route) {
+  constexpr int64_t kCoordinates = 4;  // validators.json NMS, "boxes C == 4"
+  Judge judge(target, route);
+  const Dims &boxes = in[0].dims, &scores = in[1].dims;
+  if (boxes.n() != scores.n()) return judge.Reject(rule::kNmsBatch);
+  if (boxes.c() != kCoordinates) return judge.Reject(rule::kNmsChannels, kCoordinates);
+  if (boxes.h() != 1 || scores.h() != 1) return judge.Reject(rule::kNmsHeight);
+  if (boxes.w() != scores.w()) return judge.Reject(rule::kNmsWidth);
+  return judge.Accept();
+}
+
+Verdict Codegen(const NmsParams&, Bottoms, const Target& target, Route route) {
+  return Judge(target, route).Reject(rule::kNmsBackend);
+}
+
+const UnitKindOf<NmsParams>& Kind() {
+  static const UnitKindOf<NmsParams>& kind = *new UnitKindOf<NmsParams>({.type = "NMS",
+                                                                         .bottoms = {2, kAnyNumber},
+                                                                         .shape = Shape,
+                                                                         .validate = Validate,
+                                                                         .codegen = Codegen});
+  return kind;
+}
+
+absl::Status Build(MilContext& c) { return c.Refuse(rule::kNmsBackend); }
+
+constexpr MilOperation kOperations[] = {{"non_maximum_suppression", Build}};
+
+}  // namespace
+
+KernelRows NmsRows() { return {{&Kind()}, {}, kOperations}; }
+
+}  // namespace anemone

@@ -1,0 +1,63 @@
+// kernels/resize.h: the Resize unit, and where it samples; for lowerings.
+#ifndef ANEMONE_KERNELS_RESIZE_H_
+#define ANEMONE_KERNELS_RESIZE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "engine/math/resize.h"
+#include "kernels/lowering.h"
+
+namespace anemone {
+
+// As a netplist spells them.
+enum class ResizeMethod : uint8_t { kNearest, kLinear };
+absl::Span<const char* const> NamesOf(ResizeMethod);
+
+// enums.json ZinIrSamplingGridMode. Where output i of `out` lies among the `in` elements of the
+// input is known of three:
+//   kDefault           i * in / out
+//   kUnalignedCorners  (i + 0.5) * in / out - 0.5
+//   kStrictAligned     i * (in - 1) / (out - 1), the first element if there is one output
+// Nearest takes the element at or before it, linear the two around it.
+enum class ResizeGrid : uint8_t {
+  kAlignedCorners,
+  kUnalignedCorners,
+  kOffsetCorners,
+  kDefault,
+  kOffsetDefault,
+  kOffsetDefaultWithNominalScale,
+  kStrictAligned,
+};
+absl::Span<const char* const> NamesOf(ResizeGrid);
+
+bool IsKnownGrid(ResizeGrid grid);
+
+struct ResizeParams {
+  ResizeMethod method = ResizeMethod::kNearest;
+  ResizeGrid grid = ResizeGrid::kDefault;
+  int64_t h = 0, w = 0;            // of the output; 0 until they are known
+  float scale_h = 0, scale_w = 0;  // instead, in a set of keys; else 0
+  bool has_both = false;           // sizes and factors
+};
+
+const UnitKindOf<ResizeParams>& ResizeUnit();
+
+// Past the cap of every target; keeps tables small that are made before a target is asked.
+inline constexpr int64_t kMostResized = 1 << 20;
+
+// The extent that a factor gives; kInvalidArgument if it is out of bounds.
+absl::StatusOr<int64_t> Enlarged(int64_t extent, float factor);
+
+// Positions in the input, by output element, inside [0, in - 1].
+using Positions = std::vector<double>;
+
+Positions OnGrid(ResizeGrid grid, int64_t in, int64_t out);
+std::vector<int32_t> Floors(const Positions& at);
+math::AxisTaps TapsOf(const Positions& at, int64_t in);
+
+}  // namespace anemone
+
+#endif  // ANEMONE_KERNELS_RESIZE_H_

@@ -1,0 +1,86 @@
+// Sort: the elements of all lanes in the order of one. Native from A14. Facts: validators.json
+// Sort; hidden_layers.json Sort.
+#include "kernels/sort.h"
+
+#include "anemone/status_macros.h"
+#include "kernels/mil.h"
+#include "rule_table.h"  // generated
+
+namespace anemone {
+namespace {
+
+enum class SortDirection : uint8_t { kAscending, kDescending };
+
+absl::Span<const char* const> NamesOf(SortDirection) {
+  static constexpr const char* kNames[] = {"Ascending", "Descending"};
+  return kNames;
+}
+
+struct SortParams {
+  SortDirection direction = SortDirection::kAscending;
+  Axis sort = Axis::kW, vector = Axis::kC;
+  std::vector<int64_t> lanes;
+  bool indices = false;  // the order, not the elements
+  ElementFormat output = ElementFormat::kFloat16;
+};
+
+absl::StatusOr<Dims> Shape(const SortParams& p, Bottoms in) {
+  return SortedDims(in[0].dims, {p.sort, p.vector}, p.lanes, p.indices);
+}
+
+Verdict Validate(const SortParams& p, Bottoms, const Target& target, Route route) {
+  Judge judge(target, route);
+  if (p.output != ElementFormat::kFloat16 && p.output != ElementFormat::kUInt16) {
+    return judge.Reject(rule::kSortOutput);
+  }
+  return judge.Accept();
+}
+
+Verdict Codegen(const SortParams&, Bottoms, const Target& target, Route route) {
+  Judge judge(target, route);
+  return judge.FamilyAtLeast(3) ? judge.Accept() : judge.Reject(rule::kSortFamily);
+}
+
+bool IsIndices(const SortParams& p) { return p.indices; }
+bool IsOtherFormat(const SortParams& p) { return p.output != ElementFormat::kFloat16; }
+
+constexpr Field<SortParams> kFields[] = {
+    Required<&SortParams::direction>("Direction"),
+    Required<&SortParams::sort>("SortDimension"),
+    Required<&SortParams::vector>("VectorDimension"),
+    Required<&SortParams::lanes>("SortIndices"),
+    Key<&SortParams::indices, Plain, IsIndices>("Indices"),
+    Key<&SortParams::output, Plain, IsOtherFormat>("OutputType"),
+};
+
+const UnitKindOf<SortParams>& Kind() {
+  static const UnitKindOf<SortParams>& kind = *new UnitKindOf<SortParams>({.type = "Sort",
+                                                                           .shape = Shape,
+                                                                           .validate = Validate,
+                                                                           .codegen = Codegen,
+                                                                           .fields = kFields});
+  return kind;
+}
+
+absl::Status Build(MilContext& c) {
+  ANEMONE_ASSIGN_OR_RETURN(int at, c.AxisAt("axis", -1));
+  ANEMONE_ASSIGN_OR_RETURN(bool ascending, c.Bool("ascending", false));
+  c.Ignore("output_dtype");
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  ANEMONE_ASSIGN_OR_RETURN(SortAxes axes, LinesAlong(c.DimsOf(x), AxisOf(c.rank(0), at)));
+  SortParams p{ascending ? SortDirection::kAscending : SortDirection::kDescending,
+               axes.sort,
+               axes.vector,
+               {0},
+               true};
+  ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), p, {x}));
+  return c.Out(x, c.ShapeOf(0));
+}
+
+constexpr MilOperation kOperations[] = {{"argsort", Build}};
+
+}  // namespace
+
+KernelRows SortRows() { return {{&Kind()}, {}, kOperations}; }
+
+}  // namespace anemone

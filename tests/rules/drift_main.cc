@@ -1,0 +1,269 @@
+// drift: random units and networks over all targets, judged here as the planner does and in another
+// process from their written form (judge_main.cc). The answers must be the same every time.
+//
+//   drift JUDGE PROBES.json [--units N] [--networks N] [--seed N]
+//
+// The units are those of the probes, changed at random: dims, keys, operands, formats. What was
+// accepted here is written anew from memory; a key that gets lost on the way, or a validator that
+// one side asks and the other does not, shows as a difference. Then every kind that refused
+// something is broken in the other process, which must be noticed.
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/mil.h"
+#include "tests/rules/judge.h"
+
+namespace anemone {
+namespace {
+
+constexpr int64_t kExtents[] = {1,    2,     3,     4,     5,     7,     8,    13,   16,
+                                17,   24,    64,    191,   2048,  2049,  4096, 4097, 8192,
+                                8193, 16384, 16385, 32768, 32769, 65536, 65537};
+constexpr int64_t kNumbers[] = {-1, 0,  1,  2,  3,  4,  5,  6,    8,   9,
+                                13, 14, 16, 17, 29, 30, 31, 1024, 1025};
+
+using Random = std::mt19937_64;
+
+template <class T>
+const T& OneOf(const T* values, size_t count, Random& random) {
+  return values[random() % count];
+}
+
+// The written networks of all probes that some target accepts.
+std::vector<Json> Seeds(const std::string& path) {
+  std::ifstream file(path);
+  Json probes = Json::parse(file)["compile"];
+  std::vector<Json> seeds;
+  for (const Json& probe : probes) {
+    MilCall call{.op = probe["op"]};
+    for (const Json& input : probe["inputs"]) {
+      MilTensor tensor{.name = input["name"]};
+      for (const Json& extent : input["shape"]) {
+        tensor.shape.push_back(extent.is_number() ? extent.get<int64_t>() : -1);
+      }
+      if (input["dtype"].is_string()) tensor.dtype = input["dtype"];
+      tensor.constant = input.contains("role") && input["role"] == "const";
+      call.arguments.push_back(tensor);
+    }
+    call.attributes = probe["attrs"];
+    Route route = probe["route"] == "mil" ? Route::kMil : Route::kNetplist;
+    for (const char* target : {"h13", "h16", "h18"}) {
+      auto answer = JudgeOperation(call, **FindTarget(target), route, /*rewrites=*/true);
+      if (!answer.ok() || answer->network.units.empty()) continue;
+      seeds.push_back(WriteNetwork(answer->network));
+      break;
+    }
+  }
+  return seeds;
+}
+
+void ChangeDims(Json& dims, Random& random) {
+  int64_t axis = static_cast<int64_t>(random() % dims.size());
+  dims[axis] = OneOf(kExtents, std::size(kExtents), random);
+}
+
+// Words that stand at a key somewhere, by key.
+using Words = std::map<std::string, std::vector<Json>>;
+
+void CollectWords(const Json& params, Words& words) {
+  for (const auto& [key, value] : params.items()) words[key].push_back(value);
+}
+
+void ChangeParam(Json& params, const Words& words, Random& random) {
+  if (params.empty()) return;
+  auto at = params.begin();
+  std::advance(at, random() % params.size());
+  auto known = words.find(at.key());
+  if (at.value().is_number_integer() && random() % 3 != 0) {
+    at.value() = OneOf(kNumbers, std::size(kNumbers), random);
+  } else if (at.value().is_boolean()) {
+    at.value() = !at.value().get<bool>();
+  } else if (random() % 8 == 0) {
+    std::string key = at.key();
+    params.erase(key);
+  } else if (known != words.end()) {
+    at.value() = OneOf(known->second.data(), known->second.size(), random);
+  }
+}
+
+Json Changed(Json network, const Words& words, Random& random) {
+  for (uint64_t changes = random() % 4; changes > 0; --changes) {
+    Json& unit = network["units"][random() % network["units"].size()];
+    switch (random() % 6) {
+      case 0:
+      case 1:
+        if (!network["inputs"].empty()) {
+          ChangeDims(network["inputs"][random() % network["inputs"].size()]["dims"], random);
+        }
+        break;
+      case 2:
+        if (!network["constants"].empty()) {
+          ChangeDims(network["constants"][random() % network["constants"].size()]["dims"], random);
+        }
+        break;
+      case 3:
+      case 4:
+        ChangeParam(unit["params"], words, random);
+        break;
+      default:
+        if (random() % 2 == 0 && !unit["bottoms"].empty()) {
+          Json first = unit["bottoms"][0];
+          unit["bottoms"].push_back(first);
+        } else if (!network["inputs"].empty()) {
+          const char* formats[] = {"fp16", "uint8", "uint16", "int8"};
+          network["inputs"][random() % network["inputs"].size()]["format"] =
+              OneOf(formats, 4, random);
+        }
+    }
+  }
+  return network;
+}
+
+// `b` behind `a`, side by side.
+void Append(Json& a, const Json& b) {
+  const std::map<std::string, size_t> base = {{"input", a["inputs"].size()},
+                                              {"constant", a["constants"].size()},
+                                              {"unit", a["units"].size()}};
+  auto moved = [&](const Json& operand) {
+    std::string text = operand.get<std::string>();
+    std::string source = text.substr(0, text.find(' '));
+    return Json(
+        absl::StrCat(source, " ", std::stoul(text.substr(source.size())) + base.at(source)));
+  };
+  for (const Json& port : b["inputs"]) a["inputs"].push_back(port);
+  for (const Json& constant : b["constants"]) a["constants"].push_back(constant);
+  for (Json unit : b["units"]) {
+    for (Json& operand : unit["bottoms"]) operand = moved(operand);
+    a["units"].push_back(std::move(unit));
+  }
+  for (Json port : b["outputs"]) {
+    port["from"] = moved(port["from"]);
+    a["outputs"].push_back(std::move(port));
+  }
+}
+
+struct Question {
+  std::string line;  // for the other process
+  Json answer;       // ours
+};
+
+// Ours, and the line for the other side: from memory where there is a network.
+Question Ask(const Json& written, const Target& target, Route route) {
+  Network network;
+  Json answer = Judged(written, FindUnitKind, target, route, &network);
+  Json sent = {{"target", std::string(target.option_name())},
+               {"route", std::string(RouteName(route))},
+               {"network", network.units.empty() ? written : WriteNetwork(network)}};
+  return {sent.dump(), std::move(answer)};
+}
+
+// The other process's answers, a line each.
+std::vector<std::string> Answers(const std::string& judge, const std::vector<Question>& questions) {
+  std::string base =
+      absl::StrCat(std::getenv("TMPDIR") ? std::getenv("TMPDIR") : "/tmp", "/drift.", getpid());
+  {
+    std::ofstream file(base + ".in");
+    for (const Question& q : questions) file << q.line << "\n";
+  }
+  int code = std::system(absl::StrCat(judge, " < ", base, ".in > ", base, ".out").c_str());
+  std::vector<std::string> answers;
+  std::ifstream file(base + ".out");
+  for (std::string line; std::getline(file, line);) answers.push_back(line);
+  std::remove((base + ".in").c_str());
+  std::remove((base + ".out").c_str());
+  if (code != 0) answers.clear();
+  return answers;
+}
+
+int64_t Differences(const std::vector<Question>& questions, const std::vector<std::string>& answers,
+                    bool shown) {
+  if (answers.size() != questions.size()) return static_cast<int64_t>(questions.size());
+  int64_t count = 0;
+  for (size_t i = 0; i < questions.size(); ++i) {
+    if (questions[i].answer.dump() == answers[i]) continue;
+    if (shown && ++count <= 5) {
+      std::cout << questions[i].line << "\n  here:  " << questions[i].answer.dump()
+                << "\n  there: " << answers[i] << "\n";
+    } else if (!shown) {
+      ++count;
+    }
+  }
+  return count;
+}
+
+int Main(int argc, char** argv) {
+  int64_t units = 5000, networks = 200;
+  uint64_t seed = 0;
+  for (int i = 3; i + 1 < argc; i += 2) {
+    std::string flag = argv[i];
+    (flag == "--units"      ? units
+     : flag == "--networks" ? networks
+                            : reinterpret_cast<int64_t&>(seed)) = std::atoll(argv[i + 1]);
+  }
+  Random random(seed);
+  std::vector<Json> seeds = Seeds(argv[2]);
+  Words words;
+  for (const Json& network : seeds) {
+    for (const Json& unit : network["units"]) CollectWords(unit["params"], words);
+  }
+  std::vector<Question> questions;
+  std::map<std::string, int64_t> refused;  // by kind of the network's only unit
+  std::set<std::string> kinds;
+  int64_t accepted = 0, errors = 0;
+  for (int64_t i = 0; i < units + networks; ++i) {
+    Json network = Changed(seeds[random() % seeds.size()], words, random);
+    if (i >= units) {
+      for (uint64_t more = 1 + random() % 11; more > 0; --more) {
+        Append(network, Changed(seeds[random() % seeds.size()], words, random));
+      }
+    }
+    const Target& target = AllTargets()[random() % AllTargets().size()];
+    Route route = random() % 3 == 0 && target.mil_route() ? Route::kMil : Route::kNetplist;
+    questions.push_back(Ask(network, target, route));
+    for (const Json& unit : network["units"]) kinds.insert(unit["type"].get<std::string>());
+    const Json& answer = questions.back().answer;
+    errors += answer.contains("error");
+    if (answer.contains("accepted") && answer["accepted"].get<bool>()) {
+      ++accepted;
+    } else if (answer.contains("layer") && answer["layer"] == "validator" &&
+               network["units"].size() == 1) {
+      ++refused[network["units"][0]["type"].get<std::string>()];
+    }
+  }
+  int64_t different = Differences(questions, Answers(argv[1], questions), /*shown=*/true);
+  std::printf(
+      "drift: %lld units and %lld networks of %zu kinds on %zu targets: %lld accepted, "
+      "%lld malformed, %lld answers differ\n",
+      static_cast<long long>(units), static_cast<long long>(networks), kinds.size(),
+      AllTargets().size(), static_cast<long long>(accepted), static_cast<long long>(errors),
+      static_cast<long long>(different));
+  int64_t unnoticed = 0, broken = 0;
+  for (const auto& [kind, count] : refused) {
+    if (count < 5) continue;  // by chance all of them are refused by something else as well
+    ++broken;
+    auto answers = Answers(absl::StrCat(argv[1], " --broken ", kind), questions);
+    if (Differences(questions, answers, /*shown=*/false) == 0) {
+      ++unnoticed;
+      std::printf("a broken validator of %s is not noticed\n", kind.c_str());
+    }
+  }
+  std::printf("broken on purpose: %lld validators, %lld unnoticed\n",
+              static_cast<long long>(broken), static_cast<long long>(unnoticed));
+  return different == 0 && unnoticed == 0 && broken > 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace anemone
+
+int main(int argc, char** argv) {
+  if (argc < 3) return 2;
+  return anemone::Main(argc, argv);
+}

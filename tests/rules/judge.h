@@ -1,0 +1,35 @@
+// tests/rules/judge.h: a network's written form judged, as one line of JSON.
+#ifndef ANEMONE_TESTS_RULES_JUDGE_H_
+#define ANEMONE_TESTS_RULES_JUDGE_H_
+
+#include <string>
+
+#include "engine/network_json.h"
+
+namespace anemone {
+
+inline Json VerdictJson(const Verdict& verdict) {
+  return {{"accepted", verdict.accepted},
+          {"status", std::string(StatusName(verdict.status))},
+          {"layer", verdict.accepted ? "" : std::string(LayerName(verdict.layer))},
+          {"rule", verdict.rule == nullptr ? verdict.own_rule : verdict.rule->id},
+          {"message", verdict.message}};
+}
+
+// Reads `written` and asks CheckNetwork, as Compile does first of all. `network`, if not null,
+// receives what was read and accepted by the reader.
+inline Json Judged(const Json& written, const UnitKind* (*find_kind)(absl::string_view),
+                   const Target& target, Route route, Network* network = nullptr) {
+  NetworkBuilder c(target, route);
+  absl::Status status = ReadNetwork(written, find_kind, c);
+  if (c.refusal()) return VerdictJson(*c.refusal());
+  if (!status.ok()) return {{"error", std::string(status.message())}};
+  Network read = c.TakeNetwork();
+  Json answer = VerdictJson(CheckNetwork(read, target, route).verdict);
+  if (network != nullptr) *network = std::move(read);
+  return answer;
+}
+
+}  // namespace anemone
+
+#endif  // ANEMONE_TESTS_RULES_JUDGE_H_

@@ -1,0 +1,93 @@
+"""Every compile probe of tables/compile_probes.json, through `anemone confirm --probe`.
+
+    probes_test.py ANEMONE
+
+A case passes if verdict and layer are as the probe says and the message is, in the probe's own
+terms (message_kind). Prints how many of each group passed.
+"""
+
+import collections
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+PROBES = pathlib.Path(__file__).parent / "tables" / "compile_probes.json"
+
+# Cases that are not met, with the reason.
+NOT_MET = {}
+
+
+def pattern_of(text):
+    """A printf pattern as a regular expression."""
+    return re.sub(r"%(?:zd|zu|d|u|s)", ".+", re.escape(text).replace(r"\%", "%"))
+
+
+def message_fits(expected, message):
+    text, kind = expected["message"], expected["message_kind"]
+    if text is None:
+        return True
+    if message is None:
+        return False
+    if kind == "substring":
+        return text in message
+    if kind == "prefix":
+        return message.startswith(text)
+    if kind == "suffix":
+        return message.endswith(text)
+    if kind == "format":
+        # [%zd,%zd] and [%zd, %zd] are both quoted (validators.json, Conv).
+        return re.fullmatch(pattern_of(text).replace(",", ", ?"), message) is not None
+    if kind == "elided":
+        regex = expected.get("message_regex") or text.replace("<op>", ".+").replace("N", r"\d+")
+        return re.search(regex, message) is not None
+    return message == text  # exact, filled, token
+
+
+def difference(expected, result):
+    """What is not as the probe says, or None."""
+    if "error" in result:
+        return f"error: {result['error']}"
+    verdict = "accept" if result["verdict"] == "native" else "reject"
+    if verdict != expected["verdict"]:
+        return f"{result['verdict']} ({result['layer']}: {result['message']}, {result['rule']})"
+    if result["layer"] != expected["layer"]:
+        return f"layer {result['layer']}, want {expected['layer']} ({result['rule']})"
+    if not message_fits(expected, result["message"]):
+        return f"message {result['message']!r}, want {expected['message']!r}"
+    return None
+
+
+def main():
+    probes = json.loads(PROBES.read_text())["compile"]
+    done = subprocess.run([sys.argv[1], "confirm", "--probe", str(PROBES), "--json"],
+                          capture_output=True, text=True)
+    results = json.loads(done.stdout)["results"]
+    assert [r["id"] for r in results] == [p["id"] for p in probes], "not in the order given"
+    passed, total, wrong = collections.Counter(), collections.Counter(), 0
+    texts = listed = 0
+    for probe, result in zip(probes, results):
+        total[probe["group"]] += 1
+        why = difference(probe["expect"], result)
+        listed += probe["expect"]["message"] is not None
+        texts += why is None and probe["expect"]["message"] is not None
+        if why is None:
+            passed[probe["group"]] += 1
+            if probe["id"] in NOT_MET:
+                wrong += 1
+                print(f"{probe['id']}: is met; take it off the list")
+        elif probe["id"] not in NOT_MET:
+            wrong += 1
+            print(f"{probe['id']}: {why}")
+    for group in total:
+        print(f"{group:16} {passed[group]:4} of {total[group]}")
+    print(f"probes passed {sum(passed.values())} of {sum(total.values())}; "
+          f"messages matched {texts} of {listed}")
+    for name, why in NOT_MET.items():
+        print(f"not met: {name}: {why}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

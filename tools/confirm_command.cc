@@ -1,0 +1,198 @@
+// `anemone confirm`: one operation, or a file of cases, judged by targets.
+#include <cstdio>
+#include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "anemone/status_macros.h"
+#include "kernels/mil.h"
+#include "partitioner/plan_json.h"
+#include "provider/planning.h"
+#include "tools/commands.h"
+
+namespace anemone {
+namespace {
+
+// One question: an operation and who is asked.
+struct Case {
+  std::string id;
+  MilCall call;
+  std::vector<std::string> targets;
+  std::string route;
+};
+
+absl::Status Annotated(const absl::Status& status, absl::string_view where) {
+  return absl::Status(status.code(), absl::StrCat(where, ": ", status.message()));
+}
+
+// A key of a case, if it is there. kInvalidArgument if it is of another type.
+template <class T>
+absl::Status ReadKey(const Json& from, const char* key, T& to) {
+  auto found = from.find(key);
+  if (found == from.end()) return absl::OkStatus();
+  absl::Status status = Plain::Read(*found, to);
+  return status.ok() ? status : Annotated(status, key);
+}
+
+absl::StatusOr<MilTensor> ReadArgument(const Json& from) {
+  MilTensor tensor;
+  if (!from.is_object() || !from.contains("shape") || !from["shape"].is_array()) {
+    return absl::InvalidArgumentError("inputs: want objects with name, shape and dtype");
+  }
+  for (const Json& extent : from["shape"]) {
+    if (!extent.is_number_integer() && extent != "?") {
+      return absl::InvalidArgumentError("inputs: want extents that are integers or \"?\"");
+    }
+    tensor.shape.push_back(extent == "?" ? -1 : extent.get<int64_t>());
+    if (extent != "?" && tensor.shape.back() < 0) {
+      return absl::InvalidArgumentError("inputs: want extents of at least 0");
+    }
+  }
+  ANEMONE_RETURN_IF_ERROR(ReadKey(from, "name", tensor.name));
+  ANEMONE_RETURN_IF_ERROR(ReadKey(from, "dtype", tensor.dtype));
+  std::string role;
+  ANEMONE_RETURN_IF_ERROR(ReadKey(from, "role", role));
+  tensor.constant = role == "const";
+  return tensor;
+}
+
+absl::StatusOr<Case> ReadCase(const Json& from, const Options& options) {
+  if (!from.is_object()) return absl::InvalidArgumentError("want an object");
+  Case c{.targets = ExpandTargets(options.targets), .route = options.route};
+  ANEMONE_RETURN_IF_ERROR(ReadKey(from, "id", c.id));
+  ANEMONE_RETURN_IF_ERROR(ReadKey(from, "op", c.call.op));
+  ANEMONE_RETURN_IF_ERROR(ReadKey(from, "route", c.route));
+  std::string target;
+  ANEMONE_RETURN_IF_ERROR(ReadKey(from, "target", target));
+  if (!target.empty()) c.targets = {target};
+  if (c.call.op.empty()) return absl::InvalidArgumentError("want a key 'op'");
+  if (auto inputs = from.find("inputs"); inputs != from.end()) {
+    for (const Json& input : *inputs) {
+      ANEMONE_ASSIGN_OR_RETURN(MilTensor tensor, ReadArgument(input));
+      c.call.arguments.push_back(std::move(tensor));
+    }
+  }
+  if (auto attributes = from.find("attrs"); attributes != from.end()) {
+    if (!attributes->is_object()) return absl::InvalidArgumentError("attrs: want an object");
+    c.call.attributes = *attributes;
+  }
+  return c;
+}
+
+absl::StatusOr<std::vector<Case>> ReadProbes(const Options& options) {
+  std::ifstream file(options.probe);
+  if (!file) {
+    return absl::NotFoundError(
+        absl::StrCat("file '", options.probe, "': cannot be read; check the path"));
+  }
+  Json json = Json::parse(file, nullptr, /*allow_exceptions=*/false);
+  if (json.is_object() && json.contains("compile")) json = json["compile"];
+  if (!json.is_array()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("file '", options.probe,
+                     "': want JSON, a list of cases or an object with one as 'compile'"));
+  }
+  std::vector<Case> cases;
+  for (size_t i = 0; i < json.size(); ++i) {
+    absl::StatusOr<Case> c = ReadCase(json[i], options);
+    if (!c.ok()) {
+      return Annotated(c.status(), absl::StrCat("file '", options.probe, "', case ", i + 1));
+    }
+    cases.push_back(*std::move(c));
+  }
+  return cases;
+}
+
+Json ResultJson(const Case& c, const std::string& target, const std::string& route,
+                const OperationVerdict& answer) {
+  Json json = {{"id", c.id.empty() ? Json(nullptr) : Json(c.id)},
+               {"target", target},
+               {"route", route},
+               {"op", c.call.op},
+               {"verdict", !answer.verdict.accepted ? "rejected"
+                           : answer.rewritten       ? "rewritten"
+                                                    : "native"}};
+  AddReason(answer.verdict, json);
+  json["status"] = std::string(StatusName(answer.verdict.status));
+  json["units"] = answer.units;
+  return json;
+}
+
+std::string Cell(const Json& value) { return value.is_string() ? value.get<std::string>() : ""; }
+
+void PrintLine(const Json& result) {
+  std::string id = Cell(result["id"]);
+  std::printf("%s%-5s %-8s %-18s ", id.empty() ? "" : absl::StrCat(id, "  ").c_str(),
+              Cell(result["target"]).c_str(), Cell(result["route"]).c_str(),
+              Cell(result["op"]).c_str());
+  if (result.contains("error")) {
+    std::printf("error\n");
+    return;
+  }
+  std::printf("%s", absl::AsciiStrToUpper(Cell(result["verdict"])).c_str());
+  if (result["layer"].is_null()) {
+    std::vector<std::string> units = result["units"].get<std::vector<std::string>>();
+    std::printf("  %s\n", absl::StrJoin(units, " ").c_str());
+    return;
+  }
+  std::string words = Cell(result["message"]);
+  std::printf("  %s: %s [%s]\n", Cell(result["layer"]).c_str(),
+              words.empty() ? "(no text is known)" : absl::StrCat("\"", words, "\"").c_str(),
+              Cell(result["rule"]).c_str());
+  if (std::string remedy = Cell(result["remedy"]); !remedy.empty()) {
+    std::printf("      remedy: %s\n", remedy.c_str());
+  }
+}
+
+}  // namespace
+
+int ConfirmCommand(const Options& options) {
+  std::vector<Case> cases;
+  if (options.probe.empty() == options.arguments.empty()) {
+    return FailUsage("confirm: want an operation or --probe, one of the two");
+  }
+  if (!options.probe.empty()) {
+    absl::StatusOr<std::vector<Case>> read = ReadProbes(options);
+    if (!read.ok()) return Fail(read.status());
+    cases = *std::move(read);
+  } else {
+    Case c{.call = options.call, .targets = ExpandTargets(options.targets), .route = options.route};
+    c.call.op = options.arguments[0];
+    cases.push_back(std::move(c));
+  }
+  int code = kExitDone;
+  Json results = Json::array();
+  for (const Case& c : cases) {
+    for (const std::string& name : c.targets) {
+      absl::StatusOr<PlanOptions> asked = PlanningOptions(name, c.route, "maximal", true);
+      absl::StatusOr<OperationVerdict> answer = asked.status();
+      Json result;
+      if (asked.ok()) {
+        answer = JudgeOperation(c.call, *asked->target, asked->route, options.confirm_rewrites);
+      }
+      if (answer.ok()) {
+        result = ResultJson(c, std::string(asked->target->option_name()), c.route, *answer);
+      } else {
+        code = Fail(c.id.empty() ? answer.status() : Annotated(answer.status(), c.id));
+        result = {{"id", c.id},
+                  {"target", name},
+                  {"route", c.route},
+                  {"op", c.call.op},
+                  {"error", std::string(answer.status().message())}};
+      }
+      if (!options.json) PrintLine(result);
+      results.push_back(std::move(result));
+    }
+  }
+  if (options.json) {
+    Json json = {{"schema", 1}, {"results", std::move(results)}};
+    std::puts(json.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+  }
+  return code;
+}
+
+}  // namespace anemone

@@ -1,0 +1,128 @@
+// `anemone units`: the engine's unit kinds: keys, operands, operations, rules.
+#include <algorithm>
+#include <cstdio>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "anemone/near_names.h"
+#include "kernels/mil.h"
+#include "tools/commands.h"
+
+namespace anemone {
+namespace {
+
+std::string CountText(const BottomCount& count) {
+  if (count.most == kAnyNumber) return absl::StrCat(count.least, " or more");
+  if (count.least == count.most) return absl::StrCat(count.least);
+  return absl::StrCat(count.least, " to ", count.most);
+}
+
+// A kind and what its file of kernels/ has beside it.
+struct Entry {
+  const UnitKind* kind;
+  const KernelRows* rows;
+};
+
+std::vector<Entry> AllEntries() {
+  std::vector<Entry> entries;
+  for (const KernelRows& rows : AllKernelRows()) {
+    for (const UnitKind* kind : rows.kinds) entries.push_back({kind, &rows});
+  }
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+    return absl::string_view(a.kind->type()) < absl::string_view(b.kind->type());
+  });
+  return entries;
+}
+
+Json KeysJson(const UnitKind& kind) {
+  std::vector<std::string> required = kind.Keys(/*required_only=*/true);
+  Json keys = Json::array();
+  for (const std::string& key : kind.Keys(/*required_only=*/false)) {
+    bool is_required = std::find(required.begin(), required.end(), key) != required.end();
+    keys.push_back({{"key", key}, {"required", is_required}});
+  }
+  return keys;
+}
+
+Json EntryJson(const Entry& entry) {
+  const BottomCount& count = entry.kind->bottoms();
+  Json most = count.most == kAnyNumber ? Json(nullptr) : Json(count.most);
+  std::set<std::string> onnx;
+  for (const Lowering& row : entry.rows->lowerings) {
+    if (row.lower != nullptr)
+      onnx.insert(absl::StrCat(*row.domain ? row.domain : "", *row.domain ? "." : "", row.op));
+  }
+  Json operations = Json::array();
+  for (const MilOperation& row : entry.rows->operations) operations.push_back(row.op);
+  return {{"type", entry.kind->type()},
+          {"bottoms", {{"least", count.least}, {"most", most}}},
+          {"keys", KeysJson(*entry.kind)},
+          {"runs", entry.kind->computes()},
+          {"mil_operations", std::move(operations)},
+          {"onnx_operators", onnx}};
+}
+
+Json RuleJson(const Rule& rule) {
+  return {{"id", rule.id},
+          {"layer", std::string(LayerName(rule.layer))},
+          {"message", rule.message == nullptr ? Json(nullptr) : Json(rule.message)},
+          {"condition", rule.condition},
+          {"source", rule.source},
+          {"status", std::string(StatusName(rule.status))},
+          {"remedy", rule.remedy == nullptr ? Json(nullptr) : Json(rule.remedy)}};
+}
+
+std::string KeysText(const UnitKind& kind) {
+  std::vector<std::string> required = kind.Keys(/*required_only=*/true);
+  std::vector<std::string> shown;
+  for (const std::string& key : kind.Keys(/*required_only=*/false)) {
+    bool is_required = std::find(required.begin(), required.end(), key) != required.end();
+    shown.push_back(absl::StrCat(key, is_required ? "*" : ""));
+  }
+  return shown.empty() ? "-" : absl::StrJoin(shown, " ");
+}
+
+}  // namespace
+
+int UnitsCommand(const Options& options) {
+  std::vector<Entry> entries = AllEntries();
+  if (!options.arguments.empty()) {
+    std::vector<Entry> wanted;
+    for (const std::string& name : options.arguments) {
+      auto found = std::find_if(entries.begin(), entries.end(),
+                                [&](const Entry& e) { return name == e.kind->type(); });
+      if (found == entries.end()) {
+        std::vector<std::string> known;
+        for (const Entry& entry : entries) known.emplace_back(entry.kind->type());
+        return FailUsage(absl::StrCat("units: no unit '", name, "'; near: ",
+                                      absl::StrJoin(NearNames(name, std::move(known)), ", ")));
+      }
+      wanted.push_back(*found);
+    }
+    entries = std::move(wanted);
+  }
+  if (options.json) {
+    Json units = Json::array(), rules = Json::array();
+    for (const Entry& entry : entries) units.push_back(EntryJson(entry));
+    for (const Rule* rule : AllRules()) rules.push_back(RuleJson(*rule));
+    Json json = {{"schema", 1}, {"units", std::move(units)}, {"rules", std::move(rules)}};
+    std::puts(json.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+    return kExitDone;
+  }
+  std::printf("%-28s %-10s %-5s %s\n", "unit", "bottoms", "runs", "keys (* must be there)");
+  for (const Entry& entry : entries) {
+    std::printf("%-28s %-10s %-5s %s\n", entry.kind->type(),
+                CountText(entry.kind->bottoms()).c_str(), entry.kind->computes() ? "yes" : "no",
+                KeysText(*entry.kind).c_str());
+  }
+  std::printf(
+      "\n'runs': the software engine computes it; the others are judged only. --json has "
+      "operations and every rule with its source.\n");
+  return kExitDone;
+}
+
+}  // namespace anemone
