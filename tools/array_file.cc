@@ -158,6 +158,7 @@ absl::Status WriteFileAtomically(const std::string& path, absl::Span<const std::
   std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(beside.c_str(), "wb"), &std::fclose);
   if (file == nullptr) return failed("cannot be made");
   for (absl::Span<const std::byte> part : {first, second}) {
+    if (part.empty()) continue;
     if (std::fwrite(part.data(), 1, part.size(), file.get()) != part.size()) {
       return failed("cannot be written");
     }
