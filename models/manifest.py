@@ -15,6 +15,14 @@ import zipfile
 HERE = pathlib.Path(__file__).resolve().parent
 
 
+def use_own_python():
+    """Goes on in the Python that set-up made (.venv), where NumPy, onnx and pip are."""
+    own = HERE.parent / ".venv"
+    if pathlib.Path(sys.prefix) != own and (own / "bin" / "python").exists():
+        python = str(own / "bin" / "python")
+        os.execv(python, [python, *sys.argv])
+
+
 def cache_folder():
     base = os.environ.get("ANEMONE_CACHE_DIR")
     if not base:
