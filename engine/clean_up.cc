@@ -69,7 +69,7 @@ std::optional<LayoutKey> KeyOf(const Unit& unit) {
   if (!is_layout) return std::nullopt;
   std::string fields;
   for (const auto& [key, value] : unit.kind->Fields(unit.params.get())) {
-    fields += key + "=" + value + ";";
+    fields.append(key).append("=").append(value).append(";");
   }
   const Operand& from = unit.bottoms[0];
   return LayoutKey{unit.kind, from.source, from.index, unit.dims, fields};

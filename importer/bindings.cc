@@ -40,6 +40,7 @@ size_t EditDistance(absl::string_view a, absl::string_view b) {
 // The names nearest to `wanted`, for a message: "'batch', 'width'".
 std::string NearNames(absl::string_view wanted, const std::set<std::string>& names) {
   std::vector<std::pair<size_t, std::string>> ranked;
+  ranked.reserve(names.size());
   for (const std::string& name : names) {
     // Of a name as long as a page only the start is compared.
     ranked.emplace_back(EditDistance(wanted.substr(0, 64), absl::string_view(name).substr(0, 64)),

@@ -131,15 +131,7 @@ absl::Status LowerGroups(const Match& match, LowerContext& c) {
         "ONNX checker on the model");
   }
   if (p.groups > 1) p.axes.erase(p.axes.begin());  // the depth axis is 1, and holds the groups
-  std::vector<Tensor> weights;
-  for (int i : {1, 2}) {
-    const Tensor* constant = c.view().Constant(node.inputs[i]);
-    if (constant == nullptr) return c.NotLowered("scale or bias computed at run time");
-    if (!IsEngineConstant(constant->type()) || constant->elements() != shape[1]) {
-      return c.NotLowered("scale or bias of this shape");
-    }
-    weights.push_back(*constant);
-  }
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<Tensor> weights, ChannelWeights(c, node, shape[1]));
   p.affine = {MakeDims(1, shape[1], 1, 1), MakeDims(1, shape[1], 1, 1)};
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
   if (shape.size() == 2) {
@@ -302,6 +294,20 @@ AffineValues::AffineValues(const Affine& affine, absl::Span<const Tensor> weight
     bias_values_ = RoundedFloats(weights[next]);
     bias_ = {bias_values_, affine.bias->extent};
   }
+}
+
+absl::StatusOr<std::vector<Tensor>> ChannelWeights(LowerContext& c, const Node& node,
+                                                   int64_t channels) {
+  std::vector<Tensor> weights;
+  for (int i : {1, 2}) {
+    const Tensor* constant = c.view().Constant(node.inputs[i]);
+    if (constant == nullptr) return c.NotLowered("scale or bias computed at run time");
+    if (!IsEngineConstant(constant->type()) || constant->elements() != channels) {
+      return c.NotLowered("scale or bias of this shape");
+    }
+    weights.push_back(*constant);
+  }
+  return weights;
 }
 
 std::string ShowAxes(absl::Span<const Axis> axes) {

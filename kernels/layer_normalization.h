@@ -43,6 +43,11 @@ struct LayerNorm {
 // Adds the unit, with `y` as its output.
 absl::Status LowerLayerNorm(const LayerNorm& form, ValueId y, LowerContext& c);
 
+// Inputs 1 and 2 of `node`, scale and bias with a value for each of `channels`, as weights of a
+// unit.
+absl::StatusOr<std::vector<Tensor>> ChannelWeights(LowerContext& c, const Node& node,
+                                                   int64_t channels);
+
 // x * constant or x + constant: the two inputs in this order; kNone twice if neither is constant.
 std::pair<ValueId, ValueId> SplitConstant(const GraphView& view, const Node& node);
 

@@ -137,6 +137,7 @@ absl::StatusOr<Operand> LowerContext::AddUnit(const UnitKind& kind,
 }
 
 absl::Status LowerContext::Out(ValueId value, const Operand& from) {
+  if (!EngineHolds(graph().values[value].type)) return Refuse(rule::kPortFormat);
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, ShapeOf(value));
   if (Dims want = PlaceShape(shape); DimsOf(from) != want) {
     return absl::InternalError(absl::StrCat("value '", graph().values[value].name, "': lowered to ",

@@ -177,6 +177,8 @@ absl::StatusOr<Policy> Policy::Parse(absl::string_view text) {
   for (const KernelRows& rows : AllKernelRows()) {
     for (const UnitKind* kind : rows.kinds) known.push_back(kind->type());
   }
+  std::sort(known.begin(), known.end());
+  known.erase(std::unique(known.begin(), known.end()), known.end());
   for (absl::string_view unit : absl::StrSplit(text.substr(7), ',')) {
     if (std::find(known.begin(), known.end(), std::string(unit)) == known.end()) {
       return absl::InvalidArgumentError(absl::StrCat("policy '", text, "': no unit '", unit,
@@ -223,6 +225,7 @@ absl::StatusOr<Plan> MakePlan(const Model& model, const PlanOptions& options) {
   while (!TryMakeSegments(view, options, covers, groups, plan.segments)) {
   }
   AddEntries(model, view, covers, groups, plan);
+  if (plan.engine_segments() == 0) plan.status = Status::kUnknown;  // the engine accepted nothing
   for (const ImportWarning& w : model.warnings) {
     plan.warnings.push_back({w.rule, w.where, w.message, w.remedy, ""});
   }

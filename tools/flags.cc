@@ -113,8 +113,8 @@ absl::Status StoreTolerance(Options& o, const std::string& value) {
 }
 
 absl::Status StoreInput(Options& o, const std::string& value) {
-  size_t at = value.find('=');
-  if (at == std::string::npos || at == 0 || at + 1 == value.size()) {
+  size_t at = value.rfind('=');  // a name may begin with one
+  if (at == std::string::npos || at + 1 == value.size()) {
     return Bad(absl::StrCat("want NAME=FILE, got '", value, "'"));
   }
   o.inputs.push_back(value);

@@ -5,7 +5,6 @@
 namespace anemone {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // A model of `text` with types and shapes inferred; outputs in the text should be of unknown shape.

@@ -176,8 +176,9 @@ class MatMulUnit : public testing::Test {
     GraphView view(empty);
     LowerContext c(view, **FindTarget("h13"), Route::kNetplist);
     auto constant = [&](const Dims& dims) {
-      return c.AddConstant(Tensor::Fill(DataType::kBool, {dims.elements()}, {{std::byte{1}}}),
-                           dims);
+      std::byte one{1};
+      return c.AddConstant(
+          Tensor::Fill(DataType::kBool, {dims.elements()}, absl::MakeConstSpan(&one, 1)), dims);
     };
     EXPECT_TRUE(MatrixProduct(c, constant(a), constant(b)).ok());
     Lowered lowered = c.Take();
