@@ -176,6 +176,9 @@ absl::Status Fold(LowerContext& c, Form& form, Axis axis) {
   Along& along = form.along(axis);
   const int64_t s = along.stride, taps = (along.kernel + s - 1) / s;
   const int64_t extent = (form.out[axis] - 1 + taps) * s;
+  if (form.stored->elements() > kMostKernelElements / s) {
+    return c.NotLowered("a kernel too large to fold");
+  }
   ANEMONE_ASSIGN_OR_RETURN(form.x, Extended(c, form.x, axis, along.pad_before, extent));
   ANEMONE_ASSIGN_OR_RETURN(form.x, PhasesToChannels(c, form.x, axis, s));
   ANEMONE_RETURN_IF_ERROR(ReadKernel(c, form));

@@ -118,10 +118,11 @@ absl::Status Lower(const Match& match, LowerContext& c) {
     return c.NotLowered("a deconvolution whose numbers do not fit each other");
   }
   const int64_t phases = h.stride() * w.stride();
-  if (phases > kMostKernelElements ||
-      static_cast<double>(kernel->elements() / std::max<int64_t>(p.h.kernel * p.w.kernel, 1)) *
-              static_cast<double>(phases * h.taps()) * static_cast<double>(w.taps()) >
-          kMostKernelElements) {
+  const int64_t pairs = w_shape[0] * w_shape[1];  // of channels
+  if (pairs > kMostKernelElements || static_cast<double>(phases) * static_cast<double>(pairs) *
+                                             static_cast<double>(h.taps()) *
+                                             static_cast<double>(w.taps()) >
+                                         kMostKernelElements) {
     return c.NotLowered("a kernel too large to take apart");
   }
 
