@@ -1,9 +1,12 @@
 // LSTM, GRU and RNN unrolled: directions, layouts, states given and asked for, and what is not
 // unrolled.
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "anemone/session.h"
 #include "tests/kernels/harness.h"
+#include "tests/onnx_text.h"
 
 namespace anemone {
 namespace {
@@ -184,6 +187,67 @@ const std::vector<Case> kCases = {
 };
 
 INSTANTIATE_TEST_SUITE_P(Recurrent, KernelTest, testing::ValuesIn(kCases), CaseName);
+
+// ONNX Runtime has no layout 1, so it is compared with layout 0 of the same network: both
+// directions, a batch of 2, 3 steps, 2 inputs, a state of 1.
+std::map<std::string, Tensor> RunLstm(const std::string& ports, const std::string& layout,
+                                      const std::map<std::string, Tensor>& inputs) {
+  std::string model = absl::StrCat(
+      ports,
+      " <float[2,4,2] w = {0.3,-0.7,0.9,0.2,-0.5,0.8,0.4,-0.1,0.6,0.5,-0.9,0.7,-0.2,0.1,0.8,-0.4}, "
+      "float[2,4,1] r = {0.5,-0.3,0.7,0.9,-0.8,0.2,0.6,-0.4}, float[2,8] b = "
+      "{0.1,0.2,-0.1,0.3,0,0.1,0.2,-0.2,0.3,-0.3,0.1,0,0.2,0.1,-0.1,0.4}> "
+      "{ y, hn, cn = LSTM<hidden_size = 1, direction = \"bidirectional\", layout = ",
+      layout, ">(x, w, r, b, , h, c) }");
+  auto session = Session::LoadBytes(BytesOfText(model), {.target = "h13"});
+  EXPECT_TRUE(session.ok()) << session.status();
+  if (!session.ok()) return {};
+  auto outputs = session->Run(inputs);
+  EXPECT_TRUE(outputs.ok()) << outputs.status();
+  return outputs.ok() ? *std::move(outputs) : std::map<std::string, Tensor>();
+}
+
+// Axis i of the result is axis order[i].
+Tensor Exchanged(const Tensor& from, const std::vector<int>& order) {
+  std::vector<int64_t> dims, strides(order.size(), 1);
+  for (size_t i = order.size() - 1; i > 0; --i) strides[i - 1] = strides[i] * from.dims()[i];
+  for (int axis : order) dims.push_back(from.dims()[axis]);
+  Tensor to = Tensor::Zeros(DataType::kFloat, dims);
+  for (int64_t i = 0; i < to.elements(); ++i) {
+    int64_t rest = i, at = 0;
+    for (size_t k = order.size(); k-- > 0; rest /= dims[k])
+      at += rest % dims[k] * strides[order[k]];
+    to.mutable_data<float>()[i] = from.at<float>(at);
+  }
+  return to;
+}
+
+void ExpectSame(const Tensor& a, const Tensor& b) {
+  ASSERT_EQ(a.dims(), b.dims());
+  for (int64_t i = 0; i < a.elements(); ++i) EXPECT_EQ(a.at<float>(i), b.at<float>(i)) << i;
+}
+
+TEST(Recurrent, LayoutWithTheBatchInFront) {
+  Tensor x = Tensor::Floats({3, 2, 2}, {1, -0.5, 0.25, 0.75, -1, 0.5, 0.125, 2, -2, 1.5, 0.5, 0});
+  Tensor h = Tensor::Floats({2, 2, 1}, {0.5, -0.25, 0.75, 0.125});
+  Tensor c = Tensor::Floats({2, 2, 1}, {1, -1, 0.5, 0.25});
+  auto steps_first = RunLstm(
+      "(float[3,2,2] x, float[2,2,1] h, float[2,2,1] c) => "
+      "(float[3,2,2,1] y, float[2,2,1] hn, float[2,2,1] cn)",
+      "0", {{"x", x}, {"h", h}, {"c", c}});
+  auto batch_first = RunLstm(
+      "(float[2,3,2] x, float[2,2,1] h, float[2,2,1] c) => "
+      "(float[2,3,2,1] y, float[2,2,1] hn, float[2,2,1] cn)",
+      "1",
+      {{"x", Exchanged(x, {1, 0, 2})},
+       {"h", Exchanged(h, {1, 0, 2})},
+       {"c", Exchanged(c, {1, 0, 2})}});
+  ASSERT_EQ(steps_first.size(), 3);
+  ASSERT_EQ(batch_first.size(), 3);
+  ExpectSame(Exchanged(batch_first["y"], {1, 2, 0, 3}), steps_first["y"]);
+  ExpectSame(Exchanged(batch_first["hn"], {1, 0, 2}), steps_first["hn"]);
+  ExpectSame(Exchanged(batch_first["cn"], {1, 0, 2}), steps_first["cn"]);
+}
 
 }  // namespace
 }  // namespace anemone
