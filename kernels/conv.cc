@@ -21,19 +21,6 @@
 namespace anemone {
 namespace {
 
-// Along one spatial axis.
-struct Along {
-  int64_t kernel = 1, stride = 1, dilation = 1, pad_before = 0, pad_after = 0, output_padding = 0;
-  int64_t extent() const { return dilation * (kernel - 1) + 1; }
-};
-
-struct ConvParams {
-  bool transposed = false;
-  int64_t out_channels = 1, groups = 1;
-  Along h, w, d;
-  bool in_major = false;  // a 1x1 kernel stored (in, out) in the model
-};
-
 int64_t OutExtent(const Along& a, int64_t in, bool transposed) {
   if (transposed) {
     return (in - 1) * a.stride + a.extent() + a.output_padding - a.pad_before - a.pad_after;
@@ -178,10 +165,10 @@ const UnitKindOf<ConvParams>& Kind() {
   return kind;
 }
 
-// The attributes that Conv and ConvTranspose share, read for `spatial` axes (1 to 3).
-absl::StatusOr<ConvParams> ReadAttributes(const Node& node, absl::Span<const int64_t> x,
-                                          absl::Span<const int64_t> w,
-                                          absl::Span<const int64_t> y) {
+}  // namespace
+
+absl::StatusOr<ConvParams> ReadConvNode(const Node& node, absl::Span<const int64_t> x,
+                                        absl::Span<const int64_t> w, absl::Span<const int64_t> y) {
   size_t spatial = w.size() - 2;
   ConvParams p{.transposed = node.op_type == "ConvTranspose"};
   std::vector<int64_t> ones(spatial, 1), none(spatial, 0), no_pads(2 * spatial, 0);
@@ -229,6 +216,8 @@ absl::StatusOr<ConvParams> ReadAttributes(const Node& node, absl::Span<const int
   return p;
 }
 
+namespace {
+
 // Dims with the spatial axes on D, H, W, whatever the rank: N, C, W becomes N, C, 1, W, which is
 // where PlaceShape has it already.
 absl::Status Lower(const Match& match, LowerContext& c) {
@@ -243,7 +232,11 @@ absl::Status Lower(const Match& match, LowerContext& c) {
     return c.NotLowered("convolution whose kernel or bias is computed at run time");
   }
   if (c.route() == Route::kMil && x_shape.size() != 4) return c.Refuse(rule::kConvMilRank);
-  ANEMONE_ASSIGN_OR_RETURN(ConvParams p, ReadAttributes(node, x_shape, w_shape, y_shape));
+  ANEMONE_ASSIGN_OR_RETURN(ConvParams p, ReadConvNode(node, x_shape, w_shape, y_shape));
+  // The software device takes the depth for a batch.
+  if (p.d.kernel == 1 && (p.d.stride > 1 || p.d.pad_before + p.d.pad_after > 0)) {
+    return c.NotLowered("a stride or padding along the depth, as one unit");
+  }
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
   if (!IsEngineConstant(kernel->type())) return c.NotLowered("convolution with an integer kernel");
   std::vector<Tensor> weights = {*kernel};
@@ -269,6 +262,8 @@ constexpr Lowering kLowerings[] = {
 };
 
 }  // namespace
+
+const UnitKindOf<ConvParams>& ConvUnit() { return Kind(); }
 
 absl::StatusOr<Operand> PointwiseConv(LowerContext& c, const Operand& x, int64_t out_channels,
                                       const Tensor& kernel, bool in_major, const Tensor* bias) {

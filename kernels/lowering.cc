@@ -1,6 +1,7 @@
 #include "kernels/lowering.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
@@ -24,10 +25,11 @@ std::string OperatorKey(absl::string_view domain, absl::string_view op) {
 
 LoweringIndex MakeIndex() {
   LoweringIndex index;
-  for (bool patterns : {true, false}) {
+  for (auto [pattern, rewritten] : {std::pair(true, false), std::pair(true, true),
+                                    std::pair(false, false), std::pair(false, true)}) {
     for (const KernelRows& rows : AllKernelRows()) {
       for (const Lowering& row : rows.lowerings) {
-        if ((row.match != nullptr) == patterns) {
+        if ((row.match != nullptr) == pattern && row.rewritten == rewritten) {
           index[OperatorKey(row.domain, row.op)].push_back(&row);
         }
       }

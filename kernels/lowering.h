@@ -144,7 +144,8 @@ struct KernelRows {
 // The rows of every file in the source list of kernels/CMakeLists.txt, in its order.
 const std::vector<KernelRows>& AllKernelRows();
 
-// The lowerings whose anchor is this operator, patterns first, the file order kept.
+// The lowerings whose anchor is this operator: patterns first; of each, rewrites behind what needs
+// none; the file order kept.
 const std::vector<const Lowering*>& LoweringsOf(absl::string_view domain, absl::string_view op);
 
 // Multiply-accumulates of a node; 0 if unknown or none.
