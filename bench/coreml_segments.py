@@ -17,14 +17,16 @@ import sys
 import tempfile
 import warnings
 
-import numpy
-import onnx
-from onnxruntime.tools import onnx_model_utils
-from onnxruntime.tools.mobile_helpers import usability_checker
-
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 from models import manifest  # noqa: E402
+
+manifest.use_own_python()
+
+import numpy  # noqa: E402
+import onnx  # noqa: E402
+from onnxruntime.tools import onnx_model_utils  # noqa: E402
+from onnxruntime.tools.mobile_helpers import usability_checker  # noqa: E402
 
 ANEMONE = ROOT / "build" / "release" / "anemone"
 

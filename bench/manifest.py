@@ -14,6 +14,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 from models import manifest  # noqa: E402
 
+manifest.use_own_python()
+
 ANEMONE = ROOT / "build" / "release" / "anemone"
 
 

@@ -1,6 +1,7 @@
 #include "engine/constant.h"
 
 #include <algorithm>
+#include <cassert>
 
 namespace anemone {
 
@@ -17,6 +18,7 @@ math::Element ElementOf(DataType type) {
     case DataType::kBool:
       return math::Element::kBool;
     default:
+      assert(type == DataType::kFloat);
       return math::Element::kFloat;
   }
 }

@@ -71,14 +71,15 @@ Verdict CheckBottomCount(const UnitKind& kind, size_t bottoms, const Target& tar
 Verdict CheckUnit(const Unit& unit, Bottoms bottoms, const Target& target, Route route) {
   Verdict verdict = CheckBottomCount(*unit.kind, bottoms.size(), target, route);
   if (!verdict.accepted) return verdict;
-  verdict = Both(std::move(verdict), CheckExtents(unit.dims, target, route));
   for (const Bottom& bottom : bottoms) {
-    if (!verdict.accepted) return verdict;
     verdict = Both(std::move(verdict), CheckExtents(bottom.dims, target, route));
+    if (!verdict.accepted) return verdict;
   }
-  if (!verdict.accepted) return verdict;
+  // The validator first: a window that does not fit leaves an output without elements.
   verdict =
       Both(std::move(verdict), unit.kind->Validate(unit.params.get(), bottoms, target, route));
+  if (!verdict.accepted) return verdict;
+  verdict = Both(std::move(verdict), CheckExtents(unit.dims, target, route));
   if (!verdict.accepted) return verdict;
   return Both(std::move(verdict), unit.kind->Codegen(unit.params.get(), bottoms, target, route));
 }

@@ -21,6 +21,7 @@ absl::string_view RouteName(Route route) { return route == Route::kMil ? "mil" :
 Verdict OwnRefusal(Layer layer, absl::string_view rule, std::string message, std::string remedy) {
   Verdict verdict;
   verdict.accepted = false;
+  verdict.status = Status::kUnknown;  // nobody was asked
   verdict.layer = layer;
   verdict.own_rule = std::string(rule);
   verdict.message = std::move(message);

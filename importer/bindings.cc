@@ -127,9 +127,9 @@ absl::StatusOr<ValueId> Binder::FindInput(const std::string& name) const {
     if (graph_.values[id].name == name) return id;
     names.insert(graph_.values[id].name);
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "--shape ", name, ": the model has no input of that name; ",
-      names.empty() ? "it has none" : absl::StrCat("it has ", NearText(name, names))));
+  return absl::InvalidArgumentError(
+      absl::StrCat("--shape ", name, ": the model has no input of that name; ",
+                   names.empty() ? "it has none" : absl::StrCat("it has ", NearText(name, names))));
 }
 
 absl::Status Binder::TakeShape(const std::string& name, const std::vector<int64_t>& sizes) {

@@ -16,7 +16,7 @@ namespace anemone {
 
 // Calls and bodies may lie in one another so deep, and expansion may make so many nodes.
 inline constexpr int kMaxNesting = 100;
-inline constexpr int64_t kMaxExpandedNodes = 1'000'000;
+inline constexpr int64_t kMaxExpandedNodes = 200'000;
 
 // "" for "ai.onnx", else `domain`.
 absl::string_view DomainOf(absl::string_view domain);

@@ -1,12 +1,12 @@
 #include "importer/importer.h"
 
-#include <exception>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "anemone/guarded.h"
 #include "anemone/status_macros.h"
 #include "importer/bindings.h"
 #include "importer/external_data.h"
@@ -51,14 +51,9 @@ std::string OneLine(absl::string_view message) {
 absl::StatusOr<Model> GuardedImport(const std::string& where, absl::string_view file,
                                     std::shared_ptr<const void> owner, ExternalData external,
                                     const ImportOptions& options) {
-  absl::StatusOr<Model> model;
-  try {
-    model = Import(file, std::move(owner), std::move(external), options);
-  } catch (const std::bad_alloc&) {
-    model = absl::ResourceExhaustedError("not enough memory to import the model");
-  } catch (const std::exception& e) {
-    model = absl::InternalError(e.what());
-  }
+  absl::StatusOr<Model> model = Guarded("import the model", [&] {
+    return Import(file, std::move(owner), std::move(external), options);
+  });
   if (model.ok()) return model;
   return absl::Status(model.status().code(),
                       OneLine(absl::StrCat(where, ": ", model.status().message())));

@@ -14,6 +14,7 @@
 #include "anemone/status_macros.h"
 #include "importer/check.h"
 #include "importer/edit.h"
+#include "importer/infer_checks.h"
 #include "importer/infer_context.h"
 #include "importer/to_onnx.h"
 #include "onnx/defs/data_type_utils.h"
@@ -111,46 +112,8 @@ const OpSchema* InferenceSchemaOf(const Node& node) {
   return SchemaOf(node.domain, node.op_type, pools ? std::max(node.version, 22) : node.version);
 }
 
-// An axis that no tensor has: some of ONNX's inference functions cut the number down to 32 bits and
-// index with what is left.
-absl::Status CheckAxis(const Model& model, const Node& node) {
-  const int64_t axis = IntOr(node, "axis", 0);
-  if (-onnx::kMaxMaterializedRank <= axis && axis <= onnx::kMaxMaterializedRank) {
-    return absl::OkStatus();
-  }
-  return NodeError(model, node,
-                   absl::StrCat("attribute 'axis' is ", axis, ", which no tensor has"));
-}
-
-// A kernel's channels and groups, which ONNX's own inference does not compare.
-absl::Status CheckConvolution(const Model& model, const Graph& graph, const Node& node) {
-  if (!node.domain.empty() || node.op_type != "Conv") return absl::OkStatus();
-  const Value& x = graph.values[node.inputs[0]];
-  const Value& w = graph.values[node.inputs[1]];
-  const int64_t group = IntOr(node, "group", 1);
-  if (group <= 0) {
-    return NodeError(model, node,
-                     absl::StrCat("attribute 'group': want at least 1, found ", group));
-  }
-  if (!x.shape.has_value() || !w.shape.has_value()) return absl::OkStatus();
-  if (x.shape->size() < 2 || w.shape->size() < 2) return absl::OkStatus();
-  const Dim& channels = (*x.shape)[1];
-  const Dim& filters = (*w.shape)[0];
-  const Dim& per_group = (*w.shape)[1];
-  // Divided, not multiplied: the sizes come from the file and may be as large as they like.
-  if (channels.known() && per_group.known() &&
-      (channels.size % group != 0 || channels.size / group != per_group.size)) {
-    return NodeError(
-        model, node,
-        absl::StrCat("input 0 '", x.name, "' has ", channels.size, " channels, but weight '",
-                     w.name, "' takes ", per_group.size, " in each of ", group, " groups"));
-  }
-  if (filters.known() && filters.size % group != 0) {
-    return NodeError(model, node,
-                     absl::StrCat("weight '", w.name, "' has ", filters.size, " filters, which ",
-                                  group, " groups do not divide"));
-  }
-  return absl::OkStatus();
+absl::Status Explained(const Model& model, const Node& node, const absl::Status& status) {
+  return status.ok() ? status : NodeError(model, node, std::string(status.message()));
 }
 
 }  // namespace
@@ -270,7 +233,7 @@ void TypeCaptures(const Graph& outer, const std::vector<ValueId>& captured, Grap
 absl::Status Inference::InferBody(const Node& node, Graph& body) {
   const bool is_branch = node.domain.empty() && node.op_type == "If";
   branches_ += is_branch;
-  const absl::Status status = hooks_.body != nullptr ? hooks_.body(body) : InferGraph(body);
+  absl::Status status = hooks_.body != nullptr ? hooks_.body(body) : InferGraph(body);
   branches_ -= is_branch;
   return status;
 }
@@ -287,7 +250,7 @@ absl::Status Inference::InferOutputs(Graph& graph, const ShapeData& data, Node& 
   NodeContext context(*this, graph, data, node);
   std::string refusal;
   try {
-    ANEMONE_RETURN_IF_ERROR(CheckAxis(model_, node));
+    ANEMONE_RETURN_IF_ERROR(Explained(model_, node, CheckBeforeInference(graph, node)));
     ANEMONE_RETURN_IF_ERROR(CheckTypes(graph, node, schema));
     const OpSchema& infers = *InferenceSchemaOf(node);
     if (infers.has_type_and_shape_inference_function()) {
@@ -308,7 +271,7 @@ absl::Status Inference::InferOutputs(Graph& graph, const ShapeData& data, Node& 
                                                   [&](ValueId id) { return IsUnknown(graph, id); });
     return blind ? absl::OkStatus() : NodeError(model_, node, refusal);
   }
-  ANEMONE_RETURN_IF_ERROR(CheckConvolution(model_, graph, node));
+  ANEMONE_RETURN_IF_ERROR(Explained(model_, node, CheckAfterInference(graph, node)));
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i] == kNone) continue;
     ANEMONE_RETURN_IF_ERROR(Merge(graph, node, node.outputs[i], *context.getOutputType(i)));
@@ -319,7 +282,7 @@ absl::Status Inference::InferOutputs(Graph& graph, const ShapeData& data, Node& 
 absl::Status Inference::InferNode(Graph& graph, ShapeData& data, Node& node) {
   const OpSchema* schema = SchemaOf(node.domain, node.op_type, node.version);
   if (schema == nullptr) return InferUnvisitedBodies(graph, node);
-  const absl::Status status = InferOutputs(graph, data, node, *schema);
+  absl::Status status = InferOutputs(graph, data, node, *schema);
   if (status.ok()) {
     PropagateShapeData(*schema, graph, data, node);
     return status;

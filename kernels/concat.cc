@@ -47,13 +47,13 @@ void Compute(const ConcatParams& p, const void*, absl::Span<const ConstView> in,
 }
 
 const UnitKindOf<ConcatParams>& Kind() {
-  static const UnitKindOf<ConcatParams>& kind = *new UnitKindOf<ConcatParams>(
-      {.type = "Concat",
-       .bottoms = {2, kAnyNumber, &rule::kConcatInputs},
-       .shape = Shape,
-       .validate = Validate,
-       .fields = kFields,
-       .compute = Compute});
+  static const UnitKindOf<ConcatParams>& kind =
+      *new UnitKindOf<ConcatParams>({.type = "Concat",
+                                     .bottoms = {2, kAnyNumber, &rule::kConcatInputs},
+                                     .shape = Shape,
+                                     .validate = Validate,
+                                     .fields = kFields,
+                                     .compute = Compute});
   return kind;
 }
 

@@ -56,6 +56,11 @@ struct ConvParams {
 // groups, ...).
 const UnitKindOf<ConvParams>& ConvUnit();
 
+// The attributes of a Conv or ConvTranspose, with the shapes of input, kernel and output (1 to 3
+// spatial axes).
+absl::StatusOr<ConvParams> ReadConvNode(const Node& node, absl::Span<const int64_t> x,
+                                        absl::Span<const int64_t> w, absl::Span<const int64_t> y);
+
 // Every position of `x` times a 1x1 kernel, plus `bias` if not null: `out_channels` channels. The
 // kernel is stored (out, in), or (in, out) if `in_major`.
 absl::StatusOr<Operand> PointwiseConv(NetworkBuilder& c, const Operand& x, int64_t out_channels,

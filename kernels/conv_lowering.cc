@@ -28,10 +28,10 @@ bool IsOfMilRank(size_t rank, const ConvParams& p) {
   return rank == 4 || (rank == kMaxRank && p.d.kernel > 1);
 }
 
-// The attributes that Conv and ConvTranspose share, read for `spatial` axes (1 to 3).
-absl::StatusOr<ConvParams> ReadAttributes(const Node& node, absl::Span<const int64_t> x,
-                                          absl::Span<const int64_t> w,
-                                          absl::Span<const int64_t> y) {
+}  // namespace
+
+absl::StatusOr<ConvParams> ReadConvNode(const Node& node, absl::Span<const int64_t> x,
+                                        absl::Span<const int64_t> w, absl::Span<const int64_t> y) {
   const size_t spatial = w.size() - 2;
   const bool transposed = node.op_type == "ConvTranspose";
   ConvParams p;
@@ -82,6 +82,8 @@ absl::StatusOr<ConvParams> ReadAttributes(const Node& node, absl::Span<const int
   return p;
 }
 
+namespace {
+
 // Dims with the spatial axes on D, H, W, whatever the rank: N, C, W becomes N, C, 1, W, which is
 // where PlaceShape has it already.
 absl::Status Lower(const Match& match, LowerContext& c) {
@@ -95,7 +97,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   if (kernel == nullptr || (has_bias && bias == nullptr)) {
     return c.NotLowered("convolution whose kernel or bias is computed at run time");
   }
-  ANEMONE_ASSIGN_OR_RETURN(ConvParams p, ReadAttributes(node, x_shape, w_shape, y_shape));
+  ANEMONE_ASSIGN_OR_RETURN(ConvParams p, ReadConvNode(node, x_shape, w_shape, y_shape));
   if (c.route() == Route::kMil && !IsOfMilRank(x_shape.size(), p)) {
     return c.Refuse(rule::kConvMilRank);
   }

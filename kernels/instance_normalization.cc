@@ -77,16 +77,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
   if (shape.size() < 3) return c.NotLowered("instance normalization below rank 3");
-  PlacedConstant affine[2];
-  for (int i : {1, 2}) {
-    const Tensor* constant = c.view().Constant(node.inputs[i]);
-    if (constant == nullptr) return c.NotLowered("scale or bias computed at run time");
-    if (!IsEngineConstant(constant->type()) || constant->elements() != shape[1]) {
-      return c.NotLowered("scale or bias of this shape");
-    }
-    affine[i - 1] = {*constant, MakeDims(1, shape[1], 1, 1)};
-  }
-  std::vector<Tensor> weights = SetAffine(p.affine, &affine[0], &affine[1]);
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<Tensor> weights, ChannelAffine(c, node, shape[1], p.affine));
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), p, {x}, std::move(weights)));
   return c.Out(node.outputs[0], x);

@@ -144,16 +144,7 @@ absl::Status LowerGroups(const Match& match, LowerContext& c) {
         "ONNX checker on the model");
   }
   if (p.groups > 1) p.axes.erase(p.axes.begin());  // the depth axis is 1, and holds the groups
-  PlacedConstant affine[2];
-  for (int i : {1, 2}) {
-    const Tensor* constant = c.view().Constant(node.inputs[i]);
-    if (constant == nullptr) return c.NotLowered("scale or bias computed at run time");
-    if (!IsEngineConstant(constant->type()) || constant->elements() != shape[1]) {
-      return c.NotLowered("scale or bias of this shape");
-    }
-    affine[i - 1] = {*constant, MakeDims(1, shape[1], 1, 1)};
-  }
-  std::vector<Tensor> weights = SetAffine(p.affine, &affine[0], &affine[1]);
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<Tensor> weights, ChannelAffine(c, node, shape[1], p.affine));
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
   if (shape.size() == 2) {
     ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(shape[0], shape[1], 1, 1)));
@@ -379,6 +370,20 @@ std::vector<Tensor> SetAffine(Affine& affine, const PlacedConstant* scale,
   add(scale, affine.scale);
   add(bias, affine.bias);
   return weights;
+}
+
+absl::StatusOr<std::vector<Tensor>> ChannelAffine(LowerContext& c, const Node& node,
+                                                  int64_t channels, Affine& affine) {
+  PlacedConstant placed[2];
+  for (int i : {1, 2}) {
+    const Tensor* constant = c.view().Constant(node.inputs[i]);
+    if (constant == nullptr) return c.NotLowered("scale or bias computed at run time");
+    if (!IsEngineConstant(constant->type()) || constant->elements() != channels) {
+      return c.NotLowered("scale or bias of this shape");
+    }
+    placed[i - 1] = {*constant, MakeDims(1, channels, 1, 1)};
+  }
+  return SetAffine(affine, &placed[0], &placed[1]);
 }
 
 absl::StatusOr<std::vector<Tensor>> ReadAffine(MilContext& c, const std::vector<int>& axes,

@@ -62,6 +62,11 @@ struct LayerNorm {
 // Adds the unit, with `y` as its output.
 absl::Status LowerLayerNorm(const LayerNorm& form, ValueId y, LowerContext& c);
 
+// Inputs 1 and 2 of `node`, a scale and a bias with a value for each of `channels`: the weights of
+// a unit with `affine`.
+absl::StatusOr<std::vector<Tensor>> ChannelAffine(LowerContext& c, const Node& node,
+                                                  int64_t channels, Affine& affine);
+
 // x * constant or x + constant: the two inputs in this order; kNone twice if neither is constant.
 std::pair<ValueId, ValueId> SplitConstant(const GraphView& view, const Node& node);
 

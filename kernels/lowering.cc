@@ -1,6 +1,7 @@
 #include "kernels/lowering.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
@@ -24,10 +25,11 @@ std::string OperatorKey(absl::string_view domain, absl::string_view op) {
 
 LoweringIndex MakeIndex() {
   LoweringIndex index;
-  for (bool patterns : {true, false}) {
+  for (auto [pattern, rewritten] : {std::pair(true, false), std::pair(true, true),
+                                    std::pair(false, false), std::pair(false, true)}) {
     for (const KernelRows& rows : AllKernelRows()) {
       for (const Lowering& row : rows.lowerings) {
-        if ((row.match != nullptr) == patterns) {
+        if ((row.match != nullptr) == pattern && row.rewritten == rewritten) {
           index[OperatorKey(row.domain, row.op)].push_back(&row);
         }
       }
@@ -115,6 +117,7 @@ absl::StatusOr<Operand> LowerContext::In(ValueId value) {
 }
 
 absl::Status LowerContext::Out(ValueId value, const Operand& from) {
+  if (!EngineHolds(graph().values[value].type)) return Refuse(rule::kPortFormat);
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, ShapeOf(value));
   if (Dims want = PlaceShape(shape); DimsOf(from) != want) {
     return absl::InternalError(absl::StrCat("value '", graph().values[value].name, "': lowered to ",

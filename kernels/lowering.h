@@ -118,7 +118,8 @@ const std::vector<KernelRows>& AllKernelRows();
 // The kind with this netplist Type; null if there is none.
 const UnitKind* FindUnitKind(absl::string_view type);
 
-// The lowerings whose anchor is this operator, patterns first, the file order kept.
+// The lowerings whose anchor is this operator: patterns first; of each, rewrites behind what needs
+// none; the file order kept.
 const std::vector<const Lowering*>& LoweringsOf(absl::string_view domain, absl::string_view op);
 
 // Multiply-accumulates of a node; 0 if unknown or none.

@@ -6,9 +6,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "anemone/near_names.h"
 #include "anemone/status_macros.h"
 #include "engine/authored_unit.h"
-#include "anemone/near_names.h"
 #include "kernels/reshape.h"
 #include "rule_table.h"  // generated
 
@@ -64,6 +64,19 @@ absl::StatusOr<MilTensor> TensorOf(absl::string_view name, const Json& from) {
   return tensor;
 }
 
+// Extents far past any target's cap are refused before products of them could overflow.
+absl::Status CheckExtents(NetworkBuilder& c, const MilTensor& tensor) {
+  constexpr int64_t kMostExtent = 1 << 24;
+  constexpr int64_t kMostElements = int64_t{1} << 40;
+  int64_t elements = 1;
+  for (int64_t extent : tensor.shape) {
+    elements *= std::max<int64_t>(extent, 1);
+    if (extent <= kMostExtent && elements <= kMostElements) continue;
+    return c.Refuse(c.route() == Route::kNetplist ? rule::kMaxExtent : rule::kMaxDimension);
+  }
+  return absl::OkStatus();
+}
+
 // What the compiler's frontend sees of a port, whatever the operation.
 absl::Status CheckPort(NetworkBuilder& c, const MilTensor& tensor) {
   const size_t rank = tensor.shape.size();
@@ -71,6 +84,7 @@ absl::Status CheckPort(NetworkBuilder& c, const MilTensor& tensor) {
   for (int64_t extent : tensor.shape) {
     if (extent < 0) return c.Refuse(rule::kSymbolicShape);
   }
+  ANEMONE_RETURN_IF_ERROR(CheckExtents(c, tensor));
   // An image buffer is a matter of its own operations.
   if (!tensor.constant && tensor.dtype != "fp16" && tensor.dtype != "uint8" &&
       !absl::StartsWith(tensor.dtype, "pixel_buffer")) {
@@ -95,6 +109,7 @@ absl::StatusOr<Operand> BuildUnit(const UnitKind& kind, const MilCall& call, Net
   std::vector<Operand> operands;
   for (const MilTensor& tensor : call.arguments) {
     if (tensor.shape.size() > kMaxRank) return CheckPort(c, tensor);
+    ANEMONE_RETURN_IF_ERROR(CheckExtents(c, tensor));
     const Dims dims = PlaceShape(tensor.shape);
     if (tensor.constant) {
       ANEMONE_ASSIGN_OR_RETURN(Tensor zeros, ZerosOf(tensor));
@@ -298,8 +313,8 @@ absl::StatusOr<OperationVerdict> JudgeOperation(const MilCall& call, const Targe
     return answer;
   }
   if (absl::IsUnimplemented(status)) {
-    answer.verdict = OwnRefusal(Layer::kCoverage, "form-not-lowered", std::string(status.message()),
-                                "the engine was not asked");
+    answer.verdict =
+        OwnRefusal(Layer::kCoverage, "form-not-lowered", std::string(status.message()), "");
     return answer;
   }
   ANEMONE_RETURN_IF_ERROR(status);

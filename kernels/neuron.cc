@@ -302,13 +302,13 @@ absl::Status BuildLog(MilContext& c) {
 }
 
 constexpr MilOperation kOperations[] = {
-    {"relu", BuildPlain},    {"sigmoid", BuildPlain}, {"tanh", BuildPlain},
-    {"gelu", BuildPlain},    {"silu", BuildPlain},    {"erf", BuildPlain},
-    {"sqrt", BuildPlain},    {"rsqrt", BuildPlain},   {"inverse", BuildPlain},
-    {"exp", BuildPlain},     {"sin", BuildPlain},     {"cos", BuildPlain},
-    {"atan", BuildPlain},    {"sign", BuildPlain},    {"floor", BuildPlain},
-    {"ceil", BuildPlain},    {"elu", BuildPlain},     {"leaky_relu", BuildPlain},
-    {"exp2", BuildPlain},    {"round", BuildPlain},   {"clip", BuildClip},
+    {"relu", BuildPlain}, {"sigmoid", BuildPlain}, {"tanh", BuildPlain},
+    {"gelu", BuildPlain}, {"silu", BuildPlain},    {"erf", BuildPlain},
+    {"sqrt", BuildPlain}, {"rsqrt", BuildPlain},   {"inverse", BuildPlain},
+    {"exp", BuildPlain},  {"sin", BuildPlain},     {"cos", BuildPlain},
+    {"atan", BuildPlain}, {"sign", BuildPlain},    {"floor", BuildPlain},
+    {"ceil", BuildPlain}, {"elu", BuildPlain},     {"leaky_relu", BuildPlain},
+    {"exp2", BuildPlain}, {"round", BuildPlain},   {"clip", BuildClip},
     {"log", BuildLog},
 };
 

@@ -130,6 +130,13 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   Attributes attributes(node);
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> perm, attributes.Ints("perm", reversed));
   ANEMONE_RETURN_IF_ERROR(attributes.NoneLeft());
+  std::vector<int64_t> sorted = perm, axes(rank);
+  std::sort(sorted.begin(), sorted.end());
+  std::iota(axes.begin(), axes.end(), int64_t{0});
+  if (sorted != axes) {
+    return absl::InvalidArgumentError(
+        "attribute 'perm': want each axis once; run the ONNX checker on the model");
+  }
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
   Permutation order = kIdentity;
   for (int i = 0; i < rank; ++i) {

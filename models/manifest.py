@@ -15,6 +15,14 @@ import zipfile
 HERE = pathlib.Path(__file__).resolve().parent
 
 
+def use_own_python():
+    """Goes on in the Python that set-up made (.venv), where NumPy, onnx and pip are."""
+    own = HERE.parent / ".venv"
+    if pathlib.Path(sys.prefix) != own and (own / "bin" / "python").exists():
+        python = str(own / "bin" / "python")
+        os.execv(python, [python, *sys.argv])
+
+
 def cache_folder():
     base = os.environ.get("ANEMONE_CACHE_DIR")
     if not base:
@@ -70,8 +78,11 @@ def fetch(wanted):
         download(package, files)
 
 
+RECIPE = 1  # of randomize(); count on when it changes, for the results are kept
+
+
 def random_path(entry):
-    return path_of(entry).with_name(entry["name"] + "-random.onnx")
+    return path_of(entry).with_name(f"{entry['name']}-random{RECIPE}.onnx")
 
 
 def randomize(entry):

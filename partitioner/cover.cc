@@ -40,8 +40,7 @@ Verdict Uncovered(const Node& node) {
   std::string what =
       node.domain.empty() ? node.op_type : absl::StrCat(node.domain, ":", node.op_type);
   return OwnRefusal(Layer::kCoverage, "no-lowering",
-                    absl::StrCat("Anemone has no lowering for ", what),
-                    "it runs on the CPU; the engine was not asked");
+                    absl::StrCat("Anemone has no lowering for ", what), "");
 }
 
 // One lowering tried on one match.
@@ -52,10 +51,12 @@ absl::StatusOr<Cover> Try(const Lowering& row, const Match& match, const GraphVi
   absl::Status status = row.lower(match, context);
   if (context.refusal()) {
     cover.verdict = *context.refusal();
-  } else if (absl::IsUnimplemented(status)) {
-    cover.verdict = OwnRefusal(Layer::kCoverage, "form-not-lowered",
-                               absl::StrCat("not lowered: ", std::string(status.message())),
-                               "it runs on the CPU; the engine was not asked");
+  } else if (absl::IsUnimplemented(status) || absl::IsInternal(status)) {
+    // kInternal: the lowering and ONNX's shapes disagree. The node is safe on the CPU.
+    cover.verdict = OwnRefusal(
+        Layer::kCoverage, "form-not-lowered",
+        absl::StrCat("not lowered: ", std::string(status.message())),
+        absl::IsInternal(status) ? "please report this model; the node runs on the CPU" : "");
   } else if (!status.ok()) {
     const Node& anchor = view.graph.nodes[match.nodes.back()];
     return absl::Status(status.code(), absl::StrCat("node '", anchor.name, "' (", anchor.op_type,

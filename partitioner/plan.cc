@@ -4,15 +4,15 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "anemone/status_macros.h"
-#include "kernels/lowering.h"
-#include "absl/container/flat_hash_map.h"
 #include "engine/warning.h"
+#include "kernels/lowering.h"
 #include "partitioner/cover.h"
 #include "partitioner/segments.h"
 
@@ -206,6 +206,8 @@ absl::StatusOr<Policy> Policy::Parse(absl::string_view text) {
   for (const KernelRows& rows : AllKernelRows()) {
     for (const UnitKind* kind : rows.kinds) known.push_back(kind->type());
   }
+  std::sort(known.begin(), known.end());
+  known.erase(std::unique(known.begin(), known.end()), known.end());
   for (absl::string_view unit : absl::StrSplit(text.substr(7), ',')) {
     if (std::find(known.begin(), known.end(), std::string(unit)) == known.end()) {
       return absl::InvalidArgumentError(absl::StrCat("policy '", text, "': no unit '", unit,
@@ -252,6 +254,7 @@ absl::StatusOr<Plan> MakePlan(const Model& model, const PlanOptions& options) {
   while (!TryMakeSegments(view, options, covers, groups, plan.segments)) {
   }
   AddEntries(model, view, covers, groups, plan);
+  if (plan.engine_segments() == 0) plan.status = Status::kUnknown;  // the engine accepted nothing
   AddWarnings(model, plan);
   for (const ImportWarning& w : model.warnings) {
     plan.warnings.push_back({w.rule, w.where, w.message, w.remedy, ""});

@@ -127,10 +127,8 @@ std::string ShortCount(int64_t count) {
     value /= 1000;
     suffix = next;
   }
-  return absl::StrFormat(value < 9.995   ? "%.2f %s"
-                         : value < 99.95 ? "%.1f %s"
-                                         : "%.0f %s",
-                         value, suffix);
+  int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+  return absl::StrFormat("%.*f %s", decimals, value, suffix);
 }
 
 std::string PlanText(const Model& model, const Plan& plan, bool every_node, bool colour) {

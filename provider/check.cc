@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "anemone/guarded.h"
 #include "anemone/status_macros.h"
 #include "fallback/evaluator.h"
 #include "importer/importer.h"
@@ -43,25 +44,27 @@ std::string CheckReport::Json() const {
 }
 
 absl::StatusOr<CheckReport> Check(const std::string& path, const CheckOptions& options) {
-  std::vector<PlanOptions> plannings;
-  for (const std::string& target : ExpandTargets(options.targets)) {
-    ANEMONE_ASSIGN_OR_RETURN(
-        PlanOptions planning,
-        PlanningOptions(target, options.route, options.policy, options.rewrites));
-    plannings.push_back(std::move(planning));
-  }
-  ImportOptions importing{.dims = options.dims, .shapes = options.shapes};
-  // Without ONNX Runtime fewer constants are folded, which is no reason not to answer.
-  if (auto runtime = OrtRuntime::Open({.threads = 1}); runtime.ok()) {
-    importing.evaluate = MakeEvaluator(*runtime);
-  }
-  auto state = std::make_unique<CheckReport::State>();
-  ANEMONE_ASSIGN_OR_RETURN(state->model, ImportFile(path, importing));
-  for (const PlanOptions& planning : plannings) {
-    ANEMONE_ASSIGN_OR_RETURN(Plan plan, MakePlan(state->model, planning));
-    state->plans.push_back(std::move(plan));
-  }
-  return CheckReport(std::move(state));
+  return Guarded("check the model", [&]() -> absl::StatusOr<CheckReport> {
+    std::vector<PlanOptions> plannings;
+    for (const std::string& target : ExpandTargets(options.targets)) {
+      ANEMONE_ASSIGN_OR_RETURN(
+          PlanOptions planning,
+          PlanningOptions(target, options.route, options.policy, options.rewrites));
+      plannings.push_back(std::move(planning));
+    }
+    ImportOptions importing{.dims = options.dims, .shapes = options.shapes};
+    // Without ONNX Runtime fewer constants are folded, which is no reason not to answer.
+    if (auto runtime = OrtRuntime::Open({.threads = 1}); runtime.ok()) {
+      importing.evaluate = MakeEvaluator(*runtime);
+    }
+    auto state = std::make_unique<CheckReport::State>();
+    ANEMONE_ASSIGN_OR_RETURN(state->model, ImportFile(path, importing));
+    for (const PlanOptions& planning : plannings) {
+      ANEMONE_ASSIGN_OR_RETURN(Plan plan, MakePlan(state->model, planning));
+      state->plans.push_back(std::move(plan));
+    }
+    return CheckReport(std::move(state));
+  });
 }
 
 }  // namespace anemone

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "anemone/guarded.h"
 #include "anemone/status_macros.h"
 #include "fallback/evaluator.h"
 #include "importer/bindings.h"
@@ -70,16 +71,19 @@ struct Session::State {
   std::vector<PortInfo> inputs, outputs;
   LoadTimes times;
 
-  static absl::StatusOr<std::unique_ptr<State>> Make(
-      const SessionOptions& options,
-      const std::function<absl::StatusOr<Model>(const ImportOptions&)>& import);
+  using Import = std::function<absl::StatusOr<Model>(const ImportOptions&)>;
+  static absl::StatusOr<std::unique_ptr<State>> Make(const SessionOptions& options,
+                                                     const Import& import) {
+    return Guarded("load the model", [&] { return MakeUnguarded(options, import); });
+  }
+  static absl::StatusOr<std::unique_ptr<State>> MakeUnguarded(const SessionOptions& options,
+                                                              const Import& import);
   absl::StatusOr<std::map<std::string, Tensor>> Run(const std::map<std::string, Tensor>& given,
                                                     Trace* trace) const;
 };
 
-absl::StatusOr<std::unique_ptr<Session::State>> Session::State::Make(
-    const SessionOptions& options,
-    const std::function<absl::StatusOr<Model>(const ImportOptions&)>& import) {
+absl::StatusOr<std::unique_ptr<Session::State>> Session::State::MakeUnguarded(
+    const SessionOptions& options, const Import& import) {
   if (options.device != "auto" && options.device != "software") {
     return absl::InvalidArgumentError(
         absl::StrCat("device '", options.device, "': not in this version; use auto or software"));
@@ -184,13 +188,13 @@ const std::vector<PortInfo>& Session::outputs() const { return state_->outputs; 
 
 absl::StatusOr<std::map<std::string, Tensor>> Session::Run(
     const std::map<std::string, Tensor>& inputs) const {
-  return state_->Run(inputs, nullptr);
+  return Guarded("run the model", [&] { return state_->Run(inputs, nullptr); });
 }
 
 absl::StatusOr<std::map<std::string, Tensor>> Session::RunTraced(
     const std::map<std::string, Tensor>& inputs, std::string* trace) const {
   Trace events;
-  auto outputs = state_->Run(inputs, &events);
+  auto outputs = Guarded("run the model", [&] { return state_->Run(inputs, &events); });
   *trace = events.Take();
   return outputs;
 }

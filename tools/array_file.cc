@@ -112,8 +112,8 @@ absl::StatusOr<Tensor> ParseNpy(const std::string& path, std::string bytes) {
   if (!count.ok() || ByteSize(type, dims) != static_cast<int64_t>(bytes.size() - data)) {
     return Damaged(path, absl::StrCat("holds ", bytes.size() - data,
                                       " bytes of data, which is not "
-                                      "what its shape (",
-                                      shape, ") says"));
+                                      "what its shape ",
+                                      shape, " says"));
   }
   Tensor tensor = Tensor::Zeros(type, std::move(dims));
   if (tensor.elements() > 0) {
@@ -146,36 +146,45 @@ absl::StatusOr<Tensor> ReadArrayFile(const std::string& path) {
   return owned;
 }
 
-absl::Status WriteFileAtomically(const std::string& path, absl::Span<const std::byte> first,
+absl::Status WriteFileAtomically(const std::string& given, absl::Span<const std::byte> first,
                                  absl::Span<const std::byte> second) {
-  std::string beside = absl::StrCat(path, ".", getpid(), ".tmp");
+  // What a link leads to is replaced, not the link; a device or pipe is written to as it is.
+  std::error_code error;
+  std::string path = std::filesystem::weakly_canonical(given, error).string();
+  if (error) path = given;
+  const bool in_place =
+      std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error);
+  std::string beside = in_place ? path : absl::StrCat(path, ".", getpid(), ".tmp");
   auto failed = [&](const char* what) {
     std::string why = std::strerror(errno);
-    std::remove(beside.c_str());
-    return absl::PermissionDeniedError(absl::StrCat("file '", path, "': ", what, ": ", why,
+    if (!in_place) std::remove(beside.c_str());
+    return absl::PermissionDeniedError(absl::StrCat("file '", given, "': ", what, ": ", why,
                                                     "; choose a folder that can be written"));
   };
   std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(beside.c_str(), "wb"), &std::fclose);
   if (file == nullptr) return failed("cannot be made");
   for (absl::Span<const std::byte> part : {first, second}) {
+    if (part.empty()) continue;
     if (std::fwrite(part.data(), 1, part.size(), file.get()) != part.size()) {
       return failed("cannot be written");
     }
   }
   if (std::fclose(file.release()) != 0) return failed("cannot be written");
-  if (std::rename(beside.c_str(), path.c_str()) != 0) return failed("cannot be put into place");
+  if (!in_place && std::rename(beside.c_str(), path.c_str()) != 0)
+    return failed("cannot be put into place");
   return absl::OkStatus();
 }
 
-absl::Status WriteNpy(const std::string& path, const Tensor& tensor) {
-  const char* name = nullptr;
+absl::StatusOr<std::string> NpyTypeOf(DataType type) {
   for (const NpyType& t : kTypes) {
-    if (t.type == tensor.type()) name = t.name;
+    if (t.type == type) return std::string(t.name);
   }
-  if (name == nullptr) {
-    return absl::UnimplementedError(
-        absl::StrCat("file '", path, "': NumPy has no type for ", DataTypeName(tensor.type())));
-  }
+  return absl::UnimplementedError(absl::StrCat("NumPy has no type for ", DataTypeName(type),
+                                               "; let the model cast it to float32"));
+}
+
+absl::Status WriteNpy(const std::string& path, const Tensor& tensor) {
+  ANEMONE_ASSIGN_OR_RETURN(std::string name, NpyTypeOf(tensor.type()));
   std::string shape;
   for (int64_t d : tensor.dims()) absl::StrAppend(&shape, d, ", ");
   bool one_byte = BitsOf(tensor.type()) == 8;

@@ -18,6 +18,9 @@ absl::StatusOr<Tensor> ReadArrayFile(const std::string& path);
 // refused with kUnimplemented.
 absl::Status WriteNpy(const std::string& path, const Tensor& tensor);
 
+// NumPy's name of the type ("f4"); kUnimplemented if it has none.
+absl::StatusOr<std::string> NpyTypeOf(DataType type);
+
 // `text` to `path`, written beside and renamed into place.
 absl::Status WriteFileAtomically(const std::string& path, absl::Span<const std::byte> first,
                                  absl::Span<const std::byte> second = {});

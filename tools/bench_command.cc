@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <functional>
 #include <map>
@@ -47,8 +48,7 @@ double MillisecondsOf(const std::function<absl::Status()>& step, absl::Status& s
 
 double Percentile(std::vector<double> times, double share) {
   std::sort(times.begin(), times.end());
-  size_t index = static_cast<size_t>(share * static_cast<double>(times.size() - 1) + 0.5);
-  return times[index];
+  return times[std::lround(share * static_cast<double>(times.size() - 1))];
 }
 
 // The two contestants behind one face.
@@ -56,15 +56,7 @@ class Anemone {
  public:
   explicit Anemone(const Options& options) : options_(options) {}
   absl::Status Load(const std::string& path) {
-    ANEMONE_ASSIGN_OR_RETURN(Session session, Session::Load(path, {.target = options_.targets[0],
-                                                                   .route = options_.route,
-                                                                   .policy = options_.policy,
-                                                                   .rewrites = options_.rewrites,
-                                                                   .device = options_.device,
-                                                                   .numerics = options_.numerics,
-                                                                   .threads = options_.threads,
-                                                                   .dims = options_.dims,
-                                                                   .shapes = options_.shapes}));
+    ANEMONE_ASSIGN_OR_RETURN(Session session, Session::Load(path, SessionOptionsOf(options_)));
     session_ = std::make_unique<Session>(std::move(session));
     ANEMONE_ASSIGN_OR_RETURN(inputs_, MakeInputs(session_->inputs(), options_));
     return absl::OkStatus();

@@ -109,6 +109,18 @@ absl::StatusOr<Tensor> RandomTensor(const PortInfo& port, Range range, std::mt19
 
 }  // namespace
 
+SessionOptions SessionOptionsOf(const Options& options) {
+  return {.target = options.targets[0],
+          .route = options.route,
+          .policy = options.policy,
+          .rewrites = options.rewrites,
+          .device = options.device,
+          .numerics = options.numerics,
+          .threads = options.threads,
+          .dims = options.dims,
+          .shapes = options.shapes};
+}
+
 absl::StatusOr<std::map<std::string, Tensor>> MakeInputs(const std::vector<PortInfo>& ports,
                                                          const Options& options) {
   std::map<std::string, Tensor> inputs;

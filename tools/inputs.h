@@ -1,4 +1,4 @@
-// tools/inputs.h: the arrays that a run is given.
+// tools/inputs.h: a session as the command line asks for it, and the arrays that a run is given.
 #ifndef ANEMONE_TOOLS_INPUTS_H_
 #define ANEMONE_TOOLS_INPUTS_H_
 
@@ -12,6 +12,9 @@
 #include "tools/options.h"
 
 namespace anemone {
+
+// How the command line wants a model loaded, on the first of its targets.
+SessionOptions SessionOptionsOf(const Options& options);
 
 // --input files by name, random arrays by --seed and --range for the rest. An input with a default
 // is left out unless a file or a range is given for it.

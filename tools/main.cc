@@ -8,8 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "anemone/guarded.h"
 #include "anemone/version.h"
 #include "tools/commands.h"
 #include "tools/flags.h"
@@ -81,6 +85,17 @@ std::string PromisedName(int argc, char** argv) {
   return "";
 }
 
+// The command's exit code; what could not be printed is a failure too.
+int Finished(const Command& command, const Options& options) {
+  absl::StatusOr<int> code =
+      Guarded(command.name, [&]() -> absl::StatusOr<int> { return command.run(options); });
+  if (!code.ok()) return Fail(code.status());
+  if (std::fflush(stdout) != 0) {
+    return Fail(absl::DataLossError("standard output: cannot be written; free some space"));
+  }
+  return *code;
+}
+
 bool IsCommand(absl::string_view name) {
   for (const Command& command : Commands()) {
     if (name == command.name) return true;
@@ -91,9 +106,14 @@ bool IsCommand(absl::string_view name) {
 }  // namespace
 
 int Fail(const absl::Status& status) {
-  std::string line(status.message());
-  for (char& c : line) {
-    if (c == '\n' || c == '\r') c = ' ';
+  // A name in a message may hold any byte: none may reach the terminal as a command.
+  std::string line;
+  for (char c : status.message()) {
+    if (absl::ascii_iscntrl(static_cast<unsigned char>(c))) {
+      absl::StrAppend(&line, absl::CEscape(absl::string_view(&c, 1)));
+    } else {
+      line += c;
+    }
   }
   std::fprintf(stderr, "anemone: error: %s\n", line.c_str());
   return kExitRefused;
@@ -133,7 +153,7 @@ int Main(int argc, char** argv) {
     return FailUsage(absl::StrCat("command line: ", e.what(), "; see anemone --help"));
   }
   for (const Command& command : Commands()) {
-    if (app.got_subcommand(command.name)) return command.run(options);
+    if (app.got_subcommand(command.name)) return Finished(command, options);
   }
   return kExitUsage;
 }

@@ -89,18 +89,29 @@ absl::StatusOr<Reference> RunReference(const std::string& path, const Arrays& in
   return reference;
 }
 
-// A file name for an output: anything but letters, digits, '.', '-' becomes '_'.
+// A file name for an output: anything but letters, digits, '.', '-' becomes '_'. A changed one
+// begins with the output's number, and so does any that could be taken for a changed one.
 std::string FileNameOf(const std::string& output, size_t index) {
-  std::string name = output;
+  constexpr size_t kMostLetters = 100;  // a folder's names end at 255 bytes
+  std::string name = output.substr(0, kMostLetters);
   for (char& c : name) {
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '-') c = '_';
   }
-  bool plain = name == output && !name.empty() && name[0] != '.';
+  size_t digits = std::min(name.find_first_not_of("0123456789"), name.size());
+  bool numbered = digits > 0 && digits < name.size() && name[digits] == '_';
+  bool plain = name == output && !name.empty() && name[0] != '.' && !numbered;
   return plain ? name + ".npy" : absl::StrCat(index, "_", name, ".npy");
 }
 
 absl::Status WriteOutputs(const std::string& folder, const std::vector<PortInfo>& ports,
                           const Arrays& outputs) {
+  for (const PortInfo& port : ports) {  // before any is written
+    absl::Status status = NpyTypeOf(outputs.at(port.name).type()).status();
+    if (!status.ok()) {
+      return absl::Status(status.code(),
+                          absl::StrCat("output '", port.name, "': ", status.message()));
+    }
+  }
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) {
@@ -156,15 +167,7 @@ absl::StatusOr<int> Run(const Options& options) {
   const std::string& path = options.arguments[0];
   Progress progress(options.quiet);
   progress.Step(absl::StrCat("loading and compiling ", path));
-  ANEMONE_ASSIGN_OR_RETURN(Session session, Session::Load(path, {.target = options.targets[0],
-                                                                 .route = options.route,
-                                                                 .policy = options.policy,
-                                                                 .rewrites = options.rewrites,
-                                                                 .device = options.device,
-                                                                 .numerics = options.numerics,
-                                                                 .threads = options.threads,
-                                                                 .dims = options.dims,
-                                                                 .shapes = options.shapes}));
+  ANEMONE_ASSIGN_OR_RETURN(Session session, Session::Load(path, SessionOptionsOf(options)));
   ANEMONE_ASSIGN_OR_RETURN(Arrays inputs, MakeInputs(session.inputs(), options));
   progress.Step(absl::StrCat("running ", path));
   Arrays outputs;

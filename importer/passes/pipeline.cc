@@ -49,8 +49,7 @@ absl::Status Driver::Run(Graph& graph, const std::string& where) {
     if (BodiesOf(node).empty()) continue;
     ANEMONE_RETURN_IF_ERROR(EditBodies(
         node, [&](absl::string_view attribute, Graph& body, std::vector<ValueId>& captured) {
-          const absl::Status status =
-              Run(body, absl::StrCat(attribute, " of ", NodeLabel(model_, node)));
+          absl::Status status = Run(body, absl::StrCat(attribute, " of ", NodeLabel(model_, node)));
           DropUnusedCaptures(body, captured);
           return status;
         }));

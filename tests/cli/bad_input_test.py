@@ -1,14 +1,16 @@
 """Bad input: one clear error line and exit code 1, whatever the command; never a crash or a hang."""
 
 import os
+import pathlib
 import struct
+import subprocess
 import unittest
 
 import numpy
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from support import CliTest, anemone, model, relu, tensor
+from support import ANEMONE, CliTest, anemone, model, relu, tensor
 
 
 def conv(kernel_shape=(4, 4, 3, 3), **attributes):
@@ -227,6 +229,41 @@ class BadArrays(CliTest):
                           "file")
         self.expect_error(anemone("run", self.path, "--profile", self.folder / "no" / "t.json"),
                           "t.json")
+
+    def test_a_link_is_followed_and_a_device_stays(self):
+        (self.folder / "real.json").write_text("old")
+        (self.folder / "link.json").symlink_to("real.json")
+        done = anemone("run", self.path, "--profile", self.folder / "link.json")
+        self.assertEqual(0, done.returncode, done.stderr)
+        self.assertTrue((self.folder / "link.json").is_symlink())
+        self.assertIn("traceEvents", (self.folder / "real.json").read_text())
+        self.expect_error(anemone("run", self.path, "--profile", "/dev/full"), "/dev/full")
+        self.assertTrue(pathlib.Path("/dev/full").is_char_device())
+
+    def test_outputs_whose_names_look_alike_are_both_written(self):
+        made = model([helper.make_node("Relu", ["x"], ["a/b"]),
+                      helper.make_node("Neg", ["x"], ["0_a_b"])], [tensor("x", [4])],
+                     [tensor("a/b", [4]), tensor("0_a_b", [4])])
+        done = anemone("run", self.write(made), "--output-dir", self.folder / "out")
+        self.assertEqual(0, done.returncode, done.stderr)
+        self.assertEqual(2, len(list((self.folder / "out").iterdir())))
+
+    def test_standard_output_that_is_full(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([str(ANEMONE), "check", str(self.path), "--json"], stdout=full,
+                                  stderr=subprocess.PIPE, text=True)
+        self.assertEqual(1, done.returncode)
+        self.assertIn("standard output", done.stderr)
+
+    def test_more_memory_than_there_is(self):
+        huge = model([helper.make_node("Relu", ["x"], ["y"])], [tensor("x", [1 << 20, 1 << 20])],
+                     [tensor("y", [1 << 20, 1 << 20])])
+        self.expect_error(anemone("run", self.write(huge)), "memory")
+
+    def test_control_bytes_do_not_reach_the_terminal(self):
+        done = anemone("run", self.write(relu(("N", 4), name="a\x1b[31m")))
+        self.expect_error(done, "\\033[31m")
+        self.assertNotIn("\x1b", done.stderr)
 
 
 if __name__ == "__main__":

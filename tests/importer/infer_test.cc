@@ -5,7 +5,6 @@
 namespace anemone {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // A model of `text` with types and shapes inferred; outputs in the text should be of unknown shape.
@@ -144,6 +143,33 @@ const Wrong kWrong[] = {
      "attribute 'axis' is 9223372036854775807, which no tensor has"},
     {"Axis", "g (float[2,3] a, float[2,3] b) => (float[] y) { y = Concat<axis=5>(a, b) }",
      "node /#0 (Concat)"},
+    // Indexed past its end by whoever trusted the rank.
+    {"ShortPermutation", "g (float[3,4,5] x) => (float[] y) { y = Transpose<perm=[0]>(x) }",
+     "attribute 'perm': want each of the 3 axes of 'x' once"},
+    // ONNX's parser never came back.
+    {"StrayDot",
+     "g (float[2,3] a, float[3,4] b) => (float[] y) { y = Einsum<equation=\"i.j,jk->ik\">(a, b) }",
+     "want terms of letters"},
+    // Sized a vector by the attribute.
+    {"OutputsByTheBillion",
+     "g (float[4] x) => (float[] a, float[] b) { a, b = Split<num_outputs=2147483648>(x) }",
+     "attribute 'num_outputs' is 2147483648, but the node has 2 outputs"},
+    {"LeftOutOutput", "g (float[4] x) => (float[] b) { , b = Split<num_outputs=2>(x) }",
+     "outputs: 'outputs', number 0, is left out"},
+    {"TransposedChannels",
+     "g (float[1,4,5,5] x, float[3,4,3,3] w) => (float[] y) { y = ConvTranspose(x, w) }",
+     "input 0 'x' has 4 channels, but weight 'w' takes 3"},
+    {"TransposedOutputShape",
+     "g (float[1,4,5,5] x, float[4,4,3,3] w) => (float[] y) {"
+     "  y = ConvTranspose<output_shape=[0,8]>(x, w) }",
+     "attribute 'output_shape': want an extent of at least 1"},
+    {"Bias",
+     "g (float[1,4,5,5] x, float[4,4,3,3] w, float[3] b) => (float[] y) { y = Conv(x, w, b) }",
+     "bias 'b': want one value for each of the filters, 4"},
+    {"TransposedBias",
+     "g (float[1,4,5,5] x, float[4,2,3,3] w, float[2] b) => (float[] y) {"
+     "  y = ConvTranspose<group=2>(x, w, b) }",
+     "bias 'b': want one value for each of the filters, 2 in each of 2 groups"},
 };
 
 TEST(Infer, WrongModelsNameTheNode) {

@@ -192,7 +192,7 @@ TEST(Functions, AreLimitedInDepthAndNumber) {
   ASSERT_THAT(twelve, IsOk());
   EXPECT_THAT(twelve->graph.nodes, SizeIs(4096));
   EXPECT_THAT(Read(Tower(30, 2)), StatusIs(absl::StatusCode::kResourceExhausted,
-                                           HasSubstr("expand to more than 1000000 nodes")));
+                                           HasSubstr("expand to more than 200000 nodes")));
 }
 
 // A small file whose paths alone would fill the memory: a long name around many calls.

@@ -13,7 +13,6 @@ namespace anemone {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 std::string OpsText(const Graph& graph) {
   std::string text;

@@ -65,21 +65,25 @@ const std::vector<Case> kCases = {
     {.name = "width_14_is_refused_on_a13",
      .model = "(float[1,4,16,32] x) => (float[1,4,14,19] y) <float[4,4,3,14] w> "
               "{ y = Conv(x, w) }",
+     .rewrites = false,
      .refused_by = "conv-kernel"},
     {.name = "height_29_is_the_last_on_a13",
      .model = "(float[1,2,40,8] x) => (float[1,2,12,6] y) <float[2,2,29,3] w> { y = Conv(x, w) }",
      .units = {"Conv"}},
     {.name = "height_30_is_refused_on_a13",
      .model = "(float[1,2,40,8] x) => (float[1,2,11,6] y) <float[2,2,30,3] w> { y = Conv(x, w) }",
+     .rewrites = false,
      .refused_by = "conv-kernel"},
     {.name = "three_dimensional_fails_below_the_validator",
      .model = "(float[1,2,6,6,6] x) => (float[1,2,4,4,4] y) <float[2,2,3,3,3] w> "
               "{ y = Conv(x, w) }",
      .target = "h16",
+     .rewrites = false,
      .refused_by = "conv-3d"},
     {.name = "transposed_stride_three",
      .model = "(float[1,2,5,5] x) => (float[1,2,15,15] y) <float[2,2,3,3] w> "
               "{ y = ConvTranspose<strides = [3,3]>(x, w) }",
+     .rewrites = false,
      .refused_by = "deconv-stride"},
     {.name = "kernel_at_run_time",
      .model = "(float[1,2,5,5] x, float[2,2,3,3] w) => (float[1,2,3,3] y) { y = Conv(x, w) }",
@@ -87,6 +91,7 @@ const std::vector<Case> kCases = {
     {.name = "mil_wants_rank_four",
      .model = "(float[2,4,33] x) => (float[2,6,31] y) <float[6,4,3] w> { y = Conv(x, w) }",
      .route = "mil",
+     .rewrites = false,
      .refused_by = "conv-mil-rank"},
 };
 

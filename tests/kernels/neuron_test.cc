@@ -20,6 +20,7 @@ Case Unary(const std::string& name, const std::string& call, std::vector<std::st
 Case Refused(const std::string& name, const std::string& call, const std::string& target,
              const std::string& rule) {
   Case c = Unary(name, call, {}, 0.1f, 4, target);
+  c.rewrites = false;
   c.refused_by = rule;
   return c;
 }

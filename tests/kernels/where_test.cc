@@ -35,6 +35,10 @@ const std::vector<Case> kWhere = {
               "<bool[2,2] c = {1, 0, 1, 1}, int64[2] twice = {2, 2}, float k = {-3.4e38}> "
               "{ t = Tile(c, twice) m = Where(t, s, k) y = Softmax(m) }",
      .units = {"ElementWise", "ElementWise", "Softmax"}},
+    {.name = "two_integers",
+     .model = "(bool[3,5] c) => (int64[3,5] y) <int64 k = {3}, int64 l = {5}> "
+              "{ y = Where(c, k, l) }",
+     .refused_by = "port-format"},
     {.name = "rank_5",
      .model = "(bool[3,1,1,6] c, float[2,3,4,5,6] a, float[6] b) => (float[2,3,4,5,6] y) "
               "{ y = Where(c, a, b) }",
