@@ -3,6 +3,7 @@
 #ifndef ANEMONE_PARTITIONER_PLAN_JSON_H_
 #define ANEMONE_PARTITIONER_PLAN_JSON_H_
 
+#include "engine/field.h"
 #include "partitioner/plan.h"
 
 namespace anemone {
