@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "anemone/status_macros.h"
+#include "engine/warning.h"
 #include "kernels/mil.h"
 #include "partitioner/plan_json.h"
 #include "provider/planning.h"
@@ -107,11 +108,10 @@ absl::StatusOr<std::vector<Case>> ReadProbes(const Options& options) {
   return cases;
 }
 
-Json ResultJson(const Case& c, const std::string& target, const std::string& route,
-                const OperationVerdict& answer) {
+Json ResultJson(const Case& c, const Target& target, Route route, const OperationVerdict& answer) {
   Json json = {{"id", c.id.empty() ? Json(nullptr) : Json(c.id)},
-               {"target", target},
-               {"route", route},
+               {"target", std::string(target.option_name())},
+               {"route", std::string(RouteName(route))},
                {"op", c.call.op},
                {"verdict", !answer.verdict.accepted ? "rejected"
                            : answer.rewritten       ? "rewritten"
@@ -119,6 +119,14 @@ Json ResultJson(const Case& c, const std::string& target, const std::string& rou
   AddReason(answer.verdict, json);
   json["status"] = std::string(StatusName(answer.verdict.status));
   json["units"] = answer.units;
+  json["warnings"] = Json::array();
+  if (!answer.verdict.accepted) return json;
+  for (const Warning& w : WarningsOf(answer.network, target, route)) {
+    json["warnings"].push_back({{"rule", w.rule->id},
+                                {"message", w.message},
+                                {"remedy", w.rule->remedy},
+                                {"source", w.rule->source}});
+  }
   return json;
 }
 
@@ -137,6 +145,10 @@ void PrintLine(const Json& result) {
   if (result["layer"].is_null()) {
     std::vector<std::string> units = result["units"].get<std::vector<std::string>>();
     std::printf("  %s\n", absl::StrJoin(units, " ").c_str());
+    for (const Json& w : result["warnings"]) {
+      std::printf("      warning: %s; %s [%s]\n", Cell(w["message"]).c_str(),
+                  Cell(w["remedy"]).c_str(), Cell(w["rule"]).c_str());
+    }
     return;
   }
   std::string words = Cell(result["message"]);
@@ -175,7 +187,7 @@ int ConfirmCommand(const Options& options) {
         answer = JudgeOperation(c.call, *asked->target, asked->route, options.confirm_rewrites);
       }
       if (answer.ok()) {
-        result = ResultJson(c, std::string(asked->target->option_name()), c.route, *answer);
+        result = ResultJson(c, *asked->target, asked->route, *answer);
       } else {
         code = Fail(c.id.empty() ? answer.status() : Annotated(answer.status(), c.id));
         result = {{"id", c.id},

@@ -1,0 +1,75 @@
+"""The lints of tables/compile_probes.json and Orion's constraints, as warnings of `confirm`.
+
+    lint_test.py ANEMONE
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+PROBES = pathlib.Path(__file__).parent / "tables" / "compile_probes.json"
+
+# The rule that speaks where the probe expects a warning, by a word of the probe's text.
+RULES = {"exactly 2097152": "matmul-working-set", "above 2097152": "working-set",
+         "does not divide": "groups-cores", "granule": "width-granule"}
+# Orion's constraints that are a warning on route mil: number, call, rule.
+ORION = [
+    (1, "concat", [[1, 4, 4, 4], [1, 4, 4, 4]], {"axis": 1}, "orion-concat"),
+    (2, "add", [[1, 4, 4, 4], [1, 1, 1, 4]], {}, "orion-surface-size"),
+    (4, "relu", [[1, 4, 4, 4]], {}, "orion-surface-floor"),
+    (10, "gelu", [[1, 4, 4, 4]], {}, "orion-gelu"),
+    (16, "conv", [[1, 32000, 1, 1]],
+     {"weight": {"shape": [8, 32000, 1, 1], "dtype": "fp16"}}, "orion-32k-channels"),
+    (17, "linear", [[4, 64]], {"weight": {"shape": [8, 64], "dtype": "fp16"}},
+     "linear-as-convolution"),
+]
+
+
+def rule_of(text):
+    return next(rule for words, rule in RULES.items() if words in text)
+
+
+def case(name, target, op, inputs, attributes):
+    return {"id": name, "target": target, "route": "mil", "op": op, "inputs": inputs,
+            "attrs": attributes}
+
+
+def main():
+    lints = json.loads(PROBES.read_text())["lint"]
+    cases, wanted = [], []
+    for lint in lints:
+        attributes = {k: v for k, v in lint["attrs"].items() if k != "route"}
+        inputs = list(lint["inputs"])
+        if lint["op"] == "matmul":  # MIL has it as the second argument
+            inputs.append({**attributes.pop("weight"), "role": "const"})
+        cases.append(case(lint["id"], lint["target"], lint["op"], inputs, attributes))
+        text = lint["expect"]["warning"]
+        wanted.append(None if text is None else rule_of(text))
+    for number, op, shapes, attributes, rule in ORION:
+        inputs = [{"name": "abc"[i], "shape": shape, "dtype": "fp16"}
+                  for i, shape in enumerate(shapes)]
+        cases.append(case(f"orion-{number}", "H16", op, inputs, attributes))
+        wanted.append(rule)
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(cases, file)
+        file.flush()
+        done = subprocess.run([sys.argv[1], "confirm", "--probe", file.name, "--json"],
+                              capture_output=True, text=True)
+    results = json.loads(done.stdout)["results"]
+    wrong = 0
+    for result, rule in zip(results, wanted):
+        said = [w["rule"] for w in result.get("warnings", [])]
+        # What a lint does not speak of may be said as well, but not by the rules that others name.
+        fits = rule in said if rule else not set(said) & set(RULES.values())
+        if result.get("verdict") != "native" or not fits:
+            wrong += 1
+            print(f"{result['id']}: want {rule}, got {result.get('verdict')} {said} "
+                  f"{result.get('error', '')}")
+    print(f"warnings as expected: {len(results) - wrong} of {len(results)}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
