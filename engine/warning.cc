@@ -44,6 +44,23 @@ void WarnOfOperands(const Network& network, const Unit& unit, const Target& targ
   if (unit.bottoms.size() >= kWideFanIn) list.Add(warning::kFanIn, unit.bottoms.size());
 }
 
+bool IsUnit(const Network& network, const Operand& operand, absl::string_view type) {
+  return operand.source == Operand::Source::kUnit &&
+         network.units[operand.index].kind->type() == type;
+}
+
+// A sum of what a subtraction made: its terms have both signs.
+void WarnOfCancellation(const Network& network, const Unit& unit, WarningList& list) {
+  if (unit.kind->type() != absl::string_view("Reduction")) return;
+  const Operand& from = unit.bottoms[0];
+  if (!IsUnit(network, from, "ElementWise")) return;
+  const Unit& difference = network.units[from.index];
+  if (difference.kind->Write(difference.params.get())["Type"] != "Sub") return;
+  Json type = unit.kind->Write(unit.params.get())["Type"];
+  if (type != "Sum" && type != "Avg") return;
+  list.Add(warning::kCancellingSum, difference.dims.elements() / unit.dims.elements());
+}
+
 // One side of a program: sizes and names of its ports.
 struct Side {
   std::vector<int64_t> bytes;
@@ -96,8 +113,14 @@ std::vector<Warning> WarningsOf(const Network& network, const Target& target, Ro
     list.unit = static_cast<int>(i);
     unit.kind->Warn(unit.params.get(), network.BottomsOf(unit), unit.dims, target, route, list);
     if (!unit.kind->is_view()) WarnOfOperands(network, unit, target, list);
+    WarnOfCancellation(network, unit, list);
   }
   list.unit = -1;
+  for (const OutputPort& port : network.outputs) {
+    for (absl::string_view type : {"Conv", "Linear", "MatrixMultiplication"}) {
+      if (IsUnit(network, port.from, type)) list.Add(warning::kOutputPort, port.name);
+    }
+  }
   if (route == Route::kMil) WarnOfPorts(network, list);
   return list.Take();
 }

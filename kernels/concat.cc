@@ -7,9 +7,11 @@
 
 #include "anemone/status_macros.h"
 #include "engine/math/copy.h"
+#include "engine/warning.h"
 #include "kernels/attributes.h"
 #include "kernels/mil.h"
-#include "rule_table.h"  // generated
+#include "rule_table.h"     // generated
+#include "warning_table.h"  // generated
 
 namespace anemone {
 namespace {
@@ -46,12 +48,18 @@ void Compute(const ConcatParams& p, const void*, absl::Span<const ConstView> in,
   }
 }
 
+void Warn(const ConcatParams&, Bottoms, const Dims&, const Target&, Route route,
+          WarningList& list) {
+  if (route == Route::kMil) list.Add(warning::kOrionConcat);
+}
+
 const UnitKindOf<ConcatParams>& Kind() {
   static const UnitKindOf<ConcatParams>& kind =
       *new UnitKindOf<ConcatParams>({.type = "Concat",
                                      .bottoms = {2, kAnyNumber, &rule::kConcatInputs},
                                      .shape = Shape,
                                      .validate = Validate,
+                                     .warn = Warn,
                                      .fields = kFields,
                                      .compute = Compute});
   return kind;

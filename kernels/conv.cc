@@ -16,8 +16,10 @@
 #include "engine/math/conv_transpose.h"
 #include "engine/math/resize.h"
 #include "engine/math/transpose.h"
+#include "engine/warning.h"
 #include "kernels/lowering.h"
-#include "rule_table.h"  // generated
+#include "rule_table.h"     // generated
+#include "warning_table.h"  // generated
 
 namespace anemone {
 
@@ -397,6 +399,21 @@ void Compute(const ConvParams& p, const void* prepared, absl::Span<const ConstVi
   }
 }
 
+void Warn(const ConvParams& p, Bottoms in, const Dims&, const Target& target, Route route,
+          WarningList& list) {
+  constexpr int64_t kOrionChannels = 32000;  // warning orion-32k-channels
+  const int64_t channels = in[0].dims.c();
+  auto cores = target.limit(Limit::kNumNes);
+  if (cores && p.groups > 1 && p.groups != channels && cores->value % p.groups != 0) {
+    list.Add(warning::kGroupsCores, p.groups, cores->value);
+  }
+  if (in.size() > 1 && in[0].dims.n() > 1) {
+    list.Add(warning::kDynamicConvolutionBatch, in[0].dims.n());
+  }
+  const int64_t most = std::max(channels, p.out_channels);
+  if (route == Route::kMil && most >= kOrionChannels) list.Add(warning::kOrion32kChannels, most);
+}
+
 const UnitKindOf<ConvParams>& Kind() {
   static const UnitKindOf<ConvParams>& kind = *new UnitKindOf<ConvParams>({.type = "Conv",
                                                                            .bottoms = {1, 2},
@@ -404,6 +421,7 @@ const UnitKindOf<ConvParams>& Kind() {
                                                                            .shape = Shape,
                                                                            .validate = Validate,
                                                                            .codegen = Codegen,
+                                                                           .warn = Warn,
                                                                            .fields = kFields,
                                                                            .prepare = Prepare,
                                                                            .compute = Compute});

@@ -12,13 +12,15 @@
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
 #include "engine/math/copy.h"
+#include "engine/warning.h"
 #include "kernels/attributes.h"
 #include "kernels/concat.h"
 #include "kernels/mil_gates.h"
 #include "kernels/mil_operands.h"
 #include "kernels/node_inputs.h"
 #include "kernels/reshape.h"
-#include "rule_table.h"  // generated
+#include "rule_table.h"     // generated
+#include "warning_table.h"  // generated
 
 namespace anemone {
 namespace {
@@ -75,11 +77,20 @@ void Compute(const InputViewParams& p, const void*, absl::Span<const ConstView> 
   math::Slice(in[0].dims.extent, starts, steps, out.dims.extent, in[0].span(), out.span());
 }
 
+void Warn(const InputViewParams& p, Bottoms, const Dims&, const Target& target, Route route,
+          WarningList& list) {
+  constexpr int kCleanFamily = 4;  // A15 (conflicts.md C-slice-clean-family)
+  if (p.axis == Axis::kW && p.offset > 0 && !Judge(target, route).FamilyAtLeast(kCleanFamily)) {
+    list.Add(warning::kWidthSlice, p.offset);
+  }
+}
+
 const UnitKindOf<InputViewParams>& Kind() {
   static const UnitKindOf<InputViewParams>& kind =
       *new UnitKindOf<InputViewParams>({.type = "InputView",
                                         .shape = Shape,
                                         .validate = Validate,
+                                        .warn = Warn,
                                         .fields = kFields,
                                         .compute = Compute});
   return kind;

@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
 #include "engine/constant.h"
+#include "engine/warning.h"
 #include "kernels/attributes.h"
 #include "kernels/conv.h"
 #include "kernels/elementwise.h"
@@ -27,7 +28,8 @@
 #include "kernels/node_inputs.h"
 #include "kernels/reshape.h"
 #include "kernels/transpose.h"
-#include "rule_table.h"  // generated
+#include "rule_table.h"     // generated
+#include "warning_table.h"  // generated
 
 namespace anemone {
 namespace {
@@ -104,6 +106,10 @@ void Compute(const LinearParams& p, const void* prepared, absl::Span<const Const
              math::RowMajor(p.k), packed.matrix, packed.bias, out.span(), math::RowMajor(p.n));
 }
 
+void Warn(const LinearParams&, Bottoms, const Dims&, const Target&, Route, WarningList& list) {
+  list.Add(warning::kLinearAsConvolution);
+}
+
 const UnitKindOf<LinearParams>& Kind() {
   static const UnitKindOf<LinearParams>& kind =
       *new UnitKindOf<LinearParams>({.type = "Linear",
@@ -111,6 +117,7 @@ const UnitKindOf<LinearParams>& Kind() {
                                      .complete = Complete,
                                      .shape = Shape,
                                      .validate = Validate,
+                                     .warn = Warn,
                                      .fields = kFields,
                                      .prepare = Prepare,
                                      .compute = Compute});

@@ -19,12 +19,14 @@
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
 #include "engine/constant.h"
+#include "engine/warning.h"
 #include "kernels/attributes.h"
 #include "kernels/linear.h"
 #include "kernels/mil.h"
 #include "kernels/reshape.h"
 #include "kernels/transpose.h"
-#include "rule_table.h"  // generated
+#include "rule_table.h"     // generated
+#include "warning_table.h"  // generated
 
 namespace anemone {
 namespace {
@@ -111,6 +113,15 @@ void Compute(const MatMulParams& p, const void* prepared, absl::Span<const Const
              LayoutOf(out.dims));
 }
 
+void Warn(const MatMulParams& p, Bottoms in, const Dims&, const Target& target, Route,
+          WarningList& list) {
+  if (!p.b && !in[1].is_constant) return;
+  list.Add(warning::kLinearAsConvolution);
+  const int64_t bytes = RightDims(p, in).elements() * BytesOf(Format::kFloat16);
+  auto held = target.limit(Limit::kMatmulWorkingSetBytes);
+  if (held && bytes >= held->value) list.Add(warning::kMatmulWorkingSet, bytes, held->value);
+}
+
 const UnitKindOf<MatMulParams>& Kind() {
   static const UnitKindOf<MatMulParams>& kind =
       *new UnitKindOf<MatMulParams>({.type = "MatrixMultiplication",
@@ -118,6 +129,7 @@ const UnitKindOf<MatMulParams>& Kind() {
                                      .complete = Complete,
                                      .shape = Shape,
                                      .validate = Validate,
+                                     .warn = Warn,
                                      .prepare = Prepare,
                                      .compute = Compute});
   return kind;

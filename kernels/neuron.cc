@@ -12,12 +12,14 @@
 #include "anemone/status_macros.h"
 #include "engine/math/half.h"
 #include "engine/math/unary.h"
+#include "engine/warning.h"
 #include "kernels/attributes.h"
 #include "kernels/elementwise.h"
 #include "kernels/goc.h"
 #include "kernels/mil.h"
 #include "kernels/node_inputs.h"
-#include "rule_table.h"  // generated
+#include "rule_table.h"     // generated
+#include "warning_table.h"  // generated
 
 namespace anemone {
 namespace {
@@ -141,10 +143,18 @@ void Compute(const NeuronParams& p, const void* prepared, absl::Span<const Const
   }
 }
 
+void Warn(const NeuronParams& p, Bottoms, const Dims&, const Target&, Route route,
+          WarningList& list) {
+  if (route != Route::kMil) return;
+  if (p.type == NeuronType::kGELU) list.Add(warning::kOrionGelu);
+  if (p.type == NeuronType::kRsqrt) list.Add(warning::kOrionRsqrt);
+}
+
 const UnitKindOf<NeuronParams>& Kind() {
   static const UnitKindOf<NeuronParams>& kind = *new UnitKindOf<NeuronParams>({.type = "Neuron",
                                                                                .shape = Shape,
                                                                                .validate = Validate,
+                                                                               .warn = Warn,
                                                                                .fields = kFields,
                                                                                .prepare = Prepare,
                                                                                .compute = Compute});

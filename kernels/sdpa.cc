@@ -12,13 +12,15 @@
 #include <vector>
 
 #include "anemone/status_macros.h"
+#include "engine/warning.h"
 #include "kernels/attributes.h"
 #include "kernels/elementwise.h"
 #include "kernels/matrix_multiplication.h"
 #include "kernels/mil.h"
 #include "kernels/reshape.h"
 #include "kernels/transpose.h"
-#include "rule_table.h"  // generated
+#include "rule_table.h"     // generated
+#include "warning_table.h"  // generated
 
 namespace anemone {
 namespace {
@@ -91,12 +93,18 @@ void Compute(const SdpaParams&, const void*, absl::Span<const ConstView> in, Vie
              in[kValue].span(), mask, out.span());
 }
 
+void Warn(const SdpaParams&, Bottoms in, const Dims&, const Target&, Route route,
+          WarningList& list) {
+  if (route == Route::kMil && in.size() > kMask) list.Add(warning::kOrionSdpaMask);
+}
+
 const UnitKindOf<SdpaParams>& Kind() {
   static const UnitKindOf<SdpaParams>& kind =
       *new UnitKindOf<SdpaParams>({.type = "SDPA",
                                    .bottoms = {4, 5, &rule::kSdpaBottoms},
                                    .shape = Shape,
                                    .validate = Validate,
+                                   .warn = Warn,
                                    .fields = kFields,
                                    .prepare = Prepare,
                                    .compute = Compute});
