@@ -12,7 +12,7 @@ from onnx import helper
 from support import ANEMONE, ROOT, CliTest, anemone, model, relu, tensor
 
 SCHEMAS = {name: json.loads((ROOT / "docs" / "schemas" / f"{name}.json").read_text())
-           for name in ("check", "run", "bench")}
+           for name in ("check", "run", "bench", "confirm", "targets", "units")}
 
 
 def softmax():
@@ -42,6 +42,38 @@ class Commands(CliTest):
         self.assertEqual(("rejected", "validator"), (node["verdict"], node["layer"]))
         self.assertEqual("Softmax is not supported by this ANE architecture", node["message"])
         self.assertEqual(("h13", "engine"), (taken["target"], taken["nodes"][0]["placement"]))
+
+    def test_confirm_asks_targets_about_one_operation(self):
+        asked = self.answer("confirm", "confirm", "sin", "--input", "4x8", "--route", "mil",
+                            "--target", "h13,h15")
+        self.assertEqual(["rejected", "native"], [r["verdict"] for r in asked["results"]])
+        conv = self.answer("confirm", "confirm", "conv", "--input", "1x4x64x64", "--const",
+                           "weight=4x4x3x14", "--attr", "strides=[1,1]")
+        self.assertEqual("validator", conv["results"][0]["layer"])
+        topk = ["confirm", "TopK", "--input", "1x1x1x16", "--attr", "Type=Max", "--attr",
+                "SortDimension=Width", "--attr", "VectorDimension=Channel", "--attr",
+                "SortIndices=[0]", "--target", "h14"]
+        self.assertEqual("parser", self.answer("confirm", *topk)["results"][0]["layer"])
+
+    def test_confirm_says_what_it_wants(self):
+        self.expect_error(anemone("confirm", "sofmax", "--input", "1x4"), "near: softmax")
+        self.expect_error(anemone("confirm", "softmax", "--input", "1x4", "--attr", "axes=1"),
+                          "no attribute 'axes'")
+        self.expect_error(anemone("confirm", "softmax"), "argument 1 is missing")
+        self.expect_error(anemone("confirm"), "--probe", code=2)
+        self.expect_error(anemone("confirm", "relu", "--input", "1xq"), "--input", code=2)
+        probe = self.folder / "probe.json"
+        probe.write_text('[{"op": "relu", "inputs": [{"shape": "wide"}]}]')
+        self.expect_error(anemone("confirm", "--probe", probe), "case 1")
+        probe.write_text("nonsense")
+        self.expect_error(anemone("confirm", "--probe", probe), "want JSON")
+
+    def test_targets_and_units_are_listed(self):
+        self.answer("targets", "targets")
+        units = self.answer("units", "units")["units"]
+        self.assertGreater(len(units), 50)
+        self.assertGreaterEqual(len(anemone("targets").stdout.splitlines()), 29)
+        self.expect_error(anemone("units", "Sofmax"), "near: Softmax", code=2)
 
     def test_all_targets_answer(self):
         checked = self.answer("check", "check", self.write(relu()), "--target", "all")
