@@ -54,7 +54,7 @@ Json EntryJson(const Entry& entry) {
   std::set<std::string> onnx;
   for (const Lowering& row : entry.rows->lowerings) {
     if (row.lower != nullptr)
-      onnx.insert(absl::StrCat(*row.domain ? row.domain : "", *row.domain ? "." : "", row.op));
+      onnx.insert(*row.domain == '\0' ? row.op : absl::StrCat(row.domain, ".", row.op));
   }
   Json operations = Json::array();
   for (const MilOperation& row : entry.rows->operations) operations.push_back(row.op);
