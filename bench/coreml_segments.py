@@ -94,8 +94,7 @@ def core_ml(entry):
 
 
 def anemone(entry, target):
-    words = [w for pair in zip(*[iter(manifest.options(entry))] * 2) if pair[0] != "--range"
-             for w in pair]
+    words = manifest.without_ranges(manifest.options(entry))
     done = subprocess.run([str(ANEMONE), "check", str(manifest.path_of(entry)), "--target", target,
                            "--json", *words], capture_output=True, text=True, check=True)
     plan = json.loads(done.stdout)["models"][0]["targets"][0]

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
 #include "importer/functions.h"
+#include "importer/opset_lifts.h"
 
 namespace anemone {
 namespace {
@@ -154,9 +155,8 @@ const OpSchema* SchemaOf(absl::string_view domain, absl::string_view op_type, in
 absl::StatusOr<Known> CheckNode(const Node& node, absl::string_view label) {
   if (NewestOpset(node.domain) == 0) return Known::kNo;
   const OpSchema* schema = SchemaOf(node.domain, node.op_type, node.version);
-  // ONNX deprecates the GroupNormalization of opset 18 to 20 in place; ONNX Runtime runs it.
-  const bool lifted = node.op_type == "GroupNormalization";
-  const bool unknown = schema == nullptr || (schema->Deprecated() && !lifted);
+  // ONNX deprecates GroupNormalization of opset 18 to 20 in place; what can be lifted is known.
+  const bool unknown = schema == nullptr || (schema->Deprecated() && FindLift(node) == nullptr);
   const absl::Status status = unknown ? UnknownOperator(node) : CheckAgainst(*schema, node);
   if (status.ok()) return Known::kYes;
   return absl::InvalidArgumentError(absl::StrCat(label, ": ", status.message()));

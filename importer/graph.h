@@ -81,6 +81,11 @@ struct Node {
   const Attribute* FindAttribute(absl::string_view attribute_name) const;
 };
 
+// The node has an input `i`, and it is not left out.
+inline bool HasInput(const Node& node, size_t i) {
+  return i < node.inputs.size() && node.inputs[i] != kNone;
+}
+
 // One node of the file, in the main graph, a body or a called function. `id` is the path:
 // "/#17" is node 17 of the main graph; "/body:Loop_3/#2" node 2 of attribute `body` of the main
 // graph's node 3; "/Swish_5/#1" node 1 of the model's own function that node 5 calls.

@@ -4,7 +4,6 @@
 #include <numeric>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -44,11 +43,8 @@ absl::Status CheckPermutation(const Graph& graph, const Node& node) {
 
 // ONNX's parser of equations loops for ever on a dot that is no ellipsis.
 absl::Status CheckEquation(const Node& node) {
-  const Attribute* attribute = node.FindAttribute("equation");
-  const auto* equation =
-      attribute == nullptr ? nullptr : std::get_if<std::string>(&attribute->value);
-  if (equation == nullptr) return absl::OkStatus();
-  const std::string terms = absl::StrReplaceAll(*equation, {{"->", ","}});
+  const std::string equation = StringOr(node, "equation", "");
+  const std::string terms = absl::StrReplaceAll(equation, {{"->", ","}});
   for (absl::string_view term : absl::StrSplit(terms, ',')) {
     bool seen = false;
     for (size_t i = 0; i < term.size(); ++i) {
@@ -58,7 +54,7 @@ absl::Status CheckEquation(const Node& node) {
         i += 2;
         continue;
       }
-      return Invalid(absl::StrCat("attribute 'equation' is '", *equation,
+      return Invalid(absl::StrCat("attribute 'equation' is '", equation,
                                   "': want terms of letters, each with one '...' at most"));
     }
   }
@@ -72,10 +68,6 @@ absl::Status CheckOutputCount(const Node& node) {
   if (said == count) return absl::OkStatus();
   return Invalid(
       absl::StrCat("attribute 'num_outputs' is ", said, ", but the node has ", count, " outputs"));
-}
-
-bool HasInput(const Node& node, size_t i) {
-  return i < node.inputs.size() && node.inputs[i] != kNone;
 }
 
 absl::Status CheckBias(const Graph& graph, const Node& node, const Dim& filters, int64_t group) {
@@ -99,12 +91,11 @@ absl::Status CheckConvolution(const Graph& graph, const Node& node) {
   const int64_t group = IntOr(node, "group", 1);
   if (group <= 0) return Invalid(absl::StrCat("attribute 'group': want at least 1, got ", group));
   if (!x.shape.has_value() || !w.shape.has_value()) return absl::OkStatus();
-  if (x.shape->size() < 2 || w.shape->size() != x.shape->size()) {
-    return x.shape->size() == w.shape->size()
-               ? absl::OkStatus()
-               : Invalid(absl::StrCat("weight '", w.name, "' has rank ", w.shape->size(),
-                                      ", input 0 '", x.name, "' rank ", x.shape->size()));
+  if (w.shape->size() != x.shape->size()) {
+    return Invalid(absl::StrCat("weight '", w.name, "' has rank ", w.shape->size(), ", input 0 '",
+                                x.name, "' rank ", x.shape->size()));
   }
+  if (x.shape->size() < 2) return absl::OkStatus();
   const Dim& channels = (*x.shape)[1];
   const Dim& first = (*w.shape)[0];
   const Dim& second = (*w.shape)[1];
@@ -126,9 +117,9 @@ absl::Status CheckConvolution(const Graph& graph, const Node& node) {
                                 " groups do not divide"));
   }
   const std::optional<std::vector<int64_t>> output_shape = IntsOf(node, "output_shape");
-  if (output_shape.has_value() &&
-      (output_shape->size() + 2 < x.shape->size() ||
-       *std::min_element(output_shape->begin(), output_shape->end()) < 1)) {
+  if (output_shape.has_value() && (output_shape->size() + 2 < x.shape->size() ||
+                                   std::any_of(output_shape->begin(), output_shape->end(),
+                                               [](int64_t extent) { return extent < 1; }))) {
     return Invalid("attribute 'output_shape': want an extent of at least 1 for each spatial axis");
   }
   return CheckBias(graph, node, transposed ? second : first, transposed ? group : 1);

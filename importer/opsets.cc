@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <set>
-#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -13,22 +12,12 @@ namespace {
 
 using Opsets = std::map<std::string, int64_t>;
 
-std::vector<Attribute::GraphPtr> BodiesOf(const Attribute& attribute) {
-  if (const auto* body = std::get_if<Attribute::GraphPtr>(&attribute.value)) return {*body};
-  if (const auto* bodies = std::get_if<std::vector<Attribute::GraphPtr>>(&attribute.value)) {
-    return *bodies;
-  }
-  return {};
-}
-
 // The importer bounds how deep bodies nest.
 void AddNewest(const Node& node, Opsets& opsets) {
   int64_t& version = opsets[node.domain];
   version = std::max<int64_t>(version, node.version);
-  for (const Attribute& attribute : node.attributes) {
-    for (const Attribute::GraphPtr& body : BodiesOf(attribute)) {
-      for (const Node& inner : body->nodes) AddNewest(inner, opsets);
-    }
+  for (const Attribute::GraphPtr& body : BodiesOf(node)) {
+    for (const Node& inner : body->nodes) AddNewest(inner, opsets);
   }
 }
 

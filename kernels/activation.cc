@@ -122,10 +122,6 @@ bool Near(double value, double wanted) {
   return std::abs(value - wanted) <= 1e-3 * std::abs(wanted);
 }
 
-NodeId IdOf(const GraphView& view, const Node& node) {
-  return static_cast<NodeId>(&node - view.graph.nodes.data());
-}
-
 // A product as it was meant: the numbers and the values that nested Mul and Div multiply, in
 // whatever order, and the inner nodes that may vanish with it.
 struct Product {
@@ -151,7 +147,7 @@ void MultiplyValue(const GraphView& view, ValueId value, Product& product) {
     product.factors.push_back(value);
     return;
   }
-  product.nodes.push_back(IdOf(view, *inner));
+  product.nodes.push_back(view.IdOf(*inner));
   Multiply(view, *inner, product);
 }
 
@@ -199,7 +195,7 @@ std::optional<ValueId> WithoutNumber(const GraphView& view, ValueId value, doubl
   for (int i = 0; add != nullptr && i < 2; ++i) {
     auto added = view.Scalar(add->inputs[i]);
     if (!added || !Near(*added, number)) continue;
-    nodes.push_back(IdOf(view, *add));
+    nodes.push_back(view.IdOf(*add));
     return add->inputs[1 - i];
   }
   return std::nullopt;
@@ -210,7 +206,7 @@ bool IsSigmoid(const GraphView& view, ValueId gate, ValueId x, std::vector<NodeI
   const Node* sigmoid = view.OnlyProducer(gate, "Sigmoid");
   if (sigmoid == nullptr) return false;
   Product inside = ProductBehind(view, sigmoid->inputs[0]);
-  nodes.push_back(IdOf(view, *sigmoid));
+  nodes.push_back(view.IdOf(*sigmoid));
   Append(nodes, inside.nodes);
   return IsPowerOf(inside, x, 1, 1);
 }
@@ -222,7 +218,7 @@ bool IsHardGate(const GraphView& view, ValueId gate, ValueId x, std::vector<Node
       view.Scalar(clip->inputs[2]) != 6.0) {
     return false;
   }
-  nodes.push_back(IdOf(view, *clip));
+  nodes.push_back(view.IdOf(*clip));
   return WithoutNumber(view, clip->inputs[0], 3, nodes) == x;
 }
 
@@ -232,7 +228,7 @@ bool IsHardSigmoid(const GraphView& view, ValueId gate, ValueId x, std::vector<N
   if (node == nullptr || node->inputs[0] != x) return false;
   Attributes a(*node);
   auto alpha = a.Float("alpha", 0.2f), beta = a.Float("beta", 0.5f);
-  nodes.push_back(IdOf(view, *node));
+  nodes.push_back(view.IdOf(*node));
   return alpha.ok() && beta.ok() && Near(*alpha, 1.0 / 6) && Near(*beta, 0.5);
 }
 
@@ -242,7 +238,7 @@ bool IsErfGate(const GraphView& view, ValueId gate, ValueId x, std::vector<NodeI
   const Node* erf = value ? view.OnlyProducer(*value, "Erf") : nullptr;
   if (erf == nullptr) return false;
   Product inside = ProductBehind(view, erf->inputs[0]);
-  nodes.push_back(IdOf(view, *erf));
+  nodes.push_back(view.IdOf(*erf));
   Append(nodes, inside.nodes);
   return IsPowerOf(inside, x, 0.70710678, 1);
 }
@@ -251,7 +247,7 @@ bool IsErfGate(const GraphView& view, ValueId gate, ValueId x, std::vector<NodeI
 bool IsCubic(const GraphView& view, ValueId cubic, ValueId x, std::vector<NodeId>& nodes) {
   const Node* add = view.OnlyProducer(cubic, "Add");
   if (add == nullptr) return false;
-  nodes.push_back(IdOf(view, *add));
+  nodes.push_back(view.IdOf(*add));
   for (int i = 0; i < 2; ++i) {
     if (add->inputs[i] != x) continue;
     Product product = ProductBehind(view, add->inputs[1 - i]);
@@ -260,7 +256,7 @@ bool IsCubic(const GraphView& view, ValueId cubic, ValueId x, std::vector<NodeId
     if (product.factors.size() != 1 || !Near(product.scale, 0.044715)) return false;
     const Node* pow = view.OnlyProducer(product.factors[0], "Pow");
     if (pow == nullptr || pow->inputs[0] != x || view.Scalar(pow->inputs[1]) != 3.0) return false;
-    nodes.push_back(IdOf(view, *pow));
+    nodes.push_back(view.IdOf(*pow));
     return true;
   }
   return false;
@@ -272,7 +268,7 @@ bool IsTanhGate(const GraphView& view, ValueId gate, ValueId x, std::vector<Node
   const Node* tanh = value ? view.OnlyProducer(*value, "Tanh") : nullptr;
   if (tanh == nullptr) return false;
   Product inside = ProductBehind(view, tanh->inputs[0]);
-  nodes.push_back(IdOf(view, *tanh));
+  nodes.push_back(view.IdOf(*tanh));
   Append(nodes, inside.nodes);
   return inside.factors.size() == 1 && Near(inside.scale, 0.79788456) &&
          IsCubic(view, inside.factors[0], x, nodes);

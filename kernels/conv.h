@@ -4,6 +4,7 @@
 #define ANEMONE_KERNELS_CONV_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/types/span.h"
 #include "kernels/window.h"
@@ -56,10 +57,16 @@ struct ConvParams {
 // groups, ...).
 const UnitKindOf<ConvParams>& ConvUnit();
 
-// The attributes of a Conv or ConvTranspose, with the shapes of input, kernel and output (1 to 3
-// spatial axes).
-absl::StatusOr<ConvParams> ReadConvNode(const Node& node, absl::Span<const int64_t> x,
-                                        absl::Span<const int64_t> w, absl::Span<const int64_t> y);
+// A Conv or ConvTranspose (1 to 3 spatial axes) whose kernel and bias are constants.
+struct ConvNode {
+  std::vector<int64_t> x, w, y;  // shapes of input, kernel and output
+  const Tensor* kernel = nullptr;
+  const Tensor* bias = nullptr;  // null if there is none
+  ConvParams params;
+};
+
+// Not lowered: a kernel or bias computed at run time, an integer kernel.
+absl::StatusOr<ConvNode> ReadConvNode(const Node& node, LowerContext& c);
 
 // Every position of `x` times a 1x1 kernel, plus `bias` if not null: `out_channels` channels. The
 // kernel is stored (out, in), or (in, out) if `in_major`.

@@ -28,10 +28,9 @@ bool IsOfMilRank(size_t rank, const ConvParams& p) {
   return rank == 4 || (rank == kMaxRank && p.d.kernel > 1);
 }
 
-}  // namespace
-
-absl::StatusOr<ConvParams> ReadConvNode(const Node& node, absl::Span<const int64_t> x,
-                                        absl::Span<const int64_t> w, absl::Span<const int64_t> y) {
+absl::StatusOr<ConvParams> ReadAttributes(const Node& node, absl::Span<const int64_t> x,
+                                          absl::Span<const int64_t> w,
+                                          absl::Span<const int64_t> y) {
   const size_t spatial = w.size() - 2;
   const bool transposed = node.op_type == "ConvTranspose";
   ConvParams p;
@@ -82,30 +81,44 @@ absl::StatusOr<ConvParams> ReadConvNode(const Node& node, absl::Span<const int64
   return p;
 }
 
+}  // namespace
+
+absl::StatusOr<ConvNode> ReadConvNode(const Node& node, LowerContext& c) {
+  ConvNode read;
+  ANEMONE_ASSIGN_OR_RETURN(read.x, c.ShapeOf(node.inputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(read.w, c.ShapeOf(node.inputs[1]));
+  ANEMONE_ASSIGN_OR_RETURN(read.y, c.ShapeOf(node.outputs[0]));
+  read.kernel = c.view().Constant(node.inputs[1]);
+  if (HasInput(node, 2)) read.bias = c.view().Constant(node.inputs[2]);
+  if (read.kernel == nullptr || (HasInput(node, 2) && read.bias == nullptr)) {
+    return c.NotLowered("convolution whose kernel or bias is computed at run time");
+  }
+  if (!IsEngineConstant(read.kernel->type())) {
+    return c.NotLowered("convolution with an integer kernel");
+  }
+  ANEMONE_ASSIGN_OR_RETURN(read.params, ReadAttributes(node, read.x, read.w, read.y));
+  return read;
+}
+
 namespace {
 
 // Dims with the spatial axes on D, H, W, whatever the rank: N, C, W becomes N, C, 1, W, which is
 // where PlaceShape has it already.
 absl::Status Lower(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
-  ANEMONE_ASSIGN_OR_RETURN(auto x_shape, c.ShapeOf(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(auto w_shape, c.ShapeOf(node.inputs[1]));
-  ANEMONE_ASSIGN_OR_RETURN(auto y_shape, c.ShapeOf(node.outputs[0]));
-  const Tensor* kernel = c.view().Constant(node.inputs[1]);
-  bool has_bias = node.inputs.size() > 2 && node.inputs[2] != kNone;
-  const Tensor* bias = has_bias ? c.view().Constant(node.inputs[2]) : nullptr;
-  if (kernel == nullptr || (has_bias && bias == nullptr)) {
-    return c.NotLowered("convolution whose kernel or bias is computed at run time");
-  }
-  ANEMONE_ASSIGN_OR_RETURN(ConvParams p, ReadConvNode(node, x_shape, w_shape, y_shape));
-  if (c.route() == Route::kMil && !IsOfMilRank(x_shape.size(), p)) {
+  ANEMONE_ASSIGN_OR_RETURN(ConvNode read, ReadConvNode(node, c));
+  if (c.route() == Route::kMil && !IsOfMilRank(read.x.size(), read.params)) {
     return c.Refuse(rule::kConvMilRank);
   }
+  // The software device takes the depth for a batch.
+  const Along& d = read.params.d;
+  if (d.kernel == 1 && (d.stride > 1 || d.pads() > 0)) {
+    return c.NotLowered("a stride or padding along the depth, as one unit");
+  }
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  if (!IsEngineConstant(kernel->type())) return c.NotLowered("convolution with an integer kernel");
-  std::vector<Tensor> weights = {*kernel};
-  if (bias != nullptr) weights.push_back(*bias);
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, c.Add(ConvUnit(), p, {x}, std::move(weights)));
+  std::vector<Tensor> weights = {*read.kernel};
+  if (read.bias != nullptr) weights.push_back(*read.bias);
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, c.Add(ConvUnit(), read.params, {x}, std::move(weights)));
   return c.Out(node.outputs[0], y);
 }
 

@@ -96,19 +96,10 @@ bool IsSane(const Along& a, int64_t in, int64_t out) {
 }
 
 absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c) {
-  ANEMONE_ASSIGN_OR_RETURN(auto x_shape, c.ShapeOf(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(auto w_shape, c.ShapeOf(node.inputs[1]));
-  ANEMONE_ASSIGN_OR_RETURN(auto y_shape, c.ShapeOf(node.outputs[0]));
-  const Tensor* kernel = c.view().Constant(node.inputs[1]);
-  const Tensor* bias = HasInput(node, 2) ? c.view().Constant(node.inputs[2]) : nullptr;
-  if (kernel == nullptr || (HasInput(node, 2) && bias == nullptr)) {
-    return c.NotLowered("convolution whose kernel or bias is computed at run time");
-  }
-  if (!IsEngineConstant(kernel->type())) return c.NotLowered("convolution with an integer kernel");
-  ANEMONE_ASSIGN_OR_RETURN(ConvParams p, ReadConvNode(node, x_shape, w_shape, y_shape));
+  ANEMONE_ASSIGN_OR_RETURN(ConvNode read, ReadConvNode(node, c));
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  Form form{p, x, kernel, {}, {}, PlaceShape(y_shape)};
-  if (bias != nullptr) form.bias = *bias;
+  Form form{read.params, x, read.kernel, {}, {}, PlaceShape(read.y)};
+  if (read.bias != nullptr) form.bias = *read.bias;
   for (Axis axis : {Axis::kD, Axis::kH, Axis::kW}) {
     if (!IsSane(form.along(axis), c.DimsOf(x)[axis], form.out[axis])) {
       return c.NotLowered("a convolution whose windows do not fit its input");

@@ -100,25 +100,17 @@ absl::StatusOr<Operand> Interleaved(LowerContext& c, Operand x, int64_t channels
 
 absl::Status Lower(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
-  ANEMONE_ASSIGN_OR_RETURN(auto x_shape, c.ShapeOf(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(auto w_shape, c.ShapeOf(node.inputs[1]));
-  ANEMONE_ASSIGN_OR_RETURN(auto y_shape, c.ShapeOf(node.outputs[0]));
-  const Tensor* kernel = c.view().Constant(node.inputs[1]);
-  const Tensor* bias = HasInput(node, 2) ? c.view().Constant(node.inputs[2]) : nullptr;
-  if (kernel == nullptr || (HasInput(node, 2) && bias == nullptr)) {
-    return c.NotLowered("deconvolution whose kernel or bias is computed at run time");
-  }
-  if (!IsEngineConstant(kernel->type())) return c.NotLowered("a kernel of integers");
-  if (x_shape.size() == kMaxRank) return c.NotLowered("deconvolution with a depth");
-  ANEMONE_ASSIGN_OR_RETURN(ConvParams p, ReadConvNode(node, x_shape, w_shape, y_shape));
-  const Dims in = PlaceShape(x_shape), out = PlaceShape(y_shape);
+  ANEMONE_ASSIGN_OR_RETURN(ConvNode read, ReadConvNode(node, c));
+  if (read.x.size() == kMaxRank) return c.NotLowered("deconvolution with a depth");
+  const ConvParams& p = read.params;
+  const Dims in = PlaceShape(read.x), out = PlaceShape(read.y);
   Phases h{p.h, in.h(), out.h()}, w{p.w, in.w(), out.w()};
-  if (!h.IsSane() || !w.IsSane() || in.c() % p.groups != 0 || w_shape[0] != in.c() ||
-      w_shape[1] * p.groups != out.c()) {
+  if (!h.IsSane() || !w.IsSane() || in.c() % p.groups != 0 || read.w[0] != in.c() ||
+      read.w[1] * p.groups != out.c()) {
     return c.NotLowered("a deconvolution whose numbers do not fit each other");
   }
   const int64_t phases = h.stride() * w.stride();
-  const int64_t pairs = w_shape[0] * w_shape[1];  // of channels
+  const int64_t pairs = read.w[0] * read.w[1];  // of channels
   if (pairs > kMostKernelElements || static_cast<double>(phases) * static_cast<double>(pairs) *
                                              static_cast<double>(h.taps()) *
                                              static_cast<double>(w.taps()) >
@@ -131,10 +123,10 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   conv.groups = p.groups;
   conv.h = h.conv();
   conv.w = w.conv();
-  std::vector<Tensor> weights = {PhasedKernel(*kernel, p.groups, h, w)};
-  if (bias != nullptr) {
+  std::vector<Tensor> weights = {PhasedKernel(*read.kernel, p.groups, h, w)};
+  if (read.bias != nullptr) {
     std::vector<float> repeated;
-    for (float b : RoundedFloats(*bias)) repeated.insert(repeated.end(), phases, b);
+    for (float b : RoundedFloats(*read.bias)) repeated.insert(repeated.end(), phases, b);
     weights.push_back(Tensor::Floats({conv.out_channels}, repeated));
   }
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));

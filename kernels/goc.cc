@@ -136,14 +136,28 @@ absl::StatusOr<Operand> Channelled(NetworkBuilder& c, const Operand& x,
   return shape.size() == 2 ? Reshaped(c, x, MakeDims(shape[0], shape[1], 1, 1)) : x;
 }
 
+// What both forms begin with: x as Channelled() has it, and the dims to give it back.
+struct BatchNorm {
+  float epsilon;
+  Operand x;
+  Dims placed;
+};
+
+absl::StatusOr<BatchNorm> ReadBatchNorm(LowerContext& c, const Node& node) {
+  BatchNorm form;
+  ANEMONE_ASSIGN_OR_RETURN(form.epsilon, ReadEpsilon(c, node));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(form.x, c.In(node.inputs[0]));
+  form.placed = c.DimsOf(form.x);
+  ANEMONE_ASSIGN_OR_RETURN(form.x, Channelled(c, form.x, shape));
+  return form;
+}
+
 // BatchNormalization by constants: its four vectors become a scale and a bias for each channel.
 absl::Status LowerBatchNorm(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
-  ANEMONE_ASSIGN_OR_RETURN(float epsilon, ReadEpsilon(c, node));
-  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  Dims placed = c.DimsOf(x);
-  ANEMONE_ASSIGN_OR_RETURN(x, Channelled(c, x, shape));
+  ANEMONE_ASSIGN_OR_RETURN(BatchNorm form, ReadBatchNorm(c, node));
+  Operand x = form.x;
   int64_t channels = c.DimsOf(x).c();
   ANEMONE_ASSIGN_OR_RETURN(auto gamma, ReadVector(c, node, 1, channels));
   ANEMONE_ASSIGN_OR_RETURN(auto beta, ReadVector(c, node, 2, channels));
@@ -151,36 +165,33 @@ absl::Status LowerBatchNorm(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(auto variance, ReadVector(c, node, 4, channels));
   std::vector<double> scale(channels), bias(channels);
   for (int64_t k = 0; k < channels; ++k) {
-    scale[k] = gamma[k] / std::sqrt(static_cast<double>(variance[k]) + epsilon);
+    scale[k] = gamma[k] / std::sqrt(static_cast<double>(variance[k]) + form.epsilon);
     bias[k] = beta[k] - mean[k] * scale[k];
   }
   ANEMONE_ASSIGN_OR_RETURN(x, ScaledPerChannel(c, x, scale, bias));
-  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, placed));
+  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, form.placed));
   return c.Out(node.outputs[0], x);
 }
 
 // By vectors made at run time: the same, step by step.
 absl::Status LowerRuntimeBatchNorm(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
-  ANEMONE_ASSIGN_OR_RETURN(float epsilon, ReadEpsilon(c, node));
-  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  Dims placed = c.DimsOf(x);
-  ANEMONE_ASSIGN_OR_RETURN(x, Channelled(c, x, shape));
+  ANEMONE_ASSIGN_OR_RETURN(BatchNorm form, ReadBatchNorm(c, node));
+  Operand x = form.x;
   Operand vectors[4];  // gamma, beta, mean, variance
   for (int i = 0; i < 4; ++i) {
     ANEMONE_ASSIGN_OR_RETURN(vectors[i], c.In(node.inputs[i + 1]));
     ANEMONE_ASSIGN_OR_RETURN(vectors[i],
                              Reshaped(c, vectors[i], MakeDims(1, c.DimsOf(x).c(), 1, 1)));
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand scale, Scaled(c, vectors[3], 1, epsilon));
+  ANEMONE_ASSIGN_OR_RETURN(Operand scale, Scaled(c, vectors[3], 1, form.epsilon));
   ANEMONE_ASSIGN_OR_RETURN(scale, Activated(c, NeuronType::kRsqrt, scale));
   ANEMONE_ASSIGN_OR_RETURN(scale, Combined(c, ElementWiseType::kMult, scale, vectors[0]));
   ANEMONE_ASSIGN_OR_RETURN(Operand bias, Combined(c, ElementWiseType::kMult, scale, vectors[2]));
   ANEMONE_ASSIGN_OR_RETURN(bias, Combined(c, ElementWiseType::kSub, vectors[1], bias));
   ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kMult, x, scale));
   ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kAdd, x, bias));
-  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, placed));
+  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, form.placed));
   return c.Out(node.outputs[0], x);
 }
 
@@ -211,7 +222,7 @@ bool MatchAffine(const GraphView& view, const Node& anchor, Match& match) {
     if (!view.Scalar(anchor.inputs[i])) continue;
     auto gain = GainOf(view, anchor.inputs[1 - i]);
     if (!gain) continue;
-    match.nodes = {static_cast<NodeId>(gain->node - view.graph.nodes.data())};
+    match.nodes = {view.IdOf(*gain->node)};
     match.values = {gain->x, anchor.inputs[i]};
     return true;
   }

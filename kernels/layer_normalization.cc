@@ -218,9 +218,7 @@ class Decomposed {
   }
 
   const Node* Note(const Node* node) {
-    if (node != nullptr) {
-      nodes_.push_back(static_cast<NodeId>(node - view_.graph.nodes.data()));
-    }
+    if (node != nullptr) nodes_.push_back(view_.IdOf(*node));
     return node;
   }
 

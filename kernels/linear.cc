@@ -140,10 +140,6 @@ std::optional<Tensor> AsBias(const Tensor* constant, int64_t n, float factor) {
   return factor == 1.0f ? *constant : Times(*constant, factor);
 }
 
-NodeId IdOf(const GraphView& view, const Node& node) {
-  return static_cast<NodeId>(&node - view.graph.nodes.data());
-}
-
 // The elements of a value in ONNX's order.
 absl::StatusOr<Operand> InFlat(LowerContext& c, ValueId value) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(value));
@@ -186,7 +182,7 @@ bool MatchLayer(const GraphView& view, const Node& anchor, Match& match) {
   if (layer.product == nullptr || !ConstantRight(view, layer.product->inputs[1])) return false;
   ValueId x = layer.product->inputs[0];
   if (layer.source != x) match.nodes.push_back(view.graph.values[x].producer);
-  if (layer.product != &anchor) match.nodes.push_back(IdOf(view, *layer.product));
+  if (layer.product != &anchor) match.nodes.push_back(view.IdOf(*layer.product));
   return !match.nodes.empty();
 }
 

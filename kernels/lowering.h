@@ -40,6 +40,8 @@ struct GraphView {
   std::vector<std::vector<NodeId>> consumers;  // by value
   std::vector<bool> is_output;                 // by value
 
+  // The number of a node of the graph.
+  NodeId IdOf(const Node& node) const { return static_cast<NodeId>(&node - graph.nodes.data()); }
   // The node that makes `value` if it is an ONNX operator `op`; else null.
   const Node* Producer(ValueId value, absl::string_view op) const;
   // Likewise, and nobody else reads the value: it may vanish inside a pattern.

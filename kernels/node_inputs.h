@@ -18,10 +18,6 @@ namespace anemone {
 
 inline constexpr int64_t kMostIntegers = 1 << 20;
 
-inline bool HasInput(const Node& node, size_t i) {
-  return i < node.inputs.size() && node.inputs[i] != kNone;
-}
-
 // Output `i` is there, and a node or the caller of the model reads it.
 inline bool IsRead(const GraphView& view, const Node& node, size_t i) {
   if (i >= node.outputs.size() || node.outputs[i] == kNone) return false;

@@ -130,10 +130,9 @@ class Finder {
   }
 
   const Node* Note(const Node* node) {
-    NodeId id = node == nullptr ? kNone : static_cast<NodeId>(node - view_.graph.nodes.data());
-    if (node != nullptr && std::find(nodes_.begin(), nodes_.end(), id) == nodes_.end()) {
-      nodes_.push_back(id);
-    }
+    if (node == nullptr) return nullptr;
+    NodeId id = view_.IdOf(*node);
+    if (std::find(nodes_.begin(), nodes_.end(), id) == nodes_.end()) nodes_.push_back(id);
     return node;
   }
 

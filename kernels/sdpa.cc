@@ -215,9 +215,7 @@ class Finder {
   }
 
   const Node* Note(const Node* node) {
-    if (node != nullptr) {
-      found_.nodes.push_back(static_cast<NodeId>(node - view_.graph.nodes.data()));
-    }
+    if (node != nullptr) found_.nodes.push_back(view_.IdOf(*node));
     return node;
   }
 

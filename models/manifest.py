@@ -47,6 +47,11 @@ def options(entry):
     return words
 
 
+def without_ranges(words):
+    """Of options(), those that `check` takes too."""
+    return [word for pair in zip(words[::2], words[1::2]) if pair[0] != "--range" for word in pair]
+
+
 def path_of(entry):
     package = entry["package"].replace("==", "-")
     return cache_folder() / package / pathlib.Path(entry["file"]).name

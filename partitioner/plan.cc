@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "anemone/status_macros.h"
 #include "engine/warning.h"
+#include "importer/opsets.h"
 #include "kernels/lowering.h"
 #include "partitioner/cover.h"
 #include "partitioner/segments.h"
@@ -63,8 +64,9 @@ void SpreadRefusals(std::vector<Cover>& covers, Groups& groups) {
 
 // Segments of the covers as they stand. A network that the predicate refuses as a whole takes its
 // covers to the CPU; then `false`, and the segments are to be made again.
-bool TryMakeSegments(const GraphView& view, const PlanOptions& options, std::vector<Cover>& covers,
-                     Groups& groups, std::vector<Segment>& segments) {
+bool TryMakeSegments(const GraphView& view, absl::Span<const int> opset_classes,
+                     const PlanOptions& options, std::vector<Cover>& covers, Groups& groups,
+                     std::vector<Segment>& segments) {
   std::vector<int> cover_of(view.graph.nodes.size());
   std::vector<bool> on_engine(view.graph.nodes.size());
   for (size_t i = 0; i < covers.size(); ++i) {
@@ -73,7 +75,7 @@ bool TryMakeSegments(const GraphView& view, const PlanOptions& options, std::vec
       on_engine[id] = covers[i].verdict.accepted;
     }
   }
-  segments = MakeSegments(view, on_engine);
+  segments = MakeSegments(view, opset_classes, on_engine);
   for (Segment& segment : segments) {
     if (segment.placement != Placement::kEngine) continue;
     std::vector<const Cover*> inside;
@@ -251,7 +253,8 @@ absl::StatusOr<Plan> MakePlan(const Model& model, const PlanOptions& options) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<Cover> covers, ChooseCovers(view, options));
   Groups groups = GroupByOrigin(model, covers);
   SpreadRefusals(covers, groups);
-  while (!TryMakeSegments(view, options, covers, groups, plan.segments)) {
+  const std::vector<int> opset_classes = OpsetClasses(model.graph);
+  while (!TryMakeSegments(view, opset_classes, options, covers, groups, plan.segments)) {
   }
   AddEntries(model, view, covers, groups, plan);
   if (plan.engine_segments() == 0) plan.status = Status::kUnknown;  // the engine accepted nothing

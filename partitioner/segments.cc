@@ -8,7 +8,6 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
-#include "importer/opsets.h"
 
 namespace anemone {
 namespace {
@@ -71,11 +70,11 @@ void FindPorts(const GraphView& view, const std::vector<int>& segment_of, int se
 
 }  // namespace
 
-std::vector<Segment> MakeSegments(const GraphView& view, const std::vector<bool>& on_engine) {
+std::vector<Segment> MakeSegments(const GraphView& view, absl::Span<const int> opset_classes,
+                                  const std::vector<bool>& on_engine) {
   const Graph& graph = view.graph;
   std::vector<Key> keys(graph.nodes.size());
   std::map<Key, int> order;
-  const std::vector<int> opset_classes = OpsetClasses(graph);
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes.size()); ++id) {
     keys[id] = KeyOf(view, id, opset_classes[id], on_engine, keys);
     order.emplace(keys[id], 0);

@@ -15,8 +15,10 @@ namespace anemone {
 // placement changes; engine levels are even, CPU levels odd, from -1. Nodes of one level and
 // placement are one segment. No path leaves such a set and comes back, for it would have to climb;
 // and engine level 2k needs a chain of k changes, so no other grouping has fewer engine segments.
-// Within a CPU level, nodes whose opset differs from their producer's go to a later segment.
-std::vector<Segment> MakeSegments(const GraphView& view, const std::vector<bool>& on_engine);
+// Within a CPU level, nodes whose opset differs from their producer's go to a later segment;
+// `opset_classes` are the graph's (importer/opsets.h).
+std::vector<Segment> MakeSegments(const GraphView& view, absl::Span<const int> opset_classes,
+                                  const std::vector<bool>& on_engine);
 
 // Joins the lowered networks of the covers in the segment into `segment.network`, whose ports are
 // the segment's inputs and outputs.

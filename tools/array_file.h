@@ -22,7 +22,7 @@ absl::Status WriteNpy(const std::string& path, const Tensor& tensor);
 absl::StatusOr<std::string> NpyTypeOf(DataType type);
 
 // `text` to `path`, written beside and renamed into place.
-absl::Status WriteFileAtomically(const std::string& path, absl::Span<const std::byte> first,
+absl::Status WriteFileAtomically(const std::string& given, absl::Span<const std::byte> first,
                                  absl::Span<const std::byte> second = {});
 
 }  // namespace anemone

@@ -71,6 +71,7 @@ TEST(Session, RunsFromManyThreads) {
       Session::LoadBytes(BytesOfText(kPieces), {.policy = "refuse:Pooling", .threads = 2});
   ASSERT_TRUE(session.ok()) << session.status();
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
       Tensor x = Ramp({1, 2, 4, 4});

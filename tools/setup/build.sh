@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# build.sh PRESET: tells CMake where the dependencies are (build/setup.cmake), configures the preset
-# if it never was or has changed, and builds it.
+# build.sh PRESET [TARGET...]: tells CMake where the dependencies are (build/setup.cmake), configures
+# the preset if it never was or has changed, and builds it, or only these targets.
 source "$(dirname "$0")/common.sh"
 
-preset=$1
+preset=$1 targets=("${@:2}")
 ort_libraries=("$root"/.venv/lib/python3*/site-packages/onnxruntime/capi/libonnxruntime.so.*)
 tsan_tbb=$(tsan_tbb_prefix)
 [[ -d $tsan_tbb ]] || tsan_tbb=
@@ -19,4 +19,4 @@ fi
 if [[ ! -f build/$preset/build.ninja || CMakePresets.json -nt build/$preset/build.ninja ]]; then
   cmake --preset "$preset"
 fi
-cmake --build --preset "$preset"
+cmake --build --preset "$preset" ${targets:+--target "${targets[@]}"}
