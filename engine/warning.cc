@@ -33,6 +33,9 @@ void WarnOfOperands(const Network& network, const Unit& unit, const Target& targ
   for (const Operand& operand : unit.bottoms) {
     largest = std::max(largest, BytesOfDims(network.DimsOf(operand)));
   }
+  for (const Tensor& weight : unit.weights) {
+    largest = std::max(largest, weight.elements() * BytesOf(Format::kFloat16));
+  }
   auto held = target.limit(Limit::kMatmulWorkingSetBytes);
   if (held && largest > held->value) list.Add(warning::kWorkingSet, largest, held->value);
   if (LeavesLanes(unit.dims.c(), target)) list.Add(warning::kInterleave, unit.dims.c());

@@ -18,7 +18,6 @@
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
 #include "engine/constant.h"
-#include "engine/warning.h"
 #include "kernels/attributes.h"
 #include "kernels/conv.h"
 #include "kernels/elementwise.h"
@@ -28,8 +27,7 @@
 #include "kernels/node_inputs.h"
 #include "kernels/reshape.h"
 #include "kernels/transpose.h"
-#include "rule_table.h"     // generated
-#include "warning_table.h"  // generated
+#include "rule_table.h"  // generated
 
 namespace anemone {
 namespace {
@@ -106,8 +104,9 @@ void Compute(const LinearParams& p, const void* prepared, absl::Span<const Const
              math::RowMajor(p.k), packed.matrix, packed.bias, out.span(), math::RowMajor(p.n));
 }
 
-void Warn(const LinearParams&, Bottoms, const Dims&, const Target&, Route, WarningList& list) {
-  list.Add(warning::kLinearAsConvolution);
+void Warn(const LinearParams& p, Bottoms, const Dims&, const Target& target, Route,
+          WarningList& list) {
+  WarnOfConstantFactor(p.k * p.n, target, list);
 }
 
 const UnitKindOf<LinearParams>& Kind() {

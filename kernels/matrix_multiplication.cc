@@ -116,10 +116,7 @@ void Compute(const MatMulParams& p, const void* prepared, absl::Span<const Const
 void Warn(const MatMulParams& p, Bottoms in, const Dims&, const Target& target, Route,
           WarningList& list) {
   if (!p.b && !in[1].is_constant) return;
-  list.Add(warning::kLinearAsConvolution);
-  const int64_t bytes = RightDims(p, in).elements() * BytesOf(Format::kFloat16);
-  auto held = target.limit(Limit::kMatmulWorkingSetBytes);
-  if (held && bytes >= held->value) list.Add(warning::kMatmulWorkingSet, bytes, held->value);
+  WarnOfConstantFactor(RightDims(p, in).elements(), target, list);
 }
 
 const UnitKindOf<MatMulParams>& Kind() {
@@ -307,6 +304,13 @@ constexpr MilOperation kOperations[] = {{"matmul", Build}, {"ne_matmul", Build}}
 constexpr Lowering kLowerings[] = {{.op = "MatMul", .lower = LowerMatMul, .macs = Macs}};
 
 }  // namespace
+
+void WarnOfConstantFactor(int64_t elements, const Target& target, WarningList& list) {
+  list.Add(warning::kLinearAsConvolution);
+  const int64_t bytes = elements * BytesOf(Format::kFloat16);
+  auto held = target.limit(Limit::kMatmulWorkingSetBytes);
+  if (held && bytes >= held->value) list.Add(warning::kMatmulWorkingSet, bytes, held->value);
+}
 
 absl::StatusOr<Operand> MatrixProduct(NetworkBuilder& c, const Operand& a, const Operand& b) {
   return c.Add(Kind(), MatMulParams{}, {a, b});

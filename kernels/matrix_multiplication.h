@@ -29,6 +29,9 @@ absl::StatusOr<Operand> MatrixProduct(NetworkBuilder& c, const Operand& a, const
 // of the left.
 std::optional<ConstantMatrix> ConstantRight(const GraphView& view, ValueId value);
 
+// Design rules of a product by a constant of so many elements.
+void WarnOfConstantFactor(int64_t elements, const Target& target, WarningList& list);
+
 // A value of rank 0..4 under other dims of its element count: a constant is simply listed under
 // them, anything else is reshaped.
 absl::StatusOr<Operand> InAs(LowerContext& c, ValueId value, const Dims& dims);

@@ -110,7 +110,7 @@ absl::StatusOr<Operand> BuildUnit(const UnitKind& kind, const MilCall& call, Net
   for (const MilTensor& tensor : call.arguments) {
     if (tensor.shape.size() > kMaxRank) return CheckPort(c, tensor);
     ANEMONE_RETURN_IF_ERROR(CheckExtents(c, tensor));
-    const Dims dims = PlaceShape(tensor.shape);
+    const Dims dims = tensor.dims();
     if (tensor.constant) {
       ANEMONE_ASSIGN_OR_RETURN(Tensor zeros, ZerosOf(tensor));
       operands.push_back(c.AddConstant(std::move(zeros), dims));
@@ -148,6 +148,13 @@ absl::Status NoSuchOperation(absl::string_view op, Route route) {
 
 }  // namespace
 
+Dims MilTensor::dims() const {
+  if (!in_engine_order || shape.size() != kAxisCount) return PlaceShape(shape);
+  Dims dims;
+  std::copy(shape.begin(), shape.end(), dims.extent.begin());
+  return dims;
+}
+
 absl::StatusOr<Tensor> ZerosOf(const MilTensor& tensor) {
   const TypeName* type = FindType(tensor.dtype);
   if (type == nullptr) {
@@ -177,7 +184,7 @@ absl::StatusOr<Operand> MilContext::In(size_t i) {
   }
   if (i < operands_.size() && operands_[i]) return *operands_[i];
   const MilTensor& tensor = call_.arguments[i];
-  const Dims dims = PlaceShape(tensor.shape);
+  const Dims dims = tensor.dims();
   operands_.resize(std::max(operands_.size(), i + 1));
   if (tensor.constant) {
     ANEMONE_ASSIGN_OR_RETURN(Tensor zeros, ZerosOf(tensor));
@@ -261,7 +268,8 @@ absl::StatusOr<std::vector<int64_t>> MilContext::Ints(absl::string_view key,
 
 absl::StatusOr<int> MilContext::AxisAt(absl::string_view key, int64_t fallback) {
   ANEMONE_ASSIGN_OR_RETURN(int64_t axis, Int(key, fallback));
-  if (arguments() == 0 || axis < -rank(0) || axis >= rank(0)) {
+  ANEMONE_RETURN_IF_ERROR(In(0).status());
+  if (axis < -rank(0) || axis >= rank(0)) {
     return absl::InvalidArgumentError(
         absl::StrCat(call_.op, ", attribute '", key, "': no axis ", axis, " in the argument"));
   }
@@ -277,6 +285,15 @@ absl::Status MilContext::Out(const Operand& from, absl::Span<const int64_t> shap
   }
   AddOutput("y", from);
   return absl::OkStatus();
+}
+
+absl::Status MilContext::CheckOutputType() {
+  constexpr absl::string_view kKey = "output_dtype";
+  if (read_.contains(kKey)) return absl::OkStatus();
+  ANEMONE_ASSIGN_OR_RETURN(std::string dtype, Text(kKey, "fp16"));
+  if (dtype == "fp16") return absl::OkStatus();
+  if (dtype == "bf16") return Refuse(rule::kOutputBf16);
+  return NotLowered(absl::StrCat("an output of type ", dtype));
 }
 
 absl::Status MilContext::NoneLeft() const {
@@ -305,6 +322,7 @@ absl::StatusOr<OperationVerdict> JudgeOperation(const MilCall& call, const Targe
   } else {
     status = CheckPorts(c, call);
     if (status.ok()) status = operation->build(c);
+    if (status.ok()) status = c.CheckOutputType();
     if (status.ok()) status = c.NoneLeft();
   }
   answer.rewritten = c.rewritten();

@@ -36,8 +36,12 @@ struct MilTensor {
   std::vector<int64_t> shape;  // -1: symbolic
   std::string dtype = "fp16";  // as MIL spells it: fp16, fp32, uint8, int32, bool, bf16, ...
   bool constant = false;
+  bool in_engine_order = false;  // five extents are N, D, C, H, W, not placed as MIL's (PlaceShape)
+
+  Dims dims() const;
 };
 
+// On route netplist `op` may be a unit's type.
 struct MilCall {
   std::string op;
   std::vector<MilTensor> arguments;  // in the operation's order
@@ -84,6 +88,8 @@ class MilContext : public NetworkBuilder {
 
   // Marks an attribute as known and without meaning here.
   void Ignore(absl::string_view key) { read_.emplace(key); }
+  // Refuses an output_dtype that no port has, unless the operation reads it itself.
+  absl::Status CheckOutputType();
   // kInvalidArgument naming an attribute that nobody read.
   absl::Status NoneLeft() const;
 

@@ -14,10 +14,10 @@ namespace {
 
 // Where a node stands: level, then the count of opset changes within a CPU level, then the class of
 // its opsets (importer/opsets.h).
-using Key = std::tuple<int, int, int>;
+using Place = std::tuple<int, int, int>;
 
-Key KeyOf(const GraphView& view, NodeId id, int opset_class, const std::vector<bool>& on_engine,
-          const std::vector<Key>& keys) {
+Place PlaceOf(const GraphView& view, NodeId id, int opset_class, const std::vector<bool>& on_engine,
+              const std::vector<Place>& places) {
   const Graph& graph = view.graph;
   const Node& node = graph.nodes[id];
   int level = on_engine[id] ? 0 : -1;
@@ -29,12 +29,12 @@ Key KeyOf(const GraphView& view, NodeId id, int opset_class, const std::vector<b
     }
   };
   each_producer([&](NodeId p) {
-    level = std::max(level, std::get<0>(keys[p]) + (on_engine[p] == on_engine[id] ? 0 : 1));
+    level = std::max(level, std::get<0>(places[p]) + (on_engine[p] == on_engine[id] ? 0 : 1));
   });
   if (on_engine[id]) return {level, 0, 0};
   int changes = 0;
   each_producer([&](NodeId p) {
-    auto [p_level, p_changes, p_class] = keys[p];
+    auto [p_level, p_changes, p_class] = places[p];
     if (p_level != level) return;
     if (opset_class == 0 && p_changes >= changes) opset_class = p_class;  // it goes with anyone
     bool change = p_class != 0 && p_class != opset_class;
@@ -73,18 +73,18 @@ void FindPorts(const GraphView& view, const std::vector<int>& segment_of, int se
 std::vector<Segment> MakeSegments(const GraphView& view, absl::Span<const int> opset_classes,
                                   const std::vector<bool>& on_engine) {
   const Graph& graph = view.graph;
-  std::vector<Key> keys(graph.nodes.size());
-  std::map<Key, int> order;
+  std::vector<Place> places(graph.nodes.size());
+  std::map<Place, int> order;
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes.size()); ++id) {
-    keys[id] = KeyOf(view, id, opset_classes[id], on_engine, keys);
-    order.emplace(keys[id], 0);
+    places[id] = PlaceOf(view, id, opset_classes[id], on_engine, places);
+    order.emplace(places[id], 0);
   }
   int count = 0;
-  for (auto& [key, index] : order) index = count++;
+  for (auto& [place, index] : order) index = count++;
   std::vector<Segment> segments(count);
   std::vector<int> segment_of(graph.nodes.size());
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes.size()); ++id) {
-    segment_of[id] = order[keys[id]];
+    segment_of[id] = order[places[id]];
     Segment& segment = segments[segment_of[id]];
     segment.placement = on_engine[id] ? Placement::kEngine : Placement::kCpu;
     segment.nodes.push_back(id);

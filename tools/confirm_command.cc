@@ -55,8 +55,13 @@ absl::StatusOr<MilTensor> ReadArgument(const Json& from) {
   }
   ANEMONE_RETURN_IF_ERROR(ReadKey(from, "name", tensor.name));
   ANEMONE_RETURN_IF_ERROR(ReadKey(from, "dtype", tensor.dtype));
-  std::string role;
+  std::string role, layout;
   ANEMONE_RETURN_IF_ERROR(ReadKey(from, "role", role));
+  ANEMONE_RETURN_IF_ERROR(ReadKey(from, "layout", layout));
+  if (!layout.empty() && layout != "NDCHW") {
+    return absl::InvalidArgumentError("layout: want NDCHW, or none");
+  }
+  tensor.in_engine_order = !layout.empty();
   tensor.constant = role == "const";
   return tensor;
 }
@@ -130,6 +135,13 @@ Json ResultJson(const Case& c, const Target& target, Route route, const Operatio
   return json;
 }
 
+absl::StatusOr<Json> AskTarget(const Case& c, const std::string& name, bool rewrites) {
+  ANEMONE_ASSIGN_OR_RETURN(PlanOptions asked, PlanningOptions(name, c.route, "maximal", true));
+  ANEMONE_ASSIGN_OR_RETURN(OperationVerdict answer,
+                           JudgeOperation(c.call, *asked.target, asked.route, rewrites));
+  return ResultJson(c, *asked.target, asked.route, answer);
+}
+
 std::string Cell(const Json& value) { return value.is_string() ? value.get<std::string>() : ""; }
 
 void PrintLine(const Json& result) {
@@ -180,24 +192,17 @@ int ConfirmCommand(const Options& options) {
   Json results = Json::array();
   for (const Case& c : cases) {
     for (const std::string& name : c.targets) {
-      absl::StatusOr<PlanOptions> asked = PlanningOptions(name, c.route, "maximal", true);
-      absl::StatusOr<OperationVerdict> answer = asked.status();
-      Json result;
-      if (asked.ok()) {
-        answer = JudgeOperation(c.call, *asked->target, asked->route, options.confirm_rewrites);
+      absl::StatusOr<Json> result = AskTarget(c, name, options.confirm_rewrites);
+      if (!result.ok()) {
+        code = Fail(c.id.empty() ? result.status() : Annotated(result.status(), c.id));
+        result = Json{{"id", c.id},
+                      {"target", name},
+                      {"route", c.route},
+                      {"op", c.call.op},
+                      {"error", std::string(result.status().message())}};
       }
-      if (answer.ok()) {
-        result = ResultJson(c, *asked->target, asked->route, *answer);
-      } else {
-        code = Fail(c.id.empty() ? answer.status() : Annotated(answer.status(), c.id));
-        result = {{"id", c.id},
-                  {"target", name},
-                  {"route", c.route},
-                  {"op", c.call.op},
-                  {"error", std::string(answer.status().message())}};
-      }
-      if (!options.json) PrintLine(result);
-      results.push_back(std::move(result));
+      if (!options.json) PrintLine(*result);
+      results.push_back(*std::move(result));
     }
   }
   if (options.json) {

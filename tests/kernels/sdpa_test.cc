@@ -181,9 +181,9 @@ std::string Refusal(const char* target, Change change) {
   Bottom scale{Dims{}, Format::kFloat16, /*is_constant=*/true}, mask{MakeDims(1, 10, 1, 12)};
   std::vector<Bottom> bottoms = {q, k, k, scale, mask};
   change(bottoms);
-  const char no_params = 0;  // the unit's parameters are an empty struct
-  Verdict verdict =
-      SdpaRows().kinds[0]->Validate(&no_params, bottoms, **FindTarget(target), Route::kNetplist);
+  Unit unit{.name = "attention", .kind = SdpaRows().kinds[0]};
+  unit.params = *unit.kind->Read({{"SubtractMax", true}}, bottoms, {});
+  Verdict verdict = CheckUnit(unit, bottoms, **FindTarget(target), Route::kNetplist);
   return verdict.accepted ? "" : absl::StrCat(verdict.rule->id, ": ", verdict.message);
 }
 

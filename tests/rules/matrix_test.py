@@ -19,7 +19,16 @@ MATRIX = pathlib.Path(__file__).parent / "tables" / "op_matrix.json"
 COLUMNS = {"H13": ["h13"], "H14": ["h14"], "H15": ["h15"], "H16_H17": ["h16", "h17s", "h18"]}
 
 # Cells that do not agree, with the reason: (operation, column).
-DIFFERENT = {}
+_STATE = "three chapters and a probe say that the M1 refuses it (conflicts.md C-native-state)"
+_HOST = "its bridge is a generator on the host: a CPU segment, nothing an engine segment can do"
+DIFFERENT = {
+    ("upsample_nearest_neighbor", "H13"):
+        "the compiler has a software route, which a probe saw accepted (conflicts.md C-resize-m1)",
+    ("read_state", "H13"): _STATE,
+    ("write_state", "H13"): _STATE,
+    ("random_uniform", "H13"): _HOST,
+    ("random_uniform", "H14"): _HOST,
+}
 
 
 def t(*shape, dtype="fp16", constant=False):
