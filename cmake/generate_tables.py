@@ -3,7 +3,8 @@
 Usage: generate_tables.py TABLES_DIR OUTPUT_DIR
 
 Writes target_fields.h (enums of HAL limits and capability bytes), target_table.cc (the 28 targets),
-rule_table.h and rule_table.cc (the refusals), warning_table.h and .cc (the design rules). A rule of rules/*.json names the fact it rests on; one
+rule_table.h and rule_table.cc (the refusals), warning_table.h and .cc (the design rules),
+netplist_table.cc (the forms of unit types). A rule of rules/*.json names the fact it rests on; one
 whose words or condition are not found in validators.json or compiler_texts.json fails the build, so
 no text of ours can pass for the engine's.
 """
@@ -140,7 +141,7 @@ def pattern_of(rule, message):
     return pattern
 
 
-def find_fact(rule, validators, texts, targets):
+def find_fact(rule, validators, texts, targets, orion):
     """(message, condition, source, status) of the table row that a rule rests on."""
     where = rule["table"]
     if where == "targets":  # a limit of the HAL record: no text is known
@@ -151,6 +152,9 @@ def find_fact(rule, validators, texts, targets):
         return row["string"], row["when"], row["source"], "decompile-derived"
     if where == "bottoms":  # by kind, in its UnitRow
         return None, rule["when"], "validators.json, bottoms (guide ch22)", "decompile-derived"
+    if where == "orion":
+        row = next(r for r in orion["constraints"] if r["id"] == rule["orion"][0])
+        return row["message"], row["rule"], row["source"], row["status"]
     if where.startswith("ct-"):
         row = next(r for r in texts["texts"] if r["id"] == where)
         return row["text"], row.get("condition"), row["source"], row["status"]
@@ -181,6 +185,7 @@ def write_rules(tables, out):
     validators = json.loads((tables / "validators.json").read_text())
     texts = json.loads((tables / "compiler_texts.json").read_text())
     targets = json.loads((tables / "targets.json").read_text())
+    orion = json.loads((tables / "orion.json").read_text())
     rules = [rule for file in sorted((tables / "rules").glob("*.json"))
              for rule in json.loads(file.read_text())["rules"]]
     seen = set()
@@ -194,7 +199,8 @@ def write_rules(tables, out):
             sys.exit(f"rules: id '{rule['id']}' stands twice")
         seen.add(rule["id"])
         try:
-            message, condition, source, status = find_fact(rule, validators, texts, targets)
+            message, condition, source, status = find_fact(rule, validators, texts, targets,
+                                                           orion)
         except (LookupError, StopIteration):
             sys.exit(f"rules: rule '{rule['id']}': no row of '{rule['table']}' holds "
                      f"{rule.get('words')!r}")
@@ -219,12 +225,12 @@ def write_rules(tables, out):
 
 def write_warnings(tables, out):
     """warning_table.h and .cc: the design rules, whose words are ours."""
-    rows = json.loads((tables / "warnings.json").read_text())["warnings"]
+    table = json.loads((tables / "warnings.json").read_text())
     header = ["// Generated from engine/tables/warnings.json. Do not edit.", "#pragma once", "",
               '#include "engine/warning.h"', "", "namespace anemone::warning {", ""]
     body = ["// Generated from engine/tables/warnings.json. Do not edit.",
             '#include "warning_table.h"', "", "namespace anemone::warning {", ""]
-    for row in rows:
+    for row in table["warnings"] + table["device_rules"]:
         if row["status"] not in STATUSES or not row["source"]:
             sys.exit(f"warnings: '{row['id']}' lacks a source or a status")
         name = camel(row["id"])
@@ -233,9 +239,40 @@ def write_warnings(tables, out):
                     f"{quoted(row['source'])}, {status_enum(row['status'])}, "
                     f"{quoted(row['remedy'])}}};")
     header += ["", "}  // namespace anemone::warning", ""]
-    body += ["", "}  // namespace anemone::warning", ""]
+    body += ["", "}  // namespace anemone::warning", "", "namespace anemone {", ""]
+    for function, rows in (("AllWarnings", "warnings"), ("DeviceRules", "device_rules")):
+        names = ", ".join(f"&warning::{camel(row['id'])}" for row in table[rows])
+        body += [f"absl::Span<const WarningRule* const> {function}() {{",
+                 f"  static constexpr const WarningRule* kAll[] = {{{names}}};", "  return kAll;",
+                 "}"]
+    body += ["", "}  // namespace anemone", ""]
     (out / "warning_table.h").write_text("\n".join(header))
     (out / "warning_table.cc").write_text("\n".join(body))
+
+
+def write_forms(tables, out):
+    """netplist_table.cc: which keys a unit type's netplist form has."""
+    rows = json.loads((tables / "netplist_forms.json").read_text())["forms"]
+    body = ["// Generated from engine/tables/netplist_forms.json. Do not edit.",
+            '#include "engine/netplist_form.h"', "", "namespace anemone {", "namespace {", "",
+            "using Keys = const char* const;"]
+    table = []
+    for row in rows:
+        spans = []
+        for field in ("keys", "unverified_keys", "unit_keys"):
+            keys = row.get(field, [])
+            name = f"k{row['type']}{camel(field)[1:]}"
+            if keys:
+                body.append(f"Keys {name}[] = {{{', '.join(map(quoted, keys))}}};")
+            spans.append(name if keys else "{}")
+        table.append(f"    {{{quoted(row['type'])}, "
+                     f"FormStatus::{'kKnown' if row['form'] == 'known' else 'kUnverified'}, "
+                     f"{', '.join(spans)}, {str(row.get('omits_channels', False)).lower()}, "
+                     f"{quoted(row['source'])}}},")
+    body += ["", "const NetplistForm kForms[] = {", *table, "};", "", "}  // namespace", "",
+             "absl::Span<const NetplistForm> AllNetplistForms() { return kForms; }", "",
+             "}  // namespace anemone", ""]
+    (out / "netplist_table.cc").write_text("\n".join(body))
 
 
 def main():
@@ -244,6 +281,7 @@ def main():
     write_targets(tables, out)
     write_rules(tables, out)
     write_warnings(tables, out)
+    write_forms(tables, out)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,8 @@
 namespace anemone {
 
 absl::StatusOr<Operand> AddAuthoredUnit(NetworkBuilder& c, const UnitKind& kind, const Json& keys,
-                                        std::vector<Operand> bottoms, std::vector<Tensor> weights) {
+                                        std::vector<Operand> bottoms, std::vector<Tensor> weights,
+                                        std::string name) {
   Verdict verdict = CheckBottomCount(kind, bottoms.size(), c.target(), c.route());
   if (!verdict.accepted) return c.Refuse(std::move(verdict));
   std::vector<Bottom> in;
@@ -26,7 +27,8 @@ absl::StatusOr<Operand> AddAuthoredUnit(NetworkBuilder& c, const UnitKind& kind,
     return c.Refuse(
         OwnRefusal(Layer::kValidator, "unit-shape", "", std::string(dims.status().message())));
   }
-  return c.AddUnit(kind, *std::move(params), std::move(bottoms), std::move(weights));
+  return c.AddUnit(kind, *std::move(params), std::move(bottoms), std::move(weights),
+                   std::move(name));
 }
 
 }  // namespace anemone

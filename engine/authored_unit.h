@@ -3,6 +3,7 @@
 #ifndef ANEMONE_ENGINE_AUTHORED_UNIT_H_
 #define ANEMONE_ENGINE_AUTHORED_UNIT_H_
 
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -14,7 +15,8 @@ namespace anemone {
 // does not take, a missing key (parser), dims that do not fit each other (validator). Errors:
 // kInvalidArgument (a value that is none of its key's, a key that the kind has not).
 absl::StatusOr<Operand> AddAuthoredUnit(NetworkBuilder& c, const UnitKind& kind, const Json& keys,
-                                        std::vector<Operand> bottoms, std::vector<Tensor> weights);
+                                        std::vector<Operand> bottoms, std::vector<Tensor> weights,
+                                        std::string name = "");
 
 }  // namespace anemone
 

@@ -2,8 +2,17 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
+
+#include "anemone/status_macros.h"
 
 namespace anemone {
+
+absl::StatusOr<Tensor> ZeroFill(DataType type, std::vector<int64_t> dims) {
+  static constexpr std::byte kZero[8] = {};
+  ANEMONE_RETURN_IF_ERROR(ElementCount(dims).status());
+  return Tensor::Fill(type, std::move(dims), absl::MakeConstSpan(kZero).first(BitsOf(type) / 8));
+}
 
 bool IsEngineConstant(DataType type) { return IsFloating(type) || type == DataType::kBool; }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "anemone/tensor.h"
 #include "engine/math/convert.h"
@@ -14,6 +15,10 @@ namespace anemone {
 
 // The type as engine/math names it. `type` is one that IsEngineConstant() takes.
 math::Element ElementOf(DataType type);
+
+// Zeros that take no memory, where values do not matter. kInvalidArgument: dims that cannot be
+// counted.
+absl::StatusOr<Tensor> ZeroFill(DataType type, std::vector<int64_t> dims);
 
 // float32, float16, bfloat16, double, and bool as 0 and 1.
 bool IsEngineConstant(DataType type);

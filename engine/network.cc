@@ -94,6 +94,12 @@ NetworkVerdict CheckNetwork(const Network& network, const Target& target, Route 
     all = Both(std::move(all), CheckUnit(unit, network.BottomsOf(unit), target, route));
     if (!all.accepted) return {std::move(all), static_cast<int>(i)};
   }
+  for (const OutputPort& port : network.outputs) {
+    const size_t made[] = {network.inputs.size(), network.constants.size(), network.units.size()};
+    const bool is_live = port.from.index >= 0 && static_cast<size_t>(port.from.index) <
+                                                     made[static_cast<size_t>(port.from.source)];
+    if (!is_live) return {judge.Reject(rule::kOrionOutputLive), -1};
+  }
   for (const InputPort& port : network.inputs) {
     if (port.format != Format::kFloat16 && port.format != Format::kUInt8) {
       return {judge.Reject(rule::kPortFormat), -1};

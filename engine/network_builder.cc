@@ -17,8 +17,8 @@ Operand NetworkBuilder::AddConstant(Tensor tensor, const Dims& dims) {
 absl::StatusOr<Operand> NetworkBuilder::AddUnit(const UnitKind& kind,
                                                 std::shared_ptr<const void> params,
                                                 std::vector<Operand> bottoms,
-                                                std::vector<Tensor> weights) {
-  Unit unit{.name = "",
+                                                std::vector<Tensor> weights, std::string name) {
+  Unit unit{.name = std::move(name),
             .kind = &kind,
             .params = std::move(params),
             .bottoms = std::move(bottoms),

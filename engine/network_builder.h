@@ -44,7 +44,8 @@ class NetworkBuilder {
                    std::move(weights));
   }
   absl::StatusOr<Operand> AddUnit(const UnitKind& kind, std::shared_ptr<const void> params,
-                                  std::vector<Operand> bottoms, std::vector<Tensor> weights);
+                                  std::vector<Operand> bottoms, std::vector<Tensor> weights,
+                                  std::string name = "");
   void AddOutput(std::string name, const Operand& from);
 
   // For `return`: the engine refuses this form in the rule's words, before there is a unit to ask.

@@ -10,6 +10,8 @@
 #include "absl/strings/str_split.h"
 #include "anemone/status_macros.h"
 #include "engine/authored_unit.h"
+#include "engine/constant.h"
+#include "engine/json_keys.h"
 
 namespace anemone {
 
@@ -34,29 +36,9 @@ Json WriteTensor(const Tensor& tensor) {
   return {{"type", std::string(DataTypeName(tensor.type()))}, {"dims", tensor.dims()}};
 }
 
-absl::Status Wanted(absl::string_view what) {
-  return absl::InvalidArgumentError(absl::StrCat("network: want ", what));
-}
-
-// The array at `key`; empty if there is none.
-absl::StatusOr<Json> ArrayAt(const Json& json, const char* key) {
-  if (!json.is_object()) return Wanted("objects");
-  auto found = json.find(key);
-  if (found == json.end()) return Json::array();
-  if (!found->is_array()) return Wanted(absl::StrCat("an array at '", key, "'"));
-  return *found;
-}
-
-template <class T>
-absl::StatusOr<T> At(const Json& json, const char* key) {
-  T value{};
-  if (!json.is_object() || !json.contains(key)) return Wanted(absl::StrCat("a key '", key, "'"));
-  ANEMONE_RETURN_IF_ERROR(Plain::Read(json[key], value));
-  return value;
-}
-
 absl::StatusOr<Dims> ReadDims(const Json& json) {
-  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> extents, At<std::vector<int64_t>>(json, "dims"));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> extents,
+                           ValueAt<std::vector<int64_t>>(json, "dims"));
   if (extents.size() != kAxisCount) return Wanted("five dims, N, D, C, H, W");
   Dims dims;
   for (int i = 0; i < kAxisCount; ++i) {
@@ -68,12 +50,9 @@ absl::StatusOr<Dims> ReadDims(const Json& json) {
 }
 
 absl::StatusOr<Tensor> ReadTensor(const Json& json, std::vector<int64_t> dims) {
-  ANEMONE_ASSIGN_OR_RETURN(std::string name, At<std::string>(json, "type"));
-  ANEMONE_RETURN_IF_ERROR(ElementCount(dims).status());
-  static constexpr std::byte kZero[8] = {};
+  ANEMONE_ASSIGN_OR_RETURN(std::string name, ValueAt<std::string>(json, "type"));
   for (DataType type : kConstantTypes) {
-    if (name != DataTypeName(type)) continue;
-    return Tensor::Fill(type, std::move(dims), absl::MakeConstSpan(kZero).first(BitsOf(type) / 8));
+    if (name == DataTypeName(type)) return ZeroFill(type, std::move(dims));
   }
   return Wanted(absl::StrCat("a constant of an engine's type, not '", name, "'"));
 }
@@ -95,25 +74,28 @@ absl::StatusOr<Operand> ReadOperand(const Json& json, const Network& network) {
 
 absl::Status ReadUnit(const Json& json, const UnitKind* (*find_kind)(absl::string_view),
                       NetworkBuilder& c) {
-  ANEMONE_ASSIGN_OR_RETURN(std::string type, At<std::string>(json, "type"));
+  ANEMONE_ASSIGN_OR_RETURN(std::string type, ValueAt<std::string>(json, "type"));
   const UnitKind* kind = find_kind(type);
   if (kind == nullptr) return Wanted(absl::StrCat("a unit's type, not '", type, "'"));
   std::vector<Operand> bottoms;
-  ANEMONE_ASSIGN_OR_RETURN(Json operands, ArrayAt(json, "bottoms"));
-  for (const Json& operand : operands) {
+  ANEMONE_ASSIGN_OR_RETURN(const Json* operands, ArrayAt(json, "bottoms"));
+  for (const Json& operand : *operands) {
     ANEMONE_ASSIGN_OR_RETURN(Operand read, ReadOperand(operand, c.network()));
     bottoms.push_back(read);
   }
   std::vector<Tensor> weights;
-  ANEMONE_ASSIGN_OR_RETURN(Json tensors, ArrayAt(json, "weights"));
-  for (const Json& tensor : tensors) {
-    ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> dims, At<std::vector<int64_t>>(tensor, "dims"));
+  ANEMONE_ASSIGN_OR_RETURN(const Json* tensors, ArrayAt(json, "weights"));
+  for (const Json& tensor : *tensors) {
+    ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> dims,
+                             ValueAt<std::vector<int64_t>>(tensor, "dims"));
     ANEMONE_ASSIGN_OR_RETURN(Tensor weight, ReadTensor(tensor, std::move(dims)));
     weights.push_back(std::move(weight));
   }
   Json params = json.contains("params") ? json["params"] : Json::object();
   if (!params.is_object()) return Wanted("an object at 'params'");
-  return AddAuthoredUnit(c, *kind, params, std::move(bottoms), std::move(weights)).status();
+  ANEMONE_ASSIGN_OR_RETURN(std::string name, ValueAt<std::string>(json, "name"));
+  return AddAuthoredUnit(c, *kind, params, std::move(bottoms), std::move(weights), std::move(name))
+      .status();
 }
 
 }  // namespace
@@ -150,25 +132,25 @@ Json WriteNetwork(const Network& network) {
 
 absl::Status ReadNetwork(const Json& json, const UnitKind* (*find_kind)(absl::string_view),
                          NetworkBuilder& c) {
-  ANEMONE_ASSIGN_OR_RETURN(Json inputs, ArrayAt(json, "inputs"));
-  for (const Json& port : inputs) {
+  ANEMONE_ASSIGN_OR_RETURN(const Json* inputs, ArrayAt(json, "inputs"));
+  for (const Json& port : *inputs) {
     ANEMONE_ASSIGN_OR_RETURN(Dims dims, ReadDims(port));
-    ANEMONE_ASSIGN_OR_RETURN(std::string name, At<std::string>(port, "name"));
-    ANEMONE_ASSIGN_OR_RETURN(Format format, At<Format>(port, "format"));
+    ANEMONE_ASSIGN_OR_RETURN(std::string name, ValueAt<std::string>(port, "name"));
+    ANEMONE_ASSIGN_OR_RETURN(Format format, ValueAt<Format>(port, "format"));
     c.AddInput(std::move(name), dims, format);
   }
-  ANEMONE_ASSIGN_OR_RETURN(Json constants, ArrayAt(json, "constants"));
-  for (const Json& constant : constants) {
+  ANEMONE_ASSIGN_OR_RETURN(const Json* constants, ArrayAt(json, "constants"));
+  for (const Json& constant : *constants) {
     ANEMONE_ASSIGN_OR_RETURN(Dims dims, ReadDims(constant));
     ANEMONE_ASSIGN_OR_RETURN(Tensor tensor,
                              ReadTensor(constant, {dims.extent.begin(), dims.extent.end()}));
     c.AddConstant(std::move(tensor), dims);
   }
-  ANEMONE_ASSIGN_OR_RETURN(Json units, ArrayAt(json, "units"));
-  for (const Json& unit : units) ANEMONE_RETURN_IF_ERROR(ReadUnit(unit, find_kind, c));
-  ANEMONE_ASSIGN_OR_RETURN(Json outputs, ArrayAt(json, "outputs"));
-  for (const Json& port : outputs) {
-    ANEMONE_ASSIGN_OR_RETURN(std::string name, At<std::string>(port, "name"));
+  ANEMONE_ASSIGN_OR_RETURN(const Json* units, ArrayAt(json, "units"));
+  for (const Json& unit : *units) ANEMONE_RETURN_IF_ERROR(ReadUnit(unit, find_kind, c));
+  ANEMONE_ASSIGN_OR_RETURN(const Json* outputs, ArrayAt(json, "outputs"));
+  for (const Json& port : *outputs) {
+    ANEMONE_ASSIGN_OR_RETURN(std::string name, ValueAt<std::string>(port, "name"));
     if (!port.contains("from")) return Wanted("a key 'from'");
     ANEMONE_ASSIGN_OR_RETURN(Operand from, ReadOperand(port["from"], c.network()));
     c.AddOutput(std::move(name), from);

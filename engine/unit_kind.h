@@ -78,6 +78,10 @@ struct UnitRow {
   // Design rules of the kind's own, for a unit that was accepted (engine/warning.h).
   void (*warn)(const P&, Bottoms, const Dims& out, const Target&, Route, WarningList&) = nullptr;
   absl::Span<const Field<P>> fields = {};
+  // For a kind whose netplist stores a kernel in a weights file: the kernel's dims by the keys
+  // alone (empty: these keys want none); and the weight in the file's order of elements.
+  absl::StatusOr<std::vector<int64_t>> (*kernel_dims)(const P&, Bottoms) = nullptr;
+  absl::StatusOr<Tensor> (*stored_kernel)(const P&, const Tensor& weight) = nullptr;
   absl::StatusOr<Prepared> (*prepare)(const P&, Bottoms,
                                       absl::Span<const Tensor> weights) = nullptr;
   // One output from the bottoms. Runs inside the device's arena; may use tbb::parallel_for. Null:
@@ -113,6 +117,11 @@ class UnitKind {
   // none of its key's, or a key that the kind has not.
   virtual absl::StatusOr<std::shared_ptr<const void>> Read(
       const Json& keys, Bottoms in, absl::Span<const Tensor> weights) const = 0;
+
+  // Of a kind that keeps a kernel in a weights file (UnitRow's kernel_dims, stored_kernel).
+  virtual bool stores_kernel() const = 0;
+  virtual absl::StatusOr<std::vector<int64_t>> KernelDims(const Json& keys, Bottoms in) const = 0;
+  virtual absl::StatusOr<Tensor> StoredKernel(const void* params, const Tensor& weight) const = 0;
 
   virtual absl::StatusOr<Prepared> Prepare(const void* params, Bottoms in,
                                            absl::Span<const Tensor> weights) const = 0;
@@ -166,23 +175,21 @@ class UnitKindOf final : public UnitKind {
   absl::StatusOr<std::shared_ptr<const void>> Read(
       const Json& keys, Bottoms in, absl::Span<const Tensor> weights) const override {
     P params{};
-    for (const Field<P>& f : row_.fields) {
-      const auto found = keys.find(f.key);
-      if (found == keys.end()) {
-        if (f.required) return absl::NotFoundError(f.key);
-        continue;
-      }
-      absl::Status status = f.set == nullptr ? absl::OkStatus() : f.set(params, *found);
-      if (!status.ok()) {
-        return absl::InvalidArgumentError(std::string(f.key) + ": " +
-                                          std::string(status.message()));
-      }
-    }
-    if (absl::Status status = CheckKeys(keys, row_.type, Keys(false)); !status.ok()) return status;
+    if (absl::Status status = Set(params, keys); !status.ok()) return status;
     if (row_.complete != nullptr) {
       if (absl::Status status = row_.complete(params, in, weights); !status.ok()) return status;
     }
     return std::make_shared<const P>(std::move(params));
+  }
+  bool stores_kernel() const override { return row_.stored_kernel != nullptr; }
+  absl::StatusOr<std::vector<int64_t>> KernelDims(const Json& keys, Bottoms in) const override {
+    if (row_.kernel_dims == nullptr) return std::vector<int64_t>();
+    P params{};
+    if (absl::Status status = Set(params, keys); !status.ok()) return status;
+    return row_.kernel_dims(params, in);
+  }
+  absl::StatusOr<Tensor> StoredKernel(const void* params, const Tensor& weight) const override {
+    return row_.stored_kernel(Cast(params), weight);
   }
   absl::StatusOr<Prepared> Prepare(const void* params, Bottoms in,
                                    absl::Span<const Tensor> weights) const override {
@@ -195,6 +202,21 @@ class UnitKindOf final : public UnitKind {
   }
 
  private:
+  absl::Status Set(P& params, const Json& keys) const {
+    for (const Field<P>& f : row_.fields) {
+      const auto found = keys.find(f.key);
+      if (found == keys.end()) {
+        if (f.required) return absl::NotFoundError(f.key);
+        continue;
+      }
+      absl::Status status = f.set == nullptr ? absl::OkStatus() : f.set(params, *found);
+      if (!status.ok()) {
+        return absl::InvalidArgumentError(std::string(f.key) + ": " +
+                                          std::string(status.message()));
+      }
+    }
+    return CheckKeys(keys, row_.type, Keys(false));
+  }
   static const P& Cast(const void* params) { return *static_cast<const P*>(params); }
   UnitRow<P> row_;
 };

@@ -12,6 +12,8 @@ namespace {
 
 constexpr int64_t kSurfaceFloor = 49152;  // warning orion-surface-floor
 constexpr size_t kWideFanIn = 12;         // warning fan-in
+constexpr int64_t kOrionSram = 33554432;  // warning orion-sram
+constexpr size_t kWeightSlots = 16;       // warning orion-weight-slots
 
 int64_t BytesOfDims(const Dims& dims, Format format = Format::kFloat16) {
   return dims.elements() * BytesOf(format);
@@ -84,8 +86,20 @@ void WarnOfSide(const Side& side, WarningList& list) {
   }
 }
 
-// Surfaces of the conversion route, as Orion found them.
-void WarnOfPorts(const Network& network, WarningList& list) {
+// The conversion route as Orion found it: what a program holds, then its surfaces.
+void WarnOfProgram(const Network& network, WarningList& list) {
+  size_t weights = network.constants.size();
+  for (size_t i = 0; i < network.units.size(); ++i) {
+    const Unit& unit = network.units[i];
+    weights += unit.weights.size();
+    list.unit = static_cast<int>(i);
+    if (BytesOfDims(unit.dims) > kOrionSram) list.Add(warning::kOrionSram, BytesOfDims(unit.dims));
+    if (unit.weights.size() > 1 && unit.kind->type() == absl::string_view("Conv")) {
+      list.Add(warning::kOrionConvBias);
+    }
+  }
+  list.unit = -1;
+  if (weights > kWeightSlots) list.Add(warning::kOrionWeightSlots, weights);
   Side in, out;
   for (const InputPort& port : network.inputs) {
     in.bytes.push_back(BytesOfDims(port.dims, port.format));
@@ -124,7 +138,7 @@ std::vector<Warning> WarningsOf(const Network& network, const Target& target, Ro
       if (IsUnit(network, port.from, type)) list.Add(warning::kOutputPort, port.name);
     }
   }
-  if (route == Route::kMil) WarnOfPorts(network, list);
+  if (route == Route::kMil) WarnOfProgram(network, list);
   return list.Take();
 }
 

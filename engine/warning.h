@@ -20,6 +20,11 @@ struct WarningRule {
   const char* remedy;
 };
 
+absl::Span<const WarningRule* const> AllWarnings();
+
+// What holds of a device at run time, whatever the program: no network is warned of these.
+absl::Span<const WarningRule* const> DeviceRules();
+
 struct Warning {
   const WarningRule* rule = nullptr;
   int unit = -1;  // of the network; -1: its ports

@@ -288,6 +288,35 @@ absl::Status Complete(ConvParams& p, Bottoms in, absl::Span<const Tensor> weight
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::vector<int64_t>> KeyedKernelDims(const ConvParams& p, Bottoms in) {
+  if (p.mode == KernelMode::kUnity || in.size() > 1) return std::vector<int64_t>();
+  constexpr int64_t kMost = 1 << 28;
+  for (int64_t extent : {p.out_channels, p.groups, p.w.kernel, p.h.kernel, p.d.kernel}) {
+    if (extent < 1 || extent > kMost) {
+      return absl::InvalidArgumentError(
+          "OutputChannels, NumGroups and the kernel's extents: want at least 1");
+    }
+  }
+  const int64_t channels = in[0].dims.c();
+  std::vector<int64_t> dims = {p.out_channels, channels / p.groups};
+  if (p.transposed()) dims = {channels, p.out_channels / p.groups};
+  if (p.d.kernel > 1) dims.push_back(p.d.kernel);
+  dims.insert(dims.end(), {p.h.kernel, p.w.kernel});
+  return dims;
+}
+
+absl::StatusOr<Tensor> StoredKernel(const ConvParams& p, const Tensor& weight) {
+  if (!p.in_major) return weight;
+  // (in, out) of a 1x1 kernel: the other way round.
+  const std::vector<float> from = RoundedFloats(weight);
+  const int64_t out = p.out_channels, in = weight.elements() / out;
+  std::vector<float> to(from.size());
+  for (int64_t i = 0; i < in; ++i) {
+    for (int64_t o = 0; o < out; ++o) to[o * in + i] = from[i * out + o];
+  }
+  return Tensor::Floats({out, in, 1, 1}, to);
+}
+
 math::Window WindowOf(const ConvParams& p) {
   return {.kernel_h = p.h.kernel,
           .kernel_w = p.w.kernel,
@@ -415,16 +444,19 @@ void Warn(const ConvParams& p, Bottoms in, const Dims&, const Target& target, Ro
 }
 
 const UnitKindOf<ConvParams>& Kind() {
-  static const UnitKindOf<ConvParams>& kind = *new UnitKindOf<ConvParams>({.type = "Conv",
-                                                                           .bottoms = {1, 2},
-                                                                           .complete = Complete,
-                                                                           .shape = Shape,
-                                                                           .validate = Validate,
-                                                                           .codegen = Codegen,
-                                                                           .warn = Warn,
-                                                                           .fields = kFields,
-                                                                           .prepare = Prepare,
-                                                                           .compute = Compute});
+  static const UnitKindOf<ConvParams>& kind =
+      *new UnitKindOf<ConvParams>({.type = "Conv",
+                                   .bottoms = {1, 2},
+                                   .complete = Complete,
+                                   .shape = Shape,
+                                   .validate = Validate,
+                                   .codegen = Codegen,
+                                   .warn = Warn,
+                                   .fields = kFields,
+                                   .kernel_dims = KeyedKernelDims,
+                                   .stored_kernel = StoredKernel,
+                                   .prepare = Prepare,
+                                   .compute = Compute});
   return kind;
 }
 

@@ -30,7 +30,10 @@ Verdict Validate(const DynamicGocParams&, Bottoms, const Target& target, Route r
   return judge.Has(Cap::kDynamicGoc) ? judge.Accept() : judge.Reject(rule::kDynamicGocArch);
 }
 
-constexpr Field<DynamicGocParams> kFields[] = {Key<&DynamicGocParams::bias_only>("BiasOnly")};
+bool IsBiasOnly(const DynamicGocParams& p) { return p.bias_only; }
+
+constexpr Field<DynamicGocParams> kFields[] = {
+    Key<&DynamicGocParams::bias_only, Plain, IsBiasOnly>("BiasOnly")};
 
 const UnitKindOf<DynamicGocParams>& Kind() {
   static const UnitKindOf<DynamicGocParams>& kind =

@@ -275,6 +275,10 @@ absl::StatusOr<Sizes> ProductShape(const MilContext& c, const Factor& a, const F
 absl::Status Build(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(bool transpose_x, c.Bool("transpose_x", false));
   ANEMONE_ASSIGN_OR_RETURN(bool transpose_y, c.Bool("transpose_y", false));
+  for (const MilTensor& argument : c.call().arguments) {
+    const bool is_flag = argument.name == "transpose_x" || argument.name == "transpose_y";
+    if (is_flag && !argument.constant) return c.Refuse(rule::kOrionMatmulFlags);
+  }
   if (c.arguments() != 2) return absl::InvalidArgumentError("matmul: want two arguments");
   ANEMONE_ASSIGN_OR_RETURN(Factor a, FactorOf(c, 0, transpose_x));
   ANEMONE_ASSIGN_OR_RETURN(Factor b, FactorOf(c, 1, transpose_y));

@@ -9,6 +9,7 @@
 #include "anemone/near_names.h"
 #include "anemone/status_macros.h"
 #include "engine/authored_unit.h"
+#include "engine/constant.h"
 #include "kernels/reshape.h"
 #include "rule_table.h"  // generated
 
@@ -167,10 +168,7 @@ absl::StatusOr<Tensor> ZerosOf(const MilTensor& tensor) {
           absl::StrCat("'", tensor.name, "': a constant has ", "extents of at least 1"));
     }
   }
-  ANEMONE_RETURN_IF_ERROR(ElementCount(tensor.shape).status());
-  static constexpr std::byte kZero[8] = {};
-  return Tensor::Fill(type->type, tensor.shape,
-                      absl::MakeConstSpan(kZero).first(BitsOf(type->type) / 8));
+  return ZeroFill(type->type, tensor.shape);
 }
 
 const MilOperation* FindMilOperation(absl::string_view op) {

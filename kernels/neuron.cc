@@ -113,6 +113,12 @@ constexpr Field<NeuronParams> kFields[] = {
     Required<&NeuronParams::type>("Type"),
     Parameter<NeuronType::kELU, &NeuronParams::first>("EluAlpha"),
     Parameter<NeuronType::kLeakyReLU, &NeuronParams::first>("ReluSlope"),
+    // What an offset does is not published; the files seen have 0.
+    {"ReluOffset",
+     [](const NeuronParams& p) { return p.type == NeuronType::kLeakyReLU ? Json(0) : Json(); },
+     [](NeuronParams&, const Json& from) {
+       return from == 0 ? absl::OkStatus() : absl::InvalidArgumentError("want 0");
+     }},
     Parameter<NeuronType::kClampedReLU, &NeuronParams::first>("ReluMin"),
     Parameter<NeuronType::kClampedReLU, &NeuronParams::second>("ReluMax"),
 };

@@ -9,6 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "anemone/near_names.h"
+#include "engine/netplist_form.h"
+#include "engine/warning.h"
 #include "kernels/mil.h"
 #include "tools/commands.h"
 
@@ -62,6 +64,7 @@ Json EntryJson(const Entry& entry) {
           {"bottoms", {{"least", count.least}, {"most", most}}},
           {"keys", KeysJson(*entry.kind)},
           {"runs", entry.kind->computes()},
+          {"netplist_form", FormText(*entry.kind)},
           {"mil_operations", std::move(operations)},
           {"onnx_operators", onnx}};
 }
@@ -74,6 +77,20 @@ Json RuleJson(const Rule& rule) {
           {"source", rule.source},
           {"status", std::string(StatusName(rule.status))},
           {"remedy", rule.remedy == nullptr ? Json(nullptr) : Json(rule.remedy)}};
+}
+
+Json WarningJson(const WarningRule& rule) {
+  return {{"id", rule.id},
+          {"words", rule.words},
+          {"source", rule.source},
+          {"status", std::string(StatusName(rule.status))},
+          {"remedy", rule.remedy}};
+}
+
+const char* FormText(const UnitKind& kind) {
+  const NetplistForm* form = FindNetplistForm(kind.type());
+  if (form == nullptr) return "none";
+  return form->status == FormStatus::kKnown ? "known" : "unverified";
 }
 
 std::string KeysText(const UnitKind& kind) {
@@ -106,22 +123,30 @@ int UnitsCommand(const Options& options) {
     entries = std::move(wanted);
   }
   if (options.json) {
-    Json units = Json::array(), rules = Json::array();
+    Json units = Json::array(), rules = Json::array(), warnings = Json::array(),
+         device_rules = Json::array();
     for (const Entry& entry : entries) units.push_back(EntryJson(entry));
     for (const Rule* rule : AllRules()) rules.push_back(RuleJson(*rule));
-    Json json = {{"schema", 1}, {"units", std::move(units)}, {"rules", std::move(rules)}};
+    for (const WarningRule* rule : AllWarnings()) warnings.push_back(WarningJson(*rule));
+    for (const WarningRule* rule : DeviceRules()) device_rules.push_back(WarningJson(*rule));
+    Json json = {{"schema", 1},
+                 {"units", std::move(units)},
+                 {"rules", std::move(rules)},
+                 {"warnings", std::move(warnings)},
+                 {"device_rules", std::move(device_rules)}};
     std::puts(json.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
     return kExitDone;
   }
-  std::printf("%-28s %-10s %-5s %s\n", "unit", "bottoms", "runs", "keys (* must be there)");
+  std::printf("%-28s %-10s %-5s %-11s %s\n", "unit", "bottoms", "runs", "netplist",
+              "keys (* must be there)");
   for (const Entry& entry : entries) {
-    std::printf("%-28s %-10s %-5s %s\n", entry.kind->type(),
+    std::printf("%-28s %-10s %-5s %-11s %s\n", entry.kind->type(),
                 CountText(entry.kind->bottoms()).c_str(), entry.kind->computes() ? "yes" : "no",
-                KeysText(*entry.kind).c_str());
+                FormText(*entry.kind), KeysText(*entry.kind).c_str());
   }
   std::printf(
-      "\n'runs': the software engine computes it; the others are judged only. --json has "
-      "operations and every rule with its source.\n");
+      "\n'runs': the software engine computes it; the others are judged only. 'netplist': whether "
+      "its keys were seen to compile. --json has operations, rules, warnings and sources.\n");
   return kExitDone;
 }
 

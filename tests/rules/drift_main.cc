@@ -161,17 +161,26 @@ void Append(Json& a, const Json& b) {
 
 struct Question {
   std::string line;  // for the other process
-  Json answer;       // ours
+  bool as_netplist = false;
+  Json answer;  // ours
 };
 
-// Ours, and the line for the other side: from memory where there is a network.
+// Ours, and the line for the other side: from memory where there is a network, as a netplist where
+// all its kinds have a known form.
 Question Ask(const Json& written, const Target& target, Route route) {
   Network network;
   Json answer = Judged(written, FindUnitKind, target, route, &network);
   Json sent = {{"target", std::string(target.option_name())},
-               {"route", std::string(RouteName(route))},
-               {"network", network.units.empty() ? written : WriteNetwork(network)}};
-  return {sent.dump(), std::move(answer)};
+               {"route", std::string(RouteName(route))}};
+  absl::StatusOr<Netplist> netplist = WriteNetplist(network, FormStatus::kKnown);
+  if (network.units.empty()) {
+    sent["network"] = written;
+  } else if (netplist.ok()) {
+    sent["netplist"] = WritePropertyList(netplist->document, PropertyListForm::kXml);
+  } else {
+    sent["network"] = WriteNetwork(network);
+  }
+  return {sent.dump(), sent.contains("netplist"), std::move(answer)};
 }
 
 // The other process's answers, a line each.
@@ -227,7 +236,7 @@ int Main(int argc, char** argv) {
   std::vector<Question> questions;
   std::map<std::string, int64_t> refused;  // by kind of the network's only unit
   std::set<std::string> kinds;
-  int64_t accepted = 0, errors = 0;
+  int64_t accepted = 0, errors = 0, netplists = 0;
   for (int64_t i = 0; i < units + networks; ++i) {
     Json network = Changed(seeds[random() % seeds.size()], words, random);
     if (i >= units) {
@@ -241,6 +250,7 @@ int Main(int argc, char** argv) {
     for (const Json& unit : network["units"]) kinds.insert(unit["type"].get<std::string>());
     const Json& answer = questions.back().answer;
     errors += answer.contains("error");
+    netplists += questions.back().as_netplist;
     if (answer.contains("accepted") && answer["accepted"].get<bool>()) {
       ++accepted;
     } else if (answer.contains("layer") && answer["layer"] == "validator" &&
@@ -252,10 +262,10 @@ int Main(int argc, char** argv) {
   int64_t different = Differences(questions, Answers(argv[1], questions), /*shown=*/true);
   std::printf(
       "drift: %lld units and %lld networks of %zu kinds on %zu targets: %lld accepted, "
-      "%lld malformed, %lld answers differ\n",
+      "%lld malformed, %lld sent as netplists, %lld answers differ\n",
       static_cast<long long>(units), static_cast<long long>(networks), kinds.size(),
       AllTargets().size(), static_cast<long long>(accepted), static_cast<long long>(errors),
-      static_cast<long long>(different));
+      static_cast<long long>(netplists), static_cast<long long>(different));
   int64_t unnoticed = 0, broken = 0;
   for (const auto& [kind, count] : refused) {
     ++broken;

@@ -4,7 +4,10 @@
 
 #include <string>
 
+#include "engine/constant.h"
+#include "engine/netplist.h"
 #include "engine/network_json.h"
+#include "engine/property_list.h"
 
 namespace anemone {
 
@@ -16,12 +19,25 @@ inline Json VerdictJson(const Verdict& verdict) {
           {"message", verdict.message}};
 }
 
+// A netplist's text, or the network's JSON.
+inline absl::Status ReadWritten(const Json& written,
+                                const UnitKind* (*find_kind)(absl::string_view),
+                                NetworkBuilder& c) {
+  if (!written.is_string()) return ReadNetwork(written, find_kind, c);
+  absl::StatusOr<Json> document = ReadPropertyList(written.get<std::string>());
+  if (!document.ok()) return document.status();
+  auto zeros = [](int64_t, int64_t, DataType type, std::vector<int64_t> dims) {
+    return ZeroFill(type, std::move(dims));
+  };
+  return ReadNetplist(*document, zeros, find_kind, c);
+}
+
 // Reads `written` and asks CheckNetwork, as Compile does first of all. `network`, if not null,
 // receives what was read and accepted by the reader.
 inline Json Judged(const Json& written, const UnitKind* (*find_kind)(absl::string_view),
                    const Target& target, Route route, Network* network = nullptr) {
   NetworkBuilder c(target, route);
-  absl::Status status = ReadNetwork(written, find_kind, c);
+  absl::Status status = ReadWritten(written, find_kind, c);
   if (c.refusal()) return VerdictJson(*c.refusal());
   if (!status.ok()) return {{"error", std::string(status.message())}};
   Network read = c.TakeNetwork();

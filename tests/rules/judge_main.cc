@@ -1,5 +1,6 @@
 // judge: the compiler's side of the drift test, in a process of its own. Each line of stdin is
-// {"target": "h13", "route": "netplist", "network": {...}}; for each a verdict goes to stdout.
+// {"target": "h13", "route": "netplist", "network": {...}}, or with a property list's text at
+// "netplist"; for each a verdict goes to stdout.
 //
 //   judge [--broken TYPE]
 //
@@ -42,6 +43,13 @@ class Broken final : public UnitKind {
       const Json& keys, Bottoms in, absl::Span<const Tensor> weights) const override {
     return kind_.Read(keys, in, weights);
   }
+  bool stores_kernel() const override { return kind_.stores_kernel(); }
+  absl::StatusOr<std::vector<int64_t>> KernelDims(const Json& keys, Bottoms in) const override {
+    return kind_.KernelDims(keys, in);
+  }
+  absl::StatusOr<Tensor> StoredKernel(const void* p, const Tensor& weight) const override {
+    return kind_.StoredKernel(p, weight);
+  }
   absl::StatusOr<Prepared> Prepare(const void* p, Bottoms in,
                                    absl::Span<const Tensor> weights) const override {
     return kind_.Prepare(p, in, weights);
@@ -71,7 +79,10 @@ int Main(int argc, char** argv) {
     Json asked = Json::parse(line);
     const Target& target = **FindTarget(asked["target"].get<std::string>());
     Route route = asked["route"] == "mil" ? Route::kMil : Route::kNetplist;
-    std::cout << Judged(asked["network"], Find, target, route).dump() << "\n";
+    std::cout << Judged(asked.contains("netplist") ? asked["netplist"] : asked["network"], Find,
+                        target, route)
+                     .dump()
+              << "\n";
   }
   return 0;
 }

@@ -1,0 +1,37 @@
+// engine/json_keys.h: reading keys of a document that somebody else wrote. Errors are
+// kInvalidArgument and name the key; pointers are into the document.
+#ifndef ANEMONE_ENGINE_JSON_KEYS_H_
+#define ANEMONE_ENGINE_JSON_KEYS_H_
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "engine/field.h"
+
+namespace anemone {
+
+// "network: want <what>".
+absl::Status Wanted(absl::string_view what);
+
+// The array at `key`; empty if there is none.
+absl::StatusOr<const Json*> ArrayAt(const Json& json, const char* key);
+
+// The object at `key`.
+absl::StatusOr<const Json*> ObjectAt(const Json& json, const std::string& key);
+
+// The value at `key`, of T's type.
+template <class T>
+absl::StatusOr<T> ValueAt(const Json& json, const char* key) {
+  T value{};
+  if (!json.is_object() || !json.contains(key)) {
+    return Wanted("a key '" + std::string(key) + "'");
+  }
+  absl::Status status = Plain::Read(json[key], value);
+  if (!status.ok())
+    return Wanted("at '" + std::string(key) + "': " + std::string(status.message()));
+  return value;
+}
+
+}  // namespace anemone
+
+#endif  // ANEMONE_ENGINE_JSON_KEYS_H_
