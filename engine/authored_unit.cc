@@ -12,10 +12,10 @@ namespace anemone {
 absl::StatusOr<Operand> AddAuthoredUnit(NetworkBuilder& c, const UnitKind& kind, const Json& keys,
                                         std::vector<Operand> bottoms, std::vector<Tensor> weights,
                                         std::string name) {
-  Verdict verdict = CheckBottomCount(kind, bottoms.size(), c.target(), c.route());
-  if (!verdict.accepted) return c.Refuse(std::move(verdict));
   std::vector<Bottom> in;
   for (const Operand& operand : bottoms) in.push_back(c.network().BottomOf(operand));
+  Verdict verdict = CheckBottoms(kind, in, c.target(), c.route());
+  if (!verdict.accepted) return c.Refuse(std::move(verdict));
   absl::StatusOr<std::shared_ptr<const void>> params = kind.Read(keys, in, weights);
   if (absl::IsNotFound(params.status())) return c.Refuse(rule::kInvalidParamSyntax);
   if (!params.ok()) {

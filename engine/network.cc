@@ -30,6 +30,13 @@ Verdict CheckExtents(const Dims& dims, const Target& target, Route route) {
   return judge.Accept();
 }
 
+// What the engine makes of a constant: floats of any width are rounded to fp16.
+Format FormatOf(DataType type) {
+  if (type == DataType::kUInt8) return Format::kUInt8;
+  if (type == DataType::kUInt16) return Format::kUInt16;
+  return type == DataType::kInt8 ? Format::kInt8 : Format::kFloat16;
+}
+
 }  // namespace
 
 int BytesOf(Format format) { return format == Format::kUInt8 || format == Format::kInt8 ? 1 : 2; }
@@ -49,9 +56,7 @@ const Dims& Network::DimsOf(const Operand& operand) const {
 Bottom Network::BottomOf(const Operand& operand) const {
   Bottom bottom{DimsOf(operand), Format::kFloat16, operand.source == Operand::Source::kConstant};
   if (operand.source == Operand::Source::kInput) bottom.format = inputs[operand.index].format;
-  if (bottom.is_constant && constants[operand.index].tensor.type() == DataType::kUInt16) {
-    bottom.format = Format::kUInt16;
-  }
+  if (bottom.is_constant) bottom.format = FormatOf(constants[operand.index].tensor.type());
   return bottom;
 }
 
@@ -61,20 +66,26 @@ std::vector<Bottom> Network::BottomsOf(const Unit& unit) const {
   return bottoms;
 }
 
-Verdict CheckBottomCount(const UnitKind& kind, size_t bottoms, const Target& target, Route route) {
+Verdict CheckBottoms(const UnitKind& kind, Bottoms bottoms, const Target& target, Route route) {
   Judge judge(target, route);
+  if (kind.min_family() > 0 && !judge.FamilyAtLeast(kind.min_family())) {
+    return judge.Reject(rule::kUnitFamily);
+  }
   const BottomCount& count = kind.bottoms();
-  if (bottoms >= count.least && bottoms <= count.most) return judge.Accept();
-  return judge.Reject(count.rule != nullptr ? *count.rule : rule::kBottomCount);
-}
-
-Verdict CheckUnit(const Unit& unit, Bottoms bottoms, const Target& target, Route route) {
-  Verdict verdict = CheckBottomCount(*unit.kind, bottoms.size(), target, route);
-  if (!verdict.accepted) return verdict;
+  if (bottoms.size() < count.least || bottoms.size() > count.most) {
+    return judge.Reject(count.rule != nullptr ? *count.rule : rule::kBottomCount);
+  }
+  Verdict verdict = judge.Accept();
   for (const Bottom& bottom : bottoms) {
     verdict = Both(std::move(verdict), CheckExtents(bottom.dims, target, route));
     if (!verdict.accepted) return verdict;
   }
+  return verdict;
+}
+
+Verdict CheckUnit(const Unit& unit, Bottoms bottoms, const Target& target, Route route) {
+  Verdict verdict = CheckBottoms(*unit.kind, bottoms, target, route);
+  if (!verdict.accepted) return verdict;
   // The validator first: a window that does not fit leaves an output without elements.
   verdict =
       Both(std::move(verdict), unit.kind->Validate(unit.params.get(), bottoms, target, route));

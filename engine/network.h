@@ -42,11 +42,12 @@ struct Network {
   std::vector<Bottom> BottomsOf(const Unit& unit) const;
 };
 
-// As many bottoms as the kind takes?
-Verdict CheckBottomCount(const UnitKind& kind, size_t bottoms, const Target& target, Route route);
+// What is asked of any kind before its own validator: that the target's family has it, as many
+// bottoms as it takes, extents within the target's caps.
+Verdict CheckBottoms(const UnitKind& kind, Bottoms bottoms, const Target& target, Route route);
 
-// Does `target` accept a unit with these bottoms? Extents of every tensor, then the kind's
-// validator, then the code generator's refusals.
+// Does `target` accept a unit with these bottoms? CheckBottoms, then the kind's validator, the
+// output's extents, and the code generator's refusals.
 Verdict CheckUnit(const Unit& unit, Bottoms bottoms, const Target& target, Route route);
 
 struct NetworkVerdict {

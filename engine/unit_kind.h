@@ -63,6 +63,7 @@ struct BottomCount {
 template <class P>
 struct UnitRow {
   const char* type;  // the netplist's Type
+  int min_family = 0;  // index of the first family that has the kind (hidden_layers.json); 0: all
   BottomCount bottoms = {};
   // What a set of keys leaves open is read from the bottoms and weights: a kernel's extents, the
   // output channels. kInvalidArgument if they cannot be those of such a unit. Asked when a unit is
@@ -99,6 +100,7 @@ class UnitKind {
  public:
   virtual ~UnitKind() = default;
   virtual const char* type() const = 0;
+  virtual int min_family() const = 0;
   virtual const BottomCount& bottoms() const = 0;
   virtual bool is_view() const = 0;
   virtual bool computes() const = 0;  // the software device can run it
@@ -138,6 +140,7 @@ class UnitKindOf final : public UnitKind {
  public:
   explicit UnitKindOf(UnitRow<P> row) : row_(row) {}
   const char* type() const override { return row_.type; }
+  int min_family() const override { return row_.min_family; }
   const BottomCount& bottoms() const override { return row_.bottoms; }
   bool is_view() const override { return row_.is_view; }
   bool computes() const override { return row_.is_view || row_.compute != nullptr; }

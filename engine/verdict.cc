@@ -58,7 +58,7 @@ Verdict Judge::RejectFormatted(const Rule& rule, const std::vector<absl::FormatA
   Verdict refused = verdict_;
   refused.accepted = false;
   refused.layer = rule.layer;
-  // Behind the conversion route's frontend there is one voice (compile_probes.json, layers).
+  // Behind the conversion route's frontend there is one voice: on-device (guide ch4).
   if (route() == Route::kMil && rule.layer != Layer::kFrontend) refused.layer = Layer::kOnDevice;
   refused.rule = &rule;
   if (rule.message != nullptr) {

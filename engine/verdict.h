@@ -42,6 +42,9 @@ struct Verdict {
 // A refusal of our own, not the engine's.
 Verdict OwnRefusal(Layer layer, absl::string_view rule, std::string message, std::string remedy);
 
+// Indices of families (targets.json family_index).
+inline constexpr int kFamilyA13 = 2;
+
 class Judge {
  public:
   Judge(const Target& target, Route route) : target_(target) { verdict_.route = route; }

@@ -88,7 +88,6 @@ Verdict CheckWindow(Judge& judge, const ArgMinMaxParams& p) {
 Verdict Validate(const ArgMinMaxParams& p, Bottoms in, const Target& target, Route route) {
   constexpr int64_t kMostIndices = 2048;  // fp16 counts no further exactly
   Judge judge(target, route);
-  if (!judge.FamilyAtLeast(2)) return judge.Reject(rule::kUnitFamily);
   Verdict window = CheckWindow(judge, p);
   if (!window.accepted) return window;
   const Dims& dims = in[0].dims;
@@ -111,11 +110,25 @@ constexpr Field<ArgMinMaxParams> AllOf(const char* key) {
           }};
 }
 
+// A kernel's extent; 0, which stands for one left out, is none.
+struct Extent {
+  static Json Write(int64_t value) { return value; }
+  static absl::Status Read(const Json& from, int64_t& value) {
+    ANEMONE_RETURN_IF_ERROR(Plain::Read(from, value));
+    return value < 1 ? absl::InvalidArgumentError("want at least 1") : absl::OkStatus();
+  }
+};
+
+// A listing has the key always, the files seen have none: a step of 1 is not written.
+bool IsStrided(const ArgMinMaxParams& p) {
+  return IsSpatial(p) && (p.step[0] != 1 || p.step[1] != 1);
+}
+
 constexpr Field<ArgMinMaxParams> kFields[] = {
     Required<&ArgMinMaxParams::mode>("Mode"),
-    Key<&ArgMinMaxParams::kernel_width, Plain, IsSpatial>("KernelWidth"),
-    Key<&ArgMinMaxParams::kernel_height, Plain, IsSpatial>("KernelHeight"),
-    Key<&ArgMinMaxParams::step, Plain, IsSpatial>("Step"),
+    Key<&ArgMinMaxParams::kernel_width, Extent, IsSpatial>("KernelWidth"),
+    Key<&ArgMinMaxParams::kernel_height, Extent, IsSpatial>("KernelHeight"),
+    Key<&ArgMinMaxParams::step, Plain, IsStrided>("Step"),
     AllOf<&ArgMinMaxParams::left, &ArgMinMaxParams::right, &ArgMinMaxParams::top,
           &ArgMinMaxParams::bottom>("Pad"),
     Key<&ArgMinMaxParams::top, Plain, IsSpatial>("PadTop"),
@@ -136,6 +149,7 @@ constexpr Field<ArgMinMaxParams> kFields[] = {
 const UnitKindOf<ArgMinMaxParams>& Kind() {
   static const UnitKindOf<ArgMinMaxParams>& kind =
       *new UnitKindOf<ArgMinMaxParams>({.type = "ArgMinMax",
+                                        .min_family = kFamilyA13,
                                         .bottoms = {1, 1, &rule::kArgMinMaxInputs},
                                         .complete = Complete,
                                         .shape = Shape,

@@ -67,10 +67,12 @@ bool AllSame(const AxisValues<T>& values) {
   });
 }
 
+// `axis` has this value.
 template <class T>
-bool Any(const AxisValues<T>& values, const T& value) {
-  return std::any_of(values.begin(), values.end(),
-                     [&](const AxisValue<T>& entry) { return entry.value == value; });
+bool Says(const AxisValues<T>& values, Axis axis, const T& value) {
+  return std::any_of(values.begin(), values.end(), [&](const AxisValue<T>& entry) {
+    return entry.axis == axis && entry.value == value;
+  });
 }
 
 }  // namespace anemone

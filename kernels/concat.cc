@@ -94,7 +94,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
 
 absl::Status Build(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(int64_t given, c.Int("axis", 0));
-  if (given < 0) return c.Refuse(rule::kConcatNegativeAxis);
+  if (given < 0) return c.Refuse(rule::kConcatAxisSign);
   ANEMONE_ASSIGN_OR_RETURN(int axis, c.AxisAt("axis", 0));
   c.Ignore("interleave");
   std::vector<int64_t> shape = c.ShapeOf(0);

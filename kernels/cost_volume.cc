@@ -29,7 +29,6 @@ absl::StatusOr<Dims> Shape(const CostVolumeParams& p, Bottoms in) {
 
 Verdict Validate(const CostVolumeParams& p, Bottoms in, const Target& target, Route route) {
   Judge judge(target, route);
-  if (!judge.FamilyAtLeast(2)) return judge.Reject(rule::kUnitFamily);
   if (in[1].dims.w() - in[0].dims.w() < p.range) return judge.Reject(rule::kCostVolumeWidth);
   return judge.Accept();
 }
@@ -48,7 +47,7 @@ constexpr Field<P> kFields[] = {
 };
 
 const UnitKindOf<P>& Kind() {
-  static const UnitKindOf<P>& kind = *new UnitKindOf<P>({.type = "CostVolume",
+  static const UnitKindOf<P>& kind = *new UnitKindOf<P>({.type = "CostVolume", .min_family = kFamilyA13,
                                                          .bottoms = {2, 2},
                                                          .shape = Shape,
                                                          .validate = Validate,

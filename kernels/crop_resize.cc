@@ -33,7 +33,6 @@ absl::StatusOr<Dims> Shape(const CropResizeParams& p, Bottoms in) {
 
 Verdict Validate(const CropResizeParams& p, Bottoms in, const Target& target, Route route) {
   Judge judge(target, route);
-  if (!judge.FamilyAtLeast(2)) return judge.Reject(rule::kUnitFamily);
   if (in[1].format != Format::kFloat16) return judge.Reject(rule::kCropResizeIndex);
   if (!Sampling{p.coordinates, p.methods, p.padding}.SameOnAllAxes()) {
     return judge.Reject(rule::kCropResizeModes);
@@ -64,7 +63,7 @@ constexpr Field<P> kFields[] = {
 };
 
 const UnitKindOf<P>& Kind() {
-  static const UnitKindOf<P>& kind = *new UnitKindOf<P>({.type = "CropResize",
+  static const UnitKindOf<P>& kind = *new UnitKindOf<P>({.type = "CropResize", .min_family = kFamilyA13,
                                                          .bottoms = {2, 2},
                                                          .shape = Shape,
                                                          .validate = Validate,

@@ -44,7 +44,6 @@ absl::StatusOr<Dims> Shape(const CrossCorrelationParams& p, Bottoms in) {
 
 Verdict Validate(const CrossCorrelationParams& p, Bottoms in, const Target& target, Route route) {
   Judge judge(target, route);
-  if (!judge.FamilyAtLeast(2)) return judge.Reject(rule::kUnitFamily);
   if (p.groups <= 0) return judge.Reject(rule::kCrossCorrelationGroups);
   if (in[0].dims.c() != 1) return judge.Reject(rule::kCrossCorrelationMap);
   if (in[1].dims.d() != 1) return judge.Reject(rule::kCrossCorrelationTemplate);
@@ -64,7 +63,7 @@ constexpr Field<P> kFields[] = {
 
 const UnitKindOf<P>& Kind() {
   static const UnitKindOf<P>& kind =
-      *new UnitKindOf<P>({.type = "CrossCorrelation",
+      *new UnitKindOf<P>({.type = "CrossCorrelation", .min_family = kFamilyA13,
                           .bottoms = {2, 2, &rule::kCrossCorrelationInputs},
                           .shape = Shape,
                           .validate = Validate,

@@ -19,7 +19,6 @@ absl::StatusOr<Dims> Shape(const CrossProductParams&, Bottoms in) {
 
 Verdict Validate(const CrossProductParams&, Bottoms in, const Target& target, Route route) {
   Judge judge(target, route);
-  if (!judge.FamilyAtLeast(2)) return judge.Reject(rule::kUnitFamily);
   for (const Bottom& bottom : in) {
     if (bottom.dims != MakeDims(bottom.dims.n(), 3, 1, 1)) {
       return judge.Reject(rule::kCrossProductShape);
@@ -31,7 +30,7 @@ Verdict Validate(const CrossProductParams&, Bottoms in, const Target& target, Ro
 
 const UnitKindOf<CrossProductParams>& Kind() {
   static const UnitKindOf<CrossProductParams>& kind = *new UnitKindOf<CrossProductParams>(
-      {.type = "CrossProduct", .bottoms = {2, 2}, .shape = Shape, .validate = Validate});
+      {.type = "CrossProduct", .min_family = kFamilyA13, .bottoms = {2, 2}, .shape = Shape, .validate = Validate});
   return kind;
 }
 

@@ -30,6 +30,7 @@ namespace {
 
 using Sizes = std::map<char, int64_t>;
 
+bool IsLabel(char ch) { return std::isalpha(static_cast<unsigned char>(ch)) != 0; }
 bool Has(const std::string& labels, char label) { return labels.find(label) != std::string::npos; }
 
 // The labels of `from` for which `keep` holds, in their order.
@@ -38,6 +39,10 @@ std::string Only(const std::string& from, Keep keep) {
   std::string kept;
   std::copy_if(from.begin(), from.end(), std::back_inserter(kept), keep);
   return kept;
+}
+
+std::string WithoutSpaces(const std::string& text) {
+  return Only(text, [](char ch) { return std::isspace(static_cast<unsigned char>(ch)) == 0; });
 }
 
 struct Equation {
@@ -53,13 +58,13 @@ struct Equation {
 
 // "bij,bjk->bik" with an ellipsis spelled out by digits, which are no labels of ONNX's.
 absl::StatusOr<std::string> Spelled(const std::string& term, size_t rank) {
-  size_t named = Only(term, [](char label) { return label != '.'; }).size();
+  const std::string named = absl::StrReplaceAll(term, {{"...", ""}});
   std::string dots;
-  for (size_t i = rank; i > named; --i) dots += static_cast<char>('0' + i - named);
+  for (size_t i = rank; i > named.size(); --i) dots += static_cast<char>('0' + i - named.size());
   std::string spelled = absl::StrReplaceAll(term, {{"...", dots}});
-  if (spelled.size() != rank) {
-    return absl::InvalidArgumentError(absl::StrCat("Einsum term '", term, "' for rank ", rank,
-                                                   "; run the ONNX checker on the model"));
+  if (spelled.size() != rank || !std::all_of(named.begin(), named.end(), IsLabel)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("einsum term '", term, "': want a letter for each of ", rank, " axes"));
   }
   return spelled;
 }
@@ -76,13 +81,12 @@ std::string ImplicitResult(const std::string& a, const std::string& b) {
 
 absl::StatusOr<Equation> Parse(const std::string& equation,
                                absl::Span<const std::vector<int64_t>> shapes) {
-  std::string text =
-      Only(equation, [](char ch) { return !std::isspace(static_cast<unsigned char>(ch)); });
+  const std::string text = WithoutSpaces(equation);
   std::vector<std::string> sides = absl::StrSplit(text, "->");
   std::vector<std::string> terms = absl::StrSplit(sides[0], ',');
   if (terms.size() != 2 || sides.size() > 2) {
     return absl::InvalidArgumentError(
-        absl::StrCat("Einsum equation '", text, "'; run the ONNX checker on the model"));
+        absl::StrCat("einsum equation '", text, "': want two terms and at most one \"->\""));
   }
   terms.push_back(sides.size() == 2 ? sides[1] : ImplicitResult(terms[0], terms[1]));
   Equation e;
@@ -110,8 +114,12 @@ absl::StatusOr<Equation> Parse(const Graph& graph, const Node& node) {
   if (node.inputs.size() != 2) {
     return absl::UnimplementedError("Einsum of one operand, or of three");
   }
-  return Parse(text, {graph.values[node.inputs[0]].dims(), graph.values[node.inputs[1]].dims(),
-                      graph.values[node.outputs[0]].dims()});
+  absl::StatusOr<Equation> e =
+      Parse(text, {graph.values[node.inputs[0]].dims(), graph.values[node.inputs[1]].dims(),
+                   graph.values[node.outputs[0]].dims()});
+  if (!absl::IsInvalidArgument(e.status())) return e;
+  return absl::InvalidArgumentError(
+      absl::StrCat(e.status().message(), "; run the ONNX checker on the model"));
 }
 
 // Labels on D, C, H, W, in order: axes that a Transpose may move, unlike N.
@@ -232,19 +240,35 @@ int64_t Macs(const Graph& graph, const Node& node) {
   return macs;
 }
 
+// The rules are the converter's; without one the call makes no sense in words of ours.
+absl::Status Malformed(MilContext& c, const Rule& rule, absl::string_view want) {
+  if (c.route() == Route::kMil) return c.Refuse(rule);
+  return absl::InvalidArgumentError(absl::StrCat("einsum, attribute 'equation': want ", want));
+}
+
 absl::Status CheckEquation(MilContext& c, const std::string& text) {
   const size_t arrow = text.find("->");
-  if (arrow == std::string::npos) return c.Refuse(rule::kEinsumArrow);
-  if (text.find(',') > arrow) return c.Refuse(rule::kEinsumComma);
-  for (char label : text.substr(arrow + 2)) {
-    const bool known = !std::isalpha(static_cast<unsigned char>(label)) || text.find(label) < arrow;
-    if (!known) return c.Refuse(rule::kEinsumResult);
+  if (arrow == std::string::npos) return Malformed(c, rule::kEinsumArrow, "a \"->\"");
+  if (text.find(',') > arrow) return Malformed(c, rule::kEinsumComma, "two terms and a \",\"");
+  if (text.find("->", arrow + 2) != std::string::npos) {
+    return absl::InvalidArgumentError("einsum, attribute 'equation': want one \"->\"");
+  }
+  const std::string result = absl::StrReplaceAll(text.substr(arrow + 2), {{"...", ""}});
+  for (size_t i = 0; i < result.size(); ++i) {
+    if (!IsLabel(result[i]) || text.find(result[i]) > arrow) {
+      return Malformed(c, rule::kEinsumResult, "labels of the operands in the result");
+    }
+    if (result.find(result[i]) != i) {
+      return absl::InvalidArgumentError(
+          "einsum, attribute 'equation': want a label once in the result");
+    }
   }
   return absl::OkStatus();
 }
 
 absl::Status Build(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::string text, c.Text("equation", ""));
+  text = WithoutSpaces(text);
   ANEMONE_RETURN_IF_ERROR(CheckEquation(c, text));
   if (c.arguments() != 2) return c.NotLowered("einsum of one operand, or of three");
   for (int i = 0; i < 2; ++i) {

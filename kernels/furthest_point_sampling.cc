@@ -34,7 +34,6 @@ Verdict Validate(const FurthestPointSamplingParams& p, Bottoms in, const Target&
                  Route route) {
   constexpr int64_t kMostPoints = 8192, kMostCentroids = 1024;  // hidden_layers.json
   Judge judge(target, route);
-  if (!judge.FamilyAtLeast(2)) return judge.Reject(rule::kUnitFamily);
   if (in[0].dims.w() > kMostPoints) return judge.Reject(rule::kFurthestPointSamplingPoints);
   if (p.count > kMostCentroids) return judge.Reject(rule::kFurthestPointSamplingCentroids);
   if (p.distance != Distance::kL2) return judge.Reject(rule::kFurthestPointSamplingDistance);
@@ -48,7 +47,7 @@ constexpr Field<FurthestPointSamplingParams> kFields[] = {
 
 const UnitKindOf<FurthestPointSamplingParams>& Kind() {
   static const UnitKindOf<FurthestPointSamplingParams>& kind =
-      *new UnitKindOf<FurthestPointSamplingParams>({.type = "FurthestPointSampling",
+      *new UnitKindOf<FurthestPointSamplingParams>({.type = "FurthestPointSampling", .min_family = kFamilyA13,
                                                     .shape = Shape,
                                                     .validate = Validate,
                                                     .fields = kFields});

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -246,8 +247,22 @@ struct Indices {
   std::optional<Operand> operand;  // nullopt: constant, of any values
 };
 
+// The data and the indices, which may be an attribute; and nothing else.
+absl::Status CheckArguments(MilContext& c) {
+  const std::string& op = c.call().op;
+  for (size_t i = 1; i < c.arguments() && op != "gather_nd"; ++i) {
+    const MilTensor& argument = c.call().arguments[i];
+    if (argument.name != "axis" && (i != 2 || op != "gather")) continue;
+    if (argument.constant) return c.NotLowered("gather along an axis of no known value");
+    if (c.route() == Route::kMil) return c.Refuse(rule::kGatherAxis);
+    return c.NotLowered("gather along an axis computed at run time");
+  }
+  if (c.arguments() <= (c.Has("indices") ? 1 : 2)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(op, ": want two arguments, data and indices"));
+}
+
 absl::StatusOr<Indices> ReadIndices(MilContext& c) {
-  if (c.arguments() > 2) return c.Refuse(rule::kGatherAxis);
+  ANEMONE_RETURN_IF_ERROR(CheckArguments(c));
   c.Ignore("validate_indices");
   ANEMONE_ASSIGN_OR_RETURN(int64_t batch_axes, c.Int("batch_dims", 0));
   if (batch_axes != 0) return c.NotLowered("gather with batch axes");

@@ -62,11 +62,13 @@ Verdict Validate(const InputViewParams& p, Bottoms in, const Target& target, Rou
   return accepted;
 }
 
+bool Steps(const InputViewParams& p) { return p.step != 1; }
+
 constexpr Field<InputViewParams> kFields[] = {
     Required<&InputViewParams::axis>("Dimension"),
     Required<&InputViewParams::offset>("Offset"),
     Required<&InputViewParams::size>("Size"),
-    Key<&InputViewParams::step>("Step"),
+    Key<&InputViewParams::step, Plain, Steps>("Step"),
 };
 
 void Compute(const InputViewParams& p, const void*, absl::Span<const ConstView> in, View out) {
@@ -88,6 +90,7 @@ void Warn(const InputViewParams& p, Bottoms, const Dims&, const Target& target, 
 const UnitKindOf<InputViewParams>& Kind() {
   static const UnitKindOf<InputViewParams>& kind =
       *new UnitKindOf<InputViewParams>({.type = "InputView",
+                                        .min_family = kFamilyA13,
                                         .shape = Shape,
                                         .validate = Validate,
                                         .warn = Warn,
@@ -162,15 +165,20 @@ absl::Status LowerIdentity(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], x);
 }
 
-// Dropout without training is the identity, whatever its ratio.
+// Dropout without training is the identity, and so is one of ratio 0.
 absl::Status LowerDropout(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
-  if (HasInput(node, 2)) {
+  const bool keeps_all = HasInput(node, 1) && c.view().Scalar(node.inputs[1]) == 0;
+  if (HasInput(node, 2) && !keeps_all) {
     const Tensor* training = c.view().Constant(node.inputs[2]);
     if (training == nullptr || training->elements() != 1) {
       return c.NotLowered("dropout whose mode is computed at run time");
     }
-    if (training->at<uint8_t>(0) != 0) return c.Refuse(rule::kDropoutRandom);
+    if (training->at<uint8_t>(0) != 0) {
+      Judge judge(c.target(), c.route());
+      if (!judge.Has(Cap::kDropoutRandom)) return c.Refuse(rule::kDropoutRandom);
+      return c.NotLowered("dropout in training");
+    }
   }
   if (IsRead(c.view(), node, 1)) return c.NotLowered("the mask output of dropout");
   return LowerIdentity(match, c);
@@ -276,12 +284,17 @@ absl::Status BuildSliceByIndex(MilContext& c) {
 // What lies before and behind the block on each axis is joined to it, the last axis first.
 absl::Status BuildSliceUpdate(MilContext& c) {
   ANEMONE_RETURN_IF_ERROR(CheckBounds(c, 2));
+  // As given: a range's step may be cut to its extent.
+  ANEMONE_ASSIGN_OR_RETURN(auto stride, PerAxis(c, "stride", 1, "strides"));
+  if (std::any_of(stride.begin(), stride.end(), [](int64_t step) { return step != 1; })) {
+    if (c.route() == Route::kMil) return c.Refuse(rule::kSliceUpdateStride);
+    return c.NotLowered("a slice update with a stride");
+  }
   ANEMONE_ASSIGN_OR_RETURN(auto squeezed, MaskOf(c, "squeeze_mask", c.ShapeOf(0).size()));
   ANEMONE_ASSIGN_OR_RETURN(auto ranges, RangesOf(c, squeezed));
   const int rank = c.rank(0);
   if (c.rank(1) != rank) return c.NotLowered("a slice update of another rank");
   for (int i = 0; i < rank; ++i) {
-    if (ranges[i].step != 1) return c.Refuse(rule::kSliceUpdateStride);
     if (ranges[i].size != c.ShapeOf(1)[i]) {
       return absl::InvalidArgumentError("slice_update: want an update of the slice's shape");
     }

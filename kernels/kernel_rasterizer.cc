@@ -40,7 +40,7 @@ constexpr Field<KernelRasterizerParams> kFields[] = {
     Required<&KernelRasterizerParams::height>("KernelHeight"),
     Key<&KernelRasterizerParams::groups>("NumGroups"),
     Required<&KernelRasterizerParams::mode>("RasterizerMode"),
-    Key<&KernelRasterizerParams::channels>("OutputChannels"),
+    Alias<&KernelRasterizerParams::channels>("OutputChannels"),
 };
 
 const UnitKindOf<KernelRasterizerParams>& Kind() {

@@ -33,7 +33,6 @@ absl::StatusOr<Dims> Shape(const LayerNormParams&, Bottoms in) { return in[0].di
 
 Verdict Validate(const LayerNormParams& p, Bottoms in, const Target& target, Route route) {
   Judge judge(target, route);
-  if (!judge.FamilyAtLeast(2)) return judge.Reject(rule::kLayerNormFamily);
   if (in[0].dims.c() % p.groups != 0) {
     return judge.Reject(rule::kLayerNormGroups, in[0].dims.c(), p.groups);
   }
@@ -85,7 +84,7 @@ void Compute(const LayerNormParams& p, const void* prepared, absl::Span<const Co
 
 const UnitKindOf<LayerNormParams>& Kind() {
   static const UnitKindOf<LayerNormParams>& kind =
-      *new UnitKindOf<LayerNormParams>({.type = "LayerNormalization",
+      *new UnitKindOf<LayerNormParams>({.type = "LayerNormalization", .min_family = kFamilyA13,
                                         .complete = Complete,
                                         .shape = Shape,
                                         .validate = Validate,

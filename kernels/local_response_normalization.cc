@@ -27,7 +27,9 @@ absl::StatusOr<Dims> Shape(const LrnParams&, Bottoms in) { return in[0].dims; }
 
 Verdict Validate(const LrnParams& p, Bottoms in, const Target& target, Route route) {
   Judge judge(target, route);
-  if (!judge.Has(Cap::kLrn)) return judge.Reject(rule::kLrnArch);
+  if (!judge.Has(Cap::kLrn) || !judge.FamilyAtLeast(kFamilyA13)) {
+    return judge.Reject(rule::kLrnArch);
+  }
   if (p.kernel_height != 1 || p.kernel_width != 1) {
     return judge.Reject(rule::kLrnKernel, p.kernel_height, p.kernel_width);
   }
@@ -45,13 +47,15 @@ Verdict Codegen(const LrnParams&, Bottoms in, const Target& target, Route route)
   return judge.Accept();
 }
 
+bool IsSpatial(const LrnParams& p) { return p.kernel_width != 1 || p.kernel_height != 1; }
+
 constexpr Field<LrnParams> kFields[] = {
-    {"Type", [](const LrnParams&) -> Json { return "Channel"; },
+    {"Type", [](const LrnParams&) -> Json { return nullptr; },
      [](LrnParams&, const Json& from) {
        return from == "Channel" ? absl::OkStatus() : absl::InvalidArgumentError("want Channel");
      }},
-    Key<&LrnParams::kernel_width>("KernelWidth"),
-    Key<&LrnParams::kernel_height>("KernelHeight"),
+    Key<&LrnParams::kernel_width, Plain, IsSpatial>("KernelWidth"),
+    Key<&LrnParams::kernel_height, Plain, IsSpatial>("KernelHeight"),
     Required<&LrnParams::kernel_channels>("KernelChannel"),
     Key<&LrnParams::alpha, AsHalfBits>("Alpha"),
     Alias<&LrnParams::alpha, AsHalfBits>("Alpha_fp16_bits"),

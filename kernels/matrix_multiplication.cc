@@ -72,7 +72,7 @@ Verdict Validate(const MatMulParams& p, Bottoms in, const Target& target, Route 
     }
   }
   if (!judge.Within(a.c() * BytesOf(Format::kFloat16), Limit::kKmemDenseCapBytes)) {
-    return judge.Reject(rule::kMatmulKmem);
+    return judge.Reject(rule::kMatmulKernelMemory);
   }
   return judge.Accept();
 }

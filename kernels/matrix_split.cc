@@ -1,6 +1,6 @@
 // Matrix products past a limit.
 //
-// More rows than the unit takes at once (rule matmul-kmem): stretches of rows, joined again. Exact,
+// More rows than the unit takes at once (rule matmul-kernel-memory): stretches of rows, joined again. Exact,
 // for no sum is cut.
 //
 // A Gemm behind a Flatten of more elements than a target has channels (rule max-dimension): its

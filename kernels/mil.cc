@@ -78,30 +78,33 @@ absl::Status CheckExtents(NetworkBuilder& c, const MilTensor& tensor) {
   return absl::OkStatus();
 }
 
-// What the compiler's frontend sees of a port, whatever the operation.
-absl::Status CheckPort(NetworkBuilder& c, const MilTensor& tensor) {
+// What the compiler's frontend sees of a tensor, whatever the operation.
+absl::Status CheckTensor(NetworkBuilder& c, const MilTensor& tensor) {
   const size_t rank = tensor.shape.size();
   if (rank > kMaxRank) return c.Refuse(rank == kMaxRank + 1 ? rule::kRank : rule::kRankAbove6);
   for (int64_t extent : tensor.shape) {
     if (extent < 0) return c.Refuse(rule::kSymbolicShape);
   }
   ANEMONE_RETURN_IF_ERROR(CheckExtents(c, tensor));
-  // An image buffer is a matter of its own operations.
-  if (!tensor.constant && tensor.dtype != "fp16" && tensor.dtype != "uint8" &&
-      !absl::StartsWith(tensor.dtype, "pixel_buffer")) {
-    return c.Refuse(rule::kPortFormat);
+  if (std::find(tensor.shape.begin(), tensor.shape.end(), 0) == tensor.shape.end()) {
+    return absl::OkStatus();
   }
-  if (std::find(tensor.shape.begin(), tensor.shape.end(), 0) != tensor.shape.end()) {
-    std::vector<int64_t> least = tensor.shape;
-    for (int64_t& extent : least) extent = std::max<int64_t>(extent, 1);
-    return c.Refuse(rule::kEmptyMilTensor, absl::StrJoin(least, ","),
-                    absl::StrJoin(tensor.shape, ","));
-  }
-  return absl::OkStatus();
+  if (c.route() == Route::kNetplist) return c.Refuse(rule::kEmptyTensor);
+  std::vector<int64_t> least = tensor.shape;
+  for (int64_t& extent : least) extent = std::max<int64_t>(extent, 1);
+  return c.Refuse(rule::kEmptyMilTensor, absl::StrJoin(least, ","),
+                  absl::StrJoin(tensor.shape, ","));
 }
 
-absl::Status CheckPorts(NetworkBuilder& c, const MilCall& call) {
-  for (const MilTensor& tensor : call.arguments) ANEMONE_RETURN_IF_ERROR(CheckPort(c, tensor));
+absl::Status CheckArguments(NetworkBuilder& c, const MilCall& call) {
+  for (const MilTensor& tensor : call.arguments) {
+    // An image buffer is a matter of its own operations.
+    if (!tensor.constant && tensor.dtype != "fp16" && tensor.dtype != "uint8" &&
+        !absl::StartsWith(tensor.dtype, "pixel_buffer")) {
+      return c.Refuse(rule::kPortFormat);
+    }
+    ANEMONE_RETURN_IF_ERROR(CheckTensor(c, tensor));
+  }
   return absl::OkStatus();
 }
 
@@ -109,15 +112,15 @@ absl::Status CheckPorts(NetworkBuilder& c, const MilCall& call) {
 absl::StatusOr<Operand> BuildUnit(const UnitKind& kind, const MilCall& call, NetworkBuilder& c) {
   std::vector<Operand> operands;
   for (const MilTensor& tensor : call.arguments) {
-    if (tensor.shape.size() > kMaxRank) return CheckPort(c, tensor);
-    ANEMONE_RETURN_IF_ERROR(CheckExtents(c, tensor));
+    ANEMONE_RETURN_IF_ERROR(CheckTensor(c, tensor));
     const Dims dims = tensor.dims();
     if (tensor.constant) {
       ANEMONE_ASSIGN_OR_RETURN(Tensor zeros, ZerosOf(tensor));
       operands.push_back(c.AddConstant(std::move(zeros), dims));
     } else {
-      ANEMONE_ASSIGN_OR_RETURN(Format format, FormatOf(tensor));
-      operands.push_back(c.AddInput(tensor.name, dims, format));
+      absl::StatusOr<Format> format = FormatOf(tensor);
+      if (!format.ok()) return c.Refuse(rule::kPortFormat);
+      operands.push_back(c.AddInput(tensor.name, dims, *format));
     }
   }
   Json keys = Json::object();
@@ -318,7 +321,7 @@ absl::StatusOr<OperationVerdict> JudgeOperation(const MilCall& call, const Targe
     status = unit.status();
     if (unit.ok()) c.AddOutput("y", *unit);
   } else {
-    status = CheckPorts(c, call);
+    status = CheckArguments(c, call);
     if (status.ok()) status = operation->build(c);
     if (status.ok()) status = c.CheckOutputType();
     if (status.ok()) status = c.NoneLeft();

@@ -2,6 +2,7 @@
 // compressed weight. A native one streams; the others fold to dense fp16 at compile, so they are no
 // operations of the engine, and a rewrite writes the dense constant. Facts: op_matrix.json
 // quant_dtype; validators.json rules_without_text.
+#include <algorithm>
 #include <cstdint>
 #include <iterator>
 #include <optional>
@@ -38,6 +39,10 @@ constexpr ConstantOperation kConstants[] = {
 absl::Status CheckPalette(MilContext& c, const std::vector<int64_t>& lut) {
   if (lut.empty()) return absl::InvalidArgumentError("'lut': want one axis at least");
   const int64_t entries = lut.size() == 1 ? lut[0] : lut[lut.size() - 2];
+  constexpr int64_t kByBits[] = {2, 4, 8, 16, 64, 256};  // of 1, 2, 3, 4, 6 and 8 bits
+  if (std::find(std::begin(kByBits), std::end(kByBits), entries) == std::end(kByBits)) {
+    return absl::InvalidArgumentError("'lut': want 2, 4, 8, 16, 64 or 256 entries");
+  }
   const int64_t vector = lut.size() == 1 ? 1 : lut.back();
   if (vector != 1 && vector != 2 && vector != 4 && vector != 5) {
     return c.Refuse(rule::kConstexprPaletteVector);
@@ -56,6 +61,9 @@ absl::Status Build(MilContext& c) {
   if (!streams) ANEMONE_RETURN_IF_ERROR(OnlyRewritten(c, rule::kNotConverted));
   ANEMONE_ASSIGN_OR_RETURN(std::optional<MilTensor> like, c.Constant(row->like));
   ANEMONE_ASSIGN_OR_RETURN(std::optional<MilTensor> lut, c.Constant("lut"));
+  if (!lut && c.call().op == "constexpr_lut_to_dense") {
+    return absl::InvalidArgumentError(c.call().op + ": want constant 'lut'");
+  }
   std::vector<int64_t> shape;
   if (like) shape = like->shape;
   ANEMONE_ASSIGN_OR_RETURN(shape, c.Ints("shape", std::move(shape)));

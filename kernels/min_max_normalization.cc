@@ -20,7 +20,9 @@ absl::StatusOr<Dims> Shape(const MinMaxParams&, Bottoms in) { return in[0].dims;
 
 Verdict Validate(const MinMaxParams& p, Bottoms, const Target& target, Route route) {
   Judge judge(target, route);
-  if (!judge.Has(Cap::kMinmaxNorm)) return judge.Reject(rule::kMinMaxNormArch);
+  if (!judge.Has(Cap::kMinmaxNorm) || !judge.FamilyAtLeast(kFamilyA13)) {
+    return judge.Reject(rule::kMinMaxNormArch);
+  }
   Verdict accepted = judge.Accept();
   for (Axis axis : p.axes) {
     if (axis == Axis::kN) return judge.Reject(rule::kMinMaxNormBatch);

@@ -31,6 +31,7 @@ struct PaddingParams {
   float value = 0;  // of the background; an fp16 value
   // As keys may have it: one mode for each axis, or one axis and its pads.
   bool modes_differ = false;
+  bool mode_elsewhere = false;  // one for an axis that is neither H nor W
   std::vector<Axis> given_axes;
   int64_t given_before = 0, given_after = 0;
 
@@ -56,9 +57,11 @@ absl::StatusOr<Dims> Shape(const PaddingParams& p, Bottoms in) {
 
 Verdict Validate(const PaddingParams& p, Bottoms, const Target& target, Route route) {
   Judge judge(target, route);
-  if (p.pads(Axis::kC) > 0) return judge.Reject(rule::kPadChannel);
+  if (p.pads(Axis::kC) > 0) return judge.Reject(rule::kPadOnChannel);
   if (p.pads(Axis::kN) > 0 && route == Route::kMil) return judge.Reject(rule::kPadMilBatch);
-  if (p.pads(Axis::kN) > 0 || p.pads(Axis::kD) > 0) return judge.Reject(rule::kPadAxes);
+  if (p.pads(Axis::kN) > 0 || p.pads(Axis::kD) > 0 || p.mode_elsewhere) {
+    return judge.Reject(rule::kPadAxes);
+  }
   if (p.modes_differ) return judge.Reject(rule::kPadModesDiffer);
   const bool mirrors = p.mode == PaddingMode::kReflective || p.mode == PaddingMode::kSymmetric;
   if (mirrors && !judge.Has(Cap::kTextureEngine)) return judge.Reject(rule::kPadMode);
@@ -91,9 +94,13 @@ absl::Status ReadModes(PaddingParams& p, const Json& from) {
     return absl::InvalidArgumentError("want an array of {Coordinate, PaddingMode}");
   }
   for (size_t i = 0; i < from.size(); ++i) {
-    if (!from[i].is_object() || !from[i].contains("PaddingMode")) {
+    if (!from[i].is_object() || !from[i].contains("Coordinate") ||
+        !from[i].contains("PaddingMode")) {
       return absl::InvalidArgumentError("want an array of {Coordinate, PaddingMode}");
     }
+    Axis axis = Axis::kW;
+    ANEMONE_RETURN_IF_ERROR(Plain::Read(from[i].at("Coordinate"), axis));
+    p.mode_elsewhere = p.mode_elsewhere || (axis != Axis::kH && axis != Axis::kW);
     const PaddingMode first = p.mode;
     ANEMONE_RETURN_IF_ERROR(Plain::Read(from[i].at("PaddingMode"), p.mode));
     p.modes_differ = p.modes_differ || (i > 0 && p.mode != first);

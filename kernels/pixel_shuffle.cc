@@ -49,8 +49,12 @@ constexpr Axis DeepAxis(Form f) {
   return f == Form::kSpaceToBatch || f == Form::kBatchToSpace ? Axis::kN : Axis::kC;
 }
 
+// The channel's bound: products of two do not overflow.
+bool IsCountable(int64_t factor) { return factor >= 1 && factor <= 65536; }
+
 template <Form kForm>
 bool Divides(const RearrangeParams& p, const Dims& in) {
+  if (!IsCountable(p.fx) || !IsCountable(p.fy)) return false;
   if (ToPixels(kForm)) return in[DeepAxis(kForm)] % p.block() == 0;
   return in.h() % p.fy == 0 && in.w() % p.fx == 0;
 }
@@ -81,6 +85,7 @@ bool InList(int64_t factor) {
 
 // A product of 2, 3, 4 and 8.
 bool FactorsIntoList(int64_t factor) {
+  if (!IsCountable(factor)) return false;
   for (int64_t prime : {2, 3}) {
     while (factor % prime == 0) factor /= prime;
   }
@@ -132,16 +137,6 @@ constexpr Field<RearrangeParams> kFields[] = {
     Key<&RearrangeParams::fy>("FactorY"),
     Key<&RearrangeParams::fz>("FactorZ"),
 };
-
-absl::Status Complete(RearrangeParams& p, Bottoms, absl::Span<const Tensor>) {
-  constexpr int64_t kMost = 65536;  // the channel's bound: no product overflows
-  for (int64_t factor : {p.fx, p.fy, p.fz}) {
-    if (factor < 1 || factor > kMost) {
-      return absl::InvalidArgumentError(absl::StrCat("factors: want 1 to ", kMost));
-    }
-  }
-  return absl::OkStatus();
-}
 
 // One copy for each row i of the block, over the axes N and D together, c, h, w, j.
 template <Form kForm>
@@ -195,8 +190,8 @@ const UnitKindOf<RearrangeParams>& Kind(const char* type) {
       kForm == Form::kSpaceToChannel ? &rule::kSpaceToChannelInputs : nullptr;
   static const UnitKindOf<RearrangeParams>& kind =
       *new UnitKindOf<RearrangeParams>({.type = type,
+                                        .min_family = kFamilyA13,
                                         .bottoms = {1, 1, kCount},
-                                        .complete = Complete,
                                         .shape = Shape<kForm>,
                                         .validate = Validate<kForm>,
                                         .fields = kFields,
@@ -229,8 +224,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::string mode, a.String("mode", "DCR"));
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
-  // The channel's bound keeps the squares of hostile sizes out.
-  if (shape.size() != 4 || block < 1 || block > 65536) {
+  if (shape.size() != 4 || !IsCountable(block)) {
     return absl::InvalidArgumentError(
         "want a tensor of rank 4 and a blocksize that fits it; run the ONNX checker on the model");
   }

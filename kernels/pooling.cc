@@ -2,6 +2,7 @@
 // validators.json Pool; netplist.md Pooling; op_matrix.json l2_pool.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -60,11 +61,11 @@ struct PoolingParams {
   Mode mode = Mode::kMax;
   bool exclude_padding = true;  // from the count of an average
   Along h, w, d;
-  PaddingMode padding_mode = PaddingMode::kDontCare;  // the mode's own
+  std::optional<PaddingMode> padding_mode;  // else the mode's own
 };
 
 PaddingMode PaddingModeOf(const PoolingParams& p) {
-  if (p.padding_mode != PaddingMode::kDontCare) return p.padding_mode;
+  if (p.padding_mode) return *p.padding_mode;
   if (p.mode == Mode::kMax) return PaddingMode::kNegative;
   return p.mode == Mode::kMin ? PaddingMode::kPositive : PaddingMode::kZero;
 }
@@ -140,12 +141,20 @@ constexpr Field<PoolingParams> kFields[] = {
     AlongKey<PoolingParams, &PoolingParams::d, &Along::pad_before>("PadFront"),
     AlongKey<PoolingParams, &PoolingParams::d, &Along::pad_after>("PadBack"),
     {"PaddingMode", [](const PoolingParams& p) -> Json { return Plain::Write(PaddingModeOf(p)); },
-     [](PoolingParams& p, const Json& from) { return Plain::Read(from, p.padding_mode); }},
+     [](PoolingParams& p, const Json& from) {
+       return Plain::Read(from, p.padding_mode.emplace());
+     }},
     Key<&PoolingParams::exclude_padding, Plain, IsAverage>("AverageCountExcludePadding"),
 };
 
+// Past every tensor, so that it stands for any longer window; CheckAlong takes it.
+constexpr int64_t kLongestWindow = 1 << 28;
+
 absl::Status Complete(PoolingParams& p, Bottoms, absl::Span<const Tensor>) {
-  for (const Along* a : {&p.h, &p.w, &p.d}) ANEMONE_RETURN_IF_ERROR(CheckAlong(*a));
+  for (Along* a : {&p.h, &p.w, &p.d}) {
+    a->kernel = std::min(a->kernel, kLongestWindow);
+    ANEMONE_RETURN_IF_ERROR(CheckAlong(*a));
+  }
   return absl::OkStatus();
 }
 
@@ -265,6 +274,12 @@ absl::Status ReadMode(const Node& node, LowerContext& c, Attributes& a, PoolingP
   return absl::OkStatus();
 }
 
+// The unit has no key for it; the rule is the converter's.
+absl::Status RefuseDilated(NetworkBuilder& c) {
+  if (c.route() == Route::kMil) return c.Refuse(rule::kPoolDilated);
+  return c.NotLowered("pooling with a dilation");
+}
+
 absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> from, c.ShapeOf(node.inputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
@@ -297,7 +312,7 @@ absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c) {
           absl::StrCat("kernel and strides: want 1 to ", kMostWindow,
                        ", and pads of at least 0; run the ONNX checker on the model"));
     }
-    if (dilations[i] != 1 && kernel[i] > 1) return c.Refuse(rule::kPoolDilated);
+    if (dilations[i] != 1 && kernel[i] > 1) return RefuseDilated(c);
     Along& along = *places[spatial - 1 - i];
     along = {.kernel = kernel[i],
              .stride = strides[i],
@@ -419,6 +434,7 @@ absl::StatusOr<PoolingParams> ReadCall(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(bool ceil, c.Bool("ceil_mode", false));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> kernel, c.Ints("kernel", {}));
   ANEMONE_ASSIGN_OR_RETURN(kernel, c.Ints("kernel_sizes", kernel));
+  for (int64_t& extent : kernel) extent = std::min(extent, kLongestWindow);
   const size_t spatial = kernel.size();
   ANEMONE_RETURN_IF_ERROR(c.In(0).status());
   if (spatial < 1 || spatial > 3 || c.rank(0) != spatial + 2) {
@@ -428,7 +444,7 @@ absl::StatusOr<PoolingParams> ReadCall(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<Along> window, ReadWindow(c, kernel));
   Along* places[] = {&p.w, &p.h, &p.d};
   for (size_t i = 0; i < spatial; ++i) {
-    if (window[i].dilation > 1 && window[i].kernel > 1) return c.Refuse(rule::kPoolDilated);
+    if (window[i].dilation > 1 && window[i].kernel > 1) return RefuseDilated(c);
     window[i].dilation = 1;
     if (ceil) RoundUp(window[i], c.ShapeOf(0)[i + 2]);
     *places[spatial - 1 - i] = window[i];

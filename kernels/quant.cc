@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
 #include "kernels/element_format.h"
 #include "kernels/mil.h"
@@ -17,6 +18,7 @@ namespace {
 // A number of scales (or zero points) above 1 lies in a weights file, at an index and an offset.
 struct Stored {
   int64_t count = 0, index = 0, offset = 0;
+  bool given = false;  // the count
 };
 
 struct QuantParams {
@@ -92,7 +94,8 @@ Verdict ValidateDeQuant(const QuantParams& given, Bottoms in, const Target& targ
   if (p.narrow == ElementFormat::kInt4 && p.scales.count > 1) {
     return judge.Reject(rule::kDequantInt4PerChannel);
   }
-  if (p.scales.count > 1 && p.scales.count != in[0].dims.c()) {
+  const int64_t scales = p.scales.given ? p.scales.count : 1;
+  if (scales != 1 && scales != in[0].dims.c()) {
     return judge.Reject(rule::kDequantScaleCount);
   }
   return CheckE4M3(judge, p);
@@ -105,7 +108,10 @@ constexpr Field<QuantParams> StoredKey(const char* key) {
           [](const QuantParams& p) -> Json {
             return (p.*kStored).count > 0 ? Json(p.*kStored.*kMember) : Json();
           },
-          [](QuantParams& p, const Json& from) { return Plain::Read(from, p.*kStored.*kMember); }};
+          [](QuantParams& p, const Json& from) {
+            if (kMember == &Stored::count) (p.*kStored).given = true;
+            return Plain::Read(from, p.*kStored.*kMember);
+          }};
 }
 
 bool OneScale(const QuantParams& p) { return p.scales.count == 0; }
@@ -189,8 +195,14 @@ absl::StatusOr<std::optional<int64_t>> CountOf(MilContext& c, const char* name) 
   if (given != c.call().attributes.end() && !given->is_object()) return std::nullopt;
   ANEMONE_ASSIGN_OR_RETURN(std::optional<MilTensor> tensor, c.Constant(name));
   if (!tensor) return std::nullopt;
-  if (tensor->shape.size() > 1) return c.Refuse(rule::kQuantBlockwise);
+  if (tensor->shape.size() > 1) {
+    if (c.route() == Route::kMil) return c.Refuse(rule::kQuantBlockwise);
+    return c.NotLowered("a scale for each block");
+  }
   ANEMONE_ASSIGN_OR_RETURN(int64_t count, ElementCount(tensor->shape));
+  if (count < 1) {
+    return absl::InvalidArgumentError(absl::StrCat("'", name, "': want an element at least"));
+  }
   return count;
 }
 
@@ -200,16 +212,21 @@ absl::StatusOr<QuantParams> ReadScale(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::optional<int64_t> scales, CountOf(c, "scale"));
   ANEMONE_ASSIGN_OR_RETURN(std::optional<int64_t> zero_points, CountOf(c, "zero_point"));
   if (scales) {
-    p.scales.count = *scales;
+    p.scales = {.count = *scales, .given = true};
   } else {
     ANEMONE_ASSIGN_OR_RETURN(p.scale, c.Number("scale", 1));
   }
   if (zero_points) {
-    p.zero_points.count = *zero_points;
+    p.zero_points = {.count = *zero_points, .given = true};
   } else {
     ANEMONE_ASSIGN_OR_RETURN(p.zero_point, c.Int("zero_point", 0));
   }
-  c.Ignore("axis");
+  if (!c.Has("axis")) return p;
+  ANEMONE_ASSIGN_OR_RETURN(int axis, c.AxisAt("axis", 0));
+  const bool several = p.scales.count > 1 || p.zero_points.count > 1;
+  if (several && AxisOf(c.rank(0), axis) != Axis::kC) {
+    return c.NotLowered("a scale for each element of an axis that is not the channel");
+  }
   return p;
 }
 

@@ -21,7 +21,6 @@ absl::StatusOr<Dims> Shape(const RadiusSearchParams&, Bottoms in) {
 
 Verdict Validate(const RadiusSearchParams&, Bottoms in, const Target& target, Route route) {
   Judge judge(target, route);
-  if (!judge.FamilyAtLeast(2)) return judge.Reject(rule::kUnitFamily);
   for (const Bottom& bottom : in) {
     if (bottom.dims != MakeDims(bottom.dims.n(), 3, 1, bottom.dims.w())) {
       return judge.Reject(rule::kRadiusSearchShape);
@@ -34,7 +33,7 @@ constexpr Field<RadiusSearchParams> kFields[] = {Required<&RadiusSearchParams::r
 
 const UnitKindOf<RadiusSearchParams>& Kind() {
   static const UnitKindOf<RadiusSearchParams>& kind =
-      *new UnitKindOf<RadiusSearchParams>({.type = "RadiusSearch",
+      *new UnitKindOf<RadiusSearchParams>({.type = "RadiusSearch", .min_family = kFamilyA13,
                                            .bottoms = {2, 2},
                                            .shape = Shape,
                                            .validate = Validate,

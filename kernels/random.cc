@@ -33,7 +33,7 @@ absl::StatusOr<Dims> Shape(const RandomParams& p, Bottoms) {
 Verdict Validate(const RandomParams& p, Bottoms, const Target& target, Route route) {
   Judge judge(target, route);
   if (!judge.Has(Cap::kDropoutRandom)) return judge.Reject(rule::kRandomArch);
-  if (!(p.low < p.high)) return judge.Reject(rule::kRandomRange);
+  if (!(p.low < p.high)) return judge.Reject(rule::kRandomBounds);
   if (p.output != ElementFormat::kFloat16 && p.output != ElementFormat::kInt8 &&
       p.output != ElementFormat::kUInt8) {
     return judge.Reject(rule::kRandomOutput);

@@ -6,6 +6,8 @@
 #include <iterator>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
 #include "anemone/status_macros.h"
 #include "engine/math/elementwise.h"
 #include "engine/math/reduce.h"
@@ -34,7 +36,6 @@ absl::StatusOr<Dims> Shape(const ReductionParams& p, Bottoms in) {
 
 Verdict Validate(const ReductionParams& p, Bottoms, const Target& target, Route route) {
   Judge judge(target, route);
-  if (!judge.FamilyAtLeast(2)) return judge.Reject(rule::kReductionFamily);
   if (p.square && !judge.Has(Cap::kSquareAfterReduction)) {
     return judge.Reject(rule::kReductionSquare);
   }
@@ -66,6 +67,7 @@ void Compute(const ReductionParams& p, const void*, absl::Span<const ConstView> 
 const UnitKindOf<ReductionParams>& Kind() {
   static const UnitKindOf<ReductionParams>& kind =
       *new UnitKindOf<ReductionParams>({.type = "Reduction",
+                                        .min_family = kFamilyA13,
                                         .bottoms = {1, 1, &rule::kReductionBottoms},
                                         .shape = Shape,
                                         .validate = Validate,
@@ -202,6 +204,10 @@ absl::Status LowerGlobalPool(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], x);
 }
 
+bool IsInteger(absl::string_view dtype) {
+  return absl::StartsWith(dtype, "int") || absl::StartsWith(dtype, "uint");
+}
+
 // All axes where none are named; the reduced ones vanish unless keep_dims.
 absl::Status Build(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> given, c.Ints("axes", {}));
@@ -224,9 +230,9 @@ absl::Status Build(MilContext& c) {
   if (recipe == std::end(kRecipes)) {
     ANEMONE_ASSIGN_OR_RETURN(x, LogSumExp(c, x, axes));
   } else {
-    Judge judge(c.target(), c.route());
-    if (recipe->type == ReduceType::kMin && c.call().arguments[0].dtype != "fp16" &&
-        !judge.FamilyAtLeast(3)) {
+    const bool converted = c.route() == Route::kMil;  // the rule is the converter's
+    if (converted && recipe->type == ReduceType::kMin && IsInteger(c.call().arguments[0].dtype) &&
+        !Judge(c.target(), c.route()).FamilyAtLeast(3)) {
       return c.Refuse(rule::kReductionIntegerMin);
     }
     ANEMONE_ASSIGN_OR_RETURN(x, ReducedBy(c, *recipe, x, axes));

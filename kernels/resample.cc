@@ -1,5 +1,7 @@
 // Resample: an image read at computed places, by the texture engine, from A14. Facts:
 // validators.json Resample; compiler_texts.json for keys and texts.
+#include <algorithm>
+#include <iterator>
 #include <string>
 
 #include "anemone/status_macros.h"
@@ -18,6 +20,8 @@ absl::Span<const char* const> NamesOf(CoordinateOrder) {
   return kNames;
 }
 
+constexpr Axis kSampled[] = {Axis::kW, Axis::kH};
+
 struct ResampleParams {
   AxisValues<Coordinates> coordinates;
   AxisValues<SamplingMethod> methods;
@@ -35,13 +39,20 @@ absl::StatusOr<Dims> Shape(const ResampleParams&, Bottoms in) {
   return MakeDims(image.n(), image.c(), places.h(), places.w());
 }
 
-bool MixesRelative(const ResampleParams& p) {
-  return Any(p.types, CoordinateType::kRelative) && Sampling{p.coordinates, {}, {}}.Normalized();
+bool IsNormalized(const ResampleParams& p, Axis axis) {
+  return std::any_of(p.coordinates.begin(), p.coordinates.end(), [&](const auto& entry) {
+    return entry.axis == axis && entry.value.mode != CoordinateMode::kNonNormalized;
+  });
 }
 
-bool NearestOnBackground(const ResampleParams& p) {
-  return Any(p.methods, SamplingMethod::kNearestNeighbor) &&
-         Any(p.padding, SamplePadding::kBackground);
+bool MixesRelative(const ResampleParams& p, Axis axis) {
+  return Says(p.types, axis, CoordinateType::kRelative) &&
+         (IsNormalized(p, axis) || Says(p.padding, axis, SamplePadding::kReflective));
+}
+
+bool NearestOnBackground(const ResampleParams& p, Axis axis) {
+  return Says(p.methods, axis, SamplingMethod::kNearestNeighbor) &&
+         Says(p.padding, axis, SamplePadding::kBackground);
 }
 
 Verdict Validate(const ResampleParams& p, Bottoms in, const Target& target, Route route) {
@@ -50,9 +61,26 @@ Verdict Validate(const ResampleParams& p, Bottoms in, const Target& target, Rout
   const Dims& places = in[1].dims;
   if (places.d() != 1) return judge.Reject(rule::kResampleDepth);
   if (places.c() > 2) return judge.Reject(rule::kResampleChannels);
-  if (MixesRelative(p)) return judge.Reject(rule::kResampleRelative);
-  if (NearestOnBackground(p)) return judge.Reject(rule::kResampleNearestBackground);
+  for (Axis axis : kSampled) {
+    if (MixesRelative(p, axis)) return judge.Reject(rule::kResampleRelative);
+    if (NearestOnBackground(p, axis)) return judge.Reject(rule::kResampleNearestBackground);
+  }
   return judge.Accept();
+}
+
+template <class T>
+bool IsOfSampled(const AxisValues<T>& values) {
+  return std::all_of(values.begin(), values.end(), [](const AxisValue<T>& entry) {
+    return std::find(std::begin(kSampled), std::end(kSampled), entry.axis) != std::end(kSampled);
+  });
+}
+
+absl::Status Complete(ResampleParams& p, Bottoms, absl::Span<const Tensor>) {
+  if (IsOfSampled(p.coordinates) && IsOfSampled(p.methods) && IsOfSampled(p.padding) &&
+      IsOfSampled(p.types)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError("Coordinate: want Width or Height");
 }
 
 using P = ResampleParams;
@@ -68,6 +96,7 @@ constexpr Field<P> kFields[] = {
 const UnitKindOf<P>& Kind() {
   static const UnitKindOf<P>& kind = *new UnitKindOf<P>({.type = "Resample",
                                                          .bottoms = {2, 2},
+                                                         .complete = Complete,
                                                          .shape = Shape,
                                                          .validate = Validate,
                                                          .fields = kFields});

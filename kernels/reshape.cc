@@ -67,7 +67,9 @@ absl::Status ReadShape(ReshapeParams& p, const Json& from) {
 // `shape`: all dims at once, of any rank; read only.
 constexpr Field<ReshapeParams> kFields[] = {
     Extent<Axis::kN>("ReshapedBatch"),
-    Extent<Axis::kD>("ReshapedDepth"),
+    {"ReshapedDepth",  // named by a listing alone
+     [](const ReshapeParams& p) { return p.dims.d() > 1 ? Json(p.dims.d()) : Json(); },
+     [](ReshapeParams& p, const Json& from) { return Plain::Read(from, p.dims[Axis::kD]); }},
     Extent<Axis::kC>("ReshapedChannel"),
     Extent<Axis::kH>("ReshapedHeight"),
     Extent<Axis::kW>("ReshapedWidth"),
@@ -97,6 +99,9 @@ absl::Status Lower(const Match& match, LowerContext& c) {
 
 absl::Status OutRelaid(MilContext& c, absl::Span<const int64_t> shape) {
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  if (shape.size() <= kMaxRank && !SameCount(PlaceShape(c.ShapeOf(0)), PlaceShape(shape))) {
+    return c.Refuse(rule::kReshapeElements);
+  }
   ANEMONE_ASSIGN_OR_RETURN(x, Relaid(c, x, c.rank(0), shape));
   return c.Out(x, shape);
 }
@@ -121,8 +126,8 @@ absl::Status BuildReshape(MilContext& c) {
   }
   if (left) {
     ANEMONE_ASSIGN_OR_RETURN(int64_t all, ElementCount(c.ShapeOf(0)));
-    ANEMONE_ASSIGN_OR_RETURN(int64_t others, ElementCount(known));
-    shape[*left] = std::max<int64_t>(all / others, 1);
+    const absl::StatusOr<int64_t> others = ElementCount(known);
+    shape[*left] = others.ok() ? std::max<int64_t>(all / *others, 1) : 1;
   }
   return OutRelaid(c, shape);
 }

@@ -92,6 +92,7 @@ absl::StatusOr<Dims> Shape(const ResizeParams& p, Bottoms in) {
 Verdict Validate(const ResizeParams& p, Bottoms, const Target& target, Route route) {
   Judge judge(target, route);
   if (p.has_both) return judge.Reject(rule::kResizeSizeOrFactor);
+  if (p.other_axes) return judge.Reject(rule::kResizeAxes);
   if (!judge.Has(Cap::kTextureEngine)) return judge.Reject(rule::kResizeTexture);
   return judge.Accept();
 }
@@ -99,31 +100,35 @@ Verdict Validate(const ResizeParams& p, Bottoms, const Target& target, Route rou
 // What is said of each coordinate: [{Coordinate, `kKey`}]. One value for both of ours.
 template <auto kMember, const char* const& kKey>
 constexpr Field<ResizeParams> InfoKey(const char* key) {
-  return {key,
-          [](const ResizeParams& p) -> Json {
-            Json info = Json::array();
-            for (Axis axis : {Axis::kH, Axis::kW}) {
-              info.push_back({{"Coordinate", AxisName(axis)}, {kKey, Plain::Write(p.*kMember)}});
-            }
-            return info;
-          },
-          [](ResizeParams& p, const Json& from) -> absl::Status {
-            if (!from.is_array() || from.empty()) {
-              return absl::InvalidArgumentError(absl::StrCat("want [{Coordinate, ", kKey, "}]"));
-            }
-            for (size_t i = 0; i < from.size(); ++i) {
-              auto one = p.*kMember;
-              if (!from[i].is_object() || !from[i].contains(kKey)) {
-                return absl::InvalidArgumentError(absl::StrCat("want [{Coordinate, ", kKey, "}]"));
-              }
-              ANEMONE_RETURN_IF_ERROR(Plain::Read(from[i].at(kKey), one));
-              if (i > 0 && one != p.*kMember) {
-                return absl::InvalidArgumentError("want the same for all coordinates");
-              }
-              p.*kMember = one;
-            }
-            return absl::OkStatus();
-          }};
+  return {
+      key,
+      [](const ResizeParams& p) -> Json {
+        Json info = Json::array();
+        for (Axis axis : {Axis::kH, Axis::kW}) {
+          info.push_back({{"Coordinate", AxisName(axis)}, {kKey, Plain::Write(p.*kMember)}});
+        }
+        return info;
+      },
+      [](ResizeParams& p, const Json& from) -> absl::Status {
+        if (!from.is_array() || from.empty()) {
+          return absl::InvalidArgumentError(absl::StrCat("want [{Coordinate, ", kKey, "}]"));
+        }
+        for (size_t i = 0; i < from.size(); ++i) {
+          auto one = p.*kMember;
+          Axis axis = Axis::kW;
+          if (!from[i].is_object() || !from[i].contains(kKey) || !from[i].contains("Coordinate")) {
+            return absl::InvalidArgumentError(absl::StrCat("want [{Coordinate, ", kKey, "}]"));
+          }
+          ANEMONE_RETURN_IF_ERROR(Plain::Read(from[i].at("Coordinate"), axis));
+          p.other_axes = p.other_axes || (axis != Axis::kH && axis != Axis::kW);
+          ANEMONE_RETURN_IF_ERROR(Plain::Read(from[i].at(kKey), one));
+          if (i > 0 && one != p.*kMember) {
+            return absl::InvalidArgumentError("want the same for all coordinates");
+          }
+          p.*kMember = one;
+        }
+        return absl::OkStatus();
+      }};
 }
 
 constexpr const char* kMethodKey = "SamplingMethod";

@@ -41,6 +41,7 @@ struct ResizeParams {
   int64_t h = 0, w = 0;            // of the output; 0 until they are known
   float scale_h = 0, scale_w = 0;  // instead, in a set of keys; else 0
   bool has_both = false;           // sizes and factors
+  bool other_axes = false;         // a set of keys samples another axis too
 };
 
 const UnitKindOf<ResizeParams>& ResizeUnit();

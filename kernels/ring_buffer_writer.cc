@@ -82,7 +82,7 @@ Verdict Validate(const RingBufferWriterParams& p, Bottoms, const Target& target,
 
 Verdict Codegen(const RingBufferWriterParams&, Bottoms, const Target& target, Route route) {
   Judge judge(target, route);
-  return judge.FamilyAtLeast(3) ? judge.Accept() : judge.Reject(rule::kNativeState);
+  return judge.FamilyAtLeast(3) ? judge.Accept() : judge.Reject(rule::kLiveState);
 }
 
 constexpr Field<RingBufferWriterParams> kFields[] = {
@@ -103,7 +103,7 @@ const UnitKindOf<RingBufferWriterParams>& Kind() {
 
 // read_state gives its state, write_state the value it puts there.
 absl::Status BuildState(MilContext& c) {
-  if (!Judge(c.target(), c.route()).FamilyAtLeast(3)) return c.Refuse(rule::kNativeState);
+  if (!Judge(c.target(), c.route()).FamilyAtLeast(3)) return c.Refuse(rule::kLiveState);
   const size_t value = c.call().op == "read_state" ? 0 : 1;
   ANEMONE_RETURN_IF_ERROR(c.In(0).status());
   ANEMONE_ASSIGN_OR_RETURN(Operand y, c.In(value));

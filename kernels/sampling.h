@@ -127,11 +127,6 @@ struct Sampling {
   bool SameOnAllAxes() const {
     return AllSame(coordinates) && AllSame(methods) && AllSame(padding);
   }
-  bool Normalized() const {
-    return std::any_of(coordinates.begin(), coordinates.end(), [](const auto& entry) {
-      return entry.value.mode != CoordinateMode::kNonNormalized;
-    });
-  }
 };
 
 }  // namespace anemone

@@ -46,7 +46,6 @@ absl::StatusOr<Dims> Shape(const ScaledElementWiseParams& p, Bottoms in) {
 // The text speaks of one bottom too; the guide, which goes before it, of two.
 Verdict Validate(const ScaledElementWiseParams&, Bottoms in, const Target& target, Route route) {
   Judge judge(target, route);
-  if (!judge.FamilyAtLeast(2)) return judge.Reject(rule::kUnitFamily);
   return in.size() == 2 ? judge.Accept() : judge.Reject(rule::kBottomCount);
 }
 
@@ -96,7 +95,7 @@ constexpr Field<P> kFields[] = {
 
 const UnitKindOf<P>& Kind() {
   static const UnitKindOf<P>& kind =
-      *new UnitKindOf<P>({.type = "ScaledElementWise",
+      *new UnitKindOf<P>({.type = "ScaledElementWise", .min_family = kFamilyA13,
                           .bottoms = {1, 2, &rule::kScaledElementwiseInputs},
                           .complete = Complete,
                           .shape = Shape,

@@ -59,7 +59,6 @@ Verdict ValidateMask(Bottoms in, Judge& judge) {
 
 Verdict Validate(const SdpaParams&, Bottoms in, const Target& target, Route route) {
   Judge judge(target, route);
-  if (!judge.FamilyAtLeast(2)) return judge.Reject(rule::kSdpaFamily);
   const Bottom &q = in[kQuery], &k = in[kKey], &v = in[kValue];
   if (q.format != k.format || k.format != v.format) return judge.Reject(rule::kSdpaFormats);
   if (k.dims.c() != v.dims.c()) return judge.Reject(rule::kSdpaSequence);
@@ -101,6 +100,7 @@ void Warn(const SdpaParams&, Bottoms in, const Dims&, const Target&, Route route
 const UnitKindOf<SdpaParams>& Kind() {
   static const UnitKindOf<SdpaParams>& kind =
       *new UnitKindOf<SdpaParams>({.type = "SDPA",
+                                   .min_family = kFamilyA13,
                                    .bottoms = {4, 5, &rule::kSdpaBottoms},
                                    .shape = Shape,
                                    .validate = Validate,
@@ -298,7 +298,10 @@ absl::Status LowerAttention(const Match& match, LowerContext& c) {
 // An argument of rank 3 (N, sequence, dim), which lies so already, or of rank 4 with heads second.
 absl::StatusOr<Operand> ReadHeads(MilContext& c, size_t i) {
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(i));
-  if (c.rank(i) == kMaxRank) return c.Refuse(rule::kSdpaMilRank);
+  if (c.rank(i) == kMaxRank) {
+    if (c.route() == Route::kMil) return c.Refuse(rule::kSdpaMilRank);
+    return c.NotLowered("attention of rank 5");
+  }
   if (c.rank(i) < 3 || c.rank(i) != c.rank(0)) {
     return absl::InvalidArgumentError(
         "scaled_dot_product_attention: want query, key and value of rank 3 or 4");
@@ -306,22 +309,44 @@ absl::StatusOr<Operand> ReadHeads(MilContext& c, size_t i) {
   return c.rank(i) == 3 ? x : SwapAxes(c, x, Axis::kC, Axis::kH);
 }
 
+// The mask compiles, and a device ignores it (conflicts.md C-sdpa-mask): there is a warning.
+absl::StatusOr<Operand> ReadMask(MilContext& c) {
+  std::vector<int64_t> shape;
+  Operand mask;
+  if (c.arguments() > kScale) {
+    shape = c.ShapeOf(kScale);
+    ANEMONE_ASSIGN_OR_RETURN(mask, c.In(kScale));
+  } else {
+    ANEMONE_ASSIGN_OR_RETURN(std::optional<MilTensor> constant, c.Constant("attn_mask"));
+    if (!constant) return absl::InvalidArgumentError("'attn_mask': want a constant");
+    shape = constant->shape;
+    ANEMONE_ASSIGN_OR_RETURN(Tensor zeros, ZerosOf(*constant));
+    mask = c.AddConstant(std::move(zeros), constant->dims());
+  }
+  const size_t rank = shape.size();
+  if (rank < 2 || shape[rank - 2] * shape[rank - 1] != c.DimsOf(mask).elements()) {
+    return c.NotLowered("attention with a mask that is not one plane for all heads");
+  }
+  return Reshaped(c, mask, MakeDims(1, shape[rank - 2], 1, shape[rank - 1]));
+}
+
 absl::Status Build(MilContext& c) {
   if (c.arguments() < 3) {
     return absl::InvalidArgumentError("scaled_dot_product_attention: want query, key and value");
-  }
-  if (c.arguments() > 3 || c.Has("attn_mask")) {
-    // It compiles, and the engine ignores it (conflicts.md C-sdpa-mask).
-    return c.NotLowered("attention with a mask as one operation: the engine ignores the mask");
   }
   std::vector<Operand> bottoms(4);
   for (size_t i : {kQuery, kKey, kValue}) {
     ANEMONE_ASSIGN_OR_RETURN(bottoms[i], ReadHeads(c, i));
   }
-  if (c.ShapeOf(kKey) != c.ShapeOf(kValue)) return c.Refuse(rule::kSdpaMilKeyValue);
+  if (c.route() == Route::kMil && c.ShapeOf(kKey) != c.ShapeOf(kValue)) {
+    return c.Refuse(rule::kSdpaMilKeyValue);
+  }
   // The converter's (compiler_texts.json lowering_recipes, SDPA).
   const float dim = static_cast<float>(c.ShapeOf(kQuery).back());
   bottoms[kScale] = ScalarConstant(c, 1 / std::sqrt(dim));
+  if (c.arguments() > kScale || c.Has("attn_mask")) {
+    ANEMONE_ASSIGN_OR_RETURN(bottoms.emplace_back(), ReadMask(c));
+  }
   std::vector<Bottom> in;
   for (const Operand& operand : bottoms) in.push_back(c.network().BottomOf(operand));
   // Asked here, for heads that do not fit have no output.

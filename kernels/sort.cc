@@ -2,6 +2,8 @@
 // Sort; hidden_layers.json Sort.
 #include "kernels/sort.h"
 
+#include <string>
+
 #include "anemone/status_macros.h"
 #include "kernels/mil.h"
 #include "rule_table.h"  // generated
@@ -41,7 +43,6 @@ Verdict Codegen(const SortParams&, Bottoms, const Target& target, Route route) {
   return judge.FamilyAtLeast(3) ? judge.Accept() : judge.Reject(rule::kSortFamily);
 }
 
-bool IsIndices(const SortParams& p) { return p.indices; }
 bool IsOtherFormat(const SortParams& p) { return p.output != ElementFormat::kFloat16; }
 
 constexpr Field<SortParams> kFields[] = {
@@ -49,7 +50,7 @@ constexpr Field<SortParams> kFields[] = {
     Required<&SortParams::sort>("SortDimension"),
     Required<&SortParams::vector>("VectorDimension"),
     Required<&SortParams::lanes>("SortIndices"),
-    Key<&SortParams::indices, Plain, IsIndices>("Indices"),
+    Key<&SortParams::indices>("Indices"),
     Key<&SortParams::output, Plain, IsOtherFormat>("OutputType"),
 };
 
@@ -65,14 +66,16 @@ const UnitKindOf<SortParams>& Kind() {
 absl::Status Build(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(int at, c.AxisAt("axis", -1));
   ANEMONE_ASSIGN_OR_RETURN(bool ascending, c.Bool("ascending", false));
-  c.Ignore("output_dtype");
+  ANEMONE_ASSIGN_OR_RETURN(std::string dtype, c.Text("output_dtype", "fp16"));
+  if (dtype != "fp16" && dtype != "uint16") return c.Refuse(rule::kSortOutput);
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
   ANEMONE_ASSIGN_OR_RETURN(SortAxes axes, LinesAlong(c.DimsOf(x), AxisOf(c.rank(0), at)));
   SortParams p{ascending ? SortDirection::kAscending : SortDirection::kDescending,
                axes.sort,
                axes.vector,
                {0},
-               true};
+               true,
+               dtype == "uint16" ? ElementFormat::kUInt16 : ElementFormat::kFloat16};
   ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), p, {x}));
   return c.Out(x, c.ShapeOf(0));
 }

@@ -38,7 +38,6 @@ bool IsListed(int64_t times) {
 
 Verdict Validate(const TileParams& p, Bottoms, const Target& target, Route route) {
   Judge judge(target, route);
-  if (!judge.FamilyAtLeast(2)) return judge.Reject(rule::kTileFamily);
   for (int64_t times : p.times) {
     if (!IsListed(times)) return judge.Reject(rule::kTileFactor);
   }
@@ -66,6 +65,7 @@ void Compute(const TileParams& p, const void*, absl::Span<const ConstView> in, V
 
 const UnitKindOf<TileParams>& Kind() {
   static const UnitKindOf<TileParams>& kind = *new UnitKindOf<TileParams>({.type = "Tile",
+                                                                           .min_family = kFamilyA13,
                                                                            .shape = Shape,
                                                                            .validate = Validate,
                                                                            .fields = kFields,
@@ -127,9 +127,7 @@ absl::Status Build(MilContext& c) {
   }
   TileParams p;
   for (int i = 0; i < reps.size(); ++i) {
-    if (reps[i] < 1 || reps[i] > kMostTimes) {
-      return absl::InvalidArgumentError("tile, attribute 'reps': want counts of at least 1");
-    }
+    if (reps[i] < 1 || reps[i] > kMostTimes) return c.Refuse(rule::kTileFactor);
     p.times[static_cast<int>(AxisOf(c.rank(0), i))] = reps[i];
     shape[i] *= reps[i];
   }

@@ -36,7 +36,6 @@ absl::StatusOr<Dims> Shape(const TopKParams& p, Bottoms in) {
 
 Verdict Validate(const TopKParams& p, Bottoms in, const Target& target, Route route) {
   Judge judge(target, route);
-  if (!judge.FamilyAtLeast(2)) return judge.Reject(rule::kUnitFamily);
   if (p.k < 1 || p.k > in[0].dims[p.sort]) return judge.Reject(rule::kTopKCount);
   if (p.output != ElementFormat::kFloat16 && p.output != ElementFormat::kUInt16) {
     return judge.Reject(rule::kTopKOutput);
@@ -51,7 +50,6 @@ Verdict Codegen(const TopKParams& p, Bottoms, const Target& target, Route route)
   return judge.Accept();
 }
 
-bool IsIndices(const TopKParams& p) { return p.indices; }
 bool IsOtherFormat(const TopKParams& p) { return p.output != ElementFormat::kFloat16; }
 
 constexpr Field<TopKParams> kFields[] = {
@@ -60,12 +58,13 @@ constexpr Field<TopKParams> kFields[] = {
     Required<&TopKParams::sort>("SortDimension"),
     Required<&TopKParams::vector>("VectorDimension"),
     Required<&TopKParams::lanes>("SortIndices"),
-    Key<&TopKParams::indices, Plain, IsIndices>("Indices"),
+    Key<&TopKParams::indices>("Indices"),
     Key<&TopKParams::output, Plain, IsOtherFormat>("OutputType"),
 };
 
 const UnitKindOf<TopKParams>& Kind() {
   static const UnitKindOf<TopKParams>& kind = *new UnitKindOf<TopKParams>({.type = "TopK",
+                                                                           .min_family = kFamilyA13,
                                                                            .shape = Shape,
                                                                            .validate = Validate,
                                                                            .codegen = Codegen,
@@ -81,7 +80,8 @@ absl::Status Build(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(bool indices, c.Bool("return_indices", true));
   ANEMONE_ASSIGN_OR_RETURN(std::string dtype, c.Text("output_indices_dtype", "uint16"));
   c.Ignore("sort");  // the engine's results are in order
-  if (dtype != "uint16") return c.Refuse(rule::kTopKIndices);
+  if (dtype != "uint16" && c.route() == Route::kMil) return c.Refuse(rule::kTopKIndices);
+  if (dtype != "uint16" && dtype != "fp16") return c.Refuse(rule::kTopKOutput);
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
   ANEMONE_ASSIGN_OR_RETURN(SortAxes axes, LinesAlong(c.DimsOf(x), AxisOf(c.rank(0), at)));
   if (k == -1) k = c.ShapeOf(0)[at];  // MIL: all of them

@@ -67,6 +67,7 @@ void AddCommand(CLI::App& app, const Command& command, Options& options) {
            FullHelp(flag))
         ->type_name(flag.value)
         ->expected(1)
+        ->allow_extra_args(false)  // the next word is an argument
         ->take_all();
   }
 }

@@ -50,6 +50,12 @@ Json KeysJson(const UnitKind& kind) {
   return keys;
 }
 
+const char* FormText(const UnitKind& kind) {
+  const NetplistForm* form = FindNetplistForm(kind.type());
+  if (form == nullptr) return "none";
+  return form->status == FormStatus::kKnown ? "known" : "unverified";
+}
+
 Json EntryJson(const Entry& entry) {
   const BottomCount& count = entry.kind->bottoms();
   Json most = count.most == kAnyNumber ? Json(nullptr) : Json(count.most);
@@ -85,12 +91,6 @@ Json WarningJson(const WarningRule& rule) {
           {"source", rule.source},
           {"status", std::string(StatusName(rule.status))},
           {"remedy", rule.remedy}};
-}
-
-const char* FormText(const UnitKind& kind) {
-  const NetplistForm* form = FindNetplistForm(kind.type());
-  if (form == nullptr) return "none";
-  return form->status == FormStatus::kKnown ? "known" : "unverified";
 }
 
 std::string KeysText(const UnitKind& kind) {

@@ -139,8 +139,8 @@ INSTANTIATE_TEST_SUITE_P(
         Form{"Conv", {kImage}, kConv, {6, 4, 3, 3}},
         Form{"MatrixMultiplication", {At(1, 1, 4, 1, 8), At(1, 1, 8, 1, 4)}, "{}"},
         Form{"Transpose", {kImage}, R"({"TransposeDimensions": [
-            {"TransposeSourceDimension": "Channel", "TransposeDestinationDimension": "Height"},
-            {"TransposeSourceDimension": "Height", "TransposeDestinationDimension": "Channel"}]})"},
+            {"TransposeSourceDimension": "Height", "TransposeDestinationDimension": "Channel"},
+            {"TransposeSourceDimension": "Channel", "TransposeDestinationDimension": "Height"}]})"},
         Form{"Reshape", {kImage}, R"({"ReshapedBatch": 1, "ReshapedChannel": 16,
             "ReshapedHeight": 4, "ReshapedWidth": 4})"},
         Form{"Concat", {kImage, kImage}, R"({"Dimension": "Channel"})"},

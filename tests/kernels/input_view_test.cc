@@ -20,7 +20,7 @@ const std::vector<Case> kCases = {
     {.name = "slice_without_axes",
      .model = "(float[4,9] x) => (float[2,3] y) <int64[2] s = {1,2}, int64[2] e = {3,5}> "
               "{ y = Slice(x, s, e) }",
-     .target = "h12",
+     .target = "h14",
      .units = {"InputView", "InputView"},
      .tolerance = 1e-3},
     {.name = "slice_with_a_step",
@@ -101,6 +101,10 @@ const std::vector<Case> kCases = {
     {.name = "dropout_at_inference",
      .model = "(float[2,3] x) => (float[2,3] y) <float ratio = {0.5}> "
               "{ z = Relu(x) y = Dropout(z, ratio) }",
+     .units = {"Neuron"}},
+    {.name = "dropout_of_nothing_in_training",
+     .model = "(float[2,3] x) => (float[2,3] y) <float ratio = {0}, bool training = {1}> "
+              "{ z = Relu(x) y = Dropout(z, ratio, training) }",
      .units = {"Neuron"}},
 };
 

@@ -62,7 +62,7 @@ const std::vector<Case> kLayerNormCases = {
      .model = "(float[2,5,48] x) => (float[2,5,48] y) <float[48] g> "
               "{ y = LayerNormalization(x, g) }",
      .target = "h12",
-     .refused_by = "layer-norm-family"},
+     .refused_by = "unit-family"},
     {.name = "pieces",
      .model = "(float[2,5,48] x) => (float[2,5,48] y) <float[48] g, float[48] b, "
               "int64[1] last = {-1}, float two = {2.0}, float e = {0.00001}> "

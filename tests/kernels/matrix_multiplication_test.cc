@@ -90,7 +90,7 @@ const std::vector<Case> kMatMulCases = {
     {.name = "rows_32769_do_not",
      .model = "(float[1,32769,2] a, float[1,2,3] b) => (float[1,32769,3] y) { y = MatMul(a, b) }",
      .rewrites = false,
-     .refused_by = "matmul-kmem"},
+     .refused_by = "matmul-kernel-memory"},
     {.name = "columns_16384",
      .model = "(float[1,2] a, float[2,16384] b) => (float[1,16384] y) { y = MatMul(a, b) }",
      .route = "mil",

@@ -91,7 +91,7 @@ const std::vector<Case> kCases = {
      .model = "(float[1,3,4,4] x) => (float[1,6,4,4] y) <int64[8] p = {0,1,0,0,0,2,0,0}> "
               "{ y = Pad(x, p) }",
      .rewrites = false,
-     .refused_by = "pad-channel"},
+     .refused_by = "pad-on-channel"},
     {.name = "channels_are_joined",
      .model = "(float[1,3,4,4] x) => (float[1,6,5,4] y) <int64[8] p = {0,1,1,0,0,2,0,0}, "
               "float v = {3.0}> { y = Pad(x, p, v) }",

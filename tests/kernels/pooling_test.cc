@@ -161,6 +161,7 @@ const std::vector<Case> kInParts = {
     {.name = "dilated_is_refused",
      .model = "(float[1,4,12,12] x) => (float[1,4,8,8] y) "
               "{ y = MaxPool<kernel_shape = [3,3], dilations = [2,2]>(x) }",
+     .route = "mil",
      .refused_by = "pool-dilated"},
     {.name = "indices_are_not_lowered",
      .model = "(float[1,4,8,8] x) => (float[1,4,4,4] y, int64[1,4,4,4] i) "

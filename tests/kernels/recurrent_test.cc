@@ -118,7 +118,7 @@ const std::vector<Case> kCases = {
               "<float[1,5,3] w, float[1,5,5] r, float[1,10] b> "
               "{ y = RNN<hidden_size = 5, activations = [\"Relu\"], direction = \"reverse\">"
               "(x, w, r, b, , h) }",
-     .target = "h12",
+     .target = "h14",
      .units = Units({{"Concat", 1},
                      {"Conv", 2},
                      {"ElementWise", 3},

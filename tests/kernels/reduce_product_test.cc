@@ -29,7 +29,7 @@ const std::vector<Case> kCases = {
     {.name = "two_axes",
      .model = "(float[1,3,4,2] x) => (float[1,3,1,1] y) <int64[2] a = {2,-1}> "
               "{ y = ReduceProd(x, a) }",
-     .target = "h12",
+     .target = "h14",
      .units = Units(3, 6),
      .low = -2,
      .high = 2},

@@ -96,7 +96,7 @@ const std::vector<Case> kForms = {
      .model = "(float[2,8] x) => (float[2,1] y) <int64[1] axes = {1}> "
               "{ y = ReduceMean(x, axes) }",
      .target = "h12",
-     .refused_by = "reduction-family"},
+     .refused_by = "unit-family"},
     {.name = "integers",
      .model = "(int64[2,8] x) => (int64[2,1] y) <int64[1] axes = {1}> "
               "{ y = ReduceSum(x, axes) }",

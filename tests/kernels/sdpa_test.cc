@@ -194,7 +194,7 @@ TEST(SdpaUnit, TakesFourOrFiveBottoms) {
   const char kText[] = "sdpa-bottoms: SDPA layer must have only 4 or 5(optional mask) inputs";
   EXPECT_EQ(Refusal("h13", [](B& b) { b.resize(3); }), kText);
   EXPECT_EQ(Refusal("h13", [](B& b) { b.push_back(b[0]); }), kText);
-  EXPECT_EQ(Refusal("h12", [](B&) {}), "sdpa-family: ");
+  EXPECT_EQ(Refusal("h12", [](B&) {}), "unit-family: ");
 }
 
 TEST(SdpaUnit, WantsFittingOperands) {

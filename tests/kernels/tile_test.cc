@@ -46,7 +46,7 @@ const std::vector<Case> kCases = {
      .model = "(float[1,2,3] x) => (float[1,4,3] y) <int64[3] r = {1,2,1}> { y = Tile(x, r) }",
      .target = "h12",
      .rewrites = false,
-     .refused_by = "tile-family"},
+     .refused_by = "unit-family"},
     {.name = "as_a_broadcast_before_a13",
      .model = "(float[1,2,3] x) => (float[1,4,3] y) <int64[3] r = {1,2,1}> { y = Tile(x, r) }",
      .target = "h12",

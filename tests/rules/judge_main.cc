@@ -19,6 +19,7 @@ class Broken final : public UnitKind {
  public:
   explicit Broken(const UnitKind& kind) : kind_(kind) {}
   const char* type() const override { return kind_.type(); }
+  int min_family() const override { return kind_.min_family(); }
   const BottomCount& bottoms() const override { return kind_.bottoms(); }
   bool is_view() const override { return kind_.is_view(); }
   bool computes() const override { return kind_.computes(); }

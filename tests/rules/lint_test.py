@@ -10,6 +10,7 @@ import sys
 import tempfile
 
 PROBES = pathlib.Path(__file__).parent / "tables" / "compile_probes.json"
+TABLES = pathlib.Path(__file__).parents[2] / "engine" / "tables"
 
 # The rule that speaks where the probe expects a warning, by a word of the probe's text.
 RULES = {"exactly 2097152": "matmul-working-set", "above 2097152": "working-set",
@@ -23,6 +24,11 @@ ORION = [
     (2, "add", [[1, 4, 4, 4], [1, 1, 1, 4]], {}, "orion-surface-size"),
     (4, "relu", [[1, 4, 4, 4]], {}, "orion-surface-floor"),
     (10, "gelu", [[1, 4, 4, 4]], {}, "orion-gelu"),
+    (13, "conv", [[1, 8, 8, 8]], {"weight": {"shape": [8, 8, 1, 1], "dtype": "fp16"},
+                                  "bias": {"shape": [8], "dtype": "fp16"}}, "orion-conv-bias"),
+    (3, "add", [[1, 64, 24, 16], [1, 64, 24, 16]], {"names": ["b", "a"]}, "orion-port-order"),
+    (6, "scaled_dot_product_attention", [[1, 2, 4, 8], [1, 2, 4, 8], [1, 2, 4, 8], [1, 1, 4, 4]],
+     {}, "orion-sdpa-mask"),
     (16, "conv", [[1, 32000, 1, 1]],
      {"weight": {"shape": [8, 32000, 1, 1], "dtype": "fp16"}}, "orion-32k-channels"),
     (17, "linear", [[4, 64]], {"weight": {"shape": [8, 64], "dtype": "fp16"}},
@@ -39,7 +45,28 @@ def case(name, target, op, inputs, attributes):
             "attrs": attributes}
 
 
+def orion_rows():
+    """Orion's constraints by the rows that stand for them: {number: [(kind, id)]}."""
+    rows = {}
+    warnings = json.loads((TABLES / "warnings.json").read_text())
+    rules = json.loads((TABLES / "rules" / "orion.json").read_text())["rules"]
+    for kind, table in (("warning", warnings["warnings"]),
+                        ("device rule", warnings["device_rules"]), ("verdict", rules)):
+        for row in table:
+            for number in row.get("orion", []):
+                rows.setdefault(number, []).append((kind, row["id"]))
+    return rows
+
+
 def main():
+    orion = orion_rows()
+    assert sorted(orion) == list(range(1, 21)), "every constraint of Orion's has its row"
+    for number, found in sorted(orion.items()):
+        assert len(found) == 1, f"Orion {number}: {found}"
+        print(f"orion {number:2}: {found[0][0]} {found[0][1]}")
+    tested = {rule for *_, rule in ORION}
+    untested = {name for ((kind, name),) in orion.values() if kind == "warning"} - tested
+    assert not untested, f"no case for {untested}"
     lints = json.loads(PROBES.read_text())["lint"]
     cases, wanted = [], []
     for lint in lints:
@@ -51,7 +78,9 @@ def main():
         text = lint["expect"]["warning"]
         wanted.append(SUBJECTS[lint["id"].split("-")[0]] if text is None else rule_of(text))
     for number, op, shapes, attributes, rule in ORION:
-        inputs = [{"name": "abc"[i], "shape": shape, "dtype": "fp16"}
+        attributes = dict(attributes)
+        names = attributes.pop("names", "abcd")
+        inputs = [{"name": names[i], "shape": shape, "dtype": "fp16"}
                   for i, shape in enumerate(shapes)]
         cases.append(case(f"orion-{number}", "H16", op, inputs, attributes))
         wanted.append(rule)
