@@ -62,7 +62,7 @@ struct BottomCount {
 // A row. Null functions mean: no rule of its own (validate, codegen), nothing to prepare.
 template <class P>
 struct UnitRow {
-  const char* type;  // the netplist's Type
+  const char* type;    // the netplist's Type
   int min_family = 0;  // index of the first family that has the kind (hidden_layers.json); 0: all
   BottomCount bottoms = {};
   // What a set of keys leaves open is read from the bottoms and weights: a kernel's extents, the

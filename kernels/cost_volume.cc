@@ -47,7 +47,8 @@ constexpr Field<P> kFields[] = {
 };
 
 const UnitKindOf<P>& Kind() {
-  static const UnitKindOf<P>& kind = *new UnitKindOf<P>({.type = "CostVolume", .min_family = kFamilyA13,
+  static const UnitKindOf<P>& kind = *new UnitKindOf<P>({.type = "CostVolume",
+                                                         .min_family = kFamilyA13,
                                                          .bottoms = {2, 2},
                                                          .shape = Shape,
                                                          .validate = Validate,

@@ -63,7 +63,8 @@ constexpr Field<P> kFields[] = {
 
 const UnitKindOf<P>& Kind() {
   static const UnitKindOf<P>& kind =
-      *new UnitKindOf<P>({.type = "CrossCorrelation", .min_family = kFamilyA13,
+      *new UnitKindOf<P>({.type = "CrossCorrelation",
+                          .min_family = kFamilyA13,
                           .bottoms = {2, 2, &rule::kCrossCorrelationInputs},
                           .shape = Shape,
                           .validate = Validate,

@@ -29,8 +29,12 @@ Verdict Validate(const CrossProductParams&, Bottoms in, const Target& target, Ro
 }
 
 const UnitKindOf<CrossProductParams>& Kind() {
-  static const UnitKindOf<CrossProductParams>& kind = *new UnitKindOf<CrossProductParams>(
-      {.type = "CrossProduct", .min_family = kFamilyA13, .bottoms = {2, 2}, .shape = Shape, .validate = Validate});
+  static const UnitKindOf<CrossProductParams>& kind =
+      *new UnitKindOf<CrossProductParams>({.type = "CrossProduct",
+                                           .min_family = kFamilyA13,
+                                           .bottoms = {2, 2},
+                                           .shape = Shape,
+                                           .validate = Validate});
   return kind;
 }
 

@@ -47,7 +47,8 @@ constexpr Field<FurthestPointSamplingParams> kFields[] = {
 
 const UnitKindOf<FurthestPointSamplingParams>& Kind() {
   static const UnitKindOf<FurthestPointSamplingParams>& kind =
-      *new UnitKindOf<FurthestPointSamplingParams>({.type = "FurthestPointSampling", .min_family = kFamilyA13,
+      *new UnitKindOf<FurthestPointSamplingParams>({.type = "FurthestPointSampling",
+                                                    .min_family = kFamilyA13,
                                                     .shape = Shape,
                                                     .validate = Validate,
                                                     .fields = kFields});

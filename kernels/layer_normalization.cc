@@ -84,7 +84,8 @@ void Compute(const LayerNormParams& p, const void* prepared, absl::Span<const Co
 
 const UnitKindOf<LayerNormParams>& Kind() {
   static const UnitKindOf<LayerNormParams>& kind =
-      *new UnitKindOf<LayerNormParams>({.type = "LayerNormalization", .min_family = kFamilyA13,
+      *new UnitKindOf<LayerNormParams>({.type = "LayerNormalization",
+                                        .min_family = kFamilyA13,
                                         .complete = Complete,
                                         .shape = Shape,
                                         .validate = Validate,

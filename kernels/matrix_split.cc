@@ -1,7 +1,7 @@
 // Matrix products past a limit.
 //
-// More rows than the unit takes at once (rule matmul-kernel-memory): stretches of rows, joined again. Exact,
-// for no sum is cut.
+// More rows than the unit takes at once (rule matmul-kernel-memory): stretches of rows, joined
+// again. Exact, for no sum is cut.
 //
 // A Gemm behind a Flatten of more elements than a target has channels (rule max-dimension): its
 // weight (n, C * H * W) is a convolution's kernel (n, C, H, W) over the whole plane, byte for byte.

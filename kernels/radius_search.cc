@@ -33,7 +33,8 @@ constexpr Field<RadiusSearchParams> kFields[] = {Required<&RadiusSearchParams::r
 
 const UnitKindOf<RadiusSearchParams>& Kind() {
   static const UnitKindOf<RadiusSearchParams>& kind =
-      *new UnitKindOf<RadiusSearchParams>({.type = "RadiusSearch", .min_family = kFamilyA13,
+      *new UnitKindOf<RadiusSearchParams>({.type = "RadiusSearch",
+                                           .min_family = kFamilyA13,
                                            .bottoms = {2, 2},
                                            .shape = Shape,
                                            .validate = Validate,

@@ -95,7 +95,8 @@ constexpr Field<P> kFields[] = {
 
 const UnitKindOf<P>& Kind() {
   static const UnitKindOf<P>& kind =
-      *new UnitKindOf<P>({.type = "ScaledElementWise", .min_family = kFamilyA13,
+      *new UnitKindOf<P>({.type = "ScaledElementWise",
+                          .min_family = kFamilyA13,
                           .bottoms = {1, 2, &rule::kScaledElementwiseInputs},
                           .complete = Complete,
                           .shape = Shape,

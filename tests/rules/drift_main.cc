@@ -39,8 +39,8 @@ const T& OneOf(const T* values, size_t count, Random& random) {
 
 // Rules that are asked of any unit, beside its kind's validator.
 bool IsOfAnyUnit(const std::string& rule, const UnitKind& kind) {
-  static const std::set<std::string> rules = {"max-extent", "max-dimension", "max-dimension-a13",
-                                              "bottom-count", "unit-family", "unit-shape"};
+  static const std::set<std::string> rules = {"max-extent",   "max-dimension", "max-dimension-a13",
+                                              "bottom-count", "unit-family",   "unit-shape"};
   return rules.contains(rule) ||
          (kind.bottoms().rule != nullptr && rule == kind.bottoms().rule->id);
 }
