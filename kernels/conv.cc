@@ -484,6 +484,4 @@ absl::StatusOr<Operand> Doubled(NetworkBuilder& c, const Operand& x, bool height
   return c.Add(Kind(), p, {x});
 }
 
-KernelRows ConvRows() { return {{&Kind()}, {}}; }
-
 }  // namespace anemone

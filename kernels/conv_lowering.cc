@@ -247,6 +247,6 @@ constexpr MilOperation kOperations[] = {
 
 }  // namespace
 
-KernelRows ConvLoweringRows() { return {{}, kLowerings, kOperations}; }
+KernelRows ConvLoweringRows() { return {{&ConvUnit()}, kLowerings, kOperations}; }
 
 }  // namespace anemone

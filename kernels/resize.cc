@@ -212,6 +212,4 @@ const UnitKindOf<ResizeParams>& Kind() {
 
 const UnitKindOf<ResizeParams>& ResizeUnit() { return Kind(); }
 
-KernelRows ResizeRows() { return {{&Kind()}, {}}; }
-
 }  // namespace anemone

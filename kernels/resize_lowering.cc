@@ -363,6 +363,6 @@ constexpr Lowering kLowerings[] = {
 
 }  // namespace
 
-KernelRows ResizeLoweringRows() { return {{}, kLowerings, kOperations}; }
+KernelRows ResizeLoweringRows() { return {{&ResizeUnit()}, kLowerings, kOperations}; }
 
 }  // namespace anemone

@@ -1,6 +1,7 @@
 // `anemone confirm`: one operation, or a file of cases, judged by targets.
 #include <cstdio>
 #include <fstream>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -126,7 +127,9 @@ Json ResultJson(const Case& c, const Target& target, Route route, const Operatio
   json["units"] = answer.units;
   json["warnings"] = Json::array();
   if (!answer.verdict.accepted) return json;
+  std::set<std::string> said;  // one operation may be several units
   for (const Warning& w : WarningsOf(answer.network, target, route)) {
+    if (!said.insert(w.message).second) continue;
     json["warnings"].push_back({{"rule", w.rule->id},
                                 {"message", w.message},
                                 {"remedy", w.rule->remedy},
