@@ -72,6 +72,65 @@ std::optional<LayoutKey> KeyOf(const Unit& unit) {
   return LayoutKey{unit.kind, from.source, from.index, unit.dims, std::move(keys)};
 }
 
+// How often each unit's value is read, by units and outputs.
+std::vector<int> CountReaders(const Network& network) {
+  std::vector<int> readers(network.units.size());
+  auto count = [&](const Operand& operand) {
+    if (IsUnit(operand)) ++readers[operand.index];
+  };
+  for (const Unit& unit : network.units)
+    std::for_each(unit.bottoms.begin(), unit.bottoms.end(), count);
+  for (const OutputPort& port : network.outputs) count(port.from);
+  return readers;
+}
+
+// A constant for each channel that is added to a convolution's output alone becomes its bias: one
+// rounding instead of two, as the engine's compiler has it (conflicts.md C-conv-bias). The units
+// that did the adding are then read by nobody.
+void FoldBiases(Network& network) {
+  const std::vector<int> readers = CountReaders(network);
+  std::vector<Operand> stands_for(network.units.size());
+  auto resolve = [&](Operand& operand) {
+    if (IsUnit(operand)) operand = stands_for[operand.index];
+  };
+  for (size_t i = 0; i < network.units.size(); ++i) {
+    Unit& unit = network.units[i];
+    std::for_each(unit.bottoms.begin(), unit.bottoms.end(), resolve);
+    stands_for[i] = {Operand::Source::kUnit, static_cast<int>(i)};
+    if (unit.bottoms.size() != 2) continue;
+    const int added = unit.kind->AddedConstant(unit.params.get(), network.BottomsOf(unit));
+    if (added < 0 || !IsUnit(unit.bottoms[1 - added])) continue;
+    const int index = unit.bottoms[1 - added].index;
+    Unit& below = network.units[index];
+    if (!below.kind->takes_bias() || below.weights.size() != 1 || readers[index] != 1 ||
+        below.dims != unit.dims) {
+      continue;
+    }
+    const Tensor& bias = network.constants[unit.bottoms[added].index].tensor;
+    below.weights.push_back(bias.Reshaped({bias.elements()}));
+    stands_for[i] = unit.bottoms[1 - added];
+  }
+  for (OutputPort& port : network.outputs) resolve(port.from);
+}
+
+// Drops constants that no unit reads, and renumbers.
+void DropUnreadConstants(Network& network) {
+  std::vector<int> moved(network.constants.size(), -1);
+  std::vector<Constant> kept;
+  for (Unit& unit : network.units) {
+    for (Operand& operand : unit.bottoms) {
+      if (operand.source != Operand::Source::kConstant) continue;
+      int& index = moved[operand.index];
+      if (index < 0) {
+        index = static_cast<int>(kept.size());
+        kept.push_back(std::move(network.constants[operand.index]));
+      }
+      operand.index = index;
+    }
+  }
+  network.constants = std::move(kept);
+}
+
 // Drops units that no output needs, and renumbers.
 void DropUnread(Network& network) {
   std::vector<bool> read(network.units.size());
@@ -119,7 +178,9 @@ void CleanUp(Network& network) {
     }
   }
   for (OutputPort& port : network.outputs) resolve(port.from);
+  FoldBiases(network);
   DropUnread(network);
+  DropUnreadConstants(network);
 }
 
 }  // namespace anemone

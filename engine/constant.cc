@@ -26,6 +26,10 @@ math::Element ElementOf(DataType type) {
       return math::Element::kDouble;
     case DataType::kBool:
       return math::Element::kBool;
+    case DataType::kInt64:
+      return math::Element::kInt64;
+    case DataType::kInt32:
+      return math::Element::kInt32;
     default:
       assert(type == DataType::kFloat);
       return math::Element::kFloat;

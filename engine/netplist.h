@@ -33,6 +33,11 @@ struct Netplist {
 // kUnimplemented: a unit without a form of at least `least`; the message names it and the reason.
 absl::StatusOr<Netplist> WriteNetplist(const Network& network, FormStatus least);
 
+// The network with every unit whose form is less sure than `least` composed of others, where its
+// kind knows how (UnitRow.compose); the rest as it is.
+absl::StatusOr<Network> ComposeForms(const Network& network, FormStatus least,
+                                     const Target& target);
+
 // Elements of a weights file, from a byte offset on: a view, or ZeroFill() where values do not
 // matter.
 using WeightSource = std::function<absl::StatusOr<Tensor>(int64_t file, int64_t offset, DataType,

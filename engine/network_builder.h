@@ -59,6 +59,8 @@ class NetworkBuilder {
 
   const std::optional<Verdict>& refusal() const { return refusal_; }
   Network TakeNetwork() { return std::move(network_); }
+  // Operands given out before are no longer good.
+  void CleanUp() { anemone::CleanUp(network_); }
 
  private:
   const Target& target_;

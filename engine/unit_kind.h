@@ -49,6 +49,8 @@ using Prepared = std::shared_ptr<const void>;
 
 using Permutation = std::array<Axis, kAxisCount>;
 
+class MilEmitter;
+class NetworkBuilder;
 class WarningList;
 
 inline constexpr size_t kAnyNumber = static_cast<size_t>(-1);
@@ -83,6 +85,16 @@ struct UnitRow {
   // alone (empty: these keys want none); and the weight in the file's order of elements.
   absl::StatusOr<std::vector<int64_t>> (*kernel_dims)(const P&, Bottoms) = nullptr;
   absl::StatusOr<Tensor> (*stored_kernel)(const P&, const Tensor& weight) = nullptr;
+  // Writes the unit as statements of MIL (engine/mil_emitter.h). Null, or kUnimplemented for some
+  // parameters: no operation is known that does this.
+  absl::Status (*mil)(MilEmitter&, const P&, const Unit&) = nullptr;
+  // Appends units with a netplist form that compute what this one does, to the bit, for parameters
+  // or weights that have none. kUnimplemented: there is no such way.
+  absl::StatusOr<Operand> (*compose)(NetworkBuilder&, const P&, const Unit&) = nullptr;
+  // The bottom that is a constant for each channel, which this unit only adds; -1: it does not.
+  int (*added_constant)(const P&, Bottoms) = nullptr;
+  // The kind takes a constant for each channel as a second weight, before it rounds.
+  bool takes_bias = false;
   absl::StatusOr<Prepared> (*prepare)(const P&, Bottoms,
                                       absl::Span<const Tensor> weights) = nullptr;
   // One output from the bottoms. Runs inside the device's arena; may use tbb::parallel_for. Null:
@@ -124,6 +136,12 @@ class UnitKind {
   virtual bool stores_kernel() const = 0;
   virtual absl::StatusOr<std::vector<int64_t>> KernelDims(const Json& keys, Bottoms in) const = 0;
   virtual absl::StatusOr<Tensor> StoredKernel(const void* params, const Tensor& weight) const = 0;
+
+  virtual absl::Status WriteMil(MilEmitter& e, const Unit& unit) const = 0;
+  virtual bool composes() const = 0;
+  virtual absl::StatusOr<Operand> Compose(NetworkBuilder& c, const Unit& unit) const = 0;
+  virtual int AddedConstant(const void* params, Bottoms in) const = 0;
+  virtual bool takes_bias() const = 0;
 
   virtual absl::StatusOr<Prepared> Prepare(const void* params, Bottoms in,
                                            absl::Span<const Tensor> weights) const = 0;
@@ -194,6 +212,23 @@ class UnitKindOf final : public UnitKind {
   absl::StatusOr<Tensor> StoredKernel(const void* params, const Tensor& weight) const override {
     return row_.stored_kernel(Cast(params), weight);
   }
+  absl::Status WriteMil(MilEmitter& e, const Unit& unit) const override {
+    if (row_.mil == nullptr) {
+      return absl::UnimplementedError(std::string(row_.type) + " has no MIL operation");
+    }
+    return row_.mil(e, Cast(unit.params.get()), unit);
+  }
+  bool composes() const override { return row_.compose != nullptr; }
+  absl::StatusOr<Operand> Compose(NetworkBuilder& c, const Unit& unit) const override {
+    if (row_.compose == nullptr) {
+      return absl::UnimplementedError(std::string(row_.type) + " is composed of no other units");
+    }
+    return row_.compose(c, Cast(unit.params.get()), unit);
+  }
+  int AddedConstant(const void* params, Bottoms in) const override {
+    return row_.added_constant == nullptr ? -1 : row_.added_constant(Cast(params), in);
+  }
+  bool takes_bias() const override { return row_.takes_bias; }
   absl::StatusOr<Prepared> Prepare(const void* params, Bottoms in,
                                    absl::Span<const Tensor> weights) const override {
     if (row_.prepare == nullptr) return Prepared();

@@ -21,7 +21,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "importer/mapped_file.h"
+#include "anemone/mapped_file.h"
 #include "onnx/onnx_pb.h"
 
 namespace anemone {

@@ -10,7 +10,7 @@
 #include "anemone/status_macros.h"
 #include "importer/bindings.h"
 #include "importer/external_data.h"
-#include "importer/mapped_file.h"
+#include "anemone/mapped_file.h"
 #include "importer/opset.h"
 #include "importer/reader.h"
 #include "importer/simplify.h"

@@ -1,12 +1,17 @@
 // ArgMinMax: where the largest or smallest element stands, of a window (Spatial) or of all channels
-// at one position (Channel). Facts: validators.json ArgMinMax; hidden_layers.json ArgMinMax; keys
-// of compiler_texts.json.
+// at one position (Channel). ArgMax and ArgMin become it. Facts: validators.json ArgMinMax;
+// hidden_layers.json ArgMinMax; numerics.json red-arg, st-index; keys of compiler_texts.json.
 #include <algorithm>
 #include <array>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "anemone/status_macros.h"
+#include "engine/math/arg_extreme.h"
+#include "kernels/arg_request.h"
+#include "kernels/attributes.h"
+#include "kernels/goc.h"
+#include "kernels/input_view.h"
 #include "kernels/mil.h"
 #include "kernels/mil_gates.h"
 #include "kernels/reshape.h"
@@ -146,6 +151,35 @@ constexpr Field<ArgMinMaxParams> kFields[] = {
      }},
 };
 
+// Of equal elements the first wins (st-index). Where a window's places are counted from is not
+// stated. Here it is the window's own corner, padding included: so they stay exact in fp16 on a
+// plane of any size, and a window that is the whole plane, the only one seen, gives the place in
+// the plane either way. Padding never wins, as in a maximum (pool-max).
+void Compute(const ArgMinMaxParams& p, const void*, absl::Span<const ConstView> in, View out) {
+  const bool largest = p.mode == ArgMode::kSpatialArgMax || p.mode == ArgMode::kChannelArgMax;
+  const math::Extreme extreme = largest ? math::Extreme::kMax : math::Extreme::kMin;
+  const Dims& dims = in[0].dims;
+  if (!IsSpatial(p)) {
+    return math::ArgExtreme(extreme, dims.extent, math::kAxisC, in[0].span(), out.span());
+  }
+  const math::Window window{.kernel_h = p.kernel_height,
+                            .kernel_w = p.kernel_width,
+                            .stride_h = p.step[1],
+                            .stride_w = p.step[0],
+                            .pad_top = p.top,
+                            .pad_left = p.left,
+                            .pad_bottom = p.bottom,
+                            .pad_right = p.right};
+  math::WindowArgExtreme(extreme,
+                         {.planes = dims.n() * dims.d() * dims.c(),
+                          .in_h = dims.h(),
+                          .in_w = dims.w(),
+                          .out_h = out.dims.h(),
+                          .out_w = out.dims.w(),
+                          .window = window},
+                         in[0].span(), out.span());
+}
+
 const UnitKindOf<ArgMinMaxParams>& Kind() {
   static const UnitKindOf<ArgMinMaxParams>& kind =
       *new UnitKindOf<ArgMinMaxParams>({.type = "ArgMinMax",
@@ -154,14 +188,27 @@ const UnitKindOf<ArgMinMaxParams>& Kind() {
                                         .complete = Complete,
                                         .shape = Shape,
                                         .validate = Validate,
-                                        .fields = kFields});
+                                        .fields = kFields,
+                                        .compute = Compute});
   return kind;
 }
 
-// Along W or H of a plane that is one row or column: one window over all of it. Along another axis:
-// as the channel axis.
-absl::StatusOr<Operand> IndexAlong(MilContext& c, const Operand& x, Axis axis, bool largest) {
+// Along W or H of a plane that is one row or column: one window over all of it. Along W of other
+// planes: the same, if a view may make each row a channel. Else: as the channel axis.
+absl::StatusOr<Operand> IndexAlong(NetworkBuilder& c, const Operand& x, Axis axis, bool largest) {
   const Dims dims = c.DimsOf(x);
+  Dims rows = dims;
+  rows[Axis::kC] *= dims.h();
+  rows[Axis::kH] = 1;
+  const Bottom view{.dims = rows};
+  if (axis == Axis::kW && dims.h() > 1 &&
+      CheckBottoms(Kind(), {&view, 1}, c.target(), c.route()).accepted) {
+    ANEMONE_ASSIGN_OR_RETURN(Operand y, Reshaped(c, x, rows));
+    ANEMONE_ASSIGN_OR_RETURN(y, IndexAlong(c, y, axis, largest));
+    Dims out = dims;
+    out[Axis::kW] = 1;
+    return Reshaped(c, y, out);
+  }
   if ((axis == Axis::kW && dims.h() == 1) || (axis == Axis::kH && dims.w() == 1)) {
     return c.Add(
         Kind(),
@@ -178,6 +225,35 @@ absl::StatusOr<Operand> IndexAlong(MilContext& c, const Operand& x, Axis axis, b
                                                         .kernel_height = c.DimsOf(moved).h()},
                                         {moved}));
   return SwapAxes(c, moved, axis, Axis::kC);
+}
+
+absl::StatusOr<Operand> IndexOf(LowerContext& c, const ArgRequest& request, Operand x) {
+  // Per-axis argmin: by conversion from A15, by direct authoring before (op_matrix.json).
+  if (!request.largest && c.route() == Route::kMil &&
+      !Judge(c.target(), c.route()).FamilyAtLeast(4)) {
+    return c.Refuse(rule::kOperationFamily, "reduce_argmin", 4);
+  }
+  return IndexAlong(c, x, request.axis, request.largest);
+}
+
+absl::Status Lower(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  ANEMONE_ASSIGN_OR_RETURN(ArgRequest request, ReadArgRequest(c, node));
+  if (request.last) return c.NotLowered("the last of equal elements");
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, IndexOf(c, request, request.x));
+  return OutArg(c, node, request, y);
+}
+
+// The last of equal elements is the first of the axis read backwards.
+absl::Status LowerLast(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  ANEMONE_ASSIGN_OR_RETURN(ArgRequest request, ReadArgRequest(c, node));
+  if (!request.last) return c.NotLowered("the first of equal elements");
+  const int64_t last = request.count - 1;
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, Sliced(c, request.x, request.axis, last, last + 1, -1));
+  ANEMONE_ASSIGN_OR_RETURN(y, IndexOf(c, request, y));
+  ANEMONE_ASSIGN_OR_RETURN(y, Scaled(c, y, -1, static_cast<double>(last)));
+  return OutArg(c, node, request, y);
 }
 
 absl::Status Build(MilContext& c) {
@@ -201,8 +277,41 @@ absl::Status Build(MilContext& c) {
 
 constexpr MilOperation kOperations[] = {{"reduce_argmax", Build}, {"reduce_argmin", Build}};
 
+constexpr Lowering kLowerings[] = {
+    {.op = "ArgMax", .lower = Lower},
+    {.op = "ArgMin", .lower = Lower},
+    {.op = "ArgMax", .rewritten = true, .lower = LowerLast},
+    {.op = "ArgMin", .rewritten = true, .lower = LowerLast},
+};
+
 }  // namespace
 
-KernelRows ArgMinMaxRows() { return {{&Kind()}, {}, kOperations}; }
+absl::StatusOr<ArgRequest> ReadArgRequest(LowerContext& c, const Node& node) {
+  Attributes a(node);
+  ANEMONE_ASSIGN_OR_RETURN(int64_t axis, a.Int("axis", 0));
+  ANEMONE_ASSIGN_OR_RETURN(int64_t last, a.Int("select_last_index", 0));
+  a.Ignore("keepdims");  // the output's shape says it
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ArgRequest request{.largest = node.op_type == "ArgMax", .last = last != 0};
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
+  const int rank = static_cast<int>(shape.size());
+  ANEMONE_ASSIGN_OR_RETURN(int at, NormalAxis(axis, rank));
+  request.axis = AxisOf(rank, at);
+  request.rank = rank;
+  request.count = shape[at];
+  ANEMONE_ASSIGN_OR_RETURN(request.x, c.In(node.inputs[0]));
+  if (c.DimsOf(request.x).elements() == 0) return c.Refuse(rule::kEmptyTensor);
+  return request;
+}
+
+absl::Status OutArg(LowerContext& c, const Node& node, const ArgRequest& request, Operand y) {
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
+  if (static_cast<int>(to.size()) != request.rank) {  // without keepdims
+    ANEMONE_ASSIGN_OR_RETURN(y, Relaid(c, y, request.rank, to));
+  }
+  return c.OutIndex(node.outputs[0], y, request.count);
+}
+
+KernelRows ArgMinMaxRows() { return {{&Kind()}, kLowerings, kOperations}; }
 
 }  // namespace anemone

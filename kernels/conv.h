@@ -65,6 +65,9 @@ struct ConvNode {
   ConvParams params;
 };
 
+// What the attributes and shapes of such a node say, whoever makes its kernel.
+absl::StatusOr<ConvParams> ReadConvParams(const Node& node, LowerContext& c);
+
 // Not lowered: a kernel or bias computed at run time, an integer kernel.
 absl::StatusOr<ConvNode> ReadConvNode(const Node& node, LowerContext& c);
 

@@ -83,6 +83,13 @@ absl::StatusOr<ConvParams> ReadAttributes(const Node& node, absl::Span<const int
 
 }  // namespace
 
+absl::StatusOr<ConvParams> ReadConvParams(const Node& node, LowerContext& c) {
+  ANEMONE_ASSIGN_OR_RETURN(Sizes x, c.ShapeOf(node.inputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(Sizes w, c.ShapeOf(node.inputs[1]));
+  ANEMONE_ASSIGN_OR_RETURN(Sizes y, c.ShapeOf(node.outputs[0]));
+  return ReadAttributes(node, x, w, y);
+}
+
 absl::StatusOr<ConvNode> ReadConvNode(const Node& node, LowerContext& c) {
   ConvNode read;
   ANEMONE_ASSIGN_OR_RETURN(read.x, c.ShapeOf(node.inputs[0]));

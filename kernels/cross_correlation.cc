@@ -1,8 +1,14 @@
 // CrossCorrelation: a template, not flipped, moved over a map of one channel, stride 1. Direct
-// authoring only. Facts: validators.json CrossCorrelation; hidden_layers.json CrossCorrelation.
+// authoring only. Facts: validators.json CrossCorrelation; hidden_layers.json CrossCorrelation. A
+// Conv of one channel whose kernel is made at run time becomes it.
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "anemone/status_macros.h"
+#include "engine/math/conv.h"
+#include "kernels/conv.h"
+#include "kernels/elementwise.h"
 #include "kernels/mil.h"
 #include "kernels/mil_gates.h"
 #include "kernels/reshape.h"
@@ -61,6 +67,23 @@ constexpr Field<P> kFields[] = {
     Key<&P::groups>("NumGroups"),
 };
 
+// The sums of a convolution (numerics.json ew-hidden: MAC rules). The padding is taken for zeros,
+// as a convolution's is; one channel leaves groups nothing to do. The template is another one at
+// every run, and small.
+void Compute(const P& p, const void*, absl::Span<const ConstView> in, View out) {
+  const Dims& x = in[0].dims;
+  const math::ConvShape shape = {.batch = x.n() * x.d(),
+                                 .in_h = x.h(),
+                                 .in_w = x.w(),
+                                 .window = {.kernel_h = p.height,
+                                            .kernel_w = p.width,
+                                            .pad_top = p.top,
+                                            .pad_left = p.left,
+                                            .pad_bottom = p.bottom,
+                                            .pad_right = p.right}};
+  math::Conv(math::PackConv(shape, in[1].span(), {}), in[0].span(), out.span());
+}
+
 const UnitKindOf<P>& Kind() {
   static const UnitKindOf<P>& kind =
       *new UnitKindOf<P>({.type = "CrossCorrelation",
@@ -68,7 +91,8 @@ const UnitKindOf<P>& Kind() {
                           .bottoms = {2, 2, &rule::kCrossCorrelationInputs},
                           .shape = Shape,
                           .validate = Validate,
-                          .fields = kFields});
+                          .fields = kFields,
+                          .compute = Compute});
   return kind;
 }
 
@@ -88,10 +112,59 @@ absl::Status Build(MilContext& c) {
   return absl::OkStatus();
 }
 
+// y[i, j] = the sum of x[i + u, j + v] * w[u, v]: a Conv of one channel, batch 1, in steps of 1.
+// The sums and their one rounding are those of a convolution.
+bool MatchConv(const GraphView& view, const Node& anchor, Match&) {
+  const Value& x = view.graph.values[anchor.inputs[0]];
+  const Value& kernel = view.graph.values[anchor.inputs[1]];
+  if (kernel.constant || !x.is_static() || !kernel.is_static()) return false;
+  const std::vector<int64_t> map = x.dims(), window = kernel.dims();
+  const auto is_one = [](const std::vector<int64_t>& dims) { return dims[0] == 1 && dims[1] == 1; };
+  return (map.size() == 3 || map.size() == 4) && map.size() == window.size() && is_one(map) &&
+         is_one(window);
+}
+
+absl::Status LowerConv(const Match& match, LowerContext& c) {
+  if (c.route() == Route::kMil) return c.Refuse(rule::kNotInFrontend);
+  const Node& node = c.anchor(match);
+  ANEMONE_ASSIGN_OR_RETURN(ConvParams conv, ReadConvParams(node, c));
+  for (const Along* a : {&conv.h, &conv.w}) {
+    if (a->stride > 1 || a->dilation > 1 || std::min(a->pad_before, a->pad_after) < 0) {
+      return c.NotLowered("a convolution with steps or dilation by a kernel made at run time");
+    }
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Operand map, c.In(node.inputs[0]));
+  const Dims& dims = c.DimsOf(map);
+  if (std::min(conv.h.WindowsIn(dims.h()), conv.w.WindowsIn(dims.w())) < 1) {
+    return c.Refuse(rule::kEmptyTensor);
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Operand kernel, c.In(node.inputs[1]));
+  const int64_t count = c.DimsOf(kernel).elements();
+  ANEMONE_ASSIGN_OR_RETURN(kernel, Reshaped(c, kernel, MakeDims(1, 1, 1, count)));
+  const CrossCorrelationParams p = {.width = conv.w.kernel,
+                                    .height = conv.h.kernel,
+                                    .top = conv.h.pad_before,
+                                    .bottom = conv.h.pad_after,
+                                    .left = conv.w.pad_before,
+                                    .right = conv.w.pad_after};
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, c.Add(Kind(), p, {map, kernel}));
+  if (HasInput(node, 2)) {  // a second rounding
+    ANEMONE_ASSIGN_OR_RETURN(Operand bias, c.In(node.inputs[2]));
+    ANEMONE_ASSIGN_OR_RETURN(y, Combined(c, ElementWiseType::kAdd, y, bias));
+  }
+  return c.Out(node.outputs[0], y);
+}
+
+constexpr Lowering kLowerings[] = {{.op = "Conv",
+                                    .pattern = "cross-correlation",
+                                    .rewritten = true,
+                                    .match = MatchConv,
+                                    .lower = LowerConv}};
+
 constexpr MilOperation kOperations[] = {{"cross_correlation", Build}};
 
 }  // namespace
 
-KernelRows CrossCorrelationRows() { return {{&Kind()}, {}, kOperations}; }
+KernelRows CrossCorrelationRows() { return {{&Kind()}, kLowerings, kOperations}; }
 
 }  // namespace anemone

@@ -1,5 +1,7 @@
 // Dropout: an identity at rate 0, from A13; else the random-number block's, from A15 (conflicts.md
 // C-dropout). Facts: validators.json Dropout; hidden_layers.json Dropout.
+#include <algorithm>
+
 #include "kernels/lowering.h"
 #include "rule_table.h"  // generated
 
@@ -28,9 +30,26 @@ constexpr Field<DropoutParams> kFields[] = {
     Key<&DropoutParams::seed>("Seed"),
 };
 
+absl::StatusOr<Prepared> Prepare(const DropoutParams& p, Bottoms, absl::Span<const Tensor>) {
+  if (p.rate == 0) return Prepared();
+  return absl::UnimplementedError(
+      "Dropout at a rate above 0 is judged but not run: the engine's generator of random numbers "
+      "is not published");
+}
+
+// At rate 0. A copy for the reason that Flatten is one.
+void Compute(const DropoutParams&, const void*, absl::Span<const ConstView> in, View out) {
+  std::copy_n(in[0].data, out.dims.elements(), out.data);
+}
+
 const UnitKindOf<DropoutParams>& Kind() {
-  static const UnitKindOf<DropoutParams>& kind = *new UnitKindOf<DropoutParams>(
-      {.type = "Dropout", .shape = Shape, .validate = Validate, .fields = kFields});
+  static const UnitKindOf<DropoutParams>& kind =
+      *new UnitKindOf<DropoutParams>({.type = "Dropout",
+                                      .shape = Shape,
+                                      .validate = Validate,
+                                      .fields = kFields,
+                                      .prepare = Prepare,
+                                      .compute = Compute});
   return kind;
 }
 

@@ -1,5 +1,9 @@
 // DynamicGOC: gain and offset that are computed at run time, x * scale + bias or x + bias. Facts:
 // validators.json DynamicGOC; hidden_layers.json additional_units.
+#include <algorithm>
+
+#include "engine/math/elementwise.h"
+#include "engine/math/unary.h"
 #include "kernels/lowering.h"
 #include "rule_table.h"  // generated
 
@@ -30,6 +34,38 @@ Verdict Validate(const DynamicGocParams&, Bottoms, const Target& target, Route r
   return judge.Has(Cap::kDynamicGoc) ? judge.Accept() : judge.Reject(rule::kDynamicGocArch);
 }
 
+// The place of element `i` of `dims` in an operand that is repeated along its axes of extent 1.
+int64_t PlaceIn(const Dims& operand, const Dims& dims, int64_t i) {
+  int64_t place = 0, stride = 1;
+  for (int axis = kAxisCount - 1; axis >= 0; --axis) {
+    const int64_t extent = dims.extent[axis];
+    if (operand.extent[axis] > 1) place += i % extent * stride;
+    stride *= operand.extent[axis];
+    i /= extent;
+  }
+  return place;
+}
+
+// One rounding, as GOC has it: the same bits for the same gain and offset. Both are repeated along
+// their axes of extent 1.
+void Compute(const DynamicGocParams& p, const void*, absl::Span<const ConstView> in, View out) {
+  if (p.bias_only) {
+    return math::Binary(math::BinaryOp::kAdd, in[0].span(), in[0].dims.extent, in[1].span(),
+                        in[1].dims.extent, out.span(), out.dims.extent);
+  }
+  // The last axes along which neither changes.
+  int64_t run = 1;
+  for (int axis = kAxisCount - 1; axis >= 0; --axis) {
+    if (std::max(in[1].dims.extent[axis], in[2].dims.extent[axis]) > 1) break;
+    run *= out.dims.extent[axis];
+  }
+  for (int64_t i = 0; i < out.dims.elements(); i += run) {
+    const float scale = math::ToFloat(in[1].data[PlaceIn(in[1].dims, out.dims, i)]);
+    const float bias = math::ToFloat(in[2].data[PlaceIn(in[2].dims, out.dims, i)]);
+    math::Affine(in[0].span().subspan(i, run), scale, bias, out.span().subspan(i, run));
+  }
+}
+
 bool IsBiasOnly(const DynamicGocParams& p) { return p.bias_only; }
 
 constexpr Field<DynamicGocParams> kFields[] = {
@@ -41,7 +77,8 @@ const UnitKindOf<DynamicGocParams>& Kind() {
                                          .bottoms = {2, 3},
                                          .shape = Shape,
                                          .validate = Validate,
-                                         .fields = kFields});
+                                         .fields = kFields,
+                                         .compute = Compute});
   return kind;
 }
 

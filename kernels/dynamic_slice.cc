@@ -1,11 +1,16 @@
 // DynamicSlice: a part of a tensor whose place is computed at run time. Native from A14
 // (conflicts.md C-dynslice-m1). Facts: validators.json DynamicSlice; hidden_layers.json
 // DynamicSlice.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
+#include "engine/math/extents.h"
 #include "kernels/lowering.h"
 #include "kernels/sampling.h"
 #include "rule_table.h"  // generated
@@ -92,6 +97,106 @@ constexpr Field<DynamicSliceParams> kFields[] = {
     Key<&DynamicSliceParams::background>("BackgroundValue"),
 };
 
+// The mode of one axis; of an axis that names none, the one that was seen (netplist.md).
+SamplePadding PaddingOf(const DynamicSliceParams& p, Axis axis) {
+  for (const AxisValue<SamplePadding>& entry : p.padding) {
+    if (entry.axis == axis) return entry.value;
+  }
+  return SamplePadding::kBackground;
+}
+
+using Starts = std::vector<float>;  // in the order of DynamicSliceAxisOrder
+
+// Plainest readings: the index holds a start for each axis of the order, which is an element's
+// number; an axis that stands in one list only keeps its start 0 or its extent. What is beyond the
+// tensor's ends is padded, so no start is refused. A constant index of integers is the unit's
+// weight as well, as Gather's points are.
+absl::StatusOr<Prepared> Prepare(const DynamicSliceParams& p, Bottoms in,
+                                 absl::Span<const Tensor> weights) {
+  bool counted = p.mode == CoordinateMode::kNonNormalized;
+  for (const AxisValue<Coordinates>& entry : p.coordinates) {
+    counted = counted && entry.value.mode == CoordinateMode::kNonNormalized;
+  }
+  for (const AxisValue<SamplePadding>& entry : p.padding) {
+    counted = counted &&
+              (entry.value == SamplePadding::kBackground || entry.value == SamplePadding::kZero ||
+               entry.value == SamplePadding::kReplication);
+  }
+  if (!counted) {
+    return absl::UnimplementedError(
+        "DynamicSlice: normalized coordinates, and padding other than Zero, Background and "
+        "Replication, are judged but not run");
+  }
+  if (in[1].dims.elements() != static_cast<int64_t>(p.order.size())) {
+    return absl::UnimplementedError(
+        "DynamicSlice: an index of another size than DynamicSliceAxisOrder is judged but not run");
+  }
+  if (in[1].format != Format::kUInt16) return Prepared();
+  if (weights.empty() || weights[0].type() != DataType::kUInt16 ||
+      weights[0].elements() != in[1].dims.elements()) {
+    return absl::UnimplementedError("DynamicSlice: an index of uint16 is run as a constant only");
+  }
+  auto starts = std::make_shared<Starts>();
+  for (int64_t i = 0; i < weights[0].elements(); ++i) {
+    starts->push_back(weights[0].at<uint16_t>(i));
+  }
+  return starts;
+}
+
+// Where an output's elements lie along one axis of the input.
+struct Source {
+  std::vector<int64_t> at;  // -1: beyond an end
+  math::Half beyond;
+};
+
+Source SourceOf(const DynamicSliceParams& p, Axis axis, int64_t start, int64_t from, int64_t to) {
+  const SamplePadding padding = PaddingOf(p, axis);
+  Source source;
+  source.beyond = padding == SamplePadding::kZero ? math::kHalfZero : math::ToHalf(p.background);
+  for (int64_t i = start; i < start + to; ++i) {
+    const bool inside = i >= 0 && i < from;
+    const int64_t nearest = std::clamp<int64_t>(i, 0, from - 1);
+    source.at.push_back(inside || padding == SamplePadding::kReplication ? nearest : -1);
+  }
+  return source;
+}
+
+void Compute(const DynamicSliceParams& p, const void* prepared, absl::Span<const ConstView> in,
+             View out) {
+  // A fraction is dropped. Beyond every extent, where an infinity goes as well, starts are alike.
+  constexpr float kFar = 1 << 20;
+  std::array<int64_t, kAxisCount> starts = {};
+  for (size_t i = 0; i < p.order.size(); ++i) {
+    const float start = prepared != nullptr ? (*static_cast<const Starts*>(prepared))[i]
+                                            : math::ToFloat(in[1].data[i]);
+    starts[static_cast<int>(p.order[i])] =
+        static_cast<int64_t>(std::clamp(std::floor(start), -kFar, kFar));
+  }
+  std::array<Source, kAxisCount> sources;
+  for (int axis = 0; axis < kAxisCount; ++axis) {
+    sources[axis] = SourceOf(p, static_cast<Axis>(axis), starts[axis], in[0].dims.extent[axis],
+                             out.dims.extent[axis]);
+  }
+  const math::Strides strides = math::DenseStrides(in[0].dims.extent);
+  const int64_t width = out.dims.w(), rows = out.dims.elements() / width;
+  const Source& along = sources[static_cast<int>(Axis::kW)];
+  for (int64_t row = 0; row < rows; ++row) {
+    math::Half* to = out.data + row * width;
+    const math::Half* from = in[0].data;
+    const Source* beyond = nullptr;
+    for (int64_t axis = kAxisCount - 2, left = row; axis >= 0; --axis) {
+      const int64_t at = sources[axis].at[left % out.dims.extent[axis]];
+      left /= out.dims.extent[axis];
+      if (at < 0) beyond = &sources[axis];
+      from += std::max<int64_t>(at, 0) * strides[axis];
+    }
+    for (int64_t i = 0; i < width; ++i) {
+      const Source* off = beyond == nullptr && along.at[i] < 0 ? &along : beyond;
+      to[i] = off != nullptr ? off->beyond : from[along.at[i]];
+    }
+  }
+}
+
 const UnitKindOf<DynamicSliceParams>& Kind() {
   static const UnitKindOf<DynamicSliceParams>& kind =
       *new UnitKindOf<DynamicSliceParams>({.type = "DynamicSlice",
@@ -99,7 +204,9 @@ const UnitKindOf<DynamicSliceParams>& Kind() {
                                            .shape = Shape,
                                            .validate = Validate,
                                            .codegen = Codegen,
-                                           .fields = kFields});
+                                           .fields = kFields,
+                                           .prepare = Prepare,
+                                           .compute = Compute});
   return kind;
 }
 

@@ -12,6 +12,7 @@
 #include "engine/constant.h"
 #include "engine/math/elementwise.h"
 #include "engine/math/unary.h"
+#include "engine/mil_emitter.h"
 #include "kernels/attributes.h"
 #include "kernels/goc.h"
 #include "kernels/mil.h"
@@ -90,6 +91,17 @@ absl::Span<const char* const> NamesOf(ElementWiseType) {
 
 namespace {
 
+// A constant of one element for each channel (or for all) is added to the other bottom.
+int AddedConstant(const ElementWiseParams& p, Bottoms in) {
+  if (p.type != ElementWiseType::kAdd) return -1;
+  for (int i : {1, 0}) {
+    const Dims &constant = in[i].dims, &other = in[1 - i].dims;
+    const bool fits = constant.elements() == constant.c() && constant.c() == other.c();
+    if (in[i].is_constant && in[i].format == Format::kFloat16 && fits) return i;
+  }
+  return -1;
+}
+
 absl::StatusOr<Dims> Shape(const ElementWiseParams& p, Bottoms in) {
   Dims out = in[0].dims;
   if (BottomsOf(p.type) == 1) return out;
@@ -138,6 +150,46 @@ void Compute(const ElementWiseParams& p, const void*, absl::Span<const ConstView
   }
 }
 
+// MIL's operations that are one type, of two operands or one. logical_not: of 0 and 1, "is 0".
+struct NamedType {
+  const char* op;
+  ElementWiseType type;
+};
+constexpr NamedType kBinaryOperations[] = {
+    {"add", ElementWiseType::kAdd},
+    {"sub", ElementWiseType::kSub},
+    {"mul", ElementWiseType::kMult},
+    {"real_div", ElementWiseType::kDiv},
+    {"pow", ElementWiseType::kPower},
+    {"minimum", ElementWiseType::kMin},
+    {"maximum", ElementWiseType::kMax},
+    {"equal", ElementWiseType::kEqual},
+    {"not_equal", ElementWiseType::kNotEqual},
+    {"less", ElementWiseType::kLessThan},
+    {"less_equal", ElementWiseType::kLessThanEqual},
+    {"greater", ElementWiseType::kGreaterThan},
+    {"greater_equal", ElementWiseType::kGreaterThanEqual},
+};
+constexpr NamedType kUnaryOperations[] = {
+    {"abs", ElementWiseType::kAbs},
+    {"square", ElementWiseType::kSquare},
+    {"logical_not", ElementWiseType::kEqualZero},
+};
+
+absl::Status WriteMil(MilEmitter& e, const ElementWiseParams& p, const Unit& unit) {
+  for (const NamedType& row : kBinaryOperations) {
+    if (row.type != p.type) continue;
+    e.Result(e.Emit(row.op, {{"x", {e.In(0)}}, {"y", {e.In(1)}}}, unit.dims));
+    return absl::OkStatus();
+  }
+  for (const NamedType& row : kUnaryOperations) {
+    if (row.type != p.type) continue;
+    e.Result(e.Emit(row.op, {{"x", {e.In(0)}}}, unit.dims));
+    return absl::OkStatus();
+  }
+  return absl::UnimplementedError("no MIL operation of this type");
+}
+
 const UnitKindOf<ElementWiseParams>& Kind() {
   static const UnitKindOf<ElementWiseParams>& kind =
       *new UnitKindOf<ElementWiseParams>({.type = "ElementWise",
@@ -146,6 +198,8 @@ const UnitKindOf<ElementWiseParams>& Kind() {
                                           .validate = Validate,
                                           .codegen = Codegen,
                                           .fields = kFields,
+                                          .mil = WriteMil,
+                                          .added_constant = AddedConstant,
                                           .compute = Compute});
   return kind;
 }
@@ -274,26 +328,6 @@ absl::Status LowerAbs(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], x);
 }
 
-// The operations of two operands that are one type.
-constexpr struct {
-  const char* op;
-  ElementWiseType type;
-} kBinaryOperations[] = {
-    {"add", ElementWiseType::kAdd},
-    {"sub", ElementWiseType::kSub},
-    {"mul", ElementWiseType::kMult},
-    {"real_div", ElementWiseType::kDiv},
-    {"pow", ElementWiseType::kPower},
-    {"minimum", ElementWiseType::kMin},
-    {"maximum", ElementWiseType::kMax},
-    {"equal", ElementWiseType::kEqual},
-    {"not_equal", ElementWiseType::kNotEqual},
-    {"less", ElementWiseType::kLessThan},
-    {"less_equal", ElementWiseType::kLessThanEqual},
-    {"greater", ElementWiseType::kGreaterThan},
-    {"greater_equal", ElementWiseType::kGreaterThanEqual},
-};
-
 constexpr const char* kTwo[] = {"x", "y"};
 
 absl::Status BuildCombined(MilContext& c, ElementWiseType type, bool floored) {
@@ -314,16 +348,6 @@ absl::Status BuildBinary(MilContext& c) {
 absl::Status BuildFloorDiv(MilContext& c) {
   return BuildCombined(c, ElementWiseType::kDiv, /*floored=*/true);
 }
-
-// logical_not: of 0 and 1, "is 0".
-constexpr struct {
-  const char* op;
-  ElementWiseType type;
-} kUnaryOperations[] = {
-    {"abs", ElementWiseType::kAbs},
-    {"square", ElementWiseType::kSquare},
-    {"logical_not", ElementWiseType::kEqualZero},
-};
 
 absl::Status BuildMapped(MilContext& c, ElementWiseType type) {
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));

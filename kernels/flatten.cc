@@ -1,6 +1,7 @@
 // Flatten: all elements of an image in one row. Facts: validators.json Flatten; hidden_layers.json
 // Flatten; compiler_texts.json for the keys.
 #include "anemone/status_macros.h"
+#include "engine/math/copy.h"
 #include "kernels/lowering.h"
 #include "kernels/memory_order.h"
 #include "rule_table.h"  // generated
@@ -27,9 +28,21 @@ Verdict Validate(const FlattenParams&, Bottoms, const Target& target, Route rout
 constexpr Field<FlattenParams> kFields[] = {Key<&FlattenParams::order>("FlattenType"),
                                             Key<&FlattenParams::order>("Mode")};
 
+// A copy even in NCHW: a kind is a view in all its forms or in none (UnitRow::is_view), and CleanUp
+// drops and joins views, which would take this unit's extents or its verdict away.
+void Compute(const FlattenParams& p, const void*, absl::Span<const ConstView> in, View out) {
+  const Dims& dims = in[0].dims;
+  math::CopyBlock(dims.extent, in[0].data, math::DenseStrides(dims.extent), out.data,
+                  StridesOf(p.order, dims));
+}
+
 const UnitKindOf<FlattenParams>& Kind() {
-  static const UnitKindOf<FlattenParams>& kind = *new UnitKindOf<FlattenParams>(
-      {.type = "Flatten", .shape = Shape, .validate = Validate, .fields = kFields});
+  static const UnitKindOf<FlattenParams>& kind =
+      *new UnitKindOf<FlattenParams>({.type = "Flatten",
+                                      .shape = Shape,
+                                      .validate = Validate,
+                                      .fields = kFields,
+                                      .compute = Compute});
   return kind;
 }
 

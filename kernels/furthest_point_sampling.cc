@@ -1,8 +1,11 @@
 // FurthestPointSampling: of a cloud of points in space, those that lie furthest apart, the first
 // point first. Direct authoring only. Facts: validators.json FurthestPointSampling;
 // hidden_layers.json FurthestPointSampling; netplist.md for the least count.
+#include <algorithm>
 #include <cstdint>
+#include <vector>
 
+#include "engine/math/points.h"
 #include "kernels/lowering.h"
 #include "rule_table.h"  // generated
 
@@ -45,13 +48,29 @@ constexpr Field<FurthestPointSamplingParams> kFields[] = {
     Required<&FurthestPointSamplingParams::distance>("DistanceMetric"),
 };
 
+// The chosen points' own bits. Of points equally far the first is taken: the tables have no rule.
+void Compute(const FurthestPointSamplingParams& p, const void*, absl::Span<const ConstView> in,
+             View out) {
+  const int64_t points = in[0].dims.w();
+  std::vector<int32_t> chosen(p.count);
+  for (int64_t n = 0; n < in[0].dims.n(); ++n) {
+    const math::Half* cloud = in[0].data + n * 3 * points;
+    math::FurthestPoints({cloud, static_cast<size_t>(3 * points)}, absl::MakeSpan(chosen));
+    for (int64_t axis = 0; axis < 3; ++axis) {
+      std::transform(chosen.begin(), chosen.end(), out.data + (n * 3 + axis) * p.count,
+                     [&](int32_t i) { return cloud[axis * points + i]; });
+    }
+  }
+}
+
 const UnitKindOf<FurthestPointSamplingParams>& Kind() {
   static const UnitKindOf<FurthestPointSamplingParams>& kind =
       *new UnitKindOf<FurthestPointSamplingParams>({.type = "FurthestPointSampling",
                                                     .min_family = kFamilyA13,
                                                     .shape = Shape,
                                                     .validate = Validate,
-                                                    .fields = kFields});
+                                                    .fields = kFields,
+                                                    .compute = Compute});
   return kind;
 }
 

@@ -1,11 +1,14 @@
 // GlobalArgMinMax: where the largest or smallest element stands along one whole axis. By direct
-// authoring from A13, by conversion from A15 (conflicts.md C-global-argminmax). Facts:
-// validators.json GlobalArgMinMax; hidden_layers.json GlobalArgMinMax.
+// authoring from A13, by conversion from A15 (conflicts.md C-global-argminmax). ArgMax and ArgMin
+// become it where ArgMinMax cannot serve, as along a batch that cannot move. Facts: validators.json
+// GlobalArgMinMax; hidden_layers.json GlobalArgMinMax; numerics.json red-arg, st-index.
 #include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "anemone/status_macros.h"
+#include "engine/math/arg_extreme.h"
+#include "kernels/arg_request.h"
 #include "kernels/mil.h"
 #include "kernels/mil_gates.h"
 #include "kernels/reshape.h"
@@ -43,10 +46,35 @@ constexpr Field<GlobalArgMinMaxParams> kFields[] = {
     Required<&GlobalArgMinMaxParams::axis>("Dimension"),
 };
 
+// Of equal elements the first wins (st-index).
+void Compute(const GlobalArgMinMaxParams& p, const void*, absl::Span<const ConstView> in,
+             View out) {
+  math::ArgExtreme(p.type == Extreme::kMax ? math::Extreme::kMax : math::Extreme::kMin,
+                   in[0].dims.extent, static_cast<int>(p.axis), in[0].span(), out.span());
+}
+
 const UnitKindOf<GlobalArgMinMaxParams>& Kind() {
-  static const UnitKindOf<GlobalArgMinMaxParams>& kind = *new UnitKindOf<GlobalArgMinMaxParams>(
-      {.type = "GlobalArgMinMax", .shape = Shape, .validate = Validate, .fields = kFields});
+  static const UnitKindOf<GlobalArgMinMaxParams>& kind =
+      *new UnitKindOf<GlobalArgMinMaxParams>({.type = "GlobalArgMinMax",
+                                              .shape = Shape,
+                                              .validate = Validate,
+                                              .fields = kFields,
+                                              .compute = Compute});
   return kind;
+}
+
+absl::Status Lower(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  const char* operation = node.op_type == "ArgMax" ? "global_argmax" : "global_argmin";
+  if (c.route() == Route::kMil && !Judge(c.target(), c.route()).FamilyAtLeast(4)) {
+    return c.Refuse(rule::kOperationFamily, operation, 4);
+  }
+  ANEMONE_ASSIGN_OR_RETURN(ArgRequest request, ReadArgRequest(c, node));
+  if (request.last) return c.NotLowered("the last of equal elements");
+  const Extreme type = request.largest ? Extreme::kMax : Extreme::kMin;
+  ANEMONE_ASSIGN_OR_RETURN(Operand y,
+                           c.Add(Kind(), GlobalArgMinMaxParams{type, request.axis}, {request.x}));
+  return OutArg(c, node, request, y);
 }
 
 // MIL has no such operation in its public opsets; it is spelled by an axis, or by the unit's keys.
@@ -73,8 +101,13 @@ absl::Status Build(MilContext& c) {
 
 constexpr MilOperation kOperations[] = {{"global_argmax", Build}, {"global_argmin", Build}};
 
+constexpr Lowering kLowerings[] = {
+    {.op = "ArgMax", .lower = Lower},
+    {.op = "ArgMin", .lower = Lower},
+};
+
 }  // namespace
 
-KernelRows GlobalArgMinMaxRows() { return {{&Kind()}, {}, kOperations}; }
+KernelRows GlobalArgMinMaxRows() { return {{&Kind()}, kLowerings, kOperations}; }
 
 }  // namespace anemone

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
+#include "engine/authored_unit.h"
 #include "engine/constant.h"
 #include "engine/math/unary.h"
 #include "kernels/attributes.h"
@@ -76,11 +77,22 @@ void Compute(const GocParams& p, const void* prepared, absl::Span<const ConstVie
                     });
 }
 
+// Vectors: the kind whose gain and offset are operands, here constants.
+absl::StatusOr<Operand> Compose(NetworkBuilder& c, const GocParams& p, const Unit& unit) {
+  if (!p.per_channel) return absl::UnimplementedError("GOC by scalars");
+  std::vector<Operand> bottoms = unit.bottoms;
+  for (const Tensor& weight : unit.weights) {
+    bottoms.push_back(c.AddConstant(weight, MakeDims(1, weight.elements(), 1, 1)));
+  }
+  return AddAuthoredUnit(c, *FindUnitKind("DynamicGOC"), Json::object(), std::move(bottoms), {});
+}
+
 const UnitKindOf<GocParams>& Kind() {
   static const UnitKindOf<GocParams>& kind = *new UnitKindOf<GocParams>({.type = "GOC",
                                                                          .complete = Complete,
                                                                          .shape = Shape,
                                                                          .fields = kFields,
+                                                                         .compose = Compose,
                                                                          .prepare = Prepare,
                                                                          .compute = Compute});
   return kind;

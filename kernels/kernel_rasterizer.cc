@@ -1,5 +1,6 @@
 // KernelRasterizer: patches of an image side by side. Facts: hidden_layers.json additional_units.
-// No validator and no shape rule of it is published: the extents are taken to stay.
+// No validator, no shape rule and no formula of it is published: the extents are taken to stay, and
+// it is judged but not run.
 #include <algorithm>
 
 #include "kernels/lowering.h"

@@ -118,6 +118,22 @@ absl::StatusOr<Operand> LowerContext::In(ValueId value) {
 
 absl::Status LowerContext::Out(ValueId value, const Operand& from) {
   if (!EngineHolds(graph().values[value].type)) return Refuse(rule::kPortFormat);
+  return AddGraphOutput(value, from);
+}
+
+absl::Status LowerContext::OutIndex(ValueId value, const Operand& from, int64_t count) {
+  constexpr int64_t kExactIntegers = 2048;
+  DataType type = graph().values[value].type;
+  if (type != DataType::kInt64 && type != DataType::kInt32) return Refuse(rule::kPortFormat);
+  if (count <= kExactIntegers) return AddGraphOutput(value, from);
+  for (const Unit& unit : network().units) {
+    Verdict verdict = CheckUnit(unit, network().BottomsOf(unit), target(), route());
+    if (!verdict.accepted) return Refuse(std::move(verdict));
+  }
+  return NotLowered("indices above 2047, which fp16 does not hold");
+}
+
+absl::Status LowerContext::AddGraphOutput(ValueId value, const Operand& from) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, ShapeOf(value));
   if (Dims want = PlaceShape(shape); DimsOf(from) != want) {
     return absl::InternalError(absl::StrCat("value '", graph().values[value].name, "': lowered to ",

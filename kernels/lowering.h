@@ -98,10 +98,16 @@ class LowerContext : public NetworkBuilder {
   absl::StatusOr<Operand> In(ValueId value);
   // `from` is graph value `value`; its dims must be those of PlaceShape.
   absl::Status Out(ValueId value, const Operand& from);
+  // Likewise for a value of int64 or int32 whose numbers are in [0, count): `from` holds them as
+  // fp16 (hidden_layers.json index_encoding), so a count above 2048 is not lowered; the engine's
+  // own refusal is told, if a unit so far has one.
+  absl::Status OutIndex(ValueId value, const Operand& from, int64_t count);
 
   Lowered Take() { return {TakeNetwork(), std::move(inputs_), std::move(outputs_)}; }
 
  private:
+  absl::Status AddGraphOutput(ValueId value, const Operand& from);
+
   const GraphView& view_;
   std::vector<ValueId> inputs_, outputs_;  // by port
   std::map<ValueId, Operand> ports_;

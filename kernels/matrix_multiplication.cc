@@ -119,6 +119,23 @@ void Warn(const MatMulParams& p, Bottoms in, const Dims&, const Target& target, 
   WarnOfConstantFactor(RightDims(p, in).elements(), target, list);
 }
 
+// A constant factor: an operand, as channels by width.
+absl::StatusOr<Operand> Compose(NetworkBuilder& c, const MatMulParams& p, const Unit& unit) {
+  if (!p.b) return absl::UnimplementedError("MatrixMultiplication of two operands");
+  const int64_t k = p.b->k, n = p.b->n;
+  Tensor matrix = unit.weights[0];
+  if (p.b->order == math::MatrixOrder::kColumnMajor) {
+    const std::vector<float> from = RoundedFloats(matrix);
+    std::vector<float> to(from.size());
+    for (int64_t row = 0; row < k; ++row) {
+      for (int64_t column = 0; column < n; ++column) to[row * n + column] = from[column * k + row];
+    }
+    matrix = Tensor::Floats({k, n}, to);
+  }
+  Operand right = c.AddConstant(std::move(matrix), MakeDims(1, k, 1, n));
+  return MatrixProduct(c, unit.bottoms[0], right);
+}
+
 const UnitKindOf<MatMulParams>& Kind() {
   static const UnitKindOf<MatMulParams>& kind =
       *new UnitKindOf<MatMulParams>({.type = "MatrixMultiplication",
@@ -127,6 +144,7 @@ const UnitKindOf<MatMulParams>& Kind() {
                                      .shape = Shape,
                                      .validate = Validate,
                                      .warn = Warn,
+                                     .compose = Compose,
                                      .prepare = Prepare,
                                      .compute = Compute});
   return kind;

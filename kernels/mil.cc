@@ -160,6 +160,7 @@ Dims MilTensor::dims() const {
 }
 
 absl::StatusOr<Tensor> ZerosOf(const MilTensor& tensor) {
+  if (tensor.value) return *tensor.value;
   const TypeName* type = FindType(tensor.dtype);
   if (type == nullptr) {
     return absl::InvalidArgumentError(

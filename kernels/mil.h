@@ -30,12 +30,13 @@
 
 namespace anemone {
 
-// A tensor of a call. Its elements are not known: a constant stands for any values.
+// A tensor of a call. The elements of a constant are those of `value`, or any.
 struct MilTensor {
   std::string name;
   std::vector<int64_t> shape;  // -1: symbolic
   std::string dtype = "fp16";  // as MIL spells it: fp16, fp32, uint8, int32, bool, bf16, ...
   bool constant = false;
+  std::optional<Tensor> value;   // of a constant whose elements are known
   bool in_engine_order = false;  // five extents are N, D, C, H, W, not placed as MIL's (PlaceShape)
 
   Dims dims() const;
@@ -49,7 +50,7 @@ struct MilCall {
   Json attributes = Json::object();
 };
 
-// Elements of no known value: zeros of the tensor's type. kUnimplemented for a type that no unit
+// Its value, or zeros of its type where that is not known. kUnimplemented for a type that no unit
 // takes as a weight.
 absl::StatusOr<Tensor> ZerosOf(const MilTensor& tensor);
 

@@ -9,9 +9,11 @@
 #include <optional>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
 #include "engine/math/half.h"
 #include "engine/math/unary.h"
+#include "engine/mil_emitter.h"
 #include "engine/warning.h"
 #include "kernels/attributes.h"
 #include "kernels/elementwise.h"
@@ -156,12 +158,64 @@ void Warn(const NeuronParams& p, Bottoms, const Dims&, const Target&, Route rout
   if (p.type == NeuronType::kRsqrt) list.Add(warning::kOrionRsqrt);
 }
 
+// MIL's operations that are one mode, at most one parameter in it.
+constexpr struct {
+  const char* op;
+  NeuronType type;
+  const char* attribute = nullptr;
+  float fallback = 0;
+} kPlainOperations[] = {
+    {"relu", NeuronType::kReLU},
+    {"sigmoid", NeuronType::kSigmoidHighPrecision},
+    {"tanh", NeuronType::kTanh},
+    {"gelu", NeuronType::kGELU},
+    {"silu", NeuronType::kSwish},
+    {"erf", NeuronType::kErf},
+    {"sqrt", NeuronType::kSqrt},
+    {"rsqrt", NeuronType::kRsqrt},
+    {"inverse", NeuronType::kInv},
+    {"exp", NeuronType::kExp},
+    {"sin", NeuronType::kSin},
+    {"cos", NeuronType::kCos},
+    {"atan", NeuronType::kAtan},
+    {"sign", NeuronType::kSign},
+    {"floor", NeuronType::kFloor},
+    {"ceil", NeuronType::kCeil},
+    {"exp2", NeuronType::kExp2},
+    {"round", NeuronType::kRoundNearest},
+    {"elu", NeuronType::kELU, "alpha", 1},
+    {"leaky_relu", NeuronType::kLeakyReLU, "alpha", 0.01f},
+};
+
+absl::Status WriteMil(MilEmitter& e, const NeuronParams& p, const Unit& unit) {
+  if (p.type == NeuronType::kClampedReLU) {
+    e.Result(e.Emit("clip",
+                    {{"x", {e.In(0)}}, {"alpha", {e.Half(p.first)}}, {"beta", {e.Half(p.second)}}},
+                    unit.dims));
+    return absl::OkStatus();
+  }
+  for (const auto& row : kPlainOperations) {
+    if (row.type != p.type) continue;
+    std::vector<MilArgument> arguments = {{"x", {e.In(0)}}};
+    if (row.attribute != nullptr) arguments.push_back({row.attribute, {e.Half(p.first)}});
+    if (p.type == NeuronType::kRsqrt || p.type == NeuronType::kInv) {
+      arguments.push_back({"epsilon", {e.Half(0)}});
+    }
+    // gelu needs its mode named (netplist.md).
+    if (p.type == NeuronType::kGELU) arguments.push_back({"mode", {e.Text("EXACT")}});
+    e.Result(e.Emit(row.op, std::move(arguments), unit.dims));
+    return absl::OkStatus();
+  }
+  return absl::UnimplementedError(absl::StrCat("no MIL operation for ", ModeOf(p.type).name));
+}
+
 const UnitKindOf<NeuronParams>& Kind() {
   static const UnitKindOf<NeuronParams>& kind = *new UnitKindOf<NeuronParams>({.type = "Neuron",
                                                                                .shape = Shape,
                                                                                .validate = Validate,
                                                                                .warn = Warn,
                                                                                .fields = kFields,
+                                                                               .mil = WriteMil,
                                                                                .prepare = Prepare,
                                                                                .compute = Compute});
   return kind;
@@ -257,35 +311,6 @@ absl::Status LowerClip(const Match& match, LowerContext& c) {
   }
   return c.Out(node.outputs[0], x);
 }
-
-// The operations that are one mode, at most one parameter in it.
-constexpr struct {
-  const char* op;
-  NeuronType type;
-  const char* attribute = nullptr;
-  float fallback = 0;
-} kPlainOperations[] = {
-    {"relu", NeuronType::kReLU},
-    {"sigmoid", NeuronType::kSigmoidHighPrecision},
-    {"tanh", NeuronType::kTanh},
-    {"gelu", NeuronType::kGELU},
-    {"silu", NeuronType::kSwish},
-    {"erf", NeuronType::kErf},
-    {"sqrt", NeuronType::kSqrt},
-    {"rsqrt", NeuronType::kRsqrt},
-    {"inverse", NeuronType::kInv},
-    {"exp", NeuronType::kExp},
-    {"sin", NeuronType::kSin},
-    {"cos", NeuronType::kCos},
-    {"atan", NeuronType::kAtan},
-    {"sign", NeuronType::kSign},
-    {"floor", NeuronType::kFloor},
-    {"ceil", NeuronType::kCeil},
-    {"exp2", NeuronType::kExp2},
-    {"round", NeuronType::kRoundNearest},
-    {"elu", NeuronType::kELU, "alpha", 1},
-    {"leaky_relu", NeuronType::kLeakyReLU, "alpha", 0.01f},
-};
 
 absl::Status BuildPlain(MilContext& c) {
   const auto* plain = std::begin(kPlainOperations);

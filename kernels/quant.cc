@@ -1,16 +1,21 @@
 // Quant and DeQuant: between fp16 and a narrow format, q = x / scale + zero point. Facts:
 // validators.json Quant, DeQuant; compiler_texts.json for keys and texts.
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
+#include "engine/constant.h"
 #include "kernels/element_format.h"
 #include "kernels/mil.h"
 #include "kernels/neuron.h"
 #include "rule_table.h"  // generated
+#include "tbb/blocked_range.h"
+#include "tbb/parallel_for.h"
 
 namespace anemone {
 namespace {
@@ -170,12 +175,90 @@ constexpr Field<P> kDeQuantFields[] = {
     Alias<&P::wide, AnyCase>("output"),
 };
 
+using Scales = std::vector<float>;  // one, or one for each channel
+
+// Scales of a file are the unit's weight. The type of a file's zero points is not published.
+absl::StatusOr<Prepared> Prepare(const P& p, Bottoms in, absl::Span<const Tensor> weights) {
+  if (p.scales.count == 0 && p.zero_points.count == 0) {
+    return std::make_shared<Scales>(Scales{p.scale});
+  }
+  if (p.zero_points.count > 0 || weights.empty() || !IsEngineConstant(weights[0].type())) {
+    return absl::UnimplementedError(
+        "quantization by zero points of a weights file, or by scales that are not at hand, is "
+        "judged but not run");
+  }
+  const int64_t count = weights[0].elements();
+  if (count != p.scales.count || (count != 1 && count != in[0].dims.c())) {
+    return absl::InvalidArgumentError("scales: want one, or one for each channel");
+  }
+  return std::make_shared<Scales>(RoundedFloats(weights[0]));
+}
+
+// The nearest number with so many bits of fraction, ties to even; below the least exponent the last
+// bit stays what it is there.
+double WithFraction(double x, int bits, int least_exponent) {
+  if (x == 0 || !std::isfinite(x)) return x;
+  const double last = std::ldexp(1.0, std::max(std::ilogb(x), least_exponent) - bits);
+  return std::nearbyint(x / last) * last;
+}
+
+// A quotient as the narrow format holds it. A tie goes to the even number, as encoders on the host
+// have it, and the zero point is added behind (numerics.json cmp-encode); int8 is symmetric
+// (sat-int); E4M3 saturates, one of its two modes and what the integers do; E5M2 is the top byte of
+// fp16 and goes to infinity (st-fp8-e4m3, st-fp8-e5m2).
+double Narrowed(const P& p, double x) {
+  const double zero_point = static_cast<double>(p.zero_point);
+  switch (p.narrow) {
+    case ElementFormat::kUInt8:
+      return std::clamp(std::nearbyint(x) + zero_point, 0.0, 255.0);
+    case ElementFormat::kE4M3:  // which takes no zero point
+      return std::clamp(WithFraction(x, 3, -6), -448.0, 448.0);
+    case ElementFormat::kE5M2:
+      return WithFraction(math::ToDouble(math::ToHalf(x + zero_point)), 2, -14);
+    default:
+      return std::clamp(std::nearbyint(x) + zero_point, -127.0, 127.0);
+  }
+}
+
+double OrZero(double x) { return std::isnan(x) ? 0 : x; }  // numerics_notes.md section 1
+
+// function(x, scale) of every element. Every tensor of the software device is fp16, which holds all
+// numbers of the narrow formats: a quantized tensor is those numbers.
+template <class F>
+void ForEach(const void* prepared, const ConstView& in, View out, const F& function) {
+  const Scales& scales = *static_cast<const Scales*>(prepared);
+  const int64_t plane = in.dims.h() * in.dims.w();
+  const int64_t grain = std::max<int64_t>(1, 4096 / plane);
+  using Range = tbb::blocked_range<int64_t>;
+  tbb::parallel_for(Range(0, in.dims.elements() / plane, grain), [&](const Range& planes) {
+    for (int64_t i = planes.begin(); i < planes.end(); ++i) {
+      const double scale = scales[scales.size() == 1 ? 0 : i % in.dims.c()];
+      for (int64_t k = i * plane; k < (i + 1) * plane; ++k) {
+        out.data[k] = math::ToHalf(OrZero(function(math::ToDouble(in.data[k]), scale)));
+      }
+    }
+  });
+}
+
+void ComputeQuant(const P& p, const void* prepared, absl::Span<const ConstView> in, View out) {
+  ForEach(prepared, in[0], out,
+          [&](double x, double scale) { return Narrowed(p, OrZero(x / scale)); });
+}
+
+// One rounding (numerics.json cmp-int8).
+void ComputeDeQuant(const P& p, const void* prepared, absl::Span<const ConstView> in, View out) {
+  const double zero_point = static_cast<double>(p.zero_point);
+  ForEach(prepared, in[0], out, [&](double q, double scale) { return scale * (q - zero_point); });
+}
+
 const UnitKindOf<P>& Quant() {
   static const UnitKindOf<P>& kind = *new UnitKindOf<P>({.type = "Quant",
                                                          .shape = Shape,
                                                          .validate = ValidateQuant,
                                                          .codegen = CodegenQuant,
-                                                         .fields = kQuantFields});
+                                                         .fields = kQuantFields,
+                                                         .prepare = Prepare,
+                                                         .compute = ComputeQuant});
   return kind;
 }
 
@@ -184,7 +267,9 @@ const UnitKindOf<P>& DeQuant() {
                                                          .shape = Shape,
                                                          .validate = ValidateDeQuant,
                                                          .codegen = CodegenQuant,
-                                                         .fields = kDeQuantFields});
+                                                         .fields = kDeQuantFields,
+                                                         .prepare = Prepare,
+                                                         .compute = ComputeDeQuant});
   return kind;
 }
 

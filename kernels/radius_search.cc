@@ -1,6 +1,7 @@
 // RadiusSearch: which points lie within a radius of which centroids; a row per point, a column per
 // centroid. Direct authoring only. Facts: validators.json RadiusSearch; hidden_layers.json
 // RadiusSearch.
+#include "engine/math/points.h"
 #include "kernels/lowering.h"
 #include "rule_table.h"  // generated
 
@@ -31,6 +32,20 @@ Verdict Validate(const RadiusSearchParams&, Bottoms in, const Target& target, Ro
 
 constexpr Field<RadiusSearchParams> kFields[] = {Required<&RadiusSearchParams::radius>("Radius")};
 
+// The flag stands in the low byte of each cell of two bytes (netplist.md), so a member is the cell
+// 0x0001 and not the number 1. A point at the radius belongs: the formula of hidden_layers.json has
+// "<=", though whether silicon has it is not stated.
+void Compute(const RadiusSearchParams& p, const void*, absl::Span<const ConstView> in, View out) {
+  constexpr math::Half kMember{0x0001};
+  const size_t centroids = 3 * in[0].dims.w(), points = 3 * in[1].dims.w();
+  const size_t cells = out.dims.h() * out.dims.w();
+  for (int64_t n = 0; n < out.dims.n(); ++n) {
+    math::WithinRadius(in[1].span().subspan(n * points, points),
+                       in[0].span().subspan(n * centroids, centroids), p.radius, kMember,
+                       out.span().subspan(n * cells, cells));
+  }
+}
+
 const UnitKindOf<RadiusSearchParams>& Kind() {
   static const UnitKindOf<RadiusSearchParams>& kind =
       *new UnitKindOf<RadiusSearchParams>({.type = "RadiusSearch",
@@ -38,7 +53,8 @@ const UnitKindOf<RadiusSearchParams>& Kind() {
                                            .bottoms = {2, 2},
                                            .shape = Shape,
                                            .validate = Validate,
-                                           .fields = kFields});
+                                           .fields = kFields,
+                                           .compute = Compute});
   return kind;
 }
 

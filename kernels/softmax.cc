@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "anemone/status_macros.h"
+#include "engine/mil_emitter.h"
 #include "kernels/attributes.h"
 #include "kernels/elementwise.h"
 #include "kernels/mil.h"
@@ -32,12 +33,18 @@ void Compute(const SoftmaxParams& p, const void*, absl::Span<const ConstView> in
                 out.span());
 }
 
+absl::Status WriteMil(MilEmitter& e, const SoftmaxParams& p, const Unit& unit) {
+  e.Result(e.Emit("softmax", {{"x", {e.In(0)}}, {"axis", {e.Int(e.AxisOf(p.axis))}}}, unit.dims));
+  return absl::OkStatus();
+}
+
 const UnitKindOf<SoftmaxParams>& Kind() {
   static const UnitKindOf<SoftmaxParams>& kind =
       *new UnitKindOf<SoftmaxParams>({.type = "Softmax",
                                       .shape = Shape,
                                       .validate = Validate,
                                       .fields = kFields,
+                                      .mil = WriteMil,
                                       .compute = Compute});
   return kind;
 }

@@ -1,10 +1,11 @@
 // Sort: the elements of all lanes in the order of one. Native from A14. Facts: validators.json
-// Sort; hidden_layers.json Sort.
+// Sort; hidden_layers.json Sort; numerics.json st-index.
 #include "kernels/sort.h"
 
 #include <string>
 
 #include "anemone/status_macros.h"
+#include "engine/math/sort.h"
 #include "kernels/mil.h"
 #include "rule_table.h"  // generated
 
@@ -54,12 +55,26 @@ constexpr Field<SortParams> kFields[] = {
     Key<&SortParams::output, Plain, IsOtherFormat>("OutputType"),
 };
 
+// The order of equal elements is not stated: the first stands first in both directions, as ONNX's
+// TopK has it and st-index for indices. What several lanes mean is not stated either: each later
+// one decides between what is equal so far. An output of UInt16 holds the same numbers.
+void Compute(const SortParams& p, const void*, absl::Span<const ConstView> in, View out) {
+  math::Sort({.sort_axis = static_cast<int>(p.sort),
+              .vector_axis = static_cast<int>(p.vector),
+              .lanes = p.lanes,
+              .descending = p.direction == SortDirection::kDescending,
+              .count = in[0].dims[p.sort],
+              .indices = p.indices},
+             in[0].dims.extent, in[0].span(), out.span());
+}
+
 const UnitKindOf<SortParams>& Kind() {
   static const UnitKindOf<SortParams>& kind = *new UnitKindOf<SortParams>({.type = "Sort",
                                                                            .shape = Shape,
                                                                            .validate = Validate,
                                                                            .codegen = Codegen,
-                                                                           .fields = kFields});
+                                                                           .fields = kFields,
+                                                                           .compute = Compute});
   return kind;
 }
 
@@ -83,6 +98,16 @@ absl::Status Build(MilContext& c) {
 constexpr MilOperation kOperations[] = {{"argsort", Build}};
 
 }  // namespace
+
+absl::StatusOr<Operand> Sorted(NetworkBuilder& c, const Operand& x, const SortAxes& axes,
+                               bool descending, bool indices) {
+  SortParams p{descending ? SortDirection::kDescending : SortDirection::kAscending,
+               axes.sort,
+               axes.vector,
+               {0},
+               indices};
+  return c.Add(Kind(), std::move(p), {x});
+}
 
 KernelRows SortRows() { return {{&Kind()}, {}, kOperations}; }
 

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "engine/dims.h"
+#include "engine/network_builder.h"
 #include "kernels/element_format.h"
 
 namespace anemone {
@@ -44,6 +45,11 @@ inline absl::StatusOr<SortAxes> LinesAlong(const Dims& dims, Axis axis) {
   }
   return absl::UnimplementedError("a sort of rank 5 without an axis of extent 1");
 }
+
+// A Sort unit's elements of x, every line along `axes.sort` for itself, or their indices. Sort is
+// native from A14.
+absl::StatusOr<Operand> Sorted(NetworkBuilder& c, const Operand& x, const SortAxes& axes,
+                               bool descending, bool indices);
 
 }  // namespace anemone
 

@@ -1,10 +1,16 @@
 // TopK: the K largest or smallest elements along one axis, in the order of one lane. By direct
 // authoring from A13, by conversion from A14, never for K of 3 or 4 (conflicts.md C-topk-m1).
-// Facts: validators.json TopK; hidden_layers.json TopK.
+// Facts: validators.json TopK; hidden_layers.json TopK; numerics.json st-index.
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "anemone/status_macros.h"
+#include "engine/math/sort.h"
+#include "kernels/attributes.h"
+#include "kernels/input_view.h"
 #include "kernels/mil.h"
+#include "kernels/node_inputs.h"
 #include "kernels/sort.h"
 #include "rule_table.h"  // generated
 
@@ -62,14 +68,99 @@ constexpr Field<TopKParams> kFields[] = {
     Key<&TopKParams::output, Plain, IsOtherFormat>("OutputType"),
 };
 
+// The order of the results and of equal elements is not stated: the most extreme comes first, and
+// of equal elements the one with the lower index, as ONNX has it (and st-index). Several lanes: as
+// in Sort.
+void Compute(const TopKParams& p, const void*, absl::Span<const ConstView> in, View out) {
+  math::Sort({.sort_axis = static_cast<int>(p.sort),
+              .vector_axis = static_cast<int>(p.vector),
+              .lanes = p.lanes,
+              .descending = p.type == TopKType::kMax,
+              .count = p.k,
+              .indices = p.indices},
+             in[0].dims.extent, in[0].span(), out.span());
+}
+
 const UnitKindOf<TopKParams>& Kind() {
   static const UnitKindOf<TopKParams>& kind = *new UnitKindOf<TopKParams>({.type = "TopK",
                                                                            .min_family = kFamilyA13,
                                                                            .shape = Shape,
                                                                            .validate = Validate,
                                                                            .codegen = Codegen,
-                                                                           .fields = kFields});
+                                                                           .fields = kFields,
+                                                                           .compute = Compute});
   return kind;
+}
+
+// What ONNX's TopK asks for. Its `sorted` = 0 wants no order: ours serves both.
+struct Request {
+  Operand x;
+  SortAxes axes;
+  int64_t k = 1;
+  bool largest = true;
+};
+
+absl::StatusOr<Request> ReadRequest(LowerContext& c, const Node& node) {
+  Attributes a(node);
+  ANEMONE_ASSIGN_OR_RETURN(int64_t axis, a.Int("axis", -1));
+  ANEMONE_ASSIGN_OR_RETURN(int64_t largest, a.Int("largest", 1));
+  a.Ignore("sorted");
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
+  const int rank = static_cast<int>(shape.size());
+  ANEMONE_ASSIGN_OR_RETURN(int at, NormalAxis(axis, rank));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> k, ConstantIntegers(c, node, 1, {}));
+  if (k.size() != 1) return c.NotLowered("a count that is not one number");
+  // The output's shape is made before the unit is judged.
+  if (k[0] < 1 || k[0] > shape[at]) return c.Refuse(rule::kTopKCount);
+  Request request{.k = k[0], .largest = largest != 0};
+  ANEMONE_ASSIGN_OR_RETURN(request.x, c.In(node.inputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(request.axes, LinesAlong(c.DimsOf(request.x), AxisOf(rank, at)));
+  return request;
+}
+
+// make(indices) is one output's operand; both outputs are made of units of their own.
+template <class Make>
+absl::Status OutBoth(LowerContext& c, const Node& node, const Request& request, const Make& make) {
+  if (IsRead(c.view(), node, 0)) {
+    ANEMONE_ASSIGN_OR_RETURN(Operand values, make(false));
+    ANEMONE_RETURN_IF_ERROR(c.Out(node.outputs[0], values));
+  }
+  if (!IsRead(c.view(), node, 1)) return absl::OkStatus();
+  ANEMONE_ASSIGN_OR_RETURN(Operand places, make(true));
+  return c.OutIndex(node.outputs[1], places, c.DimsOf(request.x)[request.axes.sort]);
+}
+
+absl::Status Lower(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  ANEMONE_ASSIGN_OR_RETURN(Request request, ReadRequest(c, node));
+  // A planner should refuse it there, says C-topk-m1: the unit's own verdict follows one source.
+  Judge judge(c.target(), c.route());
+  if (c.route() == Route::kNetplist && judge.FamilyAtLeast(kFamilyA13) && !judge.FamilyAtLeast(3)) {
+    return c.NotLowered("TopK on A13, where the sources contradict each other (C-topk-m1)");
+  }
+  return OutBoth(c, node, request, [&](bool indices) {
+    return c.Add(Kind(),
+                 TopKParams{request.largest ? TopKType::kMax : TopKType::kMin,
+                            request.k,
+                            request.axes.sort,
+                            request.axes.vector,
+                            {0},
+                            indices},
+                 {request.x});
+  });
+}
+
+// For a K of 3 or 4, which no target has: the first K of all, sorted. The order of a Sort's results
+// is stated, that of a larger TopK's is not.
+absl::Status LowerSorted(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  ANEMONE_ASSIGN_OR_RETURN(Request request, ReadRequest(c, node));
+  return OutBoth(c, node, request, [&](bool indices) -> absl::StatusOr<Operand> {
+    ANEMONE_ASSIGN_OR_RETURN(Operand y,
+                             Sorted(c, request.x, request.axes, request.largest, indices));
+    return Sliced(c, y, request.axes.sort, 0, request.k);
+  });
 }
 
 // Values, then their indices.
@@ -102,8 +193,13 @@ absl::Status Build(MilContext& c) {
 
 constexpr MilOperation kOperations[] = {{"topk", Build}};
 
+constexpr Lowering kLowerings[] = {
+    {.op = "TopK", .lower = Lower},
+    {.op = "TopK", .rewritten = true, .lower = LowerSorted},
+};
+
 }  // namespace
 
-KernelRows TopKRows() { return {{&Kind()}, {}, kOperations}; }
+KernelRows TopKRows() { return {{&Kind()}, kLowerings, kOperations}; }
 
 }  // namespace anemone

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "anemone/status_macros.h"
+#include "engine/math/copy.h"
 #include "kernels/lowering.h"
 #include "kernels/memory_order.h"
 #include "rule_table.h"  // generated
@@ -38,13 +39,20 @@ constexpr Field<UnflattenParams> kFields[] = {
     Required<&UnflattenParams::channels>("DestinationChannels"),
 };
 
+// What is no row is read as one, in memory order. A copy for the reason that Flatten is one.
+void Compute(const UnflattenParams& p, const void*, absl::Span<const ConstView> in, View out) {
+  math::CopyBlock(out.dims.extent, in[0].data, StridesOf(p.order, out.dims), out.data,
+                  math::DenseStrides(out.dims.extent));
+}
+
 const UnitKindOf<UnflattenParams>& Kind() {
   static const UnitKindOf<UnflattenParams>& kind =
       *new UnitKindOf<UnflattenParams>({.type = "Unflatten",
                                         .bottoms = {1, 1, &rule::kUnflattenInputs},
                                         .shape = Shape,
                                         .codegen = Codegen,
-                                        .fields = kFields});
+                                        .fields = kFields,
+                                        .compute = Compute});
   return kind;
 }
 

@@ -14,7 +14,7 @@ namespace anemone {
 // the layout's.
 void ToSurface(const Tensor& tensor, const SurfaceLayout& layout, std::byte* surface);
 
-// A new tensor of this type and shape.
+// A new tensor of this shape, of a type that ElementOf() takes; fp16 numbers become integers.
 Tensor FromSurface(const std::byte* surface, const SurfaceLayout& layout, DataType type,
                    const std::vector<int64_t>& dims);
 

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+#include <set>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -20,6 +22,32 @@ inline onnx::ModelProto ModelOfText(const std::string& text, int opset = 21) {
   onnx::Common::Status status = onnx::OnnxParser(whole.c_str()).Parse(model);
   EXPECT_TRUE(status.IsOK()) << status.ErrorMessage() << "\n" << whole;
   return model;
+}
+
+// Makes initializers of the values that the text only declares ("<float[64,3,7,7] w>").
+inline void FillDeclared(onnx::GraphProto& graph, float low, float high, std::mt19937& random) {
+  std::uniform_real_distribution<float> uniform(low, high);
+  std::set<std::string> made;
+  for (const onnx::NodeProto& node : graph.node()) {
+    made.insert(node.output().begin(), node.output().end());
+  }
+  google::protobuf::RepeatedPtrField<onnx::ValueInfoProto> declared;
+  declared.Swap(graph.mutable_value_info());
+  for (const onnx::ValueInfoProto& info : declared) {
+    if (made.count(info.name()) > 0) {
+      *graph.add_value_info() = info;
+      continue;
+    }
+    onnx::TensorProto& tensor = *graph.add_initializer();
+    tensor.set_name(info.name());
+    tensor.set_data_type(onnx::TensorProto::FLOAT);
+    int64_t count = 1;
+    for (const auto& dim : info.type().tensor_type().shape().dim()) {
+      tensor.add_dims(dim.dim_value());
+      count *= dim.dim_value();
+    }
+    for (int64_t i = 0; i < count; ++i) tensor.add_float_data(uniform(random));
+  }
 }
 
 inline std::string BytesOfText(const std::string& text, int opset = 21) {

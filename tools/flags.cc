@@ -16,6 +16,7 @@ std::vector<std::string> TargetNames() {
   return names;
 }
 std::vector<std::string> RouteNames() { return {"netplist", "mil"}; }
+std::vector<std::string> FormatNames() { return {"netplist", "mil"}; }
 std::vector<std::string> PolicyNames() { return {"maximal", "cpu", "refuse:"}; }
 std::vector<std::string> DeviceNames() { return {"auto", "software"}; }
 std::vector<std::string> NumericsNames() { return {"fast"}; }
@@ -71,6 +72,16 @@ const Command kCommands[] = {
          "Without a TYPE all of them. --json has the MIL operations and ONNX operators that become "
          "each, and every rule.",
      .run = UnitsCommand},
+    {.name = "convert",
+     .bit = kConvert,
+     .arguments = "MODEL",
+     .min_arguments = 1,
+     .max_arguments = 1,
+     .brief = "Write a model in the engine's own formats.",
+     .help = "Plans the model and writes a folder for each engine segment (net.plist and weights), "
+             "an ONNX model for each CPU segment, and manifest.json, which says how they connect. "
+             "A segment that cannot be written is named with its reason, and the exit code is 1.",
+     .run = ConvertCommand},
     {.name = "bench",
      .bit = kBench,
      .arguments = "MODEL...",
@@ -124,7 +135,7 @@ const Flag kFlags[] = {
      .store = StoreShape},
     {.name = "route",
      .value = "ROUTE",
-     .commands = kReadsModel | kConfirm,
+     .commands = kCheck | kRun | kBench | kConfirm,
      .fallback = "netplist",
      .brief = "Which of the engine's two doors judges: netplist or mil.",
      .help = "Direct authoring (netplist) and conversion (mil) have different gates.",
@@ -251,6 +262,45 @@ const Flag kFlags[] = {
      .brief = "Range of a random input.",
      .help = "Both ends belong to it. May be given several times.",
      .store = StoreRange},
+    {.name = "to",
+     .value = "FORMAT",
+     .commands = kConvert,
+     .fallback = "netplist",
+     .brief = "The format to write: netplist or mil.",
+     .help = "",
+     .choices = FormatNames,
+     .store = [](Options& o, const std::string& v) { return StoreChoice(v, FormatNames(), o.to); }},
+    {.name = "output",
+     .value = "DIR",
+     .commands = kConvert,
+     .brief = "The folder to write.",
+     .help = "It must not be there, or be empty.",
+     .store =
+         [](Options& o, const std::string& v) {
+           o.output = v;
+           return absl::OkStatus();
+         },
+     .letter = "o"},
+    {.name = "verified-only",
+     .value = nullptr,
+     .commands = kConvert,
+     .brief = "No form that rests on keys nobody was seen to compile.",
+     .help = "",
+     .store =
+         [](Options& o, const std::string&) {
+           o.verified_only = true;
+           return absl::OkStatus();
+         }},
+    {.name = "binary",
+     .value = nullptr,
+     .commands = kConvert,
+     .brief = "Write binary property lists.",
+     .help = "Without it they are XML.",
+     .store =
+         [](Options& o, const std::string&) {
+           o.binary = true;
+           return absl::OkStatus();
+         }},
     {.name = "output-dir",
      .value = "DIR",
      .commands = kRun,
@@ -331,8 +381,8 @@ const Flag kFlags[] = {
      .letter = "v"},
 };
 
-constexpr const char* kPromisedCommands[] = {"doctor", "convert", "compile",  "zoo",
-                                             "report", "diff",    "generate", "train"};
+constexpr const char* kPromisedCommands[] = {"doctor", "compile",  "zoo",  "report",
+                                             "diff",   "generate", "train"};
 constexpr const char* kPromisedFlags[] = {"save-rejected", "memory-limit", "hazards",
                                           "device-limits", "bucket",       "compress"};
 

@@ -23,8 +23,9 @@ enum CommandBit : unsigned {
   kConfirm = 32,
   kTargets = 64,
   kUnits = 128,
+  kConvert = 256,
 };
-inline constexpr unsigned kReadsModel = kCheck | kRun | kBench;
+inline constexpr unsigned kReadsModel = kCheck | kRun | kBench | kConvert;
 inline constexpr unsigned kPrintsTable = kReadsModel | kConfirm | kTargets | kUnits;
 
 struct Command {

@@ -41,6 +41,8 @@ struct Options {
   std::map<std::string, Range> ranges;
   uint64_t seed = 0;
   std::string output_dir;
+  std::string to = "netplist", output;  // convert: the format, and the folder to write
+  bool verified_only = false, binary = false;
   bool compare = false;
   std::map<std::string, double> tolerance;  // "cosine", "max_abs", "max_rel"
   int repeat = 1;

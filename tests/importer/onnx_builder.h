@@ -21,7 +21,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "importer/external_data.h"
-#include "importer/mapped_file.h"
+#include "anemone/mapped_file.h"
 #include "importer/reader.h"
 #include "importer/skeleton.h"
 #include "onnx/defs/parser.h"

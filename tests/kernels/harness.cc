@@ -21,32 +21,6 @@ namespace {
 
 using nlohmann::json;
 
-// Makes initializers of the values that the text only declares ("<float[64,3,7,7] w>").
-void FillWeights(onnx::GraphProto& graph, const Case& c, std::mt19937& random) {
-  std::uniform_real_distribution<float> uniform(c.low, c.high);
-  std::set<std::string> made;
-  for (const onnx::NodeProto& node : graph.node()) {
-    made.insert(node.output().begin(), node.output().end());
-  }
-  google::protobuf::RepeatedPtrField<onnx::ValueInfoProto> declared;
-  declared.Swap(graph.mutable_value_info());
-  for (const onnx::ValueInfoProto& info : declared) {
-    if (made.count(info.name()) > 0) {
-      *graph.add_value_info() = info;
-      continue;
-    }
-    onnx::TensorProto& tensor = *graph.add_initializer();
-    tensor.set_name(info.name());
-    tensor.set_data_type(onnx::TensorProto::FLOAT);
-    int64_t count = 1;
-    for (const auto& dim : info.type().tensor_type().shape().dim()) {
-      tensor.add_dims(dim.dim_value());
-      count *= dim.dim_value();
-    }
-    for (int64_t i = 0; i < count; ++i) tensor.add_float_data(uniform(random));
-  }
-}
-
 Tensor RandomInput(const PortInfo& port, const Case& c, std::mt19937& random) {
   Tensor tensor = Tensor::Zeros(port.type, port.dims);
   std::uniform_real_distribution<float> uniform(c.low, c.high);
@@ -138,7 +112,7 @@ struct TemporaryFile {
 void RunCase(const Case& c) {
   std::mt19937 random(c.seed);
   onnx::ModelProto model = ModelOfText(c.model, c.opset);
-  FillWeights(*model.mutable_graph(), c, random);
+  FillDeclared(*model.mutable_graph(), c.low, c.high, random);
   if (testing::Test::HasFailure()) return;
   TemporaryFile file;
   std::ofstream(file.path, std::ios::binary) << model.SerializeAsString();

@@ -44,6 +44,15 @@ class Broken final : public UnitKind {
       const Json& keys, Bottoms in, absl::Span<const Tensor> weights) const override {
     return kind_.Read(keys, in, weights);
   }
+  absl::Status WriteMil(MilEmitter& e, const Unit& unit) const override {
+    return kind_.WriteMil(e, unit);
+  }
+  bool composes() const override { return kind_.composes(); }
+  absl::StatusOr<Operand> Compose(NetworkBuilder& c, const Unit& unit) const override {
+    return kind_.Compose(c, unit);
+  }
+  int AddedConstant(const void* p, Bottoms in) const override { return kind_.AddedConstant(p, in); }
+  bool takes_bias() const override { return kind_.takes_bias(); }
   bool stores_kernel() const override { return kind_.stores_kernel(); }
   absl::StatusOr<std::vector<int64_t>> KernelDims(const Json& keys, Bottoms in) const override {
     return kind_.KernelDims(keys, in);

@@ -1,4 +1,4 @@
-#include "importer/mapped_file.h"
+#include "anemone/mapped_file.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

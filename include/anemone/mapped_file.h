@@ -1,11 +1,11 @@
-// importer/mapped_file.h: a file as read-only memory. The pages are read when they are touched and
+// anemone/mapped_file.h: a file as read-only memory. The pages are read when they are touched and
 // can be given back at any time, so a model of any size costs no memory of its own.
 //
 // Tensors share ownership of the mapping they point into. The size is taken once, when the file is
 // opened: who shortens a file while it is mapped gets SIGBUS on the next touch of the lost pages,
 // as with any mapped file; replacing it by rename, as tools do, is harmless.
-#ifndef ANEMONE_IMPORTER_MAPPED_FILE_H_
-#define ANEMONE_IMPORTER_MAPPED_FILE_H_
+#ifndef ANEMONE_MAPPED_FILE_H_
+#define ANEMONE_MAPPED_FILE_H_
 
 #include <cstddef>
 #include <memory>
@@ -39,4 +39,4 @@ class MappedFile {
 
 }  // namespace anemone
 
-#endif  // ANEMONE_IMPORTER_MAPPED_FILE_H_
+#endif  // ANEMONE_MAPPED_FILE_H_

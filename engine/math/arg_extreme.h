@@ -1,0 +1,33 @@
+// engine/math/arg_extreme.h: where the largest or smallest element stands, as fp16 numbers.
+//
+//   ArgExtreme(Extreme::kMax, {1, 1, 21, 64, 64}, kAxisC, x, y);   // y: 1x1x1x64x64, of 0 to 20
+//   WindowArgExtreme(Extreme::kMin, shape, x, y);                  // one index a plane and window
+//
+// Of equal elements the first counts (numerics.json st-index; ONNX says the same), and -0 equals 0.
+// An index that fp16 has not is rounded, ties to even: above 2048 it is no longer exact.
+#ifndef ENGINE_MATH_ARG_EXTREME_H_
+#define ENGINE_MATH_ARG_EXTREME_H_
+
+#include <cstdint>
+
+#include "absl/types/span.h"
+#include "engine/math/extents.h"
+#include "engine/math/half.h"
+#include "engine/math/pool.h"
+
+namespace anemone::math {
+
+enum class Extreme : uint8_t { kMax, kMin };
+
+// Along one axis. y has Count(Reduced(extents, {axis})) elements and does not overlap x.
+void ArgExtreme(Extreme extreme, const Extents& extents, int axis, absl::Span<const Half> x,
+                absl::Span<Half> y);
+
+// Places are counted inside the window, row by row, its padding included; padding never wins. Every
+// window has an element of the input. Dilations are 1.
+void WindowArgExtreme(Extreme extreme, const PoolShape& shape, absl::Span<const Half> x,
+                      absl::Span<Half> y);
+
+}  // namespace anemone::math
+
+#endif  // ENGINE_MATH_ARG_EXTREME_H_

@@ -1,0 +1,89 @@
+// engine/mil_emitter.h: writes a network as a MIL program, unit by unit. How a kind is spelled
+// stands in its row (UnitRow.mil):
+//
+//   absl::Status WriteSoftmax(MilEmitter& e, const SoftmaxParams& p, const Unit& unit) {
+//     e.Result(e.Emit("softmax", {{"x", {e.In(0)}}, {"axis", {e.Int(e.AxisOf(p.axis))}}},
+//                     unit.dims));
+//     return absl::OkStatus();
+//   }
+//
+// Every tensor is of rank 4 (N, C, H, W), or 5 (N, C, D, H, W) in a network with depth. Every
+// argument but tensors is a const statement of its own: flags must have names (orion.json 12).
+#ifndef ANEMONE_ENGINE_MIL_EMITTER_H_
+#define ANEMONE_ENGINE_MIL_EMITTER_H_
+
+#include <functional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "engine/mil_program.h"
+#include "engine/network.h"
+
+namespace anemone {
+
+// Stores a tensor of the weights file: the offset by which MIL names it (MilBlobWriter::Add).
+using MilBlobSink = std::function<int64_t(const Tensor&)>;
+
+struct MilText {
+  MilProgram program;
+  std::vector<std::string> inputs, outputs;  // MIL's name of each port, in the network's order
+};
+
+// kUnimplemented: a unit that no MIL operation is known for, named with the reason.
+absl::StatusOr<MilText> WriteMilProgram(const Network& network, const MilBlobSink& blobs);
+
+class MilEmitter {
+ public:
+  using Shape = std::vector<int64_t>;
+
+  int rank() const { return rank_; }
+  // The axis' number, counted from the front; that of a dims' extents.
+  int AxisOf(Axis axis) const;
+  Shape ShapeOf(const Dims& dims) const;
+
+  // Bottom `i` of the unit that is being written: its name, and its dims.
+  const std::string& In(size_t i) const;
+  const Dims& DimsOf(size_t i) const;
+
+  // Const statements; the name to use as an argument.
+  std::string Bool(bool value);
+  std::string Int(int64_t value);
+  std::string Ints(absl::Span<const int64_t> values);
+  std::string Half(float value);
+  std::string Text(const std::string& value);
+  // Floats as fp16, from the weights file; small integers as uint16.
+  std::string Weight(const Tensor& tensor, Shape shape);
+
+  // A statement with one fp16 result; its name.
+  std::string Emit(const char* op, std::vector<MilArgument> arguments, Shape shape);
+  std::string Emit(const char* op, std::vector<MilArgument> arguments, const Dims& dims) {
+    return Emit(op, std::move(arguments), ShapeOf(dims));
+  }
+  // The unit's own result.
+  void Result(std::string name);
+
+ private:
+  friend absl::StatusOr<MilText> WriteMilProgram(const Network&, const MilBlobSink&);
+  MilEmitter(const Network& network, const MilBlobSink& blobs);
+
+  absl::StatusOr<MilText> Write();
+  std::string Take(const std::string& wish);
+  std::string Constant(MilValue value);
+
+  const Network& network_;
+  const MilBlobSink& blobs_;
+  int rank_ = 4;
+  MilText text_;
+  std::set<std::string> taken_;
+  std::vector<std::string> constants_, units_;  // MIL's names
+  const Unit* unit_ = nullptr;
+};
+
+}  // namespace anemone
+
+#endif  // ANEMONE_ENGINE_MIL_EMITTER_H_

@@ -1,0 +1,54 @@
+// kernels/attention.h: attention as models spell it out in plain nodes,
+//
+//   y = MatMul(Softmax(MatMul(q, k^T) * scale + mask), v)
+//
+// found from its last MatMul backwards. What exporters put between these nodes and means nothing
+// here is part of the match: casts, reshapes that only regroup the heads, guards against NaN.
+#ifndef ANEMONE_KERNELS_ATTENTION_H_
+#define ANEMONE_KERNELS_ATTENTION_H_
+
+#include <optional>
+#include <vector>
+
+#include "kernels/lowering.h"
+
+namespace anemone {
+
+// Something that keeps queries from keys.
+struct AttentionMask {
+  enum class Kind {
+    kAdded,    // `value * factor` is added to the scores
+    kKept,     // scores for which condition `value` is true stay, the others become `number`
+    kDropped,  // the other way round
+  };
+  Kind kind = Kind::kAdded;
+  ValueId value = kNone;
+  double factor = 1;
+  double number = 0;  // so low that such a score has no weight
+};
+
+struct Attention {
+  ValueId q = kNone, k = kNone, v = kNone;
+  bool k_is_transposed = false;  // `k` still is k^T: whoever makes it is not part of the pattern
+  bool v_is_transposed = false;  // `v` is v^T, and the result y^T
+  double scale = 1;
+  std::vector<AttentionMask> masks;
+  // Whose probabilities are set to 0: queries without any key (they would be NaN); queries for
+  // which the condition `cleared` is true.
+  bool clears_masked = false;
+  ValueId cleared = kNone;
+  std::vector<NodeId> nodes;  // all but the anchor, `MatMul`
+};
+
+std::optional<Attention> FindAttention(const GraphView& view, const Node& anchor);
+
+// A mask by head that is one plane repeated: what is repeated. Else `value`. Appends the nodes
+// between the two, which nobody else reads.
+ValueId WithoutRepeats(const GraphView& view, ValueId value, std::vector<NodeId>& nodes);
+
+// Queries x keys for each of so many heads and images; rank 0 and 1 have one plane. -1: not static.
+int64_t PlanesOf(const GraphView& view, ValueId value);
+
+}  // namespace anemone
+
+#endif  // ANEMONE_KERNELS_ATTENTION_H_

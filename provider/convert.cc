@@ -1,0 +1,202 @@
+#include "provider/convert.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "anemone/guarded.h"
+#include "anemone/status_macros.h"
+#include "anemone/version.h"
+#include "engine/netplist_folder.h"
+#include "fallback/evaluator.h"
+#include "importer/importer.h"
+#include "importer/opsets.h"
+#include "importer/to_onnx.h"
+#include "partitioner/plan.h"
+#include "provider/planning.h"
+
+namespace anemone {
+namespace {
+
+namespace fs = std::filesystem;
+
+absl::Status NotWritten(const std::string& path) {
+  return absl::PermissionDeniedError(absl::StrCat(
+      "'", path, "': cannot be written; choose a folder that can be, on a disk with space"));
+}
+
+// A folder beside the one that is wanted: renamed when all is in it, else removed.
+class NewFolder {
+ public:
+  static absl::StatusOr<std::unique_ptr<NewFolder>> Make(const std::string& wanted) {
+    std::error_code error;
+    if (fs::exists(wanted, error) &&
+        !(fs::is_directory(wanted, error) && fs::is_empty(wanted, error))) {
+      return absl::AlreadyExistsError(absl::StrCat(
+          "folder '", wanted, "': is there and not empty; choose another, or remove it"));
+    }
+    auto folder = std::unique_ptr<NewFolder>(new NewFolder(wanted));
+    fs::create_directories(folder->path_, error);
+    if (error) return NotWritten(folder->path_);
+    return folder;
+  }
+  ~NewFolder() {
+    std::error_code error;
+    fs::remove_all(path_, error);
+  }
+  const std::string& path() const { return path_; }
+
+  absl::Status PutIntoPlace() {
+    std::error_code error;
+    fs::remove(wanted_, error);  // an empty one
+    fs::rename(path_, wanted_, error);
+    return error ? NotWritten(wanted_) : absl::OkStatus();
+  }
+
+ private:
+  explicit NewFolder(const std::string& wanted)
+      : wanted_(fs::path(wanted).lexically_normal().string()) {
+    while (wanted_.size() > 1 && wanted_.back() == '/') wanted_.pop_back();
+    path_ = absl::StrCat(wanted_, ".", getpid(), ".tmp");
+  }
+
+  std::string wanted_, path_;
+};
+
+Json PortsJson(const Graph& graph, const std::vector<ValueId>& values) {
+  Json ports = Json::array();
+  for (ValueId id : values) {
+    const Value& value = graph.values[id];
+    ports.push_back({{"name", value.name},
+                     {"dtype", std::string(DataTypeName(value.type))},
+                     {"shape", value.is_static() ? Json(value.dims()) : Json(nullptr)}});
+  }
+  return ports;
+}
+
+// One segment being written; `entry` is its line of the manifest.
+class SegmentWriter {
+ public:
+  SegmentWriter(const Model& model, const Plan& plan, const ConvertOptions& options,
+                const std::string& folder)
+      : model_(model), plan_(plan), options_(options), folder_(folder) {}
+
+  absl::StatusOr<Json> Write(const Segment& segment, size_t id) {
+    Json entry = {{"id", id},
+                  {"placement", std::string(PlacementName(segment.placement))},
+                  {"inputs", PortsJson(model_.graph, segment.inputs)},
+                  {"outputs", PortsJson(model_.graph, segment.outputs)}};
+    const std::string name = absl::StrCat("segment-", id);
+    if (segment.placement == Placement::kEngine) {
+      ANEMONE_RETURN_IF_ERROR(WriteEngine(segment, name, entry));
+    } else {
+      ANEMONE_RETURN_IF_ERROR(WriteCpu(segment, name + ".onnx", entry));
+    }
+    return entry;
+  }
+
+ private:
+  FormStatus least() const {
+    return options_.verified_only ? FormStatus::kKnown : FormStatus::kUnverified;
+  }
+
+  absl::Status WriteEngine(const Segment& segment, const std::string& name, Json& entry) {
+    // Composed forms are preferred to keys that nobody was seen to compile.
+    ANEMONE_ASSIGN_OR_RETURN(Network network,
+                             ComposeForms(segment.network, FormStatus::kKnown, *plan_.target));
+    entry["folder"] = name;
+    entry["unverified"] = Json::array();
+    Json missing = Json::array();
+    for (const Unit& unit : network.units) {
+      const UnitForm form = FormOf(unit);
+      if (form.status == FormStatus::kKnown) continue;
+      Json line = {{"unit", unit.name}, {"type", unit.kind->type()}, {"why", form.why}};
+      (form.status < least() ? missing : entry["unverified"]).push_back(std::move(line));
+    }
+    NetworkVerdict checked = CheckNetwork(network, *plan_.target, plan_.route);
+    if (!checked.verdict.accepted) {
+      missing.push_back(
+          {{"unit", checked.unit < 0 ? "" : network.units[checked.unit].name},
+           {"type", ""},
+           {"why", absl::StrCat("its composed form is refused: ", checked.verdict.message)}});
+    }
+    entry["written"] = missing.empty();
+    entry["missing"] = missing;
+    if (!missing.empty()) return absl::OkStatus();
+    const std::string path = absl::StrCat(folder_, "/", name);
+    std::error_code error;
+    fs::create_directory(path, error);
+    if (error) return NotWritten(path);
+    absl::Status status = SaveNetplist(network, least(), options_.form, path);
+    if (!absl::IsUnimplemented(status)) return status;
+    fs::remove_all(path, error);
+    entry["written"] = false;
+    entry["missing"].push_back(
+        {{"unit", ""}, {"type", ""}, {"why", std::string(status.message())}});
+    return absl::OkStatus();
+  }
+
+  absl::Status WriteCpu(const Segment& segment, const std::string& name, Json& entry) {
+    ToOnnxOptions as{.external_from = kNeverExternal};
+    ANEMONE_ASSIGN_OR_RETURN(as.opsets, CommonOpsets(model_.graph, segment.nodes));
+    ANEMONE_ASSIGN_OR_RETURN(
+        OnnxModel model, ToOnnx(model_.graph, segment.nodes, segment.inputs, segment.outputs, as));
+    const std::string path = absl::StrCat(folder_, "/", name);
+    std::ofstream file(path, std::ios::binary);
+    if (!model.proto.SerializeToOstream(&file) || !file.flush()) return NotWritten(path);
+    entry["model"] = name;
+    entry["written"] = true;
+    return absl::OkStatus();
+  }
+
+  const Model& model_;
+  const Plan& plan_;
+  const ConvertOptions& options_;
+  const std::string& folder_;
+};
+
+absl::StatusOr<Json> ConvertModel(const std::string& path, const std::string& folder,
+                                  const ConvertOptions& options) {
+  ANEMONE_ASSIGN_OR_RETURN(PlanOptions planning, PlanningOptions(options.target, "netplist",
+                                                                 options.policy, options.rewrites));
+  ImportOptions importing{.dims = options.dims, .shapes = options.shapes};
+  if (auto runtime = OrtRuntime::Open({.threads = 1}); runtime.ok()) {
+    importing.evaluate = MakeEvaluator(*runtime);
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Model model, ImportFile(path, importing));
+  ANEMONE_ASSIGN_OR_RETURN(Plan plan, MakePlan(model, planning));
+  ANEMONE_ASSIGN_OR_RETURN(std::unique_ptr<NewFolder> made, NewFolder::Make(folder));
+  Json segments = Json::array();
+  SegmentWriter writer(model, plan, options, made->path());
+  for (size_t i = 0; i < plan.segments.size(); ++i) {
+    ANEMONE_ASSIGN_OR_RETURN(Json entry, writer.Write(plan.segments[i], i));
+    segments.push_back(std::move(entry));
+  }
+  Json manifest = {{"schema", 1},
+                   {"version", kVersion},
+                   {"model", fs::path(path).filename().string()},
+                   {"target", std::string(plan.target->option_name())},
+                   {"to", "netplist"},
+                   {"inputs", PortsJson(model.graph, model.graph.inputs)},
+                   {"outputs", PortsJson(model.graph, model.graph.outputs)},
+                   {"segments", std::move(segments)}};
+  const std::string manifest_path = absl::StrCat(made->path(), "/manifest.json");
+  std::ofstream file(manifest_path);
+  file << manifest.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+  if (!file.flush()) return NotWritten(manifest_path);
+  file.close();
+  ANEMONE_RETURN_IF_ERROR(made->PutIntoPlace());
+  return manifest;
+}
+
+}  // namespace
+
+absl::StatusOr<Json> Convert(const std::string& model, const std::string& folder,
+                             const ConvertOptions& options) {
+  return Guarded("convert the model", [&] { return ConvertModel(model, folder, options); });
+}
+
+}  // namespace anemone

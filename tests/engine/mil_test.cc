@@ -1,0 +1,117 @@
+// MIL text and weights: there and back, compared by structure, and hostile text.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <sstream>
+
+#include "engine/math/half.h"
+#include "engine/mil_blobs.h"
+#include "engine/mil_program.h"
+#include "tests/status_matchers.h"
+
+namespace anemone {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kText[] = R"(program(1.3)
+[buildInfo = dict<string, string>({{"component", "anemone \"1\""}})]
+{
+    func main<ios18>(tensor<fp16, [1, 4, 8, 8]> x, tensor<fp16, [1, 4, 8, 8]> z) {
+            tensor<fp16, [6, 4, 1, 1]> w = const()[name = string("w"), val = tensor<fp16, [6, 4, 1, 1]>(BLOBFILE(path = string("@model_path/weights/weight.bin"), offset = uint64(64)))];
+            tensor<int32, [2]> strides = const()[name = string("strides"), val = tensor<int32, [2]>([1, 1])];
+            string pad = const()[name = string("pad"), val = string("valid")];
+            fp16 half = const()[name = string("half"), val = fp16(0x1p-1)];
+            bool keep = const()[name = string("keep"), val = bool(true)];
+            tensor<fp16, [1, 6, 8, 8]> c = conv(x = x, weight = w, strides = strides, pad_type = pad)[name = string("c")];
+            tensor<fp16, [1, 10, 8, 8]> y = concat(values = (c, z), interleave = keep)[name = string("y")];
+        } -> (y, c);
+}
+)";
+
+TEST(Mil, IsWrittenAsItWasRead) {
+  auto program = ReadMil(kText);
+  ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_EQ(WriteMil(*program), kText);
+  EXPECT_EQ(program->statements[0].attribute("val")->blob->offset, 64);
+  EXPECT_EQ(program->statements[3].attribute("val")->data, 0.5);
+  EXPECT_EQ(program->statements[6].arguments[0].values, std::vector<std::string>({"c", "z"}));
+}
+
+TEST(Mil, NamesBetweenPortsDoNotCount) {
+  auto a = ReadMil(kText), b = ReadMil(kText);
+  b->build_info.clear();
+  for (MilStatement& s : b->statements) {
+    for (MilArgument& argument : s.arguments) {
+      for (std::string& value : argument.values) value = value == "w" ? "kernel" : value;
+    }
+    if (s.outputs[0].name == "w") s.outputs[0].name = "kernel";
+  }
+  EXPECT_TRUE(CompareMil(*a, *b).ok()) << CompareMil(*a, *b);
+  b->statements[6].arguments[0].values = {"z", "c"};
+  EXPECT_THAT(CompareMil(*a, *b),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("statement 7, concat")));
+}
+
+TEST(Mil, ErrorsSayWhere) {
+  auto error = [](std::string from, std::string to) {
+    std::string text = kText;
+    text.replace(text.find(from), from.size(), to);
+    return ReadMil(text).status();
+  };
+  auto invalid = [](const char* words) {
+    return StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(words));
+  };
+  EXPECT_THAT(error("x = x", "x = q"), invalid("line 10, column"));
+  EXPECT_THAT(error("x = x", "x = q"), invalid("'q' is not defined here"));
+  EXPECT_THAT(error("string pad", "string w"), invalid("'w' is defined twice"));
+  EXPECT_THAT(error("x = x", "x = c"), invalid("'c' is not defined here"));
+  EXPECT_THAT(error("([1, 1])", "([1])"), invalid("want 2 elements"));
+  EXPECT_THAT(error("[1, 4, 8, 8]", "[1, -4, 8, 8]"), invalid("a shape that cannot be"));
+}
+
+// No cut and no changed byte may crash; most are errors.
+TEST(Mil, AnyDamageIsAnError) {
+  const std::string text = kText;
+  for (size_t i = 0; i < text.size(); ++i) {
+    ReadMil(text.substr(0, i)).status().IgnoreError();
+    for (char c : {'(', '"', '0', ',', '\\', '\0'}) {
+      std::string spoilt = text;
+      spoilt[i] = c;
+      ReadMil(spoilt).status().IgnoreError();
+    }
+  }
+  EXPECT_FALSE(ReadMil(text.substr(0, text.size() - 3)).ok());
+}
+
+TEST(MilBlobs, AreNamedByTheirChunksHeader) {
+  std::ostringstream out;
+  MilBlobWriter writer(out);
+  const float numbers[] = {1, -2, 0.5f};
+  const int64_t first = writer.Add(Tensor::Floats({3}, numbers));
+  const int64_t second = writer.Add(Tensor::Int64s({2}, {7, 8}));
+  ASSERT_TRUE(writer.Finish().ok());
+  const std::string file = out.str();
+  auto bytes = absl::MakeConstSpan(reinterpret_cast<const std::byte*>(file.data()), file.size());
+  EXPECT_EQ(first, 64);  // orion.json 8
+  EXPECT_EQ(file.size() % 64, 0);
+  auto halves = MilBlobAt(bytes, first);
+  ASSERT_TRUE(halves.ok()) << halves.status();
+  ASSERT_EQ(halves->size(), 6);
+  EXPECT_EQ(halves->data() - bytes.data(), 128);
+  math::Half half;
+  std::memcpy(&half, halves->data() + 2, 2);
+  EXPECT_EQ(math::ToFloat(half), -2);
+  EXPECT_EQ(MilBlobAt(bytes, second)->size(), 16);
+  for (int64_t wrong : {int64_t{0}, int64_t{128}, int64_t{-64}, int64_t(file.size())}) {
+    EXPECT_THAT(MilBlobAt(bytes, wrong),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no chunk's header")));
+  }
+  EXPECT_THAT(MilBlobAt(bytes.first(first + 64), first),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("does not fit")));
+}
+
+}  // namespace
+}  // namespace anemone

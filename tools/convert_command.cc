@@ -1,0 +1,69 @@
+// `anemone convert`: a model as files of the engine's own formats.
+#include <cstdio>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "provider/convert.h"
+#include "tools/commands.h"
+#include "tools/progress.h"
+
+namespace anemone {
+namespace {
+
+void PrintSegment(const Json& segment) {
+  const bool on_engine = segment["placement"] == "engine";
+  std::printf("  %3lld  %-6s  ", segment["id"].get<long long>(),
+              segment["placement"].get<std::string>().c_str());
+  if (!segment["written"].get<bool>()) {
+    std::printf("not written\n");
+    for (const Json& line : segment["missing"]) {
+      std::printf("         %s: %s\n", line["unit"].get<std::string>().c_str(),
+                  line["why"].get<std::string>().c_str());
+    }
+    return;
+  }
+  std::printf("%s", segment[on_engine ? "folder" : "model"].get<std::string>().c_str());
+  const size_t unverified = on_engine ? segment["unverified"].size() : 0;
+  if (unverified > 0)
+    std::printf("  (%zu units by keys that nobody was seen to compile)", unverified);
+  std::printf("\n");
+}
+
+}  // namespace
+
+int ConvertCommand(const Options& options) {
+  if (options.targets.size() != 1 || options.targets[0] == "all") {
+    return FailUsage("convert: want one --target");
+  }
+  if (options.output.empty()) return FailUsage("convert: want a folder to write, -o DIR");
+  if (options.to == "mil") return FailUsage("convert: --to mil is not in this version");
+  const std::string& model = options.arguments[0];
+  Progress progress(options.quiet);
+  progress.Step(absl::StrCat("converting ", model));
+  absl::StatusOr<Json> manifest =
+      Convert(model, options.output,
+              {.target = options.targets[0],
+               .policy = options.policy,
+               .rewrites = options.rewrites,
+               .dims = options.dims,
+               .shapes = options.shapes,
+               .verified_only = options.verified_only,
+               .form = options.binary ? PropertyListForm::kBinary : PropertyListForm::kXml});
+  if (!manifest.ok()) return Fail(manifest.status());
+  int missing = 0;
+  for (const Json& segment : (*manifest)["segments"]) missing += !segment["written"].get<bool>();
+  if (options.json) {
+    std::puts(manifest->dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+  } else {
+    std::printf("%s for %s, in %s\n", model.c_str(),
+                (*manifest)["target"].get<std::string>().c_str(), options.output.c_str());
+    for (const Json& segment : (*manifest)["segments"]) PrintSegment(segment);
+  }
+  if (missing == 0) return kExitDone;
+  return Fail(absl::UnimplementedError(
+      absl::StrCat(model, ": ", missing, " engine segment", missing == 1 ? " has" : "s have",
+                   " units that no netplist can hold; the rest is written, only the software "
+                   "device runs those")));
+}
+
+}  // namespace anemone
