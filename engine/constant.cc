@@ -57,4 +57,12 @@ std::vector<float> RoundedFloats(const Tensor& tensor) {
   return floats;
 }
 
+Tensor WithDepthMoved(const Tensor& tensor) {
+  const std::vector<int64_t>& d = tensor.dims();
+  std::vector<math::Half> from(tensor.elements()), to(from.size());
+  ReadHalves(tensor, 0, absl::MakeSpan(from));
+  math::Transpose({d[0], d[1], d[2], d[3], d[4]}, {0, 2, 1, 3, 4}, from, absl::MakeSpan(to));
+  return Tensor::Of<math::Half>(DataType::kFloat16, {d[0], d[2], d[1], d[3], d[4]}, to);
+}
+
 }  // namespace anemone

@@ -31,6 +31,10 @@ void ReadHalves(const Tensor& tensor, int64_t first, absl::Span<math::Half> to);
 // All elements, rounded to fp16 and widened again: what the engine computes with.
 std::vector<float> RoundedFloats(const Tensor& tensor);
 
+// A constant of rank 5 with its axes 1 and 2 swapped, as fp16: MIL and ONNX have C before D, the
+// engine D before C.
+Tensor WithDepthMoved(const Tensor& tensor);
+
 }  // namespace anemone
 
 #endif  // ANEMONE_ENGINE_CONSTANT_H_

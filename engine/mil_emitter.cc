@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
+#include "engine/constant.h"
 #include "engine/unit_kind.h"
 
 namespace anemone {
@@ -77,7 +78,10 @@ std::string MilEmitter::Constant(MilValue value) {
 std::string MilEmitter::Bool(bool value) { return Constant({Scalar("bool"), value, {}}); }
 std::string MilEmitter::Int(int64_t value) { return Constant({Scalar("int32"), value, {}}); }
 std::string MilEmitter::Ints(absl::Span<const int64_t> values) {
-  return Constant({TensorType("int32", {static_cast<int64_t>(values.size())}),
+  return Ints(values, {static_cast<int64_t>(values.size())});
+}
+std::string MilEmitter::Ints(absl::Span<const int64_t> values, Shape shape) {
+  return Constant({TensorType("int32", std::move(shape)),
                    std::vector<int64_t>(values.begin(), values.end()),
                    {}});
 }
@@ -112,7 +116,12 @@ absl::StatusOr<MilText> MilEmitter::Write() {
     text_.program.inputs.push_back({TensorType(dtype, ShapeOf(port.dims)), text_.inputs.back()});
   }
   for (const anemone::Constant& constant : network_.constants) {
-    constants_.push_back(Weight(constant.tensor, ShapeOf(constant.dims)));
+    Tensor tensor = constant.tensor;
+    if (constant.dims.d() > 1 && constant.dims.c() > 1 && IsEngineConstant(tensor.type())) {
+      const auto& extents = constant.dims.extent;
+      tensor = WithDepthMoved(tensor.Reshaped({extents.begin(), extents.end()}));
+    }
+    constants_.push_back(Weight(tensor, ShapeOf(constant.dims)));
   }
   for (const Unit& unit : network_.units) {
     unit_ = &unit;

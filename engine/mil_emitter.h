@@ -54,6 +54,7 @@ class MilEmitter {
   std::string Bool(bool value);
   std::string Int(int64_t value);
   std::string Ints(absl::Span<const int64_t> values);
+  std::string Ints(absl::Span<const int64_t> values, Shape shape);
   std::string Half(float value);
   std::string Text(const std::string& value);
   // Floats as fp16, from the weights file; small integers as uint16.

@@ -139,6 +139,14 @@ void MultiplyValue(const GraphView& view, ValueId value, Product& product) {
     product.scale *= *number;
     return;
   }
+  if (const Node* like = view.OnlyProducer(value, "CastLike")) {
+    // A number that is given the type of another value, in ONNX's Swish.
+    if (auto number = view.Scalar(like->inputs[0])) {
+      product.scale *= *number;
+      product.nodes.push_back(view.IdOf(*like));
+      return;
+    }
+  }
   const Node* inner = view.OnlyProducer(value, "Mul");
   if (inner == nullptr) inner = view.OnlyProducer(value, "Div");
   bool opaque = inner == nullptr || product.nodes.size() >= kMostNodes ||
@@ -243,21 +251,39 @@ bool IsErfGate(const GraphView& view, ValueId gate, ValueId x, std::vector<NodeI
   return IsPowerOf(inside, x, 0.70710678, 1);
 }
 
-// `cubic` is x + 0.044715 x^3; x^3 as products or a Pow.
+// `value` is `scale` times x^power; the power as products or a Pow.
+bool IsScaledPower(const GraphView& view, ValueId value, ValueId x, double scale, size_t power,
+                   std::vector<NodeId>& nodes) {
+  Product product = ProductBehind(view, value);
+  Append(nodes, product.nodes);
+  if (IsPowerOf(product, x, scale, power)) return true;
+  if (product.factors.size() != 1 || !Near(product.scale, scale)) return false;
+  const Node* pow = view.OnlyProducer(product.factors[0], "Pow");
+  if (pow == nullptr || pow->inputs[0] != x) return false;
+  nodes.push_back(view.IdOf(*pow));
+  return view.Scalar(pow->inputs[1]) == static_cast<double>(power);
+}
+
+constexpr double kCubic = 0.044715;
+
+// `cubic` is x + 0.044715 x^3.
 bool IsCubic(const GraphView& view, ValueId cubic, ValueId x, std::vector<NodeId>& nodes) {
   const Node* add = view.OnlyProducer(cubic, "Add");
-  if (add == nullptr) return false;
-  nodes.push_back(view.IdOf(*add));
-  for (int i = 0; i < 2; ++i) {
+  for (int i = 0; add != nullptr && i < 2; ++i) {
     if (add->inputs[i] != x) continue;
-    Product product = ProductBehind(view, add->inputs[1 - i]);
-    Append(nodes, product.nodes);
-    if (IsPowerOf(product, x, 0.044715, 3)) return true;
-    if (product.factors.size() != 1 || !Near(product.scale, 0.044715)) return false;
-    const Node* pow = view.OnlyProducer(product.factors[0], "Pow");
-    if (pow == nullptr || pow->inputs[0] != x || view.Scalar(pow->inputs[1]) != 3.0) return false;
-    nodes.push_back(view.IdOf(*pow));
-    return true;
+    nodes.push_back(view.IdOf(*add));
+    return IsScaledPower(view, add->inputs[1 - i], x, kCubic, 3, nodes);
+  }
+  return false;
+}
+
+// The product is x (1 + 0.044715 x^2), but for its number.
+bool IsFactoredCubic(const GraphView& view, const Product& product, ValueId x,
+                     std::vector<NodeId>& nodes) {
+  for (int i = 0; product.factors.size() == 2 && i < 2; ++i) {
+    if (product.factors[i] != x) continue;
+    auto square = WithoutNumber(view, product.factors[1 - i], 1, nodes);
+    return square && IsScaledPower(view, *square, x, kCubic, 2, nodes);
   }
   return false;
 }
@@ -270,8 +296,9 @@ bool IsTanhGate(const GraphView& view, ValueId gate, ValueId x, std::vector<Node
   Product inside = ProductBehind(view, tanh->inputs[0]);
   nodes.push_back(view.IdOf(*tanh));
   Append(nodes, inside.nodes);
-  return inside.factors.size() == 1 && Near(inside.scale, 0.79788456) &&
-         IsCubic(view, inside.factors[0], x, nodes);
+  if (!Near(inside.scale, 0.79788456)) return false;
+  return inside.factors.size() == 1 ? IsCubic(view, inside.factors[0], x, nodes)
+                                    : IsFactoredCubic(view, inside, x, nodes);
 }
 
 using IsGate = bool (*)(const GraphView&, ValueId gate, ValueId x, std::vector<NodeId>& nodes);

@@ -1,5 +1,5 @@
-// Attention in plain nodes as one SDPA unit, where that is refused or not to be trusted as the units
-// of its nodes. Facts: netplist.md SDPA; hidden_layers.json SDPA; conflicts.md C-sdpa-mask.
+// Attention in plain nodes as one SDPA unit, where that is refused or not to be trusted as the
+// units of its nodes. Facts: netplist.md SDPA; hidden_layers.json SDPA; conflicts.md C-sdpa-mask.
 #include "kernels/attention.h"
 
 #include <algorithm>
@@ -39,8 +39,8 @@ Axis DimOf(bool is_transposed) { return is_transposed ? Axis::kH : Axis::kW; }
 absl::StatusOr<Operand> Laid(LowerContext& c, ValueId value, const Sizes& heads,
                              bool is_transposed) {
   ANEMONE_ASSIGN_OR_RETURN(Operand x, InAs(c, value, MakeDims(1, heads[0], heads[1], heads[2])));
-  return Permuted(
-      c, x, {Axis::kN, Axis::kD, SequenceOf(is_transposed), Axis::kC, DimOf(is_transposed)});
+  return Permuted(c, x,
+                  {Axis::kN, Axis::kD, SequenceOf(is_transposed), Axis::kC, DimOf(is_transposed)});
 }
 
 // The result back with its heads in C.

@@ -1,5 +1,5 @@
-// The search for attention (kernels/attention.h). Every walk goes up from the anchor, over a bounded
-// number of nodes.
+// The search for attention (kernels/attention.h). Every walk goes up from the anchor, over a
+// bounded number of nodes.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -286,10 +286,10 @@ class Finder {
       if (!nodes_->KeepsElements(*node, i)) continue;
       Note(*node);
       const ValueId condition = WithoutRepeats(*view_, node->inputs[0], found_.nodes);
-      found_.masks.push_back({.kind = i == 1 ? AttentionMask::Kind::kKept
-                                             : AttentionMask::Kind::kDropped,
-                              .value = condition,
-                              .number = *number});
+      found_.masks.push_back(
+          {.kind = i == 1 ? AttentionMask::Kind::kKept : AttentionMask::Kind::kDropped,
+           .value = condition,
+           .number = *number});
       return node->inputs[i];
     }
     return std::nullopt;

@@ -101,8 +101,7 @@ bool IsFinite(const GraphView& view, ValueId value, int steps) {
   if (is_one_of({"Expand", "Reshape", "Unsqueeze", "Squeeze", "Slice", "Transpose"})) {
     return input(0);
   }
-  return is_one_of({"Cast"}) &&
-         (!IsFloating(view.graph.values[node.inputs[0]].type) || input(0));
+  return is_one_of({"Cast"}) && (!IsFloating(view.graph.values[node.inputs[0]].type) || input(0));
 }
 
 constexpr int kMostSteps = 6;  // of the above, which may branch at each
@@ -209,8 +208,8 @@ class Masks {
     if (!fixed_.is_zero()) ANEMONE_RETURN_IF_ERROR(AddComputed(fixed_.Plane(c_)));
     out.mask = computed_;
     if (clears || terms_ > 1) {
-      ANEMONE_ASSIGN_OR_RETURN(out.mask, Combined(c_, ElementWiseType::kMax, computed_,
-                                                  ScalarConstant(c_, kMasked)));
+      ANEMONE_ASSIGN_OR_RETURN(
+          out.mask, Combined(c_, ElementWiseType::kMax, computed_, ScalarConstant(c_, kMasked)));
     }
     if (!clears) return out;
     ANEMONE_ASSIGN_OR_RETURN(Operand best, Reduced(c_, *out.mask, ReduceType::kMax, {{Axis::kW}}));

@@ -5,6 +5,7 @@
 
 #include "anemone/status_macros.h"
 #include "engine/math/copy.h"
+#include "engine/mil_emitter.h"
 #include "kernels/elementwise.h"
 #include "kernels/mil.h"
 #include "kernels/reshape.h"
@@ -87,6 +88,15 @@ void Compute(const BroadcastParams&, const void*, absl::Span<const ConstView> in
   math::Broadcast(in[0].dims.extent, out.dims.extent, in[0].span(), out.span());
 }
 
+// An axis of one element, tiled.
+absl::Status WriteMil(MilEmitter& e, const BroadcastParams&, const Unit& unit) {
+  const std::vector<int64_t> from = e.ShapeOf(e.DimsOf(0));
+  std::vector<int64_t> reps = e.ShapeOf(unit.dims);
+  for (int i = 0; i < e.rank(); ++i) reps[i] /= from[i];
+  e.Result(e.Emit("tile", {{"x", {e.In(0)}}, {"reps", {e.Ints(reps)}}}, unit.dims));
+  return absl::OkStatus();
+}
+
 const UnitKindOf<BroadcastParams>& Kind() {
   static const UnitKindOf<BroadcastParams>& kind =
       *new UnitKindOf<BroadcastParams>({.type = "Broadcast",
@@ -94,6 +104,7 @@ const UnitKindOf<BroadcastParams>& Kind() {
                                         .validate = Validate,
                                         .codegen = Codegen,
                                         .fields = kFields,
+                                        .mil = WriteMil,
                                         .compute = Compute});
   return kind;
 }

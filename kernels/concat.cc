@@ -7,6 +7,7 @@
 
 #include "anemone/status_macros.h"
 #include "engine/math/copy.h"
+#include "engine/mil_emitter.h"
 #include "engine/warning.h"
 #include "kernels/attributes.h"
 #include "kernels/mil.h"
@@ -53,6 +54,15 @@ void Warn(const ConcatParams&, Bottoms, const Dims&, const Target&, Route route,
   if (route == Route::kMil) list.Add(warning::kOrionConcat);
 }
 
+absl::Status WriteMil(MilEmitter& e, const ConcatParams& p, const Unit& unit) {
+  MilArgument values{.name = "values", .is_list = true};
+  for (size_t i = 0; i < unit.bottoms.size(); ++i) values.values.push_back(e.In(i));
+  e.Result(e.Emit("concat",
+                  {values, {"axis", {e.Int(e.AxisOf(p.axis))}}, {"interleave", {e.Bool(false)}}},
+                  unit.dims));
+  return absl::OkStatus();
+}
+
 const UnitKindOf<ConcatParams>& Kind() {
   static const UnitKindOf<ConcatParams>& kind =
       *new UnitKindOf<ConcatParams>({.type = "Concat",
@@ -61,6 +71,7 @@ const UnitKindOf<ConcatParams>& Kind() {
                                      .validate = Validate,
                                      .warn = Warn,
                                      .fields = kFields,
+                                     .mil = WriteMil,
                                      .compute = Compute});
   return kind;
 }

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
+#include "engine/mil_emitter.h"
 #include "kernels/attributes.h"
 #include "kernels/concat.h"
 #include "kernels/input_view.h"
@@ -98,12 +99,46 @@ void Compute(const GatherParams&, const void* prepared, absl::Span<const ConstVi
                *static_cast<const Points*>(prepared), in[0].span(), out.span());
 }
 
+// Each point's place in a plane, which MIL has as one axis.
+absl::Status WriteMil(MilEmitter& e, const GatherParams& p, const Unit& unit) {
+  ANEMONE_ASSIGN_OR_RETURN(std::string x, WriteFlatBottom(e, 0));
+  const Dims& from = e.DimsOf(0);
+  const int64_t count = e.DimsOf(1).h(), plane = from.h() * from.w();
+  if (unit.weights.empty() || p.axes != GatherParams{}.axes || plane > kMostPlaces ||
+      e.DimsOf(1) != MakeDims(1, kCoordinates, count, 1)) {
+    return absl::UnimplementedError(
+        "MIL's gather is written for constant points in a plane of up to 65536 places");
+  }
+  std::vector<uint16_t> places(count);
+  for (int64_t i = 0; i < count; ++i) {
+    const Tensor& points = unit.weights[0];
+    places[i] = static_cast<uint16_t>(points.at<uint16_t>(count + i) * from.w() +
+                                      points.at<uint16_t>(2 * count + i));
+  }
+  auto reshaped = [&](std::string y, std::vector<int64_t> shape) {
+    return e.Emit("reshape", {{"x", {std::move(y)}}, {"shape", {e.Ints(shape)}}}, shape);
+  };
+  if (from.h() > 1) x = reshaped(std::move(x), {from.n(), from.c(), 1, plane});
+  const std::string indices =
+      e.Weight(Tensor::Of<uint16_t>(DataType::kUInt16, {count}, places), {count});
+  x = e.Emit("gather",
+             {{"x", {x}},
+              {"indices", {indices}},
+              {"axis", {e.Int(3)}},
+              {"batch_dims", {e.Int(0)}},
+              {"validate_indices", {e.Bool(false)}}},
+             {from.n(), from.c(), 1, count});
+  e.Result(reshaped(std::move(x), e.ShapeOf(unit.dims)));
+  return absl::OkStatus();
+}
+
 const UnitKindOf<GatherParams>& Kind() {
   static const UnitKindOf<GatherParams>& kind = *new UnitKindOf<GatherParams>({.type = "Gather",
                                                                                .bottoms = {2, 2},
                                                                                .shape = Shape,
                                                                                .codegen = Codegen,
                                                                                .fields = kFields,
+                                                                               .mil = WriteMil,
                                                                                .prepare = Prepare,
                                                                                .compute = Compute});
   return kind;
@@ -167,13 +202,14 @@ struct PointList {
   std::vector<Tensor> weights;  // the points once more, if they are constant
 };
 
-// Constant points (0, row, column); `rows` may be empty for row 0.
+// Constant points (depth, row, column); depths and rows that are left out are 0.
 PointList FixedPoints(NetworkBuilder& c, absl::Span<const int64_t> rows,
-                      absl::Span<const int64_t> columns) {
+                      absl::Span<const int64_t> columns, absl::Span<const int64_t> depths = {}) {
   const int64_t count = static_cast<int64_t>(columns.size());
   Tensor points = Tensor::Zeros(DataType::kUInt16, {1, 1, kCoordinates, count, 1});
   uint16_t* to = points.mutable_data<uint16_t>();
   for (int64_t i = 0; i < count; ++i) {
+    if (!depths.empty()) to[i] = static_cast<uint16_t>(depths[i]);
     if (!rows.empty()) to[count + i] = static_cast<uint16_t>(rows[i]);
     to[2 * count + i] = static_cast<uint16_t>(columns[i]);
   }
@@ -244,7 +280,8 @@ absl::Status LowerAsConcat(const Match& match, LowerContext& c) {
 struct Indices {
   std::vector<int64_t> shape;
   int64_t count = 1;               // elements
-  std::optional<Operand> operand;  // nullopt: constant, of any values
+  std::optional<Operand> operand;  // nullopt: constant
+  std::vector<int64_t> values;     // then these; zeros where they are not known
 };
 
 // The data and the indices, which may be an attribute; and nothing else.
@@ -272,7 +309,11 @@ absl::StatusOr<Indices> ReadIndices(MilContext& c) {
   if (!c.Has("indices")) {
     ANEMONE_ASSIGN_OR_RETURN(Operand given, c.In(1));
     indices.shape = c.ShapeOf(1);
-    if (!c.call().arguments[1].constant) indices.operand = given;
+    const MilTensor& argument = c.call().arguments[1];
+    if (!argument.constant) indices.operand = given;
+    if (auto values = argument.value ? IntegersOf(*argument.value) : std::nullopt) {
+      indices.values = *std::move(values);
+    }
   } else if (c.call().attributes.at("indices").is_object()) {
     ANEMONE_ASSIGN_OR_RETURN(auto constant, c.Constant("indices"));
     if (constant) indices.shape = constant->shape;
@@ -285,6 +326,7 @@ absl::StatusOr<Indices> ReadIndices(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(indices.count, ElementCount(indices.shape));
   if (indices.count < 1) return c.Refuse(rule::kEmptyTensor);
   if (indices.count > kMostIntegers) return c.NotLowered("gather of elements by the million");
+  if (!indices.operand) indices.values.resize(indices.count);
   return indices;
 }
 
@@ -308,8 +350,23 @@ absl::StatusOr<PointList> ComputedPoints(NetworkBuilder& c, const Operand& coord
   return PointList{points, dims.h(), {}};
 }
 
-absl::StatusOr<PointList> PointsOf(NetworkBuilder& c, const Indices& indices) {
-  if (!indices.operand) return FixedPoints(c, {}, std::vector<int64_t>(indices.count));
+// Makes indices 0..extent-1.
+absl::Status Normalize(absl::Span<int64_t> indices, int64_t extent) {
+  for (int64_t& index : indices) {
+    if (index < 0) index += extent;
+    if (index < 0 || index >= extent) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("gather: an index outside an axis of ", extent, " elements"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<PointList> PointsOf(NetworkBuilder& c, Indices indices, int64_t extent) {
+  if (!indices.operand) {
+    ANEMONE_RETURN_IF_ERROR(Normalize(absl::MakeSpan(indices.values), extent));
+    return FixedPoints(c, {}, indices.values);
+  }
   ANEMONE_ASSIGN_OR_RETURN(Operand flat,
                            Flat(c, *indices.operand, static_cast<int>(indices.shape.size())));
   ANEMONE_ASSIGN_OR_RETURN(flat, Reshaped(c, flat, MakeDims(1, 1, indices.count, 1)));
@@ -330,7 +387,7 @@ absl::Status Build(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(int axis, c.AxisAt("axis", 0));
   ANEMONE_ASSIGN_OR_RETURN(Indices indices, ReadIndices(c));
   ANEMONE_RETURN_IF_ERROR(CheckEnvelope(c));
-  ANEMONE_ASSIGN_OR_RETURN(PointList points, PointsOf(c, indices));
+  ANEMONE_ASSIGN_OR_RETURN(PointList points, PointsOf(c, indices, c.ShapeOf(0)[axis]));
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
   std::vector<int64_t> shape = c.ShapeOf(0);
   ANEMONE_ASSIGN_OR_RETURN(x, Gathered(c, shape, axis, x, std::move(points)));
@@ -377,7 +434,14 @@ absl::Status BuildAlongAxis(MilContext& c) {
     ANEMONE_ASSIGN_OR_RETURN(points,
                              ComputedPoints(c, index, std::vector<float>(row.begin(), row.end())));
   } else {
-    points = FixedPoints(c, row, std::vector<int64_t>(indices.count));
+    ANEMONE_RETURN_IF_ERROR(Normalize(absl::MakeSpan(indices.values), from[axis]));
+    ANEMONE_ASSIGN_OR_RETURN(int64_t after, ElementCount(absl::MakeSpan(from).subspan(axis + 1)));
+    std::vector<int64_t> columns(indices.count);  // the axis last
+    for (int64_t i = 0; i < indices.count; ++i) {
+      const int64_t at = i % each, inner = row[i] % after, outer = row[i] / after;
+      columns[i] = indices.values[(outer * each + at) * after + inner];
+    }
+    points = FixedPoints(c, row, columns);
   }
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
   ANEMONE_ASSIGN_OR_RETURN(x, AxisLast(c, x, from, axis));
@@ -414,7 +478,15 @@ absl::Status BuildNd(MilContext& c) {
     ANEMONE_ASSIGN_OR_RETURN(list, SwapAxes(c, list, Axis::kC, Axis::kW));
     ANEMONE_ASSIGN_OR_RETURN(points, ComputedPoints(c, list, {}));
   } else {
-    points = FixedPoints(c, {}, std::vector<int64_t>(count));
+    std::vector<int64_t> coordinates[kCoordinates];  // by axis, those in front 0
+    for (std::vector<int64_t>& list : coordinates) list.resize(count);
+    for (int64_t i = 0; i < indices.count; ++i) {
+      coordinates[kCoordinates - known + i % known][i / known] = indices.values[i];
+    }
+    for (int64_t k = 0; k < kCoordinates; ++k) {
+      ANEMONE_RETURN_IF_ERROR(Normalize(absl::MakeSpan(coordinates[k]), gathered[k]));
+    }
+    points = FixedPoints(c, coordinates[1], coordinates[2], coordinates[0]);
   }
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
   ANEMONE_ASSIGN_OR_RETURN(x, Flat(c, x, c.rank(0)));

@@ -14,6 +14,7 @@
 #include "engine/authored_unit.h"
 #include "engine/constant.h"
 #include "engine/math/unary.h"
+#include "engine/mil_emitter.h"
 #include "kernels/attributes.h"
 #include "kernels/elementwise.h"
 #include "kernels/mil.h"
@@ -87,11 +88,38 @@ absl::StatusOr<Operand> Compose(NetworkBuilder& c, const GocParams& p, const Uni
   return AddAuthoredUnit(c, *FindUnitKind("DynamicGOC"), Json::object(), std::move(bottoms), {});
 }
 
+// A batch_norm, which rounds once; mul and add would round twice. Variance and epsilon are exact in
+// fp16, and so is their sum, 1.
+absl::Status WriteMil(MilEmitter& e, const GocParams& p, const Unit& unit) {
+  if (!p.per_channel && p.scale == 1) {
+    e.Result(e.Emit("add", {{"x", {e.In(0)}}, {"y", {e.Half(p.bias)}}}, unit.dims));
+    return absl::OkStatus();
+  }
+  constexpr float kEpsilon = 0x1p-10f;
+  const int64_t channels = unit.dims.c();
+  auto all = [&](float value) {
+    return e.Weight(Tensor::Floats({channels}, std::vector<float>(channels, value)), {channels});
+  };
+  auto term = [&](size_t i, float value) {
+    return p.per_channel ? e.Weight(unit.weights[i], {channels}) : all(value);
+  };
+  e.Result(e.Emit("batch_norm",
+                  {{"x", {e.In(0)}},
+                   {"mean", {all(0)}},
+                   {"variance", {all(1 - kEpsilon)}},
+                   {"gamma", {term(0, p.scale)}},
+                   {"beta", {term(1, p.bias)}},
+                   {"epsilon", {e.Half(kEpsilon)}}},
+                  unit.dims));
+  return absl::OkStatus();
+}
+
 const UnitKindOf<GocParams>& Kind() {
   static const UnitKindOf<GocParams>& kind = *new UnitKindOf<GocParams>({.type = "GOC",
                                                                          .complete = Complete,
                                                                          .shape = Shape,
                                                                          .fields = kFields,
+                                                                         .mil = WriteMil,
                                                                          .compose = Compose,
                                                                          .prepare = Prepare,
                                                                          .compute = Compute});
@@ -270,14 +298,17 @@ absl::Status LowerNot(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], x);
 }
 
-// MIL's batch_norm by constants, whose values are not known here.
+// MIL's batch_norm by constants; zeros where their values are not known.
 absl::Status BuildBatchNorm(MilContext& c) {
-  c.Ignore("epsilon");
+  ANEMONE_ASSIGN_OR_RETURN(float epsilon, c.Number("epsilon", 1e-5f));
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
   ANEMONE_ASSIGN_OR_RETURN(x, Channelled(c, x, c.ShapeOf(0)));
   const int64_t channels = c.DimsOf(x).c();
   size_t constants = 0;
-  for (const char* name : {"mean", "variance", "gamma", "beta"}) {
+  std::vector<float> mean(channels, 0), variance(channels, 1), gamma(channels, 1),
+      beta(channels, 0);
+  for (auto [name, values] : {std::pair("mean", &mean), std::pair("variance", &variance),
+                              std::pair("gamma", &gamma), std::pair("beta", &beta)}) {
     ANEMONE_ASSIGN_OR_RETURN(std::optional<MilTensor> vector, c.Constant(name));
     if (!vector) continue;
     ++constants;
@@ -285,12 +316,19 @@ absl::Status BuildBatchNorm(MilContext& c) {
       return absl::InvalidArgumentError(absl::StrCat(
           "batch_norm, ", name, ": want one value for each of ", channels, " channels"));
     }
+    ANEMONE_ASSIGN_OR_RETURN(Tensor given, ZerosOf(*vector));
+    if (!IsEngineConstant(given.type())) return c.NotLowered("batch_norm by integers");
+    *values = RoundedFloats(given);
   }
   if (constants < 2 && c.arguments() > 1 && !c.call().arguments[1].constant) {
     return c.NotLowered("batch_norm whose statistics are made at run time");
   }
-  ANEMONE_ASSIGN_OR_RETURN(Tensor vector, ZerosOf({.name = c.call().op, .shape = {channels}}));
-  ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), GocParams{.per_channel = true}, {x}, {vector, vector}));
+  std::vector<double> scale(channels), bias(channels);
+  for (int64_t k = 0; k < channels; ++k) {
+    scale[k] = gamma[k] / std::sqrt(static_cast<double>(variance[k]) + epsilon);
+    bias[k] = mean[k] == 0 ? beta[k] : beta[k] - mean[k] * scale[k];
+  }
+  ANEMONE_ASSIGN_OR_RETURN(x, ScaledPerChannel(c, x, scale, bias));
   ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, PlaceShape(c.ShapeOf(0))));
   return c.Out(x, c.ShapeOf(0));
 }

@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
 #include "engine/math/copy.h"
+#include "engine/mil_emitter.h"
 #include "engine/warning.h"
 #include "kernels/attributes.h"
 #include "kernels/concat.h"
@@ -87,6 +89,42 @@ void Warn(const InputViewParams& p, Bottoms, const Dims&, const Target& target, 
   }
 }
 
+// By slice_by_size where it can be: the engine takes slice_by_index only within a neighbour (rule
+// slice-by-index).
+absl::Status WriteMil(MilEmitter& e, const InputViewParams& p, const Unit& unit) {
+  const int at = e.AxisOf(p.axis);
+  if (at < 0) {  // the depth, of one element
+    e.Result(e.In(0));
+    return absl::OkStatus();
+  }
+  const std::vector<int64_t> from = e.ShapeOf(e.DimsOf(0));
+  std::vector<int64_t> begin(e.rank(), 0);
+  begin[at] = p.offset;
+  std::string y;
+  if (p.step == 1 || p.size == 1) {
+    y = e.Emit(
+        "slice_by_size",
+        {{"x", {e.In(0)}}, {"begin", {e.Ints(begin)}}, {"size", {e.Ints(e.ShapeOf(unit.dims))}}},
+        unit.dims);
+  } else if (p.step > 0) {
+    std::vector<int64_t> end = from, stride(e.rank(), 1);
+    end[at] = p.offset + (p.size - 1) * p.step + 1;
+    stride[at] = p.step;
+    y = e.Emit("slice_by_index",
+               {{"x", {e.In(0)}},
+                {"begin", {e.Ints(begin)}},
+                {"end", {e.Ints(end)}},
+                {"stride", {e.Ints(stride)}}},
+               unit.dims);
+  } else if (p.step == -1 && p.size == from[at]) {
+    y = e.Emit("reverse", {{"x", {e.In(0)}}, {"axes", {e.Ints({at})}}}, unit.dims);
+  } else {
+    return absl::UnimplementedError("a part of an axis that runs backwards");
+  }
+  e.Result(std::move(y));
+  return absl::OkStatus();
+}
+
 const UnitKindOf<InputViewParams>& Kind() {
   static const UnitKindOf<InputViewParams>& kind =
       *new UnitKindOf<InputViewParams>({.type = "InputView",
@@ -95,6 +133,7 @@ const UnitKindOf<InputViewParams>& Kind() {
                                         .validate = Validate,
                                         .warn = Warn,
                                         .fields = kFields,
+                                        .mil = WriteMil,
                                         .compute = Compute});
   return kind;
 }

@@ -57,6 +57,19 @@ void Compute(const InstanceNormParams& p, const void* prepared, absl::Span<const
                   affine.bias(), in[0].span(), out.span());
 }
 
+absl::Status WriteMil(MilEmitter& e, const InstanceNormParams& p, const Unit& unit) {
+  for (Axis axis : {Axis::kD, Axis::kH, Axis::kW}) {
+    if (unit.dims[axis] > 1 && std::find(p.axes.begin(), p.axes.end(), axis) == p.axes.end()) {
+      return absl::UnimplementedError("MIL's instance_norm is over all positions");
+    }
+  }
+  std::vector<MilArgument> arguments = {{"x", {e.In(0)}}};
+  ANEMONE_RETURN_IF_ERROR(WriteAffine(e, p.affine, unit, {Axis::kC}, arguments));
+  arguments.push_back({"epsilon", {e.Half(p.epsilon)}});
+  e.Result(e.Emit("instance_norm", std::move(arguments), unit.dims));
+  return absl::OkStatus();
+}
+
 const UnitKindOf<InstanceNormParams>& Kind() {
   static const UnitKindOf<InstanceNormParams>& kind =
       *new UnitKindOf<InstanceNormParams>({.type = "InstanceNormalization",
@@ -64,6 +77,7 @@ const UnitKindOf<InstanceNormParams>& Kind() {
                                            .shape = Shape,
                                            .validate = Validate,
                                            .fields = kFields,
+                                           .mil = WriteMil,
                                            .prepare = Prepare,
                                            .compute = Compute});
   return kind;

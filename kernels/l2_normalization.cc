@@ -1,5 +1,8 @@
 // L2Normalization: x / sqrt(sum of squares over a set of axes). Native on every target. Facts:
 // validators.json L2Norm; numerics.json nrm-l2; compiler_texts.json netplist_keys.
+#include "kernels/l2_normalization.h"
+
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -36,12 +39,22 @@ void Compute(const L2NormParams& p, const void*, absl::Span<const ConstView> in,
   math::L2Normalize(in[0].dims.extent, MathAxes(p.axes), p.epsilon, in[0].span(), out.span());
 }
 
+absl::Status WriteMil(MilEmitter& e, const L2NormParams& p, const Unit& unit) {
+  const std::vector<int64_t> axes = MilAxes(e, p.axes);
+  if (axes.empty()) return absl::UnimplementedError("a normalization over no axes");
+  e.Result(e.Emit("l2_norm",
+                  {{"x", {e.In(0)}}, {"axes", {e.Ints(axes)}}, {"epsilon", {e.Half(p.epsilon)}}},
+                  unit.dims));
+  return absl::OkStatus();
+}
+
 const UnitKindOf<L2NormParams>& Kind() {
   static const UnitKindOf<L2NormParams>& kind =
       *new UnitKindOf<L2NormParams>({.type = "L2Normalization",
                                      .shape = Shape,
                                      .validate = Validate,
                                      .fields = kFields,
+                                     .mil = WriteMil,
                                      .compute = Compute});
   return kind;
 }
@@ -86,6 +99,11 @@ constexpr MilOperation kOperations[] = {{"l2_norm", Build}};
 constexpr Lowering kLowerings[] = {{.op = "LpNormalization", .lower = Lower}};
 
 }  // namespace
+
+absl::StatusOr<Operand> L2Normalized(NetworkBuilder& c, const Operand& x, std::vector<Axis> axes,
+                                     float epsilon) {
+  return c.Add(Kind(), L2NormParams{std::move(axes), epsilon}, {x});
+}
 
 KernelRows L2NormalizationRows() { return {{&Kind()}, kLowerings, kOperations}; }
 

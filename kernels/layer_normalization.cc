@@ -82,6 +82,21 @@ void Compute(const LayerNormParams& p, const void* prepared, absl::Span<const Co
                   out.span());
 }
 
+absl::Status WriteMil(MilEmitter& e, const LayerNormParams& p, const Unit& unit) {
+  // As one layer_norm a group it would be: a scale of each channel is rounded once with the rest.
+  if (p.groups > 1) return absl::UnimplementedError("MIL has no normalization over groups");
+  std::vector<Axis> axes;
+  for (Axis axis : p.axes) {
+    if (e.AxisOf(axis) >= 0) axes.push_back(axis);
+  }
+  if (axes.empty()) return absl::UnimplementedError("a normalization over no axes");
+  std::vector<MilArgument> arguments = {{"x", {e.In(0)}}, {"axes", {e.Ints(MilAxes(e, axes))}}};
+  ANEMONE_RETURN_IF_ERROR(WriteAffine(e, p.affine, unit, axes, arguments));
+  arguments.push_back({"epsilon", {e.Half(p.epsilon)}});
+  e.Result(e.Emit("layer_norm", std::move(arguments), unit.dims));
+  return absl::OkStatus();
+}
+
 const UnitKindOf<LayerNormParams>& Kind() {
   static const UnitKindOf<LayerNormParams>& kind =
       *new UnitKindOf<LayerNormParams>({.type = "LayerNormalization",
@@ -90,6 +105,7 @@ const UnitKindOf<LayerNormParams>& Kind() {
                                         .shape = Shape,
                                         .validate = Validate,
                                         .fields = kFields,
+                                        .mil = WriteMil,
                                         .prepare = Prepare,
                                         .compute = Compute});
   return kind;
@@ -402,6 +418,52 @@ absl::StatusOr<std::vector<Tensor>> ReadAffine(MilContext& c, const std::vector<
     *placed = {std::move(zeros), dims};
   }
   return SetAffine(affine, read[0] ? &*read[0] : nullptr, read[1] ? &*read[1] : nullptr);
+}
+
+std::vector<int64_t> MilAxes(const MilEmitter& e, absl::Span<const Axis> axes) {
+  std::vector<int64_t> numbers;
+  for (Axis axis : axes) {
+    if (e.AxisOf(axis) >= 0) numbers.push_back(e.AxisOf(axis));
+  }
+  std::sort(numbers.begin(), numbers.end());
+  return numbers;
+}
+
+absl::Status WriteAffine(MilEmitter& e, const Affine& affine, const Unit& unit,
+                         absl::Span<const Axis> axes, std::vector<MilArgument>& arguments) {
+  Dims full;
+  for (Axis axis : axes) full[axis] = unit.dims[axis];
+  Sizes shape;
+  for (int64_t axis : MilAxes(e, axes)) shape.push_back(full[AxisOf(e.rank(), axis)]);
+  size_t next = 0;
+  for (auto [name, dims] : {std::pair("gamma", affine.scale), std::pair("beta", affine.bias)}) {
+    if (!dims) continue;
+    const std::vector<float> from = RoundedFloats(unit.weights[next++]);
+    math::Extents strides = {};
+    for (int64_t i = kAxisCount - 1, step = 1; i >= 0; step *= dims->extent[i--]) {
+      if (dims->extent[i] == 1) continue;
+      if (full.extent[i] == 1) {
+        return absl::UnimplementedError(
+            "a scale or bias along another axis than those of the normalization");
+      }
+      strides[i] = step;
+    }
+    // MIL counts C before D.
+    if (full.d() > 1 && full.c() > 1) {
+      return absl::UnimplementedError("a scale or bias along depth and channels");
+    }
+    std::vector<float> to(full.elements());
+    for (int64_t i = 0; i < static_cast<int64_t>(to.size()); ++i) {
+      int64_t rest = i, at = 0;
+      for (int axis = kAxisCount - 1; axis >= 0; --axis) {
+        at += rest % full.extent[axis] * strides[axis];
+        rest /= full.extent[axis];
+      }
+      to[i] = from[at];
+    }
+    arguments.push_back({name, {e.Weight(Tensor::Floats(shape, to), shape)}});
+  }
+  return absl::OkStatus();
 }
 
 math::AxisSet MathAxes(absl::Span<const Axis> axes) {

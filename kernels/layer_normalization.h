@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/math/normalize.h"
+#include "engine/mil_emitter.h"
 #include "kernels/lowering.h"
 #include "kernels/mil.h"
 
@@ -37,6 +38,14 @@ std::vector<Tensor> SetAffine(Affine& affine, const PlacedConstant* scale,
 // are there.
 absl::StatusOr<std::vector<Tensor>> ReadAffine(MilContext& c, const std::vector<int>& axes,
                                                Affine& affine);
+
+// The same written: gamma and beta of `unit`, expanded along `axes`. kUnimplemented if one varies
+// along others.
+absl::Status WriteAffine(MilEmitter& e, const Affine& affine, const Unit& unit,
+                         absl::Span<const Axis> axes, std::vector<MilArgument>& arguments);
+
+// The numbers of those axes that a MIL tensor has, in order.
+std::vector<int64_t> MilAxes(const MilEmitter& e, absl::Span<const Axis> axes);
 
 // The weights of a unit with `affine`, read once.
 class AffineValues {

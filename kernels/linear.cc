@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
 #include "engine/constant.h"
+#include "engine/mil_emitter.h"
 #include "kernels/attributes.h"
 #include "kernels/conv.h"
 #include "kernels/elementwise.h"
@@ -109,6 +110,17 @@ void Warn(const LinearParams& p, Bottoms, const Dims&, const Target& target, Rou
   WarnOfConstantFactor(p.k * p.n, target, list);
 }
 
+absl::Status WriteMil(MilEmitter& e, const LinearParams& p, const Unit& unit) {
+  if (unit.weights.empty()) return absl::UnimplementedError("a linear layer without a weight");
+  ANEMONE_ASSIGN_OR_RETURN(std::string x, WriteFlatBottom(e, 0));
+  Tensor weight = unit.weights[0];
+  if (p.order == math::MatrixOrder::kRowMajor) weight = TransposedMatrix(weight, p.k, p.n);
+  std::vector<MilArgument> arguments = {{"x", {x}}, {"weight", {e.Weight(weight, {p.n, p.k})}}};
+  if (unit.weights.size() > 1) arguments.push_back({"bias", {e.Weight(unit.weights[1], {p.n})}});
+  WriteFlatResult(e, e.Emit("linear", std::move(arguments), FlatShape(unit.dims)), unit.dims);
+  return absl::OkStatus();
+}
+
 const UnitKindOf<LinearParams>& Kind() {
   static const UnitKindOf<LinearParams>& kind =
       *new UnitKindOf<LinearParams>({.type = "Linear",
@@ -118,6 +130,7 @@ const UnitKindOf<LinearParams>& Kind() {
                                      .validate = Validate,
                                      .warn = Warn,
                                      .fields = kFields,
+                                     .mil = WriteMil,
                                      .prepare = Prepare,
                                      .compute = Compute});
   return kind;

@@ -10,6 +10,7 @@
 #include "anemone/status_macros.h"
 #include "engine/math/convert.h"
 #include "engine/math/half.h"
+#include "engine/mil_emitter.h"
 #include "kernels/attributes.h"
 #include "kernels/mil.h"
 #include "rule_table.h"  // generated
@@ -101,6 +102,18 @@ void Compute(const LrnParams& p, const void*, absl::Span<const ConstView> in, Vi
   });
 }
 
+absl::Status WriteMil(MilEmitter& e, const LrnParams& p, const Unit& unit) {
+  if (IsSpatial(p)) return absl::UnimplementedError("a response over positions");
+  e.Result(e.Emit("local_response_norm",
+                  {{"x", {e.In(0)}},
+                   {"size", {e.Int(p.kernel_channels)}},
+                   {"alpha", {e.Half(p.alpha)}},
+                   {"beta", {e.Half(p.beta)}},
+                   {"k", {e.Half(p.k)}}},
+                  unit.dims));
+  return absl::OkStatus();
+}
+
 const UnitKindOf<LrnParams>& Kind() {
   static const UnitKindOf<LrnParams>& kind =
       *new UnitKindOf<LrnParams>({.type = "LocalResponseNormalization",
@@ -109,6 +122,7 @@ const UnitKindOf<LrnParams>& Kind() {
                                   .validate = Validate,
                                   .codegen = Codegen,
                                   .fields = kFields,
+                                  .mil = WriteMil,
                                   .compute = Compute});
   return kind;
 }

@@ -13,12 +13,14 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
 #include "engine/constant.h"
+#include "engine/mil_emitter.h"
 #include "engine/warning.h"
 #include "kernels/attributes.h"
 #include "kernels/linear.h"
@@ -124,16 +126,45 @@ absl::StatusOr<Operand> Compose(NetworkBuilder& c, const MatMulParams& p, const 
   if (!p.b) return absl::UnimplementedError("MatrixMultiplication of two operands");
   const int64_t k = p.b->k, n = p.b->n;
   Tensor matrix = unit.weights[0];
-  if (p.b->order == math::MatrixOrder::kColumnMajor) {
-    const std::vector<float> from = RoundedFloats(matrix);
-    std::vector<float> to(from.size());
-    for (int64_t row = 0; row < k; ++row) {
-      for (int64_t column = 0; column < n; ++column) to[row * n + column] = from[column * k + row];
-    }
-    matrix = Tensor::Floats({k, n}, to);
-  }
+  if (p.b->order == math::MatrixOrder::kColumnMajor) matrix = TransposedMatrix(matrix, n, k);
   Operand right = c.AddConstant(std::move(matrix), MakeDims(1, k, 1, n));
   return MatrixProduct(c, unit.bottoms[0], right);
+}
+
+// MIL multiplies the last two axes, so channel and height change places around it.
+absl::Status WriteMil(MilEmitter& e, const MatMulParams& p, const Unit& unit) {
+  auto swapped = [&](std::string x, const Dims& from, bool back) {
+    std::vector<int64_t> shape = {from.n(), from.h(), from.c(), from.w()};
+    if (back) shape = FlatShape(from);
+    return e.Emit("transpose", {{"x", {std::move(x)}}, {"perm", {e.Ints({0, 2, 1, 3})}}}, shape);
+  };
+  ANEMONE_ASSIGN_OR_RETURN(std::string x, WriteFlatBottom(e, 0));
+  const Dims& to = unit.dims;
+  if (p.b) {  // every row of W is one of A
+    const bool turned = p.b->order == math::MatrixOrder::kColumnMajor;
+    std::vector<int64_t> shape = {p.b->k, p.b->n};
+    if (turned) std::swap(shape[0], shape[1]);
+    const std::string y = e.Weight(unit.weights[0], shape);
+    x = e.Emit("matmul",
+               {{"x", {x}},
+                {"y", {y}},
+                {"transpose_x", {e.Bool(false)}},
+                {"transpose_y", {e.Bool(turned)}}},
+               FlatShape(to));
+  } else {
+    ANEMONE_ASSIGN_OR_RETURN(std::string y, WriteFlatBottom(e, 1));
+    x = swapped(std::move(x), e.DimsOf(0), /*back=*/false);
+    y = swapped(std::move(y), e.DimsOf(1), /*back=*/false);
+    x = e.Emit("matmul",
+               {{"x", {x}},
+                {"y", {y}},
+                {"transpose_x", {e.Bool(false)}},
+                {"transpose_y", {e.Bool(false)}}},
+               {to.n(), to.h(), to.c(), to.w()});
+    x = swapped(std::move(x), to, /*back=*/true);
+  }
+  WriteFlatResult(e, std::move(x), to);
+  return absl::OkStatus();
 }
 
 const UnitKindOf<MatMulParams>& Kind() {
@@ -144,6 +175,7 @@ const UnitKindOf<MatMulParams>& Kind() {
                                      .shape = Shape,
                                      .validate = Validate,
                                      .warn = Warn,
+                                     .mil = WriteMil,
                                      .compose = Compose,
                                      .prepare = Prepare,
                                      .compute = Compute});
@@ -326,6 +358,15 @@ constexpr MilOperation kOperations[] = {{"matmul", Build}, {"ne_matmul", Build}}
 constexpr Lowering kLowerings[] = {{.op = "MatMul", .lower = LowerMatMul, .macs = Macs}};
 
 }  // namespace
+
+Tensor TransposedMatrix(const Tensor& matrix, int64_t rows, int64_t columns) {
+  const std::vector<float> from = RoundedFloats(matrix);
+  std::vector<float> to(from.size());
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t i = 0; i < columns; ++i) to[i * rows + row] = from[row * columns + i];
+  }
+  return Tensor::Floats({columns, rows}, to);
+}
 
 void WarnOfConstantFactor(int64_t elements, const Target& target, WarningList& list) {
   list.Add(warning::kLinearAsConvolution);

@@ -29,6 +29,9 @@ absl::StatusOr<Operand> MatrixProduct(NetworkBuilder& c, const Operand& a, const
 // of the left.
 std::optional<ConstantMatrix> ConstantRight(const GraphView& view, ValueId value);
 
+// (rows, columns) as (columns, rows), rounded to fp16.
+Tensor TransposedMatrix(const Tensor& matrix, int64_t rows, int64_t columns);
+
 // Design rules of a product by a constant of so many elements.
 void WarnOfConstantFactor(int64_t elements, const Target& target, WarningList& list);
 

@@ -189,8 +189,12 @@ absl::StatusOr<Operand> MilContext::In(size_t i) {
   const Dims dims = tensor.dims();
   operands_.resize(std::max(operands_.size(), i + 1));
   if (tensor.constant) {
-    ANEMONE_ASSIGN_OR_RETURN(Tensor zeros, ZerosOf(tensor));
-    operands_[i] = AddConstant(std::move(zeros), dims);
+    ANEMONE_ASSIGN_OR_RETURN(Tensor constant, ZerosOf(tensor));
+    if (tensor.value && !tensor.in_engine_order && dims.d() > 1 && dims.c() > 1 &&
+        IsEngineConstant(constant.type())) {
+      constant = WithDepthMoved(constant);
+    }
+    operands_[i] = AddConstant(std::move(constant), dims);
   } else {
     ANEMONE_ASSIGN_OR_RETURN(Format format, FormatOf(tensor));
     operands_[i] = AddInput(tensor.name, dims, format);

@@ -92,6 +92,18 @@ class Reader {
     return Tensor::Floats(shape, floats);
   }
 
+  // Integers that stand in the text; nullopt if they are none, or not as many as the shape says.
+  static std::optional<Tensor> Integers(const MilValue& value, const std::vector<int64_t>& shape) {
+    std::vector<int64_t> integers;
+    const Json list = value.data.is_array() ? value.data : Json::array({value.data});
+    for (const Json& number : list) {
+      if (number.is_number_integer()) integers.push_back(number.get<int64_t>());
+    }
+    const absl::StatusOr<int64_t> count = ElementCount(shape);
+    if (!count.ok() || *count != static_cast<int64_t>(integers.size())) return std::nullopt;
+    return Tensor::Int64s(shape, integers);
+  }
+
   // The argument as the call has it: a tensor in order, or an attribute.
   void AddArgument(const std::string& name, const Value& value, bool is_operand, MilCall& call) {
     const bool is_tensor = !value.constant || is_operand ||
@@ -102,6 +114,7 @@ class Reader {
     }
     MilTensor tensor = value.tensor;
     tensor.name = name;
+    if (value.constant && !tensor.value) tensor.value = Integers(*value.constant, tensor.shape);
     call.arguments.push_back(std::move(tensor));
   }
 

@@ -34,6 +34,9 @@ inline std::optional<std::vector<int64_t>> IntegersOf(const Tensor& tensor) {
       case DataType::kInt32:
         values[i] = tensor.at<int32_t>(i);
         break;
+      case DataType::kUInt16:
+        values[i] = tensor.at<uint16_t>(i);
+        break;
       default:
         return std::nullopt;
     }

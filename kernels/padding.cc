@@ -13,6 +13,7 @@
 #include "anemone/status_macros.h"
 #include "engine/constant.h"
 #include "engine/math/copy.h"
+#include "engine/mil_emitter.h"
 #include "kernels/attributes.h"
 #include "kernels/broadcast.h"
 #include "kernels/concat.h"
@@ -201,6 +202,30 @@ void Compute(const PaddingParams& p, const void*, absl::Span<const ConstView> in
   math::Pad(in[0].dims.extent, p.before, p.after, mode, value, in[0].span(), out.span());
 }
 
+absl::Status WriteMil(MilEmitter& e, const PaddingParams& p, const Unit& unit) {
+  const PaddingMode mode = p.mode == PaddingMode::kZero ? PaddingMode::kBackground : p.mode;
+  const auto* known = std::find_if(std::begin(kMilModes), std::end(kMilModes),
+                                   [&](const auto& row) { return row.second == mode; });
+  if (known == std::end(kMilModes)) {
+    return absl::UnimplementedError("MIL has no padding of this mode");
+  }
+  for (Axis axis : {Axis::kN, Axis::kD, Axis::kC}) {
+    if (p.pads(axis) > 0) return absl::UnimplementedError("padding of a third axis");
+  }
+  std::vector<int64_t> pad;
+  for (Axis axis : {Axis::kH, Axis::kW}) {
+    pad.insert(pad.end(), {p.before[static_cast<int>(axis)], p.after[static_cast<int>(axis)]});
+  }
+  const float value = p.mode == PaddingMode::kBackground ? p.value : 0;
+  e.Result(e.Emit("pad",
+                  {{"x", {e.In(0)}},
+                   {"pad", {e.Ints(pad)}},
+                   {"mode", {e.Text(known->first)}},
+                   {"constant_val", {e.Half(value)}}},
+                  unit.dims));
+  return absl::OkStatus();
+}
+
 const UnitKindOf<PaddingParams>& Kind() {
   static const UnitKindOf<PaddingParams>& kind =
       *new UnitKindOf<PaddingParams>({.type = "Padding",
@@ -208,6 +233,7 @@ const UnitKindOf<PaddingParams>& Kind() {
                                       .shape = Shape,
                                       .validate = Validate,
                                       .fields = kFields,
+                                      .mil = WriteMil,
                                       .prepare = Prepare,
                                       .compute = Compute});
   return kind;

@@ -9,16 +9,19 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
 #include "engine/authored_unit.h"
 #include "engine/math/copy.h"
+#include "engine/mil_emitter.h"
 #include "kernels/attributes.h"
 #include "kernels/input_view.h"
 #include "kernels/mil.h"
 #include "kernels/padding.h"
+#include "kernels/reshape.h"
 #include "rule_table.h"  // generated
 
 namespace anemone {
@@ -183,6 +186,48 @@ void ComputeBatch(const RearrangeParams& p, const void*, absl::Span<const ConstV
   }
 }
 
+// MIL's operations with one factor for both axes.
+constexpr struct {
+  const char* op;
+  const char* attribute;
+  Form form;
+} kByFactor[] = {
+    {"pixel_shuffle", "upscale_factor", Form::kPixelShuffle},
+    {"pixel_unshuffle", "downscale_factor", Form::kPixelUnshuffle},
+    {"depth_to_space", "block_size", Form::kChannelToSpace},
+    {"space_to_depth", "block_size", Form::kSpaceToChannel},
+};
+
+// MIL's batch counts the places of the block first, the unit's counts them last: the two agree on
+// one image.
+absl::Status WriteBatch(MilEmitter& e, Form form, const RearrangeParams& p, const std::string& x,
+                        const Unit& unit) {
+  const bool to_batch = form == Form::kSpaceToBatch;
+  if ((to_batch ? e.DimsOf(0) : unit.dims).n() > 1) {
+    return absl::UnimplementedError("blocks of several images, whose order is another in MIL");
+  }
+  std::string y = e.Emit(to_batch ? "space_to_batch" : "batch_to_space",
+                         {{"x", {x}},
+                          {"block_shape", {e.Ints({p.fy, p.fx})}},
+                          {to_batch ? "paddings" : "crops", {e.Ints({0, 0, 0, 0}, {2, 2})}}},
+                         FlatShape(unit.dims));
+  WriteFlatResult(e, std::move(y), unit.dims);
+  return absl::OkStatus();
+}
+
+template <Form kForm>
+absl::Status WriteMil(MilEmitter& e, const RearrangeParams& p, const Unit& unit) {
+  ANEMONE_ASSIGN_OR_RETURN(std::string x, WriteFlatBottom(e, 0));
+  if (DeepAxis(kForm) == Axis::kN) return WriteBatch(e, kForm, p, x, unit);
+  if (p.fx != p.fy) return absl::UnimplementedError("MIL has one factor for both axes");
+  for (const auto& row : kByFactor) {
+    if (row.form != kForm) continue;
+    x = e.Emit(row.op, {{"x", {x}}, {row.attribute, {e.Int(p.fx)}}}, FlatShape(unit.dims));
+  }
+  WriteFlatResult(e, std::move(x), unit.dims);
+  return absl::OkStatus();
+}
+
 template <Form kForm>
 const UnitKindOf<RearrangeParams>& Kind(const char* type) {
   constexpr bool kBatch = DeepAxis(kForm) == Axis::kN;
@@ -195,6 +240,7 @@ const UnitKindOf<RearrangeParams>& Kind(const char* type) {
                                         .shape = Shape<kForm>,
                                         .validate = Validate<kForm>,
                                         .fields = kFields,
+                                        .mil = WriteMil<kForm>,
                                         .compute = kBatch ? ComputeBatch<kForm> : Compute<kForm>});
   return kind;
 }
@@ -322,17 +368,6 @@ absl::Status CheckRank4(const MilContext& c) {
   return absl::InvalidArgumentError(absl::StrCat(c.call().op, ": want a tensor of rank 4"));
 }
 
-constexpr struct {
-  const char* op;
-  const char* attribute;
-  Form form;
-} kByFactor[] = {
-    {"pixel_shuffle", "upscale_factor", Form::kPixelShuffle},
-    {"pixel_unshuffle", "downscale_factor", Form::kPixelUnshuffle},
-    {"depth_to_space", "block_size", Form::kChannelToSpace},
-    {"space_to_depth", "block_size", Form::kSpaceToChannel},
-};
-
 absl::Status BuildByFactor(MilContext& c) {
   const auto* row = std::begin(kByFactor);
   while (c.call().op != row->op) ++row;
@@ -364,8 +399,8 @@ absl::StatusOr<Sizes> ReadFrame(MilContext& c, absl::string_view key) {
   return frame.empty() ? Sizes(4, 0) : frame;
 }
 
-// space_to_batch within a frame of zeros; batch_to_space, which cuts one off. Their batch counts
-// the places of the block first, the unit's counts them last: the two agree on one image.
+// space_to_batch within a frame of zeros; batch_to_space, which cuts one off. For one image
+// (WriteBatch).
 absl::Status BuildBatch(MilContext& c) {
   const bool to_batch = c.call().op == "space_to_batch";
   ANEMONE_RETURN_IF_ERROR(CheckRank4(c));

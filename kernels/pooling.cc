@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
 #include "engine/math/pool.h"
+#include "engine/mil_emitter.h"
 #include "kernels/attributes.h"
 #include "kernels/input_view.h"
 #include "kernels/node_inputs.h"
@@ -222,6 +223,37 @@ void Compute(const PoolingParams& p, const void*, absl::Span<const ConstView> in
   }
 }
 
+absl::Status WriteMil(MilEmitter& e, const PoolingParams& p, const Unit& unit) {
+  static constexpr const char* kOps[] = {"avg_pool", "max_pool", "l2_pool"};
+  if (p.mode > Mode::kL2) return absl::UnimplementedError("no MIL operation pools in this mode");
+  if (PaddingModeOf(p) != PaddingModeOf({.mode = p.mode})) {
+    return absl::UnimplementedError("MIL's pools have one mode of padding each");
+  }
+  std::vector<const Along*> window = {&p.h, &p.w};
+  if (e.rank() == kMaxRank) {
+    window.insert(window.begin(), &p.d);
+  } else if (p.d.kernel > 1 || p.d.pads() > 0) {
+    return absl::UnimplementedError("a pool along a depth of 1");
+  }
+  std::vector<int64_t> kernel, strides, pad;
+  for (const Along* a : window) {
+    kernel.push_back(a->kernel);
+    strides.push_back(a->stride);
+    pad.insert(pad.end(), {a->pad_before, a->pad_after});
+  }
+  std::vector<MilArgument> arguments = {{"x", {e.In(0)}},
+                                        {"kernel_sizes", {e.Ints(kernel)}},
+                                        {"strides", {e.Ints(strides)}},
+                                        {"pad_type", {e.Text("custom")}},
+                                        {"pad", {e.Ints(pad)}},
+                                        {"ceil_mode", {e.Bool(false)}}};
+  if (p.mode == Mode::kAvg) {
+    arguments.push_back({"exclude_padding_from_average", {e.Bool(p.exclude_padding)}});
+  }
+  e.Result(e.Emit(kOps[static_cast<int>(p.mode)], std::move(arguments), unit.dims));
+  return absl::OkStatus();
+}
+
 const UnitKindOf<PoolingParams>& Kind() {
   static const UnitKindOf<PoolingParams>& kind =
       *new UnitKindOf<PoolingParams>({.type = "Pooling",
@@ -230,6 +262,7 @@ const UnitKindOf<PoolingParams>& Kind() {
                                       .shape = Shape,
                                       .validate = Validate,
                                       .fields = kFields,
+                                      .mil = WriteMil,
                                       .prepare = Prepare,
                                       .compute = Compute});
   return kind;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -11,6 +13,7 @@
 #include "anemone/status_macros.h"
 #include "engine/math/elementwise.h"
 #include "engine/math/reduce.h"
+#include "engine/mil_emitter.h"
 #include "kernels/attributes.h"
 #include "kernels/elementwise.h"
 #include "kernels/mil.h"
@@ -64,6 +67,23 @@ void Compute(const ReductionParams& p, const void*, absl::Span<const ConstView> 
   }
 }
 
+absl::Status WriteMil(MilEmitter& e, const ReductionParams& p, const Unit& unit) {
+  static constexpr const char* kOps[] = {"reduce_sum", "reduce_mean", "reduce_max", "reduce_min"};
+  std::vector<int64_t> axes;
+  for (Axis axis : p.axes) {
+    if (e.AxisOf(axis) >= 0) axes.push_back(e.AxisOf(axis));
+  }
+  // None would mean all.
+  if (axes.empty()) return absl::UnimplementedError("a reduction over no axes");
+  std::sort(axes.begin(), axes.end());
+  std::string y = e.Emit(
+      kOps[static_cast<int>(p.type)],
+      {{"x", {e.In(0)}}, {"axes", {e.Ints(axes)}}, {"keep_dims", {e.Bool(true)}}}, unit.dims);
+  if (p.square) y = e.Emit("square", {{"x", {y}}}, unit.dims);
+  e.Result(std::move(y));
+  return absl::OkStatus();
+}
+
 const UnitKindOf<ReductionParams>& Kind() {
   static const UnitKindOf<ReductionParams>& kind =
       *new UnitKindOf<ReductionParams>({.type = "Reduction",
@@ -72,6 +92,7 @@ const UnitKindOf<ReductionParams>& Kind() {
                                         .shape = Shape,
                                         .validate = Validate,
                                         .fields = kFields,
+                                        .mil = WriteMil,
                                         .compute = Compute});
   return kind;
 }

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
+#include "engine/mil_emitter.h"
 #include "kernels/attributes.h"
 #include "kernels/concat.h"
 #include "kernels/mil_operands.h"
@@ -76,12 +77,18 @@ constexpr Field<ReshapeParams> kFields[] = {
     {"shape", [](const ReshapeParams&) -> Json { return nullptr; }, ReadShape},
 };
 
+absl::Status WriteMil(MilEmitter& e, const ReshapeParams&, const Unit& unit) {
+  e.Result(WriteReshaped(e, e.In(0), e.DimsOf(0), unit.dims));
+  return absl::OkStatus();
+}
+
 const UnitKindOf<ReshapeParams>& Kind() {
   static const UnitKindOf<ReshapeParams>& kind =
       *new UnitKindOf<ReshapeParams>({.type = "Reshape",
                                       .shape = Shape,
                                       .validate = Validate,
                                       .fields = kFields,
+                                      .mil = WriteMil,
                                       .is_view = true});
   return kind;
 }
@@ -269,6 +276,42 @@ absl::StatusOr<Operand> Relaid(NetworkBuilder& c, const Operand& x, int rank,
   }
   ANEMONE_ASSIGN_OR_RETURN(Operand flat, Flat(c, x, rank));
   return Placed(c, flat, to);
+}
+
+std::string WriteReshaped(MilEmitter& e, std::string x, const Dims& from, const Dims& to) {
+  // MIL has C before D; that is the engine's order too where one of them is 1.
+  auto moves = [&](const Dims& d) { return e.rank() == kMaxRank && d.d() > 1 && d.c() > 1; };
+  auto swapped = [&](std::string y, std::vector<int64_t> shape) {
+    return e.Emit("transpose", {{"x", {std::move(y)}}, {"perm", {e.Ints({0, 2, 1, 3, 4})}}},
+                  std::move(shape));
+  };
+  auto in_order = [](const Dims& d) {
+    return std::vector<int64_t>(d.extent.begin(), d.extent.end());
+  };
+  if (moves(from)) x = swapped(std::move(x), in_order(from));
+  const std::vector<int64_t> shape = moves(to) ? in_order(to) : e.ShapeOf(to);
+  x = e.Emit("reshape", {{"x", {std::move(x)}}, {"shape", {e.Ints(shape)}}}, shape);
+  return moves(to) ? swapped(std::move(x), e.ShapeOf(to)) : x;
+}
+
+std::vector<int64_t> FlatShape(const Dims& dims) {
+  return {dims.n(), dims.c(), dims.h(), dims.w()};
+}
+
+absl::StatusOr<std::string> WriteFlatBottom(MilEmitter& e, size_t i) {
+  const Dims& dims = e.DimsOf(i);
+  if (dims.d() > 1) return absl::UnimplementedError("MIL's operation takes no depth");
+  if (e.rank() < kMaxRank) return e.In(i);
+  const std::vector<int64_t> shape = FlatShape(dims);
+  return e.Emit("reshape", {{"x", {e.In(i)}}, {"shape", {e.Ints(shape)}}}, shape);
+}
+
+void WriteFlatResult(MilEmitter& e, std::string y, const Dims& dims) {
+  if (e.rank() == kMaxRank) {
+    const std::vector<int64_t> shape = e.ShapeOf(dims);
+    y = e.Emit("reshape", {{"x", {std::move(y)}}, {"shape", {e.Ints(shape)}}}, shape);
+  }
+  e.Result(std::move(y));
 }
 
 KernelRows ReshapeRows() { return {{&Kind()}, kLowerings, kOperations}; }

@@ -2,9 +2,13 @@
 #ifndef ANEMONE_KERNELS_RESHAPE_H_
 #define ANEMONE_KERNELS_RESHAPE_H_
 
+#include <string>
+
 #include "kernels/lowering.h"
 
 namespace anemone {
+
+class MilEmitter;
 
 const UnitKind& ReshapeUnit();
 
@@ -23,6 +27,15 @@ absl::StatusOr<Operand> Placed(NetworkBuilder& c, const Operand& flat,
 // rank 5.
 absl::StatusOr<Operand> Relaid(NetworkBuilder& c, const Operand& x, int rank,
                                absl::Span<const int64_t> to);
+
+// In MIL: `x`, of dims `from`, under dims `to`, the elements in the engine's order.
+std::string WriteReshaped(MilEmitter& e, std::string x, const Dims& from, const Dims& to);
+
+// In MIL, for operations that take no rank 5: bottom `i` as N, C, H, W, and such a value as the
+// unit's result of `dims`. kUnimplemented if the bottom has a depth.
+absl::StatusOr<std::string> WriteFlatBottom(MilEmitter& e, size_t i);
+void WriteFlatResult(MilEmitter& e, std::string y, const Dims& dims);
+std::vector<int64_t> FlatShape(const Dims& dims);
 
 }  // namespace anemone
 

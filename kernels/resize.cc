@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <memory>
 #include <tuple>
 #include <utility>
@@ -12,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
+#include "engine/mil_emitter.h"
 #include "rule_table.h"  // generated
 
 namespace anemone {
@@ -197,12 +199,32 @@ void Compute(const ResizeParams& p, const void* prepared, absl::Span<const Const
   }
 }
 
+absl::Status WriteMil(MilEmitter& e, const ResizeParams& p, const Unit& unit) {
+  const auto* known = std::find_if(std::begin(kMilGrids), std::end(kMilGrids),
+                                   [&](const auto& row) { return row.second == p.grid; });
+  if (known == std::end(kMilGrids)) return absl::UnimplementedError("MIL has no such grid");
+  std::vector<MilArgument> arguments = {{"x", {e.In(0)}},
+                                        {"sampling_mode", {e.Text(known->first)}}};
+  if (p.method == ResizeMethod::kLinear) {
+    arguments.push_back({"target_size_height", {e.Int(p.h)}});
+    arguments.push_back({"target_size_width", {e.Int(p.w)}});
+    e.Result(e.Emit("resize_bilinear", std::move(arguments), unit.dims));
+  } else {  // resize_nearest_neighbor names no grid
+    arguments.push_back({"shape", {e.Ints({p.h, p.w})}});
+    arguments.push_back({"resized_dims", {e.Int(2)}});
+    arguments.push_back({"interpolation_mode", {e.Text("NEAREST_NEIGHBOR")}});
+    e.Result(e.Emit("resize", std::move(arguments), unit.dims));
+  }
+  return absl::OkStatus();
+}
+
 const UnitKindOf<ResizeParams>& Kind() {
   static const UnitKindOf<ResizeParams>& kind = *new UnitKindOf<ResizeParams>({.type = "Resize",
                                                                                .complete = Complete,
                                                                                .shape = Shape,
                                                                                .validate = Validate,
                                                                                .fields = kFields,
+                                                                               .mil = WriteMil,
                                                                                .prepare = Prepare,
                                                                                .compute = Compute});
   return kind;

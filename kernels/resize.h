@@ -3,6 +3,7 @@
 #define ANEMONE_KERNELS_RESIZE_H_
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -32,6 +33,15 @@ enum class ResizeGrid : uint8_t {
   kStrictAligned,
 };
 absl::Span<const char* const> NamesOf(ResizeGrid);
+
+// The grids in MIL's words; it has none for the others.
+inline constexpr std::pair<const char*, ResizeGrid> kMilGrids[] = {
+    {"DEFAULT", ResizeGrid::kDefault},
+    {"ALIGN_CORNERS", ResizeGrid::kAlignedCorners},
+    {"STRICT_ALIGN_CORNERS", ResizeGrid::kStrictAligned},
+    {"UNALIGN_CORNERS", ResizeGrid::kUnalignedCorners},
+    {"OFFSET_CORNERS", ResizeGrid::kOffsetCorners},
+};
 
 bool IsKnownGrid(ResizeGrid grid);
 

@@ -263,20 +263,13 @@ absl::Status LowerInSoftware(const Match& match, LowerContext& c) {
 }
 
 absl::StatusOr<ResizeGrid> ReadGrid(MilContext& c) {
-  static constexpr std::pair<const char*, ResizeGrid> kModes[] = {
-      {"DEFAULT", ResizeGrid::kDefault},
-      {"ALIGN_CORNERS", ResizeGrid::kAlignedCorners},
-      {"STRICT_ALIGN_CORNERS", ResizeGrid::kStrictAligned},
-      {"UNALIGN_CORNERS", ResizeGrid::kUnalignedCorners},
-      {"OFFSET_CORNERS", ResizeGrid::kOffsetCorners},
-  };
   ANEMONE_ASSIGN_OR_RETURN(bool aligned, c.Bool("align_corners", false));
   ANEMONE_ASSIGN_OR_RETURN(bool half_pixel, c.Bool("half_pixel_centers", false));
   ANEMONE_ASSIGN_OR_RETURN(std::string name,
                            c.Text("sampling_mode", aligned      ? "STRICT_ALIGN_CORNERS"
                                                    : half_pixel ? "UNALIGN_CORNERS"
                                                                 : "DEFAULT"));
-  for (const auto& [mode, grid] : kModes) {
+  for (const auto& [mode, grid] : kMilGrids) {
     if (name == mode) return grid;
   }
   return absl::InvalidArgumentError(absl::StrCat(c.call().op, ": no sampling_mode ", name));

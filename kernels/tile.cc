@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
 #include "engine/math/copy.h"
+#include "engine/mil_emitter.h"
 #include "kernels/attributes.h"
 #include "kernels/broadcast.h"
 #include "kernels/mil.h"
@@ -63,12 +64,19 @@ void Compute(const TileParams& p, const void*, absl::Span<const ConstView> in, V
   math::Tile(in[0].dims.extent, p.times, in[0].span(), out.span());
 }
 
+absl::Status WriteMil(MilEmitter& e, const TileParams& p, const Unit& unit) {
+  const std::vector<int64_t> reps = e.ShapeOf(Dims{p.times});
+  e.Result(e.Emit("tile", {{"x", {e.In(0)}}, {"reps", {e.Ints(reps)}}}, unit.dims));
+  return absl::OkStatus();
+}
+
 const UnitKindOf<TileParams>& Kind() {
   static const UnitKindOf<TileParams>& kind = *new UnitKindOf<TileParams>({.type = "Tile",
                                                                            .min_family = kFamilyA13,
                                                                            .shape = Shape,
                                                                            .validate = Validate,
                                                                            .fields = kFields,
+                                                                           .mil = WriteMil,
                                                                            .compute = Compute});
   return kind;
 }

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
 #include "engine/math/transpose.h"
+#include "engine/mil_emitter.h"
 #include "kernels/attributes.h"
 #include "kernels/mil.h"
 #include "kernels/reshape.h"
@@ -110,12 +111,25 @@ void Compute(const TransposeParams& p, const void*, absl::Span<const ConstView> 
   math::Transpose(in[0].dims.extent, order, in[0].span(), out.span());
 }
 
+// In a network without depth D is an axis of one element: what it gives and what it takes are
+// others of one element, so they may change places.
+absl::Status WriteMil(MilEmitter& e, const TransposeParams& p, const Unit& unit) {
+  std::vector<int64_t> perm(e.rank());
+  for (int i = 0; i < e.rank(); ++i) {
+    int from = e.AxisOf(p.order[static_cast<int>(AxisOf(e.rank(), i))]);
+    perm[i] = from >= 0 ? from : e.AxisOf(p.order[static_cast<int>(Axis::kD)]);
+  }
+  e.Result(e.Emit("transpose", {{"x", {e.In(0)}}, {"perm", {e.Ints(perm)}}}, unit.dims));
+  return absl::OkStatus();
+}
+
 const UnitKindOf<TransposeParams>& Kind() {
   static const UnitKindOf<TransposeParams>& kind = *new UnitKindOf<TransposeParams>(
       {.type = "Transpose",
        .shape = Shape,
        .validate = Validate,
        .fields = kFields,
+       .mil = WriteMil,
        .compute = Compute,
        .permutation = [](const TransposeParams& p) { return p.order; }});
   return kind;

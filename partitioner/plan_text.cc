@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "anemone/printable.h"
 
 namespace anemone {
 namespace {
@@ -60,7 +61,8 @@ void AppendReasons(const Model& model, const Plan& plan, std::string& out) {
                    [](const auto& a, const auto& b) { return a.second.nodes > b.second.nodes; });
   absl::StrAppend(&out, "  why the rest is on the CPU\n");
   for (size_t i = 0; i < ranked.size() && i < kTopReasons; ++i) {
-    absl::StrAppendFormat(&out, "    %4d x %s\n", ranked[i].second.nodes, ranked[i].first);
+    absl::StrAppendFormat(&out, "    %4d x %s\n", ranked[i].second.nodes,
+                          Printable(ranked[i].first));
     if (!ranked[i].second.remedy.empty()) {
       absl::StrAppendFormat(&out, "           remedy: %s\n", ranked[i].second.remedy);
     }
@@ -90,10 +92,11 @@ void AppendNodes(const Model& model, const Plan& plan, std::string& out) {
     } else if (entry.placement == Placement::kCpu) {
       note = absl::StrCat(ReasonText(entry.verdict), " (", Source(entry.verdict), ")");
     }
-    absl::StrAppendFormat(&out, "  %-*s  %-*s  %-6s  %7s  %8s  %s\n", id_width, shown.id, op_width,
-                          shown.op_type, std::string(PlacementName(entry.placement)),
+    absl::StrAppendFormat(&out, "  %-*s  %-*s  %-6s  %7s  %8s  %s\n", id_width, Printable(shown.id),
+                          op_width, Printable(shown.op_type),
+                          std::string(PlacementName(entry.placement)),
                           entry.segment < 0 ? "" : absl::StrCat(entry.segment),
-                          entry.macs == 0 ? "" : ShortCount(entry.macs), note);
+                          entry.macs == 0 ? "" : ShortCount(entry.macs), Printable(note));
   }
 }
 
@@ -111,8 +114,9 @@ void AppendWarnings(const Plan& plan, std::string& out) {
   }
   if (!counts.empty()) absl::StrAppend(&out, "  warnings\n");
   for (const auto& [first, count] : counts) {
-    absl::StrAppend(&out, absl::StrFormat("  %6d x ", count), first->rule, "  ", first->node, ": ",
-                    first->message, "\n           remedy: ", first->remedy, "\n");
+    absl::StrAppend(&out, absl::StrFormat("  %6d x ", count), first->rule, "  ",
+                    Printable(first->node), ": ", Printable(first->message),
+                    "\n           remedy: ", first->remedy, "\n");
   }
 }
 
@@ -144,7 +148,7 @@ std::string PlanText(const Model& model, const Plan& plan, bool every_node, bool
   std::string out = absl::StrFormat(
       "%s%s%s on %s%s%s%s, route %s: %d of %d nodes and %s of %s MACs on the engine; "
       "%d engine and %d CPU segments; status %s\n",
-      bold, model.path, plain, bold, std::string(plan.target->option_name()), plain,
+      bold, Printable(model.path), plain, bold, std::string(plan.target->option_name()), plain,
       products.empty() ? "" : absl::StrCat(" (", products, ")"), std::string(RouteName(plan.route)),
       engine, engine + cpu,
       Percent(static_cast<double>(plan.engine_macs()), static_cast<double>(plan.macs())),

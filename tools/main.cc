@@ -9,11 +9,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "anemone/guarded.h"
+#include "anemone/printable.h"
 #include "anemone/version.h"
 #include "tools/commands.h"
 #include "tools/flags.h"
@@ -107,16 +106,7 @@ bool IsCommand(absl::string_view name) {
 }  // namespace
 
 int Fail(const absl::Status& status) {
-  // A name in a message may hold any byte: none may reach the terminal as a command.
-  std::string line;
-  for (char c : status.message()) {
-    if (absl::ascii_iscntrl(static_cast<unsigned char>(c))) {
-      absl::StrAppend(&line, absl::CEscape(absl::string_view(&c, 1)));
-    } else {
-      line += c;
-    }
-  }
-  std::fprintf(stderr, "anemone: error: %s\n", line.c_str());
+  std::fprintf(stderr, "anemone: error: %s\n", Printable(status.message()).c_str());
   return kExitRefused;
 }
 

@@ -12,7 +12,8 @@ from onnx import helper
 from support import ANEMONE, ROOT, CliTest, anemone, model, relu, tensor
 
 SCHEMAS = {name: json.loads((ROOT / "docs" / "schemas" / f"{name}.json").read_text())
-           for name in ("check", "run", "bench", "confirm", "targets", "units")}
+           for name in ("check", "run", "bench", "confirm", "targets", "units",
+                        "convert")}
 
 
 def softmax():
@@ -54,6 +55,36 @@ class Commands(CliTest):
                 "SortDimension=Width", "--attr", "VectorDimension=Channel", "--attr",
                 "SortIndices=[0]", "--target", "h14"]
         self.assertEqual("parser", self.answer("confirm", *topk)["results"][0]["layer"])
+
+    def test_convert_writes_what_check_plans(self):
+        out = self.folder / "out"
+        made = self.answer("convert", "convert", self.write(matmul()), "--target", "m1", "-o", out)
+        self.assertEqual(made, json.loads((out / "manifest.json").read_text()))
+        segment = made["segments"][0]
+        self.assertEqual(("engine", True), (segment["placement"], segment["written"]))
+        plist = (out / segment["folder"] / "net.plist").read_text()
+        self.assertIn("<key>ProcedureList</key>", plist)
+        weights = numpy.fromfile(out / segment["folder"] / "weights.1", numpy.float16)
+        self.assertEqual([1] * 16, weights.tolist())
+        self.expect_error(anemone("convert", self.folder / "model.onnx", "-o", out),
+                          "not empty; choose another")
+        self.expect_error(anemone("convert", self.folder / "model.onnx"), "-o DIR", code=2)
+        binary = self.folder / "binary"
+        self.assertEqual(0, anemone("convert", self.folder / "model.onnx", "-o", binary,
+                                    "--binary").returncode)
+        self.assertTrue((binary / "segment-0" / "net.plist").read_bytes().startswith(b"bplist00"))
+
+    def test_convert_names_what_no_netplist_holds(self):
+        pad = model([helper.make_node("Pad", ["x", "pads"], ["y"], mode="edge")],
+                    [tensor("x", [1, 2, 4, 4])], [tensor("y", [1, 2, 6, 6])],
+                    [helper.make_tensor("pads", 7, [8], [0, 0, 1, 1, 0, 0, 1, 1])])
+        path = self.write(pad)
+        made = self.answer("convert", "convert", path, "--target", "m1", "-o", self.folder / "any")
+        self.assertEqual("Padding", made["segments"][0]["unverified"][0]["type"])
+        made = self.answer("convert", "convert", path, "--target", "m1", "-o", self.folder / "sure",
+                           "--verified-only", code=1)
+        self.assertFalse(made["segments"][0]["written"])
+        self.assertIn("the keys of Padding", made["segments"][0]["missing"][0]["why"])
 
     def test_confirm_says_what_it_wants(self):
         self.expect_error(anemone("confirm", "sofmax", "--input", "1x4"), "near: softmax")

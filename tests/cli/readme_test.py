@@ -22,9 +22,10 @@ class Readme(support.CliTest):
                              helper.make_node("Softmax", ["h"], ["y"])],
                             [support.tensor("x", (1, 8)), support.tensor("w", (8, 4))],
                             [support.tensor("y", (1, 4))])
-        path = self.write(net, "net.onnx")
+        self.write(net, "net.onnx")
         for command in COMMANDS:
-            words = [str(path) if word == "net.onnx" else word for word in shlex.split(command)]
+            words = [str(self.folder / word) if word.startswith("net.") else word
+                     for word in shlex.split(command)]
             done = support.anemone(*words)
             self.assertEqual(0, done.returncode, f"{command}: {done.stderr}")
             self.assertTrue(done.stdout.strip(), command)

@@ -152,6 +152,33 @@ const std::vector<Case> kPatterns = {
      .units = {"Neuron"},
      .low = -4,
      .high = 4},
+    {.name = "gelu_by_tanh_factored",  // GPT-J, BLOOM
+     .model = "(float[2,5,48] x) => (float[2,5,48] y) <float h = {0.5}, float r = {0.7978846}, "
+              "float k = {0.044715}, float one = {1}> { l = Mul(x, h) a = Mul(x, r) b = Mul(x, k) "
+              "c = Mul(b, x) d = Add(c, one) e = Mul(a, d) t = Tanh(e) g = Add(t, one) "
+              "y = Mul(l, g) }",
+     .units = {"Neuron"},
+     .low = -4,
+     .high = 4},
+    {.name = "gelu_by_tanh_factored_and_pow",
+     .model = "(float[2,5,48] x) => (float[2,5,48] y) <float h = {0.5}, float r = {0.7978846}, "
+              "float k = {0.044715}, float one = {1}, float two = {2}> { l = Mul(h, x) "
+              "b = Pow(x, two) c = Mul(k, b) d = Add(one, c) a = Mul(r, x) e = Mul(a, d) "
+              "t = Tanh(e) g = Add(one, t) y = Mul(l, g) }",
+     .units = {"Neuron"},
+     .low = -4,
+     .high = 4},
+    {.name = "silu_with_a_cast_number",  // as ONNX's Swish expands
+     .model = "(float[2,5,48] x) => (float[2,5,48] y) <float alpha = {1}> { c = CastLike(alpha, x) "
+              "a = Mul(c, x) s = Sigmoid(a) y = Mul(x, s) }",
+     .units = {"Neuron"}},
+    // The sigmoid form is no GELU in fp16: 2e-2 apart.
+    {.name = "quick_gelu_of_clip",
+     .model = "(float[2,5,48] x) => (float[2,5,48] y) <float c = {1.702}> { a = Mul(x, c) "
+              "s = Sigmoid(a) y = Mul(x, s) }",
+     .units = {"GOC", "Neuron", "ElementWise"},
+     .low = -4,
+     .high = 4},
     // Not a GELU: the factor is 2.
     {.name = "almost_gelu",
      .model = "(float[2,8] x) => (float[2,8] y) "

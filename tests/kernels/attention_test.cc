@@ -49,7 +49,8 @@ const char kTorchScriptConstants[] =
 // Its causal mask: a triangle of ones whose zeros become -inf.
 const char kTorchScriptTriangle[] =
     "ks = Shape(k) rows = Slice(qs, minus2, minus1) columns = Slice(ks, minus2, minus1) "
-    "area = Concat<axis = 0>(rows, columns) ones = Expand(one, area) lower = Trilu<upper = 0>(ones) "
+    "area = Concat<axis = 0>(rows, columns) ones = Expand(one, area) lower = Trilu<upper = "
+    "0>(ones) "
     "above = Equal(lower, zero) m = Where(above, low, zero) ";
 
 // torch.onnx's torchlib (dynamo): k through three dimensions, whatever the batch.
@@ -66,7 +67,8 @@ const std::vector<std::string> kPackedUnits =
 // q, k, v of one packed projection, 6 positions of 2 heads of 4.
 std::string Packed(const std::string& initializers, const std::string& nodes) {
   return absl::Substitute(
-      "(float[1,6,8] x) => (float[1,6,8] y) <float[8,24] w, float c = {0.5}, int64[3] flat = {1, 6, "
+      "(float[1,6,8] x) => (float[1,6,8] y) <float[8,24] w, float c = {0.5}, int64[3] flat = {1, "
+      "6, "
       "8}, int64[4] heads = {1, 6, 2, 4}, $0> { p = MatMul(x, w) $1 kt = Transpose<perm = "
       "[0,1,3,2]>(k) d = MatMul(q, kt) s = Mul(d, c) a = Softmax<axis = -1>(s) o = MatMul(a, v) "
       "r = Transpose<perm = [0,2,1,3]>(o) y = Reshape(r, flat) }",
@@ -87,30 +89,33 @@ std::string Dynamo(const std::string& more_inputs, const std::string& nodes) {
 const std::vector<Case> kTorchCases = {
     {.name = "torchscript", .model = Torch("", kEnd), .opset = 17, .units = kUnits},
     {.name = "torchscript_causal",
-     .model = Torch("", absl::StrCat(kTorchScriptTriangle, "e = Add(s, m) p = Softmax<axis = -1>(e) "
-                                                           "y = MatMul(p, v)")),
+     .model = Torch("", absl::StrCat(kTorchScriptTriangle,
+                                     "e = Add(s, m) p = Softmax<axis = -1>(e) "
+                                     "y = MatMul(p, v)")),
      .opset = 17,
      .units = kUnits},
     {.name = "torchscript_float_mask",
-     .model = Torch("float[1,1,10,12] m",
-                    "e = Add(s, m) p = Softmax<axis = -1>(e) y = MatMul(p, v)"),
+     .model =
+         Torch("float[1,1,10,12] m", "e = Add(s, m) p = Softmax<axis = -1>(e) y = MatMul(p, v)"),
      .opset = 17,
      .units = kUnits},
     {.name = "torchscript_bool_mask",
-     .model = Torch("bool[10,12] b", "m = Where(b, zero, low) e = Add(s, m) p = Softmax<axis = -1>(e) "
-                                     "y = MatMul(p, v)"),
+     .model = Torch("bool[10,12] b",
+                    "m = Where(b, zero, low) e = Add(s, m) p = Softmax<axis = -1>(e) "
+                    "y = MatMul(p, v)"),
      .opset = 17,
      .units = With(kUnits, {"GOC"})},
     {.name = "torchscript_dropout",
      .model = Heads(4, 10, 12, "", absl::StrCat(kTorchScriptConstants, ", float rate = {0.1}"),
-                    absl::StrCat(kTorchScript, "p = Softmax<axis = -1>(s) g = Dropout(p, rate) "
-                                               "y = MatMul(g, v)")),
+                    absl::StrCat(kTorchScript,
+                                 "p = Softmax<axis = -1>(s) g = Dropout(p, rate) "
+                                 "y = MatMul(g, v)")),
      .opset = 17,
      .units = kUnits},
     {.name = "dynamo", .model = Dynamo("", kEnd), .opset = 18, .units = kUnits},
     {.name = "dynamo_float_mask",
-     .model = Dynamo("float[1,1,10,12] m",
-                     "e = Add(s, m) p = Softmax<axis = -1>(e) y = MatMul(p, v)"),
+     .model =
+         Dynamo("float[1,1,10,12] m", "e = Add(s, m) p = Softmax<axis = -1>(e) y = MatMul(p, v)"),
      .opset = 18,
      .units = kUnits},
     {.name = "dynamo_bool_mask_and_nan_guard",
@@ -120,10 +125,11 @@ const std::vector<Case> kTorchCases = {
      .opset = 18,
      .units = With(kUnits, {"GOC", "ElementWise", "Reduction", "ElementWise", "ElementWise"})},
     {.name = "dynamo_types_are_cast_alike",
-     .model = Heads(4, 10, 12, "", kDynamoConstants,
-                    "k3 = Reshape(k, flat) t3 = Transpose<perm = [0,2,1]>(k3) "
-                    "kt = Reshape(t3, full) lc = CastLike(c, q) l = Mul(q, lc) rc = CastLike(c, kt) "
-                    "r = Mul(kt, rc) s = MatMul(l, r) p = Softmax<axis = -1>(s) y = MatMul(p, v)"),
+     .model =
+         Heads(4, 10, 12, "", kDynamoConstants,
+               "k3 = Reshape(k, flat) t3 = Transpose<perm = [0,2,1]>(k3) "
+               "kt = Reshape(t3, full) lc = CastLike(c, q) l = Mul(q, lc) rc = CastLike(c, kt) "
+               "r = Mul(kt, rc) s = MatMul(l, r) p = Softmax<axis = -1>(s) y = MatMul(p, v)"),
      .opset = 18,
      .units = kUnits},
 };
@@ -131,9 +137,9 @@ INSTANTIATE_TEST_SUITE_P(AttentionOfTorch, KernelTest, testing::ValuesIn(kTorchC
 
 // A query without any key: its probabilities are NaN, and the guard makes them 0. Two keys only, so
 // that some queries of a random mask have none.
-const std::vector<std::string> kCleared = {"Transpose", "Transpose",   "Transpose",
-                                           "SDPA",      "Transpose",   "GOC",
-                                           "Reduction", "ElementWise", "ElementWise", "ElementWise"};
+const std::vector<std::string> kCleared = {"Transpose",   "Transpose",  "Transpose", "SDPA",
+                                           "Transpose",   "GOC",        "Reduction", "ElementWise",
+                                           "ElementWise", "ElementWise"};
 const char kInfinities[] = "float zero = {0}, float low = {-inf}";
 const char kGuardedMask[] = "m = Where(b, zero, low) n = Mul(d, c) s = Add(n, m) ";
 // PyTorch's _safe_softmax, decomposed.
@@ -209,11 +215,12 @@ const std::vector<Case> kModelCases = {
                      "y = MatMul(p, v)"),
      .units = kUnits},
     {.name = "gpt2_triangle_and_padding",
-     .model = Scores(2, 3, 3, "float[1,1,1,3] m",
-                     "float root = {2.8284}, float low = {-10000}, "
-                     "bool[1,1,3,3] b = {1, 0, 0, 1, 1, 0, 1, 1, 1}",
-                     "n = Div(d, root) w = Where(b, n, low) s = Add(w, m) p = Softmax<axis = -1>(s) "
-                     "y = MatMul(p, v)"),
+     .model =
+         Scores(2, 3, 3, "float[1,1,1,3] m",
+                "float root = {2.8284}, float low = {-10000}, "
+                "bool[1,1,3,3] b = {1, 0, 0, 1, 1, 0, 1, 1, 1}",
+                "n = Div(d, root) w = Where(b, n, low) s = Add(w, m) p = Softmax<axis = -1>(s) "
+                "y = MatMul(p, v)"),
      .units = With(kUnits, {"ElementWise", "ElementWise"})},
     {.name = "distilbert_repeated_condition",
      .model = Heads(4, 10, 12, "float[1,12] a",
@@ -224,29 +231,32 @@ const std::vector<Case> kModelCases = {
                     "s = Where(e, low, d) p = Softmax<axis = -1>(s) y = MatMul(p, v)"),
      .units = With(kUnits, {"ElementWise", "GOC"})},
     {.name = "condition_repeated_for_others_too",
-     .model = "(float[1,4,10,8] q, float[1,4,12,8] k, float[1,4,12,8] v, bool[1,1,1,12] b) => "
-              "(float[1,4,10,8] y, bool[1,4,10,12] e) <float low = {-1e9}, int64[4] all = {1, 4, 10, "
-              "12}> { t = Transpose<perm = [0,1,3,2]>(k) d = MatMul(q, t) e = Expand(b, all) "
-              "s = Where(e, d, low) p = Softmax<axis = -1>(s) y = MatMul(p, v) }",
+     .model =
+         "(float[1,4,10,8] q, float[1,4,12,8] k, float[1,4,12,8] v, bool[1,1,1,12] b) => "
+         "(float[1,4,10,8] y, bool[1,4,10,12] e) <float low = {-1e9}, int64[4] all = {1, 4, 10, "
+         "12}> { t = Transpose<perm = [0,1,3,2]>(k) d = MatMul(q, t) e = Expand(b, all) "
+         "s = Where(e, d, low) p = Softmax<axis = -1>(s) y = MatMul(p, v) }",
      .units = With(kUnits, {"Broadcast", "InputView", "GOC"})},
     {.name = "llama_grouped_heads_and_softmax_in_float",
-     .model = "(float[1,4,10,8] q32, float[1,2,10,8] k32, float[1,2,10,8] v32) => "
-              "(float[1,4,10,8] y) <float scale = {0.35}, int64[1] two = {2}, int64[5] wide = {1, 2, "
-              "2, 10, 8}, int64[4] all = {1, 4, 10, 8}, float[1,1,10,10] m> { "
-              "q = Cast<to = 10>(q32) k = Cast<to = 10>(k32) v = Cast<to = 10>(v32) "
-              "k1 = Unsqueeze(k, two) k2 = Expand(k1, wide) kk = Reshape(k2, all) "
-              "v1 = Unsqueeze(v, two) v2 = Expand(v1, wide) vv = Reshape(v2, all) "
-              "t = Transpose<perm = [0,1,3,2]>(kk) d = MatMul(q, t) c = Cast<to = 10>(scale) "
-              "n = Mul(d, c) mh = Cast<to = 10>(m) s = Add(n, mh) sf = Cast<to = 1>(s) "
-              "pf = Softmax<axis = -1>(sf) p = Cast<to = 10>(pf) o = MatMul(p, vv) "
-              "y = Cast<to = 1>(o) }",
+     .model =
+         "(float[1,4,10,8] q32, float[1,2,10,8] k32, float[1,2,10,8] v32) => "
+         "(float[1,4,10,8] y) <float scale = {0.35}, int64[1] two = {2}, int64[5] wide = {1, 2, "
+         "2, 10, 8}, int64[4] all = {1, 4, 10, 8}, float[1,1,10,10] m> { "
+         "q = Cast<to = 10>(q32) k = Cast<to = 10>(k32) v = Cast<to = 10>(v32) "
+         "k1 = Unsqueeze(k, two) k2 = Expand(k1, wide) kk = Reshape(k2, all) "
+         "v1 = Unsqueeze(v, two) v2 = Expand(v1, wide) vv = Reshape(v2, all) "
+         "t = Transpose<perm = [0,1,3,2]>(kk) d = MatMul(q, t) c = Cast<to = 10>(scale) "
+         "n = Mul(d, c) mh = Cast<to = 10>(m) s = Add(n, mh) sf = Cast<to = 1>(s) "
+         "pf = Softmax<axis = -1>(sf) p = Cast<to = 10>(pf) o = MatMul(p, vv) "
+         "y = Cast<to = 1>(o) }",
      .units = With(kUnits, {"Broadcast", "Broadcast", "Transpose", "Transpose"})},
     {.name = "bart_three_dimensions",
-     .model = "(float[4,10,8] q, float[4,12,8] k, float[4,12,8] v, float[1,1,10,12] m) => "
-              "(float[4,10,8] y) <float c = {0.35}, int64[4] four = {1, 4, 10, 12}, int64[3] three = "
-              "{4, 10, 12}> { n = Mul(q, c) t = Transpose<perm = [0,2,1]>(k) d = MatMul(n, t) "
-              "d4 = Reshape(d, four) e = Add(d4, m) s = Reshape(e, three) p = Softmax<axis = 2>(s) "
-              "y = MatMul(p, v) }",
+     .model =
+         "(float[4,10,8] q, float[4,12,8] k, float[4,12,8] v, float[1,1,10,12] m) => "
+         "(float[4,10,8] y) <float c = {0.35}, int64[4] four = {1, 4, 10, 12}, int64[3] three = "
+         "{4, 10, 12}> { n = Mul(q, c) t = Transpose<perm = [0,2,1]>(k) d = MatMul(n, t) "
+         "d4 = Reshape(d, four) e = Add(d4, m) s = Reshape(e, three) p = Softmax<axis = 2>(s) "
+         "y = MatMul(p, v) }",
      .units = kUnits},
     {.name = "opt_floor",
      .model = Scores(4, 10, 12, "float[1,1,10,12] m", "float low = {-3.4028235e38}",
@@ -254,12 +264,13 @@ const std::vector<Case> kModelCases = {
                      "y = MatMul(p, v)"),
      .units = kUnits},
     {.name = "multihead_padding_mask",  // nn.MultiheadAttention: baddbmm of a repeated mask
-     .model = "(float[4,10,8] q, float[4,12,8] k, float[4,12,8] v, bool[1,12] b) => "
-              "(float[4,10,8] y) <float c = {0.35}, float zero = {0}, float low = {-inf}, "
-              "int64[4] plane = {1, 1, 1, 12}, int64[4] all = {1, 4, 1, 12}, int64[3] three = {4, 1, "
-              "12}> { f = Where(b, zero, low) f4 = Reshape(f, plane) e = Expand(f4, all) "
-              "m = Reshape(e, three) n = Mul(q, c) t = Transpose<perm = [0,2,1]>(k) "
-              "d = MatMul(n, t) s = Add(m, d) p = Softmax<axis = -1>(s) y = MatMul(p, v) }",
+     .model =
+         "(float[4,10,8] q, float[4,12,8] k, float[4,12,8] v, bool[1,12] b) => "
+         "(float[4,10,8] y) <float c = {0.35}, float zero = {0}, float low = {-inf}, "
+         "int64[4] plane = {1, 1, 1, 12}, int64[4] all = {1, 4, 1, 12}, int64[3] three = {4, 1, "
+         "12}> { f = Where(b, zero, low) f4 = Reshape(f, plane) e = Expand(f4, all) "
+         "m = Reshape(e, three) n = Mul(q, c) t = Transpose<perm = [0,2,1]>(k) "
+         "d = MatMul(n, t) s = Add(m, d) p = Softmax<axis = -1>(s) y = MatMul(p, v) }",
      .units = With(kUnits, {"GOC"})},
     {.name = "xlnet_mask_subtracted",
      .model = Scores(4, 10, 12, "float[1,1,10,12] m", "float far = {65500}",
@@ -319,10 +330,11 @@ const std::vector<Case> kModelCases = {
                      "hv = Reshape(pv, heads) v = Transpose<perm = [0,2,1,3]>(hv)"),
      .units = With(kPackedUnits, {"Transpose", "Transpose", "Transpose", "Transpose"})},
     {.name = "packed_and_gathered",  // timm's ViT: [3, B, H, N, D]
-     .model = Packed("int64[5] five = {1, 6, 3, 2, 4}, int64 i0 = {0}, int64 i1 = {1}, int64 i2 = {2}",
-                     "p5 = Reshape(p, five) h = Transpose<perm = [2,0,3,1,4]>(p5) "
-                     "q = Gather<axis = 0>(h, i0) k = Gather<axis = 0>(h, i1) "
-                     "v = Gather<axis = 0>(h, i2)"),
+     .model =
+         Packed("int64[5] five = {1, 6, 3, 2, 4}, int64 i0 = {0}, int64 i1 = {1}, int64 i2 = {2}",
+                "p5 = Reshape(p, five) h = Transpose<perm = [2,0,3,1,4]>(p5) "
+                "q = Gather<axis = 0>(h, i0) k = Gather<axis = 0>(h, i1) "
+                "v = Gather<axis = 0>(h, i2)"),
      .units = With(kPackedUnits, {"Transpose", "Transpose", "Transpose"})},
     {.name = "packed_and_sliced",
      .model = Packed("int64[5] five = {1, 6, 3, 2, 4}, int64[1] i0 = {0}, int64[1] i1 = {1}, "
@@ -334,7 +346,8 @@ const std::vector<Case> kModelCases = {
                      "k = Transpose<perm = [0,2,1,3]>(hk) "
                      "sv = Slice(p5, i2, i3, axis) hv = Squeeze(sv, axis) "
                      "v = Transpose<perm = [0,2,1,3]>(hv)"),
-     .units = With(kPackedUnits, {"Transpose", "Transpose", "Transpose", "Transpose", "Transpose"})},
+     .units =
+         With(kPackedUnits, {"Transpose", "Transpose", "Transpose", "Transpose", "Transpose"})},
 };
 INSTANTIATE_TEST_SUITE_P(AttentionOfModels, KernelTest, testing::ValuesIn(kModelCases), CaseName);
 

@@ -108,9 +108,10 @@ absl::StatusOr<Result> RunUnit(const Authored& unit) {
   std::vector<const std::byte*> in;
   for (size_t i = 0; i < unit.inputs.size(); ++i) {
     const SurfaceLayout& layout = program->inputs()[i].layout;
-    Store(unit.inputs[i], layout, memory.emplace_back(layout.bytes()).data());
+    std::byte* bytes = memory.emplace_back(layout.bytes()).data();
+    Store(unit.inputs[i], layout, bytes);
+    in.push_back(bytes);  // which stays where it is when `memory` grows
   }
-  for (const auto& bytes : memory) in.push_back(bytes.data());
   const SurfaceLayout& layout = program->outputs()[0].layout;
   std::vector<std::byte> bytes(layout.bytes());
   std::byte* out = bytes.data();
