@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "anemone/status_macros.h"
+#include "engine/math/transpose.h"
 
 namespace anemone {
 

@@ -127,7 +127,7 @@ absl::Status WriteMil(MilEmitter& e, const GatherParams& p, const Unit& unit) {
               {"axis", {e.Int(3)}},
               {"batch_dims", {e.Int(0)}},
               {"validate_indices", {e.Bool(false)}}},
-             {from.n(), from.c(), 1, count});
+             std::vector<int64_t>{from.n(), from.c(), 1, count});
   e.Result(reshaped(std::move(x), e.ShapeOf(unit.dims)));
   return absl::OkStatus();
 }

@@ -33,6 +33,8 @@
 namespace anemone {
 namespace {
 
+using Sizes = std::vector<int64_t>;
+
 struct MatMulParams {
   struct Weight {
     int64_t k = 1, n = 1;
@@ -134,7 +136,7 @@ absl::StatusOr<Operand> Compose(NetworkBuilder& c, const MatMulParams& p, const 
 // MIL multiplies the last two axes, so channel and height change places around it.
 absl::Status WriteMil(MilEmitter& e, const MatMulParams& p, const Unit& unit) {
   auto swapped = [&](std::string x, const Dims& from, bool back) {
-    std::vector<int64_t> shape = {from.n(), from.h(), from.c(), from.w()};
+    Sizes shape = {from.n(), from.h(), from.c(), from.w()};
     if (back) shape = FlatShape(from);
     return e.Emit("transpose", {{"x", {std::move(x)}}, {"perm", {e.Ints({0, 2, 1, 3})}}}, shape);
   };
@@ -142,7 +144,7 @@ absl::Status WriteMil(MilEmitter& e, const MatMulParams& p, const Unit& unit) {
   const Dims& to = unit.dims;
   if (p.b) {  // every row of W is one of A
     const bool turned = p.b->order == math::MatrixOrder::kColumnMajor;
-    std::vector<int64_t> shape = {p.b->k, p.b->n};
+    Sizes shape = {p.b->k, p.b->n};
     if (turned) std::swap(shape[0], shape[1]);
     const std::string y = e.Weight(unit.weights[0], shape);
     x = e.Emit("matmul",
@@ -160,7 +162,7 @@ absl::Status WriteMil(MilEmitter& e, const MatMulParams& p, const Unit& unit) {
                 {"y", {y}},
                 {"transpose_x", {e.Bool(false)}},
                 {"transpose_y", {e.Bool(false)}}},
-               {to.n(), to.h(), to.c(), to.w()});
+               Sizes{to.n(), to.h(), to.c(), to.w()});
     x = swapped(std::move(x), to, /*back=*/true);
   }
   WriteFlatResult(e, std::move(x), to);
@@ -181,8 +183,6 @@ const UnitKindOf<MatMulParams>& Kind() {
                                      .compute = Compute});
   return kind;
 }
-
-using Sizes = std::vector<int64_t>;
 
 int64_t Product(absl::Span<const int64_t> sizes) {
   int64_t product = 1;

@@ -175,10 +175,18 @@ class SoftwareDevice final : public Device {
         program->constants.push_back(nullptr);  // an index table: its unit prepares it
         continue;
       }
+      if (!IsEngineConstant(constant.tensor.type())) {
+        return absl::UnimplementedError(absl::StrCat(
+            "a constant of ", DataTypeName(constant.tensor.type()), ": judged, but not run"));
+      }
       ANEMONE_ASSIGN_OR_RETURN(Buffer halves, ToHalves(constant));
       program->constants.push_back(std::move(halves));
     }
     for (const Unit& unit : network.units) {
+      if (!unit.kind->computes()) {
+        return absl::UnimplementedError(absl::StrCat("unit '", unit.name, "': ", unit.kind->type(),
+                                                     " is judged, but not run by this device"));
+      }
       auto prepared = unit.kind->Prepare(unit.params.get(), network.BottomsOf(unit), unit.weights);
       if (!prepared.ok()) {
         return absl::Status(prepared.status().code(),

@@ -449,6 +449,12 @@ const std::vector<Case> kOtherCases = {
               "(float[1,3,10,8] y) { t = Transpose<perm = [0,1,3,2]>(k) d = MatMul(q, t) "
               "s = Add(d, m) p = Softmax<axis = -1>(s) y = MatMul(p, v) }",
      .units = {"Transpose", kMatMul, "ElementWise", "Softmax", kMatMul}},
+    {.name = "more_masks_than_are_tried",
+     .model = Scores(1, 10, 12, "float[10,12] m", "",
+                     "d1 = Add(d, m) d2 = Add(m, d1) d3 = Add(d2, m) s = Add(d3, m) "
+                     "p = Softmax<axis = -1>(s) y = MatMul(p, v)"),
+     .units = {"Transpose", kMatMul, "ElementWise", "ElementWise", "ElementWise", "ElementWise",
+               "Softmax", kMatMul}},
     {.name = "mask_by_head_at_run_time",
      .model = Scores(2, 10, 12, "float[1,2,10,12] m", "",
                      "n = Mul(d, c) s = Add(n, m) p = Softmax<axis = -1>(s) y = MatMul(p, v)"),
