@@ -171,7 +171,7 @@ void AddWarnings(const Model& model, Plan& plan) {
   for (const PlanEntry& entry : plan.entries) {
     if (entry.placement != Placement::kEngine) continue;
     for (NodeId id : entry.nodes) {
-      const ValueId made = model.graph.nodes[id].outputs[0];
+      const ValueId made = NamingOutput(model.graph.nodes[id]);
       if (made != kNone) node_of[model.graph.values[made].name] = model.origins[entry.shown].id;
     }
   }

@@ -93,6 +93,12 @@ std::vector<Segment> MakeSegments(const GraphView& view, absl::Span<const int> o
   return segments;
 }
 
+ValueId NamingOutput(const Node& node) {
+  auto made = std::find_if(node.outputs.begin(), node.outputs.end(),
+                           [](ValueId id) { return id != kNone; });
+  return made == node.outputs.end() ? kNone : *made;
+}
+
 void JoinNetwork(const GraphView& view, absl::Span<const Cover* const> covers, Segment& segment) {
   Network& network = segment.network;
   absl::flat_hash_map<ValueId, Operand> made;
@@ -118,11 +124,11 @@ void JoinNetwork(const GraphView& view, absl::Span<const Cover* const> covers, S
       return Operand{o.source, base + o.index};
     };
     network.constants.insert(network.constants.end(), part.constants.begin(), part.constants.end());
-    const Node& anchor = view.graph.nodes[cover->nodes.back()];
+    const ValueId named_after = NamingOutput(view.graph.nodes[cover->nodes.back()]);
     for (size_t i = 0; i < part.units.size(); ++i) {
       Unit unit = part.units[i];
       for (Operand& o : unit.bottoms) o = moved(o);
-      unit.name = absl::StrCat(view.graph.values[anchor.outputs[0]].name,
+      unit.name = absl::StrCat(view.graph.values[named_after].name,
                                i + 1 == part.units.size() ? "" : absl::StrCat("#", i));
       network.units.push_back(std::move(unit));
     }

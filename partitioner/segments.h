@@ -20,6 +20,9 @@ namespace anemone {
 std::vector<Segment> MakeSegments(const GraphView& view, absl::Span<const int> opset_classes,
                                   const std::vector<bool>& on_engine);
 
+// The value that a node's units are named after: its first output that is not left out.
+ValueId NamingOutput(const Node& node);
+
 // Joins the lowered networks of the covers in the segment into `segment.network`, whose ports are
 // the segment's inputs and outputs.
 void JoinNetwork(const GraphView& view, absl::Span<const Cover* const> covers, Segment& segment);
