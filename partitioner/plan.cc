@@ -68,14 +68,10 @@ bool TryMakeSegments(const GraphView& view, absl::Span<const int> opset_classes,
                      const PlanOptions& options, std::vector<Cover>& covers, Groups& groups,
                      std::vector<Segment>& segments) {
   std::vector<int> cover_of(view.graph.nodes.size());
-  std::vector<bool> on_engine(view.graph.nodes.size());
   for (size_t i = 0; i < covers.size(); ++i) {
-    for (NodeId id : covers[i].nodes) {
-      cover_of[id] = static_cast<int>(i);
-      on_engine[id] = covers[i].verdict.accepted;
-    }
+    for (NodeId id : covers[i].nodes) cover_of[id] = static_cast<int>(i);
   }
-  segments = MakeSegments(view, opset_classes, on_engine);
+  segments = MakeSegments(view, opset_classes, covers);
   for (Segment& segment : segments) {
     if (segment.placement != Placement::kEngine) continue;
     std::vector<const Cover*> inside;
