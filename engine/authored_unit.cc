@@ -13,6 +13,7 @@ absl::StatusOr<Operand> AddAuthoredUnit(NetworkBuilder& c, const UnitKind& kind,
                                         std::vector<Operand> bottoms, std::vector<Tensor> weights,
                                         std::string name) {
   std::vector<Bottom> in;
+  in.reserve(bottoms.size());
   for (const Operand& operand : bottoms) in.push_back(c.network().BottomOf(operand));
   Verdict verdict = CheckBottoms(kind, in, c.target(), c.route());
   if (!verdict.accepted) return c.Refuse(std::move(verdict));

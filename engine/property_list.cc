@@ -124,7 +124,7 @@ absl::StatusOr<Json> Read(plist_t node) {
 // How deep the tags of an XML list nest.
 absl::Status CheckXmlDepth(absl::string_view text) {
   int depth = 0;
-  for (size_t at = text.find('<'); at != text.npos; at = text.find('<', at + 1)) {
+  for (size_t at = text.find('<'); at != absl::string_view::npos; at = text.find('<', at + 1)) {
     absl::string_view tag = text.substr(at + 1);
     if (absl::StartsWith(tag, "dict>") || absl::StartsWith(tag, "array>")) {
       if (++depth > kDeepest) return NotRead(absl::StrCat("nested deeper than ", kDeepest));

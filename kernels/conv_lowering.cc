@@ -236,6 +236,7 @@ absl::Status Build(MilContext& c) {
   }
   // Asked here, for a window that does not fit leaves an empty output, which has words of its own.
   std::vector<Bottom> in;
+  in.reserve(bottoms.size());
   for (const Operand& operand : bottoms) in.push_back(c.network().BottomOf(operand));
   Verdict verdict = ConvUnit().Validate(&p, in, c.target(), c.route());
   ANEMONE_ASSIGN_OR_RETURN(Dims dims, ConvUnit().Shape(&p, in));

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <numbers>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
@@ -68,8 +69,8 @@ absl::StatusOr<Operand> ProductAlong(MilContext& c, Operand x, Axis axis) {
 absl::Status BuildProduct(MilContext& c) {
   ANEMONE_RETURN_IF_ERROR(OnlyRewritten(c, rule::kNotOnAnyBackend));
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
-  std::vector<int64_t> axes;
-  for (int i = 0; i < c.rank(0); ++i) axes.push_back(i);
+  std::vector<int64_t> axes(c.rank(0));
+  std::iota(axes.begin(), axes.end(), 0);
   ANEMONE_ASSIGN_OR_RETURN(axes, c.Ints("axes", axes));
   ANEMONE_ASSIGN_OR_RETURN(bool keep_dims, c.Bool("keep_dims", false));
   std::vector<bool> reduced(c.rank(0));
@@ -116,7 +117,7 @@ absl::Status BuildOneHot(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(x, Placed(c, x, shape));
   std::vector<float> numbers(depth);
   for (int64_t i = 0; i < depth; ++i) numbers[i] = static_cast<float>(i);
-  Tensor table = Tensor::Floats({depth}, std::move(numbers));
+  Tensor table = Tensor::Floats({depth}, numbers);
   ANEMONE_ASSIGN_OR_RETURN(Operand places, AlignedConstant(c, table, shape));
   ANEMONE_ASSIGN_OR_RETURN(Operand y, Combined(c, ElementWiseType::kEqual, x, places));
   ANEMONE_ASSIGN_OR_RETURN(y, Scaled(c, y, static_cast<double>(on) - off, off));
@@ -143,15 +144,15 @@ absl::Status BuildBandPart(MilContext& c) {
       mask[i * columns + j] = inside ? 1.0f : 0.0f;
     }
   }
-  Tensor table = Tensor::Floats({rows, columns}, std::move(mask));
+  Tensor table = Tensor::Floats({rows, columns}, mask);
   ANEMONE_ASSIGN_OR_RETURN(Operand band, AlignedConstant(c, table, shape));
   ANEMONE_ASSIGN_OR_RETURN(Operand y, Combined(c, ElementWiseType::kMult, x, band));
   return c.Out(y, shape);
 }
 
-absl::Status OutNumbers(MilContext& c, std::vector<float> numbers) {
+absl::Status OutNumbers(MilContext& c, const std::vector<float>& numbers) {
   const int64_t count = static_cast<int64_t>(numbers.size());
-  const Operand y = c.AddConstant(Tensor::Floats({count}, std::move(numbers)), PlaceShape({count}));
+  const Operand y = c.AddConstant(Tensor::Floats({count}, numbers), PlaceShape({count}));
   return c.Out(y, {count});
 }
 
@@ -174,7 +175,7 @@ absl::Status BuildRange(MilContext& c) {
   }
   std::vector<float> numbers(static_cast<size_t>(count));
   for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = start + static_cast<float>(i) * step;
-  return OutNumbers(c, std::move(numbers));
+  return OutNumbers(c, numbers);
 }
 
 // An argument of a function of one element, which rewrites are made of.

@@ -168,6 +168,7 @@ absl::Status Build(MilContext& c) {
     ANEMONE_ASSIGN_OR_RETURN(bottoms.emplace_back(), ReadMask(c));
   }
   std::vector<Bottom> in;
+  in.reserve(bottoms.size());
   for (const Operand& operand : bottoms) in.push_back(c.network().BottomOf(operand));
   // Asked here, for heads that do not fit have no output.
   Verdict verdict = Validate(kSoftmax, in, c.target(), c.route());

@@ -68,14 +68,10 @@ bool TryMakeSegments(const GraphView& view, absl::Span<const int> opset_classes,
                      const PlanOptions& options, std::vector<Cover>& covers, Groups& groups,
                      std::vector<Segment>& segments) {
   std::vector<int> cover_of(view.graph.nodes.size());
-  std::vector<bool> on_engine(view.graph.nodes.size());
   for (size_t i = 0; i < covers.size(); ++i) {
-    for (NodeId id : covers[i].nodes) {
-      cover_of[id] = static_cast<int>(i);
-      on_engine[id] = covers[i].verdict.accepted;
-    }
+    for (NodeId id : covers[i].nodes) cover_of[id] = static_cast<int>(i);
   }
-  segments = MakeSegments(view, opset_classes, on_engine);
+  segments = MakeSegments(view, opset_classes, covers);
   for (Segment& segment : segments) {
     if (segment.placement != Placement::kEngine) continue;
     std::vector<const Cover*> inside;
@@ -171,7 +167,7 @@ void AddWarnings(const Model& model, Plan& plan) {
   for (const PlanEntry& entry : plan.entries) {
     if (entry.placement != Placement::kEngine) continue;
     for (NodeId id : entry.nodes) {
-      const ValueId made = model.graph.nodes[id].outputs[0];
+      const ValueId made = NamingOutput(model.graph.nodes[id]);
       if (made != kNone) node_of[model.graph.values[made].name] = model.origins[entry.shown].id;
     }
   }

@@ -16,22 +16,28 @@ namespace {
 // its opsets (importer/opsets.h).
 using Place = std::tuple<int, int, int>;
 
-Place PlaceOf(const GraphView& view, NodeId id, int opset_class, const std::vector<bool>& on_engine,
-              const std::vector<Place>& places) {
+// Of nodes that go one way together: a cover on the engine, or one node.
+Place PlaceOf(const GraphView& view, absl::Span<const NodeId> together, int opset_class,
+              const std::vector<bool>& on_engine, const std::vector<Place>& places) {
   const Graph& graph = view.graph;
-  const Node& node = graph.nodes[id];
-  int level = on_engine[id] ? 0 : -1;
+  const bool engine = on_engine[together.back()];
+  int level = engine ? 0 : -1;
   auto each_producer = [&](auto visit) {
-    for (const std::vector<ValueId>* list : {&node.inputs, &node.captures}) {
-      for (ValueId v : *list) {
-        if (v != kNone && graph.values[v].producer != kNone) visit(graph.values[v].producer);
+    for (NodeId id : together) {
+      for (const std::vector<ValueId>* list :
+           {&graph.nodes[id].inputs, &graph.nodes[id].captures}) {
+        for (ValueId v : *list) {
+          const NodeId p = v == kNone ? kNone : graph.values[v].producer;
+          const bool inside = std::find(together.begin(), together.end(), p) != together.end();
+          if (p != kNone && !inside) visit(p);
+        }
       }
     }
   };
   each_producer([&](NodeId p) {
-    level = std::max(level, std::get<0>(places[p]) + (on_engine[p] == on_engine[id] ? 0 : 1));
+    level = std::max(level, std::get<0>(places[p]) + (on_engine[p] == engine ? 0 : 1));
   });
-  if (on_engine[id]) return {level, 0, 0};
+  if (engine) return {level, 0, 0};
   int changes = 0;
   each_producer([&](NodeId p) {
     auto [p_level, p_changes, p_class] = places[p];
@@ -71,13 +77,25 @@ void FindPorts(const GraphView& view, const std::vector<int>& segment_of, int se
 }  // namespace
 
 std::vector<Segment> MakeSegments(const GraphView& view, absl::Span<const int> opset_classes,
-                                  const std::vector<bool>& on_engine) {
+                                  const std::vector<Cover>& covers) {
   const Graph& graph = view.graph;
   std::vector<Place> places(graph.nodes.size());
+  std::vector<bool> on_engine(graph.nodes.size());
+  std::vector<const Cover*> whole(graph.nodes.size());  // the cover on the engine that a node is in
+  for (const Cover& cover : covers) {
+    for (NodeId id : cover.nodes) {
+      on_engine[id] = cover.verdict.accepted;
+      if (cover.verdict.accepted) whole[id] = &cover;
+    }
+  }
   std::map<Place, int> order;
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes.size()); ++id) {
-    places[id] = PlaceOf(view, id, opset_classes[id], on_engine, places);
-    order.emplace(places[id], 0);
+    const absl::Span<const NodeId> together =
+        whole[id] != nullptr ? absl::MakeConstSpan(whole[id]->nodes) : absl::MakeConstSpan(&id, 1);
+    if (id != together.back()) continue;  // its anchor, which comes later, knows all they read
+    const Place place = PlaceOf(view, together, opset_classes[id], on_engine, places);
+    for (NodeId member : together) places[member] = place;
+    order.emplace(place, 0);
   }
   int count = 0;
   for (auto& [place, index] : order) index = count++;
@@ -91,6 +109,12 @@ std::vector<Segment> MakeSegments(const GraphView& view, absl::Span<const int> o
   }
   for (int i = 0; i < count; ++i) FindPorts(view, segment_of, i, segments[i]);
   return segments;
+}
+
+ValueId NamingOutput(const Node& node) {
+  auto made = std::find_if(node.outputs.begin(), node.outputs.end(),
+                           [](ValueId id) { return id != kNone; });
+  return made == node.outputs.end() ? kNone : *made;
 }
 
 void JoinNetwork(const GraphView& view, absl::Span<const Cover* const> covers, Segment& segment) {
@@ -118,11 +142,11 @@ void JoinNetwork(const GraphView& view, absl::Span<const Cover* const> covers, S
       return Operand{o.source, base + o.index};
     };
     network.constants.insert(network.constants.end(), part.constants.begin(), part.constants.end());
-    const Node& anchor = view.graph.nodes[cover->nodes.back()];
+    const ValueId named_after = NamingOutput(view.graph.nodes[cover->nodes.back()]);
     for (size_t i = 0; i < part.units.size(); ++i) {
       Unit unit = part.units[i];
       for (Operand& o : unit.bottoms) o = moved(o);
-      unit.name = absl::StrCat(view.graph.values[anchor.outputs[0]].name,
+      unit.name = absl::StrCat(view.graph.values[named_after].name,
                                i + 1 == part.units.size() ? "" : absl::StrCat("#", i));
       network.units.push_back(std::move(unit));
     }

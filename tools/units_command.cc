@@ -114,6 +114,7 @@ int UnitsCommand(const Options& options) {
                                 [&](const Entry& e) { return name == e.kind->type(); });
       if (found == entries.end()) {
         std::vector<std::string> known;
+        known.reserve(entries.size());
         for (const Entry& entry : entries) known.emplace_back(entry.kind->type());
         return FailUsage(absl::StrCat("units: no unit '", name, "'; near: ",
                                       absl::StrJoin(NearNames(name, std::move(known)), ", ")));

@@ -113,6 +113,10 @@ const std::vector<Case> kCases = {
                      {"InputView", 4},
                      {"MatrixMultiplication", 1},
                      {"Neuron", 4}})},
+    {.name = "rnn_of_which_only_the_last_state_is_read",
+     .model = "(float[1,1,3] x) => (float[1,1,5] hn) <float[1,5,3] w, float[1,5,5] r> "
+              "{ , hn = RNN<hidden_size = 5>(x, w, r) }",
+     .units = {"Conv", "Neuron"}},
     {.name = "rnn_of_another_function",
      .model = "(float[2,2,3] x, float[1,2,5] h) => (float[2,1,2,5] y) "
               "<float[1,5,3] w, float[1,5,5] r, float[1,10] b> "

@@ -148,6 +148,14 @@ const std::vector<Case> kCases = {
      .route = "mil",
      .units = {"Transpose", "MatrixMultiplication", "GOC", "ElementWise", "Softmax",
                "MatrixMultiplication"}},
+    // What the pattern reads lies on both sides of a CPU segment: it is not cut in two.
+    {.name = "mask_made_on_the_cpu_behind_engine_nodes",
+     .model = "(float[1,4,10,8] q0, float[1,4,12,8] k0, float[1,4,12,8] v, float[1,1,10,12] m0) => "
+              "(float[1,4,10,8] y) <float c = {0.5}> { q = Relu(q0) k = Relu(k0) "
+              "t = Transpose<perm = [0,1,3,2]>(k) m1 = Relu(m0) i = Cast<to = 7>(m1) "
+              "m = Cast<to = 1>(i) d = MatMul(q, t) e = Mul(d, c) s = Add(e, m) "
+              "p = Softmax<axis = -1>(s) y = MatMul(p, v) }",
+     .refused_by = "port-format"},
 };
 INSTANTIATE_TEST_SUITE_P(Sdpa, KernelTest, testing::ValuesIn(kCases), CaseName);
 
