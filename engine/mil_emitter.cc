@@ -22,7 +22,7 @@ MilType TensorType(const char* dtype, std::vector<int64_t> shape) {
 std::string Identifier(const std::string& name) {
   std::string made;
   for (char c : name) made += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  if (made.empty() || std::isdigit(static_cast<unsigned char>(made[0]))) made.insert(0, "v");
+  if (made.empty() || std::isdigit(static_cast<unsigned char>(made[0]))) made = absl::StrCat("v", made);
   return made;
 }
 

@@ -7,6 +7,7 @@
 #include "engine/constant.h"
 #include "engine/mil_emitter.h"
 #include "kernels/elementwise.h"
+#include "kernels/reshape.h"
 
 namespace anemone {
 
@@ -41,15 +42,16 @@ absl::StatusOr<Tensor> StoredConvKernel(const ConvParams& p, const Tensor& weigh
 
 absl::Status WriteConvMil(MilEmitter& e, const ConvParams& p, const Unit& unit) {
   if (p.mode != KernelMode::kDense || p.format != KernelFormat::kFloat16 || p.d.kernel > 1 ||
-      p.d.stride > 1 || p.d.pads() > 0 || e.rank() > 4) {
+      p.d.stride > 1 || p.d.pads() > 0) {
     return absl::UnimplementedError("a convolution that is not flat, or without a dense kernel");
   }
   if (p.padding_mode != PaddingMode::kZero) {
     return absl::UnimplementedError("a convolution whose padding is not zero");
   }
+  ANEMONE_ASSIGN_OR_RETURN(std::string x, WriteFlatBottom(e, 0));
   std::string kernel;
   if (unit.bottoms.size() > 1) {
-    kernel = e.In(1);
+    ANEMONE_ASSIGN_OR_RETURN(kernel, WriteFlatBottom(e, 1));
   } else if (unit.weights.empty()) {
     return absl::UnimplementedError("a convolution without a stored kernel");
   } else {
@@ -58,23 +60,23 @@ absl::Status WriteConvMil(MilEmitter& e, const ConvParams& p, const Unit& unit) 
     if (sizes.size() == 3) sizes.insert(sizes.begin() + 2, 1);
     kernel = e.Weight(stored, sizes);
   }
+  const std::vector<int64_t> shape = FlatShape(unit.dims);
   std::vector<MilArgument> arguments = {
-      {"x", {e.In(0)}},
+      {"x", {std::move(x)}},
       {"weight", {kernel}},
       {"strides", {e.Ints({p.h.stride, p.w.stride})}},
       {"pad_type", {e.Text("custom")}},
       {"pad", {e.Ints({p.h.pad_before, p.h.pad_after, p.w.pad_before, p.w.pad_after})}},
       {"dilations", {e.Ints({p.h.dilation, p.w.dilation})}},
       {"groups", {e.Int(p.groups)}}};
-  if (p.transposed()) arguments.push_back({"output_shape", {e.Ints(e.ShapeOf(unit.dims))}});
-  std::string y =
-      e.Emit(p.transposed() ? "conv_transpose" : "conv", std::move(arguments), unit.dims);
+  if (p.transposed()) arguments.push_back({"output_shape", {e.Ints(shape)}});
+  std::string y = e.Emit(p.transposed() ? "conv_transpose" : "conv", std::move(arguments), shape);
   if (unit.weights.size() > 1) {  // MIL's conv takes no bias (orion.json 13)
     const int64_t channels = unit.weights[1].elements();
-    std::string bias = e.Weight(unit.weights[1], e.ShapeOf(MakeDims(1, channels, 1, 1)));
-    y = e.Emit("add", {{"x", {y}}, {"y", {bias}}}, unit.dims);
+    std::string bias = e.Weight(unit.weights[1], {1, channels, 1, 1});
+    y = e.Emit("add", {{"x", {y}}, {"y", {bias}}}, shape);
   }
-  e.Result(std::move(y));
+  WriteFlatResult(e, std::move(y), unit.dims);
   return absl::OkStatus();
 }
 

@@ -91,12 +91,13 @@ absl::StatusOr<Operand> Compose(NetworkBuilder& c, const GocParams& p, const Uni
 // A batch_norm, which rounds once; mul and add would round twice. Variance and epsilon are exact in
 // fp16, and so is their sum, 1.
 absl::Status WriteMil(MilEmitter& e, const GocParams& p, const Unit& unit) {
-  if (!p.per_channel && p.scale == 1) {
+  const int64_t channels = unit.dims.c();
+  // One element for the one channel would become a bias of a convolution in front.
+  if (!p.per_channel && p.scale == 1 && channels > 1) {
     e.Result(e.Emit("add", {{"x", {e.In(0)}}, {"y", {e.Half(p.bias)}}}, unit.dims));
     return absl::OkStatus();
   }
   constexpr float kEpsilon = 0x1p-10f;
-  const int64_t channels = unit.dims.c();
   auto all = [&](float value) {
     return e.Weight(Tensor::Floats({channels}, std::vector<float>(channels, value)), {channels});
   };

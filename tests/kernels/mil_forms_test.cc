@@ -16,6 +16,8 @@
 #include "engine/mil_emitter.h"
 #include "engine/mil_program.h"
 #include "importer/importer.h"
+#include "kernels/conv.h"
+#include "kernels/goc.h"
 #include "kernels/lowering.h"
 #include "kernels/matrix_multiplication.h"
 #include "kernels/mil_network.h"
@@ -258,6 +260,9 @@ constexpr Text kForms[] = {
      "(float[1,4,5,6] x) => (float[1,4,5,6] y, float[1,4,5,6] z, float[1,4,5,6] w) "
      "<float a = {1.7}, float b = {-0.3}> "
      "{ r = Relu(x) m = Mul(r, a) y = Add(m, b) z = Add(r, b) w = Mul(r, b) }"},
+    {"Conv", "with_a_bias",
+     "(float[1,4,5,6] x) => (float[1,6,10,12] y) <float[6,4,3,3] k, float[6] b, float[6,6,2,2] t> "
+     "{ c = Conv<pads = [1,1,1,1]>(x, k, b) y = ConvTranspose<strides = [2,2]>(c, t) }"},
     {"ElementWise", "constant_with_depth",
      "(float[1,4,3,5,6] x) => (float[1,4,3,5,6] y) <float[1,4,3,5,6] w> { y = Mul(x, w) }"},
     {"Linear", "beside_a_depth",
@@ -313,6 +318,20 @@ TEST(MilForms, StoredFactorGivesTheSameBits) {
     c.AddOutput("y", *y);
     ExpectSameBits(c.network(), target);
   }
+}
+
+// It rounds on its own, and is not taken for the convolution's bias.
+TEST(MilForms, GainBehindAConvolutionGivesTheSameBits) {
+  const Target& target = **FindTarget("h16");
+  NetworkBuilder c(target, Route::kMil);
+  Operand x = c.AddInput("x", MakeDims(1, 2, 8, 8));
+  Tensor kernel = Tensor::Floats({1, 2, 1, 1}, {0.3f, -0.7f});
+  auto y = PointwiseConv(c, x, 1, kernel, /*in_major=*/false, nullptr);
+  ASSERT_TRUE(y.ok()) << y.status();
+  y = Scaled(c, *y, 1, 0.1);
+  ASSERT_TRUE(y.ok()) << y.status();
+  c.AddOutput("y", *y);
+  ExpectSameBits(c.network(), target);
 }
 
 // x of C, H, W = 1, 2, 3 is 0, 1, ... 5.
