@@ -96,8 +96,7 @@ void ChangeParam(Json& params, const Words& words, Random& random) {
   } else if (at.value().is_boolean()) {
     at.value() = !at.value().get<bool>();
   } else if (random() % 8 == 0) {
-    std::string key = at.key();
-    params.erase(key);
+    params.erase(at);
   } else if (known != words.end()) {
     at.value() = OneOf(known->second.data(), known->second.size(), random);
   }
