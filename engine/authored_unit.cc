@@ -25,8 +25,8 @@ absl::StatusOr<Operand> AddAuthoredUnit(NetworkBuilder& c, const UnitKind& kind,
   verdict = kind.Validate(params->get(), in, c.target(), c.route());
   if (!verdict.accepted) return c.Refuse(std::move(verdict));
   if (absl::StatusOr<Dims> dims = kind.Shape(params->get(), in); !dims.ok()) {
-    return c.Refuse(
-        OwnRefusal(Layer::kValidator, "unit-shape", "", std::string(dims.status().message())));
+    return c.Refuse(OwnRefusal(Layer::kCoverage, "unit-shape", std::string(dims.status().message()),
+                               "give bottoms that fit each other and the keys"));
   }
   return c.AddUnit(kind, *std::move(params), std::move(bottoms), std::move(weights),
                    std::move(name));

@@ -1,5 +1,7 @@
 #include "engine/field.h"
 
+#include <limits>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -19,7 +21,10 @@ Json Plain::Write(const std::vector<Axis>& axes) {
 }
 
 absl::Status Plain::Read(const Json& from, int64_t& value) {
-  if (!from.is_number_integer()) return Unwanted("an integer", from);
+  constexpr auto kMost = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+  if (!from.is_number_integer() || (from.is_number_unsigned() && from.get<uint64_t>() > kMost)) {
+    return Unwanted("an integer of 64 bits", from);
+  }
   value = from.get<int64_t>();
   return absl::OkStatus();
 }

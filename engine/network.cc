@@ -22,7 +22,13 @@ Verdict CheckExtents(const Dims& dims, const Target& target, Route route) {
   }
   for (const auto& [axis, limit] : kCaps) {
     if (judge.Within(dims[axis], limit)) continue;
-    if (route == Route::kNetplist) return judge.Reject(rule::kMaxExtent);
+    if (route == Route::kNetplist) {
+      const int64_t most = judge.Value(limit, 0);
+      if (axis == Axis::kW) return judge.Reject(rule::kMaxWidth, dims[axis], most);
+      if (axis == Axis::kC) return judge.Reject(rule::kMaxChannels, dims[axis], most);
+      if (axis == Axis::kH) return judge.Reject(rule::kMaxHeight);
+      return judge.Reject(axis == Axis::kD ? rule::kMaxDepth : rule::kMaxExtent);
+    }
     // The one text known is that of family 2 (A13) on the spatial axes.
     bool text_known = target.family_index() == 2 && axis != Axis::kN && axis != Axis::kC;
     return judge.Reject(text_known ? rule::kMaxDimensionA13 : rule::kMaxDimension);

@@ -286,6 +286,9 @@ absl::Status Complete(ConvParams& p, Bottoms in, absl::Span<const Tensor> weight
     p.out_channels = kernel->n();
     p.kernel_channels = kernel->c();
   }
+  if (weights.size() > 2 || (weights.size() == 2 && weights[1].elements() != p.out_channels)) {
+    return absl::InvalidArgumentError("weights: want a kernel, and a bias for each output channel");
+  }
   return absl::OkStatus();
 }
 

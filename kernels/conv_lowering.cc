@@ -231,6 +231,10 @@ absl::Status Build(MilContext& c) {
   if (bias) {
     if (!kernel.constant) return c.NotLowered("a bias beside a weight that is made at run time");
     ANEMONE_ASSIGN_OR_RETURN(Tensor zeros, ZerosOf(*bias));
+    if (zeros.elements() != p.out_channels) {
+      return absl::InvalidArgumentError(absl::StrCat(c.call().op, ", 'bias': want ", p.out_channels,
+                                                     " elements, one for each channel"));
+    }
     if (!IsEngineConstant(zeros.type())) return c.Refuse(rule::kIntegerWeight);
     weights.push_back(std::move(zeros));
   }

@@ -96,8 +96,21 @@ absl::Status CheckTensor(NetworkBuilder& c, const MilTensor& tensor) {
                   absl::StrJoin(tensor.shape, ","));
 }
 
+// A word that is no type at all is not the engine's to refuse.
+absl::Status CheckType(const MilTensor& tensor) {
+  if (FindType(tensor.dtype) != nullptr || absl::StartsWith(tensor.dtype, "pixel_buffer")) {
+    return absl::OkStatus();
+  }
+  std::vector<std::string> known;
+  for (const TypeName& type : kTypes) known.emplace_back(type.name);
+  return absl::InvalidArgumentError(absl::StrCat("'", tensor.name, "': no such dtype as '",
+                                                 tensor.dtype, "'; want ",
+                                                 absl::StrJoin(known, ", ")));
+}
+
 absl::Status CheckArguments(NetworkBuilder& c, const MilCall& call) {
   for (const MilTensor& tensor : call.arguments) {
+    ANEMONE_RETURN_IF_ERROR(CheckType(tensor));
     // An image buffer is a matter of its own operations.
     if (!tensor.constant && tensor.dtype != "fp16" && tensor.dtype != "uint8" &&
         !absl::StartsWith(tensor.dtype, "pixel_buffer")) {
@@ -112,6 +125,7 @@ absl::Status CheckArguments(NetworkBuilder& c, const MilCall& call) {
 absl::StatusOr<Operand> BuildUnit(const UnitKind& kind, const MilCall& call, NetworkBuilder& c) {
   std::vector<Operand> operands;
   for (const MilTensor& tensor : call.arguments) {
+    ANEMONE_RETURN_IF_ERROR(CheckType(tensor));
     ANEMONE_RETURN_IF_ERROR(CheckTensor(c, tensor));
     const Dims dims = tensor.dims();
     if (tensor.constant) {
@@ -129,6 +143,11 @@ absl::StatusOr<Operand> BuildUnit(const UnitKind& kind, const MilCall& call, Net
     if (!value.is_object()) {
       keys[key] = value;
       continue;
+    }
+    constexpr absl::string_view kWeights[] = {"weight", "bias", "scale"};
+    if (std::find(std::begin(kWeights), std::end(kWeights), key) == std::end(kWeights)) {
+      return absl::InvalidArgumentError(absl::StrCat(kind.type(), ": no constant '", key,
+                                                     "'; want ", absl::StrJoin(kWeights, ", ")));
     }
     ANEMONE_ASSIGN_OR_RETURN(MilTensor tensor, TensorOf(key, value));
     ANEMONE_ASSIGN_OR_RETURN(Tensor zeros, ZerosOf(tensor));
@@ -184,6 +203,7 @@ absl::StatusOr<Operand> MilContext::In(size_t i) {
   if (i >= arguments()) {
     return absl::InvalidArgumentError(absl::StrCat(call_.op, ": argument ", i + 1, " is missing"));
   }
+  seen_.insert(i);
   if (i < operands_.size() && operands_[i]) return *operands_[i];
   const MilTensor& tensor = call_.arguments[i];
   const Dims dims = tensor.dims();
@@ -237,8 +257,11 @@ absl::StatusOr<std::optional<MilTensor>> MilContext::Constant(absl::string_view 
     ANEMONE_ASSIGN_OR_RETURN(MilTensor tensor, TensorOf(name, *found));
     return tensor;
   }
-  for (const MilTensor& tensor : call_.arguments) {
-    if (tensor.constant && tensor.name == name) return tensor;
+  for (size_t i = 0; i < arguments(); ++i) {
+    const MilTensor& tensor = call_.arguments[i];
+    if (!tensor.constant || tensor.name != name) continue;
+    seen_.insert(i);
+    return tensor;
   }
   return std::nullopt;
 }
@@ -306,6 +329,12 @@ absl::Status MilContext::NoneLeft() const {
   for (const auto& [key, value] : call_.attributes.items()) {
     if (read_.contains(key)) continue;
     return absl::InvalidArgumentError(absl::StrCat(call_.op, ": it has no attribute '", key, "'"));
+  }
+  for (size_t i = 0; i < arguments(); ++i) {
+    if (seen_.contains(i)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(call_.op, ": it takes no argument ", i + 1,
+                                                   " ('", call_.arguments[i].name, "', ",
+                                                   DimsToString(call_.arguments[i].shape), ")"));
   }
   return absl::OkStatus();
 }

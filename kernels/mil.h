@@ -64,7 +64,10 @@ class MilContext : public NetworkBuilder {
   bool rewrites() const { return rewrites_; }
 
   size_t arguments() const { return call_.arguments.size(); }
-  const std::vector<int64_t>& ShapeOf(size_t i) const { return call_.arguments[i].shape; }
+  const std::vector<int64_t>& ShapeOf(size_t i) const {
+    seen_.insert(i);
+    return call_.arguments[i].shape;
+  }
   int rank(size_t i) const { return static_cast<int>(ShapeOf(i).size()); }
 
   // Argument `i`, a port or a constant, laid out by PlaceShape. kInvalidArgument if it is not
@@ -91,7 +94,7 @@ class MilContext : public NetworkBuilder {
   void Ignore(absl::string_view key) { read_.emplace(key); }
   // Refuses an output_dtype that no port has, unless the operation reads it itself.
   absl::Status CheckOutputType();
-  // kInvalidArgument naming an attribute that nobody read.
+  // kInvalidArgument naming an attribute or argument that nobody read.
   absl::Status NoneLeft() const;
 
   // The call's result. kInternal if the operand does not lie as PlaceShape has the shape.
@@ -108,7 +111,8 @@ class MilContext : public NetworkBuilder {
   bool rewrites_;
   bool rewritten_ = false;
   std::vector<std::optional<Operand>> operands_;  // by argument
-  std::set<std::string, std::less<>> read_;
+  std::set<std::string, std::less<>> read_;       // attributes
+  mutable std::set<size_t> seen_;  // arguments whose shape or elements were asked for
 };
 
 struct MilOperation {

@@ -9,6 +9,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "anemone/status_macros.h"
 #include "engine/warning.h"
 #include "kernels/mil.h"
@@ -25,7 +26,10 @@ struct Case {
   MilCall call;
   std::vector<std::string> targets;
   std::string route;
+  absl::Status error;  // of reading it
 };
+
+constexpr int kDeepest = 64;
 
 absl::Status Annotated(const absl::Status& status, absl::string_view where) {
   return absl::Status(status.code(), absl::StrCat(where, ": ", status.message()));
@@ -63,21 +67,25 @@ absl::StatusOr<MilTensor> ReadArgument(const Json& from) {
     return absl::InvalidArgumentError("layout: want NDCHW, or none");
   }
   tensor.in_engine_order = !layout.empty();
+  if (!role.empty() && role != "const" && role != "input" && role != "state") {
+    return absl::InvalidArgumentError("role: want input, const or state");
+  }
   tensor.constant = role == "const";
   return tensor;
 }
 
-absl::StatusOr<Case> ReadCase(const Json& from, const Options& options) {
+// As far as it can be read: an error leaves the rest of the case as it was.
+absl::Status ReadCase(const Json& from, Case& c) {
   if (!from.is_object()) return absl::InvalidArgumentError("want an object");
-  Case c{.targets = ExpandTargets(options.targets), .route = options.route};
   ANEMONE_RETURN_IF_ERROR(ReadKey(from, "id", c.id));
   ANEMONE_RETURN_IF_ERROR(ReadKey(from, "op", c.call.op));
   ANEMONE_RETURN_IF_ERROR(ReadKey(from, "route", c.route));
   std::string target;
   ANEMONE_RETURN_IF_ERROR(ReadKey(from, "target", target));
-  if (!target.empty()) c.targets = {target};
+  if (!target.empty()) c.targets = ExpandTargets(absl::StrSplit(target, ','));
   if (c.call.op.empty()) return absl::InvalidArgumentError("want a key 'op'");
   if (auto inputs = from.find("inputs"); inputs != from.end()) {
+    if (!inputs->is_array()) return absl::InvalidArgumentError("inputs: want an array");
     for (const Json& input : *inputs) {
       ANEMONE_ASSIGN_OR_RETURN(MilTensor tensor, ReadArgument(input));
       c.call.arguments.push_back(std::move(tensor));
@@ -87,7 +95,7 @@ absl::StatusOr<Case> ReadCase(const Json& from, const Options& options) {
     if (!attributes->is_object()) return absl::InvalidArgumentError("attrs: want an object");
     c.call.attributes = *attributes;
   }
-  return c;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<Case>> ReadProbes(const Options& options) {
@@ -96,7 +104,16 @@ absl::StatusOr<std::vector<Case>> ReadProbes(const Options& options) {
     return absl::NotFoundError(
         absl::StrCat("file '", options.probe, "': cannot be read; check the path"));
   }
-  Json json = Json::parse(file, nullptr, /*allow_exceptions=*/false);
+  bool too_deep = false;  // what it is made of is copied and printed by functions that recurse
+  auto keep = [&](int depth, Json::parse_event_t, Json&) {
+    too_deep |= depth > kDeepest;
+    return depth <= kDeepest;
+  };
+  Json json = Json::parse(file, keep, /*allow_exceptions=*/false);
+  if (too_deep) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("file '", options.probe, "': nested deeper than ", kDeepest, " levels"));
+  }
   if (json.is_object() && json.contains("compile")) json = json["compile"];
   if (!json.is_array()) {
     return absl::InvalidArgumentError(
@@ -105,11 +122,13 @@ absl::StatusOr<std::vector<Case>> ReadProbes(const Options& options) {
   }
   std::vector<Case> cases;
   for (size_t i = 0; i < json.size(); ++i) {
-    absl::StatusOr<Case> c = ReadCase(json[i], options);
-    if (!c.ok()) {
-      return Annotated(c.status(), absl::StrCat("file '", options.probe, "', case ", i + 1));
+    Case c{.targets = ExpandTargets(options.targets), .route = options.route};
+    absl::Status status = ReadCase(json[i], c);
+    if (!status.ok()) {
+      c.error = Annotated(status, absl::StrCat("file '", options.probe, "', case ", i + 1));
+      c.targets.resize(1);
     }
-    cases.push_back(*std::move(c));
+    cases.push_back(std::move(c));
   }
   return cases;
 }
@@ -139,6 +158,7 @@ Json ResultJson(const Case& c, const Target& target, Route route, const Operatio
 }
 
 absl::StatusOr<Json> AskTarget(const Case& c, const std::string& name, bool rewrites) {
+  ANEMONE_RETURN_IF_ERROR(c.error);
   ANEMONE_ASSIGN_OR_RETURN(PlanOptions asked, PlanningOptions(name, c.route, "maximal", true));
   ANEMONE_ASSIGN_OR_RETURN(OperationVerdict answer,
                            JudgeOperation(c.call, *asked.target, asked.route, rewrites));
@@ -167,8 +187,11 @@ void PrintLine(const Json& result) {
     return;
   }
   std::string words = Cell(result["message"]);
+  std::string condition = result.contains("condition") ? Cell(result["condition"]) : "";
   std::printf("  %s: %s [%s]\n", Cell(result["layer"]).c_str(),
-              words.empty() ? "(no text is known)" : absl::StrCat("\"", words, "\"").c_str(),
+              !words.empty()       ? absl::StrCat("\"", words, "\"").c_str()
+              : !condition.empty() ? absl::StrCat("rule: ", condition).c_str()
+                                   : "(no text is known)",
               Cell(result["rule"]).c_str());
   if (std::string remedy = Cell(result["remedy"]); !remedy.empty()) {
     std::printf("      remedy: %s\n", remedy.c_str());
@@ -198,7 +221,7 @@ int ConfirmCommand(const Options& options) {
       absl::StatusOr<Json> result = AskTarget(c, name, options.confirm_rewrites);
       if (!result.ok()) {
         code = Fail(c.id.empty() ? result.status() : Annotated(result.status(), c.id));
-        result = Json{{"id", c.id},
+        result = Json{{"id", c.id.empty() ? Json(nullptr) : Json(c.id)},
                       {"target", name},
                       {"route", c.route},
                       {"op", c.call.op},

@@ -103,6 +103,19 @@ std::string KeysText(const UnitKind& kind) {
   return shown.empty() ? "-" : absl::StrJoin(shown, " ");
 }
 
+// In lines of at most 100 columns.
+std::string Wrapped(const std::set<std::string>& words) {
+  std::string text, line;
+  for (const std::string& word : words) {
+    if (line.empty() || line.size() + word.size() > 97) {
+      absl::StrAppend(&text, line);
+      line = "\n ";
+    }
+    absl::StrAppend(&line, " ", word);
+  }
+  return absl::StrCat(text, line);
+}
+
 }  // namespace
 
 int UnitsCommand(const Options& options) {
@@ -123,6 +136,10 @@ int UnitsCommand(const Options& options) {
     }
     entries = std::move(wanted);
   }
+  std::set<std::string> operations;
+  for (const KernelRows& rows : AllKernelRows()) {
+    for (const MilOperation& row : rows.operations) operations.insert(row.op);
+  }
   if (options.json) {
     Json units = Json::array(), rules = Json::array(), warnings = Json::array(),
          device_rules = Json::array();
@@ -132,6 +149,7 @@ int UnitsCommand(const Options& options) {
     for (const WarningRule* rule : DeviceRules()) device_rules.push_back(WarningJson(*rule));
     Json json = {{"schema", 1},
                  {"units", std::move(units)},
+                 {"mil_operations", operations},
                  {"rules", std::move(rules)},
                  {"warnings", std::move(warnings)},
                  {"device_rules", std::move(device_rules)}};
@@ -145,6 +163,7 @@ int UnitsCommand(const Options& options) {
                 CountText(entry.kind->bottoms()).c_str(), entry.kind->computes() ? "yes" : "no",
                 FormText(*entry.kind), KeysText(*entry.kind).c_str());
   }
+  if (options.arguments.empty()) std::printf("\nMIL operations:%s\n", Wrapped(operations).c_str());
   std::printf(
       "\n'runs': the software engine computes it; the others are judged only. 'netplist': whether "
       "its keys were seen to compile. --json has operations, rules, warnings and sources.\n");

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/ascii.h"
+
 namespace anemone {
 namespace {
 
@@ -27,11 +29,12 @@ size_t Distance(absl::string_view a, absl::string_view b) {
 }  // namespace
 
 std::vector<std::string> NearNames(absl::string_view name, std::vector<std::string> known) {
+  const std::string wanted = absl::AsciiStrToLower(name.substr(0, kMostLetters));
   std::vector<std::pair<size_t, std::string>> ranked;
   ranked.reserve(known.size());
   for (std::string& candidate : known) {
-    size_t distance = Distance(name.substr(0, kMostLetters),
-                               absl::string_view(candidate).substr(0, kMostLetters));
+    const std::string lower = absl::AsciiStrToLower(candidate);
+    size_t distance = Distance(wanted, absl::string_view(lower).substr(0, kMostLetters));
     ranked.emplace_back(distance, std::move(candidate));
   }
   std::sort(ranked.begin(), ranked.end());

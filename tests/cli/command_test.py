@@ -85,9 +85,31 @@ class Commands(CliTest):
                            "--verified-only", code=1)
         self.assertFalse(made["segments"][0]["written"])
         self.assertIn("the keys of Padding", made["segments"][0]["missing"][0]["why"])
+    def test_confirm_refuses_what_the_operation_does_not_take(self):
+        for words, piece in (
+            (["relu", "--input", "1x8", "--input", "2x2"], "it takes no argument 2"),
+            (["relu", "--input", "1x8:float16"], "no such dtype as 'float16'"),
+            (["softmax", "--input", "1x8", "--attr", "axis=18446744073709551615"], "64 bits"),
+            (["Neuron", "--input", "1x8", "--attr", "Type=ReLU", "--const", "junk=3x3"], "'junk'"),
+            (["conv", "--input", "1x4x8x8", "--const", "weight=8x4x3x3", "--const", "bias=9"],
+             "want 8 elements"),
+        ):
+            self.expect_error(anemone("confirm", *words), piece)
+
+    def test_a_bad_case_among_good_ones(self):
+        good = {"id": "a", "op": "relu", "inputs": [{"shape": [1, 8]}]}
+        probes = self.write(json.dumps([good, {"op": "relu", "inputs": 3}, good]).encode(), "p.json")
+        done = anemone("confirm", "--probe", probes, "--json")
+        self.assertEqual(1, done.returncode)
+        self.assertIn("case 2: inputs", done.stderr)
+        results = json.loads(done.stdout)["results"]
+        self.assertEqual([False, True, False], ["error" in result for result in results])
+        deep = b'[{"op": "relu", "attrs": {"a": ' + b"[" * 100000 + b"]" * 100000 + b"}}]"
+        self.expect_error(anemone("confirm", "--probe", self.write(deep, "deep.json")),
+                          "nested deeper")
 
     def test_confirm_says_what_it_wants(self):
-        self.expect_error(anemone("confirm", "sofmax", "--input", "1x4"), "near: softmax")
+        self.expect_error(anemone("confirm", "sofmax", "--input", "1x4"), "near: Softmax, softmax")
         self.expect_error(anemone("confirm", "softmax", "--input", "1x4", "--attr", "axes=1"),
                           "no attribute 'axes'")
         self.expect_error(anemone("confirm", "softmax"), "argument 1 is missing")

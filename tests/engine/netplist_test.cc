@@ -216,7 +216,7 @@ void Spoil(Json& at, const std::function<void()>& look) {
     for (Json& below : at) Spoil(below, look);
   }
   const Json kept = at;
-  for (Json bad : {Json(-1), Json(int64_t{1} << 40), Json("x"), Json(true), Json::array(),
+  for (const Json& bad : {Json(-1), Json(int64_t{1} << 40), Json("x"), Json(true), Json::array(),
                    Json::object(), Json(0.5)}) {
     at = bad;
     look();

@@ -69,7 +69,7 @@ const std::vector<Case> kCases = {
     {.name = "width_past_the_cap_of_a13",
      .model = "(float[1,16000] a, float[1,385] b) => (float[1,16385] y) "
               "{ y = Concat<axis = 1>(a, b) }",
-     .refused_by = "max-extent"},
+     .refused_by = "max-width"},
     {.name = "integers",
      .model = "(int64[4] a, int64[6] b) => (int64[10] y) { y = Concat<axis = 0>(a, b) }",
      .refused_by = "port-format"},

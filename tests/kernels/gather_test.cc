@@ -69,7 +69,7 @@ const std::vector<Case> kCases = {
     {.name = "past_the_channel_cap_and_too_many_pieces",
      .model = "(float[1,30,260,260] x) => (float[1,14,260,260] y) "
               "<int64[14] i = {0,0,0,0,0,0,0,0,0,0,0,0,0,0}> { y = Gather<axis = 1>(x, i) }",
-     .refused_by = "max-extent"},
+     .refused_by = "max-width"},
     {.name = "indices_at_run_time",
      .model = "(float[5,4] x, int64[3] i) => (float[3,4] y) { y = Gather(x, i) }",
      .refused_by = "port-format"},

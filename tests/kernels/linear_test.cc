@@ -96,7 +96,7 @@ const std::vector<Case> kCases = {
     {.name = "wide_rows_16385_as_input",
      .model = "(float[1,16385] x) => (float[1,2] y) <float[2,16385] w> "
               "{ y = Gemm<transB = 1>(x, w) }",
-     .refused_by = "max-extent"},
+     .refused_by = "max-width"},
     {.name = "wide_rows_16385_as_input_from_a16",
      .model = "(float[1,16385] x) => (float[1,2] y) <float[2,16385] w> "
               "{ y = Gemm<transB = 1>(x, w) }",

@@ -24,7 +24,7 @@ const std::vector<Case> kCases = {
      .model = "(float[1,460,12,12] x) => (float[1,3] y) <float[3,66240] w> "
               "{ f = Flatten(x) y = Gemm<transB = 1>(f, w) }",
      .rewrites = false,
-     .refused_by = "max-extent"},
+     .refused_by = "max-width"},
 };
 
 INSTANTIATE_TEST_SUITE_P(MatrixSplit, KernelTest, testing::ValuesIn(kCases), CaseName);

@@ -39,8 +39,9 @@ const T& OneOf(const T* values, size_t count, Random& random) {
 
 // Rules that are asked of any unit, beside its kind's validator.
 bool IsOfAnyUnit(const std::string& rule, const UnitKind& kind) {
-  static const std::set<std::string> rules = {"max-extent",   "max-dimension", "max-dimension-a13",
-                                              "bottom-count", "unit-family",   "unit-shape"};
+  static const std::set<std::string> rules = {
+      "max-extent",    "max-width",         "max-height",   "max-depth",   "max-channels",
+      "max-dimension", "max-dimension-a13", "bottom-count", "unit-family", "unit-shape"};
   return rules.contains(rule) ||
          (kind.bottoms().rule != nullptr && rule == kind.bottoms().rule->id);
 }
@@ -96,8 +97,7 @@ void ChangeParam(Json& params, const Words& words, Random& random) {
   } else if (at.value().is_boolean()) {
     at.value() = !at.value().get<bool>();
   } else if (random() % 8 == 0) {
-    std::string key = at.key();
-    params.erase(key);
+    params.erase(at);
   } else if (known != words.end()) {
     at.value() = OneOf(known->second.data(), known->second.size(), random);
   }
@@ -136,13 +136,15 @@ Json Changed(Json network, const Words& words, Random& random) {
   return network;
 }
 
-// `b` behind `a`, side by side.
-void Append(Json& a, const Json& b) {
+// `b` behind `a`: its first input is what `a` makes, if `joined`; else side by side.
+void Append(Json& a, const Json& b, bool joined) {
+  const std::string made = a["outputs"].empty() ? "" : a["outputs"].back()["from"];
   const std::map<std::string, size_t> base = {{"input", a["inputs"].size()},
                                               {"constant", a["constants"].size()},
                                               {"unit", a["units"].size()}};
   auto moved = [&](const Json& operand) {
     std::string text = operand.get<std::string>();
+    if (joined && !made.empty() && text == "input 0") return Json(made);
     std::string source = text.substr(0, text.find(' '));
     return Json(
         absl::StrCat(source, " ", std::stoul(text.substr(source.size())) + base.at(source)));
@@ -208,11 +210,10 @@ int64_t Differences(const std::vector<Question>& questions, const std::vector<st
   int64_t count = 0;
   for (size_t i = 0; i < questions.size(); ++i) {
     if (questions[i].answer.dump() == answers[i]) continue;
-    if (shown && ++count <= 5) {
+    ++count;
+    if (shown && count <= 5) {
       std::cout << questions[i].line << "\n  here:  " << questions[i].answer.dump()
                 << "\n  there: " << answers[i] << "\n";
-    } else if (!shown) {
-      ++count;
     }
   }
   return count;
@@ -221,11 +222,19 @@ int64_t Differences(const std::vector<Question>& questions, const std::vector<st
 int Main(int argc, char** argv) {
   int64_t units = 5000, networks = 200;
   uint64_t seed = 0;
-  for (int i = 3; i + 1 < argc; i += 2) {
-    std::string flag = argv[i];
-    (flag == "--units"      ? units
-     : flag == "--networks" ? networks
-                            : reinterpret_cast<int64_t&>(seed)) = std::atoll(argv[i + 1]);
+  for (int i = 3; i < argc; i += 2) {
+    const std::string flag = argv[i];
+    const int64_t value = i + 1 < argc ? std::atoll(argv[i + 1]) : 0;
+    if (flag == "--units") {
+      units = value;
+    } else if (flag == "--networks") {
+      networks = value;
+    } else if (flag == "--seed") {
+      seed = static_cast<uint64_t>(value);
+    } else {
+      std::fprintf(stderr, "drift: no flag '%s'\n", argv[i]);
+      return 2;
+    }
   }
   Random random(seed);
   std::vector<Json> seeds = Seeds(argv[2]);
@@ -241,7 +250,7 @@ int Main(int argc, char** argv) {
     Json network = Changed(seeds[random() % seeds.size()], words, random);
     if (i >= units) {
       for (uint64_t more = 1 + random() % 11; more > 0; --more) {
-        Append(network, Changed(seeds[random() % seeds.size()], words, random));
+        Append(network, Changed(seeds[random() % seeds.size()], words, random), random() % 2 == 0);
       }
     }
     const Target& target = AllTargets()[random() % AllTargets().size()];

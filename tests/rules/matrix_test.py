@@ -3,9 +3,8 @@
     matrix_test.py ANEMONE
 
 Asks `anemone confirm` about the smallest legal call of every operation on a target of each family
-column, without and with --rewrites. native: accepted. family_gated: refused, with the floor in the
-words where the matrix knows one. bridge: refused without rewrites, `rewritten` with them. no_path:
-refused. Operations without a tensor form are compared by the answer without rewrites alone.
+column, without and with --rewrites. native: accepted. family_gated: refused. bridge: refused
+without rewrites, `rewritten` with them. no_path: refused. Operations without a tensor form are compared by the answer without rewrites alone.
 """
 
 import collections
