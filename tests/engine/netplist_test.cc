@@ -217,7 +217,7 @@ void Spoil(Json& at, const std::function<void()>& look) {
   }
   const Json kept = at;
   for (const Json& bad : {Json(-1), Json(int64_t{1} << 40), Json("x"), Json(true), Json::array(),
-                   Json::object(), Json(0.5)}) {
+                          Json::object(), Json(0.5)}) {
     at = bad;
     look();
   }
