@@ -331,7 +331,8 @@ absl::Status MilContext::NoneLeft() const {
     return absl::InvalidArgumentError(absl::StrCat(call_.op, ": it has no attribute '", key, "'"));
   }
   for (size_t i = 0; i < arguments(); ++i) {
-    if (seen_.contains(i)) continue;
+    // A constant may have been read by its dtype or value alone.
+    if (seen_.contains(i) || call_.arguments[i].constant) continue;
     return absl::InvalidArgumentError(absl::StrCat(call_.op, ": it takes no argument ", i + 1,
                                                    " ('", call_.arguments[i].name, "', ",
                                                    DimsToString(call_.arguments[i].shape), ")"));
