@@ -181,7 +181,7 @@ class Commands(CliTest):
                              (["fly"], "fly"),
                              (["run", path, "--policy", "most"], "maximal"),
                              (["run", path, "--tolerance", "cosine=0.9"], "--compare"),
-                             (["convert", path], "not in this version"),
+                             (["zoo", path], "not in this version"),
                              (["check", path, "--save-rejected", "d"], "not in this version"),
                              (["completion", "tcsh"], "bash")):
             self.expect_error(anemone(*words), piece, code=2)
