@@ -12,9 +12,7 @@ namespace anemone {
 absl::StatusOr<Operand> AddAuthoredUnit(NetworkBuilder& c, const UnitKind& kind, const Json& keys,
                                         std::vector<Operand> bottoms, std::vector<Tensor> weights,
                                         std::string name) {
-  std::vector<Bottom> in;
-  in.reserve(bottoms.size());
-  for (const Operand& operand : bottoms) in.push_back(c.network().BottomOf(operand));
+  const std::vector<Bottom> in = c.network().BottomsOf(bottoms);
   Verdict verdict = CheckBottoms(kind, in, c.target(), c.route());
   if (!verdict.accepted) return c.Refuse(std::move(verdict));
   absl::StatusOr<std::shared_ptr<const void>> params = kind.Read(keys, in, weights);

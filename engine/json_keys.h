@@ -3,6 +3,8 @@
 #ifndef ANEMONE_ENGINE_JSON_KEYS_H_
 #define ANEMONE_ENGINE_JSON_KEYS_H_
 
+#include <string>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -30,6 +32,16 @@ absl::StatusOr<T> ValueAt(const Json& json, const char* key) {
   if (!status.ok())
     return Wanted("at '" + std::string(key) + "': " + std::string(status.message()));
   return value;
+}
+
+// The same, if there is such a key; else `to` stays as it is.
+template <class T>
+absl::Status ReadIfThere(const Json& json, const char* key, T& to) {
+  auto found = json.find(key);
+  if (found == json.end()) return absl::OkStatus();
+  absl::Status status = Plain::Read(*found, to);
+  if (status.ok()) return status;
+  return absl::Status(status.code(), std::string(key) + ": " + std::string(status.message()));
 }
 
 }  // namespace anemone

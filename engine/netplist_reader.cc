@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
@@ -141,16 +142,15 @@ class Reader {
     ANEMONE_ASSIGN_OR_RETURN(Json keys, KeysOf(*unit, type, *kind));
     ANEMONE_ASSIGN_OR_RETURN(const Json* bottoms, ArrayAt(*unit, "Bottom"));
     std::vector<Operand> operands;
-    std::vector<Bottom> in;
     for (const Json& symbol : *bottoms) {
       if (!symbol.is_string()) return Wanted("names in 'Bottom'");
       ANEMONE_ASSIGN_OR_RETURN(Operand operand, Find(symbol.get<std::string>()));
       operands.push_back(operand);
-      in.push_back(c_.network().BottomOf(operand));
     }
     std::vector<Tensor> weights;
-    if (keys.contains("KernelIndex") && !in.empty()) {
-      ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> dims, kind->KernelDims(keys, in));
+    if (keys.contains("KernelIndex") && !operands.empty()) {
+      ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> dims,
+                               kind->KernelDims(keys, c_.network().BottomsOf(operands)));
       ANEMONE_ASSIGN_OR_RETURN(int64_t file, ValueAt<int64_t>(keys, "KernelIndex"));
       ANEMONE_ASSIGN_OR_RETURN(int64_t offset, ValueAt<int64_t>(keys, "KernelOffset"));
       if (!dims.empty()) {

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -26,17 +25,33 @@ class Symbols {
   std::string Take(std::string name) {
     if (name.empty()) name = "unit";
     std::string symbol = name;
-    for (int i = 1; !taken_.insert(symbol).second; ++i) symbol = absl::StrCat(name, "_", i);
+    int& last = last_[name];
+    while (!taken_.insert(symbol).second) symbol = absl::StrCat(name, "_", ++last);
     return symbol;
   }
 
  private:
   std::set<std::string> taken_;
+  std::map<std::string, int> last_;  // number behind a name
 };
+
+// The units that read each input, in order.
+std::vector<std::vector<size_t>> ReadersOf(const Network& network) {
+  std::vector<std::vector<size_t>> readers(network.inputs.size());
+  for (size_t u = 0; u < network.units.size(); ++u) {
+    for (const Operand& operand : network.units[u].bottoms) {
+      if (operand.source != Operand::Source::kInput) continue;
+      std::vector<size_t>& of_input = readers[operand.index];
+      if (of_input.empty() || of_input.back() != u) of_input.push_back(u);
+    }
+  }
+  return readers;
+}
 
 class Writer {
  public:
-  Writer(const Network& network, FormStatus least) : network_(network), least_(least) {}
+  Writer(const Network& network, FormStatus least)
+      : network_(network), least_(least), readers_(ReadersOf(network)) {}
 
   absl::StatusOr<Netplist> Write() {
     ANEMONE_RETURN_IF_ERROR(CheckPorts());
@@ -79,14 +94,8 @@ class Writer {
       return absl::UnimplementedError(
           absl::StrCat("output '", port.name, "': no unit makes it, which no netplist can say"));
     }
-    std::vector<bool> read(network_.inputs.size());
-    for (const Unit& unit : network_.units) {
-      for (const Operand& operand : unit.bottoms) {
-        if (operand.source == Operand::Source::kInput) read[operand.index] = true;
-      }
-    }
-    for (size_t i = 0; i < read.size(); ++i) {
-      if (read[i]) continue;
+    for (size_t i = 0; i < readers_.size(); ++i) {
+      if (!readers_[i].empty()) continue;
       return absl::UnimplementedError(absl::StrCat(
           "input '", network_.inputs[i].name, "': no unit reads it, which no netplist can say"));
     }
@@ -168,10 +177,7 @@ class Writer {
   Json InputList() const {
     Json list = Json::array();
     for (size_t i = 0; i < network_.inputs.size(); ++i) {
-      const Operand self{Operand::Source::kInput, static_cast<int>(i)};
-      for (size_t u = 0; u < network_.units.size(); ++u) {
-        const std::vector<Operand>& bottoms = network_.units[u].bottoms;
-        if (std::find(bottoms.begin(), bottoms.end(), self) == bottoms.end()) continue;
+      for (size_t u : readers_[i]) {
         Json entry = {{"Name", unit_names_[u]},
                       {"InputName", input_names_[i]},
                       {"OperationName", kOperation},
@@ -186,6 +192,7 @@ class Writer {
 
   const Network& network_;
   FormStatus least_;
+  std::vector<std::vector<size_t>> readers_;  // by input
   std::vector<std::string> input_names_, constant_names_, unit_names_, output_symbols_;
   int64_t offset_ = 0;
   Netplist result_;

@@ -66,9 +66,10 @@ Bottom Network::BottomOf(const Operand& operand) const {
   return bottom;
 }
 
-std::vector<Bottom> Network::BottomsOf(const Unit& unit) const {
+std::vector<Bottom> Network::BottomsOf(absl::Span<const Operand> operands) const {
   std::vector<Bottom> bottoms;
-  for (const Operand& operand : unit.bottoms) bottoms.push_back(BottomOf(operand));
+  bottoms.reserve(operands.size());
+  for (const Operand& operand : operands) bottoms.push_back(BottomOf(operand));
   return bottoms;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "anemone/tensor.h"
 #include "engine/dims.h"
 #include "engine/unit.h"
@@ -39,7 +40,8 @@ struct Network {
 
   const Dims& DimsOf(const Operand& operand) const;
   Bottom BottomOf(const Operand& operand) const;
-  std::vector<Bottom> BottomsOf(const Unit& unit) const;
+  std::vector<Bottom> BottomsOf(absl::Span<const Operand> operands) const;
+  std::vector<Bottom> BottomsOf(const Unit& unit) const { return BottomsOf(unit.bottoms); }
 };
 
 // What is asked of any kind before its own validator: that the target's family has it, as many

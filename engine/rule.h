@@ -17,7 +17,7 @@ inline Status Weaker(Status a, Status b) { return a < b ? b : a; }
 enum class Layer { kFrontend, kParser, kValidator, kOnDevice, kCodegen, kCoverage, kPolicy };
 absl::string_view LayerName(Layer layer);  // "frontend", "on-device", ...
 
-// A row of engine/tables/rules.json, joined with the fact it rests on.
+// A row of engine/tables/rules/*.json, joined with the fact it rests on.
 struct Rule {
   const char* id;
   Layer layer;

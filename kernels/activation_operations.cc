@@ -76,17 +76,16 @@ constexpr struct {
 };
 
 absl::Status BuildByNumbers(MilContext& c) {
-  const auto* row = std::begin(kByNumbers);
-  while (c.call().op != row->op) ++row;
-  Numbers n = row->fallback;
-  if (row->numbers > 0) {
+  const auto& row = RowNamed(c.call().op, kByNumbers);
+  Numbers n = row.fallback;
+  if (row.numbers > 0) {
     ANEMONE_ASSIGN_OR_RETURN(n.alpha, c.Number("alpha", n.alpha));
   }
-  if (row->numbers > 1) {
+  if (row.numbers > 1) {
     ANEMONE_ASSIGN_OR_RETURN(n.beta, c.Number("beta", n.beta));
   }
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
-  ANEMONE_ASSIGN_OR_RETURN(x, row->build(c, x, n));
+  ANEMONE_ASSIGN_OR_RETURN(x, row.build(c, x, n));
   return c.Out(x, c.ShapeOf(0));
 }
 

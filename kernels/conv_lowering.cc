@@ -239,9 +239,7 @@ absl::Status Build(MilContext& c) {
     weights.push_back(std::move(zeros));
   }
   // Asked here, for a window that does not fit leaves an empty output, which has words of its own.
-  std::vector<Bottom> in;
-  in.reserve(bottoms.size());
-  for (const Operand& operand : bottoms) in.push_back(c.network().BottomOf(operand));
+  const std::vector<Bottom> in = c.network().BottomsOf(bottoms);
   Verdict verdict = ConvUnit().Validate(&p, in, c.target(), c.route());
   ANEMONE_ASSIGN_OR_RETURN(Dims dims, ConvUnit().Shape(&p, in));
   const bool empty = *std::min_element(dims.extent.begin(), dims.extent.end()) < 1;

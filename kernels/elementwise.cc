@@ -228,11 +228,7 @@ constexpr struct {
     {"LessOrEqual", ElementWiseType::kGreaterThan},
 };
 
-ElementWiseType TypeOf(const Node& node) {
-  const auto* row = std::begin(kOperators);
-  while (node.op_type != row->op) ++row;
-  return row->type;
-}
+ElementWiseType TypeOf(const Node& node) { return RowNamed(node.op_type, kOperators).type; }
 
 // x op number, as x * scale + bias; nullopt if it is not of that kind. A quotient is a product
 // with the fp16 reciprocal: relative error 2^-10 at most.
@@ -340,9 +336,8 @@ absl::Status BuildCombined(MilContext& c, ElementWiseType type, bool floored) {
 }
 
 absl::Status BuildBinary(MilContext& c) {
-  const auto* row = std::begin(kBinaryOperations);
-  while (c.call().op != row->op) ++row;
-  return BuildCombined(c, row->type, /*floored=*/false);
+  const auto& row = RowNamed(c.call().op, kBinaryOperations);
+  return BuildCombined(c, row.type, /*floored=*/false);
 }
 
 absl::Status BuildFloorDiv(MilContext& c) {
@@ -356,9 +351,8 @@ absl::Status BuildMapped(MilContext& c, ElementWiseType type) {
 }
 
 absl::Status BuildUnary(MilContext& c) {
-  const auto* row = std::begin(kUnaryOperations);
-  while (c.call().op != row->op) ++row;
-  return BuildMapped(c, row->type);
+  const auto& row = RowNamed(c.call().op, kUnaryOperations);
+  return BuildMapped(c, row.type);
 }
 
 // The planar engine's elementwise, chosen by hand. How the private operation names what it does is

@@ -145,6 +145,15 @@ absl::Status LowerContext::AddGraphOutput(ValueId value, const Operand& from) {
   return absl::OkStatus();
 }
 
+std::vector<std::string> UnitTypes() {
+  std::vector<std::string> types;
+  for (const KernelRows& rows : AllKernelRows()) {
+    for (const UnitKind* kind : rows.kinds) types.emplace_back(kind->type());
+  }
+  std::sort(types.begin(), types.end());
+  return types;
+}
+
 const UnitKind* FindUnitKind(absl::string_view type) {
   for (const KernelRows& rows : AllKernelRows()) {
     for (const UnitKind* kind : rows.kinds) {

@@ -123,6 +123,17 @@ struct KernelRows {
 // The rows of every file in the source list of kernels/CMakeLists.txt, in its order.
 const std::vector<KernelRows>& AllKernelRows();
 
+// The row whose `op` is this name, for operators that share a function: one of the rows always is.
+template <class Rows>
+const auto& RowNamed(absl::string_view op, const Rows& rows) {
+  auto row = std::begin(rows);
+  while (op != row->op) ++row;
+  return *row;
+}
+
+// The netplist Types of all kinds, sorted.
+std::vector<std::string> UnitTypes();
+
 // The kind with this netplist Type; null if there is none.
 const UnitKind* FindUnitKind(absl::string_view type);
 

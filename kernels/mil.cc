@@ -10,6 +10,7 @@
 #include "anemone/status_macros.h"
 #include "engine/authored_unit.h"
 #include "engine/constant.h"
+#include "engine/json_keys.h"
 #include "kernels/reshape.h"
 #include "rule_table.h"  // generated
 
@@ -40,11 +41,20 @@ constexpr TypeName kTypes[] = {
     {"bool", DataType::kBool},
 };
 
-const TypeName* FindType(absl::string_view name) {
-  const auto* found = std::find_if(std::begin(kTypes), std::end(kTypes),
-                                   [&](const TypeName& type) { return type.name == name; });
-  return found == std::end(kTypes) ? nullptr : found;
+// kInvalidArgument: a word that is no type at all, which is not the engine's to refuse.
+absl::StatusOr<DataType> TypeOf(const MilTensor& tensor) {
+  std::vector<std::string> known;
+  for (const TypeName& type : kTypes) {
+    if (tensor.dtype == type.name) return type.type;
+    known.emplace_back(type.name);
+  }
+  return absl::InvalidArgumentError(absl::StrCat("'", tensor.name, "': no such dtype as '",
+                                                 tensor.dtype, "'; want ",
+                                                 absl::StrJoin(known, ", ")));
 }
+
+// An image buffer is a matter of its own operations.
+bool IsImage(const MilTensor& tensor) { return absl::StartsWith(tensor.dtype, "pixel_buffer"); }
 
 absl::StatusOr<Format> FormatOf(const MilTensor& tensor) {
   Format format = Format::kFloat16;
@@ -60,8 +70,8 @@ absl::StatusOr<MilTensor> TensorOf(absl::string_view name, const Json& from) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", name, "': want a constant, {\"shape\": [...], \"dtype\": \"fp16\"}"));
   }
-  ANEMONE_RETURN_IF_ERROR(Plain::Read(from["shape"], tensor.shape));
-  if (from.contains("dtype")) ANEMONE_RETURN_IF_ERROR(Plain::Read(from["dtype"], tensor.dtype));
+  ANEMONE_RETURN_IF_ERROR(ReadIfThere(from, "shape", tensor.shape));
+  ANEMONE_RETURN_IF_ERROR(ReadIfThere(from, "dtype", tensor.dtype));
   return tensor;
 }
 
@@ -96,25 +106,13 @@ absl::Status CheckTensor(NetworkBuilder& c, const MilTensor& tensor) {
                   absl::StrJoin(tensor.shape, ","));
 }
 
-// A word that is no type at all is not the engine's to refuse.
-absl::Status CheckType(const MilTensor& tensor) {
-  if (FindType(tensor.dtype) != nullptr || absl::StartsWith(tensor.dtype, "pixel_buffer")) {
-    return absl::OkStatus();
-  }
-  std::vector<std::string> known;
-  for (const TypeName& type : kTypes) known.emplace_back(type.name);
-  return absl::InvalidArgumentError(absl::StrCat("'", tensor.name, "': no such dtype as '",
-                                                 tensor.dtype, "'; want ",
-                                                 absl::StrJoin(known, ", ")));
-}
-
 absl::Status CheckArguments(NetworkBuilder& c, const MilCall& call) {
   for (const MilTensor& tensor : call.arguments) {
-    ANEMONE_RETURN_IF_ERROR(CheckType(tensor));
-    // An image buffer is a matter of its own operations.
-    if (!tensor.constant && tensor.dtype != "fp16" && tensor.dtype != "uint8" &&
-        !absl::StartsWith(tensor.dtype, "pixel_buffer")) {
-      return c.Refuse(rule::kPortFormat);
+    if (!IsImage(tensor)) {
+      ANEMONE_RETURN_IF_ERROR(TypeOf(tensor).status());
+      if (!tensor.constant && tensor.dtype != "fp16" && tensor.dtype != "uint8") {
+        return c.Refuse(rule::kPortFormat);
+      }
     }
     ANEMONE_RETURN_IF_ERROR(CheckTensor(c, tensor));
   }
@@ -125,7 +123,7 @@ absl::Status CheckArguments(NetworkBuilder& c, const MilCall& call) {
 absl::StatusOr<Operand> BuildUnit(const UnitKind& kind, const MilCall& call, NetworkBuilder& c) {
   std::vector<Operand> operands;
   for (const MilTensor& tensor : call.arguments) {
-    ANEMONE_RETURN_IF_ERROR(CheckType(tensor));
+    if (!IsImage(tensor)) ANEMONE_RETURN_IF_ERROR(TypeOf(tensor).status());
     ANEMONE_RETURN_IF_ERROR(CheckTensor(c, tensor));
     const Dims dims = tensor.dims();
     if (tensor.constant) {
@@ -160,9 +158,8 @@ absl::Status NoSuchOperation(absl::string_view op, Route route) {
   std::vector<std::string> known;
   for (const auto& [name, row] : Operations()) known.push_back(name);
   if (route == Route::kNetplist) {
-    for (const KernelRows& rows : AllKernelRows()) {
-      for (const UnitKind* kind : rows.kinds) known.emplace_back(kind->type());
-    }
+    const std::vector<std::string> types = UnitTypes();
+    known.insert(known.end(), types.begin(), types.end());
   }
   return absl::NotFoundError(absl::StrCat(
       "operation '", op, "': not known on route ", RouteName(route), "; near: ",
@@ -180,18 +177,14 @@ Dims MilTensor::dims() const {
 
 absl::StatusOr<Tensor> ZerosOf(const MilTensor& tensor) {
   if (tensor.value) return *tensor.value;
-  const TypeName* type = FindType(tensor.dtype);
-  if (type == nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", tensor.name, "': no such dtype as '", tensor.dtype, "'"));
-  }
+  ANEMONE_ASSIGN_OR_RETURN(DataType type, TypeOf(tensor));
   for (int64_t extent : tensor.shape) {
     if (extent < 1) {
       return absl::InvalidArgumentError(
-          absl::StrCat("'", tensor.name, "': a constant has ", "extents of at least 1"));
+          absl::StrCat("'", tensor.name, "': a constant has extents of at least 1"));
     }
   }
-  return ZeroFill(type->type, tensor.shape);
+  return ZeroFill(type, tensor.shape);
 }
 
 const MilOperation* FindMilOperation(absl::string_view op) {

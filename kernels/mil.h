@@ -50,8 +50,12 @@ struct MilCall {
   Json attributes = Json::object();
 };
 
-// Its value, or zeros of its type where that is not known. kUnimplemented for a type that no unit
-// takes as a weight.
+// A call as `anemone confirm --probe` takes it: {"op": ..., "inputs": [{"name", "shape", "dtype",
+// "role", "layout"}], "attrs": {...}}; other keys are the caller's. kInvalidArgument names the key.
+absl::Status ReadMilCall(const Json& from, MilCall& call);
+
+// Its value, or zeros of its type where that is not known. kInvalidArgument: no such type, an axis
+// without elements.
 absl::StatusOr<Tensor> ZerosOf(const MilTensor& tensor);
 
 class MilContext : public NetworkBuilder {

@@ -54,12 +54,10 @@ absl::Status CheckPalette(MilContext& c, const std::vector<int64_t>& lut) {
 }
 
 absl::Status Build(MilContext& c) {
-  const ConstantOperation* row = std::begin(kConstants);
-  while (c.call().op != row->op) ++row;
-  const bool streams =
-      row->floor != kNever && Judge(c.target(), c.route()).FamilyAtLeast(row->floor);
+  const ConstantOperation& row = RowNamed(c.call().op, kConstants);
+  const bool streams = row.floor != kNever && Judge(c.target(), c.route()).FamilyAtLeast(row.floor);
   if (!streams) ANEMONE_RETURN_IF_ERROR(OnlyRewritten(c, rule::kNotConverted));
-  ANEMONE_ASSIGN_OR_RETURN(std::optional<MilTensor> like, c.Constant(row->like));
+  ANEMONE_ASSIGN_OR_RETURN(std::optional<MilTensor> like, c.Constant(row.like));
   ANEMONE_ASSIGN_OR_RETURN(std::optional<MilTensor> lut, c.Constant("lut"));
   if (!lut && c.call().op == "constexpr_lut_to_dense") {
     return absl::InvalidArgumentError(c.call().op + ": want constant 'lut'");
@@ -68,7 +66,7 @@ absl::Status Build(MilContext& c) {
   if (like) shape = like->shape;
   ANEMONE_ASSIGN_OR_RETURN(shape, c.Ints("shape", std::move(shape)));
   if (shape.empty() && !like) {
-    return absl::InvalidArgumentError(c.call().op + ": want constant '" + row->like +
+    return absl::InvalidArgumentError(c.call().op + ": want constant '" + row.like +
                                       "', or attribute 'shape'");
   }
   for (const char* name : {"scale", "offset", "zero_point", "axis", "nonzero_data",

@@ -52,11 +52,7 @@ const NoPath kNoPath[] = {
     {"call", rule::kControlFlow},
 };
 
-absl::Status Build(MilContext& c) {
-  const NoPath* row = std::begin(kNoPath);
-  while (c.call().op != row->op) ++row;
-  return c.Refuse(row->why);
-}
+absl::Status Build(MilContext& c) { return c.Refuse(RowNamed(c.call().op, kNoPath).why); }
 
 const auto& Operations() {
   static const auto operations = [] {

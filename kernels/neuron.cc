@@ -238,13 +238,12 @@ constexpr struct {
 
 absl::Status LowerPlain(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
-  const auto* plain = std::begin(kPlain);
-  while (node.op_type != plain->op) ++plain;
+  const auto& plain = RowNamed(node.op_type, kPlain);
   Attributes a(node);
   a.Ignore("approximate");
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(x, Activated(c, plain->type, x));
+  ANEMONE_ASSIGN_OR_RETURN(x, Activated(c, plain.type, x));
   return c.Out(node.outputs[0], x);
 }
 
@@ -313,16 +312,15 @@ absl::Status LowerClip(const Match& match, LowerContext& c) {
 }
 
 absl::Status BuildPlain(MilContext& c) {
-  const auto* plain = std::begin(kPlainOperations);
-  while (c.call().op != plain->op) ++plain;
+  const auto& plain = RowNamed(c.call().op, kPlainOperations);
   float parameter = 0;
-  if (plain->attribute != nullptr) {
-    ANEMONE_ASSIGN_OR_RETURN(parameter, c.Number(plain->attribute, plain->fallback));
+  if (plain.attribute != nullptr) {
+    ANEMONE_ASSIGN_OR_RETURN(parameter, c.Number(plain.attribute, plain.fallback));
   }
   c.Ignore("epsilon");  // of rsqrt and inverse
   c.Ignore("mode");     // of gelu
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
-  ANEMONE_ASSIGN_OR_RETURN(x, Activated(c, plain->type, x, parameter));
+  ANEMONE_ASSIGN_OR_RETURN(x, Activated(c, plain.type, x, parameter));
   return c.Out(x, c.ShapeOf(0));
 }
 

@@ -369,12 +369,11 @@ absl::Status CheckRank4(const MilContext& c) {
 }
 
 absl::Status BuildByFactor(MilContext& c) {
-  const auto* row = std::begin(kByFactor);
-  while (c.call().op != row->op) ++row;
+  const auto& row = RowNamed(c.call().op, kByFactor);
   ANEMONE_RETURN_IF_ERROR(CheckRank4(c));
-  ANEMONE_ASSIGN_OR_RETURN(int64_t factor, c.Int(row->attribute, 2));
+  ANEMONE_ASSIGN_OR_RETURN(int64_t factor, c.Int(row.attribute, 2));
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
-  ANEMONE_ASSIGN_OR_RETURN(x, Rearranged(c, x, row->form, factor, factor));
+  ANEMONE_ASSIGN_OR_RETURN(x, Rearranged(c, x, row.form, factor, factor));
   return OutOfRank4(c, x);
 }
 

@@ -55,14 +55,12 @@ struct CellRow {
 };
 
 const CellRow& RowOf(const Node& node) {
-  static const CellRow* const kRows = new CellRow[]{
+  static const std::vector<CellRow>& rows = *new std::vector<CellRow>{
       {"LSTM", Cell::kLstm, 4, {"Sigmoid", "Tanh", "Tanh"}},
       {"GRU", Cell::kGru, 3, {"Sigmoid", "Tanh"}},
       {"RNN", Cell::kRnn, 1, {"Tanh"}},
   };
-  const CellRow* row = kRows;
-  while (node.op_type != row->op) ++row;
-  return *row;
+  return RowNamed(node.op_type, rows);
 }
 
 // Those without parameters.

@@ -120,11 +120,7 @@ constexpr Recipe kRecipes[] = {
      Recipe::After::kLog},
 };
 
-const Recipe& RecipeOf(const Node& node) {
-  const Recipe* recipe = kRecipes;
-  while (node.op_type != recipe->op) ++recipe;
-  return *recipe;
-}
+const Recipe& RecipeOf(const Node& node) { return RowNamed(node.op_type, kRecipes); }
 
 absl::StatusOr<Operand> ReducedBy(NetworkBuilder& c, const Recipe& recipe, Operand y,
                                   absl::Span<const Axis> axes) {

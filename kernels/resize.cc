@@ -18,22 +18,9 @@
 
 namespace anemone {
 
-absl::Span<const char* const> NamesOf(ResizeMethod) {
-  static constexpr const char* kNames[] = {"NearestNeighbor", "Linear"};
-  return kNames;
-}
-
-absl::Span<const char* const> NamesOf(ResizeGrid) {
-  static constexpr const char* kNames[] = {"AlignedCorners",      "UnalignedCorners",
-                                           "OffsetCorners",       "Default",
-                                           "OffsetDefault",       "OffsetDefaultWithNominalScale",
-                                           "StrictAlignedCorners"};
-  return kNames;
-}
-
-bool IsKnownGrid(ResizeGrid grid) {
-  return grid == ResizeGrid::kDefault || grid == ResizeGrid::kUnalignedCorners ||
-         grid == ResizeGrid::kStrictAligned;
+bool IsKnownGrid(SamplingGridMode grid) {
+  return grid == SamplingGridMode::kDefault || grid == SamplingGridMode::kUnalignedCorners ||
+         grid == SamplingGridMode::kStrictAlignedCorners;
 }
 
 absl::StatusOr<int64_t> Enlarged(int64_t extent, float factor) {
@@ -43,18 +30,18 @@ absl::StatusOr<int64_t> Enlarged(int64_t extent, float factor) {
       absl::StrCat("resize: a factor of ", factor, " gives no extent of 1 to ", kMostResized));
 }
 
-Positions OnGrid(ResizeGrid grid, int64_t in, int64_t out) {
+Positions OnGrid(SamplingGridMode grid, int64_t in, int64_t out) {
   Positions at(out);
   for (int64_t i = 0; i < out; ++i) {
     double x = static_cast<double>(i);
     switch (grid) {
-      case ResizeGrid::kDefault:
+      case SamplingGridMode::kDefault:
         at[i] = x * in / out;
         break;
-      case ResizeGrid::kUnalignedCorners:
+      case SamplingGridMode::kUnalignedCorners:
         at[i] = (x + 0.5) * in / out - 0.5;
         break;
-      default:  // kStrictAligned
+      default:  // kStrictAlignedCorners
         at[i] = out == 1 ? 0 : x * (in - 1) / (out - 1);
         break;
     }
@@ -100,7 +87,7 @@ Verdict Validate(const ResizeParams& p, Bottoms, const Target& target, Route rou
 }
 
 // What is said of each coordinate: [{Coordinate, `kKey`}]. One value for both of ours.
-template <auto kMember, const char* const& kKey>
+template <auto kMember, const char* kKey>
 constexpr Field<ResizeParams> InfoKey(const char* key) {
   return {
       key,
@@ -133,16 +120,13 @@ constexpr Field<ResizeParams> InfoKey(const char* key) {
       }};
 }
 
-constexpr const char* kMethodKey = "SamplingMethod";
-constexpr const char* kGridKey = "SamplingGridMode";
-
 constexpr Field<ResizeParams> kFields[] = {
     Key<&ResizeParams::h>("OutputHeight"),
     Key<&ResizeParams::w>("OutputWidth"),
     Alias<&ResizeParams::scale_w>("ScaleFactorX"),
     Alias<&ResizeParams::scale_h>("ScaleFactorY"),
-    InfoKey<&ResizeParams::method, kMethodKey>("SamplingMethodInfo"),
-    InfoKey<&ResizeParams::grid, kGridKey>("SamplingGridInfo"),
+    InfoKey<&ResizeParams::method, kSamplingMethodKey>("SamplingMethodInfo"),
+    InfoKey<&ResizeParams::grid, kSamplingGridModeKey>("SamplingGridInfo"),
 };
 
 absl::Status Complete(ResizeParams& p, Bottoms in, absl::Span<const Tensor>) {
@@ -174,7 +158,7 @@ absl::StatusOr<Prepared> Prepare(const ResizeParams& p, Bottoms in, absl::Span<c
   const Dims& x = in[0].dims;
   Positions rows = OnGrid(p.grid, x.h(), p.h), columns = OnGrid(p.grid, x.w(), p.w);
   auto tables = std::make_shared<Tables>();
-  if (p.method == ResizeMethod::kNearest) {
+  if (p.method == SamplingMethod::kNearestNeighbor) {
     tables->rows = Floors(rows);
     tables->columns = Floors(columns);
   } else {
@@ -192,7 +176,7 @@ void Compute(const ResizeParams& p, const void* prepared, absl::Span<const Const
              View out) {
   const Tables& tables = *static_cast<const Tables*>(prepared);
   math::ResizeShape shape = PlanesOf(in[0].dims);
-  if (p.method == ResizeMethod::kNearest) {
+  if (p.method == SamplingMethod::kNearestNeighbor) {
     math::ResizeNearest(shape, tables.rows, tables.columns, in[0].span(), out.span());
   } else {
     math::ResizeLinear(shape, tables.row_taps, tables.column_taps, in[0].span(), out.span());
@@ -205,7 +189,7 @@ absl::Status WriteMil(MilEmitter& e, const ResizeParams& p, const Unit& unit) {
   if (known == std::end(kMilGrids)) return absl::UnimplementedError("MIL has no such grid");
   std::vector<MilArgument> arguments = {{"x", {e.In(0)}},
                                         {"sampling_mode", {e.Text(known->first)}}};
-  if (p.method == ResizeMethod::kLinear) {
+  if (p.method == SamplingMethod::kLinear) {
     arguments.push_back({"target_size_height", {e.Int(p.h)}});
     arguments.push_back({"target_size_width", {e.Int(p.w)}});
     e.Result(e.Emit("resize_bilinear", std::move(arguments), unit.dims));

@@ -10,44 +10,29 @@
 #include "absl/types/span.h"
 #include "engine/math/resize.h"
 #include "kernels/lowering.h"
+#include "kernels/sampling.h"
 
 namespace anemone {
 
-// As a netplist spells them.
-enum class ResizeMethod : uint8_t { kNearest, kLinear };
-absl::Span<const char* const> NamesOf(ResizeMethod);
-
-// enums.json ZinIrSamplingGridMode. Where output i of `out` lies among the `in` elements of the
-// input is known of three:
-//   kDefault           i * in / out
-//   kUnalignedCorners  (i + 0.5) * in / out - 0.5
-//   kStrictAligned     i * (in - 1) / (out - 1), the first element if there is one output
+// Where output i of `out` lies among the `in` elements of the input is known of three grids:
+//   kDefault               i * in / out
+//   kUnalignedCorners      (i + 0.5) * in / out - 0.5
+//   kStrictAlignedCorners  i * (in - 1) / (out - 1), the first element if there is one output
 // Nearest takes the element at or before it, linear the two around it.
-enum class ResizeGrid : uint8_t {
-  kAlignedCorners,
-  kUnalignedCorners,
-  kOffsetCorners,
-  kDefault,
-  kOffsetDefault,
-  kOffsetDefaultWithNominalScale,
-  kStrictAligned,
-};
-absl::Span<const char* const> NamesOf(ResizeGrid);
-
 // The grids in MIL's words; it has none for the others.
-inline constexpr std::pair<const char*, ResizeGrid> kMilGrids[] = {
-    {"DEFAULT", ResizeGrid::kDefault},
-    {"ALIGN_CORNERS", ResizeGrid::kAlignedCorners},
-    {"STRICT_ALIGN_CORNERS", ResizeGrid::kStrictAligned},
-    {"UNALIGN_CORNERS", ResizeGrid::kUnalignedCorners},
-    {"OFFSET_CORNERS", ResizeGrid::kOffsetCorners},
+inline constexpr std::pair<const char*, SamplingGridMode> kMilGrids[] = {
+    {"DEFAULT", SamplingGridMode::kDefault},
+    {"ALIGN_CORNERS", SamplingGridMode::kAlignedCorners},
+    {"STRICT_ALIGN_CORNERS", SamplingGridMode::kStrictAlignedCorners},
+    {"UNALIGN_CORNERS", SamplingGridMode::kUnalignedCorners},
+    {"OFFSET_CORNERS", SamplingGridMode::kOffsetCorners},
 };
 
-bool IsKnownGrid(ResizeGrid grid);
+bool IsKnownGrid(SamplingGridMode grid);
 
 struct ResizeParams {
-  ResizeMethod method = ResizeMethod::kNearest;
-  ResizeGrid grid = ResizeGrid::kDefault;
+  SamplingMethod method = SamplingMethod::kNearestNeighbor;
+  SamplingGridMode grid = SamplingGridMode::kDefault;
   int64_t h = 0, w = 0;            // of the output; 0 until they are known
   float scale_h = 0, scale_w = 0;  // instead, in a set of keys; else 0
   bool has_both = false;           // sizes and factors
@@ -65,7 +50,7 @@ absl::StatusOr<int64_t> Enlarged(int64_t extent, float factor);
 // Positions in the input, by output element, inside [0, in - 1].
 using Positions = std::vector<double>;
 
-Positions OnGrid(ResizeGrid grid, int64_t in, int64_t out);
+Positions OnGrid(SamplingGridMode grid, int64_t in, int64_t out);
 std::vector<int32_t> Floors(const Positions& at);
 math::AxisTaps TapsOf(const Positions& at, int64_t in);
 

@@ -32,7 +32,7 @@ struct AxisForm {
 };
 
 struct Form {
-  ResizeMethod method = ResizeMethod::kNearest;
+  SamplingMethod method = SamplingMethod::kNearestNeighbor;
   std::string coordinates, rounding;
   std::vector<AxisForm> axes;  // those that change
 };
@@ -65,7 +65,7 @@ absl::StatusOr<Positions> Wanted(const Form& form, const AxisForm& a, NetworkBui
   Positions at;
   for (int64_t i = 0; i < a.out; ++i) {
     std::optional<float> x = Coordinate(form.coordinates, a, i);
-    if (x && form.method == ResizeMethod::kNearest) x = Round(form.rounding, *x);
+    if (x && form.method == SamplingMethod::kNearestNeighbor) x = Round(form.rounding, *x);
     if (!x) {
       return c.NotLowered(absl::StrCat("resize with coordinates '", form.coordinates,
                                        "' and rounding '", form.rounding, "'"));
@@ -133,7 +133,7 @@ absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> listed, a.Ints("axes", all));
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
   if (mode != "nearest" && mode != "linear") return c.NotLowered(mode + " resize");
-  form.method = mode == "linear" ? ResizeMethod::kLinear : ResizeMethod::kNearest;
+  form.method = mode == "linear" ? SamplingMethod::kLinear : SamplingMethod::kNearestNeighbor;
   for (int64_t extent : from) {
     if (extent < 1) return c.Refuse(rule::kEmptyTensor);
   }
@@ -159,10 +159,11 @@ absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c) {
 // Whether sampling on `grid` is what `wanted` says. Nearest counts on the default grid alone: how
 // the sampler rounds on the others is not published. Linear may be off by what the fraction of a
 // step can be in fp16.
-bool Agrees(ResizeMethod method, ResizeGrid grid, const AxisForm& a, const Positions& wanted) {
+bool Agrees(SamplingMethod method, SamplingGridMode grid, const AxisForm& a,
+            const Positions& wanted) {
   Positions at = OnGrid(grid, a.in, a.out);
-  if (method == ResizeMethod::kNearest) {
-    return grid == ResizeGrid::kDefault && Floors(at) == Floors(wanted);
+  if (method == SamplingMethod::kNearestNeighbor) {
+    return grid == SamplingGridMode::kDefault && Floors(at) == Floors(wanted);
   }
   constexpr double kStep = 1.0 / 2048;
   for (size_t i = 0; i < at.size(); ++i) {
@@ -185,8 +186,8 @@ absl::Status Lower(const Match& match, LowerContext& c) {
     ANEMONE_ASSIGN_OR_RETURN(Positions at, Wanted(form, a, c));
     wanted.push_back(std::move(at));
   }
-  for (ResizeGrid grid :
-       {ResizeGrid::kDefault, ResizeGrid::kUnalignedCorners, ResizeGrid::kStrictAligned}) {
+  for (SamplingGridMode grid : {SamplingGridMode::kDefault, SamplingGridMode::kUnalignedCorners,
+                                SamplingGridMode::kStrictAlignedCorners}) {
     p.grid = grid;
     bool agrees = true;
     for (size_t i = 0; i < wanted.size(); ++i) {
@@ -217,20 +218,20 @@ absl::StatusOr<Operand> Multiplied(NetworkBuilder& c, Operand x, const AxisForm&
 // The factor by which every element is repeated, if that is what `at` says.
 std::optional<int64_t> RepeatFactor(const AxisForm& a, const Positions& at) {
   if (a.out % a.in != 0) return std::nullopt;
-  if (Floors(at) != Floors(OnGrid(ResizeGrid::kDefault, a.in, a.out))) return std::nullopt;
+  if (Floors(at) != Floors(OnGrid(SamplingGridMode::kDefault, a.in, a.out))) return std::nullopt;
   return a.out / a.in;
 }
 
 // The software route along height and width, `at` the places of each. Its size is bounded: a matrix
 // of more than 2^24 weights is not made.
-absl::StatusOr<Operand> InSoftware(NetworkBuilder& c, Operand x, ResizeMethod method,
+absl::StatusOr<Operand> InSoftware(NetworkBuilder& c, Operand x, SamplingMethod method,
                                    absl::Span<const AxisForm> axes,
                                    absl::Span<const Positions> at) {
   int64_t times_h = 1, times_w = 1;  // repeats, done together after the rest
   for (size_t i = 0; i < axes.size(); ++i) {
     const AxisForm& a = axes[i];
     std::optional<int64_t> times =
-        method == ResizeMethod::kNearest ? RepeatFactor(a, at[i]) : std::nullopt;
+        method == SamplingMethod::kNearestNeighbor ? RepeatFactor(a, at[i]) : std::nullopt;
     if (times) {
       (a.axis == Axis::kH ? times_h : times_w) = *times;
       continue;
@@ -262,7 +263,7 @@ absl::Status LowerInSoftware(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], x);
 }
 
-absl::StatusOr<ResizeGrid> ReadGrid(MilContext& c) {
+absl::StatusOr<SamplingGridMode> ReadGrid(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(bool aligned, c.Bool("align_corners", false));
   ANEMONE_ASSIGN_OR_RETURN(bool half_pixel, c.Bool("half_pixel_centers", false));
   ANEMONE_ASSIGN_OR_RETURN(std::string name,
@@ -319,8 +320,9 @@ absl::Status Build(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::string mode,
                            c.Text("interpolation_mode",
                                   op.find("bilinear") == std::string::npos ? "NEAREST" : "LINEAR"));
-  ResizeParams p{.method = mode.find("LINEAR") == std::string::npos ? ResizeMethod::kNearest
-                                                                    : ResizeMethod::kLinear,
+  ResizeParams p{.method = mode.find("LINEAR") == std::string::npos
+                               ? SamplingMethod::kNearestNeighbor
+                               : SamplingMethod::kLinear,
                  .h = shape[rank - 2],
                  .w = shape[rank - 1]};
   ANEMONE_ASSIGN_OR_RETURN(p.grid, ReadGrid(c));

@@ -167,9 +167,7 @@ absl::Status Build(MilContext& c) {
   if (c.arguments() > kScale || c.Has("attn_mask")) {
     ANEMONE_ASSIGN_OR_RETURN(bottoms.emplace_back(), ReadMask(c));
   }
-  std::vector<Bottom> in;
-  in.reserve(bottoms.size());
-  for (const Operand& operand : bottoms) in.push_back(c.network().BottomOf(operand));
+  const std::vector<Bottom> in = c.network().BottomsOf(bottoms);
   // Asked here, for heads that do not fit have no output.
   Verdict verdict = Validate(kSoftmax, in, c.target(), c.route());
   if (!verdict.accepted) return c.Refuse(std::move(verdict));

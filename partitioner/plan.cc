@@ -200,12 +200,7 @@ absl::StatusOr<Policy> Policy::Parse(absl::string_view text) {
     return absl::InvalidArgumentError(absl::StrCat(
         "policy '", text, "': want maximal, cpu or refuse:UNIT[,UNIT...]; e.g. refuse:Pooling"));
   }
-  std::vector<std::string> known;
-  for (const KernelRows& rows : AllKernelRows()) {
-    for (const UnitKind* kind : rows.kinds) known.push_back(kind->type());
-  }
-  std::sort(known.begin(), known.end());
-  known.erase(std::unique(known.begin(), known.end()), known.end());
+  const std::vector<std::string> known = UnitTypes();
   for (absl::string_view unit : absl::StrSplit(text.substr(7), ',')) {
     if (std::find(known.begin(), known.end(), std::string(unit)) == known.end()) {
       return absl::InvalidArgumentError(absl::StrCat("policy '", text, "': no unit '", unit,

@@ -5,9 +5,6 @@
 namespace anemone {
 namespace {
 
-Json OrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
-Json OrNull(const char* text) { return text == nullptr ? Json(nullptr) : Json(text); }
-
 std::string Text(absl::string_view text) { return std::string(text); }
 
 const char* VerdictName(const PlanEntry& entry) {
@@ -45,6 +42,11 @@ Json NamesOf(const Graph& graph, const std::vector<ValueId>& values) {
 }
 
 }  // namespace
+
+Json OrNull(absl::string_view text) {
+  return text.empty() ? Json(nullptr) : Json(std::string(text));
+}
+Json OrNull(const char* text) { return text == nullptr ? Json(nullptr) : Json(text); }
 
 void AddReason(const Verdict& verdict, Json& json) {
   if (verdict.accepted) {

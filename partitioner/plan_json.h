@@ -8,6 +8,10 @@
 
 namespace anemone {
 
+// Null for text that is not there: empty, or a null pointer.
+Json OrNull(absl::string_view text);
+Json OrNull(const char* text);
+
 // Why a verdict refuses: layer, message, rule, source, remedy and condition; nulls if it accepts.
 void AddReason(const Verdict& verdict, Json& json);
 

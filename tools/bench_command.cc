@@ -228,7 +228,7 @@ int BenchCommand(const Options& options) {
   }
   if (options.json) {
     Json json = {{"schema", 1}, {"version", kVersion}, {"models", std::move(models)}};
-    std::puts(json.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+    PrintJson(json);
   }
   return code;
 }

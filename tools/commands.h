@@ -23,6 +23,9 @@ int Fail(const absl::Status& status);
 // The same for wrong usage. Returns kExitUsage.
 int FailUsage(absl::string_view message);
 
+// One document on stdout, on a line; bytes that are no UTF-8 are replaced.
+void PrintJson(const Json& json);
+
 // Colour on stdout: it is a terminal, and NO_COLOR is not set.
 bool StdoutHasColour();
 

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "anemone/status_macros.h"
+#include "engine/json_keys.h"
 #include "engine/warning.h"
 #include "kernels/mil.h"
 #include "partitioner/plan_json.h"
@@ -35,67 +36,15 @@ absl::Status Annotated(const absl::Status& status, absl::string_view where) {
   return absl::Status(status.code(), absl::StrCat(where, ": ", status.message()));
 }
 
-// A key of a case, if it is there. kInvalidArgument if it is of another type.
-template <class T>
-absl::Status ReadKey(const Json& from, const char* key, T& to) {
-  auto found = from.find(key);
-  if (found == from.end()) return absl::OkStatus();
-  absl::Status status = Plain::Read(*found, to);
-  return status.ok() ? status : Annotated(status, key);
-}
-
-absl::StatusOr<MilTensor> ReadArgument(const Json& from) {
-  MilTensor tensor;
-  if (!from.is_object() || !from.contains("shape") || !from["shape"].is_array()) {
-    return absl::InvalidArgumentError("inputs: want objects with name, shape and dtype");
-  }
-  for (const Json& extent : from["shape"]) {
-    if (!extent.is_number_integer() && extent != "?") {
-      return absl::InvalidArgumentError("inputs: want extents that are integers or \"?\"");
-    }
-    tensor.shape.push_back(extent == "?" ? -1 : extent.get<int64_t>());
-    if (extent != "?" && tensor.shape.back() < 0) {
-      return absl::InvalidArgumentError("inputs: want extents of at least 0");
-    }
-  }
-  ANEMONE_RETURN_IF_ERROR(ReadKey(from, "name", tensor.name));
-  ANEMONE_RETURN_IF_ERROR(ReadKey(from, "dtype", tensor.dtype));
-  std::string role, layout;
-  ANEMONE_RETURN_IF_ERROR(ReadKey(from, "role", role));
-  ANEMONE_RETURN_IF_ERROR(ReadKey(from, "layout", layout));
-  if (!layout.empty() && layout != "NDCHW") {
-    return absl::InvalidArgumentError("layout: want NDCHW, or none");
-  }
-  tensor.in_engine_order = !layout.empty();
-  if (!role.empty() && role != "const" && role != "input" && role != "state") {
-    return absl::InvalidArgumentError("role: want input, const or state");
-  }
-  tensor.constant = role == "const";
-  return tensor;
-}
-
 // As far as it can be read: an error leaves the rest of the case as it was.
 absl::Status ReadCase(const Json& from, Case& c) {
   if (!from.is_object()) return absl::InvalidArgumentError("want an object");
-  ANEMONE_RETURN_IF_ERROR(ReadKey(from, "id", c.id));
-  ANEMONE_RETURN_IF_ERROR(ReadKey(from, "op", c.call.op));
-  ANEMONE_RETURN_IF_ERROR(ReadKey(from, "route", c.route));
+  ANEMONE_RETURN_IF_ERROR(ReadIfThere(from, "id", c.id));
+  ANEMONE_RETURN_IF_ERROR(ReadIfThere(from, "route", c.route));
   std::string target;
-  ANEMONE_RETURN_IF_ERROR(ReadKey(from, "target", target));
+  ANEMONE_RETURN_IF_ERROR(ReadIfThere(from, "target", target));
   if (!target.empty()) c.targets = ExpandTargets(absl::StrSplit(target, ','));
-  if (c.call.op.empty()) return absl::InvalidArgumentError("want a key 'op'");
-  if (auto inputs = from.find("inputs"); inputs != from.end()) {
-    if (!inputs->is_array()) return absl::InvalidArgumentError("inputs: want an array");
-    for (const Json& input : *inputs) {
-      ANEMONE_ASSIGN_OR_RETURN(MilTensor tensor, ReadArgument(input));
-      c.call.arguments.push_back(std::move(tensor));
-    }
-  }
-  if (auto attributes = from.find("attrs"); attributes != from.end()) {
-    if (!attributes->is_object()) return absl::InvalidArgumentError("attrs: want an object");
-    c.call.attributes = *attributes;
-  }
-  return absl::OkStatus();
+  return ReadMilCall(from, c.call);
 }
 
 absl::StatusOr<std::vector<Case>> ReadProbes(const Options& options) {
@@ -233,7 +182,7 @@ int ConfirmCommand(const Options& options) {
   }
   if (options.json) {
     Json json = {{"schema", 1}, {"results", std::move(results)}};
-    std::puts(json.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+    PrintJson(json);
   }
   return code;
 }

@@ -110,6 +110,10 @@ int Fail(const absl::Status& status) {
   return kExitRefused;
 }
 
+void PrintJson(const Json& json) {
+  std::puts(json.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+}
+
 int FailUsage(absl::string_view message) {
   Fail(absl::InvalidArgumentError(message));
   return kExitUsage;

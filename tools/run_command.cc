@@ -222,7 +222,7 @@ absl::StatusOr<int> Run(const Options& options) {
                                     {"first_run", reference->run.first},
                                     {"run", reference->run.median}};
     }
-    std::puts(json.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+    PrintJson(json);
   } else {
     std::fputs(session.PlanText(options.verbose).c_str(), stdout);
     std::fputs(report.text.c_str(), stdout);

@@ -6,6 +6,7 @@
 #include "engine/field.h"
 #include "engine/target.h"
 #include "engine/target_record.h"
+#include "partitioner/plan_json.h"
 #include "tools/commands.h"
 
 namespace anemone {
@@ -32,10 +33,6 @@ Json FieldsJson() {
     }
   }
   return json;
-}
-
-Json OrNull(absl::string_view text) {
-  return text.empty() ? Json(nullptr) : Json(std::string(text));
 }
 
 Json TargetJson(const Target& target) {
@@ -71,7 +68,7 @@ int TargetsCommand(const Options& options) {
     Json targets = Json::array();
     for (const Target& target : AllTargets()) targets.push_back(TargetJson(target));
     Json json = {{"schema", 1}, {"fields", FieldsJson()}, {"targets", std::move(targets)}};
-    std::puts(json.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+    PrintJson(json);
     return kExitDone;
   }
   std::printf("%-7s %-10s %-5s %-9s %-7s %-9s %-18s %s\n", "target", "family", "cores", "max width",

@@ -12,6 +12,7 @@
 #include "engine/netplist_form.h"
 #include "engine/warning.h"
 #include "kernels/mil.h"
+#include "partitioner/plan_json.h"
 #include "tools/commands.h"
 
 namespace anemone {
@@ -40,6 +41,7 @@ std::vector<Entry> AllEntries() {
   return entries;
 }
 
+// The kind's keys: [{key, required}].
 Json KeysJson(const UnitKind& kind) {
   std::vector<std::string> required = kind.Keys(/*required_only=*/true);
   Json keys = Json::array();
@@ -78,11 +80,11 @@ Json EntryJson(const Entry& entry) {
 Json RuleJson(const Rule& rule) {
   return {{"id", rule.id},
           {"layer", std::string(LayerName(rule.layer))},
-          {"message", rule.message == nullptr ? Json(nullptr) : Json(rule.message)},
+          {"message", OrNull(rule.message)},
           {"condition", rule.condition},
           {"source", rule.source},
           {"status", std::string(StatusName(rule.status))},
-          {"remedy", rule.remedy == nullptr ? Json(nullptr) : Json(rule.remedy)}};
+          {"remedy", OrNull(rule.remedy)}};
 }
 
 Json WarningJson(const WarningRule& rule) {
@@ -94,11 +96,10 @@ Json WarningJson(const WarningRule& rule) {
 }
 
 std::string KeysText(const UnitKind& kind) {
-  std::vector<std::string> required = kind.Keys(/*required_only=*/true);
   std::vector<std::string> shown;
-  for (const std::string& key : kind.Keys(/*required_only=*/false)) {
-    bool is_required = std::find(required.begin(), required.end(), key) != required.end();
-    shown.push_back(absl::StrCat(key, is_required ? "*" : ""));
+  for (const Json& key : KeysJson(kind)) {
+    shown.push_back(
+        absl::StrCat(key["key"].get<std::string>(), key["required"] == true ? "*" : ""));
   }
   return shown.empty() ? "-" : absl::StrJoin(shown, " ");
 }
@@ -126,11 +127,8 @@ int UnitsCommand(const Options& options) {
       auto found = std::find_if(entries.begin(), entries.end(),
                                 [&](const Entry& e) { return name == e.kind->type(); });
       if (found == entries.end()) {
-        std::vector<std::string> known;
-        known.reserve(entries.size());
-        for (const Entry& entry : entries) known.emplace_back(entry.kind->type());
         return FailUsage(absl::StrCat("units: no unit '", name, "'; near: ",
-                                      absl::StrJoin(NearNames(name, std::move(known)), ", ")));
+                                      absl::StrJoin(NearNames(name, UnitTypes()), ", ")));
       }
       wanted.push_back(*found);
     }
@@ -153,7 +151,7 @@ int UnitsCommand(const Options& options) {
                  {"rules", std::move(rules)},
                  {"warnings", std::move(warnings)},
                  {"device_rules", std::move(device_rules)}};
-    std::puts(json.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+    PrintJson(json);
     return kExitDone;
   }
   std::printf("%-28s %-10s %-5s %-11s %s\n", "unit", "bottoms", "runs", "netplist",

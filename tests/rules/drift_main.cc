@@ -52,18 +52,8 @@ std::vector<Json> Seeds(const std::string& path) {
   Json probes = Json::parse(file)["compile"];
   std::vector<Json> seeds;
   for (const Json& probe : probes) {
-    MilCall call{.op = probe["op"]};
-    for (const Json& input : probe["inputs"]) {
-      MilTensor tensor{.name = input["name"]};
-      for (const Json& extent : input["shape"]) {
-        tensor.shape.push_back(extent.is_number() ? extent.get<int64_t>() : -1);
-      }
-      if (input["dtype"].is_string()) tensor.dtype = input["dtype"];
-      tensor.constant = input.contains("role") && input["role"] == "const";
-      tensor.in_engine_order = input.contains("layout");
-      call.arguments.push_back(tensor);
-    }
-    call.attributes = probe["attrs"];
+    MilCall call;
+    if (!ReadMilCall(probe, call).ok()) continue;
     Route route = probe["route"] == "mil" ? Route::kMil : Route::kNetplist;
     for (const char* target : {"h13", "h16", "h18"}) {
       auto answer = JudgeOperation(call, **FindTarget(target), route, /*rewrites=*/true);

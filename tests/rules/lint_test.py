@@ -4,13 +4,9 @@
 """
 
 import json
-import pathlib
-import subprocess
 import sys
-import tempfile
 
-PROBES = pathlib.Path(__file__).parent / "tables" / "compile_probes.json"
-TABLES = pathlib.Path(__file__).parents[2] / "engine" / "tables"
+from confirm import ENGINE_TABLES, PROBES, confirm_all
 
 # The rule that speaks where the probe expects a warning, by a word of the probe's text.
 RULES = {"exactly 2097152": "matmul-working-set", "above 2097152": "working-set",
@@ -48,8 +44,8 @@ def case(name, target, op, inputs, attributes):
 def orion_rows():
     """Orion's constraints by the rows that stand for them: {number: [(kind, id)]}."""
     rows = {}
-    warnings = json.loads((TABLES / "warnings.json").read_text())
-    rules = json.loads((TABLES / "rules" / "orion.json").read_text())["rules"]
+    warnings = json.loads((ENGINE_TABLES / "warnings.json").read_text())
+    rules = json.loads((ENGINE_TABLES / "rules" / "orion.json").read_text())["rules"]
     for kind, table in (("warning", warnings["warnings"]),
                         ("device rule", warnings["device_rules"]), ("verdict", rules)):
         for row in table:
@@ -84,12 +80,7 @@ def main():
                   for i, shape in enumerate(shapes)]
         cases.append(case(f"orion-{number}", "H16", op, inputs, attributes))
         wanted.append(rule)
-    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-        json.dump(cases, file)
-        file.flush()
-        done = subprocess.run([sys.argv[1], "confirm", "--probe", file.name, "--json"],
-                              capture_output=True, text=True)
-    results = json.loads(done.stdout)["results"]
+    results = confirm_all(sys.argv[1], cases)
     wrong = 0
     for result, want in zip(results, wanted):
         said = {w["rule"] for w in result.get("warnings", [])}

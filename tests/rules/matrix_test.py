@@ -9,12 +9,11 @@ without rewrites, `rewritten` with them. no_path: refused. Operations without a 
 
 import collections
 import json
-import pathlib
-import subprocess
 import sys
-import tempfile
 
-MATRIX = pathlib.Path(__file__).parent / "tables" / "op_matrix.json"
+from confirm import TABLES, confirm_all
+
+MATRIX = TABLES / "op_matrix.json"
 COLUMNS = {"H13": ["h13"], "H14": ["h14"], "H15": ["h15"], "H16_H17": ["h16", "h17s", "h18"]}
 
 # Cells that do not agree, with the reason: (operation, column).
@@ -168,15 +167,6 @@ WITHOUT_TENSOR_FORM = set("""
     """.split())
 
 
-def ask(anemone, cases, *flags):
-    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-        json.dump(cases, file)
-        file.flush()
-        done = subprocess.run([anemone, "confirm", "--probe", file.name, "--json", *flags],
-                              capture_output=True, text=True)
-    return json.loads(done.stdout)["results"]
-
-
 def difference(op, status, plain, rewritten):
     for result in (plain, rewritten):
         if "error" in result:
@@ -205,7 +195,8 @@ def main():
                               "inputs": [{"name": "xyz"[i] if i < 3 else f"x{i}", **argument}
                                          for i, argument in enumerate(arguments)],
                               "attrs": attributes})
-    plain, rewritten = ask(sys.argv[1], cases), ask(sys.argv[1], cases, "--rewrites")
+    plain, rewritten = (confirm_all(sys.argv[1], cases),
+                        confirm_all(sys.argv[1], cases, "--rewrites"))
     agreeing, total, wrong = collections.Counter(), collections.Counter(), 0
     for (op, column, status), a, b in zip(cells, plain, rewritten):
         why = difference(op, status, a, b)

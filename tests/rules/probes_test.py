@@ -8,20 +8,13 @@ terms (message_kind). Prints how many of each group passed.
 
 import collections
 import json
-import pathlib
 import re
-import subprocess
 import sys
 
-PROBES = pathlib.Path(__file__).parent / "tables" / "compile_probes.json"
+from confirm import PROBES, confirm, pattern_of
 
 # Cases that are not met, with the reason.
 NOT_MET = {}
-
-
-def pattern_of(text):
-    """A printf pattern as a regular expression."""
-    return re.sub(r"%(?:zd|zu|d|u|s)", ".+", re.escape(text).replace(r"\%", "%"))
 
 
 def message_fits(expected, message):
@@ -61,9 +54,7 @@ def difference(expected, result):
 
 def main():
     probes = json.loads(PROBES.read_text())["compile"]
-    done = subprocess.run([sys.argv[1], "confirm", "--probe", str(PROBES), "--json"],
-                          capture_output=True, text=True)
-    results = json.loads(done.stdout)["results"]
+    results = confirm(sys.argv[1], PROBES)
     assert [r["id"] for r in results] == [p["id"] for p in probes], "not in the order given"
     passed, total, wrong = collections.Counter(), collections.Counter(), 0
     texts = listed = 0

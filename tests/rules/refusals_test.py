@@ -8,13 +8,11 @@ validators.json lists; what is not met is named below with its reason.
 """
 
 import json
-import pathlib
 import re
 import subprocess
 import sys
 
-TABLES = pathlib.Path(__file__).parent / "tables"
-VALIDATORS = pathlib.Path(__file__).parents[2] / "engine" / "tables" / "validators.json"
+from confirm import ENGINE_TABLES, PROBES, TABLES, confirm, pattern_of
 
 # Rules that no case meets, with the reason.
 NOT_MET = {
@@ -74,16 +72,9 @@ OTHER_BOTTOMS = {
 }
 
 
-def confirm(anemone, path):
-    done = subprocess.run([anemone, "confirm", "--probe", str(path), "--json"],
-                          capture_output=True, text=True)
-    return json.loads(done.stdout)["results"]
-
-
-def pattern_of(text):
-    """A printf pattern, or an elided text, as a regular expression."""
-    regex = re.sub(r"%(?:zd|zu|d|u|s)", ".+", re.escape(text).replace(r"\%", "%"))
-    regex = regex.replace("<op>", ".+").replace(">=\\ N", r">= \d+")
+def elided_pattern_of(text):
+    """A printf pattern, with parts of the text left out, as a regular expression."""
+    regex = pattern_of(text).replace("<op>", ".+").replace(">=\\ N", r">= \d+")
     # [%zd,%zd] and [%zd, %zd] are quotations of one text.
     return regex.replace(r"\.\.\.", ".*").replace(",\\ ", ", ?").replace(r"\ ", " ")
 
@@ -108,7 +99,7 @@ def main():
         if answer.get("rule") != want["rule"] or answer.get("message") != want["message"]:
             wrong.append(f"{case['id']}: want {want['rule']} ({want['message']}), got "
                          f"{answer.get('rule')} ({answer.get('message')}) {answer.get('error', '')}")
-    answers += confirm(anemone, TABLES / "compile_probes.json")
+    answers += confirm(anemone, PROBES)
     said = {answer["message"] for answer in answers if answer.get("message")}
     met = {answer.get("rule") for answer in answers}
 
@@ -118,10 +109,10 @@ def main():
     wrong += [f"rule {rule} is met by no case" for rule in sorted(rules - met - set(NOT_MET))]
     wrong += [f"rule {rule} is met; take it off the list" for rule in sorted(met & set(NOT_MET))]
 
-    validators = json.loads(VALIDATORS.read_text())
+    validators = json.loads((ENGINE_TABLES / "validators.json").read_text())
     texts = texts_of(validators)
     matched = [text for text in texts
-               if any(re.fullmatch(pattern_of(text), one) for one in said)]
+               if any(re.fullmatch(elided_pattern_of(text), one) for one in said)]
     for text in texts:
         if (text in matched) == (text in NOT_SAID):
             wrong.append(f"text {text!r}: " + ("is said; take it off the list" if text in matched
