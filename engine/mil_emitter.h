@@ -49,6 +49,7 @@ class MilEmitter {
   // Bottom `i` of the unit that is being written: its name, and its dims.
   const std::string& In(size_t i) const;
   const Dims& DimsOf(size_t i) const;
+  Bottom BottomOf(size_t i) const { return network_.BottomOf(unit_->bottoms[i]); }
 
   // Const statements; the name to use as an argument.
   std::string Bool(bool value);

@@ -60,9 +60,12 @@ const Dims& Network::DimsOf(const Operand& operand) const {
 }
 
 Bottom Network::BottomOf(const Operand& operand) const {
-  Bottom bottom{DimsOf(operand), Format::kFloat16, operand.source == Operand::Source::kConstant};
+  Bottom bottom{DimsOf(operand)};
   if (operand.source == Operand::Source::kInput) bottom.format = inputs[operand.index].format;
-  if (bottom.is_constant) bottom.format = FormatOf(constants[operand.index].tensor.type());
+  if (operand.source == Operand::Source::kConstant) {
+    bottom.constant = &constants[operand.index].tensor;
+    bottom.format = FormatOf(bottom.constant->type());
+  }
   return bottom;
 }
 

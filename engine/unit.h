@@ -30,11 +30,12 @@ struct Operand {
   bool operator==(const Operand&) const = default;
 };
 
-// What a unit sees of an operand when it is judged.
+// What a unit sees of an operand when it is judged and prepared.
 struct Bottom {
   Dims dims;
   Format format = Format::kFloat16;
-  bool is_constant = false;
+  const Tensor* constant = nullptr;  // of the network, which outlives the Bottom; null: none
+  bool is_constant() const { return constant != nullptr; }
 };
 using Bottoms = absl::Span<const Bottom>;
 

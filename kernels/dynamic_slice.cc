@@ -109,10 +109,9 @@ using Starts = std::vector<float>;  // in the order of DynamicSliceAxisOrder
 
 // Plainest readings: the index holds a start for each axis of the order, which is an element's
 // number; an axis that stands in one list only keeps its start 0 or its extent. What is beyond the
-// tensor's ends is padded, so no start is refused. A constant index of integers is the unit's
-// weight as well, as Gather's points are.
+// tensor's ends is padded, so no start is refused.
 absl::StatusOr<Prepared> Prepare(const DynamicSliceParams& p, Bottoms in,
-                                 absl::Span<const Tensor> weights) {
+                                 absl::Span<const Tensor>) {
   bool counted = p.mode == CoordinateMode::kNonNormalized;
   for (const AxisValue<Coordinates>& entry : p.coordinates) {
     counted = counted && entry.value.mode == CoordinateMode::kNonNormalized;
@@ -132,13 +131,12 @@ absl::StatusOr<Prepared> Prepare(const DynamicSliceParams& p, Bottoms in,
         "DynamicSlice: an index of another size than DynamicSliceAxisOrder is judged but not run");
   }
   if (in[1].format != Format::kUInt16) return Prepared();
-  if (weights.empty() || weights[0].type() != DataType::kUInt16 ||
-      weights[0].elements() != in[1].dims.elements()) {
+  if (!in[1].is_constant()) {
     return absl::UnimplementedError("DynamicSlice: an index of uint16 is run as a constant only");
   }
   auto starts = std::make_shared<Starts>();
-  for (int64_t i = 0; i < weights[0].elements(); ++i) {
-    starts->push_back(weights[0].at<uint16_t>(i));
+  for (int64_t i = 0; i < in[1].constant->elements(); ++i) {
+    starts->push_back(in[1].constant->at<uint16_t>(i));
   }
   return starts;
 }

@@ -97,7 +97,7 @@ int AddedConstant(const ElementWiseParams& p, Bottoms in) {
   for (int i : {1, 0}) {
     const Dims &constant = in[i].dims, &other = in[1 - i].dims;
     const bool fits = constant.elements() == constant.c() && constant.c() == other.c();
-    if (in[i].is_constant && in[i].format == Format::kFloat16 && fits) return i;
+    if (in[i].is_constant() && in[i].format == Format::kFloat16 && fits) return i;
   }
   return -1;
 }
@@ -127,7 +127,7 @@ Verdict Validate(const ElementWiseParams& p, Bottoms in, const Target& target, R
 // Below A13 the divisor is a constant, else no pattern of the code generator matches.
 Verdict Codegen(const ElementWiseParams& p, Bottoms in, const Target& target, Route route) {
   Judge judge(target, route);
-  if (p.type == ElementWiseType::kDiv && !in[1].is_constant && !judge.FamilyAtLeast(2)) {
+  if (p.type == ElementWiseType::kDiv && !in[1].is_constant() && !judge.FamilyAtLeast(2)) {
     return judge.Reject(rule::kElementwiseDivide);
   }
   return judge.Accept();

@@ -74,9 +74,10 @@ constexpr Field<GatherParams> kFields[] = {
 using Points = std::vector<int64_t>;  // by point: its place in a plane
 
 absl::StatusOr<Prepared> Prepare(const GatherParams& p, Bottoms in,
-                                 absl::Span<const Tensor> weights) {
-  int64_t count = in[1].dims.h();
-  if (weights.empty() || p.axes != GatherParams{}.axes || in[0].dims.d() != 1 ||
+                                 absl::Span<const Tensor>) {
+  const int64_t count = in[1].dims.h();
+  const Tensor* list = in[1].constant;
+  if (list == nullptr || in[1].format != Format::kUInt16 || p.axes != GatherParams{}.axes || in[0].dims.d() != 1 ||
       in[1].dims != MakeDims(1, kCoordinates, count, 1)) {
     return absl::UnimplementedError(
         "gather: the software device runs constant points of depth, height and width, 1x3xKx1, on "
@@ -84,7 +85,7 @@ absl::StatusOr<Prepared> Prepare(const GatherParams& p, Bottoms in,
   }
   auto points = std::make_shared<Points>(count);
   for (int64_t i = 0; i < count; ++i) {
-    int64_t h = weights[0].at<uint16_t>(count + i), w = weights[0].at<uint16_t>(2 * count + i);
+    int64_t h = list->at<uint16_t>(count + i), w = list->at<uint16_t>(2 * count + i);
     if (h >= in[0].dims.h() || w >= in[0].dims.w()) {
       return absl::InvalidArgumentError("gather: a point outside the plane");
     }
@@ -101,19 +102,19 @@ void Compute(const GatherParams&, const void* prepared, absl::Span<const ConstVi
 
 // Each point's place in a plane, which MIL has as one axis.
 absl::Status WriteMil(MilEmitter& e, const GatherParams& p, const Unit& unit) {
+  const Bottom list = e.BottomOf(1);
   ANEMONE_ASSIGN_OR_RETURN(std::string x, WriteFlatBottom(e, 0));
   const Dims& from = e.DimsOf(0);
-  const int64_t count = e.DimsOf(1).h(), plane = from.h() * from.w();
-  if (unit.weights.empty() || p.axes != GatherParams{}.axes || plane > kMostPlaces ||
-      e.DimsOf(1) != MakeDims(1, kCoordinates, count, 1)) {
+  const int64_t count = list.dims.h(), plane = from.h() * from.w();
+  if (!list.is_constant() || list.format != Format::kUInt16 || p.axes != GatherParams{}.axes ||
+      plane > kMostPlaces || list.dims != MakeDims(1, kCoordinates, count, 1)) {
     return absl::UnimplementedError(
         "MIL's gather is written for constant points in a plane of up to 65536 places");
   }
   std::vector<uint16_t> places(count);
   for (int64_t i = 0; i < count; ++i) {
-    const Tensor& points = unit.weights[0];
-    places[i] = static_cast<uint16_t>(points.at<uint16_t>(count + i) * from.w() +
-                                      points.at<uint16_t>(2 * count + i));
+    places[i] = static_cast<uint16_t>(list.constant->at<uint16_t>(count + i) * from.w() +
+                                      list.constant->at<uint16_t>(2 * count + i));
   }
   auto reshaped = [&](std::string y, std::vector<int64_t> shape) {
     return e.Emit("reshape", {{"x", {std::move(y)}}, {"shape", {e.Ints(shape)}}}, shape);
@@ -199,7 +200,6 @@ absl::Status Finish(LowerContext& c, const Node& node, const Form& form, Operand
 struct PointList {
   Operand operand;
   int64_t count = 1;
-  std::vector<Tensor> weights;  // the points once more, if they are constant
 };
 
 // Constant points (depth, row, column); depths and rows that are left out are 0.
@@ -213,8 +213,7 @@ PointList FixedPoints(NetworkBuilder& c, absl::Span<const int64_t> rows,
     if (!rows.empty()) to[count + i] = static_cast<uint16_t>(rows[i]);
     to[2 * count + i] = static_cast<uint16_t>(columns[i]);
   }
-  Operand operand = c.AddConstant(points, MakeDims(1, kCoordinates, count, 1));
-  return {operand, count, {std::move(points)}};
+  return {c.AddConstant(std::move(points), MakeDims(1, kCoordinates, count, 1)), count};
 }
 
 // In ONNX's order of elements: the axis is brought to W, everything else to C.
@@ -231,8 +230,7 @@ absl::StatusOr<Operand> Gathered(NetworkBuilder& c, absl::Span<const int64_t> fr
   ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(1, before, extent, after)));
   ANEMONE_ASSIGN_OR_RETURN(x, SwapAxes(c, x, Axis::kH, Axis::kW));
   ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(1, before * after, 1, extent)));
-  ANEMONE_ASSIGN_OR_RETURN(
-      x, c.Add(Kind(), GatherParams{}, {x, points.operand}, std::move(points.weights)));
+  ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), GatherParams{}, {x, points.operand}));
   ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(1, before, after, points.count)));
   ANEMONE_ASSIGN_OR_RETURN(x, SwapAxes(c, x, Axis::kH, Axis::kW));
   std::vector<int64_t> to(from.begin(), from.end());
@@ -445,8 +443,7 @@ absl::Status BuildAlongAxis(MilContext& c) {
   }
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
   ANEMONE_ASSIGN_OR_RETURN(x, AxisLast(c, x, from, axis));
-  ANEMONE_ASSIGN_OR_RETURN(
-      x, c.Add(Kind(), GatherParams{}, {x, points.operand}, std::move(points.weights)));
+  ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), GatherParams{}, {x, points.operand}));
   ANEMONE_ASSIGN_OR_RETURN(int64_t before, ElementCount(absl::MakeSpan(from).first(axis)));
   ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(1, before, rows / before, each)));
   ANEMONE_ASSIGN_OR_RETURN(x, SwapAxes(c, x, Axis::kH, Axis::kW));
@@ -493,8 +490,7 @@ absl::Status BuildNd(MilContext& c) {
   const Dims flat{{1, gathered[0], gathered[1], gathered[2], after}};
   ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, flat));
   ANEMONE_ASSIGN_OR_RETURN(x, Permuted(c, x, {Axis::kN, Axis::kD, Axis::kW, Axis::kC, Axis::kH}));
-  ANEMONE_ASSIGN_OR_RETURN(
-      x, c.Add(Kind(), GatherParams{}, {x, points.operand}, std::move(points.weights)));
+  ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), GatherParams{}, {x, points.operand}));
   ANEMONE_ASSIGN_OR_RETURN(x, SwapAxes(c, x, Axis::kC, Axis::kH));
   std::vector<int64_t> shape(indices.shape.begin(), indices.shape.end() - 1);
   shape.insert(shape.end(), from.begin() + known, from.end());

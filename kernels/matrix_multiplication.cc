@@ -119,7 +119,7 @@ void Compute(const MatMulParams& p, const void* prepared, absl::Span<const Const
 
 void Warn(const MatMulParams& p, Bottoms in, const Dims&, const Target& target, Route,
           WarningList& list) {
-  if (!p.b && !in[1].is_constant) return;
+  if (!p.b && !in[1].is_constant()) return;
   WarnOfConstantFactor(RightDims(p, in).elements(), target, list);
 }
 

@@ -63,7 +63,7 @@ Verdict Validate(const SdpaParams&, Bottoms in, const Target& target, Route rout
   if (k.dims.c() != v.dims.c()) return judge.Reject(rule::kSdpaSequence);
   if (q.dims.w() != k.dims.w()) return judge.Reject(rule::kSdpaEmbedding);
   if (k.dims != v.dims) return judge.Reject(rule::kSdpaKeyValue);
-  if (!in[kScale].is_constant) return judge.Reject(rule::kSdpaScale);
+  if (!in[kScale].is_constant()) return judge.Reject(rule::kSdpaScale);
   return in.size() == 5 ? ValidateMask(in, judge) : judge.Accept();
 }
 

@@ -438,16 +438,13 @@ TEST(HiddenUnits, DynamicSliceByConstants) {
   const Json keys = SliceKeys({Axis::kW}, {4});
   ExpectNear({.type = "DynamicSlice", .keys = keys, .inputs = {x}, .constant = {{number, one}}},
              out, want);
-  ExpectNear({.type = "DynamicSlice",
-              .keys = keys,
-              .inputs = {x},
-              .weights = {integer},
-              .constant = {{integer, one}}},
+  ExpectNear({.type = "DynamicSlice", .keys = keys, .inputs = {x}, .constant = {{integer, one}}},
              out, want);
-  EXPECT_THAT(
-      RunUnit({.type = "DynamicSlice", .keys = keys, .inputs = {x}, .constant = {{integer, one}}})
-          .status(),
-      StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("uint16")));
+  EXPECT_THAT(RunUnit({.type = "DynamicSlice",
+                       .keys = keys,
+                       .inputs = {x, {one, {5}, Format::kUInt16}}})
+                  .status(),
+              StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("uint16")));
 }
 
 // --- Flatten, Unflatten, Dropout

@@ -186,7 +186,8 @@ TEST(Sdpa, ExportersTransposesGoAway) {
 template <class Change>
 std::string Refusal(const char* target, Change change) {
   Bottom q{MakeDims(1, 10, 4, 8)}, k{MakeDims(1, 12, 4, 8)};
-  Bottom scale{Dims{}, Format::kFloat16, /*is_constant=*/true}, mask{MakeDims(1, 10, 1, 12)};
+  const Tensor one = Tensor::Floats({1}, {1});
+  Bottom scale{Dims{}, Format::kFloat16, &one}, mask{MakeDims(1, 10, 1, 12)};
   std::vector<Bottom> bottoms = {q, k, k, scale, mask};
   change(bottoms);
   Unit unit{.name = "attention", .kind = SdpaRows().kinds[0]};
@@ -214,7 +215,7 @@ TEST(SdpaUnit, WantsFittingOperands) {
             "sdpa-embedding: Q and K must have same embedding size i.e W dim");
   EXPECT_EQ(Refusal("h13", [](B& b) { b[1].format = Format::kUInt8; }),
             "sdpa-formats: Q, K and V must have same format");
-  EXPECT_EQ(Refusal("h13", [](B& b) { b[3].is_constant = false; }),
+  EXPECT_EQ(Refusal("h13", [](B& b) { b[3].constant = nullptr; }),
             "sdpa-scale: Scale is expected to be constant.");
 }
 
