@@ -345,7 +345,7 @@ absl::StatusOr<PointList> ComputedPoints(NetworkBuilder& c, const Operand& coord
   }
   parts.push_back(coordinates);
   ANEMONE_ASSIGN_OR_RETURN(Operand points, Concatenated(c, std::move(parts), Axis::kC));
-  return PointList{points, dims.h(), {}};
+  return PointList{points, dims.h()};
 }
 
 // Makes indices 0..extent-1.
