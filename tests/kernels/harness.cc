@@ -85,9 +85,14 @@ void ExpectNear(const std::string& name, const Tensor& got, const Tensor& want, 
 void ExpectPlan(const Case& c, const json& plan) {
   std::vector<std::string> units;
   std::vector<std::string> refusals;
+  std::set<std::string> on_cpu;
   for (const json& node : plan["nodes"]) {
-    for (const json& unit : node["units"]) units.push_back(unit);
-    if (node["placement"] == "cpu") refusals.push_back(node["rule"]);
+    if (node["placement"] != "cpu") {
+      for (const json& unit : node["units"]) units.push_back(unit);
+      continue;
+    }
+    refusals.push_back(node["rule"]);
+    on_cpu.insert(node["id"]);
   }
   if (!c.refused_by.empty()) {
     EXPECT_TRUE(std::count(refusals.begin(), refusals.end(), c.refused_by) > 0)
@@ -98,7 +103,8 @@ void ExpectPlan(const Case& c, const json& plan) {
   std::sort(want.begin(), want.end());
   std::sort(units.begin(), units.end());
   EXPECT_EQ(units, want);
-  EXPECT_TRUE(refusals.empty()) << plan["nodes"].dump(1);
+  EXPECT_EQ(std::vector<std::string>(on_cpu.begin(), on_cpu.end()), c.on_cpu)
+      << plan["nodes"].dump(1);
 }
 
 // Removed when it goes.
