@@ -157,8 +157,7 @@ constexpr Row kRows[] = {
     {"RotaryEmbedding", ExpandRotaryEmbedding, LikeFirst, 0b1111},
     {"SimplifiedLayerNormalization", ExpandSimplifiedLayerNormalization, LikeFirst, 0b11, ""},
     {"SkipLayerNormalization", ExpandSkipLayerNormalization, LikeFirst, 0b111},
-    {"SkipSimplifiedLayerNormalization", ExpandSkipSimplifiedLayerNormalization, LikeFirst,
-     0b111},
+    {"SkipSimplifiedLayerNormalization", ExpandSkipSimplifiedLayerNormalization, LikeFirst, 0b111},
 };
 
 const Row* RowOf(const Node& node) {

@@ -110,9 +110,9 @@ absl::Status EmitPacked(ContribBody& b, const PackedInputs& in, const Packed& p,
   }
   if (b.Makes(1)) {
     const ValueId front = b.Ints({0});
-    ANEMONE_RETURN_IF_ERROR(b.Give(1, b.Concat({b.Emit("Unsqueeze", {form.k, front}),
-                                                b.Emit("Unsqueeze", {form.v, front})},
-                                               0)));
+    ANEMONE_RETURN_IF_ERROR(b.Give(
+        1,
+        b.Concat({b.Emit("Unsqueeze", {form.k, front}), b.Emit("Unsqueeze", {form.v, front})}, 0)));
   }
   form.scale = p.scale;
   if (in.added) form.masks.push_back(b.input(*in.added));
@@ -193,8 +193,8 @@ absl::StatusOr<MultiHead> CheckMultiHead(ContribBody& b) {
   ANEMONE_RETURN_IF_ERROR(b.Need(!b.Makes(3), "the scores are an output"));
   if (b.Has(3)) {
     ANEMONE_ASSIGN_OR_RETURN(const Sizes bias, b.DimsOf(3, {1}));
-    ANEMONE_RETURN_IF_ERROR(b.Need(bias[0] == m.heads * (2 * m.size + m.v_size),
-                                   "the bias does not fit q, k and v"));
+    ANEMONE_RETURN_IF_ERROR(
+        b.Need(bias[0] == m.heads * (2 * m.size + m.v_size), "the bias does not fit q, k and v"));
   }
   m.scale = ScaleOr(b.Float("scale", 0), m.size);
   m.mask = {.input = 4,
@@ -232,8 +232,7 @@ void EmitHeads(ContribBody& b, const MultiHead& m, AttentionForm& form) {
   for (int i = 0; i < 3; ++i) {
     const Sizes flat = {m.batch, lengths[i], widths[i]};
     if (i > 0 && m.layout == Layout::kHeads) continue;
-    const bool packed =
-        m.layout == Layout::kPackedQkv || (i > 0 && m.layout == Layout::kPackedKv);
+    const bool packed = m.layout == Layout::kPackedQkv || (i > 0 && m.layout == Layout::kPackedKv);
     if (packed) {
       const int first = m.layout == Layout::kPackedKv ? 1 : 0;
       parts[i] = b.Reshape(Picked(b, b.input(first), i - first), flat);
@@ -262,9 +261,9 @@ absl::Status ExpandQAttention(ContribBody& b) {
     if (!b.Has(i)) continue;
     ANEMONE_ASSIGN_OR_RETURN(const Sizes dims, b.DimsOf(i, {0, 1}));
     const bool per_column = i == 4 || i == 7;
-    ANEMONE_RETURN_IF_ERROR(b.Need(
-        dims.empty() || dims[0] == 1 || (per_column && dims[0] == weights[1]),
-        "a scale or zero point of this shape"));
+    ANEMONE_RETURN_IF_ERROR(
+        b.Need(dims.empty() || dims[0] == 1 || (per_column && dims[0] == weights[1]),
+               "a scale or zero point of this shape"));
   }
   ANEMONE_ASSIGN_OR_RETURN(const Tensor* known, b.Known(1));
   ANEMONE_RETURN_IF_ERROR(b.Need(known != nullptr, "the weights are no constant"));

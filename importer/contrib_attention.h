@@ -1,5 +1,5 @@
-// importer/contrib_attention.h: what the attention operators of com.microsoft have in common: heads,
-// scores, masks of integers, rotary positions.
+// importer/contrib_attention.h: what the attention operators of com.microsoft have in common:
+// heads, scores, masks of integers, rotary positions.
 #ifndef ANEMONE_IMPORTER_CONTRIB_ATTENTION_H_
 #define ANEMONE_IMPORTER_CONTRIB_ATTENTION_H_
 

@@ -88,8 +88,8 @@ absl::Status CheckMask(const ContribBody& b, bool is_attention, KeyMask& mask) {
   using Kind = KeyMask::Kind;
   mask.causal = mask.causal && mask.queries > 1;
   const int64_t plane = mask.causal ? mask.queries : 1;
-  ANEMONE_RETURN_IF_ERROR(b.Need(mask.keys > 0 && plane <= kMostMasked / mask.keys,
-                                 "a mask this large"));
+  ANEMONE_RETURN_IF_ERROR(
+      b.Need(mask.keys > 0 && plane <= kMostMasked / mask.keys, "a mask this large"));
   if (!b.Has(mask.input)) return absl::OkStatus();
   ANEMONE_RETURN_IF_ERROR(
       b.Need(b.value(b.input(mask.input)).type == DataType::kInt32, "a mask that is not int32"));
@@ -131,9 +131,8 @@ Rotation WithSigns(ContribBody& b, Rotation rotation) {
   if (rotation.interleaved) {
     const ValueId last = b.Ints({axis});
     rotation.cos = b.Emit("Unsqueeze", {rotation.cos, last});
-    rotation.sin = b.Concat({b.Emit("Unsqueeze", {negative, last}),
-                             b.Emit("Unsqueeze", {rotation.sin, last})},
-                            axis);
+    rotation.sin = b.Concat(
+        {b.Emit("Unsqueeze", {negative, last}), b.Emit("Unsqueeze", {rotation.sin, last})}, axis);
     return rotation;
   }
   rotation.cos = b.Concat({rotation.cos, rotation.cos}, axis - 1);
@@ -163,8 +162,8 @@ ValueId Rotated(ContribBody& b, ValueId x, const Sizes& x_dims, const Rotation& 
   }
   const std::vector<ValueId> parts = b.Split(x, axis, {width, width});
   const ValueId swapped = b.Concat({parts[1], parts[0]}, axis);
-  ValueId y = b.Emit("Add", {b.Emit("Mul", {x, rotation.cos}),
-                             b.Emit("Mul", {swapped, rotation.sin})});
+  ValueId y =
+      b.Emit("Add", {b.Emit("Mul", {x, rotation.cos}), b.Emit("Mul", {swapped, rotation.sin})});
   if (rotation.interleaved) y = b.Reshape(y, dims);
   return rest == kNone ? y : b.Concat({y, rest}, last);
 }

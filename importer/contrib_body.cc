@@ -86,7 +86,8 @@ absl::StatusOr<DataType> ContribBody::FloatTypeOf(size_t index) const {
 
 ContribBody::Aside::Aside(ContribBody& body, absl::string_view what) : body_(body) {
   const std::vector<OriginId>& call = body.node().origins;
-  if (call.empty()) return;
+  // A body of an If or a Loop is on the CPU as a whole.
+  if (call.empty() || &body.graph() != &body.model().graph) return;
   std::vector<Origin>& origins = body.model().origins;
   Origin own = origins[call.front()];
   absl::StrAppend(&own.id, "/", what);

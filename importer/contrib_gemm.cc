@@ -99,11 +99,12 @@ absl::Status CheckBlocks(ContribBody& b, Blocks& w) {
       b.Need(w.bits == 4 || w.bits == 8, absl::StrCat("weights of ", w.bits, " bits")));
   ANEMONE_RETURN_IF_ERROR(b.Need(w.rows > 0 && w.columns > 0, "N and K: want at least 1"));
   const bool is_power = w.size > 0 && (w.size & (w.size - 1)) == 0;
-  ANEMONE_RETURN_IF_ERROR(b.Need(is_power && w.size >= 16 && w.size <= (1 << 20),
-                                 absl::StrCat("block_size ", w.size)));
+  ANEMONE_RETURN_IF_ERROR(
+      b.Need(is_power && w.size >= 16 && w.size <= (1 << 20), absl::StrCat("block_size ", w.size)));
   w.packed = w.bits == 4 ? DataType::kUInt4 : DataType::kUInt8;
   w.blocks = (w.columns - 1) / w.size + 1;
-  const auto bytes = ElementCount(std::vector<int64_t>{w.rows, w.blocks, w.size, BitsOf(w.type) / 8});
+  const auto bytes =
+      ElementCount(std::vector<int64_t>{w.rows, w.blocks, w.size, BitsOf(w.type) / 8});
   return b.Need(bytes.ok() && *bytes <= kLargestFolded,
                 "weights that are too large to be kept as floats");
 }
@@ -114,9 +115,9 @@ absl::StatusOr<Tensor> CheckConstant(const ContribBody& b, size_t index, DataTyp
   ANEMONE_ASSIGN_OR_RETURN(const Tensor* known, b.Known(index));
   ANEMONE_RETURN_IF_ERROR(
       b.Need(known != nullptr, absl::StrCat("input ", index, " is no constant")));
-  ANEMONE_RETURN_IF_ERROR(b.Need(
-      known->type() == type && known->elements() == elements && !known->is_fill(),
-      absl::StrCat("input ", index, ": want ", elements, " of ", DataTypeName(type))));
+  ANEMONE_RETURN_IF_ERROR(
+      b.Need(known->type() == type && known->elements() == elements && !known->is_fill(),
+             absl::StrCat("input ", index, ": want ", elements, " of ", DataTypeName(type))));
   return *known;
 }
 
@@ -183,9 +184,9 @@ absl::Status ExpandMatMulNBits(ContribBody& b) {
   ANEMONE_ASSIGN_OR_RETURN(w.type, b.FloatTypeOf(0));
   ANEMONE_RETURN_IF_ERROR(CheckBlocks(b, w));
   ANEMONE_RETURN_IF_ERROR(b.Need(!b.Has(4), "g_idx"));
-  ANEMONE_ASSIGN_OR_RETURN(const Tensor packed,
-                           CheckConstant(b, 1, DataType::kUInt8,
-                                         w.rows * w.blocks * (w.size * w.bits / 8)));
+  ANEMONE_ASSIGN_OR_RETURN(
+      const Tensor packed,
+      CheckConstant(b, 1, DataType::kUInt8, w.rows * w.blocks * (w.size * w.bits / 8)));
   ANEMONE_RETURN_IF_ERROR(CheckConstant(b, 2, w.type, w.rows * w.blocks).status());
   Tensor zeros;
   if (b.Has(3)) {

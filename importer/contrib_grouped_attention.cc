@@ -79,8 +79,8 @@ absl::Status CheckQuery(ContribBody& b, Grouped& g) {
   return b.Need(g.queries > 0, "no queries");
 }
 
-// The length of the cache afterwards, the larger of total_sequence_length and the cache before: from
-// the former if it is a constant, else as the model declares its output.
+// The length of the cache afterwards, the larger of total_sequence_length and the cache before:
+// from the former if it is a constant, else as the model declares its output.
 absl::StatusOr<int64_t> PresentOf(const ContribBody& b, const Grouped& g,
                                   std::optional<int64_t> total) {
   if (total) return std::max(*total, g.past);
@@ -98,8 +98,8 @@ absl::Status CheckCache(const ContribBody& b, Grouped& g) {
     if (!b.Has(i)) continue;
     ANEMONE_ASSIGN_OR_RETURN(const Sizes dims, b.DimsOf(i, {4}));
     if (i == kPastKey) g.past = dims[2];
-    ANEMONE_RETURN_IF_ERROR(b.Need(dims == Sizes{g.batch, g.groups, g.past, g.size},
-                                   "past is not of this shape"));
+    ANEMONE_RETURN_IF_ERROR(
+        b.Need(dims == Sizes{g.batch, g.groups, g.past, g.size}, "past is not of this shape"));
   }
   ANEMONE_ASSIGN_OR_RETURN(const Tensor* known, b.Known(kTotal));
   std::optional<int64_t> total;
@@ -142,9 +142,9 @@ absl::StatusOr<Grouped> CheckGrouped(ContribBody& b) {
   ANEMONE_RETURN_IF_ERROR(CheckQuery(b, g));
   ANEMONE_RETURN_IF_ERROR(CheckCache(b, g));
   ANEMONE_ASSIGN_OR_RETURN(const Sizes lengths, b.DimsOf(kLengths, {1}));
-  ANEMONE_RETURN_IF_ERROR(b.Need(lengths == Sizes{g.batch} &&
-                                     b.value(b.input(kLengths)).type == DataType::kInt32,
-                                 "seqlens_k of this shape or type"));
+  ANEMONE_RETURN_IF_ERROR(
+      b.Need(lengths == Sizes{g.batch} && b.value(b.input(kLengths)).type == DataType::kInt32,
+             "seqlens_k of this shape or type"));
   g.scale = ScaleOr(b.Float("scale", 0), g.size);
   g.softcap = b.Float("softcap", 0);
   g.window = b.Int("local_window_size", -1);
@@ -156,8 +156,8 @@ absl::StatusOr<Grouped> CheckGrouped(ContribBody& b) {
   ANEMONE_RETURN_IF_ERROR(b.Need(b.Int("smooth_softmax", -1) != 1, "smooth_softmax"));
   ANEMONE_RETURN_IF_ERROR(b.Need(b.Int("causal", 1) == 1, "not causal"));
   ANEMONE_RETURN_IF_ERROR(b.Need(b.Int("sliding_window_cache", 0) == 0, "a sliding cache"));
-  ANEMONE_RETURN_IF_ERROR(b.Need(b.Int("qk_output", 0) == 0 && !b.Makes(kScores),
-                                 "the scores are an output"));
+  ANEMONE_RETURN_IF_ERROR(
+      b.Need(b.Int("qk_output", 0) == 0 && !b.Makes(kScores), "the scores are an output"));
   for (const char* quantized : {"k_quant_type", "v_quant_type"}) {
     ANEMONE_RETURN_IF_ERROR(b.Need(b.Text(quantized, "NONE") == "NONE", "a quantized cache"));
   }
@@ -235,8 +235,7 @@ Places PlacesOf(ContribBody& b, const Grouped& g) {
     const ValueId width = b.Constant(Tensor::Of<int32_t>(DataType::kInt32, {}, {window}));
     seen = b.Emit("And", {seen, b.Emit("Greater", {columns, b.Emit("Sub", {by_row, width})})});
   }
-  places.mask =
-      b.Emit("Where", {seen, b.Scalar(g.type, 0), b.Scalar(g.type, LowestOf(g.type))});
+  places.mask = b.Emit("Where", {seen, b.Scalar(g.type, 0), b.Scalar(g.type, LowestOf(g.type))});
   return places;
 }
 
@@ -259,8 +258,8 @@ ValueId Padded(ContribBody& b, const Grouped& g, ValueId value, int64_t length) 
   if (length == g.present) return value;
   const double zero = 0;
   const Tensor element = FromDoubles(g.type, {}, {zero});
-  Tensor zeros = Tensor::Fill(g.type, {g.batch, g.groups, g.present - length, g.size},
-                              element.bytes());
+  Tensor zeros =
+      Tensor::Fill(g.type, {g.batch, g.groups, g.present - length, g.size}, element.bytes());
   return b.Concat({value, b.Constant(std::move(zeros))}, 2);
 }
 

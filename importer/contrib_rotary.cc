@@ -48,16 +48,16 @@ absl::Status ExpandRotaryEmbedding(ContribBody& b) {
   ANEMONE_ASSIGN_OR_RETURN(const Sizes cos, b.DimsOf(2, {2}));
   ANEMONE_ASSIGN_OR_RETURN(const Sizes sin, b.DimsOf(3, {2}));
   r.pairs = cos[1];
-  ANEMONE_RETURN_IF_ERROR(b.Need(cos == sin && r.pairs > 0 && r.pairs <= kMostMasked,
-                                 "tables of this shape"));
+  ANEMONE_RETURN_IF_ERROR(
+      b.Need(cos == sin && r.pairs > 0 && r.pairs <= kMostMasked, "tables of this shape"));
   ANEMONE_RETURN_IF_ERROR(CheckHeads(b, r));
   // ONNX Runtime's kernel on the CPU ignores it.
   ANEMONE_RETURN_IF_ERROR(b.Need(b.Float("scale", 1) == 1, "a scale"));
   ANEMONE_RETURN_IF_ERROR(b.Need(b.Int("is_packed_batching", 0) == 0, "packed batches"));
   const bool is_first = positions == Sizes{1};
-  ANEMONE_RETURN_IF_ERROR(b.Need((is_first && r.sequence <= kMostMasked) ||
-                                     positions == Sizes{r.batch, r.sequence},
-                                 "position_ids of this shape"));
+  ANEMONE_RETURN_IF_ERROR(
+      b.Need((is_first && r.sequence <= kMostMasked) || positions == Sizes{r.batch, r.sequence},
+             "position_ids of this shape"));
   ANEMONE_RETURN_IF_ERROR(
       b.Need(b.value(b.input(1)).type == DataType::kInt64, "position_ids that are not int64"));
   Rotation rotation{.interleaved = b.Int("interleaved", 0) == 1};
@@ -69,8 +69,8 @@ absl::Status ExpandRotaryEmbedding(ContribBody& b) {
       at = b.Emit("Add", {at, b.Count(DataType::kInt64, r.sequence, {1, r.sequence})});
     }
     const int64_t images = is_first ? 1 : r.batch;
-    rotation.dims = r.by_head ? Sizes{images, 1, r.sequence, r.pairs}
-                              : Sizes{images, r.sequence, 1, r.pairs};
+    rotation.dims =
+        r.by_head ? Sizes{images, 1, r.sequence, r.pairs} : Sizes{images, r.sequence, 1, r.pairs};
     rotation.cos = b.Reshape(b.Gather(b.input(2), 0, at), rotation.dims);
     rotation.sin = b.Reshape(b.Gather(b.input(3), 0, at), rotation.dims);
     rotation = WithSigns(b, rotation);

@@ -237,9 +237,10 @@ void Folder::WarnKept(const Node& node, const absl::Status& why) {
   if (!kept_.emplace(node.op_type, why.message()).second) return;
   model_.warnings.push_back(
       {"not-expanded", NodeLabel(model_, node),
-       absl::StrCat("ONNX Runtime's kernel runs it on the CPU: this form has no exact body of plain "
-                    "nodes: ",
-                    why.message()),
+       absl::StrCat(
+           "ONNX Runtime's kernel runs it on the CPU: this form has no exact body of plain "
+           "nodes: ",
+           why.message()),
        "docs/contrib_operators.md lists the forms that have one"});
 }
 

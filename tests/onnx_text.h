@@ -18,8 +18,7 @@ namespace anemone {
 // `text` as onnx/defs/parser.h reads a graph, from its inputs on: "(float[1,8] x) => (...) {...}".
 inline onnx::ModelProto ModelOfText(const std::string& text, int opset = 21) {
   onnx::ModelProto model;
-  const char* contrib =
-      absl::StrContains(text, "com.microsoft.") ? ", \"com.microsoft\" : 1" : "";
+  const char* contrib = absl::StrContains(text, "com.microsoft.") ? ", \"com.microsoft\" : 1" : "";
   std::string whole =
       absl::StrCat("<ir_version: 10, opset_import: [\"\" : ", opset, contrib, "]> test ", text);
   onnx::Common::Status status = onnx::OnnxParser(whole.c_str()).Parse(model);

@@ -25,11 +25,14 @@ onnx::ModelProto ModelOf(const std::string& graph, int opset = 21) {
 
 int ContribNodes(const Graph& graph) {
   int count = 0;
-  for (const Node& node : graph.nodes) count += IsContrib(node) ? 1 : 0;
+  for (const Node& node : graph.nodes) {
+    count += IsContrib(node) ? 1 : 0;
+    for (const Attribute::GraphPtr& body : BodiesOf(node)) count += ContribNodes(*body);
+  }
   return count;
 }
 
-// "(float[2,3,8] x) => (float[2,3,8] y) { y = ms.Gelu(x) }"
+// ms.Gelu is com.microsoft.Gelu.
 std::string Text(std::string graph) {
   return absl::StrReplaceAll(graph, {{"ms.", "com.microsoft."}});
 }
@@ -58,6 +61,10 @@ const Form kActivations[] = {
     {"QuickGelu", "(float[2,3,8] x) => (float[2,3,8] y) { y = ms.QuickGelu(x) }"},
     {"QuickGeluAsSilu",
      "(float[2,3,8] x) => (float[2,3,8] y) { y = ms.QuickGelu<alpha = 1.0>(x) }"},
+    {"GeluInABranch",
+     "(bool c, float[2,3,8] x) => (float[2,3,8] y) { y = If(c) <"
+     "  then_branch = t () => (float[2,3,8] a) { a = ms.Gelu(x) },"
+     "  else_branch = e () => (float[2,3,8] b) { b = ms.FastGelu(x) }> }"},
     // An older opset is lifted first, for which types behind the operator must be known.
     {"GeluBeforeAnOldReduction",
      "(float[2,3,8] x) => (float[2,3,1] y) { g = ms.Gelu(x) y = ReduceMean<axes = [-1]>(g) }", "",
@@ -125,9 +132,8 @@ const Form kEmbeddings[] = {
     {"EmbedWithMaskAndSum",
      Embedding(", int32[2,3] k", "float[2,3,8] y, int32[2] m, float[2,3,8] z",
                "y, m, z = ms.EmbedLayerNormalization(i, s, w, p, t, g, b, k)")},
-    {"EmbedAtPositions",
-     Embedding(", int32[2,3] n", "float[2,3,8] y, int32[2] m",
-               "y, m = ms.EmbedLayerNormalization(i, s, w, p, t, g, b, , n)")},
+    {"EmbedAtPositions", Embedding(", int32[2,3] n", "float[2,3,8] y, int32[2] m",
+                                   "y, m = ms.EmbedLayerNormalization(i, s, w, p, t, g, b, , n)")},
     {"EmbedAtOnePosition",
      Embedding(", int32[1,3] n", "float[2,3,8] y, int32[2] m",
                "y, m = ms.EmbedLayerNormalization(i, s, w, p, t, g, b, , n)")},
@@ -200,8 +206,7 @@ const Form kAttentions[] = {
      Packed(", unidirectional = 1", ", int32[2,5] r", "", ", m", "y", kFirstKey)},
     {"AttentionKeyMaskOfOwnDepth",
      Packed(", mask_filter_value = -3.0", ", int32[2,5] m", "", ", m")},
-    {"AttentionScoreMask",
-     Packed(", mask_filter_value = -3.0", ", int32[2,5,5] m", "", ", m")},
+    {"AttentionScoreMask", Packed(", mask_filter_value = -3.0", ", int32[2,5,5] m", "", ", m")},
     {"AttentionScoreMaskUnidirectional",
      Packed(", mask_filter_value = -3.0, unidirectional = 1", ", int32[2,5,5] m", "", ", m")},
     {"AttentionLengths", Packed("", ", int32[2] r", "", ", m", "y", kEnds)},
@@ -215,8 +220,8 @@ const Form kAttentions[] = {
     {"AttentionMaskOfOneElement", Packed("", ", int32[2,1] m", "", ", m")},
     {"AttentionBias", Packed("", ", float[2,2,5,5] a", "", ", , , a")},
     {"AttentionBiasRepeated", Packed("", ", float[1,1,5,5] a", "", ", , , a")},
-    {"AttentionBiasAndMask", Packed("", ", int32[2,5] r, float[1,2,5,5] a", "", ", m, , a", "y",
-                                    kFirstKey)},
+    {"AttentionBiasAndMask",
+     Packed("", ", int32[2,5] r, float[1,2,5,5] a", "", ", m, , a", "y", kFirstKey)},
     {"AttentionPresent", Packed("", "", ", float[2,2,2,5,4] n", "", "y, n")},
     {"AttentionPast", Packed(", unidirectional = 1", ", float[2,2,2,3,4] p", ", float[2,2,2,8,4] n",
                              ", , p", "y, n")},
@@ -226,6 +231,11 @@ const Form kAttentions[] = {
      Packed(", unidirectional = 1", ", float[2,2,2,3,4] p, int32[2,8] r", ", float[2,2,2,8,4] n",
             ", m, p", "y, n",
             "f = Constant<value = int32[1,8] {1, 0, 0, 0, 0, 0, 0, 0}>() m = Max(r, f)")},
+    {"AttentionInABranch",
+     "(bool c, float[2,5,8] x, float[8,24] w, float[24] b, int32[2] m) => (float[2,5,8] y) {"
+     "  y = If(c) <then_branch = t () => (float[2,5,8] a) { one = Constant<value_int = 1>()"
+     "    i = Cast<to = 6>(one) n = Add(m, i) a = ms.Attention<num_heads = 2>(x, w, b, n) },"
+     "  else_branch = e () => (float[2,5,8] z) { z = Identity(x) }> }"},
     {"AttentionOfOnePosition",
      "(float[1,1,8] x, float[8,24] w, float[24] b, float[2,1,2,6,4] p) =>"
      "  (float[1,1,8] y, float[2,1,2,7,4] n) {"
@@ -287,12 +297,10 @@ const Form kMultiHeads[] = {
     {"MultiAddedToAll", Multi("", ", float[1,1,3,5] a, float[24] b", "", ", b, , a")},
     {"MultiPresent", Multi("", "", ", float[2,2,5,4] nk, float[2,2,5,4] nv", "", "y, nk, nv")},
     {"MultiPast", Multi("", kPasts, kPresents, ", , , , pk, pv", "y, nk, nv")},
-    {"MultiPastBiasAndAdded",
-     Multi("", absl::StrCat(kPasts, ", float[24] b, float[1,2,3,9] a"), kPresents,
-           ", b, , a, pk, pv", "y, nk, nv")},
-    {"MultiPastAndLengths",
-     Multi("", absl::StrCat(kPasts, ", int32[2] r"), kPresents, ", , m, , pk, pv", "y, nk, nv",
-           kEnds)},
+    {"MultiPastBiasAndAdded", Multi("", absl::StrCat(kPasts, ", float[24] b, float[1,2,3,9] a"),
+                                    kPresents, ", b, , a, pk, pv", "y, nk, nv")},
+    {"MultiPastAndLengths", Multi("", absl::StrCat(kPasts, ", int32[2] r"), kPresents,
+                                  ", , m, , pk, pv", "y, nk, nv", kEnds)},
     {"MultiPastUnidirectional",
      "(float[2,3,8] q, float[2,3,8] k, float[2,3,8] v, float[2,2,4,4] pk, float[2,2,4,4] pv) =>"
      "  (float[2,3,8] y, float[2,2,7,4] nk, float[2,2,7,4] nv) {"
@@ -310,16 +318,14 @@ std::string Group(int batch, int queries, const std::string& attributes,
   const std::string cache = absl::StrCat("float[", batch, ",2,", present, ",16] ");
   return absl::StrCat("(float[", rows, "64] q, float[", rows, "32] k, float[", rows, "32] v",
                       more_inputs, ") => (float[", rows, "64] y, ", cache, "nk, ", cache, "nv) { ",
-                      before,
-                      " y, nk, nv = ms.GroupQueryAttention<num_heads = 4, kv_num_heads = 2",
+                      before, " y, nk, nv = ms.GroupQueryAttention<num_heads = 4, kv_num_heads = 2",
                       attributes, ">(q, k, v, ", arguments, ") }");
 }
 std::string Past(int batch, int length) {
   const std::string cache = absl::StrCat("float[", batch, ",2,", length, ",16] ");
   return absl::StrCat(", ", cache, "pk, ", cache, "pv");
 }
-const char kPrompt[] =
-    "n = Constant<value = int32[1] {3}>() t = Constant<value = int32 {4}>()";
+const char kPrompt[] = "n = Constant<value = int32[1] {3}>() t = Constant<value = int32 {4}>()";
 const char kStep[] = "n = Constant<value = int32[1] {5}>() t = Constant<value = int32 {6}>()";
 const char kTurn[] = ", do_rotary = 1";
 const char kCaches[] = ", float[16,8] c, float[16,8] s";
@@ -327,34 +333,31 @@ const char kCaches[] = ", float[16,8] c, float[16,8] s";
 // A prompt of two lengths: rows of padding are undefined.
 std::string PaddedPrompt(const std::string& attributes, const std::string& more_inputs,
                          const std::string& more) {
-  return absl::StrCat(
-      "(float[2,4,64] q, float[2,4,32] k, float[2,4,32] v, int32[2] r", more_inputs,
-      ") => (float[2,4,64] y, float[2,2,4,16] nk, float[2,2,4,16] nv) {"
-      "  z = Sub(r, r) c2 = Constant<value = int32[2] {3, 1}>() n = Add(c2, z)"
-      "  t = Constant<value = int32 {4}>()"
-      "  kept = Constant<value = float[2,4,1] {1, 1, 1, 1, 1, 1, 0, 0}>()"
-      "  u, nk, nv = ms.GroupQueryAttention<num_heads = 4, kv_num_heads = 2", attributes,
-      ">(q, k, v, , , n, t", more, ") y = Mul(u, kept) }");
+  return absl::StrCat("(float[2,4,64] q, float[2,4,32] k, float[2,4,32] v, int32[2] r", more_inputs,
+                      ") => (float[2,4,64] y, float[2,2,4,16] nk, float[2,2,4,16] nv) {"
+                      "  z = Sub(r, r) c2 = Constant<value = int32[2] {3, 1}>() n = Add(c2, z)"
+                      "  t = Constant<value = int32 {4}>()"
+                      "  kept = Constant<value = float[2,4,1] {1, 1, 1, 1, 1, 1, 0, 0}>()"
+                      "  u, nk, nv = ms.GroupQueryAttention<num_heads = 4, kv_num_heads = 2",
+                      attributes, ">(q, k, v, , , n, t", more, ") y = Mul(u, kept) }");
 }
 
 const Form kGroups[] = {
     {"GroupPrompt", Group(1, 4, "", "", 4, kPrompt, ", , n, t")},
     {"GroupPromptScaled", Group(1, 4, ", scale = 0.1", "", 4, kPrompt, ", , n, t")},
     {"GroupPromptEmptyPast",
-     Group(1, 4, "", "", 4,
-           absl::StrCat(kPrompt, " p = Constant<value = float[1,2,0,16] {}>()"), "p, p, n, t")},
+     Group(1, 4, "", "", 4, absl::StrCat(kPrompt, " p = Constant<value = float[1,2,0,16] {}>()"),
+           "p, p, n, t")},
     {"GroupPromptIntoCache", Group(1, 4, "", Past(1, 7), 7, kPrompt, "pk, pv, n, t")},
     {"GroupPromptRotary", Group(1, 4, kTurn, kCaches, 4, kPrompt, ", , n, t, c, s")},
     {"GroupPromptRotaryInterleaved",
      Group(1, 4, ", do_rotary = 1, rotary_interleaved = 1", kCaches, 4, kPrompt, ", , n, t, c, s")},
     {"GroupPromptAtPositions",
-     Group(1, 4, kTurn, absl::StrCat(kCaches, ", int64[1,4] i"), 4, kPrompt,
-           ", , n, t, c, s, i")},
+     Group(1, 4, kTurn, absl::StrCat(kCaches, ", int64[1,4] i"), 4, kPrompt, ", , n, t, c, s, i")},
     {"GroupPromptTablesUnused", Group(1, 4, "", kCaches, 4, kPrompt, ", , n, t, c, s")},
     {"GroupPromptWindow", Group(1, 4, ", local_window_size = 2", "", 4, kPrompt, ", , n, t")},
     {"GroupPromptSoftcap", Group(1, 4, ", softcap = 1.5", "", 4, kPrompt, ", , n, t")},
-    {"GroupPromptAdded",
-     Group(1, 4, "", ", float[1,4,4,4] a", 4, kPrompt, ", , n, t, , , , a")},
+    {"GroupPromptAdded", Group(1, 4, "", ", float[1,4,4,4] a", 4, kPrompt, ", , n, t, , , , a")},
     {"GroupPromptPacked",
      "(float[1,4,128] p, float[16,8] c, float[16,8] s) =>"
      "  (float[1,4,64] y, float[1,2,4,16] nk, float[1,2,4,16] nv) {"
@@ -368,16 +371,13 @@ const Form kGroups[] = {
      Group(1, 1, kTurn, absl::StrCat(Past(1, 5), kCaches), 6, kStep, "pk, pv, n, t, c, s")},
     {"GroupStepWindow",
      Group(1, 1, ", local_window_size = 3", Past(1, 5), 6, kStep, "pk, pv, n, t")},
-    {"GroupStepAtPosition",
-     Group(1, 1, kTurn, absl::StrCat(Past(1, 5), kCaches, ", int64[1,1] i"), 6, kStep,
-           "pk, pv, n, t, c, s, i")},
+    {"GroupStepAtPosition", Group(1, 1, kTurn, absl::StrCat(Past(1, 5), kCaches, ", int64[1,1] i"),
+                                  6, kStep, "pk, pv, n, t, c, s, i")},
     // Two images of lengths that are known at run time: 0, 1 or 2 keys are there.
-    {"GroupStepOfTwo",
-     Group(2, 1, "", absl::StrCat(Past(2, 5), ", int32[2] n"), 6,
-           "t = Constant<value = int32 {6}>()", "pk, pv, n, t")},
-    {"GroupStepOfTwoRotary",
-     Group(2, 1, kTurn, absl::StrCat(Past(2, 5), kCaches, ", int32[2] n"), 6,
-           "t = Constant<value = int32 {6}>()", "pk, pv, n, t, c, s")},
+    {"GroupStepOfTwo", Group(2, 1, "", absl::StrCat(Past(2, 5), ", int32[2] n"), 6,
+                             "t = Constant<value = int32 {6}>()", "pk, pv, n, t")},
+    {"GroupStepOfTwoRotary", Group(2, 1, kTurn, absl::StrCat(Past(2, 5), kCaches, ", int32[2] n"),
+                                   6, "t = Constant<value = int32 {6}>()", "pk, pv, n, t, c, s")},
     {"GroupStepOfTwoWindow",
      Group(2, 1, ", local_window_size = 2", absl::StrCat(Past(2, 5), ", int32[2] n"), 6,
            "t = Constant<value = int32 {6}>()", "pk, pv, n, t")},
@@ -391,10 +391,9 @@ const Form kGroups[] = {
            "two = Constant<value = int32 {2}>() three = Constant<value = int32 {3}>()"
            " n = Add(r, two) t = Add(r, three)",
            "pk, pv, n, t")},
-    {"GroupChunk",
-     Group(1, 3, kTurn, absl::StrCat(Past(1, 5), kCaches, ", float[1,1,3,8] a"), 8,
-           "n = Constant<value = int32[1] {7}>() t = Constant<value = int32 {8}>()",
-           "pk, pv, n, t, c, s, , a")},
+    {"GroupChunk", Group(1, 3, kTurn, absl::StrCat(Past(1, 5), kCaches, ", float[1,1,3,8] a"), 8,
+                         "n = Constant<value = int32[1] {7}>() t = Constant<value = int32 {8}>()",
+                         "pk, pv, n, t, c, s, , a")},
     {"GroupChunkInCache",
      Group(1, 3, kTurn, absl::StrCat(Past(1, 9), kCaches, ", int32[1] r"), 9,
            "t = Constant<value = int32 {6}>() c4 = Constant<value = int32 {4}>() n = Add(r, c4)",
@@ -454,9 +453,11 @@ onnx::ModelProto NBitsModel(const Quantized& q) {
   constexpr int kRows = 5;
   const int64_t blocks = (q.columns + q.block - 1) / q.block;
   const int64_t zero_bytes = (blocks * q.bits + 7) / 8;
-  const std::string arguments =
-      absl::StrCat("a, w, s", q.zeros != Quantized::kNoZeros ? ", z" : q.bias ? ", " : "",
-                   q.bias ? ", , b" : "");
+  const std::string arguments = absl::StrCat("a, w, s",
+                                             q.zeros != Quantized::kNoZeros ? ", z"
+                                             : q.bias                       ? ", "
+                                                                            : "",
+                                             q.bias ? ", , b" : "");
   onnx::ModelProto model = ModelOf(absl::StrCat(
       "(float[2,3,", q.columns, "] a) => (float[2,3,5] y) { y = com.microsoft.MatMulNBits<K = ",
       q.columns, ", N = 5, bits = ", q.bits, ", block_size = ", q.block, ">(", arguments, ") }"));
@@ -465,15 +466,14 @@ onnx::ModelProto NBitsModel(const Quantized& q) {
                  Numbers<uint8_t>(kRows * blocks * blob, 256, 0));
   std::vector<float> scales = Numbers<float>(kRows * blocks, 7, 1);
   for (float& scale : scales) scale /= 64;
-  AddInitializer(model, "s", onnx::TensorProto::FLOAT,
-                 q.flat ? std::vector<int64_t>{kRows * blocks}
-                        : std::vector<int64_t>{kRows, blocks},
-                 scales);
+  AddInitializer(
+      model, "s", onnx::TensorProto::FLOAT,
+      q.flat ? std::vector<int64_t>{kRows * blocks} : std::vector<int64_t>{kRows, blocks}, scales);
   if (q.zeros == Quantized::kPacked) {
-    AddInitializer(model, "z", onnx::TensorProto::UINT8,
-                   q.flat ? std::vector<int64_t>{kRows * zero_bytes}
-                          : std::vector<int64_t>{kRows, zero_bytes},
-                   Numbers<uint8_t>(kRows * zero_bytes, 256, 0));
+    AddInitializer(
+        model, "z", onnx::TensorProto::UINT8,
+        q.flat ? std::vector<int64_t>{kRows * zero_bytes} : std::vector<int64_t>{kRows, zero_bytes},
+        Numbers<uint8_t>(kRows * zero_bytes, 256, 0));
   }
   if (q.zeros == Quantized::kFloats) {
     AddInitializer(model, "z", onnx::TensorProto::FLOAT, {kRows, blocks},
@@ -522,10 +522,15 @@ TEST_P(QAttentionTest, MeansWhatOnnxRuntimeMeans) {
   onnx::ModelProto model = ModelOf(absl::StrCat(
       "(uint8[2,5,8] x, float[24] b, int32[2,", q.has_past ? 8 : 5, "] r",
       q.has_past ? ", float[2,2,2,3,4] p" : "", ") => (float[2,5,8] y",
-      q.has_past ? ", float[2,2,2,8,4] n" : "", ") { f = Constant<value = int32[1,1] {1}>()"
-      " m = Max(r, f) y", q.has_past ? ", n" : "",
+      q.has_past ? ", float[2,2,2,8,4] n" : "",
+      ") { f = Constant<value = int32[1,1] {1}>()"
+      " m = Max(r, f) y",
+      q.has_past ? ", n" : "",
       " = com.microsoft.QAttention<num_heads = 2, unidirectional = 1>(x, w, b, xs, ws, m",
-      q.has_zeros ? ", xz, wz" : q.has_past ? ", , " : "", q.has_past ? ", p" : "", ") }"));
+      q.has_zeros  ? ", xz, wz"
+      : q.has_past ? ", , "
+                   : "",
+      q.has_past ? ", p" : "", ") }"));
   const int type = q.is_signed ? onnx::TensorProto::INT8 : onnx::TensorProto::UINT8;
   const int64_t count = q.per_column ? 24 : 1;
   AddInitializer(model, "w", type, {8, 24}, Numbers<uint8_t>(8 * 24, 256, 0));

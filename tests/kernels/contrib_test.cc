@@ -45,10 +45,13 @@ std::string Packed(const std::string& attributes, const std::string& more_inputs
                          " = ms.Attention<num_heads = 4", attributes, ">(x, w, b", arguments,
                          ") }"));
 }
-// Query, key and value are parts of one product; each goes from positions, heads to heads, positions
-// and from there as SDPA wants it, the result back.
-const Units kPacked =
-    Of({{"MatrixMultiplication", 1}, {"ElementWise", 1}, {"InputView", 3}, {"Transpose", 8}, {"SDPA", 1}});
+// Query, key and value are parts of one product; each goes from positions, heads to heads,
+// positions and from there as SDPA wants it, the result back.
+const Units kPacked = Of({{"MatrixMultiplication", 1},
+                          {"ElementWise", 1},
+                          {"InputView", 3},
+                          {"Transpose", 8},
+                          {"SDPA", 1}});
 
 const std::vector<Case> kAttentionCases = {
     {.name = "plain", .model = Packed("", "", "", ""), .units = kPacked, .low = -0.5, .high = 0.5},
@@ -82,21 +85,31 @@ const std::vector<Case> kAttentionCases = {
      .high = 0.5},
     {.name = "present",
      .model = Packed("", "", ", float[2,1,4,12,8] n", "", "y, n"),
-     .units = Of({{"MatrixMultiplication", 1}, {"ElementWise", 1}, {"InputView", 3}, {"Transpose", 9}, {"Concat", 1}, {"SDPA", 1}}),
+     .units = Of({{"MatrixMultiplication", 1},
+                  {"ElementWise", 1},
+                  {"InputView", 3},
+                  {"Transpose", 9},
+                  {"Concat", 1},
+                  {"SDPA", 1}}),
      .low = -0.5,
      .high = 0.5},
     {.name = "past",
      .model = Packed(", unidirectional = 1", ", float[2,1,4,6,8] p", ", float[2,1,4,18,8] n",
                      ", , p", "y, n"),
-     .units = Of({{"MatrixMultiplication", 1}, {"ElementWise", 1}, {"InputView", 5}, {"Transpose", 8}, {"Concat", 3}, {"SDPA", 1}}),
+     .units = Of({{"MatrixMultiplication", 1},
+                  {"ElementWise", 1},
+                  {"InputView", 5},
+                  {"Transpose", 8},
+                  {"Concat", 3},
+                  {"SDPA", 1}}),
      .low = -0.5,
      .high = 0.5},
     {.name = "quantized",
-     .model = Ms(absl::StrCat(
-         "(uint8[1,12,16] x, int32[1,12] m) => (float[1,12,16] y) <uint8[16,48] w = {",
-         Bytes(16 * 48),
-         "}, float[48] b, float xs = {0.5}, float ws = {0.004}, uint8 z = {128}> { "
-         "y = ms.QAttention<num_heads = 2>(x, w, b, xs, ws, m, , z) }")),
+     .model = Ms(
+         absl::StrCat("(uint8[1,12,16] x, int32[1,12] m) => (float[1,12,16] y) <uint8[16,48] w = {",
+                      Bytes(16 * 48),
+                      "}, float[48] b, float xs = {0.5}, float ws = {0.004}, uint8 z = {128}> { "
+                      "y = ms.QAttention<num_heads = 2>(x, w, b, xs, ws, m, , z) }")),
      .units = kPacked,
      .on_cpu = {"/#0/input", "/#0/mask"},
      .low = -0.5,
@@ -155,42 +168,69 @@ std::string Group(int queries, int present, const std::string& attributes,
                   const std::string& more_inputs, const std::string& initializers,
                   const std::string& arguments) {
   const std::string cache = absl::StrCat("float[1,2,", present, ",16] ");
-  return Ms(absl::StrCat(
-      "(float[1,", queries, ",64] q, float[1,", queries, ",32] k, float[1,", queries, ",32] v",
-      more_inputs, ") => (float[1,", queries, ",64] y, ", cache, "nk, ", cache,
-      "nv) <float[32,8] c, float[32,8] s, ", initializers,
-      "> { y, nk, nv = ms.GroupQueryAttention<num_heads = 4, kv_num_heads = 2", attributes,
-      ">(q, k, v, ", arguments, ") }"));
+  return Ms(absl::StrCat("(float[1,", queries, ",64] q, float[1,", queries, ",32] k, float[1,",
+                         queries, ",32] v", more_inputs, ") => (float[1,", queries, ",64] y, ",
+                         cache, "nk, ", cache, "nv) <float[32,8] c, float[32,8] s, ", initializers,
+                         "> { y, nk, nv = ms.GroupQueryAttention<num_heads = 4, kv_num_heads = 2",
+                         attributes, ">(q, k, v, ", arguments, ") }"));
 }
 
 // Heads of key and value are repeated.
 const Units kGroup = Of({{"Broadcast", 2}, {"Transpose", 10}, {"SDPA", 1}});
+const Units kGroupRotary = Of({{"Broadcast", 2},
+                               {"Concat", 2},
+                               {"ElementWise", 6},
+                               {"InputView", 4},
+                               {"Transpose", 10},
+                               {"SDPA", 1}});
 
 const std::vector<Case> kGroupCases = {
     {.name = "prompt",
      .model = Group(10, 10, "", "", "int32[1] n = {9}, int32 t = {10}", ", , n, t"),
      .units = kGroup},
     {.name = "prompt_rotary",
-     .model = Group(10, 10, ", do_rotary = 1", "", "int32[1] n = {9}, int32 t = {10}",
-                    ", , n, t, c, s"),
-     .units = Of({{"Broadcast", 2}, {"Concat", 2}, {"ElementWise", 6}, {"InputView", 4}, {"Transpose", 10}, {"SDPA", 1}})},
+     .model =
+         Group(10, 10, ", do_rotary = 1", "", "int32[1] n = {9}, int32 t = {10}", ", , n, t, c, s"),
+     .units = kGroupRotary},
     {.name = "prompt_rotary_interleaved",
      .model = Group(10, 10, ", do_rotary = 1, rotary_interleaved = 1", "",
                     "int32[1] n = {9}, int32 t = {10}", ", , n, t, c, s"),
-     .units = Of({{"Broadcast", 2}, {"Concat", 2}, {"ElementWise", 6}, {"InputView", 4}, {"Transpose", 14}, {"SDPA", 1}})},
+     .units = Of({{"Broadcast", 2},
+                  {"Concat", 2},
+                  {"ElementWise", 6},
+                  {"InputView", 4},
+                  {"Transpose", 14},
+                  {"SDPA", 1}})},
     {.name = "prompt_window",
      .model = Group(10, 10, ", local_window_size = 4", "", "int32[1] n = {9}, int32 t = {10}",
                     ", , n, t"),
      .units = kGroup},
+    {.name = "prompt_in_halves",
+     .model = Ms("(float[1,10,64] q, float[1,10,32] k) => (float[1,10,64] y) <float[32,8] c, "
+                 "float[32,8] s, int32[1] n = {9}, int32 t = {10}> { qh = Cast<to = 10>(q) "
+                 "kh = Cast<to = 10>(k) ch = Cast<to = 10>(c) sh = Cast<to = 10>(s) "
+                 "h = ms.GroupQueryAttention<num_heads = 4, kv_num_heads = 2, do_rotary = 1>"
+                 "(qh, kh, kh, , , n, t, ch, sh) y = Cast<to = 1>(h) }"),
+     .units = kGroupRotary},
     {.name = "step",
      .model = Group(1, 10, ", do_rotary = 1", ", float[1,2,9,16] pk, float[1,2,9,16] pv",
                     "int32[1] n = {9}, int32 t = {10}", "pk, pv, n, t, c, s"),
-     .units = Of({{"Broadcast", 2}, {"Concat", 4}, {"ElementWise", 6}, {"InputView", 4}, {"Transpose", 4}, {"SDPA", 1}})},
+     .units = Of({{"Broadcast", 2},
+                  {"Concat", 4},
+                  {"ElementWise", 6},
+                  {"InputView", 4},
+                  {"Transpose", 4},
+                  {"SDPA", 1}})},
     {.name = "step_in_cache",
-     .model = Group(1, 12, ", do_rotary = 1",
-                    ", float[1,2,12,16] pk, float[1,2,12,16] pv, int32[1] n", "int32 t = {5}",
-                    "pk, pv, n, t, c, s"),
-     .units = Of({{"Broadcast", 2}, {"Concat", 2}, {"ElementWise", 12}, {"InputView", 4}, {"Transpose", 4}, {"SDPA", 1}}),
+     .model =
+         Group(1, 12, ", do_rotary = 1", ", float[1,2,12,16] pk, float[1,2,12,16] pv, int32[1] n",
+               "int32 t = {5}", "pk, pv, n, t, c, s"),
+     .units = Of({{"Broadcast", 2},
+                  {"Concat", 2},
+                  {"ElementWise", 12},
+                  {"InputView", 4},
+                  {"Transpose", 4},
+                  {"SDPA", 1}}),
      .on_cpu = {"/#0/positions", "/#0/positions-of-keys"}},
 };
 INSTANTIATE_TEST_SUITE_P(ContribGroupQuery, KernelTest, testing::ValuesIn(kGroupCases), CaseName);
@@ -229,10 +269,12 @@ const std::vector<Case> kOtherCases = {
      .model = Ms("(float[1,12,32] x) => (float[1,12,32] y) { y = ms.Gelu(x) }"),
      .units = {"Neuron"}},
     {.name = "bias_gelu",
-     .model = Ms("(float[1,12,32] x) => (float[1,12,32] y) <float[32] b> { y = ms.BiasGelu(x, b) }"),
+     .model =
+         Ms("(float[1,12,32] x) => (float[1,12,32] y) <float[32] b> { y = ms.BiasGelu(x, b) }"),
      .units = {"ElementWise", "Neuron"}},
     {.name = "fast_gelu",
-     .model = Ms("(float[1,12,32] x) => (float[1,12,32] y) <float[32] b> { y = ms.FastGelu(x, b) }"),
+     .model =
+         Ms("(float[1,12,32] x) => (float[1,12,32] y) <float[32] b> { y = ms.FastGelu(x, b) }"),
      .units = {"ElementWise", "Neuron"}},
     {.name = "quick_gelu",
      .model = Ms("(float[1,12,32] x) => (float[1,12,32] y) { y = ms.QuickGelu(x) }"),
@@ -246,26 +288,69 @@ const std::vector<Case> kOtherCases = {
      .units = {"Conv", "Neuron"}},
     {.name = "weights_of_4_bits",
      .model = Ms(absl::StrCat("(float[1,12,32] x) => (float[1,12,16] y) <uint8[16,2,8] w = {",
-                              Bytes(16 * 2 * 8), "}, float[16,2] s> { y = ms.MatMulNBits<K = 32, "
+                              Bytes(16 * 2 * 8),
+                              "}, float[16,2] s> { y = ms.MatMulNBits<K = 32, "
                               "N = 16, bits = 4, block_size = 16>(x, w, s) }")),
      .units = {"MatrixMultiplication"}},
     {.name = "weights_of_8_bits",
      .model = Ms(absl::StrCat("(float[1,12,32] x) => (float[1,12,16] y) <uint8[16,2,16] w = {",
-                              Bytes(16 * 2 * 16), "}, float[16,2] s, float[16] b> { "
+                              Bytes(16 * 2 * 16),
+                              "}, float[16,2] s, float[16] b> { "
                               "y = ms.MatMulNBits<K = 32, N = 16, bits = 8, block_size = 16>"
                               "(x, w, s, , , b) }")),
      .units = {"MatrixMultiplication", "ElementWise"}},
+    {.name = "weights_of_4_bits_in_halves",
+     .model = Ms(absl::StrCat("(float[1,12,32] x) => (float[1,12,16] y) <uint8[16,2,8] w = {",
+                              Bytes(16 * 2 * 8),
+                              "}, float[16,2] s> { h = Cast<to = 10>(x) "
+                              "r = Cast<to = 10>(s) z = ms.MatMulNBits<K = 32, N = 16, bits = 4, "
+                              "block_size = 16>(h, w, r) y = Cast<to = 1>(z) }")),
+     .units = {"MatrixMultiplication"}},
+    {.name = "skip_layer_norm_in_halves",
+     .model = Ms("(float[1,12,32] x, float[1,12,32] s) => (float[1,12,32] y) <float[32] g, "
+                 "float[32] b> { xh = Cast<to = 10>(x) sh = Cast<to = 10>(s) gh = Cast<to = 10>(g) "
+                 "bh = Cast<to = 10>(b) h = ms.SkipLayerNormalization(xh, sh, gh, bh) "
+                 "y = Cast<to = 1>(h) }"),
+     .units = {"ElementWise", "LayerNormalization"}},
+    {.name = "skip_simplified_in_halves",
+     .model = Ms("(float[1,12,32] x, float[1,12,32] s) => (float[1,12,32] y) <float[32] g> { "
+                 "xh = Cast<to = 10>(x) sh = Cast<to = 10>(s) gh = Cast<to = 10>(g) "
+                 "h = ms.SkipSimplifiedLayerNormalization<epsilon = 1e-5>(xh, sh, gh) "
+                 "y = Cast<to = 1>(h) }"),
+     .units = {"ElementWise", "L2Normalization", "ElementWise"}},
+    // Forms that stay run with ONNX Runtime's kernels.
+    {.name = "stays_over_other_keys",
+     .model = Multi(", unidirectional = 1", "", "", ", b"),
+     .units = {},
+     .on_cpu = {"/#0"}},
+    {.name = "stays_with_a_scale_of_one",
+     .model = "(float[1,12,32] x) => (float[1,12,32] y) <float[1] g> "
+              "{ s = SimplifiedLayerNormalization(x, g) y = Relu(s) }",
+     .units = {"Neuron"},
+     .on_cpu = {"/#0"}},
+    {.name = "stays_with_smooth_softmax",
+     .model =
+         Group(10, 10, ", smooth_softmax = 1", "", "int32[1] n = {9}, int32 t = {10}", ", , n, t"),
+     .units = {},
+     .on_cpu = {"/#0"}},
     // BERT as ONNX Runtime's optimizer leaves it: all but the embeddings is one segment.
     {.name = "encoder",
-     .model = Ms("(int32[1,12] i, int32[1,12] m) => (float[1,12,32] y) <float[5,32] e, float[16,32] "
-                 "p, float[32] g, float[32] b, float[32,96] w, float[96] wb, float[32,32] o, "
-                 "float[32,64] u, float[64] ub, float[64,32] d, float[32] db> { "
-                 "x, k = ms.EmbedLayerNormalization(i, , e, p, , g, b, m) "
-                 "a = ms.Attention<num_heads = 4>(x, w, wb, k) ao = MatMul(a, o) "
-                 "s = ms.SkipLayerNormalization(ao, x, g, b, b) h = MatMul(s, u) "
-                 "f = ms.BiasGelu(h, ub) r = MatMul(f, d) "
-                 "y = ms.SkipLayerNormalization(r, s, g, b, db) }"),
-     .units = Of({{"MatrixMultiplication", 4}, {"ElementWise", 7}, {"InputView", 3}, {"LayerNormalization", 3}, {"Neuron", 1}, {"Transpose", 8}, {"SDPA", 1}}),
+     .model =
+         Ms("(int32[1,12] i, int32[1,12] m) => (float[1,12,32] y) <float[5,32] e, float[16,32] "
+            "p, float[32] g, float[32] b, float[32,96] w, float[96] wb, float[32,32] o, "
+            "float[32,64] u, float[64] ub, float[64,32] d, float[32] db> { "
+            "x, k = ms.EmbedLayerNormalization(i, , e, p, , g, b, m) "
+            "a = ms.Attention<num_heads = 4>(x, w, wb, k) ao = MatMul(a, o) "
+            "s = ms.SkipLayerNormalization(ao, x, g, b, b) h = MatMul(s, u) "
+            "f = ms.BiasGelu(h, ub) r = MatMul(f, d) "
+            "y = ms.SkipLayerNormalization(r, s, g, b, db) }"),
+     .units = Of({{"MatrixMultiplication", 4},
+                  {"ElementWise", 7},
+                  {"InputView", 3},
+                  {"LayerNormalization", 3},
+                  {"Neuron", 1},
+                  {"Transpose", 8},
+                  {"SDPA", 1}}),
      .on_cpu = {"/#0/embeddings", "/#1/mask"},
      .low = -0.5,
      .high = 0.5},
