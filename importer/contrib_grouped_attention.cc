@@ -94,6 +94,10 @@ absl::StatusOr<int64_t> PresentOf(const ContribBody& b, const Grouped& g,
 
 absl::Status CheckCache(const ContribBody& b, Grouped& g) {
   ANEMONE_RETURN_IF_ERROR(b.Need(b.Has(kPastKey) == b.Has(kPastValue), "past of k or v alone"));
+  // Without both outputs ONNX Runtime's kernel does not look at the past.
+  ANEMONE_RETURN_IF_ERROR(
+      b.Need(!b.Has(kPastKey) || (b.Makes(kPresentKey) && b.Makes(kPresentValue)),
+             "past without present"));
   for (size_t i : {kPastKey, kPastValue}) {
     if (!b.Has(i)) continue;
     ANEMONE_ASSIGN_OR_RETURN(const Sizes dims, b.DimsOf(i, {4}));
@@ -118,7 +122,7 @@ absl::Status CheckCache(const ContribBody& b, Grouped& g) {
   // seqlens_k is total_sequence_length - 1 for the longest image, so for the only one.
   const bool is_full = g.batch == 1 && g.present == g.past + g.queries;
   g.cache = is_full ? Cache::kBehind : Cache::kPlaced;
-  return b.Need(g.past <= g.present && g.present <= g.past + g.queries, "a cache of this length");
+  return b.Need(g.present == g.past || g.present == g.past + g.queries, "a cache of this length");
 }
 
 absl::Status CheckTables(const ContribBody& b, Grouped& g) {

@@ -2,20 +2,13 @@
 // what is behind them keeps its shapes. Hostile attributes and shapes are such forms, or errors
 // that name the node.
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
-#include "importer/contrib.h"
 #include "tests/importer/against_ort.h"
+#include "tests/importer/contrib_models.h"
 
 namespace anemone {
 namespace {
 
 using ::testing::HasSubstr;
-
-onnx::ModelProto ModelOf(const std::string& graph) {
-  return ParseModel(absl::StrReplaceAll(
-      absl::StrCat("<ir_version: 10, opset_import: [\"\" : 21, \"com.microsoft\" : 1]> g ", graph),
-      {{"ms.", "com.microsoft."}}));
-}
 
 struct Kept {
   const char* name;
@@ -29,7 +22,7 @@ class ContribKeptTest : public testing::TestWithParam<Kept> {};
 
 TEST_P(ContribKeptTest, StaysAndSaysWhy) {
   const auto model =
-      ImportBytes(ModelOf(GetParam().graph).SerializeAsString(), "", WithEvaluator());
+      ImportBytes(ContribModel(GetParam().graph).SerializeAsString(), "", WithEvaluator());
   ASSERT_THAT(model, IsOk());
   ASSERT_EQ(model->graph.nodes.size(), 1) << NodesText(model->graph);
   EXPECT_TRUE(IsContrib(model->graph.nodes[0]));
@@ -152,9 +145,16 @@ const Kept kKept[] = {
      "num_heads"},
     {"GroupHeadsThatDoNotDivide", Group("num_heads = 4, kv_num_heads = 3"), "multiple"},
     {"GroupUnknownTotal",
-     Group("num_heads = 4, kv_num_heads = 2", ", float[1,2,5,16] p, float[1,2,5,16] r",
-           "p, r, n, t"),
+     "(float[1,1,64] q, float[1,1,32] k, float[1,2,5,16] p, int32[1] n, int32 t) =>"
+     "  (float[1,1,64] y, float[1,2,T,16] nk, float[1,2,T,16] nv) {"
+     "  y, nk, nv = ms.GroupQueryAttention<num_heads = 4, kv_num_heads = 2>"
+     "(q, k, k, p, p, n, t) }",
      "total_sequence_length"},
+    {"GroupPastWithoutPresent",
+     "(float[1,1,64] q, float[1,1,32] k, float[1,1,32] v, float[1,2,5,16] p, int32[1] n) =>"
+     "  (float[1,1,64] y) <int32 t = {6}> {"
+     "  y = ms.GroupQueryAttention<num_heads = 4, kv_num_heads = 2>(q, k, v, p, p, n, t) }",
+     "present"},
     {"GroupSmoothSoftmax", Group("num_heads = 4, kv_num_heads = 2, smooth_softmax = 1"), "smooth"},
     {"GroupWindowOfNothing", Group("num_heads = 4, kv_num_heads = 2, local_window_size = 0"),
      "window"},
@@ -178,8 +178,8 @@ const Kept kKept[] = {
      "seqlens_k"},
     {"GroupBatchOfChunks",
      "(float[2,3,64] q, float[2,3,32] k, float[2,3,32] v, float[2,2,5,16] p, int32[2] n) =>"
-     "  (float[2,3,64] y) <int32 t = {8}> {"
-     "  y = ms.GroupQueryAttention<num_heads = 4, kv_num_heads = 2>(q, k, v, p, p, n, t) }",
+     "  (float[2,3,64] y, float[2,2,8,16] nk, float[2,2,8,16] nv) <int32 t = {8}> {"
+     "  y, nk, nv = ms.GroupQueryAttention<num_heads = 4, kv_num_heads = 2>(q, k, v, p, p, n, t) }",
      "chunks"},
     {"GroupTotalOfNothing",
      "(float[1,4,64] q, float[1,4,32] k, float[1,4,32] v, int32[1] n) => (float[1,4,64] y)"
@@ -290,7 +290,7 @@ class ContribInferenceTest : public testing::TestWithParam<Inferred> {};
 
 TEST_P(ContribInferenceTest, ShapesGoOnBehindWhatStays) {
   const auto model =
-      ImportBytes(ModelOf(GetParam().graph).SerializeAsString(), "", WithEvaluator());
+      ImportBytes(ContribModel(GetParam().graph).SerializeAsString(), "", WithEvaluator());
   ASSERT_THAT(model, IsOk());
   ASSERT_EQ(model->graph.nodes.size(), 2) << NodesText(model->graph);
   const Value& y = model->graph.values[model->graph.outputs[0]];
@@ -350,7 +350,7 @@ INSTANTIATE_TEST_SUITE_P(Contrib, ContribInferenceTest, testing::ValuesIn(kInfer
 // The body stands for the call; what prepares integers is named after it, and apart.
 TEST(ContribOriginTest, IntegersAreOriginsOfTheirOwn) {
   const auto model = ImportBytes(
-      ModelOf(OneAttention("num_heads = 2", ", int32[2,5] m", ", m")).SerializeAsString(), "",
+      ContribModel(OneAttention("num_heads = 2", ", int32[2,5] m", ", m")).SerializeAsString(), "",
       WithEvaluator());
   ASSERT_THAT(model, IsOk());
   ASSERT_EQ(model->origins.size(), 2);
@@ -366,7 +366,7 @@ TEST(ContribOriginTest, IntegersAreOriginsOfTheirOwn) {
 // A clash of types is an error, and says where.
 TEST(ContribErrorTest, NamesTheNode) {
   const auto model = ImportBytes(
-      ModelOf("(float[2,3,8] x, float16[8] b) => (float[2,3,8] y) { y = ms.BiasGelu(x, b) }")
+      ContribModel("(float[2,3,8] x, float16[8] b) => (float[2,3,8] y) { y = ms.BiasGelu(x, b) }")
           .SerializeAsString(),
       "", WithEvaluator());
   EXPECT_THAT(model, StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("/#0")));
