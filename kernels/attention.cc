@@ -62,11 +62,10 @@ absl::Status Lower(const Match& match, LowerContext& c) {
     return c.NotLowered("attention over sequences this long as one unit");
   }
   ANEMONE_ASSIGN_OR_RETURN(MaskOperands masks, MaskOperandsOf(c, form, queries, keys));
-  // The MIL operation ignores its mask (conflicts.md C-sdpa-mask).
-  if (c.route() == Route::kMil && masks.mask) {
-    return c.NotLowered("attention with a mask on route mil");
-  }
   SdpaOperands in{.scale = static_cast<float>(form.scale), .mask = masks.mask};
+  if (c.route() == Route::kMil && !SdpaHasMilForm(in, q[2])) {
+    return c.NotLowered("attention with a mask or a scale of its own on route mil");
+  }
   ANEMONE_ASSIGN_OR_RETURN(in.query, Laid(c, form.q, q, /*is_transposed=*/false));
   ANEMONE_ASSIGN_OR_RETURN(in.key, Laid(c, form.k, k, form.k_is_transposed));
   ANEMONE_ASSIGN_OR_RETURN(in.value, Laid(c, form.v, v, form.v_is_transposed));

@@ -57,7 +57,8 @@ absl::Status WriteConvMil(MilEmitter& e, const ConvParams& p, const Unit& unit) 
   } else {
     ANEMONE_ASSIGN_OR_RETURN(Tensor stored, StoredConvKernel(p, unit.weights[0]));
     std::vector<int64_t> sizes = stored.dims();
-    if (sizes.size() == 3) sizes.insert(sizes.begin() + 2, 1);
+    // Of one spatial axis, or a matrix.
+    if (sizes.size() < 4) sizes.insert(sizes.begin() + 2, 4 - sizes.size(), 1);
     kernel = e.Weight(stored, sizes);
   }
   const std::vector<int64_t> shape = FlatShape(unit.dims);

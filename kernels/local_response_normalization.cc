@@ -133,6 +133,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   LrnParams p;
   Attributes a(node);
   ANEMONE_ASSIGN_OR_RETURN(p.alpha, a.Float("alpha", 1e-4f));
+  p.alpha = math::RoundToHalf(p.alpha);  // which is what the unit's key holds
   ANEMONE_ASSIGN_OR_RETURN(p.beta, a.Float("beta", 0.75f));
   ANEMONE_ASSIGN_OR_RETURN(p.k, a.Float("bias", 1));
   ANEMONE_ASSIGN_OR_RETURN(p.kernel_channels, a.Int("size", 1));

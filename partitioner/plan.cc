@@ -181,8 +181,8 @@ void AddWarnings(const Model& model, Plan& plan) {
         if (found == node_of.end()) found = node_of.find(name);
         if (found != node_of.end()) where = found->second;
       }
-      plan.warnings.push_back(
-          {w.rule->id, where, std::move(w.message), w.rule->remedy, w.rule->source});
+      plan.warnings.push_back({w.rule->id, where, std::move(w.message), w.rule->remedy,
+                               w.rule->source, w.rule->of_kind});
     }
   }
 }

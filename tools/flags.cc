@@ -284,7 +284,7 @@ const Flag kFlags[] = {
     {.name = "verified-only",
      .value = nullptr,
      .commands = kConvert,
-     .brief = "No form that rests on keys nobody was seen to compile.",
+     .brief = "No netplist form that nobody was seen to compile.",
      .help = "",
      .store =
          [](Options& o, const std::string&) {

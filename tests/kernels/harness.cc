@@ -13,8 +13,11 @@
 #include "absl/strings/str_join.h"
 #include "anemone/session.h"
 #include "fallback/reference_model.h"
+#include "importer/importer.h"
 #include "nlohmann/json.hpp"
+#include "partitioner/plan.h"
 #include "tests/onnx_text.h"
+#include "tests/round_trip.h"
 
 namespace anemone {
 namespace {
@@ -153,5 +156,49 @@ void RunCase(const Case& c) {
 }
 
 TEST_P(KernelTest, AgreesWithOnnxRuntime) { RunCase(GetParam()); }
+
+// How many segments were written, and the units that kept others from it; printed at the end.
+struct RoundTrips : testing::Environment {
+  void TearDown() override {
+    for (const auto& [format, count] : written) {
+      std::printf("%s: %d segments written and read back\n", format.c_str(), count);
+    }
+    for (const auto& [why, count] : missing) std::printf("%4d x %s\n", count, why.c_str());
+  }
+  std::map<std::string, int> written, missing;
+};
+RoundTrips& round_trips = *static_cast<RoundTrips*>(
+    testing::AddGlobalTestEnvironment(new RoundTrips));
+
+// What the plan has on the engine, on the case's own target and each format's route.
+TEST_P(KernelTest, IsReadBackAsItWasWritten) {
+  const Case& c = GetParam();
+  std::mt19937 random(c.seed);
+  onnx::ModelProto proto = ModelOfText(c.model, c.opset);
+  FillDeclared(*proto.mutable_graph(), c.low, c.high, random);
+  auto model = ImportBytes(proto.SerializeAsString(), "", {});
+  ASSERT_TRUE(model.ok()) << model.status();
+  const Target& target = **FindTarget(c.target);
+  for (const char* name : {"netplist", "mil"}) {
+    SCOPED_TRACE(name);
+    const EngineFormat& format = **FindEngineFormat(name, {});
+    auto plan = MakePlan(
+        *model, {.target = &target, .route = format.route, .rewrites = c.rewrites});
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    for (const Segment& segment : plan->segments) {
+      if (segment.placement != Placement::kEngine) continue;
+      TemporaryFolder folder(testing::TempDir());
+      absl::Status same = CheckRoundTrip(segment.network, target, format, {}, folder.path());
+      if (absl::IsUnimplemented(same)) {
+        const std::string why(same.message());
+        ++round_trips.missing[absl::StrCat(name, ": ", why.substr(0, why.find(" '")), 
+                                           why.substr(why.find("': ") + 1))];
+      } else {
+        EXPECT_TRUE(same.ok()) << same;
+        ++round_trips.written[name];
+      }
+    }
+  }
+}
 
 }  // namespace anemone
