@@ -25,6 +25,8 @@ struct AttentionMask {
   ValueId value = kNone;
   double factor = 1;
   double number = 0;  // so low that such a score has no weight
+  // The shape of the scores where they are masked: what `value` is repeated to.
+  std::vector<int64_t> scores = {};
 };
 
 struct Attention {
@@ -37,6 +39,7 @@ struct Attention {
   // which the condition `cleared` is true.
   bool clears_masked = false;
   ValueId cleared = kNone;
+  std::vector<int64_t> cleared_weights;  // the shape of what `cleared` is repeated to
   std::vector<NodeId> nodes;  // all but the anchor, `MatMul`
 };
 

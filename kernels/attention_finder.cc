@@ -186,7 +186,9 @@ class Finder {
       Finder branch = *this;
       branch.Note(*sum);
       const ValueId mask = WithoutRepeats(*view_, sum->inputs[1 - i], branch.found_.nodes);
-      branch.found_.masks.push_back({.value = mask, .factor = is_add ? factor : -factor});
+      branch.found_.masks.push_back({.value = mask,
+                                     .factor = is_add ? factor : -factor,
+                                     .scores = *nodes_->ShapeOf(sum->outputs[0])});
       if (!branch.Descend(sum->inputs[i], factor)) continue;
       *this = std::move(branch);
       return true;
@@ -289,7 +291,8 @@ class Finder {
       found_.masks.push_back(
           {.kind = i == 1 ? AttentionMask::Kind::kKept : AttentionMask::Kind::kDropped,
            .value = condition,
-           .number = *number});
+           .number = *number,
+           .scores = *nodes_->ShapeOf(node->outputs[0])});
       return node->inputs[i];
     }
     return std::nullopt;
@@ -310,6 +313,7 @@ class Finder {
       found_.clears_masked = true;
     } else {
       guard_ = where->inputs[0];
+      found_.cleared_weights = *nodes_->ShapeOf(where->outputs[0]);
     }
     return weights;
   }

@@ -455,16 +455,6 @@ const std::vector<Case> kOtherCases = {
                      "p = Softmax<axis = -1>(s) y = MatMul(p, v)"),
      .units = {"Transpose", kMatMul, "ElementWise", "ElementWise", "ElementWise", "ElementWise",
                "Softmax", kMatMul}},
-    {.name = "mask_by_head_at_run_time",
-     .model = Scores(2, 10, 12, "float[1,2,10,12] m", "",
-                     "n = Mul(d, c) s = Add(n, m) p = Softmax<axis = -1>(s) y = MatMul(p, v)"),
-     .units = {"Transpose", kMatMul, "GOC", "ElementWise", "Softmax", kMatMul}},
-    {.name = "mask_by_image",
-     .model = "(float[4,10,8] q, float[4,12,8] k, float[4,12,8] v, float[2,1,10,12] m) => "
-              "(float[4,10,8] y) <int64[4] four = {2, 2, 10, 12}, int64[3] three = {4, 10, 12}> "
-              "{ t = Transpose<perm = [0,2,1]>(k) d = MatMul(q, t) d4 = Reshape(d, four) "
-              "e = Add(d4, m) s = Reshape(e, three) p = Softmax<axis = 2>(s) y = MatMul(p, v) }",
-     .units = {"Transpose", kMatMul, "ElementWise", "Softmax", kMatMul}},
     {.name = "scores_reshaped_across_planes",
      .model = "(float[2,4,8] q, float[2,6,8] k, float[1,12,8] v) => (float[1,4,8] y) "
               "<int64[3] other = {1, 4, 12}> { t = Transpose<perm = [0,2,1]>(k) d = MatMul(q, t) "
