@@ -1,5 +1,6 @@
 // Attention in plain nodes as SDPA units, one for each mask, where that is refused or not to be
-// trusted as the units of its nodes. Facts: netplist.md SDPA; hidden_layers.json SDPA; conflicts.md C-sdpa-mask.
+// trusted as the units of its nodes. Facts: netplist.md SDPA; hidden_layers.json SDPA; conflicts.md
+// C-sdpa-mask.
 #include "kernels/attention.h"
 
 #include <algorithm>
@@ -25,21 +26,47 @@ namespace {
 
 using Sizes = std::vector<int64_t>;
 
+// An operand's extents as (heads, sequence, elements).
+Sizes InOrder(const Sizes& shape, const std::vector<int>& axes) {
+  Sizes ordered;
+  for (int axis : axes) ordered.push_back(shape[axis]);
+  return axes.empty() ? shape : ordered;
+}
+
+// A value of rank 4 at most with its axes in this order, on D, C, H, W.
+absl::StatusOr<Operand> Reordered(LowerContext& c, const Operand& x, const Sizes& shape,
+                                  const std::vector<int>& axes) {
+  const int first = kAxisCount - static_cast<int>(shape.size());
+  Dims dims;
+  Permutation order = {Axis::kN, Axis::kD, Axis::kC, Axis::kH, Axis::kW};
+  for (size_t i = 0; i < shape.size(); ++i) {
+    dims.extent[first + i] = shape[i];
+    order[first + i] = static_cast<Axis>(first + axes[i]);
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Operand spread, Reshaped(c, x, dims));
+  return Permuted(c, spread, order);
+}
+
+// (heads, sequence, elements) back as the result has them.
+absl::StatusOr<Operand> PutBack(LowerContext& c, const Operand& y, const Sizes& shape,
+                                const std::vector<int>& axes) {
+  std::vector<int> back(axes.size());
+  for (size_t i = 0; i < axes.size(); ++i) back[axes[i]] = static_cast<int>(i);
+  return Reordered(c, y, InOrder(shape, axes), back);
+}
+
 // Planes x rows x columns: the unit has no batch ("netplist route seen with batch 1 only",
 // validators.json SDPA), and to it the heads of all images are alike.
-absl::StatusOr<Sizes> PlanesAsOne(LowerContext& c, ValueId value) {
-  ANEMONE_ASSIGN_OR_RETURN(Sizes shape, c.ShapeOf(value));
-  if (shape.size() < 3) return c.NotLowered("attention of this rank");
+Sizes PlanesAsOne(const Sizes& shape) {
   const auto rows = shape.end() - 2;
   const int64_t planes = std::accumulate(shape.begin(), rows, int64_t{1}, std::multiplies<>());
-  return Sizes{planes, rows[0], rows[1]};
+  return {planes, rows[0], rows[1]};
 }
 
 // The extents in front of rows and columns, without ones in front of them.
-absl::StatusOr<Sizes> StackOf(LowerContext& c, ValueId value) {
-  ANEMONE_ASSIGN_OR_RETURN(Sizes shape, c.ShapeOf(value));
+Sizes StackOf(const Sizes& shape) {
   const auto first = std::find_if(shape.begin(), shape.end() - 2, [](int64_t n) { return n != 1; });
-  return Sizes(first, shape.end() - 2);
+  return {first, shape.end() - 2};
 }
 
 // The axis on which a value of planes, rows and columns has its sequence.
@@ -80,7 +107,7 @@ Grouping GroupsOf(const Sizes& firsts, int64_t heads) {
   return grouping;
 }
 
-// Query, key or value, images x heads x rows x columns on D, C, H, W.
+// Query, key or value, planes x rows x columns on C, H, W.
 struct Stacked {
   Operand x;
   Sizes size;  // planes, rows, columns
@@ -88,12 +115,17 @@ struct Stacked {
   std::map<int64_t, Operand> heads;  // of all images, each made once
 };
 
-absl::StatusOr<Stacked> Stack(LowerContext& c, ValueId value, const Sizes& size,
+absl::StatusOr<Stacked> Stack(LowerContext& c, ValueId value, const std::vector<int>& axes,
                               bool is_transposed) {
   ANEMONE_ASSIGN_OR_RETURN(Sizes shape, c.ShapeOf(value));
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(value));
-  ANEMONE_ASSIGN_OR_RETURN(x, Relaid(c, x, static_cast<int>(shape.size()),
-                                     {1, size[0], size[1], size[2]}));
+  const Sizes size = PlanesAsOne(InOrder(shape, axes));
+  if (!axes.empty()) {
+    ANEMONE_ASSIGN_OR_RETURN(x, Reordered(c, x, shape, axes));
+    shape = InOrder(shape, axes);
+  }
+  ANEMONE_ASSIGN_OR_RETURN(
+      x, Relaid(c, x, static_cast<int>(shape.size()), {1, size[0], size[1], size[2]}));
   return Stacked{x, size, is_transposed, {}};
 }
 
@@ -118,9 +150,9 @@ absl::StatusOr<Operand> Laid(LowerContext& c, Stacked& from, const Grouping& gro
                              const Group& group) {
   ANEMONE_ASSIGN_OR_RETURN(Operand x, HeadOf(c, from, grouping, group.head));
   ANEMONE_ASSIGN_OR_RETURN(x, Sliced(c, x, Axis::kC, group.first_image, group.images));
-  return Permuted(c, x,
-                  {Axis::kN, Axis::kD, SequenceOf(from.is_transposed), Axis::kC,
-                   DimOf(from.is_transposed)});
+  return Permuted(
+      c, x,
+      {Axis::kN, Axis::kD, SequenceOf(from.is_transposed), Axis::kC, DimOf(from.is_transposed)});
 }
 
 // The result back with its planes in C.
@@ -169,15 +201,22 @@ constexpr size_t kMostGroups = 128;     // a unit each
 absl::Status Lower(const Match& match, LowerContext& c) {
   const Node& anchor = c.anchor(match);
   const Attention form = *FindAttention(c.view(), anchor);
-  ANEMONE_ASSIGN_OR_RETURN(Sizes q, PlanesAsOne(c, form.q));
-  ANEMONE_ASSIGN_OR_RETURN(Sizes k, PlanesAsOne(c, form.k));
-  ANEMONE_ASSIGN_OR_RETURN(Sizes v, PlanesAsOne(c, form.v));
-  ANEMONE_ASSIGN_OR_RETURN(Sizes stack, StackOf(c, form.q));
-  ANEMONE_ASSIGN_OR_RETURN(Sizes k_stack, StackOf(c, form.k));
-  ANEMONE_ASSIGN_OR_RETURN(Sizes v_stack, StackOf(c, form.v));
+  ANEMONE_ASSIGN_OR_RETURN(Sizes q, c.ShapeOf(form.q));
+  ANEMONE_ASSIGN_OR_RETURN(Sizes k, c.ShapeOf(form.k));
+  ANEMONE_ASSIGN_OR_RETURN(Sizes v, c.ShapeOf(form.v));
   ANEMONE_ASSIGN_OR_RETURN(Sizes y_shape, c.ShapeOf(anchor.outputs[0]));
-  const int64_t planes = q[0], queries = q[1], keys = form.k_is_transposed ? k[2] : k[1];
-  if (stack != k_stack || stack != v_stack) return c.NotLowered("attention with shared heads");
+  const size_t most = std::max({form.q_axes.size(), form.k_axes.size(), form.v_axes.size()});
+  if (std::min({q.size(), k.size(), v.size()}) < 3 || most >= kMaxRank) {
+    return c.NotLowered("attention of this rank");
+  }
+  q = InOrder(q, form.q_axes);
+  k = InOrder(k, form.k_axes);
+  const Sizes stack = StackOf(q);
+  const int64_t planes = PlanesAsOne(q)[0], queries = q[q.size() - 2];
+  const int64_t keys = *(form.k_is_transposed ? k.end() - 1 : k.end() - 2);
+  if (stack != StackOf(k) || stack != StackOf(InOrder(v, form.v_axes))) {
+    return c.NotLowered("attention with shared heads");
+  }
   if (planes < 1 || planes > kMostPlanes) return c.NotLowered("attention of so many heads");
   if (!SdpaIsReliable(queries, keys)) {
     return c.NotLowered("attention over sequences this long as one unit");
@@ -188,9 +227,9 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   if (grouping.groups.size() > kMostGroups) {
     return c.NotLowered("attention with so many different masks");
   }
-  ANEMONE_ASSIGN_OR_RETURN(Stacked query, Stack(c, form.q, q, /*is_transposed=*/false));
-  ANEMONE_ASSIGN_OR_RETURN(Stacked key, Stack(c, form.k, k, form.k_is_transposed));
-  ANEMONE_ASSIGN_OR_RETURN(Stacked value, Stack(c, form.v, v, form.v_is_transposed));
+  ANEMONE_ASSIGN_OR_RETURN(Stacked query, Stack(c, form.q, form.q_axes, /*is_transposed=*/false));
+  ANEMONE_ASSIGN_OR_RETURN(Stacked key, Stack(c, form.k, form.k_axes, form.k_is_transposed));
+  ANEMONE_ASSIGN_OR_RETURN(Stacked value, Stack(c, form.v, form.v_axes, form.v_is_transposed));
   std::vector<Operand> results;
   for (const Group& group : grouping.groups) {
     ANEMONE_ASSIGN_OR_RETURN(MaskOperands mask,
@@ -212,8 +251,15 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(Operand y, Joined(c, grouping, results));
   const Dims dims = c.DimsOf(results.front());
   ANEMONE_ASSIGN_OR_RETURN(y, Reshaped(c, y, MakeDims(1, planes, dims.h(), dims.w())));
-  ANEMONE_ASSIGN_OR_RETURN(y, Relaid(c, y, 4, y_shape));
-  return c.Out(anchor.outputs[0], y);
+  if (form.y_axes.empty()) {
+    ANEMONE_ASSIGN_OR_RETURN(y, Relaid(c, y, 4, y_shape));
+  } else {
+    ANEMONE_ASSIGN_OR_RETURN(y, PutBack(c, y, y_shape, form.y_axes));
+    ANEMONE_ASSIGN_OR_RETURN(y, Reshaped(c, y, PlaceShape(y_shape)));
+  }
+  ANEMONE_RETURN_IF_ERROR(c.Out(anchor.outputs[0], y));
+  c.CleanUp();  // an Einsum may have had the axes as the unit has them
+  return absl::OkStatus();
 }
 
 bool IsAttention(const GraphView& view, const Node& anchor, Match& match) {
@@ -227,6 +273,7 @@ bool IsAttention(const GraphView& view, const Node& anchor, Match& match) {
 
 constexpr Lowering kLowerings[] = {
     {.op = "MatMul", .pattern = "attention", .match = IsAttention, .lower = Lower},
+    {.op = "Einsum", .pattern = "attention", .match = IsAttention, .lower = Lower},
 };
 
 }  // namespace

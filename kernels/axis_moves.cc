@@ -74,8 +74,7 @@ absl::StatusOr<Operand> Moved(NetworkBuilder& c, Operand x, const Move& whole) {
     const int from = move.order[to];
     Move step{.extents = move.extents, .order = std::vector<int>(axes)};
     std::iota(step.order.begin(), step.order.end(), 0);
-    std::rotate(step.order.begin() + to, step.order.begin() + from,
-                step.order.begin() + from + 1);
+    std::rotate(step.order.begin() + to, step.order.begin() + from, step.order.begin() + from + 1);
     ANEMONE_ASSIGN_OR_RETURN(x, MovedAtOnce(c, x, Merged(step)));
     Move rest{.extents = Sizes(axes), .order = std::vector<int>(axes)};
     for (int i = 0; i < axes; ++i) {
@@ -93,8 +92,8 @@ std::optional<std::vector<int>> OrderOf(const Node& transpose, size_t rank) {
   Sizes reversed(rank);
   for (size_t i = 0; i < rank; ++i) reversed[i] = static_cast<int64_t>(rank - 1 - i);
   auto perm = Attributes(transpose).Ints("perm", reversed);
-  if (!perm.ok() || !std::is_permutation(perm->begin(), perm->end(), reversed.begin(),
-                                         reversed.end())) {
+  if (!perm.ok() ||
+      !std::is_permutation(perm->begin(), perm->end(), reversed.begin(), reversed.end())) {
     return std::nullopt;
   }
   return std::vector<int>(perm->begin(), perm->end());

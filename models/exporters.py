@@ -8,6 +8,7 @@ downloaded. Beside the models it writes exported/manifest.json: the inputs that 
 the model and how many attentions PyTorch computes, counted while the module runs.
 """
 
+import collections
 import dataclasses
 import json
 import logging
@@ -39,17 +40,25 @@ class Source:
     """A module, and what it is run on by input name."""
     module: nn.Module
     inputs: dict
-    # Different masks of each attention; None: one each. A unit has one mask for all it does.
-    masks: list | None = None
+    # SDPA units for each attention; None: one each. A unit has one mask for all that it does.
+    sdpa: list | None = None
 
 
-SOURCES = {}  # (name, exporters) by function
+@dataclasses.dataclass
+class Recipe:
+    make: object  # a function that makes a Source
+    exporters: tuple
+    opset: int | None
+    units: dict  # how many units of some kinds it becomes, beside what Counter counts
 
 
-def source(*exporters, opset=None):
-    """Registers a function that makes a Source, and how it is exported."""
+RECIPES = {}  # by the source's name
+
+
+def source(*exporters, opset=None, **units):
+    """Registers a function that makes a Source."""
     def register(make):
-        SOURCES[make.__name__] = (make, exporters, opset)
+        RECIPES[make.__name__] = Recipe(make, exporters, opset, units)
         return make
     return register
 
@@ -82,8 +91,8 @@ class Function(nn.Module):
         return self.function(*values)
 
 
-def called(inner, inputs, outputs=("last_hidden_state",), masks=None, **fixed):
-    return Source(Called(inner, list(inputs), outputs, **fixed), inputs, masks)
+def called(inner, inputs, outputs=("last_hidden_state",), sdpa=None, **fixed):
+    return Source(Called(inner, list(inputs), outputs, **fixed), inputs, sdpa)
 
 
 def function(f, **inputs):
@@ -249,7 +258,7 @@ def t5_config():
 def t5_encoder():
     model = transformers.T5EncoderModel(t5_config())
     return called(model, {"input_ids": tokens(), "attention_mask": padding()},
-                  masks=[HEADS] * LAYERS)
+                  sdpa=[HEADS] * LAYERS)
 
 
 class T5Decoder(nn.Module):
@@ -268,7 +277,7 @@ def t5_decoder():
     return Source(T5Decoder(), {"input_ids": tokens(8),
                                 "encoder_hidden_states": torch.randn(1, LENGTH, HIDDEN),
                                 "encoder_attention_mask": padding()},
-                  masks=[HEADS, 1] * LAYERS)
+                  sdpa=[HEADS, 1] * LAYERS)
 
 
 def whisper_of(attention):
@@ -346,7 +355,7 @@ def swin():
         img_size=IMAGE, patch_size=4, window_size=4, embed_dim=16, depths=(2,), num_heads=(2,),
         mlp_ratio=2, num_classes=10)
     # By head; then also by each of four windows, which are shifted.
-    return Source(model, {"x": image()}, masks=[2, 8])
+    return Source(model, {"x": image()}, sdpa=[2, 8])
 
 
 @source(*BOTH)
@@ -388,7 +397,8 @@ def clip_text():
     return called(clip_of("Text", "sdpa"), {"input_ids": tokens(), "attention_mask": padding()})
 
 
-@source(*BOTH, FUSED)
+# A norm of the pooled output is computed in vain.
+@source(*BOTH, FUSED, LayerNormalization=5)
 def clip_vision():
     return called(clip_of("Vision", "eager"), {"pixel_values": image()})
 
@@ -410,9 +420,10 @@ class Detr(nn.Module):
         return self.boxes(self.transformer(features, self.queries.unsqueeze(0))).sigmoid()
 
 
-@source(*BOTH)
+# The decoder's attention among learned queries, and the norm behind it, are constants.
+@source(*BOTH, LayerNormalization=6)
 def detr():
-    return Source(Detr(), {"x": image()})
+    return Source(Detr(), {"x": image()}, sdpa=[1, 0, 1])
 
 
 class Multihead(nn.Module):
@@ -536,12 +547,12 @@ def packed_chunks_and_buffer():
 
 # ---- Normalizations, activations and rearrangements.
 
-@source(*BOTH)
+@source(*BOTH, InstanceNormalization=1)
 def group_norm():
     return Source(nn.GroupNorm(4, 16), {"x": torch.randn(1, 16, 8, 8)})
 
 
-@source(*BOTH)
+@source(*BOTH, InstanceNormalization=1)
 def instance_norm():
     return Source(nn.InstanceNorm2d(16, affine=True), {"x": torch.randn(1, 16, 8, 8)})
 
@@ -551,7 +562,7 @@ def layer_norm_written_out():
     return Source(nn.LayerNorm(HIDDEN), {"x": torch.randn(1, LENGTH, HIDDEN)})
 
 
-@source(*BOTH)
+@source(*BOTH, LayerNormalization=1)
 def layer_norm_of_channels():
     return Source(timm.layers.LayerNorm2d(16), {"x": torch.randn(1, 16, 8, 8)})
 
@@ -571,17 +582,17 @@ def activation(f):
     return function(f, x=3 * torch.randn(1, LENGTH, HIDDEN))
 
 
-@source(*BOTH, opset=18)
+@source(*BOTH, opset=18, Neuron=1)
 def gelu_erf():
     return activation(functional.gelu)
 
 
-@source(*BOTH, opset=18)
+@source(*BOTH, opset=18, Neuron=1)
 def gelu_tanh():
     return activation(lambda x: functional.gelu(x, approximate="tanh"))
 
 
-@source(*BOTH)
+@source(*BOTH, Neuron=1)
 def gelu_new():
     return activation(transformers.activations.NewGELUActivation())
 
@@ -591,7 +602,7 @@ def gelu_quick():
     return activation(transformers.activations.QuickGELUActivation())
 
 
-@source(*BOTH)
+@source(*BOTH, Neuron=1)
 def silu():
     return activation(functional.silu)
 
@@ -606,27 +617,27 @@ def hard_swish():
     return activation(functional.hardswish)
 
 
-@source(*BOTH)
+@source(*BOTH, L2Normalization=1)
 def l2_norm():
     return function(lambda x: functional.normalize(x, dim=-1), x=torch.randn(1, LENGTH, HIDDEN))
 
 
-@source(*BOTH)
+@source(*BOTH, L2Normalization=1)
 def l2_norm_of_channels():
     return function(lambda x: functional.normalize(x, dim=1), x=torch.randn(1, 16, 8, 8))
 
 
-@source(*BOTH)
+@source(*BOTH, PixelShuffle=1)
 def pixel_shuffle():
     return function(lambda x: functional.pixel_shuffle(x, 2), x=torch.randn(1, 16, 8, 8))
 
 
-@source(*BOTH)
+@source(*BOTH, PixelUnshuffle=1)
 def pixel_unshuffle():
     return function(lambda x: functional.pixel_unshuffle(x, 2), x=torch.randn(1, 16, 8, 8))
 
 
-@source(*BOTH)
+@source(*BOTH, SpaceToChannel=1)
 def space_to_depth():
     def run(x):
         b, c, h, w = x.shape
@@ -635,7 +646,7 @@ def space_to_depth():
     return function(run, x=torch.randn(1, 16, 8, 8))
 
 
-@source(*BOTH)
+@source(*BOTH, ChannelToSpace=1)
 def depth_to_space():
     def run(x):
         b, c, h, w = x.shape
@@ -644,7 +655,7 @@ def depth_to_space():
     return function(run, x=torch.randn(1, 16, 8, 8))
 
 
-@source(*BOTH)
+@source(*BOTH, Transpose=1)
 def channel_shuffle():
     return function(lambda x: x.reshape(1, 4, 4, 8, 8).transpose(1, 2).reshape(1, 16, 8, 8),
                     x=torch.randn(1, 16, 8, 8))
@@ -658,7 +669,7 @@ def focus():
     return function(run, x=torch.randn(1, 4, 8, 8))
 
 
-@source(*BOTH)
+@source(*BOTH, CrossCorrelation=1)
 def cross_correlation():
     return function(functional.conv2d, x=torch.randn(1, 1, 16, 16), kernel=torch.randn(1, 1, 5, 5))
 
@@ -689,12 +700,12 @@ def stereo_of(channels):
     return Source(Stereo(channels), {"left": image(), "right": image()})
 
 
-@source(*BOTH)
+@source(*BOTH, CostVolume=1)
 def stereo():
     return stereo_of(1)
 
 
-@source(*BOTH)
+@source(*BOTH, CostVolume=4)
 def stereo_of_four_channels():
     return stereo_of(4)
 
@@ -733,33 +744,44 @@ class Tracker(nn.Module):
         return functional.conv2d(self.features(search), self.features(template))
 
 
-@source(*BOTH)
+@source(*BOTH, CrossCorrelation=1)
 def tracker():
     return Source(Tracker(), {"search": image(), "template": image(6)})
 
 
 # ---- Exporting.
 
+# The unit of each normalization that is a module, by what the class name ends in.
+NORMS = {"LayerNorm": "LayerNormalization", "RMSNorm": "L2Normalization",
+         "T5LayerNorm": "L2Normalization"}
+
+
 class Counter(TorchDispatchMode):
     """Counts attentions: softmaxes over scores of rank 3 and more, and fused kernels."""
 
     def __init__(self):
         super().__init__()
-        self.count = 0
+        self.attentions = 0
 
     def __torch_dispatch__(self, call, types, args=(), kwargs=None):
         name = call._schema.name
-        if name in ("aten::_softmax", "aten::_safe_softmax") and args[1] in (-1, args[0].dim() - 1):
-            self.count += 1
-        if name == "aten::_scaled_dot_product_flash_attention_for_cpu":
-            self.count += 1
+        if name in ("aten::_softmax", "aten::_safe_softmax"):
+            self.attentions += args[0].dim() >= 3 and args[1] in (-1, args[0].dim() - 1)
+        self.attentions += name == "aten::_scaled_dot_product_flash_attention_for_cpu"
         return call(*args, **(kwargs or {}))
 
 
 def counted(made):
+    """Attentions, and units of normalizations by kind, that the module computes."""
+    norms = collections.Counter()
+    for module in made.module.modules():
+        kind = next((unit for end, unit in reversed(NORMS.items())
+                     if type(module).__name__.endswith(end)), None)
+        if kind:
+            module.register_forward_hook(lambda *_, kind=kind: norms.update([kind]))
     with torch.no_grad(), Counter() as counter:
         made.module(*made.inputs.values())
-    return counter.count
+    return counter.attentions, dict(norms)
 
 
 def randomize(module):
@@ -834,34 +856,33 @@ def input_of(tensor):
             "of": ["-inf", 0] if tensor.is_floating_point() else [0, 1]}
 
 
-def entry(name, exporter, made, attentions, model):
-    domains = sorted({node.domain for node in model.graph.node if node.domain})
-    one = {"name": f"{name}_{exporter}", "source": name, "exporter": exporter,
-           "attentions": attentions, "sdpa": sum(made.masks or [1] * attentions)}
-    if domains:
-        one["domains"] = domains
-    one["inputs"] = {i.name: input_of(made.inputs[i.name]) for i in model.graph.input}
-    return one
+def is_contrib(model):
+    """Whether ONNX Runtime's own operators are in it, one of which it has in ONNX's domain."""
+    return any(node.domain or node.op_type == "SimplifiedLayerNormalization"
+               for node in model.graph.node)
 
 
 def make(name):
-    maker, exporters, opset = SOURCES[name]
-    entries = []
-    for exporter in exporters:
+    recipe, entries = RECIPES[name], []
+    for exporter in recipe.exporters:
         torch.manual_seed(1)
-        made = maker()
+        made = recipe.make()
         made.module.eval()
         randomize(made.module)
-        attentions = counted(made)
         path = FOLDER / f"{name}_{exporter}.onnx"
-        export(made, DYNAMO if exporter == DYNAMO else TORCHSCRIPT, opset, path)
+        export(made, DYNAMO if exporter == DYNAMO else TORCHSCRIPT, recipe.opset, path)
         if exporter == OPTIMIZED:
             optimize(path)
         if exporter == FUSED:
             fuse(path, FUSED_AS[name])
         model = without_notes(path)
-        entries.append(entry(name, exporter, made, attentions, model))
-        print(f"{path.name}: {path.stat().st_size} bytes, {entries[-1]['attentions']} attentions",
+        attentions, norms = counted(made)
+        units = {"SDPA": sum(made.sdpa or [1] * attentions), **norms, **recipe.units}
+        entries.append({"name": path.stem, "source": name, "exporter": exporter,
+                        "attentions": attentions, "contrib": is_contrib(model), "units": units,
+                        "inputs": {i.name: input_of(made.inputs[i.name])
+                                   for i in model.graph.input}})
+        print(f"{path.name}: {path.stat().st_size} bytes, {attentions} attentions",
               file=sys.stderr)
     return entries
 
@@ -872,11 +893,11 @@ def main(prefixes):
     torch.backends.mha.set_fastpath_enabled(False)  # what it calls cannot be exported
     manifest = FOLDER / "manifest.json"
     known = json.loads(manifest.read_text())["models"] if manifest.exists() else []
-    entries = {one["name"]: one for one in known if one["source"] in SOURCES}
-    for name in SOURCES:
+    entries = {one["name"]: one for one in known if one["source"] in RECIPES}
+    for name in RECIPES:
         if name.startswith(tuple(prefixes) or ""):
             entries |= {one["name"]: one for one in make(name)}
-    order = list(SOURCES)
+    order = list(RECIPES)
     rows = sorted(entries.values(), key=lambda one: order.index(one["source"]))
     manifest.write_text('{"what": "Written by models/exporters.py: small models as exporters write '
                         'them.",\n "models": [\n  '
