@@ -23,7 +23,8 @@ MilType TensorType(const char* dtype, std::vector<int64_t> shape) {
 std::string Identifier(const std::string& name) {
   std::string made;
   for (char c : name) made += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  if (made.empty() || std::isdigit(static_cast<unsigned char>(made[0]))) made = absl::StrCat("v", made);
+  if (made.empty() || std::isdigit(static_cast<unsigned char>(made[0])))
+    made = absl::StrCat("v", made);
   return made;
 }
 
@@ -199,9 +200,10 @@ absl::Status MilEmitter::WriteOutputs() {
     const bool is_unit = port.from.source == Operand::Source::kUnit;
     const std::string& made = (is_unit ? units_ : text_.ports.inputs)[port.from.index];
     if (!is_unit || !names.emplace(made, wish).second) {
-      MilStatement copy{.outputs = {{TensorType("fp16", ShapeOf(network_.DimsOf(port.from))), wish}},
-                        .op = "identity",
-                        .arguments = {{"x", {made}}}};
+      MilStatement copy{
+          .outputs = {{TensorType("fp16", ShapeOf(network_.DimsOf(port.from))), wish}},
+          .op = "identity",
+          .arguments = {{"x", {made}}}};
       copy.attributes = {{"name", {Scalar("string"), wish, std::nullopt}}};
       text_.program.statements.push_back(std::move(copy));
     }

@@ -26,8 +26,8 @@ UnitForm KeysOf(const NetplistForm& form, const Unit& unit, UnitForm sure) {
     if (!known) sure = {FormStatus::kUnverified, absl::StrCat("key ", key, " of ", form.type)};
     for (const SeenNames& seen : form.names) {
       if (seen.key != key || Holds(seen.names, value.get<std::string>())) continue;
-      sure = {FormStatus::kUnverified, absl::StrCat(key, " ", value.get<std::string>(), " of ",
-                                                    form.type)};
+      sure = {FormStatus::kUnverified,
+              absl::StrCat(key, " ", value.get<std::string>(), " of ", form.type)};
     }
   }
   return sure;

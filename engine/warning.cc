@@ -51,8 +51,7 @@ void WarnOfOperands(const Network& network, const Unit& unit, const Target& targ
 }
 
 // Whether a netplist can hold the unit, as it is or composed of others.
-void WarnOfForm(const Network& network, const Unit& unit, const Target& target,
-                WarningList& list) {
+void WarnOfForm(const Network& network, const Unit& unit, const Target& target, WarningList& list) {
   const UnitForm form = ComposedForm(network, unit, target);
   if (form.status == FormStatus::kKnown) return;
   const bool none = form.status == FormStatus::kNone;

@@ -55,11 +55,11 @@ void Compute(const GlobalArgMinMaxParams& p, const void*, absl::Span<const Const
 }
 
 absl::Status WriteMil(MilEmitter& e, const GlobalArgMinMaxParams& p, const Unit& unit) {
-  if (e.AxisOf(p.axis) < 0) return absl::UnimplementedError("an index along an axis of one element");
+  if (e.AxisOf(p.axis) < 0)
+    return absl::UnimplementedError("an index along an axis of one element");
   const char* op = p.type == Extreme::kMax ? "global_argmax" : "global_argmin";
-  const std::string y =
-      e.EmitAll(op, {{"x", {e.In(0)}}, {"axis", {e.Int(e.AxisOf(p.axis))}}},
-                {e.IndexType(unit.dims)})[0];
+  const std::string y = e.EmitAll(op, {{"x", {e.In(0)}}, {"axis", {e.Int(e.AxisOf(p.axis))}}},
+                                  {e.IndexType(unit.dims)})[0];
   e.Result(e.Numbers(y, unit.dims));
   return absl::OkStatus();
 }

@@ -69,7 +69,7 @@ const UnitKindOf<RandomParams>& Kind() {
                                                                                .shape = Shape,
                                                                                .validate = Validate,
                                                                                .fields = kFields,
-.mil = WriteMil});
+                                                                               .mil = WriteMil});
   return kind;
 }
 

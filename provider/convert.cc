@@ -173,9 +173,11 @@ class SegmentWriter {
 
 absl::StatusOr<Json> ConvertModel(const std::string& path, const std::string& folder,
                                   const ConvertOptions& options) {
-  ANEMONE_ASSIGN_OR_RETURN(const EngineFormat* format, FindEngineFormat(options.to, options.netplist));
-  ANEMONE_ASSIGN_OR_RETURN(PlanOptions planning, PlanningOptions(options.target, std::string(RouteName(format->route)),
-                                                                 options.policy, options.rewrites));
+  ANEMONE_ASSIGN_OR_RETURN(const EngineFormat* format,
+                           FindEngineFormat(options.to, options.netplist));
+  ANEMONE_ASSIGN_OR_RETURN(PlanOptions planning,
+                           PlanningOptions(options.target, std::string(RouteName(format->route)),
+                                           options.policy, options.rewrites));
   ImportOptions importing{.dims = options.dims, .shapes = options.shapes};
   if (auto runtime = OrtRuntime::Open({.threads = 1}); runtime.ok()) {
     importing.evaluate = MakeEvaluator(*runtime);

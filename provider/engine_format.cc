@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "anemone/status_macros.h"
+#include "engine/constant.h"
 #include "engine/mil_emitter.h"
 #include "engine/netplist_folder.h"
 #include "engine/unit_kind.h"
 #include "kernels/mil_folder.h"
+#include "kernels/mil_network.h"
 
 namespace anemone {
 namespace {
@@ -39,7 +43,7 @@ Unwritable JudgeNetplist(const Network& network, const Target& target,
   if (!checked.verdict.accepted) {
     found.missing.push_back(
         NoteOf(network, checked.unit,
-                 absl::StrCat("its composed form is refused: ", checked.verdict.message)));
+               absl::StrCat("its composed form is refused: ", checked.verdict.message)));
   }
   return found;
 }
@@ -51,10 +55,28 @@ absl::StatusOr<PortNames> SaveAsNetplist(const Network& network, const NetplistO
 
 absl::StatusOr<Network> PrepareMil(const Network& network, const Target&) { return network; }
 
-Unwritable JudgeMil(const Network& network, const Target&, const NetplistOptions&) {
+// Whether the target takes the program's statements: between them stand tensors that the network
+// has not, such as a product's rows on the height, whose cap is another than the channels'.
+absl::Status ReadAsMil(const Network& network, const Target& target) {
+  auto nowhere = [](const Tensor&) { return int64_t{0}; };
+  ANEMONE_ASSIGN_OR_RETURN(MilText written, WriteMilProgram(network, nowhere));
+  auto zeros = [](const MilBlob&, DataType type, std::vector<int64_t> dims) {
+    return ZeroFill(type, std::move(dims));
+  };
+  NetworkBuilder c(target, Route::kMil);
+  absl::Status status = ReadMilProgram(written.program, zeros, c);
+  if (!c.refusal()) return status;
+  return absl::UnimplementedError(absl::StrCat("its MIL is refused: ", c.refusal()->message));
+}
+
+Unwritable JudgeMil(const Network& network, const Target& target, const NetplistOptions&) {
   Unwritable found;
   for (const MilRefusal& refusal : RefusedByMil(network)) {
     found.missing.push_back(NoteOf(network, refusal.unit, refusal.status.message()));
+  }
+  if (!found.missing.empty()) return found;
+  if (absl::Status status = ReadAsMil(network, target); absl::IsUnimplemented(status)) {
+    found.missing.push_back(NoteOf(network, -1, status.message()));
   }
   return found;
 }
@@ -77,8 +99,7 @@ absl::StatusOr<const EngineFormat*> FindEngineFormat(absl::string_view name,
       std::find_if(std::begin(kFormats), std::end(kFormats),
                    [&](const EngineFormat& row) { return name == row.name; });
   if (format == std::end(kFormats)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("format '", name, "': want netplist or mil"));
+    return absl::InvalidArgumentError(absl::StrCat("format '", name, "': want netplist or mil"));
   }
   const bool asks_netplist = options.verified_only || options.form == PropertyListForm::kBinary;
   if (asks_netplist && format->route != Route::kNetplist) {

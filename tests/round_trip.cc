@@ -103,8 +103,8 @@ absl::StatusOr<std::vector<std::byte>> OutputsOf(const Network& network, const T
 absl::StatusOr<Network> ReadFolder(const EngineFormat& format, const std::string& folder,
                                    const Target& target) {
   NetworkBuilder c(target, format.route);
-  absl::Status status = format.route == Route::kMil ? LoadMil(folder, c)
-                                                    : LoadNetplist(folder, FindUnitKind, c);
+  absl::Status status =
+      format.route == Route::kMil ? LoadMil(folder, c) : LoadNetplist(folder, FindUnitKind, c);
   if (c.refusal()) return absl::FailedPreconditionError("refused: " + c.refusal()->message);
   ANEMONE_RETURN_IF_ERROR(status);
   return c.TakeNetwork();

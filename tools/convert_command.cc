@@ -42,17 +42,16 @@ int ConvertCommand(const Options& options) {
   const std::string& model = options.arguments[0];
   Progress progress(options.quiet);
   progress.Step(absl::StrCat("converting ", model));
-  absl::StatusOr<Json> manifest =
-      Convert(model, options.output,
-              {.target = options.targets[0],
-               .policy = options.policy,
-               .rewrites = options.rewrites,
-               .dims = options.dims,
-               .shapes = options.shapes,
-               .to = options.to,
-               .netplist = {
-                   .verified_only = options.verified_only,
-                   .form = options.binary ? PropertyListForm::kBinary : PropertyListForm::kXml}});
+  absl::StatusOr<Json> manifest = Convert(
+      model, options.output,
+      {.target = options.targets[0],
+       .policy = options.policy,
+       .rewrites = options.rewrites,
+       .dims = options.dims,
+       .shapes = options.shapes,
+       .to = options.to,
+       .netplist = {.verified_only = options.verified_only,
+                    .form = options.binary ? PropertyListForm::kBinary : PropertyListForm::kXml}});
   if (!manifest.ok()) return Fail(manifest.status());
   int missing = 0;
   for (const Json& segment : (*manifest)["segments"]) missing += !segment["written"].get<bool>();
@@ -64,11 +63,10 @@ int ConvertCommand(const Options& options) {
     for (const Json& segment : (*manifest)["segments"]) PrintSegment(segment);
   }
   if (missing == 0) return kExitDone;
-  return Fail(absl::UnimplementedError(
-      absl::StrCat(model, ": ", missing, " engine segment", missing == 1 ? " has" : "s have",
-                   " units that no ",
-                   options.to == "mil" ? "MIL operation is known for" : "netplist can hold",
-                   "; the rest is written, only the software device runs those")));
+  return Fail(absl::UnimplementedError(absl::StrCat(
+      model, ": ", missing, " engine segment", missing == 1 ? " has" : "s have", " units that no ",
+      options.to == "mil" ? "MIL operation is known for" : "netplist can hold",
+      "; the rest is written, only the software device runs those")));
 }
 
 }  // namespace anemone

@@ -43,84 +43,89 @@ constexpr char kTopK[] = R"({"Type": "Max", "K": 5, "SortDimension": "Width",
 
 const Dims kPoints = At(1, 1, 3, 1, 16), kVector = At(1, 1, 3, 1, 1);
 
-
 const std::vector<FormCase>& Cases() {
   static const auto& cases = *new std::vector<FormCase>{
-        FormCase{"Neuron", {kImage}, R"({"Type": "ReLU"})"},
-        FormCase{"Neuron", {kImage}, R"({"Type": "ELU", "EluAlpha": 15360})"},
-        FormCase{"Neuron", {kImage}, R"({"Type": "LeakyReLU", "ReluSlope": 14336, "ReluOffset": 0})"},
-        FormCase{"Neuron", {kImage}, R"({"Type": "ClampedReLU", "ReluMin": 0, "ReluMax": 17920})"},
-        FormCase{"ElementWise", {kImage, kImage}, R"({"Type": "GreaterThan"})"},
-        FormCase{"ElementWise", {kImage}, R"({"Type": "Abs"})"},
-        FormCase{"ScaledElementWise", {kImage, kImage}, R"({"Type": "Add", "Scale": 14336})"},
-        FormCase{"GOC", {kImage}, R"({"ScaleScalar": 16384, "BiasScalar": 15360})"},
-        FormCase{"DynamicGOC", {At(1, 1, 4, 1, 1), At(1, 1, 4, 1, 1)}, R"({"BiasOnly": true})"},
-        FormCase{"DynamicGOC", {At(1, 1, 4, 1, 1), At(1, 1, 4, 1, 1), At(1, 1, 4, 1, 1)}, "{}"},
-        FormCase{"Broadcast",
-             {At(1, 1, 4, 8, 1)},
-             R"({"BroadcastInfo": [{"Dimension": "Width", "Size": 8}]})"},
-        FormCase{"Softmax", {kImage}, R"({"Dimension": "Width"})"},
-        FormCase{"Reduction", {kImage}, R"({"Type": "Sum", "Dimension": ["Height", "Width"]})"},
-        FormCase{"Pooling", {kImage}, kMaxPool},
-        FormCase{"Pooling", {kImage}, kAveragePool},
-        FormCase{"Conv", {kImage}, kConvKeys, {6, 4, 3, 3}},
-        FormCase{"Conv", {kImage}, kUpsampling},
-        FormCase{"MatrixMultiplication", {At(1, 1, 4, 1, 8), At(1, 1, 8, 1, 4)}, "{}"},
-        FormCase{"Transpose", {kImage}, R"({"TransposeDimensions": [
+      FormCase{"Neuron", {kImage}, R"({"Type": "ReLU"})"},
+      FormCase{"Neuron", {kImage}, R"({"Type": "ELU", "EluAlpha": 15360})"},
+      FormCase{"Neuron", {kImage}, R"({"Type": "LeakyReLU", "ReluSlope": 14336, "ReluOffset": 0})"},
+      FormCase{"Neuron", {kImage}, R"({"Type": "ClampedReLU", "ReluMin": 0, "ReluMax": 17920})"},
+      FormCase{"ElementWise", {kImage, kImage}, R"({"Type": "GreaterThan"})"},
+      FormCase{"ElementWise", {kImage}, R"({"Type": "Abs"})"},
+      FormCase{"ScaledElementWise", {kImage, kImage}, R"({"Type": "Add", "Scale": 14336})"},
+      FormCase{"GOC", {kImage}, R"({"ScaleScalar": 16384, "BiasScalar": 15360})"},
+      FormCase{"DynamicGOC", {At(1, 1, 4, 1, 1), At(1, 1, 4, 1, 1)}, R"({"BiasOnly": true})"},
+      FormCase{"DynamicGOC", {At(1, 1, 4, 1, 1), At(1, 1, 4, 1, 1), At(1, 1, 4, 1, 1)}, "{}"},
+      FormCase{"Broadcast",
+               {At(1, 1, 4, 8, 1)},
+               R"({"BroadcastInfo": [{"Dimension": "Width", "Size": 8}]})"},
+      FormCase{"Softmax", {kImage}, R"({"Dimension": "Width"})"},
+      FormCase{"Reduction", {kImage}, R"({"Type": "Sum", "Dimension": ["Height", "Width"]})"},
+      FormCase{"Pooling", {kImage}, kMaxPool},
+      FormCase{"Pooling", {kImage}, kAveragePool},
+      FormCase{"Conv", {kImage}, kConvKeys, {6, 4, 3, 3}},
+      FormCase{"Conv", {kImage}, kUpsampling},
+      FormCase{"MatrixMultiplication", {At(1, 1, 4, 1, 8), At(1, 1, 8, 1, 4)}, "{}"},
+      FormCase{"Transpose", {kImage}, R"({"TransposeDimensions": [
             {"TransposeSourceDimension": "Height", "TransposeDestinationDimension": "Channel"},
             {"TransposeSourceDimension": "Channel", "TransposeDestinationDimension": "Height"}]})"},
-        FormCase{"Reshape", {kImage}, R"({"ReshapedBatch": 1, "ReshapedChannel": 16,
+      FormCase{"Reshape", {kImage}, R"({"ReshapedBatch": 1, "ReshapedChannel": 16,
             "ReshapedHeight": 4, "ReshapedWidth": 4})"},
-        FormCase{"Concat", {kImage, kImage}, R"({"Dimension": "Channel"})"},
-        FormCase{"InputView", {kImage}, R"({"Dimension": "Width", "Offset": 2, "Size": 3})"},
-        FormCase{"InputView", {kImage}, R"({"Dimension": "Width", "Offset": 0, "Size": 4, "Step": 2})"},
-        FormCase{"Gather",
-             {At(1, 1, 4, 8, 8)},
-             R"({"GatherNDAxes": ["Channel"]})",
-             {},
-             {At(1, 1, 1, 1, 3)}},
-        FormCase{"DynamicSlice", {At(1, 1, 1, 1, 4), At(1, 1, 1, 1, 1)}, kSlice},
-        FormCase{"SDPA",
-             {At(1, 1, 10, 4, 8), At(1, 1, 12, 4, 8), At(1, 1, 12, 4, 8)},
-             R"({"SubtractMax": true})",
-             {},
-             {At(1, 1, 1, 1, 1)}},
-        FormCase{"Sort", {At(1, 1, 2, 1, 16)}, kSort}, FormCase{"TopK", {At(1, 1, 2, 1, 16)}, kTopK},
-        FormCase{"ArgMinMax", {kImage}, R"({"Mode": "SpatialArgMax", "KernelWidth": 8,
+      FormCase{"Concat", {kImage, kImage}, R"({"Dimension": "Channel"})"},
+      FormCase{"InputView", {kImage}, R"({"Dimension": "Width", "Offset": 2, "Size": 3})"},
+      FormCase{
+          "InputView", {kImage}, R"({"Dimension": "Width", "Offset": 0, "Size": 4, "Step": 2})"},
+      FormCase{"Gather",
+               {At(1, 1, 4, 8, 8)},
+               R"({"GatherNDAxes": ["Channel"]})",
+               {},
+               {At(1, 1, 1, 1, 3)}},
+      FormCase{"DynamicSlice", {At(1, 1, 1, 1, 4), At(1, 1, 1, 1, 1)}, kSlice},
+      FormCase{"SDPA",
+               {At(1, 1, 10, 4, 8), At(1, 1, 12, 4, 8), At(1, 1, 12, 4, 8)},
+               R"({"SubtractMax": true})",
+               {},
+               {At(1, 1, 1, 1, 1)}},
+      FormCase{"Sort", {At(1, 1, 2, 1, 16)}, kSort},
+      FormCase{"TopK", {At(1, 1, 2, 1, 16)}, kTopK},
+      FormCase{"ArgMinMax", {kImage}, R"({"Mode": "SpatialArgMax", "KernelWidth": 8,
             "KernelHeight": 8, "PadLeft": 0, "PadRight": 0, "PadTop": 0, "PadBot": 0})"},
-        FormCase{"ArgMinMax", {kImage}, R"({"Mode": "ChannelArgMax"})"},
-        FormCase{"GlobalArgMinMax", {At(1, 1, 1, 1, 64)}, R"({"Type": "Max", "Dimension": "Width"})"},
-        FormCase{"PixelShuffle", {kImage}, kFactors}, FormCase{"PixelUnshuffle", {kImage}, kFactors},
-        FormCase{"ChannelToSpace", {kImage}, kFactors}, FormCase{"SpaceToChannel", {kImage}, kFactors},
-        FormCase{"SpaceToBatch", {kImage}, kFactors},
-        FormCase{"BatchToSpace", {At(4, 1, 4, 8, 8)}, kFactors},
-        FormCase{"MinMaxNormalization", {kImage}, R"({"Dimension": "Width", "Epsilon": 1})"},
-        FormCase{"LocalResponseNormalization",
-             {At(1, 1, 8, 4, 4)},
-             R"({"Alpha": 14336, "Beta": 0.75, "K": 1.0, "KernelChannel": 5})"},
-        FormCase{"CrossCorrelation",
-             {At(1, 1, 1, 8, 8), At(1, 1, 1, 1, 9)},
-             R"({"TemplateWidth": 3, "TemplateHeight": 3, "PadTop": 0, "PadBot": 0, "PadLeft": 0,
+      FormCase{"ArgMinMax", {kImage}, R"({"Mode": "ChannelArgMax"})"},
+      FormCase{"GlobalArgMinMax", {At(1, 1, 1, 1, 64)}, R"({"Type": "Max", "Dimension": "Width"})"},
+      FormCase{"PixelShuffle", {kImage}, kFactors},
+      FormCase{"PixelUnshuffle", {kImage}, kFactors},
+      FormCase{"ChannelToSpace", {kImage}, kFactors},
+      FormCase{"SpaceToChannel", {kImage}, kFactors},
+      FormCase{"SpaceToBatch", {kImage}, kFactors},
+      FormCase{"BatchToSpace", {At(4, 1, 4, 8, 8)}, kFactors},
+      FormCase{"MinMaxNormalization", {kImage}, R"({"Dimension": "Width", "Epsilon": 1})"},
+      FormCase{"LocalResponseNormalization",
+               {At(1, 1, 8, 4, 4)},
+               R"({"Alpha": 14336, "Beta": 0.75, "K": 1.0, "KernelChannel": 5})"},
+      FormCase{"CrossCorrelation",
+               {At(1, 1, 1, 8, 8), At(1, 1, 1, 1, 9)},
+               R"({"TemplateWidth": 3, "TemplateHeight": 3, "PadTop": 0, "PadBot": 0, "PadLeft": 0,
                  "PadRight": 0, "NumGroups": 1})"},
-        FormCase{"CrossProduct", {kVector, kVector}, "{}"},
-        FormCase{"FurthestPointSampling", {kPoints}, R"({"CentroidCount": 4, "DistanceMetric": "L2"})"},
-        FormCase{"RadiusSearch", {At(1, 1, 3, 1, 4), kPoints}, R"({"Radius": 0.5})"},
-        FormCase{"CostVolume",
-{At(1, 1, 1, 3, 3), At(1, 1, 1, 3, 4)},
-R"({"DisparityDirection": 0, "DisparityRange": 1, "ScaleFactorX": 2.0, "ScaleFactorY": 3.0})"},
-FormCase{"CostVolume",
-             {At(1, 1, 1, 3, 3), At(1, 1, 1, 3, 4)},
-             R"({"DisparityDirection": 0, "DisparityRange": 1})"},
-        FormCase{"MatrixDecomposition",
-{At(1, 1, 9, 1, 1)},
-R"({"Type": "NonQRGivens", "Epsilon": 1024, "RotationAxis": [0]})"},
-FormCase{"MatrixDecomposition",
-             {At(1, 1, 6, 1, 1)},
-             R"({"Type": "CrossProductOrthoNormalization"})"},
-        FormCase{"KernelRasterizer", {At(1, 1, 9, 4, 4)}, R"({"KernelWidth": 3, "KernelHeight": 3,
+      FormCase{"CrossProduct", {kVector, kVector}, "{}"},
+      FormCase{
+          "FurthestPointSampling", {kPoints}, R"({"CentroidCount": 4, "DistanceMetric": "L2"})"},
+      FormCase{"RadiusSearch", {At(1, 1, 3, 1, 4), kPoints}, R"({"Radius": 0.5})"},
+      FormCase{
+          "CostVolume",
+          {At(1, 1, 1, 3, 3), At(1, 1, 1, 3, 4)},
+          R"({"DisparityDirection": 0, "DisparityRange": 1, "ScaleFactorX": 2.0, "ScaleFactorY": 3.0})"},
+      FormCase{"CostVolume",
+               {At(1, 1, 1, 3, 3), At(1, 1, 1, 3, 4)},
+               R"({"DisparityDirection": 0, "DisparityRange": 1})"},
+      FormCase{"MatrixDecomposition",
+               {At(1, 1, 9, 1, 1)},
+               R"({"Type": "NonQRGivens", "Epsilon": 1024, "RotationAxis": [0]})"},
+      FormCase{"MatrixDecomposition",
+               {At(1, 1, 6, 1, 1)},
+               R"({"Type": "CrossProductOrthoNormalization"})"},
+      FormCase{"KernelRasterizer", {At(1, 1, 9, 4, 4)}, R"({"KernelWidth": 3, "KernelHeight": 3,
             "NumGroups": 1, "RasterizerMode": "UnfoldedChannels"})"},
-        FormCase{"Flatten", {kImage}, R"({"FlattenType": "NCHW", "Mode": "NCHW"})"},
-        FormCase{"Dropout", {kImage}, R"({"DropoutRate": 0.0, "Seed": 0})"}};
+      FormCase{"Flatten", {kImage}, R"({"FlattenType": "NCHW", "Mode": "NCHW"})"},
+      FormCase{"Dropout", {kImage}, R"({"DropoutRate": 0.0, "Seed": 0})"}};
   return cases;
 }
 
@@ -142,8 +147,7 @@ constexpr KeyRow kKeys[] = {
     {"Neuron", "ReluOffset", "half"},
     {"Neuron", "ReluMin", "half"},
     {"Neuron", "ReluMax", "half"},
-    {"ElementWise", "Type",
-     "Add|Mult|Sub|Min|Max|Abs|GreaterThan|LessThan|Equal|NotEqual"},
+    {"ElementWise", "Type", "Add|Mult|Sub|Min|Max|Abs|GreaterThan|LessThan|Equal|NotEqual"},
     {"ScaledElementWise", "Type", "Add|Mult|Min|Max"},
     {"ScaledElementWise", "Scale", "half"},
     {"GOC", "ScaleScalar", "half"},
@@ -268,9 +272,9 @@ bool Fits(absl::string_view spelling, const Json& value) {
   if (spelling == "real") return value.is_number_float();
   if (spelling == "bool") return value.is_boolean();
   const std::vector<absl::string_view> names = absl::StrSplit(spelling, '|');
-  return value.is_string() && std::find(names.begin(), names.end(),
-                                        absl::string_view(value.get_ref<const std::string&>())) !=
-                                  names.end();
+  return value.is_string() &&
+         std::find(names.begin(), names.end(),
+                   absl::string_view(value.get_ref<const std::string&>())) != names.end();
 }
 
 std::set<std::string> KeysOf(const Json& dictionary) {
@@ -419,8 +423,7 @@ TEST(NetplistForms, EveryFormHasItsCase) {
   for (const FormCase& form : Cases()) {
     auto netplist = WriteNetplist(NetworkOf(form), FormStatus::kKnown);
     ASSERT_TRUE(netplist.ok()) << netplist.status();
-    const Json keys =
-        WrittenKeys(netplist->document["net"]["unit"], *FindNetplistForm(form.type));
+    const Json keys = WrittenKeys(netplist->document["net"]["unit"], *FindNetplistForm(form.type));
     written[form.type].merge(KeysOf(keys));
   }
   int forms = 0, keys = 0;

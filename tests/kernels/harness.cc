@@ -167,8 +167,8 @@ struct RoundTrips : testing::Environment {
   }
   std::map<std::string, int> written, missing;
 };
-RoundTrips& round_trips = *static_cast<RoundTrips*>(
-    testing::AddGlobalTestEnvironment(new RoundTrips));
+RoundTrips& round_trips =
+    *static_cast<RoundTrips*>(testing::AddGlobalTestEnvironment(new RoundTrips));
 
 // What the plan has on the engine, on the case's own target and each format's route.
 TEST_P(KernelTest, IsReadBackAsItWasWritten) {
@@ -182,8 +182,8 @@ TEST_P(KernelTest, IsReadBackAsItWasWritten) {
   for (const char* name : {"netplist", "mil"}) {
     SCOPED_TRACE(name);
     const EngineFormat& format = **FindEngineFormat(name, {});
-    auto plan = MakePlan(
-        *model, {.target = &target, .route = format.route, .rewrites = c.rewrites});
+    auto plan =
+        MakePlan(*model, {.target = &target, .route = format.route, .rewrites = c.rewrites});
     ASSERT_TRUE(plan.ok()) << plan.status();
     for (const Segment& segment : plan->segments) {
       if (segment.placement != Placement::kEngine) continue;
@@ -191,8 +191,9 @@ TEST_P(KernelTest, IsReadBackAsItWasWritten) {
       absl::Status same = CheckRoundTrip(segment.network, target, format, {}, folder.path());
       if (absl::IsUnimplemented(same)) {
         const std::string why(same.message());
-        ++round_trips.missing[absl::StrCat(name, ": ", why.substr(0, why.find(" '")), 
-                                           why.substr(why.find("': ") + 1))];
+        const size_t type = why.find(" '"), reason = why.find("': ");
+        ++round_trips.missing[absl::StrCat(name, ": ", why.substr(0, type),
+                                           why.substr(reason == why.npos ? 0 : reason + 1))];
       } else {
         EXPECT_TRUE(same.ok()) << same;
         ++round_trips.written[name];

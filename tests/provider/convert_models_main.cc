@@ -1,7 +1,7 @@
 // convert_models MODEL TARGET FORMAT: every engine segment of a model written as files, read
-// back and run: the same bits. MODEL is JSON, an entry of models/manifest.json with its "path". Prints
-// one line of JSON: {"segments", "written", "unverified": {type: units}, "missing": {why: units}};
-// exit code 1 if a segment is not what it was.
+// back and run: the same bits. MODEL is JSON, an entry of models/manifest.json with its "path".
+// Prints one line of JSON: {"segments", "written", "unverified": {type: units}, "missing": {why:
+// units}}; exit code 1 if a segment is not what it was.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -42,9 +42,9 @@ void Count(const std::vector<UnitNote>& notes, Json& counts) {
 absl::StatusOr<Json> ConvertSegments(const Json& entry, const std::string& target,
                                      const std::string& to) {
   ANEMONE_ASSIGN_OR_RETURN(const EngineFormat* format, FindEngineFormat(to, {}));
-  ANEMONE_ASSIGN_OR_RETURN(PlanOptions planning,
-                           PlanningOptions(target, std::string(RouteName(format->route)),
-                                           "maximal", /*rewrites=*/true));
+  ANEMONE_ASSIGN_OR_RETURN(
+      PlanOptions planning,
+      PlanningOptions(target, std::string(RouteName(format->route)), "maximal", /*rewrites=*/true));
   ANEMONE_ASSIGN_OR_RETURN(Model model, Import(entry));
   ANEMONE_ASSIGN_OR_RETURN(Plan plan, MakePlan(model, planning));
   int segments = 0, written = 0;

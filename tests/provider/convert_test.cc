@@ -277,8 +277,7 @@ TEST(RoundTripOfKeys, GivesTheSameBits) {
     auto network = NetworkOf(unit, Route::kNetplist);
     ASSERT_TRUE(network.ok()) << network.status();
     TemporaryFolder folder(testing::TempDir());
-    absl::Status same =
-        CheckRoundTrip(*network, H16(), FormatOf("netplist"), {}, folder.path());
+    absl::Status same = CheckRoundTrip(*network, H16(), FormatOf("netplist"), {}, folder.path());
     EXPECT_TRUE(same.ok()) << same;
   }
 }
@@ -381,8 +380,8 @@ const Text kPieces = {"pieces",
 Json ConvertPieces(const std::string& to, const std::string& folder) {
   const std::string path = folder + "/model.onnx";
   std::ofstream(path, std::ios::binary) << ProtoOf(kPieces).SerializeAsString();
-  auto manifest = Convert(path, folder + "/out",
-                          {.target = "h16", .policy = "refuse:Pooling", .to = to});
+  auto manifest =
+      Convert(path, folder + "/out", {.target = "h16", .policy = "refuse:Pooling", .to = to});
   EXPECT_TRUE(manifest.ok()) << manifest.status();
   return manifest.ok() ? *manifest : Json();
 }
@@ -399,13 +398,14 @@ TEST_P(WholeModel, HasPortsThatTheFilesHave) {
     ASSERT_EQ(segment["written"], true) << segment;
     if (segment["placement"] == "cpu") {
       ++cpu;
-      EXPECT_TRUE(std::filesystem::exists(folder.path() + "/out/" +
-                                          segment["model"].get<std::string>()));
+      EXPECT_TRUE(
+          std::filesystem::exists(folder.path() + "/out/" + segment["model"].get<std::string>()));
       continue;
     }
     ++engine;
-    auto network = ReadFolder(FormatOf(GetParam()),
-                              folder.path() + "/out/" + segment["folder"].get<std::string>(), H16());
+    auto network =
+        ReadFolder(FormatOf(GetParam()),
+                   folder.path() + "/out/" + segment["folder"].get<std::string>(), H16());
     ASSERT_TRUE(network.ok()) << network.status();
     std::vector<std::string> inputs, outputs;
     for (const Json& port : segment["ports"]["inputs"]) inputs.push_back(port["port"]);
