@@ -14,6 +14,7 @@
 #include "anemone/session.h"
 #include "fallback/reference_model.h"
 #include "nlohmann/json.hpp"
+#include "provider/importing.h"
 #include "tests/onnx_text.h"
 
 namespace anemone {
@@ -122,7 +123,7 @@ void RunCase(const Case& c) {
   ASSERT_TRUE(session.ok()) << session.status();
   ExpectPlan(c, json::parse(session->PlanJson()));
 
-  auto runtime = OrtRuntime::Open({.threads = 2});
+  auto runtime = OpenRuntime(2);
   ASSERT_TRUE(runtime.ok()) << runtime.status();
   auto reference = ReferenceModel::Open(*runtime, file.path, {});
   ASSERT_TRUE(reference.ok()) << reference.status();
