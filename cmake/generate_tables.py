@@ -4,7 +4,7 @@ Usage: generate_tables.py TABLES_DIR OUTPUT_DIR
 
 Writes target_fields.h (enums of HAL limits and capability bytes), target_table.cc (the 28 targets),
 rule_table.h and rule_table.cc (the refusals), warning_table.h and .cc (the design rules),
-netplist_table.cc (the forms of unit types). A rule of rules/*.json names the fact it rests on; one
+netplist_table.cc (the forms of unit types), hidden_layer_table.cc (the catalogue). A rule of rules/*.json names the fact it rests on; one
 whose words or condition are not found in validators.json or compiler_texts.json fails the build, so
 no text of ours can pass for the engine's.
 """
@@ -311,6 +311,35 @@ def write(path, text):
         path.write_text(text)
 
 
+def operands_of(row):
+    """(name, layout) of each bottom; additional units list their forms in words, the fullest last."""
+    if all(isinstance(operand, dict) for operand in row["operands"]):
+        return [(operand["name"], operand["layout"]) for operand in row["operands"]]
+    names, _, layout = row["operands"][-1].partition(": ")
+    return [(name, layout) for name in names.split(", ")]
+
+
+def write_hidden_layers(tables, out):
+    """hidden_layer_table.cc: the layers that no converter emits, one row a type."""
+    data = json.loads((tables / "hidden_layers.json").read_text())
+    body = ["// Generated from engine/tables/hidden_layers.json. Do not edit.",
+            '#include "engine/hidden_layer.h"', "", "namespace anemone {", "namespace {", ""]
+    table = []
+    for row in data["layers"] + data["additional_units"]:
+        name = f"k{row['type']}Operands"
+        body.append(f"constexpr HiddenOperand {name}[] = {{" + ", ".join(
+            f"{{{quoted(operand)}, {quoted(layout)}}}" for operand, layout in operands_of(row))
+            + "};")
+        table.append(f"    {{{quoted(row['type'])}, {quoted(row.get('layer_kind', row.get('what')))}, "
+                     f"{name}, {quoted(row.get('output_shape', ''))}, "
+                     f"{quoted(row.get('semantics', ''))}, {quoted(row['source'])}, "
+                     f"{quoted(row['status'])}}},")
+    body += ["", "constexpr HiddenLayer kLayers[] = {", *table, "};", "", "}  // namespace", "",
+             "absl::Span<const HiddenLayer> HiddenLayers() { return kLayers; }", "",
+             "}  // namespace anemone", ""]
+    (out / "hidden_layer_table.cc").write_text("\n".join(body))
+
+
 def main():
     tables, out = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
     out.mkdir(parents=True, exist_ok=True)
@@ -318,6 +347,7 @@ def main():
     write_rules(tables, out)
     write_warnings(tables, out)
     write_forms(tables, out)
+    write_hidden_layers(tables, out)
 
 
 if __name__ == "__main__":

@@ -120,7 +120,8 @@ constexpr Field<ArgMinMaxParams> AllOf(const char* key) {
             absl::Status status = Plain::Read(from, value);
             ((p.*kMembers = value), ...);
             return status;
-          }};
+          },
+          false, ValueType::kInt};
 }
 
 // A kernel's extent; 0, which stands for one left out, is none.
@@ -156,7 +157,8 @@ constexpr Field<ArgMinMaxParams> kFields[] = {
        absl::Status status = Plain::Read(from, p.step[0]);
        p.step[1] = p.step[0];
        return status;
-     }},
+     },
+     false, ValueType::kInt},
 };
 
 // Of equal elements the first wins (st-index). Where a window's places are counted from is not

@@ -54,7 +54,8 @@ constexpr Field<LrnParams> kFields[] = {
     {"Type", [](const LrnParams&) -> Json { return nullptr; },
      [](LrnParams&, const Json& from) {
        return from == "Channel" ? absl::OkStatus() : absl::InvalidArgumentError("want Channel");
-     }},
+     },
+     false, ValueType::kName},
     Key<&LrnParams::kernel_width, Plain, IsSpatial>("KernelWidth"),
     Key<&LrnParams::kernel_height, Plain, IsSpatial>("KernelHeight"),
     Required<&LrnParams::kernel_channels>("KernelChannel"),

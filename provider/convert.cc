@@ -11,12 +11,11 @@
 #include "anemone/guarded.h"
 #include "anemone/status_macros.h"
 #include "anemone/version.h"
-#include "fallback/evaluator.h"
-#include "importer/importer.h"
 #include "importer/opsets.h"
 #include "importer/to_onnx.h"
 #include "partitioner/plan.h"
 #include "provider/engine_format.h"
+#include "provider/importing.h"
 #include "provider/planning.h"
 
 namespace anemone {
@@ -178,11 +177,9 @@ absl::StatusOr<Json> ConvertModel(const std::string& path, const std::string& fo
   ANEMONE_ASSIGN_OR_RETURN(PlanOptions planning,
                            PlanningOptions(options.target, std::string(RouteName(format->route)),
                                            options.policy, options.rewrites));
-  ImportOptions importing{.dims = options.dims, .shapes = options.shapes};
-  if (auto runtime = OrtRuntime::Open({.threads = 1}); runtime.ok()) {
-    importing.evaluate = MakeEvaluator(*runtime);
-  }
-  ANEMONE_ASSIGN_OR_RETURN(Model model, ImportFile(path, importing));
+  auto runtime = OpenRuntime(1).value_or(nullptr);
+  ANEMONE_ASSIGN_OR_RETURN(
+      Model model, ImportFile(path, ImportingOptions(options.dims, options.shapes, runtime)));
   ANEMONE_ASSIGN_OR_RETURN(Plan plan, MakePlan(model, planning));
   ANEMONE_ASSIGN_OR_RETURN(std::unique_ptr<NewFolder> made, NewFolder::Make(folder));
   Json segments = Json::array();

@@ -102,11 +102,11 @@ const Command kCommands[] = {
      .run = CompletionCommand},
     {.name = "docs",
      .bit = kDocs,
-     .arguments = "markdown|man",
+     .arguments = "markdown|man|custom-domain",
      .min_arguments = 1,
      .max_arguments = 1,
      .brief = "Print this program's reference page.",
-     .help = "docs/cli.md and the man page are made by it.",
+     .help = "docs/cli.md, the man page and docs/custom_domain.md are made by it.",
      .run = DocsCommand,
      .hidden = true},
 };

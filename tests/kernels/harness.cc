@@ -16,6 +16,7 @@
 #include "importer/importer.h"
 #include "nlohmann/json.hpp"
 #include "partitioner/plan.h"
+#include "provider/importing.h"
 #include "tests/onnx_text.h"
 #include "tests/round_trip.h"
 
@@ -131,7 +132,7 @@ void RunCase(const Case& c) {
   ASSERT_TRUE(session.ok()) << session.status();
   ExpectPlan(c, json::parse(session->PlanJson()));
 
-  auto runtime = OrtRuntime::Open({.threads = 2});
+  auto runtime = OpenRuntime(2);
   ASSERT_TRUE(runtime.ok()) << runtime.status();
   auto reference = ReferenceModel::Open(*runtime, file.path, {});
   ASSERT_TRUE(reference.ok()) << reference.status();
