@@ -9,7 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
-#include "importer/contrib.h"
+#include "importer/contrib/contrib.h"
 #include "importer/functions.h"
 #include "importer/opset_lifts.h"
 

@@ -11,7 +11,7 @@
 #include "absl/types/span.h"
 #include "anemone/status_macros.h"
 #include "importer/check.h"
-#include "importer/contrib.h"
+#include "importer/contrib/contrib.h"
 #include "importer/edit.h"
 #include "importer/fold_rules.h"
 #include "importer/infer.h"

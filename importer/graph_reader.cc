@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
 #include "importer/check.h"
-#include "importer/contrib.h"
+#include "importer/contrib/contrib.h"
 #include "importer/sort.h"
 
 namespace anemone {

@@ -13,7 +13,7 @@
 #include "absl/strings/strip.h"
 #include "anemone/status_macros.h"
 #include "importer/check.h"
-#include "importer/contrib.h"
+#include "importer/contrib/contrib.h"
 #include "importer/edit.h"
 #include "importer/infer_checks.h"
 #include "importer/infer_context.h"

@@ -1,11 +1,11 @@
-#include "importer/contrib.h"
+#include "importer/contrib/contrib.h"
 
 #include <algorithm>
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
-#include "importer/contrib_builders.h"
+#include "importer/contrib/builders.h"
 #include "importer/edit.h"
 #include "importer/to_onnx.h"
 

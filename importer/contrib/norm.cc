@@ -2,8 +2,8 @@
 #include <numeric>
 
 #include "anemone/status_macros.h"
-#include "importer/contrib_attention.h"
-#include "importer/contrib_builders.h"
+#include "importer/contrib/attention.h"
+#include "importer/contrib/builders.h"
 
 namespace anemone {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
-#include "importer/contrib_builders.h"
+#include "importer/contrib/builders.h"
 #include "importer/fold_rules.h"
 
 namespace anemone {

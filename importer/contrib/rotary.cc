@@ -1,7 +1,7 @@
 // RotaryEmbedding of com.microsoft.
 #include "anemone/status_macros.h"
-#include "importer/contrib_attention.h"
-#include "importer/contrib_builders.h"
+#include "importer/contrib/attention.h"
+#include "importer/contrib/builders.h"
 
 namespace anemone {
 namespace {

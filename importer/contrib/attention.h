@@ -1,4 +1,4 @@
-// importer/contrib_attention.h: what the attention operators of com.microsoft have in common:
+// importer/contrib/attention.h: what the attention operators of com.microsoft have in common:
 // heads, scores, masks of integers, rotary positions.
 #ifndef ANEMONE_IMPORTER_CONTRIB_ATTENTION_H_
 #define ANEMONE_IMPORTER_CONTRIB_ATTENTION_H_
@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "importer/contrib_body.h"
+#include "importer/contrib/body.h"
 
 namespace anemone {
 

@@ -2,7 +2,7 @@
 #include <string>
 
 #include "anemone/status_macros.h"
-#include "importer/contrib_builders.h"
+#include "importer/contrib/builders.h"
 
 namespace anemone {
 namespace {

@@ -1,4 +1,4 @@
-// importer/contrib.h: the operators of domain com.microsoft that ONNX Runtime's optimizer and its
+// importer/contrib/contrib.h: the operators of domain com.microsoft that ONNX Runtime's optimizer and its
 // model builders write, as bodies of plain ONNX nodes: Attention, SkipLayerNormalization,
 // MatMulNBits and so on (docs/contrib_operators.md lists them).
 //
@@ -6,13 +6,13 @@
 // types and shapes. It is spelled as exporters spell the same thing, so that whoever knows their
 // patterns (kernels/) knows it too. A form that plain nodes do not mean exactly, or whose shapes
 // are not known, stays as it is for ONNX Runtime's own kernel: nothing is guessed.
-#ifndef ANEMONE_IMPORTER_CONTRIB_H_
-#define ANEMONE_IMPORTER_CONTRIB_H_
+#ifndef ANEMONE_IMPORTER_CONTRIB_CONTRIB_H_
+#define ANEMONE_IMPORTER_CONTRIB_CONTRIB_H_
 
 #include <vector>
 
 #include "absl/status/status.h"
-#include "importer/contrib_body.h"
+#include "importer/contrib/body.h"
 #include "importer/graph.h"
 #include "onnx/onnx_pb.h"
 
@@ -31,4 +31,4 @@ std::vector<onnx::TypeProto> InferContrib(const Graph& graph, const Node& node);
 
 }  // namespace anemone
 
-#endif  // ANEMONE_IMPORTER_CONTRIB_H_
+#endif  // ANEMONE_IMPORTER_CONTRIB_CONTRIB_H_

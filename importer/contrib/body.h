@@ -1,4 +1,4 @@
-// importer/contrib_body.h: what the builder of a contrib operator's body (importer/contrib.h) works
+// importer/contrib/body.h: what the builder of a contrib operator's body (importer/contrib/contrib.h) works
 // with: the node's attributes and shapes, checked, and nodes to emit.
 //
 //   absl::Status ExpandFastGelu(ContribBody& b) {

@@ -1,11 +1,11 @@
 // Attention, QAttention and MultiHeadAttention of com.microsoft.
-#include "importer/contrib_attention.h"
+#include "importer/contrib/attention.h"
 
 #include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
-#include "importer/contrib_builders.h"
+#include "importer/contrib/builders.h"
 
 namespace anemone {
 namespace {

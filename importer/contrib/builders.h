@@ -1,10 +1,10 @@
-// importer/contrib_builders.h: the builders of importer/contrib.h, one for each operator. Each
+// importer/contrib/builders.h: the builders of importer/contrib/contrib.h, one for each operator. Each
 // checks the whole form before it emits its first node.
 #ifndef ANEMONE_IMPORTER_CONTRIB_BUILDERS_H_
 #define ANEMONE_IMPORTER_CONTRIB_BUILDERS_H_
 
 #include "absl/status/status.h"
-#include "importer/contrib_body.h"
+#include "importer/contrib/body.h"
 
 namespace anemone {
 

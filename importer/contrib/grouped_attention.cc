@@ -9,8 +9,8 @@
 #include <optional>
 
 #include "anemone/status_macros.h"
-#include "importer/contrib_attention.h"
-#include "importer/contrib_builders.h"
+#include "importer/contrib/attention.h"
+#include "importer/contrib/builders.h"
 #include "importer/edit.h"
 #include "importer/elements.h"
 

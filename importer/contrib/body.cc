@@ -1,4 +1,4 @@
-#include "importer/contrib_body.h"
+#include "importer/contrib/body.h"
 
 #include <algorithm>
 #include <numeric>
