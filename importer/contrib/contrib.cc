@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
@@ -138,26 +139,28 @@ struct Row {
   absl::Status (*expand)(ContribBody&);
   Types (*infer)(const Graph&, const Node&);
   unsigned required;  // bit i: input i must be there
+  unsigned alike;     // bit i: input i, if it is there, is of the type that the operator is of
   absl::string_view domain = "com.microsoft";
 };
 
 constexpr Row kRows[] = {
-    {"Attention", ExpandAttention, InferPacked, 0b11},
-    {"BiasGelu", ExpandBiasGelu, LikeFirst, 0b11},
-    {"EmbedLayerNormalization", ExpandEmbedLayerNormalization, InferEmbedded, 0b1101101},
-    {"FastGelu", ExpandFastGelu, LikeFirst, 0b1},
-    {"FusedConv", ExpandFusedConv, TypeOnly, 0b11},
-    {"FusedMatMul", ExpandFusedMatMul, TypeOnly, 0b11},
-    {"Gelu", ExpandGelu, LikeFirst, 0b1},
-    {"GroupQueryAttention", ExpandGroupQueryAttention, InferGrouped, 0b1100001},
-    {"MatMulNBits", ExpandMatMulNBits, InferNBits, 0b111},
-    {"MultiHeadAttention", ExpandMultiHeadAttention, InferMultiHead, 0b1},
-    {"QAttention", ExpandQAttention, InferPacked, 0b11111},
-    {"QuickGelu", ExpandQuickGelu, LikeFirst, 0b1},
-    {"RotaryEmbedding", ExpandRotaryEmbedding, LikeFirst, 0b1111},
-    {"SimplifiedLayerNormalization", ExpandSimplifiedLayerNormalization, LikeFirst, 0b11, ""},
-    {"SkipLayerNormalization", ExpandSkipLayerNormalization, LikeFirst, 0b111},
-    {"SkipSimplifiedLayerNormalization", ExpandSkipSimplifiedLayerNormalization, LikeFirst, 0b111},
+    {"Attention", ExpandAttention, InferPacked, 0b11, 0b110111},
+    {"BiasGelu", ExpandBiasGelu, LikeFirst, 0b11, 0b11},
+    {"EmbedLayerNormalization", ExpandEmbedLayerNormalization, InferEmbedded, 0b1101101, 0b1111100},
+    {"FastGelu", ExpandFastGelu, LikeFirst, 0b1, 0b11},
+    {"FusedConv", ExpandFusedConv, TypeOnly, 0b11, 0b1111},
+    {"FusedMatMul", ExpandFusedMatMul, TypeOnly, 0b11, 0b11},
+    {"Gelu", ExpandGelu, LikeFirst, 0b1, 0b1},
+    {"GroupQueryAttention", ExpandGroupQueryAttention, InferGrouped, 0b1100001, 0b10110011111},
+    {"MatMulNBits", ExpandMatMulNBits, InferNBits, 0b111, 0b100101},
+    {"MultiHeadAttention", ExpandMultiHeadAttention, InferMultiHead, 0b1, 0b11101111},
+    {"QAttention", ExpandQAttention, InferPacked, 0b11111, 0b100011100},
+    {"QuickGelu", ExpandQuickGelu, LikeFirst, 0b1, 0b1},
+    {"RotaryEmbedding", ExpandRotaryEmbedding, LikeFirst, 0b1111, 0b1101},
+    {"SimplifiedLayerNormalization", ExpandSimplifiedLayerNormalization, LikeFirst, 0b11, 0b11, ""},
+    {"SkipLayerNormalization", ExpandSkipLayerNormalization, LikeFirst, 0b111, 0b11111},
+    {"SkipSimplifiedLayerNormalization", ExpandSkipSimplifiedLayerNormalization, LikeFirst, 0b111,
+     0b1111},
 };
 
 const Row* RowOf(const Node& node) {
@@ -176,6 +179,14 @@ absl::Status ExpandContrib(ContribBody& body) {
   for (size_t i = 0; row.required >> i != 0; ++i) {
     const bool fits = (row.required >> i & 1) == 0 || body.Has(i);
     ANEMONE_RETURN_IF_ERROR(body.Need(fits, absl::StrCat("input ", i, " is missing")));
+  }
+  std::optional<DataType> type;
+  for (size_t i = 0; row.alike >> i != 0; ++i) {
+    if ((row.alike >> i & 1) == 0 || !body.Has(i)) continue;
+    const DataType own = body.value(body.input(i)).type;
+    ANEMONE_RETURN_IF_ERROR(
+        body.Need(own == type.value_or(own), absl::StrCat("input ", i, " is of another type")));
+    type = own;
   }
   return row.expand(body);
 }

@@ -156,7 +156,8 @@ absl::StatusOr<Grouped> CheckGrouped(ContribBody& b) {
   g.interleaved = b.Int("rotary_interleaved", 0) == 1;
   ANEMONE_RETURN_IF_ERROR(CheckTables(b, g));
   ANEMONE_RETURN_IF_ERROR(b.Need(g.keys() <= kMostMasked / g.queries, "a mask this large"));
-  ANEMONE_RETURN_IF_ERROR(b.Need(g.window == -1 || g.window > 0, "a window of this size"));
+  ANEMONE_RETURN_IF_ERROR(
+      b.Need(g.window == -1 || (g.window > 0 && g.window <= kMostMasked), "a window of this size"));
   ANEMONE_RETURN_IF_ERROR(b.Need(b.Int("smooth_softmax", -1) != 1, "smooth_softmax"));
   ANEMONE_RETURN_IF_ERROR(b.Need(b.Int("causal", 1) == 1, "not causal"));
   ANEMONE_RETURN_IF_ERROR(b.Need(b.Int("sliding_window_cache", 0) == 0, "a sliding cache"));

@@ -126,8 +126,6 @@ absl::Status ExpandSimplifiedLayerNormalization(ContribBody& b) {
   b.Int("stash_type", 1);  // the type of the mean
   ANEMONE_RETURN_IF_ERROR(b.NoneLeft());
   ANEMONE_ASSIGN_OR_RETURN(const DataType type, b.FloatTypeOf(0));
-  ANEMONE_ASSIGN_OR_RETURN(const DataType scale_type, b.FloatTypeOf(1));
-  ANEMONE_RETURN_IF_ERROR(b.Need(type == scale_type, "a scale of another type"));
   ANEMONE_RETURN_IF_ERROR(b.Need(!b.Makes(1), "the deviation is an output"));
   ANEMONE_ASSIGN_OR_RETURN(const Sizes x, b.DimsOf(0));
   const auto rank = static_cast<int64_t>(x.size());

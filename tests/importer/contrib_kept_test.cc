@@ -233,6 +233,15 @@ const Kept kKept[] = {
      "  y, m = ms.EmbedLayerNormalization(i, , w, p, , g, g) }",
      "positions"},
 
+    {"BiasOfAnotherType",
+     "(float[2,3,8] x, float16[8] b) => (float[2,3,8] y) { y = ms.BiasGelu(x, b) }",
+     "input 1 is of another type"},
+    {"GroupWindowTooLarge",
+     Group("num_heads = 4, kv_num_heads = 2, local_window_size = 4611686018427387904"), "window"},
+    {"WeightsOfAnotherType",
+     "(float[2,5,8] x, float16[8,24] w) => (float[2,5,8] y) {"
+     "  y = ms.Attention<num_heads = 2>(x, w) }",
+     "input 1 is of another type"},
     {"GeluOfDoubles", "(double[2,3] x) => (double[2,3] y) { y = ms.Gelu(x) }", "float64"},
     {"ProductOfTransposedBatches",
      "(float[2,3,4] a, float[2,4,5] b) => (float y) {"
@@ -363,11 +372,10 @@ TEST(ContribOriginTest, IntegersAreOriginsOfTheirOwn) {
   }
 }
 
-// A clash of types is an error, and says where.
+// A type that the file declares otherwise is an error, and says where.
 TEST(ContribErrorTest, NamesTheNode) {
   const auto model = ImportBytes(
-      ContribModel("(float[2,3,8] x, float16[8] b) => (float[2,3,8] y) { y = ms.BiasGelu(x, b) }")
-          .SerializeAsString(),
+      ContribModel("(float[2,3,8] x) => (float16[2,3,8] y) { y = ms.Gelu(x) }").SerializeAsString(),
       "", WithEvaluator());
   EXPECT_THAT(model, StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("/#0")));
 }

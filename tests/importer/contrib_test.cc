@@ -8,7 +8,7 @@ namespace {
 struct Form {
   const char* name;
   std::string graph;
-  std::string meaning = "";  // where ONNX Runtime's CPU has no kernel for the form
+  std::string meaning;  // where ONNX Runtime's CPU has no kernel for the form
   int opset = 21;
 };
 
