@@ -186,6 +186,7 @@ class CustomKernel {
     return kernel;
   }
 
+  const OrtApi& api() const { return api_; }
   absl::Status Compute(OrtKernelContext* context) const { return Named(ComputeUnnamed(context)); }
 
  private:
@@ -276,20 +277,18 @@ struct OrtOperator : OrtCustomOp {
 
 const OrtOperator& Of(const OrtCustomOp* base) { return *static_cast<const OrtOperator*>(base); }
 
-using Kernel = std::pair<const OrtApi*, std::unique_ptr<CustomKernel>>;
-
 OrtStatus* MakeKernel(const OrtCustomOp* base, const OrtApi* api, const OrtKernelInfo* info,
                       void** kernel) noexcept {
   return ToOrt(*api, Guarded("make an operator", [&]() -> absl::Status {
     ANEMONE_ASSIGN_OR_RETURN(auto made, CustomKernel::Make(*api, info, Of(base).op));
-    *kernel = new Kernel(api, std::move(made));
+    *kernel = made.release();
     return absl::OkStatus();
   }));
 }
 
 OrtStatus* RunKernel(void* kernel, OrtKernelContext* context) noexcept {
-  const auto& [api, made] = *static_cast<const Kernel*>(kernel);
-  return ToOrt(*api, Guarded("run an operator", [&] { return made->Compute(context); }));
+  const CustomKernel& made = *static_cast<const CustomKernel*>(kernel);
+  return ToOrt(made.api(), Guarded("run an operator", [&] { return made.Compute(context); }));
 }
 
 OrtOperator::OrtOperator(const CustomOp& custom, ONNXTensorElementDataType element)
@@ -308,7 +307,7 @@ OrtOperator::OrtOperator(const CustomOp& custom, ONNXTensorElementDataType eleme
   GetInputMemoryType = [](const OrtCustomOp*, size_t) { return OrtMemTypeDefault; };
   CreateKernelV2 = MakeKernel;
   KernelComputeV2 = RunKernel;
-  KernelDestroy = [](void* kernel) { delete static_cast<Kernel*>(kernel); };
+  KernelDestroy = [](void* kernel) { delete static_cast<CustomKernel*>(kernel); };
 }
 
 const std::vector<OrtOperator>& Operators() {
