@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
-#include "anemone/version.h"
 #include "engine/constant.h"
 #include "engine/unit_kind.h"
 
@@ -39,7 +38,7 @@ bool HasDepth(const Network& network) {
 
 MilEmitter::MilEmitter(const Network& network, const MilBlobSink& blobs)
     : network_(network), blobs_(blobs), rank_(HasDepth(network) ? 5 : 4) {
-  text_.program.build_info = {{"component", absl::StrCat("anemone ", kVersion)}};
+  text_.program.build_info = {{"component", "anemone"}};
 }
 
 int MilEmitter::AxisOf(Axis axis) const {

@@ -26,7 +26,7 @@ struct UnitNote {
 
 struct Unwritable {
   std::vector<UnitNote> missing;     // what keeps the network from being written
-  std::vector<UnitNote> unverified;  // by keys that nobody was seen to compile
+  std::vector<UnitNote> unverified;  // in forms that nobody was seen to compile
 };
 
 struct EngineFormat {

@@ -300,8 +300,7 @@ const std::vector<Case> kModelCases = {
      .route = "mil",  // where the unit would not do what its mask says
      .units = kUnits},
     {.name = "scale_of_its_own_on_mil",  // whose operation has 1 / sqrt(8)
-     .model = Scores(4, 10, 12, "", "",
-                     "n = Mul(d, c) p = Softmax<axis = -1>(n) y = MatMul(p, v)"),
+     .model = Scores(4, 10, 12, "", "", "n = Mul(d, c) p = Softmax<axis = -1>(n) y = MatMul(p, v)"),
      .target = "h16",
      .route = "mil",
      .units = {"GOC", "MatrixMultiplication", "MatrixMultiplication", "Softmax", "Transpose"}},
