@@ -74,7 +74,20 @@ const std::vector<Case> kCases = {
      .model = "(float[2,1,10,8] q, float[1,2,12,8] k, float[2,2,12,8] v) => (float[2,2,10,8] y) "
               "{ t = Transpose<perm = [0,1,3,2]>(k) d = MatMul(q, t) p = Softmax<axis = -1>(d) "
               "y = MatMul(p, v) }",
-     .units = {"Transpose", "Transpose", "Transpose", "MatrixMultiplication", "Softmax",
+     .units = Units(1, 0, 4, {"Broadcast", "Broadcast"})},
+    {.name = "one_key_head",  // Falcon: all queries share it
+     .model = "(float[1,4,10,8] q, float[1,1,12,8] k, float[1,1,12,8] v, float[10,12] m) => "
+              "(float[1,4,10,8] y) { t = Transpose<perm = [0,1,3,2]>(k) d = MatMul(q, t) "
+              "s = Add(d, m) p = Softmax<axis = -1>(s) y = MatMul(p, v) }",
+     .units = Units(1, 0, 4, {"Broadcast", "Broadcast"})},
+    {.name = "scaled_by_head",  // Swin v2
+     .model = Planes("3,2", "", ", float[2,1,1] h = {0.5, 3}, float[1,2,10,12] m",
+                     "e = Mul(d, h) s = Add(e, m)"),
+     .units = Units(2, 6, 8, {"Concat", "ElementWise"})},
+    {.name = "masked_before_it_is_scaled_by_head",
+     .model = Planes("1,2", "", ", float[2,1,1] h = {0.5, 3}, float[10,12] m",
+                     "e = Add(d, m) s = Mul(h, e)"),
+     .units = {"Transpose", "MatrixMultiplication", "GOC", "ElementWise", "ElementWise", "Softmax",
                "MatrixMultiplication"}},
 };
 INSTANTIATE_TEST_SUITE_P(AttentionPlanes, KernelTest, testing::ValuesIn(kCases), CaseName);
