@@ -1,5 +1,5 @@
 // Attention of several images, and masks that differ by head or image: one SDPA unit for all planes
-// that are masked alike.
+// that are masked alike. Axes in any order, by Einsum.
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
@@ -91,6 +91,57 @@ const std::vector<Case> kCases = {
                "MatrixMultiplication"}},
 };
 INSTANTIATE_TEST_SUITE_P(AttentionPlanes, KernelTest, testing::ValuesIn(kCases), CaseName);
+
+// Products by Einsum. Positions before heads is how the unit has them.
+std::string Einsums(const std::string& scores, const std::string& result) {
+  return absl::Substitute(
+      "(float[1,10,4,8] q, float[1,12,4,8] k, float[1,12,4,8] v) => (float[1,10,4,8] y) <float c = "
+      "{0.35}> { d = Einsum<equation = \"$0\">(q, k) s = Mul(d, c) p = Softmax<axis = -1>(s) "
+      "y = Einsum<equation = \"$1\">(p, v) }",
+      scores, result);
+}
+
+const std::vector<Case> kEinsumCases = {
+    {.name = "positions_before_heads",
+     .model = Einsums("bqhd,bkhd->bhqk", "bhqk,bkhd->bqhd"),
+     .units = Units(1, 0, 0, {})},
+    {.name = "ellipsis",
+     .model = Einsums("...qhd,...khd->...hqk", "...hqk,...khd->...qhd"),
+     .units = Units(1, 0, 0, {})},
+    {.name = "heads_first",
+     .model = "(float[1,4,10,8] q, float[1,4,12,8] k, float[1,4,12,8] v) => (float[1,4,10,8] y) "
+              "<float c = {0.35}> { l = Mul(q, c) d = Einsum<equation = \"bhid,bhjd->bhij\">(l, k) "
+              "p = Softmax<axis = -1>(d) y = Einsum<equation = \"bhij,bhjd->bhid\">(p, v) }",
+     .units = Units(1, 0, 4, {})},
+    {.name = "operands_turned",
+     .model = "(float[1,10,4,8] q, float[1,12,4,8] k, float[1,12,8,4] v, float[10,12] m) => "
+              "(float[1,4,8,10] y) { d = Einsum<equation = \"bkhd,bqhd->bhqk\">(k, q) "
+              "s = Add(d, m) p = Softmax<axis = -1>(s) "
+              "y = Einsum<equation = \"bkdh,bhqk->bhdq\">(v, p) }",
+     .units = {"Transpose", "Transpose", "Transpose", "Transpose", "SDPA"}},
+    {.name = "product_after_einsum",
+     .model = "(float[2,10,4,8] q, float[2,12,4,8] k, float[2,4,12,8] v) => (float[2,4,10,8] y) "
+              "{ d = Einsum<equation = \"bqhd,bkhd->bhqk\">(q, k) p = Softmax<axis = -1>(d) "
+              "y = MatMul(p, v) }",
+     .units = Units(1, 0, 6, {})},
+    {.name = "softmax_over_queries",
+     .model = "(float[1,10,4,8] q, float[1,12,4,8] k, float[1,10,4,8] v) => (float[1,12,4,8] y) "
+              "{ d = Einsum<equation = \"bqhd,bkhd->bhkq\">(q, k) p = Softmax<axis = -1>(d) "
+              "y = Einsum<equation = \"bhkq,bqhd->bkhd\">(p, v) }",
+     .units = Units(1, 0, 0, {})},
+    {.name = "weights_of_another_order",  // heads and queries change places on the way
+     .model = "(float[1,4,4,8] q, float[1,4,4,8] k, float[1,4,4,8] v) => (float[1,4,4,8] y) "
+              "{ d = Einsum<equation = \"bqhd,bkhd->bhqk\">(q, k) p = Softmax<axis = -1>(d) "
+              "y = Einsum<equation = \"bqhk,bkhd->bqhd\">(p, v) }",
+     .units = {"MatrixMultiplication", "Softmax", "MatrixMultiplication", "Transpose", "Transpose",
+               "Transpose", "Transpose", "Transpose"}},
+    {.name = "two_contracted_axes",
+     .model = "(float[1,10,4,8] q, float[1,12,4,8] k, float[1,12,8] v) => (float[1,10,8] y) "
+              "{ d = Einsum<equation = \"bqhd,bkhd->bqk\">(q, k) p = Softmax<axis = -1>(d) "
+              "y = Einsum<equation = \"bqk,bkd->bqd\">(p, v) }",
+     .units = {"Transpose", "MatrixMultiplication", "Softmax", "MatrixMultiplication"}},
+};
+INSTANTIATE_TEST_SUITE_P(AttentionByEinsum, KernelTest, testing::ValuesIn(kEinsumCases), CaseName);
 
 }  // namespace
 }  // namespace anemone
