@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "anemone/status_macros.h"
+#include "engine/constant.h"
 #include "kernels/attention_mask.h"
+#include "kernels/broadcast.h"
 #include "kernels/concat.h"
 #include "kernels/elementwise.h"
 #include "kernels/input_view.h"
@@ -107,6 +109,32 @@ Grouping GroupsOf(const Sizes& firsts, int64_t heads) {
   return grouping;
 }
 
+// The stack that a product of two has; nullopt if they do not go together.
+std::optional<Sizes> Together(Sizes a, Sizes b) {
+  if (a.size() < b.size()) std::swap(a, b);
+  b.insert(b.begin(), a.size() - b.size(), 1);
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i] != b[i] && a[i] != 1 && b[i] != 1) return std::nullopt;
+    a[i] = std::max(a[i], b[i]);
+  }
+  return a;
+}
+
+// Planes in C, of a stack that a product repeats to another: heads that queries share.
+absl::StatusOr<Operand> RepeatedTo(LowerContext& c, const Operand& x, Sizes stack,
+                                   const Sizes& whole) {
+  if (stack == whole) return x;
+  if (whole.size() > 2) return c.NotLowered("attention with shared heads of so many axes");
+  stack.insert(stack.begin(), whole.size() - stack.size(), 1);
+  Operand y = x;
+  for (size_t i = whole.size(); i-- > 0;) {
+    if (stack[i] == whole[i]) continue;
+    const bool each = i + 1 == whole.size();
+    ANEMONE_ASSIGN_OR_RETURN(y, Repeated(c, y, Axis::kC, whole[i], each));
+  }
+  return y;
+}
+
 // Query, key or value, planes x rows x columns on C, H, W.
 struct Stacked {
   Operand x;
@@ -116,17 +144,36 @@ struct Stacked {
 };
 
 absl::StatusOr<Stacked> Stack(LowerContext& c, ValueId value, const std::vector<int>& axes,
-                              bool is_transposed) {
+                              const Sizes& stack, bool is_transposed) {
   ANEMONE_ASSIGN_OR_RETURN(Sizes shape, c.ShapeOf(value));
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(value));
-  const Sizes size = PlanesAsOne(InOrder(shape, axes));
+  Sizes size = PlanesAsOne(InOrder(shape, axes));
   if (!axes.empty()) {
     ANEMONE_ASSIGN_OR_RETURN(x, Reordered(c, x, shape, axes));
     shape = InOrder(shape, axes);
   }
   ANEMONE_ASSIGN_OR_RETURN(
       x, Relaid(c, x, static_cast<int>(shape.size()), {1, size[0], size[1], size[2]}));
+  ANEMONE_ASSIGN_OR_RETURN(x, RepeatedTo(c, x, StackOf(shape), stack));
+  size[0] = c.DimsOf(x).c();
   return Stacked{x, size, is_transposed, {}};
+}
+
+// The query with what its scores are multiplied by.
+absl::Status ScaleByHead(LowerContext& c, const Attention& form, Stacked& query) {
+  const Tensor& scale = *c.view().Constant(form.head_scale);
+  const Sizes read = PlanesRead(scale.dims(), form.scaled_scores);
+  const int64_t planes = query.size[0];
+  if (!IsEngineConstant(scale.type()) || static_cast<int64_t>(read.size()) != planes) {
+    return c.NotLowered("a scale of this shape");
+  }
+  const std::vector<float> values = RoundedFloats(scale);
+  std::vector<float> factors;
+  for (int64_t plane : read) factors.push_back(values[scale.is_fill() ? 0 : plane]);
+  const Operand factor =
+      c.AddConstant(Tensor::Floats({planes}, factors), MakeDims(1, planes, 1, 1));
+  ANEMONE_ASSIGN_OR_RETURN(query.x, Combined(c, ElementWiseType::kMult, query.x, factor));
+  return absl::OkStatus();
 }
 
 // One head of all images, which are in C.
@@ -211,12 +258,14 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   }
   q = InOrder(q, form.q_axes);
   k = InOrder(k, form.k_axes);
-  const Sizes stack = StackOf(q);
-  const int64_t planes = PlanesAsOne(q)[0], queries = q[q.size() - 2];
+  std::optional<Sizes> both = Together(StackOf(q), StackOf(k));
+  if (both) both = Together(*both, StackOf(InOrder(v, form.v_axes)));
+  if (!both) return c.NotLowered("attention with heads that do not go together");
+  const Sizes& stack = *both;
+  const int64_t queries = q[q.size() - 2];
   const int64_t keys = *(form.k_is_transposed ? k.end() - 1 : k.end() - 2);
-  if (stack != StackOf(k) || stack != StackOf(InOrder(v, form.v_axes))) {
-    return c.NotLowered("attention with shared heads");
-  }
+  int64_t planes = 1;
+  for (int64_t n : stack) planes = std::min(planes, kMostPlanes + 1) * std::min(n, kMostPlanes + 1);
   if (planes < 1 || planes > kMostPlanes) return c.NotLowered("attention of so many heads");
   if (!SdpaIsReliable(queries, keys)) {
     return c.NotLowered("attention over sequences this long as one unit");
@@ -227,9 +276,12 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   if (grouping.groups.size() > kMostGroups) {
     return c.NotLowered("attention with so many different masks");
   }
-  ANEMONE_ASSIGN_OR_RETURN(Stacked query, Stack(c, form.q, form.q_axes, /*is_transposed=*/false));
-  ANEMONE_ASSIGN_OR_RETURN(Stacked key, Stack(c, form.k, form.k_axes, form.k_is_transposed));
-  ANEMONE_ASSIGN_OR_RETURN(Stacked value, Stack(c, form.v, form.v_axes, form.v_is_transposed));
+  ANEMONE_ASSIGN_OR_RETURN(Stacked query,
+                           Stack(c, form.q, form.q_axes, stack, /*is_transposed=*/false));
+  ANEMONE_ASSIGN_OR_RETURN(Stacked key, Stack(c, form.k, form.k_axes, stack, form.k_is_transposed));
+  ANEMONE_ASSIGN_OR_RETURN(Stacked value,
+                           Stack(c, form.v, form.v_axes, stack, form.v_is_transposed));
+  if (form.head_scale != kNone) ANEMONE_RETURN_IF_ERROR(ScaleByHead(c, form, query));
   std::vector<Operand> results;
   for (const Group& group : grouping.groups) {
     ANEMONE_ASSIGN_OR_RETURN(MaskOperands mask,

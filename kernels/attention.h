@@ -38,6 +38,9 @@ struct Attention {
   // order. Empty: they lie so.
   std::vector<int> q_axes, k_axes, v_axes, y_axes;
   double scale = 1;
+  // A constant by head that the scores are multiplied by too, and their shape there.
+  ValueId head_scale = kNone;
+  std::vector<int64_t> scaled_scores;
   std::vector<AttentionMask> masks;
   // Whose probabilities are set to 0: queries without any key (they would be NaN); queries for
   // which the condition `cleared` is true.

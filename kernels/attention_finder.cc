@@ -94,6 +94,7 @@ class Finder {
       if (IsEinsumOfScores(value, factor)) return true;
       std::optional<ValueId> inner = BehindView(value);
       if (!inner) inner = BehindScale(value, factor);
+      if (!inner) inner = BehindHeadScale(value);
       if (!inner) inner = BehindFloor(value);
       if (!inner) inner = BehindWhere(value, factor);
       if (!inner) return DescendSum(value, factor);
@@ -128,7 +129,7 @@ class Finder {
     const Node* sum = Made(value, "Add");
     const bool is_add = sum != nullptr;
     if (!is_add) sum = Made(value, "Sub");
-    if (sum == nullptr || found_.masks.size() >= kMostMasks) return false;
+    if (sum == nullptr || !TakesMasks()) return false;
     for (int i = 0; i < (is_add ? 2 : 1); ++i) {
       if (!nodes_->KeepsElements(*sum, i)) continue;
       Finder branch = *this;
@@ -214,6 +215,24 @@ class Finder {
     return std::nullopt;
   }
 
+  // Multiplied by a number for each head, as Swin v2 and XCiT learn them.
+  std::optional<ValueId> BehindHeadScale(ValueId value) {
+    const Node* node = Made(value, "Mul");
+    for (int i = 0; node != nullptr && found_.head_scale == kNone && i < 2; ++i) {
+      const Tensor* by = view_->Constant(node->inputs[i]);
+      if (by == nullptr || by->dims().size() < 3 || !nodes_->KeepsElements(*node, 1 - i)) continue;
+      if (*(by->dims().end() - 1) != 1 || *(by->dims().end() - 2) != 1) continue;
+      Note(*node);
+      found_.head_scale = node->inputs[i];
+      found_.scaled_scores = *nodes_->ShapeOf(node->outputs[0]);
+      return node->inputs[1 - i];
+    }
+    return std::nullopt;
+  }
+
+  // A mask beneath a scale by head would be another for each.
+  bool TakesMasks() const { return found_.masks.size() < kMostMasks && found_.head_scale == kNone; }
+
   // max(scores, the least number there is), which OPT writes.
   std::optional<ValueId> BehindFloor(ValueId value) {
     const Node* node = Made(value, "Max");
@@ -229,7 +248,7 @@ class Finder {
   // where(condition, scores, low number), or with the number first.
   std::optional<ValueId> BehindWhere(ValueId value, double factor) {
     const Node* node = Made(value, "Where");
-    if (node == nullptr || factor <= 0 || found_.masks.size() >= kMostMasks) return std::nullopt;
+    if (node == nullptr || factor <= 0 || !TakesMasks()) return std::nullopt;
     for (int i : {1, 2}) {
       auto number = Number(node->inputs[3 - i]);
       if (!number || !(*number * factor <= kNoWeight)) continue;

@@ -62,27 +62,6 @@ std::vector<float> FloatsOf(const Tensor& tensor, int64_t first, int64_t count) 
   return values;
 }
 
-// For each plane of `to`, the plane of `from` that is read there when it is repeated to `to`.
-// Empty: the shapes do not go together.
-Sizes PlanesRead(const Sizes& from, const Sizes& to) {
-  const size_t more = from.size() - std::min(from.size(), to.size());  // axes in front
-  if (std::count(from.begin(), from.begin() + more, 1) < static_cast<int64_t>(more)) return {};
-  Sizes read = {0};
-  int64_t stride = 1;
-  for (size_t i = 3; i <= to.size(); ++i) {  // from the last axis in front of the planes
-    const int64_t extent = to[to.size() - i];
-    const int64_t own = i <= from.size() ? from[from.size() - i] : 1;
-    if (own != 1 && own != extent) return {};
-    Sizes wider;
-    for (int64_t k = 0; k < extent; ++k) {
-      for (int64_t plane : read) wider.push_back(own == 1 ? plane : k * stride + plane);
-    }
-    read = std::move(wider);
-    stride *= own;
-  }
-  return read;
-}
-
 // For each plane of a constant, the first with the same bytes.
 Sizes FirstEqual(const Tensor& tensor, int64_t planes) {
   Sizes first(planes);
@@ -202,6 +181,25 @@ class FixedMask {
 };
 
 }  // namespace
+
+Sizes PlanesRead(const Sizes& from, const Sizes& to) {
+  const size_t more = from.size() - std::min(from.size(), to.size());  // axes in front
+  if (std::count(from.begin(), from.begin() + more, 1) < static_cast<int64_t>(more)) return {};
+  Sizes read = {0};
+  int64_t stride = 1;
+  for (size_t i = 3; i <= to.size(); ++i) {  // from the last axis in front of the planes
+    const int64_t extent = to[to.size() - i];
+    const int64_t own = i <= from.size() ? from[from.size() - i] : 1;
+    if (own != 1 && own != extent) return {};
+    Sizes wider;
+    for (int64_t k = 0; k < extent; ++k) {
+      for (int64_t plane : read) wider.push_back(own == 1 ? plane : k * stride + plane);
+    }
+    read = std::move(wider);
+    stride *= own;
+  }
+  return read;
+}
 
 // The sum of the masks of one plane.
 struct AttentionMasks::Sum {

@@ -11,6 +11,10 @@
 
 namespace anemone {
 
+// For each plane of `to` (all axes but the last two), the plane of `from` that is read there when
+// `from` is repeated to `to`. Empty: the shapes do not go together.
+std::vector<int64_t> PlanesRead(const std::vector<int64_t>& from, const std::vector<int64_t>& to);
+
 struct MaskOperands {
   std::optional<Operand> mask;  // none: nothing is masked
   // 1 for each query (C) whose result stays, 0 where it is set to 0; none: all stay.

@@ -1,5 +1,5 @@
 // Attention of several images, and masks that differ by head or image: one SDPA unit for all planes
-// that are masked alike.
+// that are masked alike. Axes in any order, by Einsum.
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
@@ -74,10 +74,74 @@ const std::vector<Case> kCases = {
      .model = "(float[2,1,10,8] q, float[1,2,12,8] k, float[2,2,12,8] v) => (float[2,2,10,8] y) "
               "{ t = Transpose<perm = [0,1,3,2]>(k) d = MatMul(q, t) p = Softmax<axis = -1>(d) "
               "y = MatMul(p, v) }",
-     .units = {"Transpose", "Transpose", "Transpose", "MatrixMultiplication", "Softmax",
+     .units = Units(1, 0, 4, {"Broadcast", "Broadcast"})},
+    {.name = "one_key_head",  // Falcon: all queries share it
+     .model = "(float[1,4,10,8] q, float[1,1,12,8] k, float[1,1,12,8] v, float[10,12] m) => "
+              "(float[1,4,10,8] y) { t = Transpose<perm = [0,1,3,2]>(k) d = MatMul(q, t) "
+              "s = Add(d, m) p = Softmax<axis = -1>(s) y = MatMul(p, v) }",
+     .units = Units(1, 0, 4, {"Broadcast", "Broadcast"})},
+    {.name = "scaled_by_head",  // Swin v2
+     .model = Planes("3,2", "", ", float[2,1,1] h = {0.5, 3}, float[1,2,10,12] m",
+                     "e = Mul(d, h) s = Add(e, m)"),
+     .units = Units(2, 6, 8, {"Concat", "ElementWise"})},
+    {.name = "masked_before_it_is_scaled_by_head",
+     .model = Planes("1,2", "", ", float[2,1,1] h = {0.5, 3}, float[10,12] m",
+                     "e = Add(d, m) s = Mul(h, e)"),
+     .units = {"Transpose", "MatrixMultiplication", "GOC", "ElementWise", "ElementWise", "Softmax",
                "MatrixMultiplication"}},
 };
 INSTANTIATE_TEST_SUITE_P(AttentionPlanes, KernelTest, testing::ValuesIn(kCases), CaseName);
+
+// Products by Einsum. Positions before heads is how the unit has them.
+std::string Einsums(const std::string& scores, const std::string& result) {
+  return absl::Substitute(
+      "(float[1,10,4,8] q, float[1,12,4,8] k, float[1,12,4,8] v) => (float[1,10,4,8] y) <float c = "
+      "{0.35}> { d = Einsum<equation = \"$0\">(q, k) s = Mul(d, c) p = Softmax<axis = -1>(s) "
+      "y = Einsum<equation = \"$1\">(p, v) }",
+      scores, result);
+}
+
+const std::vector<Case> kEinsumCases = {
+    {.name = "positions_before_heads",
+     .model = Einsums("bqhd,bkhd->bhqk", "bhqk,bkhd->bqhd"),
+     .units = Units(1, 0, 0, {})},
+    {.name = "ellipsis",
+     .model = Einsums("...qhd,...khd->...hqk", "...hqk,...khd->...qhd"),
+     .units = Units(1, 0, 0, {})},
+    {.name = "heads_first",
+     .model = "(float[1,4,10,8] q, float[1,4,12,8] k, float[1,4,12,8] v) => (float[1,4,10,8] y) "
+              "<float c = {0.35}> { l = Mul(q, c) d = Einsum<equation = \"bhid,bhjd->bhij\">(l, k) "
+              "p = Softmax<axis = -1>(d) y = Einsum<equation = \"bhij,bhjd->bhid\">(p, v) }",
+     .units = Units(1, 0, 4, {})},
+    {.name = "operands_turned",
+     .model = "(float[1,10,4,8] q, float[1,12,4,8] k, float[1,12,8,4] v, float[10,12] m) => "
+              "(float[1,4,8,10] y) { d = Einsum<equation = \"bkhd,bqhd->bhqk\">(k, q) "
+              "s = Add(d, m) p = Softmax<axis = -1>(s) "
+              "y = Einsum<equation = \"bkdh,bhqk->bhdq\">(v, p) }",
+     .units = {"Transpose", "Transpose", "Transpose", "Transpose", "SDPA"}},
+    {.name = "product_after_einsum",
+     .model = "(float[2,10,4,8] q, float[2,12,4,8] k, float[2,4,12,8] v) => (float[2,4,10,8] y) "
+              "{ d = Einsum<equation = \"bqhd,bkhd->bhqk\">(q, k) p = Softmax<axis = -1>(d) "
+              "y = MatMul(p, v) }",
+     .units = Units(1, 0, 6, {})},
+    {.name = "softmax_over_queries",
+     .model = "(float[1,10,4,8] q, float[1,12,4,8] k, float[1,10,4,8] v) => (float[1,12,4,8] y) "
+              "{ d = Einsum<equation = \"bqhd,bkhd->bhkq\">(q, k) p = Softmax<axis = -1>(d) "
+              "y = Einsum<equation = \"bhkq,bqhd->bkhd\">(p, v) }",
+     .units = Units(1, 0, 0, {})},
+    {.name = "weights_of_another_order",  // heads and queries change places on the way
+     .model = "(float[1,4,4,8] q, float[1,4,4,8] k, float[1,4,4,8] v) => (float[1,4,4,8] y) "
+              "{ d = Einsum<equation = \"bqhd,bkhd->bhqk\">(q, k) p = Softmax<axis = -1>(d) "
+              "y = Einsum<equation = \"bqhk,bkhd->bqhd\">(p, v) }",
+     .units = {"MatrixMultiplication", "Softmax", "MatrixMultiplication", "Transpose", "Transpose",
+               "Transpose", "Transpose", "Transpose"}},
+    {.name = "two_contracted_axes",
+     .model = "(float[1,10,4,8] q, float[1,12,4,8] k, float[1,12,8] v) => (float[1,10,8] y) "
+              "{ d = Einsum<equation = \"bqhd,bkhd->bqk\">(q, k) p = Softmax<axis = -1>(d) "
+              "y = Einsum<equation = \"bqk,bkd->bqd\">(p, v) }",
+     .units = {"Transpose", "MatrixMultiplication", "Softmax", "MatrixMultiplication"}},
+};
+INSTANTIATE_TEST_SUITE_P(AttentionByEinsum, KernelTest, testing::ValuesIn(kEinsumCases), CaseName);
 
 }  // namespace
 }  // namespace anemone

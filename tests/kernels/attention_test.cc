@@ -411,57 +411,6 @@ const std::vector<Case> kOperatorCases = {
 INSTANTIATE_TEST_SUITE_P(AttentionOperator, KernelTest, testing::ValuesIn(kOperatorCases),
                          CaseName);
 
-// Products by Einsum. Positions before heads is how the unit has them.
-std::string Einsums(const std::string& scores, const std::string& result) {
-  return absl::Substitute(
-      "(float[1,10,4,8] q, float[1,12,4,8] k, float[1,12,4,8] v) => (float[1,10,4,8] y) <float c = "
-      "{0.35}> { d = Einsum<equation = \"$0\">(q, k) s = Mul(d, c) p = Softmax<axis = -1>(s) "
-      "y = Einsum<equation = \"$1\">(p, v) }",
-      scores, result);
-}
-
-const std::vector<Case> kEinsumCases = {
-    {.name = "positions_before_heads",
-     .model = Einsums("bqhd,bkhd->bhqk", "bhqk,bkhd->bqhd"),
-     .units = kOne},
-    {.name = "ellipsis",
-     .model = Einsums("...qhd,...khd->...hqk", "...hqk,...khd->...qhd"),
-     .units = kOne},
-    {.name = "heads_first",
-     .model = Heads(4, 10, 12, "", "float c = {0.35}",
-                    "l = Mul(q, c) d = Einsum<equation = \"bhid,bhjd->bhij\">(l, k) "
-                    "p = Softmax<axis = -1>(d) y = Einsum<equation = \"bhij,bhjd->bhid\">(p, v)"),
-     .units = kUnits},
-    {.name = "operands_turned",
-     .model = "(float[1,10,4,8] q, float[1,12,4,8] k, float[1,12,8,4] v, float[10,12] m) => "
-              "(float[1,4,8,10] y) { d = Einsum<equation = \"bkhd,bqhd->bhqk\">(k, q) "
-              "s = Add(d, m) p = Softmax<axis = -1>(s) "
-              "y = Einsum<equation = \"bkdh,bhqk->bhdq\">(v, p) }",
-     .units = {"Transpose", "Transpose", "Transpose", "Transpose", "SDPA"}},
-    {.name = "product_after_einsum",
-     .model = "(float[2,10,4,8] q, float[2,12,4,8] k, float[2,4,12,8] v) => (float[2,4,10,8] y) "
-              "{ d = Einsum<equation = \"bqhd,bkhd->bhqk\">(q, k) p = Softmax<axis = -1>(d) "
-              "y = MatMul(p, v) }",
-     .units = With(kUnits, {"Transpose", "Transpose"})},
-    {.name = "softmax_over_queries",
-     .model = "(float[1,10,4,8] q, float[1,12,4,8] k, float[1,10,4,8] v) => (float[1,12,4,8] y) "
-              "{ d = Einsum<equation = \"bqhd,bkhd->bhkq\">(q, k) p = Softmax<axis = -1>(d) "
-              "y = Einsum<equation = \"bhkq,bqhd->bkhd\">(p, v) }",
-     .units = kOne},
-    {.name = "weights_of_another_order",  // heads and queries change places on the way
-     .model = "(float[1,4,4,8] q, float[1,4,4,8] k, float[1,4,4,8] v) => (float[1,4,4,8] y) "
-              "{ d = Einsum<equation = \"bqhd,bkhd->bhqk\">(q, k) p = Softmax<axis = -1>(d) "
-              "y = Einsum<equation = \"bqhk,bkhd->bqhd\">(p, v) }",
-     .units = {"MatrixMultiplication", "Softmax", "MatrixMultiplication", "Transpose", "Transpose",
-               "Transpose", "Transpose", "Transpose"}},
-    {.name = "two_contracted_axes",
-     .model = "(float[1,10,4,8] q, float[1,12,4,8] k, float[1,12,8] v) => (float[1,10,8] y) "
-              "{ d = Einsum<equation = \"bqhd,bkhd->bqk\">(q, k) p = Softmax<axis = -1>(d) "
-              "y = Einsum<equation = \"bqk,bkd->bqd\">(p, v) }",
-     .units = {"Transpose", "MatrixMultiplication", "Softmax", "MatrixMultiplication"}},
-};
-INSTANTIATE_TEST_SUITE_P(AttentionByEinsum, KernelTest, testing::ValuesIn(kEinsumCases), CaseName);
-
 // Plain nodes, which mean something else or are read elsewhere.
 const char kMatMul[] = "MatrixMultiplication";
 const std::vector<Case> kOtherCases = {
