@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
+#include "kernels/affine.h"
 #include "kernels/attributes.h"
 #include "kernels/layer_normalization.h"
 #include "kernels/node_inputs.h"

@@ -35,14 +35,16 @@ float CenterRow(const Half* x, int64_t count, bool subtract_mean, float* row) {
   return SumFixed(row, count, [](VF v) HWY_ATTR { return hn::Mul(v, v); });
 }
 
-// y = row * scale * gamma + beta; a step of 0 repeats the first value, of 1 reads on.
+// y = row * scale * gamma + beta, each step rounded to Half; a step of 0 repeats the first value,
+// of 1 reads on.
 void ScaleRow(const float* row, int64_t count, float scale, const float* gamma, int64_t gamma_step,
               const float* beta, int64_t beta_step, Half* y) {
   const DF df;
   const VF factor = hn::Set(df, scale), one_gamma = hn::Set(df, *gamma),
            one_beta = hn::Set(df, *beta);
-  const auto finish = [&](VF x, VF g, VF b)
-                          HWY_ATTR { return hn::Add(hn::Mul(hn::Mul(x, factor), g), b); };
+  const auto finish = [&](VF x, VF g, VF b) HWY_ATTR {
+    return hn::Add(RoundHalf(hn::Mul(RoundHalf(hn::Mul(x, factor)), g)), b);
+  };
   int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
     const VF g = gamma_step == 0 ? one_gamma : hn::LoadU(df, gamma + i);

@@ -1,5 +1,6 @@
-// importer/contrib/body.h: what the builder of a contrib operator's body (importer/contrib/contrib.h) works
-// with: the node's attributes and shapes, checked, and nodes to emit.
+// importer/contrib/body.h: what the builder of a contrib operator's body
+// (importer/contrib/contrib.h) works with: the node's attributes and shapes, checked, and nodes to
+// emit.
 //
 //   absl::Status ExpandFastGelu(ContribBody& b) {
 //     ANEMONE_RETURN_IF_ERROR(b.NoneLeft());

@@ -1,5 +1,5 @@
-// importer/contrib/builders.h: the builders of importer/contrib/contrib.h, one for each operator. Each
-// checks the whole form before it emits its first node.
+// importer/contrib/builders.h: the builders of importer/contrib/contrib.h, one for each operator.
+// Each checks the whole form before it emits its first node.
 #ifndef ANEMONE_IMPORTER_CONTRIB_BUILDERS_H_
 #define ANEMONE_IMPORTER_CONTRIB_BUILDERS_H_
 

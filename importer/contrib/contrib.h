@@ -1,5 +1,5 @@
-// importer/contrib/contrib.h: the operators of domain com.microsoft that ONNX Runtime's optimizer and its
-// model builders write, as bodies of plain ONNX nodes: Attention, SkipLayerNormalization,
+// importer/contrib/contrib.h: the operators of domain com.microsoft that ONNX Runtime's optimizer
+// and its model builders write, as bodies of plain ONNX nodes: Attention, SkipLayerNormalization,
 // MatMulNBits and so on (docs/contrib_operators.md lists them).
 //
 // A body is built for the node at hand: for its attributes, the inputs and outputs that are there,

@@ -46,15 +46,18 @@ void Check(const Extents& extents, AxisSet axes, const NormalizeOptions& options
     for (int64_t at : row) squares += std::pow(ToDouble(x[at]) - mean, 2);
     const double scale = 1 / std::sqrt(squares / static_cast<double>(row.size()) + options.epsilon);
     for (int64_t at : row) {
-      want[at] = (ToDouble(x[at]) - mean) * scale * Value(gamma, extents, at, 1) +
+      const double plain = ToDouble(ToHalf((ToDouble(x[at]) - mean) * scale));
+      want[at] = ToDouble(ToHalf(plain * Value(gamma, extents, at, 1))) +
                  Value(beta, extents, at, 0);
     }
   }
+  // The last bit of fp32 may tip a step to the next Half, which a factor makes larger.
+  const double tolerance = gamma.values.empty() ? 1e-5 : 2e-3;
   std::vector<Half> first;
   ForEachSimdTarget([&] {
     std::vector<Half> y = x;
     Normalize(extents, axes, options, gamma, beta, y, absl::MakeSpan(y));  // in place
-    ExpectClose(y, want, 1e-5);
+    ExpectClose(y, want, tolerance);
     if (first.empty()) first = y;
     ExpectSame(y, first);
   });
