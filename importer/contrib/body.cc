@@ -91,6 +91,7 @@ ContribBody::Aside::Aside(ContribBody& body, absl::string_view what) : body_(bod
   std::vector<Origin>& origins = body.model().origins;
   Origin own = origins[call.front()];
   absl::StrAppend(&own.id, "/", what);
+  own.is_aside = true;
   origins.push_back(std::move(own));
   body.set_origins({static_cast<OriginId>(origins.size() - 1)});
 }

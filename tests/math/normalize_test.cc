@@ -47,8 +47,8 @@ void Check(const Extents& extents, AxisSet axes, const NormalizeOptions& options
     const double scale = 1 / std::sqrt(squares / static_cast<double>(row.size()) + options.epsilon);
     for (int64_t at : row) {
       const double plain = ToDouble(ToHalf((ToDouble(x[at]) - mean) * scale));
-      want[at] = ToDouble(ToHalf(plain * Value(gamma, extents, at, 1))) +
-                 Value(beta, extents, at, 0);
+      want[at] =
+          ToDouble(ToHalf(plain * Value(gamma, extents, at, 1))) + Value(beta, extents, at, 0);
     }
   }
   // The last bit of fp32 may tip a step to the next Half, which a factor makes larger.
