@@ -3,7 +3,7 @@
 // that name the node.
 #include "absl/strings/str_join.h"
 #include "tests/importer/against_ort.h"
-#include "tests/importer/contrib/models.h"
+#include "tests/importer/contrib_models.h"
 
 namespace anemone {
 namespace {

@@ -1,4 +1,4 @@
-// tests/importer/contrib/models.h: models with operators of com.microsoft, for tests:
+// tests/importer/contrib_models.h: models with operators of com.microsoft, for tests:
 //
 //   ContribModel("(float[2,3] x) => (float[2,3] y) { y = ms.Gelu(x) }")
 #ifndef ANEMONE_TESTS_IMPORTER_CONTRIB_MODELS_H_

@@ -2,7 +2,7 @@
 #include <random>
 
 #include "tests/importer/against_ort.h"
-#include "tests/importer/contrib/models.h"
+#include "tests/importer/contrib_models.h"
 
 namespace anemone {
 namespace {

@@ -1,6 +1,6 @@
 // The operators of com.microsoft as plain nodes, against ONNX Runtime's own kernels for them.
 #include "tests/importer/against_ort.h"
-#include "tests/importer/contrib/models.h"
+#include "tests/importer/contrib_models.h"
 
 namespace anemone {
 namespace {
