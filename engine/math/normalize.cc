@@ -155,6 +155,9 @@ void NormalizeAny(const Extents& extents, AxisSet axes, bool subtract_mean, Scal
   Transpose(moved_extents, Inverse(permutation), moved, y);
 }
 
+// Of the root; 0 of none, so that a row of zeros stays one (0 * infinity is 0 on the engine).
+float Inverse(float square) { return square == 0.0f ? 0.0f : 1.0f / std::sqrt(square); }
+
 int64_t RowSize(const Extents& extents, AxisSet axes) {
   return Count(extents) / Count(Reduced(extents, axes));
 }
@@ -166,9 +169,8 @@ void Normalize(const Extents& extents, AxisSet axes, const NormalizeOptions& opt
                absl::Span<Half> y) {
   const float one = 1.0f, zero = 0.0f;
   const float count = static_cast<float>(RowSize(extents, axes));
-  const auto rule = [&](float sum_squares) {
-    return 1.0f / std::sqrt(sum_squares / count + options.epsilon);
-  };
+  const float epsilon = RoundToHalf(options.epsilon);
+  const auto rule = [&](float sum_squares) { return Inverse(sum_squares / count + epsilon); };
   NormalizeAny(extents, axes, options.subtract_mean, rule, OrConstant(gamma, &one),
                OrConstant(beta, &zero), x, y);
 }
@@ -176,10 +178,8 @@ void Normalize(const Extents& extents, AxisSet axes, const NormalizeOptions& opt
 void L2Normalize(const Extents& extents, AxisSet axes, float epsilon, absl::Span<const Half> x,
                  absl::Span<Half> y) {
   const float one = 1.0f, zero = 0.0f;
-  const auto rule = [&](float sum_squares) {
-    const float root = std::sqrt(sum_squares + epsilon);
-    return root == 0.0f ? 0.0f : 1.0f / root;
-  };
+  const float guard = RoundToHalf(epsilon);
+  const auto rule = [&](float sum_squares) { return Inverse(sum_squares + guard); };
   NormalizeAny(extents, axes, false, rule, OrConstant({}, &one), OrConstant({}, &zero), x, y);
 }
 

@@ -84,10 +84,10 @@ class Convert(CliTest):
         self.expect_error(done, "1 engine segment has units that no MIL operation is known for")
 
     def test_check_warns_once_for_each_kind(self):
-        shape, ones = [1, 4, 8], [helper.make_tensor(name, 1, [8], [1.0] * 8) for name in "sb"]
+        shape, ones = [1, 4, 8], [helper.make_tensor(name, 1, [4], [1.0] * 4) for name in "sb"]
         nodes = [helper.make_node("Exp", ["x"], ["a"]), helper.make_node("Exp", ["a"], ["b1"]),
-                 helper.make_node("LayerNormalization", ["b1", "s", "b"], ["c"]),
-                 helper.make_node("LayerNormalization", ["c", "s", "b"], ["d"]),
+                 helper.make_node("GroupNormalization", ["b1", "s", "b"], ["c"], num_groups=2),
+                 helper.make_node("GroupNormalization", ["c", "s", "b"], ["d"], num_groups=2),
                  helper.make_node("Div", ["d", "c"], ["y"]),
                  helper.make_node("GreaterOrEqual", ["y", "c"], ["g"]),
                  helper.make_node("Cast", ["g"], ["z"], to=1)]
@@ -99,7 +99,7 @@ class Convert(CliTest):
         self.assertEqual(3, len(told), told)
         for (count, rule, words), (want, of, piece) in zip(told, (
                 ("1", "unverified-netplist-form", "Type Div of ElementWise"),
-                ("2", "no-netplist-form", "LayerNormalization with weights"),
+                ("2", "no-netplist-form", "LayerNormalization"),
                 ("2", "unverified-netplist-form", "Type Exp of Neuron"))):
             self.assertEqual((want, of), (count, rule))
             self.assertIn(piece, words)
