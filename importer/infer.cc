@@ -259,6 +259,8 @@ absl::Status Inference::InferOutputs(Graph& graph, const ShapeData& data, Node& 
     } else if (infers.HasFunction()) {
       onnx::shape_inference::InferShapeForFunctionNode(*infers.GetFunction(),
                                                        onnx::OpSchemaRegistry::Instance(), context);
+    } else if (infers.HasContextDependentFunction()) {  // GroupNormalization, of all
+      onnx::propagateShapeAndTypeFromFirstInput(context);
     }
   } catch (const std::exception& e) {
     refusal = Cleaned(e.what());

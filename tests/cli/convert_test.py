@@ -84,7 +84,7 @@ class Convert(CliTest):
         self.expect_error(done, "1 engine segment has units that no MIL operation is known for")
 
     def test_check_warns_once_for_each_kind(self):
-        shape, ones = [1, 4, 8], [helper.make_tensor(name, 1, [4], [1.0] * 4) for name in "sb"]
+        shape, ones = [1, 4, 4, 4], [helper.make_tensor(name, 1, [4], [1.0] * 4) for name in "sb"]
         nodes = [helper.make_node("Exp", ["x"], ["a"]), helper.make_node("Exp", ["a"], ["b1"]),
                  helper.make_node("GroupNormalization", ["b1", "s", "b"], ["c"], num_groups=2),
                  helper.make_node("GroupNormalization", ["c", "s", "b"], ["d"], num_groups=2),
