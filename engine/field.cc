@@ -4,15 +4,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "engine/json_keys.h"
 
 namespace anemone {
-namespace {
-
-absl::Status Unwanted(absl::string_view want, const Json& from) {
-  return absl::InvalidArgumentError(absl::StrCat("want ", want, ", got ", from.dump()));
-}
-
-}  // namespace
 
 Json Plain::Write(const std::vector<Axis>& axes) {
   Json names = Json::array();

@@ -8,6 +8,12 @@ absl::Status Wanted(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("network: want ", what));
 }
 
+absl::Status Unwanted(absl::string_view want, const Json& from) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("want ", want, ", got ",
+                   from.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace)));
+}
+
 absl::StatusOr<const Json*> ArrayAt(const Json& json, const char* key) {
   if (!json.is_object()) return Wanted("objects");
   auto found = json.find(key);

@@ -15,6 +15,9 @@ namespace anemone {
 // "network: want <what>".
 absl::Status Wanted(absl::string_view what);
 
+// "want <want>, got <from>", whatever bytes are in its texts.
+absl::Status Unwanted(absl::string_view want, const Json& from);
+
 // The array at `key`; empty if there is none.
 absl::StatusOr<const Json*> ArrayAt(const Json& json, const char* key);
 

@@ -106,7 +106,9 @@ class Parser {
   absl::StatusOr<std::string> Until(char end) {
     Skip();
     const size_t found = text_.find(end, at_);
-    if (found == text_.npos) return Wrong(absl::StrCat("want '", std::string(1, end), "'"));
+    if (found == absl::string_view::npos) {
+      return Wrong(absl::StrCat("want '", std::string(1, end), "'"));
+    }
     std::string taken(text_.substr(at_, found - at_));
     at_ = found;
     return taken;

@@ -47,6 +47,7 @@ std::string OutputText(const MilOutput& output) {
 template <class Items, class Text>
 std::string Listed(const Items& items, Text text) {
   std::vector<std::string> texts;
+  texts.reserve(items.size());
   for (const auto& item : items) texts.push_back(text(item));
   return absl::StrJoin(texts, ", ");
 }

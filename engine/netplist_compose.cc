@@ -58,7 +58,7 @@ class Composer {
 }  // namespace
 
 UnitForm ComposedForm(const Network& network, const Unit& unit, const Target& target) {
-  const UnitForm own = FormOf(unit, network.BottomsOf(unit));
+  UnitForm own = FormOf(unit, network.BottomsOf(unit));
   if (own.status == FormStatus::kKnown || !unit.kind->composes()) return own;
   NetworkBuilder c(target, Route::kNetplist);
   Unit alone = unit;

@@ -57,7 +57,7 @@ class WeightFiles {
     std::shared_ptr<const MappedFile>& mapped = files_[file];
     if (mapped == nullptr) {
       const std::string& name = names_[file];
-      if (name.empty() || name.find('/') != name.npos || name == "..") {
+      if (name.empty() || name.find('/') != std::string::npos || name == "..") {
         return Wanted(absl::StrCat("a file in the netplist's folder, not '", name, "'"));
       }
       ANEMONE_ASSIGN_OR_RETURN(mapped, MappedFile::Open(absl::StrCat(folder_, "/", name)));
@@ -113,6 +113,13 @@ absl::StatusOr<PortNames> SaveNetplist(const Network& network, FormStatus least,
                                        PropertyListForm form, const std::string& folder) {
   ANEMONE_ASSIGN_OR_RETURN(Netplist written, WriteNetplist(network, least));
   const std::string list = WritePropertyList(written.document, form);
+  const bool is_xml = form == PropertyListForm::kXml;
+  if (is_xml && std::any_of(list.begin(), list.end(), [](unsigned char c) {
+        return c < ' ' && c != '\t' && c != '\n' && c != '\r';
+      })) {
+    return absl::UnimplementedError(
+        "a port's name has a control character, which XML cannot hold; write binary (--binary)");
+  }
   auto save = [&](const char* name, auto write) -> absl::Status {
     const std::string path = absl::StrCat(folder, "/", name);
     std::ofstream file(path, std::ios::binary);

@@ -69,7 +69,7 @@ absl::StatusOr<Operand> ReadOperand(const Json& json, const Network& network) {
     if (index < 0 || static_cast<size_t>(index) >= counts[i]) break;
     return Operand{static_cast<Operand::Source>(i), index};
   }
-  return Wanted(absl::StrCat("an operand that is there, not ", json.dump()));
+  return Unwanted("an operand that is there", json);
 }
 
 absl::Status ReadUnit(const Json& json, const UnitKind* (*find_kind)(absl::string_view),

@@ -140,6 +140,7 @@ std::vector<Warning> WarningsOf(const Network& network, const Target& target, Ro
     unit.kind->Warn(unit.params.get(), network.BottomsOf(unit), unit.dims, target, route, list);
     if (!unit.kind->is_view()) WarnOfOperands(network, unit, target, list);
     WarnOfCancellation(network, unit, list);
+    if (!unit.kind->computes()) list.Add(warning::kJudgedOnly, unit.kind->type());
     if (route == Route::kNetplist) WarnOfForm(network, unit, target, list);
   }
   list.unit = -1;

@@ -54,9 +54,17 @@ std::vector<Attribute::GraphPtr> BodiesOf(const Node& node) {
 }
 
 std::string NodeLabel(const Model& model, const Node& node) {
-  const std::string id = node.origins.empty() ? "" : model.origins[node.origins.front()].id;
-  const std::string op =
-      node.domain.empty() ? node.op_type : absl::StrCat(node.domain, ".", node.op_type);
+  const auto full = [](const std::string& domain, const std::string& op_type) {
+    return domain.empty() ? op_type : absl::StrCat(domain, ".", op_type);
+  };
+  const std::string op = full(node.domain, node.op_type);
+  const Origin* origin = node.origins.empty() ? nullptr : &model.origins[node.origins.front()];
+  const std::string id = origin == nullptr ? "" : origin->id;
+  // A node that stands for a part of one of the file's: that is what its author knows.
+  if (origin != nullptr && full(origin->domain, origin->op_type) != op && !origin->name.empty()) {
+    return absl::StrCat("node '", origin->name, "' (", full(origin->domain, origin->op_type), ", ",
+                        id, "; its ", op, ")");
+  }
   if (node.name.empty()) return absl::StrCat("node ", id.empty() ? "" : id + " ", "(", op, ")");
   return absl::StrCat("node '", node.name, "' (", op, id.empty() ? "" : ", ", id, ")");
 }

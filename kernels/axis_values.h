@@ -12,6 +12,7 @@
 #include "anemone/status_macros.h"
 #include "engine/dims.h"
 #include "engine/field.h"
+#include "engine/json_keys.h"
 
 namespace anemone {
 
@@ -40,11 +41,11 @@ struct PerAxis {
   template <class T>
   static absl::Status Read(const Json& from, AxisValues<T>& values) {
     values.clear();
-    if (!from.is_array()) return Unwanted(from);
+    if (!from.is_array()) return NoSuchArray(from);
     for (const Json& item : from) {
       if (!item.is_object() || item.size() != 2 || !item.contains("Coordinate") ||
           !item.contains(kKey)) {
-        return Unwanted(item);
+        return NoSuchArray(item);
       }
       AxisValue<T>& entry = values.emplace_back();
       ANEMONE_RETURN_IF_ERROR(Plain::Read(item["Coordinate"], entry.axis));
@@ -54,9 +55,8 @@ struct PerAxis {
   }
 
  private:
-  static absl::Status Unwanted(const Json& from) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("want an array of {Coordinate, ", kKey, "}, got ", from.dump()));
+  static absl::Status NoSuchArray(const Json& from) {
+    return Unwanted(absl::StrCat("an array of {Coordinate, ", kKey, "}"), from);
   }
 };
 

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
+#include "engine/json_keys.h"
 #include "engine/math/extents.h"
 #include "kernels/lowering.h"
 #include "kernels/sampling.h"
@@ -43,11 +44,11 @@ struct AsSlices {
   }
   static absl::Status Read(const Json& from, std::vector<Slice>& slices) {
     slices.clear();
-    if (!from.is_array()) return Unwanted(from);
+    if (!from.is_array()) return NoSuchArray(from);
     for (const Json& item : from) {
       if (!item.is_object() || item.size() != 2 || !item.contains("Coordinate") ||
           !item.contains("SliceSize")) {
-        return Unwanted(item);
+        return NoSuchArray(item);
       }
       Slice& slice = slices.emplace_back();
       Axis axis;
@@ -58,9 +59,8 @@ struct AsSlices {
   }
 
  private:
-  static absl::Status Unwanted(const Json& from) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("want an array of {Coordinate, SliceSize}, got ", from.dump()));
+  static absl::Status NoSuchArray(const Json& from) {
+    return Unwanted("an array of {Coordinate, SliceSize}", from);
   }
 };
 

@@ -71,6 +71,9 @@ class Reader {
     made.tensor = {.name = statement.outputs[0].name, .dtype = value->type.dtype, .constant = true};
     if (value->type.shape) made.tensor.shape = *value->type.shape;
     if (value->blob) {
+      if (value->type.dtype != "fp16" && value->type.dtype != "uint16") {
+        return Wrong(statement.outputs[0].name, "want fp16 or uint16 in the weights file");
+      }
       DataType type = value->type.dtype == "uint16" ? DataType::kUInt16 : DataType::kFloat16;
       ANEMONE_ASSIGN_OR_RETURN(made.tensor.value, blobs_(*value->blob, type, made.tensor.shape));
     } else if (value->type.dtype == "fp16") {

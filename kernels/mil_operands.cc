@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
+#include "engine/json_keys.h"
 #include "kernels/elementwise.h"
 #include "rule_table.h"  // generated
 
@@ -92,8 +93,9 @@ absl::StatusOr<std::vector<bool>> MaskOf(MilContext& c, absl::string_view key, s
     mask[i] = wanted && (*found)[i].get<bool>();
   }
   if (wanted) return mask;
-  return absl::InvalidArgumentError(absl::StrCat(c.call().op, ", attribute '", key, "': want ",
-                                                 count, " booleans, got ", found->dump()));
+  const absl::Status status = Unwanted(absl::StrCat(count, " booleans"), *found);
+  return absl::InvalidArgumentError(
+      absl::StrCat(c.call().op, ", attribute '", key, "': ", std::string(status.message())));
 }
 
 }  // namespace anemone

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
+#include "engine/json_keys.h"
 #include "kernels/mil.h"
 #include "rule_table.h"  // generated
 
@@ -43,12 +44,12 @@ struct AsRingAxes {
   }
   static absl::Status Read(const Json& from, std::vector<RingAxis>& axes) {
     axes.clear();
-    if (!from.is_array()) return Unwanted(from);
+    if (!from.is_array()) return NoSuchArray(from);
     for (const Json& item : from) {
       if (!item.is_object() || !item.contains("Dimension") || !item.contains("Offset") ||
           item.size() != (item.contains("Circular") ? 3 : 2) ||
           !(item["Offset"].is_number_integer() || item["Offset"].is_string())) {
-        return Unwanted(item);
+        return NoSuchArray(item);
       }
       RingAxis& axis = axes.emplace_back();
       axis.offset = item["Offset"];
@@ -61,9 +62,8 @@ struct AsRingAxes {
   }
 
  private:
-  static absl::Status Unwanted(const Json& from) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("want an array of {Dimension, Offset, Circular}, got ", from.dump()));
+  static absl::Status NoSuchArray(const Json& from) {
+    return Unwanted("an array of {Dimension, Offset, Circular}", from);
   }
 };
 

@@ -124,6 +124,8 @@ absl::Status WriteMil(MilEmitter& e, const SdpaParams& p, const Unit& unit) {
 void Warn(const SdpaParams&, Bottoms in, const Dims&, const Target&, Route route,
           WarningList& list) {
   if (route == Route::kMil && in.size() > kMask) list.Add(warning::kOrionSdpaMask);
+  const int64_t queries = in[kQuery].dims.c(), keys = in[kKey].dims.c();
+  if (!SdpaIsReliable(queries, keys)) list.Add(warning::kSdpaLength, queries, keys);
 }
 
 const UnitKindOf<SdpaParams>& Kind() {

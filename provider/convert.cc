@@ -180,6 +180,12 @@ absl::StatusOr<Json> ConvertModel(const std::string& path, const std::string& fo
   auto runtime = OpenRuntime(1).value_or(nullptr);
   ANEMONE_ASSIGN_OR_RETURN(
       Model model, ImportFile(path, ImportingOptions(options.dims, options.shapes, runtime)));
+  for (ValueId id : model.graph.outputs) {
+    if (!model.graph.values[id].constant) continue;
+    return absl::UnimplementedError(
+        absl::StrCat(path, ": output '", model.graph.values[id].name,
+                     "' is a constant, which no segment makes; take it off the model's outputs"));
+  }
   ANEMONE_ASSIGN_OR_RETURN(Plan plan, MakePlan(model, planning));
   ANEMONE_ASSIGN_OR_RETURN(std::unique_ptr<NewFolder> made, NewFolder::Make(folder));
   Json segments = Json::array();

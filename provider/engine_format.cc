@@ -75,7 +75,7 @@ Unwritable JudgeMil(const Network& network, const Target& target, const Netplist
     found.missing.push_back(NoteOf(network, refusal.unit, refusal.status.message()));
   }
   if (!found.missing.empty()) return found;
-  if (absl::Status status = ReadAsMil(network, target); absl::IsUnimplemented(status)) {
+  if (absl::Status status = ReadAsMil(network, target); !status.ok()) {
     found.missing.push_back(NoteOf(network, -1, status.message()));
   }
   return found;

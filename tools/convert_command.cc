@@ -63,10 +63,10 @@ int ConvertCommand(const Options& options) {
     for (const Json& segment : (*manifest)["segments"]) PrintSegment(segment);
   }
   if (missing == 0) return kExitDone;
-  return Fail(absl::UnimplementedError(absl::StrCat(
-      model, ": ", missing, " engine segment", missing == 1 ? " has" : "s have", " units that no ",
-      options.to == "mil" ? "MIL operation is known for" : "netplist can hold",
-      "; the rest is written, only the software device runs those")));
+  return Fail(absl::UnimplementedError(
+      absl::StrCat(model, ": ", missing, " engine segment", missing == 1 ? " has" : "s have",
+                   " units that cannot be written in format ", options.to,
+                   "; the rest is written, only the software device runs those")));
 }
 
 }  // namespace anemone

@@ -81,7 +81,7 @@ class Convert(CliTest):
         done = anemone("convert", self.folder / "model.onnx", "--to", "mil", "-o",
                        self.folder / "text")
         self.assertIn("no normalization over groups", done.stdout)
-        self.expect_error(done, "1 engine segment has units that no MIL operation is known for")
+        self.expect_error(done, "1 engine segment has units that cannot be written in format mil")
 
     def test_check_warns_once_for_each_kind(self):
         shape, ones = [1, 4, 4, 4], [helper.make_tensor(name, 1, [4], [1.0] * 4) for name in "sb"]
