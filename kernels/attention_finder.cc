@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "kernels/attention.h"
 #include "kernels/attention_nodes.h"
 #include "kernels/einsum.h"
@@ -406,8 +407,8 @@ std::optional<Attention> FindAroundEinsum(const AttentionNodes& nodes, const Nod
     const char query = weights[stack.size()], key = weights.back();
     const std::string dim = Without(v, stack + key);
     if (dim.size() != 1) continue;
-    const std::vector<int> v_axes = AxesOf(stack + key + dim, v);
-    const std::vector<int> y_axes = AxesOf(stack + query + dim, e->y);
+    const std::vector<int> v_axes = AxesOf(absl::StrCat(stack, std::string(1, key), dim), v);
+    const std::vector<int> y_axes = AxesOf(absl::StrCat(stack, std::string(1, query), dim), e->y);
     if (v_axes.empty() || y_axes.empty()) continue;
     auto found = Finder(nodes).Find(anchor.inputs[i], anchor.inputs[1 - i]);
     if (!found) continue;

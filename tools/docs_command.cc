@@ -114,7 +114,12 @@ the bits are those of the software engine. A stock ONNX Runtime, 1.23 or newer, 
 
 What this cannot do: an operator whose unit no target takes, whatever its sizes, does not run on the
 CPU either; nor does one that is marked as judged only. Code generators' refusals, limits of extents
-and families do not matter there. Shapes must be known before the engine can take a node.
+and families do not matter there. Shapes must be known before the engine can take a node. Some keys
+have values that are judged only (SDPA without `SubtractMax` 1, CostVolume's `DisparityDirection` other
+than 0 and its scale factors, ScaledElementWise's `PreScale`, a `DropoutRate` above 0): a model with
+one does not load, and is told which. GOC wants both of its constants or none; DynamicGOC wants x and
+a bias with `BiasOnly`, else x, a scale and a bias. SDPA was seen to be wrong on silicon above 2048
+queries or keys, and when both reach 512: `anemone check` warns of that.
 )";
 
 std::string InputsTable(const CustomOp& op) {
