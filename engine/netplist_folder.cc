@@ -19,11 +19,6 @@ namespace {
 
 constexpr size_t kLargestList = size_t{1} << 28;  // bytes of a net.plist
 
-absl::Status NotWritten(const std::string& path) {
-  return absl::PermissionDeniedError(absl::StrCat(
-      "file '", path, "': cannot be written; choose a folder that can be, on a disk with space"));
-}
-
 // Floats as fp16, indices as they are; little endian, packed.
 void Append(const Tensor& tensor, std::ostream& out) {
   if (tensor.type() == DataType::kUInt16) {

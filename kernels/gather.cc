@@ -387,7 +387,7 @@ absl::Status Build(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(PointList points, PointsOf(c, indices, c.ShapeOf(0)[axis]));
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
   std::vector<int64_t> shape = c.ShapeOf(0);
-  ANEMONE_ASSIGN_OR_RETURN(x, Gathered(c, shape, axis, x, std::move(points)));
+  ANEMONE_ASSIGN_OR_RETURN(x, Gathered(c, shape, axis, x, points));
   shape.erase(shape.begin() + axis);
   shape.insert(shape.begin() + axis, indices.shape.begin(), indices.shape.end());
   ANEMONE_ASSIGN_OR_RETURN(x, Relaid(c, x, c.rank(0), shape));

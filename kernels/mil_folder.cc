@@ -21,11 +21,6 @@ namespace {
 
 constexpr size_t kLongestText = size_t{1} << 28;  // bytes of a model.mil
 
-absl::Status NotWritten(const std::string& path) {
-  return absl::PermissionDeniedError(absl::StrCat(
-      "file '", path, "': cannot be written; choose a folder that can be, on a disk with space"));
-}
-
 // The files that a program's weights are in, mapped when they are first asked for.
 class BlobFiles {
  public:

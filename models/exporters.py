@@ -2,10 +2,11 @@
 
     python models/exporters.py [NAME...]        # all of them, or those whose name begins so
 
-The modules are in sources/. Needs torch, transformers, timm, onnx, onnxscript and onnxruntime (exported/requirements.txt has the
-versions used); no build and no test does. Classes are made from small configurations, so nothing is
-downloaded. Beside the models it writes exported/manifest.json: the inputs that mean something to
-the model and how many attentions PyTorch computes, counted while the module runs.
+The modules are in sources/. Needs torch, transformers, timm, onnx, onnxscript and onnxruntime
+(exported/requirements.txt has the versions used); no build and no test does. Classes are made from
+small configurations, so nothing is downloaded. Beside the models it writes exported/manifest.json:
+the inputs that mean something to the model and how many attentions PyTorch computes, counted while
+the module runs.
 """
 
 import collections
@@ -113,8 +114,8 @@ def without_notes(path):
     graphs = [model.graph, *model.functions]
     while graphs:
         graph = graphs.pop()
-        for part in (graph, *graph.node, *getattr(graph, "input", ()), *getattr(graph, "output", ()),
-                     *graph.value_info, *getattr(graph, "initializer", ())):
+        for part in (graph, *graph.node, *getattr(graph, "input", ()),
+                     *getattr(graph, "output", ()), *graph.value_info, *getattr(graph, "initializer", ())):
             if isinstance(part, (str, bytes)):
                 continue
             if "metadata_props" in part.DESCRIPTOR.fields_by_name:

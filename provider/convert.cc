@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "anemone/guarded.h"
+#include "anemone/mapped_file.h"
 #include "anemone/status_macros.h"
 #include "anemone/version.h"
 #include "importer/opsets.h"
@@ -22,11 +23,6 @@ namespace anemone {
 namespace {
 
 namespace fs = std::filesystem;
-
-absl::Status NotWritten(const std::string& path) {
-  return absl::PermissionDeniedError(absl::StrCat(
-      "'", path, "': cannot be written; choose a folder that can be, on a disk with space"));
-}
 
 // A folder beside the one that is wanted: renamed when all is in it, else removed.
 class NewFolder {

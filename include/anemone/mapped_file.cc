@@ -47,4 +47,9 @@ absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::st
 
 MappedFile::~MappedFile() { ::munmap(const_cast<std::byte*>(data_), size_); }
 
+absl::Status NotWritten(const std::string& path) {
+  return absl::PermissionDeniedError(absl::StrCat(
+      "'", path, "': cannot be written; choose a folder that can be, on a disk with space"));
+}
+
 }  // namespace anemone

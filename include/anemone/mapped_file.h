@@ -37,6 +37,9 @@ class MappedFile {
   size_t size_;
 };
 
+// What a writer says of a file or folder that cannot be made: kPermissionDenied.
+absl::Status NotWritten(const std::string& path);
+
 }  // namespace anemone
 
 #endif  // ANEMONE_MAPPED_FILE_H_
