@@ -1,9 +1,8 @@
 #include "tests/round_trip.h"
 
-#include <stdlib.h>
-
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <random>
@@ -92,6 +91,8 @@ absl::StatusOr<std::vector<std::byte>> OutputsOf(const Network& network, const T
   std::vector<std::byte*> out;
   for (const ProgramPort& port : program->inputs()) inputs.push_back(RandomPort(port, random));
   for (const ProgramPort& port : program->outputs()) outputs.emplace_back(port.layout.bytes());
+  in.reserve(inputs.size());
+  out.reserve(outputs.size());
   for (const auto& bytes : inputs) in.push_back(bytes.data());
   for (auto& bytes : outputs) out.push_back(bytes.data());
   ANEMONE_RETURN_IF_ERROR(device->Run(*program, {in, out}));
