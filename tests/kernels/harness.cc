@@ -193,8 +193,9 @@ TEST_P(KernelTest, IsReadBackAsItWasWritten) {
       if (absl::IsUnimplemented(same)) {
         const std::string why(same.message());
         const size_t type = why.find(" '"), reason = why.find("': ");
-        ++round_trips.missing[absl::StrCat(name, ": ", why.substr(0, type),
-                                           why.substr(reason == why.npos ? 0 : reason + 1))];
+        ++round_trips
+              .missing[absl::StrCat(name, ": ", why.substr(0, type),
+                                    why.substr(reason == std::string::npos ? 0 : reason + 1))];
       } else {
         EXPECT_TRUE(same.ok()) << same;
         ++round_trips.written[name];
