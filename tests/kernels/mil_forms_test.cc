@@ -1,7 +1,6 @@
 // What the kinds write of themselves in MIL, read back: the same program, to the bit.
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <ostream>
 #include <random>
 #include <sstream>
@@ -24,6 +23,7 @@
 #include "partitioner/plan.h"
 #include "provider/crossing.h"
 #include "tests/onnx_text.h"
+#include "tests/round_trip.h"
 #include "tests/status_matchers.h"
 
 namespace anemone {
@@ -31,32 +31,10 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// All outputs of the network for inputs made of `seed`, byte after byte.
-std::vector<std::byte> OutputsOf(const Network& network, const Target& target, int seed) {
-  auto device = MakeSoftwareDevice();
-  auto program = device->Compile(network, target, Route::kMil);
-  EXPECT_TRUE(program.ok()) << program.status();
-  if (!program.ok()) return {};
-  std::mt19937 random(seed);
-  std::uniform_real_distribution<float> any(-1, 1);
-  std::vector<std::vector<std::byte>> inputs, outputs;
-  std::vector<const std::byte*> in;
-  std::vector<std::byte*> out;
-  for (const ProgramPort& port : (*program)->inputs()) {
-    std::vector<std::byte>& bytes = inputs.emplace_back(port.layout.bytes());
-    for (size_t i = 0; i + 1 < bytes.size(); i += 2) {
-      const math::Half half = math::ToHalf(any(random));
-      std::memcpy(bytes.data() + i, &half, 2);
-    }
-  }
-  for (const ProgramPort& port : (*program)->outputs()) outputs.emplace_back(port.layout.bytes());
-  for (const auto& bytes : inputs) in.push_back(bytes.data());
-  for (auto& bytes : outputs) out.push_back(bytes.data());
-  absl::Status status = device->Run(**program, {in, out});
-  EXPECT_TRUE(status.ok()) << status;
-  std::vector<std::byte> all;
-  for (const auto& bytes : outputs) all.insert(all.end(), bytes.begin(), bytes.end());
-  return all;
+std::vector<std::byte> Outputs(const Network& network, const Target& target) {
+  auto outputs = OutputsOf(network, target, Route::kMil, /*seed=*/7);
+  EXPECT_TRUE(outputs.ok()) << outputs.status();
+  return outputs.value_or(std::vector<std::byte>());
 }
 
 // The network written as MIL, and the file of its weights.
@@ -100,9 +78,9 @@ void ExpectSameBitsOnce(const Network& network, const Target& target) {
   NetworkBuilder c(target, Route::kMil);
   absl::Status read = ReadBoth(*written, c);
   ASSERT_TRUE(read.ok()) << read << (c.refusal() ? c.refusal()->message : "");
-  const std::vector<std::byte> outputs = OutputsOf(c.network(), target, 7);
+  const std::vector<std::byte> outputs = Outputs(c.network(), target);
   EXPECT_FALSE(outputs.empty());
-  EXPECT_TRUE(outputs == OutputsOf(network, target, 7));
+  EXPECT_TRUE(outputs == Outputs(network, target));
 }
 
 // Also beside a tensor with depth: all are of rank 5 then.
