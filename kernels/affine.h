@@ -5,8 +5,10 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "anemone/status_macros.h"
 #include "engine/math/normalize.h"
 #include "engine/mil_emitter.h"
 #include "kernels/lowering.h"
@@ -69,6 +71,20 @@ absl::StatusOr<std::vector<Tensor>> ChannelAffine(LowerContext& c, const Node& n
 // that rounds between them too.
 absl::StatusOr<Operand> ComposedAffine(NetworkBuilder& c, Operand y, const Affine& affine,
                                        absl::Span<const Tensor> weights);
+
+// A unit of parameters with an `affine`, as the unit by itself and those behind it: no key of a
+// netplist holds its weights.
+template <class P>
+absl::StatusOr<Operand> ComposedOfPlain(NetworkBuilder& c, const UnitKindOf<P>& kind, const P& p,
+                                        const Unit& unit) {
+  if (unit.weights.empty()) {
+    return absl::UnimplementedError(std::string(kind.type()) + " by itself");
+  }
+  P plain = p;
+  plain.affine = {};
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, c.Add(kind, plain, unit.bottoms));
+  return ComposedAffine(c, y, p.affine, unit.weights);
+}
 
 math::AxisSet MathAxes(absl::Span<const Axis> axes);
 

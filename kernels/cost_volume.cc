@@ -15,6 +15,7 @@
 #include "kernels/elementwise.h"
 #include "kernels/goc.h"
 #include "kernels/input_view.h"
+#include "kernels/layer_normalization.h"
 #include "kernels/mil.h"
 #include "kernels/mil_gates.h"
 #include "kernels/node_inputs.h"
@@ -223,8 +224,8 @@ std::optional<Difference> DifferenceOf(const GraphView& view, ValueId part,
     const Node* reduce = view.OnlyProducer(part, op);
     if (reduce == nullptr) continue;
     auto keepdims = Attributes(*reduce).Int("keepdims", 1);
-    const auto axes = ConstantInput(view, *reduce, 1);
-    if (!keepdims.ok() || *keepdims == 0 || !axes || !IsAxis(*axes, kChannelAxis)) {
+    if (!keepdims.ok() || *keepdims == 0 ||
+        ReducedAxes(view, *reduce) != std::vector<int>{kChannelAxis}) {
       return std::nullopt;
     }
     found.reduce = reduce;

@@ -86,13 +86,8 @@ const UnitKindOf<InstanceNormParams>& Kind() {
   return kind;
 }
 
-// The unit without its weights, which no key holds, and what they do behind it.
 absl::StatusOr<Operand> Compose(NetworkBuilder& c, const InstanceNormParams& p, const Unit& unit) {
-  if (unit.weights.empty()) return absl::UnimplementedError("InstanceNormalization by itself");
-  InstanceNormParams plain = p;
-  plain.affine = {};
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, c.Add(Kind(), plain, unit.bottoms));
-  return ComposedAffine(c, y, p.affine, unit.weights);
+  return ComposedOfPlain(c, Kind(), p, unit);
 }
 
 absl::Status Lower(const Match& match, LowerContext& c) {

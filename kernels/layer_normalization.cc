@@ -115,13 +115,8 @@ const UnitKindOf<LayerNormParams>& Kind() {
   return kind;
 }
 
-// The unit without its weights, which no key holds, and what they do behind it.
 absl::StatusOr<Operand> Compose(NetworkBuilder& c, const LayerNormParams& p, const Unit& unit) {
-  if (unit.weights.empty()) return absl::UnimplementedError("LayerNormalization by itself");
-  LayerNormParams plain = p;
-  plain.affine = {};
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, c.Add(Kind(), plain, unit.bottoms));
-  return ComposedAffine(c, y, p.affine, unit.weights);
+  return ComposedOfPlain(c, Kind(), p, unit);
 }
 
 using Sizes = std::vector<int64_t>;

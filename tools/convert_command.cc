@@ -36,27 +36,28 @@ int ConvertCommand(const Options& options) {
     return FailUsage("convert: want one --target");
   }
   if (options.output.empty()) return FailUsage("convert: want a folder to write, -o DIR");
-  if (options.to == "mil" && (options.verified_only || options.binary)) {
-    return FailUsage("convert: --verified-only and --binary are about netplists, not --to mil");
+  const NetplistOptions netplist{
+      .verified_only = options.verified_only,
+      .form = options.binary ? PropertyListForm::kBinary : PropertyListForm::kXml};
+  if (auto format = FindEngineFormat(options.to, netplist); !format.ok()) {
+    return FailUsage(format.status().message());
   }
   const std::string& model = options.arguments[0];
   Progress progress(options.quiet);
   progress.Step(absl::StrCat("converting ", model));
-  absl::StatusOr<Json> manifest = Convert(
-      model, options.output,
-      {.target = options.targets[0],
-       .policy = options.policy,
-       .rewrites = options.rewrites,
-       .dims = options.dims,
-       .shapes = options.shapes,
-       .to = options.to,
-       .netplist = {.verified_only = options.verified_only,
-                    .form = options.binary ? PropertyListForm::kBinary : PropertyListForm::kXml}});
+  absl::StatusOr<Json> manifest = Convert(model, options.output,
+                                          {.target = options.targets[0],
+                                           .policy = options.policy,
+                                           .rewrites = options.rewrites,
+                                           .dims = options.dims,
+                                           .shapes = options.shapes,
+                                           .to = options.to,
+                                           .netplist = netplist});
   if (!manifest.ok()) return Fail(manifest.status());
   int missing = 0;
   for (const Json& segment : (*manifest)["segments"]) missing += !segment["written"].get<bool>();
   if (options.json) {
-    std::puts(manifest->dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+    PrintJson(*manifest);
   } else {
     std::printf("%s for %s, in %s\n", model.c_str(),
                 (*manifest)["target"].get<std::string>().c_str(), options.output.c_str());
