@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "anemone/status_macros.h"
+#include "engine/math/exact_contract.h"
 #include "engine/math/sdpa.h"
 #include "engine/warning.h"
 #include "kernels/elementwise.h"
@@ -75,20 +76,29 @@ absl::StatusOr<Prepared> Prepare(const SdpaParams& p, Bottoms, absl::Span<const 
   return absl::UnimplementedError("SDPA: what it computes without SubtractMax is not published");
 }
 
-void Compute(const SdpaParams&, const void*, absl::Span<const ConstView> in, View out) {
+math::SdpaShape ShapeOf(absl::Span<const ConstView> in) {
   const Dims& q = in[kQuery].dims;
-  math::SdpaShape shape{.batch = q.n(),
-                        .heads = q.h(),
-                        .queries = q.c(),
-                        .keys = in[kKey].dims.c(),
-                        .dim = q.w(),
-                        .value_dim = in[kValue].dims.w()};
-  math::SdpaMask mask;
-  if (in.size() > kMask) {
-    mask = {.values = in[kMask].span(), .queries = in[kMask].dims.c()};
-  }
-  math::Sdpa(shape, math::ToFloat(in[kScale].data[0]), in[kQuery].span(), in[kKey].span(),
-             in[kValue].span(), mask, out.span());
+  return {.batch = q.n(),
+          .heads = q.h(),
+          .queries = q.c(),
+          .keys = in[kKey].dims.c(),
+          .dim = q.w(),
+          .value_dim = in[kValue].dims.w()};
+}
+
+math::SdpaMask MaskOf(absl::Span<const ConstView> in) {
+  if (in.size() <= kMask) return {};
+  return {.values = in[kMask].span(), .queries = in[kMask].dims.c()};
+}
+
+void Compute(const SdpaParams&, const void*, absl::Span<const ConstView> in, View out) {
+  math::Sdpa(ShapeOf(in), math::ToFloat(in[kScale].data[0]), in[kQuery].span(), in[kKey].span(),
+             in[kValue].span(), MaskOf(in), out.span());
+}
+
+void Exact(const SdpaParams&, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
+  math::ExactSdpa(unit.numerics, ShapeOf(in), math::ToFloat(in[kScale].data[0]),
+                  in[kQuery].span(), in[kKey].span(), in[kValue].span(), MaskOf(in), out.span());
 }
 
 void Warn(const SdpaParams&, Bottoms in, const Dims&, const Target&, Route route,
@@ -106,7 +116,8 @@ const UnitKindOf<SdpaParams>& Kind() {
                                    .warn = Warn,
                                    .fields = kFields,
                                    .prepare = Prepare,
-                                   .compute = Compute});
+                                   .compute = Compute,
+                                   .exact = Exact});
   return kind;
 }
 
