@@ -18,6 +18,7 @@
 #include "engine/mil_emitter.h"
 #include "kernels/attributes.h"
 #include "kernels/elementwise.h"
+#include "kernels/layer_normalization.h"
 #include "kernels/mil.h"
 #include "kernels/neuron.h"
 #include "kernels/node_inputs.h"

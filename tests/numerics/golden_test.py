@@ -120,6 +120,8 @@ def pool_call(vector, inputs):
 
 def call_of(vector):
     """The operation to run; None for what is no operation."""
+    if "any" in vector["inputs"].values():
+        return None
     op, inputs, attrs = vector["op"], evaluated(vector), vector.get("attrs", {})
     x = flat(inputs["x"]) if "x" in inputs else []
     row = [1, 1, 1, len(x)]
@@ -178,6 +180,8 @@ class Program:
 
 
 def number(value):
+    if isinstance(value, str) and value.startswith("0x"):
+        return value_of(int(value, 16))
     return float(value) if isinstance(value, str) else value
 
 
