@@ -119,7 +119,7 @@ void Convolve(const Numerics& n, const Convolution& c, absl::Span<const Half> x,
       const int64_t image = i / panels, group = image % c.groups, first = i % panels * kMacColumns;
       FillPatches(n, c, lanes, x.data() + image * c.in_group() * c.in_h * c.in_w, first,
                   patches.data());
-      MacSums(n, {.rows = rows, .depth = depth},
+      MacSums(n, {.rows = rows, .depth = depth, .is_bounded = depth > 1},
               absl::MakeConstSpan(weights).subspan(group * rows * depth), patches,
               absl::MakeSpan(sums));
       for (int64_t o = 0; o < rows; ++o) {

@@ -144,10 +144,11 @@ double OrZero(double value) { return std::isnan(value) ? 0 : value; }
 // the option rounds.
 class PlainSum {
  public:
-  PlainSum(const Numerics& n, bool is_reduction) : n_(n), is_reduction_(is_reduction) {
+  PlainSum(const Numerics& n, const MacShape& shape)
+      : n_(n), is_reduction_(shape.is_reduction), is_bounded_(shape.is_bounded) {
     tile_ = n.mac_tile;
-    if (tile_ == MacTile::kReduceOnly) tile_ = is_reduction ? MacTile::kAlign12 : MacTile::kNone;
-    if (is_reduction && n.red_sum == RedSum::kTilesOnly) tile_ = MacTile::kSumThenFp16;
+    if (tile_ == MacTile::kReduceOnly) tile_ = is_reduction_ ? MacTile::kAlign12 : MacTile::kNone;
+    if (is_reduction_ && n.red_sum == RedSum::kTilesOnly) tile_ = MacTile::kSumThenFp16;
   }
 
   double Of(const float* a, const float* b, int64_t step, int64_t depth) {
@@ -205,7 +206,7 @@ class PlainSum {
   }
 
   void Limit(double partial) {
-    if (is_reduction_ || std::abs(partial) <= kCeiling) return;
+    if (is_reduction_ || !is_bounded_ || std::abs(partial) <= kCeiling) return;
     register_ = std::copysign(kInfinity, partial);
   }
 
@@ -226,7 +227,7 @@ class PlainSum {
   }
 
   const Numerics& n_;
-  bool is_reduction_;
+  bool is_reduction_, is_bounded_;
   MacTile tile_;
   double register_ = 0, tile_sum_ = 0;
 };
@@ -260,14 +261,15 @@ void MacSums(const Numerics& n, const MacShape& shape, absl::Span<const float> a
       finite(b.data(), shape.depth * kMacColumns)) {
     const bool tiles = n.mac_tile == MacTile::kAlign12 ||
                        (n.mac_tile == MacTile::kReduceOnly && shape.is_reduction);
-    const bool bounded = !shape.is_reduction && n.mac_interior == MacInterior::kPerTile;
+    const bool bounded = !shape.is_reduction && shape.is_bounded &&
+                         n.mac_interior == MacInterior::kPerTile;
     const float most = bounded ? kCeiling : std::numeric_limits<float>::infinity();
     return HWY_DYNAMIC_DISPATCH(SumFinite)(shape, tiles, a.data(), b.data(), most, sums.data());
   }
   for (int64_t i = 0; i < shape.rows; ++i) {
     for (int64_t j = 0; j < kMacColumns; ++j) {
       sums[i * kMacColumns + j] = static_cast<float>(
-          PlainSum(n, shape.is_reduction)
+          PlainSum(n, shape)
               .Of(a.data() + i * shape.depth, b.data() + j, kMacColumns, shape.depth));
     }
   }

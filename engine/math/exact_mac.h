@@ -28,8 +28,8 @@ inline constexpr int64_t kMacColumns = 16;
 
 struct MacShape {
   int64_t rows = 1, depth = 1;
-  // Of a dedicated reduction (red-sum): no bound of 2^15 on partial sums, tiles by its own rule.
-  bool is_reduction = false;
+  bool is_reduction = false;  // a dedicated one: tiles by red-sum, never bounded
+  bool is_bounded = true;     // a partial sum past 2^15 is infinite (mac-interior)
 };
 
 // sums[i, j] = the register after all lanes of a[i, :] and b[:, j], for kMacColumns columns; all
