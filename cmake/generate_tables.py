@@ -4,7 +4,7 @@ Usage: generate_tables.py TABLES_DIR OUTPUT_DIR
 
 Writes target_fields.h (enums of HAL limits and capability bytes), target_table.cc (the 28 targets),
 rule_table.h and rule_table.cc (the refusals), warning_table.h and .cc (the design rules),
-netplist_table.cc (the forms of unit types). A rule of rules/*.json names the fact it rests on; one
+netplist_table.cc (the forms of unit types), hidden_layer_table.cc (the catalogue). A rule of rules/*.json names the fact it rests on; one
 whose words or condition are not found in validators.json or compiler_texts.json fails the build, so
 no text of ours can pass for the engine's.
 """
@@ -75,7 +75,7 @@ def write_targets(tables, out):
     header += [f"  {camel(d['name'])},  // {offset}: {d['meaning']}" for offset, d in caps.items()]
     header += ["};", f"inline constexpr int kCapCount = {len(caps)};", "", "}  // namespace anemone",
                ""]
-    (out / "target_fields.h").write_text("\n".join(header))
+    write(out / "target_fields.h", "\n".join(header))
 
     body = ["// Generated from engine/tables/targets.json. Do not edit.",
             '#include "engine/target_record.h"', "", "namespace anemone {", "namespace {", ""]
@@ -127,7 +127,7 @@ def write_targets(tables, out):
              "absl::Span<const TableField> ListFields() { return kListFields; }",
              "absl::Span<const TableField> CapFields() { return kCapFields; }", "",
              "}  // namespace anemone", ""]
-    (out / "target_table.cc").write_text("\n".join(body))
+    write(out / "target_table.cc", "\n".join(body))
 
 
 def pattern_of(rule, message):
@@ -219,8 +219,8 @@ def write_rules(tables, out):
              "  static constexpr const Rule* kAll[] = {" + ", ".join("&rule::" + n for n in names)
              + "};", "  return kAll;", "}", "", "}  // namespace anemone", ""]
     header += ["", "}  // namespace anemone::rule", ""]
-    (out / "rule_table.h").write_text("\n".join(header))
-    (out / "rule_table.cc").write_text("\n".join(body))
+    write(out / "rule_table.h", "\n".join(header))
+    write(out / "rule_table.cc", "\n".join(body))
 
 
 def write_warnings(tables, out):
@@ -237,7 +237,7 @@ def write_warnings(tables, out):
         header.append(f"extern const WarningRule {name};")
         body.append(f"const WarningRule {name} = {{{quoted(row['id'])}, {quoted(row['words'])}, "
                     f"{quoted(row['source'])}, {status_enum(row['status'])}, "
-                    f"{quoted(row['remedy'])}}};")
+                    f"{quoted(row['remedy'])}, {str(row.get('of_kind', False)).lower()}}};")
     header += ["", "}  // namespace anemone::warning", ""]
     body += ["", "}  // namespace anemone::warning", "", "namespace anemone {", ""]
     for function, rows in (("AllWarnings", "warnings"), ("DeviceRules", "device_rules")):
@@ -246,8 +246,36 @@ def write_warnings(tables, out):
                  f"  static constexpr const WarningRule* kAll[] = {{{names}}};", "  return kAll;",
                  "}"]
     body += ["", "}  // namespace anemone", ""]
-    (out / "warning_table.h").write_text("\n".join(header))
-    (out / "warning_table.cc").write_text("\n".join(body))
+    write(out / "warning_table.h", "\n".join(header))
+    write(out / "warning_table.cc", "\n".join(body))
+
+
+def seen_names(row, body):
+    """The C++ name of the values that a type's keys were seen with."""
+    lists = []
+    for key, names in row.get("names", {}).items():
+        if key not in row["keys"]:
+            sys.exit(f"netplist_forms: {row['type']} has no key '{key}'")
+        body.append(f"Keys k{row['type']}{key}Names[] = {{{', '.join(map(quoted, names))}}};")
+        lists.append(f"{{{quoted(key)}, k{row['type']}{key}Names}}")
+    if not lists:
+        return "{}"
+    body.append(f"const SeenNames k{row['type']}Names[] = {{{', '.join(lists)}}};")
+    return f"k{row['type']}Names"
+
+
+def seen_extents(row, field, body):
+    """The C++ name of the extents that a type was seen with."""
+    lists = []
+    for axis, extents in row.get(field, {}).items():
+        name = f"k{row['type']}{camel(field)[1:]}{axis}"
+        body.append(f"const int64_t {name}[] = {{{', '.join(map(str, extents))}}};")
+        lists.append(f"{{Axis::k{'N' if axis == 'Batch' else axis[0]}, {name}}}")
+    if not lists:
+        return "{}"
+    name = f"k{row['type']}{camel(field)[1:]}"
+    body.append(f"const SeenExtents {name}[] = {{{', '.join(lists)}}};")
+    return name
 
 
 def write_forms(tables, out):
@@ -265,14 +293,51 @@ def write_forms(tables, out):
             if keys:
                 body.append(f"Keys {name}[] = {{{', '.join(map(quoted, keys))}}};")
             spans.append(name if keys else "{}")
+        seen = seen_names(row, body)
+        extents = [seen_extents(row, field, body) for field in ("seen_in", "seen_out")]
         table.append(f"    {{{quoted(row['type'])}, "
                      f"FormStatus::{'kKnown' if row['form'] == 'known' else 'kUnverified'}, "
                      f"{', '.join(spans)}, {str(row.get('omits_channels', False)).lower()}, "
-                     f"{quoted(row['source'])}}},")
+                     f"{quoted(row['source'])}, {seen}, {', '.join(extents)}}},")
     body += ["", "const NetplistForm kForms[] = {", *table, "};", "", "}  // namespace", "",
              "absl::Span<const NetplistForm> AllNetplistForms() { return kForms; }", "",
              "}  // namespace anemone", ""]
-    (out / "netplist_table.cc").write_text("\n".join(body))
+    write(out / "netplist_table.cc", "\n".join(body))
+
+
+def write(path, text):
+    """A file that is as it was keeps its time, and with that what was built from it."""
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+
+
+def operands_of(row):
+    """(name, layout) of each bottom; additional units list their forms in words, the fullest last."""
+    if all(isinstance(operand, dict) for operand in row["operands"]):
+        return [(operand["name"], operand["layout"]) for operand in row["operands"]]
+    names, _, layout = row["operands"][-1].partition(": ")
+    return [(name, layout) for name in names.split(", ")]
+
+
+def write_hidden_layers(tables, out):
+    """hidden_layer_table.cc: the layers that no converter emits, one row a type."""
+    data = json.loads((tables / "hidden_layers.json").read_text())
+    body = ["// Generated from engine/tables/hidden_layers.json. Do not edit.",
+            '#include "engine/hidden_layer.h"', "", "namespace anemone {", "namespace {", ""]
+    table = []
+    for row in data["layers"] + data["additional_units"]:
+        name = f"k{row['type']}Operands"
+        body.append(f"constexpr HiddenOperand {name}[] = {{" + ", ".join(
+            f"{{{quoted(operand)}, {quoted(layout)}}}" for operand, layout in operands_of(row))
+            + "};")
+        table.append(f"    {{{quoted(row['type'])}, {quoted(row.get('layer_kind', row.get('what')))}, "
+                     f"{name}, {quoted(row.get('output_shape', ''))}, "
+                     f"{quoted(row.get('semantics', ''))}, {quoted(row['source'])}, "
+                     f"{quoted(row['status'])}}},")
+    body += ["", "constexpr HiddenLayer kLayers[] = {", *table, "};", "", "}  // namespace", "",
+             "absl::Span<const HiddenLayer> HiddenLayers() { return kLayers; }", "",
+             "}  // namespace anemone", ""]
+    (out / "hidden_layer_table.cc").write_text("\n".join(body))
 
 
 def main():
@@ -282,6 +347,7 @@ def main():
     write_rules(tables, out)
     write_warnings(tables, out)
     write_forms(tables, out)
+    write_hidden_layers(tables, out)
 
 
 if __name__ == "__main__":

@@ -29,6 +29,9 @@ namespace anemone {
 
 using Json = nlohmann::ordered_json;
 
+// What a key's value is in JSON.
+enum class ValueType : uint8_t { kInt, kBool, kFloat, kInts, kName, kNames, kNested };
+
 template <class P>
 struct Field {
   const char* key;
@@ -37,6 +40,9 @@ struct Field {
   // kInvalidArgument if the value is none of the key's. Null: the key has one value, ours.
   absl::Status (*set)(P&, const Json&);
   bool required = false;
+  ValueType type = ValueType::kNested;
+  // The names that a value, or each of its elements, is one of. Null: it is no name of a list.
+  absl::Span<const char* const> (*names)() = nullptr;
 };
 
 // How a member is written: to and from Json. `Plain` is by the member's type.
@@ -72,6 +78,7 @@ struct Plain {
 
 // A float as the integer that its fp16 bits are: 1.0 is 15360 (netplist.md).
 struct AsHalfBits {
+  static constexpr ValueType kType = ValueType::kInt;
   static Json Write(float value) { return math::ToHalf(value).bits; }
   static absl::Status Read(const Json& from, float& value);
 };
@@ -81,9 +88,45 @@ struct MemberOf;
 template <class P, class T>
 struct MemberOf<T P::*> {
   using Params = P;
+  using Type = T;
 };
 template <auto kMember>
 using ParamsOf = typename MemberOf<decltype(kMember)>::Params;
+template <auto kMember>
+using MemberTypeOf = typename MemberOf<decltype(kMember)>::Type;
+
+// By the member's type, unless its encoding says another.
+template <class As, class T>
+constexpr ValueType ValueTypeOf() {
+  if constexpr (requires { As::kType; }) {
+    return As::kType;
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return ValueType::kBool;
+  } else if constexpr (std::is_integral_v<T>) {
+    return ValueType::kInt;
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return ValueType::kFloat;
+  } else if constexpr (std::is_same_v<T, std::vector<int64_t>>) {
+    return ValueType::kInts;
+  } else if constexpr (std::is_enum_v<T> || std::is_same_v<T, std::string>) {
+    return ValueType::kName;
+  } else if constexpr (std::is_same_v<T, std::vector<Axis>>) {
+    return ValueType::kNames;
+  } else {
+    return ValueType::kNested;
+  }
+}
+
+template <class T>
+constexpr absl::Span<const char* const> (*NamesOfMember())() {
+  if constexpr (std::is_enum_v<T>) {
+    return [] { return NamesOf(T()); };
+  } else if constexpr (std::is_same_v<T, std::vector<Axis>>) {
+    return [] { return NamesOf(Axis()); };
+  } else {
+    return nullptr;
+  }
+}
 
 // `kWhen`: a predicate of the parameters that says when the key is there; null for always.
 template <auto kMember, class As = Plain, auto kWhen = nullptr>
@@ -96,7 +139,10 @@ constexpr auto Key(const char* key, bool required = false) {
                     }
                     return As::Write(p.*kMember);
                   },
-                  [](P& p, const Json& from) { return As::Read(from, p.*kMember); }, required};
+                  [](P& p, const Json& from) { return As::Read(from, p.*kMember); },
+                  required,
+                  ValueTypeOf<As, MemberTypeOf<kMember>>(),
+                  NamesOfMember<MemberTypeOf<kMember>>()};
 }
 
 template <auto kMember, class As = Plain>
@@ -108,8 +154,12 @@ constexpr auto Required(const char* key) {
 template <auto kMember, class As = Plain>
 constexpr auto Alias(const char* key) {
   using P = ParamsOf<kMember>;
-  return Field<P>{key, [](const P&) -> Json { return nullptr; },
-                  [](P& p, const Json& from) { return As::Read(from, p.*kMember); }};
+  return Field<P>{key,
+                  [](const P&) -> Json { return nullptr; },
+                  [](P& p, const Json& from) { return As::Read(from, p.*kMember); },
+                  false,
+                  ValueTypeOf<As, MemberTypeOf<kMember>>(),
+                  NamesOfMember<MemberTypeOf<kMember>>()};
 }
 
 }  // namespace anemone

@@ -22,12 +22,14 @@
 #include "absl/strings/string_view.h"
 #include "engine/netplist_form.h"
 #include "engine/network_builder.h"
+#include "engine/port_names.h"
 
 namespace anemone {
 
 struct Netplist {
   Json document;                // net.plist
   std::vector<Tensor> weights;  // of file 1, one behind the other; file 0 is empty
+  PortNames ports;
 };
 
 // kUnimplemented: a unit without a form of at least `least`; the message names it and the reason.
@@ -37,6 +39,9 @@ absl::StatusOr<Netplist> WriteNetplist(const Network& network, FormStatus least)
 // kind knows how (UnitRow.compose); the rest as it is.
 absl::StatusOr<Network> ComposeForms(const Network& network, FormStatus least,
                                      const Target& target);
+
+// The form of one unit of `network`: its own, or the least sure of those it is composed of.
+UnitForm ComposedForm(const Network& network, const Unit& unit, const Target& target);
 
 // Elements of a weights file, from a byte offset on: a view, or ZeroFill() where values do not
 // matter.

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
+#include "engine/constant.h"
 #include "engine/netplist.h"
 #include "engine/unit_kind.h"
 
@@ -37,7 +38,7 @@ class Composer {
     Unit moved = unit;
     for (Operand& operand : moved.bottoms) operand = Moved(operand);
     absl::StatusOr<Operand> made = absl::UnimplementedError("");
-    if (FormOf(unit).status < least) made = unit.kind->Compose(c_, moved);
+    if (FormOf(unit, from_.BottomsOf(unit)).status < least) made = unit.kind->Compose(c_, moved);
     if (absl::IsUnimplemented(made.status())) {
       made = c_.AddUnit(*moved.kind, moved.params, moved.bottoms, moved.weights);
     }
@@ -55,6 +56,28 @@ class Composer {
 };
 
 }  // namespace
+
+UnitForm ComposedForm(const Network& network, const Unit& unit, const Target& target) {
+  const UnitForm own = FormOf(unit, network.BottomsOf(unit));
+  if (own.status == FormStatus::kKnown || !unit.kind->composes()) return own;
+  NetworkBuilder c(target, Route::kNetplist);
+  Unit alone = unit;
+  for (Operand& operand : alone.bottoms) {
+    const Bottom bottom = network.BottomOf(operand);
+    operand = bottom.is_constant() ? c.AddConstant(*bottom.constant, bottom.dims)
+                                   : c.AddInput("", bottom.dims, bottom.format);
+  }
+  for (Tensor& weight : alone.weights) {  // whatever they hold
+    if (auto zeros = ZeroFill(weight.type(), weight.dims()); zeros.ok()) weight = *std::move(zeros);
+  }
+  if (!unit.kind->Compose(c, alone).ok()) return own;
+  UnitForm least;
+  for (const Unit& part : c.network().units) {
+    UnitForm form = FormOf(part, c.network().BottomsOf(part));
+    if (form.status < least.status) least = std::move(form);
+  }
+  return least;
+}
 
 absl::StatusOr<Network> ComposeForms(const Network& network, FormStatus least,
                                      const Target& target) {

@@ -109,8 +109,8 @@ absl::Status Load(const std::string& folder, const UnitKind* (*find_kind)(absl::
 
 }  // namespace
 
-absl::Status SaveNetplist(const Network& network, FormStatus least, PropertyListForm form,
-                          const std::string& folder) {
+absl::StatusOr<PortNames> SaveNetplist(const Network& network, FormStatus least,
+                                       PropertyListForm form, const std::string& folder) {
   ANEMONE_ASSIGN_OR_RETURN(Netplist written, WriteNetplist(network, least));
   const std::string list = WritePropertyList(written.document, form);
   auto save = [&](const char* name, auto write) -> absl::Status {
@@ -124,7 +124,8 @@ absl::Status SaveNetplist(const Network& network, FormStatus least, PropertyList
   ANEMONE_RETURN_IF_ERROR(save("weights.1", [&](std::ostream& out) {
     for (const Tensor& tensor : written.weights) Append(tensor, out);
   }));
-  return save("net.plist", [&](std::ostream& out) { out << list; });
+  ANEMONE_RETURN_IF_ERROR(save("net.plist", [&](std::ostream& out) { out << list; }));
+  return std::move(written.ports);
 }
 
 absl::Status LoadNetplist(const std::string& folder,

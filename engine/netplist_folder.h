@@ -12,8 +12,8 @@ namespace anemone {
 
 // Writes the files into `folder`, which must be there. Errors: kUnimplemented (WriteNetplist),
 // kPermissionDenied (a file cannot be written).
-absl::Status SaveNetplist(const Network& network, FormStatus least, PropertyListForm form,
-                          const std::string& folder);
+absl::StatusOr<PortNames> SaveNetplist(const Network& network, FormStatus least,
+                                       PropertyListForm form, const std::string& folder);
 
 // Appends what a folder's netplist says to `c`, and cleans up behind: biases are folded again. The
 // weights are views of the mapped files. Errors as ReadNetplist's, and of reading the files; each

@@ -8,23 +8,38 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "engine/dims.h"
 #include "engine/unit.h"
 
 namespace anemone {
 
 enum class FormStatus : uint8_t {
   kNone,        // no key of the type, or of the form, is known
-  kUnverified,  // keys that a listing names and nobody was seen to compile
+  kUnverified,  // what a listing names, or a rule goes on to, and nobody was seen to compile
   kKnown,
+};
+
+// The values that a key which names something was seen with.
+struct SeenNames {
+  const char* key;
+  absl::Span<const char* const> names;
+};
+
+// The extents that a type was seen with along one axis.
+struct SeenExtents {
+  Axis axis;
+  absl::Span<const int64_t> extents;
 };
 
 struct NetplistForm {
   const char* type;
-  FormStatus status;  // of the type; a unit that needs an unverified key is less sure
+  FormStatus status;  // of the type; a unit of an unverified key, name or extent is less sure
   absl::Span<const char*const> keys, unverified_keys;
   absl::Span<const char* const> unit_keys;  // which of them stand beside Params, not in it
   bool omits_channels;                      // OutputChannels is not written
   const char* source;
+  absl::Span<const SeenNames> names;
+  absl::Span<const SeenExtents> seen_in, seen_out;  // of the first bottom, of the result
 };
 
 absl::Span<const NetplistForm> AllNetplistForms();
@@ -37,7 +52,7 @@ struct UnitForm {
   std::string why;  // not kKnown: the key, or what else the form lacks
 };
 
-UnitForm FormOf(const Unit& unit);
+UnitForm FormOf(const Unit& unit, Bottoms bottoms);
 
 }  // namespace anemone
 

@@ -11,7 +11,7 @@
 
 namespace anemone {
 
-inline constexpr const char kVersion[] = "1.0.10", kNetwork[] = "net", kOperation[] = "op0";
+inline constexpr const char kNetplistVersion[] = "1.0.10", kNetwork[] = "net", kOperation[] = "op0";
 inline constexpr const char kUnits[] = "Units", kWeights[] = "Weights", kConstants[] = "Constants";
 
 // In the order of Format.

@@ -80,7 +80,9 @@ class Writer {
                       {"InputList", InputList()},
                       {"OperationList", Json::array({operation})},
                       {"OutputList", std::move(outputs)}};
-    result_.document = {{"Version", kVersion},
+    result_.ports.inputs = input_names_;
+    for (const OutputPort& port : network_.outputs) result_.ports.outputs.push_back(port.name);
+    result_.document = {{"Version", kNetplistVersion},
                         {"Networks", {kNetwork}},
                         {"ProcedureList", Json::array({procedure})},
                         {kNetwork, std::move(body)}};
@@ -129,7 +131,7 @@ class Writer {
 
   absl::StatusOr<Json> UnitDictionary(int index) {
     const Unit& unit = network_.units[index];
-    if (UnitForm form = FormOf(unit); form.status < least_) {
+    if (UnitForm form = FormOf(unit, network_.BottomsOf(unit)); form.status < least_) {
       return absl::UnimplementedError(absl::StrCat("unit '", unit.name, "': ", form.why));
     }
     const NetplistForm& form = *FindNetplistForm(unit.kind->type());

@@ -117,6 +117,15 @@ struct UnitRow {
   Permutation (*permutation)(const P&) = nullptr;
 };
 
+// A key as a list of the kind's keys shows it.
+struct KeyInfo {
+  const char* key;
+  bool required;
+  ValueType type;
+  absl::Span<const char* const> names;  // Field::names
+  Json fallback;                        // what a key left out means; null: not a value of its own
+};
+
 // The row with its parameter type forgotten.
 class UnitKind {
  public:
@@ -136,6 +145,7 @@ class UnitKind {
 
   // The keys, in the order of the field table; and those that must be there.
   virtual std::vector<std::string> Keys(bool required_only) const = 0;
+  virtual std::vector<KeyInfo> ListKeys() const = 0;
   virtual Json Write(const void* params) const = 0;
   // What Write() wrote. kNotFound: a required key is missing. kInvalidArgument: a value that is
   // none of its key's, or a key that the kind has not.
@@ -198,6 +208,18 @@ class UnitKindOf final : public UnitKind {
       if (f.required || !required_only) keys.emplace_back(f.key);
     }
     return keys;
+  }
+  std::vector<KeyInfo> ListKeys() const override {
+    std::vector<KeyInfo> list;
+    for (const Field<P>& f : row_.fields) {
+      P params{};
+      Json fallback = f.required ? Json() : f.get(params);
+      if (f.set != nullptr && !f.set(params, fallback).ok()) fallback = nullptr;
+      list.push_back({f.key, f.required, f.type,
+                      f.names == nullptr ? absl::Span<const char* const>() : f.names(),
+                      std::move(fallback)});
+    }
+    return list;
   }
   Json Write(const void* params) const override {
     Json keys = Json::object();

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
-#include "engine/netplist_form.h"
+#include "engine/netplist.h"
 #include "engine/unit_kind.h"
 #include "warning_table.h"  // generated
 
@@ -51,13 +51,11 @@ void WarnOfOperands(const Network& network, const Unit& unit, const Target& targ
 }
 
 // Whether a netplist can hold the unit, as it is or composed of others.
-void WarnOfForm(const Unit& unit, WarningList& list) {
-  const UnitForm form = FormOf(unit);
-  if (form.status == FormStatus::kUnverified) {
-    list.Add(warning::kUnverifiedNetplistForm, form.why);
-  } else if (form.status == FormStatus::kNone && !unit.kind->composes()) {
-    list.Add(warning::kNoNetplistForm, form.why);
-  }
+void WarnOfForm(const Network& network, const Unit& unit, const Target& target, WarningList& list) {
+  const UnitForm form = ComposedForm(network, unit, target);
+  if (form.status == FormStatus::kKnown) return;
+  const bool none = form.status == FormStatus::kNone;
+  list.Add(none ? warning::kNoNetplistForm : warning::kUnverifiedNetplistForm, form.why);
 }
 
 bool IsUnit(const Network& network, const Operand& operand, absl::string_view type) {
@@ -142,7 +140,7 @@ std::vector<Warning> WarningsOf(const Network& network, const Target& target, Ro
     unit.kind->Warn(unit.params.get(), network.BottomsOf(unit), unit.dims, target, route, list);
     if (!unit.kind->is_view()) WarnOfOperands(network, unit, target, list);
     WarnOfCancellation(network, unit, list);
-    if (route == Route::kNetplist) WarnOfForm(unit, list);
+    if (route == Route::kNetplist) WarnOfForm(network, unit, target, list);
   }
   list.unit = -1;
   for (const OutputPort& port : network.outputs) {

@@ -18,6 +18,7 @@ struct WarningRule {
   const char* source;
   Status status;
   const char* remedy;
+  bool of_kind = false;  // what it says holds of all units of a kind
 };
 
 absl::Span<const WarningRule* const> AllWarnings();

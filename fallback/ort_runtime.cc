@@ -9,6 +9,7 @@
 #include <map>
 #include <mutex>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -168,23 +169,25 @@ absl::StatusOr<std::shared_ptr<const OrtRuntime>> OrtRuntime::Open(
   ANEMONE_ASSIGN_OR_RETURN(const Library library, FindLibrary(options.library));
 
   static std::mutex mutex;
-  static auto& live = *new std::map<std::pair<std::string, int>, std::weak_ptr<const OrtRuntime>>;
+  using Key = std::tuple<std::string, int, AddOrtOperators>;
+  static auto& live = *new std::map<Key, std::weak_ptr<const OrtRuntime>>;
   const std::lock_guard<std::mutex> lock(mutex);
-  std::weak_ptr<const OrtRuntime>& entry = live[{library.path, threads}];
+  std::weak_ptr<const OrtRuntime>& entry = live[{library.path, threads, options.operators}];
   if (auto runtime = entry.lock()) return runtime;
   std::shared_ptr<OrtRuntime> runtime(
-      new OrtRuntime(*library.api, library.version, library.path, threads));
+      new OrtRuntime(*library.api, library.version, library.path, threads, options.operators));
   ANEMONE_RETURN_IF_ERROR(runtime->CreateEnvironment());
   entry = runtime;
   return runtime;
 }
 
 OrtRuntime::OrtRuntime(const OrtApi& api, std::string version, std::string library_path,
-                       int threads)
+                       int threads, AddOrtOperators operators)
     : api_(&api),
       version_(std::move(version)),
       library_path_(std::move(library_path)),
       threads_(threads),
+      operators_(operators),
       env_(nullptr, api.ReleaseEnv),
       cpu_memory_(nullptr, api.ReleaseMemoryInfo) {}
 
@@ -241,6 +244,7 @@ absl::StatusOr<OrtPtr<OrtSessionOptions>> OrtRuntime::NewSessionOptions() const 
   OrtSessionOptions* raw = nullptr;
   ANEMONE_RETURN_IF_ERROR(ToStatus(api_->CreateSessionOptions(&raw), kWhere));
   OrtPtr<OrtSessionOptions> options(raw, api_->ReleaseSessionOptions);
+  if (operators_ != nullptr) ANEMONE_RETURN_IF_ERROR(ToStatus(operators_(*api_, raw), kWhere));
   if (has_global_pool_) {
     ANEMONE_RETURN_IF_ERROR(ToStatus(api_->DisablePerSessionThreads(raw), kWhere));
     return options;

@@ -10,9 +10,9 @@
 // Threads. ONNX Runtime has one environment per process and library, and its thread pool is made
 // with it. So the first live runtime of a library gets the environment's global pool, which all
 // its sessions share; it has `threads` threads, callers included, and never spins. Opening with
-// the same number again gives the same runtime. While it lives, another number gives a runtime
-// whose sessions each have a pool of that number: the budget holds, but for each session. The same
-// goes for a program that made an environment with that library before us.
+// the same number (and operators) again gives the same runtime. While it lives, another number
+// gives a runtime whose sessions each have a pool of that number: the budget holds, but for each
+// session. The same goes for a program that made an environment with that library before us.
 #ifndef ANEMONE_FALLBACK_ORT_RUNTIME_H_
 #define ANEMONE_FALLBACK_ORT_RUNTIME_H_
 
@@ -35,9 +35,13 @@ namespace anemone {
 template <class T>
 using OrtPtr = std::unique_ptr<T, void (*)(T*)>;
 
+// Adds operators of the caller's own to what a session knows; null, or a status as a C API has it.
+using AddOrtOperators = OrtStatus* (*)(const OrtApi&, OrtSessionOptions*);
+
 struct OrtRuntimeOptions {
   int threads = 0;      // 0: one for each core; at most 1024
   std::string library;  // a path; "": look for it
+  AddOrtOperators operators = nullptr;
 };
 
 class OrtRuntime {
@@ -61,7 +65,7 @@ class OrtRuntime {
   const OrtEnv* env() const { return env_.get(); }
   const OrtMemoryInfo* cpu_memory() const { return cpu_memory_.get(); }
 
-  // Session options with this runtime's threads.
+  // Session options with this runtime's threads and operators.
   absl::StatusOr<OrtPtr<OrtSessionOptions>> NewSessionOptions() const;
 
   // Takes `status`, which is null for success. The message is one line: "WHERE: ONNX Runtime
@@ -69,7 +73,8 @@ class OrtRuntime {
   absl::Status ToStatus(OrtStatus* status, absl::string_view where) const;
 
  private:
-  OrtRuntime(const OrtApi& api, std::string version, std::string library_path, int threads);
+  OrtRuntime(const OrtApi& api, std::string version, std::string library_path, int threads,
+             AddOrtOperators operators);
   absl::Status CreateEnvironment();
   // Whether a session may use the environment's pool: whoever made it may have given it none.
   absl::Status TryGlobalPool() const;
@@ -78,6 +83,7 @@ class OrtRuntime {
   const std::string version_;
   const std::string library_path_;
   const int threads_;
+  const AddOrtOperators operators_;
   bool has_global_pool_ = true;
   OrtPtr<OrtEnv> env_;
   OrtPtr<OrtMemoryInfo> cpu_memory_;

@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
+#include "importer/contrib/contrib.h"
 #include "importer/functions.h"
 #include "importer/opset_lifts.h"
 
@@ -155,6 +156,7 @@ const OpSchema* SchemaOf(absl::string_view domain, absl::string_view op_type, in
 absl::StatusOr<Known> CheckNode(const Node& node, absl::string_view label) {
   if (NewestOpset(node.domain) == 0) return Known::kNo;
   const OpSchema* schema = SchemaOf(node.domain, node.op_type, node.version);
+  if (schema == nullptr && IsContrib(node)) return Known::kYes;
   // ONNX deprecates GroupNormalization of opset 18 to 20 in place; what can be lifted is known.
   const bool unknown = schema == nullptr || (schema->Deprecated() && FindLift(node) == nullptr);
   const absl::Status status = unknown ? UnknownOperator(node) : CheckAgainst(*schema, node);

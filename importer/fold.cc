@@ -11,6 +11,7 @@
 #include "absl/types/span.h"
 #include "anemone/status_macros.h"
 #include "importer/check.h"
+#include "importer/contrib/contrib.h"
 #include "importer/edit.h"
 #include "importer/fold_rules.h"
 #include "importer/infer.h"
@@ -63,6 +64,7 @@ class Folder {
   absl::StatusOr<const Tensor*> ConstantOf(ValueId id);
   absl::Status GiveScalars(Walk& walk, Node& node);
   absl::StatusOr<bool> InlineIf(Walk& walk, Node& node);
+  absl::StatusOr<bool> InlineContrib(Walk& walk, Node& node);
   absl::Status InlineBranch(Walk& walk, const Node& node, const Graph& branch,
                             size_t first_capture);
   absl::StatusOr<bool> CanEvaluate(Walk& walk, const Node& node);
@@ -71,6 +73,7 @@ class Folder {
   void Evaluate(Walk& walk, absl::Span<Node> nodes);
   absl::Status TryEvaluate(Walk& walk, absl::Span<const Node> nodes);
   void Refuse(Walk& walk, Node& node, const absl::Status& why);
+  void WarnKept(const Node& node, const absl::Status& why);
 
   Model& model_;
   const Evaluator& evaluate_;
@@ -78,6 +81,7 @@ class Folder {
   Inference inference_;
   std::vector<Walk*> walks_;  // from the main graph to the body at hand
   int64_t growth_ = 0;
+  absl::flat_hash_set<std::pair<std::string, std::string>> kept_;  // operator, reason
 };
 
 absl::Status Folder::WalkGraph(Graph& graph) {
@@ -110,6 +114,8 @@ absl::Status Folder::WalkBody(Graph& body) {
 absl::Status Folder::Visit(Walk& walk, Node node) {
   ANEMONE_ASSIGN_OR_RETURN(const bool inlined, InlineIf(walk, node));
   if (inlined) return absl::OkStatus();
+  ANEMONE_ASSIGN_OR_RETURN(const bool expanded, InlineContrib(walk, node));
+  if (expanded) return absl::OkStatus();
   const bool captures_pending =
       std::any_of(node.captures.begin(), node.captures.end(),
                   [&](ValueId id) { return walk.pending_values.contains(id); });
@@ -204,6 +210,38 @@ absl::Status Folder::InlineBranch(Walk& walk, const Node& node, const Graph& bra
   for (const Node& moved : nodes) walk.CountUses(moved);
   for (Node& moved : nodes) ANEMONE_RETURN_IF_ERROR(Visit(walk, std::move(moved)));
   return absl::OkStatus();
+}
+
+// Here, where shapes are known as far as they can be.
+absl::StatusOr<bool> Folder::InlineContrib(Walk& walk, Node& node) {
+  if (!IsContrib(node)) return false;
+  const size_t origins = model_.origins.size();
+  ContribBody body(model_, walk.graph, names_, node, [this](ValueId id) { return ConstantOf(id); });
+  const absl::Status status = ExpandContrib(body);
+  walk.uses.resize(walk.graph.values.size());
+  if (absl::IsUnimplemented(status)) {
+    model_.origins.resize(origins);
+    if (node.domain.empty()) node.version = kWorkingOpset;  // it has none of its own
+    WarnKept(node, status);
+    return false;
+  }
+  ANEMONE_RETURN_IF_ERROR(status);
+  std::vector<Node> nodes = std::exchange(body.emitted(), {});
+  for (const Node& made : nodes) walk.CountUses(made);
+  for (Node& made : nodes) ANEMONE_RETURN_IF_ERROR(Visit(walk, std::move(made)));
+  return true;
+}
+
+// Once for each operator and reason.
+void Folder::WarnKept(const Node& node, const absl::Status& why) {
+  if (!kept_.emplace(node.op_type, why.message()).second) return;
+  model_.warnings.push_back(
+      {"not-expanded", NodeLabel(model_, node),
+       absl::StrCat(
+           "ONNX Runtime's kernel runs it on the CPU: this form has no exact body of plain "
+           "nodes: ",
+           why.message()),
+       "docs/contrib_operators.md lists the forms that have one"});
 }
 
 absl::StatusOr<bool> Folder::CanEvaluate(Walk& walk, const Node& node) {

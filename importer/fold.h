@@ -14,6 +14,9 @@ namespace anemone {
 // - small integer arithmetic on shapes, Shape and Size of known shapes, views of constants
 //   (Reshape, ...: no byte is read), fills (ConstantOfShape, Expand: they stay one value);
 // - an If whose condition is known: the branch takes its place;
+// - an operator of com.microsoft, as far as it has a body of plain nodes
+// (importer/contrib/contrib.h): the
+//   body takes its place;
 // - any other deterministic node whose inputs are all constant, by `evaluate` (may be null), which
 //   is called once for many nodes: when a shape hangs on one of them, and at the end.
 //

@@ -15,7 +15,6 @@
 namespace anemone {
 namespace {
 
-constexpr int64_t kLargestResult = int64_t{16} << 20;
 // A node whose result's size hangs on its data is folded up to this much input.
 constexpr int64_t kLargestDataDependent = int64_t{1} << 20;
 // What MayTrap() looks through.
@@ -149,7 +148,7 @@ std::optional<int64_t> GrowthOf(const Graph& graph, const Node& node) {
     taken += BytesOf(value);
     // A fill is written out to be evaluated.
     if (value.constant.has_value() && value.constant->is_fill() &&
-        ByteSize(value.type, value.constant->dims()) > kLargestResult) {
+        ByteSize(value.type, value.constant->dims()) > kLargestFolded) {
       return std::nullopt;
     }
   }
@@ -164,7 +163,7 @@ std::optional<int64_t> GrowthOf(const Graph& graph, const Node& node) {
     if (!ElementCount(value.dims()).ok()) return std::nullopt;
     made += ByteSize(value.type, value.dims());
   }
-  if (made > kLargestResult && made > taken) return std::nullopt;
+  if (made > kLargestFolded && made > taken) return std::nullopt;
   return std::max<int64_t>(made - taken, 0);
 }
 

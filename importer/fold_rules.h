@@ -11,6 +11,9 @@
 
 namespace anemone {
 
+// A result of more bytes than this, and than what it is made of, is not folded.
+inline constexpr int64_t kLargestFolded = int64_t{16} << 20;
+
 // The only output of a node whose types are inferred, if own rules give it: complete shape data,
 // Size, views of constants, fills. No weight is read. kInvalidArgument: too large to count.
 absl::StatusOr<std::optional<Tensor>> FoldByRule(const Model& model, const Graph& graph,

@@ -94,6 +94,7 @@ struct Origin {
   std::string name;
   std::string op_type;
   std::string domain;
+  bool is_aside = false;  // a part of a node that has an origin besides ("/#3/mask")
 };
 
 struct Graph {

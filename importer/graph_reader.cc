@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
 #include "importer/check.h"
+#include "importer/contrib/contrib.h"
 #include "importer/sort.h"
 
 namespace anemone {
@@ -369,7 +370,8 @@ absl::Status GraphReader::ReadParts(const onnx::NodeProto& proto, const Place& p
 // Checks a node and adds it, a Constant as what it holds.
 absl::Status GraphReader::AddNode(Node node, const Place& place, Scope& scope) {
   ANEMONE_ASSIGN_OR_RETURN(const Known known, CheckNode(node, place.label));
-  if (known == Known::kNo && unknown_.emplace(node.domain, node.op_type).second) {
+  if (known == Known::kNo && !IsContrib(node) &&
+      unknown_.emplace(node.domain, node.op_type).second) {
     model_.warnings.push_back(
         {"unknown-operator", place.label,
          absl::StrCat("operator ", node.op_type, " of domain '", node.domain,

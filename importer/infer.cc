@@ -13,6 +13,7 @@
 #include "absl/strings/strip.h"
 #include "anemone/status_macros.h"
 #include "importer/check.h"
+#include "importer/contrib/contrib.h"
 #include "importer/edit.h"
 #include "importer/infer_checks.h"
 #include "importer/infer_context.h"
@@ -258,6 +259,8 @@ absl::Status Inference::InferOutputs(Graph& graph, const ShapeData& data, Node& 
     } else if (infers.HasFunction()) {
       onnx::shape_inference::InferShapeForFunctionNode(*infers.GetFunction(),
                                                        onnx::OpSchemaRegistry::Instance(), context);
+    } else if (infers.HasContextDependentFunction()) {  // GroupNormalization, of all
+      onnx::propagateShapeAndTypeFromFirstInput(context);
     }
   } catch (const std::exception& e) {
     refusal = Cleaned(e.what());
@@ -279,9 +282,23 @@ absl::Status Inference::InferOutputs(Graph& graph, const ShapeData& data, Node& 
   return absl::OkStatus();
 }
 
+// An operator that ONNX does not know: what we know of it ourselves.
+absl::Status Inference::InferUnchecked(Graph& graph, const Node& node) {
+  const std::vector<TypeProto> types = InferContrib(graph, node);
+  for (size_t i = 0; i < std::min(types.size(), node.outputs.size()); ++i) {
+    if (node.outputs[i] == kNone) continue;
+    const absl::Status status = Merge(graph, node, node.outputs[i], types[i]);
+    if (!status.ok()) return lenient_ ? absl::OkStatus() : status;
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Inference::InferNode(Graph& graph, ShapeData& data, Node& node) {
   const OpSchema* schema = SchemaOf(node.domain, node.op_type, node.version);
-  if (schema == nullptr) return InferUnvisitedBodies(graph, node);
+  if (schema == nullptr) {
+    ANEMONE_RETURN_IF_ERROR(InferUnchecked(graph, node));
+    return InferUnvisitedBodies(graph, node);
+  }
   absl::Status status = InferOutputs(graph, data, node, *schema);
   if (status.ok()) {
     PropagateShapeData(*schema, graph, data, node);

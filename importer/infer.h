@@ -62,6 +62,7 @@ class Inference {
  private:
   absl::Status CheckTypes(const Graph& graph, const Node& node, const onnx::OpSchema& schema) const;
   absl::Status Merge(Graph& graph, const Node& node, ValueId id, const onnx::TypeProto& inferred);
+  absl::Status InferUnchecked(Graph& graph, const Node& node);
   absl::Status InferOutputs(Graph& graph, const ShapeData& data, Node& node,
                             const onnx::OpSchema& schema);
   absl::Status InferUnvisitedBodies(Graph& graph, Node& node);

@@ -314,7 +314,7 @@ ValueId LiftContext::Emit(absl::string_view op_type, std::vector<ValueId> inputs
   made.inputs = std::move(inputs);
   made.outputs = {NewValue()};
   made.attributes = std::move(attributes);
-  made.origins = node_.origins;
+  made.origins = origins_;
   emitted_.push_back(std::move(made));
   return emitted_.back().outputs[0];
 }

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -28,7 +29,7 @@ namespace anemone {
 class LiftContext {
  public:
   LiftContext(Model& model, Graph& graph, NameScope& names, const Node& node)
-      : model_(model), graph_(graph), names_(names), node_(node) {}
+      : model_(model), graph_(graph), names_(names), node_(node), origins_(node.origins) {}
 
   const Node& node() const { return node_; }
   ValueId input(size_t index) const;   // kNone if there is none
@@ -56,6 +57,9 @@ class LiftContext {
   // Any other node. Its version is taken as it is, and lifted in turn if need be.
   void EmitNode(Node node) { emitted_.push_back(std::move(node)); }
 
+  // What the nodes that Emit() makes from here on stand for; until then, the lifted node.
+  void set_origins(std::vector<OriginId> origins) { origins_ = std::move(origins); }
+
   // A new value, named after the lifted node's output.
   ValueId NewValue();
 
@@ -72,6 +76,7 @@ class LiftContext {
   Graph& graph_;
   NameScope& names_;
   const Node& node_;
+  std::vector<OriginId> origins_;
   std::vector<Node> emitted_;
 };
 

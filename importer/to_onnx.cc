@@ -97,6 +97,7 @@ class Writer {
   onnx::GraphProto* root_;
   std::vector<ExternalConstant>* external_;
   int identities_ = 0;  // written by WriteBodyOutputs
+  absl::flat_hash_set<std::string> node_names_;
 };
 
 absl::StatusOr<std::string> Writer::NameOf(const Scope& scope, ValueId id) const {
@@ -166,7 +167,8 @@ void Writer::WriteFillNode(const Value& value, onnx::GraphProto* out) {
 }
 
 absl::Status Writer::WriteNode(Scope& scope, const Node& node, onnx::NodeProto* out) {
-  out->set_name(node.name);
+  // What stands for one node of the file may be several, and ONNX Runtime wants names but once.
+  if (node_names_.insert(node.name).second) out->set_name(node.name);
   out->set_op_type(node.op_type);
   if (!node.domain.empty()) out->set_domain(node.domain);
   for (ValueId id : node.inputs) {

@@ -3,11 +3,14 @@
 // hidden_layers.json ArgMinMax; numerics.json red-arg, st-index; keys of compiler_texts.json.
 #include <algorithm>
 #include <array>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "anemone/status_macros.h"
 #include "engine/math/arg_extreme.h"
+#include "engine/mil_emitter.h"
 #include "kernels/arg_request.h"
 #include "kernels/attributes.h"
 #include "kernels/goc.h"
@@ -38,6 +41,10 @@ struct ArgMinMaxParams {
 
 bool IsSpatial(const ArgMinMaxParams& p) {
   return p.mode == ArgMode::kSpatialArgMin || p.mode == ArgMode::kSpatialArgMax;
+}
+
+bool IsLargest(const ArgMinMaxParams& p) {
+  return p.mode == ArgMode::kSpatialArgMax || p.mode == ArgMode::kChannelArgMax;
 }
 
 absl::Status Complete(ArgMinMaxParams& p, Bottoms in, absl::Span<const Tensor>) {
@@ -90,8 +97,9 @@ Verdict CheckWindow(Judge& judge, const ArgMinMaxParams& p) {
   return judge.Accept();
 }
 
+constexpr int64_t kMostIndices = 2048;  // fp16 counts no further exactly
+
 Verdict Validate(const ArgMinMaxParams& p, Bottoms in, const Target& target, Route route) {
-  constexpr int64_t kMostIndices = 2048;  // fp16 counts no further exactly
   Judge judge(target, route);
   Verdict window = CheckWindow(judge, p);
   if (!window.accepted) return window;
@@ -112,7 +120,8 @@ constexpr Field<ArgMinMaxParams> AllOf(const char* key) {
             absl::Status status = Plain::Read(from, value);
             ((p.*kMembers = value), ...);
             return status;
-          }};
+          },
+          false, ValueType::kInt};
 }
 
 // A kernel's extent; 0, which stands for one left out, is none.
@@ -148,7 +157,8 @@ constexpr Field<ArgMinMaxParams> kFields[] = {
        absl::Status status = Plain::Read(from, p.step[0]);
        p.step[1] = p.step[0];
        return status;
-     }},
+     },
+     false, ValueType::kInt},
 };
 
 // Of equal elements the first wins (st-index). Where a window's places are counted from is not
@@ -156,8 +166,7 @@ constexpr Field<ArgMinMaxParams> kFields[] = {
 // plane of any size, and a window that is the whole plane, the only one seen, gives the place in
 // the plane either way. Padding never wins, as in a maximum (pool-max).
 void Compute(const ArgMinMaxParams& p, const void*, absl::Span<const ConstView> in, View out) {
-  const bool largest = p.mode == ArgMode::kSpatialArgMax || p.mode == ArgMode::kChannelArgMax;
-  const math::Extreme extreme = largest ? math::Extreme::kMax : math::Extreme::kMin;
+  const math::Extreme extreme = IsLargest(p) ? math::Extreme::kMax : math::Extreme::kMin;
   const Dims& dims = in[0].dims;
   if (!IsSpatial(p)) {
     return math::ArgExtreme(extreme, dims.extent, math::kAxisC, in[0].span(), out.span());
@@ -180,6 +189,33 @@ void Compute(const ArgMinMaxParams& p, const void*, absl::Span<const ConstView> 
                          in[0].span(), out.span());
 }
 
+// A window that is the whole plane is its rows as one.
+absl::Status WriteMil(MilEmitter& e, const ArgMinMaxParams& p, const Unit& unit) {
+  Dims from = e.DimsOf(0);
+  std::string x = e.In(0);
+  if (IsSpatial(p)) {
+    const int64_t plane = from.h() * from.w();
+    if (p.kernel_width != from.w() || p.kernel_height != from.h() || p.left + p.top > 0) {
+      return absl::UnimplementedError("MIL has no index within a window");
+    }
+    if (plane > kMostIndices) return absl::UnimplementedError("an index past 2048 in a plane");
+    Dims row = from;
+    row[Axis::kH] = 1;
+    row[Axis::kW] = plane;
+    if (from.h() > 1) x = WriteReshaped(e, std::move(x), from, row);
+  }
+  const char* op = IsLargest(p) ? "reduce_argmax" : "reduce_argmin";
+  const Axis axis = IsSpatial(p) ? Axis::kW : Axis::kC;
+  const std::string y = e.EmitAll(op,
+                                  {{"x", {x}},
+                                   {"axis", {e.Int(e.AxisOf(axis))}},
+                                   {"keep_dims", {e.Bool(true)}},
+                                   {"output_dtype", {e.Text("uint16")}}},
+                                  {e.IndexType(unit.dims)})[0];
+  e.Result(e.Numbers(y, unit.dims));
+  return absl::OkStatus();
+}
+
 const UnitKindOf<ArgMinMaxParams>& Kind() {
   static const UnitKindOf<ArgMinMaxParams>& kind =
       *new UnitKindOf<ArgMinMaxParams>({.type = "ArgMinMax",
@@ -189,6 +225,7 @@ const UnitKindOf<ArgMinMaxParams>& Kind() {
                                         .shape = Shape,
                                         .validate = Validate,
                                         .fields = kFields,
+                                        .mil = WriteMil,
                                         .compute = Compute});
   return kind;
 }

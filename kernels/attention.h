@@ -2,8 +2,9 @@
 //
 //   y = MatMul(Softmax(MatMul(q, k^T) * scale + mask), v)
 //
-// found from its last MatMul backwards. What exporters put between these nodes and means nothing
-// here is part of the match: casts, reshapes that only regroup the heads, guards against NaN.
+// or with an Einsum for either product, found from the last one backwards. What exporters put
+// between these nodes and means nothing here is part of the match: casts, reshapes that only
+// regroup the heads, guards against NaN.
 #ifndef ANEMONE_KERNELS_ATTENTION_H_
 #define ANEMONE_KERNELS_ATTENTION_H_
 
@@ -25,19 +26,28 @@ struct AttentionMask {
   ValueId value = kNone;
   double factor = 1;
   double number = 0;  // so low that such a score has no weight
+  // The shape of the scores where they are masked: what `value` is repeated to.
+  std::vector<int64_t> scores = {};
 };
 
 struct Attention {
   ValueId q = kNone, k = kNone, v = kNone;
   bool k_is_transposed = false;  // `k` still is k^T: whoever makes it is not part of the pattern
   bool v_is_transposed = false;  // `v` is v^T, and the result y^T
+  // Which axes are those of heads (and images), of the sequence and of a head's elements, in this
+  // order. Empty: they lie so.
+  std::vector<int> q_axes, k_axes, v_axes, y_axes;
   double scale = 1;
+  // A constant by head that the scores are multiplied by too, and their shape there.
+  ValueId head_scale = kNone;
+  std::vector<int64_t> scaled_scores;
   std::vector<AttentionMask> masks;
   // Whose probabilities are set to 0: queries without any key (they would be NaN); queries for
   // which the condition `cleared` is true.
   bool clears_masked = false;
   ValueId cleared = kNone;
-  std::vector<NodeId> nodes;  // all but the anchor, `MatMul`
+  std::vector<int64_t> cleared_weights;  // the shape of what `cleared` is repeated to
+  std::vector<NodeId> nodes;             // all but the anchor, the last product
 };
 
 std::optional<Attention> FindAttention(const GraphView& view, const Node& anchor);

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
-#include "engine/math/half.h"
 #include "kernels/attention.h"
-#include "kernels/attributes.h"
-#include "kernels/layer_normalization.h"
+#include "kernels/attention_nodes.h"
+#include "kernels/einsum.h"
 
 namespace anemone {
 namespace {
@@ -22,103 +22,29 @@ constexpr double kNoWeight = -9.9e3;
 // The least finite numbers of fp16 and wider types: a floor of this depth changes no score.
 constexpr double kFloor = -6e4;
 
-using Sizes = std::vector<int64_t>;
-
-// What the walks ask of single nodes.
-class Nodes {
- public:
-  explicit Nodes(const GraphView& view) : view_(view) {}
-  const GraphView& view() const { return view_; }
-
-  std::optional<Sizes> ShapeOf(ValueId value) const {
-    const Value& v = view_.graph.values[value];
-    if (!v.is_static()) return std::nullopt;
-    return v.dims();
+// Of some labels those that are not among others.
+std::string Without(const std::string& labels, const std::string& others) {
+  std::string left;
+  for (char label : labels) {
+    if (others.find(label) == std::string::npos) left += label;
   }
+  return left;
+}
 
-  int RankOf(ValueId value) const {
-    const Value& v = view_.graph.values[value];
-    return v.shape ? static_cast<int>(v.shape->size()) : 0;
+// Where each label of `wanted` stands in `term`; empty if it is not all of the term.
+std::vector<int> AxesOf(const std::string& wanted, const std::string& term) {
+  std::vector<int> axes;
+  for (char label : wanted) {
+    const size_t at = term.find(label);
+    if (at == std::string::npos) return {};
+    axes.push_back(static_cast<int>(at));
   }
-
-  // A node of ONNX's that makes `value`, which nobody else reads.
-  const Node* Sole(ValueId value) const {
-    const NodeId id = view_.graph.values[value].producer;
-    return id == kNone ? nullptr : view_.OnlyProducer(value, view_.graph.nodes[id].op_type);
-  }
-
-  // Input `i` of an elementwise node has the elements of its output, none repeated.
-  bool KeepsElements(const Node& node, int i) const {
-    auto from = ShapeOf(node.inputs[i]), to = ShapeOf(node.outputs[0]);
-    if (!from || !to || from->size() > to->size()) return false;
-    const auto shared = to->end() - from->size();
-    return std::count(to->begin(), shared, 1) == shared - to->begin() &&
-           std::equal(from->begin(), from->end(), shared);
-  }
-
-  // A number for all elements: a constant of one, or a fill.
-  std::optional<double> NumberOf(ValueId value) const {
-    if (auto number = view_.Scalar(value)) return number;
-    const Tensor* t = view_.Constant(value);
-    if (t == nullptr || !t->is_fill()) return std::nullopt;
-    if (t->type() == DataType::kFloat) return t->at<float>(0);
-    if (t->type() == DataType::kFloat16) return math::ToFloat(math::Half{t->at<uint16_t>(0)});
-    return std::nullopt;
-  }
-
-  bool IsFloat(ValueId value) const { return IsFloating(view_.graph.values[value].type); }
-
-  // A cast between floats is nothing inside the engine.
-  bool IsFloatCast(const Node& node) const {
-    return node.op_type == "Cast" && IsFloat(node.inputs[0]) && IsFloat(node.outputs[0]);
-  }
-
-  // The same planes of rows and columns, grouped in another way.
-  bool KeepsPlanes(const Node& node) const {
-    if (node.op_type != "Reshape" && node.op_type != "Unsqueeze" && node.op_type != "Squeeze") {
-      return false;
-    }
-    auto from = ShapeOf(node.inputs[0]), to = ShapeOf(node.outputs[0]);
-    if (!from || !to || from->size() < 2 || to->size() < 2) return false;
-    return std::equal(from->end() - 2, from->end(), to->end() - 2);
-  }
-
-  bool IsOverLastAxis(const Node& softmax) const {
-    auto axis = Attributes(softmax).Int("axis", -1);
-    return axis.ok() && (*axis == -1 || *axis == RankOf(softmax.inputs[0]) - 1);
-  }
-
-  bool ReducesLastAxis(const Node& reduction) const {
-    auto keepdims = Attributes(reduction).Int("keepdims", 1);
-    auto axes = ReducedAxes(view_, reduction);
-    return keepdims.ok() && *keepdims == 1 && axes &&
-           *axes == std::vector<int>{RankOf(reduction.inputs[0]) - 1};
-  }
-
-  bool SwapsLastTwo(const Node& transpose) const {
-    const int rank = RankOf(transpose.inputs[0]);
-    auto perm = Attributes(transpose).Ints("perm", {});
-    if (rank < 3 || !perm.ok() || static_cast<int>(perm->size()) != rank) return false;
-    for (int i = 0; i < rank; ++i) {
-      int64_t want = i == rank - 2 ? rank - 1 : i == rank - 1 ? rank - 2 : i;
-      if ((*perm)[i] != want) return false;
-    }
-    return true;
-  }
-
-  // The Transpose that makes `value` by swapping its last two axes.
-  const Node* SwapBehind(ValueId value) const {
-    const Node* transpose = view_.OnlyProducer(value, "Transpose");
-    return transpose != nullptr && SwapsLastTwo(*transpose) ? transpose : nullptr;
-  }
-
- private:
-  const GraphView& view_;
-};
+  return wanted.size() == term.size() ? axes : std::vector<int>();
+}
 
 class Finder {
  public:
-  explicit Finder(const Nodes& nodes) : nodes_(&nodes), view_(&nodes.view()) {}
+  explicit Finder(const AttentionNodes& nodes) : nodes_(&nodes), view_(&nodes.view()) {}
 
   std::optional<Attention> Find(ValueId weights, ValueId v) {
     found_.v = v;
@@ -165,8 +91,10 @@ class Finder {
         FindKey(product->inputs[1]);
         return true;
       }
+      if (IsEinsumOfScores(value, factor)) return true;
       std::optional<ValueId> inner = BehindView(value);
       if (!inner) inner = BehindScale(value, factor);
+      if (!inner) inner = BehindHeadScale(value);
       if (!inner) inner = BehindFloor(value);
       if (!inner) inner = BehindWhere(value, factor);
       if (!inner) return DescendSum(value, factor);
@@ -175,18 +103,41 @@ class Finder {
     return false;
   }
 
+  // "bqhd,bkhd->bhqk", the axes of each term in any order.
+  bool IsEinsumOfScores(ValueId value, double factor) {
+    const Node* product = Made(value, "Einsum");
+    auto e = product == nullptr ? std::nullopt : EinsumOf(view_->graph, *product);
+    if (!e || e->y.size() < 2) return false;
+    const std::string stack = e->y.substr(0, e->y.size() - 2);
+    const char query = e->y[stack.size()], key = e->y.back();
+    const bool turned = e->a.find(query) == std::string::npos;
+    const std::string &q = turned ? e->b : e->a, &k = turned ? e->a : e->b;
+    const std::string dim = Without(q, stack + query);
+    if (dim.size() != 1 || Without(k, stack + key) != dim) return false;
+    found_.q_axes = AxesOf(stack + query + dim, q);
+    found_.k_axes = AxesOf(stack + key + dim, k);
+    if (found_.q_axes.empty() || found_.k_axes.empty()) return false;
+    Note(*product);
+    found_.scale = factor;
+    found_.q = Unscaled(product->inputs[turned ? 1 : 0]);
+    found_.k = Unscaled(product->inputs[turned ? 0 : 1]);
+    return true;
+  }
+
   // scores + mask, mask + scores or scores - mask.
   bool DescendSum(ValueId value, double factor) {
     const Node* sum = Made(value, "Add");
     const bool is_add = sum != nullptr;
     if (!is_add) sum = Made(value, "Sub");
-    if (sum == nullptr || found_.masks.size() >= kMostMasks) return false;
+    if (sum == nullptr || !TakesMasks()) return false;
     for (int i = 0; i < (is_add ? 2 : 1); ++i) {
       if (!nodes_->KeepsElements(*sum, i)) continue;
       Finder branch = *this;
       branch.Note(*sum);
       const ValueId mask = WithoutRepeats(*view_, sum->inputs[1 - i], branch.found_.nodes);
-      branch.found_.masks.push_back({.value = mask, .factor = is_add ? factor : -factor});
+      branch.found_.masks.push_back({.value = mask,
+                                     .factor = is_add ? factor : -factor,
+                                     .scores = *nodes_->ShapeOf(sum->outputs[0])});
       if (!branch.Descend(sum->inputs[i], factor)) continue;
       *this = std::move(branch);
       return true;
@@ -264,6 +215,24 @@ class Finder {
     return std::nullopt;
   }
 
+  // Multiplied by a number for each head, as Swin v2 and XCiT learn them.
+  std::optional<ValueId> BehindHeadScale(ValueId value) {
+    const Node* node = Made(value, "Mul");
+    for (int i = 0; node != nullptr && found_.head_scale == kNone && i < 2; ++i) {
+      const Tensor* by = view_->Constant(node->inputs[i]);
+      if (by == nullptr || by->dims().size() < 3 || !nodes_->KeepsElements(*node, 1 - i)) continue;
+      if (*(by->dims().end() - 1) != 1 || *(by->dims().end() - 2) != 1) continue;
+      Note(*node);
+      found_.head_scale = node->inputs[i];
+      found_.scaled_scores = *nodes_->ShapeOf(node->outputs[0]);
+      return node->inputs[1 - i];
+    }
+    return std::nullopt;
+  }
+
+  // A mask beneath a scale by head would be another for each.
+  bool TakesMasks() const { return found_.masks.size() < kMostMasks && found_.head_scale == kNone; }
+
   // max(scores, the least number there is), which OPT writes.
   std::optional<ValueId> BehindFloor(ValueId value) {
     const Node* node = Made(value, "Max");
@@ -279,7 +248,7 @@ class Finder {
   // where(condition, scores, low number), or with the number first.
   std::optional<ValueId> BehindWhere(ValueId value, double factor) {
     const Node* node = Made(value, "Where");
-    if (node == nullptr || factor <= 0 || found_.masks.size() >= kMostMasks) return std::nullopt;
+    if (node == nullptr || factor <= 0 || !TakesMasks()) return std::nullopt;
     for (int i : {1, 2}) {
       auto number = Number(node->inputs[3 - i]);
       if (!number || !(*number * factor <= kNoWeight)) continue;
@@ -289,7 +258,8 @@ class Finder {
       found_.masks.push_back(
           {.kind = i == 1 ? AttentionMask::Kind::kKept : AttentionMask::Kind::kDropped,
            .value = condition,
-           .number = *number});
+           .number = *number,
+           .scores = *nodes_->ShapeOf(node->outputs[0])});
       return node->inputs[i];
     }
     return std::nullopt;
@@ -310,6 +280,7 @@ class Finder {
       found_.clears_masked = true;
     } else {
       guard_ = where->inputs[0];
+      found_.cleared_weights = *nodes_->ShapeOf(where->outputs[0]);
     }
     return weights;
   }
@@ -418,17 +389,40 @@ class Finder {
     return number;
   }
 
-  const Nodes* nodes_;
+  const AttentionNodes* nodes_;
   const GraphView* view_;
   Attention found_;
   ValueId guard_ = kNone;
   std::vector<ValueId> shared_;
 };
 
+// "bhqk,bkhd->bqhd": `weights` is the term that has the scores' axes in their order.
+std::optional<Attention> FindAroundEinsum(const AttentionNodes& nodes, const Node& anchor) {
+  const auto e = EinsumOf(nodes.view().graph, anchor);
+  for (int i = 0; e && i < 2; ++i) {
+    const std::string &weights = i == 0 ? e->a : e->b, &v = i == 0 ? e->b : e->a;
+    if (weights.size() < 2) continue;
+    const std::string stack = weights.substr(0, weights.size() - 2);
+    const char query = weights[stack.size()], key = weights.back();
+    const std::string dim = Without(v, stack + key);
+    if (dim.size() != 1) continue;
+    const std::vector<int> v_axes = AxesOf(stack + key + dim, v);
+    const std::vector<int> y_axes = AxesOf(stack + query + dim, e->y);
+    if (v_axes.empty() || y_axes.empty()) continue;
+    auto found = Finder(nodes).Find(anchor.inputs[i], anchor.inputs[1 - i]);
+    if (!found) continue;
+    found->v_axes = v_axes;
+    found->y_axes = y_axes;
+    return found;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<Attention> FindAttention(const GraphView& view, const Node& anchor) {
-  const Nodes nodes(view);
+  const AttentionNodes nodes(view);
+  if (anchor.op_type == "Einsum") return FindAroundEinsum(nodes, anchor);
   if (auto found = Finder(nodes).Find(anchor.inputs[0], anchor.inputs[1])) return found;
   // v^T p^T, where channels come before positions.
   const Node* swap = nodes.SwapBehind(anchor.inputs[1]);
@@ -441,7 +435,7 @@ std::optional<Attention> FindAttention(const GraphView& view, const Node& anchor
 }
 
 int64_t PlanesOf(const GraphView& view, ValueId value) {
-  auto shape = Nodes(view).ShapeOf(value);
+  auto shape = AttentionNodes(view).ShapeOf(value);
   if (!shape) return -1;
   int64_t planes = 1;
   for (size_t i = 0; i + 2 < shape->size(); ++i) planes *= (*shape)[i];
@@ -449,7 +443,7 @@ int64_t PlanesOf(const GraphView& view, ValueId value) {
 }
 
 ValueId WithoutRepeats(const GraphView& view, ValueId value, std::vector<NodeId>& nodes) {
-  const Nodes ask(view);
+  const AttentionNodes ask(view);
   std::vector<NodeId> passed;
   ValueId inner = value;
   for (int i = 0; i < kMostSteps && PlanesOf(view, inner) > 1; ++i) {

@@ -5,13 +5,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <initializer_list>
 #include <limits>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "anemone/status_macros.h"
 #include "engine/constant.h"
@@ -19,7 +23,6 @@
 #include "kernels/elementwise.h"
 #include "kernels/goc.h"
 #include "kernels/input_view.h"
-#include "kernels/matrix_multiplication.h"
 #include "kernels/reduction.h"
 #include "kernels/reshape.h"
 
@@ -46,44 +49,42 @@ Extents ExtentsOf(const Sizes& shape) {
   return e;
 }
 
-absl::Status ByHead(LowerContext& c) { return c.NotLowered("attention with a mask per head"); }
-
-// The first elements. Unrounded, as only that tells -infinity from the least float.
-std::vector<float> FloatsOf(const Tensor& tensor, int64_t count) {
+// Elements from `first` on. Unrounded, as only that tells -infinity from the least float.
+std::vector<float> FloatsOf(const Tensor& tensor, int64_t first, int64_t count) {
   std::vector<float> values(count);
   if (tensor.type() == DataType::kFloat) {
-    for (int64_t i = 0; i < count; ++i) values[i] = tensor.at<float>(i);
+    for (int64_t i = 0; i < count; ++i) values[i] = tensor.at<float>(first + i);
     return values;
   }
   std::vector<math::Half> halves(count);
-  ReadHalves(tensor, 0, absl::MakeSpan(halves));
+  ReadHalves(tensor, first, absl::MakeSpan(halves));
   for (int64_t i = 0; i < count; ++i) values[i] = math::ToFloat(halves[i]);
   return values;
 }
 
-// Whether the second and later planes are the first.
-bool RepeatsFirst(const std::vector<float>& values, const Extents& e) {
-  const int64_t plane = e.rows * e.columns;
-  for (int64_t p = 1; p < e.planes; ++p) {
-    if (!std::equal(values.begin(), values.begin() + plane, values.begin() + p * plane)) {
-      return false;
-    }
+// For each plane of a constant, the first with the same bytes.
+Sizes FirstEqual(const Tensor& tensor, int64_t planes) {
+  Sizes first(planes);
+  if (tensor.is_fill()) return first;
+  const absl::Span<const std::byte> bytes = tensor.bytes();
+  const size_t size = bytes.size() / planes;
+  absl::flat_hash_map<absl::string_view, int64_t> seen;
+  for (int64_t p = 0; p < planes; ++p) {
+    const char* begin = reinterpret_cast<const char*>(bytes.data() + p * size);
+    first[p] = seen.emplace(absl::string_view(begin, size), p).first->second;
   }
-  return true;
+  return first;
 }
 
-// A computed value as one plane, rows on C and columns on W.
-absl::StatusOr<Operand> OnePlane(LowerContext& c, ValueId value) {
-  ANEMONE_ASSIGN_OR_RETURN(Sizes shape, c.ShapeOf(value));
-  const Extents e = ExtentsOf(shape);
-  const Dims dims = MakeDims(1, e.rows, 1, e.columns);
-  if (e.planes == 1) return InAs(c, value, dims);
-  // Repeated for others too: the first plane of many.
-  const Node* expand = c.view().Producer(value, "Expand");
-  if (expand == nullptr || PlanesOf(c.view(), expand->inputs[0]) != 1) return ByHead(c);
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, InAs(c, value, MakeDims(1, e.planes, e.rows, e.columns)));
-  ANEMONE_ASSIGN_OR_RETURN(x, Sliced(c, x, Axis::kC, 0, 1));
-  return Reshaped(c, x, dims);
+// For each item, the first that is equal to it.
+template <class Item>
+Sizes FirstEqual(const std::vector<Item>& items) {
+  std::map<Item, int64_t> seen;
+  Sizes first;
+  for (const Item& item : items) {
+    first.push_back(seen.emplace(item, static_cast<int64_t>(first.size())).first->second);
+  }
+  return first;
 }
 
 // Whether no element can be infinite where the model's inputs are finite. False: not known.
@@ -111,22 +112,33 @@ class FixedMask {
  public:
   FixedMask(int64_t queries, int64_t keys) : queries_(queries), keys_(keys) {}
 
-  // Adds f of every element.
-  absl::Status Add(LowerContext& c, const Tensor& tensor, absl::FunctionRef<float(float)> f) {
-    Extents e = ExtentsOf(tensor.dims());
+  // Adds f of every element of a plane.
+  absl::Status Add(LowerContext& c, const Tensor& tensor, int64_t plane,
+                   absl::FunctionRef<float(float)> f) {
+    const Extents e = ExtentsOf(tensor.dims());
     if (!IsEngineConstant(tensor.type()) || (e.rows != 1 && e.rows != queries_) ||
         (e.columns != 1 && e.columns != keys_)) {
       return c.NotLowered("attention with a mask of this shape");
     }
-    if (tensor.is_fill()) e.planes = 1;  // a fill may be of any size
-    const std::vector<float> values = FloatsOf(tensor, e.planes * e.rows * e.columns);
-    if (!RepeatsFirst(values, e)) return ByHead(c);
+    const int64_t size = e.rows * e.columns;
+    const std::vector<float> values = FloatsOf(tensor, plane * size, size);
     Widen(e.rows);
     for (int64_t i = 0; i < static_cast<int64_t>(sum_.size()); ++i) {
       const int64_t row = e.rows == 1 ? 0 : i / keys_, column = e.columns == 1 ? 0 : i % keys_;
       sum_[i] += f(values[row * e.columns + column]);
     }
     return absl::OkStatus();
+  }
+
+  absl::Status Add(LowerContext& c, const AttentionMask& mask, const Tensor& tensor,
+                   int64_t plane) {
+    if (mask.kind == AttentionMask::Kind::kAdded) {
+      const float factor = static_cast<float>(mask.factor);
+      return Add(c, tensor, plane, [=](float v) { return v == 0 ? 0 : v * factor; });
+    }
+    const bool kept = mask.kind == AttentionMask::Kind::kKept;
+    const float masked = static_cast<float>(std::isfinite(mask.number) ? kMasked : mask.number);
+    return Add(c, tensor, plane, [=](float v) { return (v != 0) == kept ? 0 : masked; });
   }
 
   bool is_zero() const {
@@ -168,112 +180,175 @@ class FixedMask {
   std::vector<float> sum_;
 };
 
-// The sum of all masks.
-class Masks {
- public:
-  Masks(LowerContext& c, int64_t queries, int64_t keys) : c_(c), fixed_(queries, keys) {}
+}  // namespace
 
-  absl::Status Add(const AttentionMask& mask) {
-    if (const Tensor* constant = c_.view().Constant(mask.value)) return AddFixed(mask, *constant);
-    ANEMONE_ASSIGN_OR_RETURN(Operand x, OnePlane(c_, mask.value));
-    switch (mask.kind) {
-      case AttentionMask::Kind::kAdded: {
-        finite_ = finite_ && IsFinite(c_.view(), mask.value, kMostSteps);
-        ANEMONE_ASSIGN_OR_RETURN(x, Scaled(c_, x, mask.factor, 0));
-        break;
-      }
-      case AttentionMask::Kind::kKept: {
-        finite_ = finite_ && std::isfinite(mask.number);
-        ANEMONE_ASSIGN_OR_RETURN(x, Scaled(c_, x, -kMasked, kMasked));
-        break;
-      }
-      case AttentionMask::Kind::kDropped: {
-        finite_ = finite_ && std::isfinite(mask.number);
-        ANEMONE_ASSIGN_OR_RETURN(x, Scaled(c_, x, kMasked, 0));
-        break;
-      }
+Sizes PlanesRead(const Sizes& from, const Sizes& to) {
+  const size_t more = from.size() - std::min(from.size(), to.size());  // axes in front
+  if (std::count(from.begin(), from.begin() + more, 1) < static_cast<int64_t>(more)) return {};
+  Sizes read = {0};
+  int64_t stride = 1;
+  for (size_t i = 3; i <= to.size(); ++i) {  // from the last axis in front of the planes
+    const int64_t extent = to[to.size() - i];
+    const int64_t own = i <= from.size() ? from[from.size() - i] : 1;
+    if (own != 1 && own != extent) return {};
+    Sizes wider;
+    for (int64_t k = 0; k < extent; ++k) {
+      for (int64_t plane : read) wider.push_back(own == 1 ? plane : k * stride + plane);
     }
-    return AddComputed(x);
+    read = std::move(wider);
+    stride *= own;
   }
+  return read;
+}
 
-  // `clears`: queries without any key give 0.
-  absl::StatusOr<MaskOperands> Take(bool clears) {
-    MaskOperands out;
-    clears = clears && !(finite_ && fixed_.is_finite());
-    if (terms_ == 0) {
-      if (!fixed_.is_zero()) out.mask = fixed_.Plane(c_);
-      if (clears) out.kept = fixed_.KeptRows(c_);
-      return out;
-    }
-    if (!fixed_.is_zero()) ANEMONE_RETURN_IF_ERROR(AddComputed(fixed_.Plane(c_)));
-    out.mask = computed_;
-    if (clears || terms_ > 1) {
-      ANEMONE_ASSIGN_OR_RETURN(
-          out.mask, Combined(c_, ElementWiseType::kMax, computed_, ScalarConstant(c_, kMasked)));
-    }
-    if (!clears) return out;
-    ANEMONE_ASSIGN_OR_RETURN(Operand best, Reduced(c_, *out.mask, ReduceType::kMax, {{Axis::kW}}));
-    ANEMONE_ASSIGN_OR_RETURN(out.kept, Combined(c_, ElementWiseType::kGreaterThan, best,
-                                                ScalarConstant(c_, kMaskedBelow)));
-    return out;
-  }
+// The sum of the masks of one plane.
+struct AttentionMasks::Sum {
+  FixedMask fixed;
+  Operand computed = {};
+  int terms = 0;  // of `computed`
+  bool finite = true;
 
- private:
-  absl::Status AddFixed(const AttentionMask& mask, const Tensor& constant) {
-    if (mask.kind == AttentionMask::Kind::kAdded) {
-      const float factor = static_cast<float>(mask.factor);
-      return fixed_.Add(c_, constant, [=](float v) { return v == 0 ? 0 : v * factor; });
-    }
-    const bool kept = mask.kind == AttentionMask::Kind::kKept;
-    const float masked = static_cast<float>(std::isfinite(mask.number) ? kMasked : mask.number);
-    return fixed_.Add(c_, constant, [=](float v) { return (v != 0) == kept ? 0 : masked; });
-  }
-
-  absl::Status AddComputed(const Operand& x) {
-    if (terms_++ == 0) {
-      computed_ = x;
+  absl::Status Add(LowerContext& c, const Operand& x) {
+    if (terms++ == 0) {
+      computed = x;
       return absl::OkStatus();
     }
-    ANEMONE_ASSIGN_OR_RETURN(computed_, Combined(c_, ElementWiseType::kAdd, computed_, x));
+    ANEMONE_ASSIGN_OR_RETURN(computed, Combined(c, ElementWiseType::kAdd, computed, x));
     return absl::OkStatus();
   }
 
-  LowerContext& c_;
-  FixedMask fixed_;
-  Operand computed_;
-  int terms_ = 0;  // of computed_
-  bool finite_ = true;
+  // `clears`: queries without any key give 0.
+  absl::StatusOr<MaskOperands> Take(LowerContext& c, bool clears) {
+    MaskOperands out;
+    clears = clears && !(finite && fixed.is_finite());
+    if (terms == 0) {
+      if (!fixed.is_zero()) out.mask = fixed.Plane(c);
+      if (clears) out.kept = fixed.KeptRows(c);
+      return out;
+    }
+    if (!fixed.is_zero()) ANEMONE_RETURN_IF_ERROR(Add(c, fixed.Plane(c)));
+    out.mask = computed;
+    if (clears || terms > 1) {
+      ANEMONE_ASSIGN_OR_RETURN(
+          out.mask, Combined(c, ElementWiseType::kMax, computed, ScalarConstant(c, kMasked)));
+    }
+    if (!clears) return out;
+    ANEMONE_ASSIGN_OR_RETURN(Operand best, Reduced(c, *out.mask, ReduceType::kMax, {{Axis::kW}}));
+    ANEMONE_ASSIGN_OR_RETURN(out.kept, Combined(c, ElementWiseType::kGreaterThan, best,
+                                                ScalarConstant(c, kMaskedBelow)));
+    return out;
+  }
 };
 
-// 1 where a condition by query is false; none if it is false everywhere.
-absl::StatusOr<std::optional<Operand>> NotCleared(LowerContext& c, ValueId condition) {
-  ANEMONE_ASSIGN_OR_RETURN(Sizes shape, c.ShapeOf(condition));
-  Extents e = ExtentsOf(shape);
-  if (e.columns != 1) return c.NotLowered("attention that clears single weights");
-  const Tensor* constant = c.view().Constant(condition);
-  if (constant == nullptr) {
-    ANEMONE_ASSIGN_OR_RETURN(Operand cleared, OnePlane(c, condition));
-    return Scaled(c, cleared, -1, 1);
+namespace {
+
+// A plane of a computed value, rows on C and columns on W.
+absl::StatusOr<Operand> PlaneOf(LowerContext& c, ValueId value, int64_t plane) {
+  ANEMONE_ASSIGN_OR_RETURN(Sizes shape, c.ShapeOf(value));
+  const Extents e = ExtentsOf(shape);
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(value));
+  ANEMONE_ASSIGN_OR_RETURN(
+      x, Relaid(c, x, static_cast<int>(shape.size()), {1, e.planes, e.rows, e.columns}));
+  ANEMONE_ASSIGN_OR_RETURN(x, Sliced(c, x, Axis::kC, plane, 1));
+  return Reshaped(c, x, MakeDims(1, e.rows, 1, e.columns));
+}
+
+// What is added to the scores, of a plane of the mask's value.
+absl::StatusOr<Operand> Added(LowerContext& c, const AttentionMask& mask, const Operand& x) {
+  switch (mask.kind) {
+    case AttentionMask::Kind::kAdded:
+      return Scaled(c, x, mask.factor, 0);
+    case AttentionMask::Kind::kKept:
+      return Scaled(c, x, -kMasked, kMasked);
+    case AttentionMask::Kind::kDropped:
+      break;
   }
-  if (constant->is_fill()) e.planes = 1;
-  std::vector<float> rows = FloatsOf(*constant, e.planes * e.rows);
-  if (!RepeatsFirst(rows, e)) return ByHead(c);
-  rows.resize(e.rows);
-  if (std::count(rows.begin(), rows.end(), 0) == e.rows) return std::nullopt;
-  for (float& v : rows) v = 1 - v;
-  return c.AddConstant(Tensor::Floats({e.rows}, rows), MakeDims(1, e.rows, 1, 1));
+  return Scaled(c, x, kMasked, 0);
 }
 
 }  // namespace
 
-absl::StatusOr<MaskOperands> MaskOperandsOf(LowerContext& c, const Attention& form, int64_t queries,
-                                            int64_t keys) {
-  Masks masks(c, queries, keys);
-  for (const AttentionMask& mask : form.masks) ANEMONE_RETURN_IF_ERROR(masks.Add(mask));
-  const bool clears = form.clears_masked || form.cleared != kNone;
-  ANEMONE_ASSIGN_OR_RETURN(MaskOperands out, masks.Take(clears));
-  if (form.cleared != kNone) {
-    ANEMONE_ASSIGN_OR_RETURN(out.kept, NotCleared(c, form.cleared));
+absl::StatusOr<AttentionMasks::Source> AttentionMasks::SourceOf(ValueId value, const Sizes& scores,
+                                                                int64_t planes) {
+  const Value& v = c_.graph().values[value];
+  if (!v.is_static()) return c_.NotLowered("attention with a mask of unknown shape");
+  Source source{.value = value, .plane_of = PlanesRead(v.dims(), scores)};
+  if (static_cast<int64_t>(source.plane_of.size()) != planes) {
+    return c_.NotLowered("attention with a mask of this shape");
+  }
+  Sizes firsts;
+  if (const Tensor* constant = c_.view().Constant(value)) {
+    firsts = FirstEqual(*constant, ExtentsOf(v.dims()).planes);
+  } else if (const Node* expand = c_.view().Producer(value, "Expand")) {
+    // Repeated for others too.
+    const Value& narrow = c_.graph().values[expand->inputs[0]];
+    if (narrow.is_static()) firsts = FirstEqual(PlanesRead(narrow.dims(), v.dims()));
+  }
+  for (int64_t& plane : source.plane_of) {
+    if (!firsts.empty()) plane = firsts[plane];
+  }
+  return source;
+}
+
+absl::StatusOr<Sizes> AttentionMasks::FirstsOf(int64_t planes) {
+  std::vector<Sizes> keys(planes);
+  for (const AttentionMask& mask : form_.masks) {
+    ANEMONE_ASSIGN_OR_RETURN(sources_.emplace_back(), SourceOf(mask.value, mask.scores, planes));
+  }
+  if (form_.cleared != kNone) {
+    ANEMONE_ASSIGN_OR_RETURN(sources_.emplace_back(),
+                             SourceOf(form_.cleared, form_.cleared_weights, planes));
+  }
+  for (const Source& source : sources_) {
+    for (int64_t p = 0; p < planes; ++p) keys[p].push_back(source.plane_of[p]);
+  }
+  return FirstEqual(keys);
+}
+
+absl::Status AttentionMasks::AddComputed(const AttentionMask& mask, Source& source, int64_t plane,
+                                         Sum& sum) {
+  sum.finite = sum.finite && (mask.kind == AttentionMask::Kind::kAdded
+                                  ? IsFinite(c_.view(), mask.value, kMostSteps)
+                                  : std::isfinite(mask.number));
+  auto made = source.made.find(plane);
+  if (made == source.made.end()) {
+    ANEMONE_ASSIGN_OR_RETURN(Operand x, PlaneOf(c_, mask.value, plane));
+    ANEMONE_ASSIGN_OR_RETURN(x, Added(c_, mask, x));
+    made = source.made.emplace(plane, x).first;
+  }
+  return sum.Add(c_, made->second);
+}
+
+// 1 where a condition by query is false; none if it is false everywhere.
+absl::StatusOr<std::optional<Operand>> AttentionMasks::NotCleared(Source& source, int64_t plane) {
+  const Extents e = ExtentsOf(c_.graph().values[source.value].dims());
+  if (e.columns != 1) return c_.NotLowered("attention that clears single weights");
+  const Tensor* constant = c_.view().Constant(source.value);
+  if (constant == nullptr) {
+    ANEMONE_ASSIGN_OR_RETURN(Operand cleared, PlaneOf(c_, source.value, plane));
+    return Scaled(c_, cleared, -1, 1);
+  }
+  if (!IsEngineConstant(constant->type())) return c_.NotLowered("a condition of this type");
+  std::vector<float> rows = FloatsOf(*constant, plane * e.rows, e.rows);
+  if (std::count(rows.begin(), rows.end(), 0) == e.rows) return std::nullopt;
+  for (float& v : rows) v = 1 - v;
+  return c_.AddConstant(Tensor::Floats({e.rows}, rows), MakeDims(1, e.rows, 1, 1));
+}
+
+absl::StatusOr<MaskOperands> AttentionMasks::For(int64_t plane) {
+  Sum sum{.fixed = FixedMask(queries_, keys_)};
+  for (size_t i = 0; i < form_.masks.size(); ++i) {
+    const AttentionMask& mask = form_.masks[i];
+    const int64_t own = sources_[i].plane_of[plane];
+    const Tensor* constant = c_.view().Constant(mask.value);
+    ANEMONE_RETURN_IF_ERROR(constant != nullptr ? sum.fixed.Add(c_, mask, *constant, own)
+                                                : AddComputed(mask, sources_[i], own, sum));
+  }
+  const bool clears = form_.clears_masked || form_.cleared != kNone;
+  ANEMONE_ASSIGN_OR_RETURN(MaskOperands out, sum.Take(c_, clears));
+  if (form_.cleared != kNone) {
+    Source& source = sources_.back();
+    ANEMONE_ASSIGN_OR_RETURN(out.kept, NotCleared(source, source.plane_of[plane]));
   }
   return out;
 }

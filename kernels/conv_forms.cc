@@ -1,7 +1,9 @@
 #include "kernels/conv_forms.h"
 
+#include <cstddef>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "anemone/status_macros.h"
 #include "engine/constant.h"
@@ -40,24 +42,43 @@ absl::StatusOr<Tensor> StoredConvKernel(const ConvParams& p, const Tensor& weigh
   return Tensor::Floats({out, in, 1, 1}, to);
 }
 
+namespace {
+
+// The kernel that KernelMode Unity stands for.
+Tensor Ones(std::vector<int64_t> sizes) {
+  static constexpr float kOne = 1;
+  return Tensor::Fill(DataType::kFloat, std::move(sizes),
+                      absl::MakeConstSpan(reinterpret_cast<const std::byte*>(&kOne), sizeof(kOne)));
+}
+
+}  // namespace
+
 absl::Status WriteConvMil(MilEmitter& e, const ConvParams& p, const Unit& unit) {
-  if (p.mode != KernelMode::kDense || p.format != KernelFormat::kFloat16 || p.d.kernel > 1 ||
-      p.d.stride > 1 || p.d.pads() > 0) {
-    return absl::UnimplementedError("a convolution that is not flat, or without a dense kernel");
+  const bool unity =
+      p.mode == KernelMode::kUnity && p.type == ConvType::kChannelWiseDeConv;  // of ones
+  if (p.mode != KernelMode::kDense && !unity) {
+    return absl::UnimplementedError("a convolution without a dense kernel");
+  }
+  if (p.format != KernelFormat::kFloat16 || p.d.kernel > 1 || p.d.stride > 1 || p.d.pads() > 0) {
+    return absl::UnimplementedError("a convolution that is not flat");
   }
   if (p.padding_mode != PaddingMode::kZero) {
     return absl::UnimplementedError("a convolution whose padding is not zero");
   }
   ANEMONE_ASSIGN_OR_RETURN(std::string x, WriteFlatBottom(e, 0));
   std::string kernel;
-  if (unit.bottoms.size() > 1) {
+  if (unity) {
+    const std::vector<int64_t> sizes = {unit.dims.c(), 1, p.h.kernel, p.w.kernel};
+    kernel = e.Weight(Ones(sizes), sizes);
+  } else if (unit.bottoms.size() > 1) {
     ANEMONE_ASSIGN_OR_RETURN(kernel, WriteFlatBottom(e, 1));
   } else if (unit.weights.empty()) {
     return absl::UnimplementedError("a convolution without a stored kernel");
   } else {
     ANEMONE_ASSIGN_OR_RETURN(Tensor stored, StoredConvKernel(p, unit.weights[0]));
     std::vector<int64_t> sizes = stored.dims();
-    if (sizes.size() == 3) sizes.insert(sizes.begin() + 2, 1);
+    // Of one spatial axis, or a matrix.
+    if (sizes.size() < 4) sizes.insert(sizes.begin() + 2, 4 - sizes.size(), 1);
     kernel = e.Weight(stored, sizes);
   }
   const std::vector<int64_t> shape = FlatShape(unit.dims);

@@ -1,15 +1,19 @@
 // CostVolume: |aux[x] - ref[x + d]| for every disparity d up to a range, a channel each. Direct
 // authoring only. Facts: validators.json CostVolume; hidden_layers.json CostVolume. A Concat of
-// such differences, one for each shift of ref, becomes it.
+// such differences, one for each shift of ref, becomes it; sums over channels become one for each
+// channel, added up.
 #include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
 #include "engine/math/elementwise.h"
 #include "engine/math/unary.h"
 #include "kernels/attributes.h"
+#include "kernels/elementwise.h"
+#include "kernels/goc.h"
 #include "kernels/input_view.h"
 #include "kernels/mil.h"
 #include "kernels/mil_gates.h"
@@ -203,29 +207,48 @@ std::optional<Shifted> FindShift(const GraphView& view, ValueId value, int depth
   return Shifted{.base = value, .base_width = width, .width = width, .end = width};
 }
 
-// The Sub of a part |a - b|, which a mean or sum over its one channel does not change.
-const Node* DifferenceOf(const GraphView& view, ValueId part, std::vector<NodeId>& nodes) {
+// A part of a stack: |a - b|, or its mean or sum over the channels.
+struct Difference {
+  const Node* sub = nullptr;
+  const Node* reduce = nullptr;  // null: none
+  int64_t channels = 1;
+
+  bool is_mean() const { return reduce != nullptr && reduce->op_type == "ReduceMean"; }
+};
+
+std::optional<Difference> DifferenceOf(const GraphView& view, ValueId part,
+                                       std::vector<NodeId>& nodes) {
+  Difference found;
   for (const char* op : {"ReduceMean", "ReduceSum"}) {
     const Node* reduce = view.OnlyProducer(part, op);
     if (reduce == nullptr) continue;
     auto keepdims = Attributes(*reduce).Int("keepdims", 1);
     const auto axes = ConstantInput(view, *reduce, 1);
-    if (!keepdims.ok() || *keepdims == 0 || !axes || !IsAxis(*axes, kChannelAxis)) return nullptr;
+    if (!keepdims.ok() || *keepdims == 0 || !axes || !IsAxis(*axes, kChannelAxis)) {
+      return std::nullopt;
+    }
+    found.reduce = reduce;
     nodes.push_back(view.IdOf(*reduce));
     part = reduce->inputs[0];
     break;
   }
   const Node* abs = view.OnlyProducer(part, "Abs");
-  const Node* sub = abs == nullptr ? nullptr : view.OnlyProducer(abs->inputs[0], "Sub");
-  if (sub == nullptr) return nullptr;
-  nodes.insert(nodes.end(), {view.IdOf(*abs), view.IdOf(*sub)});
-  return sub;
+  found.sub = abs == nullptr ? nullptr : view.OnlyProducer(abs->inputs[0], "Sub");
+  if (found.sub == nullptr) return std::nullopt;
+  const Value& made = view.graph.values[found.sub->outputs[0]];
+  if (!made.is_static() || made.shape->size() != 4) return std::nullopt;
+  found.channels = made.dims()[kChannelAxis];
+  if (found.reduce == nullptr && found.channels != 1) return std::nullopt;
+  nodes.insert(nodes.end(), {view.IdOf(*abs), view.IdOf(*found.sub)});
+  return found;
 }
 
 struct Stack {
   ValueId aux = kNone, ref = kNone;
   int64_t range = 0;
   bool descending = false;  // the last part has the least offset
+  int64_t channels = 1;
+  double scale = 1;  // of the sum over the channels
   // What of ref is read, and what stands beside it.
   int64_t first = 0, size = 0, before = 0, after = 0;
   float beyond = 0;
@@ -277,14 +300,14 @@ std::optional<Stack> FindStack(const GraphView& view, const Node& anchor) {
   }
   std::vector<NodeId> nodes;
   std::vector<const Node*> parts;
+  std::optional<Difference> first;
   for (ValueId input : anchor.inputs) {
-    const Node* sub = DifferenceOf(view, input, nodes);
-    if (sub == nullptr) return std::nullopt;
-    const Value& made = view.graph.values[sub->outputs[0]];
-    if (!made.is_static() || made.shape->size() != 4 || made.dims()[kChannelAxis] != 1) {
-      return std::nullopt;
-    }
-    parts.push_back(sub);
+    const std::optional<Difference> part = DifferenceOf(view, input, nodes);
+    if (!part) return std::nullopt;
+    if (!first) first = part;
+    const bool differs = part->channels != first->channels || part->is_mean() != first->is_mean();
+    if (differs && (part->channels > 1 || first->channels > 1)) return std::nullopt;
+    parts.push_back(part->sub);
   }
   for (ValueId aux : parts.back()->inputs) {
     const Value& made = view.graph.values[parts.back()->outputs[0]];
@@ -293,6 +316,8 @@ std::optional<Stack> FindStack(const GraphView& view, const Node& anchor) {
     std::optional<Stack> stack = StackOf(view, parts, aux);
     if (!stack) continue;
     stack->nodes.insert(stack->nodes.end(), nodes.begin(), nodes.end());
+    stack->channels = first->channels;
+    if (first->is_mean()) stack->scale = 1.0 / static_cast<double>(first->channels);
     return stack;
   }
   return std::nullopt;
@@ -304,18 +329,45 @@ bool MatchStack(const GraphView& view, const Node& anchor, Match& match) {
   return stack.has_value();
 }
 
-// The same bits: both round the difference once.
+// The volumes of all channels, added in pairs, so that roundings do not add up.
+absl::StatusOr<Operand> SumOfVolumes(LowerContext& c, const Stack& stack, const Operand& aux,
+                                     const Operand& ref) {
+  std::vector<Operand> volumes;
+  for (int64_t channel = 0; channel < stack.channels; ++channel) {
+    ANEMONE_ASSIGN_OR_RETURN(Operand a, Sliced(c, aux, Axis::kC, channel, 1));
+    ANEMONE_ASSIGN_OR_RETURN(Operand b, Sliced(c, ref, Axis::kC, channel, 1));
+    ANEMONE_ASSIGN_OR_RETURN(volumes.emplace_back(),
+                             c.Add(Kind(), CostVolumeParams{.range = stack.range}, {a, b}));
+  }
+  while (volumes.size() > 1) {
+    std::vector<Operand> sums;
+    for (size_t i = 0; i + 1 < volumes.size(); i += 2) {
+      ANEMONE_ASSIGN_OR_RETURN(sums.emplace_back(),
+                               Combined(c, ElementWiseType::kAdd, volumes[i], volumes[i + 1]));
+    }
+    if (volumes.size() % 2 == 1) sums.push_back(volumes.back());
+    volumes = std::move(sums);
+  }
+  return Scaled(c, volumes.front(), stack.scale, 0);
+}
+
+// Of one channel the same bits: both round the difference once.
 absl::Status LowerStack(const Match& match, LowerContext& c) {
   if (c.route() == Route::kMil) return c.Refuse(rule::kNotConverted);
   const Node& anchor = c.anchor(match);
   const Stack stack = *FindStack(c.view(), anchor);
+  // Each channel is cut out of both images, and its volume made and added.
+  if (stack.channels > 1 && 4 * stack.channels > static_cast<int64_t>(match.nodes.size())) {
+    return c.NotLowered(absl::StrCat(
+        "a cost volume of ", stack.channels,
+        " channels: the unit takes one, and a unit for each would be more units than nodes"));
+  }
   ANEMONE_ASSIGN_OR_RETURN(Operand aux, c.In(stack.aux));
   ANEMONE_ASSIGN_OR_RETURN(Operand ref, c.In(stack.ref));
   ANEMONE_ASSIGN_OR_RETURN(ref, Sliced(c, ref, Axis::kW, stack.first, stack.size));
   ANEMONE_ASSIGN_OR_RETURN(
       ref, Framed(c, ref, {.left = stack.before, .right = stack.after}, stack.beyond));
-  ANEMONE_ASSIGN_OR_RETURN(Operand y,
-                           c.Add(Kind(), CostVolumeParams{.range = stack.range}, {aux, ref}));
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, SumOfVolumes(c, stack, aux, ref));
   if (stack.descending) {
     ANEMONE_ASSIGN_OR_RETURN(y, Sliced(c, y, Axis::kC, stack.range, stack.range + 1, /*step=*/-1));
   }

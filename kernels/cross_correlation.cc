@@ -2,6 +2,7 @@
 // authoring only. Facts: validators.json CrossCorrelation; hidden_layers.json CrossCorrelation. A
 // Conv of one channel whose kernel is made at run time becomes it.
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "kernels/elementwise.h"
 #include "kernels/mil.h"
 #include "kernels/mil_gates.h"
+#include "kernels/node_inputs.h"
 #include "kernels/reshape.h"
 #include "rule_table.h"  // generated
 
@@ -155,11 +157,51 @@ absl::Status LowerConv(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], y);
 }
 
+// The product whose sum or mean over the channels is `part`; null if it is none.
+const Node* DotProduct(const GraphView& view, ValueId part, std::vector<NodeId>& nodes) {
+  for (const char* op : {"ReduceMean", "ReduceSum"}) {
+    const Node* reduce = view.OnlyProducer(part, op);
+    if (reduce == nullptr || !HasInput(*reduce, 1)) continue;
+    const Tensor* axes = view.Constant(reduce->inputs[1]);
+    const auto over = axes == nullptr ? std::nullopt : IntegersOf(*axes);
+    const Node* product = view.OnlyProducer(reduce->inputs[0], "Mul");
+    if (product == nullptr || over != std::vector<int64_t>{1}) return nullptr;
+    nodes.insert(nodes.end(), {view.IdOf(*product), view.IdOf(*reduce)});
+    return product;
+  }
+  return nullptr;
+}
+
+// As optical flow has it: a stack of dot products over the channels, of one tensor with another at
+// several displacements.
+bool MatchByPixel(const GraphView& view, const Node& anchor, Match& match) {
+  const Node* first = nullptr;
+  for (ValueId input : anchor.inputs) {
+    const Node* product = DotProduct(view, input, match.nodes);
+    if (product == nullptr) return false;
+    if (first == nullptr) first = product;
+    const auto& factors = product->inputs;
+    if (std::find(factors.begin(), factors.end(), first->inputs[0]) == factors.end()) return false;
+  }
+  return anchor.inputs.size() > 1;
+}
+
+absl::Status LowerByPixel(const Match&, LowerContext& c) {
+  return c.NotLowered(
+      "a correlation by pixel: CrossCorrelation slides one template over one map, CostVolume takes "
+      "absolute differences, and no unit has dot products over channels");
+}
+
 constexpr Lowering kLowerings[] = {{.op = "Conv",
                                     .pattern = "cross-correlation",
                                     .rewritten = true,
                                     .match = MatchConv,
-                                    .lower = LowerConv}};
+                                    .lower = LowerConv},
+                                   {.op = "Concat",
+                                    .pattern = "correlation-by-pixel",
+                                    .rewritten = true,
+                                    .match = MatchByPixel,
+                                    .lower = LowerByPixel}};
 
 constexpr MilOperation kOperations[] = {{"cross_correlation", Build}};
 

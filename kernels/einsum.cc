@@ -4,6 +4,8 @@
 // column (in the second and the result) or contracted (in both, not in the result). Each operand is
 // brought into the order batch, row, contracted or batch, contracted, column, which reshapes to the
 // axes of the product; the result comes as batch, row, column.
+#include "kernels/einsum.h"
+
 #include <algorithm>
 #include <cctype>
 #include <map>
@@ -28,7 +30,7 @@
 namespace anemone {
 namespace {
 
-using Sizes = std::map<char, int64_t>;
+using Equation = EinsumEquation;
 
 bool IsLabel(char ch) { return std::isalpha(static_cast<unsigned char>(ch)) != 0; }
 bool Has(const std::string& labels, char label) { return labels.find(label) != std::string::npos; }
@@ -44,17 +46,6 @@ std::string Only(const std::string& from, Keep keep) {
 std::string WithoutSpaces(const std::string& text) {
   return Only(text, [](char ch) { return std::isspace(static_cast<unsigned char>(ch)) == 0; });
 }
-
-struct Equation {
-  std::string a, b, y;
-  Sizes sizes;
-
-  int64_t Extent(const std::string& labels) const {
-    int64_t product = 1;
-    for (char label : labels) product *= sizes.at(label);
-    return product;
-  }
-};
 
 // "bij,bjk->bik" with an ellipsis spelled out by digits, which are no labels of ONNX's.
 absl::StatusOr<std::string> Spelled(const std::string& term, size_t rank) {
@@ -305,6 +296,22 @@ constexpr MilOperation kOperations[] = {{"einsum", Build}};
 constexpr Lowering kLowerings[] = {{.op = "Einsum", .lower = Lower, .macs = Macs}};
 
 }  // namespace
+
+int64_t EinsumEquation::Extent(const std::string& labels) const {
+  int64_t product = 1;
+  for (char label : labels) product *= sizes.at(label);
+  return product;
+}
+
+std::optional<EinsumEquation> EinsumOf(const Graph& graph, const Node& node) {
+  for (const std::vector<ValueId>* values : {&node.inputs, &node.outputs}) {
+    for (ValueId value : *values) {
+      if (value == kNone || !graph.values[value].is_static()) return std::nullopt;
+    }
+  }
+  auto equation = Parse(graph, node);
+  return equation.ok() ? std::optional(*std::move(equation)) : std::nullopt;
+}
 
 KernelRows EinsumRows() { return {{}, kLowerings, kOperations}; }
 

@@ -2,6 +2,7 @@
 // ElementWise; enums.json ZinIrEWType; numerics.json ew-*.
 #include "kernels/elementwise.h"
 
+#include <algorithm>
 #include <iterator>
 #include <optional>
 #include <string>
@@ -202,6 +203,35 @@ absl::Status WriteMil(MilEmitter& e, const ElementWiseParams& p, const Unit& uni
   return absl::UnimplementedError("no MIL operation of this type");
 }
 
+// Of types that the compiler was seen to take (netplist.md, "Composed forms").
+absl::StatusOr<Operand> Compose(NetworkBuilder& c, const ElementWiseParams& p, const Unit& unit) {
+  static constexpr struct {
+    ElementWiseType type, by;
+    bool or_equal = false;
+  } kRecipes[] = {
+      {ElementWiseType::kSquare, ElementWiseType::kMult},
+      {ElementWiseType::kEqualZero, ElementWiseType::kEqual},
+      {ElementWiseType::kNotEqualZero, ElementWiseType::kNotEqual},
+      {ElementWiseType::kLessThanZero, ElementWiseType::kLessThan},
+      {ElementWiseType::kGreaterThanZero, ElementWiseType::kGreaterThan},
+      {ElementWiseType::kLessThanEqual, ElementWiseType::kLessThan, true},
+      {ElementWiseType::kLessThanEqualZero, ElementWiseType::kLessThan, true},
+      {ElementWiseType::kGreaterThanEqual, ElementWiseType::kGreaterThan, true},
+      {ElementWiseType::kGreaterThanEqualZero, ElementWiseType::kGreaterThan, true},
+  };
+  const auto* recipe = std::find_if(std::begin(kRecipes), std::end(kRecipes),
+                                    [&](const auto& row) { return row.type == p.type; });
+  if (recipe == std::end(kRecipes)) return absl::UnimplementedError("ElementWise of one type");
+  const Operand& x = unit.bottoms[0];
+  Operand z = x;
+  if (RowOf(p.type).right == Right::kBottom) z = unit.bottoms[1];
+  if (RowOf(p.type).right == Right::kZero) z = ScalarConstant(c, 0);
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, Combined(c, recipe->by, x, z));
+  if (!recipe->or_equal) return y;
+  ANEMONE_ASSIGN_OR_RETURN(Operand equal, Combined(c, ElementWiseType::kEqual, x, z));
+  return Combined(c, ElementWiseType::kMax, y, equal);
+}
+
 const UnitKindOf<ElementWiseParams>& Kind() {
   static const UnitKindOf<ElementWiseParams>& kind =
       *new UnitKindOf<ElementWiseParams>({.type = "ElementWise",
@@ -211,6 +241,7 @@ const UnitKindOf<ElementWiseParams>& Kind() {
                                           .codegen = Codegen,
                                           .fields = kFields,
                                           .mil = WriteMil,
+                                          .compose = Compose,
                                           .added_constant = AddedConstant,
                                           .compute = Compute,
                                           .exact = Exact});

@@ -73,12 +73,11 @@ constexpr Field<GatherParams> kFields[] = {
 
 using Points = std::vector<int64_t>;  // by point: its place in a plane
 
-absl::StatusOr<Prepared> Prepare(const GatherParams& p, Bottoms in,
-                                 absl::Span<const Tensor>) {
+absl::StatusOr<Prepared> Prepare(const GatherParams& p, Bottoms in, absl::Span<const Tensor>) {
   const int64_t count = in[1].dims.h();
   const Tensor* list = in[1].constant;
-  if (list == nullptr || in[1].format != Format::kUInt16 || p.axes != GatherParams{}.axes || in[0].dims.d() != 1 ||
-      in[1].dims != MakeDims(1, kCoordinates, count, 1)) {
+  if (list == nullptr || in[1].format != Format::kUInt16 || p.axes != GatherParams{}.axes ||
+      in[0].dims.d() != 1 || in[1].dims != MakeDims(1, kCoordinates, count, 1)) {
     return absl::UnimplementedError(
         "gather: the software device runs constant points of depth, height and width, 1x3xKx1, on "
         "a tensor of depth 1");

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "anemone/status_macros.h"
 #include "engine/math/arg_extreme.h"
+#include "engine/mil_emitter.h"
 #include "kernels/arg_request.h"
 #include "kernels/mil.h"
 #include "kernels/mil_gates.h"
@@ -53,12 +54,23 @@ void Compute(const GlobalArgMinMaxParams& p, const void*, absl::Span<const Const
                    in[0].dims.extent, static_cast<int>(p.axis), in[0].span(), out.span());
 }
 
+absl::Status WriteMil(MilEmitter& e, const GlobalArgMinMaxParams& p, const Unit& unit) {
+  if (e.AxisOf(p.axis) < 0)
+    return absl::UnimplementedError("an index along an axis of one element");
+  const char* op = p.type == Extreme::kMax ? "global_argmax" : "global_argmin";
+  const std::string y = e.EmitAll(op, {{"x", {e.In(0)}}, {"axis", {e.Int(e.AxisOf(p.axis))}}},
+                                  {e.IndexType(unit.dims)})[0];
+  e.Result(e.Numbers(y, unit.dims));
+  return absl::OkStatus();
+}
+
 const UnitKindOf<GlobalArgMinMaxParams>& Kind() {
   static const UnitKindOf<GlobalArgMinMaxParams>& kind =
       *new UnitKindOf<GlobalArgMinMaxParams>({.type = "GlobalArgMinMax",
                                               .shape = Shape,
                                               .validate = Validate,
                                               .fields = kFields,
+                                              .mil = WriteMil,
                                               .compute = Compute});
   return kind;
 }

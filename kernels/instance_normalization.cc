@@ -10,8 +10,8 @@
 #include "anemone/status_macros.h"
 #include "engine/constant.h"
 #include "engine/math/exact_reduce.h"
+#include "kernels/affine.h"
 #include "kernels/attributes.h"
-#include "kernels/layer_normalization.h"
 #include "rule_table.h"  // generated
 
 namespace anemone {
@@ -78,6 +78,8 @@ absl::Status WriteMil(MilEmitter& e, const InstanceNormParams& p, const Unit& un
   return absl::OkStatus();
 }
 
+absl::StatusOr<Operand> Compose(NetworkBuilder& c, const InstanceNormParams& p, const Unit& unit);
+
 const UnitKindOf<InstanceNormParams>& Kind() {
   static const UnitKindOf<InstanceNormParams>& kind =
       *new UnitKindOf<InstanceNormParams>({.type = "InstanceNormalization",
@@ -86,10 +88,20 @@ const UnitKindOf<InstanceNormParams>& Kind() {
                                            .validate = Validate,
                                            .fields = kFields,
                                            .mil = WriteMil,
+                                           .compose = Compose,
                                            .prepare = Prepare,
                                            .compute = Compute,
                                            .exact = Exact});
   return kind;
+}
+
+// The unit without its weights, which no key holds, and what they do behind it.
+absl::StatusOr<Operand> Compose(NetworkBuilder& c, const InstanceNormParams& p, const Unit& unit) {
+  if (unit.weights.empty()) return absl::UnimplementedError("InstanceNormalization by itself");
+  InstanceNormParams plain = p;
+  plain.affine = {};
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, c.Add(Kind(), plain, unit.bottoms));
+  return ComposedAffine(c, y, p.affine, unit.weights);
 }
 
 absl::Status Lower(const Match& match, LowerContext& c) {

@@ -1,15 +1,19 @@
 // L2Normalization: x / sqrt(sum of squares over a set of axes). Native on every target. Facts:
-// validators.json L2Norm; numerics.json nrm-l2; compiler_texts.json netplist_keys.
+// validators.json L2Norm; numerics.json nrm-l2; compiler_texts.json netplist_keys. Its pieces in
+// plain nodes become it.
 #include "kernels/l2_normalization.h"
 
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
 #include "engine/math/exact_reduce.h"
+#include "kernels/affine.h"
 #include "kernels/attributes.h"
 #include "kernels/layer_normalization.h"
+#include "kernels/node_inputs.h"
 #include "kernels/reshape.h"
 #include "rule_table.h"  // generated
 
@@ -82,6 +86,117 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], x);
 }
 
+// x / norm(x), or x / max(norm(x), a tiny number), as F.normalize writes it.
+struct Division {
+  ValueId x = kNone;
+  std::vector<int> axes;
+  double epsilon = 0;  // within the root
+};
+
+// A norm below this is made of numbers that fp16 holds to a few bits, if at all.
+constexpr double kTiny = 1e-5;
+
+class Finder {
+ public:
+  explicit Finder(const GraphView& view) : view_(view) {}
+
+  std::optional<Division> Find(const Node& division) {
+    form_.x = division.inputs[0];
+    const Value& x = view_.graph.values[form_.x];
+    const Value& y = view_.graph.values[division.outputs[0]];
+    if (!x.is_static() || !y.is_static() || x.dims() != y.dims()) return std::nullopt;
+    ValueId norm = division.inputs[1];
+    if (const Node* expand = Note(view_.OnlyProducer(norm, "Expand"))) norm = expand->inputs[0];
+    norm = BehindFloor(norm);
+    return IsNorm(norm) ? std::optional(form_) : std::nullopt;
+  }
+
+  // Every node found but the anchor.
+  const std::vector<NodeId>& nodes() const { return nodes_; }
+
+ private:
+  ValueId BehindFloor(ValueId value) {
+    for (const char* op : {"Clip", "Max"}) {
+      const Node* node = view_.OnlyProducer(value, op);
+      if (node == nullptr || node->inputs.size() < 2 || HasInput(*node, 2)) continue;
+      for (int i = 0; i < (node->op_type == "Max" ? 2 : 1); ++i) {
+        const ValueId floor = node->inputs[1 - i];
+        auto number = floor == kNone ? std::nullopt : view_.Scalar(floor);
+        if (number && *number >= 0 && *number <= kTiny) return Note(node)->inputs[i];
+      }
+    }
+    return value;
+  }
+
+  bool IsNorm(ValueId value) {
+    if (const Node* norm = Note(view_.OnlyProducer(value, "ReduceL2"))) return IsOverX(*norm);
+    const Node* root = Note(view_.OnlyProducer(value, "Sqrt"));
+    if (root == nullptr) return false;
+    ValueId sum = root->inputs[0];
+    if (const Node* add = Note(view_.OnlyProducer(sum, "Add"))) {
+      auto [rest, constant] = SplitConstant(view_, *add);
+      auto epsilon = constant == kNone ? std::nullopt : view_.Scalar(constant);
+      if (!epsilon || *epsilon < 0) return false;
+      form_.epsilon = *epsilon;
+      sum = rest;
+    }
+    if (const Node* squares = Note(view_.OnlyProducer(sum, "ReduceSumSquare"))) {
+      return IsOverX(*squares);
+    }
+    const Node* reduction = Note(view_.OnlyProducer(sum, "ReduceSum"));
+    return reduction != nullptr && IsSquare(reduction->inputs[0]) && HasAxes(*reduction);
+  }
+
+  bool IsSquare(ValueId value) {
+    if (const Node* power = Note(view_.OnlyProducer(value, "Pow"))) {
+      return power->inputs[0] == form_.x && view_.Scalar(power->inputs[1]) == 2.0;
+    }
+    const Node* product = Note(view_.OnlyProducer(value, "Mul"));
+    return product != nullptr && product->inputs[0] == form_.x && product->inputs[1] == form_.x;
+  }
+
+  bool IsOverX(const Node& reduction) {
+    return reduction.inputs[0] == form_.x && HasAxes(reduction);
+  }
+
+  bool HasAxes(const Node& reduction) {
+    auto keepdims = Attributes(reduction).Int("keepdims", 1);
+    auto axes = ReducedAxes(view_, reduction);
+    if (!keepdims.ok() || *keepdims != 1 || !axes) return false;
+    form_.axes = *std::move(axes);
+    return true;
+  }
+
+  const Node* Note(const Node* node) {
+    if (node != nullptr) nodes_.push_back(view_.IdOf(*node));
+    return node;
+  }
+
+  const GraphView& view_;
+  Division form_;
+  std::vector<NodeId> nodes_;
+};
+
+bool IsDivision(const GraphView& view, const Node& anchor, Match& match) {
+  Finder finder(view);
+  if (!finder.Find(anchor)) return false;
+  match.nodes = finder.nodes();
+  return true;
+}
+
+absl::Status LowerDivision(const Match& match, LowerContext& c) {
+  // The MIL operation goes over all axes but the batch (numerics.json nrm-l2).
+  if (c.route() == Route::kMil) return c.NotLowered("L2 normalization as one unit on route mil");
+  const Node& node = c.anchor(match);
+  Division form = *Finder(c.view()).Find(node);
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(form.x));
+  L2NormParams p{.epsilon = static_cast<float>(form.epsilon)};
+  for (int axis : form.axes) p.axes.push_back(AxisOf(static_cast<int>(shape.size()), axis));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(form.x));
+  ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), std::move(p), {x}));
+  return c.Out(node.outputs[0], x);
+}
+
 // Over the last three axes, or those that are named.
 absl::Status Build(MilContext& c) {
   L2NormParams p;
@@ -104,7 +219,10 @@ absl::Status Build(MilContext& c) {
 
 constexpr MilOperation kOperations[] = {{"l2_norm", Build}};
 
-constexpr Lowering kLowerings[] = {{.op = "LpNormalization", .lower = Lower}};
+constexpr Lowering kLowerings[] = {
+    {.op = "LpNormalization", .lower = Lower},
+    {.op = "Div", .pattern = "l2-norm", .match = IsDivision, .lower = LowerDivision},
+};
 
 }  // namespace
 

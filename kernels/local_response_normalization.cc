@@ -54,7 +54,8 @@ constexpr Field<LrnParams> kFields[] = {
     {"Type", [](const LrnParams&) -> Json { return nullptr; },
      [](LrnParams&, const Json& from) {
        return from == "Channel" ? absl::OkStatus() : absl::InvalidArgumentError("want Channel");
-     }},
+     },
+     false, ValueType::kName},
     Key<&LrnParams::kernel_width, Plain, IsSpatial>("KernelWidth"),
     Key<&LrnParams::kernel_height, Plain, IsSpatial>("KernelHeight"),
     Required<&LrnParams::kernel_channels>("KernelChannel"),
@@ -133,6 +134,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   LrnParams p;
   Attributes a(node);
   ANEMONE_ASSIGN_OR_RETURN(p.alpha, a.Float("alpha", 1e-4f));
+  p.alpha = math::RoundToHalf(p.alpha);  // which is what the unit's key holds
   ANEMONE_ASSIGN_OR_RETURN(p.beta, a.Float("beta", 0.75f));
   ANEMONE_ASSIGN_OR_RETURN(p.k, a.Float("bias", 1));
   ANEMONE_ASSIGN_OR_RETURN(p.kernel_channels, a.Int("size", 1));

@@ -153,11 +153,7 @@ absl::StatusOr<Operand> Compose(NetworkBuilder& c, const MatMulParams& p, const 
 
 // MIL multiplies the last two axes, so channel and height change places around it.
 absl::Status WriteMil(MilEmitter& e, const MatMulParams& p, const Unit& unit) {
-  auto swapped = [&](std::string x, const Dims& from, bool back) {
-    Sizes shape = {from.n(), from.h(), from.c(), from.w()};
-    if (back) shape = FlatShape(from);
-    return e.Emit("transpose", {{"x", {std::move(x)}}, {"perm", {e.Ints({0, 2, 1, 3})}}}, shape);
-  };
+  auto rows_last = [](const Dims& dims) { return Sizes{dims.n(), dims.h(), dims.c(), dims.w()}; };
   ANEMONE_ASSIGN_OR_RETURN(std::string x, WriteFlatBottom(e, 0));
   const Dims& to = unit.dims;
   if (p.b) {  // every row of W is one of A
@@ -173,15 +169,15 @@ absl::Status WriteMil(MilEmitter& e, const MatMulParams& p, const Unit& unit) {
                FlatShape(to));
   } else {
     ANEMONE_ASSIGN_OR_RETURN(std::string y, WriteFlatBottom(e, 1));
-    x = swapped(std::move(x), e.DimsOf(0), /*back=*/false);
-    y = swapped(std::move(y), e.DimsOf(1), /*back=*/false);
+    x = WriteSwapped(e, std::move(x), rows_last(e.DimsOf(0)));
+    y = WriteSwapped(e, std::move(y), rows_last(e.DimsOf(1)));
     x = e.Emit("matmul",
                {{"x", {x}},
                 {"y", {y}},
                 {"transpose_x", {e.Bool(false)}},
                 {"transpose_y", {e.Bool(false)}}},
-               Sizes{to.n(), to.h(), to.c(), to.w()});
-    x = swapped(std::move(x), to, /*back=*/true);
+               rows_last(to));
+    x = WriteSwapped(e, std::move(x), FlatShape(to));
   }
   WriteFlatResult(e, std::move(x), to);
   return absl::OkStatus();
@@ -379,6 +375,7 @@ constexpr Lowering kLowerings[] = {{.op = "MatMul", .lower = LowerMatMul, .macs 
 }  // namespace
 
 Tensor TransposedMatrix(const Tensor& matrix, int64_t rows, int64_t columns) {
+  if (matrix.is_fill()) return matrix.Reshaped({columns, rows});
   const std::vector<float> from = RoundedFloats(matrix);
   std::vector<float> to(from.size());
   for (int64_t row = 0; row < rows; ++row) {

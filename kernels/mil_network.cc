@@ -64,6 +64,9 @@ class Reader {
   absl::Status ReadConst(const MilStatement& statement) {
     const MilValue* value = statement.attribute("val");
     if (value == nullptr || statement.outputs.size() != 1) return Wrong("const", "want a val");
+    if (statement.outputs[0].type != value->type) {
+      return Wrong(statement.outputs[0].name, "its type is not that of its val");
+    }
     Value made{.constant = *value};
     made.tensor = {.name = statement.outputs[0].name, .dtype = value->type.dtype, .constant = true};
     if (value->type.shape) made.tensor.shape = *value->type.shape;

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "engine/math/reduce.h"
-#include "kernels/layer_normalization.h"
+#include "kernels/affine.h"
 #include "kernels/lowering.h"
 #include "rule_table.h"  // generated
 

@@ -226,6 +226,8 @@ absl::Status WriteMil(MilEmitter& e, const PaddingParams& p, const Unit& unit) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<Operand> Compose(NetworkBuilder& c, const PaddingParams& p, const Unit& unit);
+
 const UnitKindOf<PaddingParams>& Kind() {
   static const UnitKindOf<PaddingParams>& kind =
       *new UnitKindOf<PaddingParams>({.type = "Padding",
@@ -234,6 +236,7 @@ const UnitKindOf<PaddingParams>& Kind() {
                                       .validate = Validate,
                                       .fields = kFields,
                                       .mil = WriteMil,
+                                      .compose = Compose,
                                       .prepare = Prepare,
                                       .compute = Compute});
   return kind;
@@ -413,6 +416,22 @@ absl::StatusOr<Operand> BetweenSides(NetworkBuilder& c, const Operand& x, Axis a
     parts.push_back(side);
   }
   return Concatenated(c, std::move(parts), axis);
+}
+
+absl::StatusOr<Operand> Compose(NetworkBuilder& c, const PaddingParams& p, const Unit& unit) {
+  const PaddingMode mode = p.mode == PaddingMode::kZero ? PaddingMode::kBackground : p.mode;
+  Form form{.value = p.mode == PaddingMode::kBackground ? p.value : 0};
+  while (form.mode != Sides::kWrap && PaddingModeOf(form.mode) != mode) {
+    form.mode = static_cast<Sides>(static_cast<int>(form.mode) + 1);
+  }
+  if (form.mode == Sides::kWrap) return absl::UnimplementedError("Padding of this mode");
+  Operand x = unit.bottoms[0];
+  for (int i = 0; i < kAxisCount; ++i) {
+    const AxisPad pad{i, p.before[i], p.after[i]};
+    if (pad.before + pad.after == 0) continue;
+    ANEMONE_ASSIGN_OR_RETURN(x, BetweenSides(c, x, static_cast<Axis>(i), form, pad));
+  }
+  return x;
 }
 
 // Axis by axis a Concat of x between its sides: for the axes and modes that Padding does not take.

@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
 #include "engine/constant.h"
+#include "engine/mil_emitter.h"
 #include "kernels/element_format.h"
 #include "kernels/mil.h"
 #include "kernels/neuron.h"
@@ -251,6 +253,21 @@ void ComputeDeQuant(const P& p, const void* prepared, absl::Span<const ConstView
   ForEach(prepared, in[0], out, [&](double q, double scale) { return scale * (q - zero_point); });
 }
 
+// Of a port. What Quant makes has a type that nothing but this operation could read.
+absl::Status WriteMil(MilEmitter& e, const P& p, const Unit& unit) {
+  if (p.scales.count > 0 || p.zero_points.count > 0) {
+    return absl::UnimplementedError("dequantization by several scales is not written");
+  }
+  if (NarrowOf(p, e.BottomOf(0)) != ElementFormat::kUInt8 ||
+      e.BottomOf(0).format != Format::kUInt8) {
+    return absl::UnimplementedError("MIL dequantizes a port of uint8 alone");
+  }
+  std::vector<MilArgument> arguments = {{"input", {e.Stored(0)}}, {"scale", {e.Float(p.scale)}}};
+  if (p.zero_point != 0) arguments.push_back({"zero_point", {e.Int(p.zero_point, "uint8")}});
+  e.Result(e.Emit("dequantize", std::move(arguments), unit.dims));
+  return absl::OkStatus();
+}
+
 const UnitKindOf<P>& Quant() {
   static const UnitKindOf<P>& kind = *new UnitKindOf<P>({.type = "Quant",
                                                          .shape = Shape,
@@ -268,6 +285,7 @@ const UnitKindOf<P>& DeQuant() {
                                                          .validate = ValidateDeQuant,
                                                          .codegen = CodegenQuant,
                                                          .fields = kDeQuantFields,
+                                                         .mil = WriteMil,
                                                          .prepare = Prepare,
                                                          .compute = ComputeDeQuant});
   return kind;

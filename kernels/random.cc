@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "anemone/status_macros.h"
+#include "engine/mil_emitter.h"
 #include "kernels/element_format.h"
 #include "kernels/elementwise.h"
 #include "kernels/mil.h"
@@ -49,12 +50,26 @@ constexpr Field<RandomParams> kFields[] = {
     Key<&RandomParams::seed>("seed"),
 };
 
+absl::Status WriteMil(MilEmitter& e, const RandomParams& p, const Unit& unit) {
+  if (p.output != ElementFormat::kFloat16) {
+    return absl::UnimplementedError("MIL's random_uniform makes fp16 alone");
+  }
+  e.Result(e.Emit("random_uniform",
+                  {{"shape", {e.Ints(e.ShapeOf(unit.dims))}},
+                   {"low", {e.Half(p.low)}},
+                   {"high", {e.Half(p.high)}},
+                   {"seed", {e.Int(p.seed)}}},
+                  unit.dims));
+  return absl::OkStatus();
+}
+
 const UnitKindOf<RandomParams>& Kind() {
   static const UnitKindOf<RandomParams>& kind = *new UnitKindOf<RandomParams>({.type = "Random",
                                                                                .bottoms = {0, 0},
                                                                                .shape = Shape,
                                                                                .validate = Validate,
-                                                                               .fields = kFields});
+                                                                               .fields = kFields,
+                                                                               .mil = WriteMil});
   return kind;
 }
 

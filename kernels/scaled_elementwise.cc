@@ -89,14 +89,15 @@ bool IsSet(const ScaledElementWiseParams& p) {
 using P = ScaledElementWiseParams;
 constexpr Field<P> kFields[] = {
     Required<&P::type>("Type"),
-    {"Scale", ScaleField::Get, ScaleField::Set},
+    {"Scale", ScaleField::Get, ScaleField::Set, false, ValueType::kInt},
     Alias<&P::scale, AsHalfBits>("Scale_fp16_bits"),
-    {"ScaleType", NoKey, SetScaleType},
+    {"ScaleType", NoKey, SetScaleType, false, ValueType::kName},
     Key<&P::pre_scale, Plain, HasPreScale>("PreScale"),
     {"PreScaleType", [](const P& p) { return HasPreScale(p) ? Json("Float32") : Json(); },
-     IgnoreType},
+     IgnoreType, false, ValueType::kName},
     Key<&P::bias, Plain, HasBias>("Bias"),
-    {"BiasType", [](const P& p) { return HasBias(p) ? Json("Float32") : Json(); }, IgnoreType},
+    {"BiasType", [](const P& p) { return HasBias(p) ? Json("Float32") : Json(); }, IgnoreType,
+     false, ValueType::kName},
     Key<&P::negate_first, Plain, IsSet<&P::negate_first>>("NegateSrc1"),
     Key<&P::negate_second, Plain, IsSet<&P::negate_second>>("NegateSrc2"),
 };

@@ -12,8 +12,10 @@
 #include <vector>
 
 #include "anemone/status_macros.h"
+#include "engine/constant.h"
 #include "engine/math/exact_contract.h"
 #include "engine/math/sdpa.h"
+#include "engine/mil_emitter.h"
 #include "engine/warning.h"
 #include "kernels/elementwise.h"
 #include "kernels/mil.h"
@@ -24,6 +26,9 @@
 
 namespace anemone {
 namespace {
+
+// The converter's scale.
+float MilScale(int64_t dim) { return math::RoundToHalf(1 / std::sqrt(static_cast<float>(dim))); }
 
 struct SdpaParams {
   bool subtract_max = false;  // the compiler's default, which is no softmax
@@ -101,6 +106,31 @@ void Exact(const SdpaParams&, const ExactUnit& unit, absl::Span<const ConstView>
                   in[kQuery].span(), in[kKey].span(), in[kValue].span(), MaskOf(in), out.span());
 }
 
+// MIL has heads before the sequence. Its operation makes the scale itself, and ignores its mask
+// (compiler_texts.json lowering_recipes, SDPA; conflicts.md C-sdpa-mask).
+absl::Status WriteMil(MilEmitter& e, const SdpaParams& p, const Unit& unit) {
+  if (!p.subtract_max) return absl::UnimplementedError("SDPA without SubtractMax");
+  if (unit.bottoms.size() > kMask) {
+    return absl::UnimplementedError("MIL's attention ignores its mask (C-sdpa-mask)");
+  }
+  const Tensor* scale = e.BottomOf(kScale).constant;
+  if (scale == nullptr || RoundedFloats(*scale)[0] != MilScale(e.DimsOf(kQuery).w())) {
+    return absl::UnimplementedError("MIL's attention scales by 1 / sqrt(head dimension) alone");
+  }
+  auto heads_first = [](const Dims& dims) {
+    return std::vector<int64_t>{dims.n(), dims.h(), dims.c(), dims.w()};
+  };
+  std::vector<MilArgument> arguments;
+  for (auto [name, i] : {std::pair("query", kQuery), {"key", kKey}, {"value", kValue}}) {
+    ANEMONE_ASSIGN_OR_RETURN(std::string x, WriteFlatBottom(e, i));
+    arguments.push_back({name, {WriteSwapped(e, std::move(x), heads_first(e.DimsOf(i)))}});
+  }
+  std::string y =
+      e.Emit("scaled_dot_product_attention", std::move(arguments), heads_first(unit.dims));
+  WriteFlatResult(e, WriteSwapped(e, std::move(y), FlatShape(unit.dims)), unit.dims);
+  return absl::OkStatus();
+}
+
 void Warn(const SdpaParams&, Bottoms in, const Dims&, const Target&, Route route,
           WarningList& list) {
   if (route == Route::kMil && in.size() > kMask) list.Add(warning::kOrionSdpaMask);
@@ -115,6 +145,7 @@ const UnitKindOf<SdpaParams>& Kind() {
                                    .validate = Validate,
                                    .warn = Warn,
                                    .fields = kFields,
+                                   .mil = WriteMil,
                                    .prepare = Prepare,
                                    .compute = Compute,
                                    .exact = Exact});
@@ -172,9 +203,7 @@ absl::Status Build(MilContext& c) {
   if (c.route() == Route::kMil && c.ShapeOf(kKey) != c.ShapeOf(kValue)) {
     return c.Refuse(rule::kSdpaMilKeyValue);
   }
-  // The converter's (compiler_texts.json lowering_recipes, SDPA).
-  const float dim = static_cast<float>(c.ShapeOf(kQuery).back());
-  bottoms[kScale] = ScalarConstant(c, 1 / std::sqrt(dim));
+  bottoms[kScale] = ScalarConstant(c, MilScale(c.ShapeOf(kQuery).back()));
   if (c.arguments() > kScale || c.Has("attn_mask")) {
     ANEMONE_ASSIGN_OR_RETURN(bottoms.emplace_back(), ReadMask(c));
   }
@@ -195,6 +224,10 @@ constexpr MilOperation kOperations[] = {{"scaled_dot_product_attention", Build}}
 
 bool SdpaIsReliable(int64_t queries, int64_t keys) {
   return std::max(queries, keys) <= kLongestSequence && std::min(queries, keys) < kBothLong;
+}
+
+bool SdpaHasMilForm(const SdpaOperands& in, int64_t dim) {
+  return !in.mask && math::RoundToHalf(in.scale) == MilScale(dim);
 }
 
 absl::StatusOr<Operand> Attended(NetworkBuilder& c, const SdpaOperands& in) {

@@ -20,6 +20,10 @@ struct SdpaOperands {
   std::optional<Operand> mask;
 };
 
+// On the conversion route the unit is an operation that scales by 1 / sqrt(dim) and ignores its
+// mask (conflicts.md C-sdpa-mask): anything else is spelled out there.
+bool SdpaHasMilForm(const SdpaOperands& in, int64_t dim);
+
 absl::StatusOr<Operand> Attended(NetworkBuilder& c, const SdpaOperands& in);
 
 }  // namespace anemone

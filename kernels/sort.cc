@@ -3,9 +3,11 @@
 #include "kernels/sort.h"
 
 #include <string>
+#include <utility>
 
 #include "anemone/status_macros.h"
 #include "engine/math/sort.h"
+#include "engine/mil_emitter.h"
 #include "kernels/mil.h"
 #include "rule_table.h"  // generated
 
@@ -68,12 +70,36 @@ void Compute(const SortParams& p, const void*, absl::Span<const ConstView> in, V
              in[0].dims.extent, in[0].span(), out.span());
 }
 
+// Sorted elements are a topk of all of them.
+absl::Status WriteMil(MilEmitter& e, const SortParams& p, const Unit& unit) {
+  const bool descending = p.direction == SortDirection::kDescending;
+  if (!SortsLines(e.DimsOf(0), {p.sort, p.vector}, p.lanes)) {
+    return absl::UnimplementedError("MIL's sorts follow no other lane's order");
+  }
+  if (!p.indices) {
+    ANEMONE_ASSIGN_OR_RETURN(std::string y, WriteTopK(e, p.sort, unit.dims[p.sort], descending,
+                                                      /*indices=*/false, unit.dims));
+    e.Result(std::move(y));
+    return absl::OkStatus();
+  }
+  if (e.AxisOf(p.sort) < 0) return absl::UnimplementedError("an order of one element");
+  const std::string y = e.EmitAll("argsort",
+                                  {{"x", {e.In(0)}},
+                                   {"axis", {e.Int(e.AxisOf(p.sort))}},
+                                   {"ascending", {e.Bool(!descending)}},
+                                   {"output_dtype", {e.Text("uint16")}}},
+                                  {e.IndexType(unit.dims)})[0];
+  e.Result(e.Numbers(y, unit.dims));
+  return absl::OkStatus();
+}
+
 const UnitKindOf<SortParams>& Kind() {
   static const UnitKindOf<SortParams>& kind = *new UnitKindOf<SortParams>({.type = "Sort",
                                                                            .shape = Shape,
                                                                            .validate = Validate,
                                                                            .codegen = Codegen,
                                                                            .fields = kFields,
+                                                                           .mil = WriteMil,
                                                                            .compute = Compute});
   return kind;
 }

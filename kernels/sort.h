@@ -3,6 +3,7 @@
 #define ANEMONE_KERNELS_SORT_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -12,6 +13,8 @@
 #include "kernels/element_format.h"
 
 namespace anemone {
+
+class MilEmitter;
 
 // The order is that of one lane (of the vector axis) along the sort axis; all lanes follow it
 // (hidden_layers.json Sort, supplement).
@@ -45,6 +48,16 @@ inline absl::StatusOr<SortAxes> LinesAlong(const Dims& dims, Axis axis) {
   }
   return absl::UnimplementedError("a sort of rank 5 without an axis of extent 1");
 }
+
+// Every line along `axes.sort` is sorted for itself, which is all that MIL's operations do.
+inline bool SortsLines(const Dims& dims, const SortAxes& axes, const std::vector<int64_t>& lanes) {
+  return dims[axes.vector] == 1 && lanes == std::vector<int64_t>{0};
+}
+
+// In MIL: the first k of each line in order, or their indices. kUnimplemented: K of 3 or 4, which
+// no target takes (conflicts.md C-topk-m1).
+absl::StatusOr<std::string> WriteTopK(MilEmitter& e, Axis axis, int64_t k, bool descending,
+                                      bool indices, const Dims& to);
 
 // A Sort unit's elements of x, every line along `axes.sort` for itself, or their indices. Sort is
 // native from A14.

@@ -70,6 +70,18 @@ absl::Status WriteMil(MilEmitter& e, const TileParams& p, const Unit& unit) {
   return absl::OkStatus();
 }
 
+// Any factor: each axis is a broadcast under other dims.
+absl::StatusOr<Operand> RepeatedAll(NetworkBuilder& c, Operand x, const TileParams& p) {
+  for (int i = 0; i < kAxisCount; ++i) {
+    ANEMONE_ASSIGN_OR_RETURN(x, Repeated(c, x, static_cast<Axis>(i), p.times[i], /*each=*/false));
+  }
+  return x;
+}
+
+absl::StatusOr<Operand> Compose(NetworkBuilder& c, const TileParams& p, const Unit& unit) {
+  return RepeatedAll(c, unit.bottoms[0], p);
+}
+
 const UnitKindOf<TileParams>& Kind() {
   static const UnitKindOf<TileParams>& kind = *new UnitKindOf<TileParams>({.type = "Tile",
                                                                            .min_family = kFamilyA13,
@@ -77,6 +89,7 @@ const UnitKindOf<TileParams>& Kind() {
                                                                            .validate = Validate,
                                                                            .fields = kFields,
                                                                            .mil = WriteMil,
+                                                                           .compose = Compose,
                                                                            .compute = Compute});
   return kind;
 }
@@ -108,14 +121,6 @@ absl::Status Lower(const Match& match, LowerContext& c) {
     ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), p, {x}));
   }
   return c.Out(node.outputs[0], x);
-}
-
-// Any factor: each axis is a broadcast under other dims.
-absl::StatusOr<Operand> RepeatedAll(NetworkBuilder& c, Operand x, const TileParams& p) {
-  for (int i = 0; i < kAxisCount; ++i) {
-    ANEMONE_ASSIGN_OR_RETURN(x, Repeated(c, x, static_cast<Axis>(i), p.times[i], /*each=*/false));
-  }
-  return x;
 }
 
 absl::Status LowerByBroadcast(const Match& match, LowerContext& c) {

@@ -7,6 +7,7 @@
 
 #include "anemone/status_macros.h"
 #include "engine/math/sort.h"
+#include "engine/mil_emitter.h"
 #include "kernels/attributes.h"
 #include "kernels/input_view.h"
 #include "kernels/mil.h"
@@ -81,6 +82,16 @@ void Compute(const TopKParams& p, const void*, absl::Span<const ConstView> in, V
              in[0].dims.extent, in[0].span(), out.span());
 }
 
+absl::Status WriteMil(MilEmitter& e, const TopKParams& p, const Unit& unit) {
+  if (!SortsLines(e.DimsOf(0), {p.sort, p.vector}, p.lanes)) {
+    return absl::UnimplementedError("MIL's topk follows no other lane's order");
+  }
+  ANEMONE_ASSIGN_OR_RETURN(
+      std::string y, WriteTopK(e, p.sort, p.k, p.type == TopKType::kMax, p.indices, unit.dims));
+  e.Result(std::move(y));
+  return absl::OkStatus();
+}
+
 const UnitKindOf<TopKParams>& Kind() {
   static const UnitKindOf<TopKParams>& kind = *new UnitKindOf<TopKParams>({.type = "TopK",
                                                                            .min_family = kFamilyA13,
@@ -88,6 +99,7 @@ const UnitKindOf<TopKParams>& Kind() {
                                                                            .validate = Validate,
                                                                            .codegen = Codegen,
                                                                            .fields = kFields,
+                                                                           .mil = WriteMil,
                                                                            .compute = Compute});
   return kind;
 }
@@ -199,6 +211,22 @@ constexpr Lowering kLowerings[] = {
 };
 
 }  // namespace
+
+absl::StatusOr<std::string> WriteTopK(MilEmitter& e, Axis axis, int64_t k, bool descending,
+                                      bool indices, const Dims& to) {
+  if (e.AxisOf(axis) < 0) return absl::UnimplementedError("an order of one element");
+  if (k == 3 || k == 4) return absl::UnimplementedError("topk of 3 or 4, which no target takes");
+  std::vector<MilArgument> arguments = {{"x", {e.In(0)}},
+                                        {"k", {e.Int(k)}},
+                                        {"axis", {e.Int(e.AxisOf(axis))}},
+                                        {"ascending", {e.Bool(!descending)}},
+                                        {"sort", {e.Bool(true)}},
+                                        {"return_indices", {e.Bool(indices)}}};
+  if (!indices) return e.Emit("topk", std::move(arguments), to);
+  arguments.push_back({"output_indices_dtype", {e.Text("uint16")}});
+  const MilType values{"fp16", e.ShapeOf(to)};
+  return e.Numbers(e.EmitAll("topk", std::move(arguments), {values, e.IndexType(to)})[1], to);
+}
 
 KernelRows TopKRows() { return {{&Kind()}, kLowerings, kOperations}; }
 

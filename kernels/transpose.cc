@@ -223,6 +223,11 @@ absl::StatusOr<Operand> SwapAxes(NetworkBuilder& c, const Operand& x, Axis a, Ax
   return Permuted(c, x, order);
 }
 
+std::string WriteSwapped(MilEmitter& e, std::string x, std::vector<int64_t> to) {
+  return e.Emit("transpose", {{"x", {std::move(x)}}, {"perm", {e.Ints({0, 2, 1, 3})}}},
+                std::move(to));
+}
+
 KernelRows TransposeRows() { return {{&Kind()}, kLowerings, kOperations}; }
 
 }  // namespace anemone

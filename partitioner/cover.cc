@@ -88,8 +88,8 @@ bool IsClosed(const Match& match, const GraphView& view, const std::vector<int>&
 
 class Chooser {
  public:
-  Chooser(const GraphView& view, const PlanOptions& options)
-      : view_(view), options_(options), taken_(view.graph.nodes.size(), -1) {}
+  Chooser(const GraphView& view, const PlanOptions& options, std::vector<MissedPattern>& missed)
+      : view_(view), options_(options), missed_(missed), taken_(view.graph.nodes.size(), -1) {}
 
   absl::StatusOr<std::vector<Cover>> Choose() {
     const std::vector<Node>& nodes = view_.graph.nodes;
@@ -117,6 +117,7 @@ class Chooser {
 
   absl::Status TakePattern(NodeId id) {
     const Node& anchor = view_.graph.nodes[id];
+    std::optional<MissedPattern> missed;
     for (const Lowering* row : LoweringsOf(anchor.domain, anchor.op_type)) {
       if (row->match == nullptr || !Allowed(*row)) continue;
       Match match;
@@ -124,10 +125,14 @@ class Chooser {
       match.nodes.push_back(id);
       if (!IsClosed(match, view_, taken_)) continue;
       ANEMONE_ASSIGN_OR_RETURN(Cover cover, Try(*row, match, view_, options_));
-      if (!cover.verdict.accepted) continue;
-      Take(std::move(cover));
-      return absl::OkStatus();
+      if (cover.verdict.accepted) {
+        Take(std::move(cover));
+        return absl::OkStatus();
+      }
+      const bool is_wish = cover.verdict.layer == Layer::kPolicy;  // the user's own
+      if (!missed && !is_wish) missed = {id, row->pattern, std::move(cover.verdict)};
     }
+    if (missed) missed_.push_back(*std::move(missed));
     return absl::OkStatus();
   }
 
@@ -150,14 +155,16 @@ class Chooser {
 
   const GraphView& view_;
   const PlanOptions& options_;
+  std::vector<MissedPattern>& missed_;
   std::vector<int> taken_;  // cover by node, -1 if none yet
   std::vector<Cover> covers_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::vector<Cover>> ChooseCovers(const GraphView& view, const PlanOptions& options) {
-  return Chooser(view, options).Choose();
+absl::StatusOr<std::vector<Cover>> ChooseCovers(const GraphView& view, const PlanOptions& options,
+                                                std::vector<MissedPattern>& missed) {
+  return Chooser(view, options, missed).Choose();
 }
 
 }  // namespace anemone

@@ -19,9 +19,18 @@ struct Cover {
   Verdict verdict;  // accepted, or the reason of the first lowering of the node alone
 };
 
+// A pattern that was found, and none of whose forms was taken: its nodes go their own ways.
+struct MissedPattern {
+  NodeId anchor = kNone;
+  const char* pattern = "";
+  Verdict verdict;  // of the first form
+};
+
 // Every node in exactly one cover, in the order of their anchors. Patterns go first, widest first
-// in the order of their rows; a pattern whose units the target refuses is as if it were not there.
-absl::StatusOr<std::vector<Cover>> ChooseCovers(const GraphView& view, const PlanOptions& options);
+// in the order of their rows; a pattern whose units the target refuses is as if it were not there,
+// but for a line in `missed`.
+absl::StatusOr<std::vector<Cover>> ChooseCovers(const GraphView& view, const PlanOptions& options,
+                                                std::vector<MissedPattern>& missed);
 
 }  // namespace anemone
 

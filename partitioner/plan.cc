@@ -181,9 +181,25 @@ void AddWarnings(const Model& model, Plan& plan) {
         if (found == node_of.end()) found = node_of.find(name);
         if (found != node_of.end()) where = found->second;
       }
-      plan.warnings.push_back(
-          {w.rule->id, where, std::move(w.message), w.rule->remedy, w.rule->source});
+      plan.warnings.push_back({w.rule->id, where, std::move(w.message), w.rule->remedy,
+                               w.rule->source, w.rule->of_kind});
     }
+  }
+}
+
+// A pattern that might have been one unit, and why it is not.
+void AddMissed(const Model& model, const std::vector<MissedPattern>& missed, Plan& plan) {
+  for (const MissedPattern& m : missed) {
+    const Node& anchor = model.graph.nodes[m.anchor];
+    const Rule* rule = m.verdict.rule;
+    std::string why = m.verdict.message;
+    if (why.empty() && rule != nullptr) why = rule->id;
+    const bool has_remedy = rule != nullptr && rule->remedy != nullptr;
+    plan.warnings.push_back(
+        {"pattern-not-taken", model.origins[NamingOrigin(model, anchor)].id,
+         absl::StrCat("found ", m.pattern, ", which is no unit of its own here: ", why),
+         has_remedy ? rule->remedy : "none needed: its nodes are placed one by one",
+         rule == nullptr ? "" : rule->source, /*of_kind=*/true});
   }
 }
 
@@ -241,7 +257,8 @@ int64_t Plan::engine_macs() const {
 absl::StatusOr<Plan> MakePlan(const Model& model, const PlanOptions& options) {
   Plan plan{.target = options.target, .route = options.route};
   GraphView view(model.graph);
-  ANEMONE_ASSIGN_OR_RETURN(std::vector<Cover> covers, ChooseCovers(view, options));
+  std::vector<MissedPattern> missed;
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<Cover> covers, ChooseCovers(view, options, missed));
   Groups groups = GroupByOrigin(model, covers);
   SpreadRefusals(covers, groups);
   const std::vector<int> opset_classes = OpsetClasses(model.graph);
@@ -250,6 +267,7 @@ absl::StatusOr<Plan> MakePlan(const Model& model, const PlanOptions& options) {
   AddEntries(model, view, covers, groups, plan);
   if (plan.engine_segments() == 0) plan.status = Status::kUnknown;  // the engine accepted nothing
   AddWarnings(model, plan);
+  AddMissed(model, missed, plan);
   for (const ImportWarning& w : model.warnings) {
     plan.warnings.push_back({w.rule, w.where, w.message, w.remedy, ""});
   }

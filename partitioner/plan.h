@@ -66,6 +66,7 @@ struct Segment {
 
 struct PlanWarning {
   std::string rule, node, message, remedy, source;
+  bool of_kind = false;  // what it says holds of all units of a kind
 };
 
 struct Plan {

@@ -1,5 +1,6 @@
 #include "partitioner/plan_json.h"
 
+#include <algorithm>
 #include <string>
 
 namespace anemone {
@@ -110,7 +111,8 @@ Json ModelJson(const Model& model, absl::Span<const Plan> plans) {
   for (const auto& [domain, version] : model.opsets) opsets[domain] = version;
   return {{"path", model.path},
           {"opsets", std::move(opsets)},
-          {"nodes", model.origins.size()},
+          {"nodes", std::count_if(model.origins.begin(), model.origins.end(),
+                                  [](const Origin& origin) { return !origin.is_aside; })},
           {"macs", plans.empty() ? 0 : plans[0].macs()},
           {"targets", std::move(targets)}};
 }

@@ -100,12 +100,13 @@ void AppendNodes(const Model& model, const Plan& plan, std::string& out) {
   }
 }
 
-// A line for each rule, with the first place.
+// A line for each rule, with the first place; for each kind of unit where the rule is about kinds.
 void AppendWarnings(const Plan& plan, std::string& out) {
   std::vector<std::pair<const PlanWarning*, int>> counts;
   for (const PlanWarning& w : plan.warnings) {
-    auto found = std::find_if(counts.begin(), counts.end(),
-                              [&](const auto& count) { return count.first->rule == w.rule; });
+    auto found = std::find_if(counts.begin(), counts.end(), [&](const auto& count) {
+      return count.first->rule == w.rule && (!w.of_kind || count.first->message == w.message);
+    });
     if (found == counts.end()) {
       counts.emplace_back(&w, 1);
     } else {

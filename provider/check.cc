@@ -4,10 +4,9 @@
 
 #include "anemone/guarded.h"
 #include "anemone/status_macros.h"
-#include "fallback/evaluator.h"
-#include "importer/importer.h"
 #include "partitioner/plan_json.h"
 #include "partitioner/plan_text.h"
+#include "provider/importing.h"
 #include "provider/planning.h"
 
 namespace anemone {
@@ -52,13 +51,11 @@ absl::StatusOr<CheckReport> Check(const std::string& path, const CheckOptions& o
           PlanningOptions(target, options.route, options.policy, options.rewrites));
       plannings.push_back(std::move(planning));
     }
-    ImportOptions importing{.dims = options.dims, .shapes = options.shapes};
     // Without ONNX Runtime fewer constants are folded, which is no reason not to answer.
-    if (auto runtime = OrtRuntime::Open({.threads = 1}); runtime.ok()) {
-      importing.evaluate = MakeEvaluator(*runtime);
-    }
+    auto runtime = OpenRuntime(1).value_or(nullptr);
     auto state = std::make_unique<CheckReport::State>();
-    ANEMONE_ASSIGN_OR_RETURN(state->model, ImportFile(path, importing));
+    ANEMONE_ASSIGN_OR_RETURN(
+        state->model, ImportFile(path, ImportingOptions(options.dims, options.shapes, runtime)));
     for (const PlanOptions& planning : plannings) {
       ANEMONE_ASSIGN_OR_RETURN(Plan plan, MakePlan(state->model, planning));
       state->plans.push_back(std::move(plan));

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <utility>
@@ -10,12 +11,11 @@
 #include "anemone/guarded.h"
 #include "anemone/status_macros.h"
 #include "anemone/version.h"
-#include "engine/netplist_folder.h"
-#include "fallback/evaluator.h"
-#include "importer/importer.h"
 #include "importer/opsets.h"
 #include "importer/to_onnx.h"
 #include "partitioner/plan.h"
+#include "provider/engine_format.h"
+#include "provider/importing.h"
 #include "provider/planning.h"
 
 namespace anemone {
@@ -77,12 +77,33 @@ Json PortsJson(const Graph& graph, const std::vector<ValueId>& values) {
   return ports;
 }
 
+Json LinesJson(const std::vector<UnitNote>& notes) {
+  Json lines = Json::array();
+  for (const UnitNote& note : notes) {
+    lines.push_back({{"unit", note.unit}, {"type", note.type}, {"why", note.why}});
+  }
+  return lines;
+}
+
+// Which value each of a file's ports is, in the order in which they bind.
+Json PortsOfFile(const Graph& graph, const std::vector<ValueId>& values,
+                 const std::vector<std::string>& names, bool binds_by_name) {
+  std::vector<std::pair<std::string, std::string>> ports;
+  for (size_t i = 0; i < names.size(); ++i) {
+    ports.emplace_back(names[i], graph.values[values[i]].name);
+  }
+  if (binds_by_name) std::sort(ports.begin(), ports.end());
+  Json listed = Json::array();
+  for (auto& [port, value] : ports) listed.push_back({{"port", port}, {"value", value}});
+  return listed;
+}
+
 // One segment being written; `entry` is its line of the manifest.
 class SegmentWriter {
  public:
-  SegmentWriter(const Model& model, const Plan& plan, const ConvertOptions& options,
-                const std::string& folder)
-      : model_(model), plan_(plan), options_(options), folder_(folder) {}
+  SegmentWriter(const Model& model, const Plan& plan, const EngineFormat& format,
+                const ConvertOptions& options, const std::string& folder)
+      : model_(model), plan_(plan), format_(format), options_(options), folder_(folder) {}
 
   absl::StatusOr<Json> Write(const Segment& segment, size_t id) {
     Json entry = {{"id", id},
@@ -99,44 +120,34 @@ class SegmentWriter {
   }
 
  private:
-  FormStatus least() const {
-    return options_.verified_only ? FormStatus::kKnown : FormStatus::kUnverified;
+  absl::Status WriteEngine(const Segment& segment, const std::string& name, Json& entry) {
+    ANEMONE_ASSIGN_OR_RETURN(Network network, format_.prepare(segment.network, *plan_.target));
+    Unwritable found = format_.judge(network, *plan_.target, options_.netplist);
+    entry["folder"] = name;
+    entry["unverified"] = LinesJson(found.unverified);
+    if (found.missing.empty()) {
+      const std::string path = absl::StrCat(folder_, "/", name);
+      std::error_code error;
+      fs::create_directory(path, error);
+      if (error) return NotWritten(path);
+      absl::StatusOr<PortNames> ports = format_.save(network, options_.netplist, path);
+      if (ports.ok()) {
+        entry["ports"] = {{"inputs", Ports(segment.inputs, ports->inputs)},
+                          {"outputs", Ports(segment.outputs, ports->outputs)}};
+      } else if (absl::IsUnimplemented(ports.status())) {
+        fs::remove_all(path, error);
+        found.missing.push_back({"", "", std::string(ports.status().message())});
+      } else {
+        return ports.status();
+      }
+    }
+    entry["written"] = found.missing.empty();
+    entry["missing"] = LinesJson(found.missing);
+    return absl::OkStatus();
   }
 
-  absl::Status WriteEngine(const Segment& segment, const std::string& name, Json& entry) {
-    // Composed forms are preferred to keys that nobody was seen to compile.
-    ANEMONE_ASSIGN_OR_RETURN(Network network,
-                             ComposeForms(segment.network, FormStatus::kKnown, *plan_.target));
-    entry["folder"] = name;
-    entry["unverified"] = Json::array();
-    Json missing = Json::array();
-    for (const Unit& unit : network.units) {
-      const UnitForm form = FormOf(unit);
-      if (form.status == FormStatus::kKnown) continue;
-      Json line = {{"unit", unit.name}, {"type", unit.kind->type()}, {"why", form.why}};
-      (form.status < least() ? missing : entry["unverified"]).push_back(std::move(line));
-    }
-    NetworkVerdict checked = CheckNetwork(network, *plan_.target, plan_.route);
-    if (!checked.verdict.accepted) {
-      missing.push_back(
-          {{"unit", checked.unit < 0 ? "" : network.units[checked.unit].name},
-           {"type", ""},
-           {"why", absl::StrCat("its composed form is refused: ", checked.verdict.message)}});
-    }
-    entry["written"] = missing.empty();
-    entry["missing"] = missing;
-    if (!missing.empty()) return absl::OkStatus();
-    const std::string path = absl::StrCat(folder_, "/", name);
-    std::error_code error;
-    fs::create_directory(path, error);
-    if (error) return NotWritten(path);
-    absl::Status status = SaveNetplist(network, least(), options_.form, path);
-    if (!absl::IsUnimplemented(status)) return status;
-    fs::remove_all(path, error);
-    entry["written"] = false;
-    entry["missing"].push_back(
-        {{"unit", ""}, {"type", ""}, {"why", std::string(status.message())}});
-    return absl::OkStatus();
+  Json Ports(const std::vector<ValueId>& values, const std::vector<std::string>& names) const {
+    return PortsOfFile(model_.graph, values, names, format_.binds_by_name);
   }
 
   absl::Status WriteCpu(const Segment& segment, const std::string& name, Json& entry) {
@@ -154,23 +165,25 @@ class SegmentWriter {
 
   const Model& model_;
   const Plan& plan_;
+  const EngineFormat& format_;
   const ConvertOptions& options_;
   const std::string& folder_;
 };
 
 absl::StatusOr<Json> ConvertModel(const std::string& path, const std::string& folder,
                                   const ConvertOptions& options) {
-  ANEMONE_ASSIGN_OR_RETURN(PlanOptions planning, PlanningOptions(options.target, "netplist",
-                                                                 options.policy, options.rewrites));
-  ImportOptions importing{.dims = options.dims, .shapes = options.shapes};
-  if (auto runtime = OrtRuntime::Open({.threads = 1}); runtime.ok()) {
-    importing.evaluate = MakeEvaluator(*runtime);
-  }
-  ANEMONE_ASSIGN_OR_RETURN(Model model, ImportFile(path, importing));
+  ANEMONE_ASSIGN_OR_RETURN(const EngineFormat* format,
+                           FindEngineFormat(options.to, options.netplist));
+  ANEMONE_ASSIGN_OR_RETURN(PlanOptions planning,
+                           PlanningOptions(options.target, std::string(RouteName(format->route)),
+                                           options.policy, options.rewrites));
+  auto runtime = OpenRuntime(1).value_or(nullptr);
+  ANEMONE_ASSIGN_OR_RETURN(
+      Model model, ImportFile(path, ImportingOptions(options.dims, options.shapes, runtime)));
   ANEMONE_ASSIGN_OR_RETURN(Plan plan, MakePlan(model, planning));
   ANEMONE_ASSIGN_OR_RETURN(std::unique_ptr<NewFolder> made, NewFolder::Make(folder));
   Json segments = Json::array();
-  SegmentWriter writer(model, plan, options, made->path());
+  SegmentWriter writer(model, plan, *format, options, made->path());
   for (size_t i = 0; i < plan.segments.size(); ++i) {
     ANEMONE_ASSIGN_OR_RETURN(Json entry, writer.Write(plan.segments[i], i));
     segments.push_back(std::move(entry));
@@ -179,7 +192,7 @@ absl::StatusOr<Json> ConvertModel(const std::string& path, const std::string& fo
                    {"version", kVersion},
                    {"model", fs::path(path).filename().string()},
                    {"target", std::string(plan.target->option_name())},
-                   {"to", "netplist"},
+                   {"to", format->name},
                    {"inputs", PortsJson(model.graph, model.graph.inputs)},
                    {"outputs", PortsJson(model.graph, model.graph.outputs)},
                    {"segments", std::move(segments)}};

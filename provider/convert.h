@@ -2,7 +2,7 @@
 // segment, an ONNX model for each CPU segment, and manifest.json, which says how they connect
 // (docs/formats/conversion.md).
 //
-//   ASSIGN_OR_RETURN(Json manifest, Convert("net.onnx", "out", {.target = "m1"}));
+//   ASSIGN_OR_RETURN(Json manifest, Convert("net.onnx", "out", {.target = "m1", .to = "mil"}));
 #ifndef ANEMONE_PROVIDER_CONVERT_H_
 #define ANEMONE_PROVIDER_CONVERT_H_
 
@@ -13,7 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "engine/field.h"
-#include "engine/property_list.h"
+#include "provider/engine_format.h"
 
 namespace anemone {
 
@@ -23,13 +23,14 @@ struct ConvertOptions {
   bool rewrites = true;
   std::map<std::string, int64_t> dims;
   std::map<std::string, std::vector<int64_t>> shapes;
-  bool verified_only = false;  // no netplist form that rests on a listing alone
-  PropertyListForm form = PropertyListForm::kXml;
+  std::string to = "netplist";  // or "mil"
+  NetplistOptions netplist;
 };
 
 // Writes into `folder`, which must not be there or be empty: all of it, or nothing. The manifest is
 // returned too. A segment that cannot be written has "written": false and its reasons; it is no
-// error. Errors: those of importing and planning; kAlreadyExists (the folder has files);
+// error. Errors: those of importing and planning; kInvalidArgument (no such format, an option of
+// another); kAlreadyExists (the folder has files);
 // kPermissionDenied (it cannot be written).
 absl::StatusOr<Json> Convert(const std::string& model, const std::string& folder,
                              const ConvertOptions& options);

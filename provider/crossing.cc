@@ -42,9 +42,13 @@ void ToSurface(const Tensor& tensor, const SurfaceLayout& layout, std::byte* sur
 Tensor FromSurface(const std::byte* surface, const SurfaceLayout& layout, DataType type,
                    const std::vector<int64_t>& dims) {
   Tensor tensor = Tensor::Zeros(type, dims);
-  math::ConvertStrided(layout.dims.extent, surface, MathLayout(layout),
-                       tensor.mutable_data<std::byte>(), HostLayout(type, dims));
+  FromSurface(surface, layout, type, dims, tensor.mutable_data<std::byte>());
   return tensor;
+}
+
+void FromSurface(const std::byte* surface, const SurfaceLayout& layout, DataType type,
+                 const std::vector<int64_t>& dims, std::byte* to) {
+  math::ConvertStrided(layout.dims.extent, surface, MathLayout(layout), to, HostLayout(type, dims));
 }
 
 }  // namespace anemone

@@ -17,6 +17,9 @@ void ToSurface(const Tensor& tensor, const SurfaceLayout& layout, std::byte* sur
 // A new tensor of this shape, of a type that ElementOf() takes; fp16 numbers become integers.
 Tensor FromSurface(const std::byte* surface, const SurfaceLayout& layout, DataType type,
                    const std::vector<int64_t>& dims);
+// Likewise, into memory for as many elements.
+void FromSurface(const std::byte* surface, const SurfaceLayout& layout, DataType type,
+                 const std::vector<int64_t>& dims, std::byte* to);
 
 }  // namespace anemone
 

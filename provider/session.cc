@@ -12,12 +12,12 @@
 #include "absl/time/clock.h"
 #include "anemone/guarded.h"
 #include "anemone/status_macros.h"
-#include "fallback/evaluator.h"
 #include "importer/bindings.h"
 #include "importer/importer.h"
 #include "partitioner/plan.h"
 #include "partitioner/plan_json.h"
 #include "partitioner/plan_text.h"
+#include "provider/importing.h"
 #include "provider/planning.h"
 #include "provider/scheduler.h"
 
@@ -102,13 +102,10 @@ absl::StatusOr<std::unique_ptr<Session::State>> Session::State::MakeUnguarded(
 
   Stopwatch watch;
   // Without ONNX Runtime a model runs as long as nothing of it stays on the CPU.
-  auto runtime = OrtRuntime::Open({.threads = threads});
-  ImportOptions importing{.dims = options.dims, .shapes = options.shapes};
-  if (runtime.ok()) {
-    state->runtime = *runtime;
-    importing.evaluate = MakeEvaluator(*runtime);
-  }
-  ANEMONE_ASSIGN_OR_RETURN(state->model, import(importing));
+  auto runtime = OpenRuntime(threads);
+  if (runtime.ok()) state->runtime = *runtime;
+  ANEMONE_ASSIGN_OR_RETURN(state->model,
+                           import(ImportingOptions(options.dims, options.shapes, state->runtime)));
   ANEMONE_RETURN_IF_ERROR(RequireBound(state->model));
   state->times.load = watch.Lap();
   ANEMONE_ASSIGN_OR_RETURN(state->plan, anemone::MakePlan(state->model, planning));

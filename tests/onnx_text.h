@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "onnx/defs/parser.h"
 #include "onnx/onnx_pb.h"
@@ -17,8 +18,9 @@ namespace anemone {
 // `text` as onnx/defs/parser.h reads a graph, from its inputs on: "(float[1,8] x) => (...) {...}".
 inline onnx::ModelProto ModelOfText(const std::string& text, int opset = 21) {
   onnx::ModelProto model;
+  const char* contrib = absl::StrContains(text, "com.microsoft.") ? ", \"com.microsoft\" : 1" : "";
   std::string whole =
-      absl::StrCat("<ir_version: 10, opset_import: [\"\" : ", opset, "]> test ", text);
+      absl::StrCat("<ir_version: 10, opset_import: [\"\" : ", opset, contrib, "]> test ", text);
   onnx::Common::Status status = onnx::OnnxParser(whole.c_str()).Parse(model);
   EXPECT_TRUE(status.IsOK()) << status.ErrorMessage() << "\n" << whole;
   return model;

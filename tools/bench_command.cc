@@ -23,6 +23,7 @@
 #include "anemone/version.h"
 #include "fallback/reference_model.h"
 #include "nlohmann/json.hpp"
+#include "provider/importing.h"
 #include "tools/commands.h"
 #include "tools/inputs.h"
 
@@ -75,7 +76,7 @@ class Peer {
  public:
   explicit Peer(const Options& options) : options_(options) {}
   absl::Status Load(const std::string& path) {
-    ANEMONE_ASSIGN_OR_RETURN(runtime_, OrtRuntime::Open({.threads = options_.threads}));
+    ANEMONE_ASSIGN_OR_RETURN(runtime_, OpenRuntime(options_.threads));
     ANEMONE_ASSIGN_OR_RETURN(model_, ReferenceModel::Open(runtime_, path, {}));
     return absl::OkStatus();
   }

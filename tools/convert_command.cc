@@ -25,7 +25,7 @@ void PrintSegment(const Json& segment) {
   std::printf("%s", segment[on_engine ? "folder" : "model"].get<std::string>().c_str());
   const size_t unverified = on_engine ? segment["unverified"].size() : 0;
   if (unverified > 0)
-    std::printf("  (%zu units by keys that nobody was seen to compile)", unverified);
+    std::printf("  (%zu units in forms that nobody was seen to compile)", unverified);
   std::printf("\n");
 }
 
@@ -36,19 +36,22 @@ int ConvertCommand(const Options& options) {
     return FailUsage("convert: want one --target");
   }
   if (options.output.empty()) return FailUsage("convert: want a folder to write, -o DIR");
-  if (options.to == "mil") return FailUsage("convert: --to mil is not in this version");
+  if (options.to == "mil" && (options.verified_only || options.binary)) {
+    return FailUsage("convert: --verified-only and --binary are about netplists, not --to mil");
+  }
   const std::string& model = options.arguments[0];
   Progress progress(options.quiet);
   progress.Step(absl::StrCat("converting ", model));
-  absl::StatusOr<Json> manifest =
-      Convert(model, options.output,
-              {.target = options.targets[0],
-               .policy = options.policy,
-               .rewrites = options.rewrites,
-               .dims = options.dims,
-               .shapes = options.shapes,
-               .verified_only = options.verified_only,
-               .form = options.binary ? PropertyListForm::kBinary : PropertyListForm::kXml});
+  absl::StatusOr<Json> manifest = Convert(
+      model, options.output,
+      {.target = options.targets[0],
+       .policy = options.policy,
+       .rewrites = options.rewrites,
+       .dims = options.dims,
+       .shapes = options.shapes,
+       .to = options.to,
+       .netplist = {.verified_only = options.verified_only,
+                    .form = options.binary ? PropertyListForm::kBinary : PropertyListForm::kXml}});
   if (!manifest.ok()) return Fail(manifest.status());
   int missing = 0;
   for (const Json& segment : (*manifest)["segments"]) missing += !segment["written"].get<bool>();
@@ -60,10 +63,10 @@ int ConvertCommand(const Options& options) {
     for (const Json& segment : (*manifest)["segments"]) PrintSegment(segment);
   }
   if (missing == 0) return kExitDone;
-  return Fail(absl::UnimplementedError(
-      absl::StrCat(model, ": ", missing, " engine segment", missing == 1 ? " has" : "s have",
-                   " units that no netplist can hold; the rest is written, only the software "
-                   "device runs those")));
+  return Fail(absl::UnimplementedError(absl::StrCat(
+      model, ": ", missing, " engine segment", missing == 1 ? " has" : "s have", " units that no ",
+      options.to == "mil" ? "MIL operation is known for" : "netplist can hold",
+      "; the rest is written, only the software device runs those")));
 }
 
 }  // namespace anemone

@@ -102,11 +102,11 @@ const Command kCommands[] = {
      .run = CompletionCommand},
     {.name = "docs",
      .bit = kDocs,
-     .arguments = "markdown|man",
+     .arguments = "markdown|man|custom-domain",
      .min_arguments = 1,
      .max_arguments = 1,
      .brief = "Print this program's reference page.",
-     .help = "docs/cli.md and the man page are made by it.",
+     .help = "docs/cli.md, the man page and docs/custom_domain.md are made by it.",
      .run = DocsCommand,
      .hidden = true},
 };
@@ -286,7 +286,7 @@ const Flag kFlags[] = {
     {.name = "verified-only",
      .value = nullptr,
      .commands = kConvert,
-     .brief = "No form that rests on keys nobody was seen to compile.",
+     .brief = "No netplist form that nobody was seen to compile.",
      .help = "",
      .store =
          [](Options& o, const std::string&) {

@@ -17,6 +17,7 @@
 #include "anemone/status_macros.h"
 #include "fallback/reference_model.h"
 #include "nlohmann/json.hpp"
+#include "provider/importing.h"
 #include "tools/array_file.h"
 #include "tools/commands.h"
 #include "tools/compare.h"
@@ -71,7 +72,7 @@ absl::StatusOr<Reference> RunReference(const std::string& path, const Arrays& in
                                        const Options& options) {
   Reference reference;
   absl::Time start = absl::Now();
-  ANEMONE_ASSIGN_OR_RETURN(auto runtime, OrtRuntime::Open({.threads = options.threads}));
+  ANEMONE_ASSIGN_OR_RETURN(auto runtime, OpenRuntime(options.threads));
   ANEMONE_ASSIGN_OR_RETURN(auto model, ReferenceModel::Open(runtime, path, {}));
   reference.load = MillisecondsSince(start);
   std::map<std::string, CpuValue> values;

@@ -11,6 +11,7 @@
 #include "anemone/near_names.h"
 #include "engine/netplist_form.h"
 #include "engine/warning.h"
+#include "kernels/custom_domain.h"
 #include "kernels/mil.h"
 #include "partitioner/plan_json.h"
 #include "tools/commands.h"
@@ -62,6 +63,9 @@ Json EntryJson(const Entry& entry) {
   const BottomCount& count = entry.kind->bottoms();
   Json most = count.most == kAnyNumber ? Json(nullptr) : Json(count.most);
   std::set<std::string> onnx;
+  if (FindCustomOp(entry.kind->type()) != nullptr) {
+    onnx.insert(absl::StrCat(kCustomDomain, ".", entry.kind->type()));
+  }
   for (const Lowering& row : entry.rows->lowerings) {
     if (row.lower != nullptr)
       onnx.insert(*row.domain == '\0' ? row.op : absl::StrCat(row.domain, ".", row.op));

@@ -35,14 +35,16 @@ float CenterRow(const Half* x, int64_t count, bool subtract_mean, float* row) {
   return SumFixed(row, count, [](VF v) HWY_ATTR { return hn::Mul(v, v); });
 }
 
-// y = row * scale * gamma + beta; a step of 0 repeats the first value, of 1 reads on.
+// y = row * scale * gamma + beta, each step rounded to Half; a step of 0 repeats the first value,
+// of 1 reads on.
 void ScaleRow(const float* row, int64_t count, float scale, const float* gamma, int64_t gamma_step,
               const float* beta, int64_t beta_step, Half* y) {
   const DF df;
   const VF factor = hn::Set(df, scale), one_gamma = hn::Set(df, *gamma),
            one_beta = hn::Set(df, *beta);
-  const auto finish = [&](VF x, VF g, VF b)
-                          HWY_ATTR { return hn::Add(hn::Mul(hn::Mul(x, factor), g), b); };
+  const auto finish = [&](VF x, VF g, VF b) HWY_ATTR {
+    return hn::Add(RoundHalf(hn::Mul(RoundHalf(hn::Mul(x, factor)), g)), b);
+  };
   int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
     const VF g = gamma_step == 0 ? one_gamma : hn::LoadU(df, gamma + i);
@@ -153,6 +155,9 @@ void NormalizeAny(const Extents& extents, AxisSet axes, bool subtract_mean, Scal
   Transpose(moved_extents, Inverse(permutation), moved, y);
 }
 
+// Of the root; 0 of none, so that a row of zeros stays one (0 * infinity is 0 on the engine).
+float Inverse(float square) { return square == 0.0f ? 0.0f : 1.0f / std::sqrt(square); }
+
 int64_t RowSize(const Extents& extents, AxisSet axes) {
   return Count(extents) / Count(Reduced(extents, axes));
 }
@@ -164,9 +169,8 @@ void Normalize(const Extents& extents, AxisSet axes, const NormalizeOptions& opt
                absl::Span<Half> y) {
   const float one = 1.0f, zero = 0.0f;
   const float count = static_cast<float>(RowSize(extents, axes));
-  const auto rule = [&](float sum_squares) {
-    return 1.0f / std::sqrt(sum_squares / count + options.epsilon);
-  };
+  const float epsilon = RoundToHalf(options.epsilon);
+  const auto rule = [&](float sum_squares) { return Inverse(sum_squares / count + epsilon); };
   NormalizeAny(extents, axes, options.subtract_mean, rule, OrConstant(gamma, &one),
                OrConstant(beta, &zero), x, y);
 }
@@ -174,10 +178,8 @@ void Normalize(const Extents& extents, AxisSet axes, const NormalizeOptions& opt
 void L2Normalize(const Extents& extents, AxisSet axes, float epsilon, absl::Span<const Half> x,
                  absl::Span<Half> y) {
   const float one = 1.0f, zero = 0.0f;
-  const auto rule = [&](float sum_squares) {
-    const float root = std::sqrt(sum_squares + epsilon);
-    return root == 0.0f ? 0.0f : 1.0f / root;
-  };
+  const float guard = RoundToHalf(epsilon);
+  const auto rule = [&](float sum_squares) { return Inverse(sum_squares + guard); };
   NormalizeAny(extents, axes, false, rule, OrConstant({}, &one), OrConstant({}, &zero), x, y);
 }
 

@@ -7,8 +7,10 @@
 //   // gamma and beta with extents {1, G, C / G, 1, 1}
 //
 // mean and variance are fp32 (two passes; the one-pass form is known to break), then
-// y = Half((x - mean) / sqrt(variance + epsilon) * gamma + beta), one rounding. Order of additions
-// as in reduce.h.
+// y = Half(Half(Half((x - mean) / sqrt(variance + epsilon)) * gamma) + beta): gamma and beta are
+// applied as units of their own would (numerics.json nrm-layer, mac-epilogue). epsilon is rounded
+// to a Half (nrm-eps); where variance and epsilon are 0, so is the quotient. Order of additions as
+// in reduce.h.
 #ifndef ENGINE_MATH_NORMALIZE_H_
 #define ENGINE_MATH_NORMALIZE_H_
 

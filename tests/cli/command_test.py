@@ -75,16 +75,16 @@ class Commands(CliTest):
         self.assertTrue((binary / "segment-0" / "net.plist").read_bytes().startswith(b"bplist00"))
 
     def test_convert_names_what_no_netplist_holds(self):
-        pad = model([helper.make_node("Pad", ["x", "pads"], ["y"], mode="edge")],
-                    [tensor("x", [1, 2, 4, 4])], [tensor("y", [1, 2, 6, 6])],
-                    [helper.make_tensor("pads", 7, [8], [0, 0, 1, 1, 0, 0, 1, 1])])
-        path = self.write(pad)
+        norm = model([helper.make_node("LpNormalization", ["x"], ["y"], axis=1, p=2)],
+                     [tensor("x", [1, 2, 4, 4])], [tensor("y", [1, 2, 4, 4])])
+        path = self.write(norm)
         made = self.answer("convert", "convert", path, "--target", "m1", "-o", self.folder / "any")
-        self.assertEqual("Padding", made["segments"][0]["unverified"][0]["type"])
+        self.assertEqual("L2Normalization", made["segments"][0]["unverified"][0]["type"])
         made = self.answer("convert", "convert", path, "--target", "m1", "-o", self.folder / "sure",
                            "--verified-only", code=1)
         self.assertFalse(made["segments"][0]["written"])
-        self.assertIn("the keys of Padding", made["segments"][0]["missing"][0]["why"])
+        self.assertIn("the keys of L2Normalization", made["segments"][0]["missing"][0]["why"])
+
     def test_confirm_refuses_what_the_operation_does_not_take(self):
         for words, piece in (
             (["relu", "--input", "1x8", "--input", "2x2"], "it takes no argument 2"),

@@ -1,6 +1,8 @@
 """What the command's tests share: running it, and small models made with the onnx package."""
 
 import pathlib
+import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -12,10 +14,15 @@ ANEMONE = pathlib.Path(sys.argv.pop(1))
 ROOT = pathlib.Path(sys.argv.pop(1))
 
 
-def anemone(*words, timeout=60):
-    """The finished process; text streams."""
+def anemone(*words, timeout=60, file_limit=None):
+    """The finished process; text streams. No file that it writes grows past `file_limit` bytes."""
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (file_limit, file_limit))
+
     return subprocess.run([str(ANEMONE), *map(str, words)], capture_output=True, text=True,
-                          timeout=timeout, errors="replace")
+                          timeout=timeout, errors="replace",
+                          preexec_fn=None if file_limit is None else limit)
 
 
 def tensor(name, shape, kind=TensorProto.FLOAT):

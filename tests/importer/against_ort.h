@@ -34,7 +34,7 @@ inline std::shared_ptr<const OrtRuntime> TestRuntime() {
 
 inline ImportOptions WithEvaluator() { return {.evaluate = MakeEvaluator(TestRuntime())}; }
 
-// Floats in [-1, 1), the same for each call; whole numbers 0, 1 or 2.
+// Floats in [-1, 1), the same for each call; whole numbers 0, 1 or 2, bytes any.
 inline Tensor RandomTensor(DataType type, const std::vector<int64_t>& dims) {
   std::mt19937 random(7);
   Tensor tensor = Tensor::Zeros(type, dims);
@@ -46,6 +46,8 @@ inline Tensor RandomTensor(DataType type, const std::vector<int64_t>& dims) {
       tensor.mutable_data<int64_t>()[i] = bits % 3;
     } else if (type == DataType::kInt32) {
       tensor.mutable_data<int32_t>()[i] = static_cast<int32_t>(bits % 3);
+    } else if (type == DataType::kUInt8) {
+      tensor.mutable_data<uint8_t>()[i] = static_cast<uint8_t>(bits);
     } else if (type == DataType::kBool) {
       tensor.mutable_data<bool>()[i] = bits % 2 != 0;
     } else {

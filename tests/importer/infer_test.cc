@@ -40,6 +40,15 @@ TEST(Infer, FollowsSizesAndSymbols) {
   EXPECT_EQ(TypeText(model->graph, "y"), "float32 Nx4x1x1");
 }
 
+// ONNX has no inference for this one, and a body that depends on the node.
+TEST(Infer, KnowsGroupNormalization) {
+  const auto model = Inferred(
+      "g (float[N,4,8,8] x, float[4] s) => (float[] y) {"
+      "  a = GroupNormalization<num_groups = 2>(x, s, s) y = Relu(a) }");
+  ASSERT_THAT(model, IsOk());
+  EXPECT_EQ(TypeText(model->graph, "y"), "float32 Nx4x8x8");
+}
+
 TEST(Infer, FollowsShapeArithmetic) {
   // The usual plumbing of exporters: the batch of x, and -1.
   const auto model = Inferred(

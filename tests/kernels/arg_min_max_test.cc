@@ -6,8 +6,8 @@
 #include <random>
 
 #include "absl/strings/substitute.h"
+#include "tests/kernels/authored.h"
 #include "tests/kernels/harness.h"
-#include "tests/kernels/run_unit.h"
 
 namespace anemone {
 namespace {
@@ -168,12 +168,14 @@ TEST_P(ArgWindowTest, IsThePlaceInTheWindow) {
         R"({"Mode": "SpatialArg$0", "KernelHeight": $1, "KernelWidth": $2, "PadTop": $3,
             "PadBot": $3, "PadLeft": $4, "PadRight": $4, "Step": [$5, $6]})",
         largest ? "Max" : "Min", c.kernel_h, c.kernel_w, c.pad_h, c.pad_w, c.step_w, c.step_h);
-    auto y = RunUnit("ArgMinMax", keys, "h13", x, {1, c.c, out_h, out_w});
+    auto y = RunUnit({"ArgMinMax", Json::parse(keys), {InputOf(x)}, {}, "h13"});
     ASSERT_TRUE(y.ok()) << y.status();
-    for (int64_t i = 0; i < y->elements(); ++i) {
+    ASSERT_EQ(y->dims, MakeDims(1, c.c, out_h, out_w));
+    for (int64_t i = 0; i < y->dims.elements(); ++i) {
       const int64_t top = i / out_w % out_h * c.step_h - c.pad_h;
       const int64_t left = i % out_w * c.step_w - c.pad_w;
-      ASSERT_EQ(y->at<float>(i), PlaceAt(c, x, i / out_w / out_h, top, left, largest)) << i;
+      ASSERT_EQ(math::ToFloat(y->values[i]), PlaceAt(c, x, i / out_w / out_h, top, left, largest))
+          << i;
     }
   }
 }
@@ -230,9 +232,10 @@ TEST(ArgMinMaxValues, SpecialNumbers) {
   const std::pair<const char*, std::vector<float>> wanted[] = {
       {R"({"Mode": "ChannelArgMax"})", {1, 0, 3}}, {R"({"Mode": "ChannelArgMin"})", {0, 0, 0}}};
   for (const auto& [keys, want] : wanted) {
-    auto y = RunUnit("ArgMinMax", keys, "h13", x, {1, 1, 1, 3});
+    auto y = RunUnit({"ArgMinMax", Json::parse(keys), {InputOf(x)}, {}, "h13"});
     ASSERT_TRUE(y.ok()) << y.status();
-    for (int i = 0; i < 3; ++i) EXPECT_EQ(y->at<float>(i), want[i]) << keys << i;
+    ASSERT_EQ(y->dims, MakeDims(1, 1, 1, 3));
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(math::ToFloat(y->values[i]), want[i]) << keys << i;
   }
 }
 
@@ -247,17 +250,17 @@ TEST(ArgMinMaxValues, GlobalAlongEveryAxis) {
     const int64_t extent = shape[axis];
     inner /= extent;
     shape[axis] = 1;
-    auto y = RunUnit("GlobalArgMinMax",
-                     absl::Substitute(R"({"Type": "Min", "Dimension": "$0"})", axes[axis]), "h13",
-                     x, shape);
+    auto y = RunUnit(
+        {"GlobalArgMinMax", {{"Type", "Min"}, {"Dimension", axes[axis]}}, {InputOf(x)}, {}, "h13"});
     ASSERT_TRUE(y.ok()) << y.status();
-    for (int64_t i = 0; i < y->elements(); ++i) {
+    ASSERT_EQ(y->dims, PlaceShape(shape));
+    for (int64_t i = 0; i < y->dims.elements(); ++i) {
       const int64_t at = i / inner * extent * inner + i % inner;
       int64_t best = 0;
       for (int64_t k = 1; k < extent; ++k) {
         if (x.at<float>(at + k * inner) < x.at<float>(at + best * inner)) best = k;
       }
-      ASSERT_EQ(y->at<float>(i), static_cast<float>(best)) << axes[axis] << " " << i;
+      ASSERT_EQ(math::ToFloat(y->values[i]), static_cast<float>(best)) << axes[axis] << " " << i;
     }
   }
 }

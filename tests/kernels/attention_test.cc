@@ -293,11 +293,17 @@ const std::vector<Case> kModelCases = {
                      "n = Mul(d, c) s = Add(n, m) p = Softmax<axis = -1>(s) y = MatMul(p, v)"),
      .units = kUnits},
     {.name = "mask_of_zeros",
-     .model = Scores(4, 2, 2, "", "float[2,2] m = {0, 0, 0, 0}",
-                     "n = Mul(d, c) s = Add(n, m) p = Softmax<axis = -1>(s) y = MatMul(p, v)"),
+     .model = Heads(4, 2, 2, "", "float c = {0.3535534}, float[2,2] m = {0, 0, 0, 0}",
+                    "t = Transpose<perm = [0,1,3,2]>(k) d = MatMul(q, t) n = Mul(d, c) "
+                    "s = Add(n, m) p = Softmax<axis = -1>(s) y = MatMul(p, v)"),
      .target = "h16",
      .route = "mil",  // where the unit would not do what its mask says
      .units = kUnits},
+    {.name = "scale_of_its_own_on_mil",  // whose operation has 1 / sqrt(8)
+     .model = Scores(4, 10, 12, "", "", "n = Mul(d, c) p = Softmax<axis = -1>(n) y = MatMul(p, v)"),
+     .target = "h16",
+     .route = "mil",
+     .units = {"GOC", "MatrixMultiplication", "MatrixMultiplication", "Softmax", "Transpose"}},
     {.name = "three_masks",
      .model = Scores(1, 10, 12, "float[10,12] m, float[12] n", "float[10,1] o",
                      "d1 = Add(d, m) d2 = Add(n, d1) s = Add(d2, o) p = Softmax<axis = -1>(s) "
@@ -455,16 +461,6 @@ const std::vector<Case> kOtherCases = {
                      "p = Softmax<axis = -1>(s) y = MatMul(p, v)"),
      .units = {"Transpose", kMatMul, "ElementWise", "ElementWise", "ElementWise", "ElementWise",
                "Softmax", kMatMul}},
-    {.name = "mask_by_head_at_run_time",
-     .model = Scores(2, 10, 12, "float[1,2,10,12] m", "",
-                     "n = Mul(d, c) s = Add(n, m) p = Softmax<axis = -1>(s) y = MatMul(p, v)"),
-     .units = {"Transpose", kMatMul, "GOC", "ElementWise", "Softmax", kMatMul}},
-    {.name = "mask_by_image",
-     .model = "(float[4,10,8] q, float[4,12,8] k, float[4,12,8] v, float[2,1,10,12] m) => "
-              "(float[4,10,8] y) <int64[4] four = {2, 2, 10, 12}, int64[3] three = {4, 10, 12}> "
-              "{ t = Transpose<perm = [0,2,1]>(k) d = MatMul(q, t) d4 = Reshape(d, four) "
-              "e = Add(d4, m) s = Reshape(e, three) p = Softmax<axis = 2>(s) y = MatMul(p, v) }",
-     .units = {"Transpose", kMatMul, "ElementWise", "Softmax", kMatMul}},
     {.name = "scores_reshaped_across_planes",
      .model = "(float[2,4,8] q, float[2,6,8] k, float[1,12,8] v) => (float[1,4,8] y) "
               "<int64[3] other = {1, 4, 12}> { t = Transpose<perm = [0,2,1]>(k) d = MatMul(q, t) "

@@ -146,6 +146,16 @@ const std::vector<Case> kCases = {
      .model = Model(2, kWidth, PaddedBehind, ", int64[1] channel = {-3}",
                     [](int d) { return Reduced("ReduceSum", d); }),
      .units = {"Padding", "CostVolume"}},
+    {.name = "mean_of_three_channels",  // a volume each
+     .model = Model(
+         3, kWidth + 3, WiderRef(), ", int64[1] channel = {1}",
+         [](int d) { return Reduced("ReduceMean", d); }, 1, /*channels=*/3),
+     .units = Units({{"InputView", 6}, {"CostVolume", 3}, {"ElementWise", 2}, {"GOC", 1}})},
+    {.name = "sum_of_two_channels",
+     .model = Model(
+         4, kWidth, PaddedBefore(), ", int64[1] channel = {1}",
+         [](int d) { return Reduced("ReduceSum", d); }, 1, /*channels=*/2),
+     .units = Units({{"Padding", 1}, {"InputView", 5}, {"CostVolume", 2}, {"ElementWise", 1}})},
     // What is no cost volume keeps its own units, and its values.
     {.name = "shifts_with_a_gap",
      .model = Model(2, kWidth + 9, WiderRef(/*first=*/0, /*step=*/2)),

@@ -13,8 +13,12 @@
 #include "absl/strings/str_join.h"
 #include "anemone/session.h"
 #include "fallback/reference_model.h"
+#include "importer/importer.h"
 #include "nlohmann/json.hpp"
+#include "partitioner/plan.h"
+#include "provider/importing.h"
 #include "tests/onnx_text.h"
+#include "tests/round_trip.h"
 
 namespace anemone {
 namespace {
@@ -85,9 +89,14 @@ void ExpectNear(const std::string& name, const Tensor& got, const Tensor& want, 
 void ExpectPlan(const Case& c, const json& plan) {
   std::vector<std::string> units;
   std::vector<std::string> refusals;
+  std::set<std::string> on_cpu;
   for (const json& node : plan["nodes"]) {
-    for (const json& unit : node["units"]) units.push_back(unit);
-    if (node["placement"] == "cpu") refusals.push_back(node["rule"]);
+    if (node["placement"] != "cpu") {
+      for (const json& unit : node["units"]) units.push_back(unit);
+      continue;
+    }
+    refusals.push_back(node["rule"]);
+    on_cpu.insert(node["id"]);
   }
   if (!c.refused_by.empty()) {
     EXPECT_TRUE(std::count(refusals.begin(), refusals.end(), c.refused_by) > 0)
@@ -98,7 +107,8 @@ void ExpectPlan(const Case& c, const json& plan) {
   std::sort(want.begin(), want.end());
   std::sort(units.begin(), units.end());
   EXPECT_EQ(units, want);
-  EXPECT_TRUE(refusals.empty()) << plan["nodes"].dump(1);
+  EXPECT_EQ(std::vector<std::string>(on_cpu.begin(), on_cpu.end()), c.on_cpu)
+      << plan["nodes"].dump(1);
 }
 
 // Removed when it goes.
@@ -122,7 +132,7 @@ void RunCase(const Case& c) {
   ASSERT_TRUE(session.ok()) << session.status();
   ExpectPlan(c, json::parse(session->PlanJson()));
 
-  auto runtime = OrtRuntime::Open({.threads = 2});
+  auto runtime = OpenRuntime(2);
   ASSERT_TRUE(runtime.ok()) << runtime.status();
   auto reference = ReferenceModel::Open(*runtime, file.path, {});
   ASSERT_TRUE(reference.ok()) << reference.status();
@@ -147,5 +157,50 @@ void RunCase(const Case& c) {
 }
 
 TEST_P(KernelTest, AgreesWithOnnxRuntime) { RunCase(GetParam()); }
+
+// How many segments were written, and the units that kept others from it; printed at the end.
+struct RoundTrips : testing::Environment {
+  void TearDown() override {
+    for (const auto& [format, count] : written) {
+      std::printf("%s: %d segments written and read back\n", format.c_str(), count);
+    }
+    for (const auto& [why, count] : missing) std::printf("%4d x %s\n", count, why.c_str());
+  }
+  std::map<std::string, int> written, missing;
+};
+RoundTrips& round_trips =
+    *static_cast<RoundTrips*>(testing::AddGlobalTestEnvironment(new RoundTrips));
+
+// What the plan has on the engine, on the case's own target and each format's route.
+TEST_P(KernelTest, IsReadBackAsItWasWritten) {
+  const Case& c = GetParam();
+  std::mt19937 random(c.seed);
+  onnx::ModelProto proto = ModelOfText(c.model, c.opset);
+  FillDeclared(*proto.mutable_graph(), c.low, c.high, random);
+  auto model = ImportBytes(proto.SerializeAsString(), "", {});
+  ASSERT_TRUE(model.ok()) << model.status();
+  const Target& target = **FindTarget(c.target);
+  for (const char* name : {"netplist", "mil"}) {
+    SCOPED_TRACE(name);
+    const EngineFormat& format = **FindEngineFormat(name, {});
+    auto plan =
+        MakePlan(*model, {.target = &target, .route = format.route, .rewrites = c.rewrites});
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    for (const Segment& segment : plan->segments) {
+      if (segment.placement != Placement::kEngine) continue;
+      TemporaryFolder folder(testing::TempDir());
+      absl::Status same = CheckRoundTrip(segment.network, target, format, {}, folder.path());
+      if (absl::IsUnimplemented(same)) {
+        const std::string why(same.message());
+        const size_t type = why.find(" '"), reason = why.find("': ");
+        ++round_trips.missing[absl::StrCat(name, ": ", why.substr(0, type),
+                                           why.substr(reason == why.npos ? 0 : reason + 1))];
+      } else {
+        EXPECT_TRUE(same.ok()) << same;
+        ++round_trips.written[name];
+      }
+    }
+  }
+}
 
 }  // namespace anemone

@@ -29,8 +29,10 @@ struct Case {
   std::string route = "netplist";
   int opset = 21;
   bool rewrites = true;
-  // All nodes are on the engine, as these units, in any order (views are not listed).
+  // All nodes are on the engine, as these units, in any order (views are not listed),
   std::vector<std::string> units;
+  // but for those of these ids, sorted, which are on the CPU.
+  std::vector<std::string> on_cpu = {};
   // Instead: some node is on the CPU by the rule of this id, and the result still agrees.
   std::string refused_by;
   // Largest error, as a share of the largest magnitude of the reference.

@@ -22,6 +22,55 @@ const std::vector<Case> kCases = {
      .model = "(float[2,5,48] x) => (float[2,5,48] y) { y = LpNormalization<p = 1>(x) }",
      .refused_by = "form-not-lowered"},
 };
+
+// In plain nodes.
+std::string Pieces(const std::string& constants, const std::string& nodes) {
+  return "(float[2,5,48] x) => (float[2,5,48] y) <int64[1] last = {-1}, int64[3] all = {2, 5, 48}" +
+         constants + "> { " + nodes + " }";
+}
+
+const std::vector<Case> kPieces = {
+    {.name = "of_torch",  // F.normalize
+     .model = Pieces(", float tiny = {1e-12}",
+                     "n = ReduceL2(x, last) f = Clip(n, tiny) e = Expand(f, all) y = Div(x, e)"),
+     .units = {"L2Normalization"}},
+    {.name = "of_zeros",
+     .model = Pieces(", float tiny = {1e-12}",
+                     "n = ReduceL2(x, last) f = Clip(n, tiny) e = Expand(f, all) y = Div(x, e)"),
+     .units = {"L2Normalization"},
+     .low = 0,
+     .high = 0},
+    {.name = "with_a_maximum",
+     .model =
+         Pieces(", float tiny = {1e-8}", "n = ReduceL2(x, last) f = Max(tiny, n) y = Div(x, f)"),
+     .units = {"L2Normalization"}},
+    {.name = "root_of_sum_of_squares",
+     .model =
+         Pieces(", float e = {0.01}",
+                "q = Mul(x, x) s = ReduceSum(q, last) t = Add(s, e) n = Sqrt(t) y = Div(x, n)"),
+     .units = {"L2Normalization"}},
+    {.name = "root_of_sum_of_powers",
+     .model = Pieces(", float two = {2}",
+                     "q = Pow(x, two) s = ReduceSum(q, last) n = Sqrt(s) y = Div(x, n)"),
+     .units = {"L2Normalization"}},
+    {.name = "reduced_sum_of_squares",
+     .model = Pieces("", "s = ReduceSumSquare(x, last) n = Sqrt(s) y = Div(x, n)"),
+     .units = {"L2Normalization"}},
+    {.name = "floor_that_counts",
+     .model =
+         Pieces(", float half = {0.5}", "n = ReduceL2(x, last) f = Max(n, half) y = Div(x, f)"),
+     .units = {"ElementWise", "Reduction", "Neuron", "ElementWise", "ElementWise"}},
+    {.name = "norm_of_something_else",
+     .model = Pieces("", "z = Relu(x) n = ReduceL2(z, last) y = Div(x, n)"),
+     .units = {"Neuron", "ElementWise", "Reduction", "Neuron", "ElementWise"},
+     .low = 0.5},
+    {.name = "norm_is_read_elsewhere",
+     .model = "(float[2,5,48] x) => (float[2,5,48] y, float[2,5,1] n) <int64[1] last = {-1}> "
+              "{ n = ReduceL2(x, last) y = Div(x, n) }",
+     .units = {"ElementWise", "Reduction", "Neuron", "ElementWise"}},
+};
+INSTANTIATE_TEST_SUITE_P(L2NormalizationInPieces, KernelTest, testing::ValuesIn(kPieces), CaseName);
+
 INSTANTIATE_TEST_SUITE_P(L2Normalization, KernelTest, testing::ValuesIn(kCases), CaseName);
 
 }  // namespace

@@ -118,13 +118,6 @@ const std::vector<Case> kCases = {
     {.name = "keys_2049",
      .model = Attention("1,1", 2, 2049, 4, kScale, kPlain),
      .units = {"MatrixMultiplication", "GOC", "Softmax", "MatrixMultiplication", "Transpose"}},
-    {.name = "batch_of_two", .model = Attention("2,4", 10, 10, 8, kScale, kPlain), .units = kFive},
-    {.name = "mask_per_head",
-     .model = Attention("1,4", 10, 10, 8, "float c = {0.35}, float[1,4,10,10] m",
-                        "t = Transpose<perm = [0,1,3,2]>(k) d = MatMul(q, t) e = Mul(d, c) "
-                        "s = Add(e, m) "),
-     .units = {"Transpose", "MatrixMultiplication", "GOC", "ElementWise", "Softmax",
-               "MatrixMultiplication"}},
     {.name = "value_of_another_width",
      .model = "(float[1,4,10,8] q, float[1,4,10,8] k, float[1,4,10,6] v) => (float[1,4,10,6] y) "
               "<float c = {0.35}> { t = Transpose<perm = [0,1,3,2]>(k) d = MatMul(q, t) "

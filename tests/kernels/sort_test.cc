@@ -6,9 +6,7 @@
 #include <numeric>
 #include <random>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "tests/kernels/run_unit.h"
+#include "tests/kernels/authored.h"
 #include "tests/status_matchers.h"
 
 namespace anemone {
@@ -81,14 +79,17 @@ Tensor Reference(const SortCase& c, const Tensor& tensor, bool indices) {
   return y;
 }
 
-std::string KeysOf(const SortCase& c, bool indices) {
-  const std::string own =
-      c.k == 0 ? absl::StrCat("\"Direction\": \"", c.descending ? "Descending" : "Ascending", "\"")
-               : absl::StrCat("\"Type\": \"", c.descending ? "Max" : "Min", "\", \"K\": ", c.k);
-  return absl::StrCat("{", own, ", \"SortDimension\": \"", kAxisNames[c.sort],
-                      "\", \"VectorDimension\": \"", kAxisNames[c.vector], "\", \"SortIndices\": [",
-                      absl::StrJoin(c.lanes, ", "), "], \"Indices\": ", indices ? "true" : "false",
-                      "}");
+Authored UnitOf(const SortCase& c, bool indices, const Tensor& x, const std::string& target) {
+  Json keys = {{"SortDimension", kAxisNames[c.sort]},
+               {"VectorDimension", kAxisNames[c.vector]},
+               {"SortIndices", c.lanes},
+               {"Indices", indices}};
+  if (c.k == 0) {
+    keys["Direction"] = c.descending ? "Descending" : "Ascending";
+  } else {
+    keys.update({{"Type", c.descending ? "Max" : "Min"}, {"K", c.k}});
+  }
+  return {c.k == 0 ? "Sort" : "TopK", keys, {InputOf(x)}, {}, target};
 }
 
 class SortTest : public testing::TestWithParam<SortCase> {};
@@ -98,10 +99,12 @@ TEST_P(SortTest, IsThePlainOrder) {
   const Tensor x = SmallNumbers(c.dims);
   for (bool indices : {false, true}) {
     const Tensor want = Reference(c, x, indices);
-    auto got = RunUnit(c.k == 0 ? "Sort" : "TopK", KeysOf(c, indices), "h14", x, want.dims());
+    auto got = RunUnit(UnitOf(c, indices, x, "h14"));
     ASSERT_TRUE(got.ok()) << got.status();
+    ASSERT_EQ(got->dims, PlaceShape(want.dims()));
     for (int64_t i = 0; i < want.elements(); ++i) {
-      ASSERT_EQ(got->at<float>(i), want.at<float>(i)) << i << (indices ? " of indices" : "");
+      ASSERT_EQ(math::ToFloat(got->values[i]), want.at<float>(i))
+          << i << (indices ? " of indices" : "");
     }
   }
 }
@@ -152,8 +155,8 @@ INSTANTIATE_TEST_SUITE_P(Sort, SortTest, testing::ValuesIn(kCases),
 TEST(SortTargets, A13RefusesToGenerateCode) {
   const SortCase c{.name = "", .dims = {1, 1, 1, 16}};
   const Tensor x = SmallNumbers(c.dims);
-  EXPECT_THAT(RunUnit("Sort", KeysOf(c, false), "h13", x, x.dims()).status(),
-              StatusIs(absl::StatusCode::kFailedPrecondition, testing::HasSubstr("y")));
+  EXPECT_THAT(RunUnit(UnitOf(c, false, x, "h13")).status(),
+              StatusIs(absl::StatusCode::kFailedPrecondition, testing::HasSubstr("u")));
 }
 
 TEST(SortTargets, IndicesUpTo2047AreExact) {
@@ -161,10 +164,11 @@ TEST(SortTargets, IndicesUpTo2047AreExact) {
   for (int64_t i = 0; i < 2048; ++i)
     x.mutable_data<float>()[i] = static_cast<float>(i * 797 % 2048);
   const SortCase c{.name = "", .dims = {1, 1, 1, 2048}};
-  auto y = RunUnit("Sort", KeysOf(c, true), "h16", x, x.dims());
+  auto y = RunUnit(UnitOf(c, true, x, "h16"));
   ASSERT_TRUE(y.ok()) << y.status();
   for (int64_t i = 0; i < 2048; ++i) {
-    EXPECT_EQ(x.at<float>(static_cast<int64_t>(y->at<float>(i))), static_cast<float>(i));
+    EXPECT_EQ(x.at<float>(static_cast<int64_t>(math::ToFloat(y->values[i]))),
+              static_cast<float>(i));
   }
 }
 

@@ -60,6 +60,32 @@ void ExpectRunnable(const Model& model, const Plan& plan) {
   }
 }
 
+// What the plan says of patterns that might have been one unit.
+std::vector<std::string> MissedOf(const std::string& text) {
+  std::vector<std::string> messages;
+  for (const PlanWarning& w : PlanOf(ModelOf(text)).warnings) {
+    if (w.rule == "pattern-not-taken") messages.push_back(w.node + ": " + w.message);
+  }
+  return messages;
+}
+
+TEST(Plan, SaysWhyAPatternIsNoUnit) {
+  using testing::AllOf;
+  using testing::ElementsAre;
+  EXPECT_THAT(MissedOf("(float[1,2,600,8] q, float[1,2,8,600] k, float[1,2,600,8] v) => "
+                       "(float[1,2,600,8] y) { s = MatMul(q, k) p = Softmax<axis = -1>(s) "
+                       "y = MatMul(p, v) }"),
+              ElementsAre(AllOf(HasSubstr("/#2: found attention"), HasSubstr("this long"))));
+  EXPECT_THAT(MissedOf("(float[1,4,6,8] a, float[1,4,6,9] b) => (float[1,2,6,8] y) "
+                       "<int64[1] zero = {0}, int64[1] one = {1}, int64[1] eight = {8}, "
+                       "int64[1] nine = {9}, int64[1] three = {3}> "
+                       "{ l = Slice(b, zero, eight, three) r = Slice(b, one, nine, three) "
+                       "m = Mul(a, l) n = Mul(a, r) c = ReduceMean(m, one) d = ReduceMean(n, one) "
+                       "y = Concat<axis = 1>(c, d) }"),
+              ElementsAre(HasSubstr("found correlation-by-pixel, which is no unit")));
+  EXPECT_THAT(MissedOf("(float[1,4,8,8] x) => (float[1,4,8,8] y) { y = Relu(x) }"), ElementsAre());
+}
+
 constexpr char kThreePieces[] =
     "(float[1,4,8,8] x) => (float[1,4,4,4] y) { a = Relu(x) "
     "b = MaxPool<kernel_shape = [2,2], strides = [2,2]>(a) y = Tanh(b) }";

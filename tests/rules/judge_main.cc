@@ -39,6 +39,7 @@ class Broken final : public UnitKind {
   std::vector<std::string> Keys(bool required_only) const override {
     return kind_.Keys(required_only);
   }
+  std::vector<KeyInfo> ListKeys() const override { return kind_.ListKeys(); }
   Json Write(const void* p) const override { return kind_.Write(p); }
   absl::StatusOr<std::shared_ptr<const void>> Read(
       const Json& keys, Bottoms in, absl::Span<const Tensor> weights) const override {

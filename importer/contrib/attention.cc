@@ -1,0 +1,301 @@
+// Attention, QAttention and MultiHeadAttention of com.microsoft.
+#include "importer/contrib/attention.h"
+
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "anemone/status_macros.h"
+#include "importer/contrib/builders.h"
+
+namespace anemone {
+namespace {
+
+// Where Attention and QAttention, which project their input themselves, have their inputs.
+struct PackedInputs {
+  size_t mask, past;
+  std::optional<size_t> added;  // to the scores
+};
+constexpr PackedInputs kAttention = {.mask = 3, .past = 4, .added = 5};
+constexpr PackedInputs kQuantized = {.mask = 5, .past = 8, .added = std::nullopt};
+
+struct Packed {
+  DataType type = DataType::kFloat;
+  int64_t batch = 0, sequence = 0, past = 0, heads = 0, size = 0, v_size = 0;
+  float scale = 0;
+  KeyMask mask;
+  Sizes widths;  // of q, k and v in the projection
+};
+
+absl::Status CheckWidths(ContribBody& b, const Sizes& weights, Packed& p) {
+  p.widths = b.IntList("qkv_hidden_sizes");
+  const int64_t all = weights[1];
+  if (p.widths.empty()) {
+    ANEMONE_RETURN_IF_ERROR(b.Need(all % 3 == 0, "the weights are not of q, k and v alike"));
+    p.widths = {all / 3, all / 3, all / 3};
+  }
+  ANEMONE_RETURN_IF_ERROR(b.Need(p.widths.size() == 3 && p.widths[0] == p.widths[1],
+                                 "qkv_hidden_sizes: want three sizes, of q and k alike"));
+  int64_t left = all;
+  for (int64_t width : p.widths) {
+    ANEMONE_RETURN_IF_ERROR(b.Need(0 < width && width <= left && width % p.heads == 0,
+                                   "num_heads does not divide the hidden size"));
+    left -= width;
+  }
+  p.size = p.widths[0] / p.heads;
+  p.v_size = p.widths[2] / p.heads;
+  return b.Need(left == 0, "the weights are wider than q, k and v");
+}
+
+absl::Status CheckPast(const ContribBody& b, const PackedInputs& in, Packed& p) {
+  if (!b.Has(in.past)) return b.Need(p.size == p.v_size || !b.Makes(1), "present of two sizes");
+  ANEMONE_RETURN_IF_ERROR(b.Need(b.Makes(1), "past without present"));
+  ANEMONE_ASSIGN_OR_RETURN(const Sizes past, b.DimsOf(in.past, {5}));
+  p.past = past[3];
+  return b.Need(p.size == p.v_size && past == Sizes{2, p.batch, p.heads, p.past, p.size},
+                "past is not of this shape");
+}
+
+// Checks all that both operators have; `type_of` is an input of the type they compute in.
+absl::StatusOr<Packed> CheckPacked(ContribBody& b, const PackedInputs& in, size_t type_of) {
+  Packed p;
+  ANEMONE_ASSIGN_OR_RETURN(p.type, b.FloatTypeOf(type_of));
+  ANEMONE_ASSIGN_OR_RETURN(const Sizes x, b.DimsOf(0, {3}));
+  ANEMONE_ASSIGN_OR_RETURN(const Sizes weights, b.DimsOf(1, {2}));
+  p.batch = x[0];
+  p.sequence = x[1];
+  p.heads = b.Int("num_heads", 0);
+  ANEMONE_RETURN_IF_ERROR(b.Need(p.heads > 0, "num_heads: want at least 1"));
+  ANEMONE_RETURN_IF_ERROR(b.Need(x[2] == weights[0], "the weights do not fit the input"));
+  ANEMONE_RETURN_IF_ERROR(CheckWidths(b, weights, p));
+  if (b.Has(2)) {
+    ANEMONE_ASSIGN_OR_RETURN(const Sizes bias, b.DimsOf(2, {1}));
+    ANEMONE_RETURN_IF_ERROR(b.Need(bias[0] == weights[1], "the bias does not fit the weights"));
+  }
+  ANEMONE_RETURN_IF_ERROR(CheckPast(b, in, p));
+  p.scale = ScaleOr(b.Float("scale", 0), p.size);
+  p.mask = {.input = in.mask,
+            .batch = p.batch,
+            .queries = p.sequence,
+            .past = p.past,
+            .keys = p.past + p.sequence,
+            .causal = b.Int("unidirectional", 0) == 1,
+            .fill = b.Float("mask_filter_value", -10000),
+            .type = p.type};
+  ANEMONE_RETURN_IF_ERROR(CheckMask(b, /*is_attention=*/true, p.mask));
+  ANEMONE_RETURN_IF_ERROR(b.Need(b.Int("do_rotary", 0) == 0, "do_rotary"));
+  ANEMONE_RETURN_IF_ERROR(
+      b.Need(b.Int("past_present_share_buffer", 0) == 0, "past and present in one buffer"));
+  ANEMONE_RETURN_IF_ERROR(b.NoneLeft());
+  if (!in.added || !b.Has(*in.added)) return p;
+  ANEMONE_RETURN_IF_ERROR(b.Need(p.past == 0 && !b.Has(in.past), "past and attention_bias"));
+  ANEMONE_RETURN_IF_ERROR(CheckAdded(b, *in.added, p.batch, p.heads, p.sequence, p.mask.keys));
+  return p;
+}
+
+absl::Status EmitPacked(ContribBody& b, const PackedInputs& in, const Packed& p, ValueId x,
+                        ValueId weights) {
+  const ValueId all = b.Plus(b.Emit("MatMul", {x, weights}), b.input(2));
+  std::vector<ValueId> parts = b.Split(all, 2, p.widths);
+  for (size_t i = 0; i < 3; ++i) {
+    parts[i] = ToHeads(b, parts[i], {p.batch, p.sequence, p.widths[i]}, p.heads);
+  }
+  AttentionForm form{.type = p.type, .q = parts[0], .k = parts[1], .v = parts[2]};
+  form.k_dims = {p.batch, p.heads, p.mask.keys, p.size};
+  form.v_dims = {p.batch, p.heads, p.mask.keys, p.v_size};
+  if (b.Has(in.past)) {
+    for (auto [part, number] : {std::pair(&form.k, int64_t{0}), std::pair(&form.v, int64_t{1})}) {
+      const ValueId number_of = b.Constant(Tensor::Int64s({}, {number}));
+      *part = b.Concat({b.Gather(b.input(in.past), 0, number_of), *part}, 2);
+    }
+  }
+  if (b.Makes(1)) {
+    const ValueId front = b.Ints({0});
+    ANEMONE_RETURN_IF_ERROR(b.Give(
+        1,
+        b.Concat({b.Emit("Unsqueeze", {form.k, front}), b.Emit("Unsqueeze", {form.v, front})}, 0)));
+  }
+  form.scale = p.scale;
+  if (in.added) form.masks.push_back(b.input(*in.added));
+  form.masks.push_back(EmitMask(b, p.mask));
+  const ValueId y = Attended(b, form);
+  return b.Give(0, FromHeads(b, y, {p.batch, p.sequence, p.widths[2]}));
+}
+
+struct MultiHead {
+  DataType type = DataType::kFloat;
+  int64_t heads = 0, size = 0, v_size = 0, batch = 0, queries = 0, past = 0;
+  int64_t fresh = 0;  // keys that are not of the past
+  enum class Layout { kSeparate, kPackedKv, kPackedQkv, kHeads } layout = Layout::kSeparate;
+  float scale = 0;
+  KeyMask mask;
+};
+
+// The shapes of query, key and value, in each of the four layouts.
+absl::Status CheckLayout(const ContribBody& b, MultiHead& m) {
+  ANEMONE_ASSIGN_OR_RETURN(const Sizes q, b.DimsOf(0, {3, 5}));
+  m.batch = q[0];
+  m.queries = m.fresh = q[1];
+  if (q.size() == 5) {
+    m.layout = MultiHead::Layout::kPackedQkv;
+    m.size = m.v_size = q[4];
+    return b.Need(!b.Has(1) && !b.Has(2) && q[2] == m.heads && q[3] == 3,
+                  "packed q, k and v of this shape");
+  }
+  ANEMONE_RETURN_IF_ERROR(
+      b.Need(q[2] > 0 && q[2] % m.heads == 0, "num_heads does not divide the hidden size"));
+  m.size = m.v_size = q[2] / m.heads;
+  ANEMONE_ASSIGN_OR_RETURN(const Sizes k, b.DimsOf(1, {3, 4, 5}));
+  m.fresh = k[k.size() == 4 ? 2 : 1];
+  if (k.size() == 5) {
+    m.layout = MultiHead::Layout::kPackedKv;
+    return b.Need(!b.Has(2) && !b.Has(3) && k == Sizes{m.batch, m.fresh, m.heads, 2, m.size},
+                  "packed k and v of this shape");
+  }
+  ANEMONE_ASSIGN_OR_RETURN(const Sizes v, b.DimsOf(2, {k.size()}));
+  if (k.size() == 4) {
+    m.layout = MultiHead::Layout::kHeads;
+    m.v_size = v[3];
+    return b.Need(k == Sizes{m.batch, m.heads, m.fresh, m.size} &&
+                      v == Sizes{m.batch, m.heads, m.fresh, m.v_size},
+                  "k and v by head of this shape");
+  }
+  m.v_size = v[2] / m.heads;
+  return b.Need(k == Sizes{m.batch, m.fresh, q[2]} &&
+                    v == Sizes{m.batch, m.fresh, m.v_size * m.heads} && m.v_size > 0,
+                "k and v of this shape");
+}
+
+absl::Status CheckMultiHeadPast(const ContribBody& b, MultiHead& m) {
+  ANEMONE_RETURN_IF_ERROR(b.Need(b.Has(6) == b.Has(7), "past of k or v alone"));
+  if (!b.Has(6)) return absl::OkStatus();
+  // Without both outputs ONNX Runtime's kernel does not look at the past.
+  ANEMONE_RETURN_IF_ERROR(b.Need(b.Makes(1) && b.Makes(2), "past without present"));
+  ANEMONE_RETURN_IF_ERROR(
+      b.Need(m.layout != MultiHead::Layout::kHeads, "past, and k and v by head"));
+  ANEMONE_ASSIGN_OR_RETURN(const Sizes k, b.DimsOf(6, {4}));
+  ANEMONE_ASSIGN_OR_RETURN(const Sizes v, b.DimsOf(7, {4}));
+  m.past = k[2];
+  return b.Need(k == Sizes{m.batch, m.heads, m.past, m.size} &&
+                    v == Sizes{m.batch, m.heads, m.past, m.v_size},
+                "past is not of this shape");
+}
+
+absl::StatusOr<MultiHead> CheckMultiHead(ContribBody& b) {
+  MultiHead m;
+  ANEMONE_ASSIGN_OR_RETURN(m.type, b.FloatTypeOf(0));
+  m.heads = b.Int("num_heads", 0);
+  ANEMONE_RETURN_IF_ERROR(b.Need(m.heads > 0, "num_heads: want at least 1"));
+  ANEMONE_RETURN_IF_ERROR(CheckLayout(b, m));
+  ANEMONE_RETURN_IF_ERROR(b.Need(m.size > 0, "heads without elements"));
+  ANEMONE_RETURN_IF_ERROR(CheckMultiHeadPast(b, m));
+  ANEMONE_RETURN_IF_ERROR(
+      b.Need(!b.Has(8) && !b.Has(9), "past_sequence_length or cache_indirection"));
+  ANEMONE_RETURN_IF_ERROR(b.Need(!b.Makes(3), "the scores are an output"));
+  if (b.Has(3)) {
+    ANEMONE_ASSIGN_OR_RETURN(const Sizes bias, b.DimsOf(3, {1}));
+    ANEMONE_RETURN_IF_ERROR(
+        b.Need(bias[0] == m.heads * (2 * m.size + m.v_size), "the bias does not fit q, k and v"));
+  }
+  m.scale = ScaleOr(b.Float("scale", 0), m.size);
+  m.mask = {.input = 4,
+            .batch = m.batch,
+            .queries = m.queries,
+            .past = m.past,
+            .keys = m.past + m.fresh,
+            .causal = b.Int("unidirectional", 0) == 1,
+            .fill = b.Float("mask_filter_value", -10000),
+            .type = m.type};
+  // ONNX Runtime leaves the last query out of a causal mask: that shows if there are more keys.
+  ANEMONE_RETURN_IF_ERROR(
+      b.Need(!m.mask.causal || m.queries == m.fresh, "unidirectional over other keys"));
+  ANEMONE_RETURN_IF_ERROR(CheckMask(b, /*is_attention=*/false, m.mask));
+  ANEMONE_RETURN_IF_ERROR(b.NoneLeft());
+  if (b.Has(5)) {
+    ANEMONE_RETURN_IF_ERROR(CheckAdded(b, 5, m.batch, m.heads, m.queries, m.mask.keys));
+  }
+  return m;
+}
+
+// Element `number` of an axis of q, k, v that lie side by side: batch x sequence x heads x size.
+ValueId Picked(ContribBody& b, ValueId packed, int64_t number) {
+  return b.Gather(packed, 3, b.Constant(Tensor::Int64s({}, {number})));
+}
+
+// q, k and v by head.
+void EmitHeads(ContribBody& b, const MultiHead& m, AttentionForm& form) {
+  using Layout = MultiHead::Layout;
+  ValueId parts[3] = {b.input(0), b.input(1), b.input(2)};
+  const int64_t widths[3] = {m.heads * m.size, m.heads * m.size, m.heads * m.v_size};
+  const int64_t lengths[3] = {m.queries, m.fresh, m.fresh};
+  std::vector<ValueId> biases(3, kNone);
+  if (b.Has(3)) biases = b.Split(b.input(3), 0, {widths[0], widths[1], widths[2]});
+  for (int i = 0; i < 3; ++i) {
+    const Sizes flat = {m.batch, lengths[i], widths[i]};
+    if (i > 0 && m.layout == Layout::kHeads) continue;
+    const bool packed = m.layout == Layout::kPackedQkv || (i > 0 && m.layout == Layout::kPackedKv);
+    if (packed) {
+      const int first = m.layout == Layout::kPackedKv ? 1 : 0;
+      parts[i] = b.Reshape(Picked(b, b.input(first), i - first), flat);
+    }
+    parts[i] = ToHeads(b, b.Plus(parts[i], biases[i]), flat, m.heads);
+  }
+  form.q = parts[0];
+  form.k = parts[1];
+  form.v = parts[2];
+}
+
+}  // namespace
+
+absl::Status ExpandAttention(ContribBody& b) {
+  ANEMONE_RETURN_IF_ERROR(b.Need(!b.Has(6), "past_sequence_length"));
+  ANEMONE_ASSIGN_OR_RETURN(const Packed p, CheckPacked(b, kAttention, 0));
+  return EmitPacked(b, kAttention, p, b.input(0), b.input(1));
+}
+
+// The product of the integers, less their zero points, is exact and then scaled: the same as the
+// product of what the integers stand for.
+absl::Status ExpandQAttention(ContribBody& b) {
+  ANEMONE_ASSIGN_OR_RETURN(const Packed p, CheckPacked(b, kQuantized, 3));
+  ANEMONE_ASSIGN_OR_RETURN(const Sizes weights, b.DimsOf(1, {2}));
+  for (size_t i : {size_t{3}, size_t{4}, size_t{6}, size_t{7}}) {
+    if (!b.Has(i)) continue;
+    ANEMONE_ASSIGN_OR_RETURN(const Sizes dims, b.DimsOf(i, {0, 1}));
+    const bool per_column = i == 4 || i == 7;
+    ANEMONE_RETURN_IF_ERROR(
+        b.Need(dims.empty() || dims[0] == 1 || (per_column && dims[0] == weights[1]),
+               "a scale or zero point of this shape"));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(const Tensor* known, b.Known(1));
+  ANEMONE_RETURN_IF_ERROR(b.Need(known != nullptr, "the weights are no constant"));
+  ValueId x = kNone;
+  {
+    const ContribBody::Aside aside(b, "input");
+    std::vector<ValueId> inputs = {b.input(0), b.Reshape(b.input(3), {})};
+    if (b.Has(6)) inputs.push_back(b.Reshape(b.input(6), {}));
+    x = b.Emit("DequantizeLinear", std::move(inputs));
+  }
+  ValueId w = b.Widened(b.input(1), p.type);
+  if (b.Has(7)) w = b.Emit("Sub", {w, b.Widened(b.input(7), p.type)});
+  w = b.Emit("Mul", {w, b.input(4)});
+  return EmitPacked(b, kQuantized, p, x, w);
+}
+
+absl::Status ExpandMultiHeadAttention(ContribBody& b) {
+  ANEMONE_ASSIGN_OR_RETURN(const MultiHead m, CheckMultiHead(b));
+  AttentionForm form{.type = m.type};
+  EmitHeads(b, m, form);
+  if (b.Has(6)) {
+    form.k = b.Concat({b.input(6), form.k}, 2);
+    form.v = b.Concat({b.input(7), form.v}, 2);
+  }
+  ANEMONE_RETURN_IF_ERROR(b.Give(1, form.k));
+  ANEMONE_RETURN_IF_ERROR(b.Give(2, form.v));
+  form.k_dims = {m.batch, m.heads, m.mask.keys, m.size};
+  form.v_dims = {m.batch, m.heads, m.mask.keys, m.v_size};
+  form.scale = m.scale;
+  form.masks = {b.input(5), EmitMask(b, m.mask)};
+  const ValueId y = Attended(b, form);
+  return b.Give(0, FromHeads(b, y, {m.batch, m.queries, m.heads * m.v_size}));
+}
+
+}  // namespace anemone

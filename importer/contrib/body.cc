@@ -1,0 +1,154 @@
+#include "importer/contrib/body.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "anemone/status_macros.h"
+
+namespace anemone {
+
+absl::Status ContribBody::Keep(absl::string_view why) const {
+  return absl::UnimplementedError(why);
+}
+
+absl::Status ContribBody::Need(bool holds, absl::string_view why) const {
+  return holds ? absl::OkStatus() : Keep(why);
+}
+
+template <class T>
+const T* ContribBody::Find(absl::string_view name) {
+  const Attribute* attribute = node().FindAttribute(name);
+  const T* value = attribute == nullptr ? nullptr : std::get_if<T>(&attribute->value);
+  if (value != nullptr) asked_.emplace(name);
+  return value;
+}
+
+int64_t ContribBody::Int(absl::string_view name, int64_t fallback) {
+  const auto* value = Find<int64_t>(name);
+  return value == nullptr ? fallback : *value;
+}
+
+float ContribBody::Float(absl::string_view name, float fallback) {
+  const auto* value = Find<float>(name);
+  return value == nullptr ? fallback : *value;
+}
+
+std::string ContribBody::Text(absl::string_view name, absl::string_view fallback) {
+  const auto* value = Find<std::string>(name);
+  return value == nullptr ? std::string(fallback) : *value;
+}
+
+Sizes ContribBody::IntList(absl::string_view name) {
+  const auto* value = Find<std::vector<int64_t>>(name);
+  return value == nullptr ? Sizes() : *value;
+}
+
+std::vector<float> ContribBody::FloatList(absl::string_view name) {
+  const auto* value = Find<std::vector<float>>(name);
+  return value == nullptr ? std::vector<float>() : *value;
+}
+
+absl::Status ContribBody::NoneLeft() const {
+  for (const Attribute& attribute : node().attributes) {
+    if (asked_.contains(attribute.name)) continue;
+    return Keep(absl::StrCat("attribute '", attribute.name, "' is not known, or of another type"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Sizes> ContribBody::DimsOf(size_t index, const std::vector<size_t>& ranks) const {
+  const ValueId id = input(index);
+  if (id == kNone) return Keep(absl::StrCat("input ", index, " is left out"));
+  if (!value(id).is_static()) {
+    return Keep(absl::StrCat("the shape of '", value(id).name, "' is not known"));
+  }
+  Sizes dims = value(id).dims();
+  if (!ElementCount(dims).ok()) return Keep(absl::StrCat("'", value(id).name, "' is too large"));
+  if (!ranks.empty() && std::find(ranks.begin(), ranks.end(), dims.size()) == ranks.end()) {
+    return Keep(absl::StrCat("'", value(id).name, "' has rank ", dims.size()));
+  }
+  return dims;
+}
+
+absl::StatusOr<const Tensor*> ContribBody::Known(size_t index) const {
+  const ValueId id = input(index);
+  if (id == kNone) return nullptr;
+  return constants_(id);
+}
+
+absl::StatusOr<DataType> ContribBody::FloatTypeOf(size_t index) const {
+  const ValueId id = input(index);
+  const DataType type = id == kNone ? DataType::kUndefined : value(id).type;
+  if (type == DataType::kFloat || type == DataType::kFloat16) return type;
+  return Keep(absl::StrCat("input ", index, " is ", DataTypeName(type)));
+}
+
+ContribBody::Aside::Aside(ContribBody& body, absl::string_view what) : body_(body) {
+  const std::vector<OriginId>& call = body.node().origins;
+  // A body of an If or a Loop is on the CPU as a whole.
+  if (call.empty() || &body.graph() != &body.model().graph) return;
+  std::vector<Origin>& origins = body.model().origins;
+  Origin own = origins[call.front()];
+  absl::StrAppend(&own.id, "/", what);
+  own.is_aside = true;
+  origins.push_back(std::move(own));
+  body.set_origins({static_cast<OriginId>(origins.size() - 1)});
+}
+
+absl::Status ContribBody::Give(size_t index, ValueId value) {
+  if (!Makes(index)) return absl::OkStatus();
+  Emit("Identity", {value});
+  emitted().back().outputs = {output(index)};
+  return absl::OkStatus();
+}
+
+ValueId ContribBody::Reshape(ValueId value, const Sizes& dims) {
+  // Sizes are known: a 0 among them is one, and no copy of the input's.
+  return Emit("Reshape", {value, Ints(dims)}, {{"allowzero", int64_t{1}}});
+}
+
+ValueId ContribBody::Transpose(ValueId value, const Sizes& perm) {
+  return Emit("Transpose", {value}, {{"perm", perm}});
+}
+
+ValueId ContribBody::Concat(std::vector<ValueId> values, int64_t axis) {
+  return Emit("Concat", std::move(values), {{"axis", axis}});
+}
+
+ValueId ContribBody::Slice(ValueId value, int64_t axis, int64_t from, int64_t to) {
+  return Emit("Slice", {value, Ints({from}), Ints({to}), Ints({axis})});
+}
+
+std::vector<ValueId> ContribBody::Split(ValueId value, int64_t axis, const Sizes& sizes) {
+  Emit("Split", {value, Ints(sizes)}, {{"axis", axis}});
+  const size_t split = emitted().size() - 1;
+  std::vector<ValueId> parts = emitted()[split].outputs;
+  while (parts.size() < sizes.size()) parts.push_back(NewValue());
+  emitted()[split].outputs = parts;
+  return parts;
+}
+
+ValueId ContribBody::Gather(ValueId value, int64_t axis, ValueId indices) {
+  return Emit("Gather", {value, indices}, {{"axis", axis}});
+}
+
+ValueId ContribBody::Count(DataType type, int64_t count, const Sizes& dims) {
+  if (type == DataType::kInt64) {
+    std::vector<int64_t> numbers(count);
+    std::iota(numbers.begin(), numbers.end(), int64_t{0});
+    return Constant(Tensor::Int64s(dims, numbers));
+  }
+  std::vector<int32_t> numbers(count);
+  std::iota(numbers.begin(), numbers.end(), int32_t{0});
+  return Constant(Tensor::Of<int32_t>(DataType::kInt32, dims, numbers));
+}
+
+// DequantizeLinear by 1, which knows 4-bit integers longer than Cast does.
+ValueId ContribBody::Widened(ValueId quantized, DataType type) {
+  return Emit("DequantizeLinear", {quantized, Scalar(type, 1)});
+}
+
+ValueId ContribBody::Plus(ValueId a, ValueId b) { return b == kNone ? a : Emit("Add", {a, b}); }
+
+}  // namespace anemone

@@ -1,0 +1,41 @@
+// importer/contrib/builders.h: the builders of importer/contrib/contrib.h, one for each operator.
+// Each checks the whole form before it emits its first node.
+#ifndef ANEMONE_IMPORTER_CONTRIB_BUILDERS_H_
+#define ANEMONE_IMPORTER_CONTRIB_BUILDERS_H_
+
+#include "absl/status/status.h"
+#include "importer/contrib/body.h"
+
+namespace anemone {
+
+// contrib_activation.cc
+absl::Status ExpandBiasGelu(ContribBody& b);
+absl::Status ExpandFastGelu(ContribBody& b);
+absl::Status ExpandGelu(ContribBody& b);
+absl::Status ExpandQuickGelu(ContribBody& b);
+
+// contrib_attention.cc
+absl::Status ExpandAttention(ContribBody& b);
+absl::Status ExpandMultiHeadAttention(ContribBody& b);
+absl::Status ExpandQAttention(ContribBody& b);
+
+// contrib_gemm.cc
+absl::Status ExpandFusedConv(ContribBody& b);
+absl::Status ExpandFusedMatMul(ContribBody& b);
+absl::Status ExpandMatMulNBits(ContribBody& b);
+
+// contrib_grouped_attention.cc
+absl::Status ExpandGroupQueryAttention(ContribBody& b);
+
+// contrib_norm.cc
+absl::Status ExpandEmbedLayerNormalization(ContribBody& b);
+absl::Status ExpandSimplifiedLayerNormalization(ContribBody& b);
+absl::Status ExpandSkipLayerNormalization(ContribBody& b);
+absl::Status ExpandSkipSimplifiedLayerNormalization(ContribBody& b);
+
+// contrib_rotary.cc
+absl::Status ExpandRotaryEmbedding(ContribBody& b);
+
+}  // namespace anemone
+
+#endif  // ANEMONE_IMPORTER_CONTRIB_BUILDERS_H_

@@ -1,0 +1,162 @@
+// The normalizations of com.microsoft, with what ONNX Runtime fuses in front of them.
+#include <numeric>
+
+#include "anemone/status_macros.h"
+#include "importer/contrib/attention.h"
+#include "importer/contrib/builders.h"
+
+namespace anemone {
+namespace {
+
+// The default of the operators that are fused from others.
+constexpr float kFusedEpsilon = 1e-12f;
+
+// x / sqrt(mean(x^2) + epsilon) * scale over `axes`: kernels/rms_normalization.cc looks for it.
+ValueId RootMeanSquared(ContribBody& b, DataType type, ValueId x, const Sizes& axes, float epsilon,
+                        ValueId scale) {
+  const ValueId square = b.Emit("Mul", {x, x});
+  const ValueId mean = b.Emit("ReduceMean", {square, b.Ints(axes)}, {{"keepdims", int64_t{1}}});
+  const ValueId root = b.Emit("Sqrt", {b.Emit("Add", {mean, b.Scalar(type, epsilon)})});
+  return b.Emit("Mul", {b.Emit("Div", {x, root}), scale});
+}
+
+// What both operators that add first have: x, what is skipped and the bias fit one another. The
+// index of the bias differs. Mean and deviation are for training.
+absl::StatusOr<DataType> CheckSkip(ContribBody& b, size_t bias) {
+  ANEMONE_ASSIGN_OR_RETURN(const DataType type, b.FloatTypeOf(0));
+  ANEMONE_ASSIGN_OR_RETURN(const Sizes x, b.DimsOf(0, {2, 3}));
+  ANEMONE_ASSIGN_OR_RETURN(const Sizes skip, b.DimsOf(1, {2, 3}));
+  const bool fits = skip.size() <= x.size() &&
+                    std::equal(skip.rbegin(), skip.rbegin() + 2, x.rbegin()) &&
+                    (skip.size() == 2 || skip[0] == x[0] || skip[0] == 1);
+  ANEMONE_RETURN_IF_ERROR(b.Need(fits, "skip of this shape"));
+  for (size_t i = 2; i <= bias; ++i) {
+    if (i > 2 && !b.Has(i)) continue;
+    ANEMONE_ASSIGN_OR_RETURN(const Sizes dims, b.DimsOf(i, {1}));
+    ANEMONE_RETURN_IF_ERROR(b.Need(dims[0] == x.back(), "a weight of this size"));
+  }
+  ANEMONE_RETURN_IF_ERROR(b.Need(!b.Makes(1) && !b.Makes(2), "mean or deviation is an output"));
+  return type;
+}
+
+absl::StatusOr<ValueId> Skipped(ContribBody& b, size_t bias) {
+  const ValueId sum = b.Plus(b.Emit("Add", {b.input(0), b.input(1)}), b.input(bias));
+  ANEMONE_RETURN_IF_ERROR(b.Give(3, sum));
+  return sum;
+}
+
+ValueId Normalized(ContribBody& b, ValueId x, ValueId scale, ValueId bias, float epsilon) {
+  std::vector<ValueId> inputs = {x, scale};
+  if (bias != kNone) inputs.push_back(bias);
+  return b.Emit("LayerNormalization", std::move(inputs),
+                {{"axis", int64_t{-1}}, {"epsilon", epsilon}});
+}
+
+// Inputs of EmbedLayerNormalization.
+enum Embedded : size_t {
+  kWords,
+  kSegments,
+  kWordTable,
+  kPositionTable,
+  kSegmentTable,
+  kScale,
+  kBias,
+  kMask,
+  kPositions
+};
+
+absl::Status CheckEmbedded(const ContribBody& b, const Sizes& words) {
+  ANEMONE_ASSIGN_OR_RETURN(const Sizes word_table, b.DimsOf(kWordTable, {2}));
+  ANEMONE_ASSIGN_OR_RETURN(const Sizes position_table, b.DimsOf(kPositionTable, {2}));
+  const int64_t width = word_table[1];
+  ANEMONE_RETURN_IF_ERROR(
+      b.Need(position_table[1] == width && (b.Has(kPositions) || words[1] <= position_table[0]),
+             "a table of positions of this shape"));
+  ANEMONE_RETURN_IF_ERROR(
+      b.Need(b.Has(kSegments) == b.Has(kSegmentTable), "segments without a table, or a table"));
+  for (size_t i : {kSegments, kMask}) {
+    if (!b.Has(i)) continue;
+    ANEMONE_ASSIGN_OR_RETURN(const Sizes dims, b.DimsOf(i, {2}));
+    ANEMONE_RETURN_IF_ERROR(b.Need(dims == words, "segments or a mask of this shape"));
+  }
+  if (b.Has(kSegmentTable)) {
+    ANEMONE_ASSIGN_OR_RETURN(const Sizes dims, b.DimsOf(kSegmentTable, {2}));
+    ANEMONE_RETURN_IF_ERROR(b.Need(dims[1] == width, "a table of segments of this shape"));
+  }
+  for (size_t i : {kScale, kBias}) {
+    ANEMONE_ASSIGN_OR_RETURN(const Sizes dims, b.DimsOf(i, {1}));
+    ANEMONE_RETURN_IF_ERROR(b.Need(dims[0] == width, "a weight of this size"));
+  }
+  if (!b.Has(kPositions)) return absl::OkStatus();
+  ANEMONE_ASSIGN_OR_RETURN(const Sizes positions, b.DimsOf(kPositions, {2}));
+  return b.Need(positions == words || positions == Sizes{1, words[1]},
+                "position_ids of this shape");
+}
+
+// How many keys of each image are no padding.
+ValueId MaskIndex(ContribBody& b, const Sizes& words) {
+  if (!b.Has(kMask)) return b.Constant(Tensor::Zeros(DataType::kInt32, {words[0]}));
+  const ValueId one = b.Constant(Tensor::Of<int32_t>(DataType::kInt32, {}, {1}));
+  const ValueId kept = b.Emit("Cast", {b.Emit("Equal", {b.input(kMask), one})},
+                              {{"to", static_cast<int64_t>(DataType::kInt32)}});
+  return b.Emit("ReduceSum", {kept, b.Ints({1})}, {{"keepdims", int64_t{0}}});
+}
+
+}  // namespace
+
+absl::Status ExpandSkipLayerNormalization(ContribBody& b) {
+  const float epsilon = b.Float("epsilon", kFusedEpsilon);
+  ANEMONE_RETURN_IF_ERROR(b.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(CheckSkip(b, 4).status());
+  ANEMONE_ASSIGN_OR_RETURN(const ValueId sum, Skipped(b, 4));
+  return b.Give(0, Normalized(b, sum, b.input(2), b.input(3), epsilon));
+}
+
+absl::Status ExpandSkipSimplifiedLayerNormalization(ContribBody& b) {
+  const float epsilon = b.Float("epsilon", kFusedEpsilon);
+  ANEMONE_RETURN_IF_ERROR(b.NoneLeft());
+  ANEMONE_ASSIGN_OR_RETURN(const DataType type, CheckSkip(b, 3));
+  ANEMONE_ASSIGN_OR_RETURN(const ValueId sum, Skipped(b, 3));
+  return b.Give(0, RootMeanSquared(b, type, sum, {-1}, epsilon, b.input(2)));
+}
+
+absl::Status ExpandSimplifiedLayerNormalization(ContribBody& b) {
+  const float epsilon = b.Float("epsilon", 1e-5f);
+  const int64_t given = b.Int("axis", -1);
+  b.Int("stash_type", 1);  // the type of the mean
+  ANEMONE_RETURN_IF_ERROR(b.NoneLeft());
+  ANEMONE_ASSIGN_OR_RETURN(const DataType type, b.FloatTypeOf(0));
+  ANEMONE_RETURN_IF_ERROR(b.Need(!b.Makes(1), "the deviation is an output"));
+  ANEMONE_ASSIGN_OR_RETURN(const Sizes x, b.DimsOf(0));
+  const auto rank = static_cast<int64_t>(x.size());
+  ANEMONE_RETURN_IF_ERROR(b.Need(-rank <= given && given < rank, "an axis that there is not"));
+  const int64_t axis = given < 0 ? given + rank : given;
+  ANEMONE_ASSIGN_OR_RETURN(const Sizes scale, b.DimsOf(1));
+  ANEMONE_RETURN_IF_ERROR(b.Need(scale == Sizes(x.begin() + axis, x.end()), "scale of this shape"));
+  Sizes axes(rank - axis);
+  std::iota(axes.begin(), axes.end(), axis);
+  return b.Give(0, RootMeanSquared(b, type, b.input(0), axes, epsilon, b.input(1)));
+}
+
+absl::Status ExpandEmbedLayerNormalization(ContribBody& b) {
+  const float epsilon = b.Float("epsilon", kFusedEpsilon);
+  b.Int("mask_index_type", 0);  // says whether the mask's output is there
+  ANEMONE_RETURN_IF_ERROR(b.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(b.FloatTypeOf(kWordTable).status());
+  ANEMONE_ASSIGN_OR_RETURN(const Sizes words, b.DimsOf(kWords, {2}));
+  ANEMONE_RETURN_IF_ERROR(CheckEmbedded(b, words));
+  ValueId word = kNone, position = kNone, segment = kNone;
+  {
+    const ContribBody::Aside aside(b, "embeddings");
+    word = b.Gather(b.input(kWordTable), 0, b.input(kWords));
+    position = b.Has(kPositions) ? b.Gather(b.input(kPositionTable), 0, b.input(kPositions))
+                                 : b.Slice(b.input(kPositionTable), 0, 0, words[1]);
+    if (b.Has(kSegments)) segment = b.Gather(b.input(kSegmentTable), 0, b.input(kSegments));
+    if (b.Makes(1)) ANEMONE_RETURN_IF_ERROR(b.Give(1, MaskIndex(b, words)));
+  }
+  const ValueId sum = b.Plus(b.Emit("Add", {word, position}), segment);
+  ANEMONE_RETURN_IF_ERROR(b.Give(2, sum));
+  return b.Give(0, Normalized(b, sum, b.input(kScale), b.input(kBias), epsilon));
+}
+
+}  // namespace anemone

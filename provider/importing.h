@@ -1,0 +1,28 @@
+// provider/importing.h: what every way in needs before a model is imported: ONNX Runtime, and the
+// operators of the domain ai.anemone, known to it and to ONNX's registry.
+#ifndef ANEMONE_PROVIDER_IMPORTING_H_
+#define ANEMONE_PROVIDER_IMPORTING_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "fallback/ort_runtime.h"
+#include "importer/importer.h"
+
+namespace anemone {
+
+// As OrtRuntime::Open(); its sessions know the domain.
+absl::StatusOr<std::shared_ptr<const OrtRuntime>> OpenRuntime(int threads);
+
+// Options with the user's bindings. Without ONNX Runtime (null) fewer constants are folded.
+ImportOptions ImportingOptions(std::map<std::string, int64_t> dims,
+                               std::map<std::string, std::vector<int64_t>> shapes,
+                               std::shared_ptr<const OrtRuntime> runtime);
+
+}  // namespace anemone
+
+#endif  // ANEMONE_PROVIDER_IMPORTING_H_

@@ -1,0 +1,159 @@
+"""anemone convert: both formats, what cannot be written, and what is damaged."""
+
+import json
+import os
+import sys
+import unittest
+
+import jsonschema
+import numpy
+from onnx import helper
+
+from support import ROOT, CliTest, anemone, model, tensor
+
+sys.path.insert(0, str(ROOT / "models"))
+import manifest  # noqa: E402
+
+SCHEMA = json.loads((ROOT / "docs" / "schemas" / "convert.json").read_text())
+FORMATS = ("netplist", "mil")
+FILES = {"netplist": ("net.plist", "weights.0", "weights.1"),
+         "mil": ("model.mil", "weights/weight.bin")}
+
+
+def product(shape=(4, 4)):
+    weight = helper.make_tensor("w", 1, shape, numpy.ones(shape, numpy.float32).ravel())
+    return model([helper.make_node("MatMul", ["x", "w"], ["y"])], [tensor("x", [1, shape[0]])],
+                 [tensor("y", [1, shape[1]])], [weight])
+
+
+class Convert(CliTest):
+    def convert(self, path, form, *words, code=0):
+        """The manifest, as printed and as written."""
+        out = self.folder / f"{form}-{len(os.listdir(self.folder))}"
+        done = anemone("convert", path, "--to", form, "-o", out, *words, "--json", timeout=250)
+        self.assertEqual(code, done.returncode, done.stderr)
+        made = json.loads(done.stdout)
+        jsonschema.validate(made, SCHEMA)
+        self.assertEqual(made, json.loads((out / "manifest.json").read_text()))
+        self.assertEqual(form, made["to"])
+        for segment in made["segments"]:
+            names = ()
+            if segment["written"]:
+                names = ((segment["model"],) if segment["placement"] == "cpu" else
+                         [f"{segment['folder']}/{name}" for name in FILES[form]])
+            for name in names:
+                self.assertTrue((out / name).exists(), name)
+            self.assertEqual(segment["written"], not segment.get("missing"))
+        self.assertEqual(code == 0, all(segment["written"] for segment in made["segments"]))
+        return out, made
+
+    def test_a_product_as_mil(self):
+        out, made = self.convert(self.write(product()), "mil", "--target", "m1")
+        segment = made["segments"][0]
+        self.assertEqual({"inputs": [{"port": "x", "value": "x"}],
+                          "outputs": [{"port": "y", "value": "y"}]}, segment["ports"])
+        text = (out / segment["folder"] / "model.mil").read_text()
+        self.assertTrue(text.startswith("program(1.3)\n"), text)
+        self.assertIn("@model_path/weights/weight.bin", text)
+        blob = (out / segment["folder"] / "weights" / "weight.bin").read_bytes()
+        self.assertEqual(b"\xef\xbe\xad\xde", blob[64:68])
+        self.assertEqual([1] * 16, numpy.frombuffer(blob[128:160], numpy.float16).tolist())
+
+    def test_ports_of_mil_are_in_the_order_they_bind(self):
+        nodes = [helper.make_node("Sub", ["z", "a"], ["d"]), helper.make_node("Relu", ["d"], ["c"])]
+        path = self.write(model(nodes, [tensor("z", [1, 4]), tensor("a", [1, 4])],
+                                [tensor("d", [1, 4]), tensor("c", [1, 4])]))
+        ports = self.convert(path, "mil")[1]["segments"][0]["ports"]
+        self.assertEqual(["a", "z"], [port["value"] for port in ports["inputs"]])
+        self.assertEqual(["c", "d"], [port["value"] for port in ports["outputs"]])
+        ports = self.convert(path, "netplist")[1]["segments"][0]["ports"]
+        self.assertEqual(["z", "a"], [port["value"] for port in ports["inputs"]])
+
+    def test_what_mil_has_not_is_named(self):
+        pool = model([helper.make_node("Relu", ["x"], ["r"]),
+                      helper.make_node("GroupNormalization", ["r", "s", "b"], ["y"], num_groups=2)],
+                     [tensor("x", [1, 4, 4, 4])], [tensor("y", [1, 4, 4, 4])],
+                     [helper.make_tensor(name, 1, [4], [1.0] * 4) for name in "sb"])
+        made = self.convert(self.write(pool), "mil", code=1)[1]
+        missing = made["segments"][0]["missing"]
+        self.assertEqual(["LayerNormalization"], [line["type"] for line in missing])
+        self.assertIn("over groups", missing[0]["why"])
+        done = anemone("convert", self.folder / "model.onnx", "--to", "mil", "-o",
+                       self.folder / "text")
+        self.assertIn("no normalization over groups", done.stdout)
+        self.expect_error(done, "1 engine segment has units that no MIL operation is known for")
+
+    def test_check_warns_once_for_each_kind(self):
+        shape, ones = [1, 4, 4, 4], [helper.make_tensor(name, 1, [4], [1.0] * 4) for name in "sb"]
+        nodes = [helper.make_node("Exp", ["x"], ["a"]), helper.make_node("Exp", ["a"], ["b1"]),
+                 helper.make_node("GroupNormalization", ["b1", "s", "b"], ["c"], num_groups=2),
+                 helper.make_node("GroupNormalization", ["c", "s", "b"], ["d"], num_groups=2),
+                 helper.make_node("Div", ["d", "c"], ["y"]),
+                 helper.make_node("GreaterOrEqual", ["y", "c"], ["g"]),
+                 helper.make_node("Cast", ["g"], ["z"], to=1)]
+        path = self.write(model(nodes, [tensor("x", shape)], [tensor("y", shape), tensor("z", shape)],
+                                ones))
+        lines = [line.split() for line in anemone("check", path).stdout.splitlines()
+                 if "netplist-form" in line]
+        told = sorted((line[0], line[2], " ".join(line[4:])) for line in lines)
+        self.assertEqual(3, len(told), told)
+        for (count, rule, words), (want, of, piece) in zip(told, (
+                ("1", "unverified-netplist-form", "Type Div of ElementWise"),
+                ("2", "no-netplist-form", "LayerNormalization"),
+                ("2", "unverified-netplist-form", "Type Exp of Neuron"))):
+            self.assertEqual((want, of), (count, rule))
+            self.assertIn(piece, words)
+        # What warns is what convert names, unit by unit.
+        made = self.convert(path, "netplist", code=1)[1]["segments"][0]
+        self.assertEqual(2, len(made["missing"]))
+        self.assertEqual(3, len(made["unverified"]))
+
+    def test_options_of_netplists(self):
+        path = self.write(product())
+        for option in ("--verified-only", "--binary"):
+            self.expect_error(anemone("convert", path, "--to", "mil", option, "-o", self.folder / "o"),
+                              "about netplists", code=2)
+        self.expect_error(anemone("convert", path, "--to", "plist", "-o", self.folder / "o"),
+                          "netplist", "mil", code=2)
+
+    def test_nothing_is_left_where_nothing_can_be_written(self):
+        path = self.write(product())
+        (self.folder / "file").write_text("in the way")
+        for form in FORMATS:
+            self.expect_error(anemone("convert", path, "--to", form, "-o", self.folder / "file"),
+                              "not empty; choose another")
+            self.expect_error(anemone("convert", path, "--to", form, "-o", self.folder / "file" / "o"),
+                              "cannot be written")
+            if os.path.exists("/dev/full"):  # a link in the folder's place cannot be made there
+                self.expect_error(anemone("convert", path, "--to", form, "-o", "/dev/full/o"),
+                                  "cannot be written")
+        self.assertEqual({"file", "model.onnx"}, set(os.listdir(self.folder)))
+
+    def test_a_full_disk_leaves_nothing(self):
+        path = self.write(product((512, 512)))
+        for form in FORMATS:
+            out = self.folder / "out"
+            done = anemone("convert", path, "--to", form, "-o", out, file_limit=1 << 14)
+            self.expect_error(done, "cannot be written; choose a folder")
+            self.assertEqual(["model.onnx"], os.listdir(self.folder))
+
+    def test_damaged_models(self):
+        whole = product().SerializeToString()
+        path = self.write(whole[:len(whole) // 2], "cut.onnx")
+        for form in FORMATS:
+            self.expect_error(anemone("convert", path, "--to", form, "-o", self.folder / "o"),
+                              "cut.onnx")
+        self.assertEqual(["cut.onnx"], os.listdir(self.folder))
+
+    def test_a_real_model(self):
+        entry = next(e for e in manifest.entries() if e["name"] == "light_squeezenet")
+        path = manifest.path_of(entry)
+        if not path.exists():
+            self.skipTest(f"{path} is not on this machine")
+        for form in FORMATS:
+            made = self.convert(path, form, "--target", "h16")[1]
+            self.assertTrue(made["segments"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,131 @@
+#include "tests/round_trip.h"
+
+#include <stdlib.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <random>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "anemone/mapped_file.h"
+#include "anemone/status_macros.h"
+#include "engine/device.h"
+#include "engine/mil_emitter.h"
+#include "engine/netplist_folder.h"
+#include "kernels/lowering.h"
+#include "kernels/mil_folder.h"
+
+namespace anemone {
+namespace {
+
+std::vector<std::byte> RandomPort(const ProgramPort& port, std::mt19937& random) {
+  std::vector<std::byte> bytes(port.layout.bytes());
+  if (port.layout.format == Format::kUInt8) {
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+    return bytes;
+  }
+  std::uniform_real_distribution<float> any(-1, 1);
+  for (size_t i = 0; i + 1 < bytes.size(); i += sizeof(math::Half)) {
+    const math::Half half = math::ToHalf(any(random));
+    std::memcpy(bytes.data() + i, &half, sizeof(half));
+  }
+  return bytes;
+}
+
+absl::Status Differ(const std::string& what) {
+  return absl::FailedPreconditionError(absl::StrCat("read back: ", what));
+}
+
+absl::Status ComparePorts(const Network& network, const Network& again, const PortNames& names) {
+  if (again.inputs.size() != names.inputs.size() || again.outputs.size() != names.outputs.size() ||
+      names.inputs.size() != network.inputs.size() ||
+      names.outputs.size() != network.outputs.size()) {
+    return Differ("another number of ports");
+  }
+  for (size_t i = 0; i < again.inputs.size(); ++i) {
+    const InputPort &port = again.inputs[i], &from = network.inputs[i];
+    if (port.name != names.inputs[i] || port.dims != from.dims || port.format != from.format) {
+      return Differ(absl::StrCat("input '", from.name, "' is another"));
+    }
+  }
+  for (size_t i = 0; i < again.outputs.size(); ++i) {
+    if (again.outputs[i].name != names.outputs[i]) {
+      return Differ(absl::StrCat("output '", network.outputs[i].name, "' is another"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// The text in `folder` is the program that the network is written as.
+absl::Status CompareTexts(const Network& network, const std::string& folder) {
+  int64_t offset = 64;  // weights are stored one behind the other, each behind a header
+  ANEMONE_ASSIGN_OR_RETURN(MilText written, WriteMilProgram(network, [&](const Tensor& tensor) {
+                             const int64_t bytes = tensor.elements() * 2;
+                             return std::exchange(offset, offset + 64 + (bytes + 63) / 64 * 64);
+                           }));
+  ANEMONE_ASSIGN_OR_RETURN(auto text, MappedFile::Open(folder + "/model.mil"));
+  ANEMONE_ASSIGN_OR_RETURN(MilProgram read, ReadMil(text->text()));
+  return CompareMil(written.program, read);
+}
+
+}  // namespace
+
+TemporaryFolder::TemporaryFolder(std::string base) : path_(std::move(base) + "/segment.XXXXXX") {
+  if (mkdtemp(path_.data()) == nullptr) path_.clear();
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code error;
+  if (!path_.empty()) std::filesystem::remove_all(path_, error);
+}
+
+absl::StatusOr<std::vector<std::byte>> OutputsOf(const Network& network, const Target& target,
+                                                 Route route, int seed) {
+  auto device = MakeSoftwareDevice();
+  ANEMONE_ASSIGN_OR_RETURN(auto program, device->Compile(network, target, route));
+  std::mt19937 random(seed);
+  std::vector<std::vector<std::byte>> inputs, outputs;
+  std::vector<const std::byte*> in;
+  std::vector<std::byte*> out;
+  for (const ProgramPort& port : program->inputs()) inputs.push_back(RandomPort(port, random));
+  for (const ProgramPort& port : program->outputs()) outputs.emplace_back(port.layout.bytes());
+  for (const auto& bytes : inputs) in.push_back(bytes.data());
+  for (auto& bytes : outputs) out.push_back(bytes.data());
+  ANEMONE_RETURN_IF_ERROR(device->Run(*program, {in, out}));
+  std::vector<std::byte> all;
+  for (const auto& bytes : outputs) all.insert(all.end(), bytes.begin(), bytes.end());
+  return all;
+}
+
+absl::StatusOr<Network> ReadFolder(const EngineFormat& format, const std::string& folder,
+                                   const Target& target) {
+  NetworkBuilder c(target, format.route);
+  absl::Status status =
+      format.route == Route::kMil ? LoadMil(folder, c) : LoadNetplist(folder, FindUnitKind, c);
+  if (c.refusal()) return absl::FailedPreconditionError("refused: " + c.refusal()->message);
+  ANEMONE_RETURN_IF_ERROR(status);
+  return c.TakeNetwork();
+}
+
+absl::Status CheckRoundTrip(const Network& network, const Target& target,
+                            const EngineFormat& format, const NetplistOptions& options,
+                            const std::string& folder) {
+  ANEMONE_ASSIGN_OR_RETURN(Network prepared, format.prepare(network, target));
+  Unwritable found = format.judge(prepared, target, options);
+  if (!found.missing.empty()) {
+    const UnitNote& first = found.missing[0];
+    return absl::UnimplementedError(absl::StrCat(first.type, " '", first.unit, "': ", first.why));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(PortNames ports, format.save(prepared, options, folder));
+  if (format.route == Route::kMil) ANEMONE_RETURN_IF_ERROR(CompareTexts(prepared, folder));
+  ANEMONE_ASSIGN_OR_RETURN(Network again, ReadFolder(format, folder, target));
+  ANEMONE_RETURN_IF_ERROR(ComparePorts(network, again, ports));
+  ANEMONE_ASSIGN_OR_RETURN(auto want, OutputsOf(network, target, format.route, 7));
+  ANEMONE_ASSIGN_OR_RETURN(auto got, OutputsOf(again, target, format.route, 7));
+  return want.empty() || got != want ? Differ("other bits") : absl::OkStatus();
+}
+
+}  // namespace anemone
