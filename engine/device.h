@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "engine/network.h"
 #include "engine/surface.h"
 #include "engine/target.h"
+#include "numerics.h"  // generated
 
 namespace anemone {
 
@@ -59,8 +61,16 @@ class Device {
   virtual absl::Status Run(const Program& program, const Request& request) = 0;
 };
 
-// The software engine in `fast` mode. It computes in the caller's oneTBB arena.
-std::unique_ptr<Device> MakeSoftwareDevice();
+// How the software engine computes.
+struct SoftwareOptions {
+  // `fast`: fp16 storage and rounding at unit boundaries, fp32 sums. `exact`: every rule of
+  // numerics.json, by the target's family, or by `numerics` if that is set.
+  bool exact = false;
+  std::optional<math::Numerics> numerics;
+};
+
+// It computes in the caller's oneTBB arena.
+std::unique_ptr<Device> MakeSoftwareDevice(const SoftwareOptions& options = {});
 
 }  // namespace anemone
 

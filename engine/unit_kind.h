@@ -29,6 +29,7 @@
 #include "engine/math/half.h"
 #include "engine/unit.h"
 #include "engine/verdict.h"
+#include "numerics.h"  // generated
 
 namespace anemone {
 
@@ -46,6 +47,13 @@ struct View {
 
 // What `prepare` makes of a unit's constants, once per program: packed weights, index tables.
 using Prepared = std::shared_ptr<const void>;
+
+// What a unit computes with in `exact` mode.
+struct ExactUnit {
+  const math::Numerics& numerics;
+  absl::Span<const Tensor> weights;  // plain
+  const void* prepared;
+};
 
 using Permutation = std::array<Axis, kAxisCount>;
 
@@ -101,6 +109,8 @@ struct UnitRow {
   // the kind is judged but not run yet (and not a view).
   void (*compute)(const P&, const void* prepared, absl::Span<const ConstView> in,
                   View out) = nullptr;
+  // The same by the target's rules of arithmetic. Null: `compute` only moves, compares or chooses.
+  void (*exact)(const P&, const ExactUnit&, absl::Span<const ConstView> in, View out) = nullptr;
   // The output is the first bottom's bytes under other dims: nothing is computed.
   bool is_view = false;
   // Set by the one kind that only moves axes: output axis i is input axis (*permutation)(p)[i].
@@ -157,6 +167,9 @@ class UnitKind {
                                            absl::Span<const Tensor> weights) const = 0;
   virtual void Compute(const void* params, const void* prepared, absl::Span<const ConstView> in,
                        View out) const = 0;
+  virtual bool has_exact() const = 0;
+  virtual void Exact(const void* params, const ExactUnit&, absl::Span<const ConstView> in,
+                     View out) const = 0;
 };
 
 // kInvalidArgument naming the first key of `keys` that is not in `known`.
@@ -259,6 +272,11 @@ class UnitKindOf final : public UnitKind {
   void Compute(const void* params, const void* prepared, absl::Span<const ConstView> in,
                View out) const override {
     row_.compute(Cast(params), prepared, in, out);
+  }
+  bool has_exact() const override { return row_.exact != nullptr; }
+  void Exact(const void* params, const ExactUnit& unit, absl::Span<const ConstView> in,
+             View out) const override {
+    row_.exact(Cast(params), unit, in, out);
   }
 
  private:

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
 #include "engine/constant.h"
+#include "engine/math/exact_contract.h"
 #include "engine/math/conv.h"
 #include "engine/math/conv_transpose.h"
 #include "engine/math/resize.h"
@@ -319,6 +320,13 @@ MathShape ShapeFor(const ConvParams& p, const Dims& in) {
   return shape;
 }
 
+math::ConvTransposeShape TransposedShape(const ConvParams& p, const Dims& in) {
+  auto shape = ShapeFor<math::ConvTransposeShape>(p, in);
+  shape.output_padding_h = p.h.output_padding;
+  shape.output_padding_w = p.w.output_padding;
+  return shape;
+}
+
 // Ready to run, by a kernel that is read once.
 Prepared Packed(const ConvParams& p, const Dims& in, math::HalfReader kernel,
                 absl::Span<const float> bias) {
@@ -326,10 +334,19 @@ Prepared Packed(const ConvParams& p, const Dims& in, math::HalfReader kernel,
     return std::make_shared<math::PackedConv>(
         math::PackConv(ShapeFor<math::ConvShape>(p, in), kernel, bias));
   }
-  auto shape = ShapeFor<math::ConvTransposeShape>(p, in);
-  shape.output_padding_h = p.h.output_padding;
-  shape.output_padding_w = p.w.output_padding;
-  return std::make_shared<math::PackedConvTranspose>(math::PackConvTranspose(shape, kernel, bias));
+  return std::make_shared<math::PackedConvTranspose>(
+      math::PackConvTranspose(TransposedShape(p, in), kernel, bias));
+}
+
+// The kernel of the weight, (out, in / groups, h, w) or (in, out / groups, h, w).
+std::vector<math::Half> KernelOf(const ConvParams& p, const Dims& in, const Tensor& weight) {
+  std::vector<math::Half> stored(weight.elements());
+  ReadHalves(weight, 0, absl::MakeSpan(stored));
+  if (!p.in_major) return stored;
+  std::vector<math::Half> kernel(stored.size());
+  math::Transpose({1, 1, 1, in.c(), p.out_channels}, {0, 1, 2, 4, 3}, stored,
+                  absl::MakeSpan(kernel));
+  return kernel;
 }
 
 // Ones that do not overlap: every element stands in a block of its own.
@@ -361,10 +378,7 @@ absl::StatusOr<Prepared> Prepare(const ConvParams& p, Bottoms in,
   std::vector<float> bias;
   if (weights.size() > 1) bias = RoundedFloats(weights[1]);
   if (p.in_major) {
-    std::vector<math::Half> stored(weights[0].elements()), kernel(stored.size());
-    ReadHalves(weights[0], 0, absl::MakeSpan(stored));
-    math::Transpose({1, 1, 1, x.c(), p.out_channels}, {0, 1, 2, 4, 3}, stored,
-                    absl::MakeSpan(kernel));
+    const std::vector<math::Half> kernel = KernelOf(p, x, weights[0]);
     return std::make_shared<math::PackedConv>(
         math::PackConv(ShapeFor<math::ConvShape>(p, x), absl::MakeConstSpan(kernel), bias));
   }
@@ -403,6 +417,32 @@ void Compute(const ConvParams& p, const void* prepared, absl::Span<const ConstVi
   }
 }
 
+// The kernel as the model stores it.
+std::vector<math::Half> PlainKernel(const ConvParams& p, const ExactUnit& unit,
+                                    absl::Span<const ConstView> in) {
+  if (in.size() > 1) return {in[1].span().begin(), in[1].span().end()};
+  if (p.mode == KernelMode::kUnity) {
+    const int64_t channels = p.transposed() ? in[0].dims.c() : p.out_channels;
+    const int64_t others = (p.transposed() ? p.out_channels : in[0].dims.c()) / p.groups;
+    return std::vector<math::Half>(channels * others * p.h.kernel * p.w.kernel, math::kHalfOne);
+  }
+  return KernelOf(p, in[0].dims, unit.weights[0]);
+}
+
+void Exact(const ConvParams& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
+  const Dims& x = in[0].dims;
+  if (IsRepeat(p)) return Compute(p, unit.prepared, in, out);
+  const std::vector<math::Half> kernel = PlainKernel(p, unit, in);
+  std::vector<float> bias;
+  if (unit.weights.size() > 1) bias = RoundedFloats(unit.weights[1]);
+  if (!p.transposed()) {
+    return math::ExactConv(unit.numerics, ShapeFor<math::ConvShape>(p, x), in[0].span(), kernel,
+                           bias, out.span());
+  }
+  math::ExactConvTranspose(unit.numerics, TransposedShape(p, x), in[0].span(), kernel, bias,
+                           out.span());
+}
+
 void Warn(const ConvParams& p, Bottoms in, const Dims&, const Target& target, Route route,
           WarningList& list) {
   constexpr int64_t kOrionChannels = 32000;  // warning orion-32k-channels
@@ -434,7 +474,8 @@ const UnitKindOf<ConvParams>& Kind() {
                                    .compose = ComposeConv,
                                    .takes_bias = true,
                                    .prepare = Prepare,
-                                   .compute = Compute});
+                                   .compute = Compute,
+                                   .exact = Exact});
   return kind;
 }
 

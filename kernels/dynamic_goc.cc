@@ -2,6 +2,7 @@
 // validators.json DynamicGOC; hidden_layers.json additional_units.
 #include <algorithm>
 
+#include "engine/math/exact_table.h"
 #include "engine/math/elementwise.h"
 #include "engine/math/unary.h"
 #include "kernels/lowering.h"
@@ -66,6 +67,22 @@ void Compute(const DynamicGocParams& p, const void*, absl::Span<const ConstView>
   }
 }
 
+void Exact(const DynamicGocParams& p, const ExactUnit& unit, absl::Span<const ConstView> in,
+           View out) {
+  const math::Extents& to = out.dims.extent;
+  absl::Span<const math::Half> x = in[0].span();
+  std::vector<math::Half> product;
+  if (!p.bias_only) {
+    product.resize(x.size());
+    math::ExactBinary(unit.numerics, math::BinaryOp::kMul, x, to, in[1].span(),
+                      in[1].dims.extent, absl::MakeSpan(product), to);
+    x = product;
+  }
+  const ConstView& offset = in[p.bias_only ? 1 : 2];
+  math::ExactBinary(unit.numerics, math::BinaryOp::kAdd, x, to, offset.span(), offset.dims.extent,
+                    out.span(), to);
+}
+
 bool IsBiasOnly(const DynamicGocParams& p) { return p.bias_only; }
 
 constexpr Field<DynamicGocParams> kFields[] = {
@@ -78,7 +95,8 @@ const UnitKindOf<DynamicGocParams>& Kind() {
                                          .shape = Shape,
                                          .validate = Validate,
                                          .fields = kFields,
-                                         .compute = Compute});
+                                         .compute = Compute,
+                                         .exact = Exact});
   return kind;
 }
 

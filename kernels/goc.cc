@@ -13,6 +13,7 @@
 #include "anemone/status_macros.h"
 #include "engine/authored_unit.h"
 #include "engine/constant.h"
+#include "engine/math/exact_table.h"
 #include "engine/math/unary.h"
 #include "engine/mil_emitter.h"
 #include "kernels/attributes.h"
@@ -78,6 +79,19 @@ void Compute(const GocParams& p, const void* prepared, absl::Span<const ConstVie
                     });
 }
 
+void Exact(const GocParams& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
+  if (!p.per_channel) {
+    return math::ExactAffine(unit.numerics, in[0].span(), p.scale, p.bias, out.span());
+  }
+  const Vectors& vectors = *static_cast<const Vectors*>(unit.prepared);
+  const int64_t plane = out.dims.h() * out.dims.w(), channels = out.dims.c();
+  for (int64_t i = 0; i < out.dims.elements() / plane; ++i) {
+    math::ExactAffine(unit.numerics, in[0].span().subspan(i * plane, plane),
+                      vectors.scale[i % channels], vectors.bias[i % channels],
+                      out.span().subspan(i * plane, plane));
+  }
+}
+
 // Vectors: the kind whose gain and offset are operands, here constants.
 absl::StatusOr<Operand> Compose(NetworkBuilder& c, const GocParams& p, const Unit& unit) {
   if (!p.per_channel) return absl::UnimplementedError("GOC by scalars");
@@ -123,7 +137,8 @@ const UnitKindOf<GocParams>& Kind() {
                                                                          .mil = WriteMil,
                                                                          .compose = Compose,
                                                                          .prepare = Prepare,
-                                                                         .compute = Compute});
+                                                                         .compute = Compute,
+                                                                         .exact = Exact});
   return kind;
 }
 

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
+#include "engine/math/exact_half.h"
 #include "engine/math/copy.h"
 #include "engine/mil_emitter.h"
 #include "engine/warning.h"
@@ -81,6 +82,20 @@ void Compute(const InputViewParams& p, const void*, absl::Span<const ConstView> 
   math::Slice(in[0].dims.extent, starts, steps, out.dims.extent, in[0].span(), out.span());
 }
 
+// A slice that begins inside the width goes through storage times 16 where the family has that
+// gain (numerics.json sat-wslice).
+void Exact(const InputViewParams& p, const ExactUnit& unit, absl::Span<const ConstView> in,
+           View out) {
+  Compute(p, nullptr, in, out);
+  const int gain = unit.numerics.width_slice_gain;
+  if (p.axis != Axis::kW || p.offset == 0 || gain == 1) return;
+  for (math::Half& half : out.span()) {
+    double y = math::Rounded(math::ToDouble(half) * gain, unit.numerics);
+    if (unit.numerics.sat_wslice == math::SatWslice::kFixedPoint) y = std::trunc(y);
+    half = math::Stored(y / gain, unit.numerics);
+  }
+}
+
 void Warn(const InputViewParams& p, Bottoms, const Dims&, const Target& target, Route route,
           WarningList& list) {
   constexpr int kCleanFamily = 4;  // A15 (conflicts.md C-slice-clean-family)
@@ -134,7 +149,8 @@ const UnitKindOf<InputViewParams>& Kind() {
                                         .warn = Warn,
                                         .fields = kFields,
                                         .mil = WriteMil,
-                                        .compute = Compute});
+                                        .compute = Compute,
+                                        .exact = Exact});
   return kind;
 }
 

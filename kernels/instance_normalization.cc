@@ -9,6 +9,7 @@
 
 #include "anemone/status_macros.h"
 #include "engine/constant.h"
+#include "engine/math/exact_reduce.h"
 #include "kernels/affine.h"
 #include "kernels/attributes.h"
 #include "rule_table.h"  // generated
@@ -57,6 +58,13 @@ void Compute(const InstanceNormParams& p, const void* prepared, absl::Span<const
                   affine.bias(), in[0].span(), out.span());
 }
 
+void Exact(const InstanceNormParams& p, const ExactUnit& unit, absl::Span<const ConstView> in,
+           View out) {
+  const auto& affine = *static_cast<const AffineValues*>(unit.prepared);
+  math::ExactNormalize(unit.numerics, in[0].dims.extent, MathAxes(p.axes), p.epsilon,
+                       affine.scale(), affine.bias(), in[0].span(), out.span());
+}
+
 absl::Status WriteMil(MilEmitter& e, const InstanceNormParams& p, const Unit& unit) {
   for (Axis axis : {Axis::kD, Axis::kH, Axis::kW}) {
     if (unit.dims[axis] > 1 && std::find(p.axes.begin(), p.axes.end(), axis) == p.axes.end()) {
@@ -82,7 +90,8 @@ const UnitKindOf<InstanceNormParams>& Kind() {
                                            .mil = WriteMil,
                                            .compose = Compose,
                                            .prepare = Prepare,
-                                           .compute = Compute});
+                                           .compute = Compute,
+                                           .exact = Exact});
   return kind;
 }
 

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
+#include "engine/math/exact_reduce.h"
 #include "kernels/affine.h"
 #include "kernels/attributes.h"
 #include "kernels/layer_normalization.h"
@@ -43,6 +44,12 @@ void Compute(const L2NormParams& p, const void*, absl::Span<const ConstView> in,
   math::L2Normalize(in[0].dims.extent, MathAxes(p.axes), p.epsilon, in[0].span(), out.span());
 }
 
+void Exact(const L2NormParams& p, const ExactUnit& unit, absl::Span<const ConstView> in,
+           View out) {
+  math::ExactL2Normalize(unit.numerics, in[0].dims.extent, MathAxes(p.axes), p.epsilon,
+                         in[0].span(), out.span());
+}
+
 absl::Status WriteMil(MilEmitter& e, const L2NormParams& p, const Unit& unit) {
   const std::vector<int64_t> axes = MilAxes(e, p.axes);
   if (axes.empty()) return absl::UnimplementedError("a normalization over no axes");
@@ -59,7 +66,8 @@ const UnitKindOf<L2NormParams>& Kind() {
                                      .validate = Validate,
                                      .fields = kFields,
                                      .mil = WriteMil,
-                                     .compute = Compute});
+                                     .compute = Compute,
+                                     .exact = Exact});
   return kind;
 }
 

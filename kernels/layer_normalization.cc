@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
 #include "engine/constant.h"
+#include "engine/math/exact_reduce.h"
 #include "kernels/affine.h"
 #include "kernels/attributes.h"
 #include "kernels/node_inputs.h"
@@ -69,18 +70,33 @@ math::Extents Grouped(const Dims& d, int64_t groups) {
   return {d.n(), groups, d.c() / groups, d.h(), d.w()};
 }
 
-void Compute(const LayerNormParams& p, const void* prepared, absl::Span<const ConstView> in,
-             View out) {
-  const auto& affine = *static_cast<const AffineValues*>(prepared);
-  math::NormalizeTerm scale = affine.scale(), bias = affine.bias();
-  math::Extents extents = in[0].dims.extent;
-  if (p.groups > 1) {
-    extents = Grouped(in[0].dims, p.groups);
+// The groups of channels as an axis of their own.
+struct GroupedForm {
+  GroupedForm(const LayerNormParams& p, const void* prepared, const Dims& x) : extents(x.extent) {
+    const auto& affine = *static_cast<const AffineValues*>(prepared);
+    scale = affine.scale();
+    bias = affine.bias();
+    if (p.groups == 1) return;
+    extents = Grouped(x, p.groups);
     if (p.affine.scale) scale.extents = Grouped(*p.affine.scale, p.groups);
     if (p.affine.bias) bias.extents = Grouped(*p.affine.bias, p.groups);
   }
-  math::Normalize(extents, MathAxes(p.axes), {.epsilon = p.epsilon}, scale, bias, in[0].span(),
-                  out.span());
+  math::Extents extents;
+  math::NormalizeTerm scale, bias;
+};
+
+void Compute(const LayerNormParams& p, const void* prepared, absl::Span<const ConstView> in,
+             View out) {
+  const GroupedForm form(p, prepared, in[0].dims);
+  math::Normalize(form.extents, MathAxes(p.axes), {.epsilon = p.epsilon}, form.scale, form.bias,
+                  in[0].span(), out.span());
+}
+
+void Exact(const LayerNormParams& p, const ExactUnit& unit, absl::Span<const ConstView> in,
+           View out) {
+  const GroupedForm form(p, unit.prepared, in[0].dims);
+  math::ExactNormalize(unit.numerics, form.extents, MathAxes(p.axes), p.epsilon, form.scale,
+                       form.bias, in[0].span(), out.span());
 }
 
 absl::Status WriteMil(MilEmitter& e, const LayerNormParams& p, const Unit& unit) {
@@ -111,7 +127,8 @@ const UnitKindOf<LayerNormParams>& Kind() {
                                         .mil = WriteMil,
                                         .compose = Compose,
                                         .prepare = Prepare,
-                                        .compute = Compute});
+                                        .compute = Compute,
+                                        .exact = Exact});
   return kind;
 }
 

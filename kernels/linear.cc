@@ -19,6 +19,7 @@
 #include "anemone/status_macros.h"
 #include "engine/constant.h"
 #include "engine/mil_emitter.h"
+#include "engine/math/exact_contract.h"
 #include "kernels/attributes.h"
 #include "kernels/conv.h"
 #include "kernels/elementwise.h"
@@ -105,6 +106,17 @@ void Compute(const LinearParams& p, const void* prepared, absl::Span<const Const
              math::RowMajor(p.k), packed.matrix, packed.bias, out.span(), math::RowMajor(p.n));
 }
 
+void Exact(const LinearParams& p, const ExactUnit& unit, absl::Span<const ConstView> in,
+           View out) {
+  std::vector<math::Half> weight(unit.weights[0].elements());
+  ReadHalves(unit.weights[0], 0, absl::MakeSpan(weight));
+  math::ExactGemm(unit.numerics, {.m = in[0].dims.elements() / p.k, .k = p.k, .n = p.n},
+                  in[0].span(), math::RowMajor(p.k), weight,
+                  math::LayoutOf(p.order, p.k, p.n),
+                  static_cast<const PackedLinear*>(unit.prepared)->bias, out.span(),
+                  math::RowMajor(p.n));
+}
+
 void Warn(const LinearParams& p, Bottoms, const Dims&, const Target& target, Route,
           WarningList& list) {
   WarnOfConstantFactor(p.k * p.n, target, list);
@@ -132,7 +144,8 @@ const UnitKindOf<LinearParams>& Kind() {
                                      .fields = kFields,
                                      .mil = WriteMil,
                                      .prepare = Prepare,
-                                     .compute = Compute});
+                                     .compute = Compute,
+                                     .exact = Exact});
   return kind;
 }
 

@@ -22,6 +22,7 @@
 #include "engine/constant.h"
 #include "engine/mil_emitter.h"
 #include "engine/warning.h"
+#include "engine/math/exact_contract.h"
 #include "kernels/attributes.h"
 #include "kernels/linear.h"
 #include "kernels/mil.h"
@@ -117,6 +118,23 @@ void Compute(const MatMulParams& p, const void* prepared, absl::Span<const Const
              LayoutOf(out.dims));
 }
 
+void Exact(const MatMulParams& p, const ExactUnit& unit, absl::Span<const ConstView> in,
+           View out) {
+  const Dims& a = in[0].dims;
+  if (!p.b) {
+    return math::ExactGemm(
+        unit.numerics,
+        {.m = a.c(), .k = a.w(), .n = out.dims.w(), .batch = {1, out.dims.n(), out.dims.h()}},
+        in[0].span(), LayoutOf(a), in[1].span(), LayoutOf(in[1].dims), {}, out.span(),
+        LayoutOf(out.dims));
+  }
+  std::vector<math::Half> factor(unit.weights[0].elements());
+  ReadHalves(unit.weights[0], 0, absl::MakeSpan(factor));
+  math::ExactGemm(unit.numerics, {.m = a.n() * a.c() * a.h(), .k = a.w(), .n = p.b->n},
+                  in[0].span(), math::RowMajor(a.w()), factor, math::LayoutOf(p.b->order, p.b->k, p.b->n),
+                  {}, out.span(), math::RowMajor(p.b->n));
+}
+
 void Warn(const MatMulParams& p, Bottoms in, const Dims&, const Target& target, Route,
           WarningList& list) {
   if (!p.b && !in[1].is_constant()) return;
@@ -176,7 +194,8 @@ const UnitKindOf<MatMulParams>& Kind() {
                                      .mil = WriteMil,
                                      .compose = Compose,
                                      .prepare = Prepare,
-                                     .compute = Compute});
+                                     .compute = Compute,
+                                     .exact = Exact});
   return kind;
 }
 

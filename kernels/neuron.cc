@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
+#include "engine/math/exact_table.h"
 #include "engine/math/half.h"
 #include "engine/math/unary.h"
 #include "engine/mil_emitter.h"
@@ -151,6 +152,12 @@ void Compute(const NeuronParams& p, const void* prepared, absl::Span<const Const
   }
 }
 
+void Exact(const NeuronParams& p, const ExactUnit& unit, absl::Span<const ConstView> in,
+           View out) {
+  const math::UnaryKey key{ModeOf(p.type).function, p.first, p.second};
+  math::ApplyTable(*math::ExactTableFor(key, unit.numerics), in[0].span(), out.span());
+}
+
 void Warn(const NeuronParams& p, Bottoms, const Dims&, const Target&, Route route,
           WarningList& list) {
   if (route != Route::kMil) return;
@@ -217,7 +224,8 @@ const UnitKindOf<NeuronParams>& Kind() {
                                                                                .fields = kFields,
                                                                                .mil = WriteMil,
                                                                                .prepare = Prepare,
-                                                                               .compute = Compute});
+                                                                               .compute = Compute,
+                                                                               .exact = Exact});
   return kind;
 }
 

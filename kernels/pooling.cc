@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
+#include "engine/math/exact_reduce.h"
 #include "engine/math/pool.h"
 #include "engine/mil_emitter.h"
 #include "kernels/attributes.h"
@@ -223,6 +224,17 @@ void Compute(const PoolingParams& p, const void*, absl::Span<const ConstView> in
   }
 }
 
+void Exact(const PoolingParams& p, const ExactUnit& unit, absl::Span<const ConstView> in,
+           View out) {
+  const math::PoolShape shape = PoolShapeOf(p, in[0].dims, out.dims);
+  if (p.mode == Mode::kMax) return math::MaxPool(shape, in[0].span(), out.span());
+  if (p.mode == Mode::kL2) return math::ExactL2Pool(unit.numerics, shape, in[0].span(), out.span());
+  math::ExactAveragePool(unit.numerics, shape,
+                         p.exclude_padding ? math::AverageDivisor::kInside
+                                           : math::AverageDivisor::kInsideAndPads,
+                         in[0].span(), out.span());
+}
+
 absl::Status WriteMil(MilEmitter& e, const PoolingParams& p, const Unit& unit) {
   static constexpr const char* kOps[] = {"avg_pool", "max_pool", "l2_pool"};
   if (p.mode > Mode::kL2) return absl::UnimplementedError("no MIL operation pools in this mode");
@@ -264,7 +276,8 @@ const UnitKindOf<PoolingParams>& Kind() {
                                       .fields = kFields,
                                       .mil = WriteMil,
                                       .prepare = Prepare,
-                                      .compute = Compute});
+                                      .compute = Compute,
+                                      .exact = Exact});
   return kind;
 }
 

@@ -11,9 +11,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "anemone/status_macros.h"
+#include "engine/math/exact_reduce.h"
+#include "engine/math/exact_table.h"
 #include "engine/math/elementwise.h"
 #include "engine/math/reduce.h"
 #include "engine/mil_emitter.h"
+#include "kernels/affine.h"
 #include "kernels/attributes.h"
 #include "kernels/elementwise.h"
 #include "kernels/mil.h"
@@ -67,6 +70,23 @@ void Compute(const ReductionParams& p, const void*, absl::Span<const ConstView> 
   }
 }
 
+void Exact(const ReductionParams& p, const ExactUnit& unit, absl::Span<const ConstView> in,
+           View out) {
+  if (p.type == ReduceType::kMax || p.type == ReduceType::kMin) {
+    ReductionParams plain = p;
+    plain.square = false;
+    Compute(plain, nullptr, in, out);
+  } else {
+    math::ExactReduce(unit.numerics,
+                      p.type == ReduceType::kSum ? math::ReduceOp::kSum : math::ReduceOp::kMean,
+                      in[0].dims.extent, MathAxes(p.axes), in[0].span(), out.span());
+  }
+  if (p.square) {
+    math::ExactBinary(unit.numerics, math::BinaryOp::kMul, out.span(), out.dims.extent, out.span(),
+                      out.dims.extent, out.span(), out.dims.extent);
+  }
+}
+
 absl::Status WriteMil(MilEmitter& e, const ReductionParams& p, const Unit& unit) {
   static constexpr const char* kOps[] = {"reduce_sum", "reduce_mean", "reduce_max", "reduce_min"};
   std::vector<int64_t> axes;
@@ -93,7 +113,8 @@ const UnitKindOf<ReductionParams>& Kind() {
                                         .validate = Validate,
                                         .fields = kFields,
                                         .mil = WriteMil,
-                                        .compute = Compute});
+                                        .compute = Compute,
+                                        .exact = Exact});
   return kind;
 }
 

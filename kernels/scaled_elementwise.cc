@@ -1,6 +1,7 @@
 // ScaledElementWise: one operation on the elements of two tensors, times a gain. Facts:
 // validators.json ScaledElementWise; hidden_layers.json ScaledElementWise; enums.json
 // ZinIrScaledEWType; conflicts.md C-scaled-ew-sub, C-sew-scale.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <optional>
@@ -9,6 +10,7 @@
 
 #include "anemone/status_macros.h"
 #include "engine/math/elementwise.h"
+#include "engine/math/exact_half.h"
 #include "engine/math/unary.h"
 #include "kernels/lowering.h"
 #include "rule_table.h"  // generated
@@ -124,21 +126,29 @@ std::optional<math::BinaryOp> OperationOf(ScaledType type) {
   return std::nullopt;
 }
 
+// The two operands, negated as the keys say.
+struct Signed {
+  Signed(const P& p, absl::Span<const ConstView> in) : x(in[0].span()), z(in[1].span()) {
+    for (auto [negate, source, to] : {std::tuple(p.negate_first, &x, &negated[0]),
+                                      std::tuple(p.negate_second, &z, &negated[1])}) {
+      if (!negate) continue;
+      to->resize(source->size());
+      math::Neg(*source, absl::MakeSpan(*to));
+      *source = *to;
+    }
+  }
+  absl::Span<const math::Half> x, z;
+  std::vector<math::Half> negated[2];
+};
+
 // Rounded before the gain and behind it (numerics.json ew-scaled). Mult ignores the gain on silicon
 // (netplist.md); that was seen in one spelling of the gain, and is taken for both, since a netplist
 // is written in that one. Plainest readings: SumSquare is x * x + z * z; a source is negated before
 // the operation; the bias is added behind the gain, with one rounding for both, as GOC has it.
 void Compute(const P& p, const void*, absl::Span<const ConstView> in, View out) {
   const math::Extents& extents = out.dims.extent;
-  absl::Span<const math::Half> x = in[0].span(), z = in[1].span();
-  std::vector<math::Half> negated[2];
-  for (auto [negate, source, to] : {std::tuple(p.negate_first, &x, &negated[0]),
-                                    std::tuple(p.negate_second, &z, &negated[1])}) {
-    if (!negate) continue;
-    to->resize(source->size());
-    math::Neg(*source, absl::MakeSpan(*to));
-    *source = *to;
-  }
+  const Signed operands(p, in);
+  const absl::Span<const math::Half> x = operands.x, z = operands.z;
   if (const std::optional<math::BinaryOp> operation = OperationOf(p.type)) {
     math::Binary(*operation, x, extents, z, extents, out.span(), extents);
   } else {
@@ -151,6 +161,34 @@ void Compute(const P& p, const void*, absl::Span<const ConstView> in, View out) 
   if (scale != 1 || p.bias != 0) math::Affine(out.span(), scale, p.bias, out.span());
 }
 
+double Combined(const P& p, double x, double z) {
+  switch (p.type) {
+    case ScaledType::kAdd:
+      return x + z;
+    case ScaledType::kMult:
+      return x * z;
+    case ScaledType::kMax:
+      return std::max(x, z);
+    case ScaledType::kMin:
+      return std::min(x, z);
+    default:
+      return x * x + z * z;
+  }
+}
+
+void Exact(const P& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
+  const math::Numerics& n = unit.numerics;
+  const Signed operands(p, in);
+  const double scale = p.type == ScaledType::kMult ? 1 : math::RoundToHalf(p.scale);
+  const bool rounds_first = n.ew_scaled == math::EwScaled::kTwoRounding;
+  for (size_t i = 0; i < operands.x.size(); ++i) {
+    double y = Combined(p, math::ToDouble(operands.x[i]), math::ToDouble(operands.z[i]));
+    if (rounds_first) y = math::Rounded(y, n);
+    if (scale != 1 || p.bias != 0) y = y * scale + p.bias;
+    out.data[i] = math::Stored(y, n);
+  }
+}
+
 const UnitKindOf<P>& Kind() {
   static const UnitKindOf<P>& kind =
       *new UnitKindOf<P>({.type = "ScaledElementWise",
@@ -161,7 +199,8 @@ const UnitKindOf<P>& Kind() {
                           .validate = Validate,
                           .fields = kFields,
                           .prepare = Prepare,
-                          .compute = Compute});
+                          .compute = Compute,
+                          .exact = Exact});
   return kind;
 }
 

@@ -13,6 +13,7 @@
 
 #include "anemone/status_macros.h"
 #include "engine/constant.h"
+#include "engine/math/exact_contract.h"
 #include "engine/math/sdpa.h"
 #include "engine/mil_emitter.h"
 #include "engine/warning.h"
@@ -80,20 +81,29 @@ absl::StatusOr<Prepared> Prepare(const SdpaParams& p, Bottoms, absl::Span<const 
   return absl::UnimplementedError("SDPA: what it computes without SubtractMax is not published");
 }
 
-void Compute(const SdpaParams&, const void*, absl::Span<const ConstView> in, View out) {
+math::SdpaShape ShapeOf(absl::Span<const ConstView> in) {
   const Dims& q = in[kQuery].dims;
-  math::SdpaShape shape{.batch = q.n(),
-                        .heads = q.h(),
-                        .queries = q.c(),
-                        .keys = in[kKey].dims.c(),
-                        .dim = q.w(),
-                        .value_dim = in[kValue].dims.w()};
-  math::SdpaMask mask;
-  if (in.size() > kMask) {
-    mask = {.values = in[kMask].span(), .queries = in[kMask].dims.c()};
-  }
-  math::Sdpa(shape, math::ToFloat(in[kScale].data[0]), in[kQuery].span(), in[kKey].span(),
-             in[kValue].span(), mask, out.span());
+  return {.batch = q.n(),
+          .heads = q.h(),
+          .queries = q.c(),
+          .keys = in[kKey].dims.c(),
+          .dim = q.w(),
+          .value_dim = in[kValue].dims.w()};
+}
+
+math::SdpaMask MaskOf(absl::Span<const ConstView> in) {
+  if (in.size() <= kMask) return {};
+  return {.values = in[kMask].span(), .queries = in[kMask].dims.c()};
+}
+
+void Compute(const SdpaParams&, const void*, absl::Span<const ConstView> in, View out) {
+  math::Sdpa(ShapeOf(in), math::ToFloat(in[kScale].data[0]), in[kQuery].span(), in[kKey].span(),
+             in[kValue].span(), MaskOf(in), out.span());
+}
+
+void Exact(const SdpaParams&, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
+  math::ExactSdpa(unit.numerics, ShapeOf(in), math::ToFloat(in[kScale].data[0]),
+                  in[kQuery].span(), in[kKey].span(), in[kValue].span(), MaskOf(in), out.span());
 }
 
 // MIL has heads before the sequence. Its operation makes the scale itself, and ignores its mask
@@ -139,7 +149,8 @@ const UnitKindOf<SdpaParams>& Kind() {
                                    .fields = kFields,
                                    .mil = WriteMil,
                                    .prepare = Prepare,
-                                   .compute = Compute});
+                                   .compute = Compute,
+                                   .exact = Exact});
   return kind;
 }
 

@@ -1,4 +1,5 @@
 // Softmax over one axis. Native from A13. Facts: validators.json Softmax; numerics.json sm-*.
+#include "engine/math/exact_reduce.h"
 #include "engine/math/softmax.h"
 
 #include <vector>
@@ -33,6 +34,12 @@ void Compute(const SoftmaxParams& p, const void*, absl::Span<const ConstView> in
                 out.span());
 }
 
+void Exact(const SoftmaxParams& p, const ExactUnit& unit, absl::Span<const ConstView> in,
+           View out) {
+  math::ExactSoftmax(unit.numerics, in[0].dims.extent,
+                     math::AxisSet({static_cast<int>(p.axis)}), in[0].span(), out.span());
+}
+
 absl::Status WriteMil(MilEmitter& e, const SoftmaxParams& p, const Unit& unit) {
   e.Result(e.Emit("softmax", {{"x", {e.In(0)}}, {"axis", {e.Int(e.AxisOf(p.axis))}}}, unit.dims));
   return absl::OkStatus();
@@ -45,7 +52,8 @@ const UnitKindOf<SoftmaxParams>& Kind() {
                                       .validate = Validate,
                                       .fields = kFields,
                                       .mil = WriteMil,
-                                      .compute = Compute});
+                                      .compute = Compute,
+                                      .exact = Exact});
   return kind;
 }
 

@@ -88,9 +88,9 @@ absl::StatusOr<std::unique_ptr<Session::State>> Session::State::MakeUnguarded(
     return absl::InvalidArgumentError(
         absl::StrCat("device '", options.device, "': not in this version; use auto or software"));
   }
-  if (options.numerics != "fast") {
+  if (options.numerics != "fast" && options.numerics != "exact") {
     return absl::InvalidArgumentError(
-        absl::StrCat("numerics '", options.numerics, "': not in this version; use fast"));
+        absl::StrCat("numerics '", options.numerics, "': want fast or exact"));
   }
   auto state = std::make_unique<State>();
   ANEMONE_ASSIGN_OR_RETURN(PlanOptions planning, PlanningOptions(options.target, options.route,
@@ -111,7 +111,7 @@ absl::StatusOr<std::unique_ptr<Session::State>> Session::State::MakeUnguarded(
   ANEMONE_ASSIGN_OR_RETURN(state->plan, anemone::MakePlan(state->model, planning));
   state->times.plan = watch.Lap();
   if (state->plan.cpu_segments() > 0 && !runtime.ok()) return runtime.status();
-  state->device = MakeSoftwareDevice();
+  state->device = MakeSoftwareDevice({.exact = options.numerics == "exact"});
   absl::Status compiled;
   state->arena.execute([&] {
     auto scheduler =

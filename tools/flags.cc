@@ -19,7 +19,7 @@ std::vector<std::string> RouteNames() { return {"netplist", "mil"}; }
 std::vector<std::string> FormatNames() { return {"netplist", "mil"}; }
 std::vector<std::string> PolicyNames() { return {"maximal", "cpu", "refuse:"}; }
 std::vector<std::string> DeviceNames() { return {"auto", "software"}; }
-std::vector<std::string> NumericsNames() { return {"fast"}; }
+std::vector<std::string> NumericsNames() { return {"fast", "exact"}; }
 
 const Command kCommands[] = {
     {.name = "check",
@@ -215,8 +215,10 @@ const Flag kFlags[] = {
      .value = "MODE",
      .commands = kRun | kBench,
      .fallback = "fast",
-     .brief = "How the software engine computes: fast.",
-     .help = "fp16 storage and rounding at unit boundaries, fp32 accumulation.",
+     .brief = "How the software engine computes: fast or exact.",
+     .help = "fast: fp16 storage and rounding at unit boundaries, fp32 accumulation. exact: every "
+             "rule of the target's arithmetic that is known, to the bit.",
+
      .choices = NumericsNames,
      .store = [](Options& o,
                  const std::string& v) { return StoreChoice(v, NumericsNames(), o.numerics); }},

@@ -46,6 +46,10 @@ enum class MatrixOrder {
   kColumnMajor,  // stored N x K: the weight of a linear layer
 };
 
+inline MatrixLayout LayoutOf(MatrixOrder order, int64_t k, int64_t n) {
+  return order == MatrixOrder::kRowMajor ? RowMajor(n) : ColumnMajor(k);
+}
+
 // A constant B in the order the kernel reads it, as Half.
 class PackedMatrix {
  public:

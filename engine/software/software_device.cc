@@ -1,10 +1,10 @@
-// The software engine in `fast` mode: fp16 storage and rounding at unit boundaries, fp32
-// accumulation. Compile asks CheckNetwork, prepares every unit's constants and plans one arena for
+// The software engine (engine/device.h). Compile asks CheckNetwork, prepares every unit's constants and plans one arena for
 // all intermediate tensors; Run walks the units.
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -44,7 +44,8 @@ struct Place {
 
 class SoftwareProgram final : public Program {
  public:
-  Network network;  // without its weights once they are prepared
+  Network network;  // without its weights once they are prepared, but in exact mode
+  std::optional<math::Numerics> exact;
   std::vector<Prepared> prepared;
   std::vector<Buffer> constants;
   std::vector<Place> units;          // by unit
@@ -155,8 +156,16 @@ void PlanMemory(SoftwareProgram& program) {
   }
 }
 
+// What the engine answers where IEEE has no number (numerics.json st-nan-gen).
+void ReplaceNan(View view) {
+  for (Half& half : view.span()) {
+    if (math::IsNan(half)) half = math::kHalfZero;
+  }
+}
+
 class SoftwareDevice final : public Device {
  public:
+  explicit SoftwareDevice(const SoftwareOptions& options) : options_(options) {}
   std::string name() const override { return "software"; }
 
   absl::StatusOr<std::unique_ptr<Program>> Compile(const Network& network, const Target& target,
@@ -170,6 +179,9 @@ class SoftwareDevice final : public Device {
     }
     auto program = std::make_unique<SoftwareProgram>();
     program->network = network;
+    if (options_.exact) {
+      program->exact = options_.numerics ? *options_.numerics : math::NumericsOf(target.family());
+    }
     for (const Constant& constant : network.constants) {
       if (constant.tensor.type() == DataType::kUInt16) {
         program->constants.push_back(nullptr);  // an index table: its unit prepares it
@@ -194,7 +206,9 @@ class SoftwareDevice final : public Device {
       }
       program->prepared.push_back(*std::move(prepared));
     }
-    for (Unit& unit : program->network.units) unit.weights.clear();
+    if (!program->exact) {
+      for (Unit& unit : program->network.units) unit.weights.clear();
+    }
     for (Constant& constant : program->network.constants) constant.tensor = Tensor();
     program->set_ports(InputPorts(network), OutputPorts(network));
     PlanMemory(*program);
@@ -256,8 +270,14 @@ class SoftwareDevice final : public Device {
         in.push_back({network.DimsOf(operand), Read(program, operand, request, arena)});
       }
       absl::Time start = request.on_unit != nullptr ? absl::Now() : absl::Time();
-      unit.kind->Compute(unit.params.get(), program.prepared[i].get(), in,
-                         {unit.dims, At(program, program.units[i], request, arena)});
+      const View out{unit.dims, At(program, program.units[i], request, arena)};
+      if (program.exact && unit.kind->has_exact()) {
+        unit.kind->Exact(unit.params.get(), 
+                         {*program.exact, unit.weights, program.prepared[i].get()}, in, out);
+      } else {
+        unit.kind->Compute(unit.params.get(), program.prepared[i].get(), in, out);
+        if (program.exact) ReplaceNan(out);
+      }
       if (request.on_unit != nullptr) {
         (*request.on_unit)(unit.name, unit.kind->type(), absl::Now() - start);
       }
@@ -271,10 +291,14 @@ class SoftwareDevice final : public Device {
                            request.outputs[i], MathLayout(layout));
     }
   }
+
+  SoftwareOptions options_;
 };
 
 }  // namespace
 
-std::unique_ptr<Device> MakeSoftwareDevice() { return std::make_unique<SoftwareDevice>(); }
+std::unique_ptr<Device> MakeSoftwareDevice(const SoftwareOptions& options) {
+  return std::make_unique<SoftwareDevice>(options);
+}
 
 }  // namespace anemone

@@ -27,7 +27,7 @@ struct SessionOptions {
   std::string policy = "maximal";  // or "cpu", or "refuse:UNIT[,UNIT...]"
   bool rewrites = true;            // let an operator become other units than its own
   std::string device = "auto";     // "software" everywhere; "apple" is for a later version
-  std::string numerics = "fast";   // "exact" is for a later version
+  std::string numerics = "fast";   // or "exact": every known rule of the target's arithmetic
   int threads = 0;                 // one budget for engine and CPU segments; 0: all cores
   std::map<std::string, int64_t> dims;                 // symbolic dimension -> size
   std::map<std::string, std::vector<int64_t>> shapes;  // input -> whole shape

@@ -69,6 +69,11 @@ class Broken final : public UnitKind {
                View out) const override {
     kind_.Compute(p, prepared, in, out);
   }
+  bool has_exact() const override { return kind_.has_exact(); }
+  void Exact(const void* p, const ExactUnit& unit, absl::Span<const ConstView> in,
+             View out) const override {
+    kind_.Exact(p, unit, in, out);
+  }
 
  private:
   const UnitKind& kind_;

@@ -1,0 +1,294 @@
+#include "engine/math/exact_mac.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <limits>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "engine/math/exact_mac.cc"
+#include "hwy/foreach_target.h"
+// foreach_target.h comes first.
+#include "engine/math/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace anemone::math::HWY_NAMESPACE {
+
+constexpr int kVectors = static_cast<int>(kMacColumns / kLanes);
+constexpr int kRows = kVectors < 4 ? 4 / kVectors : 1;  // enough sums at a time to fill the pipes
+
+// What rounds the numbers up to `larger` to a multiple of 2^(E - 11), E its exponent, when it is
+// added and taken off again: 1.5 * 2^(E + 12), whose last bit in fp32 is that multiple.
+HWY_INLINE VF MagicOf(VF larger) {
+  const DU du;
+  const VF power = hn::BitCast(DF(), hn::And(hn::BitCast(du, larger), hn::Set(du, 0x7f800000)));
+  return hn::Mul(power, hn::Set(DF(), 6144.0f));
+}
+
+HWY_INLINE VF AlignedSum(VF p, VF x) {
+  const VF magic = MagicOf(hn::Max(hn::Abs(p), hn::Abs(x)));
+  return hn::Add(hn::Sub(hn::Add(p, magic), magic), hn::Sub(hn::Add(x, magic), magic));
+}
+
+HWY_INLINE VF AlignedFirst(VF x) {
+  const VF magic = MagicOf(hn::Abs(x));
+  return hn::Sub(hn::Add(x, magic), magic);
+}
+
+// Up to four lanes more in `total`. kTiles: by way of a tile's sum; else one fp32 addition each.
+template <int kCount, bool kTiles>
+HWY_INLINE void AddLanes(const float* a, int64_t a_row, const float* b, int64_t lanes,
+                         VF (&total)[kCount][kVectors]) {
+  const DF df;
+  VF tile[kCount][kVectors];
+  for (int64_t k = 0; k < lanes; ++k) {
+    for (int j = 0; j < kVectors; ++j) {
+      const VF right = hn::LoadU(df, b + k * kMacColumns + j * kLanes);
+      for (int i = 0; i < kCount; ++i) {
+        const VF x = hn::Mul(hn::Set(df, a[i * a_row + k]), right);
+        if constexpr (kTiles) {
+          tile[i][j] = k == 0 ? AlignedFirst(x) : AlignedSum(tile[i][j], x);
+        } else {
+          total[i][j] = hn::Add(total[i][j], x);
+        }
+      }
+    }
+  }
+  if constexpr (kTiles) {
+    for (int i = 0; i < kCount; ++i) {
+      for (int j = 0; j < kVectors; ++j) total[i][j] = hn::Add(total[i][j], tile[i][j]);
+    }
+  }
+}
+
+// kCount x kMacColumns sums of finite operands; one beyond `most` becomes infinite for good.
+template <int kCount, bool kTiles>
+HWY_INLINE void SumRows(const float* a, const float* b, int64_t depth, float most, float* sums) {
+  const DF df;
+  const VF limit = hn::Set(df, most);
+  VF total[kCount][kVectors];
+  for (auto& row : total) {
+    for (VF& v : row) v = hn::Zero(df);
+  }
+  const auto limited = [&](VF v) HWY_ATTR {
+    return hn::IfThenElse(hn::Gt(hn::Abs(v), limit), hn::CopySign(hn::Inf(df), v), v);
+  };
+  for (int64_t first = 0; first < depth; first += 4) {
+    const float *left = a + first, *right = b + first * kMacColumns;
+    if (first + 4 <= depth) {
+      AddLanes<kCount, kTiles>(left, depth, right, 4, total);
+    } else {
+      AddLanes<kCount, kTiles>(left, depth, right, depth - first, total);
+    }
+    for (auto& row : total) {
+      for (VF& v : row) v = limited(v);
+    }
+  }
+  for (int i = 0; i < kCount; ++i) {
+    for (int j = 0; j < kVectors; ++j) {
+      hn::StoreU(total[i][j], df, sums + i * kMacColumns + j * kLanes);
+    }
+  }
+}
+
+template <bool kTiles>
+HWY_INLINE void SumAll(const MacShape& shape, const float* a, const float* b, float most,
+                       float* sums) {
+  int64_t i = 0;
+  for (; i + kRows <= shape.rows; i += kRows) {
+    SumRows<kRows, kTiles>(a + i * shape.depth, b, shape.depth, most, sums + i * kMacColumns);
+  }
+  for (; i < shape.rows; ++i) {
+    SumRows<1, kTiles>(a + i * shape.depth, b, shape.depth, most, sums + i * kMacColumns);
+  }
+}
+
+void SumFinite(const MacShape& shape, bool tiles, const float* a, const float* b, float most,
+               float* sums) {
+  if (tiles) return SumAll<true>(shape, a, b, most, sums);
+  SumAll<false>(shape, a, b, most, sums);
+}
+
+bool AllFinite(const float* values, int64_t count) {
+  const DF df;
+  const VF most = hn::Set(df, hwy::HighestValue<float>());
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    if (!hn::AllTrue(df, hn::Le(hn::Abs(hn::LoadU(df, values + i)), most))) return false;
+  }
+  for (; i < count; ++i) {
+    if (!(std::abs(values[i]) <= hwy::HighestValue<float>())) return false;
+  }
+  return true;
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace anemone::math::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace anemone::math {
+HWY_EXPORT(SumFinite);
+HWY_EXPORT(AllFinite);
+
+namespace {
+
+constexpr double kCeiling = 32768;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kLeastNormal = 0x1p-14;
+
+// An operation that IEEE answers with NaN (numerics.json st-nan-gen).
+double OrZero(double value) { return std::isnan(value) ? 0 : value; }
+
+// One sum by any choice of the options, in double, which holds every step exactly but those that
+// the option rounds.
+class PlainSum {
+ public:
+  PlainSum(const Numerics& n, const MacShape& shape)
+      : n_(n), is_reduction_(shape.is_reduction), is_bounded_(shape.is_bounded) {
+    tile_ = n.mac_tile;
+    if (tile_ == MacTile::kReduceOnly) tile_ = is_reduction_ ? MacTile::kAlign12 : MacTile::kNone;
+    if (is_reduction_ && n.red_sum == RedSum::kTilesOnly) tile_ = MacTile::kSumThenFp16;
+  }
+
+  double Of(const float* a, const float* b, int64_t step, int64_t depth) {
+    if (is_reduction_ && n_.red_sum == RedSum::kNarrow) return Narrow(a, b, step, depth);
+    for (int64_t first = 0; first < depth; first += 4) {
+      tile_sum_ = 0;
+      for (int64_t k = first; k < std::min(first + 4, depth); ++k) {
+        Take(Product(a[k], b[k * step]));
+        if (n_.mac_interior == MacInterior::kPerTerm) Limit(register_ + tile_sum_);
+      }
+      Add(tile_sum_);
+      if (n_.mac_interior == MacInterior::kPerTile) Limit(register_);
+    }
+    return register_;
+  }
+
+ private:
+  double Product(double a, double b) const {
+    double x = OrZero(a * b);
+    if (n_.mac_product == MacProduct::kFp16) x = Rounded(x, Even());
+    if (n_.mac_product == MacProduct::kTile12) x = Aligned(x, x);
+    const bool flushes = n_.st_subnormal_mac == StSubnormalMac::kFtzProduct && !is_reduction_;
+    return flushes && std::abs(x) < kLeastNormal ? 0 : x;
+  }
+
+  // `x` to a multiple of 2^(E - 11), E the exponent of `larger`.
+  static double Aligned(double x, double larger) {
+    if (larger == 0 || !std::isfinite(larger)) return x;
+    const double q = std::ldexp(1.0, std::ilogb(larger) - 11);
+    return std::nearbyint(x / q) * q;
+  }
+
+  void Take(double x) {
+    switch (tile_) {
+      case MacTile::kAlign12: {
+        const double larger = std::max(std::abs(tile_sum_), std::abs(x));
+        tile_sum_ = OrZero(Aligned(tile_sum_, larger) + Aligned(x, larger));
+        break;
+      }
+      case MacTile::kSeqFp16:
+        tile_sum_ = Rounded(tile_sum_ + x, Even());
+        break;
+      case MacTile::kSumThenFp16:
+        tile_sum_ = OrZero(tile_sum_ + x);
+        break;
+      default:
+        Add(x);
+    }
+  }
+
+  void Add(double tile) {
+    if (tile_ == MacTile::kSumThenFp16) tile = Rounded(tile, Even());
+    register_ = OrZero(register_ + tile);
+    if (n_.mac_width == MacWidth::kFp32) register_ = static_cast<float>(register_);
+  }
+
+  void Limit(double partial) {
+    if (is_reduction_ || !is_bounded_ || std::abs(partial) <= kCeiling) return;
+    register_ = std::copysign(kInfinity, partial);
+  }
+
+  double Narrow(const float* a, const float* b, int64_t step, int64_t depth) const {
+    double sum = 0;
+    for (int64_t k = 0; k < depth; ++k) sum = Rounded(sum + Product(a[k], b[k * step]), n_);
+    return sum;
+  }
+
+  // Steps inside the array round to even, whatever the output port does (numerics_notes.md).
+  const Numerics& Even() const {
+    static const Numerics kEven = [] {
+      Numerics even = NumericsOf("A13");
+      even.st_round_out = StRoundOut::kRne;
+      return even;
+    }();
+    return kEven;
+  }
+
+  const Numerics& n_;
+  bool is_reduction_, is_bounded_;
+  MacTile tile_;
+  double register_ = 0, tile_sum_ = 0;
+};
+
+// The options that SumFinite knows.
+bool IsUsual(const Numerics& n, bool is_reduction) {
+  const bool tiles = n.mac_tile == MacTile::kAlign12 || n.mac_tile == MacTile::kNone ||
+                     n.mac_tile == MacTile::kReduceOnly;
+  return tiles && n.mac_product == MacProduct::kWide && n.mac_width == MacWidth::kFp32 &&
+         n.mac_interior != MacInterior::kPerTerm &&
+         n.st_subnormal_mac != StSubnormalMac::kFtzProduct &&
+         (!is_reduction || n.red_sum == RedSum::kAsMac);
+}
+
+}  // namespace
+
+float MacOperand(Half value, const Numerics& n) {
+  if (n.st_subnormal_mac == StSubnormalMac::kDazFtz && IsSubnormal(value)) return 0;
+  return ToFloat(value);
+}
+
+void MacSums(const Numerics& n, const MacShape& shape, absl::Span<const float> a,
+             absl::Span<const float> b, absl::Span<float> sums) {
+  assert(static_cast<int64_t>(a.size()) >= shape.rows * shape.depth);
+  assert(static_cast<int64_t>(b.size()) >= shape.depth * kMacColumns);
+  assert(static_cast<int64_t>(sums.size()) >= shape.rows * kMacColumns);
+  const auto finite = [](const float* values, int64_t count) {
+    return HWY_DYNAMIC_DISPATCH(AllFinite)(values, count);
+  };
+  if (IsUsual(n, shape.is_reduction) && finite(a.data(), shape.rows * shape.depth) &&
+      finite(b.data(), shape.depth * kMacColumns)) {
+    const bool tiles = n.mac_tile == MacTile::kAlign12 ||
+                       (n.mac_tile == MacTile::kReduceOnly && shape.is_reduction);
+    const bool bounded = !shape.is_reduction && shape.is_bounded &&
+                         n.mac_interior == MacInterior::kPerTile;
+    const float most = bounded ? kCeiling : std::numeric_limits<float>::infinity();
+    return HWY_DYNAMIC_DISPATCH(SumFinite)(shape, tiles, a.data(), b.data(), most, sums.data());
+  }
+  for (int64_t i = 0; i < shape.rows; ++i) {
+    for (int64_t j = 0; j < kMacColumns; ++j) {
+      sums[i * kMacColumns + j] = static_cast<float>(
+          PlainSum(n, shape)
+              .Of(a.data() + i * shape.depth, b.data() + j, kMacColumns, shape.depth));
+    }
+  }
+}
+
+Half StoredMac(float sum, bool has_ceiling, std::optional<float> bias, const Numerics& n) {
+  double value = sum;
+  const bool fused = bias && n.mac_epilogue == MacEpilogue::kFused;
+  if (fused) value += *bias;
+  Half y = Stored(value, n);
+  const bool is_high = n.mac_ceiling == MacCeiling::kAfterRound
+                           ? std::abs(ToDouble(y)) >= kCeiling
+                           : std::abs(value) >= kCeiling;
+  if (has_ceiling && is_high) y = {static_cast<uint16_t>((y.bits & 0x8000) | kHalfInfinity.bits)};
+  const bool flushes = n.st_subnormal_mac == StSubnormalMac::kDazFtz ||
+                       n.st_subnormal_mac == StSubnormalMac::kFtzOut;
+  if (flushes && IsSubnormal(y)) y = kHalfZero;
+  return bias && !fused ? Stored(ToDouble(y) + ToDouble(ToHalf(*bias)), n) : y;
+}
+
+}  // namespace anemone::math
+#endif  // HWY_ONCE
