@@ -26,6 +26,7 @@
 #include "anemone/tensor.h"
 #include "engine/dims.h"
 #include "engine/field.h"
+#include "engine/math/epilogue.h"
 #include "engine/math/half.h"
 #include "engine/unit.h"
 #include "engine/verdict.h"
@@ -42,6 +43,7 @@ struct ConstView {
 struct View {
   Dims dims;
   math::Half* data = nullptr;
+  int64_t channel = 0;  // of the first element, if this is a part of a tensor (UnitRow.by_element)
   absl::Span<math::Half> span() const { return {data, static_cast<size_t>(dims.elements())}; }
 };
 
@@ -109,10 +111,21 @@ struct UnitRow {
   // the kind is judged but not run yet (and not a view).
   void (*compute)(const P&, const void* prepared, absl::Span<const ConstView> in,
                   View out) = nullptr;
+  // In place of `compute`, for a kind that hands over runs of its output as they are finished.
+  void (*compute_then)(const P&, const void* prepared, absl::Span<const ConstView> in, View out,
+                       const math::Epilogue&) = nullptr;
+  // An element of the output depends on the bottoms' elements at its place alone: `compute` may be
+  // given parts of all of them, and a bottom that is the output. With `has_channels` it asks which
+  // channel a part begins in (View.channel), and is given parts of one plane.
+  bool by_element = false;
+  bool has_channels = false;
   // The same by the target's rules of arithmetic. Null: `compute` only moves, compares or chooses.
   void (*exact)(const P&, const ExactUnit&, absl::Span<const ConstView> in, View out) = nullptr;
   // The output is the first bottom's bytes under other dims: nothing is computed.
   bool is_view = false;
+  // Whether the output is the bottoms one after the other in memory: `compute` then leaves those
+  // alone that lie there already.
+  bool (*joins)(const P&, Bottoms) = nullptr;
   // Set by the one kind that only moves axes: output axis i is input axis (*permutation)(p)[i].
   Permutation (*permutation)(const P&) = nullptr;
 };
@@ -167,6 +180,12 @@ class UnitKind {
                                            absl::Span<const Tensor> weights) const = 0;
   virtual void Compute(const void* params, const void* prepared, absl::Span<const ConstView> in,
                        View out) const = 0;
+  virtual void ComputeThen(const void* params, const void* prepared, absl::Span<const ConstView> in,
+                           View out, const math::Epilogue& epilogue) const = 0;
+  virtual bool Joins(const void* params, Bottoms in) const = 0;
+  virtual bool finishes_runs() const = 0;
+  virtual bool by_element() const = 0;
+  virtual bool has_channels() const = 0;
   virtual bool has_exact() const = 0;
   virtual void Exact(const void* params, const ExactUnit&, absl::Span<const ConstView> in,
                      View out) const = 0;
@@ -184,7 +203,9 @@ class UnitKindOf final : public UnitKind {
   int min_family() const override { return row_.min_family; }
   const BottomCount& bottoms() const override { return row_.bottoms; }
   bool is_view() const override { return row_.is_view; }
-  bool computes() const override { return row_.is_view || row_.compute != nullptr; }
+  bool computes() const override {
+    return row_.is_view || row_.compute != nullptr || row_.compute_then != nullptr;
+  }
   std::optional<Permutation> PermutationOf(const void* params) const override {
     if (row_.permutation == nullptr) return std::nullopt;
     return row_.permutation(Cast(params));
@@ -271,8 +292,19 @@ class UnitKindOf final : public UnitKind {
   }
   void Compute(const void* params, const void* prepared, absl::Span<const ConstView> in,
                View out) const override {
+    if (row_.compute_then != nullptr) return ComputeThen(params, prepared, in, out, {});
     row_.compute(Cast(params), prepared, in, out);
   }
+  void ComputeThen(const void* params, const void* prepared, absl::Span<const ConstView> in,
+                   View out, const math::Epilogue& epilogue) const override {
+    row_.compute_then(Cast(params), prepared, in, out, epilogue);
+  }
+  bool Joins(const void* params, Bottoms in) const override {
+    return row_.joins != nullptr && row_.joins(Cast(params), in);
+  }
+  bool finishes_runs() const override { return row_.compute_then != nullptr; }
+  bool by_element() const override { return row_.by_element; }
+  bool has_channels() const override { return row_.has_channels; }
   bool has_exact() const override { return row_.exact != nullptr; }
   void Exact(const void* params, const ExactUnit& unit, absl::Span<const ConstView> in,
              View out) const override {

@@ -42,11 +42,26 @@ constexpr Field<ConcatParams> kFields[] = {Required<&ConcatParams::axis>("Dimens
 
 void Compute(const ConcatParams& p, const void*, absl::Span<const ConstView> in, View out) {
   int64_t offset = 0;
+  const math::Half* end = out.data;  // of the parts that lie in the output already
   for (const ConstView& part : in) {
+    const bool is_there = part.data == end;
+    end += part.dims.elements();
+    if (is_there) {
+      offset += part.dims[p.axis];
+      continue;
+    }
     math::Insert(part.dims.extent, static_cast<int>(p.axis), offset, out.dims.extent, part.span(),
                  out.span());
     offset += part.dims[p.axis];
   }
+}
+
+// Nothing varies outside the axis.
+bool Joins(const ConcatParams& p, Bottoms in) {
+  for (int axis = 0; axis < static_cast<int>(p.axis); ++axis) {
+    if (in[0].dims.extent[axis] != 1) return false;
+  }
+  return true;
 }
 
 void Warn(const ConcatParams&, Bottoms, const Dims&, const Target&, Route route,
@@ -72,7 +87,8 @@ const UnitKindOf<ConcatParams>& Kind() {
                                      .warn = Warn,
                                      .fields = kFields,
                                      .mil = WriteMil,
-                                     .compute = Compute});
+                                     .compute = Compute,
+                                     .joins = Joins});
   return kind;
 }
 

@@ -12,9 +12,9 @@
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
 #include "engine/constant.h"
-#include "engine/math/exact_contract.h"
 #include "engine/math/conv.h"
 #include "engine/math/conv_transpose.h"
+#include "engine/math/exact_contract.h"
 #include "engine/math/resize.h"
 #include "engine/math/transpose.h"
 #include "engine/warning.h"
@@ -393,12 +393,15 @@ std::vector<int32_t> RepeatedIndices(int64_t extent, int64_t times) {
   return indices;
 }
 
-void Compute(const ConvParams& p, const void* prepared, absl::Span<const ConstView> in, View out) {
+void Compute(const ConvParams& p, const void* prepared, absl::Span<const ConstView> in, View out,
+             const math::Epilogue& epilogue) {
   const Dims& x = in[0].dims;
   if (IsRepeat(p)) {
-    return math::ResizeNearest({.planes = x.n() * x.d() * x.c(), .in_h = x.h(), .in_w = x.w()},
-                               RepeatedIndices(x.h(), p.h.stride),
-                               RepeatedIndices(x.w(), p.w.stride), in[0].span(), out.span());
+    math::ResizeNearest({.planes = x.n() * x.d() * x.c(), .in_h = x.h(), .in_w = x.w()},
+                        RepeatedIndices(x.h(), p.h.stride), RepeatedIndices(x.w(), p.w.stride),
+                        in[0].span(), out.span());
+    const int64_t plane = out.dims.h() * out.dims.w();
+    return epilogue.FinishAll(out.data, x.n() * x.d() * x.c(), plane, plane);
   }
   Prepared packed;
   if (in.size() > 1) {  // the kernel is another one at every run
@@ -411,9 +414,9 @@ void Compute(const ConvParams& p, const void* prepared, absl::Span<const ConstVi
   }
   if (p.transposed()) {
     math::ConvTranspose(*static_cast<const math::PackedConvTranspose*>(prepared), in[0].span(),
-                        out.span());
+                        out.span(), epilogue);
   } else {
-    math::Conv(*static_cast<const math::PackedConv*>(prepared), in[0].span(), out.span());
+    math::Conv(*static_cast<const math::PackedConv*>(prepared), in[0].span(), out.span(), epilogue);
   }
 }
 
@@ -431,7 +434,7 @@ std::vector<math::Half> PlainKernel(const ConvParams& p, const ExactUnit& unit,
 
 void Exact(const ConvParams& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
   const Dims& x = in[0].dims;
-  if (IsRepeat(p)) return Compute(p, unit.prepared, in, out);
+  if (IsRepeat(p)) return Compute(p, unit.prepared, in, out, {});
   const std::vector<math::Half> kernel = PlainKernel(p, unit, in);
   std::vector<float> bias;
   if (unit.weights.size() > 1) bias = RoundedFloats(unit.weights[1]);
@@ -474,7 +477,7 @@ const UnitKindOf<ConvParams>& Kind() {
                                    .compose = ComposeConv,
                                    .takes_bias = true,
                                    .prepare = Prepare,
-                                   .compute = Compute,
+                                   .compute_then = Compute,
                                    .exact = Exact});
   return kind;
 }

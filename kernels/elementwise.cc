@@ -11,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
 #include "engine/constant.h"
-#include "engine/math/exact_table.h"
 #include "engine/math/elementwise.h"
+#include "engine/math/exact_table.h"
 #include "engine/math/unary.h"
 #include "engine/mil_emitter.h"
 #include "kernels/attributes.h"
@@ -244,6 +244,7 @@ const UnitKindOf<ElementWiseParams>& Kind() {
                                           .compose = Compose,
                                           .added_constant = AddedConstant,
                                           .compute = Compute,
+                                          .by_element = true,
                                           .exact = Exact});
   return kind;
 }

@@ -72,7 +72,8 @@ void Compute(const GocParams& p, const void* prepared, absl::Span<const ConstVie
   tbb::parallel_for(tbb::blocked_range<int64_t>(0, dims.n() * dims.d() * dims.c(), grain),
                     [&](const tbb::blocked_range<int64_t>& planes) {
                       for (int64_t i = planes.begin(); i < planes.end(); ++i) {
-                        int64_t channel = i % dims.c();
+                        const int64_t channel =
+                            (out.channel + i) % static_cast<int64_t>(vectors.scale.size());
                         math::Affine(in[0].span().subspan(i * plane, plane), vectors.scale[channel],
                                      vectors.bias[channel], out.span().subspan(i * plane, plane));
                       }
@@ -138,6 +139,8 @@ const UnitKindOf<GocParams>& Kind() {
                                                                          .compose = Compose,
                                                                          .prepare = Prepare,
                                                                          .compute = Compute,
+                                                                         .by_element = true,
+                                                                         .has_channels = true,
                                                                          .exact = Exact});
   return kind;
 }

@@ -18,8 +18,8 @@
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
 #include "engine/constant.h"
-#include "engine/mil_emitter.h"
 #include "engine/math/exact_contract.h"
+#include "engine/mil_emitter.h"
 #include "kernels/attributes.h"
 #include "kernels/conv.h"
 #include "kernels/elementwise.h"
@@ -99,20 +99,19 @@ absl::StatusOr<Prepared> Prepare(const LinearParams& p, Bottoms, absl::Span<cons
   return packed;
 }
 
-void Compute(const LinearParams& p, const void* prepared, absl::Span<const ConstView> in,
-             View out) {
+void Compute(const LinearParams& p, const void* prepared, absl::Span<const ConstView> in, View out,
+             const math::Epilogue& epilogue) {
   const auto& packed = *static_cast<const PackedLinear*>(prepared);
   math::Gemm({.m = in[0].dims.elements() / p.k, .k = p.k, .n = p.n}, in[0].span(),
-             math::RowMajor(p.k), packed.matrix, packed.bias, out.span(), math::RowMajor(p.n));
+             math::RowMajor(p.k), packed.matrix, packed.bias, out.span(), math::RowMajor(p.n),
+             epilogue);
 }
 
-void Exact(const LinearParams& p, const ExactUnit& unit, absl::Span<const ConstView> in,
-           View out) {
+void Exact(const LinearParams& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
   std::vector<math::Half> weight(unit.weights[0].elements());
   ReadHalves(unit.weights[0], 0, absl::MakeSpan(weight));
   math::ExactGemm(unit.numerics, {.m = in[0].dims.elements() / p.k, .k = p.k, .n = p.n},
-                  in[0].span(), math::RowMajor(p.k), weight,
-                  math::LayoutOf(p.order, p.k, p.n),
+                  in[0].span(), math::RowMajor(p.k), weight, math::LayoutOf(p.order, p.k, p.n),
                   static_cast<const PackedLinear*>(unit.prepared)->bias, out.span(),
                   math::RowMajor(p.n));
 }
@@ -144,7 +143,7 @@ const UnitKindOf<LinearParams>& Kind() {
                                      .fields = kFields,
                                      .mil = WriteMil,
                                      .prepare = Prepare,
-                                     .compute = Compute,
+                                     .compute_then = Compute,
                                      .exact = Exact});
   return kind;
 }

@@ -20,9 +20,9 @@
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
 #include "engine/constant.h"
+#include "engine/math/exact_contract.h"
 #include "engine/mil_emitter.h"
 #include "engine/warning.h"
-#include "engine/math/exact_contract.h"
 #include "kernels/attributes.h"
 #include "kernels/linear.h"
 #include "kernels/mil.h"
@@ -104,22 +104,21 @@ math::MatrixLayout LayoutOf(const Dims& d) {
           .batch = {0, d.n() == 1 ? 0 : d.c() * d.h() * d.w(), d.h() == 1 ? 0 : d.w()}};
 }
 
-void Compute(const MatMulParams& p, const void* prepared, absl::Span<const ConstView> in,
-             View out) {
+void Compute(const MatMulParams& p, const void* prepared, absl::Span<const ConstView> in, View out,
+             const math::Epilogue& epilogue) {
   const Dims& a = in[0].dims;
   if (p.b) {  // the same matrix for all: every row of W is one of A
     math::Gemm({.m = a.n() * a.c() * a.h(), .k = a.w(), .n = p.b->n}, in[0].span(),
                math::RowMajor(a.w()), *static_cast<const math::PackedMatrix*>(prepared), {},
-               out.span(), math::RowMajor(p.b->n));
+               out.span(), math::RowMajor(p.b->n), epilogue);
     return;
   }
   math::Gemm({.m = a.c(), .k = a.w(), .n = out.dims.w(), .batch = {1, out.dims.n(), out.dims.h()}},
              in[0].span(), LayoutOf(a), in[1].span(), LayoutOf(in[1].dims), {}, out.span(),
-             LayoutOf(out.dims));
+             LayoutOf(out.dims), epilogue);
 }
 
-void Exact(const MatMulParams& p, const ExactUnit& unit, absl::Span<const ConstView> in,
-           View out) {
+void Exact(const MatMulParams& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
   const Dims& a = in[0].dims;
   if (!p.b) {
     return math::ExactGemm(
@@ -131,8 +130,9 @@ void Exact(const MatMulParams& p, const ExactUnit& unit, absl::Span<const ConstV
   std::vector<math::Half> factor(unit.weights[0].elements());
   ReadHalves(unit.weights[0], 0, absl::MakeSpan(factor));
   math::ExactGemm(unit.numerics, {.m = a.n() * a.c() * a.h(), .k = a.w(), .n = p.b->n},
-                  in[0].span(), math::RowMajor(a.w()), factor, math::LayoutOf(p.b->order, p.b->k, p.b->n),
-                  {}, out.span(), math::RowMajor(p.b->n));
+                  in[0].span(), math::RowMajor(a.w()), factor,
+                  math::LayoutOf(p.b->order, p.b->k, p.b->n), {}, out.span(),
+                  math::RowMajor(p.b->n));
 }
 
 void Warn(const MatMulParams& p, Bottoms in, const Dims&, const Target& target, Route,
@@ -194,7 +194,7 @@ const UnitKindOf<MatMulParams>& Kind() {
                                      .mil = WriteMil,
                                      .compose = Compose,
                                      .prepare = Prepare,
-                                     .compute = Compute,
+                                     .compute_then = Compute,
                                      .exact = Exact});
   return kind;
 }

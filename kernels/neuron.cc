@@ -152,8 +152,7 @@ void Compute(const NeuronParams& p, const void* prepared, absl::Span<const Const
   }
 }
 
-void Exact(const NeuronParams& p, const ExactUnit& unit, absl::Span<const ConstView> in,
-           View out) {
+void Exact(const NeuronParams& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
   const math::UnaryKey key{ModeOf(p.type).function, p.first, p.second};
   math::ApplyTable(*math::ExactTableFor(key, unit.numerics), in[0].span(), out.span());
 }
@@ -225,6 +224,7 @@ const UnitKindOf<NeuronParams>& Kind() {
                                                                                .mil = WriteMil,
                                                                                .prepare = Prepare,
                                                                                .compute = Compute,
+                                                                               .by_element = true,
                                                                                .exact = Exact});
   return kind;
 }

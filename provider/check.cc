@@ -52,7 +52,7 @@ absl::StatusOr<CheckReport> Check(const std::string& path, const CheckOptions& o
       plannings.push_back(std::move(planning));
     }
     // Without ONNX Runtime fewer constants are folded, which is no reason not to answer.
-    auto runtime = OpenRuntime(1).value_or(nullptr);
+    auto runtime = std::make_shared<LazyRuntime>(1);
     auto state = std::make_unique<CheckReport::State>();
     ANEMONE_ASSIGN_OR_RETURN(
         state->model, ImportFile(path, ImportingOptions(options.dims, options.shapes, runtime)));

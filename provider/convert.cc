@@ -173,7 +173,7 @@ absl::StatusOr<Json> ConvertModel(const std::string& path, const std::string& fo
   ANEMONE_ASSIGN_OR_RETURN(PlanOptions planning,
                            PlanningOptions(options.target, std::string(RouteName(format->route)),
                                            options.policy, options.rewrites));
-  auto runtime = OpenRuntime(1).value_or(nullptr);
+  auto runtime = std::make_shared<LazyRuntime>(1);
   ANEMONE_ASSIGN_OR_RETURN(
       Model model, ImportFile(path, ImportingOptions(options.dims, options.shapes, runtime)));
   for (ValueId id : model.graph.outputs) {

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "anemone/status_macros.h"
 #include "fallback/evaluator.h"
 #include "kernels/custom_domain.h"
 #include "provider/custom_ops.h"
@@ -12,12 +13,23 @@ absl::StatusOr<std::shared_ptr<const OrtRuntime>> OpenRuntime(int threads) {
   return OrtRuntime::Open({.threads = threads, .operators = AddCustomOps});
 }
 
+absl::StatusOr<std::shared_ptr<const OrtRuntime>> LazyRuntime::Get() {
+  if (!runtime_) runtime_ = OpenRuntime(threads_);
+  return *runtime_;
+}
+
 ImportOptions ImportingOptions(std::map<std::string, int64_t> dims,
                                std::map<std::string, std::vector<int64_t>> shapes,
-                               std::shared_ptr<const OrtRuntime> runtime) {
+                               std::shared_ptr<LazyRuntime> runtime) {
   RegisterCustomDomain();
   ImportOptions options{.dims = std::move(dims), .shapes = std::move(shapes)};
-  if (runtime != nullptr) options.evaluate = MakeEvaluator(std::move(runtime));
+  options.evaluate =
+      [runtime = std::move(runtime)](
+          const Graph& part,
+          const std::vector<ValueId>& outputs) -> absl::StatusOr<std::vector<Tensor>> {
+    ANEMONE_ASSIGN_OR_RETURN(auto opened, runtime->Get());
+    return MakeEvaluator(std::move(opened))(part, outputs);
+  };
   return options;
 }
 

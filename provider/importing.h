@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,10 +19,22 @@ namespace anemone {
 // As OrtRuntime::Open(); its sessions know the domain.
 absl::StatusOr<std::shared_ptr<const OrtRuntime>> OpenRuntime(int threads);
 
-// Options with the user's bindings. Without ONNX Runtime (null) fewer constants are folded.
+// ONNX Runtime, opened by the first who needs it: it takes some 25 MB, and many a model runs
+// without. From one thread at a time.
+class LazyRuntime {
+ public:
+  explicit LazyRuntime(int threads) : threads_(threads) {}
+  absl::StatusOr<std::shared_ptr<const OrtRuntime>> Get();
+
+ private:
+  int threads_;
+  std::optional<absl::StatusOr<std::shared_ptr<const OrtRuntime>>> runtime_;
+};
+
+// Options with the user's bindings. Where ONNX Runtime cannot be opened fewer constants are folded.
 ImportOptions ImportingOptions(std::map<std::string, int64_t> dims,
                                std::map<std::string, std::vector<int64_t>> shapes,
-                               std::shared_ptr<const OrtRuntime> runtime);
+                               std::shared_ptr<LazyRuntime> runtime);
 
 }  // namespace anemone
 

@@ -101,16 +101,17 @@ absl::StatusOr<std::unique_ptr<Session::State>> Session::State::MakeUnguarded(
   state->arena.initialize(threads);
 
   Stopwatch watch;
-  // Without ONNX Runtime a model runs as long as nothing of it stays on the CPU.
-  auto runtime = OpenRuntime(threads);
-  if (runtime.ok()) state->runtime = *runtime;
+  auto runtime = std::make_shared<LazyRuntime>(threads);
   ANEMONE_ASSIGN_OR_RETURN(state->model,
-                           import(ImportingOptions(options.dims, options.shapes, state->runtime)));
+                           import(ImportingOptions(options.dims, options.shapes, runtime)));
   ANEMONE_RETURN_IF_ERROR(RequireBound(state->model));
   state->times.load = watch.Lap();
   ANEMONE_ASSIGN_OR_RETURN(state->plan, anemone::MakePlan(state->model, planning));
   state->times.plan = watch.Lap();
-  if (state->plan.cpu_segments() > 0 && !runtime.ok()) return runtime.status();
+  // Without ONNX Runtime a model runs as long as nothing of it stays on the CPU.
+  if (state->plan.cpu_segments() > 0) {
+    ANEMONE_ASSIGN_OR_RETURN(state->runtime, runtime->Get());
+  }
   state->device = MakeSoftwareDevice({.exact = options.numerics == "exact"});
   absl::Status compiled;
   state->arena.execute([&] {

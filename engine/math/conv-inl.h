@@ -128,14 +128,14 @@ HWY_INLINE void StorePositions(const ConvBlock& block, const float* tile, int64_
     const float bias = block.bias[row + i];
     Half* plane = block.y + (row + i) * g.y_plane;
     if (g.dense_output()) {
-      StoreSums(sums, nullptr, bias, block.epilogue, positions, plane + position, 1);
+      StoreSums(sums, nullptr, bias, positions, plane + position, 1);
       continue;
     }
     for (int64_t done = 0; done < positions;) {
       const int64_t out_row = (position + done) / g.out_w;
       const int64_t column = (position + done) % g.out_w;
       const int64_t length = HWY_MIN(positions - done, g.out_w - column);
-      StoreSums(sums + done, nullptr, bias, block.epilogue, length,
+      StoreSums(sums + done, nullptr, bias, length,
                 plane + g.y_first + out_row * g.y_row + column * g.y_column, g.y_column);
       done += length;
     }
@@ -175,6 +175,11 @@ HWY_INLINE void MultiplyConvBlock(const ConvBlock& block) {
           HWY_ATTR {
             StorePositions(block, tile, block.channel + row, rows, block.position + position,
                            positions);
+            if (position + positions < block.positions || !g.dense_output()) return;
+            for (int64_t i = 0; i < rows; ++i) {
+              Half* plane = block.y + (block.channel + row + i) * g.y_plane;
+              block.epilogue.Finish(plane + block.position, block.positions);
+            }
           });
 }
 
@@ -183,8 +188,7 @@ HWY_INLINE void StoreChannels(const ConvBlock& block, const float* tile, int64_t
                               int64_t positions, int64_t channel, int64_t channels) {
   HWY_ALIGN Half rounded[kTileRows][kPanelColumns];
   for (int64_t i = 0; i < positions; ++i) {
-    StoreSums(tile + i * kPanelColumns, block.bias + channel, 0.0f, block.epilogue, channels,
-              rounded[i], 1);
+    StoreSums(tile + i * kPanelColumns, block.bias + channel, 0.0f, channels, rounded[i], 1);
   }
   Half* to = block.y + channel * block.geometry->y_plane + position;
   for (int64_t j = 0; j < channels; ++j, to += block.geometry->y_plane) {
@@ -225,6 +229,10 @@ HWY_INLINE void MultiplyChannelBlock(const ConvBlock& block) {
       [&](const float* tile, int64_t row, int64_t rows, int64_t column, int64_t columns) HWY_ATTR {
         StoreChannels(block, tile, block.position + row, rows, block.channel + column, columns);
       });
+  for (int64_t i = 0; i < block.channels; ++i) {
+    block.epilogue.Finish(block.y + (block.channel + i) * g.y_plane + block.position,
+                          block.positions);
+  }
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

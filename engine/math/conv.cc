@@ -81,6 +81,7 @@ bool ChannelsFillVectors(const ConvGeometry& g) {
 
 ConvKind ChooseKind(const ConvGeometry& g) {
   if (g.group_in == 1 && g.group_out <= kPanelRows && g.taps() > 0) return ConvKind::kDepthwise;
+  if (WinogradPays(g)) return ConvKind::kWinograd;
   const bool one_matrix = g.groups == 1 && g.dense_output() && g.depth() > 0;
   if (one_matrix && ChannelsFillVectors(g)) return ConvKind::kMatrix;
   return ConvKind::kPanels;
@@ -119,12 +120,18 @@ PackedConv PackGeometry(const ConvGeometry& geometry, HalfReader weights,
   state->kind = ChooseKind(geometry);
   state->bias.assign(bias.begin(), bias.end());
   state->bias.resize(channels, 0.0f);
+  if (state->kind == ConvKind::kWinograd) {
+    state->panels = PackWinograd(geometry, weights);
+    if (state->panels.size() == 0) state->kind = ConvKind::kPanels;
+  }
   switch (state->kind) {
     case ConvKind::kPanels:
       state->panels = PackPanels(geometry, weights);
       break;
     case ConvKind::kDepthwise:
       state->taps = ReadFloats(channels * geometry.taps(), weights);
+      break;
+    case ConvKind::kWinograd:
       break;
     case ConvKind::kMatrix:
       state->matrix = PackMatrix(geometry.depth(), channels, MatrixOrder::kColumnMajor, weights);
@@ -334,6 +341,8 @@ void Conv(const PackedConv& conv, absl::Span<const Half> x, absl::Span<Half> y,
       return RunPanels(state, x.data(), y.data(), epilogue);
     case ConvKind::kDepthwise:
       return RunDepthwise(state, x.data(), y.data(), epilogue);
+    case ConvKind::kWinograd:
+      return RunWinograd(state, x.data(), y.data(), epilogue);
     case ConvKind::kMatrix:
       return RunMatrix(state, x.data(), y.data(), epilogue);
   }

@@ -4,16 +4,19 @@
 //                   .window = {.kernel_h = 3, .kernel_w = 3, .pad_top = 1, .pad_left = 1,
 //                              .pad_bottom = 1, .pad_right = 1}};
 //   PackedConv conv = PackConv(shape, weights /* 64x64x3x3 */, bias /* 64, or empty */);  // once
-//   Conv(conv, x, y, Epilogue::Relu());                                        // at every run
+//   Conv(conv, x, y);                                                          // at every run
 //
-// y[n, o, i, j] = Half(clamp(bias[o] + sum over c, kh, kw of x * w)): products are exact in fp32,
-// the sum is fp32 in the order c, kh, kw for every output element, whatever the machine's vector
-// length and the number of threads; so the same bits come out everywhere.
+// y[n, o, i, j] = Half(bias[o] + sum over c, kh, kw of x * w): products are exact in fp32, the sum
+// is fp32 in the order c, kh, kw for every output element, whatever the machine's vector length and
+// the number of threads; so the same bits come out everywhere. Not so the larger of 3x3 and stride
+// 1, which take fewer products (winograd.cc): there sums differ by some 1e-6 of the largest values
+// around them, and by instruction set, but not by the number of threads.
 //
 // Cost: weights are kept as Half, 2 bytes each, plus padding of the output channels to a multiple
-// of 4 (of 48 for images of fewer than 64 positions). A run allocates nothing that grows with the
-// image but scratch of about 1 MB per thread. Threads: work is split over the caller's oneTBB
-// arena. Conv() may be called from many threads with one PackedConv.
+// of 4 (of 32 where winograd.cc computes, of 48 for images of fewer than 64 positions). A run keeps
+// scratch of about 1 MB per thread, for winograd.cc up to 10 KB for each input channel. Threads:
+// work is split over the caller's oneTBB arena. Conv() may be called from many threads with one
+// PackedConv.
 #ifndef ENGINE_MATH_CONV_H_
 #define ENGINE_MATH_CONV_H_
 
@@ -22,6 +25,7 @@
 
 #include "absl/types/span.h"
 #include "engine/math/convert.h"
+#include "engine/math/epilogue.h"
 #include "engine/math/half.h"
 #include "engine/math/window.h"
 
@@ -73,7 +77,8 @@ PackedConv PackConv(const ConvShape& shape, absl::Span<const Half> weights,
 PackedConv PackConv(const ConvShape& shape, absl::Span<const float> weights,
                     absl::Span<const float> bias);
 
-// `x` and `y` do not overlap.
+// `x` and `y` do not overlap. The epilogue must be empty where an output is sparse in its plane
+// (ConvTranspose).
 void Conv(const PackedConv& conv, absl::Span<const Half> x, absl::Span<Half> y,
           const Epilogue& epilogue = {});
 

@@ -45,12 +45,15 @@ enum class ConvKind {
   kPanels,     // product of weights and unfolded input, positions as columns
   kDepthwise,  // one input channel per group: direct sums
   kMatrix,     // few positions: product with channels as columns, so that vectors are full
+  kWinograd,   // 3x3 of stride 1: fewer products
 };
+
+inline constexpr int64_t kWinogradChannels = 32;  // output channels computed together
 
 struct PackedConv::State {
   ConvGeometry geometry;
   ConvKind kind = ConvKind::kPanels;
-  AlignedArray<Half> panels;  // kPanels: [group][row / 4][depth][4]
+  AlignedArray<Half> panels;  // kPanels: [group][row / 4][depth][4]; kWinograd: [..][row / 32][..]
   std::vector<float> taps;    // kDepthwise: [channel][tap]
   PackedMatrix matrix;        // kMatrix
   std::vector<float> bias;    // one per output channel
@@ -123,6 +126,12 @@ struct PanelCopy {
 
 // Runs a kDepthwise convolution (depthwise.cc).
 void RunDepthwise(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue);
+
+// kWinograd (winograd.cc).
+bool WinogradPays(const ConvGeometry& g);
+// Empty if a weight is too large for it.
+AlignedArray<Half> PackWinograd(const ConvGeometry& g, HalfReader weights);
+void RunWinograd(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue);
 
 }  // namespace anemone::math
 

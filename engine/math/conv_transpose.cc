@@ -114,7 +114,8 @@ PackedConvTranspose PackConvTranspose(const ConvTransposeShape& shape,
 
 void ConvTranspose(const PackedConvTranspose& op, absl::Span<const Half> x, absl::Span<Half> y,
                    const Epilogue& epilogue) {
-  for (const PackedConv& phase : op.phases()) Conv(phase, x, y, epilogue);
+  for (const PackedConv& phase : op.phases()) Conv(phase, x, y);
+  epilogue.FinishAll(y.data(), 1, static_cast<int64_t>(y.size()), 0);
 }
 
 }  // namespace anemone::math

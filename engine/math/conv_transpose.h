@@ -7,7 +7,7 @@
 //   ConvTranspose(op, x, y);            // y is (1, 32, 56, 56)
 //
 // y[n, o, i*sh + kh*dh - top, j*sw + kw*dw - left] += x[n, c, i, j] * w[c, o, kh, kw], then bias,
-// epilogue, one rounding. It runs as one ordinary convolution per output phase (i mod sh, j mod sw)
+// one rounding, epilogue. It runs as one ordinary convolution per output phase (i mod sh, j mod sw)
 // on the taps that reach that phase, so no zero is ever multiplied and conv.h's promises on order,
 // threads and memory hold here too.
 #ifndef ENGINE_MATH_CONV_TRANSPOSE_H_

@@ -23,7 +23,6 @@ struct DepthwiseRows {
   const int64_t* offsets;  // of each tap in the stage
   const float* weights;    // of each tap
   float bias;
-  Epilogue epilogue;
   Half* y;  // the plane
 };
 
@@ -52,14 +51,12 @@ HWY_INLINE void DepthwiseTile(const DepthwiseRows& d, int64_t row, int64_t colum
     }
   }
   const VF bias = hn::Set(df, d.bias);
-  const VF lo = hn::Set(df, d.epilogue.lo);
-  const VF hi = hn::Set(df, d.epilogue.hi);
   HWY_UNROLL(4)
   for (int r = 0; r < kRows; ++r) {
     Half* to = d.y + g.y_first + (row + r) * g.y_row + column * g.y_column;
     HWY_UNROLL(4)
     for (int v = 0; v < kVectors; ++v) {
-      const VH y = Narrow(ClampNan(hn::Add(sum[r][v], bias), lo, hi));
+      const VH y = Narrow(hn::Add(sum[r][v], bias));
       const int64_t count = HWY_MIN(g.out_w - column - v * kLanes, kLanes);
       if (g.y_column == 1 && count == kLanes) {
         StoreBits(y, to + v * kLanes);
@@ -104,13 +101,15 @@ void ComputeDepthwise(const PackedConv::State& state, int64_t begin, int64_t end
                                taps,
                                state.taps.data() + out_channel * g.taps(),
                                state.bias[out_channel],
-                               epilogue,
                                y + (plane * g.group_out + o) * g.y_plane};
       int64_t row = first;
       if (g.out_w <= 2 * kLanes) {
         for (; row + 4 <= last + 1; row += 4) DepthwiseRow<4>(rows, row);
       }
       for (; row <= last; ++row) DepthwiseRow<1>(rows, row);
+      if (g.dense_output()) {
+        epilogue.Finish(rows.y + first * g.out_w, (last - first + 1) * g.out_w);
+      }
     }
   }
 }

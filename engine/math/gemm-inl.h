@@ -92,9 +92,16 @@ HWY_INLINE void StoreTile(const GemmOperands& g, const float* tile, int64_t row,
                           int64_t column, int64_t columns) {
   const float* bias = g.bias == nullptr ? nullptr : g.bias + column;
   for (int64_t i = 0; i < rows; ++i) {
-    StoreSums(tile + i * kPanelColumns, bias, 0.0f, g.epilogue, columns,
+    StoreSums(tile + i * kPanelColumns, bias, 0.0f, columns,
               g.c + (row + i) * g.c_row + column * g.c_column, g.c_column);
   }
+}
+
+// Rows of c that are runs; Multiply() finishes the others when all is done.
+HWY_INLINE void FinishRows(const GemmOperands& g, int64_t row, int64_t rows, int64_t column,
+                           int64_t columns) {
+  if (g.c_column != 1) return;
+  for (int64_t i = 0; i < rows; ++i) g.epilogue.Finish(g.c + (row + i) * g.c_row + column, columns);
 }
 
 // c[row .. row + rows, column .. column + columns]; `column` is a multiple of 48.
@@ -106,8 +113,10 @@ HWY_INLINE void MultiplyBlock(const GemmOperands& g, int64_t row, int64_t rows, 
           HWY_ATTR { PackColumns(g, first, depth, column, columns, b); },
       [&](int64_t i, int64_t height, int64_t first, int64_t depth, float* a)
           HWY_ATTR { PackRows(g, row + i, height, first, depth, a); },
-      [&](const float* tile, int64_t i, int64_t height, int64_t j, int64_t width)
-          HWY_ATTR { StoreTile(g, tile, row + i, height, column + j, width); });
+      [&](const float* tile, int64_t i, int64_t height, int64_t j, int64_t width) HWY_ATTR {
+        StoreTile(g, tile, row + i, height, column + j, width);
+        if (j + width == columns) FinishRows(g, row + i, height, column, columns);
+      });
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

@@ -31,6 +31,7 @@ void ComputeThinColumns(const GemmOperands& g, int64_t column, int64_t columns) 
   PackRows(g, 0, g.m, 0, g.k, a);
   MultiplyTile(g.k, a, g.k * kPanelRows, g.m, g.b_panels + column * g.k, columns, tile, false);
   StoreTile(g, tile, 0, g.m, column, columns);
+  FinishRows(g, 0, g.m, column, columns);
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
@@ -99,6 +100,24 @@ PackedMatrix PackMatrix(int64_t k, int64_t n, MatrixOrder order, absl::Span<cons
 
 namespace {
 
+// Of product `copy` of the batch.
+int64_t OffsetOf(const GemmShape& shape, const MatrixLayout& layout, int64_t copy) {
+  const int64_t index[3] = {copy / (shape.batch[1] * shape.batch[2]),
+                            copy / shape.batch[2] % shape.batch[1], copy % shape.batch[2]};
+  int64_t offset = 0;
+  for (int i = 0; i < 3; ++i) offset += index[i] * layout.batch[i];
+  return offset;
+}
+
+// A result whose rows are no runs: by columns, or if these are none either element by element.
+void FinishColumns(const Epilogue& epilogue, Half* c, const GemmShape& shape,
+                   const MatrixLayout& layout) {
+  if (layout.row == 1) return epilogue.FinishAll(c, shape.n, shape.m, layout.col);
+  for (int64_t i = 0; i < shape.m; ++i) {
+    epilogue.FinishAll(c + i * layout.row, shape.n, 1, layout.col);
+  }
+}
+
 void Multiply(const GemmShape& shape, GemmOperands operands, const MatrixLayout& a_layout,
               const MatrixLayout& b_layout, const MatrixLayout& c_layout) {
   const int64_t copies = shape.batch[0] * shape.batch[1] * shape.batch[2];
@@ -113,14 +132,10 @@ void Multiply(const GemmShape& shape, GemmOperands operands, const MatrixLayout&
       const int64_t copy = task / (row_blocks * column_blocks);
       const int64_t row = task / column_blocks % row_blocks * block.rows;
       const int64_t column = task % column_blocks * block.columns;
-      const int64_t index[3] = {copy / (shape.batch[1] * shape.batch[2]),
-                                copy / shape.batch[2] % shape.batch[1], copy % shape.batch[2]};
       GemmOperands here = operands;
-      for (int i = 0; i < 3; ++i) {
-        here.a += index[i] * a_layout.batch[i];
-        if (here.b != nullptr) here.b += index[i] * b_layout.batch[i];
-        here.c += index[i] * c_layout.batch[i];
-      }
+      here.a += OffsetOf(shape, a_layout, copy);
+      if (here.b != nullptr) here.b += OffsetOf(shape, b_layout, copy);
+      here.c += OffsetOf(shape, c_layout, copy);
       const int64_t rows = std::min(block.rows, shape.m - row);
       const int64_t columns = std::min(block.columns, shape.n - column);
       if (thin) {
@@ -132,6 +147,10 @@ void Multiply(const GemmShape& shape, GemmOperands operands, const MatrixLayout&
   };
   const int64_t task_cost = block.rows * block.columns * std::max<int64_t>(shape.k, 1) / 16;
   ParallelForItems(copies * row_blocks * column_blocks, task_cost, run);
+  if (c_layout.col == 1) return;
+  for (int64_t copy = 0; copy < copies; ++copy) {
+    FinishColumns(operands.epilogue, operands.c + OffsetOf(shape, c_layout, copy), shape, c_layout);
+  }
 }
 
 GemmOperands Operands(const GemmShape& shape, absl::Span<const Half> a,

@@ -21,8 +21,8 @@
 
 #include "absl/types/span.h"
 #include "engine/math/convert.h"
+#include "engine/math/epilogue.h"
 #include "engine/math/half.h"
-#include "engine/math/window.h"
 
 namespace anemone::math {
 

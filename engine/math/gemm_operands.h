@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
+#include "engine/math/epilogue.h"
 #include "engine/math/half.h"
-#include "engine/math/window.h"
 
 namespace anemone::math {
 

@@ -17,7 +17,6 @@
 #include "engine/math/panels.h"
 #include "engine/math/scratch.h"
 #include "engine/math/simd-inl.h"
-#include "engine/math/window.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
@@ -100,11 +99,9 @@ HWY_INLINE void MultiplyTile(int64_t depth, const float* a, int64_t a_step, int6
 }
 
 // Rounds `count` sums of one row of a tile into `to`, `step` elements apart.
-HWY_INLINE void StoreSums(const float* sums, const float* bias, float bias_for_all,
-                          const Epilogue& epilogue, int64_t count, Half* to, int64_t step) {
+HWY_INLINE void StoreSums(const float* sums, const float* bias, float bias_for_all, int64_t count,
+                          Half* to, int64_t step) {
   const DF df;
-  const VF lo = hn::Set(df, epilogue.lo);
-  const VF hi = hn::Set(df, epilogue.hi);
   const VF same = hn::Set(df, bias_for_all);
   HWY_ALIGN Half row[kPanelColumns + kLanes];
   Half* rounded = step == 1 ? to : row;
@@ -114,7 +111,6 @@ HWY_INLINE void StoreSums(const float* sums, const float* bias, float bias_for_a
     if (bias != nullptr) {
       x = hn::Add(x, rest >= kLanes ? hn::LoadU(df, bias + j) : LoadFloatN(bias + j, rest));
     }
-    x = ClampNan(x, lo, hi);
     if (rest >= kLanes || step != 1) {
       StoreHalf(x, rounded + j);
     } else {

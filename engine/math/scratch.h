@@ -1,16 +1,27 @@
 // engine/math/scratch.h: aligned memory, owned and per-thread. Internal.
 //
-//   float* panel = ThreadScratch<float>(ScratchUse::kPanelB, 384 * 192);  // this thread's, not
-//   cleared AlignedArray<Half> weights(n);                                        // owned, zeroed
+//   float* panel = ThreadScratch<float>(ScratchUse::kPanelB, 384 * 192);  // this thread's
+//   AlignedArray<Half> weights(n);                                        // owned, zeroed
 #ifndef ENGINE_MATH_SCRATCH_H_
 #define ENGINE_MATH_SCRATCH_H_
 
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
-
-#include "hwy/aligned_allocator.h"
+#include <memory>
+#include <new>
 
 namespace anemone::math {
+
+struct AlignedFree {
+  void operator()(void* p) const { std::free(p); }
+};
+
+// Memory aligned for any vector, not cleared; null if there is none. Large memory asks for large
+// pages: kernels walk dozens of streams at once, more than the first translation buffer has
+// entries for (convolutions ran up to 1.4 times as fast, bench/math_bench.cc). `whole_pages` says
+// that a large page may be filled though the memory needs only a part of its last one.
+void* AllocateAligned(int64_t bytes, bool whole_pages);
 
 // `count` trivial elements, zeroed, aligned for any vector.
 template <class T>
@@ -18,7 +29,9 @@ class AlignedArray {
  public:
   AlignedArray() = default;
   explicit AlignedArray(int64_t count)
-      : count_(count), data_(hwy::AllocateAligned<T>(static_cast<size_t>(count > 0 ? count : 1))) {
+      : count_(count),
+        data_(static_cast<T*>(AllocateAligned(count * static_cast<int64_t>(sizeof(T)), false))) {
+    if (data_ == nullptr) throw std::bad_alloc();
     std::memset(static_cast<void*>(data_.get()), 0, static_cast<size_t>(count) * sizeof(T));
   }
   T* data() { return data_.get(); }
@@ -27,7 +40,7 @@ class AlignedArray {
 
  private:
   int64_t count_ = 0;
-  hwy::AlignedFreeUniquePtr<T[]> data_;
+  std::unique_ptr<T[], AlignedFree> data_;
 };
 
 // What a piece of per-thread memory is for; uses that live at the same time differ.

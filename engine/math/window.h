@@ -1,4 +1,4 @@
-// engine/math/window.h: the sliding window of convolutions and pools, and the fused last step.
+// engine/math/window.h: the sliding window of convolutions and pools.
 //
 //   Window w{.kernel_h = 3, .kernel_w = 3, .stride_h = 2, .stride_w = 2,
 //            .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
@@ -7,7 +7,6 @@
 #define ENGINE_MATH_WINDOW_H_
 
 #include <cstdint>
-#include <limits>
 
 namespace anemone::math {
 
@@ -25,17 +24,6 @@ inline int64_t WindowedSize(int64_t size, int64_t kernel, int64_t stride, int64_
   const int64_t span = size + pads - dilation * (kernel - 1) - 1;
   return span < 0 ? 0 : span / stride + 1;
 }
-
-// What happens to the fp32 value between the sum and the one rounding to Half: clamp to [lo, hi].
-// Relu is {0, inf}. A NaN stays a NaN.
-struct Epilogue {
-  float lo = -std::numeric_limits<float>::infinity();
-  float hi = std::numeric_limits<float>::infinity();
-
-  static Epilogue None() { return {}; }
-  static Epilogue Relu() { return {0.0f, std::numeric_limits<float>::infinity()}; }
-  static Epilogue Clamp(float lo, float hi) { return {lo, hi}; }
-};
 
 }  // namespace anemone::math
 

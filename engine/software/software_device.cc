@@ -1,7 +1,6 @@
-// The software engine (engine/device.h). Compile asks CheckNetwork, prepares every unit's constants and plans one arena for
-// all intermediate tensors; Run walks the units.
+// The software engine (engine/device.h). Compile asks CheckNetwork, prepares every unit's constants
+// and plans one arena for all intermediate tensors; Run walks the units.
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -10,13 +9,16 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "anemone/status_macros.h"
 #include "engine/constant.h"
 #include "engine/device.h"
 #include "engine/math/convert.h"
 #include "engine/math/half.h"
-#include "engine/software/memory_plan.h"
+#include "engine/math/scratch.h"
+#include "engine/software/fusion.h"
+#include "engine/software/placement.h"
 #include "engine/unit_kind.h"
 
 namespace anemone {
@@ -24,23 +26,12 @@ namespace {
 
 using math::Half;
 
-struct AlignedFree {
-  void operator()(Half* p) const { std::free(p); }
-};
-using Buffer = std::unique_ptr<Half[], AlignedFree>;
+using Buffer = std::unique_ptr<Half[], math::AlignedFree>;
 
 Buffer AllocateHalves(int64_t count) {
-  constexpr size_t kAlign = 64;
-  size_t bytes = (std::max<int64_t>(count, 1) * sizeof(Half) + kAlign - 1) / kAlign * kAlign;
-  return Buffer(static_cast<Half*>(std::aligned_alloc(kAlign, bytes)));
+  const auto bytes = count * static_cast<int64_t>(sizeof(Half));
+  return Buffer(static_cast<Half*>(math::AllocateAligned(bytes, true)));
 }
-
-// Where a tensor lies during a run.
-struct Place {
-  enum class In : uint8_t { kArena, kConstant, kInput, kOutput };
-  In in = In::kArena;
-  int64_t index = 0;  // offset in halves, or the number of the constant or port
-};
 
 class SoftwareProgram final : public Program {
  public:
@@ -48,10 +39,9 @@ class SoftwareProgram final : public Program {
   std::optional<math::Numerics> exact;
   std::vector<Prepared> prepared;
   std::vector<Buffer> constants;
-  std::vector<Place> units;          // by unit
-  std::vector<Place> staged_inputs;  // by port: kInput if read in place
-  std::vector<bool> direct_outputs;  // by port: the producing unit writes into it
-  int64_t arena_halves = 0;
+  std::vector<Chain> chains;       // of units, in the order they run
+  std::vector<std::string> names;  // by chain
+  Placement placement;
 
   void set_ports(std::vector<ProgramPort> inputs, std::vector<ProgramPort> outputs) {
     inputs_ = std::move(inputs);
@@ -61,7 +51,7 @@ class SoftwareProgram final : public Program {
   // Arenas are kept for the next run; there are as many as runs that overlapped.
   Buffer TakeArena() const {
     std::lock_guard<std::mutex> lock(mutex_);
-    if (free_.empty()) return AllocateHalves(arena_halves);
+    if (free_.empty()) return AllocateHalves(placement.arena_halves);
     Buffer arena = std::move(free_.back());
     free_.pop_back();
     return arena;
@@ -98,69 +88,21 @@ std::vector<ProgramPort> OutputPorts(const Network& network) {
   return ports;
 }
 
-// Follows views down to the operand that owns the bytes.
-Operand RootOf(const Network& network, Operand operand) {
-  while (operand.source == Operand::Source::kUnit && network.units[operand.index].kind->is_view()) {
-    operand = network.units[operand.index].bottoms[0];
-  }
-  return operand;
-}
-
-// Decides where every tensor lies: ports in place where their rows are dense, the rest in one
-// arena in which tensors whose lives do not meet share bytes.
-void PlanMemory(SoftwareProgram& program) {
-  const Network& network = program.network;
-  MemoryPlan plan;
-  int end = static_cast<int>(network.units.size());
-  std::vector<int> unit_block(network.units.size(), -1);
-  std::vector<int> input_block(network.inputs.size(), -1);
-
-  program.units.resize(network.units.size());
-  program.direct_outputs.resize(network.outputs.size());
-  std::vector<bool> placed(network.units.size());
-  for (size_t i = 0; i < network.outputs.size(); ++i) {
-    Operand root = RootOf(network, network.outputs[i].from);
-    if (root.source != Operand::Source::kUnit || placed[root.index]) continue;
-    if (!program.outputs()[i].layout.is_dense()) continue;
-    placed[root.index] = true;
-    program.direct_outputs[i] = true;
-    program.units[root.index] = {Place::In::kOutput, static_cast<int64_t>(i)};
-  }
-  for (size_t i = 0; i < network.inputs.size(); ++i) {
-    const SurfaceLayout& layout = program.inputs()[i].layout;
-    bool in_place = layout.is_dense() && layout.format == Format::kFloat16;
-    program.staged_inputs.push_back(
-        {in_place ? Place::In::kInput : Place::In::kArena, static_cast<int64_t>(i)});
-    if (!in_place) input_block[i] = plan.Add(layout.dims.elements(), -1);
-  }
-  auto extend = [&](const Operand& operand, int when) {
-    Operand root = RootOf(network, operand);
-    int block = root.source == Operand::Source::kUnit    ? unit_block[root.index]
-                : root.source == Operand::Source::kInput ? input_block[root.index]
-                                                         : -1;
-    if (block >= 0) plan.Extend(block, when);
-  };
-  for (int i = 0; i < end; ++i) {
-    const Unit& unit = network.units[i];
-    if (!unit.kind->is_view() && !placed[i]) unit_block[i] = plan.Add(unit.dims.elements(), i);
-    for (const Operand& operand : unit.bottoms) extend(operand, i);
-  }
-  for (const OutputPort& port : network.outputs) extend(port.from, end);
-
-  program.arena_halves = plan.Pack();
-  for (size_t i = 0; i < input_block.size(); ++i) {
-    if (input_block[i] >= 0) program.staged_inputs[i].index = plan.offset(input_block[i]);
-  }
-  for (int i = 0; i < end; ++i) {
-    if (unit_block[i] >= 0) program.units[i] = {Place::In::kArena, plan.offset(unit_block[i])};
-  }
-}
-
 // What the engine answers where IEEE has no number (numerics.json st-nan-gen).
 void ReplaceNan(View view) {
   for (Half& half : view.span()) {
     if (math::IsNan(half)) half = math::kHalfZero;
   }
+}
+
+void RunExactly(const math::Numerics& numerics, const UnitCall& call) {
+  const Unit& unit = *call.unit;
+  if (unit.kind->has_exact()) {
+    return unit.kind->Exact(unit.params.get(), {numerics, unit.weights, call.prepared}, call.in,
+                            call.out);
+  }
+  unit.kind->Compute(unit.params.get(), call.prepared, call.in, call.out);
+  ReplaceNan(call.out);
 }
 
 class SoftwareDevice final : public Device {
@@ -211,7 +153,14 @@ class SoftwareDevice final : public Device {
     }
     for (Constant& constant : program->network.constants) constant.tensor = Tensor();
     program->set_ports(InputPorts(network), OutputPorts(network));
-    PlanMemory(*program);
+    program->chains = FuseUnits(network, /*fuse=*/!options_.exact);
+    for (const Chain& chain : program->chains) {
+      program->names.push_back(absl::StrJoin(chain, " + ", [&](std::string* name, int unit) {
+        absl::StrAppend(name, network.units[unit].name);
+      }));
+    }
+    program->placement =
+        PlaceTensors(network, program->chains, program->inputs(), program->outputs());
     return program;
   }
 
@@ -220,7 +169,7 @@ class SoftwareDevice final : public Device {
     Buffer arena = program.TakeArena();
     if (arena == nullptr) {
       return absl::ResourceExhaustedError(
-          absl::StrCat("run: cannot have ", program.arena_halves * 2, " bytes"));
+          absl::StrCat("run: cannot have ", program.placement.arena_halves * 2, " bytes"));
     }
     Walk(program, request, arena.get());
     program.GiveBack(std::move(arena));
@@ -228,15 +177,17 @@ class SoftwareDevice final : public Device {
   }
 
  private:
-  static Half* At(const SoftwareProgram&, const Place& place, const Request& request, Half* arena) {
+  static Half* At(const Place& place, const Request& request, Half* arena) {
     switch (place.in) {
       case Place::In::kInput:
-        return reinterpret_cast<Half*>(const_cast<std::byte*>(request.inputs[place.index]));
+        return reinterpret_cast<Half*>(const_cast<std::byte*>(request.inputs[place.port])) +
+               place.offset;
       case Place::In::kOutput:
-        return reinterpret_cast<Half*>(request.outputs[place.index]);
-      default:
-        return arena + place.index;
+        return reinterpret_cast<Half*>(request.outputs[place.port]) + place.offset;
+      case Place::In::kArena:
+        break;
     }
+    return arena + place.offset;
   }
 
   static const Half* Read(const SoftwareProgram& program, const Operand& operand,
@@ -246,44 +197,49 @@ class SoftwareDevice final : public Device {
       case Operand::Source::kConstant:
         return program.constants[root.index].get();
       case Operand::Source::kInput:
-        return At(program, program.staged_inputs[root.index], request, arena);
+        return At(program.placement.inputs[root.index], request, arena);
       default:
-        return At(program, program.units[root.index], request, arena);
+        return At(program.placement.units[root.index], request, arena);
     }
+  }
+
+  static UnitCall CallOf(const SoftwareProgram& program, int index, const Request& request,
+                         Half* arena) {
+    const Unit& unit = program.network.units[index];
+    UnitCall call{.unit = &unit, .prepared = program.prepared[index].get()};
+    for (const Operand& operand : unit.bottoms) {
+      call.in.push_back({program.network.DimsOf(operand), Read(program, operand, request, arena)});
+    }
+    call.out = {unit.dims, At(program.placement.units[index], request, arena)};
+    return call;
   }
 
   static void Walk(const SoftwareProgram& program, const Request& request, Half* arena) {
     const Network& network = program.network;
     for (size_t i = 0; i < network.inputs.size(); ++i) {
-      if (program.staged_inputs[i].in == Place::In::kInput) continue;
+      if (program.placement.inputs[i].in == Place::In::kInput) continue;
       const SurfaceLayout& layout = program.inputs()[i].layout;
-      Half* staged = At(program, program.staged_inputs[i], request, arena);
+      Half* staged = At(program.placement.inputs[i], request, arena);
       math::ConvertStrided(layout.dims.extent, request.inputs[i], MathLayout(layout), staged,
                            math::DenseLayout(math::Element::kHalf, layout.dims.extent));
     }
-    std::vector<ConstView> in;
-    for (size_t i = 0; i < network.units.size(); ++i) {
-      const Unit& unit = network.units[i];
-      if (unit.kind->is_view()) continue;
-      in.clear();
-      for (const Operand& operand : unit.bottoms) {
-        in.push_back({network.DimsOf(operand), Read(program, operand, request, arena)});
-      }
+    absl::InlinedVector<UnitCall, 8> calls;
+    for (size_t i = 0; i < program.chains.size(); ++i) {
+      const Chain& chain = program.chains[i];
+      calls.clear();
+      for (int unit : chain) calls.push_back(CallOf(program, unit, request, arena));
       absl::Time start = request.on_unit != nullptr ? absl::Now() : absl::Time();
-      const View out{unit.dims, At(program, program.units[i], request, arena)};
-      if (program.exact && unit.kind->has_exact()) {
-        unit.kind->Exact(unit.params.get(), 
-                         {*program.exact, unit.weights, program.prepared[i].get()}, in, out);
+      if (program.exact) {
+        RunExactly(*program.exact, calls[0]);
       } else {
-        unit.kind->Compute(unit.params.get(), program.prepared[i].get(), in, out);
-        if (program.exact) ReplaceNan(out);
+        RunChain(calls);
       }
       if (request.on_unit != nullptr) {
-        (*request.on_unit)(unit.name, unit.kind->type(), absl::Now() - start);
+        (*request.on_unit)(program.names[i], calls[0].unit->kind->type(), absl::Now() - start);
       }
     }
     for (size_t i = 0; i < network.outputs.size(); ++i) {
-      if (program.direct_outputs[i]) continue;
+      if (program.placement.direct_outputs[i]) continue;
       const SurfaceLayout& layout = program.outputs()[i].layout;
       math::ConvertStrided(layout.dims.extent,
                            Read(program, network.outputs[i].from, request, arena),

@@ -93,8 +93,21 @@ bool AllFinite(const std::vector<double>& values) {
   return std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); });
 }
 
+// Whether scaling makes more than an eighth of the weights subnormal numbers of fp16, which the
+// engine may take for zero (numerics.json st-subnormal-mac).
+bool LosesWeights(const Tensor& before, const Tensor& after) {
+  constexpr double kLeastNormal = 0x1p-14;
+  if (after.is_fill() || after.elements() == 0) return false;
+  int64_t lost = 0;
+  for (int64_t i = 0; i < after.elements(); ++i) {
+    const double now = std::fabs(ElementAsDouble(after, i));
+    if (now < kLeastNormal && std::fabs(ElementAsDouble(before, i)) >= kLeastNormal) ++lost;
+  }
+  return lost > after.elements() / 8;
+}
+
 // Makes `layer` do `affine` as well, in the place of node `id`. Arithmetic is in double, rounded
-// once to the weights' own type.
+// once to the weights' own type. False if there is something the layer cannot do.
 bool Apply(GraphEditor& g, const Layer& layer, Affine affine, NodeId id) {
   if (!AllFinite(affine.scale) || !AllFinite(affine.shift)) return false;
   const DataType type = layer.weight->type();
@@ -106,6 +119,7 @@ bool Apply(GraphEditor& g, const Layer& layer, Affine affine, NodeId id) {
     for (int64_t channel : layer.channel_of_row) factors.push_back(affine.scale[channel]);
     if (factors.empty()) factors = affine.scale;
     Tensor weight = ScaleRows(*layer.weight, layer.row, factors);
+    if (LosesWeights(*layer.weight, weight)) return false;
     g.SetInput(layer.id, 1, g.NewConstant(absl::StrCat(name, "/scaled"), std::move(weight)));
   }
   if (!affine.shift.empty()) {

@@ -157,6 +157,10 @@ const Rewrite kRewrites[] = {
      "g (float[1,1,2,2] x) => (float[1,2,2,2] y) <float[2,1,1,1] w = {1,2}, float c = {3}> {"
      "  a = Conv(x, w) b = Mul(a, c) y = Add(a, b) }",
      "Conv Mul Add"},
+    {"ConvWhoseWeightsWouldVanishStays",
+     "g (float[1,1,2,2] x) => (float[1,2,2,2] y) <float[2,1,1,1] w = {0.01,0.02},"
+     "   float c = {0.0001}> { a = Conv(x, w) y = Mul(a, c) }",
+     "Conv Mul"},
     {"ConvTimesARowStays",
      "g (float[1,2,2,2] x) => (float[1,2,2,2] y)"
      "  <float[2,2,1,1] w = {1,2,3,4}, float[2] c = {3,4}> { a = Conv(x, w) y = Mul(a, c) }",

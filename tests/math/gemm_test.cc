@@ -13,7 +13,7 @@ namespace {
 std::vector<Half> Reference(const GemmShape& s, const std::vector<Half>& a, const MatrixLayout& la,
                             const std::vector<Half>& b, const MatrixLayout& lb,
                             const std::vector<float>& bias, int64_t c_size, const MatrixLayout& lc,
-                            const Epilogue& epilogue) {
+                            bool relu) {
   std::vector<Half> c(c_size);
   for (int64_t x = 0; x < s.batch[0]; ++x) {
     for (int64_t y = 0; y < s.batch[1]; ++y) {
@@ -28,9 +28,8 @@ std::vector<Half> Reference(const GemmShape& s, const std::vector<Half>& a, cons
               sum += ToFloat(a[at(la, i, k)]) * ToFloat(b[at(lb, k, j)]);
             }
             if (!bias.empty()) sum += bias[j];
-            if (sum < epilogue.lo) sum = epilogue.lo;
-            if (sum > epilogue.hi) sum = epilogue.hi;
-            c[at(lc, i, j)] = ToHalf(sum);
+            const Half rounded = ToHalf(sum);
+            c[at(lc, i, j)] = relu && ToFloat(rounded) < 0 ? kHalfZero : rounded;
           }
         }
       }
@@ -44,17 +43,20 @@ void CheckProduct(int64_t m, int64_t k, int64_t n, Contents contents = Contents:
   const GemmShape shape{.m = m, .k = k, .n = n};
   const std::vector<Half> a = Numbers(m * k, 1, contents), b = Numbers(k * n, 2, contents);
   const std::vector<float> bias = Floats(n, 3);
-  const Epilogue relu = Epilogue::Relu();
   const auto check = [&](const MatrixLayout& la, const MatrixLayout& lb, const MatrixLayout& lc) {
-    const std::vector<Half> want = Reference(shape, a, la, b, lb, bias, m * n, lc, relu);
+    const std::vector<Half> want = Reference(shape, a, la, b, lb, bias, m * n, lc, /*relu=*/true);
     std::vector<Half> c(m * n);
-    Gemm(shape, a, la, b, lb, bias, absl::MakeSpan(c), lc, relu);
+    WithRelu(c, [&](const Epilogue& relu) {
+      Gemm(shape, a, la, b, lb, bias, absl::MakeSpan(c), lc, relu);
+    });
     ExpectSame(c, want);
     const bool row_major = lb.col == 1;
     const PackedMatrix packed =
         PackMatrix(k, n, row_major ? MatrixOrder::kRowMajor : MatrixOrder::kColumnMajor, b);
     std::vector<Half> d(m * n);
-    Gemm(shape, a, la, packed, bias, absl::MakeSpan(d), lc, relu);
+    WithRelu(d, [&](const Epilogue& relu) {
+      Gemm(shape, a, la, packed, bias, absl::MakeSpan(d), lc, relu);
+    });
     ExpectSame(d, want);
   };
   check(RowMajor(k), {n, 1, {}}, RowMajor(n));

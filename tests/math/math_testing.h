@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -12,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/math/epilogue.h"
 #include "engine/math/half.h"
 #include "hwy/highway.h"
 #include "tbb/global_control.h"
@@ -85,6 +87,20 @@ inline std::vector<float> Floats(int64_t count, int seed = 1) {
   std::vector<float> floats;
   for (Half half : Numbers(count, seed)) floats.push_back(ToFloat(half));
   return floats;
+}
+
+// Calls `body` with an epilogue that makes negative elements of `result` zero, and checks that it
+// was given every element once.
+inline void WithRelu(std::vector<Half>& result, const std::function<void(const Epilogue&)>& body) {
+  std::vector<std::atomic<int>> times(result.size());
+  const auto relu = [&](Half* run, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
+      ++times.at(run + i - result.data());
+      if (ToFloat(run[i]) < 0) run[i] = kHalfZero;
+    }
+  };
+  body(Epilogue(relu));
+  for (size_t i = 0; i < times.size(); ++i) ASSERT_EQ(times[i], 1) << "element " << i;
 }
 
 // Equal bits; one NaN is as good as another.

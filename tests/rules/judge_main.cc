@@ -69,6 +69,12 @@ class Broken final : public UnitKind {
                View out) const override {
     kind_.Compute(p, prepared, in, out);
   }
+  bool Joins(const void*, Bottoms) const override { return false; }
+  bool finishes_runs() const override { return false; }
+  bool by_element() const override { return false; }
+  bool has_channels() const override { return false; }
+  void ComputeThen(const void*, const void*, absl::Span<const ConstView>, View,
+                   const math::Epilogue&) const override {}
   bool has_exact() const override { return kind_.has_exact(); }
   void Exact(const void* p, const ExactUnit& unit, absl::Span<const ConstView> in,
              View out) const override {

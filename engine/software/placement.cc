@@ -1,0 +1,151 @@
+#include "engine/software/placement.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/software/memory_plan.h"
+#include "engine/unit_kind.h"
+
+namespace anemone {
+namespace {
+
+class Placer {
+ public:
+  Placer(const Network& network, absl::Span<const Chain> chains)
+      : network_(network),
+        runs_(network.units.size(), -1),
+        port_(network.units.size(), -1),
+        whole_(network.units.size(), -1),
+        offset_(network.units.size()),
+        block_(network.units.size(), -1) {
+    for (const Chain& chain : chains) {
+      for (int unit : chain) runs_[unit] = chain.back();
+    }
+  }
+
+  Placement Run(absl::Span<const ProgramPort> inputs, absl::Span<const ProgramPort> outputs) {
+    PlaceOutputs(outputs);
+    for (int i = 0; i < Count(); ++i) Join(i);
+    AddBlocks();
+    PlaceInputs(inputs);
+    for (int i = 0; i < Count(); ++i) {
+      for (const Operand& operand : network_.units[i].bottoms) Read(operand, std::max(runs_[i], i));
+    }
+    for (const OutputPort& port : network_.outputs) Read(port.from, Count());
+    placement_.arena_halves = plan_.Pack();
+    for (int i = 0; i < Count(); ++i) {
+      placement_.units.push_back(runs_[i] < 0 ? Place() : PlaceOf(runs_[i]));
+    }
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (input_block_[i] >= 0) placement_.inputs[i].offset = plan_.offset(input_block_[i]);
+    }
+    return std::move(placement_);
+  }
+
+ private:
+  int Count() const { return static_cast<int>(network_.units.size()); }
+  // The unit that owns the place of a chain.
+  bool Owns(int unit) const { return runs_[unit] == unit; }
+
+  void PlaceOutputs(absl::Span<const ProgramPort> outputs) {
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const Operand root = RootOf(network_, network_.outputs[i].from);
+      const bool direct = root.source == Operand::Source::kUnit && port_[root.index] < 0 &&
+                          outputs[i].layout.is_dense();
+      placement_.direct_outputs.push_back(direct);
+      if (direct) port_[root.index] = static_cast<int>(i);
+    }
+  }
+
+  // Gives what unit `i` joins a place in its own.
+  void Join(int i) {
+    const Unit& unit = network_.units[i];
+    if (!unit.kind->Joins(unit.params.get(), network_.BottomsOf(unit))) return;
+    int64_t offset = 0;
+    for (const Operand& operand : unit.bottoms) {
+      const bool alone = std::count(unit.bottoms.begin(), unit.bottoms.end(), operand) == 1;
+      if (operand.source == Operand::Source::kUnit && alone && Owns(operand.index) &&
+          port_[operand.index] < 0 && whole_[operand.index] < 0) {
+        whole_[operand.index] = i;
+        offset_[operand.index] = offset;
+      }
+      offset += network_.DimsOf(operand).elements();
+    }
+  }
+
+  // The unit in whose place `unit` lies, and where there.
+  int WholeOf(int unit, int64_t& offset) const {
+    for (; whole_[unit] >= 0; unit = whole_[unit]) offset += offset_[unit];
+    return unit;
+  }
+
+  void AddBlocks() {
+    std::vector<int> born(Count(), Count());
+    for (int i = 0; i < Count(); ++i) {
+      int64_t offset = 0;
+      if (!Owns(i)) continue;
+      const int whole = WholeOf(i, offset);
+      born[whole] = std::min(born[whole], i);
+    }
+    for (int i = 0; i < Count(); ++i) {
+      if (!Owns(i) || whole_[i] >= 0 || port_[i] >= 0) continue;
+      block_[i] = plan_.Add(network_.units[i].dims.elements(), born[i]);
+      plan_.Extend(block_[i], i);
+    }
+  }
+
+  void PlaceInputs(absl::Span<const ProgramPort> inputs) {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const SurfaceLayout& layout = inputs[i].layout;
+      const bool in_place = layout.is_dense() && layout.format == Format::kFloat16;
+      input_block_.push_back(in_place ? -1 : plan_.Add(layout.dims.elements(), -1));
+      placement_.inputs.push_back(
+          {in_place ? Place::In::kInput : Place::In::kArena, static_cast<int64_t>(i)});
+    }
+  }
+
+  void Read(const Operand& operand, int when) {
+    const Operand root = RootOf(network_, operand);
+    int block = -1;
+    if (root.source == Operand::Source::kInput) block = input_block_[root.index];
+    if (root.source == Operand::Source::kUnit) {
+      int64_t offset = 0;
+      block = block_[WholeOf(runs_[root.index], offset)];
+    }
+    if (block >= 0) plan_.Extend(block, when);
+  }
+
+  Place PlaceOf(int unit) const {
+    int64_t offset = 0;
+    const int whole = WholeOf(unit, offset);
+    if (port_[whole] >= 0) return {Place::In::kOutput, port_[whole], offset};
+    return {Place::In::kArena, -1, plan_.offset(block_[whole]) + offset};
+  }
+
+  const Network& network_;
+  std::vector<int> runs_;        // by unit: the last of its chain; -1: a view
+  std::vector<int> port_;        // by unit: the output that it is written to, or -1
+  std::vector<int> whole_;       // by unit: the one that joins it, or -1
+  std::vector<int64_t> offset_;  // in that one's output
+  std::vector<int> block_;       // by unit, of the plan
+  std::vector<int> input_block_;
+  MemoryPlan plan_;
+  Placement placement_;
+};
+
+}  // namespace
+
+Operand RootOf(const Network& network, Operand operand) {
+  while (operand.source == Operand::Source::kUnit && network.units[operand.index].kind->is_view()) {
+    operand = network.units[operand.index].bottoms[0];
+  }
+  return operand;
+}
+
+Placement PlaceTensors(const Network& network, absl::Span<const Chain> chains,
+                       absl::Span<const ProgramPort> inputs,
+                       absl::Span<const ProgramPort> outputs) {
+  return Placer(network, chains).Run(inputs, outputs);
+}
+
+}  // namespace anemone
