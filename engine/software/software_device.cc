@@ -206,7 +206,7 @@ class SoftwareDevice final : public Device {
       }
       program->prepared.push_back(*std::move(prepared));
     }
-    if (!program->exact) {
+    if (!program->exact && !options_.observed) {
       for (Unit& unit : program->network.units) unit.weights.clear();
     }
     for (Constant& constant : program->network.constants) constant.tensor = Tensor();
@@ -271,16 +271,17 @@ class SoftwareDevice final : public Device {
       }
       absl::Time start = request.on_unit != nullptr ? absl::Now() : absl::Time();
       const View out{unit.dims, At(program, program.units[i], request, arena)};
-      if (program.exact && unit.kind->has_exact()) {
+      if (program.exact && unit.kind->has_exact() && request.on_values == nullptr) {
         unit.kind->Exact(unit.params.get(), 
                          {*program.exact, unit.weights, program.prepared[i].get()}, in, out);
       } else {
         unit.kind->Compute(unit.params.get(), program.prepared[i].get(), in, out);
-        if (program.exact) ReplaceNan(out);
+        if (program.exact && request.on_values == nullptr) ReplaceNan(out);
       }
       if (request.on_unit != nullptr) {
         (*request.on_unit)(unit.name, unit.kind->type(), absl::Now() - start);
       }
+      if (request.on_values != nullptr) (*request.on_values)({unit, in, {out.dims, out.data}});
     }
     for (size_t i = 0; i < network.outputs.size(); ++i) {
       if (program.direct_outputs[i]) continue;
