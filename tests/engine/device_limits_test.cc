@@ -43,7 +43,7 @@ absl::StatusOr<std::unique_ptr<Program>> Compile(Device& device, Route route,
 absl::Status CompileWhatFails(Device& device) {
   NetworkBuilder c(TargetNamed("h12"), Route::kNetplist);
   const Operand x = c.AddInput("x", kRoomy);
-  auto y = AddAuthoredUnit(c, *FindUnitKind("Softmax"), {{"Dimension", {"Channel"}}}, {x}, {});
+  auto y = AddAuthoredUnit(c, *FindUnitKind("Softmax"), {{"Dimension", "Channel"}}, {x}, {});
   EXPECT_TRUE(y.ok()) << y.status();
   c.AddOutput("y", *y);
   return device.Compile(c.network(), TargetNamed("h12"), Route::kNetplist).status();

@@ -25,7 +25,7 @@ Tensor Full(std::vector<int64_t> dims, float value) {
   return t;
 }
 
-absl::StatusOr<Arrays> Run(const std::string& text, const Arrays& inputs, SessionOptions options) {
+absl::StatusOr<Arrays> RunText(const std::string& text, const Arrays& inputs, SessionOptions options) {
   auto session = Session::LoadBytes(BytesOfText(text), options);
   if (!session.ok()) return session.status();
   return session->Run(inputs);
@@ -45,11 +45,11 @@ constexpr char kSmall[] = "(float[1,8] x) => (float[1,8] y) { y = Relu(x) }";
 
 TEST_F(DeviceLimitsInASession, ASmallPortFailsUnlessPadded) {
   const Arrays x = {{"x", Full({1, 8}, 3)}};
-  EXPECT_TRUE(Run(kSmall, x, {}).ok());
-  EXPECT_THAT(Run(kSmall, x, {.device_limits = true}),
+  EXPECT_TRUE(RunText(kSmall, x, {}).ok());
+  EXPECT_THAT(RunText(kSmall, x, {.device_limits = true}),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        AllOf(HasSubstr("status=0x1d"), HasSubstr("input 'x' of 64 bytes"))));
-  auto heeded = Run(kSmall, x, {.device_limits = true, .heed_limits = true});
+  auto heeded = RunText(kSmall, x, {.device_limits = true, .heed_limits = true});
   ASSERT_TRUE(heeded.ok()) << heeded.status();
   EXPECT_EQ(heeded->at("y").at<float>(7), 3);
 }
@@ -59,13 +59,13 @@ TEST_F(DeviceLimitsInASession, PortsOfTwoSizesFailUnlessPadded) {
       "(float[1,768,1,32] x, float[1,1536,1,32] z) => (float[1,2304,1,32] y) "
       "{ y = Concat<axis = 1>(x, z) }";
   const Arrays inputs = {{"x", Full({1, 768, 1, 32}, 1)}, {"z", Full({1, 1536, 1, 32}, 2)}};
-  EXPECT_TRUE(Run(kTwoSizes, inputs, {}).ok());
+  EXPECT_TRUE(RunText(kTwoSizes, inputs, {}).ok());
   EXPECT_THAT(
-      Run(kTwoSizes, inputs, {.device_limits = true}),
+      RunText(kTwoSizes, inputs, {.device_limits = true}),
       StatusIs(absl::StatusCode::kFailedPrecondition,
                AllOf(HasSubstr("status=0x1d"),
                      HasSubstr("input 'x' of 49152 bytes and input 'z' of 98304 bytes"))));
-  auto heeded = Run(kTwoSizes, inputs, {.device_limits = true, .heed_limits = true});
+  auto heeded = RunText(kTwoSizes, inputs, {.device_limits = true, .heed_limits = true});
   ASSERT_TRUE(heeded.ok()) << heeded.status();
   EXPECT_EQ(heeded->at("y").at<float>(0), 1);
   EXPECT_EQ(heeded->at("y").at<float>(2304 * 32 - 1), 2);
@@ -85,7 +85,7 @@ TEST_F(DeviceLimitsInASession, MilPortsOutOfOrderAreSwappedUnlessBoundByName) {
                      {"mil", false, true, 2},
                      {"netplist", true, false, 2}};
   for (const auto& way : kWays) {
-    auto got = Run(kDifference, inputs,
+    auto got = RunText(kDifference, inputs,
                    {.route = way.route, .device_limits = way.limits, .heed_limits = way.heeds});
     ASSERT_TRUE(got.ok()) << got.status();
     EXPECT_EQ(got->at("y").at<float>(0), way.want) << way.route << way.limits << way.heeds;
@@ -108,13 +108,13 @@ std::string Pieces(int count) {
 TEST_F(DeviceLimitsInASession, AModelInTooManyPiecesDoesNotCompile) {
   const Arrays x = {{"x", Full({1, 1, 4, 4}, 1)}};
   SessionOptions options = {.policy = "refuse:Pooling", .heed_limits = true};
-  EXPECT_TRUE(Run(Pieces(120), x, options).ok());
+  EXPECT_TRUE(RunText(Pieces(120), x, options).ok());
   options.device_limits = true;
-  EXPECT_THAT(Run(Pieces(120), x, options),
+  EXPECT_THAT(RunText(Pieces(120), x, options),
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("compile 120")));
   ProcessCompiles().Restart();
-  EXPECT_TRUE(Run(Pieces(119), x, options).ok());
-  EXPECT_THAT(Run(kSmall, {{"x", Full({1, 8}, 3)}}, {.device_limits = true}),
+  EXPECT_TRUE(RunText(Pieces(119), x, options).ok());
+  EXPECT_THAT(RunText(kSmall, {{"x", Full({1, 8}, 3)}}, {.device_limits = true}),
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("compile 120")));
 }
 
@@ -130,11 +130,11 @@ TEST_F(DeviceLimitsInASession, ASessionAfterOneThatFailedToCompileMustWait) {
               StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("not run")));
   const Arrays x = {{"x", Full({1, 8}, 3)}};
   now_ += absl::Seconds(2);
-  EXPECT_TRUE(Run(kSmall, x, {}).ok());
-  EXPECT_THAT(Run(kSmall, x, limited),
+  EXPECT_TRUE(RunText(kSmall, x, {}).ok());
+  EXPECT_THAT(RunText(kSmall, x, limited),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("2 s after one that failed")));
   now_ += absl::Seconds(13);
-  EXPECT_TRUE(Run(kSmall, x, limited).ok());
+  EXPECT_TRUE(RunText(kSmall, x, limited).ok());
 }
 
 }  // namespace
