@@ -56,8 +56,8 @@ void HazardLog::AddUnit(int segment, const UnitRun& run) {
 void HazardLog::AddPort(ValueId value, const Tensor& tensor) {
   Hazard where;
   where.name = model_.graph.values[value].name;
-  auto reader = std::find_if(
-      plan_.segments.begin(), plan_.segments.end(), [&](const Segment& segment) {
+  auto reader =
+      std::find_if(plan_.segments.begin(), plan_.segments.end(), [&](const Segment& segment) {
         return segment.placement == Placement::kEngine &&
                std::count(segment.inputs.begin(), segment.inputs.end(), value) > 0;
       });
@@ -69,7 +69,8 @@ absl::StatusOr<std::vector<Hazard>> HazardLog::Take() {
   std::lock_guard<std::mutex> lock(mutex_);
   if (!error_.ok()) return error_;
   std::stable_sort(hazards_.begin(), hazards_.end(), [](const Hazard& a, const Hazard& b) {
-    return std::make_tuple(a.segment, !a.unit.empty()) < std::make_tuple(b.segment, !b.unit.empty());
+    return std::make_tuple(a.segment, !a.unit.empty()) <
+           std::make_tuple(b.segment, !b.unit.empty());
   });
   std::set<std::string> kinds;
   for (Hazard& hazard : hazards_) hazard.first = kinds.insert(hazard.kind).second;

@@ -107,13 +107,13 @@ class Scheduler::Runner {
     std::function<void(const UnitRun&)> on_values = [this, index](const UnitRun& run) {
       hazards_->AddUnit(index, run);
     };
-    ANEMONE_RETURN_IF_ERROR(
-        s_.device_.Run(*s_.programs_[index], {.inputs = inputs,
-                                              .outputs = outputs,
-                                              .on_unit = trace_ == nullptr ? nullptr : &on_unit,
-                                              .on_values = hazards_ == nullptr ? nullptr : &on_values,
-                                              .input_bytes = input_bytes,
-                                              .output_bytes = output_bytes}));
+    ANEMONE_RETURN_IF_ERROR(s_.device_.Run(*s_.programs_[index],
+                                           {.inputs = inputs,
+                                            .outputs = outputs,
+                                            .on_unit = trace_ == nullptr ? nullptr : &on_unit,
+                                            .on_values = hazards_ == nullptr ? nullptr : &on_values,
+                                            .input_bytes = input_bytes,
+                                            .output_bytes = output_bytes}));
     for (ValueId v : segment.outputs) {
       if (!s_.read_as_tensor_[v]) continue;
       absl::Time start = absl::Now();
@@ -191,9 +191,8 @@ void Scheduler::BindPorts(const Segment& segment) {
   auto bind = [](const auto& network_ports, const std::vector<ProgramPort>& program_ports,
                  const std::vector<ValueId>& values, std::vector<ValueId>& bound) {
     for (size_t i = 0; i < program_ports.size(); ++i) {
-      auto port = std::find_if(network_ports.begin(), network_ports.end(), [&](const auto& p) {
-        return p.name == program_ports[i].name;
-      });
+      auto port = std::find_if(network_ports.begin(), network_ports.end(),
+                               [&](const auto& p) { return p.name == program_ports[i].name; });
       bound[i] = values[port - network_ports.begin()];
     }
   };
@@ -253,8 +252,8 @@ absl::StatusOr<std::unique_ptr<Scheduler::RunState>> Scheduler::TakeState() {
   return state;
 }
 
-absl::StatusOr<std::vector<Tensor>> Scheduler::Run(const std::vector<Tensor>& inputs,
-                                                   Trace* trace, HazardLog* hazards) {
+absl::StatusOr<std::vector<Tensor>> Scheduler::Run(const std::vector<Tensor>& inputs, Trace* trace,
+                                                   HazardLog* hazards) {
   ANEMONE_ASSIGN_OR_RETURN(std::unique_ptr<RunState> state, TakeState());
   state->tensors.assign(graph_.values.size(), Tensor());
   state->cpu_values.assign(graph_.values.size(), CpuValue());

@@ -51,8 +51,8 @@ class Scheduler {
   Device& device_;
   std::shared_ptr<const OrtRuntime> runtime_;
   const bool heeds_limits_;
-  std::vector<std::unique_ptr<Program>> programs_;         // by segment; null on the CPU
-  std::vector<std::vector<ValueId>> bound_inputs_;         // by segment, in its program's order
+  std::vector<std::unique_ptr<Program>> programs_;  // by segment; null on the CPU
+  std::vector<std::vector<ValueId>> bound_inputs_;  // by segment, in its program's order
   std::vector<std::vector<ValueId>> bound_outputs_;
   std::vector<std::unique_ptr<CpuSegment>> cpu_segments_;  // by segment; null on the engine
   std::vector<std::vector<int>> dependencies_;             // by segment

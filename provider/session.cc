@@ -120,9 +120,8 @@ absl::StatusOr<std::unique_ptr<Session::State>> Session::State::MakeUnguarded(
   if (options.device_limits) state->device = MakeLimitedDevice(std::move(state->device));
   absl::Status compiled;
   state->arena.execute([&] {
-    auto scheduler =
-        Scheduler::Make(state->model.graph, state->plan, *state->device, state->runtime,
-                                     options.heed_limits);
+    auto scheduler = Scheduler::Make(state->model.graph, state->plan, *state->device,
+                                     state->runtime, options.heed_limits);
     compiled = scheduler.status();
     if (scheduler.ok()) state->scheduler = *std::move(scheduler);
   });

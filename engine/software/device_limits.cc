@@ -65,10 +65,9 @@ absl::Status CheckSurfaces(const char* side, const std::vector<ProgramPort>& por
     return absl::StrCat(side, " '", ports[i].name, "' of ", bytes_of(i), " bytes");
   };
   if (bytes_of(least) != bytes_of(most)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("device: ", device_limit::kSurfaceSize.answer, ": surfaces of two sizes, ",
-                     surface(least), " and ", surface(most),
-                     SourceAndRemedy(device_limit::kSurfaceSize)));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "device: ", device_limit::kSurfaceSize.answer, ": surfaces of two sizes, ", surface(least),
+        " and ", surface(most), SourceAndRemedy(device_limit::kSurfaceSize)));
   }
   const DeviceLimit& floor = device_limit::kSurfaceFloor;
   if (bytes_of(least) >= floor.value) return absl::OkStatus();
@@ -150,8 +149,7 @@ CompileHistory& ProcessCompiles() {
   return history;
 }
 
-std::unique_ptr<Device> MakeLimitedDevice(std::unique_ptr<Device> device,
-                                          CompileHistory& history) {
+std::unique_ptr<Device> MakeLimitedDevice(std::unique_ptr<Device> device, CompileHistory& history) {
   return std::make_unique<LimitedDevice>(std::move(device), history);
 }
 

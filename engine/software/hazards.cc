@@ -28,10 +28,13 @@ struct Arithmetic {
   bool subtracts;    // the second operand
 };
 constexpr Arithmetic kArithmetic[] = {
-    {"Conv", nullptr, true, true, false},         {"Linear", nullptr, true, true, false},
+    {"Conv", nullptr, true, true, false},
+    {"Linear", nullptr, true, true, false},
     {"MatrixMultiplication", nullptr, true, true, false},
-    {"Reduction", "Sum", false, false, false},    {"Reduction", "Avg", false, false, false},
-    {"ElementWise", "Add", false, false, false},  {"ElementWise", "Sub", false, false, true},
+    {"Reduction", "Sum", false, false, false},
+    {"Reduction", "Avg", false, false, false},
+    {"ElementWise", "Add", false, false, false},
+    {"ElementWise", "Sub", false, false, true},
     {"ElementWise", "Mult", true, false, false},
 };
 
@@ -102,9 +105,10 @@ absl::StatusOr<std::vector<double>> ComputedAnew(const UnitRun& run, const Arith
     }
     weights.push_back(AsTensor(weight, Scaled(values, scale, absolute)));
   }
-  ANEMONE_ASSIGN_OR_RETURN(
-      Prepared prepared, run.unit.kind->Prepare(run.unit.params.get(), bottoms, weights));
+  ANEMONE_ASSIGN_OR_RETURN(Prepared prepared,
+                           run.unit.kind->Prepare(run.unit.params.get(), bottoms, weights));
   std::vector<ConstView> in;
+  in.reserve(operands.size());
   for (size_t i = 0; i < operands.size(); ++i) in.push_back({run.in[i].dims, operands[i].data()});
   Halves out(run.out.dims.elements());
   run.unit.kind->Compute(run.unit.params.get(), prepared.get(), in, {run.out.dims, out.data()});
@@ -200,7 +204,8 @@ absl::Status FindCancellation(const UnitRun& run, const Arithmetic& kind,
   for (size_t i = 0; i < out.size(); ++i) {
     if (!IsFinite(out[i]) || !std::isfinite(terms[i])) continue;
     const double y = Magnitude(out[i]);
-    if (terms[i] > hazard::kCancellation.limit * std::max(y, rms)) counter.Add(terms[i], y, terms[i]);
+    if (terms[i] > hazard::kCancellation.limit * std::max(y, rms))
+      counter.Add(terms[i], y, terms[i]);
   }
   counter.AddTo(list);
   return absl::OkStatus();
@@ -208,8 +213,7 @@ absl::Status FindCancellation(const UnitRun& run, const Arithmetic& kind,
 
 void FindWidthSlice(const UnitRun& run, const math::Numerics& numerics,
                     std::vector<UnitHazard>& list) {
-  if (numerics.width_slice_gain == 1 ||
-      absl::string_view(run.unit.kind->type()) != "InputView") {
+  if (numerics.width_slice_gain == 1 || absl::string_view(run.unit.kind->type()) != "InputView") {
     return;
   }
   const Json keys = run.unit.kind->Write(run.unit.params.get());

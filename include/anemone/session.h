@@ -36,7 +36,7 @@ struct SessionOptions {
   // Surfaces are padded to one size, and ports bound by name, as those manners want.
   bool heed_limits = false;
   bool hazards = false;  // FindHazards() will be called; Run() may be slower and keep more memory
-  int threads = 0;                 // one budget for engine and CPU segments; 0: all cores
+  int threads = 0;       // one budget for engine and CPU segments; 0: all cores
   std::map<std::string, int64_t> dims;                 // symbolic dimension -> size
   std::map<std::string, std::vector<int64_t>> shapes;  // input -> whole shape
 };

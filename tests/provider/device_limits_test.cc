@@ -1,12 +1,13 @@
 // The device's manners, as a session meets them: without SessionOptions::device_limits a model
 // runs, with it it fails, and with heed_limits as well it runs again where care is enough.
+#include "engine/software/device_limits.h"
+
 #include <gmock/gmock.h>
 
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "anemone/session.h"
-#include "engine/software/device_limits.h"
 #include "tests/onnx_text.h"
 #include "tests/status_matchers.h"
 
@@ -25,7 +26,8 @@ Tensor Full(std::vector<int64_t> dims, float value) {
   return t;
 }
 
-absl::StatusOr<Arrays> RunText(const std::string& text, const Arrays& inputs, SessionOptions options) {
+absl::StatusOr<Arrays> RunText(const std::string& text, const Arrays& inputs,
+                               SessionOptions options) {
   auto session = Session::LoadBytes(BytesOfText(text), options);
   if (!session.ok()) return session.status();
   return session->Run(inputs);
@@ -60,11 +62,10 @@ TEST_F(DeviceLimitsInASession, PortsOfTwoSizesFailUnlessPadded) {
       "{ y = Concat<axis = 1>(x, z) }";
   const Arrays inputs = {{"x", Full({1, 768, 1, 32}, 1)}, {"z", Full({1, 1536, 1, 32}, 2)}};
   EXPECT_TRUE(RunText(kTwoSizes, inputs, {}).ok());
-  EXPECT_THAT(
-      RunText(kTwoSizes, inputs, {.device_limits = true}),
-      StatusIs(absl::StatusCode::kFailedPrecondition,
-               AllOf(HasSubstr("status=0x1d"),
-                     HasSubstr("input 'x' of 49152 bytes and input 'z' of 98304 bytes"))));
+  EXPECT_THAT(RunText(kTwoSizes, inputs, {.device_limits = true}),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("status=0x1d"),
+                             HasSubstr("input 'x' of 49152 bytes and input 'z' of 98304 bytes"))));
   auto heeded = RunText(kTwoSizes, inputs, {.device_limits = true, .heed_limits = true});
   ASSERT_TRUE(heeded.ok()) << heeded.status();
   EXPECT_EQ(heeded->at("y").at<float>(0), 1);
@@ -86,7 +87,7 @@ TEST_F(DeviceLimitsInASession, MilPortsOutOfOrderAreSwappedUnlessBoundByName) {
                      {"netplist", true, false, 2}};
   for (const auto& way : kWays) {
     auto got = RunText(kDifference, inputs,
-                   {.route = way.route, .device_limits = way.limits, .heed_limits = way.heeds});
+                       {.route = way.route, .device_limits = way.limits, .heed_limits = way.heeds});
     ASSERT_TRUE(got.ok()) << got.status();
     EXPECT_EQ(got->at("y").at<float>(0), way.want) << way.route << way.limits << way.heeds;
   }
