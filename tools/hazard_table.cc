@@ -24,7 +24,8 @@ Json NumberOrNull(std::optional<double> value) { return value ? Json(*value) : J
 
 }  // namespace
 
-std::string HazardsText(const std::vector<Hazard>& hazards) {
+std::string HazardsText(const std::vector<Hazard>& hazards, int engine_segments) {
+  if (engine_segments == 0) return "  hazards: none, nothing runs on the engine\n";
   if (hazards.empty()) return "  hazards: none, all values stay within fp16's envelope\n";
   size_t widest = 4;
   for (const Hazard& h : hazards) widest = std::max(widest, Printable(Place(h)).size());

@@ -11,7 +11,7 @@
 namespace anemone {
 
 // A line for each, then what each kind means and what to do; one line if there are none.
-std::string HazardsText(const std::vector<Hazard>& hazards);
+std::string HazardsText(const std::vector<Hazard>& hazards, int engine_segments);
 
 // "hazards" of `anemone run --json` (docs/schemas/run.json).
 Json HazardsJson(const std::vector<Hazard>& hazards);

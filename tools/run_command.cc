@@ -234,7 +234,7 @@ absl::StatusOr<int> Run(const Options& options) {
   } else {
     std::fputs(session.PlanText(options.verbose).c_str(), stdout);
     std::fputs(report.text.c_str(), stdout);
-    if (options.hazards) std::fputs(HazardsText(hazards).c_str(), stdout);
+    if (options.hazards) std::fputs(HazardsText(hazards, plan.engine_segments).c_str(), stdout);
     std::printf("  load %.1f ms, plan %.1f ms, compile %.1f ms, first run %.1f ms, run %.1f ms\n",
                 load.load, load.plan, load.compile, times.first, times.median);
     if (reference) {

@@ -65,7 +65,7 @@ Halves Scaled(absl::Span<const Half> values, double scale, bool absolute) {
   Halves scaled;
   scaled.reserve(values.size());
   for (Half h : values) {
-    const double value = math::ToDouble(h) * scale;
+    const double value = IsFinite(h) ? math::ToDouble(h) * scale : 0;
     scaled.push_back(math::ToHalf(absolute ? std::fabs(value) : value));
   }
   return scaled;
@@ -75,8 +75,8 @@ Tensor AsTensor(const Tensor& like, const Halves& values) {
   return Tensor::Of<Half>(DataType::kFloat16, like.dims(), values);
 }
 
-// What the unit computes of the same operands and weights, without fp16's limits; of their
-// magnitudes if `absolute`, which for a sum is the sum of its |terms|.
+// |What the unit computes of the same operands and weights|, without fp16's limits, infinities and
+// NaNs left out; of their magnitudes if `absolute`, which for a sum is the sum of its |terms|.
 absl::StatusOr<std::vector<double>> ComputedAnew(const UnitRun& run, const Arithmetic& kind,
                                                  bool absolute) {
   double most = 0;
@@ -156,9 +156,11 @@ bool IsOneTap(const UnitRun& run) {
          !run.unit.weights.empty() && run.unit.weights[0].elements() == run.out.dims.c();
 }
 
-// Results that are, or on the silicon become, infinite.
-absl::Status FindOverflow(const UnitRun& run, const Arithmetic* kind, double largest_operand,
-                          std::vector<UnitHazard>& list) {
+// Results that are, or on the silicon become, infinite. Beside infinite operands (`is_clear` false)
+// those of sums and products are told that the finite operands alone drive there.
+absl::Status FindOverflow(const UnitRun& run, const Arithmetic* kind, bool is_clear,
+                          double largest_operand, std::vector<UnitHazard>& list) {
+  if (kind == nullptr && !is_clear) return absl::OkStatus();
   const bool has_ceiling = kind != nullptr && kind->mac && !IsOneTap(run);
   const HazardRule& rule = has_ceiling ? hazard::kPortSaturation : hazard::kOverflow;
   auto leaves = [&](Half y) {
@@ -172,7 +174,7 @@ absl::Status FindOverflow(const UnitRun& run, const Arithmetic* kind, double lar
   }
   Counter counter(rule, static_cast<int64_t>(out.size()));
   for (size_t i = 0; i < out.size(); ++i) {
-    if (!leaves(out[i])) continue;
+    if (!leaves(out[i]) || (!is_clear && exact[i] < rule.limit)) continue;
     if (exact.empty()) {
       counter.Add(0, std::nullopt, largest_operand);
     } else {
@@ -286,10 +288,8 @@ absl::StatusOr<std::vector<UnitHazard>> HazardsOf(const UnitRun& run,
   }
   if (!has_nan) FindIndeterminate(run, largest, list);
   FindWidthSlice(run, numerics, list);
-  if (!has_infinity && !has_nan) {
-    ANEMONE_RETURN_IF_ERROR(FindOverflow(run, kind, largest, list));
-    if (kind != nullptr) ANEMONE_RETURN_IF_ERROR(FindCancellation(run, *kind, list));
-  }
+  ANEMONE_RETURN_IF_ERROR(FindOverflow(run, kind, !has_infinity && !has_nan, largest, list));
+  if (kind != nullptr) ANEMONE_RETURN_IF_ERROR(FindCancellation(run, *kind, list));
   if (kind == nullptr || !kind->mac) return list;
   if (numerics.st_subnormal_mac == math::StSubnormalMac::kDazFtz) {
     for (const ConstView& x : run.in) FindFlushed(x.span(), list);

@@ -7,7 +7,8 @@
 //   device.Run(program, {.inputs = i, .outputs = o, .on_values = &watch});  // an observed program
 //
 // The kinds (engine/tables/hazards.json), of a unit's result unless said otherwise:
-//   overflow         an infinity where no operand has one
+//   overflow         an infinity where no operand has one, or in a sum or product whose finite
+//                    operands alone lead to it
 //   port-saturation  |y| >= 32768 where a convolution, linear or matrix product leaves its unit
 //   width-slice      |x| > 4094 in a slice that begins inside the width, on a family with that gain
 //   cancellation     a sum with S > 2048 * max(|y|, rms): S is the sum of its |terms|, rms the root

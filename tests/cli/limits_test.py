@@ -106,7 +106,9 @@ class Hazards(CliTest):
     def test_a_clean_model_has_none(self):
         self.assertEqual([], self.hazards(self.square()))
         text = anemone("run", self.write(self.square()), "--hazards").stdout
-        self.assertIn("hazards: none", text)
+        self.assertIn("hazards: none, all values stay within", text)
+        text = anemone("run", self.write(self.square()), "--hazards", "--policy", "cpu").stdout
+        self.assertIn("hazards: none, nothing runs on the engine", text)
 
     def test_they_are_not_looked_for_unless_asked(self):
         done = anemone("run", self.write(self.square()), "--json")
@@ -123,18 +125,21 @@ class Hazards(CliTest):
     def test_a_real_model_that_saturates(self):
         """SqueezeNet, whose weights are made up: ONNX Runtime has the same values at that node."""
         path, options = self.real("light_squeezenet")
-        model = onnx.load(path)
-        weights = {w.name for w in model.graph.initializer}
-        port, = (p for p in model.graph.input if p.name not in weights)
+        proto = onnx.load(path)
+        weights = {w.name for w in proto.graph.initializer}
+        port, = (p for p in proto.graph.input if p.name not in weights)
         shape = [dim.dim_value for dim in port.type.tensor_type.shape.dim]
         x = numpy.random.default_rng(0).random(shape, numpy.float32)
         numpy.save(self.folder / "x.npy", x)
-        told, = self.hazards(path, *options, "--input", f"{port.name}={self.folder / 'x.npy'}")
-        self.assertEqual(("port-saturation", "Conv"), (told["kind"], told["op_type"]))
-        node, = (n for n in model.graph.node if n.name == told["name"])
-        made = model.graph.output.add()
+        told, *later = self.hazards(path, *options, "--input", f"{port.name}={self.folder / 'x.npy'}")
+        self.assertEqual(("port-saturation", "Conv", True),
+                         (told["kind"], told["op_type"], told["first"]))
+        self.assertNotIn(True, [hazard["first"] for hazard in later
+                                if hazard["kind"] == "port-saturation"])
+        node, = (n for n in proto.graph.node if n.name == told["name"])
+        made = proto.graph.output.add()
         made.name = node.output[0]
-        session = onnxruntime.InferenceSession(model.SerializeToString(),
+        session = onnxruntime.InferenceSession(proto.SerializeToString(),
                                                providers=["CPUExecutionProvider"])
         value, = session.run([made.name], {port.name: x})
         self.assertEqual(value.size, told["elements"])
