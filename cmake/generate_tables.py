@@ -4,7 +4,8 @@ Usage: generate_tables.py TABLES_DIR OUTPUT_DIR
 
 Writes target_fields.h (enums of HAL limits and capability bytes), target_table.cc (the 28 targets),
 rule_table.h and rule_table.cc (the refusals), warning_table.h and .cc (the design rules),
-netplist_table.cc (the forms of unit types), hidden_layer_table.cc (the catalogue). A rule of rules/*.json names the fact it rests on; one
+netplist_table.cc (the forms of unit types), hidden_layer_table.cc (the catalogue),
+device_limit_table.h and .cc (the device's manners), hazard_table.h and .cc (where fp16 ends). A rule of rules/*.json names the fact it rests on; one
 whose words or condition are not found in validators.json or compiler_texts.json fails the build, so
 no text of ours can pass for the engine's.
 """
@@ -340,6 +341,58 @@ def write_hidden_layers(tables, out):
     (out / "hidden_layer_table.cc").write_text("\n".join(body))
 
 
+def write_rows(out, name, cpp_type, namespace, header_of_type, rows):
+    """NAME.h and NAME.cc: a constant of a C++ type for each (id, initializer)."""
+    title = f"// Generated from engine/tables/{name.removesuffix('_table')}s.json. Do not edit."
+    header = [title, "#pragma once", "", f'#include "{header_of_type}"', "",
+              f"namespace anemone::{namespace} {{", ""]
+    body = [title, f'#include "{name}.h"', "", f"namespace anemone::{namespace} {{", ""]
+    for row_id, values in rows:
+        header.append(f"extern const {cpp_type} {camel(row_id)};")
+        body.append(f"const {cpp_type} {camel(row_id)} = {{{values}}};")
+    end = ["", f"}}  // namespace anemone::{namespace}", ""]
+    write(out / f"{name}.h", "\n".join(header + end))
+    write(out / f"{name}.cc", "\n".join(body + end))
+
+
+def write_device_limits(tables, out):
+    """device_limit_table.h and .cc. A value and an answer must be those of the constraints cited."""
+    constraints = {c["id"]: c for c in
+                   json.loads((tables / "orion.json").read_text())["constraints"]}
+    rows = []
+    for row in json.loads((tables / "device_limits.json").read_text())["limits"]:
+        for cited in row.get("orion", []):
+            fact = constraints[cited]
+            if row["value"] is not None and not re.search(
+                    rf"\b{row['value']}\b", f"{fact['rule']} {fact['detail']}"):
+                sys.exit(f"device_limits: {row['id']}: {row['value']} is not in orion.json {cited}")
+            if row["answer"] is not None and not fact["message"].startswith(row["answer"]):
+                sys.exit(f"device_limits: {row['id']}: orion.json {cited} has another message")
+        rows.append((row["id"], f"{quoted(row['id'])}, {row['value'] or 0}, {quoted(row['answer'])}, "
+                     f"{quoted(row['remedy'])}, {quoted(row['source'])}"))
+    write_rows(out, "device_limit_table", "DeviceLimit", "device_limit",
+               "engine/software/device_limits.h", rows)
+
+
+def write_hazards(tables, out):
+    """hazard_table.h and .cc. What a hazard rests on is a rule of numerics.json, and its limit a
+    constant there, or a number that follows from another rule."""
+    numerics = json.loads((tables / "numerics.json").read_text())
+    rules = {rule["id"]: rule for section in numerics["sections"].values() for rule in section}
+    constants = {c["name"]: c["value"] for c in numerics["constants"]}
+    rows = []
+    for row in json.loads((tables / "hazards.json").read_text())["hazards"]:
+        fact, limit = rules[row["rule"]], row["limit"]
+        if isinstance(limit, str):
+            limit = constants[limit]
+        elif limit is not None and row["limit_from"] not in rules:
+            sys.exit(f"hazards: {row['id']}: numerics.json has no rule '{row['limit_from']}'")
+        rows.append((row["id"], f"{quoted(row['id'])}, {quoted(row['rule'])}, {limit or 0}, "
+                     f"{quoted(row['words'])}, {quoted(row['remedy'])}, {quoted(fact['source'])}, "
+                     f"{status_enum(fact['status'])}"))
+    write_rows(out, "hazard_table", "HazardRule", "hazard", "engine/software/hazards.h", rows)
+
+
 def main():
     tables, out = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
     out.mkdir(parents=True, exist_ok=True)
@@ -348,6 +401,8 @@ def main():
     write_warnings(tables, out)
     write_forms(tables, out)
     write_hidden_layers(tables, out)
+    write_device_limits(tables, out)
+    write_hazards(tables, out)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@
 #include "engine/network.h"
 #include "engine/surface.h"
 #include "engine/target.h"
+#include "engine/unit_kind.h"
 #include "numerics.h"  // generated
 
 namespace anemone {
@@ -41,6 +42,13 @@ class Program {
   std::vector<ProgramPort> outputs_;
 };
 
+// A unit that has just run: dense fp16 operands and result.
+struct UnitRun {
+  const Unit& unit;
+  absl::Span<const ConstView> in;
+  ConstView out;
+};
+
 // Port memory for one run, in the order of the program's ports, laid out as they say.
 struct Request {
   absl::Span<const std::byte* const> inputs;
@@ -48,6 +56,11 @@ struct Request {
   // Called after each unit that computed something, with its name, type and duration.
   const std::function<void(absl::string_view unit, absl::string_view type, absl::Duration took)>*
       on_unit = nullptr;
+  // Called likewise with its values, of a program that SoftwareOptions::observed made. A NaN or an
+  // infinity is then seen as IEEE has it, in `exact` too.
+  const std::function<void(const UnitRun&)>* on_values = nullptr;
+  // What is allocated behind each port; empty: as much as its layout takes.
+  absl::Span<const int64_t> input_bytes = {}, output_bytes = {};
 };
 
 class Device {
@@ -67,6 +80,8 @@ struct SoftwareOptions {
   // numerics.json, by the target's family, or by `numerics` if that is set.
   bool exact = false;
   std::optional<math::Numerics> numerics;
+  // Runs can be watched (Request::on_values): every unit runs by itself and keeps its weights.
+  bool observed = false;
 };
 
 // It computes in the caller's oneTBB arena.

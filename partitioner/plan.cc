@@ -4,7 +4,6 @@
 #include <numeric>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -16,6 +15,7 @@
 #include "kernels/lowering.h"
 #include "partitioner/cover.h"
 #include "partitioner/segments.h"
+#include "partitioner/unit_names.h"
 
 namespace anemone {
 namespace {
@@ -160,29 +160,16 @@ void AddEntries(const Model& model, const GraphView& view, const std::vector<Cov
   }
 }
 
-// The design rules of every engine segment. A unit is named after its anchor's first output
-// (JoinNetwork), so a warning can name the node.
+// The design rules of every engine segment.
 void AddWarnings(const Model& model, Plan& plan) {
-  absl::flat_hash_map<std::string, std::string> node_of;
-  for (const PlanEntry& entry : plan.entries) {
-    if (entry.placement != Placement::kEngine) continue;
-    for (NodeId id : entry.nodes) {
-      const ValueId made = NamingOutput(model.graph.nodes[id]);
-      if (made != kNone) node_of[model.graph.values[made].name] = model.origins[entry.shown].id;
-    }
-  }
+  const UnitNames names(model, plan);
   for (size_t i = 0; i < plan.segments.size(); ++i) {
     const Network& network = plan.segments[i].network;
     for (Warning& w : WarningsOf(network, *plan.target, plan.route)) {
-      std::string where = absl::StrCat("segment ", i);
-      if (w.unit >= 0) {
-        const std::string& name = network.units[w.unit].name;
-        auto found = node_of.find(name.substr(0, name.rfind('#')));
-        if (found == node_of.end()) found = node_of.find(name);
-        if (found != node_of.end()) where = found->second;
-      }
-      plan.warnings.push_back({w.rule->id, where, std::move(w.message), w.rule->remedy,
-                               w.rule->source, w.rule->of_kind});
+      const Origin* origin = w.unit < 0 ? nullptr : names.Find(network.units[w.unit].name);
+      plan.warnings.push_back({w.rule->id, origin ? origin->id : absl::StrCat("segment ", i),
+                               std::move(w.message), w.rule->remedy, w.rule->source,
+                               w.rule->of_kind});
     }
   }
 }

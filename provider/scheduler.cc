@@ -2,6 +2,7 @@
 
 #include <tbb/task_group.h>
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <string>
@@ -30,8 +31,12 @@ struct Scheduler::RunState {
 // One run: starts each segment when the last one it waits for has ended.
 class Scheduler::Runner {
  public:
-  Runner(Scheduler& scheduler, RunState& state, Trace* trace)
-      : s_(scheduler), state_(state), trace_(trace), waiting_(scheduler.plan_.segments.size()) {}
+  Runner(Scheduler& scheduler, RunState& state, Trace* trace, HazardLog* hazards)
+      : s_(scheduler),
+        state_(state),
+        trace_(trace),
+        hazards_(hazards),
+        waiting_(scheduler.plan_.segments.size()) {}
 
   absl::Status Run(const std::vector<Tensor>& inputs) {
     for (size_t i = 0; i < inputs.size(); ++i) {
@@ -50,15 +55,18 @@ class Scheduler::Runner {
  private:
   // A tensor that comes from outside the engine goes to wherever it is read.
   void Publish(ValueId value, const Tensor& tensor) {
-    if (s_.surfaces_.slot[value] >= 0) {
-      absl::Time start = absl::Now();
-      ToSurface(tensor, s_.surfaces_.layout[value], SurfaceOf(value));
-      Note("crossing", absl::StrCat("to engine: ", s_.graph_.values[value].name), start);
-    }
+    if (s_.surfaces_.slot[value] >= 0) Cross(value, tensor);
     state_.tensors[value] = tensor;
   }
 
-  std::byte* SurfaceOf(ValueId value) { return state_.surfaces[s_.surfaces_.slot[value]].data(); }
+  void Cross(ValueId value, const Tensor& tensor) {
+    absl::Time start = absl::Now();
+    ToSurface(tensor, s_.surfaces_.layout[value], SurfaceOf(value).data());
+    Note("crossing", absl::StrCat("to engine: ", s_.graph_.values[value].name), start);
+    if (hazards_ != nullptr) hazards_->AddPort(value, tensor);
+  }
+
+  const Surface& SurfaceOf(ValueId value) { return state_.surfaces[s_.surfaces_.slot[value]]; }
 
   void Note(absl::string_view category, const std::string& name, absl::Time start) {
     if (trace_ != nullptr) trace_->Add(category, name, start, absl::Now() - start);
@@ -83,20 +91,35 @@ class Scheduler::Runner {
     const Segment& segment = s_.plan_.segments[index];
     std::vector<const std::byte*> inputs;
     std::vector<std::byte*> outputs;
-    for (ValueId v : segment.inputs) inputs.push_back(SurfaceOf(v));
-    for (ValueId v : segment.outputs) outputs.push_back(SurfaceOf(v));
+    std::vector<int64_t> input_bytes, output_bytes;
+    for (ValueId v : s_.bound_inputs_[index]) {
+      inputs.push_back(SurfaceOf(v).data());
+      if (s_.heeds_limits_) input_bytes.push_back(SurfaceOf(v).bytes());
+    }
+    for (ValueId v : s_.bound_outputs_[index]) {
+      outputs.push_back(SurfaceOf(v).data());
+      if (s_.heeds_limits_) output_bytes.push_back(SurfaceOf(v).bytes());
+    }
     std::function<void(absl::string_view, absl::string_view, absl::Duration)> on_unit =
         [this](absl::string_view unit, absl::string_view type, absl::Duration took) {
           trace_->Add("unit", absl::StrCat(type, " ", unit), absl::Now() - took, took);
         };
-    ANEMONE_RETURN_IF_ERROR(s_.device_.Run(
-        *s_.programs_[index], {inputs, outputs, trace_ == nullptr ? nullptr : &on_unit}));
+    std::function<void(const UnitRun&)> on_values = [this, index](const UnitRun& run) {
+      hazards_->AddUnit(index, run);
+    };
+    ANEMONE_RETURN_IF_ERROR(s_.device_.Run(*s_.programs_[index],
+                                           {.inputs = inputs,
+                                            .outputs = outputs,
+                                            .on_unit = trace_ == nullptr ? nullptr : &on_unit,
+                                            .on_values = hazards_ == nullptr ? nullptr : &on_values,
+                                            .input_bytes = input_bytes,
+                                            .output_bytes = output_bytes}));
     for (ValueId v : segment.outputs) {
       if (!s_.read_as_tensor_[v]) continue;
       absl::Time start = absl::Now();
       const Value& value = s_.graph_.values[v];
       state_.tensors[v] =
-          FromSurface(SurfaceOf(v), s_.surfaces_.layout[v], value.type, value.dims());
+          FromSurface(SurfaceOf(v).data(), s_.surfaces_.layout[v], value.type, value.dims());
       Note("crossing", absl::StrCat("from engine: ", value.name), start);
     }
     return absl::OkStatus();
@@ -126,9 +149,7 @@ class Scheduler::Runner {
               "value '", s_.graph_.values[v].name, "': made as ", DimsToString(tensor.dims()),
               ", planned as ", DimsToString(s_.graph_.values[v].dims())));
         }
-        absl::Time start = absl::Now();
-        ToSurface(tensor, s_.surfaces_.layout[v], SurfaceOf(v));
-        Note("crossing", absl::StrCat("to engine: ", s_.graph_.values[v].name), start);
+        Cross(v, tensor);
       }
       state_.cpu_values[v] = std::move(results[i]);
     }
@@ -144,6 +165,7 @@ class Scheduler::Runner {
   Scheduler& s_;
   RunState& state_;
   Trace* trace_;
+  HazardLog* hazards_;
   std::vector<std::atomic<int>> waiting_;  // by segment: dependencies that have not ended
   tbb::task_group tasks_;
   std::atomic<bool> failed_{false};
@@ -152,18 +174,45 @@ class Scheduler::Runner {
 };
 
 Scheduler::Scheduler(const Graph& graph, const Plan& plan, Device& device,
-                     std::shared_ptr<const OrtRuntime> runtime)
-    : graph_(graph), plan_(plan), device_(device), runtime_(std::move(runtime)) {}
+                     std::shared_ptr<const OrtRuntime> runtime, bool heeds_limits)
+    : graph_(graph),
+      plan_(plan),
+      device_(device),
+      runtime_(std::move(runtime)),
+      heeds_limits_(heeds_limits) {}
 
 Scheduler::~Scheduler() = default;
 
+// The values of a segment's ports, in the order in which its program, the last made, takes them.
+void Scheduler::BindPorts(const Segment& segment) {
+  bound_inputs_.push_back(segment.inputs);
+  bound_outputs_.push_back(segment.outputs);
+  if (!heeds_limits_ || programs_.back() == nullptr) return;
+  auto bind = [](const auto& network_ports, const std::vector<ProgramPort>& program_ports,
+                 const std::vector<ValueId>& values, std::vector<ValueId>& bound) {
+    for (size_t i = 0; i < program_ports.size(); ++i) {
+      auto port = std::find_if(network_ports.begin(), network_ports.end(),
+                               [&](const auto& p) { return p.name == program_ports[i].name; });
+      bound[i] = values[port - network_ports.begin()];
+    }
+  };
+  const Program& program = *programs_.back();
+  bind(segment.network.inputs, program.inputs(), segment.inputs, bound_inputs_.back());
+  bind(segment.network.outputs, program.outputs(), segment.outputs, bound_outputs_.back());
+}
+
 absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Make(
-    const Graph& graph, const Plan& plan, Device& device,
-    std::shared_ptr<const OrtRuntime> runtime) {
-  std::unique_ptr<Scheduler> s(new Scheduler(graph, plan, device, std::move(runtime)));
+    const Graph& graph, const Plan& plan, Device& device, std::shared_ptr<const OrtRuntime> runtime,
+    bool heeds_limits) {
+  std::unique_ptr<Scheduler> s(
+      new Scheduler(graph, plan, device, std::move(runtime), heeds_limits));
   s->dependencies_ = DependenciesOf(plan, graph);
   s->dependents_.resize(plan.segments.size());
   s->surfaces_ = PlanSurfaces(plan, graph, s->dependencies_);
+  std::vector<int64_t>& bytes = s->surfaces_.bytes;
+  if (heeds_limits && !bytes.empty()) {
+    bytes.assign(bytes.size(), *std::max_element(bytes.begin(), bytes.end()));
+  }
   s->read_as_tensor_.resize(graph.values.size());
   for (ValueId v : graph.outputs) s->read_as_tensor_[v] = true;
   for (size_t i = 0; i < plan.segments.size(); ++i) {
@@ -174,8 +223,10 @@ absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Make(
     if (segment.placement == Placement::kEngine) {
       ANEMONE_ASSIGN_OR_RETURN(s->programs_.back(),
                                device.Compile(segment.network, *plan.target, plan.route));
+      s->BindPorts(segment);
       continue;
     }
+    s->BindPorts(segment);
     for (ValueId v : segment.inputs) s->read_as_tensor_[v] = true;
     ANEMONE_ASSIGN_OR_RETURN(
         s->cpu_segments_.back(),
@@ -201,12 +252,12 @@ absl::StatusOr<std::unique_ptr<Scheduler::RunState>> Scheduler::TakeState() {
   return state;
 }
 
-absl::StatusOr<std::vector<Tensor>> Scheduler::Run(const std::vector<Tensor>& inputs,
-                                                   Trace* trace) {
+absl::StatusOr<std::vector<Tensor>> Scheduler::Run(const std::vector<Tensor>& inputs, Trace* trace,
+                                                   HazardLog* hazards) {
   ANEMONE_ASSIGN_OR_RETURN(std::unique_ptr<RunState> state, TakeState());
   state->tensors.assign(graph_.values.size(), Tensor());
   state->cpu_values.assign(graph_.values.size(), CpuValue());
-  ANEMONE_RETURN_IF_ERROR(Runner(*this, *state, trace).Run(inputs));
+  ANEMONE_RETURN_IF_ERROR(Runner(*this, *state, trace, hazards).Run(inputs));
   std::vector<Tensor> outputs;
   for (ValueId v : graph_.outputs) {
     const Value& value = graph_.values[v];

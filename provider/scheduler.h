@@ -13,6 +13,7 @@
 #include "fallback/cpu_segment.h"
 #include "fallback/ort_runtime.h"
 #include "partitioner/plan.h"
+#include "provider/hazard_log.h"
 #include "provider/surface_plan.h"
 #include "provider/trace.h"
 
@@ -21,30 +22,38 @@ namespace anemone {
 class Scheduler {
  public:
   // Compiles every engine segment, makes a session of every CPU segment. `runtime` may be null if
-  // there is none. The plan and graph are borrowed for the scheduler's life.
+  // there is none. The plan and graph are borrowed for the scheduler's life. `heeds_limits`: ports
+  // are bound by name, and all surfaces are of one size, as the silicon wants; else programs are
+  // handed surfaces of their ports' sizes in the network's order.
   static absl::StatusOr<std::unique_ptr<Scheduler>> Make(const Graph& graph, const Plan& plan,
                                                          Device& device,
-                                                         std::shared_ptr<const OrtRuntime> runtime);
+                                                         std::shared_ptr<const OrtRuntime> runtime,
+                                                         bool heeds_limits);
 
   ~Scheduler();
 
   // Inputs in the graph's order, checked by the caller; outputs likewise. Runs in the caller's
-  // oneTBB arena; may be called from many threads. `trace` may be null.
-  absl::StatusOr<std::vector<Tensor>> Run(const std::vector<Tensor>& inputs, Trace* trace);
+  // oneTBB arena; may be called from many threads. `trace` and `hazards` may be null.
+  absl::StatusOr<std::vector<Tensor>> Run(const std::vector<Tensor>& inputs, Trace* trace,
+                                          HazardLog* hazards = nullptr);
 
  private:
   struct RunState;
   class Runner;
 
   Scheduler(const Graph& graph, const Plan& plan, Device& device,
-            std::shared_ptr<const OrtRuntime> runtime);
+            std::shared_ptr<const OrtRuntime> runtime, bool heeds_limits);
+  void BindPorts(const Segment& segment);
   absl::StatusOr<std::unique_ptr<RunState>> TakeState();
 
   const Graph& graph_;
   const Plan& plan_;
   Device& device_;
   std::shared_ptr<const OrtRuntime> runtime_;
-  std::vector<std::unique_ptr<Program>> programs_;         // by segment; null on the CPU
+  const bool heeds_limits_;
+  std::vector<std::unique_ptr<Program>> programs_;  // by segment; null on the CPU
+  std::vector<std::vector<ValueId>> bound_inputs_;  // by segment, in its program's order
+  std::vector<std::vector<ValueId>> bound_outputs_;
   std::vector<std::unique_ptr<CpuSegment>> cpu_segments_;  // by segment; null on the engine
   std::vector<std::vector<int>> dependencies_;             // by segment
   std::vector<std::vector<int>> dependents_;

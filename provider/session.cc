@@ -12,6 +12,7 @@
 #include "absl/time/clock.h"
 #include "anemone/guarded.h"
 #include "anemone/status_macros.h"
+#include "engine/software/device_limits.h"
 #include "importer/bindings.h"
 #include "importer/importer.h"
 #include "partitioner/plan.h"
@@ -70,6 +71,7 @@ struct Session::State {
   mutable tbb::task_arena arena;
   std::vector<PortInfo> inputs, outputs;
   LoadTimes times;
+  bool observed = false;  // hazards can be found
 
   using Import = std::function<absl::StatusOr<Model>(const ImportOptions&)>;
   static absl::StatusOr<std::unique_ptr<State>> Make(const SessionOptions& options,
@@ -79,7 +81,8 @@ struct Session::State {
   static absl::StatusOr<std::unique_ptr<State>> MakeUnguarded(const SessionOptions& options,
                                                               const Import& import);
   absl::StatusOr<std::map<std::string, Tensor>> Run(const std::map<std::string, Tensor>& given,
-                                                    Trace* trace) const;
+                                                    Trace* trace,
+                                                    HazardLog* hazards = nullptr) const;
 };
 
 absl::StatusOr<std::unique_ptr<Session::State>> Session::State::MakeUnguarded(
@@ -112,11 +115,14 @@ absl::StatusOr<std::unique_ptr<Session::State>> Session::State::MakeUnguarded(
   if (state->plan.cpu_segments() > 0) {
     ANEMONE_ASSIGN_OR_RETURN(state->runtime, runtime->Get());
   }
-  state->device = MakeSoftwareDevice({.exact = options.numerics == "exact"});
+  state->device =
+      MakeSoftwareDevice({.exact = options.numerics == "exact", .observed = options.hazards});
+  state->observed = options.hazards;
+  if (options.device_limits) state->device = MakeLimitedDevice(std::move(state->device));
   absl::Status compiled;
   state->arena.execute([&] {
-    auto scheduler =
-        Scheduler::Make(state->model.graph, state->plan, *state->device, state->runtime);
+    auto scheduler = Scheduler::Make(state->model.graph, state->plan, *state->device,
+                                     state->runtime, options.heed_limits);
     compiled = scheduler.status();
     if (scheduler.ok()) state->scheduler = *std::move(scheduler);
   });
@@ -129,7 +135,7 @@ absl::StatusOr<std::unique_ptr<Session::State>> Session::State::MakeUnguarded(
 }
 
 absl::StatusOr<std::map<std::string, Tensor>> Session::State::Run(
-    const std::map<std::string, Tensor>& given, Trace* trace) const {
+    const std::map<std::string, Tensor>& given, Trace* trace, HazardLog* hazards) const {
   std::vector<Tensor> tensors;
   for (size_t i = 0; i < inputs.size(); ++i) {
     auto found = given.find(inputs[i].name);
@@ -155,7 +161,7 @@ absl::StatusOr<std::map<std::string, Tensor>> Session::State::Run(
         absl::StrCat("input '", name, "': the model has no such input; it has: ", names));
   }
   absl::StatusOr<std::vector<Tensor>> results;
-  arena.execute([&] { results = scheduler->Run(tensors, trace); });
+  arena.execute([&] { results = scheduler->Run(tensors, trace, hazards); });
   ANEMONE_RETURN_IF_ERROR(results.status());
   std::map<std::string, Tensor> named;
   for (size_t i = 0; i < outputs.size(); ++i) named[outputs[i].name] = std::move((*results)[i]);
@@ -195,6 +201,18 @@ absl::StatusOr<std::map<std::string, Tensor>> Session::RunTraced(
   auto outputs = Guarded("run the model", [&] { return state_->Run(inputs, &events); });
   *trace = events.Take();
   return outputs;
+}
+
+absl::StatusOr<std::vector<Hazard>> Session::FindHazards(
+    const std::map<std::string, Tensor>& inputs) const {
+  if (!state_->observed) {
+    return absl::FailedPreconditionError(
+        "hazards: this session was not loaded for them; set SessionOptions::hazards");
+  }
+  HazardLog log(state_->model, state_->plan);
+  ANEMONE_RETURN_IF_ERROR(
+      Guarded("run the model", [&] { return state_->Run(inputs, nullptr, &log); }).status());
+  return log.Take();
 }
 
 std::string Session::PlanText(bool every_node) const {

@@ -222,6 +222,29 @@ const Flag kFlags[] = {
      .choices = NumericsNames,
      .store = [](Options& o,
                  const std::string& v) { return StoreChoice(v, NumericsNames(), o.numerics); }},
+    {.name = "device-limits",
+     .value = nullptr,
+     .commands = kRun,
+     .brief = "The software device fails where the silicon would at run time.",
+     .help = "About 119 compiles in a process, a pause after a failed one, surfaces of one size "
+             "and of 48 KiB or more (else evaluation fails with status 0x1d), and on the mil route "
+             "ports in alphabetical order. The model is run as a program that knows of none of "
+             "them: docs/device_limits.md.",
+     .store =
+         [](Options& o, const std::string&) {
+           o.device_limits = true;
+           return absl::OkStatus();
+         }},
+    {.name = "heed-limits",
+     .value = nullptr,
+     .commands = kRun,
+     .brief = "Pad surfaces and bind ports by name, as the device's manners want.",
+     .help = "With --device-limits: what is left to fail is up to the model.",
+     .store =
+         [](Options& o, const std::string&) {
+           o.heed_limits = true;
+           return absl::OkStatus();
+         }},
     {.name = "threads",
      .value = "N",
      .commands = kRun | kBench,
@@ -331,6 +354,18 @@ const Flag kFlags[] = {
      .help = "If an output does not meet it the exit code is 3. A constant reference output is "
              "judged by max_rel, at most 0.01 unless given. May be given several times.",
      .store = StoreTolerance},
+    {.name = "hazards",
+     .value = nullptr,
+     .commands = kRun,
+     .brief = "Tell where the model leaves the fp16 envelope for these inputs.",
+     .help = "A line for each node whose values overflow, saturate a port, pass 4094 in a width "
+             "slice, cancel, have no value or are flushed to zero, with magnitudes: "
+             "docs/hazards.md. One more run finds them.",
+     .store =
+         [](Options& o, const std::string&) {
+           o.hazards = true;
+           return absl::OkStatus();
+         }},
     {.name = "repeat",
      .value = "N",
      .commands = kRun | kBench,
@@ -385,8 +420,7 @@ const Flag kFlags[] = {
 
 constexpr const char* kPromisedCommands[] = {"doctor", "compile",  "zoo",  "report",
                                              "diff",   "generate", "train"};
-constexpr const char* kPromisedFlags[] = {"save-rejected", "memory-limit", "hazards",
-                                          "device-limits", "bucket",       "compress"};
+constexpr const char* kPromisedFlags[] = {"save-rejected", "memory-limit", "bucket", "compress"};
 
 }  // namespace
 

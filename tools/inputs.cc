@@ -116,6 +116,9 @@ SessionOptions SessionOptionsOf(const Options& options) {
           .rewrites = options.rewrites,
           .device = options.device,
           .numerics = options.numerics,
+          .device_limits = options.device_limits,
+          .heed_limits = options.heed_limits,
+          .hazards = options.hazards,
           .threads = options.threads,
           .dims = options.dims,
           .shapes = options.shapes};

@@ -32,6 +32,7 @@ struct Options {
   std::string policy = "maximal";
   std::string device = "auto";
   std::string numerics = "fast";
+  bool device_limits = false, heed_limits = false;
   int threads = 0;
   bool json = false;
   bool quiet = false;
@@ -44,6 +45,7 @@ struct Options {
   std::string to = "netplist", output;  // convert: the format, and the folder to write
   bool verified_only = false, binary = false;
   bool compare = false;
+  bool hazards = false;
   std::map<std::string, double> tolerance;  // "cosine", "max_abs", "max_rel"
   int repeat = 1;
   std::string profile;

@@ -21,6 +21,7 @@
 #include "tools/array_file.h"
 #include "tools/commands.h"
 #include "tools/compare.h"
+#include "tools/hazard_table.h"
 #include "tools/inputs.h"
 #include "tools/progress.h"
 
@@ -183,6 +184,11 @@ absl::StatusOr<int> Run(const Options& options) {
     ANEMONE_RETURN_IF_ERROR(WriteFileAtomically(
         options.profile, {reinterpret_cast<const std::byte*>(trace.data()), trace.size()}));
   }
+  std::vector<Hazard> hazards;
+  if (options.hazards) {
+    progress.Step(absl::StrCat("looking for hazards in ", path));
+    ANEMONE_ASSIGN_OR_RETURN(hazards, session.FindHazards(inputs));
+  }
   if (!options.output_dir.empty()) {
     ANEMONE_RETURN_IF_ERROR(WriteOutputs(options.output_dir, session.outputs(), outputs));
   }
@@ -223,10 +229,12 @@ absl::StatusOr<int> Run(const Options& options) {
                                     {"first_run", reference->run.first},
                                     {"run", reference->run.median}};
     }
+    if (options.hazards) json["hazards"] = HazardsJson(hazards);
     PrintJson(json);
   } else {
     std::fputs(session.PlanText(options.verbose).c_str(), stdout);
     std::fputs(report.text.c_str(), stdout);
+    if (options.hazards) std::fputs(HazardsText(hazards, plan.engine_segments).c_str(), stdout);
     std::printf("  load %.1f ms, plan %.1f ms, compile %.1f ms, first run %.1f ms, run %.1f ms\n",
                 load.load, load.plan, load.compile, times.first, times.median);
     if (reference) {

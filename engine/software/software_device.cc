@@ -148,12 +148,12 @@ class SoftwareDevice final : public Device {
       }
       program->prepared.push_back(*std::move(prepared));
     }
-    if (!program->exact) {
+    if (!program->exact && !options_.observed) {
       for (Unit& unit : program->network.units) unit.weights.clear();
     }
     for (Constant& constant : program->network.constants) constant.tensor = Tensor();
     program->set_ports(InputPorts(network), OutputPorts(network));
-    program->chains = FuseUnits(network, /*fuse=*/!options_.exact);
+    program->chains = FuseUnits(network, /*fuse=*/!options_.exact && !options_.observed);
     for (const Chain& chain : program->chains) {
       program->names.push_back(absl::StrJoin(chain, " + ", [&](std::string* name, int unit) {
         absl::StrAppend(name, network.units[unit].name);
@@ -229,7 +229,7 @@ class SoftwareDevice final : public Device {
       calls.clear();
       for (int unit : chain) calls.push_back(CallOf(program, unit, request, arena));
       absl::Time start = request.on_unit != nullptr ? absl::Now() : absl::Time();
-      if (program.exact) {
+      if (program.exact && request.on_values == nullptr) {
         RunExactly(*program.exact, calls[0]);
       } else {
         RunChain(calls);
@@ -237,6 +237,7 @@ class SoftwareDevice final : public Device {
       if (request.on_unit != nullptr) {
         (*request.on_unit)(program.names[i], calls[0].unit->kind->type(), absl::Now() - start);
       }
+      if (request.on_values != nullptr) (*request.on_values)({*calls[0].unit, calls[0].in, {calls[0].out.dims, calls[0].out.data}});
     }
     for (size_t i = 0; i < network.outputs.size(); ++i) {
       if (program.placement.direct_outputs[i]) continue;

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "anemone/hazard.h"
 #include "anemone/tensor.h"
 
 namespace anemone {
@@ -28,7 +29,14 @@ struct SessionOptions {
   bool rewrites = true;            // let an operator become other units than its own
   std::string device = "auto";     // "software" everywhere; "apple" is for a later version
   std::string numerics = "fast";   // or "exact": every known rule of the target's arithmetic
-  int threads = 0;                 // one budget for engine and CPU segments; 0: all cores
+  // The software device has the silicon's manners at run time: so many compiles in a process, a
+  // pause after a failed one, surfaces of one size and not below a floor, and on the mil route
+  // ports in alphabetical order. The model is run as a program that knows of none of them.
+  bool device_limits = false;
+  // Surfaces are padded to one size, and ports bound by name, as those manners want.
+  bool heed_limits = false;
+  bool hazards = false;  // FindHazards() will be called; Run() may be slower and keep more memory
+  int threads = 0;       // one budget for engine and CPU segments; 0: all cores
   std::map<std::string, int64_t> dims;                 // symbolic dimension -> size
   std::map<std::string, std::vector<int64_t>> shapes;  // input -> whole shape
 };
@@ -58,7 +66,8 @@ class Session {
  public:
   // Errors: kNotFound (no file, no such target, no ONNX Runtime for a CPU segment),
   // kInvalidArgument (the model breaks ONNX's rules, an input's dimension is not bound, an option's
-  // value is unknown), kDataLoss (damaged file), kResourceExhausted, kUnimplemented.
+  // value is unknown), kDataLoss (damaged file), kResourceExhausted (also: the process has had its
+  // compiles), kUnavailable (the device wants a pause), kUnimplemented.
   static absl::StatusOr<Session> Load(const std::string& path, const SessionOptions& options = {});
   // The same from memory, which is borrowed until Load returns; external data is refused.
   static absl::StatusOr<Session> LoadBytes(absl::string_view model,
@@ -80,6 +89,12 @@ class Session {
   // objects, comma separated, without the enclosing brackets).
   absl::StatusOr<std::map<std::string, Tensor>> RunTraced(
       const std::map<std::string, Tensor>& inputs, std::string* trace) const;
+
+  // Where the model leaves the fp16 envelope for these inputs, in the order of the plan; a run that
+  // computes sums and products about twice. Values are those of `fast` numerics. Needs
+  // SessionOptions::hazards (kFailedPrecondition).
+  absl::StatusOr<std::vector<Hazard>> FindHazards(
+      const std::map<std::string, Tensor>& inputs) const;
 
   std::string PlanText(bool every_node = false) const;
   std::string PlanJson() const;  // one item of `targets` in check.json

@@ -120,8 +120,8 @@ TEST(Session, WrongInputsAreNamed) {
 TEST(Session, WrongOptionsAreNamed) {
   EXPECT_THAT(Session::LoadBytes(BytesOfText(kPieces), {.target = "h99"}),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("near")));
-  EXPECT_THAT(Session::LoadBytes(BytesOfText(kPieces), {.numerics = "exact"}),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not in this version")));
+  EXPECT_THAT(Session::LoadBytes(BytesOfText(kPieces), {.numerics = "rough"}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("want fast or exact")));
   EXPECT_THAT(Session::LoadBytes(BytesOfText(kPieces), {.route = "metal"}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("want netplist or mil")));
 }

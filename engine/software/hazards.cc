@@ -1,0 +1,316 @@
+#include "engine/software/hazards.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "anemone/status_macros.h"
+#include "engine/constant.h"
+#include "hazard_table.h"  // generated
+
+namespace anemone {
+namespace {
+
+using math::Half;
+using Halves = std::vector<Half>;
+
+constexpr double kSmallPart = 0x1p-11;  // what rounding to fp16 may take (numerics.json st-fp16)
+
+// A unit that sums or multiplies.
+struct Arithmetic {
+  const char* type;
+  const char* word;  // its Type; null: any
+  bool product;      // of its operands; else their sum
+  bool mac;          // done by the multiply-accumulate array
+  bool subtracts;    // the second operand
+};
+constexpr Arithmetic kArithmetic[] = {
+    {"Conv", nullptr, true, true, false},
+    {"Linear", nullptr, true, true, false},
+    {"MatrixMultiplication", nullptr, true, true, false},
+    {"Reduction", "Sum", false, false, false},
+    {"Reduction", "Avg", false, false, false},
+    {"ElementWise", "Add", false, false, false},
+    {"ElementWise", "Sub", false, false, true},
+    {"ElementWise", "Mult", true, false, false},
+};
+
+const Arithmetic* ArithmeticOf(const Unit& unit) {
+  for (const Arithmetic& row : kArithmetic) {
+    if (absl::string_view(unit.kind->type()) != row.type) continue;
+    if (row.word == nullptr || unit.kind->Write(unit.params.get())["Type"] == row.word) return &row;
+  }
+  return nullptr;
+}
+
+double Magnitude(Half h) { return std::fabs(math::ToDouble(h)); }
+bool IsFinite(Half h) { return (h.bits & 0x7c00) != 0x7c00; }
+
+// The largest finite magnitude.
+double Largest(absl::Span<const Half> values) {
+  double most = 0;
+  for (Half h : values) {
+    if (IsFinite(h)) most = std::max(most, Magnitude(h));
+  }
+  return most;
+}
+
+// The power of two that brings `most` to about 1/16: sums of a million such numbers fit in fp16.
+double ScaleFor(double most) { return most == 0 ? 1 : std::ldexp(1, -4 - std::ilogb(most)); }
+
+Halves Scaled(absl::Span<const Half> values, double scale, bool absolute) {
+  Halves scaled;
+  scaled.reserve(values.size());
+  for (Half h : values) {
+    const double value = IsFinite(h) ? math::ToDouble(h) * scale : 0;
+    scaled.push_back(math::ToHalf(absolute ? std::fabs(value) : value));
+  }
+  return scaled;
+}
+
+Tensor AsTensor(const Tensor& like, const Halves& values) {
+  return Tensor::Of<Half>(DataType::kFloat16, like.dims(), values);
+}
+
+// |What the unit computes of the same operands and weights|, without fp16's limits, infinities and
+// NaNs left out; of their magnitudes if `absolute`, which for a sum is the sum of its |terms|.
+absl::StatusOr<std::vector<double>> ComputedAnew(const UnitRun& run, const Arithmetic& kind,
+                                                 bool absolute) {
+  double most = 0;
+  for (const ConstView& x : run.in) most = std::max(most, Largest(x.span()));
+  double result_scale = kind.product ? 1 : ScaleFor(most);
+  std::vector<Halves> operands;
+  std::vector<Bottom> bottoms;
+  for (const ConstView& x : run.in) {
+    const double scale = ScaleFor(kind.product ? Largest(x.span()) : most);
+    if (kind.product) result_scale *= scale;
+    const bool negated = absolute && kind.subtracts && !operands.empty();
+    operands.push_back(Scaled(x.span(), scale, absolute));
+    for (Half& h : operands.back()) {
+      if (negated) h.bits ^= 0x8000;
+    }
+    bottoms.push_back({x.dims});
+  }
+  std::vector<Tensor> weights;
+  for (const Tensor& weight : run.unit.weights) {
+    Halves values(weight.elements());
+    ReadHalves(weight, 0, absl::MakeSpan(values));
+    double scale = result_scale;  // of a bias
+    if (weights.empty()) {
+      scale = ScaleFor(Largest(values));
+      result_scale *= scale;
+    }
+    weights.push_back(AsTensor(weight, Scaled(values, scale, absolute)));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Prepared prepared,
+                           run.unit.kind->Prepare(run.unit.params.get(), bottoms, weights));
+  std::vector<ConstView> in;
+  in.reserve(operands.size());
+  for (size_t i = 0; i < operands.size(); ++i) in.push_back({run.in[i].dims, operands[i].data()});
+  Halves out(run.out.dims.elements());
+  run.unit.kind->Compute(run.unit.params.get(), prepared.get(), in, {run.out.dims, out.data()});
+  std::vector<double> results(out.size());
+  for (size_t i = 0; i < out.size(); ++i) results[i] = Magnitude(out[i]) / result_scale;
+  return results;
+}
+
+// Collects the hazards of one kind.
+class Counter {
+ public:
+  Counter(const HazardRule& rule, int64_t elements) : hazard_{&rule, 0, elements, {}, {}} {}
+  // One element; of several the one of the largest `badness` is told.
+  void Add(double badness, std::optional<double> magnitude, std::optional<double> operands) {
+    ++hazard_.count;
+    if (badness <= worst_) return;
+    worst_ = badness;
+    hazard_.magnitude = magnitude;
+    hazard_.operands = operands;
+  }
+  // One entry for all tensors of a unit.
+  void AddTo(std::vector<UnitHazard>& list) const {
+    if (hazard_.count == 0) return;
+    if (list.empty() || list.back().rule != hazard_.rule) {
+      list.push_back(hazard_);
+      return;
+    }
+    UnitHazard& told = list.back();
+    told.count += hazard_.count;
+    told.elements += hazard_.elements;
+    if (hazard_.magnitude > told.magnitude) {
+      told.magnitude = hazard_.magnitude;
+      told.operands = hazard_.operands;
+    }
+  }
+
+ private:
+  UnitHazard hazard_;
+  double worst_ = -1;
+};
+
+// The convolution that the ceiling spares: 1x1, of one input channel (numerics.json mac-ceiling).
+bool IsOneTap(const UnitRun& run) {
+  return absl::string_view(run.unit.kind->type()) == "Conv" && run.in[0].dims.c() == 1 &&
+         !run.unit.weights.empty() && run.unit.weights[0].elements() == run.out.dims.c();
+}
+
+// Results that are, or on the silicon become, infinite. Beside infinite operands (`is_clear` false)
+// those of sums and products are told that the finite operands alone drive there.
+absl::Status FindOverflow(const UnitRun& run, const Arithmetic* kind, bool is_clear,
+                          double largest_operand, std::vector<UnitHazard>& list) {
+  if (kind == nullptr && !is_clear) return absl::OkStatus();
+  const bool has_ceiling = kind != nullptr && kind->mac && !IsOneTap(run);
+  const HazardRule& rule = has_ceiling ? hazard::kPortSaturation : hazard::kOverflow;
+  auto leaves = [&](Half y) {
+    return math::IsInfinite(y) || (has_ceiling && Magnitude(y) >= rule.limit);
+  };
+  absl::Span<const Half> out = run.out.span();
+  if (std::none_of(out.begin(), out.end(), leaves)) return absl::OkStatus();
+  std::vector<double> exact;
+  if (kind != nullptr) {
+    ANEMONE_ASSIGN_OR_RETURN(exact, ComputedAnew(run, *kind, /*absolute=*/false));
+  }
+  Counter counter(rule, static_cast<int64_t>(out.size()));
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (!leaves(out[i]) || (!is_clear && exact[i] < rule.limit)) continue;
+    if (exact.empty()) {
+      counter.Add(0, std::nullopt, largest_operand);
+    } else {
+      counter.Add(exact[i], exact[i], largest_operand);
+    }
+  }
+  counter.AddTo(list);
+  return absl::OkStatus();
+}
+
+void FindIndeterminate(const UnitRun& run, double largest_operand, std::vector<UnitHazard>& list) {
+  Counter counter(hazard::kIndeterminate, run.out.dims.elements());
+  for (Half y : run.out.span()) {
+    if (math::IsNan(y)) counter.Add(0, std::nullopt, largest_operand);
+  }
+  counter.AddTo(list);
+}
+
+absl::Status FindCancellation(const UnitRun& run, const Arithmetic& kind,
+                              std::vector<UnitHazard>& list) {
+  const bool is_sum = kind.mac || !kind.product;
+  if (!is_sum) return absl::OkStatus();
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<double> terms, ComputedAnew(run, kind, /*absolute=*/true));
+  absl::Span<const Half> out = run.out.span();
+  double squares = 0;
+  for (Half y : out) squares += IsFinite(y) ? Magnitude(y) * Magnitude(y) : 0;
+  const double rms = std::sqrt(squares / static_cast<double>(out.size()));
+  Counter counter(hazard::kCancellation, static_cast<int64_t>(out.size()));
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (!IsFinite(out[i]) || !std::isfinite(terms[i])) continue;
+    const double y = Magnitude(out[i]);
+    if (terms[i] > hazard::kCancellation.limit * std::max(y, rms))
+      counter.Add(terms[i], y, terms[i]);
+  }
+  counter.AddTo(list);
+  return absl::OkStatus();
+}
+
+void FindWidthSlice(const UnitRun& run, const math::Numerics& numerics,
+                    std::vector<UnitHazard>& list) {
+  if (numerics.width_slice_gain == 1 || absl::string_view(run.unit.kind->type()) != "InputView") {
+    return;
+  }
+  const Json keys = run.unit.kind->Write(run.unit.params.get());
+  if (keys["Dimension"] != "Width" || keys["Offset"] == 0) return;
+  Counter counter(hazard::kWidthSlice, run.out.dims.elements());
+  for (Half y : run.out.span()) {
+    const double x = Magnitude(y);
+    if (IsFinite(y) && x > hazard::kWidthSlice.limit) counter.Add(x, x, x);
+  }
+  counter.AddTo(list);
+}
+
+// Subnormals that are no small part of `values`.
+void FindFlushed(absl::Span<const Half> values, std::vector<UnitHazard>& list) {
+  Counter counter(hazard::kSubnormalFlush, static_cast<int64_t>(values.size()));
+  double lost = 0, all = 0;
+  const double largest = Largest(values);
+  for (Half h : values) {
+    if (!IsFinite(h)) continue;
+    const double x = Magnitude(h);
+    all += x;
+    if (x == 0 || x >= hazard::kSubnormalFlush.limit) continue;
+    lost += x;
+    counter.Add(x, x, largest);
+  }
+  if (lost >= kSmallPart * all) counter.AddTo(list);
+}
+
+// Calls `each` with every element of a float tensor.
+template <class Each>
+void ForEachFloat(const Tensor& tensor, const Each& each) {
+  for (int64_t i = 0; i < tensor.elements(); ++i) {
+    switch (tensor.type()) {
+      case DataType::kFloat:
+        each(static_cast<double>(tensor.at<float>(i)));
+        break;
+      case DataType::kDouble:
+        each(tensor.at<double>(i));
+        break;
+      case DataType::kFloat16:
+        each(math::ToDouble(tensor.at<Half>(i)));
+        break;
+      case DataType::kBFloat16: {
+        const uint32_t bits = static_cast<uint32_t>(tensor.at<uint16_t>(i)) << 16;
+        float value;
+        std::memcpy(&value, &bits, sizeof(value));
+        each(static_cast<double>(value));
+        break;
+      }
+      default:
+        return;  // no float
+    }
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<UnitHazard>> HazardsOf(const UnitRun& run,
+                                                  const math::Numerics& numerics) {
+  std::vector<UnitHazard> list;
+  const Arithmetic* kind = ArithmeticOf(run.unit);
+  double largest = 0;
+  bool has_infinity = false, has_nan = false;
+  for (const ConstView& x : run.in) {
+    for (Half h : x.span()) {
+      has_infinity |= math::IsInfinite(h);
+      has_nan |= math::IsNan(h);
+    }
+    largest = std::max(largest, Largest(x.span()));
+  }
+  if (!has_nan) FindIndeterminate(run, largest, list);
+  FindWidthSlice(run, numerics, list);
+  ANEMONE_RETURN_IF_ERROR(FindOverflow(run, kind, !has_infinity && !has_nan, largest, list));
+  if (kind != nullptr) ANEMONE_RETURN_IF_ERROR(FindCancellation(run, *kind, list));
+  if (kind == nullptr || !kind->mac) return list;
+  if (numerics.st_subnormal_mac == math::StSubnormalMac::kDazFtz) {
+    for (const ConstView& x : run.in) FindFlushed(x.span(), list);
+  }
+  if (numerics.st_subnormal_mac != math::StSubnormalMac::kKeep) FindFlushed(run.out.span(), list);
+  return list;
+}
+
+std::vector<UnitHazard> PortHazards(const Tensor& tensor) {
+  Counter overflow(hazard::kOverflow, tensor.elements());
+  Counter nan(hazard::kNanInput, tensor.elements());
+  ForEachFloat(tensor, [&](double x) {
+    if (std::isnan(x)) nan.Add(0, std::nullopt, std::nullopt);
+    if (std::isfinite(x) && math::IsInfinite(math::ToHalf(x))) {
+      overflow.Add(std::fabs(x), std::fabs(x), std::nullopt);
+    }
+  });
+  std::vector<UnitHazard> list;
+  overflow.AddTo(list);
+  nan.AddTo(list);
+  return list;
+}
+
+}  // namespace anemone

@@ -1,0 +1,80 @@
+#include "provider/hazard_log.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace anemone {
+
+HazardLog::HazardLog(const Model& model, const Plan& plan)
+    : model_(model),
+      plan_(plan),
+      names_(model, plan),
+      numerics_(math::NumericsOf(plan.target->family())) {}
+
+void HazardLog::Add(const Hazard& where, const std::vector<UnitHazard>& found) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (const UnitHazard& h : found) {
+    Hazard& told = hazards_.emplace_back(where);
+    told.kind = h.rule->id;
+    told.count = h.count;
+    told.elements = h.elements;
+    told.magnitude = h.magnitude;
+    told.operands = h.operands;
+    if (h.rule->limit != 0) told.limit = h.rule->limit;
+    told.message = h.rule->words;
+    told.remedy = h.rule->remedy;
+    told.rule = h.rule->rule;
+    told.source = h.rule->source;
+    told.status = std::string(StatusName(h.rule->status));
+  }
+}
+
+void HazardLog::AddUnit(int segment, const UnitRun& run) {
+  auto found = HazardsOf(run, numerics_);
+  if (!found.ok()) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    error_.Update(absl::Status(
+        found.status().code(),
+        absl::StrCat("hazards of unit '", run.unit.name, "': ", found.status().message())));
+    return;
+  }
+  Hazard where;
+  where.segment = segment;
+  where.unit = run.unit.kind->type();
+  if (const Origin* origin = names_.Find(run.unit.name); origin != nullptr) {
+    where.node = origin->id;
+    where.name = origin->name;
+    where.op_type = origin->op_type;
+  }
+  Add(where, *found);
+}
+
+void HazardLog::AddPort(ValueId value, const Tensor& tensor) {
+  Hazard where;
+  where.name = model_.graph.values[value].name;
+  auto reader =
+      std::find_if(plan_.segments.begin(), plan_.segments.end(), [&](const Segment& segment) {
+        return segment.placement == Placement::kEngine &&
+               std::count(segment.inputs.begin(), segment.inputs.end(), value) > 0;
+      });
+  where.segment = static_cast<int>(reader - plan_.segments.begin());
+  Add(where, PortHazards(tensor));
+}
+
+absl::StatusOr<std::vector<Hazard>> HazardLog::Take() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (!error_.ok()) return error_;
+  std::stable_sort(hazards_.begin(), hazards_.end(), [](const Hazard& a, const Hazard& b) {
+    return std::make_tuple(a.segment, !a.unit.empty()) <
+           std::make_tuple(b.segment, !b.unit.empty());
+  });
+  std::set<std::string> kinds;
+  for (Hazard& hazard : hazards_) hazard.first = kinds.insert(hazard.kind).second;
+  return std::move(hazards_);
+}
+
+}  // namespace anemone

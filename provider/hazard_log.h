@@ -1,0 +1,46 @@
+// provider/hazard_log.h: the hazards of one run (engine/software/hazards.h) with the nodes they
+// befell.
+#ifndef ANEMONE_PROVIDER_HAZARD_LOG_H_
+#define ANEMONE_PROVIDER_HAZARD_LOG_H_
+
+#include <mutex>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "anemone/hazard.h"
+#include "anemone/tensor.h"
+#include "engine/device.h"
+#include "engine/software/hazards.h"
+#include "partitioner/plan.h"
+#include "partitioner/unit_names.h"
+
+namespace anemone {
+
+// Safe from many threads; the units of one segment come in their order.
+class HazardLog {
+ public:
+  // Both are borrowed.
+  HazardLog(const Model& model, const Plan& plan);
+
+  void AddUnit(int segment, const UnitRun& run);
+  // A value that enters the engine.
+  void AddPort(ValueId value, const Tensor& tensor);
+
+  // All, in the order of the plan's segments; a segment's ports come before its units.
+  absl::StatusOr<std::vector<Hazard>> Take();
+
+ private:
+  void Add(const Hazard& where, const std::vector<UnitHazard>& found);
+
+  const Model& model_;
+  const Plan& plan_;
+  const UnitNames names_;
+  const math::Numerics& numerics_;
+  std::mutex mutex_;
+  std::vector<Hazard> hazards_;
+  absl::Status error_;
+};
+
+}  // namespace anemone
+
+#endif  // ANEMONE_PROVIDER_HAZARD_LOG_H_

@@ -1,0 +1,234 @@
+// Session::FindHazards: a small model for each hazard, with the magnitudes it must tell; and models
+// that have none.
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "anemone/session.h"
+#include "tests/onnx_text.h"
+#include "tests/status_matchers.h"
+
+namespace anemone {
+namespace {
+
+using testing::HasSubstr;
+
+struct HazardCase {
+  const char* name;
+  const char* model;  // of one input x
+  std::vector<float> x;
+  // What is told, in order: "" for a clean model.
+  struct Told {
+    const char* kind;
+    const char* op_type;  // "": a port
+    int64_t count;
+    double magnitude, operands;  // -1: not known
+  };
+  std::vector<Told> told;
+  const char* target = "h13";
+};
+
+const float kInf = std::numeric_limits<float>::infinity();
+const float kNan = std::numeric_limits<float>::quiet_NaN();
+
+const HazardCase kCases[] = {
+    // Overflow: exact results of sums and products are known, others' are not.
+    {"mult",
+     "(float[4] x) => (float[4] y) { y = Mul(x, x) }",
+     {1, 255, 300, -400},
+     {{"overflow", "Mul", 2, 160000, 400}}},
+    {"add",
+     "(float[2] x) => (float[2] y) { y = Add(x, x) }",
+     {40000, 1},
+     {{"overflow", "Add", 1, 80000, 40000}}},
+    {"exp",
+     "(float[2] x) => (float[2] y) { y = Exp(x) }",
+     {12, 1},
+     {{"overflow", "Exp", 1, -1, 12}}},
+    {"reduce",
+     "(float[1,4] x) => (float[1,1] y) <int64[1] axes = {1}> { y = ReduceSum(x, axes) }",
+     {30000, 30000, 30000, 8},
+     {{"overflow", "ReduceSum", 1, 90008, 30000}}},
+    // Told once, where it begins.
+    {"downstream",
+     "(float[2] x) => (float[2] y) { a = Add(x, x) y = Relu(a) }",
+     {40000, 1},
+     {{"overflow", "Add", 1, 80000, 40000}}},
+    {"beside_an_infinity",
+     "(float[3] x) => (float[3] y) { y = Add(x, x) }",
+     {kInf, 40000, 1},
+     {{"overflow", "Add", 1, 80000, 40000}}},
+    {"port",
+     "(float[2] x) => (float[2] y) { y = Relu(x) }",
+     {1e6, 1},
+     {{"overflow", "", 1, 1e6, -1}}},
+    {"an_infinite_input", "(float[2] x) => (float[2] y) { y = Relu(x) }", {kInf, 1}, {}},
+    {"nan_port",
+     "(float[2] x) => (float[2] y) { y = Relu(x) }",
+     {kNan, 1},
+     {{"nan-input", "", 1, -1, -1}}},
+    // 2^15 where a product leaves: below fp16's own limit, and beyond it.
+    {"ceiling",
+     "(float[1,2] x) => (float[1,2] y) <float[2,2] w = {16, 1, 16, 2}> "
+     "{ y = MatMul(x, w) }",
+     {1024, 1024},
+     {{"port-saturation", "MatMul", 1, 32768, 1024}}},
+    {"below_the_ceiling",
+     "(float[1,2] x) => (float[1,2] y) <float[2,2] w = {16, 1, 15, 2}> "
+     "{ y = MatMul(x, w) }",
+     {1024, 1024},
+     {}},
+    {"beyond",
+     "(float[1,1,1,2] x) => (float[1,1,1,1] y) <float[1,1,1,2] w = {100, 100}> "
+     "{ y = Conv(x, w) }",
+     {1000, 2000},
+     {{"port-saturation", "Conv", 1, 300000, 2000}}},
+    // The convolution of one tap has no ceiling.
+    {"one_tap",
+     "(float[1,1,1,2] x) => (float[1,1,1,2] y) <float[1,1,1,1] w = {2}> "
+     "{ y = Conv(x, w) }",
+     {20000, 1},
+     {}},
+    // Slices inside the width.
+    {"slice",
+     "(float[1,1,1,4] x) => (float[1,1,1,3] y) <int64[1] s = {1}, int64[1] e = {4}, "
+     "int64[1] a = {3}> { y = Slice(x, s, e, a) }",
+     {9000, 4094, 4096, -5000},
+     {{"width-slice", "Slice", 2, 5000, 5000}}},
+    {"slice_from_0",
+     "(float[1,1,1,4] x) => (float[1,1,1,3] y) <int64[1] s = {0}, int64[1] e = {3},"
+     " int64[1] a = {3}> { y = Slice(x, s, e, a) }",
+     {9000, 4094, 4096, -5000},
+     {}},
+    {"slice_on_a15",
+     "(float[1,1,1,4] x) => (float[1,1,1,3] y) <int64[1] s = {1}, int64[1] e = {4},"
+     " int64[1] a = {3}> { y = Slice(x, s, e, a) }",
+     {9000, 4094, 4096, -5000},
+     {},
+     "h15"},
+    // Cancellation: S > 2048 |y|.
+    {"difference",
+     "(float[2] x) => (float[2] y) <float[2] c = {4094, 4092}> { y = Sub(x, c) }",
+     {4096, 4094},
+     {{"cancellation", "Sub", 2, 2, 8190}}},
+    {"not_yet",
+     "(float[2] x) => (float[2] y) <float[2] c = {2046, 2044}> { y = Sub(x, c) }",
+     {2048, 2046},
+     {}},
+    {"one_among_large",
+     "(float[2] x) => (float[2] y) <float[2] c = {4094, 1}> { y = Sub(x, c) }",
+     {4096, 4096},
+     {}},
+    {"contraction",
+     "(float[1,3] x) => (float[1,1] y) <float[3,1] w = {8, 8, 1}> "
+     "{ y = MatMul(x, w) }",
+     {2048, -2048, 2},
+     {{"cancellation", "MatMul", 1, 2, 32770}}},
+    {"mean",
+     "(float[1,4] x) => (float[1,1] y) <int64[1] axes = {1}> { y = ReduceMean(x, axes) }",
+     {4096, -4096, 4096, -4094},
+     {{"cancellation", "ReduceMean", 1, 0.5, 4095.5}}},
+    // No value: the engine answers +0.
+    {"root",
+     "(float[2] x) => (float[2] y) { y = Sqrt(x) }",
+     {-4, 4},
+     {{"indeterminate", "Sqrt", 1, -1, 4}}},
+    {"inf_minus_inf",
+     "(float[2] x) => (float[2] y) { y = Sub(x, x) }",
+     {kInf, 0},
+     {{"indeterminate", "Sub", 1, -1, 0}}},
+    // Subnormals in a product, on a family that flushes them.
+    {"subnormal",
+     "(float[1,2] x) => (float[1,1] y) <float[2,1] w = {1, 1}> { y = MatMul(x, w) }",
+     {3e-5, 0},
+     {{"subnormal-flush", "MatMul", 2, 3.0e-5, 3.0e-5}}},
+    {"subnormal_on_a16",
+     "(float[1,2] x) => (float[1,1] y) <float[2,1] w = {1, 1}> { y = MatMul(x, w) }",
+     {3e-5, 0},
+     {},
+     "h16"},
+    {"small_part",
+     "(float[1,2] x) => (float[1,1] y) <float[2,1] w = {1, 1}> { y = MatMul(x, w) }",
+     {3e-5, 1},
+     {}},
+};
+
+class Hazards : public testing::TestWithParam<HazardCase> {};
+
+void ExpectValue(double want, const std::optional<double>& got, const char* what) {
+  EXPECT_EQ(want >= 0, got.has_value()) << what;
+  // fp16's own rounding of what was given.
+  if (want >= 0 && got.has_value()) {
+    EXPECT_NEAR(*got, want, want * 1e-3) << what;
+  }
+}
+
+TEST_P(Hazards, AreToldWithMagnitudes) {
+  const HazardCase& c = GetParam();
+  for (const char* numerics : {"fast", "exact"}) {
+    auto session = Session::LoadBytes(BytesOfText(c.model),
+                                      {.target = c.target, .numerics = numerics, .hazards = true});
+    ASSERT_TRUE(session.ok()) << session.status();
+    ASSERT_EQ(session->Summary().cpu_segments, 0);
+    auto got = session->FindHazards({{"x", Tensor::Floats(session->inputs()[0].dims, c.x)}});
+    ASSERT_TRUE(got.ok()) << got.status();
+    ASSERT_EQ(got->size(), c.told.size()) << (got->empty() ? "" : got->back().kind);
+    for (size_t i = 0; i < c.told.size(); ++i) {
+      const Hazard& h = (*got)[i];
+      EXPECT_EQ(h.kind, c.told[i].kind);
+      EXPECT_EQ(h.op_type, c.told[i].op_type);
+      EXPECT_EQ(h.count, c.told[i].count);
+      EXPECT_TRUE(h.first);
+      ExpectValue(c.told[i].magnitude, h.magnitude, "magnitude");
+      ExpectValue(c.told[i].operands, h.operands, "operands");
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, Hazards, testing::ValuesIn(kCases),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST(HazardReport, NamesNodesInTheOrderOfThePlan) {
+  auto session = Session::LoadBytes(
+      BytesOfText("(float[2] x, float[2] far) => (float[2] y, float[2] z, float[2] w) { "
+                  "a = Mul(x, x) y = Sigmoid(a) n = Neg(x) z = Sqrt(n) w = Add(far, x) }"),
+      {.hazards = true});
+  ASSERT_TRUE(session.ok()) << session.status();
+  auto got = session->FindHazards(
+      {{"x", Tensor::Floats({2}, {1000, 1})}, {"far", Tensor::Floats({2}, {1e9, 1})}});
+  ASSERT_TRUE(got.ok()) << got.status();
+  std::vector<std::string> told;
+  told.reserve(got->size());
+  for (const Hazard& h : *got) {
+    told.push_back(h.kind + " " + h.node + h.name + (h.first ? " first" : ""));
+  }
+  EXPECT_THAT(
+      told, testing::ElementsAre("overflow far first", "overflow /#0", "indeterminate /#3 first"));
+}
+
+TEST(HazardReport, FindsThemBehindTheCpu) {
+  auto session = Session::LoadBytes(
+      BytesOfText("(float[1,1,2,2] x) => (float[1,1,2,2] y) { a = Mul(x, x) "
+                  "b = MaxPool<kernel_shape = [1, 1]>(a) c = Neg(b) y = Sub(c, c) }"),
+      {.policy = "refuse:Pooling", .hazards = true});
+  ASSERT_TRUE(session.ok()) << session.status();
+  auto got = session->FindHazards({{"x", Tensor::Floats({1, 1, 2, 2}, {1, 2, 3, 300})}});
+  ASSERT_TRUE(got.ok()) << got.status();
+  ASSERT_FALSE(got->empty());
+  EXPECT_EQ((*got)[0].kind, "overflow");
+  EXPECT_EQ((*got)[0].node, "/#0");
+  EXPECT_EQ((*got)[0].segment, 0);
+}
+
+TEST(HazardReport, ASessionMustBeLoadedForIt) {
+  auto session = Session::LoadBytes(BytesOfText("(float[2] x) => (float[2] y) { y = Relu(x) }"));
+  ASSERT_TRUE(session.ok()) << session.status();
+  EXPECT_THAT(
+      session->FindHazards({{"x", Tensor::Floats({2}, {1, 2})}}),
+      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("SessionOptions::hazards")));
+}
+
+}  // namespace
+}  // namespace anemone
