@@ -18,7 +18,10 @@
 #include "absl/strings/str_format.h"
 #include "anemone/status_macros.h"
 #include "bench/openvino.h"
+#include "bench/peaks.h"
+#include "bench/profile.h"
 #include "nlohmann/json.hpp"
+#include "tbb/task_arena.h"
 #include "tools/compare.h"
 #include "tools/contestants.h"
 #include "tools/flag_values.h"
@@ -32,7 +35,7 @@ using Json = nlohmann::ordered_json;
 struct BenchOptions {
   Options options;
   std::string openvino = OpenVino::DefaultFolder();
-  bool memory = true;
+  bool memory = true, profile = false;
   int exact = 0;   // runs in exact mode, for its time against fast mode's
   int errors = 0;  // inputs to compare results on
 };
@@ -120,6 +123,14 @@ absl::StatusOr<Json> Measure(const std::string& path, const BenchOptions& bench)
   return result;
 }
 
+absl::Status PrintProfileOf(const std::string& path, const Options& options) {
+  ANEMONE_ASSIGN_OR_RETURN(Arrays inputs, InputsOf(path, options));
+  const Peaks peaks = tbb::task_arena(options.threads).execute([] { return MeasurePeaks(); });
+  ANEMONE_ASSIGN_OR_RETURN(Profile profile, ProfileOf(path, inputs, options, peaks));
+  PrintProfile(profile, peaks);
+  return absl::OkStatus();
+}
+
 void PrintLine(const Json& result) {
   std::printf("%s, %d threads: ", result["path"].get<std::string>().c_str(),
               result["threads"].get<int>());
@@ -155,6 +166,7 @@ int Main(int argc, char** argv) {
   app.add_option("--openvino", bench.openvino, "Folder of the wheel's libraries.");
   app.add_flag("--json", o.json);
   app.add_flag("!--no-memory", bench.memory);
+  app.add_flag("--profile", bench.profile, "Only Anemone, unit by unit.");
   std::vector<std::string> dims, shapes, ranges;
   app.add_option("--dim", dims);
   app.add_option("--shape", shapes);
@@ -164,12 +176,18 @@ int Main(int argc, char** argv) {
   for (const std::string& text : dims) status.Update(StoreDim(o, text));
   for (const std::string& text : shapes) status.Update(StoreShape(o, text));
   for (const std::string& text : ranges) status.Update(StoreRange(o, text));
-  absl::StatusOr<Json> result = status.ok() ? Measure(model, bench) : status;
-  if (!result.ok()) {
-    std::fprintf(stderr, "peers_bench: error: %s\n",
-                 std::string(result.status().message()).c_str());
+  absl::StatusOr<Json> result;
+  if (bench.profile) {
+    status.Update(PrintProfileOf(model, o));
+  } else if (status.ok()) {
+    result = Measure(model, bench);
+    status = result.status();
+  }
+  if (!status.ok()) {
+    std::fprintf(stderr, "peers_bench: error: %s\n", std::string(status.message()).c_str());
     return kExitRefused;
   }
+  if (bench.profile) return kExitDone;
   if (o.json) {
     std::printf("%s\n", result->dump().c_str());
   } else {
