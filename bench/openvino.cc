@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -172,7 +173,7 @@ absl::StatusOr<std::unique_ptr<OpenVino>> OpenVino::Open(const std::string& fold
 }
 
 OpenVino::~OpenVino() {
-  for (void* tensor : tensors_) api_->tensor_free(tensor);
+  for (const auto& [name, tensor] : tensors_) api_->tensor_free(tensor);
   if (request_ != nullptr) api_->infer_request_free(request_);
   if (compiled_ != nullptr) api_->compiled_model_free(compiled_);
   if (model_ != nullptr) api_->model_free(model_);
@@ -234,7 +235,9 @@ absl::Status OpenVino::SetInputs(const Arrays& inputs) {
         ToStatus(api_->tensor_create_from_host_ptr(
                      type, shape, const_cast<std::byte*>(array.bytes().data()), &tensor),
                  "tensor"));
-    tensors_.push_back(tensor);
+    void*& kept = tensors_[name];
+    if (kept != nullptr) api_->tensor_free(kept);
+    kept = tensor;
     ANEMONE_RETURN_IF_ERROR(
         ToStatus(api_->infer_request_set_tensor(request_, name.c_str(), tensor), "input"));
   }

@@ -9,9 +9,9 @@
 #ifndef ANEMONE_BENCH_OPENVINO_H_
 #define ANEMONE_BENCH_OPENVINO_H_
 
+#include <map>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "tools/contestants.h"
 
@@ -32,6 +32,7 @@ class OpenVino final : public Contestant {
 
   ~OpenVino() override;
   absl::Status Load(const std::string& path, const Arrays& inputs) override;
+  absl::Status SetInputs(const Arrays& inputs) override;
   absl::Status Run() override;
   absl::StatusOr<Arrays> Outputs() override;
 
@@ -39,7 +40,6 @@ class OpenVino final : public Contestant {
   OpenVino(std::shared_ptr<const OpenVinoApi> api, int threads)
       : api_(std::move(api)), threads_(threads) {}
   absl::Status Reshape(const Arrays& inputs);
-  absl::Status SetInputs(const Arrays& inputs);
   absl::Status ToStatus(int code, const char* where) const;
 
   std::shared_ptr<const OpenVinoApi> api_;
@@ -49,7 +49,7 @@ class OpenVino final : public Contestant {
   void* compiled_ = nullptr;
   void* request_ = nullptr;
   Arrays inputs_;  // whose bytes the request reads
-  std::vector<void*> tensors_;
+  std::map<std::string, void*> tensors_;
 };
 
 }  // namespace anemone

@@ -4,11 +4,11 @@
 //
 //   peers_bench MODEL [--threads N] [--repeat N] [--json] [--exact N] [--errors N] [--profile]
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <functional>
+#include <limits>
+#include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -92,33 +92,131 @@ absl::Status MeasureTimes(const std::string& path, const Arrays& inputs, int rep
   return status;
 }
 
+// How many times as fast as each peer, and as the better of them.
+Json SpeedOf(const std::vector<Entry>& entries, double share) {
+  const double ours = Percentile(entries[0].times, share);
+  double best = std::numeric_limits<double>::infinity();
+  Json speed;
+  for (size_t i = 1; i < entries.size(); ++i) {
+    const double theirs = Percentile(entries[i].times, share);
+    speed[entries[i].name] = theirs / ours;
+    best = std::min(best, theirs);
+  }
+  speed["better"] = best / ours;
+  return speed;
+}
+
+// Fast against exact mode, and each against ONNX Runtime, over `inputs`: the worst of all outputs;
+// OpenVINO too, which shows that all were asked the same.
+class Errors {
+ public:
+  absl::Status Add(const char* pair, const Arrays& results, const Arrays& reference) {
+    Sum& sum = sums_[pair];
+    for (const auto& [name, array] : results) {
+      auto expected = reference.find(name);
+      if (expected == reference.end()) {
+        return absl::InternalError(absl::StrCat("output '", name, "': not in both results"));
+      }
+      ANEMONE_ASSIGN_OR_RETURN(Comparison c, Compare(name, array, expected->second));
+      sum.cosine = std::min(sum.cosine, c.cosine);
+      sum.max_abs_error = std::max(sum.max_abs_error, c.max_abs_error);
+      sum.max_rel_error = std::max(sum.max_rel_error, c.max_rel_error);
+      if (c.top1_agreement) sum.top1.push_back(*c.top1_agreement);
+    }
+    return absl::OkStatus();
+  }
+  Json ToJson() const {
+    Json json = Json::object();
+    for (const auto& [pair, sum] : sums_) {
+      double agreed = 0;
+      for (double top1 : sum.top1) agreed += top1;
+      json[pair] = {
+          {"cosine", sum.cosine},
+          {"max_abs_error", sum.max_abs_error},
+          {"max_rel_error", sum.max_rel_error},
+          {"top1_agreement",
+           sum.top1.empty() ? Json(nullptr) : Json(agreed / static_cast<double>(sum.top1.size()))}};
+    }
+    return json;
+  }
+
+ private:
+  struct Sum {
+    double cosine = 1, max_abs_error = 0, max_rel_error = 0;
+    std::vector<double> top1;
+  };
+  std::map<std::string, Sum> sums_;
+};
+
+absl::StatusOr<Json> MeasureErrors(const std::string& path, const BenchOptions& bench,
+                                   std::vector<Entry>& entries, Contestant& exact) {
+  Errors errors;
+  Options options = bench.options;
+  for (int i = 0; i < bench.errors; ++i) {
+    options.seed = bench.options.seed + i;
+    ANEMONE_ASSIGN_OR_RETURN(Arrays inputs, InputsOf(path, options));
+    const auto outputs_of = [&](Contestant& contestant) -> absl::StatusOr<Arrays> {
+      ANEMONE_RETURN_IF_ERROR(contestant.SetInputs(inputs));
+      ANEMONE_RETURN_IF_ERROR(contestant.Run());
+      return contestant.Outputs();
+    };
+    ANEMONE_ASSIGN_OR_RETURN(Arrays fast, outputs_of(*entries[0].contestant));
+    ANEMONE_ASSIGN_OR_RETURN(Arrays reference, outputs_of(*entries[1].contestant));
+    ANEMONE_ASSIGN_OR_RETURN(Arrays truth, outputs_of(exact));
+    ANEMONE_RETURN_IF_ERROR(errors.Add("fast against exact", fast, truth));
+    ANEMONE_RETURN_IF_ERROR(errors.Add("fast against onnxruntime", fast, reference));
+    ANEMONE_RETURN_IF_ERROR(errors.Add("exact against onnxruntime", truth, reference));
+    if (entries.size() > 2) {
+      ANEMONE_ASSIGN_OR_RETURN(Arrays third, outputs_of(*entries[2].contestant));
+      ANEMONE_RETURN_IF_ERROR(errors.Add("openvino against onnxruntime", third, reference));
+    }
+  }
+  return errors.ToJson();
+}
+
+// What exact mode costs and how far fast mode is from it.
+absl::Status MeasureExact(const std::string& path, const Arrays& inputs, const BenchOptions& bench,
+                          std::vector<Entry>& entries, Json& result) {
+  SessionOptions options = SessionOptionsOf(bench.options);
+  options.numerics = "exact";
+  AnemoneContestant exact(options);
+  ANEMONE_RETURN_IF_ERROR(exact.Load(path, inputs));
+  absl::Status status;
+  std::vector<double> times;
+  for (int i = 0; i < bench.exact && status.ok(); ++i) {
+    times.push_back(MillisecondsOf([&] { return exact.Run(); }, status));
+  }
+  ANEMONE_RETURN_IF_ERROR(status);
+  if (!times.empty()) {
+    result["exact_by_fast"] = Percentile(times, 0) / Percentile(entries[0].times, 0);
+  }
+  if (bench.errors > 0) {
+    ANEMONE_ASSIGN_OR_RETURN(result["errors"], MeasureErrors(path, bench, entries, exact));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Json> Measure(const std::string& path, const BenchOptions& bench) {
   const Options& options = bench.options;
   ANEMONE_ASSIGN_OR_RETURN(Arrays inputs, InputsOf(path, options));
   std::vector<Entry> entries = Entries(bench);
-  Json result = {{"path", path}, {"threads", options.threads}, {"repeat", options.repeat}};
   if (absl::Status found = OpenVino::Find(bench.openvino); !found.ok()) {
-    std::fprintf(stderr, "peers_bench: without OpenVINO: %s\n",
+    std::fprintf(stderr, "peers_bench: goes without OpenVINO: %s\n",
                  std::string(found.message()).c_str());
     entries.pop_back();
   }
+  Json result = {{"path", path}, {"threads", options.threads}, {"repeat", options.repeat}};
   if (bench.memory) ANEMONE_RETURN_IF_ERROR(MeasureMemory(path, inputs, entries));
   ANEMONE_RETURN_IF_ERROR(MeasureTimes(path, inputs, options.repeat, entries));
-  for (double share : {0.5, 0.0}) {
-    Json speed;
-    double better = 0;
-    const double ours = Percentile(entries[0].times, share);
-    for (size_t i = 1; i < entries.size(); ++i) {
-      const double theirs = Percentile(entries[i].times, share);
-      speed[entries[i].name] = theirs / ours;
-      better = i == 1 ? theirs : std::min(better, theirs);
-    }
-    speed["better"] = better / ours;
-    result[share == 0 ? "speed_fastest" : "speed_median"] = std::move(speed);
-  }
-  for (Entry& entry : entries) {
+  ANEMONE_ASSIGN_OR_RETURN(result["macs_in_3x3"], ShareOf3x3(path, options));
+  result["speed_median"] = SpeedOf(entries, 0.5);
+  result["speed_fastest"] = SpeedOf(entries, 0);
+  for (const Entry& entry : entries) {
     result["run_ms"][entry.name] = Percentile(entry.times, 0.5);
     if (bench.memory) result["peak_memory_bytes"][entry.name] = entry.memory;
+  }
+  if (bench.exact > 0 || bench.errors > 0) {
+    ANEMONE_RETURN_IF_ERROR(MeasureExact(path, inputs, bench, entries, result));
   }
   return result;
 }
@@ -132,24 +230,36 @@ absl::Status PrintProfileOf(const std::string& path, const Options& options) {
 }
 
 void PrintLine(const Json& result) {
-  std::printf("%s, %d threads: ", result["path"].get<std::string>().c_str(),
+  std::printf("%s, %d threads:", result["path"].get<std::string>().c_str(),
               result["threads"].get<int>());
-  for (const char* kind : {"speed_median", "speed_fastest"}) {
-    std::printf("%s", kind);
-    for (const auto& [name, value] : result[kind].items()) {
-      std::printf(" %s %.2f", name.c_str(), value.get<double>());
+  const auto print = [&](const char* title, const char* key, const char* format, double unit) {
+    if (!result.contains(key)) return;
+    std::printf(" %s", title);
+    for (const auto& [name, value] : result[key].items()) {
+      std::printf(" %s ", name.c_str());
+      std::printf(format, value.get<double>() / unit);  // NOLINT: the formats below
     }
-    std::printf("; ");
-  }
-  for (const auto& [name, value] : result["run_ms"].items()) {
-    std::printf(" %s %.2f ms", name.c_str(), value.get<double>());
-  }
-  if (result.contains("peak_memory_bytes")) {
-    for (const auto& [name, value] : result["peak_memory_bytes"].items()) {
-      std::printf(" %s %.1f MiB", name.c_str(), value.get<double>() / (1 << 20));
-    }
+    std::printf(";");
+  };
+  print("as fast, median:", "speed_median", "%.2fx", 1);
+  print("fastest:", "speed_fastest", "%.2fx", 1);
+  print("run:", "run_ms", "%.2f ms", 1);
+  print("peak memory:", "peak_memory_bytes", "%.1f MiB", 1 << 20);
+  if (result.contains("exact_by_fast")) {
+    std::printf(" exact %.1f times fast's time;", result["exact_by_fast"].get<double>());
   }
   std::printf("\n");
+  if (!result.contains("errors")) return;
+  for (const auto& [pair, error] : result["errors"].items()) {
+    std::printf(
+        "  %-28s cosine %.6f, max error %.3g (%.3g of the range)%s\n", pair.c_str(),
+        error["cosine"].get<double>(), error["max_abs_error"].get<double>(),
+        error["max_rel_error"].get<double>(),
+        error["top1_agreement"].is_null()
+            ? ""
+            : absl::StrFormat(", top-1 agreement %.4f", error["top1_agreement"].get<double>())
+                  .c_str());
+  }
 }
 
 int Main(int argc, char** argv) {
@@ -166,6 +276,8 @@ int Main(int argc, char** argv) {
   app.add_option("--openvino", bench.openvino, "Folder of the wheel's libraries.");
   app.add_flag("--json", o.json);
   app.add_flag("!--no-memory", bench.memory);
+  app.add_option("--exact", bench.exact, "Runs in exact mode, for its time against fast mode's.");
+  app.add_option("--errors", bench.errors, "Inputs on which results are compared.");
   app.add_flag("--profile", bench.profile, "Only Anemone, unit by unit.");
   std::vector<std::string> dims, shapes, ranges;
   app.add_option("--dim", dims);

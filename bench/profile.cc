@@ -66,7 +66,7 @@ std::string KindOf(const Unit& unit) {
                                        : "");
 }
 
-ProfileRow RowOf(const Network& network, const Unit& unit, const Peaks& peaks) {
+ProfileRow RowOf(const Network& network, const Unit& unit) {
   const std::vector<Bottom> in = network.BottomsOf(unit);
   ProfileRow row{.kind = KindOf(unit), .name = unit.name};
   row.bytes = Elements(unit.dims);
@@ -80,25 +80,27 @@ ProfileRow RowOf(const Network& network, const Unit& unit, const Peaks& peaks) {
   for (const MacsRow& macs : kMacs) {
     if (macs.type == unit.kind->type()) row.macs = macs.macs(unit, in);
   }
-  row.least_time = peaks.LeastTime(2 * row.macs, row.bytes);
   return row;
 }
 
-// By "TYPE NAME", as a trace has it.
-absl::StatusOr<std::map<std::string, ProfileRow>> RowsOf(const std::string& path,
-                                                         const Options& options,
-                                                         const Peaks& peaks) {
+absl::StatusOr<Plan> PlanOf(const std::string& path, const Options& options, Model& model) {
   ANEMONE_ASSIGN_OR_RETURN(auto runtime, OpenRuntime(options.threads));
   ANEMONE_ASSIGN_OR_RETURN(
-      Model model, ImportFile(path, ImportingOptions(options.dims, options.shapes, runtime)));
+      model, ImportFile(path, ImportingOptions(options.dims, options.shapes, runtime)));
   ANEMONE_ASSIGN_OR_RETURN(PlanOptions planning, PlanningOptions(options.targets[0], options.route,
                                                                  options.policy, options.rewrites));
-  ANEMONE_ASSIGN_OR_RETURN(Plan plan, MakePlan(model, planning));
-  std::map<std::string, ProfileRow> rows;
+  return MakePlan(model, planning);
+}
+
+// By "TYPE NAME", as a trace has it.
+using Rows = std::map<std::string, ProfileRow>;
+absl::StatusOr<Rows> RowsOf(const std::string& path, const Options& options) {
+  Model model;
+  ANEMONE_ASSIGN_OR_RETURN(Plan plan, PlanOf(path, options, model));
+  Rows rows;
   for (const Segment& segment : plan.segments) {
     for (const Unit& unit : segment.network.units) {
-      rows.emplace(absl::StrCat(unit.kind->type(), " ", unit.name),
-                   RowOf(segment.network, unit, peaks));
+      rows.emplace(absl::StrCat(unit.kind->type(), " ", unit.name), RowOf(segment.network, unit));
     }
   }
   return rows;
@@ -137,7 +139,7 @@ void PrintRow(const ProfileRow& row, double run) {
 
 absl::StatusOr<Profile> ProfileOf(const std::string& path, const Arrays& inputs,
                                   const Options& options, const Peaks& peaks) {
-  ANEMONE_ASSIGN_OR_RETURN(auto rows, RowsOf(path, options, peaks));
+  ANEMONE_ASSIGN_OR_RETURN(Rows rows, RowsOf(path, options));
   ANEMONE_ASSIGN_OR_RETURN(Session session, Session::Load(path, SessionOptionsOf(options)));
   ANEMONE_RETURN_IF_ERROR(session.Run(inputs).status());
   std::map<std::string, std::vector<double>> times;  // seconds
@@ -164,6 +166,7 @@ absl::StatusOr<Profile> ProfileOf(const std::string& path, const Arrays& inputs,
                          ? found->second
                          : ProfileRow{.kind = name.substr(0, name.find(' ')), .name = name};
     row.seconds = Percentile(seconds, 0);
+    row.least_time = peaks.LeastTime(2 * row.macs, row.bytes);
     ProfileRow& sum =
         kinds.emplace(row.kind, ProfileRow{.kind = row.kind, .count = 0}).first->second;
     AddTo(sum, row);
@@ -173,6 +176,16 @@ absl::StatusOr<Profile> ProfileOf(const std::string& path, const Arrays& inputs,
   SlowestFirst(profile.units);
   SlowestFirst(profile.kinds);
   return profile;
+}
+
+absl::StatusOr<double> ShareOf3x3(const std::string& path, const Options& options) {
+  ANEMONE_ASSIGN_OR_RETURN(Rows rows, RowsOf(path, options));
+  double all = 0, share = 0;
+  for (const auto& [name, row] : rows) {
+    all += row.macs;
+    if (row.kind == "Conv 3x3") share += row.macs;
+  }
+  return all > 0 ? share / all : 0;
 }
 
 void PrintProfile(const Profile& profile, const Peaks& peaks) {

@@ -34,6 +34,10 @@ struct Profile {
 absl::StatusOr<Profile> ProfileOf(const std::string& path, const Arrays& inputs,
                                   const Options& options, const Peaks& peaks);
 
+// The share of the plan's multiply-adds on the engine that lie in dense 3x3 convolutions of stride
+// 1, where Winograd's transform saves more than half.
+absl::StatusOr<double> ShareOf3x3(const std::string& path, const Options& options);
+
 void PrintProfile(const Profile& profile, const Peaks& peaks);
 
 }  // namespace anemone

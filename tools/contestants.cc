@@ -22,6 +22,10 @@ namespace anemone {
 absl::Status AnemoneContestant::Load(const std::string& path, const Arrays& inputs) {
   ANEMONE_ASSIGN_OR_RETURN(Session session, Session::Load(path, options_));
   session_ = std::make_unique<Session>(std::move(session));
+  return SetInputs(inputs);
+}
+
+absl::Status AnemoneContestant::SetInputs(const Arrays& inputs) {
   inputs_ = inputs;
   return absl::OkStatus();
 }
@@ -34,6 +38,10 @@ absl::Status AnemoneContestant::Run() {
 absl::Status OrtContestant::Load(const std::string& path, const Arrays& inputs) {
   ANEMONE_ASSIGN_OR_RETURN(runtime_, OpenRuntime(threads_));
   ANEMONE_ASSIGN_OR_RETURN(model_, ReferenceModel::Open(runtime_, path, {}));
+  return SetInputs(inputs);
+}
+
+absl::Status OrtContestant::SetInputs(const Arrays& inputs) {
   for (const auto& [name, tensor] : inputs) {
     ANEMONE_ASSIGN_OR_RETURN(inputs_[name], CpuValue::FromTensor(runtime_, tensor));
   }

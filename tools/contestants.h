@@ -22,8 +22,9 @@ using Arrays = std::map<std::string, Tensor>;
 class Contestant {
  public:
   virtual ~Contestant() = default;
-  // The inputs are those of every Run().
+  // `inputs` are those of every Run() until others are set, of the same types and shapes.
   virtual absl::Status Load(const std::string& path, const Arrays& inputs) = 0;
+  virtual absl::Status SetInputs(const Arrays& inputs) = 0;
   virtual absl::Status Run() = 0;
   // Of the last Run(), by name.
   virtual absl::StatusOr<Arrays> Outputs() = 0;
@@ -33,6 +34,7 @@ class AnemoneContestant final : public Contestant {
  public:
   explicit AnemoneContestant(SessionOptions options) : options_(std::move(options)) {}
   absl::Status Load(const std::string& path, const Arrays& inputs) override;
+  absl::Status SetInputs(const Arrays& inputs) override;
   absl::Status Run() override;
   absl::StatusOr<Arrays> Outputs() override { return outputs_; }
   const Session& session() const { return *session_; }
@@ -49,6 +51,7 @@ class OrtContestant final : public Contestant {
  public:
   explicit OrtContestant(int threads) : threads_(threads) {}
   absl::Status Load(const std::string& path, const Arrays& inputs) override;
+  absl::Status SetInputs(const Arrays& inputs) override;
   absl::Status Run() override;
   absl::StatusOr<Arrays> Outputs() override;
 
