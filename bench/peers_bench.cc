@@ -92,17 +92,30 @@ absl::Status MeasureTimes(const std::string& path, const Arrays& inputs, int rep
   return status;
 }
 
+double Fastest(const std::vector<double>& times) { return Percentile(times, 0); }
+
+// Of the ratios of each round: what slows a whole round down cancels.
+double MedianRatio(const std::vector<double>& theirs, const std::vector<double>& ours) {
+  std::vector<double> ratios;
+  for (size_t i = 0; i < ours.size(); ++i) ratios.push_back(theirs[i] / ours[i]);
+  return Percentile(std::move(ratios), 0.5);
+}
+
+double FastestRatio(const std::vector<double>& theirs, const std::vector<double>& ours) {
+  return Fastest(theirs) / Fastest(ours);
+}
+
 // How many times as fast as each peer, and as the better of them.
-Json SpeedOf(const std::vector<Entry>& entries, double share) {
-  const double ours = Percentile(entries[0].times, share);
-  double best = std::numeric_limits<double>::infinity();
+Json SpeedOf(const std::vector<Entry>& entries,
+             double (*ratio)(const std::vector<double>&, const std::vector<double>&)) {
+  double better = std::numeric_limits<double>::infinity();
   Json speed;
   for (size_t i = 1; i < entries.size(); ++i) {
-    const double theirs = Percentile(entries[i].times, share);
-    speed[entries[i].name] = theirs / ours;
-    best = std::min(best, theirs);
+    const double times = ratio(entries[i].times, entries[0].times);
+    speed[entries[i].name] = times;
+    better = std::min(better, times);
   }
-  speed["better"] = best / ours;
+  speed["better"] = better;
   return speed;
 }
 
@@ -196,7 +209,7 @@ absl::Status MeasureExact(const std::string& path, const Arrays& inputs, const B
   }
   ANEMONE_RETURN_IF_ERROR(status);
   if (!times.empty()) {
-    result["exact_by_fast"] = Percentile(times, 0) / Percentile(entries[0].times, 0);
+    result["exact_by_fast"] = FastestRatio(times, entries[0].times);
   }
   if (bench.errors > 0) {
     ANEMONE_ASSIGN_OR_RETURN(result["errors"], MeasureErrors(path, bench, entries, exact));
@@ -217,8 +230,8 @@ absl::StatusOr<Json> Measure(const std::string& path, const BenchOptions& bench)
   if (bench.memory) ANEMONE_RETURN_IF_ERROR(MeasureMemory(path, inputs, entries));
   ANEMONE_RETURN_IF_ERROR(MeasureTimes(path, inputs, options.repeat, entries));
   ANEMONE_ASSIGN_OR_RETURN(result["macs_in_3x3"], ShareOf3x3(path, options));
-  result["speed_median"] = SpeedOf(entries, 0.5);
-  result["speed_fastest"] = SpeedOf(entries, 0);
+  result["speed_median"] = SpeedOf(entries, MedianRatio);
+  result["speed_fastest"] = SpeedOf(entries, FastestRatio);
   for (const Entry& entry : entries) {
     result["run_ms"][entry.name] = Percentile(entry.times, 0.5);
     if (bench.memory) result["peak_memory_bytes"][entry.name] = entry.memory;
@@ -281,6 +294,8 @@ int Main(int argc, char** argv) {
   app.add_option("--threads", o.threads)->check(CLI::Range(1, 1024));
   app.add_option("--repeat", o.repeat)->check(CLI::Range(1, 1 << 20));
   app.add_option("--seed", o.seed);
+  app.add_option("--input", o.inputs, "NAME=FILE, as `anemone run` takes it.");
+  app.add_option("--numerics", o.numerics)->check(CLI::IsMember({"fast", "exact"}));
   app.add_option("--openvino", bench.openvino, "Folder of the wheel's libraries.");
   app.add_flag("--json", o.json);
   app.add_flag("!--no-memory", bench.memory);

@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "anemone/status_macros.h"
@@ -54,21 +55,22 @@ constexpr MacsRow kMacs[] = {{"Conv", ConvMacs},
                              {"MatrixMultiplication", ProductMacs},
                              {"SDPA", AttentionMacs}};
 
-std::string KindOf(const Unit& unit) {
+std::string KindOf(const Unit& unit, Bottoms in) {
   std::string type = unit.kind->type();
   if (type != "Conv") return type;
   const auto& p = *static_cast<const ConvParams*>(unit.params.get());
+  const bool depthwise = p.groups == in[0].dims.c() && p.groups == unit.dims.c();
   return absl::StrCat(p.transposed() ? "Deconv " : "Conv ", p.h.kernel, "x", p.w.kernel,
                       p.h.stride > 1 ? absl::StrCat("/", p.h.stride) : "",
                       p.h.dilation > 1 ? " dilated" : "",
-                      p.channel_wise() ? " depthwise"
-                      : p.groups > 1   ? " grouped"
-                                       : "");
+                      p.groups == 1 ? ""
+                      : depthwise   ? " depthwise"
+                                    : " grouped");
 }
 
 ProfileRow RowOf(const Network& network, const Unit& unit) {
   const std::vector<Bottom> in = network.BottomsOf(unit);
-  ProfileRow row{.kind = KindOf(unit), .name = unit.name};
+  ProfileRow row{.kind = KindOf(unit, in), .name = unit.name};
   row.bytes = Elements(unit.dims);
   for (const Bottom& bottom : in) {
     row.bytes += Elements(bottom.dims);
@@ -135,6 +137,38 @@ void PrintRow(const ProfileRow& row, double run) {
   std::printf("  %s  %s\n", row.kind.c_str(), row.name.c_str());
 }
 
+// Seconds by event, and what was left of each run.
+struct Times {
+  std::map<std::string, std::vector<double>> events;  // by "TYPE UNIT", or what else took time
+  std::vector<double> rests;
+};
+
+// A unit's event is named as its row; the others say what they are.
+std::string EventName(const nlohmann::json& event) {
+  const std::string category = event["cat"], name = event["name"];
+  return category == "unit" ? name : absl::StrCat(category, ": ", name);
+}
+
+absl::StatusOr<Times> TimesOf(const Session& session, const Arrays& inputs, int repeat) {
+  Times times;
+  for (int i = 0; i < repeat; ++i) {
+    std::string trace;
+    absl::Status status;
+    double rest =
+        1e-3 * MillisecondsOf([&] { return session.RunTraced(inputs, &trace).status(); }, status);
+    ANEMONE_RETURN_IF_ERROR(status);
+    for (const auto& event : nlohmann::json::parse(absl::StrCat("[", trace, "]"))) {
+      const std::string name = EventName(event);
+      if (absl::StartsWith(name, "segment: engine")) continue;  // its units count
+      const double seconds = event["dur"].get<double>() * 1e-6;
+      times.events[name].push_back(seconds);
+      rest -= seconds;
+    }
+    times.rests.push_back(rest);
+  }
+  return times;
+}
+
 }  // namespace
 
 absl::StatusOr<Profile> ProfileOf(const std::string& path, const Arrays& inputs,
@@ -142,25 +176,10 @@ absl::StatusOr<Profile> ProfileOf(const std::string& path, const Arrays& inputs,
   ANEMONE_ASSIGN_OR_RETURN(Rows rows, RowsOf(path, options));
   ANEMONE_ASSIGN_OR_RETURN(Session session, Session::Load(path, SessionOptionsOf(options)));
   ANEMONE_RETURN_IF_ERROR(session.Run(inputs).status());
-  std::map<std::string, std::vector<double>> times;  // seconds
-  std::vector<double> rests;
-  for (int i = 0; i < options.repeat; ++i) {
-    std::string trace;
-    absl::Status status;
-    double rest =
-        1e-3 * MillisecondsOf([&] { return session.RunTraced(inputs, &trace).status(); }, status);
-    ANEMONE_RETURN_IF_ERROR(status);
-    for (const auto& event : nlohmann::json::parse(absl::StrCat("[", trace, "]"))) {
-      std::string name = event["name"];
-      if (event["cat"] == "segment" && name.rfind("CPU", 0) != 0) continue;  // its units count
-      times[name].push_back(event["dur"].get<double>() * 1e-6);
-      rest -= times[name].back();
-    }
-    rests.push_back(rest);
-  }
-  Profile profile{.rest = Percentile(rests, 0)};
+  ANEMONE_ASSIGN_OR_RETURN(Times times, TimesOf(session, inputs, options.repeat));
+  Profile profile{.rest = Percentile(times.rests, 0)};
   std::map<std::string, ProfileRow> kinds;
-  for (const auto& [name, seconds] : times) {
+  for (const auto& [name, seconds] : times.events) {
     auto found = rows.find(name);
     ProfileRow row = found != rows.end()
                          ? found->second
