@@ -175,10 +175,10 @@ void Deconvolutions(Report& report) {  // of PP-OCR's detector: 2x2/2, and 4x4/2
     const PackedConvTranspose packed = PackConvTranspose(shape, Numbers(weights), {});
     const std::vector<Half> x = Numbers(64 * 80 * 80);
     std::vector<Half> y(64 * shape.out_h() * shape.out_w());
-    const std::string size = std::to_string(kernel);
-    report.Measure("deconvolution " + size + "x" + size + "/2 64->64 @80", 2.0 * weights * 80 * 80,
-                   2.0 * (x.size() + y.size() + weights),
-                   [&] { ConvTranspose(packed, x, absl::MakeSpan(y)); });
+    report.Measure(
+        kernel == 2 ? "deconvolution 2x2/2 64->64 @80" : "deconvolution 4x4/2 64->64 @80",
+        2.0 * weights * 80 * 80, 2.0 * (x.size() + y.size() + weights),
+        [&] { ConvTranspose(packed, x, absl::MakeSpan(y)); });
   }
 }
 

@@ -74,7 +74,7 @@ ProfileRow RowOf(const Network& network, const Unit& unit) {
   row.bytes = Elements(unit.dims);
   for (const Bottom& bottom : in) {
     row.bytes += Elements(bottom.dims);
-    absl::StrAppend(&row.name, &bottom == &in[0] ? " " : ", ", DimsToString(bottom.dims));
+    absl::StrAppend(&row.name, &bottom == in.data() ? " " : ", ", DimsToString(bottom.dims));
   }
   absl::StrAppend(&row.name, " -> ", DimsToString(unit.dims));
   for (const Tensor& weight : unit.weights) row.bytes += static_cast<double>(weight.elements());
