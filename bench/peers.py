@@ -139,9 +139,11 @@ def print_row(name, result):
     peers = peers_of(result)
     fast = speed["better"] >= goal
     small = all(memory_ratio(result, peer) < 1 for peer in peers)
-    print(f"{name:26} {result['threads']:7} {100 * result['macs_in_3x3']:5.0f}"
+    print(f"{name:26} {result['threads']:7} {result['cpu']:5.2f} "
+          f"{100 * result['macs_in_3x3']:5.0f}"
           + "".join(f" {speed[peer]:12.2f}" for peer in peers)
-          + f" {speed['better']:8.2f} {result['speed_fastest']['better']:8.2f} {goal:5.1f}"
+          + f" {speed['better']:8.2f} {result['speed_fastest']['better']:8.2f}"
+          f" {result['speed_cpu']['better']:8.2f} {goal:5.1f}"
           + f" {'yes' if fast else 'NO':>4}"
           + "".join(f" {memory_ratio(result, peer):12.2f}" for peer in peers)
           + f" {'yes' if small else 'NO':>4}", flush=True)
@@ -153,8 +155,8 @@ def print_speed(rows, failures):
     for name, result in rows():
         if head:
             peers = peers_of(result)
-            print(f"{'times as fast as':26} threads   3x3" + "".join(f" {p:>12}" for p in peers)
-                  + "   better  fastest  goal  met" + "".join(f" {p + ' mem':>12}" for p in
+            print(f"{'times as fast as':26} threads   cpu   3x3" + "".join(f" {p:>12}" for p in peers)
+                  + "   better  fastest   by cpu  goal  met" + "".join(f" {p + ' mem':>12}" for p in
                   ("onnxruntime", "openvino") if p in peers) + "  met")
             head = False
         met.append(print_row(name, result))

@@ -5,6 +5,7 @@
 //   peers_bench MODEL [--threads N] [--repeat N] [--json] [--exact N] [--errors N] [--profile]
 #include <algorithm>
 #include <cstdio>
+#include <ctime>
 #include <functional>
 #include <limits>
 #include <map>
@@ -32,6 +33,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr int kWarmUps = 2;
+
 struct BenchOptions {
   Options options;
   std::string openvino = OpenVino::DefaultFolder();
@@ -45,7 +48,7 @@ struct Entry {
   std::string name;
   std::function<absl::StatusOr<std::unique_ptr<Contestant>>()> make;
   std::unique_ptr<Contestant> contestant;
-  std::vector<double> times;
+  std::vector<double> times, cpu_times;  // milliseconds
   double memory = 0;
 };
 
@@ -76,20 +79,35 @@ absl::Status MeasureMemory(const std::string& path, const Arrays& inputs,
   return absl::OkStatus();
 }
 
-absl::Status MeasureTimes(const std::string& path, const Arrays& inputs, int repeat,
-                          std::vector<Entry>& entries) {
+// Of this process, all threads.
+double CpuMilliseconds() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return 1e3 * static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_nsec);
+}
+
+// Returns the processor time over the time that went by, for each thread: with one thread near 1,
+// unless others were given the core.
+absl::StatusOr<double> MeasureTimes(const std::string& path, const Arrays& inputs,
+                                    const Options& options, std::vector<Entry>& entries) {
   for (Entry& entry : entries) {
     ANEMONE_ASSIGN_OR_RETURN(entry.contestant, entry.make());
     ANEMONE_RETURN_IF_ERROR(entry.contestant->Load(path, inputs));
-    for (int i = 0; i < 2; ++i) ANEMONE_RETURN_IF_ERROR(entry.contestant->Run());
+    for (int i = 0; i < kWarmUps; ++i) ANEMONE_RETURN_IF_ERROR(entry.contestant->Run());
   }
   absl::Status status;
-  for (int i = 0; i < repeat && status.ok(); ++i) {
+  double cpu = 0, wall = 0;
+  for (int i = 0; i < options.repeat && status.ok(); ++i) {
     for (Entry& entry : entries) {
+      const double start = CpuMilliseconds();
       entry.times.push_back(MillisecondsOf([&] { return entry.contestant->Run(); }, status));
+      entry.cpu_times.push_back(CpuMilliseconds() - start);
+      wall += entry.times.back();
+      cpu += entry.cpu_times.back();
     }
   }
-  return status;
+  ANEMONE_RETURN_IF_ERROR(status);
+  return cpu / wall / options.threads;
 }
 
 double Fastest(const std::vector<double>& times) { return Percentile(times, 0); }
@@ -106,14 +124,14 @@ double FastestRatio(const std::vector<double>& theirs, const std::vector<double>
 }
 
 // How many times as fast as each peer, and as the better of them.
-Json SpeedOf(const std::vector<Entry>& entries,
+Json SpeedOf(const std::vector<Entry>& entries, std::vector<double> Entry::*times,
              double (*ratio)(const std::vector<double>&, const std::vector<double>&)) {
   double better = std::numeric_limits<double>::infinity();
   Json speed;
   for (size_t i = 1; i < entries.size(); ++i) {
-    const double times = ratio(entries[i].times, entries[0].times);
-    speed[entries[i].name] = times;
-    better = std::min(better, times);
+    const double speed_up = ratio(entries[i].*times, entries[0].*times);
+    speed[entries[i].name] = speed_up;
+    better = std::min(better, speed_up);
   }
   speed["better"] = better;
   return speed;
@@ -228,10 +246,11 @@ absl::StatusOr<Json> Measure(const std::string& path, const BenchOptions& bench)
   }
   Json result = {{"path", path}, {"threads", options.threads}, {"repeat", options.repeat}};
   if (bench.memory) ANEMONE_RETURN_IF_ERROR(MeasureMemory(path, inputs, entries));
-  ANEMONE_RETURN_IF_ERROR(MeasureTimes(path, inputs, options.repeat, entries));
+  ANEMONE_ASSIGN_OR_RETURN(result["cpu"], MeasureTimes(path, inputs, options, entries));
   ANEMONE_ASSIGN_OR_RETURN(result["macs_in_3x3"], ShareOf3x3(path, options));
-  result["speed_median"] = SpeedOf(entries, MedianRatio);
-  result["speed_fastest"] = SpeedOf(entries, FastestRatio);
+  result["speed_median"] = SpeedOf(entries, &Entry::times, MedianRatio);
+  result["speed_fastest"] = SpeedOf(entries, &Entry::times, FastestRatio);
+  result["speed_cpu"] = SpeedOf(entries, &Entry::cpu_times, MedianRatio);
   for (const Entry& entry : entries) {
     result["run_ms"][entry.name] = Percentile(entry.times, 0.5);
     if (bench.memory) result["peak_memory_bytes"][entry.name] = entry.memory;
@@ -251,8 +270,9 @@ absl::Status PrintProfileOf(const std::string& path, const Options& options) {
 }
 
 void PrintLine(const Json& result) {
-  std::printf("%s, %d threads:", result["path"].get<std::string>().c_str(),
-              result["threads"].get<int>());
+  std::printf(
+      "%s, %d threads, %.0f %% of the processor:", result["path"].get<std::string>().c_str(),
+      result["threads"].get<int>(), result["cpu"].get<double>() * 100);
   const auto print = [&](const char* title, const char* key, const char* format, double unit) {
     if (!result.contains(key)) return;
     std::printf(" %s", title);
@@ -264,6 +284,7 @@ void PrintLine(const Json& result) {
   };
   print("as fast, median:", "speed_median", "%.2fx", 1);
   print("fastest:", "speed_fastest", "%.2fx", 1);
+  print("by processor time:", "speed_cpu", "%.2fx", 1);
   print("run:", "run_ms", "%.2f ms", 1);
   print("peak memory:", "peak_memory_bytes", "%.1f MiB", 1 << 20);
   if (result.contains("exact_by_fast")) {

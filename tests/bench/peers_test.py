@@ -62,7 +62,7 @@ class PeersBenchTest(unittest.TestCase):
         result, notes = self.measure("--exact", "1", "--errors", "2", *WITHOUT_OPENVINO)
         print(notes, end="")
         peers = ["onnxruntime", "openvino"][:1 if notes else 2]
-        for kind in ("speed_median", "speed_fastest"):
+        for kind in ("speed_median", "speed_fastest", "speed_cpu"):
             speed = result[kind]
             self.assertEqual([*peers, "better"], list(speed))
             self.assertEqual(min(speed[peer] for peer in peers), speed["better"])
@@ -70,6 +70,7 @@ class PeersBenchTest(unittest.TestCase):
         self.assertEqual({"anemone", *peers}, set(result["peak_memory_bytes"]))
         self.assertGreater(min(result["peak_memory_bytes"].values()), 1 << 20)
         self.assertGreater(result["exact_by_fast"], 0)
+        self.assertGreater(result["cpu"], 0)
         macs = {"dense": 8 * 27, "depthwise": 8 * 9, "classes": 80 / 256}  # for each of 16x16
         self.assertAlmostEqual(macs["dense"] / sum(macs.values()), result["macs_in_3x3"])
         errors = result["errors"]
