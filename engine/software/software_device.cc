@@ -237,7 +237,8 @@ class SoftwareDevice final : public Device {
       if (request.on_unit != nullptr) {
         (*request.on_unit)(program.names[i], calls[0].unit->kind->type(), absl::Now() - start);
       }
-      if (request.on_values != nullptr) (*request.on_values)({*calls[0].unit, calls[0].in, {calls[0].out.dims, calls[0].out.data}});
+      if (request.on_values != nullptr)
+        (*request.on_values)({*calls[0].unit, calls[0].in, {calls[0].out.dims, calls[0].out.data}});
     }
     for (size_t i = 0; i < network.outputs.size(); ++i) {
       if (program.placement.direct_outputs[i]) continue;

@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+"""Models on Anemone beside ONNX Runtime's CPU provider and OpenVINO, as ratios, and whether they
+meet the goals. docs/performance.md says what the columns mean.
+
+    bench/peers.py [--threads 1,2] [--repeat N] [--exact N] [--errors N] [NAME...]
+    bench/peers.py --fetch      # only brings models and OpenVINO into the cache
+"""
+
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+from models import manifest  # noqa: E402
+
+manifest.use_own_python()
+
+import numpy  # noqa: E402
+import onnx  # noqa: E402
+
+from bench import make_models  # noqa: E402
+from bench.text_image import text_image  # noqa: E402
+
+PEERS_BENCH = ROOT / "build" / "release" / "bench" / "peers_bench"
+OPENVINO = (ROOT / "bench" / "openvino.txt").read_text().strip()
+# What the CPU plugin and the ONNX frontend need, of the wheel's openvino/libs.
+OPENVINO_LIBRARIES = ("libopenvino_c.", "libopenvino.", "libopenvino_intel_cpu_plugin.",
+                      "libopenvino_onnx_frontend.", "libtbb.")
+
+# The manifest's runs and the models made here that are compared. A 3x3-heavy model has at least
+# half of its MACs in dense 3x3 convolutions of stride 1.
+RUNS = ("light_resnet50-random", "light_vgg19-random", "light_squeezenet-random",
+        "light_densenet121-random", "light_shufflenet-random", "light_inception_v2-random",
+        "ppocr_det", "ppocr_rec", "yolov8n")
+HEAVY_SHARE = 0.5
+GOAL, HEAVY_GOAL, GOALS = 1.0, 1.3, {"light_vgg19-random": 1.5}
+TEXT_SCALES = {"ppocr_det": 4, "ppocr_rec": 4}  # pixels of a letter's dot
+EXACT_GOAL, EXACT_HEAVY_GOAL = 30, 60
+
+
+def fetch_openvino():
+    """Puts the libraries where OpenVino::DefaultFolder() in openvino.cc looks."""
+    folder = manifest.cache_folder().parent / OPENVINO.replace("==", "-")
+    if any(folder.glob("libopenvino_c.so*")):
+        return
+    print(f"bench: fetching {OPENVINO}", file=sys.stderr)
+    with manifest.wheel(OPENVINO) as archive:
+        names = [name for name in archive.namelist()
+                 if name.startswith("openvino/libs/")
+                 and pathlib.Path(name).name.startswith(OPENVINO_LIBRARIES)]
+        for name in sorted(names, key=lambda name: "libopenvino_c." in name):  # it comes last
+            manifest.take(archive, name, folder / pathlib.Path(name).name)
+
+
+def models(names):
+    """(name, path, options) of each model asked for."""
+    wanted = names or [*RUNS, *make_models.MODELS]
+    entries = [e for e in manifest.entries()
+               if any(name.removesuffix("-random") == e["name"] for name in wanted)]
+    manifest.fetch(entries)
+    found = {name: (path, options) for name, path, options in manifest.runs(entries)
+             if name in wanted}
+    for name in wanted:
+        if name in make_models.MODELS:
+            found[name] = make_models.made(name)
+        if name not in found:
+            sys.exit(f"bench/peers.py: error: no model '{name}'; want one of "
+                     + ", ".join([*RUNS, *make_models.MODELS]) + ", or of the manifest")
+    return [(name, *found[name]) for name in wanted]
+
+
+def peers_bench(path, *words):
+    done = subprocess.run([str(PEERS_BENCH), str(path), "--json", *words], capture_output=True,
+                          text=True)
+    if done.returncode:
+        raise RuntimeError(done.stderr.strip())
+    return json.loads(done.stdout)
+
+
+def without_softmax(path, folder):
+    """The model without a Softmax at its end, under which large differences can look small."""
+    model = onnx.load(str(path))
+    graph, last = model.graph, model.graph.node[-1]
+    if last.op_type != "Softmax" or len(graph.output) != 1:
+        return path
+    graph.output[0].name = last.input[0]
+    graph.node.pop()
+    cut = pathlib.Path(folder) / "cut.onnx"
+    onnx.save(model, str(cut))
+    return cut
+
+
+def errors(name, path, options, count):
+    """What peers_bench says of results, on text for the models that read it."""
+    with tempfile.TemporaryDirectory() as folder:
+        words = ["--repeat", "1", "--no-memory", *options]
+        if name in TEXT_SCALES:
+            height, width = next(e for e in manifest.entries() if e["name"] == name)["shapes"]["x"][2:]
+            image = pathlib.Path(folder) / "text.npy"
+            numpy.save(image, text_image(height, width, TEXT_SCALES[name], seed=0))
+            words += ["--input", f"x={image}"]
+            count = 1
+        return peers_bench(without_softmax(path, folder), "--errors", str(count), *words)["errors"]
+
+
+def measure(name, path, options, threads, arguments):
+    first = threads == arguments.threads[0]  # exact mode and errors once for each model
+    result = peers_bench(path, "--threads", threads, "--repeat", str(arguments.repeat), "--exact",
+                         str(arguments.exact if first else 0), *options)
+    if arguments.errors and first:
+        result["errors"] = errors(name, path, options, arguments.errors)
+    return result
+
+
+def heavy(result):
+    return result["macs_in_3x3"] >= HEAVY_SHARE
+
+
+def goal_of(name, result):
+    return GOALS.get(name, HEAVY_GOAL if heavy(result) else GOAL)
+
+
+def peers_of(result):
+    return [name for name in result["speed_median"] if name != "better"]
+
+
+def memory_ratio(result, peer):
+    memory = result["peak_memory_bytes"]
+    return memory["anemone"] / memory[peer]
+
+
+def print_row(name, result):
+    """Returns whether speed and memory are as they should be."""
+    speed, goal = result["speed_median"], goal_of(name, result)
+    peers = peers_of(result)
+    fast = speed["better"] >= goal
+    small = all(memory_ratio(result, peer) < 1 for peer in peers)
+    print(f"{name:26} {result['threads']:7} {result['cpu']:5.2f} "
+          f"{100 * result['macs_in_3x3']:5.0f}"
+          + "".join(f" {speed[peer]:12.2f}" for peer in peers)
+          + f" {speed['better']:8.2f} {result['speed_fastest']['better']:8.2f}"
+          f" {result['speed_cpu']['better']:8.2f} {goal:5.1f}"
+          + f" {'yes' if fast else 'NO':>4}"
+          + "".join(f" {memory_ratio(result, peer):12.2f}" for peer in peers)
+          + f" {'yes' if small else 'NO':>4}", flush=True)
+    return fast and small
+
+
+def print_speed(rows, failures):
+    met, head = [], True
+    for name, result in rows():
+        if head:
+            peers = peers_of(result)
+            print(f"{'times as fast as':26} threads   cpu   3x3" + "".join(f" {p:>12}" for p in peers)
+                  + "   better  fastest   by cpu  goal  met" + "".join(f" {p + ' mem':>12}" for p in
+                  ("onnxruntime", "openvino") if p in peers) + "  met")
+            head = False
+        met.append(print_row(name, result))
+    for name, error in failures:
+        print(f"{name:26} {error}")
+    print(f"{sum(met)} of {len(met) + len(failures)} meet the goals")
+
+
+def print_exact(results):
+    print(f"\n{'exact mode, times fast':26} {'':7} {'ratio':>7} {'goal':>5}  met")
+    for name, result in results:
+        goal = EXACT_HEAVY_GOAL if heavy(result) else EXACT_GOAL
+        ratio = result["exact_by_fast"]
+        print(f"{name:26} {'':7} {ratio:7.1f} {goal:5} {'yes' if ratio <= goal else 'NO':>4}")
+
+
+def print_errors(results):
+    print(f"\n{'errors':26} {'':28} {'1-cosine':>9} {'max abs':>9} {'of range':>9} {'top-1':>6}")
+    for name, result in results:
+        for pair, error in result["errors"].items():
+            top1 = error["top1_agreement"]
+            print(f"{name:26} {pair:28} {1 - error['cosine']:9.2e} {error['max_abs_error']:9.2e} "
+                  f"{error['max_rel_error']:9.2e} {'-' if top1 is None else f'{top1:.3f}':>6}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--threads", default="1,2", type=lambda text: text.split(","))
+    parser.add_argument("--repeat", type=int, default=15)
+    parser.add_argument("--exact", type=int, default=0, help="runs in exact mode")
+    parser.add_argument("--errors", type=int, default=0, help="inputs to compare results on")
+    parser.add_argument("--fetch", action="store_true")
+    parser.add_argument("names", nargs="*")
+    arguments = parser.parse_args()
+    fetch_openvino()
+    wanted = models(arguments.names)
+    if arguments.fetch:
+        return
+    results, failures = [], []
+
+    def rows():
+        for threads in arguments.threads:
+            for name, path, options in wanted:
+                try:
+                    results.append((name, measure(name, path, options, threads, arguments)))
+                except RuntimeError as error:
+                    failures.append((name, str(error)))
+                    continue
+                yield results[-1]
+
+    print_speed(rows, failures)
+    if arguments.exact:
+        print_exact([(n, r) for n, r in results if "exact_by_fast" in r])
+    if arguments.errors:
+        print_errors([(n, r) for n, r in results if "errors" in r])
+    if failures:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

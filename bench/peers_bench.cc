@@ -1,0 +1,358 @@
+// A model on Anemone, ONNX Runtime's CPU provider and OpenVINO's CPU plugin, in turn in one process
+// on the same inputs. Prints how many times as fast as each Anemone is, and its peak memory against
+// theirs, each measured in a process of its own.
+//
+//   peers_bench MODEL [--threads N] [--repeat N] [--json] [--exact N] [--errors N] [--profile]
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "anemone/status_macros.h"
+#include "bench/openvino.h"
+#include "bench/peaks.h"
+#include "bench/profile.h"
+#include "nlohmann/json.hpp"
+#include "tbb/task_arena.h"
+#include "tools/compare.h"
+#include "tools/contestants.h"
+#include "tools/flag_values.h"
+#include "tools/inputs.h"
+
+namespace anemone {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kWarmUps = 2;
+
+struct BenchOptions {
+  Options options;
+  std::string openvino = OpenVino::DefaultFolder();
+  bool memory = true, profile = false;
+  int exact = 0;   // runs in exact mode, for its time against fast mode's
+  int errors = 0;  // inputs to compare results on
+};
+
+// One of those measured, and what was measured of it.
+struct Entry {
+  std::string name;
+  std::function<absl::StatusOr<std::unique_ptr<Contestant>>()> make;
+  std::unique_ptr<Contestant> contestant;
+  std::vector<double> times, cpu_times;  // milliseconds
+  double memory = 0;
+};
+
+std::vector<Entry> Entries(const BenchOptions& bench) {
+  const Options& o = bench.options;
+  std::vector<Entry> entries;
+  entries.push_back({"anemone", [&o]() -> absl::StatusOr<std::unique_ptr<Contestant>> {
+                       return std::make_unique<AnemoneContestant>(SessionOptionsOf(o));
+                     }});
+  entries.push_back({"onnxruntime", [&o]() -> absl::StatusOr<std::unique_ptr<Contestant>> {
+                       return std::make_unique<OrtContestant>(o.threads);
+                     }});
+  entries.push_back({"openvino", [&bench]() -> absl::StatusOr<std::unique_ptr<Contestant>> {
+                       return OpenVino::Open(bench.openvino, bench.options.threads);
+                     }});
+  return entries;
+}
+
+absl::Status MeasureMemory(const std::string& path, const Arrays& inputs,
+                           std::vector<Entry>& entries) {
+  for (Entry& entry : entries) {
+    ANEMONE_ASSIGN_OR_RETURN(entry.memory, PeakMemoryOf([&]() -> absl::Status {
+                               ANEMONE_ASSIGN_OR_RETURN(auto contestant, entry.make());
+                               ANEMONE_RETURN_IF_ERROR(contestant->Load(path, inputs));
+                               return contestant->Run();
+                             }));
+  }
+  return absl::OkStatus();
+}
+
+// Of this process, all threads.
+double CpuMilliseconds() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return 1e3 * static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_nsec);
+}
+
+// Returns the processor time over the time that went by, for each thread: with one thread near 1,
+// unless others were given the core.
+absl::StatusOr<double> MeasureTimes(const std::string& path, const Arrays& inputs,
+                                    const Options& options, std::vector<Entry>& entries) {
+  for (Entry& entry : entries) {
+    ANEMONE_ASSIGN_OR_RETURN(entry.contestant, entry.make());
+    ANEMONE_RETURN_IF_ERROR(entry.contestant->Load(path, inputs));
+    for (int i = 0; i < kWarmUps; ++i) ANEMONE_RETURN_IF_ERROR(entry.contestant->Run());
+  }
+  absl::Status status;
+  double cpu = 0, wall = 0;
+  for (int i = 0; i < options.repeat && status.ok(); ++i) {
+    for (Entry& entry : entries) {
+      const double start = CpuMilliseconds();
+      entry.times.push_back(MillisecondsOf([&] { return entry.contestant->Run(); }, status));
+      entry.cpu_times.push_back(CpuMilliseconds() - start);
+      wall += entry.times.back();
+      cpu += entry.cpu_times.back();
+    }
+  }
+  ANEMONE_RETURN_IF_ERROR(status);
+  return cpu / wall / options.threads;
+}
+
+double Fastest(const std::vector<double>& times) { return Percentile(times, 0); }
+
+// Of the ratios of each round: what slows a whole round down cancels.
+double MedianRatio(const std::vector<double>& theirs, const std::vector<double>& ours) {
+  std::vector<double> ratios;
+  for (size_t i = 0; i < ours.size(); ++i) ratios.push_back(theirs[i] / ours[i]);
+  return Percentile(std::move(ratios), 0.5);
+}
+
+double FastestRatio(const std::vector<double>& theirs, const std::vector<double>& ours) {
+  return Fastest(theirs) / Fastest(ours);
+}
+
+// How many times as fast as each peer, and as the better of them.
+Json SpeedOf(const std::vector<Entry>& entries, std::vector<double> Entry::*times,
+             double (*ratio)(const std::vector<double>&, const std::vector<double>&)) {
+  double better = std::numeric_limits<double>::infinity();
+  Json speed;
+  for (size_t i = 1; i < entries.size(); ++i) {
+    const double speed_up = ratio(entries[i].*times, entries[0].*times);
+    speed[entries[i].name] = speed_up;
+    better = std::min(better, speed_up);
+  }
+  speed["better"] = better;
+  return speed;
+}
+
+// Without the ones at the end of its shape: 1x1000x1x1 has a best of 1000, too.
+Tensor Trimmed(const Tensor& tensor) {
+  std::vector<int64_t> dims = tensor.dims();
+  while (!dims.empty() && dims.back() == 1) dims.pop_back();
+  return tensor.Reshaped(std::move(dims));
+}
+
+// Fast against exact mode, and each against ONNX Runtime, over `inputs`: the worst of all outputs;
+// OpenVINO too, which shows that all were asked the same.
+class Errors {
+ public:
+  absl::Status Add(const char* pair, const Arrays& results, const Arrays& reference) {
+    Sum& sum = sums_[pair];
+    for (const auto& [name, array] : results) {
+      auto expected = reference.find(name);
+      if (expected == reference.end()) {
+        return absl::InternalError(absl::StrCat("output '", name, "': not in both results"));
+      }
+      ANEMONE_ASSIGN_OR_RETURN(Comparison c,
+                               Compare(name, Trimmed(array), Trimmed(expected->second)));
+      sum.cosine = std::min(sum.cosine, c.cosine);
+      sum.max_abs_error = std::max(sum.max_abs_error, c.max_abs_error);
+      sum.max_rel_error = std::max(sum.max_rel_error, c.max_rel_error);
+      if (c.top1_agreement) sum.top1.push_back(*c.top1_agreement);
+    }
+    return absl::OkStatus();
+  }
+  Json ToJson() const {
+    Json json = Json::object();
+    for (const auto& [pair, sum] : sums_) {
+      double agreed = 0;
+      for (double top1 : sum.top1) agreed += top1;
+      json[pair] = {
+          {"cosine", sum.cosine},
+          {"max_abs_error", sum.max_abs_error},
+          {"max_rel_error", sum.max_rel_error},
+          {"top1_agreement",
+           sum.top1.empty() ? Json(nullptr) : Json(agreed / static_cast<double>(sum.top1.size()))}};
+    }
+    return json;
+  }
+
+ private:
+  struct Sum {
+    double cosine = 1, max_abs_error = 0, max_rel_error = 0;
+    std::vector<double> top1;
+  };
+  std::map<std::string, Sum> sums_;
+};
+
+absl::StatusOr<Json> MeasureErrors(const std::string& path, const BenchOptions& bench,
+                                   std::vector<Entry>& entries, Contestant& exact) {
+  Errors errors;
+  Options options = bench.options;
+  for (int i = 0; i < bench.errors; ++i) {
+    options.seed = bench.options.seed + i;
+    ANEMONE_ASSIGN_OR_RETURN(Arrays inputs, InputsOf(path, options));
+    const auto outputs_of = [&](Contestant& contestant) -> absl::StatusOr<Arrays> {
+      ANEMONE_RETURN_IF_ERROR(contestant.SetInputs(inputs));
+      ANEMONE_RETURN_IF_ERROR(contestant.Run());
+      return contestant.Outputs();
+    };
+    ANEMONE_ASSIGN_OR_RETURN(Arrays fast, outputs_of(*entries[0].contestant));
+    ANEMONE_ASSIGN_OR_RETURN(Arrays reference, outputs_of(*entries[1].contestant));
+    ANEMONE_ASSIGN_OR_RETURN(Arrays truth, outputs_of(exact));
+    ANEMONE_RETURN_IF_ERROR(errors.Add("fast against exact", fast, truth));
+    ANEMONE_RETURN_IF_ERROR(errors.Add("fast against onnxruntime", fast, reference));
+    ANEMONE_RETURN_IF_ERROR(errors.Add("exact against onnxruntime", truth, reference));
+    if (entries.size() > 2) {
+      ANEMONE_ASSIGN_OR_RETURN(Arrays third, outputs_of(*entries[2].contestant));
+      ANEMONE_RETURN_IF_ERROR(errors.Add("openvino against onnxruntime", third, reference));
+    }
+  }
+  return errors.ToJson();
+}
+
+// What exact mode costs and how far fast mode is from it.
+absl::Status MeasureExact(const std::string& path, const Arrays& inputs, const BenchOptions& bench,
+                          std::vector<Entry>& entries, Json& result) {
+  SessionOptions options = SessionOptionsOf(bench.options);
+  options.numerics = "exact";
+  AnemoneContestant exact(options);
+  ANEMONE_RETURN_IF_ERROR(exact.Load(path, inputs));
+  absl::Status status;
+  std::vector<double> times;
+  for (int i = 0; i < bench.exact && status.ok(); ++i) {
+    times.push_back(MillisecondsOf([&] { return exact.Run(); }, status));
+  }
+  ANEMONE_RETURN_IF_ERROR(status);
+  if (!times.empty()) {
+    result["exact_by_fast"] = FastestRatio(times, entries[0].times);
+  }
+  if (bench.errors > 0) {
+    ANEMONE_ASSIGN_OR_RETURN(result["errors"], MeasureErrors(path, bench, entries, exact));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Json> Measure(const std::string& path, const BenchOptions& bench) {
+  const Options& options = bench.options;
+  ANEMONE_ASSIGN_OR_RETURN(Arrays inputs, InputsOf(path, options));
+  std::vector<Entry> entries = Entries(bench);
+  if (absl::Status found = OpenVino::Find(bench.openvino); !found.ok()) {
+    std::fprintf(stderr, "peers_bench: goes without OpenVINO: %s\n",
+                 std::string(found.message()).c_str());
+    entries.pop_back();
+  }
+  Json result = {{"path", path}, {"threads", options.threads}, {"repeat", options.repeat}};
+  if (bench.memory) ANEMONE_RETURN_IF_ERROR(MeasureMemory(path, inputs, entries));
+  ANEMONE_ASSIGN_OR_RETURN(result["cpu"], MeasureTimes(path, inputs, options, entries));
+  ANEMONE_ASSIGN_OR_RETURN(result["macs_in_3x3"], ShareOf3x3(path, options));
+  result["speed_median"] = SpeedOf(entries, &Entry::times, MedianRatio);
+  result["speed_fastest"] = SpeedOf(entries, &Entry::times, FastestRatio);
+  result["speed_cpu"] = SpeedOf(entries, &Entry::cpu_times, MedianRatio);
+  for (const Entry& entry : entries) {
+    result["run_ms"][entry.name] = Percentile(entry.times, 0.5);
+    if (bench.memory) result["peak_memory_bytes"][entry.name] = entry.memory;
+  }
+  if (bench.exact > 0 || bench.errors > 0) {
+    ANEMONE_RETURN_IF_ERROR(MeasureExact(path, inputs, bench, entries, result));
+  }
+  return result;
+}
+
+absl::Status PrintProfileOf(const std::string& path, const Options& options) {
+  ANEMONE_ASSIGN_OR_RETURN(Arrays inputs, InputsOf(path, options));
+  const Peaks peaks = tbb::task_arena(options.threads).execute([] { return MeasurePeaks(); });
+  ANEMONE_ASSIGN_OR_RETURN(Profile profile, ProfileOf(path, inputs, options, peaks));
+  PrintProfile(profile, peaks);
+  return absl::OkStatus();
+}
+
+void PrintLine(const Json& result) {
+  std::printf(
+      "%s, %d threads, %.0f %% of the processor:", result["path"].get<std::string>().c_str(),
+      result["threads"].get<int>(), result["cpu"].get<double>() * 100);
+  const auto print = [&](const char* title, const char* key, const char* format, double unit) {
+    if (!result.contains(key)) return;
+    std::printf(" %s", title);
+    for (const auto& [name, value] : result[key].items()) {
+      std::printf(" %s ", name.c_str());
+      std::printf(format, value.get<double>() / unit);  // NOLINT: the formats below
+    }
+    std::printf(";");
+  };
+  print("as fast, median:", "speed_median", "%.2fx", 1);
+  print("fastest:", "speed_fastest", "%.2fx", 1);
+  print("by processor time:", "speed_cpu", "%.2fx", 1);
+  print("run:", "run_ms", "%.2f ms", 1);
+  print("peak memory:", "peak_memory_bytes", "%.1f MiB", 1 << 20);
+  if (result.contains("exact_by_fast")) {
+    std::printf(" exact %.1f times fast's time;", result["exact_by_fast"].get<double>());
+  }
+  std::printf("\n");
+  if (!result.contains("errors")) return;
+  for (const auto& [pair, error] : result["errors"].items()) {
+    std::printf(
+        "  %-28s cosine %.6f, max error %.3g (%.3g of the range)%s\n", pair.c_str(),
+        error["cosine"].get<double>(), error["max_abs_error"].get<double>(),
+        error["max_rel_error"].get<double>(),
+        error["top1_agreement"].is_null()
+            ? ""
+            : absl::StrFormat(", top-1 agreement %.4f", error["top1_agreement"].get<double>())
+                  .c_str());
+  }
+}
+
+int Main(int argc, char** argv) {
+  BenchOptions bench;
+  Options& o = bench.options;
+  o.threads = 1;
+  o.repeat = 20;
+  CLI::App app("Anemone beside ONNX Runtime and OpenVINO, in turn in one process.");
+  std::string model;
+  app.add_option("MODEL", model)->required();
+  app.add_option("--threads", o.threads)->check(CLI::Range(1, 1024));
+  app.add_option("--repeat", o.repeat)->check(CLI::Range(1, 1 << 20));
+  app.add_option("--seed", o.seed);
+  app.add_option("--input", o.inputs, "NAME=FILE, as `anemone run` takes it.");
+  app.add_option("--numerics", o.numerics)->check(CLI::IsMember({"fast", "exact"}));
+  app.add_option("--openvino", bench.openvino, "Folder of the wheel's libraries.");
+  app.add_flag("--json", o.json);
+  app.add_flag("!--no-memory", bench.memory);
+  app.add_option("--exact", bench.exact, "Runs in exact mode, for its time against fast mode's.");
+  app.add_option("--errors", bench.errors, "Inputs on which results are compared.");
+  app.add_flag("--profile", bench.profile, "Only Anemone, unit by unit.");
+  std::vector<std::string> dims, shapes, ranges;
+  app.add_option("--dim", dims);
+  app.add_option("--shape", shapes);
+  app.add_option("--range", ranges);
+  CLI11_PARSE(app, argc, argv);
+  absl::Status status;
+  for (const std::string& text : dims) status.Update(StoreDim(o, text));
+  for (const std::string& text : shapes) status.Update(StoreShape(o, text));
+  for (const std::string& text : ranges) status.Update(StoreRange(o, text));
+  absl::StatusOr<Json> result;
+  if (bench.profile) {
+    status.Update(PrintProfileOf(model, o));
+  } else if (status.ok()) {
+    result = Measure(model, bench);
+    status = result.status();
+  }
+  if (!status.ok()) {
+    std::fprintf(stderr, "peers_bench: error: %s\n", std::string(status.message()).c_str());
+    return kExitRefused;
+  }
+  if (bench.profile) return kExitDone;
+  if (o.json) {
+    std::printf("%s\n", result->dump().c_str());
+  } else {
+    PrintLine(*result);
+  }
+  return kExitDone;
+}
+
+}  // namespace
+}  // namespace anemone
+
+int main(int argc, char** argv) { return anemone::Main(argc, argv); }
