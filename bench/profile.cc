@@ -86,7 +86,7 @@ ProfileRow RowOf(const Network& network, const Unit& unit) {
 }
 
 absl::StatusOr<Plan> PlanOf(const std::string& path, const Options& options, Model& model) {
-  ANEMONE_ASSIGN_OR_RETURN(auto runtime, OpenRuntime(options.threads));
+  auto runtime = std::make_shared<LazyRuntime>(options.threads);
   ANEMONE_ASSIGN_OR_RETURN(
       model, ImportFile(path, ImportingOptions(options.dims, options.shapes, runtime)));
   ANEMONE_ASSIGN_OR_RETURN(PlanOptions planning, PlanningOptions(options.targets[0], options.route,

@@ -249,10 +249,12 @@ void RunPanels(const PackedConv::State& state, const Half* x, Half* y, const Epi
   ParallelForItems(g.batch * g.groups * row_blocks * positions.count, cost, run);
 }
 
-// Per image and output position a row: the input elements that its taps read, 0 in the padding.
-std::vector<Half> UnfoldRows(const ConvGeometry& g, const Half* x) {
-  std::vector<Half> rows;
-  rows.reserve(g.batch * g.positions() * g.depth());
+// Per image and output position a row: the input elements that its taps read, 0 in the padding. In
+// this thread's scratch.
+absl::Span<const Half> UnfoldRows(const ConvGeometry& g, const Half* x) {
+  const int64_t count = g.batch * g.positions() * g.depth();
+  Half* const rows = ThreadScratch<Half>(ScratchUse::kStage, count);
+  Half* to = rows;
   for (int64_t row = 0; row < g.batch * g.positions(); ++row) {
     const int64_t position = row % g.positions();
     const Half* image = x + row / g.positions() * g.group_in * g.in_h * g.in_w;
@@ -263,19 +265,18 @@ std::vector<Half> UnfoldRows(const ConvGeometry& g, const Half* x) {
         const int64_t i = top + tap / g.kernel_w * g.dilation_h;
         const int64_t j = left + tap % g.kernel_w * g.dilation_w;
         const bool inside = i >= 0 && i < g.in_h && j >= 0 && j < g.in_w;
-        rows.push_back(inside ? image[(c * g.in_h + i) * g.in_w + j] : kHalfZero);
+        *to++ = inside ? image[(c * g.in_h + i) * g.in_w + j] : kHalfZero;
       }
     }
   }
-  return rows;
+  return {rows, static_cast<size_t>(count)};
 }
 
 void RunThin(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue) {
   const ConvGeometry& g = state.geometry;
   const int64_t in_size = g.depth() * g.positions();
   const int64_t out_size = g.group_out * g.positions();
-  const std::vector<Half> rows = g.pointwise() ? std::vector<Half>() : UnfoldRows(g, x);
-  const auto a = g.pointwise() ? absl::MakeSpan(x, g.batch * in_size) : absl::MakeSpan(rows);
+  const auto a = g.pointwise() ? absl::MakeConstSpan(x, g.batch * in_size) : UnfoldRows(g, x);
   const auto c = absl::MakeSpan(y, g.batch * out_size);
   GemmShape shape{.m = g.positions(), .k = g.depth(), .n = g.group_out, .batch = {1, 1, g.batch}};
   MatrixLayout a_layout{g.depth(), 1, {0, 0, in_size}};
@@ -288,7 +289,9 @@ void RunThin(const PackedConv::State& state, const Half* x, Half* y, const Epilo
     a_layout = RowMajor(g.depth());
     c_layout = RowMajor(g.group_out);
   }
-  Gemm(shape, a, a_layout, state.matrix, state.bias, c, c_layout, epilogue);
+  // Alone: while it waits for others this thread must not take up work that uses its scratch.
+  tbb::this_task_arena::isolate(
+      [&] { Gemm(shape, a, a_layout, state.matrix, state.bias, c, c_layout, epilogue); });
 }
 
 // All positions of an image by blocks of output channels.
