@@ -2,7 +2,7 @@
 // validators.json DynamicGOC; hidden_layers.json additional_units.
 #include <algorithm>
 
-#include "engine/math/exact_table.h"
+#include "engine/math/exact_elementwise.h"
 #include "engine/math/elementwise.h"
 #include "engine/math/unary.h"
 #include "kernels/lowering.h"

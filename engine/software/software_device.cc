@@ -16,6 +16,7 @@
 #include "engine/device.h"
 #include "engine/math/convert.h"
 #include "engine/math/half.h"
+#include "engine/software/exact_plan.h"
 #include "engine/software/memory_plan.h"
 #include "engine/unit_kind.h"
 
@@ -46,6 +47,7 @@ class SoftwareProgram final : public Program {
  public:
   Network network;  // without its weights once they are prepared, but in exact mode
   std::optional<math::Numerics> exact;
+  std::vector<ExactStep> steps;  // by unit, in exact mode
   std::vector<Prepared> prepared;
   std::vector<Buffer> constants;
   std::vector<Place> units;          // by unit
@@ -128,7 +130,8 @@ void PlanMemory(SoftwareProgram& program) {
   }
   for (size_t i = 0; i < network.inputs.size(); ++i) {
     const SurfaceLayout& layout = program.inputs()[i].layout;
-    bool in_place = layout.is_dense() && layout.format == Format::kFloat16;
+    // In exact mode a port's numbers are not those outside: see Stage().
+    bool in_place = layout.is_dense() && layout.format == Format::kFloat16 && !program.exact;
     program.staged_inputs.push_back(
         {in_place ? Place::In::kInput : Place::In::kArena, static_cast<int64_t>(i)});
     if (!in_place) input_block[i] = plan.Add(layout.dims.elements(), -1);
@@ -206,7 +209,9 @@ class SoftwareDevice final : public Device {
       }
       program->prepared.push_back(*std::move(prepared));
     }
-    if (!program->exact) {
+    if (program->exact) {
+      program->steps = PlanExact(network, *program->exact);
+    } else {
       for (Unit& unit : program->network.units) unit.weights.clear();
     }
     for (Constant& constant : program->network.constants) constant.tensor = Tensor();
@@ -252,14 +257,53 @@ class SoftwareDevice final : public Device {
     }
   }
 
+  // A port's numbers as the units see them: in exact mode no NaN (numerics.json st-nan-in), and no
+  // -0 where the sign of a zero is dropped everywhere (st-zero).
+  static void Stage(const SoftwareProgram& program, const SurfaceLayout& layout,
+                    const std::byte* port, Half* staged) {
+    math::ConvertStrided(layout.dims.extent, port, MathLayout(layout), staged,
+                         math::DenseLayout(math::Element::kHalf, layout.dims.extent),
+                         program.exact ? math::NanRule::kToInfinity : math::NanRule::kKeep);
+    if (!program.exact || program.exact->st_zero != math::StZero::kDropEverywhere) return;
+    for (int64_t i = 0; i < layout.dims.elements(); ++i) {
+      if (staged[i].bits == 0x8000) staged[i] = math::kHalfZero;
+    }
+  }
+
+  static void RunExact(const SoftwareProgram& program, size_t i, const Request& request,
+                       absl::Span<const ConstView> in, View out) {
+    const Unit& unit = program.network.units[i];
+    const ExactStep& step = program.steps[i];
+    if (step.passes_on) {
+      std::copy(in[0].span().begin(), in[0].span().end(), out.data);
+    } else if (!unit.kind->has_exact()) {
+      unit.kind->Compute(unit.params.get(), program.prepared[i].get(), in, out);
+      ReplaceNan(out);
+    } else {
+      ExactUnit exact = {*program.exact, unit.weights, program.prepared[i].get()};
+      exact.epilogue = step.epilogue ? &*step.epilogue : nullptr;
+      exact.squares = step.squares;
+      exact.is_image = step.is_image;
+      std::vector<Half> port;  // NaN and all
+      if (step.port >= 0) {
+        const SurfaceLayout& layout = program.inputs()[step.port].layout;
+        port.resize(layout.dims.elements());
+        math::ConvertStrided(layout.dims.extent, request.inputs[step.port], MathLayout(layout),
+                             port.data(),
+                             math::DenseLayout(math::Element::kHalf, layout.dims.extent));
+        exact.port = port.data();
+      }
+      unit.kind->Exact(unit.params.get(), exact, in, out);
+    }
+  }
+
   static void Walk(const SoftwareProgram& program, const Request& request, Half* arena) {
     const Network& network = program.network;
     for (size_t i = 0; i < network.inputs.size(); ++i) {
       if (program.staged_inputs[i].in == Place::In::kInput) continue;
       const SurfaceLayout& layout = program.inputs()[i].layout;
       Half* staged = At(program, program.staged_inputs[i], request, arena);
-      math::ConvertStrided(layout.dims.extent, request.inputs[i], MathLayout(layout), staged,
-                           math::DenseLayout(math::Element::kHalf, layout.dims.extent));
+      Stage(program, layout, request.inputs[i], staged);
     }
     std::vector<ConstView> in;
     for (size_t i = 0; i < network.units.size(); ++i) {
@@ -271,12 +315,10 @@ class SoftwareDevice final : public Device {
       }
       absl::Time start = request.on_unit != nullptr ? absl::Now() : absl::Time();
       const View out{unit.dims, At(program, program.units[i], request, arena)};
-      if (program.exact && unit.kind->has_exact()) {
-        unit.kind->Exact(unit.params.get(), 
-                         {*program.exact, unit.weights, program.prepared[i].get()}, in, out);
+      if (program.exact) {
+        RunExact(program, i, request, in, out);
       } else {
         unit.kind->Compute(unit.params.get(), program.prepared[i].get(), in, out);
-        if (program.exact) ReplaceNan(out);
       }
       if (request.on_unit != nullptr) {
         (*request.on_unit)(unit.name, unit.kind->type(), absl::Now() - start);
