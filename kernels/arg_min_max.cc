@@ -169,7 +169,8 @@ void Choose(const ArgMinMaxParams& p, bool takes_last, absl::Span<const ConstVie
   const math::Extreme extreme = IsLargest(p) ? math::Extreme::kMax : math::Extreme::kMin;
   const Dims& dims = in[0].dims;
   if (!IsSpatial(p)) {
-    return math::ArgExtreme(extreme, dims.extent, math::kAxisC, in[0].span(), out.span(), takes_last);
+    return math::ArgExtreme(extreme, dims.extent, math::kAxisC, in[0].span(), out.span(),
+                            takes_last);
   }
   const math::Window window{.kernel_h = p.kernel_height,
                             .kernel_w = p.kernel_width,
@@ -193,7 +194,8 @@ void Compute(const ArgMinMaxParams& p, const void*, absl::Span<const ConstView> 
   Choose(p, /*takes_last=*/false, in, out);
 }
 
-void Exact(const ArgMinMaxParams& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
+void Exact(const ArgMinMaxParams& p, const ExactUnit& unit, absl::Span<const ConstView> in,
+           View out) {
   Choose(p, unit.numerics.st_index == math::StIndex::kLast, in, out);
 }
 

@@ -107,8 +107,8 @@ void Exact(const BroadcastParams& p, const ExactUnit& unit, absl::Span<const Con
   const math::Numerics& n = unit.numerics;
   Compute(p, nullptr, in, out);
   if (!n.computes_broadcast) return;
-  const bool along_channels = std::any_of(p.axes.begin(), p.axes.end(),
-                                          [](const Repeat& r) { return r.axis == Axis::kC; });
+  const bool along_channels =
+      std::any_of(p.axes.begin(), p.axes.end(), [](const Repeat& r) { return r.axis == Axis::kC; });
   if (along_channels) {
     const std::vector<math::Half> x(out.span().begin(), out.span().end());
     return math::ExactGemm(n, {.m = out.dims.elements()}, x, math::RowMajor(1),

@@ -73,8 +73,8 @@ absl::StatusOr<Prepared> Prepare(const P& p, Bottoms, absl::Span<const Tensor>) 
       "not published");
 }
 
-// |a - b| row by row, the difference by `subtract`: one rounding (numerics.json ew-hidden, whose two
-// options are one where there is one step).
+// |a - b| row by row, the difference by `subtract`: one rounding (numerics.json ew-hidden, whose
+// two options are one where there is one step).
 template <class Subtract>
 void Volume(absl::Span<const ConstView> in, View out, const Subtract& subtract) {
   const Dims& dims = out.dims;

@@ -11,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
 #include "engine/constant.h"
-#include "engine/math/exact_elementwise.h"
 #include "engine/math/elementwise.h"
+#include "engine/math/exact_elementwise.h"
 #include "engine/math/unary.h"
 #include "engine/mil_emitter.h"
 #include "kernels/attributes.h"
@@ -155,7 +155,8 @@ void Compute(const ElementWiseParams& p, const void*, absl::Span<const ConstView
 void Exact(const ElementWiseParams& p, const ExactUnit& unit, absl::Span<const ConstView> in,
            View out) {
   const TypeRow& row = RowOf(p.type);
-  if (p.type == ElementWiseType::kAbs || row.right == Right::kZero) {  // chooses or compares (ew-compare)
+  if (p.type == ElementWiseType::kAbs ||
+      row.right == Right::kZero) {  // chooses or compares (ew-compare)
     return Compute(p, nullptr, in, out);
   }
   const ConstView& right = in[row.right == Right::kSelf ? 0 : 1];

@@ -1,5 +1,5 @@
-// kernels/exact_terms.h: what a unit of the array does behind its sums in `exact` mode: its own bias,
-// and the epilogue of the unit behind it (numerics.json mac-epilogue, mac-bias-type).
+// kernels/exact_terms.h: what a unit of the array does behind its sums in `exact` mode: its own
+// bias, and the epilogue of the unit behind it (numerics.json mac-epilogue, mac-bias-type).
 #ifndef ANEMONE_KERNELS_EXACT_TERMS_H_
 #define ANEMONE_KERNELS_EXACT_TERMS_H_
 

@@ -2,7 +2,6 @@
 // the one form that every target from A13 takes: three coordinates (depth, height, width) for each
 // point, batch and depth 1 (the M1's envelope; from A14 the texture engine reads it). Facts:
 // validators.json Gather; netplist.md Gather.
-#include "engine/math/exact_elementwise.h"
 #include "engine/math/gather.h"
 
 #include <cstddef>
@@ -14,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
+#include "engine/math/exact_elementwise.h"
 #include "engine/mil_emitter.h"
 #include "kernels/attributes.h"
 #include "kernels/concat.h"
@@ -101,8 +101,7 @@ void Compute(const GatherParams&, const void* prepared, absl::Span<const ConstVi
 }
 
 // Points inside the width come through the slice that saturates (numerics.json sat-wslice).
-void Exact(const GatherParams& p, const ExactUnit& unit, absl::Span<const ConstView> in,
-           View out) {
+void Exact(const GatherParams& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
   Compute(p, unit.prepared, in, out);
   const Points& points = *static_cast<const Points*>(unit.prepared);
   const int64_t width = in[0].dims.w(), count = static_cast<int64_t>(points.size());
@@ -154,7 +153,7 @@ const UnitKindOf<GatherParams>& Kind() {
                                                                                .mil = WriteMil,
                                                                                .prepare = Prepare,
                                                                                .compute = Compute,
-                                                                                .exact = Exact});
+                                                                               .exact = Exact});
   return kind;
 }
 

@@ -18,8 +18,8 @@
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
 #include "engine/constant.h"
-#include "engine/mil_emitter.h"
 #include "engine/math/exact_contract.h"
+#include "engine/mil_emitter.h"
 #include "kernels/attributes.h"
 #include "kernels/conv.h"
 #include "kernels/elementwise.h"
@@ -107,8 +107,7 @@ void Compute(const LinearParams& p, const void* prepared, absl::Span<const Const
              math::RowMajor(p.k), packed.matrix, packed.bias, out.span(), math::RowMajor(p.n));
 }
 
-void Exact(const LinearParams& p, const ExactUnit& unit, absl::Span<const ConstView> in,
-           View out) {
+void Exact(const LinearParams& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
   std::vector<math::Half> weight(unit.weights[0].elements());
   ReadHalves(unit.weights[0], 0, absl::MakeSpan(weight));
   const ExactTerms terms(unit, p.n);

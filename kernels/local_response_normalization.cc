@@ -104,8 +104,9 @@ void Compute(const LrnParams& p, const void*, absl::Span<const ConstView> in, Vi
   });
 }
 
-// x / (k + alpha / n * sum)^beta with the squares' sum as a reduction has it (red-sum), one rounding
-// at the end; or the power by way of its logarithm, which is rounded (numerics.json nrm-lrn).
+// x / (k + alpha / n * sum)^beta with the squares' sum as a reduction has it (red-sum), one
+// rounding at the end; or the power by way of its logarithm, which is rounded (numerics.json
+// nrm-lrn).
 void Exact(const LrnParams& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
   const math::Numerics& n = unit.numerics;
   const Dims& dims = in[0].dims;

@@ -86,8 +86,7 @@ void Compute(const MinMaxParams& p, const void*, absl::Span<const ConstView> in,
   Normalize(p, math::NumericsOf("A13"), in, out);
 }
 
-void Exact(const MinMaxParams& p, const ExactUnit& unit, absl::Span<const ConstView> in,
-           View out) {
+void Exact(const MinMaxParams& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
   Normalize(p, unit.numerics, in, out);
 }
 

@@ -159,8 +159,7 @@ bool TakesEpilogue(const NeuronParams& p, const math::Numerics&) {
   return p.type == NeuronType::kLog2;
 }
 
-void Exact(const NeuronParams& p, const ExactUnit& unit, absl::Span<const ConstView> in,
-           View out) {
+void Exact(const NeuronParams& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
   if (p.type == NeuronType::kReLU || p.type == NeuronType::kClampedReLU) {
     return Compute(p, nullptr, in, out);  // chooses (ew-relu)
   }
@@ -232,16 +231,17 @@ absl::Status WriteMil(MilEmitter& e, const NeuronParams& p, const Unit& unit) {
 }
 
 const UnitKindOf<NeuronParams>& Kind() {
-  static const UnitKindOf<NeuronParams>& kind = *new UnitKindOf<NeuronParams>({.type = "Neuron",
-                                                                               .shape = Shape,
-                                                                               .validate = Validate,
-                                                                               .warn = Warn,
-                                                                               .fields = kFields,
-                                                                               .mil = WriteMil,
-                                                                               .prepare = Prepare,
-                                                                               .compute = Compute,
-                                                                               .exact = Exact,
-                                                                               .takes_epilogue = TakesEpilogue});
+  static const UnitKindOf<NeuronParams>& kind =
+      *new UnitKindOf<NeuronParams>({.type = "Neuron",
+                                     .shape = Shape,
+                                     .validate = Validate,
+                                     .warn = Warn,
+                                     .fields = kFields,
+                                     .mil = WriteMil,
+                                     .prepare = Prepare,
+                                     .compute = Compute,
+                                     .exact = Exact,
+                                     .takes_epilogue = TakesEpilogue});
   return kind;
 }
 

@@ -229,10 +229,10 @@ void Exact(const PoolingParams& p, const ExactUnit& unit, absl::Span<const Const
   const math::PoolShape shape = PoolShapeOf(p, in[0].dims, out.dims);
   if (p.mode == Mode::kMax) return math::MaxPool(shape, in[0].span(), out.span());  // pool-max
   if (p.mode == Mode::kL2) return math::ExactL2Pool(unit.numerics, shape, in[0].span(), out.span());
-  math::ExactAveragePool(unit.numerics, shape,
-                         p.exclude_padding ? math::AverageDivisor::kInside
-                                           : math::AverageDivisor::kInsideAndPads,
-                         in[0].span(), out.span());
+  math::ExactAveragePool(
+      unit.numerics, shape,
+      p.exclude_padding ? math::AverageDivisor::kInside : math::AverageDivisor::kInsideAndPads,
+      in[0].span(), out.span());
 }
 
 absl::Status WriteMil(MilEmitter& e, const PoolingParams& p, const Unit& unit) {

@@ -297,7 +297,7 @@ const UnitKindOf<P>& Quant() {
                                                          .fields = kQuantFields,
                                                          .prepare = Prepare,
                                                          .compute = Compute<QuantBy>,
-                                                          .exact = Exact<QuantBy>});
+                                                         .exact = Exact<QuantBy>});
   return kind;
 }
 
@@ -310,7 +310,7 @@ const UnitKindOf<P>& DeQuant() {
                                                          .mil = WriteMil,
                                                          .prepare = Prepare,
                                                          .compute = Compute<DeQuantBy>,
-                                                          .exact = Exact<DeQuantBy>});
+                                                         .exact = Exact<DeQuantBy>});
   return kind;
 }
 

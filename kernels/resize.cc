@@ -185,10 +185,9 @@ void Compute(const ResizeParams& p, const void* prepared, absl::Span<const Const
   }
 }
 
-// Shares of elements are fp16 numbers or not (numerics.json ew-texture); products and sums are wide,
-// and rounded once. A nearest element is copied.
-void Exact(const ResizeParams& p, const ExactUnit& unit, absl::Span<const ConstView> in,
-           View out) {
+// Shares of elements are fp16 numbers or not (numerics.json ew-texture); products and sums are
+// wide, and rounded once. A nearest element is copied.
+void Exact(const ResizeParams& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
   if (p.method == SamplingMethod::kNearestNeighbor) return Compute(p, unit.prepared, in, out);
   const math::Numerics& n = unit.numerics;
   const Tables& tables = *static_cast<const Tables*>(unit.prepared);
@@ -205,8 +204,9 @@ void Exact(const ResizeParams& p, const ExactUnit& unit, absl::Span<const ConstV
       double sum = 0;
       for (int64_t row = i; row < i + 2; ++row) {
         for (int64_t column = j; column < j + 2; ++column) {
-          const double product = share(down, row) * static_cast<double>(share(along, column)) *
-                                 math::ToDouble(from[down.indices[row] * in_w + along.indices[column]]);
+          const double product =
+              share(down, row) * static_cast<double>(share(along, column)) *
+              math::ToDouble(from[down.indices[row] * in_w + along.indices[column]]);
           if (!std::isnan(product)) sum += product;  // 0 times infinity is 0
         }
       }

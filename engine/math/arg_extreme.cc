@@ -59,7 +59,8 @@ template <Extreme kExtreme, bool kLast>
 void ArgAxis(const AxisRun& run, const Half* x, Half* y) {
   if (run.inner == 1) {
     return ParallelForItems(run.outer, run.count, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) ArgRow<kExtreme, kLast>(x + i * run.count, run.count, y + i);
+      for (int64_t i = begin; i < end; ++i)
+        ArgRow<kExtreme, kLast>(x + i * run.count, run.count, y + i);
     });
   }
   const int64_t strips = (run.inner + kStrip - 1) / kStrip;
@@ -67,7 +68,8 @@ void ArgAxis(const AxisRun& run, const Half* x, Half* y) {
     for (int64_t item = begin; item < end; ++item) {
       const int64_t plane = item / strips, column = item % strips * kStrip;
       ArgColumns<kExtreme, kLast>(x + plane * run.count * run.inner + column, run.count, run.inner,
-                           std::min(kStrip, run.inner - column), y + plane * run.inner + column);
+                                  std::min(kStrip, run.inner - column),
+                                  y + plane * run.inner + column);
     }
   });
 }
@@ -101,8 +103,8 @@ void ArgWindows(const PoolShape& shape, const Half* x, Half* y) {
                        const Half* plane = x + row / shape.out_h * shape.in_h * shape.in_w;
                        const int64_t top = row % shape.out_h * w.stride_h - w.pad_top;
                        for (int64_t j = 0; j < shape.out_w; ++j) {
-                         y[row * shape.out_w + j] =
-                             ArgWindow<kExtreme, kLast>(shape, plane, top, j * w.stride_w - w.pad_left);
+                         y[row * shape.out_w + j] = ArgWindow<kExtreme, kLast>(
+                             shape, plane, top, j * w.stride_w - w.pad_left);
                        }
                      }
                    });
@@ -124,8 +126,9 @@ void ArgExtreme(Extreme extreme, const Extents& extents, int axis, absl::Span<co
 void WindowArgExtreme(Extreme extreme, const PoolShape& shape, absl::Span<const Half> x,
                       absl::Span<Half> y, bool takes_last) {
   constexpr auto kMax = Extreme::kMax, kMin = Extreme::kMin;
-  const auto walk = extreme == kMax ? (takes_last ? ArgWindows<kMax, true> : ArgWindows<kMax, false>)
-                                    : (takes_last ? ArgWindows<kMin, true> : ArgWindows<kMin, false>);
+  const auto walk = extreme == kMax
+                        ? (takes_last ? ArgWindows<kMax, true> : ArgWindows<kMax, false>)
+                        : (takes_last ? ArgWindows<kMin, true> : ArgWindows<kMin, false>);
   walk(shape, x.data(), y.data());
 }
 

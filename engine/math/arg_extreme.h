@@ -3,9 +3,9 @@
 //   ArgExtreme(Extreme::kMax, {1, 1, 21, 64, 64}, kAxisC, x, y);   // y: 1x1x1x64x64, of 0 to 20
 //   WindowArgExtreme(Extreme::kMin, shape, x, y);                  // one index a plane and window
 //
-// Of equal elements the first counts (numerics.json st-index; ONNX says the same) unless the last is
-// asked for, and -0 equals 0.
-// An index that fp16 has not is rounded, ties to even: above 2048 it is no longer exact.
+// Of equal elements the first counts (numerics.json st-index; ONNX says the same) unless the last
+// is asked for, and -0 equals 0. An index that fp16 has not is rounded, ties to even: above 2048 it
+// is no longer exact.
 #ifndef ENGINE_MATH_ARG_EXTREME_H_
 #define ENGINE_MATH_ARG_EXTREME_H_
 

@@ -89,7 +89,8 @@ std::vector<float> LaneWeights(const Numerics& n, const Convolution& c,
   std::vector<float> plain(w.size()), weights(c.out_channels * depth);
   std::vector<int64_t> places;
   for (const Lane& lane : lanes) places.push_back(c.WeightOf(lane));
-  const int64_t row = static_cast<int64_t>(w.size()) / (c.transposed ? c.in_channels : c.out_channels);
+  const int64_t row =
+      static_cast<int64_t>(w.size()) / (c.transposed ? c.in_channels : c.out_channels);
   ParallelForItems(static_cast<int64_t>(w.size()) / row, row, [&](int64_t begin, int64_t end) {
     MacOperands(n, {.columns = (end - begin) * row}, w.data() + begin * row,
                 plain.data() + begin * row);
@@ -242,8 +243,7 @@ void ExactConv(const Numerics& n, const ConvShape& s, absl::Span<const Half> x,
 }
 
 void ExactConvTranspose(const Numerics& n, const ConvTransposeShape& s, absl::Span<const Half> x,
-                        absl::Span<const Half> w, const ContractTerms& terms,
-                        absl::Span<Half> y) {
+                        absl::Span<const Half> w, const ContractTerms& terms, absl::Span<Half> y) {
   Convolve(n,
            {s.batch, s.in_channels, s.in_h, s.in_w, s.out_channels, s.out_h(), s.out_w(), s.groups,
             s.window, /*transposed=*/true},
@@ -304,8 +304,8 @@ void ExactSdpa(const Numerics& n, const SdpaShape& s, float scale, absl::Span<co
     return l;
   };
   // Scores lie as (batch, heads, queries, keys).
-  const MatrixLayout by_head{.row = s.keys, .col = 1,
-                             .batch = {0, s.heads * s.queries * s.keys, s.queries * s.keys}};
+  const MatrixLayout by_head{
+      .row = s.keys, .col = 1, .batch = {0, s.heads * s.queries * s.keys, s.queries * s.keys}};
   const Extents extents = {1, s.batch, s.heads, s.queries, s.keys};
   const Extents one = {1, 1, 1, 1, 1};
   const Half factor = ToHalf(scale);

@@ -33,9 +33,8 @@ HWY_INLINE void CombineRow(const Half* a, int64_t a_step, const Half* b, int64_t
 // Those that fp32 holds well enough to round them once (exact_half-inl.h).
 void CombineRows(BinaryOp op, const StorageRule& rule, const Half* a, int64_t a_step, const Half* b,
                  int64_t b_step, int64_t count, Half* out) {
-  const auto row = [&](const auto& operation) HWY_ATTR {
-    CombineRow(a, a_step, b, b_step, count, out, operation);
-  };
+  const auto row = [&](const auto& operation)
+                       HWY_ATTR { CombineRow(a, a_step, b, b_step, count, out, operation); };
   switch (op) {
     case BinaryOp::kAdd:
       return row([&](VF x, VF z) HWY_ATTR { return StoredValues(hn::Add(x, z), rule); });
@@ -65,7 +64,8 @@ void ScaleRow(const StorageRule& rule, const Half* in, float scale, float bias, 
   });
 }
 
-void SliceRow(const StorageRule& rule, float gain, bool drops_fraction, int64_t count, Half* values) {
+void SliceRow(const StorageRule& rule, float gain, bool drops_fraction, int64_t count,
+              Half* values) {
   CombineRow(values, 1, values, 1, count, values, [&](VF x, VF) HWY_ATTR {
     VF y = StoredValues(hn::Mul(x, hn::Set(DF(), gain)), rule);
     if (drops_fraction) y = hn::Trunc(y);
@@ -184,8 +184,8 @@ void ThroughWidthSlice(const Numerics& n, absl::Span<Half> values) {
   if (n.width_slice_gain == 1) return;
   ParallelForItems(static_cast<int64_t>(values.size()), 1, [&](int64_t begin, int64_t end) {
     HWY_DYNAMIC_DISPATCH(SliceRow)
-    (StorageOf(n), static_cast<float>(n.width_slice_gain),
-     n.sat_wslice == SatWslice::kFixedPoint, end - begin, values.data() + begin);
+    (StorageOf(n), static_cast<float>(n.width_slice_gain), n.sat_wslice == SatWslice::kFixedPoint,
+     end - begin, values.data() + begin);
   });
 }
 

@@ -23,7 +23,8 @@ void ExactBinary(const Numerics& n, BinaryOp op, absl::Span<const Half> a, const
 void ExactAffine(const Numerics& n, bool rounds_product, absl::Span<const Half> in, float scale,
                  float bias, absl::Span<Half> out);
 
-// What a slice that begins inside the width does to its elements (sat-wslice): storage times a gain.
+// What a slice that begins inside the width does to its elements (sat-wslice): storage times a
+// gain.
 void ThroughWidthSlice(const Numerics& n, absl::Span<Half> values);
 
 }  // namespace anemone::math

@@ -71,8 +71,7 @@ HWY_INLINE void SumRows(const float* a, const float* b, int64_t depth, float mos
   VF total[kCount][kVectors];
   for (int i = 0; i < kCount; ++i) {
     for (int j = 0; j < kVectors; ++j) {
-      total[i][j] =
-          continues ? hn::LoadU(df, sums + i * kMacColumns + j * kLanes) : hn::Zero(df);
+      total[i][j] = continues ? hn::LoadU(df, sums + i * kMacColumns + j * kLanes) : hn::Zero(df);
     }
   }
   const auto limited = [&](VF v) HWY_ATTR {
@@ -106,7 +105,7 @@ HWY_INLINE void SumAll(const MacShape& shape, const float* a, const float* b, fl
   }
   for (; i < shape.rows; ++i) {
     SumRows<1, kTiles>(a + i * shape.depth, b, shape.depth, most, shape.continues,
-                           sums + i * kMacColumns);
+                       sums + i * kMacColumns);
   }
 }
 
@@ -371,18 +370,17 @@ void MacSums(const Numerics& n, const MacShape& shape, absl::Span<const float> a
       finite(b.data(), shape.depth * kMacColumns)) {
     const bool tiles = n.mac_tile == MacTile::kAlign12 ||
                        (n.mac_tile == MacTile::kReduceOnly && shape.is_reduction);
-    const bool bounded = !shape.is_reduction && shape.is_bounded &&
-                         n.mac_interior == MacInterior::kPerTile;
+    const bool bounded =
+        !shape.is_reduction && shape.is_bounded && n.mac_interior == MacInterior::kPerTile;
     const float most = bounded ? kCeiling : std::numeric_limits<float>::infinity();
     return HWY_DYNAMIC_DISPATCH(SumFinite)(shape, tiles, a.data(), b.data(), most, sums.data());
   }
   for (int64_t i = 0; i < shape.rows; ++i) {
     for (int64_t j = 0; j < kMacColumns; ++j) {
       float& sum = sums[i * kMacColumns + j];
-      sum = static_cast<float>(
-          PlainSum(n, shape)
-              .Of(shape.continues ? sum : 0, a.data() + i * shape.depth, b.data() + j, kMacColumns,
-                  shape.depth));
+      sum = static_cast<float>(PlainSum(n, shape).Of(shape.continues ? sum : 0,
+                                                     a.data() + i * shape.depth, b.data() + j,
+                                                     kMacColumns, shape.depth));
     }
   }
 }

@@ -1,7 +1,7 @@
 // engine/math/exact_mac.h: the multiply-accumulate array of the silicon, bit by published bit, in
-// `exact` mode (numerics_notes.md section 2; numerics.json mac-order, mac-width, mac-product, mac-tile,
-// mac-ceiling, mac-interior, mac-epilogue, mac-bias-type, mac-chunk, mac-large-k, red-sum,
-// st-subnormal-mac).
+// `exact` mode (numerics_notes.md section 2; numerics.json mac-order, mac-width, mac-product,
+// mac-tile, mac-ceiling, mac-interior, mac-epilogue, mac-bias-type, mac-chunk, mac-large-k,
+// red-sum, st-subnormal-mac).
 //
 //   std::vector<float> a = ..., b = ...;   // 2 x 9 and 9 x 16, by MacOperands()
 //   MacSums(numerics, {.rows = 2, .depth = 9}, a, b, sums);
@@ -37,7 +37,7 @@ struct MacShape {
   int64_t rows = 1, depth = 1;
   bool is_reduction = false;  // a dedicated one: tiles by red-sum, never bounded
   bool is_bounded = true;     // a partial sum past 2^15 is infinite (mac-interior)
-  bool continues = false;     // `sums` holds the registers as lanes before, a multiple of 4, left them
+  bool continues = false;  // `sums` holds the registers as lanes before, a multiple of 4, left them
 };
 
 // sums[i, j] = the register after all lanes of a[i, :] and b[:, j], for kMacColumns columns; all

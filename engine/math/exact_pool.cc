@@ -38,7 +38,8 @@ class Windows {
       for (int64_t j = 0; j < count_; ++j) {
         const int64_t row = top_[j] + down, column = left_[j] + along;
         if (!IsInside(row, column)) continue;
-        to[k * kMacColumns + j] = ToFloat(x_[(plane_[j] * shape_.in_h + row) * shape_.in_w + column]);
+        to[k * kMacColumns + j] =
+            ToFloat(x_[(plane_[j] * shape_.in_h + row) * shape_.in_w + column]);
       }
     }
   }
@@ -107,10 +108,9 @@ void ExactAveragePool(const Numerics& n, const PoolShape& shape, AverageDivisor 
       return StoreMacs(n, /*has_ceiling=*/w.taps() > 1, {}, sums.first(w.count()), &y[first]);
     }
     for (int64_t j = 0; j < w.count(); ++j) {
-      y[first + j] =
-          counted[j] == 0
-              ? kHalfZero
-              : ExactMean(n, sums[j], counted[j], n.pool_avg == PoolAvg::kRoundTwice);
+      y[first + j] = counted[j] == 0
+                         ? kHalfZero
+                         : ExactMean(n, sums[j], counted[j], n.pool_avg == PoolAvg::kRoundTwice);
     }
   });
 }

@@ -86,10 +86,10 @@ class Normalization {
     const auto round = [&](double value) { return is_wide ? value : Rounded(value, n_); };
     const double size = static_cast<double>(block_.groups.size());
     const absl::Span<const float> sums =
-        sums_.Of(block_.groups.size(), [&](int64_t from, int64_t rows, float* to) {
-          block_.Load(x_, from, rows, to);
-        });
-    for (int64_t j = 0; j < block_.count; ++j) mean_.at[j] = static_cast<float>(round(sums[j] / size));
+        sums_.Of(block_.groups.size(),
+                 [&](int64_t from, int64_t rows, float* to) { block_.Load(x_, from, rows, to); });
+    for (int64_t j = 0; j < block_.count; ++j)
+      mean_.at[j] = static_cast<float>(round(sums[j] / size));
     const absl::Span<const float> squares =
         sums_.Of(block_.groups.size(), [&](int64_t from, int64_t rows, float* to) {
           block_.Load(x_, from, rows, to);
@@ -230,9 +230,9 @@ void ExactReduce(const Numerics& n, ReduceOp op, bool squares, const Extents& ex
           if (prescales) StepLanes(n, LaneStep::kMultiply, inverse.at, false, rows, to);
         });
     for (int64_t j = 0; j < count; ++j) {
-      y[first + j] = is_mean && !prescales ? ExactMean(n, sums[j], groups.size(),
-                                                       n.red_mean == RedMean::kRoundTwice)
-                                           : Stored(sums[j], n);
+      y[first + j] = is_mean && !prescales
+                         ? ExactMean(n, sums[j], groups.size(), n.red_mean == RedMean::kRoundTwice)
+                         : Stored(sums[j], n);
     }
   });
 }
@@ -299,8 +299,7 @@ void ExactL2Normalize(const Numerics& n, const Extents& extents, AxisSet axes, f
         });
     Row root;
     for (int64_t j = 0; j < count; ++j) {
-      const double guarded =
-          (is_wide ? sums[j] : Rounded(sums[j], n)) + ToDouble(ToHalf(epsilon));
+      const double guarded = (is_wide ? sums[j] : Rounded(sums[j], n)) + ToDouble(ToHalf(epsilon));
       const Unary function = multiplies ? Unary::kRsqrt : Unary::kSqrt;
       root.at[j] = is_wide ? static_cast<float>(Rounded(Evaluate({function}, guarded), n))
                            : ToFloat(ExactRoot(n, function, guarded));

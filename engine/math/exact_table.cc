@@ -9,7 +9,6 @@
 #include <string>
 #include <tuple>
 
-
 namespace anemone::math {
 namespace {
 
@@ -26,11 +25,11 @@ constexpr double kExpOverflow = 11.09375;
 
 // Functions that no table computes, or whose straight pieces are exact in one.
 bool IsTable(Unary function) {
-  constexpr Unary kOthers[] = {Unary::kAbs,       Unary::kNeg,     Unary::kSquare,
-                               Unary::kRelu,      Unary::kClamp,   Unary::kLeakyRelu,
-                               Unary::kCeil,      Unary::kFloor,   Unary::kTruncate,
-                               Unary::kSign,      Unary::kNot,     Unary::kIsNan,
-                               Unary::kIsInf,     Unary::kShrink,  Unary::kThresholdedRelu,
+  constexpr Unary kOthers[] = {Unary::kAbs,           Unary::kNeg,          Unary::kSquare,
+                               Unary::kRelu,          Unary::kClamp,        Unary::kLeakyRelu,
+                               Unary::kCeil,          Unary::kFloor,        Unary::kTruncate,
+                               Unary::kSign,          Unary::kNot,          Unary::kIsNan,
+                               Unary::kIsInf,         Unary::kShrink,       Unary::kThresholdedRelu,
                                Unary::kRoundHalfAway, Unary::kRoundHalfEven};
   return std::find(std::begin(kOthers), std::end(kOthers), function) == std::end(kOthers);
 }
@@ -50,9 +49,8 @@ double RoundByAddition(double x, const Numerics& n) {
 }
 
 double Softplus(double x, double plain, const Numerics& n) {
-  const bool collapses = n.ew_softplus == EwSoftplus::kLimit32768
-                             ? 1 + std::exp(x) >= kCollapse
-                             : x >= kExpOverflow;
+  const bool collapses =
+      n.ew_softplus == EwSoftplus::kLimit32768 ? 1 + std::exp(x) >= kCollapse : x >= kExpOverflow;
   return collapses ? 0 : plain;
 }
 
@@ -67,8 +65,8 @@ double WithOrigin(double x, double plain, double at_zero, const Numerics& n) {
   return x == 0 ? at_zero : plain;
 }
 
-// Scaled by alpha and added to before it is rounded; alpha 0: neither. The gain of ln 2 makes it the
-// natural logarithm (ew-log), which of 0 is fp16(ln 2) times -65536.
+// Scaled by alpha and added to before it is rounded; alpha 0: neither. The gain of ln 2 makes it
+// the natural logarithm (ew-log), which of 0 is fp16(ln 2) times -65536.
 double Log2(const UnaryKey& key, double x, double plain) {
   if (key.alpha == 0) return x == 0 ? kLogOfZero : plain;
   const double gain = RoundToHalf(key.alpha), offset = RoundToHalf(key.beta);

@@ -49,8 +49,7 @@ std::vector<ExactStep> PlanExact(const Network& network, const math::Numerics& n
       steps[source].passes_on = true;
     }
     // One that does work behind its sums is no epilogue itself.
-    if (steps[source].epilogue ||
-        !before.kind->TakesEpilogue(before.params.get(), numerics)) {
+    if (steps[source].epilogue || !before.kind->TakesEpilogue(before.params.get(), numerics)) {
       continue;
     }
     std::optional<GainOffset> epilogue = unit.kind->EpilogueOf(unit.params.get(), unit.weights);

@@ -1,7 +1,7 @@
 // engine/software/exact_plan.h: what exact mode does over units and not in one, found once for each
-// program: epilogues (numerics.json mac-epilogue, ew-fuse), squares that are summed unrounded. Nothing
-// is moved: of two units that become one, the other passes its bottom on. An activation reads what
-// was stored, fused or not (tbl-fused), so there is no step for it.
+// program: epilogues (numerics.json mac-epilogue, ew-fuse), squares that are summed unrounded.
+// Nothing is moved: of two units that become one, the other passes its bottom on. An activation
+// reads what was stored, fused or not (tbl-fused), so there is no step for it.
 #ifndef ANEMONE_ENGINE_SOFTWARE_EXACT_PLAN_H_
 #define ANEMONE_ENGINE_SOFTWARE_EXACT_PLAN_H_
 

@@ -1,5 +1,5 @@
-// The software engine (engine/device.h). Compile asks CheckNetwork, prepares every unit's constants and plans one arena for
-// all intermediate tensors; Run walks the units.
+// The software engine (engine/device.h). Compile asks CheckNetwork, prepares every unit's constants
+// and plans one arena for all intermediate tensors; Run walks the units.
 #include <algorithm>
 #include <cstdlib>
 #include <memory>

@@ -80,53 +80,90 @@ std::vector<Computation> Computations() {
   const AxisSet width({kAxisW}), plane({kAxisH, kAxisW});
   const std::vector<float> gamma = RandomFloats(9, 2, 3), beta = RandomFloats(9, 2, 4);
   std::vector<Computation> all = {
-      ConvOf("conv", {.in_channels = 13, .in_h = 9, .in_w = 11, .out_channels = 10,
-                      .window = {.kernel_h = 3, .kernel_w = 3, .pad_top = 1, .pad_left = 1,
-                                 .pad_bottom = 1, .pad_right = 1}}, 4),
+      ConvOf("conv",
+             {.in_channels = 13,
+              .in_h = 9,
+              .in_w = 11,
+              .out_channels = 10,
+              .window = {.kernel_h = 3,
+                         .kernel_w = 3,
+                         .pad_top = 1,
+                         .pad_left = 1,
+                         .pad_bottom = 1,
+                         .pad_right = 1}},
+             4),
       ConvOf("overflowing_conv", {.in_channels = 40, .in_h = 5, .in_w = 5, .out_channels = 3}, 90),
-      ConvOf("depthwise", {.in_channels = 6, .in_h = 8, .in_w = 8, .out_channels = 6, .groups = 6,
-                           .window = {.kernel_h = 3, .kernel_w = 3, .stride_h = 2, .stride_w = 2}},
+      ConvOf("depthwise",
+             {.in_channels = 6,
+              .in_h = 8,
+              .in_w = 8,
+              .out_channels = 6,
+              .groups = 6,
+              .window = {.kernel_h = 3, .kernel_w = 3, .stride_h = 2, .stride_w = 2}},
              2),
-      GemmOf("gemm", 5, 67, 33, 3), GemmOf("tall_gemm", 40, 31, 3, 3),
+      GemmOf("gemm", 5, 67, 33, 3),
+      GemmOf("tall_gemm", 40, 31, 3, 3),
       GemmOf("vector_gemm", 1, 130, 50, 3)};
-  all.push_back(Over("softmax", image, image, 8, [=](const Numerics& n, const Extents& e, auto x, auto y) {
-    ExactSoftmax(n, e, width, x, y);
-  }));
-  all.push_back(Over("channel_softmax", image, image, 8, [=](const Numerics& n, const Extents& e, auto x, auto y) {
-    ExactSoftmax(n, e, AxisSet({kAxisC}), x, y);
-  }));
-  all.push_back(Over("layer_norm", image, image, 8, [=](const Numerics& n, const Extents& e, auto x, auto y) {
-    ExactNormalize(n, e, width, 1e-3f, {gamma, {1, 1, 1, 1, 9}}, {beta, {1, 1, 1, 1, 9}}, x, {}, y);
-  }));
-  all.push_back(Over("instance_norm", image, image, 8, [=](const Numerics& n, const Extents& e, auto x, auto y) {
-    ExactNormalize(n, e, plane, 1e-3f, {}, {}, x, {}, y);
-  }));
-  all.push_back(Over("l2_norm", image, image, 8, [=](const Numerics& n, const Extents& e, auto x, auto y) {
-    ExactL2Normalize(n, e, AxisSet({kAxisC}), 1e-3f, x, y);
-  }));
-  all.push_back(Over("reduce_mean", image, columns, 100, [=](const Numerics& n, const Extents& e, auto x, auto y) {
-    ExactReduce(n, ReduceOp::kMean, /*squares=*/false, e, width, x, y);
-  }));
-  all.push_back(Over("average_pool", image, {1, 1, 5, 4, 5}, 8, [](const Numerics& n, const Extents& e, auto x, auto y) {
-    const PoolShape shape = {.planes = e[0] * 5, .in_h = 7, .in_w = 9, .out_h = 4, .out_w = 5,
-                             .window = {.kernel_h = 3, .kernel_w = 3, .stride_h = 2, .stride_w = 2,
-                                        .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1}};
-    ExactAveragePool(n, shape, AverageDivisor::kInside, x, y);
-  }));
-  all.push_back(Over("divide", image, image, 300, [](const Numerics& n, const Extents& e, auto x, auto y) {
-    const Halfs by = RandomHalfs(5, 3, 11);
-    ExactBinary(n, BinaryOp::kDiv, x, e, by, {1, 1, 5, 1, 1}, y, e);
-  }));
-  all.push_back(Over("affine", image, image, 300, [](const Numerics& n, const Extents&, auto x, auto y) {
-    ExactAffine(n, /*rounds_product=*/true, x, 1.7f, -0.3f, y);
-  }));
-  all.push_back(Over("gelu", image, image, 8, [](const Numerics& n, const Extents&, auto x, auto y) {
-    ApplyTable(*ExactTableFor({Unary::kGelu}, n), x, y);
-  }));
-  all.push_back(Over("width_slice", image, image, 6000, [](const Numerics& n, const Extents&, auto x, auto y) {
-    std::copy(x.begin(), x.end(), y.begin());
-    ThroughWidthSlice(n, y);
-  }));
+  all.push_back(
+      Over("softmax", image, image, 8, [=](const Numerics& n, const Extents& e, auto x, auto y) {
+        ExactSoftmax(n, e, width, x, y);
+      }));
+  all.push_back(Over("channel_softmax", image, image, 8,
+                     [=](const Numerics& n, const Extents& e, auto x, auto y) {
+                       ExactSoftmax(n, e, AxisSet({kAxisC}), x, y);
+                     }));
+  all.push_back(
+      Over("layer_norm", image, image, 8, [=](const Numerics& n, const Extents& e, auto x, auto y) {
+        ExactNormalize(n, e, width, 1e-3f, {gamma, {1, 1, 1, 1, 9}}, {beta, {1, 1, 1, 1, 9}}, x, {},
+                       y);
+      }));
+  all.push_back(Over("instance_norm", image, image, 8,
+                     [=](const Numerics& n, const Extents& e, auto x, auto y) {
+                       ExactNormalize(n, e, plane, 1e-3f, {}, {}, x, {}, y);
+                     }));
+  all.push_back(
+      Over("l2_norm", image, image, 8, [=](const Numerics& n, const Extents& e, auto x, auto y) {
+        ExactL2Normalize(n, e, AxisSet({kAxisC}), 1e-3f, x, y);
+      }));
+  all.push_back(Over("reduce_mean", image, columns, 100,
+                     [=](const Numerics& n, const Extents& e, auto x, auto y) {
+                       ExactReduce(n, ReduceOp::kMean, /*squares=*/false, e, width, x, y);
+                     }));
+  all.push_back(Over("average_pool", image, {1, 1, 5, 4, 5}, 8,
+                     [](const Numerics& n, const Extents& e, auto x, auto y) {
+                       const PoolShape shape = {.planes = e[0] * 5,
+                                                .in_h = 7,
+                                                .in_w = 9,
+                                                .out_h = 4,
+                                                .out_w = 5,
+                                                .window = {.kernel_h = 3,
+                                                           .kernel_w = 3,
+                                                           .stride_h = 2,
+                                                           .stride_w = 2,
+                                                           .pad_top = 1,
+                                                           .pad_left = 1,
+                                                           .pad_bottom = 1,
+                                                           .pad_right = 1}};
+                       ExactAveragePool(n, shape, AverageDivisor::kInside, x, y);
+                     }));
+  all.push_back(
+      Over("divide", image, image, 300, [](const Numerics& n, const Extents& e, auto x, auto y) {
+        const Halfs by = RandomHalfs(5, 3, 11);
+        ExactBinary(n, BinaryOp::kDiv, x, e, by, {1, 1, 5, 1, 1}, y, e);
+      }));
+  all.push_back(
+      Over("affine", image, image, 300, [](const Numerics& n, const Extents&, auto x, auto y) {
+        ExactAffine(n, /*rounds_product=*/true, x, 1.7f, -0.3f, y);
+      }));
+  all.push_back(
+      Over("gelu", image, image, 8, [](const Numerics& n, const Extents&, auto x, auto y) {
+        ApplyTable(*ExactTableFor({Unary::kGelu}, n), x, y);
+      }));
+  all.push_back(Over("width_slice", image, image, 6000,
+                     [](const Numerics& n, const Extents&, auto x, auto y) {
+                       std::copy(x.begin(), x.end(), y.begin());
+                       ThroughWidthSlice(n, y);
+                     }));
   return all;
 }
 

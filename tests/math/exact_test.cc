@@ -45,7 +45,8 @@ TEST_P(ExactTest, BitsAreThoseOfAnyNumberOfThreads) {
   Halfs results[2];
   for (int threads : {1, 2}) {
     tbb::task_arena arena(threads);
-    arena.execute([&] { results[threads - 1] = ResultOf(GetParam(), NumericsOf("A13"), kBatch, x); });
+    arena.execute(
+        [&] { results[threads - 1] = ResultOf(GetParam(), NumericsOf("A13"), kBatch, x); });
   }
   EXPECT_EQ(results[0], results[1]);
 }
@@ -134,10 +135,14 @@ TEST(ExactElementwise, RoundsOnceAsInDouble) {
     }
     const Extents extents = {1, 1, 1, 1, kCount};
     for (auto [op, function] :
-         {std::pair(BinaryOp::kAdd, +[](double x, double z) { return x + z; }),
-          std::pair(BinaryOp::kSub, +[](double x, double z) { return x - z; }),
-          std::pair(BinaryOp::kMul, +[](double x, double z) { return x * z; }),
-          std::pair(BinaryOp::kDiv, +[](double x, double z) { return x / (z == 0 ? 0.0 : z); })}) {
+         {std::pair(
+              BinaryOp::kAdd, +[](double x, double z) { return x + z; }),
+          std::pair(
+              BinaryOp::kSub, +[](double x, double z) { return x - z; }),
+          std::pair(
+              BinaryOp::kMul, +[](double x, double z) { return x * z; }),
+          std::pair(
+              BinaryOp::kDiv, +[](double x, double z) { return x / (z == 0 ? 0.0 : z); })}) {
       ExactBinary(n, op, a, extents, b, extents, absl::MakeSpan(y), extents);
       for (int64_t i = 0; i < kCount; ++i) {
         const Half want = Stored(function(ToDouble(a[i]), ToDouble(b[i])), n);

@@ -1,13 +1,14 @@
 // golden: runs operations on the software engine in exact mode. Each line of stdin is
 //
 //   {"target": "h13", "route": "mil", "options": {"mac-tile": "none"},
-//    "calls": [{"op": ..., "inputs": [...], "attrs": {...},   // as `anemone confirm --probe` has it
+//    "calls": [{"op": ..., "inputs": [...], "attrs": {...},   // as `anemone confirm --probe` has
+//    it
 //               "values": [[15360, ...], ...]}, ...]}         // fp16 bits, by input
 //
 // where an input of type fp32 or uint8 has values of that type, and one named "%0" is the output of
-// the first call. Instead of "calls" there may be "onnx", a graph in ONNX's text form, with "values"
-// by its inputs. Each line of stdout is {"bits": [...], "floats": [...]}, the output as fp16 bits and
-// as the host reads it (null: not finite), or {"refused": ...} or {"error": ...}.
+// the first call. Instead of "calls" there may be "onnx", a graph in ONNX's text form, with
+// "values" by its inputs. Each line of stdout is {"bits": [...], "floats": [...]}, the output as
+// fp16 bits and as the host reads it (null: not finite), or {"refused": ...} or {"error": ...}.
 #include <cmath>
 #include <cstdint>
 #include <iostream>
@@ -27,7 +28,6 @@
 #include "kernels/mil.h"
 #include "onnx/defs/parser.h"
 #include "partitioner/plan.h"
-#include "provider/crossing.h"
 
 namespace anemone {
 namespace {
@@ -177,13 +177,14 @@ absl::StatusOr<Json> Answer(const Json& line) {
   std::vector<std::byte> bytes(to.bytes());
   std::byte* output = bytes.data();
   ANEMONE_RETURN_IF_ERROR(device->Run(*program, {inputs, {&output, 1}}));
-  const std::vector<int64_t> dims(to.dims.extent.begin(), to.dims.extent.end());
-  const Tensor halves = FromSurface(output, to, DataType::kFloat16, dims);
-  const Tensor floats = FromSurface(output, to, DataType::kFloat, dims);
-  Json answer = {{"bits", Json::array()}, {"floats", Json::array()}};
-  for (int64_t i = 0; i < halves.elements(); ++i) {
-    answer["bits"].push_back(halves.at<uint16_t>(i));
-    const float value = floats.at<float>(i);
+  std::vector<uint16_t> halves(to.dims.elements());
+  std::vector<float> floats(halves.size());
+  math::ConvertStrided(to.dims.extent, output, MathLayout(to), halves.data(),
+                       math::DenseLayout(math::Element::kHalf, to.dims.extent));
+  math::ConvertStrided(to.dims.extent, output, MathLayout(to), floats.data(),
+                       math::DenseLayout(math::Element::kFloat, to.dims.extent));
+  Json answer = {{"bits", halves}, {"floats", Json::array()}};
+  for (float value : floats) {
     answer["floats"].push_back(std::isfinite(value) ? Json(value) : Json());
   }
   return answer;

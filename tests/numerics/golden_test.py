@@ -30,6 +30,8 @@ NOT_OPERATIONS = {
 # Published values that the defaults do not give, and why.
 NOT_MET = {
     "sqrt-eps-4": "the table of roots is coarse near 0 and its knots are not published (ew-sqrt)",
+    "floordiv-legacy": "a division and a Floor are two units here, so that the product is rounded "
+                       "between them; the two oldest families do not (ew-floordiv)",
     "floor-sat-range": "the vector is wrong: 2047.5 is no fp16 number, the port has 2048",
 }
 
@@ -190,11 +192,11 @@ def rms_norm(inputs, x):
 
 
 def pool(op, attrs, x):
-    """The window in a corner of a larger input: one that is the whole becomes a Reduction."""
+    """The one window in a corner of a larger input: the whole would become a Reduction."""
     height, width = attrs["kernel"]
     rows = [flat(x)[i * width:(i + 1) * width] + [0.0] for i in range(height)]
     more = {"exclude_padding_from_average": True} if op == "avg_pool" else {}
-    return [Call(op, kernel_sizes=[height, width], strides=[1, 1], pad_type="valid", **more)
+    return [Call(op, kernel_sizes=[height, width], strides=[2, 2], pad_type="valid", **more)
             .add("x", [1, 1, height + 1, width + 1], rows + [[0.0] * (width + 1)])]
 
 
@@ -402,17 +404,15 @@ def check_two(program, vector, build):
         bits = program.run(build(inputs, flat(inputs["x" + name])), vector["target"])
         y["y" + name] = [value_of(b) for b in bits]
     flat_bits = {"bits": lambda values: [bits_of(v) for v in values]}
-    return y, bool(eval(vector["compare"]["expr"], {**NAMES, **flat_bits, **y}))
+    return bool(eval(vector["compare"]["expr"], {**NAMES, **flat_bits, **y}))
 
 
 def check_nan_rms(program, vector):
-    return check_two(program, vector, rms_norm)[1]
+    return check_two(program, vector, rms_norm)
 
 
 def check_nan_layer_norm(program, vector):
-    """Nothing is NaN; and the two differ, as the rule says beside the vector."""
-    y, holds = check_two(program, vector, layer_norm)
-    return holds and y["y1"] != y["y2"]
+    return check_two(program, vector, layer_norm)
 
 
 def check_argmax_indices(program, vector):
@@ -477,6 +477,17 @@ def check_cross_chip(program, vector):
     return True
 
 
+def check_three(program, vector):
+    """(a + b) + c, or a + (b + c), as the vector says."""
+    a, b, c = (flat(evaluated(vector)[name]) for name in "abc")
+    last = Call("add")
+    if vector["attrs"]["graph"] == "(a+b)+c":
+        calls = binary("add", a, b) + [last.after(0, row(a)).add("c", row(c), c)]
+    else:
+        calls = binary("add", b, c) + [last.add("a", row(a), a).after(0, row(a))]
+    return check(vector, program.run(calls, vector["target"]))
+
+
 # Vectors that compare several runs.
 SEVERAL = {
     "nan-rms": check_nan_rms,
@@ -484,6 +495,8 @@ SEVERAL = {
     "index-2048": check_argmax_indices,
     "index-2049": check_argmax_indices,
     "resident-acc": check_resident,
+    "add-order-a": check_three,
+    "add-order-b": check_three,
     "det-matmul-reduce": check_matmul_reduce,
     "attention-rewrite-cosine": check_attention,
     "cross-chip-ulp": check_cross_chip,

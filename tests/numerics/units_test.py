@@ -64,9 +64,15 @@ def conv_then_goc():
             .after(0, [1, 1, 1, 1])]
 
 
+def conv_then_gain(x, weight, gain):
+    conv = Call("conv", strides=[1, 1], pad_type="valid", groups=1)
+    conv.add("x", [1, 1, 1, 1], [x]).const("weight", [1, 1, 1, 1], [weight])
+    return [conv, Call("GOC", ScaleScalar=bits_of(gain), BiasScalar=0).after(0, [1, 1, 1, 1])]
+
+
 def gathered(values):
-    return onnx(f"(float[1,1,1,{len(values)}] x) => (float[1,1,1,2] y) "
-                "<int64[2] i = {0, 2}> { y = Gather<axis = 3>(x, i) }", values)
+    return onnx(f"(float[1,1,1,{len(values)}] x) => (float[1,1,1,3] y) "
+                "<int64[3] i = {0, 3, 1}> { y = Gather<axis = 3>(x, i) }", values)
 
 
 def broadcast(axis, value):
@@ -86,6 +92,9 @@ ALPHA = f16(0.02)
 SIX = some(6, 5.0, seed=5)
 SPAN = [(v - min(SIX)) / (max(SIX) - min(SIX)) for v in SIX]
 PIXEL = 77
+# An input, a weight and a gain for which it shows what is rounded first.
+FOLDED = next((x, w, g) for x, w, g in zip(some(99), some(99, seed=6), some(99, seed=7))
+              if f16(f16(x * w) * g) != f16(x * f16(w * g)))
 SCALE, BIAS = f16(1 / 255), f16(1 / 3)
 
 # name, target, options, what is run, want, tolerance as a share of the largest
@@ -117,8 +126,10 @@ CASES = [
        onnx("(float[1,1,1,30] x) => (float[1,1,1,60] y) <float[4] s = {1, 1, 1, 2}> "
             '{ y = Resize<mode = "linear">(x, , s) }', X), upsampled(X, 30), 1e-3)
       for option in ("fp16-weights", "wide")],
-    ("gather inside the width", "H13", {}, gathered([5000.0, 0.0, 5000.0]), [5000.0, INF], 0),
-    ("gather on a later family", "H15", {}, gathered([5000.0, 0.0, 5000.0]), [5000.0, 5000.0], 0),
+    ("gather inside the width", "H13", {}, gathered([5000.0, 2.0, 0.0, 5000.0]),
+     [5000.0, INF, 2.0], 0),
+    ("gather on a later family", "H15", {}, gathered([5000.0, 2.0, 0.0, 5000.0]),
+     [5000.0, 5000.0, 2.0], 0),
     ("broadcast along channels", "H11", {}, broadcast("Channel", 40000.0), [INF, INF], 0),
     ("broadcast along the width", "H11", {}, broadcast("Width", 40000.0), [40000.0, 40000.0], 0),
     ("broadcast of a later family", "H13", {}, broadcast("Channel", 40000.0), [40000.0, 40000.0], 0),
@@ -130,7 +141,10 @@ CASES = [
      golden_test.reduction("reduce_sum_square", [45.03125, 0.0]), [f16(45.03125 ** 2)], 0),
     ("epilogue, separate", "H13", {}, conv_then_goc(), [0.0], 0),
     ("epilogue, fused", "H13", {"mac-epilogue": "fused"}, conv_then_goc(), [2.0], 0),
-    ("batch norm in the weights", "H13", {"nrm-batch": "fold-weights"}, conv_then_goc(), [2.0], 0),
+    ("batch norm behind", "H13", {}, conv_then_gain(*FOLDED),
+     [f16(f16(FOLDED[0] * FOLDED[1]) * FOLDED[2])], 0),
+    ("batch norm in the weights", "H13", {"nrm-batch": "fold-weights"}, conv_then_gain(*FOLDED),
+     [f16(FOLDED[0] * f16(FOLDED[1] * FOLDED[2]))], 0),
     ("bias, rounded first", "H13", {},
      golden_test.conv({"cin": 2}, {"x": [2048.0, 1.0], "w": [1.0, 1.0], "bias": [1.0]}),
      [2048.0], 0),

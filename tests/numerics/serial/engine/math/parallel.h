@@ -1,5 +1,5 @@
-// tests/numerics/serial/engine/math/parallel.h: in the place of engine/math/parallel.h where there is
-// no oneTBB (neon_test.sh).
+// tests/numerics/serial/engine/math/parallel.h: in the place of engine/math/parallel.h where there
+// is no oneTBB (neon_test.sh).
 #ifndef ENGINE_MATH_PARALLEL_H_
 #define ENGINE_MATH_PARALLEL_H_
 
