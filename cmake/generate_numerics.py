@@ -22,6 +22,11 @@ def open_rules(data):
             if rule.get("underdetermined")]
 
 
+def families_of(data, rule_id):
+    return next(rule["families"] for section in data["sections"].values() for rule in section
+                if rule["id"] == rule_id)
+
+
 def profile_of(data, family):
     profile = data["profiles"].get(family, "as " + OLDEST_PROFILE)
     return profile if isinstance(profile, dict) else profile_of(data, profile.split()[-1])
@@ -62,7 +67,8 @@ def main():
     header += ["// How a family computes where the sources leave it open: the option taken, by rule.",
                "struct Numerics {"]
     header += [f"  {camel(r['id'])} {r['id'].replace('-', '_')};" for r in rules]
-    header += ["  int width_slice_gain;  // sat-wslice; 1: a slice is a copy", "};", "",
+    header += ["  int width_slice_gain;  // sat-wslice; 1: a slice is a copy",
+               "  bool computes_broadcast;  // mov-legacy-broadcast", "};", "",
                "// A rule with its options, to be named in tests and on the command line.",
                "struct NumericsRule {", "  const char* id;", "  const char* what;",
                "  absl::Span<const char* const> options;",
@@ -83,6 +89,7 @@ def main():
         chosen = options_of(data, family, rules)
         values = [f"{camel(r)}::k{camel(o)}" for r, o in chosen.items()]
         values.append(str(profile_of(data, family)["wslice_gain"]))
+        values.append("true" if family in families_of(data, "mov-legacy-broadcast") else "false")
         body.append(f'    {{"{family}", {{{", ".join(values)}}}}},')
     body.append("};")
     for rule in rules:

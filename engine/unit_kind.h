@@ -50,12 +50,28 @@ struct View {
 // What `prepare` makes of a unit's constants, once per program: packed weights, index tables.
 using Prepared = std::shared_ptr<const void>;
 
-// What a unit computes with in `exact` mode.
+// A scale and an addend, one for all channels or one for each.
+struct GainOffset {
+  std::vector<float> gain, offset;
+};
+
+// What a unit computes with in `exact` mode. Behind `prepared` is what a step over the network
+// found (engine/software/exact_plan.h).
 struct ExactUnit {
   const math::Numerics& numerics;
   absl::Span<const Tensor> weights;  // plain
   const void* prepared;
+  const GainOffset* epilogue = nullptr;  // to be done before the result is rounded
+  bool squares = false;                  // the first bottom is to be squared, unrounded
+  bool is_image = false;                 // the first bottom is a uint8 port
+  const math::Half* port = nullptr;      // the first bottom as it came to its port, NaN and all
 };
+
+// The first bottom's elements as they came to its port; empty: no port.
+inline absl::Span<const math::Half> PortOf(const ExactUnit& unit, const ConstView& in) {
+  if (unit.port == nullptr) return {};
+  return {unit.port, static_cast<size_t>(in.dims.elements())};
+}
 
 using Permutation = std::array<Axis, kAxisCount>;
 
@@ -121,6 +137,15 @@ struct UnitRow {
   bool has_channels = false;
   // The same by the target's rules of arithmetic. Null: `compute` only moves, compares or chooses.
   void (*exact)(const P&, const ExactUnit&, absl::Span<const ConstView> in, View out) = nullptr;
+  // What fuses in exact mode where the rules say that nothing is rounded in between: a kind that
+  // only scales and adds, behind one that takes it as its epilogue (numerics.json mac-epilogue); a
+  // kind that squares its first bottom, in front of one that sums squares (red-l2, nrm-rms).
+  std::optional<GainOffset> (*epilogue)(const P&, absl::Span<const Tensor> weights) = nullptr;
+  bool (*takes_epilogue)(const P&, const math::Numerics&) = nullptr;
+  bool (*squares)(const P&, absl::Span<const Operand> bottoms) = nullptr;
+  bool (*takes_squares)(const P&, const math::Numerics&) = nullptr;
+  // The kind tells a NaN at a port from the infinity that others see (numerics.json st-nan-lnvar).
+  bool reads_port = false;
   // The output is the first bottom's bytes under other dims: nothing is computed.
   bool is_view = false;
   // Whether the output is the bottoms one after the other in memory: `compute` then leaves those
@@ -187,6 +212,12 @@ class UnitKind {
   virtual bool by_element() const = 0;
   virtual bool has_channels() const = 0;
   virtual bool has_exact() const = 0;
+  virtual std::optional<GainOffset> EpilogueOf(const void* params,
+                                               absl::Span<const Tensor> weights) const = 0;
+  virtual bool TakesEpilogue(const void* params, const math::Numerics& n) const = 0;
+  virtual bool Squares(const void* params, absl::Span<const Operand> bottoms) const = 0;
+  virtual bool TakesSquares(const void* params, const math::Numerics& n) const = 0;
+  virtual bool reads_port() const = 0;
   virtual void Exact(const void* params, const ExactUnit&, absl::Span<const ConstView> in,
                      View out) const = 0;
 };
@@ -306,6 +337,21 @@ class UnitKindOf final : public UnitKind {
   bool by_element() const override { return row_.by_element; }
   bool has_channels() const override { return row_.has_channels; }
   bool has_exact() const override { return row_.exact != nullptr; }
+  std::optional<GainOffset> EpilogueOf(const void* params,
+                                       absl::Span<const Tensor> weights) const override {
+    if (row_.epilogue == nullptr) return std::nullopt;
+    return row_.epilogue(Cast(params), weights);
+  }
+  bool TakesEpilogue(const void* params, const math::Numerics& n) const override {
+    return row_.takes_epilogue != nullptr && row_.takes_epilogue(Cast(params), n);
+  }
+  bool Squares(const void* params, absl::Span<const Operand> bottoms) const override {
+    return row_.squares != nullptr && row_.squares(Cast(params), bottoms);
+  }
+  bool TakesSquares(const void* params, const math::Numerics& n) const override {
+    return row_.takes_squares != nullptr && row_.takes_squares(Cast(params), n);
+  }
+  bool reads_port() const override { return row_.reads_port; }
   void Exact(const void* params, const ExactUnit& unit, absl::Span<const ConstView> in,
              View out) const override {
     row_.exact(Cast(params), unit, in, out);

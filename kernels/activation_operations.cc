@@ -55,7 +55,10 @@ absl::StatusOr<Operand> ScaledTanh(NetworkBuilder& c, Operand x, Numbers n) {
   return Scaled(c, x, n.alpha, 0);
 }
 
-absl::StatusOr<Operand> SoftplusOf(NetworkBuilder& c, Operand x, Numbers) { return Softplus(c, x); }
+// A converted one is the engine's own.
+absl::StatusOr<Operand> SoftplusOf(NetworkBuilder& c, Operand x, Numbers) {
+  return c.route() == Route::kMil ? Activated(c, NeuronType::kSoftplus, x) : Softplus(c, x);
+}
 
 absl::StatusOr<Operand> SoftsignOf(NetworkBuilder& c, Operand x, Numbers) { return Softsign(c, x); }
 

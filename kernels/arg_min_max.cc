@@ -165,11 +165,12 @@ constexpr Field<ArgMinMaxParams> kFields[] = {
 // stated. Here it is the window's own corner, padding included: so they stay exact in fp16 on a
 // plane of any size, and a window that is the whole plane, the only one seen, gives the place in
 // the plane either way. Padding never wins, as in a maximum (pool-max).
-void Compute(const ArgMinMaxParams& p, const void*, absl::Span<const ConstView> in, View out) {
+void Choose(const ArgMinMaxParams& p, bool takes_last, absl::Span<const ConstView> in, View out) {
   const math::Extreme extreme = IsLargest(p) ? math::Extreme::kMax : math::Extreme::kMin;
   const Dims& dims = in[0].dims;
   if (!IsSpatial(p)) {
-    return math::ArgExtreme(extreme, dims.extent, math::kAxisC, in[0].span(), out.span());
+    return math::ArgExtreme(extreme, dims.extent, math::kAxisC, in[0].span(), out.span(),
+                            takes_last);
   }
   const math::Window window{.kernel_h = p.kernel_height,
                             .kernel_w = p.kernel_width,
@@ -186,7 +187,16 @@ void Compute(const ArgMinMaxParams& p, const void*, absl::Span<const ConstView> 
                           .out_h = out.dims.h(),
                           .out_w = out.dims.w(),
                           .window = window},
-                         in[0].span(), out.span());
+                         in[0].span(), out.span(), takes_last);
+}
+
+void Compute(const ArgMinMaxParams& p, const void*, absl::Span<const ConstView> in, View out) {
+  Choose(p, /*takes_last=*/false, in, out);
+}
+
+void Exact(const ArgMinMaxParams& p, const ExactUnit& unit, absl::Span<const ConstView> in,
+           View out) {
+  Choose(p, unit.numerics.st_index == math::StIndex::kLast, in, out);
 }
 
 // A window that is the whole plane is its rows as one.
@@ -226,7 +236,8 @@ const UnitKindOf<ArgMinMaxParams>& Kind() {
                                         .validate = Validate,
                                         .fields = kFields,
                                         .mil = WriteMil,
-                                        .compute = Compute});
+                                        .compute = Compute,
+                                        .exact = Exact});
   return kind;
 }
 

@@ -1,10 +1,13 @@
 // Broadcast: axes of extent 1 repeated. Facts: validators.json Broadcast; capability byte 0x812.
 #include "kernels/broadcast.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "anemone/status_macros.h"
 #include "engine/math/copy.h"
+#include "engine/math/exact_contract.h"
+#include "engine/math/exact_elementwise.h"
 #include "engine/mil_emitter.h"
 #include "kernels/elementwise.h"
 #include "kernels/mil.h"
@@ -97,6 +100,26 @@ absl::Status WriteMil(MilEmitter& e, const BroadcastParams&, const Unit& unit) {
   return absl::OkStatus();
 }
 
+// The two oldest families compute it: along C as a product with ones, by the array's rules, else as
+// a sum with 0 (numerics.json mov-legacy-broadcast).
+void Exact(const BroadcastParams& p, const ExactUnit& unit, absl::Span<const ConstView> in,
+           View out) {
+  const math::Numerics& n = unit.numerics;
+  Compute(p, nullptr, in, out);
+  if (!n.computes_broadcast) return;
+  const bool along_channels =
+      std::any_of(p.axes.begin(), p.axes.end(), [](const Repeat& r) { return r.axis == Axis::kC; });
+  if (along_channels) {
+    const std::vector<math::Half> x(out.span().begin(), out.span().end());
+    return math::ExactGemm(n, {.m = out.dims.elements()}, x, math::RowMajor(1),
+                           {&math::kHalfOne, 1}, math::RowMajor(1), {}, out.span(),
+                           math::RowMajor(1));
+  }
+  const math::Extents& extents = out.dims.extent;
+  math::ExactBinary(n, math::BinaryOp::kAdd, out.span(), extents, {&math::kHalfZero, 1},
+                    {1, 1, 1, 1, 1}, out.span(), extents);
+}
+
 const UnitKindOf<BroadcastParams>& Kind() {
   static const UnitKindOf<BroadcastParams>& kind =
       *new UnitKindOf<BroadcastParams>({.type = "Broadcast",
@@ -105,7 +128,8 @@ const UnitKindOf<BroadcastParams>& Kind() {
                                         .codegen = Codegen,
                                         .fields = kFields,
                                         .mil = WriteMil,
-                                        .compute = Compute});
+                                        .compute = Compute,
+                                        .exact = Exact});
   return kind;
 }
 

@@ -19,6 +19,7 @@
 #include "engine/math/transpose.h"
 #include "engine/warning.h"
 #include "kernels/conv_forms.h"
+#include "kernels/exact_terms.h"
 #include "kernels/lowering.h"
 #include "rule_table.h"     // generated
 #include "warning_table.h"  // generated
@@ -432,18 +433,37 @@ std::vector<math::Half> PlainKernel(const ConvParams& p, const ExactUnit& unit,
   return KernelOf(p, in[0].dims, unit.weights[0]);
 }
 
+// w = f16(w * gain) (nrm-batch, fold-weights).
+void FoldGain(const math::Numerics& n, absl::Span<const float> gain,
+              std::vector<math::Half>& kernel) {
+  if (gain.empty()) return;
+  const size_t row = kernel.size() / gain.size();
+  for (size_t i = 0; i < kernel.size(); ++i) {
+    kernel[i] = math::Stored(math::ToDouble(kernel[i]) * math::RoundToHalf(gain[i / row]), n);
+  }
+}
+
+bool TakesEpilogue(const ConvParams& p, const math::Numerics& n) {
+  return !IsRepeat(p) && (n.mac_epilogue == math::MacEpilogue::kFused ||
+                          n.nrm_batch == math::NrmBatch::kFoldWeights);
+}
+
 void Exact(const ConvParams& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
   const Dims& x = in[0].dims;
   if (IsRepeat(p)) return Compute(p, unit.prepared, in, out, {});
-  const std::vector<math::Half> kernel = PlainKernel(p, unit, in);
-  std::vector<float> bias;
-  if (unit.weights.size() > 1) bias = RoundedFloats(unit.weights[1]);
-  if (!p.transposed()) {
-    return math::ExactConv(unit.numerics, ShapeFor<math::ConvShape>(p, x), in[0].span(), kernel,
-                           bias, out.span());
+  std::vector<math::Half> kernel = PlainKernel(p, unit, in);
+  const ExactTerms terms(unit, out.dims.c());
+  math::ContractTerms behind = terms.view();
+  if (p.transposed()) {
+    return math::ExactConvTranspose(unit.numerics, TransposedShape(p, x), in[0].span(), kernel,
+                                    behind, out.span());
   }
-  math::ExactConvTranspose(unit.numerics, TransposedShape(p, x), in[0].span(), kernel, bias,
-                           out.span());
+  if (unit.numerics.nrm_batch == math::NrmBatch::kFoldWeights) {
+    FoldGain(unit.numerics, behind.gain, kernel);
+    behind.gain = {};
+  }
+  math::ExactConv(unit.numerics, ShapeFor<math::ConvShape>(p, x), in[0].span(), kernel, behind,
+                  out.span());
 }
 
 void Warn(const ConvParams& p, Bottoms in, const Dims&, const Target& target, Route route,
@@ -478,7 +498,8 @@ const UnitKindOf<ConvParams>& Kind() {
                                    .takes_bias = true,
                                    .prepare = Prepare,
                                    .compute_then = Compute,
-                                   .exact = Exact});
+                                   .exact = Exact,
+                                   .takes_epilogue = TakesEpilogue});
   return kind;
 }
 

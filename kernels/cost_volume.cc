@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
 #include "engine/math/elementwise.h"
+#include "engine/math/exact_elementwise.h"
 #include "engine/math/unary.h"
 #include "kernels/attributes.h"
 #include "kernels/elementwise.h"
@@ -72,8 +73,10 @@ absl::StatusOr<Prepared> Prepare(const P& p, Bottoms, absl::Span<const Tensor>) 
       "not published");
 }
 
-// One rounding (numerics.json ew-hidden), row by row.
-void Compute(const P&, const void*, absl::Span<const ConstView> in, View out) {
+// |a - b| row by row, the difference by `subtract`: one rounding (numerics.json ew-hidden, whose
+// two options are one where there is one step).
+template <class Subtract>
+void Volume(absl::Span<const ConstView> in, View out, const Subtract& subtract) {
   const Dims& dims = out.dims;
   const size_t width = dims.w(), ref_width = in[1].dims.w();
   const math::Extents row_extents = {1, 1, 1, 1, dims.w()};
@@ -84,11 +87,20 @@ void Compute(const P&, const void*, absl::Span<const ConstView> in, View out) {
       const int64_t d = row / dims.h() % dims.c();
       const int64_t source = row / dims.h() / dims.c() * dims.h() + row % dims.h();
       absl::Span<math::Half> to = out.span().subspan(row * width, width);
-      math::Binary(math::BinaryOp::kSub, in[0].span().subspan(source * width, width), row_extents,
-                   in[1].span().subspan(source * ref_width + d, width), row_extents, to,
-                   row_extents);
+      subtract(in[0].span().subspan(source * width, width), row_extents,
+               in[1].span().subspan(source * ref_width + d, width), row_extents, to, row_extents);
       math::Abs(to, to);
     }
+  });
+}
+
+void Compute(const P&, const void*, absl::Span<const ConstView> in, View out) {
+  Volume(in, out, [](const auto&... row) { math::Binary(math::BinaryOp::kSub, row...); });
+}
+
+void Exact(const P&, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
+  Volume(in, out, [&](const auto&... row) {
+    math::ExactBinary(unit.numerics, math::BinaryOp::kSub, row...);
   });
 }
 
@@ -100,7 +112,8 @@ const UnitKindOf<P>& Kind() {
                                                          .validate = Validate,
                                                          .fields = kFields,
                                                          .prepare = Prepare,
-                                                         .compute = Compute});
+                                                         .compute = Compute,
+                                                         .exact = Exact});
   return kind;
 }
 

@@ -8,6 +8,7 @@
 
 #include "anemone/status_macros.h"
 #include "engine/math/conv.h"
+#include "engine/math/exact_contract.h"
 #include "kernels/conv.h"
 #include "kernels/elementwise.h"
 #include "kernels/mil.h"
@@ -72,18 +73,26 @@ constexpr Field<P> kFields[] = {
 // The sums of a convolution (numerics.json ew-hidden: MAC rules). The padding is taken for zeros,
 // as a convolution's is; one channel leaves groups nothing to do. The template is another one at
 // every run, and small.
+math::ConvShape ConvShapeOf(const P& p, const Dims& x) {
+  return {.batch = x.n() * x.d(),
+          .in_h = x.h(),
+          .in_w = x.w(),
+          .window = {.kernel_h = p.height,
+                     .kernel_w = p.width,
+                     .pad_top = p.top,
+                     .pad_left = p.left,
+                     .pad_bottom = p.bottom,
+                     .pad_right = p.right}};
+}
+
 void Compute(const P& p, const void*, absl::Span<const ConstView> in, View out) {
-  const Dims& x = in[0].dims;
-  const math::ConvShape shape = {.batch = x.n() * x.d(),
-                                 .in_h = x.h(),
-                                 .in_w = x.w(),
-                                 .window = {.kernel_h = p.height,
-                                            .kernel_w = p.width,
-                                            .pad_top = p.top,
-                                            .pad_left = p.left,
-                                            .pad_bottom = p.bottom,
-                                            .pad_right = p.right}};
-  math::Conv(math::PackConv(shape, in[1].span(), {}), in[0].span(), out.span());
+  math::Conv(math::PackConv(ConvShapeOf(p, in[0].dims), in[1].span(), {}), in[0].span(),
+             out.span());
+}
+
+void Exact(const P& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
+  math::ExactConv(unit.numerics, ConvShapeOf(p, in[0].dims), in[0].span(), in[1].span(), {},
+                  out.span());
 }
 
 const UnitKindOf<P>& Kind() {
@@ -94,7 +103,8 @@ const UnitKindOf<P>& Kind() {
                           .shape = Shape,
                           .validate = Validate,
                           .fields = kFields,
-                          .compute = Compute});
+                          .compute = Compute,
+                          .exact = Exact});
   return kind;
 }
 

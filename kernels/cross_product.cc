@@ -1,7 +1,10 @@
 // CrossProduct: x cross z of two vectors of three channels. Direct authoring only. Facts:
 // validators.json CrossProduct; hidden_layers.json CrossProduct. The interleave that the validator
 // asks for, 1, is the only one there is here.
+#include <cmath>
+
 #include "anemone/status_macros.h"
+#include "engine/math/exact_half.h"
 #include "kernels/mil.h"
 #include "kernels/mil_gates.h"
 #include "kernels/reshape.h"
@@ -44,6 +47,21 @@ void Compute(const CrossProductParams&, const void*, absl::Span<const ConstView>
   }
 }
 
+// Products and difference each stored (`steps`), or the difference alone.
+void Exact(const CrossProductParams&, const ExactUnit& unit, absl::Span<const ConstView> in,
+           View out) {
+  const math::Numerics& n = unit.numerics;
+  for (int64_t i = 0; i < out.dims.elements(); ++i) {
+    const int64_t vector = i / 3 * 3, j = vector + (i + 1) % 3, k = vector + (i + 2) % 3;
+    const auto product = [&](int64_t x, int64_t z) {
+      const double exact = math::ToDouble(in[0].data[x]) * math::ToDouble(in[1].data[z]);
+      return n.ew_hidden == math::EwHidden::kSteps || std::isnan(exact) ? math::Rounded(exact, n)
+                                                                        : exact;
+    };
+    out.data[i] = math::Stored(product(j, k) - product(k, j), n);
+  }
+}
+
 const UnitKindOf<CrossProductParams>& Kind() {
   static const UnitKindOf<CrossProductParams>& kind =
       *new UnitKindOf<CrossProductParams>({.type = "CrossProduct",
@@ -51,7 +69,8 @@ const UnitKindOf<CrossProductParams>& Kind() {
                                            .bottoms = {2, 2},
                                            .shape = Shape,
                                            .validate = Validate,
-                                           .compute = Compute});
+                                           .compute = Compute,
+                                           .exact = Exact});
   return kind;
 }
 

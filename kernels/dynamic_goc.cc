@@ -2,8 +2,8 @@
 // validators.json DynamicGOC; hidden_layers.json additional_units.
 #include <algorithm>
 
-#include "engine/math/exact_table.h"
 #include "engine/math/elementwise.h"
+#include "engine/math/exact_elementwise.h"
 #include "engine/math/unary.h"
 #include "kernels/lowering.h"
 #include "rule_table.h"  // generated
@@ -74,8 +74,8 @@ void Exact(const DynamicGocParams& p, const ExactUnit& unit, absl::Span<const Co
   std::vector<math::Half> product;
   if (!p.bias_only) {
     product.resize(x.size());
-    math::ExactBinary(unit.numerics, math::BinaryOp::kMul, x, to, in[1].span(),
-                      in[1].dims.extent, absl::MakeSpan(product), to);
+    math::ExactBinary(unit.numerics, math::BinaryOp::kMul, x, to, in[1].span(), in[1].dims.extent,
+                      absl::MakeSpan(product), to);
     x = product;
   }
   const ConstView& offset = in[p.bias_only ? 1 : 2];

@@ -12,7 +12,7 @@
 #include "anemone/status_macros.h"
 #include "engine/constant.h"
 #include "engine/math/elementwise.h"
-#include "engine/math/exact_table.h"
+#include "engine/math/exact_elementwise.h"
 #include "engine/math/unary.h"
 #include "engine/mil_emitter.h"
 #include "kernels/attributes.h"
@@ -155,12 +155,18 @@ void Compute(const ElementWiseParams& p, const void*, absl::Span<const ConstView
 void Exact(const ElementWiseParams& p, const ExactUnit& unit, absl::Span<const ConstView> in,
            View out) {
   const TypeRow& row = RowOf(p.type);
-  if (p.type == ElementWiseType::kAbs || row.right == Right::kZero) {  // chooses or compares
+  if (p.type == ElementWiseType::kAbs ||
+      row.right == Right::kZero) {  // chooses or compares (ew-compare)
     return Compute(p, nullptr, in, out);
   }
   const ConstView& right = in[row.right == Right::kSelf ? 0 : 1];
   math::ExactBinary(unit.numerics, row.function, in[0].span(), in[0].dims.extent, right.span(),
                     right.dims.extent, out.span(), out.dims.extent);
+}
+
+bool Squares(const ElementWiseParams& p, absl::Span<const Operand> bottoms) {
+  return p.type == ElementWiseType::kSquare ||
+         (p.type == ElementWiseType::kMult && bottoms[0] == bottoms[1]);
 }
 
 // MIL's operations that are one type, of two operands or one. logical_not: of 0 and 1, "is 0".
@@ -245,7 +251,8 @@ const UnitKindOf<ElementWiseParams>& Kind() {
                                           .added_constant = AddedConstant,
                                           .compute = Compute,
                                           .by_element = true,
-                                          .exact = Exact});
+                                          .exact = Exact,
+                                          .squares = Squares});
   return kind;
 }
 

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
+#include "engine/math/exact_elementwise.h"
 #include "engine/mil_emitter.h"
 #include "kernels/attributes.h"
 #include "kernels/concat.h"
@@ -99,6 +100,17 @@ void Compute(const GatherParams&, const void* prepared, absl::Span<const ConstVi
                *static_cast<const Points*>(prepared), in[0].span(), out.span());
 }
 
+// Points inside the width come through the slice that saturates (numerics.json sat-wslice).
+void Exact(const GatherParams& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
+  Compute(p, unit.prepared, in, out);
+  const Points& points = *static_cast<const Points*>(unit.prepared);
+  const int64_t width = in[0].dims.w(), count = static_cast<int64_t>(points.size());
+  for (int64_t i = 0; i < out.dims.elements(); ++i) {
+    if (points[i % count] % width == 0) continue;
+    math::ThroughWidthSlice(unit.numerics, out.span().subspan(i, 1));
+  }
+}
+
 // Each point's place in a plane, which MIL has as one axis.
 absl::Status WriteMil(MilEmitter& e, const GatherParams& p, const Unit& unit) {
   const Bottom list = e.BottomOf(1);
@@ -140,7 +152,8 @@ const UnitKindOf<GatherParams>& Kind() {
                                                                                .fields = kFields,
                                                                                .mil = WriteMil,
                                                                                .prepare = Prepare,
-                                                                               .compute = Compute});
+                                                                               .compute = Compute,
+                                                                               .exact = Exact});
   return kind;
 }
 

@@ -48,10 +48,21 @@ constexpr Field<GlobalArgMinMaxParams> kFields[] = {
 };
 
 // Of equal elements the first wins (st-index).
+void Choose(const GlobalArgMinMaxParams& p, bool takes_last, absl::Span<const ConstView> in,
+            View out) {
+  math::ArgExtreme(p.type == Extreme::kMax ? math::Extreme::kMax : math::Extreme::kMin,
+                   in[0].dims.extent, static_cast<int>(p.axis), in[0].span(), out.span(),
+                   takes_last);
+}
+
 void Compute(const GlobalArgMinMaxParams& p, const void*, absl::Span<const ConstView> in,
              View out) {
-  math::ArgExtreme(p.type == Extreme::kMax ? math::Extreme::kMax : math::Extreme::kMin,
-                   in[0].dims.extent, static_cast<int>(p.axis), in[0].span(), out.span());
+  Choose(p, /*takes_last=*/false, in, out);
+}
+
+void Exact(const GlobalArgMinMaxParams& p, const ExactUnit& unit, absl::Span<const ConstView> in,
+           View out) {
+  Choose(p, unit.numerics.st_index == math::StIndex::kLast, in, out);
 }
 
 absl::Status WriteMil(MilEmitter& e, const GlobalArgMinMaxParams& p, const Unit& unit) {
@@ -71,7 +82,8 @@ const UnitKindOf<GlobalArgMinMaxParams>& Kind() {
                                               .validate = Validate,
                                               .fields = kFields,
                                               .mil = WriteMil,
-                                              .compute = Compute});
+                                              .compute = Compute,
+                                              .exact = Exact});
   return kind;
 }
 

@@ -13,7 +13,7 @@
 #include "anemone/status_macros.h"
 #include "engine/authored_unit.h"
 #include "engine/constant.h"
-#include "engine/math/exact_table.h"
+#include "engine/math/exact_elementwise.h"
 #include "engine/math/unary.h"
 #include "engine/mil_emitter.h"
 #include "kernels/attributes.h"
@@ -81,16 +81,25 @@ void Compute(const GocParams& p, const void* prepared, absl::Span<const ConstVie
 }
 
 void Exact(const GocParams& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
+  const math::Numerics& n = unit.numerics;
+  // numerics.json st-image-u8, mac-epilogue.
+  const bool rounds_product = unit.is_image ? n.st_image_u8 == math::StImageU8::kTwoRounding
+                                            : n.mac_epilogue == math::MacEpilogue::kSeparate;
   if (!p.per_channel) {
-    return math::ExactAffine(unit.numerics, in[0].span(), p.scale, p.bias, out.span());
+    return math::ExactAffine(n, rounds_product, in[0].span(), p.scale, p.bias, out.span());
   }
   const Vectors& vectors = *static_cast<const Vectors*>(unit.prepared);
   const int64_t plane = out.dims.h() * out.dims.w(), channels = out.dims.c();
   for (int64_t i = 0; i < out.dims.elements() / plane; ++i) {
-    math::ExactAffine(unit.numerics, in[0].span().subspan(i * plane, plane),
+    math::ExactAffine(n, rounds_product, in[0].span().subspan(i * plane, plane),
                       vectors.scale[i % channels], vectors.bias[i % channels],
                       out.span().subspan(i * plane, plane));
   }
+}
+
+std::optional<GainOffset> Epilogue(const GocParams& p, absl::Span<const Tensor> weights) {
+  if (!p.per_channel) return GainOffset{{p.scale}, {p.bias}};
+  return GainOffset{RoundedFloats(weights[0]), RoundedFloats(weights[1])};
 }
 
 // Vectors: the kind whose gain and offset are operands, here constants.
@@ -141,7 +150,8 @@ const UnitKindOf<GocParams>& Kind() {
                                                                          .compute = Compute,
                                                                          .by_element = true,
                                                                          .has_channels = true,
-                                                                         .exact = Exact});
+                                                                         .exact = Exact,
+                                                                         .epilogue = Epilogue});
   return kind;
 }
 

@@ -12,8 +12,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
-#include "engine/math/exact_half.h"
 #include "engine/math/copy.h"
+#include "engine/math/exact_elementwise.h"
 #include "engine/mil_emitter.h"
 #include "engine/warning.h"
 #include "kernels/attributes.h"
@@ -87,13 +87,7 @@ void Compute(const InputViewParams& p, const void*, absl::Span<const ConstView> 
 void Exact(const InputViewParams& p, const ExactUnit& unit, absl::Span<const ConstView> in,
            View out) {
   Compute(p, nullptr, in, out);
-  const int gain = unit.numerics.width_slice_gain;
-  if (p.axis != Axis::kW || p.offset == 0 || gain == 1) return;
-  for (math::Half& half : out.span()) {
-    double y = math::Rounded(math::ToDouble(half) * gain, unit.numerics);
-    if (unit.numerics.sat_wslice == math::SatWslice::kFixedPoint) y = std::trunc(y);
-    half = math::Stored(y / gain, unit.numerics);
-  }
+  if (p.axis == Axis::kW && p.offset != 0) math::ThroughWidthSlice(unit.numerics, out.span());
 }
 
 void Warn(const InputViewParams& p, Bottoms, const Dims&, const Target& target, Route route,

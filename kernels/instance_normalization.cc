@@ -62,7 +62,7 @@ void Exact(const InstanceNormParams& p, const ExactUnit& unit, absl::Span<const 
            View out) {
   const auto& affine = *static_cast<const AffineValues*>(unit.prepared);
   math::ExactNormalize(unit.numerics, in[0].dims.extent, MathAxes(p.axes), p.epsilon,
-                       affine.scale(), affine.bias(), in[0].span(), out.span());
+                       affine.scale(), affine.bias(), in[0].span(), /*port=*/{}, out.span());
 }
 
 absl::Status WriteMil(MilEmitter& e, const InstanceNormParams& p, const Unit& unit) {

@@ -44,8 +44,7 @@ void Compute(const L2NormParams& p, const void*, absl::Span<const ConstView> in,
   math::L2Normalize(in[0].dims.extent, MathAxes(p.axes), p.epsilon, in[0].span(), out.span());
 }
 
-void Exact(const L2NormParams& p, const ExactUnit& unit, absl::Span<const ConstView> in,
-           View out) {
+void Exact(const L2NormParams& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
   math::ExactL2Normalize(unit.numerics, in[0].dims.extent, MathAxes(p.axes), p.epsilon,
                          in[0].span(), out.span());
 }

@@ -96,7 +96,7 @@ void Exact(const LayerNormParams& p, const ExactUnit& unit, absl::Span<const Con
            View out) {
   const GroupedForm form(p, unit.prepared, in[0].dims);
   math::ExactNormalize(unit.numerics, form.extents, MathAxes(p.axes), p.epsilon, form.scale,
-                       form.bias, in[0].span(), out.span());
+                       form.bias, in[0].span(), PortOf(unit, in[0]), out.span());
 }
 
 absl::Status WriteMil(MilEmitter& e, const LayerNormParams& p, const Unit& unit) {
@@ -128,7 +128,8 @@ const UnitKindOf<LayerNormParams>& Kind() {
                                         .compose = Compose,
                                         .prepare = Prepare,
                                         .compute = Compute,
-                                        .exact = Exact});
+                                        .exact = Exact,
+                                        .reads_port = true});
   return kind;
 }
 

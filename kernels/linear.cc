@@ -23,6 +23,7 @@
 #include "kernels/attributes.h"
 #include "kernels/conv.h"
 #include "kernels/elementwise.h"
+#include "kernels/exact_terms.h"
 #include "kernels/goc.h"
 #include "kernels/mil.h"
 #include "kernels/neuron.h"
@@ -110,10 +111,10 @@ void Compute(const LinearParams& p, const void* prepared, absl::Span<const Const
 void Exact(const LinearParams& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
   std::vector<math::Half> weight(unit.weights[0].elements());
   ReadHalves(unit.weights[0], 0, absl::MakeSpan(weight));
+  const ExactTerms terms(unit, p.n);
   math::ExactGemm(unit.numerics, {.m = in[0].dims.elements() / p.k, .k = p.k, .n = p.n},
                   in[0].span(), math::RowMajor(p.k), weight, math::LayoutOf(p.order, p.k, p.n),
-                  static_cast<const PackedLinear*>(unit.prepared)->bias, out.span(),
-                  math::RowMajor(p.n));
+                  terms.view(), out.span(), math::RowMajor(p.n));
 }
 
 void Warn(const LinearParams& p, Bottoms, const Dims&, const Target& target, Route,

@@ -9,6 +9,7 @@
 
 #include "anemone/status_macros.h"
 #include "engine/math/convert.h"
+#include "engine/math/exact_lanes.h"
 #include "engine/math/half.h"
 #include "engine/mil_emitter.h"
 #include "kernels/attributes.h"
@@ -103,6 +104,40 @@ void Compute(const LrnParams& p, const void*, absl::Span<const ConstView> in, Vi
   });
 }
 
+// x / (k + alpha / n * sum)^beta with the squares' sum as a reduction has it (red-sum), one
+// rounding at the end; or the power by way of its logarithm, which is rounded (numerics.json
+// nrm-lrn).
+void Exact(const LrnParams& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
+  const math::Numerics& n = unit.numerics;
+  const Dims& dims = in[0].dims;
+  const int64_t plane = dims.h() * dims.w(), channels = dims.c();
+  const double scale = static_cast<double>(p.alpha) / static_cast<double>(p.kernel_channels);
+  const auto power = [&](double base) {
+    if (n.nrm_lrn == math::NrmLrn::kExactPow) return std::pow(base, -static_cast<double>(p.beta));
+    return std::exp2(math::Rounded(-p.beta * math::Rounded(std::log2(base), n), n));
+  };
+  math::ForBlocks(dims.elements(), p.kernel_channels * 8, [&](int64_t first, int64_t count) {
+    math::LaneSums lanes(n);
+    const auto square = [&](int64_t j, int64_t k) -> float {  // of the k-th in element j's window
+      const int64_t at = first + j, c = at / plane % channels;
+      const int64_t from = c - (p.kernel_channels - 1) / 2 + k;
+      if (j >= count || from < 0 || from >= channels) return 0;
+      const float value = math::ToFloat(in[0].data[at + (from - c) * plane]);
+      return value * value;
+    };
+    const absl::Span<const float> sums =
+        lanes.Of(p.kernel_channels, [&](int64_t from, int64_t rows, float* to) {
+          for (int64_t i = 0; i < rows * math::kMacColumns; ++i) {
+            to[i] = square(i % math::kMacColumns, from + i / math::kMacColumns);
+          }
+        });
+    for (int64_t j = 0; j < count; ++j) {
+      const double x = math::ToDouble(in[0].data[first + j]);
+      out.data[first + j] = math::Stored(x * power(p.k + scale * sums[j]), n);
+    }
+  });
+}
+
 absl::Status WriteMil(MilEmitter& e, const LrnParams& p, const Unit& unit) {
   if (IsSpatial(p)) return absl::UnimplementedError("a response over positions");
   e.Result(e.Emit("local_response_norm",
@@ -124,7 +159,8 @@ const UnitKindOf<LrnParams>& Kind() {
                                   .codegen = Codegen,
                                   .fields = kFields,
                                   .mil = WriteMil,
-                                  .compute = Compute});
+                                  .compute = Compute,
+                                  .exact = Exact});
   return kind;
 }
 

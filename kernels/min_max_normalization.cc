@@ -3,6 +3,7 @@
 // numerics.json nrm-minmax.
 #include <vector>
 
+#include "engine/math/exact_half.h"
 #include "engine/math/reduce.h"
 #include "kernels/affine.h"
 #include "kernels/lowering.h"
@@ -51,14 +52,16 @@ constexpr Field<MinMaxParams> kFields[] = {
     Alias<&MinMaxParams::epsilon, AsHalfBits>("Epsilon_fp16_bits"),
 };
 
-// Every step rounded to fp16.
-math::Half Normalized(math::Half x, math::Half least, math::Half most, float epsilon) {
-  const float above = math::RoundToHalf(math::ToFloat(x) - math::ToFloat(least));
-  const float span = math::RoundToHalf(math::ToFloat(most) - math::ToFloat(least));
-  return math::ToHalf(above / math::RoundToHalf(span + epsilon));
+// Every step stored as the numbers say.
+math::Half Normalized(const math::Numerics& n, math::Half x, math::Half least, math::Half most,
+                      float epsilon) {
+  const double above = math::Rounded(math::ToDouble(x) - math::ToDouble(least), n);
+  const double span = math::Rounded(math::ToDouble(most) - math::ToDouble(least), n);
+  return math::Stored(above / math::Rounded(span + epsilon, n), n);
 }
 
-void Compute(const MinMaxParams& p, const void*, absl::Span<const ConstView> in, View out) {
+void Normalize(const MinMaxParams& p, const math::Numerics& n, absl::Span<const ConstView> in,
+               View out) {
   Dims reduced = in[0].dims;
   for (Axis axis : p.axes) reduced[axis] = 1;
   std::vector<math::Half> least(reduced.elements()), most(least.size());
@@ -73,9 +76,18 @@ void Compute(const MinMaxParams& p, const void*, absl::Span<const ConstView> in,
     for (int axis = 0; axis < kAxisCount; ++axis) {
       if (reduced.extent[axis] > 1) from += at[axis] * strides[axis];
     }
-    out.data[i] = Normalized(in[0].data[i], least[from], most[from], p.epsilon);
+    out.data[i] = Normalized(n, in[0].data[i], least[from], most[from], p.epsilon);
     for (int axis = kAxisCount - 1; axis >= 0 && ++at[axis] == extents[axis]; --axis) at[axis] = 0;
   }
+}
+
+// Rounding as on the oldest family, and no NaN: 0 / 0 is 0.
+void Compute(const MinMaxParams& p, const void*, absl::Span<const ConstView> in, View out) {
+  Normalize(p, math::NumericsOf("A13"), in, out);
+}
+
+void Exact(const MinMaxParams& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
+  Normalize(p, unit.numerics, in, out);
 }
 
 const UnitKindOf<MinMaxParams>& Kind() {
@@ -84,7 +96,8 @@ const UnitKindOf<MinMaxParams>& Kind() {
                                      .shape = Shape,
                                      .validate = Validate,
                                      .fields = kFields,
-                                     .compute = Compute});
+                                     .compute = Compute,
+                                     .exact = Exact});
   return kind;
 }
 

@@ -63,6 +63,7 @@ constexpr Mode kModes[] = {
     {NeuronType::kCeil, "Ceil", 0, math::Unary::kCeil},
     {NeuronType::kExp2, "Exp2", 0, math::Unary::kExp2},
     {NeuronType::kRoundNearest, "RoundNearest", 0, math::Unary::kRoundHalfAway},
+    {NeuronType::kSoftplus, "Softplus", 2, math::Unary::kSoftplus},
 };
 
 // ModeOf() takes the type for an index.
@@ -152,8 +153,21 @@ void Compute(const NeuronParams& p, const void* prepared, absl::Span<const Const
   }
 }
 
+// A gain behind Log2 is done before the rounding, else ln(0) would not be the -45440 that was seen
+// (numerics.json ew-log).
+bool TakesEpilogue(const NeuronParams& p, const math::Numerics&) {
+  return p.type == NeuronType::kLog2;
+}
+
 void Exact(const NeuronParams& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
-  const math::UnaryKey key{ModeOf(p.type).function, p.first, p.second};
+  if (p.type == NeuronType::kReLU || p.type == NeuronType::kClampedReLU) {
+    return Compute(p, nullptr, in, out);  // chooses (ew-relu)
+  }
+  math::UnaryKey key{ModeOf(p.type).function, p.first, p.second};
+  if (unit.epilogue != nullptr) {
+    key.alpha = unit.epilogue->gain[0];
+    key.beta = unit.epilogue->offset[0];
+  }
   math::ApplyTable(*math::ExactTableFor(key, unit.numerics), in[0].span(), out.span());
 }
 
@@ -189,6 +203,7 @@ constexpr struct {
     {"ceil", NeuronType::kCeil},
     {"exp2", NeuronType::kExp2},
     {"round", NeuronType::kRoundNearest},
+    {"softplus", NeuronType::kSoftplus},
     {"elu", NeuronType::kELU, "alpha", 1},
     {"leaky_relu", NeuronType::kLeakyReLU, "alpha", 0.01f},
 };
@@ -216,16 +231,18 @@ absl::Status WriteMil(MilEmitter& e, const NeuronParams& p, const Unit& unit) {
 }
 
 const UnitKindOf<NeuronParams>& Kind() {
-  static const UnitKindOf<NeuronParams>& kind = *new UnitKindOf<NeuronParams>({.type = "Neuron",
-                                                                               .shape = Shape,
-                                                                               .validate = Validate,
-                                                                               .warn = Warn,
-                                                                               .fields = kFields,
-                                                                               .mil = WriteMil,
-                                                                               .prepare = Prepare,
-                                                                               .compute = Compute,
-                                                                               .by_element = true,
-                                                                               .exact = Exact});
+  static const UnitKindOf<NeuronParams>& kind =
+      *new UnitKindOf<NeuronParams>({.type = "Neuron",
+                                     .shape = Shape,
+                                     .validate = Validate,
+                                     .warn = Warn,
+                                     .fields = kFields,
+                                     .mil = WriteMil,
+                                     .prepare = Prepare,
+                                     .compute = Compute,
+                                     .by_element = true,
+                                     .exact = Exact,
+                                     .takes_epilogue = TakesEpilogue});
   return kind;
 }
 

@@ -10,7 +10,7 @@
 namespace anemone {
 
 // The modes of the Neuron unit that lowerings use (enums.json NonLinearMode). The netplist's
-// spelling of kExp and kAtan is not known: only the software device runs them yet.
+// spelling of kExp, kAtan and kSoftplus is not known: only the software device runs them yet.
 enum class NeuronType : uint8_t {
   kReLU,
   kClampedReLU,  // first: ReluMin, second: ReluMax
@@ -34,6 +34,7 @@ enum class NeuronType : uint8_t {
   kCeil,
   kExp2,
   kRoundNearest,  // a half away from 0
+  kSoftplus,      // MIL's own, which falls to 0 from 10.4 on (numerics.json ew-softplus)
 };
 
 // As a netplist spells them.

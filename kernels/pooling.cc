@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
-#include "engine/math/exact_reduce.h"
+#include "engine/math/exact_pool.h"
 #include "engine/math/pool.h"
 #include "engine/mil_emitter.h"
 #include "kernels/attributes.h"
@@ -227,12 +227,12 @@ void Compute(const PoolingParams& p, const void*, absl::Span<const ConstView> in
 void Exact(const PoolingParams& p, const ExactUnit& unit, absl::Span<const ConstView> in,
            View out) {
   const math::PoolShape shape = PoolShapeOf(p, in[0].dims, out.dims);
-  if (p.mode == Mode::kMax) return math::MaxPool(shape, in[0].span(), out.span());
+  if (p.mode == Mode::kMax) return math::MaxPool(shape, in[0].span(), out.span());  // pool-max
   if (p.mode == Mode::kL2) return math::ExactL2Pool(unit.numerics, shape, in[0].span(), out.span());
-  math::ExactAveragePool(unit.numerics, shape,
-                         p.exclude_padding ? math::AverageDivisor::kInside
-                                           : math::AverageDivisor::kInsideAndPads,
-                         in[0].span(), out.span());
+  math::ExactAveragePool(
+      unit.numerics, shape,
+      p.exclude_padding ? math::AverageDivisor::kInside : math::AverageDivisor::kInsideAndPads,
+      in[0].span(), out.span());
 }
 
 absl::Status WriteMil(MilEmitter& e, const PoolingParams& p, const Unit& unit) {

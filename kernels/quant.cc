@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
 #include "engine/constant.h"
+#include "engine/math/exact_half.h"
 #include "engine/mil_emitter.h"
 #include "kernels/element_format.h"
 #include "kernels/mil.h"
@@ -208,17 +209,20 @@ double WithFraction(double x, int bits, int least_exponent) {
 // have it, and the zero point is added behind (numerics.json cmp-encode); int8 is symmetric
 // (sat-int); E4M3 saturates, one of its two modes and what the integers do; E5M2 is the top byte of
 // fp16 and goes to infinity (st-fp8-e4m3, st-fp8-e5m2).
-double Narrowed(const P& p, double x) {
+double Narrowed(const P& p, const math::Numerics& n, double x) {
   const double zero_point = static_cast<double>(p.zero_point);
+  const double nearest =
+      n.cmp_encode == math::CmpEncode::kHalfEven ? std::nearbyint(x) : std::round(x);
+  const double least = n.sat_int == math::SatInt::kSym ? -127.0 : -128.0;
   switch (p.narrow) {
     case ElementFormat::kUInt8:
-      return std::clamp(std::nearbyint(x) + zero_point, 0.0, 255.0);
+      return std::clamp(nearest + zero_point, 0.0, 255.0);
     case ElementFormat::kE4M3:  // which takes no zero point
       return std::clamp(WithFraction(x, 3, -6), -448.0, 448.0);
     case ElementFormat::kE5M2:
       return WithFraction(math::ToDouble(math::ToHalf(x + zero_point)), 2, -14);
     default:
-      return std::clamp(std::nearbyint(x) + zero_point, -127.0, 127.0);
+      return std::clamp(nearest + zero_point, least, 127.0);
   }
 }
 
@@ -227,7 +231,8 @@ double OrZero(double x) { return std::isnan(x) ? 0 : x; }  // numerics_notes.md 
 // function(x, scale) of every element. Every tensor of the software device is fp16, which holds all
 // numbers of the narrow formats: a quantized tensor is those numbers.
 template <class F>
-void ForEach(const void* prepared, const ConstView& in, View out, const F& function) {
+void ForEach(const void* prepared, const math::Numerics& n, const ConstView& in, View out,
+             const F& function) {
   const Scales& scales = *static_cast<const Scales*>(prepared);
   const int64_t plane = in.dims.h() * in.dims.w();
   const int64_t grain = std::max<int64_t>(1, 4096 / plane);
@@ -236,21 +241,37 @@ void ForEach(const void* prepared, const ConstView& in, View out, const F& funct
     for (int64_t i = planes.begin(); i < planes.end(); ++i) {
       const double scale = scales[scales.size() == 1 ? 0 : i % in.dims.c()];
       for (int64_t k = i * plane; k < (i + 1) * plane; ++k) {
-        out.data[k] = math::ToHalf(OrZero(function(math::ToDouble(in.data[k]), scale)));
+        out.data[k] = math::Stored(function(math::ToDouble(in.data[k]), scale), n);
       }
     }
   });
 }
 
-void ComputeQuant(const P& p, const void* prepared, absl::Span<const ConstView> in, View out) {
-  ForEach(prepared, in[0], out,
-          [&](double x, double scale) { return Narrowed(p, OrZero(x / scale)); });
+void QuantBy(const P& p, const math::Numerics& n, const void* prepared,
+             absl::Span<const ConstView> in, View out) {
+  ForEach(prepared, n, in[0], out,
+          [&](double x, double scale) { return Narrowed(p, n, OrZero(x / scale)); });
 }
 
 // One rounding (numerics.json cmp-int8).
-void ComputeDeQuant(const P& p, const void* prepared, absl::Span<const ConstView> in, View out) {
+void DeQuantBy(const P& p, const math::Numerics& n, const void* prepared,
+               absl::Span<const ConstView> in, View out) {
   const double zero_point = static_cast<double>(p.zero_point);
-  ForEach(prepared, in[0], out, [&](double q, double scale) { return scale * (q - zero_point); });
+  ForEach(prepared, n, in[0], out,
+          [&](double q, double scale) { return scale * (q - zero_point); });
+}
+
+using By = void (*)(const P&, const math::Numerics&, const void*, absl::Span<const ConstView>,
+                    View);
+
+template <By kBy>
+void Compute(const P& p, const void* prepared, absl::Span<const ConstView> in, View out) {
+  kBy(p, math::NumericsOf("A13"), prepared, in, out);
+}
+
+template <By kBy>
+void Exact(const P& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
+  kBy(p, unit.numerics, unit.prepared, in, out);
 }
 
 // Of a port. What Quant makes has a type that nothing but this operation could read.
@@ -275,7 +296,8 @@ const UnitKindOf<P>& Quant() {
                                                          .codegen = CodegenQuant,
                                                          .fields = kQuantFields,
                                                          .prepare = Prepare,
-                                                         .compute = ComputeQuant});
+                                                         .compute = Compute<QuantBy>,
+                                                         .exact = Exact<QuantBy>});
   return kind;
 }
 
@@ -287,7 +309,8 @@ const UnitKindOf<P>& DeQuant() {
                                                          .fields = kDeQuantFields,
                                                          .mil = WriteMil,
                                                          .prepare = Prepare,
-                                                         .compute = ComputeDeQuant});
+                                                         .compute = Compute<DeQuantBy>,
+                                                         .exact = Exact<DeQuantBy>});
   return kind;
 }
 

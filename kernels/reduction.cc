@@ -11,9 +11,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "anemone/status_macros.h"
-#include "engine/math/exact_reduce.h"
-#include "engine/math/exact_table.h"
 #include "engine/math/elementwise.h"
+#include "engine/math/exact_elementwise.h"
+#include "engine/math/exact_reduce.h"
 #include "engine/math/reduce.h"
 #include "engine/mil_emitter.h"
 #include "kernels/affine.h"
@@ -70,16 +70,21 @@ void Compute(const ReductionParams& p, const void*, absl::Span<const ConstView> 
   }
 }
 
+// numerics.json red-l2.
+bool TakesSquares(const ReductionParams& p, const math::Numerics& n) {
+  return p.type == ReduceType::kSum && n.red_l2 == math::RedL2::kMacSquares;
+}
+
 void Exact(const ReductionParams& p, const ExactUnit& unit, absl::Span<const ConstView> in,
            View out) {
-  if (p.type == ReduceType::kMax || p.type == ReduceType::kMin) {
+  if (p.type == ReduceType::kMax || p.type == ReduceType::kMin) {  // chooses (red-max)
     ReductionParams plain = p;
     plain.square = false;
     Compute(plain, nullptr, in, out);
   } else {
     math::ExactReduce(unit.numerics,
                       p.type == ReduceType::kSum ? math::ReduceOp::kSum : math::ReduceOp::kMean,
-                      in[0].dims.extent, MathAxes(p.axes), in[0].span(), out.span());
+                      unit.squares, in[0].dims.extent, MathAxes(p.axes), in[0].span(), out.span());
   }
   if (p.square) {
     math::ExactBinary(unit.numerics, math::BinaryOp::kMul, out.span(), out.dims.extent, out.span(),
@@ -114,7 +119,8 @@ const UnitKindOf<ReductionParams>& Kind() {
                                         .fields = kFields,
                                         .mil = WriteMil,
                                         .compute = Compute,
-                                        .exact = Exact});
+                                        .exact = Exact,
+                                        .takes_squares = TakesSquares});
   return kind;
 }
 

@@ -13,6 +13,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
+#include "engine/math/exact_half.h"
+#include "engine/math/parallel.h"
 #include "engine/mil_emitter.h"
 #include "rule_table.h"  // generated
 
@@ -183,6 +185,36 @@ void Compute(const ResizeParams& p, const void* prepared, absl::Span<const Const
   }
 }
 
+// Shares of elements are fp16 numbers or not (numerics.json ew-texture); products and sums are
+// wide, and rounded once. A nearest element is copied.
+void Exact(const ResizeParams& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
+  if (p.method == SamplingMethod::kNearestNeighbor) return Compute(p, unit.prepared, in, out);
+  const math::Numerics& n = unit.numerics;
+  const Tables& tables = *static_cast<const Tables*>(unit.prepared);
+  const auto share = [&](const math::AxisTaps& taps, int64_t i) {
+    const float weight = taps.weights[i];
+    return n.ew_texture == math::EwTexture::kFp16Weights ? math::RoundToHalf(weight) : weight;
+  };
+  const math::AxisTaps &down = tables.row_taps, &along = tables.column_taps;
+  const int64_t in_h = in[0].dims.h(), in_w = in[0].dims.w();
+  math::ParallelForItems(out.dims.elements(), 8, [&](int64_t begin, int64_t end) {
+    for (int64_t at = begin; at < end; ++at) {
+      const int64_t plane = at / (p.h * p.w), i = at / p.w % p.h * 2, j = at % p.w * 2;
+      const math::Half* from = in[0].data + plane * in_h * in_w;
+      double sum = 0;
+      for (int64_t row = i; row < i + 2; ++row) {
+        for (int64_t column = j; column < j + 2; ++column) {
+          const double product =
+              share(down, row) * static_cast<double>(share(along, column)) *
+              math::ToDouble(from[down.indices[row] * in_w + along.indices[column]]);
+          if (!std::isnan(product)) sum += product;  // 0 times infinity is 0
+        }
+      }
+      out.data[at] = math::Stored(sum, n);
+    }
+  });
+}
+
 absl::Status WriteMil(MilEmitter& e, const ResizeParams& p, const Unit& unit) {
   const auto* known = std::find_if(std::begin(kMilGrids), std::end(kMilGrids),
                                    [&](const auto& row) { return row.second == p.grid; });
@@ -210,7 +242,8 @@ const UnitKindOf<ResizeParams>& Kind() {
                                                                                .fields = kFields,
                                                                                .mil = WriteMil,
                                                                                .prepare = Prepare,
-                                                                               .compute = Compute});
+                                                                               .compute = Compute,
+                                                                               .exact = Exact});
   return kind;
 }
 

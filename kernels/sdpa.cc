@@ -102,8 +102,8 @@ void Compute(const SdpaParams&, const void*, absl::Span<const ConstView> in, Vie
 }
 
 void Exact(const SdpaParams&, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
-  math::ExactSdpa(unit.numerics, ShapeOf(in), math::ToFloat(in[kScale].data[0]),
-                  in[kQuery].span(), in[kKey].span(), in[kValue].span(), MaskOf(in), out.span());
+  math::ExactSdpa(unit.numerics, ShapeOf(in), math::ToFloat(in[kScale].data[0]), in[kQuery].span(),
+                  in[kKey].span(), in[kValue].span(), MaskOf(in), out.span());
 }
 
 // MIL has heads before the sequence. Its operation makes the scale itself, and ignores its mask

@@ -1,10 +1,10 @@
 // Softmax over one axis. Native from A13. Facts: validators.json Softmax; numerics.json sm-*.
-#include "engine/math/exact_reduce.h"
 #include "engine/math/softmax.h"
 
 #include <vector>
 
 #include "anemone/status_macros.h"
+#include "engine/math/exact_reduce.h"
 #include "engine/mil_emitter.h"
 #include "kernels/attributes.h"
 #include "kernels/elementwise.h"
@@ -36,8 +36,8 @@ void Compute(const SoftmaxParams& p, const void*, absl::Span<const ConstView> in
 
 void Exact(const SoftmaxParams& p, const ExactUnit& unit, absl::Span<const ConstView> in,
            View out) {
-  math::ExactSoftmax(unit.numerics, in[0].dims.extent,
-                     math::AxisSet({static_cast<int>(p.axis)}), in[0].span(), out.span());
+  math::ExactSoftmax(unit.numerics, in[0].dims.extent, math::AxisSet({static_cast<int>(p.axis)}),
+                     in[0].span(), out.span());
 }
 
 absl::Status WriteMil(MilEmitter& e, const SoftmaxParams& p, const Unit& unit) {

@@ -60,14 +60,23 @@ constexpr Field<SortParams> kFields[] = {
 // The order of equal elements is not stated: the first stands first in both directions, as ONNX's
 // TopK has it and st-index for indices. What several lanes mean is not stated either: each later
 // one decides between what is equal so far. An output of UInt16 holds the same numbers.
-void Compute(const SortParams& p, const void*, absl::Span<const ConstView> in, View out) {
+void Choose(const SortParams& p, bool takes_last, absl::Span<const ConstView> in, View out) {
   math::Sort({.sort_axis = static_cast<int>(p.sort),
               .vector_axis = static_cast<int>(p.vector),
               .lanes = p.lanes,
               .descending = p.direction == SortDirection::kDescending,
               .count = in[0].dims[p.sort],
-              .indices = p.indices},
+              .indices = p.indices,
+              .last_first = takes_last},
              in[0].dims.extent, in[0].span(), out.span());
+}
+
+void Compute(const SortParams& p, const void*, absl::Span<const ConstView> in, View out) {
+  Choose(p, /*takes_last=*/false, in, out);
+}
+
+void Exact(const SortParams& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
+  Choose(p, unit.numerics.st_index == math::StIndex::kLast, in, out);
 }
 
 // Sorted elements are a topk of all of them.
@@ -100,7 +109,8 @@ const UnitKindOf<SortParams>& Kind() {
                                                                            .codegen = Codegen,
                                                                            .fields = kFields,
                                                                            .mil = WriteMil,
-                                                                           .compute = Compute});
+                                                                           .compute = Compute,
+                                                                           .exact = Exact});
   return kind;
 }
 

@@ -72,14 +72,23 @@ constexpr Field<TopKParams> kFields[] = {
 // The order of the results and of equal elements is not stated: the most extreme comes first, and
 // of equal elements the one with the lower index, as ONNX has it (and st-index). Several lanes: as
 // in Sort.
-void Compute(const TopKParams& p, const void*, absl::Span<const ConstView> in, View out) {
+void Choose(const TopKParams& p, bool takes_last, absl::Span<const ConstView> in, View out) {
   math::Sort({.sort_axis = static_cast<int>(p.sort),
               .vector_axis = static_cast<int>(p.vector),
               .lanes = p.lanes,
               .descending = p.type == TopKType::kMax,
               .count = p.k,
-              .indices = p.indices},
+              .indices = p.indices,
+              .last_first = takes_last},
              in[0].dims.extent, in[0].span(), out.span());
+}
+
+void Compute(const TopKParams& p, const void*, absl::Span<const ConstView> in, View out) {
+  Choose(p, /*takes_last=*/false, in, out);
+}
+
+void Exact(const TopKParams& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
+  Choose(p, unit.numerics.st_index == math::StIndex::kLast, in, out);
 }
 
 absl::Status WriteMil(MilEmitter& e, const TopKParams& p, const Unit& unit) {
@@ -100,7 +109,8 @@ const UnitKindOf<TopKParams>& Kind() {
                                                                            .codegen = Codegen,
                                                                            .fields = kFields,
                                                                            .mil = WriteMil,
-                                                                           .compute = Compute});
+                                                                           .compute = Compute,
+                                                                           .exact = Exact});
   return kind;
 }
 

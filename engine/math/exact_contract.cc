@@ -1,11 +1,13 @@
 #include "engine/math/exact_contract.h"
 
 #include <algorithm>
-#include <optional>
+#include <array>
+#include <cstring>
+#include <utility>
 #include <vector>
 
+#include "engine/math/exact_elementwise.h"
 #include "engine/math/exact_reduce.h"
-#include "engine/math/exact_table.h"
 #include "engine/math/parallel.h"
 
 namespace anemone::math {
@@ -67,142 +69,225 @@ struct Convolution {
                  window.pad_left, in_w);
   }
 
-  // The weight of a lane for output channel `o` of group `g`.
-  int64_t WeightAt(int64_t g, int64_t o, const Lane& lane) const {
-    const int64_t taps = window.kernel_h * window.kernel_w;
-    if (!transposed) {
-      return ((g * out_group() + o) * in_group() + lane.channel) * taps +
-             lane.row * window.kernel_w + lane.column;
-    }
+  // Where a lane's weight lies from that of an output channel's first, and where that one lies.
+  int64_t taps() const { return window.kernel_h * window.kernel_w; }
+  int64_t WeightOf(const Lane& lane) const {
+    if (!transposed) return lane.channel * taps() + lane.row * window.kernel_w + lane.column;
     const int64_t row = window.kernel_h - 1 - lane.row, column = window.kernel_w - 1 - lane.column;
-    return ((g * in_group() + lane.channel) * out_group() + o) * taps + row * window.kernel_w +
-           column;
+    return lane.channel * out_group() * taps() + row * window.kernel_w + column;
+  }
+  int64_t WeightsOf(int64_t o) const {
+    if (!transposed) return o * in_group() * taps();
+    return (o / out_group() * in_channels / groups * out_group() + o % out_group()) * taps();
   }
 };
 
-// The elements under kMacColumns windows from output position `first` on, lane by lane.
-void FillPatches(const Numerics& n, const Convolution& c, absl::Span<const Lane> lanes,
-                 const Half* image, int64_t first, float* patches) {
-  const int64_t count = std::min(c.out_h * c.out_w - first, kMacColumns);
-  int64_t at[kMacColumns];  // of the tap in a channel, by column; -1: on no element
-  for (size_t k = 0; k < lanes.size(); ++k) {
-    const Lane& lane = lanes[k];
-    if (k == 0 || lane.row != lanes[k - 1].row || lane.column != lanes[k - 1].column) {
-      for (int64_t j = 0; j < kMacColumns; ++j) {
-        const int64_t row = j < count ? c.Row((first + j) / c.out_w, lane.row) : -1;
-        const int64_t column = row < 0 ? -1 : c.Column((first + j) % c.out_w, lane.column);
-        at[j] = column < 0 ? -1 : row * c.in_w + column;
-      }
+// By output channel, then lane.
+std::vector<float> LaneWeights(const Numerics& n, const Convolution& c,
+                               absl::Span<const Lane> lanes, absl::Span<const Half> w) {
+  const int64_t depth = static_cast<int64_t>(lanes.size());
+  std::vector<float> plain(w.size()), weights(c.out_channels * depth);
+  std::vector<int64_t> places;
+  for (const Lane& lane : lanes) places.push_back(c.WeightOf(lane));
+  const int64_t row =
+      static_cast<int64_t>(w.size()) / (c.transposed ? c.in_channels : c.out_channels);
+  ParallelForItems(static_cast<int64_t>(w.size()) / row, row, [&](int64_t begin, int64_t end) {
+    MacOperands(n, {.columns = (end - begin) * row}, w.data() + begin * row,
+                plain.data() + begin * row);
+  });
+  ParallelForItems(c.out_channels, depth, [&](int64_t begin, int64_t end) {
+    for (int64_t o = begin; o < end; ++o) {
+      const float* from = plain.data() + c.WeightsOf(o);
+      for (int64_t k = 0; k < depth; ++k) weights[o * depth + k] = from[places[k]];
     }
-    const Half* plane = image + lane.channel * c.in_h * c.in_w;
-    float* to = patches + k * kMacColumns;
-    for (int64_t j = 0; j < kMacColumns; ++j) to[j] = at[j] < 0 ? 0 : MacOperand(plane[at[j]], n);
-  }
+  });
+  return weights;
 }
 
+constexpr int64_t kOutside = -(int64_t{1} << 60);
+
+// Where each output row finds each row of the kernel, as the place of an input row, and each output
+// column each column of it; kOutside: on no element.
+struct Places {
+  explicit Places(const Convolution& c)
+      : rows(c.window.kernel_h * c.out_h), columns(c.window.kernel_w * c.out_w) {
+    for (int64_t i = 0; i < static_cast<int64_t>(rows.size()); ++i) {
+      const int64_t row = c.Row(i % c.out_h, i / c.out_h);
+      rows[i] = row < 0 ? kOutside : row * c.in_w;
+    }
+    for (int64_t i = 0; i < static_cast<int64_t>(columns.size()); ++i) {
+      const int64_t column = c.Column(i % c.out_w, i / c.out_w);
+      columns[i] = column < 0 ? kOutside : column;
+    }
+  }
+  std::vector<int64_t> rows, columns;  // by tap, then output
+};
+
+// The elements under kMacColumns windows, lane by lane.
+class Patches {
+ public:
+  Patches(const Convolution& c, const Places& places, absl::Span<const Lane> lanes)
+      : c_(c), places_(places), lanes_(lanes), values_(lanes.size() * kMacColumns) {}
+
+  // Of the windows from output position `first` on; kMacColumns numbers for each lane.
+  absl::Span<const float> Fill(const float* image, int64_t first) {
+    FindOutputs(first);
+    int64_t at[kMacColumns];
+    bool is_run = false;
+    for (size_t k = 0; k < lanes_.size(); ++k) {
+      const Lane& lane = lanes_[k];
+      if (k == 0 || lane.row != lanes_[k - 1].row || lane.column != lanes_[k - 1].column) {
+        is_run = FindTap(lane, at);
+      }
+      const float* plane = image + lane.channel * c_.in_h * c_.in_w;
+      float* to = values_.data() + k * kMacColumns;
+      if (is_run) {
+        std::memcpy(to, plane + at[0], kMacColumns * sizeof(float));
+      } else {
+        for (int64_t j = 0; j < kMacColumns; ++j) to[j] = at[j] < 0 ? 0 : plane[at[j]];
+      }
+    }
+    return values_;
+  }
+
+ private:
+  // The outputs' own rows and columns.
+  void FindOutputs(int64_t first) {
+    count_ = std::min(c_.out_h * c_.out_w - first, kMacColumns);
+    int64_t row = first / c_.out_w, column = first % c_.out_w;
+    for (int64_t j = 0; j < count_; ++j) {
+      rows_[j] = row;
+      columns_[j] = column;
+      if (++column == c_.out_w) {
+        column = 0;
+        ++row;
+      }
+    }
+  }
+
+  // Where each finds a tap; negative: on no element. Whether all are neighbours.
+  bool FindTap(const Lane& lane, int64_t (&at)[kMacColumns]) const {
+    const int64_t* row = places_.rows.data() + lane.row * c_.out_h;
+    const int64_t* column = places_.columns.data() + lane.column * c_.out_w;
+    std::fill(at + count_, at + kMacColumns, kOutside);
+    int64_t least = 0, strays = 0;
+    for (int64_t j = 0; j < count_; ++j) {
+      at[j] = row[rows_[j]] + column[columns_[j]];
+      least |= at[j];
+      strays |= at[j] - at[0] - j;
+    }
+    return least >= 0 && strays == 0 && count_ == kMacColumns;
+  }
+
+  const Convolution& c_;
+  const Places& places_;
+  absl::Span<const Lane> lanes_;
+  int64_t count_ = 0;
+  int64_t rows_[kMacColumns] = {}, columns_[kMacColumns] = {};
+  std::vector<float> values_;
+};
+
 void Convolve(const Numerics& n, const Convolution& c, absl::Span<const Half> x,
-              absl::Span<const Half> w, absl::Span<const float> bias, absl::Span<Half> y) {
+              absl::Span<const Half> w, const ContractTerms& terms, absl::Span<Half> y) {
   const std::vector<Lane> lanes = LanesOf(n, c.in_group(), c.window);
   const int64_t depth = static_cast<int64_t>(lanes.size()), rows = c.out_group();
   const int64_t positions = c.out_h * c.out_w;
   const int64_t panels = (positions + kMacColumns - 1) / kMacColumns;
-  std::vector<float> weights(c.out_channels * depth);
-  for (int64_t o = 0; o < c.out_channels; ++o) {
-    for (int64_t k = 0; k < depth; ++k) {
-      weights[o * depth + k] = MacOperand(w[c.WeightAt(o / rows, o % rows, lanes[k])], n);
-    }
-  }
+  const std::vector<float> weights = LaneWeights(n, c, lanes, w);
+  const int64_t in_plane = c.in_h * c.in_w;
+  std::vector<float> input(x.size());
+  ParallelForItems(c.batch * c.in_channels, in_plane, [&](int64_t begin, int64_t end) {
+    MacOperands(n, {.columns = (end - begin) * in_plane}, x.data() + begin * in_plane,
+                input.data() + begin * in_plane);
+  });
+  const Places places(c);
   const int64_t item = depth * rows * kMacColumns;
   ParallelForItems(c.batch * c.groups * panels, item, [&](int64_t begin, int64_t end) {
-    std::vector<float> patches(depth * kMacColumns), sums(rows * kMacColumns);
+    Patches patches(c, places, lanes);
+    std::vector<float> sums(rows * kMacColumns);
     for (int64_t i = begin; i < end; ++i) {
       const int64_t image = i / panels, group = image % c.groups, first = i % panels * kMacColumns;
-      FillPatches(n, c, lanes, x.data() + image * c.in_group() * c.in_h * c.in_w, first,
-                  patches.data());
+      const int64_t count = std::min(positions - first, kMacColumns);
       MacSums(n, {.rows = rows, .depth = depth, .is_bounded = depth > 1},
-              absl::MakeConstSpan(weights).subspan(group * rows * depth), patches,
+              absl::MakeConstSpan(weights).subspan(group * rows * depth),
+              patches.Fill(input.data() + image * c.in_group() * in_plane, first),
               absl::MakeSpan(sums));
       for (int64_t o = 0; o < rows; ++o) {
-        std::optional<float> offset;
-        if (!bias.empty()) offset = bias[group * rows + o];
-        Half* to = y.data() + (image * rows + o) * positions + first;
-        for (int64_t j = 0; j < std::min(positions - first, kMacColumns); ++j) {
-          to[j] = StoredMac(sums[o * kMacColumns + j], depth > 1, offset, n);
-        }
+        StoreMacs(n, /*has_ceiling=*/depth > 1, terms.At(group * rows + o, 0),
+                  absl::MakeConstSpan(sums).subspan(o * kMacColumns, count),
+                  y.data() + (image * rows + o) * positions + first);
       }
     }
   });
 }
 
+// Of the two operands of a product, the one whose rows or columns are fewer.
+struct Side {
+  const Half* data;
+  int64_t along, k;  // strides
+  std::array<int64_t, 3> batch;
+
+  const Half* At(const std::array<int64_t, 3>& matrix) const {
+    return data + matrix[0] * batch[0] + matrix[1] * batch[1] + matrix[2] * batch[2];
+  }
+};
+
 }  // namespace
 
 void ExactConv(const Numerics& n, const ConvShape& s, absl::Span<const Half> x,
-               absl::Span<const Half> w, absl::Span<const float> bias, absl::Span<Half> y) {
+               absl::Span<const Half> w, const ContractTerms& terms, absl::Span<Half> y) {
   Convolve(n,
            {s.batch, s.in_channels, s.in_h, s.in_w, s.out_channels, s.out_h(), s.out_w(), s.groups,
             s.window, /*transposed=*/false},
-           x, w, bias, y);
+           x, w, terms, y);
 }
 
 void ExactConvTranspose(const Numerics& n, const ConvTransposeShape& s, absl::Span<const Half> x,
-                        absl::Span<const Half> w, absl::Span<const float> bias,
-                        absl::Span<Half> y) {
+                        absl::Span<const Half> w, const ContractTerms& terms, absl::Span<Half> y) {
   Convolve(n,
            {s.batch, s.in_channels, s.in_h, s.in_w, s.out_channels, s.out_h(), s.out_w(), s.groups,
             s.window, /*transposed=*/true},
-           x, w, bias, y);
+           x, w, terms, y);
 }
 
 void ExactGemm(const Numerics& n, const GemmShape& shape, absl::Span<const Half> a,
                const MatrixLayout& a_layout, absl::Span<const Half> b, const MatrixLayout& b_layout,
-               absl::Span<const float> bias, absl::Span<Half> c, const MatrixLayout& c_layout) {
+               const ContractTerms& terms, absl::Span<Half> c, const MatrixLayout& c_layout) {
   // Columns are what vectors run along: the longer side.
   const bool swap = shape.n < shape.m;
+  Side left = {a.data(), a_layout.row, a_layout.col, a_layout.batch};
+  Side right = {b.data(), b_layout.col, b_layout.row, b_layout.batch};
+  if (swap) std::swap(left, right);
   const int64_t rows = swap ? shape.n : shape.m, columns = swap ? shape.m : shape.n;
+  const int64_t row_step = swap ? c_layout.col : c_layout.row;
+  const int64_t column_step = swap ? c_layout.row : c_layout.col;
   const int64_t panels = (columns + kMacColumns - 1) / kMacColumns;
   const auto [batch0, batch1, batch2] = shape.batch;
-  const auto place = [](const MatrixLayout& layout, int64_t i, int64_t j, int64_t outer,
-                        int64_t middle, int64_t inner) {
-    return i * layout.row + j * layout.col + outer * layout.batch[0] + middle * layout.batch[1] +
-           inner * layout.batch[2];
-  };
   const int64_t item = shape.k * rows * kMacColumns;
   ParallelForItems(batch0 * batch1 * batch2 * panels, item, [&](int64_t begin, int64_t end) {
-    std::vector<float> left(rows * shape.k), right(shape.k * kMacColumns), sums(rows * kMacColumns);
-    int64_t loaded = -1;  // the matrix in `left`
+    std::vector<float> held(rows * shape.k), panel(shape.k * kMacColumns);
+    std::vector<float> sums(rows * kMacColumns);
+    int64_t loaded = -1;  // the matrix in `held`
     for (int64_t at = begin; at < end; ++at) {
-      const int64_t matrix = at / panels, first = at % panels * kMacColumns;
-      const int64_t outer = matrix / (batch1 * batch2), middle = matrix / batch2 % batch1,
-                    inner = matrix % batch2;
-      const auto from_a = [&](int64_t i, int64_t k) {
-        return MacOperand(a[place(a_layout, i, k, outer, middle, inner)], n);
-      };
-      const auto from_b = [&](int64_t k, int64_t j) {
-        return MacOperand(b[place(b_layout, k, j, outer, middle, inner)], n);
-      };
-      if (loaded != matrix) {
-        for (int64_t i = 0; i < rows; ++i) {
-          for (int64_t k = 0; k < shape.k; ++k) {
-            left[i * shape.k + k] = swap ? from_b(k, i) : from_a(i, k);
-          }
-        }
-        loaded = matrix;
-      }
+      const int64_t index = at / panels, first = at % panels * kMacColumns;
       const int64_t count = std::min(columns - first, kMacColumns);
-      for (int64_t k = 0; k < shape.k; ++k) {
-        for (int64_t j = 0; j < kMacColumns; ++j) {
-          right[k * kMacColumns + j] =
-              j >= count ? 0 : swap ? from_a(first + j, k) : from_b(k, first + j);
-        }
+      const std::array<int64_t, 3> matrix = {index / (batch1 * batch2), index / batch2 % batch1,
+                                             index % batch2};
+      if (loaded != index) {
+        MacOperands(n, {rows, shape.k, left.along, left.k, shape.k}, left.At(matrix), held.data());
+        loaded = index;
       }
-      MacSums(n, {.rows = rows, .depth = shape.k}, left, right, absl::MakeSpan(sums));
+      MacOperands(n, {shape.k, count, right.k, right.along, kMacColumns},
+                  right.At(matrix) + first * right.along, panel.data());
+      MacSums(n, {.rows = rows, .depth = shape.k}, held, panel, absl::MakeSpan(sums));
+      Half* to = c.data() + matrix[0] * c_layout.batch[0] + matrix[1] * c_layout.batch[1] +
+                 matrix[2] * c_layout.batch[2];
       for (int64_t i = 0; i < rows; ++i) {
+        Half stored[kMacColumns];
+        StoreMacs(n, /*has_ceiling=*/true, swap ? terms.At(i, 0) : terms.At(first, 1),
+                  absl::MakeConstSpan(sums).subspan(i * kMacColumns, count), stored);
         for (int64_t j = 0; j < count; ++j) {
-          const int64_t row = swap ? first + j : i, column = swap ? i : first + j;
-          std::optional<float> offset;
-          if (!bias.empty()) offset = bias[column];
-          c[place(c_layout, row, column, outer, middle, inner)] =
-              StoredMac(sums[i * kMacColumns + j], /*has_ceiling=*/true, offset, n);
+          to[i * row_step + (first + j) * column_step] = stored[j];
         }
       }
     }
@@ -219,8 +304,8 @@ void ExactSdpa(const Numerics& n, const SdpaShape& s, float scale, absl::Span<co
     return l;
   };
   // Scores lie as (batch, heads, queries, keys).
-  const MatrixLayout by_head{.row = s.keys, .col = 1,
-                             .batch = {0, s.heads * s.queries * s.keys, s.queries * s.keys}};
+  const MatrixLayout by_head{
+      .row = s.keys, .col = 1, .batch = {0, s.heads * s.queries * s.keys, s.queries * s.keys}};
   const Extents extents = {1, s.batch, s.heads, s.queries, s.keys};
   const Extents one = {1, 1, 1, 1, 1};
   const Half factor = ToHalf(scale);

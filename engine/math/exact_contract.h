@@ -2,13 +2,14 @@
 // exact_mac.h. Shapes and layouts are those of conv.h, conv_transpose.h and gemm.h; weights are
 // plain, not packed.
 //
-//   ExactConv(numerics, shape, x, w, bias, y);
+//   ExactConv(numerics, shape, x, w, {.offset = bias}, y);
 //
 // The order of lanes is not published (numerics.json mac-lane-order): input channel fastest, then
 // kernel column, then kernel row, or taps first. A transposed convolution is one over the input
 // with zeros between its elements (mac-transpose: single; the factor list of `factored` is in no
-// table, so that option is as single). Winograd, chunks and spills (mac-winograd, mac-chunk,
-// mac-large-k) are not modelled: nothing of them is published but their names.
+// table, so that option is as single). Winograd's rounding is inside the hardware (mac-winograd:
+// direct; `textbook` is as direct). A convolution of 1x1 and a product are one routine
+// (mac-matmul-lowering).
 #ifndef ENGINE_MATH_EXACT_CONTRACT_H_
 #define ENGINE_MATH_EXACT_CONTRACT_H_
 
@@ -21,17 +22,27 @@
 
 namespace anemone::math {
 
-// `bias` is empty or has a value for each output channel.
+// What is done to each output channel behind the sum: scales and addends, empty or one for each.
+struct ContractTerms {
+  absl::Span<const float> gain, offset;
+
+  // Of channel `first` for all (step 0), or of those from it on (step 1).
+  MacTerms At(int64_t first, int64_t step) const {
+    return {gain.empty() ? nullptr : gain.data() + first,
+            offset.empty() ? nullptr : offset.data() + first, step};
+  }
+};
+
 void ExactConv(const Numerics& n, const ConvShape& shape, absl::Span<const Half> x,
-               absl::Span<const Half> w, absl::Span<const float> bias, absl::Span<Half> y);
+               absl::Span<const Half> w, const ContractTerms& terms, absl::Span<Half> y);
 void ExactConvTranspose(const Numerics& n, const ConvTransposeShape& shape,
                         absl::Span<const Half> x, absl::Span<const Half> w,
-                        absl::Span<const float> bias, absl::Span<Half> y);
+                        const ContractTerms& terms, absl::Span<Half> y);
 
-// `bias` is empty or has n values.
+// Output channels are the columns of B.
 void ExactGemm(const Numerics& n, const GemmShape& shape, absl::Span<const Half> a,
                const MatrixLayout& a_layout, absl::Span<const Half> b, const MatrixLayout& b_layout,
-               absl::Span<const float> bias, absl::Span<Half> c, const MatrixLayout& c_layout);
+               const ContractTerms& terms, absl::Span<Half> c, const MatrixLayout& c_layout);
 
 // As Sdpa() of sdpa.h: scores, scale, mask and softmax each rounded (sm-sdpa; the option scale-q
 // scales the queries instead).

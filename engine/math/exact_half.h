@@ -3,11 +3,12 @@
 //   Half y = Stored(2049.0, numerics);   // 2048 on A13 (ties to even), 2050 on A16 (ties away)
 //   Half z = Stored(NAN, numerics);      // +0: the engine answers every indeterminate form so
 //
-// Rules: numerics.json st-round-out, st-overflow, st-nan-gen.
+// Rules: numerics.json st-round-out, st-overflow, st-nan-gen, st-inf (IEEE's, but for NaN).
 #ifndef ENGINE_MATH_EXACT_HALF_H_
 #define ENGINE_MATH_EXACT_HALF_H_
 
 #include <cmath>
+#include <limits>
 
 #include "engine/math/half.h"
 #include "numerics.h"  // generated
@@ -31,6 +32,17 @@ inline Half Stored(double value, const Numerics& n) {
     if (magnitude - below == above - magnitude) nearest = next;
   }
   return {static_cast<uint16_t>(sign | nearest.bits)};
+}
+
+// The same of vectors (exact_half-inl.h).
+struct StorageRule {
+  bool ties_away;
+  float most;  // beyond it a number is infinite before it is rounded
+};
+
+inline StorageRule StorageOf(const Numerics& n) {
+  return {n.st_round_out != StRoundOut::kRne,
+          n.st_overflow == StOverflow::kStrict ? 65504.0f : std::numeric_limits<float>::infinity()};
 }
 
 // Through storage and back.

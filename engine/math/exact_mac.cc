@@ -4,18 +4,19 @@
 #include <cassert>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "engine/math/exact_mac.cc"
 #include "hwy/foreach_target.h"
 // foreach_target.h comes first.
-#include "engine/math/simd-inl.h"
+#include "engine/math/exact_half-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
 constexpr int kVectors = static_cast<int>(kMacColumns / kLanes);
-constexpr int kRows = kVectors < 4 ? 4 / kVectors : 1;  // enough sums at a time to fill the pipes
+constexpr int kRows = kVectors < 8 ? 8 / kVectors : 1;  // enough sums at a time to fill the pipes
 
 // What rounds the numbers up to `larger` to a multiple of 2^(E - 11), E its exponent, when it is
 // added and taken off again: 1.5 * 2^(E + 12), whose last bit in fp32 is that multiple.
@@ -63,12 +64,15 @@ HWY_INLINE void AddLanes(const float* a, int64_t a_row, const float* b, int64_t 
 
 // kCount x kMacColumns sums of finite operands; one beyond `most` becomes infinite for good.
 template <int kCount, bool kTiles>
-HWY_INLINE void SumRows(const float* a, const float* b, int64_t depth, float most, float* sums) {
+HWY_INLINE void SumRows(const float* a, const float* b, int64_t depth, float most, bool continues,
+                        float* sums) {
   const DF df;
   const VF limit = hn::Set(df, most);
   VF total[kCount][kVectors];
-  for (auto& row : total) {
-    for (VF& v : row) v = hn::Zero(df);
+  for (int i = 0; i < kCount; ++i) {
+    for (int j = 0; j < kVectors; ++j) {
+      total[i][j] = continues ? hn::LoadU(df, sums + i * kMacColumns + j * kLanes) : hn::Zero(df);
+    }
   }
   const auto limited = [&](VF v) HWY_ATTR {
     return hn::IfThenElse(hn::Gt(hn::Abs(v), limit), hn::CopySign(hn::Inf(df), v), v);
@@ -96,10 +100,12 @@ HWY_INLINE void SumAll(const MacShape& shape, const float* a, const float* b, fl
                        float* sums) {
   int64_t i = 0;
   for (; i + kRows <= shape.rows; i += kRows) {
-    SumRows<kRows, kTiles>(a + i * shape.depth, b, shape.depth, most, sums + i * kMacColumns);
+    SumRows<kRows, kTiles>(a + i * shape.depth, b, shape.depth, most, shape.continues,
+                           sums + i * kMacColumns);
   }
   for (; i < shape.rows; ++i) {
-    SumRows<1, kTiles>(a + i * shape.depth, b, shape.depth, most, sums + i * kMacColumns);
+    SumRows<1, kTiles>(a + i * shape.depth, b, shape.depth, most, shape.continues,
+                       sums + i * kMacColumns);
   }
 }
 
@@ -122,6 +128,80 @@ bool AllFinite(const float* values, int64_t count) {
   return true;
 }
 
+HWY_INLINE VF Operand(VF x, bool flushes) {
+  const auto is_subnormal = hn::Lt(hn::Abs(x), hn::Set(DF(), 0x1p-14f));
+  return flushes ? hn::IfThenZeroElse(is_subnormal, x) : x;
+}
+
+void ReadRows(const MacBlock& block, bool flushes, const Half* from, float* to) {
+  for (int64_t i = 0; i < block.rows; ++i) {
+    const Half* row = from + i * block.row;
+    float* made = to + i * block.to_row;
+    int64_t j = 0;
+    for (; j + kLanes <= block.columns; j += kLanes) {
+      hn::StoreU(Operand(LoadHalf(row + j), flushes), DF(), made + j);
+    }
+    if (j == block.columns) continue;
+    StoreFloatN(Operand(LoadHalfN(row + j, block.columns - j), flushes), made + j,
+                block.columns - j);
+  }
+}
+
+// What StoreMacs() reads out of the options, once.
+struct PortRule {
+  PortRule(const Numerics& n, bool has_ceiling)
+      : storage(StorageOf(n)),
+        ceiling(has_ceiling ? 32768.0f : std::numeric_limits<float>::infinity()),
+        rounds_first(n.mac_ceiling == MacCeiling::kAfterRound),
+        flushes(n.st_subnormal_mac == StSubnormalMac::kDazFtz ||
+                n.st_subnormal_mac == StSubnormalMac::kFtzOut),
+        fuses(n.mac_epilogue == MacEpilogue::kFused),
+        adds_wide(n.mac_bias_type == MacBiasType::kWideAdd) {}
+  StorageRule storage;
+  float ceiling;
+  bool rounds_first;      // the ceiling is held against the rounded sum
+  bool flushes;           // a subnormal result
+  bool fuses, adds_wide;  // scale and addend before the rounding; the addend alone
+};
+
+HWY_INLINE VF Port(VF sum, VF gain, VF offset, bool has_gain, const PortRule& rule) {
+  const DF df;
+  const VF stored = StoredValues(sum, rule.storage);
+  const VF held = rule.rounds_first ? stored : sum;
+  const auto is_high = hn::Ge(hn::Abs(held), hn::Set(df, rule.ceiling));
+  const VF infinite = hn::CopySign(hn::Inf(df), sum);
+  VF y = hn::IfThenElse(is_high, infinite, stored);
+  y = Operand(y, rule.flushes);
+  const auto is_plain = hn::Eq(offset, hn::Zero(df));
+  if (rule.fuses || (rule.adds_wide && !has_gain)) {
+    const VF wide = hn::IfThenElse(is_high, infinite, sum);
+    const VF fused = StoredValues(hn::Add(hn::Mul(wide, gain), offset), rule.storage);
+    return hn::IfThenElse(hn::And(is_plain, hn::Eq(gain, hn::Set(df, 1.0f))), y, fused);
+  }
+  if (has_gain) y = StoredValues(hn::Mul(y, gain), rule.storage);
+  return hn::IfThenElse(is_plain, y, StoredValues(hn::Add(y, offset), rule.storage));
+}
+
+void StoreSums(const Numerics& n, bool has_ceiling, const MacTerms& terms, const float* sums,
+               int64_t count, Half* y) {
+  const DF df;
+  const PortRule rule(n, has_ceiling);
+  const auto term = [&](const float* from, float absent, int64_t i, int64_t rest) HWY_ATTR {
+    if (from == nullptr) return hn::Set(df, absent);
+    if (terms.step == 0) return hn::Set(df, from[0]);
+    return rest >= kLanes ? hn::LoadU(df, from + i) : LoadFloatN(from + i, rest);
+  };
+  for (int64_t i = 0; i < count; i += kLanes) {
+    const int64_t rest = count - i;
+    const VF gain = RoundHalf(term(terms.gain, 1.0f, i, rest));
+    VF offset = term(terms.offset, 0.0f, i, rest);
+    if (!rule.adds_wide) offset = RoundHalf(offset);
+    const VF sum = rest >= kLanes ? hn::LoadU(df, sums + i) : LoadFloatN(sums + i, rest);
+    const VF stored = Port(sum, gain, offset, terms.gain != nullptr, rule);
+    rest >= kLanes ? StoreHalf(stored, y + i) : StoreHalfN(stored, y + i, rest);
+  }
+}
+
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace anemone::math::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -130,6 +210,8 @@ HWY_AFTER_NAMESPACE();
 namespace anemone::math {
 HWY_EXPORT(SumFinite);
 HWY_EXPORT(AllFinite);
+HWY_EXPORT(ReadRows);
+HWY_EXPORT(StoreSums);
 
 namespace {
 
@@ -139,6 +221,13 @@ constexpr double kLeastNormal = 0x1p-14;
 
 // An operation that IEEE answers with NaN (numerics.json st-nan-gen).
 double OrZero(double value) { return std::isnan(value) ? 0 : value; }
+
+constexpr int64_t kChunk = 128;  // mac-chunk
+
+// Partial sums are stored on the way.
+bool Spills(const Numerics& n) {
+  return n.mac_chunk == MacChunk::kChunk128 || n.mac_large_k == MacLargeK::kNarrowPartials;
+}
 
 // One sum by any choice of the options, in double, which holds every step exactly but those that
 // the option rounds.
@@ -151,7 +240,8 @@ class PlainSum {
     if (is_reduction_ && n.red_sum == RedSum::kTilesOnly) tile_ = MacTile::kSumThenFp16;
   }
 
-  double Of(const float* a, const float* b, int64_t step, int64_t depth) {
+  double Of(double start, const float* a, const float* b, int64_t step, int64_t depth) {
+    register_ = start;
     if (is_reduction_ && n_.red_sum == RedSum::kNarrow) return Narrow(a, b, step, depth);
     for (int64_t first = 0; first < depth; first += 4) {
       tile_sum_ = 0;
@@ -161,6 +251,7 @@ class PlainSum {
       }
       Add(tile_sum_);
       if (n_.mac_interior == MacInterior::kPerTile) Limit(register_);
+      if (IsSpilled() && (first + 4) % kChunk == 0) register_ = Rounded(register_, Even());
     }
     return register_;
   }
@@ -199,6 +290,9 @@ class PlainSum {
     }
   }
 
+  // The length of a pass (mac-large-k) is not published: it is taken for that of a chunk.
+  bool IsSpilled() const { return !is_reduction_ && Spills(n_); }
+
   void Add(double tile) {
     if (tile_ == MacTile::kSumThenFp16) tile = Rounded(tile, Even());
     register_ = OrZero(register_ + tile);
@@ -211,7 +305,7 @@ class PlainSum {
   }
 
   double Narrow(const float* a, const float* b, int64_t step, int64_t depth) const {
-    double sum = 0;
+    double sum = register_;
     for (int64_t k = 0; k < depth; ++k) sum = Rounded(sum + Product(a[k], b[k * step]), n_);
     return sum;
   }
@@ -238,15 +332,30 @@ bool IsUsual(const Numerics& n, bool is_reduction) {
                      n.mac_tile == MacTile::kReduceOnly;
   return tiles && n.mac_product == MacProduct::kWide && n.mac_width == MacWidth::kFp32 &&
          n.mac_interior != MacInterior::kPerTerm &&
-         n.st_subnormal_mac != StSubnormalMac::kFtzProduct &&
+         n.st_subnormal_mac != StSubnormalMac::kFtzProduct && !Spills(n) &&
          (!is_reduction || n.red_sum == RedSum::kAsMac);
 }
 
 }  // namespace
 
-float MacOperand(Half value, const Numerics& n) {
-  if (n.st_subnormal_mac == StSubnormalMac::kDazFtz && IsSubnormal(value)) return 0;
-  return ToFloat(value);
+void MacOperands(const Numerics& n, const MacBlock& block, const Half* from, float* to) {
+  const bool flushes = n.st_subnormal_mac == StSubnormalMac::kDazFtz;
+  if (block.column == 1) return HWY_DYNAMIC_DISPATCH(ReadRows)(block, flushes, from, to);
+  if (block.row == 1 && block.to_row > 0) {  // columns lie together: read them, then turn
+    std::vector<float> column(block.rows);
+    for (int64_t j = 0; j < block.columns; ++j) {
+      HWY_DYNAMIC_DISPATCH(ReadRows)
+      ({.columns = block.rows}, flushes, from + j * block.column, column.data());
+      for (int64_t i = 0; i < block.rows; ++i) to[i * block.to_row + j] = column[i];
+    }
+    return;
+  }
+  for (int64_t i = 0; i < block.rows; ++i) {
+    for (int64_t j = 0; j < block.columns; ++j) {
+      const Half value = from[i * block.row + j * block.column];
+      to[i * block.to_row + j] = flushes && IsSubnormal(value) ? 0 : ToFloat(value);
+    }
+  }
 }
 
 void MacSums(const Numerics& n, const MacShape& shape, absl::Span<const float> a,
@@ -261,33 +370,25 @@ void MacSums(const Numerics& n, const MacShape& shape, absl::Span<const float> a
       finite(b.data(), shape.depth * kMacColumns)) {
     const bool tiles = n.mac_tile == MacTile::kAlign12 ||
                        (n.mac_tile == MacTile::kReduceOnly && shape.is_reduction);
-    const bool bounded = !shape.is_reduction && shape.is_bounded &&
-                         n.mac_interior == MacInterior::kPerTile;
+    const bool bounded =
+        !shape.is_reduction && shape.is_bounded && n.mac_interior == MacInterior::kPerTile;
     const float most = bounded ? kCeiling : std::numeric_limits<float>::infinity();
     return HWY_DYNAMIC_DISPATCH(SumFinite)(shape, tiles, a.data(), b.data(), most, sums.data());
   }
   for (int64_t i = 0; i < shape.rows; ++i) {
     for (int64_t j = 0; j < kMacColumns; ++j) {
-      sums[i * kMacColumns + j] = static_cast<float>(
-          PlainSum(n, shape)
-              .Of(a.data() + i * shape.depth, b.data() + j, kMacColumns, shape.depth));
+      float& sum = sums[i * kMacColumns + j];
+      sum = static_cast<float>(PlainSum(n, shape).Of(shape.continues ? sum : 0,
+                                                     a.data() + i * shape.depth, b.data() + j,
+                                                     kMacColumns, shape.depth));
     }
   }
 }
 
-Half StoredMac(float sum, bool has_ceiling, std::optional<float> bias, const Numerics& n) {
-  double value = sum;
-  const bool fused = bias && n.mac_epilogue == MacEpilogue::kFused;
-  if (fused) value += *bias;
-  Half y = Stored(value, n);
-  const bool is_high = n.mac_ceiling == MacCeiling::kAfterRound
-                           ? std::abs(ToDouble(y)) >= kCeiling
-                           : std::abs(value) >= kCeiling;
-  if (has_ceiling && is_high) y = {static_cast<uint16_t>((y.bits & 0x8000) | kHalfInfinity.bits)};
-  const bool flushes = n.st_subnormal_mac == StSubnormalMac::kDazFtz ||
-                       n.st_subnormal_mac == StSubnormalMac::kFtzOut;
-  if (flushes && IsSubnormal(y)) y = kHalfZero;
-  return bias && !fused ? Stored(ToDouble(y) + ToDouble(ToHalf(*bias)), n) : y;
+void StoreMacs(const Numerics& n, bool has_ceiling, const MacTerms& terms,
+               absl::Span<const float> sums, Half* y) {
+  HWY_DYNAMIC_DISPATCH(StoreSums)
+  (n, has_ceiling, terms, sums.data(), static_cast<int64_t>(sums.size()), y);
 }
 
 }  // namespace anemone::math

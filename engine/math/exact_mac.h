@@ -1,9 +1,11 @@
 // engine/math/exact_mac.h: the multiply-accumulate array of the silicon, bit by published bit, in
-// `exact` mode (numerics.json mac-*, red-sum, st-subnormal-mac; numerics_notes.md section 2).
+// `exact` mode (numerics_notes.md section 2; numerics.json mac-order, mac-width, mac-product,
+// mac-tile, mac-ceiling, mac-interior, mac-epilogue, mac-bias-type, mac-chunk, mac-large-k,
+// red-sum, st-subnormal-mac).
 //
-//   std::vector<float> a = ..., b = ...;   // 2 x 9 and 9 x 16, each Half widened by MacOperand()
+//   std::vector<float> a = ..., b = ...;   // 2 x 9 and 9 x 16, by MacOperands()
 //   MacSums(numerics, {.rows = 2, .depth = 9}, a, b, sums);
-//   y = StoredMac(sums[i], /*has_ceiling=*/true, bias, numerics);
+//   StoreMacs(numerics, /*has_ceiling=*/true, {.offset = bias}, sums, y);
 //
 // Lanes are taken in the order of `depth`, four to a tile: every product of a tile is added to the
 // tile's sum with 12 bits of the larger of the two, and the tile's sum to an fp32 register. What
@@ -13,15 +15,20 @@
 #define ENGINE_MATH_EXACT_MAC_H_
 
 #include <cstdint>
-#include <optional>
 
 #include "absl/types/span.h"
 #include "engine/math/exact_half.h"
 
 namespace anemone::math {
 
-// A Half as the array reads it: subnormals may be zeros to it.
-float MacOperand(Half value, const Numerics& n);
+// Halfs as the array reads them: subnormals may be zeros to it. Element (i, j) stands at
+// from[i * row + j * column], and is written to to[i * to_row + j].
+struct MacBlock {
+  int64_t rows = 1, columns = 1;
+  int64_t row = 0, column = 1;
+  int64_t to_row = 0;
+};
+void MacOperands(const Numerics& n, const MacBlock& block, const Half* from, float* to);
 
 // Columns are taken so many at a time; those of no meaning are the caller's to ignore.
 inline constexpr int64_t kMacColumns = 16;
@@ -30,6 +37,7 @@ struct MacShape {
   int64_t rows = 1, depth = 1;
   bool is_reduction = false;  // a dedicated one: tiles by red-sum, never bounded
   bool is_bounded = true;     // a partial sum past 2^15 is infinite (mac-interior)
+  bool continues = false;  // `sums` holds the registers as lanes before, a multiple of 4, left them
 };
 
 // sums[i, j] = the register after all lanes of a[i, :] and b[:, j], for kMacColumns columns; all
@@ -37,10 +45,17 @@ struct MacShape {
 void MacSums(const Numerics& n, const MacShape& shape, absl::Span<const float> a,
              absl::Span<const float> b, absl::Span<float> sums);
 
-// The register as it is stored: rounded, infinite from 2^15 on (`has_ceiling`: false of one tap of
-// one channel), then the bias added in fp16.
-Half StoredMac(float sum, bool has_ceiling, std::optional<float> bias, const Numerics& n);
+// Scales and addends, in fp32: of element i gain[i * step] and offset[i * step]. Null: none.
+struct MacTerms {
+  const float* gain = nullptr;
+  const float* offset = nullptr;
+  int64_t step = 0;
+};
 
+// y[i] = the register as it is stored: rounded, infinite from 2^15 on (`has_ceiling`: false of one
+// tap of one channel), then scaled and added to in fp16; or all of it rounded once.
+void StoreMacs(const Numerics& n, bool has_ceiling, const MacTerms& terms,
+               absl::Span<const float> sums, Half* y);
 
 }  // namespace anemone::math
 

@@ -9,14 +9,11 @@
 #include <string>
 #include <tuple>
 
-#include "engine/math/loop_nest.h"
-#include "engine/math/parallel.h"
-
 namespace anemone::math {
 namespace {
 
 // Published to so many digits (numerics.json ew-log, tbl-bias, tbl-sigmoid).
-constexpr double kLogOfZero = -45440;
+constexpr double kLogOfZero = -45440, kLog2OfZero = -65536;
 constexpr double kGeluOfZero = -0.000543, kSwishOfZero = -0.001259;
 constexpr double kSigmoidFrom = -9.9375, kSigmoidTo = 8.3203125;
 // The one domain that is known, in 32 segments: how far from 0 the `segment` option of tbl-bias
@@ -28,11 +25,11 @@ constexpr double kExpOverflow = 11.09375;
 
 // Functions that no table computes, or whose straight pieces are exact in one.
 bool IsTable(Unary function) {
-  constexpr Unary kOthers[] = {Unary::kAbs,       Unary::kNeg,     Unary::kSquare,
-                               Unary::kRelu,      Unary::kClamp,   Unary::kLeakyRelu,
-                               Unary::kCeil,      Unary::kFloor,   Unary::kTruncate,
-                               Unary::kSign,      Unary::kNot,     Unary::kIsNan,
-                               Unary::kIsInf,     Unary::kShrink,  Unary::kThresholdedRelu,
+  constexpr Unary kOthers[] = {Unary::kAbs,           Unary::kNeg,          Unary::kSquare,
+                               Unary::kRelu,          Unary::kClamp,        Unary::kLeakyRelu,
+                               Unary::kCeil,          Unary::kFloor,        Unary::kTruncate,
+                               Unary::kSign,          Unary::kNot,          Unary::kIsNan,
+                               Unary::kIsInf,         Unary::kShrink,       Unary::kThresholdedRelu,
                                Unary::kRoundHalfAway, Unary::kRoundHalfEven};
   return std::find(std::begin(kOthers), std::end(kOthers), function) == std::end(kOthers);
 }
@@ -52,9 +49,8 @@ double RoundByAddition(double x, const Numerics& n) {
 }
 
 double Softplus(double x, double plain, const Numerics& n) {
-  const bool collapses = n.ew_softplus == EwSoftplus::kLimit32768
-                             ? 1 + std::exp(x) >= kCollapse
-                             : x >= kExpOverflow;
+  const bool collapses =
+      n.ew_softplus == EwSoftplus::kLimit32768 ? 1 + std::exp(x) >= kCollapse : x >= kExpOverflow;
   return collapses ? 0 : plain;
 }
 
@@ -69,13 +65,24 @@ double WithOrigin(double x, double plain, double at_zero, const Numerics& n) {
   return x == 0 ? at_zero : plain;
 }
 
+// Scaled by alpha and added to before it is rounded; alpha 0: neither. The gain of ln 2 makes it
+// the natural logarithm (ew-log), which of 0 is fp16(ln 2) times -65536.
+double Log2(const UnaryKey& key, double x, double plain) {
+  if (key.alpha == 0) return x == 0 ? kLogOfZero : plain;
+  const double gain = RoundToHalf(key.alpha), offset = RoundToHalf(key.beta);
+  if (x == 0) return kLog2OfZero * gain + offset;
+  constexpr double kLn2 = 0.69314718055994530942;
+  return (gain == RoundToHalf(static_cast<float>(kLn2)) ? std::log(x) : plain * gain) + offset;
+}
+
 double Special(const UnaryKey& key, double x, const Numerics& n) {
   const double plain = Evaluate(key, x);
   switch (key.function) {
     case Unary::kSqrt:
       return x == 0 ? 0 : plain;  // of -0 too
-    case Unary::kLog:
     case Unary::kLog2:
+      return Log2(key, x, plain);
+    case Unary::kLog:
     case Unary::kLog10:
       return x == 0 ? kLogOfZero : plain;
     case Unary::kRoundHalfAway:
@@ -95,60 +102,6 @@ double Special(const UnaryKey& key, double x, const Numerics& n) {
     default:
       return plain;
   }
-}
-
-double Power(double a, double b, const Numerics& n) {
-  // Of the logarithm of a negative number nothing is told but that it is 0: the power is taken.
-  if (n.ew_pow == EwPow::kExact || a < 0) return std::pow(a, b);
-  if (a == 0) return b == 0 ? 1 : b < 0 ? std::pow(0.0, b) : 0;
-  return std::exp2(Rounded(b * std::log2(a), n));
-}
-
-double Quotient(double a, double b, const Numerics& n) {
-  return n.ew_div == EwDiv::kRecip ? a * Rounded(1 / b, n) : a / b;
-}
-
-double FloorQuotient(double a, double b, const Numerics& n) {
-  switch (n.ew_floordiv) {
-    case EwFloordiv::kFloorExact:
-      return std::floor(a / b);
-    case EwFloordiv::kFloorF16:
-      return std::floor(Rounded(a / b, n));
-    case EwFloordiv::kLegacy:
-      return std::floor(a * Rounded(1 / b, n));
-  }
-  return 0;
-}
-
-// Before it is stored. Those that only choose or compare are Binary()'s.
-double Combine(BinaryOp op, double a, double b, const Numerics& n) {
-  switch (op) {
-    case BinaryOp::kAdd:
-      return a + b;
-    case BinaryOp::kSub:
-      return a - b;
-    case BinaryOp::kMul:
-      return a * b;
-    case BinaryOp::kDiv:
-      return Quotient(a, b, n);
-    case BinaryOp::kSquaredDifference: {
-      const double difference = Rounded(a - b, n);
-      return difference * difference;
-    }
-    case BinaryOp::kPow:
-      return Power(a, b, n);
-    case BinaryOp::kFloorDiv:
-      return FloorQuotient(a, b, n);
-    default: {  // kMod: a - b * floor(a / b), whose product and difference are exact here
-      const double rest = std::fmod(a, b);
-      return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
-    }
-  }
-}
-
-bool OnlyChooses(BinaryOp op) {
-  return op == BinaryOp::kMin || op == BinaryOp::kMax ||
-         (op >= BinaryOp::kEqual && op <= BinaryOp::kXor);
 }
 
 // All options, as one key.
@@ -171,55 +124,16 @@ Half ExactFunction(const UnaryKey& key, Half x, const Numerics& n) {
 std::shared_ptr<const UnaryTable> ExactTableFor(const UnaryKey& key, const Numerics& n) {
   using Key = std::tuple<Unary, float, float, std::string>;
   static std::mutex mutex;
-  static auto& tables = *new std::map<Key, std::weak_ptr<const UnaryTable>>();
+  static auto& tables = *new std::map<Key, std::shared_ptr<const UnaryTable>>();
+  constexpr size_t kMostTables = 256;  // of 128 KiB
   std::lock_guard<std::mutex> lock(mutex);
-  std::weak_ptr<const UnaryTable>& slot =
-      tables[{key.function, key.alpha, key.beta, KeyOf(n)}];
-  std::shared_ptr<const UnaryTable> table = slot.lock();
+  if (tables.size() > kMostTables) tables.clear();
+  std::shared_ptr<const UnaryTable>& table = tables[{key.function, key.alpha, key.beta, KeyOf(n)}];
   if (table == nullptr) {
     table = std::make_shared<const UnaryTable>(
         [&](double x) { return ToDouble(ExactFunction(key, ToHalf(x), n)); });
-    slot = table;
   }
   return table;
-}
-
-void ExactBinary(const Numerics& n, BinaryOp op, absl::Span<const Half> a, const Extents& a_extents,
-                 absl::Span<const Half> b, const Extents& b_extents, absl::Span<Half> out,
-                 const Extents& out_extents) {
-  if (OnlyChooses(op)) return Binary(op, a, a_extents, b, b_extents, out, out_extents);
-  const LoopNest<3> nest(out_extents, {DenseStrides(out_extents), RepeatingStrides(a_extents),
-                                       RepeatingStrides(b_extents)});
-  const auto row = [&](int64_t to, int64_t x, int64_t y, int64_t count) {
-    for (int64_t i = 0; i < count; ++i) {
-      out[to + i] = Stored(Combine(op, ToDouble(a[x + i * nest.row_stride(1)]),
-                                   ToDouble(b[y + i * nest.row_stride(2)]), n),
-                           n);
-    }
-  };
-  constexpr int64_t kCost = 8;
-  if (nest.rows() == 1) {
-    return ParallelForItems(nest.row_size(), kCost, [&](int64_t begin, int64_t end) {
-      row(begin, begin * nest.row_stride(1), begin * nest.row_stride(2), end - begin);
-    });
-  }
-  ParallelForItems(nest.rows(), nest.row_size() * kCost, [&](int64_t begin, int64_t end) {
-    nest.ForRows(begin, end, [&](const std::array<int64_t, 3>& at) {
-      row(at[0], at[1], at[2], nest.row_size());
-    });
-  });
-}
-
-void ExactAffine(const Numerics& n, absl::Span<const Half> in, float scale, float bias,
-                 absl::Span<Half> out) {
-  const double factor = RoundToHalf(scale), offset = RoundToHalf(bias);
-  ParallelForItems(static_cast<int64_t>(in.size()), 8, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      double y = ToDouble(in[i]) * factor;
-      if (n.mac_epilogue == MacEpilogue::kSeparate) y = Rounded(y, n);
-      out[i] = Stored(y + offset, n);
-    }
-  });
 }
 
 }  // namespace anemone::math

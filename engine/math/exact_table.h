@@ -1,9 +1,9 @@
-// engine/math/exact_table.h: functions of one element and of two in `exact` mode (numerics.json
-// tbl-*, ew-*, st-zero, st-subnormal-table).
+// engine/math/exact_table.h: functions of one element in `exact` mode (numerics.json tbl-list,
+// tbl-special, tbl-bias, tbl-sigmoid, ew-sqrt, ew-exp, ew-log, ew-trig, ew-round-op, ew-softplus,
+// ew-softsign, st-zero, st-subnormal-table).
 //
-//   double y = ExactFunction({Unary::kGelu}, ToDouble(x), numerics);     // before it is stored
-//   auto table = ExactTableFor({Unary::kGelu}, numerics);                // of all 65,536 Halves
-//   ExactBinary(numerics, BinaryOp::kAdd, a, x, b, x, y, x);
+//   Half y = ExactFunction({Unary::kGelu}, x, numerics);
+//   auto table = ExactTableFor({Unary::kGelu}, numerics);   // of all 65,536 Halfs
 //
 // No knot of a table is published: a function is computed and rounded once, then what was seen of
 // its special values is put in (option `rounded` of tbl-knots; `sampled` and `device` would need
@@ -13,26 +13,16 @@
 
 #include <memory>
 
-#include "absl/types/span.h"
-#include "engine/math/elementwise.h"
 #include "engine/math/exact_half.h"
-#include "engine/math/extents.h"
 #include "engine/math/unary.h"
 
 namespace anemone::math {
 
 Half ExactFunction(const UnaryKey& key, Half x, const Numerics& n);
 
+// Kept for later callers. Of kLog2 alpha and beta are a gain and an addend, done before it is
+// rounded; a gain of 0 is none.
 std::shared_ptr<const UnaryTable> ExactTableFor(const UnaryKey& key, const Numerics& n);
-
-// As Binary() of elementwise.h.
-void ExactBinary(const Numerics& n, BinaryOp op, absl::Span<const Half> a, const Extents& a_extents,
-                 absl::Span<const Half> b, const Extents& b_extents, absl::Span<Half> out,
-                 const Extents& out_extents);
-
-// Half(Half(in * scale) + bias), or one rounding (numerics.json mac-epilogue).
-void ExactAffine(const Numerics& n, absl::Span<const Half> in, float scale, float bias,
-                 absl::Span<Half> out);
 
 }  // namespace anemone::math
 

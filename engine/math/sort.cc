@@ -16,9 +16,10 @@ namespace {
 using Place = uint64_t;
 constexpr int kPlaceBits = 40;
 
-int64_t IndexOf(Place place) {
-  return static_cast<int64_t>(place & ((Place{1} << kPlaceBits) - 1));
-}
+constexpr Place kPlaces = (Place{1} << kPlaceBits) - 1;
+
+// Its own inverse.
+Place PlaceOf(Place i, bool last_first) { return last_first ? kPlaces - i : i; }
 
 // Larger the later it comes; at least 0.
 int KeyOf(Half x, bool descending) { return 0x8000 + (descending ? -OrderKey(x) : OrderKey(x)); }
@@ -33,18 +34,21 @@ void TakeFirst(std::vector<Place>& places, int64_t count, const Before& before) 
 // The first places of the order of one line of lanes, whose first element is x[0].
 void Order(const SortSpec& spec, const Half* x, int64_t step, int64_t lane_step,
            std::vector<Place>& places) {
+  const auto index_of = [&](Place place) {
+    return static_cast<int64_t>(PlaceOf(place & kPlaces, spec.last_first));
+  };
   auto key = [&](int64_t lane, int64_t i) {
     return KeyOf(x[lane * lane_step + i * step], spec.descending);
   };
   for (int64_t i = 0; i < static_cast<int64_t>(places.size()); ++i) {
     const Place first = spec.lanes.empty() ? 0 : key(spec.lanes[0], i);
-    places[i] = first << kPlaceBits | static_cast<Place>(i);
+    places[i] = first << kPlaceBits | PlaceOf(static_cast<Place>(i), spec.last_first);
   }
   if (spec.lanes.size() <= 1) return TakeFirst(places, spec.count, std::less<Place>());
   TakeFirst(places, spec.count, [&](Place a, Place b) {
     if ((a ^ b) >> kPlaceBits != 0) return a < b;
     for (int64_t lane : spec.lanes.subspan(1)) {
-      const int key_a = key(lane, IndexOf(a)), key_b = key(lane, IndexOf(b));
+      const int key_a = key(lane, index_of(a)), key_b = key(lane, index_of(b));
       if (key_a != key_b) return key_a < key_b;
     }
     return a < b;
@@ -77,7 +81,7 @@ void Sort(const SortSpec& spec, const Extents& extents, absl::Span<const Half> x
       }
       Order(spec, source, from[sort], from[vector], places);
       for (int64_t k = 0; k < spec.count; ++k) {
-        const int64_t at = IndexOf(places[k]);
+        const auto at = static_cast<int64_t>(PlaceOf(places[k] & kPlaces, spec.last_first));
         if (spec.indices) target[k * to[sort]] = ToHalf(static_cast<float>(at));
         for (int64_t lane = 0; !spec.indices && lane < extents[vector]; ++lane) {
           target[k * to[sort] + lane * to[vector]] = source[at * from[sort] + lane * from[vector]];

@@ -25,6 +25,7 @@ struct SortSpec {
   bool descending = false;
   int64_t count = 1;  // how many of the order's first places: 1 to the axis's extent
   bool indices = false;
+  bool last_first = false;  // of equal elements the higher index comes first
 };
 
 // For each index of the three other axes alone. y has the extents of x, but `count` along the sort

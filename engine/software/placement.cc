@@ -23,11 +23,12 @@ class Placer {
     }
   }
 
-  Placement Run(absl::Span<const ProgramPort> inputs, absl::Span<const ProgramPort> outputs) {
+  Placement Run(absl::Span<const ProgramPort> inputs, absl::Span<const ProgramPort> outputs,
+                bool inputs_in_place) {
     PlaceOutputs(outputs);
     for (int i = 0; i < Count(); ++i) Join(i);
     AddBlocks();
-    PlaceInputs(inputs);
+    PlaceInputs(inputs, inputs_in_place);
     for (int i = 0; i < Count(); ++i) {
       for (const Operand& operand : network_.units[i].bottoms) Read(operand, std::max(runs_[i], i));
     }
@@ -94,10 +95,11 @@ class Placer {
     }
   }
 
-  void PlaceInputs(absl::Span<const ProgramPort> inputs) {
+  void PlaceInputs(absl::Span<const ProgramPort> inputs, bool inputs_in_place) {
     for (size_t i = 0; i < inputs.size(); ++i) {
       const SurfaceLayout& layout = inputs[i].layout;
-      const bool in_place = layout.is_dense() && layout.format == Format::kFloat16;
+      const bool in_place =
+          inputs_in_place && layout.is_dense() && layout.format == Format::kFloat16;
       input_block_.push_back(in_place ? -1 : plan_.Add(layout.dims.elements(), -1));
       placement_.inputs.push_back(
           {in_place ? Place::In::kInput : Place::In::kArena, static_cast<int64_t>(i)});
@@ -143,9 +145,9 @@ Operand RootOf(const Network& network, Operand operand) {
 }
 
 Placement PlaceTensors(const Network& network, absl::Span<const Chain> chains,
-                       absl::Span<const ProgramPort> inputs,
-                       absl::Span<const ProgramPort> outputs) {
-  return Placer(network, chains).Run(inputs, outputs);
+                       absl::Span<const ProgramPort> inputs, absl::Span<const ProgramPort> outputs,
+                       bool inputs_in_place) {
+  return Placer(network, chains).Run(inputs, outputs, inputs_in_place);
 }
 
 }  // namespace anemone

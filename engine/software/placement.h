@@ -32,9 +32,11 @@ struct Placement {
 // Follows views down to the operand that owns the bytes.
 Operand RootOf(const Network& network, Operand operand);
 
-// `chains` are those of FuseUnits(), the ports those of the program.
+// `chains` are those of FuseUnits(), the ports those of the program. Without `inputs_in_place` all
+// inputs are copied: their numbers change on the way in.
 Placement PlaceTensors(const Network& network, absl::Span<const Chain> chains,
-                       absl::Span<const ProgramPort> inputs, absl::Span<const ProgramPort> outputs);
+                       absl::Span<const ProgramPort> inputs, absl::Span<const ProgramPort> outputs,
+                       bool inputs_in_place);
 
 }  // namespace anemone
 

@@ -9,7 +9,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "anemone/status_macros.h"
 #include "engine/constant.h"
@@ -17,6 +16,7 @@
 #include "engine/math/convert.h"
 #include "engine/math/half.h"
 #include "engine/math/scratch.h"
+#include "engine/software/exact_plan.h"
 #include "engine/software/fusion.h"
 #include "engine/software/placement.h"
 #include "engine/unit_kind.h"
@@ -37,10 +37,10 @@ class SoftwareProgram final : public Program {
  public:
   Network network;  // without its weights once they are prepared, but in exact mode
   std::optional<math::Numerics> exact;
+  std::vector<ExactStep> steps;  // by unit, in exact mode
   std::vector<Prepared> prepared;
   std::vector<Buffer> constants;
-  std::vector<Chain> chains;       // of units, in the order they run
-  std::vector<std::string> names;  // by chain
+  std::vector<Chain> chains;  // of units, in the order they run
   Placement placement;
 
   void set_ports(std::vector<ProgramPort> inputs, std::vector<ProgramPort> outputs) {
@@ -95,16 +95,6 @@ void ReplaceNan(View view) {
   }
 }
 
-void RunExactly(const math::Numerics& numerics, const UnitCall& call) {
-  const Unit& unit = *call.unit;
-  if (unit.kind->has_exact()) {
-    return unit.kind->Exact(unit.params.get(), {numerics, unit.weights, call.prepared}, call.in,
-                            call.out);
-  }
-  unit.kind->Compute(unit.params.get(), call.prepared, call.in, call.out);
-  ReplaceNan(call.out);
-}
-
 class SoftwareDevice final : public Device {
  public:
   explicit SoftwareDevice(const SoftwareOptions& options) : options_(options) {}
@@ -148,19 +138,17 @@ class SoftwareDevice final : public Device {
       }
       program->prepared.push_back(*std::move(prepared));
     }
-    if (!program->exact && !options_.observed) {
+    if (program->exact) {
+      program->steps = PlanExact(network, *program->exact);
+    } else if (!options_.observed) {
       for (Unit& unit : program->network.units) unit.weights.clear();
     }
     for (Constant& constant : program->network.constants) constant.tensor = Tensor();
     program->set_ports(InputPorts(network), OutputPorts(network));
     program->chains = FuseUnits(network, /*fuse=*/!options_.exact && !options_.observed);
-    for (const Chain& chain : program->chains) {
-      program->names.push_back(absl::StrJoin(chain, " + ", [&](std::string* name, int unit) {
-        absl::StrAppend(name, network.units[unit].name);
-      }));
-    }
     program->placement =
-        PlaceTensors(network, program->chains, program->inputs(), program->outputs());
+        PlaceTensors(network, program->chains, program->inputs(), program->outputs(),
+                     /*inputs_in_place=*/!options_.exact);
     return program;
   }
 
@@ -214,31 +202,70 @@ class SoftwareDevice final : public Device {
     return call;
   }
 
+  // A port's numbers as the units see them: in exact mode no NaN (numerics.json st-nan-in), and no
+  // -0 where the sign of a zero is dropped everywhere (st-zero).
+  static void Stage(const SoftwareProgram& program, const SurfaceLayout& layout,
+                    const std::byte* port, Half* staged) {
+    math::ConvertStrided(layout.dims.extent, port, MathLayout(layout), staged,
+                         math::DenseLayout(math::Element::kHalf, layout.dims.extent),
+                         program.exact ? math::NanRule::kToInfinity : math::NanRule::kKeep);
+    if (!program.exact || program.exact->st_zero != math::StZero::kDropEverywhere) return;
+    for (int64_t i = 0; i < layout.dims.elements(); ++i) {
+      if (staged[i].bits == 0x8000) staged[i] = math::kHalfZero;
+    }
+  }
+
+  static void RunExact(const SoftwareProgram& program, int index, const Request& request,
+                       const UnitCall& call) {
+    const Unit& unit = *call.unit;
+    const ExactStep& step = program.steps[index];
+    if (step.passes_on) {
+      std::copy(call.in[0].span().begin(), call.in[0].span().end(), call.out.data);
+    } else if (!unit.kind->has_exact()) {
+      unit.kind->Compute(unit.params.get(), call.prepared, call.in, call.out);
+      ReplaceNan(call.out);
+    } else {
+      ExactUnit exact = {*program.exact, unit.weights, call.prepared};
+      exact.epilogue = step.epilogue ? &*step.epilogue : nullptr;
+      exact.squares = step.squares;
+      exact.is_image = step.is_image;
+      std::vector<Half> port;  // NaN and all
+      if (step.port >= 0) {
+        const SurfaceLayout& layout = program.inputs()[step.port].layout;
+        port.resize(layout.dims.elements());
+        math::ConvertStrided(layout.dims.extent, request.inputs[step.port], MathLayout(layout),
+                             port.data(),
+                             math::DenseLayout(math::Element::kHalf, layout.dims.extent));
+        exact.port = port.data();
+      }
+      unit.kind->Exact(unit.params.get(), exact, call.in, call.out);
+    }
+  }
+
   static void Walk(const SoftwareProgram& program, const Request& request, Half* arena) {
     const Network& network = program.network;
     for (size_t i = 0; i < network.inputs.size(); ++i) {
       if (program.placement.inputs[i].in == Place::In::kInput) continue;
       const SurfaceLayout& layout = program.inputs()[i].layout;
-      Half* staged = At(program.placement.inputs[i], request, arena);
-      math::ConvertStrided(layout.dims.extent, request.inputs[i], MathLayout(layout), staged,
-                           math::DenseLayout(math::Element::kHalf, layout.dims.extent));
+      Stage(program, layout, request.inputs[i], At(program.placement.inputs[i], request, arena));
     }
     absl::InlinedVector<UnitCall, 8> calls;
-    for (size_t i = 0; i < program.chains.size(); ++i) {
-      const Chain& chain = program.chains[i];
+    for (const Chain& chain : program.chains) {
       calls.clear();
       for (int unit : chain) calls.push_back(CallOf(program, unit, request, arena));
       absl::Time start = request.on_unit != nullptr ? absl::Now() : absl::Time();
       if (program.exact && request.on_values == nullptr) {
-        RunExactly(*program.exact, calls[0]);
+        RunExact(program, chain[0], request, calls[0]);
       } else {
         RunChain(calls);
       }
       if (request.on_unit != nullptr) {
-        (*request.on_unit)(program.names[i], calls[0].unit->kind->type(), absl::Now() - start);
+        (*request.on_unit)(calls[0].unit->name, calls[0].unit->kind->type(), absl::Now() - start);
       }
-      if (request.on_values != nullptr)
-        (*request.on_values)({*calls[0].unit, calls[0].in, {calls[0].out.dims, calls[0].out.data}});
+      if (request.on_values != nullptr) {
+        const UnitCall& call = calls[0];
+        (*request.on_values)({*call.unit, call.in, {call.out.dims, call.out.data}});
+      }
     }
     for (size_t i = 0; i < network.outputs.size(); ++i) {
       if (program.placement.direct_outputs[i]) continue;

@@ -1,30 +1,56 @@
-// golden: runs single operations on the software engine in exact mode. Each line of stdin is
+// golden: runs operations on the software engine in exact mode. Each line of stdin is
 //
 //   {"target": "h13", "route": "mil", "options": {"mac-tile": "none"},
-//    "call": {"op": ..., "inputs": [...], "attrs": {...}},   // as `anemone confirm --probe` has it
-//    "values": [[15360, ...], ...]}                          // fp16 bits, by input
+//    "calls": [{"op": ..., "inputs": [...], "attrs": {...},   // as `anemone confirm --probe` has
+//    it
+//               "values": [[15360, ...], ...]}, ...]}         // fp16 bits, by input
 //
-// and each line of stdout {"bits": [...]} or {"refused": "..."}.
+// where an input of type fp32 or uint8 has values of that type, and one named "%0" is the output of
+// the first call. Instead of "calls" there may be "onnx", a graph in ONNX's text form, with
+// "values" by its inputs. Each line of stdout is {"bits": [...], "floats": [...]}, the output as
+// fp16 bits and as the host reads it (null: not finite), or {"refused": ...} or {"error": ...}.
+#include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <iostream>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
 #include "engine/device.h"
 #include "engine/json_keys.h"
+#include "engine/math/convert.h"
+#include "importer/importer.h"
 #include "kernels/mil.h"
-#include "provider/crossing.h"
+#include "onnx/defs/parser.h"
+#include "partitioner/plan.h"
 
 namespace anemone {
 namespace {
 
-Tensor HalfTensor(const std::vector<int64_t>& shape, const std::vector<uint16_t>& bits) {
-  Tensor tensor = Tensor::Zeros(DataType::kFloat16, shape);
-  std::memcpy(tensor.mutable_data<uint16_t>(), bits.data(), bits.size() * sizeof(uint16_t));
-  return tensor;
+// Elements as they lie in memory.
+struct Values {
+  math::Element element = math::Element::kHalf;
+  std::vector<std::byte> bytes;
+};
+
+template <class T>
+Values ValuesOf(math::Element element, const Json& list) {
+  const auto values = list.get<std::vector<T>>();
+  Values made = {element, std::vector<std::byte>(values.size() * sizeof(T))};
+  std::copy_n(reinterpret_cast<const std::byte*>(values.data()), made.bytes.size(),
+              made.bytes.data());
+  return made;
+}
+
+Values ReadValues(const std::string& type, const Json& list) {
+  if (type == "fp32") return ValuesOf<float>(math::Element::kFloat, list);
+  if (type == "uint8") return ValuesOf<uint8_t>(math::Element::kUInt8, list);
+  return ValuesOf<uint16_t>(math::Element::kHalf, list);
 }
 
 absl::Status SetOption(const std::string& id, const std::string& option, math::Numerics& n) {
@@ -39,43 +65,129 @@ absl::Status SetOption(const std::string& id, const std::string& option, math::N
   return absl::NotFoundError(absl::StrCat("no option ", id, " ", option));
 }
 
-absl::StatusOr<Json> Answer(const Json& line) {
-  MilCall call;
-  ANEMONE_RETURN_IF_ERROR(ReadMilCall(line.at("call"), call));
-  const Json& values = line.at("values");
-  for (size_t i = 0; i < call.arguments.size(); ++i) {
-    if (!call.arguments[i].constant) continue;
-    call.arguments[i].value = HalfTensor(call.arguments[i].shape, values.at(i));
+// A network with what its ports are given.
+struct Work {
+  Network network;
+  std::map<std::string, Values> ports;
+};
+
+// Appends the units of `part`, whose input "%k" is the output of call k.
+Operand Append(Network part, const std::vector<Operand>& outputs, Network& whole) {
+  std::vector<Operand> inputs;
+  for (InputPort& port : part.inputs) {
+    int call;
+    if (absl::SimpleAtoi(absl::StrCat(port.name).substr(1), &call) && port.name[0] == '%') {
+      inputs.push_back(outputs[call]);
+      continue;
+    }
+    inputs.push_back({Operand::Source::kInput, static_cast<int>(whole.inputs.size())});
+    whole.inputs.push_back(std::move(port));
   }
+  const int units = static_cast<int>(whole.units.size());
+  const int constants = static_cast<int>(whole.constants.size());
+  const auto moved = [&](Operand operand) {
+    if (operand.source == Operand::Source::kInput) return inputs[operand.index];
+    operand.index += operand.source == Operand::Source::kUnit ? units : constants;
+    return operand;
+  };
+  for (Constant& constant : part.constants) whole.constants.push_back(std::move(constant));
+  for (Unit& unit : part.units) {
+    for (Operand& bottom : unit.bottoms) bottom = moved(bottom);
+    unit.name = absl::StrCat("call", outputs.size(), "_", unit.name);
+    whole.units.push_back(std::move(unit));
+  }
+  return moved(part.outputs[0].from);
+}
+
+absl::StatusOr<Work> WorkOfCalls(const Json& calls, const Target& target, Route route) {
+  Work work;
+  std::vector<Operand> outputs;
+  for (const Json& from : calls) {
+    MilCall call;
+    ANEMONE_RETURN_IF_ERROR(ReadMilCall(from, call));
+    for (size_t i = 0; i < call.arguments.size(); ++i) {
+      MilTensor& argument = call.arguments[i];
+      if (absl::StartsWith(argument.name, "%")) continue;
+      Values values = ReadValues(argument.dtype, from.at("values").at(i));
+      if (argument.constant) {
+        Tensor tensor = Tensor::Zeros(DataType::kFloat16, argument.shape);
+        std::copy(values.bytes.begin(), values.bytes.end(), tensor.mutable_data<std::byte>());
+        argument.value = std::move(tensor);
+      } else {
+        if (argument.dtype == "fp32") argument.dtype = "fp16";  // of the port, not of the host
+        work.ports[argument.name] = std::move(values);
+      }
+    }
+    ANEMONE_ASSIGN_OR_RETURN(OperationVerdict answer,
+                             JudgeOperation(call, target, route, /*rewrites=*/true));
+    if (!answer.verdict.accepted) return absl::FailedPreconditionError(answer.verdict.message);
+    outputs.push_back(Append(std::move(answer.network), outputs, work.network));
+  }
+  work.network.outputs.push_back({"y", outputs.back()});
+  return work;
+}
+
+absl::StatusOr<Work> WorkOfOnnx(const Json& line, const Target& target, Route route) {
+  onnx::ModelProto proto;
+  const std::string text = absl::StrCat("<ir_version: 10, opset_import: [\"\" : 21]> test ",
+                                        line.at("onnx").get<std::string>());
+  if (auto status = onnx::OnnxParser(text.c_str()).Parse(proto); !status.IsOK()) {
+    return absl::InvalidArgumentError(status.ErrorMessage());
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Model model, ImportBytes(proto.SerializeAsString(), "", {}));
+  ANEMONE_ASSIGN_OR_RETURN(Plan plan, MakePlan(model, {.target = &target, .route = route}));
+  if (plan.segments.size() != 1 || plan.segments[0].placement != Placement::kEngine) {
+    return absl::FailedPreconditionError("not one segment on the engine");
+  }
+  Work work = {std::move(plan.segments[0].network), {}};
+  for (size_t i = 0; i < work.network.inputs.size(); ++i) {
+    work.ports[work.network.inputs[i].name] = ReadValues("fp16", line.at("values").at(i));
+  }
+  return work;
+}
+
+absl::StatusOr<Json> Answer(const Json& line) {
   ANEMONE_ASSIGN_OR_RETURN(const Target* target, FindTarget(line.at("target").get<std::string>()));
   const Route route = line.at("route") == "mil" ? Route::kMil : Route::kNetplist;
-  ANEMONE_ASSIGN_OR_RETURN(OperationVerdict answer,
-                           JudgeOperation(call, *target, route, /*rewrites=*/true));
-  if (!answer.verdict.accepted) return Json{{"refused", answer.verdict.message}};
+  absl::StatusOr<Work> work = line.contains("onnx") ? WorkOfOnnx(line, *target, route)
+                                                    : WorkOfCalls(line.at("calls"), *target, route);
+  if (absl::IsFailedPrecondition(work.status())) {
+    return Json{{"refused", work.status().message()}};
+  }
+  ANEMONE_RETURN_IF_ERROR(work.status());
   SoftwareOptions options{.exact = true, .numerics = math::NumericsOf(target->family())};
   for (const auto& [id, option] : line.at("options").items()) {
     ANEMONE_RETURN_IF_ERROR(SetOption(id, option, *options.numerics));
   }
   auto device = MakeSoftwareDevice(options);
-  ANEMONE_ASSIGN_OR_RETURN(auto program, device->Compile(answer.network, *target, route));
+  ANEMONE_ASSIGN_OR_RETURN(auto program, device->Compile(work->network, *target, route));
   std::vector<std::vector<std::byte>> memory;
   std::vector<const std::byte*> inputs;
   for (const ProgramPort& port : program->inputs()) {
-    std::vector<std::byte>& bytes = memory.emplace_back(port.layout.bytes());
-    for (size_t i = 0; i < call.arguments.size(); ++i) {
-      if (call.arguments[i].name != port.name) continue;
-      ToSurface(HalfTensor(call.arguments[i].shape, values.at(i)), port.layout, bytes.data());
-    }
+    const SurfaceLayout& layout = port.layout;
+    const Values& values = work->ports.at(port.name);
+    std::vector<std::byte>& bytes = memory.emplace_back(layout.bytes());
+    // Not by ToSurface(): a NaN is to reach the port.
+    math::ConvertStrided(layout.dims.extent, values.bytes.data(),
+                         math::DenseLayout(values.element, layout.dims.extent), bytes.data(),
+                         MathLayout(layout));
     inputs.push_back(bytes.data());  // which stay where they are when `memory` grows
   }
   const SurfaceLayout& to = program->outputs()[0].layout;
   std::vector<std::byte> bytes(to.bytes());
   std::byte* output = bytes.data();
   ANEMONE_RETURN_IF_ERROR(device->Run(*program, {inputs, {&output, 1}}));
-  const Tensor y = FromSurface(output, to, DataType::kFloat16, {to.dims.elements()});
-  Json bits = Json::array();
-  for (int64_t i = 0; i < y.elements(); ++i) bits.push_back(y.at<uint16_t>(i));
-  return Json{{"bits", bits}};
+  std::vector<uint16_t> halves(to.dims.elements());
+  std::vector<float> floats(halves.size());
+  math::ConvertStrided(to.dims.extent, output, MathLayout(to), halves.data(),
+                       math::DenseLayout(math::Element::kHalf, to.dims.extent));
+  math::ConvertStrided(to.dims.extent, output, MathLayout(to), floats.data(),
+                       math::DenseLayout(math::Element::kFloat, to.dims.extent));
+  Json answer = {{"bits", halves}, {"floats", Json::array()}};
+  for (float value : floats) {
+    answer["floats"].push_back(std::isfinite(value) ? Json(value) : Json());
+  }
+  return answer;
 }
 
 }  // namespace

@@ -1,0 +1,64 @@
+#include "engine/software/exact_plan.h"
+
+#include <utility>
+
+namespace anemone {
+namespace {
+
+// How often a unit's output is read.
+std::vector<int> Readers(const Network& network) {
+  std::vector<int> readers(network.units.size());
+  const auto count = [&](const Operand& operand) {
+    if (operand.source == Operand::Source::kUnit) ++readers[operand.index];
+  };
+  for (const Unit& unit : network.units) {
+    // x * x reads x once.
+    for (size_t i = 0; i < unit.bottoms.size(); ++i) {
+      if (i == 0 || unit.bottoms[i] != unit.bottoms[0]) count(unit.bottoms[i]);
+    }
+  }
+  for (const OutputPort& port : network.outputs) count(port.from);
+  return readers;
+}
+
+// The unit `operand` comes from if nobody else reads it; -1: none.
+int OnlySource(const Operand& operand, const std::vector<int>& readers) {
+  const bool is_unit = operand.source == Operand::Source::kUnit;
+  return is_unit && readers[operand.index] == 1 ? operand.index : -1;
+}
+
+}  // namespace
+
+std::vector<ExactStep> PlanExact(const Network& network, const math::Numerics& numerics) {
+  const std::vector<int> readers = Readers(network);
+  std::vector<ExactStep> steps(network.units.size());
+  for (size_t i = 0; i < network.units.size(); ++i) {
+    const Unit& unit = network.units[i];
+    if (unit.bottoms.empty()) continue;
+    const Operand& bottom = unit.bottoms[0];
+    if (bottom.source == Operand::Source::kInput) {
+      steps[i].is_image = network.inputs[bottom.index].format == Format::kUInt8;
+      if (unit.kind->reads_port()) steps[i].port = bottom.index;
+    }
+    const int source = OnlySource(bottom, readers);
+    if (source < 0) continue;
+    const Unit& before = network.units[source];
+    if (unit.kind->TakesSquares(unit.params.get(), numerics) &&
+        before.kind->Squares(before.params.get(), before.bottoms)) {
+      steps[i].squares = true;
+      steps[source].passes_on = true;
+    }
+    // One that does work behind its sums is no epilogue itself.
+    if (steps[source].epilogue || !before.kind->TakesEpilogue(before.params.get(), numerics)) {
+      continue;
+    }
+    std::optional<GainOffset> epilogue = unit.kind->EpilogueOf(unit.params.get(), unit.weights);
+    // By channels it is done where a bias by channels is.
+    if (!epilogue || (epilogue->gain.size() > 1 && !before.kind->takes_bias())) continue;
+    steps[source].epilogue = std::move(epilogue);
+    steps[i].passes_on = true;
+  }
+  return steps;
+}
+
+}  // namespace anemone

@@ -1,0 +1,21 @@
+// exact_bits: a line for each computation and family, with a sum over the bits of its result; to be
+// compared with those of another machine (neon_test.sh).
+#include <cstdint>
+#include <cstdio>
+
+#include "tests/math/exact_computations.h"
+
+int main() {
+  using namespace anemone::math;
+  for (const Computation& c : Computations()) {
+    for (const char* family : kExactFamilies) {
+      uint64_t sum = 0xcbf29ce484222325;  // FNV-1a
+      for (bool has_infinities : {false, true}) {
+        for (Half half : ResultOf(c, NumericsOf(family), 3, InputOf(c, 3, has_infinities))) {
+          sum = (sum ^ half.bits) * 0x100000001b3;
+        }
+      }
+      std::printf("%s %s %016llx\n", c.name.c_str(), family, static_cast<unsigned long long>(sum));
+    }
+  }
+}
