@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "anemone/compressed.h"
 #include "anemone/status_macros.h"
 #include "engine/constant.h"
 #include "engine/math/exact_contract.h"
@@ -329,10 +330,10 @@ math::ConvTransposeShape TransposedShape(const ConvParams& p, const Dims& in) {
 
 // Ready to run, by a kernel that is read once.
 Prepared Packed(const ConvParams& p, const Dims& in, math::HalfReader kernel,
-                absl::Span<const float> bias) {
+                absl::Span<const float> bias, const math::CodedWeights* coded = nullptr) {
   if (!p.transposed()) {
     return std::make_shared<math::PackedConv>(
-        math::PackConv(ShapeFor<math::ConvShape>(p, in), kernel, bias));
+        math::PackConv(ShapeFor<math::ConvShape>(p, in), kernel, bias, coded));
   }
   return std::make_shared<math::PackedConvTranspose>(
       math::PackConvTranspose(TransposedShape(p, in), kernel, bias));
@@ -377,14 +378,22 @@ absl::StatusOr<Prepared> Prepare(const ConvParams& p, Bottoms in,
   if (weights.empty()) return absl::InvalidArgumentError("Conv: want a kernel");
   std::vector<float> bias;
   if (weights.size() > 1) bias = RoundedFloats(weights[1]);
-  if (p.in_major) {
-    const std::vector<math::Half> kernel = KernelOf(p, x, weights[0]);
+  Tensor weight = weights[0];
+  Compressed::Ptr turned;
+  if (p.in_major && weight.compressed() != nullptr) {
+    turned = weight.compressed()->Transposed(x.c(), p.out_channels);
+  }
+  if (turned != nullptr) {
+    weight = Tensor::Of({p.out_channels, x.c()}, std::move(turned));
+  } else if (p.in_major) {
+    const std::vector<math::Half> kernel = KernelOf(p, x, weight);
     return std::make_shared<math::PackedConv>(
         math::PackConv(ShapeFor<math::ConvShape>(p, x), absl::MakeConstSpan(kernel), bias));
   }
+  const math::CodedWeights coded = CodedFormOf(weight);
   return Packed(
-      p, x, [&](int64_t first, absl::Span<math::Half> to) { ReadHalves(weights[0], first, to); },
-      bias);
+      p, x, [&](int64_t first, absl::Span<math::Half> to) { ReadHalves(weight, first, to); }, bias,
+      &coded);
 }
 
 std::vector<int32_t> RepeatedIndices(int64_t extent, int64_t times) {

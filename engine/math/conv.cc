@@ -39,8 +39,9 @@ PackedConv::~PackedConv() = default;
 PackedConv::PackedConv(std::unique_ptr<const State> state) : state_(std::move(state)) {}
 
 int64_t PackedConv::bytes() const {
-  return state_->panels.size() * sizeof(Half) +
-         (state_->taps.size() + state_->bias.size()) * sizeof(float) + state_->matrix.bytes();
+  const size_t floats = state_->taps.size() + state_->bias.size();
+  return state_->panels.bytes() + static_cast<int64_t>(floats * sizeof(float)) +
+         state_->matrix.bytes();
 }
 
 Stage PlanStage(const ConvGeometry& g, int64_t position, int64_t count) {
@@ -86,18 +87,10 @@ ConvKind ChooseKind(const ConvGeometry& g) {
   return ConvKind::kPanels;
 }
 
-AlignedArray<Half> PackPanels(const ConvGeometry& g, HalfReader weights) {
-  const int64_t depth = g.depth();
-  const int64_t padded_rows = RoundUp(g.group_out, kPanelRows);
-  AlignedArray<Half> panels(g.groups * padded_rows * depth);
-  std::vector<Half> row(depth);
-  for (int64_t channel = 0; channel < g.groups * g.group_out; ++channel) {
-    weights(channel * depth, absl::MakeSpan(row));
-    const int64_t i = channel / g.group_out * padded_rows + channel % g.group_out;
-    Half* to = panels.data() + i / kPanelRows * kPanelRows * depth + i % kPanelRows;
-    for (int64_t k = 0; k < depth; ++k) to[k * kPanelRows] = row[k];
-  }
-  return panels;
+WeightPanels PackPanels(const ConvGeometry& g, HalfReader weights, const CodedWeights* coded) {
+  return PackWeightPanels(
+      {.width = kPanelRows, .lines = g.group_out, .depth = g.depth(), .line_step = g.depth()},
+      g.groups, weights, coded);
 }
 
 std::vector<float> ReadFloats(int64_t count, HalfReader weights) {
@@ -111,7 +104,7 @@ std::vector<float> ReadFloats(int64_t count, HalfReader weights) {
 }  // namespace
 
 PackedConv PackGeometry(const ConvGeometry& geometry, HalfReader weights,
-                        absl::Span<const float> bias) {
+                        absl::Span<const float> bias, const CodedWeights* coded) {
   const int64_t channels = geometry.groups * geometry.group_out;
   assert(bias.empty() || static_cast<int64_t>(bias.size()) == channels);
   auto state = std::make_unique<PackedConv::State>();
@@ -121,19 +114,21 @@ PackedConv PackGeometry(const ConvGeometry& geometry, HalfReader weights,
   state->bias.resize(channels, 0.0f);
   switch (state->kind) {
     case ConvKind::kPanels:
-      state->panels = PackPanels(geometry, weights);
+      state->panels = PackPanels(geometry, weights, coded);
       break;
     case ConvKind::kDepthwise:
       state->taps = ReadFloats(channels * geometry.taps(), weights);
       break;
     case ConvKind::kMatrix:
-      state->matrix = PackMatrix(geometry.depth(), channels, MatrixOrder::kColumnMajor, weights);
+      state->matrix =
+          PackMatrix(geometry.depth(), channels, MatrixOrder::kColumnMajor, weights, coded);
       break;
   }
   return PackedConv(std::move(state));
 }
 
-PackedConv PackConv(const ConvShape& shape, HalfReader weights, absl::Span<const float> bias) {
+PackedConv PackConv(const ConvShape& shape, HalfReader weights, absl::Span<const float> bias,
+                    const CodedWeights* coded) {
   ConvGeometry g;
   const Window& w = shape.window;
   g.batch = shape.batch;
@@ -157,7 +152,7 @@ PackedConv PackConv(const ConvShape& shape, HalfReader weights, absl::Span<const
   }
   g.y_plane = g.positions();
   g.y_row = g.out_w;
-  return PackGeometry(g, weights, bias);
+  return PackGeometry(g, weights, bias, coded);
 }
 
 PackedConv PackConv(const ConvShape& shape, absl::Span<const Half> weights,
@@ -209,7 +204,7 @@ void RunPanels(const PackedConv::State& state, const Half* x, Half* y, const Epi
   }
   const PositionBlocks positions = CutPositions(g, size.columns);
   const int64_t row_blocks = CeilDiv(g.group_out, size.rows);
-  const int64_t padded_rows = RoundUp(g.group_out, kPanelRows);
+  const int64_t panels = CeilDiv(g.group_out, kPanelRows);
 
   const auto run = [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
@@ -219,7 +214,8 @@ void RunPanels(const PackedConv::State& state, const Half* x, Half* y, const Epi
       const int64_t group = copy % g.groups;
       ConvBlock block;
       block.geometry = &g;
-      block.weights = state.panels.data() + group * padded_rows * g.depth();
+      block.weights = &state.panels;
+      block.first_panel = group * panels;
       block.bias = state.bias.data() + group * g.group_out;
       block.x = x + copy * g.group_in * g.in_h * g.in_w;
       block.y = y + copy * g.group_out * g.y_plane;
@@ -300,7 +296,8 @@ void RunChannelBlocks(const PackedConv::State& state, const Half* x, Half* y,
       const int64_t image = task / blocks;
       ConvBlock block;
       block.geometry = &g;
-      block.weights = PanelsOf(state.matrix);
+      block.weights = &PanelsOf(state.matrix);
+      block.first_panel = 0;
       block.bias = state.bias.data();
       block.x = x + image * g.group_in * g.in_h * g.in_w;
       block.y = y + image * g.group_out * g.y_plane;

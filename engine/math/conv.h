@@ -10,7 +10,7 @@
 // the sum is fp32 in the order c, kh, kw for every output element, whatever the machine's vector
 // length and the number of threads; so the same bits come out everywhere.
 //
-// Cost: weights are kept as Half, 2 bytes each, plus padding of the output channels to a multiple
+// Cost: weights are kept as Half, 2 bytes each (or in the compressed form they came in), plus padding of the output channels to a multiple
 // of 4 (of 48 for images of fewer than 64 positions). A run allocates nothing that grows with the
 // image but scratch of about 1 MB per thread. Threads: work is split over the caller's oneTBB
 // arena. Conv() may be called from many threads with one PackedConv.
@@ -47,6 +47,8 @@ struct ConvShape {
   }
 };
 
+struct CodedWeights;
+
 // A convolution ready to run: its shape, its weights in the order the kernel reads them, its bias.
 class PackedConv {
  public:
@@ -65,8 +67,10 @@ class PackedConv {
   std::unique_ptr<const State> state_;
 };
 
-// `bias` is empty or has out_channels values.
-PackedConv PackConv(const ConvShape& shape, HalfReader weights, absl::Span<const float> bias);
+// `bias` is empty or has out_channels values. `coded`: how the same weights are stored, if they are
+// compressed (weight_panels.h); they stay so.
+PackedConv PackConv(const ConvShape& shape, HalfReader weights, absl::Span<const float> bias,
+                    const CodedWeights* coded = nullptr);
 PackedConv PackConv(const ConvShape& shape, absl::Span<const Half> weights,
                     absl::Span<const float> bias);
 // Weights are rounded to Half first, as the engine stores them.
