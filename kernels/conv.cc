@@ -21,6 +21,7 @@
 #include "engine/warning.h"
 #include "kernels/conv_forms.h"
 #include "kernels/lowering.h"
+#include "kernels/postscale.h"
 #include "rule_table.h"     // generated
 #include "warning_table.h"  // generated
 
@@ -441,9 +442,14 @@ std::vector<math::Half> PlainKernel(const ConvParams& p, const ExactUnit& unit,
 void Exact(const ConvParams& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
   const Dims& x = in[0].dims;
   if (IsRepeat(p)) return Compute(p, unit.prepared, in, out);
-  const std::vector<math::Half> kernel = PlainKernel(p, unit, in);
   std::vector<float> bias;
   if (unit.weights.size() > 1) bias = RoundedFloats(unit.weights[1]);
+  if (!p.transposed() && !p.in_major && in.size() == 1 && !unit.weights.empty() &&
+      PostscaledConv(unit.numerics, ShapeFor<math::ConvShape>(p, x), unit.weights[0], bias,
+                     in[0].span(), out.span())) {
+    return;
+  }
+  const std::vector<math::Half> kernel = PlainKernel(p, unit, in);
   if (!p.transposed()) {
     return math::ExactConv(unit.numerics, ShapeFor<math::ConvShape>(p, x), in[0].span(), kernel,
                            bias, out.span());

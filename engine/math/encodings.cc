@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
-#include <limits>
+
+#include "engine/math/exact_half.h"
 
 namespace anemone::math {
 namespace {
@@ -15,6 +16,16 @@ constexpr uint8_t kE4M3MaxByte = 0x7e, kE4M3Nan = 0x7f;
 
 Half DequantizedAffine(int q, int zero_point, Half scale) {
   return ToHalf(ToDouble(scale) * static_cast<double>(q - zero_point));
+}
+
+void Postscale(const Numerics& n, int64_t plane, absl::Span<const Half> scales,
+               absl::Span<const float> bias, int64_t channels, absl::Span<Half> y) {
+  for (size_t i = 0; i < y.size(); ++i) {
+    const int64_t channel = static_cast<int64_t>(i) / plane % channels;
+    const Half scale = scales[scales.size() == 1 ? 0 : channel];
+    y[i] = Stored(ToDouble(y[i]) * ToDouble(scale), n);
+    if (!bias.empty()) y[i] = Stored(ToDouble(y[i]) + bias[channel], n);
+  }
 }
 
 CodeRange Int8Codes(const Numerics& n) { return {n.sat_int == SatInt::kFull ? -128 : -127, 127}; }

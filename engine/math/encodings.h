@@ -21,6 +21,13 @@ namespace anemone::math {
 // cmp-int8, and cmp-block with the scale of the block: f16(s * (q - z)), one rounding.
 Half DequantizedAffine(int q, int zero_point, Half scale);
 
+// The option `postscale` of cmp-int8: `y`, (batch, channels, plane) sums of codes as the array stored
+// them, times the scale of their channel (or of all), then plus the bias, each rounded. The option
+// `wide` of cmp-block is not modelled: its sum of scaled codes is in no unit that is described, and
+// cmp-order has every form rebuilt to fp16 before the multiplier.
+void Postscale(const Numerics& n, int64_t plane, absl::Span<const Half> scales,
+               absl::Span<const float> bias, int64_t channels, absl::Span<Half> y);
+
 // The range of a code. A signed one of 8 bits is as sat-int says.
 struct CodeRange {
   int low = 0, high = 0;

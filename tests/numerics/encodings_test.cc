@@ -5,12 +5,14 @@
 #include <cstdlib>
 #include <fstream>
 #include <functional>
+#include <limits>
 #include <map>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "engine/math/exact_contract.h"
 #include "engine/math/exact_half.h"
 #include "engine/target.h"
 #include "gtest/gtest.h"
@@ -154,7 +156,7 @@ const std::map<std::string, Run>& Operations() {
       {"argmax index encoding", [](const Case& c) { return Stores(c, "index"); }},
       {"netplist fp16 parameter",
        [](const Case& c) {
-         return Each(c, "value", [](double x) { return double{ToHalf(x).bits}; });
+         return Each(c, "value", [](double x) { return static_cast<double>(ToHalf(x).bits); });
        }},
       {"palette pack",
        [](const Case& c) {
@@ -180,14 +182,14 @@ const std::map<std::string, Run>& Operations() {
       {"quantize", Quantized},
       {"E5M2 to fp16",
        [](const Case& c) { return std::vector{ToDouble(FromE5M2(c.bytes("byte")[0]))}; }},
-      {"fp16 to E5M2", [](const Case& c) { return std::vector{double{ToE5M2(Bits(c), c.n)}}; }},
+      {"fp16 to E5M2", [](const Case& c) { return std::vector<double>{static_cast<double>(ToE5M2(Bits(c), c.n))}; }},
       {"E4M3 to fp16",
        [](const Case& c) { return std::vector{ToDouble(FromE4M3(c.bytes("byte")[0]))}; }},
       {"fp32 to E4M3",
        [](const Case& c) {
          const auto mode = c.vector["attrs"]["overflow_mode"].get<int>();
          return Each(c, "x", [&](double x) {
-           return double{ToE4M3(x, static_cast<E4M3Overflow>(mode), c.n)};
+           return static_cast<double>(ToE4M3(x, static_cast<E4M3Overflow>(mode), c.n));
          });
        }},
       {"IsFormatDMAConvertibleToFP16",
@@ -312,12 +314,29 @@ TEST(EncodingsTest, OptionsOfTheFloatsOfEightBits) {
 }
 
 TEST(EncodingsTest, CodesStayInRange) {
-  for (double x : {1e300, -1e300, INFINITY, -INFINITY, 0.0, 3.0}) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (double x : {1e300, -1e300, kInfinity, -kInfinity, 0.0, 3.0}) {
     const int q = QuantizedAffine(x, 0.0, 3, kUInt8Codes, Oldest());  // 0 / 0 is the zero point
     EXPECT_EQ(x == 0 ? 3 : x > 0 ? 255 : 0, q) << x;
   }
   EXPECT_EQ(3, QuantizedAffine(NAN, 1.0, 3, kUInt8Codes, Oldest()));
   EXPECT_EQ(-8, QuantizedAffine(-9, 1.0, 0, kInt4Codes, Oldest()));
+}
+
+// The probe of cmp-int8: raw sums of codes pass the array's ceiling, scaled weights do not.
+TEST(EncodingsTest, ScaleBeforeOrBehindTheArray) {
+  const std::vector<Half> x = {ToHalf(300.0), kHalfZero};
+  const Half scale = ToHalf(0.001);
+  const ConvShape shape{.in_channels = 2};
+  std::vector<Half> y(1);
+  const std::vector<Half> weights = {DequantizedAffine(127, 0, scale),
+                                     DequantizedAffine(1, 0, scale)};
+  ExactConv(Oldest(), shape, x, weights, {}, absl::MakeSpan(y));
+  EXPECT_NEAR(38.125, ToDouble(y[0]), 0.05);
+  const std::vector<Half> codes = {ToHalf(127.0), ToHalf(1.0)};
+  ExactConv(Oldest(), shape, x, codes, {}, absl::MakeSpan(y));
+  Postscale(Oldest(), 1, {scale}, {}, 1, absl::MakeSpan(y));
+  EXPECT_EQ(kHalfInfinity, y[0]);
 }
 
 TEST(EncodingsTest, ImageRoundsOnceOrTwice) {
