@@ -106,6 +106,10 @@ absl::StatusOr<std::string> Serialized(const Graph& graph) {
     *initializer = ToProto(tensor);
     initializer->set_name(graph.values[id].name);
   }
+  for (size_t i = 0; i < graph.outputs.size(); ++i) {  // ToOnnx leaves shapes to the reader
+    *model.proto.mutable_graph()->mutable_output(static_cast<int>(i))->mutable_type() =
+        TypeOf(graph.values[graph.outputs[i]]);
+  }
   model.proto.set_producer_name("anemone");
   std::string bytes;
   if (!model.proto.SerializeToString(&bytes)) {

@@ -146,11 +146,12 @@ class Compile(CliTest):
         self.expect_error(done, "--compress", code=2)
 
     def test_a_full_disk_leaves_the_old_file(self):
-        path = self.write(network())
+        large = model([helper.make_node("MatMul", ["x", "w"], ["y"])], [tensor("x", [1, 512])],
+                      [tensor("y", [1, 512])], [array("w", weights(512, 512))])
         out = self.folder / "out.onnx"
         out.write_bytes(b"old")
-        done = anemone("compile", path, "--compress", "int8", "--dim", "n=1", "-o", out,
-                       file_limit=1000)
+        done = anemone("compile", self.write(large), "--compress", "int8", "-o", out,
+                       file_limit=100000)  # a surface is smaller
         self.expect_error(done, "out.onnx")
         self.assertEqual(b"old", out.read_bytes())
         self.assertEqual([], [f for f in os.listdir(self.folder) if f.startswith("out.onnx.")])
@@ -174,6 +175,7 @@ class Compile(CliTest):
                 out = self.folder / "qdq.onnx"
                 quantization.quantize_static(
                     str(original), str(out), Reader(), weight_type=kind, per_channel=per_channel,
+                    activation_type=quantization.QuantType.QUInt8,
                     quant_format=quantization.QuantFormat.QDQ)
                 ran = anemone("run", out, "--dim", "n=1", "--compare", "--json", "--tolerance",
                               "cosine=0.99")
