@@ -214,8 +214,7 @@ void Body::WriteAffine() {
     for (int64_t o = 0; o < outer; ++o) {
       for (int64_t block = 0; block < blocks; ++block) {
         for (int64_t i = 0; i < grid.inner; ++i) {
-          order.push_back(o * grid.outer_stride + block * grid.axis_stride +
-                          i * grid.inner_stride);
+          order.push_back(o * grid.outer_stride + block * grid.axis_stride + i * grid.inner_stride);
         }
       }
     }
@@ -227,8 +226,8 @@ void Body::WriteAffine() {
   add_(Part("codes"), stored_.codes().Reshaped(code_dims));
   add_(Part("scales"), Tensor::Floats(scale_dims, scales));
   const bool reshaped = code_dims != dims;
-  onnx::NodeProto* node = Node("DequantizeLinear", {Part("codes"), Part("scales")},
-                               reshaped ? Part("values") : name_);
+  onnx::NodeProto* node =
+      Node("DequantizeLinear", {Part("codes"), Part("scales")}, reshaped ? Part("values") : name_);
   if (!stored_.zero_points().empty()) {
     add_(Part("zero_points"), ZeroPoints(order, scale_dims));
     node->add_input(Part("zero_points"));

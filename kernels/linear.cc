@@ -18,8 +18,8 @@
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
 #include "engine/constant.h"
-#include "engine/mil_emitter.h"
 #include "engine/math/exact_contract.h"
+#include "engine/mil_emitter.h"
 #include "kernels/attributes.h"
 #include "kernels/conv.h"
 #include "kernels/elementwise.h"
@@ -95,8 +95,7 @@ absl::StatusOr<Prepared> Prepare(const LinearParams& p, Bottoms, absl::Span<cons
   const math::CodedWeights coded = CodedFormOf(weights[0]);
   packed->matrix = math::PackMatrix(
       p.k, p.n, p.order,
-      [&](int64_t first, absl::Span<math::Half> to) { ReadHalves(weights[0], first, to); },
-      &coded);
+      [&](int64_t first, absl::Span<math::Half> to) { ReadHalves(weights[0], first, to); }, &coded);
   if (weights.size() > 1) packed->bias = RoundedFloats(weights[1]);
   return packed;
 }
@@ -108,13 +107,11 @@ void Compute(const LinearParams& p, const void* prepared, absl::Span<const Const
              math::RowMajor(p.k), packed.matrix, packed.bias, out.span(), math::RowMajor(p.n));
 }
 
-void Exact(const LinearParams& p, const ExactUnit& unit, absl::Span<const ConstView> in,
-           View out) {
+void Exact(const LinearParams& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
   std::vector<math::Half> weight(unit.weights[0].elements());
   ReadHalves(unit.weights[0], 0, absl::MakeSpan(weight));
   math::ExactGemm(unit.numerics, {.m = in[0].dims.elements() / p.k, .k = p.k, .n = p.n},
-                  in[0].span(), math::RowMajor(p.k), weight,
-                  math::LayoutOf(p.order, p.k, p.n),
+                  in[0].span(), math::RowMajor(p.k), weight, math::LayoutOf(p.order, p.k, p.n),
                   static_cast<const PackedLinear*>(unit.prepared)->bias, out.span(),
                   math::RowMajor(p.n));
 }

@@ -20,9 +20,9 @@
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
 #include "engine/constant.h"
+#include "engine/math/exact_contract.h"
 #include "engine/mil_emitter.h"
 #include "engine/warning.h"
-#include "engine/math/exact_contract.h"
 #include "kernels/attributes.h"
 #include "kernels/linear.h"
 #include "kernels/mil.h"
@@ -120,8 +120,7 @@ void Compute(const MatMulParams& p, const void* prepared, absl::Span<const Const
              LayoutOf(out.dims));
 }
 
-void Exact(const MatMulParams& p, const ExactUnit& unit, absl::Span<const ConstView> in,
-           View out) {
+void Exact(const MatMulParams& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
   const Dims& a = in[0].dims;
   if (!p.b) {
     return math::ExactGemm(
@@ -133,8 +132,9 @@ void Exact(const MatMulParams& p, const ExactUnit& unit, absl::Span<const ConstV
   std::vector<math::Half> factor(unit.weights[0].elements());
   ReadHalves(unit.weights[0], 0, absl::MakeSpan(factor));
   math::ExactGemm(unit.numerics, {.m = a.n() * a.c() * a.h(), .k = a.w(), .n = p.b->n},
-                  in[0].span(), math::RowMajor(a.w()), factor, math::LayoutOf(p.b->order, p.b->k, p.b->n),
-                  {}, out.span(), math::RowMajor(p.b->n));
+                  in[0].span(), math::RowMajor(a.w()), factor,
+                  math::LayoutOf(p.b->order, p.b->k, p.b->n), {}, out.span(),
+                  math::RowMajor(p.b->n));
 }
 
 void Warn(const MatMulParams& p, Bottoms in, const Dims&, const Target& target, Route,

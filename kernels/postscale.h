@@ -10,8 +10,8 @@
 namespace anemone {
 
 // The convolution as an array computes it that sums codes of 8 bits and scales behind. False, and
-// nothing is done: `n` has the other option, or the weight is not codes with a scale for each output
-// channel or for all.
+// nothing is done: `n` has the other option, or the weight is not codes with a scale for each
+// output channel or for all.
 bool PostscaledConv(const math::Numerics& n, const math::ConvShape& shape, const Tensor& weight,
                     absl::Span<const float> bias, absl::Span<const math::Half> x,
                     absl::Span<math::Half> y);

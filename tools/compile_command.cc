@@ -84,7 +84,8 @@ std::vector<Weight> FindWeights(const Graph& graph) {
         tensor.elements() < kLeastElements || !seen.insert(node.inputs[1]).second) {
       continue;
     }
-    weights.push_back({node.inputs[1], static_cast<NodeId>(i), axes->channels, axes->depth, {}, ""});
+    weights.push_back(
+        {node.inputs[1], static_cast<NodeId>(i), axes->channels, axes->depth, {}, ""});
   }
   return weights;
 }
@@ -171,8 +172,7 @@ absl::Status Compiler::Encode() {
       w.why = "it is compressed already";
       continue;
     }
-    auto encoded =
-        EncodeWeight(options_.compress, *value.constant, w.channels, w.depth, numerics);
+    auto encoded = EncodeWeight(options_.compress, *value.constant, w.channels, w.depth, numerics);
     if (absl::IsFailedPrecondition(encoded.status())) {
       w.why = std::string(encoded.status().message());
       continue;
@@ -202,8 +202,7 @@ absl::StatusOr<std::string> Compiler::Candidate(size_t left) const {
 }
 
 absl::StatusOr<Accuracy> Compiler::Judge(const std::string& bytes) {
-  ANEMONE_ASSIGN_OR_RETURN(Session session,
-                           Session::LoadBytes(bytes, SessionOptionsOf(options_)));
+  ANEMONE_ASSIGN_OR_RETURN(Session session, Session::LoadBytes(bytes, SessionOptionsOf(options_)));
   if (!inputs_) {
     ANEMONE_ASSIGN_OR_RETURN(inputs_, MakeInputs(session.inputs(), options_));
     ANEMONE_ASSIGN_OR_RETURN(reference_, RunReference(options_.arguments[0], *inputs_, options_));
@@ -212,9 +211,8 @@ absl::StatusOr<Accuracy> Compiler::Judge(const std::string& bytes) {
   ++runs_;
   Accuracy accuracy;
   for (const PortInfo& port : session.outputs()) {
-    ANEMONE_ASSIGN_OR_RETURN(
-        const Comparison c,
-        Compare(port.name, outputs.at(port.name), reference_.outputs.at(port.name)));
+    ANEMONE_ASSIGN_OR_RETURN(const Comparison c, Compare(port.name, outputs.at(port.name),
+                                                         reference_.outputs.at(port.name)));
     accuracy.within &= WithinTolerance(c, options_.tolerance);
     accuracy.worst_cosine = std::min(accuracy.worst_cosine, c.cosine);
     const auto number = [](double x) { return std::isfinite(x) ? Json(x) : Json(nullptr); };
@@ -240,8 +238,8 @@ absl::StatusOr<bool> Compiler::Holds(size_t left) {
   return accuracy_.within && left_ == left;
 }
 
-// The fewest weights to leave out, in their order. Each one left out is taken to do no harm, so that
-// halving finds the number; what is written has been run, whether that is so or not.
+// The fewest weights to leave out, in their order. Each one left out is taken to do no harm, so
+// that halving finds the number; what is written has been run, whether that is so or not.
 absl::Status Compiler::Search() {
   ANEMONE_ASSIGN_OR_RETURN(const bool all, Holds(0));
   if (all || order_.empty()) return absl::OkStatus();
@@ -269,16 +267,16 @@ Json Compiler::Report(bool written) const {
     after += is_kept ? w.encoded->bytes : bytes;
     std::string why = w.why;
     if (w.encoded && !is_kept) why = "it costs too much accuracy";
-    weights.push_back({{"name", value.name},
-                       {"node", NodeLabel(model_, model_.graph.nodes[w.node])},
-                       {"shape", value.constant->dims()},
-                       {"form", options_.compress},
-                       {"bytes_before", bytes},
-                       {"bytes_after", w.encoded ? Json(w.encoded->bytes) : Json(nullptr)},
-                       {"relative_error", w.encoded ? Json(w.encoded->relative_error)
-                                                    : Json(nullptr)},
-                       {"kept", is_kept},
-                       {"why", is_kept ? Json(nullptr) : Json(why)}});
+    weights.push_back(
+        {{"name", value.name},
+         {"node", NodeLabel(model_, model_.graph.nodes[w.node])},
+         {"shape", value.constant->dims()},
+         {"form", options_.compress},
+         {"bytes_before", bytes},
+         {"bytes_after", w.encoded ? Json(w.encoded->bytes) : Json(nullptr)},
+         {"relative_error", w.encoded ? Json(w.encoded->relative_error) : Json(nullptr)},
+         {"kept", is_kept},
+         {"why", is_kept ? Json(nullptr) : Json(why)}});
   }
   return {{"schema", 1},
           {"model", options_.arguments[0]},
@@ -302,9 +300,8 @@ void Compiler::Print(const Json& report) const {
         "%-40s %14s %12d %12s %10s  %s", w["name"].get<std::string>(), DimsToString(dims),
         w["bytes_before"].get<int64_t>(),
         w["bytes_after"].is_null() ? "-" : absl::StrCat(w["bytes_after"].get<int64_t>()),
-        w["relative_error"].is_null()
-            ? "-"
-            : absl::StrFormat("%.5f", w["relative_error"].get<double>()),
+        w["relative_error"].is_null() ? "-"
+                                      : absl::StrFormat("%.5f", w["relative_error"].get<double>()),
         w["kept"].get<bool>() ? options_.compress
                               : absl::StrCat("left: ", w["why"].get<std::string>()));
     std::puts(line.c_str());
@@ -321,8 +318,7 @@ void Compiler::Print(const Json& report) const {
   }
   if (report["output"].is_null()) return;
   std::printf("%s: %lld bytes; weights %lld, before %lld\n", options_.output.c_str(),
-              report["file_bytes"].get<long long>(),
-              report["weight_bytes_after"].get<long long>(),
+              report["file_bytes"].get<long long>(), report["weight_bytes_after"].get<long long>(),
               report["weight_bytes_before"].get<long long>());
 }
 
@@ -342,9 +338,11 @@ absl::StatusOr<int> Compiler::Run() {
     Print(report);
   }
   if (written) return kExitDone;
-  Fail(absl::FailedPreconditionError(absl::StrCat(
-      options_.arguments[0], ": the tolerance is not met with any weight as it is, the worst cosine "
-      "is ", accuracy_.worst_cosine, "; nothing is written; ask for less by --tolerance")));
+  Fail(absl::FailedPreconditionError(
+      absl::StrCat(options_.arguments[0],
+                   ": the tolerance is not met with any weight as it is, the worst cosine "
+                   "is ",
+                   accuracy_.worst_cosine, "; nothing is written; ask for less by --tolerance")));
   return kExitThreshold;
 }
 
@@ -354,7 +352,8 @@ int CompileCommand(const Options& options) {
   if (options.targets.size() != 1 || options.targets[0] == "all") {
     return FailUsage("--target: compile takes one target");
   }
-  if (options.compress.empty()) return FailUsage("compile: want a form of weights, --compress FORM");
+  if (options.compress.empty())
+    return FailUsage("compile: want a form of weights, --compress FORM");
   if (options.output.empty()) return FailUsage("compile: want a file to write, -o FILE.onnx");
   absl::StatusOr<int> code = Compiler(options).Run();
   return code.ok() ? *code : Fail(code.status());

@@ -89,11 +89,12 @@ const Command kCommands[] = {
      .min_arguments = 1,
      .max_arguments = 1,
      .brief = "Write a model with compressed weights, as accurate as you ask.",
-     .help = "Compresses the constant weights of products and convolutions, runs the result here and "
-             "the original on ONNX Runtime, and leaves weights out, those first that cost most "
-             "accuracy for what they save, until --tolerance holds. The file is plain ONNX, which "
-             "ONNX Runtime loads too: quantized integers, tables and sparse initializers. If the "
-             "tolerance cannot be met nothing is written, and the exit code is 3.",
+     .help =
+         "Compresses the constant weights of products and convolutions, runs the result here and "
+         "the original on ONNX Runtime, and leaves weights out, those first that cost most "
+         "accuracy for what they save, until --tolerance holds. The file is plain ONNX, which "
+         "ONNX Runtime loads too: quantized integers, tables and sparse initializers. If the "
+         "tolerance cannot be met nothing is written, and the exit code is 3.",
      .run = CompileCommand},
     {.name = "bench",
      .bit = kBench,
@@ -311,9 +312,10 @@ const Flag kFlags[] = {
      .value = "FORM",
      .commands = kCompile,
      .brief = "The form of the weights: int8, palette4, palette8, sparse or blockwise.",
-     .help = "int8: a scale for each output channel. palette: a table of 16 or 256 numbers for each "
-             "weight. sparse: what is 0 is not stored; nothing is made 0. blockwise: 4 bits, a scale "
-             "for each block of 16 to 64.",
+     .help =
+         "int8: a scale for each output channel. palette: a table of 16 or 256 numbers for each "
+         "weight. sparse: what is 0 is not stored; nothing is made 0. blockwise: 4 bits, a scale "
+         "for each block of 16 to 64.",
      .choices = CompressionNames,
      .store = [](Options& o,
                  const std::string& v) { return StoreChoice(v, CompressionNames(), o.compress); }},
@@ -417,7 +419,7 @@ const Flag kFlags[] = {
      .letter = "v"},
 };
 
-constexpr const char* kPromisedCommands[] = {"doctor", "zoo",  "report",
+constexpr const char* kPromisedCommands[] = {"doctor", "zoo",      "report",
                                              "diff",   "generate", "train"};
 constexpr const char* kPromisedFlags[] = {"save-rejected", "memory-limit", "hazards",
                                           "device-limits", "bucket"};

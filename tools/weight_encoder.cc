@@ -86,8 +86,8 @@ absl::StatusOr<Compressed::Ptr> Blockwise(const Weight& w, const math::Numerics&
   }
   const int64_t block = BlockOf(dims[axis]);
   if (block == 0) {
-    return Left(absl::StrCat("no block of ", kLeastBlock, " to ", kMostBlock, " divides ",
-                             dims[axis]));
+    return Left(
+        absl::StrCat("no block of ", kLeastBlock, " to ", kMostBlock, " divides ", dims[axis]));
   }
   std::vector<int64_t> scale_dims = dims;
   scale_dims[axis] /= block;

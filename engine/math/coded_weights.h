@@ -23,10 +23,10 @@ struct CodedWeights {
   int bits = 8;           // of a code; 4-bit codes lie low nibble first
   bool is_signed = true;  // codes
   const std::byte* codes = nullptr;
-  ScaleGrid grid;                              // kAffine
-  absl::Span<const float> scales;              // kAffine
-  absl::Span<const int16_t> zero_points;       // kAffine; empty: all 0
-  absl::Span<const float> table;               // kPalette
+  ScaleGrid grid;                         // kAffine
+  absl::Span<const float> scales;         // kAffine
+  absl::Span<const int16_t> zero_points;  // kAffine; empty: all 0
+  absl::Span<const float> table;          // kPalette
 };
 
 }  // namespace anemone::math

@@ -10,10 +10,11 @@
 // the sum is fp32 in the order c, kh, kw for every output element, whatever the machine's vector
 // length and the number of threads; so the same bits come out everywhere.
 //
-// Cost: weights are kept as Half, 2 bytes each (or in the compressed form they came in), plus padding of the output channels to a multiple
-// of 4 (of 48 for images of fewer than 64 positions). A run allocates nothing that grows with the
-// image but scratch of about 1 MB per thread. Threads: work is split over the caller's oneTBB
-// arena. Conv() may be called from many threads with one PackedConv.
+// Cost: weights are kept as Half, 2 bytes each (or in the compressed form they came in), plus
+// padding of the output channels to a multiple of 4 (of 48 for images of fewer than 64 positions).
+// A run allocates nothing that grows with the image but scratch of about 1 MB per thread. Threads:
+// work is split over the caller's oneTBB arena. Conv() may be called from many threads with one
+// PackedConv.
 #ifndef ENGINE_MATH_CONV_H_
 #define ENGINE_MATH_CONV_H_
 

@@ -111,7 +111,7 @@ struct ConvBlock {
   const WeightPanels* weights;  // [channel / 4][depth][4], or for kMatrix [channel / 48][..]
   int64_t first_panel;          // of the group
   const float* bias;            // of the group's first channel
-  const Half* x;        // the group's first channel
+  const Half* x;                // the group's first channel
   Half* y;
   Epilogue epilogue;
   int64_t channel, channels;

@@ -34,8 +34,8 @@ int QuantizedAffine(double x, double scale, int zero_point, CodeRange range, con
   const double quotient = x / scale;
   if (std::isnan(quotient)) return std::clamp(zero_point, range.low, range.high);
   // nearbyint goes to the even number, round away from zero.
-  const double whole = n.cmp_encode == CmpEncode::kHalfAway ? std::round(quotient)
-                                                            : std::nearbyint(quotient);
+  const double whole =
+      n.cmp_encode == CmpEncode::kHalfAway ? std::round(quotient) : std::nearbyint(quotient);
   const double code = std::clamp<double>(whole + zero_point, range.low, range.high);
   return static_cast<int>(code);
 }

@@ -1,8 +1,10 @@
 // engine/math/encodings.h: the number formats that weights and images are stored in, and their way
-// to fp16 and back, as numerics.json says it (sections compression, storage: st-fp8-*, st-image-u8).
+// to fp16 and back, as numerics.json says it (sections compression, storage: st-fp8-*,
+// st-image-u8).
 //
 //   Half w = DequantizedAffine(/*q=*/3, /*zero_point=*/0, ToHalf(0.1f));   // 0.2998046875
-//   int q = QuantizedAffine(2.5, 1.0, 0, kInt8Codes, numerics);            // 2, or 3 by `half-away`
+//   int q = QuantizedAffine(2.5, 1.0, 0, kInt8Codes, numerics);            // 2, or 3 by
+//   `half-away`
 //
 // Every form is rebuilt to fp16 before the multiplier (cmp-order), so a stored weight is one Half
 // whether its bytes stream or are folded (cmp-stream).
@@ -21,10 +23,10 @@ namespace anemone::math {
 // cmp-int8, and cmp-block with the scale of the block: f16(s * (q - z)), one rounding.
 Half DequantizedAffine(int q, int zero_point, Half scale);
 
-// The option `postscale` of cmp-int8: `y`, (batch, channels, plane) sums of codes as the array stored
-// them, times the scale of their channel (or of all), then plus the bias, each rounded. The option
-// `wide` of cmp-block is not modelled: its sum of scaled codes is in no unit that is described, and
-// cmp-order has every form rebuilt to fp16 before the multiplier.
+// The option `postscale` of cmp-int8: `y`, (batch, channels, plane) sums of codes as the array
+// stored them, times the scale of their channel (or of all), then plus the bias, each rounded. The
+// option `wide` of cmp-block is not modelled: its sum of scaled codes is in no unit that is
+// described, and cmp-order has every form rebuilt to fp16 before the multiplier.
 void Postscale(const Numerics& n, int64_t plane, absl::Span<const Half> scales,
                absl::Span<const float> bias, int64_t channels, absl::Span<Half> y);
 

@@ -44,8 +44,8 @@ HWY_INLINE void FillAffine(const WeightPanels& w, int64_t first, int64_t count, 
   HWY_ALIGN uint8_t buffer[kCodeChunk + kLanes];
   for (int64_t done = 0; done < count; done += kCodeChunk) {
     const int64_t now = HWY_MIN(kCodeChunk, count - done);
-    const auto* codes = reinterpret_cast<const int8_t*>(
-        UnpackedCodes(w, first + done, now, buffer));
+    const auto* codes =
+        reinterpret_cast<const int8_t*>(UnpackedCodes(w, first + done, now, buffer));
     for (int64_t i = 0; i < now; i += kLanes) {
       VF x = hn::ConvertTo(df, hn::PromoteTo(di, hn::LoadU(d8, codes + i)));
       if (zeros != nullptr) x = hn::Sub(x, hn::LoadU(df, zeros + i));

@@ -81,10 +81,8 @@ void PackScales(const PanelLayout& p, int64_t groups, const CodedWeights& c, Wei
     const int64_t base = group * p.lines * p.depth;
     for (int64_t j = 0; j < p.lines; ++j) {
       for (int64_t run = 0; run < runs; ++run) {
-        const int64_t index =
-            c.grid.IndexOf(base + j * p.line_step + run * to.run * p.term_step);
-        const int64_t place =
-            group * size + (j / p.width * runs + run) * p.width + j % p.width;
+        const int64_t index = c.grid.IndexOf(base + j * p.line_step + run * to.run * p.term_step);
+        const int64_t place = group * size + (j / p.width * runs + run) * p.width + j % p.width;
         to.scales[place] = c.scales[index];
         if (!shifted) continue;
         const int zero = c.zero_points.empty() ? 0 : c.zero_points[index];
@@ -102,7 +100,8 @@ bool PackSparse(const PanelLayout& p, int64_t groups, HalfReader weights, Weight
   for (int64_t group = 0; group < groups; ++group) {
     ReadGroup(p, group, weights, [&](int64_t place, Half h) {
       if (h == kHalfZero) return;
-      to.mask[(group * size + place) / kMaskBits] |= uint64_t{1} << (group * size + place) % kMaskBits;
+      to.mask[(group * size + place) / kMaskBits] |= uint64_t{1}
+                                                     << (group * size + place) % kMaskBits;
       ++kept;
     });
   }

@@ -173,7 +173,7 @@ ValueId WeightsOf(ContribBody& b, const Blocks& w, const Tensor& packed, const T
 absl::StatusOr<Tensor> CheckZeroPoints(const ContribBody& b, const Blocks& w) {
   return HasPackedZeroPoints(b)
              ? CheckConstant(b, 3, DataType::kUInt8, w.rows * w.bytes_of(w.blocks))
-                : CheckConstant(b, 3, w.type, w.rows * w.blocks);
+             : CheckConstant(b, 3, w.type, w.rows * w.blocks);
 }
 
 }  // namespace

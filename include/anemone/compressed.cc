@@ -74,14 +74,13 @@ absl::StatusOr<Compressed::Ptr> Compressed::Affine(Tensor codes, const Tensor& s
   for (size_t i = 0; i < made->scales_.size(); ++i) {
     made->scales_[i] = scales.at<float>(static_cast<int64_t>(i));
     if (!std::isfinite(made->scales_[i])) {
-      return absl::InvalidArgumentError(absl::StrCat("scale ", i, " is ", made->scales_[i],
-                                                     "; quantize the model again"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("scale ", i, " is ", made->scales_[i], "; quantize the model again"));
     }
   }
   if (zero_points.type() != DataType::kUndefined) {
     if (zero_points.type() != codes.type() || zero_points.elements() != scales.elements()) {
-      return absl::InvalidArgumentError(
-          "zero points: want the codes' type and one for each scale");
+      return absl::InvalidArgumentError("zero points: want the codes' type and one for each scale");
     }
     const Tensor zeros = Dense(zero_points);
     const std::byte* bytes = zeros.bytes().data();
@@ -136,8 +135,8 @@ Compressed::Ptr Compressed::Sparse(int64_t elements, absl::Span<const int64_t> p
 }
 
 Compressed::Ptr Compressed::Integers(Tensor codes, DataType type) {
-  auto made = std::shared_ptr<Compressed>(
-      new Compressed(CompressedForm::kAffine, type, codes.elements()));
+  auto made =
+      std::shared_ptr<Compressed>(new Compressed(CompressedForm::kAffine, type, codes.elements()));
   made->grid_ = ScaleGrid::OfTensor(codes.elements());
   made->codes_ = Dense(codes);
   made->scales_ = {1};

@@ -43,8 +43,8 @@ class Compressed {
   // The codes themselves, as int32 or int64: what a table is read with.
   static Ptr Integers(Tensor codes, DataType type);
 
-  // The elements are a matrix of so many rows and columns: the same, columns first. Null: its scales
-  // are not those of a matrix.
+  // The elements are a matrix of so many rows and columns: the same, columns first. Null: its
+  // scales are not those of a matrix.
   Ptr Transposed(int64_t rows, int64_t columns) const;
 
   CompressedForm form() const { return form_; }

@@ -48,7 +48,7 @@ absl::StatusOr<ScaleGrid> ScaleGrid::Of(absl::Span<const int64_t> dims,
   }
   grid.block = block_size;
   grid.axis_stride = grid.inner;
-  grid.outer_stride = want[axis] * grid.inner;
+  grid.outer_stride = product(0, axis) > 1 ? want[axis] * grid.inner : 0;
   grid.inner_stride = grid.inner > 1 ? 1 : 0;
   return grid;
 }

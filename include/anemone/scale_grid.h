@@ -14,7 +14,8 @@
 namespace anemone {
 
 // Elements are counted as (outer, axis, inner), the last fastest; `block` neighbours of the axis
-// share a scale. A stride of 0: the scale does not depend on that index.
+// share a scale. A stride of 0: the scale does not depend on that index, which has one
+// value or no say.
 struct ScaleGrid {
   int64_t axis = 1, inner = 1, block = 1;
   int64_t outer_stride = 0, axis_stride = 0, inner_stride = 0;

@@ -91,8 +91,8 @@ class Tensor {
 
   static Tensor Strings(std::vector<int64_t> dims, std::vector<std::string> strings);
 
-  // Elements kept in a form that takes less memory (anemone/compressed.h), whose type and number they
-  // are. bytes() and what reads through it write them out, once, when first asked.
+  // Elements kept in a form that takes less memory (anemone/compressed.h), whose type and number
+  // they are. bytes() and what reads through it write them out, once, when first asked.
   static Tensor Of(std::vector<int64_t> dims, std::shared_ptr<const Compressed> elements);
 
   template <class T>

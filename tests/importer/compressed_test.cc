@@ -1,11 +1,12 @@
 // Compressed constants: what stays compressed on import, means what ONNX Runtime means, and is
 // written back in ONNX's own forms; what is refused.
+#include "anemone/compressed.h"
+
 #include <cmath>
 #include <cstring>
 #include <functional>
 #include <random>
 
-#include "anemone/compressed.h"
 #include "tests/importer/against_ort.h"
 
 namespace anemone {
@@ -46,10 +47,9 @@ int64_t Count(const std::vector<int64_t>& dims) { return *ElementCount(dims); }
 onnx::ModelProto QuantizedModel(const Quantized& q, const std::string& rest) {
   const std::string zeros = q.has_zeros ? ", z" : "";
   const std::string block = q.block > 0 ? absl::StrCat(", block_size = ", q.block) : "";
-  onnx::ModelProto model = ParseModel(absl::StrCat("agraph ", rest.substr(0, rest.find('{')),
-                                                   "{ w = DequantizeLinear<axis = ", q.axis, block,
-                                                   ">(q, s", zeros, ") ",
-                                                   rest.substr(rest.find('{') + 1)));
+  onnx::ModelProto model = ParseModel(absl::StrCat(
+      "agraph ", rest.substr(0, rest.find('{')), "{ w = DequantizeLinear<axis = ", q.axis, block,
+      ">(q, s", zeros, ") ", rest.substr(rest.find('{') + 1)));
   const int64_t bytes = IsPacked(q.type) ? (Count(q.dims) + 1) / 2 : Count(q.dims);
   AddInitializer(model, "q", q.type, q.dims, Bytes(bytes));
   AddInitializer(model, "s", TensorProto::FLOAT, q.scales, Scales(Count(q.scales)));
@@ -90,7 +90,8 @@ TEST_P(QuantizedTest, StaysCompressed) {
 // Read in parts, from any element on, it is what is written out.
 TEST_P(QuantizedTest, PartsAreThoseOfTheWhole) {
   const auto ours = ImportBytes(
-      QuantizedModel(GetParam(), "(float x) => (float y) { y = Add(x, w) }").SerializeAsString(), "", {});
+      QuantizedModel(GetParam(), "(float x) => (float y) { y = Add(x, w) }").SerializeAsString(),
+      "", {});
   ASSERT_THAT(ours, IsOk());
   const Tensor* weight = OnlyCompressed(ours->graph);
   ASSERT_NE(nullptr, weight);
@@ -126,11 +127,20 @@ TEST(CompressedTest, MatricesTurnWithTheirScales) {
   for (const Quantized& q : kQuantized) {
     if (q.dims.size() != 2) continue;
     SCOPED_TRACE(q.name);
-    const Model ours = ExpectSameOnOrt(
-        QuantizedModel(q, "(float x) => (float y) { t = Transpose<perm = [1, 0]>(w) y = Add(x, t) }"));
+    const Model ours = ExpectSameOnOrt(QuantizedModel(
+        q, "(float x) => (float y) { t = Transpose<perm = [1, 0]>(w) y = Add(x, t) }"));
     const Tensor* weight = OnlyCompressed(ours.graph);
     ASSERT_NE(nullptr, weight);
     EXPECT_EQ((std::vector<int64_t>{q.dims[1], q.dims[0]}), weight->dims());
+    const auto straight = ImportBytes(
+        QuantizedModel(q, "(float x) => (float y) { y = Add(x, w) }").SerializeAsString(), "", {});
+    ASSERT_THAT(straight, IsOk());
+    const Tensor* other = OnlyCompressed(straight->graph);
+    ASSERT_NE(nullptr, other);
+    for (int64_t i = 0; i < weight->elements(); ++i) {
+      const int64_t row = i % q.dims[0], column = i / q.dims[0];
+      ASSERT_EQ(other->at<float>(row * q.dims[1] + column), weight->at<float>(i)) << i;
+    }
   }
 }
 
@@ -223,8 +233,8 @@ TEST(CompressedTest, SparseInAnyOrderIsWrittenOut) {
 TEST(CompressedTest, LargeWeightsAreConstants) {
   const Quantized q{"", {2048, 4096}, {2048, 128}, TensorProto::UINT4, 1, 32, true};
   const auto ours = ImportBytes(
-      QuantizedModel(q, "(float[1,2048] x) => (float y) { y = MatMul(x, w) }").SerializeAsString(), "",
-      WithEvaluator());
+      QuantizedModel(q, "(float[1,2048] x) => (float y) { y = MatMul(x, w) }").SerializeAsString(),
+      "", WithEvaluator());
   ASSERT_THAT(ours, IsOk());
   ASSERT_EQ(1, ours->graph.nodes.size());
   EXPECT_EQ("MatMul", ours->graph.nodes[0].op_type);
@@ -257,15 +267,24 @@ const BadModel kBad[] = {
     {"IndexOutsideTheTable", [] { return PaletteModel(TensorProto::UINT8, 7, 8); },
      absl::StatusCode::kOutOfRange, "node 'look-up' (Gather, /#1): index "},
     {"TooFewScales",
-     [] { return QuantizedModel({"", {40, 30}, {39}, TensorProto::INT8, 0}, kAdd); },
+     [] {
+       return QuantizedModel({"", {40, 30}, {39}, TensorProto::INT8, 0}, kAdd);
+     },
      absl::StatusCode::kInvalidArgument, "want one, or 40 for axis 0"},
     {"BlocksThatDoNotFit",
-     [] { return QuantizedModel({"", {40, 50}, {40, 3}, TensorProto::INT8, 1, 16}, kAdd); },
+     [] {
+       return QuantizedModel({"", {40, 50}, {40, 3}, TensorProto::INT8, 1, 16}, kAdd);
+     },
      absl::StatusCode::kInvalidArgument, "want 40x4 for blocks of 16"},
     {"NegativeBlock",
-     [] { return QuantizedModel({"", {40, 50}, {40, 4}, TensorProto::INT8, 1, -16}, kAdd); },
+     [] {
+       return QuantizedModel({"", {40, 50}, {40, 4}, TensorProto::INT8, 1, -16}, kAdd);
+     },
      absl::StatusCode::kInvalidArgument, "(DequantizeLinear"},
-    {"NoSuchAxis", [] { return QuantizedModel({"", {40, 30}, {40}, TensorProto::INT8, 7}, kAdd); },
+    {"NoSuchAxis",
+     [] {
+       return QuantizedModel({"", {40, 30}, {40}, TensorProto::INT8, 7}, kAdd);
+     },
      absl::StatusCode::kInvalidArgument, "axis 7 of 40x30 is none"},
     {"Truncated",
      [] {

@@ -17,7 +17,7 @@ namespace anemone::math {
 namespace {
 
 enum class Form { kInt8, kUInt8, kInt4, kUInt4Blocks, kPalette4, kPalette8, kSparse };
-constexpr Form kForms[] = {Form::kInt8,     Form::kUInt8,    Form::kInt4, Form::kUInt4Blocks,
+constexpr Form kForms[] = {Form::kInt8,     Form::kUInt8,    Form::kInt4,  Form::kUInt4Blocks,
                            Form::kPalette4, Form::kPalette8, Form::kSparse};
 const char* NameOf(Form form) {
   constexpr const char* kNames[] = {"int8",     "uint8",    "int4",  "uint4 in blocks",
@@ -98,7 +98,7 @@ struct TestWeights {
 
  private:
   std::function<void(int64_t, absl::Span<Half>)> read_ = [this](int64_t first,
-                                                               absl::Span<Half> to) {
+                                                                absl::Span<Half> to) {
     std::copy_n(halves.begin() + first, to.size(), to.begin());
   };
 };
@@ -136,10 +136,10 @@ TEST(WeightPanelsTest, ProductsAreThoseOfTheFoldedWeight) {
 
 void CheckConv(Form form, const ConvShape& shape) {
   SCOPED_TRACE(testing::Message() << NameOf(form) << " " << shape.in_channels << " -> "
-                                  << shape.out_channels << ", " << shape.in_h << " x "
-                                  << shape.in_w << ", " << shape.groups << " groups");
-  const int64_t depth = shape.in_channels / shape.groups * shape.window.kernel_h *
-                        shape.window.kernel_w;
+                                  << shape.out_channels << ", " << shape.in_h << " x " << shape.in_w
+                                  << ", " << shape.groups << " groups");
+  const int64_t depth =
+      shape.in_channels / shape.groups * shape.window.kernel_h * shape.window.kernel_w;
   const TestWeights w(form, shape.out_channels, depth, false, 9);
   const PackedConv dense = PackConv(shape, w.reader(), {});
   const PackedConv packed = PackConv(shape, w.reader(), {}, &w.coded);
@@ -154,18 +154,26 @@ void CheckConv(Form form, const ConvShape& shape) {
 }
 
 TEST(WeightPanelsTest, ConvolutionsAreThoseOfTheFoldedWeight) {
-  const Window same{.kernel_h = 3, .kernel_w = 3, .pad_top = 1, .pad_left = 1, .pad_bottom = 1,
-                    .pad_right = 1};
+  const Window same{
+      .kernel_h = 3, .kernel_w = 3, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
   ForEachSimdTarget([&] {
     for (Form form : kForms) {
-      CheckConv(form, {.in_channels = 16, .in_h = 12, .in_w = 9, .out_channels = 10, .window = same});
-      CheckConv(form, {.in_channels = 64, .in_h = 3, .in_w = 2, .out_channels = 50, .window = same});
-      CheckConv(form, {.in_channels = 48, .in_h = 7, .in_w = 7, .out_channels = 100, .window = same});
+      CheckConv(form,
+                {.in_channels = 16, .in_h = 12, .in_w = 9, .out_channels = 10, .window = same});
+      CheckConv(form,
+                {.in_channels = 64, .in_h = 3, .in_w = 2, .out_channels = 50, .window = same});
+      CheckConv(form,
+                {.in_channels = 48, .in_h = 7, .in_w = 7, .out_channels = 100, .window = same});
       CheckConv(form, {.in_channels = 64, .in_h = 20, .in_w = 5, .out_channels = 13});
-      CheckConv(form, {.in_channels = 32, .in_h = 8, .in_w = 9, .out_channels = 14, .groups = 2,
+      CheckConv(form, {.in_channels = 32,
+                       .in_h = 8,
+                       .in_w = 9,
+                       .out_channels = 14,
+                       .groups = 2,
                        .window = same});
-      CheckConv(form, {.in_channels = 8, .in_h = 8, .in_w = 9, .out_channels = 8, .groups = 8,
-                       .window = same});
+      CheckConv(
+          form,
+          {.in_channels = 8, .in_h = 8, .in_w = 9, .out_channels = 8, .groups = 8, .window = same});
     }
   });
 }

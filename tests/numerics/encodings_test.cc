@@ -1,4 +1,5 @@
-// The storage formats, the weights' encodings and the host's arithmetic against golden_vectors.json.
+// The storage formats, the weights' encodings and the host's arithmetic against
+// golden_vectors.json.
 #include "engine/math/encodings.h"
 
 #include <cmath>
@@ -26,7 +27,8 @@ using nlohmann::json;
 double Number(const json& value) {
   if (!value.is_string()) return value.get<double>();
   const auto text = value.get<std::string>();
-  if (absl::StartsWith(text, "0x")) return ToDouble({static_cast<uint16_t>(std::stoi(text, nullptr, 16))});
+  if (absl::StartsWith(text, "0x"))
+    return ToDouble({static_cast<uint16_t>(std::stoi(text, nullptr, 16))});
   return std::strtod(text.c_str(), nullptr);
 }
 
@@ -106,8 +108,8 @@ std::vector<double> BlockDequantized(const Case& c) {
   const std::vector<Half> scales = c.halves("s");
   std::vector<double> values;
   for (size_t i = 0; i < q.size(); ++i) {
-    values.push_back(ToDouble(
-        DequantizedAffine(static_cast<int>(q[i]), 0, scales[i / c.integer("block")])));
+    values.push_back(
+        ToDouble(DequantizedAffine(static_cast<int>(q[i]), 0, scales[i / c.integer("block")])));
   }
   return values;
 }
@@ -182,7 +184,10 @@ const std::map<std::string, Run>& Operations() {
       {"quantize", Quantized},
       {"E5M2 to fp16",
        [](const Case& c) { return std::vector{ToDouble(FromE5M2(c.bytes("byte")[0]))}; }},
-      {"fp16 to E5M2", [](const Case& c) { return std::vector<double>{static_cast<double>(ToE5M2(Bits(c), c.n))}; }},
+      {"fp16 to E5M2",
+       [](const Case& c) {
+         return std::vector<double>{static_cast<double>(ToE5M2(Bits(c), c.n))};
+       }},
       {"E4M3 to fp16",
        [](const Case& c) { return std::vector{ToDouble(FromE4M3(c.bytes("byte")[0]))}; }},
       {"fp32 to E4M3",
@@ -209,8 +214,7 @@ const std::map<std::string, Run>& Operations() {
 void ExpectAgrees(const json& vector, const json& expect, const std::vector<double>& got) {
   const std::string kind = vector["compare"]["kind"];
   const double tolerance = vector["compare"].value("tol", 0.0);
-  const std::vector<double> want =
-      Numbers(kind == "bits" ? vector["expect_bits"] : expect);
+  const std::vector<double> want = Numbers(kind == "bits" ? vector["expect_bits"] : expect);
   ASSERT_EQ(want.size(), got.size());
   for (size_t i = 0; i < want.size(); ++i) {
     if (kind == "bits") {
