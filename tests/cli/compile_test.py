@@ -119,7 +119,7 @@ class Compile(CliTest):
     def test_a_tolerance_that_cannot_be_met_writes_nothing(self):
         path = self.write(network())
         done = anemone("compile", path, "--compress", "int8", "--dim", "n=1", "-o",
-                       self.folder / "out.onnx", "--tolerance", "max_abs=0")
+                       self.folder / "out.onnx", "--tolerance", "max_abs=0", "-q")
         self.expect_error(done, "the tolerance is not met", "nothing is written", code=3)
         self.assertFalse((self.folder / "out.onnx").exists())
 
@@ -150,7 +150,7 @@ class Compile(CliTest):
                       [tensor("y", [1, 512])], [array("w", weights(512, 512))])
         out = self.folder / "out.onnx"
         out.write_bytes(b"old")
-        done = anemone("compile", self.write(large), "--compress", "int8", "-o", out,
+        done = anemone("compile", self.write(large), "--compress", "int8", "-q", "-o", out,
                        file_limit=100000)  # a surface is smaller
         self.expect_error(done, "out.onnx")
         self.assertEqual(b"old", out.read_bytes())
