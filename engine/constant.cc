@@ -4,6 +4,7 @@
 #include <cassert>
 #include <utility>
 
+#include "anemone/compressed.h"
 #include "anemone/status_macros.h"
 #include "engine/math/transpose.h"
 
@@ -37,8 +38,48 @@ math::Element ElementOf(DataType type) {
   }
 }
 
+namespace {
+
+// A part at a time: the whole is never written out.
+void ReadCompressed(const Compressed& stored, int64_t first, absl::Span<math::Half> to) {
+  constexpr size_t kPart = 4096;
+  std::vector<float> floats(std::min(kPart, to.size()));
+  while (!to.empty()) {
+    const auto part = absl::MakeSpan(floats).first(std::min(kPart, to.size()));
+    stored.Read(first, part);
+    math::FloatToHalf(part, to.first(part.size()), math::NanRule::kToInfinity);
+    first += static_cast<int64_t>(part.size());
+    to.remove_prefix(part.size());
+  }
+}
+
+}  // namespace
+
+math::CodedWeights CodedFormOf(const Tensor& tensor) {
+  const Compressed* stored = tensor.compressed();
+  if (stored == nullptr || stored->type() != DataType::kFloat) return {};
+  math::CodedWeights coded;
+  if (stored->form() == CompressedForm::kSparse) {
+    coded.form = math::WeightForm::kSparse;
+    return coded;
+  }
+  const bool affine = stored->form() == CompressedForm::kAffine;
+  coded.form = affine ? math::WeightForm::kAffine : math::WeightForm::kPalette;
+  coded.bits = stored->code_bits();
+  coded.is_signed = stored->has_signed_codes();
+  coded.codes = stored->codes().bytes().data();
+  coded.grid = stored->grid();
+  coded.scales = stored->scales();
+  coded.zero_points = stored->zero_points();
+  coded.table = stored->values();
+  return coded;
+}
+
 void ReadHalves(const Tensor& tensor, int64_t first, absl::Span<math::Half> to) {
   if (to.empty()) return;
+  if (tensor.compressed() != nullptr && tensor.type() == DataType::kFloat) {
+    return ReadCompressed(*tensor.compressed(), first, to);
+  }
   math::Element element = ElementOf(tensor.type());
   const std::byte* from = tensor.bytes().data();
   if (!tensor.is_fill()) {

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "anemone/tensor.h"
+#include "engine/math/coded_weights.h"
 #include "engine/math/convert.h"
 #include "engine/math/half.h"
 
@@ -27,6 +28,10 @@ bool IsEngineConstant(DataType type);
 // Elements [first, first + to.size()), each rounded once; a fill is repeated, a NaN becomes
 // +infinity as at a port.
 void ReadHalves(const Tensor& tensor, int64_t first, absl::Span<math::Half> to);
+
+// How the tensor is compressed (anemone/compressed.h), for kernels that keep it so; kDense: it is
+// not. Borrows the tensor.
+math::CodedWeights CodedFormOf(const Tensor& tensor);
 
 // All elements, rounded to fp16 and widened again: what the engine computes with.
 std::vector<float> RoundedFloats(const Tensor& tensor);

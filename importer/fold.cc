@@ -11,6 +11,7 @@
 #include "absl/types/span.h"
 #include "anemone/status_macros.h"
 #include "importer/check.h"
+#include "importer/compressed_nodes.h"
 #include "importer/contrib/contrib.h"
 #include "importer/edit.h"
 #include "importer/fold_rules.h"
@@ -124,6 +125,9 @@ absl::Status Folder::Visit(Walk& walk, Node node) {
   ANEMONE_RETURN_IF_ERROR(inference_.InferNode(walk.graph, walk.data, node));
   ANEMONE_ASSIGN_OR_RETURN(std::optional<Tensor> result,
                            FoldByRule(model_, walk.graph, walk.data, node));
+  if (!result.has_value()) {
+    ANEMONE_ASSIGN_OR_RETURN(result, CompressedByRule(model_, walk.graph, node));
+  }
   if (result.has_value()) {
     MakeConstant(walk.graph.values[node.outputs[0]], *std::move(result));
     return absl::OkStatus();

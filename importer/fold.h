@@ -13,6 +13,8 @@ namespace anemone {
 //
 // - small integer arithmetic on shapes, Shape and Size of known shapes, views of constants
 //   (Reshape, ...: no byte is read), fills (ConstantOfShape, Expand: they stay one value);
+// - what makes a weight of its compressed form (DequantizeLinear, Gather of a table; see
+//   importer/compressed_nodes.h): it stays compressed, whatever its size;
 // - an If whose condition is known: the branch takes its place;
 // - an operator of com.microsoft, as far as it has a body of plain nodes
 // (importer/contrib/contrib.h): the

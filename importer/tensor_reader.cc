@@ -1,17 +1,23 @@
 #include "importer/tensor_reader.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "anemone/compressed.h"
 #include "anemone/status_macros.h"
 
 namespace anemone {
 namespace {
 
 using onnx::TensorProto;
+
+// A sparse tensor of fewer elements is written out.
+constexpr int64_t kLeastSparse = 1024;
 
 // Where onnx.proto puts elements of a type that are not raw.
 struct TypedField {
@@ -220,8 +226,7 @@ absl::StatusOr<Tensor> TensorReader::ReadSparse(const onnx::SparseTensorProto& p
   if (indices.type() != DataType::kInt64) return bad;
   if (!linear && indices.dims() != std::vector<int64_t>{count, rank}) return bad;
 
-  Tensor dense = Tensor::Zeros(values.type(), dims);
-  const int64_t width = bits / 8;
+  std::vector<int64_t> positions(count);
   for (int64_t i = 0; i < count; ++i) {
     int64_t at = linear ? indices.at<int64_t>(i) : 0;
     if (at < 0 || at >= *elements) return bad;
@@ -230,8 +235,20 @@ absl::StatusOr<Tensor> TensorReader::ReadSparse(const onnx::SparseTensorProto& p
       if (coordinate < 0 || coordinate >= dims[axis]) return bad;
       at = at * dims[axis] + coordinate;
     }
-    std::memcpy(dense.mutable_data<std::byte>() + at * width, values.bytes().data() + i * width,
-                width);
+    positions[i] = at;
+  }
+  const bool rising = std::adjacent_find(positions.begin(), positions.end(),
+                                         std::greater_equal<int64_t>()) == positions.end();
+  if (values.type() == DataType::kFloat && *elements >= kLeastSparse && rising) {
+    std::vector<float> kept(count);
+    for (int64_t i = 0; i < count; ++i) kept[i] = values.at<float>(i);
+    return Tensor::Of(dims, Compressed::Sparse(*elements, positions, kept));
+  }
+  Tensor dense = Tensor::Zeros(values.type(), dims);
+  const int64_t width = bits / 8;
+  for (int64_t i = 0; i < count; ++i) {
+    std::memcpy(dense.mutable_data<std::byte>() + positions[i] * width,
+                values.bytes().data() + i * width, width);
   }
   return dense;
 }

@@ -32,7 +32,8 @@ class TensorReader {
   // type and data disagree), and those of ExternalData::Find.
   absl::StatusOr<Tensor> Read(const onnx::TensorProto& proto, absl::string_view what) const;
 
-  // The dense form; kUnimplemented if it is larger than kMostDenseBytes.
+  // Kept compressed if it is float32 and of some size, else written out; kUnimplemented if it would
+  // be larger than kMostDenseBytes then.
   absl::StatusOr<Tensor> ReadSparse(const onnx::SparseTensorProto& proto,
                                     absl::string_view what) const;
 

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
+#include "importer/compressed_nodes.h"
 
 namespace anemone {
 namespace {
@@ -85,6 +86,7 @@ class Writer {
   absl::StatusOr<std::string> NameOf(const Scope& scope, ValueId id) const;
   absl::Status Require(Scope& scope, ValueId id);
   void WriteConstant(Scope& scope, const Value& value);
+  void WriteInitializer(Scope& scope, const std::string& name, const Tensor& tensor);
   void WriteFillNode(const Value& value, onnx::GraphProto* out);
   absl::Status WriteNode(Scope& scope, const Node& node, onnx::NodeProto* out);
   absl::Status WriteAttributeValue(const Attribute& attribute, CapturedNames& captured,
@@ -127,27 +129,36 @@ absl::Status Writer::Require(Scope& scope, ValueId id) {
 
 void Writer::WriteConstant(Scope& scope, const Value& value) {
   const Tensor& tensor = *value.constant;
+  onnx::GraphProto* main = root_ != nullptr ? root_ : scope.out;
   const int64_t size = ByteSize(tensor.type(), tensor.dims());
   if (tensor.is_fill() && size >= kFillNodeFrom && HasFillNode(tensor.type())) {
-    WriteFillNode(value, root_ != nullptr ? root_ : scope.out);
-    return;
+    return WriteFillNode(value, main);
   }
+  if (tensor.compressed() == nullptr) return WriteInitializer(scope, value.name, tensor);
+  Scope root{.graph = scope.graph, .out = main};
+  WriteCompressed(value.name, tensor, main, [&](const std::string& name, const Tensor& part) {
+    WriteInitializer(root, name, part);
+  });
+}
+
+void Writer::WriteInitializer(Scope& scope, const std::string& name, const Tensor& tensor) {
+  const int64_t size = ByteSize(tensor.type(), tensor.dims());
   const bool external = external_ != nullptr && size > 0 && size >= external_from_ &&
                         tensor.type() != DataType::kString && !tensor.is_fill();
   if (!external) {
     onnx::TensorProto* proto = scope.out->add_initializer();
     *proto = ToProto(tensor);
-    proto->set_name(value.name);
+    proto->set_name(name);
     return;
   }
   onnx::TensorProto* proto = root_->add_initializer();
   SetTypeAndDims(tensor, proto);
-  proto->set_name(value.name);
+  proto->set_name(name);
   proto->set_data_location(onnx::TensorProto::EXTERNAL);
   onnx::StringStringEntryProto* location = proto->add_external_data();
   location->set_key("location");
   location->set_value(std::string(kExternalMarker));
-  external_->push_back({value.name, tensor});
+  external_->push_back({name, tensor});
 }
 
 void Writer::WriteFillNode(const Value& value, onnx::GraphProto* out) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "anemone/compressed.h"
 #include "anemone/status_macros.h"
 #include "engine/constant.h"
 #include "engine/math/conv.h"
@@ -21,6 +22,7 @@
 #include "kernels/conv_forms.h"
 #include "kernels/exact_terms.h"
 #include "kernels/lowering.h"
+#include "kernels/postscale.h"
 #include "rule_table.h"     // generated
 #include "warning_table.h"  // generated
 
@@ -330,10 +332,10 @@ math::ConvTransposeShape TransposedShape(const ConvParams& p, const Dims& in) {
 
 // Ready to run, by a kernel that is read once.
 Prepared Packed(const ConvParams& p, const Dims& in, math::HalfReader kernel,
-                absl::Span<const float> bias) {
+                absl::Span<const float> bias, const math::CodedWeights* coded = nullptr) {
   if (!p.transposed()) {
     return std::make_shared<math::PackedConv>(
-        math::PackConv(ShapeFor<math::ConvShape>(p, in), kernel, bias));
+        math::PackConv(ShapeFor<math::ConvShape>(p, in), kernel, bias, coded));
   }
   return std::make_shared<math::PackedConvTranspose>(
       math::PackConvTranspose(TransposedShape(p, in), kernel, bias));
@@ -378,14 +380,22 @@ absl::StatusOr<Prepared> Prepare(const ConvParams& p, Bottoms in,
   if (weights.empty()) return absl::InvalidArgumentError("Conv: want a kernel");
   std::vector<float> bias;
   if (weights.size() > 1) bias = RoundedFloats(weights[1]);
-  if (p.in_major) {
-    const std::vector<math::Half> kernel = KernelOf(p, x, weights[0]);
+  Tensor weight = weights[0];
+  Compressed::Ptr turned;
+  if (p.in_major && weight.compressed() != nullptr) {
+    turned = weight.compressed()->Transposed(x.c(), p.out_channels);
+  }
+  if (turned != nullptr) {
+    weight = Tensor::Of({p.out_channels, x.c()}, std::move(turned));
+  } else if (p.in_major) {
+    const std::vector<math::Half> kernel = KernelOf(p, x, weight);
     return std::make_shared<math::PackedConv>(
         math::PackConv(ShapeFor<math::ConvShape>(p, x), absl::MakeConstSpan(kernel), bias));
   }
+  const math::CodedWeights coded = CodedFormOf(weight);
   return Packed(
-      p, x, [&](int64_t first, absl::Span<math::Half> to) { ReadHalves(weights[0], first, to); },
-      bias);
+      p, x, [&](int64_t first, absl::Span<math::Half> to) { ReadHalves(weight, first, to); }, bias,
+      &coded);
 }
 
 std::vector<int32_t> RepeatedIndices(int64_t extent, int64_t times) {
@@ -451,6 +461,14 @@ bool TakesEpilogue(const ConvParams& p, const math::Numerics& n) {
 void Exact(const ConvParams& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
   const Dims& x = in[0].dims;
   if (IsRepeat(p)) return Compute(p, unit.prepared, in, out, {});
+  std::vector<float> bias;
+  if (unit.weights.size() > 1) bias = RoundedFloats(unit.weights[1]);
+  if (!p.transposed() && !p.in_major && in.size() == 1 && !unit.weights.empty() &&
+      unit.epilogue == nullptr &&
+      PostscaledConv(unit.numerics, ShapeFor<math::ConvShape>(p, x), unit.weights[0], bias,
+                     in[0].span(), out.span())) {
+    return;
+  }
   std::vector<math::Half> kernel = PlainKernel(p, unit, in);
   const ExactTerms terms(unit, out.dims.c());
   math::ContractTerms behind = terms.view();

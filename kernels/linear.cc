@@ -93,9 +93,10 @@ struct PackedLinear {
 absl::StatusOr<Prepared> Prepare(const LinearParams& p, Bottoms, absl::Span<const Tensor> weights) {
   if (weights.empty()) return absl::InvalidArgumentError("Linear: want a weight");
   auto packed = std::make_shared<PackedLinear>();
+  const math::CodedWeights coded = CodedFormOf(weights[0]);
   packed->matrix = math::PackMatrix(
       p.k, p.n, p.order,
-      [&](int64_t first, absl::Span<math::Half> to) { ReadHalves(weights[0], first, to); });
+      [&](int64_t first, absl::Span<math::Half> to) { ReadHalves(weights[0], first, to); }, &coded);
   if (weights.size() > 1) packed->bias = RoundedFloats(weights[1]);
   return packed;
 }

@@ -93,9 +93,11 @@ absl::Status Complete(MatMulParams& p, Bottoms in, absl::Span<const Tensor> weig
 
 absl::StatusOr<Prepared> Prepare(const MatMulParams& p, Bottoms, absl::Span<const Tensor> weights) {
   if (!p.b) return Prepared();
+  const math::CodedWeights coded = CodedFormOf(weights[0]);
   return std::make_shared<math::PackedMatrix>(math::PackMatrix(
       p.b->k, p.b->n, p.b->order,
-      [&](int64_t first, absl::Span<math::Half> to) { ReadHalves(weights[0], first, to); }));
+      [&](int64_t first, absl::Span<math::Half> to) { ReadHalves(weights[0], first, to); },
+      &coded));
 }
 
 math::MatrixLayout LayoutOf(const Dims& d) {

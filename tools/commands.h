@@ -14,6 +14,7 @@ int ConfirmCommand(const Options& options);
 int TargetsCommand(const Options& options);
 int UnitsCommand(const Options& options);
 int ConvertCommand(const Options& options);
+int CompileCommand(const Options& options);
 int BenchCommand(const Options& options);
 int CompletionCommand(const Options& options);
 int DocsCommand(const Options& options);

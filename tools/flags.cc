@@ -6,6 +6,7 @@
 #include "engine/target.h"
 #include "tools/commands.h"
 #include "tools/flag_values.h"
+#include "tools/weight_encoder.h"
 
 namespace anemone {
 namespace {
@@ -82,6 +83,19 @@ const Command kCommands[] = {
              "an ONNX model for each CPU segment, and manifest.json, which says how they connect. "
              "A segment that cannot be written is named with its reason, and the exit code is 1.",
      .run = ConvertCommand},
+    {.name = "compile",
+     .bit = kCompile,
+     .arguments = "MODEL",
+     .min_arguments = 1,
+     .max_arguments = 1,
+     .brief = "Write a model with compressed weights, as accurate as you ask.",
+     .help =
+         "Compresses the constant weights of products and convolutions, runs the result here and "
+         "the original on ONNX Runtime, and leaves weights out, those first that cost most "
+         "accuracy for what they save, until --tolerance holds. The file is plain ONNX, which "
+         "ONNX Runtime loads too: quantized integers, tables and sparse initializers. If the "
+         "tolerance cannot be met nothing is written, and the exit code is 3.",
+     .run = CompileCommand},
     {.name = "bench",
      .bit = kBench,
      .arguments = "MODEL...",
@@ -135,7 +149,7 @@ const Flag kFlags[] = {
      .store = StoreShape},
     {.name = "route",
      .value = "ROUTE",
-     .commands = kCheck | kRun | kBench | kConfirm,
+     .commands = kCheck | kRun | kBench | kCompile | kConfirm,
      .fallback = "netplist",
      .brief = "Which of the engine's two doors judges: netplist or mil.",
      .help = "Direct authoring (netplist) and conversion (mil) have different gates.",
@@ -204,7 +218,7 @@ const Flag kFlags[] = {
      .store = StorePolicy},
     {.name = "device",
      .value = "NAME",
-     .commands = kRun | kBench,
+     .commands = kRun | kBench | kCompile,
      .fallback = "auto",
      .brief = "Where engine segments run: auto or software.",
      .help = "",
@@ -213,7 +227,7 @@ const Flag kFlags[] = {
                  const std::string& v) { return StoreChoice(v, DeviceNames(), o.device); }},
     {.name = "numerics",
      .value = "MODE",
-     .commands = kRun | kBench,
+     .commands = kRun | kBench | kCompile,
      .fallback = "fast",
      .brief = "How the software engine computes: fast or exact.",
      .help = "fast: fp16 storage and rounding at unit boundaries, fp32 accumulation. exact: every "
@@ -247,7 +261,7 @@ const Flag kFlags[] = {
          }},
     {.name = "threads",
      .value = "N",
-     .commands = kRun | kBench,
+     .commands = kRun | kBench | kCompile,
      .fallback = "all cores",
      .brief = "One budget of threads for engine and CPU segments.",
      .help = "",
@@ -267,13 +281,13 @@ const Flag kFlags[] = {
          }},
     {.name = "input",
      .value = "NAME=FILE",
-     .commands = kRun,
+     .commands = kRun | kCompile,
      .brief = "Read an input from a .npy or .pb file.",
      .help = "A .pb file holds one onnx.TensorProto. May be given several times.",
      .store = StoreInput},
     {.name = "seed",
      .value = "N",
-     .commands = kRun | kBench,
+     .commands = kRun | kBench | kCompile,
      .fallback = "0",
      .brief = "Seed of random inputs.",
      .help = "",
@@ -283,7 +297,7 @@ const Flag kFlags[] = {
          }},
     {.name = "range",
      .value = "NAME=LO:HI",
-     .commands = kRun | kBench,
+     .commands = kRun | kBench | kCompile,
      .brief = "Range of a random input.",
      .help = "Both ends belong to it. May be given several times.",
      .store = StoreRange},
@@ -306,6 +320,28 @@ const Flag kFlags[] = {
            return absl::OkStatus();
          },
      .letter = "o"},
+    {.name = "output",
+     .value = "FILE.onnx",
+     .commands = kCompile,
+     .brief = "The model to write.",
+     .help = "A file of that name is replaced at the end, if all went well.",
+     .store =
+         [](Options& o, const std::string& v) {
+           o.output = v;
+           return absl::OkStatus();
+         },
+     .letter = "o"},
+    {.name = "compress",
+     .value = "FORM",
+     .commands = kCompile,
+     .brief = "The form of the weights: int8, palette4, palette8, sparse or blockwise.",
+     .help =
+         "int8: a scale for each output channel. palette: a table of 16 or 256 numbers for each "
+         "weight. sparse: what is 0 is not stored; nothing is made 0. blockwise: 4 bits, a scale "
+         "for each block of 16 to 64.",
+     .choices = CompressionNames,
+     .store = [](Options& o,
+                 const std::string& v) { return StoreChoice(v, CompressionNames(), o.compress); }},
     {.name = "verified-only",
      .value = nullptr,
      .commands = kConvert,
@@ -348,9 +384,9 @@ const Flag kFlags[] = {
          }},
     {.name = "tolerance",
      .value = "MEASURE=X",
-     .commands = kRun,
+     .commands = kRun | kCompile,
      .fallback = "cosine=0.999",
-     .brief = "What --compare demands: cosine=, max_abs= or max_rel=.",
+     .brief = "What a comparison demands: cosine=, max_abs= or max_rel=.",
      .help = "If an output does not meet it the exit code is 3. A constant reference output is "
              "judged by max_rel, at most 0.01 unless given. May be given several times.",
      .store = StoreTolerance},
@@ -368,7 +404,7 @@ const Flag kFlags[] = {
          }},
     {.name = "repeat",
      .value = "N",
-     .commands = kRun | kBench,
+     .commands = kRun | kBench | kCompile,
      .fallback = "1 (bench: 20)",
      .brief = "Run so many times after the first.",
      .help = "",
@@ -407,7 +443,7 @@ const Flag kFlags[] = {
      .letter = "q"},
     {.name = "verbose",
      .value = nullptr,
-     .commands = kReadsModel,
+     .commands = kReadsModel & ~kCompile,
      .brief = "Print a line for every node.",
      .help = "",
      .store =
@@ -418,9 +454,9 @@ const Flag kFlags[] = {
      .letter = "v"},
 };
 
-constexpr const char* kPromisedCommands[] = {"doctor", "compile",  "zoo",  "report",
+constexpr const char* kPromisedCommands[] = {"doctor", "zoo",      "report",
                                              "diff",   "generate", "train"};
-constexpr const char* kPromisedFlags[] = {"save-rejected", "memory-limit", "bucket", "compress"};
+constexpr const char* kPromisedFlags[] = {"save-rejected", "memory-limit", "bucket"};
 
 }  // namespace
 

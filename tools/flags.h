@@ -24,8 +24,9 @@ enum CommandBit : unsigned {
   kTargets = 64,
   kUnits = 128,
   kConvert = 256,
+  kCompile = 512,
 };
-inline constexpr unsigned kReadsModel = kCheck | kRun | kBench | kConvert;
+inline constexpr unsigned kReadsModel = kCheck | kRun | kBench | kConvert | kCompile;
 inline constexpr unsigned kPrintsTable = kReadsModel | kConfirm | kTargets | kUnits;
 
 struct Command {

@@ -42,7 +42,8 @@ struct Options {
   std::map<std::string, Range> ranges;
   uint64_t seed = 0;
   std::string output_dir;
-  std::string to = "netplist", output;  // convert: the format, and the folder to write
+  std::string to = "netplist", output;  // convert: the format; the folder or file to write
+  std::string compress;                 // compile: the form of its weights
   bool verified_only = false, binary = false;
   bool compare = false;
   bool hazards = false;

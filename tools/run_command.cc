@@ -1,7 +1,6 @@
 // `anemone run`: plans, compiles and runs one model; compares it with ONNX Runtime.
 #include <sys/resource.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -12,84 +11,23 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/time/clock.h"
 #include "anemone/session.h"
 #include "anemone/status_macros.h"
-#include "fallback/reference_model.h"
 #include "nlohmann/json.hpp"
-#include "provider/importing.h"
 #include "tools/array_file.h"
 #include "tools/commands.h"
 #include "tools/compare.h"
 #include "tools/hazard_table.h"
 #include "tools/inputs.h"
 #include "tools/progress.h"
+#include "tools/reference.h"
 
 namespace anemone {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Arrays = std::map<std::string, Tensor>;
-
-double MillisecondsSince(absl::Time start) {
-  return absl::ToDoubleMilliseconds(absl::Now() - start);
-}
-
-double Median(std::vector<double> times) {
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2];
-}
 
 Json NumberOrNull(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-
-// Runs once, then `repeat` times more; the first run and the median of the rest.
-struct RunTimes {
-  double first = 0, median = 0;
-};
-template <class Run>
-absl::StatusOr<RunTimes> TimeRuns(int repeat, const Run& run) {
-  RunTimes times;
-  absl::Time start = absl::Now();
-  ANEMONE_RETURN_IF_ERROR(run());
-  times.first = MillisecondsSince(start);
-  std::vector<double> rest;
-  for (int i = 0; i < repeat; ++i) {
-    start = absl::Now();
-    ANEMONE_RETURN_IF_ERROR(run());
-    rest.push_back(MillisecondsSince(start));
-  }
-  times.median = Median(std::move(rest));
-  return times;
-}
-
-struct Reference {
-  Arrays outputs;
-  double load = 0;
-  RunTimes run;
-};
-
-// ONNX Runtime on the untouched file.
-absl::StatusOr<Reference> RunReference(const std::string& path, const Arrays& inputs,
-                                       const Options& options) {
-  Reference reference;
-  absl::Time start = absl::Now();
-  ANEMONE_ASSIGN_OR_RETURN(auto runtime, OpenRuntime(options.threads));
-  ANEMONE_ASSIGN_OR_RETURN(auto model, ReferenceModel::Open(runtime, path, {}));
-  reference.load = MillisecondsSince(start);
-  std::map<std::string, CpuValue> values;
-  for (const auto& [name, tensor] : inputs) {
-    ANEMONE_ASSIGN_OR_RETURN(values[name], CpuValue::FromTensor(runtime, tensor));
-  }
-  std::vector<CpuValue> results;
-  ANEMONE_ASSIGN_OR_RETURN(reference.run, TimeRuns(options.repeat, [&]() -> absl::Status {
-                             ANEMONE_ASSIGN_OR_RETURN(results, model->Run(values));
-                             return absl::OkStatus();
-                           }));
-  for (size_t i = 0; i < results.size(); ++i) {
-    ANEMONE_ASSIGN_OR_RETURN(reference.outputs[model->outputs()[i].name], results[i].ToTensor());
-  }
-  return reference;
-}
 
 // A file name for an output: anything but letters, digits, '.', '-' becomes '_'. A changed one
 // begins with the output's number, and so does any that could be taken for a changed one.

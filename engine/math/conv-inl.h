@@ -16,6 +16,7 @@
 #include "engine/math/conv_state.h"
 #include "engine/math/kernel-inl.h"
 #include "engine/math/stage-inl.h"
+#include "engine/math/weight_panels-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
@@ -150,10 +151,9 @@ HWY_INLINE int64_t ChannelStep(const ConvGeometry& g) {
 // Rows of the weights as float.
 HWY_INLINE void PackWeights(const ConvBlock& block, int64_t row, int64_t rows, int64_t first,
                             int64_t depth, float* a) {
-  const int64_t whole_depth = block.geometry->depth();
   for (int64_t i = 0; i < rows; i += kPanelRows) {
-    WidenRun(block.weights + (row + i) * whole_depth + first * kPanelRows, a + i * depth,
-             depth * kPanelRows);
+    FillPanel(*block.weights, block.first_panel + (row + i) / kPanelRows, first, depth,
+              a + i * depth);
   }
 }
 
@@ -223,8 +223,7 @@ HWY_INLINE void MultiplyChannelBlock(const ConvBlock& block) {
         }
       },
       [&](int64_t column, int64_t, int64_t first, int64_t depth, float* b) HWY_ATTR {
-        WidenRun(block.weights + (block.channel + column) * g.depth() + first * kPanelColumns, b,
-                 depth * kPanelColumns);
+        FillPanel(*block.weights, (block.channel + column) / kPanelColumns, first, depth, b);
       },
       [&](const float* tile, int64_t row, int64_t rows, int64_t column, int64_t columns) HWY_ATTR {
         StoreChannels(block, tile, block.position + row, rows, block.channel + column, columns);

@@ -39,8 +39,10 @@ PackedConv::~PackedConv() = default;
 PackedConv::PackedConv(std::unique_ptr<const State> state) : state_(std::move(state)) {}
 
 int64_t PackedConv::bytes() const {
-  return state_->panels.size() * sizeof(Half) +
-         (state_->taps.size() + state_->bias.size()) * sizeof(float) + state_->matrix.bytes();
+  const size_t floats = state_->taps.size() + state_->bias.size();
+  const int64_t halves = state_->winograd.size();
+  return state_->panels.bytes() + halves * static_cast<int64_t>(sizeof(Half)) +
+         static_cast<int64_t>(floats * sizeof(float)) + state_->matrix.bytes();
 }
 
 Stage PlanStage(const ConvGeometry& g, int64_t position, int64_t count) {
@@ -79,26 +81,19 @@ bool ChannelsFillVectors(const ConvGeometry& g) {
          g.positions() * 10 < lanes * 9;
 }
 
-ConvKind ChooseKind(const ConvGeometry& g) {
+// Weights that are codes stay codes, which winograd.cc does not read.
+ConvKind ChooseKind(const ConvGeometry& g, bool is_coded) {
   if (g.group_in == 1 && g.group_out <= kPanelRows && g.taps() > 0) return ConvKind::kDepthwise;
-  if (WinogradPays(g)) return ConvKind::kWinograd;
+  if (!is_coded && WinogradPays(g)) return ConvKind::kWinograd;
   const bool one_matrix = g.groups == 1 && g.dense_output() && g.depth() > 0;
   if (one_matrix && ChannelsFillVectors(g)) return ConvKind::kMatrix;
   return ConvKind::kPanels;
 }
 
-AlignedArray<Half> PackPanels(const ConvGeometry& g, HalfReader weights) {
-  const int64_t depth = g.depth();
-  const int64_t padded_rows = RoundUp(g.group_out, kPanelRows);
-  AlignedArray<Half> panels(g.groups * padded_rows * depth);
-  std::vector<Half> row(depth);
-  for (int64_t channel = 0; channel < g.groups * g.group_out; ++channel) {
-    weights(channel * depth, absl::MakeSpan(row));
-    const int64_t i = channel / g.group_out * padded_rows + channel % g.group_out;
-    Half* to = panels.data() + i / kPanelRows * kPanelRows * depth + i % kPanelRows;
-    for (int64_t k = 0; k < depth; ++k) to[k * kPanelRows] = row[k];
-  }
-  return panels;
+WeightPanels PackPanels(const ConvGeometry& g, HalfReader weights, const CodedWeights* coded) {
+  return PackWeightPanels(
+      {.width = kPanelRows, .lines = g.group_out, .depth = g.depth(), .line_step = g.depth()},
+      g.groups, weights, coded);
 }
 
 std::vector<float> ReadFloats(int64_t count, HalfReader weights) {
@@ -112,21 +107,21 @@ std::vector<float> ReadFloats(int64_t count, HalfReader weights) {
 }  // namespace
 
 PackedConv PackGeometry(const ConvGeometry& geometry, HalfReader weights,
-                        absl::Span<const float> bias) {
+                        absl::Span<const float> bias, const CodedWeights* coded) {
   const int64_t channels = geometry.groups * geometry.group_out;
   assert(bias.empty() || static_cast<int64_t>(bias.size()) == channels);
   auto state = std::make_unique<PackedConv::State>();
   state->geometry = geometry;
-  state->kind = ChooseKind(geometry);
+  state->kind = ChooseKind(geometry, coded != nullptr);
   state->bias.assign(bias.begin(), bias.end());
   state->bias.resize(channels, 0.0f);
   if (state->kind == ConvKind::kWinograd) {
-    state->panels = PackWinograd(geometry, weights);
-    if (state->panels.size() == 0) state->kind = ConvKind::kPanels;
+    state->winograd = PackWinograd(geometry, weights);
+    if (state->winograd.size() == 0) state->kind = ConvKind::kPanels;
   }
   switch (state->kind) {
     case ConvKind::kPanels:
-      state->panels = PackPanels(geometry, weights);
+      state->panels = PackPanels(geometry, weights, coded);
       break;
     case ConvKind::kDepthwise:
       state->taps = ReadFloats(channels * geometry.taps(), weights);
@@ -134,13 +129,15 @@ PackedConv PackGeometry(const ConvGeometry& geometry, HalfReader weights,
     case ConvKind::kWinograd:
       break;
     case ConvKind::kMatrix:
-      state->matrix = PackMatrix(geometry.depth(), channels, MatrixOrder::kColumnMajor, weights);
+      state->matrix =
+          PackMatrix(geometry.depth(), channels, MatrixOrder::kColumnMajor, weights, coded);
       break;
   }
   return PackedConv(std::move(state));
 }
 
-PackedConv PackConv(const ConvShape& shape, HalfReader weights, absl::Span<const float> bias) {
+PackedConv PackConv(const ConvShape& shape, HalfReader weights, absl::Span<const float> bias,
+                    const CodedWeights* coded) {
   ConvGeometry g;
   const Window& w = shape.window;
   g.batch = shape.batch;
@@ -164,7 +161,7 @@ PackedConv PackConv(const ConvShape& shape, HalfReader weights, absl::Span<const
   }
   g.y_plane = g.positions();
   g.y_row = g.out_w;
-  return PackGeometry(g, weights, bias);
+  return PackGeometry(g, weights, bias, coded);
 }
 
 PackedConv PackConv(const ConvShape& shape, absl::Span<const Half> weights,
@@ -216,7 +213,7 @@ void RunPanels(const PackedConv::State& state, const Half* x, Half* y, const Epi
   }
   const PositionBlocks positions = CutPositions(g, size.columns);
   const int64_t row_blocks = CeilDiv(g.group_out, size.rows);
-  const int64_t padded_rows = RoundUp(g.group_out, kPanelRows);
+  const int64_t panels = CeilDiv(g.group_out, kPanelRows);
 
   const auto run = [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
@@ -226,7 +223,8 @@ void RunPanels(const PackedConv::State& state, const Half* x, Half* y, const Epi
       const int64_t group = copy % g.groups;
       ConvBlock block;
       block.geometry = &g;
-      block.weights = state.panels.data() + group * padded_rows * g.depth();
+      block.weights = &state.panels;
+      block.first_panel = group * panels;
       block.bias = state.bias.data() + group * g.group_out;
       block.x = x + copy * g.group_in * g.in_h * g.in_w;
       block.y = y + copy * g.group_out * g.y_plane;
@@ -310,7 +308,8 @@ void RunChannelBlocks(const PackedConv::State& state, const Half* x, Half* y,
       const int64_t image = task / blocks;
       ConvBlock block;
       block.geometry = &g;
-      block.weights = PanelsOf(state.matrix);
+      block.weights = &PanelsOf(state.matrix);
+      block.first_panel = 0;
       block.bias = state.bias.data();
       block.x = x + image * g.group_in * g.in_h * g.in_w;
       block.y = y + image * g.group_out * g.y_plane;

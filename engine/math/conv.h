@@ -12,11 +12,11 @@
 // 1, which take fewer products (winograd.cc): there sums differ by some 1e-6 of the largest values
 // around them, and by instruction set, but not by the number of threads.
 //
-// Cost: weights are kept as Half, 2 bytes each, plus padding of the output channels to a multiple
-// of 4 (of 32 where winograd.cc computes, of 48 for images of fewer than 64 positions). A run keeps
-// scratch of about 1 MB per thread, for winograd.cc up to 10 KB for each input channel. Threads:
-// work is split over the caller's oneTBB arena. Conv() may be called from many threads with one
-// PackedConv.
+// Cost: weights are kept as Half, 2 bytes each (or in the compressed form they came in), plus
+// padding of the output channels to a multiple of 4 (of 32 where winograd.cc computes, of 48 for
+// images of fewer than 64 positions). A run keeps scratch of about 1 MB per thread, for winograd.cc
+// up to 10 KB for each input channel. Threads: work is split over the caller's oneTBB arena. Conv()
+// may be called from many threads with one PackedConv.
 #ifndef ENGINE_MATH_CONV_H_
 #define ENGINE_MATH_CONV_H_
 
@@ -51,6 +51,8 @@ struct ConvShape {
   }
 };
 
+struct CodedWeights;
+
 // A convolution ready to run: its shape, its weights in the order the kernel reads them, its bias.
 class PackedConv {
  public:
@@ -69,8 +71,10 @@ class PackedConv {
   std::unique_ptr<const State> state_;
 };
 
-// `bias` is empty or has out_channels values.
-PackedConv PackConv(const ConvShape& shape, HalfReader weights, absl::Span<const float> bias);
+// `bias` is empty or has out_channels values. `coded`: how the same weights are stored, if they are
+// compressed (weight_panels.h); they stay so.
+PackedConv PackConv(const ConvShape& shape, HalfReader weights, absl::Span<const float> bias,
+                    const CodedWeights* coded = nullptr);
 PackedConv PackConv(const ConvShape& shape, absl::Span<const Half> weights,
                     absl::Span<const float> bias);
 // Weights are rounded to Half first, as the engine stores them.

@@ -11,6 +11,7 @@
 #include "engine/math/panels.h"
 #include "engine/math/parallel.h"
 #include "engine/math/scratch.h"
+#include "engine/math/weight_panels.h"
 
 namespace anemone::math {
 
@@ -53,15 +54,16 @@ inline constexpr int64_t kWinogradChannels = 32;  // output channels computed to
 struct PackedConv::State {
   ConvGeometry geometry;
   ConvKind kind = ConvKind::kPanels;
-  AlignedArray<Half> panels;  // kPanels: [group][row / 4][depth][4]; kWinograd: [..][row / 32][..]
-  std::vector<float> taps;    // kDepthwise: [channel][tap]
-  PackedMatrix matrix;        // kMatrix
-  std::vector<float> bias;    // one per output channel
+  WeightPanels panels;          // kPanels: [group][row / 4][depth][4]
+  AlignedArray<Half> winograd;  // kWinograd: [group][channel / 32][depth][32]
+  std::vector<float> taps;      // kDepthwise: [channel][tap]
+  PackedMatrix matrix;          // kMatrix
+  std::vector<float> bias;      // one per output channel
 };
 
-// `weights` reads (groups * group_out, group_in, kernel_h, kernel_w).
+// `weights` reads (groups * group_out, group_in, kernel_h, kernel_w); see PackConv for `coded`.
 PackedConv PackGeometry(const ConvGeometry& geometry, HalfReader weights,
-                        absl::Span<const float> bias);
+                        absl::Span<const float> bias, const CodedWeights* coded = nullptr);
 
 // The input rows and columns that a run of output positions reads, copied once as float with their
 // padding, split by column modulo stride: so each tap of a row of positions is one contiguous run.
@@ -110,9 +112,10 @@ void ForBands(const ConvGeometry& g, int64_t planes, int64_t row_cost, const Bod
 // What one task computes: some output channels at some positions of one group of one image.
 struct ConvBlock {
   const ConvGeometry* geometry;
-  const Half* weights;  // of the group: [channel / 4][depth][4], or for kMatrix [channel / 48][..]
-  const float* bias;    // of the group's first channel
-  const Half* x;        // the group's first channel
+  const WeightPanels* weights;  // [channel / 4][depth][4], or for kMatrix [channel / 48][..]
+  int64_t first_panel;          // of the group
+  const float* bias;            // of the group's first channel
+  const Half* x;                // the group's first channel
   Half* y;
   Epilogue epilogue;
   int64_t channel, channels;

@@ -12,6 +12,7 @@
 
 #include "engine/math/gemm_operands.h"
 #include "engine/math/kernel-inl.h"
+#include "engine/math/weight_panels-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
@@ -55,8 +56,7 @@ HWY_INLINE void PackColumns(const GemmOperands& g, int64_t first, int64_t depth,
     float* panel = panels + j * depth;
     const int64_t width = HWY_MIN(columns - j, kPanelColumns);
     if (g.b_panels != nullptr) {
-      const int64_t index = (column + j) / kPanelColumns;
-      WidenRun(g.b_panels + (index * g.k + first) * kPanelColumns, panel, depth * kPanelColumns);
+      FillPanel(*g.b_panels, (column + j) / kPanelColumns, first, depth, panel);
       continue;
     }
     const Half* from = g.b + first * g.b_row + (column + j) * g.b_column;

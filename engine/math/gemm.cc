@@ -24,12 +24,24 @@ void ComputeBlock(const GemmOperands& g, int64_t row, int64_t rows, int64_t colu
   MultiplyBlock(g, row, rows, column, columns);
 }
 
-// All rows (at most 8) times one panel of a packed B, which is read once, as Half.
+// All rows (at most 8) times one panel of a packed B, which is read once, as it is stored.
 void ComputeThinColumns(const GemmOperands& g, int64_t column, int64_t columns) {
   float* a = ThreadScratch<float>(ScratchUse::kPanelA, kTileRows * g.k);
   float* tile = ThreadScratch<float>(ScratchUse::kTile, kTileSize);
   PackRows(g, 0, g.m, 0, g.k, a);
-  MultiplyTile(g.k, a, g.k * kPanelRows, g.m, g.b_panels + column * g.k, columns, tile, false);
+  const WeightPanels& w = *g.b_panels;
+  if (w.form == WeightForm::kDense) {
+    MultiplyTile(g.k, a, g.k * kPanelRows, g.m, w.halves.data() + column * g.k, columns, tile,
+                 false);
+  } else {
+    float* b = ThreadScratch<float>(ScratchUse::kPanelB, kBlockDepth * kPanelColumns);
+    for (int64_t first = 0; first < g.k; first += kBlockDepth) {
+      const int64_t depth = HWY_MIN(g.k - first, kBlockDepth);
+      FillPanel(w, column / kPanelColumns, first, depth, b);
+      MultiplyTile(depth, a + first * kPanelRows, g.k * kPanelRows, g.m, b, columns, tile,
+                   first != 0);
+    }
+  }
   StoreTile(g, tile, 0, g.m, column, columns);
   FinishRows(g, 0, g.m, column, columns);
 }
@@ -46,7 +58,7 @@ HWY_EXPORT(ComputeThinColumns);
 
 struct PackedMatrix::State {
   int64_t k = 0, n = 0;
-  AlignedArray<Half> panels;  // [n / 48][k][48]
+  WeightPanels panels;  // [n / 48][k][48]
 };
 
 PackedMatrix::PackedMatrix() : state_(std::make_unique<const State>()) {}
@@ -55,32 +67,22 @@ PackedMatrix& PackedMatrix::operator=(PackedMatrix&&) noexcept = default;
 PackedMatrix::~PackedMatrix() = default;
 PackedMatrix::PackedMatrix(std::unique_ptr<const State> state) : state_(std::move(state)) {}
 
-const Half* PanelsOf(const PackedMatrix& matrix) { return matrix.state().panels.data(); }
+const WeightPanels& PanelsOf(const PackedMatrix& matrix) { return matrix.state().panels; }
 
-int64_t PackedMatrix::bytes() const { return state_->panels.size() * sizeof(Half); }
+int64_t PackedMatrix::bytes() const { return state_->panels.bytes(); }
 
-PackedMatrix PackMatrix(int64_t k, int64_t n, MatrixOrder order, HalfReader values) {
+PackedMatrix PackMatrix(int64_t k, int64_t n, MatrixOrder order, HalfReader values,
+                        const CodedWeights* coded) {
   auto state = std::make_unique<PackedMatrix::State>();
   state->k = k;
   state->n = n;
-  state->panels = AlignedArray<Half>(CeilDiv(n, kPanelColumns) * kPanelColumns * k);
-  Half* panels = state->panels.data();
-  const auto element = [&](int64_t i, int64_t j) -> Half& {
-    return panels[(j / kPanelColumns * k + i) * kPanelColumns + j % kPanelColumns];
-  };
-  if (order == MatrixOrder::kRowMajor) {
-    std::vector<Half> row(n);
-    for (int64_t i = 0; i < k; ++i) {
-      values(i * n, absl::MakeSpan(row));
-      for (int64_t j = 0; j < n; ++j) element(i, j) = row[j];
-    }
-  } else {
-    std::vector<Half> column(k);
-    for (int64_t j = 0; j < n; ++j) {
-      values(j * k, absl::MakeSpan(column));
-      for (int64_t i = 0; i < k; ++i) element(i, j) = column[i];
-    }
-  }
+  const MatrixLayout layout = LayoutOf(order, k, n);
+  state->panels = PackWeightPanels({.width = kPanelColumns,
+                                    .lines = n,
+                                    .depth = k,
+                                    .line_step = layout.col,
+                                    .term_step = layout.row},
+                                   1, values, coded);
   return PackedMatrix(std::move(state));
 }
 
@@ -189,7 +191,7 @@ void Gemm(const GemmShape& shape, absl::Span<const Half> a, const MatrixLayout& 
           const MatrixLayout& c_layout, const Epilogue& epilogue) {
   assert(shape.k == b.state().k && shape.n == b.state().n);
   GemmOperands operands = Operands(shape, a, a_layout, bias, c, c_layout, epilogue);
-  operands.b_panels = PanelsOf(b);
+  operands.b_panels = &PanelsOf(b);
   Multiply(shape, operands, a_layout, {}, c_layout);
 }
 

@@ -50,7 +50,10 @@ inline MatrixLayout LayoutOf(MatrixOrder order, int64_t k, int64_t n) {
   return order == MatrixOrder::kRowMajor ? RowMajor(n) : ColumnMajor(k);
 }
 
-// A constant B in the order the kernel reads it, as Half.
+struct CodedWeights;
+
+// A constant B in the order the kernel reads it, as Half or in the
+// compressed form it came in.
 class PackedMatrix {
  public:
   PackedMatrix();
@@ -68,7 +71,9 @@ class PackedMatrix {
   std::unique_ptr<const State> state_;
 };
 
-PackedMatrix PackMatrix(int64_t k, int64_t n, MatrixOrder order, HalfReader values);
+// `coded`: how the same values are stored, if they are compressed (weight_panels.h).
+PackedMatrix PackMatrix(int64_t k, int64_t n, MatrixOrder order, HalfReader values,
+                        const CodedWeights* coded = nullptr);
 PackedMatrix PackMatrix(int64_t k, int64_t n, MatrixOrder order, absl::Span<const Half> values);
 PackedMatrix PackMatrix(int64_t k, int64_t n, MatrixOrder order, absl::Span<const float> values);
 

@@ -6,6 +6,7 @@
 
 #include "engine/math/epilogue.h"
 #include "engine/math/half.h"
+#include "engine/math/weight_panels.h"
 
 namespace anemone::math {
 
@@ -16,7 +17,7 @@ struct GemmOperands {
   int64_t a_row = 0, a_column = 0;
   const Half* b = nullptr;  // with strides, or
   int64_t b_row = 0, b_column = 0;
-  const Half* b_panels = nullptr;  // packed, [n / 48][k][48]
+  const WeightPanels* b_panels = nullptr;  // packed, [n / 48][k][48]
   const float* bias = nullptr;
   Half* c = nullptr;
   int64_t c_row = 0, c_column = 0;
@@ -25,7 +26,7 @@ struct GemmOperands {
 
 // The values of a packed matrix, [column / 48][k][48] (gemm.cc).
 class PackedMatrix;
-const Half* PanelsOf(const PackedMatrix& matrix);
+const WeightPanels& PanelsOf(const PackedMatrix& matrix);
 
 }  // namespace anemone::math
 

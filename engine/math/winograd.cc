@@ -539,7 +539,7 @@ void RunWinograd(const PackedConv::State& state, const Half* x, Half* y, const E
       const int64_t group = copy % g.groups;
       WinogradTask t;
       t.geometry = &g;
-      t.weights = state.panels.data() + group * channel_blocks * kWinogradChannels * g.depth();
+      t.weights = state.winograd.data() + group * channel_blocks * kWinogradChannels * g.depth();
       t.bias = state.bias.data() + group * g.group_out;
       t.x = x + copy * g.group_in * g.in_h * g.in_w;
       t.y = y + copy * g.group_out * g.y_plane;

@@ -84,8 +84,18 @@ struct Blocks {
 
   Sizes dims() const { return {rows, blocks, size}; }
   Sizes per_block() const { return {rows, blocks, 1}; }
+  bool is_whole() const { return blocks * size == columns; }
   int64_t bytes_of(int64_t elements) const { return (elements * bits + 7) / 8; }
 };
+
+bool HasPackedZeroPoints(const ContribBody& b) {
+  return !b.Has(3) || b.value(b.input(3)).type == DataType::kUInt8;
+}
+
+// As one DequantizeLinear, whose result importer/compressed_nodes.h does not write out.
+bool StaysCompressed(const ContribBody& b, const Blocks& w) {
+  return w.type == DataType::kFloat && w.is_whole() && HasPackedZeroPoints(b);
+}
 
 absl::Status CheckBlocks(ContribBody& b, Blocks& w) {
   w.bits = b.Int("bits", 4);
@@ -105,7 +115,7 @@ absl::Status CheckBlocks(ContribBody& b, Blocks& w) {
   w.blocks = (w.columns - 1) / w.size + 1;
   const auto bytes =
       ElementCount(std::vector<int64_t>{w.rows, w.blocks, w.size, BitsOf(w.type) / 8});
-  return b.Need(bytes.ok() && *bytes <= kLargestFolded,
+  return b.Need(bytes.ok() && (StaysCompressed(b, w) || *bytes <= kLargestFolded),
                 "weights that are too large to be kept as floats");
 }
 
@@ -126,19 +136,44 @@ Tensor Unpacked(const Tensor& bytes, DataType type, Sizes dims) {
   return Tensor::View(type, std::move(dims), bytes.bytes(), std::make_shared<const Tensor>(bytes));
 }
 
-// Zero points are packed row by row: what fills the last byte of a row goes.
-ValueId ZeroPoints(ContribBody& b, const Blocks& w, const Tensor& bytes) {
-  const int64_t padded = w.bytes_of(w.blocks) * 8 / w.bits;
-  ValueId zeros = b.Constant(Unpacked(bytes, w.packed, {w.rows, padded}));
-  zeros = b.Widened(zeros, w.type);
-  if (padded > w.blocks) zeros = b.Slice(zeros, 1, 0, w.blocks);
-  return b.Reshape(zeros, w.per_block());
+// Zero points are packed row by row: what fills the last byte of a row goes. `bytes` undefined: the
+// middle of the codes' range.
+Tensor ZeroPoints(const Blocks& w, const Tensor& bytes) {
+  if (bytes.type() == DataType::kUndefined) {
+    const auto middle = static_cast<std::byte>(w.bits == 4 ? 8 : 128);
+    return Tensor::Fill(w.packed, {w.rows, w.blocks}, {&middle, 1});
+  }
+  const int64_t row = w.bytes_of(w.blocks);
+  if (row * 8 == w.blocks * w.bits) return Unpacked(bytes, w.packed, {w.rows, w.blocks});
+  Tensor zeros = Tensor::Zeros(w.packed, {w.rows, w.blocks});
+  auto* to = zeros.mutable_data<uint8_t>();
+  for (int64_t i = 0; i < w.rows * w.blocks; ++i) {
+    const int64_t at = i % w.blocks;
+    const int nibble = bytes.at<uint8_t>(i / w.blocks * row + at / 2) >> at % 2 * 4 & 15;
+    to[i / 2] = static_cast<uint8_t>(to[i / 2] | nibble << i % 2 * 4);
+  }
+  return zeros;
+}
+
+// (rows, blocks * size).
+ValueId WeightsOf(ContribBody& b, const Blocks& w, const Tensor& packed, const Tensor& zeros) {
+  const Sizes matrix = {w.rows, w.blocks * w.size};
+  if (HasPackedZeroPoints(b)) {
+    return b.Emit("DequantizeLinear",
+                  {b.Constant(Unpacked(packed, w.packed, matrix)),
+                   b.Reshape(b.input(2), {w.rows, w.blocks}), b.Constant(ZeroPoints(w, zeros))},
+                  {{"axis", int64_t{1}}, {"block_size", w.size}});
+  }
+  ValueId weights = b.Widened(b.Constant(Unpacked(packed, w.packed, w.dims())), w.type);
+  weights = b.Emit("Sub", {weights, b.Reshape(b.input(3), w.per_block())});
+  weights = b.Emit("Mul", {weights, b.Reshape(b.input(2), w.per_block())});
+  return b.Reshape(weights, matrix);
 }
 
 absl::StatusOr<Tensor> CheckZeroPoints(const ContribBody& b, const Blocks& w) {
-  const bool packed = b.value(b.input(3)).type == DataType::kUInt8;
-  return packed ? CheckConstant(b, 3, DataType::kUInt8, w.rows * w.bytes_of(w.blocks))
-                : CheckConstant(b, 3, w.type, w.rows * w.blocks);
+  return HasPackedZeroPoints(b)
+             ? CheckConstant(b, 3, DataType::kUInt8, w.rows * w.bytes_of(w.blocks))
+             : CheckConstant(b, 3, w.type, w.rows * w.blocks);
 }
 
 }  // namespace
@@ -199,15 +234,8 @@ absl::Status ExpandMatMulNBits(ContribBody& b) {
   const std::optional<Shape>& a = b.value(b.input(0)).shape;
   ANEMONE_RETURN_IF_ERROR(b.Need(a.has_value() && !a->empty() && a->back().size == w.columns,
                                  "A is not known to have K columns"));
-  ValueId weights = b.Widened(b.Constant(Unpacked(packed, w.packed, w.dims())), w.type);
-  const ValueId zero_point = !b.Has(3) ? b.Scalar(w.type, w.bits == 4 ? 8 : 128)
-                             : zeros.type() == DataType::kUInt8
-                                 ? ZeroPoints(b, w, zeros)
-                                 : b.Reshape(b.input(3), w.per_block());
-  weights = b.Emit("Sub", {weights, zero_point});
-  weights = b.Emit("Mul", {weights, b.Reshape(b.input(2), w.per_block())});
-  weights = b.Reshape(weights, {w.rows, w.blocks * w.size});
-  if (w.blocks * w.size > w.columns) weights = b.Slice(weights, 1, 0, w.columns);
+  ValueId weights = WeightsOf(b, w, packed, zeros);
+  if (!w.is_whole()) weights = b.Slice(weights, 1, 0, w.columns);
   weights = b.Transpose(weights, {1, 0});
   return b.Give(0, b.Plus(b.Emit("MatMul", {b.input(0), weights}), b.input(5)));
 }

@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "anemone/compressed.h"
 
 namespace anemone {
 namespace {
@@ -116,6 +117,14 @@ Tensor Tensor::View(DataType type, std::vector<int64_t> dims, absl::Span<const s
   t.owner_ = std::move(owner);
   return t;
 }
+
+Tensor Tensor::Of(std::vector<int64_t> dims, std::shared_ptr<const Compressed> elements) {
+  Tensor t = View(elements->type(), std::move(dims), {}, elements);
+  t.compressed_ = std::move(elements);
+  return t;
+}
+
+absl::Span<const std::byte> Tensor::WrittenOut() const { return compressed_->WrittenOut().bytes(); }
 
 Tensor Tensor::Zeros(DataType type, std::vector<int64_t> dims) {
   if (type == DataType::kString) {

@@ -22,6 +22,8 @@
 
 namespace anemone {
 
+class Compressed;
+
 // The numbers are those of ONNX's TensorProto.DataType.
 enum class DataType : int32_t {
   kUndefined = 0,
@@ -89,6 +91,10 @@ class Tensor {
 
   static Tensor Strings(std::vector<int64_t> dims, std::vector<std::string> strings);
 
+  // Elements kept in a form that takes less memory (anemone/compressed.h), whose type and number
+  // they are. bytes() and what reads through it write them out, once, when first asked.
+  static Tensor Of(std::vector<int64_t> dims, std::shared_ptr<const Compressed> elements);
+
   template <class T>
   static Tensor Of(DataType type, std::vector<int64_t> dims, absl::Span<const T> values) {
     Tensor t = Zeros(type, std::move(dims));
@@ -107,26 +113,31 @@ class Tensor {
   int64_t elements() const { return elements_; }
   bool is_fill() const { return is_fill_; }
 
+  // The form that the elements are kept in; null: as they are.
+  const Compressed* compressed() const { return compressed_.get(); }
+
   // All elements, or one element when is_fill(). Empty for strings.
-  absl::Span<const std::byte> bytes() const { return bytes_; }
+  absl::Span<const std::byte> bytes() const {
+    return compressed_ == nullptr ? bytes_ : WrittenOut();
+  }
 
   // True if bytes() may be read as T's in place: it is aligned and not a fill.
   template <class T>
   bool aligned() const {
-    return !is_fill_ && reinterpret_cast<uintptr_t>(bytes_.data()) % alignof(T) == 0;
+    return !is_fill_ && reinterpret_cast<uintptr_t>(bytes().data()) % alignof(T) == 0;
   }
 
   // The elements in place. Requires aligned<T>() and that T is the element's type.
   template <class T>
   absl::Span<const T> data() const {
-    return {reinterpret_cast<const T*>(bytes_.data()), bytes_.size() / sizeof(T)};
+    return {reinterpret_cast<const T*>(bytes().data()), bytes().size() / sizeof(T)};
   }
 
   // Element `i`, from a fill or an unaligned view too.
   template <class T>
   T at(int64_t i) const {
     T value;
-    std::memcpy(&value, bytes_.data() + (is_fill_ ? 0 : i * static_cast<int64_t>(sizeof(T))),
+    std::memcpy(&value, bytes().data() + (is_fill_ ? 0 : i * static_cast<int64_t>(sizeof(T))),
                 sizeof(T));
     return value;
   }
@@ -146,6 +157,8 @@ class Tensor {
   const std::shared_ptr<const void>& owner() const { return owner_; }
 
  private:
+  absl::Span<const std::byte> WrittenOut() const;
+
   DataType type_ = DataType::kUndefined;
   bool is_fill_ = false;
   std::vector<int64_t> dims_;
@@ -154,6 +167,7 @@ class Tensor {
   std::shared_ptr<const void> owner_;
   std::shared_ptr<std::byte> storage_;  // set when the bytes are this tensor's own
   std::shared_ptr<const std::vector<std::string>> strings_;
+  std::shared_ptr<const Compressed> compressed_;
 };
 
 // Bytes of a dense array of these dims, which must be countable.

@@ -1,0 +1,187 @@
+#include "engine/math/weight_panels.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "engine/math/panels.h"
+
+namespace anemone::math {
+namespace {
+
+constexpr int64_t kMaskBits = 64;
+// What is read past the last code (weight_panels-inl.h).
+constexpr int64_t kCodeSlack = kPanelColumns;
+// Scales of fewer terms cost more than they save.
+constexpr int64_t kLeastRun = 8;
+
+int64_t PanelsPerGroup(const PanelLayout& p) { return CeilDiv(p.lines, p.width); }
+
+// Where term `k` of line `j` lies among the panels of a group.
+int64_t PlaceOf(const PanelLayout& p, int64_t j, int64_t k) {
+  return (j / p.width * p.depth + k) * p.width + j % p.width;
+}
+
+// set(place, half) of every weight of a group, read in runs as they are stored.
+template <class Set>
+void ReadGroup(const PanelLayout& p, int64_t group, HalfReader weights, const Set& set) {
+  const int64_t base = group * p.lines * p.depth;
+  const bool by_lines = p.term_step == 1;
+  std::vector<Half> row(by_lines ? p.depth : p.lines);
+  const int64_t rows = by_lines ? p.lines : p.depth;
+  for (int64_t i = 0; i < rows; ++i) {
+    weights(base + i * static_cast<int64_t>(row.size()), absl::MakeSpan(row));
+    for (int64_t at = 0; at < static_cast<int64_t>(row.size()); ++at) {
+      set(by_lines ? PlaceOf(p, i, at) : PlaceOf(p, at, i), row[at]);
+    }
+  }
+}
+
+void PackDense(const PanelLayout& p, int64_t groups, HalfReader weights, WeightPanels& to) {
+  const int64_t size = PanelsPerGroup(p) * p.width * p.depth;
+  to.halves = AlignedArray<Half>(groups * size);
+  for (int64_t group = 0; group < groups; ++group) {
+    Half* halves = to.halves.data() + group * size;
+    ReadGroup(p, group, weights, [&](int64_t place, Half h) { halves[place] = h; });
+  }
+}
+
+// The raw code of element `e`.
+int CodeAt(const CodedWeights& c, int64_t e) {
+  if (c.bits == 8) return static_cast<int>(c.codes[e]);
+  return static_cast<int>(c.codes[e / 2]) >> e % 2 * 4 & 15;
+}
+
+void PackCodes(const PanelLayout& p, int64_t groups, const CodedWeights& c, WeightPanels& to) {
+  const int64_t size = PanelsPerGroup(p) * p.width * p.depth;
+  to.bits = c.bits;
+  to.codes = AlignedArray<uint8_t>(groups * size * c.bits / 8 + kCodeSlack);
+  // Affine codes become signed; PackScales moves their zero points along.
+  const int flip = c.form == WeightForm::kAffine && !c.is_signed ? 1 << (c.bits - 1) : 0;
+  for (int64_t group = 0; group < groups; ++group) {
+    const int64_t base = group * p.lines * p.depth;
+    for (int64_t j = 0; j < p.lines; ++j) {
+      for (int64_t k = 0; k < p.depth; ++k) {
+        const int code = CodeAt(c, base + j * p.line_step + k * p.term_step) ^ flip;
+        const int64_t place = group * size + PlaceOf(p, j, k);
+        uint8_t& byte = to.codes.data()[place * c.bits / 8];
+        byte = static_cast<uint8_t>(c.bits == 8 ? code : byte | code << place % 2 * 4);
+      }
+    }
+  }
+}
+
+void PackScales(const PanelLayout& p, int64_t groups, const CodedWeights& c, WeightPanels& to) {
+  const int64_t runs = p.depth / to.run;
+  const int64_t size = PanelsPerGroup(p) * runs * p.width;
+  const bool shifted = !c.is_signed || !c.zero_points.empty();
+  const int shift = c.is_signed ? 0 : 1 << (c.bits - 1);
+  to.scales.assign(groups * size, 0.0f);
+  to.zero_points.assign(shifted ? groups * size : 0, 0.0f);
+  for (int64_t group = 0; group < groups; ++group) {
+    const int64_t base = group * p.lines * p.depth;
+    for (int64_t j = 0; j < p.lines; ++j) {
+      for (int64_t run = 0; run < runs; ++run) {
+        const int64_t index = c.grid.IndexOf(base + j * p.line_step + run * to.run * p.term_step);
+        const int64_t place = group * size + (j / p.width * runs + run) * p.width + j % p.width;
+        to.scales[place] = c.scales[index];
+        if (!shifted) continue;
+        const int zero = c.zero_points.empty() ? 0 : c.zero_points[index];
+        to.zero_points[place] = static_cast<float>(zero - shift);
+      }
+    }
+  }
+}
+
+// By the values alone: what is not +0 is kept. False if that takes no less than dense.
+bool PackSparse(const PanelLayout& p, int64_t groups, HalfReader weights, WeightPanels& to) {
+  const int64_t size = PanelsPerGroup(p) * p.width * p.depth;
+  to.mask.assign(CeilDiv(groups * size, kMaskBits), 0);
+  int64_t kept = 0;
+  for (int64_t group = 0; group < groups; ++group) {
+    ReadGroup(p, group, weights, [&](int64_t place, Half h) {
+      if (h == kHalfZero) return;
+      to.mask[(group * size + place) / kMaskBits] |= uint64_t{1}
+                                                     << (group * size + place) % kMaskBits;
+      ++kept;
+    });
+  }
+  if (kept * 2 + groups * size / 8 >= groups * size * 2) return false;
+  int64_t before = 0;
+  for (size_t i = 0; i < to.mask.size(); ++i) {
+    if (i % kMaskWordsPerCount == 0) to.values_before.push_back(before);
+    before += std::popcount(to.mask[i]);
+  }
+  to.values.resize(kept);
+  const auto index_of = [&](int64_t at) {
+    const int64_t word = at / kMaskBits;
+    int64_t index = to.values_before[word / kMaskWordsPerCount];
+    for (int64_t i = word / kMaskWordsPerCount * kMaskWordsPerCount; i < word; ++i) {
+      index += std::popcount(to.mask[i]);
+    }
+    return index + std::popcount(to.mask[word] & ((uint64_t{1} << at % kMaskBits) - 1));
+  };
+  for (int64_t group = 0; group < groups; ++group) {
+    ReadGroup(p, group, weights, [&](int64_t place, Half h) {
+      if (h != kHalfZero) to.values[index_of(group * size + place)] = h;
+    });
+  }
+  return true;
+}
+
+std::vector<float> RoundedTable(const CodedWeights& c) {
+  std::vector<Half> halves(c.table.size());
+  FloatToHalf(c.table, absl::MakeSpan(halves), NanRule::kToInfinity);
+  std::vector<float> table(halves.size());
+  HalfToFloat(halves, absl::MakeSpan(table));
+  table.resize(int64_t{1} << c.bits, 0.0f);  // codes have been checked; lines of padding read 0
+  return table;
+}
+
+// False: this form is kept dense.
+bool PackCompressed(const PanelLayout& p, int64_t groups, HalfReader weights,
+                    const CodedWeights& coded, WeightPanels& to) {
+  switch (coded.form) {
+    case WeightForm::kDense:
+      return false;
+    case WeightForm::kAffine:
+      to.run = coded.grid.SharedRun(p.term_step, p.depth);
+      if (to.run < std::min(kLeastRun, p.depth)) return false;
+      PackCodes(p, groups, coded, to);
+      PackScales(p, groups, coded, to);
+      return true;
+    case WeightForm::kPalette:
+      PackCodes(p, groups, coded, to);
+      to.table = RoundedTable(coded);
+      return true;
+    case WeightForm::kSparse:
+      return PackSparse(p, groups, weights, to);
+  }
+  return false;
+}
+
+}  // namespace
+
+int64_t WeightPanels::bytes() const {
+  const size_t sum = halves.size() * sizeof(Half) + codes.size() +
+                     (scales.size() + zero_points.size() + table.size()) * sizeof(float) +
+                     mask.size() * sizeof(uint64_t) + values_before.size() * sizeof(int64_t) +
+                     values.size() * sizeof(Half);
+  return static_cast<int64_t>(sum);
+}
+
+WeightPanels PackWeightPanels(const PanelLayout& layout, int64_t groups, HalfReader weights,
+                              const CodedWeights* coded) {
+  WeightPanels panels;
+  panels.width = layout.width;
+  panels.depth = layout.depth;
+  if (coded != nullptr && layout.depth > 0 &&
+      PackCompressed(layout, groups, weights, *coded, panels)) {
+    panels.form = coded->form;
+    return panels;
+  }
+  panels = WeightPanels{.width = layout.width, .depth = layout.depth};
+  PackDense(layout, groups, weights, panels);
+  return panels;
+}
+
+}  // namespace anemone::math

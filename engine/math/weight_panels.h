@@ -1,0 +1,56 @@
+// engine/math/weight_panels.h: constant weights in the order kernels read them, in the form they
+// are stored in. Internal.
+//
+// A panel is [depth][width], width 4 or 48 (panels.h). Dense weights are Halfs. Compressed ones
+// stay codes or a mask with values, and FillPanel (weight_panels-inl.h) widens a part of a panel
+// into the float scratch just before it is multiplied. The floats are those of the folded fp16
+// weight, to the bit (numerics.json cmp-order, cmp-stream), so no result depends on the form.
+#ifndef ENGINE_MATH_WEIGHT_PANELS_H_
+#define ENGINE_MATH_WEIGHT_PANELS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/math/coded_weights.h"
+#include "engine/math/convert.h"
+#include "engine/math/half.h"
+#include "engine/math/scratch.h"
+
+namespace anemone::math {
+
+// Lines are what a panel has `width` of: output channels. Element k of line j is element
+// j * line_step + k * term_step of the stored weight.
+struct PanelLayout {
+  int64_t width = 4;
+  int64_t lines = 0, depth = 0;
+  int64_t line_step = 0, term_step = 1;
+};
+
+struct WeightPanels {
+  WeightForm form = WeightForm::kDense;
+  int64_t width = 4, depth = 0;
+  AlignedArray<Half> halves;  // kDense
+
+  int bits = 8;
+  AlignedArray<uint8_t> codes;  // signed ones of kAffine, as they are; 4 bits: low nibble first
+  int64_t run = 0;              // kAffine: terms of depth that share scales
+  std::vector<float> scales, zero_points;  // [panel][depth / run][width]; zero_points may be empty
+  std::vector<float> table;                // kPalette: 256 or 16 values
+
+  std::vector<uint64_t> mask;          // kSparse, least significant bit first
+  std::vector<int64_t> values_before;  // by kMaskWordsPerCount words
+  std::vector<Half> values;
+
+  int64_t bytes() const;
+};
+inline constexpr int64_t kMaskWordsPerCount = 4;
+
+// `groups` weights of `layout`, one after the other in `weights` and in the panels; each begins a
+// panel. `coded` says how the same weights are stored, null: as `weights` gives them. A form that
+// does not keep its scales along depth, or takes no less memory, becomes dense.
+WeightPanels PackWeightPanels(const PanelLayout& layout, int64_t groups, HalfReader weights,
+                              const CodedWeights* coded);
+
+}  // namespace anemone::math
+
+#endif  // ENGINE_MATH_WEIGHT_PANELS_H_

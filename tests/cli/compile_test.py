@@ -1,0 +1,186 @@
+"""`anemone compile --compress`: the forms, the accuracy gate, stock ONNX Runtime on what is written."""
+
+import json
+import os
+import unittest
+
+import jsonschema
+import numpy
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
+from onnxruntime import quantization
+
+from support import ROOT, CliTest, anemone, model, tensor
+
+SCHEMA = json.loads((ROOT / "docs" / "schemas" / "compile.json").read_text())
+FORMS = ("int8", "palette4", "palette8", "sparse", "blockwise")
+RANDOM = numpy.random.default_rng(1)
+
+
+def array(name, values):
+    return numpy_helper.from_array(numpy.asarray(values, numpy.float32), name)
+
+
+def weights(*shape):
+    return RANDOM.standard_normal(shape) / numpy.sqrt(numpy.prod(shape[1:]))
+
+
+def pruned(*shape):
+    values = weights(*shape)
+    values[numpy.abs(values) < numpy.quantile(numpy.abs(values), 0.8)] = 0
+    return values
+
+
+def network(make=weights):
+    """Convolutions, a transposed one, a Gemm and a MatMul, with an unbound batch."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w1"], ["a"], pads=[1] * 4),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("Conv", ["b", "w2"], ["c"], pads=[1] * 4, group=2),
+        helper.make_node("ConvTranspose", ["c", "w3"], ["d"], strides=[2, 2]),
+        helper.make_node("GlobalAveragePool", ["d"], ["e"]),
+        helper.make_node("Flatten", ["e"], ["f"]),
+        helper.make_node("Gemm", ["f", "w4", "bias"], ["g"], transB=1),
+        helper.make_node("MatMul", ["g", "w5"], ["y"])]
+    return model(nodes, [tensor("x", ["n", 16, 9, 11])], [tensor("y", ["n", 40])],
+                 [array("w1", make(32, 16, 3, 3)), array("w2", make(32, 16, 3, 3)),
+                  array("w3", make(32, 32, 2, 2)), array("w4", make(64, 32)),
+                  array("bias", RANDOM.standard_normal(64)), array("w5", make(64, 40))])
+
+
+def run_on_ort(path, feeds):
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    return session.run(None, feeds)
+
+
+def cosine(a, b):
+    a, b = a.ravel().astype(float), b.ravel().astype(float)
+    return a @ b / numpy.sqrt((a @ a) * (b @ b))
+
+
+class Compile(CliTest):
+    def compile(self, path, form, *words, code=0, out="out.onnx"):
+        done = anemone("compile", path, "--compress", form, "-o", self.folder / out, "--json",
+                       *words)
+        self.assertEqual(code, done.returncode, done.stderr)
+        made = json.loads(done.stdout)
+        jsonschema.validate(made, SCHEMA)
+        return made, self.folder / out
+
+    def test_every_form_runs_here_and_on_onnx_runtime(self):
+        feeds = {"x": RANDOM.random((2, 16, 9, 11), numpy.float32)}
+        for form in FORMS:
+            with self.subTest(form):
+                original = self.write(network(pruned if form == "sparse" else weights))
+                made, out = self.compile(original, form, "--dim", "n=2", "--tolerance",
+                                         "cosine=0.9")
+                kept = [w for w in made["weights"] if w["kept"]]
+                self.assertEqual(5, len(kept))
+                self.assertTrue(all(w["bytes_after"] < w["bytes_before"] for w in kept))
+                self.assertEqual(form == "sparse", all(w["relative_error"] == 0 for w in kept))
+                self.assertLess(out.stat().st_size, original.stat().st_size * 0.75)
+                onnx.checker.check_model(str(out))
+                want, = run_on_ort(original, feeds)
+                got, = run_on_ort(out, feeds)
+                self.assertGreater(cosine(want, got), 0.9)
+                ran = anemone("run", out, "--dim", "n=2", "--compare", "--json")
+                self.assertEqual(0, ran.returncode, ran.stderr)
+                self.assertGreater(json.loads(ran.stdout)["outputs"][0]["cosine"], 0.9999)
+
+    def test_int8_is_symmetric_by_output_channel(self):
+        values = weights(64, 32)
+        gemm = model([helper.make_node("Gemm", ["x", "w"], ["y"], transB=1)],
+                     [tensor("x", [1, 32])], [tensor("y", [1, 64])], [array("w", values)])
+        made, out = self.compile(self.write(gemm), "int8")
+        self.assertEqual(64 * 32 + 64 * 4, made["weights"][0]["bytes_after"])
+        parts = {i.name: numpy_helper.to_array(i) for i in onnx.load(out).graph.initializer}
+        scales = parts["w/scales"]
+        self.assertTrue((scales == scales.astype(numpy.float16)).all())
+        numpy.testing.assert_array_equal(
+            parts["w/codes"], numpy.clip(numpy.rint(values.astype(numpy.float32).astype(float)
+                                                    / scales[:, None].astype(float)), -127, 127))
+
+    def test_what_harms_most_is_left_out(self):
+        values = weights(64, 64)
+        values[:, 0] = 60  # outliers that take the whole range of 4 bits
+        mixed = model([helper.make_node("MatMul", ["x", "w1"], ["a"]),
+                       helper.make_node("MatMul", ["a", "w2"], ["y"])],
+                      [tensor("x", [4, 64])], [tensor("y", [4, 64])],
+                      [array("w1", weights(64, 64)), array("w2", values)])
+        path = self.write(mixed)
+        made, _ = self.compile(path, "palette4", "--tolerance", "max_rel=0.02")
+        left = [w for w in made["weights"] if not w["kept"]]
+        self.assertTrue(left)
+        self.assertTrue(all("accuracy" in w["why"] for w in left))
+        self.assertTrue(made["within_tolerance"])
+        self.assertLessEqual(made["outputs"][0]["max_rel_error"], 0.02)
+
+    def test_a_tolerance_that_cannot_be_met_writes_nothing(self):
+        path = self.write(network())
+        done = anemone("compile", path, "--compress", "int8", "--dim", "n=1", "-o",
+                       self.folder / "out.onnx", "--tolerance", "max_abs=0", "-q")
+        self.expect_error(done, "the tolerance is not met", "nothing is written", code=3)
+        self.assertFalse((self.folder / "out.onnx").exists())
+
+    def test_weights_without_the_form_say_why(self):
+        made, _ = self.compile(self.write(network()), "sparse", "--dim", "n=1")
+        self.assertEqual(5, len(made["weights"]))
+        for w in made["weights"]:
+            self.assertEqual((False, "it takes no less in this form"), (w["kept"], w["why"]))
+        odd = model([helper.make_node("MatMul", ["x", "w"], ["y"])], [tensor("x", [1, 67])],
+                    [tensor("y", [1, 64])], [array("w", weights(67, 64))])
+        made, _ = self.compile(self.write(odd), "blockwise")
+        self.assertEqual("no block of 16 to 64 divides 67", made["weights"][0]["why"])
+
+    def test_what_is_compressed_stays_so(self):
+        _, once = self.compile(self.write(network()), "int8", "--dim", "n=1")
+        made, _ = self.compile(once, "palette4", "--dim", "n=1", out="twice.onnx")
+        self.assertEqual({"it is compressed already"}, {w["why"] for w in made["weights"]})
+
+    def test_wrong_usage(self):
+        path = self.write(network())
+        self.expect_error(anemone("compile", path, "-o", "out.onnx"), "--compress", code=2)
+        self.expect_error(anemone("compile", path, "--compress", "int8"), "-o FILE.onnx", code=2)
+        done = anemone("compile", path, "--compress", "int3", "-o", "out.onnx")
+        self.expect_error(done, "--compress", code=2)
+
+    def test_a_full_disk_leaves_the_old_file(self):
+        large = model([helper.make_node("MatMul", ["x", "w"], ["y"])], [tensor("x", [1, 512])],
+                      [tensor("y", [1, 512])], [array("w", weights(512, 512))])
+        out = self.folder / "out.onnx"
+        out.write_bytes(b"old")
+        done = anemone("compile", self.write(large), "--compress", "int8", "-q", "-o", out,
+                       file_limit=100000)  # a surface is smaller
+        self.expect_error(done, "out.onnx")
+        self.assertEqual(b"old", out.read_bytes())
+        self.assertEqual([], [f for f in os.listdir(self.folder) if f.startswith("out.onnx.")])
+
+    def test_models_of_onnx_runtimes_quantizer(self):
+        """QDQ models: weights stay compressed and outputs are ONNX Runtime's."""
+        original = self.write(network())
+
+        class Reader(quantization.CalibrationDataReader):
+            def __init__(self):
+                self.feeds = iter([{"x": RANDOM.random((1, 16, 9, 11), numpy.float32)}
+                                   for _ in range(4)])
+
+            def get_next(self):
+                return next(self.feeds, None)
+
+        for kind, per_channel in ((quantization.QuantType.QInt8, True),
+                                  (quantization.QuantType.QUInt8, False),
+                                  (quantization.QuantType.QInt4, False)):
+            with self.subTest(str(kind)):
+                out = self.folder / "qdq.onnx"
+                quantization.quantize_static(
+                    str(original), str(out), Reader(), weight_type=kind, per_channel=per_channel,
+                    activation_type=quantization.QuantType.QUInt8,
+                    quant_format=quantization.QuantFormat.QDQ)
+                ran = anemone("run", out, "--dim", "n=1", "--compare", "--json", "--tolerance",
+                              "cosine=0.99")
+                self.assertEqual(0, ran.returncode, ran.stderr + ran.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,225 @@
+// Compressed weights give the bits of the same weights as fp16, on every instruction set, and take
+// less memory.
+#include "engine/math/weight_panels.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <random>
+#include <vector>
+
+#include "engine/math/conv.h"
+#include "engine/math/gemm.h"
+#include "tests/math/math_testing.h"
+
+namespace anemone::math {
+namespace {
+
+enum class Form { kInt8, kUInt8, kInt4, kUInt4Blocks, kPalette4, kPalette8, kSparse };
+constexpr Form kForms[] = {Form::kInt8,     Form::kUInt8,    Form::kInt4,  Form::kUInt4Blocks,
+                           Form::kPalette4, Form::kPalette8, Form::kSparse};
+const char* NameOf(Form form) {
+  constexpr const char* kNames[] = {"int8",     "uint8",    "int4",  "uint4 in blocks",
+                                    "palette4", "palette8", "sparse"};
+  return kNames[static_cast<int>(form)];
+}
+
+// Random weights of a form, and the Halfs that they stand for. Output channels are the first axis,
+// or (`by_columns`) the last.
+struct TestWeights {
+  TestWeights(const TestWeights&) = delete;
+  std::vector<std::byte> codes;
+  std::vector<float> scales, table;
+  std::vector<int16_t> zeros;
+  CodedWeights coded;
+  std::vector<Half> halves;
+
+  TestWeights(Form form, int64_t lines, int64_t depth, bool by_columns, int seed) {
+    const int64_t count = lines * depth;
+    std::mt19937 random(seed);
+    if (form == Form::kSparse) {
+      halves = Numbers(count, seed);
+      for (Half& h : halves) {
+        if (random() % 4 != 0) h = kHalfZero;
+      }
+      coded.form = WeightForm::kSparse;
+      return;
+    }
+    const bool palette = form == Form::kPalette4 || form == Form::kPalette8;
+    coded.form = palette ? WeightForm::kPalette : WeightForm::kAffine;
+    coded.bits = form == Form::kInt8 || form == Form::kUInt8 || form == Form::kPalette8 ? 8 : 4;
+    coded.is_signed = form == Form::kInt8 || form == Form::kInt4;
+    codes.resize(coded.bits == 8 ? count : (count + 1) / 2);
+    for (std::byte& byte : codes) byte = static_cast<std::byte>(random());
+    if (palette) {
+      for (Half h : Numbers(int64_t{1} << coded.bits, seed)) table.push_back(ToFloat(h));
+    } else {
+      SetScales(form, lines, depth, by_columns, random);
+    }
+    coded.codes = codes.data();
+    coded.scales = scales;
+    coded.zero_points = zeros;
+    coded.table = table;
+    for (int64_t e = 0; e < count; ++e) halves.push_back(ElementOf(e));
+  }
+
+  void SetScales(Form form, int64_t lines, int64_t depth, bool by_columns, std::mt19937& random) {
+    const std::vector<int64_t> dims =
+        by_columns ? std::vector{depth, lines} : std::vector{lines, depth};
+    std::vector<int64_t> scale_dims = {lines};
+    int64_t axis = by_columns ? 1 : 0, block = 0;
+    if (form == Form::kUInt4Blocks && depth % 16 == 0) {
+      axis = 1 - axis;
+      block = 16;
+      scale_dims = dims;
+      scale_dims[axis] /= block;
+    }
+    coded.grid = *ScaleGrid::Of(dims, scale_dims, axis, block);
+    int64_t count = 1;
+    for (int64_t dim : scale_dims) count *= dim;
+    for (int64_t i = 0; i < count; ++i) {
+      scales.push_back(static_cast<float>(random() % 1000 + 1) * 0x1.3p-18f);
+      if (form != Form::kInt8) zeros.push_back(static_cast<int16_t>(random() % 8));
+    }
+  }
+
+  Half ElementOf(int64_t e) const {
+    int code = static_cast<int>(codes[coded.bits == 8 ? e : e / 2]);
+    if (coded.bits == 4) code = code >> e % 2 * 4 & 15;
+    if (!table.empty()) return ToHalf(table[code]);
+    if (coded.is_signed && code >= 1 << (coded.bits - 1)) code -= 1 << coded.bits;
+    const int64_t scale = coded.grid.IndexOf(e);
+    const int zero = zeros.empty() ? 0 : zeros[scale];
+    return ToHalf(static_cast<float>(code - zero) * scales[scale]);
+  }
+
+  const std::function<void(int64_t, absl::Span<Half>)>& reader() const { return read_; }
+
+ private:
+  std::function<void(int64_t, absl::Span<Half>)> read_ = [this](int64_t first,
+                                                                absl::Span<Half> to) {
+    std::copy_n(halves.begin() + first, to.size(), to.begin());
+  };
+};
+
+void CheckGemm(Form form, int64_t m, int64_t k, int64_t n, MatrixOrder order) {
+  SCOPED_TRACE(testing::Message() << NameOf(form) << " " << m << " x " << k << " x " << n
+                                  << (order == MatrixOrder::kRowMajor ? " rows" : " columns"));
+  const TestWeights w(form, n, k, order == MatrixOrder::kRowMajor, 5);
+  const PackedMatrix dense = PackMatrix(k, n, order, w.reader());
+  const PackedMatrix packed = PackMatrix(k, n, order, w.reader(), &w.coded);
+  if (k >= 64 && n >= 48) {
+    EXPECT_LT(packed.bytes() * 4, dense.bytes() * 3);
+  }
+  const std::vector<Half> a = Numbers(m * k, 3);
+  std::vector<Half> want(m * n), got(m * n);
+  const GemmShape shape{.m = m, .k = k, .n = n};
+  Gemm(shape, a, RowMajor(k), dense, {}, absl::MakeSpan(want), RowMajor(n));
+  Gemm(shape, a, RowMajor(k), packed, {}, absl::MakeSpan(got), RowMajor(n));
+  ExpectSame(got, want);
+}
+
+TEST(WeightPanelsTest, ProductsAreThoseOfTheFoldedWeight) {
+  ForEachSimdTarget([] {
+    for (Form form : kForms) {
+      for (MatrixOrder order : {MatrixOrder::kRowMajor, MatrixOrder::kColumnMajor}) {
+        for (int64_t m : {1, 5, 20}) {
+          CheckGemm(form, m, 800, 100, order);  // more than one pass over the depth
+          CheckGemm(form, m, 64, 48, order);
+          CheckGemm(form, m, 7, 3, order);
+        }
+      }
+    }
+  });
+}
+
+void CheckConv(Form form, const ConvShape& shape) {
+  SCOPED_TRACE(testing::Message() << NameOf(form) << " " << shape.in_channels << " -> "
+                                  << shape.out_channels << ", " << shape.in_h << " x " << shape.in_w
+                                  << ", " << shape.groups << " groups");
+  const int64_t depth =
+      shape.in_channels / shape.groups * shape.window.kernel_h * shape.window.kernel_w;
+  const TestWeights w(form, shape.out_channels, depth, false, 9);
+  const PackedConv dense = PackConv(shape, w.reader(), {});
+  const PackedConv packed = PackConv(shape, w.reader(), {}, &w.coded);
+  const std::vector<Half> x = Numbers(shape.in_channels * shape.in_h * shape.in_w, 3);
+  std::vector<Half> want(shape.out_channels * shape.out_h() * shape.out_w()), got(want.size());
+  Conv(dense, x, absl::MakeSpan(want));
+  Conv(packed, x, absl::MakeSpan(got));
+  ExpectSame(got, want);
+  if (depth * shape.out_channels >= 1000) {  // more than a table takes
+    EXPECT_LT(packed.bytes(), dense.bytes());
+  }
+}
+
+TEST(WeightPanelsTest, ConvolutionsAreThoseOfTheFoldedWeight) {
+  const Window same{
+      .kernel_h = 3, .kernel_w = 3, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
+  ForEachSimdTarget([&] {
+    for (Form form : kForms) {
+      CheckConv(form,
+                {.in_channels = 16, .in_h = 12, .in_w = 9, .out_channels = 10, .window = same});
+      CheckConv(form,
+                {.in_channels = 64, .in_h = 3, .in_w = 2, .out_channels = 50, .window = same});
+      CheckConv(form,
+                {.in_channels = 48, .in_h = 7, .in_w = 7, .out_channels = 100, .window = same});
+      CheckConv(form, {.in_channels = 64, .in_h = 20, .in_w = 5, .out_channels = 13});
+      CheckConv(form, {.in_channels = 32,
+                       .in_h = 8,
+                       .in_w = 9,
+                       .out_channels = 14,
+                       .groups = 2,
+                       .window = same});
+      CheckConv(
+          form,
+          {.in_channels = 8, .in_h = 8, .in_w = 9, .out_channels = 8, .groups = 8, .window = same});
+    }
+  });
+}
+
+// Scales that change from term to term leave nothing to keep: the weight is folded.
+TEST(WeightPanelsTest, ScalesAlongTheDepthAreFolded) {
+  TestWeights w(Form::kInt8, 96, 64, false, 2);
+  const PackedMatrix folded = PackMatrix(96, 64, MatrixOrder::kRowMajor, w.reader(), &w.coded);
+  EXPECT_EQ(PackMatrix(96, 64, MatrixOrder::kRowMajor, w.reader()).bytes(), folded.bytes());
+}
+
+TEST(ScaleGridTest, RunsShareAScale) {
+  // Every pair of a line and a run, the slow way.
+  const std::vector<std::vector<int64_t>> shapes = {{6, 32}, {32, 6}, {4, 8, 3, 3}, {2, 48, 5}};
+  for (const auto& dims : shapes) {
+    int64_t elements = 1;
+    for (int64_t d : dims) elements *= d;
+    for (int64_t axis = 0; axis < static_cast<int64_t>(dims.size()); ++axis) {
+      for (int64_t block : {0, 2, 4, 5}) {
+        std::vector<int64_t> scales = {dims[axis]};
+        if (block > dims[axis]) continue;
+        if (block > 0) {
+          scales = dims;
+          scales[axis] = (dims[axis] + block - 1) / block;
+        }
+        const auto grid = ScaleGrid::Of(dims, scales, axis, block);
+        ASSERT_TRUE(grid.ok()) << grid.status();
+        for (const bool columns : {false, true}) {
+          const int64_t lines = columns ? dims.back() : dims[0];
+          const int64_t depth = elements / lines;
+          const int64_t step = columns ? lines : 1;
+          const int64_t run = grid->SharedRun(step, depth);
+          ASSERT_EQ(0, depth % run);
+          for (int64_t j = 0; j < lines; ++j) {
+            const int64_t first = columns ? j : j * depth;
+            for (int64_t k = 0; k < depth; ++k) {
+              ASSERT_EQ(grid->IndexOf(first + k / run * run * step),
+                        grid->IndexOf(first + k * step))
+                  << axis << " " << block << " " << columns;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace anemone::math
