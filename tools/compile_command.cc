@@ -153,7 +153,7 @@ class Compiler {
 absl::Status Compiler::Read() {
   const std::string& path = options_.arguments[0];
   progress_.Step(absl::StrCat("reading ", path));
-  ANEMONE_ASSIGN_OR_RETURN(auto runtime, OpenRuntime(options_.threads));
+  auto runtime = std::make_shared<LazyRuntime>(options_.threads);
   // Without the bindings, which are for the run: the file that is written stays as open.
   ANEMONE_ASSIGN_OR_RETURN(model_, ImportFile(path, ImportingOptions({}, {}, runtime)));
   weights_ = FindWeights(model_.graph);

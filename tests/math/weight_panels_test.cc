@@ -154,8 +154,13 @@ void CheckConv(Form form, const ConvShape& shape) {
 }
 
 TEST(WeightPanelsTest, ConvolutionsAreThoseOfTheFoldedWeight) {
-  const Window same{
-      .kernel_h = 3, .kernel_w = 3, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
+  const Window same{.kernel_h = 3,
+                    .kernel_w = 3,
+                    .stride_w = 2,
+                    .pad_top = 1,
+                    .pad_left = 1,
+                    .pad_bottom = 1,
+                    .pad_right = 1};
   ForEachSimdTarget([&] {
     for (Form form : kForms) {
       CheckConv(form,

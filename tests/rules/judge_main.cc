@@ -76,6 +76,13 @@ class Broken final : public UnitKind {
   void ComputeThen(const void*, const void*, absl::Span<const ConstView>, View,
                    const math::Epilogue&) const override {}
   bool has_exact() const override { return kind_.has_exact(); }
+  std::optional<GainOffset> EpilogueOf(const void*, absl::Span<const Tensor>) const override {
+    return std::nullopt;
+  }
+  bool TakesEpilogue(const void*, const math::Numerics&) const override { return false; }
+  bool Squares(const void*, absl::Span<const Operand>) const override { return false; }
+  bool TakesSquares(const void*, const math::Numerics&) const override { return false; }
+  bool reads_port() const override { return false; }
   void Exact(const void* p, const ExactUnit& unit, absl::Span<const ConstView> in,
              View out) const override {
     kind_.Exact(p, unit, in, out);
