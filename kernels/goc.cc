@@ -14,6 +14,7 @@
 #include "engine/authored_unit.h"
 #include "engine/constant.h"
 #include "engine/math/exact_elementwise.h"
+#include "engine/math/parallel.h"
 #include "engine/math/unary.h"
 #include "engine/mil_emitter.h"
 #include "kernels/attributes.h"
@@ -23,8 +24,6 @@
 #include "kernels/node_inputs.h"
 #include "kernels/reshape.h"
 #include "rule_table.h"  // generated
-#include "tbb/blocked_range.h"
-#include "tbb/parallel_for.h"
 
 namespace anemone {
 namespace {
@@ -68,16 +67,14 @@ void Compute(const GocParams& p, const void* prepared, absl::Span<const ConstVie
   const Vectors& vectors = *static_cast<const Vectors*>(prepared);
   const Dims& dims = in[0].dims;
   const int64_t plane = dims.h() * dims.w();
-  const int64_t grain = std::max<int64_t>(1, 16384 / plane);
-  tbb::parallel_for(tbb::blocked_range<int64_t>(0, dims.n() * dims.d() * dims.c(), grain),
-                    [&](const tbb::blocked_range<int64_t>& planes) {
-                      for (int64_t i = planes.begin(); i < planes.end(); ++i) {
-                        const int64_t channel =
-                            (out.channel + i) % static_cast<int64_t>(vectors.scale.size());
-                        math::Affine(in[0].span().subspan(i * plane, plane), vectors.scale[channel],
-                                     vectors.bias[channel], out.span().subspan(i * plane, plane));
-                      }
-                    });
+  const auto channels = static_cast<int64_t>(vectors.scale.size());
+  math::ParallelForItems(dims.n() * dims.d() * dims.c(), plane, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t channel = (out.channel + i) % channels;
+      math::Affine(in[0].span().subspan(i * plane, plane), vectors.scale[channel],
+                   vectors.bias[channel], out.span().subspan(i * plane, plane));
+    }
+  });
 }
 
 void Exact(const GocParams& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {

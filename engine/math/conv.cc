@@ -112,7 +112,7 @@ PackedConv PackGeometry(const ConvGeometry& geometry, HalfReader weights,
   assert(bias.empty() || static_cast<int64_t>(bias.size()) == channels);
   auto state = std::make_unique<PackedConv::State>();
   state->geometry = geometry;
-  state->kind = ChooseKind(geometry, coded != nullptr);
+  state->kind = ChooseKind(geometry, coded != nullptr && coded->form != WeightForm::kDense);
   state->bias.assign(bias.begin(), bias.end());
   state->bias.resize(channels, 0.0f);
   if (state->kind == ConvKind::kWinograd) {

@@ -62,16 +62,15 @@ Part PartOf(absl::Span<const UnitCall> calls) {
   return part;
 }
 
-// Elements [first, first + count) of an output: any of it, of one plane, or of one row.
+// Elements [first, first + planes * count) of an output: `count` elements of it, of a row or of a
+// plane, or some whole planes of one image.
 struct Run {
-  Part part;
-  int64_t first, count;
+  int64_t first, planes, count;
 };
 
 ConstView Narrowed(const ConstView& in, const Dims& dims, const Run& run) {
   if (in.dims.elements() == 1) return in;
-  const Dims row = {.extent = {1, 1, 1, 1, run.count}};
-  if (in.dims == dims) return {row, in.data + run.first};
+  if (in.dims == dims) return {{.extent = {1, 1, run.planes, 1, run.count}}, in.data + run.first};
   // One operand element for each place: its index by axes, those of extent 1 left out.
   int64_t rest = run.first, offset = 0, stride = 1;
   for (int axis = kAxisCount - 1; axis >= 0; --axis) {
@@ -79,8 +78,9 @@ ConstView Narrowed(const ConstView& in, const Dims& dims, const Run& run) {
     stride *= in.dims.extent[axis];
     rest /= dims.extent[axis];
   }
-  const bool varies = in.dims.w() != 1 || (run.part == Part::kPlane && in.dims.h() != 1);
-  return {varies ? row : Dims(), in.data + offset};
+  const bool same = in.dims.w() == 1 && (in.dims.h() == 1 || run.count <= dims.w());
+  return {{.extent = {1, 1, in.dims.c() == 1 ? 1 : run.planes, 1, same ? 1 : run.count}},
+          in.data + offset};
 }
 
 void ComputeRun(const UnitCall& call, const Run& run) {
@@ -88,23 +88,29 @@ void ComputeRun(const UnitCall& call, const Run& run) {
   absl::InlinedVector<ConstView, 4> in;
   for (const ConstView& whole : call.in) in.push_back(Narrowed(whole, dims, run));
   const int64_t plane = std::max<int64_t>(dims.h() * dims.w(), 1);
-  const View out{{.extent = {1, 1, 1, 1, run.count}},
+  const View out{{.extent = {1, 1, run.planes, 1, run.count}},
                  call.out.data + run.first,
                  run.first / plane % std::max<int64_t>(dims.c(), 1)};
   call.unit->kind->Compute(call.unit->params.get(), call.prepared, in, out);
 }
 
+int64_t SizeOf(Part part, const Dims& dims) {
+  if (part == Part::kAny) return dims.elements();
+  return part == Part::kPlane ? dims.h() * dims.w() : dims.w();
+}
+
 // Applies the units to [first, first + count) of their output, cut as they need it.
 void ComputeRuns(absl::Span<const UnitCall> calls, Part part, int64_t first, int64_t count) {
   const Dims& dims = calls[0].out.dims;
-  const int64_t size = part == Part::kAny     ? dims.elements()
-                       : part == Part::kPlane ? dims.h() * dims.w()
-                                              : dims.w();
+  const int64_t size = SizeOf(part, dims);
   while (count > 0) {
-    const int64_t now = std::min(count, size - first % size);
-    for (const UnitCall& call : calls) ComputeRun(call, {part, first, now});
-    first += now;
-    count -= now;
+    Run run{first, 1, std::min(count, size - first % size)};
+    if (part == Part::kPlane && run.count == size) {
+      run.planes = std::min(count / size, dims.c() - first / size % dims.c());
+    }
+    for (const UnitCall& call : calls) ComputeRun(call, run);
+    first += run.planes * run.count;
+    count -= run.planes * run.count;
   }
 }
 
@@ -132,13 +138,16 @@ void RunChain(absl::Span<const UnitCall> calls) {
     return kind.Compute(head.unit->params.get(), head.prepared, head.in, head.out);
   }
   if (kind.by_element()) {
-    constexpr int64_t kRun = 4096;  // 8 KB: the first-level cache holds a few operands of it
+    constexpr int64_t kNear = 4096;  // 8 KB: the first-level cache holds a few operands of it
     const Part part = PartOf(calls);
-    return math::ParallelFor(
-        math::CeilDiv(head.out.dims.elements(), kRun), 4, [&](int64_t begin, int64_t end) {
-          for (int64_t first = begin * kRun; first < end * kRun; first += kRun) {
-            const int64_t count = std::min(kRun, head.out.dims.elements() - first);
-            if (count > 0) ComputeRuns(calls, part, first, count);
+    const int64_t size = SizeOf(part, head.out.dims);
+    const int64_t run = size >= kNear ? kNear : kNear / std::max<int64_t>(size, 1) * size;
+    const int64_t elements = head.out.dims.elements();
+    if (elements == 0) return;
+    return math::ParallelForItems(
+        math::CeilDiv(elements, run), run, [&](int64_t begin, int64_t end) {
+          for (int64_t first = begin * run; first < std::min(end * run, elements); first += run) {
+            ComputeRuns(calls, part, first, std::min(run, elements - first));
           }
         });
   }

@@ -1,0 +1,107 @@
+// Chains of units and joined parts (engine/software): the same bits as units run one by one, each
+// with a place of its own, as an observed session runs them (SessionOptions::hazards).
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "anemone/session.h"
+#include "tests/onnx_text.h"
+
+namespace anemone {
+namespace {
+
+struct FusionCase {
+  std::string name;
+  std::string text;
+};
+
+void PrintTo(const FusionCase& c, std::ostream* out) { *out << c.name; }
+
+const FusionCase kCases[] = {
+    {"ConvReluResidual",
+     "(float[1,8,9,7] x) => (float[1,8,9,7] y) <float[8,8,1,1] w> {"
+     "  a = Conv(x, w) b = Relu(a) c = Conv(b, w) d = Add(c, x) y = Relu(d) }"},
+    {"ResidualOfTwoConvolutions",
+     "(float[2,8,9,7] x) => (float[2,8,9,7] y) <float[8,8,1,1] w> {"
+     "  a = Conv(x, w) b = Conv(x, w) c = Add(a, b) d = Sigmoid(c) y = Mul(d, x) }"},
+    {"Winograd",
+     "(float[1,32,30,20] x) => (float[1,32,30,20] y)"
+     " <float[32,32,3,3] v, float[1,32,1,1] c> {"
+     "  a = Conv<pads = [1,1,1,1]>(x, v) b = Tanh(a) d = Mul(b, c) y = Add(d, x) }"},
+    {"DepthwiseAndStrides",
+     "(float[2,8,20,70] x) => (float[2,8,10,35] y) <float[8,1,3,3] u, float[8,8,1,1] w> {"
+     "  a = Conv<pads = [1,1,1,1], group = 8, strides = [2,2]>(x, u) b = Elu(a)"
+     "  c = Conv(b, w) y = LeakyRelu(c) }"},
+    {"Transposed",
+     "(float[1,8,5,6] x) => (float[1,8,10,12] y) <float[8,8,2,2] w> {"
+     "  a = ConvTranspose<strides = [2,2]>(x, w) b = Sigmoid(a) y = Mul(a, b) }"},
+    {"ElementsByPlaneRowAndAll",
+     "(float[2,12,5,6] x) => (float[2,12,5,6] y)"
+     " <float[12,1,1] c, float[5,1] h, float[6] w, float[5,6] p, float[1,12,5,1] q> {"
+     "  a = Mul(x, c) b = Add(a, h) d = Sub(b, w) e = Mul(d, p) f = Add(e, q) y = Sigmoid(f) }"},
+    {"ElementsOfManySmallPlanes",
+     "(float[2,700,3,3] x) => (float[2,700,3,3] y) <float[700,1,1] c, float[3,3] p> {"
+     "  a = Mul(x, c) b = Add(a, c) d = Mul(b, p) y = Relu(d) }"},
+    {"MatMulBias",
+     "(float[1,20,24] x) => (float[1,20,40] y) <float[24,40] m, float[40] b> {"
+     "  a = MatMul(x, m) c = Add(a, b) y = Gelu(c) }"},
+    {"BothOperandsAreTheSame",
+     "(float[1,8,9,7] x) => (float[1,8,9,7] y) <float[8,8,1,1] w> {"
+     "  a = Conv(x, w) b = Mul(a, a) y = Relu(b) }"},
+    {"JoinedChannels",
+     "(float[1,8,9,7] x) => (float[1,32,9,7] y) <float[8,8,1,1] w, float[8,24,1,1] v> {"
+     "  a = Conv(x, w) b = Relu(a) c = Concat<axis = 1>(x, b, a) d = Conv(c, v)"
+     "  e = Relu(d) y = Concat<axis = 1>(c, e) }"},
+    {"JoinedTwiceAndRows",
+     "(float[1,8,9,7] x) => (float[1,16,9,7] y, float[1,8,18,7] z, float[1,8,9,7] a)"
+     " <float[8,8,1,1] w> { a = Conv(x, w) y = Concat<axis = 1>(a, a) z = Concat<axis = 2>(a, x) "
+     "}"},
+    {"JoinedBatches",
+     "(float[2,8,9,7] x) => (float[2,16,9,7] y) <float[8,8,1,1] w> {"
+     "  a = Conv(x, w) b = Relu(a) y = Concat<axis = 1>(a, b) }"},
+};
+
+Tensor Numbers(const std::vector<int64_t>& dims, std::mt19937& random) {
+  std::uniform_real_distribution<float> uniform(-2, 2);
+  Tensor t = Tensor::Zeros(DataType::kFloat, dims);
+  for (int64_t i = 0; i < t.elements(); ++i) t.mutable_data<float>()[i] = uniform(random);
+  return t;
+}
+
+class FusionTest : public testing::TestWithParam<FusionCase> {};
+
+TEST_P(FusionTest, GivesTheBitsOfUnitsAlone) {
+  std::mt19937 random(5);
+  onnx::ModelProto model = ModelOfText(GetParam().text);
+  FillDeclared(*model.mutable_graph(), -0.5f, 0.5f, random);
+  const std::string bytes = model.SerializeAsString();
+  for (int threads : {1, 3}) {
+    auto fused = Session::LoadBytes(bytes, {.target = "h16", .threads = threads});
+    auto alone = Session::LoadBytes(bytes, {.target = "h16", .hazards = true, .threads = threads});
+    ASSERT_TRUE(fused.ok()) << fused.status();
+    ASSERT_TRUE(alone.ok()) << alone.status();
+    ASSERT_EQ(fused->Summary().cpu_segments, 0);
+    const Tensor x = Numbers(fused->inputs()[0].dims, random);
+    auto want = alone->Run({{"x", x}});
+    ASSERT_TRUE(want.ok()) << want.status();
+    for (int run = 0; run < 2; ++run) {
+      auto got = fused->Run({{"x", x}});
+      ASSERT_TRUE(got.ok()) << got.status();
+      for (const auto& [name, tensor] : *want) {
+        const Tensor& other = got->at(name);
+        ASSERT_EQ(other.dims(), tensor.dims());
+        for (int64_t i = 0; i < tensor.elements(); ++i) {
+          ASSERT_EQ(other.at<float>(i), tensor.at<float>(i)) << name << " element " << i;
+        }
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, FusionTest, testing::ValuesIn(kCases),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace anemone
