@@ -222,6 +222,7 @@ void Body::WriteAffine() {
     scale_dims[axis] = blocks;
   }
   std::vector<float> scales;
+  scales.reserve(order.size());
   for (int64_t i : order) scales.push_back(stored_.scales()[i]);
   add_(Part("codes"), stored_.codes().Reshaped(code_dims));
   add_(Part("scales"), Tensor::Floats(scale_dims, scales));

@@ -23,6 +23,7 @@ ImportOptions ImportingOptions(std::map<std::string, int64_t> dims,
                                std::shared_ptr<LazyRuntime> runtime) {
   RegisterCustomDomain();
   ImportOptions options{.dims = std::move(dims), .shapes = std::move(shapes)};
+  if (runtime == nullptr) return options;
   options.evaluate =
       [runtime = std::move(runtime)](
           const Graph& part,

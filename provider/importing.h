@@ -31,7 +31,8 @@ class LazyRuntime {
   std::optional<absl::StatusOr<std::shared_ptr<const OrtRuntime>>> runtime_;
 };
 
-// Options with the user's bindings. Where ONNX Runtime cannot be opened fewer constants are folded.
+// Options with the user's bindings. Where ONNX Runtime cannot be opened, or is null, fewer
+// constants are folded.
 ImportOptions ImportingOptions(std::map<std::string, int64_t> dims,
                                std::map<std::string, std::vector<int64_t>> shapes,
                                std::shared_ptr<LazyRuntime> runtime);

@@ -262,36 +262,38 @@ void ExactGemm(const Numerics& n, const GemmShape& shape, absl::Span<const Half>
   const int64_t row_step = swap ? c_layout.col : c_layout.row;
   const int64_t column_step = swap ? c_layout.row : c_layout.col;
   const int64_t panels = (columns + kMacColumns - 1) / kMacColumns;
-  const auto [batch0, batch1, batch2] = shape.batch;
+  const int64_t batch1 = shape.batch[1], batch2 = shape.batch[2];
   const int64_t item = shape.k * rows * kMacColumns;
-  ParallelForItems(batch0 * batch1 * batch2 * panels, item, [&](int64_t begin, int64_t end) {
-    std::vector<float> held(rows * shape.k), panel(shape.k * kMacColumns);
-    std::vector<float> sums(rows * kMacColumns);
-    int64_t loaded = -1;  // the matrix in `held`
-    for (int64_t at = begin; at < end; ++at) {
-      const int64_t index = at / panels, first = at % panels * kMacColumns;
-      const int64_t count = std::min(columns - first, kMacColumns);
-      const std::array<int64_t, 3> matrix = {index / (batch1 * batch2), index / batch2 % batch1,
-                                             index % batch2};
-      if (loaded != index) {
-        MacOperands(n, {rows, shape.k, left.along, left.k, shape.k}, left.At(matrix), held.data());
-        loaded = index;
-      }
-      MacOperands(n, {shape.k, count, right.k, right.along, kMacColumns},
-                  right.At(matrix) + first * right.along, panel.data());
-      MacSums(n, {.rows = rows, .depth = shape.k}, held, panel, absl::MakeSpan(sums));
-      Half* to = c.data() + matrix[0] * c_layout.batch[0] + matrix[1] * c_layout.batch[1] +
-                 matrix[2] * c_layout.batch[2];
-      for (int64_t i = 0; i < rows; ++i) {
-        Half stored[kMacColumns];
-        StoreMacs(n, /*has_ceiling=*/true, swap ? terms.At(i, 0) : terms.At(first, 1),
-                  absl::MakeConstSpan(sums).subspan(i * kMacColumns, count), stored);
-        for (int64_t j = 0; j < count; ++j) {
-          to[i * row_step + (first + j) * column_step] = stored[j];
+  ParallelForItems(
+      shape.batch[0] * batch1 * batch2 * panels, item, [&](int64_t begin, int64_t end) {
+        std::vector<float> held(rows * shape.k), panel(shape.k * kMacColumns);
+        std::vector<float> sums(rows * kMacColumns);
+        int64_t loaded = -1;  // the matrix in `held`
+        for (int64_t at = begin; at < end; ++at) {
+          const int64_t index = at / panels, first = at % panels * kMacColumns;
+          const int64_t count = std::min(columns - first, kMacColumns);
+          const std::array<int64_t, 3> matrix = {index / (batch1 * batch2), index / batch2 % batch1,
+                                                 index % batch2};
+          if (loaded != index) {
+            MacOperands(n, {rows, shape.k, left.along, left.k, shape.k}, left.At(matrix),
+                        held.data());
+            loaded = index;
+          }
+          MacOperands(n, {shape.k, count, right.k, right.along, kMacColumns},
+                      right.At(matrix) + first * right.along, panel.data());
+          MacSums(n, {.rows = rows, .depth = shape.k}, held, panel, absl::MakeSpan(sums));
+          Half* to = c.data() + matrix[0] * c_layout.batch[0] + matrix[1] * c_layout.batch[1] +
+                     matrix[2] * c_layout.batch[2];
+          for (int64_t i = 0; i < rows; ++i) {
+            Half stored[kMacColumns];
+            StoreMacs(n, /*has_ceiling=*/true, swap ? terms.At(i, 0) : terms.At(first, 1),
+                      absl::MakeConstSpan(sums).subspan(i * kMacColumns, count), stored);
+            for (int64_t j = 0; j < count; ++j) {
+              to[i * row_step + (first + j) * column_step] = stored[j];
+            }
+          }
         }
-      }
-    }
-  });
+      });
 }
 
 void ExactSdpa(const Numerics& n, const SdpaShape& s, float scale, absl::Span<const Half> q,
