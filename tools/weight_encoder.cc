@@ -148,6 +148,7 @@ std::vector<float> TableOf(const std::vector<Level>& levels, size_t entries) {
     if (!moved) break;
   }
   std::vector<float> table;
+  table.reserve(centres.size());
   for (double centre : centres) table.push_back(math::RoundToHalf(static_cast<float>(centre)));
   std::sort(table.begin(), table.end());
   table.erase(std::unique(table.begin(), table.end()), table.end());

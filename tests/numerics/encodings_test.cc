@@ -62,6 +62,7 @@ struct Case {
 
 std::vector<double> Widened(const std::vector<Half>& halves) {
   std::vector<double> values;
+  values.reserve(halves.size());
   for (Half h : halves) values.push_back(ToDouble(h));
   return values;
 }

@@ -5,8 +5,10 @@
 
 #include "tests/math/exact_computations.h"
 
-int main() {
-  using namespace anemone::math;
+namespace anemone::math {
+namespace {
+
+void PrintSums() {
   for (const Computation& c : Computations()) {
     for (const char* family : kExactFamilies) {
       uint64_t sum = 0xcbf29ce484222325;  // FNV-1a
@@ -19,3 +21,8 @@ int main() {
     }
   }
 }
+
+}  // namespace
+}  // namespace anemone::math
+
+int main() { anemone::math::PrintSums(); }
