@@ -4,8 +4,8 @@
 // A panel is [depth][width], width 4 or 48 (panels.h). Dense weights are Halfs. Compressed ones
 // stay codes or a mask with values, and FillPanel (weight_panels-inl.h) widens a part of a panel
 // into the float scratch just before it is multiplied. The floats are those of the folded fp16
-// weight, to the bit (numerics.json cmp-order, cmp-stream), so no result depends on the form, but of
-// 3x3 convolutions that winograd.cc takes if their weights are dense.
+// weight, to the bit (numerics.json cmp-order, cmp-stream), so no result depends on the form, but
+// of 3x3 convolutions that winograd.cc takes if their weights are dense.
 #ifndef ENGINE_MATH_WEIGHT_PANELS_H_
 #define ENGINE_MATH_WEIGHT_PANELS_H_
 
