@@ -72,18 +72,6 @@ std::optional<LayoutKey> KeyOf(const Unit& unit) {
   return LayoutKey{unit.kind, from.source, from.index, unit.dims, std::move(keys)};
 }
 
-// How often each unit's value is read, by units and outputs.
-std::vector<int> CountReaders(const Network& network) {
-  std::vector<int> readers(network.units.size());
-  auto count = [&](const Operand& operand) {
-    if (IsUnit(operand)) ++readers[operand.index];
-  };
-  for (const Unit& unit : network.units)
-    std::for_each(unit.bottoms.begin(), unit.bottoms.end(), count);
-  for (const OutputPort& port : network.outputs) count(port.from);
-  return readers;
-}
-
 // A constant for each channel that is added to a convolution's output alone becomes its bias: one
 // rounding instead of two, as the engine's compiler has it (conflicts.md C-conv-bias). The units
 // that did the adding are then read by nobody.

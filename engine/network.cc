@@ -131,4 +131,16 @@ NetworkVerdict CheckNetwork(const Network& network, const Target& target, Route 
   return {std::move(all), -1};
 }
 
+std::vector<int> CountReaders(const Network& network) {
+  std::vector<int> readers(network.units.size());
+  const auto count = [&](const Operand& operand) {
+    if (operand.source == Operand::Source::kUnit) ++readers[operand.index];
+  };
+  for (const Unit& unit : network.units) {
+    for (const Operand& operand : unit.bottoms) count(operand);
+  }
+  for (const OutputPort& port : network.outputs) count(port.from);
+  return readers;
+}
+
 }  // namespace anemone

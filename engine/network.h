@@ -61,6 +61,9 @@ struct NetworkVerdict {
 // before anything else. Units in order, then the ports.
 NetworkVerdict CheckNetwork(const Network& network, const Target& target, Route route);
 
+// How often each unit's value is read, by units and outputs.
+std::vector<int> CountReaders(const Network& network);
+
 // Cancels what lowerings added for layout's sake: views of views, pairs of inverse transposes, and
 // units nobody reads. Done once, before the network is checked.
 void CleanUp(Network& network);

@@ -1,36 +1,24 @@
 #include "engine/software/exact_plan.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace anemone {
 namespace {
 
-// How often a unit's output is read.
-std::vector<int> Readers(const Network& network) {
-  std::vector<int> readers(network.units.size());
-  const auto count = [&](const Operand& operand) {
-    if (operand.source == Operand::Source::kUnit) ++readers[operand.index];
-  };
-  for (const Unit& unit : network.units) {
-    // x * x reads x once.
-    for (size_t i = 0; i < unit.bottoms.size(); ++i) {
-      if (i == 0 || unit.bottoms[i] != unit.bottoms[0]) count(unit.bottoms[i]);
-    }
-  }
-  for (const OutputPort& port : network.outputs) count(port.from);
-  return readers;
-}
-
-// The unit `operand` comes from if nobody else reads it; -1: none.
-int OnlySource(const Operand& operand, const std::vector<int>& readers) {
-  const bool is_unit = operand.source == Operand::Source::kUnit;
-  return is_unit && readers[operand.index] == 1 ? operand.index : -1;
+// The unit that the first bottom of `unit` comes from if nobody else reads it; -1: none. x * x
+// reads x twice, and is one reader.
+int OnlySource(const Unit& unit, const std::vector<int>& readers) {
+  const Operand& operand = unit.bottoms[0];
+  if (operand.source != Operand::Source::kUnit) return -1;
+  const auto own = std::count(unit.bottoms.begin(), unit.bottoms.end(), operand);
+  return readers[operand.index] == own ? operand.index : -1;
 }
 
 }  // namespace
 
 std::vector<ExactStep> PlanExact(const Network& network, const math::Numerics& numerics) {
-  const std::vector<int> readers = Readers(network);
+  const std::vector<int> readers = CountReaders(network);
   std::vector<ExactStep> steps(network.units.size());
   for (size_t i = 0; i < network.units.size(); ++i) {
     const Unit& unit = network.units[i];
@@ -40,7 +28,7 @@ std::vector<ExactStep> PlanExact(const Network& network, const math::Numerics& n
       steps[i].is_image = network.inputs[bottom.index].format == Format::kUInt8;
       if (unit.kind->reads_port()) steps[i].port = bottom.index;
     }
-    const int source = OnlySource(bottom, readers);
+    const int source = OnlySource(unit, readers);
     if (source < 0) continue;
     const Unit& before = network.units[source];
     if (unit.kind->TakesSquares(unit.params.get(), numerics) &&

@@ -10,19 +10,6 @@
 namespace anemone {
 namespace {
 
-// How often each unit is read, by units and ports.
-std::vector<int> CountReaders(const Network& network) {
-  std::vector<int> readers(network.units.size());
-  const auto count = [&](const Operand& operand) {
-    if (operand.source == Operand::Source::kUnit) ++readers[operand.index];
-  };
-  for (const Unit& unit : network.units) {
-    for (const Operand& operand : unit.bottoms) count(operand);
-  }
-  for (const OutputPort& port : network.outputs) count(port.from);
-  return readers;
-}
-
 bool CanLead(const UnitKind& kind) { return kind.finishes_runs() || kind.by_element(); }
 
 // The unit whose result unit `i` may change in place; -1: none. Of several the last: the others
