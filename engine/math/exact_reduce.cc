@@ -7,6 +7,7 @@
 
 #include "engine/math/exact_lanes.h"
 #include "engine/math/exact_table.h"
+#include "engine/math/loop_nest.h"
 
 namespace anemone::math {
 namespace {
@@ -22,7 +23,7 @@ struct Row {
 class Term {
  public:
   Term(const NormalizeTerm& term, const Extents& extents, AxisSet axes)
-      : values_(term.values), places_(extents, axes, RepeatingStridesOf(term.extents)) {}
+      : values_(term.values), places_(extents, axes, RepeatingStrides(term.extents)) {}
 
   bool empty() const { return values_.empty(); }
   void Load(int64_t first, int64_t count, int64_t from, int64_t rows, float* to) const {
@@ -35,14 +36,6 @@ class Term {
   }
 
  private:
-  static Strides RepeatingStridesOf(const Extents& extents) {
-    Strides strides = DenseStrides(extents);
-    for (int i = 0; i < kRank; ++i) {
-      if (extents[i] == 1) strides[i] = 0;
-    }
-    return strides;
-  }
-
   absl::Span<const float> values_;
   Groups places_;
 };
