@@ -1,13 +1,13 @@
 #include "engine/math/exact_contract.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <utility>
 #include <vector>
 
 #include "engine/math/exact_elementwise.h"
 #include "engine/math/exact_reduce.h"
+#include "engine/math/panels.h"
 #include "engine/math/parallel.h"
 
 namespace anemone::math {
@@ -192,7 +192,7 @@ void Convolve(const Numerics& n, const Convolution& c, absl::Span<const Half> x,
   const std::vector<Lane> lanes = LanesOf(n, c.in_group(), c.window);
   const int64_t depth = static_cast<int64_t>(lanes.size()), rows = c.out_group();
   const int64_t positions = c.out_h * c.out_w;
-  const int64_t panels = (positions + kMacColumns - 1) / kMacColumns;
+  const int64_t panels = CeilDiv(positions, kMacColumns);
   const std::vector<float> weights = LaneWeights(n, c, lanes, w);
   const int64_t in_plane = c.in_h * c.in_w;
   std::vector<float> input(x.size());
@@ -224,12 +224,8 @@ void Convolve(const Numerics& n, const Convolution& c, absl::Span<const Half> x,
 // Of the two operands of a product, the one whose rows or columns are fewer.
 struct Side {
   const Half* data;
+  const MatrixLayout* layout;
   int64_t along, k;  // strides
-  std::array<int64_t, 3> batch;
-
-  const Half* At(const std::array<int64_t, 3>& matrix) const {
-    return data + matrix[0] * batch[0] + matrix[1] * batch[1] + matrix[2] * batch[2];
-  }
 };
 
 }  // namespace
@@ -255,45 +251,42 @@ void ExactGemm(const Numerics& n, const GemmShape& shape, absl::Span<const Half>
                const ContractTerms& terms, absl::Span<Half> c, const MatrixLayout& c_layout) {
   // Columns are what vectors run along: the longer side.
   const bool swap = shape.n < shape.m;
-  Side left = {a.data(), a_layout.row, a_layout.col, a_layout.batch};
-  Side right = {b.data(), b_layout.col, b_layout.row, b_layout.batch};
+  Side left = {a.data(), &a_layout, a_layout.row, a_layout.col};
+  Side right = {b.data(), &b_layout, b_layout.col, b_layout.row};
   if (swap) std::swap(left, right);
   const int64_t rows = swap ? shape.n : shape.m, columns = swap ? shape.m : shape.n;
   const int64_t row_step = swap ? c_layout.col : c_layout.row;
   const int64_t column_step = swap ? c_layout.row : c_layout.col;
-  const int64_t panels = (columns + kMacColumns - 1) / kMacColumns;
-  const int64_t batch1 = shape.batch[1], batch2 = shape.batch[2];
+  const int64_t panels = CeilDiv(columns, kMacColumns);
+  const int64_t copies = shape.batch[0] * shape.batch[1] * shape.batch[2];
   const int64_t item = shape.k * rows * kMacColumns;
-  ParallelForItems(
-      shape.batch[0] * batch1 * batch2 * panels, item, [&](int64_t begin, int64_t end) {
-        std::vector<float> held(rows * shape.k), panel(shape.k * kMacColumns);
-        std::vector<float> sums(rows * kMacColumns);
-        int64_t loaded = -1;  // the matrix in `held`
-        for (int64_t at = begin; at < end; ++at) {
-          const int64_t index = at / panels, first = at % panels * kMacColumns;
-          const int64_t count = std::min(columns - first, kMacColumns);
-          const std::array<int64_t, 3> matrix = {index / (batch1 * batch2), index / batch2 % batch1,
-                                                 index % batch2};
-          if (loaded != index) {
-            MacOperands(n, {rows, shape.k, left.along, left.k, shape.k}, left.At(matrix),
-                        held.data());
-            loaded = index;
-          }
-          MacOperands(n, {shape.k, count, right.k, right.along, kMacColumns},
-                      right.At(matrix) + first * right.along, panel.data());
-          MacSums(n, {.rows = rows, .depth = shape.k}, held, panel, absl::MakeSpan(sums));
-          Half* to = c.data() + matrix[0] * c_layout.batch[0] + matrix[1] * c_layout.batch[1] +
-                     matrix[2] * c_layout.batch[2];
-          for (int64_t i = 0; i < rows; ++i) {
-            Half stored[kMacColumns];
-            StoreMacs(n, /*has_ceiling=*/true, swap ? terms.At(i, 0) : terms.At(first, 1),
-                      absl::MakeConstSpan(sums).subspan(i * kMacColumns, count), stored);
-            for (int64_t j = 0; j < count; ++j) {
-              to[i * row_step + (first + j) * column_step] = stored[j];
-            }
-          }
+  ParallelForItems(copies * panels, item, [&](int64_t begin, int64_t end) {
+    std::vector<float> held(rows * shape.k), panel(shape.k * kMacColumns);
+    std::vector<float> sums(rows * kMacColumns);
+    int64_t loaded = -1;  // the matrix in `held`
+    for (int64_t at = begin; at < end; ++at) {
+      const int64_t index = at / panels, first = at % panels * kMacColumns;
+      const int64_t count = std::min(columns - first, kMacColumns);
+      if (loaded != index) {
+        MacOperands(n, {rows, shape.k, left.along, left.k, shape.k},
+                    left.data + OffsetOf(shape, *left.layout, index), held.data());
+        loaded = index;
+      }
+      MacOperands(n, {shape.k, count, right.k, right.along, kMacColumns},
+                  right.data + OffsetOf(shape, *right.layout, index) + first * right.along,
+                  panel.data());
+      MacSums(n, {.rows = rows, .depth = shape.k}, held, panel, absl::MakeSpan(sums));
+      Half* to = c.data() + OffsetOf(shape, c_layout, index);
+      for (int64_t i = 0; i < rows; ++i) {
+        Half stored[kMacColumns];
+        StoreMacs(n, /*has_ceiling=*/true, swap ? terms.At(i, 0) : terms.At(first, 1),
+                  absl::MakeConstSpan(sums).subspan(i * kMacColumns, count), stored);
+        for (int64_t j = 0; j < count; ++j) {
+          to[i * row_step + (first + j) * column_step] = stored[j];
         }
-      });
+      }
+    }
+  });
 }
 
 void ExactSdpa(const Numerics& n, const SdpaShape& s, float scale, absl::Span<const Half> q,

@@ -19,6 +19,7 @@
 #include "absl/types/span.h"
 #include "engine/math/exact_mac.h"
 #include "engine/math/extents.h"
+#include "engine/math/panels.h"
 #include "engine/math/parallel.h"
 
 namespace anemone::math {
@@ -51,7 +52,7 @@ struct Block {
 // body(first, count) for blocks of at most kMacColumns that together make [0, groups).
 template <class Body>
 void ForBlocks(int64_t groups, int64_t cost, const Body& body) {
-  const int64_t blocks = (groups + kMacColumns - 1) / kMacColumns;
+  const int64_t blocks = CeilDiv(groups, kMacColumns);
   ParallelForItems(blocks, cost * kMacColumns, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t first = i * kMacColumns;

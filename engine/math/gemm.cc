@@ -102,15 +102,6 @@ PackedMatrix PackMatrix(int64_t k, int64_t n, MatrixOrder order, absl::Span<cons
 
 namespace {
 
-// Of product `copy` of the batch.
-int64_t OffsetOf(const GemmShape& shape, const MatrixLayout& layout, int64_t copy) {
-  const int64_t index[3] = {copy / (shape.batch[1] * shape.batch[2]),
-                            copy / shape.batch[2] % shape.batch[1], copy % shape.batch[2]};
-  int64_t offset = 0;
-  for (int i = 0; i < 3; ++i) offset += index[i] * layout.batch[i];
-  return offset;
-}
-
 // A result whose rows are no runs: by columns, or if these are none either element by element.
 void FinishColumns(const Epilogue& epilogue, Half* c, const GemmShape& shape,
                    const MatrixLayout& layout) {

@@ -38,6 +38,13 @@ struct MatrixLayout {
   std::array<int64_t, 3> batch = {0, 0, 0};
 };
 
+// Where product `copy` of the batch, counted with the innermost index first to change, begins.
+inline int64_t OffsetOf(const GemmShape& shape, const MatrixLayout& layout, int64_t copy) {
+  const auto& [outer, middle, inner] = layout.batch;
+  return copy / (shape.batch[1] * shape.batch[2]) * outer +
+         copy / shape.batch[2] % shape.batch[1] * middle + copy % shape.batch[2] * inner;
+}
+
 inline MatrixLayout RowMajor(int64_t columns) { return {columns, 1, {0, 0, 0}}; }
 inline MatrixLayout ColumnMajor(int64_t rows) { return {1, rows, {0, 0, 0}}; }
 
