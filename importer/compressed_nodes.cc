@@ -24,20 +24,8 @@ const Tensor* ConstantInput(const Graph& graph, const Node& node, size_t i) {
   return value.constant.has_value() ? &*value.constant : nullptr;
 }
 
-int64_t IntOf(const Node& node, absl::string_view name, int64_t fallback) {
-  const Attribute* attribute = node.FindAttribute(name);
-  const auto* value = attribute == nullptr ? nullptr : std::get_if<int64_t>(&attribute->value);
-  return value == nullptr ? fallback : *value;
-}
-
 absl::Status AtNode(const Model& model, const Node& node, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(NodeLabel(model, node), ": ", status.message()));
-}
-
-bool HasIntegerCodes(const Tensor& tensor) {
-  const DataType type = tensor.type();
-  return type == DataType::kInt8 || type == DataType::kUInt8 || type == DataType::kInt4 ||
-         type == DataType::kUInt4;
 }
 
 using Result = absl::StatusOr<std::optional<Tensor>>;
@@ -46,15 +34,15 @@ Result FromDequantizeLinear(const Graph& graph, const Node& node) {
   const Tensor& codes = *ConstantInput(graph, node, 0);
   const Tensor* scales = ConstantInput(graph, node, 1);
   const Tensor* zero_points = ConstantInput(graph, node, 2);
-  const int64_t to = IntOf(node, "output_dtype", 0);
-  if (!HasIntegerCodes(codes) || scales == nullptr || scales->type() != DataType::kFloat ||
+  const int64_t to = IntOr(node, "output_dtype", 0);
+  if (!IsCodeType(codes.type()) || scales == nullptr || scales->type() != DataType::kFloat ||
       (HasInput(node, 2) && zero_points == nullptr) ||
       (to != 0 && to != static_cast<int64_t>(DataType::kFloat))) {
     return std::nullopt;
   }
   ANEMONE_ASSIGN_OR_RETURN(const ScaleGrid grid,
-                           ScaleGrid::Of(codes.dims(), scales->dims(), IntOf(node, "axis", 1),
-                                         IntOf(node, "block_size", 0)));
+                           ScaleGrid::Of(codes.dims(), scales->dims(), IntOr(node, "axis", 1),
+                                         IntOr(node, "block_size", 0)));
   ANEMONE_ASSIGN_OR_RETURN(
       Compressed::Ptr made,
       Compressed::Affine(codes, *scales, zero_points == nullptr ? Tensor() : *zero_points, grid));
@@ -63,8 +51,8 @@ Result FromDequantizeLinear(const Graph& graph, const Node& node) {
 
 Result FromCast(const Graph& graph, const Node& node) {
   const Tensor& codes = *ConstantInput(graph, node, 0);
-  const auto to = static_cast<DataType>(IntOf(node, "to", 0));
-  if (!HasIntegerCodes(codes) || (to != DataType::kInt32 && to != DataType::kInt64)) {
+  const auto to = static_cast<DataType>(IntOr(node, "to", 0));
+  if (!IsCodeType(codes.type()) || (to != DataType::kInt32 && to != DataType::kInt64)) {
     return std::nullopt;
   }
   return Tensor::Of(codes.dims(), Compressed::Integers(codes, to));

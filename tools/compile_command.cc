@@ -14,6 +14,7 @@
 #include "anemone/session.h"
 #include "anemone/status_macros.h"
 #include "engine/target.h"
+#include "importer/edit.h"
 #include "importer/opsets.h"
 #include "importer/to_onnx.h"
 #include "nlohmann/json.hpp"
@@ -54,18 +55,12 @@ struct Axes {
   int channels, depth;
 };
 
-bool IsSet(const Node& node, absl::string_view name) {
-  const Attribute* attribute = node.FindAttribute(name);
-  const auto* value = attribute == nullptr ? nullptr : std::get_if<int64_t>(&attribute->value);
-  return value != nullptr && *value != 0;
-}
-
 // The axes of input 1 of a node that multiplies by it; nullopt: it is no such node.
 std::optional<Axes> AxesOf(const Node& node, int rank) {
   if (!node.domain.empty()) return std::nullopt;
   if (node.op_type == "Conv") return Axes{"Conv", 0, -1};
   if (node.op_type == "ConvTranspose") return Axes{"ConvTranspose", 1, 0};
-  if (node.op_type == "Gemm" && IsSet(node, "transB")) return Axes{"Gemm", 0, 1};
+  if (node.op_type == "Gemm" && IntOr(node, "transB", 0) != 0) return Axes{"Gemm", 0, 1};
   if (node.op_type == "Gemm") return Axes{"Gemm", 1, 0};
   if (node.op_type == "MatMul" && rank >= 2) return Axes{"MatMul", rank - 1, rank - 2};
   return std::nullopt;

@@ -13,11 +13,6 @@ namespace {
 
 constexpr int64_t kWordBits = 64, kWordsPerCount = 8;
 
-bool IsCode(DataType type) {
-  return type == DataType::kInt8 || type == DataType::kUInt8 || type == DataType::kInt4 ||
-         type == DataType::kUInt4;
-}
-
 // Element `i` of a tensor of codes.
 int CodeOf(const Tensor& codes, const std::byte* bytes, int64_t i) {
   switch (codes.type()) {
@@ -63,9 +58,14 @@ Tensor TransposedCodes(const Tensor& codes, int64_t rows, int64_t columns) {
 
 }  // namespace
 
+bool IsCodeType(DataType type) {
+  return type == DataType::kInt8 || type == DataType::kUInt8 || type == DataType::kInt4 ||
+         type == DataType::kUInt4;
+}
+
 absl::StatusOr<Compressed::Ptr> Compressed::Affine(Tensor codes, const Tensor& scales,
                                                    const Tensor& zero_points, ScaleGrid grid) {
-  if (!IsCode(codes.type()) || scales.type() != DataType::kFloat) {
+  if (!IsCodeType(codes.type()) || scales.type() != DataType::kFloat) {
     return absl::InvalidArgumentError("want integers of 4 or 8 bits and scales of float32");
   }
   auto made = std::shared_ptr<Compressed>(

@@ -27,6 +27,9 @@ enum class CompressedForm : uint8_t {
   kSparse,   // a bit for each element and the elements whose bit is set
 };
 
+// What codes are: int8, uint8, int4, uint4.
+bool IsCodeType(DataType type);
+
 class Compressed {
  public:
   using Ptr = std::shared_ptr<const Compressed>;
