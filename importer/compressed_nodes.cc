@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "anemone/compressed.h"
+#include "anemone/nibbles.h"
 #include "anemone/status_macros.h"
 #include "importer/edit.h"
 #include "importer/to_onnx.h"
@@ -170,7 +171,7 @@ Tensor Body::ZeroPoints(const std::vector<int64_t>& order, std::vector<int64_t> 
     if (stored_.code_bits() == 8) {
       bytes[i] = static_cast<uint8_t>(zero);
     } else {
-      bytes[i / 2] = static_cast<uint8_t>(bytes[i / 2] | (zero & 15) << i % 2 * 4);
+      PutNibble(bytes, static_cast<int64_t>(i), zero);
     }
   }
   return zeros;

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "anemone/compressed.h"
+#include "anemone/nibbles.h"
 #include "anemone/status_macros.h"
 #include "engine/math/encodings.h"
 #include "engine/math/half.h"
@@ -55,7 +56,7 @@ absl::StatusOr<Compressed::Ptr> Symmetric(const Weight& w, DataType type,
     if (BitsOf(type) == 8) {
       bytes[i] = static_cast<uint8_t>(code);
     } else {
-      bytes[i / 2] = static_cast<uint8_t>(bytes[i / 2] | (code & 15) << i % 2 * 4);
+      PutNibble(bytes, static_cast<int64_t>(i), code);
     }
   }
   return Compressed::Affine(std::move(codes), Tensor::Floats(scale_dims, scales), {}, grid);

@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cmath>
 
+#include "anemone/nibbles.h"
 #include "engine/math/exact_half.h"
 
 namespace anemone::math {
@@ -45,13 +46,13 @@ std::vector<uint8_t> PackedIndices(absl::Span<const uint8_t> indices, int bits) 
   assert(bits == 4);
   std::vector<uint8_t> packed((indices.size() + 1) / 2);
   for (size_t i = 0; i < indices.size(); ++i) {
-    packed[i / 2] = static_cast<uint8_t>(packed[i / 2] | (indices[i] & 15) << i % 2 * 4);
+    PutNibble(packed.data(), static_cast<int64_t>(i), indices[i]);
   }
   return packed;
 }
 
 int IndexAt(absl::Span<const uint8_t> packed, int bits, int64_t i) {
-  return bits == 8 ? packed[i] : packed[i / 2] >> i % 2 * 4 & 15;
+  return bits == 8 ? packed[i] : NibbleAt(packed.data(), i);
 }
 
 std::vector<Half> SparseToDense(absl::Span<const uint8_t> mask, absl::Span<const Half> values,

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "anemone/nibbles.h"
 #include "engine/math/panels.h"
 #include "engine/math/simd-inl.h"
 #include "engine/math/weight_panels.h"
@@ -28,8 +29,7 @@ HWY_INLINE const uint8_t* UnpackedCodes(const WeightPanels& w, int64_t first, in
   // Affine codes are signed: 8 to 15 stand for -8 to -1.
   const int sign = w.form == WeightForm::kAffine ? 8 : 0;
   for (int64_t i = 0; i < count; ++i) {
-    const int nibble = from[i / 2] >> i % 2 * 4 & 15;
-    buffer[i] = static_cast<uint8_t>((nibble ^ sign) - sign);
+    buffer[i] = static_cast<uint8_t>((NibbleAt(from, i) ^ sign) - sign);
   }
   return buffer;
 }
@@ -70,16 +70,11 @@ HWY_INLINE void FillPalette(const WeightPanels& w, int64_t first, int64_t count,
 }
 
 HWY_INLINE void FillSparse(const WeightPanels& w, int64_t first, int64_t count, float* to) {
-  constexpr int64_t kBits = 64;
-  const int64_t word = first / kBits;
-  int64_t value = w.values_before[word / kMaskWordsPerCount];
-  for (int64_t i = word / kMaskWordsPerCount * kMaskWordsPerCount; i < word; ++i) {
-    value += std::popcount(w.mask[i]);
-  }
-  value += std::popcount(w.mask[word] & ((uint64_t{1} << first % kBits) - 1));
+  constexpr int64_t kBits = BitMask::kWordBits;
+  int64_t value = w.mask.SetBefore(first);
   std::memset(to, 0, count * sizeof(float));
   for (int64_t at = first; at < first + count; at = (at / kBits + 1) * kBits) {
-    uint64_t kept = w.mask[at / kBits] >> at % kBits << at % kBits;
+    uint64_t kept = w.mask.words()[at / kBits] >> at % kBits << at % kBits;
     for (; kept != 0; kept &= kept - 1) {
       const int64_t i = at / kBits * kBits + std::countr_zero(kept) - first;
       if (i >= count) return;

@@ -1,14 +1,13 @@
 #include "engine/math/weight_panels.h"
 
 #include <algorithm>
-#include <bit>
 
+#include "anemone/nibbles.h"
 #include "engine/math/panels.h"
 
 namespace anemone::math {
 namespace {
 
-constexpr int64_t kMaskBits = 64;
 // What is read past the last code (weight_panels-inl.h).
 constexpr int64_t kCodeSlack = kPanelColumns;
 // Scales of fewer terms cost more than they save.
@@ -45,12 +44,6 @@ void PackDense(const PanelLayout& p, int64_t groups, HalfReader weights, WeightP
   }
 }
 
-// The raw code of element `e`.
-int CodeAt(const CodedWeights& c, int64_t e) {
-  if (c.bits == 8) return static_cast<int>(c.codes[e]);
-  return static_cast<int>(c.codes[e / 2]) >> e % 2 * 4 & 15;
-}
-
 void PackCodes(const PanelLayout& p, int64_t groups, const CodedWeights& c, WeightPanels& to) {
   const int64_t size = PanelsPerGroup(p) * p.width * p.depth;
   to.bits = c.bits;
@@ -61,10 +54,13 @@ void PackCodes(const PanelLayout& p, int64_t groups, const CodedWeights& c, Weig
     const int64_t base = group * p.lines * p.depth;
     for (int64_t j = 0; j < p.lines; ++j) {
       for (int64_t k = 0; k < p.depth; ++k) {
-        const int code = CodeAt(c, base + j * p.line_step + k * p.term_step) ^ flip;
+        const int64_t from = base + j * p.line_step + k * p.term_step;
         const int64_t place = group * size + PlaceOf(p, j, k);
-        uint8_t& byte = to.codes.data()[place * c.bits / 8];
-        byte = static_cast<uint8_t>(c.bits == 8 ? code : byte | code << place % 2 * 4);
+        if (c.bits == 4) {
+          PutNibble(to.codes.data(), place, NibbleAt(c.codes, from) ^ flip);
+        } else {
+          to.codes.data()[place] = static_cast<uint8_t>(static_cast<int>(c.codes[from]) ^ flip);
+        }
       }
     }
   }
@@ -95,34 +91,21 @@ void PackScales(const PanelLayout& p, int64_t groups, const CodedWeights& c, Wei
 // By the values alone: what is not +0 is kept. False if that takes no less than dense.
 bool PackSparse(const PanelLayout& p, int64_t groups, HalfReader weights, WeightPanels& to) {
   const int64_t size = PanelsPerGroup(p) * p.width * p.depth;
-  to.mask.assign(CeilDiv(groups * size, kMaskBits), 0);
+  to.mask = BitMask(groups * size);
   int64_t kept = 0;
   for (int64_t group = 0; group < groups; ++group) {
     ReadGroup(p, group, weights, [&](int64_t place, Half h) {
       if (h == kHalfZero) return;
-      to.mask[(group * size + place) / kMaskBits] |= uint64_t{1}
-                                                     << (group * size + place) % kMaskBits;
+      to.mask.Set(group * size + place);
       ++kept;
     });
   }
   if (kept * 2 + groups * size / 8 >= groups * size * 2) return false;
-  int64_t before = 0;
-  for (size_t i = 0; i < to.mask.size(); ++i) {
-    if (i % kMaskWordsPerCount == 0) to.values_before.push_back(before);
-    before += std::popcount(to.mask[i]);
-  }
+  to.mask.CountSet();
   to.values.resize(kept);
-  const auto index_of = [&](int64_t at) {
-    const int64_t word = at / kMaskBits;
-    int64_t index = to.values_before[word / kMaskWordsPerCount];
-    for (int64_t i = word / kMaskWordsPerCount * kMaskWordsPerCount; i < word; ++i) {
-      index += std::popcount(to.mask[i]);
-    }
-    return index + std::popcount(to.mask[word] & ((uint64_t{1} << at % kMaskBits) - 1));
-  };
   for (int64_t group = 0; group < groups; ++group) {
     ReadGroup(p, group, weights, [&](int64_t place, Half h) {
-      if (h != kHalfZero) to.values[index_of(group * size + place)] = h;
+      if (h != kHalfZero) to.values[to.mask.SetBefore(group * size + place)] = h;
     });
   }
   return true;
@@ -164,8 +147,7 @@ bool PackCompressed(const PanelLayout& p, int64_t groups, HalfReader weights,
 int64_t WeightPanels::bytes() const {
   const size_t sum = halves.size() * sizeof(Half) + codes.size() +
                      (scales.size() + zero_points.size() + table.size()) * sizeof(float) +
-                     mask.size() * sizeof(uint64_t) + values_before.size() * sizeof(int64_t) +
-                     values.size() * sizeof(Half);
+                     mask.bytes() + values.size() * sizeof(Half);
   return static_cast<int64_t>(sum);
 }
 

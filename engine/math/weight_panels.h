@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "anemone/bit_mask.h"
 #include "engine/math/coded_weights.h"
 #include "engine/math/convert.h"
 #include "engine/math/half.h"
@@ -38,13 +39,11 @@ struct WeightPanels {
   std::vector<float> scales, zero_points;  // [panel][depth / run][width]; zero_points may be empty
   std::vector<float> table;                // kPalette: 256 or 16 values
 
-  std::vector<uint64_t> mask;          // kSparse, least significant bit first
-  std::vector<int64_t> values_before;  // by kMaskWordsPerCount words
+  BitMask mask;  // kSparse: what is kept
   std::vector<Half> values;
 
   int64_t bytes() const;
 };
-inline constexpr int64_t kMaskWordsPerCount = 4;
 
 // `groups` weights of `layout`, one after the other in `weights` and in the panels; each begins a
 // panel. `coded` says how the same weights are stored, null: as `weights` gives them. A form that

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
+#include "anemone/nibbles.h"
 #include "anemone/status_macros.h"
 #include "importer/contrib/builders.h"
 #include "importer/fold_rules.h"
@@ -149,8 +150,8 @@ Tensor ZeroPoints(const Blocks& w, const Tensor& bytes) {
   auto* to = zeros.mutable_data<uint8_t>();
   for (int64_t i = 0; i < w.rows * w.blocks; ++i) {
     const int64_t at = i % w.blocks;
-    const int nibble = bytes.at<uint8_t>(i / w.blocks * row + at / 2) >> at % 2 * 4 & 15;
-    to[i / 2] = static_cast<uint8_t>(to[i / 2] | nibble << i % 2 * 4);
+    const uint8_t byte = bytes.at<uint8_t>(i / w.blocks * row + at / 2);
+    PutNibble(to, i, NibbleAt(&byte, at % 2));
   }
   return zeros;
 }

@@ -7,11 +7,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "anemone/nibbles.h"
 
 namespace anemone {
 namespace {
-
-constexpr int64_t kWordBits = 64, kWordsPerCount = 8;
 
 // Element `i` of a tensor of codes.
 int CodeOf(const Tensor& codes, const std::byte* bytes, int64_t i) {
@@ -21,7 +20,7 @@ int CodeOf(const Tensor& codes, const std::byte* bytes, int64_t i) {
     case DataType::kUInt8:
       return static_cast<uint8_t>(bytes[i]);
     default: {
-      const int nibble = (static_cast<int>(bytes[i / 2]) >> (i % 2 * 4)) & 15;
+      const int nibble = NibbleAt(bytes, i);
       return codes.type() == DataType::kInt4 && nibble > 7 ? nibble - 16 : nibble;
     }
   }
@@ -47,7 +46,7 @@ Tensor TransposedCodes(const Tensor& codes, int64_t rows, int64_t columns) {
       const int64_t place = j * rows + i;
       const int code = CodeOf(codes, from, i * columns + j);
       if (packed) {
-        to[place / 2] |= static_cast<std::byte>((code & 15) << place % 2 * 4);
+        PutNibble(to, place, code);
       } else {
         to[place] = static_cast<std::byte>(code);
       }
@@ -124,13 +123,9 @@ Compressed::Ptr Compressed::Sparse(int64_t elements, absl::Span<const int64_t> p
   auto made = std::shared_ptr<Compressed>(
       new Compressed(CompressedForm::kSparse, DataType::kFloat, elements));
   made->values_.assign(values.begin(), values.end());
-  made->mask_.resize((elements + kWordBits - 1) / kWordBits);
-  for (int64_t at : positions) made->mask_[at / kWordBits] |= uint64_t{1} << at % kWordBits;
-  int64_t before = 0;
-  for (size_t i = 0; i < made->mask_.size(); ++i) {
-    if (i % kWordsPerCount == 0) made->values_before_.push_back(before);
-    before += std::popcount(made->mask_[i]);
-  }
+  made->mask_ = BitMask(elements);
+  for (int64_t at : positions) made->mask_.Set(at);
+  made->mask_.CountSet();
   return made;
 }
 
@@ -183,7 +178,7 @@ int64_t Compressed::stored_bytes() const {
   const size_t codes = codes_.type() == DataType::kUndefined ? 0 : codes_.bytes().size();
   return static_cast<int64_t>(codes + (scales_.size() + values_.size()) * sizeof(float) +
                               zero_points_.size() * sizeof(int16_t) +
-                              mask_.size() * sizeof(uint64_t));
+                              mask_.words().size() * sizeof(uint64_t));
 }
 
 bool Compressed::has_signed_codes() const {
@@ -192,9 +187,10 @@ bool Compressed::has_signed_codes() const {
 
 std::vector<int64_t> Compressed::Positions() const {
   std::vector<int64_t> positions;
-  for (size_t i = 0; i < mask_.size(); ++i) {
-    for (uint64_t word = mask_[i]; word != 0; word &= word - 1) {
-      positions.push_back(static_cast<int64_t>(i) * kWordBits + std::countr_zero(word));
+  const std::vector<uint64_t>& words = mask_.words();
+  for (size_t i = 0; i < words.size(); ++i) {
+    for (uint64_t word = words[i]; word != 0; word &= word - 1) {
+      positions.push_back(static_cast<int64_t>(i) * BitMask::kWordBits + std::countr_zero(word));
     }
   }
   return positions;
@@ -239,17 +235,9 @@ void Compressed::ReadAffine(int64_t first, absl::Span<float> to) const {
 }
 
 void Compressed::ReadSparse(int64_t first, absl::Span<float> to) const {
-  const int64_t word = first / kWordBits;
-  int64_t value = values_before_.empty() ? 0 : values_before_[word / kWordsPerCount];
-  for (int64_t i = word / kWordsPerCount * kWordsPerCount; i < word; ++i) {
-    value += std::popcount(mask_[i]);
-  }
-  const uint64_t below = (uint64_t{1} << first % kWordBits) - 1;
-  if (!to.empty()) value += std::popcount(mask_[word] & below);
+  int64_t value = to.empty() ? 0 : mask_.SetBefore(first);
   for (size_t i = 0; i < to.size(); ++i) {
-    const int64_t at = first + static_cast<int64_t>(i);
-    const bool kept = (mask_[at / kWordBits] >> at % kWordBits & 1) != 0;
-    to[i] = kept ? values_[value++] : 0.0f;
+    to[i] = mask_.Has(first + static_cast<int64_t>(i)) ? values_[value++] : 0.0f;
   }
 }
 

@@ -16,6 +16,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "anemone/bit_mask.h"
 #include "anemone/scale_grid.h"
 #include "anemone/tensor.h"
 
@@ -89,8 +90,7 @@ class Compressed {
   std::vector<float> scales_;
   std::vector<int16_t> zero_points_;
   std::vector<float> values_;
-  std::vector<uint64_t> mask_;          // least significant bit first
-  std::vector<int64_t> values_before_;  // by word of the mask / kWordsPerCount
+  BitMask mask_;
   mutable std::once_flag once_;
   mutable Tensor written_out_;
 };
