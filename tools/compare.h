@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "anemone/tensor.h"
+#include "nlohmann/json.hpp"
 
 namespace anemone {
 
@@ -27,6 +28,9 @@ absl::StatusOr<Comparison> Compare(const std::string& name, const Tensor& result
 
 // What --tolerance demands, cosine=0.999 if empty. A constant reference is judged by max_rel.
 bool WithinTolerance(const Comparison& comparison, const std::map<std::string, double>& tolerance);
+
+// The keys of a comparison in --json documents: cosine, max_abs_error and so on to finite.
+nlohmann::ordered_json ComparisonJson(const Comparison& comparison);
 
 }  // namespace anemone
 

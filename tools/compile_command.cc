@@ -1,6 +1,5 @@
 // `anemone compile --compress`: a model with compressed weights, as accurate as asked.
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <optional>
 #include <string>
@@ -208,12 +207,9 @@ absl::StatusOr<Accuracy> Compiler::Judge(const std::string& bytes) {
     ANEMONE_ASSIGN_OR_RETURN(const Comparison c, Compare(port.name, outputs.at(port.name),
                                                          reference_.outputs.at(port.name)));
     accuracy.within &= WithinTolerance(c, options_.tolerance);
-    const auto number = [](double x) { return std::isfinite(x) ? Json(x) : Json(nullptr); };
-    accuracy.outputs.push_back({{"name", port.name},
-                                {"cosine", c.constant ? Json(nullptr) : number(c.cosine)},
-                                {"max_abs_error", number(c.max_abs_error)},
-                                {"max_rel_error", number(c.max_rel_error)},
-                                {"finite", c.finite}});
+    Json output = {{"name", port.name}};
+    output.update(ComparisonJson(c));
+    accuracy.outputs.push_back(std::move(output));
   }
   return accuracy;
 }

@@ -15,7 +15,6 @@
 #include "importer/bindings.h"
 #include "importer/importer.h"
 #include "provider/importing.h"
-#include "tools/inputs.h"
 
 namespace anemone {
 

@@ -13,11 +13,10 @@
 #include "anemone/session.h"
 #include "anemone/tensor.h"
 #include "fallback/reference_model.h"
+#include "tools/inputs.h"
 #include "tools/options.h"
 
 namespace anemone {
-
-using Arrays = std::map<std::string, Tensor>;
 
 class Contestant {
  public:

@@ -22,6 +22,19 @@ std::vector<std::string> PolicyNames() { return {"maximal", "cpu", "refuse:"}; }
 std::vector<std::string> DeviceNames() { return {"auto", "software"}; }
 std::vector<std::string> NumericsNames() { return {"fast", "exact"}; }
 
+// A flag without a value.
+template <auto Option, bool kValue>
+absl::Status Set(Options& o, const std::string&) {
+  o.*Option = kValue;
+  return absl::OkStatus();
+}
+// A value as it is.
+template <auto Option>
+absl::Status Keep(Options& o, const std::string& value) {
+  o.*Option = value;
+  return absl::OkStatus();
+}
+
 const Command kCommands[] = {
     {.name = "check",
      .bit = kCheck,
@@ -161,21 +174,13 @@ const Flag kFlags[] = {
      .commands = kReadsModel,
      .brief = "Do not let an operator become other units than its own.",
      .help = "",
-     .store =
-         [](Options& o, const std::string&) {
-           o.rewrites = false;
-           return absl::OkStatus();
-         }},
+     .store = Set<&Options::rewrites, false>},
     {.name = "rewrites",
      .value = nullptr,
      .commands = kConfirm,
      .brief = "Let an operation become other units than its own.",
      .help = "",
-     .store =
-         [](Options& o, const std::string&) {
-           o.confirm_rewrites = true;
-           return absl::OkStatus();
-         }},
+     .store = Set<&Options::confirm_rewrites, true>},
     {.name = "input",
      .value = "SHAPE[:DTYPE]",
      .commands = kConfirm,
@@ -203,11 +208,7 @@ const Flag kFlags[] = {
      .help =
          "A list of cases, or an object with one as `compile`; a case has id, op, inputs, attrs, "
          "and target and route unless the options are meant.",
-     .store =
-         [](Options& o, const std::string& v) {
-           o.probe = v;
-           return absl::OkStatus();
-         }},
+     .store = Keep<&Options::probe>},
     {.name = "policy",
      .value = "NAME",
      .commands = kReadsModel,
@@ -244,21 +245,13 @@ const Flag kFlags[] = {
              "and of 48 KiB or more (else evaluation fails with status 0x1d), and on the mil route "
              "ports in alphabetical order. The model is run as a program that knows of none of "
              "them: docs/device_limits.md.",
-     .store =
-         [](Options& o, const std::string&) {
-           o.device_limits = true;
-           return absl::OkStatus();
-         }},
+     .store = Set<&Options::device_limits, true>},
     {.name = "heed-limits",
      .value = nullptr,
      .commands = kRun,
      .brief = "Pad surfaces and bind ports by name, as the device's manners want.",
      .help = "With --device-limits: what is left to fail is up to the model.",
-     .store =
-         [](Options& o, const std::string&) {
-           o.heed_limits = true;
-           return absl::OkStatus();
-         }},
+     .store = Set<&Options::heed_limits, true>},
     {.name = "threads",
      .value = "N",
      .commands = kRun | kBench | kCompile,
@@ -347,41 +340,25 @@ const Flag kFlags[] = {
      .commands = kConvert,
      .brief = "No netplist form that nobody was seen to compile.",
      .help = "",
-     .store =
-         [](Options& o, const std::string&) {
-           o.verified_only = true;
-           return absl::OkStatus();
-         }},
+     .store = Set<&Options::verified_only, true>},
     {.name = "binary",
      .value = nullptr,
      .commands = kConvert,
      .brief = "Write binary property lists.",
      .help = "Without it they are XML.",
-     .store =
-         [](Options& o, const std::string&) {
-           o.binary = true;
-           return absl::OkStatus();
-         }},
+     .store = Set<&Options::binary, true>},
     {.name = "output-dir",
      .value = "DIR",
      .commands = kRun,
      .brief = "Write every output as .npy into this folder.",
      .help = "The folder is made if it is not there.",
-     .store =
-         [](Options& o, const std::string& v) {
-           o.output_dir = v;
-           return absl::OkStatus();
-         }},
+     .store = Keep<&Options::output_dir>},
     {.name = "compare",
      .value = nullptr,
      .commands = kRun,
      .brief = "Compare with ONNX Runtime on the untouched file.",
      .help = "",
-     .store =
-         [](Options& o, const std::string&) {
-           o.compare = true;
-           return absl::OkStatus();
-         }},
+     .store = Set<&Options::compare, true>},
     {.name = "tolerance",
      .value = "MEASURE=X",
      .commands = kRun | kCompile,
@@ -397,11 +374,7 @@ const Flag kFlags[] = {
      .help = "A line for each node whose values overflow, saturate a port, pass 4094 in a width "
              "slice, cancel, have no value or are flushed to zero, with magnitudes: "
              "docs/hazards.md. One more run finds them.",
-     .store =
-         [](Options& o, const std::string&) {
-           o.hazards = true;
-           return absl::OkStatus();
-         }},
+     .store = Set<&Options::hazards, true>},
     {.name = "repeat",
      .value = "N",
      .commands = kRun | kBench | kCompile,
@@ -415,21 +388,13 @@ const Flag kFlags[] = {
      .commands = kRun,
      .brief = "Write a Chrome trace of one run.",
      .help = "Segments, crossings and units; open it in chrome://tracing or Perfetto.",
-     .store =
-         [](Options& o, const std::string& v) {
-           o.profile = v;
-           return absl::OkStatus();
-         }},
+     .store = Keep<&Options::profile>},
     {.name = "json",
      .value = nullptr,
      .commands = kPrintsTable,
      .brief = "Print one JSON document on stdout, and nothing else there.",
      .help = "",
-     .store =
-         [](Options& o, const std::string&) {
-           o.json = true;
-           return absl::OkStatus();
-         }},
+     .store = Set<&Options::json, true>},
     {.name = "quiet",
      .value = nullptr,
      .commands = kReadsModel,

@@ -124,9 +124,8 @@ SessionOptions SessionOptionsOf(const Options& options) {
           .shapes = options.shapes};
 }
 
-absl::StatusOr<std::map<std::string, Tensor>> MakeInputs(const std::vector<PortInfo>& ports,
-                                                         const Options& options) {
-  std::map<std::string, Tensor> inputs;
+absl::StatusOr<Arrays> MakeInputs(const std::vector<PortInfo>& ports, const Options& options) {
+  Arrays inputs;
   for (const std::string& text : options.inputs) {
     ANEMONE_ASSIGN_OR_RETURN(auto pair, SplitInput(ports, text));
     ANEMONE_ASSIGN_OR_RETURN(inputs[pair.first], ReadArrayFile(pair.second));

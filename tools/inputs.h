@@ -16,10 +16,11 @@ namespace anemone {
 // How the command line wants a model loaded, on the first of its targets.
 SessionOptions SessionOptionsOf(const Options& options);
 
+using Arrays = std::map<std::string, Tensor>;
+
 // --input files by name, random arrays by --seed and --range for the rest. An input with a default
 // is left out unless a file or a range is given for it.
-absl::StatusOr<std::map<std::string, Tensor>> MakeInputs(const std::vector<PortInfo>& ports,
-                                                         const Options& options);
+absl::StatusOr<Arrays> MakeInputs(const std::vector<PortInfo>& ports, const Options& options);
 
 }  // namespace anemone
 

@@ -1,40 +1,32 @@
 #include "tools/reference.h"
 
-#include <algorithm>
+#include <utility>
+#include <vector>
 
-#include "fallback/reference_model.h"
-#include "provider/importing.h"
+#include "anemone/status_macros.h"
+#include "tools/contestants.h"
 
 namespace anemone {
 
-double MillisecondsSince(absl::Time start) {
-  return absl::ToDoubleMilliseconds(absl::Now() - start);
-}
-
-double Median(std::vector<double> times) {
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2];
+absl::StatusOr<RunTimes> TimeRuns(int repeat, const std::function<absl::Status()>& run) {
+  absl::Status status;
+  RunTimes times{.first = MillisecondsOf(run, status)};
+  std::vector<double> rest;
+  for (int i = 0; i < repeat && status.ok(); ++i) rest.push_back(MillisecondsOf(run, status));
+  ANEMONE_RETURN_IF_ERROR(status);
+  times.median = Percentile(std::move(rest), 0.5);
+  return times;
 }
 
 absl::StatusOr<Reference> RunReference(const std::string& path, const Arrays& inputs,
                                        const Options& options) {
+  OrtContestant model(options.threads);
   Reference reference;
-  absl::Time start = absl::Now();
-  ANEMONE_ASSIGN_OR_RETURN(auto runtime, OpenRuntime(options.threads));
-  ANEMONE_ASSIGN_OR_RETURN(auto model, ReferenceModel::Open(runtime, path, {}));
-  reference.load = MillisecondsSince(start);
-  std::map<std::string, CpuValue> values;
-  for (const auto& [name, tensor] : inputs) {
-    ANEMONE_ASSIGN_OR_RETURN(values[name], CpuValue::FromTensor(runtime, tensor));
-  }
-  std::vector<CpuValue> results;
-  ANEMONE_ASSIGN_OR_RETURN(reference.run, TimeRuns(options.repeat, [&]() -> absl::Status {
-                             ANEMONE_ASSIGN_OR_RETURN(results, model->Run(values));
-                             return absl::OkStatus();
-                           }));
-  for (size_t i = 0; i < results.size(); ++i) {
-    ANEMONE_ASSIGN_OR_RETURN(reference.outputs[model->outputs()[i].name], results[i].ToTensor());
-  }
+  absl::Status status;
+  reference.load = MillisecondsOf([&] { return model.Load(path, inputs); }, status);
+  ANEMONE_RETURN_IF_ERROR(status);
+  ANEMONE_ASSIGN_OR_RETURN(reference.run, TimeRuns(options.repeat, [&] { return model.Run(); }));
+  ANEMONE_ASSIGN_OR_RETURN(reference.outputs, model.Outputs());
   return reference;
 }
 

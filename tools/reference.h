@@ -2,44 +2,20 @@
 #ifndef ANEMONE_TOOLS_REFERENCE_H_
 #define ANEMONE_TOOLS_REFERENCE_H_
 
-#include <map>
+#include <functional>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
-#include "anemone/status_macros.h"
-#include "anemone/tensor.h"
+#include "tools/inputs.h"
 #include "tools/options.h"
 
 namespace anemone {
 
-using Arrays = std::map<std::string, Tensor>;
-
-double MillisecondsSince(absl::Time start);
-double Median(std::vector<double> times);
-
-// Runs once, then `repeat` times more; the first run and the median of the rest.
+// Runs once, then `repeat` times more; the first run and the median of the rest, in milliseconds.
 struct RunTimes {
   double first = 0, median = 0;
 };
-template <class Run>
-absl::StatusOr<RunTimes> TimeRuns(int repeat, const Run& run) {
-  RunTimes times;
-  absl::Time start = absl::Now();
-  ANEMONE_RETURN_IF_ERROR(run());
-  times.first = MillisecondsSince(start);
-  std::vector<double> rest;
-  for (int i = 0; i < repeat; ++i) {
-    start = absl::Now();
-    ANEMONE_RETURN_IF_ERROR(run());
-    rest.push_back(MillisecondsSince(start));
-  }
-  times.median = Median(std::move(rest));
-  return times;
-}
+absl::StatusOr<RunTimes> TimeRuns(int repeat, const std::function<absl::Status()>& run);
 
 struct Reference {
   Arrays outputs;

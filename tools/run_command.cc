@@ -1,7 +1,6 @@
 // `anemone run`: plans, compiles and runs one model; compares it with ONNX Runtime.
 #include <sys/resource.h>
 
-#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
@@ -26,8 +25,6 @@ namespace anemone {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-Json NumberOrNull(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 // A file name for an output: anything but letters, digits, '.', '-' becomes '_'. A changed one
 // begins with the output's number, and so does any that could be taken for a changed one.
@@ -86,11 +83,7 @@ absl::StatusOr<Report> Describe(const std::vector<PortInfo>& ports, const Arrays
                                Compare(port.name, tensor, reference->outputs.at(port.name)));
       bool within = WithinTolerance(c, options.tolerance);
       report.within_tolerance &= within;
-      json["cosine"] = c.constant ? Json(nullptr) : NumberOrNull(c.cosine);
-      json["max_abs_error"] = NumberOrNull(c.max_abs_error);
-      json["max_rel_error"] = NumberOrNull(c.max_rel_error);
-      json["top1_agreement"] = c.top1_agreement ? Json(*c.top1_agreement) : Json(nullptr);
-      json["finite"] = c.finite;
+      json.update(ComparisonJson(c));
       absl::StrAppendFormat(
           &report.text, "  %s, max error %.3g (%.3g of the range)%s%s",
           c.constant ? "constant reference" : absl::StrFormat("cosine %.6f", c.cosine),
