@@ -11,12 +11,6 @@ absl::Span<const char* const> NamesOf(Axis) {
 
 const char* AxisName(Axis axis) { return NamesOf(axis)[static_cast<size_t>(axis)]; }
 
-int64_t Dims::elements() const {
-  int64_t count = 1;
-  for (int64_t e : extent) count *= e;
-  return count;
-}
-
 Dims MakeDims(int64_t n, int64_t c, int64_t h, int64_t w) { return Dims{{n, 1, c, h, w}}; }
 
 std::string DimsToString(const Dims& dims) {

@@ -206,7 +206,8 @@ PositionBlocks CutPositions(const ConvGeometry& g, int64_t size) {
 
 void RunPanels(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue) {
   const ConvGeometry& g = state.geometry;
-  BlockSize size = ChooseBlock(g.group_out, g.positions(), g.batch * g.groups, ThreadCount());
+  BlockSize size =
+      ChooseBlock(g.group_out, g.positions(), g.depth(), g.batch * g.groups, ThreadCount());
   constexpr int64_t kMaxBlockFloats = kBlockDepth * kBlockColumns * 2;
   while (size.columns > kPanelColumns && g.taps() * size.columns > kMaxBlockFloats) {
     size.columns -= kPanelColumns;

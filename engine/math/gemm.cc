@@ -115,7 +115,7 @@ void Multiply(const GemmShape& shape, GemmOperands operands, const MatrixLayout&
               const MatrixLayout& b_layout, const MatrixLayout& c_layout) {
   const int64_t copies = shape.batch[0] * shape.batch[1] * shape.batch[2];
   const bool thin = operands.b_panels != nullptr && shape.m <= kTileRows;
-  BlockSize block = ChooseBlock(shape.m, shape.n, copies, ThreadCount());
+  BlockSize block = ChooseBlock(shape.m, shape.n, shape.k, copies, ThreadCount());
   if (thin) block = {shape.m, kPanelColumns};
   const int64_t row_blocks = CeilDiv(shape.m, block.rows);
   const int64_t column_blocks = CeilDiv(shape.n, block.columns);

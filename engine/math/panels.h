@@ -26,11 +26,19 @@ struct BlockSize {
   int64_t rows, columns;
 };
 
+// Columns of B that its share of the cache holds, of so many terms.
+inline int64_t ColumnsOf(int64_t depth) {
+  constexpr int64_t kMostColumns = 64 * kPanelColumns;
+  const int64_t columns = kBlockDepth * kBlockColumns / std::max<int64_t>(depth, 1);
+  return std::clamp(columns / kPanelColumns * kPanelColumns, kBlockColumns, kMostColumns);
+}
+
 // Blocks as large as the caches like, but enough of them for `threads`. Smaller blocks pack their
 // operands more often: columns are narrowed first, since B costs more to pack than A.
-inline BlockSize ChooseBlock(int64_t rows, int64_t columns, int64_t copies, int64_t threads) {
+inline BlockSize ChooseBlock(int64_t rows, int64_t columns, int64_t depth, int64_t copies,
+                             int64_t threads) {
   BlockSize block{std::min(RoundUp(rows, kTileRows), kBlockRows),
-                  std::min(RoundUp(columns, kPanelColumns), kBlockColumns)};
+                  std::min(RoundUp(columns, kPanelColumns), ColumnsOf(depth))};
   const auto tasks = [&] {
     return copies * CeilDiv(rows, block.rows) * CeilDiv(columns, block.columns);
   };
