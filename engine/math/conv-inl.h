@@ -120,7 +120,7 @@ HWY_INLINE void PackUnfolded(const ConvBlock& block, const Stage& s, const int64
   }
 }
 
-// Rounds one tile into the output planes of its rows.
+// Rounds one tile into the output planes of its rows, which are no runs.
 HWY_INLINE void StorePositions(const ConvBlock& block, const float* tile, int64_t row, int64_t rows,
                                int64_t position, int64_t positions) {
   const ConvGeometry& g = *block.geometry;
@@ -128,10 +128,6 @@ HWY_INLINE void StorePositions(const ConvBlock& block, const float* tile, int64_
     const float* sums = tile + i * kPanelColumns;
     const float bias = block.bias[row + i];
     Half* plane = block.y + (row + i) * g.y_plane;
-    if (g.dense_output()) {
-      StoreSums(sums, nullptr, bias, positions, plane + position, 1);
-      continue;
-    }
     for (int64_t done = 0; done < positions;) {
       const int64_t out_row = (position + done) / g.out_w;
       const int64_t column = (position + done) % g.out_w;
@@ -171,10 +167,22 @@ HWY_INLINE void MultiplyConvBlock(const ConvBlock& block) {
       },
       [&](int64_t row, int64_t rows, int64_t first, int64_t depth, float* a)
           HWY_ATTR { PackWeights(block, block.channel + row, rows, first, depth, a); },
+      [&](int64_t row, int64_t rows, int64_t position, int64_t positions) HWY_ATTR {
+        if (!g.dense_output()) return HalfTile();
+        const int64_t channel = block.channel + row;
+        return HalfTile{block.y + channel * g.y_plane + block.position + position,
+                        g.y_plane,
+                        block.bias + channel,
+                        nullptr,
+                        rows,
+                        positions};
+      },
       [&](const float* tile, int64_t row, int64_t rows, int64_t position, int64_t positions)
           HWY_ATTR {
-            StorePositions(block, tile, block.channel + row, rows, block.position + position,
-                           positions);
+            if (tile != nullptr) {
+              StorePositions(block, tile, block.channel + row, rows, block.position + position,
+                             positions);
+            }
             if (position + positions < block.positions || !g.dense_output()) return;
             for (int64_t i = 0; i < rows; ++i) {
               Half* plane = block.y + (block.channel + row + i) * g.y_plane;

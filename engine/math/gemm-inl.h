@@ -88,6 +88,18 @@ HWY_INLINE void PackRows(const GemmOperands& g, int64_t row, int64_t rows, int64
   }
 }
 
+// Where a tile of c is written at once; none if its rows are no runs.
+HWY_INLINE HalfTile PlaceTile(const GemmOperands& g, int64_t row, int64_t rows, int64_t column,
+                              int64_t columns) {
+  if (g.c_column != 1) return {};
+  return {g.c + row * g.c_row + column,
+          g.c_row,
+          nullptr,
+          g.bias == nullptr ? nullptr : g.bias + column,
+          rows,
+          columns};
+}
+
 HWY_INLINE void StoreTile(const GemmOperands& g, const float* tile, int64_t row, int64_t rows,
                           int64_t column, int64_t columns) {
   const float* bias = g.bias == nullptr ? nullptr : g.bias + column;
@@ -113,8 +125,10 @@ HWY_INLINE void MultiplyBlock(const GemmOperands& g, int64_t row, int64_t rows, 
           HWY_ATTR { PackColumns(g, first, depth, column, columns, b); },
       [&](int64_t i, int64_t height, int64_t first, int64_t depth, float* a)
           HWY_ATTR { PackRows(g, row + i, height, first, depth, a); },
+      [&](int64_t i, int64_t height, int64_t j, int64_t width)
+          HWY_ATTR { return PlaceTile(g, row + i, height, column + j, width); },
       [&](const float* tile, int64_t i, int64_t height, int64_t j, int64_t width) HWY_ATTR {
-        StoreTile(g, tile, row + i, height, column + j, width);
+        if (tile != nullptr) StoreTile(g, tile, row + i, height, column + j, width);
         if (j + width == columns) FinishRows(g, row + i, height, column, columns);
       });
 }

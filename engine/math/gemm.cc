@@ -31,15 +31,13 @@ void ComputeThinColumns(const GemmOperands& g, int64_t column, int64_t columns) 
   PackRows(g, 0, g.m, 0, g.k, a);
   const WeightPanels& w = *g.b_panels;
   if (w.form == WeightForm::kDense) {
-    MultiplyTile(g.k, a, g.k * kPanelRows, g.m, w.halves.data() + column * g.k, columns, tile,
-                 false);
+    AddTile(g.k, a, g.k * kPanelRows, g.m, w.halves.data() + column * g.k, columns, tile, false);
   } else {
     float* b = ThreadScratch<float>(ScratchUse::kPanelB, kBlockDepth * kPanelColumns);
     for (int64_t first = 0; first < g.k; first += kBlockDepth) {
       const int64_t depth = HWY_MIN(g.k - first, kBlockDepth);
       FillPanel(w, column / kPanelColumns, first, depth, b);
-      MultiplyTile(depth, a + first * kPanelRows, g.k * kPanelRows, g.m, b, columns, tile,
-                   first != 0);
+      AddTile(depth, a + first * kPanelRows, g.k * kPanelRows, g.m, b, columns, tile, first != 0);
     }
   }
   StoreTile(g, tile, 0, g.m, column, columns);

@@ -32,18 +32,59 @@ namespace anemone::math::HWY_NAMESPACE {
 HWY_INLINE VF LoadColumns(const float* b) { return hn::LoadU(DF(), b); }
 HWY_INLINE VF LoadColumns(const Half* b) { return LoadHalf(b); }
 
+// Where the sums of a tile go: as floats, kPanelColumns apart by row, for more passes to come;
+struct FloatTile {
+  float* to;
+
+  FloatTile From(int64_t row, int64_t column) const { return {to + row * kPanelColumns + column}; }
+  HWY_INLINE void Store(int row, int64_t column, VF sum) const {
+    hn::StoreU(sum, DF(), to + row * kPanelColumns + column);
+  }
+};
+// or rounded, with a bias for each row, or each column, or none.
+struct HalfTile {
+  Half* to = nullptr;
+  int64_t row_step = 0;
+  const float* row_bias = nullptr;
+  const float* column_bias = nullptr;
+  int64_t rows = 0, columns = 0;
+
+  HalfTile From(int64_t row, int64_t column) const {
+    return {to + row * row_step + column,
+            row_step,
+            row_bias == nullptr ? nullptr : row_bias + row,
+            column_bias == nullptr ? nullptr : column_bias + column,
+            rows - row,
+            columns - column};
+  }
+  HWY_INLINE void Store(int row, int64_t column, VF sum) const {
+    if (row >= rows) return;
+    Half* at = to + row * row_step + column;
+    const int64_t rest = columns - column;
+    if (row_bias != nullptr) sum = hn::Add(sum, hn::Set(DF(), row_bias[row]));
+    if (rest >= kLanes) {
+      if (column_bias != nullptr) sum = hn::Add(sum, hn::LoadU(DF(), column_bias + column));
+      StoreHalf(sum, at);
+    } else {
+      if (column_bias != nullptr) sum = hn::Add(sum, LoadFloatN(column_bias + column, rest));
+      StoreHalfN(sum, at, rest);
+    }
+  }
+};
+
 // kRows x (kVectors vectors), all sums in registers. `a_step` leads from one panel of four rows to
-// the next.
-template <int kRows, int kVectors, class B>
+// the next. The sums so far, or null, are laid out as a FloatTile is.
+template <int kRows, int kVectors, class B, class To>
 HWY_INLINE void RegisterTile(int64_t depth, const float* HWY_RESTRICT a, int64_t a_step,
-                             const B* HWY_RESTRICT b, float* HWY_RESTRICT c, bool accumulate) {
+                             const B* HWY_RESTRICT b, const float* so_far, const To& to) {
   const DF df;
   VF sum[kRows][kVectors];
   HWY_UNROLL(8)
   for (int r = 0; r < kRows; ++r) {
     HWY_UNROLL(3)
     for (int v = 0; v < kVectors; ++v) {
-      sum[r][v] = accumulate ? hn::LoadU(df, c + r * kPanelColumns + v * kLanes) : hn::Zero(df);
+      sum[r][v] =
+          so_far == nullptr ? hn::Zero(df) : hn::LoadU(df, so_far + r * kPanelColumns + v * kLanes);
     }
   }
   for (int64_t k = 0; k < depth; ++k) {
@@ -62,40 +103,47 @@ HWY_INLINE void RegisterTile(int64_t depth, const float* HWY_RESTRICT a, int64_t
   HWY_UNROLL(8)
   for (int r = 0; r < kRows; ++r) {
     HWY_UNROLL(3)
-    for (int v = 0; v < kVectors; ++v) {
-      hn::StoreU(sum[r][v], df, c + r * kPanelColumns + v * kLanes);
-    }
+    for (int v = 0; v < kVectors; ++v) to.Store(r, v * kLanes, sum[r][v]);
   }
 }
 
-template <int kRows, class B>
-HWY_INLINE void TileColumns(int64_t depth, const float* a, int64_t a_step, const B* b, float* c,
-                            int64_t columns, bool accumulate) {
+template <int kRows, class B, class To>
+HWY_INLINE void TileColumns(int64_t depth, const float* a, int64_t a_step, const B* b,
+                            int64_t columns, const float* so_far, const To& to) {
+  const auto from = [&](int64_t j) { return so_far == nullptr ? nullptr : so_far + j; };
   int64_t j = 0;
   for (; columns - j > 2 * kLanes; j += 3 * kLanes) {
-    RegisterTile<kRows, 3>(depth, a, a_step, b + j, c + j, accumulate);
+    RegisterTile<kRows, 3>(depth, a, a_step, b + j, from(j), to.From(0, j));
   }
   if (columns - j > kLanes) {
-    RegisterTile<kRows, 2>(depth, a, a_step, b + j, c + j, accumulate);
+    RegisterTile<kRows, 2>(depth, a, a_step, b + j, from(j), to.From(0, j));
   } else if (columns > j) {
-    RegisterTile<kRows, 1>(depth, a, a_step, b + j, c + j, accumulate);
+    RegisterTile<kRows, 1>(depth, a, a_step, b + j, from(j), to.From(0, j));
   }
 }
 
 // One tile: at most 8 rows of A (two panels, `a_step` apart) against the first `columns` of a panel
-// of B. Writes (or adds to, if `accumulate`) whole vectors of c, 48 floats apart by row.
-template <class B>
-HWY_INLINE void MultiplyTile(int64_t depth, const float* a, int64_t a_step, int64_t rows,
-                             const B* b, int64_t columns, float* c, bool accumulate) {
-  if (rows == 1) return TileColumns<1>(depth, a, a_step, b, c, columns, accumulate);
+// of B, added to `so_far` unless that is null. A FloatTile is written in whole vectors.
+template <class B, class To>
+HWY_NOINLINE void MultiplyTile(int64_t depth, const float* a, int64_t a_step, int64_t rows,
+                               const B* b, int64_t columns, const float* so_far, const To& to) {
+  if (rows == 1) return TileColumns<1>(depth, a, a_step, b, columns, so_far, to);
 #if ANEMONE_MATH_WIDE_TILE
-  if (rows > kPanelRows) return TileColumns<8>(depth, a, a_step, b, c, columns, accumulate);
-  TileColumns<4>(depth, a, a_step, b, c, columns, accumulate);
+  if (rows > kPanelRows) return TileColumns<8>(depth, a, a_step, b, columns, so_far, to);
+  TileColumns<4>(depth, a, a_step, b, columns, so_far, to);
 #else
-  TileColumns<4>(depth, a, a_step, b, c, columns, accumulate);
+  TileColumns<4>(depth, a, a_step, b, columns, so_far, to);
   if (rows <= kPanelRows) return;
-  TileColumns<4>(depth, a + a_step, a_step, b, c + kPanelRows * kPanelColumns, columns, accumulate);
+  if (so_far != nullptr) so_far += kPanelRows * kPanelColumns;
+  TileColumns<4>(depth, a + a_step, a_step, b, columns, so_far, to.From(kPanelRows, 0));
 #endif
+}
+
+// The same into `tile`, on top of what is there.
+template <class B>
+HWY_INLINE void AddTile(int64_t depth, const float* a, int64_t a_step, int64_t rows, const B* b,
+                        int64_t columns, float* tile, bool accumulate) {
+  MultiplyTile(depth, a, a_step, rows, b, columns, accumulate ? tile : nullptr, FloatTile{tile});
 }
 
 // Rounds `count` sums of one row of a tile into `to`, `step` elements apart.
@@ -125,11 +173,14 @@ HWY_INLINE void StoreSums(const float* sums, const float* bias, float bias_for_a
 // second-level cache and eight rows of A in the first. The caller packs and stores:
 //   pack_b(first, depth, b): terms [first, first + depth) of all columns, [column / 48][depth][48];
 //   pack_a(row, rows, first, depth, a): at most 8 rows, [row / 4][depth][4];
-//   store(tile, row, rows, column, columns): the finished sums, 48 floats apart by row.
+//   place(row, rows, column, columns): the HalfTile that is to be written; if that is none,
+//   store(tile, row, rows, column, columns): the finished sums, 48 floats apart by row. It is
+//     called in any case, with a null tile if all is written.
 // B and A may be written a vector past their end.
-template <class PackB, class PackA, class Store>
+template <class PackB, class PackA, class Place, class Store>
 HWY_INLINE void MultiplyPanels(int64_t rows, int64_t columns, int64_t depth, int64_t depth_step,
-                               const PackB& pack_b, const PackA& pack_a, const Store& store) {
+                               const PackB& pack_b, const PackA& pack_a, const Place& place,
+                               const Store& store) {
   const int64_t column_panels = CeilDiv(columns, kPanelColumns);
   const int64_t row_tiles = CeilDiv(rows, kTileRows);
   const int64_t tile_step = depth <= depth_step ? 0 : kTileSize;  // one pass: one tile serves all
@@ -148,9 +199,16 @@ HWY_INLINE void MultiplyPanels(int64_t rows, int64_t columns, int64_t depth, int
       pack_a(row, height, first, terms, a);
       for (int64_t column = 0; column < columns; column += kPanelColumns, tile += tile_step) {
         const int64_t width = HWY_MIN(columns - column, kPanelColumns);
-        MultiplyTile(terms, a, terms * kPanelRows, height, b + column * terms, width, tile,
-                     first != 0);
-        if (first + terms == depth) store(tile, row, height, column, width);
+        const bool last = first + terms == depth;
+        const HalfTile halves = last ? place(row, height, column, width) : HalfTile();
+        const float* panel = b + column * terms;
+        if (halves.to != nullptr) {
+          MultiplyTile(terms, a, terms * kPanelRows, height, panel, width,
+                       first == 0 ? nullptr : tile, halves);
+        } else {
+          AddTile(terms, a, terms * kPanelRows, height, panel, width, tile, first != 0);
+        }
+        if (last) store(halves.to == nullptr ? tile : nullptr, row, height, column, width);
       }
     }
     first += terms;
@@ -180,8 +238,7 @@ HWY_INLINE void MultiplyFewRows(int64_t rows, int64_t columns, int64_t depth, in
       pack_b(column, width, first, terms, b);
       for (int64_t row = 0; row < rows; row += kTileRows, tile += tile_step) {
         const int64_t height = HWY_MIN(rows - row, kTileRows);
-        MultiplyTile(terms, a + row * terms, terms * kPanelRows, height, b, width, tile,
-                     first != 0);
+        AddTile(terms, a + row * terms, terms * kPanelRows, height, b, width, tile, first != 0);
         if (first + terms == depth) store(tile, row, height, column, width);
       }
     }

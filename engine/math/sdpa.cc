@@ -79,6 +79,7 @@ HWY_INLINE void MultiplyKeys(const AttentionBlock& block, float* scores) {
             HWY_ATTR { PackColumns(qk, first, depth, key, keys, b); },
         [&](int64_t row, int64_t rows, int64_t first, int64_t depth, float* a)
             HWY_ATTR { PackRows(qk, row, rows, first, depth, a); },
+        [](int64_t, int64_t, int64_t, int64_t) HWY_ATTR { return HalfTile(); },
         [&](const float* tile, int64_t row, int64_t rows, int64_t column, int64_t columns)
             HWY_ATTR { StoreScores(block, tile, row, rows, key + column, columns, scores); });
   }
@@ -95,8 +96,9 @@ HWY_INLINE void MultiplyValues(const AttentionBlock& block, const float* scores)
           HWY_ATTR { PackColumns(pv, first, depth, 0, block.value_dim, b); },
       [&](int64_t row, int64_t rows, int64_t first, int64_t depth, float* a)
           HWY_ATTR { PackScores(scores + row * block.keys + first, block.keys, rows, depth, a); },
-      [&](const float* tile, int64_t row, int64_t rows, int64_t column, int64_t columns)
-          HWY_ATTR { StoreTile(pv, tile, row, rows, column, columns); });
+      [&](int64_t row, int64_t rows, int64_t column, int64_t columns)
+          HWY_ATTR { return PlaceTile(pv, row, rows, column, columns); },
+      [](const float*, int64_t, int64_t, int64_t, int64_t) HWY_ATTR {});
 }
 
 // One query, the step of a decoder: keys and values are read once, as they lie; packing them would
