@@ -99,13 +99,13 @@ HWY_INLINE void PackUnfolded(const ConvBlock& block, const Stage& s, const int64
   constexpr int64_t kStageFloats = 16384;
   const int64_t step = HWY_MAX(HWY_MIN(kStageFloats / s.channel_size, channels), 1);
   float* stage = ThreadScratch<float>(ScratchUse::kStage, step * s.channel_size + kLanes);
+  StageOutside(s, 0.0f, step, stage);
   PanelCopy* copies = ThreadScratch<PanelCopy>(ScratchUse::kCopies, kPanelColumns);
   const int64_t depth = channels * g.taps();
   for (int64_t c = 0; c < channels; c += step) {
     const int64_t now = HWY_MIN(channels - c, step);
     for (int64_t i = 0; i < now; ++i) {
-      StageChannel(g, s, 0.0f, block.x + (first + c + i) * g.in_h * g.in_w,
-                   stage + i * s.channel_size);
+      StageChannel(g, s, block.x + (first + c + i) * g.in_h * g.in_w, stage + i * s.channel_size);
     }
     for (int64_t j = 0; j < block.positions; j += kPanelColumns) {
       const int64_t width = HWY_MIN(block.positions - j, kPanelColumns);
@@ -212,13 +212,14 @@ HWY_INLINE void MultiplyChannelBlock(const ConvBlock& block) {
   const int64_t* taps = TapOffsets(g, s);
   const int64_t channel_step = ChannelStep(g);
   float* stage = ThreadScratch<float>(ScratchUse::kStage, channel_step * s.channel_size + kLanes);
+  StageOutside(s, 0.0f, channel_step, stage);
   PanelCopy* copies = ThreadScratch<PanelCopy>(ScratchUse::kCopies, kPanelColumns);
   MultiplyFewRows(
       block.positions, block.channels, g.depth(), channel_step * g.taps(),
       [&](int64_t first, int64_t depth, float* a) HWY_ATTR {
         const int64_t channels = depth / g.taps();
         for (int64_t c = 0; c < channels; ++c) {
-          StageChannel(g, s, 0.0f, block.x + (first / g.taps() + c) * g.in_h * g.in_w,
+          StageChannel(g, s, block.x + (first / g.taps() + c) * g.in_h * g.in_w,
                        stage + c * s.channel_size);
         }
         for (int64_t i = 0; i < block.positions; i += kPanelRows) {

@@ -60,6 +60,10 @@ Stage PlanStage(const ConvGeometry& g, int64_t position, int64_t count) {
   s.dilation_w = g.dilation_w / s.unit_w;
   s.rows = (s.last_row - s.first_row) * s.stride_h + (g.kernel_h - 1) * s.dilation_h + 1;
   s.input_columns = (s.columns - 1) * s.stride_w + (g.kernel_w - 1) * s.dilation_w + 1;
+  const int64_t left = s.first_column * g.stride_w - g.pad_left;
+  s.begin_inside = std::min(CeilDiv(std::max<int64_t>(-left, 0), s.unit_w), s.input_columns);
+  s.end_inside = std::clamp(CeilDiv(std::max<int64_t>(g.in_w - left, 0), s.unit_w), s.begin_inside,
+                            s.input_columns);
   s.phase_size = CeilDiv(s.input_columns, s.stride_w);
   s.row_size = s.phase_size * s.stride_w;
   s.channel_size = s.rows * s.row_size;

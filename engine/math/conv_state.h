@@ -71,12 +71,13 @@ PackedConv PackGeometry(const ConvGeometry& geometry, HalfReader weights,
 // Rows and columns that no tap can reach because of a common factor of stride and dilation (half of
 // them for a 1x1 kernel with stride 2) are left out; strides and dilations here count what is left.
 struct Stage {
-  int64_t first_row, last_row;     // of the output positions
-  int64_t first_column, columns;   // of the output positions
-  int64_t unit_h, unit_w;          // input rows and columns from one staged one to the next
-  int64_t stride_h, stride_w;      // staged rows and columns from one position to the next
-  int64_t dilation_h, dilation_w;  // and from one tap to the next
-  int64_t rows, input_columns;     // staged
+  int64_t first_row, last_row;       // of the output positions
+  int64_t first_column, columns;     // of the output positions
+  int64_t unit_h, unit_w;            // input rows and columns from one staged one to the next
+  int64_t stride_h, stride_w;        // staged rows and columns from one position to the next
+  int64_t dilation_h, dilation_w;    // and from one tap to the next
+  int64_t rows, input_columns;       // staged
+  int64_t begin_inside, end_inside;  // of the staged columns, those that are no padding
   int64_t phase_size, row_size, channel_size;  // in floats
 
   int64_t RowOffset(int64_t out_row) const { return (out_row - first_row) * stride_h * row_size; }
@@ -93,7 +94,7 @@ Stage PlanStage(const ConvGeometry& g, int64_t position, int64_t count);
 // Planes too large to be staged whole in the second-level cache come alone, in bands of rows.
 template <class Body>
 void ForBands(const ConvGeometry& g, int64_t planes, int64_t row_cost, const Body& body) {
-  constexpr int64_t kStageFloats = 65536;
+  constexpr int64_t kStageFloats = 16384;
   const int64_t row_floats = PlanStage(g, 0, g.out_w).row_size * g.stride_h;
   const int64_t band = std::clamp<int64_t>(kStageFloats / row_floats, 1, g.out_h);
   if (band == g.out_h) {

@@ -26,31 +26,12 @@ struct DepthwiseRows {
   Half* y;  // the plane
 };
 
-// kRows x kVectors outputs from (row, column) on, all sums in registers.
+// kRows x kVectors sums from (row, column) on, rounded.
 template <int kRows, int kVectors>
-HWY_INLINE void DepthwiseTile(const DepthwiseRows& d, int64_t row, int64_t column) {
-  const DF df;
+HWY_INLINE void StoreOutputs(const DepthwiseRows& d, int64_t row, int64_t column,
+                             const VF (&sum)[kRows][kVectors]) {
   const ConvGeometry& g = *d.geometry;
-  const int64_t row_step = d.stage->stride_h * d.stage->row_size;
-  const float* from = d.staged + d.stage->RowOffset(row) + column;
-  VF sum[kRows][kVectors];
-  HWY_UNROLL(4)
-  for (int r = 0; r < kRows; ++r) {
-    HWY_UNROLL(4)
-    for (int v = 0; v < kVectors; ++v) sum[r][v] = hn::Zero(df);
-  }
-  for (int64_t t = 0; t < g.taps(); ++t) {
-    const VF w = hn::Set(df, d.weights[t]);
-    const float* x = from + d.offsets[t];
-    HWY_UNROLL(4)
-    for (int r = 0; r < kRows; ++r) {
-      HWY_UNROLL(4)
-      for (int v = 0; v < kVectors; ++v) {
-        sum[r][v] = hn::MulAdd(w, hn::LoadU(df, x + r * row_step + v * kLanes), sum[r][v]);
-      }
-    }
-  }
-  const VF bias = hn::Set(df, d.bias);
+  const VF bias = hn::Set(DF(), d.bias);
   HWY_UNROLL(4)
   for (int r = 0; r < kRows; ++r) {
     Half* to = d.y + g.y_first + (row + r) * g.y_row + column * g.y_column;
@@ -71,16 +52,107 @@ HWY_INLINE void DepthwiseTile(const DepthwiseRows& d, int64_t row, int64_t colum
   }
 }
 
-// Narrow planes take several rows at once, wide ones several vectors: four sums in flight.
-template <int kRows>
-HWY_INLINE void DepthwiseRow(const DepthwiseRows& d, int64_t row) {
-  int64_t column = 0;
-  const int64_t width = d.geometry->out_w;
-  for (; width - column > 3 * kLanes; column += 4 * kLanes) {
-    DepthwiseTile<kRows, 4>(d, row, column);
+// kRows x kVectors outputs, all sums in registers, by any kernel.
+template <int kRows, int kVectors>
+HWY_INLINE void AnyTile(const DepthwiseRows& d, int64_t row, int64_t column) {
+  const DF df;
+  const int64_t row_step = d.stage->stride_h * d.stage->row_size;
+  const float* from = d.staged + d.stage->RowOffset(row) + column;
+  VF sum[kRows][kVectors];
+  HWY_UNROLL(4)
+  for (int r = 0; r < kRows; ++r) {
+    HWY_UNROLL(4)
+    for (int v = 0; v < kVectors; ++v) sum[r][v] = hn::Zero(df);
   }
-  for (; width - column > kLanes; column += 2 * kLanes) DepthwiseTile<kRows, 2>(d, row, column);
-  if (column < width) DepthwiseTile<kRows, 1>(d, row, column);
+  for (int64_t t = 0; t < d.geometry->taps(); ++t) {
+    const VF w = hn::Set(df, d.weights[t]);
+    const float* x = from + d.offsets[t];
+    HWY_UNROLL(4)
+    for (int r = 0; r < kRows; ++r) {
+      HWY_UNROLL(4)
+      for (int v = 0; v < kVectors; ++v) {
+        sum[r][v] = hn::MulAdd(w, hn::LoadU(df, x + r * row_step + v * kLanes), sum[r][v]);
+      }
+    }
+  }
+  StoreOutputs(d, row, column, sum);
+}
+
+// The same by a kernel of kTaps x kTaps whose rows of outputs are kStride apart: a row of the stage
+// is read once for all outputs that it belongs to. Sums run in the same order.
+template <int kTaps, int kStride, int kRows, int kVectors>
+HWY_INLINE void SquareTile(const DepthwiseRows& d, int64_t row, int64_t column) {
+  const DF df;
+  const float* from = d.staged + d.stage->RowOffset(row) + column;
+  VF sum[kRows][kVectors];
+  HWY_UNROLL(4)
+  for (int r = 0; r < kRows; ++r) {
+    HWY_UNROLL(2)
+    for (int v = 0; v < kVectors; ++v) sum[r][v] = hn::Zero(df);
+  }
+  HWY_UNROLL(11)
+  for (int i = 0; i < (kRows - 1) * kStride + kTaps; ++i, from += d.stage->row_size) {
+    HWY_UNROLL(5)
+    for (int j = 0; j < kTaps; ++j) {
+      VF x[kVectors];
+      HWY_UNROLL(2)
+      for (int v = 0; v < kVectors; ++v) x[v] = hn::LoadU(df, from + d.offsets[j] + v * kLanes);
+      HWY_UNROLL(4)
+      for (int r = 0; r < kRows; ++r) {
+        const int tap = i - r * kStride;
+        if (tap < 0 || tap >= kTaps) continue;
+        const VF w = hn::Set(df, d.weights[tap * kTaps + j]);
+        HWY_UNROLL(2)
+        for (int v = 0; v < kVectors; ++v) sum[r][v] = hn::MulAdd(w, x[v], sum[r][v]);
+      }
+    }
+  }
+  StoreOutputs(d, row, column, sum);
+}
+
+// The rows [first, last] by tiles: those of four rows, and the rest. Tile::Run<kRows, kVectors>().
+template <class Tile>
+HWY_INLINE void TileRows(const DepthwiseRows& d, int64_t first, int64_t last) {
+  const int64_t width = d.geometry->out_w;
+  const auto rows = [&]<int kRows>(int64_t row) HWY_ATTR {
+    int64_t column = 0;
+    for (; width - column > kLanes; column += 2 * kLanes) {
+      Tile::template Run<kRows, 2>(d, row, column);
+    }
+    if (column < width) Tile::template Run<kRows, 1>(d, row, column);
+  };
+  int64_t row = first;
+  for (; row + 4 <= last + 1; row += 4) rows.template operator()<4>(row);
+  if (row + 2 <= last + 1) {
+    rows.template operator()<2>(row);
+    row += 2;
+  }
+  if (row <= last) rows.template operator()<1>(row);
+}
+
+struct Any {
+  template <int kRows, int kVectors>
+  static HWY_INLINE void Run(const DepthwiseRows& d, int64_t row, int64_t column) {
+    AnyTile<kRows, kVectors>(d, row, column);
+  }
+};
+template <int kTaps, int kStride>
+struct Square {
+  template <int kRows, int kVectors>
+  static HWY_INLINE void Run(const DepthwiseRows& d, int64_t row, int64_t column) {
+    SquareTile<kTaps, kStride, kRows, kVectors>(d, row, column);
+  }
+};
+
+void PlaneRows(const DepthwiseRows& d, int64_t first, int64_t last) {
+  const ConvGeometry& g = *d.geometry;
+  const Stage& s = *d.stage;
+  const int64_t taps = g.kernel_h == g.kernel_w && s.dilation_h == 1 ? g.kernel_h : 0;
+  if (taps == 3 && s.stride_h == 1) return TileRows<Square<3, 1>>(d, first, last);
+  if (taps == 3 && s.stride_h == 2) return TileRows<Square<3, 2>>(d, first, last);
+  if (taps == 5 && s.stride_h == 1) return TileRows<Square<5, 1>>(d, first, last);
+  if (taps == 5 && s.stride_h == 2) return TileRows<Square<5, 2>>(d, first, last);
+  TileRows<Any>(d, first, last);
 }
 
 // Rows [first, last] of the outputs of input planes [begin, end), counted over images and channels.
@@ -89,10 +161,11 @@ void ComputeDepthwise(const PackedConv::State& state, int64_t begin, int64_t end
   const ConvGeometry& g = state.geometry;
   const Stage stage = PlanStage(g, first * g.out_w, (last - first + 1) * g.out_w);
   const int64_t* taps = TapOffsets(g, stage);
-  // A tile of four vectors may read three whole ones past the end.
-  float* staged = ThreadScratch<float>(ScratchUse::kStage, stage.channel_size + 4 * kLanes);
+  // A tile of two vectors may read a whole one past the end.
+  float* staged = ThreadScratch<float>(ScratchUse::kStage, stage.channel_size + 2 * kLanes);
+  StageOutside(stage, 0.0f, 1, staged);
   for (int64_t plane = begin; plane < end; ++plane) {
-    StageChannel(g, stage, 0.0f, x + plane * g.in_h * g.in_w, staged);
+    StageChannel(g, stage, x + plane * g.in_h * g.in_w, staged);
     for (int64_t o = 0; o < g.group_out; ++o) {
       const int64_t out_channel = plane % g.groups * g.group_out + o;
       const DepthwiseRows rows{&g,
@@ -102,11 +175,7 @@ void ComputeDepthwise(const PackedConv::State& state, int64_t begin, int64_t end
                                state.taps.data() + out_channel * g.taps(),
                                state.bias[out_channel],
                                y + (plane * g.group_out + o) * g.y_plane};
-      int64_t row = first;
-      if (g.out_w <= 2 * kLanes) {
-        for (; row + 4 <= last + 1; row += 4) DepthwiseRow<4>(rows, row);
-      }
-      for (; row <= last; ++row) DepthwiseRow<1>(rows, row);
+      PlaneRows(rows, first, last);
       if (g.dense_output()) {
         epilogue.Finish(rows.y + first * g.out_w, (last - first + 1) * g.out_w);
       }

@@ -84,10 +84,11 @@ void PoolPlanes(const ConvGeometry& g, int64_t begin, int64_t end, int64_t first
   float* staged = ThreadScratch<float>(ScratchUse::kStage, stage.channel_size + kLanes);
   const bool average = row_counts != nullptr;
   const float outside = average ? 0.0f : -hwy::HighestValue<float>() * 2.0f;
+  StageOutside(stage, outside, 1, staged);
   for (int64_t plane = begin; plane < end; ++plane) {
     const Half* from = x + plane * g.in_h * g.in_w;
     Half* to = y + plane * g.positions();
-    StageChannel(g, stage, outside, from, staged);
+    StageChannel(g, stage, from, staged);
     if (average) {
       PoolRows<Average>(g, stage, staged, taps, first, last, row_counts, column_counts, to);
     } else if (HasNan(from, g.in_h * g.in_w)) {

@@ -9,63 +9,59 @@
 #include <cstdint>
 
 #include "engine/math/conv_state.h"
+#include "engine/math/panels.h"
 #include "engine/math/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
-// Columns [first, first + count) of a row of `width`, `outside` beyond it.
-HWY_INLINE void WidenPadded(const Half* row, int64_t width, float outside, int64_t first,
-                            int64_t count, float* to) {
-  const int64_t begin = HWY_MIN(HWY_MAX(-first, 0), count);
-  const int64_t end = HWY_MAX(HWY_MIN(width - first, count), begin);
-  for (int64_t i = 0; i < begin; ++i) to[i] = outside;
-  WidenRun(row + first + begin, to + begin, end - begin);
-  for (int64_t i = end; i < count; ++i) to[i] = outside;
+// even[i] = from[2 * i], and odd[i] = from[2 * i + 1] unless `odd` is null.
+HWY_INLINE void SplitPairs(const Half* from, int64_t pairs, float* even, float* odd) {
+  const DF df;
+  const DU du;
+  const DH dh;
+  const auto* bits = reinterpret_cast<const uint32_t*>(from);
+  int64_t i = 0;
+  for (; i + kLanes <= pairs; i += kLanes) {
+    const VU both = hn::LoadU(du, bits + i);
+    hn::StoreU(Widen(hn::TruncateTo(dh, both)), df, even + i);
+    if (odd != nullptr)
+      hn::StoreU(Widen(hn::TruncateTo(dh, hn::ShiftRight<16>(both))), df, odd + i);
+  }
+#if ANEMONE_MATH_MASKED_HALF
+  if (i == pairs) return;
+  const VU both = hn::MaskedLoad(hn::FirstN(du, static_cast<size_t>(pairs - i)), du, bits + i);
+  StoreFloatN(Widen(hn::TruncateTo(dh, both)), even + i, pairs - i);
+  if (odd == nullptr) return;
+  StoreFloatN(Widen(hn::TruncateTo(dh, hn::ShiftRight<16>(both))), odd + i, pairs - i);
+#else
+  for (; i < pairs; ++i) {
+    even[i] = ToFloat(from[2 * i]);
+    if (odd != nullptr) odd[i] = ToFloat(from[2 * i + 1]);
+  }
+#endif
 }
 
-// to[phase * phase_size + i] = from[i * stride + phase]; room for two vectors is behind `from`.
-HWY_INLINE void SplitPhases(const float* from, int64_t count, int64_t stride, int64_t phase_size,
-                            float* to) {
-  if (stride == 2) {
-    const DF df;
-    VF even, odd;
-    for (int64_t i = 0; i < phase_size; i += kLanes) {
-      hn::LoadInterleaved2(df, from + i * 2, even, odd);
-      const int64_t rest = phase_size - i;
-      if (rest >= kLanes) {
-        hn::StoreU(even, df, to + i);
-        hn::StoreU(odd, df, to + phase_size + i);
-      } else {
-        StoreFloatN(even, to + i, rest);
-        StoreFloatN(odd, to + phase_size + i, rest);
-      }
-    }
+// One input row into its row of the stage, what lies inside the plane: from `from` on.
+HWY_INLINE void StageRow(const Stage& s, const Half* from, float* to) {
+  const int64_t begin = s.begin_inside, end = s.end_inside;
+  if (s.unit_w == 1 && s.stride_w == 1) return WidenRun(from, to + begin, end - begin);
+  if (s.unit_w == 2 && s.stride_w == 1 && begin < end) {
+    SplitPairs(from, end - begin - 1, to + begin, nullptr);
+    to[end - 1] = ToFloat(from[(end - begin - 1) * 2]);
     return;
   }
-  for (int64_t i = 0; i * stride < count; ++i) {
-    for (int64_t phase = 0; phase < stride && i * stride + phase < count; ++phase) {
-      to[phase * phase_size + i] = from[i * stride + phase];
-    }
-  }
-}
-
-// to[i] = from[i * step] for i < count; room for two vectors is behind `from`.
-HWY_INLINE void TakeEvery(const float* from, int64_t step, int64_t count, float* to) {
-  if (step == 2) {
-    const DF df;
-    VF even, odd;
-    for (int64_t i = 0; i < count; i += kLanes) {
-      hn::LoadInterleaved2(df, from + i * 2, even, odd);
-      if (count - i >= kLanes) {
-        hn::StoreU(even, df, to + i);
-      } else {
-        StoreFloatN(even, to + i, count - i);
-      }
-    }
+  if (s.unit_w == 1 && s.stride_w == 2) {
+    int64_t j = begin;
+    if (j % 2 == 1 && j < end) to[s.phase_size + j++ / 2] = ToFloat(*from++);
+    const int64_t pairs = (end - j) / 2;
+    SplitPairs(from, pairs, to + j / 2, to + s.phase_size + j / 2);
+    if ((end - j) % 2 == 1) to[end / 2] = ToFloat(from[end - j - 1]);
     return;
   }
-  for (int64_t i = 0; i < count; ++i) to[i] = from[i * step];
+  for (int64_t j = begin; j < end; ++j, from += s.unit_w) {
+    to[j % s.stride_w * s.phase_size + j / s.stride_w] = ToFloat(*from);
+  }
 }
 
 // Whether some output row of the stage reads its row `row`.
@@ -80,29 +76,26 @@ HWY_INLINE bool StageRowIsRead(const ConvGeometry& g, const Stage& s, int64_t ro
   return false;
 }
 
-// One channel; `plane` is its input, `outside` what lies around it.
-HWY_INLINE void StageChannel(const ConvGeometry& g, const Stage& s, float outside,
-                             const Half* plane, float* to) {
+// What lies around the planes, once for all channels that are staged in the same place.
+HWY_INLINE void StageOutside(const Stage& s, float outside, int64_t channels, float* to) {
+  const DF df;
+  const VF value = hn::Set(df, outside);
+  const int64_t count = channels * s.channel_size;
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) hn::StoreU(value, df, to + i);
+  for (; i < count; ++i) to[i] = outside;
+}
+
+// One channel, what is inside; `plane` is its input.
+HWY_INLINE void StageChannel(const ConvGeometry& g, const Stage& s, const Half* plane, float* to) {
   const int64_t top = s.first_row * g.stride_h - g.pad_top;
-  const int64_t left = s.first_column * g.stride_w - g.pad_left;
-  const int64_t input_span = (s.input_columns - 1) * s.unit_w + 1;
+  const int64_t left = s.first_column * g.stride_w - g.pad_left + s.begin_inside * s.unit_w;
   const bool rows_between = s.dilation_h > 1 || g.kernel_h < s.stride_h;
   for (int64_t row = 0; row < s.rows; ++row, to += s.row_size) {
     if (rows_between && !StageRowIsRead(g, s, row)) continue;
     const int64_t input_row = top + row * s.unit_h;
-    if (input_row < 0 || input_row >= g.in_h) {
-      for (int64_t i = 0; i < s.row_size; ++i) to[i] = outside;
-      continue;
-    }
-    const Half* from = plane + input_row * g.in_w;
-    if (s.unit_w == 1 && s.stride_w == 1) {
-      WidenPadded(from, g.in_w, outside, left, input_span, to);
-      continue;
-    }
-    float* columns = ThreadScratch<float>(ScratchUse::kRow, input_span + 2 * kLanes);
-    WidenPadded(from, g.in_w, outside, left, input_span, columns);
-    if (s.unit_w > 1) TakeEvery(columns, s.unit_w, s.input_columns, s.stride_w > 1 ? columns : to);
-    if (s.stride_w > 1) SplitPhases(columns, s.input_columns, s.stride_w, s.phase_size, to);
+    if (input_row < 0 || input_row >= g.in_h) continue;
+    StageRow(s, plane + input_row * g.in_w + left, to);
   }
 }
 

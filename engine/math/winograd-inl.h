@@ -49,7 +49,7 @@ struct WinogradTask {
 
 #include "engine/math/panels.h"
 #include "engine/math/scratch.h"
-#include "engine/math/stage-inl.h"
+#include "engine/math/simd-inl.h"
 #include "hwy/cache_control.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -127,6 +127,16 @@ struct Slots {
         size(RoundUp(count + 1, kLanes) + kLanes) {}
 };
 
+// Columns [first, first + count) of a row of `width`, 0 beyond it.
+HWY_INLINE void WidenPadded(const Half* row, int64_t width, int64_t first, int64_t count,
+                            float* to) {
+  const int64_t begin = HWY_MIN(HWY_MAX(-first, 0), count);
+  const int64_t end = HWY_MAX(HWY_MIN(width - first, count), begin);
+  for (int64_t i = 0; i < begin; ++i) to[i] = 0.0f;
+  WidenRun(row + first + begin, to + begin, end - begin);
+  for (int64_t i = end; i < count; ++i) to[i] = 0.0f;
+}
+
 // stage[row of the tile][column % 4][slot] of one channel.
 HWY_INLINE void StageTiles(const WinogradTask& t, const Slots& slots, const Half* plane,
                            float* stage) {
@@ -143,7 +153,7 @@ HWY_INLINE void StageTiles(const WinogradTask& t, const Slots& slots, const Half
         }
         continue;
       }
-      WidenPadded(plane + input_row * g.in_w, g.in_w, 0.0f, t.tile_column * kTile - g.pad_left,
+      WidenPadded(plane + input_row * g.in_w, g.in_w, t.tile_column * kTile - g.pad_left,
                   kTile * slots.per_row, row);
       for (int64_t s = 0; s < slots.per_row; s += kLanes) {
         VF a, b, c, d;
