@@ -153,6 +153,24 @@ HWY_INLINE void PackWeights(const ConvBlock& block, int64_t row, int64_t rows, i
   }
 }
 
+// The weights of the tile of rows behind `row`, or of the next pass's first one, in two parts.
+HWY_INLINE Ahead RowsAhead(const ConvBlock& block, int64_t first, int64_t terms, int64_t row,
+                           int64_t panel) {
+  if (block.weights->form != WeightForm::kDense) return {};
+  row += kTileRows;
+  if (row >= block.channels) {
+    row = 0;
+    first += terms;
+  }
+  const int64_t depth = block.geometry->depth();
+  const int64_t halves = CeilDiv(CeilDiv(block.positions, kPanelColumns), 2);
+  const int64_t part = panel / halves;
+  if (first >= depth || row + part * kPanelRows >= block.channels) return {};
+  const int64_t at = block.first_panel + (block.channel + row) / kPanelRows + part;
+  return AheadOf(block.weights->halves.data() + (at * depth + first) * kPanelRows,
+                 HWY_MIN(depth - first, terms) * kPanelRows, panel % halves, halves, terms);
+}
+
 // Output channels as rows, positions as columns.
 HWY_INLINE void MultiplyConvBlock(const ConvBlock& block) {
   const ConvGeometry& g = *block.geometry;
@@ -188,7 +206,9 @@ HWY_INLINE void MultiplyConvBlock(const ConvBlock& block) {
               Half* plane = block.y + (block.channel + row + i) * g.y_plane;
               block.epilogue.Finish(plane + block.position, block.positions);
             }
-          });
+          },
+      [&](int64_t first, int64_t terms, int64_t row, int64_t column)
+          HWY_ATTR { return RowsAhead(block, first, terms, row, column / kPanelColumns); });
 }
 
 // Rounds a tile whose rows are positions and whose columns are output channels.
@@ -236,6 +256,14 @@ HWY_INLINE void MultiplyChannelBlock(const ConvBlock& block) {
       },
       [&](const float* tile, int64_t row, int64_t rows, int64_t column, int64_t columns) HWY_ATTR {
         StoreChannels(block, tile, block.position + row, rows, block.channel + column, columns);
+      },
+      [&](int64_t first, int64_t terms, int64_t row, int64_t column) HWY_ATTR {
+        const WeightPanels& w = *block.weights;
+        column += kPanelColumns;
+        if (w.form != WeightForm::kDense || column >= block.channels) return Ahead();
+        const int64_t at = (block.channel + column) * g.depth() + first * kPanelColumns;
+        return AheadOf(w.halves.data() + at, terms * kPanelColumns, row / kTileRows,
+                       CeilDiv(block.positions, kTileRows), terms);
       });
   for (int64_t i = 0; i < block.channels; ++i) {
     block.epilogue.Finish(block.y + (block.channel + i) * g.y_plane + block.position,

@@ -116,6 +116,18 @@ HWY_INLINE void FinishRows(const GemmOperands& g, int64_t row, int64_t rows, int
   for (int64_t i = 0; i < rows; ++i) g.epilogue.Finish(g.c + (row + i) * g.c_row + column, columns);
 }
 
+// The weights that follow those of a block: its next pass, or the next block of columns.
+HWY_INLINE Ahead WeightsAhead(const GemmOperands& g, int64_t first, int64_t terms, int64_t tile,
+                              int64_t tiles, int64_t panel, int64_t panels) {
+  if (g.b_panels == nullptr || g.b_panels->form != WeightForm::kDense) return {};
+  const int64_t next = first + terms < g.k ? first + terms : 0;
+  if (next == 0) panel += panels;
+  if (panel * kPanelColumns >= g.n) return {};
+  const int64_t depth = HWY_MIN(g.k - next, kBlockDepth);
+  return AheadOf(g.b_panels->halves.data() + (panel * g.k + next) * kPanelColumns,
+                 depth * kPanelColumns, tile, tiles, terms);
+}
+
 // c[row .. row + rows, column .. column + columns]; `column` is a multiple of 48.
 HWY_INLINE void MultiplyBlock(const GemmOperands& g, int64_t row, int64_t rows, int64_t column,
                               int64_t columns) {
@@ -130,6 +142,10 @@ HWY_INLINE void MultiplyBlock(const GemmOperands& g, int64_t row, int64_t rows, 
       [&](const float* tile, int64_t i, int64_t height, int64_t j, int64_t width) HWY_ATTR {
         if (tile != nullptr) StoreTile(g, tile, row + i, height, column + j, width);
         if (j + width == columns) FinishRows(g, row + i, height, column, columns);
+      },
+      [&](int64_t first, int64_t terms, int64_t i, int64_t j) HWY_ATTR {
+        return WeightsAhead(g, first, terms, i / kTileRows, CeilDiv(rows, kTileRows),
+                            (column + j) / kPanelColumns, CeilDiv(columns, kPanelColumns));
       });
 }
 

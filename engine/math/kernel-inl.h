@@ -17,6 +17,7 @@
 #include "engine/math/panels.h"
 #include "engine/math/scratch.h"
 #include "engine/math/simd-inl.h"
+#include "hwy/cache_control.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
@@ -72,11 +73,25 @@ struct HalfTile {
   }
 };
 
+// What will be read after a tile, to be fetched into the caches on the way: so many elements from
+// `from` on for each term. Weights come from far away in a model that is larger than the caches.
+struct Ahead {
+  const Half* from = nullptr;
+  int64_t step = 0;
+};
+
+// Part `part` of `parts` of `count` elements, for a tile of `terms` terms.
+HWY_INLINE Ahead AheadOf(const Half* from, int64_t count, int64_t part, int64_t parts,
+                         int64_t terms) {
+  return {from + part * count / parts, CeilDiv(count, parts * HWY_MAX(terms, 1))};
+}
+
 // kRows x (kVectors vectors), all sums in registers. `a_step` leads from one panel of four rows to
 // the next. The sums so far, or null, are laid out as a FloatTile is.
 template <int kRows, int kVectors, class B, class To>
 HWY_INLINE void RegisterTile(int64_t depth, const float* HWY_RESTRICT a, int64_t a_step,
-                             const B* HWY_RESTRICT b, const float* so_far, const To& to) {
+                             const B* HWY_RESTRICT b, const float* so_far, const To& to,
+                             Ahead ahead) {
   const DF df;
   VF sum[kRows][kVectors];
   HWY_UNROLL(8)
@@ -89,6 +104,8 @@ HWY_INLINE void RegisterTile(int64_t depth, const float* HWY_RESTRICT a, int64_t
   }
   for (int64_t k = 0; k < depth; ++k) {
     VF x[kVectors];
+    hwy::Prefetch(ahead.from);
+    ahead.from += ahead.step;
     HWY_UNROLL(3)
     for (int v = 0; v < kVectors; ++v) x[v] = LoadColumns(b + v * kLanes);
     HWY_UNROLL(8)
@@ -109,16 +126,16 @@ HWY_INLINE void RegisterTile(int64_t depth, const float* HWY_RESTRICT a, int64_t
 
 template <int kRows, class B, class To>
 HWY_INLINE void TileColumns(int64_t depth, const float* a, int64_t a_step, const B* b,
-                            int64_t columns, const float* so_far, const To& to) {
+                            int64_t columns, const float* so_far, const To& to, Ahead ahead) {
   const auto from = [&](int64_t j) { return so_far == nullptr ? nullptr : so_far + j; };
   int64_t j = 0;
   for (; columns - j > 2 * kLanes; j += 3 * kLanes) {
-    RegisterTile<kRows, 3>(depth, a, a_step, b + j, from(j), to.From(0, j));
+    RegisterTile<kRows, 3>(depth, a, a_step, b + j, from(j), to.From(0, j), ahead);
   }
   if (columns - j > kLanes) {
-    RegisterTile<kRows, 2>(depth, a, a_step, b + j, from(j), to.From(0, j));
+    RegisterTile<kRows, 2>(depth, a, a_step, b + j, from(j), to.From(0, j), ahead);
   } else if (columns > j) {
-    RegisterTile<kRows, 1>(depth, a, a_step, b + j, from(j), to.From(0, j));
+    RegisterTile<kRows, 1>(depth, a, a_step, b + j, from(j), to.From(0, j), ahead);
   }
 }
 
@@ -126,24 +143,26 @@ HWY_INLINE void TileColumns(int64_t depth, const float* a, int64_t a_step, const
 // of B, added to `so_far` unless that is null. A FloatTile is written in whole vectors.
 template <class B, class To>
 HWY_NOINLINE void MultiplyTile(int64_t depth, const float* a, int64_t a_step, int64_t rows,
-                               const B* b, int64_t columns, const float* so_far, const To& to) {
-  if (rows == 1) return TileColumns<1>(depth, a, a_step, b, columns, so_far, to);
+                               const B* b, int64_t columns, const float* so_far, const To& to,
+                               Ahead ahead) {
+  if (rows == 1) return TileColumns<1>(depth, a, a_step, b, columns, so_far, to, ahead);
 #if ANEMONE_MATH_WIDE_TILE
-  if (rows > kPanelRows) return TileColumns<8>(depth, a, a_step, b, columns, so_far, to);
-  TileColumns<4>(depth, a, a_step, b, columns, so_far, to);
+  if (rows > kPanelRows) return TileColumns<8>(depth, a, a_step, b, columns, so_far, to, ahead);
+  TileColumns<4>(depth, a, a_step, b, columns, so_far, to, ahead);
 #else
-  TileColumns<4>(depth, a, a_step, b, columns, so_far, to);
+  TileColumns<4>(depth, a, a_step, b, columns, so_far, to, ahead);
   if (rows <= kPanelRows) return;
   if (so_far != nullptr) so_far += kPanelRows * kPanelColumns;
-  TileColumns<4>(depth, a + a_step, a_step, b, columns, so_far, to.From(kPanelRows, 0));
+  TileColumns<4>(depth, a + a_step, a_step, b, columns, so_far, to.From(kPanelRows, 0), ahead);
 #endif
 }
 
 // The same into `tile`, on top of what is there.
 template <class B>
 HWY_INLINE void AddTile(int64_t depth, const float* a, int64_t a_step, int64_t rows, const B* b,
-                        int64_t columns, float* tile, bool accumulate) {
-  MultiplyTile(depth, a, a_step, rows, b, columns, accumulate ? tile : nullptr, FloatTile{tile});
+                        int64_t columns, float* tile, bool accumulate, Ahead ahead = {}) {
+  MultiplyTile(depth, a, a_step, rows, b, columns, accumulate ? tile : nullptr, FloatTile{tile},
+               ahead);
 }
 
 // Rounds `count` sums of one row of a tile into `to`, `step` elements apart.
@@ -175,12 +194,13 @@ HWY_INLINE void StoreSums(const float* sums, const float* bias, float bias_for_a
 //   pack_a(row, rows, first, depth, a): at most 8 rows, [row / 4][depth][4];
 //   place(row, rows, column, columns): the HalfTile that is to be written; if that is none,
 //   store(tile, row, rows, column, columns): the finished sums, 48 floats apart by row. It is
-//     called in any case, with a null tile if all is written.
+//     called in any case, with a null tile if all is written;
+//   ahead(first, terms, row, column): what to fetch during this tile of this pass.
 // B and A may be written a vector past their end.
-template <class PackB, class PackA, class Place, class Store>
+template <class PackB, class PackA, class Place, class Store, class Fetch>
 HWY_INLINE void MultiplyPanels(int64_t rows, int64_t columns, int64_t depth, int64_t depth_step,
                                const PackB& pack_b, const PackA& pack_a, const Place& place,
-                               const Store& store) {
+                               const Store& store, const Fetch& ahead) {
   const int64_t column_panels = CeilDiv(columns, kPanelColumns);
   const int64_t row_tiles = CeilDiv(rows, kTileRows);
   const int64_t tile_step = depth <= depth_step ? 0 : kTileSize;  // one pass: one tile serves all
@@ -204,9 +224,10 @@ HWY_INLINE void MultiplyPanels(int64_t rows, int64_t columns, int64_t depth, int
         const float* panel = b + column * terms;
         if (halves.to != nullptr) {
           MultiplyTile(terms, a, terms * kPanelRows, height, panel, width,
-                       first == 0 ? nullptr : tile, halves);
+                       first == 0 ? nullptr : tile, halves, ahead(first, terms, row, column));
         } else {
-          AddTile(terms, a, terms * kPanelRows, height, panel, width, tile, first != 0);
+          AddTile(terms, a, terms * kPanelRows, height, panel, width, tile, first != 0,
+                  ahead(first, terms, row, column));
         }
         if (last) store(halves.to == nullptr ? tile : nullptr, row, height, column, width);
       }
@@ -218,9 +239,10 @@ HWY_INLINE void MultiplyPanels(int64_t rows, int64_t columns, int64_t depth, int
 // The same for few rows: all of A is packed once per pass, B one panel at a time.
 //   pack_a(first, depth, a): all rows, [row / 4][depth][4];
 //   pack_b(column, columns, first, depth, b): one panel, [depth][48].
-template <class PackA, class PackB, class Store>
+template <class PackA, class PackB, class Store, class Fetch>
 HWY_INLINE void MultiplyFewRows(int64_t rows, int64_t columns, int64_t depth, int64_t depth_step,
-                                const PackA& pack_a, const PackB& pack_b, const Store& store) {
+                                const PackA& pack_a, const PackB& pack_b, const Store& store,
+                                const Fetch& ahead) {
   const int64_t column_panels = CeilDiv(columns, kPanelColumns);
   const int64_t row_tiles = CeilDiv(rows, kTileRows);
   const int64_t tile_step = depth <= depth_step ? 0 : kTileSize;
@@ -238,7 +260,8 @@ HWY_INLINE void MultiplyFewRows(int64_t rows, int64_t columns, int64_t depth, in
       pack_b(column, width, first, terms, b);
       for (int64_t row = 0; row < rows; row += kTileRows, tile += tile_step) {
         const int64_t height = HWY_MIN(rows - row, kTileRows);
-        AddTile(terms, a + row * terms, terms * kPanelRows, height, b, width, tile, first != 0);
+        AddTile(terms, a + row * terms, terms * kPanelRows, height, b, width, tile, first != 0,
+                ahead(first, terms, row, column));
         if (first + terms == depth) store(tile, row, height, column, width);
       }
     }

@@ -81,7 +81,8 @@ HWY_INLINE void MultiplyKeys(const AttentionBlock& block, float* scores) {
             HWY_ATTR { PackRows(qk, row, rows, first, depth, a); },
         [](int64_t, int64_t, int64_t, int64_t) HWY_ATTR { return HalfTile(); },
         [&](const float* tile, int64_t row, int64_t rows, int64_t column, int64_t columns)
-            HWY_ATTR { StoreScores(block, tile, row, rows, key + column, columns, scores); });
+            HWY_ATTR { StoreScores(block, tile, row, rows, key + column, columns, scores); },
+        [](int64_t, int64_t, int64_t, int64_t) HWY_ATTR { return Ahead(); });
   }
 }
 
@@ -98,7 +99,8 @@ HWY_INLINE void MultiplyValues(const AttentionBlock& block, const float* scores)
           HWY_ATTR { PackScores(scores + row * block.keys + first, block.keys, rows, depth, a); },
       [&](int64_t row, int64_t rows, int64_t column, int64_t columns)
           HWY_ATTR { return PlaceTile(pv, row, rows, column, columns); },
-      [](const float*, int64_t, int64_t, int64_t, int64_t) HWY_ATTR {});
+      [](const float*, int64_t, int64_t, int64_t, int64_t) HWY_ATTR {},
+      [](int64_t, int64_t, int64_t, int64_t) HWY_ATTR { return Ahead(); });
 }
 
 // One query, the step of a decoder: keys and values are read once, as they lie; packing them would
