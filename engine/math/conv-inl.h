@@ -202,10 +202,8 @@ HWY_INLINE void MultiplyConvBlock(const ConvBlock& block) {
                              positions);
             }
             if (position + positions < block.positions || !g.dense_output()) return;
-            for (int64_t i = 0; i < rows; ++i) {
-              Half* plane = block.y + (block.channel + row + i) * g.y_plane;
-              block.epilogue.Finish(plane + block.position, block.positions);
-            }
+            block.epilogue.FinishRuns(block.y + (block.channel + row) * g.y_plane + block.position,
+                                      rows, block.positions, g.y_plane);
           },
       [&](int64_t first, int64_t terms, int64_t row, int64_t column)
           HWY_ATTR { return RowsAhead(block, first, terms, row, column / kPanelColumns); });
@@ -265,10 +263,8 @@ HWY_INLINE void MultiplyChannelBlock(const ConvBlock& block) {
         return AheadOf(w.halves.data() + at, terms * kPanelColumns, row / kTileRows,
                        CeilDiv(block.positions, kTileRows), terms);
       });
-  for (int64_t i = 0; i < block.channels; ++i) {
-    block.epilogue.Finish(block.y + (block.channel + i) * g.y_plane + block.position,
-                          block.positions);
-  }
+  block.epilogue.FinishRuns(block.y + block.channel * g.y_plane + block.position, block.channels,
+                            block.positions, g.y_plane);
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

@@ -164,6 +164,8 @@ void ComputeDepthwise(const PackedConv::State& state, int64_t begin, int64_t end
   // A tile of two vectors may read a whole one past the end.
   float* staged = ThreadScratch<float>(ScratchUse::kStage, stage.channel_size + 2 * kLanes);
   StageOutside(stage, 0.0f, 1, staged);
+  const int64_t count = (last - first + 1) * g.out_w;
+  int64_t finished = begin;
   for (int64_t plane = begin; plane < end; ++plane) {
     StageChannel(g, stage, x + plane * g.in_h * g.in_w, staged);
     for (int64_t o = 0; o < g.group_out; ++o) {
@@ -176,10 +178,12 @@ void ComputeDepthwise(const PackedConv::State& state, int64_t begin, int64_t end
                                state.bias[out_channel],
                                y + (plane * g.group_out + o) * g.y_plane};
       PlaneRows(rows, first, last);
-      if (g.dense_output()) {
-        epilogue.Finish(rows.y + first * g.out_w, (last - first + 1) * g.out_w);
-      }
     }
+    const int64_t planes = (plane + 1 - finished) * g.group_out;
+    if (!g.dense_output() || (planes * count < kNearElements && plane + 1 < end)) continue;
+    epilogue.FinishRuns(y + finished * g.group_out * g.y_plane + first * g.out_w, planes, count,
+                        g.y_plane);
+    finished = plane + 1;
   }
 }
 

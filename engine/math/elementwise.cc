@@ -157,6 +157,15 @@ void Split(const LoopNest<kArrays>& nest, int64_t cost, const Body& body) {
   ParallelForItems(nest.rows(), nest.row_size() * cost, body);
 }
 
+// What a binary operation walks. Operands of one element, or as many as the result, need no axes.
+LoopNest<3> NestOf(const Extents& a, const Extents& b, const Extents& out) {
+  const int64_t count = Count(out), a_count = Count(a), b_count = Count(b);
+  if ((a_count == count || a_count == 1) && (b_count == count || b_count == 1)) {
+    return {count, {1, a_count == 1 ? 0 : 1, b_count == 1 ? 0 : 1}};
+  }
+  return {out, {DenseStrides(out), RepeatingStrides(a), RepeatingStrides(b)}};
+}
+
 }  // namespace
 
 void Binary(BinaryOp op, absl::Span<const Half> a, const Extents& a_extents,
@@ -165,8 +174,7 @@ void Binary(BinaryOp op, absl::Span<const Half> a, const Extents& a_extents,
   assert(static_cast<int64_t>(a.size()) == Count(a_extents));
   assert(static_cast<int64_t>(b.size()) == Count(b_extents));
   assert(static_cast<int64_t>(out.size()) == Count(out_extents));
-  const LoopNest<3> nest(out_extents, {DenseStrides(out_extents), RepeatingStrides(a_extents),
-                                       RepeatingStrides(b_extents)});
+  const LoopNest<3> nest = NestOf(a_extents, b_extents, out_extents);
   if (op == BinaryOp::kPow || op == BinaryOp::kMod) {
     constexpr int64_t kScalarCost = 32;
     return Split(nest, kScalarCost, [&](int64_t begin, int64_t end) {

@@ -5,12 +5,16 @@
 #ifndef ENGINE_MATH_EPILOGUE_H_
 #define ENGINE_MATH_EPILOGUE_H_
 
+#include <algorithm>
 #include <cstdint>
 
 #include "engine/math/half.h"
 #include "engine/math/parallel.h"
 
 namespace anemone::math {
+
+// 8 KB: the first-level cache holds a few operands of so many.
+inline constexpr int64_t kNearElements = 4096;
 
 // Is called with runs of finished elements, each one after the other in memory, from any thread of
 // the arena; together they are the whole result, and no element comes twice. It may change them,
@@ -28,11 +32,20 @@ class Epilogue {
   void Finish(Half* run, int64_t count) const {
     if (call_ != nullptr) call_(function_, run, count);
   }
+  // `runs` runs of `count`, `step` apart; those that touch are taken together, as many as stay
+  // near.
+  void FinishRuns(Half* y, int64_t runs, int64_t count, int64_t step) const {
+    if (is_empty()) return;
+    const int64_t together = step == count ? std::max<int64_t>(kNearElements / (count + 1), 1) : 1;
+    for (int64_t i = 0; i < runs; i += together) {
+      Finish(y + i * step, std::min(together, runs - i) * count);
+    }
+  }
   // All of a result of which nothing has been finished: `runs` runs of `count`, `step` apart.
   void FinishAll(Half* y, int64_t runs, int64_t count, int64_t step) const {
     if (is_empty()) return;
     ParallelForItems(runs, count, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) Finish(y + i * step, count);
+      FinishRuns(y + begin * step, end - begin, count, step);
     });
   }
 

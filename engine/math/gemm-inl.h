@@ -113,7 +113,7 @@ HWY_INLINE void StoreTile(const GemmOperands& g, const float* tile, int64_t row,
 HWY_INLINE void FinishRows(const GemmOperands& g, int64_t row, int64_t rows, int64_t column,
                            int64_t columns) {
   if (g.c_column != 1) return;
-  for (int64_t i = 0; i < rows; ++i) g.epilogue.Finish(g.c + (row + i) * g.c_row + column, columns);
+  g.epilogue.FinishRuns(g.c + row * g.c_row + column, rows, columns, g.c_row);
 }
 
 // The weights that follow those of a block: its next pass, or the next block of columns.

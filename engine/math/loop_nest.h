@@ -52,6 +52,12 @@ class LoopNest {
     for (int i = 0; i + 1 < rank_; ++i) rows_ *= extents_[i];
   }
 
+  // One row of `count` elements.
+  LoopNest(int64_t count, const Offsets& step) : rank_(1), rows_(1) {
+    extents_[0] = count;
+    steps_[0] = step;
+  }
+
   int64_t rows() const { return rows_; }
   int64_t row_size() const { return extents_[rank_ - 1]; }
   int64_t row_stride(int array) const { return steps_[rank_ - 1][array]; }

@@ -66,13 +66,13 @@ HWY_INLINE void FinishChannels(const WinogradTask& t, int64_t first, int64_t las
   const int64_t row = t.tile_row * kTile, column = t.tile_column * kTile;
   const int64_t rows = HWY_MIN(t.tile_rows * kTile, g.out_h - row);
   const int64_t columns = HWY_MIN(t.tile_columns * kTile, g.out_w - column);
-  for (int64_t k = first; k < HWY_MIN(last, g.group_out); ++k) {
-    Half* to = t.y + k * g.y_plane + row * g.y_row + column;
-    if (columns == g.out_w) {
-      t.epilogue.Finish(to, rows * columns);
-      continue;
-    }
-    for (int64_t i = 0; i < rows; ++i) t.epilogue.Finish(to + i * g.y_row, columns);
+  Half* to = t.y + first * g.y_plane + row * g.y_row + column;
+  const int64_t channels = HWY_MIN(last, g.group_out) - first;
+  if (columns == g.out_w) {
+    return t.epilogue.FinishRuns(to, channels, rows * columns, g.y_plane);
+  }
+  for (int64_t k = 0; k < channels; ++k, to += g.y_plane) {
+    t.epilogue.FinishRuns(to, rows, columns, g.y_row);
   }
 }
 

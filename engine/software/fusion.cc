@@ -26,6 +26,60 @@ int Predecessor(const Network& network, int i, absl::Span<const int> readers) {
   return found;
 }
 
+bool Reads(const Unit& unit, int other) {
+  return std::any_of(unit.bottoms.begin(), unit.bottoms.end(), [&](const Operand& operand) {
+    return operand.source == Operand::Source::kUnit && operand.index == other;
+  });
+}
+
+bool Holds(const Chain& chain, int unit) {
+  return std::any_of(chain.begin(), chain.end(), [&](const Link& l) { return l.unit == unit; });
+}
+
+// Whether `first` may run as late as `chain`: until then nobody else reads what it leaves behind.
+bool CanWait(const Network& network, const Chain& first, const Chain& chain) {
+  constexpr int kFar = 64;  // units looked at
+  if (chain.back().unit - first[0].unit > kFar) return false;
+  for (int i = first[0].unit + 1; i < chain.back().unit; ++i) {
+    if (Holds(first, i) || Holds(chain, i)) continue;
+    const bool reads = std::any_of(first.begin(), first.end(), [&](const Link& link) {
+      return Reads(network.units[i], link.unit);
+    });
+    if (reads) return false;
+  }
+  return true;
+}
+
+// The unit that ends a chain which `chain` can be appended to; -1: none. Of several the last.
+int Leader(const Network& network, absl::Span<const Chain> ending, const Chain& chain) {
+  int found = -1;
+  if (!network.units[chain[0].unit].kind->by_element()) return found;
+  for (const Link& link : chain) {
+    const Unit& unit = network.units[link.unit];
+    for (const Operand& operand : unit.bottoms) {
+      const int end = operand.source == Operand::Source::kUnit ? operand.index : -1;
+      if (end <= found || Holds(chain, end) || ending[end].empty()) continue;
+      const Unit& head = network.units[ending[end][0].unit];
+      if (CanLead(*head.kind) && network.units[end].dims == unit.dims &&
+          CanWait(network, ending[end], chain)) {
+        found = end;
+      }
+    }
+  }
+  return found;
+}
+
+// A chain that reads another one's result as it comes, say x in x * sigmoid(x), follows it.
+void Append(const Network& network, std::vector<Chain>& ending) {
+  for (Chain& chain : ending) {
+    const int leader = chain.empty() ? -1 : Leader(network, ending, chain);
+    if (leader < 0) continue;
+    Chain joined = std::exchange(ending[leader], {});
+    joined.insert(joined.end(), chain.begin(), chain.end());
+    chain = std::move(joined);
+  }
+}
+
 // How large a part of a tensor the chain's units can be given at once.
 enum class Part {
   kAny,    // every operand has the output's dims, or one element
@@ -56,8 +110,8 @@ struct Run {
 };
 
 ConstView Narrowed(const ConstView& in, const Dims& dims, const Run& run) {
-  if (in.dims.elements() == 1) return in;
   if (in.dims == dims) return {{.extent = {1, 1, run.planes, 1, run.count}}, in.data + run.first};
+  if (in.dims.elements() == 1) return in;
   // One operand element for each place: its index by axes, those of extent 1 left out.
   int64_t rest = run.first, offset = 0, stride = 1;
   for (int axis = kAxisCount - 1; axis >= 0; --axis) {
@@ -112,8 +166,10 @@ std::vector<Chain> FuseUnits(const Network& network, bool fuse) {
     if (unit.kind->is_view()) continue;
     const int before = fuse ? Predecessor(network, i, readers) : -1;
     if (before >= 0) ending[i] = std::exchange(ending[before], {});
-    ending[i].push_back(i);
+    ending[i].push_back({i, i});
+    for (Link& link : ending[i]) link.place = i;
   }
+  if (fuse) Append(network, ending);
   std::erase_if(ending, [](const Chain& chain) { return chain.empty(); });
   return ending;
 }
@@ -125,7 +181,7 @@ void RunChain(absl::Span<const UnitCall> calls) {
     return kind.Compute(head.unit->params.get(), head.prepared, head.in, head.out);
   }
   if (kind.by_element()) {
-    constexpr int64_t kNear = 4096;  // 8 KB: the first-level cache holds a few operands of it
+    constexpr int64_t kNear = math::kNearElements;
     const Part part = PartOf(calls);
     const int64_t size = SizeOf(part, head.out.dims);
     const int64_t run = size >= kNear ? kNear : kNear / std::max<int64_t>(size, 1) * size;

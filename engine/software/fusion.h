@@ -1,5 +1,5 @@
 // engine/software/fusion.h: which units run as one, so that what passes between them stays in the
-// nearest cache: a unit, then those that change its result element by element.
+// nearest cache: a unit, then those that go on from its result element by element.
 //
 //   for (const Chain& chain : FuseUnits(network)) ...   // in the order in which they run
 //   RunChain(calls);                                    // the chain's units with their operands
@@ -15,15 +15,19 @@
 
 namespace anemone {
 
-// Units by number, each but the last read by the next one alone, whose output has its dims. A chain
-// runs when its last unit would: by then every operand is there.
-using Chain = std::vector<int>;
+// A unit of a chain writes in the place of unit `place`: its own, or that of a later one of the
+// chain, which alone reads it and changes it there.
+struct Link {
+  int unit, place;
+};
+// All outputs have the same dims. A chain runs when its last unit would: by then every operand is
+// there, and none that another chain needs before.
+using Chain = std::vector<Link>;
 
 // Every unit that is no view stands in one chain. Without `fuse` each stands alone.
 std::vector<Chain> FuseUnits(const Network& network, bool fuse);
 
-// A unit with what it reads and writes. Inside a chain all write to the same place, and each but
-// the first reads it from there.
+// A unit with what it reads and writes.
 struct UnitCall {
   const Unit* unit = nullptr;
   const void* prepared = nullptr;

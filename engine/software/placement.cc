@@ -14,12 +14,16 @@ class Placer {
   Placer(const Network& network, absl::Span<const Chain> chains)
       : network_(network),
         runs_(network.units.size(), -1),
+        owner_(network.units.size(), -1),
         port_(network.units.size(), -1),
         whole_(network.units.size(), -1),
         offset_(network.units.size()),
         block_(network.units.size(), -1) {
     for (const Chain& chain : chains) {
-      for (int unit : chain) runs_[unit] = chain.back();
+      for (const Link& link : chain) {
+        runs_[link.unit] = chain.back().unit;
+        owner_[link.unit] = link.place;
+      }
     }
   }
 
@@ -35,7 +39,7 @@ class Placer {
     for (const OutputPort& port : network_.outputs) Read(port.from, Count());
     placement_.arena_halves = plan_.Pack();
     for (int i = 0; i < Count(); ++i) {
-      placement_.units.push_back(runs_[i] < 0 ? Place() : PlaceOf(runs_[i]));
+      placement_.units.push_back(owner_[i] < 0 ? Place() : PlaceOf(owner_[i]));
     }
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (input_block_[i] >= 0) placement_.inputs[i].offset = plan_.offset(input_block_[i]);
@@ -45,8 +49,7 @@ class Placer {
 
  private:
   int Count() const { return static_cast<int>(network_.units.size()); }
-  // The unit that owns the place of a chain.
-  bool Owns(int unit) const { return runs_[unit] == unit; }
+  bool Owns(int unit) const { return owner_[unit] == unit; }
 
   void PlaceOutputs(absl::Span<const ProgramPort> outputs) {
     for (size_t i = 0; i < outputs.size(); ++i) {
@@ -91,7 +94,7 @@ class Placer {
     for (int i = 0; i < Count(); ++i) {
       if (!Owns(i) || whole_[i] >= 0 || port_[i] >= 0) continue;
       block_[i] = plan_.Add(network_.units[i].dims.elements(), born[i]);
-      plan_.Extend(block_[i], i);
+      plan_.Extend(block_[i], runs_[i]);
     }
   }
 
@@ -112,7 +115,7 @@ class Placer {
     if (root.source == Operand::Source::kInput) block = input_block_[root.index];
     if (root.source == Operand::Source::kUnit) {
       int64_t offset = 0;
-      block = block_[WholeOf(runs_[root.index], offset)];
+      block = block_[WholeOf(owner_[root.index], offset)];
     }
     if (block >= 0) plan_.Extend(block, when);
   }
@@ -126,6 +129,7 @@ class Placer {
 
   const Network& network_;
   std::vector<int> runs_;        // by unit: the last of its chain; -1: a view
+  std::vector<int> owner_;       // by unit: the one in whose place it writes; -1: a view
   std::vector<int> port_;        // by unit: the output that it is written to, or -1
   std::vector<int> whole_;       // by unit: the one that joins it, or -1
   std::vector<int64_t> offset_;  // in that one's output

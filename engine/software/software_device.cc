@@ -252,10 +252,10 @@ class SoftwareDevice final : public Device {
     absl::InlinedVector<UnitCall, 8> calls;
     for (const Chain& chain : program.chains) {
       calls.clear();
-      for (int unit : chain) calls.push_back(CallOf(program, unit, request, arena));
+      for (const Link& link : chain) calls.push_back(CallOf(program, link.unit, request, arena));
       absl::Time start = request.on_unit != nullptr ? absl::Now() : absl::Time();
       if (program.exact && request.on_values == nullptr) {
-        RunExact(program, chain[0], request, calls[0]);
+        RunExact(program, chain[0].unit, request, calls[0]);
       } else {
         RunChain(calls);
       }
