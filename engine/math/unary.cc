@@ -26,7 +26,43 @@ HWY_INLINE void MapRun(const Half* in, Half* out, int64_t count, const Function&
   if (i < count) StoreHalfN(function(LoadHalfN(in + i, count - i)), out + i, count - i);
 }
 
+// Halfs as integers in the order of their values; -0 comes just before 0.
+int16_t OrderOf(Half half) {
+  const auto bits = static_cast<int16_t>(half.bits);
+  return static_cast<int16_t>(bits < 0 ? bits ^ 0x7fff : bits);
+}
+
+// By the bits alone; the limits are Halfs. What equals a limit is left as it is, so is a NaN.
+void ClampBits(const Half* in, Half lo, Half hi, Half* out, int64_t count) {
+  const hn::ScalableTag<int16_t> d;
+  const int64_t lanes = hn::Lanes(d);
+  const auto rest = hn::Set(d, int16_t{0x7fff}), infinity = hn::Set(d, int16_t{0x7c00});
+  const auto low = hn::Set(d, static_cast<int16_t>(lo.bits));
+  const auto high = hn::Set(d, static_cast<int16_t>(hi.bits));
+  const bool low_is_zero = (lo.bits & 0x7fff) == 0, high_is_zero = (hi.bits & 0x7fff) == 0;
+  const auto least = hn::Set(d, low_is_zero ? int16_t{-1} : OrderOf(lo));
+  const auto most = hn::Set(d, high_is_zero ? int16_t{0} : OrderOf(hi));
+  const auto clamp = [&](const auto bits) HWY_ATTR {
+    const auto order = hn::Xor(bits, hn::And(hn::BroadcastSignBit(bits), rest));
+    const auto limited =
+        hn::IfThenElse(hn::Lt(order, least), low, hn::IfThenElse(hn::Gt(order, most), high, bits));
+    return hn::IfThenElse(hn::Gt(hn::And(bits, rest), infinity), bits, limited);
+  };
+  const auto* from = reinterpret_cast<const int16_t*>(in);
+  auto* to = reinterpret_cast<int16_t*>(out);
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) hn::StoreU(clamp(hn::LoadU(d, from + i)), d, to + i);
+  if (i == count) return;
+  HWY_ALIGN int16_t tail[hn::MaxLanes(d)] = {};
+  std::memcpy(tail, from + i, (count - i) * sizeof(Half));
+  hn::Store(clamp(hn::Load(d, tail)), d, tail);
+  std::memcpy(to + i, tail, (count - i) * sizeof(Half));
+}
+
 void ClampRun(const Half* in, float lo, float hi, Half* out, int64_t count) {
+  if (RoundToHalf(lo) == lo && RoundToHalf(hi) == hi) {
+    return ClampBits(in, ToHalf(std::min(lo, hi)), ToHalf(hi), out, count);
+  }
   const VF low = hn::Set(DF(), lo), high = hn::Set(DF(), hi);
   MapRun(in, out, count, [&](VF x) HWY_ATTR { return ClampNan(x, low, high); });
 }
