@@ -141,7 +141,8 @@ HWY_INLINE void StorePositions(const ConvBlock& block, const float* tile, int64_
 
 // Channels multiplied in one pass.
 HWY_INLINE int64_t ChannelStep(const ConvGeometry& g) {
-  return HWY_MAX(HWY_MIN(g.group_in, kBlockDepth / HWY_MAX(g.taps(), 1)), 1);
+  const int64_t most = HWY_MAX(kBlockDepth / HWY_MAX(g.taps(), 1), 1);
+  return HWY_MAX(EvenPart(g.group_in, most), 1);
 }
 
 // Rows of the weights as float.

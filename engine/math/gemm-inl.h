@@ -123,7 +123,7 @@ HWY_INLINE Ahead WeightsAhead(const GemmOperands& g, int64_t first, int64_t term
   const int64_t next = first + terms < g.k ? first + terms : 0;
   if (next == 0) panel += panels;
   if (panel * kPanelColumns >= g.n) return {};
-  const int64_t depth = HWY_MIN(g.k - next, kBlockDepth);
+  const int64_t depth = HWY_MIN(g.k - next, EvenPart(g.k, kBlockDepth));
   return AheadOf(g.b_panels->halves.data() + (panel * g.k + next) * kPanelColumns,
                  depth * kPanelColumns, tile, tiles, terms);
 }
@@ -132,7 +132,7 @@ HWY_INLINE Ahead WeightsAhead(const GemmOperands& g, int64_t first, int64_t term
 HWY_INLINE void MultiplyBlock(const GemmOperands& g, int64_t row, int64_t rows, int64_t column,
                               int64_t columns) {
   MultiplyPanels(
-      rows, columns, g.k, HWY_MIN(g.k, kBlockDepth),
+      rows, columns, g.k, EvenPart(g.k, kBlockDepth),
       [&](int64_t first, int64_t depth, float* b)
           HWY_ATTR { PackColumns(g, first, depth, column, columns, b); },
       [&](int64_t i, int64_t height, int64_t first, int64_t depth, float* a)

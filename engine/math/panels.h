@@ -12,9 +12,9 @@ inline constexpr int64_t kTileRows = 8;       // rows of a tile of C: two panels
 inline constexpr int64_t kPanelColumns = 48;  // columns of a panel of B and of a tile of C
 inline constexpr int64_t kTileSize = kTileRows * kPanelColumns;
 
-// Terms summed per pass: 384 x 8 floats of A stay in the first-level cache, 384 x 192 of B (288 KB)
-// in the second.
-inline constexpr int64_t kBlockDepth = 384;
+// Most terms summed per pass: 512 x 8 floats of A stay in the first-level cache, 512 x 192 of B
+// (384 KB) in the second.
+inline constexpr int64_t kBlockDepth = 512;
 inline constexpr int64_t kBlockColumns = 4 * kPanelColumns;
 inline constexpr int64_t kBlockRows = 512;
 
@@ -25,6 +25,11 @@ inline int64_t RoundUp(int64_t a, int64_t b) { return CeilDiv(a, b) * b; }
 struct BlockSize {
   int64_t rows, columns;
 };
+
+// `count` in equal parts of at most `most`.
+inline int64_t EvenPart(int64_t count, int64_t most) {
+  return CeilDiv(count, std::max<int64_t>(CeilDiv(count, most), 1));
+}
 
 // Columns of B that its share of the cache holds, of so many terms.
 inline int64_t ColumnsOf(int64_t depth) {

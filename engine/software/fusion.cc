@@ -109,9 +109,18 @@ struct Run {
   int64_t first, planes, count;
 };
 
-ConstView Narrowed(const ConstView& in, const Dims& dims, const Run& run) {
-  if (in.dims == dims) return {{.extent = {1, 1, run.planes, 1, run.count}}, in.data + run.first};
-  if (in.dims.elements() == 1) return in;
+// `part` is of one element.
+void Narrow(const ConstView& in, const Dims& dims, const Run& run, ConstView& part) {
+  if (in.dims == dims) {
+    part.dims.extent[2] = run.planes;
+    part.dims.extent[4] = run.count;
+    part.data = in.data + run.first;
+    return;
+  }
+  if (in.dims.elements() == 1) {
+    part.data = in.data;
+    return;
+  }
   // One operand element for each place: its index by axes, those of extent 1 left out.
   int64_t rest = run.first, offset = 0, stride = 1;
   for (int axis = kAxisCount - 1; axis >= 0; --axis) {
@@ -120,18 +129,19 @@ ConstView Narrowed(const ConstView& in, const Dims& dims, const Run& run) {
     rest /= dims.extent[axis];
   }
   const bool same = in.dims.w() == 1 && (in.dims.h() == 1 || run.count <= dims.w());
-  return {{.extent = {1, 1, in.dims.c() == 1 ? 1 : run.planes, 1, same ? 1 : run.count}},
-          in.data + offset};
+  part.dims.extent[2] = in.dims.c() == 1 ? 1 : run.planes;
+  part.dims.extent[4] = same ? 1 : run.count;
+  part.data = in.data + offset;
 }
 
 void ComputeRun(const UnitCall& call, const Run& run) {
   const Dims& dims = call.out.dims;
-  absl::InlinedVector<ConstView, 4> in;
-  for (const ConstView& whole : call.in) in.push_back(Narrowed(whole, dims, run));
   const int64_t plane = std::max<int64_t>(dims.h() * dims.w(), 1);
   const View out{{.extent = {1, 1, run.planes, 1, run.count}},
                  call.out.data + run.first,
                  run.first / plane % std::max<int64_t>(dims.c(), 1)};
+  absl::InlinedVector<ConstView, 4> in(call.in.size());
+  for (size_t i = 0; i < in.size(); ++i) Narrow(call.in[i], dims, run, in[i]);
   call.unit->kind->Compute(call.unit->params.get(), call.prepared, in, out);
 }
 
