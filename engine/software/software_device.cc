@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "anemone/mapped_file.h"
 #include "anemone/status_macros.h"
 #include "engine/constant.h"
 #include "engine/device.h"
@@ -74,6 +75,11 @@ absl::StatusOr<Buffer> ToHalves(const Constant& constant) {
   return halves;
 }
 
+// What the program keeps is its own, in another form.
+void GiveBack(const Tensor& constant) {
+  if (constant.compressed() == nullptr) MappedFile::GiveBack(constant.bytes());
+}
+
 std::vector<ProgramPort> InputPorts(const Network& network) {
   std::vector<ProgramPort> ports;
   for (const InputPort& p : network.inputs) ports.push_back({p.name, LayoutOf(p.dims, p.format)});
@@ -124,6 +130,7 @@ class SoftwareDevice final : public Device {
             "a constant of ", DataTypeName(constant.tensor.type()), ": judged, but not run"));
       }
       ANEMONE_ASSIGN_OR_RETURN(Buffer halves, ToHalves(constant));
+      GiveBack(constant.tensor);
       program->constants.push_back(std::move(halves));
     }
     for (const Unit& unit : network.units) {
@@ -137,6 +144,7 @@ class SoftwareDevice final : public Device {
                             absl::StrCat("unit '", unit.name, "': ", prepared.status().message()));
       }
       program->prepared.push_back(*std::move(prepared));
+      for (const Tensor& weight : unit.weights) GiveBack(weight);
     }
     if (program->exact) {
       program->steps = PlanExact(network, *program->exact);

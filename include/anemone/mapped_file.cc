@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <map>
+#include <mutex>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
@@ -21,7 +23,38 @@ absl::Status SystemError(const std::string& path, absl::string_view what) {
   return absl::ErrnoToStatus(error, absl::StrCat(path, ": ", what));
 }
 
+// Where files are mapped: the size by the first byte.
+struct Mappings {
+  std::mutex mutex;
+  std::map<const std::byte*, size_t> sizes;
+};
+Mappings& AllMappings() {
+  static Mappings& mappings = *new Mappings;
+  return mappings;
+}
+
 }  // namespace
+
+MappedFile::MappedFile(const std::byte* data, size_t size) : data_(data), size_(size) {
+  std::lock_guard<std::mutex> lock(AllMappings().mutex);
+  AllMappings().sizes[data] = size;
+}
+
+void MappedFile::GiveBack(absl::Span<const std::byte> bytes) {
+  std::lock_guard<std::mutex> lock(AllMappings().mutex);
+  const auto& sizes = AllMappings().sizes;
+  auto file = sizes.upper_bound(bytes.data());
+  if (file == sizes.begin()) return;
+  --file;
+  const auto offset = static_cast<size_t>(bytes.data() - file->first);
+  if (offset + bytes.size() > file->second) return;
+  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  const size_t first = (offset + page - 1) / page * page;
+  const size_t end = (offset + bytes.size()) / page * page;
+  if (first < end) {
+    ::madvise(const_cast<std::byte*>(file->first) + first, end - first, MADV_DONTNEED);
+  }
+}
 
 absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::string& path) {
   // Without O_NONBLOCK, opening a pipe that nobody writes would wait for ever.
@@ -45,7 +78,13 @@ absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::st
       new MappedFile(static_cast<const std::byte*>(data), size));
 }
 
-MappedFile::~MappedFile() { ::munmap(const_cast<std::byte*>(data_), size_); }
+MappedFile::~MappedFile() {
+  {
+    std::lock_guard<std::mutex> lock(AllMappings().mutex);
+    AllMappings().sizes.erase(data_);
+  }
+  ::munmap(const_cast<std::byte*>(data_), size_);
+}
 
 absl::Status NotWritten(const std::string& path) {
   return absl::PermissionDeniedError(absl::StrCat(

@@ -23,6 +23,10 @@ class MappedFile {
   // (empty), kPermissionDenied or what else the system says; each message begins with `path`.
   static absl::StatusOr<std::shared_ptr<const MappedFile>> Open(const std::string& path);
 
+  // Gives back the pages that lie in `bytes`, if these are of a file that is mapped; else nothing
+  // happens. Who touches them again waits for the file, no more.
+  static void GiveBack(absl::Span<const std::byte> bytes);
+
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
@@ -31,7 +35,7 @@ class MappedFile {
   absl::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
 
  private:
-  MappedFile(const std::byte* data, size_t size) : data_(data), size_(size) {}
+  MappedFile(const std::byte* data, size_t size);
 
   const std::byte* data_;
   size_t size_;
