@@ -57,6 +57,13 @@ std::vector<PackagedPort> PortsOf(
   return read;
 }
 
+absl::Status RefusedBy(const Target& target, const Verdict& verdict) {
+  const std::string rule = verdict.rule == nullptr ? verdict.own_rule : verdict.rule->id;
+  return absl::FailedPreconditionError(
+      absl::StrCat(target.option_name(), " refuses it: ",
+                   verdict.message.empty() ? absl::StrCat("rule ", rule) : verdict.message));
+}
+
 class Reader {
  public:
   Reader(absl::string_view bytes, std::shared_ptr<const void> owner)
@@ -187,10 +194,7 @@ class Reader {
     }
     NetworkBuilder c(*package_.target, package_.route);
     absl::Status status = ReadNetwork(json, FindUnitKind, c, &values);
-    if (c.refusal()) {
-      return absl::FailedPreconditionError(absl::StrCat(package_.target->option_name(),
-                                                        " refuses it: ", c.refusal()->message));
-    }
+    if (c.refusal()) return RefusedBy(*package_.target, *c.refusal());
     if (!status.ok()) return absl::DataLossError(status.message());
     to.network = c.TakeNetwork();
     return format::CheckPorts(to);

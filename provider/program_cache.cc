@@ -42,6 +42,7 @@ bool BeginsWithKey(absl::string_view name) {
 // Opened for reading, and used just now; a link is not followed.
 absl::StatusOr<std::shared_ptr<const MappedFile>> Use(const std::string& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0 && errno == ELOOP) return absl::InvalidArgumentError("is a link");
   if (file < 0) return absl::ErrnoToStatus(errno, absl::StrCat("'", path, "': cannot be opened"));
   const absl::Cleanup close = [file] { ::close(file); };
   ::futimens(file, nullptr);  // where the folder is read-only, ages stay as they are
