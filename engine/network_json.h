@@ -8,8 +8,8 @@
 //    "outputs":   [{"name": "y", "from": "unit 0"}]}
 //
 // Dims are N, D, C, H, W. What this cannot do: it holds no values. They are kept beside it, in the
-// order of TensorsOf(); without them a constant is read back as zeros, which is good enough to judge
-// a network, not to run it.
+// order of TensorsOf(); without them a constant is read back as zeros, which is good enough to
+// judge a network, not to run it.
 #ifndef ANEMONE_ENGINE_NETWORK_JSON_H_
 #define ANEMONE_ENGINE_NETWORK_JSON_H_
 

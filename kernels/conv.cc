@@ -537,8 +537,9 @@ const UnitKindOf<ConvParams>& ConvUnit() { return Kind(); }
 absl::StatusOr<Operand> PointwiseConv(NetworkBuilder& c, const Operand& x, int64_t out_channels,
                                       const Tensor& kernel, bool in_major, const Tensor* bias) {
   const int64_t in = c.DimsOf(x).c();
-  std::vector<Tensor> weights = {kernel.Reshaped(
-      in_major ? std::vector{in, out_channels} : std::vector{out_channels, in, int64_t{1}, int64_t{1}})};
+  std::vector<Tensor> weights = {
+      kernel.Reshaped(in_major ? std::vector{in, out_channels}
+                               : std::vector{out_channels, in, int64_t{1}, int64_t{1}})};
   if (bias != nullptr) weights.push_back(*bias);
   return c.Add(Kind(), ConvParams{.out_channels = out_channels, .in_major = in_major}, {x},
                std::move(weights));

@@ -79,9 +79,9 @@ absl::Status Complete(LinearParams& p, Bottoms in, absl::Span<const Tensor> weig
     const std::vector<int64_t>& sizes = weights[0].dims();
     const size_t along_k = IsRowMajor(p) ? 0 : 1;
     if (sizes.size() != 2 || sizes[along_k] != p.k) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("weight: want a matrix with the input's ", p.k, " elements along ",
-                       IsRowMajor(p) ? "columns" : "rows"));
+      return absl::InvalidArgumentError(absl::StrCat("weight: want a matrix with the input's ", p.k,
+                                                     " elements along ",
+                                                     IsRowMajor(p) ? "columns" : "rows"));
     }
     p.n = sizes[1 - along_k];
   }

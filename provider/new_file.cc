@@ -18,8 +18,9 @@ namespace {
 
 absl::Status NotWrittenNow(const std::string& path) {
   return absl::ErrnoToStatus(
-      errno, absl::StrCat("'", path, "': cannot be written; choose a folder that can be, on a disk ",
-                          "with space"));
+      errno,
+      absl::StrCat("'", path, "': cannot be written; choose a folder that can be, on a disk ",
+                   "with space"));
 }
 
 // Locks a file that was just made. False: somebody took it for one that was left.

@@ -5,13 +5,14 @@
 //   ANEMONE_RETURN_IF_ERROR(file->Write(bytes));
 //   return file->PutIntoPlace();  // else it is removed
 //
-// Until then it stands beside its place under a name that ends in ".tmp", locked: who finds one that
-// is not locked may remove it, as its writer is dead.
+// Until then it stands beside its place under a name that ends in ".tmp", locked: who finds one
+// that is not locked may remove it, as its writer is dead.
 #ifndef ANEMONE_PROVIDER_NEW_FILE_H_
 #define ANEMONE_PROVIDER_NEW_FILE_H_
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"

@@ -17,8 +17,8 @@ namespace {
 absl::Status CheckPort(const PackagedPort& port, const Dims& dims, bool is_output) {
   const bool is_index = port.type == DataType::kInt64 || port.type == DataType::kInt32;
   if (!IsEngineConstant(port.type) && !(is_output && is_index)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "port '", port.name, "': no port of the engine is ", DataTypeName(port.type)));
+    return absl::InvalidArgumentError(
+        absl::StrCat("port '", port.name, "': no port of the engine is ", DataTypeName(port.type)));
   }
   if (port.dims.size() <= kMaxRank && PlaceShape(port.dims) == dims) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("port '", port.name, "' is ",
@@ -42,17 +42,17 @@ absl::Status CheckPorts(const PackagedSegment& segment) {
   const Network& network = segment.network;
   if (segment.inputs.size() != network.inputs.size() ||
       segment.outputs.size() != network.outputs.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("want ", network.inputs.size(), " inputs and ", network.outputs.size(),
-                     " outputs, as the network has"));
+    return absl::InvalidArgumentError(absl::StrCat("want ", network.inputs.size(), " inputs and ",
+                                                   network.outputs.size(),
+                                                   " outputs, as the network has"));
   }
   for (size_t i = 0; i < segment.inputs.size(); ++i) {
     ANEMONE_RETURN_IF_ERROR(
         CheckPort(segment.inputs[i], network.inputs[i].dims, /*is_output=*/false));
   }
   for (size_t i = 0; i < segment.outputs.size(); ++i) {
-    ANEMONE_RETURN_IF_ERROR(CheckPort(
-        segment.outputs[i], network.DimsOf(network.outputs[i].from), /*is_output=*/true));
+    ANEMONE_RETURN_IF_ERROR(
+        CheckPort(segment.outputs[i], network.DimsOf(network.outputs[i].from), /*is_output=*/true));
   }
   return absl::OkStatus();
 }

@@ -21,7 +21,9 @@ inline constexpr const char kSegmentsIdentifier[] = "ANES";
 
 // Sections, and values within the weights, begin at multiples of this.
 inline constexpr uint64_t kAlignment = 64;
-inline uint64_t Aligned(uint64_t offset) { return (offset + kAlignment - 1) / kAlignment * kAlignment; }
+inline uint64_t Aligned(uint64_t offset) {
+  return (offset + kAlignment - 1) / kAlignment * kAlignment;
+}
 
 // FlatBuffers end at 2 GiB; a network of 10,000 units takes 3 MiB.
 inline constexpr size_t kMostHeader = size_t{1} << 20, kMostSegments = size_t{1} << 30,

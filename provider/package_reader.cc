@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -59,9 +60,9 @@ std::vector<PackagedPort> PortsOf(
 
 absl::Status RefusedBy(const Target& target, const Verdict& verdict) {
   const std::string rule = verdict.rule == nullptr ? verdict.own_rule : verdict.rule->id;
-  return absl::FailedPreconditionError(
-      absl::StrCat(target.option_name(), " refuses it: ",
-                   verdict.message.empty() ? absl::StrCat("rule ", rule) : verdict.message));
+  return absl::FailedPreconditionError(absl::StrCat(
+      target.option_name(),
+      " refuses it: ", verdict.message.empty() ? absl::StrCat("rule ", rule) : verdict.message));
 }
 
 class Reader {
@@ -80,12 +81,11 @@ class Reader {
   // The header and its checksum; the sections begin behind them.
   absl::Status ReadHeader() {
     constexpr size_t kSize = sizeof(uint32_t), kIdentified = kSize + 2 * sizeof(uint32_t);
-    if (bytes_.size() < kIdentified ||
-        !format::HeaderBufferHasIdentifier(bytes_.data() + kSize)) {
+    if (bytes_.size() < kIdentified || !format::HeaderBufferHasIdentifier(bytes_.data() + kSize)) {
       return absl::InvalidArgumentError("is no package of Anemone");
     }
-    const size_t size = kSize + flatbuffers::GetPrefixedSize(
-                                    reinterpret_cast<const uint8_t*>(bytes_.data()));
+    const size_t size =
+        kSize + flatbuffers::GetPrefixedSize(reinterpret_cast<const uint8_t*>(bytes_.data()));
     uint64_t checksum = 0;
     if (size > format::kMostHeader || bytes_.size() < size + sizeof(checksum)) {
       return Damaged(absl::StrCat("the header is cut off at byte ", bytes_.size()));
@@ -160,7 +160,8 @@ class Reader {
   }
 
   absl::Status ReadSegments() {
-    if (segments_->size() > format::kMostSegments) return Damaged("section 'segments' is too large");
+    if (segments_->size() > format::kMostSegments)
+      return Damaged("section 'segments' is too large");
     flatbuffers::Verifier verifier = VerifierOf(*segments_);
     if (!verifier.VerifyBuffer<format::Segments>(format::kSegmentsIdentifier)) {
       return Damaged("section 'segments' is no FlatBuffer of segments");
@@ -185,8 +186,8 @@ class Reader {
   absl::Status ReadUnits(const format::Segment& segment, PackagedSegment& to) {
     const auto& units = *segment.network();
     if (units.size() > format::kMostNetwork) return absl::DataLossError("the network is too large");
-    ANEMONE_ASSIGN_OR_RETURN(
-        Json json, ReadCbor({reinterpret_cast<const char*>(units.data()), units.size()}));
+    ANEMONE_ASSIGN_OR_RETURN(Json json,
+                             ReadCbor({reinterpret_cast<const char*>(units.data()), units.size()}));
     std::vector<Tensor> values;
     for (const format::Tensor* table : *segment.tensors()) {
       ANEMONE_ASSIGN_OR_RETURN(Tensor value, ReadPackageTensor(*table, *weights_, owner_));

@@ -28,8 +28,8 @@ absl::string_view BytesOf(const FlatBufferBuilder& builder) {
 }
 
 absl::Status TooLarge(const std::string& what) {
-  return absl::ResourceExhaustedError(
-      absl::StrCat("package: ", what, " is larger than the format holds; compile the model in parts"));
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "package: ", what, " is larger than the format holds; compile the model in parts"));
 }
 
 Offset<flatbuffers::Vector<Offset<format::Port>>> WritePorts(const std::vector<PackagedPort>& ports,
@@ -110,8 +110,8 @@ class Image {
       tensors.push_back(written);
     }
     const auto name = builder_.CreateString(segment.name);
-    const auto units = builder_.CreateVector(reinterpret_cast<const uint8_t*>(network.data()),
-                                             network.size());
+    const auto units =
+        builder_.CreateVector(reinterpret_cast<const uint8_t*>(network.data()), network.size());
     const auto values = builder_.CreateVector(tensors);
     const auto inputs = WritePorts(segment.inputs, builder_);
     const auto outputs = WritePorts(segment.outputs, builder_);
@@ -136,7 +136,8 @@ class Image {
     }
     const auto text = [&](absl::string_view t) { return header.CreateString(t.data(), t.size()); };
     const auto tables = text(TableHash()), producer = text(package_.producer),
-               target = text(package_.target->option_name()), route = text(RouteName(package_.route));
+               target = text(package_.target->option_name()),
+               route = text(RouteName(package_.route));
     format::FinishSizePrefixedHeaderBuffer(
         header, format::CreateHeader(header, format::kMajor, format::kMinor, tables, producer,
                                      target, route, header.CreateVector(sections)));

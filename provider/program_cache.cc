@@ -122,9 +122,10 @@ absl::StatusOr<std::unique_ptr<ProgramCache>> ProgramCache::Open(CacheOptions op
   if (!fs::is_directory(options.folder, error)) {
     fs::create_directories(fs::path(options.folder).parent_path(), error);
     const int failed = ::mkdir(options.folder.c_str(), 0700) == 0 ? 0 : errno;
-    if (failed != 0 && !fs::is_directory(options.folder, error)) {  // else another process was first
+    if (failed != 0 &&
+        !fs::is_directory(options.folder, error)) {  // else another process was first
       return absl::ErrnoToStatus(failed, absl::StrCat("program cache: folder '", options.folder,
-                                                     "' cannot be made; name another"));
+                                                      "' cannot be made; name another"));
     }
   }
   return std::unique_ptr<ProgramCache>(new ProgramCache(std::move(options)));
@@ -162,12 +163,13 @@ absl::Status ProgramCache::Store(const CacheKey& key, const Package& package) {
   Tidy();
   struct stat info;
   if (status.ok() && ::lstat(path.c_str(), &info) != 0) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "program cache: had to remove what it stored, to stay below ", options_.max_bytes,
-        " bytes; allow more"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("program cache: had to remove what it stored, to stay below ",
+                     options_.max_bytes, " bytes; allow more"));
   }
-  return status.ok() ? status
-                     : absl::Status(status.code(), absl::StrCat("program cache: ", status.message()));
+  return status.ok()
+             ? status
+             : absl::Status(status.code(), absl::StrCat("program cache: ", status.message()));
 }
 
 void ProgramCache::Tidy() const {

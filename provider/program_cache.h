@@ -1,5 +1,5 @@
-// provider/program_cache.h: packages kept from one run to the next in a folder, each under a hash of
-// all that it was compiled from. For any number of processes at once.
+// provider/program_cache.h: packages kept from one run to the next in a folder, each under a hash
+// of all that it was compiled from. For any number of processes at once.
 //
 //   ANEMONE_ASSIGN_OR_RETURN(auto cache, ProgramCache::Open({.folder = DefaultCacheFolder()}));
 //   CacheKey key;
@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -26,7 +27,8 @@ struct evp_md_ctx_st;
 
 namespace anemone {
 
-// SHA-256 over this version, its rule tables, and names and contents, each with its length in front:
+// SHA-256 over this version, its rule tables, and names and contents, each with its length in
+// front:
 // ("a", "bc") is not ("ab", "c").
 class CacheKey {
  public:

@@ -6,8 +6,10 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "anemone/compressed.h"
 #include "engine/device.h"
@@ -36,6 +38,28 @@ TEST(Package, EveryFormOfWeightsIsKept) {
         CheckPackageRoundTrip(ConvBy(kernel), **FindTarget("h16"), Route::kNetplist);
     EXPECT_TRUE(same.ok()) << name << ": " << same;
   }
+}
+
+// What a forged package says of scales and bits, to those who would read by it.
+TEST(Compressed, TakesNoFormThatReachesBeyondItsValues) {
+  const Tensor codes = Tensor::Zeros(DataType::kInt8, {64}),
+               scales = Tensor::Zeros(DataType::kFloat, {8});
+  constexpr int64_t kHuge = int64_t{1} << 62;
+  const ScaleGrid bad[] = {{0, 8, 1, 0, 1, 0},     {8, 0, 1, 0, 1, 0}, {8, 8, 0, 0, 1, 0},
+                           {8, 8, 1, 0, -1, 0},    {8, 8, 1, 0, 2, 0}, {4, 8, 1, 5, 1, 0},
+                           {8, 8, 1, 0, kHuge, 0}, {8, 8, 1, 0, 0, 2}, {-1, -8, -1, 1, 1, 1}};
+  EXPECT_TRUE(Compressed::Affine(codes, scales, {}, {8, 8, 1, 0, 1, 0}).ok());
+  for (const ScaleGrid& grid : bad) {
+    EXPECT_THAT(Compressed::Affine(codes, scales, {}, grid),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a scale for every")));
+  }
+  EXPECT_TRUE(Compressed::Masked(70, {3, 32}, {1, 2, 3}).ok());
+  EXPECT_THAT(Compressed::Masked(70, {3, 64}, {1, 2, 3}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a bit for each")));
+  EXPECT_THAT(Compressed::Masked(70, {3}, {1, 2}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a bit for each")));
+  EXPECT_THAT(Compressed::Masked(70, {3, 32}, {1, 2}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a value for each")));
 }
 
 TEST(Package, SaysWhatTheSegmentsAre) {
@@ -149,19 +173,19 @@ template <class F>
 std::string WithNetwork(F change, const std::string& bytes = SmallBytes()) {
   PackageParts parts = PackageParts::Of(bytes);
   flatbuffers::FlatBufferBuilder fbb;
-  const auto* segment = flatbuffers::GetRoot<format::Segments>(
-                            parts.section(format::kSegmentsSection).bytes.data())
-                            ->segments()
-                            ->Get(0);
+  const auto* segment =
+      flatbuffers::GetRoot<format::Segments>(parts.section(format::kSegmentsSection).bytes.data())
+          ->segments()
+          ->Get(0);
   const auto* units = segment->network();
   Json json = *ReadCbor({reinterpret_cast<const char*>(units->data()), units->size()});
   const std::string changed = change(json);
   const auto ports = [&](const auto* from) {
     std::vector<flatbuffers::Offset<format::Port>> to;
     for (const format::Port* port : *from) {
-      to.push_back(format::CreatePort(fbb, fbb.CreateString(port->name()), port->type(),
-                                      fbb.CreateVector(std::vector<int64_t>(
-                                          port->dims()->begin(), port->dims()->end()))));
+      to.push_back(format::CreatePort(
+          fbb, fbb.CreateString(port->name()), port->type(),
+          fbb.CreateVector(std::vector<int64_t>(port->dims()->begin(), port->dims()->end()))));
     }
     return fbb.CreateVector(to);
   };
@@ -218,13 +242,17 @@ const Bad kBad[] = {
      [] { return With([](PackageParts& p) { p.tables = "0123abc"; }); },
      kStale,
      {"0123abc", std::string(TableHash()), "compile the model again"}},
-    {"another target", [] { return With([](PackageParts& p) { p.target = "h99"; }); }, kDamaged,
+    {"another target",
+     [] { return With([](PackageParts& p) { p.target = "h99"; }); },
+     kDamaged,
      {"no such target"}},
     {"refused by its target",
      [] { return With([](PackageParts& p) { p.target = "h11"; }); },
      kStale,
      {"h11 refuses it", "compile the model again"}},
-    {"no weights", [] { return With([](PackageParts& p) { p.sections.resize(1); }); }, kDamaged,
+    {"no weights",
+     [] { return With([](PackageParts& p) { p.sections.resize(1); }); },
+     kDamaged,
      {"section is missing"}},
     {"weights twice",
      [] { return With([](PackageParts& p) { p.sections.push_back(p.sections[1]); }); },
@@ -392,7 +420,8 @@ const char* const kModels[] = {
     "(float[4,24] x) => (float[4,16] y) <float[24,16] m, float[16] s, float[16] t> {"
     "  a = MatMul(x, m) b = LayerNormalization(a, s, t) y = Gelu(b) }",
     "(float[1,4,6,6] x) => (float[1,2,3,3] y) <float[4,2,2,2] w> {"
-    "  a = MaxPool<kernel_shape = [2,2], strides = [2,2]>(x) b = ConvTranspose<strides = [2,2]>(a, w)"
+    "  a = MaxPool<kernel_shape = [2,2], strides = [2,2]>(x) b = ConvTranspose<strides = [2,2]>(a, "
+    "w)"
     "  y = AveragePool<kernel_shape = [2,2], strides = [2,2]>(b) }",
     "(float[1,4,8,16] q, float[1,4,8,16] k, float[1,4,8,16] v) => (float[1,4,8,16] y) {"
     "  t = Transpose<perm = [0,1,3,2]>(k) s = MatMul(q, t) p = Softmax<axis = -1>(s)"

@@ -86,14 +86,14 @@ std::vector<std::pair<std::string, Tensor>> KernelForms() {
       {"float32", Tensor::Floats(dims, floats)},
       {"fill", Tensor::Fill(DataType::kFloat, dims,
                             absl::MakeConstSpan(reinterpret_cast<const std::byte*>(&half), 4))},
-      {"int8", Tensor::Of(dims, *Compressed::Affine(
-                                    Tensor::Of<int8_t>(DataType::kInt8, {kElements}, int8),
-                                    Tensor::Floats({kOut}, Floats(kOut)), {},
-                                    *ScaleGrid::Of({kOut, kIn}, {kOut}, 0, 0)))},
+      {"int8",
+       Tensor::Of(dims, *Compressed::Affine(Tensor::Of<int8_t>(DataType::kInt8, {kElements}, int8),
+                                            Tensor::Floats({kOut}, Floats(kOut)), {},
+                                            *ScaleGrid::Of({kOut, kIn}, {kOut}, 0, 0)))},
       {"uint4", Tensor::Of(dims, Blockwise())},
-      {"palette",
-       Tensor::Of(dims, *Compressed::Palette(Tensor::Of<uint8_t>(DataType::kUInt8, {kElements}, uint8),
-                                             Tensor::Floats({256}, Floats(256))))},
+      {"palette", Tensor::Of(dims, *Compressed::Palette(
+                                       Tensor::Of<uint8_t>(DataType::kUInt8, {kElements}, uint8),
+                                       Tensor::Floats({256}, Floats(256))))},
       {"sparse", Tensor::Of(dims, EveryThird())},
   };
 }

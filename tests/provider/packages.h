@@ -2,6 +2,7 @@
 #ifndef ANEMONE_TESTS_PROVIDER_PACKAGES_H_
 #define ANEMONE_TESTS_PROVIDER_PACKAGES_H_
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>

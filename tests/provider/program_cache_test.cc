@@ -13,8 +13,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <set>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "provider/new_file.h"
 #include "tests/provider/packages.h"
