@@ -9,6 +9,7 @@
 #include "importer/importer.h"
 #include "kernels/conv.h"
 #include "partitioner/plan.h"
+#include "provider/cbor.h"
 #include "provider/package_format.h"
 #include "tests/onnx_text.h"
 #include "tests/round_trip.h"
@@ -172,6 +173,41 @@ std::string PackageParts::Sealed() const {
   bytes.append(reinterpret_cast<const char*>(&checksum), sizeof(checksum));
   bytes.resize(AlignedTo64(bytes.size()));
   return bytes + body;
+}
+
+std::string WithNetwork(const std::string& bytes, const std::function<std::string(Json)>& change) {
+  PackageParts parts = PackageParts::Of(bytes);
+  std::string& section = parts.section(format::kSegmentsSection).bytes;
+  const format::Segment& segment =
+      *flatbuffers::GetRoot<format::Segments>(section.data())->segments()->Get(0);
+  const auto* units = segment.network();
+  const std::string changed =
+      change(*ReadCbor({reinterpret_cast<const char*>(units->data()), units->size()}));
+  flatbuffers::FlatBufferBuilder fbb;
+  const auto dims = [&](const auto* table) {
+    return fbb.CreateVector(std::vector<int64_t>(table->dims()->begin(), table->dims()->end()));
+  };
+  const auto ports = [&](const auto* from) {
+    std::vector<flatbuffers::Offset<format::Port>> to;
+    for (const format::Port* port : *from) {
+      const auto name = fbb.CreateString(port->name());
+      to.push_back(format::CreatePort(fbb, name, port->type(), dims(port)));
+    }
+    return fbb.CreateVector(to);
+  };
+  std::vector<flatbuffers::Offset<format::Tensor>> tensors;
+  for (const format::Tensor* t : *segment.tensors()) {
+    tensors.push_back(format::CreateTensor(fbb, t->type(), dims(t), t->form(), t->data(),
+                                           t->code_type(), t->values(), t->zero_points(),
+                                           t->grid()));
+  }
+  const auto made = format::CreateSegment(
+      fbb, fbb.CreateString(segment.name()),
+      fbb.CreateVector(reinterpret_cast<const uint8_t*>(changed.data()), changed.size()),
+      fbb.CreateVector(tensors), ports(segment.inputs()), ports(segment.outputs()));
+  fbb.Finish(format::CreateSegments(fbb, fbb.CreateVector(&made, 1)), format::kSegmentsIdentifier);
+  section.assign(reinterpret_cast<const char*>(fbb.GetBufferPointer()), fbb.GetSize());
+  return parts.Sealed();
 }
 
 }  // namespace anemone

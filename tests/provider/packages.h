@@ -3,12 +3,14 @@
 #define ANEMONE_TESTS_PROVIDER_PACKAGES_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "anemone/tensor.h"
+#include "engine/field.h"
 #include "engine/network.h"
 #include "package_generated.h"  // generated
 #include "provider/package.h"
@@ -46,6 +48,10 @@ struct PackageParts {
   std::string Sealed() const;
   Section& section(const std::string& name);
 };
+
+// A package of the first segment alone, its network replaced by what `change` makes of its JSON:
+// CBOR, or no such thing.
+std::string WithNetwork(const std::string& bytes, const std::function<std::string(Json)>& change);
 
 }  // namespace anemone
 
