@@ -28,6 +28,8 @@ math::Element ElementOf(DataType type) {
       return math::Element::kDouble;
     case DataType::kBool:
       return math::Element::kBool;
+    case DataType::kUInt16:
+      return math::Element::kUInt16;
     case DataType::kInt64:
       return math::Element::kInt64;
     case DataType::kInt32:

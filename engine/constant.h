@@ -14,8 +14,8 @@
 
 namespace anemone {
 
-// The type as engine/math names it. `type` is one that IsEngineConstant() takes, or int64 or int32,
-// as which indices leave the engine.
+// The type as engine/math names it. `type` is one that IsEngineConstant() takes, uint16, or int64
+// or int32, as which indices leave the engine.
 math::Element ElementOf(DataType type);
 
 // Zeros that take no memory, where values do not matter. kInvalidArgument: dims that cannot be

@@ -32,9 +32,7 @@ struct Dims {
   int64_t c() const { return extent[2]; }
   int64_t h() const { return extent[3]; }
   int64_t w() const { return extent[4]; }
-  int64_t elements() const {
-    return extent[0] * extent[1] * extent[2] * extent[3] * extent[4];
-  }
+  int64_t elements() const { return extent[0] * extent[1] * extent[2] * extent[3] * extent[4]; }
   bool operator==(const Dims&) const = default;
 };
 

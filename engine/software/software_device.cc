@@ -121,11 +121,9 @@ class SoftwareDevice final : public Device {
       program->exact = options_.numerics ? *options_.numerics : math::NumericsOf(target.family());
     }
     for (const Constant& constant : network.constants) {
-      if (constant.tensor.type() == DataType::kUInt16) {
-        program->constants.push_back(nullptr);  // an index table: its unit prepares it
-        continue;
-      }
-      if (!IsEngineConstant(constant.tensor.type())) {
+      // Indices are prepared by the units that take them; another reader sees numbers.
+      if (!IsEngineConstant(constant.tensor.type()) &&
+          constant.tensor.type() != DataType::kUInt16) {
         return absl::UnimplementedError(absl::StrCat(
             "a constant of ", DataTypeName(constant.tensor.type()), ": judged, but not run"));
       }

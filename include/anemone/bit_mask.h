@@ -10,6 +10,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace anemone {
@@ -20,17 +21,20 @@ class BitMask {
 
   BitMask() = default;
   explicit BitMask(int64_t bits) : words_((bits + kWordBits - 1) / kWordBits) {}
+  explicit BitMask(std::vector<uint64_t> words) : words_(std::move(words)) {}
 
   void Set(int64_t i) { words_[i / kWordBits] |= uint64_t{1} << i % kWordBits; }
   bool Has(int64_t i) const { return (words_[i / kWordBits] >> i % kWordBits & 1) != 0; }
 
-  void CountSet() {
+  // How many bits are set.
+  int64_t CountSet() {
     int64_t before = 0;
     before_.clear();
     for (size_t i = 0; i < words_.size(); ++i) {
       if (i % kWordsPerCount == 0) before_.push_back(before);
       before += std::popcount(words_[i]);
     }
+    return before;
   }
 
   // How many of the bits [0, i) are set; bit i exists.
