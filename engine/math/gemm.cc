@@ -24,25 +24,60 @@ void ComputeBlock(const GemmOperands& g, int64_t row, int64_t rows, int64_t colu
   MultiplyBlock(g, row, rows, column, columns);
 }
 
-// All rows (at most 8) times one panel of a packed B, which is read once, as it is stored.
-void ComputeThinColumns(const GemmOperands& g, int64_t column, int64_t columns) {
-  float* a = ThreadScratch<float>(ScratchUse::kPanelA, kTileRows * g.k);
-  float* tile = ThreadScratch<float>(ScratchUse::kTile, kTileSize);
-  PackRows(g, 0, g.m, 0, g.k, a);
-  const WeightPanels& w = *g.b_panels;
-  if (w.form == WeightForm::kDense) {
-    AddTile(g.k, a, g.k * kPanelRows, g.m, w.halves.data() + column * g.k, columns, tile, false);
-  } else {
-    float* b = ThreadScratch<float>(ScratchUse::kPanelB, kBlockDepth * kPanelColumns);
-    for (int64_t first = 0; first < g.k; first += kBlockDepth) {
-      const int64_t depth = HWY_MIN(g.k - first, kBlockDepth);
-      FillPanel(w, column / kPanelColumns, first, depth, b);
-      AddTile(depth, a + first * kPanelRows, g.k * kPanelRows, g.m, b, columns, tile, first != 0);
-    }
+// One panel of a packed B, that is stored in some code, times the rows of one tile.
+HWY_INLINE void MultiplyCoded(const GemmOperands& g, const float* a, int64_t panel, int64_t columns,
+                              float* tile) {
+  float* b = ThreadScratch<float>(ScratchUse::kPanelB, kBlockDepth * kPanelColumns);
+  for (int64_t first = 0; first < g.k; first += kBlockDepth) {
+    const int64_t depth = HWY_MIN(g.k - first, kBlockDepth);
+    FillPanel(*g.b_panels, panel, first, depth, b);
+    AddTile(depth, a + first * kPanelRows, g.k * kPanelRows, g.m, b, columns, tile, first != 0);
   }
-  StoreTile(g, tile, 0, g.m, column, columns);
-  FinishRows(g, 0, g.m, column, columns);
 }
+
+// The block of MultiplyBlock() with a packed B, which is read as it is stored: dense, or by at most
+// 8 rows. A is packed once, B not at all.
+void ComputeStreamed(const GemmOperands& g, int64_t row, int64_t rows, int64_t column,
+                     int64_t columns) {
+  constexpr int64_t kFinishedColumns = 8 * kPanelColumns;  // at a time, while they are near
+  float* a = ThreadScratch<float>(ScratchUse::kPanelA, RoundUp(rows, kTileRows) * g.k);
+  float* tile = ThreadScratch<float>(ScratchUse::kTile, kTileSize);
+  for (int64_t i = 0; i < rows; i += kTileRows) {
+    PackRows(g, row + i, HWY_MIN(rows - i, kTileRows), 0, g.k, a + i * g.k);
+  }
+  const int64_t tiles = CeilDiv(rows, kTileRows);
+  int64_t finished = column;
+  for (int64_t j = column; j < column + columns; j += kPanelColumns) {
+    const int64_t width = HWY_MIN(column + columns - j, kPanelColumns);
+    const bool dense = g.b_panels->form == WeightForm::kDense;
+    const Half* b = g.b_panels->halves.data() + j * g.k;  // not read unless dense
+    for (int64_t i = 0; i < rows; i += kTileRows) {
+      const int64_t height = HWY_MIN(rows - i, kTileRows);
+      const HalfTile halves = PlaceTile(g, row + i, height, j, width);
+      const bool more = dense && j + kPanelColumns < g.n;
+      const Ahead ahead =
+          more ? AheadOf(b + kPanelColumns * g.k, kPanelColumns * g.k, i / kTileRows, tiles, g.k)
+               : Ahead();
+      if (dense && halves.to != nullptr) {
+        MultiplyTile(g.k, a + i * g.k, g.k * kPanelRows, height, b, width, nullptr, halves, ahead);
+        continue;
+      }
+      if (dense) {
+        AddTile(g.k, a + i * g.k, g.k * kPanelRows, height, b, width, tile, false, ahead);
+      } else {
+        MultiplyCoded(g, a, j / kPanelColumns, width, tile);
+      }
+      StoreTile(g, tile, row + i, height, j, width);
+    }
+    const int64_t end = j + width;
+    if (end - finished < kFinishedColumns && end < column + columns) continue;
+    FinishRows(g, row, rows, finished, end - finished);
+    finished = end;
+  }
+}
+
+// Whether Halfs are widened on the way at no cost.
+bool StreamsHalves() { return ANEMONE_MATH_NATIVE_HALF == 1; }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace anemone::math::HWY_NAMESPACE
@@ -52,7 +87,8 @@ HWY_AFTER_NAMESPACE();
 namespace anemone::math {
 
 HWY_EXPORT(ComputeBlock);
-HWY_EXPORT(ComputeThinColumns);
+HWY_EXPORT(ComputeStreamed);
+HWY_EXPORT(StreamsHalves);
 
 struct PackedMatrix::State {
   int64_t k = 0, n = 0;
@@ -112,9 +148,11 @@ void FinishColumns(const Epilogue& epilogue, Half* c, const GemmShape& shape,
 void Multiply(const GemmShape& shape, GemmOperands operands, const MatrixLayout& a_layout,
               const MatrixLayout& b_layout, const MatrixLayout& c_layout) {
   const int64_t copies = shape.batch[0] * shape.batch[1] * shape.batch[2];
-  const bool thin = operands.b_panels != nullptr && shape.m <= kTileRows;
-  BlockSize block = ChooseBlock(shape.m, shape.n, shape.k, copies, ThreadCount());
-  if (thin) block = {shape.m, kPanelColumns};
+  const bool streamed = operands.b_panels != nullptr &&
+                        (shape.m <= kTileRows || (operands.b_panels->form == WeightForm::kDense &&
+                                                  HWY_DYNAMIC_DISPATCH(StreamsHalves)()));
+  const auto choose = streamed ? ChooseStreamed : ChooseBlock;
+  const BlockSize block = choose(shape.m, shape.n, shape.k, copies, ThreadCount());
   const int64_t row_blocks = CeilDiv(shape.m, block.rows);
   const int64_t column_blocks = CeilDiv(shape.n, block.columns);
 
@@ -129,8 +167,8 @@ void Multiply(const GemmShape& shape, GemmOperands operands, const MatrixLayout&
       here.c += OffsetOf(shape, c_layout, copy);
       const int64_t rows = std::min(block.rows, shape.m - row);
       const int64_t columns = std::min(block.columns, shape.n - column);
-      if (thin) {
-        HWY_DYNAMIC_DISPATCH(ComputeThinColumns)(here, column, columns);
+      if (streamed) {
+        HWY_DYNAMIC_DISPATCH(ComputeStreamed)(here, row, rows, column, columns);
       } else {
         HWY_DYNAMIC_DISPATCH(ComputeBlock)(here, row, rows, column, columns);
       }

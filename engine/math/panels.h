@@ -38,12 +38,10 @@ inline int64_t ColumnsOf(int64_t depth) {
   return std::clamp(columns / kPanelColumns * kPanelColumns, kBlockColumns, kMostColumns);
 }
 
-// Blocks as large as the caches like, but enough of them for `threads`. Smaller blocks pack their
+// `block`, made smaller until there are enough of them for `threads`. Smaller blocks pack their
 // operands more often: columns are narrowed first, since B costs more to pack than A.
-inline BlockSize ChooseBlock(int64_t rows, int64_t columns, int64_t depth, int64_t copies,
-                             int64_t threads) {
-  BlockSize block{std::min(RoundUp(rows, kTileRows), kBlockRows),
-                  std::min(RoundUp(columns, kPanelColumns), ColumnsOf(depth))};
+inline BlockSize Shrunk(BlockSize block, int64_t rows, int64_t columns, int64_t copies,
+                        int64_t threads) {
   const auto tasks = [&] {
     return copies * CeilDiv(rows, block.rows) * CeilDiv(columns, block.columns);
   };
@@ -53,6 +51,24 @@ inline BlockSize ChooseBlock(int64_t rows, int64_t columns, int64_t depth, int64
     block.rows = RoundUp(block.rows / 2, kTileRows);
   }
   return block;
+}
+
+// Blocks as large as the caches like.
+inline BlockSize ChooseBlock(int64_t rows, int64_t columns, int64_t depth, int64_t copies,
+                             int64_t threads) {
+  return Shrunk({std::min(RoundUp(rows, kTileRows), kBlockRows),
+                 std::min(RoundUp(columns, kPanelColumns), ColumnsOf(depth))},
+                rows, columns, copies, threads);
+}
+
+// Where B need not be packed: all columns, and as many rows as the second-level cache holds.
+inline BlockSize ChooseStreamed(int64_t rows, int64_t columns, int64_t depth, int64_t copies,
+                                int64_t threads) {
+  constexpr int64_t kMostRows = 256, kMostFloats = 1 << 18;
+  const int64_t most = kMostFloats / std::max<int64_t>(depth, 1) / kTileRows * kTileRows;
+  return Shrunk({std::min(RoundUp(rows, kTileRows), std::clamp(most, kTileRows, kMostRows)),
+                 RoundUp(columns, kPanelColumns)},
+                rows, columns, copies, threads);
 }
 
 }  // namespace anemone::math
