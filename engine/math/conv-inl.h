@@ -210,6 +210,31 @@ HWY_INLINE void MultiplyConvBlock(const ConvBlock& block) {
           HWY_ATTR { return RowsAhead(block, first, terms, row, column / kPanelColumns); });
 }
 
+// Eight rows of eight Halfs, `from_step` apart, as columns. Three perfect shuffles transpose them.
+HWY_INLINE void TransposeHalves(const Half* from, int64_t from_step, Half* to, int64_t to_step) {
+#if HWY_TARGET == HWY_SCALAR
+  for (int i = 0; i < 8; ++i) {
+    for (int j = 0; j < 8; ++j) to[j * to_step + i] = from[i * from_step + j];
+  }
+#else
+  const hn::FixedTag<uint16_t, 8> d;
+  hn::Vec<decltype(d)> rows[8], next[8];
+  for (int i = 0; i < 8; ++i) {
+    rows[i] = hn::LoadU(d, reinterpret_cast<const uint16_t*>(from + i * from_step));
+  }
+  for (int step = 0; step < 3; ++step) {
+    for (int i = 0; i < 4; ++i) {
+      next[2 * i] = hn::InterleaveLower(d, rows[i], rows[i + 4]);
+      next[2 * i + 1] = hn::InterleaveUpper(d, rows[i], rows[i + 4]);
+    }
+    for (int i = 0; i < 8; ++i) rows[i] = next[i];
+  }
+  for (int i = 0; i < 8; ++i) {
+    hn::StoreU(rows[i], d, reinterpret_cast<uint16_t*>(to + i * to_step));
+  }
+#endif
+}
+
 // Rounds a tile whose rows are positions and whose columns are output channels.
 HWY_INLINE void StoreChannels(const ConvBlock& block, const float* tile, int64_t position,
                               int64_t positions, int64_t channel, int64_t channels) {
@@ -217,8 +242,13 @@ HWY_INLINE void StoreChannels(const ConvBlock& block, const float* tile, int64_t
   for (int64_t i = 0; i < positions; ++i) {
     StoreSums(tile + i * kPanelColumns, block.bias + channel, 0.0f, channels, rounded[i], 1);
   }
-  Half* to = block.y + channel * block.geometry->y_plane + position;
-  for (int64_t j = 0; j < channels; ++j, to += block.geometry->y_plane) {
+  const int64_t plane = block.geometry->y_plane;
+  Half* to = block.y + channel * plane + position;
+  int64_t j = 0;
+  for (; positions == kTileRows && j + 8 <= channels; j += 8, to += 8 * plane) {
+    TransposeHalves(rounded[0] + j, kPanelColumns, to, plane);
+  }
+  for (; j < channels; ++j, to += plane) {
     for (int64_t i = 0; i < positions; ++i) to[i] = rounded[i][j];
   }
 }
@@ -233,37 +263,48 @@ HWY_INLINE void MultiplyChannelBlock(const ConvBlock& block) {
   float* stage = ThreadScratch<float>(ScratchUse::kStage, channel_step * s.channel_size + kLanes);
   StageOutside(s, 0.0f, channel_step, stage);
   PanelCopy* copies = ThreadScratch<PanelCopy>(ScratchUse::kCopies, kPanelColumns);
-  MultiplyFewRows(
-      block.positions, block.channels, g.depth(), channel_step * g.taps(),
-      [&](int64_t first, int64_t depth, float* a) HWY_ATTR {
-        const int64_t channels = depth / g.taps();
-        for (int64_t c = 0; c < channels; ++c) {
-          StageChannel(g, s, block.x + (first / g.taps() + c) * g.in_h * g.in_w,
-                       stage + c * s.channel_size);
-        }
-        for (int64_t i = 0; i < block.positions; i += kPanelRows) {
-          const int64_t width = HWY_MIN(block.positions - i, kPanelRows);
-          float* panel = a + i * depth;
-          if (width < kPanelRows) std::memset(panel, 0, depth * kPanelRows * sizeof(float));
-          const int64_t count = FindCopies(d, g, s, block.position + i, width, copies);
-          UnfoldPanel<kPanelRows>(d, channels, stage, s.channel_size, taps, g.taps(), copies, count,
-                                  panel);
-        }
-      },
-      [&](int64_t column, int64_t, int64_t first, int64_t depth, float* b) HWY_ATTR {
-        FillPanel(*block.weights, (block.channel + column) / kPanelColumns, first, depth, b);
-      },
-      [&](const float* tile, int64_t row, int64_t rows, int64_t column, int64_t columns) HWY_ATTR {
-        StoreChannels(block, tile, block.position + row, rows, block.channel + column, columns);
-      },
-      [&](int64_t first, int64_t terms, int64_t row, int64_t column) HWY_ATTR {
-        const WeightPanels& w = *block.weights;
-        column += kPanelColumns;
-        if (w.form != WeightForm::kDense || column >= block.channels) return Ahead();
-        const int64_t at = (block.channel + column) * g.depth() + first * kPanelColumns;
-        return AheadOf(w.halves.data() + at, terms * kPanelColumns, row / kTileRows,
-                       CeilDiv(block.positions, kTileRows), terms);
-      });
+  const WeightPanels& w = *block.weights;
+  const auto multiply = [&](const auto& read_b) HWY_ATTR {
+    MultiplyFewRows(
+        block.positions, block.channels, g.depth(), channel_step * g.taps(),
+        [&](int64_t first, int64_t depth, float* a) HWY_ATTR {
+          const int64_t channels = depth / g.taps();
+          for (int64_t c = 0; c < channels; ++c) {
+            StageChannel(g, s, block.x + (first / g.taps() + c) * g.in_h * g.in_w,
+                         stage + c * s.channel_size);
+          }
+          for (int64_t i = 0; i < block.positions; i += kPanelRows) {
+            const int64_t width = HWY_MIN(block.positions - i, kPanelRows);
+            float* panel = a + i * depth;
+            if (width < kPanelRows) std::memset(panel, 0, depth * kPanelRows * sizeof(float));
+            const int64_t count = FindCopies(d, g, s, block.position + i, width, copies);
+            UnfoldPanel<kPanelRows>(d, channels, stage, s.channel_size, taps, g.taps(), copies,
+                                    count, panel);
+          }
+        },
+        read_b,
+        [&](const float* tile, int64_t row, int64_t rows, int64_t column,
+            int64_t columns) HWY_ATTR {
+          StoreChannels(block, tile, block.position + row, rows, block.channel + column, columns);
+        },
+        [&](int64_t first, int64_t terms, int64_t row, int64_t column) HWY_ATTR {
+          column += kPanelColumns;
+          if (w.form != WeightForm::kDense || column >= block.channels) return Ahead();
+          const int64_t at = (block.channel + column) * g.depth() + first * kPanelColumns;
+          return AheadOf(w.halves.data() + at, terms * kPanelColumns, row / kTileRows,
+                         CeilDiv(block.positions, kTileRows), terms);
+        });
+  };
+  if (ANEMONE_MATH_NATIVE_HALF && w.form == WeightForm::kDense) {
+    multiply([&](int64_t column, int64_t first, int64_t, float*) HWY_ATTR {
+      return w.halves.data() + (block.channel + column) * g.depth() + first * kPanelColumns;
+    });
+  } else {
+    multiply([&](int64_t column, int64_t first, int64_t depth, float* b) HWY_ATTR {
+      FillPanel(w, (block.channel + column) / kPanelColumns, first, depth, b);
+      return b;
+    });
+  }
   block.epilogue.FinishRuns(block.y + block.channel * g.y_plane + block.position, block.channels,
                             block.positions, g.y_plane);
 }

@@ -238,10 +238,10 @@ HWY_INLINE void MultiplyPanels(int64_t rows, int64_t columns, int64_t depth, int
 
 // The same for few rows: all of A is packed once per pass, B one panel at a time.
 //   pack_a(first, depth, a): all rows, [row / 4][depth][4];
-//   pack_b(column, columns, first, depth, b): one panel, [depth][48].
-template <class PackA, class PackB, class Store, class Fetch>
+//   read_b(column, first, depth, b): one panel, [depth][48]: as it is stored, or widened into b.
+template <class PackA, class ReadB, class Store, class Fetch>
 HWY_INLINE void MultiplyFewRows(int64_t rows, int64_t columns, int64_t depth, int64_t depth_step,
-                                const PackA& pack_a, const PackB& pack_b, const Store& store,
+                                const PackA& pack_a, const ReadB& read_b, const Store& store,
                                 const Fetch& ahead) {
   const int64_t column_panels = CeilDiv(columns, kPanelColumns);
   const int64_t row_tiles = CeilDiv(rows, kTileRows);
@@ -257,10 +257,10 @@ HWY_INLINE void MultiplyFewRows(int64_t rows, int64_t columns, int64_t depth, in
     float* tile = c;
     for (int64_t column = 0; column < columns; column += kPanelColumns) {
       const int64_t width = HWY_MIN(columns - column, kPanelColumns);
-      pack_b(column, width, first, terms, b);
+      const auto* panel = read_b(column, first, terms, b);
       for (int64_t row = 0; row < rows; row += kTileRows, tile += tile_step) {
         const int64_t height = HWY_MIN(rows - row, kTileRows);
-        AddTile(terms, a + row * terms, terms * kPanelRows, height, b, width, tile, first != 0,
+        AddTile(terms, a + row * terms, terms * kPanelRows, height, panel, width, tile, first != 0,
                 ahead(first, terms, row, column));
         if (first + terms == depth) store(tile, row, height, column, width);
       }
