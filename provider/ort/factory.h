@@ -1,0 +1,30 @@
+// provider/ort/factory.h: what ONNX Runtime makes ANEExecutionProvider of, for each session.
+#ifndef ANEMONE_PROVIDER_ORT_FACTORY_H_
+#define ANEMONE_PROVIDER_ORT_FACTORY_H_
+
+#include <onnxruntime_c_api.h>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+namespace anemone {
+
+class Factory : public OrtEpFactory {
+ public:
+  explicit Factory(const OrtApi& api);
+
+  // The provider's devices among the machine's; returns how many.
+  absl::StatusOr<size_t> FindDevices(absl::Span<const OrtHardwareDevice* const> devices,
+                                     absl::Span<OrtEpDevice*> found);
+  absl::StatusOr<OrtEp*> Create(const OrtSessionOptions* options, const OrtLogger* logger);
+
+  const OrtApi& api() const { return api_; }
+
+ private:
+  const OrtApi& api_;
+};
+
+}  // namespace anemone
+
+#endif  // ANEMONE_PROVIDER_ORT_FACTORY_H_

@@ -1,0 +1,186 @@
+#include "provider/ort/provider.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "anemone/guarded.h"
+#include "anemone/status_macros.h"
+#include "kernels/custom_domain.h"
+#include "provider/ort/claims.h"
+#include "provider/ort/evaluator.h"
+#include "provider/ort_status.h"
+
+namespace anemone {
+namespace {
+
+// A fused node, as ONNX Runtime calls it.
+struct ComputeInfo : OrtNodeComputeInfo {
+  ComputeInfo(Provider& owner, std::unique_ptr<FusedProgram> compiled)
+      : OrtNodeComputeInfo{}, provider(owner), program(std::move(compiled)) {
+    ort_version_supported = kOrtApiVersion;
+    CreateState = [](OrtNodeComputeInfo* self, OrtNodeComputeContext*, void** state) noexcept {
+      *state = self;
+      return static_cast<OrtStatus*>(nullptr);
+    };
+    ReleaseState = [](OrtNodeComputeInfo*, void*) noexcept {};
+    Compute = [](OrtNodeComputeInfo* self, void*, OrtKernelContext* context) noexcept {
+      auto& info = *static_cast<ComputeInfo*>(self);
+      return ToOrt(info.provider.api(), Guarded("run a segment", [&] {
+        return info.provider.Run(*info.program, context);
+      }));
+    };
+  }
+  Provider& provider;
+  std::unique_ptr<FusedProgram> program;
+};
+
+Provider& Of(OrtEp* ep) { return *static_cast<Provider*>(ep); }
+
+OrtStatus* GetCapability(OrtEp* ep, const OrtGraph* graph, OrtEpGraphSupportInfo* info) noexcept {
+  return ToOrt(Of(ep).api(), Guarded("claim nodes", [&] { return Of(ep).Claim(graph, info); }));
+}
+
+OrtStatus* CompileGraphs(OrtEp* ep, const OrtGraph** graphs, const OrtNode** fused_nodes,
+                         size_t count, OrtNodeComputeInfo** infos, OrtNode**) noexcept {
+  return ToOrt(Of(ep).api(), Guarded("compile a segment", [&]() -> absl::Status {
+    for (size_t i = 0; i < count; ++i) {
+      ANEMONE_ASSIGN_OR_RETURN(auto program, Of(ep).Compile(graphs[i], fused_nodes[i]));
+      infos[i] = new ComputeInfo(Of(ep), std::move(program));
+    }
+    return absl::OkStatus();
+  }));
+}
+
+void ReleaseInfos(OrtEp*, OrtNodeComputeInfo** infos, size_t count) noexcept {
+  for (size_t i = 0; i < count; ++i) delete static_cast<ComputeInfo*>(infos[i]);
+}
+
+ImportOptions Importing(const OrtApi& api) {
+  RegisterCustomDomain();
+  return {.evaluate = MakeHostEvaluator(api)};
+}
+
+int Threads(int wanted) {
+  return wanted > 0 ? wanted : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+// A tensor of its own: ONNX Runtime's memory goes away.
+Tensor Kept(const Tensor& tensor) {
+  Tensor full = Tensor::Zeros(tensor.type(), tensor.dims());
+  const absl::Span<const std::byte> bytes = tensor.bytes();
+  const size_t size = full.bytes().size();
+  for (size_t at = 0; at < size; at += bytes.size()) {  // a fill is one element
+    std::copy(bytes.begin(), bytes.end(), full.mutable_data<std::byte>() + at);
+  }
+  return full;
+}
+
+TensorPort PortOf(const Value& value) { return {value.name, value.type, value.dims()}; }
+
+FusedNetwork NetworkOf(const std::string& name, const Fused& fused) {
+  const Graph& graph = fused.model.graph;
+  const Segment& segment = fused.plan.segments.front();
+  FusedNetwork network{.name = name, .network = segment.network};
+  for (ValueId id : segment.inputs) network.inputs.push_back(PortOf(graph.values[id]));
+  for (ValueId id : segment.outputs) network.outputs.push_back(PortOf(graph.values[id]));
+  for (ValueId id : graph.outputs) {
+    const Value& value = graph.values[id];
+    if (value.constant) network.constants[value.name] = Kept(*value.constant);
+  }
+  return network;
+}
+
+}  // namespace
+
+Provider::Provider(const OrtApi& api, const OrtLogger* logger, PluginOptions options)
+    : OrtEp{},
+      api_(api),
+      logger_(logger),
+      options_(std::move(options)),
+      importing_(Importing(api)),
+      device_(MakeSoftwareDevice({.exact = options_.exact})),
+      arena_(Threads(options_.threads)) {
+  ort_version_supported = kOrtApiVersion;
+  GetName = [](const OrtEp*) noexcept { return kProviderName; };
+  OrtEp::GetCapability = anemone::GetCapability;
+  OrtEp::Compile = CompileGraphs;
+  ReleaseNodeComputeInfos = ReleaseInfos;
+}
+
+Provider::~Provider() {
+  if (options_.profile_path.empty()) return;
+  const absl::Status status =
+      ReplaceFile(options_.profile_path, absl::StrCat("{\"traceEvents\":[", trace_.Take(), "]}\n"));
+  if (!status.ok()) {
+    Log(ORT_LOGGING_LEVEL_WARNING, absl::StrCat("profile_path: ", status.message()));
+  }
+}
+
+void Provider::Log(OrtLoggingLevel severity, const std::string& message) const {
+  OrtLoggingLevel least = ORT_LOGGING_LEVEL_WARNING;
+  const bool known = FromOrt(api_, api_.Logger_GetLoggingSeverityLevel(logger_, &least)).ok();
+  if (known && severity < least) return;
+  FromOrt(api_, api_.Logger_LogMessage(logger_, severity, message.c_str(), ORT_TSTR(__FILE__),
+                                       __LINE__, kProviderName))
+      .IgnoreError();  // there is nobody left to tell
+}
+
+// As ONNX Runtime's own providers do, warns of what is left to the CPU, for it is slow.
+void Provider::Tell(const HostGraph& graph, const HostPlan& made) {
+  const bool is_whole = made.plan.cpu_segments() == 0;
+  Log(is_whole || graph.is_body ? ORT_LOGGING_LEVEL_INFO : ORT_LOGGING_LEVEL_WARNING,
+      ClaimLine(made));
+  for (const std::string& line : ReasonLines(made)) Log(ORT_LOGGING_LEVEL_VERBOSE, line);
+}
+
+absl::Status Provider::Claim(const OrtGraph* graph, OrtEpGraphSupportInfo* claimed) {
+  ANEMONE_ASSIGN_OR_RETURN(const HostGraph host, ReadHostGraph(api_, graph));
+  // ONNX Runtime asks again when it has fused what was claimed.
+  const bool is_done =
+      host.nodes.empty() || std::any_of(host.nodes.begin(), host.nodes.end(), [](const auto& node) {
+        return node.provider == kProviderName;
+      });
+  if (is_done) return absl::OkStatus();
+  ANEMONE_ASSIGN_OR_RETURN(const HostPlan made, PlanHostGraph(host, options_.planning,
+                                                              options_.min_segment_nodes,
+                                                              importing_));
+  const OrtEpApi& ep_api = *api_.GetEpApi();
+  for (const auto& claim : made.claims) {
+    std::vector<const OrtNode*> nodes;
+    for (int i : claim.nodes) nodes.push_back(host.nodes[i].handle);
+    // The program packs its own copy of the weights.
+    const OrtNodeFusionOptions options{kOrtApiVersion, /*drop_constant_initializers=*/true};
+    ANEMONE_RETURN_IF_ERROR(FromOrt(api_, ep_api.EpGraphSupportInfo_AddNodesToFuse(
+                                              claimed, nodes.data(), nodes.size(), &options)));
+    for (const auto& [name, type] : claim.inputs) input_types_[name] = type;
+  }
+  Tell(host, made);
+  if (options_.report_path.empty()) return absl::OkStatus();
+  report_.Add(host.name, made);
+  return report_.Write(options_.report_path);
+}
+
+absl::StatusOr<std::unique_ptr<FusedProgram>> Provider::Compile(const OrtGraph* graph,
+                                                                const OrtNode* fused_node) {
+  ANEMONE_ASSIGN_OR_RETURN(const HostGraph host, ReadHostGraph(api_, graph));
+  ANEMONE_ASSIGN_OR_RETURN(const NodeNames names, ReadNodeNames(api_, fused_node));
+  ANEMONE_ASSIGN_OR_RETURN(const Fused fused, PlanFused(host, host.AllNodes(), input_types_,
+                                                        options_.planning, importing_));
+  absl::StatusOr<std::unique_ptr<FusedProgram>> program;
+  arena_.execute([&] {
+    program = FusedProgram::Make(api_, device_, *options_.planning.target, options_.planning.route,
+                                 NetworkOf(names.name, fused), names.inputs, names.outputs);
+  });
+  return program;
+}
+
+absl::Status Provider::Run(FusedProgram& program, OrtKernelContext* context) {
+  Trace* trace = options_.profile_path.empty() ? nullptr : &trace_;
+  absl::Status status;
+  arena_.execute([&] { status = program.Run(context, trace); });
+  return status;
+}
+
+}  // namespace anemone

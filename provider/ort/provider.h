@@ -1,0 +1,58 @@
+// provider/ort/provider.h: ANEExecutionProvider in one session: claims nodes, compiles what ONNX
+// Runtime fused of them, runs it.
+#ifndef ANEMONE_PROVIDER_ORT_PROVIDER_H_
+#define ANEMONE_PROVIDER_ORT_PROVIDER_H_
+
+#include <onnxruntime_c_api.h>
+#include <tbb/task_arena.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "engine/device.h"
+#include "importer/importer.h"
+#include "provider/ort/compute.h"
+#include "provider/ort/options.h"
+#include "provider/ort/report.h"
+#include "provider/trace.h"
+
+namespace anemone {
+
+inline constexpr char kProviderName[] = "ANEExecutionProvider";
+
+class Provider : public OrtEp {
+ public:
+  // `logger` is the session's.
+  Provider(const OrtApi& api, const OrtLogger* logger, PluginOptions options);
+  // Writes the profile.
+  ~Provider();
+
+  absl::Status Claim(const OrtGraph* graph, OrtEpGraphSupportInfo* claimed);
+  absl::StatusOr<std::unique_ptr<FusedProgram>> Compile(const OrtGraph* graph,
+                                                        const OrtNode* fused_node);
+  absl::Status Run(FusedProgram& program, OrtKernelContext* context);
+
+  const OrtApi& api() const { return api_; }
+
+ private:
+  void Tell(const HostGraph& graph, const HostPlan& made);
+  void Log(OrtLoggingLevel severity, const std::string& message) const;
+
+  const OrtApi& api_;
+  const OrtLogger* logger_;
+  const PluginOptions options_;
+  const ImportOptions importing_;
+  std::shared_ptr<Device> device_;
+  tbb::task_arena arena_;
+  // By name, what the importer knew when it claimed; ONNX Runtime may know less.
+  std::map<std::string, onnx::TypeProto> input_types_;
+  ReportFile report_;
+  Trace trace_;
+};
+
+}  // namespace anemone
+
+#endif  // ANEMONE_PROVIDER_ORT_PROVIDER_H_
