@@ -1,8 +1,11 @@
 #include "provider/ort/claims.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -74,7 +77,7 @@ class Claimer {
 
  private:
   absl::Status MakePlan() {
-    const auto skeleton = MakeSkeleton(graph_, graph_.AllNodes(), opaque_);
+    const auto skeleton = MakeSkeleton(graph_, graph_.AllNodes(), opaque_, {});
     ANEMONE_ASSIGN_OR_RETURN(made_.model,
                              ImportSkeleton(*skeleton, "ONNX Runtime's graph", importing_));
     made_.model.path = graph_.path;
@@ -139,7 +142,42 @@ class Claimer {
     }
   }
 
+  // What the sets read of folded nodes that stay outside, because others read it too. The plan's
+  // Graph has dropped most of it, so the model is imported once more, with all of it as outputs.
+  absl::Status FindConstants() {
+    const auto skeleton = MakeSkeleton(graph_, graph_.AllNodes(), opaque_, {});
+    onnx::GraphProto& proto = *skeleton->proto.mutable_graph();
+    absl::flat_hash_set<std::string> listed;
+    for (const onnx::ValueInfoProto& output : proto.output()) listed.insert(output.name());
+    std::set<std::string> wanted;
+    for (const auto& [segment, set] : sets_) {
+      for (int i : set.nodes) {
+        for (const std::string& name : graph_.nodes[i].proto.input()) {
+          const auto it = graph_.producer.find(name);
+          if (it == graph_.producer.end() || web_.place[it->second] != kFoldedAway) continue;
+          if (!std::binary_search(set.nodes.begin(), set.nodes.end(), it->second)) {
+            wanted.insert(name);
+          }
+        }
+      }
+    }
+    if (wanted.empty()) return absl::OkStatus();
+    for (const std::string& name : wanted) {
+      if (listed.insert(name).second) proto.add_output()->set_name(name);
+    }
+    ANEMONE_ASSIGN_OR_RETURN(const Model model,
+                             ImportSkeleton(*skeleton, "ONNX Runtime's graph", importing_));
+    for (ValueId id : model.graph.outputs) {
+      const Value& value = model.graph.values[id];
+      if (value.constant && value.type != DataType::kString && wanted.count(value.name) > 0) {
+        constants_[value.name] = *value.constant;
+      }
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status TakeSets() {
+    ANEMONE_RETURN_IF_ERROR(FindConstants());
     for (auto& [segment, set] : sets_) {
       const auto least = static_cast<size_t>(min_segment_nodes_);
       if (set.nodes.size() < least) {
@@ -171,18 +209,20 @@ class Claimer {
     return PlanFused(graph_, nodes, InputsOf(nodes), options_, importing_).status();
   }
 
-  // The types of what the nodes read from outside, where the importer knows all sizes.
-  std::map<std::string, onnx::TypeProto> InputsOf(const std::vector<int>& nodes) const {
-    const auto skeleton = MakeSkeleton(graph_, nodes, {});
-    absl::flat_hash_map<std::string, onnx::TypeProto> known;
-    for (const Value& value : made_.model.graph.values) {
-      if (value.is_static()) known[value.name] = TypeOf(value);
-    }
-    std::map<std::string, onnx::TypeProto> inputs;
+  KnownValues InputsOf(const std::vector<int>& nodes) const {
+    absl::flat_hash_map<std::string, const Value*> values;
+    for (const Value& value : made_.model.graph.values) values[value.name] = &value;
+    KnownValues known;
+    const auto skeleton = MakeSkeleton(graph_, nodes, {}, {});
     for (const onnx::ValueInfoProto& input : skeleton->proto.graph().input()) {
-      if (auto it = known.find(input.name()); it != known.end()) inputs[input.name()] = it->second;
+      const std::string& name = input.name();
+      if (auto it = constants_.find(name); it != constants_.end()) known.constants.insert(*it);
+      const auto value = values.find(name);
+      if (value != values.end() && value->second->is_static()) {
+        known.types[name] = TypeOf(*value->second);
+      }
     }
-    return inputs;
+    return known;
   }
 
   void Refuse(int segment, std::string message, Layer layer = Layer::kCoverage,
@@ -204,6 +244,7 @@ class Claimer {
   NodeWeb web_;
   std::set<int> opaque_;
   HostPlan made_;
+  std::map<std::string, Tensor> constants_;  // that folded nodes make outside the sets
   std::vector<std::pair<int, FusibleSet>> sets_;  // by segment
 };
 
@@ -215,13 +256,10 @@ absl::StatusOr<HostPlan> PlanHostGraph(const HostGraph& graph, const PlanOptions
 }
 
 absl::StatusOr<Fused> PlanFused(const HostGraph& graph, const std::vector<int>& nodes,
-                                const std::map<std::string, onnx::TypeProto>& inputs,
-                                const PlanOptions& options, const ImportOptions& importing) {
+                                const KnownValues& inputs, const PlanOptions& options,
+                                const ImportOptions& importing) {
   Fused fused;
-  const auto skeleton = MakeSkeleton(graph, nodes, {});
-  for (onnx::ValueInfoProto& input : *skeleton->proto.mutable_graph()->mutable_input()) {
-    if (auto it = inputs.find(input.name()); it != inputs.end()) *input.mutable_type() = it->second;
-  }
+  const auto skeleton = MakeSkeleton(graph, nodes, {}, inputs);
   ANEMONE_ASSIGN_OR_RETURN(fused.model,
                            ImportSkeleton(*skeleton, "a fused part of the graph", importing));
   ANEMONE_ASSIGN_OR_RETURN(fused.plan, MakePlan(fused.model, options));
@@ -229,7 +267,9 @@ absl::StatusOr<Fused> PlanFused(const HostGraph& graph, const std::vector<int>& 
   if (is_one) return fused;
   std::string why = "it falls into pieces";
   for (const PlanEntry& entry : fused.plan.entries) {
-    if (entry.placement == Placement::kCpu) why = entry.verdict.message;
+    if (entry.placement != Placement::kCpu) continue;
+    why = absl::StrCat(NodeLabel(fused.model, fused.model.graph.nodes[entry.nodes.back()]), ": ",
+                       entry.verdict.message);
   }
   return absl::FailedPreconditionError(
       absl::StrCat("taken by itself, its part of the graph is no engine segment: ", why));

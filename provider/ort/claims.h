@@ -11,7 +11,6 @@
 #ifndef ANEMONE_PROVIDER_ORT_CLAIMS_H_
 #define ANEMONE_PROVIDER_ORT_CLAIMS_H_
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -26,8 +25,7 @@ namespace anemone {
 struct Claim {
   int segment = 0;         // of the plan
   std::vector<int> nodes;  // of the HostGraph, rising
-  // What the fused node reads: the importer may know shapes that ONNX Runtime does not.
-  std::map<std::string, onnx::TypeProto> inputs;
+  KnownValues inputs;      // of what the fused node reads
 };
 
 struct HostPlan {
@@ -45,11 +43,10 @@ struct Fused {
 absl::StatusOr<HostPlan> PlanHostGraph(const HostGraph& graph, const PlanOptions& options,
                                        int min_segment_nodes, const ImportOptions& importing);
 
-// The plan of these nodes alone, which read values of the types `inputs`. kFailedPrecondition: it is
-// not one engine segment and nothing else.
+// The plan of these nodes alone. kFailedPrecondition: it is not one engine segment and nothing else.
 absl::StatusOr<Fused> PlanFused(const HostGraph& graph, const std::vector<int>& nodes,
-                                const std::map<std::string, onnx::TypeProto>& inputs,
-                                const PlanOptions& options, const ImportOptions& importing);
+                                const KnownValues& inputs, const PlanOptions& options,
+                                const ImportOptions& importing);
 
 }  // namespace anemone
 

@@ -188,11 +188,15 @@ class Reader {
   HostGraph& to_;
 };
 
-void AddValueInfo(const HostGraph& graph, const std::string& name,
+void AddValueInfo(const HostGraph& graph, const KnownValues& known, const std::string& name,
                   google::protobuf::RepeatedPtrField<onnx::ValueInfoProto>& list) {
   onnx::ValueInfoProto& info = *list.Add();
   info.set_name(name);
-  if (auto it = graph.types.find(name); it != graph.types.end()) *info.mutable_type() = it->second;
+  if (auto better = known.types.find(name); better != known.types.end()) {
+    *info.mutable_type() = better->second;
+  } else if (auto it = graph.types.find(name); it != graph.types.end()) {
+    *info.mutable_type() = it->second;
+  }
 }
 
 // The opsets of the nodes that there are: ONNX Runtime lists every domain that any session of the
@@ -293,7 +297,7 @@ absl::StatusOr<HostGraph> ReadHostGraph(const OrtApi& api, const OrtGraph* graph
 }
 
 std::unique_ptr<Skeleton> MakeSkeleton(const HostGraph& graph, absl::Span<const int> nodes,
-                                       const std::set<int>& opaque) {
+                                       const std::set<int>& opaque, const KnownValues& known) {
   auto skeleton = std::make_unique<Skeleton>();
   skeleton->proto.set_ir_version(graph.ir_version);
   onnx::GraphProto& to = *skeleton->proto.mutable_graph();
@@ -307,8 +311,10 @@ std::unique_ptr<Skeleton> MakeSkeleton(const HostGraph& graph, absl::Span<const 
     if (name.empty() || is_made || !read.insert(name).second) return;
     if (auto constant = graph.constants.find(name); constant != graph.constants.end()) {
       AddInitializer(name, constant->second, *skeleton);
+    } else if (auto found = known.constants.find(name); found != known.constants.end()) {
+      AddInitializer(name, found->second, *skeleton);
     } else {
-      AddValueInfo(graph, name, *to.mutable_input());
+      AddValueInfo(graph, known, name, *to.mutable_input());
     }
   };
   for (int i : nodes) {
@@ -326,8 +332,8 @@ std::unique_ptr<Skeleton> MakeSkeleton(const HostGraph& graph, absl::Span<const 
   for (const onnx::NodeProto& node : to.node()) {
     for (const std::string& name : node.output()) {
       if (name.empty()) continue;
-      AddValueInfo(graph, name, wanted.contains(name) ? *to.mutable_output()
-                                                       : *to.mutable_value_info());
+      AddValueInfo(graph, known, name, wanted.contains(name) ? *to.mutable_output()
+                                                              : *to.mutable_value_info());
     }
   }
   return skeleton;

@@ -2,7 +2,7 @@
 // skeleton from which the importer makes a Model. Weights are not copied.
 //
 //   ASSIGN_OR_RETURN(HostGraph graph, ReadHostGraph(api, ort_graph));
-//   auto skeleton = MakeSkeleton(graph, graph.AllNodes(), {});
+//   auto skeleton = MakeSkeleton(graph, graph.AllNodes(), {}, {});
 //
 // Node i of a skeleton of all nodes is graph.nodes[i], so its origin is "/#i". Everything points into
 // ONNX Runtime's memory, and dies with the OrtGraph.
@@ -64,11 +64,17 @@ struct NodeNames {
 absl::StatusOr<NodeNames> ReadNodeNames(const OrtApi& api, const OrtNode* node);
 absl::StatusOr<HostGraph> ReadHostGraph(const OrtApi& api, const OrtGraph* graph);
 
+// What the importer found out of values, by name, and ONNX Runtime may not know.
+struct KnownValues {
+  std::map<std::string, onnx::TypeProto> types;
+  std::map<std::string, Tensor> constants;  // made by nodes
+};
+
 // The model of these nodes, in rising order: reads what they read and none of them makes, makes what
 // others read or the graph returns. Opaque nodes, and those in `opaque`, become nodes of an operator
 // that nobody knows.
 std::unique_ptr<Skeleton> MakeSkeleton(const HostGraph& graph, absl::Span<const int> nodes,
-                                       const std::set<int>& opaque);
+                                       const std::set<int>& opaque, const KnownValues& known);
 
 }  // namespace anemone
 

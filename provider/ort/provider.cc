@@ -154,7 +154,10 @@ absl::Status Provider::Claim(const OrtGraph* graph, OrtEpGraphSupportInfo* claim
     const OrtNodeFusionOptions options{kOrtApiVersion, /*drop_constant_initializers=*/true};
     ANEMONE_RETURN_IF_ERROR(FromOrt(api_, ep_api.EpGraphSupportInfo_AddNodesToFuse(
                                               claimed, nodes.data(), nodes.size(), &options)));
-    for (const auto& [name, type] : claim.inputs) input_types_[name] = type;
+    for (const auto& [name, type] : claim.inputs.types) inputs_.types[name] = type;
+    for (const auto& [name, constant] : claim.inputs.constants) {
+      inputs_.constants[name] = Kept(constant);
+    }
   }
   Tell(host, made);
   if (options_.report_path.empty()) return absl::OkStatus();
@@ -166,7 +169,7 @@ absl::StatusOr<std::unique_ptr<FusedProgram>> Provider::Compile(const OrtGraph* 
                                                                 const OrtNode* fused_node) {
   ANEMONE_ASSIGN_OR_RETURN(const HostGraph host, ReadHostGraph(api_, graph));
   ANEMONE_ASSIGN_OR_RETURN(const NodeNames names, ReadNodeNames(api_, fused_node));
-  ANEMONE_ASSIGN_OR_RETURN(const Fused fused, PlanFused(host, host.AllNodes(), input_types_,
+  ANEMONE_ASSIGN_OR_RETURN(const Fused fused, PlanFused(host, host.AllNodes(), inputs_,
                                                         options_.planning, importing_));
   absl::StatusOr<std::unique_ptr<FusedProgram>> program;
   arena_.execute([&] {

@@ -6,7 +6,6 @@
 #include <onnxruntime_c_api.h>
 #include <tbb/task_arena.h>
 
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -47,8 +46,7 @@ class Provider : public OrtEp {
   const ImportOptions importing_;
   std::shared_ptr<Device> device_;
   tbb::task_arena arena_;
-  // By name, what the importer knew when it claimed; ONNX Runtime may know less.
-  std::map<std::string, onnx::TypeProto> input_types_;
+  KnownValues inputs_;  // of what was claimed
   ReportFile report_;
   Trace trace_;
 };

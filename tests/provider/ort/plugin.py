@@ -68,6 +68,10 @@ class Reported:
             os.unlink(path)
         self.plans = [m["targets"][0] for m in json.loads(text)["models"]] if text else []
 
+    def main_plan(self):
+        """Bodies are planned before the graph that they lie in."""
+        return self.plans[-1]
+
     def engine_nodes(self):
         return sum(plan["summary"]["engine_nodes"] for plan in self.plans)
 
