@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "anemone/guarded.h"
 #include "provider/custom_ops.h"
@@ -43,7 +44,9 @@ ANEMONE_EXPORTED OrtStatus* CreateEpFactories(const char*, const OrtApiBase* bas
   if (api == nullptr) return status;
   return anemone::ToOrt(*api, anemone::Guarded("make the factory", [&]() -> absl::Status {
     if (most == 0) return absl::InvalidArgumentError("want room for one factory, got none");
-    factories[0] = std::make_unique<anemone::Factory>(*api).release();
+    const char* version = base->GetVersionString();  // asking for a newer API would be logged
+    const bool claims_once = version != nullptr && absl::StartsWith(version, "1.23.");
+    factories[0] = std::make_unique<anemone::Factory>(*api, claims_once).release();
     *count = 1;
     return absl::OkStatus();
   }));

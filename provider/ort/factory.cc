@@ -71,7 +71,8 @@ absl::StatusOr<std::map<std::string, std::string>> ProviderOptions(
 
 }  // namespace
 
-Factory::Factory(const OrtApi& api) : OrtEpFactory{}, api_(api) {
+Factory::Factory(const OrtApi& api, bool claims_once)
+    : OrtEpFactory{}, api_(api), claims_once_(claims_once) {
   ort_version_supported = kOrtApiVersion;
   GetName = [](const OrtEpFactory*) noexcept { return kProviderName; };
   GetVendor = [](const OrtEpFactory*) noexcept { return "Anemone"; };
@@ -115,7 +116,7 @@ absl::StatusOr<size_t> Factory::FindDevices(absl::Span<const OrtHardwareDevice* 
 absl::StatusOr<OrtEp*> Factory::Create(const OrtSessionOptions* options, const OrtLogger* logger) {
   ANEMONE_ASSIGN_OR_RETURN(const auto given, ProviderOptions(api_, options));
   ANEMONE_ASSIGN_OR_RETURN(PluginOptions read, ReadPluginOptions(given));
-  return std::make_unique<Provider>(api_, logger, std::move(read)).release();
+  return std::make_unique<Provider>(api_, logger, std::move(read), claims_once_).release();
 }
 
 }  // namespace anemone

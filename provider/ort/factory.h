@@ -12,7 +12,9 @@ namespace anemone {
 
 class Factory : public OrtEpFactory {
  public:
-  explicit Factory(const OrtApi& api);
+  // `claims_once`: of one graph of a session only, the main one. ONNX Runtime 1.23 gives fused nodes of
+  // two graphs (a body's and the main graph's) one name, and refuses the second.
+  Factory(const OrtApi& api, bool claims_once);
 
   // The provider's devices among the machine's; returns how many.
   absl::StatusOr<size_t> FindDevices(absl::Span<const OrtHardwareDevice* const> devices,
@@ -23,6 +25,7 @@ class Factory : public OrtEpFactory {
 
  private:
   const OrtApi& api_;
+  const bool claims_once_;
 };
 
 }  // namespace anemone

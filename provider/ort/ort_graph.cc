@@ -75,7 +75,10 @@ class Reader {
     }
     to_.name = name;
     to_.path = path;
-    to_.is_body = parent != nullptr;
+    size_t inputs = 0;
+    ANEMONE_RETURN_IF_ERROR(FromOrt(api_, api_.Graph_GetNumInputs(from_, &inputs)));
+    // ONNX Runtime 1.23 names no parent; what a body reads from outside gives it away as well.
+    to_.is_body = parent != nullptr || inputs == 0;
     for (size_t i = 0; i < count; ++i) to_.opsets[domains[i]] = versions[i];
     return absl::OkStatus();
   }
@@ -91,6 +94,9 @@ class Reader {
     if (!FromOrt(api_, api_.GetValueInfoTypeInfo(info, &type)).ok()) type = nullptr;
     ANEMONE_ASSIGN_OR_RETURN(to_.types[name], ReadType(api_, type));
     bool is_constant = false;
+    bool is_outer = false;
+    ANEMONE_RETURN_IF_ERROR(FromOrt(api_, api_.ValueInfo_IsFromOuterScope(info, &is_outer)));
+    to_.is_body |= is_outer;
     ANEMONE_RETURN_IF_ERROR(
         FromOrt(api_, api_.ValueInfo_IsConstantInitializer(info, &is_constant)));
     if (!is_constant) return std::string(name);

@@ -94,11 +94,13 @@ FusedNetwork NetworkOf(const std::string& name, const Fused& fused) {
 
 }  // namespace
 
-Provider::Provider(const OrtApi& api, const OrtLogger* logger, PluginOptions options)
+Provider::Provider(const OrtApi& api, const OrtLogger* logger, PluginOptions options,
+                   bool claims_once)
     : OrtEp{},
       api_(api),
       logger_(logger),
       options_(std::move(options)),
+      claims_once_(claims_once),
       importing_(Importing(api)),
       device_(MakeSoftwareDevice({.exact = options_.exact})),
       arena_(Threads(options_.threads)) {
@@ -137,9 +139,11 @@ void Provider::Tell(const HostGraph& graph, const HostPlan& made) {
 
 absl::Status Provider::Claim(const OrtGraph* graph, OrtEpGraphSupportInfo* claimed) {
   ANEMONE_ASSIGN_OR_RETURN(const HostGraph host, ReadHostGraph(api_, graph));
+  if (host.nodes.empty() || (claims_once_ && (host.is_body || has_compiled_))) {
+    return absl::OkStatus();
+  }
   // ONNX Runtime asks again when it has fused what was claimed.
-  const bool is_done =
-      host.nodes.empty() || std::any_of(host.nodes.begin(), host.nodes.end(), [](const auto& node) {
+  const bool is_done = std::any_of(host.nodes.begin(), host.nodes.end(), [](const auto& node) {
         return node.provider == kProviderName;
       });
   if (is_done) return absl::OkStatus();
@@ -168,6 +172,7 @@ absl::Status Provider::Claim(const OrtGraph* graph, OrtEpGraphSupportInfo* claim
 absl::StatusOr<std::unique_ptr<FusedProgram>> Provider::Compile(const OrtGraph* graph,
                                                                 const OrtNode* fused_node) {
   ANEMONE_ASSIGN_OR_RETURN(const HostGraph host, ReadHostGraph(api_, graph));
+  has_compiled_ = true;
   ANEMONE_ASSIGN_OR_RETURN(const NodeNames names, ReadNodeNames(api_, fused_node));
   ANEMONE_ASSIGN_OR_RETURN(const Fused fused, PlanFused(host, host.AllNodes(), inputs_,
                                                         options_.planning, importing_));

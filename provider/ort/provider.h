@@ -24,8 +24,8 @@ inline constexpr char kProviderName[] = "ANEExecutionProvider";
 
 class Provider : public OrtEp {
  public:
-  // `logger` is the session's.
-  Provider(const OrtApi& api, const OrtLogger* logger, PluginOptions options);
+  // `logger` is the session's; `claims_once` as in factory.h.
+  Provider(const OrtApi& api, const OrtLogger* logger, PluginOptions options, bool claims_once);
   // Writes the profile.
   ~Provider();
 
@@ -43,6 +43,8 @@ class Provider : public OrtEp {
   const OrtApi& api_;
   const OrtLogger* logger_;
   const PluginOptions options_;
+  const bool claims_once_;
+  bool has_compiled_ = false;
   const ImportOptions importing_;
   std::shared_ptr<Device> device_;
   tbb::task_arena arena_;
