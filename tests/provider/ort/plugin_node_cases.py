@@ -114,7 +114,9 @@ class Runner:
         if not on_engine:
             return
         whole = all(plan["summary"]["cpu_nodes"] == 0 for plan in made.plans)
-        if not whole:
+        # ONNX Runtime 1.23 runs one graph of a session on the engine: the body or the main one.
+        has_bodies = any(a.HasField("g") for node in model.graph.node for a in node.attribute)
+        if not whole or (has_bodies and not plugin.NEWER):
             self.count["of them on the engine in part"] += 1
             return
         self.run_whole(name, serialized, inputs, ours)
@@ -162,7 +164,7 @@ def main():
     for row in ROWS:
         print(row.ljust(34), *(str(runner.count[row]).rjust(7) for runner in runners))
     failures = [line for runner in runners for line in runner.failures]
-    if args.every == 1:
+    if args.every == 1 and plugin.NEWER:  # an older one does not run them all
         for runner in runners:
             failures += [f"known and not met: {name}" for name in KNOWN if name not in runner.known]
     print("\n".join(failures))
