@@ -5,6 +5,7 @@
 #   3. where the system keeps it.
 # Afterwards there are the packages' own targets (of ONNX, link ONNX::onnx alone), and
 #   onnxruntime::headers     ONNX Runtime's C API, headers only
+#   xxhash::headers          xxHash, headers only
 #   ANEMONE_ORT_LIBRARY      the shared library to try at run time; may be empty.
 
 include(${PROJECT_SOURCE_DIR}/build/setup.cmake OPTIONAL)
@@ -34,7 +35,7 @@ if(ANEMONE_SANITIZE MATCHES "thread")
                     "are none; tools/test brings one that is.")
   endif()
 endif()
-set(anemone_packages Protobuf absl hwy TBB nlohmann_json CLI11 Threads)
+set(anemone_packages Protobuf absl hwy TBB nlohmann_json CLI11 FlatBuffers OpenSSL Threads)
 if(ANEMONE_BUILD_TESTS)
   list(APPEND anemone_packages GTest)
 endif()
@@ -56,6 +57,14 @@ if(PkgConfig_FOUND)
 endif()
 if(NOT plist_FOUND)
   list(APPEND anemone_missing "libplist 2 (pkg-config's libplist-2.0)")
+endif()
+
+find_path(ANEMONE_XXHASH_INCLUDE_DIR xxhash.h DOC "Folder that holds xxhash.h, 0.8 or later")
+if(ANEMONE_XXHASH_INCLUDE_DIR)
+  add_library(xxhash::headers INTERFACE IMPORTED)
+  target_include_directories(xxhash::headers INTERFACE "${ANEMONE_XXHASH_INCLUDE_DIR}")
+else()
+  list(APPEND anemone_missing "xxHash (-DANEMONE_XXHASH_INCLUDE_DIR=)")
 endif()
 
 if(Protobuf_FOUND)

@@ -5,11 +5,13 @@ Usage: generate_tables.py TABLES_DIR OUTPUT_DIR
 Writes target_fields.h (enums of HAL limits and capability bytes), target_table.cc (the 28 targets),
 rule_table.h and rule_table.cc (the refusals), warning_table.h and .cc (the design rules),
 netplist_table.cc (the forms of unit types), hidden_layer_table.cc (the catalogue),
-device_limit_table.h and .cc (the device's manners), hazard_table.h and .cc (where fp16 ends). A rule of rules/*.json names the fact it rests on; one
+device_limit_table.h and .cc (the device's manners), hazard_table.h and .cc (where fp16 ends),
+table_hash.cc (which tables they were). A rule of rules/*.json names the fact it rests on; one
 whose words or condition are not found in validators.json or compiler_texts.json fails the build, so
 no text of ours can pass for the engine's.
 """
 
+import hashlib
 import json
 import pathlib
 import re
@@ -393,6 +395,20 @@ def write_hazards(tables, out):
     write_rows(out, "hazard_table", "HazardRule", "hazard", "engine/software/hazards.h", rows)
 
 
+def write_hash(tables, out):
+    """table_hash.cc: SHA-256 over all tables, each with its name and length in front."""
+    digest = hashlib.sha256()
+    for path in sorted(tables.rglob("*.json")):
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(tables).as_posix()} {len(content)}\n".encode())
+        digest.update(content)
+    write(out / "table_hash.cc", "\n".join([
+        "// Generated from engine/tables. Do not edit.", '#include "engine/table_hash.h"', "",
+        "namespace anemone {", "",
+        f"absl::string_view TableHash() {{ return {quoted(digest.hexdigest())}; }}", "",
+        "}  // namespace anemone", ""]))
+
+
 def main():
     tables, out = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
     out.mkdir(parents=True, exist_ok=True)
@@ -403,6 +419,7 @@ def main():
     write_hidden_layers(tables, out)
     write_device_limits(tables, out)
     write_hazards(tables, out)
+    write_hash(tables, out)
 
 
 if __name__ == "__main__":

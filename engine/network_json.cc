@@ -49,12 +49,11 @@ absl::StatusOr<Dims> ReadDims(const Json& json) {
   return dims;
 }
 
-absl::StatusOr<Tensor> ReadTensor(const Json& json, std::vector<int64_t> dims) {
-  ANEMONE_ASSIGN_OR_RETURN(std::string name, ValueAt<std::string>(json, "type"));
-  for (DataType type : kConstantTypes) {
-    if (name == DataTypeName(type)) return ZeroFill(type, std::move(dims));
+absl::StatusOr<Tensor> Zeros(const std::string& type, std::vector<int64_t> dims) {
+  for (DataType known : kConstantTypes) {
+    if (type == DataTypeName(known)) return ZeroFill(known, std::move(dims));
   }
-  return Wanted(absl::StrCat("a constant of an engine's type, not '", name, "'"));
+  return Wanted(absl::StrCat("a constant of an engine's type, not '", type, "'"));
 }
 
 absl::StatusOr<Operand> ReadOperand(const Json& json, const Network& network) {
@@ -72,31 +71,87 @@ absl::StatusOr<Operand> ReadOperand(const Json& json, const Network& network) {
   return Unwanted("an operand that is there", json);
 }
 
-absl::Status ReadUnit(const Json& json, const UnitKind* (*find_kind)(absl::string_view),
-                      NetworkBuilder& c) {
-  ANEMONE_ASSIGN_OR_RETURN(std::string type, ValueAt<std::string>(json, "type"));
-  const UnitKind* kind = find_kind(type);
-  if (kind == nullptr) return Wanted(absl::StrCat("a unit's type, not '", type, "'"));
-  std::vector<Operand> bottoms;
-  ANEMONE_ASSIGN_OR_RETURN(const Json* operands, ArrayAt(json, "bottoms"));
-  for (const Json& operand : *operands) {
-    ANEMONE_ASSIGN_OR_RETURN(Operand read, ReadOperand(operand, c.network()));
-    bottoms.push_back(read);
+class Reader {
+ public:
+  Reader(const UnitKind* (*find_kind)(absl::string_view), const std::vector<Tensor>* values,
+         NetworkBuilder& c)
+      : find_kind_(find_kind), values_(values), c_(c) {}
+
+  absl::Status Read(const Json& json) {
+    ANEMONE_ASSIGN_OR_RETURN(const Json* inputs, ArrayAt(json, "inputs"));
+    for (const Json& port : *inputs) {
+      ANEMONE_ASSIGN_OR_RETURN(Dims dims, ReadDims(port));
+      ANEMONE_ASSIGN_OR_RETURN(std::string name, ValueAt<std::string>(port, "name"));
+      ANEMONE_ASSIGN_OR_RETURN(Format format, ValueAt<Format>(port, "format"));
+      c_.AddInput(std::move(name), dims, format);
+    }
+    ANEMONE_ASSIGN_OR_RETURN(const Json* constants, ArrayAt(json, "constants"));
+    for (const Json& constant : *constants) {
+      ANEMONE_ASSIGN_OR_RETURN(Dims dims, ReadDims(constant));
+      ANEMONE_ASSIGN_OR_RETURN(Tensor tensor,
+                               Next(constant, {dims.extent.begin(), dims.extent.end()}));
+      c_.AddConstant(std::move(tensor), dims);
+    }
+    ANEMONE_ASSIGN_OR_RETURN(const Json* units, ArrayAt(json, "units"));
+    for (const Json& unit : *units) ANEMONE_RETURN_IF_ERROR(ReadUnit(unit));
+    ANEMONE_ASSIGN_OR_RETURN(const Json* outputs, ArrayAt(json, "outputs"));
+    for (const Json& port : *outputs) {
+      ANEMONE_ASSIGN_OR_RETURN(std::string name, ValueAt<std::string>(port, "name"));
+      if (!port.contains("from")) return Wanted("a key 'from'");
+      ANEMONE_ASSIGN_OR_RETURN(Operand from, ReadOperand(port["from"], c_.network()));
+      c_.AddOutput(std::move(name), from);
+    }
+    if (values_ != nullptr && next_ < values_->size()) return Wanted("no more values than tensors");
+    return absl::OkStatus();
   }
-  std::vector<Tensor> weights;
-  ANEMONE_ASSIGN_OR_RETURN(const Json* tensors, ArrayAt(json, "weights"));
-  for (const Json& tensor : *tensors) {
-    ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> dims,
-                             ValueAt<std::vector<int64_t>>(tensor, "dims"));
-    ANEMONE_ASSIGN_OR_RETURN(Tensor weight, ReadTensor(tensor, std::move(dims)));
-    weights.push_back(std::move(weight));
+
+ private:
+  // The next of the values; zeros if there are none.
+  absl::StatusOr<Tensor> Next(const Json& json, std::vector<int64_t> dims) {
+    ANEMONE_ASSIGN_OR_RETURN(std::string type, ValueAt<std::string>(json, "type"));
+    if (values_ == nullptr) return Zeros(type, std::move(dims));
+    if (next_ == values_->size()) return Wanted("a value for each tensor");
+    const Tensor& value = (*values_)[next_++];
+    ANEMONE_ASSIGN_OR_RETURN(int64_t elements, ElementCount(dims));
+    if (type == DataTypeName(value.type()) && elements == value.elements()) return value;
+    return Wanted(absl::StrCat("a value of ", type, " ", DimsToString(dims), ", not ",
+                               DataTypeName(value.type()), " ", DimsToString(value.dims())));
   }
-  Json params = json.contains("params") ? json["params"] : Json::object();
-  if (!params.is_object()) return Wanted("an object at 'params'");
-  ANEMONE_ASSIGN_OR_RETURN(std::string name, ValueAt<std::string>(json, "name"));
-  return AddAuthoredUnit(c, *kind, params, std::move(bottoms), std::move(weights), std::move(name))
-      .status();
-}
+
+  absl::Status ReadUnit(const Json& json) {
+    ANEMONE_ASSIGN_OR_RETURN(std::string type, ValueAt<std::string>(json, "type"));
+    const UnitKind* kind = find_kind_(type);
+    if (kind == nullptr) return Wanted(absl::StrCat("a unit's type, not '", type, "'"));
+    std::vector<Operand> bottoms;
+    ANEMONE_ASSIGN_OR_RETURN(const Json* operands, ArrayAt(json, "bottoms"));
+    for (const Json& operand : *operands) {
+      ANEMONE_ASSIGN_OR_RETURN(Operand read, ReadOperand(operand, c_.network()));
+      bottoms.push_back(read);
+    }
+    std::vector<Tensor> weights;
+    ANEMONE_ASSIGN_OR_RETURN(const Json* tensors, ArrayAt(json, "weights"));
+    for (const Json& tensor : *tensors) {
+      ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> dims,
+                               ValueAt<std::vector<int64_t>>(tensor, "dims"));
+      ANEMONE_ASSIGN_OR_RETURN(Tensor weight, Next(tensor, dims));
+      if (weight.type() == DataType::kUInt16 && values_ != nullptr) {
+        return Wanted("floats as weights of a unit");
+      }
+      weights.push_back(weight.Reshaped(std::move(dims)));
+    }
+    Json params = json.contains("params") ? json["params"] : Json::object();
+    if (!params.is_object()) return Wanted("an object at 'params'");
+    ANEMONE_ASSIGN_OR_RETURN(std::string name, ValueAt<std::string>(json, "name"));
+    return AddAuthoredUnit(c_, *kind, params, std::move(bottoms), std::move(weights),
+                           std::move(name))
+        .status();
+  }
+
+  const UnitKind* (*find_kind_)(absl::string_view);
+  const std::vector<Tensor>* values_;
+  NetworkBuilder& c_;
+  size_t next_ = 0;
+};
 
 }  // namespace
 
@@ -130,32 +185,18 @@ Json WriteNetwork(const Network& network) {
           {"outputs", std::move(outputs)}};
 }
 
+std::vector<const Tensor*> TensorsOf(const Network& network) {
+  std::vector<const Tensor*> tensors;
+  for (const Constant& constant : network.constants) tensors.push_back(&constant.tensor);
+  for (const Unit& unit : network.units) {
+    for (const Tensor& weight : unit.weights) tensors.push_back(&weight);
+  }
+  return tensors;
+}
+
 absl::Status ReadNetwork(const Json& json, const UnitKind* (*find_kind)(absl::string_view),
-                         NetworkBuilder& c) {
-  ANEMONE_ASSIGN_OR_RETURN(const Json* inputs, ArrayAt(json, "inputs"));
-  for (const Json& port : *inputs) {
-    ANEMONE_ASSIGN_OR_RETURN(Dims dims, ReadDims(port));
-    ANEMONE_ASSIGN_OR_RETURN(std::string name, ValueAt<std::string>(port, "name"));
-    ANEMONE_ASSIGN_OR_RETURN(Format format, ValueAt<Format>(port, "format"));
-    c.AddInput(std::move(name), dims, format);
-  }
-  ANEMONE_ASSIGN_OR_RETURN(const Json* constants, ArrayAt(json, "constants"));
-  for (const Json& constant : *constants) {
-    ANEMONE_ASSIGN_OR_RETURN(Dims dims, ReadDims(constant));
-    ANEMONE_ASSIGN_OR_RETURN(Tensor tensor,
-                             ReadTensor(constant, {dims.extent.begin(), dims.extent.end()}));
-    c.AddConstant(std::move(tensor), dims);
-  }
-  ANEMONE_ASSIGN_OR_RETURN(const Json* units, ArrayAt(json, "units"));
-  for (const Json& unit : *units) ANEMONE_RETURN_IF_ERROR(ReadUnit(unit, find_kind, c));
-  ANEMONE_ASSIGN_OR_RETURN(const Json* outputs, ArrayAt(json, "outputs"));
-  for (const Json& port : *outputs) {
-    ANEMONE_ASSIGN_OR_RETURN(std::string name, ValueAt<std::string>(port, "name"));
-    if (!port.contains("from")) return Wanted("a key 'from'");
-    ANEMONE_ASSIGN_OR_RETURN(Operand from, ReadOperand(port["from"], c.network()));
-    c.AddOutput(std::move(name), from);
-  }
-  return absl::OkStatus();
+                         NetworkBuilder& c, const std::vector<Tensor>* values) {
+  return Reader(find_kind, values, c).Read(json);
 }
 
 }  // namespace anemone

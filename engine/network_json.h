@@ -7,10 +7,13 @@
 //                   "params": {"Dimension": "Width"}, "weights": [{"type": ..., "dims": [...]}]}],
 //    "outputs":   [{"name": "y", "from": "unit 0"}]}
 //
-// Dims are N, D, C, H, W. What this cannot do: it holds no values. A constant is read back as
-// zeros, so the form is for judging a network, not for running it.
+// Dims are N, D, C, H, W. What this cannot do: it holds no values. They are kept beside it, in the
+// order of TensorsOf(); without them a constant is read back as zeros, which is good enough to judge
+// a network, not to run it.
 #ifndef ANEMONE_ENGINE_NETWORK_JSON_H_
 #define ANEMONE_ENGINE_NETWORK_JSON_H_
+
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -20,11 +23,15 @@ namespace anemone {
 
 Json WriteNetwork(const Network& network);
 
+// The constants, then the weights of each unit.
+std::vector<const Tensor*> TensorsOf(const Network& network);
+
 // Appends the units that `json` writes, each judged as a hand-written one (authored_unit.h).
-// `find_kind` gives a Type's row, or null. Errors: kInvalidArgument (not such a document), and
-// c.refusal() if a unit is refused.
+// `find_kind` gives a Type's row, or null. `values`: null, or all that TensorsOf() would list, of
+// types that the device runs. Errors: kInvalidArgument (not such a document, other values than it
+// wants), and c.refusal() if a unit is refused.
 absl::Status ReadNetwork(const Json& json, const UnitKind* (*find_kind)(absl::string_view),
-                         NetworkBuilder& c);
+                         NetworkBuilder& c, const std::vector<Tensor>* values = nullptr);
 
 }  // namespace anemone
 

@@ -238,11 +238,16 @@ absl::Status SettleDeconvPads(PadType type, int64_t in, Along& a) {
   return CheckAlong(a);
 }
 
+bool IsInMajor(Bottoms in, absl::Span<const Tensor> weights) {
+  return in.size() == 1 && !weights.empty() && weights[0].dims().size() == 2;
+}
+
 // The kernel's dims as a tensor's: (first, second, [d,] h, w).
 std::optional<Dims> KernelDims(Bottoms in, absl::Span<const Tensor> weights) {
   if (in.size() > 1) return in[1].dims;
   if (weights.empty()) return std::nullopt;
   const std::vector<int64_t>& sizes = weights[0].dims();
+  if (IsInMajor(in, weights)) return MakeDims(sizes[1], sizes[0], 1, 1);
   if (sizes.size() < 3 || sizes.size() > kMaxRank) return std::nullopt;
   return PlaceShape(sizes);
 }
@@ -282,6 +287,10 @@ absl::Status Complete(ConvParams& p, Bottoms in, absl::Span<const Tensor> weight
         absl::StrCat("kernel ", DimsToString(*kernel),
                      ": want the extents of KernelWidth, "
                      "KernelHeight and KernelDepth, and the channels of the input"));
+  }
+  p.in_major = IsInMajor(in, weights);
+  if (p.in_major && (p.transposed() || p.groups != 1)) {
+    return absl::InvalidArgumentError("kernel (in, out): want a convolution of one group");
   }
   if (p.transposed()) {
     if (kernel->c() > (int64_t{1} << 32)) return absl::InvalidArgumentError("kernel: too large");
@@ -527,7 +536,9 @@ const UnitKindOf<ConvParams>& ConvUnit() { return Kind(); }
 
 absl::StatusOr<Operand> PointwiseConv(NetworkBuilder& c, const Operand& x, int64_t out_channels,
                                       const Tensor& kernel, bool in_major, const Tensor* bias) {
-  std::vector<Tensor> weights = {kernel};
+  const int64_t in = c.DimsOf(x).c();
+  std::vector<Tensor> weights = {kernel.Reshaped(
+      in_major ? std::vector{in, out_channels} : std::vector{out_channels, in, int64_t{1}, int64_t{1}})};
   if (bias != nullptr) weights.push_back(*bias);
   return c.Add(Kind(), ConvParams{.out_channels = out_channels, .in_major = in_major}, {x},
                std::move(weights));

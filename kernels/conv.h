@@ -41,7 +41,7 @@ struct ConvParams {
   int64_t kernel_channels = 0;  // input channels of a kernel; 0: as many as fit
   bool has_kernel = true;       // a weight, a second bottom, or ones
   Along h, w, d;                // pads of a deconvolution are cut off its output
-  bool in_major = false;        // a 1x1 kernel stored (in, out) in the model
+  bool in_major = false;        // a 1x1 kernel stored (in, out), with these dims
 
   bool transposed() const {
     return type == ConvType::kDeConv || type == ConvType::kChannelWiseDeConv;
@@ -54,7 +54,7 @@ struct ConvParams {
 
 // Bottoms: x and, if it is made at run time, the kernel. Weights: the kernel, if it is not a
 // bottom, and the bias; the kernel is (out, in / groups, [d,] h, w), a deconvolution's (in, out /
-// groups, ...).
+// groups, ...); a 1x1 kernel may be (in, out).
 const UnitKindOf<ConvParams>& ConvUnit();
 
 // A Conv or ConvTranspose (1 to 3 spatial axes) whose kernel and bias are constants.

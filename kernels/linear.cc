@@ -37,7 +37,7 @@ namespace {
 
 struct LinearParams {
   int64_t k = 1, n = 1;
-  math::MatrixOrder order = math::MatrixOrder::kRowMajor;
+  math::MatrixOrder order = math::MatrixOrder::kColumnMajor;
   int rank = 2;  // of the value it reads
 };
 
@@ -57,7 +57,9 @@ Verdict Validate(const LinearParams& p, Bottoms in, const Target& target, Route 
   return judge.Accept();
 }
 
-// The keys of the kernel's place are for the reader of files.
+bool IsRowMajor(const LinearParams& p) { return p.order == math::MatrixOrder::kRowMajor; }
+
+// The keys of the kernel's place are for the reader of files; WeightOrder is ours.
 constexpr Field<LinearParams> kFields[] = {
     {"KernelMode", [](const LinearParams&) -> Json { return "Dense"; }, nullptr},
     {"KernelType", [](const LinearParams&) -> Json { return "Float16"; }, nullptr},
@@ -67,19 +69,24 @@ constexpr Field<LinearParams> kFields[] = {
     Alias<&LinearParams::k>("InputChannels"),
     Alias<&LinearParams::n>("OutputChannels"),
     Alias<&LinearParams::n>("out"),
+    Key<&LinearParams::order, Plain, IsRowMajor>(kWeightOrder),
 };
 
-// A weight that keys come with is (N, K), as MIL has it.
+// A weight that keys come with is (N, K), as MIL has it, unless they say another order.
 absl::Status Complete(LinearParams& p, Bottoms in, absl::Span<const Tensor> weights) {
   p.k = in[0].dims.w();
-  p.order = math::MatrixOrder::kColumnMajor;
   if (!weights.empty()) {
     const std::vector<int64_t>& sizes = weights[0].dims();
-    if (sizes.size() != 2 || sizes[1] != p.k) {
+    const size_t along_k = IsRowMajor(p) ? 0 : 1;
+    if (sizes.size() != 2 || sizes[along_k] != p.k) {
       return absl::InvalidArgumentError(
-          absl::StrCat("weight: want a matrix whose rows have the input's ", p.k, " elements"));
+          absl::StrCat("weight: want a matrix with the input's ", p.k, " elements along ",
+                       IsRowMajor(p) ? "columns" : "rows"));
     }
-    p.n = sizes[0];
+    p.n = sizes[1 - along_k];
+  }
+  if (weights.size() > 2 || (weights.size() == 2 && weights[1].elements() != p.n)) {
+    return absl::InvalidArgumentError("weights: want a matrix, and a bias for each column");
   }
   if (p.n < 1) return absl::InvalidArgumentError("OutputChannels: want at least 1");
   return absl::OkStatus();
@@ -405,7 +412,7 @@ absl::StatusOr<Operand> FullyConnected(NetworkBuilder& c, const Operand& x,
   }
   Operand y;
   if (c.route() == Route::kMil) {
-    std::vector<Tensor> weights = {b.values};
+    std::vector<Tensor> weights = {b.Matrix()};
     if (bias != nullptr) weights.push_back(*bias);
     int rank = static_cast<int>(x_shape.size());
     ANEMONE_ASSIGN_OR_RETURN(y, Placed(c, x, x_shape));

@@ -82,12 +82,24 @@ Verdict Validate(const MatMulParams& p, Bottoms in, const Target& target, Route 
   return judge.Accept();
 }
 
-// A weight that keys come with is (K, N).
+constexpr Field<MatMulParams> kFields[] = {
+    {kWeightOrder,
+     [](const MatMulParams& p) -> Json {
+       if (!p.b || p.b->order == math::MatrixOrder::kRowMajor) return nullptr;
+       return Plain::Write(p.b->order);
+     },
+     [](MatMulParams& p, const Json& from) { return Plain::Read(from, p.b.emplace().order); },
+     /*required=*/false, ValueType::kName, NamesOfMember<math::MatrixOrder>()}};
+
+// A weight that keys come with is (K, N), unless they say another order.
 absl::Status Complete(MatMulParams& p, Bottoms in, absl::Span<const Tensor> weights) {
+  const math::MatrixOrder order = p.b.value_or(MatMulParams::Weight()).order;
+  p.b.reset();
   if (in.size() > 1 || weights.empty()) return absl::OkStatus();
   const std::vector<int64_t>& sizes = weights[0].dims();
   if (sizes.size() != 2) return absl::InvalidArgumentError("weight: want a matrix");
-  p.b = MatMulParams::Weight{sizes[0], sizes[1]};
+  const size_t along_k = order == math::MatrixOrder::kRowMajor ? 0 : 1;
+  p.b = MatMulParams::Weight{sizes[along_k], sizes[1 - along_k], order};
   return absl::OkStatus();
 }
 
@@ -193,6 +205,7 @@ const UnitKindOf<MatMulParams>& Kind() {
                                      .shape = Shape,
                                      .validate = Validate,
                                      .warn = Warn,
+                                     .fields = kFields,
                                      .mil = WriteMil,
                                      .compose = Compose,
                                      .prepare = Prepare,
@@ -399,7 +412,7 @@ absl::StatusOr<Operand> MatrixProduct(NetworkBuilder& c, const Operand& a, const
 
 absl::StatusOr<Operand> MatrixProduct(NetworkBuilder& c, const Operand& a,
                                       const ConstantMatrix& b) {
-  return c.Add(Kind(), MatMulParams{MatMulParams::Weight{b.k, b.n, b.order}}, {a}, {b.values});
+  return c.Add(Kind(), MatMulParams{MatMulParams::Weight{b.k, b.n, b.order}}, {a}, {b.Matrix()});
 }
 
 std::optional<ConstantMatrix> ConstantRight(const GraphView& view, ValueId value) {

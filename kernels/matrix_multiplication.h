@@ -7,17 +7,35 @@
 #define ANEMONE_KERNELS_MATRIX_MULTIPLICATION_H_
 
 #include <optional>
+#include <vector>
 
 #include "engine/math/gemm.h"
 #include "kernels/lowering.h"
 
 namespace anemone {
 
+namespace math {
+inline absl::Span<const char* const> NamesOf(MatrixOrder) {
+  static constexpr const char* kNames[] = {"RowMajor", "ColumnMajor"};
+  return kNames;
+}
+}  // namespace math
+
+// How a constant factor lies, where it is not as the compilers' own files have it: in no netplist,
+// but in what must hold a network as it is.
+inline constexpr const char kWeightOrder[] = "WeightOrder";
+
 // A constant K x N matrix, in the order its tensor stores it.
 struct ConstantMatrix {
   Tensor values;
   int64_t k = 1, n = 1;
   math::MatrixOrder order = math::MatrixOrder::kRowMajor;
+
+  // The values under the two extents of that order.
+  Tensor Matrix() const {
+    return values.Reshaped(order == math::MatrixOrder::kRowMajor ? std::vector{k, n}
+                                                                 : std::vector{n, k});
+  }
 };
 
 absl::StatusOr<Operand> MatrixProduct(NetworkBuilder& c, const Operand& a, const Operand& b);

@@ -9,13 +9,16 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "anemone/compressed.h"
 #include "anemone/mapped_file.h"
 #include "anemone/status_macros.h"
 #include "engine/device.h"
 #include "engine/mil_emitter.h"
 #include "engine/netplist_folder.h"
+#include "engine/network_json.h"
 #include "kernels/lowering.h"
 #include "kernels/mil_folder.h"
+#include "provider/cbor.h"
 
 namespace anemone {
 namespace {
@@ -126,6 +129,59 @@ absl::Status CheckRoundTrip(const Network& network, const Target& target,
   ANEMONE_RETURN_IF_ERROR(ComparePorts(network, again, ports));
   ANEMONE_ASSIGN_OR_RETURN(auto want, OutputsOf(network, target, format.route, 7));
   ANEMONE_ASSIGN_OR_RETURN(auto got, OutputsOf(again, target, format.route, 7));
+  return want.empty() || got != want ? Differ("other bits") : absl::OkStatus();
+}
+
+PackagedSegment Packaged(const Network& network) {
+  const auto port = [](const std::string& name, const Dims& d) {
+    return PackagedPort{name, DataType::kFloat, {d.n(), d.c(), d.d(), d.h(), d.w()}};
+  };
+  PackagedSegment segment{.name = "segment", .network = network};
+  for (const InputPort& in : network.inputs) segment.inputs.push_back(port(in.name, in.dims));
+  for (const OutputPort& out : network.outputs) {
+    segment.outputs.push_back(port(out.name, network.DimsOf(out.from)));
+  }
+  return segment;
+}
+
+absl::Status CompareNetworks(const Network& got, const Network& want) {
+  // As bytes: a NaN is not equal to itself.
+  if (WriteCbor(WriteNetwork(got)) != WriteCbor(WriteNetwork(want))) {
+    return Differ(absl::StrCat("other units: ", WriteNetwork(got).dump(), " in place of ",
+                               WriteNetwork(want).dump()));
+  }
+  const std::vector<const Tensor*> a = TensorsOf(got), b = TensorsOf(want);
+  for (size_t i = 0; i < b.size(); ++i) {
+    const std::string name = absl::StrCat("tensor ", i);
+    if (a[i]->type() != b[i]->type() || a[i]->dims() != b[i]->dims() ||
+        a[i]->is_fill() != b[i]->is_fill()) {
+      return Differ(name + ": another type or shape");
+    }
+    const Compressed *x = a[i]->compressed(), *y = b[i]->compressed();
+    if ((x == nullptr) != (y == nullptr)) return Differ(name + ": not compressed alike");
+    if (x != nullptr && (x->form() != y->form() || x->stored_bytes() != y->stored_bytes() ||
+                         x->scales() != y->scales() || x->zero_points() != y->zero_points() ||
+                         x->values() != y->values() || x->mask() != y->mask())) {
+      return Differ(name + ": another compressed form");
+    }
+    if (a[i]->bytes() != b[i]->bytes()) return Differ(name + ": other values");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckPackageRoundTrip(const Network& network, const Target& target, Route route) {
+  ANEMONE_ASSIGN_OR_RETURN(std::string bytes,
+                           WritePackage({&target, route, "tests", {Packaged(network)}, {}}));
+  ANEMONE_ASSIGN_OR_RETURN(Package read, ReadPackage(bytes, nullptr));
+  const Network& again = read.segments.at(0).network;
+  ANEMONE_RETURN_IF_ERROR(CompareNetworks(again, network));
+  for (const Tensor* tensor : TensorsOf(again)) {
+    if (tensor->compressed() != nullptr || tensor->is_fill() || tensor->elements() == 0) continue;
+    const auto* at = reinterpret_cast<const char*>(tensor->bytes().data());
+    if (at < bytes.data() || at >= bytes.data() + bytes.size()) return Differ("a copy of a tensor");
+  }
+  ANEMONE_ASSIGN_OR_RETURN(auto want, OutputsOf(network, target, route, 7));
+  ANEMONE_ASSIGN_OR_RETURN(auto got, OutputsOf(again, target, route, 7));
   return want.empty() || got != want ? Differ("other bits") : absl::OkStatus();
 }
 

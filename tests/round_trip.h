@@ -1,5 +1,5 @@
-// tests/round_trip.h: engine segments as files on disk, read back: the same program, to the
-// bit.
+// tests/round_trip.h: engine segments as files on disk or packages, read back: the same program,
+// to the bit.
 #ifndef ANEMONE_TESTS_ROUND_TRIP_H_
 #define ANEMONE_TESTS_ROUND_TRIP_H_
 
@@ -12,6 +12,7 @@
 #include "engine/network.h"
 #include "engine/target.h"
 #include "provider/engine_format.h"
+#include "provider/package.h"
 
 namespace anemone {
 
@@ -41,6 +42,16 @@ absl::StatusOr<Network> ReadFolder(const EngineFormat& format, const std::string
 absl::Status CheckRoundTrip(const Network& network, const Target& target,
                             const EngineFormat& format, const NetplistOptions& options,
                             const std::string& folder);
+
+// One segment of this network, for tensors of float32.
+PackagedSegment Packaged(const Network& network);
+
+// Whether `got` is `want`, value by value and kept in the same form; an error says where not.
+absl::Status CompareNetworks(const Network& got, const Network& want);
+
+// The network in a package, read back: the same units and values, which are views of the package,
+// and the same bits when it runs.
+absl::Status CheckPackageRoundTrip(const Network& network, const Target& target, Route route);
 
 }  // namespace anemone
 

@@ -70,6 +70,9 @@ absl::StatusOr<Compressed::Ptr> Compressed::Affine(Tensor codes, const Tensor& s
   }
   auto made = std::shared_ptr<Compressed>(
       new Compressed(CompressedForm::kAffine, DataType::kFloat, codes.elements()));
+  if (!grid.Fits(codes.elements(), scales.elements())) {
+    return absl::InvalidArgumentError("want a scale for every element");
+  }
   made->scales_.resize(scales.elements());
   for (size_t i = 0; i < made->scales_.size(); ++i) {
     made->scales_[i] = scales.at<float>(static_cast<int64_t>(i));
@@ -121,16 +124,31 @@ absl::StatusOr<Compressed::Ptr> Compressed::Palette(Tensor codes, const Tensor& 
 
 Compressed::Ptr Compressed::Sparse(int64_t elements, absl::Span<const int64_t> positions,
                                    absl::Span<const float> values) {
+  std::vector<uint64_t> mask((elements + kWordBits - 1) / kWordBits);
+  for (int64_t at : positions) mask[at / kWordBits] |= uint64_t{1} << at % kWordBits;
+  return *Masked(elements, std::move(mask), {values.begin(), values.end()});
+}
+
+absl::StatusOr<Compressed::Ptr> Compressed::Masked(int64_t elements, std::vector<uint64_t> mask,
+                                                   std::vector<float> values) {
+  const auto words = static_cast<int64_t>(mask.size());
+  const bool is_whole = elements % kWordBits == 0;
+  if (words != (elements + kWordBits - 1) / kWordBits ||
+      (!is_whole && mask.back() >> elements % kWordBits != 0)) {
+    return absl::InvalidArgumentError("want a bit for each element");
+  }
   auto made = std::shared_ptr<Compressed>(
       new Compressed(CompressedForm::kSparse, DataType::kFloat, elements));
-  made->values_.assign(values.begin(), values.end());
-  made->mask_.resize((elements + kWordBits - 1) / kWordBits);
-  for (int64_t at : positions) made->mask_[at / kWordBits] |= uint64_t{1} << at % kWordBits;
   int64_t before = 0;
-  for (size_t i = 0; i < made->mask_.size(); ++i) {
+  for (size_t i = 0; i < mask.size(); ++i) {
     if (i % kWordsPerCount == 0) made->values_before_.push_back(before);
-    before += std::popcount(made->mask_[i]);
+    before += std::popcount(mask[i]);
   }
+  if (before != static_cast<int64_t>(values.size())) {
+    return absl::InvalidArgumentError("want a value for each bit that is set");
+  }
+  made->mask_ = std::move(mask);
+  made->values_ = std::move(values);
   return made;
 }
 

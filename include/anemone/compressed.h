@@ -32,7 +32,7 @@ class Compressed {
   using Ptr = std::shared_ptr<const Compressed>;
 
   // `codes` are int8, uint8, int4 or uint4; `zero_points` are of that type, as many as scales, or
-  // undefined: 0. kInvalidArgument: a scale is not finite.
+  // undefined: 0. kInvalidArgument: a scale is not finite, or an element has none.
   static absl::StatusOr<Ptr> Affine(Tensor codes, const Tensor& scales, const Tensor& zero_points,
                                     ScaleGrid grid);
   // Codes uint8 or uint4, a table of float32. kOutOfRange: a code has no entry.
@@ -40,6 +40,10 @@ class Compressed {
   // The values, float32, of the elements at `positions`, which rise; the others are 0.
   static Ptr Sparse(int64_t elements, absl::Span<const int64_t> positions,
                     absl::Span<const float> values);
+  // The same by a bit for each element, least significant first. kInvalidArgument: not as many
+  // words as the elements take, or values as bits.
+  static absl::StatusOr<Ptr> Masked(int64_t elements, std::vector<uint64_t> mask,
+                                    std::vector<float> values);
   // The codes themselves, as int32 or int64: what a table is read with.
   static Ptr Integers(Tensor codes, DataType type);
 
@@ -63,8 +67,9 @@ class Compressed {
   bool is_plain() const { return type_ != DataType::kFloat; }               // of Integers()
   // kPalette: the table; kSparse: the values.
   const std::vector<float>& values() const { return values_; }
-  // kSparse: the positions of the values.
+  // kSparse: where the values stand, as positions and as Masked() takes it.
   std::vector<int64_t> Positions() const;
+  const std::vector<uint64_t>& mask() const { return mask_; }
 
   // Elements [first, first + to.size()) of a float32 one.
   void Read(int64_t first, absl::Span<float> to) const;

@@ -28,6 +28,11 @@ absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::st
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) return SystemError(path, "cannot be opened");
   const absl::Cleanup close = [file] { ::close(file); };
+  return Map(file, path);
+}
+
+absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Map(int file,
+                                                                  const std::string& path) {
   struct stat info;
   if (::fstat(file, &info) != 0) return SystemError(path, "cannot be examined");
   if (S_ISDIR(info.st_mode)) {

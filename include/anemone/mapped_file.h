@@ -22,6 +22,8 @@ class MappedFile {
   // Errors: kNotFound (no such file), kInvalidArgument (a folder, a device, a pipe), kDataLoss
   // (empty), kPermissionDenied or what else the system says; each message begins with `path`.
   static absl::StatusOr<std::shared_ptr<const MappedFile>> Open(const std::string& path);
+  // The same for an open file, which may be closed afterwards; `path` is for the messages.
+  static absl::StatusOr<std::shared_ptr<const MappedFile>> Map(int file, const std::string& path);
 
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -51,6 +52,20 @@ absl::StatusOr<ScaleGrid> ScaleGrid::Of(absl::Span<const int64_t> dims,
   grid.outer_stride = product(0, axis) > 1 ? want[axis] * grid.inner : 0;
   grid.inner_stride = grid.inner > 1 ? 1 : 0;
   return grid;
+}
+
+bool ScaleGrid::Fits(int64_t elements, int64_t scales) const {
+  if (axis < 1 || inner < 1 || block < 1) return false;
+  if (elements == 0) return true;
+  const int64_t rows = (elements - 1) / inner;
+  int64_t last = 0;  // the largest index
+  for (auto [index, stride] : {std::pair(rows / axis, outer_stride),
+                               std::pair(std::min(rows, axis - 1) / block, axis_stride),
+                               std::pair(std::min(elements, inner) - 1, inner_stride)}) {
+    if (stride < 0 || (stride > 0 && index > scales / stride)) return false;
+    last += index * stride;
+  }
+  return last < scales;
 }
 
 int64_t ScaleGrid::SharedRun(int64_t step, int64_t count) const {

@@ -30,6 +30,9 @@ struct ScaleGrid {
                                       absl::Span<const int64_t> scales, int64_t axis,
                                       int64_t block_size);
 
+  // Whether so many elements find their scale among `scales`, whatever wrote the numbers here.
+  bool Fits(int64_t elements, int64_t scales) const;
+
   int64_t IndexOf(int64_t element) const {
     const int64_t row = element / inner;
     return row / axis * outer_stride + row % axis / block * axis_stride +

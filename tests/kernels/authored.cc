@@ -13,6 +13,7 @@
 #include "engine/authored_unit.h"
 #include "engine/device.h"
 #include "kernels/lowering.h"
+#include "tests/round_trip.h"
 
 namespace anemone {
 namespace {
@@ -119,7 +120,10 @@ absl::StatusOr<Result> RunNetwork(const Network& network, const Authored& unit) 
 
 absl::StatusOr<Result> RunUnit(const Authored& unit) {
   ANEMONE_ASSIGN_OR_RETURN(Network network, NetworkOf(unit));
-  return RunNetwork(network, unit);
+  ANEMONE_ASSIGN_OR_RETURN(Result result, RunNetwork(network, unit));
+  ANEMONE_RETURN_IF_ERROR(
+      CheckPackageRoundTrip(network, **FindTarget(unit.target), Route::kNetplist));
+  return result;
 }
 
 absl::StatusOr<Errors> ErrorsOf(const Example& example, const Result& got) {

@@ -54,6 +54,7 @@ struct Result {
 
 // The one output of the network, whose inputs are the unit's.
 absl::StatusOr<Result> RunNetwork(const Network& network, const Authored& unit);
+// Also an error if a package changes the unit (tests/round_trip.h).
 absl::StatusOr<Result> RunUnit(const Authored& unit);
 
 // A unit, and what it makes by a plain formula in double precision.

@@ -204,4 +204,25 @@ TEST_P(KernelTest, IsReadBackAsItWasWritten) {
   }
 }
 
+TEST_P(KernelTest, IsInAPackageWhatItWas) {
+  const Case& c = GetParam();
+  std::mt19937 random(c.seed);
+  onnx::ModelProto proto = ModelOfText(c.model, c.opset);
+  FillDeclared(*proto.mutable_graph(), c.low, c.high, random);
+  auto model = ImportBytes(proto.SerializeAsString(), "", {});
+  ASSERT_TRUE(model.ok()) << model.status();
+  const Target& target = **FindTarget(c.target);
+  for (Route route : {Route::kNetplist, Route::kMil}) {
+    SCOPED_TRACE(RouteName(route));
+    auto plan = MakePlan(*model, {.target = &target, .route = route, .rewrites = c.rewrites});
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    for (const Segment& segment : plan->segments) {
+      if (segment.placement != Placement::kEngine) continue;
+      absl::Status same = CheckPackageRoundTrip(segment.network, target, route);
+      EXPECT_TRUE(same.ok()) << same;
+      round_trips.written["package"] += same.ok() ? 1 : 0;
+    }
+  }
+}
+
 }  // namespace anemone

@@ -90,6 +90,9 @@ void PrintExample(const Example& example) {
   EXPECT_NE(targets, "");
   const std::string round_trip = RoundTripText(example, *network);
   EXPECT_TRUE(round_trip == "same bits" || round_trip == "no form") << round_trip;
+  const absl::Status packaged =
+      CheckPackageRoundTrip(*network, **FindTarget(example.unit.target), Route::kNetplist);
+  EXPECT_TRUE(packaged.ok()) << packaged;
   PrintRow(example.unit.type, FormText(*network), targets,
            errors->absolute == 0
                ? "none"

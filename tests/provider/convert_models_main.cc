@@ -1,5 +1,5 @@
-// convert_models MODEL TARGET FORMAT: every engine segment of a model written as files, read
-// back and run: the same bits. MODEL is JSON, an entry of models/manifest.json with its "path".
+// convert_models MODEL TARGET FORMAT: every engine segment of a model written as files, or in a
+// package (FORMAT `package`), read back and run: the same bits. MODEL is JSON, an entry of models/manifest.json with its "path".
 // Prints one line of JSON: {"segments", "written", "unverified": {type: units}, "missing": {why:
 // units}}; exit code 1 if a segment is not what it was.
 #include <algorithm>
@@ -39,14 +39,32 @@ void Count(const std::vector<UnitNote>& notes, Json& counts) {
   }
 }
 
+absl::StatusOr<Plan> PlanOf(const Json& entry, const std::string& target, Route route) {
+  ANEMONE_ASSIGN_OR_RETURN(
+      PlanOptions planning,
+      PlanningOptions(target, std::string(RouteName(route)), "maximal", /*rewrites=*/true));
+  ANEMONE_ASSIGN_OR_RETURN(Model model, Import(entry));
+  return MakePlan(model, planning);
+}
+
+absl::StatusOr<Json> PackageSegments(const Json& entry, const std::string& target) {
+  ANEMONE_ASSIGN_OR_RETURN(Plan plan, PlanOf(entry, target, Route::kNetplist));
+  int segments = 0;
+  for (const Segment& segment : plan.segments) {
+    if (segment.placement != Placement::kEngine) continue;
+    ANEMONE_RETURN_IF_ERROR(CheckPackageRoundTrip(segment.network, *plan.target, plan.route));
+    ++segments;
+  }
+  return Json{{"segments", segments},
+              {"written", segments},
+              {"unverified", Json::object()},
+              {"missing", Json::object()}};
+}
+
 absl::StatusOr<Json> ConvertSegments(const Json& entry, const std::string& target,
                                      const std::string& to) {
   ANEMONE_ASSIGN_OR_RETURN(const EngineFormat* format, FindEngineFormat(to, {}));
-  ANEMONE_ASSIGN_OR_RETURN(
-      PlanOptions planning,
-      PlanningOptions(target, std::string(RouteName(format->route)), "maximal", /*rewrites=*/true));
-  ANEMONE_ASSIGN_OR_RETURN(Model model, Import(entry));
-  ANEMONE_ASSIGN_OR_RETURN(Plan plan, MakePlan(model, planning));
+  ANEMONE_ASSIGN_OR_RETURN(Plan plan, PlanOf(entry, target, format->route));
   int segments = 0, written = 0;
   Json unverified = Json::object(), missing = Json::object();
   for (const Segment& segment : plan.segments) {
@@ -72,7 +90,9 @@ int Main(int argc, char** argv) {
   if (argc != 4) return 2;
   const Json entry = Json::parse(argv[1], nullptr, /*allow_exceptions=*/false);
   if (!entry.is_object()) return 2;
-  absl::StatusOr<Json> counts = ConvertSegments(entry, argv[2], argv[3]);
+  const std::string format = argv[3];
+  absl::StatusOr<Json> counts = format == "package" ? PackageSegments(entry, argv[2])
+                                                    : ConvertSegments(entry, argv[2], format);
   if (!counts.ok()) {
     std::fprintf(stderr, "%s\n", counts.status().ToString().c_str());
     return 1;

@@ -1,5 +1,5 @@
-"""The models of models/manifest.json that are on this machine as netplists and as MIL, for an old
-and a new target: written, read back, run to the same bits. Prints what was written, and the kinds
+"""The models of models/manifest.json that are on this machine as netplists, as MIL and as packages,
+for an old and a new target: written, read back, run to the same bits. Prints what was written, and the kinds
 that were not. --small takes the smallest ones; others are left out with a line that says so."""
 
 import json
@@ -12,7 +12,7 @@ sys.path.insert(0, str(ROOT / "models"))
 import manifest  # noqa: E402
 
 TARGETS = ("h13", "h16")
-FORMATS = ("netplist", "mil")
+FORMATS = ("netplist", "mil", "package")
 SMALL = ("light_squeezenet", "ppocr_cls", "silero_vad_16k_op15", "magika")
 
 
