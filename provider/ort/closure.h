@@ -31,7 +31,7 @@ struct FusibleSet {
 FusibleSet CloseSegment(const NodeWeb& web, int segment, const std::vector<bool>& taken);
 
 // With each set fused, does something wait for itself? Then the folded nodes of no set that lie on
-// such a ring are `hiding`, and `blocked` is true.
+// such a ring are `hiding`, `blocked` is true, and `nodes` are the ring, of each set the first.
 FusibleSet FindRing(const NodeWeb& web, const std::vector<FusibleSet>& sets);
 
 }  // namespace anemone

@@ -32,19 +32,20 @@ absl::StatusOr<std::unique_ptr<FusedProgram>> FusedProgram::Make(
     const OrtApi& api, std::shared_ptr<Device> device, const Target& target, Route route,
     const FusedNetwork& fused, const std::vector<std::string>& input_names,
     const std::vector<std::string>& output_names) {
-  std::unique_ptr<FusedProgram> made(new FusedProgram(api, std::move(device), fused.name));
-  ANEMONE_ASSIGN_OR_RETURN(made->program_, made->device_->Compile(fused.network, target, route));
-  for (size_t i = 0; i < fused.inputs.size(); ++i) {
-    const int index = IndexOf(input_names, fused.inputs[i].name);
-    if (index < 0) return NoPort("input", fused.inputs[i].name);
-    made->inputs_.push_back({index, fused.inputs[i], made->program_->inputs()[i].layout});
+  const PackagedSegment& segment = fused.segment;
+  std::unique_ptr<FusedProgram> made(new FusedProgram(api, std::move(device), segment.name));
+  ANEMONE_ASSIGN_OR_RETURN(made->program_, made->device_->Compile(segment.network, target, route));
+  for (size_t i = 0; i < segment.inputs.size(); ++i) {
+    const int index = IndexOf(input_names, segment.inputs[i].name);
+    if (index < 0) return NoPort("input", segment.inputs[i].name);
+    made->inputs_.push_back({index, segment.inputs[i], made->program_->inputs()[i].layout});
   }
   std::vector<bool> written(output_names.size());
-  for (size_t i = 0; i < fused.outputs.size(); ++i) {
-    const int index = IndexOf(output_names, fused.outputs[i].name);
-    if (index < 0) return NoPort("output", fused.outputs[i].name);
+  for (size_t i = 0; i < segment.outputs.size(); ++i) {
+    const int index = IndexOf(output_names, segment.outputs[i].name);
+    if (index < 0) return NoPort("output", segment.outputs[i].name);
     written[index] = true;
-    made->outputs_.push_back({index, fused.outputs[i], made->program_->outputs()[i].layout});
+    made->outputs_.push_back({index, segment.outputs[i], made->program_->outputs()[i].layout});
   }
   for (size_t i = 0; i < output_names.size(); ++i) {
     if (written[i]) continue;

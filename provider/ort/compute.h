@@ -13,9 +13,9 @@
 #include "absl/status/statusor.h"
 #include "anemone/tensor.h"
 #include "engine/device.h"
-#include "engine/network.h"
 #include "engine/surface.h"
 #include "engine/target.h"
+#include "provider/package.h"
 #include "provider/trace.h"
 
 struct OrtApi;
@@ -23,19 +23,10 @@ struct OrtKernelContext;
 
 namespace anemone {
 
-// A port of a network as the tensor that ONNX Runtime has for it.
-struct TensorPort {
-  std::string name;
-  DataType type = DataType::kUndefined;
-  std::vector<int64_t> dims;
-};
-
-// What a fused node computes: a network, whose ports these are in its order, and outputs that are
-// known before.
+// What a fused node computes: a network, whose ports are tensors by name, and outputs that are known
+// before.
 struct FusedNetwork {
-  std::string name;
-  Network network;
-  std::vector<TensorPort> inputs, outputs;
+  PackagedSegment segment;
   absl::flat_hash_map<std::string, Tensor> constants;
 };
 
@@ -56,7 +47,7 @@ class FusedProgram {
  private:
   struct Port {
     int index = 0;  // of the fused node
-    TensorPort tensor;
+    PackagedPort tensor;
     SurfaceLayout layout;
   };
   struct Constant {

@@ -11,6 +11,7 @@
 #include "anemone/guarded.h"
 #include "anemone/status_macros.h"
 #include "anemone/version.h"
+#include "provider/ort/context.h"
 #include "provider/ort/options.h"
 #include "provider/ort/provider.h"
 #include "provider/ort_status.h"
@@ -49,24 +50,38 @@ OrtOwned<OrtKeyValuePairs> NewPairs(const OrtApi& api) {
   return {pairs, api.ReleaseKeyValuePairs};
 }
 
-// The provider's own among the session's entries, without what ONNX Runtime puts before them.
-absl::StatusOr<std::map<std::string, std::string>> ProviderOptions(
+absl::StatusOr<std::map<std::string, std::string>> SessionEntries(
     const OrtApi& api, const OrtSessionOptions* options) {
   OrtKeyValuePairs* raw = nullptr;
   ANEMONE_RETURN_IF_ERROR(FromOrt(api, api.GetSessionOptionsConfigEntries(options, &raw)));
-  const OrtOwned<OrtKeyValuePairs> entries(raw, api.ReleaseKeyValuePairs);
+  const OrtOwned<OrtKeyValuePairs> owned(raw, api.ReleaseKeyValuePairs);
   const char* const* keys = nullptr;
   const char* const* values = nullptr;
   size_t count = 0;
   api.GetKeyValuePairs(raw, &keys, &values, &count);
+  std::map<std::string, std::string> entries;
+  for (size_t i = 0; i < count; ++i) entries[keys[i]] = values[i];
+  return entries;
+}
+
+// The provider's own among them, without what ONNX Runtime puts before their names.
+std::map<std::string, std::string> OwnEntries(const std::map<std::string, std::string>& entries) {
   const std::string prefix = absl::StrCat("ep.", absl::AsciiStrToLower(kProviderName), ".");
   std::map<std::string, std::string> own;
-  for (size_t i = 0; i < count; ++i) {
-    const absl::string_view key = keys[i];
-    if (!absl::StartsWithIgnoreCase(key, prefix)) continue;
-    own[std::string(key.substr(prefix.size()))] = values[i];
+  for (const auto& [key, value] : entries) {
+    if (absl::StartsWithIgnoreCase(key, prefix)) own[key.substr(prefix.size())] = value;
   }
   return own;
+}
+
+OrtStatus* Validate(OrtEpFactory*, const OrtHardwareDevice* const*, size_t, const char* info,
+                    OrtCompiledModelCompatibility* answer) noexcept {
+  const absl::string_view asked = info == nullptr ? "" : info;
+  *answer = asked == CompatibilityInfo() ? OrtCompiledModelCompatibility_EP_SUPPORTED_OPTIMAL
+            : absl::StartsWith(asked, kProviderName)
+                ? OrtCompiledModelCompatibility_EP_UNSUPPORTED  // of other rule tables
+                : OrtCompiledModelCompatibility_EP_NOT_APPLICABLE;
+  return nullptr;
 }
 
 }  // namespace
@@ -93,6 +108,7 @@ Factory::Factory(const OrtApi& api, bool claims_once)
     *transfer = nullptr;
     return static_cast<OrtStatus*>(nullptr);
   };
+  ValidateCompiledModelCompatibilityInfo = Validate;
   IsStreamAware = [](const OrtEpFactory*) noexcept { return false; };
 }
 
@@ -114,9 +130,11 @@ absl::StatusOr<size_t> Factory::FindDevices(absl::Span<const OrtHardwareDevice* 
 }
 
 absl::StatusOr<OrtEp*> Factory::Create(const OrtSessionOptions* options, const OrtLogger* logger) {
-  ANEMONE_ASSIGN_OR_RETURN(const auto given, ProviderOptions(api_, options));
-  ANEMONE_ASSIGN_OR_RETURN(PluginOptions read, ReadPluginOptions(given));
-  return std::make_unique<Provider>(api_, logger, std::move(read), claims_once_).release();
+  ANEMONE_ASSIGN_OR_RETURN(const auto entries, SessionEntries(api_, options));
+  ANEMONE_ASSIGN_OR_RETURN(PluginOptions read, ReadPluginOptions(OwnEntries(entries)));
+  return std::make_unique<Provider>(api_, logger, std::move(read), ContextOptions::Read(entries),
+                                    claims_once_)
+      .release();
 }
 
 }  // namespace anemone

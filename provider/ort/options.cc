@@ -73,6 +73,12 @@ constexpr PluginOption kOptions[] = {
      [](const std::string& value, PluginOptions& options) {
        return StoreNumber(value, 1, kMostNodes, options.min_segment_nodes);
      }},
+    {"cache_dir", "a folder", "",
+     "where compiled segments are kept from one session to the next; at most 2 GiB of them",
+     [](const std::string& value, PluginOptions& options) {
+       options.cache_dir = value;
+       return absl::OkStatus();
+     }},
     {"report_path", "a file", "",
      "where every node went and why, as `anemone check --json` says it (docs/schemas/check.json)",
      [](const std::string& value, PluginOptions& options) {
@@ -118,6 +124,7 @@ absl::StatusOr<PluginOptions> ReadPluginOptions(const std::map<std::string, std:
   for (const PluginOption& option : kOptions) {
     ANEMONE_RETURN_IF_ERROR(option.store(option.fallback, options));
   }
+  options.names_target = given.count("target") > 0;
   for (const auto& [name, value] : given) {
     ANEMONE_RETURN_IF_ERROR(Store(name, value, options));
   }

@@ -15,8 +15,10 @@ namespace anemone {
 
 struct PluginOptions {
   PlanOptions planning;
+  bool names_target = false;  // the user has; else a compiled model may choose
   bool exact = false;
   int min_segment_nodes = 1;
+  std::string cache_dir;     // "": no cache
   std::string report_path;   // "": no report
   std::string profile_path;  // "": no profile
   int threads = 0;           // 0: one for each core

@@ -1,18 +1,16 @@
 #include "provider/ort/report.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdio>
-#include <fstream>
 #include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "anemone/printable.h"
+#include "anemone/status_macros.h"
 #include "anemone/version.h"
 #include "partitioner/plan_json.h"
+#include "provider/new_file.h"
 
 namespace anemone {
 namespace {
@@ -93,13 +91,9 @@ absl::Status ReportFile::Write(const std::string& path) const {
 }
 
 absl::Status ReplaceFile(const std::string& path, absl::string_view text) {
-  const std::string beside = absl::StrCat(path, ".", getpid(), ".part");
-  std::ofstream file(beside, std::ios::binary);
-  file.write(text.data(), static_cast<std::streamsize>(text.size()));
-  file.close();
-  if (file.good() && std::rename(beside.c_str(), path.c_str()) == 0) return absl::OkStatus();
-  std::remove(beside.c_str());
-  return absl::InvalidArgumentError(absl::StrCat("'", path, "': cannot be written"));
+  ANEMONE_ASSIGN_OR_RETURN(const auto file, NewFile::Make(path));
+  ANEMONE_RETURN_IF_ERROR(file->Write(text));
+  return file->PutIntoPlace();
 }
 
 }  // namespace anemone

@@ -32,6 +32,11 @@ def options_of(devices, provider_options, optimized=True, whole=False, threads=1
     return options
 
 
+def session_of(model, options):
+    """Python's class would otherwise print an error and go on with the CPU alone."""
+    return ort.InferenceSession(model, options, enable_fallback=0)
+
+
 def assigned(session):
     """ONNX Runtime's word: the nodes of each part that our provider has; None before 1.24."""
     if not NEWER:
@@ -61,7 +66,7 @@ class Reported:
         handle, path = tempfile.mkstemp(suffix=".json")
         os.close(handle)
         try:
-            self.session = ort.InferenceSession(
+            self.session = session_of(
                 model, options_of(devices, {**provider_options, "report_path": path}, **how))
             text = pathlib.Path(path).read_text()
         finally:

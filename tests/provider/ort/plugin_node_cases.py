@@ -123,8 +123,8 @@ class Runner:
 
     def run_whole(self, name, model, inputs, ours):
         try:
-            session = ort.InferenceSession(model, plugin.options_of(self.devices, self.options,
-                                                                    whole=True))
+            session = plugin.session_of(model, plugin.options_of(self.devices, self.options,
+                                                                 whole=True))
             again = session.run(None, feeds(session, inputs))
         except Exception as error:
             return self.fail(name, "without the CPU: " + str(error).splitlines()[0][:300])
