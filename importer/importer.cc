@@ -67,8 +67,8 @@ absl::StatusOr<Model> ImportText(const std::string& where, absl::string_view fil
 
 absl::StatusOr<Model> ImportFile(const std::string& path, const ImportOptions& options) {
   ANEMONE_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file, MappedFile::Open(path));
-  ANEMONE_ASSIGN_OR_RETURN(Model model, ImportText(path, file->text(), file,
-                                                      ExternalData::BesideModel(path), options));
+  ANEMONE_ASSIGN_OR_RETURN(
+      Model model, ImportText(path, file->text(), file, ExternalData::BesideModel(path), options));
   model.path = path;
   return model;
 }
@@ -82,9 +82,8 @@ absl::StatusOr<Model> ImportBytes(absl::string_view bytes, const std::string& di
 
 absl::StatusOr<Model> ImportSkeleton(const Skeleton& skeleton, const std::string& where,
                                      const ImportOptions& options) {
-  return GuardedImport(where, [&] {
-    return Finish(ReadModel(skeleton, ExternalData::InFolder("")), options);
-  });
+  return GuardedImport(
+      where, [&] { return Finish(ReadModel(skeleton, ExternalData::InFolder("")), options); });
 }
 
 }  // namespace anemone

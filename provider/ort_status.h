@@ -15,7 +15,8 @@ struct OrtValue;
 
 namespace anemone {
 
-// The version of the C API that we call, that of ONNX Runtime 1.23; a newer one still answers to it.
+// The version of the C API that we call, that of ONNX Runtime 1.23; a newer one still answers to
+// it.
 inline constexpr uint32_t kOrtApiVersion = 23;
 
 // What ONNX Runtime's create and release functions come in pairs for.

@@ -85,7 +85,8 @@ class Claimer {
     return absl::OkStatus();
   }
 
-  // Where each node goes. False: one goes two ways (a part of it to the CPU), is opaque from now on.
+  // Where each node goes. False: one goes two ways (a part of it to the CPU), is opaque from now
+  // on.
   bool PlaceNodes(bool last) {
     const size_t opaque_before = opaque_.size();
     web_.place.assign(web_.size(), kFoldedAway);
@@ -103,7 +104,8 @@ class Claimer {
     return last || opaque_.size() == opaque_before;
   }
 
-  // The set of each engine segment. False: folded nodes hid dependencies, and are opaque from now on.
+  // The set of each engine segment. False: folded nodes hid dependencies, and are opaque from now
+  // on.
   bool CloseSegments(bool last) {
     sets_.clear();
     std::vector<bool> taken(web_.size());
@@ -244,7 +246,7 @@ class Claimer {
   NodeWeb web_;
   std::set<int> opaque_;
   HostPlan made_;
-  std::map<std::string, Tensor> constants_;  // that folded nodes make outside the sets
+  std::map<std::string, Tensor> constants_;       // that folded nodes make outside the sets
   std::vector<std::pair<int, FusibleSet>> sets_;  // by segment
 };
 

@@ -43,7 +43,8 @@ struct Fused {
 absl::StatusOr<HostPlan> PlanHostGraph(const HostGraph& graph, const PlanOptions& options,
                                        int min_segment_nodes, const ImportOptions& importing);
 
-// The plan of these nodes alone. kFailedPrecondition: it is not one engine segment and nothing else.
+// The plan of these nodes alone. kFailedPrecondition: it is not one engine segment and nothing
+// else.
 absl::StatusOr<Fused> PlanFused(const HostGraph& graph, const std::vector<int>& nodes,
                                 const KnownValues& inputs, const PlanOptions& options,
                                 const ImportOptions& importing);

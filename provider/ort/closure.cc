@@ -14,8 +14,8 @@ std::vector<bool> Reached(const std::vector<std::vector<int>>& from,
   std::vector<bool> reached(size);
   for (int step = 0; step < size; ++step) {
     const int i = forward ? step : size - 1 - step;
-    reached[i] = std::any_of(from[i].begin(), from[i].end(),
-                             [&](int p) { return inside[p] || reached[p]; });
+    reached[i] =
+        std::any_of(from[i].begin(), from[i].end(), [&](int p) { return inside[p] || reached[p]; });
   }
   return reached;
 }
@@ -42,9 +42,7 @@ class Closer {
   }
 
  private:
-  bool IsFree(int i) const {
-    return !inside_[i] && !taken_[i] && web_.place[i] == kFoldedAway;
-  }
+  bool IsFree(int i) const { return !inside_[i] && !taken_[i] && web_.place[i] == kFoldedAway; }
 
   bool AllInside(const std::vector<int>& nodes) const {
     return !nodes.empty() &&

@@ -13,9 +13,9 @@ inline constexpr int kFoldedAway = -2;
 struct NodeWeb {
   std::vector<std::vector<int>> producers;  // by node, all of lower numbers
   std::vector<std::vector<int>> readers;
-  std::vector<int> place;           // a segment, kOnCpu or kFoldedAway
-  std::vector<bool> is_wanted;      // the graph itself returns something that the node makes
-  std::vector<bool> hands_on;       // what it makes could be an engine's value: an identity, say
+  std::vector<int> place;       // a segment, kOnCpu or kFoldedAway
+  std::vector<bool> is_wanted;  // the graph itself returns something that the node makes
+  std::vector<bool> hands_on;   // what it makes could be an engine's value: an identity, say
   int size() const { return static_cast<int>(place.size()); }
 };
 

@@ -107,9 +107,9 @@ absl::Status FusedProgram::RunProgram(const Surfaces& surfaces, Trace* trace) co
       [trace](absl::string_view unit, absl::string_view type, absl::Duration took) {
         trace->Add("unit", absl::StrCat(type, " ", unit), absl::Now() - took, took);
       };
-  return device_->Run(*program_, {.inputs = inputs,
-                                  .outputs = outputs,
-                                  .on_unit = trace == nullptr ? nullptr : &on_unit});
+  return device_->Run(
+      *program_,
+      {.inputs = inputs, .outputs = outputs, .on_unit = trace == nullptr ? nullptr : &on_unit});
 }
 
 absl::StatusOr<std::byte*> FusedProgram::OutputMemory(OrtKernelContext* context, int index,

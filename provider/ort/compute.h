@@ -1,5 +1,5 @@
-// provider/ort/compute.h: a fused node of ONNX Runtime as a program of a device. Tensors cross to the
-// program's surfaces and back, with one conversion each way.
+// provider/ort/compute.h: a fused node of ONNX Runtime as a program of a device. Tensors cross to
+// the program's surfaces and back, with one conversion each way.
 #ifndef ANEMONE_PROVIDER_ORT_COMPUTE_H_
 #define ANEMONE_PROVIDER_ORT_COMPUTE_H_
 
@@ -23,8 +23,8 @@ struct OrtKernelContext;
 
 namespace anemone {
 
-// What a fused node computes: a network, whose ports are tensors by name, and outputs that are known
-// before.
+// What a fused node computes: a network, whose ports are tensors by name, and outputs that are
+// known before.
 struct FusedNetwork {
   PackagedSegment segment;
   absl::flat_hash_map<std::string, Tensor> constants;

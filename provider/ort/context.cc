@@ -81,8 +81,7 @@ class Attributes {
  private:
   absl::Status Add(const char* name, const void* data, int length, OrtOpAttrType type) {
     OrtOpAttr* attribute = nullptr;
-    ANEMONE_RETURN_IF_ERROR(
-        FromOrt(api_, api_.CreateOpAttr(name, data, length, type, &attribute)));
+    ANEMONE_RETURN_IF_ERROR(FromOrt(api_, api_.CreateOpAttr(name, data, length, type, &attribute)));
     attributes_.push_back(attribute);
     return absl::OkStatus();
   }
@@ -141,7 +140,8 @@ Package PackageOf(const FusedNetwork& fused, const Target& target, Route route) 
   }
   const std::string bytes = graph.SerializeAsString();
   package.extensions.push_back(
-      {kConstants, Tensor::Of<char>(DataType::kUInt8, {static_cast<int64_t>(bytes.size())}, bytes)});
+      {kConstants,
+       Tensor::Of<char>(DataType::kUInt8, {static_cast<int64_t>(bytes.size())}, bytes)});
   return package;
 }
 
@@ -197,9 +197,9 @@ absl::StatusOr<OrtNode*> MakeContext(const OrtApi& api, const ContextOptions& op
   std::vector<const char*> outputs = Pointers(names.outputs);
   OrtNode* node = nullptr;
   ANEMONE_RETURN_IF_ERROR(FromOrt(
-      api, api.GetModelEditorApi()->CreateNode(kOperator, kDomain, names.name.c_str(),
-                                               inputs.data(), inputs.size(), outputs.data(),
-                                               outputs.size(), attributes.data(), attributes.size(), &node)));
+      api, api.GetModelEditorApi()->CreateNode(
+               kOperator, kDomain, names.name.c_str(), inputs.data(), inputs.size(), outputs.data(),
+               outputs.size(), attributes.data(), attributes.size(), &node)));
   return node;
 }
 

@@ -1,5 +1,5 @@
-// provider/ort/context.h: EPContext nodes, by which ONNX Runtime keeps compiled models: each holds the
-// package of one fused node, or the name of the file beside the model that does.
+// provider/ort/context.h: EPContext nodes, by which ONNX Runtime keeps compiled models: each holds
+// the package of one fused node, or the name of the file beside the model that does.
 #ifndef ANEMONE_PROVIDER_ORT_CONTEXT_H_
 #define ANEMONE_PROVIDER_ORT_CONTEXT_H_
 

@@ -1,5 +1,5 @@
-// libonnxruntime_ane_ep: the three symbols by which ONNX Runtime finds the provider, and the operators
-// of ai.anemone.
+// libonnxruntime_ane_ep: the three symbols by which ONNX Runtime finds the provider, and the
+// operators of ai.anemone.
 #include <onnxruntime_c_api.h>
 
 #include <memory>
@@ -21,9 +21,9 @@ const OrtApi* ApiOf(const OrtApiBase* base, OrtStatus** status) {
     const OrtApi* older = base->GetApi(version);
     if (older == nullptr) continue;
     const char* name = base->GetVersionString();
-    const std::string message = absl::StrCat(
-        "libonnxruntime_ane_ep: want ONNX Runtime 1.23 or newer, this is ",
-        name == nullptr ? "an older one" : name, "; upgrade the package onnxruntime");
+    const std::string message =
+        absl::StrCat("libonnxruntime_ane_ep: want ONNX Runtime 1.23 or newer, this is ",
+                     name == nullptr ? "an older one" : name, "; upgrade the package onnxruntime");
     *status = older->CreateStatus(ORT_FAIL, message.c_str());
     return nullptr;
   }

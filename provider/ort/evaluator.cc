@@ -41,8 +41,8 @@ class HostSession {
         FromOrt(api_, api_.CreateEnv(ORT_LOGGING_LEVEL_FATAL, "anemone", &env)));
     env_.reset(env);
     OrtMemoryInfo* memory = nullptr;
-    ANEMONE_RETURN_IF_ERROR(FromOrt(
-        api_, api_.CreateCpuMemoryInfo(OrtDeviceAllocator, OrtMemTypeDefault, &memory)));
+    ANEMONE_RETURN_IF_ERROR(
+        FromOrt(api_, api_.CreateCpuMemoryInfo(OrtDeviceAllocator, OrtMemTypeDefault, &memory)));
     memory_.reset(memory);
     ANEMONE_RETURN_IF_ERROR(MakeOptions());
     const auto& opsets = model.proto.opset_import();
@@ -62,9 +62,8 @@ class HostSession {
 
   absl::StatusOr<std::vector<Tensor>> Run(const std::vector<const char*>& names) {
     std::vector<OrtValue*> raw(names.size());
-    const absl::Status status =
-        FromOrt(api_, api_.Run(session_.get(), nullptr, nullptr, nullptr, 0, names.data(),
-                               names.size(), raw.data()));
+    const absl::Status status = FromOrt(api_, api_.Run(session_.get(), nullptr, nullptr, nullptr, 0,
+                                                       names.data(), names.size(), raw.data()));
     std::vector<OrtOwned<OrtValue>> values;
     for (OrtValue* value : raw) values.emplace_back(value, api_.ReleaseValue);
     ANEMONE_RETURN_IF_ERROR(status);
@@ -94,11 +93,11 @@ class HostSession {
     for (const ExternalConstant& constant : model.external) {
       const Tensor& t = constant.tensor;
       OrtValue* value = nullptr;
-      ANEMONE_RETURN_IF_ERROR(FromOrt(
-          api_, api_.CreateTensorWithDataAsOrtValue(
-                    memory_.get(), const_cast<std::byte*>(t.bytes().data()), t.bytes().size(),
-                    t.dims().data(), t.dims().size(),
-                    static_cast<ONNXTensorElementDataType>(t.type()), &value)));
+      ANEMONE_RETURN_IF_ERROR(
+          FromOrt(api_, api_.CreateTensorWithDataAsOrtValue(
+                            memory_.get(), const_cast<std::byte*>(t.bytes().data()),
+                            t.bytes().size(), t.dims().data(), t.dims().size(),
+                            static_cast<ONNXTensorElementDataType>(t.type()), &value)));
       constants_.emplace_back(value, api_.ReleaseValue);
       names.push_back(constant.name.c_str());
       values.push_back(value);

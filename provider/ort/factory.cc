@@ -26,10 +26,10 @@ OrtStatus* GetSupportedDevices(OrtEpFactory* self, const OrtHardwareDevice* cons
                                size_t* found_count) noexcept {
   *found_count = 0;
   return ToOrt(Of(self).api(), Guarded("find devices", [&]() -> absl::Status {
-    ANEMONE_ASSIGN_OR_RETURN(*found_count,
-                             Of(self).FindDevices({devices, count}, {found, most}));
-    return absl::OkStatus();
-  }));
+                 ANEMONE_ASSIGN_OR_RETURN(*found_count,
+                                          Of(self).FindDevices({devices, count}, {found, most}));
+                 return absl::OkStatus();
+               }));
 }
 
 OrtStatus* CreateEp(OrtEpFactory* self, const OrtHardwareDevice* const*,
@@ -37,9 +37,9 @@ OrtStatus* CreateEp(OrtEpFactory* self, const OrtHardwareDevice* const*,
                     const OrtLogger* logger, OrtEp** ep) noexcept {
   *ep = nullptr;
   return ToOrt(Of(self).api(), Guarded("make the provider", [&]() -> absl::Status {
-    ANEMONE_ASSIGN_OR_RETURN(*ep, Of(self).Create(options, logger));
-    return absl::OkStatus();
-  }));
+                 ANEMONE_ASSIGN_OR_RETURN(*ep, Of(self).Create(options, logger));
+                 return absl::OkStatus();
+               }));
 }
 
 void ReleaseEp(OrtEpFactory*, OrtEp* ep) noexcept { delete static_cast<Provider*>(ep); }
@@ -91,7 +91,9 @@ Factory::Factory(const OrtApi& api, bool claims_once)
   ort_version_supported = kOrtApiVersion;
   GetName = [](const OrtEpFactory*) noexcept { return kProviderName; };
   GetVendor = [](const OrtEpFactory*) noexcept { return "Anemone"; };
-  GetVendorId = [](const OrtEpFactory*) noexcept { return uint32_t{0}; };  // no vendor of PCI devices
+  GetVendorId = [](const OrtEpFactory*) noexcept {
+    return uint32_t{0};
+  };  // no vendor of PCI devices
   GetVersion = [](const OrtEpFactory*) noexcept { return kVersion; };
   OrtEpFactory::GetSupportedDevices = anemone::GetSupportedDevices;
   OrtEpFactory::CreateEp = anemone::CreateEp;
@@ -122,8 +124,8 @@ absl::StatusOr<size_t> Factory::FindDevices(absl::Span<const OrtHardwareDevice* 
     if (api_.HardwareDevice_Type(device) != OrtHardwareDeviceType_CPU) continue;
     if (count == found.size()) break;
     ANEMONE_RETURN_IF_ERROR(FromOrt(
-        api_, api_.GetEpApi()->CreateEpDevice(this, device, metadata.get(), nullptr,
-                                              &found[count])));
+        api_,
+        api_.GetEpApi()->CreateEpDevice(this, device, metadata.get(), nullptr, &found[count])));
     ++count;
   }
   return count;

@@ -12,8 +12,8 @@ namespace anemone {
 
 class Factory : public OrtEpFactory {
  public:
-  // `claims_once`: of one graph of a session only, the main one. ONNX Runtime 1.23 gives fused nodes of
-  // two graphs (a body's and the main graph's) one name, and refuses the second.
+  // `claims_once`: of one graph of a session only, the main one. ONNX Runtime 1.23 gives fused
+  // nodes of two graphs (a body's and the main graph's) one name, and refuses the second.
   Factory(const OrtApi& api, bool claims_once);
 
   // The provider's devices among the machine's; returns how many.

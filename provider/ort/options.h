@@ -1,5 +1,5 @@
-// provider/ort/options.h: the plugin's provider options, in one table from which they are read, listed
-// in errors and told in docs/plugin.md.
+// provider/ort/options.h: the plugin's provider options, in one table from which they are read,
+// listed in errors and told in docs/plugin.md.
 #ifndef ANEMONE_PROVIDER_ORT_OPTIONS_H_
 #define ANEMONE_PROVIDER_ORT_OPTIONS_H_
 

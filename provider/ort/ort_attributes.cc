@@ -41,8 +41,7 @@ absl::StatusOr<std::string> ReadText(const OrtApi& api, const OrtOpAttr* attribu
 
 absl::Status ReadTensor(const OrtApi& api, const OrtOpAttr* attribute, AttributeProto& proto) {
   OrtValue* value = nullptr;
-  ANEMONE_RETURN_IF_ERROR(
-      FromOrt(api, api.OpAttr_GetTensorAttributeAsOrtValue(attribute, &value)));
+  ANEMONE_RETURN_IF_ERROR(FromOrt(api, api.OpAttr_GetTensorAttributeAsOrtValue(attribute, &value)));
   const OrtOwned<OrtValue> owned(value, api.ReleaseValue);
   ANEMONE_ASSIGN_OR_RETURN(const Tensor tensor, ReadValue(api, value));
   *proto.mutable_t() = ToProto(tensor);

@@ -38,7 +38,8 @@ absl::StatusOr<std::vector<const T*>> Items(const OrtApi& api, const Owner* owne
 
 class Reader {
  public:
-  Reader(const OrtApi& api, const OrtGraph* from, HostGraph& to) : api_(api), from_(from), to_(to) {}
+  Reader(const OrtApi& api, const OrtGraph* from, HostGraph& to)
+      : api_(api), from_(from), to_(to) {}
 
   absl::Status Read() {
     ANEMONE_RETURN_IF_ERROR(ReadHeader());
@@ -47,8 +48,8 @@ class Reader {
         (Items<OrtNode, OrtGraph>(api_, from_, api_.Graph_GetNumNodes, api_.Graph_GetNodes)));
     for (const OrtNode* node : nodes) ANEMONE_RETURN_IF_ERROR(ReadNode(node));
     ANEMONE_ASSIGN_OR_RETURN(const auto outputs,
-                             (Items<OrtValueInfo, OrtGraph>(
-                                 api_, from_, api_.Graph_GetNumOutputs, api_.Graph_GetOutputs)));
+                             (Items<OrtValueInfo, OrtGraph>(api_, from_, api_.Graph_GetNumOutputs,
+                                                            api_.Graph_GetOutputs)));
     for (const OrtValueInfo* output : outputs) {
       ANEMONE_ASSIGN_OR_RETURN(std::string name, ReadValueInfo(output));
       to_.outputs.push_back(std::move(name));
@@ -70,8 +71,8 @@ class Reader {
     std::vector<const char*> domains(count);
     std::vector<int64_t> versions(count);
     if (count > 0) {
-      ANEMONE_RETURN_IF_ERROR(FromOrt(
-          api_, api_.Graph_GetOperatorSets(from_, domains.data(), versions.data(), count)));
+      ANEMONE_RETURN_IF_ERROR(
+          FromOrt(api_, api_.Graph_GetOperatorSets(from_, domains.data(), versions.data(), count)));
     }
     to_.name = name;
     to_.path = path;
@@ -136,8 +137,7 @@ class Reader {
     node.proto.set_domain(domain);
     std::vector<std::string> inputs;
     std::vector<std::string> outputs;
-    ANEMONE_RETURN_IF_ERROR(
-        ReadValues(from, api_.Node_GetNumInputs, api_.Node_GetInputs, inputs));
+    ANEMONE_RETURN_IF_ERROR(ReadValues(from, api_.Node_GetNumInputs, api_.Node_GetInputs, inputs));
     ANEMONE_RETURN_IF_ERROR(
         ReadValues(from, api_.Node_GetNumOutputs, api_.Node_GetOutputs, outputs));
     ANEMONE_RETURN_IF_ERROR(ReadValues(from, api_.Node_GetNumImplicitInputs,
@@ -183,8 +183,8 @@ class Reader {
     const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(
         node.proto.op_type(), static_cast<int>(opset->second), domain);
     if (schema != nullptr && schema->since_version() != since) {
-      node.opaque = absl::StrCat("it is of version ", since, ", in a model of opset ",
-                                 opset->second);
+      node.opaque =
+          absl::StrCat("it is of version ", since, ", in a model of opset ", opset->second);
     }
     return absl::OkStatus();
   }
@@ -234,8 +234,7 @@ void AddNode(const HostNode& from, bool opaque, onnx::GraphProto& graph) {
 
 void AddInitializer(const std::string& name, const Tensor& tensor, Skeleton& skeleton) {
   onnx::TensorProto& proto = *skeleton.proto.mutable_graph()->add_initializer();
-  const bool large =
-      tensor.type() != DataType::kString && tensor.bytes().size() >= kPayloadFrom;
+  const bool large = tensor.type() != DataType::kString && tensor.bytes().size() >= kPayloadFrom;
   if (large) {
     proto.set_data_type(static_cast<int>(tensor.type()));
     proto.mutable_dims()->Add(tensor.dims().begin(), tensor.dims().end());
@@ -338,8 +337,8 @@ std::unique_ptr<Skeleton> MakeSkeleton(const HostGraph& graph, absl::Span<const 
   for (const onnx::NodeProto& node : to.node()) {
     for (const std::string& name : node.output()) {
       if (name.empty()) continue;
-      AddValueInfo(graph, known, name, wanted.contains(name) ? *to.mutable_output()
-                                                              : *to.mutable_value_info());
+      AddValueInfo(graph, known, name,
+                   wanted.contains(name) ? *to.mutable_output() : *to.mutable_value_info());
     }
   }
   return skeleton;

@@ -4,8 +4,8 @@
 //   ASSIGN_OR_RETURN(HostGraph graph, ReadHostGraph(api, ort_graph));
 //   auto skeleton = MakeSkeleton(graph, graph.AllNodes(), {}, {});
 //
-// Node i of a skeleton of all nodes is graph.nodes[i], so its origin is "/#i". Everything points into
-// ONNX Runtime's memory, and dies with the OrtGraph.
+// Node i of a skeleton of all nodes is graph.nodes[i], so its origin is "/#i". Everything points
+// into ONNX Runtime's memory, and dies with the OrtGraph.
 #ifndef ANEMONE_PROVIDER_ORT_ORT_GRAPH_H_
 #define ANEMONE_PROVIDER_ORT_ORT_GRAPH_H_
 
@@ -70,9 +70,9 @@ struct KnownValues {
   std::map<std::string, Tensor> constants;  // made by nodes
 };
 
-// The model of these nodes, in rising order: reads what they read and none of them makes, makes what
-// others read or the graph returns. Opaque nodes, and those in `opaque`, become nodes of an operator
-// that nobody knows.
+// The model of these nodes, in rising order: reads what they read and none of them makes, makes
+// what others read or the graph returns. Opaque nodes, and those in `opaque`, become nodes of an
+// operator that nobody knows.
 std::unique_ptr<Skeleton> MakeSkeleton(const HostGraph& graph, absl::Span<const int> nodes,
                                        const std::set<int>& opaque, const KnownValues& known);
 

@@ -29,8 +29,8 @@ struct ComputeInfo : OrtNodeComputeInfo {
     Compute = [](OrtNodeComputeInfo* self, void*, OrtKernelContext* context) noexcept {
       auto& info = *static_cast<ComputeInfo*>(self);
       return ToOrt(info.provider.api(), Guarded("run a segment", [&] {
-        return info.provider.Run(*info.program, context);
-      }));
+                     return info.provider.Run(*info.program, context);
+                   }));
     };
   }
   Provider& provider;
@@ -46,13 +46,13 @@ OrtStatus* GetCapability(OrtEp* ep, const OrtGraph* graph, OrtEpGraphSupportInfo
 OrtStatus* CompileGraphs(OrtEp* ep, const OrtGraph** graphs, const OrtNode** fused_nodes,
                          size_t count, OrtNodeComputeInfo** infos, OrtNode** contexts) noexcept {
   return ToOrt(Of(ep).api(), Guarded("compile a segment", [&]() -> absl::Status {
-    for (size_t i = 0; i < count; ++i) {
-      ANEMONE_ASSIGN_OR_RETURN(auto program, Of(ep).Compile(graphs[i], fused_nodes[i],
-                                                              &contexts[i]));
-      infos[i] = new ComputeInfo(Of(ep), std::move(program));
-    }
-    return absl::OkStatus();
-  }));
+                 for (size_t i = 0; i < count; ++i) {
+                   ANEMONE_ASSIGN_OR_RETURN(
+                       auto program, Of(ep).Compile(graphs[i], fused_nodes[i], &contexts[i]));
+                   infos[i] = new ComputeInfo(Of(ep), std::move(program));
+                 }
+                 return absl::OkStatus();
+               }));
 }
 
 void ReleaseInfos(OrtEp*, OrtNodeComputeInfo** infos, size_t count) noexcept {
@@ -196,9 +196,8 @@ absl::Status Provider::Claim(const OrtGraph* graph, OrtEpGraphSupportInfo* claim
     return absl::OkStatus();
   }
   // ONNX Runtime asks again when it has fused what was claimed.
-  const bool is_done = std::any_of(host.nodes.begin(), host.nodes.end(), [](const auto& node) {
-    return node.provider == kProviderName;
-  });
+  const bool is_done = std::any_of(host.nodes.begin(), host.nodes.end(),
+                                   [](const auto& node) { return node.provider == kProviderName; });
   if (is_done) return absl::OkStatus();
   ANEMONE_ASSIGN_OR_RETURN(const bool is_compiled, ClaimContexts(host, claimed));
   if (is_compiled) return absl::OkStatus();
@@ -267,8 +266,7 @@ absl::StatusOr<std::unique_ptr<FusedProgram>> Provider::Compile(const OrtGraph* 
   ANEMONE_ASSIGN_OR_RETURN(const FusedNetwork fused, FusedNetworkOf(std::move(package)));
   absl::StatusOr<std::unique_ptr<FusedProgram>> program;
   arena_.execute([&] {
-    program =
-        FusedProgram::Make(api_, device_, target, route, fused, names.inputs, names.outputs);
+    program = FusedProgram::Make(api_, device_, target, route, fused, names.inputs, names.outputs);
   });
   return program;
 }

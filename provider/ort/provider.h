@@ -62,7 +62,7 @@ class Provider : public OrtEp {
   const ImportOptions importing_;
   std::shared_ptr<Device> device_;
   tbb::task_arena arena_;
-  KnownValues inputs_;  // of what was claimed
+  KnownValues inputs_;                   // of what was claimed
   std::unique_ptr<ProgramCache> cache_;  // null: none
   const std::string compatibility_;
   ReportFile report_;

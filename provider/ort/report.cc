@@ -44,10 +44,10 @@ std::string ClaimLine(const HostPlan& made) {
   const double share = plan.macs() == 0 ? 0
                                         : 100.0 * static_cast<double>(plan.engine_macs()) /
                                               static_cast<double>(plan.macs());
-  std::string line = absl::StrFormat(
-      "ANE %s: %d of %d nodes and %.1f %% of %.3g MFLOP in %d segments", plan.target->option_name(),
-      claimed, made.model.origins.size(), share,
-      kFlopsOfMac * static_cast<double>(plan.macs()) / 1e6, made.claims.size());
+  std::string line =
+      absl::StrFormat("ANE %s: %d of %d nodes and %.1f %% of %.3g MFLOP in %d segments",
+                      plan.target->option_name(), claimed, made.model.origins.size(), share,
+                      kFlopsOfMac * static_cast<double>(plan.macs()) / 1e6, made.claims.size());
   std::vector<std::pair<std::string, int>> ranked(reasons.begin(), reasons.end());
   std::stable_sort(ranked.begin(), ranked.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });
@@ -67,8 +67,8 @@ std::vector<std::string> ReasonLines(const HostPlan& made) {
     if (entry.placement != Placement::kCpu) continue;
     const Origin& shown = made.model.origins[entry.shown];
     lines.push_back(absl::StrCat("ANE: node '", Printable(shown.name), "' (",
-                                 Printable(shown.op_type), ") stays: ",
-                                 Printable(ReasonOf(entry.verdict))));
+                                 Printable(shown.op_type),
+                                 ") stays: ", Printable(ReasonOf(entry.verdict))));
   }
   return lines;
 }

@@ -1,4 +1,5 @@
-// provider/ort/report.h: what the plugin tells of its plans: a line for the log, all reasons, a file.
+// provider/ort/report.h: what the plugin tells of its plans: a line for the log, all reasons, a
+// file.
 #ifndef ANEMONE_PROVIDER_ORT_REPORT_H_
 #define ANEMONE_PROVIDER_ORT_REPORT_H_
 
@@ -12,14 +13,15 @@
 
 namespace anemone {
 
-// "ANE h13: 52 of 54 nodes and 99.8 % of 8.2 GFLOP in 2 segments; the rest: 2 x TopK, coverage: ...".
+// "ANE h13: 52 of 54 nodes and 99.8 % of 8.2 GFLOP in 2 segments; the rest: 2 x TopK, coverage:
+// ...".
 std::string ClaimLine(const HostPlan& made);
 
 // A line for each node that stays, with the reason.
 std::vector<std::string> ReasonLines(const HostPlan& made);
 
-// Plans of a session's graphs, as docs/schemas/check.json says it: one of "models" for each graph, the
-// last plan of it.
+// Plans of a session's graphs, as docs/schemas/check.json says it: one of "models" for each graph,
+// the last plan of it.
 class ReportFile {
  public:
   void Add(const std::string& graph, const HostPlan& made);

@@ -1,5 +1,5 @@
-// The plugin's shared library as a file and as a host meets it: what it exports and needs, and hosts
-// that are too old.
+// The plugin's shared library as a file and as a host meets it: what it exports and needs, and
+// hosts that are too old.
 #include <dlfcn.h>
 #include <elf.h>
 #include <gmock/gmock.h>
