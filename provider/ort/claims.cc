@@ -55,6 +55,20 @@ NodeWeb WebOf(const HostGraph& graph) {
   return web;
 }
 
+// Every output is the segment's, or a constant that can be written without it.
+bool MakesAll(const onnx::GraphProto& proto, const Fused& fused) {
+  const Graph& graph = fused.model.graph;
+  const std::vector<ValueId>& made = fused.plan.segments.front().outputs;
+  for (int i = 0; i < proto.output_size(); ++i) {
+    const ValueId id = graph.outputs[i];
+    const Value& value = graph.values[id];
+    const bool is_known = value.constant && value.type != DataType::kString;
+    const bool is_made = std::find(made.begin(), made.end(), id) != made.end();
+    if (value.name != proto.output(i).name() || (!is_known && !is_made)) return false;
+  }
+  return true;
+}
+
 class Claimer {
  public:
   Claimer(const HostGraph& graph, const PlanOptions& options, int min_segment_nodes,
@@ -266,7 +280,7 @@ absl::StatusOr<Fused> PlanFused(const HostGraph& graph, const std::vector<int>& 
                            ImportSkeleton(*skeleton, "a fused part of the graph", importing));
   ANEMONE_ASSIGN_OR_RETURN(fused.plan, MakePlan(fused.model, options));
   const bool is_one = fused.plan.segments.size() == 1 && fused.plan.engine_segments() == 1;
-  if (is_one) return fused;
+  if (is_one && MakesAll(skeleton->proto.graph(), fused)) return fused;
   std::string why = "it falls into pieces";
   for (const PlanEntry& entry : fused.plan.entries) {
     if (entry.placement != Placement::kCpu) continue;

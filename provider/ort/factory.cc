@@ -14,6 +14,7 @@
 #include "provider/ort/context.h"
 #include "provider/ort/options.h"
 #include "provider/ort/provider.h"
+#include "provider/ort/report.h"
 #include "provider/ort_status.h"
 
 namespace anemone {
@@ -134,6 +135,16 @@ absl::StatusOr<size_t> Factory::FindDevices(absl::Span<const OrtHardwareDevice* 
 absl::StatusOr<OrtEp*> Factory::Create(const OrtSessionOptions* options, const OrtLogger* logger) {
   ANEMONE_ASSIGN_OR_RETURN(const auto entries, SessionEntries(api_, options));
   ANEMONE_ASSIGN_OR_RETURN(PluginOptions read, ReadPluginOptions(OwnEntries(entries)));
+  // Said now, while there is somebody to tell.
+  for (const auto& [name, path] : {std::pair("report_path", &read.report_path),
+                                   std::pair("profile_path", &read.profile_path)}) {
+    if (path->empty()) continue;
+    const absl::Status status = ReplaceFile(*path, "");
+    if (!status.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("provider option '", name, "': ", status.message()));
+    }
+  }
   return std::make_unique<Provider>(api_, logger, std::move(read), ContextOptions::Read(entries),
                                     claims_once_)
       .release();

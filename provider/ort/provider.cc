@@ -94,6 +94,10 @@ FusedNetwork NetworkOf(const Fused& fused) {
   return network;
 }
 
+std::string TraceText(Trace& trace) {
+  return absl::StrCat("{\"traceEvents\":[", trace.Take(), "]}\n");
+}
+
 // All that a fused graph's package is made of.
 void AddToKey(const HostGraph& graph, const KnownValues& inputs, const PluginOptions& options,
               CacheKey& key) {
@@ -144,11 +148,8 @@ Provider::Provider(const OrtApi& api, const OrtLogger* logger, PluginOptions opt
 
 Provider::~Provider() {
   if (options_.profile_path.empty()) return;
-  const absl::Status status =
-      ReplaceFile(options_.profile_path, absl::StrCat("{\"traceEvents\":[", trace_.Take(), "]}\n"));
-  if (!status.ok()) {
-    Log(ORT_LOGGING_LEVEL_WARNING, absl::StrCat("profile_path: ", status.message()));
-  }
+  // The factory has tried to write there; there is no logger any more to tell that it has changed.
+  ReplaceFile(options_.profile_path, TraceText(trace_)).IgnoreError();
 }
 
 void Provider::Log(OrtLoggingLevel severity, const std::string& message) const {
@@ -274,7 +275,10 @@ absl::StatusOr<std::unique_ptr<FusedProgram>> Provider::Compile(const OrtGraph* 
 absl::Status Provider::Run(FusedProgram& program, OrtKernelContext* context) {
   Trace* trace = options_.profile_path.empty() ? nullptr : &trace_;
   absl::Status status;
-  arena_.execute([&] { status = program.Run(context, trace); });
+  // Of more threads than the arena has room for, one that waits for its units' tasks must not begin
+  // another's segment.
+  arena_.execute(
+      [&] { tbb::this_task_arena::isolate([&] { status = program.Run(context, trace); }); });
   return status;
 }
 

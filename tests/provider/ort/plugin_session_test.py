@@ -130,10 +130,10 @@ class Options(PluginTest):
             with self.subTest(name):
                 self.refused(f"'{name}' = '{value}'.*{told}", options={name: value})
 
-    def test_a_report_that_cannot_be_written_claims_nothing(self):
-        session = self.session(relu(), {"report_path": "/none/report.json"})
-        x = -np.ones((1, 8, 4, 4), np.float32)
-        self.assertTrue((session.run(None, {"x": x})[0] == 0).all())
+    def test_files_that_cannot_be_written_are_refused_at_once(self):
+        for name in ("report_path", "profile_path"):
+            with self.subTest(name):
+                self.refused(f"'{name}': .*/none/file", options={name: "/none/file"})
 
     def test_min_segment_nodes_and_policy(self):
         for options, segments in [({}, 2), ({"min_segment_nodes": 2}, 1),
@@ -177,14 +177,18 @@ class Claims(PluginTest):
             self.session(network(), whole=True)
         self.session(relu(), whole=True)
 
-    def test_another_shape_than_planned_is_told(self):
+    def test_free_dimensions_are_claimed_once_they_are_bound(self):
         made = relu()
-        made.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "n"
-        made.graph.output[0].type.tensor_type.shape.dim[0].dim_param = "n"
-        made = plugin.Reported(made.SerializeToString(), self.devices, {})
-        self.assertEqual(0, made.engine_segments())
+        for port in (made.graph.input[0], made.graph.output[0]):
+            port.type.tensor_type.shape.dim[0].dim_param = "n"
+        self.assertEqual(0, plugin.Reported(made.SerializeToString(), self.devices,
+                                            {}).engine_segments())
         options = plugin.options_of(self.devices, {}, whole=True)
         options.add_free_dimension_override_by_name("n", 1)
+        session = plugin.session_of(made.SerializeToString(), options)
+        x = np.random.default_rng(4).standard_normal((1, 8, 4, 4)).astype(np.float16)
+        np.testing.assert_array_equal(np.maximum(x, 0).astype(np.float32),
+                                      session.run(None, {"x": x.astype(np.float32)})[0])
 
     def test_shapes_computed_on_the_way(self):
         """Shape -> Concat -> Reshape, with optimizations off: the shape is the segment's own."""
