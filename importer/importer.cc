@@ -19,14 +19,9 @@
 namespace anemone {
 namespace {
 
-absl::StatusOr<Model> Import(absl::string_view file, std::shared_ptr<const void> owner,
-                             ExternalData external, const ImportOptions& options) {
-  absl::StatusOr<Model> model;
-  {
-    ANEMONE_ASSIGN_OR_RETURN(const std::unique_ptr<const Skeleton> skeleton,
-                             MakeSkeleton(file, std::move(owner)));
-    ANEMONE_ASSIGN_OR_RETURN(model, ReadModel(*skeleton, std::move(external)));
-  }
+// What comes behind ReadModel().
+absl::StatusOr<Model> Finish(absl::StatusOr<Model> model, const ImportOptions& options) {
+  ANEMONE_RETURN_IF_ERROR(model.status());
   ANEMONE_RETURN_IF_ERROR(BindDimensions(*model, options));
   ANEMONE_RETURN_IF_ERROR(BringToWorkingOpset(*model));
   ANEMONE_RETURN_IF_ERROR(Simplify(*model, options));
@@ -48,23 +43,32 @@ std::string OneLine(absl::string_view message) {
 }
 
 // The whole way in is guarded once: the ONNX library throws, and memory may run out.
-absl::StatusOr<Model> GuardedImport(const std::string& where, absl::string_view file,
-                                    std::shared_ptr<const void> owner, ExternalData external,
-                                    const ImportOptions& options) {
-  absl::StatusOr<Model> model = Guarded("import the model", [&] {
-    return Import(file, std::move(owner), std::move(external), options);
-  });
+template <class F>
+absl::StatusOr<Model> GuardedImport(const std::string& where, F&& import) {
+  absl::StatusOr<Model> model = Guarded("import the model", import);
   if (model.ok()) return model;
   return absl::Status(model.status().code(),
                       OneLine(absl::StrCat(where, ": ", model.status().message())));
+}
+
+absl::StatusOr<Model> ImportText(const std::string& where, absl::string_view file,
+                                 std::shared_ptr<const void> owner, ExternalData external,
+                                 const ImportOptions& options) {
+  return GuardedImport(where, [&]() -> absl::StatusOr<Model> {
+    ANEMONE_ASSIGN_OR_RETURN(std::unique_ptr<const Skeleton> skeleton,
+                             MakeSkeleton(file, std::move(owner)));
+    absl::StatusOr<Model> model = ReadModel(*skeleton, std::move(external));
+    skeleton.reset();
+    return Finish(std::move(model), options);
+  });
 }
 
 }  // namespace
 
 absl::StatusOr<Model> ImportFile(const std::string& path, const ImportOptions& options) {
   ANEMONE_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file, MappedFile::Open(path));
-  ANEMONE_ASSIGN_OR_RETURN(Model model, GuardedImport(path, file->text(), file,
-                                                      ExternalData::BesideModel(path), options));
+  ANEMONE_ASSIGN_OR_RETURN(
+      Model model, ImportText(path, file->text(), file, ExternalData::BesideModel(path), options));
   model.path = path;
   return model;
 }
@@ -73,7 +77,13 @@ absl::StatusOr<Model> ImportBytes(absl::string_view bytes, const std::string& di
                                   const ImportOptions& options) {
   // The caller's bytes may go away, the model's tensors stay.
   auto copy = std::make_shared<const std::string>(bytes);
-  return GuardedImport("model in memory", *copy, copy, ExternalData::InFolder(directory), options);
+  return ImportText("model in memory", *copy, copy, ExternalData::InFolder(directory), options);
+}
+
+absl::StatusOr<Model> ImportSkeleton(const Skeleton& skeleton, const std::string& where,
+                                     const ImportOptions& options) {
+  return GuardedImport(
+      where, [&] { return Finish(ReadModel(skeleton, ExternalData::InFolder("")), options); });
 }
 
 }  // namespace anemone

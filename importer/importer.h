@@ -22,6 +22,8 @@
 
 namespace anemone {
 
+struct Skeleton;
+
 // ONNX Runtime 1.23, the oldest host we support, runs this opset whole; every node is brought to
 // it where its meaning allows.
 inline constexpr int kWorkingOpset = 21;
@@ -45,6 +47,10 @@ absl::StatusOr<Model> ImportFile(const std::string& path, const ImportOptions& o
 // `directory` is where external data is looked for; "" refuses external data.
 absl::StatusOr<Model> ImportBytes(absl::string_view bytes, const std::string& directory,
                                   const ImportOptions& options);
+
+// `where` names the model in messages. External data is refused: payloads stand for it.
+absl::StatusOr<Model> ImportSkeleton(const Skeleton& skeleton, const std::string& where,
+                                     const ImportOptions& options);
 
 }  // namespace anemone
 

@@ -21,28 +21,10 @@
 #include "engine/target.h"
 #include "kernels/custom_domain.h"
 #include "provider/crossing.h"
+#include "provider/ort_status.h"
 
 namespace anemone {
 namespace {
-
-// The version of the C API that we call; a newer ONNX Runtime still answers to it.
-constexpr uint32_t kApiVersion = 23;
-
-OrtStatus* ToOrt(const OrtApi& api, const absl::Status& status) {
-  if (status.ok()) return nullptr;
-  const OrtErrorCode code = absl::IsInvalidArgument(status) ? ORT_INVALID_ARGUMENT
-                            : absl::IsUnimplemented(status) ? ORT_NOT_IMPLEMENTED
-                                                            : ORT_FAIL;
-  return api.CreateStatus(code, std::string(status.message()).c_str());
-}
-
-// Takes `status`, which is null for success.
-absl::Status FromOrt(const OrtApi& api, OrtStatus* status) {
-  if (status == nullptr) return absl::OkStatus();
-  absl::Status result = absl::InternalError(api.GetErrorMessage(status));
-  api.ReleaseStatus(status);
-  return result;
-}
 
 // An attribute by one of the typed getters; nullopt if it is not there, or of another type.
 template <class T>
@@ -109,27 +91,6 @@ std::string LabelOf(const OrtApi& api, const OrtKernelInfo* info, const CustomOp
     if (!name.empty()) name.pop_back();
   }
   return absl::StrCat("node '", name, "' (", kCustomDomain, ".", op.layer->type, ")");
-}
-
-absl::StatusOr<Tensor> TensorOf(const OrtApi& api, const OrtValue* value) {
-  OrtTensorTypeAndShapeInfo* raw = nullptr;
-  ANEMONE_RETURN_IF_ERROR(FromOrt(api, api.GetTensorTypeAndShape(value, &raw)));
-  const std::unique_ptr<OrtTensorTypeAndShapeInfo, decltype(api.ReleaseTensorTypeAndShapeInfo)>
-      info(raw, api.ReleaseTensorTypeAndShapeInfo);
-  ONNXTensorElementDataType type = ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
-  size_t rank = 0;
-  ANEMONE_RETURN_IF_ERROR(FromOrt(api, api.GetTensorElementType(raw, &type)));
-  ANEMONE_RETURN_IF_ERROR(FromOrt(api, api.GetDimensionsCount(raw, &rank)));
-  std::vector<int64_t> dims(rank);
-  ANEMONE_RETURN_IF_ERROR(FromOrt(api, api.GetDimensions(raw, dims.data(), rank)));
-  void* data = nullptr;  // only read
-  ANEMONE_RETURN_IF_ERROR(
-      FromOrt(api, api.GetTensorMutableData(const_cast<OrtValue*>(value), &data)));
-  ANEMONE_ASSIGN_OR_RETURN(const int64_t count, ElementCount(dims));
-  const auto data_type = static_cast<DataType>(type);
-  const size_t bytes = count * BitsOf(data_type) / 8;
-  return Tensor::View(data_type, std::move(dims), {static_cast<const std::byte*>(data), bytes},
-                      nullptr);
 }
 
 SurfaceLayout DenseLayoutOf(const Dims& dims) {
@@ -293,7 +254,7 @@ OrtStatus* RunKernel(void* kernel, OrtKernelContext* context) noexcept {
 
 OrtOperator::OrtOperator(const CustomOp& custom, ONNXTensorElementDataType element)
     : OrtCustomOp{}, op(custom), type(element) {
-  version = kApiVersion;
+  version = kOrtApiVersion;
   GetName = [](const OrtCustomOp* base) { return Of(base).op.layer->type; };
   GetExecutionProviderType = [](const OrtCustomOp*) -> const char* { return nullptr; };
   GetInputType = [](const OrtCustomOp* base, size_t) { return Of(base).type; };

@@ -107,10 +107,10 @@ What holds for all of them:
 On the CPU the operators run inside ONNX Runtime, by the units' own arithmetic: inputs are rounded to
 fp16 first, as at a port of the engine (NaN becomes infinity), and the output holds fp16 numbers. So
 the bits are those of the software engine. A stock ONNX Runtime, 1.23 or newer, takes them from
-`libanemone_custom_ops.so`:
+`libonnxruntime_ane_ep.so`:
 
     options = onnxruntime.SessionOptions()
-    options.register_custom_ops_library("build/release/libanemone_custom_ops.so")
+    options.register_custom_ops_library("build/release/libonnxruntime_ane_ep.so")
 
 What this cannot do: an operator whose unit no target takes, whatever its sizes, does not run on the
 CPU either; nor does one that is marked as judged only. Code generators' refusals, limits of extents

@@ -1,4 +1,4 @@
-"""The operators of ai.anemone in a stock ONNX Runtime, from libanemone_custom_ops; and in models whose
+"""The operators of ai.anemone in a stock ONNX Runtime, from libonnxruntime_ane_ep; and in models whose
 nodes a target refuses."""
 
 import json

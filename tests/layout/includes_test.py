@@ -29,6 +29,8 @@ MAY_INCLUDE = {
     "fallback": ["importer", "engine"],
     "provider": ["partitioner", "kernels", "engine", "engine/math", "fallback", "importer",
                  "include/anemone"],
+    "provider/ort": ["provider", "partitioner", "kernels", "engine", "engine/math", "importer",
+                     "include/anemone"],
     "tools": ["provider", "partitioner", "kernels", "engine", "engine/math", "fallback", "importer",
               "include/anemone"],
 }

@@ -1,0 +1,82 @@
+// provider/ort/compute.h: a fused node of ONNX Runtime as a program of a device. Tensors cross to
+// the program's surfaces and back, with one conversion each way.
+#ifndef ANEMONE_PROVIDER_ORT_COMPUTE_H_
+#define ANEMONE_PROVIDER_ORT_COMPUTE_H_
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "anemone/tensor.h"
+#include "engine/device.h"
+#include "engine/surface.h"
+#include "engine/target.h"
+#include "provider/package.h"
+#include "provider/trace.h"
+
+struct OrtApi;
+struct OrtKernelContext;
+
+namespace anemone {
+
+// What a fused node computes: a network, whose ports are tensors by name, and outputs that are
+// known before.
+struct FusedNetwork {
+  PackagedSegment segment;
+  absl::flat_hash_map<std::string, Tensor> constants;
+};
+
+class FusedProgram {
+ public:
+  // `input_names` and `output_names` are the fused node's. The program has its own copy of the
+  // weights: nothing of the network is needed afterwards. Errors: kInvalidArgument (a port that the
+  // node has no input or output for, or the other way round), those of Device::Compile.
+  static absl::StatusOr<std::unique_ptr<FusedProgram>> Make(
+      const OrtApi& api, std::shared_ptr<Device> device, const Target& target, Route route,
+      const FusedNetwork& fused, const std::vector<std::string>& input_names,
+      const std::vector<std::string>& output_names);
+
+  // Runs in the caller's oneTBB arena; may be called from many threads. `trace` may be null.
+  // Errors: kInvalidArgument (an input of another type or shape than planned).
+  absl::Status Run(OrtKernelContext* context, Trace* trace);
+
+ private:
+  struct Port {
+    int index = 0;  // of the fused node
+    PackagedPort tensor;
+    SurfaceLayout layout;
+  };
+  struct Constant {
+    int index = 0;
+    Tensor tensor;
+  };
+  using Surfaces = std::vector<Surface>;  // inputs, then outputs
+
+  FusedProgram(const OrtApi& api, std::shared_ptr<Device> device, std::string name)
+      : api_(api), device_(std::move(device)), name_(std::move(name)) {}
+
+  absl::StatusOr<std::unique_ptr<Surfaces>> TakeSurfaces();
+  absl::Status ReadInputs(OrtKernelContext* context, const Surfaces& surfaces) const;
+  absl::Status RunProgram(const Surfaces& surfaces, Trace* trace) const;
+  absl::Status WriteOutputs(OrtKernelContext* context, const Surfaces& surfaces) const;
+  absl::StatusOr<std::byte*> OutputMemory(OrtKernelContext* context, int index,
+                                          const std::vector<int64_t>& dims) const;
+
+  const OrtApi& api_;
+  const std::shared_ptr<Device> device_;
+  const std::string name_;
+  std::unique_ptr<Program> program_;
+  std::vector<Port> inputs_, outputs_;
+  std::vector<Constant> constants_;
+
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Surfaces>> idle_;  // of runs that have ended
+};
+
+}  // namespace anemone
+
+#endif  // ANEMONE_PROVIDER_ORT_COMPUTE_H_

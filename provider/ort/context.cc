@@ -1,0 +1,215 @@
+#include "provider/ort/context.h"
+
+#include <onnxruntime_c_api.h>
+
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "anemone/status_macros.h"
+#include "anemone/version.h"
+#include "engine/table_hash.h"
+#include "importer/tensor_reader.h"
+#include "importer/to_onnx.h"
+#include "provider/ort/provider.h"
+#include "provider/ort_status.h"
+
+namespace anemone {
+namespace {
+
+namespace fs = std::filesystem;
+
+// ONNX Runtime's own operator, and the attributes that its page on EPContext lists.
+constexpr char kOperator[] = "EPContext";
+constexpr char kDomain[] = "com.microsoft";
+
+// Behind an embedded package: the C API does not tell a string's last zero from the one it adds.
+constexpr char kEnd = '.';
+
+// Constant outputs as a serialized GraphProto of initializers.
+constexpr char kConstants[] = "plugin.constants";
+
+const onnx::AttributeProto* Find(const onnx::NodeProto& node, absl::string_view name) {
+  for (const onnx::AttributeProto& attribute : node.attribute()) {
+    if (attribute.name() == name) return &attribute;
+  }
+  return nullptr;
+}
+
+std::string Label(const HostNode& node) {
+  return absl::StrCat("node '", node.proto.name(), "' (EPContext)");
+}
+
+absl::Status Named(const absl::Status& status, const HostNode& node) {
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat(Label(node), ": ", status.message()));
+}
+
+// The folder that context files lie in.
+absl::StatusOr<fs::path> FolderOf(const ContextOptions& options, const std::string& model_path) {
+  const std::string& path = options.path.empty() ? model_path : options.path;
+  if (path.empty()) {
+    return absl::InvalidArgumentError(
+        "the model is in memory and has no folder for its context's file; set "
+        "ep.context_embed_mode to 1, or ep.context_file_path");
+  }
+  return fs::path(path).parent_path();
+}
+
+// Attributes for CreateNode, which takes those that it sets to null.
+class Attributes {
+ public:
+  explicit Attributes(const OrtApi& api) : api_(api) {}
+  Attributes(const Attributes&) = delete;
+  Attributes& operator=(const Attributes&) = delete;
+  ~Attributes() {
+    for (OrtOpAttr* attribute : attributes_) {
+      if (attribute != nullptr) api_.ReleaseOpAttr(attribute);
+    }
+  }
+
+  absl::Status Add(const char* name, const std::string& text) {
+    return Add(name, text.data(), static_cast<int>(text.size()), ORT_OP_ATTR_STRING);
+  }
+  absl::Status Add(const char* name, int64_t number) {
+    return Add(name, &number, 1, ORT_OP_ATTR_INT);
+  }
+  OrtOpAttr** data() { return attributes_.data(); }
+  size_t size() const { return attributes_.size(); }
+
+ private:
+  absl::Status Add(const char* name, const void* data, int length, OrtOpAttrType type) {
+    OrtOpAttr* attribute = nullptr;
+    ANEMONE_RETURN_IF_ERROR(FromOrt(api_, api_.CreateOpAttr(name, data, length, type, &attribute)));
+    attributes_.push_back(attribute);
+    return absl::OkStatus();
+  }
+  const OrtApi& api_;
+  std::vector<OrtOpAttr*> attributes_;
+};
+
+std::vector<const char*> Pointers(const std::vector<std::string>& names) {
+  std::vector<const char*> pointers;
+  for (const std::string& name : names) pointers.push_back(name.c_str());
+  return pointers;
+}
+
+absl::StatusOr<Package> ReadUnnamed(const onnx::NodeProto& node, const ContextOptions& options,
+                                    const std::string& model_path) {
+  const onnx::AttributeProto* held = Find(node, "ep_cache_context");
+  if (held == nullptr) return absl::DataLossError("it has no attribute 'ep_cache_context'");
+  const onnx::AttributeProto* embed = Find(node, "embed_mode");
+  if (embed == nullptr || embed->i() != 0) {
+    if (held->s().empty() || held->s().back() != kEnd) {
+      return absl::DataLossError("its package is cut short; compile the model again");
+    }
+    auto bytes = std::make_shared<const std::string>(held->s(), 0, held->s().size() - 1);
+    return ReadPackage(*bytes, bytes);
+  }
+  const fs::path name = held->s();
+  if (name.empty() || name != name.filename() || name == "..") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("its file '", held->s(), "' must lie beside the model, by its name alone"));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(const fs::path folder, FolderOf(options, model_path));
+  return OpenPackage((folder / name).string());
+}
+
+}  // namespace
+
+ContextOptions ContextOptions::Read(const std::map<std::string, std::string>& session_entries) {
+  const auto value = [&](const char* key) {
+    const auto it = session_entries.find(key);
+    return it == session_entries.end() ? std::string() : it->second;
+  };
+  return {.enable = value("ep.context_enable") == "1",
+          .embed = value("ep.context_embed_mode") == "1",
+          .path = value("ep.context_file_path")};
+}
+
+Package PackageOf(const FusedNetwork& fused, const Target& target, Route route) {
+  Package package{.target = &target, .route = route, .producer = kVersion};
+  package.segments.push_back(fused.segment);
+  if (fused.constants.empty()) return package;
+  onnx::GraphProto graph;
+  for (const auto& [name, constant] : fused.constants) {
+    onnx::TensorProto& proto = *graph.add_initializer();
+    proto = ToProto(constant);
+    proto.set_name(name);
+  }
+  const std::string bytes = graph.SerializeAsString();
+  package.extensions.push_back(
+      {kConstants,
+       Tensor::Of<char>(DataType::kUInt8, {static_cast<int64_t>(bytes.size())}, bytes)});
+  return package;
+}
+
+absl::StatusOr<FusedNetwork> FusedNetworkOf(Package package) {
+  if (package.segments.size() != 1) {
+    return absl::DataLossError(absl::StrCat("the package holds ", package.segments.size(),
+                                            " segments, a fused node is one"));
+  }
+  FusedNetwork fused{.segment = std::move(package.segments.front())};
+  for (const PackageExtension& extension : package.extensions) {
+    if (extension.name != kConstants) continue;
+    onnx::GraphProto graph;
+    const absl::Span<const std::byte> bytes = extension.bytes.bytes();
+    if (!graph.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+      return absl::DataLossError("the package's constants are damaged");
+    }
+    const TensorReader reader(nullptr, nullptr);
+    for (const onnx::TensorProto& proto : graph.initializer()) {
+      ANEMONE_ASSIGN_OR_RETURN(fused.constants[proto.name()], reader.Read(proto, "a constant"));
+    }
+  }
+  return fused;
+}
+
+bool IsContext(const HostNode& node) {
+  if (node.proto.op_type() != kOperator || node.proto.domain() != kDomain) return false;
+  const onnx::AttributeProto* source = Find(node.proto, "source");
+  return source != nullptr && source->s() == kProviderName;
+}
+
+absl::StatusOr<OrtNode*> MakeContext(const OrtApi& api, const ContextOptions& options,
+                                     const std::string& model_path, const NodeNames& names,
+                                     const Package& package) {
+  Attributes attributes(api);
+  if (options.embed) {
+    ANEMONE_ASSIGN_OR_RETURN(std::string bytes, WritePackage(package));
+    ANEMONE_RETURN_IF_ERROR(attributes.Add("ep_cache_context", bytes + kEnd));
+  } else {
+    ANEMONE_ASSIGN_OR_RETURN(const fs::path folder, FolderOf(options, model_path));
+    const fs::path stem = fs::path(options.path.empty() ? model_path : options.path).stem();
+    const std::string file = absl::StrCat(stem.string(), "_", names.name, ".anemone");
+    ANEMONE_RETURN_IF_ERROR(SavePackage(package, (folder / file).string()));
+    ANEMONE_RETURN_IF_ERROR(attributes.Add("ep_cache_context", file));
+  }
+  ANEMONE_RETURN_IF_ERROR(attributes.Add("main_context", int64_t{1}));
+  ANEMONE_RETURN_IF_ERROR(attributes.Add("embed_mode", int64_t{options.embed ? 1 : 0}));
+  ANEMONE_RETURN_IF_ERROR(attributes.Add("ep_sdk_version", std::string(kVersion)));
+  ANEMONE_RETURN_IF_ERROR(
+      attributes.Add("hardware_architecture", std::string(package.target->option_name())));
+  ANEMONE_RETURN_IF_ERROR(attributes.Add("partition_name", names.name));
+  ANEMONE_RETURN_IF_ERROR(attributes.Add("source", std::string(kProviderName)));
+  std::vector<const char*> inputs = Pointers(names.inputs);
+  std::vector<const char*> outputs = Pointers(names.outputs);
+  OrtNode* node = nullptr;
+  ANEMONE_RETURN_IF_ERROR(FromOrt(
+      api, api.GetModelEditorApi()->CreateNode(
+               kOperator, kDomain, names.name.c_str(), inputs.data(), inputs.size(), outputs.data(),
+               outputs.size(), attributes.data(), attributes.size(), &node)));
+  return node;
+}
+
+absl::StatusOr<Package> ReadContext(const HostNode& node, const ContextOptions& options,
+                                    const std::string& model_path) {
+  absl::StatusOr<Package> package = ReadUnnamed(node.proto, options, model_path);
+  if (!package.ok()) return Named(package.status(), node);
+  return package;
+}
+
+std::string CompatibilityInfo() { return absl::StrCat(kProviderName, ";tables=", TableHash()); }
+
+}  // namespace anemone

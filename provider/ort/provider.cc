@@ -1,0 +1,285 @@
+#include "provider/ort/provider.h"
+
+#include <algorithm>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "anemone/guarded.h"
+#include "anemone/status_macros.h"
+#include "kernels/custom_domain.h"
+#include "provider/ort/claims.h"
+#include "provider/ort/evaluator.h"
+#include "provider/ort_status.h"
+
+namespace anemone {
+namespace {
+
+// A fused node, as ONNX Runtime calls it.
+struct ComputeInfo : OrtNodeComputeInfo {
+  ComputeInfo(Provider& owner, std::unique_ptr<FusedProgram> compiled)
+      : OrtNodeComputeInfo{}, provider(owner), program(std::move(compiled)) {
+    ort_version_supported = kOrtApiVersion;
+    CreateState = [](OrtNodeComputeInfo* self, OrtNodeComputeContext*, void** state) noexcept {
+      *state = self;
+      return static_cast<OrtStatus*>(nullptr);
+    };
+    ReleaseState = [](OrtNodeComputeInfo*, void*) noexcept {};
+    Compute = [](OrtNodeComputeInfo* self, void*, OrtKernelContext* context) noexcept {
+      auto& info = *static_cast<ComputeInfo*>(self);
+      return ToOrt(info.provider.api(), Guarded("run a segment", [&] {
+                     return info.provider.Run(*info.program, context);
+                   }));
+    };
+  }
+  Provider& provider;
+  std::unique_ptr<FusedProgram> program;
+};
+
+Provider& Of(OrtEp* ep) { return *static_cast<Provider*>(ep); }
+
+OrtStatus* GetCapability(OrtEp* ep, const OrtGraph* graph, OrtEpGraphSupportInfo* info) noexcept {
+  return ToOrt(Of(ep).api(), Guarded("claim nodes", [&] { return Of(ep).Claim(graph, info); }));
+}
+
+OrtStatus* CompileGraphs(OrtEp* ep, const OrtGraph** graphs, const OrtNode** fused_nodes,
+                         size_t count, OrtNodeComputeInfo** infos, OrtNode** contexts) noexcept {
+  return ToOrt(Of(ep).api(), Guarded("compile a segment", [&]() -> absl::Status {
+                 for (size_t i = 0; i < count; ++i) {
+                   ANEMONE_ASSIGN_OR_RETURN(
+                       auto program, Of(ep).Compile(graphs[i], fused_nodes[i], &contexts[i]));
+                   infos[i] = new ComputeInfo(Of(ep), std::move(program));
+                 }
+                 return absl::OkStatus();
+               }));
+}
+
+void ReleaseInfos(OrtEp*, OrtNodeComputeInfo** infos, size_t count) noexcept {
+  for (size_t i = 0; i < count; ++i) delete static_cast<ComputeInfo*>(infos[i]);
+}
+
+ImportOptions Importing(const OrtApi& api) {
+  RegisterCustomDomain();
+  return {.evaluate = MakeHostEvaluator(api)};
+}
+
+int Threads(int wanted) {
+  return wanted > 0 ? wanted : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+// A tensor of its own: ONNX Runtime's memory goes away.
+Tensor Kept(const Tensor& tensor) {
+  Tensor full = Tensor::Zeros(tensor.type(), tensor.dims());
+  const absl::Span<const std::byte> bytes = tensor.bytes();
+  const size_t size = full.bytes().size();
+  for (size_t at = 0; at < size; at += bytes.size()) {  // a fill is one element
+    std::copy(bytes.begin(), bytes.end(), full.mutable_data<std::byte>() + at);
+  }
+  return full;
+}
+
+PackagedPort PortOf(const Value& value) { return {value.name, value.type, value.dims()}; }
+
+FusedNetwork NetworkOf(const Fused& fused) {
+  const Graph& graph = fused.model.graph;
+  const Segment& segment = fused.plan.segments.front();
+  FusedNetwork network{.segment = {.network = segment.network}};
+  for (ValueId id : segment.inputs) network.segment.inputs.push_back(PortOf(graph.values[id]));
+  for (ValueId id : segment.outputs) network.segment.outputs.push_back(PortOf(graph.values[id]));
+  for (ValueId id : graph.outputs) {
+    const Value& value = graph.values[id];
+    if (value.constant) network.constants[value.name] = Kept(*value.constant);
+  }
+  return network;
+}
+
+std::string TraceText(Trace& trace) {
+  return absl::StrCat("{\"traceEvents\":[", trace.Take(), "]}\n");
+}
+
+// All that a fused graph's package is made of.
+void AddToKey(const HostGraph& graph, const KnownValues& inputs, const PluginOptions& options,
+              CacheKey& key) {
+  const auto skeleton = MakeSkeleton(graph, graph.AllNodes(), {}, inputs);
+  skeleton->proto.mutable_graph()->clear_name();
+  key.Add("graph", skeleton->proto.SerializeAsString());
+  for (const Payload& payload : skeleton->payloads) {
+    key.Add("weights", {reinterpret_cast<const char*>(payload.bytes.data()), payload.bytes.size()});
+  }
+  key.Add("target", options.planning.target->option_name());
+  key.Add("rewrites", options.planning.rewrites ? "1" : "0");
+  for (const std::string& unit : options.planning.policy.refused_units) key.Add("refused", unit);
+}
+
+}  // namespace
+
+Provider::Provider(const OrtApi& api, const OrtLogger* logger, PluginOptions options,
+                   ContextOptions contexts, bool claims_once)
+    : OrtEp{},
+      api_(api),
+      logger_(logger),
+      options_(std::move(options)),
+      contexts_(std::move(contexts)),
+      claims_once_(claims_once),
+      importing_(Importing(api)),
+      device_(MakeSoftwareDevice({.exact = options_.exact})),
+      arena_(Threads(options_.threads)),
+      compatibility_(CompatibilityInfo()) {
+  ort_version_supported = kOrtApiVersion;
+  GetName = [](const OrtEp*) noexcept { return kProviderName; };
+  OrtEp::GetCapability = anemone::GetCapability;
+  OrtEp::Compile = CompileGraphs;
+  ReleaseNodeComputeInfos = ReleaseInfos;
+  GetCompiledModelCompatibilityInfo = [](OrtEp* ep, const OrtGraph*) noexcept {
+    return Of(ep).compatibility().c_str();
+  };
+  if (options_.cache_dir.empty()) return;
+  auto cache = ProgramCache::Open({.folder = options_.cache_dir, .note = [this](auto note) {
+                                     Log(ORT_LOGGING_LEVEL_WARNING, std::string(note));
+                                   }});
+  // It helps or does nothing.
+  if (!cache.ok()) {
+    Log(ORT_LOGGING_LEVEL_WARNING, absl::StrCat("cache_dir: ", cache.status().message()));
+  } else {
+    cache_ = *std::move(cache);
+  }
+}
+
+Provider::~Provider() {
+  if (options_.profile_path.empty()) return;
+  // The factory has tried to write there; there is no logger any more to tell that it has changed.
+  ReplaceFile(options_.profile_path, TraceText(trace_)).IgnoreError();
+}
+
+void Provider::Log(OrtLoggingLevel severity, const std::string& message) const {
+  OrtLoggingLevel least = ORT_LOGGING_LEVEL_WARNING;
+  const bool known = FromOrt(api_, api_.Logger_GetLoggingSeverityLevel(logger_, &least)).ok();
+  if (known && severity < least) return;
+  FromOrt(api_, api_.Logger_LogMessage(logger_, severity, message.c_str(), ORT_TSTR(__FILE__),
+                                       __LINE__, kProviderName))
+      .IgnoreError();  // there is nobody left to tell
+}
+
+// As ONNX Runtime's own providers do, warns of what is left to the CPU, for it is slow.
+void Provider::Tell(const HostGraph& graph, const HostPlan& made) {
+  const bool is_whole = made.plan.cpu_segments() == 0;
+  Log(is_whole || graph.is_body ? ORT_LOGGING_LEVEL_INFO : ORT_LOGGING_LEVEL_WARNING,
+      ClaimLine(made));
+  for (const std::string& line : ReasonLines(made)) Log(ORT_LOGGING_LEVEL_VERBOSE, line);
+}
+
+absl::Status Provider::AddClaim(const HostGraph& graph, const std::vector<int>& nodes,
+                                OrtEpGraphSupportInfo* claimed) const {
+  std::vector<const OrtNode*> handles;
+  for (int i : nodes) handles.push_back(graph.nodes[i].handle);
+  // The program packs its own copy of the weights.
+  const OrtNodeFusionOptions options{kOrtApiVersion, /*drop_constant_initializers=*/true};
+  return FromOrt(api_, api_.GetEpApi()->EpGraphSupportInfo_AddNodesToFuse(
+                           claimed, handles.data(), handles.size(), &options));
+}
+
+// In a compiled model each EPContext node is a claim of its own, and the rest was refused before.
+absl::StatusOr<bool> Provider::ClaimContexts(const HostGraph& graph,
+                                             OrtEpGraphSupportInfo* claimed) const {
+  bool has_any = false;
+  for (int i : graph.AllNodes()) {
+    if (!IsContext(graph.nodes[i])) continue;
+    has_any = true;
+    if (graph.nodes[i].provider.empty()) ANEMONE_RETURN_IF_ERROR(AddClaim(graph, {i}, claimed));
+  }
+  return has_any;
+}
+
+absl::Status Provider::Claim(const OrtGraph* graph, OrtEpGraphSupportInfo* claimed) {
+  ANEMONE_ASSIGN_OR_RETURN(const HostGraph host, ReadHostGraph(api_, graph));
+  if (host.nodes.empty() || (claims_once_ && (host.is_body || has_compiled_))) {
+    return absl::OkStatus();
+  }
+  // ONNX Runtime asks again when it has fused what was claimed.
+  const bool is_done = std::any_of(host.nodes.begin(), host.nodes.end(),
+                                   [](const auto& node) { return node.provider == kProviderName; });
+  if (is_done) return absl::OkStatus();
+  ANEMONE_ASSIGN_OR_RETURN(const bool is_compiled, ClaimContexts(host, claimed));
+  if (is_compiled) return absl::OkStatus();
+  ANEMONE_ASSIGN_OR_RETURN(
+      const HostPlan made,
+      PlanHostGraph(host, options_.planning, options_.min_segment_nodes, importing_));
+  for (const auto& claim : made.claims) {
+    ANEMONE_RETURN_IF_ERROR(AddClaim(host, claim.nodes, claimed));
+    for (const auto& [name, type] : claim.inputs.types) inputs_.types[name] = type;
+    for (const auto& [name, constant] : claim.inputs.constants) {
+      inputs_.constants[name] = Kept(constant);
+    }
+  }
+  Tell(host, made);
+  if (options_.report_path.empty()) return absl::OkStatus();
+  report_.Add(host.name, made);
+  return report_.Write(options_.report_path);
+}
+
+absl::Status Provider::CheckTarget(const Package& package) const {
+  if (!options_.names_target || package.target == options_.planning.target) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the model was compiled for ", package.target->option_name(), ", the session wants ",
+      options_.planning.target->option_name(), "; drop the option target, or compile it again"));
+}
+
+absl::StatusOr<Package> Provider::PlanPackage(const HostGraph& graph) const {
+  ANEMONE_ASSIGN_OR_RETURN(const Fused fused, PlanFused(graph, graph.AllNodes(), inputs_,
+                                                        options_.planning, importing_));
+  return PackageOf(NetworkOf(fused), *options_.planning.target, options_.planning.route);
+}
+
+absl::StatusOr<Package> Provider::PackageFor(const HostGraph& graph) {
+  if (graph.nodes.size() == 1 && IsContext(graph.nodes.front())) {
+    ANEMONE_ASSIGN_OR_RETURN(Package package,
+                             ReadContext(graph.nodes.front(), contexts_, graph.path));
+    ANEMONE_RETURN_IF_ERROR(CheckTarget(package));
+    return package;
+  }
+  if (cache_ == nullptr) return PlanPackage(graph);
+  CacheKey key;
+  AddToKey(graph, inputs_, options_, key);
+  absl::StatusOr<std::optional<Package>> found = cache_->Find(key);
+  if (found.ok() && found->has_value()) return **std::move(found);
+  ANEMONE_ASSIGN_OR_RETURN(Package package, PlanPackage(graph));
+  const absl::Status stored = cache_->Store(key, package);
+  if (!stored.ok()) {
+    Log(ORT_LOGGING_LEVEL_WARNING, absl::StrCat("cache_dir: ", stored.message()));
+  }
+  return package;
+}
+
+absl::StatusOr<std::unique_ptr<FusedProgram>> Provider::Compile(const OrtGraph* graph,
+                                                                const OrtNode* fused_node,
+                                                                OrtNode** context) {
+  has_compiled_ = true;
+  ANEMONE_ASSIGN_OR_RETURN(const HostGraph host, ReadHostGraph(api_, graph));
+  ANEMONE_ASSIGN_OR_RETURN(const NodeNames names, ReadNodeNames(api_, fused_node));
+  ANEMONE_ASSIGN_OR_RETURN(Package package, PackageFor(host));
+  for (PackagedSegment& segment : package.segments) segment.name = names.name;
+  if (contexts_.enable && context != nullptr) {
+    ANEMONE_ASSIGN_OR_RETURN(*context, MakeContext(api_, contexts_, host.path, names, package));
+  }
+  const Target& target = *package.target;
+  const Route route = package.route;
+  ANEMONE_ASSIGN_OR_RETURN(const FusedNetwork fused, FusedNetworkOf(std::move(package)));
+  absl::StatusOr<std::unique_ptr<FusedProgram>> program;
+  arena_.execute([&] {
+    program = FusedProgram::Make(api_, device_, target, route, fused, names.inputs, names.outputs);
+  });
+  return program;
+}
+
+absl::Status Provider::Run(FusedProgram& program, OrtKernelContext* context) {
+  Trace* trace = options_.profile_path.empty() ? nullptr : &trace_;
+  absl::Status status;
+  // Of more threads than the arena has room for, one that waits for its units' tasks must not begin
+  // another's segment.
+  arena_.execute(
+      [&] { tbb::this_task_arena::isolate([&] { status = program.Run(context, trace); }); });
+  return status;
+}
+
+}  // namespace anemone

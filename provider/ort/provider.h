@@ -1,0 +1,74 @@
+// provider/ort/provider.h: ANEExecutionProvider in one session: claims nodes, compiles what ONNX
+// Runtime fused of them, runs it.
+#ifndef ANEMONE_PROVIDER_ORT_PROVIDER_H_
+#define ANEMONE_PROVIDER_ORT_PROVIDER_H_
+
+#include <onnxruntime_c_api.h>
+#include <tbb/task_arena.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "engine/device.h"
+#include "importer/importer.h"
+#include "provider/ort/compute.h"
+#include "provider/ort/context.h"
+#include "provider/ort/options.h"
+#include "provider/ort/report.h"
+#include "provider/program_cache.h"
+#include "provider/trace.h"
+
+namespace anemone {
+
+inline constexpr char kProviderName[] = "ANEExecutionProvider";
+
+class Provider : public OrtEp {
+ public:
+  // `logger` is the session's; `claims_once` as in factory.h.
+  Provider(const OrtApi& api, const OrtLogger* logger, PluginOptions options,
+           ContextOptions contexts, bool claims_once);
+  // Writes the profile.
+  ~Provider();
+
+  absl::Status Claim(const OrtGraph* graph, OrtEpGraphSupportInfo* claimed);
+  // Sets `context`, which may be null, to the EPContext node if the session asks for one.
+  absl::StatusOr<std::unique_ptr<FusedProgram>> Compile(const OrtGraph* graph,
+                                                        const OrtNode* fused_node,
+                                                        OrtNode** context);
+  absl::Status Run(FusedProgram& program, OrtKernelContext* context);
+
+  const OrtApi& api() const { return api_; }
+  const std::string& compatibility() const { return compatibility_; }
+
+ private:
+  absl::StatusOr<bool> ClaimContexts(const HostGraph& graph, OrtEpGraphSupportInfo* claimed) const;
+  absl::Status AddClaim(const HostGraph& graph, const std::vector<int>& nodes,
+                        OrtEpGraphSupportInfo* claimed) const;
+  // What the fused nodes compute: from the EPContext node that they are, the cache, or a plan.
+  absl::StatusOr<Package> PackageFor(const HostGraph& graph);
+  absl::StatusOr<Package> PlanPackage(const HostGraph& graph) const;
+  absl::Status CheckTarget(const Package& package) const;
+  void Tell(const HostGraph& graph, const HostPlan& made);
+  void Log(OrtLoggingLevel severity, const std::string& message) const;
+
+  const OrtApi& api_;
+  const OrtLogger* logger_;
+  const PluginOptions options_;
+  const ContextOptions contexts_;
+  const bool claims_once_;
+  bool has_compiled_ = false;
+  const ImportOptions importing_;
+  std::shared_ptr<Device> device_;
+  tbb::task_arena arena_;
+  KnownValues inputs_;                   // of what was claimed
+  std::unique_ptr<ProgramCache> cache_;  // null: none
+  const std::string compatibility_;
+  ReportFile report_;
+  Trace trace_;
+};
+
+}  // namespace anemone
+
+#endif  // ANEMONE_PROVIDER_ORT_PROVIDER_H_

@@ -1,0 +1,99 @@
+#include "provider/ort/report.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "anemone/printable.h"
+#include "anemone/status_macros.h"
+#include "anemone/version.h"
+#include "partitioner/plan_json.h"
+#include "provider/new_file.h"
+
+namespace anemone {
+namespace {
+
+constexpr size_t kTopReasons = 3;
+constexpr double kFlopsOfMac = 2;
+
+std::string ReasonOf(const Verdict& verdict) {
+  const std::string id = verdict.rule != nullptr ? verdict.rule->id : verdict.own_rule;
+  const std::string words = verdict.message.empty() && verdict.rule != nullptr
+                                ? std::string(verdict.rule->condition)
+                                : verdict.message;
+  return absl::StrCat(LayerName(verdict.layer), ": ", words, " [", id, "]");
+}
+
+// The nodes of an entry, as ONNX Runtime counts them.
+int Count(const PlanEntry& entry) { return static_cast<int>(entry.origins.size()); }
+
+}  // namespace
+
+std::string ClaimLine(const HostPlan& made) {
+  const Plan& plan = made.plan;
+  size_t claimed = 0;
+  for (const Claim& claim : made.claims) claimed += claim.nodes.size();
+  std::map<std::string, int> reasons;
+  for (const PlanEntry& entry : plan.entries) {
+    if (entry.placement != Placement::kCpu) continue;
+    reasons[absl::StrCat(made.model.origins[entry.shown].op_type, ": ", ReasonOf(entry.verdict))] +=
+        Count(entry);
+  }
+  const double share = plan.macs() == 0 ? 0
+                                        : 100.0 * static_cast<double>(plan.engine_macs()) /
+                                              static_cast<double>(plan.macs());
+  std::string line =
+      absl::StrFormat("ANE %s: %d of %d nodes and %.1f %% of %.3g MFLOP in %d segments",
+                      plan.target->option_name(), claimed, made.model.origins.size(), share,
+                      kFlopsOfMac * static_cast<double>(plan.macs()) / 1e6, made.claims.size());
+  std::vector<std::pair<std::string, int>> ranked(reasons.begin(), reasons.end());
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  for (size_t i = 0; i < std::min(ranked.size(), kTopReasons); ++i) {
+    absl::StrAppend(&line, i == 0 ? "; the rest: " : ", ", ranked[i].second, " x ",
+                    Printable(ranked[i].first));
+  }
+  if (ranked.size() > kTopReasons) {
+    absl::StrAppend(&line, ", and ", ranked.size() - kTopReasons, " more reasons");
+  }
+  return line;
+}
+
+std::vector<std::string> ReasonLines(const HostPlan& made) {
+  std::vector<std::string> lines;
+  for (const PlanEntry& entry : made.plan.entries) {
+    if (entry.placement != Placement::kCpu) continue;
+    const Origin& shown = made.model.origins[entry.shown];
+    lines.push_back(absl::StrCat("ANE: node '", Printable(shown.name), "' (",
+                                 Printable(shown.op_type),
+                                 ") stays: ", Printable(ReasonOf(entry.verdict))));
+  }
+  return lines;
+}
+
+void ReportFile::Add(const std::string& graph, const HostPlan& made) {
+  Json json = ModelJson(made.model, absl::MakeConstSpan(&made.plan, 1));
+  for (auto& [name, known] : models_) {
+    if (name != graph) continue;
+    known = std::move(json);
+    return;
+  }
+  models_.emplace_back(graph, std::move(json));
+}
+
+absl::Status ReportFile::Write(const std::string& path) const {
+  Json models = Json::array();
+  for (const auto& entry : models_) models.push_back(entry.second);
+  const Json all = {{"schema", 1}, {"version", kVersion}, {"models", std::move(models)}};
+  return ReplaceFile(path, all.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+absl::Status ReplaceFile(const std::string& path, absl::string_view text) {
+  ANEMONE_ASSIGN_OR_RETURN(const auto file, NewFile::Make(path));
+  ANEMONE_RETURN_IF_ERROR(file->Write(text));
+  return file->PutIntoPlace();
+}
+
+}  // namespace anemone

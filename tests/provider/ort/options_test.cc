@@ -1,0 +1,72 @@
+#include "provider/ort/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace anemone {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string Told(const std::map<std::string, std::string>& given) {
+  return std::string(ReadPluginOptions(given).status().message());
+}
+
+TEST(PluginOptions, ThePageHasTheTable) {
+  std::string table = "| option | values | default | meaning |\n|---|---|---|---|\n";
+  for (const PluginOption& option : PluginOptionTable()) {
+    const std::string fallback =
+        *option.fallback == '\0' ? "none" : absl::StrCat("`", option.fallback, "`");
+    absl::StrAppend(&table, "| `", option.name, "` | ", option.values, " | ", fallback, " | ",
+                    option.meaning, " |\n");
+  }
+  std::ifstream file(ANEMONE_PLUGIN_PAGE);
+  const std::string page(std::istreambuf_iterator<char>(file), {});
+  EXPECT_THAT(page, HasSubstr(table)) << "put this table into docs/plugin.md";
+}
+
+TEST(PluginOptions, DefaultsAreThoseOfTheTable) {
+  const auto options = ReadPluginOptions({});
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->planning.target->option_name(), "h13");
+  EXPECT_TRUE(options->planning.rewrites);
+  EXPECT_EQ(options->min_segment_nodes, 1);
+}
+
+TEST(PluginOptions, AnUnknownOptionListsAll) {
+  const std::string told = Told({{"tarjet", "h13"}});
+  for (const PluginOption& option : PluginOptionTable()) EXPECT_THAT(told, HasSubstr(option.name));
+}
+
+TEST(PluginOptions, AnUnknownValueListsTheValues) {
+  struct {
+    const char* name;
+    const char* value;
+    const char* told;
+  } const cases[] = {
+      {"target", "h133", "h13"},
+      {"device", "gpu", "want auto, software or apple"},
+      {"device", "apple", "not in this version"},
+      {"numerics", "quick", "want fast or exact"},
+      {"policy", "most", "want maximal, cpu or refuse:"},
+      {"min_segment_nodes", "0", "want a whole number, 1 to"},
+      {"rewrites", "maybe", "want true or false"},
+      {"threads", "-1", "want a whole number, 0 to 1024"},
+      {"threads", "two", "want a whole number, 0 to 1024"},
+      {"threads", "", "want a whole number, 0 to 1024"},
+  };
+  for (const auto& c : cases) {
+    const std::string told = Told({{c.name, c.value}});
+    EXPECT_THAT(told, HasSubstr(c.told)) << c.name;
+    EXPECT_THAT(told, HasSubstr(absl::StrCat("'", c.name, "'")));
+  }
+}
+
+}  // namespace
+}  // namespace anemone

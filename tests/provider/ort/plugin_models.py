@@ -1,0 +1,200 @@
+"""The models of models/manifest.json in a stock ONNX Runtime with the plugin registered, beside direct
+mode (`anemone check`):
+  - with ONNX Runtime's optimizations off the claimed segments are those of direct mode's plan, by
+    origin; ONNX Runtime's own word counts where it has one (1.24 and newer), else our report. (But
+    for models with bodies: direct mode takes an If apart whose condition is a constant, ONNX Runtime
+    shows us each body by itself.)
+  - as they come, the share of MACs on the engine is not smaller;
+  - outputs agree with the CPU provider's.
+
+    plugin_models.py PLUGIN ANEMONE small|all [--target h13]
+
+Models that are not on this machine are left out with a line that says so. Prints a table.
+"""
+
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import warnings
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parents[2] / "models")]
+
+import manifest  # noqa: E402
+import numpy as np  # noqa: E402
+import onnx  # noqa: E402
+import onnxruntime as ort  # noqa: E402
+import plugin  # noqa: E402
+
+SMALL = ("light_squeezenet", "ppocr_cls", "silero_vad_16k_op15", "silero_vad_half", "magika")
+COSINE = 0.99  # ppocr_det, on random numbers, has 0.9958 in direct mode too
+SHARE = 0.001  # two plans may differ by so much of the MACs
+TYPES = {1: np.float32, 6: np.int32, 7: np.int64, 10: np.float16}
+
+
+def file_of(entry):
+    path = manifest.path_of(entry)
+    copies = sorted(path.parent.glob(f"{path.stem}-random*.onnx"))
+    return copies[-1] if copies else path
+
+
+def bound(entry):
+    """The model with its free dimensions bound, and a name for each node of the main graph."""
+    model = onnx.load(str(file_of(entry)))
+    held = {i.name for i in model.graph.initializer}
+    for value in model.graph.input:
+        shape = value.type.tensor_type.shape
+        if value.name in entry.get("shapes", {}):
+            del shape.dim[:]
+            for size in entry["shapes"][value.name]:
+                shape.dim.add().dim_value = size
+        for dim in shape.dim:
+            if dim.dim_param in entry.get("dims", {}) and value.name not in held:
+                dim.dim_value = entry["dims"][dim.dim_param]
+    for index, node in enumerate(model.graph.node):
+        node.name = f"#{index}"
+    return model
+
+
+def inputs_of(entry, session):
+    made, random = {}, np.random.default_rng(1)
+    for port in session.get_inputs():
+        low, high = entry.get("ranges", {}).get(port.name, (0, 1))
+        kind = {"tensor(float)": np.float32, "tensor(float16)": np.float16}.get(port.type)
+        if kind is not None:
+            made[port.name] = random.uniform(low, high, port.shape).astype(kind)
+        else:
+            kind = {"tensor(int32)": np.int32, "tensor(int64)": np.int64}[port.type]
+            made[port.name] = np.asarray(random.integers(low, high + 1, port.shape), kind)
+    return made
+
+
+def cosine(ours, theirs):
+    a, b = (np.asarray(x, np.float64).ravel() for x in (ours, theirs))
+    norms = np.linalg.norm(a) * np.linalg.norm(b)
+    return 1.0 if norms == 0 else float(a @ b / norms)
+
+
+def main_node(origin):
+    """"#17" of "/#17" and of "/#17/mask"; none of a node in a body."""
+    return origin.split("/")[1] if origin.startswith("/#") else None
+
+
+def direct_plan(program, path, target):
+    done = subprocess.run([program, "check", str(path), "--target", target, "--json"],
+                          capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)["models"][0]["targets"][0]
+
+
+def by_placement(plan):
+    """Sets of nodes: of each engine segment, and those that are folded."""
+    segments, folded = {}, set()
+    for entry in plan["nodes"]:
+        names = {main_node(origin) for origin in entry["origin"]} - {None}
+        if entry["placement"] == "engine":
+            segments.setdefault(entry["segment"], set()).update(names)
+        elif entry["placement"] == "folded":
+            folded |= names
+    return list(segments.values()), folded
+
+
+def share(plan):
+    macs = plan["summary"]["macs"]
+    return plan["summary"]["engine_macs"] / macs if macs else 0.0
+
+
+def differences(direct, claimed):
+    """Segments of direct mode and claims that do not go together, in words."""
+    segments, folded = by_placement(direct)
+    rest = [set(nodes) for nodes in claimed]
+    for nodes in segments:
+        match = [other for other in rest if nodes <= other and other - nodes <= folded]
+        if not match:
+            yield f"no claim is the segment of {sorted(nodes)[:6]} ({len(nodes)} nodes)"
+        else:
+            rest.remove(match[0])
+    for nodes in rest:
+        yield f"a claim of {sorted(nodes)[:6]} ({len(nodes)} nodes) is no segment"
+
+
+def run(entry, devices, program, target):
+    """One line of the table, and what is wrong."""
+    faults = []
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "model.onnx"
+        model = bound(entry)
+        onnx.save(model, str(path))
+        try:
+            cpu = plugin.cpu_session(str(path))
+        except Exception as error:
+            return f"{entry['name']:26} left out, the CPU provider fails too: {error}"[:160], []
+        has_bodies = any(a.HasField("g") for node in model.graph.node for a in node.attribute)
+        direct = direct_plan(program, path, target)
+        options = {"target": target}
+        plain = plugin.Reported(str(path), devices, options, optimized=False)
+        word = plugin.assigned(plain.session)
+        # Bodies have plans of their own, which direct mode has not.
+        in_bodies = sum(plan["summary"]["engine_segments"] for plan in plain.plans
+                        if plan is not plain.main_plan())
+        claimed = [nodes for nodes in word if all(n.startswith("#") for n in nodes)] \
+            if word is not None else None
+        if has_bodies:
+            pass
+        elif claimed is not None:
+            faults += differences(direct, claimed)
+        elif plain.main_plan()["summary"]["engine_segments"] != direct["summary"]["engine_segments"]:
+            faults.append("another number of segments than in direct mode")
+        shipped = plugin.Reported(str(path), devices, options)
+        fed = inputs_of(entry, cpu)
+        wanted = cpu.run(None, fed)
+        worst = 1.0
+        for made in (plain, shipped):
+            for ours, theirs in zip(made.session.run(None, fed), wanted):
+                worst = min(worst, cosine(ours, theirs))
+        if worst < COSINE:
+            faults.append(f"cosine {worst:.5f} to the CPU")
+        if share(shipped.main_plan()) < share(direct) - SHARE:
+            faults.append("a smaller share of MACs than in direct mode")
+        line = (f"{entry['name']:26} {direct['summary']['engine_segments']:6} "
+                f"{plain.main_plan()['summary']['engine_segments']:6} {in_bodies:6} "
+                f"{shipped.main_plan()['summary']['engine_segments']:6} {share(direct):8.4f} "
+                f"{share(plain.main_plan()):8.4f} {share(shipped.main_plan()):8.4f} {worst:8.5f}"
+                f"{'  has bodies' if has_bodies else ''}")
+    return line, faults
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("plugin")
+    parser.add_argument("program")
+    parser.add_argument("sample", choices=["small", "all"])
+    parser.add_argument("--target", default="h13")
+    parser.add_argument("--only")
+    args = parser.parse_args()
+    warnings.simplefilter("ignore")
+    ort.set_default_logger_severity(4)
+    devices = plugin.register(args.plugin)
+    print(f"ONNX Runtime {ort.__version__}, {args.target}")
+    print(f"{'':26} {'engine segments':>27} {'share of MACs':>26}")
+    print(f"{'model':26} direct claims bodies  optim.   direct   claims   optim.   cosine")
+    failed = there = 0
+    for entry in manifest.entries():
+        if args.only not in (None, entry["name"]):
+            continue
+        if args.sample == "small" and entry["name"] not in SMALL:
+            continue
+        if not manifest.path_of(entry).exists():
+            print(f"{entry['name']:26} not on this machine (bench/manifest.py fetches it)")
+            continue
+        there += 1
+        line, faults = run(entry, devices, args.program, args.target)
+        failed += bool(faults)
+        print("\n  ".join([line, *faults]), flush=True)
+    return 1 if failed or there == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

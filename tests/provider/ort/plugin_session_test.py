@@ -1,0 +1,337 @@
+"""Sessions of a stock ONNX Runtime with the plugin: registering, options, what is told, many threads,
+many sessions, compiled models, the cache.
+
+    plugin_session_test.py PLUGIN [--long] [unittest's words]
+
+--long: as many runs and sessions as the promise says, else a tenth.
+"""
+
+import concurrent.futures
+import json
+import pathlib
+import resource
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+import numpy as np  # noqa: E402
+import onnx  # noqa: E402
+import onnxruntime as ort  # noqa: E402
+import plugin  # noqa: E402
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+
+LIBRARY = pathlib.Path(sys.argv.pop(1)).resolve()
+LONG = "--long" in sys.argv
+if LONG:
+    sys.argv.remove("--long")
+THREADS, RUNS, SESSIONS = (8, 1000, 500) if LONG else (8, 100, 50)
+GROWTH = 24 << 20  # so many bytes more are no leak: allocators keep some
+
+
+def model(nodes, inputs, outputs, constants=(), opset=21):
+    graph = helper.make_graph(
+        nodes, "test", [helper.make_tensor_value_info(n, t, s) for n, t, s in inputs],
+        [helper.make_tensor_value_info(n, t, s) for n, t, s in outputs],
+        [numpy_helper.from_array(array, name) for name, array in constants])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    made.ir_version = 10
+    return made
+
+
+def network():
+    """A Conv that the engine takes, a Cast to int64 and back that it does not, a Sigmoid."""
+    random = np.random.default_rng(1)
+    weights = random.standard_normal((8, 3, 3, 3)).astype(np.float32)
+    nodes = [helper.make_node("Conv", ["x", "w"], ["a"], "conv", pads=[1, 1, 1, 1]),
+             helper.make_node("Relu", ["a"], ["b"], "relu"),
+             helper.make_node("Cast", ["b"], ["c"], "cast", to=TensorProto.INT64),
+             helper.make_node("Cast", ["c"], ["d"], "back", to=TensorProto.FLOAT),
+             helper.make_node("Sigmoid", ["d"], ["y"], "sigmoid")]
+    shape = [1, 8, 16, 16]
+    return model(nodes, [("x", TensorProto.FLOAT, [1, 3, 16, 16])],
+                 [("y", TensorProto.FLOAT, shape)], [("w", weights)])
+
+
+def relu():
+    shape = [1, 8, 4, 4]
+    return model([helper.make_node("Relu", ["x"], ["y"], "relu")],
+                 [("x", TensorProto.FLOAT, shape)], [("y", TensorProto.FLOAT, shape)])
+
+
+def image(seed=2):
+    return np.random.default_rng(seed).standard_normal((1, 3, 16, 16)).astype(np.float32)
+
+
+def memory():
+    """Resident bytes."""
+    pages = int(pathlib.Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize()
+
+
+class PluginTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.devices = plugin.register(LIBRARY)
+
+    @classmethod
+    def tearDownClass(cls):
+        ort.unregister_execution_provider_library("ane")
+
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def session(self, made, options=None, entries=(), **how):
+        session_options = plugin.options_of(self.devices, options or {}, **how)
+        for key, value in entries:
+            session_options.add_session_config_entry(key, value)
+        what = made if isinstance(made, str) else made.SerializeToString()
+        return plugin.session_of(what, session_options)
+
+    def refused(self, pattern, made=None, options=None, entries=()):
+        with self.assertRaisesRegex(Exception, pattern):
+            self.session(made or relu(), options, entries)
+
+
+class Registering(PluginTest):
+    def test_the_devices_are_the_cpu_and_say_what_runs(self):
+        self.assertTrue(self.devices)
+        for device in self.devices:
+            self.assertEqual("Anemone", device.ep_vendor)
+            self.assertEqual(ort.OrtHardwareDeviceType.CPU, device.device.type)
+            self.assertEqual("software", device.ep_metadata["engine"])
+
+    def test_again_and_again(self):
+        for i in range(3):
+            devices = plugin.register(LIBRARY, f"again{i}")
+            self.assertGreater(len(devices), len(self.devices))
+            ort.unregister_execution_provider_library(f"again{i}")
+        self.assertEqual(len(self.devices), sum(
+            d.ep_name == plugin.NAME for d in ort.get_ep_devices()))
+
+    def test_no_library_is_an_error(self):
+        with self.assertRaisesRegex(Exception, "none.so"):
+            ort.register_execution_provider_library("none", str(self.folder / "none.so"))
+
+
+class Options(PluginTest):
+    def test_an_unknown_option_lists_the_known(self):
+        self.refused("'tarjet'.*there are target, device, numerics", options={"tarjet": "h13"})
+
+    def test_unknown_values_list_the_known(self):
+        for name, value, told in [("target", "h133", "h13"), ("device", "gpu", "auto, software"),
+                                  ("device", "apple", "not in this version"),
+                                  ("numerics", "quick", "fast or exact"),
+                                  ("policy", "all", "maximal, cpu or refuse"),
+                                  ("min_segment_nodes", "none", "1 to"),
+                                  ("rewrites", "maybe", "true or false"),
+                                  ("threads", "100000", "0 to 1024")]:
+            with self.subTest(name):
+                self.refused(f"'{name}' = '{value}'.*{told}", options={name: value})
+
+    def test_files_that_cannot_be_written_are_refused_at_once(self):
+        for name in ("report_path", "profile_path"):
+            with self.subTest(name):
+                self.refused(f"'{name}': .*/none/file", options={name: "/none/file"})
+
+    def test_min_segment_nodes_and_policy(self):
+        for options, segments in [({}, 2), ({"min_segment_nodes": 2}, 1),
+                                  ({"min_segment_nodes": 3}, 0), ({"policy": "cpu"}, 0),
+                                  ({"policy": "refuse:Conv"}, 2)]:
+            with self.subTest(str(options)):
+                made = plugin.Reported(network().SerializeToString(), self.devices, options)
+                self.assertEqual(segments, made.engine_segments())
+                word = plugin.assigned(made.session)
+                if word is not None:
+                    self.assertEqual(segments, len(word))
+
+    def test_exact_numerics_differ_in_bits_alone(self):
+        fast, exact = (self.session(network(), {"numerics": n}).run(None, {"x": image()})[0]
+                       for n in ("fast", "exact"))
+        np.testing.assert_allclose(fast, exact, atol=1e-2)
+
+    def test_a_profile_names_units_and_segments(self):
+        path = self.folder / "trace.json"
+        session = self.session(network(), {"profile_path": path})
+        session.run(None, {"x": image()})
+        del session
+        names = " ".join(e["name"] for e in json.loads(path.read_text())["traceEvents"])
+        self.assertIn("Conv", names)
+        self.assertIn(plugin.NAME, names)
+
+
+class Claims(PluginTest):
+    def test_the_report_says_where_nodes_went_and_why(self):
+        made = plugin.Reported(network().SerializeToString(), self.devices, {}, optimized=False)
+        plan = made.main_plan()
+        places = {node["name"]: node["placement"] for node in plan["nodes"]}
+        self.assertEqual({"conv": "engine", "relu": "engine", "cast": "cpu", "back": "cpu",
+                          "sigmoid": "engine"}, places)
+        word = plugin.assigned(made.session)
+        if word is not None:
+            self.assertEqual([["conv", "relu"], ["sigmoid"]], sorted(word))
+
+    def test_what_the_cpu_must_run_fails_without_it(self):
+        with self.assertRaisesRegex(Exception, "fallback to CPU EP has been explicitly disabled"):
+            self.session(network(), whole=True)
+        self.session(relu(), whole=True)
+
+    def test_free_dimensions_are_claimed_once_they_are_bound(self):
+        made = relu()
+        for port in (made.graph.input[0], made.graph.output[0]):
+            port.type.tensor_type.shape.dim[0].dim_param = "n"
+        self.assertEqual(0, plugin.Reported(made.SerializeToString(), self.devices,
+                                            {}).engine_segments())
+        options = plugin.options_of(self.devices, {}, whole=True)
+        options.add_free_dimension_override_by_name("n", 1)
+        session = plugin.session_of(made.SerializeToString(), options)
+        x = np.random.default_rng(4).standard_normal((1, 8, 4, 4)).astype(np.float16)
+        np.testing.assert_array_equal(np.maximum(x, 0).astype(np.float32),
+                                      session.run(None, {"x": x.astype(np.float32)})[0])
+
+    def test_shapes_computed_on_the_way(self):
+        """Shape -> Concat -> Reshape, with optimizations off: the shape is the segment's own."""
+        nodes = [helper.make_node("Relu", ["x"], ["a"], "relu"),
+                 helper.make_node("Shape", ["a"], ["s"], "shape", end=1),
+                 helper.make_node("Concat", ["s", "rest"], ["t"], "concat", axis=0),
+                 helper.make_node("Reshape", ["a", "t"], ["b"], "reshape"),
+                 helper.make_node("Sigmoid", ["b"], ["y"], "sigmoid")]
+        made = model(nodes, [("x", TensorProto.FLOAT, [1, 8, 4, 4])],
+                     [("y", TensorProto.FLOAT, None)], [("rest", np.int64([8, 16]))])
+        x = np.random.default_rng(3).standard_normal((1, 8, 4, 4)).astype(np.float32)
+        for outputs in (["y"], ["y", "t"], ["y", "s", "a"]):
+            with self.subTest(str(outputs)):
+                del made.graph.output[:]
+                kinds = {"t": TensorProto.INT64, "s": TensorProto.INT64}
+                made.graph.output.extend(
+                    helper.make_tensor_value_info(n, kinds.get(n, TensorProto.FLOAT), None)
+                    for n in outputs)
+                session = self.session(made, optimized=False)
+                word = plugin.assigned(session)
+                if word is not None:
+                    self.assertEqual(1, len(word))
+                    self.assertLessEqual({"relu", "reshape", "sigmoid"}, set(word[0]))
+                theirs = plugin.cpu_session(made.SerializeToString()).run(outputs, {"x": x})
+                self.assertTrue(plugin.agrees(session.run(outputs, {"x": x}), theirs))
+
+
+class Load(PluginTest):
+    def test_many_threads_on_one_session(self):
+        session = self.session(network(), {"threads": 2})
+        images = [image(seed) for seed in range(THREADS)]
+        wanted = [session.run(None, {"x": x})[0] for x in images]
+
+        def work(i, runs):
+            return all(np.array_equal(session.run(None, {"x": images[i]})[0], wanted[i])
+                       for _ in range(runs))
+
+        with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
+            self.assertTrue(all(pool.map(lambda i: work(i, RUNS // 10), range(THREADS))))
+            before = memory()
+            self.assertTrue(all(pool.map(lambda i: work(i, RUNS), range(THREADS))))
+        self.assertLess(memory() - before, GROWTH)
+
+    def test_many_sessions_one_after_another(self):
+        made = network()
+        for _ in range(SESSIONS // 5):
+            self.session(made)
+        before = memory()
+        for _ in range(SESSIONS):
+            self.session(made).run(None, {"x": image()})
+        self.assertLess(memory() - before, GROWTH)
+
+
+class Compiled(PluginTest):
+    def compile(self, embed, options=None, made=None):
+        """The path of the compiled model, and what the session that wrote it gives."""
+        source, path = str(self.folder / "model.onnx"), str(self.folder / "made_ctx.onnx")
+        onnx.save(made or network(), source)
+        pathlib.Path(path).unlink(missing_ok=True)  # ONNX Runtime overwrites none
+        session = self.session(source, options, [
+            ("ep.context_enable", "1"), ("ep.context_file_path", path),
+            ("ep.context_embed_mode", "1" if embed else "0")])
+        return path, session.run(None, {"x": image()})[0]
+
+    def contexts(self, path):
+        return [node for node in onnx.load(path).graph.node if node.op_type == "EPContext"]
+
+    def attribute(self, node, name):
+        return next(a for a in node.attribute if a.name == name)
+
+    def test_loads_to_the_same_bits(self):
+        for embed in (True, False):
+            with self.subTest(embed=embed):
+                path, wanted = self.compile(embed)
+                self.assertEqual(2, len(self.contexts(path)))
+                # The packages are all that it needs: what they were made of is gone.
+                (self.folder / "model.onnx").unlink()
+                got = self.session(path).run(None, {"x": image()})[0]
+                np.testing.assert_array_equal(wanted, got)
+
+    def test_the_target_is_the_models_unless_it_is_named(self):
+        path, _ = self.compile(True, {"target": "h16"})
+        self.session(path)
+        self.session(path, {"target": "h16"})
+        with self.assertRaisesRegex(Exception, "compiled for h16, the session wants h13"):
+            self.session(path, {"target": "h13"})
+
+    def test_damaged_ones_are_refused(self):
+        path, _ = self.compile(True)
+        made = onnx.load(path)
+        context = next(n for n in made.graph.node if n.op_type == "EPContext")
+        held = self.attribute(context, "ep_cache_context")
+        good = held.s
+        for bad in (b"", b"x", good[:-1], good[:len(good) // 2] + b".", b"A" * len(good),
+                    good[:200] + bytes([good[200] ^ 255]) + good[201:]):
+            held.s = bad
+            with self.assertRaisesRegex(Exception, "EPContext"):
+                self.session(made)
+
+    def test_files_are_found_by_their_names_beside_the_model_alone(self):
+        path, _ = self.compile(False)
+        made = onnx.load(path)
+        context = next(n for n in made.graph.node if n.op_type == "EPContext")
+        held = self.attribute(context, "ep_cache_context")
+        for bad in (b"../x.anemone", b"/etc/passwd", b"..", b"sub/x.anemone"):
+            held.s = bad
+            onnx.save(made, path)
+            with self.assertRaisesRegex(Exception, "must lie beside the model"):
+                self.session(path)
+        held.s = b"missing.anemone"
+        onnx.save(made, path)
+        with self.assertRaisesRegex(Exception, "missing.anemone"):
+            self.session(path)
+
+
+class Cache(PluginTest):
+    def test_a_second_session_finds_what_the_first_compiled(self):
+        folder = self.folder / "cache"
+        first = self.session(network(), {"cache_dir": folder}).run(None, {"x": image()})[0]
+        entries = {p: p.stat().st_mtime_ns for p in folder.rglob("*") if p.is_file()}
+        self.assertTrue(entries)
+        second = self.session(network(), {"cache_dir": folder}).run(None, {"x": image()})[0]
+        np.testing.assert_array_equal(first, second)
+        self.assertEqual(set(entries), {p for p in folder.rglob("*") if p.is_file()})
+        changed = network()
+        changed.graph.initializer[0].CopyFrom(
+            numpy_helper.from_array(np.ones((8, 3, 3, 3), np.float32), "w"))
+        third = self.session(changed, {"cache_dir": folder}).run(None, {"x": image()})[0]
+        self.assertFalse(np.array_equal(first, third))
+
+    def test_damaged_entries_are_compiled_again(self):
+        folder = self.folder / "cache"
+        first = self.session(network(), {"cache_dir": folder}).run(None, {"x": image()})[0]
+        for path in folder.rglob("*"):
+            if path.is_file():
+                path.write_bytes(path.read_bytes()[:100])
+        second = self.session(network(), {"cache_dir": folder}).run(None, {"x": image()})[0]
+        np.testing.assert_array_equal(first, second)
+
+    def test_a_folder_that_cannot_be_made_does_no_harm(self):
+        self.session(network(), {"cache_dir": "/proc/none"}).run(None, {"x": image()})
+
+
+if __name__ == "__main__":
+    ort.set_default_logger_severity(4)
+    unittest.main()
