@@ -88,7 +88,10 @@ constexpr Field<MatMulParams> kFields[] = {
        if (!p.b || p.b->order == math::MatrixOrder::kRowMajor) return nullptr;
        return Plain::Write(p.b->order);
      },
-     [](MatMulParams& p, const Json& from) { return Plain::Read(from, p.b.emplace().order); },
+     [](MatMulParams& p, const Json& from) {
+       p.b = MatMulParams::Weight();
+       return Plain::Read(from, p.b->order);
+     },
      /*required=*/false, ValueType::kName, NamesOfMember<math::MatrixOrder>()}};
 
 // A weight that keys come with is (K, N), unless they say another order.

@@ -82,7 +82,7 @@ TEST(Package, SaysWhatTheSegmentsAre) {
 TEST(Package, MayHaveNoSegmentsAndAnyNames) {
   EXPECT_TRUE(ReadPackage(*WritePackage(PackageOf({})), nullptr)->segments.empty());
   Network network = ConvBy(KernelForms()[0].second);
-  network.inputs[0].name = std::string("no UTF-8: \xff\xfe\0.", 15);
+  network.inputs[0].name = std::string("no UTF-8: \xff\xfe\0.", 14);
   network.units[0].name = "\xc0";
   const absl::Status same = CheckPackageRoundTrip(network, **FindTarget("h16"), Route::kNetplist);
   EXPECT_TRUE(same.ok()) << same;

@@ -236,6 +236,7 @@ TEST_F(ProgramCacheTest, ServesManyProcesses) {
   Open();
   constexpr int kProcesses = 8, kEntries = 5, kRounds = 40;
   std::vector<pid_t> children;
+  children.reserve(kProcesses);
   for (int p = 0; p < kProcesses; ++p) {
     children.push_back(Fork([&, p] {
       auto cache = ProgramCache::Open({.folder = options_.folder, .max_bytes = 60 << 10});
