@@ -91,6 +91,7 @@ class Attributes {
 
 std::vector<const char*> Pointers(const std::vector<std::string>& names) {
   std::vector<const char*> pointers;
+  pointers.reserve(names.size());
   for (const std::string& name : names) pointers.push_back(name.c_str());
   return pointers;
 }

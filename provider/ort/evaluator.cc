@@ -65,6 +65,7 @@ class HostSession {
     const absl::Status status = FromOrt(api_, api_.Run(session_.get(), nullptr, nullptr, nullptr, 0,
                                                        names.data(), names.size(), raw.data()));
     std::vector<OrtOwned<OrtValue>> values;
+    values.reserve(raw.size());
     for (OrtValue* value : raw) values.emplace_back(value, api_.ReleaseValue);
     ANEMONE_RETURN_IF_ERROR(status);
     std::vector<Tensor> tensors;
@@ -139,7 +140,7 @@ absl::StatusOr<std::vector<Tensor>> Evaluate(const OrtApi& api, const Graph& gra
   size_t next = 0;
   for (ValueId id : wanted) {
     const std::optional<Tensor>& known = graph.values[id].constant;
-    tensors.push_back(known ? *known : std::move(results[next++]));
+    tensors.push_back(known ? *known : results[next++]);
   }
   return tensors;
 }

@@ -103,7 +103,7 @@ constexpr PluginOption kOptions[] = {
 absl::Status Store(const std::string& name, const std::string& value, PluginOptions& options) {
   for (const PluginOption& option : kOptions) {
     if (name != option.name) continue;
-    const absl::Status status = option.store(value, options);
+    absl::Status status = option.store(value, options);
     if (status.ok()) return status;
     return absl::Status(status.code(), absl::StrCat("provider option '", name, "' = '", value,
                                                     "': ", status.message()));

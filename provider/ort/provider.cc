@@ -49,7 +49,7 @@ OrtStatus* CompileGraphs(OrtEp* ep, const OrtGraph** graphs, const OrtNode** fus
                  for (size_t i = 0; i < count; ++i) {
                    ANEMONE_ASSIGN_OR_RETURN(
                        auto program, Of(ep).Compile(graphs[i], fused_nodes[i], &contexts[i]));
-                   infos[i] = new ComputeInfo(Of(ep), std::move(program));
+                   infos[i] = std::make_unique<ComputeInfo>(Of(ep), std::move(program)).release();
                  }
                  return absl::OkStatus();
                }));
@@ -172,6 +172,7 @@ void Provider::Tell(const HostGraph& graph, const HostPlan& made) {
 absl::Status Provider::AddClaim(const HostGraph& graph, const std::vector<int>& nodes,
                                 OrtEpGraphSupportInfo* claimed) const {
   std::vector<const OrtNode*> handles;
+  handles.reserve(nodes.size());
   for (int i : nodes) handles.push_back(graph.nodes[i].handle);
   // The program packs its own copy of the weights.
   const OrtNodeFusionOptions options{kOrtApiVersion, /*drop_constant_initializers=*/true};

@@ -141,8 +141,10 @@ TEST_F(Host, ManyThreadsShareOneSession) {
   const Session session = Make(AddRelu());
   ASSERT_NE(session, nullptr);
   std::atomic<int> wrong{0};
+  constexpr int kThreads = 8;
   std::vector<std::thread> threads;
-  for (int t = 0; t < 8; ++t) {
+  threads.reserve(kThreads);
+  for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
       for (int i = 0; i < 100; ++i) {
         const auto number = static_cast<float>(8 * i + t);
