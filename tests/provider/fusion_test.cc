@@ -50,6 +50,24 @@ const FusionCase kCases[] = {
     {"BothOperandsAreTheSame",
      "(float[1,8,9,7] x) => (float[1,8,9,7] y) <float[8,8,1,1] w> {"
      "  a = Conv(x, w) b = Mul(a, a) y = Relu(b) }"},
+    {"ValueTimesItsFunction",
+     "(float[1,8,9,7] x) => (float[1,8,9,7] y) <float[8,8,1,1] w> {"
+     "  a = Conv(x, w) s = Sigmoid(a) b = Mul(a, s) c = Conv(b, w) t = HardSwish(c)"
+     "  d = Add(t, b) y = Relu(d) }"},
+    {"ValueTimesItsFunctionOfSmallPlanes",
+     "(float[1,160,7,7] x) => (float[1,160,7,7] y) <float[160,1,5,5] u, float[160,160,1,1] w> {"
+     "  a = Conv<group = 160, pads = [2,2,2,2]>(x, u) b = HardSwish(a) c = Conv(b, w)"
+     "  s = Sigmoid(c) y = Mul(s, c) }"},
+    {"ValueReadByOthersBetween",
+     "(float[1,8,9,7] x) => (float[1,8,9,7] y) <float[8,8,1,1] w> {"
+     "  a = Conv(x, w) s = Sigmoid(a) q = Conv(a, w) p = Mul(a, s) r = Add(p, q) y = Mul(r, a) }"},
+    {"ValueReadByOthersAfter",
+     "(float[1,8,9,7] x) => (float[1,8,9,7] y, float[1,8,9,7] a) <float[8,8,1,1] w> {"
+     "  a = Conv(x, w) s = Sigmoid(a) p = Mul(a, s) q = Conv(a, w) y = Add(p, q) }"},
+    {"ChainsBehindChains",
+     "(float[1,8,9,7] x) => (float[1,8,9,7] y, float[1,8,9,7] c) <float[8,8,1,1] w> {"
+     "  a = Conv(x, w) s = Sigmoid(a) b = Mul(a, s) t = Tanh(b) c = Mul(b, t) d = Add(c, a)"
+     "  e = Mul(d, b) y = Sub(e, c) }"},
     {"JoinedChannels",
      "(float[1,8,9,7] x) => (float[1,32,9,7] y) <float[8,8,1,1] w, float[8,24,1,1] v> {"
      "  a = Conv(x, w) b = Relu(a) c = Concat<axis = 1>(x, b, a) d = Conv(c, v)"
