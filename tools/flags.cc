@@ -106,6 +106,15 @@ const Command kCommands[] = {
              "process, with ONNX Runtime's threads not spinning, and prints load, first run, "
              "latency percentiles and peak memory as ratios.",
      .run = BenchCommand},
+    {.name = "doctor",
+     .bit = kDoctor,
+     .arguments = "",
+     .min_arguments = 0,
+     .max_arguments = 0,
+     .brief = "Look at this machine: what is there, and the remedy for what is not.",
+     .help = "ONNX Runtime and its version, whether it takes the plugin and shows its devices, the "
+             "folder of compiled programs, memory. The exit code is 1 if something is missing.",
+     .run = DoctorCommand},
     {.name = "completion",
      .bit = kCompletion,
      .arguments = "bash|zsh|fish",
@@ -420,6 +429,16 @@ const Flag kFlags[] = {
            o.profile = v;
            return absl::OkStatus();
          }},
+    {.name = "plugin",
+     .value = "FILE",
+     .commands = kDoctor,
+     .brief = "The plugin to look at.",
+     .help = "Default: the one that came with this command.",
+     .store =
+         [](Options& o, const std::string& v) {
+           o.plugin = v;
+           return absl::OkStatus();
+         }},
     {.name = "json",
      .value = nullptr,
      .commands = kPrintsTable,
@@ -454,8 +473,7 @@ const Flag kFlags[] = {
      .letter = "v"},
 };
 
-constexpr const char* kPromisedCommands[] = {"doctor", "zoo",      "report",
-                                             "diff",   "generate", "train"};
+constexpr const char* kPromisedCommands[] = {"zoo", "report", "diff", "generate", "train"};
 constexpr const char* kPromisedFlags[] = {"save-rejected", "memory-limit", "bucket"};
 
 }  // namespace
