@@ -149,7 +149,8 @@ std::string PlanText(const Model& model, const Plan& plan, bool every_node, bool
   std::string out = absl::StrFormat(
       "%s%s%s on %s%s%s%s, route %s: %d of %d nodes and %s of %s MACs on the engine; "
       "%d engine and %d CPU segments; status %s\n",
-      bold, Printable(model.path), plain, bold, std::string(plan.target->option_name()), plain,
+      bold, model.path.empty() ? "model" : Printable(model.path), plain, bold,
+      std::string(plan.target->option_name()), plain,
       products.empty() ? "" : absl::StrCat(" (", products, ")"), std::string(RouteName(plan.route)),
       engine, engine + cpu,
       Percent(static_cast<double>(plan.engine_macs()), static_cast<double>(plan.macs())),

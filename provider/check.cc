@@ -1,5 +1,6 @@
 #include "anemone/check.h"
 
+#include <functional>
 #include <utility>
 
 #include "anemone/guarded.h"
@@ -14,6 +15,9 @@ namespace anemone {
 struct CheckReport::State {
   Model model;
   std::vector<Plan> plans;
+
+  using Import = std::function<absl::StatusOr<Model>(const ImportOptions&)>;
+  static absl::StatusOr<CheckReport> Report(const CheckOptions& options, const Import& import);
 };
 
 CheckReport::CheckReport(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -42,7 +46,8 @@ std::string CheckReport::Json() const {
       .dump(-1, ' ', false, anemone::Json::error_handler_t::replace);
 }
 
-absl::StatusOr<CheckReport> Check(const std::string& path, const CheckOptions& options) {
+absl::StatusOr<CheckReport> CheckReport::State::Report(const CheckOptions& options,
+                                                       const Import& import) {
   return Guarded("check the model", [&]() -> absl::StatusOr<CheckReport> {
     std::vector<PlanOptions> plannings;
     for (const std::string& target : ExpandTargets(options.targets)) {
@@ -52,16 +57,26 @@ absl::StatusOr<CheckReport> Check(const std::string& path, const CheckOptions& o
       plannings.push_back(std::move(planning));
     }
     // Without ONNX Runtime fewer constants are folded, which is no reason not to answer.
-    auto runtime = std::make_shared<LazyRuntime>(1);
-    auto state = std::make_unique<CheckReport::State>();
-    ANEMONE_ASSIGN_OR_RETURN(
-        state->model, ImportFile(path, ImportingOptions(options.dims, options.shapes, runtime)));
+    auto runtime = std::make_shared<LazyRuntime>(1, options.ort_library);
+    auto state = std::make_unique<State>();
+    ANEMONE_ASSIGN_OR_RETURN(state->model,
+                             import(ImportingOptions(options.dims, options.shapes, runtime)));
     for (const PlanOptions& planning : plannings) {
       ANEMONE_ASSIGN_OR_RETURN(Plan plan, MakePlan(state->model, planning));
       state->plans.push_back(std::move(plan));
     }
     return CheckReport(std::move(state));
   });
+}
+
+absl::StatusOr<CheckReport> Check(const std::string& path, const CheckOptions& options) {
+  return CheckReport::State::Report(
+      options, [&](const ImportOptions& importing) { return ImportFile(path, importing); });
+}
+
+absl::StatusOr<CheckReport> CheckBytes(absl::string_view model, const CheckOptions& options) {
+  return CheckReport::State::Report(
+      options, [&](const ImportOptions& importing) { return ImportBytes(model, "", importing); });
 }
 
 }  // namespace anemone

@@ -9,12 +9,13 @@
 
 namespace anemone {
 
-absl::StatusOr<std::shared_ptr<const OrtRuntime>> OpenRuntime(int threads) {
-  return OrtRuntime::Open({.threads = threads, .operators = AddCustomOps});
+absl::StatusOr<std::shared_ptr<const OrtRuntime>> OpenRuntime(int threads,
+                                                              const std::string& library) {
+  return OrtRuntime::Open({.threads = threads, .library = library, .operators = AddCustomOps});
 }
 
 absl::StatusOr<std::shared_ptr<const OrtRuntime>> LazyRuntime::Get() {
-  if (!runtime_) runtime_ = OpenRuntime(threads_);
+  if (!runtime_) runtime_ = OpenRuntime(threads_, library_);
   return *runtime_;
 }
 

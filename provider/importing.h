@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -17,17 +18,20 @@
 namespace anemone {
 
 // As OrtRuntime::Open(); its sessions know the domain.
-absl::StatusOr<std::shared_ptr<const OrtRuntime>> OpenRuntime(int threads);
+absl::StatusOr<std::shared_ptr<const OrtRuntime>> OpenRuntime(int threads,
+                                                              const std::string& library = "");
 
 // ONNX Runtime, opened by the first who needs it: it takes some 25 MB, and many a model runs
 // without. From one thread at a time.
 class LazyRuntime {
  public:
-  explicit LazyRuntime(int threads) : threads_(threads) {}
+  explicit LazyRuntime(int threads, std::string library = "")
+      : threads_(threads), library_(std::move(library)) {}
   absl::StatusOr<std::shared_ptr<const OrtRuntime>> Get();
 
  private:
   int threads_;
+  std::string library_;
   std::optional<absl::StatusOr<std::shared_ptr<const OrtRuntime>>> runtime_;
 };
 

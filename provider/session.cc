@@ -104,7 +104,7 @@ absl::StatusOr<std::unique_ptr<Session::State>> Session::State::MakeUnguarded(
   state->arena.initialize(threads);
 
   Stopwatch watch;
-  auto runtime = std::make_shared<LazyRuntime>(threads);
+  auto runtime = std::make_shared<LazyRuntime>(threads, options.ort_library);
   ANEMONE_ASSIGN_OR_RETURN(state->model,
                            import(ImportingOptions(options.dims, options.shapes, runtime)));
   ANEMONE_RETURN_IF_ERROR(RequireBound(state->model));

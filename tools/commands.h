@@ -16,6 +16,7 @@ int UnitsCommand(const Options& options);
 int ConvertCommand(const Options& options);
 int CompileCommand(const Options& options);
 int BenchCommand(const Options& options);
+int DoctorCommand(const Options& options);
 int CompletionCommand(const Options& options);
 int DocsCommand(const Options& options);
 

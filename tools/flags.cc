@@ -119,6 +119,15 @@ const Command kCommands[] = {
              "process, with ONNX Runtime's threads not spinning, and prints load, first run, "
              "latency percentiles and peak memory as ratios.",
      .run = BenchCommand},
+    {.name = "doctor",
+     .bit = kDoctor,
+     .arguments = "",
+     .min_arguments = 0,
+     .max_arguments = 0,
+     .brief = "Look at this machine: what is there, and the remedy for what is not.",
+     .help = "ONNX Runtime and its version, whether it takes the plugin and shows its devices, the "
+             "folder of compiled programs, memory. The exit code is 1 if something is missing.",
+     .run = DoctorCommand},
     {.name = "completion",
      .bit = kCompletion,
      .arguments = "bash|zsh|fish",
@@ -389,6 +398,12 @@ const Flag kFlags[] = {
      .brief = "Write a Chrome trace of one run.",
      .help = "Segments, crossings and units; open it in chrome://tracing or Perfetto.",
      .store = Keep<&Options::profile>},
+    {.name = "plugin",
+     .value = "FILE",
+     .commands = kDoctor,
+     .brief = "The plugin to look at.",
+     .help = "Default: the one that came with this command.",
+     .store = Keep<&Options::plugin>},
     {.name = "json",
      .value = nullptr,
      .commands = kPrintsTable,
@@ -419,8 +434,7 @@ const Flag kFlags[] = {
      .letter = "v"},
 };
 
-constexpr const char* kPromisedCommands[] = {"doctor", "zoo",      "report",
-                                             "diff",   "generate", "train"};
+constexpr const char* kPromisedCommands[] = {"zoo", "report", "diff", "generate", "train"};
 constexpr const char* kPromisedFlags[] = {"save-rejected", "memory-limit", "bucket"};
 
 }  // namespace

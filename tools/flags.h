@@ -25,9 +25,10 @@ enum CommandBit : unsigned {
   kUnits = 128,
   kConvert = 256,
   kCompile = 512,
+  kDoctor = 1024,
 };
 inline constexpr unsigned kReadsModel = kCheck | kRun | kBench | kConvert | kCompile;
-inline constexpr unsigned kPrintsTable = kReadsModel | kConfirm | kTargets | kUnits;
+inline constexpr unsigned kPrintsTable = kReadsModel | kConfirm | kTargets | kUnits | kDoctor;
 
 struct Command {
   const char* name;

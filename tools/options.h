@@ -53,6 +53,7 @@ struct Options {
   MilCall call;                   // confirm: the operation asked for
   bool confirm_rewrites = false;  // confirm asks without, the other commands with
   std::string probe;
+  std::string plugin;  // doctor: its library; "": the one that came with the command
 };
 
 }  // namespace anemone

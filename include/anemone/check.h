@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 namespace anemone {
 
@@ -28,6 +29,7 @@ struct CheckOptions {
   bool rewrites = true;
   std::map<std::string, int64_t> dims;
   std::map<std::string, std::vector<int64_t>> shapes;
+  std::string ort_library;  // as SessionOptions::ort_library
 };
 
 class CheckReport {
@@ -46,6 +48,7 @@ class CheckReport {
 
  private:
   friend absl::StatusOr<CheckReport> Check(const std::string&, const CheckOptions&);
+  friend absl::StatusOr<CheckReport> CheckBytes(absl::string_view, const CheckOptions&);
   struct State;
   explicit CheckReport(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
@@ -53,6 +56,8 @@ class CheckReport {
 
 // Errors: those of Session::Load but for unbound dimensions, which are allowed.
 absl::StatusOr<CheckReport> Check(const std::string& path, const CheckOptions& options = {});
+// The same from memory, which is borrowed until it returns; external data is refused.
+absl::StatusOr<CheckReport> CheckBytes(absl::string_view model, const CheckOptions& options = {});
 
 }  // namespace anemone
 

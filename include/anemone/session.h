@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "anemone/hazard.h"
 #include "anemone/tensor.h"
 
@@ -37,6 +38,9 @@ struct SessionOptions {
   bool heed_limits = false;
   bool hazards = false;  // FindHazards() will be called; Run() may be slower and keep more memory
   int threads = 0;       // one budget for engine and CPU segments; 0: all cores
+  // Path of ONNX Runtime's shared library, 1.23 or newer. Empty: what ANEMONE_ORT_LIBRARY names,
+  // else the one that set-up found, else the system's.
+  std::string ort_library;
   std::map<std::string, int64_t> dims;                 // symbolic dimension -> size
   std::map<std::string, std::vector<int64_t>> shapes;  // input -> whole shape
 };

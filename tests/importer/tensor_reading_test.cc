@@ -220,23 +220,6 @@ TEST(Mapping, LargePayloadsOfEachKindAreViews) {
   EXPECT_EQ(ValueNamed(read->graph, "doubles").constant->at<double>(299), 299);
 }
 
-TEST(Mapping, PackedPiecesOfOneFieldAreJoined) {
-  onnx::ModelProto model = ParseModel("agraph (float[600] x) => (float y) { y = Add(x, w) }");
-  TensorProto piece = Proto(TensorProto::FLOAT, {600});
-  piece.set_name("w");
-  for (int i = 0; i < 300; ++i) piece.add_float_data(i);
-  TensorProto more;
-  for (int i = 300; i < 600; ++i) more.add_float_data(i);
-  // One message after the other is, to protobuf, the two merged.
-  const std::string tensor = piece.SerializeAsString() + more.SerializeAsString();
-  onnx::GraphProto* graph = model.mutable_graph();
-  onnx::GraphProto::GetReflection()->MutableUnknownFields(graph)->AddLengthDelimited(
-      onnx::GraphProto::kInitializerFieldNumber, tensor);
-  const auto read = Read(model);
-  ASSERT_THAT(read, IsOk());
-  EXPECT_EQ(ValueNamed(read->graph, "w").constant->at<float>(599), 599);
-}
-
 std::string Varint(uint64_t value) {
   std::string out;
   for (; value >= 0x80; value >>= 7) out.push_back(static_cast<char>(value | 0x80));
@@ -246,6 +229,22 @@ std::string Varint(uint64_t value) {
 
 std::string LengthDelimited(int field, uint64_t length) {
   return Varint(static_cast<uint64_t>(field) << 3 | 2) + Varint(length);
+}
+
+TEST(Mapping, PackedPiecesOfOneFieldAreJoined) {
+  onnx::ModelProto model = ParseModel("agraph (float[600] x) => (float y) { y = Add(x, w) }");
+  TensorProto piece = Proto(TensorProto::FLOAT, {600});
+  piece.set_name("w");
+  for (int i = 0; i < 300; ++i) piece.add_float_data(i);
+  TensorProto more;
+  for (int i = 300; i < 600; ++i) more.add_float_data(i);
+  // One message after the other is, to protobuf, the two merged.
+  const std::string tensor = piece.SerializeAsString() + more.SerializeAsString();
+  model.mutable_graph()->mutable_unknown_fields()->append(
+      LengthDelimited(onnx::GraphProto::kInitializerFieldNumber, tensor.size()) + tensor);
+  const auto read = Read(model);
+  ASSERT_THAT(read, IsOk());
+  EXPECT_EQ(ValueNamed(read->graph, "w").constant->at<float>(599), 599);
 }
 
 int64_t ResidentBytes() {

@@ -1,0 +1,97 @@
+"""`anemone doctor`: a machine that is well, and each thing that can be missing, with its remedy.
+
+    doctor_test.py ANEMONE REPOSITORY PLUGIN
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import unittest
+
+import jsonschema
+
+PLUGIN = pathlib.Path(sys.argv.pop(3))
+
+from support import ANEMONE, ROOT, CliTest  # noqa: E402
+
+SCHEMA = json.loads((ROOT / "docs" / "schemas" / "doctor.json").read_text())
+
+
+class Doctor(CliTest):
+    def setUp(self):
+        super().setUp()
+        self.cache = self.folder / "cache"
+
+    def run_doctor(self, *words, **environment):
+        return subprocess.run([ANEMONE, "doctor", *words], capture_output=True, text=True,
+                              env={**os.environ, "XDG_CACHE_HOME": str(self.cache), **environment})
+
+    def checks(self, *words, code=0, **environment):
+        done = self.run_doctor(*words, "--json", **environment)
+        self.assertEqual(code, done.returncode, done.stdout + done.stderr)
+        document = json.loads(done.stdout)
+        jsonschema.validate(document, SCHEMA)
+        self.assertEqual(code == 0, document["well"])
+        for check in document["checks"]:
+            self.assertEqual(check["well"], check["remedy"] is None, check)
+        return {check["name"]: check for check in document["checks"]}
+
+    def ill(self, name, text, remedy, *words, **environment):
+        check = self.checks(*words, code=1, **environment)[name]
+        self.assertFalse(check["well"])
+        self.assertRegex(check["text"], text)
+        self.assertRegex(check["remedy"], remedy)
+
+    def test_all_is_well(self):
+        checks = self.checks()
+        self.assertEqual(["onnxruntime", "plugin", "device", "cache", "memory"], list(checks))
+        self.assertRegex(checks["onnxruntime"]["text"], r"^1\.\d+\.\d+, /.*libonnxruntime")
+        self.assertEqual(f"{PLUGIN} registers as ANEExecutionProvider", checks["plugin"]["text"])
+        self.assertEqual("CPU (software engine)", checks["device"]["text"])
+        self.assertIn(f"{self.cache}/anemone/programs: writable, 0 entries", checks["cache"]["text"])
+        self.assertRegex(checks["memory"]["text"], r"GB free of .* GB, \d+ cores")
+
+    def test_a_line_each(self):
+        done = self.run_doctor()
+        self.assertEqual(["ok"] * 5, [line.split()[0] for line in done.stdout.splitlines()])
+        done = self.run_doctor("--plugin", "/none.so")
+        self.assertEqual(1, done.returncode)
+        self.assertRegex(done.stdout, "(?m)^BAD  plugin .*/none.so: no such file\n +remedy: ")
+
+    def test_no_onnx_runtime(self):
+        self.ill("onnxruntime", "no library could be opened", "tools/quickstart",
+                 ANEMONE_ORT_LIBRARY="/nowhere/libonnxruntime.so")
+        self.ill("plugin", "loads, but there is no ONNX Runtime", "see onnxruntime",
+                 ANEMONE_ORT_LIBRARY="/nowhere/libonnxruntime.so")
+
+    def test_a_library_that_is_not_onnx_runtime(self):
+        self.ill("onnxruntime", "without OrtGetApiBase", "ANEMONE_ORT_LIBRARY",
+                 ANEMONE_ORT_LIBRARY="libz.so.1")
+
+    def test_a_plugin_that_is_none(self):
+        self.ill("plugin", "exports no CreateEpFactories", "another",
+                 "--plugin", self.checks()["onnxruntime"]["text"].split(", ")[1])
+        damaged = self.folder / "damaged.so"
+        damaged.write_bytes(PLUGIN.read_bytes()[:4096])
+        self.ill("plugin", "damaged.so: whoever loads it ends", "anew", "--plugin", damaged)
+        damaged.write_text("no library")
+        self.ill("plugin", "damaged.so: ", "anew", "--plugin", damaged)
+
+    def test_a_plugin_that_misses_a_library(self):
+        """The loader's words name it."""
+        source = self.folder / "needed.c"
+        source.write_text("void missing(void);\nvoid CreateEpFactories(void) { missing(); }\n")
+        broken = self.folder / "broken.so"
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", broken, source], check=True)
+        self.ill("plugin", "undefined symbol: missing", "library", "--plugin", broken)
+
+    def test_a_cache_that_cannot_be_written(self):
+        self.cache.write_text("a file, no folder")
+        self.ill("cache", f"{self.cache}/anemone.*cannot be made", "XDG_CACHE_HOME")
+        self.ill("cache", "neither XDG_CACHE_HOME nor HOME", "set XDG_CACHE_HOME", XDG_CACHE_HOME="", HOME="")
+
+
+if __name__ == "__main__":
+    unittest.main()
