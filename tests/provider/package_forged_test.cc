@@ -54,7 +54,8 @@ TEST(Package, SurvivesChanges) {
       char& byte = segments[random() % segments.size()];
       byte = static_cast<char>(seed % 2 == 0 ? byte ^ 1 << random() % 8 : random());
     }
-    const auto read = ReadPackage(parts.Sealed(), nullptr);
+    const std::string sealed = parts.Sealed();  // weights are views of it
+    const auto read = ReadPackage(sealed, nullptr);
     ++codes[read.status().code()];
     if (read.ok()) TryAll(*read);
   }
