@@ -241,8 +241,9 @@ void Compressed::ReadAffine(int64_t first, absl::Span<float> to) const {
                              : std::min(grid_.block - at % grid_.block, grid_.axis - at);
     const size_t count = std::min<size_t>(to.size(), left);
     const int64_t index = grid_.IndexOf(first);
+    const int64_t step = grid_.inner > 1 ? grid_.inner_stride : 0;
     for (size_t i = 0; i < count; ++i) {
-      const int64_t s = index + static_cast<int64_t>(i) * grid_.inner_stride;
+      const int64_t s = index + static_cast<int64_t>(i) * step;
       const int zero = zero_points_.empty() ? 0 : zero_points_[s];
       const int code = CodeOf(codes_, bytes, first + static_cast<int64_t>(i));
       to[i] = static_cast<float>(code - zero) * scales_[s];
