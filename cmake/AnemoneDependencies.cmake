@@ -20,6 +20,18 @@ if(NOT Python3_FOUND)
   list(APPEND anemone_missing "Python 3.9 or later (-DPython3_EXECUTABLE=)")
 endif()
 
+if(ANEMONE_BUILD_PYTHON AND Python3_FOUND)
+  set(Python_EXECUTABLE "${Python3_EXECUTABLE}")  # nanobind asks for it by this name
+  find_package(Python 3.10 QUIET COMPONENTS Interpreter Development.Module)
+  execute_process(COMMAND "${Python3_EXECUTABLE}" -m nanobind --cmake_dir OUTPUT_VARIABLE nanobind_dir
+                  OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  find_package(nanobind QUIET CONFIG HINTS "${nanobind_dir}")
+  if(NOT Python_Development.Module_FOUND OR NOT nanobind_FOUND)
+    list(APPEND anemone_missing "Python's headers (python3-dev) and nanobind (pip install nanobind; \
+or -DANEMONE_BUILD_PYTHON=OFF)")
+  endif()
+endif()
+
 # Debian's Protobuf has no CMake package of its own: CMake's module stands in, also for the
 # find_package(Protobuf CONFIG) in ONNX's.
 find_package(Protobuf QUIET CONFIG)
@@ -87,7 +99,7 @@ else()
   list(APPEND anemone_missing "ONNX Runtime's C headers (-DANEMONE_ORT_INCLUDE_DIR=)")
 endif()
 
-if(NOT ANEMONE_ORT_LIBRARY)
+if(NOT DEFINED ANEMONE_ORT_LIBRARY)
   set(ANEMONE_ORT_LIBRARY "${ANEMONE_SETUP_ORT_LIBRARY}")
 endif()
 

@@ -31,6 +31,7 @@ MAY_INCLUDE = {
                  "include/anemone"],
     "provider/ort": ["provider", "partitioner", "kernels", "engine", "engine/math", "importer",
                      "include/anemone"],
+    "python": ["include/anemone", "engine"],
     "tools": ["provider", "partitioner", "kernels", "engine", "engine/math", "fallback", "importer",
               "include/anemone"],
 }

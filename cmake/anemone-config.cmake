@@ -1,0 +1,10 @@
+# find_package(anemone): the target anemone::anemone. ONNX Runtime is found when a program runs, as
+# anemone/session.h says.
+include(CMakeFindDependencyMacro)
+foreach(package absl hwy OpenSSL Protobuf TBB Threads PkgConfig)
+  find_dependency(${package})
+endforeach()
+if(NOT TARGET PkgConfig::plist)
+  pkg_check_modules(plist REQUIRED QUIET IMPORTED_TARGET libplist-2.0)
+endif()
+include(${CMAKE_CURRENT_LIST_DIR}/anemone-targets.cmake)

@@ -1,0 +1,235 @@
+// onnxruntime_ep_ane._anemone: the library's C++ face for the package's Python half, which calls it
+// with paths or bytes, and with arrays as (type, dims, elements): the elements are a NumPy array of
+// bytes, or a list of bytes objects for strings.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstring>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "anemone/check.h"
+#include "anemone/printable.h"
+#include "anemone/session.h"
+#include "anemone/version.h"
+#include "engine/target.h"
+
+namespace nb = nanobind;
+
+namespace anemone {
+namespace {
+
+// What Python calls a status; any other is a RuntimeError.
+struct ExceptionRow {
+  absl::StatusCode code;
+  PyObject** type;
+};
+const ExceptionRow kExceptions[] = {
+    {absl::StatusCode::kInvalidArgument, &PyExc_ValueError},
+    {absl::StatusCode::kDataLoss, &PyExc_ValueError},
+    {absl::StatusCode::kNotFound, &PyExc_FileNotFoundError},
+    {absl::StatusCode::kPermissionDenied, &PyExc_PermissionError},
+    {absl::StatusCode::kResourceExhausted, &PyExc_MemoryError},
+    {absl::StatusCode::kUnimplemented, &PyExc_NotImplementedError},
+};
+
+[[noreturn]] void Raise(const absl::Status& status) {
+  PyObject* type = PyExc_RuntimeError;
+  for (const ExceptionRow& row : kExceptions) {
+    if (row.code == status.code()) type = *row.type;
+  }
+  PyErr_SetString(type, Printable(status.message()).c_str());
+  throw nb::python_error();
+}
+
+// What `work` returns, which runs without Python's lock.
+template <class F>
+auto Unlocked(F&& work) {
+  auto result = [&] {
+    const nb::gil_scoped_release release;
+    return work();
+  }();
+  if (!result.ok()) Raise(result.status());
+  return *std::move(result);
+}
+
+DataType TypeNamed(const std::string& name) {
+  for (int32_t i = 1; i <= kLastDataType; ++i) {
+    const auto type = static_cast<DataType>(i);
+    if (DataTypeName(type) == name) return type;
+  }
+  Raise(absl::InvalidArgumentError(absl::StrCat("ONNX has no type '", name, "'")));
+}
+
+using Bytes = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+// A view of `bytes`, which it keeps alive.
+Tensor Borrowed(DataType type, std::vector<int64_t> dims, const Bytes& bytes) {
+  const auto count = ElementCount(dims);
+  if (!count.ok()) Raise(count.status());
+  if (ByteSize(type, dims) != static_cast<int64_t>(bytes.size())) {
+    Raise(absl::InvalidArgumentError(absl::StrCat(DataTypeName(type), " ", DimsToString(dims),
+                                                  ": got ", bytes.size(), " bytes")));
+  }
+  const std::shared_ptr<const Bytes> owner(new Bytes(bytes), [](const Bytes* held) {
+    const nb::gil_scoped_acquire lock;
+    delete held;
+  });
+  const auto* data = reinterpret_cast<const std::byte*>(bytes.data());
+  return Tensor::View(type, std::move(dims), {data, bytes.size()}, owner);
+}
+
+Tensor FromPython(nb::handle array) {
+  const auto [name, dims, elements] =
+      nb::cast<std::tuple<std::string, std::vector<int64_t>, nb::object>>(array);
+  const DataType type = TypeNamed(name);
+  if (type != DataType::kString) return Borrowed(type, dims, nb::cast<Bytes>(elements));
+  std::vector<std::string> strings;
+  for (const nb::handle element : elements) {
+    const auto bytes = nb::cast<nb::bytes>(element);
+    strings.emplace_back(bytes.c_str(), bytes.size());
+  }
+  return Tensor::Strings(dims, std::move(strings));
+}
+
+// A copy, written out if it is a fill.
+Tensor Copy(const Tensor& tensor) {
+  Tensor copy = Tensor::Zeros(tensor.type(), tensor.dims());
+  auto* to = copy.mutable_data<std::byte>();
+  const absl::Span<const std::byte> from = tensor.bytes();
+  for (size_t at = 0; at < copy.bytes().size(); at += from.size()) {
+    std::memcpy(to + at, from.data(), from.size());
+  }
+  return copy;
+}
+
+// Whether nobody else sees the bytes: not the model, whose constant they may be, and no other
+// array.
+bool IsOnlyOwner(Tensor& tensor) {
+  const int own =
+      tensor.mutable_data<std::byte>() == nullptr ? 1 : 2;  // a tensor's own count twice
+  return tensor.owner().use_count() == own;
+}
+
+nb::object ToPython(Tensor tensor) {
+  const nb::str type(DataTypeName(tensor.type()).data(), DataTypeName(tensor.type()).size());
+  const nb::tuple dims = nb::tuple(nb::cast(tensor.dims()));
+  if (tensor.type() == DataType::kString) {
+    nb::list elements;
+    for (const std::string& text : tensor.strings()) {
+      elements.append(nb::bytes(text.data(), text.size()));
+    }
+    return nb::make_tuple(type, dims, elements);
+  }
+  if (tensor.is_fill() || tensor.compressed() != nullptr || !IsOnlyOwner(tensor)) {
+    tensor = Copy(tensor);
+  }
+  auto* held = new Tensor(std::move(tensor));
+  const nb::capsule owner(held, [](void* t) noexcept { delete static_cast<Tensor*>(t); });
+  // Nobody else has them, so whoever gets the array may write to it.
+  auto* data = const_cast<std::byte*>(held->bytes().data());
+  return nb::make_tuple(type, dims,
+                        nb::ndarray<nb::numpy, uint8_t>(data, {held->bytes().size()}, owner));
+}
+
+nb::dict Run(const Session& session, const nb::dict& arrays) {
+  std::map<std::string, Tensor> inputs;
+  for (const auto& [name, array] : arrays) {
+    inputs.emplace(nb::cast<std::string>(name), FromPython(array));
+  }
+  auto outputs = Unlocked([&] { return session.Run(inputs); });
+  nb::dict made;
+  for (const PortInfo& port : session.outputs()) {
+    made[port.name.c_str()] = ToPython(std::move(outputs.at(port.name)));
+  }
+  return made;
+}
+
+absl::string_view ViewOf(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
+
+nb::list PortsOf(const std::vector<PortInfo>& ports) {
+  nb::list made;
+  for (const PortInfo& port : ports) {
+    made.append(nb::make_tuple(port.name, std::string(DataTypeName(port.type)),
+                               nb::tuple(nb::cast(port.dims)), port.has_default));
+  }
+  return made;
+}
+
+void AddSession(nb::module_& module) {
+  nb::class_<SessionOptions>(module, "SessionOptions")
+      .def(nb::init<>())
+      .def_rw("target", &SessionOptions::target)
+      .def_rw("route", &SessionOptions::route)
+      .def_rw("policy", &SessionOptions::policy)
+      .def_rw("rewrites", &SessionOptions::rewrites)
+      .def_rw("device", &SessionOptions::device)
+      .def_rw("numerics", &SessionOptions::numerics)
+      .def_rw("threads", &SessionOptions::threads)
+      .def_rw("dims", &SessionOptions::dims)
+      .def_rw("shapes", &SessionOptions::shapes)
+      .def_rw("ort_library", &SessionOptions::ort_library);
+  nb::class_<Session>(module, "Session")
+      .def_prop_ro("inputs", [](const Session& s) { return PortsOf(s.inputs()); })
+      .def_prop_ro("outputs", [](const Session& s) { return PortsOf(s.outputs()); })
+      .def("run", Run)
+      .def("plan_text", &Session::PlanText)
+      .def("plan_json", &Session::PlanJson);
+  module.def("load", [](const nb::bytes& path, const SessionOptions& options) {
+    return Unlocked([&] { return Session::Load(std::string(ViewOf(path)), options); });
+  });
+  module.def("load_bytes", [](const nb::bytes& model, const SessionOptions& options) {
+    return Unlocked([&] { return Session::LoadBytes(ViewOf(model), options); });
+  });
+}
+
+void AddCheck(nb::module_& module) {
+  nb::class_<CheckOptions>(module, "CheckOptions")
+      .def(nb::init<>())
+      .def_rw("targets", &CheckOptions::targets)
+      .def_rw("route", &CheckOptions::route)
+      .def_rw("policy", &CheckOptions::policy)
+      .def_rw("rewrites", &CheckOptions::rewrites)
+      .def_rw("dims", &CheckOptions::dims)
+      .def_rw("shapes", &CheckOptions::shapes)
+      .def_rw("ort_library", &CheckOptions::ort_library);
+  nb::class_<CheckReport>(module, "CheckReport")
+      .def("text", &CheckReport::Text)
+      .def("json", &CheckReport::Json);
+  module.def("check", [](const nb::bytes& path, const CheckOptions& options) {
+    return Unlocked([&] { return Check(std::string(ViewOf(path)), options); });
+  });
+  module.def("check_bytes", [](const nb::bytes& model, const CheckOptions& options) {
+    return Unlocked([&] { return CheckBytes(ViewOf(model), options); });
+  });
+}
+
+// Why there is no target of this name; nothing if there is.
+std::optional<std::string> TargetProblem(const std::string& name) {
+  const auto target = FindTarget(name);
+  if (target.ok()) return std::nullopt;
+  return Printable(target.status().message());
+}
+
+}  // namespace
+}  // namespace anemone
+
+NB_MODULE(_anemone, module) {
+  module.attr("__version__") = anemone::kVersion;
+  module.def("target_problem", anemone::TargetProblem);
+  anemone::AddSession(module);
+  anemone::AddCheck(module);
+}

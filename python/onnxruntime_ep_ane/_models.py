@@ -1,0 +1,51 @@
+"""What every way in needs: the model as path or bytes, its target, and ONNX Runtime's library."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pathlib
+import sys
+from typing import TYPE_CHECKING, Union
+
+from . import _anemone
+
+if TYPE_CHECKING:
+    import onnx
+
+Model = Union[str, "os.PathLike[str]", bytes, "onnx.ModelProto"]
+
+
+class UnknownTargetError(KeyError):
+    """No target or product of that name; the message lists near ones."""
+
+    def __str__(self) -> str:  # KeyError's would be in quotes
+        return str(self.args[0])
+
+
+def path_or_bytes(model: Model) -> tuple[bytes | None, bytes]:
+    """The path, or None and the serialized model."""
+    if isinstance(model, bytes):
+        return None, model
+    if hasattr(model, "SerializeToString"):
+        return None, model.SerializeToString()
+    return os.fsencode(model), b""
+
+
+def require_target(name: str) -> None:
+    problem = _anemone.target_problem(name)
+    if problem is not None:
+        raise UnknownTargetError(problem)
+
+
+def ort_library() -> str:
+    """The library that the environment names, else of the installed onnxruntime, which is not
+    imported for it; else empty: the C++ half looks on."""
+    if named := os.environ.get("ANEMONE_ORT_LIBRARY"):
+        return named
+    spec = importlib.util.find_spec("onnxruntime")
+    pattern = "libonnxruntime.*dylib" if sys.platform == "darwin" else "libonnxruntime.so*"
+    for folder in (spec and spec.submodule_search_locations) or ():
+        for library in sorted(pathlib.Path(folder, "capi").glob(pattern)):
+            return str(library)
+    return ""

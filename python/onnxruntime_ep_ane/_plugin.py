@@ -1,0 +1,107 @@
+"""The plugin execution provider in this process's ONNX Runtime."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+from ._models import Model, path_or_bytes, require_target
+
+if TYPE_CHECKING:
+    import onnxruntime as ort
+
+_lock = threading.Lock()
+
+
+def get_ep_name() -> str:
+    return "ANEExecutionProvider"
+
+
+def get_library_path() -> str:
+    """The plugin, for onnxruntime.register_execution_provider_library()."""
+    suffix = "dylib" if sys.platform == "darwin" else "so"
+    return str(pathlib.Path(__file__).resolve().with_name(f"libonnxruntime_ane_ep.{suffix}"))
+
+
+def _onnxruntime() -> Any:
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise ImportError(
+            "onnxruntime: not installed, and this package brings none; "
+            "pip install 'onnxruntime>=1.23'"
+        ) from error
+    if not hasattr(onnxruntime, "register_execution_provider_library"):
+        raise RuntimeError(
+            f"onnxruntime {onnxruntime.__version__}: takes no plugins; "
+            "pip install 'onnxruntime>=1.23'"
+        )
+    return onnxruntime
+
+
+def register(name: str = "ane") -> list[ort.OrtEpDevice]:
+    """Registers the plugin under `name` unless it is registered already, under any name. Returns its
+    devices, for SessionOptions.add_provider_for_devices()."""
+    onnxruntime = _onnxruntime()
+
+    def devices() -> list[ort.OrtEpDevice]:
+        return [d for d in onnxruntime.get_ep_devices() if d.ep_name == get_ep_name()]
+
+    with _lock:
+        found = devices()
+        if not found:
+            onnxruntime.register_execution_provider_library(name, get_library_path())
+            found = devices()
+    if not found:
+        raise RuntimeError(
+            f"onnxruntime {onnxruntime.__version__}: the plugin registered, but no device of it shows "
+            "up; run `anemone doctor`"
+        )
+    return found
+
+
+def compile(
+    model: Model,
+    output: str | os.PathLike[str],
+    target: str = "h13",
+    *,
+    embed: bool = False,
+    session_options: ort.SessionOptions | None = None,
+    **provider_options: object,
+) -> pathlib.Path:
+    """Writes `model` with its engine segments compiled, as EPContext nodes: ONNX Runtime with the
+    plugin then neither plans nor compiles when it loads `output`.
+
+    The packages are files beside `output`, or inside it with `embed`. `session_options` are ONNX
+    Runtime's own, for free dimensions and such, and are changed. `provider_options` are those of the
+    plugin (docs/plugin.md). Errors are ONNX Runtime's; ValueError: the target takes no node."""
+    require_target(target)
+    devices = register()
+    onnxruntime = _onnxruntime()
+    output = pathlib.Path(output)
+    options = session_options or onnxruntime.SessionOptions()
+    for key, value in (
+        ("ep.context_enable", "1"),
+        ("ep.context_file_path", str(output)),
+        ("ep.context_embed_mode", "1" if embed else "0"),
+    ):
+        options.add_session_config_entry(key, value)
+    words = {
+        key: str(value).lower() if isinstance(value, bool) else str(value)
+        for key, value in {"target": target, **provider_options}.items()
+    }
+    options.add_provider_for_devices(devices, words)
+    path, data = path_or_bytes(model)
+    before = output.stat().st_mtime_ns if output.exists() else None
+    onnxruntime.InferenceSession(
+        data if path is None else os.fsdecode(path), options, enable_fallback=0
+    )
+    if not output.exists() or output.stat().st_mtime_ns == before:
+        raise ValueError(
+            f"{output}: not written, since {target} takes no node of the model; "
+            "onnxruntime_ep_ane.check() says why"
+        )
+    return output

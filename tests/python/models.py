@@ -1,0 +1,39 @@
+"""What the package's tests share: small models."""
+
+import numpy as np
+from onnx import TensorProto, helper, numpy_helper
+
+
+def model(nodes, inputs, outputs, constants=(), opset=21):
+    graph = helper.make_graph(
+        nodes, "test", [helper.make_tensor_value_info(*port) for port in inputs],
+        [helper.make_tensor_value_info(*port) for port in outputs],
+        [numpy_helper.from_array(array, name) for name, array in constants])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    made.ir_version = 10
+    return made
+
+
+def network():
+    """A Conv that the engine takes, a Cast to int64 and back that it does not, a Sigmoid."""
+    weights = np.random.default_rng(1).standard_normal((8, 3, 3, 3)).astype(np.float32)
+    nodes = [helper.make_node("Conv", ["x", "w"], ["a"], "conv", pads=[1, 1, 1, 1]),
+             helper.make_node("Cast", ["a"], ["b"], "cast", to=TensorProto.INT64),
+             helper.make_node("Cast", ["b"], ["c"], "back", to=TensorProto.FLOAT),
+             helper.make_node("Sigmoid", ["c"], ["y"], "sigmoid")]
+    return model(nodes, [("x", TensorProto.FLOAT, [1, 3, 16, 16])],
+                 [("y", TensorProto.FLOAT, [1, 8, 16, 16])], [("w", weights)])
+
+
+def image(seed=2):
+    return np.random.default_rng(seed).standard_normal((1, 3, 16, 16)).astype(np.float32)
+
+
+def relu(shape=(1, 4, 8, 8), name="relu"):
+    return model([helper.make_node("Relu", ["x"], ["y"], name)],
+                 [("x", TensorProto.FLOAT, shape)], [("y", TensorProto.FLOAT, shape)])
+
+
+def identity(kind, shape=(2, 3)):
+    return model([helper.make_node("Identity", ["x"], ["y"])], [("x", kind, shape)],
+                 [("y", kind, shape)])

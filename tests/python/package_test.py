@@ -1,0 +1,273 @@
+"""The Python package as a user meets it: the plugin's names, check(), compile(), Session."""
+
+import concurrent.futures
+import contextlib
+import io
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import jsonschema
+import ml_dtypes
+import models
+import numpy as np
+import onnx
+import onnxruntime as ort
+import onnxruntime_ep_ane as ane
+from onnx import TensorProto, helper
+
+ANEMONE = pathlib.Path(sys.argv.pop(1))
+ROOT = pathlib.Path(sys.argv.pop(1))
+
+
+class PackageTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def write(self, made, name="net.onnx"):
+        path = self.folder / name
+        path.write_bytes(made.SerializeToString())
+        return path
+
+
+class Plugin(PackageTest):
+    def test_names(self):
+        self.assertEqual("ANEExecutionProvider", ane.get_ep_name())
+        self.assertTrue(pathlib.Path(ane.get_library_path()).is_file())
+
+    def test_register_is_idempotent(self):
+        first = ane.register()
+        self.assertTrue(first)
+        again = ane.register("another")
+        self.assertEqual(len(first), len(again))
+        self.assertEqual(len(first), sum(d.ep_name == ane.get_ep_name() for d in ort.get_ep_devices()))
+
+    def test_compile_writes_a_model_that_needs_no_planning(self):
+        for embed in (False, True):
+            for made in (models.network(), models.network().SerializeToString(),
+                         self.write(models.network())):
+                with self.subTest(f"{embed} {type(made).__name__}"):
+                    out = self.folder / f"{embed}-{type(made).__name__}.onnx"
+                    self.assertEqual(out, ane.compile(made, out, "m4", embed=embed))
+                    kinds = [node.op_type for node in onnx.load(out).graph.node]
+                    self.assertIn("EPContext", kinds)
+                    self.assertNotIn("Conv", kinds)
+                    options = ort.SessionOptions()
+                    options.add_provider_for_devices(ane.register(), {})
+                    session = ort.InferenceSession(str(out), options, enable_fallback=0)
+                    x = models.image()
+                    direct = ane.Session(models.network(), "m4").run({"x": x})["y"]
+                    np.testing.assert_allclose(session.run(None, {"x": x})[0], direct, atol=1e-2)
+
+    def test_compile_says_what_is_wrong(self):
+        out = self.folder / "out.onnx"
+        with self.assertRaisesRegex(ValueError, "takes no node.*check"):
+            ane.compile(models.identity(TensorProto.INT64), out)
+        with self.assertRaises(ane.UnknownTargetError):
+            ane.compile(models.relu(), out, "m0")
+        with self.assertRaisesRegex(Exception, "there are target, device"):
+            ane.compile(models.relu(), out, colour="red")
+
+
+class Check(PackageTest):
+    def command(self, *words):
+        return subprocess.run([ANEMONE, "check", *words], capture_output=True, text=True).stdout
+
+    def test_the_report_is_what_the_command_prints(self):
+        path = self.write(models.network())
+        report = ane.check(path, target="m1,M4")
+        schema = json.loads((ROOT / "docs" / "schemas" / "check.json").read_text())
+        jsonschema.validate(report, schema)
+        self.assertEqual(json.loads(self.command(path, "--target", "m1,m4", "--json")), report)
+        printed = self.command(path, "--target", "m1,m4")
+        self.assertEqual(printed.rstrip("\n"), str(report))
+        self.assertEqual(str(report), repr(report))
+        self.assertEqual(self.command(path, "--target", "m1,m4", "-v"), report.text(every_node=True))
+
+    def test_objects(self):
+        target = ane.check(models.network(), target=["h13"]).models[0].targets[0]
+        self.assertEqual("h13", target.target)
+        self.assertEqual({"conv": "engine", "cast": "cpu", "back": "cpu", "sigmoid": "engine"},
+                         {node.name: node.placement for node in target.nodes})
+        self.assertEqual(target.summary.macs, target.summary.engine_macs)
+        with self.assertRaisesRegex(AttributeError, "targett: there are target, "):
+            target.targett
+
+    def test_a_path_bytes_and_a_proto_are_one_model(self):
+        made = models.network()
+        path = self.write(made)
+        plans = [ane.check(model).models[0].targets
+                 for model in (made, made.SerializeToString(), path, str(path))]
+        self.assertTrue(all(plan == plans[0] for plan in plans))
+
+    def test_all_targets_and_bindings(self):
+        free = models.relu(("N", 4, "H", 8))
+        report = ane.check(free, target="all", dims={"N": 1}, shapes={"x": [1, 4, 8, 8]})
+        self.assertEqual(28, len(report.models[0].targets))
+        self.assertEqual(1, report.models[0].targets[0].summary.nodes)
+        refused = ane.check(models.relu(), policy="cpu").models[0].targets[0]
+        self.assertEqual("policy", refused.nodes[0].layer)
+
+    def test_html_is_escaped_and_has_no_scripts(self):
+        made = models.network()
+        made.graph.node[1].op_type = "<script>alert(1)</script>"
+        made.graph.node[1].domain = "x"
+        made.opset_import.append(helper.make_opsetid("x", 1))
+        html = ane.check(made, target="h12,h13")._repr_html_()
+        self.assertNotIn("<script", html)
+        self.assertIn("&lt;script&gt;alert(1)&lt;/script&gt;", html)
+        for piece in ("h12", "h13", "100.0 %", "<details>"):
+            self.assertIn(piece, html)
+
+    def test_errors(self):
+        with self.assertRaisesRegex(ane.UnknownTargetError, "^target 'h133'.*h13") as caught:
+            ane.check(models.relu(), target="h133")
+        self.assertIsInstance(caught.exception, KeyError)
+        with self.assertRaisesRegex(FileNotFoundError, "none.onnx"):
+            ane.check(self.folder / "none.onnx")
+        with self.assertRaisesRegex(ValueError, "route 'x'"):
+            ane.check(models.relu(), route="x")
+        with self.assertRaises(ValueError):
+            ane.check(models.network().SerializeToString()[:100])
+
+
+class Arrays(PackageTest):
+    def test_types_go_in_and_come_out(self):
+        for kind in ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
+                     "float16", "float32", "float64"):
+            with self.subTest(kind):
+                made = models.identity(helper.np_dtype_to_tensor_dtype(np.dtype(kind)))
+                x = np.array([[0, 1, 2], [3, 4, 5]], kind)
+                y = ane.Session(made).run({"x": x})["y"]
+                self.assertEqual(np.dtype(kind), y.dtype)
+                np.testing.assert_array_equal(x, y)
+
+    def test_bfloat16_by_ml_dtypes(self):
+        made = models.identity(TensorProto.BFLOAT16)
+        x = np.array([[0, 1.5, -2], [3, 4, 5]], ml_dtypes.bfloat16)
+        y = ane.Session(made).run({"x": x})["y"]
+        self.assertEqual(x.dtype, y.dtype)
+        np.testing.assert_array_equal(x, y)
+
+    def test_strings(self):
+        made = models.identity(TensorProto.STRING)
+        x = np.array([["a", "", "ü\0"], ["b", "c", "d"]], object)
+        y = ane.Session(made).run({"x": x})["y"]
+        self.assertEqual(x.tolist(), y.tolist())
+
+    def test_scalars_empty_strided_and_big_endian_arrays(self):
+        scalar = ane.Session(models.relu(())).run({"x": -1.0 * np.ones((), np.float32)})["y"]
+        self.assertEqual(((), 0), (scalar.shape, scalar))
+        none = models.model([helper.make_node("NonZero", ["x"], ["y"])],
+                            [("x", TensorProto.FLOAT, (2, 3))], [("y", TensorProto.INT64, None)])
+        empty = ane.Session(none).run({"x": np.zeros((2, 3), np.float32)})["y"]
+        self.assertEqual(((2, 0), np.int64), (empty.shape, empty.dtype))
+        x = np.arange(256, dtype=np.float32).reshape(1, 8, 8, 4).transpose(0, 3, 1, 2)
+        session = ane.Session(models.relu())
+        np.testing.assert_array_equal(x, session.run({"x": x})["y"])
+        np.testing.assert_array_equal(x, session.run({"x": x.astype(">f4")})["y"])
+
+    def test_an_output_is_the_callers_own(self):
+        """Also where it is the input itself, or a constant of the model."""
+        weights = np.arange(6, dtype=np.float32).reshape(2, 3)
+        made = models.model([helper.make_node("Identity", ["x"], ["y"]),
+                             helper.make_node("Identity", ["w"], ["z"])],
+                            [("x", TensorProto.FLOAT, (2, 3))],
+                            [("y", TensorProto.FLOAT, (2, 3)), ("z", TensorProto.FLOAT, (2, 3))],
+                            [("w", weights)])
+        session = ane.Session(made)
+        x = np.ones((2, 3), np.float32)
+        for _ in range(2):
+            outputs = session.run({"x": x})
+            np.testing.assert_array_equal(weights, outputs["z"])
+            for output in outputs.values():
+                output[:] = 7
+        np.testing.assert_array_equal(np.ones((2, 3)), x)
+
+    def test_an_output_outlives_its_session(self):
+        y = ane.Session(models.relu()).run({"x": np.ones((1, 4, 8, 8), np.float32)})["y"]
+        self.assertTrue((y == 1).all())
+
+    def test_wrong_arrays_are_named(self):
+        session = ane.Session(models.relu())
+        for x, told in [({}, "input 'x': missing"), ({"x": np.ones(3)}, "input 'x': want float32"),
+                        ({"z": np.ones(3, np.float32)}, "'x': missing")]:
+            with self.assertRaisesRegex(ValueError, told):
+                session.run(x)
+
+
+class Sessions(PackageTest):
+    def test_what_it_tells_of_itself(self):
+        session = ane.Session(models.network(), "M1", threads=1)
+        self.assertEqual([ane.Port("x", "float32", (1, 3, 16, 16), False)], session.inputs)
+        self.assertEqual("y", session.outputs[0].name)
+        self.assertEqual(4, session.plan.summary.nodes)
+        self.assertIn("of 4 nodes", repr(session))
+
+    def test_many_threads(self):
+        session = ane.Session(models.network())
+        wanted = [session.run({"x": models.image(i)})["y"] for i in range(8)]
+
+        def runs(i):
+            return all(np.array_equal(wanted[i], session.run({"x": models.image(i)})["y"])
+                       for _ in range(20))
+
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            self.assertEqual([True] * 8, list(pool.map(runs, range(8))))
+
+    def test_python_goes_on_while_a_model_runs(self):
+        side = 256
+        x = np.ones((side, side), np.float32)
+        made = models.model([helper.make_node("MatMul", ["x", "w"], ["y"])],
+                            [("x", TensorProto.FLOAT, (side, side))],
+                            [("y", TensorProto.FLOAT, (side, side))], [("w", x)])
+        session = ane.Session(made, numerics="exact", threads=1)
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            running = pool.submit(session.run, {"x": x})
+            steps = 0
+            while not running.done():
+                steps += 1
+        self.assertGreater(steps, 100)  # a step takes a microsecond, the run many thousand
+
+    def test_errors(self):
+        with self.assertRaises(ane.UnknownTargetError):
+            ane.Session(models.relu(), "m0")
+        with self.assertRaisesRegex(FileNotFoundError, "none.onnx"):
+            ane.Session("none.onnx")
+        with self.assertRaisesRegex(ValueError, "numerics 'x'"):
+            ane.Session(models.relu(), numerics="x")
+        with self.assertRaisesRegex(ValueError, "N"):
+            ane.Session(models.relu(("N", 4)))
+        with self.assertRaises(TypeError):
+            ane.Session(models.relu(), speed=11)
+
+    def test_a_sequence_at_a_port_is_refused(self):
+        graph = helper.make_graph(
+            [helper.make_node("SplitToSequence", ["x"], ["y"], axis=0)], "test",
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, (2, 3))],
+            [helper.make_tensor_sequence_value_info("y", TensorProto.FLOAT, None)])
+        made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
+        made.ir_version = 10
+        with self.assertRaisesRegex(NotImplementedError, "'y'.*tensors only.*plugin"):
+            ane.Session(made)
+
+
+class Pages(PackageTest):
+    def test_the_examples_run(self):
+        self.enterContext(contextlib.chdir(self.folder))
+        self.write(models.network())
+        for page in ("README.md", "docs/python.md"):
+            blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
+            self.assertTrue(blocks, page)
+            for block in blocks:
+                with contextlib.redirect_stdout(io.StringIO()) as printed:
+                    exec(block, {"x": models.image()})
+                self.assertIn("of 4 nodes", printed.getvalue(), page)
+
+
+if __name__ == "__main__":
+    unittest.main()
