@@ -201,7 +201,7 @@ struct PositionBlocks {
 PositionBlocks CutPositions(const ConvGeometry& g, int64_t size) {
   constexpr int64_t kStep = 16;  // the longest vector
   if (g.pointwise() || g.out_w <= size) {
-    const int64_t even = RoundUp(CeilDiv(g.positions(), CeilDiv(g.positions(), size)), kStep);
+    const int64_t even = RoundUp(EvenPart(g.positions(), size), kStep);
     return {0, even, CeilDiv(g.positions(), even)};
   }
   const int64_t per_row = CeilDiv(g.out_w, size);

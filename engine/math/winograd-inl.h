@@ -292,7 +292,7 @@ HWY_INLINE void PointTiles(int64_t rows, int64_t channels, const float* input, i
 HWY_INLINE void MultiplyPoint(int64_t tiles, int64_t channels, const float* input,
                               const float* weights, float* sums, bool accumulate,
                               const float* next) {
-  const int64_t rows = CeilDiv(tiles, CeilDiv(tiles, ANEMONE_MATH_POINT_ROWS));
+  const int64_t rows = EvenPart(tiles, ANEMONE_MATH_POINT_ROWS);
   for (int64_t k = 0; k < kWinogradChannels; k += 2 * kLanes) {
     for (int64_t tile = 0; tile < tiles; tile += rows) {
       PointTiles<ANEMONE_MATH_POINT_ROWS>(HWY_MIN(rows, tiles - tile), channels, input + tile,
