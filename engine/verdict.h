@@ -37,6 +37,9 @@ struct Verdict {
   // For the refusals that are ours (coverage, policy): the id shown as `rule`, and the remedy.
   std::string own_rule;
   std::string own_remedy;
+
+  // The id of the rule, the engine's or ours.
+  std::string rule_id() const { return rule != nullptr ? rule->id : own_rule; }
 };
 
 // A refusal of our own, not the engine's.

@@ -56,7 +56,7 @@ void AddReason(const Verdict& verdict, Json& json) {
   }
   json["layer"] = Text(LayerName(verdict.layer));
   json["message"] = OrNull(verdict.message);
-  json["rule"] = verdict.rule != nullptr ? Json(verdict.rule->id) : OrNull(verdict.own_rule);
+  json["rule"] = OrNull(verdict.rule_id());
   json["source"] = verdict.rule != nullptr ? Json(verdict.rule->source) : Json("anemone");
   json["remedy"] =
       verdict.rule != nullptr ? OrNull(verdict.rule->remedy) : OrNull(verdict.own_remedy);

@@ -22,14 +22,12 @@ std::string Percent(double part, double whole) {
 // "Softmax: validator: "Softmax is not supported by this ANE architecture" [softmax-arch]".
 std::string ReasonText(const Verdict& verdict) {
   std::string words = verdict.message;
-  std::string id = verdict.own_rule;
   if (verdict.rule != nullptr) {
-    id = verdict.rule->id;
     // The engine's own words are quoted; where none are known the rule itself is told.
     words = verdict.message.empty() ? absl::StrCat("no text known; rule: ", verdict.rule->condition)
                                     : absl::StrCat("\"", verdict.message, "\"");
   }
-  return absl::StrCat(LayerName(verdict.layer), ": ", words, " [", id, "]");
+  return absl::StrCat(LayerName(verdict.layer), ": ", words, " [", verdict.rule_id(), "]");
 }
 
 struct Reason {

@@ -59,10 +59,9 @@ std::vector<PackagedPort> PortsOf(
 }
 
 absl::Status RefusedBy(const Target& target, const Verdict& verdict) {
-  const std::string rule = verdict.rule == nullptr ? verdict.own_rule : verdict.rule->id;
   return absl::FailedPreconditionError(absl::StrCat(
-      target.option_name(),
-      " refuses it: ", verdict.message.empty() ? absl::StrCat("rule ", rule) : verdict.message));
+      target.option_name(), " refuses it: ",
+      verdict.message.empty() ? absl::StrCat("rule ", verdict.rule_id()) : verdict.message));
 }
 
 class Reader {

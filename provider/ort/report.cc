@@ -19,11 +19,10 @@ constexpr size_t kTopReasons = 3;
 constexpr double kFlopsOfMac = 2;
 
 std::string ReasonOf(const Verdict& verdict) {
-  const std::string id = verdict.rule != nullptr ? verdict.rule->id : verdict.own_rule;
   const std::string words = verdict.message.empty() && verdict.rule != nullptr
                                 ? std::string(verdict.rule->condition)
                                 : verdict.message;
-  return absl::StrCat(LayerName(verdict.layer), ": ", words, " [", id, "]");
+  return absl::StrCat(LayerName(verdict.layer), ": ", words, " [", verdict.rule_id(), "]");
 }
 
 // The nodes of an entry, as ONNX Runtime counts them.

@@ -15,7 +15,7 @@ inline Json VerdictJson(const Verdict& verdict) {
   return {{"accepted", verdict.accepted},
           {"status", std::string(StatusName(verdict.status))},
           {"layer", verdict.accepted ? "" : std::string(LayerName(verdict.layer))},
-          {"rule", verdict.rule == nullptr ? verdict.own_rule : verdict.rule->id},
+          {"rule", verdict.rule_id()},
           {"message", verdict.message}};
 }
 
