@@ -161,10 +161,6 @@ class Claimer {
   // What the sets read of folded nodes that stay outside, because others read it too. The plan's
   // Graph has dropped most of it, so the model is imported once more, with all of it as outputs.
   absl::Status FindConstants() {
-    const auto skeleton = MakeSkeleton(graph_, graph_.AllNodes(), opaque_, {});
-    onnx::GraphProto& proto = *skeleton->proto.mutable_graph();
-    absl::flat_hash_set<std::string> listed;
-    for (const onnx::ValueInfoProto& output : proto.output()) listed.insert(output.name());
     std::set<std::string> wanted;
     for (const auto& [segment, set] : sets_) {
       for (int i : set.nodes) {
@@ -178,6 +174,10 @@ class Claimer {
       }
     }
     if (wanted.empty()) return absl::OkStatus();
+    const auto skeleton = MakeSkeleton(graph_, graph_.AllNodes(), opaque_, {});
+    onnx::GraphProto& proto = *skeleton->proto.mutable_graph();
+    absl::flat_hash_set<std::string> listed;
+    for (const onnx::ValueInfoProto& output : proto.output()) listed.insert(output.name());
     for (const std::string& name : wanted) {
       if (listed.insert(name).second) proto.add_output()->set_name(name);
     }
@@ -194,6 +194,7 @@ class Claimer {
 
   absl::Status TakeSets() {
     ANEMONE_RETURN_IF_ERROR(FindConstants());
+    for (const Value& value : made_.model.graph.values) values_[value.name] = &value;
     for (auto& [segment, set] : sets_) {
       const auto least = static_cast<size_t>(min_segment_nodes_);
       if (set.nodes.size() < least) {
@@ -205,36 +206,36 @@ class Claimer {
       std::vector<int> needed;
       std::set_difference(set.nodes.begin(), set.nodes.end(), set.optional.begin(),
                           set.optional.end(), std::back_inserter(needed));
-      absl::Status status = CheckFused(set.nodes);
+      KnownValues inputs = InputsOf(set.nodes);
+      absl::Status status = CheckFused(set.nodes, inputs);
       if (!status.ok() && !set.optional.empty()) {
         set.nodes = needed;
-        status = CheckFused(set.nodes);
+        inputs = InputsOf(set.nodes);
+        status = CheckFused(set.nodes, inputs);
       }
       if (!status.ok()) {
         Refuse(segment, std::string(status.message()));
         continue;
       }
-      made_.claims.push_back({segment, set.nodes, InputsOf(set.nodes)});
+      made_.claims.push_back({segment, set.nodes, std::move(inputs)});
     }
     return absl::OkStatus();
   }
 
   // All nodes together are what the plan was made of.
-  absl::Status CheckFused(const std::vector<int>& nodes) const {
+  absl::Status CheckFused(const std::vector<int>& nodes, const KnownValues& inputs) const {
     if (static_cast<int>(nodes.size()) == web_.size() && opaque_.empty()) return absl::OkStatus();
-    return PlanFused(graph_, nodes, InputsOf(nodes), options_, importing_).status();
+    return PlanFused(graph_, nodes, inputs, options_, importing_).status();
   }
 
   KnownValues InputsOf(const std::vector<int>& nodes) const {
-    absl::flat_hash_map<std::string, const Value*> values;
-    for (const Value& value : made_.model.graph.values) values[value.name] = &value;
     KnownValues known;
     const auto skeleton = MakeSkeleton(graph_, nodes, {}, {});
     for (const onnx::ValueInfoProto& input : skeleton->proto.graph().input()) {
       const std::string& name = input.name();
       if (auto it = constants_.find(name); it != constants_.end()) known.constants.insert(*it);
-      const auto value = values.find(name);
-      if (value != values.end() && value->second->is_static()) {
+      const auto value = values_.find(name);
+      if (value != values_.end() && value->second->is_static()) {
         known.types[name] = TypeOf(*value->second);
       }
     }
@@ -260,6 +261,7 @@ class Claimer {
   NodeWeb web_;
   std::set<int> opaque_;
   HostPlan made_;
+  absl::flat_hash_map<std::string, const Value*> values_;  // of the model, by name
   std::map<std::string, Tensor> constants_;       // that folded nodes make outside the sets
   std::vector<std::pair<int, FusibleSet>> sets_;  // by segment
 };
