@@ -27,14 +27,7 @@ int CodeOf(const Tensor& codes, const std::byte* bytes, int64_t i) {
 }
 
 // A fill of codes, written out: here every code has a place.
-Tensor Dense(const Tensor& codes) {
-  if (!codes.is_fill()) return codes;
-  Tensor dense = Tensor::Zeros(codes.type(), codes.dims());
-  const int code = CodeOf(codes, codes.bytes().data(), 0);
-  const int byte = BitsOf(codes.type()) == 8 ? code : (code & 15) * 17;
-  std::memset(dense.mutable_data<std::byte>(), byte, dense.bytes().size());
-  return dense;
-}
+Tensor Dense(const Tensor& codes) { return codes.is_fill() ? codes.Copy() : codes; }
 
 Tensor TransposedCodes(const Tensor& codes, int64_t rows, int64_t columns) {
   Tensor result = Tensor::Zeros(codes.type(), {columns, rows});

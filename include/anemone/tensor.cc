@@ -126,6 +126,22 @@ Tensor Tensor::Of(std::vector<int64_t> dims, std::shared_ptr<const Compressed> e
 
 absl::Span<const std::byte> Tensor::WrittenOut() const { return compressed_->WrittenOut().bytes(); }
 
+Tensor Tensor::Copy() const {
+  if (type_ == DataType::kString) return *this;
+  Tensor copy = Zeros(type_, dims_);
+  const absl::Span<const std::byte> from = bytes();
+  const size_t size = copy.bytes().size();
+  if (is_fill_ && BitsOf(type_) < 8) {  // several of it in each byte
+    const int mask = (1 << BitsOf(type_)) - 1;
+    std::memset(copy.storage_.get(), (static_cast<int>(from[0]) & mask) * (255 / mask), size);
+    return copy;
+  }
+  for (size_t at = 0; at < size; at += from.size()) {
+    std::memcpy(copy.storage_.get() + at, from.data(), from.size());
+  }
+  return copy;
+}
+
 Tensor Tensor::Zeros(DataType type, std::vector<int64_t> dims) {
   if (type == DataType::kString) {
     const int64_t count = ElementCount(dims).value();

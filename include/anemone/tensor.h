@@ -90,6 +90,8 @@ class Tensor {
   static Tensor Fill(DataType type, std::vector<int64_t> dims, absl::Span<const std::byte> element);
 
   static Tensor Strings(std::vector<int64_t> dims, std::vector<std::string> strings);
+  // With bytes of its own, written out if it is a fill or compressed.
+  Tensor Copy() const;
 
   // Elements kept in a form that takes less memory (anemone/compressed.h), whose type and number
   // they are. bytes() and what reads through it write them out, once, when first asked.

@@ -19,12 +19,6 @@
 namespace anemone {
 namespace {
 
-// The tensor with bytes of its own.
-Tensor Copy(const Tensor& tensor) {
-  if (tensor.type() == DataType::kString) return tensor;
-  return Tensor::Of<std::byte>(tensor.type(), tensor.dims(), tensor.bytes());
-}
-
 class HostSession {
  public:
   explicit HostSession(const OrtApi& api)
@@ -71,7 +65,7 @@ class HostSession {
     std::vector<Tensor> tensors;
     for (const auto& value : values) {
       ANEMONE_ASSIGN_OR_RETURN(const Tensor tensor, ReadValue(api_, value.get()));
-      tensors.push_back(Copy(tensor));
+      tensors.push_back(tensor.Copy());
     }
     return tensors;
   }

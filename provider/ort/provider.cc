@@ -68,17 +68,6 @@ int Threads(int wanted) {
   return wanted > 0 ? wanted : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-// A tensor of its own: ONNX Runtime's memory goes away.
-Tensor Kept(const Tensor& tensor) {
-  Tensor full = Tensor::Zeros(tensor.type(), tensor.dims());
-  const absl::Span<const std::byte> bytes = tensor.bytes();
-  const size_t size = full.bytes().size();
-  for (size_t at = 0; at < size; at += bytes.size()) {  // a fill is one element
-    std::copy(bytes.begin(), bytes.end(), full.mutable_data<std::byte>() + at);
-  }
-  return full;
-}
-
 PackagedPort PortOf(const Value& value) { return {value.name, value.type, value.dims()}; }
 
 FusedNetwork NetworkOf(const Fused& fused) {
@@ -89,7 +78,7 @@ FusedNetwork NetworkOf(const Fused& fused) {
   for (ValueId id : segment.outputs) network.segment.outputs.push_back(PortOf(graph.values[id]));
   for (ValueId id : graph.outputs) {
     const Value& value = graph.values[id];
-    if (value.constant) network.constants[value.name] = Kept(*value.constant);
+    if (value.constant) network.constants[value.name] = value.constant->Copy();
   }
   return network;
 }
@@ -210,7 +199,7 @@ absl::Status Provider::Claim(const OrtGraph* graph, OrtEpGraphSupportInfo* claim
     ANEMONE_RETURN_IF_ERROR(AddClaim(host, claim.nodes, claimed));
     for (const auto& [name, type] : claim.inputs.types) inputs_.types[name] = type;
     for (const auto& [name, constant] : claim.inputs.constants) {
-      inputs_.constants[name] = Kept(constant);
+      inputs_.constants[name] = constant.Copy();  // ONNX Runtime's memory goes away
     }
   }
   Tell(host, made);
