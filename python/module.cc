@@ -9,7 +9,6 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <cstring>
 #include <map>
 #include <memory>
 #include <optional>
@@ -105,17 +104,6 @@ Tensor FromPython(nb::handle array) {
   return Tensor::Strings(dims, std::move(strings));
 }
 
-// A copy, written out if it is a fill.
-Tensor Copy(const Tensor& tensor) {
-  Tensor copy = Tensor::Zeros(tensor.type(), tensor.dims());
-  auto* to = copy.mutable_data<std::byte>();
-  const absl::Span<const std::byte> from = tensor.bytes();
-  for (size_t at = 0; at < copy.bytes().size(); at += from.size()) {
-    std::memcpy(to + at, from.data(), from.size());
-  }
-  return copy;
-}
-
 // Whether nobody else sees the bytes: not the model, whose constant they may be, and no other
 // array.
 bool IsOnlyOwner(Tensor& tensor) {
@@ -135,7 +123,7 @@ nb::object ToPython(Tensor tensor) {
     return nb::make_tuple(type, dims, elements);
   }
   if (tensor.is_fill() || tensor.compressed() != nullptr || !IsOnlyOwner(tensor)) {
-    tensor = Copy(tensor);
+    tensor = tensor.Copy();
   }
   auto* held = new Tensor(std::move(tensor));
   const nb::capsule owner(held, [](void* t) noexcept { delete static_cast<Tensor*>(t); });
@@ -169,19 +157,25 @@ nb::list PortsOf(const std::vector<PortInfo>& ports) {
   return made;
 }
 
-void AddSession(nb::module_& module) {
-  nb::class_<SessionOptions>(module, "SessionOptions")
+// What SessionOptions and CheckOptions have in common.
+template <class Options>
+nb::class_<Options> AddOptions(nb::module_& module, const char* name) {
+  return nb::class_<Options>(module, name)
       .def(nb::init<>())
+      .def_rw("route", &Options::route)
+      .def_rw("policy", &Options::policy)
+      .def_rw("rewrites", &Options::rewrites)
+      .def_rw("dims", &Options::dims)
+      .def_rw("shapes", &Options::shapes)
+      .def_rw("ort_library", &Options::ort_library);
+}
+
+void AddSession(nb::module_& module) {
+  AddOptions<SessionOptions>(module, "SessionOptions")
       .def_rw("target", &SessionOptions::target)
-      .def_rw("route", &SessionOptions::route)
-      .def_rw("policy", &SessionOptions::policy)
-      .def_rw("rewrites", &SessionOptions::rewrites)
       .def_rw("device", &SessionOptions::device)
       .def_rw("numerics", &SessionOptions::numerics)
-      .def_rw("threads", &SessionOptions::threads)
-      .def_rw("dims", &SessionOptions::dims)
-      .def_rw("shapes", &SessionOptions::shapes)
-      .def_rw("ort_library", &SessionOptions::ort_library);
+      .def_rw("threads", &SessionOptions::threads);
   nb::class_<Session>(module, "Session")
       .def_prop_ro("inputs", [](const Session& s) { return PortsOf(s.inputs()); })
       .def_prop_ro("outputs", [](const Session& s) { return PortsOf(s.outputs()); })
@@ -197,15 +191,7 @@ void AddSession(nb::module_& module) {
 }
 
 void AddCheck(nb::module_& module) {
-  nb::class_<CheckOptions>(module, "CheckOptions")
-      .def(nb::init<>())
-      .def_rw("targets", &CheckOptions::targets)
-      .def_rw("route", &CheckOptions::route)
-      .def_rw("policy", &CheckOptions::policy)
-      .def_rw("rewrites", &CheckOptions::rewrites)
-      .def_rw("dims", &CheckOptions::dims)
-      .def_rw("shapes", &CheckOptions::shapes)
-      .def_rw("ort_library", &CheckOptions::ort_library);
+  AddOptions<CheckOptions>(module, "CheckOptions").def_rw("targets", &CheckOptions::targets);
   nb::class_<CheckReport>(module, "CheckReport")
       .def("text", &CheckReport::Text)
       .def("json", &CheckReport::Json);

@@ -6,7 +6,8 @@ import importlib.util
 import os
 import pathlib
 import sys
-from typing import TYPE_CHECKING, Union
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar, Union
 
 from . import _anemone
 
@@ -49,3 +50,24 @@ def ort_library() -> str:
         for library in sorted(pathlib.Path(folder, "capi").glob(pattern)):
             return str(library)
     return ""
+
+
+_Options = TypeVar("_Options", _anemone.CheckOptions, _anemone.SessionOptions)
+
+
+def with_planning(
+    options: _Options,
+    route: str,
+    policy: str,
+    rewrites: bool,
+    dims: Mapping[str, int] | None,
+    shapes: Mapping[str, Sequence[int]] | None,
+) -> _Options:
+    """`options` with what every plan depends on, and ONNX Runtime's library."""
+    options.route = route
+    options.policy = policy
+    options.rewrites = rewrites
+    options.dims = dict(dims or {})
+    options.shapes = {name: list(shape) for name, shape in (shapes or {}).items()}
+    options.ort_library = ort_library()
+    return options

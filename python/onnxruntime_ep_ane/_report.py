@@ -9,7 +9,7 @@ from html import escape
 from typing import Any
 
 from . import _anemone
-from ._models import Model, ort_library, path_or_bytes, require_target
+from ._models import Model, path_or_bytes, require_target, with_planning
 
 _MOST_ROWS = 1000  # of nodes, in a notebook
 
@@ -72,14 +72,8 @@ def check(
     for name in names:
         if name.lower() != "all":
             require_target(name)
-    options = _anemone.CheckOptions()
+    options = with_planning(_anemone.CheckOptions(), route, policy, rewrites, dims, shapes)
     options.targets = names
-    options.route = route
-    options.policy = policy
-    options.rewrites = rewrites
-    options.dims = dict(dims or {})
-    options.shapes = {name: list(shape) for name, shape in (shapes or {}).items()}
-    options.ort_library = ort_library()
     path, data = path_or_bytes(model)
     if path is None:
         return Report(_anemone.check_bytes(data, options))

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _anemone
-from ._models import Model, ort_library, path_or_bytes, require_target
+from ._models import Model, path_or_bytes, require_target, with_planning
 from ._report import Record
 
 # NumPy has these only by the package ml_dtypes, under names that are not all ONNX's.
@@ -92,17 +92,11 @@ class Session:
         shapes: Mapping[str, Sequence[int]] | None = None,
     ) -> None:
         require_target(target)
-        options = _anemone.SessionOptions()
+        options = with_planning(_anemone.SessionOptions(), route, policy, rewrites, dims, shapes)
         options.target = target
-        options.route = route
-        options.policy = policy
-        options.rewrites = rewrites
         options.device = device
         options.numerics = numerics
         options.threads = threads
-        options.dims = dict(dims or {})
-        options.shapes = {name: list(shape) for name, shape in (shapes or {}).items()}
-        options.ort_library = ort_library()
         path, data = path_or_bytes(model)
         if path is None:
             self._session = _anemone.load_bytes(data, options)
