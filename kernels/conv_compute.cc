@@ -18,19 +18,6 @@
 namespace anemone {
 namespace {
 
-math::Window WindowOf(const ConvParams& p) {
-  return {.kernel_h = p.h.kernel,
-          .kernel_w = p.w.kernel,
-          .stride_h = p.h.stride,
-          .stride_w = p.w.stride,
-          .dilation_h = p.h.dilation,
-          .dilation_w = p.w.dilation,
-          .pad_top = p.h.pad_before,
-          .pad_left = p.w.pad_before,
-          .pad_bottom = p.h.pad_after,
-          .pad_right = p.w.pad_after};
-}
-
 // Depth has no kernel here, so the depth axis is one with the batch.
 template <class MathShape>
 MathShape ShapeFor(const ConvParams& p, const Dims& in) {
@@ -41,7 +28,7 @@ MathShape ShapeFor(const ConvParams& p, const Dims& in) {
   shape.in_w = in.w();
   shape.out_channels = p.out_channels;
   shape.groups = p.groups;
-  shape.window = WindowOf(p);
+  shape.window = WindowOf(p.h, p.w);
   return shape;
 }
 

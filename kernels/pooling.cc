@@ -176,14 +176,7 @@ math::PoolShape PoolShapeOf(const PoolingParams& p, const Dims& in, const Dims& 
           .in_w = in.w(),
           .out_h = out.h(),
           .out_w = out.w(),
-          .window = {.kernel_h = p.h.kernel,
-                     .kernel_w = p.w.kernel,
-                     .stride_h = p.h.stride,
-                     .stride_w = p.w.stride,
-                     .pad_top = p.h.pad_before,
-                     .pad_left = p.w.pad_before,
-                     .pad_bottom = p.h.pad_after,
-                     .pad_right = p.w.pad_after}};
+          .window = WindowOf(p.h, p.w)};
 }
 
 // Row by row in fp32; rare enough to stay plain.

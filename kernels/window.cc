@@ -8,6 +8,19 @@
 
 namespace anemone {
 
+math::Window WindowOf(const Along& h, const Along& w) {
+  return {.kernel_h = h.kernel,
+          .kernel_w = w.kernel,
+          .stride_h = h.stride,
+          .stride_w = w.stride,
+          .dilation_h = h.dilation,
+          .dilation_w = w.dilation,
+          .pad_top = h.pad_before,
+          .pad_left = w.pad_before,
+          .pad_bottom = h.pad_after,
+          .pad_right = w.pad_after};
+}
+
 absl::Status CheckAlong(const Along& a) {
   constexpr int64_t kMost = 1 << 28;
   auto inside = [](int64_t least, std::initializer_list<int64_t> values) {

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "engine/field.h"
+#include "engine/math/window.h"
 #include "kernels/mil.h"
 
 namespace anemone {
@@ -26,6 +27,9 @@ struct Along {
     return span < 0 ? 0 : span / stride + 1;
   }
 };
+
+// A window along height and width, as engine/math takes it.
+math::Window WindowOf(const Along& h, const Along& w);
 
 // kInvalidArgument unless kernel, stride and dilation are at least 1, and the rest at least 0; and
 // nothing so large that sums and products of a few could overflow.
