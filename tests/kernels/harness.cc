@@ -171,13 +171,17 @@ struct RoundTrips : testing::Environment {
 RoundTrips& round_trips =
     *static_cast<RoundTrips*>(testing::AddGlobalTestEnvironment(new RoundTrips));
 
-// What the plan has on the engine, on the case's own target and each format's route.
-TEST_P(KernelTest, IsReadBackAsItWasWritten) {
-  const Case& c = GetParam();
+absl::StatusOr<Model> Imported(const Case& c) {
   std::mt19937 random(c.seed);
   onnx::ModelProto proto = ModelOfText(c.model, c.opset);
   FillDeclared(*proto.mutable_graph(), c.low, c.high, random);
-  auto model = ImportBytes(proto.SerializeAsString(), "", {});
+  return ImportBytes(proto.SerializeAsString(), "", {});
+}
+
+// What the plan has on the engine, on the case's own target and each format's route.
+TEST_P(KernelTest, IsReadBackAsItWasWritten) {
+  const Case& c = GetParam();
+  const auto model = Imported(c);
   ASSERT_TRUE(model.ok()) << model.status();
   const Target& target = **FindTarget(c.target);
   for (const char* name : {"netplist", "mil"}) {
@@ -206,10 +210,7 @@ TEST_P(KernelTest, IsReadBackAsItWasWritten) {
 
 TEST_P(KernelTest, IsInAPackageWhatItWas) {
   const Case& c = GetParam();
-  std::mt19937 random(c.seed);
-  onnx::ModelProto proto = ModelOfText(c.model, c.opset);
-  FillDeclared(*proto.mutable_graph(), c.low, c.high, random);
-  auto model = ImportBytes(proto.SerializeAsString(), "", {});
+  const auto model = Imported(c);
   ASSERT_TRUE(model.ok()) << model.status();
   const Target& target = **FindTarget(c.target);
   for (Route route : {Route::kNetplist, Route::kMil}) {
