@@ -1,6 +1,7 @@
 # anemone_library(NAME SOURCES ... LINK ...): one folder's library, warnings as errors. Headers are
 # included from the top of the repository ("engine/dims.h") and from include/ ("anemone/tensor.h").
 # anemone_test(NAME SOURCES ... LINK ... LABELS ...): one GoogleTest program, one ctest entry.
+# Label threads: ThreadSanitizer runs it too.
 
 add_library(anemone_options INTERFACE)
 target_include_directories(anemone_options INTERFACE ${PROJECT_SOURCE_DIR}
@@ -20,6 +21,8 @@ function(anemone_library name)
   add_library(${name} STATIC ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC anemone_options ${ARG_LINK})
 endfunction()
+
+add_custom_target(thread_tests)
 
 function(anemone_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
