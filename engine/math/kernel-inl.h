@@ -192,7 +192,7 @@ HWY_INLINE void StoreSums(const float* sums, const float* bias, float bias_for_a
 // second-level cache and eight rows of A in the first. The caller packs and stores:
 //   pack_b(first, depth, b): terms [first, first + depth) of all columns, [column / 48][depth][48];
 //   pack_a(row, rows, first, depth, a): at most 8 rows, [row / 4][depth][4];
-//   place(row, rows, column, columns): the HalfTile that is to be written; if that is none,
+//   place(row, rows, column, columns): the HalfTile, or the like, to be written; if that is none,
 //   store(tile, row, rows, column, columns): the finished sums, 48 floats apart by row. It is
 //     called in any case, with a null tile if all is written;
 //   ahead(first, terms, row, column): what to fetch during this tile of this pass.
@@ -220,16 +220,17 @@ HWY_INLINE void MultiplyPanels(int64_t rows, int64_t columns, int64_t depth, int
       for (int64_t column = 0; column < columns; column += kPanelColumns, tile += tile_step) {
         const int64_t width = HWY_MIN(columns - column, kPanelColumns);
         const bool last = first + terms == depth;
-        const HalfTile halves = last ? place(row, height, column, width) : HalfTile();
+        using To = decltype(place(row, height, column, width));
+        const To finished = last ? place(row, height, column, width) : To();
         const float* panel = b + column * terms;
-        if (halves.to != nullptr) {
+        if (finished.to != nullptr) {
           MultiplyTile(terms, a, terms * kPanelRows, height, panel, width,
-                       first == 0 ? nullptr : tile, halves, ahead(first, terms, row, column));
+                       first == 0 ? nullptr : tile, finished, ahead(first, terms, row, column));
         } else {
           AddTile(terms, a, terms * kPanelRows, height, panel, width, tile, first != 0,
                   ahead(first, terms, row, column));
         }
-        if (last) store(halves.to == nullptr ? tile : nullptr, row, height, column, width);
+        if (last) store(finished.to == nullptr ? tile : nullptr, row, height, column, width);
       }
     }
     first += terms;

@@ -18,55 +18,71 @@
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
-// Half(Half(sum) * scale), then Half(that + mask), into the rows of `scores`.
-HWY_INLINE void StoreScores(const AttentionBlock& block, const float* tile, int64_t row,
-                            int64_t rows, int64_t column, int64_t columns, float* scores) {
-  const DF df;
-  const VF scale = hn::Set(df, block.scale);
-  for (int64_t i = 0; i < rows; ++i) {
-    float* to = scores + (row + i) * block.keys + column;
-    const Half* mask =
-        block.mask == nullptr ? nullptr : block.mask + (row + i) * block.mask_step + column;
-    for (int64_t j = 0; j < columns; j += kLanes) {
-      const int64_t rest = columns - j;
-      VF s = RoundHalf(hn::LoadU(df, tile + i * kPanelColumns + j));
-      s = RoundHalf(hn::Mul(s, scale));
-      if (mask != nullptr) {
-        const VF m = rest >= kLanes ? LoadHalf(mask + j) : LoadHalfN(mask + j, rest);
-        s = RoundHalf(hn::Add(s, m));
-      }
-      if (rest >= kLanes) {
-        hn::StoreU(s, df, to + j);
-      } else {
-        StoreFloatN(s, to + j, rest);
-      }
-    }
+// Where scores go: rows of floats, `row_step` apart, written in whole vectors. Is to RegisterTile()
+// what a HalfTile is.
+struct ScoreTile {
+  float* to = nullptr;
+  int64_t row_step = 0;
+  const Half* mask = nullptr;  // null: none
+  int64_t mask_step = 0;
+  float scale = 1.0f;
+  int64_t rows = 0, columns = 0;
+
+  ScoreTile From(int64_t row, int64_t column) const {
+    return {to + row * row_step + column,
+            row_step,
+            mask == nullptr ? nullptr : mask + row * mask_step + column,
+            mask_step,
+            scale,
+            rows - row,
+            columns - column};
   }
+  HWY_INLINE void Store(int row, int64_t column, VF sum) const {
+    const DF df;
+    if (row >= rows) return;
+    VF score = hn::Mul(RoundHalf(sum), hn::Set(df, scale));
+    if (mask != nullptr) {
+      const Half* at = mask + row * mask_step + column;
+      const int64_t rest = columns - column;
+      score = hn::Add(score, rest >= kLanes ? LoadHalf(at) : LoadHalfN(at, rest));
+    }
+    hn::StoreU(score, df, to + row * row_step + column);
+  }
+};
+
+// Of a block: all scores, whose rows are `row_step` apart, in whole panels.
+HWY_INLINE ScoreTile ScoresOf(const AttentionBlock& block, float* scores, int64_t row_step) {
+  return {scores,      row_step,      block.mask, block.mask_step,
+          block.scale, block.queries, block.keys};
 }
 
-// Up to 8 rows of weights as panels of A: float already, so only interleaved.
-HWY_INLINE void PackScores(const float* scores, int64_t row_step, int64_t rows, int64_t depth,
-                           float* panels) {
+// Up to 8 rows of weights, each times its factor, as panels of A: float already, so only
+// interleaved.
+HWY_INLINE void PackScores(const float* scores, int64_t row_step, const float* factors,
+                           int64_t rows, int64_t depth, float* panels) {
   const DF df;
   for (int64_t p = 0; p < rows; p += kPanelRows, panels += kPanelRows * depth) {
     const float* from = scores + p * row_step;
+    const float* factor = factors + p;
     const int64_t lines = HWY_MIN(rows - p, kPanelRows);
+    const auto load = [&](int64_t line, int64_t k) HWY_ATTR {
+      return hn::Mul(hn::LoadU(df, from + line * row_step + k), hn::Set(df, factor[line]));
+    };
     int64_t k = 0;
     for (; lines == kPanelRows && k + kLanes <= depth; k += kLanes) {
-      hn::StoreInterleaved4(hn::LoadU(df, from + k), hn::LoadU(df, from + row_step + k),
-                            hn::LoadU(df, from + 2 * row_step + k),
-                            hn::LoadU(df, from + 3 * row_step + k), df, panels + k * kPanelRows);
+      hn::StoreInterleaved4(load(0, k), load(1, k), load(2, k), load(3, k), df,
+                            panels + k * kPanelRows);
     }
     for (; k < depth; ++k) {
       for (int64_t i = 0; i < kPanelRows; ++i) {
-        panels[k * kPanelRows + i] = i < lines ? from[i * row_step + k] : 0.0f;
+        panels[k * kPanelRows + i] = i < lines ? from[i * row_step + k] * factor[i] : 0.0f;
       }
     }
   }
 }
 
 // Scores of a block of queries, by products with packed keys.
-HWY_INLINE void MultiplyKeys(const AttentionBlock& block, float* scores) {
+HWY_INLINE void MultiplyKeys(const AttentionBlock& block, const ScoreTile& scores) {
   GemmOperands qk;
   qk.m = block.queries, qk.k = block.dim, qk.n = block.keys;
   qk.a = block.q, qk.a_row = block.q_step, qk.a_column = 1;
@@ -79,14 +95,15 @@ HWY_INLINE void MultiplyKeys(const AttentionBlock& block, float* scores) {
             HWY_ATTR { PackColumns(qk, first, depth, key, keys, b); },
         [&](int64_t row, int64_t rows, int64_t first, int64_t depth, float* a)
             HWY_ATTR { PackRows(qk, row, rows, first, depth, a); },
-        [](int64_t, int64_t, int64_t, int64_t) HWY_ATTR { return HalfTile(); },
-        [&](const float* tile, int64_t row, int64_t rows, int64_t column, int64_t columns)
-            HWY_ATTR { StoreScores(block, tile, row, rows, key + column, columns, scores); },
+        [&](int64_t row, int64_t, int64_t column, int64_t)
+            HWY_ATTR { return scores.From(row, key + column); },
+        [](const float*, int64_t, int64_t, int64_t, int64_t) HWY_ATTR {},
         [](int64_t, int64_t, int64_t, int64_t) HWY_ATTR { return Ahead(); });
   }
 }
 
-HWY_INLINE void MultiplyValues(const AttentionBlock& block, const float* scores) {
+HWY_INLINE void MultiplyValues(const AttentionBlock& block, const ScoreTile& scores,
+                               const float* factors) {
   GemmOperands pv;
   pv.m = block.queries, pv.k = block.keys, pv.n = block.value_dim;
   pv.b = block.v, pv.b_row = block.v_step, pv.b_column = 1;
@@ -95,8 +112,10 @@ HWY_INLINE void MultiplyValues(const AttentionBlock& block, const float* scores)
       block.queries, block.value_dim, block.keys, HWY_MIN(block.keys, kBlockDepth),
       [&](int64_t first, int64_t depth, float* b)
           HWY_ATTR { PackColumns(pv, first, depth, 0, block.value_dim, b); },
-      [&](int64_t row, int64_t rows, int64_t first, int64_t depth, float* a)
-          HWY_ATTR { PackScores(scores + row * block.keys + first, block.keys, rows, depth, a); },
+      [&](int64_t row, int64_t rows, int64_t first, int64_t depth, float* a) HWY_ATTR {
+        PackScores(scores.to + row * scores.row_step + first, scores.row_step, factors + row, rows,
+                   depth, a);
+      },
       [&](int64_t row, int64_t rows, int64_t column, int64_t columns)
           HWY_ATTR { return PlaceTile(pv, row, rows, column, columns); },
       [](const float*, int64_t, int64_t, int64_t, int64_t) HWY_ATTR {},
@@ -105,7 +124,7 @@ HWY_INLINE void MultiplyValues(const AttentionBlock& block, const float* scores)
 
 // One query, the step of a decoder: keys and values are read once, as they lie; packing them would
 // cost more than the products.
-HWY_INLINE void DotKeys(const AttentionBlock& block, float* scores) {
+HWY_INLINE void DotKeys(const AttentionBlock& block, const ScoreTile& scores) {
   const DF df;
   float* q = ThreadScratch<float>(ScratchUse::kRow, block.dim);
   float* sums = ThreadScratch<float>(ScratchUse::kTile, kPanelColumns);
@@ -121,35 +140,56 @@ HWY_INLINE void DotKeys(const AttentionBlock& block, float* scores) {
               HWY_ATTR { return hn::Mul(LoadFloatN(q + d, rest), LoadHalfN(k + d, rest)); },
           [](VF a, VF b) HWY_ATTR { return hn::Add(a, b); });
     }
-    StoreScores(block, sums, 0, 1, key, keys, scores);
+    for (int64_t i = 0; i < keys; i += kLanes) scores.Store(0, key + i, hn::LoadU(df, sums + i));
   }
 }
 
-HWY_INLINE void SumValues(const AttentionBlock& block, const float* scores) {
+// y[d .. d + kVectors vectors), or the `rest` elements of one vector, summed in registers.
+template <int kVectors>
+HWY_INLINE void SumColumns(const AttentionBlock& block, const float* scores, float factor,
+                           int64_t d, int64_t rest = kLanes) {
   const DF df;
-  float* sums = ThreadScratch<float>(ScratchUse::kRow, block.value_dim + kLanes);
-  for (int64_t d = 0; d < block.value_dim; d += kLanes) hn::StoreU(hn::Zero(df), df, sums + d);
+  VF sum[kVectors];
+  HWY_UNROLL(4)
+  for (int i = 0; i < kVectors; ++i) sum[i] = hn::Zero(df);
   for (int64_t key = 0; key < block.keys; ++key) {
-    const VF weight = hn::Set(df, scores[key]);
-    const Half* v = block.v + key * block.v_step;
-    int64_t d = 0;
-    for (; d + kLanes <= block.value_dim; d += kLanes) {
-      hn::StoreU(hn::MulAdd(weight, LoadHalf(v + d), hn::LoadU(df, sums + d)), df, sums + d);
-    }
-    if (d < block.value_dim) {
-      const VF rest = LoadHalfN(v + d, block.value_dim - d);
-      hn::StoreU(hn::MulAdd(weight, rest, hn::LoadU(df, sums + d)), df, sums + d);
+    const VF weight = hn::Set(df, scores[key] * factor);
+    const Half* v = block.v + key * block.v_step + d;
+    HWY_UNROLL(4)
+    for (int i = 0; i < kVectors; ++i) {
+      const VF value = rest == kLanes ? LoadHalf(v + i * kLanes) : LoadHalfN(v, rest);
+      sum[i] = hn::MulAdd(weight, value, sum[i]);
     }
   }
-  NarrowRun(sums, block.y, block.value_dim);
+  if (rest < kLanes) return StoreHalfN(sum[0], block.y + d, rest);
+  HWY_UNROLL(4)
+  for (int i = 0; i < kVectors; ++i) StoreHalf(sum[i], block.y + d + i * kLanes);
+}
+
+HWY_INLINE void SumValues(const AttentionBlock& block, const float* scores, float factor) {
+  int64_t d = 0;
+  for (; d + 4 * kLanes <= block.value_dim; d += 4 * kLanes) {
+    SumColumns<4>(block, scores, factor, d);
+  }
+  for (; d < block.value_dim; d += kLanes) {
+    SumColumns<1>(block, scores, factor, d, HWY_MIN(block.value_dim - d, kLanes));
+  }
 }
 
 void ComputeAttention(const AttentionBlock& block) {
-  float* scores = ThreadScratch<float>(ScratchUse::kScores, block.queries * block.keys);
+  const int64_t row_step = RoundUp(block.keys, kPanelColumns);
+  float* memory = ThreadScratch<float>(ScratchUse::kScores, block.queries * (row_step + 1));
+  const ScoreTile scores = ScoresOf(block, memory, row_step);
+  float* factors = memory + block.queries * row_step;
   const bool one = block.queries == 1;
   one ? DotKeys(block, scores) : MultiplyKeys(block, scores);
-  for (int64_t i = 0; i < block.queries; ++i) SoftmaxRow(scores + i * block.keys, block.keys);
-  one ? SumValues(block, scores) : MultiplyValues(block, scores);
+  for (int64_t i = 0; i < block.queries; ++i) {
+    const float sum = ExpRow(scores.to + i * row_step, block.keys, [](VF x, VF max) HWY_ATTR {
+      return ExpNonPositive(Shifted(x, max));
+    });
+    factors[i] = 1.0f / sum;
+  }
+  one ? SumValues(block, scores.to, factors[0]) : MultiplyValues(block, scores, factors);
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
@@ -166,7 +206,7 @@ namespace {
 // Queries per task: their scores within half a megabyte, and enough tasks for all threads.
 int64_t BlockQueries(const SdpaShape& shape) {
   constexpr int64_t kScoreFloats = 131072;
-  int64_t queries = std::clamp<int64_t>(kScoreFloats / shape.keys, kTileRows, 64);
+  int64_t queries = std::clamp<int64_t>(kScoreFloats / shape.keys, kTileRows, 256);
   const auto tasks = [&] { return shape.batch * shape.heads * CeilDiv(shape.queries, queries); };
   while (queries > kTileRows && tasks() < 2 * ThreadCount()) queries /= 2;
   return RoundUp(queries, kTileRows);

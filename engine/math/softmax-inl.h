@@ -1,4 +1,4 @@
-// engine/math/softmax-inl.h: softmax of one row of floats; for softmax.cc and sdpa.cc. Internal.
+// engine/math/softmax-inl.h: the exponentials of a softmax; for softmax.cc and sdpa.cc. Internal.
 #if defined(ENGINE_MATH_SOFTMAX_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ENGINE_MATH_SOFTMAX_INL_H_
 #undef ENGINE_MATH_SOFTMAX_INL_H_
@@ -11,15 +11,20 @@
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
-// e = Half(exp Half(x - m)), where inf - inf counts as 0 (softmax.h).
-HWY_INLINE VF ShiftedExp(VF x, VF max) {
+// x - max, where inf - inf counts as 0 (softmax.h).
+HWY_INLINE VF Shifted(VF x, VF max) {
   const VF d = hn::Sub(x, max);
-  const VF no_nan = hn::IfThenElse(hn::IsNaN(d), hn::Zero(DF()), d);
-  return RoundHalf(ExpNonPositive(RoundHalf(no_nan)));
+  return hn::IfThenElse(hn::IsNaN(d), hn::Zero(DF()), d);
 }
 
-// In place, `row` holds values of Halfs before and after.
-HWY_INLINE void SoftmaxRow(float* row, int64_t count) {
+// Half(exp Half(x - max)), the exponential as softmax.h rounds it.
+HWY_INLINE VF ShiftedExpHalf(VF x, VF max) {
+  return RoundHalf(ExpNonPositive(RoundHalf(Shifted(x, max))));
+}
+
+// exp(x, the row's maximum) in place of each x; returns their sum.
+template <class Exp>
+HWY_INLINE float ExpRow(float* row, int64_t count, const Exp& exp) {
   const DF df;
   const float max = FoldFixed(
       count, -hwy::HighestValue<float>() * 2.0f,
@@ -29,30 +34,22 @@ HWY_INLINE void SoftmaxRow(float* row, int64_t count) {
         return hn::IfThenElse(hn::FirstN(df, static_cast<size_t>(rest)), LoadFloatN(row + i, rest),
                               lowest);
       },
-      // A NaN counts for nothing here; ShiftedExp makes it 1.
+      // A NaN counts for nothing here; its exp is 1.
       [](VF a, VF b) HWY_ATTR { return hn::IfThenElse(hn::Gt(b, a), b, a); });
   const VF m = hn::Set(df, max);
-  const VF sum =
-      hn::Set(df, FoldFixed(
-                      count, 0.0f,
-                      [&](int64_t i) HWY_ATTR {
-                        const VF e = ShiftedExp(hn::LoadU(df, row + i), m);
-                        hn::StoreU(e, df, row + i);
-                        return e;
-                      },
-                      [&](int64_t i, int64_t rest) HWY_ATTR {
-                        const VF e = ShiftedExp(LoadFloatN(row + i, rest), m);
-                        StoreFloatN(e, row + i, rest);
-                        return hn::IfThenElseZero(hn::FirstN(df, static_cast<size_t>(rest)), e);
-                      },
-                      [](VF a, VF b) HWY_ATTR { return hn::Add(a, b); }));
-  int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    hn::StoreU(RoundHalf(hn::Div(hn::LoadU(df, row + i), sum)), df, row + i);
-  }
-  if (i < count) {
-    StoreFloatN(RoundHalf(hn::Div(LoadFloatN(row + i, count - i), sum)), row + i, count - i);
-  }
+  return FoldFixed(
+      count, 0.0f,
+      [&](int64_t i) HWY_ATTR {
+        const VF e = exp(hn::LoadU(df, row + i), m);
+        hn::StoreU(e, df, row + i);
+        return e;
+      },
+      [&](int64_t i, int64_t rest) HWY_ATTR {
+        const VF e = exp(LoadFloatN(row + i, rest), m);
+        StoreFloatN(e, row + i, rest);
+        return hn::IfThenElseZero(hn::FirstN(df, static_cast<size_t>(rest)), e);
+      },
+      [](VF a, VF b) HWY_ATTR { return hn::Add(a, b); });
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

@@ -18,11 +18,19 @@ HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
 void SoftmaxRows(const Half* x, Half* y, int64_t rows, int64_t count) {
+  const DF df;
   float* row = ThreadScratch<float>(ScratchUse::kRow, count);
   for (int64_t i = 0; i < rows; ++i, x += count, y += count) {
     WidenRun(x, row, count);
-    SoftmaxRow(row, count);
-    NarrowRun(row, y, count);
+    const VF sum = hn::Set(
+        df, ExpRow(row, count, [](VF v, VF max) HWY_ATTR { return ShiftedExpHalf(v, max); }));
+    int64_t j = 0;
+    for (; j + kLanes <= count; j += kLanes) {
+      StoreHalf(hn::Div(hn::LoadU(df, row + j), sum), y + j);
+    }
+    if (j < count) {
+      StoreHalfN(hn::Div(LoadFloatN(row + j, count - j), sum), y + j, count - j);
+    }
   }
 }
 
@@ -46,7 +54,7 @@ void SoftmaxColumns(const Half* x, Half* y, int64_t count, int64_t stride, int64
     }
     VF sum = hn::Zero(df);
     for (int64_t i = 0; i < count; ++i) {
-      const VF e = ShiftedExp(load(x + i * stride + j), max);
+      const VF e = ShiftedExpHalf(load(x + i * stride + j), max);
       sum = hn::Add(sum, e);
       store(e, y + i * stride + j);
     }
