@@ -52,8 +52,7 @@ struct ScoreTile {
 
 // Of a block: all scores, whose rows are `row_step` apart, in whole panels.
 HWY_INLINE ScoreTile ScoresOf(const AttentionBlock& block, float* scores, int64_t row_step) {
-  return {scores,      row_step,      block.mask, block.mask_step,
-          block.scale, block.queries, block.keys};
+  return {scores, row_step, block.mask, block.mask_step, block.scale, block.queries, block.keys};
 }
 
 // Up to 8 rows of weights, each times its factor, as panels of A: float already, so only
@@ -184,9 +183,8 @@ void ComputeAttention(const AttentionBlock& block) {
   const bool one = block.queries == 1;
   one ? DotKeys(block, scores) : MultiplyKeys(block, scores);
   for (int64_t i = 0; i < block.queries; ++i) {
-    const float sum = ExpRow(scores.to + i * row_step, block.keys, [](VF x, VF max) HWY_ATTR {
-      return ExpNonPositive(Shifted(x, max));
-    });
+    const float sum = ExpRow(scores.to + i * row_step, block.keys,
+                             [](VF x, VF max) HWY_ATTR { return ExpNonPositive(Shifted(x, max)); });
     factors[i] = 1.0f / sum;
   }
   one ? SumValues(block, scores.to, factors[0]) : MultiplyValues(block, scores, factors);

@@ -45,8 +45,8 @@ std::vector<double> Reference(const SdpaShape& s, float scale, const std::vector
         for (int64_t e = 0; e < s.value_dim; ++e) {
           double out = 0;
           for (int64_t j = 0; j < s.keys; ++j) {
-            out += scores[j] / sum *
-                   ToDouble(v[((b * s.keys + j) * s.heads + h) * s.value_dim + e]);
+            out +=
+                scores[j] / sum * ToDouble(v[((b * s.keys + j) * s.heads + h) * s.value_dim + e]);
           }
           y[((b * s.queries + i) * s.heads + h) * s.value_dim + e] = out;
         }
