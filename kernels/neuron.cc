@@ -127,10 +127,10 @@ constexpr Field<NeuronParams> kFields[] = {
     Parameter<NeuronType::kClampedReLU, &NeuronParams::second>("ReluMax"),
 };
 
-// ReLU and its kin cost less than a lookup.
+// ReLU and its kin cost less than a lookup; so does GELU behind a product, which fills the caches.
 bool NeedsTable(NeuronType type) {
   return type != NeuronType::kReLU && type != NeuronType::kClampedReLU &&
-         type != NeuronType::kLeakyReLU;
+         type != NeuronType::kLeakyReLU && type != NeuronType::kGELU;
 }
 
 absl::StatusOr<Prepared> Prepare(const NeuronParams& p, Bottoms, absl::Span<const Tensor>) {
@@ -147,6 +147,8 @@ void Compute(const NeuronParams& p, const void* prepared, absl::Span<const Const
       return math::Clamp(in[0].span(), p.first, p.second, out.span());
     case NeuronType::kLeakyReLU:
       return math::LeakyRelu(in[0].span(), p.first, out.span());
+    case NeuronType::kGELU:
+      return math::Gelu(in[0].span(), out.span());
     default:
       return math::ApplyTable(*static_cast<const math::UnaryTable*>(prepared), in[0].span(),
                               out.span());

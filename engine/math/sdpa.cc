@@ -44,7 +44,7 @@ struct ScoreTile {
     if (mask != nullptr) {
       const Half* at = mask + row * mask_step + column;
       const int64_t rest = columns - column;
-      score = hn::Add(score, rest >= kLanes ? LoadHalf(at) : LoadHalfN(at, rest));
+      score = RoundHalf(hn::Add(score, rest >= kLanes ? LoadHalf(at) : LoadHalfN(at, rest)));
     }
     hn::StoreU(score, df, to + row * row_step + column);
   }

@@ -9,9 +9,9 @@
 // heads, value_dim).
 //
 // Rounding points: s = Half(q . k) with an fp32 sum, so that scores overflow where the engine's do;
-// p = softmax(s * scale + mask) in fp32, where inf - inf counts as 0 as in softmax.h; y = Half(p .
-// v) with an fp32 sum. The order of a sum depends on the shape alone: threads, block sizes and
-// vector lengths never show.
+// with a mask s = Half(s * scale + mask), so that -65504 leaves nothing of the score; softmax in
+// fp32, where inf - inf counts as 0 as in softmax.h; y = Half(p . v) with an fp32 sum. The order of
+// a sum depends on the shape alone: threads, block sizes and vector lengths never show.
 //
 // Memory: a block of queries times all keys per thread; the whole matrix of scores never exists.
 #ifndef ENGINE_MATH_SDPA_H_

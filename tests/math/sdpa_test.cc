@@ -32,7 +32,7 @@ std::vector<double> Reference(const SdpaShape& s, float scale, const std::vector
             const int64_t mb = mask.batch == 1 ? 0 : b, mq = mask.queries == 1 ? 0 : i;
             const int64_t mh = mask.heads == 1 ? 0 : h;
             const int64_t row = (mb * mask.queries + mq) * mask.heads + mh;
-            score += ToDouble(mask.values[row * s.keys + j]);
+            score = ToDouble(ToHalf(score + ToDouble(mask.values[row * s.keys + j])));
           }
           scores.push_back(score);
           max = std::fmax(max, score);
