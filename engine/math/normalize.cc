@@ -2,7 +2,6 @@
 
 #include <cassert>
 #include <cmath>
-#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "engine/math/loop_nest.h"
@@ -114,9 +113,8 @@ void NormalizeRows(const Extents& extents, AxisSet axes, bool subtract_mean, Sca
   });
 }
 
-std::vector<float> MovedValues(const NormalizeTerm& term,
-                               const std::array<int, kRank>& permutation) {
-  std::vector<float> moved(term.values.size());
+void MoveValues(const NormalizeTerm& term, const std::array<int, kRank>& permutation,
+                absl::Span<float> moved) {
   const Extents extents = Permuted(term.extents, permutation);
   const Strides strides = DenseStrides(term.extents);
   for (int64_t at = 0; at < static_cast<int64_t>(moved.size()); ++at) {
@@ -127,7 +125,6 @@ std::vector<float> MovedValues(const NormalizeTerm& term,
     }
     moved[at] = term.values[from];
   }
-  return moved;
 }
 
 void NormalizeAny(const Extents& extents, AxisSet axes, bool subtract_mean, ScaleRule rule,
@@ -145,14 +142,16 @@ void NormalizeAny(const Extents& extents, AxisSet axes, bool subtract_mean, Scal
   for (int i = 0; i < kRank; ++i) {
     if (axes.Has(permutation[i])) moved_axes.Add(i);
   }
-  std::vector<Half> moved(x.size());
-  Transpose(extents, permutation, x, absl::MakeSpan(moved));
-  const std::vector<float> gamma_values = MovedValues(gamma, permutation);
-  const std::vector<float> beta_values = MovedValues(beta, permutation);
+  const CallScratch<Half> moved(static_cast<int64_t>(x.size()));
+  const CallScratch<float> gammas(static_cast<int64_t>(gamma.values.size()));
+  const CallScratch<float> betas(static_cast<int64_t>(beta.values.size()));
+  Transpose(extents, permutation, x, moved.span());
+  MoveValues(gamma, permutation, gammas.span());
+  MoveValues(beta, permutation, betas.span());
   NormalizeRows(moved_extents, moved_axes, subtract_mean, rule,
-                {gamma_values, Permuted(gamma.extents, permutation)},
-                {beta_values, Permuted(beta.extents, permutation)}, moved, absl::MakeSpan(moved));
-  Transpose(moved_extents, Inverse(permutation), moved, y);
+                {gammas.span(), Permuted(gamma.extents, permutation)},
+                {betas.span(), Permuted(beta.extents, permutation)}, moved.span(), moved.span());
+  Transpose(moved_extents, Inverse(permutation), moved.span(), y);
 }
 
 // Of the root; 0 of none, so that a row of zeros stays one (0 * infinity is 0 on the engine).

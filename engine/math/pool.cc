@@ -1,12 +1,12 @@
 #include "engine/math/pool.h"
 
 #include <cassert>
-#include <vector>
 
 #include "engine/math/conv_state.h"
 #include "engine/math/panels.h"
 #include "engine/math/parallel.h"
 #include "engine/math/reduce.h"
+#include "engine/math/scratch.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "engine/math/pool.cc"
@@ -130,23 +130,20 @@ bool IsGlobal(const PoolShape& shape) {
          w.dilation_w == 1;
 }
 
-// How many of a window's positions, along one axis, are counted by an average.
-std::vector<float> AxisCounts(int64_t out, int64_t in, int64_t kernel, int64_t stride,
-                              int64_t dilation, int64_t pad_before, int64_t pad_after,
-                              AverageDivisor divisor) {
+// How many of each window's positions, along one axis, are counted by an average.
+void CountInside(int64_t in, int64_t kernel, int64_t stride, int64_t dilation, int64_t pad_before,
+                 int64_t pad_after, AverageDivisor divisor, absl::Span<float> counts) {
   const bool pads = divisor == AverageDivisor::kInsideAndPads;
   const int64_t low = pads ? -pad_before : 0;
   const int64_t high = pads ? in + pad_after : in;
-  std::vector<float> counts(out);
-  for (int64_t i = 0; i < out; ++i) {
+  for (size_t i = 0; i < counts.size(); ++i) {
     int64_t count = 0;
     for (int64_t k = 0; k < kernel; ++k) {
-      const int64_t at = i * stride - pad_before + k * dilation;
+      const int64_t at = static_cast<int64_t>(i) * stride - pad_before + k * dilation;
       if (at >= low && at < high) ++count;
     }
     counts[i] = static_cast<float>(count);
   }
-  return counts;
 }
 
 void RunPool(const PoolShape& shape, const ConvGeometry& g, absl::Span<const float> row_counts,
@@ -180,11 +177,12 @@ void AveragePool(const PoolShape& shape, AverageDivisor divisor, absl::Span<cons
   }
   const ConvGeometry g = PoolGeometry(shape);
   const Window& w = shape.window;
-  const std::vector<float> rows = AxisCounts(g.out_h, g.in_h, w.kernel_h, w.stride_h, w.dilation_h,
-                                             w.pad_top, w.pad_bottom, divisor);
-  const std::vector<float> columns = AxisCounts(g.out_w, g.in_w, w.kernel_w, w.stride_w,
-                                                w.dilation_w, w.pad_left, w.pad_right, divisor);
-  RunPool(shape, g, rows, columns, x.data(), y.data());
+  const CallScratch<float> rows(g.out_h), columns(g.out_w);
+  CountInside(g.in_h, w.kernel_h, w.stride_h, w.dilation_h, w.pad_top, w.pad_bottom, divisor,
+              rows.span());
+  CountInside(g.in_w, w.kernel_w, w.stride_w, w.dilation_w, w.pad_left, w.pad_right, divisor,
+              columns.span());
+  RunPool(shape, g, rows.span(), columns.span(), x.data(), y.data());
 }
 
 }  // namespace anemone::math

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cassert>
-#include <vector>
+#include <optional>
 
 #include "engine/math/loop_nest.h"
 #include "engine/math/parallel.h"
+#include "engine/math/scratch.h"
 #include "engine/math/transpose.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -116,12 +117,12 @@ void Reduce(ReduceOp op, const Extents& extents, AxisSet axes, absl::Span<const 
   assert(static_cast<int64_t>(x.size()) == Count(extents));
   assert(static_cast<int64_t>(y.size()) == Count(Reduced(extents, axes)));
   AxisRun run;
-  std::vector<Half> moved;
+  std::optional<CallScratch<Half>> moved;
   if (!FindAxisRun(extents, axes, &run)) {
     // What is kept stays in its order, so the result's order is right.
-    moved.resize(x.size());
-    Transpose(extents, AxesLast(axes), x, absl::MakeSpan(moved));
-    x = moved;
+    moved.emplace(static_cast<int64_t>(x.size()));
+    Transpose(extents, AxesLast(axes), x, moved->span());
+    x = moved->span();
     run = {static_cast<int64_t>(y.size()), static_cast<int64_t>(x.size() / y.size()), 1};
   }
   if (run.inner == 1) {

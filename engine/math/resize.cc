@@ -84,7 +84,7 @@ namespace {
 class SampledRows {
  public:
   SampledRows(int64_t taps, int64_t width)
-      : width_(width), held_(taps, -1), needed_(taps), rows_(taps), values_(taps * width) {}
+      : width_(width), held_(taps), rows_(taps), values_(taps * width) {}
 
   void StartPlane(const Half* plane, int64_t in_w, const AxisTaps& columns) {
     plane_ = plane;
@@ -95,14 +95,14 @@ class SampledRows {
 
   // Pointers to the rows of `indices`, sampled when they are not held yet.
   const float* const* Get(absl::Span<const int32_t> indices) {
-    needed_.assign(indices.begin(), indices.end());
+    needed_ = indices;
     for (size_t t = 0; t < indices.size(); ++t) rows_[t] = Find(indices[t]);
     return rows_.data();
   }
 
  private:
   const float* Find(int32_t index) {
-    size_t slot = std::find(held_.begin(), held_.end(), index) - held_.begin();
+    int64_t slot = std::find(held_.begin(), held_.end(), index) - held_.begin();
     if (slot == held_.size()) {
       // One slot holds a row that is not needed now: there are as many slots as needed rows.
       slot = 0;
@@ -115,9 +115,10 @@ class SampledRows {
   }
 
   int64_t width_;
-  std::vector<int32_t> held_, needed_;
-  std::vector<const float*> rows_;
-  std::vector<float> values_;
+  CallScratch<int32_t> held_;
+  CallScratch<const float*> rows_;
+  CallScratch<float> values_;
+  absl::Span<const int32_t> needed_;
   const Half* plane_ = nullptr;
   int64_t in_w_ = 0;
   const AxisTaps* columns_ = nullptr;

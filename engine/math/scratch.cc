@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <array>
+#include <mutex>
+#include <utility>
+#include <vector>
 
 namespace anemone::math {
 namespace {
@@ -51,6 +54,51 @@ void* ThreadScratchBytes(ScratchUse use, int64_t bytes) {
     if (piece.data == nullptr) throw std::bad_alloc();
   }
   return piece.data.get();
+}
+
+namespace {
+
+struct Pool {
+  std::mutex mutex;
+  std::vector<Piece> free;  // the smallest first
+};
+
+Pool& ThePool() {
+  static Pool* const pool = new Pool;  // never destroyed: used at any time
+  return *pool;
+}
+
+// The pool keeps so many; further ones take the place of the smallest.
+constexpr size_t kMostFree = 32;
+
+}  // namespace
+
+PooledBytes::PooledBytes(int64_t bytes) : bytes_(std::max<int64_t>(bytes, 1)), data_(nullptr) {
+  Pool& pool = ThePool();
+  {
+    const std::lock_guard<std::mutex> lock(pool.mutex);
+    const auto fits = std::find_if(pool.free.begin(), pool.free.end(),
+                                   [&](const Piece& piece) { return piece.bytes >= bytes_; });
+    if (fits != pool.free.end()) {
+      bytes_ = fits->bytes;
+      data_ = fits->data.release();
+      pool.free.erase(fits);
+      return;
+    }
+  }
+  data_ = AllocateAligned(bytes_, false);
+  if (data_ == nullptr) throw std::bad_alloc();
+}
+
+PooledBytes::~PooledBytes() {
+  Piece piece{bytes_, std::unique_ptr<std::byte[], AlignedFree>(static_cast<std::byte*>(data_))};
+  Pool& pool = ThePool();
+  const std::lock_guard<std::mutex> lock(pool.mutex);
+  if (pool.free.empty()) pool.free.reserve(kMostFree + 1);
+  const auto after = std::find_if(pool.free.begin(), pool.free.end(),
+                                  [&](const Piece& other) { return other.bytes >= bytes_; });
+  pool.free.insert(after, std::move(piece));
+  if (pool.free.size() > kMostFree) pool.free.erase(pool.free.begin());
 }
 
 }  // namespace anemone::math

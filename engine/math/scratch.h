@@ -1,6 +1,7 @@
-// engine/math/scratch.h: aligned memory, owned and per-thread. Internal.
+// engine/math/scratch.h: aligned memory: owned, a thread's, a call's. Internal.
 //
 //   float* panel = ThreadScratch<float>(ScratchUse::kPanelB, 384 * 192);  // this thread's
+//   CallScratch<Half> moved(x.size());                                    // this call's
 //   AlignedArray<Half> weights(n);                                        // owned, zeroed
 #ifndef ENGINE_MATH_SCRATCH_H_
 #define ENGINE_MATH_SCRATCH_H_
@@ -10,6 +11,8 @@
 #include <cstring>
 #include <memory>
 #include <new>
+
+#include "absl/types/span.h"
 
 namespace anemone::math {
 
@@ -64,6 +67,39 @@ template <class T>
 T* ThreadScratch(ScratchUse use, int64_t count) {
   return static_cast<T*>(ThreadScratchBytes(use, count * static_cast<int64_t>(sizeof(T))));
 }
+
+// Memory from a pool: what ended calls gave back, so that no run but the first ones allocates.
+class PooledBytes {
+ public:
+  explicit PooledBytes(int64_t bytes);
+  ~PooledBytes();
+  PooledBytes(const PooledBytes&) = delete;
+  PooledBytes& operator=(const PooledBytes&) = delete;
+  void* get() const { return data_; }
+
+ private:
+  int64_t bytes_;
+  void* data_;
+};
+
+// `count` trivial elements for one call and all threads that work for it, with any contents. Not a
+// thread's memory: while a thread waits for others it may begin another call.
+template <class T>
+class CallScratch {
+ public:
+  explicit CallScratch(int64_t count)
+      : bytes_(count * static_cast<int64_t>(sizeof(T))), count_(count) {}
+  T* data() const { return static_cast<T*>(bytes_.get()); }
+  T* begin() const { return data(); }
+  T* end() const { return data() + count_; }
+  int64_t size() const { return count_; }
+  T& operator[](int64_t i) const { return data()[i]; }
+  absl::Span<T> span() const { return {data(), static_cast<size_t>(count_)}; }
+
+ private:
+  PooledBytes bytes_;
+  int64_t count_;
+};
 
 }  // namespace anemone::math
 

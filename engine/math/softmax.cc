@@ -1,7 +1,6 @@
 #include "engine/math/softmax.h"
 
 #include <cassert>
-#include <vector>
 
 #include "engine/math/loop_nest.h"
 #include "engine/math/parallel.h"
@@ -84,10 +83,10 @@ void Softmax(const Extents& extents, AxisSet axes, absl::Span<const Half> x, abs
     for (int i = 0; i < kRank; ++i) {
       if (axes.Has(permutation[i])) moved_axes.Add(i);
     }
-    std::vector<Half> rows(x.size());
-    Transpose(extents, permutation, x, absl::MakeSpan(rows));
-    Softmax(moved, moved_axes, rows, absl::MakeSpan(rows));
-    return Transpose(moved, Inverse(permutation), rows, y);
+    const CallScratch<Half> rows(static_cast<int64_t>(x.size()));
+    Transpose(extents, permutation, x, rows.span());
+    Softmax(moved, moved_axes, rows.span(), rows.span());
+    return Transpose(moved, Inverse(permutation), rows.span(), y);
   }
   if (run.inner == 1) {
     return ParallelForItems(run.outer, run.count * 4, [&](int64_t begin, int64_t end) {

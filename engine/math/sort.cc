@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cassert>
 #include <functional>
-#include <vector>
 
 #include "engine/math/order_key.h"
 #include "engine/math/parallel.h"
+#include "engine/math/scratch.h"
 
 namespace anemone::math {
 namespace {
@@ -25,7 +25,7 @@ Place PlaceOf(Place i, bool last_first) { return last_first ? kPlaces - i : i; }
 int KeyOf(Half x, bool descending) { return 0x8000 + (descending ? -OrderKey(x) : OrderKey(x)); }
 
 template <class Before>
-void TakeFirst(std::vector<Place>& places, int64_t count, const Before& before) {
+void TakeFirst(absl::Span<Place> places, int64_t count, const Before& before) {
   const auto end = places.begin() + count;
   if (end != places.end()) std::nth_element(places.begin(), end, places.end(), before);
   std::sort(places.begin(), end, before);
@@ -33,7 +33,7 @@ void TakeFirst(std::vector<Place>& places, int64_t count, const Before& before) 
 
 // The first places of the order of one line of lanes, whose first element is x[0].
 void Order(const SortSpec& spec, const Half* x, int64_t step, int64_t lane_step,
-           std::vector<Place>& places) {
+           absl::Span<Place> places) {
   const auto index_of = [&](Place place) {
     return static_cast<int64_t>(PlaceOf(place & kPlaces, spec.last_first));
   };
@@ -70,7 +70,7 @@ void Sort(const SortSpec& spec, const Extents& extents, absl::Span<const Half> x
   lines[sort] = lines[vector] = 1;
   const int64_t work = extents[sort] * (16 + extents[vector]);  // a comparison or so a bit of a key
   ParallelForItems(Count(lines), work, [&](int64_t begin, int64_t end) {
-    std::vector<Place> places(extents[sort]);
+    const CallScratch<Place> places(extents[sort]);
     for (int64_t line = begin; line < end; ++line) {
       const Half* source = x.data();
       Half* target = y.data();
@@ -79,7 +79,7 @@ void Sort(const SortSpec& spec, const Extents& extents, absl::Span<const Half> x
         source += rest % lines[i] * from[i];
         target += rest % lines[i] * to[i];
       }
-      Order(spec, source, from[sort], from[vector], places);
+      Order(spec, source, from[sort], from[vector], places.span());
       for (int64_t k = 0; k < spec.count; ++k) {
         const auto at = static_cast<int64_t>(PlaceOf(places[k] & kPlaces, spec.last_first));
         if (spec.indices) target[k * to[sort]] = ToHalf(static_cast<float>(at));

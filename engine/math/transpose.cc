@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cassert>
-#include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "engine/math/copy.h"
 #include "engine/math/loop_nest.h"
 #include "engine/math/parallel.h"
@@ -94,12 +94,13 @@ struct MovedAxis {
   int64_t extent, in_stride, out_stride;
 };
 
+using MovedAxes = absl::InlinedVector<MovedAxis, kRank>;
+
 // The axes in output order, without those of extent 1, neighbours that move together as one.
-std::vector<MovedAxis> MergeAxes(const Extents& in_extents,
-                                 const std::array<int, kRank>& permutation) {
+MovedAxes MergeAxes(const Extents& in_extents, const std::array<int, kRank>& permutation) {
   const Strides in_strides = DenseStrides(in_extents);
   const Strides out_strides = DenseStrides(Permuted(in_extents, permutation));
-  std::vector<MovedAxis> axes;
+  MovedAxes axes;
   for (int i = 0; i < kRank; ++i) {
     const MovedAxis axis{in_extents[permutation[i]], in_strides[permutation[i]], out_strides[i]};
     if (axis.extent == 1) continue;
@@ -117,7 +118,7 @@ std::vector<MovedAxis> MergeAxes(const Extents& in_extents,
 void Transpose(const Extents& in_extents, const std::array<int, kRank>& permutation,
                absl::Span<const Half> in, absl::Span<Half> out) {
   assert(in.size() == out.size() && static_cast<int64_t>(in.size()) == Count(in_extents));
-  const std::vector<MovedAxis> axes = MergeAxes(in_extents, permutation);
+  const MovedAxes axes = MergeAxes(in_extents, permutation);
   // The input's innermost axis, unless it stays innermost.
   const auto moved = std::find_if(axes.begin(), axes.end(),
                                   [](const MovedAxis& axis) { return axis.in_stride == 1; });

@@ -34,6 +34,12 @@ Buffer AllocateHalves(int64_t count) {
   return Buffer(static_cast<Half*>(math::AllocateAligned(bytes, true)));
 }
 
+// What one run needs.
+struct RunMemory {
+  Buffer arena;
+  std::vector<UnitCall> calls;  // of a chain, as many as the longest needed
+};
+
 class SoftwareProgram final : public Program {
  public:
   Network network;  // without its weights once they are prepared, but in exact mode
@@ -49,22 +55,22 @@ class SoftwareProgram final : public Program {
     outputs_ = std::move(outputs);
   }
 
-  // Arenas are kept for the next run; there are as many as runs that overlapped.
-  Buffer TakeArena() const {
+  // Memory is kept for the next run; there is as much as runs overlapped.
+  RunMemory TakeMemory() const {
     std::lock_guard<std::mutex> lock(mutex_);
-    if (free_.empty()) return AllocateHalves(placement.arena_halves);
-    Buffer arena = std::move(free_.back());
+    if (free_.empty()) return {AllocateHalves(placement.arena_halves), {}};
+    RunMemory memory = std::move(free_.back());
     free_.pop_back();
-    return arena;
+    return memory;
   }
-  void GiveBack(Buffer arena) const {
+  void GiveBack(RunMemory memory) const {
     std::lock_guard<std::mutex> lock(mutex_);
-    free_.push_back(std::move(arena));
+    free_.push_back(std::move(memory));
   }
 
  private:
   mutable std::mutex mutex_;
-  mutable std::vector<Buffer> free_;
+  mutable std::vector<RunMemory> free_;
 };
 
 absl::StatusOr<Buffer> ToHalves(const Constant& constant) {
@@ -160,13 +166,13 @@ class SoftwareDevice final : public Device {
 
   absl::Status Run(const Program& base, const Request& request) override {
     const auto& program = static_cast<const SoftwareProgram&>(base);
-    Buffer arena = program.TakeArena();
-    if (arena == nullptr) {
+    RunMemory memory = program.TakeMemory();
+    if (memory.arena == nullptr) {
       return absl::ResourceExhaustedError(
           absl::StrCat("run: cannot have ", program.placement.arena_halves * 2, " bytes"));
     }
-    Walk(program, request, arena.get());
-    program.GiveBack(std::move(arena));
+    Walk(program, request, memory.arena.get(), memory.calls);
+    program.GiveBack(std::move(memory));
     return absl::OkStatus();
   }
 
@@ -197,15 +203,16 @@ class SoftwareDevice final : public Device {
     }
   }
 
-  static UnitCall CallOf(const SoftwareProgram& program, int index, const Request& request,
-                         Half* arena) {
+  static void SetCall(const SoftwareProgram& program, int index, const Request& request,
+                      Half* arena, UnitCall& call) {
     const Unit& unit = program.network.units[index];
-    UnitCall call{.unit = &unit, .prepared = program.prepared[index].get()};
+    call.unit = &unit;
+    call.prepared = program.prepared[index].get();
+    call.in.clear();
     for (const Operand& operand : unit.bottoms) {
       call.in.push_back({program.network.DimsOf(operand), Read(program, operand, request, arena)});
     }
     call.out = {unit.dims, At(program.placement.units[index], request, arena)};
-    return call;
   }
 
   // A port's numbers as the units see them: in exact mode no NaN (numerics.json st-nan-in), and no
@@ -248,22 +255,24 @@ class SoftwareDevice final : public Device {
     }
   }
 
-  static void Walk(const SoftwareProgram& program, const Request& request, Half* arena) {
+  static void Walk(const SoftwareProgram& program, const Request& request, Half* arena,
+                   std::vector<UnitCall>& calls) {
     const Network& network = program.network;
     for (size_t i = 0; i < network.inputs.size(); ++i) {
       if (program.placement.inputs[i].in == Place::In::kInput) continue;
       const SurfaceLayout& layout = program.inputs()[i].layout;
       Stage(program, layout, request.inputs[i], At(program.placement.inputs[i], request, arena));
     }
-    absl::InlinedVector<UnitCall, 8> calls;
     for (const Chain& chain : program.chains) {
-      calls.clear();
-      for (const Link& link : chain) calls.push_back(CallOf(program, link.unit, request, arena));
+      if (calls.size() < chain.size()) calls.resize(chain.size());
+      for (size_t i = 0; i < chain.size(); ++i) {
+        SetCall(program, chain[i].unit, request, arena, calls[i]);
+      }
       absl::Time start = request.on_unit != nullptr ? absl::Now() : absl::Time();
       if (program.exact && request.on_values == nullptr) {
         RunExact(program, chain[0].unit, request, calls[0]);
       } else {
-        RunChain(calls);
+        RunChain({calls.data(), chain.size()});
       }
       if (request.on_unit != nullptr) {
         (*request.on_unit)(calls[0].unit->name, calls[0].unit->kind->type(), absl::Now() - start);
