@@ -8,6 +8,7 @@ many sessions, compiled models, the cache.
 
 import concurrent.futures
 import json
+import os
 import pathlib
 import resource
 import sys
@@ -134,6 +135,10 @@ class Options(PluginTest):
         for name in ("report_path", "profile_path"):
             with self.subTest(name):
                 self.refused(f"'{name}': .*/none/file", options={name: "/none/file"})
+                pipe = self.folder / name
+                os.mkfifo(pipe)
+                self.refused(f"'{name}': .*no regular file", options={name: pipe})
+                self.assertTrue(pipe.is_fifo())
 
     def test_min_segment_nodes_and_policy(self):
         for options, segments in [({}, 2), ({"min_segment_nodes": 2}, 1),
