@@ -1,5 +1,6 @@
 #include "provider/ort/factory.h"
 
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
@@ -139,6 +140,8 @@ absl::StatusOr<OrtEp*> Factory::Create(const OrtSessionOptions* options, const O
   for (const auto& [name, path] : {std::pair("report_path", &read.report_path),
                                    std::pair("profile_path", &read.profile_path)}) {
     if (path->empty()) continue;
+    // The profile is written later, when the host may have changed its folder.
+    *path = std::filesystem::absolute(*path).string();
     const absl::Status status = ReplaceFile(*path, "");
     if (!status.ok()) {
       return absl::InvalidArgumentError(

@@ -7,6 +7,7 @@ many sessions, compiled models, the cache.
 """
 
 import concurrent.futures
+import contextlib
 import json
 import os
 import pathlib
@@ -140,6 +141,9 @@ class Options(PluginTest):
                 self.refused(f"'{name}': .*no regular file", options={name: pipe})
                 self.assertTrue(pipe.is_fifo())
 
+    def test_a_message_has_no_control_characters(self):
+        self.refused(r"'target' = '\\033\[31m\\nx'", options={"target": "\x1b[31m\nx"})
+
     def test_min_segment_nodes_and_policy(self):
         for options, segments in [({}, 2), ({"min_segment_nodes": 2}, 1),
                                   ({"min_segment_nodes": 3}, 0), ({"policy": "cpu"}, 0),
@@ -164,6 +168,15 @@ class Options(PluginTest):
         names = " ".join(e["name"] for e in json.loads(path.read_text())["traceEvents"])
         self.assertIn("Conv", names)
         self.assertIn(plugin.NAME, names)
+
+    def test_the_profile_stays_where_it_was_named(self):
+        (self.folder / "other").mkdir()
+        with contextlib.chdir(self.folder):
+            session = self.session(network(), {"profile_path": "trace.json"})
+        session.run(None, {"x": image()})
+        with contextlib.chdir(self.folder / "other"):
+            del session
+        self.assertTrue(json.loads((self.folder / "trace.json").read_text())["traceEvents"])
 
 
 class Claims(PluginTest):
