@@ -44,7 +44,10 @@ OrtStatus* CreateEp(OrtEpFactory* self, const OrtHardwareDevice* const*,
                }));
 }
 
-void ReleaseEp(OrtEpFactory*, OrtEp* ep) noexcept { delete static_cast<Provider*>(ep); }
+void ReleaseEp(OrtEpFactory* self, OrtEp* ep) noexcept {
+  delete static_cast<Provider*>(ep);
+  Of(self).Drop();
+}
 
 OrtOwned<OrtKeyValuePairs> NewPairs(const OrtApi& api) {
   OrtKeyValuePairs* pairs = nullptr;
@@ -148,9 +151,14 @@ absl::StatusOr<OrtEp*> Factory::Create(const OrtSessionOptions* options, const O
           absl::StrCat("provider option '", name, "': ", status.message()));
     }
   }
-  return std::make_unique<Provider>(api_, logger, std::move(read), ContextOptions::Read(entries),
-                                    claims_once_)
-      .release();
+  auto provider = std::make_unique<Provider>(api_, logger, std::move(read),
+                                             ContextOptions::Read(entries), claims_once_);
+  ++holders_;
+  return provider.release();
+}
+
+void Factory::Drop() {
+  if (--holders_ == 0) delete this;
 }
 
 }  // namespace anemone

@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 import resource
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -111,6 +112,24 @@ class Registering(PluginTest):
             ort.unregister_execution_provider_library(f"again{i}")
         self.assertEqual(len(self.devices), sum(
             d.ep_name == plugin.NAME for d in ort.get_ep_devices()))
+
+    def test_a_session_may_outlive_its_registration(self):
+        """Python's collector ends sessions when it likes. In a process of its own, with what may lie
+        where the plugin's factory was."""
+        code = """
+import sys
+sys.argv[1:] = [sys.argv[1]]
+import numpy as np, plugin_session_test as test, plugin, onnxruntime as ort
+options = plugin.options_of(plugin.register(test.LIBRARY), {})
+session = plugin.session_of(test.network().SerializeToString(), options)
+ort.unregister_execution_provider_library("ane")
+other = [np.full(size, 120, np.uint8) for size in range(64, 512, 8) for _ in range(20)]
+session.run(None, {"x": test.image()})
+del session
+"""
+        done = subprocess.run([sys.executable, "-c", code, str(LIBRARY)], capture_output=True,
+                              text=True, cwd=pathlib.Path(__file__).parent)
+        self.assertEqual((0, ""), (done.returncode, done.stderr))
 
     def test_no_library_is_an_error(self):
         with self.assertRaisesRegex(Exception, "none.so"):
