@@ -46,6 +46,12 @@ void FlushFolderOf(const std::string& path) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<NewFile>> NewFile::Make(const std::string& path) {
+  // Renaming would put a file where /dev/null or a pipe was, for all of the machine.
+  struct stat there;
+  if (::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", path, "': is there, and is no regular file; name another"));
+  }
   static std::atomic<int> last = 0;
   constexpr int kTries = 100;
   for (int i = 0; i < kTries; ++i) {

@@ -22,7 +22,8 @@ namespace anemone {
 
 class NewFile {
  public:
-  // Errors: what the system says; each names the file and what to do.
+  // Errors: kInvalidArgument (a folder, device or pipe is there), else what the system says; each
+  // names the file and what to do.
   static absl::StatusOr<std::unique_ptr<NewFile>> Make(const std::string& path);
   ~NewFile();
   NewFile(const NewFile&) = delete;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "anemone/printable.h"
 #include "anemone/status_macros.h"
 
 namespace anemone {
@@ -19,7 +20,8 @@ OrtStatus* ToOrt(const OrtApi& api, const absl::Status& status) {
                             : absl::IsDataLoss(status)           ? ORT_INVALID_PROTOBUF
                             : absl::IsFailedPrecondition(status) ? ORT_INVALID_GRAPH
                                                                  : ORT_FAIL;
-  return api.CreateStatus(code, std::string(status.message()).c_str());
+  // Names from models are in it, and hosts print it as it is.
+  return api.CreateStatus(code, Printable(status.message()).c_str());
 }
 
 absl::Status FromOrt(const OrtApi& api, OrtStatus* status) {

@@ -63,7 +63,7 @@ absl::StatusOr<std::string> WritePackage(const Package& package);
 absl::StatusOr<Package> ReadPackage(absl::string_view bytes, std::shared_ptr<const void> owner);
 
 // Written beside `path`, flushed to the disk and renamed: there is never half a file. Errors of
-// WritePackage, and NotWritten().
+// WritePackage, and of NewFile.
 absl::Status SavePackage(const Package& package, const std::string& path);
 
 // Maps the file. Errors of ReadPackage and of MappedFile::Open, each with the path in front.

@@ -53,7 +53,7 @@ ANEMONE_EXPORTED OrtStatus* CreateEpFactories(const char*, const OrtApiBase* bas
 }
 
 ANEMONE_EXPORTED OrtStatus* ReleaseEpFactory(OrtEpFactory* factory) noexcept {
-  delete static_cast<anemone::Factory*>(factory);
+  static_cast<anemone::Factory*>(factory)->Drop();
   return nullptr;
 }
 

@@ -1,5 +1,6 @@
 #include "provider/ort/factory.h"
 
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
@@ -43,7 +44,10 @@ OrtStatus* CreateEp(OrtEpFactory* self, const OrtHardwareDevice* const*,
                }));
 }
 
-void ReleaseEp(OrtEpFactory*, OrtEp* ep) noexcept { delete static_cast<Provider*>(ep); }
+void ReleaseEp(OrtEpFactory* self, OrtEp* ep) noexcept {
+  delete static_cast<Provider*>(ep);
+  Of(self).Drop();
+}
 
 OrtOwned<OrtKeyValuePairs> NewPairs(const OrtApi& api) {
   OrtKeyValuePairs* pairs = nullptr;
@@ -139,15 +143,22 @@ absl::StatusOr<OrtEp*> Factory::Create(const OrtSessionOptions* options, const O
   for (const auto& [name, path] : {std::pair("report_path", &read.report_path),
                                    std::pair("profile_path", &read.profile_path)}) {
     if (path->empty()) continue;
+    // The profile is written later, when the host may have changed its folder.
+    *path = std::filesystem::absolute(*path).string();
     const absl::Status status = ReplaceFile(*path, "");
     if (!status.ok()) {
       return absl::InvalidArgumentError(
           absl::StrCat("provider option '", name, "': ", status.message()));
     }
   }
-  return std::make_unique<Provider>(api_, logger, std::move(read), ContextOptions::Read(entries),
-                                    claims_once_)
-      .release();
+  auto provider = std::make_unique<Provider>(api_, logger, std::move(read),
+                                             ContextOptions::Read(entries), claims_once_);
+  ++holders_;
+  return provider.release();
+}
+
+void Factory::Drop() {
+  if (--holders_ == 0) delete this;
 }
 
 }  // namespace anemone

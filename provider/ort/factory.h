@@ -4,6 +4,8 @@
 
 #include <onnxruntime_c_api.h>
 
+#include <atomic>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -21,9 +23,14 @@ class Factory : public OrtEpFactory {
                                      absl::Span<OrtEpDevice*> found);
   absl::StatusOr<OrtEp*> Create(const OrtSessionOptions* options, const OrtLogger* logger);
 
+  // It is the host's and its providers', which may live longer than its registration: the last to
+  // drop it ends it.
+  void Drop();
+
   const OrtApi& api() const { return api_; }
 
  private:
+  std::atomic<int> holders_ = 1;
   const OrtApi& api_;
   const bool claims_once_;
 };

@@ -2,6 +2,7 @@
 #include "provider/package.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -116,6 +117,20 @@ TEST(Package, IsMappedFromItsFile) {
   EXPECT_THAT(OpenPackage(path), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(path)));
   EXPECT_THAT(SavePackage(SmallPackage(), folder.path() + "/none/net.anemone"),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("none/net.anemone")));
+}
+
+TEST(Package, ReplacesNothingButAFile) {
+  TemporaryFolder folder(testing::TempDir());
+  const std::string pipe = folder.path() + "/pipe";
+  const std::string link = folder.path() + "/link";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  std::filesystem::create_symlink(pipe, link);
+  for (const std::string& path : {pipe, link, folder.path()}) {
+    EXPECT_THAT(SavePackage(SmallPackage(), path),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no regular file")));
+  }
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
 }
 
 TEST(Package, RefusesToWriteWhatCannotBeRead) {

@@ -7,9 +7,12 @@ many sessions, compiled models, the cache.
 """
 
 import concurrent.futures
+import contextlib
 import json
+import os
 import pathlib
 import resource
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -110,6 +113,24 @@ class Registering(PluginTest):
         self.assertEqual(len(self.devices), sum(
             d.ep_name == plugin.NAME for d in ort.get_ep_devices()))
 
+    def test_a_session_may_outlive_its_registration(self):
+        """Python's collector ends sessions when it likes. In a process of its own, with what may lie
+        where the plugin's factory was."""
+        code = """
+import sys
+sys.argv[1:] = [sys.argv[1]]
+import numpy as np, plugin_session_test as test, plugin, onnxruntime as ort
+options = plugin.options_of(plugin.register(test.LIBRARY), {})
+session = plugin.session_of(test.network().SerializeToString(), options)
+ort.unregister_execution_provider_library("ane")
+other = [np.full(size, 120, np.uint8) for size in range(64, 512, 8) for _ in range(20)]
+session.run(None, {"x": test.image()})
+del session
+"""
+        done = subprocess.run([sys.executable, "-c", code, str(LIBRARY)], capture_output=True,
+                              text=True, cwd=pathlib.Path(__file__).parent)
+        self.assertEqual((0, ""), (done.returncode, done.stderr))
+
     def test_no_library_is_an_error(self):
         with self.assertRaisesRegex(Exception, "none.so"):
             ort.register_execution_provider_library("none", str(self.folder / "none.so"))
@@ -134,6 +155,13 @@ class Options(PluginTest):
         for name in ("report_path", "profile_path"):
             with self.subTest(name):
                 self.refused(f"'{name}': .*/none/file", options={name: "/none/file"})
+                pipe = self.folder / name
+                os.mkfifo(pipe)
+                self.refused(f"'{name}': .*no regular file", options={name: pipe})
+                self.assertTrue(pipe.is_fifo())
+
+    def test_a_message_has_no_control_characters(self):
+        self.refused(r"'target' = '\\033\[31m\\nx'", options={"target": "\x1b[31m\nx"})
 
     def test_min_segment_nodes_and_policy(self):
         for options, segments in [({}, 2), ({"min_segment_nodes": 2}, 1),
@@ -159,6 +187,15 @@ class Options(PluginTest):
         names = " ".join(e["name"] for e in json.loads(path.read_text())["traceEvents"])
         self.assertIn("Conv", names)
         self.assertIn(plugin.NAME, names)
+
+    def test_the_profile_stays_where_it_was_named(self):
+        (self.folder / "other").mkdir()
+        with contextlib.chdir(self.folder):
+            session = self.session(network(), {"profile_path": "trace.json"})
+        session.run(None, {"x": image()})
+        with contextlib.chdir(self.folder / "other"):
+            del session
+        self.assertTrue(json.loads((self.folder / "trace.json").read_text())["traceEvents"])
 
 
 class Claims(PluginTest):
