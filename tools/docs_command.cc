@@ -1,5 +1,5 @@
 // `anemone docs`: docs/cli.md and the man page, from the tables of flags.h; docs/custom_domain.md,
-// from the rows of the hidden layers.
+// from the rows of the hidden layers; the lowerings as JSON, for tools/operators/page.py.
 #include <cstdio>
 #include <string>
 
@@ -7,7 +7,10 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "anemone/version.h"
+#include "importer/contrib/contrib.h"
 #include "kernels/custom_domain.h"
+#include "kernels/lowering.h"
+#include "nlohmann/json.hpp"
 #include "tools/commands.h"
 #include "tools/flags.h"
 
@@ -175,10 +178,31 @@ std::string CustomDomainPage() {
   return page;
 }
 
+std::string QualifiedName(const std::string& domain, const std::string& op) {
+  return domain.empty() ? op : absl::StrCat(domain, ":", op);
+}
+
+std::string Registry() {
+  nlohmann::json page = {{"lowerings", nlohmann::json::array()},
+                         {"expanded", nlohmann::json::array()}};
+  for (const KernelRows& rows : AllKernelRows()) {
+    for (const Lowering& row : rows.lowerings) {
+      if (row.lower == nullptr) continue;
+      page["lowerings"].push_back({{"operator", QualifiedName(row.domain, row.op)},
+                                   {"pattern", row.pattern != nullptr},
+                                   {"rewritten", row.rewritten}});
+    }
+  }
+  for (const ContribName& name : ContribNames()) {
+    page["expanded"].push_back(QualifiedName(std::string(name.domain), std::string(name.op)));
+  }
+  return absl::StrCat(page.dump(1), "\n");
+}
+
 constexpr struct {
   const char* form;
   std::string (*page)();
-} kPages[] = {{"markdown", Markdown}, {"man", ManPage}, {"custom-domain", CustomDomainPage}};
+} kPages[] = {{"markdown", Markdown}, {"man", ManPage}, {"custom-domain", CustomDomainPage}, {"registry", Registry}};
 
 }  // namespace
 
@@ -189,7 +213,7 @@ int DocsCommand(const Options& options) {
     std::fputs(row.page().c_str(), stdout);
     return kExitDone;
   }
-  return FailUsage(absl::StrCat("docs '", form, "': want markdown, man or custom-domain"));
+  return FailUsage(absl::StrCat("docs '", form, "': want markdown, man, custom-domain or registry"));
 }
 
 }  // namespace anemone

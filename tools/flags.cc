@@ -138,11 +138,11 @@ const Command kCommands[] = {
      .run = CompletionCommand},
     {.name = "docs",
      .bit = kDocs,
-     .arguments = "markdown|man|custom-domain",
+     .arguments = "markdown|man|custom-domain|registry",
      .min_arguments = 1,
      .max_arguments = 1,
      .brief = "Print this program's reference page.",
-     .help = "docs/cli.md, the man page and docs/custom_domain.md are made by it.",
+     .help = "docs/cli.md, the man page, docs/custom_domain.md and docs/operators.md are made by it.",
      .run = DocsCommand,
      .hidden = true},
 };

@@ -174,6 +174,12 @@ const Row* RowOf(const Node& node) {
 
 bool IsContrib(const Node& node) { return RowOf(node) != nullptr; }
 
+std::vector<ContribName> ContribNames() {
+  std::vector<ContribName> names;
+  for (const Row& row : kRows) names.push_back({row.domain, row.op});
+  return names;
+}
+
 absl::Status ExpandContrib(ContribBody& body) {
   const Row& row = *RowOf(body.node());
   for (size_t i = 0; row.required >> i != 0; ++i) {
