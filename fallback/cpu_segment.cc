@@ -8,6 +8,39 @@
 #include "importer/to_onnx.h"
 
 namespace anemone {
+namespace {
+
+// The node that makes an optional of `type` without a value.
+onnx::NodeProto OptionalWithout(const onnx::TypeProto& type, const std::string& name) {
+  onnx::NodeProto node;
+  node.set_op_type("Optional");
+  node.add_output(name);
+  onnx::AttributeProto* const held = node.add_attribute();
+  held->set_name("type");
+  held->set_type(onnx::AttributeProto::TYPE_PROTO);
+  *held->mutable_tp() = type.optional_type().elem_type();
+  return node;
+}
+
+// The same model, which makes each input that is missing by itself.
+OnnxModel Without(OnnxModel model, const std::vector<bool>& missing) {
+  onnx::GraphProto& graph = *model.proto.mutable_graph();
+  const onnx::GraphProto whole = graph;
+  graph.clear_input();
+  graph.clear_node();
+  for (int i = 0; i < whole.input_size(); ++i) {
+    const onnx::ValueInfoProto& input = whole.input(i);
+    if (missing[i]) {
+      *graph.add_node() = OptionalWithout(input.type(), input.name());
+    } else {
+      *graph.add_input() = input;
+    }
+  }
+  graph.mutable_node()->MergeFrom(whole.node());
+  return model;
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<CpuSegment>> CpuSegment::Create(
     std::shared_ptr<const OrtRuntime> runtime, const Graph& graph, absl::Span<const NodeId> nodes,
@@ -21,9 +54,14 @@ absl::StatusOr<std::unique_ptr<CpuSegment>> CpuSegment::Create(
   ToOnnxOptions as;
   ANEMONE_ASSIGN_OR_RETURN(as.opsets, CommonOpsets(graph, nodes));
   ANEMONE_ASSIGN_OR_RETURN(OnnxModel model, ToOnnx(graph, nodes, inputs, outputs, as));
-  absl::StatusOr<std::unique_ptr<CpuSession>> session =
-      CpuSession::FromModel(std::move(runtime), absl::StrCat("CPU segment at ", label),
-                            std::move(model), options.session);
+  std::unique_ptr<CpuSegment> segment(
+      new CpuSegment(std::move(runtime), absl::StrCat("CPU segment at ", label), options.session));
+  for (const onnx::ValueInfoProto& input : model.proto.graph().input()) {
+    segment->may_miss_.push_back(input.type().has_optional_type());
+    if (segment->may_miss_.back()) segment->model_ = model;
+  }
+  auto session =
+      CpuSession::FromModel(segment->runtime_, segment->where_, std::move(model), options.session);
   if (!session.ok()) {
     return absl::Status(
         session.status().code(),
@@ -31,7 +69,33 @@ absl::StatusOr<std::unique_ptr<CpuSegment>> CpuSegment::Create(
                      "; change the model, or set ANEMONE_ORT_LIBRARY to an ONNX Runtime that "
                      "has these operators"));
   }
-  return std::unique_ptr<CpuSegment>(new CpuSegment(*std::move(session)));
+  segment->session_ = *std::move(session);
+  return segment;
+}
+
+absl::StatusOr<std::vector<CpuValue>> CpuSegment::Run(absl::Span<const CpuValue> inputs,
+                                                      absl::Span<const CpuOutput> outputs) const {
+  std::vector<bool> missing(inputs.size());
+  std::vector<CpuValue> given;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    missing[i] =
+        i < may_miss_.size() && may_miss_[i] && inputs[i].kind() == CpuValue::Kind::kNothing;
+    if (!missing[i]) given.push_back(inputs[i]);
+  }
+  if (given.size() == inputs.size()) return session_->Run(inputs, outputs);
+  ANEMONE_ASSIGN_OR_RETURN(const CpuSession* session, SessionWithout(missing));
+  return session->Run(given, outputs);
+}
+
+absl::StatusOr<const CpuSession*> CpuSegment::SessionWithout(
+    const std::vector<bool>& missing) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::unique_ptr<CpuSession>& session = without_[missing];
+  if (session == nullptr) {
+    ANEMONE_ASSIGN_OR_RETURN(
+        session, CpuSession::FromModel(runtime_, where_, Without(model_, missing), options_));
+  }
+  return session.get();
 }
 
 }  // namespace anemone

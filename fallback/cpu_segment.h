@@ -10,7 +10,9 @@
 #define ANEMONE_FALLBACK_CPU_SEGMENT_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -18,6 +20,7 @@
 #include "absl/types/span.h"
 #include "fallback/cpu_session.h"
 #include "importer/graph.h"
+#include "importer/to_onnx.h"
 
 namespace anemone {
 
@@ -38,17 +41,28 @@ class CpuSegment {
       const CpuSegmentOptions& options);
 
   // As CpuSession::Run(), the values in the order that Create() was given. Safe from many threads.
+  // ONNX Runtime crashes when it is given an optional without a value: an input that is one is made
+  // inside, by a session for each set of such inputs.
   absl::StatusOr<std::vector<CpuValue>> Run(absl::Span<const CpuValue> inputs,
-                                            absl::Span<const CpuOutput> outputs) const {
-    return session_->Run(inputs, outputs);
-  }
+                                            absl::Span<const CpuOutput> outputs) const;
 
   const CpuSession& session() const { return *session_; }
 
  private:
-  explicit CpuSegment(std::unique_ptr<CpuSession> session) : session_(std::move(session)) {}
+  CpuSegment(std::shared_ptr<const OrtRuntime> runtime, std::string where,
+             CpuSessionOptions options)
+      : runtime_(std::move(runtime)), where_(std::move(where)), options_(options) {}
+  absl::StatusOr<const CpuSession*> SessionWithout(const std::vector<bool>& missing) const;
 
-  const std::unique_ptr<CpuSession> session_;
+  const std::shared_ptr<const OrtRuntime> runtime_;
+  const std::string where_;
+  const CpuSessionOptions options_;
+  std::unique_ptr<CpuSession> session_;
+  std::vector<bool> may_miss_;  // by input: an optional
+  OnnxModel model_;             // kept if one may
+
+  mutable std::mutex mutex_;
+  mutable std::map<std::vector<bool>, std::unique_ptr<CpuSession>> without_;  // by what is missing
 };
 
 }  // namespace anemone

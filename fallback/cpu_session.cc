@@ -60,7 +60,7 @@ class Weights {
       onnx::TensorProto& initializer = *initializers.at(constant.name);
       initializer.clear_external_data();
       initializer.clear_data_location();
-      if (!CpuValue::Takes(constant.tensor.type())) {
+      if (!CpuValue::Takes(*runtime, constant.tensor.type())) {
         initializer.set_raw_data(constant.tensor.bytes().data(), constant.tensor.bytes().size());
         continue;
       }
@@ -147,7 +147,7 @@ absl::Status ReadTensorPort(const OrtRuntime& runtime, absl::string_view where,
   ANEMONE_RETURN_IF_ERROR(runtime.ToStatus(api.GetDimensions(info, sizes.data(), rank), where));
   ANEMONE_RETURN_IF_ERROR(
       runtime.ToStatus(api.GetSymbolicDimensions(info, symbols.data(), rank), where));
-  port.type = static_cast<DataType>(number);
+  port.type = TypeNumbered(number);
   for (size_t i = 0; i < rank; ++i) port.shape.push_back({sizes[i], symbols[i]});
   return absl::OkStatus();
 }

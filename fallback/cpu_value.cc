@@ -3,6 +3,7 @@
 #include <onnxruntime_c_api.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -15,16 +16,60 @@ namespace {
 
 constexpr absl::string_view kWhere = "value";
 
-absl::Status CheckType(DataType type) {
-  if (CpuValue::Takes(type)) return absl::OkStatus();
-  return absl::UnimplementedError(absl::StrCat(
-      "value: want a type that ONNX Runtime 1.23 takes over its C API, found ", DataTypeName(type),
-      " (", static_cast<int>(type), "); cast it inside the model"));
+// ONNX Runtime numbers a type as ONNX does, but for those that came late.
+struct LateType {
+  DataType type;
+  int number;
+};
+constexpr LateType kLateTypes[] = {{DataType::kFloat4E2M1, 23},
+                                   {DataType::kUInt2, 24},
+                                   {DataType::kInt2, 25},
+                                   {DataType::kFloat8E8M0, 26}};
+
+int NumberOf(DataType type) {
+  for (const LateType& late : kLateTypes) {
+    if (late.type == type) return late.number;
+  }
+  return static_cast<int>(type);
 }
 
-// The two number their types alike.
-ONNXTensorElementDataType NumberOf(DataType type) {
-  return static_cast<ONNXTensorElementDataType>(type);
+// The number by which `runtime` makes tensors of `type`; none if it cannot. 1.24 and 1.27 make the
+// late ones by ONNX's numbers, and yet tell of them by their own: so ask for one, and what it is.
+std::optional<ONNXTensorElementDataType> NumberIn(const OrtRuntime& runtime, DataType type) {
+  const OrtApi& api = runtime.api();
+  const int told = NumberOf(type);
+  for (const int number : {told, static_cast<int>(type)}) {
+    const auto candidate = static_cast<ONNXTensorElementDataType>(number);
+    if (type <= DataType::kInt4) {
+      const bool taken = type != DataType::kUndefined && type != DataType::kComplex64 &&
+                         type != DataType::kComplex128;
+      return taken ? std::make_optional(candidate) : std::nullopt;
+    }
+    constexpr int64_t kEmpty = 0;
+    std::byte none{};
+    OrtValue* raw = nullptr;
+    const OrtPtr<OrtStatus> refused(
+        api.CreateTensorWithDataAsOrtValue(runtime.cpu_memory(), &none, 0, &kEmpty, 1, candidate,
+                                           &raw),
+        api.ReleaseStatus);
+    if (refused != nullptr) continue;
+    const OrtPtr<OrtValue> value(raw, api.ReleaseValue);
+    OrtTensorTypeAndShapeInfo* shape = nullptr;
+    if (!runtime.ToStatus(api.GetTensorTypeAndShape(raw, &shape), kWhere).ok()) continue;
+    const OrtPtr<OrtTensorTypeAndShapeInfo> info(shape, api.ReleaseTensorTypeAndShapeInfo);
+    ONNXTensorElementDataType made = ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
+    if (!runtime.ToStatus(api.GetTensorElementType(shape, &made), kWhere).ok()) continue;
+    if (made == told) return candidate;
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<ONNXTensorElementDataType> Numbered(const OrtRuntime& runtime, DataType type) {
+  const auto number = NumberIn(runtime, type);
+  if (number.has_value()) return *number;
+  return absl::UnimplementedError(absl::StrCat(
+      "value: want a type that ONNX Runtime ", runtime.version(), " takes over its C API, found ",
+      DataTypeName(type), " (", static_cast<int>(type), "); cast it inside the model"));
 }
 
 bool IsAligned(DataType type, const void* bytes) {
@@ -49,14 +94,20 @@ std::shared_ptr<OrtValue> Share(std::shared_ptr<const OrtRuntime> runtime, OrtVa
 
 }  // namespace
 
-bool CpuValue::Takes(DataType type) {
-  return type > DataType::kUndefined && type <= DataType::kInt4 && type != DataType::kComplex64 &&
-         type != DataType::kComplex128;
+DataType TypeNumbered(int number) {
+  for (const LateType& late : kLateTypes) {
+    if (late.number == number) return late.type;
+  }
+  return number > 0 && number <= static_cast<int>(DataType::kInt4) ? static_cast<DataType>(number)
+                                                                   : DataType::kUndefined;
+}
+
+bool CpuValue::Takes(const OrtRuntime& runtime, DataType type) {
+  return NumberIn(runtime, type).has_value();
 }
 
 absl::StatusOr<CpuValue> CpuValue::FromTensor(std::shared_ptr<const OrtRuntime> runtime,
                                               const Tensor& tensor) {
-  ANEMONE_RETURN_IF_ERROR(CheckType(tensor.type()));
   if (tensor.type() == DataType::kString) return FromStrings(std::move(runtime), tensor);
   auto backing = std::make_shared<const Tensor>(Aligned(tensor));
   // An input is only read: ONNX Runtime never writes a value that it did not allocate as an output.
@@ -68,7 +119,6 @@ absl::StatusOr<CpuValue> CpuValue::FromTensor(std::shared_ptr<const OrtRuntime> 
 absl::StatusOr<CpuValue> CpuValue::OverMemory(std::shared_ptr<const OrtRuntime> runtime,
                                               DataType type, absl::Span<const int64_t> dims,
                                               absl::Span<std::byte> bytes) {
-  ANEMONE_RETURN_IF_ERROR(CheckType(type));
   ANEMONE_RETURN_IF_ERROR(ElementCount(dims).status());
   const int64_t want = ByteSize(type, dims);
   if (type == DataType::kString || !IsAligned(type, bytes.data()) ||
@@ -85,10 +135,11 @@ absl::StatusOr<CpuValue> CpuValue::OverBytes(std::shared_ptr<const OrtRuntime> r
                                              DataType type, absl::Span<const int64_t> dims,
                                              absl::Span<std::byte> bytes,
                                              std::shared_ptr<const void> owner) {
+  ANEMONE_ASSIGN_OR_RETURN(const ONNXTensorElementDataType number, Numbered(*runtime, type));
   OrtValue* value = nullptr;
   ANEMONE_RETURN_IF_ERROR(runtime->ToStatus(runtime->api().CreateTensorWithDataAsOrtValue(
                                                 runtime->cpu_memory(), bytes.data(), bytes.size(),
-                                                dims.data(), dims.size(), NumberOf(type), &value),
+                                                dims.data(), dims.size(), number, &value),
                                             kWhere));
   return CpuValue(runtime, Share(runtime, value, std::move(owner)));
 }
@@ -116,21 +167,36 @@ absl::StatusOr<CpuValue> CpuValue::FromStrings(std::shared_ptr<const OrtRuntime>
   return value;
 }
 
-absl::StatusOr<CpuValue> CpuValue::Sequence(std::shared_ptr<const OrtRuntime> runtime,
-                                            absl::Span<const CpuValue> elements) {
+absl::StatusOr<CpuValue> CpuValue::Compose(std::shared_ptr<const OrtRuntime> runtime, int onnx_type,
+                                           absl::Span<const CpuValue> parts) {
   std::vector<const OrtValue*> in;
-  for (const CpuValue& element : elements) {
-    if (element.kind() != Kind::kTensor) {
-      return absl::InvalidArgumentError("sequence: want tensors, found another kind of value");
-    }
-    in.push_back(element.get());
-  }
+  for (const CpuValue& part : parts) in.push_back(part.get());
   OrtValue* value = nullptr;
   ANEMONE_RETURN_IF_ERROR(runtime->ToStatus(
-      runtime->api().CreateValue(in.data(), in.size(), ONNX_TYPE_SEQUENCE, &value), "sequence"));
-  // The sequence may share the elements' memory, which they only borrow.
-  auto owners = std::make_shared<const std::vector<CpuValue>>(elements.begin(), elements.end());
+      runtime->api().CreateValue(in.data(), in.size(), static_cast<ONNXType>(onnx_type), &value),
+      onnx_type == ONNX_TYPE_MAP ? "map" : "sequence"));
+  // It may share the parts' memory, which they only borrow.
+  auto owners = std::make_shared<const std::vector<CpuValue>>(parts.begin(), parts.end());
   return CpuValue(runtime, Share(runtime, value, std::move(owners)));
+}
+
+absl::StatusOr<CpuValue> CpuValue::Sequence(std::shared_ptr<const OrtRuntime> runtime,
+                                            absl::Span<const CpuValue> elements) {
+  for (const CpuValue& element : elements) {
+    if (element.kind() != Kind::kTensor && element.kind() != Kind::kMap) {
+      return absl::InvalidArgumentError(
+          "sequence: want tensors or maps, found another kind of value");
+    }
+  }
+  return Compose(std::move(runtime), ONNX_TYPE_SEQUENCE, elements);
+}
+
+absl::StatusOr<CpuValue> CpuValue::Map(std::shared_ptr<const OrtRuntime> runtime,
+                                       const CpuValue& keys, const CpuValue& values) {
+  if (keys.kind() != Kind::kTensor || values.kind() != Kind::kTensor) {
+    return absl::InvalidArgumentError("map: want two tensors, found another kind of value");
+  }
+  return Compose(std::move(runtime), ONNX_TYPE_MAP, {keys, values});
 }
 
 CpuValue CpuValue::Adopt(std::shared_ptr<const OrtRuntime> runtime, OrtValue* value) {
@@ -172,8 +238,12 @@ absl::StatusOr<Tensor> CpuValue::ToTensor() const {
   ANEMONE_RETURN_IF_ERROR(runtime_->ToStatus(api.GetDimensionsCount(raw, &rank), kWhere));
   std::vector<int64_t> dims(rank);
   ANEMONE_RETURN_IF_ERROR(runtime_->ToStatus(api.GetDimensions(raw, dims.data(), rank), kWhere));
-  const DataType type = static_cast<DataType>(number);
-  ANEMONE_RETURN_IF_ERROR(CheckType(type));
+  const DataType type = TypeNumbered(number);
+  if (type == DataType::kUndefined) {
+    return absl::UnimplementedError(absl::StrCat("value: ONNX Runtime ", runtime_->version(),
+                                                 "'s type ", static_cast<int>(number),
+                                                 " is not in this version"));
+  }
   ANEMONE_ASSIGN_OR_RETURN(const int64_t count, ElementCount(dims));
   if (type == DataType::kString) {
     ANEMONE_ASSIGN_OR_RETURN(std::vector<std::string> strings, Strings(count));
@@ -184,6 +254,26 @@ absl::StatusOr<Tensor> CpuValue::ToTensor() const {
   const absl::Span<const std::byte> bytes(static_cast<const std::byte*>(data),
                                           ByteSize(type, dims));
   return Tensor::View(type, std::move(dims), bytes, value_);
+}
+
+absl::StatusOr<OnnxValue> CpuValue::ToValue() const {
+  const Kind this_kind = kind();
+  if (this_kind == Kind::kNothing) return OnnxValue();
+  if (this_kind == Kind::kOther) {
+    return absl::UnimplementedError(
+        "value: want a tensor, a sequence or a map, found a sparse or opaque one");
+  }
+  if (this_kind == Kind::kTensor) {
+    ANEMONE_ASSIGN_OR_RETURN(Tensor tensor, ToTensor());
+    return OnnxValue(std::move(tensor));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(const std::vector<CpuValue> parts, Elements());
+  std::vector<OnnxValue> elements;
+  for (const CpuValue& part : parts) {
+    ANEMONE_ASSIGN_OR_RETURN(elements.emplace_back(), part.ToValue());
+  }
+  if (this_kind == Kind::kSequence) return OnnxValue::Sequence(std::move(elements));
+  return OnnxValue::Map(elements[0].tensor, elements[1].tensor);
 }
 
 absl::StatusOr<std::vector<std::string>> CpuValue::Strings(int64_t count) const {

@@ -14,12 +14,16 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "anemone/onnx_value.h"
 #include "anemone/tensor.h"
 #include "fallback/ort_runtime.h"
 
 struct OrtValue;
 
 namespace anemone {
+
+// The type that ONNX Runtime numbers so, in answers of its own; kUndefined if there is none.
+DataType TypeNumbered(int number);
 
 class CpuValue {
  public:
@@ -28,8 +32,9 @@ class CpuValue {
 
   CpuValue() = default;  // kNothing
 
-  // True if a tensor of this type can be handed over; complex and the newest types cannot.
-  static bool Takes(DataType type);
+  // True if a tensor of this type can be handed over; complex ones cannot, and the newest types
+  // not to an older ONNX Runtime.
+  static bool Takes(const OrtRuntime& runtime, DataType type);
 
   // Bytes are borrowed, but copied if they are misaligned for their type, or a fill; strings are
   // copied. Errors: kUnimplemented (a type that is not taken).
@@ -42,9 +47,13 @@ class CpuValue {
                                              DataType type, absl::Span<const int64_t> dims,
                                              absl::Span<std::byte> bytes);
 
-  // Tensors of one type, at least one: ONNX Runtime cannot make an empty sequence from outside.
+  // Tensors of one type or maps, at least one: ONNX Runtime makes no empty sequence from outside.
   static absl::StatusOr<CpuValue> Sequence(std::shared_ptr<const OrtRuntime> runtime,
                                            absl::Span<const CpuValue> elements);
+
+  // Of two tensors of one length.
+  static absl::StatusOr<CpuValue> Map(std::shared_ptr<const OrtRuntime> runtime,
+                                      const CpuValue& keys, const CpuValue& values);
 
   // Takes `value`, as a session's Run() made it.
   static CpuValue Adopt(std::shared_ptr<const OrtRuntime> runtime, OrtValue* value);
@@ -53,6 +62,9 @@ class CpuValue {
 
   // Errors: kFailedPrecondition (another kind), kUnimplemented (a type that is not taken).
   absl::StatusOr<Tensor> ToTensor() const;
+
+  // Errors: kUnimplemented (a type that is not taken, or kOther).
+  absl::StatusOr<OnnxValue> ToValue() const;
 
   // The elements of a sequence, or the keys and the values of a map, as two. Each is shared or
   // copied as ONNX Runtime sees fit. Errors: kFailedPrecondition (another kind).
@@ -67,6 +79,8 @@ class CpuValue {
                                             DataType type, absl::Span<const int64_t> dims,
                                             absl::Span<std::byte> bytes,
                                             std::shared_ptr<const void> owner);
+  static absl::StatusOr<CpuValue> Compose(std::shared_ptr<const OrtRuntime> runtime, int onnx_type,
+                                          absl::Span<const CpuValue> parts);
   static absl::StatusOr<CpuValue> FromStrings(std::shared_ptr<const OrtRuntime> runtime,
                                               const Tensor& tensor);
   absl::StatusOr<std::vector<std::string>> Strings(int64_t count) const;

@@ -11,6 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "anemone/status_macros.h"
+#include "fallback/from_onnx_value.h"
+#include "importer/to_onnx.h"
 #include "provider/crossing.h"
 
 namespace anemone {
@@ -22,9 +24,9 @@ struct Scheduler::RunState {
   std::vector<Tensor> tensors;
   std::vector<CpuValue> cpu_values;
 
-  absl::StatusOr<Tensor> TensorOf(ValueId value) const {
-    if (cpu_values[value].kind() == CpuValue::Kind::kNothing) return tensors[value];
-    return cpu_values[value].ToTensor();
+  absl::StatusOr<OnnxValue> ValueOf(ValueId value) const {
+    if (tensors[value].type() != DataType::kUndefined) return OnnxValue(tensors[value]);
+    return cpu_values[value].ToValue();
   }
 };
 
@@ -38,9 +40,9 @@ class Scheduler::Runner {
         hazards_(hazards),
         waiting_(scheduler.plan_.segments.size()) {}
 
-  absl::Status Run(const std::vector<Tensor>& inputs) {
+  absl::Status Run(const std::vector<OnnxValue>& inputs) {
     for (size_t i = 0; i < inputs.size(); ++i) {
-      Publish(s_.graph_.inputs[i], inputs[i]);
+      ANEMONE_RETURN_IF_ERROR(Publish(s_.graph_.inputs[i], inputs[i]));
     }
     for (size_t i = 0; i < waiting_.size(); ++i) {
       waiting_[i] = static_cast<int>(s_.dependencies_[i].size());
@@ -53,10 +55,17 @@ class Scheduler::Runner {
   }
 
  private:
-  // A tensor that comes from outside the engine goes to wherever it is read.
-  void Publish(ValueId value, const Tensor& tensor) {
-    if (s_.surfaces_.slot[value] >= 0) Cross(value, tensor);
-    state_.tensors[value] = tensor;
+  // An input goes to wherever it is read; only the CPU reads one that is no tensor.
+  absl::Status Publish(ValueId value, const OnnxValue& input) {
+    if (input.kind != OnnxValue::Kind::kTensor) {
+      if (s_.runtime_ == nullptr) return absl::OkStatus();  // nobody reads it
+      ANEMONE_ASSIGN_OR_RETURN(state_.cpu_values[value],
+                               FromOnnxValue(s_.runtime_, TypeOf(s_.graph_.values[value]), input));
+      return absl::OkStatus();
+    }
+    if (s_.surfaces_.slot[value] >= 0) Cross(value, input.tensor);
+    state_.tensors[value] = input.tensor;
+    return absl::OkStatus();
   }
 
   void Cross(ValueId value, const Tensor& tensor) {
@@ -252,26 +261,31 @@ absl::StatusOr<std::unique_ptr<Scheduler::RunState>> Scheduler::TakeState() {
   return state;
 }
 
-absl::StatusOr<std::vector<Tensor>> Scheduler::Run(const std::vector<Tensor>& inputs, Trace* trace,
-                                                   HazardLog* hazards) {
+absl::StatusOr<std::vector<OnnxValue>> Scheduler::Run(const std::vector<OnnxValue>& inputs,
+                                                      Trace* trace, HazardLog* hazards) {
   ANEMONE_ASSIGN_OR_RETURN(std::unique_ptr<RunState> state, TakeState());
   state->tensors.assign(graph_.values.size(), Tensor());
   state->cpu_values.assign(graph_.values.size(), CpuValue());
   ANEMONE_RETURN_IF_ERROR(Runner(*this, *state, trace, hazards).Run(inputs));
-  std::vector<Tensor> outputs;
+  std::vector<OnnxValue> outputs;
   for (ValueId v : graph_.outputs) {
     const Value& value = graph_.values[v];
     if (value.constant) {
-      outputs.push_back(*value.constant);
+      outputs.emplace_back(*value.constant);
       continue;
     }
-    auto tensor = state->TensorOf(v);
-    if (!tensor.ok()) {
-      return absl::Status(
-          tensor.status().code(),
-          absl::StrCat("output '", value.name, "': ", std::string(tensor.status().message())));
+    if (value.producer == kNone) {  // an input, as it is
+      const auto input = std::find(graph_.inputs.begin(), graph_.inputs.end(), v);
+      outputs.push_back(inputs[input - graph_.inputs.begin()]);
+      continue;
     }
-    outputs.push_back(*std::move(tensor));
+    auto made = state->ValueOf(v);
+    if (!made.ok()) {
+      return absl::Status(
+          made.status().code(),
+          absl::StrCat("output '", value.name, "': ", std::string(made.status().message())));
+    }
+    outputs.push_back(*std::move(made));
   }
   state->tensors.clear();
   state->cpu_values.clear();

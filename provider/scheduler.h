@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "anemone/tensor.h"
+#include "anemone/onnx_value.h"
 #include "engine/device.h"
 #include "fallback/cpu_segment.h"
 #include "fallback/ort_runtime.h"
@@ -34,8 +34,8 @@ class Scheduler {
 
   // Inputs in the graph's order, checked by the caller; outputs likewise. Runs in the caller's
   // oneTBB arena; may be called from many threads. `trace` and `hazards` may be null.
-  absl::StatusOr<std::vector<Tensor>> Run(const std::vector<Tensor>& inputs, Trace* trace,
-                                          HazardLog* hazards = nullptr);
+  absl::StatusOr<std::vector<OnnxValue>> Run(const std::vector<OnnxValue>& inputs, Trace* trace,
+                                             HazardLog* hazards = nullptr);
 
  private:
   struct RunState;

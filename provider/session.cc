@@ -20,6 +20,7 @@
 #include "partitioner/plan_text.h"
 #include "provider/importing.h"
 #include "provider/planning.h"
+#include "provider/ports.h"
 #include "provider/scheduler.h"
 
 namespace anemone {
@@ -38,27 +39,6 @@ class Stopwatch {
  private:
   absl::Time start_ = absl::Now();
 };
-
-PortInfo PortOf(const Graph& graph, ValueId value) {
-  const Value& v = graph.values[value];
-  PortInfo port{v.name, v.type, {}, graph.defaults.count(value) > 0};
-  if (v.shape) {
-    for (const Dim& dim : *v.shape) port.dims.push_back(dim.known() ? dim.size : -1);
-  }
-  return port;
-}
-
-absl::Status CheckInput(const PortInfo& port, const Tensor& tensor) {
-  bool fits = tensor.dims().size() == port.dims.size();
-  for (size_t i = 0; fits && i < port.dims.size(); ++i) {
-    fits = port.dims[i] < 0 || port.dims[i] == tensor.dims()[i];
-  }
-  if (fits && tensor.type() == port.type) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "input '", port.name, "': want ", DataTypeName(port.type), " ", DimsToString(port.dims),
-      ", got ", DataTypeName(tensor.type()), " ", DimsToString(tensor.dims()),
-      "; give an array of that type and shape, or bind another shape at load"));
-}
 
 }  // namespace
 
@@ -80,9 +60,11 @@ struct Session::State {
   }
   static absl::StatusOr<std::unique_ptr<State>> MakeUnguarded(const SessionOptions& options,
                                                               const Import& import);
-  absl::StatusOr<std::map<std::string, Tensor>> Run(const std::map<std::string, Tensor>& given,
-                                                    Trace* trace,
-                                                    HazardLog* hazards = nullptr) const;
+  absl::StatusOr<std::map<std::string, OnnxValue>> Run(
+      const std::map<std::string, OnnxValue>& given, Trace* trace,
+      HazardLog* hazards = nullptr) const;
+  absl::StatusOr<std::map<std::string, Tensor>> RunTensors(
+      const std::map<std::string, Tensor>& given, Trace* trace, HazardLog* hazards = nullptr) const;
 };
 
 absl::StatusOr<std::unique_ptr<Session::State>> Session::State::MakeUnguarded(
@@ -134,16 +116,17 @@ absl::StatusOr<std::unique_ptr<Session::State>> Session::State::MakeUnguarded(
   return state;
 }
 
-absl::StatusOr<std::map<std::string, Tensor>> Session::State::Run(
-    const std::map<std::string, Tensor>& given, Trace* trace, HazardLog* hazards) const {
-  std::vector<Tensor> tensors;
+absl::StatusOr<std::map<std::string, OnnxValue>> Session::State::Run(
+    const std::map<std::string, OnnxValue>& given, Trace* trace, HazardLog* hazards) const {
+  std::vector<OnnxValue> values;
   for (size_t i = 0; i < inputs.size(); ++i) {
     auto found = given.find(inputs[i].name);
     if (found != given.end()) {
-      ANEMONE_RETURN_IF_ERROR(CheckInput(inputs[i], found->second));
-      tensors.push_back(found->second);
+      ANEMONE_RETURN_IF_ERROR(
+          CheckInput(model.graph, model.graph.inputs[i], inputs[i], found->second));
+      values.push_back(found->second);
     } else if (inputs[i].has_default) {
-      tensors.push_back(model.graph.defaults.at(model.graph.inputs[i]));
+      values.emplace_back(model.graph.defaults.at(model.graph.inputs[i]));
     } else {
       return absl::InvalidArgumentError(
           absl::StrCat("input '", inputs[i].name, "': missing; give an array for it"));
@@ -160,12 +143,26 @@ absl::StatusOr<std::map<std::string, Tensor>> Session::State::Run(
     return absl::InvalidArgumentError(
         absl::StrCat("input '", name, "': the model has no such input; it has: ", names));
   }
-  absl::StatusOr<std::vector<Tensor>> results;
-  arena.execute([&] { results = scheduler->Run(tensors, trace, hazards); });
+  absl::StatusOr<std::vector<OnnxValue>> results;
+  arena.execute([&] { results = scheduler->Run(values, trace, hazards); });
   ANEMONE_RETURN_IF_ERROR(results.status());
-  std::map<std::string, Tensor> named;
+  std::map<std::string, OnnxValue> named;
   for (size_t i = 0; i < outputs.size(); ++i) named[outputs[i].name] = std::move((*results)[i]);
   return named;
+}
+
+absl::StatusOr<std::map<std::string, Tensor>> Session::State::RunTensors(
+    const std::map<std::string, Tensor>& given, Trace* trace, HazardLog* hazards) const {
+  for (const PortInfo& port : outputs) {  // before the work is done
+    if (port.kind == PortKind::kTensor || port.kind == PortKind::kOther) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("output '", port.name, "': ", port.type_text,
+                     " is no tensor; use RunValues(), or the Python package's Session"));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(auto values, Run({given.begin(), given.end()}, trace, hazards));
+  std::map<std::string, Tensor> tensors;
+  for (auto& [name, value] : values) tensors[name] = std::move(value.tensor);
+  return tensors;
 }
 
 Session::Session(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -192,13 +189,18 @@ const std::vector<PortInfo>& Session::outputs() const { return state_->outputs; 
 
 absl::StatusOr<std::map<std::string, Tensor>> Session::Run(
     const std::map<std::string, Tensor>& inputs) const {
+  return Guarded("run the model", [&] { return state_->RunTensors(inputs, nullptr); });
+}
+
+absl::StatusOr<std::map<std::string, OnnxValue>> Session::RunValues(
+    const std::map<std::string, OnnxValue>& inputs) const {
   return Guarded("run the model", [&] { return state_->Run(inputs, nullptr); });
 }
 
 absl::StatusOr<std::map<std::string, Tensor>> Session::RunTraced(
     const std::map<std::string, Tensor>& inputs, std::string* trace) const {
   Trace events;
-  auto outputs = Guarded("run the model", [&] { return state_->Run(inputs, &events); });
+  auto outputs = Guarded("run the model", [&] { return state_->RunTensors(inputs, &events); });
   *trace = events.Take();
   return outputs;
 }
@@ -211,7 +213,7 @@ absl::StatusOr<std::vector<Hazard>> Session::FindHazards(
   }
   HazardLog log(state_->model, state_->plan);
   ANEMONE_RETURN_IF_ERROR(
-      Guarded("run the model", [&] { return state_->Run(inputs, nullptr, &log); }).status());
+      Guarded("run the model", [&] { return state_->RunTensors(inputs, nullptr, &log); }).status());
   return log.Take();
 }
 

@@ -1,6 +1,7 @@
 // onnxruntime_ep_ane._anemone: the library's C++ face for the package's Python half, which calls it
 // with paths or bytes, and with arrays as (type, dims, elements): the elements are a NumPy array of
-// bytes, or a list of bytes objects for strings.
+// bytes, or a list of bytes objects for strings. A sequence is a list of values, a map the pair of
+// its keys' and its values' arrays, and None an optional without a value.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/map.h>
@@ -91,7 +92,7 @@ Tensor Borrowed(DataType type, std::vector<int64_t> dims, const Bytes& bytes) {
   return Tensor::View(type, std::move(dims), {data, bytes.size()}, owner);
 }
 
-Tensor FromPython(nb::handle array) {
+Tensor TensorFromPython(nb::handle array) {
   const auto [name, dims, elements] =
       nb::cast<std::tuple<std::string, std::vector<int64_t>, nb::object>>(array);
   const DataType type = TypeNamed(name);
@@ -104,6 +105,18 @@ Tensor FromPython(nb::handle array) {
   return Tensor::Strings(dims, std::move(strings));
 }
 
+OnnxValue FromPython(nb::handle value) {
+  if (value.is_none()) return OnnxValue();
+  if (nb::isinstance<nb::list>(value)) {
+    std::vector<OnnxValue> elements;
+    for (const nb::handle element : value) elements.push_back(FromPython(element));
+    return OnnxValue::Sequence(std::move(elements));
+  }
+  if (nb::len(value) == 2)
+    return OnnxValue::Map(TensorFromPython(value[0]), TensorFromPython(value[1]));
+  return TensorFromPython(value);
+}
+
 // Whether nobody else sees the bytes: not the model, whose constant they may be, and no other
 // array.
 bool IsOnlyOwner(Tensor& tensor) {
@@ -112,7 +125,7 @@ bool IsOnlyOwner(Tensor& tensor) {
   return tensor.owner().use_count() == own;
 }
 
-nb::object ToPython(Tensor tensor) {
+nb::object ArrayOf(Tensor tensor) {
   const nb::str type(DataTypeName(tensor.type()).data(), DataTypeName(tensor.type()).size());
   const nb::tuple dims = nb::tuple(nb::cast(tensor.dims()));
   if (tensor.type() == DataType::kString) {
@@ -133,12 +146,27 @@ nb::object ToPython(Tensor tensor) {
                         nb::ndarray<nb::numpy, uint8_t>(data, {held->bytes().size()}, owner));
 }
 
-nb::dict Run(const Session& session, const nb::dict& arrays) {
-  std::map<std::string, Tensor> inputs;
-  for (const auto& [name, array] : arrays) {
-    inputs.emplace(nb::cast<std::string>(name), FromPython(array));
+nb::object ToPython(OnnxValue value) {
+  nb::list parts;
+  for (OnnxValue& element : value.elements) parts.append(ToPython(std::move(element)));
+  switch (value.kind) {
+    case OnnxValue::Kind::kTensor:
+      return ArrayOf(std::move(value.tensor));
+    case OnnxValue::Kind::kSequence:
+      return parts;
+    case OnnxValue::Kind::kMap:
+      return nb::tuple(parts);
+    default:
+      return nb::none();
   }
-  auto outputs = Unlocked([&] { return session.Run(inputs); });
+}
+
+nb::dict Run(const Session& session, const nb::dict& values) {
+  std::map<std::string, OnnxValue> inputs;
+  for (const auto& [name, value] : values) {
+    inputs.emplace(nb::cast<std::string>(name), FromPython(value));
+  }
+  auto outputs = Unlocked([&] { return session.RunValues(inputs); });
   nb::dict made;
   for (const PortInfo& port : session.outputs()) {
     made[port.name.c_str()] = ToPython(std::move(outputs.at(port.name)));
@@ -148,11 +176,27 @@ nb::dict Run(const Session& session, const nb::dict& arrays) {
 
 absl::string_view ViewOf(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
 
+const char* NameOf(PortKind kind) {
+  switch (kind) {
+    case PortKind::kTensor:
+      return "tensor";
+    case PortKind::kSequence:
+      return "sequence";
+    case PortKind::kOptional:
+      return "optional";
+    case PortKind::kMap:
+      return "map";
+    default:
+      return "other";
+  }
+}
+
 nb::list PortsOf(const std::vector<PortInfo>& ports) {
   nb::list made;
   for (const PortInfo& port : ports) {
     made.append(nb::make_tuple(port.name, std::string(DataTypeName(port.type)),
-                               nb::tuple(nb::cast(port.dims)), port.has_default));
+                               nb::tuple(nb::cast(port.dims)), port.has_default, NameOf(port.kind),
+                               port.type_text));
   }
   return made;
 }

@@ -125,6 +125,12 @@ SessionOptions SessionOptionsOf(const Options& options) {
 }
 
 absl::StatusOr<Arrays> MakeInputs(const std::vector<PortInfo>& ports, const Options& options) {
+  for (const PortInfo& port : ports) {
+    if (port.kind == PortKind::kTensor) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("input '", port.name, "': ", port.type_text,
+                     " is no tensor; use Session of the Python package or of the library"));
+  }
   Arrays inputs;
   for (const std::string& text : options.inputs) {
     ANEMONE_ASSIGN_OR_RETURN(auto pair, SplitInput(ports, text));

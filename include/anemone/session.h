@@ -19,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "anemone/hazard.h"
+#include "anemone/onnx_value.h"
 #include "anemone/tensor.h"
 
 namespace anemone {
@@ -45,12 +46,16 @@ struct SessionOptions {
   std::map<std::string, std::vector<int64_t>> shapes;  // input -> whole shape
 };
 
+enum class PortKind { kTensor, kSequence, kOptional, kMap, kOther };
+
 // An input or output of the model. A size of -1 is known only at run time.
 struct PortInfo {
   std::string name;
-  DataType type = DataType::kUndefined;
-  std::vector<int64_t> dims;
-  bool has_default = false;  // may be left out of Run()
+  DataType type = DataType::kUndefined;  // of the elements, however deep; of a map's values
+  std::vector<int64_t> dims;             // of a tensor
+  bool has_default = false;              // may be left out of Run()
+  PortKind kind = PortKind::kTensor;
+  std::string type_text;  // "float32", "optional(sequence(float32))", "map(int64, float32)"
 };
 
 // Milliseconds spent in Load().
@@ -85,9 +90,14 @@ class Session {
   const std::vector<PortInfo>& outputs() const;
 
   // Every input by name (but those with a default), every output by name. Types and shapes must be
-  // those of inputs(). Errors: kInvalidArgument naming the input, else what a segment says.
+  // those of inputs(). Errors: kInvalidArgument naming the input, else what a segment says;
+  // kFailedPrecondition if an output is no tensor.
   absl::StatusOr<std::map<std::string, Tensor>> Run(
       const std::map<std::string, Tensor>& inputs) const;
+
+  // The same for values of every kind. An optional may be left without a value: OnnxValue().
+  absl::StatusOr<std::map<std::string, OnnxValue>> RunValues(
+      const std::map<std::string, OnnxValue>& inputs) const;
 
   // The same; appends one Chrome trace event per segment, crossing and unit to `trace` (JSON
   // objects, comma separated, without the enclosing brackets).

@@ -1,4 +1,5 @@
-# The C++ half, module.cc. An array is (type, dims, its bytes; or a list of bytes for strings).
+# The C++ half, module.cc. An array is (type, dims, its bytes; or a list of bytes for strings); a
+# sequence is a list of values, a map the arrays of its keys and its values, None an empty optional.
 from typing import Any
 
 import numpy as np
@@ -6,6 +7,8 @@ import numpy as np
 __version__: str
 
 Array = tuple[str, tuple[int, ...], np.ndarray[Any, np.dtype[np.uint8]] | list[bytes]]
+Value = Array | tuple[Array, Array] | list["Value"] | None
+PortTuple = tuple[str, str, tuple[int, ...], bool, str, str]
 
 class SessionOptions:
     target: str
@@ -22,10 +25,10 @@ class SessionOptions:
 
 class Session:
     @property
-    def inputs(self) -> list[tuple[str, str, tuple[int, ...], bool]]: ...
+    def inputs(self) -> list[PortTuple]: ...
     @property
-    def outputs(self) -> list[tuple[str, str, tuple[int, ...], bool]]: ...
-    def run(self, arrays: dict[str, Array], /) -> dict[str, Array]: ...
+    def outputs(self) -> list[PortTuple]: ...
+    def run(self, values: dict[str, Value], /) -> dict[str, Value]: ...
     def plan_text(self, every_node: bool, /) -> str: ...
     def plan_json(self) -> str: ...
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -13,19 +14,29 @@ from . import _anemone
 from ._models import Model, path_or_bytes, require_target, with_planning
 from ._report import Record
 
-# NumPy has these only by the package ml_dtypes, under names that are not all ONNX's.
-_ML_DTYPES = {"float8_e8m0": "float8_e8m0fnu"}
+# ml_dtypes' names where they are not ONNX's.
+_ML_DTYPES = {"float8_e8m0": "float8_e8m0fnu", "float4_e2m1": "float4_e2m1fn"}
 _ONNX_NAMES = {numpy: onnx for onnx, numpy in _ML_DTYPES.items()}
-_PACKED = {"int2", "uint2", "int4", "uint4", "float4_e2m1"}
+# Bits of an element, of which ONNX packs several to a byte, and ml_dtypes none.
+_PACKED = {"int2": 2, "uint2": 2, "int4": 4, "uint4": 4, "float4_e2m1": 4}
+
+_Bytes = npt.NDArray[np.uint8]
+# What a port takes: an array, a list of values for a sequence, a dict for a map, or None.
+Value = Any
 
 
 class Port(NamedTuple):
     """An input or output of the model. A size of -1 is known only at run time."""
 
     name: str
-    dtype: str
-    shape: tuple[int, ...]
+    dtype: str  # of the elements, however deep; of a map's values
+    shape: tuple[int, ...]  # of a tensor
     has_default: bool  # may be left out of run()
+    kind: str = "tensor"  # or "sequence", "optional", "map"
+    type: str = ""  # "float32", "optional(sequence(float32))", "map(int64, float32)"
+
+
+_ANY = Port("", "", (), False)  # for a name that the model has not, which C++ refuses
 
 
 def _dtype(name: str, port: str) -> np.dtype[Any]:
@@ -41,14 +52,26 @@ def _dtype(name: str, port: str) -> np.dtype[Any]:
     return found
 
 
-def _refuse_packed(name: str, port: str) -> None:
-    if name in _PACKED:
-        raise NotImplementedError(
-            f"'{port}': arrays of {name} are not in this version; cast to int8 in the model"
-        )
+def _packed(elements: _Bytes, bits: int) -> _Bytes:
+    """The low bits of each byte, the first element lowest."""
+    per_byte = 8 // bits
+    padded = np.zeros(-(-elements.size // per_byte) * per_byte, np.uint8)
+    padded[: elements.size] = elements & ((1 << bits) - 1)
+    packed = np.zeros(padded.size // per_byte, np.uint8)
+    for i in range(per_byte):
+        packed |= padded[i::per_byte] << (i * bits)
+    return packed
 
 
-def _to_cpp(port: str, value: npt.ArrayLike) -> _anemone.Array:
+def _unpacked(packed: _Bytes, bits: int, count: int, is_signed: bool) -> _Bytes:
+    shifts = np.arange(0, 8, bits, dtype=np.uint8)
+    elements = ((packed[:, None] >> shifts) & ((1 << bits) - 1)).reshape(-1)[:count]
+    if is_signed:
+        elements = np.where(elements >> (bits - 1), elements | (0xFF << bits) & 0xFF, elements)
+    return elements.astype(np.uint8)
+
+
+def _array_to_cpp(value: npt.ArrayLike) -> _anemone.Array:
     array = np.asarray(value)
     if array.dtype.kind in "OUST":
         strings = [
@@ -57,21 +80,47 @@ def _to_cpp(port: str, value: npt.ArrayLike) -> _anemone.Array:
         ]
         return "string", array.shape, strings
     name = _ONNX_NAMES.get(array.dtype.name, array.dtype.name)
-    _refuse_packed(name, port)
     if array.dtype.byteorder == ">":
         array = array.astype(array.dtype.newbyteorder("<"))
     # ascontiguousarray() copies nothing that is contiguous, and makes a scalar one of one element.
-    return name, array.shape, np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    elements = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return name, array.shape, _packed(elements, _PACKED[name]) if name in _PACKED else elements
 
 
-def _from_cpp(port: str, made: _anemone.Array) -> npt.NDArray[Any]:
+def _to_cpp(port: Port, value: Value) -> _anemone.Value:
+    if port.kind == "tensor":
+        return _array_to_cpp(value)
+    if value is None:
+        return None
+    if isinstance(value, (list, tuple)):
+        return [_to_cpp(port, element) for element in value]
+    if isinstance(value, Mapping):
+        values = np.asarray(list(value.values()), _dtype(port.dtype, port.name))
+        return _array_to_cpp(list(value)), _array_to_cpp(values)
+    return _array_to_cpp(value)
+
+
+def _array_from_cpp(port: str, made: _anemone.Array) -> npt.NDArray[Any]:
     name, shape, elements = made
     if isinstance(elements, list):
         texts = np.empty(len(elements), dtype=object)
         texts[:] = [text.decode("utf-8", "surrogateescape") for text in elements]
         return texts.reshape(shape)
-    _refuse_packed(name, port)
+    if name in _PACKED:
+        count = math.prod(shape)
+        elements = _unpacked(elements, _PACKED[name], count, name.startswith("int"))
     return elements.view(_dtype(name, port)).reshape(shape)
+
+
+def _from_cpp(port: str, made: _anemone.Value) -> Value:
+    if made is None:
+        return None
+    if isinstance(made, list):
+        return [_from_cpp(port, element) for element in made]
+    if len(made) == 2:
+        keys, values = (_array_from_cpp(port, part) for part in made)
+        return dict(zip(keys.tolist(), values.tolist()))
+    return _array_from_cpp(port, made)
 
 
 class Session:
@@ -102,12 +151,6 @@ class Session:
             self._session = _anemone.load_bytes(data, options)
         else:
             self._session = _anemone.load(path, options)
-        for port in (*self.inputs, *self.outputs):
-            if port.dtype == "undefined":
-                raise NotImplementedError(
-                    f"'{port.name}': direct mode takes and gives tensors only in this version, no "
-                    "sequences, maps or optional values; use onnxruntime with the plugin"
-                )
 
     @property
     def inputs(self) -> list[Port]:
@@ -123,11 +166,15 @@ class Session:
         plan: Record = json.loads(self._session.plan_json(), object_hook=Record)
         return plan
 
-    def run(self, inputs: Mapping[str, npt.ArrayLike]) -> dict[str, npt.NDArray[Any]]:
+    def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
         """Every output by name. Types and shapes must be those of `inputs`; arrays are not copied
-        if they are contiguous."""
-        made = self._session.run({name: _to_cpp(name, array) for name, array in inputs.items()})
-        return {name: _from_cpp(name, array) for name, array in made.items()}
+        if they are contiguous. A sequence is a list, a map a dict, None an optional without a
+        value."""
+        ports = {port.name: port for port in self.inputs}
+        made = self._session.run(
+            {name: _to_cpp(ports.get(name, _ANY), value) for name, value in inputs.items()}
+        )
+        return {name: _from_cpp(name, value) for name, value in made.items()}
 
     def __repr__(self) -> str:
         return self._session.plan_text(False).rstrip("\n")

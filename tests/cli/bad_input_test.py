@@ -214,6 +214,17 @@ class BadArrays(CliTest):
         self.expect_error(anemone("run", self.path, "--input", "x=nowhere.npy"), "nowhere.npy")
         self.expect_error(anemone("run", self.path, "--input", f"z={good}"), "no such input")
 
+    def test_values_that_are_no_tensors(self):
+        floats = helper.make_sequence_type_proto(helper.make_tensor_type_proto(TensorProto.FLOAT, None))
+        sequence = helper.make_value_info("s", floats)
+        one = helper.make_node("SequenceConstruct", ["x"], ["s"])
+        length = helper.make_node("SequenceLength", ["s"], ["n"])
+        n = helper.make_tensor_value_info("n", TensorProto.INT64, [])
+        for made, told in ((model([length], [sequence], [n]), "input 's'"),
+                           (model([one], [tensor("x", [2])], [sequence]), "output 's'")):
+            self.expect_error(anemone("run", self.write(made)), told,
+                              "sequence(float32) is no tensor; use ")
+
     def test_a_pb_array_is_read(self):
         proto = numpy_helper.from_array(numpy.full((1, 4), 3, numpy.float32))
         (self.folder / "x.pb").write_bytes(proto.SerializeToString())

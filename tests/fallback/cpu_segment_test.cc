@@ -382,7 +382,7 @@ TEST(CpuSegment, ASequencePassesFromOneSegmentToTheNext) {
 }
 
 // ONNX Runtime can return an empty optional, but crashes when it is given one.
-TEST(CpuSegment, AnEmptyOptionalIsNothingAndEntersNoSegment) {
+TEST(CpuSegment, AnEmptyOptionalIsNothingAndIsMadeInside) {
   onnx::TypeProto type;
   type.mutable_optional_type()->mutable_elem_type()->mutable_tensor_type()->set_elem_type(
       onnx::TensorProto::FLOAT);
@@ -403,9 +403,22 @@ TEST(CpuSegment, AnEmptyOptionalIsNothingAndEntersNoSegment) {
   const auto made = (*first)->Run({}, {{}});
   ASSERT_TRUE(made.ok()) << made.status();
   EXPECT_EQ((*made)[0].kind(), CpuValue::Kind::kNothing);
-  EXPECT_THAT((*second)->Run(*made, {{}}),
+  const auto has_element = [&](const CpuValue& value) {
+    const auto told = (*second)->Run({value}, {{}});
+    EXPECT_TRUE(told.ok()) << told.status();
+    return told.ok() && (*told)[0].ToTensor()->at<bool>(0);
+  };
+  EXPECT_FALSE(has_element((*made)[0]));
+  EXPECT_FALSE(has_element(CpuValue()));
+  EXPECT_TRUE(has_element(ToValue(Runtime(), Tensor::Floats({1}, {1}))));
+  EXPECT_FALSE(has_element((*made)[0]));
+}
+
+TEST(CpuSegment, ATensorCannotBeLeftOut) {
+  const auto segment = ReluAdd().Create();
+  EXPECT_THAT((*segment)->Run({CpuValue()}, {{}}),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("input 'none': want a value, found none")));
+                       HasSubstr("input 'x': want a value, found none")));
 }
 
 TEST(CpuSegment, AnEmptySequencePasses) {

@@ -52,7 +52,7 @@ TEST(CpuValue, EveryTypeGoesThroughOrIsRefusedByName) {
   for (int32_t number = 0; number <= kLastDataType; ++number) {
     const DataType type = static_cast<DataType>(number);
     const auto value = CpuValue::FromTensor(Runtime(), Tensor::Zeros(type, {3, 1}));
-    if (!CpuValue::Takes(type)) {
+    if (!CpuValue::Takes(*Runtime(), type)) {
       EXPECT_THAT(value, StatusIs(absl::StatusCode::kUnimplemented,
                                   HasSubstr(std::string(DataTypeName(type)))));
       continue;
@@ -64,7 +64,9 @@ TEST(CpuValue, EveryTypeGoesThroughOrIsRefusedByName) {
     EXPECT_EQ(back->type(), type);
     EXPECT_EQ(back->bytes().size(), ByteSize(type, back->dims()));
   }
-  EXPECT_EQ(taken, 20);
+  // All but undefined and the two complex ones, and what an older ONNX Runtime does not know.
+  const bool is_oldest = Runtime()->version().rfind("1.23.", 0) == 0;
+  EXPECT_EQ(taken, is_oldest ? 20 : 24);
 }
 
 TEST(CpuValue, AFillOfHalfBytesIsPacked) {
@@ -111,8 +113,9 @@ TEST(CpuValue, KindsAreNotMixedUp) {
   EXPECT_THAT(
       ToValue(Runtime(), Tensor::Floats({1}, {1})).Elements(),
       StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("want a sequence or a map")));
-  EXPECT_THAT(CpuValue::Sequence(Runtime(), {CpuValue()}),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("sequence: want tensors")));
+  EXPECT_THAT(
+      CpuValue::Sequence(Runtime(), {CpuValue()}),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("sequence: want tensors or maps")));
 }
 
 TEST(CpuValue, OutputMemoryMustFit) {

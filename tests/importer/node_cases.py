@@ -9,68 +9,18 @@ each. Cases that only the rewritten model passes (opsets too new for the ONNX Ru
 counted.
 """
 import argparse
-import glob
 import os
+import pathlib
 import subprocess
 import sys
 import tempfile
 import warnings
 
-import numpy as np
-import onnx
 import onnxruntime as ort
-from onnx import numpy_helper
-from onnx.backend.test.loader import load_model_tests
 
-KINDS = ["node", "simple", "pytorch-converted", "pytorch-operator"]
-# Random results differ from run to run.
-RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
-          "RandomUniformLike"}
-# Types that NumPy has not, so Python cannot feed them.
-UNFED = ("bfloat16", "float8", "float4", "int4", "uint4", "int2", "uint2")
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-
-def value_of(proto):
-    if isinstance(proto, onnx.TensorProto):
-        return numpy_helper.to_array(proto)
-    if isinstance(proto, onnx.SequenceProto):
-        return numpy_helper.to_list(proto)
-    if isinstance(proto, onnx.OptionalProto):
-        return numpy_helper.to_optional(proto)
-    return np.asarray(proto) if isinstance(proto, np.generic) else proto
-
-
-def stored(folder, what, ports):
-    count = len(glob.glob(os.path.join(folder, f"{what}_*.pb")))
-    values = []
-    for i in range(count):
-        kind = ports[i].type.WhichOneof("value")
-        proto = {"sequence_type": onnx.SequenceProto,
-                 "optional_type": onnx.OptionalProto}.get(kind, onnx.TensorProto)()
-        with open(os.path.join(folder, f"{what}_{i}.pb"), "rb") as file:
-            proto.ParseFromString(file.read())
-        values.append(value_of(proto))
-    return values
-
-
-def load_cases(every):
-    """Name, model, and the first set of inputs and outputs of every Nth case."""
-    for kind in KINDS:
-        for case in load_model_tests(kind=kind)[::every]:
-            if case.model is not None:
-                inputs, outputs = ([value_of(x) for x in part] for part in case.data_sets[0])
-                yield f"{kind}:{case.name}", case.model, inputs, outputs
-                continue
-            model = onnx.load(os.path.join(case.model_dir, "model.onnx"))
-            sets = sorted(glob.glob(os.path.join(case.model_dir, "test_data_set_*")))
-            if sets:
-                yield (f"{kind}:{case.name}", model, stored(sets[0], "input", model.graph.input),
-                       stored(sets[0], "output", model.graph.output))
-
-
-def is_random(graph):
-    return any(node.op_type in RANDOM or any(is_random(a.g) for a in node.attribute if a.HasField("g"))
-               for node in graph.node)
+from onnx_cases import UNFED, agrees, is_random, load_cases  # noqa: E402
 
 
 def run(path, inputs):
@@ -90,18 +40,7 @@ def run(path, inputs):
 
 
 def same(a, b):
-    if a is None or b is None:
-        return a is b
-    if isinstance(a, list):
-        return isinstance(b, list) and len(a) == len(b) and all(map(same, a, b))
-    if isinstance(a, dict):
-        return isinstance(b, dict) and a == b
-    a, b = np.asarray(a), np.asarray(b)
-    if a.dtype != b.dtype or a.shape != b.shape:
-        return False
-    if a.dtype.kind in "fc":
-        return np.allclose(a, b, rtol=1e-3, atol=1e-5, equal_nan=True)
-    return np.array_equal(a, b)
+    return agrees(a, b, rtol=1e-3, atol=1e-5)
 
 
 def rewrite(program, mode, paths):
@@ -124,11 +63,11 @@ def main():
         folder = args.keep or scratch
         os.makedirs(folder, exist_ok=True)
         cases = []
-        for number, (name, model, inputs, outputs) in enumerate(load_cases(args.every)):
+        for number, case in enumerate(load_cases(args.every)):
             path = os.path.join(folder, f"{number}.onnx")
             with open(path, "wb") as file:
-                file.write(model.SerializeToString())
-            cases.append((name, path, inputs, outputs, is_random(model.graph)))
+                file.write(case.model.SerializeToString())
+            cases.append((case.name, path, *case.data_sets[0], is_random(case.model.graph)))
         said = rewrite(args.rewrite, args.mode, [case[1] for case in cases])
         count = dict.fromkeys(["same", "corrected", "random", "only ours", "neither", "broken"], 0)
         for (name, path, inputs, outputs, random), line in zip(cases, said):

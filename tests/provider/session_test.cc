@@ -105,6 +105,69 @@ TEST(Session, ConstantOutputsAreThere) {
   EXPECT_EQ(got->at("y").at<float>(1), 8);
 }
 
+using testing::ElementsAre;
+
+std::vector<float> FloatsOf(const OnnxValue& value) {
+  EXPECT_EQ(value.kind, OnnxValue::Kind::kTensor);
+  const auto data = value.tensor.data<float>();
+  return {data.begin(), data.end()};
+}
+
+constexpr char kInsert[] =
+    "(seq(float[N]) s, float[2] x) => (seq(float[M]) t, seq(float[N]) s, int64 n) "
+    "{ y = Relu(x) t = SequenceInsert(s, y) n = SequenceLength(s) }";
+
+TEST(Session, SequencesGoInAndComeOut) {
+  auto session = Session::LoadBytes(BytesOfText(kInsert));
+  ASSERT_TRUE(session.ok()) << session.status();
+  EXPECT_EQ(session->Summary().engine_segments, 1);
+  EXPECT_EQ(session->inputs()[0].kind, PortKind::kSequence);
+  EXPECT_EQ(session->inputs()[0].type, DataType::kFloat);
+  EXPECT_EQ(session->inputs()[0].type_text, "sequence(float32)");
+  const Tensor x = Tensor::Floats({2}, {-1, 2});
+  const Tensor three = Tensor::Floats({3}, {3, 4, 5});
+  for (const std::vector<OnnxValue>& s :
+       {std::vector<OnnxValue>{}, {three}, {three, three}, std::vector<OnnxValue>{}}) {
+    auto got = session->RunValues({{"s", OnnxValue::Sequence(s)}, {"x", x}});
+    ASSERT_TRUE(got.ok()) << got.status();
+    ASSERT_EQ(got->at("t").elements.size(), s.size() + 1);
+    EXPECT_THAT(FloatsOf(got->at("t").elements.back()), ElementsAre(0, 2));
+    EXPECT_EQ(got->at("s").elements.size(), s.size());
+    EXPECT_EQ(got->at("n").tensor.at<int64_t>(0), static_cast<int64_t>(s.size()));
+  }
+}
+
+TEST(Session, WhatIsNoTensorIsToldOf) {
+  auto session = Session::LoadBytes(BytesOfText(kInsert));
+  ASSERT_TRUE(session.ok()) << session.status();
+  const Tensor x = Tensor::Floats({2}, {-1, 2});
+  EXPECT_THAT(session->Run({{"s", x}, {"x", x}}),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("output 't': sequence(float32) is no tensor; use RunValues()")));
+  const auto refused = [&](const OnnxValue& s) { return session->RunValues({{"s", s}, {"x", x}}); };
+  EXPECT_THAT(refused(x), StatusIs(absl::StatusCode::kInvalidArgument,
+                                   HasSubstr("want sequence(float32), got float32 2; give")));
+  EXPECT_THAT(refused(OnnxValue::Sequence({Tensor::Int64s({1}, {1})})),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("got sequence(int64 1)")));
+  EXPECT_THAT(refused(OnnxValue()),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("got nothing")));
+}
+
+TEST(Session, AnOptionalMayHoldNothing) {
+  auto session =
+      Session::LoadBytes(BytesOfText("(optional(float[2]) x) => (bool has, optional(float[2]) x) "
+                                     "{ has = OptionalHasElement(x) }"));
+  ASSERT_TRUE(session.ok()) << session.status();
+  EXPECT_EQ(session->inputs()[0].kind, PortKind::kOptional);
+  for (const bool has : {false, true, false}) {
+    const OnnxValue x = has ? OnnxValue(Tensor::Floats({2}, {1, 2})) : OnnxValue();
+    auto got = session->RunValues({{"x", x}});
+    ASSERT_TRUE(got.ok()) << got.status();
+    EXPECT_EQ(got->at("has").tensor.at<bool>(0), has);
+    EXPECT_EQ(got->at("x").kind, x.kind);
+  }
+}
+
 TEST(Session, WrongInputsAreNamed) {
   auto session = Session::LoadBytes(BytesOfText(kPieces));
   ASSERT_TRUE(session.ok()) << session.status();

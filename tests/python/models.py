@@ -1,13 +1,19 @@
 """What the package's tests share: small models."""
 
 import numpy as np
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, TypeProto, helper, numpy_helper
+
+
+def port(name, kind, shape=None):
+    """Of a tensor's element type, or of a TypeProto."""
+    if isinstance(kind, TypeProto):
+        return helper.make_value_info(name, kind)
+    return helper.make_tensor_value_info(name, kind, shape)
 
 
 def model(nodes, inputs, outputs, constants=(), opset=21):
     graph = helper.make_graph(
-        nodes, "test", [helper.make_tensor_value_info(*port) for port in inputs],
-        [helper.make_tensor_value_info(*port) for port in outputs],
+        nodes, "test", [port(*words) for words in inputs], [port(*words) for words in outputs],
         [numpy_helper.from_array(array, name) for name, array in constants])
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
     made.ir_version = 10

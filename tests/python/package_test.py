@@ -153,6 +153,35 @@ class Arrays(PackageTest):
         self.assertEqual(x.dtype, y.dtype)
         np.testing.assert_array_equal(x, y)
 
+    def test_types_of_less_than_a_byte_are_packed_between(self):
+        for kind in ("int4", "uint4", "int2", "uint2", "float4_e2m1fn"):
+            with self.subTest(kind):
+                dtype = np.dtype(getattr(ml_dtypes, kind))
+                tensor = helper.np_dtype_to_tensor_dtype(dtype)
+                made = models.model([helper.make_node("Size", ["x"], ["n"])],
+                                    [("x", tensor, (3, 3))],
+                                    [("x", tensor, (3, 3)), ("n", TensorProto.INT64, ())], (), 25)
+                x = np.array([[0, 1, -2], [1, -1, -2], [0, 0, 1]], np.float32)
+                x = (abs(x) if kind.startswith("u") else x).astype(dtype)
+                y = ane.Session(made).run({"x": x})["x"]
+                self.assertEqual(x.dtype, y.dtype)
+                np.testing.assert_array_equal(x, y)
+                np.testing.assert_array_equal(x.astype(np.float32), y.astype(np.float32))
+
+    def test_a_cast_reads_int4_as_it_is_packed(self):
+        made = models.model([helper.make_node("Cast", ["x"], ["y"], to=TensorProto.FLOAT)],
+                            [("x", TensorProto.INT4, (3,))], [("y", TensorProto.FLOAT, (3,))])
+        x = np.array([-8, 7, -1], ml_dtypes.int4)
+        np.testing.assert_array_equal([-8, 7, -1], ane.Session(made).run({"x": x})["y"])
+
+    def test_complex_numbers_pass(self):
+        made = models.model([helper.make_node("Relu", ["r"], ["s"])],
+                            [("x", TensorProto.COMPLEX64, (2, 3)), ("r", TensorProto.FLOAT, ())],
+                            [("x", TensorProto.COMPLEX64, (2, 3)), ("s", TensorProto.FLOAT, ())])
+        x = np.array([[0, 1j, 2], [3, 4, 5 - 1j]], np.complex64)
+        outputs = ane.Session(made).run({"x": x, "r": np.float32(1)})
+        np.testing.assert_array_equal(x, outputs["x"])
+
     def test_strings(self):
         made = models.identity(TensorProto.STRING)
         x = np.array([["a", "", "ü\0"], ["b", "c", "d"]], object)
@@ -203,7 +232,8 @@ class Arrays(PackageTest):
 class Sessions(PackageTest):
     def test_what_it_tells_of_itself(self):
         session = ane.Session(models.network(), "M1", threads=1)
-        self.assertEqual([ane.Port("x", "float32", (1, 3, 16, 16), False)], session.inputs)
+        self.assertEqual([ane.Port("x", "float32", (1, 3, 16, 16), False, "tensor", "float32")],
+                         session.inputs)
         self.assertEqual("y", session.outputs[0].name)
         self.assertEqual(4, session.plan.summary.nodes)
         self.assertIn("of 4 nodes", repr(session))
@@ -245,15 +275,109 @@ class Sessions(PackageTest):
         with self.assertRaises(TypeError):
             ane.Session(models.relu(), speed=11)
 
-    def test_a_sequence_at_a_port_is_refused(self):
-        graph = helper.make_graph(
-            [helper.make_node("SplitToSequence", ["x"], ["y"], axis=0)], "test",
-            [helper.make_tensor_value_info("x", TensorProto.FLOAT, (2, 3))],
-            [helper.make_tensor_sequence_value_info("y", TensorProto.FLOAT, None)])
-        made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
-        made.ir_version = 10
-        with self.assertRaisesRegex(NotImplementedError, "'y'.*tensors only.*plugin"):
-            ane.Session(made)
+
+FLOATS = helper.make_tensor_type_proto(TensorProto.FLOAT, None)
+SEQUENCE = helper.make_sequence_type_proto(FLOATS)
+STRINGS = helper.make_sequence_type_proto(helper.make_tensor_type_proto(TensorProto.STRING, None))
+
+
+def vectors(*sizes):
+    return [np.arange(size, dtype=np.float32) + 1 for size in sizes]
+
+
+class Values(PackageTest):
+    """Sequences, optionals and maps."""
+
+    def assert_same(self, wanted, got):
+        if isinstance(wanted, list):
+            self.assertIsInstance(got, list)
+            self.assertEqual(len(wanted), len(got))
+            for a, b in zip(wanted, got):
+                np.testing.assert_array_equal(a, b)
+        elif wanted is None:
+            self.assertIsNone(got)
+        else:
+            np.testing.assert_array_equal(wanted, got)
+
+    def test_a_sequence_is_a_list(self):
+        made = models.model([helper.make_node("SequenceInsert", ["s", "x"], ["t"]),
+                             helper.make_node("SequenceLength", ["s"], ["n"])],
+                            [("s", SEQUENCE), ("x", TensorProto.FLOAT, (2,))],
+                            [("t", SEQUENCE), ("n", TensorProto.INT64, ())])
+        session = ane.Session(made)
+        self.assertEqual(ane.Port("s", "float32", (), False, "sequence", "sequence(float32)"),
+                         session.inputs[0])
+        x = np.array([7, 8], np.float32)
+        for s in ([], vectors(3), vectors(1, 0, 2), []):
+            made = session.run({"s": s, "x": x})
+            self.assertEqual(len(s), made["n"])
+            self.assert_same([*s, x], made["t"])
+
+    def test_strings_in_a_sequence(self):
+        made = models.model([helper.make_node("SequenceAt", ["s", "i"], ["x"])],
+                            [("s", STRINGS), ("i", TensorProto.INT64, ())],
+                            [("x", TensorProto.STRING, (2,))])
+        x = ane.Session(made).run({"s": [np.array(["a", "b"], object), np.array(["", "ü"], object)],
+                                   "i": np.array(1)})["x"]
+        self.assertEqual(["", "ü"], x.tolist())
+
+    def test_an_optional_without_a_value_is_none(self):
+        for held, value in ((FLOATS, vectors(2)[0]), (SEQUENCE, vectors(2, 1)), (SEQUENCE, [])):
+            optional = helper.make_optional_type_proto(held)
+            made = models.model([helper.make_node("OptionalHasElement", ["x"], ["has"]),
+                                 helper.make_node("Identity", ["x"], ["y"])],
+                                [("x", optional)],
+                                [("has", TensorProto.BOOL, ()), ("y", optional), ("x", optional)])
+            session = ane.Session(made)
+            self.assertEqual("optional", session.inputs[0].kind)
+            for given in (value, None, value, None):
+                with self.subTest(session.inputs[0].type, given=given):
+                    y = session.run({"x": given})
+                    self.assertEqual(given is not None, y["has"])
+                    self.assert_same(given, y["y"])
+                    self.assert_same(given, y["x"])
+
+    def test_an_input_of_any_kind_goes_straight_to_an_output(self):
+        kind = helper.make_optional_type_proto(SEQUENCE)
+        session = ane.Session(models.model(
+            [helper.make_node("Relu", ["x"], ["y"])], [("x", TensorProto.FLOAT, (2,)), ("s", kind)],
+            [("y", TensorProto.FLOAT, (2,)), ("s", kind)]))
+        for s in (vectors(2, 1), [], None):
+            self.assert_same(s, session.run({"x": vectors(2)[0], "s": s})["s"])
+
+    def test_maps_are_dicts(self):
+        kind = onnx.TypeProto()
+        kind.map_type.key_type = TensorProto.STRING
+        kind.map_type.value_type.CopyFrom(FLOATS)
+        made = models.model([helper.make_node("DictVectorizer", ["m"], ["x"], domain="ai.onnx.ml",
+                                              string_vocabulary=["a", "b", "c"])],
+                            [("m", kind)], [("x", TensorProto.FLOAT, (1, 3))])
+        made.opset_import.append(helper.make_opsetid("ai.onnx.ml", 1))
+        session = ane.Session(made)
+        self.assertEqual(("map", "map(string, float32)"),
+                         (session.inputs[0].kind, session.inputs[0].type))
+        self.assert_same(np.array([[2, 0, 3]]), session.run({"m": {"c": 3.0, "a": 2.0}})["x"])
+        zipped = models.model([helper.make_node("ZipMap", ["x"], ["m"], domain="ai.onnx.ml",
+                                                classlabels_int64s=[10, 20])],
+                              [("x", TensorProto.FLOAT, (2, 2))],
+                              [("m", helper.make_sequence_type_proto(onnx.TypeProto()))])
+        zipped.graph.output[0].type.sequence_type.elem_type.map_type.key_type = TensorProto.INT64
+        zipped.graph.output[0].type.sequence_type.elem_type.map_type.value_type.CopyFrom(FLOATS)
+        zipped.opset_import.append(helper.make_opsetid("ai.onnx.ml", 1))
+        x = np.array([[1, 2], [3, 4]], np.float32)
+        self.assertEqual([{10: 1.0, 20: 2.0}, {10: 3.0, 20: 4.0}],
+                         ane.Session(zipped).run({"x": x})["m"])
+
+    def test_wrong_values_are_named(self):
+        made = models.model([helper.make_node("SequenceLength", ["s"], ["n"])], [("s", SEQUENCE)],
+                            [("n", TensorProto.INT64, ())])
+        session = ane.Session(made)
+        wrong = [(vectors(2)[0], r"input 's': want sequence\(float32\), got float32 2"),
+                 ([np.ones(2)], r"got sequence\(float64 2\); give a value of that type"),
+                 (None, "got nothing"), ({"a": 1.0}, r"got map\(string 1, float32 1\)")]
+        for s, told in wrong:
+            with self.assertRaisesRegex(ValueError, told):
+                session.run({"s": s})
 
 
 class Pages(PackageTest):

@@ -5,7 +5,6 @@ import os
 import pathlib
 import tempfile
 
-import numpy as np
 import onnxruntime as ort
 
 NAME = "ANEExecutionProvider"
@@ -82,19 +81,3 @@ class Reported:
 
     def engine_segments(self):
         return sum(plan["summary"]["engine_segments"] for plan in self.plans)
-
-
-def agrees(ours, theirs, relative=2e-2):
-    """Equal but for fp16: floats within `relative` of the largest magnitude, or of their own."""
-    if isinstance(theirs, (list, tuple)):
-        return len(ours) == len(theirs) and all(map(agrees, ours, theirs))
-    if theirs is None or isinstance(theirs, dict):
-        return ours == theirs
-    ours, theirs = np.asarray(ours), np.asarray(theirs)
-    if ours.dtype != theirs.dtype or ours.shape != theirs.shape:
-        return False
-    if theirs.dtype.kind != "f":
-        return np.array_equal(ours, theirs)
-    finite = np.isfinite(theirs)
-    largest = abs(theirs[finite].astype(np.float64)).max(initial=1e-3)
-    return np.allclose(ours, theirs, rtol=relative, atol=relative * largest, equal_nan=True)

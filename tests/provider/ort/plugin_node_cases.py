@@ -15,18 +15,16 @@ import random
 import sys
 import warnings
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "importer"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-import node_cases  # noqa: E402
-import numpy as np  # noqa: E402
+import onnx_cases  # noqa: E402
 import onnxruntime as ort  # noqa: E402
 import plugin  # noqa: E402
 
 ROWS = ("cases", "pass on the CPU alone", "pass with the plugin", "of them on the engine in part",
         "of them on the engine whole", "beyond fp16", "known, of fp16",
         "random", "FAIL with the plugin alone")
-LARGEST = float(np.finfo(np.float16).max)
 MASKED = ("a row that is masked whole: Softmax of equal fp16 numbers gives equal weights, where the "
           "operator's later versions want zeros")
 # What the engine's arithmetic makes of a case, and why that is no fault of the plugin's. An entry
@@ -42,7 +40,7 @@ KNOWN = {
 
 def feeds(session, inputs):
     ports = session.get_inputs() + session.get_outputs()
-    if any(name in port.type for port in ports for name in node_cases.UNFED):
+    if any(name in port.type for port in ports for name in onnx_cases.UNFED):
         return None
     return {port.name: value for port, value in zip(session.get_inputs(), inputs)}
 
@@ -55,21 +53,6 @@ def on_cpu(model, inputs):
         return None if fed is None else session.run(None, fed)
     except Exception:  # ONNX Runtime's are of many classes
         return None
-
-
-def beyond_fp16(values):
-    """Numbers that fp16 has not: too large, or NaN, which becomes an infinity at a port."""
-    for value in values:
-        if isinstance(value, (list, tuple)):
-            if beyond_fp16(value):
-                return True
-            continue
-        if value is None or isinstance(value, dict):
-            continue
-        array = np.asarray(value)
-        if array.dtype.kind == "f" and array.size and not (abs(array) < LARGEST).all():
-            return True
-    return False
 
 
 class Runner:
@@ -98,11 +81,11 @@ class Runner:
         if word is not None and len(word) != made.engine_segments():
             return self.fail(name, f"our report has {made.engine_segments()} segments, ONNX "
                                    f"Runtime {len(word)}")
-        if node_cases.is_random(model.graph):
+        if onnx_cases.is_random(model.graph):
             self.count["random"] += 1
-        elif not any(plugin.agrees(ours, wanted) for wanted in (theirs, expected)):
+        elif not any(onnx_cases.agrees_in_fp16(ours, wanted) for wanted in (theirs, expected)):
             known = [pattern for pattern in KNOWN if pattern in name]
-            if on_engine and beyond_fp16([*inputs, *theirs]):
+            if on_engine and onnx_cases.beyond_fp16([*inputs, *theirs]):
                 self.count["beyond fp16"] += 1
             elif on_engine and known:
                 self.count["known, of fp16"] += 1
@@ -128,7 +111,7 @@ class Runner:
             again = session.run(None, feeds(session, inputs))
         except Exception as error:
             return self.fail(name, "without the CPU: " + str(error).splitlines()[0][:300])
-        if not plugin.agrees(again, ours, relative=0):
+        if not onnx_cases.agrees(again, ours, rtol=0):
             return self.fail(name, "other results without the CPU")
         self.count["of them on the engine whole"] += 1
 
@@ -154,11 +137,11 @@ def main():
         sys.exit("the plugin shows no device")
     choose = random.Random(args.seed)
     runners = [Runner(devices, target, args.verbose) for target in args.targets.split(",")]
-    for name, model, inputs, expected in node_cases.load_cases(1):
+    for case in onnx_cases.load_cases():
         if choose.randrange(args.every) != 0:
             continue
         for runner in runners:
-            runner.run(name, model, inputs, expected)
+            runner.run(case.name, case.model, *case.data_sets[0])
     print(f"ONNX Runtime {ort.__version__}".ljust(34),
           *(runner.options["target"].rjust(7) for runner in runners))
     for row in ROWS:

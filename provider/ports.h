@@ -1,0 +1,21 @@
+// provider/ports.h: what a model's inputs and outputs are, and whether a value fits one.
+#ifndef ANEMONE_PROVIDER_PORTS_H_
+#define ANEMONE_PROVIDER_PORTS_H_
+
+#include "absl/status/status.h"
+#include "anemone/onnx_value.h"
+#include "anemone/session.h"
+#include "importer/graph.h"
+
+namespace anemone {
+
+PortInfo PortOf(const Graph& graph, ValueId value);
+
+// kInvalidArgument, naming the input, unless `given` is of its kind, type and shape. `port` is the
+// input's PortOf().
+absl::Status CheckInput(const Graph& graph, ValueId input, const PortInfo& port,
+                        const OnnxValue& given);
+
+}  // namespace anemone
+
+#endif  // ANEMONE_PROVIDER_PORTS_H_
