@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -42,6 +43,21 @@ class Scheduler::Runner {
     for (size_t i = 0; i < inputs.size(); ++i) {
       Publish(s_.graph_.inputs[i], inputs[i]);
     }
+    return RunSegments();
+  }
+
+  absl::Status RunBody(absl::Span<const RunValue> inputs, absl::Span<const RunValue> captured) {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      ANEMONE_RETURN_IF_ERROR(PublishValue(s_.graph_.inputs[i], inputs[i]));
+    }
+    for (size_t i = 0; i < captured.size(); ++i) {
+      ANEMONE_RETURN_IF_ERROR(PublishValue(s_.graph_.captures[i], captured[i]));
+    }
+    return RunSegments();
+  }
+
+ private:
+  absl::Status RunSegments() {
     for (size_t i = 0; i < waiting_.size(); ++i) {
       waiting_[i] = static_cast<int>(s_.dependencies_[i].size());
     }
@@ -52,18 +68,54 @@ class Scheduler::Runner {
     return first_error_;
   }
 
- private:
   // A tensor that comes from outside the engine goes to wherever it is read.
   void Publish(ValueId value, const Tensor& tensor) {
     if (s_.surfaces_.slot[value] >= 0) Cross(value, tensor);
     state_.tensors[value] = tensor;
   }
 
+  // Likewise a value whose shape at run time need not be the planned one.
+  absl::Status PublishValue(ValueId value, const RunValue& given) {
+    if (s_.surfaces_.slot[value] >= 0) {
+      ANEMONE_ASSIGN_OR_RETURN(const Tensor tensor, given.ToTensor());
+      ANEMONE_RETURN_IF_ERROR(CrossChecked(value, tensor));
+    }
+    state_.tensors[value] = given.tensor;
+    state_.cpu_values[value] = given.cpu;
+    return absl::OkStatus();
+  }
+
+  absl::Status CrossChecked(ValueId value, const Tensor& tensor) {
+    const Value& planned = s_.graph_.values[value];
+    if (tensor.dims() != planned.dims() || tensor.type() != planned.type) {
+      return absl::InternalError(absl::StrCat(
+          "value '", planned.name, "': made as ", DataTypeName(tensor.type()), " ",
+          DimsToString(tensor.dims()), ", planned as ", DataTypeName(planned.type), " ",
+          DimsToString(planned.dims()), "; the model declares a wrong shape, take it out"));
+    }
+    Cross(value, tensor);
+    return absl::OkStatus();
+  }
+
   void Cross(ValueId value, const Tensor& tensor) {
     absl::Time start = absl::Now();
     ToSurface(tensor, s_.surfaces_.layout[value], SurfaceOf(value).data());
     Note("crossing", absl::StrCat("to engine: ", s_.graph_.values[value].name), start);
-    if (hazards_ != nullptr) hazards_->AddPort(value, tensor);
+    if (hazards_ != nullptr) {
+      hazards_->AddPort(s_.plan_.first_segment + ReaderOf(value), s_.graph_.values[value].name,
+                        tensor);
+    }
+  }
+
+  // The engine segment that reads the value first.
+  int ReaderOf(ValueId value) const {
+    const std::vector<Segment>& segments = s_.plan_.segments;
+    const auto reads = [&](const Segment& segment) {
+      return segment.placement == Placement::kEngine &&
+             std::count(segment.inputs.begin(), segment.inputs.end(), value) > 0;
+    };
+    return static_cast<int>(std::find_if(segments.begin(), segments.end(), reads) -
+                            segments.begin());
   }
 
   const Surface& SurfaceOf(ValueId value) { return state_.surfaces[s_.surfaces_.slot[value]]; }
@@ -76,10 +128,13 @@ class Scheduler::Runner {
     tasks_.run([this, segment] {
       absl::Time start = absl::Now();
       bool on_engine = s_.programs_[segment] != nullptr;
-      absl::Status status = failed_     ? absl::OkStatus()
-                            : on_engine ? RunProgram(segment)
-                                        : RunCpu(segment);
-      Note("segment", absl::StrCat(on_engine ? "engine " : "CPU ", segment), start);
+      const bool has_bodies = s_.control_flow_[segment] != nullptr;
+      absl::Status status = failed_      ? absl::OkStatus()
+                            : on_engine  ? RunProgram(segment)
+                            : has_bodies ? RunControlFlow(segment)
+                                         : RunCpu(segment);
+      Note("segment",
+           absl::StrCat(on_engine ? "engine " : "CPU ", s_.plan_.first_segment + segment), start);
       if (!status.ok()) Fail(std::move(status));
       for (int next : s_.dependents_[segment]) {
         if (--waiting_[next] == 0) Start(next);
@@ -105,7 +160,7 @@ class Scheduler::Runner {
           trace_->Add("unit", absl::StrCat(type, " ", unit), absl::Now() - took, took);
         };
     std::function<void(const UnitRun&)> on_values = [this, index](const UnitRun& run) {
-      hazards_->AddUnit(index, run);
+      hazards_->AddUnit(s_.plan_.first_segment + index, run);
     };
     ANEMONE_RETURN_IF_ERROR(s_.device_.Run(*s_.programs_[index],
                                            {.inputs = inputs,
@@ -144,14 +199,30 @@ class Scheduler::Runner {
       ValueId v = segment.outputs[i];
       if (s_.surfaces_.slot[v] >= 0) {
         ANEMONE_ASSIGN_OR_RETURN(Tensor tensor, results[i].ToTensor());
-        if (tensor.dims() != s_.graph_.values[v].dims()) {
-          return absl::InternalError(absl::StrCat(
-              "value '", s_.graph_.values[v].name, "': made as ", DimsToString(tensor.dims()),
-              ", planned as ", DimsToString(s_.graph_.values[v].dims())));
-        }
-        Cross(v, tensor);
+        ANEMONE_RETURN_IF_ERROR(CrossChecked(v, tensor));
       }
       state_.cpu_values[v] = std::move(results[i]);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status RunControlFlow(int index) {
+    const Node& node = s_.graph_.nodes[s_.plan_.segments[index].nodes.front()];
+    const auto value_of = [&](ValueId v) -> RunValue {
+      if (v == kNone) return {};
+      const std::optional<Tensor>& constant = s_.graph_.values[v].constant;
+      if (constant.has_value()) return {*constant, {}};
+      return {state_.tensors[v], state_.cpu_values[v]};
+    };
+    std::vector<RunValue> inputs, captured;
+    for (ValueId v : node.inputs) inputs.push_back(value_of(v));
+    for (ValueId v : node.captures) captured.push_back(value_of(v));
+    ANEMONE_ASSIGN_OR_RETURN(
+        const std::vector<RunValue> results,
+        s_.control_flow_[index]->Run(inputs, captured, trace_, hazards_));
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (node.outputs[i] == kNone) continue;
+      ANEMONE_RETURN_IF_ERROR(PublishValue(node.outputs[i], results[i]));
     }
     return absl::OkStatus();
   }
@@ -220,6 +291,7 @@ absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Make(
     for (int d : s->dependencies_[i]) s->dependents_[d].push_back(static_cast<int>(i));
     s->programs_.emplace_back();
     s->cpu_segments_.emplace_back();
+    s->control_flow_.emplace_back();
     if (segment.placement == Placement::kEngine) {
       ANEMONE_ASSIGN_OR_RETURN(s->programs_.back(),
                                device.Compile(segment.network, *plan.target, plan.route));
@@ -228,6 +300,12 @@ absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Make(
     }
     s->BindPorts(segment);
     for (ValueId v : segment.inputs) s->read_as_tensor_[v] = true;
+    if (!segment.bodies.empty()) {
+      ANEMONE_ASSIGN_OR_RETURN(
+          s->control_flow_.back(),
+          ControlFlow::Make(graph, segment, device, s->runtime_, heeds_limits));
+      continue;
+    }
     ANEMONE_ASSIGN_OR_RETURN(
         s->cpu_segments_.back(),
         CpuSegment::Create(s->runtime_, graph, segment.nodes, segment.inputs, segment.outputs, {}));
@@ -252,6 +330,24 @@ absl::StatusOr<std::unique_ptr<Scheduler::RunState>> Scheduler::TakeState() {
   return state;
 }
 
+absl::StatusOr<std::vector<RunValue>> Scheduler::RunBody(absl::Span<const RunValue> inputs,
+                                                         absl::Span<const RunValue> captured,
+                                                         Trace* trace, HazardLog* hazards) {
+  ANEMONE_ASSIGN_OR_RETURN(std::unique_ptr<RunState> state, TakeState());
+  state->tensors.assign(graph_.values.size(), Tensor());
+  state->cpu_values.assign(graph_.values.size(), CpuValue());
+  ANEMONE_RETURN_IF_ERROR(Runner(*this, *state, trace, hazards).RunBody(inputs, captured));
+  std::vector<RunValue> outputs;
+  for (ValueId v : graph_.outputs) {
+    const std::optional<Tensor>& constant = graph_.values[v].constant;
+    outputs.push_back(constant.has_value()
+                          ? RunValue{*constant, {}}
+                          : RunValue{state->tensors[v], state->cpu_values[v]});
+  }
+  ReturnState(std::move(state));
+  return outputs;
+}
+
 absl::StatusOr<std::vector<Tensor>> Scheduler::Run(const std::vector<Tensor>& inputs, Trace* trace,
                                                    HazardLog* hazards) {
   ANEMONE_ASSIGN_OR_RETURN(std::unique_ptr<RunState> state, TakeState());
@@ -273,11 +369,15 @@ absl::StatusOr<std::vector<Tensor>> Scheduler::Run(const std::vector<Tensor>& in
     }
     outputs.push_back(*std::move(tensor));
   }
+  ReturnState(std::move(state));
+  return outputs;
+}
+
+void Scheduler::ReturnState(std::unique_ptr<RunState> state) {
   state->tensors.clear();
   state->cpu_values.clear();
   std::lock_guard<std::mutex> lock(mutex_);
   idle_.push_back(std::move(state));
-  return outputs;
 }
 
 }  // namespace anemone

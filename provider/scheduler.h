@@ -1,5 +1,5 @@
 // provider/scheduler.h: runs a plan's segments: engine segments as programs of a device, CPU
-// segments as ONNX Runtime sessions, independent ones at the same time, over shared surfaces.
+// segments as ONNX Runtime sessions, bodies by schedulers of their own, independent ones at the same time, over shared surfaces.
 #ifndef ANEMONE_PROVIDER_SCHEDULER_H_
 #define ANEMONE_PROVIDER_SCHEDULER_H_
 
@@ -8,12 +8,15 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "anemone/tensor.h"
 #include "engine/device.h"
 #include "fallback/cpu_segment.h"
 #include "fallback/ort_runtime.h"
 #include "partitioner/plan.h"
+#include "provider/control_flow.h"
 #include "provider/hazard_log.h"
+#include "provider/run_value.h"
 #include "provider/surface_plan.h"
 #include "provider/trace.h"
 
@@ -32,6 +35,12 @@ class Scheduler {
 
   ~Scheduler();
 
+  // One run of a body: its inputs and captures in the graph's order. Values that stay on the CPU
+  // pass as they are. Else as Run().
+  absl::StatusOr<std::vector<RunValue>> RunBody(absl::Span<const RunValue> inputs,
+                                                absl::Span<const RunValue> captured, Trace* trace,
+                                                HazardLog* hazards);
+
   // Inputs in the graph's order, checked by the caller; outputs likewise. Runs in the caller's
   // oneTBB arena; may be called from many threads. `trace` and `hazards` may be null.
   absl::StatusOr<std::vector<Tensor>> Run(const std::vector<Tensor>& inputs, Trace* trace,
@@ -45,6 +54,7 @@ class Scheduler {
             std::shared_ptr<const OrtRuntime> runtime, bool heeds_limits);
   void BindPorts(const Segment& segment);
   absl::StatusOr<std::unique_ptr<RunState>> TakeState();
+  void ReturnState(std::unique_ptr<RunState> state);
 
   const Graph& graph_;
   const Plan& plan_;
@@ -55,6 +65,7 @@ class Scheduler {
   std::vector<std::vector<ValueId>> bound_inputs_;  // by segment, in its program's order
   std::vector<std::vector<ValueId>> bound_outputs_;
   std::vector<std::unique_ptr<CpuSegment>> cpu_segments_;  // by segment; null on the engine
+  std::vector<std::unique_ptr<ControlFlow>> control_flow_;  // by segment; null if it has no bodies
   std::vector<std::vector<int>> dependencies_;             // by segment
   std::vector<std::vector<int>> dependents_;
   SurfacePlan surfaces_;
