@@ -1,6 +1,7 @@
 #include "partitioner/plan.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -13,6 +14,7 @@
 #include "engine/warning.h"
 #include "importer/opsets.h"
 #include "kernels/lowering.h"
+#include "partitioner/bodies.h"
 #include "partitioner/cover.h"
 #include "partitioner/segments.h"
 #include "partitioner/unit_names.h"
@@ -35,12 +37,12 @@ class Groups {
 };
 
 // Covers whose nodes share an origin go one way together (design.md, Origins).
-Groups GroupByOrigin(const Model& model, const std::vector<Cover>& covers) {
+Groups GroupByOrigin(size_t origins, const Graph& graph, const std::vector<Cover>& covers) {
   Groups groups(covers.size());
-  std::vector<int> first(model.origins.size(), -1);
+  std::vector<int> first(origins, -1);
   for (size_t i = 0; i < covers.size(); ++i) {
     for (NodeId id : covers[i].nodes) {
-      for (OriginId origin : model.graph.nodes[id].origins) {
+      for (OriginId origin : graph.nodes[id].origins) {
         if (first[origin] < 0) first[origin] = static_cast<int>(i);
         groups.Join(static_cast<int>(i), first[origin]);
       }
@@ -89,29 +91,21 @@ bool TryMakeSegments(const GraphView& view, absl::Span<const int> opset_classes,
   return true;
 }
 
-// Of a node's origins the one to name it after: of its own operator, and not inside its bodies.
-OriginId NamingOrigin(const Model& model, const Node& node) {
-  auto depth = [&](OriginId id) {
-    const Origin& origin = model.origins[id];
-    bool own = origin.op_type == node.op_type && origin.domain == node.domain;
-    return std::count(origin.id.begin(), origin.id.end(), '/') + (own ? 0 : 1000);
-  };
-  OriginId best = node.origins.back();
-  for (OriginId id : node.origins) {
-    if (depth(id) < depth(best)) best = id;
-  }
-  return best;
-}
-
-PlanEntry MakeEntry(const Model& model, const GraphView& view,
-                    const std::vector<const Cover*>& covers, const std::vector<int>& segment_of) {
+PlanEntry MakeEntry(const Model& model, const GraphView& view, const PlanOptions& options,
+                    const std::vector<const Cover*>& covers, const Plan& plan,
+                    const std::vector<int>& segment_of) {
   const Graph& graph = view.graph;
   PlanEntry entry;
   for (const Cover* cover : covers) {
     for (NodeId id : cover->nodes) {
       const Node& node = graph.nodes[id];
       entry.nodes.push_back(id);
+      if (!plan.segments[segment_of[id]].bodies.empty()) {  // whose entries have the rest
+        entry.origins.push_back(NamingOrigin(model, node));
+        continue;
+      }
       entry.macs += MacsOf(graph, node);
+      if (options.bodies) entry.macs += BodyMacsOf(graph, node);
       entry.origins.insert(entry.origins.end(), node.origins.begin(), node.origins.end());
     }
     for (const Unit& unit : cover->lowered.network.units) {
@@ -130,8 +124,8 @@ PlanEntry MakeEntry(const Model& model, const GraphView& view,
   return entry;
 }
 
-void AddEntries(const Model& model, const GraphView& view, const std::vector<Cover>& covers,
-                Groups& groups, Plan& plan) {
+void AddEntries(const Model& model, const GraphView& view, const PlanOptions& options,
+                const std::vector<Cover>& covers, Groups& groups, Plan& plan) {
   std::vector<int> segment_of(view.graph.nodes.size());
   for (size_t i = 0; i < plan.segments.size(); ++i) {
     for (NodeId id : plan.segments[i].nodes) segment_of[id] = static_cast<int>(i);
@@ -143,15 +137,23 @@ void AddEntries(const Model& model, const GraphView& view, const std::vector<Cov
     members[group].push_back(&covers[i]);
     last[group] = static_cast<int>(i);
   }
-  std::vector<bool> covered(model.origins.size());
   for (size_t i = 0; i < covers.size(); ++i) {
     int group = groups.Find(static_cast<int>(i));
     if (last[group] != static_cast<int>(i)) continue;
-    plan.entries.push_back(MakeEntry(model, view, members[group], segment_of));
+    plan.entries.push_back(MakeEntry(model, view, options, members[group], plan, segment_of));
     const PlanEntry& entry = plan.entries.back();
-    for (OriginId origin : entry.origins) covered[origin] = true;
     ++plan.segments[entry.segment].entries;
     if (entry.verdict.accepted) plan.status = Weaker(plan.status, entry.verdict.status);
+  }
+}
+
+// What no entry covers.
+void AddFolded(const Model& model, Plan& plan) {
+  std::vector<bool> covered(model.origins.size());
+  for (const PlanPart& part : PartsOf(model.graph, plan)) {
+    for (const PlanEntry& entry : part.plan->entries) {
+      for (OriginId origin : entry.origins) covered[origin] = true;
+    }
   }
   for (OriginId origin = 0; origin < static_cast<OriginId>(covered.size()); ++origin) {
     if (covered[origin]) continue;
@@ -163,21 +165,25 @@ void AddEntries(const Model& model, const GraphView& view, const std::vector<Cov
 // The design rules of every engine segment.
 void AddWarnings(const Model& model, Plan& plan) {
   const UnitNames names(model, plan);
-  for (size_t i = 0; i < plan.segments.size(); ++i) {
-    const Network& network = plan.segments[i].network;
-    for (Warning& w : WarningsOf(network, *plan.target, plan.route)) {
-      const Origin* origin = w.unit < 0 ? nullptr : names.Find(network.units[w.unit].name);
-      plan.warnings.push_back({w.rule->id, origin ? origin->id : absl::StrCat("segment ", i),
-                               std::move(w.message), w.rule->remedy, w.rule->source,
-                               w.rule->of_kind});
+  for (const PlanPart& part : PartsOf(model.graph, plan)) {
+    for (size_t i = 0; i < part.plan->segments.size(); ++i) {
+      const Network& network = part.plan->segments[i].network;
+      for (Warning& w : WarningsOf(network, *plan.target, plan.route)) {
+        const Origin* origin = w.unit < 0 ? nullptr : names.Find(network.units[w.unit].name);
+        plan.warnings.push_back(
+            {w.rule->id,
+             origin ? origin->id : absl::StrCat("segment ", part.plan->first_segment + i),
+             std::move(w.message), w.rule->remedy, w.rule->source, w.rule->of_kind});
+      }
     }
   }
 }
 
 // A pattern that might have been one unit, and why it is not.
-void AddMissed(const Model& model, const std::vector<MissedPattern>& missed, Plan& plan) {
+void AddMissed(const Model& model, const Graph& graph, const std::vector<MissedPattern>& missed,
+               Plan& plan) {
   for (const MissedPattern& m : missed) {
-    const Node& anchor = model.graph.nodes[m.anchor];
+    const Node& anchor = graph.nodes[m.anchor];
     const Rule* rule = m.verdict.rule;
     std::string why = m.verdict.message;
     if (why.empty() && rule != nullptr) why = rule->id;
@@ -219,17 +225,78 @@ absl::string_view PlacementName(Placement placement) {
   return kNames[static_cast<int>(placement)];
 }
 
-int Plan::engine_segments() const {
-  return static_cast<int>(std::count_if(segments.begin(), segments.end(), [](const Segment& s) {
-    return s.placement == Placement::kEngine;
-  }));
+namespace {
+
+int CountSegments(const Plan& plan, Placement placement) {
+  int count = 0;
+  for (const Segment& segment : plan.segments) {
+    count += segment.placement == placement;
+    for (const PlannedBody& body : segment.bodies) count += CountSegments(body.plan, placement);
+  }
+  return count;
 }
 
-int Plan::cpu_segments() const { return static_cast<int>(segments.size()) - engine_segments(); }
+void AddParts(const Graph& graph, const Plan& plan, std::vector<PlanPart>& parts) {
+  parts.push_back({&graph, &plan});
+  for (const Segment& segment : plan.segments) {
+    for (const PlannedBody& body : segment.bodies) AddParts(*body.graph, body.plan, parts);
+  }
+}
+
+// Returns the number behind the last.
+int NumberSegments(Plan& plan, int first) {
+  plan.first_segment = first;
+  int next = first + static_cast<int>(plan.segments.size());
+  for (Segment& segment : plan.segments) {
+    for (PlannedBody& body : segment.bodies) next = NumberSegments(body.plan, next);
+  }
+  return next;
+}
+
+absl::StatusOr<Plan> PlanGraph(const Model& model, const Graph& graph, const PlanOptions& options) {
+  Plan plan{.target = options.target, .route = options.route};
+  GraphView view(graph);
+  std::vector<MissedPattern> missed;
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<Cover> covers, ChooseCovers(view, options, missed));
+  Groups groups = GroupByOrigin(model.origins.size(), graph, covers);
+  SpreadRefusals(covers, groups);
+  std::vector<int> opset_classes = OpsetClasses(graph);
+  BodiesByNode bodies;
+  if (options.bodies) bodies = PlanBodies(model, graph, options, PlanGraph);
+  SetApart(bodies, covers, opset_classes);
+  while (!TryMakeSegments(view, opset_classes, options, covers, groups, plan.segments)) {
+  }
+  for (Segment& segment : plan.segments) {
+    const auto run_here = bodies.find(segment.nodes.front());
+    if (run_here != bodies.end()) segment.bodies = std::move(run_here->second);
+  }
+  AddEntries(model, view, options, covers, groups, plan);
+  for (const PlanPart& part : PartsOf(graph, plan)) {
+    plan.status = Weaker(plan.status, part.plan->status);
+  }
+  AddMissed(model, graph, missed, plan);
+  for (Segment& segment : plan.segments) {
+    for (PlannedBody& body : segment.bodies) {
+      std::move(body.plan.warnings.begin(), body.plan.warnings.end(),
+                std::back_inserter(plan.warnings));
+      body.plan.warnings.clear();
+    }
+  }
+  return plan;
+}
+
+}  // namespace
+
+int Plan::engine_segments() const { return CountSegments(*this, Placement::kEngine); }
+
+int Plan::cpu_segments() const { return CountSegments(*this, Placement::kCpu); }
 
 int64_t Plan::macs() const {
   int64_t sum = 0;
   for (const PlanEntry& entry : entries) sum += entry.macs;
+  for (const Segment& segment : segments) {
+    for (const PlannedBody& body : segment.bodies) sum += body.plan.macs();
+  }
   return sum;
 }
 
@@ -238,23 +305,24 @@ int64_t Plan::engine_macs() const {
   for (const PlanEntry& entry : entries) {
     if (entry.placement == Placement::kEngine) sum += entry.macs;
   }
+  for (const Segment& segment : segments) {
+    for (const PlannedBody& body : segment.bodies) sum += body.plan.engine_macs();
+  }
   return sum;
 }
 
+std::vector<PlanPart> PartsOf(const Graph& graph, const Plan& plan) {
+  std::vector<PlanPart> parts;
+  AddParts(graph, plan, parts);
+  return parts;
+}
+
 absl::StatusOr<Plan> MakePlan(const Model& model, const PlanOptions& options) {
-  Plan plan{.target = options.target, .route = options.route};
-  GraphView view(model.graph);
-  std::vector<MissedPattern> missed;
-  ANEMONE_ASSIGN_OR_RETURN(std::vector<Cover> covers, ChooseCovers(view, options, missed));
-  Groups groups = GroupByOrigin(model, covers);
-  SpreadRefusals(covers, groups);
-  const std::vector<int> opset_classes = OpsetClasses(model.graph);
-  while (!TryMakeSegments(view, opset_classes, options, covers, groups, plan.segments)) {
-  }
-  AddEntries(model, view, covers, groups, plan);
+  ANEMONE_ASSIGN_OR_RETURN(Plan plan, PlanGraph(model, model.graph, options));
+  NumberSegments(plan, 0);
+  AddFolded(model, plan);
   if (plan.engine_segments() == 0) plan.status = Status::kUnknown;  // the engine accepted nothing
   AddWarnings(model, plan);
-  AddMissed(model, missed, plan);
   for (const ImportWarning& w : model.warnings) {
     plan.warnings.push_back({w.rule, w.where, w.message, w.remedy, ""});
   }

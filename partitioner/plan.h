@@ -36,6 +36,9 @@ struct PlanOptions {
   Route route = Route::kNetplist;
   Policy policy;
   bool rewrites = true;
+  // Bodies of If, Loop and Scan get plans of their own, for who can run them (docs/control_flow.md).
+  // The plugin's host shows each body by itself.
+  bool bodies = false;
 };
 
 enum class Placement { kEngine, kCpu, kFolded };
@@ -50,10 +53,12 @@ struct PlanEntry {
   Placement placement = Placement::kCpu;
   int segment = -1;                // -1 if folded
   std::vector<std::string> units;  // unit types it became, or would have become
-  int64_t macs = 0;
+  int64_t macs = 0;  // in one run of the model, as far as the trip counts of loops are known
   bool rewritten = false;
   Verdict verdict;  // if on the CPU: why
 };
+
+struct PlannedBody;
 
 struct Segment {
   Placement placement = Placement::kCpu;
@@ -62,6 +67,9 @@ struct Segment {
   std::vector<ValueId> outputs;  // read outside
   Network network;               // engine: ports are inputs and outputs, in this order
   int entries = 0;
+  // Not empty: the segment is one If, Loop or Scan on the CPU, and these are its bodies, as
+  // BodiesOf() lists them. Else its bodies, if there are any, are ONNX Runtime's to run.
+  std::vector<PlannedBody> bodies;
 };
 
 struct PlanWarning {
@@ -76,12 +84,27 @@ struct Plan {
   std::vector<PlanEntry> entries;     // in the graph's order, the folded ones last
   std::vector<Segment> segments;      // in an order in which they can run
   std::vector<PlanWarning> warnings;
+  // The number of segments[0] in what is shown: those of bodies are counted behind the outer ones.
+  int first_segment = 0;
 
+  // With those of bodies.
   int engine_segments() const;
   int cpu_segments() const;
   int64_t macs() const;
   int64_t engine_macs() const;
 };
+
+struct PlannedBody {
+  Attribute::GraphPtr graph;
+  Plan plan;  // no entries for what is folded, and no warnings: the outermost plan has them
+};
+
+// The plan, and those of all bodies in it, outer ones first.
+struct PlanPart {
+  const Graph* graph;
+  const Plan* plan;
+};
+std::vector<PlanPart> PartsOf(const Graph& graph, const Plan& plan);
 
 // Errors: kInvalidArgument if a node breaks ONNX's rules in a way that only shows now.
 absl::StatusOr<Plan> MakePlan(const Model& model, const PlanOptions& options);

@@ -1,7 +1,10 @@
 #include "partitioner/plan_json.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace anemone {
 namespace {
@@ -15,7 +18,7 @@ const char* VerdictName(const PlanEntry& entry) {
   return entry.rewritten ? "rewritten" : "native";
 }
 
-Json EntryJson(const Model& model, const PlanEntry& entry, Route route) {
+Json EntryJson(const Model& model, const Plan& plan, const PlanEntry& entry) {
   const Origin& shown = model.origins[entry.shown];
   bool folded = entry.placement == Placement::kFolded;
   Json origins = Json::array();
@@ -26,11 +29,11 @@ Json EntryJson(const Model& model, const PlanEntry& entry, Route route) {
                {"domain", shown.domain},
                {"origin", std::move(origins)},
                {"placement", Text(PlacementName(entry.placement))},
-               {"segment", folded ? Json(nullptr) : Json(entry.segment)},
+               {"segment", folded ? Json(nullptr) : Json(plan.first_segment + entry.segment)},
                {"verdict", folded ? Json(nullptr) : Json(VerdictName(entry))},
                {"units", entry.units},
                {"macs", entry.macs},
-               {"route", folded ? Json(nullptr) : Json(Text(RouteName(route)))},
+               {"route", folded ? Json(nullptr) : Json(Text(RouteName(plan.route)))},
                {"status", folded ? Json(nullptr) : Json(Text(StatusName(entry.verdict.status)))}};
   AddReason(entry.placement == Placement::kCpu ? entry.verdict : Verdict(), json);
   return json;
@@ -40,6 +43,23 @@ Json NamesOf(const Graph& graph, const std::vector<ValueId>& values) {
   Json names = Json::array();
   for (ValueId v : values) names.push_back(graph.values[v].name);
   return names;
+}
+
+void AddSegments(const PlanPart& part, Json& segments) {
+  for (const Segment& segment : part.plan->segments) {
+    Json bodies = Json::array();
+    for (const PlannedBody& body : segment.bodies) {
+      std::vector<size_t> ids(body.plan.segments.size());
+      std::iota(ids.begin(), ids.end(), body.plan.first_segment);
+      bodies.push_back(std::move(ids));
+    }
+    segments.push_back({{"id", segments.size()},
+                        {"placement", Text(PlacementName(segment.placement))},
+                        {"nodes", segment.entries},
+                        {"inputs", NamesOf(*part.graph, segment.inputs)},
+                        {"outputs", NamesOf(*part.graph, segment.outputs)},
+                        {"bodies", std::move(bodies)}});
+  }
 }
 
 }  // namespace
@@ -66,18 +86,13 @@ void AddReason(const Verdict& verdict, Json& json) {
 Json PlanJson(const Model& model, const Plan& plan) {
   Json nodes = Json::array();
   int by_placement[3] = {};
-  for (const PlanEntry& entry : plan.entries) {
-    ++by_placement[static_cast<int>(entry.placement)];
-    nodes.push_back(EntryJson(model, entry, plan.route));
-  }
   Json segments = Json::array();
-  for (size_t i = 0; i < plan.segments.size(); ++i) {
-    const Segment& segment = plan.segments[i];
-    segments.push_back({{"id", i},
-                        {"placement", Text(PlacementName(segment.placement))},
-                        {"nodes", segment.entries},
-                        {"inputs", NamesOf(model.graph, segment.inputs)},
-                        {"outputs", NamesOf(model.graph, segment.outputs)}});
+  for (const PlanPart& part : PartsOf(model.graph, plan)) {
+    for (const PlanEntry& entry : part.plan->entries) {
+      ++by_placement[static_cast<int>(entry.placement)];
+      nodes.push_back(EntryJson(model, *part.plan, entry));
+    }
+    AddSegments(part, segments);
   }
   Json warnings = Json::array();
   for (const PlanWarning& w : plan.warnings) {
@@ -91,7 +106,7 @@ Json PlanJson(const Model& model, const Plan& plan) {
           {"route", Text(RouteName(plan.route))},
           {"status", Text(StatusName(plan.status))},
           {"summary",
-           {{"nodes", plan.entries.size()},
+           {{"nodes", nodes.size()},
             {"engine_nodes", by_placement[static_cast<int>(Placement::kEngine)]},
             {"cpu_nodes", by_placement[static_cast<int>(Placement::kCpu)]},
             {"folded_nodes", by_placement[static_cast<int>(Placement::kFolded)]},

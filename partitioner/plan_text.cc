@@ -30,6 +30,22 @@ std::string ReasonText(const Verdict& verdict) {
   return absl::StrCat(LayerName(verdict.layer), ": ", words, " [", verdict.rule_id(), "]");
 }
 
+// An entry and the number of its segment, -1 if it is folded.
+struct Line {
+  const PlanEntry& entry;
+  int segment;
+};
+
+std::vector<Line> LinesOf(const Model& model, const Plan& plan) {
+  std::vector<Line> lines;
+  for (const PlanPart& part : PartsOf(model.graph, plan)) {
+    for (const PlanEntry& entry : part.plan->entries) {
+      lines.push_back({entry, entry.segment < 0 ? -1 : part.plan->first_segment + entry.segment});
+    }
+  }
+  return lines;
+}
+
 struct Reason {
   int nodes = 0;
   std::string remedy;
@@ -43,7 +59,7 @@ std::string Source(const Verdict& verdict) {
 
 void AppendReasons(const Model& model, const Plan& plan, std::string& out) {
   std::map<std::string, Reason> reasons;
-  for (const PlanEntry& entry : plan.entries) {
+  for (const auto& [entry, segment] : LinesOf(model, plan)) {
     if (entry.placement != Placement::kCpu) continue;
     Reason& reason =
         reasons[absl::StrCat(model.origins[entry.shown].op_type, "  ", ReasonText(entry.verdict))];
@@ -74,14 +90,14 @@ void AppendReasons(const Model& model, const Plan& plan, std::string& out) {
 void AppendNodes(const Model& model, const Plan& plan, std::string& out) {
   size_t id_width = 4;
   size_t op_width = 8;
-  for (const PlanEntry& entry : plan.entries) {
+  for (const auto& [entry, segment] : LinesOf(model, plan)) {
     id_width = std::max(id_width, model.origins[entry.shown].id.size());
     op_width = std::max(op_width, model.origins[entry.shown].op_type.size());
   }
   id_width = std::min<size_t>(id_width, 40);
   absl::StrAppendFormat(&out, "  %-*s  %-*s  %-6s  %7s  %8s  %s\n", id_width, "node", op_width,
                         "operator", "place", "segment", "MACs", "units, or why not");
-  for (const PlanEntry& entry : plan.entries) {
+  for (const auto& [entry, segment] : LinesOf(model, plan)) {
     const Origin& shown = model.origins[entry.shown];
     std::string note;
     if (entry.placement == Placement::kEngine) {
@@ -93,7 +109,7 @@ void AppendNodes(const Model& model, const Plan& plan, std::string& out) {
     absl::StrAppendFormat(&out, "  %-*s  %-*s  %-6s  %7s  %8s  %s\n", id_width, Printable(shown.id),
                           op_width, Printable(shown.op_type),
                           std::string(PlacementName(entry.placement)),
-                          entry.segment < 0 ? "" : absl::StrCat(entry.segment),
+                          segment < 0 ? "" : absl::StrCat(segment),
                           entry.macs == 0 ? "" : ShortCount(entry.macs), Printable(note));
   }
 }
@@ -137,7 +153,7 @@ std::string ShortCount(int64_t count) {
 std::string PlanText(const Model& model, const Plan& plan, bool every_node, bool colour) {
   int engine = 0;
   int cpu = 0;
-  for (const PlanEntry& entry : plan.entries) {
+  for (const auto& [entry, segment] : LinesOf(model, plan)) {
     engine += entry.placement == Placement::kEngine;
     cpu += entry.placement == Placement::kCpu;
   }

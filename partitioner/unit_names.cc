@@ -5,11 +5,13 @@
 namespace anemone {
 
 UnitNames::UnitNames(const Model& model, const Plan& plan) : model_(model) {
-  for (const PlanEntry& entry : plan.entries) {
-    if (entry.placement != Placement::kEngine) continue;
-    for (NodeId id : entry.nodes) {
-      const ValueId made = NamingOutput(model.graph.nodes[id]);
-      if (made != kNone) origin_of_[model.graph.values[made].name] = entry.shown;
+  for (const PlanPart& part : PartsOf(model.graph, plan)) {
+    for (const PlanEntry& entry : part.plan->entries) {
+      if (entry.placement != Placement::kEngine) continue;
+      for (NodeId id : entry.nodes) {
+        const ValueId made = NamingOutput(part.graph->nodes[id]);
+        if (made != kNone) origin_of_[part.graph->values[made].name] = entry.shown;
+      }
     }
   }
 }

@@ -54,6 +54,7 @@ absl::StatusOr<CheckReport> CheckReport::State::Report(const CheckOptions& optio
       ANEMONE_ASSIGN_OR_RETURN(
           PlanOptions planning,
           PlanningOptions(target, options.route, options.policy, options.rewrites));
+      planning.bodies = true;
       plannings.push_back(std::move(planning));
     }
     // Without ONNX Runtime fewer constants are folded, which is no reason not to answer.

@@ -10,10 +10,7 @@
 namespace anemone {
 
 HazardLog::HazardLog(const Model& model, const Plan& plan)
-    : model_(model),
-      plan_(plan),
-      names_(model, plan),
-      numerics_(math::NumericsOf(plan.target->family())) {}
+    : names_(model, plan), numerics_(math::NumericsOf(plan.target->family())) {}
 
 void HazardLog::Add(const Hazard& where, const std::vector<UnitHazard>& found) {
   std::lock_guard<std::mutex> lock(mutex_);
@@ -53,15 +50,10 @@ void HazardLog::AddUnit(int segment, const UnitRun& run) {
   Add(where, *found);
 }
 
-void HazardLog::AddPort(ValueId value, const Tensor& tensor) {
+void HazardLog::AddPort(int segment, const std::string& value, const Tensor& tensor) {
   Hazard where;
-  where.name = model_.graph.values[value].name;
-  auto reader =
-      std::find_if(plan_.segments.begin(), plan_.segments.end(), [&](const Segment& segment) {
-        return segment.placement == Placement::kEngine &&
-               std::count(segment.inputs.begin(), segment.inputs.end(), value) > 0;
-      });
-  where.segment = static_cast<int>(reader - plan_.segments.begin());
+  where.name = value;
+  where.segment = segment;
   Add(where, PortHazards(tensor));
 }
 

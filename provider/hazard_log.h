@@ -4,6 +4,7 @@
 #define ANEMONE_PROVIDER_HAZARD_LOG_H_
 
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -22,9 +23,10 @@ class HazardLog {
   // Both are borrowed.
   HazardLog(const Model& model, const Plan& plan);
 
+  // `segment` is numbered as shown (Plan::first_segment).
   void AddUnit(int segment, const UnitRun& run);
-  // A value that enters the engine.
-  void AddPort(ValueId value, const Tensor& tensor);
+  // A value that enters the engine in `segment`.
+  void AddPort(int segment, const std::string& value, const Tensor& tensor);
 
   // All, in the order of the plan's segments; a segment's ports come before its units.
   absl::StatusOr<std::vector<Hazard>> Take();
@@ -32,8 +34,6 @@ class HazardLog {
  private:
   void Add(const Hazard& where, const std::vector<UnitHazard>& found);
 
-  const Model& model_;
-  const Plan& plan_;
   const UnitNames names_;
   const math::Numerics& numerics_;
   std::mutex mutex_;

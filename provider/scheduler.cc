@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -20,14 +21,7 @@ namespace anemone {
 // What one run owns.
 struct Scheduler::RunState {
   std::vector<Surface> surfaces;  // by slot
-  // By value: what comes from outside or from the engine, and what CPU segments made.
-  std::vector<Tensor> tensors;
-  std::vector<CpuValue> cpu_values;
-
-  absl::StatusOr<OnnxValue> ValueOf(ValueId value) const {
-    if (tensors[value].type() != DataType::kUndefined) return OnnxValue(tensors[value]);
-    return cpu_values[value].ToValue();
-  }
+  std::vector<RunValue> values;   // by value; of those that stay on the engine none
 };
 
 // One run: starts each segment when the last one it waits for has ended.
@@ -40,9 +34,12 @@ class Scheduler::Runner {
         hazards_(hazards),
         waiting_(scheduler.plan_.segments.size()) {}
 
-  absl::Status Run(const std::vector<OnnxValue>& inputs) {
+  absl::Status Run(absl::Span<const RunValue> inputs, absl::Span<const RunValue> captured) {
     for (size_t i = 0; i < inputs.size(); ++i) {
       ANEMONE_RETURN_IF_ERROR(Publish(s_.graph_.inputs[i], inputs[i]));
+    }
+    for (size_t i = 0; i < captured.size(); ++i) {
+      ANEMONE_RETURN_IF_ERROR(Publish(s_.graph_.captures[i], captured[i]));
     }
     for (size_t i = 0; i < waiting_.size(); ++i) {
       waiting_[i] = static_cast<int>(s_.dependencies_[i].size());
@@ -55,16 +52,25 @@ class Scheduler::Runner {
   }
 
  private:
-  // An input goes to wherever it is read; only the CPU reads one that is no tensor.
-  absl::Status Publish(ValueId value, const OnnxValue& input) {
-    if (input.kind != OnnxValue::Kind::kTensor) {
-      if (s_.runtime_ == nullptr) return absl::OkStatus();  // nobody reads it
-      ANEMONE_ASSIGN_OR_RETURN(state_.cpu_values[value],
-                               FromOnnxValue(s_.runtime_, TypeOf(s_.graph_.values[value]), input));
-      return absl::OkStatus();
+  // A value that comes from outside the engine goes to wherever it is read.
+  absl::Status Publish(ValueId value, const RunValue& given) {
+    if (s_.surfaces_.slot[value] >= 0) {
+      ANEMONE_ASSIGN_OR_RETURN(const Tensor tensor, given.ToTensor());
+      ANEMONE_RETURN_IF_ERROR(CrossChecked(value, tensor));
     }
-    if (s_.surfaces_.slot[value] >= 0) Cross(value, input.tensor);
-    state_.tensors[value] = input.tensor;
+    state_.values[value] = given;
+    return absl::OkStatus();
+  }
+
+  absl::Status CrossChecked(ValueId value, const Tensor& tensor) {
+    const Value& planned = s_.graph_.values[value];
+    if (tensor.dims() != planned.dims() || tensor.type() != planned.type) {
+      return absl::InternalError(absl::StrCat(
+          "value '", planned.name, "': made as ", DataTypeName(tensor.type()), " ",
+          DimsToString(tensor.dims()), ", planned as ", DataTypeName(planned.type), " ",
+          DimsToString(planned.dims()), "; the model declares a wrong shape, take it out"));
+    }
+    Cross(value, tensor);
     return absl::OkStatus();
   }
 
@@ -72,7 +78,21 @@ class Scheduler::Runner {
     absl::Time start = absl::Now();
     ToSurface(tensor, s_.surfaces_.layout[value], SurfaceOf(value).data());
     Note("crossing", absl::StrCat("to engine: ", s_.graph_.values[value].name), start);
-    if (hazards_ != nullptr) hazards_->AddPort(value, tensor);
+    if (hazards_ != nullptr) {
+      hazards_->AddPort(s_.plan_.first_segment + ReaderOf(value), s_.graph_.values[value].name,
+                        tensor);
+    }
+  }
+
+  // The engine segment that reads the value first.
+  int ReaderOf(ValueId value) const {
+    const std::vector<Segment>& segments = s_.plan_.segments;
+    const auto reads = [&](const Segment& segment) {
+      return segment.placement == Placement::kEngine &&
+             std::count(segment.inputs.begin(), segment.inputs.end(), value) > 0;
+    };
+    return static_cast<int>(std::find_if(segments.begin(), segments.end(), reads) -
+                            segments.begin());
   }
 
   const Surface& SurfaceOf(ValueId value) { return state_.surfaces[s_.surfaces_.slot[value]]; }
@@ -85,10 +105,13 @@ class Scheduler::Runner {
     tasks_.run([this, segment] {
       absl::Time start = absl::Now();
       bool on_engine = s_.programs_[segment] != nullptr;
-      absl::Status status = failed_     ? absl::OkStatus()
-                            : on_engine ? RunProgram(segment)
-                                        : RunCpu(segment);
-      Note("segment", absl::StrCat(on_engine ? "engine " : "CPU ", segment), start);
+      const bool has_bodies = s_.control_flow_[segment] != nullptr;
+      absl::Status status = failed_      ? absl::OkStatus()
+                            : on_engine  ? RunProgram(segment)
+                            : has_bodies ? RunControlFlow(segment)
+                                         : RunCpu(segment);
+      Note("segment",
+           absl::StrCat(on_engine ? "engine " : "CPU ", s_.plan_.first_segment + segment), start);
       if (!status.ok()) Fail(std::move(status));
       for (int next : s_.dependents_[segment]) {
         if (--waiting_[next] == 0) Start(next);
@@ -114,7 +137,7 @@ class Scheduler::Runner {
           trace_->Add("unit", absl::StrCat(type, " ", unit), absl::Now() - took, took);
         };
     std::function<void(const UnitRun&)> on_values = [this, index](const UnitRun& run) {
-      hazards_->AddUnit(index, run);
+      hazards_->AddUnit(s_.plan_.first_segment + index, run);
     };
     ANEMONE_RETURN_IF_ERROR(s_.device_.Run(*s_.programs_[index],
                                            {.inputs = inputs,
@@ -127,7 +150,7 @@ class Scheduler::Runner {
       if (!s_.read_as_tensor_[v]) continue;
       absl::Time start = absl::Now();
       const Value& value = s_.graph_.values[v];
-      state_.tensors[v] =
+      state_.values[v].tensor =
           FromSurface(SurfaceOf(v).data(), s_.surfaces_.layout[v], value.type, value.dims());
       Note("crossing", absl::StrCat("from engine: ", value.name), start);
     }
@@ -138,12 +161,7 @@ class Scheduler::Runner {
     const Segment& segment = s_.plan_.segments[index];
     std::vector<CpuValue> inputs;
     for (ValueId v : segment.inputs) {
-      if (state_.tensors[v].type() == DataType::kUndefined) {
-        inputs.push_back(state_.cpu_values[v]);
-        continue;
-      }
-      ANEMONE_ASSIGN_OR_RETURN(CpuValue value,
-                               CpuValue::FromTensor(s_.runtime_, state_.tensors[v]));
+      ANEMONE_ASSIGN_OR_RETURN(CpuValue value, state_.values[v].ToCpuValue(s_.runtime_));
       inputs.push_back(std::move(value));
     }
     std::vector<CpuOutput> places(segment.outputs.size());
@@ -153,14 +171,29 @@ class Scheduler::Runner {
       ValueId v = segment.outputs[i];
       if (s_.surfaces_.slot[v] >= 0) {
         ANEMONE_ASSIGN_OR_RETURN(Tensor tensor, results[i].ToTensor());
-        if (tensor.dims() != s_.graph_.values[v].dims()) {
-          return absl::InternalError(absl::StrCat(
-              "value '", s_.graph_.values[v].name, "': made as ", DimsToString(tensor.dims()),
-              ", planned as ", DimsToString(s_.graph_.values[v].dims())));
-        }
-        Cross(v, tensor);
+        ANEMONE_RETURN_IF_ERROR(CrossChecked(v, tensor));
       }
-      state_.cpu_values[v] = std::move(results[i]);
+      state_.values[v].cpu = std::move(results[i]);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status RunControlFlow(int index) {
+    const Node& node = s_.graph_.nodes[s_.plan_.segments[index].nodes.front()];
+    const auto value_of = [&](ValueId v) -> RunValue {
+      if (v == kNone) return {};
+      const std::optional<Tensor>& constant = s_.graph_.values[v].constant;
+      if (constant.has_value()) return {*constant, {}};
+      return state_.values[v];
+    };
+    std::vector<RunValue> inputs, captured;
+    for (ValueId v : node.inputs) inputs.push_back(value_of(v));
+    for (ValueId v : node.captures) captured.push_back(value_of(v));
+    ANEMONE_ASSIGN_OR_RETURN(const std::vector<RunValue> results,
+                             s_.control_flow_[index]->Run(inputs, captured, trace_, hazards_));
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (node.outputs[i] == kNone) continue;
+      ANEMONE_RETURN_IF_ERROR(Publish(node.outputs[i], results[i]));
     }
     return absl::OkStatus();
   }
@@ -229,6 +262,7 @@ absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Make(
     for (int d : s->dependencies_[i]) s->dependents_[d].push_back(static_cast<int>(i));
     s->programs_.emplace_back();
     s->cpu_segments_.emplace_back();
+    s->control_flow_.emplace_back();
     if (segment.placement == Placement::kEngine) {
       ANEMONE_ASSIGN_OR_RETURN(s->programs_.back(),
                                device.Compile(segment.network, *plan.target, plan.route));
@@ -237,6 +271,12 @@ absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Make(
     }
     s->BindPorts(segment);
     for (ValueId v : segment.inputs) s->read_as_tensor_[v] = true;
+    if (!segment.bodies.empty()) {
+      ANEMONE_ASSIGN_OR_RETURN(
+          s->control_flow_.back(),
+          ControlFlow::Make(graph, segment, device, s->runtime_, heeds_limits));
+      continue;
+    }
     ANEMONE_ASSIGN_OR_RETURN(
         s->cpu_segments_.back(),
         CpuSegment::Create(s->runtime_, graph, segment.nodes, segment.inputs, segment.outputs, {}));
@@ -261,36 +301,52 @@ absl::StatusOr<std::unique_ptr<Scheduler::RunState>> Scheduler::TakeState() {
   return state;
 }
 
+absl::StatusOr<std::vector<RunValue>> Scheduler::RunBody(absl::Span<const RunValue> inputs,
+                                                         absl::Span<const RunValue> captured,
+                                                         Trace* trace, HazardLog* hazards) {
+  ANEMONE_ASSIGN_OR_RETURN(std::unique_ptr<RunState> state, TakeState());
+  state->values.assign(graph_.values.size(), RunValue());
+  ANEMONE_RETURN_IF_ERROR(Runner(*this, *state, trace, hazards).Run(inputs, captured));
+  std::vector<RunValue> outputs;
+  for (ValueId v : graph_.outputs) {
+    const std::optional<Tensor>& constant = graph_.values[v].constant;
+    outputs.push_back(constant.has_value() ? RunValue{*constant, {}} : state->values[v]);
+  }
+  state->values.clear();
+  std::lock_guard<std::mutex> lock(mutex_);
+  idle_.push_back(std::move(state));
+  return outputs;
+}
+
 absl::StatusOr<std::vector<OnnxValue>> Scheduler::Run(const std::vector<OnnxValue>& inputs,
                                                       Trace* trace, HazardLog* hazards) {
-  ANEMONE_ASSIGN_OR_RETURN(std::unique_ptr<RunState> state, TakeState());
-  state->tensors.assign(graph_.values.size(), Tensor());
-  state->cpu_values.assign(graph_.values.size(), CpuValue());
-  ANEMONE_RETURN_IF_ERROR(Runner(*this, *state, trace, hazards).Run(inputs));
-  std::vector<OnnxValue> outputs;
-  for (ValueId v : graph_.outputs) {
-    const Value& value = graph_.values[v];
-    if (value.constant) {
-      outputs.emplace_back(*value.constant);
-      continue;
+  std::vector<RunValue> given(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].kind == OnnxValue::Kind::kTensor) {
+      given[i].tensor = inputs[i].tensor;
+    } else if (runtime_ != nullptr) {  // without it nobody reads the value
+      ANEMONE_ASSIGN_OR_RETURN(
+          given[i].cpu,
+          FromOnnxValue(runtime_, TypeOf(graph_.values[graph_.inputs[i]]), inputs[i]));
     }
-    if (value.producer == kNone) {  // an input, as it is
-      const auto input = std::find(graph_.inputs.begin(), graph_.inputs.end(), v);
+  }
+  ANEMONE_ASSIGN_OR_RETURN(const std::vector<RunValue> made, RunBody(given, {}, trace, hazards));
+  std::vector<OnnxValue> outputs;
+  for (size_t i = 0; i < made.size(); ++i) {
+    const ValueId v = graph_.outputs[i];
+    const auto input = std::find(graph_.inputs.begin(), graph_.inputs.end(), v);
+    if (input != graph_.inputs.end()) {  // as it is
       outputs.push_back(inputs[input - graph_.inputs.begin()]);
       continue;
     }
-    auto made = state->ValueOf(v);
-    if (!made.ok()) {
-      return absl::Status(
-          made.status().code(),
-          absl::StrCat("output '", value.name, "': ", std::string(made.status().message())));
+    auto output = made[i].ToOnnxValue();
+    if (!output.ok()) {
+      return absl::Status(output.status().code(),
+                          absl::StrCat("output '", graph_.values[v].name,
+                                       "': ", std::string(output.status().message())));
     }
-    outputs.push_back(*std::move(made));
+    outputs.push_back(*std::move(output));
   }
-  state->tensors.clear();
-  state->cpu_values.clear();
-  std::lock_guard<std::mutex> lock(mutex_);
-  idle_.push_back(std::move(state));
   return outputs;
 }
 

@@ -1,5 +1,6 @@
 // provider/scheduler.h: runs a plan's segments: engine segments as programs of a device, CPU
-// segments as ONNX Runtime sessions, independent ones at the same time, over shared surfaces.
+// segments as ONNX Runtime sessions, bodies by schedulers of their own, independent ones at the
+// same time, over shared surfaces.
 #ifndef ANEMONE_PROVIDER_SCHEDULER_H_
 #define ANEMONE_PROVIDER_SCHEDULER_H_
 
@@ -8,12 +9,15 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "anemone/onnx_value.h"
 #include "engine/device.h"
 #include "fallback/cpu_segment.h"
 #include "fallback/ort_runtime.h"
 #include "partitioner/plan.h"
+#include "provider/control_flow.h"
 #include "provider/hazard_log.h"
+#include "provider/run_value.h"
 #include "provider/surface_plan.h"
 #include "provider/trace.h"
 
@@ -37,6 +41,11 @@ class Scheduler {
   absl::StatusOr<std::vector<OnnxValue>> Run(const std::vector<OnnxValue>& inputs, Trace* trace,
                                              HazardLog* hazards = nullptr);
 
+  // The same for a body: captures in the graph's order too; what stays on the CPU passes as it is.
+  absl::StatusOr<std::vector<RunValue>> RunBody(absl::Span<const RunValue> inputs,
+                                                absl::Span<const RunValue> captured, Trace* trace,
+                                                HazardLog* hazards);
+
  private:
   struct RunState;
   class Runner;
@@ -54,8 +63,9 @@ class Scheduler {
   std::vector<std::unique_ptr<Program>> programs_;  // by segment; null on the CPU
   std::vector<std::vector<ValueId>> bound_inputs_;  // by segment, in its program's order
   std::vector<std::vector<ValueId>> bound_outputs_;
-  std::vector<std::unique_ptr<CpuSegment>> cpu_segments_;  // by segment; null on the engine
-  std::vector<std::vector<int>> dependencies_;             // by segment
+  std::vector<std::unique_ptr<CpuSegment>> cpu_segments_;   // by segment; null on the engine
+  std::vector<std::unique_ptr<ControlFlow>> control_flow_;  // by segment; null if it has no bodies
+  std::vector<std::vector<int>> dependencies_;              // by segment
   std::vector<std::vector<int>> dependents_;
   SurfacePlan surfaces_;
   std::vector<bool> read_as_tensor_;  // by value: a CPU segment or the caller reads it

@@ -80,6 +80,7 @@ absl::StatusOr<std::unique_ptr<Session::State>> Session::State::MakeUnguarded(
   auto state = std::make_unique<State>();
   ANEMONE_ASSIGN_OR_RETURN(PlanOptions planning, PlanningOptions(options.target, options.route,
                                                                  options.policy, options.rewrites));
+  planning.bodies = true;
   int threads = options.threads > 0
                     ? options.threads
                     : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));

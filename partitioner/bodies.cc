@@ -1,0 +1,191 @@
+#include "partitioner/bodies.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "importer/trips.h"
+#include "kernels/lowering.h"
+
+namespace anemone {
+namespace {
+
+// Loops may be nested, and sums of MACs must not overflow.
+constexpr int64_t kMostMacs = int64_t{1} << 50;
+
+int64_t Times(int64_t macs, int64_t trips) {
+  return trips == 0 || macs <= kMostMacs / trips ? macs * trips : kMostMacs;
+}
+
+int64_t TripsForMacs(const Graph& graph, const Node& node) {
+  return TripsOf(graph, node).value_or(1);
+}
+
+bool IsIf(const Node& node) {
+  if (!node.domain.empty() || node.op_type != "If") return false;
+  for (const char* name : {"then_branch", "else_branch"}) {
+    const Attribute* attribute = node.FindAttribute(name);
+    if (attribute == nullptr) return false;
+    const auto* branch = std::get_if<Attribute::GraphPtr>(&attribute->value);
+    if (branch == nullptr || !(*branch)->inputs.empty()) return false;
+    if ((*branch)->outputs.size() != node.outputs.size()) return false;
+  }
+  return HasInput(node, 0) && BodiesOf(node).size() == 2;
+}
+
+// How many nodes of the graph stand for each node of the file.
+std::vector<int> CountOrigins(size_t origins, const Graph& graph) {
+  std::vector<int> count(origins);
+  for (const Node& node : graph.nodes) {
+    for (OriginId id : node.origins) ++count[id];
+  }
+  return count;
+}
+
+// Sees to it that the entries in a node's bodies have origins of their own.
+class OriginSeparator {
+ public:
+  // `count`: CountOrigins() of the graph that the node is in.
+  OriginSeparator(const std::vector<int>& count, const Node& node, OriginId own)
+      : own_(own), taken_(count) {
+    for (OriginId id : node.origins) --taken_[id];
+    taken_[own] = 1;
+  }
+
+  // Takes the node's own origin out of entries on the CPU: they go with the node. False if the
+  // origin of some entry is that of a node outside too, or of two entries.
+  bool Separate(Plan& plan) {
+    for (PlanEntry& entry : plan.entries) {
+      if (entry.placement == Placement::kCpu) {
+        entry.origins.erase(std::remove(entry.origins.begin(), entry.origins.end(), own_),
+                            entry.origins.end());
+        plan.segments[entry.segment].entries -= entry.origins.empty();
+      }
+      for (OriginId id : entry.origins) {
+        if (std::exchange(taken_[id], 1) != 0) return false;
+      }
+    }
+    plan.entries.erase(std::remove_if(plan.entries.begin(), plan.entries.end(),
+                                      [](const PlanEntry& entry) { return entry.origins.empty(); }),
+                       plan.entries.end());
+    return std::all_of(plan.segments.begin(), plan.segments.end(), [&](Segment& segment) {
+      return Separate(segment.bodies);
+    });
+  }
+
+  bool Separate(std::vector<PlannedBody>& bodies) {
+    return std::all_of(bodies.begin(), bodies.end(),
+                       [&](PlannedBody& body) { return Separate(body.plan); });
+  }
+
+ private:
+  OriginId own_;
+  std::vector<int> taken_;  // by origin: nodes or entries besides the next that stand for it
+};
+
+void MultiplyMacs(int64_t trips, Plan& plan) {
+  for (PlanEntry& entry : plan.entries) entry.macs = Times(entry.macs, trips);
+  for (Segment& segment : plan.segments) {
+    for (PlannedBody& body : segment.bodies) MultiplyMacs(trips, body.plan);
+  }
+}
+
+// Some unit on the engine does more than to hand a value on.
+bool Computes(const Graph& body, const Plan& plan) {
+  for (const PlanPart& part : PartsOf(body, plan)) {
+    for (const Segment& segment : part.plan->segments) {
+      const std::vector<Unit>& units = segment.network.units;
+      const auto is_view = [](const Unit& unit) { return unit.kind->is_view(); };
+      if (!std::all_of(units.begin(), units.end(), is_view)) return true;
+    }
+  }
+  return false;
+}
+
+// Empty: the node goes whole to ONNX Runtime.
+std::vector<PlannedBody> PlanBodiesOf(const Model& model, const Graph& graph, const Node& node,
+                                      const PlanOptions& options, PlanOneGraph& plan_graph) {
+  if (!IsIf(node) && LoopBodyOf(node) == nullptr) return {};
+  std::vector<PlannedBody> bodies;
+  bool computes = false;
+  for (const Attribute::GraphPtr& body : BodiesOf(node)) {
+    absl::StatusOr<Plan> plan = plan_graph(model, *body, options);
+    if (!plan.ok()) return {};  // it may be a branch that is never taken
+    computes |= Computes(*body, *plan);
+    bodies.push_back({body, *std::move(plan)});
+  }
+  if (!computes) return {};
+  const int64_t trips = TripsForMacs(graph, node);
+  for (PlannedBody& body : bodies) MultiplyMacs(trips, body.plan);
+  return bodies;
+}
+
+Verdict RunHere(const std::vector<PlannedBody>& bodies) {
+  int engine = 0;
+  size_t all = 0;
+  for (const PlannedBody& body : bodies) {
+    for (const PlanPart& part : PartsOf(*body.graph, body.plan)) {
+      all += part.plan->entries.size();
+      for (const PlanEntry& entry : part.plan->entries) {
+        engine += entry.placement == Placement::kEngine;
+      }
+    }
+  }
+  return OwnRefusal(Layer::kCoverage, "body-run-by-anemone",
+                    absl::StrCat("Anemone runs its bodies, ", engine, " of whose ", all,
+                                 " nodes are on the engine"),
+                    "");
+}
+
+}  // namespace
+
+BodiesByNode PlanBodies(const Model& model, const Graph& graph, const PlanOptions& options,
+                        PlanOneGraph& plan_graph) {
+  BodiesByNode planned;
+  std::vector<int> count;
+  for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes.size()); ++id) {
+    const Node& node = graph.nodes[id];
+    std::vector<PlannedBody> bodies = PlanBodiesOf(model, graph, node, options, plan_graph);
+    if (bodies.empty()) continue;
+    if (count.empty()) count = CountOrigins(model.origins.size(), graph);
+    OriginSeparator separator(count, node, NamingOrigin(model, node));
+    if (separator.Separate(bodies)) planned.emplace(id, std::move(bodies));
+  }
+  return planned;
+}
+
+void SetApart(const BodiesByNode& bodies, std::vector<Cover>& covers,
+              std::vector<int>& opset_classes) {
+  if (bodies.empty()) return;
+  // Nodes of different classes never share a segment, and with class 0 anyone may.
+  int next = 1 + *std::max_element(opset_classes.begin(), opset_classes.end());
+  std::replace(opset_classes.begin(), opset_classes.end(), 0, next);
+  for (const auto& [id, planned] : bodies) opset_classes[id] = ++next;
+  for (Cover& cover : covers) {
+    const auto found = bodies.find(cover.nodes.back());
+    if (found != bodies.end()) cover.verdict = RunHere(found->second);
+  }
+}
+
+int64_t BodyMacsOf(const Graph& graph, const Node& node) {
+  int64_t macs = 0;
+  for (const Attribute::GraphPtr& body : BodiesOf(node)) {
+    for (const Node& inner : body->nodes) macs += MacsOf(*body, inner) + BodyMacsOf(*body, inner);
+  }
+  return Times(macs, TripsForMacs(graph, node));
+}
+
+OriginId NamingOrigin(const Model& model, const Node& node) {
+  auto depth = [&](OriginId id) {
+    const Origin& origin = model.origins[id];
+    bool own = origin.op_type == node.op_type && origin.domain == node.domain;
+    return std::count(origin.id.begin(), origin.id.end(), '/') + (own ? 0 : 1000);
+  };
+  OriginId best = node.origins.back();
+  for (OriginId id : node.origins) {
+    if (depth(id) < depth(best)) best = id;
+  }
+  return best;
+}
+
+}  // namespace anemone

@@ -1,0 +1,37 @@
+// provider/run_value.h: a value on its way between segments and bodies.
+#ifndef ANEMONE_PROVIDER_RUN_VALUE_H_
+#define ANEMONE_PROVIDER_RUN_VALUE_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "anemone/onnx_value.h"
+#include "anemone/tensor.h"
+#include "fallback/cpu_value.h"
+
+namespace anemone {
+
+// A tensor from outside or from the engine, or what a CPU segment made, as it is; neither for an
+// input that is left out and for an optional without a value. Copies share the bytes.
+struct RunValue {
+  Tensor tensor;
+  CpuValue cpu;
+
+  bool has_tensor() const { return tensor.type() != DataType::kUndefined; }
+  absl::StatusOr<Tensor> ToTensor() const {
+    if (has_tensor()) return tensor;
+    return cpu.ToTensor();
+  }
+  absl::StatusOr<OnnxValue> ToOnnxValue() const {
+    if (has_tensor()) return OnnxValue(tensor);
+    return cpu.ToValue();
+  }
+  absl::StatusOr<CpuValue> ToCpuValue(const std::shared_ptr<const OrtRuntime>& runtime) const {
+    if (has_tensor()) return CpuValue::FromTensor(runtime, tensor);
+    return cpu;
+  }
+};
+
+}  // namespace anemone
+
+#endif  // ANEMONE_PROVIDER_RUN_VALUE_H_

@@ -1,0 +1,288 @@
+// If, Loop and Scan whose bodies Anemone runs, against ONNX Runtime on the whole model.
+#include <gmock/gmock.h>
+
+#include <map>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "anemone/check.h"
+#include "anemone/session.h"
+#include "fallback/cpu_session.h"
+#include "nlohmann/json.hpp"
+#include "tests/onnx_text.h"
+#include "tests/status_matchers.h"
+
+namespace anemone {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using Tensors = std::map<std::string, Tensor>;
+
+Tensor Ramp(std::vector<int64_t> dims, float first = -1) {
+  Tensor t = Tensor::Zeros(DataType::kFloat, std::move(dims));
+  for (int64_t i = 0; i < t.elements(); ++i) {
+    t.mutable_data<float>()[i] = first + 0.125f * static_cast<float>(i % 19);
+  }
+  return t;
+}
+
+Tensor Number(int64_t number) { return Tensor::Int64s({}, {number}); }
+
+Tensor Truth(bool truth) {
+  Tensor t = Tensor::Zeros(DataType::kBool, {});
+  t.mutable_data<bool>()[0] = truth;
+  return t;
+}
+
+absl::StatusOr<Tensors> ByOnnxRuntime(const std::string& text, const Tensors& inputs) {
+  auto runtime = OrtRuntime::Open({.threads = 1});
+  if (!runtime.ok()) return runtime.status();
+  auto session = CpuSession::FromModel(*runtime, "reference", {ModelOfText(text), {}},
+                                       {.optimization = OrtOptimization::kNone});
+  if (!session.ok()) return session.status();
+  std::vector<CpuValue> given;
+  for (const CpuPort& port : (*session)->inputs()) {
+    given.push_back(*CpuValue::FromTensor(*runtime, inputs.at(port.name)));
+  }
+  auto made = (*session)->Run(given, std::vector<CpuOutput>((*session)->outputs().size()));
+  if (!made.ok()) return made.status();
+  Tensors named;
+  for (size_t i = 0; i < made->size(); ++i) {
+    named[(*session)->outputs()[i].name] = *(*made)[i].ToTensor();
+  }
+  return named;
+}
+
+void ExpectNear(const Tensor& got, const Tensor& want, const std::string& name) {
+  ASSERT_EQ(got.type(), want.type()) << name;
+  ASSERT_EQ(got.dims(), want.dims()) << name;
+  for (int64_t i = 0; i < want.elements(); ++i) {
+    if (want.type() == DataType::kFloat) {
+      ASSERT_NEAR(got.at<float>(i), want.at<float>(i), 4e-3 * (1 + std::abs(want.at<float>(i))))
+          << name << " at " << i;
+    } else {
+      ASSERT_EQ(got.at<int64_t>(i), want.at<int64_t>(i)) << name << " at " << i;
+    }
+  }
+}
+
+// What `check` says of one node; null if it names no such node.
+json NodeOf(const json& plan, const std::string& id) {
+  for (const json& node : plan["nodes"]) {
+    if (node["id"] == id) return node;
+  }
+  return nullptr;
+}
+
+void ExpectCovered(const json& plan) {
+  std::map<std::string, int> covered;
+  for (const json& node : plan["nodes"]) {
+    for (const json& origin : node["origin"]) ++covered[origin.get<std::string>()];
+  }
+  for (const auto& [id, times] : covered) EXPECT_EQ(times, 1) << id;
+}
+
+struct ControlCase {
+  std::string name;
+  std::string model;
+  std::vector<Tensors> inputs;          // one run each
+  std::vector<std::string> on_engine;   // nodes in bodies
+  std::vector<std::string> on_cpu = {}; // likewise
+};
+
+void PrintTo(const ControlCase& c, std::ostream* out) { *out << c.name; }
+
+class ControlFlowTest : public testing::TestWithParam<ControlCase> {};
+
+TEST_P(ControlFlowTest, AgreesWithOnnxRuntime) {
+  const ControlCase& c = GetParam();
+  auto session = Session::LoadBytes(BytesOfText(c.model));
+  ASSERT_TRUE(session.ok()) << session.status();
+  const json plan = json::parse(session->PlanJson());
+  ExpectCovered(plan);
+  for (const std::string& id : c.on_engine) EXPECT_EQ(NodeOf(plan, id)["placement"], "engine") << id;
+  for (const std::string& id : c.on_cpu) EXPECT_EQ(NodeOf(plan, id)["placement"], "cpu") << id;
+  for (const Tensors& inputs : c.inputs) {
+    auto want = ByOnnxRuntime(c.model, inputs);
+    ASSERT_TRUE(want.ok()) << want.status();
+    auto got = session->Run(inputs);
+    ASSERT_TRUE(got.ok()) << got.status();
+    ASSERT_EQ(got->size(), want->size());
+    for (const auto& [name, tensor] : *want) ExpectNear(got->at(name), tensor, name);
+  }
+}
+
+constexpr char kIf[] =
+    "(bool c, float[2,4] x) => (float[2,4] y, float[2,4] z) <float[4,4] w = {1, 0, 0, 0, 0, 2, 0, "
+    "0, 0, 0, 3, 0, 0, 0, 0, 4}> {"
+    "  h = Relu(x)"
+    "  y, k = If(c) <"
+    "    then_branch = t () => (float[2,4] a, float[2,4] b) { a = MatMul(h, w) b = Sigmoid(a) },"
+    "    else_branch = e () => (float[2,4] p, float[2,4] q) { p = Neg(x) q = Identity(h) }>"
+    "  z = Mul(k, x) }";
+
+// A carried value, two stacked ones, a captured one, and one that stays an integer.
+constexpr char kLoop[] =
+    "(int64 m, bool c, float[2,4] x, float[2,4] step, int64[1] n)"
+    " => (float[2,4] y, int64[1] k, float[?,2,4] all, int64[?] at) {"
+    "  h = Relu(x)"
+    "  y, k, all, at = Loop(m, c, h, n) <body = b (int64 i, bool ci, float[2,4] xi, int64[1] ni)"
+    "    => (bool co, float[2,4] xo, int64[1] no, float[2,4] scan, int64 seen) {"
+    "    co = Identity(ci) s = Add(xi, step) xo = Tanh(s) scan = Mul(s, s) no = Add(ni, ni)"
+    "    seen = Identity(i) }> }";
+
+// Runs until the sum passes a limit.
+constexpr char kWhile[] =
+    "(float[1,4] x) => (float[1,4] y, float[?,1,4] all) <int64 most = {9}, bool yes = {1}, "
+    "float limit = {20}, int64[2] axes = {0, 1}> {"
+    "  y, all = Loop(most, yes, x) <body = b (int64 i, bool ci, float[1,4] xi)"
+    "    => (bool co, float[1,4] xo, float[1,4] scan) {"
+    "    r = Relu(xi) xo = Add(r, r) t = ReduceSum<keepdims = 0>(xo, axes) co = Less(t, limit)"
+    "    scan = Identity(xo) }> }";
+
+constexpr char kScan[] =
+    "(float[2,3] s, float[5,2,3] x, float[2,5,3] v) => (float[2,3] f, float[5,2,3] y, "
+    "float[2,3,5] z) {"
+    "  f, y, z = Scan(s, x, v) <num_scan_inputs = 2, scan_input_axes = [0, 1],"
+    "    scan_input_directions = [0, 1], scan_output_axes = [0, -1],"
+    "    scan_output_directions = [1, 0], body = b (float[2,3] si, float[2,3] xi, float[2,3] vi)"
+    "    => (float[2,3] so, float[2,3] yo, float[2,3] zo) {"
+    "    a = Add(si, xi) so = Tanh(a) yo = Mul(a, vi) zo = Relu(vi) }> }";
+
+constexpr char kLoopInIf[] =
+    "(bool c, int64 m, float[2,4] x) => (float[2,4] y) <bool yes = {1}> {"
+    "  y = If(c) <"
+    "    then_branch = t () => (float[2,4] a) {"
+    "      a = Loop(m, yes, x) <body = b (int64 i, bool ci, float[2,4] xi)"
+    "        => (bool co, float[2,4] xo) { co = Identity(ci) q = Relu(xi) xo = Add(q, x) }> },"
+    "    else_branch = e () => (float[2,4] p) { p = Exp(x) }> }";
+
+// Only a part of the body is for the engine: Det is not.
+constexpr char kPartly[] =
+    "(int64 m, bool c, float[3,3] x) => (float[3,3] y, float[?] dets) {"
+    "  y, dets = Loop(m, c, x) <body = b (int64 i, bool ci, float[3,3] xi)"
+    "    => (bool co, float[3,3] xo, float d) {"
+    "    co = Identity(ci) r = Sigmoid(xi) d = Det(r) xo = Add(r, d) }> }";
+
+INSTANTIATE_TEST_SUITE_P(
+    ControlFlow, ControlFlowTest,
+    testing::Values(
+        ControlCase{"If", kIf,
+                    {{{"c", Truth(true)}, {"x", Ramp({2, 4})}},
+                     {{"c", Truth(false)}, {"x", Ramp({2, 4})}}},
+                    {"/then_branch:If_1/#0", "/then_branch:If_1/#1", "/#0", "/#2"},
+                    {"/#1"}},
+        ControlCase{"Loop", kLoop,
+                    {{{"m", Number(3)}, {"c", Truth(true)}, {"x", Ramp({2, 4})},
+                      {"step", Ramp({2, 4}, 0.5)}, {"n", Tensor::Int64s({1}, {3})}},
+                     {{"m", Number(0)}, {"c", Truth(true)}, {"x", Ramp({2, 4})},
+                      {"step", Ramp({2, 4}, 0.5)}, {"n", Tensor::Int64s({1}, {3})}},
+                     {{"m", Number(4)}, {"c", Truth(false)}, {"x", Ramp({2, 4})},
+                      {"step", Ramp({2, 4}, 0.5)}, {"n", Tensor::Int64s({1}, {3})}}},
+                    {"/body:Loop_1/#1", "/body:Loop_1/#2", "/body:Loop_1/#3"},
+                    {"/#1", "/body:Loop_1/#4"}},
+        ControlCase{"While", kWhile, {{{"x", Ramp({1, 4}, 0.25)}}, {{"x", Ramp({1, 4}, 30)}}},
+                    {"/body:Loop_0/#0", "/body:Loop_0/#1"}, {"/#0"}},
+        ControlCase{"Scan", kScan,
+                    {{{"s", Ramp({2, 3})}, {"x", Ramp({5, 2, 3})}, {"v", Ramp({2, 5, 3}, 0.5)}}},
+                    {"/body:Scan_0/#0", "/body:Scan_0/#3"}},
+        ControlCase{"LoopInIf", kLoopInIf,
+                    {{{"c", Truth(true)}, {"m", Number(2)}, {"x", Ramp({2, 4})}},
+                     {{"c", Truth(false)}, {"m", Number(2)}, {"x", Ramp({2, 4})}},
+                     {{"c", Truth(true)}, {"m", Number(0)}, {"x", Ramp({2, 4})}}},
+                    {"/then_branch:If_0/body:Loop_0/#1", "/then_branch:If_0/body:Loop_0/#2",
+                     "/else_branch:If_0/#0"},
+                    {"/#0", "/then_branch:If_0/#0"}},
+        ControlCase{"Partly", kPartly,
+                    {{{"m", Number(3)}, {"c", Truth(true)}, {"x", Ramp({3, 3})}}},
+                    {"/body:Loop_0/#1", "/body:Loop_0/#3"}, {"/body:Loop_0/#2"}}),
+    [](const auto& info) { return info.param.name; });
+
+TEST(ControlFlow, RunsFromManyThreads) {
+  auto session = Session::LoadBytes(BytesOfText(kLoop), {.threads = 2});
+  ASSERT_TRUE(session.ok()) << session.status();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      const Tensors inputs = {{"m", Number(t)}, {"c", Truth(true)},
+                              {"x", Ramp({2, 4})}, {"step", Ramp({2, 4}, 0.5)},
+                              {"n", Tensor::Int64s({1}, {1})}};
+      auto want = ByOnnxRuntime(kLoop, inputs);
+      ASSERT_TRUE(want.ok()) << want.status();
+      for (int i = 0; i < 10; ++i) {
+        auto got = session->Run(inputs);
+        ASSERT_TRUE(got.ok()) << got.status();
+        for (const auto& [name, tensor] : *want) ExpectNear(got->at(name), tensor, name);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(ControlFlow, ABodyWithoutEngineSegmentsGoesWholeToOnnxRuntime) {
+  auto session = Session::LoadBytes(BytesOfText(kLoop), {.policy = "cpu"});
+  ASSERT_TRUE(session.ok()) << session.status();
+  const json plan = json::parse(session->PlanJson());
+  EXPECT_EQ(plan["summary"]["cpu_segments"], 1);
+  EXPECT_EQ(NodeOf(plan, "/body:Loop_1/#1"), nullptr);
+  EXPECT_THAT(NodeOf(plan, "/#1")["origin"], testing::SizeIs(7));
+}
+
+// The condition alone is no reason to run a Loop here, though the engine would hand it on.
+TEST(ControlFlow, ABodyThatOnlyMovesValuesGoesWholeToOnnxRuntime) {
+  auto session = Session::LoadBytes(
+      BytesOfText("(int64 m, bool c, int64[2] x) => (int64[2] y) { y = Loop(m, c, x) <body = b "
+                  "(int64 i, bool ci, int64[2] xi) => (bool co, int64[2] xo) {"
+                  "  co = Identity(ci) xo = Add(xi, i) }> }"));
+  ASSERT_TRUE(session.ok()) << session.status();
+  EXPECT_EQ(session->Summary().engine_segments, 0);
+}
+
+TEST(ControlFlow, SaysWhoRunsTheBodies) {
+  auto session = Session::LoadBytes(BytesOfText(kPartly));
+  ASSERT_TRUE(session.ok()) << session.status();
+  const json plan = json::parse(session->PlanJson());
+  const json loop = NodeOf(plan, "/#0");
+  EXPECT_EQ(loop["rule"], "body-run-by-anemone");
+  EXPECT_EQ(loop["message"], "Anemone runs its bodies, 3 of whose 4 nodes are on the engine");
+  EXPECT_EQ(loop["origin"], json::array({"/#0"}));
+  EXPECT_EQ(plan["segments"][0]["bodies"], json::parse("[[1, 2, 3]]"));
+  EXPECT_EQ(plan["summary"]["engine_segments"], 2);
+  EXPECT_EQ(plan["summary"]["cpu_segments"], 2);
+}
+
+TEST(ControlFlow, TracesAndHazardsNameWhatIsInBodies) {
+  auto session = Session::LoadBytes(BytesOfText(kPartly), {.hazards = true});
+  ASSERT_TRUE(session.ok()) << session.status();
+  Tensor huge = Ramp({3, 3}, 1e5);
+  const Tensors inputs = {{"m", Number(2)}, {"c", Truth(true)}, {"x", huge}};
+  std::string events;
+  ASSERT_TRUE(session->RunTraced(inputs, &events).ok());
+  std::map<std::string, int> times;
+  for (const json& event : json::parse("[" + events + "]")) ++times[event["name"]];
+  EXPECT_EQ(times["CPU 0"], 1);
+  EXPECT_EQ(times["engine 1"], 2);  // once in each iteration
+  EXPECT_EQ(times["CPU 2"], 2);
+  auto hazards = session->FindHazards(inputs);
+  ASSERT_TRUE(hazards.ok()) << hazards.status();
+  ASSERT_FALSE(hazards->empty());
+  EXPECT_EQ(hazards->front().segment, 1);
+}
+
+TEST(ControlFlow, ErrorsNameNodeAndIteration) {
+  auto session = Session::LoadBytes(
+      BytesOfText("(int64 m, bool c, float[2,4] x, int64[2] shape) => (float[2,4] y, float[?,?,?] "
+                  "all) { y, all = Loop(m, c, x) <body = b (int64 i, bool ci, float[2,4] xi)"
+                  "  => (bool co, float[2,4] xo, float[?,?] r) {"
+                  "  co = Identity(ci) xo = Relu(xi) r = Reshape(xo, shape) }> }"));
+  ASSERT_TRUE(session.ok()) << session.status();
+  EXPECT_THAT(session->Run({{"m", Number(2)}, {"c", Truth(true)}, {"x", Ramp({2, 4})},
+                            {"shape", Tensor::Int64s({2}, {3, 3})}}),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("(Loop): iteration 0: ")));
+}
+
+}  // namespace
+}  // namespace anemone
