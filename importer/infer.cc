@@ -248,6 +248,10 @@ absl::Status Inference::InferUnvisitedBodies(Graph& graph, Node& node) {
 
 absl::Status Inference::InferOutputs(Graph& graph, const ShapeData& data, Node& node,
                                      const OpSchema& schema) {
+  // ONNX's inference takes an STFT without `onesided` for a two-sided one, its schema does not.
+  if (node.domain.empty() && node.op_type == "STFT" && node.FindAttribute("onesided") == nullptr) {
+    SetAttribute(node, "onesided", int64_t{1});
+  }
   NodeContext context(*this, graph, data, node);
   std::string refusal;
   try {

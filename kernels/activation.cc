@@ -102,6 +102,27 @@ absl::Status LowerThresholdedRelu(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], x);
 }
 
+// x - bias where x > lambd, x + bias where x < -lambd, else 0.
+absl::Status LowerShrink(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  Attributes a(node);
+  ANEMONE_ASSIGN_OR_RETURN(float bias, a.Float("bias", 0.0f));
+  ANEMONE_ASSIGN_OR_RETURN(float lambda, a.Float("lambd", 0.5f));
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  if (!(lambda >= 0)) return c.NotLowered("Shrink whose two sides overlap");
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(Operand outside, Absolute(c, x));
+  ANEMONE_ASSIGN_OR_RETURN(
+      outside, Combined(c, ElementWiseType::kGreaterThan, outside, ScalarConstant(c, lambda)));
+  if (bias != 0) {
+    ANEMONE_ASSIGN_OR_RETURN(Operand towards, Activated(c, NeuronType::kSign, x));
+    ANEMONE_ASSIGN_OR_RETURN(towards, Scaled(c, towards, bias, 0));
+    ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kSub, x, towards));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kMult, x, outside));
+  return c.Out(node.outputs[0], x);
+}
+
 // One slope is a LeakyReLU.
 absl::Status LowerPRelu(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
@@ -370,6 +391,7 @@ constexpr Lowering kLowerings[] = {
     {.op = "Mish", .rewritten = true, .lower = LowerMish},
     {.op = "Celu", .rewritten = true, .lower = LowerCelu},
     {.op = "Selu", .rewritten = true, .lower = LowerSelu},
+    {.op = "Shrink", .rewritten = true, .lower = LowerShrink},
     {.op = "ThresholdedRelu", .lower = LowerThresholdedRelu},
     {.op = "PRelu", .lower = LowerPRelu},
     {.op = "Mul", .pattern = "GELU", .match = MatchGelu, .lower = LowerGeluPattern},

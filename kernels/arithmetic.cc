@@ -1,18 +1,13 @@
-// Operators that are arithmetic of several units: Pow, Mod, Round, CumSum.
-#include <algorithm>
+// Operators that are arithmetic of several units: Pow, Mod, Round.
 #include <cmath>
-#include <cstddef>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "anemone/status_macros.h"
 #include "kernels/attributes.h"
-#include "kernels/concat.h"
 #include "kernels/elementwise.h"
 #include "kernels/goc.h"
-#include "kernels/input_view.h"
-#include "kernels/mil.h"
+#include "kernels/lowering.h"
 #include "kernels/neuron.h"
 
 namespace anemone {
@@ -118,51 +113,6 @@ absl::Status LowerRound(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], y);
 }
 
-// Sums of the elements up to each one along an axis, by doubling: after step k each element holds
-// the sum of its 2^k nearest. A rounding for each of the log2(extent) steps.
-absl::StatusOr<Operand> Accumulated(NetworkBuilder& c, Operand x, Axis axis, bool reverse) {
-  const int64_t extent = c.DimsOf(x)[axis];
-  for (int64_t shift = 1; shift < extent; shift *= 2) {
-    // `first`: the elements that have nobody `shift` before (or behind) them.
-    const int64_t left = extent - shift;
-    ANEMONE_ASSIGN_OR_RETURN(Operand first, Sliced(c, x, axis, reverse ? left : 0, shift));
-    ANEMONE_ASSIGN_OR_RETURN(Operand low, Sliced(c, x, axis, 0, left));
-    ANEMONE_ASSIGN_OR_RETURN(Operand high, Sliced(c, x, axis, shift, left));
-    ANEMONE_ASSIGN_OR_RETURN(Operand sum, Combined(c, ElementWiseType::kAdd, low, high));
-    std::vector<Operand> parts = {first, sum};
-    if (reverse) std::swap(parts[0], parts[1]);
-    ANEMONE_ASSIGN_OR_RETURN(x, Concatenated(c, std::move(parts), axis));
-  }
-  return x;
-}
-
-// An exclusive sum leaves the element itself out: it is that of its neighbour, the first one's 0.
-absl::Status BuildCumSum(MilContext& c) {
-  ANEMONE_ASSIGN_OR_RETURN(int at, c.AxisAt("axis", 0));
-  ANEMONE_ASSIGN_OR_RETURN(bool exclusive, c.Bool("exclusive", false));
-  ANEMONE_ASSIGN_OR_RETURN(bool reverse, c.Bool("reverse", false));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
-  const Axis axis = AxisOf(c.rank(0), at);
-  ANEMONE_ASSIGN_OR_RETURN(x, Accumulated(c, x, axis, reverse));
-  if (exclusive) {
-    const Dims dims = c.DimsOf(x);
-    Dims one = dims;
-    one[axis] = 1;
-    static constexpr std::byte kZero[sizeof(float)] = {};
-    std::vector<Operand> parts = {
-        c.AddConstant(Tensor::Fill(DataType::kFloat, {one.elements()}, kZero), one)};
-    if (dims[axis] > 1) {
-      ANEMONE_ASSIGN_OR_RETURN(parts.emplace_back(),
-                               Sliced(c, x, axis, reverse ? 1 : 0, dims[axis] - 1));
-    }
-    if (reverse) std::reverse(parts.begin(), parts.end());
-    ANEMONE_ASSIGN_OR_RETURN(x, Concatenated(c, std::move(parts), axis));
-  }
-  return c.Out(x, c.ShapeOf(0));
-}
-
-constexpr MilOperation kOperations[] = {{"cumsum", BuildCumSum}};
-
 constexpr Lowering kLowerings[] = {
     {.op = "Pow", .lower = LowerPow},
     {.op = "Mod", .rewritten = true, .lower = LowerMod},
@@ -171,6 +121,6 @@ constexpr Lowering kLowerings[] = {
 
 }  // namespace
 
-KernelRows ArithmeticRows() { return {{}, kLowerings, kOperations}; }
+KernelRows ArithmeticRows() { return {{}, kLowerings}; }
 
 }  // namespace anemone

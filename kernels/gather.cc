@@ -2,8 +2,9 @@
 // the one form that every target from A13 takes: three coordinates (depth, height, width) for each
 // point, batch and depth 1 (the M1's envelope; from A14 the texture engine reads it). Facts:
 // validators.json Gather; netplist.md Gather.
-#include "engine/math/gather.h"
+#include "kernels/gather.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -14,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
 #include "engine/math/exact_elementwise.h"
+#include "engine/math/gather.h"
 #include "engine/mil_emitter.h"
 #include "kernels/attributes.h"
 #include "kernels/concat.h"
@@ -520,6 +522,29 @@ constexpr Lowering kLowerings[] = {
 };
 
 }  // namespace
+
+absl::StatusOr<Operand> PickedElements(NetworkBuilder& c, const Operand& x,
+                                       absl::Span<const int64_t> places) {
+  const Dims& dims = c.DimsOf(x);
+  const int64_t count = static_cast<int64_t>(places.size());
+  if (std::max(dims.h(), dims.w()) > kMostPlaces) {
+    return c.NotLowered("gather from an axis past the range of uint16");
+  }
+  std::vector<int64_t> rows(count), columns(count);
+  for (int64_t i = 0; i < count; ++i) {
+    rows[i] = places[i] / dims.w();
+    columns[i] = places[i] % dims.w();
+  }
+  ANEMONE_ASSIGN_OR_RETURN(
+      Operand y, c.Add(Kind(), GatherParams{}, {x, FixedPoints(c, rows, columns).operand}));
+  return Reshaped(c, y, MakeDims(1, c.DimsOf(x).c(), 1, count));
+}
+
+absl::StatusOr<Operand> GatheredAlong(NetworkBuilder& c, const Operand& x,
+                                      absl::Span<const int64_t> from, int axis,
+                                      absl::Span<const int64_t> indices) {
+  return Gathered(c, from, axis, x, FixedPoints(c, {}, indices));
+}
 
 KernelRows GatherRows() { return {{&Kind()}, kLowerings, kOperations}; }
 

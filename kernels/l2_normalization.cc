@@ -12,8 +12,11 @@
 #include "engine/math/exact_reduce.h"
 #include "kernels/affine.h"
 #include "kernels/attributes.h"
+#include "kernels/elementwise.h"
 #include "kernels/layer_normalization.h"
+#include "kernels/neuron.h"
 #include "kernels/node_inputs.h"
+#include "kernels/reduction.h"
 #include "kernels/reshape.h"
 #include "rule_table.h"  // generated
 
@@ -76,12 +79,47 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(int64_t given_axis, a.Int("axis", -1));
   ANEMONE_ASSIGN_OR_RETURN(int64_t p, a.Int("p", 2));
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
-  if (p != 2) return c.NotLowered(absl::StrCat("LpNormalization with p = ", p));
+  if (p != 2) return c.NotLowered(absl::StrCat("LpNormalization with p = ", p, " as one unit"));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
   int rank = static_cast<int>(shape.size());
   ANEMONE_ASSIGN_OR_RETURN(int axis, NormalAxis(given_axis, rank));
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), L2NormParams{{AxisOf(rank, axis)}}, {x}));
+  return c.Out(node.outputs[0], x);
+}
+
+// x / |x| summed along the axis, or, for p = 2, the root of the squares of x / m, m the largest
+// |x|, which do not overflow. ONNX Runtime gives 0 where all is 0.
+absl::Status LowerInParts(const Match& match, LowerContext& c) {
+  constexpr float kSmallest = 1.0f / (1 << 14);  // whose inverse is finite
+  const Node& node = c.anchor(match);
+  Attributes a(node);
+  ANEMONE_ASSIGN_OR_RETURN(int64_t given_axis, a.Int("axis", -1));
+  ANEMONE_ASSIGN_OR_RETURN(int64_t p, a.Int("p", 2));
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
+  const int rank = static_cast<int>(shape.size());
+  ANEMONE_ASSIGN_OR_RETURN(int at, NormalAxis(given_axis, rank));
+  const Axis axis = AxisOf(rank, at);
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(Operand scale, Absolute(c, x));
+  ANEMONE_ASSIGN_OR_RETURN(scale, Reduced(c, scale, ReduceType::kMax, {&axis, 1}));
+  ANEMONE_ASSIGN_OR_RETURN(scale,
+                           Combined(c, ElementWiseType::kMax, scale, ScalarConstant(c, kSmallest)));
+  ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kDiv, x, scale));
+  Operand norm;
+  if (p == 1) {
+    ANEMONE_ASSIGN_OR_RETURN(norm, Absolute(c, x));
+  } else {
+    ANEMONE_ASSIGN_OR_RETURN(norm, Combined(c, ElementWiseType::kMult, x, x));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(norm, Reduced(c, norm, ReduceType::kSum, {&axis, 1}));
+  ANEMONE_ASSIGN_OR_RETURN(norm,
+                           Combined(c, ElementWiseType::kMax, norm, ScalarConstant(c, kSmallest)));
+  if (p == 2) {
+    ANEMONE_ASSIGN_OR_RETURN(norm, Activated(c, NeuronType::kSqrt, norm));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kDiv, x, norm));
   return c.Out(node.outputs[0], x);
 }
 
@@ -220,6 +258,7 @@ constexpr MilOperation kOperations[] = {{"l2_norm", Build}};
 
 constexpr Lowering kLowerings[] = {
     {.op = "LpNormalization", .lower = Lower},
+    {.op = "LpNormalization", .rewritten = true, .lower = LowerInParts},
     {.op = "Div", .pattern = "l2-norm", .match = IsDivision, .lower = LowerDivision},
 };
 

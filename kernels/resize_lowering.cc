@@ -13,59 +13,24 @@
 #include "anemone/status_macros.h"
 #include "engine/constant.h"
 #include "kernels/attributes.h"
+#include "kernels/axis_matrix.h"
 #include "kernels/broadcast.h"
 #include "kernels/conv.h"
 #include "kernels/node_inputs.h"
 #include "kernels/reshape.h"
 #include "kernels/resize.h"
-#include "kernels/transpose.h"
+#include "kernels/resize_form.h"
 #include "rule_table.h"  // generated
 
 namespace anemone {
 namespace {
 
-// The node's words about one axis.
-struct AxisForm {
-  Axis axis = Axis::kW;
-  int64_t in = 1, out = 1;
-  float scale = 1;
-};
-
-struct Form {
-  SamplingMethod method = SamplingMethod::kNearestNeighbor;
-  std::string coordinates, rounding;
-  std::vector<AxisForm> axes;  // those that change
-};
-
-// ONNX's coordinate_transformation_mode; nullopt for those that sample elsewhere. In fp32 as ONNX
-// Runtime computes it: nearest may fall on the edge between two elements.
-std::optional<float> Coordinate(const std::string& mode, const AxisForm& a, int64_t i) {
-  float x = static_cast<float>(i);
-  if (mode == "asymmetric") return x / a.scale;
-  if (mode == "align_corners") return a.out == 1 ? 0 : x * (a.in - 1) / (a.out - 1);
-  if (mode == "pytorch_half_pixel" && a.out == 1) return 0;
-  if (mode == "half_pixel" || mode == "pytorch_half_pixel") return (x + 0.5f) / a.scale - 0.5f;
-  if (mode == "half_pixel_symmetric") {
-    float adjustment = a.out / (a.scale * a.in);
-    return a.in * 0.5f * (1 - adjustment) + (x + 0.5f) / a.scale - 0.5f;
-  }
-  return std::nullopt;
-}
-
-std::optional<float> Round(const std::string& mode, float x) {
-  if (mode == "floor") return std::floor(x);
-  if (mode == "ceil") return std::ceil(x);
-  if (mode == "round_prefer_floor") return std::ceil(x - 0.5f);
-  if (mode == "round_prefer_ceil") return std::floor(x + 0.5f);
-  return std::nullopt;
-}
-
 // Where ONNX samples axis `a`, inside [0, in - 1]; nearest already rounded.
-absl::StatusOr<Positions> Wanted(const Form& form, const AxisForm& a, NetworkBuilder& c) {
+absl::StatusOr<Positions> Wanted(const ResizeForm& form, const ResizeAxis& a, NetworkBuilder& c) {
   Positions at;
   for (int64_t i = 0; i < a.out; ++i) {
-    std::optional<float> x = Coordinate(form.coordinates, a, i);
-    if (x && form.method == SamplingMethod::kNearestNeighbor) x = Round(form.rounding, *x);
+    std::optional<float> x = ResizePlace(form.coordinates, a, i);
+    if (x && form.method == SamplingMethod::kNearestNeighbor) x = RoundedPlace(form.rounding, *x);
     if (!x) {
       return c.NotLowered(absl::StrCat("resize with coordinates '", form.coordinates,
                                        "' and rounding '", form.rounding, "'"));
@@ -76,90 +41,19 @@ absl::StatusOr<Positions> Wanted(const Form& form, const AxisForm& a, NetworkBui
   return at;
 }
 
-// `size / extent` where a size is given, the same for all axes if the policy keeps the aspect.
-std::vector<float> ScalesFromSizes(const std::string& policy, absl::Span<const AxisForm> axes,
-                                   absl::Span<const int64_t> sizes) {
-  std::vector<float> scales;
-  for (size_t i = 0; i < axes.size(); ++i) {
-    scales.push_back(static_cast<float>(sizes[i]) / static_cast<float>(axes[i].in));
-  }
-  if (policy == "stretch" || scales.empty()) return scales;
-  auto [least, most] = std::minmax_element(scales.begin(), scales.end());
-  float one = policy == "not_larger" ? *least : *most;
-  std::fill(scales.begin(), scales.end(), one);
-  return scales;
-}
-
-// Scale by listed axis, from the scales or the sizes.
-absl::StatusOr<std::vector<float>> ReadScales(const Node& node, LowerContext& c,
-                                              const std::string& policy,
-                                              absl::Span<const AxisForm> axes) {
-  std::vector<float> scales;
-  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> sizes, ConstantIntegers(c, node, 3, {}));
-  if (sizes.size() == axes.size()) {
-    scales = ScalesFromSizes(policy, axes, sizes);
-  } else {
-    const Tensor* given = HasInput(node, 2) ? c.view().Constant(node.inputs[2]) : nullptr;
-    if (given == nullptr || given->type() != DataType::kFloat) {
-      return c.NotLowered("resize whose scales are computed at run time");
-    }
-    int64_t count = std::min<int64_t>(given->elements(), kMaxRank + 1);
-    for (int64_t i = 0; i < count; ++i) scales.push_back(given->at<float>(i));
-  }
-  bool positive = std::all_of(scales.begin(), scales.end(), [](float s) { return s > 0; });
-  if (scales.size() != axes.size() || scales.size() > kMaxRank || !positive) {
-    return absl::InvalidArgumentError(
-        "scales or sizes: want one above 0 for every axis; run the ONNX checker on the model");
-  }
-  return scales;
-}
-
-absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c) {
-  Attributes a(node);
-  ANEMONE_ASSIGN_OR_RETURN(std::string mode, a.String("mode", "nearest"));
-  Form form;
-  ANEMONE_ASSIGN_OR_RETURN(form.coordinates,
-                           a.String("coordinate_transformation_mode", "half_pixel"));
-  ANEMONE_ASSIGN_OR_RETURN(form.rounding, a.String("nearest_mode", "round_prefer_floor"));
-  ANEMONE_ASSIGN_OR_RETURN(int64_t antialias, a.Int("antialias", 0));
-  ANEMONE_ASSIGN_OR_RETURN(std::string policy, a.String("keep_aspect_ratio_policy", "stretch"));
-  for (const char* unused : {"cubic_coeff_a", "exclude_outside", "extrapolation_value"}) {
-    a.Ignore(unused);
-  }
-  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> from, c.ShapeOf(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
-  std::vector<int64_t> all(from.size());
-  for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int64_t>(i);
-  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> listed, a.Ints("axes", all));
-  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
-  if (mode != "nearest" && mode != "linear") return c.NotLowered(mode + " resize");
-  form.method = mode == "linear" ? SamplingMethod::kLinear : SamplingMethod::kNearestNeighbor;
-  for (int64_t extent : from) {
-    if (extent < 1) return c.Refuse(rule::kEmptyTensor);
-  }
-  int rank = static_cast<int>(from.size());
-  std::vector<AxisForm> axes;
-  for (int64_t at : listed) {
-    ANEMONE_ASSIGN_OR_RETURN(int axis, NormalAxis(at, rank));
-    if (to[axis] < 1) return c.Refuse(rule::kEmptyTensor);
-    if (std::max(from[axis], to[axis]) > kMostResized) return c.Refuse(rule::kMaxDimension);
-    axes.push_back({AxisOf(rank, axis), from[axis], to[axis]});
-  }
-  ANEMONE_ASSIGN_OR_RETURN(std::vector<float> scales, ReadScales(node, c, policy, axes));
-  for (size_t i = 0; i < axes.size(); ++i) {
-    axes[i].scale = scales[i];
-    if (axes[i].in != axes[i].out || scales[i] != 1) form.axes.push_back(axes[i]);
-    if (antialias != 0 && axes[i].out < axes[i].in) {
-      return c.NotLowered("resize with antialiasing");
-    }
-  }
+// What the unit and its software route do: elements at places, no wider kernel, nothing outside.
+absl::StatusOr<ResizeForm> ReadPlainForm(const Node& node, LowerContext& c) {
+  ANEMONE_ASSIGN_OR_RETURN(ResizeForm form, ReadResizeForm(node, c));
+  if (form.mode != "nearest" && form.mode != "linear") return c.NotLowered(form.mode + " resize");
+  if (form.antialias) return c.NotLowered("resize with antialiasing");
+  if (form.coordinates == kCropAndResize) return c.NotLowered("resize of a region");
   return form;
 }
 
 // Whether sampling on `grid` is what `wanted` says. Nearest counts on the default grid alone: how
 // the sampler rounds on the others is not published. Linear may be off by what the fraction of a
 // step can be in fp16.
-bool Agrees(SamplingMethod method, SamplingGridMode grid, const AxisForm& a,
+bool Agrees(SamplingMethod method, SamplingGridMode grid, const ResizeAxis& a,
             const Positions& wanted) {
   Positions at = OnGrid(grid, a.in, a.out);
   if (method == SamplingMethod::kNearestNeighbor) {
@@ -175,12 +69,12 @@ bool Agrees(SamplingMethod method, SamplingGridMode grid, const AxisForm& a,
 // One Resize unit, on the grid that samples where ONNX says.
 absl::Status Lower(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
-  ANEMONE_ASSIGN_OR_RETURN(Form form, ReadForm(node, c));
+  ANEMONE_ASSIGN_OR_RETURN(ResizeForm form, ReadPlainForm(node, c));
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
   if (form.axes.empty()) return c.Out(node.outputs[0], x);
   ResizeParams p{.method = form.method, .h = c.DimsOf(x).h(), .w = c.DimsOf(x).w()};
   std::vector<Positions> wanted;
-  for (const AxisForm& a : form.axes) {
+  for (const ResizeAxis& a : form.axes) {
     if (a.axis != Axis::kH && a.axis != Axis::kW) return c.Refuse(rule::kResizeAxes);
     (a.axis == Axis::kH ? p.h : p.w) = a.out;
     ANEMONE_ASSIGN_OR_RETURN(Positions at, Wanted(form, a, c));
@@ -200,9 +94,8 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   return c.NotLowered("resize on a grid that the sampler does not have");
 }
 
-// Along one axis y = x times a matrix of in rows and out columns: the axis is brought to C, where a
-// 1x1 convolution contracts it.
-absl::StatusOr<Operand> Multiplied(NetworkBuilder& c, Operand x, const AxisForm& a,
+// Along one axis y = x times a matrix of in rows and out columns.
+absl::StatusOr<Operand> Multiplied(NetworkBuilder& c, Operand x, const ResizeAxis& a,
                                    const Positions& at) {
   Tensor kernel = Tensor::Zeros(DataType::kFloat, {a.out, a.in, 1, 1});
   math::AxisTaps taps = TapsOf(at, a.in);
@@ -210,13 +103,11 @@ absl::StatusOr<Operand> Multiplied(NetworkBuilder& c, Operand x, const AxisForm&
     int64_t row = static_cast<int64_t>(i) / taps.taps;
     kernel.mutable_data<float>()[row * a.in + taps.indices[i]] += taps.weights[i];
   }
-  ANEMONE_ASSIGN_OR_RETURN(x, SwapAxes(c, x, Axis::kC, a.axis));
-  ANEMONE_ASSIGN_OR_RETURN(x, PointwiseConv(c, x, a.out, kernel, /*in_major=*/false, nullptr));
-  return SwapAxes(c, x, Axis::kC, a.axis);
+  return TimesMatrix(c, std::move(x), a.axis, kernel);
 }
 
 // The factor by which every element is repeated, if that is what `at` says.
-std::optional<int64_t> RepeatFactor(const AxisForm& a, const Positions& at) {
+std::optional<int64_t> RepeatFactor(const ResizeAxis& a, const Positions& at) {
   if (a.out % a.in != 0) return std::nullopt;
   if (Floors(at) != Floors(OnGrid(SamplingGridMode::kDefault, a.in, a.out))) return std::nullopt;
   return a.out / a.in;
@@ -225,18 +116,18 @@ std::optional<int64_t> RepeatFactor(const AxisForm& a, const Positions& at) {
 // The software route along height and width, `at` the places of each. Its size is bounded: a matrix
 // of more than 2^24 weights is not made.
 absl::StatusOr<Operand> InSoftware(NetworkBuilder& c, Operand x, SamplingMethod method,
-                                   absl::Span<const AxisForm> axes,
+                                   absl::Span<const ResizeAxis> axes,
                                    absl::Span<const Positions> at) {
   int64_t times_h = 1, times_w = 1;  // repeats, done together after the rest
   for (size_t i = 0; i < axes.size(); ++i) {
-    const AxisForm& a = axes[i];
+    const ResizeAxis& a = axes[i];
     std::optional<int64_t> times =
         method == SamplingMethod::kNearestNeighbor ? RepeatFactor(a, at[i]) : std::nullopt;
     if (times) {
       (a.axis == Axis::kH ? times_h : times_w) = *times;
       continue;
     }
-    if (a.in * a.out > (int64_t{1} << 24)) return c.NotLowered("resize by a very large matrix");
+    if (a.in * a.out > kMostMatrixElements) return c.NotLowered("resize by a very large matrix");
     ANEMONE_ASSIGN_OR_RETURN(x, Multiplied(c, x, a, at[i]));
   }
   while (times_h % 2 == 0 || times_w % 2 == 0) {
@@ -251,10 +142,10 @@ absl::StatusOr<Operand> InSoftware(NetworkBuilder& c, Operand x, SamplingMethod 
 
 absl::Status LowerInSoftware(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
-  ANEMONE_ASSIGN_OR_RETURN(Form form, ReadForm(node, c));
+  ANEMONE_ASSIGN_OR_RETURN(ResizeForm form, ReadPlainForm(node, c));
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
   std::vector<Positions> wanted;
-  for (const AxisForm& a : form.axes) {
+  for (const ResizeAxis& a : form.axes) {
     if (a.axis != Axis::kH && a.axis != Axis::kW) return c.Refuse(rule::kResizeAxes);
     ANEMONE_ASSIGN_OR_RETURN(Positions at, Wanted(form, a, c));
     wanted.push_back(std::move(at));
@@ -337,7 +228,7 @@ absl::Status Build(MilContext& c) {
   } else if (!IsKnownGrid(p.grid)) {
     return c.NotLowered("resize on a grid whose places are not published");
   } else {
-    const AxisForm axes[] = {{Axis::kH, in_h, p.h}, {Axis::kW, in_w, p.w}};
+    const ResizeAxis axes[] = {{Axis::kH, in_h, p.h}, {Axis::kW, in_w, p.w}};
     const Positions at[] = {OnGrid(p.grid, in_h, p.h), OnGrid(p.grid, in_w, p.w)};
     ANEMONE_ASSIGN_OR_RETURN(x, InSoftware(c, x, p.method, axes, at));
   }

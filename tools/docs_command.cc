@@ -202,7 +202,10 @@ std::string Registry() {
 constexpr struct {
   const char* form;
   std::string (*page)();
-} kPages[] = {{"markdown", Markdown}, {"man", ManPage}, {"custom-domain", CustomDomainPage}, {"registry", Registry}};
+} kPages[] = {{"markdown", Markdown},
+              {"man", ManPage},
+              {"custom-domain", CustomDomainPage},
+              {"registry", Registry}};
 
 }  // namespace
 
@@ -213,7 +216,8 @@ int DocsCommand(const Options& options) {
     std::fputs(row.page().c_str(), stdout);
     return kExitDone;
   }
-  return FailUsage(absl::StrCat("docs '", form, "': want markdown, man, custom-domain or registry"));
+  return FailUsage(
+      absl::StrCat("docs '", form, "': want markdown, man, custom-domain or registry"));
 }
 
 }  // namespace anemone

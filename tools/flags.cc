@@ -142,7 +142,8 @@ const Command kCommands[] = {
      .min_arguments = 1,
      .max_arguments = 1,
      .brief = "Print this program's reference page.",
-     .help = "docs/cli.md, the man page, docs/custom_domain.md and docs/operators.md are made by it.",
+     .help =
+         "docs/cli.md, the man page, docs/custom_domain.md and docs/operators.md are made by it.",
      .run = DocsCommand,
      .hidden = true},
 };

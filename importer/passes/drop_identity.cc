@@ -69,6 +69,11 @@ std::optional<size_t> PassedInput(GraphEditor& g, const Node& node) {
     return if_true(IsNumber(g, node, 0, op == "Add" ? 0 : 1), 1);
   }
   if (op == "Cast" || is_one_of(kShapers)) return 0;
+  if (op == "Split") {  // of all and nothing
+    return if_true(std::all_of(node.outputs.begin() + 1, node.outputs.end(),
+                               [&](ValueId rest) { return rest == kNone || g.UsesOf(rest) == 0; }),
+                   0);
+  }
   if (op == "Transpose") return if_true(IsRising(IntsOf(node, "perm")), 0);
   if (op == "Pad") return if_true(AllAre(g, node, 1, 0), 0);
   if (op == "Slice") return if_true(InputOr(node, 4) == kNone || AllAre(g, node, 4, 1), 0);
@@ -80,10 +85,10 @@ std::optional<size_t> PassedInput(GraphEditor& g, const Node& node) {
 }  // namespace
 
 // A node that hands an input on as it is goes away: Identity, Dropout in inference without mask,
-// Cast to the same type, Reshape and its kin, Transpose, Pad, Slice, Expand and Tile that keep
-// everything in place, Concat, Sum and their kin of one input, x * 1, x / 1, x + 0, x - 0 (so -0
-// may stay -0). Needs: all sizes known, but for the first two. Keeps: nothing of the node's origin;
-// a graph output keeps its name, and its Identity if an input or constant is behind it.
+// Cast to the same type, Reshape and its kin, Transpose, Pad, Slice, Split, Expand and Tile that
+// keep everything in place, Concat, Sum and their kin of one input, x * 1, x / 1, x + 0, x - 0 (so
+// -0 may stay -0). Needs: all sizes known, but for the first two. Keeps: nothing of the node's
+// origin; a graph output keeps its name, and its Identity if an input or constant is behind it.
 absl::StatusOr<bool> DropIdentity(GraphEditor& g, NodeId id) {
   const Node& node = g.node(id);
   if (!node.domain.empty() || node.inputs.empty() || node.outputs.empty()) return false;

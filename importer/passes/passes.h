@@ -9,6 +9,7 @@
 namespace anemone {
 
 absl::StatusOr<bool> DropDead(GraphEditor& g, NodeId id);      // drop_dead.cc
+absl::StatusOr<bool> DropEmpty(GraphEditor& g, NodeId id);     // drop_empty.cc
 absl::StatusOr<bool> DropIdentity(GraphEditor& g, NodeId id);  // drop_identity.cc
 absl::StatusOr<bool> FuseCasts(GraphEditor& g, NodeId id);     // fuse_casts.cc
 absl::StatusOr<bool> FuseReshapes(GraphEditor& g, NodeId id);  // fuse_moves.cc

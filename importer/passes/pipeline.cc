@@ -14,10 +14,15 @@ namespace {
 
 // The only list. Cheap clean-up goes first, so that the others see producers side by side.
 constexpr Pass kSimplify[] = {
-    {"drop-dead", DropDead},         {"drop-identity", DropIdentity},
-    {"fuse-casts", FuseCasts},       {"fuse-transposes", FuseTransposes},
-    {"fuse-reshapes", FuseReshapes}, {"fold-batch-norm", FoldBatchNorm},
-    {"fold-scale", FoldScale},       {"fold-bias", FoldBias},
+    {"drop-dead", DropDead},
+    {"drop-empty", DropEmpty},
+    {"drop-identity", DropIdentity},
+    {"fuse-casts", FuseCasts},
+    {"fuse-transposes", FuseTransposes},
+    {"fuse-reshapes", FuseReshapes},
+    {"fold-batch-norm", FoldBatchNorm},
+    {"fold-scale", FoldScale},
+    {"fold-bias", FoldBias},
 };
 
 class Driver {

@@ -35,7 +35,24 @@ const Rewrite kRewrites[] = {
     {"DeadChain", "g (float[2] x) => (float[2] y) { a = Exp(x) b = Neg(a) y = Relu(x) }", "Relu"},
     {"DeadOutputOnly",
      "g (float[4] x) => (float[2] y) { y, b = Split<num_outputs=2>(x) c = Neg(b) }", "Split"},
+    // drop-empty
+    {"NothingBehind",
+     "g (float[2] x) => (float[4] y) { s = Constant<value = int64[1] {2}>() n = Slice(x, s, s)"
+     "  a = Relu(x) y = Concat<axis=0>(a, n, x) }",
+     "Relu Concat"},
+    {"NothingElse",
+     "g (float[2] x) => (float[2] y) { s = Constant<value = int64[1] {2}>() n = Slice(x, s, s)"
+     "  a = Concat<axis=0>(n, x, n) y = Relu(a) }",
+     "Relu"},
+    {"OnlyNothing",
+     "g (float[2] x) => (float[0] y) { s = Constant<value = int64[1] {2}>() n = Slice(x, s, s)"
+     "  a = Concat<axis=0>(n, n) y = Relu(a) }",
+     "Slice Concat Relu"},
     // drop-identity
+    {"SplitOfAllAndNothing",
+     "g (float[2,4] x) => (float[2,4] y) { s = Constant<value = int64[2] {4, 0}>()"
+     "  a, b = Split<axis=1>(x, s) y = Relu(a) }",
+     "Relu"},
     {"Identity", "g (float[2] x) => (float[2] y) { a = Identity(x) y = Relu(a) }", "Relu"},
     {"IdentityBeforeAnOutput", "g (float[2] x) => (float[2] y) { a = Relu(x) y = Identity(a) }",
      "Relu"},

@@ -17,9 +17,11 @@ const std::vector<Case> kCases = {
      .units = {"L2Normalization"}},
     {.name = "batch",
      .model = "(float[2,16,3,5] x) => (float[2,16,3,5] y) { y = LpNormalization<axis = 0>(x) }",
+     .rewrites = false,
      .refused_by = "l2-norm-batch"},
     {.name = "sum_of_magnitudes",
      .model = "(float[2,5,48] x) => (float[2,5,48] y) { y = LpNormalization<p = 1>(x) }",
+     .rewrites = false,
      .refused_by = "form-not-lowered"},
 };
 

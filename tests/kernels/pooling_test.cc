@@ -148,6 +148,7 @@ const std::vector<Case> kInParts = {
     {.name = "average_window_wider_than_the_input",
      .model = "(float[1,8,4,4] x) => (float[1,8,4,4] y) "
               "{ y = AveragePool<kernel_shape = [5,5], pads = [2,2,2,2]>(x) }",
+     .rewrites = false,
      .refused_by = "pool-window"},
     {.name = "max_stride_3_is_refused",
      .model = "(float[1,4,12,13] x) => (float[1,4,4,4] y) "
@@ -162,18 +163,21 @@ const std::vector<Case> kInParts = {
      .model = "(float[1,4,12,12] x) => (float[1,4,8,8] y) "
               "{ y = MaxPool<kernel_shape = [3,3], dilations = [2,2]>(x) }",
      .route = "mil",
+     .rewrites = false,
      .refused_by = "pool-dilated"},
     {.name = "indices_are_not_lowered",
      .model = "(float[1,4,8,8] x) => (float[1,4,4,4] y, int64[1,4,4,4] i) "
               "{ y, i = MaxPool<kernel_shape = [2,2], strides = [2,2]>(x) }",
      .refused_by = "form-not-lowered"},
-    {.name = "three_dimensional_is_not_lowered",
+    {.name = "three_dimensional_as_one_unit",
      .model = "(float[1,2,6,6,6] x) => (float[1,2,3,3,3] y) "
               "{ y = MaxPool<kernel_shape = [2,2,2], strides = [2,2,2]>(x) }",
+     .rewrites = false,
      .refused_by = "form-not-lowered"},
-    {.name = "sum_of_magnitudes_is_not_lowered",
+    {.name = "sum_of_magnitudes_as_one_unit",
      .model = "(float[1,2,6,6] x) => (float[1,2,3,3] y) "
               "{ y = LpPool<kernel_shape = [2,2], strides = [2,2], p = 1>(x) }",
+     .rewrites = false,
      .refused_by = "form-not-lowered"},
 };
 

@@ -63,23 +63,27 @@ const std::vector<Case> kNative = {
      .model = "(float[1,3,4,4] x) => (float[1,6,4,4] y) <float[4] s = {1,2,1,1}> "
               "{ y = Resize<mode = \"nearest\">(x, , s) }",
      .target = "h16",
+     .rewrites = false,
      .refused_by = "resize-axes"},
-    {.name = "cubic_is_not_lowered",
+    {.name = "cubic_as_one_unit",
      .model = "(float[1,3,4,4] x) => (float[1,3,8,8] y) <float[4] s = {1,1,2,2}> "
               "{ y = Resize<mode = \"cubic\">(x, , s) }",
      .target = "h16",
+     .rewrites = false,
      .refused_by = "form-not-lowered"},
-    {.name = "antialiasing_is_not_lowered",
+    {.name = "antialiasing_as_one_unit",
      .model = "(float[1,3,8,8] x) => (float[1,3,4,4] y) <float[4] s = {1,1,0.5,0.5}> "
               "{ y = Resize<mode = \"linear\", antialias = 1>(x, , s) }",
      .target = "h16",
+     .rewrites = false,
      .refused_by = "form-not-lowered"},
-    {.name = "a_region_is_not_lowered",
+    {.name = "a_region_as_one_unit",
      .model = "(float[1,3,8,8] x) => (float[1,3,4,4] y) "
               "<float[8] r = {0,0,0.25,0.25,1,1,0.75,0.75}, int64[4] s = {1,3,4,4}> "
               "{ y = Resize<mode = \"linear\", "
               "coordinate_transformation_mode = \"tf_crop_and_resize\">(x, r, , s) }",
      .target = "h16",
+     .rewrites = false,
      .refused_by = "form-not-lowered"},
 };
 

@@ -1,0 +1,125 @@
+// CumSum and CumProd, for which no target has a unit (op_matrix.json cumsum): by doubling, so that
+// there are log2(extent) roundings; or, for long axes, by a matrix of ones and zeros.
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "anemone/status_macros.h"
+#include "kernels/attributes.h"
+#include "kernels/axis_matrix.h"
+#include "kernels/concat.h"
+#include "kernels/elementwise.h"
+#include "kernels/input_view.h"
+#include "kernels/mil.h"
+#include "kernels/node_inputs.h"
+#include "rule_table.h"  // generated
+
+namespace anemone {
+namespace {
+
+struct Form {
+  Axis axis = Axis::kW;
+  bool exclusive = false, reverse = false;
+  ElementWiseType type = ElementWiseType::kAdd;
+};
+
+// The elements up to each one, combined: after step k each element holds those of its 2^k nearest.
+absl::StatusOr<Operand> Accumulated(NetworkBuilder& c, Operand x, const Form& form) {
+  const int64_t extent = c.DimsOf(x)[form.axis];
+  for (int64_t shift = 1; shift < extent; shift *= 2) {
+    // `first`: the elements that have nobody `shift` before (or behind) them.
+    const int64_t left = extent - shift;
+    ANEMONE_ASSIGN_OR_RETURN(Operand first,
+                             Sliced(c, x, form.axis, form.reverse ? left : 0, shift));
+    ANEMONE_ASSIGN_OR_RETURN(Operand low, Sliced(c, x, form.axis, 0, left));
+    ANEMONE_ASSIGN_OR_RETURN(Operand high, Sliced(c, x, form.axis, shift, left));
+    ANEMONE_ASSIGN_OR_RETURN(Operand both, Combined(c, form.type, low, high));
+    std::vector<Operand> parts = {first, both};
+    if (form.reverse) std::swap(parts[0], parts[1]);
+    ANEMONE_ASSIGN_OR_RETURN(x, Concatenated(c, std::move(parts), form.axis));
+  }
+  return x;
+}
+
+// What leaves the element itself out is its neighbour's; the first one's is 0, or 1 of products.
+absl::StatusOr<Operand> Shifted(NetworkBuilder& c, const Operand& x, const Form& form) {
+  const Dims dims = c.DimsOf(x);
+  Dims one = dims;
+  one[form.axis] = 1;
+  const float none = form.type == ElementWiseType::kMult ? 1 : 0;
+  std::vector<Operand> parts = {
+      c.AddConstant(Tensor::Fill(DataType::kFloat, {one.elements()},
+                                 {reinterpret_cast<const std::byte*>(&none), sizeof(none)}),
+                    one)};
+  if (dims[form.axis] > 1) {
+    ANEMONE_ASSIGN_OR_RETURN(parts.emplace_back(),
+                             Sliced(c, x, form.axis, form.reverse ? 1 : 0, dims[form.axis] - 1));
+  }
+  if (form.reverse) std::reverse(parts.begin(), parts.end());
+  return Concatenated(c, std::move(parts), form.axis);
+}
+
+absl::StatusOr<Operand> ByDoubling(NetworkBuilder& c, Operand x, const Form& form) {
+  ANEMONE_ASSIGN_OR_RETURN(x, Accumulated(c, x, form));
+  return form.exclusive ? Shifted(c, x, form) : x;
+}
+
+// Five units for each doubling against three at most, and a rounding each against one.
+constexpr int64_t kMostDoubled = 32;
+
+absl::StatusOr<Operand> ByMatrix(NetworkBuilder& c, const Operand& x, const Form& form) {
+  const int64_t extent = c.DimsOf(x)[form.axis];
+  if (extent * extent > kMostMatrixElements) return c.NotLowered("a sum along a very long axis");
+  Tensor matrix = Tensor::Zeros(DataType::kFloat, {extent, extent});
+  auto* to = matrix.mutable_data<float>();
+  for (int64_t o = 0; o < extent; ++o) {
+    for (int64_t i = 0; i < extent; ++i) {
+      const int64_t before = form.reverse ? i - o : o - i;
+      to[o * extent + i] = before > 0 || (before == 0 && !form.exclusive) ? 1 : 0;
+    }
+  }
+  return TimesMatrix(c, x, form.axis, matrix);
+}
+
+absl::Status Lower(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  Attributes a(node);
+  ANEMONE_ASSIGN_OR_RETURN(int64_t exclusive, a.Int("exclusive", 0));
+  ANEMONE_ASSIGN_OR_RETURN(int64_t reverse, a.Int("reverse", 0));
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> axes, ConstantIntegers(c, node, 1, {}));
+  if (axes.size() != 1) return absl::InvalidArgumentError("axis: want one integer");
+  const int rank = static_cast<int>(shape.size());
+  ANEMONE_ASSIGN_OR_RETURN(int at, NormalAxis(axes[0], rank));
+  if (shape[at] < 1) return c.Refuse(rule::kEmptyTensor);
+  Form form{AxisOf(rank, at), exclusive != 0, reverse != 0};
+  if (node.op_type == "CumProd") form.type = ElementWiseType::kMult;
+  const bool long_sum = node.op_type == "CumSum" && shape[at] > kMostDoubled;
+  ANEMONE_ASSIGN_OR_RETURN(x, long_sum ? ByMatrix(c, x, form) : ByDoubling(c, x, form));
+  return c.Out(node.outputs[0], x);
+}
+
+absl::Status Build(MilContext& c) {
+  Form form;
+  ANEMONE_ASSIGN_OR_RETURN(int at, c.AxisAt("axis", 0));
+  ANEMONE_ASSIGN_OR_RETURN(form.exclusive, c.Bool("exclusive", false));
+  ANEMONE_ASSIGN_OR_RETURN(form.reverse, c.Bool("reverse", false));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  form.axis = AxisOf(c.rank(0), at);
+  ANEMONE_ASSIGN_OR_RETURN(x, ByDoubling(c, x, form));
+  return c.Out(x, c.ShapeOf(0));
+}
+
+constexpr MilOperation kOperations[] = {{"cumsum", Build}};
+
+constexpr Lowering kLowerings[] = {{.op = "CumSum", .rewritten = true, .lower = Lower},
+                                   {.op = "CumProd", .rewritten = true, .lower = Lower}};
+
+}  // namespace
+
+KernelRows CumulativeRows() { return {{}, kLowerings, kOperations}; }
+
+}  // namespace anemone

@@ -1,0 +1,222 @@
+// Pooling that no Pooling unit does: three spatial axes, dilated windows, powers other than 2. A
+// window is taken one axis after the other: a maximum by strided views, a sum by a matrix that has
+// what an element weighs in each window. GlobalLpPool is a window without an end.
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "anemone/status_macros.h"
+#include "kernels/attributes.h"
+#include "kernels/axis_matrix.h"
+#include "kernels/concat.h"
+#include "kernels/elementwise.h"
+#include "kernels/input_view.h"
+#include "kernels/neuron.h"
+#include "kernels/node_inputs.h"
+#include "kernels/reduction.h"
+#include "kernels/window.h"
+#include "rule_table.h"  // generated
+
+namespace anemone {
+namespace {
+
+constexpr int64_t kMostTaps = 32;  // of a maximum: a view and a unit each
+
+struct AxisWindow {
+  Axis axis = Axis::kW;
+  Along along;
+  int64_t in = 1, out = 1;
+
+  // Input element of tap k of window o.
+  int64_t At(int64_t o, int64_t k) const {
+    return o * along.stride + k * along.dilation - along.pad_before;
+  }
+};
+
+struct Form {
+  std::vector<AxisWindow> windows;
+  bool counts_pads = false;  // an average over the padding too
+  int64_t power = 1;
+};
+
+// The pads of auto_pad, from the output's extent.
+void SetPads(const std::string& auto_pad, AxisWindow& w) {
+  if (auto_pad == "NOTSET" || auto_pad == "VALID") return;
+  const int64_t missing =
+      std::max<int64_t>((w.out - 1) * w.along.stride + w.along.extent() - w.in, 0);
+  w.along.pad_before = auto_pad == "SAME_LOWER" ? (missing + 1) / 2 : missing / 2;
+  w.along.pad_after = missing - w.along.pad_before;
+}
+
+absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c) {
+  if (IsRead(c.view(), node, 1)) return c.NotLowered("the indices of a maximum");
+  Form form;
+  Attributes a(node);
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> kernel, a.Ints("kernel_shape", {}));
+  const size_t spatial = kernel.size();
+  const std::vector<int64_t> ones(spatial, 1), no_pads(2 * spatial, 0);
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> strides, a.Ints("strides", ones));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> dilations, a.Ints("dilations", ones));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> pads, a.Ints("pads", no_pads));
+  ANEMONE_ASSIGN_OR_RETURN(std::string auto_pad, a.String("auto_pad", "NOTSET"));
+  ANEMONE_ASSIGN_OR_RETURN(int64_t counted, a.Int("count_include_pad", 0));
+  ANEMONE_ASSIGN_OR_RETURN(form.power, a.Int("p", node.op_type == "LpPool" ? 2 : 1));
+  a.Ignore("ceil_mode");      // the output's shape says it
+  a.Ignore("storage_order");  // of the indices
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  form.counts_pads = counted != 0;
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> from, c.ShapeOf(node.inputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
+  if (strides.size() != spatial || dilations.size() != spatial || pads.size() != 2 * spatial ||
+      from.size() != spatial + 2 || to.size() != spatial + 2 || form.power < 1) {
+    return absl::InvalidArgumentError(
+        "strides, dilations, pads and p do not fit the kernel; run the ONNX checker on the model");
+  }
+  for (size_t i = 0; i < spatial; ++i) {
+    AxisWindow w{
+        AxisOf(static_cast<int>(from.size()), static_cast<int>(i) + 2), {}, from[i + 2], to[i + 2]};
+    if (w.in < 1 || w.out < 1) return c.Refuse(rule::kEmptyTensor);
+    w.along = {.kernel = kernel[i],
+               .stride = strides[i],
+               .dilation = dilations[i],
+               .pad_before = pads[i],
+               .pad_after = pads[spatial + i]};
+    ANEMONE_RETURN_IF_ERROR(CheckAlong(w.along));
+    SetPads(auto_pad, w);
+    form.windows.push_back(w);
+  }
+  return form;
+}
+
+// `count` elements of `value` along the axis.
+Operand Padding(LowerContext& c, Dims dims, Axis axis, int64_t count, float value) {
+  dims[axis] = count;
+  return c.AddConstant(Tensor::Fill(DataType::kFloat, {dims.elements()},
+                                    {reinterpret_cast<const std::byte*>(&value), sizeof(value)}),
+                       dims);
+}
+
+absl::StatusOr<Operand> MaximumAlong(LowerContext& c, Operand x, const AxisWindow& w) {
+  constexpr float kLowest = -65504;  // as pooling.cc pads a maximum
+  if (w.along.kernel > kMostTaps) return c.NotLowered("a maximum of very many elements");
+  const Dims dims = c.DimsOf(x);
+  const int64_t after = w.At(w.out - 1, w.along.kernel - 1) + 1 - w.in;
+  std::vector<Operand> parts;
+  if (w.along.pad_before > 0) {
+    parts.push_back(Padding(c, dims, w.axis, w.along.pad_before, kLowest));
+  }
+  parts.push_back(x);
+  if (after > 0) parts.push_back(Padding(c, dims, w.axis, after, kLowest));
+  ANEMONE_ASSIGN_OR_RETURN(x, Concatenated(c, std::move(parts), w.axis));
+  Operand y;
+  for (int64_t k = 0; k < w.along.kernel; ++k) {
+    ANEMONE_ASSIGN_OR_RETURN(Operand tap,
+                             Sliced(c, x, w.axis, k * w.along.dilation, w.out, w.along.stride));
+    if (k == 0) {
+      y = tap;
+    } else {
+      ANEMONE_ASSIGN_OR_RETURN(y, Combined(c, ElementWiseType::kMax, y, tap));
+    }
+  }
+  return y;
+}
+
+// The sum of each window, or its mean.
+absl::StatusOr<Operand> SumAlong(LowerContext& c, const Operand& x, const AxisWindow& w, bool mean,
+                                 bool counts_pads) {
+  if (w.in > kMostMatrixElements / w.out) return c.NotLowered("a very large pooling window");
+  Tensor matrix = Tensor::Zeros(DataType::kFloat, {w.out, w.in});
+  auto* to = matrix.mutable_data<float>();
+  const int64_t past = counts_pads ? w.in + w.along.pad_after : w.in;
+  for (int64_t o = 0; o < w.out; ++o) {
+    int64_t count = 0;
+    for (int64_t k = 0; k < w.along.kernel; ++k) {
+      const int64_t at = w.At(o, k);
+      count += at < past && (counts_pads || at >= 0) ? 1 : 0;
+      if (at >= 0 && at < w.in) to[o * w.in + at] += 1;
+    }
+    for (int64_t i = 0; mean && count > 0 && i < w.in; ++i) {
+      to[o * w.in + i] /= static_cast<float>(count);
+    }
+  }
+  return TimesMatrix(c, x, w.axis, matrix);
+}
+
+// |x| to the power, or the root of that power. What is summed overflows at 65504.
+absl::StatusOr<Operand> Powered(LowerContext& c, const Operand& x, int64_t power) {
+  if (power == 1) return Absolute(c, x);
+  if (power == 2) return Combined(c, ElementWiseType::kMult, x, x);
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, Absolute(c, x));
+  return Combined(c, ElementWiseType::kPower, y, ScalarConstant(c, static_cast<float>(power)));
+}
+
+absl::StatusOr<Operand> Rooted(LowerContext& c, const Operand& x, int64_t power) {
+  if (power == 1) return x;
+  if (power == 2) return Activated(c, NeuronType::kSqrt, x);
+  return Combined(c, ElementWiseType::kPower, x, ScalarConstant(c, 1 / static_cast<float>(power)));
+}
+
+absl::Status LowerMaximum(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  ANEMONE_ASSIGN_OR_RETURN(Form form, ReadForm(node, c));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  for (const AxisWindow& w : form.windows) {
+    ANEMONE_ASSIGN_OR_RETURN(x, MaximumAlong(c, x, w));
+  }
+  return c.Out(node.outputs[0], x);
+}
+
+absl::Status LowerAverage(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  ANEMONE_ASSIGN_OR_RETURN(Form form, ReadForm(node, c));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  for (const AxisWindow& w : form.windows) {
+    ANEMONE_ASSIGN_OR_RETURN(x, SumAlong(c, x, w, /*mean=*/true, form.counts_pads));
+  }
+  return c.Out(node.outputs[0], x);
+}
+
+absl::Status LowerPower(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  ANEMONE_ASSIGN_OR_RETURN(Form form, ReadForm(node, c));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(x, Powered(c, x, form.power));
+  for (const AxisWindow& w : form.windows) {
+    ANEMONE_ASSIGN_OR_RETURN(x, SumAlong(c, x, w, /*mean=*/false, /*counts_pads=*/false));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(x, Rooted(c, x, form.power));
+  return c.Out(node.outputs[0], x);
+}
+
+absl::Status LowerGlobalPower(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  Attributes a(node);
+  ANEMONE_ASSIGN_OR_RETURN(int64_t power, a.Int("p", 2));
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  if (power < 1) return absl::InvalidArgumentError("p: want 1 or more");
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
+  std::vector<Axis> axes;
+  const int rank = static_cast<int>(shape.size());
+  for (int i = 2; i < rank; ++i) axes.push_back(AxisOf(rank, i));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(x, Powered(c, x, power));
+  ANEMONE_ASSIGN_OR_RETURN(x, Reduced(c, x, ReduceType::kSum, axes));
+  ANEMONE_ASSIGN_OR_RETURN(x, Rooted(c, x, power));
+  return c.Out(node.outputs[0], x);
+}
+
+constexpr Lowering kLowerings[] = {
+    {.op = "MaxPool", .rewritten = true, .lower = LowerMaximum},
+    {.op = "AveragePool", .rewritten = true, .lower = LowerAverage},
+    {.op = "LpPool", .rewritten = true, .lower = LowerPower},
+    {.op = "GlobalLpPool", .rewritten = true, .lower = LowerGlobalPower},
+};
+
+}  // namespace
+
+KernelRows WindowPartsRows() { return {{}, kLowerings}; }
+
+}  // namespace anemone
