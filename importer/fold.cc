@@ -16,12 +16,16 @@
 #include "importer/edit.h"
 #include "importer/fold_rules.h"
 #include "importer/infer.h"
+#include "importer/trips.h"
+#include "importer/unroll.h"
 
 namespace anemone {
 namespace {
 
 // What all folded results together may add to what they are made of.
 constexpr int64_t kMostGrowth = int64_t{256} << 20;
+// The nodes that Loops and Scans of a model may become.
+constexpr int64_t kMostUnrolled = 2048;
 
 // The walk over one graph.
 struct Walk {
@@ -68,6 +72,8 @@ class Folder {
   absl::StatusOr<bool> InlineContrib(Walk& walk, Node& node);
   absl::Status InlineBranch(Walk& walk, const Node& node, const Graph& branch,
                             size_t first_capture);
+  absl::StatusOr<bool> Unroll(Walk& walk, const Node& node);
+  absl::Status VisitInstead(Walk& walk, std::vector<Node> nodes);
   absl::StatusOr<bool> CanEvaluate(Walk& walk, const Node& node);
   absl::Status Defer(Walk& walk, Node node);
   absl::Status Flush(Walk& walk);
@@ -82,6 +88,7 @@ class Folder {
   Inference inference_;
   std::vector<Walk*> walks_;  // from the main graph to the body at hand
   int64_t growth_ = 0;
+  int64_t unrolled_ = 0;  // nodes
   absl::flat_hash_set<std::pair<std::string, std::string>> kept_;  // operator, reason
 };
 
@@ -122,7 +129,15 @@ absl::Status Folder::Visit(Walk& walk, Node node) {
                   [&](ValueId id) { return walk.pending_values.contains(id); });
   if (captures_pending) ANEMONE_RETURN_IF_ERROR(Flush(walk));
   ANEMONE_RETURN_IF_ERROR(GiveScalars(walk, node));
+  std::vector<std::optional<Shape>> carried;
+  ANEMONE_RETURN_IF_ERROR(KeepCarriedShapes(model_, walk.graph, node, carried));
   ANEMONE_RETURN_IF_ERROR(inference_.InferNode(walk.graph, walk.data, node));
+  for (size_t i = 0; i < carried.size(); ++i) {
+    if (node.outputs[i] == kNone || !carried[i].has_value()) continue;
+    walk.graph.values[node.outputs[i]].shape = carried[i];
+  }
+  ANEMONE_ASSIGN_OR_RETURN(const bool unrolled, Unroll(walk, node));
+  if (unrolled) return absl::OkStatus();
   ANEMONE_ASSIGN_OR_RETURN(std::optional<Tensor> result,
                            FoldByRule(model_, walk.graph, walk.data, node));
   if (!result.has_value()) {
@@ -182,38 +197,43 @@ absl::StatusOr<bool> Folder::InlineIf(Walk& walk, Node& node) {
 
 absl::Status Folder::InlineBranch(Walk& walk, const Node& node, const Graph& branch,
                                   size_t first_capture) {
-  std::vector<ValueId> ids(branch.values.size(), kNone);
+  BodyValues ids;
   for (size_t i = 0; i < branch.captures.size(); ++i) {
     ids[branch.captures[i]] = node.captures[first_capture + i];
   }
-  for (size_t i = 0; i < branch.values.size(); ++i) {
-    if (ids[i] != kNone) continue;
-    ids[i] = static_cast<ValueId>(walk.graph.values.size());
-    walk.graph.values.push_back(branch.values[i]);
-  }
-  walk.uses.resize(walk.graph.values.size());
-  std::vector<Node> nodes = branch.nodes;
-  for (Node& moved : nodes) {
-    for (auto* list : {&moved.inputs, &moved.outputs, &moved.captures}) {
-      for (ValueId& id : *list) {
-        if (id != kNone) id = ids[id];
-      }
-    }
-  }
-  // The If's origins are its own, the first, and those of all that lies in it.
+  std::vector<Node> nodes = NodesOf(branch, walk.graph, nullptr, ids);
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i] == kNone) continue;
     Node identity;
     identity.op_type = "Identity";
     identity.version = kWorkingOpset;
-    identity.inputs = {ids[branch.outputs[i]]};
+    identity.inputs = {ids.at(branch.outputs[i])};
     identity.outputs = {node.outputs[i]};
-    identity.origins = {node.origins.begin(), node.origins.begin() + !node.origins.empty()};
+    identity.origins = OwnOrigins(node);
     nodes.push_back(std::move(identity));
   }
+  return VisitInstead(walk, std::move(nodes));
+}
+
+// Nodes that take another's place.
+absl::Status Folder::VisitInstead(Walk& walk, std::vector<Node> nodes) {
+  walk.uses.resize(walk.graph.values.size());
   for (const Node& moved : nodes) walk.CountUses(moved);
   for (Node& moved : nodes) ANEMONE_RETURN_IF_ERROR(Visit(walk, std::move(moved)));
   return absl::OkStatus();
+}
+
+// Behind inference, when the body's types are known and what is constant in it is folded.
+absl::StatusOr<bool> Folder::Unroll(Walk& walk, const Node& node) {
+  if (LoopBodyOf(node) == nullptr) return false;
+  for (size_t i = 0; i < 2 && node.op_type == "Loop"; ++i) {
+    if (HasInput(node, i)) ANEMONE_RETURN_IF_ERROR(ConstantOf(node.inputs[i]).status());
+  }
+  const int64_t size = UnrolledSize(walk.graph, node);
+  if (size == 0 || unrolled_ + size > kMostUnrolled) return false;
+  unrolled_ += size;
+  ANEMONE_RETURN_IF_ERROR(VisitInstead(walk, Unrolled(node, walk.graph, names_)));
+  return true;
 }
 
 // Here, where shapes are known as far as they can be.
@@ -230,9 +250,7 @@ absl::StatusOr<bool> Folder::InlineContrib(Walk& walk, Node& node) {
     return false;
   }
   ANEMONE_RETURN_IF_ERROR(status);
-  std::vector<Node> nodes = std::exchange(body.emitted(), {});
-  for (const Node& made : nodes) walk.CountUses(made);
-  for (Node& made : nodes) ANEMONE_RETURN_IF_ERROR(Visit(walk, std::move(made)));
+  ANEMONE_RETURN_IF_ERROR(VisitInstead(walk, std::exchange(body.emitted(), {})));
   return true;
 }
 

@@ -16,13 +16,15 @@ namespace anemone {
 // - what makes a weight of its compressed form (DequantizeLinear, Gather of a table; see
 //   importer/compressed_nodes.h): it stays compressed, whatever its size;
 // - an If whose condition is known: the branch takes its place;
+// - a Loop or Scan that runs a known number of times and computes floating numbers: its iterations
+//   take its place, as long as they are few nodes (importer/unroll.h);
 // - an operator of com.microsoft, as far as it has a body of plain nodes
 // (importer/contrib/contrib.h): the
 //   body takes its place;
 // - any other deterministic node whose inputs are all constant, by `evaluate` (may be null), which
 //   is called once for many nodes: when a shape hangs on one of them, and at the end.
 //
-// Not folded: random numbers, nodes with bodies (a Loop need not end), results larger than 16 MiB
+// Not folded: random numbers, other nodes with bodies (a Loop need not end), results larger than 16 MiB
 // and than what they are made of, nodes that `evaluate` refuses (with a warning).
 // Errors: those of inference (kInvalidArgument); a constant too large to count.
 absl::Status InferAndFold(Model& model, const Evaluator& evaluate);

@@ -143,9 +143,10 @@ constexpr char kWhile[] =
     "    r = Relu(xi) xo = Add(r, r) t = ReduceSum<keepdims = 0>(xo, axes) co = Less(t, limit)"
     "    scan = Identity(xo) }> }";
 
+// Too long to be unrolled.
 constexpr char kScan[] =
-    "(float[2,3] s, float[5,2,3] x, float[2,5,3] v) => (float[2,3] f, float[5,2,3] y, "
-    "float[2,3,5] z) {"
+    "(float[2,3] s, float[300,2,3] x, float[2,300,3] v) => (float[2,3] f, float[300,2,3] y, "
+    "float[2,3,300] z) {"
     "  f, y, z = Scan(s, x, v) <num_scan_inputs = 2, scan_input_axes = [0, 1],"
     "    scan_input_directions = [0, 1], scan_output_axes = [0, -1],"
     "    scan_output_directions = [1, 0], body = b (float[2,3] si, float[2,3] xi, float[2,3] vi)"
@@ -159,6 +160,42 @@ constexpr char kLoopInIf[] =
     "      a = Loop(m, yes, x) <body = b (int64 i, bool ci, float[2,4] xi)"
     "        => (bool co, float[2,4] xo) { co = Identity(ci) q = Relu(xi) xo = Add(q, x) }> },"
     "    else_branch = e () => (float[2,4] p) { p = Exp(x) }> }";
+
+// A counted loop: its iterations become nodes of the main graph. The file declares no shapes in the
+// body, and the last, of a trip that is not run, nothing.
+constexpr char kCounted[] =
+    "(float[2,4] x, float[2,4] step) => (float[2,4] y, float[?,2,4] all, float[?,?,?] none) "
+    "<int64 three = {3}, int64 zero = {0}, bool yes = {1}, float half = {0.5}> {"
+    "  h = Relu(x)"
+    "  y, all = Loop(three, yes, h) <body = b (int64 i, bool ci, float[] xi)"
+    "    => (bool co, float[] xo, float[] scan) {"
+    "    co = Identity(ci) f = Cast<to = 1>(i) g = Mul(f, half) s = Add(xi, g) t = Mul(s, step)"
+    "    xo = Tanh(t) scan = Sigmoid(s) }>"
+    "  q, none = Loop(zero, yes, h) <body = b (int64 j, bool cj, float[2,4] xj)"
+    "    => (bool cp, float[2,4] xp, float[2,4] qq) {"
+    "    cp = Identity(cj) xp = Sin(xj) qq = Cos(xp) }> }";
+
+// The same, but for a trip count that nobody knows: by induction xi is 2x4 in each iteration.
+constexpr char kCarriedShape[] =
+    "(int64 m, bool c, float[2,4] x) => (float[?,?] y) {"
+    "  y = Loop(m, c, x) <body = b (int64 i, bool ci, float[] xi) => (bool co, float[] xo) {"
+    "    co = Identity(ci) s = Add(xi, xi) xo = Tanh(s) }> }";
+
+// What is carried grows, so nothing that it touches is for the engine; what hangs on the captured
+// value alone is.
+constexpr char kGrowing[] =
+    "(int64 m, bool c, float[1,4] x) => (float[?,4] y) {"
+    "  y = Loop(m, c, x) <body = b (int64 i, bool ci, float[] xi) => (bool co, float[] xo) {"
+    "    co = Identity(ci) r = Sigmoid(x) xo = Concat<axis = 0>(xi, r) }> }";
+
+constexpr char kShortScan[] =
+    "(float[2,3] s, float[4,2,3] x, float[2,4,3] v) => (float[2,3] f, float[4,2,3] y, "
+    "float[2,3,4] z) {"
+    "  f, y, z = Scan(s, x, v) <num_scan_inputs = 2, scan_input_axes = [0, -2],"
+    "    scan_input_directions = [1, 0], scan_output_axes = [0, 2],"
+    "    scan_output_directions = [0, 1], body = b (float[2,3] si, float[2,3] xi, float[2,3] vi)"
+    "    => (float[2,3] so, float[2,3] yo, float[2,3] zo) {"
+    "    a = Add(si, xi) so = Tanh(a) yo = Mul(a, vi) zo = Relu(vi) }> }";
 
 // Only a part of the body is for the engine: Det is not.
 constexpr char kPartly[] =
@@ -187,7 +224,7 @@ INSTANTIATE_TEST_SUITE_P(
         ControlCase{"While", kWhile, {{{"x", Ramp({1, 4}, 0.25)}}, {{"x", Ramp({1, 4}, 30)}}},
                     {"/body:Loop_0/#0", "/body:Loop_0/#1"}, {"/#0"}},
         ControlCase{"Scan", kScan,
-                    {{{"s", Ramp({2, 3})}, {"x", Ramp({5, 2, 3})}, {"v", Ramp({2, 5, 3}, 0.5)}}},
+                    {{{"s", Ramp({2, 3})}, {"x", Ramp({300, 2, 3})}, {"v", Ramp({2, 300, 3}, 0.5)}}},
                     {"/body:Scan_0/#0", "/body:Scan_0/#3"}},
         ControlCase{"LoopInIf", kLoopInIf,
                     {{{"c", Truth(true)}, {"m", Number(2)}, {"x", Ramp({2, 4})}},
@@ -196,6 +233,18 @@ INSTANTIATE_TEST_SUITE_P(
                     {"/then_branch:If_0/body:Loop_0/#1", "/then_branch:If_0/body:Loop_0/#2",
                      "/else_branch:If_0/#0"},
                     {"/#0", "/then_branch:If_0/#0"}},
+        ControlCase{"Counted", kCounted,
+                    {{{"x", Ramp({2, 4})}, {"step", Ramp({2, 4}, 0.5)}}},
+                    {"/#0", "/#1", "/body:Loop_1/#3", "/body:Loop_1/#4", "/body:Loop_1/#6"}},
+        ControlCase{"CarriedShape", kCarriedShape,
+                    {{{"m", Number(3)}, {"c", Truth(true)}, {"x", Ramp({2, 4})}}},
+                    {"/body:Loop_0/#1", "/body:Loop_0/#2"}, {"/#0"}},
+        ControlCase{"Growing", kGrowing,
+                    {{{"m", Number(3)}, {"c", Truth(true)}, {"x", Ramp({1, 4})}}},
+                    {"/body:Loop_0/#1"}, {"/#0", "/body:Loop_0/#2"}},
+        ControlCase{"ShortScan", kShortScan,
+                    {{{"s", Ramp({2, 3})}, {"x", Ramp({4, 2, 3})}, {"v", Ramp({2, 4, 3}, 0.5)}}},
+                    {"/body:Scan_0/#0", "/body:Scan_0/#3"}},
         ControlCase{"Partly", kPartly,
                     {{{"m", Number(3)}, {"c", Truth(true)}, {"x", Ramp({3, 3})}}},
                     {"/body:Loop_0/#1", "/body:Loop_0/#3"}, {"/body:Loop_0/#2"}}),
