@@ -31,6 +31,8 @@ Json EntryJson(const Model& model, const PlanEntry& entry, Route route) {
                {"units", entry.units},
                {"macs", entry.macs},
                {"route", folded ? Json(nullptr) : Json(Text(RouteName(route)))},
+               {"bound", OrNull(entry.placement == Placement::kEngine ? absl::string_view(entry.bound)
+                                                                      : absl::string_view())},
                {"status", folded ? Json(nullptr) : Json(Text(StatusName(entry.verdict.status)))}};
   AddReason(entry.placement == Placement::kCpu ? entry.verdict : Verdict(), json);
   return json;

@@ -1,0 +1,144 @@
+#include "kernels/integers.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace anemone {
+namespace {
+
+constexpr unsigned kAll = ~0u;
+
+// Operators whose units are exact on whole numbers, and which inputs (bit by bit) hold such; others
+// are indices or shapes, which are constants. Or why integers are not for the engine.
+struct Row {
+  absl::string_view op_type;
+  unsigned data = kAll;
+  const char* refused = nullptr;
+};
+
+constexpr const char* kTruncates = "the division of integers drops the fraction, no unit does";
+
+constexpr Row kRows[] = {
+    {"Abs"},
+    {"Add"},
+    {"Cast"},
+    {"CastLike", 1},
+    {"Clip"},
+    {"Concat"},
+    {"Div", kAll, kTruncates},
+    {"Equal"},
+    {"Expand", 1},
+    {"Flatten"},
+    {"Gather", 1},
+    {"Greater"},
+    {"GreaterOrEqual"},
+    {"Identity"},
+    {"Less"},
+    {"LessOrEqual"},
+    {"Max"},
+    {"Min"},
+    {"Mod", kAll, kTruncates},
+    {"Mul"},
+    {"Neg"},
+    {"Pow", 1, "powers of integers wrap around, those of fp16 round"},
+    {"ReduceMax", 1},
+    {"ReduceMin", 1},
+    {"ReduceSum", 1},
+    {"Relu"},
+    {"Reshape", 1},
+    {"Sign"},
+    {"Slice", 1},
+    {"Split", 1},
+    {"Squeeze", 1},
+    {"Sub"},
+    {"Tile", 1},
+    {"Transpose"},
+    {"Unsqueeze", 1},
+    {"Where", 0b110},
+};
+
+const Row* RowOf(const Node& node) {
+  if (!node.domain.empty()) return nullptr;
+  const auto* row = std::find_if(std::begin(kRows), std::end(kRows),
+                                 [&](const Row& r) { return r.op_type == node.op_type; });
+  return row == std::end(kRows) ? nullptr : row;
+}
+
+
+bool IsHeld(const IntegerRange& range) {
+  return range.interval && range.interval->low >= -kExactIntegers &&
+         range.interval->high <= kExactIntegers;
+}
+
+Verdict Refuse(absl::string_view rule, std::string why) {
+  return OwnRefusal(Layer::kCoverage, rule, std::move(why),
+                    "none needed: integers stay exact on the CPU");
+}
+
+// Of one value that `node` reads or makes.
+std::optional<Verdict> RefusalOf(const GraphView& view, const Node& node, ValueId id,
+                                 bool is_made) {
+  const Value& value = view.graph.values[id];
+  const IntegerRange& range = view.integers[id];
+  if (!IsHeld(range)) {
+    const std::string known =
+        range.interval ? absl::StrCat("in ", range.interval->low, "..", range.interval->high)
+                       : "anything";
+    return Refuse("integer-range",
+                  absl::StrCat("'", value.name, "' (", DataTypeName(value.type), ") may be ", known,
+                               ": fp16 has all integers up to ", kExactIntegers, " only"));
+  }
+  if (is_made && range.wraps) {
+    return Refuse("integer-wraps", absl::StrCat("'", value.name, "' (", DataTypeName(value.type),
+                                                "): ", node.op_type,
+                                                " may pass the type's limits, where integers wrap "
+                                                "around and fp16 does not"));
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool IsHeldInteger(DataType type) {
+  static constexpr DataType kTypes[] = {DataType::kInt8,  DataType::kUInt8,  DataType::kInt16,
+                                        DataType::kUInt16, DataType::kInt32, DataType::kUInt32,
+                                        DataType::kInt64};
+  return std::find(std::begin(kTypes), std::end(kTypes), type) != std::end(kTypes);
+}
+
+IntegerVerdict JudgeIntegers(const GraphView& view, const Match& match) {
+  IntegerVerdict verdict;
+  bool exact = true;
+  for (NodeId id : match.nodes) {
+    const Node& node = view.graph.nodes[id];
+    const Row* row = RowOf(node);
+    std::vector<std::pair<ValueId, bool>> integers;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const bool is_data = row == nullptr || i >= 32 || (row->data >> i & 1) != 0;
+      if (HasInput(node, i) && is_data) integers.emplace_back(node.inputs[i], false);
+    }
+    for (ValueId made : node.outputs) {
+      if (made != kNone) integers.emplace_back(made, true);
+    }
+    for (const auto& [value, is_made] : integers) {
+      if (!IsHeldInteger(view.graph.values[value].type)) continue;
+      exact = exact && row != nullptr;
+      if (row == nullptr) continue;  // perhaps indices, which its lowering knows about
+      if (row->refused != nullptr) {
+        verdict.refusal = Refuse("integer-form", row->refused);
+        return verdict;
+      }
+      verdict.refusal = RefusalOf(view, node, value, is_made);
+      if (verdict.refusal) return verdict;
+      verdict.held = true;
+    }
+  }
+  verdict.held = verdict.held && exact;
+  return verdict;
+}
+
+}  // namespace anemone
