@@ -29,6 +29,7 @@ constexpr Row kRows[] = {
     {"CastLike", 1},
     {"Clip"},
     {"Concat"},
+    {"DequantizeLinear", 1},
     {"Div", kAll, kTruncates},
     {"Equal"},
     {"Expand", 1},
@@ -110,34 +111,45 @@ bool IsHeldInteger(DataType type) {
   return std::find(std::begin(kTypes), std::end(kTypes), type) != std::end(kTypes);
 }
 
+namespace {
+
+// The integers that a node reads and makes, made ones marked.
+std::vector<std::pair<ValueId, bool>> IntegersOf(const GraphView& view, const Node& node,
+                                                 unsigned data) {
+  std::vector<std::pair<ValueId, bool>> integers;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const bool is_data = i >= 32 || (data >> i & 1) != 0;
+    if (HasInput(node, i) && is_data) integers.emplace_back(node.inputs[i], false);
+  }
+  for (ValueId made : node.outputs) {
+    if (made != kNone) integers.emplace_back(made, true);
+  }
+  std::erase_if(integers, [&](const auto& integer) {
+    return !IsHeldInteger(view.graph.values[integer.first].type);
+  });
+  return integers;
+}
+
+}  // namespace
+
 IntegerVerdict JudgeIntegers(const GraphView& view, const Match& match) {
   IntegerVerdict verdict;
-  bool exact = true;
+  for (NodeId id : match.nodes) {
+    const Node& node = view.graph.nodes[id];
+    // Without a row they are perhaps indices, which the lowering knows about.
+    if (RowOf(node) == nullptr && !IntegersOf(view, node, kAll).empty()) return verdict;
+  }
   for (NodeId id : match.nodes) {
     const Node& node = view.graph.nodes[id];
     const Row* row = RowOf(node);
-    std::vector<std::pair<ValueId, bool>> integers;
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-      const bool is_data = row == nullptr || i >= 32 || (row->data >> i & 1) != 0;
-      if (HasInput(node, i) && is_data) integers.emplace_back(node.inputs[i], false);
-    }
-    for (ValueId made : node.outputs) {
-      if (made != kNone) integers.emplace_back(made, true);
-    }
-    for (const auto& [value, is_made] : integers) {
-      if (!IsHeldInteger(view.graph.values[value].type)) continue;
-      exact = exact && row != nullptr;
-      if (row == nullptr) continue;  // perhaps indices, which its lowering knows about
-      if (row->refused != nullptr) {
-        verdict.refusal = Refuse("integer-form", row->refused);
-        return verdict;
-      }
-      verdict.refusal = RefusalOf(view, node, value, is_made);
+    if (row == nullptr) continue;
+    for (const auto& [value, is_made] : IntegersOf(view, node, row->data)) {
+      verdict.refusal = row->refused != nullptr ? Refuse("integer-form", row->refused)
+                                                : RefusalOf(view, node, value, is_made);
       if (verdict.refusal) return verdict;
       verdict.held = true;
     }
   }
-  verdict.held = verdict.held && exact;
   return verdict;
 }
 

@@ -6,6 +6,7 @@
 //     fp16. A result is one step off where x / scale is within its 2^-10th part of a half.
 //   n >= 2048: fp16 is no finer than the grid at the grid's end: a clip to its ends, at most
 //     scale / 2 off.
+// DequantizeLinear alone, of integers that the engine may hold (kernels/integers.h): exact.
 // DynamicQuantizeLinear -> DequantizeLinear finds its scale when it runs, so that nothing is clipped:
 // the float it came from, at most half a step, (max - min) / 510, off.
 #include <algorithm>
@@ -71,49 +72,46 @@ bool MatchDynamicPair(const GraphView& view, const Node& dequantize, Match& matc
 // A grid's scale and the ends of its integers less the zero point: a number each, or one for every
 // element of an axis. Scales are fp16 numbers.
 struct Grid {
-  std::vector<float> scale, least, most;
+  std::vector<float> scale, zero, least, most;
   std::vector<int64_t> dims;  // to broadcast by
 };
 
+// Of QuantizeLinear or DequantizeLinear, between floats of `shape` and integers of `type`.
 // kUnimplemented with the reason for a form that is not lowered.
-absl::StatusOr<Grid> GridOf(LowerContext& c, const Node& quantize, const Node& dequantize,
+absl::StatusOr<Grid> GridOf(LowerContext& c, const Node& node, DataType type,
                             absl::Span<const int64_t> shape) {
-  const Tensor* scale = c.view().Constant(quantize.inputs[1]);
+  const Tensor* scale = c.view().Constant(node.inputs[1]);
   if (scale == nullptr) return c.NotLowered("a scale that is no constant");
   const std::optional<std::vector<double>> scales = ToNumbers(*scale, kMostScales);
-  const auto limits = LimitsOf(c.graph().values[quantize.outputs[0]].type);
+  const auto limits = LimitsOf(type);
   if (!scales || !limits) return c.NotLowered("a grid that is not of integers");
   std::vector<double> zeros(scales->size());
-  if (HasInput(quantize, 2)) {
-    const Tensor* given = c.view().Constant(quantize.inputs[2]);
+  if (HasInput(node, 2)) {
+    const Tensor* given = c.view().Constant(node.inputs[2]);
     const auto numbers = given == nullptr ? std::nullopt : ToNumbers(*given, kMostScales);
     if (!numbers || numbers->size() != zeros.size()) {
       return c.NotLowered("zero points that are no constant, or not one for each scale");
     }
     zeros = *numbers;
   }
+  Attributes a(node);
+  ANEMONE_ASSIGN_OR_RETURN(int64_t block, a.Int("block_size", 0));
+  ANEMONE_ASSIGN_OR_RETURN(int64_t axis, a.Int("axis", 1));
+  for (const char* known : {"saturate", "precision", "output_dtype"}) a.Ignore(known);
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  if (block != 0) return c.NotLowered("a scale for each block of an activation");
   Grid grid;
-  for (const Node* node : {&quantize, &dequantize}) {
-    Attributes a(*node);
-    ANEMONE_ASSIGN_OR_RETURN(int64_t block, a.Int("block_size", 0));
-    if (block != 0) return c.NotLowered("a scale for each block of an activation");
-    ANEMONE_ASSIGN_OR_RETURN(int64_t axis, a.Int("axis", 1));
-    for (const char* known : {"saturate", "precision", "output_dtype"}) a.Ignore(known);
-    ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
-    std::vector<int64_t> dims;
-    if (scales->size() != 1) {
-      ANEMONE_ASSIGN_OR_RETURN(const int at, NormalAxis(axis, static_cast<int64_t>(shape.size())));
-      if (scale->dims().size() != 1 || shape[at] != scale->elements()) {
-        return c.NotLowered("scales that are not one for each element of the axis");
-      }
-      dims.assign(shape.size(), 1);
-      dims[at] = scale->elements();
+  if (scales->size() != 1) {
+    ANEMONE_ASSIGN_OR_RETURN(const int at, NormalAxis(axis, static_cast<int64_t>(shape.size())));
+    if (scale->dims().size() != 1 || shape[at] != scale->elements()) {
+      return c.NotLowered("scales that are not one for each element of the axis");
     }
-    if (node == &dequantize && dims != grid.dims) return c.NotLowered("scales of two axes");
-    grid.dims = std::move(dims);
+    grid.dims.assign(shape.size(), 1);
+    grid.dims[at] = scale->elements();
   }
   for (size_t i = 0; i < zeros.size(); ++i) {
     grid.scale.push_back(static_cast<float>((*scales)[i]));
+    grid.zero.push_back(static_cast<float>(zeros[i]));
     grid.least.push_back(static_cast<float>(static_cast<double>(limits->low) - zeros[i]));
     grid.most.push_back(static_cast<float>(static_cast<double>(limits->high) - zeros[i]));
   }
@@ -151,16 +149,20 @@ float Largest(const std::vector<float>& numbers) {
   return *std::max_element(numbers.begin(), numbers.end());
 }
 
+absl::Status CheckDigits(const LowerContext& c, const Grid& grid) {
+  for (float scale : grid.scale) {
+    if (scale >= kLeastScale && scale <= kMostScale) continue;
+    return c.NotLowered(
+        absl::StrCat("a scale of ", scale, ", which has not all its digits in fp16"));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Operand> InSteps(LowerContext& c, Operand x, const Grid& grid,
                                 absl::Span<const int64_t> shape) {
+  ANEMONE_RETURN_IF_ERROR(CheckDigits(c, grid));
   std::vector<float> reciprocals;
-  for (float scale : grid.scale) {
-    if (!(scale >= kLeastScale && scale <= kMostScale)) {
-      return c.NotLowered(absl::StrCat("a scale of ", scale,
-                                       ", which has not all its digits in fp16"));
-    }
-    reciprocals.push_back(1 / scale);
-  }
+  for (float scale : grid.scale) reciprocals.push_back(1 / scale);
   ANEMONE_ASSIGN_OR_RETURN(x, Times(c, x, grid, reciprocals, shape));
   ANEMONE_ASSIGN_OR_RETURN(x, Clipped(c, x, grid, grid.least, grid.most, shape));
   ANEMONE_ASSIGN_OR_RETURN(x, Activated(c, NeuronType::kRoundNearest, x));
@@ -184,7 +186,10 @@ absl::Status LowerPair(const Match& match, LowerContext& c) {
   const Node& dequantize = c.anchor(match);
   const Node& quantize = c.graph().nodes[match.nodes[0]];
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(dequantize.outputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(Grid grid, GridOf(c, quantize, dequantize, shape));
+  const DataType type = c.graph().values[quantize.outputs[0]].type;
+  ANEMONE_ASSIGN_OR_RETURN(Grid grid, GridOf(c, quantize, type, shape));
+  ANEMONE_ASSIGN_OR_RETURN(const Grid back, GridOf(c, dequantize, type, shape));
+  if (grid.dims != back.dims) return c.NotLowered("scales of two axes");
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(match.values[0]));
   double most = 0, least = kFineGrid;
   for (size_t i = 0; i < grid.scale.size(); ++i) {
@@ -206,6 +211,24 @@ absl::Status LowerDynamicPair(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(match.values[0]));
   c.SetBound("(max - min) / 510 of the tensor (half a step of a grid found at run time)");
   return c.Out(c.anchor(match).outputs[0], x);
+}
+
+// Of integers that are at hand: a model input of bytes, say. (q - zero point) * scale, one rounding.
+absl::Status LowerDequantize(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.outputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(Grid grid,
+                           GridOf(c, node, c.graph().values[node.inputs[0]].type, shape));
+  ANEMONE_RETURN_IF_ERROR(CheckDigits(c, grid));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  if (grid.zero.size() == 1) {
+    ANEMONE_ASSIGN_OR_RETURN(x, Scaled(c, x, 1, -grid.zero[0]));
+  } else {
+    ANEMONE_ASSIGN_OR_RETURN(Operand zero, Constant(c, grid, grid.zero, shape));
+    ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kSub, x, zero));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(x, Times(c, x, grid, grid.scale, shape));
+  return c.Out(node.outputs[0], x);
 }
 
 // Of either node alone.
@@ -251,6 +274,7 @@ constexpr Lowering kLowerings[] = {
      .rewritten = true,
      .match = MatchDynamicPair,
      .lower = LowerDynamicPair},
+    {.op = "DequantizeLinear", .rewritten = true, .lower = LowerDequantize},
     {.op = "DequantizeLinear", .lower = RefuseAlone},
     {.op = "QuantizeLinear", .lower = RefuseAlone},
     {.op = "DynamicQuantizeLinear", .lower = RefuseAlone},

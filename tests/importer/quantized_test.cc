@@ -24,7 +24,7 @@ struct Expansion {
 
 std::ostream& operator<<(std::ostream& out, const Expansion& e) { return out << e.name; }
 
-class QuantizedTest : public testing::TestWithParam<Expansion> {};
+class QuantizedOperatorTest : public testing::TestWithParam<Expansion> {};
 
 // Constants that the cases share: x is quantized by s and z, r by t and u.
 onnx::ModelProto QuantizedModel(const Expansion& e) {
@@ -54,7 +54,7 @@ onnx::ModelProto QuantizedModel(const Expansion& e) {
   return model;
 }
 
-TEST_P(QuantizedTest, MeansWhatOnnxRuntimeMeans) {
+TEST_P(QuantizedOperatorTest, MeansWhatOnnxRuntimeMeans) {
   const Model ours = ExpectSameOnOrt(QuantizedModel(GetParam()));
   EXPECT_EQ(ContribNodes(ours.graph), 0);
   EXPECT_EQ(OpsOf(ours.graph), GetParam().ops);
@@ -94,7 +94,7 @@ const Expansion kExpansions[] = {
      "r = ms.QLinearSigmoid(p, t, u, s, z) y = DequantizeLinear(r, s, z)",
      ANEMONE_Q "Add " ANEMONE_Q "MaxPool Sigmoid QuantizeLinear DequantizeLinear"},
 };
-INSTANTIATE_TEST_SUITE_P(Contrib, QuantizedTest, testing::ValuesIn(kExpansions),
+INSTANTIATE_TEST_SUITE_P(Contrib, QuantizedOperatorTest, testing::ValuesIn(kExpansions),
                          testing::PrintToStringParamName());
 
 TEST(Quantized, IntegersThatTheModelReturnsStayExact) {
@@ -102,6 +102,17 @@ TEST(Quantized, IntegersThatTheModelReturnsStayExact) {
       {"", "y = ms.QLinearAdd(q, s, z, q, s, z, t, u)", "", "float[2,8]", "uint8"}));
   EXPECT_EQ(OpsOf(ours.graph), "QuantizeLinear QLinearAdd");
   EXPECT_THAT(ours.warnings.at(0).message, testing::HasSubstr("a result of the model"));
+}
+
+// Moved integers that two read.
+TEST(Quantized, WhatIsReadTwiceIsDequantizedOnce) {
+  const Model ours = ExpectSameOnOrt(QuantizedModel(
+      {"",
+       "p = MaxPool<kernel_shape = [2,2]>(q) a = ms.QLinearSigmoid(p, s, z, t, u) "
+       "r = ms.QLinearAdd(p, s, z, a, t, u, t, u) y = DequantizeLinear(r, t, u)",
+       ""}));
+  EXPECT_EQ(OpsOf(ours.graph), ANEMONE_Q "MaxPool Sigmoid " ANEMONE_Q "Add QuantizeLinear "
+                                         "DequantizeLinear");
 }
 
 // What quantize_dynamic writes.

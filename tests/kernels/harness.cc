@@ -41,6 +41,9 @@ Tensor RandomInput(const PortInfo& port, const Case& c, std::mt19937& random) {
       case DataType::kUInt8:
         tensor.mutable_data<uint8_t>()[i] = random() % 2;
         break;
+      case DataType::kUInt16:
+        tensor.mutable_data<uint16_t>()[i] = random() % 2;
+        break;
       case DataType::kInt64:
         tensor.mutable_data<int64_t>()[i] = random() % 2;
         break;

@@ -21,7 +21,6 @@
 #include "provider/importing.h"
 #include "tests/kernels/harness.h"
 #include "tests/onnx_text.h"
-#include "tests/status_matchers.h"
 
 namespace anemone {
 namespace {
@@ -94,24 +93,24 @@ void RunBoth(const onnx::ModelProto& model, const std::map<std::string, Tensor>&
   std::ofstream(path, std::ios::binary) << model.SerializeAsString();
   auto session = Session::Load(path, {.threads = 1});
   auto runtime = OpenRuntime(1);
-  ASSERT_THAT(session, IsOk());
-  ASSERT_THAT(runtime, IsOk());
+  ASSERT_TRUE(session.ok()) << session.status();
+  ASSERT_TRUE(runtime.ok()) << runtime.status();
   auto reference = ReferenceModel::Open(*runtime, path, {});
   std::remove(path.c_str());
-  ASSERT_THAT(reference, IsOk());
+  ASSERT_TRUE(reference.ok()) << reference.status();
   std::map<std::string, CpuValue> values;
   for (const auto& [name, tensor] : inputs) {
     auto value = CpuValue::FromTensor(*runtime, tensor);
-    ASSERT_THAT(value, IsOk());
+    ASSERT_TRUE(value.ok()) << value.status();
     values[name] = *value;
   }
   auto got = session->Run(inputs);
   auto want = (*reference)->Run(values);
-  ASSERT_THAT(got, IsOk());
-  ASSERT_THAT(want, IsOk());
+  ASSERT_TRUE(got.ok()) << got.status();
+  ASSERT_TRUE(want.ok()) << want.status();
   for (size_t i = 0; i < want->size(); ++i) {
     auto tensor = (*want)[i].ToTensor();
-    ASSERT_THAT(tensor, IsOk());
+    ASSERT_TRUE(tensor.ok()) << tensor.status();
     ran.want[(*reference)->outputs()[i].name] = *tensor;
   }
   ran.got = *std::move(got);
@@ -252,10 +251,10 @@ TEST(Types, Fp16IsTakenAsItIs) {
 TEST(Types, BFloat16IsHeldAsFp16) {
   auto session = Session::LoadBytes(
       BytesOfText("(bfloat16[4] x) => (bfloat16[4] y) { r = Relu(x) y = Add(r, r) }"));
-  ASSERT_THAT(session, IsOk());
+  ASSERT_TRUE(session.ok()) << session.status();
   EXPECT_EQ(nlohmann::json::parse(session->PlanJson())["summary"]["engine_nodes"], 2);
   auto y = session->Run({{"x", Sixteen(DataType::kBFloat16, {-1, 0.3125F, 1000, 65536})}});
-  ASSERT_THAT(y, IsOk());
+  ASSERT_TRUE(y.ok()) << y.status();
   const Tensor want = Sixteen(DataType::kBFloat16, {0, 0.625F, 2000, INFINITY});
   EXPECT_TRUE(y->at("y").bytes() == want.bytes());
 }
