@@ -30,7 +30,7 @@ TEST_P(IntervalTest, IsKnown) {
 }
 
 const IntervalCase kCases[] = {
-    {"Input", "g (int64[4] x, float[4] f) => (int64[4] y) { y = Identity(x) }", "anything"},
+    {"Input", "g (int64[4] x, float[4] f) => (int64[4] y) { y = Identity(x) }", "anything wraps"},
     {"Bytes", "g (uint8[4] x) => (uint8[4] y) { y = Max(x, x) }", "0..255"},
     {"SumOfBytesWraps", "g (uint8[4] x) => (uint8[4] y) { y = Add(x, x) }", "0..255 wraps"},
     {"WideSumOfBytes", "g (uint8[4] x) => (int32[4] y) { a = Cast<to = 6>(x) y = Add(a, a) }",
@@ -51,7 +51,7 @@ const IntervalCase kCases[] = {
     {"Clip", "g (int64[4] x) => (int64[4] y) <int64 a = {-5}, int64 b = {9}> { y = Clip(x, a, b) }",
      "-5..9"},
     {"ClipOfOneSide", "g (int64[4] x) => (int64[4] y) <int64 a = {-5}> { y = Clip(x, a) }",
-     "anything"},
+     "anything wraps"},
     {"ArgMax", "g (float[4,10] x) => (int64[4,1] y) { y = ArgMax<axis = 1>(x) }", "0..9"},
     {"Where", "g (bool[4] c, uint8[4] x) => (uint8[4] y) <uint8 k = {7}> { y = Where(c, x, k) }",
      "0..255"},

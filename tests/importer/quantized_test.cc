@@ -99,7 +99,7 @@ INSTANTIATE_TEST_SUITE_P(Contrib, QuantizedOperatorTest, testing::ValuesIn(kExpa
 
 TEST(Quantized, IntegersThatTheModelReturnsStayExact) {
   const Model ours = ExpectSameOnOrt(QuantizedModel(
-      {"", "y = ms.QLinearAdd(q, s, z, q, s, z, t, u)", "", "float[2,8]", "uint8"}));
+      {"", "y = ms.QLinearAdd(q, s, z, q, s, z, t, u)", "", "float[2,8]", "uint8[2,8]"}));
   EXPECT_EQ(OpsOf(ours.graph), "QuantizeLinear QLinearAdd");
   EXPECT_THAT(ours.warnings.at(0).message, testing::HasSubstr("a result of the model"));
 }
