@@ -11,7 +11,7 @@
 namespace anemone {
 namespace {
 
-constexpr int64_t kLargest = int64_t{1} << 31;  // a product of two is still an int64
+constexpr int64_t kLargest = int64_t{1} << 31;        // a product of two is still an int64
 constexpr int64_t kMostConstants = int64_t{1} << 20;  // elements looked through
 
 using Known = std::optional<Interval>;
@@ -28,8 +28,8 @@ Known Union(Known a, Known b) {
 
 Known OfConstant(const Tensor& tensor) {
   if (tensor.type() == DataType::kBool) return Interval{0, 1};
-  if (tensor.is_fill() && tensor.elements() > 0) return OfConstant(Tensor::View(
-      tensor.type(), {1}, tensor.bytes(), tensor.owner()));
+  if (tensor.is_fill() && tensor.elements() > 0)
+    return OfConstant(Tensor::View(tensor.type(), {1}, tensor.bytes(), tensor.owner()));
   const auto numbers = ToNumbers(tensor, kMostConstants);
   if (!numbers || numbers->empty()) return std::nullopt;
   const auto [low, high] = std::minmax_element(numbers->begin(), numbers->end());
@@ -164,8 +164,8 @@ Known Clipped(const Context& c) {
   const Known x = c.In(0), low = c.In(1), high = c.In(2);
   if ((HasInput(c.node, 1) && !low) || (HasInput(c.node, 2) && !high)) return std::nullopt;
   if (!x && (!low || !high)) return std::nullopt;
-  Interval y = x.value_or(Interval{std::numeric_limits<int64_t>::min(),
-                                   std::numeric_limits<int64_t>::max()});
+  Interval y = x.value_or(
+      Interval{std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()});
   if (low) y = {std::max(y.low, low->low), std::max(y.high, low->high)};
   if (high) y = {std::min(y.low, high->low), std::min(y.high, high->high)};
   return y;
@@ -209,26 +209,46 @@ struct Rule {
   Known (*of)(const Context&);
 };
 constexpr Rule kRules[] = {
-    {"Abs", Magnitude},        {"Add", Sum},
-    {"ArgMax", Place},         {"ArgMin", Place},
-    {"Cast", Converted},       {"CastLike", Converted},
-    {"Clip", Clipped},         {"Compress", Moved},
-    {"Concat", OfAll},         {"DepthToSpace", Moved},
-    {"Div", Quotient},         {"Expand", Moved},
-    {"Flatten", Moved},        {"Gather", Moved},
-    {"GatherElements", Moved}, {"GatherND", Moved},
-    {"Identity", Moved},       {"Max", Largest},
-    {"MaxPool", Moved},        {"Min", Smallest},
-    {"Mod", Remainder},        {"Mul", Product},
-    {"Neg", Negative},         {"OneHot", OneHot},
-    {"Pad", Padded},           {"ReduceMax", OfReduced},
-    {"ReduceMin", OfReduced},  {"ReduceSum", Summed},
-    {"Relu", Positive},        {"Reshape", Moved},
-    {"Sign", Sign},            {"Slice", Moved},
-    {"SpaceToDepth", Moved},   {"Split", Moved},
-    {"Squeeze", Moved},        {"Sub", Difference},
-    {"Tile", Moved},           {"Transpose", Moved},
-    {"Trilu", OrZero},         {"Unsqueeze", Moved},
+    {"Abs", Magnitude},
+    {"Add", Sum},
+    {"ArgMax", Place},
+    {"ArgMin", Place},
+    {"Cast", Converted},
+    {"CastLike", Converted},
+    {"Clip", Clipped},
+    {"Compress", Moved},
+    {"Concat", OfAll},
+    {"DepthToSpace", Moved},
+    {"Div", Quotient},
+    {"Expand", Moved},
+    {"Flatten", Moved},
+    {"Gather", Moved},
+    {"GatherElements", Moved},
+    {"GatherND", Moved},
+    {"Identity", Moved},
+    {"Max", Largest},
+    {"MaxPool", Moved},
+    {"Min", Smallest},
+    {"Mod", Remainder},
+    {"Mul", Product},
+    {"Neg", Negative},
+    {"OneHot", OneHot},
+    {"Pad", Padded},
+    {"ReduceMax", OfReduced},
+    {"ReduceMin", OfReduced},
+    {"ReduceSum", Summed},
+    {"Relu", Positive},
+    {"Reshape", Moved},
+    {"Sign", Sign},
+    {"Slice", Moved},
+    {"SpaceToDepth", Moved},
+    {"Split", Moved},
+    {"Squeeze", Moved},
+    {"Sub", Difference},
+    {"Tile", Moved},
+    {"Transpose", Moved},
+    {"Trilu", OrZero},
+    {"Unsqueeze", Moved},
     {"Where", OfBranches},
 };
 

@@ -26,8 +26,8 @@ std::optional<Interval> LimitsOf(DataType type);
 
 struct IntegerRange {
   std::optional<Interval> interval;
-  // The arithmetic that makes it may pass the type's limits and wrap around (or it is made of a float
-  // or of what nothing is known of): arithmetic of wider numbers may not give the same.
+  // The arithmetic that makes it may pass the type's limits and wrap around (or it is made of a
+  // float or of what nothing is known of): arithmetic of wider numbers may not give the same.
   bool wraps = false;
 };
 

@@ -69,7 +69,6 @@ const Row* RowOf(const Node& node) {
   return row == std::end(kRows) ? nullptr : row;
 }
 
-
 bool IsHeld(const IntegerRange& range) {
   return range.interval && range.interval->low >= -kExactIntegers &&
          range.interval->high <= kExactIntegers;
@@ -80,24 +79,28 @@ Verdict Refuse(absl::string_view rule, std::string why) {
                     "none needed: integers stay exact on the CPU");
 }
 
+// "an int64 of any value", "an int32 in 0..5000".
+std::string Named(DataType type, const std::optional<Interval>& interval) {
+  const std::string name = absl::StrCat("an ", DataTypeName(type), " ");
+  const Interval limits = *LimitsOf(type);
+  const bool any = !interval || (interval->low == limits.low && interval->high == limits.high);
+  if (any) return name + "of any value";
+  return absl::StrCat(name, "in ", interval->low, "..", interval->high);
+}
+
 // Of one value that `node` reads or makes.
 std::optional<Verdict> RefusalOf(const GraphView& view, const Node& node, ValueId id,
                                  bool is_made) {
-  const Value& value = view.graph.values[id];
+  const DataType type = view.graph.values[id].type;
   const IntegerRange& range = view.integers[id];
   if (!IsHeld(range)) {
-    const std::string known =
-        range.interval ? absl::StrCat("in ", range.interval->low, "..", range.interval->high)
-                       : "anything";
-    return Refuse("integer-range",
-                  absl::StrCat("'", value.name, "' (", DataTypeName(value.type), ") may be ", known,
-                               ": fp16 has all integers up to ", kExactIntegers, " only"));
+    return Refuse("integer-range", absl::StrCat(Named(type, range.interval),
+                                                ": fp16 has all up to ", kExactIntegers, " only"));
   }
   if (is_made && range.wraps) {
-    return Refuse("integer-wraps", absl::StrCat("'", value.name, "' (", DataTypeName(value.type),
-                                                "): ", node.op_type,
-                                                " may pass the type's limits, where integers wrap "
-                                                "around and fp16 does not"));
+    return Refuse("integer-wraps",
+                  absl::StrCat(node.op_type, " of ", DataTypeName(type),
+                               " may pass the type's limits and wrap around, fp16 does not"));
   }
   return std::nullopt;
 }
@@ -105,7 +108,7 @@ std::optional<Verdict> RefusalOf(const GraphView& view, const Node& node, ValueI
 }  // namespace
 
 bool IsHeldInteger(DataType type) {
-  static constexpr DataType kTypes[] = {DataType::kInt8,  DataType::kUInt8,  DataType::kInt16,
+  static constexpr DataType kTypes[] = {DataType::kInt8,   DataType::kUInt8, DataType::kInt16,
                                         DataType::kUInt16, DataType::kInt32, DataType::kUInt32,
                                         DataType::kInt64};
   return std::find(std::begin(kTypes), std::end(kTypes), type) != std::end(kTypes);

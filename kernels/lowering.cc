@@ -104,9 +104,9 @@ Tensor LowerContext::Held(const Tensor& constant) const {
   const auto numbers = ToNumbers(elements, elements.elements());
   const std::vector<float> floats(numbers->begin(), numbers->end());
   if (!is_fill) return Tensor::Floats(constant.dims(), floats);
-  return Tensor::Fill(DataType::kFloat, constant.dims(),
-                      absl::MakeConstSpan(reinterpret_cast<const std::byte*>(floats.data()),
-                                          sizeof(float)));
+  return Tensor::Fill(
+      DataType::kFloat, constant.dims(),
+      absl::MakeConstSpan(reinterpret_cast<const std::byte*>(floats.data()), sizeof(float)));
 }
 
 absl::Status LowerContext::CheckType(DataType type) {

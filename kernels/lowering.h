@@ -82,7 +82,7 @@ struct Lowered {
   Network network;
   std::vector<ValueId> inputs;   // by input port
   std::vector<ValueId> outputs;  // by output port
-  std::string bound;  // how far results may be off, if more than by roundings to fp16
+  std::string bound;             // how far results may be off, if more than by roundings to fp16
 };
 
 class LowerContext : public NetworkBuilder {

@@ -1,14 +1,15 @@
 // QuantizeLinear -> DequantizeLinear of one scale and zero point: what is left of a quantized
 // activation where nothing reads its integers. Two forms, chosen by n, the largest |q - zero point|
 // of the grid (docs/quantized.md):
-//   n <= 1023: the steps are kept: clip(round(x / scale), least, most) * scale, where least and most
-//     are the ends of the integer type less the zero point. All between the two products is exact in
-//     fp16. A result is one step off where x / scale is within its 2^-10th part of a half.
-//   n >= 2048: fp16 is no finer than the grid at the grid's end: a clip to its ends, at most
-//     scale / 2 off.
+// - n <= 1023: the steps are kept, clip(round(x / scale), least, most) * scale, where least and
+// most
+//   are the ends of the integer type less the zero point. All between the two products is exact in
+//   fp16. A result is one step off where x / scale is within its 2^-10th part of a half.
+// - n >= 2048: fp16 is no finer than the grid at the grid's end: a clip to its ends, at most
+//   scale / 2 off.
 // DequantizeLinear alone, of integers that the engine may hold (kernels/integers.h): exact.
-// DynamicQuantizeLinear -> DequantizeLinear finds its scale when it runs, so that nothing is clipped:
-// the float it came from, at most half a step, (max - min) / 510, off.
+// DynamicQuantizeLinear -> DequantizeLinear finds its scale when it runs, so that nothing is
+// clipped: the float it came from, at most half a step, (max - min) / 510, off.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -43,7 +44,9 @@ bool SameConstant(const GraphView& view, ValueId a, ValueId b) {
          first->dims() == second->dims() && first->bytes() == second->bytes();
 }
 
-ValueId InputOrNone(const Node& node, size_t i) { return HasInput(node, i) ? node.inputs[i] : kNone; }
+ValueId InputOrNone(const Node& node, size_t i) {
+  return HasInput(node, i) ? node.inputs[i] : kNone;
+}
 
 // The nodes of `match` are the quantizer; its values: what it quantizes.
 bool MatchPair(const GraphView& view, const Node& dequantize, Match& match) {
@@ -166,8 +169,9 @@ absl::StatusOr<Operand> InSteps(LowerContext& c, Operand x, const Grid& grid,
   ANEMONE_ASSIGN_OR_RETURN(x, Times(c, x, grid, reciprocals, shape));
   ANEMONE_ASSIGN_OR_RETURN(x, Clipped(c, x, grid, grid.least, grid.most, shape));
   ANEMONE_ASSIGN_OR_RETURN(x, Activated(c, NeuronType::kRoundNearest, x));
-  c.SetBound(absl::StrCat(Largest(grid.scale), " (a step of the grid), where x / scale is within its ",
-                          "2^-10th part of a half; else 0"));
+  c.SetBound(absl::StrCat(
+      Largest(grid.scale),
+      " (a step of the grid) where x / scale is within its 2^-10th part of a half, else 0"));
   return Times(c, x, grid, grid.scale, shape);
 }
 
@@ -213,7 +217,8 @@ absl::Status LowerDynamicPair(const Match& match, LowerContext& c) {
   return c.Out(c.anchor(match).outputs[0], x);
 }
 
-// Of integers that are at hand: a model input of bytes, say. (q - zero point) * scale, one rounding.
+// Of integers that are at hand: a model input of bytes, say. (q - zero point) * scale, one
+// rounding.
 absl::Status LowerDequantize(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.outputs[0]));
@@ -244,8 +249,8 @@ int64_t ElementsOf(const Graph& graph, ValueId value) {
   return count;
 }
 
-// Of products that the importer could not widen: weights are input `kWeights`, the output's channels
-// their first axis.
+// Of products that the importer could not widen: weights are input `kWeights`, the output's
+// channels their first axis.
 template <size_t kWeights>
 int64_t ConvMacs(const Graph& graph, const Node& node) {
   const std::vector<int64_t> weights = graph.values[node.inputs[kWeights]].dims();

@@ -47,11 +47,10 @@ absl::Status CheckPorts(const PackagedSegment& segment) {
                                                    " outputs, as the network has"));
   }
   for (size_t i = 0; i < segment.inputs.size(); ++i) {
-    ANEMONE_RETURN_IF_ERROR( CheckPort(segment.inputs[i], network.inputs[i].dims));
+    ANEMONE_RETURN_IF_ERROR(CheckPort(segment.inputs[i], network.inputs[i].dims));
   }
   for (size_t i = 0; i < segment.outputs.size(); ++i) {
-    ANEMONE_RETURN_IF_ERROR(
-        CheckPort(segment.outputs[i], network.DimsOf(network.outputs[i].from)));
+    ANEMONE_RETURN_IF_ERROR(CheckPort(segment.outputs[i], network.DimsOf(network.outputs[i].from)));
   }
   return absl::OkStatus();
 }

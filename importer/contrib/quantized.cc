@@ -34,8 +34,8 @@ bool IsQuantizedType(DataType type) {
 absl::Status CheckScales(ContribBody& b, size_t scale, int64_t extent) {
   ANEMONE_RETURN_IF_ERROR(b.FloatTypeOf(scale).status());
   ANEMONE_ASSIGN_OR_RETURN(const int64_t scales, CountOf(b, scale));
-  ANEMONE_RETURN_IF_ERROR(
-      b.Need(scales == 1 || scales == extent, "scales that are not one for each column or channel"));
+  ANEMONE_RETURN_IF_ERROR(b.Need(scales == 1 || scales == extent,
+                                 "scales that are not one for each column or channel"));
   if (!b.Has(scale + 1)) return absl::OkStatus();
   ANEMONE_ASSIGN_OR_RETURN(const int64_t zeros, CountOf(b, scale + 1));
   return b.Need(zeros == scales, "not as many zero points as scales");
@@ -116,7 +116,8 @@ ValueId DequantizedBias(ContribBody& b, size_t bias, size_t x_scale, size_t w_sc
   const DataType type = TypeOfInput(b, x_scale);
   ValueId scale = b.Emit("Mul", {NumbersOf(b, x_scale), NumbersOf(b, w_scale)});
   if (factor != 1) scale = b.Emit("Mul", {scale, b.Scalar(type, factor)});
-  return b.Emit("Mul", {b.Emit("Cast", {b.input(bias)}, {{"to", static_cast<int64_t>(type)}}), scale});
+  return b.Emit("Mul",
+                {b.Emit("Cast", {b.input(bias)}, {{"to", static_cast<int64_t>(type)}}), scale});
 }
 
 absl::Status CheckBias(ContribBody& b, size_t bias) {
@@ -157,8 +158,7 @@ absl::Status ExpandQLinear(ContribBody& b) {
   if (row.op == "QLinearSoftmax") {  // before opset 13 it flattens what is behind the axis
     ANEMONE_ASSIGN_OR_RETURN(const int64_t last, LastAxis(b, 0));
     const int64_t axis = b.Int("axis", -1);
-    ANEMONE_RETURN_IF_ERROR(
-        b.Need(b.Int("opset", 0) >= 13 || axis == -1 || axis == last, "opset"));
+    ANEMONE_RETURN_IF_ERROR(b.Need(b.Int("opset", 0) >= 13 || axis == -1 || axis == last, "opset"));
   }
   ANEMONE_ASSIGN_OR_RETURN(std::vector<Attribute> attributes, AttributesFor(b, row.stands_for));
   ANEMONE_RETURN_IF_ERROR(CheckResult(b, row.operands * 3));
@@ -234,7 +234,8 @@ absl::Status ExpandQGemm(ContribBody& b) {
 absl::Status ExpandDynamicQuantizeMatMul(ContribBody& b) {
   ANEMONE_RETURN_IF_ERROR(b.NoneLeft());
   ANEMONE_RETURN_IF_ERROR(b.FloatTypeOf(0).status());
-  ANEMONE_RETURN_IF_ERROR(b.Need(TypeOfInput(b, 0) == DataType::kFloat, "another type than float32"));
+  ANEMONE_RETURN_IF_ERROR(
+      b.Need(TypeOfInput(b, 0) == DataType::kFloat, "another type than float32"));
   ANEMONE_ASSIGN_OR_RETURN(const int64_t columns, LastAxis(b, 1));
   ANEMONE_RETURN_IF_ERROR(Check(b, {1, columns}));
   ANEMONE_ASSIGN_OR_RETURN(const ValueId w, Dequantized(b, {1, columns}));
@@ -257,7 +258,8 @@ absl::Status ExpandMatMulIntegerToFloat(ContribBody& b) {
   ANEMONE_ASSIGN_OR_RETURN(const int64_t columns, LastAxis(b, 1));
   ValueId operands[2];
   for (size_t i : {size_t{0}, size_t{1}}) {
-    ANEMONE_RETURN_IF_ERROR(b.Need(IsQuantizedType(TypeOfInput(b, i)), "an operand of another type"));
+    ANEMONE_RETURN_IF_ERROR(
+        b.Need(IsQuantizedType(TypeOfInput(b, i)), "an operand of another type"));
     ANEMONE_RETURN_IF_ERROR(b.FloatTypeOf(2 + i).status());
     ANEMONE_ASSIGN_OR_RETURN(const int64_t scales, CountOf(b, 2 + i));
     ANEMONE_RETURN_IF_ERROR(b.Need(scales == 1 || i == 1, "several scales of rows"));

@@ -19,9 +19,9 @@ bool Is(const Node* node, absl::string_view op_type) {
 
 // Operators that hand on elements of their first input as they are, and know floats and integers.
 bool Moves(const Node& node) {
-  static constexpr std::array kMovers = {"DepthToSpace", "Expand",  "Flatten",      "Gather",
-                                         "MaxPool",      "Reshape", "Slice",        "SpaceToDepth",
-                                         "Squeeze",      "Tile",    "Transpose",    "Unsqueeze"};
+  static constexpr std::array kMovers = {"DepthToSpace", "Expand",  "Flatten",   "Gather",
+                                         "MaxPool",      "Reshape", "Slice",     "SpaceToDepth",
+                                         "Squeeze",      "Tile",    "Transpose", "Unsqueeze"};
   return node.domain.empty() && node.outputs.size() == 1 &&
          std::find(kMovers.begin(), kMovers.end(), node.op_type) != kMovers.end();
 }
@@ -135,8 +135,8 @@ absl::StatusOr<bool> WidenIntegerProduct(GraphEditor& g, NodeId id) {
     dequantize.name = quantizer.name;
     g.value(widened).type = DataType::kFloat;
     g.value(widened).shape = g.value(quantizer.inputs[0]).shape;
-    const ValueId weight = g.NewConstant(g.value(dequantize.inputs[1]).name,
-                                         std::move(found->weight));
+    const ValueId weight =
+        g.NewConstant(g.value(dequantize.inputs[1]).name, std::move(found->weight));
     g.SetInputs(found->product, quantizer.outputs);
     g.SetInputs(found->cast, {widened, weight});
     g.Bypass(id, cast_output);

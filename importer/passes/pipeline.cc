@@ -14,14 +14,18 @@ namespace {
 
 // The only list. Cheap clean-up goes first, so that the others see producers side by side.
 constexpr Pass kSimplify[] = {
-    {"drop-dead", DropDead},         {"drop-identity", DropIdentity},
+    {"drop-dead", DropDead},
+    {"drop-identity", DropIdentity},
     {"widen-integer-product", WidenIntegerProduct},
     {"merge-dequantize", MergeDequantize},
     {"move-dequantize", MoveDequantize},
     {"drop-requantize", DropRequantize},
-    {"fuse-casts", FuseCasts},       {"fuse-transposes", FuseTransposes},
-    {"fuse-reshapes", FuseReshapes}, {"fold-batch-norm", FoldBatchNorm},
-    {"fold-scale", FoldScale},       {"fold-bias", FoldBias},
+    {"fuse-casts", FuseCasts},
+    {"fuse-transposes", FuseTransposes},
+    {"fuse-reshapes", FuseReshapes},
+    {"fold-batch-norm", FoldBatchNorm},
+    {"fold-scale", FoldScale},
+    {"fold-bias", FoldBias},
 };
 
 class Driver {

@@ -45,8 +45,9 @@ const IntervalCase kCases[] = {
      "-255..1"},
     {"Product", "g (int8[4] x) => (int64[4] y) { a = Cast<to = 7>(x) y = Mul(a, a) }",
      "-16256..16384"},
-    {"Constant", "g (bool[2] x) => (int64[2] y) <int64[2] k = {-3, 70}> { a = Cast<to = 7>(x) "
-                 "y = Add(a, k) }",
+    {"Constant",
+     "g (bool[2] x) => (int64[2] y) <int64[2] k = {-3, 70}> { a = Cast<to = 7>(x) "
+     "y = Add(a, k) }",
      "-3..71"},
     {"Clip", "g (int64[4] x) => (int64[4] y) <int64 a = {-5}, int64 b = {9}> { y = Clip(x, a, b) }",
      "-5..9"},
@@ -62,13 +63,13 @@ const IntervalCase kCases[] = {
      "g (bool[4,6] x) => (int64[4,1] y) <int64[1] k = {1}> { a = Cast<to = 7>(x) "
      "y = ReduceSum(a, k) }",
      "0..24"},
-    {"Remainder",
-     "g (int64[4] x) => (int64[4] y) <int64 k = {12}> { y = Mod(x, k) }", "0..11"},
-    {"Quotient", "g (uint8[4] x) => (int32[4] y) <int32 k = {4}> { a = Cast<to = 6>(x) "
-                 "y = Div(a, k) }",
+    {"Remainder", "g (int64[4] x) => (int64[4] y) <int64 k = {12}> { y = Mod(x, k) }", "0..11"},
+    {"Quotient",
+     "g (uint8[4] x) => (int32[4] y) <int32 k = {4}> { a = Cast<to = 6>(x) "
+     "y = Div(a, k) }",
      "0..63"},
-    {"LargerThanKept",
-     "g (int32[4] x) => (int64[4] y) { a = Cast<to = 7>(x) y = Add(a, a) }", "anything wraps"},
+    {"LargerThanKept", "g (int32[4] x) => (int64[4] y) { a = Cast<to = 7>(x) y = Add(a, a) }",
+     "anything wraps"},
 };
 INSTANTIATE_TEST_SUITE_P(Intervals, IntervalTest, testing::ValuesIn(kCases),
                          testing::PrintToStringParamName());

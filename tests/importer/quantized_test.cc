@@ -63,7 +63,8 @@ TEST_P(QuantizedOperatorTest, MeansWhatOnnxRuntimeMeans) {
 #define ANEMONE_Q "QuantizeLinear DequantizeLinear "
 
 const Expansion kExpansions[] = {
-    {"Conv", "r = QLinearConv<pads = [1,1,1,1]>(q, s, z, w, v, wz, t, u) y = DequantizeLinear(r, t, u)",
+    {"Conv",
+     "r = QLinearConv<pads = [1,1,1,1]>(q, s, z, w, v, wz, t, u) y = DequantizeLinear(r, t, u)",
      ANEMONE_Q "Conv QuantizeLinear DequantizeLinear"},
     {"ConvByChannel",
      "r = QLinearConv<strides = [2,2]>(q, s, z, w, v5, wz5, t, u, b) y = DequantizeLinear(r, t, u)",
@@ -78,12 +79,15 @@ const Expansion kExpansions[] = {
      ANEMONE_Q "Mul QuantizeLinear DequantizeLinear"},
     {"Sigmoid", "r = ms.QLinearSigmoid(q, s, z, t, u) y = DequantizeLinear(r, t, u)",
      ANEMONE_Q "Sigmoid QuantizeLinear DequantizeLinear"},
-    {"LeakyRelu", "r = ms.QLinearLeakyRelu<alpha = 0.3>(q, s, z, t, u) y = DequantizeLinear(r, t, u)",
+    {"LeakyRelu",
+     "r = ms.QLinearLeakyRelu<alpha = 0.3>(q, s, z, t, u) y = DequantizeLinear(r, t, u)",
      ANEMONE_Q "LeakyRelu QuantizeLinear DequantizeLinear"},
     {"GlobalAveragePool",
-     "r = ms.QLinearGlobalAveragePool<channels_last = 0>(q, s, z, t, u) y = DequantizeLinear(r, t, u)",
+     "r = ms.QLinearGlobalAveragePool<channels_last = 0>(q, s, z, t, u) y = DequantizeLinear(r, t, "
+     "u)",
      ANEMONE_Q "GlobalAveragePool QuantizeLinear DequantizeLinear"},
-    {"Concat", "r = ms.QLinearConcat<axis = 1>(t, u, q, s, z, q, s, z) y = DequantizeLinear(r, t, u)",
+    {"Concat",
+     "r = ms.QLinearConcat<axis = 1>(t, u, q, s, z, q, s, z) y = DequantizeLinear(r, t, u)",
      ANEMONE_Q "Concat QuantizeLinear DequantizeLinear"},
     {"Gemm", "r = ms.QGemm(q, s, z, m, v, wz, b, t, u) y = DequantizeLinear(r, t, u)",
      ANEMONE_Q "Gemm QuantizeLinear DequantizeLinear", "float[3,6]"},
@@ -106,12 +110,13 @@ TEST(Quantized, IntegersThatTheModelReturnsStayExact) {
 
 // Moved integers that two read.
 TEST(Quantized, WhatIsReadTwiceIsDequantizedOnce) {
-  const Model ours = ExpectSameOnOrt(QuantizedModel(
-      {"",
-       "p = MaxPool<kernel_shape = [2,2]>(q) a = ms.QLinearSigmoid(p, s, z, t, u) "
-       "r = ms.QLinearAdd(p, s, z, a, t, u, t, u) y = DequantizeLinear(r, t, u)",
-       ""}));
-  EXPECT_EQ(OpsOf(ours.graph), ANEMONE_Q "MaxPool Sigmoid " ANEMONE_Q "Add QuantizeLinear "
+  const Model ours = ExpectSameOnOrt(
+      QuantizedModel({"",
+                      "p = MaxPool<kernel_shape = [2,2]>(q) a = ms.QLinearSigmoid(p, s, z, t, u) "
+                      "r = ms.QLinearAdd(p, s, z, a, t, u, t, u) y = DequantizeLinear(r, t, u)",
+                      ""}));
+  EXPECT_EQ(OpsOf(ours.graph), ANEMONE_Q "MaxPool Sigmoid " ANEMONE_Q
+                                         "Add QuantizeLinear "
                                          "DequantizeLinear");
 }
 
@@ -156,16 +161,18 @@ TEST(Quantized, ProductsOfFusedFormsAreOfFloats) {
                                                   "", "float[3,6]"}))
                       .graph),
             "DynamicQuantizeLinear DequantizeLinear MatMul");
-  EXPECT_EQ(OpsOf(ExpectSameOnOrt(QuantizedModel({"", "y = ms.MatMulIntegerToFloat(q, m, s, v, z, wz)",
-                                                  "", "float[3,6]"}))
-                      .graph),
-            "QuantizeLinear DequantizeLinear MatMul");
+  EXPECT_EQ(
+      OpsOf(ExpectSameOnOrt(QuantizedModel({"", "y = ms.MatMulIntegerToFloat(q, m, s, v, z, wz)",
+                                            "", "float[3,6]"}))
+                .graph),
+      "QuantizeLinear DequantizeLinear MatMul");
 }
 
 // The grid changes on the way: nothing may be left out.
 TEST(Quantized, AnotherGridIsRoundedToAgain) {
   const Model ours = ExpectSameOnOrt(QuantizedModel(
-      {"", "a = DequantizeLinear(q, s, z) p = QuantizeLinear(a, t, u) y = DequantizeLinear(p, t, u)",
+      {"",
+       "a = DequantizeLinear(q, s, z) p = QuantizeLinear(a, t, u) y = DequantizeLinear(p, t, u)",
        "", "float[3,6]"}));
   EXPECT_EQ(OpsOf(ours.graph), ANEMONE_Q "QuantizeLinear DequantizeLinear");
 }

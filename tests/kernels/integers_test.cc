@@ -1,5 +1,5 @@
-// Which integers the engine holds, and that they are what ONNX Runtime has: to the bit, whatever the
-// graph. Also models of each floating type (docs/quantized.md).
+// Which integers the engine holds, and that they are what ONNX Runtime has: to the bit, whatever
+// the graph. Also models of each floating type (docs/quantized.md).
 #include <unistd.h>
 
 #include <bit>
@@ -52,8 +52,8 @@ std::vector<Case> Held() {
                "a = Cast<to = 7>(x) b = Cast<to = 7>(z) y = Less(a, b)", {"ElementWise"}),
       Integers("clip", "(uint8[2,6] x) => (int64[2,6] y)", "int64 l = {3}, int64 h = {200}",
                "a = Cast<to = 7>(x) y = Clip(a, l, h)", {"Neuron"}),
-      Integers("choice", "(bool[2,6] c, uint8[2,6] x) => (int64[2,6] y)", "int64[6] k = {1,2,3,4,5,2048}",
-               "a = Cast<to = 7>(x) y = Where(c, a, k)",
+      Integers("choice", "(bool[2,6] c, uint8[2,6] x) => (int64[2,6] y)",
+               "int64[6] k = {1,2,3,4,5,2048}", "a = Cast<to = 7>(x) y = Where(c, a, k)",
                {"ElementWise", "ElementWise", "ElementWise", "GOC"}),
       Integers("count", "(bool[2,6] x) => (int64[2,1] y)", "int64[1] k = {1}",
                "a = Cast<to = 7>(x) y = ReduceSum(a, k)", {"Reduction"}),
@@ -133,11 +133,11 @@ class RandomGraph {
     for (const std::string& name : made_) {
       outputs.push_back(absl::StrCat(types_.at(name), " ", name));
     }
-    return ModelOfText(absl::StrCat("(uint8[2,6] a, int8[2,6] b, bool[2,6] c, int64[2,6] d) => (",
-                                    absl::StrJoin(outputs, ", "),
-                                    ") <int64 one = {1}, int64 seven = {7}, int64 low = {-100}, int64 high = "
-                                    "{300}, int64 large = {2049}, int64[1] axis = {1}> { ",
-                                    body_, "}"));
+    return ModelOfText(absl::StrCat(
+        "(uint8[2,6] a, int8[2,6] b, bool[2,6] c, int64[2,6] d) => (", absl::StrJoin(outputs, ", "),
+        ") <int64 one = {1}, int64 seven = {7}, int64 low = {-100}, int64 high = "
+        "{300}, int64 large = {2049}, int64[1] axis = {1}> { ",
+        body_, "}"));
   }
 
  private:
@@ -231,8 +231,9 @@ Tensor Sixteen(DataType type, const std::vector<float>& values) {
   Tensor tensor = Tensor::Zeros(type, {static_cast<int64_t>(values.size())});
   for (size_t i = 0; i < values.size(); ++i) {
     uint32_t bits = std::bit_cast<uint32_t>(values[i]);
-    tensor.mutable_data<uint16_t>()[i] =
-        type == DataType::kBFloat16 ? static_cast<uint16_t>(bits >> 16) : math::ToHalf(values[i]).bits;
+    tensor.mutable_data<uint16_t>()[i] = type == DataType::kBFloat16
+                                             ? static_cast<uint16_t>(bits >> 16)
+                                             : math::ToHalf(values[i]).bits;
   }
   return tensor;
 }

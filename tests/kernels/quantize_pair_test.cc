@@ -26,10 +26,10 @@ Case Pair(const std::string& name, const std::string& dims, const std::string& s
           const std::string& attributes = "") {
   const std::string grid = zero.empty() ? "s" : "s, z";
   return {.name = name,
-          .model = absl::StrCat("(float[", dims, "] x) => (float[", dims, "] y) <", scale,
-                                zero.empty() ? "" : ", ", zero, "> { q = QuantizeLinear", attributes,
-                                "(x, ", grid, ") y = DequantizeLinear", attributes, "(q, ", grid,
-                                ") }"),
+          .model =
+              absl::StrCat("(float[", dims, "] x) => (float[", dims, "] y) <", scale,
+                           zero.empty() ? "" : ", ", zero, "> { q = QuantizeLinear", attributes,
+                           "(x, ", grid, ") y = DequantizeLinear", attributes, "(q, ", grid, ") }"),
           .units = std::move(units),
           .tolerance = tolerance};
 }
@@ -61,6 +61,12 @@ std::vector<Case> Pairs() {
            "int8[3] z = {0, 0, 0}", kAxisSteps, 0.031),
       Pair("int16_by_channel", "2,3,5", "float[3] s = {0.00003, 0.00004, 0.00005}",
            "int16[3] z = {0, 0, 0}", {"ElementWise", "ElementWise"}, 1e-3),
+      {.name = "fp16",
+       .model = "(float[3,7] x) => (float[3,7] y) <float s = {0.01}, uint8 z = {120}> "
+                "{ h = Cast<to = 10>(x) t = Cast<to = 10>(s) q = QuantizeLinear(h, t, z) "
+                "d = DequantizeLinear(q, t, z) y = Cast<to = 1>(d) }",
+       .units = kSteps,
+       .tolerance = 0.011},
       Refused(Pair("scale_below_fp16", "4,5", "float s = {0.00001}", "uint8 z = {0}", {}, 1e-3)),
   };
   for (const char* bytes : {"uint8", "int8"}) {
@@ -98,11 +104,11 @@ std::vector<Case> Around() {
   const std::string grid = " <float s = {0.01}, uint8 z = {120}";
   const auto with = [&](const std::string& name, const std::string& ports, const std::string& more,
                         const std::string& body, Units units) {
-    return Case{.name = name,
-                .model = absl::StrCat(ports, grid, more, "> { q = QuantizeLinear(x, s, z) ", body,
-                                      " }"),
-                .units = std::move(units),
-                .tolerance = 0.021};
+    return Case{
+        .name = name,
+        .model = absl::StrCat(ports, grid, more, "> { q = QuantizeLinear(x, s, z) ", body, " }"),
+        .units = std::move(units),
+        .tolerance = 0.021};
   };
   const auto plus = [](Units units, const Units& more) {
     units.insert(units.end(), more.begin(), more.end());
@@ -144,15 +150,16 @@ TEST_P(QuantizePairBound, Holds) {
   const bool is_fine = high - low > 2048;
   std::mt19937 random(5);
   for (int round = 0; round < 12; ++round) {
-    const double span = std::ldexp(1 + random() % 1000 / 1000.0, static_cast<int>(random() % 8) - 4);
+    const double span =
+        std::ldexp(1 + random() % 1000 / 1000.0, static_cast<int>(random() % 8) - 4);
     const auto scale = static_cast<float>(span / (high - low));
     const int zero = round % 3 == 0 ? low : low + static_cast<int>(random() % (high - low));
     if (!is_fine && scale < 0x1p-14f) continue;
     SCOPED_TRACE(absl::StrCat("scale ", scale, ", zero point ", zero));
-    auto session = Session::LoadBytes(BytesOfText(absl::StrFormat(
-        "(float[512] x) => (float[512] y) <float s = {%.9g}, %s z = {%d}> "
-        "{ q = QuantizeLinear(x, s, z) y = DequantizeLinear(q, s, z) }",
-        scale, type, zero)));
+    auto session = Session::LoadBytes(BytesOfText(
+        absl::StrFormat("(float[512] x) => (float[512] y) <float s = {%.9g}, %s z = {%d}> "
+                        "{ q = QuantizeLinear(x, s, z) y = DequantizeLinear(q, s, z) }",
+                        scale, type, zero)));
     ASSERT_TRUE(session.ok()) << session.status();
     Tensor x = Tensor::Zeros(DataType::kFloat, {512});
     for (int i = 0; i < 512; ++i) {

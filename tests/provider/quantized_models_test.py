@@ -170,6 +170,45 @@ def quantized(model, folder):
         yield name, 0, path
 
 
+def weight_forms(folder):
+    """A product with a weight in each form that DequantizeLinear has."""
+    random = np.random.default_rng(5)
+    by_column, by_block = {"axis": 1}, {"axis": 0, "block_size": 16}
+    for name, kind, low, high, scales, zeros, attributes in (
+        ("int8", "INT8", -127, 128, [], None, {}),
+        ("int8-by-column", "INT8", -127, 128, [64], None, by_column),
+        ("uint8-by-block", "UINT8", 0, 256, [4, 64], [4, 64], by_block),
+        ("int4-by-block", "INT4", -8, 8, [4, 64], None, by_block),
+        ("uint4-by-column", "UINT4", 0, 16, [64], [64], by_column),
+        ("int16-by-column", "INT16", -3000, 3000, [64], None, by_column),
+        ("float8-e4m3", "FLOAT8E4M3FN", -200, 200, [], None, {}),
+        ("float8-e5m2-by-column", "FLOAT8E5M2", -200, 200, [64], None, by_column),
+    ):
+        codes = random.integers(low, high, 64 * 64).tolist()
+        steps = (random.random(int(np.prod(scales))) / (64 * high) + 1e-3 / high).tolist()
+        kind = getattr(TensorProto, kind)
+        tensors = [
+            helper.make_tensor("w", kind, [64, 64], codes),
+            helper.make_tensor("s", TensorProto.FLOAT, scales, steps),
+        ]
+        if zeros:
+            points = random.integers(low, high, int(np.prod(zeros))).tolist()
+            tensors.append(helper.make_tensor("z", kind, zeros, points))
+        graph = helper.make_graph(
+            [
+                helper.make_node("DequantizeLinear", [t.name for t in tensors], ["f"], **attributes),
+                helper.make_node("MatMul", ["x", "f"], ["y"]),
+            ],
+            name,
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, 64])],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4, 64])],
+            tensors,
+        )
+        path = folder / f"{name}.onnx"
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), path)
+        yield name, 16, path
+
+
 def failures(program, label, bits, path):
     words = [program, "run", "--json", "--compare", "--tolerance", f"cosine={LIKENESS[bits]}", str(path)]
     done = subprocess.run(words, capture_output=True, text=True)
@@ -197,6 +236,11 @@ def main():
                 for why in failures(program, f"{name} {form}", bits, path):
                     failed += 1
                     print(f"FAILED {name} {form}: {why}")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, bits, path in weight_forms(pathlib.Path(folder)):
+            for why in failures(program, f"weight {name}", bits, path):
+                failed += 1
+                print(f"FAILED weight {name}: {why}")
     sys.exit(1 if failed else 0)
 
 
