@@ -28,6 +28,14 @@ math::Element ElementOf(DataType type) {
       return math::Element::kDouble;
     case DataType::kBool:
       return math::Element::kBool;
+    case DataType::kUInt8:
+      return math::Element::kUInt8;
+    case DataType::kInt8:
+      return math::Element::kInt8;
+    case DataType::kInt16:
+      return math::Element::kInt16;
+    case DataType::kUInt32:
+      return math::Element::kUInt32;
     case DataType::kUInt16:
       return math::Element::kUInt16;
     case DataType::kInt64:

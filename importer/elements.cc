@@ -6,6 +6,8 @@
 #include <limits>
 #include <utility>
 
+#include "anemone/nibbles.h"
+
 namespace anemone {
 namespace {
 
@@ -104,6 +106,57 @@ std::optional<std::vector<double>> ToDoubles(const Tensor& tensor, int64_t limit
   if (!IsFloating(tensor.type()) || tensor.elements() > limit) return std::nullopt;
   std::vector<double> values(tensor.elements());
   for (int64_t i = 0; i < tensor.elements(); ++i) values[i] = ElementAsDouble(tensor, i);
+  return values;
+}
+
+namespace {
+
+template <class T>
+double NumberAt(const Tensor& tensor, int64_t i) {
+  return static_cast<double>(tensor.at<T>(i));
+}
+
+double NibbleOf(const Tensor& tensor, int64_t i) {
+  const int bits = NibbleAt(tensor.bytes().data(), tensor.is_fill() ? 0 : i);
+  return tensor.type() == DataType::kInt4 && bits > 7 ? bits - 16 : bits;
+}
+
+using NumberReader = double (*)(const Tensor&, int64_t);
+
+NumberReader ReaderOf(DataType type) {
+  switch (type) {
+    case DataType::kBool:
+    case DataType::kUInt8:
+      return NumberAt<uint8_t>;
+    case DataType::kInt8:
+      return NumberAt<int8_t>;
+    case DataType::kUInt16:
+      return NumberAt<uint16_t>;
+    case DataType::kInt16:
+      return NumberAt<int16_t>;
+    case DataType::kUInt32:
+      return NumberAt<uint32_t>;
+    case DataType::kInt32:
+      return NumberAt<int32_t>;
+    case DataType::kUInt64:
+      return NumberAt<uint64_t>;
+    case DataType::kInt64:
+      return NumberAt<int64_t>;
+    case DataType::kUInt4:
+    case DataType::kInt4:
+      return NibbleOf;
+    default:
+      return IsFloating(type) ? ElementAsDouble : nullptr;
+  }
+}
+
+}  // namespace
+
+std::optional<std::vector<double>> ToNumbers(const Tensor& tensor, int64_t limit) {
+  const NumberReader reader = ReaderOf(tensor.type());
+  if (reader == nullptr || tensor.elements() > limit) return std::nullopt;
+  std::vector<double> values(tensor.elements());
+  for (int64_t i = 0; i < tensor.elements(); ++i) values[i] = reader(tensor, i);
   return values;
 }
 

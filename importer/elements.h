@@ -18,6 +18,10 @@ double ElementAsDouble(const Tensor& tensor, int64_t i);
 // All elements, if there are at most `limit`; nullopt for other types.
 std::optional<std::vector<double>> ToDoubles(const Tensor& tensor, int64_t limit);
 
+// Likewise of any type of numbers but 2-bit, 8-bit float and complex ones; integers beyond 2^53 are
+// rounded.
+std::optional<std::vector<double>> ToNumbers(const Tensor& tensor, int64_t limit);
+
 // `values` rounded to `type`, which must be floating.
 Tensor FromDoubles(DataType type, std::vector<int64_t> dims, absl::Span<const double> values);
 

@@ -486,7 +486,7 @@ Operand ScalarConstant(NetworkBuilder& c, float value) {
 absl::StatusOr<Operand> AlignedOperand(LowerContext& c, ValueId value,
                                        absl::Span<const int64_t> shape) {
   if (const Tensor* constant = c.view().Constant(value)) {
-    return AlignedConstant(c, *constant, shape);
+    return AlignedConstant(c, c.Held(*constant), shape);
   }
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> own, c.ShapeOf(value));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> aligned, AlignedShape(own, shape));

@@ -6,6 +6,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
+#include "importer/elements.h"
+#include "kernels/integers.h"
 #include "kernels/transpose.h"
 #include "rule_table.h"  // generated
 
@@ -41,7 +43,10 @@ LoweringIndex MakeIndex() {
 }  // namespace
 
 GraphView::GraphView(const Graph& g)
-    : graph(g), consumers(ConsumersOf(g)), is_output(g.values.size()) {
+    : graph(g),
+      consumers(ConsumersOf(g)),
+      is_output(g.values.size()),
+      integers(IntegerRangesOf(g)) {
   for (ValueId v : g.outputs) is_output[v] = true;
 }
 
@@ -90,17 +95,41 @@ absl::StatusOr<std::vector<int64_t>> LowerContext::ShapeOf(ValueId value) {
   return v.dims();
 }
 
+// Integers that may be held are at most 2048, so that a fill or an array of floats is as good.
+Tensor LowerContext::Held(const Tensor& constant) const {
+  if (!integers_ || !IsHeldInteger(constant.type())) return constant;
+  const bool is_fill = constant.is_fill();
+  const Tensor elements =
+      is_fill ? Tensor::View(constant.type(), {1}, constant.bytes(), constant.owner()) : constant;
+  const auto numbers = ToNumbers(elements, elements.elements());
+  const std::vector<float> floats(numbers->begin(), numbers->end());
+  if (!is_fill) return Tensor::Floats(constant.dims(), floats);
+  return Tensor::Fill(
+      DataType::kFloat, constant.dims(),
+      absl::MakeConstSpan(reinterpret_cast<const std::byte*>(floats.data()), sizeof(float)));
+}
+
+absl::Status LowerContext::CheckType(DataType type) {
+  if (EngineHolds(type) || (integers_ && IsHeldInteger(type))) return absl::OkStatus();
+  if (type == DataType::kDouble) {
+    return Refuse(OwnRefusal(Layer::kCoverage, "stays-double",
+                             "a double is kept exact on the CPU, fp16 would not be",
+                             "cast it to float32 where float32 is enough"));
+  }
+  return Refuse(rule::kPortFormat);
+}
+
 absl::StatusOr<Operand> LowerContext::In(ValueId value) {
   auto found = ports_.find(value);
   if (found != ports_.end()) return found->second;
   const Value& v = graph().values[value];
-  if (!EngineHolds(v.type)) return Refuse(rule::kPortFormat);
+  ANEMONE_RETURN_IF_ERROR(CheckType(v.type));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, ShapeOf(value));
   Dims dims = PlaceShape(shape);
   Operand operand;
   if (v.constant) {
     // A fill needs one element only: every reader broadcasts.
-    Tensor tensor = v.constant->is_fill() ? v.constant->Reshaped(shape) : *v.constant;
+    Tensor tensor = Held(v.constant->is_fill() ? v.constant->Reshaped(shape) : *v.constant);
     if (shape.size() < kMaxRank) {
       operand = AddConstant(std::move(tensor), dims);
     } else {  // its bytes are in ONNX's order N, C, D, H, W
@@ -117,12 +146,11 @@ absl::StatusOr<Operand> LowerContext::In(ValueId value) {
 }
 
 absl::Status LowerContext::Out(ValueId value, const Operand& from) {
-  if (!EngineHolds(graph().values[value].type)) return Refuse(rule::kPortFormat);
+  ANEMONE_RETURN_IF_ERROR(CheckType(graph().values[value].type));
   return AddGraphOutput(value, from);
 }
 
 absl::Status LowerContext::OutIndex(ValueId value, const Operand& from, int64_t count) {
-  constexpr int64_t kExactIntegers = 2048;
   DataType type = graph().values[value].type;
   if (type != DataType::kInt64 && type != DataType::kInt32) return Refuse(rule::kPortFormat);
   if (count <= kExactIntegers) return AddGraphOutput(value, from);

@@ -30,6 +30,7 @@
 #include "absl/types/span.h"
 #include "engine/network_builder.h"
 #include "importer/graph.h"
+#include "importer/intervals.h"
 
 namespace anemone {
 
@@ -39,6 +40,7 @@ struct GraphView {
   const Graph& graph;
   std::vector<std::vector<NodeId>> consumers;  // by value
   std::vector<bool> is_output;                 // by value
+  std::vector<IntegerRange> integers;          // by value
 
   // The number of a node of the graph.
   NodeId IdOf(const Node& node) const { return static_cast<NodeId>(&node - graph.nodes.data()); }
@@ -80,12 +82,14 @@ struct Lowered {
   Network network;
   std::vector<ValueId> inputs;   // by input port
   std::vector<ValueId> outputs;  // by output port
+  std::string bound;             // how far results may be off, if more than by roundings to fp16
 };
 
 class LowerContext : public NetworkBuilder {
  public:
-  LowerContext(const GraphView& view, const Target& target, Route route)
-      : NetworkBuilder(target, route), view_(view) {}
+  // `integers`: those that the match reads and makes may be held (kernels/integers.h).
+  LowerContext(const GraphView& view, const Target& target, Route route, bool integers = false)
+      : NetworkBuilder(target, route), view_(view), integers_(integers) {}
 
   const GraphView& view() const { return view_; }
   const Graph& graph() const { return view_.graph; }
@@ -94,7 +98,8 @@ class LowerContext : public NetworkBuilder {
   // The ONNX shape of a value. Refused (frontend) if not static or of rank above 5.
   absl::StatusOr<std::vector<int64_t>> ShapeOf(ValueId value);
   // The value as an operand, laid out by PlaceShape: a port, or a constant. Refused (frontend)
-  // unless it is float32, float16, bfloat16 or bool (0 and 1) and ShapeOf() is.
+  // unless it is float32, float16, bfloat16, bool (0 and 1) or an integer that may be held, and
+  // ShapeOf() is.
   absl::StatusOr<Operand> In(ValueId value);
   // `from` is graph value `value`; its dims must be those of PlaceShape.
   absl::Status Out(ValueId value, const Operand& from);
@@ -103,12 +108,23 @@ class LowerContext : public NetworkBuilder {
   // own refusal is told, if a unit so far has one.
   absl::Status OutIndex(ValueId value, const Operand& from, int64_t count);
 
-  Lowered Take() { return {TakeNetwork(), std::move(inputs_), std::move(outputs_)}; }
+  // A constant of integers as floats, if they may be held; any other as it is.
+  Tensor Held(const Tensor& constant) const;
+
+  // Says how far the results may be off where that is more than fp16's own rounding.
+  void SetBound(std::string bound) { bound_ = std::move(bound); }
+
+  Lowered Take() {
+    return {TakeNetwork(), std::move(inputs_), std::move(outputs_), std::move(bound_)};
+  }
 
  private:
   absl::Status AddGraphOutput(ValueId value, const Operand& from);
+  absl::Status CheckType(DataType type);
 
   const GraphView& view_;
+  bool integers_ = false;
+  std::string bound_;
   std::vector<ValueId> inputs_, outputs_;  // by port
   std::map<ValueId, Operand> ports_;
 };

@@ -69,7 +69,7 @@ absl::StatusOr<std::optional<Operand>> Term(LowerContext& c, const Node& node, V
   ANEMONE_ASSIGN_OR_RETURN(Operand mask, ScaledCondition(c, node.inputs[0], shape, scale, bias));
   Operand x;
   if (const Tensor* constant = c.view().Constant(value)) {
-    ANEMONE_ASSIGN_OR_RETURN(x, MappedConstant(c, *constant, shape, [](float v) {
+    ANEMONE_ASSIGN_OR_RETURN(x, MappedConstant(c, c.Held(*constant), shape, [](float v) {
                                return static_cast<float>(Finite(v));
                              }));
   } else {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
+#include "kernels/integers.h"
 #include "rule_table.h"  // generated
 
 namespace anemone {
@@ -46,8 +47,13 @@ Verdict Uncovered(const Node& node) {
 // One lowering tried on one match.
 absl::StatusOr<Cover> Try(const Lowering& row, const Match& match, const GraphView& view,
                           const PlanOptions& options) {
-  LowerContext context(view, *options.target, options.route);
   Cover cover{.nodes = match.nodes, .lowered = {}, .rewritten = row.rewritten, .verdict = {}};
+  const IntegerVerdict integers = JudgeIntegers(view, match);
+  if (integers.refusal) {
+    cover.verdict = *integers.refusal;
+    return cover;
+  }
+  LowerContext context(view, *options.target, options.route, integers.held);
   absl::Status status = row.lower(match, context);
   if (context.refusal()) {
     cover.verdict = *context.refusal();

@@ -112,6 +112,7 @@ PlanEntry MakeEntry(const Model& model, const GraphView& view, const PlanOptions
       if (!unit.kind->is_view()) entry.units.push_back(unit.kind->type());
     }
     entry.rewritten |= cover->rewritten;
+    if (entry.bound.empty()) entry.bound = cover->lowered.bound;
     entry.verdict = covers.size() == 1 ? cover->verdict : Both(entry.verdict, cover->verdict);
   }
   std::sort(entry.nodes.begin(), entry.nodes.end());

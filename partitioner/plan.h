@@ -55,7 +55,8 @@ struct PlanEntry {
   std::vector<std::string> units;  // unit types it became, or would have become
   int64_t macs = 0;  // in one run of the model, as far as the trip counts of loops are known
   bool rewritten = false;
-  Verdict verdict;  // if on the CPU: why
+  std::string bound;  // how far results may be off, if more than by roundings to fp16
+  Verdict verdict;    // if on the CPU: why
 };
 
 struct PlannedBody;

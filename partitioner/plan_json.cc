@@ -23,18 +23,21 @@ Json EntryJson(const Model& model, const Plan& plan, const PlanEntry& entry) {
   bool folded = entry.placement == Placement::kFolded;
   Json origins = Json::array();
   for (OriginId id : entry.origins) origins.push_back(model.origins[id].id);
-  Json json = {{"id", shown.id},
-               {"name", shown.name},
-               {"op_type", shown.op_type},
-               {"domain", shown.domain},
-               {"origin", std::move(origins)},
-               {"placement", Text(PlacementName(entry.placement))},
-               {"segment", folded ? Json(nullptr) : Json(plan.first_segment + entry.segment)},
-               {"verdict", folded ? Json(nullptr) : Json(VerdictName(entry))},
-               {"units", entry.units},
-               {"macs", entry.macs},
-               {"route", folded ? Json(nullptr) : Json(Text(RouteName(plan.route)))},
-               {"status", folded ? Json(nullptr) : Json(Text(StatusName(entry.verdict.status)))}};
+  Json json = {
+      {"id", shown.id},
+      {"name", shown.name},
+      {"op_type", shown.op_type},
+      {"domain", shown.domain},
+      {"origin", std::move(origins)},
+      {"placement", Text(PlacementName(entry.placement))},
+      {"segment", folded ? Json(nullptr) : Json(plan.first_segment + entry.segment)},
+      {"verdict", folded ? Json(nullptr) : Json(VerdictName(entry))},
+      {"units", entry.units},
+      {"macs", entry.macs},
+      {"route", folded ? Json(nullptr) : Json(Text(RouteName(plan.route)))},
+      {"bound", OrNull(entry.placement == Placement::kEngine ? absl::string_view(entry.bound)
+                                                             : absl::string_view())},
+      {"status", folded ? Json(nullptr) : Json(Text(StatusName(entry.verdict.status)))}};
   AddReason(entry.placement == Placement::kCpu ? entry.verdict : Verdict(), json);
   return json;
 }

@@ -103,6 +103,7 @@ void AppendNodes(const Model& model, const Plan& plan, std::string& out) {
     if (entry.placement == Placement::kEngine) {
       note = entry.units.empty() ? "(view)" : absl::StrJoin(entry.units, " ");
       if (entry.rewritten) note += " (rewritten)";
+      if (!entry.bound.empty()) absl::StrAppend(&note, ", off by at most ", entry.bound);
     } else if (entry.placement == Placement::kCpu) {
       note = absl::StrCat(ReasonText(entry.verdict), " (", Source(entry.verdict), ")");
     }

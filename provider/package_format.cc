@@ -7,6 +7,7 @@
 #include "anemone/status_macros.h"
 #include "engine/constant.h"
 #include "engine/dims.h"
+#include "kernels/integers.h"
 
 #define XXH_INLINE_ALL
 #include "xxhash.h"
@@ -14,9 +15,8 @@
 namespace anemone::format {
 namespace {
 
-absl::Status CheckPort(const PackagedPort& port, const Dims& dims, bool is_output) {
-  const bool is_index = port.type == DataType::kInt64 || port.type == DataType::kInt32;
-  if (!IsEngineConstant(port.type) && !(is_output && is_index)) {
+absl::Status CheckPort(const PackagedPort& port, const Dims& dims) {
+  if (!IsEngineConstant(port.type) && !IsHeldInteger(port.type)) {
     return absl::InvalidArgumentError(
         absl::StrCat("port '", port.name, "': no port of the engine is ", DataTypeName(port.type)));
   }
@@ -47,12 +47,10 @@ absl::Status CheckPorts(const PackagedSegment& segment) {
                                                    " outputs, as the network has"));
   }
   for (size_t i = 0; i < segment.inputs.size(); ++i) {
-    ANEMONE_RETURN_IF_ERROR(
-        CheckPort(segment.inputs[i], network.inputs[i].dims, /*is_output=*/false));
+    ANEMONE_RETURN_IF_ERROR(CheckPort(segment.inputs[i], network.inputs[i].dims));
   }
   for (size_t i = 0; i < segment.outputs.size(); ++i) {
-    ANEMONE_RETURN_IF_ERROR(
-        CheckPort(segment.outputs[i], network.DimsOf(network.outputs[i].from), /*is_output=*/true));
+    ANEMONE_RETURN_IF_ERROR(CheckPort(segment.outputs[i], network.DimsOf(network.outputs[i].from)));
   }
   return absl::OkStatus();
 }

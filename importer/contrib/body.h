@@ -45,6 +45,8 @@ class ContribBody : public LiftContext {
   std::string Text(absl::string_view name, absl::string_view fallback);
   Sizes IntList(absl::string_view name);  // empty if it is not set
   std::vector<float> FloatList(absl::string_view name);
+  // As if it had been asked for.
+  void Ignore(absl::string_view name) { asked_.emplace(name); }
   // Keeps a node that has attributes nobody asked for: those of a later contrib version.
   absl::Status NoneLeft() const;
 

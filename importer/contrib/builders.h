@@ -33,6 +33,15 @@ absl::Status ExpandSimplifiedLayerNormalization(ContribBody& b);
 absl::Status ExpandSkipLayerNormalization(ContribBody& b);
 absl::Status ExpandSkipSimplifiedLayerNormalization(ContribBody& b);
 
+// contrib/quantized.cc
+absl::Status ExpandDynamicQuantizeMatMul(ContribBody& b);
+absl::Status ExpandMatMulIntegerToFloat(ContribBody& b);
+absl::Status ExpandQGemm(ContribBody& b);
+absl::Status ExpandQLinear(ContribBody& b);  // Add, Mul, AveragePool, ...
+absl::Status ExpandQLinearConcat(ContribBody& b);
+absl::Status ExpandQLinearConv(ContribBody& b);
+absl::Status ExpandQLinearMatMul(ContribBody& b);
+
 // contrib_rotary.cc
 absl::Status ExpandRotaryEmbedding(ContribBody& b);
 

@@ -77,6 +77,15 @@ Types TypeOnly(const Graph& graph, const Node& node) {
   return {OnlyType(TypeOfInput(graph, node, 0))};
 }
 
+// What quantized operators make has the type of the integers they read; of a float if they have no
+// scale for it.
+Types InferQuantized(const Graph& graph, const Node& node) {
+  size_t like = 0;
+  if (node.op_type == "QLinearConcat" || node.op_type == "MatMulIntegerToFloat") like = 2;
+  if (node.op_type == "QGemm" && !HasInput(node, 7)) like = 1;
+  return {OnlyType(TypeOfInput(graph, node, like))};
+}
+
 Types InferNBits(const Graph& graph, const Node& node) {
   const int64_t columns = IntOr(node, "N", -1);
   return {WithLast(graph, node, TypeOfInput(graph, node, 0), Known(columns > 0 ? columns : -1))};
@@ -146,6 +155,7 @@ struct Row {
 constexpr Row kRows[] = {
     {"Attention", ExpandAttention, InferPacked, 0b11, 0b110111},
     {"BiasGelu", ExpandBiasGelu, LikeFirst, 0b11, 0b11},
+    {"DynamicQuantizeMatMul", ExpandDynamicQuantizeMatMul, InferQuantized, 0b111, 0},
     {"EmbedLayerNormalization", ExpandEmbedLayerNormalization, InferEmbedded, 0b1101101, 0b1111100},
     {"FastGelu", ExpandFastGelu, LikeFirst, 0b1, 0b11},
     {"FusedConv", ExpandFusedConv, TypeOnly, 0b11, 0b1111},
@@ -153,8 +163,20 @@ constexpr Row kRows[] = {
     {"Gelu", ExpandGelu, LikeFirst, 0b1, 0b1},
     {"GroupQueryAttention", ExpandGroupQueryAttention, InferGrouped, 0b1100001, 0b10110011111},
     {"MatMulNBits", ExpandMatMulNBits, InferNBits, 0b111, 0b100101},
+    {"MatMulIntegerToFloat", ExpandMatMulIntegerToFloat, InferQuantized, 0b1111, 0},
     {"MultiHeadAttention", ExpandMultiHeadAttention, InferMultiHead, 0b1, 0b11101111},
     {"QAttention", ExpandQAttention, InferPacked, 0b11111, 0b100011100},
+    {"QGemm", ExpandQGemm, InferQuantized, 0b11011, 0},
+    {"QLinearAdd", ExpandQLinear, InferQuantized, 0b1011011, 0},
+    {"QLinearAveragePool", ExpandQLinear, InferQuantized, 0b1011, 0},
+    {"QLinearConcat", ExpandQLinearConcat, InferQuantized, 0b11111, 0},
+    {"QLinearConv", ExpandQLinearConv, InferQuantized, 0b11111111, 0, ""},
+    {"QLinearGlobalAveragePool", ExpandQLinear, InferQuantized, 0b1011, 0},
+    {"QLinearLeakyRelu", ExpandQLinear, InferQuantized, 0b1011, 0},
+    {"QLinearMatMul", ExpandQLinearMatMul, InferQuantized, 0b11111111, 0, ""},
+    {"QLinearMul", ExpandQLinear, InferQuantized, 0b1011011, 0},
+    {"QLinearSigmoid", ExpandQLinear, InferQuantized, 0b1011, 0},
+    {"QLinearSoftmax", ExpandQLinear, InferQuantized, 0b1011, 0},
     {"QuickGelu", ExpandQuickGelu, LikeFirst, 0b1, 0b1},
     {"RotaryEmbedding", ExpandRotaryEmbedding, LikeFirst, 0b1111, 0b1101},
     {"SimplifiedLayerNormalization", ExpandSimplifiedLayerNormalization, LikeFirst, 0b11, 0b11, ""},

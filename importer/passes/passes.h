@@ -8,6 +8,10 @@
 
 namespace anemone {
 
+absl::StatusOr<bool> DropRequantize(GraphEditor& g, NodeId id);  // dequantize.cc
+absl::StatusOr<bool> MergeDequantize(GraphEditor& g, NodeId id);
+absl::StatusOr<bool> MoveDequantize(GraphEditor& g, NodeId id);
+absl::StatusOr<bool> WidenIntegerProduct(GraphEditor& g, NodeId id);
 absl::StatusOr<bool> DropDead(GraphEditor& g, NodeId id);      // drop_dead.cc
 absl::StatusOr<bool> DropEmpty(GraphEditor& g, NodeId id);     // drop_empty.cc
 absl::StatusOr<bool> DropIdentity(GraphEditor& g, NodeId id);  // drop_identity.cc

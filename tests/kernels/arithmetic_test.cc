@@ -92,7 +92,7 @@ const std::vector<Case> kCases = {
      .refused_by = "no-lowering"},
     {.name = "mod_of_integers",
      .model = "(int64[8] x) => (int64[8] y) <int64 k = {3}> { y = Mod(x, k) }",
-     .refused_by = "port-format"},
+     .refused_by = "integer-form"},
     {.name = "round",
      .model = Exact("y = Round(x)"),
      .units = {"ElementWise", "ElementWise", "GOC", "Neuron", "GOC", "ElementWise", "ElementWise",

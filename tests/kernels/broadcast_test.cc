@@ -52,7 +52,7 @@ const std::vector<Case> kCases = {
      .refused_by = "empty-tensor"},
     {.name = "integers",
      .model = "(int64[1,3] x) => (int64[2,3] y) <int64[2] s = {2,3}> { y = Expand(x, s) }",
-     .refused_by = "port-format"},
+     .refused_by = "integer-range"},
 };
 
 INSTANTIATE_TEST_SUITE_P(Broadcast, KernelTest, testing::ValuesIn(kCases), CaseName);

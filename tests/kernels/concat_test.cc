@@ -72,7 +72,7 @@ const std::vector<Case> kCases = {
      .refused_by = "max-width"},
     {.name = "integers",
      .model = "(int64[4] a, int64[6] b) => (int64[10] y) { y = Concat<axis = 0>(a, b) }",
-     .refused_by = "port-format"},
+     .refused_by = "integer-range"},
 };
 
 INSTANTIATE_TEST_SUITE_P(Concat, KernelTest, testing::ValuesIn(kCases), CaseName);

@@ -110,8 +110,13 @@ const std::vector<Case> kAttentionCases = {
                       Bytes(16 * 48),
                       "}, float[48] b, float xs = {0.5}, float ws = {0.004}, uint8 z = {128}> { "
                       "y = ms.QAttention<num_heads = 2>(x, w, b, xs, ws, m, , z) }")),
-     .units = kPacked,
-     .on_cpu = {"/#0/input", "/#0/mask"},
+     .units = Of({{"MatrixMultiplication", 1},
+                  {"ElementWise", 1},
+                  {"InputView", 3},
+                  {"Transpose", 8},
+                  {"SDPA", 1},
+                  {"GOC", 1}}),
+     .on_cpu = {"/#0/mask"},
      .low = -0.5,
      .high = 0.5},
 };
@@ -345,13 +350,14 @@ const std::vector<Case> kOtherCases = {
             "f = ms.BiasGelu(h, ub) r = MatMul(f, d) "
             "y = ms.SkipLayerNormalization(r, s, g, b, db) }"),
      .units = Of({{"MatrixMultiplication", 4},
-                  {"ElementWise", 7},
+                  {"ElementWise", 8},
+                  {"GOC", 1},
                   {"InputView", 3},
                   {"LayerNormalization", 3},
                   {"Neuron", 1},
                   {"Transpose", 8},
                   {"SDPA", 1}}),
-     .on_cpu = {"/#0/embeddings", "/#1/mask"},
+     .on_cpu = {"/#0/embeddings"},
      .low = -0.5,
      .high = 0.5},
 };

@@ -123,10 +123,10 @@ const std::vector<Case> kLogical = {
      .refused_by = "no-lowering"},
     {.name = "integers_stay_off",
      .model = "(int64[4,9] a, int64[4,9] b) => (int64[4,9] y) { y = Add(a, b) }",
-     .refused_by = "port-format"},
+     .refused_by = "integer-range"},
     {.name = "integers_are_not_compared",
      .model = "(int32[4,9] a) => (bool[4,9] y) <int32 k = {1}> { y = Equal(a, k) }",
-     .refused_by = "port-format"},
+     .refused_by = "integer-range"},
 };
 
 INSTANTIATE_TEST_SUITE_P(Logical, KernelTest, testing::ValuesIn(kLogical), CaseName);

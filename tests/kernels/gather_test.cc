@@ -75,7 +75,7 @@ const std::vector<Case> kCases = {
      .refused_by = "port-format"},
     {.name = "integers",
      .model = "(int64[5,4] x) => (int64[4] y) <int64 i = {1}> { y = Gather(x, i) }",
-     .refused_by = "port-format"},
+     .refused_by = "integer-range"},
 };
 
 INSTANTIATE_TEST_SUITE_P(Gather, KernelTest, testing::ValuesIn(kCases), CaseName);

@@ -37,8 +37,12 @@ Tensor RandomInput(const PortInfo& port, const Case& c, std::mt19937& random) {
         tensor.mutable_data<double>()[i] = uniform(random);
         break;
       case DataType::kBool:
+      case DataType::kInt8:
       case DataType::kUInt8:
         tensor.mutable_data<uint8_t>()[i] = random() % 2;
+        break;
+      case DataType::kUInt16:
+        tensor.mutable_data<uint16_t>()[i] = random() % 2;
         break;
       case DataType::kInt64:
         tensor.mutable_data<int64_t>()[i] = random() % 2;
@@ -64,6 +68,8 @@ double ValueAt(const Tensor& t, int64_t i) {
       return static_cast<double>(t.at<int64_t>(i));
     case DataType::kInt32:
       return t.at<int32_t>(i);
+    case DataType::kInt8:
+      return t.at<int8_t>(i);
     default:
       return t.at<uint8_t>(i);
   }

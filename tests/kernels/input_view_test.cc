@@ -71,7 +71,7 @@ const std::vector<Case> kCases = {
     {.name = "slice_of_integers",
      .model = "(int64[9] x) => (int64[2] y) <int64[1] s = {1}, int64[1] e = {3}> "
               "{ y = Slice(x, s, e) }",
-     .refused_by = "port-format"},
+     .refused_by = "integer-range"},
     {.name = "slice_at_run_time",
      .model = "(float[4,9] x, int64[1] s, int64[1] e) => (float[n,9] y) { y = Slice(x, s, e) }",
      .refused_by = "port-format"},

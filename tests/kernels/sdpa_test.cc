@@ -148,7 +148,7 @@ const std::vector<Case> kCases = {
               "t = Transpose<perm = [0,1,3,2]>(k) m1 = Relu(m0) i = Cast<to = 7>(m1) "
               "m = Cast<to = 1>(i) d = MatMul(q, t) e = Mul(d, c) s = Add(e, m) "
               "p = Softmax<axis = -1>(s) y = MatMul(p, v) }",
-     .refused_by = "port-format"},
+     .refused_by = "integer-range"},
 };
 INSTANTIATE_TEST_SUITE_P(Sdpa, KernelTest, testing::ValuesIn(kCases), CaseName);
 

@@ -54,7 +54,7 @@ const std::vector<Case> kCases = {
      .tolerance = 1e-3},
     {.name = "integers",
      .model = "(int64[2] x) => (int64[4] y) <int64[1] r = {2}> { y = Tile(x, r) }",
-     .refused_by = "port-format"},
+     .refused_by = "integer-range"},
 };
 
 INSTANTIATE_TEST_SUITE_P(Tile, KernelTest, testing::ValuesIn(kCases), CaseName);

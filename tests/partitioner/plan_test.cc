@@ -147,8 +147,21 @@ TEST(Plan, RankSixIsAVerdict) {
 
 TEST(Plan, IntegersStayOnTheCpu) {
   Plan plan = PlanOf(ModelOf("(int64[4] x) => (int64[4] y) { y = Add(x, x) }"));
-  EXPECT_EQ(plan.entries[0].verdict.layer, Layer::kFrontend);
-  EXPECT_EQ(plan.entries[0].verdict.message, "dtype must be 'fp16' or 'uint8'");
+  EXPECT_EQ(plan.entries[0].verdict.layer, Layer::kCoverage);
+  EXPECT_EQ(plan.entries[0].verdict.message,
+            "an int64 of any value: fp16 has all up to 2048 only");
+}
+
+// A rewrite that is off by more than fp16's rounding says so.
+TEST(Plan, SaysHowFarARewriteIsOff) {
+  Model model = ModelOf(
+      "(float[4] x) => (float[4] y) <float s = {0.25}, uint16 z = {7}> "
+      "{ q = QuantizeLinear(x, s, z) y = DequantizeLinear(q, s, z) }");
+  Plan plan = PlanOf(model);
+  Json node = PlanJson(model, plan)["nodes"][0];
+  EXPECT_EQ(node["verdict"], "rewritten");
+  EXPECT_EQ(node["bound"], "0.125 (half a step of the grid)");
+  EXPECT_THAT(PlanText(model, plan, true, false), HasSubstr("off by at most 0.125"));
 }
 
 // Random graphs of engine operators and one that the policy refuses, with many joins.

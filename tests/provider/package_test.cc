@@ -140,9 +140,9 @@ TEST(Package, RefusesToWriteWhatCannotBeRead) {
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("segment 1"), HasSubstr("port 'y' is 1x2x3"))));
   package = PackageOf({ConvBy(KernelForms()[0].second)});
-  package.segments[0].inputs[0].type = DataType::kInt64;
+  package.segments[0].inputs[0].type = DataType::kUInt64;
   EXPECT_THAT(WritePackage(package), StatusIs(absl::StatusCode::kInvalidArgument,
-                                              HasSubstr("no port of the engine is int64")));
+                                              HasSubstr("no port of the engine is uint64")));
   package = PackageOf({});
   package.extensions = {{"weights", Tensor::Zeros(DataType::kUInt8, {3})}};
   EXPECT_THAT(WritePackage(package),

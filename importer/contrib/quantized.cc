@@ -1,0 +1,280 @@
+// Quantized operators as what they stand for: the operator of floats between DequantizeLinear of
+// what it reads and QuantizeLinear of what it makes. Sums of products of integers less their zero
+// points are exact and then scaled: what the product of the dequantized is, but for roundings of
+// floats. Where the integers are a result of the model they are asked to be exact, and the node
+// stays.
+#include <algorithm>
+#include <iterator>
+
+#include "absl/strings/str_cat.h"
+#include "anemone/status_macros.h"
+#include "importer/check.h"
+#include "importer/contrib/builders.h"
+
+namespace anemone {
+namespace {
+
+// Integers, their scale and their zero point (which may be left out): inputs `at` and behind.
+struct Quantized {
+  size_t at = 0;
+  int64_t axis = 0;  // of scales, if there are several
+};
+
+absl::StatusOr<int64_t> CountOf(ContribBody& b, size_t index) {
+  ANEMONE_ASSIGN_OR_RETURN(const Sizes dims, b.DimsOf(index, {0, 1}));
+  return dims.empty() ? 1 : dims[0];
+}
+
+bool IsQuantizedType(DataType type) {
+  return type == DataType::kInt8 || type == DataType::kUInt8 || type == DataType::kInt16 ||
+         type == DataType::kUInt16;
+}
+
+// `scales`: one, or one for each element of the axis.
+absl::Status CheckScales(ContribBody& b, size_t scale, int64_t extent) {
+  ANEMONE_RETURN_IF_ERROR(b.FloatTypeOf(scale).status());
+  ANEMONE_ASSIGN_OR_RETURN(const int64_t scales, CountOf(b, scale));
+  ANEMONE_RETURN_IF_ERROR(b.Need(scales == 1 || scales == extent,
+                                 "scales that are not one for each column or channel"));
+  if (!b.Has(scale + 1)) return absl::OkStatus();
+  ANEMONE_ASSIGN_OR_RETURN(const int64_t zeros, CountOf(b, scale + 1));
+  return b.Need(zeros == scales, "not as many zero points as scales");
+}
+
+absl::Status Check(ContribBody& b, const Quantized& q) {
+  ANEMONE_RETURN_IF_ERROR(b.Need(b.Has(q.at) && b.Has(q.at + 1), "an operand is missing"));
+  const DataType type = b.value(b.input(q.at)).type;
+  ANEMONE_RETURN_IF_ERROR(b.Need(IsQuantizedType(type), "an operand of another type"));
+  ANEMONE_ASSIGN_OR_RETURN(const Sizes dims, b.DimsOf(q.at));
+  const auto rank = static_cast<int64_t>(dims.size());
+  const bool has_axis = q.axis >= 0 && q.axis < rank;
+  return CheckScales(b, q.at + 1, has_axis ? dims[q.axis] : 1);
+}
+
+// What the model returns must be the integers themselves.
+absl::Status CheckResult(ContribBody& b, size_t scale) {
+  ANEMONE_RETURN_IF_ERROR(b.Need(b.Has(scale), "the result's scale is missing"));
+  ANEMONE_RETURN_IF_ERROR(CheckScales(b, scale, 1));
+  const bool in_body = &b.graph() != &b.model().graph;
+  ANEMONE_RETURN_IF_ERROR(b.Need(!in_body, "a body is on the CPU as a whole"));
+  const std::vector<ValueId>& outputs = b.graph().outputs;
+  return b.Need(std::find(outputs.begin(), outputs.end(), b.output(0)) == outputs.end(),
+                "its integers are a result of the model");
+}
+
+// Input `index` as a number, or as a vector of several.
+ValueId NumbersOf(ContribBody& b, size_t index) {
+  const Shape& shape = *b.value(b.input(index)).shape;
+  return shape.empty() || shape[0].size > 1 ? b.input(index) : b.Reshape(b.input(index), {});
+}
+
+absl::StatusOr<ValueId> Dequantized(ContribBody& b, const Quantized& q) {
+  const auto emit = [&] {
+    std::vector<ValueId> inputs = {b.input(q.at), NumbersOf(b, q.at + 1)};
+    if (b.Has(q.at + 2)) inputs.push_back(NumbersOf(b, q.at + 2));
+    return b.Emit("DequantizeLinear", std::move(inputs), {{"axis", q.axis}});
+  };
+  ANEMONE_ASSIGN_OR_RETURN(const Tensor* constant, b.Known(q.at));
+  if (constant != nullptr) return emit();
+  const ContribBody::Aside aside(b, absl::StrCat("dequantize", q.at));
+  return emit();
+}
+
+// The node's first output, of the operands' type.
+absl::Status GiveQuantized(ContribBody& b, ValueId y, size_t scale, DataType type) {
+  const ContribBody::Aside aside(b, "quantize");
+  std::vector<ValueId> inputs = {y, NumbersOf(b, scale)};
+  std::vector<Attribute> attributes;
+  if (b.Has(scale + 1)) {
+    inputs.push_back(NumbersOf(b, scale + 1));
+  } else {
+    attributes.push_back({"output_dtype", static_cast<int64_t>(type)});
+  }
+  return b.EmitLast("QuantizeLinear", std::move(inputs), std::move(attributes));
+}
+
+DataType TypeOfInput(const ContribBody& b, size_t index) { return b.value(b.input(index)).type; }
+
+// The node's attributes that `op`, an operator of ONNX, has too; what the node has besides must
+// have been asked for.
+absl::StatusOr<std::vector<Attribute>> AttributesFor(ContribBody& b, const char* op) {
+  const onnx::OpSchema* schema = SchemaOf("", op, kWorkingOpset);
+  std::vector<Attribute> shared;
+  for (const Attribute& attribute : b.node().attributes) {
+    const bool known = schema != nullptr && schema->attributes().contains(attribute.name);
+    if (!known) continue;
+    shared.push_back(attribute);
+    b.Ignore(attribute.name);
+  }
+  ANEMONE_RETURN_IF_ERROR(b.NoneLeft());
+  return shared;
+}
+
+// A bias of int32 counts in products of the operands' scales.
+ValueId DequantizedBias(ContribBody& b, size_t bias, size_t x_scale, size_t w_scale,
+                        float factor = 1) {
+  const DataType type = TypeOfInput(b, x_scale);
+  ValueId scale = b.Emit("Mul", {NumbersOf(b, x_scale), NumbersOf(b, w_scale)});
+  if (factor != 1) scale = b.Emit("Mul", {scale, b.Scalar(type, factor)});
+  return b.Emit("Mul",
+                {b.Emit("Cast", {b.input(bias)}, {{"to", static_cast<int64_t>(type)}}), scale});
+}
+
+absl::Status CheckBias(ContribBody& b, size_t bias) {
+  if (!b.Has(bias)) return absl::OkStatus();
+  ANEMONE_RETURN_IF_ERROR(b.DimsOf(bias).status());
+  return b.Need(TypeOfInput(b, bias) == DataType::kInt32, "a bias that is no int32");
+}
+
+// Operators of one or two quantized operands, their scales and zero points side by side, then those
+// of the result.
+struct Row {
+  absl::string_view op;
+  const char* stands_for;
+  size_t operands;
+};
+constexpr Row kRows[] = {
+    {"QLinearAdd", "Add", 2},
+    {"QLinearAveragePool", "AveragePool", 1},
+    {"QLinearGlobalAveragePool", "GlobalAveragePool", 1},
+    {"QLinearLeakyRelu", "LeakyRelu", 1},
+    {"QLinearMul", "Mul", 2},
+    {"QLinearSigmoid", "Sigmoid", 1},
+    {"QLinearSoftmax", "Softmax", 1},
+};
+
+// The last axis of an operand.
+absl::StatusOr<int64_t> LastAxis(ContribBody& b, size_t index) {
+  ANEMONE_ASSIGN_OR_RETURN(const Sizes dims, b.DimsOf(index));
+  return static_cast<int64_t>(dims.size()) - 1;
+}
+
+}  // namespace
+
+absl::Status ExpandQLinear(ContribBody& b) {
+  const Row& row = *std::find_if(std::begin(kRows), std::end(kRows),
+                                 [&](const Row& r) { return r.op == b.node().op_type; });
+  ANEMONE_RETURN_IF_ERROR(b.Need(b.Int("channels_last", 0) == 0, "channels_last"));
+  if (row.op == "QLinearSoftmax") {  // before opset 13 it flattens what is behind the axis
+    ANEMONE_ASSIGN_OR_RETURN(const int64_t last, LastAxis(b, 0));
+    const int64_t axis = b.Int("axis", -1);
+    ANEMONE_RETURN_IF_ERROR(b.Need(b.Int("opset", 0) >= 13 || axis == -1 || axis == last, "opset"));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<Attribute> attributes, AttributesFor(b, row.stands_for));
+  ANEMONE_RETURN_IF_ERROR(CheckResult(b, row.operands * 3));
+  std::vector<ValueId> operands;
+  for (size_t i = 0; i < row.operands; ++i) {
+    ANEMONE_RETURN_IF_ERROR(Check(b, {i * 3, -1}));
+  }
+  for (size_t i = 0; i < row.operands; ++i) {
+    ANEMONE_ASSIGN_OR_RETURN(operands.emplace_back(), Dequantized(b, {i * 3}));
+  }
+  const ValueId y = b.Emit(row.stands_for, std::move(operands), std::move(attributes));
+  return GiveQuantized(b, y, row.operands * 3, TypeOfInput(b, 0));
+}
+
+absl::Status ExpandQLinearConcat(ContribBody& b) {
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<Attribute> attributes, AttributesFor(b, "Concat"));
+  ANEMONE_RETURN_IF_ERROR(CheckResult(b, 0));
+  std::vector<ValueId> operands;
+  for (size_t at = 2; at < b.node().inputs.size(); at += 3) {
+    ANEMONE_RETURN_IF_ERROR(Check(b, {at, -1}));
+  }
+  for (size_t at = 2; at < b.node().inputs.size(); at += 3) {
+    ANEMONE_ASSIGN_OR_RETURN(operands.emplace_back(), Dequantized(b, {at}));
+  }
+  const ValueId y = b.Emit("Concat", std::move(operands), std::move(attributes));
+  return GiveQuantized(b, y, 0, TypeOfInput(b, 2));
+}
+
+absl::Status ExpandQLinearConv(ContribBody& b) {
+  const Quantized x{0, -1}, w{3, 0};
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<Attribute> attributes, AttributesFor(b, "Conv"));
+  ANEMONE_RETURN_IF_ERROR(CheckResult(b, 6));
+  ANEMONE_RETURN_IF_ERROR(Check(b, x));
+  ANEMONE_RETURN_IF_ERROR(Check(b, w));
+  ANEMONE_RETURN_IF_ERROR(CheckBias(b, 8));
+  std::vector<ValueId> operands(2);
+  ANEMONE_ASSIGN_OR_RETURN(operands[0], Dequantized(b, {0}));
+  ANEMONE_ASSIGN_OR_RETURN(operands[1], Dequantized(b, w));
+  if (b.Has(8)) operands.push_back(DequantizedBias(b, 8, 1, 4));
+  const ValueId y = b.Emit("Conv", std::move(operands), std::move(attributes));
+  return GiveQuantized(b, y, 6, TypeOfInput(b, 0));
+}
+
+absl::Status ExpandQLinearMatMul(ContribBody& b) {
+  ANEMONE_RETURN_IF_ERROR(b.NoneLeft());
+  ANEMONE_ASSIGN_OR_RETURN(const int64_t columns, LastAxis(b, 3));
+  ANEMONE_RETURN_IF_ERROR(CheckResult(b, 6));
+  ANEMONE_RETURN_IF_ERROR(Check(b, {0, -1}));
+  ANEMONE_RETURN_IF_ERROR(Check(b, {3, columns}));
+  ANEMONE_ASSIGN_OR_RETURN(const ValueId x, Dequantized(b, {0}));
+  ANEMONE_ASSIGN_OR_RETURN(const ValueId w, Dequantized(b, {3, columns}));
+  return GiveQuantized(b, b.Emit("MatMul", {x, w}), 6, TypeOfInput(b, 0));
+}
+
+absl::Status ExpandQGemm(ContribBody& b) {
+  const float alpha = b.Float("alpha", 1);
+  const Quantized w{3, b.Int("transB", 0) == 0 ? 1 : 0};
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<Attribute> attributes, AttributesFor(b, "Gemm"));
+  if (b.Has(7)) ANEMONE_RETURN_IF_ERROR(CheckResult(b, 7));
+  ANEMONE_RETURN_IF_ERROR(Check(b, {0, -1}));
+  ANEMONE_RETURN_IF_ERROR(Check(b, w));
+  ANEMONE_RETURN_IF_ERROR(CheckBias(b, 6));
+  std::vector<ValueId> operands(2);
+  ANEMONE_ASSIGN_OR_RETURN(operands[0], Dequantized(b, {0}));
+  ANEMONE_ASSIGN_OR_RETURN(operands[1], Dequantized(b, w));
+  if (b.Has(6)) operands.push_back(DequantizedBias(b, 6, 1, 4, alpha));
+  const ValueId y = b.Emit("Gemm", std::move(operands), std::move(attributes));
+  return b.Has(7) ? GiveQuantized(b, y, 7, TypeOfInput(b, 0)) : b.Give(0, y);
+}
+
+// A product with a float result: a bias of floats, nothing to quantize. Where the first operand is
+// a float, its grid is found at run time.
+absl::Status ExpandDynamicQuantizeMatMul(ContribBody& b) {
+  ANEMONE_RETURN_IF_ERROR(b.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(b.FloatTypeOf(0).status());
+  ANEMONE_RETURN_IF_ERROR(
+      b.Need(TypeOfInput(b, 0) == DataType::kFloat, "another type than float32"));
+  ANEMONE_ASSIGN_OR_RETURN(const int64_t columns, LastAxis(b, 1));
+  ANEMONE_RETURN_IF_ERROR(Check(b, {1, columns}));
+  ANEMONE_ASSIGN_OR_RETURN(const ValueId w, Dequantized(b, {1, columns}));
+  ValueId x = kNone;
+  {
+    const ContribBody::Aside aside(b, "quantize");
+    const ValueId integers = b.Emit("DynamicQuantizeLinear", {b.input(0)});
+    const size_t made = b.emitted().size() - 1;
+    const ValueId scale = b.NewValue(), zero = b.NewValue();
+    b.emitted()[made].outputs = {integers, scale, zero};
+    x = b.Emit("DequantizeLinear", {integers, scale, zero});
+  }
+  const ValueId y = b.Emit("MatMul", {x, w});
+  return b.Give(0, b.Has(4) ? b.Emit("Add", {y, b.input(4)}) : y);
+}
+
+absl::Status ExpandMatMulIntegerToFloat(ContribBody& b) {
+  // a, b, a's scale, b's scale, a's zero point, b's, bias: not side by side as everywhere else.
+  ANEMONE_RETURN_IF_ERROR(b.NoneLeft());
+  ANEMONE_ASSIGN_OR_RETURN(const int64_t columns, LastAxis(b, 1));
+  ValueId operands[2];
+  for (size_t i : {size_t{0}, size_t{1}}) {
+    ANEMONE_RETURN_IF_ERROR(
+        b.Need(IsQuantizedType(TypeOfInput(b, i)), "an operand of another type"));
+    ANEMONE_RETURN_IF_ERROR(b.FloatTypeOf(2 + i).status());
+    ANEMONE_ASSIGN_OR_RETURN(const int64_t scales, CountOf(b, 2 + i));
+    ANEMONE_RETURN_IF_ERROR(b.Need(scales == 1 || i == 1, "several scales of rows"));
+    if (!b.Has(4 + i)) continue;
+    ANEMONE_ASSIGN_OR_RETURN(const int64_t zeros, CountOf(b, 4 + i));
+    ANEMONE_RETURN_IF_ERROR(b.Need(zeros == scales, "not as many zero points as scales"));
+  }
+  for (size_t i : {size_t{0}, size_t{1}}) {
+    const ContribBody::Aside aside(b, absl::StrCat("dequantize", i));
+    std::vector<ValueId> inputs = {b.input(i), NumbersOf(b, 2 + i)};
+    if (b.Has(4 + i)) inputs.push_back(NumbersOf(b, 4 + i));
+    operands[i] = b.Emit("DequantizeLinear", std::move(inputs), {{"axis", i == 1 ? columns : 0}});
+  }
+  const ValueId y = b.Emit("MatMul", {operands[0], operands[1]});
+  return b.Give(0, b.Has(6) ? b.Emit("Add", {y, b.input(6)}) : y);
+}
+
+}  // namespace anemone

@@ -1,0 +1,205 @@
+// Brings DequantizeLinear to the QuantizeLinear whose integers it reads, so that the two stand side
+// by side and nothing else reads integers.
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "anemone/compressed.h"
+#include "importer/elements.h"
+#include "importer/passes/passes.h"
+
+namespace anemone {
+namespace {
+
+bool Is(const Node* node, absl::string_view op_type) {
+  return node != nullptr && node->domain.empty() && node->op_type == op_type;
+}
+
+// Operators that hand on elements of their first input as they are, and know floats and integers.
+bool Moves(const Node& node) {
+  static constexpr std::array kMovers = {"DepthToSpace", "Expand",  "Flatten",   "Gather",
+                                         "MaxPool",      "Reshape", "Slice",     "SpaceToDepth",
+                                         "Squeeze",      "Tile",    "Transpose", "Unsqueeze"};
+  return node.domain.empty() && node.outputs.size() == 1 &&
+         std::find(kMovers.begin(), kMovers.end(), node.op_type) != kMovers.end();
+}
+
+bool SameConstant(GraphEditor& g, ValueId a, ValueId b) {
+  if (a == b) return true;
+  const Tensor* first = g.ConstantOf(a);
+  const Tensor* second = g.ConstantOf(b);
+  return first != nullptr && second != nullptr && first->type() == second->type() &&
+         first->dims() == second->dims() && first->bytes() == second->bytes();
+}
+
+// One constant scale above 0, and a constant zero point or none: the grid is that of the whole
+// tensor, in the order of its integers.
+bool IsOfTensor(GraphEditor& g, const Node& node) {
+  const Tensor* scale = g.ConstantOf(InputOr(node, 1));
+  if (scale == nullptr || scale->elements() != 1 || !IsFloating(scale->type())) return false;
+  if (!(ElementAsDouble(*scale, 0) > 0)) return false;
+  const ValueId zero = InputOr(node, 2);
+  return zero == kNone || g.ConstantOf(zero) != nullptr;
+}
+
+bool SameGrid(GraphEditor& g, const Node& a, const Node& b) {
+  return SameConstant(g, InputOr(a, 1), InputOr(b, 1)) &&
+         SameConstant(g, InputOr(a, 2), InputOr(b, 2));
+}
+
+bool SameAttributes(const Node& a, const Node& b) {
+  return IntOr(a, "axis", 1) == IntOr(b, "axis", 1) &&
+         IntOr(a, "block_size", 0) == IntOr(b, "block_size", 0) &&
+         IntOr(a, "output_dtype", 0) == IntOr(b, "output_dtype", 0);
+}
+
+// Cast(MatMulInteger(q(x), w)) * (scale of x * scale of w), where q is DynamicQuantizeLinear.
+struct IntegerProduct {
+  NodeId cast = kNone, product = kNone, quantizer = kNone;
+  Tensor weight;
+};
+
+// The weight that integers, their scales and their zero points stand for.
+std::optional<Tensor> WeightOf(const Tensor& codes, const Tensor& scales, const Tensor* zeros,
+                               bool is_matrix) {
+  const int64_t rank = static_cast<int64_t>(codes.dims().size());
+  if (!IsCodeType(codes.type()) || scales.type() != DataType::kFloat || rank < 2) {
+    return std::nullopt;
+  }
+  const bool one = scales.elements() == 1;
+  const bool per_column = is_matrix && rank == 2 && scales.elements() == codes.dims().back();
+  if (!one && (!per_column || scales.dims().size() != 1)) return std::nullopt;
+  if (zeros != nullptr && zeros->elements() != scales.elements()) return std::nullopt;
+  const std::vector<int64_t> dims =
+      one ? std::vector<int64_t>() : std::vector<int64_t>{scales.elements()};
+  const auto grid = ScaleGrid::Of(codes.dims(), dims, rank - 1, 0);
+  if (!grid.ok()) return std::nullopt;
+  auto made = Compressed::Affine(codes, scales.Reshaped(dims),
+                                 zeros == nullptr ? Tensor() : zeros->Reshaped(dims), *grid);
+  if (!made.ok()) return std::nullopt;
+  return Tensor::Of(codes.dims(), *std::move(made));
+}
+
+std::optional<IntegerProduct> ProductOf(GraphEditor& g, ValueId cast_output, ValueId scale) {
+  const Node* cast = g.ProducerOf(cast_output);
+  if (!Is(cast, "Cast") || !g.HasOneUse(cast_output)) return std::nullopt;
+  const Node* product = g.ProducerOf(cast->inputs[0]);
+  const bool is_matrix = Is(product, "MatMulInteger");
+  if (!is_matrix && !Is(product, "ConvInteger")) return std::nullopt;
+  const Node* quantizer = g.ProducerOf(product->inputs[0]);
+  const Node* scales = g.ProducerOf(scale);
+  if (!g.HasOneUse(cast->inputs[0]) || !Is(quantizer, "DynamicQuantizeLinear") ||
+      !Is(scales, "Mul") || InputOr(*product, 2) != OutputOr(*quantizer, 2) ||
+      product->inputs[0] != quantizer->outputs[0]) {
+    return std::nullopt;
+  }
+  const bool first = scales->inputs[0] == OutputOr(*quantizer, 1);
+  if (!first && scales->inputs[1] != OutputOr(*quantizer, 1)) return std::nullopt;
+  const Tensor* weight_scale = g.ConstantOf(scales->inputs[first ? 1 : 0]);
+  const Tensor* codes = g.ConstantOf(product->inputs[1]);
+  const Tensor* zeros = g.ConstantOf(InputOr(*product, 3));
+  if (weight_scale == nullptr || codes == nullptr) return std::nullopt;
+  if (zeros == nullptr && InputOr(*product, 3) != kNone) return std::nullopt;
+  auto weight = WeightOf(*codes, *weight_scale, zeros, is_matrix);
+  if (!weight) return std::nullopt;
+  const auto id_of = [&](ValueId value) { return g.value(value).producer; };
+  return IntegerProduct{id_of(cast_output), id_of(cast->inputs[0]), id_of(product->inputs[0]),
+                        *std::move(weight)};
+}
+
+}  // namespace
+
+// Cast(MatMulInteger(q, w)) * (s * t) -> MatMul(DequantizeLinear(q), w'), with q and s the integers
+// and scale of a DynamicQuantizeLinear and w' what the constant integers w of scale t stand for;
+// ConvInteger likewise. Needs: nothing else reads what is between. The sum of integers is exact,
+// that of floats is rounded.
+absl::StatusOr<bool> WidenIntegerProduct(GraphEditor& g, NodeId id) {
+  if (!Is(&g.node(id), "Mul")) return false;
+  for (size_t i : {size_t{0}, size_t{1}}) {
+    const ValueId cast_output = g.node(id).inputs[i];
+    auto found = ProductOf(g, cast_output, g.node(id).inputs[1 - i]);
+    if (!found || g.value(cast_output).type != DataType::kFloat) continue;
+    const Node quantizer = g.node(found->quantizer);
+    Node& dequantize = g.node(found->product);
+    Node& product = g.node(found->cast);
+    const ValueId widened = dequantize.outputs[0];
+    product.origins = UnionOfOrigins(product, dequantize);
+    product.origins = UnionOfOrigins(product, g.node(id));
+    product.name = dequantize.name;
+    product.op_type = dequantize.op_type == "MatMulInteger" ? "MatMul" : "Conv";
+    product.attributes = std::exchange(dequantize.attributes, {});
+    dequantize.op_type = "DequantizeLinear";
+    dequantize.origins = quantizer.origins;
+    dequantize.name = quantizer.name;
+    g.value(widened).type = DataType::kFloat;
+    g.value(widened).shape = g.value(quantizer.inputs[0]).shape;
+    const ValueId weight =
+        g.NewConstant(g.value(dequantize.inputs[1]).name, std::move(found->weight));
+    g.SetInputs(found->product, quantizer.outputs);
+    g.SetInputs(found->cast, {widened, weight});
+    g.Bypass(id, cast_output);
+    return true;
+  }
+  return false;
+}
+
+// Several DequantizeLinear that make the same of the same integers -> the first of them.
+absl::StatusOr<bool> MergeDequantize(GraphEditor& g, NodeId id) {
+  const Node& first = g.node(id);
+  if (!Is(&first, "DequantizeLinear") || g.UsesOf(first.inputs[0]) < 2) return false;
+  bool changed = false;
+  for (NodeId other = id + 1; other < g.size(); ++other) {
+    const Node& node = g.node(other);
+    const bool reads_it = Is(&node, "DequantizeLinear") && node.inputs[0] == first.inputs[0];
+    if (!reads_it || !g.alive(other)) continue;
+    if (SameGrid(g, first, node) && SameAttributes(first, node)) {
+      changed |= g.Bypass(other, first.outputs[0]);
+    }
+  }
+  return changed;
+}
+
+// DequantizeLinear(move(q)) -> move(DequantizeLinear(q)). Needs: one scale, so that it does not
+// matter where elements are, and above 0, so that the largest stays the largest.
+absl::StatusOr<bool> MoveDequantize(GraphEditor& g, NodeId id) {
+  if (!Is(&g.node(id), "DequantizeLinear") || !IsOfTensor(g, g.node(id))) return false;
+  const ValueId moved = g.node(id).inputs[0];
+  if (!g.HasOneUse(moved) || g.ProducerOf(moved) == nullptr) return false;
+  const NodeId first = g.value(moved).producer;
+  const ValueId from = g.node(first).inputs[0];
+  if (!Moves(g.node(first)) || g.ConstantOf(from) != nullptr) return false;
+  std::vector<ValueId> mover_inputs = g.node(first).inputs;
+  std::vector<ValueId> inputs = g.node(id).inputs;
+  mover_inputs[0] = moved;
+  inputs[0] = from;
+  std::swap(g.node(first), g.node(id));
+  std::swap(g.node(first).inputs, g.node(id).inputs);
+  std::swap(g.node(first).outputs, g.node(id).outputs);
+  g.value(moved).type = g.value(g.node(id).outputs[0]).type;
+  g.value(moved).shape = g.value(from).shape;
+  g.SetInputs(id, std::move(mover_inputs));
+  g.SetInputs(first, std::move(inputs));
+  return true;
+}
+
+// DequantizeLinear(QuantizeLinear(move(DequantizeLinear(q)))) of one grid -> move(...): what is on
+// the grid stays there. A Relu is as good as a move: 0 is on every grid.
+absl::StatusOr<bool> DropRequantize(GraphEditor& g, NodeId id) {
+  const Node& second = g.node(id);
+  if (!Is(&second, "DequantizeLinear") || !IsOfTensor(g, second)) return false;
+  const Node* quantize = g.ProducerOf(second.inputs[0]);
+  if (!Is(quantize, "QuantizeLinear") || !SameGrid(g, second, *quantize)) return false;
+  const Node* first = g.ProducerOf(quantize->inputs[0]);
+  while (first != nullptr && (Moves(*first) || Is(first, "Relu"))) {
+    first = g.ProducerOf(first->inputs[0]);
+  }
+  if (!Is(first, "DequantizeLinear") || !SameGrid(g, second, *first)) return false;
+  if (g.value(first->inputs[0]).type != g.value(second.inputs[0]).type) return false;
+  const ValueId float_input = quantize->inputs[0];
+  if (g.value(float_input).type != g.value(second.outputs[0]).type) return false;
+  return g.Bypass(id, float_input);
+}
+
+}  // namespace anemone

@@ -1,0 +1,181 @@
+// Quantized operators as what they stand for, against ONNX Runtime's own kernels; and what the
+// passes make of DequantizeLinear.
+#include "tests/importer/against_ort.h"
+#include "tests/importer/contrib_models.h"
+
+namespace anemone {
+namespace {
+
+std::string OpsOf(const Graph& graph) {
+  std::string text;
+  for (const Node& node : graph.nodes) {
+    absl::StrAppend(&text, text.empty() ? "" : " ", node.op_type);
+  }
+  return text;
+}
+
+struct Expansion {
+  const char* name;
+  const char* text;  // between the quantizing of x and the dequantizing of r
+  const char* ops;   // what is between them then
+  const char* dims = "float[2,8,6,6]";
+  const char* result = "float";
+};
+
+std::ostream& operator<<(std::ostream& out, const Expansion& e) { return out << e.name; }
+
+class QuantizedOperatorTest : public testing::TestWithParam<Expansion> {};
+
+// Constants that the cases share: x is quantized by s and z, r by t and u.
+onnx::ModelProto QuantizedModel(const Expansion& e) {
+  onnx::ModelProto model = ContribModel(absl::StrCat(
+      "(", e.dims, " x) => (", e.result, " y) { q = QuantizeLinear(x, s, z) ", e.text, " }"));
+  const auto number = [&](const char* name, float value) {
+    AddInitializer<float>(model, name, onnx::TensorProto::FLOAT, {}, {value});
+  };
+  number("s", 0.0113f);
+  number("t", 0.0271f);
+  number("v", 0.0037f);
+  AddInitializer<uint8_t>(model, "z", onnx::TensorProto::UINT8, {}, {117});
+  AddInitializer<uint8_t>(model, "u", onnx::TensorProto::UINT8, {}, {131});
+  AddInitializer<int8_t>(model, "wz", onnx::TensorProto::INT8, {}, {0});
+  AddInitializer<int8_t>(model, "wz5", onnx::TensorProto::INT8, {5}, {0, 0, 0, 0, 0});
+  AddInitializer<float>(model, "v5", onnx::TensorProto::FLOAT, {5},
+                        {0.0031f, 0.0042f, 0.0053f, 0.0064f, 0.0075f});
+  std::mt19937 random(3);
+  const auto codes = [&](const char* name, const std::vector<int64_t>& dims) {
+    std::vector<int8_t> numbers(*ElementCount(dims));
+    for (int8_t& n : numbers) n = static_cast<int8_t>(static_cast<int>(random() % 255) - 127);
+    AddInitializer(model, name, onnx::TensorProto::INT8, dims, numbers);
+  };
+  codes("w", {5, 8, 3, 3});
+  codes("m", {6, 5});
+  AddInitializer<int32_t>(model, "b", onnx::TensorProto::INT32, {5}, {900, -800, 70, 0, 12345});
+  return model;
+}
+
+TEST_P(QuantizedOperatorTest, MeansWhatOnnxRuntimeMeans) {
+  const Model ours = ExpectSameOnOrt(QuantizedModel(GetParam()));
+  EXPECT_EQ(ContribNodes(ours.graph), 0);
+  EXPECT_EQ(OpsOf(ours.graph), GetParam().ops);
+}
+
+#define ANEMONE_Q "QuantizeLinear DequantizeLinear "
+
+const Expansion kExpansions[] = {
+    {"Conv",
+     "r = QLinearConv<pads = [1,1,1,1]>(q, s, z, w, v, wz, t, u) y = DequantizeLinear(r, t, u)",
+     ANEMONE_Q "Conv QuantizeLinear DequantizeLinear"},
+    {"ConvByChannel",
+     "r = QLinearConv<strides = [2,2]>(q, s, z, w, v5, wz5, t, u, b) y = DequantizeLinear(r, t, u)",
+     ANEMONE_Q "Conv QuantizeLinear DequantizeLinear"},
+    {"MatMul", "r = QLinearMatMul(q, s, z, m, v, wz, t, u) y = DequantizeLinear(r, t, u)",
+     ANEMONE_Q "MatMul QuantizeLinear DequantizeLinear"},
+    {"MatMulByColumn", "r = QLinearMatMul(q, s, z, m, v5, wz5, t, u) y = DequantizeLinear(r, t, u)",
+     ANEMONE_Q "MatMul QuantizeLinear DequantizeLinear", "float[3,6]"},
+    {"Add", "r = ms.QLinearAdd(q, s, z, q, s, z, t, u) y = DequantizeLinear(r, t, u)",
+     ANEMONE_Q "Add QuantizeLinear DequantizeLinear"},
+    {"Mul", "r = ms.QLinearMul(q, s, z, q, s, z, t, u) y = DequantizeLinear(r, t, u)",
+     ANEMONE_Q "Mul QuantizeLinear DequantizeLinear"},
+    {"Sigmoid", "r = ms.QLinearSigmoid(q, s, z, t, u) y = DequantizeLinear(r, t, u)",
+     ANEMONE_Q "Sigmoid QuantizeLinear DequantizeLinear"},
+    {"LeakyRelu",
+     "r = ms.QLinearLeakyRelu<alpha = 0.3>(q, s, z, t, u) y = DequantizeLinear(r, t, u)",
+     ANEMONE_Q "LeakyRelu QuantizeLinear DequantizeLinear"},
+    {"GlobalAveragePool",
+     "r = ms.QLinearGlobalAveragePool<channels_last = 0>(q, s, z, t, u) y = DequantizeLinear(r, t, "
+     "u)",
+     ANEMONE_Q "GlobalAveragePool QuantizeLinear DequantizeLinear"},
+    {"Concat",
+     "r = ms.QLinearConcat<axis = 1>(t, u, q, s, z, q, s, z) y = DequantizeLinear(r, t, u)",
+     ANEMONE_Q "Concat QuantizeLinear DequantizeLinear"},
+    {"Gemm", "r = ms.QGemm(q, s, z, m, v, wz, b, t, u) y = DequantizeLinear(r, t, u)",
+     ANEMONE_Q "Gemm QuantizeLinear DequantizeLinear", "float[3,6]"},
+    {"GemmToFloat", "y = ms.QGemm<alpha = 0.5>(q, s, z, m, v, wz)", ANEMONE_Q "Gemm", "float[3,6]"},
+    // Two in a row: the integers between them are gone.
+    {"Chain",
+     "a = ms.QLinearAdd(q, s, z, q, s, z, t, u) p = MaxPool<kernel_shape = [2,2]>(a) "
+     "r = ms.QLinearSigmoid(p, t, u, s, z) y = DequantizeLinear(r, s, z)",
+     ANEMONE_Q "Add " ANEMONE_Q "MaxPool Sigmoid QuantizeLinear DequantizeLinear"},
+};
+INSTANTIATE_TEST_SUITE_P(Contrib, QuantizedOperatorTest, testing::ValuesIn(kExpansions),
+                         testing::PrintToStringParamName());
+
+TEST(Quantized, IntegersThatTheModelReturnsStayExact) {
+  const Model ours = ExpectSameOnOrt(QuantizedModel(
+      {"", "y = ms.QLinearAdd(q, s, z, q, s, z, t, u)", "", "float[2,8]", "uint8[2,8]"}));
+  EXPECT_EQ(OpsOf(ours.graph), "QuantizeLinear QLinearAdd");
+  EXPECT_THAT(ours.warnings.at(0).message, testing::HasSubstr("a result of the model"));
+}
+
+// Moved integers that two read.
+TEST(Quantized, WhatIsReadTwiceIsDequantizedOnce) {
+  const Model ours = ExpectSameOnOrt(
+      QuantizedModel({"",
+                      "p = MaxPool<kernel_shape = [2,2]>(q) a = ms.QLinearSigmoid(p, s, z, t, u) "
+                      "r = ms.QLinearAdd(p, s, z, a, t, u, t, u) y = DequantizeLinear(r, t, u)",
+                      ""}));
+  EXPECT_EQ(OpsOf(ours.graph), ANEMONE_Q "MaxPool Sigmoid " ANEMONE_Q
+                                         "Add QuantizeLinear "
+                                         "DequantizeLinear");
+}
+
+// What quantize_dynamic writes.
+const char* const kDynamicProduct =
+    "g, h, k = DynamicQuantizeLinear(x) p = MatMulInteger(g, m, k, wz) c = Cast<to = 1>(p) "
+    "f = Mul(h, v) y = Mul(c, f)";
+
+TEST(Quantized, ADynamicProductIsOneOfFloats) {
+  onnx::ModelProto model = QuantizedModel({"", kDynamicProduct, "", "float[3,6]"});
+  const Model ours = ExpectSameOnOrt(model);
+  EXPECT_EQ(OpsOf(ours.graph), "DynamicQuantizeLinear DequantizeLinear MatMul");
+}
+
+TEST(Quantized, ADynamicConvolutionIsOneOfFloats) {
+  const Model ours = ExpectSameOnOrt(QuantizedModel(
+      {"",
+       "g, h, k = DynamicQuantizeLinear(x) p = ConvInteger<pads = [1,1,1,1]>(g, w, k, wz) "
+       "c = Cast<to = 1>(p) f = Mul(h, v) y = Mul(f, c)",
+       ""}));
+  EXPECT_EQ(OpsOf(ours.graph), "DynamicQuantizeLinear DequantizeLinear Conv");
+}
+
+// The sum of integers is read by somebody else, or scaled by another tensor's scale.
+TEST(Quantized, AProductOfIntegersStays) {
+  const char* const kOthers[] = {
+      "g, h, k = DynamicQuantizeLinear(x) p = MatMulInteger(g, m, k, wz) c = Cast<to = 1>(p) "
+      "f = Mul(h, v) e = Mul(c, f) d = Cast<to = 1>(p) y = Add(d, e)",
+      "g, h, k = DynamicQuantizeLinear(x) n, o, i = DynamicQuantizeLinear(x) "
+      "p = MatMulInteger(g, m, k, wz) c = Cast<to = 1>(p) f = Mul(o, v) y = Mul(c, f)",
+      "g, h, k = DynamicQuantizeLinear(x) p = MatMulInteger(g, m, z, wz) c = Cast<to = 1>(p) "
+      "f = Mul(h, v) y = Mul(c, f)",
+  };
+  for (const char* text : kOthers) {
+    const Model ours = ExpectSameOnOrt(QuantizedModel({"", text, "", "float[3,6]"}));
+    EXPECT_THAT(OpsOf(ours.graph), testing::HasSubstr("MatMulInteger")) << text;
+  }
+}
+
+TEST(Quantized, ProductsOfFusedFormsAreOfFloats) {
+  EXPECT_EQ(OpsOf(ExpectSameOnOrt(QuantizedModel({"", "y = ms.DynamicQuantizeMatMul(x, m, v, wz)",
+                                                  "", "float[3,6]"}))
+                      .graph),
+            "DynamicQuantizeLinear DequantizeLinear MatMul");
+  EXPECT_EQ(
+      OpsOf(ExpectSameOnOrt(QuantizedModel({"", "y = ms.MatMulIntegerToFloat(q, m, s, v, z, wz)",
+                                            "", "float[3,6]"}))
+                .graph),
+      "QuantizeLinear DequantizeLinear MatMul");
+}
+
+// The grid changes on the way: nothing may be left out.
+TEST(Quantized, AnotherGridIsRoundedToAgain) {
+  const Model ours = ExpectSameOnOrt(QuantizedModel(
+      {"",
+       "a = DequantizeLinear(q, s, z) p = QuantizeLinear(a, t, u) y = DequantizeLinear(p, t, u)",
+       "", "float[3,6]"}));
+  EXPECT_EQ(OpsOf(ours.graph), ANEMONE_Q "QuantizeLinear DequantizeLinear");
+}
+
+}  // namespace
+}  // namespace anemone
