@@ -1,0 +1,174 @@
+#include "tests/fuzz/reference.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "anemone/status_macros.h"
+#include "engine/math/half.h"
+
+namespace anemone::fuzz {
+namespace {
+
+constexpr int kDisturbedRuns = 6;
+// Half an fp16 unit in the last place, as a share of the value; and of the smallest numbers.
+constexpr float kHalfUnit = 0x1p-11f, kHalfLeast = 0x1p-25f;
+// Half way from 65504 to what would be the next number.
+constexpr float kOverflows = 65520;
+// The spread of a few random runs is less than what roundings can do together.
+constexpr double kSpreads = 4;
+
+float Bounded(float x) {
+  return std::abs(x) >= kOverflows ? std::copysign(std::numeric_limits<float>::infinity(), x) : x;
+}
+
+}  // namespace
+
+double NumberAt(const Tensor& tensor, int64_t i) {
+  switch (tensor.type()) {
+    case DataType::kFloat:
+      return tensor.at<float>(i);
+    case DataType::kDouble:
+      return tensor.at<double>(i);
+    case DataType::kFloat16:
+      return math::ToFloat(math::Half{tensor.at<uint16_t>(i)});
+    case DataType::kInt64:
+      return static_cast<double>(tensor.at<int64_t>(i));
+    case DataType::kInt32:
+      return tensor.at<int32_t>(i);
+    default:
+      return tensor.at<uint8_t>(i);
+  }
+}
+
+absl::StatusOr<Reference> Reference::Make(const Runtime& runtime, const FuzzGraph& graph) {
+  Reference reference;
+  reference.graph_ = &graph;
+  Values values;
+  for (const Leaf& leaf : graph.leaves) values[leaf.name] = leaf.value;
+  for (const auto& node : graph.nodes) {
+    ANEMONE_ASSIGN_OR_RETURN(auto session, NodeSession::Open(runtime, graph, node, values));
+    ANEMONE_RETURN_IF_ERROR(session->Run(values));
+    reference.sessions_.push_back(std::move(session));
+  }
+  return reference;
+}
+
+absl::StatusOr<Values> Reference::Plain() const {
+  Random random(0, 0);
+  return Run(std::vector<Place>(sessions_.size()), How::kCentre, random);
+}
+
+absl::StatusOr<Runs> Reference::Disturbed(const std::vector<Place>& places) const {
+  Random random(1, 1);
+  Runs runs(kDisturbedRuns + 3);
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const How how = i == 0   ? How::kCentre
+                    : i == 1 ? How::kRounded
+                    : i == 2 ? How::kUnbounded
+                             : How::kDisturbed;
+    ANEMONE_ASSIGN_OR_RETURN(runs[i], Run(places, how, random));
+  }
+  return runs;
+}
+
+absl::StatusOr<Values> Reference::Run(const std::vector<Place>& places, How how,
+                                      Random& random) const {
+  const auto stored = [&](const Tensor& value, int units, bool at_port) {
+    if (value.type() != DataType::kFloat) return value;
+    Tensor changed = value.Copy();
+    float* x = changed.mutable_data<float>();
+    for (int64_t i = 0; i < changed.elements(); ++i) {
+      if (at_port && std::isnan(x[i])) x[i] = std::numeric_limits<float>::infinity();
+      if (how == How::kUnbounded) continue;
+      if (how == How::kRounded) x[i] = math::RoundToHalf(x[i]);
+      if (how == How::kDisturbed && std::isfinite(x[i])) {
+        const float direction = random.Uniform(-1, 1) * static_cast<float>(units);
+        x[i] += direction * (std::abs(x[i]) * kHalfUnit + (x[i] == 0 ? 0 : kHalfLeast));
+      }
+      x[i] = Bounded(x[i]);
+    }
+    return changed;
+  };
+  Values values, on_engine;  // the latter: as the engine holds them
+  std::map<std::string, int> segment_of;
+  for (const Leaf& leaf : graph_->leaves) values[leaf.name] = leaf.value;
+  for (size_t n = 0; n < sessions_.size(); ++n) {
+    const onnx::NodeProto& node = graph_->nodes[n];
+    const Place& place = places[n];
+    if (!place.on_engine) {
+      ANEMONE_RETURN_IF_ERROR(sessions_[n]->Run(values));
+      continue;
+    }
+    Values seen;
+    for (const std::string& name : node.input()) {
+      if (name.empty()) continue;
+      if (on_engine.count(name) == 0) {
+        const Leaf* leaf = graph_->FindLeaf(name);
+        on_engine[name] = stored(values.at(name), 1, leaf == nullptr || !leaf->constant);
+      }
+      seen[name] = on_engine[name];
+    }
+    ANEMONE_RETURN_IF_ERROR(sessions_[n]->Run(seen));
+    for (const std::string& name : node.output()) {
+      if (!name.empty()) values[name] = on_engine[name] = stored(seen.at(name), place.units, false);
+    }
+  }
+  return values;
+}
+
+std::string Disagreement(const std::string& name, const Tensor& got, const Runs& runs, bool exact,
+                         Counts& counts) {
+  const Tensor& centre = runs[0].at(name);
+  if (got.type() != centre.type()) {
+    return absl::StrCat(name, ": got ", DataTypeName(got.type()), ", want ",
+                        DataTypeName(centre.type()));
+  }
+  for (const Values& run : runs) {
+    // Shapes that depend on values that a rounding may change.
+    if (run.at(name).dims() != centre.dims()) {
+      counts.open += centre.elements();
+      return "";
+    }
+  }
+  if (got.dims() != centre.dims()) {
+    return absl::StrCat(name, ": got ", DimsToString(got.dims()), ", want ",
+                        DimsToString(centre.dims()));
+  }
+  const bool is_float = IsFloating(centre.type());
+  for (int64_t i = 0; i < centre.elements(); ++i) {
+    const double want = NumberAt(centre, i), have = NumberAt(got, i);
+    double spread = 0;
+    bool is_open = false;
+    for (const Values& run : runs) {
+      const double other = NumberAt(run.at(name), i);
+      if (std::isfinite(want) && std::isfinite(other)) {
+        spread = std::max(spread, std::abs(other - want));
+      } else {
+        is_open = is_open || !(want == other || (std::isnan(want) && std::isnan(other)));
+      }
+    }
+    is_open = is_open || (!is_float && spread > 0) || (exact && !std::isfinite(want));
+    if (is_open) {
+      ++counts.open;
+      continue;
+    }
+    ++counts.compared;
+    if (want == have || (std::isnan(want) && std::isnan(have))) continue;
+    const double allowed =
+        is_float ? kSpreads * spread + std::abs(want) * 2 * kHalfUnit + 2 * kHalfLeast : 0;
+    if (std::isfinite(want) && std::abs(have - want) <= allowed) continue;
+    if (is_float && std::isinf(have) && std::signbit(have) == std::signbit(want) &&
+        std::abs(want) + allowed >= kOverflows) {
+      continue;
+    }
+    return absl::StrCat(name, "[", i, "] of ", DimsToString(got.dims()), ": got ", have, ", want ",
+                        want, ", allowed +-", allowed);
+  }
+  return "";
+}
+
+}  // namespace anemone::fuzz
