@@ -106,9 +106,9 @@ absl::Status Binder::TakeDims() {
   if (options_.dims.empty()) return absl::OkStatus();
   const std::set<std::string> symbols = SymbolsOf(graph_);
   for (const auto& [name, size] : options_.dims) {
-    if (size <= 0) {
+    if (size < 0) {
       return absl::InvalidArgumentError(
-          absl::StrCat("--dim ", name, "=", size, ": want a size of at least 1"));
+          absl::StrCat("--dim ", name, "=", size, ": want a size of at least 0"));
     }
     if (!symbols.contains(name)) {
       return absl::InvalidArgumentError(
@@ -153,7 +153,6 @@ absl::Status Binder::TakeSize(const Value& input, size_t axis, int64_t size, Dim
     return absl::InvalidArgumentError(
         absl::StrCat("input '", input.name, "', dimension ", axis, ": --shape gives ", size, what));
   };
-  if (size == 0) return refuse("; want a size of at least 1");
   if (dim.known() && dim.size != size) {
     return refuse(absl::StrCat(", the model declares ", dim.size,
                                "; give that, or export the model with a free dimension"));

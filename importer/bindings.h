@@ -3,7 +3,8 @@
 //
 // A name stands for one size wherever the model has it ("batch" of two inputs). A name without a
 // letter in it ("?", "-1") is none: each such dimension stands for itself. So does a name that
-// --shape gives several sizes to. An input's declared size of 0 or less means unknown, too.
+// --shape gives several sizes to. An input's declared size of 0 or less means unknown, too; one
+// that --shape or --dim gives is meant.
 #ifndef ANEMONE_IMPORTER_BINDINGS_H_
 #define ANEMONE_IMPORTER_BINDINGS_H_
 

@@ -1,7 +1,7 @@
 #include "tests/fuzz/check.h"
 
 #include <algorithm>
-#include <cstring>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -56,15 +56,26 @@ absl::StatusOr<std::vector<Place>> PlacesOf(const FuzzGraph& graph, const json& 
   return places;
 }
 
-// Same type, shape and bits; NaNs are equal.
-bool IsSame(const Tensor& a, const Tensor& b) {
+// Same type, shape and numbers, NaNs being equal; but for `tolerance`, a share of the largest.
+bool IsSame(const Tensor& a, const Tensor& b, double tolerance = 0) {
   if (a.type() != b.type() || a.dims() != b.dims()) return false;
+  double largest = 0;
+  for (int64_t i = 0; tolerance > 0 && i < a.elements(); ++i) {
+    const double x = std::abs(NumberAt(a, i));
+    if (std::isfinite(x)) largest = std::max(largest, x);
+  }
   for (int64_t i = 0; i < a.elements(); ++i) {
     const double x = NumberAt(a, i), y = NumberAt(b, i);
-    if (x != y && (x == x || y == y)) return false;
+    if (x == y || (std::isnan(x) && std::isnan(y))) continue;
+    if (!(std::abs(x - y) <= tolerance * largest)) return false;
   }
   return true;
 }
+
+// The importer brings a graph to kWorkingOpset, where ONNX Runtime has another kernel for some
+// operators (AveragePool) and none for others, which become their function bodies: sums in another
+// order.
+constexpr double kOtherKernel = 1e-4;
 
 // The whole graph in one ONNX Runtime session, optimized as the fallback's are.
 absl::StatusOr<Values> WholeGraph(const Runtime& runtime, const FuzzGraph& graph,
@@ -105,8 +116,9 @@ Outcome CheckCpuPolicy(const Runtime& runtime, const FuzzGraph& graph,
   if (!session.ok()) return fault(session.status().ToString());
   const auto got = session->Run(InputsOf(graph));
   if (!got.ok()) return fault(got.status().ToString());
+  const double tolerance = graph.opset == kWorkingOpset ? 0 : kOtherKernel;
   for (const auto& [name, value] : *want) {
-    if (!IsSame(got->at(name), value)) return fault(absl::StrCat(name, ": other bits"));
+    if (!IsSame(got->at(name), value, tolerance)) return fault(absl::StrCat(name, ": other bits"));
   }
   return outcome;
 }
@@ -141,8 +153,7 @@ Outcome Check(const Runtime& runtime, const FuzzGraph& graph, bool cpu_policy) {
   const auto runs = reference->Disturbed(*places);
   if (!runs.ok()) return outcome;  // a disturbance has made an index or a shape of another kind
   for (const std::string& name : graph.Outputs()) {
-    const std::string text =
-        Disagreement(name, got->at(name), *runs, graph.numerics == "exact", outcome.counts);
+    const std::string text = Disagreement(name, got->at(name), *runs, outcome.counts);
     if (!text.empty()) return fault(Fault::kValue, text);
   }
   if (cpu_policy) {
@@ -173,7 +184,7 @@ Notice Notices(const Runtime& runtime, const FuzzGraph& graph, const FuzzGraph& 
   if (!runs.ok()) return Notice::kNotComparable;
   Counts counts;
   for (const std::string& name : graph.Outputs()) {
-    if (!Disagreement(name, got->at(name), *runs, false, counts).empty()) return Notice::kNoticed;
+    if (!Disagreement(name, got->at(name), *runs, counts).empty()) return Notice::kNoticed;
   }
   return Notice::kMissed;
 }

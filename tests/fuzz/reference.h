@@ -11,6 +11,7 @@
 #ifndef ANEMONE_TESTS_FUZZ_REFERENCE_H_
 #define ANEMONE_TESTS_FUZZ_REFERENCE_H_
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,8 +29,11 @@ struct Place {
   int units = 1;
 };
 
-// One output in all runs, the centre first.
-using Runs = std::vector<Values>;
+// Every value in all runs, the centre first.
+struct Runs {
+  std::vector<Values> values;
+  std::map<std::string, std::string> open;  // values that a rule opens (rules.h), and its name
+};
 
 class Reference {
  public:
@@ -42,7 +46,9 @@ class Reference {
 
  private:
   enum class How { kCentre, kRounded, kDisturbed, kUnbounded };
-  absl::StatusOr<Values> Run(const std::vector<Place>& places, How how, Random& random) const;
+  absl::StatusOr<Values> Run(const std::vector<Place>& places, const std::vector<double>& inner,
+                             How how, Random& random) const;
+  void AskRules(const std::vector<Place>& places, Runs& runs, std::vector<double>& inner) const;
 
   const FuzzGraph* graph_ = nullptr;
   std::vector<std::unique_ptr<NodeSession>> sessions_;
@@ -53,7 +59,7 @@ class Reference {
 struct Counts {
   int64_t compared = 0, open = 0;
 };
-std::string Disagreement(const std::string& name, const Tensor& got, const Runs& runs, bool exact,
+std::string Disagreement(const std::string& name, const Tensor& got, const Runs& runs,
                          Counts& counts);
 
 // One element as a number, of any type that graphs have.

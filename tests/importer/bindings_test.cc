@@ -87,6 +87,12 @@ TEST(Bindings, ZeroAndNegativeSizesAreUnknown) {
   EXPECT_EQ(ShapeOf(model, "x"), "5x3x9");
 }
 
+TEST(Bindings, ASizeOfZeroIsOneThatIsAskedFor) {
+  Model model = ModelWith({{"x", {"0", "batch"}}});
+  ASSERT_THAT(BindDimensions(model, {.dims = {{"batch", 0}}, .shapes = {{"x", {0, -1}}}}), IsOk());
+  EXPECT_EQ(ShapeOf(model, "x"), "0x0");
+}
+
 TEST(Bindings, NamesMayHoldAnyCharacter) {
   Model model = ModelWith({{"in:0 =\"x\"/é", {"serving:batch=1", "3"}}});
   ASSERT_THAT(BindDimensions(model, {.dims = {{"serving:batch=1", 4}}}), IsOk());
@@ -133,9 +139,7 @@ TEST(Bindings, RefusalsNameInputAndDimension) {
       {"both",
        {.dims = {{"batch", 2}}, .shapes = {{"x", {1, 3}}}},
        "input 'x', dimension 0: --shape gives 1, --dim batch=2 another size"},
-      {"zero", {.shapes = {{"x", {0, 3}}}}, "want a size of at least 1"},
-      {"zero dim", {.dims = {{"batch", 0}}}, "--dim batch=0: want a size of at least 1"},
-      {"negative dim", {.dims = {{"batch", -2}}}, "want a size of at least 1"},
+      {"negative dim", {.dims = {{"batch", -2}}}, "--dim batch=-2: want a size of at least 0"},
   };
   for (const Refusal& refusal : kRefusals) {
     SCOPED_TRACE(refusal.name);
