@@ -25,7 +25,8 @@ struct Outcome {
 Outcome Check(const Runtime& runtime, const FuzzGraph& graph, bool cpu_policy);
 
 // Whether the comparison notices that the graph is another one, `changed`, which differs in one
-// attribute or index: kNotComparable if it says the same of both, or has other shapes.
+// attribute or index: kNotComparable if ONNX Runtime says the same of both but for a hundredth of
+// the largest element, or has other shapes, or a rule opens what differs.
 enum class Notice { kNotComparable, kMissed, kNoticed };
 Notice Notices(const Runtime& runtime, const FuzzGraph& graph, const FuzzGraph& changed);
 

@@ -4,10 +4,10 @@
 //   fuzz --seed 1 --first 1234 --count 1 --shrink --save DIR   # one graph again, made smaller
 //   fuzz --seed 1 --count 500 --self-test              # does the comparison see wrong graphs?
 //
-// What graph number K is depends on the seed and K. Graphs run in a forked child, so that a crash or
-// a hang is told with the graph's number, and the rest goes on. What is compared, and how closely,
-// is said in reference.h. Exit code: 0 if there was no fault and the share of graphs with an engine
-// segment, or of wrong graphs noticed, is at least --least-share.
+// What graph number K is depends on the seed and K. Graphs run in a forked child, so that a crash
+// or a hang is told with the graph's number, and the rest goes on. What is compared, and how
+// closely, is said in reference.h. Exit code: 0 if there was no fault and the share of graphs with
+// an engine segment, or of wrong graphs noticed, is at least --least-share.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -48,7 +48,8 @@ struct Options {
 // What child and parent share.
 struct Progress {
   int64_t next;  // the graph at work
-  int64_t graphs, empty, on_engine, nodes, refused;
+  bool is_made;  // by then only ONNX Runtime has run it
+  int64_t graphs, empty, on_engine, nodes, refused, unmade;
   int64_t compared, open;
   int64_t faults[kFaults];
   int64_t noticed, missed;
@@ -114,6 +115,7 @@ bool AsksCpuPolicy(int64_t number) { return number % kCpuPolicyOneIn == 0; }
 void CheckOne(const Runtime& runtime, const Options& options, int64_t number, Progress& progress) {
   Made made = MakeGraph(runtime, options.seed, number, {options.targets});
   if (options.print) std::printf("%s\n", TextOf(made.graph).c_str());
+  progress.is_made = true;
   progress.refused += made.refused;
   progress.nodes += static_cast<int64_t>(made.graph.nodes.size());
   if (made.graph.nodes.empty()) {
@@ -156,6 +158,10 @@ void TestSelf(const Runtime& runtime, const Options& options, int64_t number, Pr
 
 // A child ended while graph `number` was at work.
 void ReportEnd(const Options& options, int64_t number, End end, Progress& progress) {
+  if (!progress.is_made) {
+    ++progress.unmade;
+    return;
+  }
   const Fault fault = end == End::kHang ? Fault::kHang : Fault::kCrash;
   ++progress.faults[static_cast<int>(fault)];
   InChild([&] {
@@ -174,8 +180,8 @@ void ReportEnd(const Options& options, int64_t number, End end, Progress& progre
 }
 
 int Main(const Options& options) {
-  void* shared = mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE,
-                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* shared =
+      mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) return 2;
   Progress& progress = *new (shared) Progress{};
   const absl::Time start = absl::Now();
@@ -187,6 +193,7 @@ int Main(const Options& options) {
       const Runtime runtime = OpenRuntime();
       for (; progress.next < to; ++progress.next) {
         alarm(kSecondsPerGraph);
+        progress.is_made = false;
         options.self_test ? TestSelf(runtime, options, progress.next, progress)
                           : CheckOne(runtime, options, progress.next, progress);
         ++progress.graphs;
@@ -209,12 +216,14 @@ int Main(const Options& options) {
                 static_cast<long long>(progress.noticed + progress.missed), share);
   } else {
     share = percent(progress.on_engine, progress.graphs);
-    std::printf(", %.1f nodes each (%lld refused by ONNX Runtime, %lld graphs empty); %.1f %% with "
-                "an engine segment; %lld elements compared, %.2f %% open",
-                static_cast<double>(progress.nodes) / static_cast<double>(progress.graphs),
-                static_cast<long long>(progress.refused), static_cast<long long>(progress.empty),
-                share, static_cast<long long>(progress.compared),
-                percent(progress.open, progress.open + progress.compared));
+    std::printf(
+        ", %.1f nodes each (%lld refused by ONNX Runtime, which died of %lld; %lld graphs empty); "
+        "%.1f %% with "
+        "an engine segment; %lld elements compared, %.2f %% open",
+        static_cast<double>(progress.nodes) / static_cast<double>(progress.graphs),
+        static_cast<long long>(progress.refused), static_cast<long long>(progress.unmade),
+        static_cast<long long>(progress.empty), share, static_cast<long long>(progress.compared),
+        percent(progress.open, progress.open + progress.compared));
   }
   std::printf("; %lld faults", static_cast<long long>(faults));
   for (int f = 0; f < kFaults; ++f) {

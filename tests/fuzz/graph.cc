@@ -138,10 +138,9 @@ absl::StatusOr<std::unique_ptr<NodeSession>> NodeSession::Open(const Runtime& ru
   session->runtime_ = runtime;
   ANEMONE_ASSIGN_OR_RETURN(
       session->session_,
-      CpuSession::FromModel(runtime, node.op_type(), std::move(model),
-                            {.optimization = OrtOptimization::kNone,
-                             .memory_pattern = false,
-                             .prepack = false}));
+      CpuSession::FromModel(
+          runtime, node.op_type(), std::move(model),
+          {.optimization = OrtOptimization::kNone, .memory_pattern = false, .prepack = false}));
   return session;
 }
 
@@ -150,8 +149,7 @@ absl::Status NodeSession::Run(Values& values) const {
   for (const CpuPort& port : session_->inputs()) {
     inputs.emplace_back();
     if (port.has_default) continue;
-    ANEMONE_ASSIGN_OR_RETURN(inputs.back(),
-                             CpuValue::FromTensor(runtime_, values.at(port.name)));
+    ANEMONE_ASSIGN_OR_RETURN(inputs.back(), CpuValue::FromTensor(runtime_, values.at(port.name)));
   }
   ANEMONE_ASSIGN_OR_RETURN(
       const std::vector<CpuValue> results,

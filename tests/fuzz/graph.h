@@ -29,7 +29,7 @@ struct FuzzGraph {
   int opset = 21;
   std::string target = "h13", route = "netplist", numerics = "fast";
   std::vector<Leaf> leaves;
-  std::vector<onnx::NodeProto> nodes;  // of ONNX's own domain, in an order that can be run
+  std::vector<onnx::NodeProto> nodes;     // of ONNX's own domain, in an order that can be run
   std::vector<std::string> also_outputs;  // besides the values that no node reads
 
   const Leaf* FindLeaf(const std::string& name) const;

@@ -195,9 +195,10 @@ Dims Maker::RandomDims(int low_rank, int high_rank) {
   Dims dims;
   int64_t left = kUsualElements;
   for (int64_t i = 0; i < rank; ++i) {
-    const int64_t dim = random.Chance(15)
-                            ? 1
-                            : random.Pick({2, 3, 4, 5, 6, 7, 8, 11, 12, 13, 16, 17, 23, 31, 32, 33, 64});
+    const int64_t dim =
+        random.Chance(15)
+            ? 1
+            : random.Pick({2, 3, 4, 5, 6, 7, 8, 11, 12, 13, 16, 17, 23, 31, 32, 33, 64});
     dims.push_back(dim <= left ? dim : 1);
     left /= dims.back();
   }

@@ -121,9 +121,10 @@ void MakePRelu(Maker& m) {
 
 void MakeMod(Maker& m) {
   const std::string x = m.Any();
-  m.Emit("Mod", {x, m.random.Chance(70) ? m.Scalar(m.random.Uniform(0.5f, 4))
-                                        : m.BroadcastWith(m.DimsOf(x))},
-         Attributes().Int("fmod", 1));
+  m.Emit(
+      "Mod",
+      {x, m.random.Chance(70) ? m.Scalar(m.random.Uniform(0.5f, 4)) : m.BroadcastWith(m.DimsOf(x))},
+      Attributes().Int("fmod", 1));
 }
 
 void MakePow(Maker& m) {

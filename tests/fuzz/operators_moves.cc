@@ -50,8 +50,7 @@ void MakeReshape(Maker& m) {
 
 void MakeFlatten(Maker& m) {
   const std::string x = m.Any();
-  m.Emit("Flatten", {x},
-         Attributes().Int("axis", m.random.Between(-m.RankOf(x), m.RankOf(x))));
+  m.Emit("Flatten", {x}, Attributes().Int("axis", m.random.Between(-m.RankOf(x), m.RankOf(x))));
 }
 
 void MakeSqueeze(Maker& m) {
@@ -120,7 +119,8 @@ void MakeSlice(Maker& m) {
     axes.push_back(m.random.Chance(30) ? axis - rank : axis);
     steps.push_back(step);
   }
-  if (!axes.empty()) m.Emit("Slice", {x, m.Ints(starts), m.Ints(ends), m.Ints(axes), m.Ints(steps)});
+  if (!axes.empty())
+    m.Emit("Slice", {x, m.Ints(starts), m.Ints(ends), m.Ints(axes), m.Ints(steps)});
 }
 
 Dims RandomIndices(Maker& m, int64_t count, int64_t below, bool negative) {
@@ -207,13 +207,16 @@ void MakeDepthToSpace(Maker& m) {
 void MakeResize(Maker& m) {
   const std::string x = m.OfRank(4, 4);
   const char* mode = m.random.Pick({"nearest", "linear", "linear", "cubic"});
-  Attributes attributes = Attributes().Text("mode", mode).Text(
-      "coordinate_transformation_mode",
-      m.random.Pick({"half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"}));
+  Attributes attributes =
+      Attributes()
+          .Text("mode", mode)
+          .Text("coordinate_transformation_mode",
+                m.random.Pick({"half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"}));
   if (std::string(mode) == "nearest") {
-    attributes = std::move(attributes).Text(
-        "nearest_mode",
-        m.random.Pick({"round_prefer_floor", "floor", "ceil", "round_prefer_ceil"}));
+    attributes =
+        std::move(attributes)
+            .Text("nearest_mode",
+                  m.random.Pick({"round_prefer_floor", "floor", "ceil", "round_prefer_ceil"}));
   }
   if (m.random.Chance(50)) {
     Dims sizes = m.DimsOf(x);
@@ -240,9 +243,7 @@ void MakeOneHot(Maker& m) {
 void MakeCumSum(Maker& m) {
   const std::string x = m.OfRank(1, 4);
   m.Emit("CumSum", {x, m.IntsOf({}, Dims{m.Axis(m.RankOf(x))}, true)},
-         Attributes()
-             .Int("exclusive", m.random.Below(2))
-             .Int("reverse", m.random.Below(2)));
+         Attributes().Int("exclusive", m.random.Below(2)).Int("reverse", m.random.Below(2)));
 }
 
 void MakeTrilu(Maker& m) {

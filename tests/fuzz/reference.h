@@ -4,10 +4,11 @@
 // The graph is run node by node in float32. Where the plan has a node on the engine, the values
 // that enter and leave it obey the engine's rules of storage (numerics.json): an overflow beyond
 // 65504 is an infinity, a NaN at a port is +infinity. That run is the centre. Others disturb every
-// such value by as much as a rounding to fp16 may, in random directions, and one rounds to nearest.
-// How far they come from the centre at an element of an output is what fp16 can do to it: steep
-// functions and cancelling sums are allowed much, copies next to nothing. An element that becomes a
-// NaN or an infinity in some runs and not in others is open: nothing is said of it.
+// such value by as much as a rounding to fp16 may, in random directions, and one rounds to nearest;
+// and one run for each value disturbs that alone, so that no two can cancel. How far they come from
+// the centre at an element of an output is what fp16 can do to it: steep functions and cancelling
+// sums are allowed much, copies next to nothing. An element that becomes a NaN or an infinity in
+// some runs and not in others is open: nothing is said of it.
 #ifndef ANEMONE_TESTS_FUZZ_REFERENCE_H_
 #define ANEMONE_TESTS_FUZZ_REFERENCE_H_
 
@@ -32,6 +33,7 @@ struct Place {
 // Every value in all runs, the centre first.
 struct Runs {
   std::vector<Values> values;
+  std::vector<Values> alone;                // one value disturbed
   std::map<std::string, std::string> open;  // values that a rule opens (rules.h), and its name
 };
 
@@ -45,9 +47,11 @@ class Reference {
   absl::StatusOr<Runs> Disturbed(const std::vector<Place>& places) const;
 
  private:
-  enum class How { kCentre, kRounded, kDisturbed, kUnbounded };
+  enum class How { kCentre, kRounded, kDisturbed, kUnbounded, kShaken, kAlone };
+  // `alone`: the value that kAlone disturbs. `disturbed`: told what could be, if asked.
   absl::StatusOr<Values> Run(const std::vector<Place>& places, const std::vector<double>& inner,
-                             How how, Random& random) const;
+                             How how, Random& random, const std::string& alone = "",
+                             std::vector<std::string>* disturbed = nullptr) const;
   void AskRules(const std::vector<Place>& places, Runs& runs, std::vector<double>& inner) const;
 
   const FuzzGraph* graph_ = nullptr;

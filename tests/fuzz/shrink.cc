@@ -91,10 +91,11 @@ std::vector<FuzzGraph> Smaller(const FuzzGraph& graph, const Values& values) {
       with([&](FuzzGraph& g) { g.nodes[n].mutable_attribute()->DeleteSubrange(a, 1); });
     }
     const int inputs = graph.nodes[n].input_size();
-    if (inputs > 1) with([&](FuzzGraph& g) {
-      g.nodes[n].mutable_input()->RemoveLast();
-      DropUnread(g);
-    });
+    if (inputs > 1)
+      with([&](FuzzGraph& g) {
+        g.nodes[n].mutable_input()->RemoveLast();
+        DropUnread(g);
+      });
   }
   std::set<int64_t> sizes;
   for (const Leaf& leaf : graph.leaves) {
