@@ -101,21 +101,21 @@ void FoldBiases(Network& network) {
   for (OutputPort& port : network.outputs) resolve(port.from);
 }
 
-// Drops constants that no unit reads, and renumbers.
+// Drops constants that no unit reads and no output is, and renumbers.
 void DropUnreadConstants(Network& network) {
   std::vector<int> moved(network.constants.size(), -1);
   std::vector<Constant> kept;
-  for (Unit& unit : network.units) {
-    for (Operand& operand : unit.bottoms) {
-      if (operand.source != Operand::Source::kConstant) continue;
-      int& index = moved[operand.index];
-      if (index < 0) {
-        index = static_cast<int>(kept.size());
-        kept.push_back(std::move(network.constants[operand.index]));
-      }
-      operand.index = index;
+  const auto keep = [&](Operand& operand) {
+    if (operand.source != Operand::Source::kConstant) return;
+    int& index = moved[operand.index];
+    if (index < 0) {
+      index = static_cast<int>(kept.size());
+      kept.push_back(std::move(network.constants[operand.index]));
     }
-  }
+    operand.index = index;
+  };
+  for (Unit& unit : network.units) std::for_each(unit.bottoms.begin(), unit.bottoms.end(), keep);
+  for (OutputPort& port : network.outputs) keep(port.from);
   network.constants = std::move(kept);
 }
 

@@ -93,12 +93,15 @@ absl::Status LowerMod(const Match& match, LowerContext& c) {
 }
 
 // To the nearest integer, a half to the even one. The unit's own RoundNearest takes a half away
-// from zero and moves integers from 1024 on (numerics.json ew-round-op), so: e = 2 floor(x / 2) is
-// the even integer below, d = x - e is in [0, 2), and the result e, e + 1 or e + 2 as d is up to
-// 0.5, between, or from 1.5 on. Every step is exact.
+// from zero and moves integers from 1024 on (numerics.json ew-round-op), so, of the magnitude: e =
+// 2 floor(x / 2) is the even integer below, d = x - e is in [0, 2), and the result e, e + 1 or e +
+// 2 as d is up to 0.5, between, or from 1.5 on. Every step is exact; of a small negative x, e would
+// be -2 and d no fp16 number.
 absl::Status LowerRound(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(Operand sign, Activated(c, NeuronType::kSign, x));
+  ANEMONE_ASSIGN_OR_RETURN(x, Absolute(c, x));
   ANEMONE_ASSIGN_OR_RETURN(Operand even, Scaled(c, x, 0.5, 0));
   ANEMONE_ASSIGN_OR_RETURN(even, Activated(c, NeuronType::kFloor, even));
   ANEMONE_ASSIGN_OR_RETURN(even, Scaled(c, even, 2, 0));
@@ -110,6 +113,7 @@ absl::Status LowerRound(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(Operand steps, Combined(c, ElementWiseType::kSub, above, below));
   ANEMONE_ASSIGN_OR_RETURN(steps, Scaled(c, steps, 1, 1));
   ANEMONE_ASSIGN_OR_RETURN(Operand y, Combined(c, ElementWiseType::kAdd, even, steps));
+  ANEMONE_ASSIGN_OR_RETURN(y, Combined(c, ElementWiseType::kMult, y, sign));
   return c.Out(node.outputs[0], y);
 }
 

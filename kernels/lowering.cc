@@ -125,6 +125,7 @@ absl::StatusOr<Operand> LowerContext::In(ValueId value) {
   const Value& v = graph().values[value];
   ANEMONE_RETURN_IF_ERROR(CheckType(v.type));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, ShapeOf(value));
+  if (std::count(shape.begin(), shape.end(), 0) > 0) return Refuse(rule::kEmptyTensor);
   Dims dims = PlaceShape(shape);
   Operand operand;
   if (v.constant) {

@@ -114,8 +114,14 @@ HWY_INLINE void PackUnfolded(const ConvBlock& block, const Stage& s, const int64
         std::memset(panel, 0, depth * kPanelColumns * sizeof(float));
       }
       const int64_t count = FindCopies(df, g, s, block.position + j, width, copies);
+      // What the last row's last vector writes too much is the next panel's, whose first row is
+      // written later only for the first channels.
+      float* const next = panel + depth * kPanelColumns;
+      const bool spoils_next = c > 0 && j + kPanelColumns < block.positions;
+      const VF kept = spoils_next ? hn::LoadU(df, next) : hn::Zero(df);
       UnfoldPanel<kPanelColumns>(df, now, stage, s.channel_size, taps, g.taps(), copies, count,
                                  panel + c * g.taps() * kPanelColumns);
+      if (spoils_next) hn::StoreU(kept, df, next);
     }
   }
 }

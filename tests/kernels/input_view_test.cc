@@ -102,6 +102,11 @@ const std::vector<Case> kCases = {
      .model = "(float[2,3] x) => (float[2,3] y) <float ratio = {0.5}> "
               "{ z = Relu(x) y = Dropout(z, ratio) }",
      .units = {"Neuron"}},
+    // The constants beside it are numbered anew.
+    {.name = "dropout_of_a_constant",
+     .model = "(float[2,3] x) => (float[2] y, float[2,3] z) <float[2] c = {1, 2}, float k = {0.5}> "
+              "{ y = Dropout(c) z = Min(x, k) }",
+     .units = {"ElementWise"}},
     {.name = "dropout_of_nothing_in_training",
      .model = "(float[2,3] x) => (float[2,3] y) <float ratio = {0}, bool training = {1}> "
               "{ z = Relu(x) y = Dropout(z, ratio, training) }",

@@ -76,6 +76,9 @@ const ConvCase kCases[] = {
     {"pads_beyond_kernel", {1, 3, 3, 3, 4, 1, Square(3, 1, 4)}},
     {"wide_rows", {1, 3, 5, 300, 6, 1, Square(3, 1, 1)}},
     {"wide_rows_stride2", {1, 3, 5, 601, 6, 1, Square(3, 2, 1)}},
+    // Channels that are staged in parts, and rows that end inside a panel's last vector.
+    {"staged_in_parts", {1, 51, 54, 4, 1, 1, {1, 2, 1, 1, 1, 1, 0, 1, 0, 1}}},
+    {"staged_in_parts_stride2", {1, 30, 57, 39, 6, 1, Square(3, 2, 1)}},
     {"one_row", {2, 7, 1, 250, 9, 1, {1, 5, 1, 2, 1, 1, 0, 2, 0, 2}}},
     {"one_column", {2, 7, 90, 1, 9, 1, {5, 1, 2, 1, 1, 1, 2, 0, 2, 0}}},
     {"grouped", {2, 12, 9, 8, 18, 3, Square(3, 1, 1)}},

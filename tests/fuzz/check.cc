@@ -1,0 +1,211 @@
+#include "tests/fuzz/check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "anemone/session.h"
+#include "anemone/status_macros.h"
+#include "nlohmann/json.hpp"
+
+namespace anemone::fuzz {
+namespace {
+
+using nlohmann::json;
+
+SessionOptions OptionsOf(const FuzzGraph& graph) {
+  SessionOptions options{
+      .target = graph.target, .route = graph.route, .numerics = graph.numerics, .threads = 1};
+  // A size of 0 that a file declares is taken for unknown.
+  for (const Leaf& leaf : graph.leaves) {
+    const bool is_empty = leaf.value.elements() == 0;
+    if (is_empty && !leaf.constant) options.shapes[leaf.name] = leaf.value.dims();
+  }
+  return options;
+}
+
+std::map<std::string, Tensor> InputsOf(const FuzzGraph& graph) {
+  std::map<std::string, Tensor> inputs;
+  for (const Leaf& leaf : graph.leaves) {
+    if (!leaf.constant) inputs[leaf.name] = leaf.value;
+  }
+  return inputs;
+}
+
+// Where each node is; an error if the plan does not have each exactly once, as its ids are the
+// nodes' numbers.
+absl::StatusOr<std::vector<Place>> PlacesOf(const FuzzGraph& graph, const json& plan) {
+  std::vector<Place> places(graph.nodes.size());
+  std::vector<int> times(graph.nodes.size());
+  for (const json& entry : plan["nodes"]) {
+    for (const json& origin : entry["origin"]) {
+      const std::string id = origin;
+      const size_t n = id.rfind("/#", 0) == 0 ? std::stoul(id.substr(2)) : graph.nodes.size();
+      if (n >= graph.nodes.size()) {
+        return absl::InternalError(absl::StrCat("the plan has a node '", id, "'"));
+      }
+      ++times[n];
+      const size_t units = entry["units"].size(), nodes = entry["origin"].size();
+      places[n] = {entry["placement"] == "engine",
+                   entry["segment"].is_null() ? -1 : entry["segment"].get<int>(),
+                   std::max(1, static_cast<int>((units + nodes - 1) / nodes))};
+    }
+  }
+  for (size_t n = 0; n < times.size(); ++n) {
+    if (times[n] == 1) continue;
+    return absl::InternalError(absl::StrCat("the plan has node /#", n, " ", times[n], " times"));
+  }
+  return places;
+}
+
+// Same type, shape and numbers, NaNs being equal; but for `tolerance`, a share of the largest.
+bool IsSame(const Tensor& a, const Tensor& b, double tolerance = 0) {
+  if (a.type() != b.type() || a.dims() != b.dims()) return false;
+  double largest = 0;
+  for (int64_t i = 0; tolerance > 0 && i < a.elements(); ++i) {
+    const double x = std::abs(NumberAt(a, i));
+    if (std::isfinite(x)) largest = std::max(largest, x);
+  }
+  for (int64_t i = 0; i < a.elements(); ++i) {
+    const double x = NumberAt(a, i), y = NumberAt(b, i);
+    if (x == y || (std::isnan(x) && std::isnan(y))) continue;
+    if (!(std::abs(x - y) <= tolerance * largest)) return false;
+  }
+  return true;
+}
+
+// The importer brings a graph to kWorkingOpset, where ONNX Runtime has another kernel for some
+// operators (AveragePool) and none for others, which become their function bodies: sums in another
+// order.
+constexpr double kOtherKernel = 1e-4;
+
+// A share of the largest element that fp16 cannot be blamed for.
+constexpr double kAnotherResult = 0.01;
+
+// The whole graph in one ONNX Runtime session, optimized as the fallback's are.
+absl::StatusOr<Values> WholeGraph(const Runtime& runtime, const FuzzGraph& graph,
+                                  const onnx::ModelProto& proto) {
+  OnnxModel model;
+  model.proto = proto;
+  ANEMONE_ASSIGN_OR_RETURN(const auto session,
+                           CpuSession::FromModel(runtime, "graph", std::move(model), {}));
+  std::vector<CpuValue> inputs;
+  for (const CpuPort& port : session->inputs()) {
+    inputs.emplace_back();
+    if (port.has_default) continue;
+    ANEMONE_ASSIGN_OR_RETURN(inputs.back(),
+                             CpuValue::FromTensor(runtime, graph.FindLeaf(port.name)->value));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(const std::vector<CpuValue> results,
+                           session->Run(inputs, std::vector<CpuOutput>(session->outputs().size())));
+  Values values;
+  for (size_t i = 0; i < results.size(); ++i) {
+    ANEMONE_ASSIGN_OR_RETURN(values[session->outputs()[i].name], results[i].ToTensor());
+  }
+  return values;
+}
+
+Outcome CheckCpuPolicy(const Runtime& runtime, const FuzzGraph& graph,
+                       const onnx::ModelProto& proto) {
+  Outcome outcome;
+  const auto fault = [&](std::string text) {
+    outcome.fault = Fault::kCpuPolicy;
+    outcome.text = std::move(text);
+    return outcome;
+  };
+  const auto want = WholeGraph(runtime, graph, proto);
+  if (!want.ok()) return outcome;  // ONNX Runtime's optimizer fails at it
+  SessionOptions options = OptionsOf(graph);
+  options.policy = "cpu";
+  const auto session = Session::LoadBytes(proto.SerializeAsString(), options);
+  if (!session.ok()) return fault(session.status().ToString());
+  const auto got = session->Run(InputsOf(graph));
+  if (!got.ok()) return fault(got.status().ToString());
+  const double tolerance = graph.opset == kWorkingOpset ? 0 : kOtherKernel;
+  for (const auto& [name, value] : *want) {
+    if (!IsSame(got->at(name), value, tolerance)) return fault(absl::StrCat(name, ": other bits"));
+  }
+  return outcome;
+}
+
+}  // namespace
+
+const char* FaultName(Fault fault) {
+  constexpr const char* kNames[] = {"none",  "load",       "plan",  "run",
+                                    "value", "cpu policy", "crash", "hang"};
+  return kNames[static_cast<int>(fault)];
+}
+
+Outcome Check(const Runtime& runtime, const FuzzGraph& graph, bool cpu_policy) {
+  Outcome outcome;
+  const auto fault = [&](Fault which, std::string text) {
+    outcome.fault = which;
+    outcome.text = std::move(text);
+    return outcome;
+  };
+  const auto reference = Reference::Make(runtime, graph);
+  if (!reference.ok()) return outcome;  // a shrunk graph that is none
+  const auto plain = reference->Plain();
+  if (!plain.ok()) return outcome;
+  const onnx::ModelProto proto = ModelOf(graph, *plain);
+  const auto session = Session::LoadBytes(proto.SerializeAsString(), OptionsOf(graph));
+  if (!session.ok()) {
+    // Its own optimizer may have failed at the graph.
+    if (!WholeGraph(runtime, graph, proto).ok()) return outcome;
+    return fault(Fault::kLoad, session.status().ToString());
+  }
+  outcome.on_engine = session->Summary().engine_segments > 0;
+  const auto places = PlacesOf(graph, json::parse(session->PlanJson()));
+  if (!places.ok()) return fault(Fault::kPlan, std::string(places.status().message()));
+  const auto got = session->Run(InputsOf(graph));
+  if (!got.ok()) {
+    if (!WholeGraph(runtime, graph, proto).ok()) return outcome;
+    return fault(Fault::kRun, got.status().ToString());
+  }
+  const auto runs = reference->Disturbed(*places);
+  if (!runs.ok()) return outcome;  // a disturbance has made an index or a shape of another kind
+  for (const std::string& name : graph.Outputs()) {
+    const std::string text = Disagreement(name, got->at(name), *runs, outcome.counts);
+    if (!text.empty()) return fault(Fault::kValue, text);
+  }
+  if (cpu_policy) {
+    const Outcome on_cpu = CheckCpuPolicy(runtime, graph, proto);
+    if (on_cpu.fault != Fault::kNone) return fault(on_cpu.fault, on_cpu.text);
+  }
+  return outcome;
+}
+
+Notice Notices(const Runtime& runtime, const FuzzGraph& graph, const FuzzGraph& changed) {
+  const auto reference = Reference::Make(runtime, graph);
+  const auto other = Reference::Make(runtime, changed);
+  if (!reference.ok() || !other.ok()) return Notice::kNotComparable;
+  const auto plain = reference->Plain(), other_plain = other->Plain();
+  if (!plain.ok() || !other_plain.ok()) return Notice::kNotComparable;
+  for (const std::string& name : graph.Outputs()) {
+    if (plain->at(name).dims() != other_plain->at(name).dims()) return Notice::kNotComparable;
+  }
+  const auto session =
+      Session::LoadBytes(ModelOf(graph, *plain).SerializeAsString(), OptionsOf(graph));
+  if (!session.ok() || session->Summary().engine_segments == 0) return Notice::kNotComparable;
+  const auto places = PlacesOf(graph, json::parse(session->PlanJson()));
+  const auto got = session->Run(InputsOf(graph));
+  if (!places.ok() || !got.ok()) return Notice::kNotComparable;
+  const auto runs = other->Disturbed(*places);
+  if (!runs.ok()) return Notice::kNotComparable;
+  bool differs = false;
+  for (const std::string& name : graph.Outputs()) {
+    differs = differs || (runs->open.count(name) == 0 &&
+                          !IsSame(plain->at(name), other_plain->at(name), kAnotherResult));
+  }
+  if (!differs) return Notice::kNotComparable;
+  Counts counts;
+  for (const std::string& name : graph.Outputs()) {
+    if (!Disagreement(name, got->at(name), *runs, counts).empty()) return Notice::kNoticed;
+  }
+  return Notice::kMissed;
+}
+
+}  // namespace anemone::fuzz

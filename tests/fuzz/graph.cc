@@ -1,0 +1,163 @@
+#include "tests/fuzz/graph.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "anemone/status_macros.h"
+#include "importer/to_onnx.h"
+#include "onnx/defs/printer.h"
+
+namespace anemone::fuzz {
+namespace {
+
+constexpr int kIrVersion = 10;
+
+onnx::ModelProto EmptyModel(const FuzzGraph& graph) {
+  onnx::ModelProto model;
+  model.set_ir_version(kIrVersion);
+  model.add_opset_import()->set_version(graph.opset);
+  model.mutable_graph()->set_name("fuzz");
+  return model;
+}
+
+void AddInput(onnx::GraphProto& graph, const std::string& name, const Tensor& value) {
+  onnx::ValueInfoProto& input = *graph.add_input();
+  input.set_name(name);
+  auto& type = *input.mutable_type()->mutable_tensor_type();
+  type.set_elem_type(static_cast<int>(value.type()));
+  type.mutable_shape();
+  for (int64_t dim : value.dims()) type.mutable_shape()->add_dim()->set_dim_value(dim);
+}
+
+void AddInitializer(onnx::GraphProto& graph, const std::string& name, const Tensor& value) {
+  onnx::TensorProto& tensor = *graph.add_initializer();
+  tensor = ToProto(value);
+  tensor.set_name(name);
+}
+
+std::string ValuesText(const Tensor& tensor) {
+  constexpr int64_t kMost = 24;
+  std::vector<std::string> texts;
+  for (int64_t i = 0; i < std::min(kMost, tensor.elements()); ++i) {
+    switch (tensor.type()) {
+      case DataType::kFloat:
+        texts.push_back(absl::StrCat(tensor.at<float>(i)));
+        break;
+      case DataType::kInt64:
+        texts.push_back(absl::StrCat(tensor.at<int64_t>(i)));
+        break;
+      case DataType::kInt32:
+        texts.push_back(absl::StrCat(tensor.at<int32_t>(i)));
+        break;
+      default:
+        texts.push_back(absl::StrCat(static_cast<int>(tensor.bytes()[i])));
+    }
+  }
+  return absl::StrCat("{", absl::StrJoin(texts, ", "), tensor.elements() > kMost ? ", ..." : "",
+                      "}");
+}
+
+}  // namespace
+
+const Leaf* FuzzGraph::FindLeaf(const std::string& name) const {
+  const auto leaf =
+      std::find_if(leaves.begin(), leaves.end(), [&](const Leaf& l) { return l.name == name; });
+  return leaf == leaves.end() ? nullptr : &*leaf;
+}
+
+std::vector<std::string> FuzzGraph::Outputs() const {
+  std::set<std::string> read;
+  for (const auto& node : nodes) read.insert(node.input().begin(), node.input().end());
+  std::vector<std::string> outputs;
+  for (const auto& node : nodes) {
+    for (const std::string& name : node.output()) {
+      if (name.empty()) continue;
+      const bool asked =
+          std::find(also_outputs.begin(), also_outputs.end(), name) != also_outputs.end();
+      if (read.count(name) == 0 || asked) outputs.push_back(name);
+    }
+  }
+  return outputs;
+}
+
+onnx::ModelProto ModelOf(const FuzzGraph& graph, const Values& values) {
+  onnx::ModelProto model = EmptyModel(graph);
+  onnx::GraphProto& proto = *model.mutable_graph();
+  for (const Leaf& leaf : graph.leaves) {
+    leaf.constant ? AddInitializer(proto, leaf.name, leaf.value)
+                  : AddInput(proto, leaf.name, leaf.value);
+  }
+  for (const auto& node : graph.nodes) *proto.add_node() = node;
+  for (const std::string& name : graph.Outputs()) {
+    onnx::ValueInfoProto& output = *proto.add_output();
+    output.set_name(name);
+    output.mutable_type()->mutable_tensor_type()->set_elem_type(
+        static_cast<int>(values.at(name).type()));
+  }
+  return model;
+}
+
+std::string TextOf(const FuzzGraph& graph) {
+  std::string text = absl::StrCat("opset ", graph.opset, ", target ", graph.target, ", route ",
+                                  graph.route, ", numerics ", graph.numerics, "\n");
+  for (const Leaf& leaf : graph.leaves) {
+    absl::StrAppend(&text, "  ", leaf.constant ? "constant " : "input ", leaf.name, ": ",
+                    DataTypeName(leaf.value.type()), " ", DimsToString(leaf.value.dims()), " ",
+                    ValuesText(leaf.value), "\n");
+  }
+  for (const auto& node : graph.nodes) {
+    absl::StrAppend(&text, "  ", onnx::ProtoToString(node), "\n");
+  }
+  return absl::StrCat(text, "  outputs ", absl::StrJoin(graph.Outputs(), ", "), "\n");
+}
+
+absl::StatusOr<std::unique_ptr<NodeSession>> NodeSession::Open(const Runtime& runtime,
+                                                               const FuzzGraph& graph,
+                                                               const onnx::NodeProto& node,
+                                                               const Values& values) {
+  OnnxModel model;
+  model.proto = EmptyModel(graph);
+  onnx::GraphProto& proto = *model.proto.mutable_graph();
+  *proto.add_node() = node;
+  const std::set<std::string> inputs(node.input().begin(), node.input().end());
+  for (const std::string& name : inputs) {
+    if (name.empty()) continue;
+    const Tensor& value = values.at(name);
+    const Leaf* leaf = graph.FindLeaf(name);
+    // Axes and the like stay constants; what may be disturbed is an input.
+    const bool fixed = leaf != nullptr && leaf->constant && value.type() != DataType::kFloat;
+    fixed ? AddInitializer(proto, name, value) : AddInput(proto, name, value);
+  }
+  for (const std::string& name : node.output()) {
+    if (!name.empty()) proto.add_output()->set_name(name);
+  }
+  auto session = std::make_unique<NodeSession>();
+  session->runtime_ = runtime;
+  ANEMONE_ASSIGN_OR_RETURN(
+      session->session_,
+      CpuSession::FromModel(
+          runtime, node.op_type(), std::move(model),
+          {.optimization = OrtOptimization::kNone, .memory_pattern = false, .prepack = false}));
+  return session;
+}
+
+absl::Status NodeSession::Run(Values& values) const {
+  std::vector<CpuValue> inputs;
+  for (const CpuPort& port : session_->inputs()) {
+    inputs.emplace_back();
+    if (port.has_default) continue;
+    ANEMONE_ASSIGN_OR_RETURN(inputs.back(), CpuValue::FromTensor(runtime_, values.at(port.name)));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(
+      const std::vector<CpuValue> results,
+      session_->Run(inputs, std::vector<CpuOutput>(session_->outputs().size())));
+  for (size_t i = 0; i < results.size(); ++i) {
+    ANEMONE_ASSIGN_OR_RETURN(values[session_->outputs()[i].name], results[i].ToTensor());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace anemone::fuzz

@@ -1,0 +1,64 @@
+// tests/fuzz/graph.h: a small graph with the values of its inputs: what is made, checked, shrunk.
+#ifndef ANEMONE_TESTS_FUZZ_GRAPH_H_
+#define ANEMONE_TESTS_FUZZ_GRAPH_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "anemone/tensor.h"
+#include "fallback/cpu_session.h"
+#include "onnx/onnx_pb.h"
+
+namespace anemone::fuzz {
+
+using Dims = std::vector<int64_t>;
+using Values = std::map<std::string, Tensor>;
+using Runtime = std::shared_ptr<const OrtRuntime>;
+
+// An input of the graph, or an initializer.
+struct Leaf {
+  std::string name;
+  Tensor value;
+  bool constant = false;
+};
+
+struct FuzzGraph {
+  int opset = 21;
+  std::string target = "h13", route = "netplist", numerics = "fast";
+  std::vector<Leaf> leaves;
+  std::vector<onnx::NodeProto> nodes;     // of ONNX's own domain, in an order that can be run
+  std::vector<std::string> also_outputs;  // besides the values that no node reads
+
+  const Leaf* FindLeaf(const std::string& name) const;
+  std::vector<std::string> Outputs() const;
+};
+
+// The whole graph. Types of the outputs are those of `values`.
+onnx::ModelProto ModelOf(const FuzzGraph& graph, const Values& values);
+
+// The graph as text, values and all (long ones cut), to be read by people.
+std::string TextOf(const FuzzGraph& graph);
+
+// One node as a session of its own, unoptimized: the graph is run node by node, so that each value
+// can be looked at and changed on its way.
+class NodeSession {
+ public:
+  // `values` has the node's inputs, of the types and ranks that Run() will see.
+  static absl::StatusOr<std::unique_ptr<NodeSession>> Open(const Runtime& runtime,
+                                                           const FuzzGraph& graph,
+                                                           const onnx::NodeProto& node,
+                                                           const Values& values);
+  // Adds the node's outputs.
+  absl::Status Run(Values& values) const;
+
+ private:
+  Runtime runtime_;
+  std::unique_ptr<CpuSession> session_;
+};
+
+}  // namespace anemone::fuzz
+
+#endif  // ANEMONE_TESTS_FUZZ_GRAPH_H_

@@ -1,0 +1,230 @@
+#include "tests/fuzz/rules.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace anemone::fuzz {
+namespace {
+
+constexpr double kLargest = 65504, kLeastNormal = 0x1p-14;
+
+// Of the float values that a node reads or makes.
+struct Range {
+  double largest = 0;                                      // finite magnitude
+  double least = std::numeric_limits<double>::infinity();  // magnitude but for zero
+  double sum = 0;  // of the largest magnitudes of each value
+  double smallest = std::numeric_limits<double>::infinity();  // of them
+  int64_t elements = 0;                                       // of the largest value
+  bool finite = true, has_nan = false, has_zero = false, has_negative_zero = false;
+};
+template <class Names>
+Range RangeOf(const Values& values, const Names& names) {
+  Range range;
+  for (const std::string& name : names) {
+    const auto value = values.find(name);
+    if (value == values.end() || value->second.type() != DataType::kFloat) continue;
+    double largest = 0;
+    for (float x : value->second.data<float>()) {
+      range.has_nan = range.has_nan || std::isnan(x);
+      range.has_zero = range.has_zero || x == 0;
+      range.has_negative_zero = range.has_negative_zero || (x == 0 && std::signbit(x));
+      // What is too large for fp16 is an infinity on the engine.
+      range.finite = range.finite && std::abs(x) <= kLargest;
+      if (!(std::abs(x) <= kLargest)) continue;
+      largest = std::max<double>(largest, std::abs(x));
+      if (x != 0) range.least = std::min<double>(range.least, std::abs(x));
+    }
+    range.largest = std::max(range.largest, largest);
+    range.sum += largest;
+    range.smallest = std::min(range.smallest, largest);
+    range.elements = std::max(range.elements, value->second.elements());
+  }
+  return range;
+}
+
+struct Ranges {
+  Range in, out;
+};
+
+template <size_t N>
+bool IsOneOf(absl::string_view op, const char* const (&ops)[N]) {
+  return std::find(std::begin(ops), std::end(ops), op) != std::end(ops);
+}
+
+constexpr const char* kSquares[] = {"ReduceL2",
+                                    "ReduceSumSquare",
+                                    "LpNormalization",
+                                    "LpPool",
+                                    "GlobalLpPool",
+                                    "LayerNormalization",
+                                    "RMSNormalization",
+                                    "InstanceNormalization",
+                                    "GroupNormalization",
+                                    "MeanVarianceNormalization",
+                                    "LRN"};
+constexpr const char* kRoots[] = {"ReduceL2", "LpPool", "GlobalLpPool"};
+constexpr const char* kProducts[] = {"ReduceProd", "Pow"};
+constexpr const char* kPeriodic[] = {"Sin", "Cos", "Tan"};
+constexpr const char* kSums[] = {"Sum", "Mean"};
+constexpr const char* kRecurrent[] = {"LSTM", "GRU", "RNN"};
+constexpr const char* kTables[] = {"Sigmoid",  "Tanh", "Gelu", "Erf",       "Exp",  "Log",
+                                   "Softplus", "Mish", "Elu",  "Selu",      "Celu", "Softmax",
+                                   "Sqrt",     "Sin",  "Cos",  "Tan",       "Atan", "LogSoftmax",
+                                   "LSTM",     "GRU",  "RNN",  "HardSwish", "Mul",  "Pow"};
+
+// A nearest Resize whose sizes are no multiples or parts of each other.
+bool PicksNearestOnEdge(const NodeRun& run) {
+  for (const auto& attribute : run.node.attribute()) {
+    if (attribute.name() == "mode" && attribute.s() != "nearest") return false;
+  }
+  const auto& in = run.values.at(run.node.input(0)).dims();
+  const auto& out = run.values.at(run.node.output(0)).dims();
+  for (size_t i = 0; i < in.size(); ++i) {
+    if (out[i] == 0 || in[i] == 0) return false;
+    if (out[i] % in[i] != 0 && in[i] % out[i] != 0) return true;
+  }
+  return false;
+}
+
+struct OpeningRow {
+  const char* rule;
+  bool (*holds)(const NodeRun&, const Ranges&);
+};
+// In the words of numerics.json where it has a row.
+constexpr OpeningRow kOpening[] = {
+    // NaN-making operations give +0 on the engine, and stay visible in `fast`.
+    {"st-nan-gen", [](const NodeRun&, const Ranges& r) { return r.out.has_nan; }},
+    // Zero times infinity, which a rewrite may do where the operator does not.
+    {"finite numbers only",
+     [](const NodeRun& run, const Ranges& r) {
+       return !r.in.finite &&
+              (run.units > 1 || run.node.op_type() == "Where" || run.node.op_type() == "Resize" ||
+               run.node.op_type() == "Pow" || run.node.op_type() == "ConvTranspose");
+     }},
+    // The sign of a zero is dropped before a reciprocal, and comes out of a rewrite as it may.
+    {"st-zero",
+     [](const NodeRun& run, const Ranges& r) {
+       return (run.node.op_type() == "Reciprocal" && r.in.has_negative_zero) ||
+              (run.node.op_type() == "Div" && r.in.has_zero && !r.out.finite);
+     }},
+    // Squares are fp16 numbers: 256 overflows, and what is small is lost.
+    {"squares",
+     [](const NodeRun& run, const Ranges& r) {
+       const double most = r.in.largest * r.in.largest;
+       return IsOneOf(run.node.op_type(), kSquares) &&
+              (!r.in.finite || most * static_cast<double>(r.in.elements) >= kLargest ||
+               most < 16 * kLeastNormal || (run.exact && r.in.least < 0x1p-6) ||
+               (IsOneOf(run.node.op_type(), kRoots) && r.out.least < 0x1p-5));
+     }},
+    // Partial products and sums are fp16 numbers.
+    {"partial results",
+     [](const NodeRun& run, const Ranges& r) {
+       const double most =
+           std::pow(std::max(1.0, r.in.largest), run.node.op_type() == "Pow" ? 4 : r.in.elements);
+       return (IsOneOf(run.node.op_type(), kProducts) &&
+               (most >= kLargest || r.out.least < kLeastNormal)) ||
+              (IsOneOf(run.node.op_type(), kSums) && r.in.sum >= kLargest) ||
+              (run.node.op_type() == "Gemm" && run.units > 1 && r.out.largest > kLargest / 4);
+     }},
+    // Nearest of two that are as near, to fp32's accuracy.
+    {"resize-edge",
+     [](const NodeRun& run, const Ranges&) {
+       return run.node.op_type() == "Resize" && PicksNearestOnEdge(run);
+     }},
+    // Arguments of many periods have no digits left behind the point.
+    {"periods",
+     [](const NodeRun& run, const Ranges& r) {
+       return IsOneOf(run.node.op_type(), kPeriodic) && r.in.largest > 100;
+     }},
+    // The two oldest families multiply by the reciprocal.
+    {"ew-div",
+     [](const NodeRun& run, const Ranges& r) {
+       return run.node.op_type() == "Div" && run.units > 1 &&
+              (r.in.least < kLeastNormal || r.in.largest > 1 / kLeastNormal);
+     }},
+    // kernels/arithmetic.cc: off by |y| where the rounded quotient reaches the next integer.
+    {"mod",
+     [](const NodeRun& run, const Ranges& r) {
+       return run.node.op_type() == "Mod" && r.in.largest / r.in.least > 500;
+     }},
+    // Infinity from 32768 on, zero below 2^-14: only what is far from both is compared.
+    {"mac-ceiling, st-subnormal-mac",
+     [](const NodeRun& run, const Ranges& r) {
+       return run.exact &&
+              (!r.in.finite || !r.out.finite || r.in.sum > 2000 || r.out.largest > 16000 ||
+               r.out.smallest < 0x1p-6 || r.in.smallest < 0x1p-6);
+     }},
+};
+
+struct InnerRow {
+  const char* op;
+  double constant;  // of this magnitude, whatever the values are
+  double of_input;  // times the input's largest
+  int units = 2;    // from so many on
+};
+constexpr InnerRow kInner[] = {
+    {"Softplus", 1, 0},      // 1 + e^x
+    {"Mish", 0, 1},          // x tanh(softplus x)
+    {"LogSoftmax", 1, 0},    // log of a share
+    {"ReduceLogSum", 1, 0},  // log of a sum
+    {"ReduceLogSumExp", 1, 0},
+    {"Tan", 1, 0},
+    {"Sum", 0, 3},
+    {"Mean", 0, 2},
+    {"Mod", 0, 2},
+    {"HardSigmoid", 1, 0},  // alpha x + beta
+    {"HardSwish", 0, 1},
+    {"Sigmoid", 0x1p-13, 0, 1},  // ONNX Runtime's is 0 below -18
+};
+
+// Products below 2^-14 are zero (st-subnormal-mac): half a unit of this.
+constexpr double kFlushed = 0.25;
+constexpr double kGeluOfTanh = 1;  // the engine's GELU is that of erf: off by up to 5e-4
+
+// ONNX Runtime's own kernels for these do not agree on a NaN.
+constexpr const char* kLargestOf[] = {"MaxPool", "GlobalMaxPool", "ReduceMax", "ReduceMin"};
+
+}  // namespace
+
+const char* OpeningRule(const NodeRun& run) {
+  if (run.units == 0) {
+    const bool on_nan =
+        IsOneOf(run.node.op_type(), kLargestOf) && RangeOf(run.values, run.node.input()).has_nan;
+    return on_nan ? "NaN on the CPU" : nullptr;
+  }
+  const Ranges ranges = {RangeOf(run.values, run.node.input()),
+                         RangeOf(run.values, run.node.output())};
+  for (const OpeningRow& row : kOpening) {
+    if (row.holds(run, ranges)) return row.rule;
+  }
+  return nullptr;
+}
+
+bool HasSteps(const onnx::NodeProto& node) {
+  constexpr const char* kSteps[] = {"Equal",           "Less",   "Greater", "LessOrEqual", "Sign",
+                                    "GreaterOrEqual",  "Floor",  "Ceil",    "Round",       "Mod",
+                                    "ArgMax",          "ArgMin", "TopK",    "Hardmax",     "Cast",
+                                    "ThresholdedRelu", "NonZero"};
+  return IsOneOf(node.op_type(), kSteps);
+}
+
+double InnerMagnitude(const NodeRun& run) {
+  const absl::string_view op = run.node.op_type();
+  double magnitude = 0;
+  const Range in = RangeOf(run.values, run.node.input());
+  if (run.exact) magnitude = kFlushed;
+  if (run.exact && IsOneOf(op, kTables)) magnitude = 4 * std::max(1.0, in.largest);
+  if (op == "Gelu") magnitude = std::max(magnitude, kGeluOfTanh);
+  if (IsOneOf(op, kRecurrent)) magnitude = std::max(magnitude, 2.0);
+  for (const InnerRow& row : kInner) {
+    if (op != row.op || run.units < row.units) continue;
+    magnitude = std::max(magnitude, row.constant + row.of_input * in.largest);
+  }
+  return magnitude;
+}
+
+}  // namespace anemone::fuzz
