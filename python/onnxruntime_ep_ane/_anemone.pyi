@@ -17,6 +17,7 @@ class SessionOptions:
     threads: int
     dims: dict[str, int]
     shapes: dict[str, list[int]]
+    buckets: dict[str, list[int]]
     ort_library: str
     def __init__(self) -> None: ...
 
@@ -36,6 +37,7 @@ class CheckOptions:
     rewrites: bool
     dims: dict[str, int]
     shapes: dict[str, list[int]]
+    buckets: dict[str, list[int]]
     ort_library: str
     def __init__(self) -> None: ...
 
