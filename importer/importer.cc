@@ -76,8 +76,14 @@ absl::StatusOr<Model> ImportFile(const std::string& path, const ImportOptions& o
 absl::StatusOr<Model> ImportBytes(absl::string_view bytes, const std::string& directory,
                                   const ImportOptions& options) {
   // The caller's bytes may go away, the model's tensors stay.
-  auto copy = std::make_shared<const std::string>(bytes);
-  return ImportText("model in memory", *copy, copy, ExternalData::InFolder(directory), options);
+  return ImportShared(std::make_shared<const std::string>(bytes), directory, options);
+}
+
+absl::StatusOr<Model> ImportShared(std::shared_ptr<const std::string> bytes,
+                                   const std::string& directory, const ImportOptions& options) {
+  const absl::string_view text = *bytes;
+  return ImportText("model in memory", text, std::move(bytes), ExternalData::InFolder(directory),
+                    options);
 }
 
 absl::StatusOr<Model> ImportSkeleton(const Skeleton& skeleton, const std::string& where,

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,10 @@ absl::StatusOr<Model> ImportFile(const std::string& path, const ImportOptions& o
 // `directory` is where external data is looked for; "" refuses external data.
 absl::StatusOr<Model> ImportBytes(absl::string_view bytes, const std::string& directory,
                                   const ImportOptions& options);
+
+// The same of bytes that many models may share.
+absl::StatusOr<Model> ImportShared(std::shared_ptr<const std::string> bytes,
+                                   const std::string& directory, const ImportOptions& options);
 
 // `where` names the model in messages. External data is refused: payloads stand for it.
 absl::StatusOr<Model> ImportSkeleton(const Skeleton& skeleton, const std::string& where,

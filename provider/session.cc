@@ -18,6 +18,7 @@
 #include "partitioner/plan.h"
 #include "partitioner/plan_json.h"
 #include "partitioner/plan_text.h"
+#include "provider/bucketed.h"
 #include "provider/importing.h"
 #include "provider/planning.h"
 #include "provider/ports.h"
@@ -51,13 +52,22 @@ struct Session::State {
   mutable tbb::task_arena arena;
   std::vector<PortInfo> inputs, outputs;
   LoadTimes times;
-  bool observed = false;  // hazards can be found
+  bool observed = false;              // hazards can be found
+  std::unique_ptr<Bucketed> buckets;  // if there are any, they have all but inputs and outputs
 
   using Import = std::function<absl::StatusOr<Model>(const ImportOptions&)>;
+  using Check = std::function<absl::StatusOr<CheckReport>(const CheckOptions&)>;
+  // `import` and `check` are kept if there are buckets.
   static absl::StatusOr<std::unique_ptr<State>> Make(const SessionOptions& options,
-                                                     const Import& import) {
-    return Guarded("load the model", [&] { return MakeUnguarded(options, import); });
+                                                     const Import& import, const Check& check) {
+    return Guarded("load the model", [&] {
+      return options.buckets.empty() ? MakeUnguarded(options, import)
+                                     : MakeBucketed(options, import, check);
+    });
   }
+  static absl::StatusOr<std::unique_ptr<State>> MakeBucketed(const SessionOptions& options,
+                                                             const Import& import,
+                                                             const Check& check);
   static absl::StatusOr<std::unique_ptr<State>> MakeUnguarded(const SessionOptions& options,
                                                               const Import& import);
   absl::StatusOr<std::map<std::string, OnnxValue>> Run(
@@ -67,8 +77,9 @@ struct Session::State {
       const std::map<std::string, Tensor>& given, Trace* trace, HazardLog* hazards = nullptr) const;
 };
 
-absl::StatusOr<std::unique_ptr<Session::State>> Session::State::MakeUnguarded(
-    const SessionOptions& options, const Import& import) {
+namespace {
+
+absl::Status CheckChoices(const SessionOptions& options) {
   if (options.device != "auto" && options.device != "software") {
     return absl::InvalidArgumentError(
         absl::StrCat("device '", options.device, "': not in this version; use auto or software"));
@@ -77,13 +88,24 @@ absl::StatusOr<std::unique_ptr<Session::State>> Session::State::MakeUnguarded(
     return absl::InvalidArgumentError(
         absl::StrCat("numerics '", options.numerics, "': want fast or exact"));
   }
+  return absl::OkStatus();
+}
+
+int ThreadsOf(const SessionOptions& options) {
+  return options.threads > 0 ? options.threads
+                             : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Session::State>> Session::State::MakeUnguarded(
+    const SessionOptions& options, const Import& import) {
+  ANEMONE_RETURN_IF_ERROR(CheckChoices(options));
   auto state = std::make_unique<State>();
   ANEMONE_ASSIGN_OR_RETURN(PlanOptions planning, PlanningOptions(options.target, options.route,
                                                                  options.policy, options.rewrites));
   planning.bodies = true;
-  int threads = options.threads > 0
-                    ? options.threads
-                    : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int threads = ThreadsOf(options);
   state->arena.initialize(threads);
 
   Stopwatch watch;
@@ -114,6 +136,42 @@ absl::StatusOr<std::unique_ptr<Session::State>> Session::State::MakeUnguarded(
   const Graph& graph = state->model.graph;
   for (ValueId v : graph.inputs) state->inputs.push_back(PortOf(graph, v));
   for (ValueId v : graph.outputs) state->outputs.push_back(PortOf(graph, v));
+  return state;
+}
+
+absl::StatusOr<std::unique_ptr<Session::State>> Session::State::MakeBucketed(
+    const SessionOptions& options, const Import& import, const Check& check) {
+  ANEMONE_RETURN_IF_ERROR(CheckChoices(options));
+  ANEMONE_RETURN_IF_ERROR(
+      PlanningOptions(options.target, options.route, options.policy, options.rewrites).status());
+  auto runtime = std::make_shared<LazyRuntime>(ThreadsOf(options), options.ort_library);
+  ANEMONE_ASSIGN_OR_RETURN(
+      Bucketing buckets,
+      Bucketing::Make(options.buckets, ImportingOptions(options.dims, options.shapes, runtime),
+                      import));
+  auto state = std::make_unique<State>();
+  state->observed = options.hazards;
+  const Graph& graph = buckets.free().graph;
+  for (ValueId v : graph.inputs) state->inputs.push_back(PortOf(graph, v));
+  for (ValueId v : graph.outputs) state->outputs.push_back(PortOf(graph, v));
+  const auto load = [options, import](const BucketSizes& sizes) -> absl::StatusOr<Session> {
+    SessionOptions bound = options;
+    bound.buckets.clear();
+    bound.dims.insert(sizes.begin(), sizes.end());
+    ANEMONE_ASSIGN_OR_RETURN(auto made, MakeUnguarded(bound, import));
+    return Session(std::move(made));
+  };
+  const auto plan = [options, check] {
+    return check({.targets = {options.target},
+                  .route = options.route,
+                  .policy = options.policy,
+                  .rewrites = options.rewrites,
+                  .dims = options.dims,
+                  .shapes = options.shapes,
+                  .buckets = options.buckets,
+                  .ort_library = options.ort_library});
+  };
+  state->buckets = std::make_unique<Bucketed>(std::move(buckets), load, plan);
   return state;
 }
 
@@ -172,16 +230,22 @@ Session& Session::operator=(Session&&) noexcept = default;
 Session::~Session() = default;
 
 absl::StatusOr<Session> Session::Load(const std::string& path, const SessionOptions& options) {
-  ANEMONE_ASSIGN_OR_RETURN(auto state, State::Make(options, [&](const ImportOptions& importing) {
-                             return ImportFile(path, importing);
-                           }));
+  ANEMONE_ASSIGN_OR_RETURN(
+      auto state,
+      State::Make(
+          options, [path](const ImportOptions& importing) { return ImportFile(path, importing); },
+          [path](const CheckOptions& checking) { return anemone::Check(path, checking); }));
   return Session(std::move(state));
 }
 
 absl::StatusOr<Session> Session::LoadBytes(absl::string_view model, const SessionOptions& options) {
-  ANEMONE_ASSIGN_OR_RETURN(auto state, State::Make(options, [&](const ImportOptions& importing) {
-                             return ImportBytes(model, "", importing);
-                           }));
+  const auto bytes = std::make_shared<const std::string>(model);
+  ANEMONE_ASSIGN_OR_RETURN(
+      auto state,
+      State::Make(
+          options,
+          [bytes](const ImportOptions& importing) { return ImportShared(bytes, "", importing); },
+          [bytes](const CheckOptions& checking) { return CheckBytes(*bytes, checking); }));
   return Session(std::move(state));
 }
 
@@ -190,16 +254,51 @@ const std::vector<PortInfo>& Session::outputs() const { return state_->outputs; 
 
 absl::StatusOr<std::map<std::string, Tensor>> Session::Run(
     const std::map<std::string, Tensor>& inputs) const {
-  return Guarded("run the model", [&] { return state_->RunTensors(inputs, nullptr); });
+  return Guarded("run the model", [&]() -> absl::StatusOr<std::map<std::string, Tensor>> {
+    if (state_->buckets == nullptr) return state_->RunTensors(inputs, nullptr);
+    ANEMONE_ASSIGN_OR_RETURN(const Bucketed::Job job, state_->buckets->Prepare(inputs));
+    ANEMONE_ASSIGN_OR_RETURN(auto outputs, job.program->Run(job.inputs));
+    return Bucketed::Crop(job, std::move(outputs));
+  });
 }
 
 absl::StatusOr<std::map<std::string, OnnxValue>> Session::RunValues(
     const std::map<std::string, OnnxValue>& inputs) const {
-  return Guarded("run the model", [&] { return state_->Run(inputs, nullptr); });
+  if (state_->buckets == nullptr) {
+    return Guarded("run the model", [&] { return state_->Run(inputs, nullptr); });
+  }
+  std::map<std::string, Tensor> tensors;
+  for (const auto& [name, value] : inputs) {
+    if (value.kind != OnnxValue::Kind::kTensor) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("input '", name,
+                       "': is no tensor, which cannot be padded; load the model "
+                       "without buckets"));
+    }
+    tensors[name] = value.tensor;
+  }
+  ANEMONE_ASSIGN_OR_RETURN(auto outputs, Run(tensors));
+  return std::map<std::string, OnnxValue>(outputs.begin(), outputs.end());
+}
+
+absl::StatusOr<BucketUse> Session::UseOf(const std::map<std::string, Tensor>& inputs) const {
+  if (state_->buckets == nullptr) {
+    return absl::FailedPreconditionError(
+        "buckets: this session was loaded without any; set SessionOptions::buckets");
+  }
+  return Guarded("choose a bucket", [&]() -> absl::StatusOr<BucketUse> {
+    ANEMONE_ASSIGN_OR_RETURN(Bucketed::Job job, state_->buckets->Prepare(inputs));
+    return std::move(job.use);
+  });
 }
 
 absl::StatusOr<std::map<std::string, Tensor>> Session::RunTraced(
     const std::map<std::string, Tensor>& inputs, std::string* trace) const {
+  if (state_->buckets != nullptr) {
+    ANEMONE_ASSIGN_OR_RETURN(const Bucketed::Job job, state_->buckets->Prepare(inputs));
+    ANEMONE_ASSIGN_OR_RETURN(auto made, job.program->RunTraced(job.inputs, trace));
+    return Bucketed::Crop(job, std::move(made));
+  }
   Trace events;
   auto outputs = Guarded("run the model", [&] { return state_->RunTensors(inputs, &events); });
   *trace = events.Take();
@@ -212,6 +311,10 @@ absl::StatusOr<std::vector<Hazard>> Session::FindHazards(
     return absl::FailedPreconditionError(
         "hazards: this session was not loaded for them; set SessionOptions::hazards");
   }
+  if (state_->buckets != nullptr) {
+    ANEMONE_ASSIGN_OR_RETURN(const Bucketed::Job job, state_->buckets->Prepare(inputs));
+    return job.program->FindHazards(job.inputs);
+  }
   HazardLog log(state_->model, state_->plan);
   ANEMONE_RETURN_IF_ERROR(
       Guarded("run the model", [&] { return state_->RunTensors(inputs, nullptr, &log); }).status());
@@ -219,20 +322,31 @@ absl::StatusOr<std::vector<Hazard>> Session::FindHazards(
 }
 
 std::string Session::PlanText(bool every_node) const {
+  if (state_->buckets != nullptr) {
+    const auto plans = state_->buckets->Plans();
+    return plans.ok() ? (*plans)->Text(every_node) : std::string(plans.status().message());
+  }
   return anemone::PlanText(state_->model, state_->plan, every_node, /*colour=*/false);
 }
 
 std::string Session::PlanJson() const {
+  if (state_->buckets != nullptr) {
+    const auto plans = state_->buckets->Plans();
+    return plans.ok() ? Json::parse((*plans)->Json())["targets"].dump() : "null";
+  }
   return anemone::PlanJson(state_->model, state_->plan)
       .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 PlanSummary Session::Summary() const {
+  if (state_->buckets != nullptr) return state_->buckets->summary();
   const Plan& plan = state_->plan;
   return {std::string(plan.target->option_name()), plan.engine_segments(), plan.cpu_segments(),
           plan.macs(), plan.engine_macs()};
 }
 
-LoadTimes Session::times() const { return state_->times; }
+LoadTimes Session::times() const {
+  return state_->buckets != nullptr ? state_->buckets->times() : state_->times;
+}
 
 }  // namespace anemone

@@ -211,6 +211,7 @@ nb::class_<Options> AddOptions(nb::module_& module, const char* name) {
       .def_rw("rewrites", &Options::rewrites)
       .def_rw("dims", &Options::dims)
       .def_rw("shapes", &Options::shapes)
+      .def_rw("buckets", &Options::buckets)
       .def_rw("ort_library", &Options::ort_library);
 }
 

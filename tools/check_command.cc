@@ -9,6 +9,7 @@
 #include "anemone/version.h"
 #include "nlohmann/json.hpp"
 #include "tools/commands.h"
+#include "tools/inputs.h"
 #include "tools/progress.h"
 
 namespace anemone {
@@ -31,8 +32,9 @@ int CheckCommand(const Options& options) {
                         .route = options.route,
                         .policy = options.policy,
                         .rewrites = options.rewrites,
-                        .dims = options.dims,
-                        .shapes = options.shapes};
+                        .dims = BindingDims(options),
+                        .shapes = options.shapes,
+                        .buckets = options.buckets};
   int code = kExitDone;
   std::string models;
   Progress progress(options.quiet);

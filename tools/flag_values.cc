@@ -68,6 +68,16 @@ absl::Status StoreDim(Options& o, const std::string& value) {
   return StoreInteger(size, 1, std::numeric_limits<int32_t>::max(), o.dims[name]);
 }
 
+absl::Status StoreBucket(Options& o, const std::string& value) {
+  std::string name, sizes;
+  ANEMONE_RETURN_IF_ERROR(SplitPair(value, name, sizes));
+  for (absl::string_view size : absl::StrSplit(sizes, ',')) {
+    ANEMONE_RETURN_IF_ERROR(StoreInteger(std::string(size), 1, std::numeric_limits<int32_t>::max(),
+                                         o.buckets[name].emplace_back()));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status StoreShape(Options& o, const std::string& value) {
   std::string name, shape;
   ANEMONE_RETURN_IF_ERROR(SplitPair(value, name, shape));

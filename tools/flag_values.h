@@ -33,6 +33,7 @@ absl::Status StoreChoice(const std::string& value, const std::vector<std::string
 // One for each flag whose value is more than a number or a word.
 absl::Status StoreTargets(Options& o, const std::string& value);
 absl::Status StoreDim(Options& o, const std::string& value);
+absl::Status StoreBucket(Options& o, const std::string& value);
 absl::Status StoreShape(Options& o, const std::string& value);
 absl::Status StorePolicy(Options& o, const std::string& value);
 absl::Status StoreRange(Options& o, const std::string& value);

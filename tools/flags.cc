@@ -164,6 +164,15 @@ const Flag kFlags[] = {
      .brief = "Bind a symbolic dimension.",
      .help = "May be given several times.",
      .store = StoreDim},
+    {.name = "bucket",
+     .value = "NAME=N[,N...]",
+     .commands = kCheck | kRun | kBench,
+     .brief = "Make a program for each of these sizes of a symbolic dimension.",
+     .help = "Inputs of another size are padded to the next larger one and outputs cropped where "
+             "that is proven right; else the model is made for the exact size: "
+             "docs/dynamic_shapes.md. With it --dim NAME=N is the size of random inputs (else the "
+             "smallest bucket). May be given several times.",
+     .store = StoreBucket},
     {.name = "shape",
      .value = "INPUT=1x3x224x224",
      .commands = kReadsModel,
@@ -436,7 +445,7 @@ const Flag kFlags[] = {
 };
 
 constexpr const char* kPromisedCommands[] = {"zoo", "report", "diff", "generate", "train"};
-constexpr const char* kPromisedFlags[] = {"save-rejected", "memory-limit", "bucket"};
+constexpr const char* kPromisedFlags[] = {"save-rejected", "memory-limit"};
 
 }  // namespace
 

@@ -1,5 +1,6 @@
 #include "tools/inputs.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -109,6 +110,20 @@ absl::StatusOr<Tensor> RandomTensor(const PortInfo& port, Range range, std::mt19
 
 }  // namespace
 
+std::map<std::string, int64_t> BindingDims(const Options& options) {
+  std::map<std::string, int64_t> dims = options.dims;
+  std::erase_if(dims, [&](const auto& dim) { return options.buckets.contains(dim.first); });
+  return dims;
+}
+
+std::map<std::string, int64_t> RandomDims(const Options& options) {
+  std::map<std::string, int64_t> dims = options.dims;
+  for (const auto& [name, sizes] : options.buckets) {
+    dims.try_emplace(name, *std::min_element(sizes.begin(), sizes.end()));
+  }
+  return dims;
+}
+
 SessionOptions SessionOptionsOf(const Options& options) {
   return {.target = options.targets[0],
           .route = options.route,
@@ -120,8 +135,9 @@ SessionOptions SessionOptionsOf(const Options& options) {
           .heed_limits = options.heed_limits,
           .hazards = options.hazards,
           .threads = options.threads,
-          .dims = options.dims,
-          .shapes = options.shapes};
+          .dims = BindingDims(options),
+          .shapes = options.shapes,
+          .buckets = options.buckets};
 }
 
 absl::StatusOr<Arrays> MakeInputs(const std::vector<PortInfo>& ports, const Options& options) {

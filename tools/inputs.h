@@ -13,6 +13,10 @@
 
 namespace anemone {
 
+// --dim with --bucket: what binds, and the size that each dimension of random inputs has.
+std::map<std::string, int64_t> BindingDims(const Options& options);
+std::map<std::string, int64_t> RandomDims(const Options& options);
+
 // How the command line wants a model loaded, on the first of its targets.
 SessionOptions SessionOptionsOf(const Options& options);
 

@@ -27,6 +27,8 @@ struct Options {
   std::vector<std::string> targets = {"h13"};
   std::map<std::string, int64_t> dims;
   std::map<std::string, std::vector<int64_t>> shapes;
+  // Of a bucketed dimension `dims` says the size of random inputs: BindingDims().
+  std::map<std::string, std::vector<int64_t>> buckets;
   std::string route = "netplist";
   bool rewrites = true;
   std::string policy = "maximal";

@@ -10,12 +10,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "anemone/printable.h"
 #include "anemone/session.h"
 #include "anemone/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "tools/array_file.h"
 #include "tools/commands.h"
 #include "tools/compare.h"
+#include "tools/contestants.h"
 #include "tools/hazard_table.h"
 #include "tools/inputs.h"
 #include "tools/progress.h"
@@ -96,12 +99,40 @@ absl::StatusOr<Report> Describe(const std::vector<PortInfo>& ports, const Arrays
   return report;
 }
 
+std::string SizesText(const std::map<std::string, int64_t>& sizes) {
+  return Printable(absl::StrJoin(sizes, ",", absl::PairFormatter("=")));
+}
+
+std::string UseText(const BucketUse& use) {
+  const std::string sizes = SizesText(use.sizes);
+  if (use.padded) {
+    return absl::StrCat("  ran ", sizes, " padded to bucket ", SizesText(use.bucket), "\n");
+  }
+  if (use.refusal.empty()) return absl::StrCat("  ran bucket ", sizes, "\n");
+  return absl::StrCat("  ran ", sizes, " with a program of its exact size: ",
+                      Printable(use.refusal), "\n");
+}
+
+void AddUse(const BucketUse& use, const Session& session, Json& json) {
+  json["bucket"] = use.bucket;
+  json["sizes"] = use.sizes;
+  json["padded"] = use.padded;
+  json["bucket_refusal"] = use.refusal.empty() ? Json(nullptr) : Json(use.refusal);
+  json["buckets"] = Json::array();
+  for (const Json& plan : Json::parse(session.PlanJson())) {
+    json["buckets"].push_back(
+        {{"bucket", plan["bucket"]}, {"padding", plan["padding"]}, {"summary", plan["summary"]}});
+  }
+}
+
 absl::StatusOr<int> Run(const Options& options) {
   const std::string& path = options.arguments[0];
   Progress progress(options.quiet);
   progress.Step(absl::StrCat("loading and compiling ", path));
   ANEMONE_ASSIGN_OR_RETURN(Session session, Session::Load(path, SessionOptionsOf(options)));
-  ANEMONE_ASSIGN_OR_RETURN(Arrays inputs, MakeInputs(session.inputs(), options));
+  const bool bucketed = !options.buckets.empty();
+  ANEMONE_ASSIGN_OR_RETURN(Arrays inputs, bucketed ? InputsOf(path, options)
+                                                   : MakeInputs(session.inputs(), options));
   progress.Step(absl::StrCat("running ", path));
   Arrays outputs;
   ANEMONE_ASSIGN_OR_RETURN(RunTimes times, TimeRuns(options.repeat, [&]() -> absl::Status {
@@ -131,6 +162,10 @@ absl::StatusOr<int> Run(const Options& options) {
     ANEMONE_ASSIGN_OR_RETURN(reference, RunReference(path, inputs, options));
   }
   ANEMONE_ASSIGN_OR_RETURN(Report report, Describe(session.outputs(), outputs, reference, options));
+  std::optional<BucketUse> use;
+  if (bucketed) {
+    ANEMONE_ASSIGN_OR_RETURN(use, session.UseOf(inputs));
+  }
   PlanSummary plan = session.Summary();
   LoadTimes load = session.times();
   Json share = plan.macs == 0
@@ -161,9 +196,11 @@ absl::StatusOr<int> Run(const Options& options) {
                                     {"run", reference->run.median}};
     }
     if (options.hazards) json["hazards"] = HazardsJson(hazards);
+    if (use) AddUse(*use, session, json);
     PrintJson(json);
   } else {
     std::fputs(session.PlanText(options.verbose).c_str(), stdout);
+    if (use) std::fputs(UseText(*use).c_str(), stdout);
     std::fputs(report.text.c_str(), stdout);
     if (options.hazards) std::fputs(HazardsText(hazards, plan.engine_segments).c_str(), stdout);
     std::printf("  load %.1f ms, plan %.1f ms, compile %.1f ms, first run %.1f ms, run %.1f ms\n",

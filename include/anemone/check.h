@@ -29,6 +29,7 @@ struct CheckOptions {
   bool rewrites = true;
   std::map<std::string, int64_t> dims;
   std::map<std::string, std::vector<int64_t>> shapes;
+  std::map<std::string, std::vector<int64_t>> buckets;  // as SessionOptions::buckets
   std::string ort_library;  // as SessionOptions::ort_library
 };
 
@@ -38,6 +39,7 @@ class CheckReport {
   CheckReport& operator=(CheckReport&&) noexcept;
   ~CheckReport();
 
+  // How many plans there are: one for each target; with buckets, for each bucket of each target.
   size_t targets() const;
   // Of all MACs; nullopt for a model without any.
   std::optional<double> EngineMacsShare(size_t target) const;

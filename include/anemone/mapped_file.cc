@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <map>
 #include <mutex>
+#include <tuple>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
@@ -23,10 +24,15 @@ absl::Status SystemError(const std::string& path, absl::string_view what) {
   return absl::ErrnoToStatus(error, absl::StrCat(path, ": ", what));
 }
 
-// Where files are mapped: the size by the first byte.
+// Device, inode, size and time of the last change.
+using Identity = std::tuple<dev_t, ino_t, off_t, time_t, int64_t>;
+
+// Where files are mapped: the size by the first byte, and each file's mapping, which all share who
+// open the same file (the programs of a model's buckets).
 struct Mappings {
   std::mutex mutex;
   std::map<const std::byte*, size_t> sizes;
+  std::map<Identity, std::weak_ptr<const MappedFile>> files;
 };
 Mappings& AllMappings() {
   static Mappings& mappings = *new Mappings;
@@ -56,6 +62,33 @@ void MappedFile::GiveBack(absl::Span<const std::byte> bytes) {
   }
 }
 
+namespace {
+
+Identity IdentityOf(const struct stat& info) {
+#ifdef __APPLE__
+  const timespec& changed = info.st_mtimespec;
+#else
+  const timespec& changed = info.st_mtim;
+#endif
+  return {info.st_dev, info.st_ino, info.st_size, changed.tv_sec, changed.tv_nsec};
+}
+
+std::shared_ptr<const MappedFile> FindMapped(const Identity& identity) {
+  const std::lock_guard<std::mutex> lock(AllMappings().mutex);
+  auto& files = AllMappings().files;
+  const auto found = files.find(identity);
+  return found == files.end() ? nullptr : found->second.lock();
+}
+
+void RememberMapped(const Identity& identity, const std::shared_ptr<const MappedFile>& file) {
+  const std::lock_guard<std::mutex> lock(AllMappings().mutex);
+  auto& files = AllMappings().files;
+  std::erase_if(files, [](const auto& entry) { return entry.second.expired(); });
+  files[identity] = file;
+}
+
+}  // namespace
+
 absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::string& path) {
   // Without O_NONBLOCK, opening a pipe that nobody writes would wait for ever.
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -76,11 +109,15 @@ absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Map(int file,
         absl::StrCat(path, ": is a device or a pipe, want a file; save it to one first"));
   }
   if (info.st_size == 0) return absl::DataLossError(absl::StrCat(path, ": is empty"));
+  const Identity identity = IdentityOf(info);
+  if (auto known = FindMapped(identity)) return known;
   const auto size = static_cast<size_t>(info.st_size);
   void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
   if (data == MAP_FAILED) return SystemError(path, "cannot be mapped");
-  return std::shared_ptr<const MappedFile>(
+  const std::shared_ptr<const MappedFile> mapped(
       new MappedFile(static_cast<const std::byte*>(data), size));
+  RememberMapped(identity, mapped);
+  return mapped;
 }
 
 MappedFile::~MappedFile() {

@@ -44,6 +44,10 @@ struct SessionOptions {
   std::string ort_library;
   std::map<std::string, int64_t> dims;                 // symbolic dimension -> size
   std::map<std::string, std::vector<int64_t>> shapes;  // input -> whole shape
+  // Symbolic dimension -> sizes, a program each, made when first needed. Inputs of another size are
+  // padded with zeros to the next larger one and outputs cropped, where that is proven right;
+  // elsewhere the model is made for the exact size: docs/dynamic_shapes.md.
+  std::map<std::string, std::vector<int64_t>> buckets;
 };
 
 enum class PortKind { kTensor, kSequence, kOptional, kMap, kOther };
@@ -69,6 +73,14 @@ struct PlanSummary {
   std::string target;  // as --target lists it: "h13", also if it was asked for as "M1"
   int engine_segments = 0, cpu_segments = 0;
   int64_t macs = 0, engine_macs = 0;
+};
+
+// What a run of a session with buckets uses.
+struct BucketUse {
+  std::map<std::string, int64_t> sizes;   // of the inputs
+  std::map<std::string, int64_t> bucket;  // what the program is made for: a bucket, or `sizes`
+  bool padded = false;                    // inputs are padded and outputs cropped
+  std::string refusal;  // why `bucket` is `sizes` and no bucket: node, reason; "" if it is one
 };
 
 class Session {
@@ -110,10 +122,15 @@ class Session {
   absl::StatusOr<std::vector<Hazard>> FindHazards(
       const std::map<std::string, Tensor>& inputs) const;
 
+  // What Run() uses for these inputs; it is made now if it was not. kFailedPrecondition: the session
+  // has no buckets.
+  absl::StatusOr<BucketUse> UseOf(const std::map<std::string, Tensor>& inputs) const;
+
+  // With buckets: the plans of all of them.
   std::string PlanText(bool every_node = false) const;
-  std::string PlanJson() const;  // one item of `targets` in check.json
-  PlanSummary Summary() const;
-  LoadTimes times() const;
+  std::string PlanJson() const;  // one item of `targets` in check.json; with buckets, their list
+  PlanSummary Summary() const;   // with buckets: of the program used last
+  LoadTimes times() const;       // with buckets: of all programs made so far
 
  private:
   struct State;

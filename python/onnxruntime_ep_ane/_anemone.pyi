@@ -20,6 +20,7 @@ class SessionOptions:
     threads: int
     dims: dict[str, int]
     shapes: dict[str, list[int]]
+    buckets: dict[str, list[int]]
     ort_library: str
     def __init__(self) -> None: ...
 
@@ -39,6 +40,7 @@ class CheckOptions:
     rewrites: bool
     dims: dict[str, int]
     shapes: dict[str, list[int]]
+    buckets: dict[str, list[int]]
     ort_library: str
     def __init__(self) -> None: ...
 

@@ -62,6 +62,7 @@ def with_planning(
     rewrites: bool,
     dims: Mapping[str, int] | None,
     shapes: Mapping[str, Sequence[int]] | None,
+    buckets: Mapping[str, Sequence[int]] | None,
 ) -> _Options:
     """`options` with what every plan depends on, and ONNX Runtime's library."""
     options.route = route
@@ -69,5 +70,6 @@ def with_planning(
     options.rewrites = rewrites
     options.dims = dict(dims or {})
     options.shapes = {name: list(shape) for name, shape in (shapes or {}).items()}
+    options.buckets = {name: list(sizes) for name, sizes in (buckets or {}).items()}
     options.ort_library = ort_library()
     return options

@@ -65,6 +65,7 @@ def check(
     rewrites: bool = True,
     dims: Mapping[str, int] | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
+    buckets: Mapping[str, Sequence[int]] | None = None,
 ) -> Report:
     """Plans `model` for each target ("h13", "m1,m4", ["a15", "m4"], "all") and says why. Nothing is
     run; a node that the engine refuses is an answer, not an error."""
@@ -72,7 +73,9 @@ def check(
     for name in names:
         if name.lower() != "all":
             require_target(name)
-    options = with_planning(_anemone.CheckOptions(), route, policy, rewrites, dims, shapes)
+    options = with_planning(
+        _anemone.CheckOptions(), route, policy, rewrites, dims, shapes, buckets
+    )
     options.targets = names
     path, data = path_or_bytes(model)
     if path is None:

@@ -139,9 +139,12 @@ class Session:
         threads: int = 0,
         dims: Mapping[str, int] | None = None,
         shapes: Mapping[str, Sequence[int]] | None = None,
+        buckets: Mapping[str, Sequence[int]] | None = None,
     ) -> None:
         require_target(target)
-        options = with_planning(_anemone.SessionOptions(), route, policy, rewrites, dims, shapes)
+        options = with_planning(
+            _anemone.SessionOptions(), route, policy, rewrites, dims, shapes, buckets
+        )
         options.target = target
         options.device = device
         options.numerics = numerics
@@ -161,9 +164,10 @@ class Session:
         return [Port(*port) for port in self._session.outputs]
 
     @property
-    def plan(self) -> Record:
-        """Where each node runs, and why: an item of `targets` in check()'s report."""
-        plan: Record = json.loads(self._session.plan_json(), object_hook=Record)
+    def plan(self) -> Record | list[Record]:
+        """Where each node runs, and why: an item of `targets` in check()'s report; a list of them
+        if the session has buckets."""
+        plan: Record | list[Record] = json.loads(self._session.plan_json(), object_hook=Record)
         return plan
 
     def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
