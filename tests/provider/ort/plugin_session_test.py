@@ -390,6 +390,16 @@ class Cache(PluginTest):
         second = self.session(network(), {"cache_dir": folder}).run(None, {"x": image()})[0]
         np.testing.assert_array_equal(first, second)
 
+    def test_entries_under_each_others_names_are_compiled_again(self):
+        folder = self.folder / "cache"
+        first = self.session(network(), {"cache_dir": folder}).run(None, {"x": image()})[0]
+        a, b = folder.iterdir()
+        a.rename(folder / "c")
+        b.rename(a)
+        (folder / "c").rename(b)
+        second = self.session(network(), {"cache_dir": folder}).run(None, {"x": image()})[0]
+        np.testing.assert_array_equal(first, second)
+
     def test_a_folder_that_cannot_be_made_does_no_harm(self):
         self.session(network(), {"cache_dir": "/proc/none"}).run(None, {"x": image()})
 
