@@ -49,6 +49,7 @@ struct Package {
   std::string producer;  // the version that wrote it
   std::vector<PackagedSegment> segments;
   std::vector<PackageExtension> extensions;
+  uint64_t checksum = 0;  // of what was read: two files of one checksum are alike
 };
 
 // The bytes of a file. kInvalidArgument: a port that does not fit its network, a constant of a type
@@ -62,9 +63,9 @@ absl::StatusOr<std::string> WritePackage(const Package& package);
 // major format; kFailedPrecondition: stale, as other rule tables wrote it, or refused by ours.
 absl::StatusOr<Package> ReadPackage(absl::string_view bytes, std::shared_ptr<const void> owner);
 
-// Written beside `path`, flushed to the disk and renamed: there is never half a file. Errors of
-// WritePackage, and of NewFile.
-absl::Status SavePackage(const Package& package, const std::string& path);
+// Written beside `path`, flushed to the disk and renamed: there is never half a file. Returns the
+// checksum that will be read. Errors of WritePackage, and of NewFile.
+absl::StatusOr<uint64_t> SavePackage(const Package& package, const std::string& path);
 
 // Maps the file. Errors of ReadPackage and of MappedFile::Open, each with the path in front.
 absl::StatusOr<Package> OpenPackage(const std::string& path);

@@ -96,6 +96,7 @@ class Reader {
         !format::VerifySizePrefixedHeaderBuffer(verifier)) {
       return Damaged("the header is not what was written");
     }
+    package_.checksum = checksum;
     header_ = format::GetSizePrefixedHeader(header.data());
     body_ = bytes_;
     body_.remove_prefix(std::min<size_t>(format::Aligned(size + sizeof(checksum)), body_.size()));

@@ -86,6 +86,7 @@ class Image {
   }
 
   uint64_t size() const { return start_.size() + end_; }
+  uint64_t checksum() const { return checksum_; }
 
  private:
   struct Section {
@@ -143,8 +144,8 @@ class Image {
                                      target, route, header.CreateVector(sections)));
     start_ = std::string(BytesOf(header));
     if (start_.size() > format::kMostHeader) return TooLarge("its header");
-    const uint64_t checksum = format::Checksum({start_});
-    start_.append(reinterpret_cast<const char*>(&checksum), sizeof(checksum));
+    checksum_ = format::Checksum({start_});
+    start_.append(reinterpret_cast<const char*>(&checksum_), sizeof(checksum_));
     start_.resize(format::Aligned(start_.size()));
     return absl::OkStatus();
   }
@@ -155,6 +156,7 @@ class Image {
   std::vector<Section> sections_;
   uint64_t end_ = 0;   // of the last section
   std::string start_;  // header, its checksum, and what fills up to the first section
+  uint64_t checksum_ = 0;
 };
 
 }  // namespace
@@ -173,14 +175,15 @@ absl::StatusOr<std::string> WritePackage(const Package& package) {
   });
 }
 
-absl::Status SavePackage(const Package& package, const std::string& path) {
-  return Guarded("write a package", [&]() -> absl::Status {
+absl::StatusOr<uint64_t> SavePackage(const Package& package, const std::string& path) {
+  return Guarded("write a package", [&]() -> absl::StatusOr<uint64_t> {
     Image image(package);
     ANEMONE_RETURN_IF_ERROR(image.Make());
     ANEMONE_ASSIGN_OR_RETURN(auto file, NewFile::Make(path));
     ANEMONE_RETURN_IF_ERROR(
         image.ForEach([&](absl::string_view piece) { return file->Write(piece); }));
-    return file->PutIntoPlace();
+    ANEMONE_RETURN_IF_ERROR(file->PutIntoPlace());
+    return image.checksum();
   });
 }
 

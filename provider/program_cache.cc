@@ -31,6 +31,8 @@ namespace fs = std::filesystem;
 
 constexpr absl::string_view kSuffix = ".anemone", kTemporary = ".tmp";
 constexpr size_t kKeyDigits = 64;
+// A section with the entry's key: a file that somebody copied or renamed is no entry.
+constexpr char kKeySection[] = "cache.key";
 
 // The folder may hold other things: nothing is touched but what has a name of ours.
 bool BeginsWithKey(absl::string_view name) {
@@ -47,6 +49,24 @@ absl::StatusOr<std::shared_ptr<const MappedFile>> Use(const std::string& path) {
   const absl::Cleanup close = [file] { ::close(file); };
   ::futimens(file, nullptr);  // where the folder is read-only, ages stay as they are
   return MappedFile::Map(file, path);
+}
+
+Package WithKey(Package package, const std::string& key) {
+  package.extensions.push_back(
+      {kKeySection, Tensor::Of<char>(DataType::kUInt8, {static_cast<int64_t>(key.size())}, key)});
+  return package;
+}
+
+absl::StatusOr<Package> WithoutKey(Package package, absl::string_view key) {
+  const auto held = std::find_if(package.extensions.begin(), package.extensions.end(),
+                                 [](const auto& section) { return section.name == kKeySection; });
+  if (held == package.extensions.end()) return absl::DataLossError("has no key");
+  const absl::Span<const std::byte> bytes = held->bytes.bytes();
+  if (key != absl::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size())) {
+    return absl::DataLossError("is the entry of another key");
+  }
+  package.extensions.erase(held);
+  return package;
 }
 
 struct Entry {
@@ -140,6 +160,7 @@ absl::StatusOr<std::optional<Package>> ProgramCache::Find(const CacheKey& key) {
   absl::Status status;
   if (absl::StatusOr<std::shared_ptr<const MappedFile>> file = Use(path); file.ok()) {
     absl::StatusOr<Package> package = ReadPackage((*file)->text(), *file);
+    if (package.ok()) package = WithoutKey(*std::move(package), key.Hex());
     if (package.ok()) return *std::move(package);
     status = package.status();
   } else {
@@ -159,7 +180,7 @@ absl::StatusOr<std::optional<Package>> ProgramCache::Find(const CacheKey& key) {
 
 absl::Status ProgramCache::Store(const CacheKey& key, const Package& package) {
   const std::string path = PathOf(key);
-  absl::Status status = SavePackage(package, path);
+  const absl::Status status = SavePackage(WithKey(package, key.Hex()), path).status();
   Tidy();
   struct stat info;
   if (status.ok() && ::lstat(path.c_str(), &info) != 0) {

@@ -63,8 +63,8 @@ class ProgramCache {
   // says.
   static absl::StatusOr<std::unique_ptr<ProgramCache>> Open(CacheOptions options);
 
-  // The entry of this key; nullopt if there is none. A damaged or stale one is removed, noted, and
-  // as if it were not there.
+  // The entry of this key; nullopt if there is none. A damaged or stale one, or another key's, is
+  // removed, noted, and as if it were not there.
   absl::StatusOr<std::optional<Package>> Find(const CacheKey& key);
 
   // kResourceExhausted: it alone is above max_bytes, or the disk is full. Also removes what dead

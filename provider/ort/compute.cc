@@ -23,7 +23,8 @@ int IndexOf(const std::vector<std::string>& names, const std::string& name) {
 
 absl::Status NoPort(absl::string_view what, const std::string& name) {
   return absl::InvalidArgumentError(
-      absl::StrCat("the fused node has no ", what, " '", name, "', which its segment has"));
+      absl::StrCat("the fused node has no ", what, " '", name,
+                   "', which its segment has; compile the model again"));
 }
 
 }  // namespace

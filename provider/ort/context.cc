@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "anemone/status_macros.h"
 #include "anemone/version.h"
 #include "engine/table_hash.h"
@@ -27,6 +28,11 @@ constexpr char kDomain[] = "com.microsoft";
 // Behind an embedded package: the C API does not tell a string's last zero from the one it adds.
 constexpr char kEnd = '.';
 
+// Tells the package file that was written with the model from another of the same ports, with older
+// weights, say, in its place.
+constexpr char kIdentity[] = "notes";
+std::string IdentityOf(uint64_t checksum) { return absl::StrFormat("package %016x", checksum); }
+
 // Constant outputs as a serialized GraphProto of initializers.
 constexpr char kConstants[] = "plugin.constants";
 
@@ -35,15 +41,6 @@ const onnx::AttributeProto* Find(const onnx::NodeProto& node, absl::string_view 
     if (attribute.name() == name) return &attribute;
   }
   return nullptr;
-}
-
-std::string Label(const HostNode& node) {
-  return absl::StrCat("node '", node.proto.name(), "' (EPContext)");
-}
-
-absl::Status Named(const absl::Status& status, const HostNode& node) {
-  if (status.ok()) return status;
-  return absl::Status(status.code(), absl::StrCat(Label(node), ": ", status.message()));
 }
 
 // The folder that context files lie in.
@@ -114,7 +111,14 @@ absl::StatusOr<Package> ReadUnnamed(const onnx::NodeProto& node, const ContextOp
         absl::StrCat("its file '", held->s(), "' must lie beside the model, by its name alone"));
   }
   ANEMONE_ASSIGN_OR_RETURN(const fs::path folder, FolderOf(options, model_path));
-  return OpenPackage((folder / name).string());
+  ANEMONE_ASSIGN_OR_RETURN(Package package, OpenPackage((folder / name).string()));
+  const onnx::AttributeProto* identity = Find(node, kIdentity);
+  if (identity != nullptr && identity->s() != IdentityOf(package.checksum)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("its file '", held->s(),
+                     "' is not the one that was written with the model; compile the model again"));
+  }
+  return package;
 }
 
 }  // namespace
@@ -184,8 +188,10 @@ absl::StatusOr<OrtNode*> MakeContext(const OrtApi& api, const ContextOptions& op
     ANEMONE_ASSIGN_OR_RETURN(const fs::path folder, FolderOf(options, model_path));
     const fs::path stem = fs::path(options.path.empty() ? model_path : options.path).stem();
     const std::string file = absl::StrCat(stem.string(), "_", names.name, ".anemone");
-    ANEMONE_RETURN_IF_ERROR(SavePackage(package, (folder / file).string()));
+    ANEMONE_ASSIGN_OR_RETURN(const uint64_t checksum,
+                             SavePackage(package, (folder / file).string()));
     ANEMONE_RETURN_IF_ERROR(attributes.Add("ep_cache_context", file));
+    ANEMONE_RETURN_IF_ERROR(attributes.Add(kIdentity, IdentityOf(checksum)));
   }
   ANEMONE_RETURN_IF_ERROR(attributes.Add("main_context", int64_t{1}));
   ANEMONE_RETURN_IF_ERROR(attributes.Add("embed_mode", int64_t{options.embed ? 1 : 0}));
@@ -207,8 +213,13 @@ absl::StatusOr<OrtNode*> MakeContext(const OrtApi& api, const ContextOptions& op
 absl::StatusOr<Package> ReadContext(const HostNode& node, const ContextOptions& options,
                                     const std::string& model_path) {
   absl::StatusOr<Package> package = ReadUnnamed(node.proto, options, model_path);
-  if (!package.ok()) return Named(package.status(), node);
+  if (!package.ok()) return NamedAfter(node, package.status());
   return package;
+}
+
+absl::Status NamedAfter(const HostNode& node, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat("node '", node.proto.name(),
+                                                  "' (EPContext): ", status.message()));
 }
 
 std::string CompatibilityInfo() { return absl::StrCat(kProviderName, ";tables=", TableHash()); }

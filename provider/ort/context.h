@@ -43,10 +43,14 @@ absl::StatusOr<OrtNode*> MakeContext(const OrtApi& api, const ContextOptions& op
                                      const Package& package);
 
 // The package of a context node in the model at `model_path`. Errors name the node: kDataLoss
-// (damaged), kFailedPrecondition (of other rule tables), kNotFound (no such file), kInvalidArgument
+// (damaged), kFailedPrecondition (of other rule tables, or another file than was written with the
+// model), kNotFound (no such file), kInvalidArgument
 // (no package; a name that leaves the model's folder).
 absl::StatusOr<Package> ReadContext(const HostNode& node, const ContextOptions& options,
                                     const std::string& model_path);
+
+// `status`, which is no success, with the context node's name in front.
+absl::Status NamedAfter(const HostNode& node, const absl::Status& status);
 
 // What a compiled model asks of a provider: OrtEp::GetCompiledModelCompatibilityInfo.
 std::string CompatibilityInfo();

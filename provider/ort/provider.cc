@@ -225,7 +225,8 @@ absl::StatusOr<Package> Provider::PackageFor(const HostGraph& graph) {
   if (graph.nodes.size() == 1 && IsContext(graph.nodes.front())) {
     ANEMONE_ASSIGN_OR_RETURN(Package package,
                              ReadContext(graph.nodes.front(), contexts_, graph.path));
-    ANEMONE_RETURN_IF_ERROR(CheckTarget(package));
+    const absl::Status fits = CheckTarget(package);
+    if (!fits.ok()) return NamedAfter(graph.nodes.front(), fits);
     return package;
   }
   if (cache_ == nullptr) return PlanPackage(graph);
@@ -259,6 +260,9 @@ absl::StatusOr<std::unique_ptr<FusedProgram>> Provider::Compile(const OrtGraph* 
   arena_.execute([&] {
     program = FusedProgram::Make(api_, device_, target, route, fused, names.inputs, names.outputs);
   });
+  if (!program.ok() && IsContext(host.nodes.front())) {
+    return NamedAfter(host.nodes.front(), program.status());
+  }
   return program;
 }
 

@@ -77,7 +77,8 @@ def compile(
 
     The packages are files beside `output`, or inside it with `embed`. `session_options` are ONNX
     Runtime's own, for free dimensions and such, and are changed. `provider_options` are those of the
-    plugin (docs/plugin.md). Errors are ONNX Runtime's; ValueError: the target takes no node."""
+    plugin (docs/plugin.md), None for the default. Errors are ONNX Runtime's; ValueError: the target
+    takes no node."""
     require_target(target)
     devices = register()
     onnxruntime = _onnxruntime()
@@ -92,6 +93,7 @@ def compile(
     words = {
         key: str(value).lower() if isinstance(value, bool) else str(value)
         for key, value in {"target": target, **provider_options}.items()
+        if value is not None
     }
     options.add_provider_for_devices(devices, words)
     path, data = path_or_bytes(model)

@@ -63,6 +63,11 @@ class Plugin(PackageTest):
                     direct = ane.Session(models.network(), "m4").run({"x": x})["y"]
                     np.testing.assert_allclose(session.run(None, {"x": x})[0], direct, atol=1e-2)
 
+    def test_compile_takes_none_for_an_options_default(self):
+        self.enterContext(contextlib.chdir(self.folder))
+        ane.compile(models.relu(), "out.onnx", embed=True, cache_dir=None, report_path=None)
+        self.assertEqual(["out.onnx"], [path.name for path in self.folder.iterdir()])
+
     def test_compile_says_what_is_wrong(self):
         out = self.folder / "out.onnx"
         with self.assertRaisesRegex(ValueError, "takes no node.*check"):

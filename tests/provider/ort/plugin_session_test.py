@@ -312,8 +312,33 @@ class Compiled(PluginTest):
         path, _ = self.compile(True, {"target": "h16"})
         self.session(path)
         self.session(path, {"target": "h16"})
-        with self.assertRaisesRegex(Exception, "compiled for h16, the session wants h13"):
+        with self.assertRaisesRegex(Exception, "EPContext.*for h16, the session wants h13"):
             self.session(path, {"target": "h13"})
+
+    def test_files_of_another_compilation_are_refused(self):
+        """Also those that would fit: here only the weights differ."""
+        path, _ = self.compile(False)
+        names = [self.attribute(n, "ep_cache_context").s.decode() for n in self.contexts(path)]
+        theirs = network()
+        theirs.graph.initializer[0].CopyFrom(
+            numpy_helper.from_array(np.ones((8, 3, 3, 3), np.float32), "w"))
+        self.session(path)
+        before = pathlib.Path(path).read_bytes()
+        self.compile(False, made=theirs)
+        self.assertTrue(all((self.folder / name).exists() for name in names))
+        self.session(path)
+        pathlib.Path(path).write_bytes(before)
+        with self.assertRaisesRegex(Exception, "EPContext.*not the one that was written with"):
+            self.session(path)
+
+    def test_a_package_of_other_ports_is_refused(self):
+        path, _ = self.compile(True)
+        made = onnx.load(path)
+        first, second = (self.attribute(node, "ep_cache_context")
+                         for node in made.graph.node if node.op_type == "EPContext")
+        first.s, second.s = second.s, first.s
+        with self.assertRaisesRegex(Exception, "EPContext.*no input 'd'.*compile the model again"):
+            self.session(made)
 
     def test_damaged_ones_are_refused(self):
         path, _ = self.compile(True)
@@ -364,6 +389,16 @@ class Cache(PluginTest):
         for path in folder.rglob("*"):
             if path.is_file():
                 path.write_bytes(path.read_bytes()[:100])
+        second = self.session(network(), {"cache_dir": folder}).run(None, {"x": image()})[0]
+        np.testing.assert_array_equal(first, second)
+
+    def test_entries_under_each_others_names_are_compiled_again(self):
+        folder = self.folder / "cache"
+        first = self.session(network(), {"cache_dir": folder}).run(None, {"x": image()})[0]
+        a, b = folder.iterdir()
+        a.rename(folder / "c")
+        b.rename(a)
+        (folder / "c").rename(b)
         second = self.session(network(), {"cache_dir": folder}).run(None, {"x": image()})[0]
         np.testing.assert_array_equal(first, second)
 
