@@ -30,6 +30,9 @@ RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "Rando
 UNFED = ("bfloat16", "float8", "float4", "int4", "uint4", "int2", "uint2")
 
 
+NOT_FED = "a type that NumPy has not"
+
+
 def value_of(proto):
     if isinstance(proto, onnx.TensorProto):
         return numpy_helper.to_array(proto)
@@ -82,7 +85,7 @@ def run(path, inputs):
         session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
         ports = session.get_inputs() + session.get_outputs()
         if any(name in port.type for port in ports for name in UNFED):
-            return None, "a type that NumPy has not"
+            return None, NOT_FED
         feed = {port.name: value for port, value in zip(session.get_inputs(), inputs)}
         return session.run(None, feed), ""
     except Exception as error:  # ONNX Runtime's are of many classes
