@@ -1,4 +1,5 @@
-// Einsum of two operands: transposes around one MatrixMultiplication. Facts: op_matrix.json einsum.
+// Einsum: transposes around one MatrixMultiplication for every two operands. Facts: op_matrix.json
+// einsum.
 //
 // Every label is a batch (in both operands and the result), a row (in the first and the result), a
 // column (in the second and the result) or contracted (in both, not in the result). Each operand is
@@ -23,6 +24,7 @@
 #include "kernels/attributes.h"
 #include "kernels/matrix_multiplication.h"
 #include "kernels/mil.h"
+#include "kernels/reduction.h"
 #include "kernels/reshape.h"
 #include "kernels/transpose.h"
 #include "rule_table.h"  // generated
@@ -222,6 +224,105 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], y);
 }
 
+// An operand, and a label for each of its axes, which lie as Spread() has them.
+struct Term {
+  Operand x;
+  std::string labels;
+};
+
+// The term without the axes that nothing else needs: they are summed.
+absl::StatusOr<Term> Summed(NetworkBuilder& c, const Term& term, const Equation& e,
+                            const std::string& needed) {
+  std::string kept = Only(term.labels, [&](char l) { return Has(needed, l); });
+  if (kept == term.labels) return term;
+  std::vector<Axis> axes;
+  const size_t first = kAxisCount - term.labels.size();
+  for (size_t i = 0; i < term.labels.size(); ++i) {
+    if (!Has(needed, term.labels[i])) axes.push_back(static_cast<Axis>(first + i));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, Reduced(c, term.x, ReduceType::kSum, axes));
+  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, Spread(e, kept)));
+  return Term{x, kept};
+}
+
+// The labels of each operand, then of the result, which may be left out; e.sizes is filled in.
+absl::StatusOr<std::vector<std::string>> ReadTerms(LowerContext& c, const Node& node, Equation& e) {
+  Attributes attributes(node);
+  ANEMONE_ASSIGN_OR_RETURN(std::string text, attributes.String("equation", ""));
+  ANEMONE_RETURN_IF_ERROR(attributes.NoneLeft());
+  text = WithoutSpaces(text);
+  const std::vector<std::string> sides = absl::StrSplit(text, "->");
+  std::vector<std::string> terms = absl::StrSplit(sides[0], ',');
+  if (terms.size() != node.inputs.size() || sides.size() > 2) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("einsum equation '", text, "': want ", node.inputs.size(), " terms"));
+  }
+  terms.push_back(sides.size() == 2 ? sides[1] : ImplicitResult(sides[0], ""));
+  for (size_t i = 0; i < terms.size(); ++i) {
+    const ValueId value = i < node.inputs.size() ? node.inputs[i] : node.outputs[0];
+    ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(value));
+    if (shape.size() == kMaxRank) return c.Refuse(rule::kMatmulRank5);
+    ANEMONE_ASSIGN_OR_RETURN(terms[i], Spelled(terms[i], shape.size()));
+    for (size_t k = 0; k < shape.size(); ++k) {
+      if (terms[i].find(terms[i][k]) != k) return c.NotLowered("Einsum over a diagonal");
+      if (e.sizes.emplace(terms[i][k], shape[k]).first->second != shape[k]) {
+        return c.NotLowered("Einsum that repeats an axis of extent 1");
+      }
+    }
+  }
+  return terms;
+}
+
+// `a` times `b`, with the axes that `needed` has.
+absl::StatusOr<Term> Contracted(LowerContext& c, Term a, Term b, const Equation& sizes,
+                                const std::string& needed) {
+  const std::string a_labels = a.labels;
+  ANEMONE_ASSIGN_OR_RETURN(a, Summed(c, a, sizes, b.labels + needed));
+  ANEMONE_ASSIGN_OR_RETURN(b, Summed(c, b, sizes, a_labels + needed));
+  Equation e{a.labels, b.labels, "", sizes.sizes};
+  for (char label : a.labels + b.labels) {
+    if (Has(needed, label) && !Has(e.y, label)) e.y += label;
+  }
+  const std::optional<Roles> roles = RolesOf(e);
+  if (!roles || e.y.size() >= kAxisCount) return c.NotLowered("Einsum of very many axes");
+  e.y = roles->batch + roles->rows + roles->columns;
+  auto lay = [&](const Operand& x) {
+    return [&c, x](const Dims& dims) { return Reshaped(c, x, dims); };
+  };
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, ProductOf(c, lay(a.x), lay(b.x), std::nullopt, e, *roles));
+  return Term{y, e.y};
+}
+
+// One operand, three or more, or with axes that only one has: sums, then products of two.
+absl::Status LowerTerms(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  Equation e;
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<std::string> terms, ReadTerms(c, node, e));
+  for (const auto& [label, size] : e.sizes) {
+    if (size < 1) return c.Refuse(rule::kEmptyTensor);
+  }
+  const std::string result = terms.back();
+  std::optional<Term> all;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    ANEMONE_ASSIGN_OR_RETURN(Operand x, InAs(c, node.inputs[i], Spread(e, terms[i])));
+    std::string needed = result;
+    for (size_t k = i + 1; k < node.inputs.size(); ++k) needed += terms[k];
+    Term term{x, terms[i]};
+    if (all) {
+      ANEMONE_ASSIGN_OR_RETURN(term, Contracted(c, *all, term, e, needed));
+    }
+    all = term;
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Term y, Summed(c, *all, e, result));
+  if (y.labels.size() != result.size()) {
+    return absl::InvalidArgumentError("einsum: the result has a label that no operand has");
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Operand out, Reordered(c, y.x, e, y.labels, result));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.outputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(out, Reshaped(c, out, PlaceShape(shape)));
+  return c.Out(node.outputs[0], out);
+}
+
 // Every label once, as the product's loops run.
 int64_t Macs(const Graph& graph, const Node& node) {
   auto e = Parse(graph, node);
@@ -293,7 +394,8 @@ absl::Status Build(MilContext& c) {
 
 constexpr MilOperation kOperations[] = {{"einsum", Build}};
 
-constexpr Lowering kLowerings[] = {{.op = "Einsum", .lower = Lower, .macs = Macs}};
+constexpr Lowering kLowerings[] = {{.op = "Einsum", .lower = Lower, .macs = Macs},
+                                   {.op = "Einsum", .rewritten = true, .lower = LowerTerms}};
 
 }  // namespace
 

@@ -22,6 +22,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from onnx_cases import UNFED, agrees, is_random, load_cases  # noqa: E402
 
+NOT_FED = "a type that NumPy has not"
+
 
 def run(path, inputs):
     """The outputs, or None and why there are none."""
@@ -32,7 +34,7 @@ def run(path, inputs):
         session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
         ports = session.get_inputs() + session.get_outputs()
         if any(name in port.type for port in ports for name in UNFED):
-            return None, "a type that NumPy has not"
+            return None, NOT_FED
         feed = {port.name: value for port, value in zip(session.get_inputs(), inputs)}
         return session.run(None, feed), ""
     except Exception as error:  # ONNX Runtime's are of many classes

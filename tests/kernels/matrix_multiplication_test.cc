@@ -162,13 +162,31 @@ const std::vector<Case> kEinsumCases = {
      .model = "(float[5,5] a, float[5,6] b) => (float[5,6] y) "
               "{ y = Einsum<equation = \"ii,ij->ij\">(a, b) }",
      .refused_by = "form-not-lowered"},
+    {.name = "sum_over_one_operand_as_one_unit",
+     .model = "(float[5,7] a, float[6,4] b) => (float[5,6] y) "
+              "{ y = Einsum<equation = \"ij,kl->ik\">(a, b) }",
+     .rewrites = false,
+     .refused_by = "form-not-lowered"},
     {.name = "sum_over_one_operand",
      .model = "(float[5,7] a, float[6,4] b) => (float[5,6] y) "
               "{ y = Einsum<equation = \"ij,kl->ik\">(a, b) }",
-     .refused_by = "form-not-lowered"},
+     .units = {"MatrixMultiplication", "Reduction", "Reduction"}},
     {.name = "one_operand",
      .model = "(float[5,7] a) => (float[7,5] y) { y = Einsum<equation = \"ij->ji\">(a) }",
-     .refused_by = "form-not-lowered"},
+     .units = {"Transpose"}},
+    {.name = "sum_of_one_operand_on_a16",
+     .model = "(float[2,5,7] a) => (float[7] y) { y = Einsum<equation = \"bij->j\">(a) }",
+     .target = "h16",
+     .units = {"Reduction"}},
+    {.name = "three_operands",
+     .model = "(float[5,7] a, float[7,6] b, float[6,4] c) => (float[4,5] y) "
+              "{ y = Einsum<equation = \"ij,jk,kl->li\">(a, b, c) }",
+     .units = {"MatrixMultiplication", "MatrixMultiplication", "Transpose"}},
+    {.name = "bilinear_on_a16",
+     .model = "(float[3,5] a, float[3,6] b) => (float[3,4] y) <float[4,5,6] w> "
+              "{ y = Einsum<equation = \"ni,oij,nj->no\">(a, w, b) }",
+     .target = "h16",
+     .units = {"MatrixMultiplication", "MatrixMultiplication", "Transpose"}},
 };
 INSTANTIATE_TEST_SUITE_P(Einsum, KernelTest, testing::ValuesIn(kEinsumCases), CaseName);
 

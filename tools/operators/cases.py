@@ -61,8 +61,8 @@ def with_constants(model, inputs, keep_all):
     made.CopyFrom(model)
     kept = []
     for value, array in zip(model.graph.input, inputs):
-        is_data = value.type.tensor_type.elem_type in RUN_TIME and (
-            array.ndim > 0 or len(inputs) == 1)
+        kind = value.type.tensor_type.elem_type
+        is_data = (kind in RUN_TIME and array.ndim > 0) or (kind in FLOATS and len(inputs) == 1)
         if is_data and (keep_all or not kept):
             kept.append(value)
         else:
