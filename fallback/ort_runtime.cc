@@ -16,6 +16,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
+#include "anemone/threads.h"
 #include "onnx/onnx_pb.h"
 
 namespace anemone {
@@ -24,8 +25,6 @@ namespace {
 // The version of the C API that we call; a newer ONNX Runtime still answers to it.
 constexpr int kApiVersion = 23;
 static_assert(ORT_API_VERSION >= kApiVersion, "ONNX Runtime's C headers must be 1.23 or newer");
-
-constexpr int kMostThreads = 1024;
 
 constexpr char kVariable[] = "ANEMONE_ORT_LIBRARY";
 constexpr char kRemedy[] =

@@ -12,6 +12,7 @@
 #include "absl/time/clock.h"
 #include "anemone/guarded.h"
 #include "anemone/status_macros.h"
+#include "anemone/threads.h"
 #include "engine/software/device_limits.h"
 #include "importer/bindings.h"
 #include "importer/importer.h"
@@ -87,6 +88,10 @@ absl::Status CheckChoices(const SessionOptions& options) {
   if (options.numerics != "fast" && options.numerics != "exact") {
     return absl::InvalidArgumentError(
         absl::StrCat("numerics '", options.numerics, "': want fast or exact"));
+  }
+  if (options.threads < 0 || options.threads > kMostThreads) {
+    return absl::InvalidArgumentError(absl::StrCat("threads ", options.threads, ": want 1 to ",
+                                                   kMostThreads, ", or 0 for all cores"));
   }
   return absl::OkStatus();
 }

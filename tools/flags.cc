@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "anemone/status_macros.h"
+#include "anemone/threads.h"
 #include "engine/target.h"
 #include "tools/commands.h"
 #include "tools/flag_values.h"
@@ -277,7 +278,7 @@ const Flag kFlags[] = {
      .fallback = "all cores",
      .brief = "One budget of threads for engine and CPU segments.",
      .help = "",
-     .store = [](Options& o, const std::string& v) { return StoreInteger(v, 1, 1024, o.threads); }},
+     .store = [](Options& o, const std::string& v) { return StoreInteger(v, 1, kMostThreads, o.threads); }},
     {.name = "require-engine-share",
      .value = "SHARE",
      .commands = kCheck,

@@ -7,12 +7,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "anemone/status_macros.h"
+#include "anemone/threads.h"
 
 namespace anemone {
 namespace {
 
-// So many threads, or nodes of a segment, are asked for by nobody.
-constexpr int kMostThreads = 1024;
+// So many nodes of a segment are asked for by nobody.
 constexpr int kMostNodes = 1 << 20;
 
 absl::Status StoreNumber(const std::string& value, int least, int most, int& to) {

@@ -14,7 +14,7 @@ from . import _anemone
 if TYPE_CHECKING:
     import onnx
 
-Model = Union[str, "os.PathLike[str]", bytes, "onnx.ModelProto"]
+Model = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, "onnx.ModelProto"]
 
 
 class UnknownTargetError(KeyError):
@@ -26,8 +26,8 @@ class UnknownTargetError(KeyError):
 
 def path_or_bytes(model: Model) -> tuple[bytes | None, bytes]:
     """The path, or None and the serialized model."""
-    if isinstance(model, bytes):
-        return None, model
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        return None, bytes(model)
     if hasattr(model, "SerializeToString"):
         return None, model.SerializeToString()
     return os.fsencode(model), b""

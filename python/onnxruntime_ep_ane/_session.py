@@ -174,6 +174,8 @@ class Session:
         """Every output by name. Types and shapes must be those of `inputs`; arrays are not copied
         if they are contiguous. A sequence is a list, a map a dict, None an optional without a
         value."""
+        if not isinstance(inputs, Mapping) or not all(isinstance(name, str) for name in inputs):
+            raise TypeError("inputs: want a dict of arrays by the inputs' names")
         ports = {port.name: port for port in self.inputs}
         made = self._session.run(
             {name: _to_cpp(ports.get(name, _ANY), value) for name, value in inputs.items()}

@@ -279,6 +279,12 @@ class Sessions(PackageTest):
             ane.Session(models.relu(("N", 4)))
         with self.assertRaises(TypeError):
             ane.Session(models.relu(), speed=11)
+        for threads in (-1, 10**6):
+            with self.assertRaisesRegex(ValueError, "threads"):
+                ane.Session(models.relu(), threads=threads)
+        for wrong in (None, [], {1: 2.0}):
+            with self.assertRaisesRegex(TypeError, "want a dict"):
+                ane.Session(models.relu()).run(wrong)
 
 
 FLOATS = helper.make_tensor_type_proto(TensorProto.FLOAT, None)
