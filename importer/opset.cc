@@ -24,12 +24,16 @@ constexpr int kNewest = 1 << 20;
 // Nodes that a lift makes may need lifting themselves: a function's body calls functions.
 constexpr int kMostLifts = 64;
 
+// Operators that ONNX tries out: no library has them, but ONNX defines some by a function.
+constexpr absl::string_view kPreviewDomain = "ai.onnx.preview";
+
 // Sorted by operator. What is not listed changed neither form nor meaning, but for consumed_inputs.
 constexpr Lift kLifts[] = {
     {"Add", 1, 6, LiftBroadcast},
     {"Affine", 1, kNewest, LiftAffine},
     {"And", 1, 6, LiftBroadcast},
     {"BatchNormalization", 1, 13, LiftBatchNormalization},
+    {"BitShift", 28, kNewest, LiftBitShift},
     {"Cast", 1, 5, LiftCast},
     {"Clip", 1, 10, LiftClip},
     {"Concat", 1, 3, LiftConcat},
@@ -152,6 +156,16 @@ bool Relabels(const Graph& graph, Node& node, const OpSchema& newer, const OpSch
   return true;
 }
 
+// The oldest version above the working opset's in which the node means the same: the file's may be
+// newer than ONNX Runtime knows.
+int OldestVersion(const Graph& graph, Node& node, const OpSchema& own) {
+  for (int version = kWorkingOpset + 1; version < own.since_version(); ++version) {
+    const OpSchema* older = SchemaOf("", node.op_type, version);
+    if (older != nullptr && Relabels(graph, node, own, *older)) return version;
+  }
+  return std::min(node.version, std::max(own.since_version(), kWorkingOpset + 1));
+}
+
 // Brings the nodes of one graph after another to the working opset, inferring types on the way.
 class Lifter {
  public:
@@ -200,6 +214,12 @@ absl::Status Lifter::Replace(Graph& graph, ShapeData& data, LiftContext& context
 }
 
 absl::Status Lifter::Visit(Graph& graph, ShapeData& data, Node node, int lifts_left) {
+  if (node.domain == kPreviewDomain) {
+    ANEMONE_RETURN_IF_ERROR(inference_.InferNode(graph, data, node));
+    LiftContext context(model_, graph, names_, node);
+    ANEMONE_ASSIGN_OR_RETURN(const bool expanded, InlineDefinition(context));
+    if (expanded) return Replace(graph, data, context, lifts_left);
+  }
   if (!node.domain.empty()) return Append(graph, data, std::move(node));
   const OpSchema* own = SchemaOf("", node.op_type, node.version);
   const OpSchema* working = SchemaOf("", node.op_type, kWorkingOpset);
@@ -225,6 +245,9 @@ absl::Status Lifter::Visit(Graph& graph, ShapeData& data, Node node, int lifts_l
     ANEMONE_ASSIGN_OR_RETURN(const bool expanded, InlineDefinition(context));
     if (expanded) return Replace(graph, data, context, lifts_left);
   }
+  if (own != nullptr && node.version > kWorkingOpset) {
+    node.version = OldestVersion(graph, node, *own);
+  }
   graph.nodes.push_back(std::move(node));
   return absl::OkStatus();
 }
@@ -232,6 +255,7 @@ absl::Status Lifter::Visit(Graph& graph, ShapeData& data, Node node, int lifts_l
 // Whether some node's form is not that of the working opset; if none is, no types are needed.
 bool NeedsLifter(const Graph& graph) {
   for (const Node& node : graph.nodes) {
+    if (node.domain == kPreviewDomain) return true;
     if (node.domain.empty()) {
       if (FindLift(node) != nullptr) return true;
       const OpSchema* own = SchemaOf("", node.op_type, node.version);
@@ -252,6 +276,35 @@ void Relabel(Graph& graph) {
     if (BodiesOf(node).empty()) continue;
     (void)EditBodies(node, [](absl::string_view, Graph& body, std::vector<ValueId>&) {
       Relabel(body);
+      return absl::OkStatus();
+    });
+  }
+}
+
+bool IsKept(const Node& node) { return node.domain.empty() && node.version > kWorkingOpset; }
+
+// The newest version among the nodes that stay newer than the working opset.
+int NewestKeptVersion(const Graph& graph) {
+  int newest = kWorkingOpset;
+  for (const Node& node : graph.nodes) {
+    if (IsKept(node)) newest = std::max(newest, node.version);
+    for (const Attribute::GraphPtr& body : BodiesOf(node)) {
+      newest = std::max(newest, NewestKeptVersion(*body));
+    }
+  }
+  return newest;
+}
+
+// Nodes of one version can share a segment: those that mean the same in `version` get it.
+void ShareKeptVersion(Graph& graph, int version) {
+  for (Node& node : graph.nodes) {
+    if (IsKept(node) &&
+        SchemaOf("", node.op_type, node.version) == SchemaOf("", node.op_type, version)) {
+      node.version = version;
+    }
+    if (BodiesOf(node).empty()) continue;
+    (void)EditBodies(node, [&](absl::string_view, Graph& body, std::vector<ValueId>&) {
+      ShareKeptVersion(body, version);
       return absl::OkStatus();
     });
   }
@@ -337,8 +390,12 @@ absl::Status LiftContext::Refuse(absl::string_view what) const {
 }
 
 absl::Status BringToWorkingOpset(Model& model) {
-  if (NeedsLifter(model.graph)) return Lifter(model).LiftGraph(model.graph);
-  Relabel(model.graph);
+  if (!NeedsLifter(model.graph)) {
+    Relabel(model.graph);
+    return absl::OkStatus();
+  }
+  ANEMONE_RETURN_IF_ERROR(Lifter(model).LiftGraph(model.graph));
+  ShareKeptVersion(model.graph, NewestKeptVersion(model.graph));
   return absl::OkStatus();
 }
 

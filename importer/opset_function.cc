@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <exception>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -25,10 +26,46 @@ int FirstVersion(const std::vector<int>& versions) {
   return *std::min_element(versions.begin(), versions.end());
 }
 
+// Values that a body defines, by the plain names they get.
+using PlainNames = std::map<std::string, std::string>;
+
+// ONNX builds some functions by printing a node's bodies and parsing what it printed, which wants
+// names that are identifiers.
+void RenamePlainly(onnx::GraphProto& graph, PlainNames names) {
+  const auto define = [&](const std::string& name) {
+    if (!name.empty()) names.emplace(name, absl::StrCat("anemone_value_", names.size()));
+  };
+  for (const auto& input : graph.input()) define(input.name());
+  for (const auto& initializer : graph.initializer()) define(initializer.name());
+  for (const auto& node : graph.node()) {
+    for (const std::string& output : node.output()) define(output);
+  }
+  const auto rename = [&](std::string* name) {
+    const auto plain = names.find(*name);
+    if (plain != names.end()) *name = plain->second;
+  };
+  graph.set_name("body");
+  graph.clear_value_info();
+  for (auto& input : *graph.mutable_input()) rename(input.mutable_name());
+  for (auto& output : *graph.mutable_output()) rename(output.mutable_name());
+  for (auto& initializer : *graph.mutable_initializer()) rename(initializer.mutable_name());
+  for (auto& node : *graph.mutable_node()) {
+    node.clear_name();
+    for (std::string& input : *node.mutable_input()) rename(&input);
+    for (std::string& output : *node.mutable_output()) rename(&output);
+    for (auto& attribute : *node.mutable_attribute()) {
+      if (attribute.has_g()) RenamePlainly(*attribute.mutable_g(), names);
+    }
+  }
+}
+
 // The function for exactly this node; false if ONNX has none for its types or attributes.
 absl::StatusOr<bool> BuildFunction(LiftContext& c, const OpSchema& schema,
                                    FunctionProto* function) {
-  ANEMONE_ASSIGN_OR_RETURN(const onnx::NodeProto proto, ToProto(c.graph(), c.node()));
+  ANEMONE_ASSIGN_OR_RETURN(onnx::NodeProto proto, ToProto(c.graph(), c.node()));
+  for (auto& attribute : *proto.mutable_attribute()) {
+    if (attribute.has_g()) RenamePlainly(*attribute.mutable_g(), {});
+  }
   std::vector<onnx::TypeProto> types;
   for (ValueId id : c.node().inputs) {
     types.push_back(id == kNone ? onnx::TypeProto() : TypeOf(c.value(id)));

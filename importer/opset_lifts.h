@@ -121,6 +121,9 @@ absl::Status LiftGridSample(LiftContext& c);  // 19: bilinear is now linear
 absl::Status LiftRoiAlign(LiftContext& c);    // 15: half pixels are now subtracted by default
 absl::Status LiftMod(LiftContext& c);         // from 28: fmod 0 for floating types
 
+// opset_bits.cc
+absl::Status LiftBitShift(LiftContext& c);  // from 28: signed types, shifts of any size
+
 // opset_norm.cc: normalizations and softmax.
 absl::Status LiftSoftmax(LiftContext& c);             // 12: over flattened axes
 absl::Status LiftBatchNormalization(LiftContext& c);  // 13: training by outputs; 8: spatial

@@ -35,7 +35,8 @@ bool SameCount(const Dims& a, const Dims& b) {
 }
 
 absl::StatusOr<Dims> Shape(const ReshapeParams& p, Bottoms in) {
-  if (!SameCount(in[0].dims, p.dims)) {
+  const auto from = ElementCount(in[0].dims.extent), to = ElementCount(p.dims.extent);
+  if (!from.ok() || !to.ok() || *from != *to) {
     return absl::InvalidArgumentError(absl::StrCat("reshape of ", DimsToString(in[0].dims), " to ",
                                                    DimsToString(p.dims),
                                                    ": the element counts differ"));

@@ -57,6 +57,10 @@ def write(results):
     RESULTS.write_text(f'{{"versions": {json.dumps(versions())},\n"cases": {{\n{lines}\n}}}}\n')
 
 
+def brief(record):
+    return f"{str(record['at'])[:120]} (ort {record['ort']}, why {record['why']})"
+
+
 def differences(results, recorded):
     """A line for each case that does not do as recorded."""
     same_versions = recorded["versions"] == versions()
@@ -68,7 +72,7 @@ def differences(results, recorded):
         elif cases.passed(was) and not cases.passed(record):
             yield f"{name}: passed, and now: {record['at']}"
         elif same_versions and was != record:
-            yield f"{name}: {was}, and now: {record}"
+            yield f"{name}: was {brief(was)}, and now: {brief(record)}"
 
 
 def check_page(recorded):

@@ -28,8 +28,6 @@ ROWS = [
      "ONNX Runtime's kernel refuses it"),
     ("", "Could not find an implementation|Failed to find kernel",
      "ONNX Runtime has no kernel for this type"),
-    ("flexattention", "not a registered", "FlexAttention"),
-    ("reshape_allowzero_reordered", "element counts differ", "reshape"),
 ]
 
 

@@ -198,6 +198,20 @@ TEST(Session, AnUnboundDimensionShowsTheOption) {
   EXPECT_EQ(bound->inputs()[0].dims, (std::vector<int64_t>{3, 4}));
 }
 
+TEST(Session, AnEmptyBatchRunsOnTheCpu) {
+  auto session = Session::LoadBytes(
+      BytesOfText("(float[N,3,4] x) => (float[A,B,C] y, float[D,E] z) {"
+                  " y = Transpose<perm = [0,2,1]>(x) s = Constant<value = int64[2] {4, 0}>()"
+                  " z = Reshape<allowzero = 1>(x, s) }"),
+      {.dims = {{"N", 0}}});
+  ASSERT_TRUE(session.ok()) << session.status();
+  EXPECT_EQ(session->Summary().engine_segments, 0);
+  auto got = session->Run({{"x", Tensor::Zeros(DataType::kFloat, {0, 3, 4})}});
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_THAT(got->at("y").dims(), ElementsAre(0, 4, 3));
+  EXPECT_THAT(got->at("z").dims(), ElementsAre(4, 0));
+}
+
 TEST(Session, TracesSegmentsCrossingsAndUnits) {
   auto session = Session::LoadBytes(BytesOfText(kPieces), {.policy = "refuse:Pooling"});
   ASSERT_TRUE(session.ok()) << session.status();
