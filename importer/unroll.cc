@@ -18,9 +18,8 @@ constexpr int kMostRounds = 4;
 
 bool ComputesFloats(const Graph& body) {
   return std::any_of(body.nodes.begin(), body.nodes.end(), [&](const Node& node) {
-    return std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) {
-      return id != kNone && IsFloating(body.values[id].type);
-    });
+    return std::any_of(node.outputs.begin(), node.outputs.end(),
+                       [&](ValueId id) { return id != kNone && IsFloating(body.values[id].type); });
   });
 }
 
@@ -105,7 +104,8 @@ class Unroller {
     for (size_t i = 0; i < body_.values.size(); ++i) {
       if (!body_.values[i].constant.has_value()) continue;
       const auto [place, is_new] = shared_.try_emplace(static_cast<ValueId>(i), kNone);
-      if (is_new) place->second = AddConstant(graph_, body_.values[i].name, *body_.values[i].constant);
+      if (is_new)
+        place->second = AddConstant(graph_, body_.values[i].name, *body_.values[i].constant);
     }
   }
 
@@ -249,8 +249,8 @@ int64_t UnrolledSize(const Graph& graph, const Node& node) {
   const Graph& body = *LoopBodyOf(node);
   if (HoldsBodies(body) || !ComputesFloats(body)) return 0;
   // At most: also what takes inputs apart and puts outputs together.
-  const auto each = static_cast<int64_t>(body.nodes.size() + 2 * node.inputs.size() +
-                                         node.outputs.size());
+  const auto each =
+      static_cast<int64_t>(body.nodes.size() + 2 * node.inputs.size() + node.outputs.size());
   if (*trips > 0) return *trips > (int64_t{1} << 40) / each ? int64_t{1} << 40 : *trips * each;
   Graph unchanged;
   NameScope names;

@@ -68,9 +68,8 @@ class OriginSeparator {
     plan.entries.erase(std::remove_if(plan.entries.begin(), plan.entries.end(),
                                       [](const PlanEntry& entry) { return entry.origins.empty(); }),
                        plan.entries.end());
-    return std::all_of(plan.segments.begin(), plan.segments.end(), [&](Segment& segment) {
-      return Separate(segment.bodies);
-    });
+    return std::all_of(plan.segments.begin(), plan.segments.end(),
+                       [&](Segment& segment) { return Separate(segment.bodies); });
   }
 
   bool Separate(std::vector<PlannedBody>& bodies) {

@@ -25,9 +25,9 @@ absl::Status At(const Node& node, absl::string_view where, const absl::Status& s
 absl::StatusOr<bool> Truth(const RunValue& value) {
   ANEMONE_ASSIGN_OR_RETURN(const Tensor tensor, value.ToTensor());
   if (tensor.type() == DataType::kBool && tensor.elements() == 1) return tensor.at<bool>(0);
-  return absl::InvalidArgumentError(
-      absl::StrCat("its condition: want one bool, found ", DataTypeName(tensor.type()), " ",
-                   DimsToString(tensor.dims())));
+  return absl::InvalidArgumentError(absl::StrCat("its condition: want one bool, found ",
+                                                 DataTypeName(tensor.type()), " ",
+                                                 DimsToString(tensor.dims())));
 }
 
 // Bodies may declare their counter or condition as a vector of one element.
@@ -192,8 +192,7 @@ absl::StatusOr<std::vector<RunValue>> ControlFlow::RunLoop(const Call& call) con
     ANEMONE_ASSIGN_OR_RETURN(const bool goes_on, Truth(given[1]));
     if (!goes_on) break;
     given[0] = {Tensor::Int64s(counter_dims, {i}), {}};
-    ANEMONE_ASSIGN_OR_RETURN(std::vector<RunValue> results,
-                             RunIteration(i, given, stacks, call));
+    ANEMONE_ASSIGN_OR_RETURN(std::vector<RunValue> results, RunIteration(i, given, stacks, call));
     std::move(results.begin(), results.begin() + static_cast<int64_t>(given.size()) - 1,
               given.begin() + 1);
   }
@@ -226,8 +225,7 @@ absl::StatusOr<std::vector<RunValue>> ControlFlow::RunScan(const Call& call) con
       ANEMONE_ASSIGN_OR_RETURN(Tensor slice, SliceAt(scanned[j], at[j], index));
       given[carried + j] = {std::move(slice), {}};
     }
-    ANEMONE_ASSIGN_OR_RETURN(std::vector<RunValue> results,
-                             RunIteration(i, given, stacks, call));
+    ANEMONE_ASSIGN_OR_RETURN(std::vector<RunValue> results, RunIteration(i, given, stacks, call));
     std::move(results.begin(), results.begin() + static_cast<int64_t>(carried), given.begin());
   }
   std::vector<RunValue> outputs(given.begin(), given.begin() + static_cast<int64_t>(carried));

@@ -217,9 +217,8 @@ class Scheduler::Runner {
     std::vector<RunValue> inputs, captured;
     for (ValueId v : node.inputs) inputs.push_back(value_of(v));
     for (ValueId v : node.captures) captured.push_back(value_of(v));
-    ANEMONE_ASSIGN_OR_RETURN(
-        const std::vector<RunValue> results,
-        s_.control_flow_[index]->Run(inputs, captured, trace_, hazards_));
+    ANEMONE_ASSIGN_OR_RETURN(const std::vector<RunValue> results,
+                             s_.control_flow_[index]->Run(inputs, captured, trace_, hazards_));
     for (size_t i = 0; i < results.size(); ++i) {
       if (node.outputs[i] == kNone) continue;
       ANEMONE_RETURN_IF_ERROR(PublishValue(node.outputs[i], results[i]));
@@ -340,9 +339,8 @@ absl::StatusOr<std::vector<RunValue>> Scheduler::RunBody(absl::Span<const RunVal
   std::vector<RunValue> outputs;
   for (ValueId v : graph_.outputs) {
     const std::optional<Tensor>& constant = graph_.values[v].constant;
-    outputs.push_back(constant.has_value()
-                          ? RunValue{*constant, {}}
-                          : RunValue{state->tensors[v], state->cpu_values[v]});
+    outputs.push_back(constant.has_value() ? RunValue{*constant, {}}
+                                           : RunValue{state->tensors[v], state->cpu_values[v]});
   }
   ReturnState(std::move(state));
   return outputs;

@@ -1,5 +1,6 @@
 // provider/scheduler.h: runs a plan's segments: engine segments as programs of a device, CPU
-// segments as ONNX Runtime sessions, bodies by schedulers of their own, independent ones at the same time, over shared surfaces.
+// segments as ONNX Runtime sessions, bodies by schedulers of their own, independent ones at the
+// same time, over shared surfaces.
 #ifndef ANEMONE_PROVIDER_SCHEDULER_H_
 #define ANEMONE_PROVIDER_SCHEDULER_H_
 
@@ -64,9 +65,9 @@ class Scheduler {
   std::vector<std::unique_ptr<Program>> programs_;  // by segment; null on the CPU
   std::vector<std::vector<ValueId>> bound_inputs_;  // by segment, in its program's order
   std::vector<std::vector<ValueId>> bound_outputs_;
-  std::vector<std::unique_ptr<CpuSegment>> cpu_segments_;  // by segment; null on the engine
+  std::vector<std::unique_ptr<CpuSegment>> cpu_segments_;   // by segment; null on the engine
   std::vector<std::unique_ptr<ControlFlow>> control_flow_;  // by segment; null if it has no bodies
-  std::vector<std::vector<int>> dependencies_;             // by segment
+  std::vector<std::vector<int>> dependencies_;              // by segment
   std::vector<std::vector<int>> dependents_;
   SurfacePlan surfaces_;
   std::vector<bool> read_as_tensor_;  // by value: a CPU segment or the caller reads it
