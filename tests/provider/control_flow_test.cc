@@ -189,6 +189,15 @@ constexpr char kGrowing[] =
     "  y = Loop(m, c, x) <body = b (int64 i, bool ci, float[] xi) => (bool co, float[] xo) {"
     "    co = Identity(ci) r = Sigmoid(x) xo = Concat<axis = 0>(xi, r) }> }";
 
+// A sequence is carried along by ONNX Runtime's segments, what goes into it made by the engine.
+constexpr char kSequence[] =
+    "(int64 m, bool c, float[2,4] x) => (float[?,4] y) {"
+    "  none = SequenceEmpty<dtype = 1>()"
+    "  y_in, parts = Loop(m, c, x, none) <body = b (int64 i, bool ci, float[2,4] xi, "
+    "seq(float[2,4]) si) => (bool co, float[2,4] xo, seq(float[2,4]) so) {"
+    "    co = Identity(ci) a = Tanh(xi) xo = Add(a, x) so = SequenceInsert(si, xo) }>"
+    "  joined = ConcatFromSequence<axis = 0>(parts) y = Concat<axis = 0>(joined, y_in) }";
+
 constexpr char kShortScan[] =
     "(float[2,3] s, float[4,2,3] x, float[2,4,3] v) => (float[2,3] f, float[4,2,3] y, "
     "float[2,3,4] z) {"
@@ -265,6 +274,11 @@ INSTANTIATE_TEST_SUITE_P(
                     {{{"m", Number(3)}, {"c", Truth(true)}, {"x", Ramp({1, 4})}}},
                     {"/body:Loop_0/#1"},
                     {"/#0", "/body:Loop_0/#2"}},
+        ControlCase{"Sequence",
+                    kSequence,
+                    {{{"m", Number(3)}, {"c", Truth(true)}, {"x", Ramp({2, 4})}}},
+                    {"/body:Loop_1/#1", "/body:Loop_1/#2"},
+                    {"/#1", "/body:Loop_1/#3"}},
         ControlCase{"ShortScan",
                     kShortScan,
                     {{{"s", Ramp({2, 3})}, {"x", Ramp({4, 2, 3})}, {"v", Ramp({2, 4, 3}, 0.5)}}},
