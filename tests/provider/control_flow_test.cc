@@ -1,6 +1,7 @@
 // If, Loop and Scan whose bodies Anemone runs, against ONNX Runtime on the whole model.
 #include <gmock/gmock.h>
 
+#include <cmath>
 #include <map>
 #include <string>
 #include <thread>
@@ -44,6 +45,7 @@ absl::StatusOr<Tensors> ByOnnxRuntime(const std::string& text, const Tensors& in
                                        {.optimization = OrtOptimization::kNone});
   if (!session.ok()) return session.status();
   std::vector<CpuValue> given;
+  given.reserve((*session)->inputs().size());
   for (const CpuPort& port : (*session)->inputs()) {
     given.push_back(*CpuValue::FromTensor(*runtime, inputs.at(port.name)));
   }
@@ -294,6 +296,7 @@ TEST(ControlFlow, RunsFromManyThreads) {
   auto session = Session::LoadBytes(BytesOfText(kLoop), {.threads = 2});
   ASSERT_TRUE(session.ok()) << session.status();
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       const Tensors inputs = {{"m", Number(t)},

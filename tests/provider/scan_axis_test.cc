@@ -34,6 +34,7 @@ TEST(ScanAxis, StacksUndoSlices) {
   const Tensor t = Counting({3, 4, 2});
   for (int axis = 0; axis < 3; ++axis) {
     std::vector<Tensor> parts;
+    parts.reserve(t.dims()[axis]);
     for (int64_t i = 0; i < t.dims()[axis]; ++i) parts.push_back(*SliceAt(t, axis, i));
     const auto stack = StackAt(parts, axis);
     ASSERT_TRUE(stack.ok()) << stack.status();
