@@ -24,9 +24,9 @@ namespace anemone {
 // - any other deterministic node whose inputs are all constant, by `evaluate` (may be null), which
 //   is called once for many nodes: when a shape hangs on one of them, and at the end.
 //
-// Not folded: random numbers, other nodes with bodies (a Loop need not end), results larger than 16 MiB
-// and than what they are made of, nodes that `evaluate` refuses (with a warning).
-// Errors: those of inference (kInvalidArgument); a constant too large to count.
+// Not folded: random numbers, other nodes with bodies (a Loop need not end), results larger than 16
+// MiB and than what they are made of, nodes that `evaluate` refuses (with a warning). Errors: those
+// of inference (kInvalidArgument); a constant too large to count.
 absl::Status InferAndFold(Model& model, const Evaluator& evaluate);
 
 }  // namespace anemone

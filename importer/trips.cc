@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "importer/edit.h"
+#include "importer/to_onnx.h"
 
 namespace anemone {
 namespace {
@@ -97,6 +98,13 @@ std::optional<int64_t> TripsOf(const Graph& graph, const Node& node) {
   const Graph* body = LoopBodyOf(node);
   if (body == nullptr) return std::nullopt;
   return node.op_type == "Loop" ? LoopTrips(graph, node, *body) : ScanTrips(graph, node);
+}
+
+bool HasOptionalPorts(const Graph& body) {
+  const auto is_optional = [&](ValueId id) { return TypeOf(body.values[id]).has_optional_type(); };
+  return std::any_of(body.inputs.begin(), body.inputs.end(), is_optional) ||
+         std::any_of(body.captures.begin(), body.captures.end(), is_optional) ||
+         std::any_of(body.outputs.begin(), body.outputs.end(), is_optional);
 }
 
 size_t CarriedOf(const Node& node) {

@@ -1,4 +1,4 @@
-// importer/trips.h: what is known of a Loop or Scan before it runs.
+// importer/trips.h: what is known of a body, and of a Loop or Scan, before it runs.
 #ifndef ANEMONE_IMPORTER_TRIPS_H_
 #define ANEMONE_IMPORTER_TRIPS_H_
 
@@ -29,6 +29,9 @@ std::vector<int64_t> ScanOutputDirections(const Node& node);
 
 // Carried values of a Loop or Scan: they come first among its outputs.
 size_t CarriedOf(const Node& node);
+
+// Whether an input, a capture or an output of a body is an optional.
+bool HasOptionalPorts(const Graph& body);
 
 }  // namespace anemone
 

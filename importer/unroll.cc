@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -66,6 +67,18 @@ class Unroller {
     return std::move(nodes_);
   }
 
+  // What an output is after no iteration; nullopt if its size is not known.
+  std::optional<Tensor> EmptyStack(size_t k) const {
+    const Value& element = body_.values[body_.outputs[!is_scan_ + carried_ + k]];
+    if (!element.is_static() || BitsOf(element.type) == 0) return std::nullopt;
+    std::vector<int64_t> dims = element.dims();
+    int64_t axis = is_scan_ ? ScanOutputAxes(node_)[k] : 0;
+    if (axis < 0) axis += static_cast<int64_t>(dims.size()) + 1;
+    if (axis < 0 || axis > static_cast<int64_t>(dims.size())) return std::nullopt;
+    dims.insert(dims.begin() + axis, 0);
+    return Tensor::Zeros(element.type, std::move(dims));
+  }
+
  private:
   int64_t carried() const { return static_cast<int64_t>(carried_); }
   int64_t first_carried() const { return is_scan_ ? 0 : 2; }
@@ -115,6 +128,7 @@ class Unroller {
     std::vector<Node> nodes = NodesOf(body_, graph_, &names_, values);
     std::move(nodes.begin(), nodes.end(), std::back_inserter(nodes_));
     std::vector<ValueId> made;
+    made.reserve(body_.outputs.size());
     for (ValueId id : body_.outputs) made.push_back(values.at(id));
     return made;
   }
@@ -147,20 +161,6 @@ class Unroller {
     SetAttribute(nodes_.back(), "axis", axis);
   }
 
- public:
-  // What an output is after no iteration; nullopt if its size is not known.
-  std::optional<Tensor> EmptyStack(size_t k) const {
-    const Value& element = body_.values[body_.outputs[!is_scan_ + carried_ + k]];
-    if (!element.is_static() || BitsOf(element.type) == 0) return std::nullopt;
-    std::vector<int64_t> dims = element.dims();
-    int64_t axis = is_scan_ ? ScanOutputAxes(node_)[k] : 0;
-    if (axis < 0) axis += static_cast<int64_t>(dims.size()) + 1;
-    if (axis < 0 || axis > static_cast<int64_t>(dims.size())) return std::nullopt;
-    dims.insert(dims.begin() + axis, 0);
-    return Tensor::Zeros(element.type, std::move(dims));
-  }
-
- private:
   const Node& node_;
   const Graph& body_;
   Graph& graph_;

@@ -17,9 +17,9 @@ namespace anemone {
 // A body's values in the graph around it.
 using BodyValues = absl::flat_hash_map<ValueId, ValueId>;
 
-// Copies of the body's nodes, over values of `graph`: those that `known` names, else new ones, which
-// are added to `known`. `names` gives the new ones names of their own; null: they keep those they
-// have, and the body is no longer used.
+// Copies of the body's nodes, over values of `graph`: those that `known` names, else new ones,
+// which are added to `known`. `names` gives the new ones names of their own; null: they keep those
+// they have, and the body is no longer used.
 std::vector<Node> NodesOf(const Graph& body, Graph& graph, NameScope* names, BodyValues& known);
 
 // The nodes of the file that `node` itself stands for, without those in its bodies.
@@ -34,8 +34,9 @@ int64_t UnrolledSize(const Graph& graph, const Node& node);
 std::vector<Node> Unrolled(const Node& node, Graph& graph, NameScope& names);
 
 // Finds what a Loop carries in one shape through all iterations, by induction: given the initial
-// values' sizes, the body makes values of these sizes again. Says so of the body's inputs; `outputs`
-// gets what then holds of the node's outputs, by carried value (nullopt: not all sizes are known).
+// values' sizes, the body makes values of these sizes again. Says so of the body's inputs;
+// `outputs` gets what then holds of the node's outputs, by carried value (nullopt: not all sizes
+// are known).
 absl::Status KeepCarriedShapes(Model& model, const Graph& graph, Node& node,
                                std::vector<std::optional<Shape>>& outputs);
 

@@ -108,6 +108,7 @@ std::vector<PlannedBody> PlanBodiesOf(const Model& model, const Graph& graph, co
   std::vector<PlannedBody> bodies;
   bool computes = false;
   for (const Attribute::GraphPtr& body : BodiesOf(node)) {
+    if (HasOptionalPorts(*body)) return {};  // what has no value cannot be handed to a segment
     absl::StatusOr<Plan> plan = plan_graph(model, *body, options);
     if (!plan.ok()) return {};  // it may be a branch that is never taken
     computes |= Computes(*body, *plan);

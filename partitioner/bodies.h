@@ -15,9 +15,10 @@ namespace anemone {
 using BodiesByNode = std::map<NodeId, std::vector<PlannedBody>>;
 using PlanOneGraph = absl::StatusOr<Plan>(const Model&, const Graph&, const PlanOptions&);
 
-// The bodies of each node that Anemone runs: some body of it computes something on the engine, every body can
-// be planned, and no node in it stands for a node of the file that others outside it stand for too
-// (as a function's may that was expanded as a whole; design.md, Origins).
+// The bodies of each node that Anemone runs: some body of it computes something on the engine,
+// every body can be planned and takes and makes no optional, and no node in it stands for a node of
+// the file that others outside it stand for too (as a function's may that was expanded as a whole;
+// design.md, Origins).
 BodiesByNode PlanBodies(const Model& model, const Graph& graph, const PlanOptions& options,
                         PlanOneGraph& plan_graph);
 

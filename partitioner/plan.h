@@ -36,8 +36,8 @@ struct PlanOptions {
   Route route = Route::kNetplist;
   Policy policy;
   bool rewrites = true;
-  // Bodies of If, Loop and Scan get plans of their own, for who can run them (docs/control_flow.md).
-  // The plugin's host shows each body by itself.
+  // Bodies of If, Loop and Scan get plans of their own, for who can run them
+  // (docs/control_flow.md). The plugin's host shows each body by itself.
   bool bodies = false;
 };
 

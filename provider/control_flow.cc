@@ -94,8 +94,9 @@ class ControlFlow::Stacks {
     if (value.type == DataType::kUndefined) {
       return absl::InvalidArgumentError("there was no iteration, and its type is not known");
     }
-    std::vector<int64_t> dims;
-    for (const Dim& dim : value.shape.value_or(Shape())) dims.push_back(dim.known() ? dim.size : 0);
+    const Shape shape = value.shape.value_or(Shape());
+    std::vector<int64_t> dims(shape.size());
+    for (size_t i = 0; i < dims.size(); ++i) dims[i] = shape[i].known() ? shape[i].size : 0;
     ANEMONE_ASSIGN_OR_RETURN(const int at, AxisIn(axis, dims.size() + 1));
     dims.insert(dims.begin() + at, 0);
     if (value.type == DataType::kString) return Tensor::Strings(std::move(dims), {});

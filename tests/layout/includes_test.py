@@ -38,7 +38,7 @@ MAY_INCLUDE = {
 # Within a folder that may be included, only these headers (design.md: "importer's Graph").
 ONLY = {
     ("kernels", "importer"): {"importer/graph.h"},
-    ("partitioner", "importer"): {"importer/graph.h", "importer/opsets.h"},
+    ("partitioner", "importer"): {"importer/graph.h", "importer/opsets.h", "importer/trips.h"},
     ("fallback", "engine"): {"engine/surface.h"},
 }
 GENERATED = {"target_fields.h", "rule_table.h", "warning_table.h"}

@@ -1,6 +1,7 @@
 // If, Loop and Scan whose bodies Anemone runs, against ONNX Runtime on the whole model.
 #include <gmock/gmock.h>
 
+#include <cmath>
 #include <map>
 #include <string>
 #include <thread>
@@ -44,6 +45,7 @@ absl::StatusOr<Tensors> ByOnnxRuntime(const std::string& text, const Tensors& in
                                        {.optimization = OrtOptimization::kNone});
   if (!session.ok()) return session.status();
   std::vector<CpuValue> given;
+  given.reserve((*session)->inputs().size());
   for (const CpuPort& port : (*session)->inputs()) {
     given.push_back(*CpuValue::FromTensor(*runtime, inputs.at(port.name)));
   }
@@ -88,9 +90,9 @@ void ExpectCovered(const json& plan) {
 struct ControlCase {
   std::string name;
   std::string model;
-  std::vector<Tensors> inputs;          // one run each
-  std::vector<std::string> on_engine;   // nodes in bodies
-  std::vector<std::string> on_cpu = {}; // likewise
+  std::vector<Tensors> inputs;           // one run each
+  std::vector<std::string> on_engine;    // nodes in bodies
+  std::vector<std::string> on_cpu = {};  // likewise
 };
 
 void PrintTo(const ControlCase& c, std::ostream* out) { *out << c.name; }
@@ -103,7 +105,8 @@ TEST_P(ControlFlowTest, AgreesWithOnnxRuntime) {
   ASSERT_TRUE(session.ok()) << session.status();
   const json plan = json::parse(session->PlanJson());
   ExpectCovered(plan);
-  for (const std::string& id : c.on_engine) EXPECT_EQ(NodeOf(plan, id)["placement"], "engine") << id;
+  for (const std::string& id : c.on_engine)
+    EXPECT_EQ(NodeOf(plan, id)["placement"], "engine") << id;
   for (const std::string& id : c.on_cpu) EXPECT_EQ(NodeOf(plan, id)["placement"], "cpu") << id;
   for (const Tensors& inputs : c.inputs) {
     auto want = ByOnnxRuntime(c.model, inputs);
@@ -188,6 +191,15 @@ constexpr char kGrowing[] =
     "  y = Loop(m, c, x) <body = b (int64 i, bool ci, float[] xi) => (bool co, float[] xo) {"
     "    co = Identity(ci) r = Sigmoid(x) xo = Concat<axis = 0>(xi, r) }> }";
 
+// A sequence is carried along by ONNX Runtime's segments, what goes into it made by the engine.
+constexpr char kSequence[] =
+    "(int64 m, bool c, float[2,4] x) => (float[?,4] y) {"
+    "  none = SequenceEmpty<dtype = 1>()"
+    "  y_in, parts = Loop(m, c, x, none) <body = b (int64 i, bool ci, float[2,4] xi, "
+    "seq(float[2,4]) si) => (bool co, float[2,4] xo, seq(float[2,4]) so) {"
+    "    co = Identity(ci) a = Tanh(xi) xo = Add(a, x) so = SequenceInsert(si, xo) }>"
+    "  joined = ConcatFromSequence<axis = 0>(parts) y = Concat<axis = 0>(joined, y_in) }";
+
 constexpr char kShortScan[] =
     "(float[2,3] s, float[4,2,3] x, float[2,4,3] v) => (float[2,3] f, float[4,2,3] y, "
     "float[2,3,4] z) {"
@@ -207,57 +219,90 @@ constexpr char kPartly[] =
 INSTANTIATE_TEST_SUITE_P(
     ControlFlow, ControlFlowTest,
     testing::Values(
-        ControlCase{"If", kIf,
-                    {{{"c", Truth(true)}, {"x", Ramp({2, 4})}},
-                     {{"c", Truth(false)}, {"x", Ramp({2, 4})}}},
-                    {"/then_branch:If_1/#0", "/then_branch:If_1/#1", "/#0", "/#2"},
-                    {"/#1"}},
-        ControlCase{"Loop", kLoop,
-                    {{{"m", Number(3)}, {"c", Truth(true)}, {"x", Ramp({2, 4})},
-                      {"step", Ramp({2, 4}, 0.5)}, {"n", Tensor::Int64s({1}, {3})}},
-                     {{"m", Number(0)}, {"c", Truth(true)}, {"x", Ramp({2, 4})},
-                      {"step", Ramp({2, 4}, 0.5)}, {"n", Tensor::Int64s({1}, {3})}},
-                     {{"m", Number(4)}, {"c", Truth(false)}, {"x", Ramp({2, 4})},
-                      {"step", Ramp({2, 4}, 0.5)}, {"n", Tensor::Int64s({1}, {3})}}},
+        ControlCase{
+            "If",
+            kIf,
+            {{{"c", Truth(true)}, {"x", Ramp({2, 4})}}, {{"c", Truth(false)}, {"x", Ramp({2, 4})}}},
+            {"/then_branch:If_1/#0", "/then_branch:If_1/#1", "/#0", "/#2"},
+            {"/#1"}},
+        ControlCase{"Loop",
+                    kLoop,
+                    {{{"m", Number(3)},
+                      {"c", Truth(true)},
+                      {"x", Ramp({2, 4})},
+                      {"step", Ramp({2, 4}, 0.5)},
+                      {"n", Tensor::Int64s({1}, {3})}},
+                     {{"m", Number(0)},
+                      {"c", Truth(true)},
+                      {"x", Ramp({2, 4})},
+                      {"step", Ramp({2, 4}, 0.5)},
+                      {"n", Tensor::Int64s({1}, {3})}},
+                     {{"m", Number(4)},
+                      {"c", Truth(false)},
+                      {"x", Ramp({2, 4})},
+                      {"step", Ramp({2, 4}, 0.5)},
+                      {"n", Tensor::Int64s({1}, {3})}}},
                     {"/body:Loop_1/#1", "/body:Loop_1/#2", "/body:Loop_1/#3"},
                     {"/#1", "/body:Loop_1/#4"}},
-        ControlCase{"While", kWhile, {{{"x", Ramp({1, 4}, 0.25)}}, {{"x", Ramp({1, 4}, 30)}}},
-                    {"/body:Loop_0/#0", "/body:Loop_0/#1"}, {"/#0"}},
-        ControlCase{"Scan", kScan,
-                    {{{"s", Ramp({2, 3})}, {"x", Ramp({300, 2, 3})}, {"v", Ramp({2, 300, 3}, 0.5)}}},
-                    {"/body:Scan_0/#0", "/body:Scan_0/#3"}},
-        ControlCase{"LoopInIf", kLoopInIf,
+        ControlCase{"While",
+                    kWhile,
+                    {{{"x", Ramp({1, 4}, 0.25)}}, {{"x", Ramp({1, 4}, 30)}}},
+                    {"/body:Loop_0/#0", "/body:Loop_0/#1"},
+                    {"/#0"}},
+        ControlCase{
+            "Scan",
+            kScan,
+            {{{"s", Ramp({2, 3})}, {"x", Ramp({300, 2, 3})}, {"v", Ramp({2, 300, 3}, 0.5)}}},
+            {"/body:Scan_0/#0", "/body:Scan_0/#3"}},
+        ControlCase{"LoopInIf",
+                    kLoopInIf,
                     {{{"c", Truth(true)}, {"m", Number(2)}, {"x", Ramp({2, 4})}},
                      {{"c", Truth(false)}, {"m", Number(2)}, {"x", Ramp({2, 4})}},
                      {{"c", Truth(true)}, {"m", Number(0)}, {"x", Ramp({2, 4})}}},
                     {"/then_branch:If_0/body:Loop_0/#1", "/then_branch:If_0/body:Loop_0/#2",
                      "/else_branch:If_0/#0"},
                     {"/#0", "/then_branch:If_0/#0"}},
-        ControlCase{"Counted", kCounted,
+        ControlCase{"Counted",
+                    kCounted,
                     {{{"x", Ramp({2, 4})}, {"step", Ramp({2, 4}, 0.5)}}},
                     {"/#0", "/#1", "/body:Loop_1/#3", "/body:Loop_1/#4", "/body:Loop_1/#6"}},
-        ControlCase{"CarriedShape", kCarriedShape,
+        ControlCase{"CarriedShape",
+                    kCarriedShape,
                     {{{"m", Number(3)}, {"c", Truth(true)}, {"x", Ramp({2, 4})}}},
-                    {"/body:Loop_0/#1", "/body:Loop_0/#2"}, {"/#0"}},
-        ControlCase{"Growing", kGrowing,
+                    {"/body:Loop_0/#1", "/body:Loop_0/#2"},
+                    {"/#0"}},
+        ControlCase{"Growing",
+                    kGrowing,
                     {{{"m", Number(3)}, {"c", Truth(true)}, {"x", Ramp({1, 4})}}},
-                    {"/body:Loop_0/#1"}, {"/#0", "/body:Loop_0/#2"}},
-        ControlCase{"ShortScan", kShortScan,
+                    {"/body:Loop_0/#1"},
+                    {"/#0", "/body:Loop_0/#2"}},
+        ControlCase{"Sequence",
+                    kSequence,
+                    {{{"m", Number(3)}, {"c", Truth(true)}, {"x", Ramp({2, 4})}}},
+                    {"/body:Loop_1/#1", "/body:Loop_1/#2"},
+                    {"/#1", "/body:Loop_1/#3"}},
+        ControlCase{"ShortScan",
+                    kShortScan,
                     {{{"s", Ramp({2, 3})}, {"x", Ramp({4, 2, 3})}, {"v", Ramp({2, 4, 3}, 0.5)}}},
                     {"/body:Scan_0/#0", "/body:Scan_0/#3"}},
-        ControlCase{"Partly", kPartly,
+        ControlCase{"Partly",
+                    kPartly,
                     {{{"m", Number(3)}, {"c", Truth(true)}, {"x", Ramp({3, 3})}}},
-                    {"/body:Loop_0/#1", "/body:Loop_0/#3"}, {"/body:Loop_0/#2"}}),
+                    {"/body:Loop_0/#1", "/body:Loop_0/#3"},
+                    {"/body:Loop_0/#2"}}),
     [](const auto& info) { return info.param.name; });
 
 TEST(ControlFlow, RunsFromManyThreads) {
   auto session = Session::LoadBytes(BytesOfText(kLoop), {.threads = 2});
   ASSERT_TRUE(session.ok()) << session.status();
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
-      const Tensors inputs = {{"m", Number(t)}, {"c", Truth(true)},
-                              {"x", Ramp({2, 4})}, {"step", Ramp({2, 4}, 0.5)},
+      const Tensors inputs = {{"m", Number(t)},
+                              {"c", Truth(true)},
+                              {"x", Ramp({2, 4})},
+                              {"step", Ramp({2, 4}, 0.5)},
                               {"n", Tensor::Int64s({1}, {1})}};
       auto want = ByOnnxRuntime(kLoop, inputs);
       ASSERT_TRUE(want.ok()) << want.status();
@@ -328,7 +373,9 @@ TEST(ControlFlow, ErrorsNameNodeAndIteration) {
                   "  => (bool co, float[2,4] xo, float[?,?] r) {"
                   "  co = Identity(ci) xo = Relu(xi) r = Reshape(xo, shape) }> }"));
   ASSERT_TRUE(session.ok()) << session.status();
-  EXPECT_THAT(session->Run({{"m", Number(2)}, {"c", Truth(true)}, {"x", Ramp({2, 4})},
+  EXPECT_THAT(session->Run({{"m", Number(2)},
+                            {"c", Truth(true)},
+                            {"x", Ramp({2, 4})},
                             {"shape", Tensor::Int64s({2}, {3, 3})}}),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("(Loop): iteration 0: ")));
 }
