@@ -121,7 +121,7 @@ absl::StatusOr<bool> WidenIntegerProduct(GraphEditor& g, NodeId id) {
     const ValueId cast_output = g.node(id).inputs[i];
     auto found = ProductOf(g, cast_output, g.node(id).inputs[1 - i]);
     if (!found || g.value(cast_output).type != DataType::kFloat) continue;
-    const Node quantizer = g.node(found->quantizer);
+    const Node& quantizer = g.node(found->quantizer);
     Node& dequantize = g.node(found->product);
     Node& product = g.node(found->cast);
     const ValueId widened = dequantize.outputs[0];

@@ -37,7 +37,7 @@ MAY_INCLUDE = {
 }
 # Within a folder that may be included, only these headers (design.md: "importer's Graph").
 ONLY = {
-    ("kernels", "importer"): {"importer/graph.h"},
+    ("kernels", "importer"): {"importer/graph.h", "importer/elements.h", "importer/intervals.h"},
     ("partitioner", "importer"): {"importer/graph.h", "importer/opsets.h", "importer/trips.h"},
     ("fallback", "engine"): {"engine/surface.h"},
 }

@@ -148,8 +148,7 @@ TEST(Plan, RankSixIsAVerdict) {
 TEST(Plan, IntegersStayOnTheCpu) {
   Plan plan = PlanOf(ModelOf("(int64[4] x) => (int64[4] y) { y = Add(x, x) }"));
   EXPECT_EQ(plan.entries[0].verdict.layer, Layer::kCoverage);
-  EXPECT_EQ(plan.entries[0].verdict.message,
-            "an int64 of any value: fp16 has all up to 2048 only");
+  EXPECT_EQ(plan.entries[0].verdict.message, "an int64 of any value: fp16 has all up to 2048 only");
 }
 
 // A rewrite that is off by more than fp16's rounding says so.
