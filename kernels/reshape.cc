@@ -254,6 +254,7 @@ const UnitKind& ReshapeUnit() { return Kind(); }
 
 absl::StatusOr<Operand> Reshaped(NetworkBuilder& c, const Operand& x, const Dims& dims) {
   if (c.DimsOf(x) == dims) return x;
+  if (dims.elements() == 0) return c.Refuse(rule::kEmptyTensor);
   return c.Add(Kind(), ReshapeParams{dims}, {x});
 }
 

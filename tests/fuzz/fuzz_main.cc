@@ -18,12 +18,13 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <map>
+#include <new>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "importer/to_onnx.h"
 #include "tests/fuzz/check.h"
 #include "tests/fuzz/maker.h"
 #include "tests/fuzz/shrink.h"

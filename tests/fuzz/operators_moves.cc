@@ -160,8 +160,8 @@ void MakeGatherElements(Maker& m) {
 
 void MakeTile(Maker& m) {
   const std::string x = m.OfRank(1, 5);
-  Dims repeats;
-  for (int i = 0; i < m.RankOf(x); ++i) repeats.push_back(m.random.Pick({1, 1, 1, 2, 3}));
+  Dims repeats(m.RankOf(x));
+  for (int64_t& repeat : repeats) repeat = m.random.Pick({1, 1, 1, 2, 3});
   m.Emit("Tile", {x, m.Ints(repeats)});
 }
 

@@ -13,13 +13,13 @@ namespace {
 Attributes WindowAttributes(Maker& m, int axes, bool dilations) {
   Attributes attributes;
   if (m.random.Chance(50)) {
-    Dims strides;
-    for (int i = 0; i < axes; ++i) strides.push_back(m.random.Pick({1, 2, 2, 3}));
+    Dims strides(axes);
+    for (int64_t& stride : strides) stride = m.random.Pick({1, 2, 2, 3});
     attributes = std::move(attributes).Ints("strides", strides);
   }
   if (dilations && m.random.Chance(20)) {
-    Dims steps;
-    for (int i = 0; i < axes; ++i) steps.push_back(m.random.Between(1, 2));
+    Dims steps(axes);
+    for (int64_t& step : steps) step = m.random.Between(1, 2);
     return std::move(attributes).Ints("dilations", steps);
   }
   if (m.random.Chance(20)) {
@@ -28,9 +28,9 @@ Attributes WindowAttributes(Maker& m, int axes, bool dilations) {
   }
   if (m.random.Chance(60)) {
     const bool even = m.random.Chance(60);
-    Dims pads;
+    Dims pads(2 * axes);
     for (int i = 0; i < 2 * axes; ++i) {
-      pads.push_back(even && i >= axes ? pads[i - axes] : m.random.Between(0, 2));
+      pads[i] = even && i >= axes ? pads[i - axes] : m.random.Between(0, 2);
     }
     return std::move(attributes).Ints("pads", pads);
   }
@@ -38,10 +38,10 @@ Attributes WindowAttributes(Maker& m, int axes, bool dilations) {
 }
 
 Dims Kernel(Maker& m, int axes) {
-  Dims kernel;
-  for (int i = 0; i < axes; ++i) {
-    kernel.push_back(m.random.Chance(50) && i > 0 ? kernel[0]
-                                                  : m.random.Pick({1, 2, 3, 3, 3, 4, 5, 7}));
+  Dims kernel(axes);
+  for (int64_t& size : kernel) {
+    size = &size != kernel.data() && m.random.Chance(50) ? kernel[0]
+                                                         : m.random.Pick({1, 2, 3, 3, 3, 4, 5, 7});
   }
   return kernel;
 }

@@ -24,6 +24,8 @@ constexpr float kShake = 3;
 constexpr double kSpreads = 4;
 // The sum of what each rounding alone does bounds what steps of a line can do, but for curvature.
 constexpr double kSums = 2;
+// What another order of a float32 sum may do, as a share of the largest element.
+constexpr double kSingle = 0x1p-21;
 
 float Bounded(float x) {
   return std::abs(x) >= kOverflows ? std::copysign(std::numeric_limits<float>::infinity(), x) : x;
@@ -186,6 +188,11 @@ std::string Disagreement(const std::string& name, const Tensor& got, const Runs&
     return "";
   }
   const bool is_float = IsFloating(centre.type());
+  double largest = 0;
+  for (int64_t i = 0; i < centre.elements(); ++i) {
+    const double magnitude = std::abs(NumberAt(centre, i));
+    if (std::isfinite(magnitude)) largest = std::max(largest, magnitude);
+  }
   for (int64_t i = 0; i < centre.elements(); ++i) {
     const double want = NumberAt(centre, i), have = NumberAt(got, i);
     bool is_open = false;
@@ -206,7 +213,8 @@ std::string Disagreement(const std::string& name, const Tensor& got, const Runs&
     }
     ++counts.compared;
     if (want == have || (std::isnan(want) && std::isnan(have))) continue;
-    const double allowed = is_float ? spread + std::abs(want) * 2 * kHalfUnit + 2 * kHalfLeast : 0;
+    const double allowed =
+        is_float ? spread + kSingle * largest + std::abs(want) * 2 * kHalfUnit + 2 * kHalfLeast : 0;
     if (std::isfinite(want) && std::abs(have - want) <= allowed) continue;
     if (is_float && std::isinf(have) && std::signbit(have) == std::signbit(want) &&
         std::abs(want) + allowed >= kOverflows) {

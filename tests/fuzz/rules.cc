@@ -68,6 +68,7 @@ constexpr const char* kSquares[] = {"ReduceL2",
                                     "LRN"};
 constexpr const char* kRoots[] = {"ReduceL2", "LpPool", "GlobalLpPool"};
 constexpr const char* kProducts[] = {"ReduceProd", "Pow"};
+constexpr const char* kScaled[] = {"Gemm", "Celu", "Selu", "BatchNormalization"};
 constexpr const char* kPeriodic[] = {"Sin", "Cos", "Tan"};
 constexpr const char* kSums[] = {"Sum", "Mean"};
 constexpr const char* kRecurrent[] = {"LSTM", "GRU", "RNN"};
@@ -128,7 +129,8 @@ constexpr OpeningRow kOpening[] = {
        return (IsOneOf(run.node.op_type(), kProducts) &&
                (most >= kLargest || r.out.least < kLeastNormal)) ||
               (IsOneOf(run.node.op_type(), kSums) && r.in.sum >= kLargest) ||
-              (run.node.op_type() == "Gemm" && run.units > 1 && r.out.largest > kLargest / 4);
+              (IsOneOf(run.node.op_type(), kScaled) &&
+               std::max(r.in.largest, r.out.largest) > kLargest / 4);
      }},
     // Nearest of two that are as near, to fp32's accuracy.
     {"resize-edge",
@@ -188,6 +190,15 @@ constexpr double kGeluOfTanh = 1;  // the engine's GELU is that of erf: off by u
 // ONNX Runtime's own kernels for these do not agree on a NaN.
 constexpr const char* kLargestOf[] = {"MaxPool", "GlobalMaxPool", "ReduceMax", "ReduceMin"};
 
+// numerics_notes.md section 5: batch normalization is x * gain + offset, and the offset has the
+// mean times the gain in it.
+double OffsetOf(const NodeRun& run) {
+  const auto largest = [&](int input) {
+    return RangeOf(run.values, std::vector<std::string>{run.node.input(input)});
+  };
+  return largest(1).largest * largest(3).largest / std::sqrt(std::max(largest(4).least, 1e-6));
+}
+
 }  // namespace
 
 const char* OpeningRule(const NodeRun& run) {
@@ -219,6 +230,7 @@ double InnerMagnitude(const NodeRun& run) {
   if (run.exact) magnitude = kFlushed;
   if (run.exact && IsOneOf(op, kTables)) magnitude = 4 * std::max(1.0, in.largest);
   if (op == "Gelu") magnitude = std::max(magnitude, kGeluOfTanh);
+  if (op == "BatchNormalization" && run.units > 0) magnitude = std::max(magnitude, OffsetOf(run));
   if (IsOneOf(op, kRecurrent)) magnitude = std::max(magnitude, 2.0);
   for (const InnerRow& row : kInner) {
     if (op != row.op || run.units < row.units) continue;

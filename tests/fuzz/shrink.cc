@@ -36,7 +36,7 @@ void DropUnread(FuzzGraph& graph) {
 // Without node `n`: what others read of it becomes an input.
 FuzzGraph WithoutNode(const FuzzGraph& graph, const Values& values, size_t n) {
   FuzzGraph less = graph;
-  const onnx::NodeProto gone = graph.nodes[n];
+  const onnx::NodeProto& gone = graph.nodes[n];
   less.nodes.erase(less.nodes.begin() + static_cast<std::ptrdiff_t>(n));
   for (const std::string& name : gone.output()) {
     const auto value = values.find(name);
