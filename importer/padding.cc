@@ -202,7 +202,7 @@ void Prover::RelyOn(const FlowStretch& masked) {
     if (input == kSizedConstant) continue;
     const Flow& flow = *flows_[bucket_.inputs[input]];
     // Of several masks, or of one taken along two axes, rows may be empty though none of it is.
-    const bool all = padding.masks.size() > 1 || padding.mask_axes > flow.padded_axes();
+    const bool all = padding.masks.size() > 1 || padding.mask_axes > flow.changing_axes();
     for (size_t a = 0; a < flow.axes.size(); ++a) {
       const FlowAxis& axis = flow.axes[a];
       const bool same = std::any_of(axis.begin(), axis.end(),

@@ -100,7 +100,8 @@ class PaddedConstant {
     flow_.holes = number == -HUGE_VAL;
     for (const Side& side : sides_) {
       flow_.axes[side.axis][0].padding = {
-          .beside = flow_.used, .everywhere = flow_.used, .repeats = true, .even = true};
+          .beside = flow_.used, .everywhere = flow_.used, .repeats = true, .even = true,
+          .uniform = true};
     }
     return std::move(flow_);
   }

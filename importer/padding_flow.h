@@ -31,7 +31,8 @@ struct Padding {
   // Each padded position holds what the last one that is used holds (beside), or is at least minus
   // infinity only where that one is.
   bool repeats = false, even = false;
-  // What decides where it is masked (as Flow::inputs), and how many padded axes that had.
+  bool uniform = false;  // all positions hold the same, the used ones too (Expand made it)
+  // What decides where it is masked (as Flow::inputs), and along how many padded axes that changes.
   std::set<size_t> masks;
   int mask_axes = 0;
 };
@@ -54,8 +55,9 @@ struct Flow {
   // The graph's inputs that it is made of, and kSizedConstant if one that depends on the size is.
   std::set<size_t> inputs;
 
-  int padded_axes() const;
-  bool padded() const { return padded_axes() > 0; }
+  bool padded() const;
+  // How many padded axes there are along which it is not uniform.
+  int changing_axes() const;
   Bounds all() const;  // of all elements
 };
 

@@ -97,7 +97,11 @@ Flows CarryTranspose(const PaddingStep& step) {
 FlowAxis RepeatedAxis(const Flow& flow, int64_t full, int64_t used) {
   FlowAxis axis;
   Append(axis, {full, used,
-                {.beside = flow.used, .everywhere = flow.all(), .repeats = true, .even = true}});
+                {.beside = flow.used,
+                 .everywhere = flow.all(),
+                 .repeats = true,
+                 .even = true,
+                 .uniform = true}});
   return axis;
 }
 
@@ -114,7 +118,6 @@ Flows CarryGrowth(const PaddingStep& step) {
     if (FullOf(axis) == out.full[a]) continue;
     if (axis.empty()) {
       axis = RepeatedAxis(source, out.full[a], out.used[a]);
-      if (IsPadded(axis)) flow.inputs.insert(kSizedConstant);
     } else if (!IsPadded(axis) && out.full[a] == out.used[a]) {
       axis = PlainAxis(out.full[a]);
     } else {
@@ -222,7 +225,7 @@ Flows CarryConcat(const PaddingStep& step) {
   }
   const Elementwise either = {.bounds = HullOfAll, .holes = Elementwise::kHolesStay};
   ANEMONE_ASSIGN_OR_RETURN(Flow made, Apply(either, inputs));
-  whole.padding.repeats = whole.padding.even = false;
+  whole.padding.repeats = whole.padding.even = whole.padding.uniform = false;
   Append(made.axes[*axis], std::move(whole));
   return One(std::move(made));
 }
