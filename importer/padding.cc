@@ -145,8 +145,9 @@ absl::Status Prover::Follow(const Node& bucket, const Node& exact) {
   }
   for (size_t i = 0; i < bucket.inputs.size(); ++i) {
     ANEMONE_RETURN_IF_ERROR(Meet(bucket.inputs[i], exact.inputs[i]));
-    const bool known = bucket.inputs[i] == kNone || (IsCountable(bucket_.values[bucket.inputs[i]]) &&
-                                                     IsCountable(exact_.values[exact.inputs[i]]));
+    const bool known =
+        bucket.inputs[i] == kNone || (IsCountable(bucket_.values[bucket.inputs[i]]) &&
+                                      IsCountable(exact_.values[exact.inputs[i]]));
     // An empty constant is an argument left out (Resize's).
     if (!known && !bucket_.values[bucket.inputs[i]].constant) {
       return absl::FailedPreconditionError("reads what is empty, or of a size known at run time");
@@ -162,15 +163,17 @@ absl::Status Prover::Follow(const Node& bucket, const Node& exact) {
       return absl::FailedPreconditionError("gives what is empty, or of a size known at run time");
     }
   }
-  const PaddingStep step = {
-      bucket_, exact_, bucket, exact,
-      [&](size_t i) -> absl::StatusOr<Flow> {
-        if (i >= bucket.inputs.size() || bucket.inputs[i] == kNone) {
-          return absl::FailedPreconditionError("lacks an input");
-        }
-        return FlowOf(bucket.inputs[i], exact.inputs[i]);
-      },
-      [&](const FlowStretch& masked) { RelyOn(masked); }};
+  const PaddingStep step = {bucket_,
+                            exact_,
+                            bucket,
+                            exact,
+                            [&](size_t i) -> absl::StatusOr<Flow> {
+                              if (i >= bucket.inputs.size() || bucket.inputs[i] == kNone) {
+                                return absl::FailedPreconditionError("lacks an input");
+                              }
+                              return FlowOf(bucket.inputs[i], exact.inputs[i]);
+                            },
+                            [&](const FlowStretch& masked) { RelyOn(masked); }};
   ANEMONE_ASSIGN_OR_RETURN(std::vector<Flow> made, CarryPadding(step));
   made.resize(std::max(made.size(), bucket.outputs.size()));
   for (size_t i = 0; i < bucket.outputs.size(); ++i) {

@@ -99,9 +99,11 @@ class PaddedConstant {
     flow_.wild = std::isnan(number) || number == HUGE_VAL;
     flow_.holes = number == -HUGE_VAL;
     for (const Side& side : sides_) {
-      flow_.axes[side.axis][0].padding = {
-          .beside = flow_.used, .everywhere = flow_.used, .repeats = true, .even = true,
-          .uniform = true};
+      flow_.axes[side.axis][0].padding = {.beside = flow_.used,
+                                          .everywhere = flow_.used,
+                                          .repeats = true,
+                                          .even = true,
+                                          .uniform = true};
     }
     return std::move(flow_);
   }
@@ -152,8 +154,8 @@ class PaddedConstant {
 Flow PlainConstant(const Tensor& tensor, double (*read)(const Tensor&, int64_t)) {
   Flow flow;
   for (int64_t size : tensor.dims()) flow.axes.push_back(PlainAxis(size));
-  const int64_t count = tensor.is_fill() ? std::min<int64_t>(1, tensor.elements())
-                                         : tensor.elements();
+  const int64_t count =
+      tensor.is_fill() ? std::min<int64_t>(1, tensor.elements()) : tensor.elements();
   if (read == nullptr || tensor.compressed() != nullptr || count > kMostLookedAt) return flow;
   bool any = false;
   for (int64_t i = 0; i < count; ++i) {

@@ -22,8 +22,8 @@ Bounds Sum(Bounds a, Bounds b) {
 }
 Bounds Negative(Bounds a) { return {-a.high, -a.low}; }
 Bounds Product(Bounds a, Bounds b) {
-  const auto [low, high] = std::minmax({Times(a.low, b.low), Times(a.low, b.high),
-                                        Times(a.high, b.low), Times(a.high, b.high)});
+  const auto [low, high] = std::minmax(
+      {Times(a.low, b.low), Times(a.low, b.high), Times(a.high, b.low), Times(a.high, b.high)});
   return {low, high};
 }
 bool HoldsZero(Bounds a) { return a.low <= 0 && a.high >= 0; }
@@ -71,35 +71,36 @@ Elementwise Comparison(Bounds (*bounds)(In)) {
 
 void AddArithmetic(Table& t) {
   constexpr auto kStay = Elementwise::kHolesStay;
-  t["Add"] = {.bounds = [](In x) { return Sum(x[0], x[1]); },
-              .holes = kStay,
-              .mask = Elementwise::kSum};
-  t["Sum"] = {.bounds = [](In x) { return Fold(x, Sum); },
-              .holes = kStay,
-              .mask = Elementwise::kSum};
+  t["Add"] = {
+      .bounds = [](In x) { return Sum(x[0], x[1]); }, .holes = kStay, .mask = Elementwise::kSum};
+  t["Sum"] = {
+      .bounds = [](In x) { return Fold(x, Sum); }, .holes = kStay, .mask = Elementwise::kSum};
   t["Sub"] = {.bounds = [](In x) { return Sum(x[0], Negative(x[1])); }};
   t["Mul"] = {.bounds = [](In x) { return Product(x[0], x[1]); }};
   t["Div"] = {.bounds = [](In x) { return Quotient(x[0], x[1]); },
               .wild = [](In x) { return HoldsZero(x[1]); },
               .guarded = 1};
   t["Pow"] = {.bounds = [](In x) { return Power(x[0], x[1]); }, .wild = PowerIsWild};
-  t["Max"] = {.bounds = [](In x) {
-                return Fold(x, [](Bounds a, Bounds b) {
-                  return Bounds{std::max(a.low, b.low), std::max(a.high, b.high)};
-                });
-              },
+  t["Max"] = {.bounds =
+                  [](In x) {
+                    return Fold(x, [](Bounds a, Bounds b) {
+                      return Bounds{std::max(a.low, b.low), std::max(a.high, b.high)};
+                    });
+                  },
               .holes = kStay};
-  t["Min"] = {.bounds = [](In x) {
-                return Fold(x, [](Bounds a, Bounds b) {
-                  return Bounds{std::min(a.low, b.low), std::min(a.high, b.high)};
-                });
-              },
+  t["Min"] = {.bounds =
+                  [](In x) {
+                    return Fold(x, [](Bounds a, Bounds b) {
+                      return Bounds{std::min(a.low, b.low), std::min(a.high, b.high)};
+                    });
+                  },
               .holes = kStay};
-  t["Where"] = {.bounds = [](In x) {
-                  return x[0].is(1) ? x[1] : x[0].is(0) ? x[2] : Hull(x[1], x[2]);
-                },
-                .holes = kStay,
-                .mask = Elementwise::kChoice};
+  t["Where"] = {
+      .bounds = [](In x) { return x[0].is(1)   ? x[1]
+                                  : x[0].is(0) ? x[2]
+                                               : Hull(x[1], x[2]); },
+      .holes = kStay,
+      .mask = Elementwise::kChoice};
 }
 
 void AddLogic(Table& t) {
@@ -148,7 +149,10 @@ void AddFunctions(Table& t) {
   }};
   t["Sqrt"] = {.bounds = Rising<Root>, .wild = [](In x) { return x[0].low < 0; }};
   t["Log"] = {.wild = [](In x) { return x[0].low <= 0; }};
-  t["Reciprocal"] = {.bounds = [](In x) { return Quotient({1, 1}, x[0]); },
+  t["Reciprocal"] = {.bounds =
+                         [](In x) {
+                           return Quotient({1, 1}, x[0]);
+                         },
                      .wild = [](In x) { return HoldsZero(x[0]); }};
   for (const char* name : {"Gelu", "Mish", "Elu", "Selu", "Celu", "LeakyRelu", "HardSwish",
                            "Softsign", "ThresholdedRelu", "Shrink", "Atan", "Asinh", "Tan", "Sinh",

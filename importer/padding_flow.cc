@@ -43,8 +43,9 @@ class StretchJoin {
     made.uniform = All([](const Flow&, const Padding& p) { return p.uniform; });
     const bool chooses = op_.mask == Elementwise::kChoice;
     made.even = All([](const Flow& flow, const Padding& p) {
-      return !flow.holes || p.repeats || p.even;
-    }) && (!chooses || stretches_[0] == nullptr || stretches_[0]->padding.repeats);
+                  return !flow.holes || p.repeats || p.even;
+                }) &&
+                (!chooses || stretches_[0] == nullptr || stretches_[0]->padding.repeats);
     if (op_.mask == Elementwise::kSum) JoinSum(made);
     if (chooses) JoinChoice(beside[0], made);
     return made;
@@ -139,9 +140,8 @@ bool Flow::padded() const { return std::any_of(axes.begin(), axes.end(), IsPadde
 
 int Flow::changing_axes() const {
   return static_cast<int>(std::count_if(axes.begin(), axes.end(), [](const FlowAxis& axis) {
-    return std::any_of(axis.begin(), axis.end(), [](const FlowStretch& s) {
-      return s.padded() && !s.padding.uniform;
-    });
+    return std::any_of(axis.begin(), axis.end(),
+                       [](const FlowStretch& s) { return s.padded() && !s.padding.uniform; });
   }));
 }
 

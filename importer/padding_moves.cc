@@ -96,7 +96,8 @@ Flows CarryTranspose(const PaddingStep& step) {
 // A new axis that holds the same everywhere.
 FlowAxis RepeatedAxis(const Flow& flow, int64_t full, int64_t used) {
   FlowAxis axis;
-  Append(axis, {full, used,
+  Append(axis, {full,
+                used,
                 {.beside = flow.used,
                  .everywhere = flow.all(),
                  .repeats = true,
@@ -273,7 +274,8 @@ Flows CarryGather(const PaddingStep& step) {
   for (const FlowAxis& own : indices.axes) {
     for (const FlowStretch& s : own) {
       const Bounds& at = s.padding.everywhere;
-      const bool inside = at.low >= static_cast<double>(-size) && at.high < static_cast<double>(size);
+      const bool inside =
+          at.low >= static_cast<double>(-size) && at.high < static_cast<double>(size);
       if (s.padded() && !inside) return Mixes("may look beyond its table where there is padding");
     }
   }
@@ -308,10 +310,10 @@ using Rule = Flows (*)(const PaddingStep&);
 
 const std::map<std::string, Rule, std::less<>>& Moves() {
   static const auto& table = *new std::map<std::string, Rule, std::less<>>{
-      {"Reshape", CarryReshape},     {"Flatten", CarryReshape},     {"Squeeze", CarryReshape},
-      {"Unsqueeze", CarryReshape},   {"Transpose", CarryTranspose}, {"Expand", CarryGrowth},
-      {"Tile", CarryGrowth},         {"Slice", CarrySlice},         {"Split", CarrySplit},
-      {"Concat", CarryConcat},       {"Gather", CarryGather},       {"Pad", CarryPad},
+      {"Reshape", CarryReshape},   {"Flatten", CarryReshape},     {"Squeeze", CarryReshape},
+      {"Unsqueeze", CarryReshape}, {"Transpose", CarryTranspose}, {"Expand", CarryGrowth},
+      {"Tile", CarryGrowth},       {"Slice", CarrySlice},         {"Split", CarrySplit},
+      {"Concat", CarryConcat},     {"Gather", CarryGather},       {"Pad", CarryPad},
   };
   return table;
 }
@@ -320,8 +322,6 @@ const std::map<std::string, Rule, std::less<>>& Moves() {
 
 bool IsMove(absl::string_view op_type) { return Moves().contains(op_type); }
 
-Flows CarryMove(const PaddingStep& step) {
-  return Moves().find(step.bucket.op_type)->second(step);
-}
+Flows CarryMove(const PaddingStep& step) { return Moves().find(step.bucket.op_type)->second(step); }
 
 }  // namespace anemone

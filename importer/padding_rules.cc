@@ -47,9 +47,8 @@ void LookEverywhere(Flow& flow) {
 }
 
 bool HoldsZeros(const FlowAxis& axis) {
-  return std::all_of(axis.begin(), axis.end(), [](const FlowStretch& s) {
-    return !s.padded() || s.padding.beside.is(0);
-  });
+  return std::all_of(axis.begin(), axis.end(),
+                     [](const FlowStretch& s) { return !s.padded() || s.padding.beside.is(0); });
 }
 
 Flows CarryElementwise(const PaddingStep& step) {
@@ -61,8 +60,8 @@ Flows CarryElementwise(const PaddingStep& step) {
   }
   ANEMONE_ASSIGN_OR_RETURN(Flow made, Apply(*op, inputs));
   if (node.op_type == "Mul" && node.inputs[0] == node.inputs[1]) {  // a square
-    ANEMONE_ASSIGN_OR_RETURN(
-        made, Apply(*FindElementwise("Pow"), {inputs[0], Flow{.used = {2, 2}}}));
+    ANEMONE_ASSIGN_OR_RETURN(made,
+                             Apply(*FindElementwise("Pow"), {inputs[0], Flow{.used = {2, 2}}}));
   }
   return std::vector<Flow>{std::move(made)};
 }
@@ -207,10 +206,10 @@ Bounds Unknown(Bounds) { return {}; }
 
 const ReductionRow* FindReduction(absl::string_view op_type) {
   static const auto& table = *new std::map<std::string, ReductionRow, std::less<>>{
-      {"ReduceSum", {true, SumBounds}},        {"ReduceSumSquare", {true, NotNegative}},
-      {"ReduceL1", {true, NotNegative}},       {"ReduceL2", {true, NotNegative}},
-      {"ReduceMean", {false, SameBounds}},     {"ReduceMax", {false, SameBounds}},
-      {"ReduceMin", {false, SameBounds}},      {"ReduceProd", {false, Unknown}},
+      {"ReduceSum", {true, SumBounds}},      {"ReduceSumSquare", {true, NotNegative}},
+      {"ReduceL1", {true, NotNegative}},     {"ReduceL2", {true, NotNegative}},
+      {"ReduceMean", {false, SameBounds}},   {"ReduceMax", {false, SameBounds}},
+      {"ReduceMin", {false, SameBounds}},    {"ReduceProd", {false, Unknown}},
       {"ReduceLogSumExp", {false, Unknown}},
   };
   const auto found = table.find(op_type);

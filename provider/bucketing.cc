@@ -61,11 +61,12 @@ absl::Status Bucketing::CheckSymbols() const {
   for (const auto& [symbol, sizes] : buckets_) {
     if (found.contains(symbol)) continue;
     const std::vector<std::string> near = NearNames(symbol, {found.begin(), found.end()});
-    return Bad(OptionOf(symbol, sizes),
-               absl::StrCat("no input has a free dimension of that name; ",
-                            found.empty() ? "none has one"
-                                          : absl::StrCat("there are '", absl::StrJoin(near, "', '"),
-                                                         near.size() < found.size() ? "', ..." : "'")));
+    return Bad(
+        OptionOf(symbol, sizes),
+        absl::StrCat("no input has a free dimension of that name; ",
+                     found.empty() ? "none has one"
+                                   : absl::StrCat("there are '", absl::StrJoin(near, "', '"),
+                                                  near.size() < found.size() ? "', ..." : "'")));
   }
   return absl::OkStatus();
 }

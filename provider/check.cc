@@ -19,8 +19,8 @@ namespace {
 
 // A model at sizes for which it is planned.
 struct Sized {
-  BucketSizes bucket;  // empty: the model has none
-  BucketSizes below;   // sizes that are padded to it, the largest; `bucket`: none are
+  BucketSizes bucket;   // empty: the model has none
+  BucketSizes below;    // sizes that are padded to it, the largest; `bucket`: none are
   std::string refusal;  // why these are not padded; "" if they are
   Model model;
 };
@@ -45,7 +45,8 @@ std::string BucketLine(const Sized& sized) {
     absl::StrAppend(&line, ": smaller inputs are padded (proven for ", below, ")");
   } else {
     absl::StrAppend(&line, ": smaller inputs get a program of their exact size\n    at ", below,
-                    ": ", Printable(sized.refusal), "\n    remedy: bind the dimension with --dim, or give each ",
+                    ": ", Printable(sized.refusal),
+                    "\n    remedy: bind the dimension with --dim, or give each ",
                     "size as a bucket");
   }
   return line + "\n";

@@ -84,8 +84,9 @@ absl::StatusOr<Tensor> CropTensor(const Tensor& tensor, const PaddedLayout& layo
     }
   }
   if (tensor.dims() != whole) {
-    return absl::InternalError(absl::StrCat("made as ", DimsToString(tensor.dims()), ", planned as ",
-                                            DimsToString(whole), "; please report this"));
+    return absl::InternalError(absl::StrCat("made as ", DimsToString(tensor.dims()),
+                                            ", planned as ", DimsToString(whole),
+                                            "; please report this"));
   }
   if (full == used) return tensor;
   ANEMONE_ASSIGN_OR_RETURN(Tensor cropped, CopyBox(tensor, used, full, used));

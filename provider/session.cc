@@ -72,7 +72,7 @@ struct Session::State {
   mutable tbb::task_arena arena;
   std::vector<PortInfo> inputs, outputs;
   LoadTimes times;
-  bool observed = false;  // hazards can be found
+  bool observed = false;              // hazards can be found
   std::unique_ptr<Bucketed> buckets;  // if there are any, they have all but inputs and outputs
 
   using Import = std::function<absl::StatusOr<Model>(const ImportOptions&)>;

@@ -19,9 +19,9 @@ absl::StatusOr<PaddingProof> Prove(const std::string& graph, int64_t full, int64
   auto runtime = OrtRuntime::Open({.threads = 1});
   EXPECT_TRUE(runtime.ok()) << runtime.status();
   const auto import = [&](int64_t size) {
-    auto model = ImportBytes(
-        BytesOfText(graph), "",
-        {.dims = {{"n", size}}, .evaluate = MakeEvaluator(*runtime), .stop_after = 0});
+    auto model =
+        ImportBytes(BytesOfText(graph), "",
+                    {.dims = {{"n", size}}, .evaluate = MakeEvaluator(*runtime), .stop_after = 0});
     EXPECT_TRUE(model.ok()) << model.status();
     return *std::move(model);
   };
@@ -42,8 +42,8 @@ TEST_P(Padding, IsProvenOrNamed) {
   if (GetParam().refusal == nullptr) {
     EXPECT_TRUE(proof.ok()) << proof.status();
   } else {
-    EXPECT_THAT(proof.status(), StatusIs(absl::StatusCode::kFailedPrecondition,
-                                         HasSubstr(GetParam().refusal)));
+    EXPECT_THAT(proof.status(),
+                StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr(GetParam().refusal)));
   }
 }
 
@@ -106,7 +106,8 @@ const Padded kCases[] = {
      "(float[n,4] x) => (float[n,4] y) <int64 a = {0}> { y = CumSum<reverse = 1>(x, a) }",
      "from the padded end"},
     {"first_rows",
-     "(float[n,4] x) => (float[2,4] y) <int64[1] s = {0}, int64[1] e = {2}> { y = Slice(x, s, e) }"},
+     "(float[n,4] x) => (float[2,4] y) <int64[1] s = {0}, int64[1] e = {2}> { y = Slice(x, s, e) "
+     "}"},
     {"last_rows",
      "(float[n,4] x) => (float[2,4] y) <int64[1] s = {-2}, int64[1] e = {100}> "
      "{ y = Slice(x, s, e) }",
@@ -129,13 +130,11 @@ const Padded kCases[] = {
     {"behind_it",
      "(float[n,4] x) => (float[m,4] y) <float[1,4] c = {1,2,3,4}> { y = Concat<axis = 0>(x, c) }",
      "behind the padding"},
-    {"cut_up",
-     "(float[n,4] x) => (float[4,m] y) <int64[2] s = {4, -1}> { y = Reshape(x, s) }",
+    {"cut_up", "(float[n,4] x) => (float[4,m] y) <int64[2] s = {4, -1}> { y = Reshape(x, s) }",
      "cuts the padded axis"},
     {"merged_with_a_smaller",
      "(float[n,4] x) => (float[m] y) <int64[1] s = {-1}> { y = Reshape(x, s) }"},
-    {"largest_alone",
-     "(float[n,4] x) => (float[n,4] y) { y = Hardmax<axis = 0>(x) }",
+    {"largest_alone", "(float[n,4] x) => (float[n,4] y) { y = Hardmax<axis = 0>(x) }",
      "works along the padded axis"},
     {"unknown_operator",
      "(float[n,4] x) => (float[k,2] y) { m = NonZero(x) f = Cast<to = 1>(m) "

@@ -22,8 +22,7 @@ using testing::IsEmpty;
 using testing::Pair;
 
 // Rows apart: y = relu(x) + x along `n`.
-constexpr char kRows[] =
-    "(float[n,4] x) => (float[n,4] y) { r = Relu(x) y = Add(r, x) }";
+constexpr char kRows[] = "(float[n,4] x) => (float[n,4] y) { r = Relu(x) y = Add(r, x) }";
 // Means of columns: each row counts.
 constexpr char kMeans[] =
     "(float[n,4] x) => (float[1,4] y) <int64[1] a = {0}> { y = ReduceMean(x, a) }";
@@ -143,8 +142,8 @@ TEST(Buckets, WhatIsWrongIsNamed) {
   EXPECT_THAT(load({{"m", {4}}}), StatusIs(absl::StatusCode::kInvalidArgument,
                                            HasSubstr("no input has a free dimension of that name; "
                                                      "there are 'n'")));
-  EXPECT_THAT(load({{"n", {}}}), StatusIs(absl::StatusCode::kInvalidArgument,
-                                          HasSubstr("want at least one size")));
+  EXPECT_THAT(load({{"n", {}}}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("want at least one size")));
   EXPECT_THAT(load({{"n", {4, 0}}}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("want sizes of at least 1")));
   EXPECT_THAT(load({{"n", {4}}}, {{"n", 4}}),
@@ -175,8 +174,7 @@ TEST(PaddingCopy, PadsAndCropsEachAxis) {
   const Tensor x = Tensor::Int64s({2, 3}, {1, 2, 3, 4, 5, 6});
   auto padded = PadTensor(x, {3, 5});
   ASSERT_TRUE(padded.ok()) << padded.status();
-  EXPECT_THAT(padded->data<int64_t>(),
-              ElementsAre(1, 2, 3, 0, 0, 4, 5, 6, 0, 0, 0, 0, 0, 0, 0));
+  EXPECT_THAT(padded->data<int64_t>(), ElementsAre(1, 2, 3, 0, 0, 4, 5, 6, 0, 0, 0, 0, 0, 0, 0));
   auto cropped = CropTensor(*padded, {{{3, 2}}, {{5, 3}}});
   ASSERT_TRUE(cropped.ok()) << cropped.status();
   EXPECT_EQ(cropped->dims(), x.dims());
