@@ -122,12 +122,14 @@ absl::Status Prover::TakeInputs() {
 
 // A node's input is the same value in both graphs.
 absl::Status Prover::Meet(ValueId bucket, ValueId exact) {
-  const absl::Status other = absl::FailedPreconditionError("is another node at another size");
-  if (bucket == kNone || exact == kNone) return bucket == exact ? absl::OkStatus() : other;
-  const bool constant = bucket_.values[bucket].constant.has_value();
-  if (constant != exact_.values[exact].constant.has_value()) return other;
-  if (constant || twin_[bucket] == exact) return absl::OkStatus();
-  return other;
+  bool same = bucket == exact;
+  if (bucket != kNone && exact != kNone) {
+    const bool constant = bucket_.values[bucket].constant.has_value();
+    same = constant == exact_.values[exact].constant.has_value() &&
+           (constant || twin_[bucket] == exact);
+  }
+  return same ? absl::OkStatus()
+              : absl::FailedPreconditionError("is another node at another size");
 }
 
 absl::StatusOr<Flow> Prover::FlowOf(ValueId bucket, ValueId exact) const {

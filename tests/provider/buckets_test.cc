@@ -100,6 +100,7 @@ TEST(Buckets, RunFromManyThreadsWithDifferentSizes) {
   auto means = LoadRows(kMeans);
   ASSERT_TRUE(rows.ok() && means.ok());
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       for (int i = 0; i < 12; ++i) {
