@@ -62,7 +62,7 @@ const Padded kCases[] = {
      "(float[n,1,4,4] x) => (float[n,1,4,4] y) <float[1,1,1,1] w = {2}> { y = Conv(x, w) }"},
     {"convolution_along",
      "(float[1,1,4,n] x) => (float[1,1,4,n] y) <float[1,1,1,1] w = {2}> { y = Conv(x, w) }",
-     "(Conv, /#0): it works along the padded axis"},
+     "node /#0 (Conv): it works along the padded axis"},
     {"resize_of_a_batch",
      "(float[n,1,4,4] x) => (float[n,1,8,8] y) <float[4] f = {1,1,2,2}> { y = Resize(x, , f) }"},
     {"resize_along",
