@@ -122,12 +122,14 @@ absl::Status Prover::TakeInputs() {
 
 // A node's input is the same value in both graphs.
 absl::Status Prover::Meet(ValueId bucket, ValueId exact) {
-  const absl::Status other = absl::FailedPreconditionError("is another node at another size");
-  if (bucket == kNone || exact == kNone) return bucket == exact ? absl::OkStatus() : other;
-  const bool constant = bucket_.values[bucket].constant.has_value();
-  if (constant != exact_.values[exact].constant.has_value()) return other;
-  if (constant || twin_[bucket] == exact) return absl::OkStatus();
-  return other;
+  bool same = bucket == exact;
+  if (bucket != kNone && exact != kNone) {
+    const bool constant = bucket_.values[bucket].constant.has_value();
+    same = constant == exact_.values[exact].constant.has_value() &&
+           (constant || twin_[bucket] == exact);
+  }
+  return same ? absl::OkStatus()
+              : absl::FailedPreconditionError("is another node at another size");
 }
 
 absl::StatusOr<Flow> Prover::FlowOf(ValueId bucket, ValueId exact) const {
@@ -205,7 +207,7 @@ void Prover::RelyOn(const FlowStretch& masked) {
     if (input == kSizedConstant) continue;
     const Flow& flow = *flows_[bucket_.inputs[input]];
     // Of several masks, or of one taken along two axes, rows may be empty though none of it is.
-    const bool all = padding.masks.size() > 1 || padding.mask_axes > flow.padded_axes();
+    const bool all = padding.masks.size() > 1 || padding.mask_axes > flow.changing_axes();
     for (size_t a = 0; a < flow.axes.size(); ++a) {
       const FlowAxis& axis = flow.axes[a];
       const bool same = std::any_of(axis.begin(), axis.end(),

@@ -99,8 +99,11 @@ class PaddedConstant {
     flow_.wild = std::isnan(number) || number == HUGE_VAL;
     flow_.holes = number == -HUGE_VAL;
     for (const Side& side : sides_) {
-      flow_.axes[side.axis][0].padding = {
-          .beside = flow_.used, .everywhere = flow_.used, .repeats = true, .even = true};
+      flow_.axes[side.axis][0].padding = {.beside = flow_.used,
+                                          .everywhere = flow_.used,
+                                          .repeats = true,
+                                          .even = true,
+                                          .uniform = true};
     }
     return std::move(flow_);
   }

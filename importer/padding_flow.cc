@@ -40,6 +40,7 @@ class StretchJoin {
     }
     if (op_.wild && stretches_[op_.guarded] != nullptr && op_.wild(everywhere)) wild = true;
     made.repeats = All([](const Flow&, const Padding& p) { return p.repeats; });
+    made.uniform = All([](const Flow&, const Padding& p) { return p.uniform; });
     const bool chooses = op_.mask == Elementwise::kChoice;
     made.even = All([](const Flow& flow, const Padding& p) {
                   return !flow.holes || p.repeats || p.even;
@@ -71,7 +72,7 @@ class StretchJoin {
   // The elements of input `i` decide where the mask is.
   void TakeOrigin(size_t i, Padding& made) const {
     made.masks.insert(inputs_[i].inputs.begin(), inputs_[i].inputs.end());
-    made.mask_axes = std::max(made.mask_axes, inputs_[i].padded_axes());
+    made.mask_axes = std::max(made.mask_axes, inputs_[i].changing_axes());
   }
 
   void JoinSum(Padding& made) const {
@@ -135,8 +136,13 @@ void Append(FlowAxis& axis, FlowStretch stretch) {
   axis.push_back(std::move(stretch));
 }
 
-int Flow::padded_axes() const {
-  return static_cast<int>(std::count_if(axes.begin(), axes.end(), IsPadded));
+bool Flow::padded() const { return std::any_of(axes.begin(), axes.end(), IsPadded); }
+
+int Flow::changing_axes() const {
+  return static_cast<int>(std::count_if(axes.begin(), axes.end(), [](const FlowAxis& axis) {
+    return std::any_of(axis.begin(), axis.end(),
+                       [](const FlowStretch& s) { return s.padded() && !s.padding.uniform; });
+  }));
 }
 
 Bounds Flow::all() const {

@@ -25,13 +25,14 @@ Bounds Hull(Bounds a, Bounds b);
 
 // The padding of one stretch of an axis. "Beside": elements that are padding by this stretch alone.
 struct Padding {
-  Bounds beside;      // of those
-  Bounds everywhere;  // also of elements that are padding by another stretch as well
+  Bounds beside;        // of those
+  Bounds everywhere;    // also of elements that are padding by another stretch as well
   bool masked = false;  // softmax makes those beside 0, whatever the rest is
   // Each padded position holds what the last one that is used holds (beside), or is at least minus
   // infinity only where that one is.
   bool repeats = false, even = false;
-  // What decides where it is masked (as Flow::inputs), and how many padded axes that had.
+  bool uniform = false;  // all positions hold the same, the used ones too (Expand made it)
+  // What decides where it is masked (as Flow::inputs), and along how many padded axes that changes.
   std::set<size_t> masks;
   int mask_axes = 0;
 };
@@ -48,14 +49,15 @@ inline constexpr size_t kSizedConstant = std::numeric_limits<size_t>::max();
 
 struct Flow {
   std::vector<FlowAxis> axes;
-  Bounds used;          // of the elements that are no padding
-  bool wild = false;    // padding may be no number, or infinite
-  bool holes = false;   // elements may be minus infinity
+  Bounds used;         // of the elements that are no padding
+  bool wild = false;   // padding may be no number, or infinite
+  bool holes = false;  // elements may be minus infinity
   // The graph's inputs that it is made of, and kSizedConstant if one that depends on the size is.
   std::set<size_t> inputs;
 
-  int padded_axes() const;
-  bool padded() const { return padded_axes() > 0; }
+  bool padded() const;
+  // How many padded axes there are along which it is not uniform.
+  int changing_axes() const;
   Bounds all() const;  // of all elements
 };
 

@@ -40,10 +40,10 @@ std::optional<size_t> AxisOf(size_t rank, int64_t axis) {
 
 // Takes stretches from `left`, fastest last, until they make up an axis of these sizes.
 absl::StatusOr<FlowAxis> TakeAxis(FlowAxis& left, int64_t full, int64_t used) {
-  const absl::Status cut = Mixes("cuts the padded axis to pieces");
+  const auto cut = [] { return Mixes("cuts the padded axis to pieces"); };
   FlowAxis axis;
   while (full > 1) {
-    if (left.empty()) return cut;
+    if (left.empty()) return cut();
     FlowStretch& next = left.front();
     if (full % next.full == 0 && used % next.used == 0) {
       full /= next.full;
@@ -53,12 +53,12 @@ absl::StatusOr<FlowAxis> TakeAxis(FlowAxis& left, int64_t full, int64_t used) {
       continue;
     }
     // Of one without padding a part will do.
-    if (next.padded() || next.full % full != 0 || used != full) return cut;
+    if (next.padded() || next.full % full != 0 || used != full) return cut();
     Append(axis, {full, full, {}});
     next.full = next.used = next.full / full;
     full = used = 1;
   }
-  if (used != 1) return cut;
+  if (used != 1) return cut();
   return axis;
 }
 
@@ -96,9 +96,13 @@ Flows CarryTranspose(const PaddingStep& step) {
 // A new axis that holds the same everywhere.
 FlowAxis RepeatedAxis(const Flow& flow, int64_t full, int64_t used) {
   FlowAxis axis;
-  Append(
-      axis,
-      {full, used, {.beside = flow.used, .everywhere = flow.all(), .repeats = true, .even = true}});
+  Append(axis, {full,
+                used,
+                {.beside = flow.used,
+                 .everywhere = flow.all(),
+                 .repeats = true,
+                 .even = true,
+                 .uniform = true}});
   return axis;
 }
 
@@ -115,7 +119,6 @@ Flows CarryGrowth(const PaddingStep& step) {
     if (FullOf(axis) == out.full[a]) continue;
     if (axis.empty()) {
       axis = RepeatedAxis(source, out.full[a], out.used[a]);
-      if (IsPadded(axis)) flow.inputs.insert(kSizedConstant);
     } else if (!IsPadded(axis) && out.full[a] == out.used[a]) {
       axis = PlainAxis(out.full[a]);
     } else {
@@ -223,7 +226,7 @@ Flows CarryConcat(const PaddingStep& step) {
   }
   const Elementwise either = {.bounds = HullOfAll, .holes = Elementwise::kHolesStay};
   ANEMONE_ASSIGN_OR_RETURN(Flow made, Apply(either, inputs));
-  whole.padding.repeats = whole.padding.even = false;
+  whole.padding.repeats = whole.padding.even = whole.padding.uniform = false;
   Append(made.axes[*axis], std::move(whole));
   return One(std::move(made));
 }

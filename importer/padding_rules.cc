@@ -133,7 +133,7 @@ absl::StatusOr<Flow> Multiply(Flow a, Flow b) {
   }};
   ANEMONE_ASSIGN_OR_RETURN(Flow made, Apply(product, {std::move(a), std::move(b)}));
   for (FlowAxis& axis : made.axes) {
-    for (FlowStretch& s : axis) s.padding.repeats = false;
+    for (FlowStretch& s : axis) s.padding.repeats = s.padding.uniform = false;
   }
   return made;
 }
@@ -181,7 +181,7 @@ Flows CarrySoftmax(const PaddingStep& step) {
     Padding& padding = s.padding;
     if (!padding.masked) {
       padding.masks = flow.inputs;
-      padding.mask_axes = flow.padded_axes();
+      padding.mask_axes = flow.changing_axes();
     }
     if (s.padded()) step.rely_on_mask(s);
     padding = {.beside = {0, 0}, .everywhere = {0, 1}, .even = true};
@@ -255,7 +255,7 @@ Flows CarryReduction(const PaddingStep& step) {
     gone[axis] = IntOr(step.bucket, "keepdims", 1) == 0;
   }
   for (FlowAxis& axis : made.axes) {
-    for (FlowStretch& s : axis) s.padding.repeats = false;
+    for (FlowStretch& s : axis) s.padding.repeats = s.padding.uniform = false;
   }
   for (size_t a = made.axes.size(); a-- > 0;) {
     if (gone[a]) made.axes.erase(made.axes.begin() + static_cast<std::ptrdiff_t>(a));
@@ -358,6 +358,26 @@ Flows CarryUnpadded(const PaddingStep& step) {
   return made;
 }
 
+// Resize of all axes but the first. What it is told of sizes depends on them.
+Flows CarryResize(const PaddingStep& step) {
+  ANEMONE_ASSIGN_OR_RETURN(const Flow flow, step.flow(0));
+  if (!flow.padded()) return CarryUnpadded(step);
+  const PaddingStep::Sizes in = step.InputSizes(0);
+  const PaddingStep::Sizes out = step.OutputSizes(0);
+  if (in.full[0] != out.full[0] || step.bucket.FindAttribute("axes") != nullptr ||
+      StringOr(step.bucket, "coordinate_transformation_mode", "") == "tf_crop_and_resize") {
+    return Mixes("resizes the padded axis");
+  }
+  if (HasInput(step.bucket, 2)) {  // scales; none: sizes are given, and this one stays
+    const Value& value = step.bucket_graph.values[step.bucket.inputs[2]];
+    const bool known = value.constant && value.constant->type() == DataType::kFloat;
+    if (!known || (value.constant->elements() > 0 && value.constant->at<float>(0) != 1)) {
+      return Mixes("resizes the padded axis");
+    }
+  }
+  return CarryBeside(step, flow, 1, flow.axes.size());
+}
+
 using Rule = Flows (*)(const PaddingStep&);
 
 Rule FindRule(const Node& node) {
@@ -390,6 +410,7 @@ Rule FindRule(const Node& node) {
       {"InstanceNormalization", CarryBatch},
       {"GroupNormalization", CarryBatch},
       {"LRN", CarryBatch},
+      {"Resize", CarryResize},
       {"DepthToSpace", CarryBatch},
       {"SpaceToDepth", CarryBatch},
   };

@@ -64,7 +64,8 @@ absl::StatusOr<Arrays> InputsOf(const std::string& path, const Options& options)
   std::vector<PortInfo> ports;
   {
     ANEMONE_ASSIGN_OR_RETURN(
-        Model model, ImportFile(path, ImportingOptions(RandomDims(options), options.shapes, nullptr)));
+        Model model,
+        ImportFile(path, ImportingOptions(RandomDims(options), options.shapes, nullptr)));
     ANEMONE_RETURN_IF_ERROR(RequireBound(model));
     const Graph& graph = model.graph;
     for (ValueId input : graph.inputs) {

@@ -25,13 +25,13 @@ absl::Status SplitPair(const std::string& text, std::string& name, std::string& 
   return absl::OkStatus();
 }
 
-// "1x3x8x8" or "scalar"; `?` for a symbolic dimension if `symbols`.
-absl::Status ReadShape(const std::string& text, bool symbols, std::vector<int64_t>& dims) {
+// "1x3x8x8" or "scalar"; `?` for a dimension without a size.
+absl::Status ReadShape(const std::string& text, std::vector<int64_t>& dims) {
   dims.clear();
   if (text == "scalar") return absl::OkStatus();
   for (absl::string_view size : absl::StrSplit(text, 'x')) {
     dims.push_back(-1);
-    if (symbols && size == "?") continue;
+    if (size == "?") continue;
     ANEMONE_RETURN_IF_ERROR(
         StoreInteger(std::string(size), 0, std::numeric_limits<int32_t>::max(), dims.back()));
   }
@@ -42,7 +42,7 @@ absl::Status ReadShape(const std::string& text, bool symbols, std::vector<int64_
 absl::Status ReadTensor(const std::string& text, MilTensor& tensor) {
   size_t colon = text.find(':');
   if (colon != std::string::npos) tensor.dtype = text.substr(colon + 1);
-  return ReadShape(text.substr(0, colon), true, tensor.shape);
+  return ReadShape(text.substr(0, colon), tensor.shape);
 }
 
 }  // namespace
@@ -81,7 +81,7 @@ absl::Status StoreBucket(Options& o, const std::string& value) {
 absl::Status StoreShape(Options& o, const std::string& value) {
   std::string name, shape;
   ANEMONE_RETURN_IF_ERROR(SplitPair(value, name, shape));
-  return ReadShape(shape, false, o.shapes[name]);
+  return ReadShape(shape, o.shapes[name]);
 }
 
 absl::Status StoreChoice(const std::string& value, const std::vector<std::string>& choices,

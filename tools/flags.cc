@@ -178,7 +178,9 @@ const Flag kFlags[] = {
      .value = "INPUT=1x3x224x224",
      .commands = kReadsModel,
      .brief = "Bind the whole shape of an input.",
-     .help = "For dimensions without a name, or with an awkward one. A scalar is `INPUT=scalar`.",
+     .help =
+         "For dimensions without a name, or with an awkward one. A scalar is `INPUT=scalar`; `?` "
+         "leaves a dimension to --dim or --bucket.",
      .store = StoreShape},
     {.name = "route",
      .value = "ROUTE",

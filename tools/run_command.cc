@@ -109,8 +109,8 @@ std::string UseText(const BucketUse& use) {
     return absl::StrCat("  ran ", sizes, " padded to bucket ", SizesText(use.bucket), "\n");
   }
   if (use.refusal.empty()) return absl::StrCat("  ran bucket ", sizes, "\n");
-  return absl::StrCat("  ran ", sizes, " with a program of its exact size: ",
-                      Printable(use.refusal), "\n");
+  return absl::StrCat("  ran ", sizes,
+                      " with a program of its exact size: ", Printable(use.refusal), "\n");
 }
 
 void AddUse(const BucketUse& use, const Session& session, Json& json) {
@@ -131,8 +131,8 @@ absl::StatusOr<int> Run(const Options& options) {
   progress.Step(absl::StrCat("loading and compiling ", path));
   ANEMONE_ASSIGN_OR_RETURN(Session session, Session::Load(path, SessionOptionsOf(options)));
   const bool bucketed = !options.buckets.empty();
-  ANEMONE_ASSIGN_OR_RETURN(Arrays inputs, bucketed ? InputsOf(path, options)
-                                                   : MakeInputs(session.inputs(), options));
+  ANEMONE_ASSIGN_OR_RETURN(
+      Arrays inputs, bucketed ? InputsOf(path, options) : MakeInputs(session.inputs(), options));
   progress.Step(absl::StrCat("running ", path));
   Arrays outputs;
   ANEMONE_ASSIGN_OR_RETURN(RunTimes times, TimeRuns(options.repeat, [&]() -> absl::Status {

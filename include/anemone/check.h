@@ -30,7 +30,7 @@ struct CheckOptions {
   std::map<std::string, int64_t> dims;
   std::map<std::string, std::vector<int64_t>> shapes;
   std::map<std::string, std::vector<int64_t>> buckets;  // as SessionOptions::buckets
-  std::string ort_library;  // as SessionOptions::ort_library
+  std::string ort_library;                              // as SessionOptions::ort_library
 };
 
 class CheckReport {

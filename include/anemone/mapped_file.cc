@@ -114,7 +114,7 @@ absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Map(int file,
   const auto size = static_cast<size_t>(info.st_size);
   void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
   if (data == MAP_FAILED) return SystemError(path, "cannot be mapped");
-  const std::shared_ptr<const MappedFile> mapped(
+  std::shared_ptr<const MappedFile> mapped(
       new MappedFile(static_cast<const std::byte*>(data), size));
   RememberMapped(identity, mapped);
   return mapped;

@@ -122,8 +122,8 @@ class Session {
   absl::StatusOr<std::vector<Hazard>> FindHazards(
       const std::map<std::string, Tensor>& inputs) const;
 
-  // What Run() uses for these inputs; it is made now if it was not. kFailedPrecondition: the session
-  // has no buckets.
+  // What Run() uses for these inputs; it is made now if it was not. kFailedPrecondition: the
+  // session has no buckets.
   absl::StatusOr<BucketUse> UseOf(const std::map<std::string, Tensor>& inputs) const;
 
   // With buckets: the plans of all of them.

@@ -164,11 +164,16 @@ class Session:
         return [Port(*port) for port in self._session.outputs]
 
     @property
-    def plan(self) -> Record | list[Record]:
-        """Where each node runs, and why: an item of `targets` in check()'s report; a list of them
-        if the session has buckets."""
-        plan: Record | list[Record] = json.loads(self._session.plan_json(), object_hook=Record)
-        return plan
+    def plan(self) -> Record:
+        """Where each node runs, and why: an item of `targets` in check()'s report; with buckets
+        that of the smallest."""
+        return self.plans[0]
+
+    @property
+    def plans(self) -> list[Record]:
+        """One plan, or one for each bucket."""
+        made = json.loads(self._session.plan_json(), object_hook=Record)
+        return made if isinstance(made, list) else [made]
 
     def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
         """Every output by name. Types and shapes must be those of `inputs`; arrays are not copied

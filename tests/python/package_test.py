@@ -243,6 +243,20 @@ class Sessions(PackageTest):
         self.assertEqual(4, session.plan.summary.nodes)
         self.assertIn("of 4 nodes", repr(session))
 
+    def test_buckets(self):
+        buckets = {"n": [2, 4]}
+        session = ane.Session(models.relu(["n", 3]), buckets=buckets)
+        self.assertEqual((-1, 3), session.inputs[0].shape)
+        for rows in (1, 2, 3):
+            x = np.random.default_rng(rows).standard_normal((rows, 3)).astype(np.float16)
+            y = session.run({"x": x.astype(np.float32)})["y"]
+            np.testing.assert_array_equal(np.maximum(x, 0), y)
+        with self.assertRaisesRegex(ValueError, "above the largest bucket, 4"):
+            session.run({"x": np.zeros((5, 3), np.float32)})
+        checked = ane.check(models.relu(["n", 3]), buckets=buckets).models[0].targets
+        self.assertEqual([2, 4], [plan.bucket.n for plan in checked])
+        self.assertEqual(checked, session.plans)
+
     def test_many_threads(self):
         session = ane.Session(models.network())
         wanted = [session.run({"x": models.image(i)})["y"] for i in range(8)]

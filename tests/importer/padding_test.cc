@@ -1,0 +1,190 @@
+// Which operators the proof of padding lets pass, and what it says of the others: each case is a
+// graph with an axis `n`, proven at 5 of 8.
+#include "importer/padding.h"
+
+#include <gmock/gmock.h>
+
+#include "fallback/evaluator.h"
+#include "fallback/ort_runtime.h"
+#include "importer/importer.h"
+#include "tests/onnx_text.h"
+#include "tests/status_matchers.h"
+
+namespace anemone {
+namespace {
+
+using testing::HasSubstr;
+
+absl::StatusOr<PaddingProof> Prove(const std::string& graph, int64_t full, int64_t used) {
+  auto runtime = OrtRuntime::Open({.threads = 1});
+  EXPECT_TRUE(runtime.ok()) << runtime.status();
+  const auto import = [&](int64_t size) {
+    auto model =
+        ImportBytes(BytesOfText(graph), "",
+                    {.dims = {{"n", size}}, .evaluate = MakeEvaluator(*runtime), .stop_after = 0});
+    EXPECT_TRUE(model.ok()) << model.status();
+    return *std::move(model);
+  };
+  return ProvePadding(import(full), import(used));
+}
+
+struct Padded {
+  const char* name;
+  const char* graph;
+  const char* refusal = nullptr;  // null: it is proven
+};
+void PrintTo(const Padded& c, std::ostream* out) { *out << c.name; }
+
+class Padding : public testing::TestWithParam<Padded> {};
+
+TEST_P(Padding, IsProvenOrNamed) {
+  const auto proof = Prove(GetParam().graph, 8, 5);
+  if (GetParam().refusal == nullptr) {
+    EXPECT_TRUE(proof.ok()) << proof.status();
+  } else {
+    EXPECT_THAT(proof.status(),
+                StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr(GetParam().refusal)));
+  }
+}
+
+const Padded kCases[] = {
+    {"rows_of_a_product",
+     "(float[n,4] x) => (float[n,3] y) <float[4,3] w = {1,2,3,4,5,6,7,8,9,1,2,3}> "
+     "{ y = MatMul(x, w) }"},
+    {"sum_of_zeros", "(float[4,n] x, float[n,3] z) => (float[4,3] y) { y = MatMul(x, z) }"},
+    {"sum_of_no_zeros",
+     "(float[4,n] x, float[n,3] z) => (float[4,3] y) { a = Exp(x) b = Exp(z) y = MatMul(a, b) }",
+     "neither operand is known to be 0"},
+    {"transposed_product",
+     "(float[4,n] x) => (float[n,2] y) <float[2,4] w = {1,2,3,4,5,6,7,8}> "
+     "{ y = Gemm<transA = 1, transB = 1>(x, w) }"},
+    {"convolution_of_a_batch",
+     "(float[n,1,4,4] x) => (float[n,1,4,4] y) <float[1,1,1,1] w = {2}> { y = Conv(x, w) }"},
+    {"convolution_along",
+     "(float[1,1,4,n] x) => (float[1,1,4,n] y) <float[1,1,1,1] w = {2}> { y = Conv(x, w) }",
+     "node /#0 (Conv): it works along the padded axis"},
+    {"resize_of_a_batch",
+     "(float[n,1,4,4] x) => (float[n,1,8,8] y) <float[4] f = {1,1,2,2}> { y = Resize(x, , f) }"},
+    {"resize_along",
+     "(float[1,1,n,4] x) => (float[1,1,m,8] y) <float[4] f = {1,1,2,2}> { y = Resize(x, , f) }",
+     "works along the padded axis"},
+    {"resize_that_blurs_the_batch",
+     "(float[n,1,4,4] x) => (float[n,1,4,4] y) <float[4] f = {1.1,1,1,1}> "
+     "{ y = Resize<mode = \"linear\">(x, , f) }",
+     "resizes the padded axis"},
+    {"softmax_beside", "(float[n,4] x) => (float[n,4] y) { y = Softmax<axis = 1>(x) }"},
+    {"softmax_along", "(float[n,4] x) => (float[n,4] y) { y = Softmax<axis = 0>(x) }",
+     "no mask keeps the padding out"},
+    {"softmax_with_a_mask",
+     "(float[4,n] x, float[n] mask) => (float[4,n] y) <float one = {1}, float low = {-1e9}> "
+     "{ m = Sub(one, mask) l = Mul(m, low) s = Add(x, l) y = Softmax<axis = 1>(s) }"},
+    {"softmax_with_too_weak_a_mask",
+     "(float[4,n] x, float[n] mask) => (float[4,n] y) <float one = {1}, float low = {-5}> "
+     "{ m = Sub(one, mask) l = Mul(m, low) s = Add(x, l) y = Softmax<axis = 1>(s) }",
+     "no mask keeps the padding out"},
+    {"softmax_with_a_mask_the_other_way",
+     "(float[4,n] x, bool[n] mask) => (float[4,n] y) <float low = {-1e9}> "
+     "{ s = Where(mask, low, x) y = Softmax<axis = 1>(s) }",
+     "no mask keeps the padding out"},
+    {"norm_of_rows",
+     "(float[n,4] x) => (float[n,4] y) <float[4] w = {1,2,3,4}> "
+     "{ y = LayerNormalization<axis = 1>(x, w) }"},
+    {"norm_of_all",
+     "(float[n,4] x) => (float[n,4] y) <float[1] w = {1}> "
+     "{ y = LayerNormalization<axis = 0>(x, w) }",
+     "works along the padded axis"},
+    {"sum", "(float[n,4] x) => (float[1,4] y) <int64[1] a = {0}> { y = ReduceSum(x, a) }"},
+    {"sum_of_ones",
+     "(float[n,4] x) => (float[1,4] y) <int64[1] a = {0}> { e = Exp(x) y = ReduceSum(e, a) }",
+     "not known to be 0"},
+    {"maximum", "(float[n,4] x) => (float[1,4] y) <int64[1] a = {0}> { y = ReduceMax(x, a) }",
+     "joins all positions"},
+    {"maximum_beside",
+     "(float[n,4] x) => (float[n,1] y) <int64[1] a = {1}> { y = ReduceMax(x, a) }"},
+    {"sums_so_far", "(float[n,4] x) => (float[n,4] y) <int64 a = {0}> { y = CumSum(x, a) }"},
+    {"sums_from_the_end",
+     "(float[n,4] x) => (float[n,4] y) <int64 a = {0}> { y = CumSum<reverse = 1>(x, a) }",
+     "from the padded end"},
+    {"first_rows",
+     "(float[n,4] x) => (float[2,4] y) <int64[1] s = {0}, int64[1] e = {2}> { y = Slice(x, s, e) "
+     "}"},
+    {"last_rows",
+     "(float[n,4] x) => (float[2,4] y) <int64[1] s = {-2}, int64[1] e = {100}> "
+     "{ y = Slice(x, s, e) }",
+     "counted from its end"},
+    {"turned_round",
+     "(float[n,4] x) => (float[n,4] y) <int64[1] s = {100}, int64[1] e = {-100}, int64[1] a = {0}, "
+     "int64[1] d = {-1}> { y = Slice(x, s, e, a, d) }",
+     "its end"},
+    {"one_row", "(float[n,4] x) => (float[4] y) <int64 i = {3}> { y = Gather(x, i) }"},
+    {"the_last_row", "(float[n,4] x) => (float[4] y) <int64 i = {-1}> { y = Gather(x, i) }",
+     "counted from the padded axis' end"},
+    {"looked_up",
+     "(int64[n] x) => (float[n,2] y) <float[3,2] t = {1,2,3,4,5,6}> { y = Gather(t, x) }"},
+    {"looked_up_beyond",
+     "(int64[n] x) => (float[n,2] y) <float[3,2] t = {1,2,3,4,5,6}, int64 by = {7}> "
+     "{ i = Add(x, by) y = Gather(t, i) }",
+     "may look beyond its table"},
+    {"in_front_of_it",
+     "(float[n,4] x) => (float[m,4] y) <float[1,4] c = {1,2,3,4}> { y = Concat<axis = 0>(c, x) }"},
+    {"behind_it",
+     "(float[n,4] x) => (float[m,4] y) <float[1,4] c = {1,2,3,4}> { y = Concat<axis = 0>(x, c) }",
+     "behind the padding"},
+    {"cut_up", "(float[n,4] x) => (float[4,m] y) <int64[2] s = {4, -1}> { y = Reshape(x, s) }",
+     "cuts the padded axis"},
+    {"merged_with_a_smaller",
+     "(float[n,4] x) => (float[m] y) <int64[1] s = {-1}> { y = Reshape(x, s) }"},
+    {"largest_alone", "(float[n,4] x) => (float[n,4] y) { y = Hardmax<axis = 0>(x) }",
+     "works along the padded axis"},
+    {"unknown_operator",
+     "(float[n,4] x) => (float[k,2] y) { m = NonZero(x) f = Cast<to = 1>(m) "
+     "y = Transpose<perm = [1,0]>(f) }",
+     "of a size known at run time"},
+    {"divided_by_the_size",
+     "(float[n,4] x) => (float[n,4] y) { s = Shape<start = 0, end = 1>(x) f = Cast<to = 1>(s) "
+     "y = Div(x, f) }",
+     "has other elements at another size"},
+    {"spread_out",
+     "(float[n,4] x, float[1,4] z) => (float[n,4] y) { s = Shape(x) e = Expand(z, s) "
+     "y = Add(x, e) }"},
+    {"no_number_summed",
+     "(float[4,n] x, float[n,3] z) => (float[4,3] y) { a = Reciprocal(x) y = MatMul(a, z) }",
+     "may hold what is no number"},
+    {"branches",
+     "(float[n,4] x, bool c) => (float[n,4] y) { y = If(c) <then_branch = t () => (float[n,4] a) "
+     "{ a = Relu(x) }, else_branch = e () => (float[n,4] b) { b = Neg(x) }> }",
+     "runs nodes of its own"},
+};
+
+INSTANTIATE_TEST_SUITE_P(Operators, Padding, testing::ValuesIn(kCases),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST(PaddingProof, SaysHowOutputsAreCropped) {
+  const auto proof = Prove(
+      "(float[2,n,4] x) => (float[m,4] y, float[2,4] z) <int64[2] s = {-1,4}, int64 i = {0}> "
+      "{ y = Reshape(x, s) z = Gather<axis = 1>(x, i) }",
+      8, 5);
+  ASSERT_TRUE(proof.ok()) << proof.status();
+  ASSERT_EQ(proof->outputs.size(), 2);
+  const auto& rows = proof->outputs[0][0];
+  ASSERT_EQ(rows.size(), 2) << "two sequences of 8, of which 5 are used";
+  EXPECT_EQ(rows[0].full, 2);
+  EXPECT_EQ(rows[0].used, 2);
+  EXPECT_EQ(rows[1].full, 8);
+  EXPECT_EQ(rows[1].used, 5);
+}
+
+TEST(PaddingProof, SaysWhichMaskMustKeepSomething) {
+  const char kModel[] =
+      "(float[4,n] x, float[n] mask) => (float[4,n] y) <float one = {1}, float low = {-1e9}> "
+      "{ m = Sub(one, mask) l = Mul(m, low) s = Add(x, l) y = Softmax<axis = 1>(s) }";
+  const auto proof = Prove(kModel, 8, 5);
+  ASSERT_TRUE(proof.ok()) << proof.status();
+  ASSERT_EQ(proof->masks.size(), 1);
+  EXPECT_EQ(proof->masks[0].input, 1);
+  EXPECT_EQ(proof->masks[0].axis, 0);
+  EXPECT_FALSE(proof->masks[0].all);
+}
+
+}  // namespace
+}  // namespace anemone
