@@ -128,8 +128,7 @@ absl::Status Prover::Meet(ValueId bucket, ValueId exact) {
     same = constant == exact_.values[exact].constant.has_value() &&
            (constant || twin_[bucket] == exact);
   }
-  return same ? absl::OkStatus()
-              : absl::FailedPreconditionError("is another node at another size");
+  return same ? absl::OkStatus() : absl::FailedPreconditionError("is another node at another size");
 }
 
 absl::StatusOr<Flow> Prover::FlowOf(ValueId bucket, ValueId exact) const {
