@@ -162,7 +162,8 @@ std::vector<FuzzGraph> Neighbours(const FuzzGraph& graph) {
       }
       for (int i = 0; i < attribute.ints_size(); ++i) {
         with([&](onnx::AttributeProto& p) { p.set_ints(i, p.ints(i) + 1); });
-        if (i > 0) with([&](onnx::AttributeProto& p) { p.mutable_ints()->SwapElements(i - 1, i); });
+        if (i > 0 && attribute.ints(i) != attribute.ints(i - 1))
+          with([&](onnx::AttributeProto& p) { p.mutable_ints()->SwapElements(i - 1, i); });
       }
     }
   }
