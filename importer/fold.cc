@@ -271,6 +271,7 @@ absl::StatusOr<bool> Folder::CanEvaluate(Walk& walk, const Node& node) {
   const auto known = [&](ValueId id) { return walk.IsKnown(id); };
   if (!std::all_of(node.inputs.begin(), node.inputs.end(), known)) return false;
   if (!IsDeterministic(node) || !MakesPlainTensors(walk.graph, node)) return false;
+  if (ComputesFromNothing(walk.graph, node)) return false;
   if (DividesIntegers(walk.graph, node)) {
     // The CPU traps on x / 0 and on the lowest number / -1, which no Status could tell.
     ANEMONE_ASSIGN_OR_RETURN(const Tensor* divisor, ConstantOf(node.inputs[1]));

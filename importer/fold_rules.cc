@@ -121,6 +121,14 @@ bool MakesPlainTensors(const Graph& graph, const Node& node) {
   });
 }
 
+bool ComputesFromNothing(const Graph& graph, const Node& node) {
+  if (!HasInput(node, 0)) return false;
+  const Value& value = graph.values[node.inputs[0]];
+  if (!IsFloating(value.type) || !value.shape.has_value()) return false;
+  return std::any_of(value.shape->begin(), value.shape->end(),
+                     [](const Dim& dim) { return dim.size == 0; });
+}
+
 bool DividesIntegers(const Graph& graph, const Node& node) {
   if (!node.domain.empty() || (node.op_type != "Div" && node.op_type != "Mod")) return false;
   return !IsFloating(graph.values[node.inputs[1]].type);

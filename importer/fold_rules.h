@@ -26,6 +26,10 @@ bool IsDeterministic(const Node& node);
 // All outputs are tensors of types that any evaluator can hand back.
 bool MakesPlainTensors(const Graph& graph, const Node& node);
 
+// The first operand is of floats and has none: ONNX Runtime's kernels may die of it (1.31.1:
+// InstanceNormalization of 1x1x0x1x1).
+bool ComputesFromNothing(const Graph& graph, const Node& node);
+
 bool DividesIntegers(const Graph& graph, const Node& node);
 // Whether an integer divisor has an element 0 or -1, or too many elements to look.
 bool MayTrap(const Tensor& divisor);
