@@ -1,6 +1,7 @@
 // Normalizations whose mean or deviation is read as well, and MeanVarianceNormalization: sums of
 // squares spelled out, where no unit gives them. Differences are divided by the largest of them
 // first, if that is above 1: so squares do not overflow.
+#include <algorithm>
 #include <vector>
 
 #include "anemone/status_macros.h"
@@ -19,9 +20,11 @@ struct Moments {
   Operand normal;  // (x - mean) * inverse_deviation
 };
 
-// Relative error of the deviation at most 3e-3.
+// Relative error of the deviation at most 3e-3. An epsilon that fp16 has not is the smallest number
+// that it has: the same zeros of constants.
 absl::StatusOr<Moments> MomentsOf(LowerContext& c, const Operand& x, const std::vector<Axis>& axes,
                                   double epsilon) {
+  constexpr double kSmallest = 1.0 / (1 << 24);
   Moments m;
   ANEMONE_ASSIGN_OR_RETURN(m.mean, Reduced(c, x, ReduceType::kAvg, axes));
   ANEMONE_ASSIGN_OR_RETURN(Operand d, Combined(c, ElementWiseType::kSub, x, m.mean));
@@ -33,7 +36,7 @@ absl::StatusOr<Moments> MomentsOf(LowerContext& c, const Operand& x, const std::
   ANEMONE_ASSIGN_OR_RETURN(Operand v, Combined(c, ElementWiseType::kMult, d, d));
   ANEMONE_ASSIGN_OR_RETURN(v, Reduced(c, v, ReduceType::kAvg, axes));
   ANEMONE_ASSIGN_OR_RETURN(Operand e, Combined(c, ElementWiseType::kMult, inverse, inverse));
-  ANEMONE_ASSIGN_OR_RETURN(e, Scaled(c, e, epsilon, 0));
+  ANEMONE_ASSIGN_OR_RETURN(e, Scaled(c, e, std::max(epsilon, kSmallest), 0));
   ANEMONE_ASSIGN_OR_RETURN(v, Combined(c, ElementWiseType::kAdd, v, e));
   ANEMONE_ASSIGN_OR_RETURN(v, Activated(c, NeuronType::kRsqrt, v));
   ANEMONE_ASSIGN_OR_RETURN(m.inverse_deviation, Combined(c, ElementWiseType::kMult, v, inverse));
@@ -69,10 +72,9 @@ absl::Status LowerLayerNormalization(const Match& match, LowerContext& c) {
   return absl::OkStatus();
 }
 
-// ONNX adds 1e-9 to the deviation, which fp16 has not; the smallest number that it has, added to
-// the variance, makes the same zeros of constants.
+// ONNX adds 1e-9 to the deviation, here it is added to the variance.
 absl::Status LowerMeanVariance(const Match& match, LowerContext& c) {
-  constexpr double kSmallest = 1.0 / (1 << 24);
+  constexpr double kEpsilon = 1e-9;
   const Node& node = c.anchor(match);
   Attributes a(node);
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> given, a.Ints("axes", {0, 2, 3}));
@@ -85,7 +87,7 @@ absl::Status LowerMeanVariance(const Match& match, LowerContext& c) {
     axes.push_back(AxisOf(rank, axis));
   }
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(Moments m, MomentsOf(c, x, axes, kSmallest));
+  ANEMONE_ASSIGN_OR_RETURN(Moments m, MomentsOf(c, x, axes, kEpsilon));
   return c.Out(node.outputs[0], m.normal);
 }
 

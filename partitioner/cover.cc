@@ -148,7 +148,9 @@ class Chooser {
     for (const Lowering* row : LoweringsOf(node.domain, node.op_type)) {
       if (row->match != nullptr || !Allowed(*row)) continue;
       ANEMONE_ASSIGN_OR_RETURN(Cover cover, Try(*row, Match{{id}, {}}, view_, options_));
-      if (cover.verdict.accepted) {
+      // What the target takes and the user refuses is not made of other units instead.
+      const bool is_wish = !first && cover.verdict.layer == Layer::kPolicy;
+      if (cover.verdict.accepted || is_wish) {
         Take(std::move(cover));
         return absl::OkStatus();
       }

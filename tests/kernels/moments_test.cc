@@ -10,6 +10,10 @@ const std::vector<Case> kMoments = {
      .model = "(float[2,3,8] x, float[8] s, float[8] b) => (float[2,3,8] y, float[2,3,1] m, "
               "float[2,3,1] d) { y, m, d = LayerNormalization(x, s, b) }",
      .units = Units({{"ElementWise", 11}, {"GOC", 1}, {"Neuron", 2}, {"Reduction", 3}})},
+    {.name = "layer_norm_of_one_element_and_an_epsilon_that_fp16_has_not",
+     .model = "(float[2,1,1] x, float[1] s) => (float[2,1,1] y) {"
+              "  y = LayerNormalization<epsilon = 1e-12>(x, s) }",
+     .units = Units({{"ElementWise", 10}, {"GOC", 1}, {"Neuron", 2}})},
     {.name = "layer_norm_with_mean_over_two_axes",
      .model = "(float[2,3,8] x) => (float[2,3,8] y, float[2,1,1] m) <float[3,8] s> "
               "{ y, m = LayerNormalization<axis = 1, epsilon = 0.001>(x, s) }",

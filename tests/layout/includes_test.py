@@ -16,7 +16,7 @@ if ROOT.is_file():
 LEAVES = {"anemone/bit_mask.h", "anemone/compressed.h", "anemone/guarded.h",
           "anemone/mapped_file.h", "anemone/near_names.h", "anemone/nibbles.h",
           "anemone/onnx_value.h", "anemone/printable.h", "anemone/scale_grid.h",
-          "anemone/status_macros.h", "anemone/tensor.h"}
+          "anemone/status_macros.h", "anemone/tensor.h", "anemone/threads.h"}
 
 # Folder -> folders it may include, besides itself and LEAVES. A longer path wins over a shorter.
 MAY_INCLUDE = {

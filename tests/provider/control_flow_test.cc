@@ -211,9 +211,9 @@ constexpr char kShortScan[] =
 
 // Only a part of the body is for the engine: Det is not.
 constexpr char kPartly[] =
-    "(int64 m, bool c, float[3,3] x) => (float[3,3] y, float[?] dets) {"
-    "  y, dets = Loop(m, c, x) <body = b (int64 i, bool ci, float[3,3] xi)"
-    "    => (bool co, float[3,3] xo, float d) {"
+    "(int64 m, bool c, float[4,4] x) => (float[4,4] y, float[?] dets) {"
+    "  y, dets = Loop(m, c, x) <body = b (int64 i, bool ci, float[4,4] xi)"
+    "    => (bool co, float[4,4] xo, float d) {"
     "    co = Identity(ci) r = Sigmoid(xi) d = Det(r) xo = Add(r, d) }> }";
 
 INSTANTIATE_TEST_SUITE_P(
@@ -287,7 +287,7 @@ INSTANTIATE_TEST_SUITE_P(
                     {"/body:Scan_0/#0", "/body:Scan_0/#3"}},
         ControlCase{"Partly",
                     kPartly,
-                    {{{"m", Number(3)}, {"c", Truth(true)}, {"x", Ramp({3, 3})}}},
+                    {{{"m", Number(3)}, {"c", Truth(true)}, {"x", Ramp({4, 4})}}},
                     {"/body:Loop_0/#1", "/body:Loop_0/#3"},
                     {"/body:Loop_0/#2"}}),
     [](const auto& info) { return info.param.name; });
@@ -351,7 +351,7 @@ TEST(ControlFlow, SaysWhoRunsTheBodies) {
 TEST(ControlFlow, TracesAndHazardsNameWhatIsInBodies) {
   auto session = Session::LoadBytes(BytesOfText(kPartly), {.hazards = true});
   ASSERT_TRUE(session.ok()) << session.status();
-  Tensor huge = Ramp({3, 3}, 1e5);
+  Tensor huge = Ramp({4, 4}, 1e5);
   const Tensors inputs = {{"m", Number(2)}, {"c", Truth(true)}, {"x", huge}};
   std::string events;
   ASSERT_TRUE(session->RunTraced(inputs, &events).ok());
