@@ -63,13 +63,12 @@ absl::StatusOr<std::string> Spelled(const std::string& term, size_t rank) {
 }
 
 // The result of an equation without "->": the ellipsis, then the labels that occur once.
-std::string ImplicitResult(const std::string& a, const std::string& b) {
-  std::string both = a + b;
-  std::string once = Only(both, [&](char label) {
-    return label != '.' && std::count(both.begin(), both.end(), label) == 1;
+std::string ImplicitResult(const std::string& terms) {
+  std::string once = Only(terms, [&](char label) {
+    return IsLabel(label) && std::count(terms.begin(), terms.end(), label) == 1;
   });
   std::sort(once.begin(), once.end());
-  return absl::StrCat(Has(both, '.') ? "..." : "", once);
+  return absl::StrCat(Has(terms, '.') ? "..." : "", once);
 }
 
 absl::StatusOr<Equation> Parse(const std::string& equation,
@@ -81,7 +80,7 @@ absl::StatusOr<Equation> Parse(const std::string& equation,
     return absl::InvalidArgumentError(
         absl::StrCat("einsum equation '", text, "': want two terms and at most one \"->\""));
   }
-  terms.push_back(sides.size() == 2 ? sides[1] : ImplicitResult(terms[0], terms[1]));
+  terms.push_back(sides.size() == 2 ? sides[1] : ImplicitResult(sides[0]));
   Equation e;
   std::string* spelled[] = {&e.a, &e.b, &e.y};
   for (size_t i = 0; i < shapes.size(); ++i) {
@@ -257,7 +256,7 @@ absl::StatusOr<std::vector<std::string>> ReadTerms(LowerContext& c, const Node& 
     return absl::InvalidArgumentError(
         absl::StrCat("einsum equation '", text, "': want ", node.inputs.size(), " terms"));
   }
-  terms.push_back(sides.size() == 2 ? sides[1] : ImplicitResult(sides[0], ""));
+  terms.push_back(sides.size() == 2 ? sides[1] : ImplicitResult(sides[0]));
   for (size_t i = 0; i < terms.size(); ++i) {
     const ValueId value = i < node.inputs.size() ? node.inputs[i] : node.outputs[0];
     ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(value));

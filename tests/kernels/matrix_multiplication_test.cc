@@ -118,6 +118,9 @@ const std::vector<Case> kEinsumCases = {
      .model = "(float[5,7] a, float[7,6] b) => (float[5,6] y) "
               "{ y = Einsum<equation = \"ij,jk->ik\">(a, b) }",
      .units = {"MatrixMultiplication"}},
+    {.name = "inner_product",
+     .model = "(float[5] a, float[5] b) => (float y) { y = Einsum<equation = \"i,i\">(a, b) }",
+     .units = {"MatrixMultiplication"}},
     {.name = "scores_of_heads",
      .model = "(float[2,5,3,8] q, float[2,6,3,8] k) => (float[2,3,5,6] y) "
               "{ y = Einsum<equation = \"bqhd, bkhd -> bhqk\">(q, k) }",
