@@ -74,6 +74,7 @@ class Folder {
                             size_t first_capture);
   absl::StatusOr<bool> Unroll(Walk& walk, const Node& node);
   absl::Status VisitInstead(Walk& walk, std::vector<Node> nodes);
+  void CastConstant(Walk& walk, Node& node) const;
   absl::StatusOr<bool> CanEvaluate(Walk& walk, const Node& node);
   absl::Status Defer(Walk& walk, Node node);
   absl::Status Flush(Walk& walk);
@@ -147,6 +148,7 @@ absl::Status Folder::Visit(Walk& walk, Node node) {
     MakeConstant(walk.graph.values[node.outputs[0]], *std::move(result));
     return absl::OkStatus();
   }
+  CastConstant(walk, node);
   ANEMONE_ASSIGN_OR_RETURN(const bool evaluates, CanEvaluate(walk, node));
   if (evaluates) return Defer(walk, std::move(node));
   walk.kept.push_back(std::move(node));
@@ -264,6 +266,18 @@ void Folder::WarnKept(const Node& node, const absl::Status& why) {
            "nodes: ",
            why.message()),
        "docs/contrib_operators.md lists the forms that have one"});
+}
+
+// CastLike of a constant wants of its other operand the type alone, which is known without it.
+void Folder::CastConstant(Walk& walk, Node& node) const {
+  if (!node.domain.empty() || node.op_type != "CastLike" || node.outputs[0] == kNone) return;
+  if (!walk.IsKnown(node.inputs[0])) return;
+  const DataType type = walk.graph.values[node.outputs[0]].type;
+  if (type == DataType::kUndefined) return;
+  --walk.uses[node.inputs[1]];
+  node.op_type = "Cast";
+  node.inputs.resize(1);
+  node.attributes.push_back({"to", static_cast<int64_t>(type)});
 }
 
 absl::StatusOr<bool> Folder::CanEvaluate(Walk& walk, const Node& node) {

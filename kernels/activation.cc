@@ -160,14 +160,6 @@ void MultiplyValue(const GraphView& view, ValueId value, Product& product) {
     product.scale *= *number;
     return;
   }
-  if (const Node* like = view.OnlyProducer(value, "CastLike")) {
-    // A number that is given the type of another value, in ONNX's Swish.
-    if (auto number = view.Scalar(like->inputs[0])) {
-      product.scale *= *number;
-      product.nodes.push_back(view.IdOf(*like));
-      return;
-    }
-  }
   const Node* inner = view.OnlyProducer(value, "Mul");
   if (inner == nullptr) inner = view.OnlyProducer(value, "Div");
   bool opaque = inner == nullptr || product.nodes.size() >= kMostNodes ||

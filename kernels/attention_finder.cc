@@ -207,7 +207,7 @@ class Finder {
     for (int i = divides ? 1 : 0; node != nullptr && i < 2; ++i) {
       // A number of a higher rank than the other operand would add axes.
       if (nodes_->RankOf(node->inputs[1 - i]) != nodes_->RankOf(node->outputs[0])) continue;
-      auto by = Number(node->inputs[i]);
+      auto by = nodes_->NumberOf(node->inputs[i]);
       if (!by || *by == 0) continue;
       factor *= divides ? 1 / *by : *by;
       Note(*node);
@@ -238,7 +238,7 @@ class Finder {
   std::optional<ValueId> BehindFloor(ValueId value) {
     const Node* node = Made(value, "Max");
     for (int i = 0; node != nullptr && node->inputs.size() == 2 && i < 2; ++i) {
-      auto floor = Number(node->inputs[i]);
+      auto floor = nodes_->NumberOf(node->inputs[i]);
       if (!floor || *floor > kFloor || !nodes_->KeepsElements(*node, 1 - i)) continue;
       Note(*node);
       return node->inputs[1 - i];
@@ -251,7 +251,7 @@ class Finder {
     const Node* node = Made(value, "Where");
     if (node == nullptr || factor <= 0 || !TakesMasks()) return std::nullopt;
     for (int i : {1, 2}) {
-      auto number = Number(node->inputs[3 - i]);
+      auto number = nodes_->NumberOf(node->inputs[3 - i]);
       if (!number || !(*number * factor <= kNoWeight)) continue;
       if (!nodes_->KeepsElements(*node, i)) continue;
       Note(*node);
@@ -272,7 +272,7 @@ class Finder {
     if (where == nullptr || guard_ != kNone || found_.clears_masked) return std::nullopt;
     if (!nodes_->KeepsElements(*where, 2)) return std::nullopt;
     const ValueId weights = where->inputs[2];
-    if (Number(where->inputs[1]) != 0.0) return std::nullopt;
+    if (nodes_->NumberOf(where->inputs[1]) != 0.0) return std::nullopt;
     shared_.push_back(weights);
     Note(*where);
     const Node* is_nan = view_->OnlyProducer(where->inputs[0], "IsNaN");
@@ -320,7 +320,7 @@ class Finder {
   bool IsInfinity(const Node& equal, ValueId x) {
     for (int i : {0, 1}) {
       if (equal.inputs[i] != x) continue;
-      auto number = Number(equal.inputs[1 - i]);
+      auto number = nodes_->NumberOf(equal.inputs[1 - i]);
       if (number && *number < 0 && std::isinf(*number)) return true;
     }
     return false;
@@ -376,18 +376,6 @@ class Finder {
   const Node* Made(ValueId value, const char* op) const {
     const bool is_shared = std::find(shared_.begin(), shared_.end(), value) != shared_.end();
     return is_shared ? view_->Producer(value, op) : view_->OnlyProducer(value, op);
-  }
-
-  // A number, or one that CastLike gives the type of a value, which thus has a reader more.
-  std::optional<double> Number(ValueId value) {
-    if (auto number = nodes_->NumberOf(value)) return number;
-    const Node* like = view_->OnlyProducer(value, "CastLike");
-    if (like == nullptr || !nodes_->IsFloat(like->inputs[1])) return std::nullopt;
-    auto number = nodes_->NumberOf(like->inputs[0]);
-    if (!number) return std::nullopt;
-    Note(*like);
-    shared_.push_back(like->inputs[1]);
-    return number;
   }
 
   const AttentionNodes* nodes_;

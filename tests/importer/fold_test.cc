@@ -142,6 +142,13 @@ TEST(Fold, AKnownConditionTakesItsBranch) {
   EXPECT_EQ(model.graph.values[model.graph.outputs[0]].name, "y");
 }
 
+TEST(Fold, OfAConstantThatGetsTheTypeOfAnInput) {
+  const Model model = ExpectSameOnOrt(
+      ParseModel("g (float[2] x) => (float[2] y) { two = Constant<value = int32 {2}>()"
+                 "  c = CastLike(two, x) y = Mul(x, c) }"));
+  EXPECT_EQ(NodesText(model.graph), "Mul x, c -> y");
+}
+
 TEST(Fold, BodiesAreFolded) {
   const Model model = ExpectSameOnOrt(
       ParseModel("g (bool c, float[1,3] x) => (float[N,M] y) { two = Constant<value = float {2}>()"
