@@ -63,9 +63,9 @@ bool LayOut(const Node& node, Layer& layer) {
 }
 
 bool ReadBias(GraphEditor& g, const Node& node, Layer& layer) {
+  if (node.op_type == "Gemm" && FloatOr(node, "beta", 1) != 1) return false;
   const ValueId id = InputOr(node, 2);
   if (id == kNone) return true;
-  if (node.op_type == "Gemm" && FloatOr(node, "beta", 1) != 1) return false;
   const Tensor* bias = g.ConstantOf(id);
   if (bias == nullptr || bias->dims().size() > 1) return false;
   if (bias->elements() != 1 && bias->elements() != layer.channels) return false;

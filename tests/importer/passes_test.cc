@@ -157,6 +157,12 @@ const Rewrite kRewrites[] = {
      "   float[3] t = {0.1,0.2,0.3}, float[3] m = {0.5,0,-1}, float[3] v = {1,4,0.25}> {"
      "  a = Gemm<alpha=0.5>(x, w, b) y = BatchNormalization(a, s, t, m, v) }",
      "Gemm"},
+    {"GemmWhoseBiasIsScaledStays",
+     "g (float[2,2] x) => (float[2,3] y)"
+     "  <float[2,3] w = {1,2,3,4,5,6}, float[3] s = {1,-2,0.5},"
+     "   float[3] t = {0.1,0.2,0.3}, float[3] m = {0.5,0,-1}, float[3] v = {1,4,0.25}> {"
+     "  a = Gemm<beta=2.0>(x, w) y = BatchNormalization(a, s, t, m, v) }",
+     "Gemm BatchNormalization"},
     {"TransposedGemmScale",
      "g (float[2,2] x) => (float[2,3] y) <float[3,2] w = {1,2,3,4,5,6}, float[3] c = {2,3,4}> {"
      "  a = Gemm<transB=1>(x, w) y = Mul(c, a) }",
