@@ -297,7 +297,7 @@ absl::Status CheckForm(const Form& form, absl::Span<const int64_t> from,
     bool negative = p.before < 0 || p.after < 0;
     int64_t most = std::max(p.before, p.after);
     if (p.before < -extent || p.after < -extent || most > to[p.axis]) {
-      return absl::InvalidArgumentError("pads: want what the output's shape says");
+      return c.NotLowered("a pad that takes away more than there is");
     }
     if (form.mode == Sides::kConstant) continue;
     if (negative) return c.NotLowered("padding other than by a constant with negative pads");

@@ -71,6 +71,10 @@ const std::vector<Case> kCases = {
      .units = {"Concat", "Concat", "InputView", "InputView", "InputView", "InputView", "InputView",
                "InputView"},
      .tolerance = 1e-3},
+    {.name = "takes_away_more_than_there_is",
+     .model = "(float[1,4,5] x) => (float[1,4,2] y) <int64[6] p = {0,0,-6,0,0,3}> "
+              "{ y = Pad(x, p) }",
+     .refused_by = "form-not-lowered"},
     {.name = "mirrored_end_of_a_line",  // Silero VAD
      .model = "(float[1,576] x) => (float[1,640] y) <int64[4] p = {0,0,0,64}> "
               "{ y = Pad<mode = \"reflect\">(x, p) }",
