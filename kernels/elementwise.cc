@@ -343,6 +343,37 @@ absl::Status LowerOrEqual(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], y);
 }
 
+// The infinity that a value is compared with, and the value; nullopt if it is another comparison.
+struct WithInfinity {
+  ValueId value;
+  bool negative;
+};
+
+std::optional<WithInfinity> InfinityOf(const GraphView& view, const Node& node) {
+  for (int i = 0; i < 2; ++i) {
+    std::optional<double> number = view.Scalar(node.inputs[i]);
+    if (number && std::isinf(*number)) return WithInfinity{node.inputs[1 - i], *number < 0};
+  }
+  return std::nullopt;
+}
+
+// Equal to an infinity is at fp16's end or beyond: what a Where or a port makes of an infinity is
+// the end (where.cc), what a sum of two such makes is infinite.
+absl::Status LowerEqual(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  std::optional<WithInfinity> asked = InfinityOf(c.view(), node);
+  if (!asked) return LowerBinary(match, c);
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.outputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, AlignedOperand(c, asked->value, shape));
+  const float end = math::ToFloat(math::kHalfMax);
+  ANEMONE_ASSIGN_OR_RETURN(
+      Operand inside, asked->negative
+                          ? Combined(c, ElementWiseType::kGreaterThan, x, ScalarConstant(c, -end))
+                          : Combined(c, ElementWiseType::kLessThan, x, ScalarConstant(c, end)));
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, Scaled(c, inside, -1, 1));
+  return c.Out(node.outputs[0], y);
+}
+
 // Division where the unit has none: Inv, then Mult (netplist.md). One rounding more.
 absl::Status LowerInverseDiv(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
@@ -436,7 +467,7 @@ constexpr Lowering kLowerings[] = {
     {.op = "Mul", .lower = LowerBinary},
     {.op = "Div", .lower = LowerBinary},
     {.op = "Div", .rewritten = true, .lower = LowerInverseDiv},
-    {.op = "Equal", .lower = LowerBinary},
+    {.op = "Equal", .lower = LowerEqual},
     {.op = "Less", .lower = LowerBinary},
     {.op = "Greater", .lower = LowerBinary},
     {.op = "LessOrEqual", .lower = LowerOrEqual},

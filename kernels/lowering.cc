@@ -70,20 +70,10 @@ const Tensor* GraphView::Constant(ValueId value) const {
 std::optional<double> GraphView::Scalar(ValueId value) const {
   const Tensor* t = Constant(value);
   if (t == nullptr || t->elements() != 1) return std::nullopt;
-  switch (t->type()) {
-    case DataType::kFloat:
-      return t->at<float>(0);
-    case DataType::kDouble:
-      return t->at<double>(0);
-    case DataType::kFloat16:
-      return math::ToFloat(math::Half{t->at<uint16_t>(0)});
-    case DataType::kInt64:
-      return static_cast<double>(t->at<int64_t>(0));
-    case DataType::kInt32:
-      return t->at<int32_t>(0);
-    default:
-      return std::nullopt;
-  }
+  if (IsFloating(t->type())) return ElementAsDouble(*t, 0);
+  if (t->type() == DataType::kInt64) return static_cast<double>(t->at<int64_t>(0));
+  if (t->type() == DataType::kInt32) return t->at<int32_t>(0);
+  return std::nullopt;
 }
 
 absl::StatusOr<std::vector<int64_t>> LowerContext::ShapeOf(ValueId value) {

@@ -117,6 +117,14 @@ const std::vector<Case> kLogical = {
     {.name = "compare_with_a_number",
      .model = "(float[4,9] x) => (bool[4,9] y) <float k = {0.5}> { y = Greater(x, k) }",
      .units = {"ElementWise"}},
+    {.name = "compare_with_infinity",  // a row whose elements are all masked
+     .model = "(bool[4,9] c, bool[4,1] d) => (bool[4,1] y, bool[4,1] z) "
+              "<float zero = {0}, int64[1] axes = {-1}> "
+              "{ low = Log(zero) high = Neg(low) both = And(c, d) m = Where(both, zero, low) "
+              "twice = Add(m, m) r = ReduceMax(twice, axes) y = Equal(r, low) "
+              "n = Neg(m) s = ReduceMin(n, axes) z = Equal(high, s) }",
+     .units = {"ElementWise", "ElementWise", "ElementWise", "ElementWise", "GOC", "GOC", "GOC",
+               "GOC", "Reduction", "Reduction"}},
     {.name = "xor_is_a_rewrite",
      .model = "(bool[4,9] a, bool[4,9] b) => (bool[4,9] y) { y = Xor(a, b) }",
      .rewrites = false,
