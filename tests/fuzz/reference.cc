@@ -50,6 +50,88 @@ double NumberAt(const Tensor& tensor, int64_t i) {
   }
 }
 
+namespace {
+
+// How far the runs come from the centre at an element.
+struct Spread {
+  double width = 0;
+  bool is_open = false;  // a number in some runs and none in others
+};
+
+Spread SpreadAt(const Runs& runs, const std::string& name, int64_t i) {
+  const double want = NumberAt(runs.values[0].at(name), i);
+  Spread spread;
+  const auto distance = [&](const Values& run) {
+    const double other = NumberAt(run.at(name), i);
+    if (std::isfinite(want) && std::isfinite(other)) return std::abs(other - want);
+    const bool same = want == other || (std::isnan(want) && std::isnan(other));
+    spread.is_open = spread.is_open || !same;
+    return 0.0;
+  };
+  double together = 0, alone = 0;
+  for (const Values& run : runs.values) together = std::max(together, distance(run));
+  for (const Values& run : runs.alone) alone += distance(run);
+  spread.width = std::max(kSpreads * together, kSums * alone);
+  return spread;
+}
+
+// Shapes that depend on values that a rounding may change.
+bool HasOtherShape(const Runs& runs, const std::string& name) {
+  const Tensor& centre = runs.values[0].at(name);
+  const auto differs = [&](const Values& run) { return run.at(name).dims() != centre.dims(); };
+  return std::any_of(runs.values.begin(), runs.values.end(), differs) ||
+         std::any_of(runs.alone.begin(), runs.alone.end(), differs);
+}
+
+// The element of an operand of shape `from` that element `i` of a result of shape `to` reads.
+int64_t BroadcastFrom(const Dims& from, const Dims& to, int64_t i) {
+  int64_t element = 0, stride = 1;
+  for (size_t back = 1; back <= to.size(); ++back) {
+    const int64_t extent = to[to.size() - back];
+    const int64_t own = back <= from.size() ? from[from.size() - back] : 1;
+    if (own > 1) element += i % extent * stride;
+    stride *= own;
+    i /= extent;
+  }
+  return element;
+}
+
+void TurnTies(const Ties& ties, const onnx::NodeProto& node, Values& values) {
+  const auto found = ties.find(node.output(0));
+  if (found == ties.end()) return;
+  Tensor turned = values.at(found->first).Copy();
+  for (int64_t i : found->second) {
+    bool& element = turned.mutable_data<bool>()[i];
+    element = !element;
+  }
+  values[found->first] = std::move(turned);
+}
+
+}  // namespace
+
+Ties Reference::FindTies(const Runs& runs) const {
+  Ties ties;
+  for (const onnx::NodeProto& node : graph_->nodes) {
+    if (!Compares(node)) continue;
+    const Tensor& result = runs.values[0].at(node.output(0));
+    if (result.type() != DataType::kBool || HasOtherShape(runs, node.output(0))) continue;
+    for (int64_t i = 0; i < result.elements(); ++i) {
+      double difference = 0, spread = 0, sign = 1;
+      for (const std::string& name : node.input()) {  // Cast to bool compares with nothing
+        const Tensor& operand = runs.values[0].at(name);
+        const int64_t at = BroadcastFrom(operand.dims(), result.dims(), i);
+        const double x = NumberAt(operand, at);
+        difference += sign * x;
+        sign = -1;
+        if (!IsFloating(operand.type())) continue;
+        spread += SpreadAt(runs, name, at).width + std::abs(x) * kHalfUnit + kHalfLeast;
+      }
+      if (std::abs(difference) <= spread) ties[node.output(0)].push_back(i);
+    }
+  }
+  return ties;
+}
+
 absl::StatusOr<Reference> Reference::Make(const Runtime& runtime, const FuzzGraph& graph) {
   Reference reference;
   reference.graph_ = &graph;
@@ -66,7 +148,7 @@ absl::StatusOr<Reference> Reference::Make(const Runtime& runtime, const FuzzGrap
 absl::StatusOr<Values> Reference::Plain() const {
   Random random(0, 0);
   return Run(std::vector<Place>(sessions_.size()), std::vector<double>(sessions_.size()),
-             How::kCentre, random);
+             {How::kCentre}, random);
 }
 
 absl::StatusOr<Runs> Reference::Disturbed(const std::vector<Place>& places) const {
@@ -83,13 +165,20 @@ absl::StatusOr<Runs> Reference::Disturbed(const std::vector<Place>& places) cons
                     : i == 2                 ? How::kUnbounded
                     : i < kDisturbedRuns + 3 ? How::kDisturbed
                                              : How::kShaken;
-    ANEMONE_ASSIGN_OR_RETURN(runs.values[i], Run(places, inner, how, random, "",
-                                                 how == How::kCentre ? &names : nullptr));
+    const Change change{.how = how, .disturbed = how == How::kCentre ? &names : nullptr};
+    ANEMONE_ASSIGN_OR_RETURN(runs.values[i], Run(places, inner, change, random));
     if (how == How::kCentre) AskRules(places, runs, inner);
   }
   for (const std::string& name : names) {
     runs.alone.emplace_back();
-    ANEMONE_ASSIGN_OR_RETURN(runs.alone.back(), Run(places, inner, How::kAlone, random, name));
+    ANEMONE_ASSIGN_OR_RETURN(runs.alone.back(),
+                             Run(places, inner, {How::kAlone, /*alone=*/name}, random));
+  }
+  const Ties ties = FindTies(runs);
+  if (!ties.empty()) {
+    const Change change{.how = How::kCentre, .ties = &ties};
+    ANEMONE_ASSIGN_OR_RETURN(Values turned, Run(places, inner, change, random));
+    runs.values.push_back(std::move(turned));
   }
   return runs;
 }
@@ -112,15 +201,15 @@ void Reference::AskRules(const std::vector<Place>& places, Runs& runs,
 }
 
 absl::StatusOr<Values> Reference::Run(const std::vector<Place>& places,
-                                      const std::vector<double>& inner, How how, Random& random,
-                                      const std::string& alone,
-                                      std::vector<std::string>* disturbed) const {
+                                      const std::vector<double>& inner, const Change& change,
+                                      Random& random) const {
+  const How how = change.how;
   const auto stored = [&](const std::string& name, const Tensor& value, int units, double inside,
                           bool from_outside) {
     if (value.type() != DataType::kFloat) return value;
-    if (disturbed != nullptr) disturbed->push_back(name);
-    const bool moves =
-        how == How::kDisturbed || how == How::kShaken || (how == How::kAlone && name == alone);
+    if (change.disturbed != nullptr) change.disturbed->push_back(name);
+    const bool moves = how == How::kDisturbed || how == How::kShaken ||
+                       (how == How::kAlone && name == change.alone);
     Tensor changed = value.Copy();
     float* x = changed.mutable_data<float>();
     for (int64_t i = 0; i < changed.elements(); ++i) {
@@ -146,6 +235,7 @@ absl::StatusOr<Values> Reference::Run(const std::vector<Place>& places,
     const Place& place = places[n];
     if (!place.on_engine) {
       ANEMONE_RETURN_IF_ERROR(sessions_[n]->Run(values));
+      if (change.ties != nullptr) TurnTies(*change.ties, node, values);
       continue;
     }
     Values seen;
@@ -157,6 +247,7 @@ absl::StatusOr<Values> Reference::Run(const std::vector<Place>& places,
       seen[name] = on_engine[name];
     }
     ANEMONE_RETURN_IF_ERROR(sessions_[n]->Run(seen));
+    if (change.ties != nullptr) TurnTies(*change.ties, node, seen);
     for (const std::string& name : node.output()) {
       if (name.empty()) continue;
       values[name] = on_engine[name] = stored(name, seen.at(name), place.units, inner[n], false);
@@ -172,10 +263,7 @@ std::string Disagreement(const std::string& name, const Tensor& got, const Runs&
     return absl::StrCat(name, ": got ", DataTypeName(got.type()), ", want ",
                         DataTypeName(centre.type()));
   }
-  // Shapes that depend on values that a rounding may change.
-  const auto other_shape = [&](const Values& run) { return run.at(name).dims() != centre.dims(); };
-  if (std::any_of(runs.values.begin(), runs.values.end(), other_shape) ||
-      std::any_of(runs.alone.begin(), runs.alone.end(), other_shape)) {
+  if (HasOtherShape(runs, name)) {
     counts.open += centre.elements();
     return "";
   }
@@ -195,26 +283,16 @@ std::string Disagreement(const std::string& name, const Tensor& got, const Runs&
   }
   for (int64_t i = 0; i < centre.elements(); ++i) {
     const double want = NumberAt(centre, i), have = NumberAt(got, i);
-    bool is_open = false;
-    const auto distance = [&](const Values& run) {
-      const double other = NumberAt(run.at(name), i);
-      if (std::isfinite(want) && std::isfinite(other)) return std::abs(other - want);
-      is_open = is_open || !(want == other || (std::isnan(want) && std::isnan(other)));
-      return 0.0;
-    };
-    double together = 0, alone = 0;
-    for (const Values& run : runs.values) together = std::max(together, distance(run));
-    for (const Values& run : runs.alone) alone += distance(run);
-    const double spread = std::max(kSpreads * together, kSums * alone);
-    is_open = is_open || (!is_float && spread > 0);
-    if (is_open) {
+    const Spread spread = SpreadAt(runs, name, i);
+    if (spread.is_open || (!is_float && spread.width > 0)) {
       ++counts.open;
       continue;
     }
     ++counts.compared;
     if (want == have || (std::isnan(want) && std::isnan(have))) continue;
-    const double allowed =
-        is_float ? spread + kSingle * largest + std::abs(want) * 2 * kHalfUnit + 2 * kHalfLeast : 0;
+    const double allowed = is_float ? spread.width + kSingle * largest +
+                                          std::abs(want) * 2 * kHalfUnit + 2 * kHalfLeast
+                                    : 0;
     if (std::isfinite(want) && std::abs(have - want) <= allowed) continue;
     if (is_float && std::isinf(have) && std::signbit(have) == std::signbit(want) &&
         std::abs(want) + allowed >= kOverflows) {

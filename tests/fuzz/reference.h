@@ -5,10 +5,11 @@
 // that enter and leave it obey the engine's rules of storage (numerics.json): an overflow beyond
 // 65504 is an infinity, a NaN at a port is +infinity. That run is the centre. Others disturb every
 // such value by as much as a rounding to fp16 may, in random directions, and one rounds to nearest;
-// and one run for each value disturbs that alone, so that no two can cancel. How far they come from
-// the centre at an element of an output is what fp16 can do to it: steep functions and cancelling
-// sums are allowed much, copies next to nothing. An element that becomes a NaN or an infinity in
-// some runs and not in others is open: nothing is said of it.
+// and one run for each value disturbs that alone, so that no two can cancel. A last one turns round
+// each comparison whose operands those bring so near to each other that it may go either way. How
+// far they come from the centre at an element of an output is what fp16 can do to it: steep
+// functions and cancelling sums are allowed much, copies next to nothing. An element that becomes a
+// NaN or an infinity in some runs and not in others is open: nothing is said of it.
 #ifndef ANEMONE_TESTS_FUZZ_REFERENCE_H_
 #define ANEMONE_TESTS_FUZZ_REFERENCE_H_
 
@@ -37,6 +38,9 @@ struct Runs {
   std::map<std::string, std::string> open;  // values that a rule opens (rules.h), and its name
 };
 
+// Elements of comparisons' results that may go either way, by value.
+using Ties = std::map<std::string, std::vector<int64_t>>;
+
 class Reference {
  public:
   static absl::StatusOr<Reference> Make(const Runtime& runtime, const FuzzGraph& graph);
@@ -48,10 +52,15 @@ class Reference {
 
  private:
   enum class How { kCentre, kRounded, kDisturbed, kUnbounded, kShaken, kAlone };
-  // `alone`: the value that kAlone disturbs. `disturbed`: told what could be, if asked.
+  struct Change {
+    How how;
+    std::string alone = {};                         // the value that kAlone disturbs
+    std::vector<std::string>* disturbed = nullptr;  // told what could be, if asked
+    const Ties* ties = nullptr;                     // to be turned round
+  };
   absl::StatusOr<Values> Run(const std::vector<Place>& places, const std::vector<double>& inner,
-                             How how, Random& random, const std::string& alone = "",
-                             std::vector<std::string>* disturbed = nullptr) const;
+                             const Change& change, Random& random) const;
+  Ties FindTies(const Runs& runs) const;
   void AskRules(const std::vector<Place>& places, Runs& runs, std::vector<double>& inner) const;
 
   const FuzzGraph* graph_ = nullptr;

@@ -91,11 +91,40 @@ bool PicksNearestOnEdge(const NodeRun& run) {
   return false;
 }
 
+int64_t NumberOf(const onnx::NodeProto& node, absl::string_view attribute, int64_t otherwise) {
+  for (const auto& a : node.attribute()) {
+    if (a.name() == attribute) return a.i();
+  }
+  return otherwise;
+}
+
+// How many numbers a normalization takes the mean of; 0 if it takes none.
+int64_t ElementsOfMean(const NodeRun& run) {
+  const absl::string_view op = run.node.op_type();
+  const auto& dims = run.values.at(run.node.input(0)).dims();
+  const auto rank = static_cast<int64_t>(dims.size());
+  const auto product = [&](int64_t from) {
+    int64_t elements = 1;
+    for (int64_t i = from; i < rank; ++i) elements *= dims[i];
+    return elements;
+  };
+  if (op == "LayerNormalization") return product((NumberOf(run.node, "axis", -1) + rank) % rank);
+  if (op == "InstanceNormalization") return product(2);
+  if (op == "GroupNormalization") return product(1) / NumberOf(run.node, "num_groups", 1);
+  if (op != "MeanVarianceNormalization") return 0;
+  int64_t elements = 1;
+  for (const auto& a : run.node.attribute()) {
+    for (int64_t axis : a.ints()) elements *= dims[(axis + rank) % rank];
+  }
+  return run.node.attribute().empty() ? product(2) * dims[0] : elements;
+}
+
 struct OpeningRow {
   const char* rule;
   bool (*holds)(const NodeRun&, const Ranges&);
 };
 // In the words of numerics.json where it has a row.
+constexpr double kReciprocals = 0x1p-10;  // from here on a rounding is far from both ends
 constexpr OpeningRow kOpening[] = {
     // NaN-making operations give +0 on the engine, and stay visible in `fast`.
     {"st-nan-gen", [](const NodeRun&, const Ranges& r) { return r.out.has_nan; }},
@@ -121,6 +150,13 @@ constexpr OpeningRow kOpening[] = {
                most < 16 * kLeastNormal || (run.exact && r.in.least < 0x1p-6) ||
                (IsOneOf(run.node.op_type(), kRoots) && r.out.least < 0x1p-5));
      }},
+    // The mean is rounded to fp16: of numbers that all lie near to each other, as few may, little
+    // is left when it is taken away.
+    {"mean of few",
+     [](const NodeRun& run, const Ranges&) {
+       const int64_t elements = ElementsOfMean(run);
+       return elements > 0 && elements <= 4;
+     }},
     // Partial products and sums are fp16 numbers.
     {"partial results",
      [](const NodeRun& run, const Ranges& r) {
@@ -129,6 +165,8 @@ constexpr OpeningRow kOpening[] = {
        return (IsOneOf(run.node.op_type(), kProducts) &&
                (most >= kLargest || r.out.least < kLeastNormal)) ||
               (IsOneOf(run.node.op_type(), kSums) && r.in.sum >= kLargest) ||
+              (run.node.op_type() == "ReduceLogSum" &&
+               r.in.largest * static_cast<double>(r.in.elements) >= kLargest) ||
               (IsOneOf(run.node.op_type(), kScaled) &&
                std::max(r.in.largest, r.out.largest) > kLargest / 4);
      }},
@@ -146,7 +184,7 @@ constexpr OpeningRow kOpening[] = {
     {"ew-div",
      [](const NodeRun& run, const Ranges& r) {
        return run.node.op_type() == "Div" && run.units > 1 &&
-              (r.in.least < kLeastNormal || r.in.largest > 1 / kLeastNormal);
+              (r.in.least < kReciprocals || r.in.largest > 1 / kReciprocals);
      }},
     // kernels/arithmetic.cc: off by |y| where the rounded quotient reaches the next integer.
     {"mod",
@@ -221,6 +259,12 @@ bool HasSteps(const onnx::NodeProto& node) {
                                     "ArgMax",          "ArgMin", "TopK",    "Hardmax",     "Cast",
                                     "ThresholdedRelu", "NonZero"};
   return IsOneOf(node.op_type(), kSteps);
+}
+
+bool Compares(const onnx::NodeProto& node) {
+  constexpr const char* kComparisons[] = {"Equal",       "Less",           "Greater",
+                                          "LessOrEqual", "GreaterOrEqual", "Cast"};
+  return IsOneOf(node.op_type(), kComparisons);
 }
 
 double InnerMagnitude(const NodeRun& run) {

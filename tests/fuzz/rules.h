@@ -26,6 +26,9 @@ const char* OpeningRule(const NodeRun& run);
 // Whether a small change of what the node reads may change what it makes much.
 bool HasSteps(const onnx::NodeProto& node);
 
+// Whether it compares two numbers, or one with zero.
+bool Compares(const onnx::NodeProto& node);
+
 // Half an fp16 unit of this much is rounded inside the node, besides its result.
 double InnerMagnitude(const NodeRun& run);
 
