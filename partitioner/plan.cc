@@ -64,7 +64,24 @@ void SpreadRefusals(std::vector<Cover>& covers, Groups& groups) {
   }
 }
 
-// Segments of the covers as they stand. A network that the predicate refuses as a whole takes its
+// Changes of type alone, for which the engine has no unit: its ports would do them, in fp16.
+bool OnlyCasts(const Graph& graph, const Segment& segment) {
+  return segment.network.units.empty() &&
+         std::all_of(segment.nodes.begin(), segment.nodes.end(), [&](NodeId id) {
+           const Node& node = graph.nodes[id];
+           return node.domain.empty() && (node.op_type == "Cast" || node.op_type == "CastLike");
+         });
+}
+
+Verdict JudgeSegment(const Graph& graph, const Segment& segment, const PlanOptions& options) {
+  if (OnlyCasts(graph, segment)) {
+    return OwnRefusal(Layer::kCoverage, "only-casts",
+                      "a change of type beside which the engine has nothing to compute", "");
+  }
+  return CheckNetwork(segment.network, *options.target, options.route).verdict;
+}
+
+// Segments of the covers as they stand. A network that is refused as a whole takes its
 // covers to the CPU; then `false`, and the segments are to be made again.
 bool TryMakeSegments(const GraphView& view, absl::Span<const int> opset_classes,
                      const PlanOptions& options, std::vector<Cover>& covers, Groups& groups,
@@ -82,9 +99,9 @@ bool TryMakeSegments(const GraphView& view, absl::Span<const int> opset_classes,
       if (cover.nodes.back() == id) inside.push_back(&cover);
     }
     JoinNetwork(view, inside, segment);
-    NetworkVerdict checked = CheckNetwork(segment.network, *options.target, options.route);
-    if (checked.verdict.accepted) continue;
-    for (NodeId id : segment.nodes) covers[cover_of[id]].verdict = checked.verdict;
+    const Verdict verdict = JudgeSegment(view.graph, segment, options);
+    if (verdict.accepted) continue;
+    for (NodeId id : segment.nodes) covers[cover_of[id]].verdict = verdict;
     SpreadRefusals(covers, groups);
     return false;
   }

@@ -145,6 +145,17 @@ TEST(Plan, RankSixIsAVerdict) {
   EXPECT_EQ(plan.entries[0].verdict.message, "tensor rank 6 exceeds the ANE maximum of 5");
 }
 
+TEST(Plan, ASegmentOfCastsAloneIsNone) {
+  const Model casts = ModelOf("(float[4,6] x) => (float16[4,6] y) { y = Cast<to = 10>(x) }");
+  const Plan plan = PlanOf(casts);
+  EXPECT_EQ(plan.engine_segments(), 0);
+  EXPECT_EQ(plan.entries[0].verdict.rule_id(), "only-casts");
+  const Plan beside =
+      PlanOf(ModelOf("(float[4,6] x) => (float16[4,6] y) { a = Relu(x) y = Cast<to = 10>(a) }"));
+  EXPECT_EQ(beside.engine_segments(), 1);
+  EXPECT_EQ(beside.cpu_segments(), 0);
+}
+
 TEST(Plan, IntegersStayOnTheCpu) {
   Plan plan = PlanOf(ModelOf("(int64[4] x) => (int64[4] y) { y = Add(x, x) }"));
   EXPECT_EQ(plan.entries[0].verdict.layer, Layer::kCoverage);
