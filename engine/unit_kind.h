@@ -26,6 +26,7 @@
 #include "anemone/tensor.h"
 #include "engine/dims.h"
 #include "engine/field.h"
+#include "engine/math/element_steps.h"
 #include "engine/math/epilogue.h"
 #include "engine/math/half.h"
 #include "engine/unit.h"
@@ -43,12 +44,17 @@ struct ConstView {
 struct View {
   Dims dims;
   math::Half* data = nullptr;
-  int64_t channel = 0;  // of the first element, if this is a part of a tensor (UnitRow.by_element)
   absl::Span<math::Half> span() const { return {data, static_cast<size_t>(dims.elements())}; }
 };
 
 // What `prepare` makes of a unit's constants, once per program: packed weights, index tables.
 using Prepared = std::shared_ptr<const void>;
+
+// One of the operations that run several at a time, element by element, and the bottoms it is of.
+struct UnitStep {
+  math::ElementStep step;
+  int x = 0, z = -1;  // z of a binary operation: -1 is the number zero
+};
 
 // A scale and an addend, one for all channels or one for each.
 struct GainOffset {
@@ -130,10 +136,10 @@ struct UnitRow {
   // In place of `compute`, for a kind that hands over runs of its output as they are finished.
   void (*compute_then)(const P&, const void* prepared, absl::Span<const ConstView> in, View out,
                        const math::Epilogue&) = nullptr;
-  // An element of the output depends on the bottoms' elements at its place alone: `compute` may be
-  // given parts of all of them, and a bottom that is the output. With `has_channels` it asks which
-  // channel a part begins in (View.channel), and is given parts of one plane.
-  bool by_element = false;
+  // An element of the output depends on the bottoms' elements at its place alone: the unit is a
+  // step that may run with others, in the place of a bottom. With `has_channels` it is another one
+  // for each channel.
+  UnitStep (*step)(const P&, const void* prepared, int64_t channel) = nullptr;
   bool has_channels = false;
   // The same by the target's rules of arithmetic. Null: `compute` only moves, compares or chooses.
   void (*exact)(const P&, const ExactUnit&, absl::Span<const ConstView> in, View out) = nullptr;
@@ -209,7 +215,8 @@ class UnitKind {
                            View out, const math::Epilogue& epilogue) const = 0;
   virtual bool Joins(const void* params, Bottoms in) const = 0;
   virtual bool finishes_runs() const = 0;
-  virtual bool by_element() const = 0;
+  virtual bool by_element() const = 0;  // StepOf() can be asked
+  virtual UnitStep StepOf(const void* params, const void* prepared, int64_t channel) const = 0;
   virtual bool has_channels() const = 0;
   virtual bool has_exact() const = 0;
   virtual std::optional<GainOffset> EpilogueOf(const void* params,
@@ -334,7 +341,10 @@ class UnitKindOf final : public UnitKind {
     return row_.joins != nullptr && row_.joins(Cast(params), in);
   }
   bool finishes_runs() const override { return row_.compute_then != nullptr; }
-  bool by_element() const override { return row_.by_element; }
+  bool by_element() const override { return row_.step != nullptr; }
+  UnitStep StepOf(const void* params, const void* prepared, int64_t channel) const override {
+    return row_.step(Cast(params), prepared, channel);
+  }
   bool has_channels() const override { return row_.has_channels; }
   bool has_exact() const override { return row_.exact != nullptr; }
   std::optional<GainOffset> EpilogueOf(const void* params,

@@ -152,6 +152,13 @@ void Compute(const ElementWiseParams& p, const void*, absl::Span<const ConstView
   }
 }
 
+UnitStep Step(const ElementWiseParams& p, const void*, int64_t) {
+  if (p.type == ElementWiseType::kAbs) return {{.kind = math::StepKind::kAbs}};
+  const TypeRow& row = RowOf(p.type);
+  const int right = row.right == Right::kBottom ? 1 : row.right == Right::kSelf ? 0 : -1;
+  return {{.kind = math::StepKind::kBinary, .op = row.function}, 0, right};
+}
+
 void Exact(const ElementWiseParams& p, const ExactUnit& unit, absl::Span<const ConstView> in,
            View out) {
   const TypeRow& row = RowOf(p.type);
@@ -250,7 +257,7 @@ const UnitKindOf<ElementWiseParams>& Kind() {
                                           .compose = Compose,
                                           .added_constant = AddedConstant,
                                           .compute = Compute,
-                                          .by_element = true,
+                                          .step = Step,
                                           .exact = Exact,
                                           .squares = Squares});
   return kind;

@@ -70,11 +70,20 @@ void Compute(const GocParams& p, const void* prepared, absl::Span<const ConstVie
   const auto channels = static_cast<int64_t>(vectors.scale.size());
   math::ParallelForItems(dims.n() * dims.d() * dims.c(), plane, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t channel = (out.channel + i) % channels;
+      const int64_t channel = i % channels;
       math::Affine(in[0].span().subspan(i * plane, plane), vectors.scale[channel],
                    vectors.bias[channel], out.span().subspan(i * plane, plane));
     }
   });
+}
+
+UnitStep Step(const GocParams& p, const void* prepared, int64_t channel) {
+  float scale = p.scale, bias = p.bias;
+  if (p.per_channel) {
+    const Vectors& vectors = *static_cast<const Vectors*>(prepared);
+    scale = vectors.scale[channel], bias = vectors.bias[channel];
+  }
+  return {{.kind = math::StepKind::kAffine, .first = scale, .second = bias}};
 }
 
 void Exact(const GocParams& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
@@ -145,7 +154,7 @@ const UnitKindOf<GocParams>& Kind() {
                                                                          .compose = Compose,
                                                                          .prepare = Prepare,
                                                                          .compute = Compute,
-                                                                         .by_element = true,
+                                                                         .step = Step,
                                                                          .has_channels = true,
                                                                          .exact = Exact,
                                                                          .epilogue = Epilogue});

@@ -155,6 +155,23 @@ void Compute(const NeuronParams& p, const void* prepared, absl::Span<const Const
   }
 }
 
+UnitStep Step(const NeuronParams& p, const void* prepared, int64_t) {
+  using math::StepKind;
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  switch (p.type) {
+    case NeuronType::kReLU:
+      return {{.kind = StepKind::kClamp, .first = 0, .second = kInfinity}};
+    case NeuronType::kClampedReLU:
+      return {{.kind = StepKind::kClamp, .first = p.first, .second = p.second}};
+    case NeuronType::kLeakyReLU:
+      return {{.kind = StepKind::kLeakyRelu, .first = p.first}};
+    case NeuronType::kGELU:
+      return {{.kind = StepKind::kGelu}};
+    default:
+      return {{.kind = StepKind::kTable, .table = static_cast<const math::UnaryTable*>(prepared)}};
+  }
+}
+
 // A gain behind Log2 is done before the rounding, else ln(0) would not be the -45440 that was seen
 // (numerics.json ew-log).
 bool TakesEpilogue(const NeuronParams& p, const math::Numerics&) {
@@ -242,7 +259,7 @@ const UnitKindOf<NeuronParams>& Kind() {
                                      .mil = WriteMil,
                                      .prepare = Prepare,
                                      .compute = Compute,
-                                     .by_element = true,
+                                     .step = Step,
                                      .exact = Exact,
                                      .takes_epilogue = TakesEpilogue});
   return kind;

@@ -200,7 +200,6 @@ const UnitKindOf<P>& Kind() {
                           .fields = kFields,
                           .prepare = Prepare,
                           .compute = Compute,
-                          .by_element = true,
                           .exact = Exact});
   return kind;
 }

@@ -10,7 +10,7 @@
 #define HWY_TARGET_INCLUDE "engine/math/elementwise.cc"
 #include "hwy/foreach_target.h"
 // foreach_target.h comes first.
-#include "engine/math/simd-inl.h"
+#include "engine/math/binary-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
@@ -55,63 +55,10 @@ HWY_INLINE void Rows(const LoopNest<3>& nest, const Half* a, const Half* b, Half
   });
 }
 
-// Highway leaves open what Ne says of a NaN; a NaN differs from everything.
-HWY_INLINE hn::Mask<DF> Differ(VF x, VF y) { return hn::Not(hn::Eq(x, y)); }
-
-HWY_INLINE VF OneIf(hn::Mask<DF> condition) {
-  return hn::IfThenElseZero(condition, hn::Set(DF(), 1.0f));
-}
-
 void BinaryRows(BinaryOp op, const LoopNest<3>& nest, const Half* a, const Half* b, Half* out,
                 int64_t begin, int64_t end) {
-  const VF zero = hn::Zero(DF());
-  const auto run = [&](const auto& function)
-                       HWY_ATTR { Rows(nest, a, b, out, begin, end, function); };
-  switch (op) {
-    case BinaryOp::kAdd:
-      return run([](VF x, VF y) HWY_ATTR { return hn::Add(x, y); });
-    case BinaryOp::kSub:
-      return run([](VF x, VF y) HWY_ATTR { return hn::Sub(x, y); });
-    case BinaryOp::kMul:
-      return run([](VF x, VF y) HWY_ATTR { return hn::Mul(x, y); });
-    case BinaryOp::kDiv:
-      return run([](VF x, VF y) HWY_ATTR { return hn::Div(x, y); });
-    case BinaryOp::kMin:
-      return run([](VF x, VF y) HWY_ATTR { return MinNan(x, y); });
-    case BinaryOp::kMax:
-      return run([](VF x, VF y) HWY_ATTR { return MaxNan(x, y); });
-    case BinaryOp::kSquaredDifference:
-      return run([](VF x, VF y) HWY_ATTR {
-        const VF difference = hn::Sub(x, y);
-        return hn::Mul(difference, difference);
-      });
-    case BinaryOp::kFloorDiv:
-      return run([](VF x, VF y) HWY_ATTR { return hn::Floor(hn::Div(x, y)); });
-    case BinaryOp::kEqual:
-      return run([](VF x, VF y) HWY_ATTR { return OneIf(hn::Eq(x, y)); });
-    case BinaryOp::kNotEqual:
-      return run([](VF x, VF y) HWY_ATTR { return OneIf(Differ(x, y)); });
-    case BinaryOp::kLess:
-      return run([](VF x, VF y) HWY_ATTR { return OneIf(hn::Lt(x, y)); });
-    case BinaryOp::kLessEqual:
-      return run([](VF x, VF y) HWY_ATTR { return OneIf(hn::Le(x, y)); });
-    case BinaryOp::kGreater:
-      return run([](VF x, VF y) HWY_ATTR { return OneIf(hn::Gt(x, y)); });
-    case BinaryOp::kGreaterEqual:
-      return run([](VF x, VF y) HWY_ATTR { return OneIf(hn::Ge(x, y)); });
-    case BinaryOp::kAnd:
-      return run([zero](VF x, VF y)
-                     HWY_ATTR { return OneIf(hn::And(Differ(x, zero), Differ(y, zero))); });
-    case BinaryOp::kOr:
-      return run([zero](VF x, VF y)
-                     HWY_ATTR { return OneIf(hn::Or(Differ(x, zero), Differ(y, zero))); });
-    case BinaryOp::kXor:
-      return run([zero](VF x, VF y)
-                     HWY_ATTR { return OneIf(hn::Xor(Differ(x, zero), Differ(y, zero))); });
-    case BinaryOp::kPow:
-    case BinaryOp::kMod:
-      return;  // scalar, below
-  }
+  WithBinary(op,
+             [&](const auto& function) HWY_ATTR { Rows(nest, a, b, out, begin, end, function); });
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
@@ -168,6 +115,10 @@ LoopNest<3> NestOf(const Extents& a, const Extents& b, const Extents& out) {
 
 }  // namespace
 
+double (*ScalarFunction(BinaryOp op))(double, double) {
+  return op == BinaryOp::kPow ? Power : op == BinaryOp::kMod ? Mod : nullptr;
+}
+
 void Binary(BinaryOp op, absl::Span<const Half> a, const Extents& a_extents,
             absl::Span<const Half> b, const Extents& b_extents, absl::Span<Half> out,
             const Extents& out_extents) {
@@ -175,11 +126,10 @@ void Binary(BinaryOp op, absl::Span<const Half> a, const Extents& a_extents,
   assert(static_cast<int64_t>(b.size()) == Count(b_extents));
   assert(static_cast<int64_t>(out.size()) == Count(out_extents));
   const LoopNest<3> nest = NestOf(a_extents, b_extents, out_extents);
-  if (op == BinaryOp::kPow || op == BinaryOp::kMod) {
+  if (const auto function = ScalarFunction(op); function != nullptr) {
     constexpr int64_t kScalarCost = 32;
     return Split(nest, kScalarCost, [&](int64_t begin, int64_t end) {
-      ScalarRows(nest, a.data(), b.data(), out.data(), begin, end,
-                 op == BinaryOp::kPow ? Power : Mod);
+      ScalarRows(nest, a.data(), b.data(), out.data(), begin, end, function);
     });
   }
   Split(nest, 1, [&](int64_t begin, int64_t end) {

@@ -44,6 +44,9 @@ void Binary(BinaryOp op, absl::Span<const Half> a, const Extents& a_extents,
             absl::Span<const Half> b, const Extents& b_extents, absl::Span<Half> out,
             const Extents& out_extents);
 
+// What has no vector form, of two numbers; null: it has.
+double (*ScalarFunction(BinaryOp op))(double, double);
+
 // out = condition is not zero ? a : b, bits unchanged.
 void Select(absl::Span<const Half> condition, const Extents& condition_extents,
             absl::Span<const Half> a, const Extents& a_extents, absl::Span<const Half> b,

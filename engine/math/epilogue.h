@@ -1,11 +1,12 @@
 // engine/math/epilogue.h: what follows a product while its results are still in the nearest cache.
 //
-//   const auto relu = [](Half* run, int64_t count) { Relu({run, count}, {run, count}); };
+//   const auto relu = [](Half* first, int64_t runs, int64_t count, int64_t step) {
+//     for (int64_t i = 0; i < runs; ++i, first += step) Relu({first, count}, {first, count});
+//   };
 //   Conv(conv, x, y, Epilogue(relu));
 #ifndef ENGINE_MATH_EPILOGUE_H_
 #define ENGINE_MATH_EPILOGUE_H_
 
-#include <algorithm>
 #include <cstdint>
 
 #include "engine/math/half.h"
@@ -22,24 +23,22 @@ inline constexpr int64_t kNearElements = 4096;
 class Epilogue {
  public:
   Epilogue() = default;
-  // `finish(Half* run, int64_t count)`.
+  // `finish(Half* first, int64_t runs, int64_t count, int64_t step)`: `runs` runs of `count`
+  // elements, `step` apart.
   template <class Function>
   explicit Epilogue(const Function& finish)
-      : function_(&finish), call_([](const void* function, Half* run, int64_t count) {
-          (*static_cast<const Function*>(function))(run, count);
+      : function_(&finish),
+        call_([](const void* function, Half* first, int64_t runs, int64_t count, int64_t step) {
+          (*static_cast<const Function*>(function))(first, runs, count, step);
         }) {}
   bool is_empty() const { return call_ == nullptr; }
-  void Finish(Half* run, int64_t count) const {
-    if (call_ != nullptr) call_(function_, run, count);
-  }
-  // `runs` runs of `count`, `step` apart; those that touch are taken together, as many as stay
-  // near.
   void FinishRuns(Half* y, int64_t runs, int64_t count, int64_t step) const {
-    if (is_empty()) return;
-    const int64_t together = step == count ? std::max<int64_t>(kNearElements / (count + 1), 1) : 1;
-    for (int64_t i = 0; i < runs; i += together) {
-      Finish(y + i * step, std::min(together, runs - i) * count);
+    if (call_ == nullptr) return;
+    if (step == count) {
+      count *= runs;
+      runs = 1;
     }
+    call_(function_, y, runs, count, step);
   }
   // All of a result of which nothing has been finished: `runs` runs of `count`, `step` apart.
   void FinishAll(Half* y, int64_t runs, int64_t count, int64_t step) const {
@@ -51,7 +50,8 @@ class Epilogue {
 
  private:
   const void* function_ = nullptr;
-  void (*call_)(const void* function, Half* run, int64_t count) = nullptr;
+  void (*call_)(const void* function, Half* first, int64_t runs, int64_t count,
+                int64_t step) = nullptr;
 };
 
 }  // namespace anemone::math

@@ -15,7 +15,7 @@
 #define HWY_TARGET_INCLUDE "engine/math/unary.cc"
 #include "hwy/foreach_target.h"
 // foreach_target.h comes first.
-#include "engine/math/simd-inl.h"
+#include "engine/math/unary-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
@@ -69,42 +69,17 @@ void ClampRun(const Half* in, float lo, float hi, Half* out, int64_t count) {
 }
 
 void LeakyReluRun(const Half* in, float slope, Half* out, int64_t count) {
-  const VF factor = hn::Set(DF(), slope), zero = hn::Zero(DF());
-  MapRun(in, out, count,
-         [&](VF x) HWY_ATTR { return hn::IfThenElse(hn::Lt(x, zero), hn::Mul(x, factor), x); });
+  const VF factor = hn::Set(DF(), slope);
+  MapRun(in, out, count, [&](VF x) HWY_ATTR { return LeakyReluOf(x, factor); });
 }
 
-// The product of two Halfs is exact in fp32, so scale and bias that are Halfs give one rounding in
-// the sum and one in the result, fused or not.
 void AffineRun(const Half* in, float scale, float bias, Half* out, int64_t count) {
   const VF factor = hn::Set(DF(), scale), offset = hn::Set(DF(), bias);
-  MapRun(in, out, count, [&](VF x) HWY_ATTR { return hn::Add(hn::Mul(x, factor), offset); });
+  MapRun(in, out, count, [&](VF x) HWY_ATTR { return AffineOf(x, factor, offset); });
 }
 
-// gelu(x) = max(x, 0) - t * Phi(-t), where t = |x| and Phi is the normal distribution: the same
-// bump on both sides, which from kEnd on is nothing as a Half. Phi(-t) = 1/2 - t * p(2t / kEnd -
-// 1), p by a least-squares fit in Chebyshev polynomials (weight t^2); exact to 5e-8 before fp32
-// rounds.
 void GeluRun(const Half* in, Half* out, int64_t count) {
-  constexpr float kEnd = 5.75f;
-  constexpr float kFit[] = {
-      -6.940879975e-04f, -4.804000491e-04f, 7.182477973e-03f,  -4.368633032e-03f, -2.073571086e-02f,
-      3.059857711e-02f,  1.252365950e-02f,  -6.544232368e-02f, 5.302799121e-02f,  2.809849381e-02f,
-      -1.023887247e-01f, 9.874667227e-02f,  -1.954544149e-02f, -7.633333653e-02f, 1.403691024e-01f,
-      -1.668121964e-01f, 1.732103974e-01f};
-  const DF df;
-  const VF zero = hn::Zero(df), end = hn::Set(df, kEnd);
-  MapRun(in, out, count, [&](VF x) HWY_ATTR {
-    const VF t = hn::Abs(x);
-    const VF s = hn::MulSub(t, hn::Set(df, 2.0f / kEnd), hn::Set(df, 1.0f));
-    VF p = hn::Set(df, kFit[0]);
-    HWY_UNROLL(16)
-    for (size_t i = 1; i < std::size(kFit); ++i) p = hn::MulAdd(p, s, hn::Set(df, kFit[i]));
-    const VF tail = hn::NegMulAdd(t, p, hn::Set(df, 0.5f));
-    const VF bump = hn::IfThenElse(hn::Lt(t, end), hn::Mul(t, tail), zero);
-    const VF y = hn::Sub(hn::IfThenElse(hn::Lt(x, zero), zero, x), bump);  // keeps a NaN
-    return hn::CopySign(y, x);
-  });
+  MapRun(in, out, count, [](VF x) HWY_ATTR { return GeluOf(x); });
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

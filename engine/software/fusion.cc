@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/math/element_steps.h"
 #include "engine/math/epilogue.h"
 #include "engine/math/panels.h"
 #include "engine/math/parallel.h"
 
 namespace anemone {
 namespace {
+
+constexpr size_t kLongest = math::kMostSteps;
 
 bool CanLead(const UnitKind& kind) { return kind.finishes_runs() || kind.by_element(); }
 
@@ -73,7 +76,7 @@ int Leader(const Network& network, absl::Span<const Chain> ending, const Chain& 
 void Append(const Network& network, std::vector<Chain>& ending) {
   for (Chain& chain : ending) {
     const int leader = chain.empty() ? -1 : Leader(network, ending, chain);
-    if (leader < 0) continue;
+    if (leader < 0 || ending[leader].size() + chain.size() > kLongest) continue;
     Chain joined = std::exchange(ending[leader], {});
     joined.insert(joined.end(), chain.begin(), chain.end());
     chain = std::move(joined);
@@ -94,74 +97,115 @@ Part PartOf(const Dims& dims, const Dims& bottom) {
   return Part::kRow;
 }
 
-Part PartOf(absl::Span<const UnitCall> calls) {
-  Part part = Part::kAny;
-  for (const UnitCall& call : calls) {
-    if (call.unit->kind->has_channels()) part = std::max(part, Part::kPlane);
-    for (const ConstView& in : call.in) part = std::max(part, PartOf(call.out.dims, in.dims));
-  }
-  return part;
-}
-
-// Elements [first, first + planes * count) of an output: `count` elements of it, of a row or of a
-// plane, or some whole planes of one image.
-struct Run {
-  int64_t first, planes, count;
+// What a step reads, before it is known for which elements.
+struct Source {
+  enum class Kind : uint8_t { kKnown, kSame, kRepeated } kind = Kind::kKnown;
+  const ConstView* in = nullptr;
 };
 
-// `part` is of one element.
-void Narrow(const ConstView& in, const Dims& dims, const Run& run, ConstView& part) {
-  if (in.dims == dims) {
-    part.dims.extent[2] = run.planes;
-    part.dims.extent[4] = run.count;
-    part.data = in.data + run.first;
+// Units that are steps, with what they read and write.
+class Steps {
+ public:
+  explicit Steps(absl::Span<const UnitCall> units);
+  // Elements that are computed at once at most: of the whole, a plane or a row.
+  int64_t size() const;
+  // `runs` runs of `count` elements, `step` apart, from element `first` on.
+  void Run(int64_t first, int64_t runs, int64_t count, int64_t step) const;
+
+ private:
+  math::StepSource Known(size_t unit, int bottom, Source& source) const;
+  void Place(const Source& source, int64_t first, int64_t count, math::StepSource& placed) const;
+  void RunPart(int64_t first, int64_t count, absl::Span<math::StepCall> calls) const;
+
+  absl::Span<const UnitCall> units_;
+  Part part_ = Part::kAny;
+  Source x_[math::kMostSteps], z_[math::kMostSteps];
+  math::StepCall calls_[math::kMostSteps];
+};
+
+Steps::Steps(absl::Span<const UnitCall> units) : units_(units) {
+  for (size_t i = 0; i < units.size(); ++i) {
+    const UnitCall& unit = units[i];
+    const UnitKind& kind = *unit.unit->kind;
+    if (kind.has_channels()) part_ = std::max(part_, Part::kPlane);
+    for (const ConstView& in : unit.in) part_ = std::max(part_, PartOf(unit.out.dims, in.dims));
+    const UnitStep step = kind.StepOf(unit.unit->params.get(), unit.prepared, 0);
+    calls_[i] = {.step = step.step,
+                 .x = Known(i, step.x, x_[i]),
+                 .z = Known(i, step.z, z_[i]),
+                 .to = unit.out.data};
+    for (size_t k = 0; k < i; ++k) {
+      if (calls_[k].to == unit.out.data) calls_[k].to = nullptr;
+    }
+  }
+}
+
+// As far as a bottom is the same for all elements: the result of another step, or one number.
+math::StepSource Steps::Known(size_t unit, int bottom, Source& source) const {
+  if (bottom < 0) return {.data = &math::kHalfZero, .repeated = true};
+  const UnitCall& call = units_[unit];
+  const ConstView& in = call.in[bottom];
+  for (int k = static_cast<int>(unit) - 1; k >= 0; --k) {
+    if (units_[k].out.data == in.data && in.dims == call.out.dims) return {.step = k};
+  }
+  if (in.dims == call.out.dims) {
+    source = {Source::Kind::kSame, &in};
+  } else if (in.dims.elements() > 1) {
+    source = {Source::Kind::kRepeated, &in};
+  }
+  return {.data = in.data, .repeated = source.kind == Source::Kind::kKnown};
+}
+
+void Steps::Place(const Source& source, int64_t first, int64_t count,
+                  math::StepSource& placed) const {
+  if (source.kind == Source::Kind::kKnown) return;
+  if (source.kind == Source::Kind::kSame) {
+    placed.data = source.in->data + first;
     return;
   }
-  if (in.dims.elements() == 1) {
-    part.data = in.data;
-    return;
-  }
-  // One operand element for each place: its index by axes, those of extent 1 left out.
-  int64_t rest = run.first, offset = 0, stride = 1;
+  // The operand's element for `first`: its index by axes, those of extent 1 left out.
+  const Dims &in = source.in->dims, &dims = units_[0].out.dims;
+  int64_t rest = first, offset = 0, stride = 1;
   for (int axis = kAxisCount - 1; axis >= 0; --axis) {
-    if (in.dims.extent[axis] != 1) offset += rest % dims.extent[axis] * stride;
-    stride *= in.dims.extent[axis];
+    if (in.extent[axis] != 1) offset += rest % dims.extent[axis] * stride;
+    stride *= in.extent[axis];
     rest /= dims.extent[axis];
   }
-  const bool same = in.dims.w() == 1 && (in.dims.h() == 1 || run.count <= dims.w());
-  part.dims.extent[2] = in.dims.c() == 1 ? 1 : run.planes;
-  part.dims.extent[4] = same ? 1 : run.count;
-  part.data = in.data + offset;
+  placed.data = source.in->data + offset;
+  placed.repeated = in.w() == 1 && (in.h() == 1 || count <= dims.w());
 }
 
-void ComputeRun(const UnitCall& call, const Run& run) {
-  const Dims& dims = call.out.dims;
-  const int64_t plane = std::max<int64_t>(dims.h() * dims.w(), 1);
-  const View out{{.extent = {1, 1, run.planes, 1, run.count}},
-                 call.out.data + run.first,
-                 run.first / plane % std::max<int64_t>(dims.c(), 1)};
-  absl::InlinedVector<ConstView, 4> in(call.in.size());
-  for (size_t i = 0; i < in.size(); ++i) Narrow(call.in[i], dims, run, in[i]);
-  call.unit->kind->Compute(call.unit->params.get(), call.prepared, in, out);
-}
-
-int64_t SizeOf(Part part, const Dims& dims) {
-  if (part == Part::kAny) return dims.elements();
-  return part == Part::kPlane ? dims.h() * dims.w() : dims.w();
-}
-
-// Applies the units to [first, first + count) of their output, cut as they need it.
-void ComputeRuns(absl::Span<const UnitCall> calls, Part part, int64_t first, int64_t count) {
-  const Dims& dims = calls[0].out.dims;
-  const int64_t size = SizeOf(part, dims);
-  while (count > 0) {
-    Run run{first, 1, std::min(count, size - first % size)};
-    if (part == Part::kPlane && run.count == size) {
-      run.planes = std::min(count / size, dims.c() - first / size % dims.c());
+void Steps::RunPart(int64_t first, int64_t count, absl::Span<math::StepCall> calls) const {
+  const Dims& dims = units_[0].out.dims;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    Place(x_[i], first, count, calls[i].x);
+    Place(z_[i], first, count, calls[i].z);
+    const UnitCall& unit = units_[i];
+    if (calls_[i].to != nullptr) calls[i].to = calls_[i].to + first;
+    if (unit.unit->kind->has_channels()) {
+      const int64_t channel = first / (dims.h() * dims.w()) % dims.c();
+      calls[i].step = unit.unit->kind->StepOf(unit.unit->params.get(), unit.prepared, channel).step;
     }
-    for (const UnitCall& call : calls) ComputeRun(call, run);
-    first += run.planes * run.count;
-    count -= run.planes * run.count;
+  }
+  math::RunSteps(calls, count);
+}
+
+int64_t Steps::size() const {
+  const Dims& dims = units_[0].out.dims;
+  if (part_ == Part::kAny) return dims.elements();
+  return part_ == Part::kPlane ? dims.h() * dims.w() : dims.w();
+}
+
+void Steps::Run(int64_t first, int64_t runs, int64_t count, int64_t step) const {
+  math::StepCall calls[math::kMostSteps];
+  std::copy_n(calls_, units_.size(), calls);
+  const int64_t most = size();
+  for (int64_t i = 0; i < runs; ++i, first += step) {
+    for (int64_t done = 0; done < count;) {
+      const int64_t part = std::min(count - done, most - (first + done) % most);
+      RunPart(first + done, part, {calls, units_.size()});
+      done += part;
+    }
   }
 }
 
@@ -175,7 +219,9 @@ std::vector<Chain> FuseUnits(const Network& network, bool fuse) {
     const Unit& unit = network.units[i];
     if (unit.kind->is_view()) continue;
     const int before = fuse ? Predecessor(network, i, readers) : -1;
-    if (before >= 0) ending[i] = std::exchange(ending[before], {});
+    if (before >= 0 && ending[before].size() < kLongest) {
+      ending[i] = std::exchange(ending[before], {});
+    }
     ending[i].push_back({i, i});
     for (Link& link : ending[i]) link.place = i;
   }
@@ -190,24 +236,21 @@ void RunChain(absl::Span<const UnitCall> calls) {
   if (calls.size() == 1) {
     return kind.Compute(head.unit->params.get(), head.prepared, head.in, head.out);
   }
+  const int64_t elements = head.out.dims.elements();
   if (kind.by_element()) {
-    constexpr int64_t kNear = math::kNearElements;
-    const Part part = PartOf(calls);
-    const int64_t size = SizeOf(part, head.out.dims);
-    const int64_t run = size >= kNear ? kNear : kNear / std::max<int64_t>(size, 1) * size;
-    const int64_t elements = head.out.dims.elements();
     if (elements == 0) return;
+    constexpr int64_t kNear = math::kNearElements;
+    const Steps steps(calls);
+    const int64_t size = steps.size();
+    const int64_t run = size >= kNear ? kNear : kNear / size * size;
     return math::ParallelForItems(
         math::CeilDiv(elements, run), run, [&](int64_t begin, int64_t end) {
-          for (int64_t first = begin * run; first < std::min(end * run, elements); first += run) {
-            ComputeRuns(calls, part, first, std::min(run, elements - first));
-          }
+          steps.Run(begin * run, 1, std::min(end * run, elements) - begin * run, 0);
         });
   }
-  const absl::Span<const UnitCall> followers = calls.subspan(1);
-  const Part part = PartOf(followers);
-  const auto finish = [&](math::Half* run, int64_t count) {
-    ComputeRuns(followers, part, run - head.out.data, count);
+  const Steps steps(calls.subspan(1));
+  const auto finish = [&](math::Half* first, int64_t runs, int64_t count, int64_t step) {
+    steps.Run(first - head.out.data, runs, count, step);
   };
   kind.ComputeThen(head.unit->params.get(), head.prepared, head.in, head.out,
                    math::Epilogue(finish));

@@ -93,10 +93,11 @@ inline std::vector<float> Floats(int64_t count, int seed = 1) {
 // was given every element once.
 inline void WithRelu(std::vector<Half>& result, const std::function<void(const Epilogue&)>& body) {
   std::vector<std::atomic<int>> times(result.size());
-  const auto relu = [&](Half* run, int64_t count) {
-    for (int64_t i = 0; i < count; ++i) {
-      ++times.at(run + i - result.data());
-      if (ToFloat(run[i]) < 0) run[i] = kHalfZero;
+  const auto relu = [&](Half* first, int64_t runs, int64_t count, int64_t step) {
+    for (int64_t i = 0; i < runs * count; ++i) {
+      Half& element = first[i / count * step + i % count];
+      ++times.at(&element - result.data());
+      if (ToFloat(element) < 0) element = kHalfZero;
     }
   };
   body(Epilogue(relu));

@@ -1,0 +1,54 @@
+// engine/math/element_steps.h: operations on the same elements, one after the other on a few
+// hundred of them at a time, so that what passes between them stays in the nearest cache.
+//
+//   StepCall calls[2];
+//   calls[0] = {.step = {.kind = StepKind::kAffine, .first = 2, .second = 1}, .x = {.data = x}};
+//   calls[1] = {.step = {.kind = StepKind::kBinary, .op = BinaryOp::kMul},
+//               .x = {.step = 0}, .z = {.data = z}, .to = y};
+//   RunSteps(calls, count);   // y[i] = Half(Half(2 * x[i] + 1) * z[i])
+//
+// Each result is rounded as the function of its own rounds it: Affine(), Clamp(), LeakyRelu(),
+// Gelu(), Abs(), ApplyTable(), Binary().
+#ifndef ENGINE_MATH_ELEMENT_STEPS_H_
+#define ENGINE_MATH_ELEMENT_STEPS_H_
+
+#include <cstdint>
+
+#include "absl/types/span.h"
+#include "engine/math/elementwise.h"
+#include "engine/math/half.h"
+#include "engine/math/unary.h"
+
+namespace anemone::math {
+
+enum class StepKind : uint8_t { kAffine, kClamp, kLeakyRelu, kGelu, kAbs, kTable, kBinary };
+
+struct ElementStep {
+  StepKind kind = StepKind::kAffine;
+  BinaryOp op = BinaryOp::kAdd;       // kBinary
+  float first = 0, second = 0;        // kAffine: scale, bias; kClamp: limits; kLeakyRelu: slope
+  const UnaryTable* table = nullptr;  // kTable
+};
+
+// What a step reads: the result of an earlier one, or memory: an element for each, or one for all.
+struct StepSource {
+  int step = -1;
+  const Half* data = nullptr;
+  bool repeated = false;
+};
+
+struct StepCall {
+  ElementStep step;
+  StepSource x, z;     // z: kBinary
+  Half* to = nullptr;  // null: only later steps read the result
+};
+
+inline constexpr int kMostSteps = 16;
+
+// At most kMostSteps calls, on `count` elements. Memory that is read may be what an earlier or the
+// same step writes, at the same place.
+void RunSteps(absl::Span<const StepCall> calls, int64_t count);
+
+}  // namespace anemone::math
+
+#endif  // ENGINE_MATH_ELEMENT_STEPS_H_
