@@ -40,12 +40,7 @@ bool SameConstant(const GraphView& view, ValueId a, ValueId b) {
   if (a == b) return true;
   const Tensor* first = view.Constant(a);
   const Tensor* second = view.Constant(b);
-  return first != nullptr && second != nullptr && first->type() == second->type() &&
-         first->dims() == second->dims() && first->bytes() == second->bytes();
-}
-
-ValueId InputOrNone(const Node& node, size_t i) {
-  return HasInput(node, i) ? node.inputs[i] : kNone;
+  return first != nullptr && second != nullptr && SameTensor(*first, *second);
 }
 
 // The nodes of `match` are the quantizer; its values: what it quantizes.
@@ -53,7 +48,7 @@ bool MatchPair(const GraphView& view, const Node& dequantize, Match& match) {
   const Node* quantize = view.OnlyProducer(dequantize.inputs[0], "QuantizeLinear");
   if (quantize == nullptr) return false;
   for (size_t i : {size_t{1}, size_t{2}}) {
-    if (!SameConstant(view, InputOrNone(*quantize, i), InputOrNone(dequantize, i))) return false;
+    if (!SameConstant(view, InputOr(*quantize, i), InputOr(dequantize, i))) return false;
   }
   match.nodes = {view.IdOf(*quantize)};
   match.values = {quantize->inputs[0]};
