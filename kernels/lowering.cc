@@ -43,10 +43,7 @@ LoweringIndex MakeIndex() {
 }  // namespace
 
 GraphView::GraphView(const Graph& g)
-    : graph(g),
-      consumers(ConsumersOf(g)),
-      is_output(g.values.size()),
-      integers(IntegerRangesOf(g)) {
+    : graph(g), consumers(ConsumersOf(g)), is_output(g.values.size()) {
   for (ValueId v : g.outputs) is_output[v] = true;
 }
 
@@ -84,6 +81,11 @@ std::optional<double> GraphView::Scalar(ValueId value) const {
     default:
       return std::nullopt;
   }
+}
+
+const IntegerRange& GraphView::RangeOf(ValueId value) const {
+  if (ranges_.empty()) ranges_ = IntegerRangesOf(graph);
+  return ranges_[value];
 }
 
 absl::StatusOr<std::vector<int64_t>> LowerContext::ShapeOf(ValueId value) {
