@@ -161,7 +161,8 @@ std::optional<std::vector<double>> ToNumbers(const Tensor& tensor, int64_t limit
 bool SameElements(const Tensor& a, const Tensor& b) {
   if (a.compressed() != nullptr && a.compressed() == b.compressed()) return true;
   if (a.type() == DataType::kString) return a.strings() == b.strings();
-  return a.bytes() == b.bytes();
+  const absl::Span<const std::byte> x = a.bytes(), y = b.bytes();
+  return (x.data() == y.data() && x.size() == y.size()) || x == y;
 }
 
 bool SameTensor(const Tensor& a, const Tensor& b) {
