@@ -177,7 +177,6 @@ Bounds HullOfAll(absl::Span<const Bounds> x) {
 
 Flows CarryConcat(const PaddingStep& step) {
   std::vector<Flow> inputs;
-  FlowAxis joined;
   FlowStretch whole = {0, 0, {}};
   size_t axis = 0;
   for (size_t i = 0; i < step.bucket.inputs.size(); ++i) {

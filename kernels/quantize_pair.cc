@@ -1,8 +1,7 @@
 // QuantizeLinear -> DequantizeLinear of one scale and zero point: what is left of a quantized
 // activation where nothing reads its integers. Two forms, chosen by n, the largest |q - zero point|
 // of the grid (docs/quantized.md):
-// - n <= 1023: the steps are kept, clip(round(x / scale), least, most) * scale, where least and
-// most
+// - n <= 1023: the steps are kept, clip(round(x / scale), least, most) * scale; least and most
 //   are the ends of the integer type less the zero point. All between the two products is exact in
 //   fp16. A result is one step off where x / scale is within its 2^-10th part of a half.
 // - n >= 2048: fp16 is no finer than the grid at the grid's end: a clip to its ends, at most
