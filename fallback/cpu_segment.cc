@@ -1,5 +1,6 @@
 #include "fallback/cpu_segment.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -40,6 +41,16 @@ OnnxModel Without(OnnxModel model, const std::vector<bool>& missing) {
   return model;
 }
 
+// By input, whether it may have no value; empty if none may.
+std::vector<bool> OptionalInputs(const OnnxModel& model) {
+  std::vector<bool> optional;
+  for (const onnx::ValueInfoProto& input : model.proto.graph().input()) {
+    optional.push_back(input.type().has_optional_type());
+  }
+  const bool any = std::find(optional.begin(), optional.end(), true) != optional.end();
+  return any ? optional : std::vector<bool>();
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CpuSegment>> CpuSegment::Create(
@@ -56,10 +67,8 @@ absl::StatusOr<std::unique_ptr<CpuSegment>> CpuSegment::Create(
   ANEMONE_ASSIGN_OR_RETURN(OnnxModel model, ToOnnx(graph, nodes, inputs, outputs, as));
   std::unique_ptr<CpuSegment> segment(
       new CpuSegment(std::move(runtime), absl::StrCat("CPU segment at ", label), options.session));
-  for (const onnx::ValueInfoProto& input : model.proto.graph().input()) {
-    segment->may_miss_.push_back(input.type().has_optional_type());
-    if (segment->may_miss_.back()) segment->model_ = model;
-  }
+  segment->may_miss_ = OptionalInputs(model);
+  if (!segment->may_miss_.empty()) segment->model_ = model;
   auto session =
       CpuSession::FromModel(segment->runtime_, segment->where_, std::move(model), options.session);
   if (!session.ok()) {
@@ -75,6 +84,7 @@ absl::StatusOr<std::unique_ptr<CpuSegment>> CpuSegment::Create(
 
 absl::StatusOr<std::vector<CpuValue>> CpuSegment::Run(absl::Span<const CpuValue> inputs,
                                                       absl::Span<const CpuOutput> outputs) const {
+  if (may_miss_.empty()) return session_->Run(inputs, outputs);
   std::vector<bool> missing(inputs.size());
   std::vector<CpuValue> given;
   for (size_t i = 0; i < inputs.size(); ++i) {

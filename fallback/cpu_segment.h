@@ -58,8 +58,8 @@ class CpuSegment {
   const std::string where_;
   const CpuSessionOptions options_;
   std::unique_ptr<CpuSession> session_;
-  std::vector<bool> may_miss_;  // by input: an optional
-  OnnxModel model_;             // kept if one may
+  std::vector<bool> may_miss_;  // by input: an optional; empty: none is
+  OnnxModel model_;             // kept if one is
 
   mutable std::mutex mutex_;
   mutable std::map<std::vector<bool>, std::unique_ptr<CpuSession>> without_;  // by what is missing

@@ -9,7 +9,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
-#include "importer/to_onnx.h"
 
 namespace anemone {
 namespace {
@@ -36,15 +35,15 @@ int NumberOf(DataType type) {
 // The number by which `runtime` makes tensors of `type`; none if it cannot. 1.24 and 1.27 make the
 // late ones by ONNX's numbers, and yet tell of them by their own: so ask for one, and what it is.
 std::optional<ONNXTensorElementDataType> NumberIn(const OrtRuntime& runtime, DataType type) {
+  if (type <= DataType::kInt4) {
+    const bool taken = type != DataType::kUndefined && type != DataType::kComplex64 &&
+                       type != DataType::kComplex128;
+    return taken ? std::make_optional(static_cast<ONNXTensorElementDataType>(type)) : std::nullopt;
+  }
   const OrtApi& api = runtime.api();
   const int told = NumberOf(type);
   for (const int number : {told, static_cast<int>(type)}) {
     const auto candidate = static_cast<ONNXTensorElementDataType>(number);
-    if (type <= DataType::kInt4) {
-      const bool taken = type != DataType::kUndefined && type != DataType::kComplex64 &&
-                         type != DataType::kComplex128;
-      return taken ? std::make_optional(candidate) : std::nullopt;
-    }
     constexpr int64_t kEmpty = 0;
     std::byte none{};
     OrtValue* raw = nullptr;
@@ -79,9 +78,8 @@ bool IsAligned(DataType type, const void* bytes) {
 
 // The same elements, written out if the tensor is a fill, where ONNX Runtime can read them.
 Tensor Aligned(const Tensor& tensor) {
-  if (!tensor.is_fill() && IsAligned(tensor.type(), tensor.bytes().data())) return tensor;
-  const std::string bytes = ToProto(tensor).raw_data();
-  return Tensor::Of<char>(tensor.type(), tensor.dims(), bytes);
+  const bool readable = !tensor.is_fill() && IsAligned(tensor.type(), tensor.bytes().data());
+  return readable ? tensor : tensor.Copy();
 }
 
 // Releases the value first, then what it borrows.

@@ -82,14 +82,6 @@ std::optional<std::vector<int64_t>> IntsOf(const Tensor& tensor, int64_t limit) 
   return ints;
 }
 
-ValueId InputOr(const Node& node, size_t index) {
-  return index < node.inputs.size() ? node.inputs[index] : kNone;
-}
-
-ValueId OutputOr(const Node& node, size_t index) {
-  return index < node.outputs.size() ? node.outputs[index] : kNone;
-}
-
 std::string NameScope::Fresh(absl::string_view hint) {
   auto [it, is_new] = taken_.try_emplace(hint, 1);
   if (is_new) return std::string(hint);

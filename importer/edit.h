@@ -33,10 +33,6 @@ void RemoveAttribute(Node& node, absl::string_view name);
 // The elements of an int32 or int64 tensor of at most `limit` elements.
 std::optional<std::vector<int64_t>> IntsOf(const Tensor& tensor, int64_t limit = 1 << 16);
 
-// kNone where the node has no such input.
-ValueId InputOr(const Node& node, size_t index);
-ValueId OutputOr(const Node& node, size_t index);
-
 // Names that no value of a main graph and its bodies has yet. One serves the whole Model.
 class NameScope {
  public:
@@ -90,6 +86,8 @@ class GraphEditor {
   // How many times nodes and graph outputs refer to `id`.
   int UsesOf(ValueId id) const { return uses_[id]; }
   bool IsOutput(ValueId id) const { return is_output_[id]; }
+  // Every node that reads `id`; also some that no longer do, or are gone, and some twice.
+  absl::Span<const NodeId> ReadersOf(ValueId id) const { return readers_[id]; }
   // True if one node reads `id`, once, and it is no graph output.
   bool HasOneUse(ValueId id) const { return uses_[id] == 1 && !is_output_[id]; }
 
@@ -122,8 +120,7 @@ class GraphEditor {
   std::vector<bool> is_output_;
   std::vector<bool> is_input_;
   std::vector<int> uses_;
-  // May list nodes that no longer read the value; never misses one that does.
-  std::vector<std::vector<NodeId>> readers_;
+  std::vector<std::vector<NodeId>> readers_;  // see ReadersOf()
 };
 
 }  // namespace anemone

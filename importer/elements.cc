@@ -121,9 +121,9 @@ double NibbleOf(const Tensor& tensor, int64_t i) {
   return tensor.type() == DataType::kInt4 && bits > 7 ? bits - 16 : bits;
 }
 
-using NumberReader = double (*)(const Tensor&, int64_t);
+}  // namespace
 
-NumberReader ReaderOf(DataType type) {
+NumberReader NumberReaderOf(DataType type) {
   switch (type) {
     case DataType::kBool:
     case DataType::kUInt8:
@@ -150,14 +150,23 @@ NumberReader ReaderOf(DataType type) {
   }
 }
 
-}  // namespace
-
 std::optional<std::vector<double>> ToNumbers(const Tensor& tensor, int64_t limit) {
-  const NumberReader reader = ReaderOf(tensor.type());
+  const NumberReader reader = NumberReaderOf(tensor.type());
   if (reader == nullptr || tensor.elements() > limit) return std::nullopt;
   std::vector<double> values(tensor.elements());
   for (int64_t i = 0; i < tensor.elements(); ++i) values[i] = reader(tensor, i);
   return values;
+}
+
+bool SameElements(const Tensor& a, const Tensor& b) {
+  if (a.compressed() != nullptr && a.compressed() == b.compressed()) return true;
+  if (a.type() == DataType::kString) return a.strings() == b.strings();
+  const absl::Span<const std::byte> x = a.bytes(), y = b.bytes();
+  return (x.data() == y.data() && x.size() == y.size()) || x == y;
+}
+
+bool SameTensor(const Tensor& a, const Tensor& b) {
+  return a.type() == b.type() && a.dims() == b.dims() && SameElements(a, b);
 }
 
 Tensor FromDoubles(DataType type, std::vector<int64_t> dims, absl::Span<const double> values) {

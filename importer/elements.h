@@ -22,6 +22,18 @@ std::optional<std::vector<double>> ToDoubles(const Tensor& tensor, int64_t limit
 // rounded.
 std::optional<std::vector<double>> ToNumbers(const Tensor& tensor, int64_t limit);
 
+// Reads element `i` of a tensor of the type that NumberReaderOf() was given.
+using NumberReader = double (*)(const Tensor&, int64_t i);
+
+// nullptr for the types that ToNumbers() does not take.
+NumberReader NumberReaderOf(DataType type);
+
+// True if the elements are the same bit by bit; a fill is like another fill of any size. The types
+// must be the same.
+bool SameElements(const Tensor& a, const Tensor& b);
+// And the types and dims.
+bool SameTensor(const Tensor& a, const Tensor& b);
+
 // `values` rounded to `type`, which must be floating.
 Tensor FromDoubles(DataType type, std::vector<int64_t> dims, absl::Span<const double> values);
 

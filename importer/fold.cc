@@ -199,7 +199,7 @@ absl::StatusOr<bool> Folder::InlineIf(Walk& walk, Node& node) {
 
 absl::Status Folder::InlineBranch(Walk& walk, const Node& node, const Graph& branch,
                                   size_t first_capture) {
-  BodyValues ids;
+  BodyValues ids(branch.values.size(), kNone);
   for (size_t i = 0; i < branch.captures.size(); ++i) {
     ids[branch.captures[i]] = node.captures[first_capture + i];
   }
@@ -209,7 +209,7 @@ absl::Status Folder::InlineBranch(Walk& walk, const Node& node, const Graph& bra
     Node identity;
     identity.op_type = "Identity";
     identity.version = kWorkingOpset;
-    identity.inputs = {ids.at(branch.outputs[i])};
+    identity.inputs = {ids[branch.outputs[i]]};
     identity.outputs = {node.outputs[i]};
     identity.origins = OwnOrigins(node);
     nodes.push_back(std::move(identity));

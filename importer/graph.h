@@ -81,10 +81,16 @@ struct Node {
   const Attribute* FindAttribute(absl::string_view attribute_name) const;
 };
 
-// The node has an input `i`, and it is not left out.
-inline bool HasInput(const Node& node, size_t i) {
-  return i < node.inputs.size() && node.inputs[i] != kNone;
+// kNone where the node has no such input or output.
+inline ValueId InputOr(const Node& node, size_t i) {
+  return i < node.inputs.size() ? node.inputs[i] : kNone;
 }
+inline ValueId OutputOr(const Node& node, size_t i) {
+  return i < node.outputs.size() ? node.outputs[i] : kNone;
+}
+
+// The node has an input `i`, and it is not left out.
+inline bool HasInput(const Node& node, size_t i) { return InputOr(node, i) != kNone; }
 
 // One node of the file, in the main graph, a body or a called function. `id` is the path:
 // "/#17" is node 17 of the main graph; "/body:Loop_3/#2" node 2 of attribute `body` of the main

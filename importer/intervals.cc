@@ -28,14 +28,18 @@ Known Union(Known a, Known b) {
 
 Known OfConstant(const Tensor& tensor) {
   if (tensor.type() == DataType::kBool) return Interval{0, 1};
-  if (tensor.is_fill() && tensor.elements() > 0)
-    return OfConstant(Tensor::View(tensor.type(), {1}, tensor.bytes(), tensor.owner()));
-  const auto numbers = ToNumbers(tensor, kMostConstants);
-  if (!numbers || numbers->empty()) return std::nullopt;
-  const auto [low, high] = std::minmax_element(numbers->begin(), numbers->end());
+  const NumberReader read = NumberReaderOf(tensor.type());
+  const int64_t count = tensor.is_fill() ? 1 : tensor.elements();
+  if (read == nullptr || tensor.elements() == 0 || count > kMostConstants) return std::nullopt;
   constexpr auto kBound = static_cast<double>(kLargest);
-  if (*low < -kBound || *high > kBound) return std::nullopt;
-  return Interval{static_cast<int64_t>(*low), static_cast<int64_t>(*high)};
+  double low = kBound, high = -kBound;
+  for (int64_t i = 0; i < count; ++i) {
+    const double number = read(tensor, i);
+    if (number < -kBound || number > kBound) return std::nullopt;
+    low = std::min(low, number);
+    high = std::max(high, number);
+  }
+  return Interval{static_cast<int64_t>(low), static_cast<int64_t>(high)};
 }
 
 // A node, and what is known of its inputs.
@@ -252,6 +256,14 @@ constexpr Rule kRules[] = {
     {"Where", OfBranches},
 };
 
+// nullptr: there is none.
+const Rule* RuleOf(const Node& node) {
+  if (!node.domain.empty()) return nullptr;
+  const auto* row = std::find_if(std::begin(kRules), std::end(kRules),
+                                 [&](const Rule& r) { return r.op_type == node.op_type; });
+  return row == std::end(kRules) ? nullptr : row;
+}
+
 // What a value of the type is if nothing else is known.
 IntegerRange Unknown(DataType type, bool wraps) {
   const Known limits = LimitsOf(type);
@@ -267,22 +279,15 @@ IntegerRange Finish(DataType type, const Known& exact) {
 }
 
 void Visit(const Graph& graph, const Node& node, std::vector<IntegerRange>& ranges) {
-  const auto* rule = std::find_if(std::begin(kRules), std::end(kRules), [&](const Rule& row) {
-    return node.domain.empty() && row.op_type == node.op_type;
-  });
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     const ValueId id = node.outputs[i];
     if (id == kNone) continue;
     const DataType type = graph.values[id].type;
     if (!LimitsOf(type)) continue;
-    const bool ruled = rule != std::end(kRules) && (i == 0 || node.op_type == "Split");
-    if (type == DataType::kBool) {
-      ranges[id] = Unknown(type, false);
-    } else if (ruled) {
-      ranges[id] = Finish(type, rule->of({graph, node, ranges}));
-    } else {
-      ranges[id] = Unknown(type, true);
-    }
+    const bool ruled = type != DataType::kBool && (i == 0 || node.op_type == "Split");
+    const Rule* rule = ruled ? RuleOf(node) : nullptr;
+    ranges[id] = rule != nullptr ? Finish(type, rule->of({graph, node, ranges}))
+                                 : Unknown(type, type != DataType::kBool);
   }
 }
 

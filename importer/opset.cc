@@ -395,7 +395,8 @@ absl::Status BringToWorkingOpset(Model& model) {
     return absl::OkStatus();
   }
   ANEMONE_RETURN_IF_ERROR(Lifter(model).LiftGraph(model.graph));
-  ShareKeptVersion(model.graph, NewestKeptVersion(model.graph));
+  const int newest = NewestKeptVersion(model.graph);
+  if (newest > kWorkingOpset) ShareKeptVersion(model.graph, newest);
   return absl::OkStatus();
 }
 

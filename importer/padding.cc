@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
+#include "importer/elements.h"
 #include "importer/padding_flow.h"
 #include "importer/padding_rules.h"
 
@@ -24,8 +25,7 @@ bool SameAttribute(const Attribute& a, const Attribute& b) {
       [&](const auto& value) {
         using T = std::decay_t<decltype(value)>;
         if constexpr (std::is_same_v<T, Tensor>) {
-          return FlowOfConstant(value, std::get<T>(b.value)).ok() &&
-                 value.dims() == std::get<T>(b.value).dims();
+          return SameTensor(value, std::get<T>(b.value));
         } else if constexpr (std::is_same_v<T, Attribute::Other>) {
           return value.bytes == std::get<T>(b.value).bytes;
         } else if constexpr (std::is_same_v<T, std::vector<Tensor>>) {
@@ -79,7 +79,7 @@ class Prover {
   absl::Status Follow(const Node& bucket, const Node& exact);
   absl::Status Meet(ValueId bucket, ValueId exact);
   absl::Status Keep(ValueId bucket, ValueId exact, Flow flow);
-  absl::StatusOr<Flow> FlowOf(ValueId bucket, ValueId exact) const;
+  absl::StatusOr<Flow> FlowOf(ValueId bucket, ValueId exact);
   void RelyOn(const FlowStretch& masked);
   absl::StatusOr<PaddingProof> Finish();
 
@@ -131,13 +131,18 @@ absl::Status Prover::Meet(ValueId bucket, ValueId exact) {
   return same ? absl::OkStatus() : absl::FailedPreconditionError("is another node at another size");
 }
 
-absl::StatusOr<Flow> Prover::FlowOf(ValueId bucket, ValueId exact) const {
+absl::StatusOr<Flow> Prover::FlowOf(ValueId bucket, ValueId exact) {
   const Value& value = bucket_.values[bucket];
-  if (!value.constant) return *flows_[bucket];
-  absl::StatusOr<Flow> flow = FlowOfConstant(*value.constant, *exact_.values[exact].constant);
-  if (flow.ok()) return flow;
-  return absl::FailedPreconditionError(
-      absl::StrCat("its constant '", value.name, "' ", flow.status().message()));
+  if (value.constant && twin_[bucket] != exact) {
+    absl::StatusOr<Flow> flow = FlowOfConstant(*value.constant, *exact_.values[exact].constant);
+    if (!flow.ok()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("its constant '", value.name, "' ", flow.status().message()));
+    }
+    twin_[bucket] = exact;
+    flows_[bucket] = *std::move(flow);
+  }
+  return *flows_[bucket];
 }
 
 absl::Status Prover::Follow(const Node& bucket, const Node& exact) {

@@ -1,7 +1,7 @@
 // Constants of two sizes: a mask, positions, a slice of a table.
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -14,36 +14,13 @@ namespace {
 // Of a longer constant that does not depend on the size no element is read: it is a weight.
 constexpr int64_t kMostLookedAt = 1 << 16;
 
-template <class T>
-double At(const Tensor& tensor, int64_t i) {
-  return static_cast<double>(tensor.at<T>(i));
-}
-
-// nullptr: no numbers, or of a type that is not read.
-double (*ReaderOf(DataType type))(const Tensor&, int64_t) {
-  if (IsFloating(type)) return ElementAsDouble;
-  switch (type) {
-    case DataType::kInt64:
-      return At<int64_t>;
-    case DataType::kInt32:
-      return At<int32_t>;
-    case DataType::kBool:
-    case DataType::kUInt8:
-      return At<uint8_t>;
-    case DataType::kInt8:
-      return At<int8_t>;
-    default:
-      return nullptr;
-  }
-}
-
-bool SameBytes(const Tensor& a, const Tensor& b) {
-  if (a.compressed() != b.compressed()) return false;
-  if (a.compressed() != nullptr) return true;
-  if (a.type() == DataType::kString) return a.strings() == b.strings();
-  const auto x = a.bytes();
-  const auto y = b.bytes();
-  return x.data() == y.data() || std::equal(x.begin(), x.end(), y.begin(), y.end());
+// nullptr: none of the types that masks, positions and tables have.
+NumberReader ReaderOf(DataType type) {
+  static constexpr std::array kIntegers = {DataType::kInt64, DataType::kInt32, DataType::kBool,
+                                           DataType::kUInt8, DataType::kInt8};
+  const bool is_read =
+      IsFloating(type) || std::find(kIntegers.begin(), kIntegers.end(), type) != kIntegers.end();
+  return is_read ? NumberReaderOf(type) : nullptr;
 }
 
 void Widen(Bounds& bounds, bool& any, double number) {
@@ -54,7 +31,7 @@ void Widen(Bounds& bounds, bool& any, double number) {
 // Walks over a constant that has padding, once.
 class PaddedConstant {
  public:
-  PaddedConstant(const Tensor& bucket, const Tensor& exact, double (*read)(const Tensor&, int64_t))
+  PaddedConstant(const Tensor& bucket, const Tensor& exact, NumberReader read)
       : bucket_(bucket), exact_(exact), read_(read), rank_(bucket.dims().size()) {}
 
   absl::StatusOr<Flow> Make() {
@@ -91,7 +68,7 @@ class PaddedConstant {
 
   // One number, however many times.
   absl::StatusOr<Flow> MakeFill() {
-    if (!SameBytes(bucket_, exact_)) {
+    if (!SameElements(bucket_, exact_)) {
       return absl::FailedPreconditionError("has other elements at another size");
     }
     const double number = read_(bucket_, 0);
@@ -144,14 +121,14 @@ class PaddedConstant {
 
   const Tensor& bucket_;
   const Tensor& exact_;
-  double (*read_)(const Tensor&, int64_t);
+  NumberReader read_;
   size_t rank_;
   std::vector<Side> sides_;
   bool any_used_ = false;
   Flow flow_;
 };
 
-Flow PlainConstant(const Tensor& tensor, double (*read)(const Tensor&, int64_t)) {
+Flow PlainConstant(const Tensor& tensor, NumberReader read) {
   Flow flow;
   for (int64_t size : tensor.dims()) flow.axes.push_back(PlainAxis(size));
   const int64_t count =
@@ -174,7 +151,8 @@ absl::StatusOr<Flow> FlowOfConstant(const Tensor& bucket, const Tensor& exact) {
   }
   const auto read = ReaderOf(bucket.type());
   if (bucket.dims() == exact.dims()) {
-    if (!SameBytes(bucket, exact)) {
+    // To compare compressed ones would write them out.
+    if (bucket.compressed() != exact.compressed() || !SameElements(bucket, exact)) {
       return absl::FailedPreconditionError("has other elements at another size");
     }
     return PlainConstant(bucket, read);

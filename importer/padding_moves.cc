@@ -2,41 +2,14 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
 #include "importer/edit.h"
 
 namespace anemone {
 namespace {
-
-using Flows = absl::StatusOr<std::vector<Flow>>;
-
-absl::Status Mixes(absl::string_view how) {
-  return absl::FailedPreconditionError(absl::StrCat("it ", how));
-}
-
-Flows One(Flow flow) { return std::vector<Flow>{std::move(flow)}; }
-
-// Input `i` as integers, if it is the same constant at both sizes.
-std::optional<std::vector<int64_t>> SameInts(const PaddingStep& step, size_t i) {
-  if (!HasInput(step.bucket, i)) return std::nullopt;
-  const Value& bucket = step.bucket_graph.values[step.bucket.inputs[i]];
-  const Value& exact = step.exact_graph.values[step.exact.inputs[i]];
-  if (!bucket.constant || !exact.constant) return std::nullopt;
-  auto ints = IntsOf(*bucket.constant);
-  return ints == IntsOf(*exact.constant) ? ints : std::nullopt;
-}
-
-std::optional<size_t> AxisOf(size_t rank, int64_t axis) {
-  const auto signed_rank = static_cast<int64_t>(rank);
-  if (axis < -signed_rank || axis >= signed_rank) return std::nullopt;
-  return static_cast<size_t>(axis < 0 ? axis + signed_rank : axis);
-}
 
 // Takes stretches from `left`, fastest last, until they make up an axis of these sizes.
 absl::StatusOr<FlowAxis> TakeAxis(FlowAxis& left, int64_t full, int64_t used) {
@@ -85,9 +58,8 @@ Flows CarryTranspose(const PaddingStep& step) {
   order = IntsOf(step.bucket, "perm").value_or(order);
   std::vector<FlowAxis> axes;
   for (int64_t axis : order) {
-    const auto from = AxisOf(rank, axis);
-    if (!from) return Mixes("has an axis that is not there");
-    axes.push_back(flow.axes[*from]);
+    ANEMONE_ASSIGN_OR_RETURN(const size_t from, AxisOf(flow, axis));
+    axes.push_back(flow.axes[from]);
   }
   flow.axes = std::move(axes);
   return One(std::move(flow));
@@ -178,21 +150,20 @@ Flows CarrySlice(const PaddingStep& step) {
     return Mixes("has axes or steps that are known only at run time");
   }
   for (size_t i = 0; i < axes.size(); ++i) {
-    const auto axis = AxisOf(flow.axes.size(), axes[i]);
-    if (!axis) return Mixes("has an axis that is not there");
-    ANEMONE_RETURN_IF_ERROR(SliceAxis(flow, *axis, (*starts)[i], strides[i], in, out));
+    ANEMONE_ASSIGN_OR_RETURN(const size_t axis, AxisOf(flow, axes[i]));
+    ANEMONE_RETURN_IF_ERROR(SliceAxis(flow, axis, (*starts)[i], strides[i], in, out));
   }
   return One(std::move(flow));
 }
 
 Flows CarrySplit(const PaddingStep& step) {
   ANEMONE_ASSIGN_OR_RETURN(const Flow flow, step.flow(0));
-  const auto axis = AxisOf(flow.axes.size(), IntOr(step.bucket, "axis", 0));
-  if (!axis || IsPadded(flow.axes[*axis])) return Mixes("splits the padded axis");
+  ANEMONE_ASSIGN_OR_RETURN(const size_t axis, AxisOf(flow, IntOr(step.bucket, "axis", 0)));
+  if (IsPadded(flow.axes[axis])) return Mixes("splits the padded axis");
   std::vector<Flow> made(step.bucket.outputs.size(), flow);
   for (size_t i = 0; i < made.size(); ++i) {
     if (step.bucket.outputs[i] == kNone) continue;
-    made[i].axes[*axis] = PlainAxis(step.OutputSizes(i).full[*axis]);
+    made[i].axes[axis] = PlainAxis(step.OutputSizes(i).full[axis]);
   }
   return made;
 }
@@ -206,20 +177,18 @@ Bounds HullOfAll(absl::Span<const Bounds> x) {
 
 Flows CarryConcat(const PaddingStep& step) {
   std::vector<Flow> inputs;
-  FlowAxis joined;
   FlowStretch whole = {0, 0, {}};
-  std::optional<size_t> axis;
+  size_t axis = 0;
   for (size_t i = 0; i < step.bucket.inputs.size(); ++i) {
     ANEMONE_ASSIGN_OR_RETURN(Flow flow, step.flow(i));
-    axis = AxisOf(flow.axes.size(), IntOr(step.bucket, "axis", 0));
-    if (!axis) return Mixes("has an axis that is not there");
-    FlowAxis& own = flow.axes[*axis];
+    ANEMONE_ASSIGN_OR_RETURN(axis, AxisOf(flow, IntOr(step.bucket, "axis", 0)));
+    FlowAxis& own = flow.axes[axis];
     if (whole.padded() || own.size() > 1) {
       return Mixes("puts something behind the padding");
     }
     const PaddingStep::Sizes sizes = step.InputSizes(i);
-    whole.full += sizes.full[*axis];
-    whole.used += sizes.used[*axis];
+    whole.full += sizes.full[axis];
+    whole.used += sizes.used[axis];
     if (!own.empty()) whole.padding = own[0].padding;
     own.clear();
     inputs.push_back(std::move(flow));
@@ -227,7 +196,7 @@ Flows CarryConcat(const PaddingStep& step) {
   const Elementwise either = {.bounds = HullOfAll, .holes = Elementwise::kHolesStay};
   ANEMONE_ASSIGN_OR_RETURN(Flow made, Apply(either, inputs));
   whole.padding.repeats = whole.padding.even = whole.padding.uniform = false;
-  Append(made.axes[*axis], std::move(whole));
+  Append(made.axes[axis], std::move(whole));
   return One(std::move(made));
 }
 
@@ -257,19 +226,18 @@ Flow Gathered(Flow data, size_t axis, const Flow& indices) {
 Flows CarryGather(const PaddingStep& step) {
   ANEMONE_ASSIGN_OR_RETURN(Flow data, step.flow(0));
   ANEMONE_ASSIGN_OR_RETURN(const Flow indices, step.flow(1));
-  const auto axis = AxisOf(data.axes.size(), IntOr(step.bucket, "axis", 0));
-  if (!axis) return Mixes("has an axis that is not there");
-  const int64_t size = step.InputSizes(0).full[*axis];
-  if (IsPadded(data.axes[*axis])) {
+  ANEMONE_ASSIGN_OR_RETURN(const size_t axis, AxisOf(data, IntOr(step.bucket, "axis", 0)));
+  const int64_t size = step.InputSizes(0).full[axis];
+  if (IsPadded(data.axes[axis])) {
     const auto numbers = SameInts(step, 1);
-    const FlowAxis& own = data.axes[*axis];
+    const FlowAxis& own = data.axes[axis];
     if (!numbers || own.size() > 1) return Mixes("takes positions of the padded axis");
     for (int64_t number : *numbers) {
       if (number < 0) return Mixes("takes positions counted from the padded axis' end");
       if (number >= own[0].used) return Mixes("takes positions that are padding");
     }
     // What it takes is no padding of that axis.
-    data.axes[*axis].clear();
+    data.axes[axis].clear();
   }
   for (const FlowAxis& own : indices.axes) {
     for (const FlowStretch& s : own) {
@@ -279,7 +247,7 @@ Flows CarryGather(const PaddingStep& step) {
       if (s.padded() && !inside) return Mixes("may look beyond its table where there is padding");
     }
   }
-  return One(Gathered(std::move(data), *axis, indices));
+  return One(Gathered(std::move(data), axis, indices));
 }
 
 // The padding of axes without padding (of ours).
@@ -295,9 +263,9 @@ Flows CarryPad(const PaddingStep& step) {
   const PaddingStep::Sizes out = step.OutputSizes(0);
   for (size_t i = 0; i < axes.size(); ++i) {
     if ((*pads)[i] == 0 && (*pads)[i + axes.size()] == 0) continue;
-    const auto axis = AxisOf(rank, axes[i]);
-    if (!axis || IsPadded(flow.axes[*axis])) return Mixes("pads the padded axis");
-    flow.axes[*axis] = PlainAxis(out.full[*axis]);
+    ANEMONE_ASSIGN_OR_RETURN(const size_t axis, AxisOf(flow, axes[i]));
+    if (IsPadded(flow.axes[axis])) return Mixes("pads the padded axis");
+    flow.axes[axis] = PlainAxis(out.full[axis]);
   }
   // What it pads with may be anything.
   const Elementwise any = {.holes = Elementwise::kHolesStay};
@@ -306,22 +274,17 @@ Flows CarryPad(const PaddingStep& step) {
   return One(std::move(made));
 }
 
-using Rule = Flows (*)(const PaddingStep&);
+}  // namespace
 
-const std::map<std::string, Rule, std::less<>>& Moves() {
-  static const auto& table = *new std::map<std::string, Rule, std::less<>>{
+PaddingRule FindMove(absl::string_view op_type) {
+  static const auto& table = *new std::map<std::string, PaddingRule, std::less<>>{
       {"Reshape", CarryReshape},   {"Flatten", CarryReshape},     {"Squeeze", CarryReshape},
       {"Unsqueeze", CarryReshape}, {"Transpose", CarryTranspose}, {"Expand", CarryGrowth},
       {"Tile", CarryGrowth},       {"Slice", CarrySlice},         {"Split", CarrySplit},
       {"Concat", CarryConcat},     {"Gather", CarryGather},       {"Pad", CarryPad},
   };
-  return table;
+  const auto found = table.find(op_type);
+  return found == table.end() ? nullptr : found->second;
 }
-
-}  // namespace
-
-bool IsMove(absl::string_view op_type) { return Moves().contains(op_type); }
-
-Flows CarryMove(const PaddingStep& step) { return Moves().find(step.bucket.op_type)->second(step); }
 
 }  // namespace anemone

@@ -2,18 +2,13 @@
 #ifndef ANEMONE_IMPORTER_PADDING_MOVES_H_
 #define ANEMONE_IMPORTER_PADDING_MOVES_H_
 
-#include <vector>
-
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "importer/padding_rules.h"
+#include "importer/padding_step.h"
 
 namespace anemone {
 
-bool IsMove(absl::string_view op_type);
-
-// Like CarryPadding(), of a move.
-absl::StatusOr<std::vector<Flow>> CarryMove(const PaddingStep& step);
+// nullptr: it is none of them.
+PaddingRule FindMove(absl::string_view op_type);
 
 }  // namespace anemone
 

@@ -6,8 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
 #include "importer/edit.h"
 #include "importer/padding_elementwise.h"
@@ -15,18 +13,6 @@
 
 namespace anemone {
 namespace {
-
-using Flows = absl::StatusOr<std::vector<Flow>>;
-
-absl::Status Mixes(absl::string_view how) {
-  return absl::FailedPreconditionError(absl::StrCat("it ", how));
-}
-
-absl::StatusOr<size_t> AxisOf(const Flow& flow, int64_t axis) {
-  const auto rank = static_cast<int64_t>(flow.axes.size());
-  if (axis < -rank || axis >= rank) return Mixes("has an axis that is not there");
-  return static_cast<size_t>(axis < 0 ? axis + rank : axis);
-}
 
 // What padding holds after elements were joined into others: numbers, and no more is known.
 void Forget(Flow& flow, Bounds bounds = {}) {
@@ -63,13 +49,13 @@ Flows CarryElementwise(const PaddingStep& step) {
     ANEMONE_ASSIGN_OR_RETURN(made,
                              Apply(*FindElementwise("Pow"), {inputs[0], Flow{.used = {2, 2}}}));
   }
-  return std::vector<Flow>{std::move(made)};
+  return One(std::move(made));
 }
 
 Flows CarryUnary(const PaddingStep& step, const Elementwise& op) {
   ANEMONE_ASSIGN_OR_RETURN(Flow input, step.flow(0));
   ANEMONE_ASSIGN_OR_RETURN(Flow made, Apply(op, {std::move(input)}));
-  return std::vector<Flow>{std::move(made)};
+  return One(std::move(made));
 }
 
 Flows CarryCast(const PaddingStep& step) {
@@ -100,11 +86,7 @@ Flows CarryClip(const PaddingStep& step) {
 
 // Q and DQ by constants along an axis, or by one for all.
 Flows CarryByConstants(const PaddingStep& step) {
-  for (size_t i = 1; i < step.bucket.inputs.size(); ++i) {
-    if (!HasInput(step.bucket, i)) continue;
-    ANEMONE_ASSIGN_OR_RETURN(const Flow by, step.flow(i));
-    if (by.padded()) return Mixes("has a scale that is padded");
-  }
+  ANEMONE_RETURN_IF_ERROR(NoneIsPadded(step, 1, "has a scale that is padded"));
   return CarryUnary(step, {});
 }
 
@@ -143,7 +125,7 @@ Flows CarryMatMul(const PaddingStep& step) {
   ANEMONE_ASSIGN_OR_RETURN(Flow b, step.flow(1));
   if (a.axes.size() < 2 || b.axes.size() < 2) return Mixes("multiplies by a vector");
   ANEMONE_ASSIGN_OR_RETURN(Flow made, Multiply(std::move(a), std::move(b)));
-  return std::vector<Flow>{std::move(made)};
+  return One(std::move(made));
 }
 
 Flows CarryGemm(const PaddingStep& step) {
@@ -157,7 +139,7 @@ Flows CarryGemm(const PaddingStep& step) {
     ANEMONE_ASSIGN_OR_RETURN(Flow c, step.flow(2));
     ANEMONE_ASSIGN_OR_RETURN(made, Apply({}, {std::move(made), std::move(c)}));
   }
-  return std::vector<Flow>{std::move(made)};
+  return One(std::move(made));
 }
 
 Flows CarrySoftmax(const PaddingStep& step) {
@@ -188,7 +170,7 @@ Flows CarrySoftmax(const PaddingStep& step) {
   }
   flow.used = {0, 1};
   flow.holes = false;
-  return std::vector<Flow>{std::move(flow)};
+  return One(std::move(flow));
 }
 
 // Reductions: whether zeros add nothing, and in what bounds the result is.
@@ -220,8 +202,7 @@ const ReductionRow* FindReduction(absl::string_view op_type) {
 absl::StatusOr<std::vector<size_t>> ReducedAxes(const PaddingStep& step, const Flow& flow) {
   std::optional<std::vector<int64_t>> given = IntsOf(step.bucket, "axes");
   if (HasInput(step.bucket, 1)) {
-    const Value& axes = step.bucket_graph.values[step.bucket.inputs[1]];
-    if (axes.constant) given = IntsOf(*axes.constant);
+    given = SameInts(step, 1);
     if (!given) return Mixes("has axes that are known only at run time");
   }
   std::vector<size_t> axes;
@@ -260,7 +241,7 @@ Flows CarryReduction(const PaddingStep& step) {
   for (size_t a = made.axes.size(); a-- > 0;) {
     if (gone[a]) made.axes.erase(made.axes.begin() + static_cast<std::ptrdiff_t>(a));
   }
-  return std::vector<Flow>{std::move(made)};
+  return One(std::move(made));
 }
 
 // Outputs whose padding is that of the first input, where the sizes are not those of the axes that
@@ -288,12 +269,7 @@ Flows CarryBeside(const PaddingStep& step, const Flow& input, size_t first, size
 }
 
 absl::Status RestIsPlain(const PaddingStep& step) {
-  for (size_t i = 1; i < step.bucket.inputs.size(); ++i) {
-    if (!HasInput(step.bucket, i)) continue;
-    ANEMONE_ASSIGN_OR_RETURN(const Flow flow, step.flow(i));
-    if (flow.padded()) return Mixes("has padding in other inputs than the first");
-  }
-  return absl::OkStatus();
+  return NoneIsPadded(step, 1, "has padding in other inputs than the first");
 }
 
 // Normalization of the last axes.
@@ -327,9 +303,7 @@ Flows CarryBatch(const PaddingStep& step) {
 
 Flows CarryCumSum(const PaddingStep& step) {
   ANEMONE_ASSIGN_OR_RETURN(const Flow flow, step.flow(0));
-  if (!HasInput(step.bucket, 1)) return Mixes("has no axis");
-  const Value& axis_value = step.bucket_graph.values[step.bucket.inputs[1]];
-  const auto axes = axis_value.constant ? IntsOf(*axis_value.constant) : std::nullopt;
+  const auto axes = SameInts(step, 1);
   if (!axes || axes->size() != 1) return Mixes("has an axis that is known only at run time");
   ANEMONE_ASSIGN_OR_RETURN(const size_t axis, AxisOf(flow, (*axes)[0]));
   const FlowAxis& along = flow.axes[axis];
@@ -339,17 +313,13 @@ Flows CarryCumSum(const PaddingStep& step) {
   Flow made = flow;
   made.wild |= made.holes;
   Forget(made, flow.all().low >= 0 ? Bounds{0, Bounds().high} : Bounds());
-  return std::vector<Flow>{std::move(made)};
+  return One(std::move(made));
 }
 
 // An operator that no rule knows: right as long as nothing of it depends on the size.
 Flows CarryUnpadded(const PaddingStep& step) {
   if (!BodiesOf(step.bucket).empty()) return Mixes("runs nodes of its own, which nobody followed");
-  for (size_t i = 0; i < step.bucket.inputs.size(); ++i) {
-    if (!HasInput(step.bucket, i)) continue;
-    ANEMONE_ASSIGN_OR_RETURN(const Flow flow, step.flow(i));
-    if (flow.padded()) return Mixes("is not known to keep positions apart");
-  }
+  ANEMONE_RETURN_IF_ERROR(NoneIsPadded(step, 0, "is not known to keep positions apart"));
   std::vector<Flow> made(step.bucket.outputs.size());
   for (size_t i = 0; i < made.size(); ++i) {
     if (step.bucket.outputs[i] == kNone) continue;
@@ -378,10 +348,8 @@ Flows CarryResize(const PaddingStep& step) {
   return CarryBeside(step, flow, 1, flow.axes.size());
 }
 
-using Rule = Flows (*)(const PaddingStep&);
-
-Rule FindRule(const Node& node) {
-  static const auto& table = *new std::map<std::string, Rule, std::less<>>{
+PaddingRule FindRule(absl::string_view op_type) {
+  static const auto& table = *new std::map<std::string, PaddingRule, std::less<>>{
       {"Cast", CarryCast},
       {"Clip", CarryClip},
       {"QuantizeLinear", CarryByConstants},
@@ -414,28 +382,19 @@ Rule FindRule(const Node& node) {
       {"DepthToSpace", CarryBatch},
       {"SpaceToDepth", CarryBatch},
   };
-  const auto found = table.find(node.op_type);
+  const auto found = table.find(op_type);
   return found == table.end() ? nullptr : found->second;
 }
 
 }  // namespace
 
-PaddingStep::Sizes PaddingStep::InputSizes(size_t i) const {
-  return {bucket_graph.values[bucket.inputs[i]].dims(), exact_graph.values[exact.inputs[i]].dims()};
-}
-
-PaddingStep::Sizes PaddingStep::OutputSizes(size_t i) const {
-  return {bucket_graph.values[bucket.outputs[i]].dims(),
-          exact_graph.values[exact.outputs[i]].dims()};
-}
-
-absl::StatusOr<std::vector<Flow>> CarryPadding(const PaddingStep& step) {
+Flows CarryPadding(const PaddingStep& step) {
   const Node& node = step.bucket;
   if (!node.domain.empty()) return CarryUnpadded(step);
   if (FindElementwise(node.op_type) != nullptr) return CarryElementwise(step);
   if (FindReduction(node.op_type) != nullptr) return CarryReduction(step);
-  if (const Rule rule = FindRule(node)) return rule(step);
-  if (IsMove(node.op_type)) return CarryMove(step);
+  if (const PaddingRule rule = FindRule(node.op_type)) return rule(step);
+  if (const PaddingRule move = FindMove(node.op_type)) return move(step);
   return CarryUnpadded(step);
 }
 

@@ -29,6 +29,20 @@ bool HoldsBodies(const Graph& body) {
                      [](const Node& node) { return !BodiesOf(node).empty(); });
 }
 
+// What stacked output `k` is after no iteration; nullopt if its size is not known.
+std::optional<Tensor> EmptyStackOf(const Node& node, size_t k) {
+  const Graph& body = *LoopBodyOf(node);
+  const bool is_scan = node.op_type == "Scan";
+  const Value& element = body.values[body.outputs[!is_scan + CarriedOf(node) + k]];
+  if (!element.is_static() || BitsOf(element.type) == 0) return std::nullopt;
+  std::vector<int64_t> dims = element.dims();
+  int64_t axis = is_scan ? ScanOutputAxes(node)[k] : 0;
+  if (axis < 0) axis += static_cast<int64_t>(dims.size()) + 1;
+  if (axis < 0 || axis > static_cast<int64_t>(dims.size())) return std::nullopt;
+  dims.insert(dims.begin() + axis, 0);
+  return Tensor::Zeros(element.type, std::move(dims));
+}
+
 // One Loop or Scan being taken apart.
 class Unroller {
  public:
@@ -38,7 +52,8 @@ class Unroller {
         graph_(graph),
         names_(names),
         is_scan_(node.op_type == "Scan"),
-        carried_(CarriedOf(node)) {}
+        carried_(CarriedOf(node)),
+        shared_(body_.values.size(), kNone) {}
 
   std::vector<Node> Unroll(int64_t trips) {
     // What the body is given first, as its inputs: of a Loop also counter and condition.
@@ -65,18 +80,6 @@ class Unroller {
     }
     for (size_t k = 0; k < stacked.size(); ++k) Stack(k, std::move(stacked[k]));
     return std::move(nodes_);
-  }
-
-  // What an output is after no iteration; nullopt if its size is not known.
-  std::optional<Tensor> EmptyStack(size_t k) const {
-    const Value& element = body_.values[body_.outputs[!is_scan_ + carried_ + k]];
-    if (!element.is_static() || BitsOf(element.type) == 0) return std::nullopt;
-    std::vector<int64_t> dims = element.dims();
-    int64_t axis = is_scan_ ? ScanOutputAxes(node_)[k] : 0;
-    if (axis < 0) axis += static_cast<int64_t>(dims.size()) + 1;
-    if (axis < 0 || axis > static_cast<int64_t>(dims.size())) return std::nullopt;
-    dims.insert(dims.begin() + axis, 0);
-    return Tensor::Zeros(element.type, std::move(dims));
   }
 
  private:
@@ -115,10 +118,8 @@ class Unroller {
       shared_[body_.captures[i]] = node_.captures[i];
     }
     for (size_t i = 0; i < body_.values.size(); ++i) {
-      if (!body_.values[i].constant.has_value()) continue;
-      const auto [place, is_new] = shared_.try_emplace(static_cast<ValueId>(i), kNone);
-      if (is_new)
-        place->second = AddConstant(graph_, body_.values[i].name, *body_.values[i].constant);
+      if (shared_[i] != kNone || !body_.values[i].constant.has_value()) continue;
+      shared_[i] = AddConstant(graph_, body_.values[i].name, *body_.values[i].constant);
     }
   }
 
@@ -129,7 +130,7 @@ class Unroller {
     std::move(nodes.begin(), nodes.end(), std::back_inserter(nodes_));
     std::vector<ValueId> made;
     made.reserve(body_.outputs.size());
-    for (ValueId id : body_.outputs) made.push_back(values.at(id));
+    for (ValueId id : body_.outputs) made.push_back(values[id]);
     return made;
   }
 
@@ -150,7 +151,7 @@ class Unroller {
     const ValueId output = node_.outputs[carried_ + k];
     if (output == kNone) return;
     if (parts.empty()) {
-      Emit("Identity", {Constant(*EmptyStack(k))}, output);
+      Emit("Identity", {Constant(*EmptyStackOf(node_, k))}, output);
       return;
     }
     const int64_t axis = is_scan_ ? ScanOutputAxes(node_)[k] : 0;
@@ -171,8 +172,9 @@ class Unroller {
   std::vector<Node> nodes_;
 };
 
-bool AllKnown(const Shape& shape) {
-  return std::all_of(shape.begin(), shape.end(), [](const Dim& dim) { return dim.known(); });
+bool AllKnown(const std::optional<Shape>& shape) {
+  return shape.has_value() &&
+         std::all_of(shape->begin(), shape->end(), [](const Dim& dim) { return dim.known(); });
 }
 
 Shape WithoutSymbols(Shape shape) {
@@ -221,9 +223,8 @@ absl::StatusOr<bool> Holds(Model& model, const Graph& graph, const Node& node, G
 
 std::vector<Node> NodesOf(const Graph& body, Graph& graph, NameScope* names, BodyValues& known) {
   for (size_t i = 0; i < body.values.size(); ++i) {
-    const auto [place, is_new] = known.try_emplace(static_cast<ValueId>(i), kNone);
-    if (!is_new) continue;
-    place->second = static_cast<ValueId>(graph.values.size());
+    if (known[i] != kNone) continue;
+    known[i] = static_cast<ValueId>(graph.values.size());
     Value& value = graph.values.emplace_back(body.values[i]);
     if (names != nullptr) value.name = names->Fresh(value.name);
   }
@@ -231,7 +232,7 @@ std::vector<Node> NodesOf(const Graph& body, Graph& graph, NameScope* names, Bod
   for (Node& moved : nodes) {
     for (auto* list : {&moved.inputs, &moved.outputs, &moved.captures}) {
       for (ValueId& id : *list) {
-        if (id != kNone) id = known.at(id);
+        if (id != kNone) id = known[id];
       }
     }
   }
@@ -252,11 +253,8 @@ int64_t UnrolledSize(const Graph& graph, const Node& node) {
   const auto each =
       static_cast<int64_t>(body.nodes.size() + 2 * node.inputs.size() + node.outputs.size());
   if (*trips > 0) return *trips > (int64_t{1} << 40) / each ? int64_t{1} << 40 : *trips * each;
-  Graph unchanged;
-  NameScope names;
-  const Unroller unroller(node, unchanged, names);
   for (size_t k = 0; k + CarriedOf(node) < node.outputs.size(); ++k) {
-    if (!unroller.EmptyStack(k).has_value()) return 0;
+    if (!EmptyStackOf(node, k).has_value()) return 0;
   }
   return static_cast<int64_t>(node.outputs.size());
 }
@@ -276,13 +274,14 @@ absl::Status KeepCarriedShapes(Model& model, const Graph& graph, Node& node,
     assumed.push_back(first.shape);
     if (first.shape.has_value()) assumed.back() = WithoutSymbols(*first.shape);
   }
+  if (std::none_of(assumed.begin(), assumed.end(), AllKnown)) return absl::OkStatus();
   bool holds = false;
   for (int round = 0; round < kMostRounds && !holds; ++round) {
     ANEMONE_ASSIGN_OR_RETURN(holds, Holds(model, graph, node, *body, assumed));
   }
   if (!holds) return absl::OkStatus();
   for (std::optional<Shape>& shape : assumed) {
-    if (shape.has_value() && !AllKnown(*shape)) shape.reset();
+    if (!AllKnown(shape)) shape.reset();
   }
   outputs = std::move(assumed);
   return EditBodies(node, [&](absl::string_view, Graph& edited, std::vector<ValueId>&) {

@@ -7,15 +7,14 @@
 #include <optional>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "importer/edit.h"
 #include "importer/graph.h"
 
 namespace anemone {
 
-// A body's values in the graph around it.
-using BodyValues = absl::flat_hash_map<ValueId, ValueId>;
+// By value of a body: the value in the graph around it; kNone: none yet.
+using BodyValues = std::vector<ValueId>;
 
 // Copies of the body's nodes, over values of `graph`: those that `known` names, else new ones,
 // which are added to `known`. `names` gives the new ones names of their own; null: they keep those
@@ -36,7 +35,7 @@ std::vector<Node> Unrolled(const Node& node, Graph& graph, NameScope& names);
 // Finds what a Loop carries in one shape through all iterations, by induction: given the initial
 // values' sizes, the body makes values of these sizes again. Says so of the body's inputs;
 // `outputs` gets what then holds of the node's outputs, by carried value (nullopt: not all sizes
-// are known).
+// are known), or nothing.
 absl::Status KeepCarriedShapes(Model& model, const Graph& graph, Node& node,
                                std::vector<std::optional<Shape>>& outputs);
 

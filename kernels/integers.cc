@@ -92,7 +92,7 @@ std::string Named(DataType type, const std::optional<Interval>& interval) {
 std::optional<Verdict> RefusalOf(const GraphView& view, const Node& node, ValueId id,
                                  bool is_made) {
   const DataType type = view.graph.values[id].type;
-  const IntegerRange& range = view.integers[id];
+  const IntegerRange& range = view.RangeOf(id);
   if (!IsHeld(range)) {
     return Refuse("integer-range", absl::StrCat(Named(type, range.interval),
                                                 ": fp16 has all up to ", kExactIntegers, " only"));

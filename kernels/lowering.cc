@@ -43,10 +43,7 @@ LoweringIndex MakeIndex() {
 }  // namespace
 
 GraphView::GraphView(const Graph& g)
-    : graph(g),
-      consumers(ConsumersOf(g)),
-      is_output(g.values.size()),
-      integers(IntegerRangesOf(g)) {
+    : graph(g), consumers(ConsumersOf(g)), is_output(g.values.size()) {
   for (ValueId v : g.outputs) is_output[v] = true;
 }
 
@@ -74,6 +71,11 @@ std::optional<double> GraphView::Scalar(ValueId value) const {
   if (t->type() == DataType::kInt64) return static_cast<double>(t->at<int64_t>(0));
   if (t->type() == DataType::kInt32) return t->at<int32_t>(0);
   return std::nullopt;
+}
+
+const IntegerRange& GraphView::RangeOf(ValueId value) const {
+  if (ranges_.empty()) ranges_ = IntegerRangesOf(graph);
+  return ranges_[value];
 }
 
 absl::StatusOr<std::vector<int64_t>> LowerContext::ShapeOf(ValueId value) {

@@ -40,7 +40,6 @@ struct GraphView {
   const Graph& graph;
   std::vector<std::vector<NodeId>> consumers;  // by value
   std::vector<bool> is_output;                 // by value
-  std::vector<IntegerRange> integers;          // by value
 
   // The number of a node of the graph.
   NodeId IdOf(const Node& node) const { return static_cast<NodeId>(&node - graph.nodes.data()); }
@@ -51,6 +50,11 @@ struct GraphView {
   const Tensor* Constant(ValueId value) const;  // null if not a constant, or kNone
   // The value of a float or integer constant of one element.
   std::optional<double> Scalar(ValueId value) const;
+  // What is known of an integer. All are found when one is first asked for: not from two threads.
+  const IntegerRange& RangeOf(ValueId value) const;
+
+ private:
+  mutable std::vector<IntegerRange> ranges_;  // by value, or empty
 };
 
 // The nodes that a lowering covers, the anchor last. Every value made by a node but the anchor must

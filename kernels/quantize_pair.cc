@@ -1,8 +1,7 @@
 // QuantizeLinear -> DequantizeLinear of one scale and zero point: what is left of a quantized
 // activation where nothing reads its integers. Two forms, chosen by n, the largest |q - zero point|
 // of the grid (docs/quantized.md):
-// - n <= 1023: the steps are kept, clip(round(x / scale), least, most) * scale, where least and
-// most
+// - n <= 1023: the steps are kept, clip(round(x / scale), least, most) * scale; least and most
 //   are the ends of the integer type less the zero point. All between the two products is exact in
 //   fp16. A result is one step off where x / scale is within its 2^-10th part of a half.
 // - n >= 2048: fp16 is no finer than the grid at the grid's end: a clip to its ends, at most
@@ -40,12 +39,7 @@ bool SameConstant(const GraphView& view, ValueId a, ValueId b) {
   if (a == b) return true;
   const Tensor* first = view.Constant(a);
   const Tensor* second = view.Constant(b);
-  return first != nullptr && second != nullptr && first->type() == second->type() &&
-         first->dims() == second->dims() && first->bytes() == second->bytes();
-}
-
-ValueId InputOrNone(const Node& node, size_t i) {
-  return HasInput(node, i) ? node.inputs[i] : kNone;
+  return first != nullptr && second != nullptr && SameTensor(*first, *second);
 }
 
 // The nodes of `match` are the quantizer; its values: what it quantizes.
@@ -53,7 +47,7 @@ bool MatchPair(const GraphView& view, const Node& dequantize, Match& match) {
   const Node* quantize = view.OnlyProducer(dequantize.inputs[0], "QuantizeLinear");
   if (quantize == nullptr) return false;
   for (size_t i : {size_t{1}, size_t{2}}) {
-    if (!SameConstant(view, InputOrNone(*quantize, i), InputOrNone(dequantize, i))) return false;
+    if (!SameConstant(view, InputOr(*quantize, i), InputOr(dequantize, i))) return false;
   }
   match.nodes = {view.IdOf(*quantize)};
   match.values = {quantize->inputs[0]};

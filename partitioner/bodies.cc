@@ -105,10 +105,13 @@ bool Computes(const Graph& body, const Plan& plan) {
 std::vector<PlannedBody> PlanBodiesOf(const Model& model, const Graph& graph, const Node& node,
                                       const PlanOptions& options, PlanOneGraph& plan_graph) {
   if (!IsIf(node) && LoopBodyOf(node) == nullptr) return {};
+  const std::vector<Attribute::GraphPtr> graphs = BodiesOf(node);
+  // What has no value cannot be handed to a segment.
+  const auto has_optionals = [](const auto& body) { return HasOptionalPorts(*body); };
+  if (std::any_of(graphs.begin(), graphs.end(), has_optionals)) return {};
   std::vector<PlannedBody> bodies;
   bool computes = false;
-  for (const Attribute::GraphPtr& body : BodiesOf(node)) {
-    if (HasOptionalPorts(*body)) return {};  // what has no value cannot be handed to a segment
+  for (const Attribute::GraphPtr& body : graphs) {
     absl::StatusOr<Plan> plan = plan_graph(model, *body, options);
     if (!plan.ok()) return {};  // it may be a branch that is never taken
     computes |= Computes(*body, *plan);

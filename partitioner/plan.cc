@@ -289,12 +289,10 @@ absl::StatusOr<Plan> PlanGraph(const Model& model, const Graph& graph, const Pla
     if (run_here != bodies.end()) segment.bodies = std::move(run_here->second);
   }
   AddEntries(model, view, options, covers, groups, plan);
-  for (const PlanPart& part : PartsOf(graph, plan)) {
-    plan.status = Weaker(plan.status, part.plan->status);
-  }
   AddMissed(model, graph, missed, plan);
   for (Segment& segment : plan.segments) {
     for (PlannedBody& body : segment.bodies) {
+      plan.status = Weaker(plan.status, body.plan.status);
       std::move(body.plan.warnings.begin(), body.plan.warnings.end(),
                 std::back_inserter(plan.warnings));
       body.plan.warnings.clear();

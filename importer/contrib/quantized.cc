@@ -14,11 +14,13 @@
 namespace anemone {
 namespace {
 
-// Integers, their scale and their zero point (which may be left out): inputs `at` and behind.
+// The inputs that are integers, their scale and their zero point (which may be left out).
 struct Quantized {
-  size_t at = 0;
-  int64_t axis = 0;  // of scales, if there are several
+  size_t at = 0, scale = 0, zero = 0;
+  int64_t axis = -1;  // of scales, if there may be several
 };
+
+Quantized SideBySide(size_t at, int64_t axis = -1) { return {at, at + 1, at + 2, axis}; }
 
 absl::StatusOr<int64_t> CountOf(ContribBody& b, size_t index) {
   ANEMONE_ASSIGN_OR_RETURN(const Sizes dims, b.DimsOf(index, {0, 1}));
@@ -31,30 +33,30 @@ bool IsQuantizedType(DataType type) {
 }
 
 // `scales`: one, or one for each element of the axis.
-absl::Status CheckScales(ContribBody& b, size_t scale, int64_t extent) {
+absl::Status CheckScales(ContribBody& b, size_t scale, size_t zero, int64_t extent) {
   ANEMONE_RETURN_IF_ERROR(b.FloatTypeOf(scale).status());
   ANEMONE_ASSIGN_OR_RETURN(const int64_t scales, CountOf(b, scale));
   ANEMONE_RETURN_IF_ERROR(b.Need(scales == 1 || scales == extent,
                                  "scales that are not one for each column or channel"));
-  if (!b.Has(scale + 1)) return absl::OkStatus();
-  ANEMONE_ASSIGN_OR_RETURN(const int64_t zeros, CountOf(b, scale + 1));
+  if (!b.Has(zero)) return absl::OkStatus();
+  ANEMONE_ASSIGN_OR_RETURN(const int64_t zeros, CountOf(b, zero));
   return b.Need(zeros == scales, "not as many zero points as scales");
 }
 
 absl::Status Check(ContribBody& b, const Quantized& q) {
-  ANEMONE_RETURN_IF_ERROR(b.Need(b.Has(q.at) && b.Has(q.at + 1), "an operand is missing"));
+  ANEMONE_RETURN_IF_ERROR(b.Need(b.Has(q.at) && b.Has(q.scale), "an operand is missing"));
   const DataType type = b.value(b.input(q.at)).type;
   ANEMONE_RETURN_IF_ERROR(b.Need(IsQuantizedType(type), "an operand of another type"));
   ANEMONE_ASSIGN_OR_RETURN(const Sizes dims, b.DimsOf(q.at));
   const auto rank = static_cast<int64_t>(dims.size());
   const bool has_axis = q.axis >= 0 && q.axis < rank;
-  return CheckScales(b, q.at + 1, has_axis ? dims[q.axis] : 1);
+  return CheckScales(b, q.scale, q.zero, has_axis ? dims[q.axis] : 1);
 }
 
 // What the model returns must be the integers themselves.
 absl::Status CheckResult(ContribBody& b, size_t scale) {
   ANEMONE_RETURN_IF_ERROR(b.Need(b.Has(scale), "the result's scale is missing"));
-  ANEMONE_RETURN_IF_ERROR(CheckScales(b, scale, 1));
+  ANEMONE_RETURN_IF_ERROR(CheckScales(b, scale, scale + 1, 1));
   const bool in_body = &b.graph() != &b.model().graph;
   ANEMONE_RETURN_IF_ERROR(b.Need(!in_body, "a body is on the CPU as a whole"));
   const std::vector<ValueId>& outputs = b.graph().outputs;
@@ -70,14 +72,25 @@ ValueId NumbersOf(ContribBody& b, size_t index) {
 
 absl::StatusOr<ValueId> Dequantized(ContribBody& b, const Quantized& q) {
   const auto emit = [&] {
-    std::vector<ValueId> inputs = {b.input(q.at), NumbersOf(b, q.at + 1)};
-    if (b.Has(q.at + 2)) inputs.push_back(NumbersOf(b, q.at + 2));
-    return b.Emit("DequantizeLinear", std::move(inputs), {{"axis", q.axis}});
+    std::vector<ValueId> inputs = {b.input(q.at), NumbersOf(b, q.scale)};
+    if (b.Has(q.zero)) inputs.push_back(NumbersOf(b, q.zero));
+    return b.Emit("DequantizeLinear", std::move(inputs), {{"axis", std::max<int64_t>(q.axis, 0)}});
   };
   ANEMONE_ASSIGN_OR_RETURN(const Tensor* constant, b.Known(q.at));
   if (constant != nullptr) return emit();
   const ContribBody::Aside aside(b, absl::StrCat("dequantize", q.at));
   return emit();
+}
+
+// The operands as floats. All are checked before a node is emitted.
+absl::StatusOr<std::vector<ValueId>> Operands(ContribBody& b,
+                                              const std::vector<Quantized>& operands) {
+  for (const Quantized& q : operands) ANEMONE_RETURN_IF_ERROR(Check(b, q));
+  std::vector<ValueId> floats;
+  for (const Quantized& q : operands) {
+    ANEMONE_ASSIGN_OR_RETURN(floats.emplace_back(), Dequantized(b, q));
+  }
+  return floats;
 }
 
 // The node's first output, of the operands' type.
@@ -162,13 +175,9 @@ absl::Status ExpandQLinear(ContribBody& b) {
   }
   ANEMONE_ASSIGN_OR_RETURN(std::vector<Attribute> attributes, AttributesFor(b, row.stands_for));
   ANEMONE_RETURN_IF_ERROR(CheckResult(b, row.operands * 3));
-  std::vector<ValueId> operands;
-  for (size_t i = 0; i < row.operands; ++i) {
-    ANEMONE_RETURN_IF_ERROR(Check(b, {i * 3, -1}));
-  }
-  for (size_t i = 0; i < row.operands; ++i) {
-    ANEMONE_ASSIGN_OR_RETURN(operands.emplace_back(), Dequantized(b, {i * 3}));
-  }
+  std::vector<Quantized> quantized(row.operands);
+  for (size_t i = 0; i < row.operands; ++i) quantized[i] = SideBySide(i * 3);
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<ValueId> operands, Operands(b, quantized));
   const ValueId y = b.Emit(row.stands_for, std::move(operands), std::move(attributes));
   return GiveQuantized(b, y, row.operands * 3, TypeOfInput(b, 0));
 }
@@ -176,27 +185,19 @@ absl::Status ExpandQLinear(ContribBody& b) {
 absl::Status ExpandQLinearConcat(ContribBody& b) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<Attribute> attributes, AttributesFor(b, "Concat"));
   ANEMONE_RETURN_IF_ERROR(CheckResult(b, 0));
-  std::vector<ValueId> operands;
-  for (size_t at = 2; at < b.node().inputs.size(); at += 3) {
-    ANEMONE_RETURN_IF_ERROR(Check(b, {at, -1}));
-  }
-  for (size_t at = 2; at < b.node().inputs.size(); at += 3) {
-    ANEMONE_ASSIGN_OR_RETURN(operands.emplace_back(), Dequantized(b, {at}));
-  }
+  std::vector<Quantized> quantized;
+  for (size_t at = 2; at < b.node().inputs.size(); at += 3) quantized.push_back(SideBySide(at));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<ValueId> operands, Operands(b, quantized));
   const ValueId y = b.Emit("Concat", std::move(operands), std::move(attributes));
   return GiveQuantized(b, y, 0, TypeOfInput(b, 2));
 }
 
 absl::Status ExpandQLinearConv(ContribBody& b) {
-  const Quantized x{0, -1}, w{3, 0};
   ANEMONE_ASSIGN_OR_RETURN(std::vector<Attribute> attributes, AttributesFor(b, "Conv"));
   ANEMONE_RETURN_IF_ERROR(CheckResult(b, 6));
-  ANEMONE_RETURN_IF_ERROR(Check(b, x));
-  ANEMONE_RETURN_IF_ERROR(Check(b, w));
   ANEMONE_RETURN_IF_ERROR(CheckBias(b, 8));
-  std::vector<ValueId> operands(2);
-  ANEMONE_ASSIGN_OR_RETURN(operands[0], Dequantized(b, {0}));
-  ANEMONE_ASSIGN_OR_RETURN(operands[1], Dequantized(b, w));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<ValueId> operands,
+                           Operands(b, {SideBySide(0), SideBySide(3, 0)}));
   if (b.Has(8)) operands.push_back(DequantizedBias(b, 8, 1, 4));
   const ValueId y = b.Emit("Conv", std::move(operands), std::move(attributes));
   return GiveQuantized(b, y, 6, TypeOfInput(b, 0));
@@ -206,24 +207,19 @@ absl::Status ExpandQLinearMatMul(ContribBody& b) {
   ANEMONE_RETURN_IF_ERROR(b.NoneLeft());
   ANEMONE_ASSIGN_OR_RETURN(const int64_t columns, LastAxis(b, 3));
   ANEMONE_RETURN_IF_ERROR(CheckResult(b, 6));
-  ANEMONE_RETURN_IF_ERROR(Check(b, {0, -1}));
-  ANEMONE_RETURN_IF_ERROR(Check(b, {3, columns}));
-  ANEMONE_ASSIGN_OR_RETURN(const ValueId x, Dequantized(b, {0}));
-  ANEMONE_ASSIGN_OR_RETURN(const ValueId w, Dequantized(b, {3, columns}));
-  return GiveQuantized(b, b.Emit("MatMul", {x, w}), 6, TypeOfInput(b, 0));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<ValueId> operands,
+                           Operands(b, {SideBySide(0), SideBySide(3, columns)}));
+  return GiveQuantized(b, b.Emit("MatMul", std::move(operands)), 6, TypeOfInput(b, 0));
 }
 
 absl::Status ExpandQGemm(ContribBody& b) {
   const float alpha = b.Float("alpha", 1);
-  const Quantized w{3, b.Int("transB", 0) == 0 ? 1 : 0};
+  const int64_t columns = b.Int("transB", 0) == 0 ? 1 : 0;
   ANEMONE_ASSIGN_OR_RETURN(std::vector<Attribute> attributes, AttributesFor(b, "Gemm"));
   if (b.Has(7)) ANEMONE_RETURN_IF_ERROR(CheckResult(b, 7));
-  ANEMONE_RETURN_IF_ERROR(Check(b, {0, -1}));
-  ANEMONE_RETURN_IF_ERROR(Check(b, w));
   ANEMONE_RETURN_IF_ERROR(CheckBias(b, 6));
-  std::vector<ValueId> operands(2);
-  ANEMONE_ASSIGN_OR_RETURN(operands[0], Dequantized(b, {0}));
-  ANEMONE_ASSIGN_OR_RETURN(operands[1], Dequantized(b, w));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<ValueId> operands,
+                           Operands(b, {SideBySide(0), SideBySide(3, columns)}));
   if (b.Has(6)) operands.push_back(DequantizedBias(b, 6, 1, 4, alpha));
   const ValueId y = b.Emit("Gemm", std::move(operands), std::move(attributes));
   return b.Has(7) ? GiveQuantized(b, y, 7, TypeOfInput(b, 0)) : b.Give(0, y);
@@ -237,8 +233,7 @@ absl::Status ExpandDynamicQuantizeMatMul(ContribBody& b) {
   ANEMONE_RETURN_IF_ERROR(
       b.Need(TypeOfInput(b, 0) == DataType::kFloat, "another type than float32"));
   ANEMONE_ASSIGN_OR_RETURN(const int64_t columns, LastAxis(b, 1));
-  ANEMONE_RETURN_IF_ERROR(Check(b, {1, columns}));
-  ANEMONE_ASSIGN_OR_RETURN(const ValueId w, Dequantized(b, {1, columns}));
+  ANEMONE_ASSIGN_OR_RETURN(const std::vector<ValueId> w, Operands(b, {SideBySide(1, columns)}));
   ValueId x = kNone;
   {
     const ContribBody::Aside aside(b, "quantize");
@@ -248,32 +243,17 @@ absl::Status ExpandDynamicQuantizeMatMul(ContribBody& b) {
     b.emitted()[made].outputs = {integers, scale, zero};
     x = b.Emit("DequantizeLinear", {integers, scale, zero});
   }
-  const ValueId y = b.Emit("MatMul", {x, w});
+  const ValueId y = b.Emit("MatMul", {x, w[0]});
   return b.Give(0, b.Has(4) ? b.Emit("Add", {y, b.input(4)}) : y);
 }
 
+// a, b, a's scale, b's scale, a's zero point, b's, bias: not side by side as everywhere else.
 absl::Status ExpandMatMulIntegerToFloat(ContribBody& b) {
-  // a, b, a's scale, b's scale, a's zero point, b's, bias: not side by side as everywhere else.
   ANEMONE_RETURN_IF_ERROR(b.NoneLeft());
   ANEMONE_ASSIGN_OR_RETURN(const int64_t columns, LastAxis(b, 1));
-  ValueId operands[2];
-  for (size_t i : {size_t{0}, size_t{1}}) {
-    ANEMONE_RETURN_IF_ERROR(
-        b.Need(IsQuantizedType(TypeOfInput(b, i)), "an operand of another type"));
-    ANEMONE_RETURN_IF_ERROR(b.FloatTypeOf(2 + i).status());
-    ANEMONE_ASSIGN_OR_RETURN(const int64_t scales, CountOf(b, 2 + i));
-    ANEMONE_RETURN_IF_ERROR(b.Need(scales == 1 || i == 1, "several scales of rows"));
-    if (!b.Has(4 + i)) continue;
-    ANEMONE_ASSIGN_OR_RETURN(const int64_t zeros, CountOf(b, 4 + i));
-    ANEMONE_RETURN_IF_ERROR(b.Need(zeros == scales, "not as many zero points as scales"));
-  }
-  for (size_t i : {size_t{0}, size_t{1}}) {
-    const ContribBody::Aside aside(b, absl::StrCat("dequantize", i));
-    std::vector<ValueId> inputs = {b.input(i), NumbersOf(b, 2 + i)};
-    if (b.Has(4 + i)) inputs.push_back(NumbersOf(b, 4 + i));
-    operands[i] = b.Emit("DequantizeLinear", std::move(inputs), {{"axis", i == 1 ? columns : 0}});
-  }
-  const ValueId y = b.Emit("MatMul", {operands[0], operands[1]});
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<ValueId> operands,
+                           Operands(b, {{0, 2, 4}, {1, 3, 5, columns}}));
+  const ValueId y = b.Emit("MatMul", std::move(operands));
   return b.Give(0, b.Has(6) ? b.Emit("Add", {y, b.input(6)}) : y);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -30,8 +31,7 @@ bool SameConstant(GraphEditor& g, ValueId a, ValueId b) {
   if (a == b) return true;
   const Tensor* first = g.ConstantOf(a);
   const Tensor* second = g.ConstantOf(b);
-  return first != nullptr && second != nullptr && first->type() == second->type() &&
-         first->dims() == second->dims() && first->bytes() == second->bytes();
+  return first != nullptr && second != nullptr && SameTensor(*first, *second);
 }
 
 // One constant scale above 0, and a constant zero point or none: the grid is that of the whole
@@ -149,11 +149,12 @@ absl::StatusOr<bool> WidenIntegerProduct(GraphEditor& g, NodeId id) {
 absl::StatusOr<bool> MergeDequantize(GraphEditor& g, NodeId id) {
   const Node& first = g.node(id);
   if (!Is(&first, "DequantizeLinear") || g.UsesOf(first.inputs[0]) < 2) return false;
+  const absl::Span<const NodeId> readers = g.ReadersOf(first.inputs[0]);
   bool changed = false;
-  for (NodeId other = id + 1; other < g.size(); ++other) {
+  for (NodeId other : std::set<NodeId>(readers.begin(), readers.end())) {
     const Node& node = g.node(other);
     const bool reads_it = Is(&node, "DequantizeLinear") && node.inputs[0] == first.inputs[0];
-    if (!reads_it || !g.alive(other)) continue;
+    if (!reads_it || other <= id || !g.alive(other)) continue;
     if (SameGrid(g, first, node) && SameAttributes(first, node)) {
       changed |= g.Bypass(other, first.outputs[0]);
     }

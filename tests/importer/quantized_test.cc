@@ -177,5 +177,30 @@ TEST(Quantized, AnotherGridIsRoundedToAgain) {
   EXPECT_EQ(OpsOf(ours.graph), ANEMONE_Q "QuantizeLinear DequantizeLinear");
 }
 
+// Its operands, scales and zero points do not stand side by side.
+TEST(Quantized, AFusedProductIsReadLikeTheOthers) {
+  struct {
+    const char* dims;
+    const char* scales;
+    const char* why;  // "": it does not stay
+  } const kForms[] = {{"float[3,6]", "s, v5, z, wz5", ""},
+                      {"float[3,6]", "s, v5, z, wz", "not as many zero points as scales"},
+                      {"float[3,6]", "v5, v, z, wz", "not one for each column"},
+                      {"float[n,6]", "s, v, z, wz", "the shape of 'q' is not known"}};
+  for (const auto& form : kForms) {
+    const std::string text = absl::StrCat("y = ms.MatMulIntegerToFloat(q, m, ", form.scales, ")");
+    const onnx::ModelProto model = QuantizedModel({"", text.c_str(), "", form.dims});
+    if (absl::string_view(form.why).empty()) {
+      EXPECT_EQ(ContribNodes(ExpectSameOnOrt(model).graph), 0);
+      continue;
+    }
+    const auto kept = ImportBytes(model.SerializeAsString(), "", WithEvaluator());
+    ASSERT_THAT(kept, IsOk());
+    EXPECT_EQ(ContribNodes(kept->graph), 1) << text;
+    ASSERT_EQ(kept->warnings.size(), 1) << text;
+    EXPECT_THAT(kept->warnings[0].message, testing::HasSubstr(form.why));
+  }
+}
+
 }  // namespace
 }  // namespace anemone
