@@ -1,13 +1,12 @@
 // CumSum and CumProd, for which no target has a unit (op_matrix.json cumsum): by doubling, so that
 // there are log2(extent) roundings; or, for long axes, by a matrix of ones and zeros.
-#include <algorithm>
-#include <cstddef>
 #include <utility>
 #include <vector>
 
 #include "anemone/status_macros.h"
 #include "kernels/attributes.h"
 #include "kernels/axis_matrix.h"
+#include "kernels/borders.h"
 #include "kernels/concat.h"
 #include "kernels/elementwise.h"
 #include "kernels/input_view.h"
@@ -45,19 +44,11 @@ absl::StatusOr<Operand> Accumulated(NetworkBuilder& c, Operand x, const Form& fo
 // What leaves the element itself out is its neighbour's; the first one's is 0, or 1 of products.
 absl::StatusOr<Operand> Shifted(NetworkBuilder& c, const Operand& x, const Form& form) {
   const Dims dims = c.DimsOf(x);
-  Dims one = dims;
-  one[form.axis] = 1;
   const float none = form.type == ElementWiseType::kMult ? 1 : 0;
-  std::vector<Operand> parts = {
-      c.AddConstant(Tensor::Fill(DataType::kFloat, {one.elements()},
-                                 {reinterpret_cast<const std::byte*>(&none), sizeof(none)}),
-                    one)};
-  if (dims[form.axis] > 1) {
-    ANEMONE_ASSIGN_OR_RETURN(parts.emplace_back(),
-                             Sliced(c, x, form.axis, form.reverse ? 1 : 0, dims[form.axis] - 1));
-  }
-  if (form.reverse) std::reverse(parts.begin(), parts.end());
-  return Concatenated(c, std::move(parts), form.axis);
+  if (dims[form.axis] == 1) return Filled(c, none, dims);
+  ANEMONE_ASSIGN_OR_RETURN(Operand rest,
+                           Sliced(c, x, form.axis, form.reverse ? 1 : 0, dims[form.axis] - 1));
+  return Between(c, rest, form.axis, form.reverse ? 0 : 1, form.reverse ? 1 : 0, {.value = none});
 }
 
 absl::StatusOr<Operand> ByDoubling(NetworkBuilder& c, Operand x, const Form& form) {

@@ -5,7 +5,6 @@
 #include "kernels/gather.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,6 +18,7 @@
 #include "engine/mil_emitter.h"
 #include "kernels/attributes.h"
 #include "kernels/concat.h"
+#include "kernels/elementwise.h"
 #include "kernels/input_view.h"
 #include "kernels/mil_gates.h"
 #include "kernels/node_inputs.h"
@@ -350,9 +350,7 @@ absl::StatusOr<PointList> ComputedPoints(NetworkBuilder& c, const Operand& coord
   const int64_t zeros = kCoordinates - dims.c() - (rows.empty() ? 0 : 1);
   std::vector<Operand> parts;
   if (zeros > 0) {
-    static constexpr std::byte kZero[sizeof(float)] = {};
-    parts.push_back(c.AddConstant(Tensor::Fill(DataType::kFloat, {zeros * dims.h()}, kZero),
-                                  MakeDims(1, zeros, dims.h(), 1)));
+    parts.push_back(Filled(c, 0, MakeDims(1, zeros, dims.h(), 1)));
   }
   if (!rows.empty()) {
     parts.push_back(c.AddConstant(Tensor::Floats({dims.h()}, rows), MakeDims(1, 1, dims.h(), 1)));

@@ -13,6 +13,7 @@
 #include "engine/math/pool.h"
 #include "engine/mil_emitter.h"
 #include "kernels/attributes.h"
+#include "kernels/borders.h"
 #include "kernels/input_view.h"
 #include "kernels/node_inputs.h"
 #include "kernels/padding.h"
@@ -396,7 +397,6 @@ bool Covers(const Along& a, int64_t extent) {
 // Pads become a frame of their own: zeros that count, or what never wins a maximum (but against a
 // window of nothing but -infinity).
 absl::StatusOr<Operand> TakeFrame(NetworkBuilder& c, const Operand& x, PoolingParams& p) {
-  constexpr float kLowest = -65504;
   const Dims& dims = c.DimsOf(x);
   auto too_wide = [](const Along& a, int64_t extent) {
     return !WindowFits(a, extent) && !Covers(a, extent);

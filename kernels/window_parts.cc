@@ -3,7 +3,6 @@
 // what an element weighs in each window. GlobalLpPool is a window without an end.
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,7 +10,7 @@
 #include "anemone/status_macros.h"
 #include "kernels/attributes.h"
 #include "kernels/axis_matrix.h"
-#include "kernels/concat.h"
+#include "kernels/borders.h"
 #include "kernels/elementwise.h"
 #include "kernels/input_view.h"
 #include "kernels/neuron.h"
@@ -91,26 +90,10 @@ absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c) {
   return form;
 }
 
-// `count` elements of `value` along the axis.
-Operand Padding(LowerContext& c, Dims dims, Axis axis, int64_t count, float value) {
-  dims[axis] = count;
-  return c.AddConstant(Tensor::Fill(DataType::kFloat, {dims.elements()},
-                                    {reinterpret_cast<const std::byte*>(&value), sizeof(value)}),
-                       dims);
-}
-
 absl::StatusOr<Operand> MaximumAlong(LowerContext& c, Operand x, const AxisWindow& w) {
-  constexpr float kLowest = -65504;  // as pooling.cc pads a maximum
   if (w.along.kernel > kMostTaps) return c.NotLowered("a maximum of very many elements");
-  const Dims dims = c.DimsOf(x);
   const int64_t after = w.At(w.out - 1, w.along.kernel - 1) + 1 - w.in;
-  std::vector<Operand> parts;
-  if (w.along.pad_before > 0) {
-    parts.push_back(Padding(c, dims, w.axis, w.along.pad_before, kLowest));
-  }
-  parts.push_back(x);
-  if (after > 0) parts.push_back(Padding(c, dims, w.axis, after, kLowest));
-  ANEMONE_ASSIGN_OR_RETURN(x, Concatenated(c, std::move(parts), w.axis));
+  ANEMONE_ASSIGN_OR_RETURN(x, Between(c, x, w.axis, w.along.pad_before, after, {.value = kLowest}));
   Operand y;
   for (int64_t k = 0; k < w.along.kernel; ++k) {
     ANEMONE_ASSIGN_OR_RETURN(Operand tap,
