@@ -41,26 +41,13 @@ struct Form {
   int64_t power = 1;
 };
 
-// The pads of auto_pad, from the output's extent.
-void SetPads(const std::string& auto_pad, AxisWindow& w) {
-  if (auto_pad == "NOTSET" || auto_pad == "VALID") return;
-  const int64_t missing =
-      std::max<int64_t>((w.out - 1) * w.along.stride + w.along.extent() - w.in, 0);
-  w.along.pad_before = auto_pad == "SAME_LOWER" ? (missing + 1) / 2 : missing / 2;
-  w.along.pad_after = missing - w.along.pad_before;
-}
-
 absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c) {
   if (IsRead(c.view(), node, 1)) return c.NotLowered("the indices of a maximum");
   Form form;
   Attributes a(node);
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> kernel, a.Ints("kernel_shape", {}));
-  const size_t spatial = kernel.size();
-  const std::vector<int64_t> ones(spatial, 1), no_pads(2 * spatial, 0);
-  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> strides, a.Ints("strides", ones));
-  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> dilations, a.Ints("dilations", ones));
-  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> pads, a.Ints("pads", no_pads));
-  ANEMONE_ASSIGN_OR_RETURN(std::string auto_pad, a.String("auto_pad", "NOTSET"));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<Along> window, ReadNodeWindow(a, kernel));
+  ANEMONE_ASSIGN_OR_RETURN(PadType auto_pad, ReadAutoPad(a));
   ANEMONE_ASSIGN_OR_RETURN(int64_t counted, a.Int("count_include_pad", 0));
   ANEMONE_ASSIGN_OR_RETURN(form.power, a.Int("p", node.op_type == "LpPool" ? 2 : 1));
   a.Ignore("ceil_mode");      // the output's shape says it
@@ -69,22 +56,16 @@ absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c) {
   form.counts_pads = counted != 0;
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> from, c.ShapeOf(node.inputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
-  if (strides.size() != spatial || dilations.size() != spatial || pads.size() != 2 * spatial ||
-      from.size() != spatial + 2 || to.size() != spatial + 2 || form.power < 1) {
+  const size_t spatial = kernel.size();
+  if (from.size() != spatial + 2 || to.size() != spatial + 2 || form.power < 1) {
     return absl::InvalidArgumentError(
-        "strides, dilations, pads and p do not fit the kernel; run the ONNX checker on the model");
+        "kernel_shape and p do not fit the input; run the ONNX checker on the model");
   }
+  const int rank = static_cast<int>(from.size());
   for (size_t i = 0; i < spatial; ++i) {
-    AxisWindow w{
-        AxisOf(static_cast<int>(from.size()), static_cast<int>(i) + 2), {}, from[i + 2], to[i + 2]};
+    AxisWindow w{AxisOf(rank, static_cast<int>(i) + 2), window[i], from[i + 2], to[i + 2]};
     if (w.in < 1 || w.out < 1) return c.Refuse(rule::kEmptyTensor);
-    w.along = {.kernel = kernel[i],
-               .stride = strides[i],
-               .dilation = dilations[i],
-               .pad_before = pads[i],
-               .pad_after = pads[spatial + i]};
-    ANEMONE_RETURN_IF_ERROR(CheckAlong(w.along));
-    SetPads(auto_pad, w);
+    SettlePads(auto_pad, w.in, w.out, /*transposed=*/false, w.along);
     form.windows.push_back(w);
   }
   return form;
