@@ -13,6 +13,7 @@
 #include "kernels/axis_matrix.h"
 #include "kernels/conv.h"
 #include "kernels/input_view.h"
+#include "kernels/extents.h"
 #include "kernels/node_inputs.h"
 #include "kernels/reshape.h"
 #include "kernels/transpose.h"
@@ -60,11 +61,7 @@ struct Transform {
 // The transform takes the first `in` points of the axis; it may have more.
 absl::StatusOr<Operand> Transformed(LowerContext& c, Operand x, absl::Span<const int64_t> shape,
                                     int axis, const Transform& t) {
-  int64_t before = 1, after = 1;
-  for (int i = 0; i < static_cast<int>(shape.size()) - 1; ++i) {
-    if (i < axis) before *= shape[i];
-    if (i > axis) after *= shape[i];
-  }
+  const auto [before, after] = ProductsAround(shape.first(shape.size() - 1), axis);
   ANEMONE_ASSIGN_OR_RETURN(x, Flat(c, x, static_cast<int>(shape.size())));
   ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(before, shape[axis], after, t.parts)));
   ANEMONE_ASSIGN_OR_RETURN(x, Sliced(c, x, Axis::kC, 0, t.in));
