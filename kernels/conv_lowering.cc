@@ -11,6 +11,7 @@
 #include "engine/constant.h"
 #include "kernels/attributes.h"
 #include "kernels/conv.h"
+#include "kernels/extents.h"
 #include "rule_table.h"  // generated
 
 namespace anemone {
@@ -49,9 +50,9 @@ absl::StatusOr<ConvParams> ReadAttributes(const Node& node, absl::Span<const int
   }
   p.out_channels = y[1];
   if (!transposed) p.kernel_channels = w[1];
-  Along* places[] = {&p.w, &p.h, &p.d};
   // output_shape is what the pads leave of a deconvolution, more of them in front.
   if (auto_pad == PadType::kCustom && a.Has("output_shape")) auto_pad = PadType::kSameLower;
+  Along* places[] = {&p.w, &p.h, &p.d};
   for (size_t i = 0; i < spatial; ++i) {
     Along& along = *places[spatial - 1 - i] = window[i];
     along.output_padding = output_padding[i];
@@ -110,20 +111,20 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], y);
 }
 
-// Output elements (input elements for a deconvolution) times the kernel each of them meets.
+// Output elements (input elements for a deconvolution) times the kernel each of them meets. Of a
+// product of integers that the importer could not widen, too.
 int64_t Macs(const Graph& graph, const Node& node) {
-  Sizes w = graph.values[node.inputs[1]].dims();
-  bool transposed = node.op_type == "ConvTranspose";
-  Sizes at = graph.values[transposed ? node.inputs[0] : node.outputs[0]].dims();
-  int64_t macs = 1;
-  for (int64_t e : at) macs *= e;
-  for (size_t i = 1; i < w.size(); ++i) macs *= w[i];
-  return macs;
+  const Sizes w = graph.values[node.inputs[node.op_type == "QLinearConv" ? 3 : 1]].dims();
+  const bool transposed = node.op_type == "ConvTranspose";
+  const Sizes at = graph.values[transposed ? node.inputs[0] : node.outputs[0]].dims();
+  return w.empty() ? 0 : Product(at) * Product(absl::MakeConstSpan(w).subspan(1));
 }
 
 constexpr Lowering kLowerings[] = {
     {.op = "Conv", .lower = Lower, .macs = Macs},
     {.op = "ConvTranspose", .lower = Lower, .macs = Macs},
+    {.op = "QLinearConv", .macs = Macs},
+    {.op = "ConvInteger", .macs = Macs},
 };
 
 // The kernel's dims of a MIL call, and the kernel if it is a constant.
