@@ -105,8 +105,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(rows, SwapAxes(c, rows, Axis::kC, Axis::kW));
   ANEMONE_ASSIGN_OR_RETURN(rows, Reshaped(c, rows, MakeDims(n, 1, h, count)));
   ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kMult, x, rows));
-  const Axis summed = Axis::kH;
-  ANEMONE_ASSIGN_OR_RETURN(x, Reduced(c, x, ReduceType::kSum, {&summed, 1}));
+  ANEMONE_ASSIGN_OR_RETURN(x, Reduced(c, x, ReduceType::kSum, Axis::kH));
   ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, PlaceShape(to)));
   return c.Out(node.outputs[0], x);
 }

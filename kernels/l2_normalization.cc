@@ -104,7 +104,7 @@ absl::Status LowerInParts(const Match& match, LowerContext& c) {
   const Axis axis = AxisOf(rank, at);
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(Operand scale, Absolute(c, x));
-  ANEMONE_ASSIGN_OR_RETURN(scale, Reduced(c, scale, ReduceType::kMax, {&axis, 1}));
+  ANEMONE_ASSIGN_OR_RETURN(scale, Reduced(c, scale, ReduceType::kMax, axis));
   ANEMONE_ASSIGN_OR_RETURN(scale,
                            Combined(c, ElementWiseType::kMax, scale, ScalarConstant(c, kSmallest)));
   ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kDiv, x, scale));
@@ -114,7 +114,7 @@ absl::Status LowerInParts(const Match& match, LowerContext& c) {
   } else {
     ANEMONE_ASSIGN_OR_RETURN(norm, Combined(c, ElementWiseType::kMult, x, x));
   }
-  ANEMONE_ASSIGN_OR_RETURN(norm, Reduced(c, norm, ReduceType::kSum, {&axis, 1}));
+  ANEMONE_ASSIGN_OR_RETURN(norm, Reduced(c, norm, ReduceType::kSum, axis));
   ANEMONE_ASSIGN_OR_RETURN(norm,
                            Combined(c, ElementWiseType::kMax, norm, ScalarConstant(c, kSmallest)));
   if (p == 2) {

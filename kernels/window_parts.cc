@@ -162,12 +162,10 @@ absl::Status LowerGlobalPower(const Match& match, LowerContext& c) {
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
   if (power < 1) return absl::InvalidArgumentError("p: want 1 or more");
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
-  std::vector<Axis> axes;
-  const int rank = static_cast<int>(shape.size());
-  for (int i = 2; i < rank; ++i) axes.push_back(AxisOf(rank, i));
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(x, Powered(c, x, power));
-  ANEMONE_ASSIGN_OR_RETURN(x, Reduced(c, x, ReduceType::kSum, axes));
+  const int rank = static_cast<int>(shape.size());
+  ANEMONE_ASSIGN_OR_RETURN(x, Reduced(c, x, ReduceType::kSum, AxesFrom(rank, 2)));
   ANEMONE_ASSIGN_OR_RETURN(x, Rooted(c, x, power));
   return c.Out(node.outputs[0], x);
 }
