@@ -1,5 +1,7 @@
 // CumSum and CumProd, for which no target has a unit (op_matrix.json cumsum): by doubling, so that
 // there are log2(extent) roundings; or, for long axes, by a matrix of ones and zeros.
+#include "kernels/cumulative.h"
+
 #include <utility>
 #include <vector>
 
@@ -12,7 +14,6 @@
 #include "kernels/input_view.h"
 #include "kernels/mil.h"
 #include "kernels/node_inputs.h"
-#include "rule_table.h"  // generated
 
 namespace anemone {
 namespace {
@@ -59,20 +60,6 @@ absl::StatusOr<Operand> ByDoubling(NetworkBuilder& c, Operand x, const Form& for
 // Five units for each doubling against three at most, and a rounding each against one.
 constexpr int64_t kMostDoubled = 32;
 
-absl::StatusOr<Operand> ByMatrix(NetworkBuilder& c, const Operand& x, const Form& form) {
-  const int64_t extent = c.DimsOf(x)[form.axis];
-  if (extent * extent > kMostMatrixElements) return c.NotLowered("a sum along a very long axis");
-  Tensor matrix = Tensor::Zeros(DataType::kFloat, {extent, extent});
-  auto* to = matrix.mutable_data<float>();
-  for (int64_t o = 0; o < extent; ++o) {
-    for (int64_t i = 0; i < extent; ++i) {
-      const int64_t before = form.reverse ? i - o : o - i;
-      to[o * extent + i] = before > 0 || (before == 0 && !form.exclusive) ? 1 : 0;
-    }
-  }
-  return TimesMatrix(c, x, form.axis, matrix);
-}
-
 absl::Status Lower(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   Attributes a(node);
@@ -85,11 +72,11 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   if (axes.size() != 1) return absl::InvalidArgumentError("axis: want one integer");
   const int rank = static_cast<int>(shape.size());
   ANEMONE_ASSIGN_OR_RETURN(int at, NormalAxis(axes[0], rank));
-  if (shape[at] < 1) return c.Refuse(rule::kEmptyTensor);
   Form form{AxisOf(rank, at), exclusive != 0, reverse != 0};
   if (node.op_type == "CumProd") form.type = ElementWiseType::kMult;
   const bool long_sum = node.op_type == "CumSum" && shape[at] > kMostDoubled;
-  ANEMONE_ASSIGN_OR_RETURN(x, long_sum ? ByMatrix(c, x, form) : ByDoubling(c, x, form));
+  ANEMONE_ASSIGN_OR_RETURN(x, long_sum ? RunningSums(c, x, form.axis, form.exclusive, form.reverse)
+                                       : ByDoubling(c, x, form));
   return c.Out(node.outputs[0], x);
 }
 
@@ -110,6 +97,21 @@ constexpr Lowering kLowerings[] = {{.op = "CumSum", .rewritten = true, .lower = 
                                    {.op = "CumProd", .rewritten = true, .lower = Lower}};
 
 }  // namespace
+
+absl::StatusOr<Operand> RunningSums(NetworkBuilder& c, const Operand& x, Axis axis, bool exclusive,
+                                    bool reverse) {
+  const int64_t extent = c.DimsOf(x)[axis];
+  if (extent > kMostMatrixElements / extent) return c.NotLowered("a sum along a very long axis");
+  Tensor matrix = Tensor::Zeros(DataType::kFloat, {extent, extent});
+  auto* to = matrix.mutable_data<float>();
+  for (int64_t o = 0; o < extent; ++o) {
+    for (int64_t i = 0; i < extent; ++i) {
+      const int64_t before = reverse ? i - o : o - i;
+      to[o * extent + i] = before > 0 || (before == 0 && !exclusive) ? 1 : 0;
+    }
+  }
+  return TimesMatrix(c, x, axis, matrix);
+}
 
 KernelRows CumulativeRows() { return {{}, kLowerings, kOperations}; }
 
