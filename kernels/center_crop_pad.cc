@@ -30,7 +30,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
   const int rank = static_cast<int>(from.size());
   for (int i = 0; i < rank; ++i) {
-    if (from[i] < 1 || to[i] < 1) return c.Refuse(rule::kEmptyTensor);
+    if (to[i] < 1) return c.Refuse(rule::kEmptyTensor);
     ANEMONE_ASSIGN_OR_RETURN(x, Centered(c, x, AxisOf(rank, i), to[i]));
   }
   return c.Out(node.outputs[0], x);
