@@ -29,12 +29,6 @@ struct Form {
   bool aligned = false;
 };
 
-Operand Counted(NetworkBuilder& c, int64_t extent) {
-  std::vector<float> numbers(extent);
-  for (int64_t i = 0; i < extent; ++i) numbers[i] = static_cast<float>(i);
-  return c.AddConstant(Tensor::Floats({extent}, numbers), MakeDims(1, 1, 1, extent));
-}
-
 // Places mirrored at `low` and `high` until they are between them.
 absl::StatusOr<Operand> Reflected(LowerContext& c, Operand x, double low, double high) {
   const double span = high - low;
@@ -156,14 +150,6 @@ constexpr Lowering kLowerings[] = {
 };
 
 }  // namespace
-
-absl::StatusOr<Operand> HatWeights(LowerContext& c, const Operand& places, int64_t extent) {
-  ANEMONE_ASSIGN_OR_RETURN(Operand y,
-                           Combined(c, ElementWiseType::kSub, places, Counted(c, extent)));
-  ANEMONE_ASSIGN_OR_RETURN(y, Absolute(c, y));
-  ANEMONE_ASSIGN_OR_RETURN(y, Scaled(c, y, -1, 1));
-  return Activated(c, NeuronType::kReLU, y);
-}
 
 KernelRows GridSampleRows() { return {{}, kLowerings}; }
 
