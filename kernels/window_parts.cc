@@ -1,10 +1,6 @@
 // Pooling that no Pooling unit does: three spatial axes, dilated windows, powers other than 2. A
 // window is taken one axis after the other: a maximum by strided views, a sum by a matrix that has
 // what an element weighs in each window. GlobalLpPool is a window without an end.
-#include <algorithm>
-#include <cmath>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "anemone/status_macros.h"
