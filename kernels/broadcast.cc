@@ -10,6 +10,7 @@
 #include "engine/math/exact_elementwise.h"
 #include "engine/mil_emitter.h"
 #include "kernels/elementwise.h"
+#include "kernels/extents.h"
 #include "kernels/mil.h"
 #include "kernels/reshape.h"
 #include "rule_table.h"  // generated
@@ -141,11 +142,8 @@ struct Opened {
 
 // Products of several axes go where the caps are widest (N and C), the row stays on W.
 Opened Open(const Dims& dims, Axis axis, bool each) {
-  int64_t before = 1, extent = dims[axis], after = 1;
-  for (int i = 0; i < kAxisCount; ++i) {
-    if (i < static_cast<int>(axis)) before *= dims.extent[i];
-    if (i > static_cast<int>(axis)) after *= dims.extent[i];
-  }
+  const int64_t extent = dims[axis];
+  const auto [before, after] = ProductsAround(dims.extent, static_cast<int>(axis));
   if (!each) return {MakeDims(before, 1, extent * after / dims.w(), dims.w()), Axis::kC};
   if (axis == Axis::kW) return {MakeDims(before / dims.h(), dims.h(), extent, 1), Axis::kW};
   return {MakeDims(before, extent, 1, after), Axis::kH};

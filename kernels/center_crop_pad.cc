@@ -1,11 +1,9 @@
 // CenterCropPad: each axis cut or padded with zeros around its middle. Exact.
-#include <cstddef>
-#include <utility>
 #include <vector>
 
 #include "anemone/status_macros.h"
 #include "kernels/attributes.h"
-#include "kernels/concat.h"
+#include "kernels/borders.h"
 #include "kernels/input_view.h"
 #include "kernels/lowering.h"
 #include "rule_table.h"  // generated
@@ -13,23 +11,12 @@
 namespace anemone {
 namespace {
 
-Operand Zeros(LowerContext& c, Dims dims, Axis axis, int64_t count) {
-  static constexpr std::byte kZero[sizeof(float)] = {};
-  dims[axis] = count;
-  return c.AddConstant(Tensor::Fill(DataType::kFloat, {dims.elements()}, kZero), dims);
-}
-
 // An odd element more is cut off in front, or padded behind.
 absl::StatusOr<Operand> Centered(LowerContext& c, const Operand& x, Axis axis, int64_t to) {
-  const Dims dims = c.DimsOf(x);
-  const int64_t from = dims[axis];
+  const int64_t from = c.DimsOf(x)[axis];
   if (to <= from) return Sliced(c, x, axis, (from - to) / 2, to);
   const int64_t before = (to - from) / 2;
-  std::vector<Operand> parts;
-  if (before > 0) parts.push_back(Zeros(c, dims, axis, before));
-  parts.push_back(x);
-  parts.push_back(Zeros(c, dims, axis, to - from - before));
-  return Concatenated(c, std::move(parts), axis);
+  return Between(c, x, axis, before, to - from - before);
 }
 
 absl::Status Lower(const Match& match, LowerContext& c) {
@@ -43,7 +30,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
   const int rank = static_cast<int>(from.size());
   for (int i = 0; i < rank; ++i) {
-    if (from[i] < 1 || to[i] < 1) return c.Refuse(rule::kEmptyTensor);
+    if (to[i] < 1) return c.Refuse(rule::kEmptyTensor);
     ANEMONE_ASSIGN_OR_RETURN(x, Centered(c, x, AxisOf(rank, i), to[i]));
   }
   return c.Out(node.outputs[0], x);

@@ -39,29 +39,19 @@ struct ImageAxis {
 absl::StatusOr<std::vector<ImageAxis>> ReadAxes(const Node& node, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> image, ConstantIntegers(c, node, 1, {}));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> block, ConstantIntegers(c, node, 2, {}));
-  const size_t spatial = image.size();
-  const std::vector<int64_t> ones(spatial, 1), no_pads(2 * spatial, 0);
   Attributes a(node);
-  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> strides, a.Ints("strides", ones));
-  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> dilations, a.Ints("dilations", ones));
-  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> pads, a.Ints("pads", no_pads));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<Along> window, ReadNodeWindow(a, block));
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
-  if (block.size() != spatial || strides.size() != spatial || dilations.size() != spatial ||
-      pads.size() != 2 * spatial) {
+  const size_t spatial = image.size();
+  if (block.size() != spatial) {
     return absl::InvalidArgumentError(
-        "block_shape, strides, dilations and pads must fit image_shape; run the ONNX checker");
+        "block_shape: want the axes of image_shape; run the ONNX checker on the model");
   }
   if (spatial < 1 || spatial > 2) return c.NotLowered("Col2Im of volumes");
   std::vector<ImageAxis> axes(2);
   for (size_t i = 0; i < spatial; ++i) {
     ImageAxis& axis = axes[2 - spatial + i];
-    axis = {{.kernel = block[i],
-             .stride = strides[i],
-             .dilation = dilations[i],
-             .pad_before = pads[i],
-             .pad_after = pads[spatial + i]},
-            image[i]};
-    ANEMONE_RETURN_IF_ERROR(CheckAlong(axis.along));
+    axis = {window[i], image[i]};
     if (axis.extent < 1) return c.Refuse(rule::kEmptyTensor);
     if (!axis.IsSmall()) return c.NotLowered("Col2Im of a large image, or of none");
   }

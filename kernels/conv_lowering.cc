@@ -11,6 +11,7 @@
 #include "engine/constant.h"
 #include "kernels/attributes.h"
 #include "kernels/conv.h"
+#include "kernels/extents.h"
 #include "rule_table.h"  // generated
 
 namespace anemone {
@@ -34,48 +35,29 @@ absl::StatusOr<ConvParams> ReadAttributes(const Node& node, absl::Span<const int
   const size_t spatial = w.size() - 2;
   const bool transposed = node.op_type == "ConvTranspose";
   ConvParams p;
-  Sizes ones(spatial, 1), none(spatial, 0), no_pads(2 * spatial, 0);
   Attributes a(node);
-  ANEMONE_ASSIGN_OR_RETURN(auto strides, a.Ints("strides", ones));
-  ANEMONE_ASSIGN_OR_RETURN(auto dilations, a.Ints("dilations", ones));
-  ANEMONE_ASSIGN_OR_RETURN(auto pads, a.Ints("pads", no_pads));
-  ANEMONE_ASSIGN_OR_RETURN(auto output_padding, a.Ints("output_padding", none));
-  ANEMONE_ASSIGN_OR_RETURN(std::string auto_pad, a.String("auto_pad", "NOTSET"));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<Along> window, ReadNodeWindow(a, w.subspan(2)));
+  ANEMONE_ASSIGN_OR_RETURN(Sizes output_padding, a.Ints("output_padding", Sizes(spatial, 0)));
+  ANEMONE_ASSIGN_OR_RETURN(PadType auto_pad, ReadAutoPad(a));
   ANEMONE_ASSIGN_OR_RETURN(p.groups, a.Int("group", 1));
   a.Ignore("kernel_shape");
   a.Ignore("output_shape");
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
-  if (strides.size() != spatial || dilations.size() != spatial || pads.size() != 2 * spatial ||
-      output_padding.size() != spatial || x.size() != spatial + 2 || p.groups < 1) {
+  if (output_padding.size() != spatial || x.size() != spatial + 2 || p.groups < 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat("strides, dilations, pads, output_padding and group must fit a kernel with ",
-                     spatial, " spatial axes; run the ONNX checker on the model"));
+        absl::StrCat("input, output_padding and group must fit a kernel with ", spatial,
+                     " spatial axes; run the ONNX checker on the model"));
   }
   p.out_channels = y[1];
   if (!transposed) p.kernel_channels = w[1];
+  // output_shape is what the pads leave of a deconvolution, more of them in front.
+  if (auto_pad == PadType::kCustom && a.Has("output_shape")) auto_pad = PadType::kSameLower;
   Along* places[] = {&p.w, &p.h, &p.d};
   for (size_t i = 0; i < spatial; ++i) {
-    Along& along = *places[spatial - 1 - i];
-    along = {.kernel = w[i + 2],
-             .stride = strides[i],
-             .dilation = dilations[i],
-             .pad_before = pads[i],
-             .pad_after = pads[spatial + i],
-             .output_padding = output_padding[i]};
-    if (along.kernel < 1 || along.stride < 1 || along.dilation < 1) {
-      return absl::InvalidArgumentError(
-          "kernel, strides and dilations: want at least 1; run the ONNX checker on the model");
-    }
-    // SAME_*, or output_shape of a deconvolution: the pads that give the output's extent.
-    bool given = auto_pad == "NOTSET" && !a.Has("output_shape");
-    if (given || auto_pad == "VALID") continue;
-    int64_t total = transposed ? (x[i + 2] - 1) * along.stride + along.extent() +
-                                     along.output_padding - y[i + 2]
-                               : (y[i + 2] - 1) * along.stride + along.extent() - x[i + 2];
-    total = std::max<int64_t>(total, 0);
-    bool more_before = (auto_pad == "SAME_LOWER") != (transposed && auto_pad == "NOTSET");
-    along.pad_before = more_before ? (total + 1) / 2 : total / 2;
-    along.pad_after = total - along.pad_before;
+    Along& along = *places[spatial - 1 - i] = window[i];
+    along.output_padding = output_padding[i];
+    ANEMONE_RETURN_IF_ERROR(CheckAlong(along));
+    SettlePads(auto_pad, x[i + 2], y[i + 2], transposed, along);
   }
   p.type = TypeFor(p, transposed);
   return p;
@@ -129,20 +111,20 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], y);
 }
 
-// Output elements (input elements for a deconvolution) times the kernel each of them meets.
+// Output elements (input elements for a deconvolution) times the kernel each of them meets. Of a
+// product of integers that the importer could not widen, too.
 int64_t Macs(const Graph& graph, const Node& node) {
-  Sizes w = graph.values[node.inputs[1]].dims();
-  bool transposed = node.op_type == "ConvTranspose";
-  Sizes at = graph.values[transposed ? node.inputs[0] : node.outputs[0]].dims();
-  int64_t macs = 1;
-  for (int64_t e : at) macs *= e;
-  for (size_t i = 1; i < w.size(); ++i) macs *= w[i];
-  return macs;
+  const Sizes w = graph.values[node.inputs[node.op_type == "QLinearConv" ? 3 : 1]].dims();
+  const bool transposed = node.op_type == "ConvTranspose";
+  const Sizes at = graph.values[transposed ? node.inputs[0] : node.outputs[0]].dims();
+  return w.empty() ? 0 : Product(at) * Product(absl::MakeConstSpan(w).subspan(1));
 }
 
 constexpr Lowering kLowerings[] = {
     {.op = "Conv", .lower = Lower, .macs = Macs},
     {.op = "ConvTranspose", .lower = Lower, .macs = Macs},
+    {.op = "QLinearConv", .macs = Macs},
+    {.op = "ConvInteger", .macs = Macs},
 };
 
 // The kernel's dims of a MIL call, and the kernel if it is a constant.

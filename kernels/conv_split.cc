@@ -11,13 +11,13 @@
 // below n ulps of the largest partial sum.
 #include <algorithm>
 #include <array>
-#include <cstddef>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "anemone/status_macros.h"
 #include "engine/constant.h"
+#include "kernels/borders.h"
 #include "kernels/concat.h"
 #include "kernels/conv.h"
 #include "kernels/elementwise.h"
@@ -193,20 +193,9 @@ absl::Status Fold(LowerContext& c, Form& form, Axis axis) {
 
 // Zeros before and behind the depth, which no unit pads.
 absl::Status PadDepth(LowerContext& c, Form& form) {
-  static constexpr std::array<std::byte, sizeof(float)> kZeroBytes{};
-  std::vector<Operand> parts;
-  auto add_zeros = [&](int64_t planes) {
-    if (planes == 0) return;
-    Dims dims = c.DimsOf(form.x);
-    dims[Axis::kD] = planes;
-    parts.push_back(
-        c.AddConstant(Tensor::Fill(DataType::kFloat, {dims.elements()}, kZeroBytes), dims));
-  };
-  add_zeros(form.params.d.pad_before);
-  parts.push_back(form.x);
-  add_zeros(form.params.d.pad_after);
-  ANEMONE_ASSIGN_OR_RETURN(form.x, Concatenated(c, std::move(parts), Axis::kD));
-  form.params.d.pad_before = form.params.d.pad_after = 0;
+  Along& d = form.params.d;
+  ANEMONE_ASSIGN_OR_RETURN(form.x, Between(c, form.x, Axis::kD, std::exchange(d.pad_before, 0),
+                                           std::exchange(d.pad_after, 0)));
   return absl::OkStatus();
 }
 

@@ -1,19 +1,19 @@
 // CumSum and CumProd, for which no target has a unit (op_matrix.json cumsum): by doubling, so that
 // there are log2(extent) roundings; or, for long axes, by a matrix of ones and zeros.
-#include <algorithm>
-#include <cstddef>
+#include "kernels/cumulative.h"
+
 #include <utility>
 #include <vector>
 
 #include "anemone/status_macros.h"
 #include "kernels/attributes.h"
 #include "kernels/axis_matrix.h"
+#include "kernels/borders.h"
 #include "kernels/concat.h"
 #include "kernels/elementwise.h"
 #include "kernels/input_view.h"
 #include "kernels/mil.h"
 #include "kernels/node_inputs.h"
-#include "rule_table.h"  // generated
 
 namespace anemone {
 namespace {
@@ -45,19 +45,11 @@ absl::StatusOr<Operand> Accumulated(NetworkBuilder& c, Operand x, const Form& fo
 // What leaves the element itself out is its neighbour's; the first one's is 0, or 1 of products.
 absl::StatusOr<Operand> Shifted(NetworkBuilder& c, const Operand& x, const Form& form) {
   const Dims dims = c.DimsOf(x);
-  Dims one = dims;
-  one[form.axis] = 1;
   const float none = form.type == ElementWiseType::kMult ? 1 : 0;
-  std::vector<Operand> parts = {
-      c.AddConstant(Tensor::Fill(DataType::kFloat, {one.elements()},
-                                 {reinterpret_cast<const std::byte*>(&none), sizeof(none)}),
-                    one)};
-  if (dims[form.axis] > 1) {
-    ANEMONE_ASSIGN_OR_RETURN(parts.emplace_back(),
-                             Sliced(c, x, form.axis, form.reverse ? 1 : 0, dims[form.axis] - 1));
-  }
-  if (form.reverse) std::reverse(parts.begin(), parts.end());
-  return Concatenated(c, std::move(parts), form.axis);
+  if (dims[form.axis] == 1) return Filled(c, none, dims);
+  ANEMONE_ASSIGN_OR_RETURN(Operand rest,
+                           Sliced(c, x, form.axis, form.reverse ? 1 : 0, dims[form.axis] - 1));
+  return Between(c, rest, form.axis, form.reverse ? 0 : 1, form.reverse ? 1 : 0, {.value = none});
 }
 
 absl::StatusOr<Operand> ByDoubling(NetworkBuilder& c, Operand x, const Form& form) {
@@ -67,20 +59,6 @@ absl::StatusOr<Operand> ByDoubling(NetworkBuilder& c, Operand x, const Form& for
 
 // Five units for each doubling against three at most, and a rounding each against one.
 constexpr int64_t kMostDoubled = 32;
-
-absl::StatusOr<Operand> ByMatrix(NetworkBuilder& c, const Operand& x, const Form& form) {
-  const int64_t extent = c.DimsOf(x)[form.axis];
-  if (extent * extent > kMostMatrixElements) return c.NotLowered("a sum along a very long axis");
-  Tensor matrix = Tensor::Zeros(DataType::kFloat, {extent, extent});
-  auto* to = matrix.mutable_data<float>();
-  for (int64_t o = 0; o < extent; ++o) {
-    for (int64_t i = 0; i < extent; ++i) {
-      const int64_t before = form.reverse ? i - o : o - i;
-      to[o * extent + i] = before > 0 || (before == 0 && !form.exclusive) ? 1 : 0;
-    }
-  }
-  return TimesMatrix(c, x, form.axis, matrix);
-}
 
 absl::Status Lower(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
@@ -94,11 +72,11 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   if (axes.size() != 1) return absl::InvalidArgumentError("axis: want one integer");
   const int rank = static_cast<int>(shape.size());
   ANEMONE_ASSIGN_OR_RETURN(int at, NormalAxis(axes[0], rank));
-  if (shape[at] < 1) return c.Refuse(rule::kEmptyTensor);
   Form form{AxisOf(rank, at), exclusive != 0, reverse != 0};
   if (node.op_type == "CumProd") form.type = ElementWiseType::kMult;
   const bool long_sum = node.op_type == "CumSum" && shape[at] > kMostDoubled;
-  ANEMONE_ASSIGN_OR_RETURN(x, long_sum ? ByMatrix(c, x, form) : ByDoubling(c, x, form));
+  ANEMONE_ASSIGN_OR_RETURN(x, long_sum ? RunningSums(c, x, form.axis, form.exclusive, form.reverse)
+                                       : ByDoubling(c, x, form));
   return c.Out(node.outputs[0], x);
 }
 
@@ -119,6 +97,21 @@ constexpr Lowering kLowerings[] = {{.op = "CumSum", .rewritten = true, .lower = 
                                    {.op = "CumProd", .rewritten = true, .lower = Lower}};
 
 }  // namespace
+
+absl::StatusOr<Operand> RunningSums(NetworkBuilder& c, const Operand& x, Axis axis, bool exclusive,
+                                    bool reverse) {
+  const int64_t extent = c.DimsOf(x)[axis];
+  if (extent > kMostMatrixElements / extent) return c.NotLowered("a sum along a very long axis");
+  Tensor matrix = Tensor::Zeros(DataType::kFloat, {extent, extent});
+  auto* to = matrix.mutable_data<float>();
+  for (int64_t o = 0; o < extent; ++o) {
+    for (int64_t i = 0; i < extent; ++i) {
+      const int64_t before = reverse ? i - o : o - i;
+      to[o * extent + i] = before > 0 || (before == 0 && !exclusive) ? 1 : 0;
+    }
+  }
+  return TimesMatrix(c, x, axis, matrix);
+}
 
 KernelRows CumulativeRows() { return {{}, kLowerings, kOperations}; }
 

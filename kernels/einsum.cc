@@ -71,47 +71,61 @@ std::string ImplicitResult(const std::string& terms) {
   return absl::StrCat(Has(terms, '.') ? "..." : "", once);
 }
 
-absl::StatusOr<Equation> Parse(const std::string& equation,
-                               absl::Span<const std::vector<int64_t>> shapes) {
+// What each of the terms says of its axes.
+struct Terms {
+  std::vector<std::string> labels;  // of each operand, then of the result
+  std::map<char, int64_t> sizes;
+};
+
+// `shapes`: of the operands, and of the result if it is known.
+absl::StatusOr<Terms> ReadTerms(const std::string& equation, size_t operands,
+                                absl::Span<const std::vector<int64_t>> shapes) {
   const std::string text = WithoutSpaces(equation);
-  std::vector<std::string> sides = absl::StrSplit(text, "->");
-  std::vector<std::string> terms = absl::StrSplit(sides[0], ',');
-  if (terms.size() != 2 || sides.size() > 2) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("einsum equation '", text, "': want two terms and at most one \"->\""));
+  const std::vector<std::string> sides = absl::StrSplit(text, "->");
+  Terms terms{.labels = absl::StrSplit(sides[0], ','), .sizes = {}};
+  if (terms.labels.size() != operands || sides.size() > 2) {
+    return absl::InvalidArgumentError(absl::StrCat("einsum equation '", text, "': want ", operands,
+                                                   " terms and at most one \"->\""));
   }
-  terms.push_back(sides.size() == 2 ? sides[1] : ImplicitResult(sides[0]));
-  Equation e;
-  std::string* spelled[] = {&e.a, &e.b, &e.y};
+  terms.labels.push_back(sides.size() == 2 ? sides[1] : ImplicitResult(sides[0]));
   for (size_t i = 0; i < shapes.size(); ++i) {
     const std::vector<int64_t>& shape = shapes[i];
-    ANEMONE_ASSIGN_OR_RETURN(*spelled[i], Spelled(terms[i], shape.size()));
+    std::string& labels = terms.labels[i];
+    ANEMONE_ASSIGN_OR_RETURN(labels, Spelled(labels, shape.size()));
     for (size_t k = 0; k < shape.size(); ++k) {
-      char label = (*spelled[i])[k];
-      if (spelled[i]->find(label) != k) return absl::UnimplementedError("Einsum over a diagonal");
-      if (e.sizes.emplace(label, shape[k]).first->second != shape[k]) {
+      if (labels.find(labels[k]) != k) return absl::UnimplementedError("Einsum over a diagonal");
+      if (terms.sizes.emplace(labels[k], shape[k]).first->second != shape[k]) {
         return absl::UnimplementedError("Einsum that repeats an axis of extent 1");
       }
     }
   }
-  if (shapes.size() == 2) e.y = terms[2];
-  return e;
+  return terms;
 }
 
 // The values' shapes are static.
-absl::StatusOr<Equation> Parse(const Graph& graph, const Node& node) {
+absl::StatusOr<Terms> ReadTerms(const Graph& graph, const Node& node) {
   Attributes attributes(node);
   ANEMONE_ASSIGN_OR_RETURN(std::string text, attributes.String("equation", ""));
   ANEMONE_RETURN_IF_ERROR(attributes.NoneLeft());
+  std::vector<std::vector<int64_t>> shapes;
+  for (ValueId value : node.inputs) shapes.push_back(graph.values[value].dims());
+  shapes.push_back(graph.values[node.outputs[0]].dims());
+  absl::StatusOr<Terms> terms = ReadTerms(text, node.inputs.size(), shapes);
+  if (!absl::IsInvalidArgument(terms.status())) return terms;
+  return absl::InvalidArgumentError(
+      absl::StrCat(terms.status().message(), "; run the ONNX checker on the model"));
+}
+
+Equation EquationOf(const Terms& terms) {
+  return {terms.labels[0], terms.labels[1], terms.labels[2], terms.sizes};
+}
+
+absl::StatusOr<Equation> Parse(const Graph& graph, const Node& node) {
   if (node.inputs.size() != 2) {
     return absl::UnimplementedError("Einsum of one operand, or of three");
   }
-  absl::StatusOr<Equation> e =
-      Parse(text, {graph.values[node.inputs[0]].dims(), graph.values[node.inputs[1]].dims(),
-                   graph.values[node.outputs[0]].dims()});
-  if (!absl::IsInvalidArgument(e.status())) return e;
-  return absl::InvalidArgumentError(
-      absl::StrCat(e.status().message(), "; run the ONNX checker on the model"));
+  ANEMONE_ASSIGN_OR_RETURN(Terms terms, ReadTerms(graph, node));
+  return EquationOf(terms);
 }
 
 // Labels on D, C, H, W, in order: axes that a Transpose may move, unlike N.
@@ -197,15 +211,20 @@ bool IsTurned(const Equation& e, const Roles& r) {
   return !r.rows.empty() && !r.columns.empty() && e.y.find(r.columns[0]) < e.y.find(r.rows[0]);
 }
 
-absl::Status Lower(const Match& match, LowerContext& c) {
-  const Node& node = c.anchor(match);
-  std::vector<int64_t> shape;
+// Static shapes, whose axes Spread() has a place for.
+absl::Status CheckShapes(LowerContext& c, const Node& node) {
   for (const std::vector<ValueId>* values : {&node.inputs, &node.outputs}) {
     for (ValueId value : *values) {
-      ANEMONE_ASSIGN_OR_RETURN(shape, c.ShapeOf(value));
+      ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(value));
       if (shape.size() == kMaxRank) return c.Refuse(rule::kMatmulRank5);
     }
   }
+  return absl::OkStatus();
+}
+
+absl::Status Lower(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  ANEMONE_RETURN_IF_ERROR(CheckShapes(c, node));
   ANEMONE_ASSIGN_OR_RETURN(Equation e, Parse(c.graph(), node));
   auto roles = RolesOf(e);
   if (!roles) return c.NotLowered("Einsum that sums over an axis of one operand");
@@ -219,6 +238,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
                                           c, [&](const Dims& dims) { return InAs(c, left, dims); },
                                           [&](const Dims& dims) { return InAs(c, right, dims); },
                                           Weight(c, right, e, *roles), e, *roles));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.outputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(y, Reshaped(c, y, PlaceShape(shape)));
   return c.Out(node.outputs[0], y);
 }
@@ -244,34 +264,6 @@ absl::StatusOr<Term> Summed(NetworkBuilder& c, const Term& term, const Equation&
   return Term{x, kept};
 }
 
-// The labels of each operand, then of the result, which may be left out; e.sizes is filled in.
-absl::StatusOr<std::vector<std::string>> ReadTerms(LowerContext& c, const Node& node, Equation& e) {
-  Attributes attributes(node);
-  ANEMONE_ASSIGN_OR_RETURN(std::string text, attributes.String("equation", ""));
-  ANEMONE_RETURN_IF_ERROR(attributes.NoneLeft());
-  text = WithoutSpaces(text);
-  const std::vector<std::string> sides = absl::StrSplit(text, "->");
-  std::vector<std::string> terms = absl::StrSplit(sides[0], ',');
-  if (terms.size() != node.inputs.size() || sides.size() > 2) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("einsum equation '", text, "': want ", node.inputs.size(), " terms"));
-  }
-  terms.push_back(sides.size() == 2 ? sides[1] : ImplicitResult(sides[0]));
-  for (size_t i = 0; i < terms.size(); ++i) {
-    const ValueId value = i < node.inputs.size() ? node.inputs[i] : node.outputs[0];
-    ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(value));
-    if (shape.size() == kMaxRank) return c.Refuse(rule::kMatmulRank5);
-    ANEMONE_ASSIGN_OR_RETURN(terms[i], Spelled(terms[i], shape.size()));
-    for (size_t k = 0; k < shape.size(); ++k) {
-      if (terms[i].find(terms[i][k]) != k) return c.NotLowered("Einsum over a diagonal");
-      if (e.sizes.emplace(terms[i][k], shape[k]).first->second != shape[k]) {
-        return c.NotLowered("Einsum that repeats an axis of extent 1");
-      }
-    }
-  }
-  return terms;
-}
-
 // `a` times `b`, with the axes that `needed` has.
 absl::StatusOr<Term> Contracted(LowerContext& c, Term a, Term b, const Equation& sizes,
                                 const std::string& needed) {
@@ -295,8 +287,10 @@ absl::StatusOr<Term> Contracted(LowerContext& c, Term a, Term b, const Equation&
 // One operand, three or more, or with axes that only one has: sums, then products of two.
 absl::Status LowerTerms(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
-  Equation e;
-  ANEMONE_ASSIGN_OR_RETURN(std::vector<std::string> terms, ReadTerms(c, node, e));
+  ANEMONE_RETURN_IF_ERROR(CheckShapes(c, node));
+  ANEMONE_ASSIGN_OR_RETURN(Terms read, ReadTerms(c.graph(), node));
+  const std::vector<std::string>& terms = read.labels;
+  const Equation e{"", "", "", read.sizes};
   for (const auto& [label, size] : e.sizes) {
     if (size < 1) return c.Refuse(rule::kEmptyTensor);
   }
@@ -365,7 +359,8 @@ absl::Status Build(MilContext& c) {
   for (int i = 0; i < 2; ++i) {
     if (c.rank(i) == kMaxRank) return c.Refuse(rule::kMatmulRank5);
   }
-  ANEMONE_ASSIGN_OR_RETURN(Equation e, Parse(text, {c.ShapeOf(0), c.ShapeOf(1)}));
+  ANEMONE_ASSIGN_OR_RETURN(Terms terms, ReadTerms(text, 2, {c.ShapeOf(0), c.ShapeOf(1)}));
+  Equation e = EquationOf(terms);
   std::vector<int64_t> shape;
   for (char label : e.y) {
     auto size = e.sizes.find(label);

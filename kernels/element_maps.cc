@@ -4,7 +4,6 @@
 // scatter picks from the data with the updates behind it. Exact, unless a scatter adds or
 // multiplies.
 #include <algorithm>
-#include <functional>
 #include <limits>
 #include <numeric>
 #include <string>
@@ -16,6 +15,7 @@
 #include "kernels/attributes.h"
 #include "kernels/concat.h"
 #include "kernels/elementwise.h"
+#include "kernels/extents.h"
 #include "kernels/gather.h"
 #include "kernels/node_inputs.h"
 #include "kernels/reshape.h"
@@ -27,19 +27,22 @@ namespace {
 using Shape = std::vector<int64_t>;
 using Places = std::vector<int64_t>;  // in memory order, by element
 
-// Elements of all axes from `first` on; they are few, or the element count was refused.
-int64_t Behind(const Shape& shape, size_t first) {
-  return std::accumulate(shape.begin() + first, shape.end(), int64_t{1}, std::multiplies<>());
-}
-
 absl::Status OutsideError(int64_t index, int64_t extent) {
   return absl::InvalidArgumentError(absl::StrCat("index ", index, " of an axis of ", extent,
                                                  " elements; run the ONNX checker on the model"));
 }
 
-absl::StatusOr<int64_t> Normal(int64_t index, int64_t extent) {
-  if (index < -extent || index >= extent) return OutsideError(index, extent);
-  return index < 0 ? index + extent : index;
+// Elements of all axes from `first` on.
+int64_t Behind(const Shape& shape, size_t first) {
+  return Product(absl::MakeConstSpan(shape).subspan(first));
+}
+
+// Work is done for each element.
+absl::Status CheckMoved(LowerContext& c, const Shape& shape) {
+  ANEMONE_ASSIGN_OR_RETURN(int64_t count, ElementCount(shape));
+  if (count < 1) return c.Refuse(rule::kEmptyTensor);
+  if (count > kMostIntegers) return c.NotLowered("elements moved by the million");
+  return absl::OkStatus();
 }
 
 // What the operators have in common: shapes, and indices that are constants.
@@ -63,11 +66,8 @@ absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c, Attributes& a,
   ANEMONE_ASSIGN_OR_RETURN(form.indices, c.ShapeOf(node.inputs[1]));
   ANEMONE_ASSIGN_OR_RETURN(form.axis, NormalAxis(axis, static_cast<int64_t>(form.data.size())));
   ANEMONE_ASSIGN_OR_RETURN(form.values, ConstantIntegers(c, node, 1, {}));
-  for (const Shape* shape : {&form.data, &form.out}) {
-    ANEMONE_ASSIGN_OR_RETURN(int64_t count, ElementCount(*shape));
-    if (count < 1) return c.Refuse(rule::kEmptyTensor);
-    if (count > kMostIntegers) return c.NotLowered("elements moved by the million");
-  }
+  ANEMONE_RETURN_IF_ERROR(CheckMoved(c, form.data));
+  ANEMONE_RETURN_IF_ERROR(CheckMoved(c, form.out));
   if (form.values.empty()) return c.Refuse(rule::kEmptyTensor);
   return form;
 }
@@ -90,7 +90,7 @@ absl::StatusOr<Places> AlongAxis(const Form& form, const Shape& shape) {
       int64_t at = rest % shape[k];
       rest /= shape[k];
       if (k == form.axis) {
-        ANEMONE_ASSIGN_OR_RETURN(at, Normal(form.values[i], form.data[k]));
+        ANEMONE_ASSIGN_OR_RETURN(at, NormalIndex(form.values[i], form.data[k]));
       }
       place += at * stride;
       stride *= form.data[k];
@@ -113,13 +113,13 @@ absl::StatusOr<Places> Blocks(const Form& form) {
   }
   const int64_t block = Behind(form.data, batch + known);
   const int64_t count = static_cast<int64_t>(form.values.size()) / known;
-  const int64_t batches = Behind(form.data, 0) / Behind(form.data, batch);
+  const int64_t batches = Product(form.data) / Behind(form.data, batch);
   Places places;
   for (int64_t i = 0; i < count; ++i) {
     int64_t place = i / (count / batches);
     for (int64_t k = 0; k < known; ++k) {
       const int64_t extent = form.data[batch + k];
-      ANEMONE_ASSIGN_OR_RETURN(int64_t at, Normal(form.values[i * known + k], extent));
+      ANEMONE_ASSIGN_OR_RETURN(int64_t at, NormalIndex(form.values[i * known + k], extent));
       place = place * extent + at;
     }
     for (int64_t j = 0; j < block; ++j) places.push_back(place * block + j);
@@ -132,12 +132,12 @@ absl::StatusOr<Operand> InARow(LowerContext& c, ValueId value) {
   ANEMONE_ASSIGN_OR_RETURN(Shape shape, c.ShapeOf(value));
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(value));
   ANEMONE_ASSIGN_OR_RETURN(x, Flat(c, x, static_cast<int>(shape.size())));
-  return Reshaped(c, x, MakeDims(1, 1, 1, Behind(shape, 0)));
+  return Reshaped(c, x, MakeDims(1, 1, 1, Product(shape)));
 }
 
 absl::Status OutPicked(LowerContext& c, const Node& node, const Operand& row, const Shape& out,
                        const Places& places) {
-  if (static_cast<int64_t>(places.size()) != Behind(out, 0)) {
+  if (static_cast<int64_t>(places.size()) != Product(out)) {
     return absl::InvalidArgumentError("indices: not as many as the output has elements");
   }
   ANEMONE_ASSIGN_OR_RETURN(Operand y, PickedElements(c, row, places));
@@ -174,7 +174,7 @@ constexpr size_t kMostRounds = 8;
 // one left, and `none` for the others. A rounding for each update of a sum or product.
 absl::Status OutCombined(LowerContext& c, const Node& node, const Form& form,
                          const Reduction& reduction, const Operand& updates, const Places& to) {
-  const int64_t elements = Behind(form.data, 0), count = static_cast<int64_t>(to.size());
+  const int64_t elements = Product(form.data), count = static_cast<int64_t>(to.size());
   std::vector<Places> rounds;
   std::vector<size_t> taken(elements, 0);
   for (int64_t i = 0; i < count; ++i) {
@@ -208,7 +208,7 @@ absl::Status OutScattered(LowerContext& c, const Node& node, const Form& form, V
       return OutCombined(c, node, form, reduction, behind, to);
     }
   }
-  const int64_t elements = Behind(form.data, 0);
+  const int64_t elements = Product(form.data);
   Places places(elements);
   std::iota(places.begin(), places.end(), int64_t{0});
   for (int64_t i = 0; i < count; ++i) places[to[i]] = elements + i;
@@ -268,14 +268,14 @@ absl::Status LowerCompress(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(int axis, NormalAxis(given_axis, static_cast<int64_t>(shape.size())));
   if (flat) {
     ANEMONE_ASSIGN_OR_RETURN(x, InARow(c, node.inputs[0]));
-    shape = {Behind(shape, 0)};
+    shape = {Product(shape)};
   }
   Places taken;
   for (int64_t i = 0; i < std::min(flags->elements(), shape[axis]); ++i) {
     if (flags->at<bool>(i)) taken.push_back(i);
   }
   if (taken.empty()) return c.Refuse(rule::kEmptyTensor);
-  ANEMONE_ASSIGN_OR_RETURN(x, GatheredAlong(c, x, shape, axis, taken));
+  ANEMONE_ASSIGN_OR_RETURN(x, Gathered(c, shape, axis, x, FixedPoints(c, {}, taken)));
   return c.Out(node.outputs[0], x);
 }
 
@@ -293,12 +293,8 @@ absl::Status LowerTensorScatter(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(Shape update, c.ShapeOf(node.inputs[1]));
   const int rank = static_cast<int>(form.data.size());
   ANEMONE_ASSIGN_OR_RETURN(int axis, NormalAxis(given_axis, rank));
-  ANEMONE_ASSIGN_OR_RETURN(int64_t elements, ElementCount(form.data));
-  ANEMONE_ASSIGN_OR_RETURN(int64_t count, ElementCount(update));
-  if (elements < 1 || count < 1) return c.Refuse(rule::kEmptyTensor);
-  if (std::max(elements, count) > kMostIntegers) {
-    return c.NotLowered("elements moved by the million");
-  }
+  ANEMONE_RETURN_IF_ERROR(CheckMoved(c, form.data));
+  ANEMONE_RETURN_IF_ERROR(CheckMoved(c, update));
   Shape like = update;
   if (update.size() == form.data.size()) like[axis] = form.data[axis];
   if (axis == 0 || like != form.data) {
@@ -309,6 +305,7 @@ absl::Status LowerTensorScatter(const Match& match, LowerContext& c) {
     return absl::InvalidArgumentError("write_indices: want one for every batch item");
   }
   const int64_t extent = form.data[axis], block = Behind(form.data, axis + 1);
+  const int64_t count = Product(update);
   Places to(count);
   for (int64_t i = 0; i < count; ++i) {
     const int64_t step = i / block % update[axis], outer = i / block / update[axis];

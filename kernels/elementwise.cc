@@ -10,7 +10,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
-#include "engine/constant.h"
 #include "engine/math/elementwise.h"
 #include "engine/math/exact_elementwise.h"
 #include "engine/math/unary.h"
@@ -20,8 +19,6 @@
 #include "kernels/mil.h"
 #include "kernels/mil_operands.h"
 #include "kernels/neuron.h"
-#include "kernels/reshape.h"
-#include "kernels/transpose.h"
 #include "rule_table.h"  // generated
 
 namespace anemone {
@@ -489,19 +486,6 @@ constexpr Lowering kLowerings[] = {
     {.op = "Abs", .lower = LowerAbs},
 };
 
-// `own` with ones in front, of the rank of `shape`.
-absl::StatusOr<std::vector<int64_t>> AlignedShape(absl::Span<const int64_t> own,
-                                                  absl::Span<const int64_t> shape) {
-  if (own.size() > shape.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("an operand of rank ", own.size(),
-                                                   " for a result of rank ", shape.size(),
-                                                   "; run the ONNX checker on the model"));
-  }
-  std::vector<int64_t> aligned(shape.size() - own.size(), 1);
-  aligned.insert(aligned.end(), own.begin(), own.end());
-  return aligned;
-}
-
 }  // namespace
 
 absl::StatusOr<Operand> Combined(NetworkBuilder& c, ElementWiseType type, const Operand& a,
@@ -515,31 +499,6 @@ absl::StatusOr<Operand> Mapped(NetworkBuilder& c, ElementWiseType type, const Op
 
 absl::StatusOr<Operand> Absolute(NetworkBuilder& c, const Operand& x) {
   return Mapped(c, ElementWiseType::kAbs, x);
-}
-
-Operand ScalarConstant(NetworkBuilder& c, float value) {
-  return c.AddConstant(Tensor::Floats({1}, {value}), Dims{});
-}
-
-absl::StatusOr<Operand> AlignedOperand(LowerContext& c, ValueId value,
-                                       absl::Span<const int64_t> shape) {
-  if (const Tensor* constant = c.view().Constant(value)) {
-    return AlignedConstant(c, c.Held(*constant), shape);
-  }
-  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> own, c.ShapeOf(value));
-  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> aligned, AlignedShape(own, shape));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(value));
-  return own.size() == shape.size() ? x : Placed(c, x, aligned);
-}
-
-absl::StatusOr<Operand> AlignedConstant(NetworkBuilder& c, const Tensor& tensor,
-                                        absl::Span<const int64_t> shape) {
-  if (!IsEngineConstant(tensor.type())) return c.Refuse(rule::kPortFormat);
-  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> own, AlignedShape(tensor.dims(), shape));
-  if (own.size() < kMaxRank) return c.AddConstant(tensor, PlaceShape(own));
-  // Its bytes are in ONNX's order, N, C, D, H, W.
-  Dims stored{{own[0], own[1], own[2], own[3], own[4]}};
-  return SwapAxes(c, c.AddConstant(tensor, stored), Axis::kD, Axis::kC);
 }
 
 KernelRows ElementwiseRows() { return {{&Kind()}, kLowerings, kOperations}; }

@@ -50,8 +50,9 @@ absl::StatusOr<Operand> Mapped(NetworkBuilder& c, ElementWiseType type, const Op
 // |x|.
 absl::StatusOr<Operand> Absolute(NetworkBuilder& c, const Operand& x);
 
-// A constant of one element.
+// A constant of one element, and one of as many as `dims` have, all the same.
 Operand ScalarConstant(NetworkBuilder& c, float value);
+Operand Filled(NetworkBuilder& c, float value, const Dims& dims);
 
 // Graph value `value` as an operand of a node whose output has `shape`: its axes are those of that
 // rank, ones put in front, as ONNX aligns shapes of different ranks. A constant is laid out anew at

@@ -2,6 +2,7 @@
 // Twiddles and inputs are fp16, sums wide: the error is about 5e-4 of the largest output.
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "kernels/attributes.h"
 #include "kernels/axis_matrix.h"
 #include "kernels/conv.h"
+#include "kernels/extents.h"
 #include "kernels/input_view.h"
 #include "kernels/node_inputs.h"
 #include "kernels/reshape.h"
@@ -20,8 +22,6 @@
 
 namespace anemone {
 namespace {
-
-constexpr double kTwoPi = 6.28318530717959;
 
 // Of `length` points, `in` of which are there, `bins` outputs; `parts` numbers make an input (1:
 // real).
@@ -32,7 +32,8 @@ struct Transform {
   // What part `p` of point `n` weighs in the real (0) or imaginary (1) part `q` of bin `k`.
   double Weight(int64_t k, int64_t q, int64_t n, int64_t p) const {
     // k * n modulo the length keeps the angle small and so exact.
-    const double angle = kTwoPi * static_cast<double>(k * n % length) / static_cast<double>(length);
+    const double angle =
+        2 * std::numbers::pi * static_cast<double>(k * n % length) / static_cast<double>(length);
     const double turn = inverse ? angle : -angle;
     const double scale = inverse ? 1 / static_cast<double>(length) : 1;
     if (p == q) return scale * std::cos(turn);
@@ -60,11 +61,7 @@ struct Transform {
 // The transform takes the first `in` points of the axis; it may have more.
 absl::StatusOr<Operand> Transformed(LowerContext& c, Operand x, absl::Span<const int64_t> shape,
                                     int axis, const Transform& t) {
-  int64_t before = 1, after = 1;
-  for (int i = 0; i < static_cast<int>(shape.size()) - 1; ++i) {
-    if (i < axis) before *= shape[i];
-    if (i > axis) after *= shape[i];
-  }
+  const auto [before, after] = ProductsAround(shape.first(shape.size() - 1), axis);
   ANEMONE_ASSIGN_OR_RETURN(x, Flat(c, x, static_cast<int>(shape.size())));
   ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(before, shape[axis], after, t.parts)));
   ANEMONE_ASSIGN_OR_RETURN(x, Sliced(c, x, Axis::kC, 0, t.in));

@@ -29,12 +29,6 @@ struct Form {
   bool aligned = false;
 };
 
-Operand Counted(NetworkBuilder& c, int64_t extent) {
-  std::vector<float> numbers(extent);
-  for (int64_t i = 0; i < extent; ++i) numbers[i] = static_cast<float>(i);
-  return c.AddConstant(Tensor::Floats({extent}, numbers), MakeDims(1, 1, 1, extent));
-}
-
 // Places mirrored at `low` and `high` until they are between them.
 absl::StatusOr<Operand> Reflected(LowerContext& c, Operand x, double low, double high) {
   const double span = high - low;
@@ -105,8 +99,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(rows, SwapAxes(c, rows, Axis::kC, Axis::kW));
   ANEMONE_ASSIGN_OR_RETURN(rows, Reshaped(c, rows, MakeDims(n, 1, h, count)));
   ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kMult, x, rows));
-  const Axis summed = Axis::kH;
-  ANEMONE_ASSIGN_OR_RETURN(x, Reduced(c, x, ReduceType::kSum, {&summed, 1}));
+  ANEMONE_ASSIGN_OR_RETURN(x, Reduced(c, x, ReduceType::kSum, Axis::kH));
   ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, PlaceShape(to)));
   return c.Out(node.outputs[0], x);
 }
@@ -157,14 +150,6 @@ constexpr Lowering kLowerings[] = {
 };
 
 }  // namespace
-
-absl::StatusOr<Operand> HatWeights(LowerContext& c, const Operand& places, int64_t extent) {
-  ANEMONE_ASSIGN_OR_RETURN(Operand y,
-                           Combined(c, ElementWiseType::kSub, places, Counted(c, extent)));
-  ANEMONE_ASSIGN_OR_RETURN(y, Absolute(c, y));
-  ANEMONE_ASSIGN_OR_RETURN(y, Scaled(c, y, -1, 1));
-  return Activated(c, NeuronType::kReLU, y);
-}
 
 KernelRows GridSampleRows() { return {{}, kLowerings}; }
 

@@ -4,15 +4,13 @@
 
 #include "anemone/status_macros.h"
 #include "kernels/attributes.h"
-#include "kernels/axis_matrix.h"
+#include "kernels/cumulative.h"
 #include "kernels/elementwise.h"
+#include "kernels/integers.h"
 #include "kernels/reduction.h"
-#include "rule_table.h"  // generated
 
 namespace anemone {
 namespace {
-
-constexpr int64_t kMostCounted = 2048;
 
 absl::Status Lower(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
@@ -22,18 +20,14 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
   const int rank = static_cast<int>(shape.size());
   ANEMONE_ASSIGN_OR_RETURN(int at, NormalAxis(given, rank));
-  const int64_t extent = shape[at];
-  if (extent < 1) return c.Refuse(rule::kEmptyTensor);
-  if (extent > kMostCounted) return c.NotLowered("Hardmax of more elements than fp16 can count");
+  if (shape[at] > kExactIntegers) {
+    return c.NotLowered("Hardmax of more elements than fp16 can count");
+  }
   const Axis axis = AxisOf(rank, at);
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(Operand largest, Reduced(c, x, ReduceType::kMax, {&axis, 1}));
+  ANEMONE_ASSIGN_OR_RETURN(Operand largest, Reduced(c, x, ReduceType::kMax, axis));
   ANEMONE_ASSIGN_OR_RETURN(Operand is, Combined(c, ElementWiseType::kEqual, x, largest));
-  Tensor ones = Tensor::Zeros(DataType::kFloat, {extent, extent});
-  for (int64_t i = 0; i < extent; ++i) {
-    for (int64_t j = 0; j <= i; ++j) ones.mutable_data<float>()[i * extent + j] = 1;
-  }
-  ANEMONE_ASSIGN_OR_RETURN(Operand count, TimesMatrix(c, is, axis, ones));
+  ANEMONE_ASSIGN_OR_RETURN(Operand count, RunningSums(c, is, axis));
   ANEMONE_ASSIGN_OR_RETURN(count,
                            Combined(c, ElementWiseType::kEqual, count, ScalarConstant(c, 1)));
   ANEMONE_ASSIGN_OR_RETURN(Operand y, Combined(c, ElementWiseType::kMult, is, count));

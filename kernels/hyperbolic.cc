@@ -1,6 +1,8 @@
 // Sinh, Cosh and the inverse functions Asinh, Acosh, Atanh, Asin and Acos, for which the engine has
 // no unit: exponentials, logarithms, roots and arc tangents. Error bounds are against the function
 // of the same fp16 number, relative (absolute below 1) unless they say otherwise.
+#include <numbers>
+
 #include "anemone/status_macros.h"
 #include "kernels/elementwise.h"
 #include "kernels/goc.h"
@@ -9,9 +11,6 @@
 
 namespace anemone {
 namespace {
-
-constexpr double kLn2 = 0.693147180559945;
-constexpr double kHalfPi = 1.57079632679490;
 
 // exp(x) / 2, from exp(x / 2) so that it overflows only where the result does.
 absl::StatusOr<Operand> HalfExp(LowerContext& c, const Operand& x, double sign) {
@@ -51,7 +50,7 @@ absl::StatusOr<Operand> LogOfSum(LowerContext& c, const Operand& a, const Operan
   ANEMONE_ASSIGN_OR_RETURN(Operand half_b, Scaled(c, b, 0.5, 0));
   ANEMONE_ASSIGN_OR_RETURN(Operand y, Combined(c, ElementWiseType::kAdd, half_a, half_b));
   ANEMONE_ASSIGN_OR_RETURN(y, NaturalLog(c, y));
-  return Scaled(c, y, 1, kLn2);
+  return Scaled(c, y, 1, std::numbers::ln2);
 }
 
 // log(x + sqrt(x^2 - 1)): error at most 2e-3.
@@ -127,7 +126,7 @@ absl::StatusOr<Operand> Asin(LowerContext& c, const Operand& x) {
 // pi / 2 - asin(x): error at most 2e-3, absolute near 1.
 absl::StatusOr<Operand> Acos(LowerContext& c, const Operand& x) {
   ANEMONE_ASSIGN_OR_RETURN(Operand y, Asin(c, x));
-  return Scaled(c, y, -1, kHalfPi);
+  return Scaled(c, y, -1, std::numbers::pi / 2);
 }
 
 struct Function {

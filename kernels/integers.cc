@@ -105,17 +105,6 @@ std::optional<Verdict> RefusalOf(const GraphView& view, const Node& node, ValueI
   return std::nullopt;
 }
 
-}  // namespace
-
-bool IsHeldInteger(DataType type) {
-  static constexpr DataType kTypes[] = {DataType::kInt8,   DataType::kUInt8, DataType::kInt16,
-                                        DataType::kUInt16, DataType::kInt32, DataType::kUInt32,
-                                        DataType::kInt64};
-  return std::find(std::begin(kTypes), std::end(kTypes), type) != std::end(kTypes);
-}
-
-namespace {
-
 // The integers that a node reads and makes, made ones marked.
 std::vector<std::pair<ValueId, bool>> IntegersOf(const GraphView& view, const Node& node,
                                                  unsigned data) {
@@ -134,6 +123,13 @@ std::vector<std::pair<ValueId, bool>> IntegersOf(const GraphView& view, const No
 }
 
 }  // namespace
+
+bool IsHeldInteger(DataType type) {
+  static constexpr DataType kTypes[] = {DataType::kInt8,   DataType::kUInt8, DataType::kInt16,
+                                        DataType::kUInt16, DataType::kInt32, DataType::kUInt32,
+                                        DataType::kInt64};
+  return std::find(std::begin(kTypes), std::end(kTypes), type) != std::end(kTypes);
+}
 
 IntegerVerdict JudgeIntegers(const GraphView& view, const Match& match) {
   IntegerVerdict verdict;

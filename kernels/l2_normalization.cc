@@ -97,13 +97,14 @@ absl::Status LowerInParts(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(int64_t given_axis, a.Int("axis", -1));
   ANEMONE_ASSIGN_OR_RETURN(int64_t p, a.Int("p", 2));
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  if (p != 1 && p != 2) return c.NotLowered(absl::StrCat("LpNormalization with p = ", p));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
   const int rank = static_cast<int>(shape.size());
   ANEMONE_ASSIGN_OR_RETURN(int at, NormalAxis(given_axis, rank));
   const Axis axis = AxisOf(rank, at);
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(Operand scale, Absolute(c, x));
-  ANEMONE_ASSIGN_OR_RETURN(scale, Reduced(c, scale, ReduceType::kMax, {&axis, 1}));
+  ANEMONE_ASSIGN_OR_RETURN(scale, Reduced(c, scale, ReduceType::kMax, axis));
   ANEMONE_ASSIGN_OR_RETURN(scale,
                            Combined(c, ElementWiseType::kMax, scale, ScalarConstant(c, kSmallest)));
   ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kDiv, x, scale));
@@ -113,7 +114,7 @@ absl::Status LowerInParts(const Match& match, LowerContext& c) {
   } else {
     ANEMONE_ASSIGN_OR_RETURN(norm, Combined(c, ElementWiseType::kMult, x, x));
   }
-  ANEMONE_ASSIGN_OR_RETURN(norm, Reduced(c, norm, ReduceType::kSum, {&axis, 1}));
+  ANEMONE_ASSIGN_OR_RETURN(norm, Reduced(c, norm, ReduceType::kSum, axis));
   ANEMONE_ASSIGN_OR_RETURN(norm,
                            Combined(c, ElementWiseType::kMax, norm, ScalarConstant(c, kSmallest)));
   if (p == 2) {

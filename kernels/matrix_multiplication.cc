@@ -24,6 +24,7 @@
 #include "engine/mil_emitter.h"
 #include "engine/warning.h"
 #include "kernels/attributes.h"
+#include "kernels/extents.h"
 #include "kernels/linear.h"
 #include "kernels/mil.h"
 #include "kernels/reshape.h"
@@ -217,12 +218,6 @@ const UnitKindOf<MatMulParams>& Kind() {
   return kind;
 }
 
-int64_t Product(absl::Span<const int64_t> sizes) {
-  int64_t product = 1;
-  for (int64_t s : sizes) product *= s;
-  return product;
-}
-
 // A stack of matrices as ONNX has it: leading axes, then rows and columns.
 struct Stack {
   Sizes batch;
@@ -388,7 +383,10 @@ absl::Status Build(MilContext& c) {
 
 constexpr MilOperation kOperations[] = {{"matmul", Build}, {"ne_matmul", Build}};
 
-constexpr Lowering kLowerings[] = {{.op = "MatMul", .lower = LowerMatMul, .macs = Macs}};
+// Products of integers that the importer could not widen have a cost alone.
+constexpr Lowering kLowerings[] = {{.op = "MatMul", .lower = LowerMatMul, .macs = Macs},
+                                   {.op = "QLinearMatMul", .macs = Macs},
+                                   {.op = "MatMulInteger", .macs = Macs}};
 
 }  // namespace
 

@@ -54,10 +54,8 @@ absl::Status LowerLayerNormalization(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
   const int rank = static_cast<int>(shape.size());
   ANEMONE_ASSIGN_OR_RETURN(int axis, NormalAxis(first, rank));
-  std::vector<Axis> axes;
-  for (int i = axis; i < rank; ++i) axes.push_back(AxisOf(rank, i));
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(Moments m, MomentsOf(c, x, axes, epsilon));
+  ANEMONE_ASSIGN_OR_RETURN(Moments m, MomentsOf(c, x, AxesFrom(rank, axis), epsilon));
   ANEMONE_ASSIGN_OR_RETURN(Operand scale, AlignedOperand(c, node.inputs[1], shape));
   ANEMONE_ASSIGN_OR_RETURN(Operand y, Combined(c, ElementWiseType::kMult, m.normal, scale));
   if (HasInput(node, 2)) {

@@ -8,6 +8,7 @@
 #include "kernels/attributes.h"
 #include "kernels/elementwise.h"
 #include "kernels/goc.h"
+#include "kernels/integers.h"
 #include "kernels/lowering.h"
 #include "kernels/neuron.h"
 #include "kernels/reshape.h"
@@ -15,8 +16,6 @@
 
 namespace anemone {
 namespace {
-
-constexpr int64_t kMostClasses = 2048;  // fp16 has every whole number up to here
 
 // ONNX cuts off an index's fraction (ONNX Runtime, which does not, finds no class for such a one)
 // and counts a negative one from the end.
@@ -48,7 +47,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
     return c.NotLowered("OneHot with values computed at run time");
   }
   const int64_t classes = to[axis];
-  if (classes > kMostClasses) return c.NotLowered("OneHot of more classes than fp16 can count");
+  if (classes > kExactIntegers) return c.NotLowered("OneHot of more classes than fp16 can count");
   if (classes < 1) return c.Refuse(rule::kEmptyTensor);
   std::vector<float> off_and_on = RoundedFloats(*values);
   if (off_and_on.size() != 2) {

@@ -15,8 +15,7 @@
 #include "engine/math/copy.h"
 #include "engine/mil_emitter.h"
 #include "kernels/attributes.h"
-#include "kernels/broadcast.h"
-#include "kernels/concat.h"
+#include "kernels/borders.h"
 #include "kernels/input_view.h"
 #include "kernels/node_inputs.h"
 #include "kernels/reshape.h"
@@ -242,9 +241,6 @@ const UnitKindOf<PaddingParams>& Kind() {
   return kind;
 }
 
-// What stands beside x. kWrap, ONNX's alone, continues from the other side.
-enum class Sides { kConstant, kEdge, kReflect, kSymmetric, kWrap };
-
 PaddingMode PaddingModeOf(Sides sides) {
   static constexpr PaddingMode kModes[] = {PaddingMode::kBackground, PaddingMode::kReplication,
                                            PaddingMode::kReflective, PaddingMode::kSymmetric};
@@ -266,8 +262,7 @@ struct AxisPad {
 };
 
 struct Form {
-  Sides mode = Sides::kConstant;
-  float value = 0;
+  Border border;
   std::vector<AxisPad> pads;  // only axes that change
 };
 
@@ -299,10 +294,10 @@ absl::Status CheckForm(const Form& form, absl::Span<const int64_t> from,
     if (p.before < -extent || p.after < -extent || most > to[p.axis]) {
       return c.NotLowered("a pad that takes away more than there is");
     }
-    if (form.mode == Sides::kConstant) continue;
+    if (form.border.sides == Sides::kConstant) continue;
     if (negative) return c.NotLowered("padding other than by a constant with negative pads");
-    int64_t there_is = form.mode == Sides::kReflect ? extent - 1 : extent;
-    if (extent < 1 || (form.mode != Sides::kEdge && most > there_is)) {
+    int64_t there_is = form.border.sides == Sides::kReflect ? extent - 1 : extent;
+    if (extent < 1 || (form.border.sides != Sides::kEdge && most > there_is)) {
       return c.NotLowered("mirrored or wrapped padding of more elements than there are");
     }
   }
@@ -316,14 +311,14 @@ absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> from, c.ShapeOf(node.inputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
   Form form;
-  ANEMONE_ASSIGN_OR_RETURN(form.mode, ModeOf(mode, c));
+  ANEMONE_ASSIGN_OR_RETURN(form.border.sides, ModeOf(mode, c));
   ANEMONE_ASSIGN_OR_RETURN(form.pads, ReadPads(node, c, static_cast<int64_t>(from.size())));
-  if (form.mode == Sides::kConstant && HasInput(node, 2)) {
+  if (form.border.sides == Sides::kConstant && HasInput(node, 2)) {
     const Tensor* value = c.view().Constant(node.inputs[2]);
     if (value == nullptr || value->elements() != 1 || !IsEngineConstant(value->type())) {
       return c.NotLowered("padding with a value computed at run time");
     }
-    form.value = RoundedFloats(*value)[0];
+    form.border.value = RoundedFloats(*value)[0];
   }
   ANEMONE_RETURN_IF_ERROR(CheckForm(form, from, to, c));
   return form;
@@ -345,7 +340,7 @@ absl::StatusOr<Operand> Cut(NetworkBuilder& c, Operand x, int rank, Form& form) 
 // One Padding unit over `x` of this rank, for pads that are not negative. The middle axis of rank 3
 // lies on C, which cannot be padded; if it is to be, H takes it, which is a view.
 absl::StatusOr<Operand> Padded(NetworkBuilder& c, Operand x, int rank, const Form& form) {
-  PaddingParams p{.mode = PaddingModeOf(form.mode), .value = form.value};
+  PaddingParams p{.mode = PaddingModeOf(form.border.sides), .value = form.border.value};
   for (const AxisPad& pad : form.pads) {
     int at = static_cast<int>(AxisOf(rank, pad.axis));
     p.before[at] = pad.before;
@@ -367,7 +362,7 @@ absl::StatusOr<Operand> Padded(NetworkBuilder& c, Operand x, int rank, const For
 absl::Status Lower(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(Form form, ReadForm(node, c));
-  if (form.mode == Sides::kWrap) return c.NotLowered("padding of mode 'wrap' as one unit");
+  if (form.border.sides == Sides::kWrap) return c.NotLowered("padding of mode 'wrap' as one unit");
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
   int rank = static_cast<int>(to.size());
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
@@ -377,64 +372,30 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], x);
 }
 
-// What stands on one side of x along an axis.
-absl::StatusOr<Operand> Side(NetworkBuilder& c, const Operand& x, Axis axis, const Form& form,
-                             int64_t size, bool after) {
-  Dims dims = c.DimsOf(x);
-  int64_t extent = dims[axis];
-  dims[axis] = size;
-  switch (form.mode) {
-    case Sides::kConstant: {
-      std::vector<int64_t> shape(dims.extent.begin(), dims.extent.end());
-      auto bytes =
-          absl::MakeConstSpan(reinterpret_cast<const std::byte*>(&form.value), sizeof(form.value));
-      return c.AddConstant(Tensor::Fill(DataType::kFloat, std::move(shape), bytes), dims);
-    }
-    case Sides::kEdge: {
-      ANEMONE_ASSIGN_OR_RETURN(Operand border, Sliced(c, x, axis, after ? extent - 1 : 0, 1));
-      return Broadcasted(c, border, dims);
-    }
-    case Sides::kReflect:
-      return Sliced(c, x, axis, after ? extent - 2 : size, size, -1);
-    case Sides::kSymmetric:
-      return Sliced(c, x, axis, after ? extent - 1 : size - 1, size, -1);
-    case Sides::kWrap:
-      break;
-  }
-  return Sliced(c, x, axis, after ? 0 : extent - size, size);
-}
-
-absl::StatusOr<Operand> BetweenSides(NetworkBuilder& c, const Operand& x, Axis axis,
-                                     const Form& form, const AxisPad& p) {
-  std::vector<Operand> parts = {x};
-  if (p.before > 0) {
-    ANEMONE_ASSIGN_OR_RETURN(Operand side, Side(c, x, axis, form, p.before, /*after=*/false));
-    parts.insert(parts.begin(), side);
-  }
-  if (p.after > 0) {
-    ANEMONE_ASSIGN_OR_RETURN(Operand side, Side(c, x, axis, form, p.after, /*after=*/true));
-    parts.push_back(side);
-  }
-  return Concatenated(c, std::move(parts), axis);
-}
-
 absl::StatusOr<Operand> Compose(NetworkBuilder& c, const PaddingParams& p, const Unit& unit) {
   const PaddingMode mode = p.mode == PaddingMode::kZero ? PaddingMode::kBackground : p.mode;
-  Form form{.value = p.mode == PaddingMode::kBackground ? p.value : 0};
-  while (form.mode != Sides::kWrap && PaddingModeOf(form.mode) != mode) {
-    form.mode = static_cast<Sides>(static_cast<int>(form.mode) + 1);
+  Border border{.value = p.mode == PaddingMode::kBackground ? p.value : 0};
+  while (border.sides != Sides::kWrap && PaddingModeOf(border.sides) != mode) {
+    border.sides = static_cast<Sides>(static_cast<int>(border.sides) + 1);
   }
-  if (form.mode == Sides::kWrap) return absl::UnimplementedError("Padding of this mode");
+  if (border.sides == Sides::kWrap) return absl::UnimplementedError("Padding of this mode");
   Operand x = unit.bottoms[0];
   for (int i = 0; i < kAxisCount; ++i) {
-    const AxisPad pad{i, p.before[i], p.after[i]};
-    if (pad.before + pad.after == 0) continue;
-    ANEMONE_ASSIGN_OR_RETURN(x, BetweenSides(c, x, static_cast<Axis>(i), form, pad));
+    ANEMONE_ASSIGN_OR_RETURN(x,
+                             Between(c, x, static_cast<Axis>(i), p.before[i], p.after[i], border));
   }
   return x;
 }
 
 // Axis by axis a Concat of x between its sides: for the axes and modes that Padding does not take.
+absl::StatusOr<Operand> Joined(NetworkBuilder& c, Operand x, int rank, const Form& form) {
+  for (const AxisPad& p : form.pads) {
+    ANEMONE_ASSIGN_OR_RETURN(x,
+                             Between(c, x, AxisOf(rank, p.axis), p.before, p.after, form.border));
+  }
+  return x;
+}
+
 absl::Status LowerAsConcat(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(Form form, ReadForm(node, c));
@@ -442,9 +403,7 @@ absl::Status LowerAsConcat(const Match& match, LowerContext& c) {
   int rank = static_cast<int>(to.size());
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(x, Cut(c, x, rank, form));
-  for (const AxisPad& p : form.pads) {
-    ANEMONE_ASSIGN_OR_RETURN(x, BetweenSides(c, x, AxisOf(rank, p.axis), form, p));
-  }
+  ANEMONE_ASSIGN_OR_RETURN(x, Joined(c, x, rank, form));
   return c.Out(node.outputs[0], x);
 }
 
@@ -458,9 +417,9 @@ absl::StatusOr<Form> ReadCall(MilContext& c, std::vector<int64_t>& to) {
     return absl::InvalidArgumentError(
         absl::StrCat("pad: want mode constant, replicate, reflect or symmetric, got ", mode));
   }
-  form.mode = static_cast<Sides>(known - std::begin(kMilModes));
-  ANEMONE_ASSIGN_OR_RETURN(form.value, c.Number("value", 0));
-  ANEMONE_ASSIGN_OR_RETURN(form.value, c.Number("constant_val", form.value));
+  form.border.sides = static_cast<Sides>(known - std::begin(kMilModes));
+  ANEMONE_ASSIGN_OR_RETURN(form.border.value, c.Number("value", 0));
+  ANEMONE_ASSIGN_OR_RETURN(form.border.value, c.Number("constant_val", form.border.value));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> pad, c.Ints("pad", {}));
   ANEMONE_RETURN_IF_ERROR(c.In(0).status());
   to = c.ShapeOf(0);
@@ -487,7 +446,7 @@ static_assert(std::size(kMilModes) == static_cast<size_t>(Sides::kWrap));
 
 // Whether Padding takes it: else, with rewrites, it is a Concat between sides.
 bool NeedsConcat(MilContext& c, const Form& form) {
-  bool mirrors = form.mode == Sides::kReflect || form.mode == Sides::kSymmetric;
+  bool mirrors = form.border.sides == Sides::kReflect || form.border.sides == Sides::kSymmetric;
   if (mirrors && !Judge(c.target(), c.route()).Has(Cap::kTextureEngine)) return true;
   for (const AxisPad& p : form.pads) {
     Axis axis = AxisOf(c.rank(0), p.axis);
@@ -503,9 +462,7 @@ absl::Status Build(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
   if (c.rewrites() && NeedsConcat(c, form)) {
     c.SetRewritten();
-    for (const AxisPad& p : form.pads) {
-      ANEMONE_ASSIGN_OR_RETURN(x, BetweenSides(c, x, AxisOf(c.rank(0), p.axis), form, p));
-    }
+    ANEMONE_ASSIGN_OR_RETURN(x, Joined(c, x, c.rank(0), form));
   } else {
     ANEMONE_ASSIGN_OR_RETURN(x, Padded(c, x, c.rank(0), form));
     ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, PlaceShape(to)));

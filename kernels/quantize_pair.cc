@@ -1,9 +1,9 @@
 // QuantizeLinear -> DequantizeLinear of one scale and zero point: what is left of a quantized
 // activation where nothing reads its integers. Two forms, chosen by n, the largest |q - zero point|
 // of the grid (docs/quantized.md):
-// - n <= 1023: the steps are kept, clip(round(x / scale), least, most) * scale; least and most
-//   are the ends of the integer type less the zero point. All between the two products is exact in
-//   fp16. A result is one step off where x / scale is within its 2^-10th part of a half.
+// - n <= 1023: the steps are kept, clip(round(x / scale), least, most) * scale, where least and
+//   most are the ends of the integer type less the zero point. All between the two products is
+//   exact in fp16. A result is one step off where x / scale is within its 2^-10th part of a half.
 // - n >= 2048: fp16 is no finer than the grid at the grid's end: a clip to its ends, at most
 //   scale / 2 off.
 // DequantizeLinear alone, of integers that the engine may hold (kernels/integers.h): exact.
@@ -237,32 +237,7 @@ absl::Status RefuseAlone(const Match&, LowerContext& c) {
       "QuantizeLinear read by one DequantizeLinear of the same constant scale and zero point is");
 }
 
-int64_t ElementsOf(const Graph& graph, ValueId value) {
-  int64_t count = 1;
-  for (int64_t dim : graph.values[value].dims()) count *= dim;
-  return count;
-}
-
-// Of products that the importer could not widen: weights are input `kWeights`, the output's
-// channels their first axis.
-template <size_t kWeights>
-int64_t ConvMacs(const Graph& graph, const Node& node) {
-  const std::vector<int64_t> weights = graph.values[node.inputs[kWeights]].dims();
-  if (weights.empty() || weights[0] == 0) return 0;
-  return ElementsOf(graph, node.outputs[0]) *
-         (ElementsOf(graph, node.inputs[kWeights]) / weights[0]);
-}
-
-int64_t MatMulMacs(const Graph& graph, const Node& node) {
-  const std::vector<int64_t> a = graph.values[node.inputs[0]].dims();
-  return a.empty() ? 0 : ElementsOf(graph, node.outputs[0]) * a.back();
-}
-
 constexpr Lowering kLowerings[] = {
-    {.op = "QLinearConv", .macs = ConvMacs<3>},
-    {.op = "ConvInteger", .macs = ConvMacs<1>},
-    {.op = "QLinearMatMul", .macs = MatMulMacs},
-    {.op = "MatMulInteger", .macs = MatMulMacs},
     {.op = "DequantizeLinear",
      .pattern = "Q/DQ pair",
      .rewritten = true,

@@ -193,7 +193,7 @@ absl::StatusOr<Request> ReadRequest(LowerContext& c, const Node& node) {
   int rank = static_cast<int>(shape.size());
   if (axes.empty()) {
     request.identity = noop != 0;
-    for (int i = 0; noop == 0 && i < rank; ++i) axes.push_back(i);
+    if (noop == 0) request.axes = AxesFrom(rank, 0);
   }
   for (int64_t axis : axes) {
     ANEMONE_ASSIGN_OR_RETURN(int at, NormalAxis(axis, rank));
@@ -240,11 +240,8 @@ absl::Status LowerGlobalPool(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  int rank = static_cast<int>(shape.size());
-  std::vector<Axis> axes;
-  for (int i = 2; i < rank; ++i) axes.push_back(AxisOf(rank, i));
-  bool average = node.op_type == "GlobalAveragePool";
-  ANEMONE_ASSIGN_OR_RETURN(x, Reduced(c, x, average ? ReduceType::kAvg : ReduceType::kMax, axes));
+  const ReduceType type = node.op_type == "GlobalAveragePool" ? ReduceType::kAvg : ReduceType::kMax;
+  ANEMONE_ASSIGN_OR_RETURN(x, Reduced(c, x, type, AxesFrom(static_cast<int>(shape.size()), 2)));
   return c.Out(node.outputs[0], x);
 }
 
@@ -324,6 +321,12 @@ absl::StatusOr<Operand> Reduced(NetworkBuilder& c, const Operand& x, ReduceType 
   p.axes.erase(std::unique(p.axes.begin(), p.axes.end()), p.axes.end());
   if (p.axes.empty()) return x;
   return c.Add(Kind(), std::move(p), {x});
+}
+
+std::vector<Axis> AxesFrom(int rank, int first) {
+  std::vector<Axis> axes;
+  for (int i = first; i < rank; ++i) axes.push_back(AxisOf(rank, i));
+  return axes;
 }
 
 KernelRows ReductionRows() { return {{&Kind()}, kLowerings, kOperations}; }

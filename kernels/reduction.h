@@ -4,6 +4,7 @@
 #define ANEMONE_KERNELS_REDUCTION_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/types/span.h"
 #include "kernels/lowering.h"
@@ -17,6 +18,13 @@ absl::Span<const char* const> NamesOf(ReduceType);
 // `x` with the extents of `axes` reduced to 1. Axes that hold one element need no unit.
 absl::StatusOr<Operand> Reduced(NetworkBuilder& c, const Operand& x, ReduceType type,
                                 absl::Span<const Axis> axes);
+inline absl::StatusOr<Operand> Reduced(NetworkBuilder& c, const Operand& x, ReduceType type,
+                                       Axis axis) {
+  return Reduced(c, x, type, absl::MakeConstSpan(&axis, 1));
+}
+
+// Axis `first` of a shape of this rank, and all behind it.
+std::vector<Axis> AxesFrom(int rank, int first);
 
 }  // namespace anemone
 

@@ -82,8 +82,7 @@ absl::StatusOr<Operand> BinWeights(LowerContext& c, const Operand& boxes, int64_
   ANEMONE_ASSIGN_OR_RETURN(weights, Combined(c, ElementWiseType::kMult, weights, counts));
   ANEMONE_ASSIGN_OR_RETURN(weights,
                            Reshaped(c, weights, MakeDims(count * bins, form.samples, 1, extent)));
-  const Axis samples = Axis::kC;
-  ANEMONE_ASSIGN_OR_RETURN(weights, Reduced(c, weights, ReduceType::kAvg, {&samples, 1}));
+  ANEMONE_ASSIGN_OR_RETURN(weights, Reduced(c, weights, ReduceType::kAvg, Axis::kC));
   return Reshaped(c, weights, MakeDims(count, bins, 1, extent));
 }
 

@@ -152,7 +152,6 @@ absl::Status Lower(const Match& match, LowerContext& c) {
         "attribute 'perm': want each axis once; run the ONNX checker on the model");
   }
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  if (c.DimsOf(x).elements() == 0) return c.Refuse(rule::kEmptyTensor);
   Permutation order = kIdentity;
   for (int i = 0; i < rank; ++i) {
     order[static_cast<int>(AxisOf(rank, i))] = AxisOf(rank, static_cast<int>(perm[i]));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
@@ -46,15 +47,57 @@ absl::Span<const char* const> NamesOf(PadType) {
   return kNames;
 }
 
-void SettlePads(PadType type, int64_t in, bool transposed, Along& a) {
+void SettlePads(PadType type, int64_t in, int64_t out, bool transposed, Along& a) {
   if (type == PadType::kCustom) return;
   a.pad_before = a.pad_after = 0;
   if (type == PadType::kValid) return;
-  const int64_t out = in / a.stride + (in % a.stride != 0 ? 1 : 0);
-  const int64_t covered = transposed ? 0 : (out - 1) * a.stride - (in - a.stride);
-  const int64_t total = std::max<int64_t>(covered + a.extent() - a.stride, 0);
+  const int64_t missing = transposed ? (in - 1) * a.stride + a.extent() + a.output_padding - out
+                                     : (out - 1) * a.stride + a.extent() - in;
+  const int64_t total = std::max<int64_t>(missing, 0);
   a.pad_before = type == PadType::kSameLower ? (total + 1) / 2 : total / 2;
   a.pad_after = total - a.pad_before;
+}
+
+void SettlePads(PadType type, int64_t in, bool transposed, Along& a) {
+  if (transposed) return SettlePads(type, 1, a.stride, transposed, a);  // the same for any input
+  const int64_t out = in / a.stride + (in % a.stride != 0 ? 1 : 0);
+  SettlePads(type, in, out, transposed, a);
+}
+
+absl::StatusOr<std::vector<Along>> ReadNodeWindow(Attributes& a, absl::Span<const int64_t> kernel) {
+  const size_t spatial = kernel.size();
+  ANEMONE_ASSIGN_OR_RETURN(auto strides, a.Ints("strides", std::vector<int64_t>(spatial, 1)));
+  ANEMONE_ASSIGN_OR_RETURN(auto dilations, a.Ints("dilations", std::vector<int64_t>(spatial, 1)));
+  ANEMONE_ASSIGN_OR_RETURN(auto pads, a.Ints("pads", std::vector<int64_t>(2 * spatial, 0)));
+  if (strides.size() != spatial || dilations.size() != spatial || pads.size() != 2 * spatial) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("strides, dilations and pads must fit a kernel with ", spatial,
+                     " spatial axes; run the ONNX checker on the model"));
+  }
+  std::vector<Along> window(spatial);
+  for (size_t i = 0; i < spatial; ++i) {
+    window[i] = {.kernel = kernel[i],
+                 .stride = strides[i],
+                 .dilation = dilations[i],
+                 .pad_before = pads[i],
+                 .pad_after = pads[spatial + i]};
+    ANEMONE_RETURN_IF_ERROR(CheckAlong(window[i]));
+  }
+  return window;
+}
+
+absl::StatusOr<PadType> ReadAutoPad(Attributes& a) {
+  static constexpr std::pair<const char*, PadType> kNames[] = {{"NOTSET", PadType::kCustom},
+                                                               {"VALID", PadType::kValid},
+                                                               {"SAME_UPPER", PadType::kSame},
+                                                               {"SAME_LOWER", PadType::kSameLower}};
+  ANEMONE_ASSIGN_OR_RETURN(std::string name, a.String("auto_pad", "NOTSET"));
+  for (const auto& [known, type] : kNames) {
+    if (name == known) return type;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("attribute 'auto_pad': want NOTSET, VALID, SAME_UPPER or SAME_LOWER, got '",
+                   name, "'; run the ONNX checker on the model"));
 }
 
 absl::StatusOr<std::vector<Along>> ReadWindow(MilContext& c, absl::Span<const int64_t> kernel,

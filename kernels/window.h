@@ -11,6 +11,7 @@
 #include "absl/types/span.h"
 #include "engine/field.h"
 #include "engine/math/window.h"
+#include "kernels/attributes.h"
 #include "kernels/mil.h"
 
 namespace anemone {
@@ -48,14 +49,22 @@ enum class PaddingMode : uint8_t {
 };
 absl::Span<const char* const> NamesOf(PaddingMode);
 
-// MIL's pad_type. kSame: as many outputs as ceil(inputs / stride), an odd pad behind; kSameLower:
-// in front.
+// MIL's pad_type, ONNX's auto_pad. kSame: as many outputs as ceil(inputs / stride), an odd pad
+// behind; kSameLower: in front.
 enum class PadType : uint8_t { kCustom, kValid, kSame, kSameLower };
 absl::Span<const char* const> NamesOf(PadType);
 
-// The pads that `type` says for `in` elements; those that are there for kCustom. A deconvolution's
-// are cut off its output, of which kSame leaves inputs * stride.
+// The pads that `type` says, so that `in` elements have `out` windows; those that are there for
+// kCustom. A deconvolution's are cut off its output, of which they leave `out` elements.
+void SettlePads(PadType type, int64_t in, int64_t out, bool transposed, Along& along);
+// The same for as many outputs as the type says: ceil(in / stride), or in * stride of a
+// deconvolution.
 void SettlePads(PadType type, int64_t in, bool transposed, Along& along);
+
+// strides, dilations and pads of an ONNX node, whose last axes `kernel` moves along; in their
+// order.
+absl::StatusOr<std::vector<Along>> ReadNodeWindow(Attributes& a, absl::Span<const int64_t> kernel);
+absl::StatusOr<PadType> ReadAutoPad(Attributes& a);
 
 // strides, dilations, pad_type and pad of a call on argument 0, whose last axes `kernel` moves
 // along; in their order.

@@ -1,17 +1,12 @@
 // Pooling that no Pooling unit does: three spatial axes, dilated windows, powers other than 2. A
 // window is taken one axis after the other: a maximum by strided views, a sum by a matrix that has
 // what an element weighs in each window. GlobalLpPool is a window without an end.
-#include <algorithm>
-#include <cmath>
-#include <cstddef>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "anemone/status_macros.h"
 #include "kernels/attributes.h"
 #include "kernels/axis_matrix.h"
-#include "kernels/concat.h"
+#include "kernels/borders.h"
 #include "kernels/elementwise.h"
 #include "kernels/input_view.h"
 #include "kernels/neuron.h"
@@ -42,26 +37,13 @@ struct Form {
   int64_t power = 1;
 };
 
-// The pads of auto_pad, from the output's extent.
-void SetPads(const std::string& auto_pad, AxisWindow& w) {
-  if (auto_pad == "NOTSET" || auto_pad == "VALID") return;
-  const int64_t missing =
-      std::max<int64_t>((w.out - 1) * w.along.stride + w.along.extent() - w.in, 0);
-  w.along.pad_before = auto_pad == "SAME_LOWER" ? (missing + 1) / 2 : missing / 2;
-  w.along.pad_after = missing - w.along.pad_before;
-}
-
 absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c) {
   if (IsRead(c.view(), node, 1)) return c.NotLowered("the indices of a maximum");
   Form form;
   Attributes a(node);
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> kernel, a.Ints("kernel_shape", {}));
-  const size_t spatial = kernel.size();
-  const std::vector<int64_t> ones(spatial, 1), no_pads(2 * spatial, 0);
-  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> strides, a.Ints("strides", ones));
-  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> dilations, a.Ints("dilations", ones));
-  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> pads, a.Ints("pads", no_pads));
-  ANEMONE_ASSIGN_OR_RETURN(std::string auto_pad, a.String("auto_pad", "NOTSET"));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<Along> window, ReadNodeWindow(a, kernel));
+  ANEMONE_ASSIGN_OR_RETURN(PadType auto_pad, ReadAutoPad(a));
   ANEMONE_ASSIGN_OR_RETURN(int64_t counted, a.Int("count_include_pad", 0));
   ANEMONE_ASSIGN_OR_RETURN(form.power, a.Int("p", node.op_type == "LpPool" ? 2 : 1));
   a.Ignore("ceil_mode");      // the output's shape says it
@@ -70,47 +52,25 @@ absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c) {
   form.counts_pads = counted != 0;
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> from, c.ShapeOf(node.inputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
-  if (strides.size() != spatial || dilations.size() != spatial || pads.size() != 2 * spatial ||
-      from.size() != spatial + 2 || to.size() != spatial + 2 || form.power < 1) {
+  const size_t spatial = kernel.size();
+  if (from.size() != spatial + 2 || to.size() != spatial + 2 || form.power < 1) {
     return absl::InvalidArgumentError(
-        "strides, dilations, pads and p do not fit the kernel; run the ONNX checker on the model");
+        "kernel_shape and p do not fit the input; run the ONNX checker on the model");
   }
+  const int rank = static_cast<int>(from.size());
   for (size_t i = 0; i < spatial; ++i) {
-    AxisWindow w{
-        AxisOf(static_cast<int>(from.size()), static_cast<int>(i) + 2), {}, from[i + 2], to[i + 2]};
+    AxisWindow w{AxisOf(rank, static_cast<int>(i) + 2), window[i], from[i + 2], to[i + 2]};
     if (w.in < 1 || w.out < 1) return c.Refuse(rule::kEmptyTensor);
-    w.along = {.kernel = kernel[i],
-               .stride = strides[i],
-               .dilation = dilations[i],
-               .pad_before = pads[i],
-               .pad_after = pads[spatial + i]};
-    ANEMONE_RETURN_IF_ERROR(CheckAlong(w.along));
-    SetPads(auto_pad, w);
+    SettlePads(auto_pad, w.in, w.out, /*transposed=*/false, w.along);
     form.windows.push_back(w);
   }
   return form;
 }
 
-// `count` elements of `value` along the axis.
-Operand Padding(LowerContext& c, Dims dims, Axis axis, int64_t count, float value) {
-  dims[axis] = count;
-  return c.AddConstant(Tensor::Fill(DataType::kFloat, {dims.elements()},
-                                    {reinterpret_cast<const std::byte*>(&value), sizeof(value)}),
-                       dims);
-}
-
 absl::StatusOr<Operand> MaximumAlong(LowerContext& c, Operand x, const AxisWindow& w) {
-  constexpr float kLowest = -65504;  // as pooling.cc pads a maximum
   if (w.along.kernel > kMostTaps) return c.NotLowered("a maximum of very many elements");
-  const Dims dims = c.DimsOf(x);
   const int64_t after = w.At(w.out - 1, w.along.kernel - 1) + 1 - w.in;
-  std::vector<Operand> parts;
-  if (w.along.pad_before > 0) {
-    parts.push_back(Padding(c, dims, w.axis, w.along.pad_before, kLowest));
-  }
-  parts.push_back(x);
-  if (after > 0) parts.push_back(Padding(c, dims, w.axis, after, kLowest));
-  ANEMONE_ASSIGN_OR_RETURN(x, Concatenated(c, std::move(parts), w.axis));
+  ANEMONE_ASSIGN_OR_RETURN(x, Between(c, x, w.axis, w.along.pad_before, after, {.value = kLowest}));
   Operand y;
   for (int64_t k = 0; k < w.along.kernel; ++k) {
     ANEMONE_ASSIGN_OR_RETURN(Operand tap,
@@ -198,12 +158,10 @@ absl::Status LowerGlobalPower(const Match& match, LowerContext& c) {
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
   if (power < 1) return absl::InvalidArgumentError("p: want 1 or more");
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
-  std::vector<Axis> axes;
-  const int rank = static_cast<int>(shape.size());
-  for (int i = 2; i < rank; ++i) axes.push_back(AxisOf(rank, i));
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(x, Powered(c, x, power));
-  ANEMONE_ASSIGN_OR_RETURN(x, Reduced(c, x, ReduceType::kSum, axes));
+  const int rank = static_cast<int>(shape.size());
+  ANEMONE_ASSIGN_OR_RETURN(x, Reduced(c, x, ReduceType::kSum, AxesFrom(rank, 2)));
   ANEMONE_ASSIGN_OR_RETURN(x, Rooted(c, x, power));
   return c.Out(node.outputs[0], x);
 }

@@ -1,5 +1,10 @@
 // LpNormalization with p = 2.
+#include <gmock/gmock.h>
+
+#include "importer/importer.h"
+#include "partitioner/plan.h"
 #include "tests/kernels/harness.h"
+#include "tests/onnx_text.h"
 
 namespace anemone {
 namespace {
@@ -74,6 +79,19 @@ const std::vector<Case> kPieces = {
 INSTANTIATE_TEST_SUITE_P(L2NormalizationInPieces, KernelTest, testing::ValuesIn(kPieces), CaseName);
 
 INSTANTIATE_TEST_SUITE_P(L2Normalization, KernelTest, testing::ValuesIn(kCases), CaseName);
+
+// A rewrite once summed squares for it, and took no root. ONNX Runtime does not load such a model.
+TEST(L2Normalization, HasNoOtherPower) {
+  const std::string graph =
+      "(float[2,5,48] x) => (float[2,5,48] y) { y = LpNormalization<p = 3>(x) }";
+  const auto model = ImportBytes(ModelOfText(graph, 21).SerializeAsString(), "", {});
+  ASSERT_TRUE(model.ok()) << model.status();
+  const auto plan = MakePlan(*model, {.target = *FindTarget("h13")});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  ASSERT_EQ(plan->entries.size(), 1U);
+  EXPECT_EQ(plan->entries[0].placement, Placement::kCpu);
+  EXPECT_THAT(plan->entries[0].verdict.message, testing::HasSubstr("p = 3"));
+}
 
 }  // namespace
 }  // namespace anemone
