@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
 #include "engine/math/half.h"
+#include "importer/elements.h"
 #include "tests/fuzz/rules.h"
 
 namespace anemone::fuzz {
@@ -33,40 +34,29 @@ float Bounded(float x) {
 
 }  // namespace
 
-double NumberAt(const Tensor& tensor, int64_t i) {
-  switch (tensor.type()) {
-    case DataType::kFloat:
-      return tensor.at<float>(i);
-    case DataType::kDouble:
-      return tensor.at<double>(i);
-    case DataType::kFloat16:
-      return math::ToFloat(math::Half{tensor.at<uint16_t>(i)});
-    case DataType::kInt64:
-      return static_cast<double>(tensor.at<int64_t>(i));
-    case DataType::kInt32:
-      return tensor.at<int32_t>(i);
-    default:
-      return tensor.at<uint8_t>(i);
+std::vector<double> NumbersOf(const Tensor& tensor) {
+  return ToNumbers(tensor, tensor.elements()).value();
+}
+
+double LargestOf(const std::vector<double>& numbers) {
+  double largest = 0;
+  for (double number : numbers) {
+    if (std::isfinite(number)) largest = std::max(largest, std::abs(number));
   }
+  return largest;
 }
 
 absl::StatusOr<Reference> Reference::Make(const Runtime& runtime, const FuzzGraph& graph) {
   Reference reference;
   reference.graph_ = &graph;
-  Values values;
-  for (const Leaf& leaf : graph.leaves) values[leaf.name] = leaf.value;
+  reference.runtime_ = runtime;
+  Values& values = reference.plain_ = LeavesOf(graph);
   for (const auto& node : graph.nodes) {
-    ANEMONE_ASSIGN_OR_RETURN(auto session, NodeSession::Open(runtime, graph, node, values));
-    ANEMONE_RETURN_IF_ERROR(session->Run(values));
+    ANEMONE_ASSIGN_OR_RETURN(auto session, OpenNode(runtime, graph, node, values));
+    ANEMONE_RETURN_IF_ERROR(RunByName(runtime, *session, values));
     reference.sessions_.push_back(std::move(session));
   }
   return reference;
-}
-
-absl::StatusOr<Values> Reference::Plain() const {
-  Random random(0, 0);
-  return Run(std::vector<Place>(sessions_.size()), std::vector<double>(sessions_.size()),
-             How::kCentre, random);
 }
 
 absl::StatusOr<Runs> Reference::Disturbed(const std::vector<Place>& places) const {
@@ -139,13 +129,12 @@ absl::StatusOr<Values> Reference::Run(const std::vector<Place>& places,
     }
     return changed;
   };
-  Values values, on_engine;  // the latter: as the engine holds them
-  for (const Leaf& leaf : graph_->leaves) values[leaf.name] = leaf.value;
+  Values values = LeavesOf(*graph_), on_engine;  // the latter: as the engine holds them
   for (size_t n = 0; n < sessions_.size(); ++n) {
     const onnx::NodeProto& node = graph_->nodes[n];
     const Place& place = places[n];
     if (!place.on_engine) {
-      ANEMONE_RETURN_IF_ERROR(sessions_[n]->Run(values));
+      ANEMONE_RETURN_IF_ERROR(RunByName(runtime_, *sessions_[n], values));
       continue;
     }
     Values seen;
@@ -156,7 +145,7 @@ absl::StatusOr<Values> Reference::Run(const std::vector<Place>& places,
       }
       seen[name] = on_engine[name];
     }
-    ANEMONE_RETURN_IF_ERROR(sessions_[n]->Run(seen));
+    ANEMONE_RETURN_IF_ERROR(RunByName(runtime_, *sessions_[n], seen));
     for (const std::string& name : node.output()) {
       if (name.empty()) continue;
       values[name] = on_engine[name] = stored(name, seen.at(name), place.units, inner[n], false);
@@ -188,23 +177,26 @@ std::string Disagreement(const std::string& name, const Tensor& got, const Runs&
     return "";
   }
   const bool is_float = IsFloating(centre.type());
-  double largest = 0;
-  for (int64_t i = 0; i < centre.elements(); ++i) {
-    const double magnitude = std::abs(NumberAt(centre, i));
-    if (std::isfinite(magnitude)) largest = std::max(largest, magnitude);
-  }
-  for (int64_t i = 0; i < centre.elements(); ++i) {
-    const double want = NumberAt(centre, i), have = NumberAt(got, i);
+  const auto in_each = [&](const std::vector<Values>& all) {
+    std::vector<std::vector<double>> numbers;
+    for (const Values& run : all) numbers.push_back(NumbersOf(run.at(name)));
+    return numbers;
+  };
+  const auto in_runs = in_each(runs.values), in_alone = in_each(runs.alone);
+  const std::vector<double> wanted = NumbersOf(centre), had = NumbersOf(got);
+  const double largest = LargestOf(wanted);
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    const double want = wanted[i], have = had[i];
     bool is_open = false;
-    const auto distance = [&](const Values& run) {
-      const double other = NumberAt(run.at(name), i);
+    const auto distance = [&](const std::vector<double>& run) {
+      const double other = run[i];
       if (std::isfinite(want) && std::isfinite(other)) return std::abs(other - want);
       is_open = is_open || !(want == other || (std::isnan(want) && std::isnan(other)));
       return 0.0;
     };
     double together = 0, alone = 0;
-    for (const Values& run : runs.values) together = std::max(together, distance(run));
-    for (const Values& run : runs.alone) alone += distance(run);
+    for (const auto& run : in_runs) together = std::max(together, distance(run));
+    for (const auto& run : in_alone) alone += distance(run);
     const double spread = std::max(kSpreads * together, kSums * alone);
     is_open = is_open || (!is_float && spread > 0);
     if (is_open) {
