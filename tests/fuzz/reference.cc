@@ -179,6 +179,7 @@ std::string Disagreement(const std::string& name, const Tensor& got, const Runs&
   const bool is_float = IsFloating(centre.type());
   const auto in_each = [&](const std::vector<Values>& all) {
     std::vector<std::vector<double>> numbers;
+    numbers.reserve(all.size());
     for (const Values& run : all) numbers.push_back(NumbersOf(run.at(name)));
     return numbers;
   };
