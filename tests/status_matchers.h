@@ -1,5 +1,5 @@
-// tests/status_matchers.h: StatusIs, which Debian 12's Abseil does not have. There is no "not ok"
-// on purpose: a test names the error it expects.
+// tests/status_matchers.h: StatusIs and IsOk, which Debian 12's Abseil does not have. There is no
+// "not ok" on purpose: a test names the error it expects.
 //
 //   EXPECT_THAT(FindTarget("h99"), StatusIs(absl::StatusCode::kNotFound, HasSubstr("near")));
 #ifndef ANEMONE_TESTS_STATUS_MATCHERS_H_
@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 
 namespace anemone {
 
@@ -20,7 +21,14 @@ const absl::Status& StatusOf(const absl::StatusOr<T>& result) {
   return result.status();
 }
 
-MATCHER_P2(StatusIs, code, message, "") {
+MATCHER(IsOk, "is OK") {
+  *result_listener << StatusOf(arg).ToString();
+  return StatusOf(arg).ok();
+}
+
+MATCHER_P2(StatusIs, code, message,
+           absl::StrCat("has status ", absl::StatusCodeToString(code), " and a message that ",
+                        testing::DescribeMatcher<std::string>(message))) {
   const absl::Status& status = StatusOf(arg);
   *result_listener << status.ToString();
   return status.code() == code && testing::Matches(message)(std::string(status.message()));

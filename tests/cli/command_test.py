@@ -1,7 +1,6 @@
 """The command line: exit codes, JSON by schema, help, completion, pages."""
 
 import json
-import os
 import subprocess
 import unittest
 
@@ -9,7 +8,7 @@ import jsonschema
 import numpy
 from onnx import helper
 
-from support import ANEMONE, ROOT, CliTest, anemone, model, relu, tensor
+from support import ROOT, CliTest, anemone, model, relu, tensor
 
 SCHEMAS = {name: json.loads((ROOT / "docs" / "schemas" / f"{name}.json").read_text())
            for name in ("check", "run", "bench", "confirm", "targets", "units",
@@ -212,12 +211,11 @@ class Commands(CliTest):
         self.assertNotIn("\x1b", anemone("check", self.write(relu())).stdout)
 
     def test_a_missing_onnx_runtime_is_told_with_the_remedy(self):
-        environment = dict(os.environ, ANEMONE_ORT_LIBRARY="/nowhere/libonnxruntime.so")
-        done = subprocess.run([str(ANEMONE), "run", str(self.write(relu())), "--policy", "cpu"],
-                              capture_output=True, text=True, env=environment)
-        self.expect_error(done, "/nowhere/libonnxruntime.so")
-        done = subprocess.run([str(ANEMONE), "run", str(self.write(relu()))],
-                              capture_output=True, text=True, env=environment)
+        env = {"ANEMONE_ORT_LIBRARY": "/nowhere/libonnxruntime.so"}
+        path = self.write(relu())
+        self.expect_error(anemone("run", path, "--policy", "cpu", env=env),
+                          "/nowhere/libonnxruntime.so")
+        done = anemone("run", path, env=env)
         self.assertEqual(0, done.returncode, done.stderr)  # all on the engine: not needed
 
 

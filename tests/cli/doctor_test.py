@@ -4,7 +4,6 @@
 """
 
 import json
-import os
 import pathlib
 import subprocess
 import sys
@@ -14,7 +13,7 @@ import jsonschema
 
 PLUGIN = pathlib.Path(sys.argv.pop(3))
 
-from support import ANEMONE, ROOT, CliTest  # noqa: E402
+from support import ROOT, CliTest, anemone  # noqa: E402
 
 SCHEMA = json.loads((ROOT / "docs" / "schemas" / "doctor.json").read_text())
 
@@ -25,8 +24,7 @@ class Doctor(CliTest):
         self.cache = self.folder / "cache"
 
     def run_doctor(self, *words, **environment):
-        return subprocess.run([ANEMONE, "doctor", *words], capture_output=True, text=True,
-                              env={**os.environ, "XDG_CACHE_HOME": str(self.cache), **environment})
+        return anemone("doctor", *words, env={"XDG_CACHE_HOME": str(self.cache), **environment})
 
     def checks(self, *words, code=0, **environment):
         done = self.run_doctor(*words, "--json", **environment)

@@ -26,17 +26,41 @@ def difference():
                  [tensor("x", WIDE), tensor("a", WIDE)], [tensor("y", WIDE)])
 
 
+def of_text(graph):
+    return onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> g {graph}')
+
+
+def chain(count, first, last):
+    """From one value to the other in so many engine segments, if Pooling is refused."""
+    names = [first, *(f"{last}{i}" for i in range(1, count)), last]
+    nodes = [f"{names[1]} = Sigmoid({first})"]
+    for x, y in zip(names[1:], names[2:]):
+        nodes.append(f"{y}m = MaxPool<kernel_shape = [3,3], pads = [1,1,1,1]>({x}) "
+                     f"{y} = Sigmoid({y}m)")
+    return " ".join(nodes)
+
+
 def pieces(count):
-    """So many engine segments if Pooling is refused."""
-    nodes, last = [], "x"
-    for i in range(count):
-        if i > 0:
-            nodes.append(helper.make_node("MaxPool", [last], [f"m{i}"], kernel_shape=[3, 3],
-                                          pads=[1, 1, 1, 1]))
-            last = f"m{i}"
-        nodes.append(helper.make_node("Sigmoid", [last], [f"v{i}"]))
-        last = f"v{i}"
-    return model(nodes, [tensor("x", [1, 1, 4, 4])], [tensor(last, [1, 1, 4, 4])])
+    return of_text(f"(float[1,1,4,4] x) => (float[1,1,4,4] y) {{ {chain(count, 'x', 'y')} }}")
+
+
+def with_bodies(count, in_each):
+    """So many segments in the main graph, and in each of four bodies."""
+    shape = "float[1,1,4,4]"
+
+    def body(name, first, last, inputs="", outputs="", nodes=""):
+        return (f"{name} ({inputs}) => ({outputs}{shape} {last}) "
+                f"{{ {nodes} {chain(in_each, first, last)} }}")
+
+    then, other = body("then", "a", "t"), body("other", "a", "e")
+    loop = body("loop", "s", "l", f"int64 i, bool k, {shape} s", "bool o, ", "o = Identity(k)")
+    scan = body("scan", "d", "u", f"{shape} p, {shape} q", f"{shape} n, ",
+                "d = Add(p, q) n = Identity(p)")
+    return of_text(
+        f"({shape} x, bool c, int64 m, float[300,1,1,4,4] r) => ({shape} y, float[300,1,1,4,4] z) "
+        f"{{ {chain(count, 'x', 'a')} b = If(c) <then_branch = {then}, else_branch = {other}> "
+        f"y = Loop(m, , b) <body = {loop}> "
+        f"f, z = Scan<num_scan_inputs = 1, body = {scan}>(y, r) }}")
 
 
 class DeviceLimits(CliTest):
@@ -74,6 +98,29 @@ class DeviceLimits(CliTest):
                           "fewer segments")
         self.assertEqual(0, anemone("run", self.write(pieces(119)), *words,
                                     "--device-limits").returncode)
+
+    def test_segments_of_bodies_are_compiled_once_each(self):
+        numpy.save(self.folder / "m.npy", numpy.int64(3))
+        words = ["--policy", "refuse:Pooling", "--device-limits", "--heed-limits", "--compare",
+                 "--input", f"m={self.folder / 'm.npy'}"]
+        for chosen in (False, True):
+            numpy.save(self.folder / "c.npy", numpy.bool_(chosen))
+            given = [*words, "--input", f"c={self.folder / 'c.npy'}"]
+            with self.subTest(chosen):
+                done = anemone("run", self.write(with_bodies(23, 24)), *given)
+                self.assertEqual(0, done.returncode, done.stdout + done.stderr)
+                self.expect_error(anemone("run", self.write(with_bodies(24, 24)), *given),
+                                  "compile 120", "fewer segments")
+
+    def test_small_surfaces_of_a_body_are_padded_too(self):
+        path = self.write(of_text(
+            "(bool c, float[1,4] x) => (float[1,4] y) { y = If(c) <then_branch = t () => "
+            "(float[1,4] a) { a = Relu(x) }, else_branch = e () => (float[1,4] b) "
+            "{ b = Sigmoid(x) }> }"))
+        self.expect_error(anemone("run", path, "--device-limits"), "status=0x1d",
+                          "below 49152 bytes")
+        done = anemone("run", path, "--device-limits", "--heed-limits", "--compare")
+        self.assertEqual(0, done.returncode, done.stderr)
 
 
 class Hazards(CliTest):

@@ -1,5 +1,6 @@
 """What the command's tests share: running it, and small models made with the onnx package."""
 
+import os
 import pathlib
 import resource
 import signal
@@ -14,14 +15,15 @@ ANEMONE = pathlib.Path(sys.argv.pop(1))
 ROOT = pathlib.Path(sys.argv.pop(1))
 
 
-def anemone(*words, timeout=60, file_limit=None):
-    """The finished process; text streams. No file that it writes grows past `file_limit` bytes."""
+def anemone(*words, timeout=60, file_limit=None, env=None):
+    """The finished process; text streams. No file that it writes grows past `file_limit` bytes. `env`:
+    variables besides those of this process."""
     def limit():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_limit, file_limit))
 
     return subprocess.run([str(ANEMONE), *map(str, words)], capture_output=True, text=True,
-                          timeout=timeout, errors="replace",
+                          timeout=timeout, errors="replace", env={**os.environ, **(env or {})},
                           preexec_fn=None if file_limit is None else limit)
 
 

@@ -60,10 +60,8 @@ def by_onnxruntime(case):
     try:
         session = ort.InferenceSession(case.model.SerializeToString(), options,
                                        providers=["CPUExecutionProvider"])
-        ports = session.get_inputs() + session.get_outputs()
-        if any(name in port.type for port in ports for name in onnx_cases.UNFED):
-            return False
-        return judge(case, lambda inputs: session.run(None, case.feeds(inputs)), False) is None
+        return onnx_cases.can_be_fed(session) and judge(
+            case, lambda inputs: session.run(None, case.feeds(inputs)), False) is None
     except Exception:  # ONNX Runtime's are of many classes
         return False
 

@@ -83,6 +83,12 @@ std::vector<std::string> FuzzGraph::Outputs() const {
   return outputs;
 }
 
+Values LeavesOf(const FuzzGraph& graph) {
+  Values values;
+  for (const Leaf& leaf : graph.leaves) values[leaf.name] = leaf.value;
+  return values;
+}
+
 onnx::ModelProto ModelOf(const FuzzGraph& graph, const Values& values) {
   onnx::ModelProto model = EmptyModel(graph);
   onnx::GraphProto& proto = *model.mutable_graph();
@@ -114,10 +120,9 @@ std::string TextOf(const FuzzGraph& graph) {
   return absl::StrCat(text, "  outputs ", absl::StrJoin(graph.Outputs(), ", "), "\n");
 }
 
-absl::StatusOr<std::unique_ptr<NodeSession>> NodeSession::Open(const Runtime& runtime,
-                                                               const FuzzGraph& graph,
-                                                               const onnx::NodeProto& node,
-                                                               const Values& values) {
+absl::StatusOr<std::unique_ptr<CpuSession>> OpenNode(const Runtime& runtime, const FuzzGraph& graph,
+                                                     const onnx::NodeProto& node,
+                                                     const Values& values) {
   OnnxModel model;
   model.proto = EmptyModel(graph);
   onnx::GraphProto& proto = *model.proto.mutable_graph();
@@ -134,28 +139,22 @@ absl::StatusOr<std::unique_ptr<NodeSession>> NodeSession::Open(const Runtime& ru
   for (const std::string& name : node.output()) {
     if (!name.empty()) proto.add_output()->set_name(name);
   }
-  auto session = std::make_unique<NodeSession>();
-  session->runtime_ = runtime;
-  ANEMONE_ASSIGN_OR_RETURN(
-      session->session_,
-      CpuSession::FromModel(
-          runtime, node.op_type(), std::move(model),
-          {.optimization = OrtOptimization::kNone, .memory_pattern = false, .prepack = false}));
-  return session;
+  return CpuSession::FromModel(
+      runtime, node.op_type(), std::move(model),
+      {.optimization = OrtOptimization::kNone, .memory_pattern = false, .prepack = false});
 }
 
-absl::Status NodeSession::Run(Values& values) const {
+absl::Status RunByName(const Runtime& runtime, const CpuSession& session, Values& values) {
   std::vector<CpuValue> inputs;
-  for (const CpuPort& port : session_->inputs()) {
+  for (const CpuPort& port : session.inputs()) {
     inputs.emplace_back();
     if (port.has_default) continue;
-    ANEMONE_ASSIGN_OR_RETURN(inputs.back(), CpuValue::FromTensor(runtime_, values.at(port.name)));
+    ANEMONE_ASSIGN_OR_RETURN(inputs.back(), CpuValue::FromTensor(runtime, values.at(port.name)));
   }
-  ANEMONE_ASSIGN_OR_RETURN(
-      const std::vector<CpuValue> results,
-      session_->Run(inputs, std::vector<CpuOutput>(session_->outputs().size())));
+  ANEMONE_ASSIGN_OR_RETURN(const std::vector<CpuValue> results,
+                           session.Run(inputs, std::vector<CpuOutput>(session.outputs().size())));
   for (size_t i = 0; i < results.size(); ++i) {
-    ANEMONE_ASSIGN_OR_RETURN(values[session_->outputs()[i].name], results[i].ToTensor());
+    ANEMONE_ASSIGN_OR_RETURN(values[session.outputs()[i].name], results[i].ToTensor());
   }
   return absl::OkStatus();
 }

@@ -36,6 +36,9 @@ struct FuzzGraph {
   std::vector<std::string> Outputs() const;
 };
 
+// The values that a run begins with.
+Values LeavesOf(const FuzzGraph& graph);
+
 // The whole graph. Types of the outputs are those of `values`.
 onnx::ModelProto ModelOf(const FuzzGraph& graph, const Values& values);
 
@@ -43,21 +46,14 @@ onnx::ModelProto ModelOf(const FuzzGraph& graph, const Values& values);
 std::string TextOf(const FuzzGraph& graph);
 
 // One node as a session of its own, unoptimized: the graph is run node by node, so that each value
-// can be looked at and changed on its way.
-class NodeSession {
- public:
-  // `values` has the node's inputs, of the types and ranks that Run() will see.
-  static absl::StatusOr<std::unique_ptr<NodeSession>> Open(const Runtime& runtime,
-                                                           const FuzzGraph& graph,
-                                                           const onnx::NodeProto& node,
-                                                           const Values& values);
-  // Adds the node's outputs.
-  absl::Status Run(Values& values) const;
+// can be looked at and changed on its way. `values` has the node's inputs, of the types and ranks
+// that runs will see.
+absl::StatusOr<std::unique_ptr<CpuSession>> OpenNode(const Runtime& runtime, const FuzzGraph& graph,
+                                                     const onnx::NodeProto& node,
+                                                     const Values& values);
 
- private:
-  Runtime runtime_;
-  std::unique_ptr<CpuSession> session_;
-};
+// Takes the session's inputs from `values` and adds its outputs to them.
+absl::Status RunByName(const Runtime& runtime, const CpuSession& session, Values& values);
 
 }  // namespace anemone::fuzz
 

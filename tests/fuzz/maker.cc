@@ -248,8 +248,8 @@ std::vector<std::string> Maker::Emit(const std::string& op, const std::vector<st
     node.add_output(names.back());
   }
   Values trial = values_;
-  auto session = NodeSession::Open(runtime_, graph_, node, values_);
-  if (!session.ok() || !(*session)->Run(trial).ok()) {
+  auto session = OpenNode(runtime_, graph_, node, values_);
+  if (!session.ok() || !RunByName(runtime_, **session, trial).ok()) {
     ++refused_;
     return {};
   }

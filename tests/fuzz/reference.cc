@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
 #include "engine/math/half.h"
+#include "importer/elements.h"
 #include "tests/fuzz/rules.h"
 
 namespace anemone::fuzz {
@@ -33,21 +34,16 @@ float Bounded(float x) {
 
 }  // namespace
 
-double NumberAt(const Tensor& tensor, int64_t i) {
-  switch (tensor.type()) {
-    case DataType::kFloat:
-      return tensor.at<float>(i);
-    case DataType::kDouble:
-      return tensor.at<double>(i);
-    case DataType::kFloat16:
-      return math::ToFloat(math::Half{tensor.at<uint16_t>(i)});
-    case DataType::kInt64:
-      return static_cast<double>(tensor.at<int64_t>(i));
-    case DataType::kInt32:
-      return tensor.at<int32_t>(i);
-    default:
-      return tensor.at<uint8_t>(i);
+std::vector<double> NumbersOf(const Tensor& tensor) {
+  return ToNumbers(tensor, tensor.elements()).value();
+}
+
+double LargestOf(const std::vector<double>& numbers) {
+  double largest = 0;
+  for (double number : numbers) {
+    if (std::isfinite(number)) largest = std::max(largest, std::abs(number));
   }
+  return largest;
 }
 
 namespace {
@@ -58,21 +54,34 @@ struct Spread {
   bool is_open = false;  // a number in some runs and none in others
 };
 
-Spread SpreadAt(const Runs& runs, const std::string& name, int64_t i) {
-  const double want = NumberAt(runs.values[0].at(name), i);
-  Spread spread;
-  const auto distance = [&](const Values& run) {
-    const double other = NumberAt(run.at(name), i);
-    if (std::isfinite(want) && std::isfinite(other)) return std::abs(other - want);
-    const bool same = want == other || (std::isnan(want) && std::isnan(other));
-    spread.is_open = spread.is_open || !same;
-    return 0.0;
+std::vector<Spread> SpreadsOf(const Runs& runs, const std::string& name) {
+  const std::vector<double> wanted = NumbersOf(runs.values[0].at(name));
+  std::vector<Spread> spreads(wanted.size());
+  std::vector<double> alone(wanted.size());
+  const auto visit = [&](const Values& run, const auto& add) {
+    const std::vector<double> others = NumbersOf(run.at(name));
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      const double want = wanted[i], other = others[i];
+      if (std::isfinite(want) && std::isfinite(other)) {
+        add(i, std::abs(other - want));
+      } else {
+        const bool same = want == other || (std::isnan(want) && std::isnan(other));
+        spreads[i].is_open = spreads[i].is_open || !same;
+      }
+    }
   };
-  double together = 0, alone = 0;
-  for (const Values& run : runs.values) together = std::max(together, distance(run));
-  for (const Values& run : runs.alone) alone += distance(run);
-  spread.width = std::max(kSpreads * together, kSums * alone);
-  return spread;
+  for (const Values& run : runs.values) {
+    visit(run, [&](size_t i, double distance) {
+      spreads[i].width = std::max(spreads[i].width, kSpreads * distance);
+    });
+  }
+  for (const Values& run : runs.alone) {
+    visit(run, [&](size_t i, double distance) { alone[i] += kSums * distance; });
+  }
+  for (size_t i = 0; i < spreads.size(); ++i) {
+    spreads[i].width = std::max(spreads[i].width, alone[i]);
+  }
+  return spreads;
 }
 
 // Shapes that depend on values that a rounding may change.
@@ -112,21 +121,25 @@ void TurnTies(const Ties& ties, const onnx::NodeProto& node, Values& values) {
 Ties Reference::FindTies(const Runs& runs) const {
   Ties ties;
   for (const onnx::NodeProto& node : graph_->nodes) {
-    if (!Compares(node)) continue;
-    const Tensor& result = runs.values[0].at(node.output(0));
-    if (result.type() != DataType::kBool || HasOtherShape(runs, node.output(0))) continue;
-    for (int64_t i = 0; i < result.elements(); ++i) {
-      double difference = 0, spread = 0, sign = 1;
-      for (const std::string& name : node.input()) {  // Cast to bool compares with nothing
-        const Tensor& operand = runs.values[0].at(name);
+    const std::string& name = node.output(0);
+    const Tensor& result = runs.values[0].at(name);
+    if (!Compares(node) || result.type() != DataType::kBool || HasOtherShape(runs, name)) continue;
+    std::vector<double> differences(result.elements()), spread(result.elements());
+    double sign = 1;
+    for (const std::string& input : node.input()) {  // Cast to bool compares with nothing
+      const Tensor& operand = runs.values[0].at(input);
+      const std::vector<double> numbers = NumbersOf(operand);
+      const std::vector<Spread> spreads = SpreadsOf(runs, input);
+      for (int64_t i = 0; i < result.elements(); ++i) {
         const int64_t at = BroadcastFrom(operand.dims(), result.dims(), i);
-        const double x = NumberAt(operand, at);
-        difference += sign * x;
-        sign = -1;
+        differences[i] += sign * numbers[at];
         if (!IsFloating(operand.type())) continue;
-        spread += SpreadAt(runs, name, at).width + std::abs(x) * kHalfUnit + kHalfLeast;
+        spread[i] += spreads[at].width + std::abs(numbers[at]) * kHalfUnit + kHalfLeast;
       }
-      if (std::abs(difference) <= spread) ties[node.output(0)].push_back(i);
+      sign = -1;
+    }
+    for (int64_t i = 0; i < result.elements(); ++i) {
+      if (std::abs(differences[i]) <= spread[i]) ties[name].push_back(i);
     }
   }
   return ties;
@@ -135,20 +148,14 @@ Ties Reference::FindTies(const Runs& runs) const {
 absl::StatusOr<Reference> Reference::Make(const Runtime& runtime, const FuzzGraph& graph) {
   Reference reference;
   reference.graph_ = &graph;
-  Values values;
-  for (const Leaf& leaf : graph.leaves) values[leaf.name] = leaf.value;
+  reference.runtime_ = runtime;
+  Values& values = reference.plain_ = LeavesOf(graph);
   for (const auto& node : graph.nodes) {
-    ANEMONE_ASSIGN_OR_RETURN(auto session, NodeSession::Open(runtime, graph, node, values));
-    ANEMONE_RETURN_IF_ERROR(session->Run(values));
+    ANEMONE_ASSIGN_OR_RETURN(auto session, OpenNode(runtime, graph, node, values));
+    ANEMONE_RETURN_IF_ERROR(RunByName(runtime, *session, values));
     reference.sessions_.push_back(std::move(session));
   }
   return reference;
-}
-
-absl::StatusOr<Values> Reference::Plain() const {
-  Random random(0, 0);
-  return Run(std::vector<Place>(sessions_.size()), std::vector<double>(sessions_.size()),
-             {How::kCentre}, random);
 }
 
 absl::StatusOr<Runs> Reference::Disturbed(const std::vector<Place>& places) const {
@@ -228,13 +235,12 @@ absl::StatusOr<Values> Reference::Run(const std::vector<Place>& places,
     }
     return changed;
   };
-  Values values, on_engine;  // the latter: as the engine holds them
-  for (const Leaf& leaf : graph_->leaves) values[leaf.name] = leaf.value;
+  Values values = LeavesOf(*graph_), on_engine;  // the latter: as the engine holds them
   for (size_t n = 0; n < sessions_.size(); ++n) {
     const onnx::NodeProto& node = graph_->nodes[n];
     const Place& place = places[n];
     if (!place.on_engine) {
-      ANEMONE_RETURN_IF_ERROR(sessions_[n]->Run(values));
+      ANEMONE_RETURN_IF_ERROR(RunByName(runtime_, *sessions_[n], values));
       if (change.ties != nullptr) TurnTies(*change.ties, node, values);
       continue;
     }
@@ -246,7 +252,7 @@ absl::StatusOr<Values> Reference::Run(const std::vector<Place>& places,
       }
       seen[name] = on_engine[name];
     }
-    ANEMONE_RETURN_IF_ERROR(sessions_[n]->Run(seen));
+    ANEMONE_RETURN_IF_ERROR(RunByName(runtime_, *sessions_[n], seen));
     if (change.ties != nullptr) TurnTies(*change.ties, node, seen);
     for (const std::string& name : node.output()) {
       if (name.empty()) continue;
@@ -276,14 +282,12 @@ std::string Disagreement(const std::string& name, const Tensor& got, const Runs&
     return "";
   }
   const bool is_float = IsFloating(centre.type());
-  double largest = 0;
-  for (int64_t i = 0; i < centre.elements(); ++i) {
-    const double magnitude = std::abs(NumberAt(centre, i));
-    if (std::isfinite(magnitude)) largest = std::max(largest, magnitude);
-  }
-  for (int64_t i = 0; i < centre.elements(); ++i) {
-    const double want = NumberAt(centre, i), have = NumberAt(got, i);
-    const Spread spread = SpreadAt(runs, name, i);
+  const std::vector<double> wanted = NumbersOf(centre), had = NumbersOf(got);
+  const std::vector<Spread> spreads = SpreadsOf(runs, name);
+  const double largest = LargestOf(wanted);
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    const double want = wanted[i], have = had[i];
+    const Spread& spread = spreads[i];
     if (spread.is_open || (!is_float && spread.width > 0)) {
       ++counts.open;
       continue;

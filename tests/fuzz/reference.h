@@ -46,7 +46,7 @@ class Reference {
   static absl::StatusOr<Reference> Make(const Runtime& runtime, const FuzzGraph& graph);
 
   // As ONNX Runtime alone computes it.
-  absl::StatusOr<Values> Plain() const;
+  const Values& Plain() const { return plain_; }
   // The centre and the disturbed runs, for these places of the nodes.
   absl::StatusOr<Runs> Disturbed(const std::vector<Place>& places) const;
 
@@ -64,7 +64,9 @@ class Reference {
   void AskRules(const std::vector<Place>& places, Runs& runs, std::vector<double>& inner) const;
 
   const FuzzGraph* graph_ = nullptr;
-  std::vector<std::unique_ptr<NodeSession>> sessions_;
+  Runtime runtime_;
+  std::vector<std::unique_ptr<CpuSession>> sessions_;
+  Values plain_;
 };
 
 // What an output has that it may not; empty if nothing. Counts elements that were compared, and
@@ -75,8 +77,9 @@ struct Counts {
 std::string Disagreement(const std::string& name, const Tensor& got, const Runs& runs,
                          Counts& counts);
 
-// One element as a number, of any type that graphs have.
-double NumberAt(const Tensor& tensor, int64_t i);
+// The elements, of any type that graphs have; and the largest finite magnitude of them.
+std::vector<double> NumbersOf(const Tensor& tensor);
+double LargestOf(const std::vector<double>& numbers);
 
 }  // namespace anemone::fuzz
 

@@ -14,8 +14,7 @@ namespace {
 // Values of all names in a graph without changes; empty if it is none.
 Values ValuesOf(const Runtime& runtime, const FuzzGraph& graph) {
   const auto reference = Reference::Make(runtime, graph);
-  if (!reference.ok()) return {};
-  return reference->Plain().value_or(Values());
+  return reference.ok() ? reference->Plain() : Values();
 }
 
 void DropUnread(FuzzGraph& graph) {

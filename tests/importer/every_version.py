@@ -22,10 +22,9 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 from onnx import TensorProto, helper, numpy_helper
-from onnx.backend.test.loader import load_model_tests
 from onnx.reference import ReferenceEvaluator
 
-from onnx_cases import UNFED, is_random, value_of  # on the path by node_cases
+from onnx_cases import UNFED, is_random, load_cases  # on the path by node_cases
 
 OLDEST = 7
 REDUCTIONS = ["L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "SumSquare"]
@@ -97,12 +96,10 @@ def versions():
 def cases_by_operator():
     """Operator: its single-node cases as (model, inputs), the smallest first."""
     found = collections.defaultdict(list)
-    for case in load_model_tests(kind="node"):
-        model = case.model
-        if model is None or len(model.graph.node) != 1 or model.graph.node[0].domain:
-            continue
-        inputs = [value_of(x) for x in case.data_sets[0][0]]
-        found[model.graph.node[0].op_type].append((model, inputs))
+    for case in load_cases(kinds=["node"]):
+        node = case.model.graph.node[0]
+        if len(case.model.graph.node) == 1 and not node.domain:
+            found[node.op_type].append((case.model, case.data_sets[0][0]))
     for cases in found.values():
         cases.sort(key=lambda case: case[0].ByteSize())
     return found

@@ -14,7 +14,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -26,29 +25,9 @@
 #include "importer/skeleton.h"
 #include "onnx/defs/parser.h"
 #include "onnx/onnx_pb.h"
+#include "tests/status_matchers.h"
 
 namespace anemone {
-
-inline const absl::Status& StatusOf(const absl::Status& status) { return status; }
-template <class T>
-const absl::Status& StatusOf(const absl::StatusOr<T>& result) {
-  return result.status();
-}
-
-// A Status or StatusOr with this code whose message matches.
-MATCHER_P2(StatusIs, code, message,
-           absl::StrCat("has status ", absl::StatusCodeToString(code), " and a message that ",
-                        testing::DescribeMatcher<std::string>(message))) {
-  const absl::Status& status = StatusOf(arg);
-  *result_listener << status.ToString();
-  return status.code() == code &&
-         testing::Value(std::string(status.message()), testing::Matcher<std::string>(message));
-}
-
-MATCHER(IsOk, "is OK") {
-  *result_listener << StatusOf(arg).ToString();
-  return StatusOf(arg).ok();
-}
 
 // A model from ONNX's text form; IR 10 and opset 21 if the text does not begin with '<'.
 inline onnx::ModelProto ParseModel(absl::string_view text) {
@@ -138,6 +117,15 @@ inline const Value& ValueNamed(const Graph& graph, absl::string_view name) {
   ADD_FAILURE() << "no value '" << name << "'";
   static const Value* const kNothing = new Value;
   return *kNothing;
+}
+
+// "Relu Add": the nodes' operators in order.
+inline std::string OpsText(const Graph& graph) {
+  std::string text;
+  for (const Node& node : graph.nodes) {
+    absl::StrAppend(&text, text.empty() ? "" : " ", node.op_type);
+  }
+  return text;
 }
 
 // "Relu x -> y; Add y, , z -> w": the nodes in order, inputs and outputs by name.

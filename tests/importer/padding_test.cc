@@ -2,13 +2,8 @@
 // graph with an axis `n`, proven at 5 of 8.
 #include "importer/padding.h"
 
-#include <gmock/gmock.h>
-
-#include "fallback/evaluator.h"
-#include "fallback/ort_runtime.h"
-#include "importer/importer.h"
+#include "tests/importer/against_ort.h"
 #include "tests/onnx_text.h"
-#include "tests/status_matchers.h"
 
 namespace anemone {
 namespace {
@@ -16,13 +11,12 @@ namespace {
 using testing::HasSubstr;
 
 absl::StatusOr<PaddingProof> Prove(const std::string& graph, int64_t full, int64_t used) {
-  auto runtime = OrtRuntime::Open({.threads = 1});
-  EXPECT_TRUE(runtime.ok()) << runtime.status();
   const auto import = [&](int64_t size) {
-    auto model =
-        ImportBytes(BytesOfText(graph), "",
-                    {.dims = {{"n", size}}, .evaluate = MakeEvaluator(*runtime), .stop_after = 0});
-    EXPECT_TRUE(model.ok()) << model.status();
+    ImportOptions options = WithEvaluator();
+    options.dims = {{"n", size}};
+    options.stop_after = 0;
+    auto model = ImportBytes(BytesOfText(graph), "", options);
+    EXPECT_THAT(model, IsOk());
     return *std::move(model);
   };
   return ProvePadding(import(full), import(used));
@@ -40,9 +34,9 @@ class Padding : public testing::TestWithParam<Padded> {};
 TEST_P(Padding, IsProvenOrNamed) {
   const auto proof = Prove(GetParam().graph, 8, 5);
   if (GetParam().refusal == nullptr) {
-    EXPECT_TRUE(proof.ok()) << proof.status();
+    EXPECT_THAT(proof, IsOk());
   } else {
-    EXPECT_THAT(proof.status(),
+    EXPECT_THAT(proof,
                 StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr(GetParam().refusal)));
   }
 }
@@ -164,7 +158,7 @@ TEST(PaddingProof, SaysHowOutputsAreCropped) {
       "(float[2,n,4] x) => (float[m,4] y, float[2,4] z) <int64[2] s = {-1,4}, int64 i = {0}> "
       "{ y = Reshape(x, s) z = Gather<axis = 1>(x, i) }",
       8, 5);
-  ASSERT_TRUE(proof.ok()) << proof.status();
+  ASSERT_THAT(proof, IsOk());
   ASSERT_EQ(proof->outputs.size(), 2);
   const auto& rows = proof->outputs[0][0];
   ASSERT_EQ(rows.size(), 2) << "two sequences of 8, of which 5 are used";
@@ -179,7 +173,7 @@ TEST(PaddingProof, SaysWhichMaskMustKeepSomething) {
       "(float[4,n] x, float[n] mask) => (float[4,n] y) <float one = {1}, float low = {-1e9}> "
       "{ m = Sub(one, mask) l = Mul(m, low) s = Add(x, l) y = Softmax<axis = 1>(s) }";
   const auto proof = Prove(kModel, 8, 5);
-  ASSERT_TRUE(proof.ok()) << proof.status();
+  ASSERT_THAT(proof, IsOk());
   ASSERT_EQ(proof->masks.size(), 1);
   EXPECT_EQ(proof->masks[0].input, 1);
   EXPECT_EQ(proof->masks[0].axis, 0);

@@ -14,14 +14,6 @@ namespace {
 
 using ::testing::ElementsAre;
 
-std::string OpsText(const Graph& graph) {
-  std::string text;
-  for (const Node& node : graph.nodes) {
-    absl::StrAppend(&text, text.empty() ? "" : " ", node.op_type);
-  }
-  return text;
-}
-
 struct Rewrite {
   const char* name;
   const char* text;

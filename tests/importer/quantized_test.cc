@@ -6,14 +6,6 @@
 namespace anemone {
 namespace {
 
-std::string OpsOf(const Graph& graph) {
-  std::string text;
-  for (const Node& node : graph.nodes) {
-    absl::StrAppend(&text, text.empty() ? "" : " ", node.op_type);
-  }
-  return text;
-}
-
 struct Expansion {
   const char* name;
   const char* text;  // between the quantizing of x and the dequantizing of r
@@ -57,7 +49,7 @@ onnx::ModelProto QuantizedModel(const Expansion& e) {
 TEST_P(QuantizedOperatorTest, MeansWhatOnnxRuntimeMeans) {
   const Model ours = ExpectSameOnOrt(QuantizedModel(GetParam()));
   EXPECT_EQ(ContribNodes(ours.graph), 0);
-  EXPECT_EQ(OpsOf(ours.graph), GetParam().ops);
+  EXPECT_EQ(OpsText(ours.graph), GetParam().ops);
 }
 
 #define ANEMONE_Q "QuantizeLinear DequantizeLinear "
@@ -104,7 +96,7 @@ INSTANTIATE_TEST_SUITE_P(Contrib, QuantizedOperatorTest, testing::ValuesIn(kExpa
 TEST(Quantized, IntegersThatTheModelReturnsStayExact) {
   const Model ours = ExpectSameOnOrt(QuantizedModel(
       {"", "y = ms.QLinearAdd(q, s, z, q, s, z, t, u)", "", "float[2,8]", "uint8[2,8]"}));
-  EXPECT_EQ(OpsOf(ours.graph), "QuantizeLinear QLinearAdd");
+  EXPECT_EQ(OpsText(ours.graph), "QuantizeLinear QLinearAdd");
   EXPECT_THAT(ours.warnings.at(0).message, testing::HasSubstr("a result of the model"));
 }
 
@@ -115,9 +107,9 @@ TEST(Quantized, WhatIsReadTwiceIsDequantizedOnce) {
                       "p = MaxPool<kernel_shape = [2,2]>(q) a = ms.QLinearSigmoid(p, s, z, t, u) "
                       "r = ms.QLinearAdd(p, s, z, a, t, u, t, u) y = DequantizeLinear(r, t, u)",
                       ""}));
-  EXPECT_EQ(OpsOf(ours.graph), ANEMONE_Q "MaxPool Sigmoid " ANEMONE_Q
-                                         "Add QuantizeLinear "
-                                         "DequantizeLinear");
+  EXPECT_EQ(OpsText(ours.graph), ANEMONE_Q "MaxPool Sigmoid " ANEMONE_Q
+                                           "Add QuantizeLinear "
+                                           "DequantizeLinear");
 }
 
 // What quantize_dynamic writes.
@@ -128,7 +120,7 @@ const char* const kDynamicProduct =
 TEST(Quantized, ADynamicProductIsOneOfFloats) {
   onnx::ModelProto model = QuantizedModel({"", kDynamicProduct, "", "float[3,6]"});
   const Model ours = ExpectSameOnOrt(model);
-  EXPECT_EQ(OpsOf(ours.graph), "DynamicQuantizeLinear DequantizeLinear MatMul");
+  EXPECT_EQ(OpsText(ours.graph), "DynamicQuantizeLinear DequantizeLinear MatMul");
 }
 
 TEST(Quantized, ADynamicConvolutionIsOneOfFloats) {
@@ -137,7 +129,7 @@ TEST(Quantized, ADynamicConvolutionIsOneOfFloats) {
        "g, h, k = DynamicQuantizeLinear(x) p = ConvInteger<pads = [1,1,1,1]>(g, w, k, wz) "
        "c = Cast<to = 1>(p) f = Mul(h, v) y = Mul(f, c)",
        ""}));
-  EXPECT_EQ(OpsOf(ours.graph), "DynamicQuantizeLinear DequantizeLinear Conv");
+  EXPECT_EQ(OpsText(ours.graph), "DynamicQuantizeLinear DequantizeLinear Conv");
 }
 
 // The sum of integers is read by somebody else, or scaled by another tensor's scale.
@@ -152,19 +144,19 @@ TEST(Quantized, AProductOfIntegersStays) {
   };
   for (const char* text : kOthers) {
     const Model ours = ExpectSameOnOrt(QuantizedModel({"", text, "", "float[3,6]"}));
-    EXPECT_THAT(OpsOf(ours.graph), testing::HasSubstr("MatMulInteger")) << text;
+    EXPECT_THAT(OpsText(ours.graph), testing::HasSubstr("MatMulInteger")) << text;
   }
 }
 
 TEST(Quantized, ProductsOfFusedFormsAreOfFloats) {
-  EXPECT_EQ(OpsOf(ExpectSameOnOrt(QuantizedModel({"", "y = ms.DynamicQuantizeMatMul(x, m, v, wz)",
-                                                  "", "float[3,6]"}))
-                      .graph),
+  EXPECT_EQ(OpsText(ExpectSameOnOrt(QuantizedModel({"", "y = ms.DynamicQuantizeMatMul(x, m, v, wz)",
+                                                    "", "float[3,6]"}))
+                        .graph),
             "DynamicQuantizeLinear DequantizeLinear MatMul");
   EXPECT_EQ(
-      OpsOf(ExpectSameOnOrt(QuantizedModel({"", "y = ms.MatMulIntegerToFloat(q, m, s, v, z, wz)",
-                                            "", "float[3,6]"}))
-                .graph),
+      OpsText(ExpectSameOnOrt(QuantizedModel({"", "y = ms.MatMulIntegerToFloat(q, m, s, v, z, wz)",
+                                              "", "float[3,6]"}))
+                  .graph),
       "QuantizeLinear DequantizeLinear MatMul");
 }
 
@@ -174,7 +166,7 @@ TEST(Quantized, AnotherGridIsRoundedToAgain) {
       {"",
        "a = DequantizeLinear(q, s, z) p = QuantizeLinear(a, t, u) y = DequantizeLinear(p, t, u)",
        "", "float[3,6]"}));
-  EXPECT_EQ(OpsOf(ours.graph), ANEMONE_Q "QuantizeLinear DequantizeLinear");
+  EXPECT_EQ(OpsText(ours.graph), ANEMONE_Q "QuantizeLinear DequantizeLinear");
 }
 
 // Its operands, scales and zero points do not stand side by side.

@@ -11,10 +11,13 @@ import sys
 import tempfile
 import unittest
 
-from onnx import TensorProto, helper, save
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+import onnx  # noqa: E402
+import small_models  # noqa: E402
 
 CMAKE, BUILD = sys.argv.pop(1), sys.argv.pop(1)
-HERE = pathlib.Path(__file__).resolve().parent
 PROJECT = """\
 cmake_minimum_required(VERSION 3.25)
 project(app LANGUAGES CXX)
@@ -46,13 +49,7 @@ class Install(unittest.TestCase):
         run(CMAKE, "-S", source, "-B", source / "build", "-G", "Ninja",
             f"-DCMAKE_PREFIX_PATH={self.prefix}")
         run(CMAKE, "--build", source / "build")
-        shape = [1, 4]
-        graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "test",
-                                  [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
-                                  [helper.make_tensor_value_info("y", TensorProto.FLOAT, shape)])
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
-        model.ir_version = 10
-        save(model, self.folder / "relu.onnx")
+        onnx.save(small_models.relu((1, 4)), self.folder / "relu.onnx")
         lines = run(source / "build" / "app", self.folder / "relu.onnx").splitlines()
         self.assertRegex(lines[0], r"^0 2 0 4 \d+\.\d+\.\d+$")
         self.assertIn("1 of 1 nodes", lines[1])

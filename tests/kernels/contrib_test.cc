@@ -4,7 +4,6 @@
 
 #include <random>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -14,15 +13,6 @@
 
 namespace anemone {
 namespace {
-
-using Units = std::vector<std::string>;
-
-// So many of each.
-Units Of(const std::vector<std::pair<std::string, int>>& counts) {
-  Units units;
-  for (const auto& [unit, count] : counts) units.insert(units.end(), count, unit);
-  return units;
-}
 
 std::string Ms(const std::string& graph) {
   return absl::StrReplaceAll(graph, {{"ms.", "com.microsoft."}});
@@ -47,11 +37,11 @@ std::string Packed(const std::string& attributes, const std::string& more_inputs
 }
 // Query, key and value are parts of one product; each goes from positions, heads to heads,
 // positions and from there as SDPA wants it, the result back.
-const Units kPacked = Of({{"MatrixMultiplication", 1},
-                          {"ElementWise", 1},
-                          {"InputView", 3},
-                          {"Transpose", 8},
-                          {"SDPA", 1}});
+const std::vector<std::string> kPacked = Units({{"MatrixMultiplication", 1},
+                                                {"ElementWise", 1},
+                                                {"InputView", 3},
+                                                {"Transpose", 8},
+                                                {"SDPA", 1}});
 
 const std::vector<Case> kAttentionCases = {
     {.name = "plain", .model = Packed("", "", "", ""), .units = kPacked, .low = -0.5, .high = 0.5},
@@ -85,23 +75,23 @@ const std::vector<Case> kAttentionCases = {
      .high = 0.5},
     {.name = "present",
      .model = Packed("", "", ", float[2,1,4,12,8] n", "", "y, n"),
-     .units = Of({{"MatrixMultiplication", 1},
-                  {"ElementWise", 1},
-                  {"InputView", 3},
-                  {"Transpose", 9},
-                  {"Concat", 1},
-                  {"SDPA", 1}}),
+     .units = Units({{"MatrixMultiplication", 1},
+                     {"ElementWise", 1},
+                     {"InputView", 3},
+                     {"Transpose", 9},
+                     {"Concat", 1},
+                     {"SDPA", 1}}),
      .low = -0.5,
      .high = 0.5},
     {.name = "past",
      .model = Packed(", unidirectional = 1", ", float[2,1,4,6,8] p", ", float[2,1,4,18,8] n",
                      ", , p", "y, n"),
-     .units = Of({{"MatrixMultiplication", 1},
-                  {"ElementWise", 1},
-                  {"InputView", 5},
-                  {"Transpose", 8},
-                  {"Concat", 3},
-                  {"SDPA", 1}}),
+     .units = Units({{"MatrixMultiplication", 1},
+                     {"ElementWise", 1},
+                     {"InputView", 5},
+                     {"Transpose", 8},
+                     {"Concat", 3},
+                     {"SDPA", 1}}),
      .low = -0.5,
      .high = 0.5},
     {.name = "quantized",
@@ -110,12 +100,12 @@ const std::vector<Case> kAttentionCases = {
                       Bytes(16 * 48),
                       "}, float[48] b, float xs = {0.5}, float ws = {0.004}, uint8 z = {128}> { "
                       "y = ms.QAttention<num_heads = 2>(x, w, b, xs, ws, m, , z) }")),
-     .units = Of({{"MatrixMultiplication", 1},
-                  {"ElementWise", 1},
-                  {"InputView", 3},
-                  {"Transpose", 8},
-                  {"SDPA", 1},
-                  {"GOC", 1}}),
+     .units = Units({{"MatrixMultiplication", 1},
+                     {"ElementWise", 1},
+                     {"InputView", 3},
+                     {"Transpose", 8},
+                     {"SDPA", 1},
+                     {"GOC", 1}}),
      .on_cpu = {"/#0/mask"},
      .low = -0.5,
      .high = 0.5},
@@ -133,8 +123,9 @@ std::string Multi(const std::string& attributes, const std::string& more_inputs,
                          arguments, ") }"));
 }
 
-const Units kMulti = Of({{"Transpose", 8}, {"SDPA", 1}});
-const Units kMultiBias = Of({{"ElementWise", 3}, {"Transpose", 8}, {"SDPA", 1}});
+const std::vector<std::string> kMulti = Units({{"Transpose", 8}, {"SDPA", 1}});
+const std::vector<std::string> kMultiBias =
+    Units({{"ElementWise", 3}, {"Transpose", 8}, {"SDPA", 1}});
 
 const std::vector<Case> kMultiHeadCases = {
     {.name = "plain", .model = Multi("", "", "", ""), .units = kMulti},
@@ -153,17 +144,17 @@ const std::vector<Case> kMultiHeadCases = {
     {.name = "by_head",
      .model = Ms("(float[1,10,32] q, float[1,4,12,8] k, float[1,4,12,8] v) => (float[1,10,32] y) "
                  "{ y = ms.MultiHeadAttention<num_heads = 4>(q, k, v) }"),
-     .units = Of({{"Transpose", 6}, {"SDPA", 1}})},
+     .units = Units({{"Transpose", 6}, {"SDPA", 1}})},
     {.name = "past",
      .model = Multi("", ", float[1,4,6,8] pk, float[1,4,6,8] pv",
                     ", float[1,4,18,8] nk, float[1,4,18,8] nv", ", b, , , pk, pv", "y, nk, nv"),
-     .units = Of({{"ElementWise", 3}, {"Transpose", 8}, {"Concat", 2}, {"SDPA", 1}})},
+     .units = Units({{"ElementWise", 3}, {"Transpose", 8}, {"Concat", 2}, {"SDPA", 1}})},
     // What the optimizer leaves of attention that it does not know whole.
     {.name = "fused_products",
      .model = Ms("(float[1,4,10,8] q, float[1,4,12,8] k, float[1,4,12,8] v) => (float[1,4,10,8] y) "
                  "{ s = ms.FusedMatMul<transB = 1, alpha = 0.35>(q, k) p = Softmax<axis = -1>(s) "
                  "y = ms.FusedMatMul(p, v) }"),
-     .units = Of({{"Transpose", 4}, {"SDPA", 1}})},
+     .units = Units({{"Transpose", 4}, {"SDPA", 1}})},
 };
 INSTANTIATE_TEST_SUITE_P(ContribMultiHead, KernelTest, testing::ValuesIn(kMultiHeadCases),
                          CaseName);
@@ -181,13 +172,13 @@ std::string Group(int queries, int present, const std::string& attributes,
 }
 
 // Heads of key and value are repeated.
-const Units kGroup = Of({{"Broadcast", 2}, {"Transpose", 10}, {"SDPA", 1}});
-const Units kGroupRotary = Of({{"Broadcast", 2},
-                               {"Concat", 2},
-                               {"ElementWise", 6},
-                               {"InputView", 4},
-                               {"Transpose", 10},
-                               {"SDPA", 1}});
+const std::vector<std::string> kGroup = Units({{"Broadcast", 2}, {"Transpose", 10}, {"SDPA", 1}});
+const std::vector<std::string> kGroupRotary = Units({{"Broadcast", 2},
+                                                     {"Concat", 2},
+                                                     {"ElementWise", 6},
+                                                     {"InputView", 4},
+                                                     {"Transpose", 10},
+                                                     {"SDPA", 1}});
 
 const std::vector<Case> kGroupCases = {
     {.name = "prompt",
@@ -200,12 +191,12 @@ const std::vector<Case> kGroupCases = {
     {.name = "prompt_rotary_interleaved",
      .model = Group(10, 10, ", do_rotary = 1, rotary_interleaved = 1", "",
                     "int32[1] n = {9}, int32 t = {10}", ", , n, t, c, s"),
-     .units = Of({{"Broadcast", 2},
-                  {"Concat", 2},
-                  {"ElementWise", 6},
-                  {"InputView", 4},
-                  {"Transpose", 14},
-                  {"SDPA", 1}})},
+     .units = Units({{"Broadcast", 2},
+                     {"Concat", 2},
+                     {"ElementWise", 6},
+                     {"InputView", 4},
+                     {"Transpose", 14},
+                     {"SDPA", 1}})},
     {.name = "prompt_window",
      .model = Group(10, 10, ", local_window_size = 4", "", "int32[1] n = {9}, int32 t = {10}",
                     ", , n, t"),
@@ -220,22 +211,22 @@ const std::vector<Case> kGroupCases = {
     {.name = "step",
      .model = Group(1, 10, ", do_rotary = 1", ", float[1,2,9,16] pk, float[1,2,9,16] pv",
                     "int32[1] n = {9}, int32 t = {10}", "pk, pv, n, t, c, s"),
-     .units = Of({{"Broadcast", 2},
-                  {"Concat", 4},
-                  {"ElementWise", 6},
-                  {"InputView", 4},
-                  {"Transpose", 4},
-                  {"SDPA", 1}})},
+     .units = Units({{"Broadcast", 2},
+                     {"Concat", 4},
+                     {"ElementWise", 6},
+                     {"InputView", 4},
+                     {"Transpose", 4},
+                     {"SDPA", 1}})},
     {.name = "step_in_cache",
      .model =
          Group(1, 12, ", do_rotary = 1", ", float[1,2,12,16] pk, float[1,2,12,16] pv, int32[1] n",
                "int32 t = {5}", "pk, pv, n, t, c, s"),
-     .units = Of({{"Broadcast", 2},
-                  {"Concat", 2},
-                  {"ElementWise", 12},
-                  {"InputView", 4},
-                  {"Transpose", 4},
-                  {"SDPA", 1}}),
+     .units = Units({{"Broadcast", 2},
+                     {"Concat", 2},
+                     {"ElementWise", 12},
+                     {"InputView", 4},
+                     {"Transpose", 4},
+                     {"SDPA", 1}}),
      .on_cpu = {"/#0/positions", "/#0/positions-of-keys"}},
 };
 INSTANTIATE_TEST_SUITE_P(ContribGroupQuery, KernelTest, testing::ValuesIn(kGroupCases), CaseName);
@@ -244,13 +235,13 @@ const std::vector<Case> kOtherCases = {
     {.name = "rotary",
      .model = Ms("(float[1,12,32] x, int64[1,12] i) => (float[1,12,32] y) <float[16,4] c, "
                  "float[16,4] s> { y = ms.RotaryEmbedding(x, i, c, s) }"),
-     .units = Of({{"InputView", 2}, {"Concat", 1}, {"ElementWise", 3}}),
+     .units = Units({{"InputView", 2}, {"Concat", 1}, {"ElementWise", 3}}),
      .on_cpu = {"/#0/positions"}},
     {.name = "rotary_by_head_in_part",
      .model = Ms("(float[1,4,12,16] x) => (float[1,4,12,16] y) <int64[1] i = {2}, float[16,4] c, "
                  "float[16,4] s> { y = ms.RotaryEmbedding<num_heads = 4, rotary_embedding_dim = "
                  "8>(x, i, c, s) }"),
-     .units = Of({{"InputView", 4}, {"Concat", 2}, {"ElementWise", 3}})},
+     .units = Units({{"InputView", 4}, {"Concat", 2}, {"ElementWise", 3}})},
     {.name = "skip_layer_norm",
      .model = Ms("(float[1,12,32] x, float[1,12,32] s) => (float[1,12,32] y, float[1,12,32] z) "
                  "<float[32] g, float[32] b, float[32] c> { "
@@ -349,14 +340,14 @@ const std::vector<Case> kOtherCases = {
             "s = ms.SkipLayerNormalization(ao, x, g, b, b) h = MatMul(s, u) "
             "f = ms.BiasGelu(h, ub) r = MatMul(f, d) "
             "y = ms.SkipLayerNormalization(r, s, g, b, db) }"),
-     .units = Of({{"MatrixMultiplication", 4},
-                  {"ElementWise", 8},
-                  {"GOC", 1},
-                  {"InputView", 3},
-                  {"LayerNormalization", 3},
-                  {"Neuron", 1},
-                  {"Transpose", 8},
-                  {"SDPA", 1}}),
+     .units = Units({{"MatrixMultiplication", 4},
+                     {"ElementWise", 8},
+                     {"GOC", 1},
+                     {"InputView", 3},
+                     {"LayerNormalization", 3},
+                     {"Neuron", 1},
+                     {"Transpose", 8},
+                     {"SDPA", 1}}),
      .on_cpu = {"/#0/embeddings"},
      .low = -0.5,
      .high = 0.5},

@@ -95,13 +95,6 @@ std::string Reduced(const std::string& op, int d) {
                       ", channel) ");
 }
 
-// Each unit of `counts` so many times.
-std::vector<std::string> Units(const std::vector<std::pair<std::string, int>>& counts) {
-  std::vector<std::string> units;
-  for (const auto& [unit, count] : counts) units.insert(units.end(), count, unit);
-  return units;
-}
-
 const std::vector<Case> kCases = {
     {.name = "wider_ref", .model = Model(3, kWidth + 3, WiderRef()), .units = {"CostVolume"}},
     {.name = "two_images",

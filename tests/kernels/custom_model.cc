@@ -1,19 +1,14 @@
 #include "tests/kernels/custom_model.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <cstdio>
-#include <fstream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "anemone/session.h"
 #include "anemone/status_macros.h"
 #include "engine/math/half.h"
-#include "fallback/reference_model.h"
 #include "kernels/custom_domain.h"
-#include "provider/importing.h"
 
 namespace anemone {
 namespace {
@@ -104,18 +99,8 @@ Tensor TensorOf(const std::vector<double>& values, std::vector<int64_t> dims, Da
 }
 
 absl::StatusOr<Tensor> RunOnCpu(const std::string& bytes, const Tensors& inputs) {
-  const std::string path = absl::StrCat(testing::TempDir(), "custom-", getpid(), ".onnx");
-  std::ofstream(path, std::ios::binary) << bytes;
-  ANEMONE_ASSIGN_OR_RETURN(auto runtime, OpenRuntime(2));
-  auto model = ReferenceModel::Open(runtime, path, {});
-  std::remove(path.c_str());
-  ANEMONE_RETURN_IF_ERROR(model.status());
-  std::map<std::string, CpuValue> values;
-  for (const auto& [name, tensor] : inputs) {
-    ANEMONE_ASSIGN_OR_RETURN(values[name], CpuValue::FromTensor(runtime, tensor));
-  }
-  ANEMONE_ASSIGN_OR_RETURN(auto results, (*model)->Run(values));
-  return results[0].ToTensor();
+  ANEMONE_ASSIGN_OR_RETURN(const Tensors outputs, RunOnOnnxRuntime(bytes, inputs));
+  return outputs.at("y");
 }
 
 absl::StatusOr<Planned> RunPlanned(const std::string& bytes, const std::string& target,

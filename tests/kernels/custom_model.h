@@ -3,7 +3,6 @@
 #ifndef ANEMONE_TESTS_KERNELS_CUSTOM_MODEL_H_
 #define ANEMONE_TESTS_KERNELS_CUSTOM_MODEL_H_
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -13,6 +12,7 @@
 #include "nlohmann/json.hpp"
 #include "onnx/onnx_pb.h"
 #include "tests/kernels/authored.h"
+#include "tests/on_onnx_runtime.h"
 
 namespace anemone {
 
@@ -35,8 +35,6 @@ class ModelOf {
   const DataType type_;
   onnx::ModelProto proto_;
 };
-
-using Tensors = std::map<std::string, Tensor>;
 
 // fp16 numbers as a tensor of float or float16.
 Tensor TensorOf(const std::vector<double>& values, std::vector<int64_t> dims, DataType type);

@@ -1,22 +1,19 @@
 #include "tests/kernels/harness.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 #include <random>
 #include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "anemone/session.h"
-#include "fallback/reference_model.h"
+#include "importer/elements.h"
 #include "importer/importer.h"
 #include "nlohmann/json.hpp"
 #include "partitioner/plan.h"
-#include "provider/importing.h"
+#include "tests/on_onnx_runtime.h"
 #include "tests/onnx_text.h"
 #include "tests/round_trip.h"
 
@@ -58,37 +55,20 @@ Tensor RandomInput(const PortInfo& port, const Case& c, std::mt19937& random) {
   return tensor;
 }
 
-double ValueAt(const Tensor& t, int64_t i) {
-  switch (t.type()) {
-    case DataType::kFloat:
-      return t.at<float>(i);
-    case DataType::kDouble:
-      return t.at<double>(i);
-    case DataType::kInt64:
-      return static_cast<double>(t.at<int64_t>(i));
-    case DataType::kInt32:
-      return t.at<int32_t>(i);
-    case DataType::kInt8:
-      return t.at<int8_t>(i);
-    default:
-      return t.at<uint8_t>(i);
-  }
-}
-
 void ExpectNear(const std::string& name, const Tensor& got, const Tensor& want, double tolerance) {
   ASSERT_EQ(got.type(), want.type()) << name;
   ASSERT_EQ(got.dims(), want.dims()) << name;
+  const auto g = ToNumbers(got, got.elements()), w = ToNumbers(want, want.elements());
+  ASSERT_TRUE(g && w) << name << " is of " << DataTypeName(want.type());
   double largest = 1e-3;
-  for (int64_t i = 0; i < want.elements(); ++i) {
-    double value = std::abs(ValueAt(want, i));
-    if (std::isfinite(value)) largest = std::max(largest, value);
+  for (double value : *w) {
+    if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
   }
-  for (int64_t i = 0; i < want.elements(); ++i) {
-    double w = ValueAt(want, i);
-    double g = ValueAt(got, i);
-    if (!std::isfinite(w)) continue;  // NaN and infinity have rules of their own, tested elsewhere
-    ASSERT_LE(std::abs(g - w), tolerance * largest)
-        << name << "[" << i << "]: got " << g << ", ONNX Runtime says " << w;
+  for (size_t i = 0; i < w->size(); ++i) {
+    const double x = (*g)[i], y = (*w)[i];
+    if (!std::isfinite(y)) continue;  // NaN and infinity have rules of their own, tested elsewhere
+    ASSERT_LE(std::abs(x - y), tolerance * largest)
+        << name << "[" << i << "]: got " << x << ", ONNX Runtime says " << y;
   }
 }
 
@@ -117,12 +97,6 @@ void ExpectPlan(const Case& c, const json& plan) {
       << plan["nodes"].dump(1);
 }
 
-// Removed when it goes.
-struct TemporaryFile {
-  std::string path = absl::StrCat(testing::TempDir(), "anemone-", getpid(), ".onnx");
-  ~TemporaryFile() { std::remove(path.c_str()); }
-};
-
 }  // namespace
 
 void RunCase(const Case& c) {
@@ -130,36 +104,19 @@ void RunCase(const Case& c) {
   onnx::ModelProto model = ModelOfText(c.model, c.opset);
   FillDeclared(*model.mutable_graph(), c.low, c.high, random);
   if (testing::Test::HasFailure()) return;
-  TemporaryFile file;
-  std::ofstream(file.path, std::ios::binary) << model.SerializeAsString();
-
-  auto session = Session::Load(
-      file.path, {.target = c.target, .route = c.route, .rewrites = c.rewrites, .threads = 2});
+  const std::string bytes = model.SerializeAsString();
+  auto session = Session::LoadBytes(
+      bytes, {.target = c.target, .route = c.route, .rewrites = c.rewrites, .threads = 2});
   ASSERT_TRUE(session.ok()) << session.status();
   ExpectPlan(c, json::parse(session->PlanJson()));
 
-  auto runtime = OpenRuntime(2);
-  ASSERT_TRUE(runtime.ok()) << runtime.status();
-  auto reference = ReferenceModel::Open(*runtime, file.path, {});
-  ASSERT_TRUE(reference.ok()) << reference.status();
-  std::map<std::string, Tensor> inputs;
-  std::map<std::string, CpuValue> reference_inputs;
-  for (const PortInfo& port : session->inputs()) {
-    inputs[port.name] = RandomInput(port, c, random);
-    auto value = CpuValue::FromTensor(*runtime, inputs[port.name]);
-    ASSERT_TRUE(value.ok()) << value.status();
-    reference_inputs[port.name] = *value;
-  }
+  Tensors inputs;
+  for (const PortInfo& port : session->inputs()) inputs[port.name] = RandomInput(port, c, random);
   auto got = session->Run(inputs);
   ASSERT_TRUE(got.ok()) << got.status();
-  auto want = (*reference)->Run(reference_inputs);
+  auto want = RunOnOnnxRuntime(bytes, inputs);
   ASSERT_TRUE(want.ok()) << want.status();
-  for (size_t i = 0; i < want->size(); ++i) {
-    auto tensor = (*want)[i].ToTensor();
-    ASSERT_TRUE(tensor.ok()) << tensor.status();
-    const std::string& name = (*reference)->outputs()[i].name;
-    ExpectNear(name, got->at(name), *tensor, c.tolerance);
-  }
+  for (const auto& [name, tensor] : *want) ExpectNear(name, got->at(name), tensor, c.tolerance);
 }
 
 TEST_P(KernelTest, AgreesWithOnnxRuntime) { RunCase(GetParam()); }

@@ -12,9 +12,9 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
 #include <ostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace anemone {
@@ -44,6 +44,13 @@ struct Case {
 
 inline void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 inline std::string CaseName(const testing::TestParamInfo<Case>& info) { return info.param.name; }
+
+// So many of each: Units({{"ElementWise", 3}, {"GOC", 1}}).
+inline std::vector<std::string> Units(const std::vector<std::pair<std::string, int>>& counts) {
+  std::vector<std::string> units;
+  for (const auto& [unit, count] : counts) units.insert(units.end(), count, unit);
+  return units;
+}
 
 // Runs one case with EXPECTs.
 void RunCase(const Case& c);

@@ -1,11 +1,7 @@
 // Which integers the engine holds, and that they are what ONNX Runtime has: to the bit, whatever
 // the graph. Also models of each floating type (docs/quantized.md).
-#include <unistd.h>
-
 #include <bit>
 #include <cmath>
-#include <cstdio>
-#include <fstream>
 #include <map>
 #include <random>
 #include <string>
@@ -16,10 +12,9 @@
 #include "absl/strings/str_join.h"
 #include "anemone/session.h"
 #include "engine/math/exact_half.h"
-#include "fallback/reference_model.h"
 #include "nlohmann/json.hpp"
-#include "provider/importing.h"
 #include "tests/kernels/harness.h"
+#include "tests/on_onnx_runtime.h"
 #include "tests/onnx_text.h"
 
 namespace anemone {
@@ -84,37 +79,18 @@ INSTANTIATE_TEST_SUITE_P(Integers, KernelTest, testing::ValuesIn(Held()), CaseNa
 
 struct Ran {
   nlohmann::json plan;
-  std::map<std::string, Tensor> got, want;
+  Tensors got, want;
 };
 
 // The model on the software engine and on ONNX Runtime.
-void RunBoth(const onnx::ModelProto& model, const std::map<std::string, Tensor>& inputs, Ran& ran) {
-  const std::string path = absl::StrCat(testing::TempDir(), "anemone-types-", getpid(), ".onnx");
-  std::ofstream(path, std::ios::binary) << model.SerializeAsString();
-  auto session = Session::Load(path, {.threads = 1});
-  auto runtime = OpenRuntime(1);
+void RunBoth(const std::string& model, const Tensors& inputs, Ran& ran) {
+  auto session = Session::LoadBytes(model, {.threads = 1});
   ASSERT_TRUE(session.ok()) << session.status();
-  ASSERT_TRUE(runtime.ok()) << runtime.status();
-  auto reference = ReferenceModel::Open(*runtime, path, {});
-  std::remove(path.c_str());
-  ASSERT_TRUE(reference.ok()) << reference.status();
-  std::map<std::string, CpuValue> values;
-  for (const auto& [name, tensor] : inputs) {
-    auto value = CpuValue::FromTensor(*runtime, tensor);
-    ASSERT_TRUE(value.ok()) << value.status();
-    values[name] = *value;
-  }
   auto got = session->Run(inputs);
-  auto want = (*reference)->Run(values);
+  auto want = RunOnOnnxRuntime(model, inputs);
   ASSERT_TRUE(got.ok()) << got.status();
   ASSERT_TRUE(want.ok()) << want.status();
-  for (size_t i = 0; i < want->size(); ++i) {
-    auto tensor = (*want)[i].ToTensor();
-    ASSERT_TRUE(tensor.ok()) << tensor.status();
-    ran.want[(*reference)->outputs()[i].name] = *tensor;
-  }
-  ran.got = *std::move(got);
-  ran.plan = nlohmann::json::parse(session->PlanJson());
+  ran = {nlohmann::json::parse(session->PlanJson()), *std::move(got), *std::move(want)};
 }
 
 // A graph of int64 whose every value is an output.
@@ -128,12 +104,12 @@ class RandomGraph {
     while (made_.size() < 14) AddNode();
   }
 
-  onnx::ModelProto Model() const {
+  std::string Bytes() const {
     std::vector<std::string> outputs;
     for (const std::string& name : made_) {
       outputs.push_back(absl::StrCat(types_.at(name), " ", name));
     }
-    return ModelOfText(absl::StrCat(
+    return BytesOfText(absl::StrCat(
         "(uint8[2,6] a, int8[2,6] b, bool[2,6] c, int64[2,6] d) => (", absl::StrJoin(outputs, ", "),
         ") <int64 one = {1}, int64 seven = {7}, int64 low = {-100}, int64 high = "
         "{300}, int64 large = {2049}, int64[1] axis = {1}> { ",
@@ -205,10 +181,9 @@ TEST(RandomIntegers, AreOnTheEngineWhatTheyAreOnOnnxRuntime) {
   int on_engine = 0, on_cpu = 0;
   for (int seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
-    const onnx::ModelProto model = RandomGraph(seed).Model();
     std::mt19937 random(seed);
     Ran ran;
-    RunBoth(model,
+    RunBoth(RandomGraph(seed).Bytes(),
             {{"a", RandomBytes(DataType::kUInt8, random)},
              {"b", RandomBytes(DataType::kInt8, random)},
              {"c", RandomBytes(DataType::kBool, random)},
@@ -241,7 +216,7 @@ Tensor Sixteen(DataType type, const std::vector<float>& values) {
 // fp16 is what the engine has: the same numbers come back.
 TEST(Types, Fp16IsTakenAsItIs) {
   Ran ran;
-  RunBoth(ModelOfText("(float16[4] x) => (float16[4] y) { r = Relu(x) y = Add(r, r) }"),
+  RunBoth(BytesOfText("(float16[4] x) => (float16[4] y) { r = Relu(x) y = Add(r, r) }"),
           {{"x", Sixteen(DataType::kFloat16, {-1, 0.333F, 1000, 2047})}}, ran);
   if (HasFatalFailure()) return;
   EXPECT_TRUE(ran.got["y"].bytes() == ran.want["y"].bytes());
@@ -264,7 +239,7 @@ TEST(Types, BFloat16IsHeldAsFp16) {
 TEST(Types, DoubleStaysExact) {
   Ran ran;
   Tensor x = Tensor::Of<double>(DataType::kDouble, {2}, {{1 + 0x1p-40, -3}});
-  RunBoth(ModelOfText("(double[2] x) => (double[2] d, float[2] y) { d = Mul(x, x) "
+  RunBoth(BytesOfText("(double[2] x) => (double[2] d, float[2] y) { d = Mul(x, x) "
                       "f = Cast<to = 1>(x) y = Relu(f) }"),
           {{"x", x}}, ran);
   if (HasFatalFailure()) return;

@@ -11,12 +11,6 @@
 namespace anemone {
 namespace {
 
-std::vector<std::string> Units(const std::vector<std::pair<const char*, int>>& counts) {
-  std::vector<std::string> units;
-  for (const auto& [unit, count] : counts) units.insert(units.end(), count, unit);
-  return units;
-}
-
 const std::vector<Case> kCases = {
     {.name = "lstm_of_one_step",  // Silero VAD
      .model = "(float[1,1,8] x, float[1,1,6] h, float[1,1,6] c) => "

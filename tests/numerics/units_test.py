@@ -7,8 +7,8 @@ Usage: units_test.py GOLDEN_PROGRAM.
 import math
 import sys
 
-import golden_test
-from golden_test import Call, bits_of, f16, row, some, value_of
+import engine_calls
+from engine_calls import Call, bits_of, f16, row, some, value_of
 
 INF = math.inf
 
@@ -133,12 +133,12 @@ CASES = [
     ("broadcast along channels", "H11", {}, broadcast("Channel", 40000.0), [INF, INF], 0),
     ("broadcast along the width", "H11", {}, broadcast("Width", 40000.0), [40000.0, 40000.0], 0),
     ("broadcast of a later family", "H13", {}, broadcast("Channel", 40000.0), [40000.0, 40000.0], 0),
-    ("squares, rounded", "H13", {}, golden_test.reduction("reduce_l2_norm", [300.0, 400.0]),
+    ("squares, rounded", "H13", {}, engine_calls.reduction("reduce_l2_norm", [300.0, 400.0]),
      [INF], 0),
     ("squares, unrounded", "H13", {"red-l2": "mac-squares"},
-     golden_test.reduction("reduce_sum_square", [300.0, -256.0, 150.0, -1.0]), [INF], 0),
+     engine_calls.reduction("reduce_sum_square", [300.0, -256.0, 150.0, -1.0]), [INF], 0),
     ("squares that fp16 has not", "H13", {"red-l2": "mac-squares"},
-     golden_test.reduction("reduce_sum_square", [45.03125, 0.0]), [f16(45.03125 ** 2)], 0),
+     engine_calls.reduction("reduce_sum_square", [45.03125, 0.0]), [f16(45.03125 ** 2)], 0),
     ("epilogue, separate", "H13", {}, conv_then_goc(), [0.0], 0),
     ("epilogue, fused", "H13", {"mac-epilogue": "fused"}, conv_then_goc(), [2.0], 0),
     ("batch norm behind", "H13", {}, conv_then_gain(*FOLDED),
@@ -146,27 +146,27 @@ CASES = [
     ("batch norm in the weights", "H13", {"nrm-batch": "fold-weights"}, conv_then_gain(*FOLDED),
      [f16(FOLDED[0] * f16(FOLDED[1] * FOLDED[2]))], 0),
     ("bias, rounded first", "H13", {},
-     golden_test.conv({"cin": 2}, {"x": [2048.0, 1.0], "w": [1.0, 1.0], "bias": [1.0]}),
+     engine_calls.conv({"cin": 2}, {"x": [2048.0, 1.0], "w": [1.0, 1.0], "bias": [1.0]}),
      [2048.0], 0),
     ("bias, wide", "H13", {"mac-bias-type": "wide-add"},
-     golden_test.conv({"cin": 2}, {"x": [2048.0, 1.0], "w": [1.0, 1.0], "bias": [1.0]}),
+     engine_calls.conv({"cin": 2}, {"x": [2048.0, 1.0], "w": [1.0, 1.0], "bias": [1.0]}),
      [2050.0], 0),
     ("chunks", "H13", {"mac-chunk": "chunk128"},
-     golden_test.matmul([2048.0] + [0.0] * 127 + [1.0] + [0.0] * 127 + [1.0], [1.0] * 257),
+     engine_calls.matmul([2048.0] + [0.0] * 127 + [1.0] + [0.0] * 127 + [1.0], [1.0] * 257),
      [2048.0], 0),
     ("no chunks", "H13", {},
-     golden_test.matmul([2048.0] + [0.0] * 127 + [1.0] + [0.0] * 127 + [1.0], [1.0] * 257),
+     engine_calls.matmul([2048.0] + [0.0] * 127 + [1.0] + [0.0] * 127 + [1.0], [1.0] * 257),
      [2050.0], 0),
     ("image, two roundings", "H13", {"st-image-u8": "two-rounding"}, image(PIXEL),
      [f16(f16(SCALE * PIXEL) + BIAS)], 0),
     ("image, one rounding", "H13", {"st-image-u8": "one-rounding"}, image(PIXEL),
      [f16(SCALE * PIXEL + BIAS)], 0),
     *[(f"softmax, {option}", "H13", {"sm-order": option},
-       golden_test.unary("softmax", SIX, axis=-1),
+       engine_calls.unary("softmax", SIX, axis=-1),
        [math.exp(v) / sum(math.exp(w) for w in SIX) for v in SIX], 2e-3)
       for option in ("fp16-steps", "wide-steps", "recip")],
     *[(f"a NaN at its port, {option}", "H13", {"st-nan-lnvar": option},
-       golden_test.layer_norm({}, [math.nan, 0.0, 0.0, 0.0]), None, 0)
+       engine_calls.layer_norm({}, [math.nan, 0.0, 0.0, 0.0]), None, 0)
       for option in ("max", "raw")],
 ]
 
@@ -178,7 +178,7 @@ def agree(want, got, tolerance):
 
 
 def main():
-    program = golden_test.Program(sys.argv[1])
+    program = engine_calls.Program(sys.argv[1])
     failed = 0
     for name, target, options, calls, want, tolerance in CASES:
         try:

@@ -4,13 +4,11 @@
 #include <gmock/gmock.h>
 
 #include <map>
-#include <random>
 #include <set>
 #include <string>
 
-#include "importer/importer.h"
 #include "partitioner/plan_json.h"
-#include "tests/onnx_text.h"
+#include "tests/partitioner/plans.h"
 
 namespace anemone {
 namespace {
@@ -23,37 +21,9 @@ constexpr char kBodies[] =
     "                 else_branch = e () => (float[1,4] q) { q = Softmax(p) }> }>"
     "  y = Softmax(a) z = Relu(x) }";
 
-Model ModelOf(const std::string& text, int opset = 21) {
-  onnx::ModelProto proto = ModelOfText(text, opset);
-  std::mt19937 random(3);
-  FillDeclared(*proto.mutable_graph(), -1, 1, random);
-  auto model = ImportBytes(proto.SerializeAsString(), "", {});
-  EXPECT_TRUE(model.ok()) << model.status();
-  return model.ok() ? *std::move(model) : Model();
-}
-
-Plan PlanOf(const Model& model, bool bodies, const std::string& policy = "maximal") {
-  auto plan = MakePlan(
-      model, {.target = *FindTarget("h13"), .policy = *Policy::Parse(policy), .bodies = bodies});
-  EXPECT_TRUE(plan.ok()) << plan.status();
-  return plan.ok() ? *std::move(plan) : Plan();
-}
-
-void ExpectCovered(const Model& model, const Plan& plan) {
-  std::multiset<OriginId> covered;
-  for (const PlanPart& part : PartsOf(model.graph, plan)) {
-    for (const PlanEntry& entry : part.plan->entries) {
-      covered.insert(entry.origins.begin(), entry.origins.end());
-    }
-  }
-  for (OriginId id = 0; id < static_cast<OriginId>(model.origins.size()); ++id) {
-    EXPECT_EQ(covered.count(id), 1) << model.origins[id].id;
-  }
-}
-
 TEST(Bodies, HavePlansOfTheirOwn) {
   const Model model = ModelOf(kBodies);
-  const Plan plan = PlanOf(model, true, "refuse:Softmax");
+  const Plan plan = PlanOf(model, {.policy = "refuse:Softmax", .bodies = true});
   ExpectCovered(model, plan);
   ASSERT_EQ(PartsOf(model.graph, plan).size(), 4);
   EXPECT_EQ(plan.macs(), 32);
@@ -82,14 +52,14 @@ TEST(Bodies, HavePlansOfTheirOwn) {
 
 TEST(Bodies, AreNotPlannedUnlessAsked) {
   const Model model = ModelOf(kBodies);
-  const Plan plan = PlanOf(model, false);
+  const Plan plan = PlanOf(model);
   ExpectCovered(model, plan);
   EXPECT_EQ(PartsOf(model.graph, plan).size(), 1);
   EXPECT_EQ(plan.macs(), 0);
 }
 
 TEST(Bodies, CountInTheSumOfMacsOnTheCpuToo) {
-  const Plan plan = PlanOf(ModelOf(kBodies), true, "cpu");
+  const Plan plan = PlanOf(ModelOf(kBodies), {.policy = "cpu", .bodies = true});
   EXPECT_EQ(plan.macs(), 32);
   EXPECT_EQ(plan.engine_macs(), 0);
 }
@@ -100,7 +70,7 @@ TEST(Bodies, MacsCountForEachKnownIteration) {
       "(float[300,1,4] x, float[1,4] s, float[4,4] w) => (float[1,4] f, float[300,1,4] y) {"
       "  f, y = Scan(s, x) <num_scan_inputs = 1, body = b (float[1,4] si, float[1,4] xi)"
       "    => (float[1,4] so, float[1,4] yo) { so = Add(si, xi) yo = MatMul(xi, w) }> }");
-  EXPECT_EQ(PlanOf(model, true).macs(), 300 * 16);
+  EXPECT_EQ(PlanOf(model, {.bodies = true}).macs(), 300 * 16);
 }
 
 // Scan-8 becomes a Scan in a Scan, and both stand for it.
@@ -110,7 +80,7 @@ TEST(Bodies, OfTwoNodesWithOneOriginAreCoveredOnce) {
       "  f, y = Scan<num_scan_inputs = 1, body = b (float[3] si, float[3] xi)"
       "    => (float[3] so, float[3] yo) { so = Add(si, xi) yo = Tanh(so) }>(\"\", s, x) }",
       8);
-  const Plan plan = PlanOf(model, true);
+  const Plan plan = PlanOf(model, {.bodies = true});
   ExpectCovered(model, plan);
   EXPECT_EQ(plan.engine_segments(), 1);
 }

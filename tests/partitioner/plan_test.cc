@@ -9,42 +9,15 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "importer/importer.h"
 #include "partitioner/plan_json.h"
 #include "partitioner/plan_text.h"
-#include "tests/onnx_text.h"
+#include "tests/partitioner/plans.h"
 #include "tests/status_matchers.h"
 
 namespace anemone {
 namespace {
 
 using testing::HasSubstr;
-
-Model ModelOf(const std::string& text) {
-  auto model = ImportBytes(BytesOfText(text), "", {});
-  EXPECT_TRUE(model.ok()) << model.status();
-  return model.ok() ? *std::move(model) : Model();
-}
-
-Plan PlanOf(const Model& model, const std::string& policy = "maximal",
-            const std::string& target = "h13") {
-  PlanOptions options{.target = *FindTarget(target)};
-  options.policy = *Policy::Parse(policy);
-  auto plan = MakePlan(model, options);
-  EXPECT_TRUE(plan.ok()) << plan.status();
-  return plan.ok() ? *std::move(plan) : Plan();
-}
-
-// Each origin of the file is covered by exactly one entry.
-void ExpectCovered(const Model& model, const Plan& plan) {
-  std::multiset<OriginId> covered;
-  for (const PlanEntry& entry : plan.entries) {
-    covered.insert(entry.origins.begin(), entry.origins.end());
-  }
-  for (OriginId id = 0; id < static_cast<OriginId>(model.origins.size()); ++id) {
-    EXPECT_EQ(covered.count(id), 1) << model.origins[id].id;
-  }
-}
 
 // Segments run in their order: whatever one reads was made before it.
 void ExpectRunnable(const Model& model, const Plan& plan) {
@@ -101,7 +74,7 @@ TEST(Plan, TakesAllInOneSegmentIfItCan) {
 
 TEST(Plan, ARefusedUnitCutsTheModel) {
   Model model = ModelOf(kThreePieces);
-  Plan plan = PlanOf(model, "refuse:Pooling");
+  Plan plan = PlanOf(model, {.policy = "refuse:Pooling"});
   EXPECT_EQ(plan.engine_segments(), 2);
   EXPECT_EQ(plan.cpu_segments(), 1);
   ExpectCovered(model, plan);
@@ -115,7 +88,7 @@ TEST(Plan, ARefusedUnitCutsTheModel) {
 }
 
 TEST(Plan, APolicyCanKeepAllOnTheCpu) {
-  Plan plan = PlanOf(ModelOf(kThreePieces), "cpu");
+  Plan plan = PlanOf(ModelOf(kThreePieces), {.policy = "cpu"});
   EXPECT_EQ(plan.engine_segments(), 0);
   EXPECT_EQ(plan.cpu_segments(), 1);
 }
@@ -129,7 +102,7 @@ TEST(Plan, AnUnknownPolicyNamesTheKnownOnes) {
 
 TEST(Plan, SaysTheEnginesWords) {
   Model model = ModelOf("(float[1,4,8,8] x) => (float[1,4,8,8] y) { y = Softmax(x) }");
-  Plan plan = PlanOf(model, "maximal", "h12");
+  Plan plan = PlanOf(model, {.target = "h12"});
   Json node = PlanJson(model, plan)["nodes"][0];
   EXPECT_EQ(node["verdict"], "rejected");
   EXPECT_EQ(node["layer"], "validator");
@@ -174,7 +147,6 @@ TEST(Plan, SaysHowFarARewriteIsOff) {
   EXPECT_THAT(PlanText(model, plan, true, false), HasSubstr("off by at most 0.125"));
 }
 
-// Random graphs of engine operators and one that the policy refuses, with many joins.
 // A function may import another version of a domain than its model.
 TEST(Plan, NodesOfTwoOpsetsAreNotInOneSegment) {
   onnx::ModelProto proto = ModelOfText("(float[2] x) => (float[] y) {}");
@@ -212,6 +184,7 @@ TEST(Plan, NodesOfTwoOpsetsAreNotInOneSegment) {
   EXPECT_EQ(plan.segments[0].nodes.size(), 2);  // the operator between goes with its producer
 }
 
+// Of engine operators and one that the policy refuses, with many joins.
 TEST(Plan, RandomGraphsAreRunnableAndCovered) {
   std::mt19937 random(11);
   for (int round = 0; round < 40; ++round) {
@@ -233,7 +206,7 @@ TEST(Plan, RandomGraphsAreRunnableAndCovered) {
     }
     absl::StrAppend(&text, "y = Add(v", count - 1, ", v", count / 2, ") }");
     Model model = ModelOf(text);
-    Plan plan = PlanOf(model, "refuse:Softmax");
+    Plan plan = PlanOf(model, {.policy = "refuse:Softmax"});
     ExpectCovered(model, plan);
     ExpectRunnable(model, plan);
   }

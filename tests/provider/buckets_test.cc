@@ -11,6 +11,7 @@
 #include "nlohmann/json.hpp"
 #include "provider/padding_copy.h"
 #include "tests/onnx_text.h"
+#include "tests/provider/ramp.h"
 #include "tests/status_matchers.h"
 
 namespace anemone {
@@ -26,14 +27,6 @@ constexpr char kRows[] = "(float[n,4] x) => (float[n,4] y) { r = Relu(x) y = Add
 // Means of columns: each row counts.
 constexpr char kMeans[] =
     "(float[n,4] x) => (float[1,4] y) <int64[1] a = {0}> { y = ReduceMean(x, a) }";
-
-Tensor Ramp(std::vector<int64_t> dims, int shift = 0) {
-  Tensor t = Tensor::Zeros(DataType::kFloat, std::move(dims));
-  for (int64_t i = 0; i < t.elements(); ++i) {
-    t.mutable_data<float>()[i] = 0.25f * static_cast<float>((i + shift) % 17) - 2;
-  }
-  return t;
-}
 
 void ExpectRows(const Tensor& x, const Tensor& y) {
   ASSERT_EQ(y.dims(), x.dims());
@@ -104,7 +97,7 @@ TEST(Buckets, RunFromManyThreadsWithDifferentSizes) {
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       for (int i = 0; i < 12; ++i) {
-        const Tensor x = Ramp({1 + (i * 3 + t) % 8, 4}, t);
+        const Tensor x = Ramp({1 + (i * 3 + t) % 8, 4}, static_cast<float>(t));
         auto y = rows->Run({{"x", x}});
         ASSERT_TRUE(y.ok()) << y.status();
         ExpectRows(x, y->at("y"));

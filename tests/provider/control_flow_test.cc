@@ -10,9 +10,10 @@
 
 #include "anemone/check.h"
 #include "anemone/session.h"
-#include "fallback/cpu_session.h"
 #include "nlohmann/json.hpp"
+#include "tests/on_onnx_runtime.h"
 #include "tests/onnx_text.h"
+#include "tests/provider/ramp.h"
 #include "tests/status_matchers.h"
 
 namespace anemone {
@@ -20,15 +21,6 @@ namespace {
 
 using nlohmann::json;
 using testing::HasSubstr;
-using Tensors = std::map<std::string, Tensor>;
-
-Tensor Ramp(std::vector<int64_t> dims, float first = -1) {
-  Tensor t = Tensor::Zeros(DataType::kFloat, std::move(dims));
-  for (int64_t i = 0; i < t.elements(); ++i) {
-    t.mutable_data<float>()[i] = first + 0.125f * static_cast<float>(i % 19);
-  }
-  return t;
-}
 
 Tensor Number(int64_t number) { return Tensor::Int64s({}, {number}); }
 
@@ -36,26 +28,6 @@ Tensor Truth(bool truth) {
   Tensor t = Tensor::Zeros(DataType::kBool, {});
   t.mutable_data<bool>()[0] = truth;
   return t;
-}
-
-absl::StatusOr<Tensors> ByOnnxRuntime(const std::string& text, const Tensors& inputs) {
-  auto runtime = OrtRuntime::Open({.threads = 1});
-  if (!runtime.ok()) return runtime.status();
-  auto session = CpuSession::FromModel(*runtime, "reference", {ModelOfText(text), {}},
-                                       {.optimization = OrtOptimization::kNone});
-  if (!session.ok()) return session.status();
-  std::vector<CpuValue> given;
-  given.reserve((*session)->inputs().size());
-  for (const CpuPort& port : (*session)->inputs()) {
-    given.push_back(*CpuValue::FromTensor(*runtime, inputs.at(port.name)));
-  }
-  auto made = (*session)->Run(given, std::vector<CpuOutput>((*session)->outputs().size()));
-  if (!made.ok()) return made.status();
-  Tensors named;
-  for (size_t i = 0; i < made->size(); ++i) {
-    named[(*session)->outputs()[i].name] = *(*made)[i].ToTensor();
-  }
-  return named;
 }
 
 void ExpectNear(const Tensor& got, const Tensor& want, const std::string& name) {
@@ -109,7 +81,7 @@ TEST_P(ControlFlowTest, AgreesWithOnnxRuntime) {
     EXPECT_EQ(NodeOf(plan, id)["placement"], "engine") << id;
   for (const std::string& id : c.on_cpu) EXPECT_EQ(NodeOf(plan, id)["placement"], "cpu") << id;
   for (const Tensors& inputs : c.inputs) {
-    auto want = ByOnnxRuntime(c.model, inputs);
+    auto want = RunOnOnnxRuntime(BytesOfText(c.model), inputs);
     ASSERT_TRUE(want.ok()) << want.status();
     auto got = session->Run(inputs);
     ASSERT_TRUE(got.ok()) << got.status();
@@ -304,7 +276,7 @@ TEST(ControlFlow, RunsFromManyThreads) {
                               {"x", Ramp({2, 4})},
                               {"step", Ramp({2, 4}, 0.5)},
                               {"n", Tensor::Int64s({1}, {1})}};
-      auto want = ByOnnxRuntime(kLoop, inputs);
+      auto want = RunOnOnnxRuntime(BytesOfText(kLoop), inputs);
       ASSERT_TRUE(want.ok()) << want.status();
       for (int i = 0; i < 10; ++i) {
         auto got = session->Run(inputs);

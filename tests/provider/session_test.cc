@@ -8,6 +8,7 @@
 
 #include "nlohmann/json.hpp"
 #include "tests/onnx_text.h"
+#include "tests/provider/ramp.h"
 #include "tests/status_matchers.h"
 
 namespace anemone {
@@ -18,12 +19,6 @@ using testing::HasSubstr;
 constexpr char kPieces[] =
     "(float[1,2,4,4] x) => (float[1,2,2,2] y, float[1,2,4,4] a) { a = Relu(x) "
     "b = MaxPool<kernel_shape = [2,2], strides = [2,2]>(a) y = Sigmoid(b) }";
-
-Tensor Ramp(std::vector<int64_t> dims) {
-  Tensor t = Tensor::Zeros(DataType::kFloat, std::move(dims));
-  for (int64_t i = 0; i < t.elements(); ++i) t.mutable_data<float>()[i] = 0.25f * (i % 17) - 2;
-  return t;
-}
 
 // Sigmoid(max over 2x2 of relu(x)), to fp16's accuracy.
 void ExpectPieces(const Tensor& x, const std::map<std::string, Tensor>& got) {

@@ -18,8 +18,8 @@ USE = """
 import sys
 sys.path.insert(0, sys.argv[1])
 import numpy as np
-import models
-made, x = models.network(), models.image()
+import small_models
+made, x = small_models.network(), small_models.image()
 onnx.checker.check_model(made)
 options = onnxruntime.SessionOptions()
 options.add_provider_for_devices(onnxruntime_ep_ane.register(), {"target": "h13"})
@@ -43,7 +43,7 @@ class ImportOrder(unittest.TestCase):
             with self.subTest(order):
                 done = subprocess.run(
                     [PYTHON, "-c", f"import {', '.join(order)}\n{USE}",
-                     str(pathlib.Path(__file__).resolve().parent)],
+                     str(pathlib.Path(__file__).resolve().parents[1])],
                     capture_output=True, text=True, timeout=120)
                 self.assertEqual(0, done.returncode, done.stdout + done.stderr)
                 self.assertIn("ran", done.stdout)

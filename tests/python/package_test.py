@@ -11,14 +11,16 @@ import sys
 import tempfile
 import unittest
 
-import jsonschema
-import ml_dtypes
-import models
-import numpy as np
-import onnx
-import onnxruntime as ort
-import onnxruntime_ep_ane as ane
-from onnx import TensorProto, helper
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import jsonschema  # noqa: E402
+import ml_dtypes  # noqa: E402
+import numpy as np  # noqa: E402
+import onnx  # noqa: E402
+import onnxruntime as ort  # noqa: E402
+import onnxruntime_ep_ane as ane  # noqa: E402
+import small_models as models  # noqa: E402
+from onnx import TensorProto, helper  # noqa: E402
 
 ANEMONE = pathlib.Path(sys.argv.pop(1))
 ROOT = pathlib.Path(sys.argv.pop(1))
@@ -96,7 +98,8 @@ class Check(PackageTest):
     def test_objects(self):
         target = ane.check(models.network(), target=["h13"]).models[0].targets[0]
         self.assertEqual("h13", target.target)
-        self.assertEqual({"conv": "engine", "cast": "cpu", "back": "cpu", "sigmoid": "engine"},
+        self.assertEqual({"conv": "engine", "relu": "engine", "cast": "cpu", "back": "cpu",
+                          "sigmoid": "engine"},
                          {node.name: node.placement for node in target.nodes})
         self.assertEqual(target.summary.macs, target.summary.engine_macs)
         with self.assertRaisesRegex(AttributeError, "targett: there are target, "):
@@ -240,8 +243,8 @@ class Sessions(PackageTest):
         self.assertEqual([ane.Port("x", "float32", (1, 3, 16, 16), False, "tensor", "float32")],
                          session.inputs)
         self.assertEqual("y", session.outputs[0].name)
-        self.assertEqual(4, session.plan.summary.nodes)
-        self.assertIn("of 4 nodes", repr(session))
+        self.assertEqual(5, session.plan.summary.nodes)
+        self.assertIn("of 5 nodes", repr(session))
 
     def test_buckets(self):
         buckets = {"n": [2, 4]}
@@ -415,7 +418,7 @@ class Pages(PackageTest):
             for block in blocks:
                 with contextlib.redirect_stdout(io.StringIO()) as printed:
                     exec(block, {"x": models.image()})
-                self.assertIn("of 4 nodes", printed.getvalue(), page)
+                self.assertIn("of 5 nodes", printed.getvalue(), page)
 
 
 if __name__ == "__main__":

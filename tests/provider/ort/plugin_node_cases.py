@@ -39,8 +39,7 @@ KNOWN = {
 
 
 def feeds(session, inputs):
-    ports = session.get_inputs() + session.get_outputs()
-    if any(name in port.type for port in ports for name in onnx_cases.UNFED):
+    if not onnx_cases.can_be_fed(session):
         return None
     return {port.name: value for port, value in zip(session.get_inputs(), inputs)}
 

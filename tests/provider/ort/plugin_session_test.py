@@ -26,6 +26,7 @@ import onnx_cases  # noqa: E402
 import onnxruntime as ort  # noqa: E402
 import plugin  # noqa: E402
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+from small_models import image, model, network, relu  # noqa: E402
 
 LIBRARY = pathlib.Path(sys.argv.pop(1)).resolve()
 LONG = "--long" in sys.argv
@@ -33,40 +34,6 @@ if LONG:
     sys.argv.remove("--long")
 THREADS, RUNS, SESSIONS = (8, 1000, 500) if LONG else (8, 100, 50)
 GROWTH = 24 << 20  # so many bytes more are no leak: allocators keep some
-
-
-def model(nodes, inputs, outputs, constants=(), opset=21):
-    graph = helper.make_graph(
-        nodes, "test", [helper.make_tensor_value_info(n, t, s) for n, t, s in inputs],
-        [helper.make_tensor_value_info(n, t, s) for n, t, s in outputs],
-        [numpy_helper.from_array(array, name) for name, array in constants])
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
-    made.ir_version = 10
-    return made
-
-
-def network():
-    """A Conv that the engine takes, a Cast to int64 and back that it does not, a Sigmoid."""
-    random = np.random.default_rng(1)
-    weights = random.standard_normal((8, 3, 3, 3)).astype(np.float32)
-    nodes = [helper.make_node("Conv", ["x", "w"], ["a"], "conv", pads=[1, 1, 1, 1]),
-             helper.make_node("Relu", ["a"], ["b"], "relu"),
-             helper.make_node("Cast", ["b"], ["c"], "cast", to=TensorProto.INT64),
-             helper.make_node("Cast", ["c"], ["d"], "back", to=TensorProto.FLOAT),
-             helper.make_node("Sigmoid", ["d"], ["y"], "sigmoid")]
-    shape = [1, 8, 16, 16]
-    return model(nodes, [("x", TensorProto.FLOAT, [1, 3, 16, 16])],
-                 [("y", TensorProto.FLOAT, shape)], [("w", weights)])
-
-
-def relu():
-    shape = [1, 8, 4, 4]
-    return model([helper.make_node("Relu", ["x"], ["y"], "relu")],
-                 [("x", TensorProto.FLOAT, shape)], [("y", TensorProto.FLOAT, shape)])
-
-
-def image(seed=2):
-    return np.random.default_rng(seed).standard_normal((1, 3, 16, 16)).astype(np.float32)
 
 
 def memory():
@@ -225,7 +192,7 @@ class Claims(PluginTest):
         options = plugin.options_of(self.devices, {}, whole=True)
         options.add_free_dimension_override_by_name("n", 1)
         session = plugin.session_of(made.SerializeToString(), options)
-        x = np.random.default_rng(4).standard_normal((1, 8, 4, 4)).astype(np.float16)
+        x = np.random.default_rng(4).standard_normal((1, 4, 8, 8)).astype(np.float16)
         np.testing.assert_array_equal(np.maximum(x, 0).astype(np.float32),
                                       session.run(None, {"x": x.astype(np.float32)})[0])
 

@@ -1,4 +1,4 @@
-"""What the package's tests share: small models."""
+"""Small models that tests of the plugin, of the Python package and of the installation share."""
 
 import numpy as np
 from onnx import TensorProto, TypeProto, helper, numpy_helper
@@ -21,12 +21,13 @@ def model(nodes, inputs, outputs, constants=(), opset=21):
 
 
 def network():
-    """A Conv that the engine takes, a Cast to int64 and back that it does not, a Sigmoid."""
+    """A Conv and a Relu that the engine takes, a Cast to int64 and back that it does not, a Sigmoid."""
     weights = np.random.default_rng(1).standard_normal((8, 3, 3, 3)).astype(np.float32)
     nodes = [helper.make_node("Conv", ["x", "w"], ["a"], "conv", pads=[1, 1, 1, 1]),
-             helper.make_node("Cast", ["a"], ["b"], "cast", to=TensorProto.INT64),
-             helper.make_node("Cast", ["b"], ["c"], "back", to=TensorProto.FLOAT),
-             helper.make_node("Sigmoid", ["c"], ["y"], "sigmoid")]
+             helper.make_node("Relu", ["a"], ["b"], "relu"),
+             helper.make_node("Cast", ["b"], ["c"], "cast", to=TensorProto.INT64),
+             helper.make_node("Cast", ["c"], ["d"], "back", to=TensorProto.FLOAT),
+             helper.make_node("Sigmoid", ["d"], ["y"], "sigmoid")]
     return model(nodes, [("x", TensorProto.FLOAT, [1, 3, 16, 16])],
                  [("y", TensorProto.FLOAT, [1, 8, 16, 16])], [("w", weights)])
 
