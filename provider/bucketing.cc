@@ -81,20 +81,30 @@ absl::StatusOr<Bucketing> Bucketing::Make(
     sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
   }
   made.options_ = std::move(options);
-  made.options_.stop_after = 0;  // as ProvePadding() wants it
   made.import_ = std::move(import);
   ANEMONE_RETURN_IF_ERROR(made.CheckSizes());
-  ANEMONE_ASSIGN_OR_RETURN(made.free_, made.import_(made.options_));
+  ANEMONE_ASSIGN_OR_RETURN(made.free_, made.ProvableAt({}));
   ANEMONE_RETURN_IF_ERROR(made.CheckSymbols());
   // What is no bucket must be bound. The smallest bucket tells.
-  ANEMONE_ASSIGN_OR_RETURN(const Model smallest, made.ImportAt(made.All().front()));
-  ANEMONE_RETURN_IF_ERROR(RequireBound(smallest));
+  const BucketSizes smallest = made.All().front();
+  ANEMONE_ASSIGN_OR_RETURN(made.provable_[smallest], made.ProvableAt(smallest));
+  ANEMONE_RETURN_IF_ERROR(RequireBound(made.provable_[smallest]));
   return made;
 }
 
-absl::StatusOr<Model> Bucketing::ImportAt(const BucketSizes& sizes) const {
+ImportOptions Bucketing::Bound(const BucketSizes& sizes) const {
   ImportOptions options = options_;
   options.dims.insert(sizes.begin(), sizes.end());
+  return options;
+}
+
+absl::StatusOr<Model> Bucketing::ModelAt(const BucketSizes& sizes) const {
+  return import_(Bound(sizes));
+}
+
+absl::StatusOr<Model> Bucketing::ProvableAt(const BucketSizes& sizes) const {
+  ImportOptions options = Bound(sizes);
+  options.stop_after = 0;
   return import_(options);
 }
 
@@ -188,13 +198,13 @@ BucketSizes Bucketing::Below(const BucketSizes& bucket) const {
 }
 
 absl::StatusOr<PaddingProof> Bucketing::Prove(const BucketSizes& bucket, const BucketSizes& sizes) {
-  std::unique_ptr<const Model>& at_bucket = models_[bucket];
-  if (at_bucket == nullptr) {
-    ANEMONE_ASSIGN_OR_RETURN(Model model, ImportAt(bucket));
-    at_bucket = std::make_unique<const Model>(std::move(model));
+  auto at_bucket = provable_.find(bucket);
+  if (at_bucket == provable_.end()) {
+    ANEMONE_ASSIGN_OR_RETURN(Model model, ProvableAt(bucket));
+    at_bucket = provable_.emplace(bucket, std::move(model)).first;
   }
-  ANEMONE_ASSIGN_OR_RETURN(const Model exact, ImportAt(sizes));
-  return ProvePadding(*at_bucket, exact);
+  ANEMONE_ASSIGN_OR_RETURN(const Model exact, ProvableAt(sizes));
+  return ProvePadding(at_bucket->second, exact);
 }
 
 }  // namespace anemone

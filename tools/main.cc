@@ -14,6 +14,7 @@
 #include "anemone/guarded.h"
 #include "anemone/printable.h"
 #include "anemone/version.h"
+#include "partitioner/plan_json.h"
 #include "tools/commands.h"
 #include "tools/flags.h"
 
@@ -110,9 +111,7 @@ int Fail(const absl::Status& status) {
   return kExitRefused;
 }
 
-void PrintJson(const Json& json) {
-  std::puts(json.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
-}
+void PrintJson(const Json& json) { std::puts(JsonText(json).c_str()); }
 
 int FailUsage(absl::string_view message) {
   Fail(absl::InvalidArgumentError(message));

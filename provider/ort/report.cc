@@ -86,7 +86,7 @@ absl::Status ReportFile::Write(const std::string& path) const {
   Json models = Json::array();
   for (const auto& entry : models_) models.push_back(entry.second);
   const Json all = {{"schema", 1}, {"version", kVersion}, {"models", std::move(models)}};
-  return ReplaceFile(path, all.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  return ReplaceFile(path, JsonText(all) + "\n");
 }
 
 absl::Status ReplaceFile(const std::string& path, absl::string_view text) {
