@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "anemone/annotated.h"
 #include "anemone/guarded.h"
 #include "anemone/status_macros.h"
 #include "provider/padding_copy.h"
@@ -107,9 +108,7 @@ absl::StatusOr<NamedTensors> Bucketed::Crop(const Job& job, NamedTensors outputs
     Tensor& output = outputs.at(ports[i].name);
     auto cropped = CropTensor(output, (*job.layouts)[i]);
     if (!cropped.ok()) {
-      return absl::Status(
-          cropped.status().code(),
-          absl::StrCat("output '", ports[i].name, "': ", std::string(cropped.status().message())));
+      return Annotated(cropped.status(), absl::StrCat("output '", ports[i].name, "'"));
     }
     output = *std::move(cropped);
   }

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "anemone/annotated.h"
 #include "anemone/printable.h"
 #include "anemone/session.h"
 #include "anemone/status_macros.h"
@@ -48,8 +49,7 @@ absl::Status WriteOutputs(const std::string& folder, const std::vector<PortInfo>
   for (const PortInfo& port : ports) {  // before any is written
     absl::Status status = NpyTypeOf(outputs.at(port.name).type()).status();
     if (!status.ok()) {
-      return absl::Status(status.code(),
-                          absl::StrCat("output '", port.name, "': ", status.message()));
+      return Annotated(status, absl::StrCat("output '", port.name, "'"));
     }
   }
   std::error_code error;
