@@ -208,7 +208,7 @@ absl::Status Provider::CheckTarget(const Package& package) const {
   if (!options_.names_target || package.target == options_.planning.target) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
       "the model was compiled for ", package.target->option_name(), ", the session wants ",
-      options_.planning.target->option_name(), "; drop the option target, or compile it again"));
+      options_.planning.target->option_name(), "; compile it for that"));
 }
 
 absl::StatusOr<Package> Provider::PlanPackage(const HostGraph& graph) const {
