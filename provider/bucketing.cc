@@ -60,13 +60,12 @@ absl::Status Bucketing::CheckSymbols() const {
   }
   for (const auto& [symbol, sizes] : buckets_) {
     if (found.contains(symbol)) continue;
-    const std::vector<std::string> near = NearNames(symbol, {found.begin(), found.end()});
     return Bad(
         OptionOf(symbol, sizes),
         absl::StrCat("no input has a free dimension of that name; ",
                      found.empty() ? "none has one"
-                                   : absl::StrCat("there are '", absl::StrJoin(near, "', '"),
-                                                  near.size() < found.size() ? "', ..." : "'")));
+                                   : absl::StrCat("there are ",
+                                                  NearText(symbol, {found.begin(), found.end()}))));
   }
   return absl::OkStatus();
 }
@@ -131,11 +130,8 @@ absl::Status Bucketing::TakeSizes(const Value& input, const Tensor& tensor,
     fits = !shape[a].known() || shape[a].size == tensor.dims()[a];
   }
   if (!fits) {
-    const std::string want = absl::StrJoin(shape, "x", [](std::string* out, const Dim& dim) {
-      absl::StrAppend(out, dim.known() ? absl::StrCat(dim.size) : dim.symbol);
-    });
     return Bad(absl::StrCat("input '", input.name, "'"),
-               absl::StrCat("want ", DataTypeName(input.type), " ", want, ", got ",
+               absl::StrCat("want ", DataTypeName(input.type), " ", ShapeText(shape), ", got ",
                             DataTypeName(tensor.type()), " ", DimsToString(tensor.dims()),
                             "; give an array of that type and shape"));
   }
