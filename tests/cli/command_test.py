@@ -183,7 +183,7 @@ class Commands(CliTest):
                              (["convert", path, "-o", "d", "--bucket", "n=1,2"],
                               "--bucket: convert has no such option; only check, run, bench have"),
                              (["confirm", "Relu", "--dim=n=1"],
-                              "only check, run, bench, convert, compile have"),
+                              "--dim: confirm has no such option; only check, run"),
                              (["fly"], "fly"),
                              (["run", path, "--policy", "most"], "maximal"),
                              (["run", path, "--tolerance", "cosine=0.9"], "--compare"),
