@@ -143,7 +143,7 @@ absl::StatusOr<std::unique_ptr<Session::State>> Session::State::Make(
 
 absl::StatusOr<Session> Session::State::Load(const SessionOptions& options,
                                              const Bucketing::Import& import) {
-  ANEMONE_ASSIGN_OR_RETURN(Shared shared, Share(options));
+  ANEMONE_ASSIGN_OR_RETURN(const Shared shared, Share(options));
   const ImportOptions importing = ImportingOptions(options.dims, options.shapes, shared.runtime);
   if (options.buckets.empty()) {
     ANEMONE_ASSIGN_OR_RETURN(auto state, Make(options, shared, [&] { return import(importing); }));
@@ -153,14 +153,13 @@ absl::StatusOr<Session> Session::State::Load(const SessionOptions& options,
   auto state = std::make_unique<State>();
   state->observed = options.hazards;
   state->SetPorts(buckets.free().graph);
-  const PlanOptions planning = shared.planning;
   const auto load =
-      [options, shared = std::move(shared)](
-          const std::function<absl::StatusOr<Model>()>& at_sizes) -> absl::StatusOr<Session> {
+      [options,
+       shared](const std::function<absl::StatusOr<Model>()>& at_sizes) -> absl::StatusOr<Session> {
     ANEMONE_ASSIGN_OR_RETURN(auto made, Make(options, shared, at_sizes));
     return Session(std::move(made));
   };
-  state->buckets = std::make_unique<Bucketed>(std::move(buckets), planning, load);
+  state->buckets = std::make_unique<Bucketed>(std::move(buckets), shared.planning, load);
   return Session(std::move(state));
 }
 
@@ -270,7 +269,8 @@ absl::StatusOr<std::map<std::string, Tensor>> Session::RunTraced(
     const std::map<std::string, Tensor>& inputs, std::string* trace) const {
   Trace events;
   auto outputs = Guarded("run the model", [&] { return state_->RunTensors(inputs, &events); });
-  *trace = events.Take();
+  const std::string added = events.Take();
+  absl::StrAppend(trace, trace->empty() || added.empty() ? "" : ",\n", added);
   return outputs;
 }
 

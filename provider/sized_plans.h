@@ -34,9 +34,9 @@ class SizedPlans {
   // A model at sizes for which it is planned.
   struct Sized {
     Model model;
-    BucketSizes bucket = {};   // empty: the model has none
-    BucketSizes below = {};    // sizes that are padded to it, the largest; `bucket`: none are
-    std::string refusal = "";  // why these are not padded; "" if they are
+    BucketSizes bucket;   // empty: the model has none
+    BucketSizes below;    // sizes that are padded to it, the largest; `bucket`: none are
+    std::string refusal;  // why these are not padded; "" if they are
   };
   static std::string BucketLine(const Sized& sized);
   static void AddBucket(const Sized& sized, Json& json);
