@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
+#include "fallback/ort_types.h"
 
 namespace anemone {
 namespace {

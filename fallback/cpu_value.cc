@@ -9,28 +9,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
+#include "fallback/ort_types.h"
 
 namespace anemone {
 namespace {
 
 constexpr absl::string_view kWhere = "value";
-
-// ONNX Runtime numbers a type as ONNX does, but for those that came late.
-struct LateType {
-  DataType type;
-  int number;
-};
-constexpr LateType kLateTypes[] = {{DataType::kFloat4E2M1, 23},
-                                   {DataType::kUInt2, 24},
-                                   {DataType::kInt2, 25},
-                                   {DataType::kFloat8E8M0, 26}};
-
-int NumberOf(DataType type) {
-  for (const LateType& late : kLateTypes) {
-    if (late.type == type) return late.number;
-  }
-  return static_cast<int>(type);
-}
 
 // The number by which `runtime` makes tensors of `type`; none if it cannot. 1.24 and 1.27 make the
 // late ones by ONNX's numbers, and yet tell of them by their own: so ask for one, and what it is.
@@ -91,14 +75,6 @@ std::shared_ptr<OrtValue> Share(std::shared_ptr<const OrtRuntime> runtime, OrtVa
 }
 
 }  // namespace
-
-DataType TypeNumbered(int number) {
-  for (const LateType& late : kLateTypes) {
-    if (late.number == number) return late.type;
-  }
-  return number > 0 && number <= static_cast<int>(DataType::kInt4) ? static_cast<DataType>(number)
-                                                                   : DataType::kUndefined;
-}
 
 bool CpuValue::Takes(const OrtRuntime& runtime, DataType type) {
   return NumberIn(runtime, type).has_value();

@@ -22,9 +22,6 @@ struct OrtValue;
 
 namespace anemone {
 
-// The type that ONNX Runtime numbers so, in answers of its own; kUndefined if there is none.
-DataType TypeNumbered(int number);
-
 class CpuValue {
  public:
   // kNothing: no value at all, or an optional without one. kOther: sparse or opaque.

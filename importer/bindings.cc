@@ -20,25 +20,6 @@ bool IsName(absl::string_view symbol) {
   return symbol != "None" && std::any_of(symbol.begin(), symbol.end(), absl::ascii_isalpha);
 }
 
-// The names nearest to `wanted`, for a message: "'batch', 'width'".
-std::string NearText(absl::string_view wanted, const std::set<std::string>& names) {
-  std::vector<std::string> near = NearNames(wanted, {names.begin(), names.end()});
-  bool all = near.size() == names.size();
-  return absl::StrCat(absl::StrJoin(near, ", ",
-                                    [](std::string* out, const std::string& name) {
-                                      absl::StrAppend(out, "'", name, "'");
-                                    }),
-                      all ? "" : ", ...");
-}
-
-std::string ShapeText(const Shape& shape) {
-  return absl::StrJoin(shape, "x", [](std::string* out, const Dim& dim) {
-    absl::StrAppend(out, dim.known()          ? absl::StrCat(dim.size)
-                         : dim.symbol.empty() ? "?"
-                                              : dim.symbol);
-  });
-}
-
 // Every shape of the model, those of bodies too; bodies are replaced by changed copies.
 void ForEachShape(Graph& graph, const std::function<void(Shape&)>& visit) {
   for (Value& value : graph.values) {
@@ -111,10 +92,11 @@ absl::Status Binder::TakeDims() {
           absl::StrCat("--dim ", name, "=", size, ": want a size of at least 0"));
     }
     if (!symbols.contains(name)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--dim ", name, "=", size, ": the model has no dimension of that name; ",
-                       symbols.empty() ? "none has a name: bind inputs by --shape"
-                                       : absl::StrCat("it has ", NearText(name, symbols))));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--dim ", name, "=", size, ": the model has no dimension of that name; ",
+          symbols.empty()
+              ? "none has a name: bind inputs by --shape"
+              : absl::StrCat("it has ", NearText(name, {symbols.begin(), symbols.end()}))));
     }
     sizes_[name] = size;
   }
@@ -127,9 +109,10 @@ absl::StatusOr<ValueId> Binder::FindInput(const std::string& name) const {
     if (graph_.values[id].name == name) return id;
     names.insert(graph_.values[id].name);
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("--shape ", name, ": the model has no input of that name; ",
-                   names.empty() ? "it has none" : absl::StrCat("it has ", NearText(name, names))));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--shape ", name, ": the model has no input of that name; ",
+      names.empty() ? "it has none"
+                    : absl::StrCat("it has ", NearText(name, {names.begin(), names.end()}))));
 }
 
 absl::Status Binder::TakeShape(const std::string& name, const std::vector<int64_t>& sizes) {
@@ -186,6 +169,14 @@ void Binder::Apply() {
 }
 
 }  // namespace
+
+std::string ShapeText(const Shape& shape) {
+  return absl::StrJoin(shape, "x", [](std::string* out, const Dim& dim) {
+    absl::StrAppend(out, dim.known()          ? absl::StrCat(dim.size)
+                         : dim.symbol.empty() ? "?"
+                                              : dim.symbol);
+  });
+}
 
 absl::Status BindDimensions(Model& model, const ImportOptions& options) {
   return Binder(model, options).Run();

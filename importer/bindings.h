@@ -32,6 +32,9 @@ struct UnboundDim {
 
 std::vector<UnboundDim> UnboundDims(const Model& model);
 
+// "batchx3x48x?", as --shape has it.
+std::string ShapeText(const Shape& shape);
+
 // Whether the model can be run: OK if every dimension of every tensor input has a size, else
 // kInvalidArgument:
 //   input 'x': dimensions 0 ('batch'), 3 ('width') have no size; give --dim 'batch=1'

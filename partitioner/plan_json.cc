@@ -67,6 +67,10 @@ void AddSegments(const PlanPart& part, Json& segments) {
 
 }  // namespace
 
+std::string JsonText(const Json& json) {
+  return json.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
+}
+
 Json OrNull(absl::string_view text) {
   return text.empty() ? Json(nullptr) : Json(std::string(text));
 }

@@ -8,6 +8,9 @@
 
 namespace anemone {
 
+// One line; what is no UTF-8 in names from models is replaced.
+std::string JsonText(const Json& json);
+
 // Null for text that is not there: empty, or a null pointer.
 Json OrNull(absl::string_view text);
 Json OrNull(const char* text);

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "anemone/annotated.h"
+#include "anemone/guarded.h"
 #include "anemone/status_macros.h"
 #include "provider/padding_copy.h"
 
@@ -14,26 +16,20 @@ constexpr size_t kMostExactPrograms = 4;
 
 }  // namespace
 
-absl::StatusOr<const Bucketed::Verdict*> Bucketed::VerdictOn(const BucketSizes& bucket,
-                                                             const BucketSizes& sizes) {
-  const auto find = [&]() -> const Verdict* {
+absl::StatusOr<const Bucketed::Proof*> Bucketed::ProofOf(const BucketSizes& bucket,
+                                                         const BucketSizes& sizes) {
+  const auto find = [&]() -> const Proof* {
     const std::lock_guard<std::mutex> lock(mutex_);
-    const auto found = verdicts_.find(sizes);
-    return found == verdicts_.end() ? nullptr : &found->second;
+    const auto found = proofs_.find(sizes);
+    return found == proofs_.end() ? nullptr : &found->second;
   };
-  if (const Verdict* known = find()) return known;
+  if (const Proof* known = find()) return known;
   const std::lock_guard<std::mutex> making(making_);
-  if (const Verdict* known = find()) return known;  // by a thread that was before us
-  auto proof = buckets_.Prove(bucket, sizes);
+  if (const Proof* known = find()) return known;  // by a thread that was before us
+  Proof proof = buckets_.Prove(bucket, sizes);
   if (!proof.ok() && !absl::IsFailedPrecondition(proof.status())) return proof.status();
   const std::lock_guard<std::mutex> lock(mutex_);
-  Verdict& verdict = verdicts_[sizes];
-  if (proof.ok()) {
-    verdict.proof = *std::move(proof);
-  } else {
-    verdict.refusal = std::string(proof.status().message());
-  }
-  return &verdict;
+  return &proofs_.emplace(sizes, std::move(proof)).first->second;
 }
 
 // Why these inputs cannot be padded though others of their sizes can; "" if they can.
@@ -66,7 +62,7 @@ absl::StatusOr<std::shared_ptr<const Session>> Bucketed::ProgramOf(const BucketS
   if (auto known = find()) return known;
   const std::lock_guard<std::mutex> making(making_);
   if (auto known = find()) return known;
-  ANEMONE_ASSIGN_OR_RETURN(Session session, load_(sizes));
+  ANEMONE_ASSIGN_OR_RETURN(Session session, load_([&] { return buckets_.ModelAt(sizes); }));
   auto made = std::make_shared<const Session>(std::move(session));
   const std::lock_guard<std::mutex> lock(mutex_);
   const LoadTimes took = made->times();
@@ -84,11 +80,11 @@ absl::StatusOr<Bucketed::Job> Bucketed::Prepare(const NamedTensors& inputs) {
   ANEMONE_ASSIGN_OR_RETURN(job.use.sizes, buckets_.SizesOf(inputs));
   job.use.bucket = buckets_.BucketOf(job.use.sizes);
   if (job.use.bucket != job.use.sizes) {
-    ANEMONE_ASSIGN_OR_RETURN(const Verdict* verdict, VerdictOn(job.use.bucket, job.use.sizes));
+    ANEMONE_ASSIGN_OR_RETURN(const Proof* proof, ProofOf(job.use.bucket, job.use.sizes));
     job.use.refusal =
-        verdict->refusal.empty() ? MaskRefusal(verdict->proof, inputs) : verdict->refusal;
+        proof->ok() ? MaskRefusal(**proof, inputs) : std::string(proof->status().message());
     job.use.padded = job.use.refusal.empty();
-    if (job.use.padded) job.layouts = verdict->proof.outputs;
+    if (job.use.padded) job.layouts = &(*proof)->outputs;
   }
   const bool exact = !job.use.refusal.empty();
   if (exact) job.use.bucket = job.use.sizes;
@@ -101,19 +97,18 @@ absl::StatusOr<Bucketed::Job> Bucketed::Prepare(const NamedTensors& inputs) {
     }
   }
   const std::lock_guard<std::mutex> lock(mutex_);
-  summary_ = job.program->Summary();
+  last_ = job.program;
   return job;
 }
 
 absl::StatusOr<NamedTensors> Bucketed::Crop(const Job& job, NamedTensors outputs) {
+  if (job.layouts == nullptr) return outputs;
   const std::vector<PortInfo>& ports = job.program->outputs();
-  for (size_t i = 0; i < job.layouts.size(); ++i) {
+  for (size_t i = 0; i < job.layouts->size(); ++i) {
     Tensor& output = outputs.at(ports[i].name);
-    auto cropped = CropTensor(output, job.layouts[i]);
+    auto cropped = CropTensor(output, (*job.layouts)[i]);
     if (!cropped.ok()) {
-      return absl::Status(
-          cropped.status().code(),
-          absl::StrCat("output '", ports[i].name, "': ", std::string(cropped.status().message())));
+      return Annotated(cropped.status(), absl::StrCat("output '", ports[i].name, "'"));
     }
     output = *std::move(cropped);
   }
@@ -121,8 +116,11 @@ absl::StatusOr<NamedTensors> Bucketed::Crop(const Job& job, NamedTensors outputs
 }
 
 PlanSummary Bucketed::summary() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return summary_;
+  const auto last = [&] {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return last_;
+  }();
+  return last == nullptr ? PlanSummary() : last->Summary();
 }
 
 LoadTimes Bucketed::times() {
@@ -130,13 +128,15 @@ LoadTimes Bucketed::times() {
   return times_;
 }
 
-absl::StatusOr<const CheckReport*> Bucketed::Plans() {
-  const std::lock_guard<std::mutex> making(making_);
-  if (plans_ == nullptr) {
-    ANEMONE_ASSIGN_OR_RETURN(CheckReport report, check_());
-    plans_ = std::make_unique<const CheckReport>(std::move(report));
-  }
-  return plans_.get();
+absl::StatusOr<const SizedPlans*> Bucketed::Plans() {
+  return Guarded("plan the buckets", [&]() -> absl::StatusOr<const SizedPlans*> {
+    const std::lock_guard<std::mutex> making(making_);
+    if (plans_ == nullptr) {
+      ANEMONE_ASSIGN_OR_RETURN(SizedPlans plans, SizedPlans::OfBuckets(buckets_, {&planning_, 1}));
+      plans_ = std::make_unique<const SizedPlans>(std::move(plans));
+    }
+    return plans_.get();
+  });
 }
 
 }  // namespace anemone

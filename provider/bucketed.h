@@ -2,7 +2,8 @@
 // cannot be padded one of their own.
 //
 // Programs are made when a run first needs them: each keeps its own packed weights, and a caller
-// that never sees long inputs does not pay for them. The file is mapped once for all.
+// that never sees long inputs does not pay for them. The file is mapped once for all, and all of
+// them compute with one budget of threads.
 #ifndef ANEMONE_PROVIDER_BUCKETED_H_
 #define ANEMONE_PROVIDER_BUCKETED_H_
 
@@ -16,9 +17,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "anemone/check.h"
 #include "anemone/session.h"
+#include "partitioner/plan.h"
 #include "provider/bucketing.h"
+#include "provider/sized_plans.h"
 
 namespace anemone {
 
@@ -27,16 +29,18 @@ using NamedTensors = std::map<std::string, Tensor>;
 // From many threads at once.
 class Bucketed {
  public:
-  // `load` makes the program of sizes, `check` the plans of all buckets.
-  Bucketed(Bucketing buckets, std::function<absl::StatusOr<Session>(const BucketSizes&)> load,
-           std::function<absl::StatusOr<CheckReport>()> check)
-      : buckets_(std::move(buckets)), load_(std::move(load)), check_(std::move(check)) {}
+  // Makes a program of a model at some sizes.
+  using Load = std::function<absl::StatusOr<Session>(
+      const std::function<absl::StatusOr<Model>()>& at_sizes)>;
+
+  Bucketed(Bucketing buckets, PlanOptions planning, Load load)
+      : buckets_(std::move(buckets)), planning_(std::move(planning)), load_(std::move(load)) {}
 
   // A run: what is to be run on what, and how its outputs are cropped.
   struct Job {
     std::shared_ptr<const Session> program;
     NamedTensors inputs;
-    std::vector<PaddedLayout> layouts;  // by output; empty: nothing is cropped
+    const std::vector<PaddedLayout>* layouts = nullptr;  // by output; null: nothing is cropped
     BucketUse use;
   };
   absl::StatusOr<Job> Prepare(const NamedTensors& inputs);
@@ -46,32 +50,28 @@ class Bucketed {
   PlanSummary summary();
   // Of all programs made so far.
   LoadTimes times();
-  // Plans of all buckets, made when first asked for.
-  absl::StatusOr<const CheckReport*> Plans();
+  // Of all buckets, made when first asked for.
+  absl::StatusOr<const SizedPlans*> Plans();
 
  private:
-  // What is known of the sizes of a run.
-  struct Verdict {
-    PaddingProof proof;
-    std::string refusal;  // "": it is proven
-  };
+  using Proof = absl::StatusOr<PaddingProof>;  // kFailedPrecondition: why these are not padded
   using Program = std::pair<BucketSizes, std::shared_ptr<const Session>>;
 
-  absl::StatusOr<const Verdict*> VerdictOn(const BucketSizes& bucket, const BucketSizes& sizes);
+  absl::StatusOr<const Proof*> ProofOf(const BucketSizes& bucket, const BucketSizes& sizes);
   std::string MaskRefusal(const PaddingProof& proof, const NamedTensors& inputs) const;
   absl::StatusOr<std::shared_ptr<const Session>> ProgramOf(const BucketSizes& sizes, bool exact);
 
   std::mutex making_;  // proofs, programs and plans, one at a time
   Bucketing buckets_;
-  std::function<absl::StatusOr<Session>(const BucketSizes&)> load_;
-  std::function<absl::StatusOr<CheckReport>()> check_;
-  std::unique_ptr<const CheckReport> plans_;
+  const PlanOptions planning_;
+  const Load load_;
+  std::unique_ptr<const SizedPlans> plans_;
 
   std::mutex mutex_;  // of what follows
-  std::map<BucketSizes, Verdict> verdicts_;
+  std::map<BucketSizes, Proof> proofs_;
   std::map<BucketSizes, std::shared_ptr<const Session>> programs_;
   std::list<Program> exact_programs_;  // the one used last in front
-  PlanSummary summary_;
+  std::shared_ptr<const Session> last_;
   LoadTimes times_;
 };
 

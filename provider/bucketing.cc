@@ -60,13 +60,12 @@ absl::Status Bucketing::CheckSymbols() const {
   }
   for (const auto& [symbol, sizes] : buckets_) {
     if (found.contains(symbol)) continue;
-    const std::vector<std::string> near = NearNames(symbol, {found.begin(), found.end()});
     return Bad(
         OptionOf(symbol, sizes),
         absl::StrCat("no input has a free dimension of that name; ",
                      found.empty() ? "none has one"
-                                   : absl::StrCat("there are '", absl::StrJoin(near, "', '"),
-                                                  near.size() < found.size() ? "', ..." : "'")));
+                                   : absl::StrCat("there are ",
+                                                  NearText(symbol, {found.begin(), found.end()}))));
   }
   return absl::OkStatus();
 }
@@ -81,20 +80,30 @@ absl::StatusOr<Bucketing> Bucketing::Make(
     sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
   }
   made.options_ = std::move(options);
-  made.options_.stop_after = 0;  // as ProvePadding() wants it
   made.import_ = std::move(import);
   ANEMONE_RETURN_IF_ERROR(made.CheckSizes());
-  ANEMONE_ASSIGN_OR_RETURN(made.free_, made.import_(made.options_));
+  ANEMONE_ASSIGN_OR_RETURN(made.free_, made.ProvableAt({}));
   ANEMONE_RETURN_IF_ERROR(made.CheckSymbols());
   // What is no bucket must be bound. The smallest bucket tells.
-  ANEMONE_ASSIGN_OR_RETURN(const Model smallest, made.ImportAt(made.All().front()));
-  ANEMONE_RETURN_IF_ERROR(RequireBound(smallest));
+  const BucketSizes smallest = made.All().front();
+  ANEMONE_ASSIGN_OR_RETURN(made.provable_[smallest], made.ProvableAt(smallest));
+  ANEMONE_RETURN_IF_ERROR(RequireBound(made.provable_[smallest]));
   return made;
 }
 
-absl::StatusOr<Model> Bucketing::ImportAt(const BucketSizes& sizes) const {
+ImportOptions Bucketing::Bound(const BucketSizes& sizes) const {
   ImportOptions options = options_;
   options.dims.insert(sizes.begin(), sizes.end());
+  return options;
+}
+
+absl::StatusOr<Model> Bucketing::ModelAt(const BucketSizes& sizes) const {
+  return import_(Bound(sizes));
+}
+
+absl::StatusOr<Model> Bucketing::ProvableAt(const BucketSizes& sizes) const {
+  ImportOptions options = Bound(sizes);
+  options.stop_after = 0;
   return import_(options);
 }
 
@@ -121,11 +130,8 @@ absl::Status Bucketing::TakeSizes(const Value& input, const Tensor& tensor,
     fits = !shape[a].known() || shape[a].size == tensor.dims()[a];
   }
   if (!fits) {
-    const std::string want = absl::StrJoin(shape, "x", [](std::string* out, const Dim& dim) {
-      absl::StrAppend(out, dim.known() ? absl::StrCat(dim.size) : dim.symbol);
-    });
     return Bad(absl::StrCat("input '", input.name, "'"),
-               absl::StrCat("want ", DataTypeName(input.type), " ", want, ", got ",
+               absl::StrCat("want ", DataTypeName(input.type), " ", ShapeText(shape), ", got ",
                             DataTypeName(tensor.type()), " ", DimsToString(tensor.dims()),
                             "; give an array of that type and shape"));
   }
@@ -188,13 +194,13 @@ BucketSizes Bucketing::Below(const BucketSizes& bucket) const {
 }
 
 absl::StatusOr<PaddingProof> Bucketing::Prove(const BucketSizes& bucket, const BucketSizes& sizes) {
-  std::unique_ptr<const Model>& at_bucket = models_[bucket];
-  if (at_bucket == nullptr) {
-    ANEMONE_ASSIGN_OR_RETURN(Model model, ImportAt(bucket));
-    at_bucket = std::make_unique<const Model>(std::move(model));
+  auto at_bucket = provable_.find(bucket);
+  if (at_bucket == provable_.end()) {
+    ANEMONE_ASSIGN_OR_RETURN(Model model, ProvableAt(bucket));
+    at_bucket = provable_.emplace(bucket, std::move(model)).first;
   }
-  ANEMONE_ASSIGN_OR_RETURN(const Model exact, ImportAt(sizes));
-  return ProvePadding(*at_bucket, exact);
+  ANEMONE_ASSIGN_OR_RETURN(const Model exact, ProvableAt(sizes));
+  return ProvePadding(at_bucket->second, exact);
 }
 
 }  // namespace anemone

@@ -1,7 +1,7 @@
 // provider/bucketing.h: which sizes of a model's symbolic dimensions are made to programs, which of
 // them a run needs, and whether padding up to it is right.
 //
-//   ANEMONE_ASSIGN_OR_RETURN(auto buckets, Bucketing::Make({{"seq", {32, 64}}}, {}, {}, import));
+//   ANEMONE_ASSIGN_OR_RETURN(auto buckets, Bucketing::Make({{"seq", {32, 64}}}, {}, import));
 //   ANEMONE_ASSIGN_OR_RETURN(BucketSizes sizes, buckets.SizesOf(inputs));   // seq=50
 //   buckets.BucketOf(sizes);                                               // seq=64
 //   buckets.Prove(bucket, sizes);                                          // OK, or why not
@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -53,6 +52,9 @@ class Bucketing {
   // The largest sizes that are padded to this bucket: one less in each dimension that allows it.
   BucketSizes Below(const BucketSizes& bucket) const;
 
+  // The model bound to these sizes, from one thread at a time.
+  absl::StatusOr<Model> ModelAt(const BucketSizes& sizes) const;
+
   // From one thread at a time. kFailedPrecondition says which node lets padding into the result.
   absl::StatusOr<PaddingProof> Prove(const BucketSizes& bucket, const BucketSizes& sizes);
 
@@ -60,13 +62,14 @@ class Bucketing {
   absl::Status CheckSizes() const;
   absl::Status CheckSymbols() const;
   absl::Status TakeSizes(const Value& input, const Tensor& tensor, BucketSizes& sizes) const;
-  absl::StatusOr<Model> ImportAt(const BucketSizes& sizes) const;
+  ImportOptions Bound(const BucketSizes& sizes) const;
+  absl::StatusOr<Model> ProvableAt(const BucketSizes& sizes) const;  // as ProvePadding() wants it
 
   std::map<std::string, std::vector<int64_t>> buckets_;  // rising
   ImportOptions options_;
   Import import_;
   Model free_;
-  std::map<BucketSizes, std::unique_ptr<const Model>> models_;  // of buckets, as Prove() wants them
+  std::map<BucketSizes, Model> provable_;  // of buckets
 };
 
 }  // namespace anemone

@@ -8,19 +8,16 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "anemone/annotated.h"
 #include "anemone/status_macros.h"
 #include "importer/opsets.h"
 #include "importer/trips.h"
+#include "kernels/attributes.h"
 #include "provider/scan_axis.h"
 #include "provider/scheduler.h"
 
 namespace anemone {
 namespace {
-
-absl::Status At(const Node& node, absl::string_view where, const absl::Status& status) {
-  return absl::Status(status.code(),
-                      absl::StrCat(ShortLabel(node), where, ": ", std::string(status.message())));
-}
 
 absl::StatusOr<bool> Truth(const RunValue& value) {
   ANEMONE_ASSIGN_OR_RETURN(const Tensor tensor, value.ToTensor());
@@ -71,9 +68,7 @@ class ControlFlow::Stacks {
       absl::StatusOr<Tensor> stack = Take(i, axes[i], backwards[i] != 0);
       if (!stack.ok()) {
         const std::string& name = body_.values[body_.outputs[first_ + i]].name;
-        return absl::Status(
-            stack.status().code(),
-            absl::StrCat("output '", name, "': ", std::string(stack.status().message())));
+        return Annotated(stack.status(), absl::StrCat("output '", name, "'"));
       }
       outputs.push_back({*std::move(stack), {}});
     }
@@ -85,7 +80,8 @@ class ControlFlow::Stacks {
     std::vector<Tensor>& parts = made_[i];
     if (parts.empty()) return Empty(body_.values[body_.outputs[first_ + i]], axis);
     if (backwards) std::reverse(parts.begin(), parts.end());
-    ANEMONE_ASSIGN_OR_RETURN(const int at, AxisIn(axis, parts[0].dims().size() + 1));
+    ANEMONE_ASSIGN_OR_RETURN(const int at,
+                             NormalAxis(axis, static_cast<int64_t>(parts[0].dims().size()) + 1));
     return StackAt(parts, at);
   }
 
@@ -97,7 +93,7 @@ class ControlFlow::Stacks {
     const Shape shape = value.shape.value_or(Shape());
     std::vector<int64_t> dims(shape.size());
     for (size_t i = 0; i < dims.size(); ++i) dims[i] = shape[i].known() ? shape[i].size : 0;
-    ANEMONE_ASSIGN_OR_RETURN(const int at, AxisIn(axis, dims.size() + 1));
+    ANEMONE_ASSIGN_OR_RETURN(const int at, NormalAxis(axis, static_cast<int64_t>(dims.size()) + 1));
     dims.insert(dims.begin() + at, 0);
     if (value.type == DataType::kString) return Tensor::Strings(std::move(dims), {});
     return Tensor::Zeros(value.type, std::move(dims));
@@ -121,7 +117,9 @@ absl::StatusOr<std::unique_ptr<ControlFlow>> ControlFlow::Make(
     auto scheduler = Scheduler::Make(*body.graph, body.plan, device, runtime, heeds_limits);
     const bool may_wait = node.op_type == "If" && !absl::IsResourceExhausted(scheduler.status()) &&
                           !absl::IsUnavailable(scheduler.status());
-    if (!scheduler.ok() && !may_wait) return At(node, ", its body", scheduler.status());
+    if (!scheduler.ok() && !may_wait) {
+      return Annotated(scheduler.status(), absl::StrCat(ShortLabel(node), ", its body"));
+    }
     made->bodies_.push_back({body.graph.get(), first_capture, std::move(scheduler)});
     first_capture += body.graph->captures.size();
   }
@@ -135,7 +133,7 @@ absl::StatusOr<std::vector<RunValue>> ControlFlow::Run(absl::Span<const RunValue
   auto results = node_.op_type == "If"     ? RunIf(call)
                  : node_.op_type == "Loop" ? RunLoop(call)
                                            : RunScan(call);
-  if (!results.ok()) return At(node_, "", results.status());
+  if (!results.ok()) return Annotated(results.status(), ShortLabel(node_));
   return results;
 }
 
@@ -155,8 +153,7 @@ absl::StatusOr<std::vector<RunValue>> ControlFlow::RunIteration(int64_t number,
   auto results = RunBody(bodies_.front(), given, call);
   const absl::Status status = results.ok() ? stacks.Add(*results) : results.status();
   if (status.ok()) return results;
-  return absl::Status(status.code(),
-                      absl::StrCat("iteration ", number, ": ", std::string(status.message())));
+  return Annotated(status, absl::StrCat("iteration ", number));
 }
 
 absl::StatusOr<std::vector<RunValue>> ControlFlow::RunIf(const Call& call) const {
@@ -210,7 +207,8 @@ absl::StatusOr<std::vector<RunValue>> ControlFlow::RunScan(const Call& call) con
   std::vector<int> at;
   for (size_t i = 0; i < axes.size(); ++i) {
     ANEMONE_ASSIGN_OR_RETURN(scanned.emplace_back(), call.inputs[carried + i].ToTensor());
-    ANEMONE_ASSIGN_OR_RETURN(at.emplace_back(), AxisIn(axes[i], scanned[i].dims().size()));
+    ANEMONE_ASSIGN_OR_RETURN(at.emplace_back(),
+                             NormalAxis(axes[i], static_cast<int64_t>(scanned[i].dims().size())));
     const int64_t length = scanned[i].dims()[at[i]];
     if (length == scanned[0].dims()[at[0]]) continue;
     return absl::InvalidArgumentError(

@@ -15,6 +15,7 @@
 #include "importer/opsets.h"
 #include "importer/to_onnx.h"
 #include "partitioner/plan.h"
+#include "partitioner/plan_json.h"
 #include "provider/engine_format.h"
 #include "provider/importing.h"
 #include "provider/planning.h"
@@ -111,6 +112,7 @@ class SegmentWriter {
       ANEMONE_RETURN_IF_ERROR(WriteEngine(segment, name, entry));
     } else {
       ANEMONE_RETURN_IF_ERROR(WriteCpu(segment, name + ".onnx", entry));
+      entry["reasons"] = ReasonsOf(static_cast<int>(id));
     }
     return entry;
   }
@@ -157,6 +159,22 @@ class SegmentWriter {
     entry["model"] = name;
     entry["written"] = true;
     return absl::OkStatus();
+  }
+
+  // Why its nodes stay on the CPU, each reason once for an operator.
+  Json ReasonsOf(int segment) const {
+    Json reasons = Json::array();
+    for (const PlanEntry& entry : plan_.entries) {
+      if (entry.segment != segment) continue;
+      Json reason = {{"op_type", model_.origins[entry.shown].op_type}};
+      AddReason(entry.verdict, reason);
+      const bool has_bodies = !BodiesOf(model_.graph.nodes[entry.nodes.back()]).empty();
+      if (has_bodies) reason["remedy"] = "no format holds it; convert its bodies as models";
+      if (std::find(reasons.begin(), reasons.end(), reason) == reasons.end()) {
+        reasons.push_back(std::move(reason));
+      }
+    }
+    return reasons;
   }
 
   const Model& model_;

@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "anemone/annotated.h"
 #include "anemone/guarded.h"
 #include "anemone/status_macros.h"
 #include "anemone/tensor.h"
@@ -163,10 +164,7 @@ class CustomKernel {
   CustomKernel(const OrtApi& api, const CustomOp& op, std::string label)
       : api_(api), op_(op), label_(std::move(label)) {}
 
-  absl::Status Named(const absl::Status& status) const {
-    if (status.ok()) return status;
-    return absl::Status(status.code(), absl::StrCat(label_, ": ", status.message()));
-  }
+  absl::Status Named(const absl::Status& status) const { return Annotated(status, label_); }
 
   absl::Status Read(OrtKernelContext* context, Inputs& in) const {
     in.tensors.reserve(is_constant_.size());  // bottoms point into it

@@ -17,10 +17,11 @@ namespace anemone {
 namespace {
 
 absl::Status NotWrittenNow(const std::string& path) {
-  return absl::ErrnoToStatus(
-      errno,
-      absl::StrCat("'", path, "': cannot be written; choose a folder that can be, on a disk ",
-                   "with space"));
+  const absl::Status why =
+      absl::ErrnoToStatus(errno, absl::StrCat("'", path, "': cannot be written"));
+  return absl::Status(why.code(), absl::StrCat(why.message(),
+                                               "; choose a folder that can be, on a disk with "
+                                               "space"));
 }
 
 // Locks a file that was just made. False: somebody took it for one that was left.

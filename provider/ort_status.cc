@@ -41,9 +41,11 @@ absl::StatusOr<Tensor> TensorOf(const OrtApi& api, const OrtValue* value) {
   ANEMONE_RETURN_IF_ERROR(FromOrt(api, api.GetDimensionsCount(raw, &rank)));
   std::vector<int64_t> dims(rank);
   ANEMONE_RETURN_IF_ERROR(FromOrt(api, api.GetDimensions(raw, dims.data(), rank)));
-  const auto data_type = static_cast<DataType>(type);
-  const bool known = type > 0 && type <= kLastDataType && BitsOf(data_type) > 0;
-  if (!known) return absl::InvalidArgumentError(absl::StrCat("element type ", int{type}));
+  const DataType data_type = TypeNumbered(type);
+  if (BitsOf(data_type) == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("want a tensor of numbers, found ONNX Runtime's element type ", int{type}));
+  }
   ANEMONE_RETURN_IF_ERROR(ElementCount(dims).status());
   const int64_t bytes = ByteSize(data_type, dims);
   void* data = nullptr;  // only read

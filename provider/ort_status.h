@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "anemone/tensor.h"
+#include "fallback/ort_types.h"  // for the plugin too
 
 struct OrtApi;
 struct OrtStatus;

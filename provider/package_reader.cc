@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "anemone/annotated.h"
 #include "anemone/guarded.h"
 #include "anemone/mapped_file.h"
 #include "anemone/status_macros.h"
@@ -106,10 +107,10 @@ class Reader {
   absl::Status CheckHeader() {
     package_.producer = std::string(TextOf(header_->producer()));
     if (header_->format_major() != format::kMajor) {
-      return absl::UnimplementedError(absl::StrCat(
-          "package: has format ", header_->format_major(), ".", header_->format_minor(),
-          " (written by ", package_.producer, "), this version reads ", format::kMajor,
-          ".x; use a version that reads it, or compile the model again"));
+      return absl::UnimplementedError(absl::StrCat("package: has format ", header_->format_major(),
+                                                   ".", header_->format_minor(), " (written by ",
+                                                   package_.producer, "), this version reads ",
+                                                   format::kMajor, ".x; compile the model again"));
     }
     if (TextOf(header_->tables()) != TableHash()) {
       return Stale(absl::StrCat("was compiled by rule tables ", TextOf(header_->tables()), " (",
@@ -224,8 +225,7 @@ absl::StatusOr<Package> OpenPackage(const std::string& path) {
   ANEMONE_ASSIGN_OR_RETURN(auto file, MappedFile::Open(path));
   absl::StatusOr<Package> package = ReadPackage(file->text(), file);
   if (package.ok()) return package;
-  return absl::Status(package.status().code(),
-                      absl::StrCat("'", path, "': ", package.status().message()));
+  return Annotated(package.status(), absl::StrCat("'", path, "'"));
 }
 
 }  // namespace anemone

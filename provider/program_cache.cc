@@ -19,6 +19,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "anemone/annotated.h"
 #include "anemone/mapped_file.h"
 #include "anemone/version.h"
 #include "engine/table_hash.h"
@@ -169,7 +170,7 @@ absl::StatusOr<std::optional<Package>> ProgramCache::Find(const CacheKey& key) {
   if (absl::IsNotFound(status)) return std::nullopt;
   if (!absl::IsDataLoss(status) && !absl::IsInvalidArgument(status) &&
       !absl::IsFailedPrecondition(status)) {
-    return absl::Status(status.code(), absl::StrCat("program cache: ", status.message()));
+    return Annotated(status, "program cache");
   }
   ::unlink(path.c_str());
   if (options_.note) {
@@ -188,9 +189,7 @@ absl::Status ProgramCache::Store(const CacheKey& key, const Package& package) {
         absl::StrCat("program cache: had to remove what it stored, to stay below ",
                      options_.max_bytes, " bytes; allow more"));
   }
-  return status.ok()
-             ? status
-             : absl::Status(status.code(), absl::StrCat("program cache: ", status.message()));
+  return Annotated(status, "program cache");
 }
 
 void ProgramCache::Tidy() const {

@@ -65,13 +65,6 @@ Tensor StackOfStrings(absl::Span<const Tensor> parts, const Blocks& blocks,
 
 }  // namespace
 
-absl::StatusOr<int> AxisIn(int64_t axis, size_t rank) {
-  const auto size = static_cast<int64_t>(rank);
-  if (axis >= -size && axis < size) return static_cast<int>(axis < 0 ? axis + size : axis);
-  return absl::InvalidArgumentError(
-      absl::StrCat("axis ", axis, ": want one of a tensor of rank ", rank));
-}
-
 absl::StatusOr<Tensor> SliceAt(const Tensor& tensor, int axis, int64_t index) {
   std::vector<int64_t> dims = tensor.dims();
   const Blocks blocks = BlocksOf(dims, axis);

@@ -11,9 +11,6 @@
 
 namespace anemone {
 
-// `axis` of a tensor of this rank, which may count from the end. kInvalidArgument: out of range.
-absl::StatusOr<int> AxisIn(int64_t axis, size_t rank);
-
 // What lies at `index` of `axis`, without that axis; a view if it is the first. kUnimplemented:
 // elements smaller than a byte.
 absl::StatusOr<Tensor> SliceAt(const Tensor& tensor, int axis, int64_t index);

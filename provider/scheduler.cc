@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "anemone/annotated.h"
 #include "anemone/status_macros.h"
 #include "fallback/from_onnx_value.h"
 #include "importer/to_onnx.h"
@@ -22,6 +23,11 @@ namespace anemone {
 struct Scheduler::RunState {
   std::vector<Surface> surfaces;  // by slot
   std::vector<RunValue> values;   // by value; of those that stay on the engine none
+
+  RunValue ValueOf(const Graph& graph, ValueId value) const {
+    const std::optional<Tensor>& constant = graph.values[value].constant;
+    return constant.has_value() ? RunValue{*constant, {}} : values[value];
+  }
 };
 
 // One run: starts each segment when the last one it waits for has ended.
@@ -53,16 +59,16 @@ class Scheduler::Runner {
 
  private:
   // A value that comes from outside the engine goes to wherever it is read.
-  absl::Status Publish(ValueId value, const RunValue& given) {
+  absl::Status Publish(ValueId value, RunValue given) {
     if (s_.surfaces_.slot[value] >= 0) {
       ANEMONE_ASSIGN_OR_RETURN(const Tensor tensor, given.ToTensor());
-      ANEMONE_RETURN_IF_ERROR(CrossChecked(value, tensor));
+      ANEMONE_RETURN_IF_ERROR(Cross(value, tensor));
     }
-    state_.values[value] = given;
+    state_.values[value] = std::move(given);
     return absl::OkStatus();
   }
 
-  absl::Status CrossChecked(ValueId value, const Tensor& tensor) {
+  absl::Status Cross(ValueId value, const Tensor& tensor) {
     const Value& planned = s_.graph_.values[value];
     if (tensor.dims() != planned.dims() || tensor.type() != planned.type) {
       return absl::InternalError(absl::StrCat(
@@ -70,11 +76,6 @@ class Scheduler::Runner {
           DimsToString(tensor.dims()), ", planned as ", DataTypeName(planned.type), " ",
           DimsToString(planned.dims()), "; the model declares a wrong shape, take it out"));
     }
-    Cross(value, tensor);
-    return absl::OkStatus();
-  }
-
-  void Cross(ValueId value, const Tensor& tensor) {
     absl::Time start = absl::Now();
     ToSurface(tensor, s_.surfaces_.layout[value], SurfaceOf(value).data());
     Note("crossing", absl::StrCat("to engine: ", s_.graph_.values[value].name), start);
@@ -82,6 +83,7 @@ class Scheduler::Runner {
       hazards_->AddPort(s_.plan_.first_segment + ReaderOf(value), s_.graph_.values[value].name,
                         tensor);
     }
+    return absl::OkStatus();
   }
 
   // The engine segment that reads the value first.
@@ -168,32 +170,23 @@ class Scheduler::Runner {
     ANEMONE_ASSIGN_OR_RETURN(std::vector<CpuValue> results,
                              s_.cpu_segments_[index]->Run(inputs, places));
     for (size_t i = 0; i < results.size(); ++i) {
-      ValueId v = segment.outputs[i];
-      if (s_.surfaces_.slot[v] >= 0) {
-        ANEMONE_ASSIGN_OR_RETURN(Tensor tensor, results[i].ToTensor());
-        ANEMONE_RETURN_IF_ERROR(CrossChecked(v, tensor));
-      }
-      state_.values[v].cpu = std::move(results[i]);
+      ANEMONE_RETURN_IF_ERROR(Publish(segment.outputs[i], {Tensor(), std::move(results[i])}));
     }
     return absl::OkStatus();
   }
 
   absl::Status RunControlFlow(int index) {
     const Node& node = s_.graph_.nodes[s_.plan_.segments[index].nodes.front()];
-    const auto value_of = [&](ValueId v) -> RunValue {
-      if (v == kNone) return {};
-      const std::optional<Tensor>& constant = s_.graph_.values[v].constant;
-      if (constant.has_value()) return {*constant, {}};
-      return state_.values[v];
-    };
     std::vector<RunValue> inputs, captured;
-    for (ValueId v : node.inputs) inputs.push_back(value_of(v));
-    for (ValueId v : node.captures) captured.push_back(value_of(v));
-    ANEMONE_ASSIGN_OR_RETURN(const std::vector<RunValue> results,
+    for (ValueId v : node.inputs) {
+      inputs.push_back(v == kNone ? RunValue() : state_.ValueOf(s_.graph_, v));
+    }
+    for (ValueId v : node.captures) captured.push_back(state_.ValueOf(s_.graph_, v));
+    ANEMONE_ASSIGN_OR_RETURN(std::vector<RunValue> results,
                              s_.control_flow_[index]->Run(inputs, captured, trace_, hazards_));
     for (size_t i = 0; i < results.size(); ++i) {
       if (node.outputs[i] == kNone) continue;
-      ANEMONE_RETURN_IF_ERROR(Publish(node.outputs[i], results[i]));
+      ANEMONE_RETURN_IF_ERROR(Publish(node.outputs[i], std::move(results[i])));
     }
     return absl::OkStatus();
   }
@@ -308,10 +301,7 @@ absl::StatusOr<std::vector<RunValue>> Scheduler::RunBody(absl::Span<const RunVal
   state->values.assign(graph_.values.size(), RunValue());
   ANEMONE_RETURN_IF_ERROR(Runner(*this, *state, trace, hazards).Run(inputs, captured));
   std::vector<RunValue> outputs;
-  for (ValueId v : graph_.outputs) {
-    const std::optional<Tensor>& constant = graph_.values[v].constant;
-    outputs.push_back(constant.has_value() ? RunValue{*constant, {}} : state->values[v]);
-  }
+  for (ValueId v : graph_.outputs) outputs.push_back(state->ValueOf(graph_, v));
   state->values.clear();
   std::lock_guard<std::mutex> lock(mutex_);
   idle_.push_back(std::move(state));
@@ -341,9 +331,7 @@ absl::StatusOr<std::vector<OnnxValue>> Scheduler::Run(const std::vector<OnnxValu
     }
     auto output = made[i].ToOnnxValue();
     if (!output.ok()) {
-      return absl::Status(output.status().code(),
-                          absl::StrCat("output '", graph_.values[v].name,
-                                       "': ", std::string(output.status().message())));
+      return Annotated(output.status(), absl::StrCat("output '", graph_.values[v].name, "'"));
     }
     outputs.push_back(*std::move(output));
   }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -20,6 +19,7 @@
 #include "partitioner/plan_json.h"
 #include "partitioner/plan_text.h"
 #include "provider/bucketed.h"
+#include "provider/bucketing.h"
 #include "provider/importing.h"
 #include "provider/planning.h"
 #include "provider/ports.h"
@@ -42,43 +42,12 @@ class Stopwatch {
   absl::Time start_ = absl::Now();
 };
 
-}  // namespace
-
-struct Session::State {
-  Model model;
-  Plan plan;
-  std::unique_ptr<Device> device;
-  std::shared_ptr<const OrtRuntime> runtime;
-  std::unique_ptr<Scheduler> scheduler;
-  mutable tbb::task_arena arena;
-  std::vector<PortInfo> inputs, outputs;
-  LoadTimes times;
-  bool observed = false;              // hazards can be found
-  std::unique_ptr<Bucketed> buckets;  // if there are any, they have all but inputs and outputs
-
-  using Import = std::function<absl::StatusOr<Model>(const ImportOptions&)>;
-  using Check = std::function<absl::StatusOr<CheckReport>(const CheckOptions&)>;
-  // `import` and `check` are kept if there are buckets.
-  static absl::StatusOr<std::unique_ptr<State>> Make(const SessionOptions& options,
-                                                     const Import& import, const Check& check) {
-    return Guarded("load the model", [&] {
-      return options.buckets.empty() ? MakeUnguarded(options, import)
-                                     : MakeBucketed(options, import, check);
-    });
-  }
-  static absl::StatusOr<std::unique_ptr<State>> MakeBucketed(const SessionOptions& options,
-                                                             const Import& import,
-                                                             const Check& check);
-  static absl::StatusOr<std::unique_ptr<State>> MakeUnguarded(const SessionOptions& options,
-                                                              const Import& import);
-  absl::StatusOr<std::map<std::string, OnnxValue>> Run(
-      const std::map<std::string, OnnxValue>& given, Trace* trace,
-      HazardLog* hazards = nullptr) const;
-  absl::StatusOr<std::map<std::string, Tensor>> RunTensors(
-      const std::map<std::string, Tensor>& given, Trace* trace, HazardLog* hazards = nullptr) const;
+// What the programs of one session share: its plan's options, and one budget of threads.
+struct Shared {
+  PlanOptions planning;
+  std::shared_ptr<LazyRuntime> runtime;
+  std::shared_ptr<tbb::task_arena> arena;
 };
-
-namespace {
 
 absl::Status CheckChoices(const SessionOptions& options) {
   if (options.device != "auto" && options.device != "software") {
@@ -96,41 +65,71 @@ absl::Status CheckChoices(const SessionOptions& options) {
   return absl::OkStatus();
 }
 
-int ThreadsOf(const SessionOptions& options) {
-  return options.threads > 0 ? options.threads
-                             : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+absl::StatusOr<Shared> Share(const SessionOptions& options) {
+  ANEMONE_RETURN_IF_ERROR(CheckChoices(options));
+  Shared shared;
+  ANEMONE_ASSIGN_OR_RETURN(shared.planning, PlanningOptions(options.target, options.route,
+                                                            options.policy, options.rewrites));
+  shared.planning.bodies = true;
+  const int threads = ThreadsOf(options.threads);
+  shared.runtime = std::make_shared<LazyRuntime>(threads, options.ort_library);
+  shared.arena = std::make_shared<tbb::task_arena>(threads);
+  return shared;
 }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Session::State>> Session::State::MakeUnguarded(
-    const SessionOptions& options, const Import& import) {
-  ANEMONE_RETURN_IF_ERROR(CheckChoices(options));
-  auto state = std::make_unique<State>();
-  ANEMONE_ASSIGN_OR_RETURN(PlanOptions planning, PlanningOptions(options.target, options.route,
-                                                                 options.policy, options.rewrites));
-  planning.bodies = true;
-  const int threads = ThreadsOf(options);
-  state->arena.initialize(threads);
+struct Session::State {
+  Model model;
+  Plan plan;
+  std::unique_ptr<Device> device;
+  std::shared_ptr<const OrtRuntime> runtime;
+  std::unique_ptr<Scheduler> scheduler;
+  std::shared_ptr<tbb::task_arena> arena;
+  std::vector<PortInfo> inputs, outputs;
+  LoadTimes times;
+  bool observed = false;              // hazards can be found
+  std::unique_ptr<Bucketed> buckets;  // if there are any, they have all but inputs and outputs
 
+  // `import` is kept if there are buckets.
+  static absl::StatusOr<Session> Load(const SessionOptions& options,
+                                      const Bucketing::Import& import);
+  static absl::StatusOr<std::unique_ptr<State>> Make(
+      const SessionOptions& options, const Shared& shared,
+      const std::function<absl::StatusOr<Model>()>& import);
+  void SetPorts(const Graph& graph);
+  absl::StatusOr<std::map<std::string, OnnxValue>> Run(
+      const std::map<std::string, OnnxValue>& given, Trace* trace, HazardLog* hazards) const;
+  absl::StatusOr<std::map<std::string, Tensor>> RunTensors(
+      const std::map<std::string, Tensor>& given, Trace* trace, HazardLog* hazards = nullptr) const;
+};
+
+void Session::State::SetPorts(const Graph& graph) {
+  for (ValueId v : graph.inputs) inputs.push_back(PortOf(graph, v));
+  for (ValueId v : graph.outputs) outputs.push_back(PortOf(graph, v));
+}
+
+absl::StatusOr<std::unique_ptr<Session::State>> Session::State::Make(
+    const SessionOptions& options, const Shared& shared,
+    const std::function<absl::StatusOr<Model>()>& import) {
+  auto state = std::make_unique<State>();
+  state->arena = shared.arena;
   Stopwatch watch;
-  auto runtime = std::make_shared<LazyRuntime>(threads, options.ort_library);
-  ANEMONE_ASSIGN_OR_RETURN(state->model,
-                           import(ImportingOptions(options.dims, options.shapes, runtime)));
+  ANEMONE_ASSIGN_OR_RETURN(state->model, import());
   ANEMONE_RETURN_IF_ERROR(RequireBound(state->model));
   state->times.load = watch.Lap();
-  ANEMONE_ASSIGN_OR_RETURN(state->plan, anemone::MakePlan(state->model, planning));
+  ANEMONE_ASSIGN_OR_RETURN(state->plan, anemone::MakePlan(state->model, shared.planning));
   state->times.plan = watch.Lap();
   // Without ONNX Runtime a model runs as long as nothing of it stays on the CPU.
   if (state->plan.cpu_segments() > 0) {
-    ANEMONE_ASSIGN_OR_RETURN(state->runtime, runtime->Get());
+    ANEMONE_ASSIGN_OR_RETURN(state->runtime, shared.runtime->Get());
   }
   state->device =
       MakeSoftwareDevice({.exact = options.numerics == "exact", .observed = options.hazards});
   state->observed = options.hazards;
   if (options.device_limits) state->device = MakeLimitedDevice(std::move(state->device));
   absl::Status compiled;
-  state->arena.execute([&] {
+  state->arena->execute([&] {
     auto scheduler = Scheduler::Make(state->model.graph, state->plan, *state->device,
                                      state->runtime, options.heed_limits);
     compiled = scheduler.status();
@@ -138,46 +137,30 @@ absl::StatusOr<std::unique_ptr<Session::State>> Session::State::MakeUnguarded(
   });
   ANEMONE_RETURN_IF_ERROR(compiled);
   state->times.compile = watch.Lap();
-  const Graph& graph = state->model.graph;
-  for (ValueId v : graph.inputs) state->inputs.push_back(PortOf(graph, v));
-  for (ValueId v : graph.outputs) state->outputs.push_back(PortOf(graph, v));
+  state->SetPorts(state->model.graph);
   return state;
 }
 
-absl::StatusOr<std::unique_ptr<Session::State>> Session::State::MakeBucketed(
-    const SessionOptions& options, const Import& import, const Check& check) {
-  ANEMONE_RETURN_IF_ERROR(CheckChoices(options));
-  ANEMONE_RETURN_IF_ERROR(
-      PlanningOptions(options.target, options.route, options.policy, options.rewrites).status());
-  auto runtime = std::make_shared<LazyRuntime>(ThreadsOf(options), options.ort_library);
-  ANEMONE_ASSIGN_OR_RETURN(
-      Bucketing buckets,
-      Bucketing::Make(options.buckets, ImportingOptions(options.dims, options.shapes, runtime),
-                      import));
+absl::StatusOr<Session> Session::State::Load(const SessionOptions& options,
+                                             const Bucketing::Import& import) {
+  ANEMONE_ASSIGN_OR_RETURN(const Shared shared, Share(options));
+  const ImportOptions importing = ImportingOptions(options.dims, options.shapes, shared.runtime);
+  if (options.buckets.empty()) {
+    ANEMONE_ASSIGN_OR_RETURN(auto state, Make(options, shared, [&] { return import(importing); }));
+    return Session(std::move(state));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Bucketing buckets, Bucketing::Make(options.buckets, importing, import));
   auto state = std::make_unique<State>();
   state->observed = options.hazards;
-  const Graph& graph = buckets.free().graph;
-  for (ValueId v : graph.inputs) state->inputs.push_back(PortOf(graph, v));
-  for (ValueId v : graph.outputs) state->outputs.push_back(PortOf(graph, v));
-  const auto load = [options, import](const BucketSizes& sizes) -> absl::StatusOr<Session> {
-    SessionOptions bound = options;
-    bound.buckets.clear();
-    bound.dims.insert(sizes.begin(), sizes.end());
-    ANEMONE_ASSIGN_OR_RETURN(auto made, MakeUnguarded(bound, import));
+  state->SetPorts(buckets.free().graph);
+  const auto load =
+      [options,
+       shared](const std::function<absl::StatusOr<Model>()>& at_sizes) -> absl::StatusOr<Session> {
+    ANEMONE_ASSIGN_OR_RETURN(auto made, Make(options, shared, at_sizes));
     return Session(std::move(made));
   };
-  const auto plan = [options, check] {
-    return check({.targets = {options.target},
-                  .route = options.route,
-                  .policy = options.policy,
-                  .rewrites = options.rewrites,
-                  .dims = options.dims,
-                  .shapes = options.shapes,
-                  .buckets = options.buckets,
-                  .ort_library = options.ort_library});
-  };
-  state->buckets = std::make_unique<Bucketed>(std::move(buckets), load, plan);
-  return state;
+  state->buckets = std::make_unique<Bucketed>(std::move(buckets), shared.planning, load);
+  return Session(std::move(state));
 }
 
 absl::StatusOr<std::map<std::string, OnnxValue>> Session::State::Run(
@@ -208,7 +191,7 @@ absl::StatusOr<std::map<std::string, OnnxValue>> Session::State::Run(
         absl::StrCat("input '", name, "': the model has no such input; it has: ", names));
   }
   absl::StatusOr<std::vector<OnnxValue>> results;
-  arena.execute([&] { results = scheduler->Run(values, trace, hazards); });
+  arena->execute([&] { results = scheduler->Run(values, trace, hazards); });
   ANEMONE_RETURN_IF_ERROR(results.status());
   std::map<std::string, OnnxValue> named;
   for (size_t i = 0; i < outputs.size(); ++i) named[outputs[i].name] = std::move((*results)[i]);
@@ -217,6 +200,11 @@ absl::StatusOr<std::map<std::string, OnnxValue>> Session::State::Run(
 
 absl::StatusOr<std::map<std::string, Tensor>> Session::State::RunTensors(
     const std::map<std::string, Tensor>& given, Trace* trace, HazardLog* hazards) const {
+  if (buckets != nullptr) {
+    ANEMONE_ASSIGN_OR_RETURN(const Bucketed::Job job, buckets->Prepare(given));
+    ANEMONE_ASSIGN_OR_RETURN(auto made, job.program->state_->RunTensors(job.inputs, trace));
+    return Bucketed::Crop(job, std::move(made));
+  }
   for (const PortInfo& port : outputs) {  // before the work is done
     if (port.kind == PortKind::kTensor || port.kind == PortKind::kOther) continue;
     return absl::FailedPreconditionError(
@@ -235,23 +223,19 @@ Session& Session::operator=(Session&&) noexcept = default;
 Session::~Session() = default;
 
 absl::StatusOr<Session> Session::Load(const std::string& path, const SessionOptions& options) {
-  ANEMONE_ASSIGN_OR_RETURN(
-      auto state,
-      State::Make(
-          options, [path](const ImportOptions& importing) { return ImportFile(path, importing); },
-          [path](const CheckOptions& checking) { return anemone::Check(path, checking); }));
-  return Session(std::move(state));
+  return Guarded("load the model", [&] {
+    return State::Load(
+        options, [path](const ImportOptions& importing) { return ImportFile(path, importing); });
+  });
 }
 
 absl::StatusOr<Session> Session::LoadBytes(absl::string_view model, const SessionOptions& options) {
-  const auto bytes = std::make_shared<const std::string>(model);
-  ANEMONE_ASSIGN_OR_RETURN(
-      auto state,
-      State::Make(
-          options,
-          [bytes](const ImportOptions& importing) { return ImportShared(bytes, "", importing); },
-          [bytes](const CheckOptions& checking) { return CheckBytes(*bytes, checking); }));
-  return Session(std::move(state));
+  return Guarded("load the model", [&] {
+    const auto bytes = std::make_shared<const std::string>(model);
+    return State::Load(options, [bytes](const ImportOptions& importing) {
+      return ImportShared(bytes, "", importing);
+    });
+  });
 }
 
 const std::vector<PortInfo>& Session::inputs() const { return state_->inputs; }
@@ -259,18 +243,13 @@ const std::vector<PortInfo>& Session::outputs() const { return state_->outputs; 
 
 absl::StatusOr<std::map<std::string, Tensor>> Session::Run(
     const std::map<std::string, Tensor>& inputs) const {
-  return Guarded("run the model", [&]() -> absl::StatusOr<std::map<std::string, Tensor>> {
-    if (state_->buckets == nullptr) return state_->RunTensors(inputs, nullptr);
-    ANEMONE_ASSIGN_OR_RETURN(const Bucketed::Job job, state_->buckets->Prepare(inputs));
-    ANEMONE_ASSIGN_OR_RETURN(auto outputs, job.program->Run(job.inputs));
-    return Bucketed::Crop(job, std::move(outputs));
-  });
+  return Guarded("run the model", [&] { return state_->RunTensors(inputs, nullptr); });
 }
 
 absl::StatusOr<std::map<std::string, OnnxValue>> Session::RunValues(
     const std::map<std::string, OnnxValue>& inputs) const {
   if (state_->buckets == nullptr) {
-    return Guarded("run the model", [&] { return state_->Run(inputs, nullptr); });
+    return Guarded("run the model", [&] { return state_->Run(inputs, nullptr, nullptr); });
   }
   std::map<std::string, Tensor> tensors;
   for (const auto& [name, value] : inputs) {
@@ -286,6 +265,32 @@ absl::StatusOr<std::map<std::string, OnnxValue>> Session::RunValues(
   return std::map<std::string, OnnxValue>(outputs.begin(), outputs.end());
 }
 
+absl::StatusOr<std::map<std::string, Tensor>> Session::RunTraced(
+    const std::map<std::string, Tensor>& inputs, std::string* trace) const {
+  Trace events;
+  auto outputs = Guarded("run the model", [&] { return state_->RunTensors(inputs, &events); });
+  const std::string added = events.Take();
+  absl::StrAppend(trace, trace->empty() || added.empty() ? "" : ",\n", added);
+  return outputs;
+}
+
+absl::StatusOr<std::vector<Hazard>> Session::FindHazards(
+    const std::map<std::string, Tensor>& inputs) const {
+  if (!state_->observed) {
+    return absl::FailedPreconditionError(
+        "hazards: this session was not loaded for them; set SessionOptions::hazards");
+  }
+  return Guarded("run the model", [&]() -> absl::StatusOr<std::vector<Hazard>> {
+    if (state_->buckets != nullptr) {
+      ANEMONE_ASSIGN_OR_RETURN(const Bucketed::Job job, state_->buckets->Prepare(inputs));
+      return job.program->FindHazards(job.inputs);
+    }
+    HazardLog log(state_->model, state_->plan);
+    ANEMONE_RETURN_IF_ERROR(state_->RunTensors(inputs, nullptr, &log).status());
+    return log.Take();
+  });
+}
+
 absl::StatusOr<BucketUse> Session::UseOf(const std::map<std::string, Tensor>& inputs) const {
   if (state_->buckets == nullptr) {
     return absl::FailedPreconditionError(
@@ -297,39 +302,11 @@ absl::StatusOr<BucketUse> Session::UseOf(const std::map<std::string, Tensor>& in
   });
 }
 
-absl::StatusOr<std::map<std::string, Tensor>> Session::RunTraced(
-    const std::map<std::string, Tensor>& inputs, std::string* trace) const {
-  if (state_->buckets != nullptr) {
-    ANEMONE_ASSIGN_OR_RETURN(const Bucketed::Job job, state_->buckets->Prepare(inputs));
-    ANEMONE_ASSIGN_OR_RETURN(auto made, job.program->RunTraced(job.inputs, trace));
-    return Bucketed::Crop(job, std::move(made));
-  }
-  Trace events;
-  auto outputs = Guarded("run the model", [&] { return state_->RunTensors(inputs, &events); });
-  *trace = events.Take();
-  return outputs;
-}
-
-absl::StatusOr<std::vector<Hazard>> Session::FindHazards(
-    const std::map<std::string, Tensor>& inputs) const {
-  if (!state_->observed) {
-    return absl::FailedPreconditionError(
-        "hazards: this session was not loaded for them; set SessionOptions::hazards");
-  }
-  if (state_->buckets != nullptr) {
-    ANEMONE_ASSIGN_OR_RETURN(const Bucketed::Job job, state_->buckets->Prepare(inputs));
-    return job.program->FindHazards(job.inputs);
-  }
-  HazardLog log(state_->model, state_->plan);
-  ANEMONE_RETURN_IF_ERROR(
-      Guarded("run the model", [&] { return state_->RunTensors(inputs, nullptr, &log); }).status());
-  return log.Take();
-}
-
 std::string Session::PlanText(bool every_node) const {
   if (state_->buckets != nullptr) {
     const auto plans = state_->buckets->Plans();
-    return plans.ok() ? (*plans)->Text(every_node) : std::string(plans.status().message());
+    return plans.ok() ? (*plans)->Text(every_node, /*colour=*/false)
+                      : std::string(plans.status().message());
   }
   return anemone::PlanText(state_->model, state_->plan, every_node, /*colour=*/false);
 }
@@ -337,10 +314,9 @@ std::string Session::PlanText(bool every_node) const {
 std::string Session::PlanJson() const {
   if (state_->buckets != nullptr) {
     const auto plans = state_->buckets->Plans();
-    return plans.ok() ? Json::parse((*plans)->Json())["targets"].dump() : "null";
+    return plans.ok() ? JsonText((*plans)->TargetsJson()) : "null";
   }
-  return anemone::PlanJson(state_->model, state_->plan)
-      .dump(-1, ' ', false, Json::error_handler_t::replace);
+  return JsonText(anemone::PlanJson(state_->model, state_->plan));
 }
 
 PlanSummary Session::Summary() const {

@@ -74,6 +74,14 @@ DataType TypeNamed(const std::string& name) {
   Raise(absl::InvalidArgumentError(absl::StrCat("ONNX has no type '", name, "'")));
 }
 
+// What is no UTF-8 in names and paths is replaced, as in JSON.
+nb::str StrOf(const std::string& text) {
+  PyObject* made =
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace");
+  if (made == nullptr) throw nb::python_error();
+  return nb::steal<nb::str>(made);
+}
+
 using Bytes = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 // A view of `bytes`, which it keeps alive.
@@ -225,7 +233,8 @@ void AddSession(nb::module_& module) {
       .def_prop_ro("inputs", [](const Session& s) { return PortsOf(s.inputs()); })
       .def_prop_ro("outputs", [](const Session& s) { return PortsOf(s.outputs()); })
       .def("run", Run)
-      .def("plan_text", &Session::PlanText)
+      .def("plan_text",
+           [](const Session& s, bool every_node) { return StrOf(s.PlanText(every_node)); })
       .def("plan_json", &Session::PlanJson);
   module.def("load", [](const nb::bytes& path, const SessionOptions& options) {
     return Unlocked([&] { return Session::Load(std::string(ViewOf(path)), options); });
@@ -238,7 +247,8 @@ void AddSession(nb::module_& module) {
 void AddCheck(nb::module_& module) {
   AddOptions<CheckOptions>(module, "CheckOptions").def_rw("targets", &CheckOptions::targets);
   nb::class_<CheckReport>(module, "CheckReport")
-      .def("text", &CheckReport::Text)
+      .def("text", [](const CheckReport& report, bool every_node,
+                      bool colour) { return StrOf(report.Text(every_node, colour)); })
       .def("json", &CheckReport::Json);
   module.def("check", [](const nb::bytes& path, const CheckOptions& options) {
     return Unlocked([&] { return Check(std::string(ViewOf(path)), options); });

@@ -45,7 +45,6 @@ absl::StatusOr<std::vector<Measure>> MeasureOne(const std::string& path, const O
   double our_load = MillisecondsOf([&] { return ours.Load(path, inputs); }, status);
   double their_load = MillisecondsOf([&] { return theirs.Load(path, inputs); }, status);
   ANEMONE_RETURN_IF_ERROR(status);
-  plan = ours.session().Summary();
   double our_first = MillisecondsOf([&] { return ours.Run(); }, status);
   double their_first = MillisecondsOf([&] { return theirs.Run(); }, status);
   std::vector<double> our_runs, their_runs;
@@ -55,6 +54,7 @@ absl::StatusOr<std::vector<Measure>> MeasureOne(const std::string& path, const O
     their_runs.push_back(MillisecondsOf([&] { return theirs.Run(); }, status));
   }
   ANEMONE_RETURN_IF_ERROR(status);
+  plan = ours.session().Summary();
   LoadTimes times = ours.session().times();
   std::vector<Measure> all = {{"load, plan and compile", "ms", our_load, their_load},
                               {"plan alone", "ms", times.plan, their_load},

@@ -7,7 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "anemone/check.h"
 #include "anemone/version.h"
-#include "nlohmann/json.hpp"
+#include "partitioner/plan_json.h"
 #include "tools/commands.h"
 #include "tools/inputs.h"
 #include "tools/progress.h"
@@ -43,10 +43,8 @@ int CheckCommand(const Options& options) {
     auto report = Check(path, checking);
     if (!report.ok()) {
       code = Fail(report.status());
-      nlohmann::ordered_json entry = {{"path", path},
-                                      {"error", std::string(report.status().message())}};
-      absl::StrAppend(&models, models.empty() ? "" : ",",
-                      entry.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+      const Json entry = {{"path", path}, {"error", std::string(report.status().message())}};
+      absl::StrAppend(&models, models.empty() ? "" : ",", JsonText(entry));
       continue;
     }
     if (options.json) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "anemone/annotated.h"
 #include "engine/math/convert.h"
 
 namespace anemone {
@@ -107,9 +108,7 @@ absl::StatusOr<Comparison> Compare(const std::string& name, const Tensor& result
   }
   auto got = Doubles(result);
   auto want = Doubles(reference);
-  if (!got.ok())
-    return absl::Status(got.status().code(),
-                        absl::StrCat("output '", name, "': ", std::string(got.status().message())));
+  if (!got.ok()) return Annotated(got.status(), absl::StrCat("output '", name, "'"));
   double dot = 0, got_square = 0, want_square = 0;
   double low = std::numeric_limits<double>::infinity(), high = -low;
   for (size_t i = 0; i < want->size(); ++i) {

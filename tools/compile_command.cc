@@ -100,8 +100,14 @@ absl::StatusOr<std::string> Serialized(const Graph& graph) {
     *initializer = ToProto(tensor);
     initializer->set_name(graph.values[id].name);
   }
-  for (size_t i = 0; i < graph.outputs.size(); ++i) {  // ToOnnx leaves shapes to the reader
-    *model.proto.mutable_graph()->mutable_output(static_cast<int>(i))->mutable_type() =
+  // ToOnnx leaves shapes to the reader: of outputs, and where there are bodies of inputs too.
+  onnx::GraphProto& written = *model.proto.mutable_graph();
+  for (size_t i = 0; i < graph.inputs.size(); ++i) {
+    *written.mutable_input(static_cast<int>(i))->mutable_type() =
+        TypeOf(graph.values[graph.inputs[i]]);
+  }
+  for (size_t i = 0; i < graph.outputs.size(); ++i) {
+    *written.mutable_output(static_cast<int>(i))->mutable_type() =
         TypeOf(graph.values[graph.outputs[i]]);
   }
   model.proto.set_producer_name("anemone");

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "anemone/annotated.h"
 #include "anemone/status_macros.h"
 #include "engine/json_keys.h"
 #include "engine/warning.h"
@@ -31,10 +32,6 @@ struct Case {
 };
 
 constexpr int kDeepest = 64;
-
-absl::Status Annotated(const absl::Status& status, absl::string_view where) {
-  return absl::Status(status.code(), absl::StrCat(where, ": ", status.message()));
-}
 
 // As far as it can be read: an error leaves the rest of the case as it was.
 absl::Status ReadCase(const Json& from, Case& c) {

@@ -15,8 +15,14 @@
 #include "importer/bindings.h"
 #include "importer/importer.h"
 #include "provider/importing.h"
+#include "provider/ports.h"
 
 namespace anemone {
+namespace {
+
+constexpr size_t kMostWords = 4096;  // of an error
+
+}  // namespace
 
 absl::Status AnemoneContestant::Load(const std::string& path, const Arrays& inputs) {
   ANEMONE_ASSIGN_OR_RETURN(Session session, Session::Load(path, options_));
@@ -67,13 +73,7 @@ absl::StatusOr<Arrays> InputsOf(const std::string& path, const Options& options)
         Model model,
         ImportFile(path, ImportingOptions(RandomDims(options), options.shapes, nullptr)));
     ANEMONE_RETURN_IF_ERROR(RequireBound(model));
-    const Graph& graph = model.graph;
-    for (ValueId input : graph.inputs) {
-      const Value& value = graph.values[input];
-      PortInfo port{value.name, value.type, {}, graph.defaults.count(input) > 0};
-      if (value.shape) port.dims = value.dims();
-      ports.push_back(std::move(port));
-    }
+    for (ValueId input : model.graph.inputs) ports.push_back(PortOf(model.graph, input));
   }
   return MakeInputs(ports, options);
 }
@@ -90,18 +90,27 @@ double Percentile(std::vector<double> times, double share) {
 }
 
 absl::StatusOr<double> PeakMemoryOf(const std::function<absl::Status()>& work) {
+  const std::unique_ptr<FILE, int (*)(FILE*)> words(std::tmpfile(), std::fclose);
+  if (words == nullptr) return absl::ResourceExhaustedError("bench: cannot make a temporary file");
   std::fflush(nullptr);
   pid_t child = fork();
   if (child < 0) return absl::ResourceExhaustedError("bench: cannot start a process");
   if (child == 0) {
     absl::Status status = work();
-    if (!status.ok()) std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
-    _exit(status.ok() ? 0 : 1);
+    std::fputs(std::string(status.message()).c_str(), words.get());
+    std::fflush(words.get());
+    _exit(static_cast<int>(status.code()));
   }
   int status = 0;
   rusage usage{};
-  if (wait4(child, &status, 0, &usage) != child || !WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+  if (wait4(child, &status, 0, &usage) != child || !WIFEXITED(status)) {
     return absl::InternalError("bench: the process that measures memory failed");
+  }
+  if (const int code = WEXITSTATUS(status); code != 0) {
+    std::rewind(words.get());
+    std::string text(kMostWords, '\0');
+    text.resize(std::fread(text.data(), 1, text.size(), words.get()));
+    return absl::Status(static_cast<absl::StatusCode>(code), text);
   }
   return static_cast<double>(usage.ru_maxrss) * 1024;
 }

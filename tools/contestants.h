@@ -71,8 +71,8 @@ double MillisecondsOf(const std::function<absl::Status()>& step, absl::Status& s
 // `share` 0 is the fastest, 0.5 the median. There must be a time.
 double Percentile(std::vector<double> times, double share);
 
-// Peak resident memory in bytes of a child process that does `work`. Call it before this process
-// has threads or much memory: the child inherits that.
+// Peak resident memory in bytes of a child process that does `work`, or its error. Call it before
+// this process has threads or much memory: the child inherits that.
 absl::StatusOr<double> PeakMemoryOf(const std::function<absl::Status()>& work);
 
 }  // namespace anemone

@@ -10,6 +10,8 @@
 namespace anemone {
 namespace {
 
+std::string Cell(const Json& value) { return value.is_string() ? value.get<std::string>() : ""; }
+
 void PrintSegment(const Json& segment) {
   const bool on_engine = segment["placement"] == "engine";
   std::printf("  %3lld  %-6s  ", segment["id"].get<long long>(),
@@ -27,6 +29,15 @@ void PrintSegment(const Json& segment) {
   if (unverified > 0)
     std::printf("  (%zu units in forms that nobody was seen to compile)", unverified);
   std::printf("\n");
+  if (on_engine) return;
+  for (const Json& reason : segment["reasons"]) {
+    const bool is_known = reason["message"].is_string() || !reason.contains("condition");
+    std::printf("         %s: %s [%s]", Cell(reason["op_type"]).c_str(),
+                Cell(reason[is_known ? "message" : "condition"]).c_str(),
+                Cell(reason["rule"]).c_str());
+    const std::string remedy = Cell(reason["remedy"]);
+    std::printf("%s%s\n", remedy.empty() ? "" : "; ", remedy.c_str());
+  }
 }
 
 }  // namespace

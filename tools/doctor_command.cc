@@ -27,6 +27,7 @@
 #include "nlohmann/json.hpp"
 #include "partitioner/plan_json.h"
 #include "provider/importing.h"
+#include "provider/new_file.h"
 #include "provider/program_cache.h"
 #include "tools/commands.h"
 
@@ -184,6 +185,11 @@ Finding FindRuntime(const absl::StatusOr<std::shared_ptr<const OrtRuntime>>& run
   return Well("onnxruntime", absl::StrCat((*runtime)->version(), ", ", (*runtime)->library_path()));
 }
 
+bool CanWriteTo(const std::string& folder) {
+  const auto probe = NewFile::Make(absl::StrCat(folder, "/.doctor"));  // never put into place
+  return probe.ok() && (*probe)->Write("x").ok();
+}
+
 // Whether a file can be made in the folder, and what is in it.
 Finding FindCache() {
   constexpr char kRemedy[] = "set XDG_CACHE_HOME to a folder that you may write to";
@@ -193,11 +199,10 @@ Finding FindCache() {
   }
   const auto cache = ProgramCache::Open({.folder = folder});
   if (!cache.ok()) return {"cache", false, std::string(cache.status().message()), kRemedy};
-  const std::string probe = absl::StrCat(folder, "/.doctor");
-  const bool written = static_cast<bool>(std::ofstream(probe) << "x" << std::flush);
+  if (!CanWriteTo(folder)) {
+    return {"cache", false, absl::StrCat(folder, ": cannot be written to"), kRemedy};
+  }
   std::error_code error;
-  fs::remove(probe, error);
-  if (!written) return {"cache", false, absl::StrCat(folder, ": cannot be written to"), kRemedy};
   int64_t entries = 0;
   double bytes = 0;
   for (const auto& entry : fs::directory_iterator(folder, error)) {

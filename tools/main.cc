@@ -11,9 +11,13 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "anemone/guarded.h"
+#include "anemone/near_names.h"
 #include "anemone/printable.h"
 #include "anemone/version.h"
+#include "partitioner/plan_json.h"
 #include "tools/commands.h"
 #include "tools/flags.h"
 
@@ -96,11 +100,39 @@ int Finished(const Command& command, const Options& options) {
   return *code;
 }
 
-bool IsCommand(absl::string_view name) {
+const Command* FindCommand(absl::string_view name) {
   for (const Command& command : Commands()) {
-    if (name == command.name) return true;
+    if (name == command.name) return &command;
   }
-  return false;
+  return nullptr;
+}
+
+// What is wrong with the first option that `command` does not take; "" if it takes all. CLI11 would
+// take the option's value for an argument, and speak of that.
+std::string UnknownOption(const Command& command, int argc, char** argv) {
+  std::vector<std::string> known = {"--help"};
+  for (const Flag& flag : Flags()) {
+    if ((flag.commands & command.bit) != 0) known.push_back(absl::StrCat("--", flag.name));
+  }
+  for (int i = 2; i < argc && absl::string_view(argv[i]) != "--"; ++i) {
+    const std::vector<std::string> parts = absl::StrSplit(argv[i], absl::MaxSplits('=', 1));
+    const std::string& option = parts.front();
+    if (!absl::StartsWith(option, "--")) continue;
+    if (std::find(known.begin(), known.end(), option) != known.end()) continue;
+    std::vector<std::string> takers;
+    for (const Flag& flag : Flags()) {
+      for (const Command& other : Commands()) {
+        const bool takes = (flag.commands & other.bit) != 0 && !other.hidden;
+        if (takes && option == absl::StrCat("--", flag.name)) takers.emplace_back(other.name);
+      }
+    }
+    return absl::StrCat(option, ": ", command.name, " has no such option; ",
+                        takers.empty()
+                            ? absl::StrCat("near: ", absl::StrJoin(NearNames(option, known), ", "))
+                            : absl::StrCat("only ", absl::StrJoin(takers, ", "),
+                                           takers.size() > 1 ? " have" : " has"));
+  }
+  return "";
 }
 
 }  // namespace
@@ -110,9 +142,7 @@ int Fail(const absl::Status& status) {
   return kExitRefused;
 }
 
-void PrintJson(const Json& json) {
-  std::puts(json.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
-}
+void PrintJson(const Json& json) { std::puts(JsonText(json).c_str()); }
 
 int FailUsage(absl::string_view message) {
   Fail(absl::InvalidArgumentError(message));
@@ -128,7 +158,8 @@ int Main(int argc, char** argv) {
   if (std::string name = PromisedName(argc, argv); !name.empty()) {
     return FailUsage(absl::StrCat("'", name, "': not in this version; see anemone --help"));
   }
-  if (argc > 1 && argv[1][0] != '-' && !IsCommand(argv[1])) {
+  const Command* asked = argc > 1 ? FindCommand(argv[1]) : nullptr;
+  if (argc > 1 && argv[1][0] != '-' && asked == nullptr) {
     return FailUsage(absl::StrCat("command line: no command '", argv[1], "'; see anemone --help"));
   }
   CLI::App app("ONNX models on the Apple Neural Engine: what runs there, what does not and why.",
@@ -145,6 +176,8 @@ int Main(int argc, char** argv) {
   } catch (const CLI::CallForVersion& e) {
     return app.exit(e);
   } catch (const CLI::ParseError& e) {
+    const std::string unknown = asked == nullptr ? "" : UnknownOption(*asked, argc, argv);
+    if (!unknown.empty()) return FailUsage(unknown);
     return FailUsage(absl::StrCat("command line: ", e.what(), "; see anemone --help"));
   }
   for (const Command& command : Commands()) {

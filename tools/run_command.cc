@@ -10,11 +10,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
+#include "anemone/annotated.h"
 #include "anemone/printable.h"
 #include "anemone/session.h"
 #include "anemone/status_macros.h"
 #include "nlohmann/json.hpp"
+#include "provider/bucketing.h"
 #include "tools/array_file.h"
 #include "tools/commands.h"
 #include "tools/compare.h"
@@ -48,8 +49,7 @@ absl::Status WriteOutputs(const std::string& folder, const std::vector<PortInfo>
   for (const PortInfo& port : ports) {  // before any is written
     absl::Status status = NpyTypeOf(outputs.at(port.name).type()).status();
     if (!status.ok()) {
-      return absl::Status(status.code(),
-                          absl::StrCat("output '", port.name, "': ", status.message()));
+      return Annotated(status, absl::StrCat("output '", port.name, "'"));
     }
   }
   std::error_code error;
@@ -100,7 +100,7 @@ absl::StatusOr<Report> Describe(const std::vector<PortInfo>& ports, const Arrays
 }
 
 std::string SizesText(const std::map<std::string, int64_t>& sizes) {
-  return Printable(absl::StrJoin(sizes, ",", absl::PairFormatter("=")));
+  return Printable(BucketText(sizes));
 }
 
 std::string UseText(const BucketUse& use) {

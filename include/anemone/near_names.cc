@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace anemone {
 namespace {
@@ -41,6 +43,12 @@ std::vector<std::string> NearNames(absl::string_view name, std::vector<std::stri
   std::vector<std::string> names;
   for (size_t i = 0; i < ranked.size() && i < 5; ++i) names.push_back(std::move(ranked[i].second));
   return names;
+}
+
+std::string NearText(absl::string_view name, std::vector<std::string> known) {
+  const size_t all = known.size();
+  const std::vector<std::string> near = NearNames(name, std::move(known));
+  return absl::StrCat("'", absl::StrJoin(near, "', '"), near.size() < all ? "', ..." : "'");
 }
 
 }  // namespace anemone

@@ -13,6 +13,9 @@ namespace anemone {
 // as long as a page only the start is compared.
 std::vector<std::string> NearNames(absl::string_view name, std::vector<std::string> known);
 
+// The same for a message: "'batch', 'width', ...", without dots if these are all.
+std::string NearText(absl::string_view name, std::vector<std::string> known);
+
 }  // namespace anemone
 
 #endif  // ANEMONE_NEAR_NAMES_H_

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "anemone/annotated.h"
 #include "anemone/status_macros.h"
 #include "anemone/version.h"
 #include "engine/table_hash.h"
@@ -111,7 +112,12 @@ absl::StatusOr<Package> ReadUnnamed(const onnx::NodeProto& node, const ContextOp
         absl::StrCat("its file '", held->s(), "' must lie beside the model, by its name alone"));
   }
   ANEMONE_ASSIGN_OR_RETURN(const fs::path folder, FolderOf(options, model_path));
-  ANEMONE_ASSIGN_OR_RETURN(Package package, OpenPackage((folder / name).string()));
+  absl::StatusOr<Package> opened = OpenPackage((folder / name).string());
+  if (absl::IsNotFound(opened.status())) {
+    return absl::NotFoundError(absl::StrCat(
+        "its file '", held->s(), "' is not beside the model, where it was written; put it there"));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Package package, std::move(opened));
   const onnx::AttributeProto* identity = Find(node, kIdentity);
   if (identity != nullptr && identity->s() != IdentityOf(package.checksum)) {
     return absl::FailedPreconditionError(
@@ -218,8 +224,7 @@ absl::StatusOr<Package> ReadContext(const HostNode& node, const ContextOptions& 
 }
 
 absl::Status NamedAfter(const HostNode& node, const absl::Status& status) {
-  return absl::Status(status.code(), absl::StrCat("node '", node.proto.name(),
-                                                  "' (EPContext): ", status.message()));
+  return Annotated(status, absl::StrCat("node '", node.proto.name(), "' (EPContext)"));
 }
 
 std::string CompatibilityInfo() { return absl::StrCat(kProviderName, ";tables=", TableHash()); }

@@ -151,6 +151,11 @@ absl::StatusOr<OrtEp*> Factory::Create(const OrtSessionOptions* options, const O
           absl::StrCat("provider option '", name, "': ", status.message()));
     }
   }
+  if (!read.report_path.empty() && read.report_path == read.profile_path) {
+    return absl::InvalidArgumentError(absl::StrCat("provider option 'profile_path': '",
+                                                   read.profile_path,
+                                                   "' is the report_path too; name another"));
+  }
   auto provider = std::make_unique<Provider>(api_, logger, std::move(read),
                                              ContextOptions::Read(entries), claims_once_);
   ++holders_;

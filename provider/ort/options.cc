@@ -6,6 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "anemone/annotated.h"
 #include "anemone/status_macros.h"
 #include "anemone/threads.h"
 
@@ -103,10 +104,8 @@ constexpr PluginOption kOptions[] = {
 absl::Status Store(const std::string& name, const std::string& value, PluginOptions& options) {
   for (const PluginOption& option : kOptions) {
     if (name != option.name) continue;
-    absl::Status status = option.store(value, options);
-    if (status.ok()) return status;
-    return absl::Status(status.code(), absl::StrCat("provider option '", name, "' = '", value,
-                                                    "': ", status.message()));
+    return Annotated(option.store(value, options),
+                     absl::StrCat("provider option '", name, "' = '", value, "'"));
   }
   const std::string names = absl::StrJoin(kOptions, ", ", [](std::string* to, const auto& option) {
     absl::StrAppend(to, option.name);

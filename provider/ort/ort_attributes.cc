@@ -53,12 +53,9 @@ absl::Status ReadTensorType(const OrtApi& api, const OrtTypeInfo* info, onnx::Ty
   ANEMONE_RETURN_IF_ERROR(FromOrt(api, api.CastTypeInfoToTensorInfo(info, &tensor)));
   ONNXTensorElementDataType element = ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
   ANEMONE_RETURN_IF_ERROR(FromOrt(api, api.GetTensorElementType(tensor, &element)));
-  // Behind it the numbers of ONNX Runtime and of ONNX part.
-  if (element == ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED ||
-      element > ONNX_TENSOR_ELEMENT_DATA_TYPE_INT4) {
-    return absl::OkStatus();
-  }
-  type.mutable_tensor_type()->set_elem_type(static_cast<int>(element));
+  const DataType known = TypeNumbered(element);
+  if (known == DataType::kUndefined) return absl::OkStatus();
+  type.mutable_tensor_type()->set_elem_type(static_cast<int>(known));
   size_t rank = 0;
   ANEMONE_RETURN_IF_ERROR(FromOrt(api, api.GetDimensionsCount(tensor, &rank)));
   // A scalar, or a value of unknown rank: this version of the API cannot tell. The importer's own

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "anemone/guarded.h"
 #include "anemone/status_macros.h"
+#include "anemone/threads.h"
 #include "kernels/custom_domain.h"
 #include "provider/ort/claims.h"
 #include "provider/ort/evaluator.h"
@@ -64,10 +64,6 @@ ImportOptions Importing(const OrtApi& api) {
   return {.evaluate = MakeHostEvaluator(api)};
 }
 
-int Threads(int wanted) {
-  return wanted > 0 ? wanted : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-}
-
 PackagedPort PortOf(const Value& value) { return {value.name, value.type, value.dims()}; }
 
 FusedNetwork NetworkOf(const Fused& fused) {
@@ -113,7 +109,7 @@ Provider::Provider(const OrtApi& api, const OrtLogger* logger, PluginOptions opt
       claims_once_(claims_once),
       importing_(Importing(api)),
       device_(MakeSoftwareDevice({.exact = options_.exact})),
-      arena_(Threads(options_.threads)),
+      arena_(ThreadsOf(options_.threads)),
       compatibility_(CompatibilityInfo()) {
   ort_version_supported = kOrtApiVersion;
   GetName = [](const OrtEp*) noexcept { return kProviderName; };
@@ -212,7 +208,7 @@ absl::Status Provider::CheckTarget(const Package& package) const {
   if (!options_.names_target || package.target == options_.planning.target) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
       "the model was compiled for ", package.target->option_name(), ", the session wants ",
-      options_.planning.target->option_name(), "; drop the option target, or compile it again"));
+      options_.planning.target->option_name(), "; compile it for that"));
 }
 
 absl::StatusOr<Package> Provider::PlanPackage(const HostGraph& graph) const {

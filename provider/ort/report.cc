@@ -1,7 +1,9 @@
 #include "provider/ort/report.h"
 
 #include <algorithm>
+#include <fstream>
 #include <map>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -86,11 +88,16 @@ absl::Status ReportFile::Write(const std::string& path) const {
   Json models = Json::array();
   for (const auto& entry : models_) models.push_back(entry.second);
   const Json all = {{"schema", 1}, {"version", kVersion}, {"models", std::move(models)}};
-  return ReplaceFile(path, all.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  return ReplaceFile(path, JsonText(all) + "\n");
 }
 
 absl::Status ReplaceFile(const std::string& path, absl::string_view text) {
   ANEMONE_ASSIGN_OR_RETURN(const auto file, NewFile::Make(path));
+  const int first = std::ifstream(path, std::ios::binary).peek();
+  if (first != std::char_traits<char>::eof() && first != '{') {
+    return absl::AlreadyExistsError(
+        absl::StrCat("'", path, "': is there, and is no JSON; name another, or remove it"));
+  }
   ANEMONE_RETURN_IF_ERROR(file->Write(text));
   return file->PutIntoPlace();
 }

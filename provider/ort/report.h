@@ -32,7 +32,8 @@ class ReportFile {
   std::vector<std::pair<std::string, Json>> models_;  // by graph
 };
 
-// `text` to `path`, written beside and renamed into place.
+// `text`, JSON, to `path`, written beside and renamed into place. kAlreadyExists: another kind of
+// file, such as the model, is there.
 absl::Status ReplaceFile(const std::string& path, absl::string_view text);
 
 }  // namespace anemone

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import pathlib
+import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar, Union
 
 from . import _anemone
@@ -31,6 +33,31 @@ def path_or_bytes(model: Model) -> tuple[bytes | None, bytes]:
     if hasattr(model, "SerializeToString"):
         return None, model.SerializeToString()
     return os.fsencode(model), b""
+
+
+# The command's flags in C++'s errors, and the keywords that stand for them.
+_FLAG = re.compile(r"--(dim|shape|bucket)\b(?: '([^']+)=([^']*)'| ([^ =]+)=([\d,x.]*))?")
+
+
+def _keyword(flag: re.Match[str]) -> str:
+    keyword = f"{flag[1]}s"
+    if not (name := flag[2] or flag[4]):
+        return keyword
+    sizes = re.split("[,x]", flag[3] or flag[5] or "")
+    value = sizes[0] if keyword == "dims" else f"[{', '.join(sizes)}]"
+    return f"{keyword}={{{name!r}: {value}}}"
+
+
+@contextlib.contextmanager
+def words_of_python() -> Iterator[None]:
+    """Errors within speak of this package's keywords: dims={'batch': 1}, not --dim batch=1."""
+    try:
+        yield
+    except Exception as error:
+        error.args = tuple(
+            _FLAG.sub(_keyword, arg) if isinstance(arg, str) else arg for arg in error.args
+        )
+        raise
 
 
 def require_target(name: str) -> None:

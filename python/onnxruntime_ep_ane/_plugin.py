@@ -63,6 +63,15 @@ def register(name: str = "ane") -> list[ort.OrtEpDevice]:
     return found
 
 
+def _require_utf8(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(
+            f"{text!r}: is no UTF-8, and ONNX Runtime's Python takes no other; rename the file"
+        ) from None
+
+
 def compile(
     model: Model,
     output: str | os.PathLike[str],
@@ -77,12 +86,22 @@ def compile(
 
     The packages are files beside `output`, or inside it with `embed`. `session_options` are ONNX
     Runtime's own, for free dimensions and such, and are changed. `provider_options` are those of the
-    plugin (docs/plugin.md), None for the default. Errors are ONNX Runtime's; ValueError: the target
-    takes no node."""
+    plugin (docs/plugin.md), None for the default. Errors are ONNX Runtime's; ValueError: no node goes
+    to the engine, or a name that cannot be."""
     require_target(target)
     devices = register()
     onnxruntime = _onnxruntime()
     output = pathlib.Path(output)
+    path, data = path_or_bytes(model)
+    words = {
+        key: str(value).lower() if isinstance(value, bool) else str(value)
+        for key, value in {"target": target, **provider_options}.items()
+        if value is not None
+    }
+    for text in (os.fsdecode(path or b""), str(output), *words.values()):
+        _require_utf8(text)
+    if path is not None and os.path.realpath(path) == os.path.realpath(os.fsencode(output)):
+        raise ValueError(f"{output}: is the model itself; name another file to write")
     options = session_options or onnxruntime.SessionOptions()
     for key, value in (
         ("ep.context_enable", "1"),
@@ -90,20 +109,14 @@ def compile(
         ("ep.context_embed_mode", "1" if embed else "0"),
     ):
         options.add_session_config_entry(key, value)
-    words = {
-        key: str(value).lower() if isinstance(value, bool) else str(value)
-        for key, value in {"target": target, **provider_options}.items()
-        if value is not None
-    }
     options.add_provider_for_devices(devices, words)
-    path, data = path_or_bytes(model)
     before = output.stat().st_mtime_ns if output.exists() else None
     onnxruntime.InferenceSession(
         data if path is None else os.fsdecode(path), options, enable_fallback=0
     )
     if not output.exists() or output.stat().st_mtime_ns == before:
         raise ValueError(
-            f"{output}: not written, since {target} takes no node of the model; "
-            "onnxruntime_ep_ane.check() says why"
+            f"{output}: not written, since {target} takes no node of the model under these options; "
+            "onnxruntime_ep_ane.check(), with the same policy and rewrites, says why"
         )
     return output

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sys
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import _anemone
-from ._models import Model, path_or_bytes, require_target, with_planning
+from ._models import Model, path_or_bytes, require_target, with_planning, words_of_python
 
 _MOST_ROWS = 1000  # of nodes, in a notebook
 
@@ -24,15 +27,39 @@ class Record(dict[str, Any]):
             raise AttributeError(f"{name}: there are {', '.join(self)}") from None
 
 
+def for_terminal(text: str) -> str:
+    """`text` with lines that a terminal has no room for wrapped, if it goes to one."""
+    if not (sys.stdout and sys.stdout.isatty()):
+        return text
+    width = max(40, shutil.get_terminal_size().columns)
+    lines = []
+    for line in text.splitlines():
+        indent = " " * (len(line) - len(line.lstrip()) + 4)
+        lines += textwrap.wrap(
+            line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        ) or [""]
+    return "\n".join(lines)
+
+
+class _Texts(NamedTuple):
+    """A CheckReport's texts, for a Report that was pickled."""
+
+    brief: str
+    full: str
+
+    def text(self, every_node: bool, colour: bool) -> str:
+        return self.full if every_node else self.brief
+
+
 class Report(Record):
     """What `anemone check --json` prints (docs/schemas/check.json), as objects:
 
         for target in report.models[0].targets:
             print(target.target, target.summary.engine_macs / target.summary.macs)
 
-    Prints as `anemone check` does, and shows as tables in a notebook."""
+    Prints as `anemone check` does, and shows as tables in a notebook. Can be pickled and copied."""
 
-    _checked: _anemone.CheckReport
+    _checked: _anemone.CheckReport | _Texts
 
     def __init__(self, checked: _anemone.CheckReport) -> None:
         model = json.loads(checked.json(), object_hook=Record)
@@ -43,8 +70,12 @@ class Report(Record):
         """A table for each target; with `every_node`, a line for each node too."""
         return self._checked.text(every_node, False)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        texts = _Texts(self.text(), self.text(every_node=True))
+        return Record.__new__, (type(self),), {"_checked": texts}, None, iter(self.items())
+
     def __str__(self) -> str:
-        return self.text().rstrip("\n")
+        return for_terminal(self.text().rstrip("\n"))
 
     __repr__ = __str__
 
@@ -78,9 +109,10 @@ def check(
     )
     options.targets = names
     path, data = path_or_bytes(model)
-    if path is None:
-        return Report(_anemone.check_bytes(data, options))
-    return Report(_anemone.check(path, options))
+    with words_of_python():
+        if path is None:
+            return Report(_anemone.check_bytes(data, options))
+        return Report(_anemone.check(path, options))
 
 
 # HTML for notebooks. Colours are the page's own, thinned, so that it is readable on dark and light.

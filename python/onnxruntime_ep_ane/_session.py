@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _anemone
-from ._models import Model, path_or_bytes, require_target, with_planning
-from ._report import Record
+from ._models import Model, path_or_bytes, require_target, with_planning, words_of_python
+from ._report import Record, for_terminal
 
 # ml_dtypes' names where they are not ONNX's.
 _ML_DTYPES = {"float8_e8m0": "float8_e8m0fnu", "float4_e2m1": "float4_e2m1fn"}
@@ -150,10 +150,11 @@ class Session:
         options.numerics = numerics
         options.threads = threads
         path, data = path_or_bytes(model)
-        if path is None:
-            self._session = _anemone.load_bytes(data, options)
-        else:
-            self._session = _anemone.load(path, options)
+        with words_of_python():
+            if path is None:
+                self._session = _anemone.load_bytes(data, options)
+            else:
+                self._session = _anemone.load(path, options)
 
     @property
     def inputs(self) -> list[Port]:
@@ -182,10 +183,10 @@ class Session:
         if not isinstance(inputs, Mapping) or not all(isinstance(name, str) for name in inputs):
             raise TypeError("inputs: want a dict of arrays by the inputs' names")
         ports = {port.name: port for port in self.inputs}
-        made = self._session.run(
-            {name: _to_cpp(ports.get(name, _ANY), value) for name, value in inputs.items()}
-        )
+        values = {name: _to_cpp(ports.get(name, _ANY), value) for name, value in inputs.items()}
+        with words_of_python():
+            made = self._session.run(values)
         return {name: _from_cpp(name, value) for name, value in made.items()}
 
     def __repr__(self) -> str:
-        return self._session.plan_text(False).rstrip("\n")
+        return for_terminal(self._session.plan_text(False).rstrip("\n"))

@@ -222,8 +222,10 @@ class BadArrays(CliTest):
         n = helper.make_tensor_value_info("n", TensorProto.INT64, [])
         for made, told in ((model([length], [sequence], [n]), "input 's'"),
                            (model([one], [tensor("x", [2])], [sequence]), "output 's'")):
-            self.expect_error(anemone("run", self.write(made)), told,
-                              "sequence(float32) is no tensor; use ")
+            path = self.write(made)
+            for command in (("run",), ("bench", "-q")):
+                self.expect_error(anemone(*command, path), told,
+                                  "sequence(float32) is no tensor; use ")
 
     def test_a_pb_array_is_read(self):
         proto = numpy_helper.from_array(numpy.full((1, 4), 3, numpy.float32))

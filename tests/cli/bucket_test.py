@@ -146,7 +146,10 @@ class Buckets(CliTest):
         self.assertIn("ran seq=5 padded to bucket seq=8", anemone("run", *words).stdout)
         done = anemone("bench", "--json", "--repeat", 2, *words)
         self.assertEqual(0, done.returncode, done.stderr)
-        jsonschema.validate(json.loads(done.stdout), SCHEMAS["bench"])
+        measured = json.loads(done.stdout)
+        jsonschema.validate(measured, SCHEMAS["bench"])
+        self.assertEqual("h13", measured["models"][0]["target"])
+        self.assertEqual(1, measured["models"][0]["engine_segments"])
 
     def test_what_cannot_be_is_refused(self):
         path = self.write(bucket_models.encoder())

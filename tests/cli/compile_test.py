@@ -133,6 +133,22 @@ class Compile(CliTest):
         made, _ = self.compile(self.write(odd), "blockwise")
         self.assertEqual("no block of 16 to 64 divides 67", made["weights"][0]["why"])
 
+    def test_a_model_with_bodies(self):
+        """Which read the input, whose shape the file keeps."""
+        branches = {f"{name}_branch": helper.make_graph(
+            [helper.make_node(kind, ["a"], [name])], name, [], [tensor(name, [1, 64])])
+            for name, kind in (("then", "Relu"), ("else", "Neg"))}
+        path = self.write(model([helper.make_node("MatMul", ["x", "w"], ["a"]),
+                                 helper.make_node("If", ["c"], ["y"], **branches)],
+                                [tensor("x", [1, 64]), tensor("c", [], TensorProto.BOOL)],
+                                [tensor("y", [1, 64])], [array("w", weights(64, 64))]))
+        made, out = self.compile(path, "int8")
+        self.assertTrue(made["weights"][0]["kept"])
+        x = RANDOM.standard_normal((1, 64)).astype(numpy.float32)
+        for c in (True, False):
+            feeds = {"x": x, "c": numpy.array(c)}
+            self.assertGreater(cosine(*run_on_ort(path, feeds), *run_on_ort(out, feeds)), 0.999)
+
     def test_what_is_compressed_stays_so(self):
         _, once = self.compile(self.write(network()), "int8", "--dim", "n=1")
         made, _ = self.compile(once, "palette4", "--dim", "n=1", out="twice.onnx")

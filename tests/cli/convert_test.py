@@ -7,6 +7,7 @@ import unittest
 
 import jsonschema
 import numpy
+import onnx
 from onnx import helper
 
 from support import ROOT, CliTest, anemone, model, tensor
@@ -82,6 +83,27 @@ class Convert(CliTest):
                        self.folder / "text")
         self.assertIn("no normalization over groups", done.stdout)
         self.expect_error(done, "1 engine segment has units that cannot be written in format mil")
+
+    def test_what_stays_on_the_cpu_says_why(self):
+        """A dimension without a size, and an If, whose bodies no format holds."""
+        branches = {f"{name}_branch": helper.make_graph(
+            [helper.make_node(kind, ["x"], [name])], name, [], [tensor(name, [1, 64])])
+            for name, kind in (("then", "Relu"), ("else", "Neg"))}
+        bodies = model([helper.make_node("If", ["c"], ["y"], **branches)],
+                       [tensor("x", [1, 64]), tensor("c", [], onnx.TensorProto.BOOL)],
+                       [tensor("y", [1, 64])])
+        for made, op_type, words, remedy in (
+                (product().graph, "MatMul", "Some ops are not supported", "bind"),
+                (bodies.graph, "If", "", "convert its bodies")):
+            made.input[0].type.tensor_type.shape.dim[0].dim_param = "n"
+            path = self.write(helper.make_model(made, ir_version=10, opset_imports=[
+                helper.make_opsetid("", 21)]))
+            reason = self.convert(path, "netplist")[1]["segments"][0]["reasons"][0]
+            self.assertEqual(op_type, reason["op_type"])
+            self.assertIn(words, reason["message"])
+            self.assertIn(remedy, reason["remedy"] or "")
+            text = anemone("convert", path, "-q", "-o", self.folder / f"{op_type}-text").stdout
+            self.assertIn(f"{op_type}: {reason['message']} [{reason['rule']}]", text)
 
     def test_check_warns_once_for_each_kind(self):
         shape, ones = [1, 4, 4, 4], [helper.make_tensor(name, 1, [4], [1.0] * 4) for name in "sb"]

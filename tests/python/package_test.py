@@ -2,14 +2,18 @@
 
 import concurrent.futures
 import contextlib
+import copy
 import io
 import json
+import os
 import pathlib
+import pickle
 import re
 import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
@@ -78,6 +82,16 @@ class Plugin(PackageTest):
             ane.compile(models.relu(), out, "m0")
         with self.assertRaisesRegex(Exception, "there are target, device"):
             ane.compile(models.relu(), out, colour="red")
+        with self.assertRaisesRegex(ValueError, "takes no node.*with the same policy"):
+            ane.compile(models.relu(), out, policy="cpu")
+        path = self.write(models.relu())
+        with self.assertRaisesRegex(ValueError, "is the model itself"):
+            ane.compile(path, self.folder / "." / path.name)
+        with self.assertRaisesRegex(Exception, "report_path.*is no JSON"):
+            ane.compile(path, out, report_path=path)
+        self.assertEqual(models.relu().SerializeToString(), path.read_bytes())
+        with self.assertRaisesRegex(ValueError, r"\\udcff.*is no UTF-8"):
+            ane.compile(path, os.fsdecode(bytes(self.folder) + b"/\xff.onnx"))
 
 
 class Check(PackageTest):
@@ -94,6 +108,37 @@ class Check(PackageTest):
         self.assertEqual(printed.rstrip("\n"), str(report))
         self.assertEqual(str(report), repr(report))
         self.assertEqual(self.command(path, "--target", "m1,m4", "-v"), report.text(every_node=True))
+
+    def test_a_report_can_be_pickled_and_copied(self):
+        report = ane.check(models.network(), target="m1,h13")
+        for again in (pickle.loads(pickle.dumps(report)), copy.deepcopy(report)):
+            self.assertIsInstance(again, ane.Report)
+            self.assertEqual(report, again)
+            self.assertEqual("h13", again.models[0].targets[1].target)
+            self.assertEqual(str(report), str(again))
+            self.assertEqual(report.text(every_node=True), again.text(every_node=True))
+            self.assertEqual(report._repr_html_(), again._repr_html_())
+
+    def test_lines_that_a_terminal_has_no_room_for_are_wrapped(self):
+        class Terminal(io.StringIO):
+            def isatty(self):
+                return True
+
+        report, session = ane.check(models.network()), ane.Session(models.network())
+        whole = str(report)
+        self.assertGreater(max(map(len, whole.splitlines())), 60)
+        self.enterContext(unittest.mock.patch.dict(os.environ, COLUMNS="60"))
+        self.enterContext(contextlib.redirect_stdout(Terminal()))
+        for shown in (str(report), repr(session)):
+            self.assertLessEqual(max(map(len, shown.splitlines())), 60)
+            self.assertEqual(whole.split(), shown.split())
+
+    def test_a_name_that_is_no_utf8_is_shown(self):
+        path = os.fsdecode(bytes(self.folder) + b"/\xff.onnx")
+        pathlib.Path(path).write_bytes(models.relu().SerializeToString())
+        report = ane.check(path)
+        self.assertIn("\N{REPLACEMENT CHARACTER}.onnx", str(report))
+        self.assertEqual(str(report), repr(ane.Session(path)))
 
     def test_objects(self):
         target = ane.check(models.network(), target=["h13"]).models[0].targets[0]
@@ -139,6 +184,12 @@ class Check(PackageTest):
             ane.check(self.folder / "none.onnx")
         with self.assertRaisesRegex(ValueError, "route 'x'"):
             ane.check(models.relu(), route="x")
+        for words, told in (({"dims": {"M": 1}}, r"dims=\{'M': 1\}: .*'N'"),
+                            ({"shapes": {"z": [1]}}, "shapes z: "),
+                            ({"buckets": {"M": [1, 2]}}, r"buckets=\{'M': \[1, 2\]\}"),
+                            ({"buckets": {"N": [1]}, "dims": {"N": 1}}, "dims binds 'N' too")):
+            with self.subTest(str(words)), self.assertRaisesRegex(ValueError, told):
+                ane.check(models.relu(("N", 4)), **words)
         with self.assertRaises(ValueError):
             ane.check(models.network().SerializeToString()[:100])
 
@@ -254,7 +305,7 @@ class Sessions(PackageTest):
             x = np.random.default_rng(rows).standard_normal((rows, 3)).astype(np.float16)
             y = session.run({"x": x.astype(np.float32)})["y"]
             np.testing.assert_array_equal(np.maximum(x, 0), y)
-        with self.assertRaisesRegex(ValueError, "above the largest bucket, 4"):
+        with self.assertRaisesRegex(ValueError, r"largest bucket, 4; .*buckets=\{'n': \[\.\.\., 5\]\}"):
             session.run({"x": np.zeros((5, 3), np.float32)})
         checked = ane.check(models.relu(["n", 3]), buckets=buckets).models[0].targets
         self.assertEqual([2, 4], [plan.bucket.n for plan in checked])
@@ -292,7 +343,7 @@ class Sessions(PackageTest):
             ane.Session("none.onnx")
         with self.assertRaisesRegex(ValueError, "numerics 'x'"):
             ane.Session(models.relu(), numerics="x")
-        with self.assertRaisesRegex(ValueError, "N"):
+        with self.assertRaisesRegex(ValueError, r"dims=\{'N': 1\}, or shapes=\{'x': \[\?, 4\]\}"):
             ane.Session(models.relu(("N", 4)))
         with self.assertRaises(TypeError):
             ane.Session(models.relu(), speed=11)

@@ -100,6 +100,18 @@ del session
                               text=True, cwd=pathlib.Path(__file__).parent)
         self.assertEqual((0, ""), (done.returncode, done.stderr))
 
+    def test_every_device_policy_prefers_it(self):
+        """As docs/plugin.md says: it and ONNX Runtime's own provider are all on the CPU device."""
+        policies = [p for p in vars(ort.OrtExecutionProviderDevicePolicy).values()
+                    if isinstance(p, ort.OrtExecutionProviderDevicePolicy)]
+        self.assertTrue(policies)
+        for policy in policies:
+            with self.subTest(str(policy)):
+                options = ort.SessionOptions()
+                options.set_provider_selection_policy(policy)
+                session = plugin.session_of(relu().SerializeToString(), options)
+                self.assertEqual(plugin.NAME, session.get_providers()[0])
+
     def test_no_library_is_an_error(self):
         with self.assertRaisesRegex(Exception, "none.so"):
             ort.register_execution_provider_library("none", str(self.folder / "none.so"))
@@ -128,6 +140,22 @@ class Options(PluginTest):
                 os.mkfifo(pipe)
                 self.refused(f"'{name}': .*no regular file", options={name: pipe})
                 self.assertTrue(pipe.is_fifo())
+
+    def test_files_that_are_no_reports_are_not_replaced(self):
+        path = self.folder / "model.onnx"
+        onnx.save(relu(), path)
+        before = path.read_bytes()
+        for name in ("report_path", "profile_path"):
+            with self.subTest(name):
+                self.refused(f"'{name}': .*model.onnx': is there, and is no JSON", str(path),
+                             {name: path})
+                self.assertEqual(before, path.read_bytes())
+        report = self.folder / "report.json"
+        for _ in range(2):  # its own are
+            self.session(str(path), {"report_path": report})
+        self.assertEqual(1, json.loads(report.read_text())["schema"])
+        self.refused("'profile_path': .*report_path too",
+                     options={"report_path": report, "profile_path": report})
 
     def test_a_message_has_no_control_characters(self):
         self.refused(r"'target' = '\\033\[31m\\nx'", options={"target": "\x1b[31m\nx"})
@@ -177,6 +205,27 @@ class Claims(PluginTest):
         word = plugin.assigned(made.session)
         if word is not None:
             self.assertEqual([["conv", "relu"], ["sigmoid"]], sorted(word))
+
+    def test_weights_of_two_bits(self):
+        """ONNX Runtime numbers these types as ONNX numbers others."""
+        for kind in (TensorProto.UINT2, TensorProto.INT2):
+            name = TensorProto.DataType.Name(kind)
+            made = model([helper.make_node("DequantizeLinear", ["w", "s"], ["d"], "dq"),
+                          helper.make_node("MatMul", ["x", "d"], ["y"], "mm")],
+                         [("x", TensorProto.FLOAT, [1, 4])], [("y", TensorProto.FLOAT, [1, 16])],
+                         [("s", np.float32(0.5))], opset=25)
+            made.ir_version = 13
+            made.graph.initializer.append(
+                helper.make_tensor("w", kind, [4, 16], [i % 2 for i in range(64)]))
+            feeds = {"x": np.ones((1, 4), np.float32)}
+            with self.subTest(name):
+                try:
+                    want = plugin.cpu_session(made.SerializeToString()).run(None, feeds)
+                except Exception as error:
+                    self.skipTest(f"ONNX Runtime {ort.__version__} has no {name}: {error}")
+                got = plugin.Reported(made.SerializeToString(), self.devices, {})
+                np.testing.assert_array_equal(want, got.session.run(None, feeds))
+                self.assertEqual(1, got.engine_segments())
 
     def test_what_the_cpu_must_run_fails_without_it(self):
         with self.assertRaisesRegex(Exception, "fallback to CPU EP has been explicitly disabled"):
