@@ -527,8 +527,11 @@ TEST(CpuSegment, NamesANodeWithoutANameByWhatItMakes) {
   const ValueId y = b.Floats("y", {1});
   Node& node = b.graph.nodes[b.Add("Frobnicate", {x}, {y})];
   node.name.clear();
-  EXPECT_THAT(CpuSegment::Create(Runtime(), b.graph, {0}, {x}, {y}, {}),
-              StatusIs(testing::_, HasSubstr("CPU segment at node (Frobnicate) that makes 'y': ")));
+  node.domain = "com.acme";
+  node.version = 1;
+  EXPECT_THAT(CpuSegment::Create(Runtime(), b.graph, {0}, {x}, {y}, {}).status(),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("CPU segment at node (com.acme.Frobnicate) that makes 'y': ")));
 }
 
 Node NodeOf(const std::string& domain, int version) {
