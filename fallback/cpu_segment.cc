@@ -61,7 +61,7 @@ absl::StatusOr<std::unique_ptr<CpuSegment>> CpuSegment::Create(
     return absl::InvalidArgumentError("CPU segment: want at least one node, found none");
   }
   const std::string label =
-      options.label.empty() ? ShortLabel(graph.nodes[nodes.front()]) : options.label;
+      options.label.empty() ? ShortLabel(graph, graph.nodes[nodes.front()]) : options.label;
   ToOnnxOptions as;
   ANEMONE_ASSIGN_OR_RETURN(as.opsets, CommonOpsets(graph, nodes));
   ANEMONE_ASSIGN_OR_RETURN(OnnxModel model, ToOnnx(graph, nodes, inputs, outputs, as));

@@ -26,7 +26,7 @@ absl::StatusOr<std::vector<CpuValue>> RunOnce(const std::shared_ptr<const OrtRun
   options.memory_pattern = false;
   options.arena = false;
   options.prepack = false;
-  const std::string where = absl::StrCat("constant ", ShortLabel(graph.nodes.front()));
+  const std::string where = absl::StrCat("constant ", ShortLabel(graph, graph.nodes.front()));
   ANEMONE_ASSIGN_OR_RETURN(const auto session,
                            CpuSession::FromModel(runtime, where, std::move(model), options));
   return session->Run({}, std::vector<CpuOutput>(wanted.size()));

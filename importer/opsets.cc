@@ -56,18 +56,21 @@ absl::StatusOr<std::map<std::string, int64_t>> CommonOpsets(const Graph& graph,
       const auto [place, is_new] = common.emplace(domain, version);
       if (is_new || place->second == version) continue;
       return absl::InvalidArgumentError(absl::StrCat(
-          ShortLabel(graph.nodes[id]), ": want opset ", place->second, " of domain '", domain,
-          "', as the nodes before it, found ", version, "; give it a segment of its own"));
+          ShortLabel(graph, graph.nodes[id]), ": want opset ", place->second, " of domain '",
+          domain, "', as the nodes before it, found ", version, "; give it a segment of its own"));
     }
   }
   return common;
 }
 
-std::string ShortLabel(const Node& node) {
+std::string ShortLabel(const Graph& graph, const Node& node) {
   const std::string op =
       node.domain.empty() ? node.op_type : absl::StrCat(node.domain, ".", node.op_type);
-  return node.name.empty() ? absl::StrCat("node (", op, ")")
-                           : absl::StrCat("node '", node.name, "' (", op, ")");
+  if (!node.name.empty()) return absl::StrCat("node '", node.name, "' (", op, ")");
+  const auto made = std::find_if(node.outputs.begin(), node.outputs.end(),
+                                 [](ValueId output) { return output != kNone; });
+  if (made == node.outputs.end()) return absl::StrCat("node (", op, ")");
+  return absl::StrCat("node (", op, ") that makes '", graph.values[*made].name, "'");
 }
 
 }  // namespace anemone

@@ -31,8 +31,8 @@ std::vector<int> OpsetClasses(const Graph& graph);
 absl::StatusOr<std::map<std::string, int64_t>> CommonOpsets(const Graph& graph,
                                                             absl::Span<const NodeId> nodes);
 
-// "node 'conv1' (Conv)": a node without its Model.
-std::string ShortLabel(const Node& node);
+// "node 'conv1' (Conv)", "node (Conv) that makes 'y'": a node without its Model.
+std::string ShortLabel(const Graph& graph, const Node& node);
 
 }  // namespace anemone
 

@@ -122,6 +122,82 @@ std::vector<std::pair<ValueId, bool>> IntegersOf(const GraphView& view, const No
   return integers;
 }
 
+// Floats may stand for integers: positions, lengths, indices, cast to floats, scaled and then given
+// to a sine, compared or cast back. fp16 would move them to another integer, or round an angle of
+// 2049 to 2048. (A mask is cast as well, but only multiplied and added: rounding leaves it a mask.)
+
+// What passes an integer on, times a number or not.
+constexpr absl::string_view kCarriers[] = {
+    "Abs",    "Add",     "Cast",    "Ceil",  "Clip",     "Concat",    "Div",
+    "Einsum", "Expand",  "Flatten", "Floor", "Gemm",     "Max",       "MatMul",
+    "Min",    "Mod",     "Mul",     "Neg",   "Reshape",  "Round",     "Sub",
+    "Tile",   "Squeeze", "Slice",   "Sum",   "Identity", "Transpose", "Unsqueeze"};
+
+// What tells neighbouring integers apart.
+constexpr absl::string_view kTellers[] = {"Cos",  "Equal",       "Greater", "GreaterOrEqual",
+                                          "Less", "LessOrEqual", "Sin",     "Tan"};
+
+// More nodes than this between two casts are no arithmetic of indices.
+constexpr size_t kMostCarriers = 64;
+
+bool IsOneOf(absl::Span<const absl::string_view> ops, const Node& node) {
+  return node.domain.empty() && std::find(ops.begin(), ops.end(), node.op_type) != ops.end();
+}
+
+bool IsFloat(const GraphView& view, ValueId value) {
+  return view.graph.values[value].type == DataType::kFloat;
+}
+
+// A Cast between floats and integers that fp16 has not all of.
+bool IsCastOf(const GraphView& view, const Node& node, ValueId integer, ValueId number) {
+  return node.domain.empty() && node.op_type == "Cast" && IsFloat(view, number) &&
+         IsHeldInteger(view.graph.values[integer].type) && !IsHeld(view.integers[integer]);
+}
+
+void AddOnce(std::vector<NodeId>& nodes, NodeId node) {
+  if (std::find(nodes.begin(), nodes.end(), node) == nodes.end()) nodes.push_back(node);
+}
+
+// The floats that a node reads are computed of such integers and constants alone.
+bool IsMadeOfIntegers(const GraphView& view, const Node& node) {
+  bool is_cast = false;
+  std::vector<NodeId> walk = {view.IdOf(node)};
+  for (size_t i = 0; i < walk.size(); ++i) {
+    for (ValueId value : view.graph.nodes[walk[i]].inputs) {
+      if (value == kNone || !IsFloat(view, value) || view.Constant(value) != nullptr) continue;
+      const NodeId id = view.graph.values[value].producer;
+      if (id == kNone || walk.size() == kMostCarriers) return false;
+      const Node& producer = view.graph.nodes[id];
+      const bool casts =
+          HasInput(producer, 0) && IsCastOf(view, producer, producer.inputs[0], value);
+      is_cast = is_cast || casts;
+      if (casts) continue;
+      if (!IsOneOf(kCarriers, producer)) return false;
+      AddOnce(walk, id);
+    }
+  }
+  return is_cast;
+}
+
+// Something that reads what the node makes, or it itself, tells the integers apart.
+bool IsTold(const GraphView& view, const Node& first) {
+  std::vector<NodeId> walk = {view.IdOf(first)};
+  for (size_t i = 0; i < walk.size() && walk.size() < kMostCarriers; ++i) {
+    const Node& node = view.graph.nodes[walk[i]];
+    if (IsOneOf(kTellers, node)) return true;
+    if (node.outputs.empty() || node.outputs[0] == kNone) continue;
+    if (HasInput(node, 0) && IsCastOf(view, node, node.outputs[0], node.inputs[0])) return true;
+    if (!IsOneOf(kCarriers, node)) continue;
+    for (NodeId reader : view.consumers[node.outputs[0]]) AddOnce(walk, reader);
+  }
+  return false;
+}
+
+bool StandsForInteger(const GraphView& view, const Node& node) {
+  return (IsOneOf(kCarriers, node) || IsOneOf(kTellers, node)) && IsMadeOfIntegers(view, node) &&
+         IsTold(view, node);
+}
+
 }  // namespace
 
 bool IsHeldInteger(DataType type) {
@@ -133,6 +209,16 @@ bool IsHeldInteger(DataType type) {
 
 IntegerVerdict JudgeIntegers(const GraphView& view, const Match& match) {
   IntegerVerdict verdict;
+  for (NodeId id : match.nodes) {
+    if (!StandsForInteger(view, view.graph.nodes[id])) continue;
+    verdict.refusal = Refuse(
+        "integer-range",
+        absl::StrCat(
+            "floats that stand for integers of any value and are compared, cast back or an angle: "
+            "fp16 has all up to ",
+            kExactIntegers, " only"));
+    return verdict;
+  }
   for (NodeId id : match.nodes) {
     const Node& node = view.graph.nodes[id];
     // Without a row they are perhaps indices, which the lowering knows about.

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
+#include "importer/opsets.h"
 #include "kernels/integers.h"
 #include "rule_table.h"  // generated
 
@@ -65,8 +66,8 @@ absl::StatusOr<Cover> Try(const Lowering& row, const Match& match, const GraphVi
         absl::IsInternal(status) ? "please report this model; the node runs on the CPU" : "");
   } else if (!status.ok()) {
     const Node& anchor = view.graph.nodes[match.nodes.back()];
-    return absl::Status(status.code(), absl::StrCat("node '", anchor.name, "' (", anchor.op_type,
-                                                    "): ", std::string(status.message())));
+    return absl::Status(status.code(), absl::StrCat(ShortLabel(view.graph, anchor), ": ",
+                                                    std::string(status.message())));
   } else {
     cover.lowered = context.Take();
     cover.verdict = JudgeLowered(cover.lowered.network, options);

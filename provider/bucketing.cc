@@ -166,10 +166,16 @@ absl::StatusOr<BucketSizes> Bucketing::SizesOf(const std::map<std::string, Tenso
     ANEMONE_RETURN_IF_ERROR(TakeSizes(input, given->second, sizes));
   }
   for (const auto& [symbol, known] : buckets_) {
-    if (!sizes.contains(symbol)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("dimension '", symbol, "': no input that has it is given"));
-    }
+    if (sizes.contains(symbol)) continue;
+    const auto& ports = free_.graph.inputs;
+    const auto port = std::find_if(ports.begin(), ports.end(), [&](ValueId id) {
+      const Shape shape = free_.graph.values[id].shape.value_or(Shape());
+      return std::any_of(shape.begin(), shape.end(),
+                         [&](const Dim& dim) { return dim.symbol == symbol; });
+    });
+    const std::string name = port == ports.end() ? "" : free_.graph.values[*port].name;
+    return Bad(absl::StrCat("dimension '", symbol, "'"),
+               absl::StrCat("no input that has it is given; give an array for '", name, "'"));
   }
   return sizes;
 }

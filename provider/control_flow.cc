@@ -104,21 +104,21 @@ class ControlFlow::Stacks {
   std::vector<std::vector<Tensor>> made_;  // by output and iteration
 };
 
-ControlFlow::ControlFlow(const Node& node) : node_(node) {}
+ControlFlow::ControlFlow(const Graph& graph, const Node& node) : graph_(graph), node_(node) {}
 ControlFlow::~ControlFlow() = default;
 
 absl::StatusOr<std::unique_ptr<ControlFlow>> ControlFlow::Make(
     const Graph& graph, const Segment& segment, Device& device,
     std::shared_ptr<const OrtRuntime> runtime, bool heeds_limits) {
   const Node& node = graph.nodes[segment.nodes.front()];
-  std::unique_ptr<ControlFlow> made(new ControlFlow(node));
+  std::unique_ptr<ControlFlow> made(new ControlFlow(graph, node));
   size_t first_capture = 0;
   for (const PlannedBody& body : segment.bodies) {
     auto scheduler = Scheduler::Make(*body.graph, body.plan, device, runtime, heeds_limits);
     const bool may_wait = node.op_type == "If" && !absl::IsResourceExhausted(scheduler.status()) &&
                           !absl::IsUnavailable(scheduler.status());
     if (!scheduler.ok() && !may_wait) {
-      return Annotated(scheduler.status(), absl::StrCat(ShortLabel(node), ", its body"));
+      return Annotated(scheduler.status(), absl::StrCat(ShortLabel(graph, node), ", its body"));
     }
     made->bodies_.push_back({body.graph.get(), first_capture, std::move(scheduler)});
     first_capture += body.graph->captures.size();
@@ -133,7 +133,7 @@ absl::StatusOr<std::vector<RunValue>> ControlFlow::Run(absl::Span<const RunValue
   auto results = node_.op_type == "If"     ? RunIf(call)
                  : node_.op_type == "Loop" ? RunLoop(call)
                                            : RunScan(call);
-  if (!results.ok()) return Annotated(results.status(), ShortLabel(node_));
+  if (!results.ok()) return Annotated(results.status(), ShortLabel(graph_, node_));
   return results;
 }
 

@@ -44,7 +44,7 @@ class ControlFlow {
   struct Body;
   class Stacks;
 
-  explicit ControlFlow(const Node& node);
+  ControlFlow(const Graph& graph, const Node& node);
   absl::StatusOr<std::vector<RunValue>> RunIf(const Call& call) const;
   absl::StatusOr<std::vector<RunValue>> RunLoop(const Call& call) const;
   absl::StatusOr<std::vector<RunValue>> RunScan(const Call& call) const;
@@ -54,6 +54,7 @@ class ControlFlow {
                                                      absl::Span<const RunValue> given,
                                                      Stacks& stacks, const Call& call) const;
 
+  const Graph& graph_;
   const Node& node_;
   std::vector<Body> bodies_;
 };

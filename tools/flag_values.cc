@@ -25,6 +25,14 @@ absl::Status SplitPair(const std::string& text, std::string& name, std::string& 
   return absl::OkStatus();
 }
 
+// What --dim, --shape or --range says of `name`, which is said once.
+template <class T>
+absl::StatusOr<T*> NewEntry(std::map<std::string, T>& of, const std::string& name) {
+  const auto [place, is_new] = of.try_emplace(name);
+  if (!is_new) return Bad(absl::StrCat("'", name, "' is given twice, want it once"));
+  return &place->second;
+}
+
 // "1x3x8x8" or "scalar"; `?` for a dimension without a size.
 absl::Status ReadShape(const std::string& text, std::vector<int64_t>& dims) {
   dims.clear();
@@ -65,7 +73,8 @@ absl::Status StoreTargets(Options& o, const std::string& value) {
 absl::Status StoreDim(Options& o, const std::string& value) {
   std::string name, size;
   ANEMONE_RETURN_IF_ERROR(SplitPair(value, name, size));
-  return StoreInteger(size, 1, std::numeric_limits<int32_t>::max(), o.dims[name]);
+  ANEMONE_ASSIGN_OR_RETURN(int64_t * dim, NewEntry(o.dims, name));
+  return StoreInteger(size, 0, std::numeric_limits<int32_t>::max(), *dim);
 }
 
 absl::Status StoreBucket(Options& o, const std::string& value) {
@@ -81,7 +90,8 @@ absl::Status StoreBucket(Options& o, const std::string& value) {
 absl::Status StoreShape(Options& o, const std::string& value) {
   std::string name, shape;
   ANEMONE_RETURN_IF_ERROR(SplitPair(value, name, shape));
-  return ReadShape(shape, o.shapes[name]);
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> * dims, NewEntry(o.shapes, name));
+  return ReadShape(shape, *dims);
 }
 
 absl::Status StoreChoice(const std::string& value, const std::vector<std::string>& choices,
@@ -108,10 +118,10 @@ absl::Status StoreRange(Options& o, const std::string& value) {
   ANEMONE_RETURN_IF_ERROR(SplitPair(value, name, range));
   std::vector<std::string> ends = absl::StrSplit(range, ':');
   if (ends.size() != 2) return Bad(absl::StrCat("want NAME=LOW:HIGH, got '", value, "'"));
-  Range& r = o.ranges[name];
-  ANEMONE_RETURN_IF_ERROR(StoreNumber(ends[0], r.low));
-  ANEMONE_RETURN_IF_ERROR(StoreNumber(ends[1], r.high));
-  return r.low <= r.high ? absl::OkStatus() : Bad("want LOW not above HIGH");
+  ANEMONE_ASSIGN_OR_RETURN(Range * r, NewEntry(o.ranges, name));
+  ANEMONE_RETURN_IF_ERROR(StoreNumber(ends[0], r->low));
+  ANEMONE_RETURN_IF_ERROR(StoreNumber(ends[1], r->high));
+  return r->low <= r->high ? absl::OkStatus() : Bad("want LOW not above HIGH");
 }
 
 absl::Status StoreTolerance(Options& o, const std::string& value) {

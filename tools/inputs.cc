@@ -150,7 +150,12 @@ absl::StatusOr<Arrays> MakeInputs(const std::vector<PortInfo>& ports, const Opti
   Arrays inputs;
   for (const std::string& text : options.inputs) {
     ANEMONE_ASSIGN_OR_RETURN(auto pair, SplitInput(ports, text));
-    ANEMONE_ASSIGN_OR_RETURN(inputs[pair.first], ReadArrayFile(pair.second));
+    const auto [array, is_new] = inputs.try_emplace(pair.first);
+    if (!is_new) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("input '", pair.first, "': --input gives it twice; drop one"));
+    }
+    ANEMONE_ASSIGN_OR_RETURN(array->second, ReadArrayFile(pair.second));
   }
   std::mt19937_64 random(options.seed);
   for (const PortInfo& port : ports) {

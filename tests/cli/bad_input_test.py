@@ -171,14 +171,25 @@ class BadModels(CliTest):
         self.refused_anywhere(conv(strides=[0, 0]), "conv1")
         self.refused_anywhere(conv(group=3), "conv1")
 
+    def test_a_node_without_a_name_is_named_by_what_it_makes(self):
+        repeats = numpy_helper.from_array(numpy.array([2**45]), "repeats")
+        self.refused_anywhere(model([helper.make_node("Tile", ["x", "repeats"], ["many"])],
+                                    [tensor("x", [4])], [tensor("many", [None])], [repeats]),
+                              "(Tile) that makes 'many'")
+
     def test_unbound_dimension_shows_the_option(self):
         self.expect_error(anemone("run", self.write(relu(("N", 4)))), "--dim 'N=1'")
         self.assertEqual(0, anemone("run", self.write(relu(("N", 4))), "--dim", "N=2").returncode)
 
+    def test_a_dimension_may_be_0(self):
+        for option in (["--dim", "N=0"], ["--shape", "x=0x4"]):
+            done = anemone("run", self.write(relu(("N", 4))), *option)
+            self.assertEqual(0, done.returncode, done.stderr)
+
     def test_awkward_dimensions_are_bound_by_shape(self):
         for dims in (["?", "?"], [0, -1], ["a:b", "c d"]):
             path = self.write(relu(dims, name="in:put =1"))
-            # ONNX Runtime itself takes a declared 0 at its word, so it is no reference there.
+#ONNX Runtime itself takes a declared 0 at its word, so it is no reference there.
             compare = [] if 0 in dims else ["--compare"]
             done = anemone("run", path, "--shape", "in:put =1=2x3", *compare)
             self.assertEqual(0, done.returncode, done.stderr)
@@ -197,6 +208,8 @@ class BadArrays(CliTest):
         good = self.folder / "good.npy"
         numpy.save(good, numpy.ones((1, 4), numpy.float32))
         self.assertEqual(0, anemone("run", self.path, "--input", f"x={good}").returncode)
+        self.expect_error(anemone("run", self.path, "--input", f"x={good}", "--input", f"x={good}"),
+                          "'x'", "twice")
         content = good.read_bytes()
         self.refused("short.npy", content[:-3], "short.npy")
         self.refused("header.npy", content[:30], "header.npy")

@@ -345,6 +345,19 @@ TEST(CpuSegment, AnErrorWhileRunningIsOneLine) {
   EXPECT_THAT(std::string(out.status().message()), Not(HasSubstr("\n")));
 }
 
+TEST(CpuSegment, NamesANodeWithoutANameByWhatItMakes) {
+  GraphBuilder b;
+  const ValueId x = b.Floats("x", {1});
+  const ValueId y = b.Floats("y", {1});
+  Node& node = b.graph.nodes[b.Add("Frobnicate", {x}, {y})];
+  node.name.clear();
+  node.domain = "com.acme";
+  node.version = 1;
+  EXPECT_THAT(CpuSegment::Create(Runtime(), b.graph, {0}, {x}, {y}, {}).status(),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("CPU segment at node (com.acme.Frobnicate) that makes 'y': ")));
+}
+
 Node NodeOf(const std::string& domain, int version) {
   Node node;
   node.op_type = "Op";

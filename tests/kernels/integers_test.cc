@@ -37,6 +37,15 @@ Case RefusedBy(const std::string& rule, const std::string& name, const std::stri
   return c;
 }
 
+// Nothing tells its integers apart: it is the engine's, but for the Cast.
+Case MaskInFloats() {
+  Case c = Integers("mask_in_floats", "(int64[2,6] x) => (float[2,6] y)",
+                    "float k = {1}, float l = {-10000}",
+                    "a = Cast<to = 1>(x) b = Sub(k, a) y = Mul(b, l)", {"GOC", "GOC"});
+  c.on_cpu = {"/#0"};
+  return c;
+}
+
 std::vector<Case> Held() {
   return {
       Integers("sum_of_bytes", "(uint8[2,6] x) => (int64[2,6] y)", "",
@@ -71,6 +80,14 @@ std::vector<Case> Held() {
                 "a = Cast<to = 7>(x) y = Mod(a, k)"),
       RefusedBy("integer-range", "cast_of_float", "(float[2,6] x) => (int64[2,6] y)", "",
                 "y = Cast<to = 7>(x)"),
+      RefusedBy("integer-range", "angle_of_a_position", "(int64[6] x) => (float[6] y)",
+                "float k = {0.5}", "a = Cast<to = 1>(x) b = Mul(a, k) y = Cos(b)"),
+      RefusedBy("integer-range", "index_in_floats", "(int32[6] x) => (int64[6] y)",
+                "float k = {0.5}",
+                "a = Cast<to = 1>(x) b = Mul(a, k) c = Floor(b) y = Cast<to = 7>(c)"),
+      RefusedBy("integer-range", "length_compared_in_floats", "(int64[2,1] x) => (bool[2,3] y)",
+                "float[3] k = {0, 1, 2}", "a = Cast<to = 1>(x) y = Less(k, a)"),
+      MaskInFloats(),
       RefusedBy("stays-double", "double", "(double[2,6] x) => (double[2,6] y)", "",
                 "y = Add(x, x)"),
   };
