@@ -134,18 +134,38 @@ bool DividesIntegers(const Graph& graph, const Node& node) {
   return !IsFloating(graph.values[node.inputs[1]].type);
 }
 
-bool MayTrap(const Tensor& divisor) {
-  if (divisor.elements() > kMostDivisors) return true;
-  const size_t size = BitsOf(divisor.type()) / 8;
-  const absl::Span<const std::byte> bytes = divisor.bytes();
+namespace {
+
+// Whether an integer has these bytes: `last` the highest, `rest` the others.
+bool HasElement(const Tensor& tensor, std::byte rest, std::byte last) {
+  const size_t size = BitsOf(tensor.type()) / 8;
+  const absl::Span<const std::byte> bytes = tensor.bytes();
   for (size_t i = 0; i + size <= bytes.size(); i += size) {
-    const auto element = bytes.subspan(i, size);
-    const auto all = [&](std::byte b) {
-      return std::all_of(element.begin(), element.end(), [&](std::byte x) { return x == b; });
-    };
-    if (all(std::byte{0}) || all(std::byte{0xff})) return true;
+    const auto lower = bytes.subspan(i, size - 1);
+    if (bytes[i + size - 1] == last &&
+        std::all_of(lower.begin(), lower.end(), [&](std::byte b) { return b == rest; })) {
+      return true;
+    }
   }
   return false;
+}
+
+bool HasZero(const Tensor& tensor) { return HasElement(tensor, std::byte{0}, std::byte{0}); }
+
+bool HasMinusOne(const Tensor& tensor) {
+  return HasElement(tensor, std::byte{0xff}, std::byte{0xff});
+}
+
+}  // namespace
+
+bool MayTrap(const Tensor& divisor) {
+  return divisor.elements() > kMostDivisors || HasZero(divisor) || HasMinusOne(divisor);
+}
+
+bool Traps(const Tensor& dividend, const Tensor& divisor) {
+  const bool is_wide = divisor.type() == DataType::kInt32 || divisor.type() == DataType::kInt64;
+  return HasZero(divisor) ||
+         (is_wide && HasMinusOne(divisor) && HasElement(dividend, std::byte{0}, std::byte{0x80}));
 }
 
 std::optional<int64_t> GrowthOf(const Graph& graph, const Node& node) {

@@ -33,6 +33,8 @@ bool ComputesFromNothing(const Graph& graph, const Node& node);
 bool DividesIntegers(const Graph& graph, const Node& node);
 // Whether an integer divisor has an element 0 or -1, or too many elements to look.
 bool MayTrap(const Tensor& divisor);
+// Whether such a division ends the process on the CPU: x / 0, or the lowest number / -1.
+bool Traps(const Tensor& dividend, const Tensor& divisor);
 
 // Bytes that the outputs take beyond what the inputs do; nullopt if that is too much to fold, or
 // cannot be told.

@@ -151,7 +151,7 @@ bool IsFloat(const GraphView& view, ValueId value) {
 // A Cast between floats and integers that fp16 has not all of.
 bool IsCastOf(const GraphView& view, const Node& node, ValueId integer, ValueId number) {
   return node.domain.empty() && node.op_type == "Cast" && IsFloat(view, number) &&
-         IsHeldInteger(view.graph.values[integer].type) && !IsHeld(view.integers[integer]);
+         IsHeldInteger(view.graph.values[integer].type) && !IsHeld(view.RangeOf(integer));
 }
 
 void AddOnce(std::vector<NodeId>& nodes, NodeId node) {

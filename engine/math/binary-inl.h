@@ -6,11 +6,38 @@
 #define ENGINE_MATH_BINARY_INL_H_
 #endif
 
+#include <cstdint>
+
 #include "engine/math/elementwise.h"
 #include "engine/math/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
+
+// One operand of a row: a vector at element i, or one value for the whole row.
+struct RowOperand {
+  RowOperand(const Half* from, bool repeated) : from(from), repeated(repeated) {
+    if (repeated) value = hn::Set(DF(), ToFloat(*from));
+  }
+  HWY_INLINE VF At(int64_t i) const { return repeated ? value : LoadHalf(from + i); }
+  HWY_INLINE VF AtN(int64_t i, int64_t count) const {
+    return repeated ? value : LoadHalfN(from + i, count);
+  }
+  const Half* from;
+  bool repeated;
+  VF value = hn::Zero(DF());
+};
+
+template <class Op>
+HWY_INLINE void Row(const RowOperand& a, const RowOperand& b, Half* out, int64_t count,
+                    const Op& op) {
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) StoreHalf(op(a.At(i), b.At(i)), out + i);
+  if (i < count) {
+    const int64_t rest = count - i;
+    StoreHalfN(op(a.AtN(i, rest), b.AtN(i, rest)), out + i, rest);
+  }
+}
 
 // Highway leaves open what Ne says of a NaN; a NaN differs from everything.
 HWY_INLINE hn::Mask<DF> Differ(VF x, VF y) { return hn::Not(hn::Eq(x, y)); }
@@ -29,7 +56,13 @@ HWY_INLINE void WithBinary(BinaryOp op, const Run& run) {
     case BinaryOp::kSub:
       return run([](VF x, VF y) HWY_ATTR { return hn::Sub(x, y); });
     case BinaryOp::kMul:
-      return run([](VF x, VF y) HWY_ATTR { return hn::Mul(x, y); });
+      return run([zero](VF x, VF y) HWY_ATTR {
+        const VF product = hn::Mul(x, y);
+        const auto is_none = hn::IsNaN(product);
+        if (HWY_LIKELY(hn::AllFalse(DF(), is_none))) return product;
+        const auto by_zero = hn::Or(hn::Eq(x, zero), hn::Eq(y, zero));
+        return hn::IfThenElse(hn::And(is_none, by_zero), zero, product);
+      });
     case BinaryOp::kDiv:
       return run([](VF x, VF y) HWY_ATTR { return hn::Div(x, y); });
     case BinaryOp::kMin:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstddef>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "engine/math/element_steps.cc"
@@ -13,97 +14,54 @@
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
-constexpr int64_t kStrip = 256;
+constexpr int64_t kStrip = 2048;
 
-// One strip of every step's result, as float, and of two operands in memory.
+// Results that only later steps read, one strip of each; as bytes, for a Half begins as zero.
 struct Strips {
-  HWY_ALIGN float results[kMostSteps][kStrip];
-  HWY_ALIGN float operands[2][kStrip];
+  HWY_ALIGN std::byte of_step[kMostSteps][kStrip * sizeof(Half)];
+
+  Half* Of(size_t step) { return reinterpret_cast<Half*>(of_step[step]); }
 };
 
-// `count` elements of the strip that begins at `first`; what lies behind them in a vector is any
-// number.
-HWY_INLINE const float* Read(const StepSource& source, int64_t first, int64_t count,
-                             const Strips& strips, float* into) {
-  if (source.step >= 0) return strips.results[source.step];
-  const DF df;
-  if (source.repeated) {
-    const VF value = hn::Set(df, ToFloat(*source.data));
-    for (int64_t i = 0; i < count; i += kLanes) hn::Store(value, df, into + i);
-    return into;
-  }
-  const Half* from = source.data + first;
-  int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) hn::Store(LoadHalf(from + i), df, into + i);
-  if (i < count) hn::Store(LoadHalfN(from + i, count - i), df, into + i);
-  return into;
+HWY_INLINE const Half* At(const StepSource& source, absl::Span<const StepCall> calls, int64_t first,
+                          Strips& strips) {
+  if (source.step < 0) return source.repeated ? source.data : source.data + first;
+  const Half* to = calls[source.step].to;
+  return to == nullptr ? strips.Of(source.step) : to + first;
 }
 
-// bits(i): a vector of the result.
-template <class Function>
-HWY_INLINE void Write(Half* to, int64_t count, float* result, const Function& bits) {
-  for (int64_t i = 0; i < count; i += kLanes) {
-    const VH y = bits(i);
-    hn::Store(Widen(y), DF(), result + i);
-    if (to == nullptr) continue;
-    if (i + kLanes <= count) {
-      StoreBits(y, to + i);
-    } else {
-      StoreBitsN(y, to + i, count - i);
-    }
+HWY_INLINE void RunStep(const ElementStep& step, const Half* x, const Half* z, bool x_repeats,
+                        bool z_repeats, Half* to, int64_t count) {
+  if (x_repeats && step.kind != StepKind::kBinary) {
+    std::fill_n(to, count, *x);
+    x = to;
   }
-}
-
-HWY_INLINE void LookUp(const UnaryTable& table, const float* x, Half* to, int64_t count,
-                       float* result) {
-  HWY_ALIGN Half looked_up[kStrip];
-  for (int64_t i = 0; i < count; i += kLanes) {
-    StoreHalf(hn::Load(DF(), x + i), looked_up + i);
-  }
-  for (int64_t i = 0; i < count; ++i) looked_up[i] = table(looked_up[i]);
-  Write(to, count, result, [&](int64_t i) HWY_ATTR { return LoadBits(looked_up + i); });
-}
-
-HWY_INLINE void RunStep(const StepCall& call, int64_t first, int64_t count, Strips& strips,
-                        float* result) {
-  const DF df;
-  const ElementStep& step = call.step;
-  Half* const to = call.to == nullptr ? nullptr : call.to + first;
-  const float* x = Read(call.x, first, count, strips, strips.operands[0]);
-  const VF one = hn::Set(df, step.first), two = hn::Set(df, step.second);
-  const auto map = [&](const auto& function) HWY_ATTR {
-    Write(to, count, result,
-          [&](int64_t i) HWY_ATTR { return Narrow(function(hn::Load(df, x + i))); });
-  };
   switch (step.kind) {
     case StepKind::kAffine:
-      return map([&](VF v) HWY_ATTR { return AffineOf(v, one, two); });
+      return AffineRun(x, step.first, step.second, to, count);
     case StepKind::kClamp:
-      return map([&](VF v) HWY_ATTR { return ClampNan(v, one, two); });
+      return ClampRun(x, step.first, step.second, to, count);
     case StepKind::kLeakyRelu:
-      return map([&](VF v) HWY_ATTR { return LeakyReluOf(v, one); });
+      return LeakyReluRun(x, step.first, to, count);
     case StepKind::kGelu:
-      return map([](VF v) HWY_ATTR { return GeluOf(v); });
+      return GeluRun(x, to, count);
     case StepKind::kAbs:
-      return map([](VF v) HWY_ATTR { return hn::Abs(v); });
+      for (int64_t i = 0; i < count; ++i) to[i].bits = static_cast<uint16_t>(x[i].bits & 0x7fff);
+      return;
     case StepKind::kTable:
-      return LookUp(*step.table, x, to, count, result);
+      for (int64_t i = 0; i < count; ++i) to[i] = (*step.table)(x[i]);
+      return;
     case StepKind::kBinary:
       break;
   }
-  const float* z = Read(call.z, first, count, strips, strips.operands[1]);
   if (const auto function = ScalarFunction(step.op); function != nullptr) {
     for (int64_t i = 0; i < count; ++i) {
-      const Half y = ToHalf(function(x[i], z[i]));
-      result[i] = ToFloat(y);
-      if (to != nullptr) to[i] = y;
+      to[i] = ToHalf(function(ToDouble(x[x_repeats ? 0 : i]), ToDouble(z[z_repeats ? 0 : i])));
     }
     return;
   }
   WithBinary(step.op, [&](const auto& function) HWY_ATTR {
-    Write(to, count, result, [&](int64_t i) HWY_ATTR {
-      return Narrow(function(hn::Load(df, x + i), hn::Load(df, z + i)));
-    });
+    Row(RowOperand(x, x_repeats), RowOperand(z, z_repeats), to, count, function);
   });
 }
 
@@ -112,7 +70,11 @@ void RunAll(absl::Span<const StepCall> calls, int64_t count) {
   for (int64_t first = 0; first < count; first += kStrip) {
     const int64_t size = std::min(count - first, kStrip);
     for (size_t i = 0; i < calls.size(); ++i) {
-      RunStep(calls[i], first, size, strips, strips.results[i]);
+      const StepCall& call = calls[i];
+      const bool is_binary = call.step.kind == StepKind::kBinary;
+      RunStep(call.step, At(call.x, calls, first, strips),
+              is_binary ? At(call.z, calls, first, strips) : nullptr, call.x.repeated,
+              call.z.repeated, call.to == nullptr ? strips.Of(i) : call.to + first, size);
     }
   }
 }

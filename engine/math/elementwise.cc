@@ -15,31 +15,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
-// One operand of a row: a vector at element i, or one value for the whole row.
-struct RowOperand {
-  RowOperand(const Half* from, bool repeated) : from(from), repeated(repeated) {
-    if (repeated) value = hn::Set(DF(), ToFloat(*from));
-  }
-  HWY_INLINE VF At(int64_t i) const { return repeated ? value : LoadHalf(from + i); }
-  HWY_INLINE VF AtN(int64_t i, int64_t count) const {
-    return repeated ? value : LoadHalfN(from + i, count);
-  }
-  const Half* from;
-  bool repeated;
-  VF value = hn::Zero(DF());
-};
-
-template <class Op>
-HWY_INLINE void Row(const RowOperand& a, const RowOperand& b, Half* out, int64_t count,
-                    const Op& op) {
-  int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) StoreHalf(op(a.At(i), b.At(i)), out + i);
-  if (i < count) {
-    const int64_t rest = count - i;
-    StoreHalfN(op(a.AtN(i, rest), b.AtN(i, rest)), out + i, rest);
-  }
-}
-
 // Rows [begin, end) of the nest (out, a, b), or of its only row the elements [begin, end).
 template <class Op>
 HWY_INLINE void Rows(const LoopNest<3>& nest, const Half* a, const Half* b, Half* out,

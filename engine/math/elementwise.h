@@ -21,7 +21,7 @@ namespace anemone::math {
 enum class BinaryOp : uint8_t {
   kAdd,
   kSub,
-  kMul,
+  kMul,  // zero times what is not finite is +0 (numerics.json st-nan-gen): masks multiply
   kDiv,  // correctly rounded quotient
   kMin,  // min and max give a NaN if either operand is one
   kMax,

@@ -1,4 +1,4 @@
-// engine/math/unary-inl.h: functions of one vector of elements. Internal.
+// engine/math/unary-inl.h: the functions of unary.h that need no table, on runs. Internal.
 #if defined(ENGINE_MATH_UNARY_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ENGINE_MATH_UNARY_INL_H_
 #undef ENGINE_MATH_UNARY_INL_H_
@@ -6,7 +6,10 @@
 #define ENGINE_MATH_UNARY_INL_H_
 #endif
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <iterator>
 
 #include "engine/math/simd-inl.h"
@@ -14,13 +17,67 @@
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
-HWY_INLINE VF LeakyReluOf(VF x, VF slope) {
-  return hn::IfThenElse(hn::Lt(x, hn::Zero(DF())), hn::Mul(x, slope), x);
+template <class Function>
+HWY_INLINE void MapRun(const Half* in, Half* out, int64_t count, const Function& function) {
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) StoreHalf(function(LoadHalf(in + i)), out + i);
+  if (i < count) StoreHalfN(function(LoadHalfN(in + i, count - i)), out + i, count - i);
+}
+
+// Halfs as integers in the order of their values; -0 comes just before 0.
+HWY_INLINE int16_t OrderOf(Half half) {
+  const auto bits = static_cast<int16_t>(half.bits);
+  return static_cast<int16_t>(bits < 0 ? bits ^ 0x7fff : bits);
+}
+
+// By the bits alone; the limits are Halfs. What equals a limit is left as it is, so is a NaN.
+inline void ClampBits(const Half* in, Half lo, Half hi, Half* out, int64_t count) {
+  const hn::ScalableTag<int16_t> d;
+  const int64_t lanes = hn::Lanes(d);
+  const auto rest = hn::Set(d, int16_t{0x7fff}), infinity = hn::Set(d, int16_t{0x7c00});
+  const auto low = hn::Set(d, static_cast<int16_t>(lo.bits));
+  const auto high = hn::Set(d, static_cast<int16_t>(hi.bits));
+  const bool low_is_zero = (lo.bits & 0x7fff) == 0, high_is_zero = (hi.bits & 0x7fff) == 0;
+  const auto least = hn::Set(d, low_is_zero ? int16_t{-1} : OrderOf(lo));
+  const auto most = hn::Set(d, high_is_zero ? int16_t{0} : OrderOf(hi));
+  const auto clamp = [&](const auto bits) HWY_ATTR {
+    const auto order = hn::Xor(bits, hn::And(hn::BroadcastSignBit(bits), rest));
+    const auto limited =
+        hn::IfThenElse(hn::Lt(order, least), low, hn::IfThenElse(hn::Gt(order, most), high, bits));
+    return hn::IfThenElse(hn::Gt(hn::And(bits, rest), infinity), bits, limited);
+  };
+  const auto* from = reinterpret_cast<const int16_t*>(in);
+  auto* to = reinterpret_cast<int16_t*>(out);
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) hn::StoreU(clamp(hn::LoadU(d, from + i)), d, to + i);
+  if (i == count) return;
+  HWY_ALIGN int16_t tail[hn::MaxLanes(d)] = {};
+  std::memcpy(tail, from + i, (count - i) * sizeof(Half));
+  hn::Store(clamp(hn::Load(d, tail)), d, tail);
+  std::memcpy(to + i, tail, (count - i) * sizeof(Half));
+}
+
+inline void ClampRun(const Half* in, float lo, float hi, Half* out, int64_t count) {
+  const VF low = hn::Set(DF(), std::min(lo, hi)), high = hn::Set(DF(), hi);
+  const VH low_bits = Narrow(low), high_bits = Narrow(high);
+  if (hn::AllTrue(DF(), hn::And(hn::Eq(Widen(low_bits), low), hn::Eq(Widen(high_bits), high)))) {
+    return ClampBits(in, {hn::GetLane(low_bits)}, {hn::GetLane(high_bits)}, out, count);
+  }
+  MapRun(in, out, count, [&](VF x) HWY_ATTR { return ClampNan(x, low, high); });
+}
+
+inline void LeakyReluRun(const Half* in, float slope, Half* out, int64_t count) {
+  const VF factor = hn::Set(DF(), slope), zero = hn::Zero(DF());
+  MapRun(in, out, count,
+         [&](VF x) HWY_ATTR { return hn::IfThenElse(hn::Lt(x, zero), hn::Mul(x, factor), x); });
 }
 
 // The product of two Halfs is exact in fp32, so scale and bias that are Halfs give one rounding in
 // the sum and one in the result, fused or not.
-HWY_INLINE VF AffineOf(VF x, VF scale, VF bias) { return hn::Add(hn::Mul(x, scale), bias); }
+inline void AffineRun(const Half* in, float scale, float bias, Half* out, int64_t count) {
+  const VF factor = hn::Set(DF(), scale), offset = hn::Set(DF(), bias);
+  MapRun(in, out, count, [&](VF x) HWY_ATTR { return hn::Add(hn::Mul(x, factor), offset); });
+}
 
 // gelu(x) = max(x, 0) - t * Phi(-t), where t = |x| and Phi is the normal distribution: the same
 // bump on both sides, which from kEnd on is nothing as a Half. Phi(-t) = 1/2 - t * p(2t / kEnd -
@@ -44,6 +101,10 @@ HWY_INLINE VF GeluOf(VF x) {
   const VF bump = hn::IfThenElse(hn::Lt(t, hn::Set(df, kEnd)), hn::Mul(t, tail), zero);
   const VF y = hn::Sub(hn::IfThenElse(hn::Lt(x, zero), zero, x), bump);  // keeps a NaN
   return hn::CopySign(y, x);
+}
+
+inline void GeluRun(const Half* in, Half* out, int64_t count) {
+  MapRun(in, out, count, [](VF x) HWY_ATTR { return GeluOf(x); });
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

@@ -18,6 +18,14 @@ const std::vector<Case> kWhere = {
      .model = "(bool[3,5] c, float[3,5] a) => (float[3,5] y) <float k = {0}> "
               "{ y = Where(c, a, k) }",
      .units = {"ElementWise"}},
+    {.name = "guarded_logarithm",  // what is not chosen is no number
+     .model = "(float[3,5] x) => (float[3,5] y) <float k = {0}> "
+              "{ c = Greater(x, k) l = Log(x) y = Where(c, l, k) }",
+     .units = {"ElementWise", "ElementWise", "GOC", "Neuron"}},
+    {.name = "guarded_reciprocal",
+     .model = "(float[3,5] x) => (float[3,5] y) <float k = {0}, float one = {1}> "
+              "{ r = Relu(x) c = Equal(r, k) i = Reciprocal(r) y = Where(c, one, i) }",
+     .units = {"ElementWise", "ElementWise", "ElementWise", "GOC", "Neuron", "Neuron"}},
     {.name = "then_number",
      .model = "(bool[3,5] c, float[3,5] b) => (float[3,5] y) <float k = {-7}> "
               "{ y = Where(c, k, b) }",

@@ -25,7 +25,7 @@ double Reference(BinaryOp op, double a, double b) {
     case BinaryOp::kSub:
       return a - b;
     case BinaryOp::kMul:
-      return a * b;
+      return (a == 0 || b == 0) && std::isnan(a * b) ? 0 : a * b;
     case BinaryOp::kDiv:
       return a / b;
     case BinaryOp::kMin:

@@ -349,7 +349,8 @@ TEST(ControlFlow, ErrorsNameNodeAndIteration) {
                             {"c", Truth(true)},
                             {"x", Ramp({2, 4})},
                             {"shape", Tensor::Int64s({2}, {3, 3})}}),
-              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("(Loop): iteration 0: ")));
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("(Loop) that makes 'y': iteration 0: ")));
 }
 
 }  // namespace

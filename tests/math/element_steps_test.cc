@@ -1,0 +1,124 @@
+// Chains of steps give the bits of the functions one after the other.
+#include "engine/math/element_steps.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "tests/math/math_testing.h"
+
+namespace anemone::math {
+namespace {
+
+// One step by its own function.
+std::vector<Half> Alone(const ElementStep& step, const std::vector<Half>& x,
+                        const std::vector<Half>& z) {
+  std::vector<Half> y(x.size());
+  const Extents e = {1, 1, 1, 1, static_cast<int64_t>(x.size())};
+  switch (step.kind) {
+    case StepKind::kAffine:
+      Affine(x, step.first, step.second, absl::MakeSpan(y));
+      break;
+    case StepKind::kClamp:
+      Clamp(x, step.first, step.second, absl::MakeSpan(y));
+      break;
+    case StepKind::kLeakyRelu:
+      LeakyRelu(x, step.first, absl::MakeSpan(y));
+      break;
+    case StepKind::kGelu:
+      Gelu(x, absl::MakeSpan(y));
+      break;
+    case StepKind::kAbs:
+      Abs(x, absl::MakeSpan(y));
+      break;
+    case StepKind::kTable:
+      ApplyTable(*step.table, x, absl::MakeSpan(y));
+      break;
+    case StepKind::kBinary:
+      Binary(step.op, x, e, z, {1, 1, 1, 1, static_cast<int64_t>(z.size())}, absl::MakeSpan(y), e);
+      break;
+  }
+  return y;
+}
+
+std::vector<ElementStep> Kinds(const UnaryTable& table) {
+  std::vector<ElementStep> kinds = {
+      {.kind = StepKind::kAffine, .first = 0.1875f, .second = -0.5f},
+      {.kind = StepKind::kClamp, .first = -1, .second = 2},
+      {.kind = StepKind::kClamp, .first = 0.1f, .second = 0.3f},  // limits that are no Halfs
+      {.kind = StepKind::kLeakyRelu, .first = 0.01f},
+      {.kind = StepKind::kGelu},
+      {.kind = StepKind::kAbs},
+      {.kind = StepKind::kTable, .table = &table}};
+  for (BinaryOp op : {BinaryOp::kAdd, BinaryOp::kSub, BinaryOp::kMul, BinaryOp::kDiv,
+                      BinaryOp::kMin, BinaryOp::kMax, BinaryOp::kPow, BinaryOp::kMod,
+                      BinaryOp::kEqual, BinaryOp::kGreaterEqual}) {
+    kinds.push_back({.kind = StepKind::kBinary, .op = op});
+  }
+  return kinds;
+}
+
+constexpr int64_t kCounts[] = {1, 15, 49, 255, 256, 257, 1000};
+
+TEST(ElementSteps, EachIsItsFunction) {
+  const auto table = TableFor({Unary::kSigmoid});
+  ForEachSimdTarget([&] {
+    for (int64_t count : kCounts) {
+      for (Contents contents : {Contents::kNormal, Contents::kSpecial}) {
+        const std::vector<Half> x = Numbers(count, 1, contents), z = Numbers(count, 2, contents);
+        for (const ElementStep& step : Kinds(*table)) {
+          std::vector<Half> y(count), one_for_all(count);
+          const StepCall calls[] = {
+              {.step = step, .x = {.data = x.data()}, .z = {.data = z.data()}, .to = y.data()}};
+          RunSteps(calls, count);
+          ExpectSame(y, Alone(step, x, z));
+          const StepCall repeated[] = {{.step = step,
+                                        .x = {.data = x.data()},
+                                        .z = {.data = z.data(), .repeated = true},
+                                        .to = one_for_all.data()}};
+          RunSteps(repeated, count);
+          ExpectSame(one_for_all, Alone(step, x, {z[0]}));
+        }
+      }
+    }
+  });
+}
+
+// Every kind after every other, as many as there may be, in place, with a result kept on the way.
+TEST(ElementSteps, ManyAreOneAfterTheOther) {
+  const auto table = TableFor({Unary::kTanh});
+  const std::vector<ElementStep> kinds = Kinds(*table);
+  ForEachSimdTarget([&] {
+    for (size_t shift = 0; shift < kinds.size(); ++shift) {
+      const int64_t count = kCounts[shift % std::size(kCounts)];
+      std::vector<Half> x = Numbers(count, 3), z = Numbers(count, 4), kept(count);
+      std::vector<std::vector<Half>> want = {x};
+      StepCall calls[kMostSteps];
+      for (int i = 0; i < kMostSteps; ++i) {
+        calls[i].step = kinds[(i + shift) % kinds.size()];
+        if (i == 0) {
+          calls[i].x.data = x.data();
+        } else {
+          calls[i].x.step = i - 1;
+        }
+        const bool from_step = i > 2 && i % 2 == 0;  // an older result
+        if (from_step) {
+          calls[i].z.step = i - 3;
+        } else {
+          calls[i].z.data = z.data();
+        }
+        want.push_back(Alone(calls[i].step, want[i], from_step ? want[i - 2] : z));
+      }
+      calls[5].to = kept.data();
+      calls[kMostSteps - 1].to = x.data();
+      RunSteps(calls, count);
+      ExpectSame(kept, want[6]);
+      ExpectSame(x, want[kMostSteps]);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace anemone::math
