@@ -68,10 +68,18 @@ class Closer {
     }
   }
 
+  // What hands on what is inside; the rest that it reads, a Reshape's new shape, goes with it.
   void TakeFollowers() {
     for (int i = 0; i < web_.size(); ++i) {
-      if (!IsFree(i) || !web_.hands_on[i] || !AllInside(web_.producers[i])) continue;
-      inside_[i] = optional_[i] = true;
+      if (!IsFree(i) || !web_.hands_on[i]) continue;
+      const std::vector<int>& producers = web_.producers[i];
+      const bool follows =
+          std::any_of(producers.begin(), producers.end(), [&](int p) { return inside_[p]; });
+      if (!follows) continue;
+      inside_[i] = true;
+      inside_[i] = optional_[i] = std::all_of(producers.begin(), producers.end(), [&](int p) {
+        return inside_[p] || (IsFree(p) && !web_.is_wanted[p] && AllInside(web_.readers[p]));
+      });
     }
   }
 

@@ -49,6 +49,16 @@ TEST(CloseSegment, TakesAnIdentityBehindItIfNeedBeNot) {
   EXPECT_THAT(set.optional, ElementsAre(1));
 }
 
+TEST(CloseSegment, TakesAReshapeBehindItWithItsShape) {  // 0 -> 2; 1 (the shape) -> 2
+  NodeWeb web = Web({{0, {}}, {kF, {}}, {kF, {0, 1}}});
+  web.is_wanted[2] = web.hands_on[2] = true;
+  const FusibleSet set = CloseSegment(web, 0, None(web));
+  EXPECT_THAT(set.nodes, ElementsAre(0, 1, 2));
+  EXPECT_THAT(set.optional, ElementsAre(2));
+  web.is_wanted[1] = true;
+  EXPECT_THAT(CloseSegment(web, 0, None(web)).nodes, ElementsAre(0));
+}
+
 TEST(CloseSegment, TellsWhatHidesAWayOutAndBack) {  // 0 -> 1 (folded) -> 2 (CPU) -> 3
   const NodeWeb web = Web({{0, {}}, {kF, {0}}, {kOnCpu, {1}}, {0, {2}}});
   const FusibleSet set = CloseSegment(web, 0, None(web));

@@ -25,16 +25,11 @@ import plugin  # noqa: E402
 ROWS = ("cases", "pass on the CPU alone", "pass with the plugin", "of them on the engine in part",
         "of them on the engine whole", "beyond fp16", "known, of fp16",
         "random", "FAIL with the plugin alone")
-MASKED = ("a row that is masked whole: Softmax of equal fp16 numbers gives equal weights, where the "
-          "operator's later versions want zeros")
 # What the engine's arithmetic makes of a case, and why that is no fault of the plugin's. An entry
 # whose cases pass is an error.
 KNOWN = {
     "softmax_large_number": "inputs near 10000, where neighbours in fp16 are 8 apart",
     "dynamicquantizelinear_expanded": "fp16 quotients that lie between two steps round to the other",
-    "fullymasked_qk_matmul_output_mode3_zero": MASKED,
-    "qk_matmul_output_mode3_softmax_precision": MASKED,
-    "attention_local_window_gqa_rank4_mask_expanded": MASKED,
 }
 
 
