@@ -289,15 +289,16 @@ absl::StatusOr<bool> Folder::CanEvaluate(Walk& walk, const Node& node) {
   if (DividesIntegers(walk.graph, node)) {
     // The CPU traps on x / 0 and on the lowest number / -1, which no Status could tell; ONNX
     // Runtime, which folds constants as well, would end the process.
-    ANEMONE_ASSIGN_OR_RETURN(const Tensor* dividend, ConstantOf(node.inputs[0]));
     ANEMONE_ASSIGN_OR_RETURN(const Tensor* divisor, ConstantOf(node.inputs[1]));
-    if (dividend != nullptr && divisor != nullptr && Traps(*dividend, *divisor)) {
+    if (divisor == nullptr) return false;
+    if (MayTrap(*divisor)) {
+      ANEMONE_ASSIGN_OR_RETURN(const Tensor* dividend, ConstantOf(node.inputs[0]));
+      if (dividend == nullptr || !Traps(*dividend, *divisor)) return false;
       return absl::InvalidArgumentError(
           absl::StrCat(NodeLabel(model_, node),
                        ": divides integers by zero, or the lowest one by -1, which no CPU can: "
                        "take the node out of the model"));
     }
-    if (divisor == nullptr || MayTrap(*divisor)) return false;
   }
   const std::optional<int64_t> growth = GrowthOf(walk.graph, node);
   if (!growth.has_value() || growth_ + *growth > kMostGrowth) return false;

@@ -3,6 +3,7 @@
 #include "kernels/elementwise.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 #include "anemone/status_macros.h"
 #include "engine/math/elementwise.h"
 #include "engine/math/exact_elementwise.h"
+#include "engine/math/half.h"
 #include "engine/math/unary.h"
 #include "engine/mil_emitter.h"
 #include "kernels/attributes.h"
@@ -336,6 +338,9 @@ absl::Status LowerBinary(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], *y);
 }
 
+// Of 0 and 1 the other one.
+absl::StatusOr<Operand> Opposite(LowerContext& c, const Operand& x) { return Scaled(c, x, -1, 1); }
+
 // >= is not <. There is no NaN inside the engine, so this is exact.
 absl::Status LowerOrEqual(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
@@ -343,20 +348,15 @@ absl::Status LowerOrEqual(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(Operand a, AlignedOperand(c, node.inputs[0], shape));
   ANEMONE_ASSIGN_OR_RETURN(Operand b, AlignedOperand(c, node.inputs[1], shape));
   ANEMONE_ASSIGN_OR_RETURN(Operand y, Combined(c, TypeOf(node), a, b));
-  ANEMONE_ASSIGN_OR_RETURN(y, Scaled(c, y, -1, 1));
+  ANEMONE_ASSIGN_OR_RETURN(y, Opposite(c, y));
   return c.Out(node.outputs[0], y);
 }
 
-// The infinity that a value is compared with, and the value; nullopt if it is another comparison.
-struct WithInfinity {
-  ValueId value;
-  bool negative;
-};
-
-std::optional<WithInfinity> InfinityOf(const GraphView& view, const Node& node) {
+// Which operand is an infinity; nullopt if none is.
+std::optional<int> InfinityOf(const GraphView& view, const Node& node) {
   for (int i = 0; i < 2; ++i) {
-    std::optional<double> number = view.Scalar(node.inputs[i]);
-    if (number && std::isinf(*number)) return WithInfinity{node.inputs[1 - i], *number < 0};
+    const std::optional<double> number = view.Scalar(node.inputs[i]);
+    if (number && std::isinf(*number)) return i;
   }
   return std::nullopt;
 }
@@ -365,16 +365,15 @@ std::optional<WithInfinity> InfinityOf(const GraphView& view, const Node& node) 
 // the end (where.cc), what a sum of two such makes is infinite.
 absl::Status LowerEqual(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
-  std::optional<WithInfinity> asked = InfinityOf(c.view(), node);
-  if (!asked) return LowerBinary(match, c);
+  const std::optional<int> infinity = InfinityOf(c.view(), node);
+  if (!infinity) return LowerBinary(match, c);
+  const bool negative = *c.view().Scalar(node.inputs[*infinity]) < 0;
+  const float end = math::ToFloat(math::kHalfMax) * (negative ? -1.0f : 1.0f);
+  const auto inside = negative ? ElementWiseType::kGreaterThan : ElementWiseType::kLessThan;
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.outputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, AlignedOperand(c, asked->value, shape));
-  const float end = math::ToFloat(math::kHalfMax);
-  ANEMONE_ASSIGN_OR_RETURN(
-      Operand inside, asked->negative
-                          ? Combined(c, ElementWiseType::kGreaterThan, x, ScalarConstant(c, -end))
-                          : Combined(c, ElementWiseType::kLessThan, x, ScalarConstant(c, end)));
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, Scaled(c, inside, -1, 1));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, AlignedOperand(c, node.inputs[1 - *infinity], shape));
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, Combined(c, inside, x, ScalarConstant(c, end)));
+  ANEMONE_ASSIGN_OR_RETURN(y, Opposite(c, y));
   return c.Out(node.outputs[0], y);
 }
 

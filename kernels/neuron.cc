@@ -11,8 +11,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
+#include "engine/math/element_steps.h"
 #include "engine/math/exact_table.h"
 #include "engine/math/half.h"
+#include "engine/math/parallel.h"
 #include "engine/math/unary.h"
 #include "engine/mil_emitter.h"
 #include "engine/warning.h"
@@ -138,23 +140,6 @@ absl::StatusOr<Prepared> Prepare(const NeuronParams& p, Bottoms, absl::Span<cons
   return math::TableFor({ModeOf(p.type).function, p.first, p.second});
 }
 
-void Compute(const NeuronParams& p, const void* prepared, absl::Span<const ConstView> in,
-             View out) {
-  switch (p.type) {
-    case NeuronType::kReLU:
-      return math::Relu(in[0].span(), out.span());
-    case NeuronType::kClampedReLU:
-      return math::Clamp(in[0].span(), p.first, p.second, out.span());
-    case NeuronType::kLeakyReLU:
-      return math::LeakyRelu(in[0].span(), p.first, out.span());
-    case NeuronType::kGELU:
-      return math::Gelu(in[0].span(), out.span());
-    default:
-      return math::ApplyTable(*static_cast<const math::UnaryTable*>(prepared), in[0].span(),
-                              out.span());
-  }
-}
-
 UnitStep Step(const NeuronParams& p, const void* prepared, int64_t) {
   using math::StepKind;
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -170,6 +155,17 @@ UnitStep Step(const NeuronParams& p, const void* prepared, int64_t) {
     default:
       return {{.kind = StepKind::kTable, .table = static_cast<const math::UnaryTable*>(prepared)}};
   }
+}
+
+void Compute(const NeuronParams& p, const void* prepared, absl::Span<const ConstView> in,
+             View out) {
+  const math::ElementStep step = Step(p, prepared, 0).step;
+  const math::Half* from = in[0].span().data();
+  math::Half* to = out.span().data();
+  math::ParallelFor(out.span().size(), math::kElementGrain, [&](int64_t begin, int64_t end) {
+    const math::StepCall call = {.step = step, .x = {.data = from + begin}, .to = to + begin};
+    math::RunSteps({&call, 1}, end - begin);
+  });
 }
 
 // A gain behind Log2 is done before the rounding, else ln(0) would not be the -45440 that was seen
