@@ -25,6 +25,7 @@
 #include "engine/math/transpose.h"
 #include "engine/math/unary.h"
 #include "tbb/global_control.h"
+#include "tbb/task_arena.h"
 
 namespace anemone::math {
 namespace {

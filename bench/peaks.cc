@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "engine/math/parallel.h"
+#include "tbb/parallel_for.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "bench/peaks.cc"

@@ -129,7 +129,7 @@ struct UnitRow {
   bool takes_bias = false;
   absl::StatusOr<Prepared> (*prepare)(const P&, Bottoms,
                                       absl::Span<const Tensor> weights) = nullptr;
-  // One output from the bottoms. Runs inside the device's arena; may use tbb::parallel_for. Null:
+  // One output from the bottoms. Runs inside the device's arena; may use math::ParallelFor. Null:
   // the kind is judged but not run yet (and not a view).
   void (*compute)(const P&, const void* prepared, absl::Span<const ConstView> in,
                   View out) = nullptr;

@@ -11,6 +11,7 @@
 #include "anemone/status_macros.h"
 #include "engine/math/elementwise.h"
 #include "engine/math/exact_elementwise.h"
+#include "engine/math/parallel.h"
 #include "engine/math/unary.h"
 #include "kernels/attributes.h"
 #include "kernels/elementwise.h"
@@ -22,8 +23,6 @@
 #include "kernels/node_inputs.h"
 #include "kernels/padding.h"
 #include "rule_table.h"  // generated
-#include "tbb/blocked_range.h"
-#include "tbb/parallel_for.h"
 
 namespace anemone {
 namespace {
@@ -80,10 +79,9 @@ void Volume(absl::Span<const ConstView> in, View out, const Subtract& subtract) 
   const Dims& dims = out.dims;
   const size_t width = dims.w(), ref_width = in[1].dims.w();
   const math::Extents row_extents = {1, 1, 1, 1, dims.w()};
-  using Range = tbb::blocked_range<int64_t>;
   const int64_t rows = dims.elements() / dims.w();
-  tbb::parallel_for(Range(0, rows, std::max<int64_t>(1, 16384 / dims.w())), [&](const Range& part) {
-    for (int64_t row = part.begin(); row < part.end(); ++row) {
+  math::ParallelForItems(rows, dims.w(), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
       const int64_t d = row / dims.h() % dims.c();
       const int64_t source = row / dims.h() / dims.c() * dims.h() + row % dims.h();
       absl::Span<math::Half> to = out.span().subspan(row * width, width);

@@ -1,8 +1,6 @@
 // Local response normalization across channels. Native from A13; on A13 the code generator refuses
 // 16 channels or more. Facts: validators.json LRN; netplist.md LocalResponseNormalization;
 // conflicts.md C-lrn-window (the window of KernelChannel channels, centred low, is ONNX's own).
-#include <tbb/parallel_for.h>
-
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -11,6 +9,7 @@
 #include "engine/math/convert.h"
 #include "engine/math/exact_lanes.h"
 #include "engine/math/half.h"
+#include "engine/math/parallel.h"
 #include "engine/mil_emitter.h"
 #include "kernels/attributes.h"
 #include "kernels/mil.h"
@@ -98,9 +97,11 @@ void Normalize(const LrnParams& p, int64_t channels, absl::Span<const math::Half
 void Compute(const LrnParams& p, const void*, absl::Span<const ConstView> in, View out) {
   const Dims& dims = in[0].dims;
   int64_t image = dims.c() * dims.h() * dims.w();
-  tbb::parallel_for(int64_t{0}, dims.n() * dims.d(), [&](int64_t i) {
-    Normalize(p, dims.c(), in[0].span().subspan(i * image, image),
-              out.span().subspan(i * image, image));
+  math::ParallelForItems(dims.n() * dims.d(), image, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      Normalize(p, dims.c(), in[0].span().subspan(i * image, image),
+                out.span().subspan(i * image, image));
+    }
   });
 }
 

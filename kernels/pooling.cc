@@ -10,10 +10,10 @@
 #include "absl/strings/str_cat.h"
 #include "anemone/status_macros.h"
 #include "engine/math/exact_pool.h"
+#include "engine/math/parallel.h"
 #include "engine/math/pool.h"
 #include "engine/mil_emitter.h"
 #include "rule_table.h"  // generated
-#include "tbb/parallel_for.h"
 
 namespace anemone {
 
@@ -156,7 +156,7 @@ void L2Pool(const math::PoolShape& s, const math::Half* x, math::Half* y) {
     int64_t first = at * stride - pad;
     return std::pair(std::max<int64_t>(first, 0), std::min(first + kernel, extent));
   };
-  tbb::parallel_for(int64_t{0}, s.planes * s.out_h, [&](int64_t row) {
+  const auto compute_row = [&](int64_t row) {
     const math::Half* plane = x + row / s.out_h * s.in_h * s.in_w;
     auto [top, bottom] =
         inside(row % s.out_h, s.window.stride_h, s.window.pad_top, s.window.kernel_h, s.in_h);
@@ -172,6 +172,10 @@ void L2Pool(const math::PoolShape& s, const math::Half* x, math::Half* y) {
       }
       y[row * s.out_w + j] = math::ToHalf(std::sqrt(sum));
     }
+  };
+  const int64_t row_cost = s.out_w * s.window.kernel_h * s.window.kernel_w;
+  math::ParallelForItems(s.planes * s.out_h, row_cost, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) compute_row(row);
   });
 }
 

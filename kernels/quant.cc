@@ -12,13 +12,12 @@
 #include "anemone/status_macros.h"
 #include "engine/constant.h"
 #include "engine/math/exact_half.h"
+#include "engine/math/parallel.h"
 #include "engine/mil_emitter.h"
 #include "kernels/element_format.h"
 #include "kernels/mil.h"
 #include "kernels/neuron.h"
 #include "rule_table.h"  // generated
-#include "tbb/blocked_range.h"
-#include "tbb/parallel_for.h"
 
 namespace anemone {
 namespace {
@@ -235,10 +234,8 @@ void ForEach(const void* prepared, const math::Numerics& n, const ConstView& in,
              const F& function) {
   const Scales& scales = *static_cast<const Scales*>(prepared);
   const int64_t plane = in.dims.h() * in.dims.w();
-  const int64_t grain = std::max<int64_t>(1, 4096 / plane);
-  using Range = tbb::blocked_range<int64_t>;
-  tbb::parallel_for(Range(0, in.dims.elements() / plane, grain), [&](const Range& planes) {
-    for (int64_t i = planes.begin(); i < planes.end(); ++i) {
+  math::ParallelForItems(in.dims.elements() / plane, 4 * plane, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
       const double scale = scales[scales.size() == 1 ? 0 : i % in.dims.c()];
       for (int64_t k = i * plane; k < (i + 1) * plane; ++k) {
         out.data[k] = math::Stored(function(math::ToDouble(in.data[k]), scale), n);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -129,6 +130,8 @@ PackedConv PackGeometry(const ConvGeometry& geometry, HalfReader weights,
       break;
     case ConvKind::kDepthwise:
       state->taps = ReadFloats(channels * geometry.taps(), weights);
+      state->finite_taps = std::all_of(state->taps.begin(), state->taps.end(),
+                                       [](float tap) { return std::isfinite(tap); });
       break;
     case ConvKind::kWinograd:
       break;
@@ -292,9 +295,8 @@ void RunThin(const PackedConv::State& state, const Half* x, Half* y, const Epilo
     a_layout = RowMajor(g.depth());
     c_layout = RowMajor(g.group_out);
   }
-  // Alone: while it waits for others this thread must not take up work that uses its scratch.
-  tbb::this_task_arena::isolate(
-      [&] { Gemm(shape, a, a_layout, state.matrix, state.bias, c, c_layout, epilogue); });
+  // Alone, for the unfolded rows are in this thread's scratch.
+  RunAlone([&] { Gemm(shape, a, a_layout, state.matrix, state.bias, c, c_layout, epilogue); });
 }
 
 // All positions of an image by blocks of output channels.

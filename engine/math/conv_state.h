@@ -57,6 +57,7 @@ struct PackedConv::State {
   WeightPanels panels;          // kPanels: [group][row / 4][depth][4]
   AlignedArray<Half> winograd;  // kWinograd: [group][channel / 32][depth][32]
   std::vector<float> taps;      // kDepthwise: [channel][tap]
+  bool finite_taps = false;     // none of them is infinite or a NaN
   PackedMatrix matrix;          // kMatrix
   std::vector<float> bias;      // one per output channel
 };

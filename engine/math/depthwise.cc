@@ -1,6 +1,8 @@
 // Convolutions with one input channel per group: each output is a short direct sum, so nothing is
-// unfolded; a plane is staged once as float and the taps read shifted runs of it.
+// unfolded. Usual kernels read the input itself (depthwise-inl.h); for others a plane is staged
+// once as float, and the taps read shifted runs of it.
 #include <cstdint>
+#include <type_traits>
 
 #include "engine/math/conv_state.h"
 #include "engine/math/panels.h"
@@ -10,31 +12,48 @@
 #define HWY_TARGET_INCLUDE "engine/math/depthwise.cc"
 #include "hwy/foreach_target.h"
 // foreach_target.h comes first.
+#include "engine/math/depthwise-inl.h"
 #include "engine/math/stage-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
-// One output channel over some rows of its plane.
-struct DepthwiseRows {
-  const ConvGeometry* geometry;
+// One channel whose input is staged.
+struct StagedPlane {
+  DepthwisePlane plane;
   const Stage* stage;
   const float* staged;
   const int64_t* offsets;  // of each tap in the stage
-  const float* weights;    // of each tap
-  float bias;
-  Half* y;  // the plane
 };
 
-// kRows x kVectors sums from (row, column) on, rounded.
+// kRows x kVectors outputs from (row, column) on, all sums in registers.
 template <int kRows, int kVectors>
-HWY_INLINE void StoreOutputs(const DepthwiseRows& d, int64_t row, int64_t column,
-                             const VF (&sum)[kRows][kVectors]) {
-  const ConvGeometry& g = *d.geometry;
-  const VF bias = hn::Set(DF(), d.bias);
+HWY_INLINE void StagedTile(const StagedPlane& p, int64_t row, int64_t column) {
+  const DF df;
+  const ConvGeometry& g = *p.plane.geometry;
+  const int64_t row_step = p.stage->stride_h * p.stage->row_size;
+  const float* from = p.staged + p.stage->RowOffset(row) + column;
+  VF sum[kRows][kVectors];
   HWY_UNROLL(4)
   for (int r = 0; r < kRows; ++r) {
-    Half* to = d.y + g.y_first + (row + r) * g.y_row + column * g.y_column;
+    HWY_UNROLL(4)
+    for (int v = 0; v < kVectors; ++v) sum[r][v] = hn::Zero(df);
+  }
+  for (int64_t t = 0; t < g.taps(); ++t) {
+    const VF w = hn::Set(df, p.plane.weights[t]);
+    const float* x = from + p.offsets[t];
+    HWY_UNROLL(4)
+    for (int r = 0; r < kRows; ++r) {
+      HWY_UNROLL(4)
+      for (int v = 0; v < kVectors; ++v) {
+        sum[r][v] = hn::MulAdd(w, hn::LoadU(df, x + r * row_step + v * kLanes), sum[r][v]);
+      }
+    }
+  }
+  const VF bias = hn::Set(df, p.plane.bias);
+  HWY_UNROLL(4)
+  for (int r = 0; r < kRows; ++r) {
+    Half* to = p.plane.y + g.y_first + (row + r) * g.y_row + column * g.y_column;
     HWY_UNROLL(4)
     for (int v = 0; v < kVectors; ++v) {
       const VH y = Narrow(hn::Add(sum[r][v], bias));
@@ -52,74 +71,13 @@ HWY_INLINE void StoreOutputs(const DepthwiseRows& d, int64_t row, int64_t column
   }
 }
 
-// kRows x kVectors outputs, all sums in registers, by any kernel.
-template <int kRows, int kVectors>
-HWY_INLINE void AnyTile(const DepthwiseRows& d, int64_t row, int64_t column) {
-  const DF df;
-  const int64_t row_step = d.stage->stride_h * d.stage->row_size;
-  const float* from = d.staged + d.stage->RowOffset(row) + column;
-  VF sum[kRows][kVectors];
-  HWY_UNROLL(4)
-  for (int r = 0; r < kRows; ++r) {
-    HWY_UNROLL(4)
-    for (int v = 0; v < kVectors; ++v) sum[r][v] = hn::Zero(df);
-  }
-  for (int64_t t = 0; t < d.geometry->taps(); ++t) {
-    const VF w = hn::Set(df, d.weights[t]);
-    const float* x = from + d.offsets[t];
-    HWY_UNROLL(4)
-    for (int r = 0; r < kRows; ++r) {
-      HWY_UNROLL(4)
-      for (int v = 0; v < kVectors; ++v) {
-        sum[r][v] = hn::MulAdd(w, hn::LoadU(df, x + r * row_step + v * kLanes), sum[r][v]);
-      }
-    }
-  }
-  StoreOutputs(d, row, column, sum);
-}
-
-// The same by a kernel of kTaps x kTaps whose rows of outputs are kStride apart: a row of the stage
-// is read once for all outputs that it belongs to. Sums run in the same order.
-template <int kTaps, int kStride, int kRows, int kVectors>
-HWY_INLINE void SquareTile(const DepthwiseRows& d, int64_t row, int64_t column) {
-  const DF df;
-  const float* from = d.staged + d.stage->RowOffset(row) + column;
-  VF sum[kRows][kVectors];
-  HWY_UNROLL(4)
-  for (int r = 0; r < kRows; ++r) {
-    HWY_UNROLL(2)
-    for (int v = 0; v < kVectors; ++v) sum[r][v] = hn::Zero(df);
-  }
-  HWY_UNROLL(11)
-  for (int i = 0; i < (kRows - 1) * kStride + kTaps; ++i, from += d.stage->row_size) {
-    HWY_UNROLL(5)
-    for (int j = 0; j < kTaps; ++j) {
-      VF x[kVectors];
-      HWY_UNROLL(2)
-      for (int v = 0; v < kVectors; ++v) x[v] = hn::LoadU(df, from + d.offsets[j] + v * kLanes);
-      HWY_UNROLL(4)
-      for (int r = 0; r < kRows; ++r) {
-        const int tap = i - r * kStride;
-        if (tap < 0 || tap >= kTaps) continue;
-        const VF w = hn::Set(df, d.weights[tap * kTaps + j]);
-        HWY_UNROLL(2)
-        for (int v = 0; v < kVectors; ++v) sum[r][v] = hn::MulAdd(w, x[v], sum[r][v]);
-      }
-    }
-  }
-  StoreOutputs(d, row, column, sum);
-}
-
-// The rows [first, last] by tiles: those of four rows, and the rest. Tile::Run<kRows, kVectors>().
-template <class Tile>
-HWY_INLINE void TileRows(const DepthwiseRows& d, int64_t first, int64_t last) {
-  const int64_t width = d.geometry->out_w;
+// The rows [first, last] by tiles: those of four rows, and the rest.
+void StagedRows(const StagedPlane& p, int64_t first, int64_t last) {
+  const int64_t width = p.plane.geometry->out_w;
   const auto rows = [&]<int kRows>(int64_t row) HWY_ATTR {
     int64_t column = 0;
-    for (; width - column > kLanes; column += 2 * kLanes) {
-      Tile::template Run<kRows, 2>(d, row, column);
-    }
-    if (column < width) Tile::template Run<kRows, 1>(d, row, column);
+    for (; width - column > kLanes; column += 2 * kLanes) StagedTile<kRows, 2>(p, row, column);
+    if (column < width) StagedTile<kRows, 1>(p, row, column);
   };
   int64_t row = first;
   for (; row + 4 <= last + 1; row += 4) rows.template operator()<4>(row);
@@ -130,61 +88,77 @@ HWY_INLINE void TileRows(const DepthwiseRows& d, int64_t first, int64_t last) {
   if (row <= last) rows.template operator()<1>(row);
 }
 
-struct Any {
-  template <int kRows, int kVectors>
-  static HWY_INLINE void Run(const DepthwiseRows& d, int64_t row, int64_t column) {
-    AnyTile<kRows, kVectors>(d, row, column);
-  }
-};
-template <int kTaps, int kStride>
-struct Square {
-  template <int kRows, int kVectors>
-  static HWY_INLINE void Run(const DepthwiseRows& d, int64_t row, int64_t column) {
-    SquareTile<kTaps, kStride, kRows, kVectors>(d, row, column);
-  }
-};
+// Calls run(constant) for whichever of the constants is `value`; false if none is.
+template <int... kValues, class Run>
+HWY_INLINE bool WithOneOf(int64_t value, const Run& run) {
+  return ((value == kValues && run(std::integral_constant<int, kValues>())) || ...);
+}
 
-void PlaneRows(const DepthwiseRows& d, int64_t first, int64_t last) {
-  const ConvGeometry& g = *d.geometry;
-  const Stage& s = *d.stage;
-  const int64_t taps = g.kernel_h == g.kernel_w && s.dilation_h == 1 ? g.kernel_h : 0;
-  if (taps == 3 && s.stride_h == 1) return TileRows<Square<3, 1>>(d, first, last);
-  if (taps == 3 && s.stride_h == 2) return TileRows<Square<3, 2>>(d, first, last);
-  if (taps == 5 && s.stride_h == 1) return TileRows<Square<5, 1>>(d, first, last);
-  if (taps == 5 && s.stride_h == 2) return TileRows<Square<5, 2>>(d, first, last);
-  TileRows<Any>(d, first, last);
+// Whether depthwise-inl.h serves; if so, calls run(d, taps, stride of rows, of columns), all but d
+// constants.
+template <class Run>
+HWY_INLINE bool WithDirect(const PackedConv::State& state, const Run& run) {
+  if constexpr (ANEMONE_MATH_NATIVE_HALF) {
+    const ConvGeometry& g = state.geometry;
+    const bool is_dense = g.dilation_h == 1 && g.dilation_w == 1 && g.dense_output();
+    // A tap that is infinite makes a NaN of the padding's zeros, which the direct form leaves out.
+    if (g.kernel_h != g.kernel_w || !is_dense || !state.finite_taps) return false;
+    return WithOneOf<3, 5>(g.kernel_w, [&](auto taps) HWY_ATTR {
+      return WithOneOf<1, 2>(g.stride_h, [&](auto rows) HWY_ATTR {
+        return WithOneOf<1, 2>(g.stride_w, [&](auto columns) HWY_ATTR {
+          const hn::CappedTag<float, 8> few;  // half of a long vector would stay empty
+          if (g.out_w <= hn::MaxLanes(few)) {
+            run(few, taps, rows, columns);
+          } else {
+            run(DF(), taps, rows, columns);
+          }
+          return true;
+        });
+      });
+    });
+  }
+  return false;
 }
 
 // Rows [first, last] of the outputs of input planes [begin, end), counted over images and channels.
 void ComputeDepthwise(const PackedConv::State& state, int64_t begin, int64_t end, int64_t first,
                       int64_t last, const Half* x, Half* y, const Epilogue& epilogue) {
   const ConvGeometry& g = state.geometry;
-  const Stage stage = PlanStage(g, first * g.out_w, (last - first + 1) * g.out_w);
+  const int64_t in_size = g.in_h * g.in_w;
+  const int64_t count = (last - first + 1) * g.out_w;
+  int64_t finished = begin;
+  // run(plane of x, its first output channel's taps, bias and outputs, how many such channels)
+  const auto for_channels = [&](const auto& stage, const auto& run) HWY_ATTR {
+    for (int64_t plane = begin; plane < end; ++plane) {
+      stage(x + plane * in_size);
+      for (int64_t o = 0; o < g.group_out; ++o) {
+        const int64_t channel = plane % g.groups * g.group_out + o;
+        run(DepthwisePlane{&g, x, x + g.batch * g.groups * in_size, x + plane * in_size,
+                           state.taps.data() + channel * g.taps(), state.bias[channel],
+                           y + (plane * g.group_out + o) * g.y_plane});
+      }
+      const int64_t planes = (plane + 1 - finished) * g.group_out;
+      if (!g.dense_output() || (planes * count < kNearElements && plane + 1 < end)) continue;
+      epilogue.FinishRuns(y + finished * g.group_out * g.y_plane + first * g.out_w, planes, count,
+                          g.y_plane);
+      finished = plane + 1;
+    }
+  };
+  const bool direct = WithDirect(state, [&](auto d, auto taps, auto rows, auto columns) HWY_ATTR {
+    for_channels([](const Half*) {},
+                 [&](const DepthwisePlane& p)
+                     HWY_ATTR { DepthwiseRows<taps, rows, columns>(d, p, first, last); });
+  });
+  if (direct) return;
+  const Stage stage = PlanStage(g, first * g.out_w, count);
   const int64_t* taps = TapOffsets(g, stage);
   // A tile of two vectors may read a whole one past the end.
   float* staged = ThreadScratch<float>(ScratchUse::kStage, stage.channel_size + 2 * kLanes);
   StageOutside(stage, 0.0f, 1, staged);
-  const int64_t count = (last - first + 1) * g.out_w;
-  int64_t finished = begin;
-  for (int64_t plane = begin; plane < end; ++plane) {
-    StageChannel(g, stage, x + plane * g.in_h * g.in_w, staged);
-    for (int64_t o = 0; o < g.group_out; ++o) {
-      const int64_t out_channel = plane % g.groups * g.group_out + o;
-      const DepthwiseRows rows{&g,
-                               &stage,
-                               staged,
-                               taps,
-                               state.taps.data() + out_channel * g.taps(),
-                               state.bias[out_channel],
-                               y + (plane * g.group_out + o) * g.y_plane};
-      PlaneRows(rows, first, last);
-    }
-    const int64_t planes = (plane + 1 - finished) * g.group_out;
-    if (!g.dense_output() || (planes * count < kNearElements && plane + 1 < end)) continue;
-    epilogue.FinishRuns(y + finished * g.group_out * g.y_plane + first * g.out_w, planes, count,
-                        g.y_plane);
-    finished = plane + 1;
-  }
+  for_channels([&](const Half* plane) HWY_ATTR { StageChannel(g, stage, plane, staged); },
+               [&](const DepthwisePlane& p) HWY_ATTR {
+                 StagedRows({p, &stage, staged, taps}, first, last);
+               });
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

@@ -1,5 +1,5 @@
-// engine/math/element_steps.h: operations on the same elements, one after the other on a few
-// hundred of them at a time, so that what passes between them stays in the nearest cache.
+// engine/math/element_steps.h: operations on the same elements, one after the other on some
+// two thousand of them at a time, so that what passes between them stays in the nearest cache.
 //
 //   StepCall calls[2];
 //   calls[0] = {.step = {.kind = StepKind::kAffine, .first = 2, .second = 1}, .x = {.data = x}};

@@ -10,33 +10,28 @@
 
 #include <cstdint>
 
-#include "tbb/blocked_range.h"
-#include "tbb/parallel_for.h"
-#include "tbb/task_arena.h"
+#include "absl/functional/function_ref.h"
 
 namespace anemone::math {
 
 // Elements below which a piece of cheap work is not worth another thread (about 5 microseconds).
 inline constexpr int64_t kElementGrain = 16384;
 
-inline int64_t ThreadCount() { return tbb::this_task_arena::max_concurrency(); }
+// Of the calling thread's arena.
+int64_t ThreadCount();
 
 // Calls body(begin, end) for pieces that together make [0, count), each of about `grain` or more.
-template <class Body>
-void ParallelFor(int64_t count, int64_t grain, const Body& body) {
-  if (count <= 0) return;
-  if (grain < 1) grain = 1;
-  if (count <= grain || ThreadCount() == 1) return body(0, count);
-  tbb::parallel_for(
-      tbb::blocked_range<int64_t>(0, count, grain),
-      [&](const tbb::blocked_range<int64_t>& range) { body(range.begin(), range.end()); });
-}
+void ParallelFor(int64_t count, int64_t grain, absl::FunctionRef<void(int64_t, int64_t)> body);
 
 // The same for items that cost `item_elements` each.
-template <class Body>
-void ParallelForItems(int64_t count, int64_t item_elements, const Body& body) {
+inline void ParallelForItems(int64_t count, int64_t item_elements,
+                             absl::FunctionRef<void(int64_t, int64_t)> body) {
   ParallelFor(count, kElementGrain / (item_elements < 1 ? 1 : item_elements), body);
 }
+
+// Calls body(), which may start parallel work. While it waits for that, this thread takes up no
+// other work, which would use its scratch.
+void RunAlone(absl::FunctionRef<void()> body);
 
 }  // namespace anemone::math
 
