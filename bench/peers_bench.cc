@@ -21,7 +21,7 @@
 #include "bench/openvino.h"
 #include "bench/peaks.h"
 #include "bench/profile.h"
-#include "nlohmann/json.hpp"
+#include "engine/json.h"
 #include "tbb/task_arena.h"
 #include "tools/compare.h"
 #include "tools/contestants.h"
@@ -30,8 +30,6 @@
 
 namespace anemone {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr int kWarmUps = 2;
 

@@ -22,12 +22,10 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "engine/dims.h"
+#include "engine/json.h"
 #include "engine/math/half.h"
-#include "nlohmann/json.hpp"
 
 namespace anemone {
-
-using Json = nlohmann::ordered_json;
 
 // What a key's value is in JSON.
 enum class ValueType : uint8_t { kInt, kBool, kFloat, kInts, kName, kNames, kNested };

@@ -69,8 +69,8 @@ void WarnOfCancellation(const Network& network, const Unit& unit, WarningList& l
   const Operand& from = unit.bottoms[0];
   if (!IsUnit(network, from, "ElementWise")) return;
   const Unit& difference = network.units[from.index];
-  if (difference.kind->Write(difference.params.get())["Type"] != "Sub") return;
-  Json type = unit.kind->Write(unit.params.get())["Type"];
+  if (difference.kind->Write(difference.params.get()).value("Type", "") != "Sub") return;
+  const std::string type = unit.kind->Write(unit.params.get()).value("Type", "");
   if (type != "Sum" && type != "Avg") return;
   list.Add(warning::kCancellingSum, difference.dims.elements() / unit.dims.elements());
 }

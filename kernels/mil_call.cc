@@ -15,11 +15,12 @@ absl::StatusOr<MilTensor> ReadArgument(const Json& from) {
     return absl::InvalidArgumentError("inputs: want objects with name, shape and dtype");
   }
   for (const Json& extent : from["shape"]) {
-    if (!extent.is_number_integer() && extent != "?") {
+    const bool is_free = extent.is_string() && extent.get<std::string>() == "?";
+    if (!extent.is_number_integer() && !is_free) {
       return absl::InvalidArgumentError("inputs: want extents that are integers or \"?\"");
     }
-    tensor.shape.push_back(extent == "?" ? -1 : extent.get<int64_t>());
-    if (extent != "?" && tensor.shape.back() < 0) {
+    tensor.shape.push_back(is_free ? -1 : extent.get<int64_t>());
+    if (!is_free && tensor.shape.back() < 0) {
       return absl::InvalidArgumentError("inputs: want extents of at least 0");
     }
   }

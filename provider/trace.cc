@@ -6,8 +6,7 @@
 #include <thread>
 #include <utility>
 
-#include "nlohmann/json.hpp"
-
+#include "engine/json.h"
 namespace anemone {
 
 void Trace::Add(absl::string_view category, absl::string_view name, absl::Time start,

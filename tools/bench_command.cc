@@ -10,15 +10,13 @@
 #include "absl/strings/str_format.h"
 #include "anemone/status_macros.h"
 #include "anemone/version.h"
-#include "nlohmann/json.hpp"
+#include "engine/json.h"
 #include "tools/commands.h"
 #include "tools/contestants.h"
 #include "tools/inputs.h"
 
 namespace anemone {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr int kDefaultRepeat = 20;
 

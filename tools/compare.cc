@@ -151,8 +151,7 @@ bool WithinTolerance(const Comparison& c, const std::map<std::string, double>& t
          c.cosine >= bound("cosine", tolerance.empty() ? kDefaultCosine : -1);
 }
 
-nlohmann::ordered_json ComparisonJson(const Comparison& c) {
-  using Json = nlohmann::ordered_json;
+Json ComparisonJson(const Comparison& c) {
   const auto number = [](double x) { return std::isfinite(x) ? Json(x) : Json(nullptr); };
   return {{"cosine", c.constant ? Json(nullptr) : number(c.cosine)},
           {"max_abs_error", number(c.max_abs_error)},

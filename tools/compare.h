@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "anemone/tensor.h"
-#include "nlohmann/json.hpp"
+#include "engine/json.h"
 
 namespace anemone {
 
@@ -30,7 +30,7 @@ absl::StatusOr<Comparison> Compare(const std::string& name, const Tensor& result
 bool WithinTolerance(const Comparison& comparison, const std::map<std::string, double>& tolerance);
 
 // The keys of a comparison in --json documents: cosine, max_abs_error and so on to finite.
-nlohmann::ordered_json ComparisonJson(const Comparison& comparison);
+Json ComparisonJson(const Comparison& comparison);
 
 }  // namespace anemone
 

@@ -12,11 +12,11 @@
 #include "anemone/compressed.h"
 #include "anemone/session.h"
 #include "anemone/status_macros.h"
+#include "engine/json.h"
 #include "engine/target.h"
 #include "importer/edit.h"
 #include "importer/opsets.h"
 #include "importer/to_onnx.h"
-#include "nlohmann/json.hpp"
 #include "provider/importing.h"
 #include "tools/array_file.h"
 #include "tools/commands.h"
@@ -28,8 +28,6 @@
 
 namespace anemone {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // Smaller weights save little, and a scale or a table weighs more.
 constexpr int64_t kLeastElements = 1024;

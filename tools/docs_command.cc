@@ -7,10 +7,10 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "anemone/version.h"
+#include "engine/json.h"
 #include "importer/contrib/contrib.h"
 #include "kernels/custom_domain.h"
 #include "kernels/lowering.h"
-#include "nlohmann/json.hpp"
 #include "tools/commands.h"
 #include "tools/flags.h"
 

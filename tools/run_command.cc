@@ -14,7 +14,7 @@
 #include "anemone/printable.h"
 #include "anemone/session.h"
 #include "anemone/status_macros.h"
-#include "nlohmann/json.hpp"
+#include "engine/json.h"
 #include "provider/bucketing.h"
 #include "tools/array_file.h"
 #include "tools/commands.h"
@@ -27,8 +27,6 @@
 
 namespace anemone {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // A file name for an output: anything but letters, digits, '.', '-' becomes '_'. A changed one
 // begins with the output's number, and so does any that could be taken for a changed one.

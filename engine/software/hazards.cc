@@ -41,7 +41,8 @@ constexpr Arithmetic kArithmetic[] = {
 const Arithmetic* ArithmeticOf(const Unit& unit) {
   for (const Arithmetic& row : kArithmetic) {
     if (absl::string_view(unit.kind->type()) != row.type) continue;
-    if (row.word == nullptr || unit.kind->Write(unit.params.get())["Type"] == row.word) return &row;
+    if (row.word == nullptr) return &row;
+    if (unit.kind->Write(unit.params.get()).value("Type", "") == row.word) return &row;
   }
   return nullptr;
 }
@@ -219,7 +220,7 @@ void FindWidthSlice(const UnitRun& run, const math::Numerics& numerics,
     return;
   }
   const Json keys = run.unit.kind->Write(run.unit.params.get());
-  if (keys["Dimension"] != "Width" || keys["Offset"] == 0) return;
+  if (keys.value("Dimension", "") != "Width" || keys.value("Offset", 0) == 0) return;
   Counter counter(hazard::kWidthSlice, run.out.dims.elements());
   for (Half y : run.out.span()) {
     const double x = Magnitude(y);

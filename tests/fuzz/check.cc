@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "anemone/session.h"
 #include "anemone/status_macros.h"
-#include "nlohmann/json.hpp"
+#include "engine/json.h"
 
 namespace anemone::fuzz {
 namespace {

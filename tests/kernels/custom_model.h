@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "anemone/tensor.h"
 #include "engine/field.h"
-#include "nlohmann/json.hpp"
+#include "engine/json.h"
 #include "onnx/onnx_pb.h"
 #include "tests/kernels/authored.h"
 #include "tests/on_onnx_runtime.h"

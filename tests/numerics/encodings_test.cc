@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "engine/json.h"
 #include "engine/math/exact_contract.h"
 #include "engine/math/exact_half.h"
 #include "engine/target.h"
 #include "gtest/gtest.h"
-#include "nlohmann/json.hpp"
 
 namespace anemone::math {
 namespace {

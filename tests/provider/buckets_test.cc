@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "anemone/check.h"
 #include "anemone/session.h"
-#include "nlohmann/json.hpp"
+#include "engine/json.h"
 #include "provider/padding_copy.h"
 #include "tests/onnx_text.h"
 #include "tests/provider/ramp.h"
