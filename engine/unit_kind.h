@@ -140,7 +140,7 @@ struct UnitRow {
   // step that may run with others, in the place of a bottom. With `has_channels` it is another one
   // for each channel.
   UnitStep (*step)(const P&, const void* prepared, int64_t channel) = nullptr;
-  bool has_channels = false;
+  bool (*has_channels)(const P&) = nullptr;
   // The same by the target's rules of arithmetic. Null: `compute` only moves, compares or chooses.
   void (*exact)(const P&, const ExactUnit&, absl::Span<const ConstView> in, View out) = nullptr;
   // What fuses in exact mode where the rules say that nothing is rounded in between: a kind that
@@ -217,7 +217,7 @@ class UnitKind {
   virtual bool finishes_runs() const = 0;
   virtual bool by_element() const = 0;  // StepOf() can be asked
   virtual UnitStep StepOf(const void* params, const void* prepared, int64_t channel) const = 0;
-  virtual bool has_channels() const = 0;
+  virtual bool HasChannels(const void* params) const = 0;
   virtual bool has_exact() const = 0;
   virtual std::optional<GainOffset> EpilogueOf(const void* params,
                                                absl::Span<const Tensor> weights) const = 0;
@@ -345,7 +345,9 @@ class UnitKindOf final : public UnitKind {
   UnitStep StepOf(const void* params, const void* prepared, int64_t channel) const override {
     return row_.step(Cast(params), prepared, channel);
   }
-  bool has_channels() const override { return row_.has_channels; }
+  bool HasChannels(const void* params) const override {
+    return row_.has_channels != nullptr && row_.has_channels(Cast(params));
+  }
   bool has_exact() const override { return row_.exact != nullptr; }
   std::optional<GainOffset> EpilogueOf(const void* params,
                                        absl::Span<const Tensor> weights) const override {

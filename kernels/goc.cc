@@ -86,6 +86,8 @@ UnitStep Step(const GocParams& p, const void* prepared, int64_t channel) {
   return {{.kind = math::StepKind::kAffine, .first = scale, .second = bias}};
 }
 
+bool HasChannels(const GocParams& p) { return p.per_channel; }
+
 void Exact(const GocParams& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
   const math::Numerics& n = unit.numerics;
   // numerics.json st-image-u8, mac-epilogue.
@@ -146,18 +148,19 @@ absl::Status WriteMil(MilEmitter& e, const GocParams& p, const Unit& unit) {
 }
 
 const UnitKindOf<GocParams>& Kind() {
-  static const UnitKindOf<GocParams>& kind = *new UnitKindOf<GocParams>({.type = "GOC",
-                                                                         .complete = Complete,
-                                                                         .shape = Shape,
-                                                                         .fields = kFields,
-                                                                         .mil = WriteMil,
-                                                                         .compose = Compose,
-                                                                         .prepare = Prepare,
-                                                                         .compute = Compute,
-                                                                         .step = Step,
-                                                                         .has_channels = true,
-                                                                         .exact = Exact,
-                                                                         .epilogue = Epilogue});
+  static const UnitKindOf<GocParams>& kind =
+      *new UnitKindOf<GocParams>({.type = "GOC",
+                                  .complete = Complete,
+                                  .shape = Shape,
+                                  .fields = kFields,
+                                  .mil = WriteMil,
+                                  .compose = Compose,
+                                  .prepare = Prepare,
+                                  .compute = Compute,
+                                  .step = Step,
+                                  .has_channels = HasChannels,
+                                  .exact = Exact,
+                                  .epilogue = Epilogue});
   return kind;
 }
 

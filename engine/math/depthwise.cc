@@ -88,12 +88,6 @@ void StagedRows(const StagedPlane& p, int64_t first, int64_t last) {
   if (row <= last) rows.template operator()<1>(row);
 }
 
-// Calls run(constant) for whichever of the constants is `value`; false if none is.
-template <int... kValues, class Run>
-HWY_INLINE bool WithOneOf(int64_t value, const Run& run) {
-  return ((value == kValues && run(std::integral_constant<int, kValues>())) || ...);
-}
-
 // Whether depthwise-inl.h serves; if so, calls run(d, taps, stride of rows, of columns), all but d
 // constants.
 template <class Run>
@@ -106,12 +100,7 @@ HWY_INLINE bool WithDirect(const PackedConv::State& state, const Run& run) {
     return WithOneOf<3, 5>(g.kernel_w, [&](auto taps) HWY_ATTR {
       return WithOneOf<1, 2>(g.stride_h, [&](auto rows) HWY_ATTR {
         return WithOneOf<1, 2>(g.stride_w, [&](auto columns) HWY_ATTR {
-          const hn::CappedTag<float, 8> few;  // half of a long vector would stay empty
-          if (g.out_w <= hn::MaxLanes(few)) {
-            run(few, taps, rows, columns);
-          } else {
-            run(DF(), taps, rows, columns);
-          }
+          WithLanesFor(g.out_w, [&](auto d) HWY_ATTR { run(d, taps, rows, columns); });
           return true;
         });
       });
@@ -133,8 +122,11 @@ void ComputeDepthwise(const PackedConv::State& state, int64_t begin, int64_t end
       stage(x + plane * in_size);
       for (int64_t o = 0; o < g.group_out; ++o) {
         const int64_t channel = plane % g.groups * g.group_out + o;
-        run(DepthwisePlane{&g, x, x + g.batch * g.groups * in_size, x + plane * in_size,
-                           state.taps.data() + channel * g.taps(), state.bias[channel],
+        run(DepthwisePlane{&g,
+                           {x, x + g.batch * g.groups * in_size},
+                           x + plane * in_size,
+                           state.taps.data() + channel * g.taps(),
+                           state.bias[channel],
                            y + (plane * g.group_out + o) * g.y_plane});
       }
       const int64_t planes = (plane + 1 - finished) * g.group_out;

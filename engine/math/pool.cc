@@ -1,5 +1,6 @@
 #include "engine/math/pool.h"
 
+#include <algorithm>
 #include <cassert>
 
 #include "engine/math/conv_state.h"
@@ -13,13 +14,19 @@
 #include "hwy/foreach_target.h"
 // foreach_target.h comes first.
 #include "engine/math/stage-inl.h"
+#include "engine/math/tap_columns-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
+// kOutside: the bits of what the padding holds.
 struct Maximum {  // of numbers
   static constexpr bool kAverage = false;
-  static HWY_INLINE VF Fold(VF a, VF b) { return hn::Max(a, b); }
+  static constexpr uint16_t kOutside = 0xfc00;
+  template <class V>
+  static HWY_INLINE V Fold(V a, V b) {
+    return hn::Max(a, b);
+  }
 };
 struct MaximumNan {
   static constexpr bool kAverage = false;
@@ -27,7 +34,11 @@ struct MaximumNan {
 };
 struct Average {
   static constexpr bool kAverage = true;
-  static HWY_INLINE VF Fold(VF a, VF b) { return hn::Add(a, b); }
+  static constexpr uint16_t kOutside = 0;
+  template <class V>
+  static HWY_INLINE V Fold(V a, V b) {
+    return hn::Add(a, b);
+  }
 };
 
 HWY_INLINE bool HasNan(const Half* x, int64_t count) {
@@ -46,27 +57,36 @@ HWY_INLINE bool HasNan(const Half* x, int64_t count) {
   return !hn::AllFalse(d, hn::Gt(largest, hn::Set(d, 0x7c00)));
 }
 
-// Output rows [first, last] of one staged plane. Averages divide by the product of a row's and a
-// column's count.
+// What averages divide by: the product of a row's and a column's count. Of columns there are a
+// vector more, so that they can be read whole.
+struct Counts {
+  const float *rows, *columns;
+};
+
+template <class D>
+HWY_INLINE hn::Vec<D> Averaged(const D d, hn::Vec<D> sums, const Counts& counts, int64_t row,
+                               int64_t column) {
+  const auto columns = hn::LoadU(d, counts.columns + column);
+  const auto divisor = hn::Mul(columns, hn::Set(d, counts.rows[row]));
+  return hn::Div(sums, hn::Max(divisor, hn::Set(d, 1.0f)));
+}
+
+// Output rows [first, last] of one staged plane.
 template <class Op>
-HWY_INLINE void PoolRows(const ConvGeometry& g, const Stage& stage, const float* staged,
-                         const int64_t* taps, int64_t first, int64_t last, const float* row_counts,
-                         const float* column_counts, Half* y) {
+HWY_INLINE void PoolStaged(const ConvGeometry& g, const Stage& stage, const float* staged,
+                           const int64_t* taps, int64_t first, int64_t last, const Counts& counts,
+                           Half* y) {
   const DF df;
   for (int64_t row = first; row <= last; ++row) {
     const float* from = staged + stage.RowOffset(row);
     for (int64_t j = 0; j < g.out_w; j += kLanes) {
       const int64_t count = HWY_MIN(g.out_w - j, kLanes);
       VF result = hn::LoadU(df, from + taps[0] + j);
+      if (Op::kAverage) result = hn::Add(hn::Zero(df), result);  // no sum is -0
       for (int64_t t = 1; t < g.taps(); ++t) {
         result = Op::Fold(result, hn::LoadU(df, from + taps[t] + j));
       }
-      if (Op::kAverage) {
-        const float* columns = column_counts + j;
-        const VF counts = count == kLanes ? hn::LoadU(df, columns) : LoadFloatN(columns, count);
-        const VF divisor = hn::Mul(counts, hn::Set(df, row_counts[row]));
-        result = hn::Div(result, hn::Max(divisor, hn::Set(df, 1.0f)));
-      }
+      if (Op::kAverage) result = Averaged(df, result, counts, row, j);
       if (count == kLanes) {
         StoreHalf(result, y + row * g.out_w + j);
       } else {
@@ -76,25 +96,104 @@ HWY_INLINE void PoolRows(const ConvGeometry& g, const Stage& stage, const float*
   }
 }
 
+// `columns` outputs from (row, column) on, in kRows rows, of a plane that begins at x. In the order
+// of taps, for sums depend on it, and the last of several zeros is their maximum.
+template <class Op, int kRows, int kTaps, int kStride, class D>
+HWY_INLINE void PoolTile(const D d, const ConvGeometry& g, const Readable& input, const Half* x,
+                         const TapColumns<kTaps, kStride, Op::kOutside, D>& taps, int64_t row,
+                         int64_t column, int64_t columns, const Counts& counts, Half* y) {
+  hn::Vec<D> result[kRows];
+  const auto none = Op::kAverage ? hn::Zero(d) : hn::Set(d, -hwy::HighestValue<float>() * 2.0f);
+  HWY_UNROLL(7)
+  for (int r = 0; r < kRows; ++r) result[r] = none;
+  const int64_t top = row * kStride - g.pad_top;
+  HWY_UNROLL(17)
+  for (int i = 0; i < (kRows - 1) * kStride + kTaps; ++i) {
+    if (top + i < 0 || top + i >= g.in_h) continue;
+    hn::Vec<D> from[kTaps];
+    taps.Load(input, x + (top + i) * g.in_w, from);
+    auto whole = from[0];  // what a maximum takes of the row
+    HWY_UNROLL(5)
+    for (int j = 1; j < kTaps; ++j) whole = Op::Fold(whole, from[j]);
+    HWY_UNROLL(7)
+    for (int r = 0; r < kRows; ++r) {
+      const int tap = i - r * kStride;
+      if (tap < 0 || tap >= kTaps) continue;
+      if (!Op::kAverage) {
+        result[r] = Op::Fold(result[r], whole);
+        continue;
+      }
+      HWY_UNROLL(5)
+      for (int j = 0; j < kTaps; ++j) result[r] = Op::Fold(result[r], from[j]);
+    }
+  }
+  const hn::Rebind<uint16_t, D> bits;
+  HWY_UNROLL(7)
+  for (int r = 0; r < kRows; ++r) {
+    if (Op::kAverage) result[r] = Averaged(d, result[r], counts, row + r, column);
+    const auto half = hn::DemoteTo(hn::Rebind<hwy::float16_t, D>(), result[r]);
+    StoreFirst(hn::BitCast(bits, half), bits, y + (row + r) * g.out_w + column, columns);
+  }
+}
+
+// Output rows [first, last] straight from the input; false if the window is none of the usual ones.
+template <class Op>
+HWY_INLINE bool PoolDirect(const ConvGeometry& g, const Readable& input, const Half* x,
+                           int64_t first, int64_t last, const Counts& counts, Half* y) {
+  if constexpr (ANEMONE_MATH_NATIVE_HALF) {
+    const bool is_dense = g.dilation_h == 1 && g.dilation_w == 1;
+    if (!is_dense || g.kernel_h != g.kernel_w || g.stride_h != g.stride_w) return false;
+    return WithOneOf<2, 3, 5>(g.kernel_w, [&](auto kernel) HWY_ATTR {
+      return WithOneOf<1, 2>(g.stride_w, [&](auto stride) HWY_ATTR {
+        WithLanesFor(g.out_w, [&](auto d) HWY_ATTR {
+          constexpr int64_t kColumns = hn::MaxLanes(decltype(d)());
+          for (int64_t column = 0; column < g.out_w; column += kColumns) {
+            const TapColumns<kernel, stride, Op::kOutside, decltype(d)> taps(g, column);
+            ForTileRows(first, last, [&](auto rows, int64_t row) HWY_ATTR {
+              PoolTile<Op, rows>(d, g, input, x, taps, row, column,
+                                 HWY_MIN(g.out_w - column, kColumns), counts, y);
+            });
+          }
+        });
+        return true;
+      });
+    });
+  }
+  return false;
+}
+
 // Rows [first, last] of planes [begin, end): averages if there are counts, else maxima.
 void PoolPlanes(const ConvGeometry& g, int64_t begin, int64_t end, int64_t first, int64_t last,
                 const float* row_counts, const float* column_counts, const Half* x, Half* y) {
+  const Counts counts{row_counts, column_counts};
+  const bool average = row_counts != nullptr;
+  const int64_t in_size = g.in_h * g.in_w;
+  const Readable input{x, x + g.batch * in_size};
   const Stage stage = PlanStage(g, first * g.out_w, (last - first + 1) * g.out_w);
   const int64_t* taps = TapOffsets(g, stage);
-  float* staged = ThreadScratch<float>(ScratchUse::kStage, stage.channel_size + kLanes);
-  const bool average = row_counts != nullptr;
-  const float outside = average ? 0.0f : -hwy::HighestValue<float>() * 2.0f;
-  StageOutside(stage, outside, 1, staged);
+  float* staged = nullptr;
   for (int64_t plane = begin; plane < end; ++plane) {
-    const Half* from = x + plane * g.in_h * g.in_w;
+    const Half* from = x + plane * in_size;
     Half* to = y + plane * g.positions();
+    const bool has_nan = !average && HasNan(from, in_size);
+    if (average ? PoolDirect<Average>(g, input, from, first, last, counts, to)
+                : !has_nan && PoolDirect<Maximum>(g, input, from, first, last, counts, to)) {
+      continue;
+    }
+    if (staged == nullptr) {
+      staged = ThreadScratch<float>(ScratchUse::kStage, stage.channel_size + kLanes);
+      StageOutside(stage, average ? 0.0f : -hwy::HighestValue<float>() * 2.0f, 1, staged);
+    }
     StageChannel(g, stage, from, staged);
+    const auto run = [&](auto op) HWY_ATTR {
+      PoolStaged<decltype(op)>(g, stage, staged, taps, first, last, counts, to);
+    };
     if (average) {
-      PoolRows<Average>(g, stage, staged, taps, first, last, row_counts, column_counts, to);
-    } else if (HasNan(from, g.in_h * g.in_w)) {
-      PoolRows<MaximumNan>(g, stage, staged, taps, first, last, row_counts, column_counts, to);
+      run(Average());
+    } else if (has_nan) {
+      run(MaximumNan());
     } else {
-      PoolRows<Maximum>(g, stage, staged, taps, first, last, row_counts, column_counts, to);
+      run(Maximum());
     }
   }
 }
@@ -113,6 +212,7 @@ namespace {
 ConvGeometry PoolGeometry(const PoolShape& shape) {
   const Window& w = shape.window;
   ConvGeometry g;
+  g.batch = shape.planes;
   g.in_h = shape.in_h, g.in_w = shape.in_w;
   g.out_h = shape.out_h, g.out_w = shape.out_w;
   g.kernel_h = w.kernel_h, g.kernel_w = w.kernel_w;
@@ -177,11 +277,12 @@ void AveragePool(const PoolShape& shape, AverageDivisor divisor, absl::Span<cons
   }
   const ConvGeometry g = PoolGeometry(shape);
   const Window& w = shape.window;
-  const CallScratch<float> rows(g.out_h), columns(g.out_w);
+  constexpr int64_t kMostLanes = 16;
+  const CallScratch<float> rows(g.out_h), columns(g.out_w + kMostLanes);
   CountInside(g.in_h, w.kernel_h, w.stride_h, w.dilation_h, w.pad_top, w.pad_bottom, divisor,
               rows.span());
   CountInside(g.in_w, w.kernel_w, w.stride_w, w.dilation_w, w.pad_left, w.pad_right, divisor,
-              columns.span());
+              columns.span());  // those behind the last too
   RunPool(shape, g, rows.span(), columns.span(), x.data(), y.data());
 }
 

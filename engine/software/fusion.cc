@@ -120,6 +120,7 @@ class Steps {
   absl::Span<const UnitCall> units_;
   Part part_ = Part::kAny;
   Source x_[math::kMostSteps], z_[math::kMostSteps];
+  bool has_channels_[math::kMostSteps];
   math::StepCall calls_[math::kMostSteps];
 };
 
@@ -127,7 +128,8 @@ Steps::Steps(absl::Span<const UnitCall> units) : units_(units) {
   for (size_t i = 0; i < units.size(); ++i) {
     const UnitCall& unit = units[i];
     const UnitKind& kind = *unit.unit->kind;
-    if (kind.has_channels()) part_ = std::max(part_, Part::kPlane);
+    has_channels_[i] = kind.HasChannels(unit.unit->params.get());
+    if (has_channels_[i]) part_ = std::max(part_, Part::kPlane);
     for (const ConstView& in : unit.in) part_ = std::max(part_, PartOf(unit.out.dims, in.dims));
     const UnitStep step = kind.StepOf(unit.unit->params.get(), unit.prepared, 0);
     calls_[i] = {.step = step.step,
@@ -182,7 +184,7 @@ void Steps::RunPart(int64_t first, int64_t count, absl::Span<math::StepCall> cal
     Place(z_[i], first, count, calls[i].z);
     const UnitCall& unit = units_[i];
     if (calls_[i].to != nullptr) calls[i].to = calls_[i].to + first;
-    if (unit.unit->kind->has_channels()) {
+    if (has_channels_[i]) {
       const int64_t channel = first / (dims.h() * dims.w()) % dims.c();
       calls[i].step = unit.unit->kind->StepOf(unit.unit->params.get(), unit.prepared, channel).step;
     }

@@ -73,7 +73,7 @@ class Broken final : public UnitKind {
   bool finishes_runs() const override { return false; }
   bool by_element() const override { return false; }
   UnitStep StepOf(const void*, const void*, int64_t) const override { return {}; }
-  bool has_channels() const override { return false; }
+  bool HasChannels(const void*) const override { return false; }
   void ComputeThen(const void*, const void*, absl::Span<const ConstView>, View,
                    const math::Epilogue&) const override {}
   bool has_exact() const override { return kind_.has_exact(); }

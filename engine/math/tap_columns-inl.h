@@ -1,0 +1,144 @@
+// engine/math/tap_columns-inl.h: what the taps of a small window read, straight from the input.
+// Internal.
+//
+// Nothing is staged: each tap of a row is loaded, widened and masked where it lies in the padding.
+// That costs less than it seems, for a row serves all the rows of outputs that it belongs to, and a
+// small stage would be read while it is being written, by loads that lie across several stores.
+#if defined(ENGINE_MATH_TAP_COLUMNS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ENGINE_MATH_TAP_COLUMNS_INL_H_
+#undef ENGINE_MATH_TAP_COLUMNS_INL_H_
+#else
+#define ENGINE_MATH_TAP_COLUMNS_INL_H_
+#endif
+
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "engine/math/conv_state.h"
+#include "engine/math/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace anemone::math::HWY_NAMESPACE {
+
+// All that may be read.
+struct Readable {
+  const Half *begin, *end;
+};
+
+// What the columns of taps read for the outputs [column, column + lanes of D) of a row: kOutside, a
+// Half's bits, in the padding. With stride 2 a load brings two columns of taps, as the halves of 32
+// bits.
+template <int kTaps, int kStride, uint16_t kOutside, class D>
+class TapColumns {
+ public:
+  TapColumns(const ConvGeometry& g, int64_t column) : left_(column * kStride - g.pad_left) {
+    for (int i = 0; i < kLoads; ++i) {
+      const int64_t first = left_ + i * kStride;
+      inside_[i] = hn::AndNot(FirstLanes(-first), FirstLanes(g.in_w - first));
+    }
+  }
+
+  // All columns of taps in one row of the input. `row` is its first element.
+  HWY_INLINE void Load([[maybe_unused]] const Readable& input, const Half* row,
+                       hn::Vec<D> (&taps)[kTaps]) const {
+#if ANEMONE_MATH_MASKED_HALF
+    LoadFrom(reinterpret_cast<const uint16_t*>(row) + left_, taps);
+#else
+    const Half* const from = row + left_;
+    if (from >= input.begin && from + kWidth <= input.end) {
+      return LoadFrom(reinterpret_cast<const uint16_t*>(from), taps);
+    }
+    HWY_ALIGN uint16_t near[kWidth] = {};
+    const int64_t begin = HWY_MIN(HWY_MAX(input.begin - from, 0), kWidth);
+    const int64_t end = HWY_MAX(HWY_MIN(input.end - from, kWidth), begin);
+    std::memcpy(near + begin, static_cast<const void*>(from + begin), (end - begin) * sizeof(Half));
+    LoadFrom(near, taps);
+#endif
+  }
+
+ private:
+  // Lanes as they are loaded.
+  using DL = std::conditional_t<kStride == 1, hn::Rebind<uint16_t, D>,
+                                hn::Repartition<uint16_t, hn::Rebind<uint32_t, D>>>;
+  static constexpr int kLoads = (kTaps + kStride - 1) / kStride;
+  static constexpr int64_t kWidth = (kLoads - 1) * kStride + hn::MaxLanes(DL());
+
+  static hn::Mask<DL> FirstLanes(int64_t count) {
+    constexpr int64_t kMost = hn::MaxLanes(DL());
+    return hn::FirstN(DL(), static_cast<size_t>(HWY_MIN(HWY_MAX(count, 0), kMost)));
+  }
+  static HWY_INLINE hn::Vec<D> WidenBits(hn::Vec<hn::Rebind<uint16_t, D>> bits) {
+    return hn::PromoteTo(D(), hn::BitCast(hn::Rebind<hwy::float16_t, D>(), bits));
+  }
+  HWY_INLINE void LoadFrom(const uint16_t* from, hn::Vec<D> (&taps)[kTaps]) const {
+    HWY_UNROLL(5)
+    for (int i = 0; i < kLoads; ++i) {
+#if ANEMONE_MATH_MASKED_HALF
+      auto bits = hn::MaskedLoad(inside_[i], DL(), from + i * kStride);
+#else
+      auto bits = hn::IfThenElseZero(inside_[i], hn::LoadU(DL(), from + i * kStride));
+#endif
+      if constexpr (kOutside != 0) bits = hn::IfThenElse(inside_[i], bits, hn::Set(DL(), kOutside));
+      if constexpr (kStride == 1) {
+        taps[i] = WidenBits(bits);
+      } else {
+        const hn::Rebind<uint16_t, D> halves;
+        const auto pairs = hn::BitCast(hn::Rebind<uint32_t, D>(), bits);
+        taps[2 * i] = WidenBits(hn::TruncateTo(halves, pairs));
+        if (2 * i + 1 == kTaps) continue;
+        taps[2 * i + 1] = WidenBits(hn::TruncateTo(halves, hn::ShiftRight<16>(pairs)));
+      }
+    }
+  }
+
+  int64_t left_;  // the first load begins at this column of the input
+  hn::Mask<DL> inside_[kLoads];
+};
+
+// The first `count` lanes.
+template <class D>
+HWY_INLINE void StoreFirst(hn::Vec<D> bits, const D d, Half* to, int64_t count) {
+  auto* at = reinterpret_cast<uint16_t*>(to);
+#if ANEMONE_MATH_MASKED_HALF
+  hn::BlendedStore(bits, hn::FirstN(d, static_cast<size_t>(count)), d, at);
+#else
+  if (count == hn::MaxLanes(d)) return hn::StoreU(bits, d, at);
+  HWY_ALIGN uint16_t lanes[hn::MaxLanes(D())];
+  hn::Store(bits, d, lanes);
+  std::memcpy(at, lanes, count * sizeof(uint16_t));
+#endif
+}
+
+// Calls run(constant) for whichever of the constants is `value`; false if none is.
+template <int... kValues, class Run>
+HWY_INLINE bool WithOneOf(int64_t value, const Run& run) {
+  return ((value == kValues && run(std::integral_constant<int, kValues>())) || ...);
+}
+
+// Calls tile(rows, row) for the rows [first, last], `rows` a constant: seven, three or one of them.
+template <class Tile>
+HWY_INLINE void ForTileRows(int64_t first, int64_t last, const Tile& tile) {
+  int64_t row = first;
+  for (; row + 7 <= last + 1; row += 7) tile(std::integral_constant<int, 7>(), row);
+  for (; row + 3 <= last + 1; row += 3) tile(std::integral_constant<int, 3>(), row);
+  for (; row <= last; ++row) tile(std::integral_constant<int, 1>(), row);
+}
+
+// Calls run(d): vectors of eight lanes if a row is no longer, for half of a long one would stay
+// empty.
+template <class Run>
+HWY_INLINE void WithLanesFor(int64_t columns, const Run& run) {
+  const hn::CappedTag<float, 8> few;
+  if (columns <= hn::MaxLanes(few)) {
+    run(few);
+  } else {
+    run(DF());
+  }
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace anemone::math::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard
