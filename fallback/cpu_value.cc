@@ -3,11 +3,14 @@
 #include <onnxruntime_c_api.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "anemone/mapped_file.h"
 #include "anemone/status_macros.h"
 #include "fallback/ort_types.h"
 
@@ -60,10 +63,21 @@ bool IsAligned(DataType type, const void* bytes) {
   return reinterpret_cast<uintptr_t>(bytes) % alignment == 0;
 }
 
-// The same elements, written out if the tensor is a fill, where ONNX Runtime can read them.
+// The same elements, written out if the tensor is a fill, where ONNX Runtime can read them. Of a
+// table that lies in the model's file at an odd place the two are not in memory at once.
 Tensor Aligned(const Tensor& tensor) {
-  const bool readable = !tensor.is_fill() && IsAligned(tensor.type(), tensor.bytes().data());
-  return readable ? tensor : tensor.Copy();
+  if (tensor.is_fill()) return tensor.Copy();
+  const absl::Span<const std::byte> from = tensor.bytes();
+  if (IsAligned(tensor.type(), from.data())) return tensor;
+  constexpr size_t kPiece = size_t{1} << 22;
+  Tensor copy = Tensor::Zeros(tensor.type(), tensor.dims());
+  auto* const to = copy.mutable_data<std::byte>();
+  for (size_t at = 0; at < from.size(); at += kPiece) {
+    const absl::Span<const std::byte> piece = from.subspan(at, kPiece);
+    std::memcpy(to + at, piece.data(), piece.size());
+    MappedFile::GiveBack(piece);
+  }
+  return copy;
 }
 
 // Releases the value first, then what it borrows.
