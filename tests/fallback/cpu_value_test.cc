@@ -2,8 +2,14 @@
 #include "fallback/cpu_value.h"
 
 #include <array>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <numeric>
+#include <string>
+#include <vector>
 
+#include "anemone/mapped_file.h"
 #include "tests/fallback/graph_builder.h"
 
 namespace anemone {
@@ -38,6 +44,24 @@ TEST(CpuValue, MisalignedBytesAreCopied) {
   const CpuValue value = ToValue(Runtime(), view);
   EXPECT_NE(value.ToTensor()->bytes().data(), view.bytes().data());
   EXPECT_THAT(ToFloats(value), ElementsAre(5, 6));
+}
+
+TEST(CpuValue, AMisalignedTableOfAFileIsCopiedPieceByPiece) {
+  std::vector<float> numbers((5 << 20) / sizeof(float) * 2 + 3);  // more than two pieces
+  std::iota(numbers.begin(), numbers.end(), 0.0f);
+  const std::string path = testing::TempDir() + "/misaligned_table";
+  {
+    std::ofstream file(path, std::ios::binary);
+    file << 'x';
+    file.write(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(float));
+  }
+  const auto file = MappedFile::Open(path);
+  ASSERT_TRUE(file.ok()) << file.status();
+  const auto count = static_cast<int64_t>(numbers.size());
+  const Tensor view = Tensor::View(DataType::kFloat, {count}, (*file)->bytes().subspan(1), *file);
+  const Tensor back = *ToValue(Runtime(), view).ToTensor();
+  EXPECT_EQ(back.bytes(), view.bytes());  // the file is read again
+  std::remove(path.c_str());
 }
 
 TEST(CpuValue, AFillIsWrittenOut) {
