@@ -165,7 +165,8 @@ absl::StatusOr<BucketSizes> Bucketing::SizesOf(const std::map<std::string, Tenso
     if (given == inputs.end()) continue;  // the program says what of it
     ANEMONE_RETURN_IF_ERROR(TakeSizes(input, given->second, sizes));
   }
-  for (const auto& [symbol, known] : buckets_) {
+  for (const auto& bucket : buckets_) {
+    const std::string& symbol = bucket.first;
     if (sizes.contains(symbol)) continue;
     const auto& ports = free_.graph.inputs;
     const auto port = std::find_if(ports.begin(), ports.end(), [&](ValueId id) {

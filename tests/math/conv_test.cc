@@ -165,8 +165,9 @@ TEST(Conv, DepthwiseTapsThatAreNotFiniteGiveTheSameOnEveryTarget) {
   ForEachSimdTarget([&] {
     std::vector<Half> y(40 * 90);
     Conv(PackConv(s, w, {}), x, absl::MakeSpan(y));
-    std::vector<bool> is_nan;
-    for (Half value : y) is_nan.push_back(std::isnan(ToFloat(value)));
+    std::vector<bool> is_nan(y.size());
+    std::transform(y.begin(), y.end(), is_nan.begin(),
+                   [](Half value) { return std::isnan(ToFloat(value)); });
     if (first.empty()) first = is_nan;
     EXPECT_EQ(is_nan, first);
   });
