@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/json.h"
+
 namespace anemone {
 
 void Trace::Add(absl::string_view category, absl::string_view name, absl::Time start,

@@ -51,12 +51,10 @@ HWY_INLINE void DepthwiseTile(const D d, const DepthwisePlane& p,
       }
     }
   }
-  const hn::Rebind<uint16_t, D> bits;
   const auto bias = hn::Set(d, p.bias);
   HWY_UNROLL(7)
   for (int r = 0; r < kRows; ++r) {
-    const auto half = hn::DemoteTo(hn::Rebind<hwy::float16_t, D>(), hn::Add(sum[r], bias));
-    StoreFirst(hn::BitCast(bits, half), bits, p.y + (row + r) * g.out_w + column, columns);
+    StoreFirst(d, hn::Add(sum[r], bias), p.y + (row + r) * g.out_w + column, columns);
   }
 }
 

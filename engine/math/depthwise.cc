@@ -2,7 +2,6 @@
 // unfolded. Usual kernels read the input itself (depthwise-inl.h); for others a plane is staged
 // once as float, and the taps read shifted runs of it.
 #include <cstdint>
-#include <type_traits>
 
 #include "engine/math/conv_state.h"
 #include "engine/math/panels.h"

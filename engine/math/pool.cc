@@ -103,36 +103,30 @@ HWY_INLINE void PoolTile(const D d, const ConvGeometry& g, const Readable& input
                          const TapColumns<kTaps, kStride, Op::kOutside, D>& taps, int64_t row,
                          int64_t column, int64_t columns, const Counts& counts, Half* y) {
   hn::Vec<D> result[kRows];
-  const auto none = Op::kAverage ? hn::Zero(d) : hn::Set(d, -hwy::HighestValue<float>() * 2.0f);
   HWY_UNROLL(7)
-  for (int r = 0; r < kRows; ++r) result[r] = none;
+  for (int r = 0; r < kRows; ++r) result[r] = hn::Set(d, ToFloat(Half{Op::kOutside}));
   const int64_t top = row * kStride - g.pad_top;
   HWY_UNROLL(17)
   for (int i = 0; i < (kRows - 1) * kStride + kTaps; ++i) {
     if (top + i < 0 || top + i >= g.in_h) continue;
     hn::Vec<D> from[kTaps];
     taps.Load(input, x + (top + i) * g.in_w, from);
-    auto whole = from[0];  // what a maximum takes of the row
+    // Of a row a maximum takes the maximum, which is the same for all outputs.
+    constexpr int kTaken = Op::kAverage ? kTaps : 1;
     HWY_UNROLL(5)
-    for (int j = 1; j < kTaps; ++j) whole = Op::Fold(whole, from[j]);
+    for (int j = kTaken; j < kTaps; ++j) from[0] = Op::Fold(from[0], from[j]);
     HWY_UNROLL(7)
     for (int r = 0; r < kRows; ++r) {
       const int tap = i - r * kStride;
       if (tap < 0 || tap >= kTaps) continue;
-      if (!Op::kAverage) {
-        result[r] = Op::Fold(result[r], whole);
-        continue;
-      }
       HWY_UNROLL(5)
-      for (int j = 0; j < kTaps; ++j) result[r] = Op::Fold(result[r], from[j]);
+      for (int j = 0; j < kTaken; ++j) result[r] = Op::Fold(result[r], from[j]);
     }
   }
-  const hn::Rebind<uint16_t, D> bits;
   HWY_UNROLL(7)
   for (int r = 0; r < kRows; ++r) {
     if (Op::kAverage) result[r] = Averaged(d, result[r], counts, row + r, column);
-    const auto half = hn::DemoteTo(hn::Rebind<hwy::float16_t, D>(), result[r]);
-    StoreFirst(hn::BitCast(bits, half), bits, y + (row + r) * g.out_w + column, columns);
+    StoreFirst(d, result[r], y + (row + r) * g.out_w + column, columns);
   }
 }
 
@@ -182,7 +176,8 @@ void PoolPlanes(const ConvGeometry& g, int64_t begin, int64_t end, int64_t first
     }
     if (staged == nullptr) {
       staged = ThreadScratch<float>(ScratchUse::kStage, stage.channel_size + kLanes);
-      StageOutside(stage, average ? 0.0f : -hwy::HighestValue<float>() * 2.0f, 1, staged);
+      const uint16_t outside = average ? Average::kOutside : Maximum::kOutside;
+      StageOutside(stage, ToFloat(Half{outside}), 1, staged);
     }
     StageChannel(g, stage, from, staged);
     const auto run = [&](auto op) HWY_ATTR {

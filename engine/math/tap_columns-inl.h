@@ -96,16 +96,18 @@ class TapColumns {
   hn::Mask<DL> inside_[kLoads];
 };
 
-// The first `count` lanes.
+// Rounds the first `count` lanes.
 template <class D>
-HWY_INLINE void StoreFirst(hn::Vec<D> bits, const D d, Half* to, int64_t count) {
+HWY_INLINE void StoreFirst(const D d, hn::Vec<D> values, Half* to, int64_t count) {
+  const hn::Rebind<uint16_t, D> halves;
+  const auto bits = hn::BitCast(halves, hn::DemoteTo(hn::Rebind<hwy::float16_t, D>(), values));
   auto* at = reinterpret_cast<uint16_t*>(to);
 #if ANEMONE_MATH_MASKED_HALF
-  hn::BlendedStore(bits, hn::FirstN(d, static_cast<size_t>(count)), d, at);
+  hn::BlendedStore(bits, hn::FirstN(halves, static_cast<size_t>(count)), halves, at);
 #else
-  if (count == hn::MaxLanes(d)) return hn::StoreU(bits, d, at);
+  if (count == hn::MaxLanes(halves)) return hn::StoreU(bits, halves, at);
   HWY_ALIGN uint16_t lanes[hn::MaxLanes(D())];
-  hn::Store(bits, d, lanes);
+  hn::Store(bits, halves, lanes);
   std::memcpy(at, lanes, count * sizeof(uint16_t));
 #endif
 }
