@@ -18,7 +18,7 @@ inline constexpr int64_t kStepChannels = 64;       // input channels summed at a
 inline constexpr uint16_t kImmodestBits = 0x7400;  // of 2^14: near the end of fp16's range
 // Room between arrays that are walked together, or they would share the sets of a cache.
 inline constexpr int64_t kApart = 16;
-inline constexpr int64_t kLineFloats = 16;  // of a cache's line
+inline constexpr int64_t kLineBytes = 64;  // of a cache's line
 
 // Whether the magnitude is below 2^14.
 inline bool IsModest(Half half) { return (half.bits & 0x7fff) < kImmodestBits; }
@@ -115,82 +115,88 @@ HWY_INLINE bool AreModest(const Half* from, int64_t count) {
   return modest && std::all_of(from + i, from + count, IsModest);
 }
 
-// The input of a task: rows of tiles lie side by side, a slot for each tile and one for what its
-// last tile reads beyond.
+// How a channel of a task's input is staged: rows of tiles lie side by side, a slot of four columns
+// for each tile and one for what its last tile reads beyond; below the last row of tiles is one
+// more, of which two rows are read.
 struct Slots {
   int64_t per_row;  // tiles of a row and one
-  int64_t count;
-  int64_t size;  // of an array of slots, whole vectors with one to spare
+  int64_t count;    // those that tiles begin in
+  int64_t size;     // of all, in whole vectors, with one to spare
+  // The staged columns that the image has.
+  int64_t first_column, begin, end;
+
   explicit Slots(const WinogradTask& t)
       : per_row(t.tile_columns + 1),
         count(t.tile_rows * per_row),
-        size(RoundUp(count + 1, kLanes) + kLanes) {}
+        size(RoundUp(count, kLanes) + RoundUp(per_row, kLanes) + kLanes) {
+    const ConvGeometry& g = *t.geometry;
+    first_column = t.tile_column * kTile - g.pad_left;
+    begin = HWY_MIN(HWY_MAX(-first_column, 0), kTile * per_row);
+    end = HWY_MAX(HWY_MIN(g.in_w - first_column, kTile * per_row), begin);
+  }
 };
 
-// Columns [first, first + count) of a row of `width`, 0 beyond it.
-HWY_INLINE void WidenPadded(const Half* row, int64_t width, int64_t first, int64_t count,
-                            float* to) {
-  const int64_t begin = HWY_MIN(HWY_MAX(-first, 0), count);
-  const int64_t end = HWY_MAX(HWY_MIN(width - first, count), begin);
-  for (int64_t i = 0; i < begin; ++i) to[i] = 0.0f;
-  WidenRun(row + first + begin, to + begin, end - begin);
-  for (int64_t i = end; i < count; ++i) to[i] = 0.0f;
+// The rows of a channel, `staged`[row % 4][slot][4] as in the image. What lies outside it is left.
+HWY_INLINE void StageRows(const WinogradTask& t, const Slots& slots, const Half* plane,
+                          Half* staged) {
+  const ConvGeometry& g = *t.geometry;
+  const int64_t top = t.tile_row * kTile - g.pad_top;
+  const int64_t last = HWY_MIN(t.tile_rows * kTile + kReach - kTile, g.in_h - top);
+  for (int64_t row = HWY_MAX(-top, 0); row < last; ++row) {
+    Half* to = staged + (row % kTile * slots.size + row / kTile * slots.per_row) * kTile;
+    const Half* from = plane + (top + row) * g.in_w + slots.first_column;
+    int64_t i = slots.begin;
+    for (; i + kLanes <= slots.end; i += kLanes) StoreBits(LoadBits(from + i), to + i);
+    if (i < slots.end) StoreBitsN(LoadBitsN(from + i, slots.end - i), to + i, slots.end - i);
+  }
 }
 
-// stage[row of the tile][column % 4][slot] of one channel.
-HWY_INLINE void StageTiles(const WinogradTask& t, const Slots& slots, const Half* plane,
-                           float* stage) {
-  const ConvGeometry& g = *t.geometry;
+// columns[row % 4][column % 4][slot].
+HWY_INLINE void SplitColumns(const Slots& slots, const Half* staged, float* columns) {
   const DF df;
-  float* row = ThreadScratch<float>(ScratchUse::kRow, kTile * (slots.per_row + kLanes));
-  for (int64_t i = 0; i < t.tile_rows; ++i) {
-    for (int64_t r = 0; r < kReach; ++r) {
-      float* to = stage + r * kTile * slots.size + i * slots.per_row;
-      const int64_t input_row = (t.tile_row + i) * kTile + r - g.pad_top;
-      if (input_row < 0 || input_row >= g.in_h) {
-        for (int64_t s = 0; s < slots.per_row; s += kLanes) {
-          for (int64_t p = 0; p < kTile; ++p) hn::StoreU(hn::Zero(df), df, to + p * slots.size + s);
-        }
-        continue;
-      }
-      WidenPadded(plane + input_row * g.in_w, g.in_w, t.tile_column * kTile - g.pad_left,
-                  kTile * slots.per_row, row);
-      for (int64_t s = 0; s < slots.per_row; s += kLanes) {
-        VF a, b, c, d;
-        hn::LoadInterleaved4(df, row + kTile * s, a, b, c, d);
-        hn::StoreU(a, df, to + s);
-        hn::StoreU(b, df, to + slots.size + s);
-        hn::StoreU(c, df, to + 2 * slots.size + s);
-        hn::StoreU(d, df, to + 3 * slots.size + s);
+  for (int64_t r = 0; r < kTile; ++r) {
+    for (int64_t s = 0; s < slots.count + slots.per_row; s += kLanes) {
+      const Half* from = staged + (r * slots.size + s) * kTile;
+      VH split[kTile];
+      hn::LoadInterleaved4(DH(), reinterpret_cast<const uint16_t*>(from), split[0], split[1],
+                           split[2], split[3]);
+      for (int64_t p = 0; p < kTile; ++p) {
+        hn::StoreU(Widen(split[p]), df, columns + (r * kTile + p) * slots.size + s);
       }
     }
   }
 }
 
-// Drops the slots that are no tiles from what the vectors of slots become.
-HWY_INLINE void TransformChannel(const WinogradTask& t, const Slots& slots, float* stage,
-                                 int64_t point_size, float* to) {
+// The transform along columns: points[row of the points][column % 4][slot].
+HWY_INLINE void TransformColumns(const Slots& slots, const float* columns, float* points) {
+  const DF df;
+  for (int64_t p = 0; p < kTile; ++p) {
+    for (int64_t s = 0; s < slots.count; s += kLanes) {
+      VF in[kReach], out[kReach];
+      HWY_UNROLL(6)
+      for (int64_t r = 0; r < kReach; ++r) {  // its last two begin the next row of tiles
+        const int64_t below = r / kTile * slots.per_row;
+        in[r] = hn::LoadU(df, columns + (r % kTile * kTile + p) * slots.size + s + below);
+      }
+      InputPoints(in, out);
+      HWY_UNROLL(6)
+      for (int64_t r = 0; r < kReach; ++r) {
+        hn::StoreU(out[r], df, points + (r * kTile + p) * slots.size + s);
+      }
+    }
+  }
+}
+
+// And along rows: to[point][tile], `point_size` apart. `is_tile`, 1 or 0, tells which slots are
+// kept.
+HWY_INLINE void TransformRows(const WinogradTask& t, const Slots& slots, const float* points,
+                              const float* is_tile, int64_t point_size, float* to) {
   const DF df;
   for (int64_t s = 0; s < slots.count; s += kLanes) {
-    for (int64_t p = 0; p < kTile; ++p) {
-      float* column = stage + p * slots.size + s;
-      VF in[kReach], out[kReach];
-      for (int64_t r = 0; r < kReach; ++r) in[r] = hn::LoadU(df, column + r * kTile * slots.size);
-      InputPoints(in, out);
-      for (int64_t r = 0; r < kReach; ++r) hn::StoreU(out[r], df, column + r * kTile * slots.size);
-    }
-  }
-  for (int64_t s = 0, tile = 0; s < slots.count; s += kLanes) {
-    HWY_ALIGN float is_tile[kLanes];
-    int64_t tiles = 0;
-    for (int64_t i = 0; i < kLanes; ++i) {
-      const bool yes = s + i < slots.count && (s + i) % slots.per_row != t.tile_columns;
-      is_tile[i] = yes ? 1.0f : 0.0f;
-      tiles += yes ? 1 : 0;
-    }
-    const auto mask = hn::Gt(hn::Load(df, is_tile), hn::Zero(df));
+    const auto mask = hn::Gt(hn::LoadU(df, is_tile + s), hn::Zero(df));
+    HWY_UNROLL(6)
     for (int64_t r = 0; r < kReach; ++r) {
-      const float* row = stage + r * kTile * slots.size + s;
+      const float* row = points + r * kTile * slots.size + s;
       const VF in[kReach] = {hn::LoadU(df, row),
                              hn::LoadU(df, row + slots.size),
                              hn::LoadU(df, row + 2 * slots.size),
@@ -199,12 +205,13 @@ HWY_INLINE void TransformChannel(const WinogradTask& t, const Slots& slots, floa
                              hn::LoadU(df, row + slots.size + 1)};
       VF out[kReach];
       InputPoints(in, out);
+      HWY_UNROLL(6)
       for (int64_t j = 0; j < kReach; ++j) {
         const VF kept = t.tile_rows == 1 ? out[j] : hn::Compress(out[j], mask);
-        hn::StoreU(kept, df, to + (r * kReach + j) * point_size + tile);
+        hn::StoreU(kept, df, to + (r * kReach + j) * point_size);
       }
     }
-    tile += tiles;
+    to += hn::CountTrue(df, mask);
   }
 }
 
@@ -213,10 +220,20 @@ HWY_INLINE void TransformChannel(const WinogradTask& t, const Slots& slots, floa
 HWY_INLINE void TransformInput(const WinogradTask& t, int64_t point_size, float* points) {
   const ConvGeometry& g = *t.geometry;
   const Slots slots(t);
-  float* stage = ThreadScratch<float>(ScratchUse::kStage, kReach * kTile * slots.size);
+  Half* staged = ThreadScratch<Half>(ScratchUse::kRow, kTile * kTile * slots.size);
+  std::fill_n(staged, kTile * kTile * slots.size, kHalfZero);
+  float* columns =
+      ThreadScratch<float>(ScratchUse::kStage, (kTile * (kTile + kReach) + 1) * slots.size);
+  float* rows = columns + kTile * kTile * slots.size;
+  float* is_tile = rows + kTile * kReach * slots.size;
+  for (int64_t s = 0; s < slots.size; ++s) {
+    is_tile[s] = s < slots.count && s % slots.per_row != t.tile_columns ? 1.0f : 0.0f;
+  }
   for (int64_t c = 0; c < g.group_in; ++c) {
-    StageTiles(t, slots, t.x + c * g.in_h * g.in_w, stage);
-    TransformChannel(t, slots, stage, point_size, points + c * t.tiles());
+    StageRows(t, slots, t.x + c * g.in_h * g.in_w, staged);
+    SplitColumns(slots, staged, columns);
+    TransformColumns(slots, columns, rows);
+    TransformRows(t, slots, rows, is_tile, point_size, points + c * t.tiles());
   }
 }
 
@@ -248,7 +265,7 @@ HWY_INLINE void TransformWeights(const Half* weights, int64_t channels, int64_t 
 template <int kRows>
 HWY_INLINE void PointTile(int64_t channels, const float* HWY_RESTRICT input, int64_t input_step,
                           const float* HWY_RESTRICT weights, float* HWY_RESTRICT sums,
-                          bool accumulate, const float* next) {
+                          bool accumulate, const char* next) {
   const DF df;
   VF sum[kRows][2];
   HWY_UNROLL(12)
@@ -258,7 +275,7 @@ HWY_INLINE void PointTile(int64_t channels, const float* HWY_RESTRICT input, int
     sum[r][1] = accumulate ? hn::LoadU(df, at + kLanes) : hn::Zero(df);
   }
   for (int64_t c = 0; c < channels; ++c) {
-    hwy::Prefetch(next + c * kLineFloats);
+    hwy::Prefetch(next + c * kLineBytes);
     const VF w0 = hn::LoadU(df, weights), w1 = hn::LoadU(df, weights + kLanes);
     HWY_UNROLL(12)
     for (int r = 0; r < kRows; ++r) {
@@ -279,7 +296,7 @@ HWY_INLINE void PointTile(int64_t channels, const float* HWY_RESTRICT input, int
 
 template <int kRows>
 HWY_INLINE void PointTiles(int64_t rows, int64_t channels, const float* input, int64_t input_step,
-                           const float* weights, float* sums, bool accumulate, const float* next) {
+                           const float* weights, float* sums, bool accumulate, const char* next) {
   if (rows == kRows) {
     return PointTile<kRows>(channels, input, input_step, weights, sums, accumulate, next);
   }
@@ -288,17 +305,18 @@ HWY_INLINE void PointTiles(int64_t rows, int64_t channels, const float* input, i
   }
 }
 
-// One point of all tiles; `next` is the input of the next one.
+// One point of all tiles.
 HWY_INLINE void MultiplyPoint(int64_t tiles, int64_t channels, const float* input,
                               const float* weights, float* sums, bool accumulate,
-                              const float* next) {
+                              const void* next) {
   const int64_t rows = EvenPart(tiles, ANEMONE_MATH_POINT_ROWS);
+  const char* ahead = static_cast<const char*>(next);
   for (int64_t k = 0; k < kWinogradChannels; k += 2 * kLanes) {
     for (int64_t tile = 0; tile < tiles; tile += rows) {
       PointTiles<ANEMONE_MATH_POINT_ROWS>(HWY_MIN(rows, tiles - tile), channels, input + tile,
                                           tiles, weights + k, sums + tile * kWinogradChannels + k,
-                                          accumulate, next);
-      next += channels * kLineFloats;
+                                          accumulate, ahead);
+      ahead += channels * kLineBytes;
     }
   }
 }

@@ -9,8 +9,8 @@
 //   sums                   [point][tile][32]                 over the steps, then rounded
 // all in the second-level cache but the first. Sums are fp32; points are no exact products, so
 // their error is some 1e-6 of the largest value of the tile, far below the rounding of the result,
-// but not of a result much smaller than its neighbours: a block with values that come near fp16's
-// range, or with infinities, which would spread over their tile, is computed directly.
+// but not of a result much smaller than its neighbours: a row of tiles with values that come near
+// fp16's range, or with infinities, which would spread over their tile, is computed directly.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -126,8 +126,15 @@ bool InputIsModest(const WinogradTask& t) {
   return true;
 }
 
+// Row by row of tiles where some are not modest, so that no cut into tasks shows in a result.
 void ComputeWinograd(const WinogradTask& t) {
-  if (!InputIsModest(t)) return ComputeDirectly(t);
+  if (!InputIsModest(t)) {
+    if (t.tile_rows == 1) return ComputeDirectly(t);
+    WinogradTask row = t;
+    row.tile_rows = 1;
+    for (; row.tile_row < t.tile_row + t.tile_rows; ++row.tile_row) ComputeWinograd(row);
+    return;
+  }
   const ConvGeometry& g = *t.geometry;
   const int64_t tiles = t.tiles();
   const int64_t step = HWY_MIN(kStepChannels, g.group_in);
@@ -145,10 +152,16 @@ void ComputeWinograd(const WinogradTask& t) {
     for (int64_t first = 0; first < g.group_in; first += step) {
       const int64_t channels = HWY_MIN(step, g.group_in - first);
       TransformWeights(from + first * kTaps * kWinogradChannels, channels, weight_size, weights);
+      const Half* next_weights = from + (first + channels) * kTaps * kWinogradChannels;
       for (int64_t p = 0; p < kPoints; ++p) {
         const float* points = input + p * input_size + first * tiles;
+        // A line is fetched with each channel: of the next point's input, or at every fourth point
+        // of the next step's weights.
+        constexpr int64_t kEach = kPoints / kTaps;
+        const void* next = points + input_size;
+        if (p % kEach == 0) next = next_weights + p / kEach * channels * kWinogradChannels;
         MultiplyPoint(tiles, channels, points, weights + p * weight_size, sums + p * sum_size,
-                      first != 0, points + input_size);
+                      first != 0, next);
       }
     }
     StoreBlock(t, block * kWinogradChannels, sums, sum_size);
@@ -169,23 +182,62 @@ namespace {
 
 int64_t TileRows(const ConvGeometry& g) { return CeilDiv(g.out_h, kTile); }
 int64_t TileColumns(const ConvGeometry& g) { return CeilDiv(g.out_w, kTile); }
+int64_t ChannelBlocks(const ConvGeometry& g) { return CeilDiv(g.group_out, kWinogradChannels); }
 
-// Tiles of a task: whole rows of tiles, or parts of one.
-struct TileBlocks {
-  int64_t rows, columns;  // of tiles in a block
-  int64_t row_blocks, column_blocks;
+// What a task of so many tiles and output channels costs, in multiply-adds of 16 lanes; the
+// transforms' part as measured (bench/math_bench.cc).
+int64_t TaskCost(const ConvGeometry& g, int64_t tiles, int64_t channels) {
+  constexpr int64_t kWeights = 9, kInput = 60, kOutput = 37;
+  return g.group_in * channels * (tiles * kPoints / 16 + kWeights) + tiles * g.group_in * kInput +
+         tiles * channels * kOutput;
+}
+
+// How many tasks there are of an image's group, by rows and columns of tiles and by output
+// channels; one is as large as the next or larger by one.
+struct Cut {
+  int64_t rows, columns, channels;
+
+  int64_t tasks() const { return rows * columns * channels; }
+  int64_t largest_cost(const ConvGeometry& g) const {
+    return TaskCost(g, CeilDiv(TileRows(g), rows) * CeilDiv(TileColumns(g), columns),
+                    CeilDiv(ChannelBlocks(g), channels) * kWinogradChannels);
+  }
 };
 
-TileBlocks CutTiles(const ConvGeometry& g) {
+// As few tasks as the second-level cache allows: whole rows of tiles, or parts of one.
+Cut LeastCut(const ConvGeometry& g) {
   constexpr int64_t kMostTiles = 64;
-  const int64_t rows = TileRows(g), columns = TileColumns(g);
-  TileBlocks b;
-  b.column_blocks = CeilDiv(columns, kMostTiles);
-  b.columns = CeilDiv(columns, b.column_blocks);
-  b.row_blocks = CeilDiv(rows, std::max<int64_t>(kMostTiles / b.columns, 1));
-  b.rows = CeilDiv(rows, b.row_blocks);
-  return b;
+  const int64_t columns = CeilDiv(TileColumns(g), kMostTiles);
+  const int64_t width = CeilDiv(TileColumns(g), columns);
+  return {CeilDiv(TileRows(g), std::max<int64_t>(kMostTiles / width, 1)), columns, 1};
 }
+
+// The same, or more where more threads gain by it: parts of the tiles each transform the weights
+// anew, parts of the channels the input.
+Cut ChooseCut(const ConvGeometry& g, int64_t threads) {
+  Cut best = LeastCut(g);
+  if (threads == 1) return best;
+  const auto time = [&](const Cut& cut) {
+    return CeilDiv(g.batch * g.groups * cut.tasks(), threads) * cut.largest_cost(g);
+  };
+  const int64_t most = 2 * threads;
+  const int64_t most_rows = std::min(std::max(most, best.rows), TileRows(g));
+  const int64_t most_channels = std::min(most, ChannelBlocks(g));
+  for (int64_t rows = best.rows; rows <= most_rows; ++rows) {
+    for (int64_t channels = 1; channels <= most_channels; ++channels) {
+      const Cut cut{rows, best.columns, channels};
+      if (time(cut) < time(best)) best = cut;
+    }
+  }
+  return best;
+}
+
+// Part `part` of `parts` of [0, count).
+struct Part {
+  int64_t first, last;
+  Part(int64_t count, int64_t part, int64_t parts)
+      : first(count * part / parts), last(count * (part + 1) / parts) {}
+};
 
 }  // namespace
 
@@ -194,17 +246,9 @@ bool WinogradPays(const ConvGeometry& g) {
       g.dilation_h != 1 || g.dilation_w != 1 || !g.dense_output() || g.positions() == 0) {
     return false;
   }
-  // In multiply-adds of 16 lanes; the transforms' cost as measured (bench/math_bench.cc).
-  constexpr double kWeights = 9, kInput = 27, kOutput = 19;
-  const auto in = static_cast<double>(g.group_in);
-  const auto out = static_cast<double>(RoundUp(g.group_out, kWinogradChannels));
-  const auto tiles = static_cast<double>(TileRows(g) * TileColumns(g));
-  const TileBlocks b = CutTiles(g);
-  const auto blocks = static_cast<double>(b.row_blocks * b.column_blocks);
-  const double direct = static_cast<double>(g.positions() * g.depth() * g.group_out) / 16;
-  const double points = tiles * kPoints * in * out / 16 + blocks * in * out * kWeights +
-                        tiles * in * kInput + tiles * out * kOutput;
-  return points < direct;
+  const Cut cut = LeastCut(g);
+  const int64_t direct = g.positions() * g.depth() * g.group_out / 16;
+  return cut.tasks() * cut.largest_cost(g) < direct;
 }
 
 AlignedArray<Half> PackWinograd(const ConvGeometry& g, HalfReader weights) {
@@ -224,41 +268,32 @@ AlignedArray<Half> PackWinograd(const ConvGeometry& g, HalfReader weights) {
 
 void RunWinograd(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue) {
   const ConvGeometry& g = state.geometry;
-  const TileBlocks cut = CutTiles(g);
-  const int64_t channel_blocks = CeilDiv(g.group_out, kWinogradChannels);
-  const int64_t blocks = cut.row_blocks * cut.column_blocks;
+  const Cut cut = ChooseCut(g, ThreadCount());
   const int64_t copies = g.batch * g.groups;
-  // Parts of the output channels each transform the input anew, so there are no more than needed.
-  const int64_t threads = ThreadCount();
-  int64_t parts = 1;
-  while (parts < channel_blocks && copies * blocks * parts % threads != 0 &&
-         copies * blocks * parts < 4 * threads) {
-    ++parts;
-  }
   const auto run = [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
-      const int64_t part = task % parts;
-      const int64_t block = task / parts % blocks;
-      const int64_t copy = task / parts / blocks;  // image and group
+      const int64_t copy = task / cut.tasks();  // image and group
       const int64_t group = copy % g.groups;
+      const Part channels(ChannelBlocks(g), task % cut.channels, cut.channels);
+      const Part columns(TileColumns(g), task / cut.channels % cut.columns, cut.columns);
+      const Part rows(TileRows(g), task / cut.channels / cut.columns % cut.rows, cut.rows);
       WinogradTask t;
       t.geometry = &g;
-      t.weights = state.winograd.data() + group * channel_blocks * kWinogradChannels * g.depth();
+      t.weights = state.winograd.data() + group * ChannelBlocks(g) * kWinogradChannels * g.depth();
       t.bias = state.bias.data() + group * g.group_out;
       t.x = x + copy * g.group_in * g.in_h * g.in_w;
       t.y = y + copy * g.group_out * g.y_plane;
       t.epilogue = epilogue;
-      t.tile_row = block / cut.column_blocks * cut.rows;
-      t.tile_rows = std::min(cut.rows, TileRows(g) - t.tile_row);
-      t.tile_column = block % cut.column_blocks * cut.columns;
-      t.tile_columns = std::min(cut.columns, TileColumns(g) - t.tile_column);
-      if (t.tile_rows <= 0 || t.tile_columns <= 0) continue;
-      t.first_block = channel_blocks * part / parts;
-      t.last_block = channel_blocks * (part + 1) / parts;
+      t.tile_row = rows.first;
+      t.tile_rows = rows.last - rows.first;
+      t.tile_column = columns.first;
+      t.tile_columns = columns.last - columns.first;
+      t.first_block = channels.first;
+      t.last_block = channels.last;
       HWY_DYNAMIC_DISPATCH(ComputeWinograd)(t);
     }
   };
-  ParallelForItems(copies * blocks * parts, g.group_out * g.depth() * cut.rows * cut.columns, run);
+  ParallelForItems(copies * cut.tasks(), cut.largest_cost(g), run);
 }
 
 }  // namespace anemone::math
