@@ -193,6 +193,8 @@ PackedConv PackConv(const ConvShape& shape, absl::Span<const float> weights,
 
 namespace {
 
+constexpr int64_t kPositionStep = 16;  // the longest vector
+
 // Runs of positions that one task computes: whole blocks of the plane, or parts of a row where a
 // row is longer than a block (then less of the input is staged).
 struct PositionBlocks {
@@ -202,19 +204,18 @@ struct PositionBlocks {
 };
 
 PositionBlocks CutPositions(const ConvGeometry& g, int64_t size) {
-  constexpr int64_t kStep = 16;  // the longest vector
   if (g.pointwise() || g.out_w <= size) {
-    const int64_t even = RoundUp(EvenPart(g.positions(), size), kStep);
+    const int64_t even = RoundUp(EvenPart(g.positions(), size), kPositionStep);
     return {0, even, CeilDiv(g.positions(), even)};
   }
   const int64_t per_row = CeilDiv(g.out_w, size);
-  return {per_row, RoundUp(CeilDiv(g.out_w, per_row), kStep), g.out_h * per_row};
+  return {per_row, RoundUp(CeilDiv(g.out_w, per_row), kPositionStep), g.out_h * per_row};
 }
 
 void RunPanels(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue) {
   const ConvGeometry& g = state.geometry;
-  BlockSize size =
-      ChooseBlock(g.group_out, g.positions(), g.depth(), g.batch * g.groups, ThreadCount());
+  BlockSize size = ChooseBlock(g.group_out, g.positions(), g.depth(), kPositionStep,
+                               g.batch * g.groups, ThreadCount());
   constexpr int64_t kMaxBlockFloats = kBlockDepth * kBlockColumns * 2;
   while (size.columns > kPanelColumns && g.taps() * size.columns > kMaxBlockFloats) {
     size.columns -= kPanelColumns;

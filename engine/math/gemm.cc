@@ -151,8 +151,9 @@ void Multiply(const GemmShape& shape, GemmOperands operands, const MatrixLayout&
   const bool streamed = operands.b_panels != nullptr &&
                         (shape.m <= kTileRows || (operands.b_panels->form == WeightForm::kDense &&
                                                   HWY_DYNAMIC_DISPATCH(StreamsHalves)()));
-  const auto choose = streamed ? ChooseStreamed : ChooseBlock;
-  const BlockSize block = choose(shape.m, shape.n, shape.k, copies, ThreadCount());
+  const BlockSize block =
+      streamed ? ChooseStreamed(shape.m, shape.n, shape.k, copies, ThreadCount())
+               : ChooseBlock(shape.m, shape.n, shape.k, kPanelColumns, copies, ThreadCount());
   const int64_t row_blocks = CeilDiv(shape.m, block.rows);
   const int64_t column_blocks = CeilDiv(shape.n, block.columns);
 

@@ -38,27 +38,44 @@ inline int64_t ColumnsOf(int64_t depth) {
   return std::clamp(columns / kPanelColumns * kPanelColumns, kBlockColumns, kMostColumns);
 }
 
-// `block`, made smaller until there are enough of them for `threads`. Smaller blocks pack their
-// operands more often: columns are narrowed first, since B costs more to pack than A.
-inline BlockSize Shrunk(BlockSize block, int64_t rows, int64_t columns, int64_t copies,
-                        int64_t threads) {
-  const auto tasks = [&] {
-    return copies * CeilDiv(rows, block.rows) * CeilDiv(columns, block.columns);
+// What packing costs: as much as multiplying by so many rows (B) or columns (A).
+struct PackCost {
+  int64_t b_rows, a_columns;
+};
+
+// Blocks of at most `most` and of whole tiles by `column_step`, as few as that makes, or more if
+// more threads then end sooner: each thread takes as many blocks as another or one more, and each
+// block packs its part of A and B.
+inline BlockSize CutBlocks(int64_t rows, int64_t columns, BlockSize most, int64_t column_step,
+                           PackCost pack, int64_t copies, int64_t threads) {
+  const auto block = [&](int64_t by_rows, int64_t by_columns) {
+    return BlockSize{RoundUp(CeilDiv(rows, by_rows), kTileRows),
+                     RoundUp(CeilDiv(columns, by_columns), column_step)};
   };
-  const int64_t wanted = threads == 1 ? 1 : 3 * threads;
-  while (tasks() < wanted && block.columns > 2 * kPanelColumns) block.columns -= kPanelColumns;
-  while (tasks() < wanted && block.rows > 4 * kTileRows) {
-    block.rows = RoundUp(block.rows / 2, kTileRows);
+  // A twentieth of a block is added, for a thread that is held up.
+  const auto time = [&](BlockSize b) {
+    const int64_t tasks = copies * CeilDiv(rows, b.rows) * CeilDiv(columns, b.columns);
+    return (20 * CeilDiv(tasks, threads) + 1) * (b.rows + pack.b_rows) *
+           (b.columns + pack.a_columns);
+  };
+  const int64_t by_rows = std::max<int64_t>(CeilDiv(rows, most.rows), 1);
+  const int64_t by_columns = std::max<int64_t>(CeilDiv(columns, most.columns), 1);
+  BlockSize best = block(by_rows, by_columns);
+  const int64_t more = threads == 1 ? 0 : 3 * threads;
+  for (int64_t i = by_rows; i <= by_rows + more; ++i) {
+    for (int64_t j = by_columns; j <= by_columns + more; ++j) {
+      const BlockSize other = block(i, j);
+      if (time(other) < time(best)) best = other;
+    }
   }
-  return block;
+  return best;
 }
 
 // Blocks as large as the caches like.
-inline BlockSize ChooseBlock(int64_t rows, int64_t columns, int64_t depth, int64_t copies,
-                             int64_t threads) {
-  return Shrunk({std::min(RoundUp(rows, kTileRows), kBlockRows),
-                 std::min(RoundUp(columns, kPanelColumns), ColumnsOf(depth))},
-                rows, columns, copies, threads);
+inline BlockSize ChooseBlock(int64_t rows, int64_t columns, int64_t depth, int64_t column_step,
+                             int64_t copies, int64_t threads) {
+  return CutBlocks(rows, columns, {kBlockRows, ColumnsOf(depth)}, column_step,
+                   {.b_rows = 4, .a_columns = 4}, copies, threads);
 }
 
 // Where B need not be packed: all columns, and as many rows as the second-level cache holds.
@@ -66,9 +83,9 @@ inline BlockSize ChooseStreamed(int64_t rows, int64_t columns, int64_t depth, in
                                 int64_t threads) {
   constexpr int64_t kMostRows = 256, kMostFloats = 1 << 18;
   const int64_t most = kMostFloats / std::max<int64_t>(depth, 1) / kTileRows * kTileRows;
-  return Shrunk({std::min(RoundUp(rows, kTileRows), std::clamp(most, kTileRows, kMostRows)),
-                 RoundUp(columns, kPanelColumns)},
-                rows, columns, copies, threads);
+  return CutBlocks(rows, columns,
+                   {std::clamp(most, kTileRows, kMostRows), RoundUp(columns, kPanelColumns)},
+                   kPanelColumns, {.b_rows = 0, .a_columns = 4}, copies, threads);
 }
 
 }  // namespace anemone::math
