@@ -23,7 +23,7 @@ struct Affine {
 };
 
 // A Conv, ConvTranspose or Gemm with constant weights and no bias, or a constant one for each
-// channel.
+// channel; or a BatchNormalization, whose weights are its scale.
 struct Layer {
   NodeId id = kNone;
   const Tensor* weight = nullptr;
@@ -36,7 +36,13 @@ struct Layer {
 // How the weights lie: fills channels, row and channel_of_row. False for a form not known here.
 bool LayOut(const Node& node, Layer& layer) {
   const std::vector<int64_t>& dims = layer.weight->dims();
-  if (dims.size() < 2 || layer.weight->elements() == 0) return false;
+  if (dims.empty() || layer.weight->elements() == 0) return false;
+  if (node.op_type == "BatchNormalization") {
+    layer.channels = dims[0];
+    layer.row = 1;
+    return dims.size() == 1 && layer.channels <= kMostChannels;
+  }
+  if (dims.size() < 2) return false;
   if (node.op_type == "Conv") {
     layer.channels = dims[0];
     layer.row = layer.weight->elements() / dims[0];
@@ -82,7 +88,7 @@ std::optional<Layer> LayerBefore(GraphEditor& g, ValueId id) {
   if (node == nullptr || !node->domain.empty() || !g.HasOneUse(id)) return std::nullopt;
   Layer layer;
   layer.id = g.value(id).producer;
-  if (node->inputs.size() < 2) return std::nullopt;
+  if (node->inputs.size() < 2 || node->outputs.size() != 1) return std::nullopt;
   layer.weight = g.ConstantOf(node->inputs[1]);
   if (layer.weight == nullptr || !IsFloating(layer.weight->type())) return std::nullopt;
   if (!LayOut(*node, layer) || !ReadBias(g, *node, layer)) return std::nullopt;
@@ -172,7 +178,7 @@ std::optional<Operands> LayerAndConstant(GraphEditor& g, const Node& node, bool 
 
 }  // namespace
 
-// BatchNormalization(Conv(x)) -> Conv(x), also of ConvTranspose and Gemm. Needs: inference,
+// BatchNormalization(Conv(x)) -> Conv(x), also of the other layers. Needs: inference,
 // constant weights, bias and statistics, no other reader of the layer. Keeps: origins of both.
 absl::StatusOr<bool> FoldBatchNorm(GraphEditor& g, NodeId id) {
   const Node& node = g.node(id);
@@ -201,7 +207,7 @@ absl::StatusOr<bool> FoldBatchNorm(GraphEditor& g, NodeId id) {
   return Apply(g, *layer, std::move(affine), id);
 }
 
-// Conv(x) * c or / c -> Conv(x), also of ConvTranspose and Gemm. Needs: constant weights and bias,
+// Conv(x) * c or / c -> Conv(x), also of the other layers. Needs: constant weights and bias,
 // c constant with one number for all or one for each channel, no other reader of the layer. Keeps:
 // origins of both.
 absl::StatusOr<bool> FoldScale(GraphEditor& g, NodeId id) {
@@ -217,7 +223,7 @@ absl::StatusOr<bool> FoldScale(GraphEditor& g, NodeId id) {
   return Apply(g, operands->layer, std::move(affine), id);
 }
 
-// Conv(x) + c or - c -> Conv(x), also of ConvTranspose and Gemm. Needs and keeps: as FoldScale. The
+// Conv(x) + c or - c -> Conv(x), also of the other layers. Needs and keeps: as FoldScale. The
 // weights stay what they are.
 absl::StatusOr<bool> FoldBias(GraphEditor& g, NodeId id) {
   const Node& node = g.node(id);

@@ -155,6 +155,18 @@ const Rewrite kRewrites[] = {
      "   float[3] t = {0.1,0.2,0.3}, float[3] m = {0.5,0,-1}, float[3] v = {1,4,0.25}> {"
      "  a = Gemm<beta=2.0>(x, w) y = BatchNormalization(a, s, t, m, v) }",
      "Gemm BatchNormalization"},
+    {"BatchNormScaleAndBias",
+     "g (float[1,3,4,4] x) => (float[1,3,4,4] y)"
+     "  <float[3] s = {1,-2,0.5}, float[3] t = {0.1,0.2,0.3}, float[3] m = {0.5,0,-1},"
+     "   float[3] v = {1,4,0.25}, float[1,3,1,1] c = {2,4,8}, float[3,1,1] d = {1,-1,3}> {"
+     "  a = BatchNormalization(x, s, t, m, v) e = Mul(c, a) f = Add(e, d) y = Relu(f) }",
+     "BatchNormalization Relu"},
+    {"BatchNormOfRowsStays",
+     "g (float[1,3,4,3] x) => (float[1,3,4,3] y)"
+     "  <float[3] s = {1,-2,0.5}, float[3] t = {0.1,0.2,0.3}, float[3] m = {0.5,0,-1},"
+     "   float[3] v = {1,4,0.25}, float[3] c = {2,4,8}> {"
+     "  a = BatchNormalization(x, s, t, m, v) y = Mul(a, c) }",
+     "BatchNormalization Mul"},
     {"TransposedGemmScale",
      "g (float[2,2] x) => (float[2,3] y) <float[3,2] w = {1,2,3,4,5,6}, float[3] c = {2,3,4}> {"
      "  a = Gemm<transB=1>(x, w) y = Mul(c, a) }",
