@@ -137,10 +137,8 @@ struct UnitRow {
   void (*compute_then)(const P&, const void* prepared, absl::Span<const ConstView> in, View out,
                        const math::Epilogue&) = nullptr;
   // An element of the output depends on the bottoms' elements at its place alone: the unit is a
-  // step that may run with others, in the place of a bottom. With `has_channels` it is another one
-  // for each channel.
-  UnitStep (*step)(const P&, const void* prepared, int64_t channel) = nullptr;
-  bool (*has_channels)(const P&) = nullptr;
+  // step that may run with others, in the place of a bottom.
+  UnitStep (*step)(const P&, const void* prepared) = nullptr;
   // The same by the target's rules of arithmetic. Null: `compute` only moves, compares or chooses.
   void (*exact)(const P&, const ExactUnit&, absl::Span<const ConstView> in, View out) = nullptr;
   // What fuses in exact mode where the rules say that nothing is rounded in between: a kind that
@@ -216,8 +214,7 @@ class UnitKind {
   virtual bool Joins(const void* params, Bottoms in) const = 0;
   virtual bool finishes_runs() const = 0;
   virtual bool by_element() const = 0;  // StepOf() can be asked
-  virtual UnitStep StepOf(const void* params, const void* prepared, int64_t channel) const = 0;
-  virtual bool HasChannels(const void* params) const = 0;
+  virtual UnitStep StepOf(const void* params, const void* prepared) const = 0;
   virtual bool has_exact() const = 0;
   virtual std::optional<GainOffset> EpilogueOf(const void* params,
                                                absl::Span<const Tensor> weights) const = 0;
@@ -342,11 +339,8 @@ class UnitKindOf final : public UnitKind {
   }
   bool finishes_runs() const override { return row_.compute_then != nullptr; }
   bool by_element() const override { return row_.step != nullptr; }
-  UnitStep StepOf(const void* params, const void* prepared, int64_t channel) const override {
-    return row_.step(Cast(params), prepared, channel);
-  }
-  bool HasChannels(const void* params) const override {
-    return row_.has_channels != nullptr && row_.has_channels(Cast(params));
+  UnitStep StepOf(const void* params, const void* prepared) const override {
+    return row_.step(Cast(params), prepared);
   }
   bool has_exact() const override { return row_.exact != nullptr; }
   std::optional<GainOffset> EpilogueOf(const void* params,

@@ -151,7 +151,7 @@ void Compute(const ElementWiseParams& p, const void*, absl::Span<const ConstView
   }
 }
 
-UnitStep Step(const ElementWiseParams& p, const void*, int64_t) {
+UnitStep Step(const ElementWiseParams& p, const void*) {
   if (p.type == ElementWiseType::kAbs) return {{.kind = math::StepKind::kAbs}};
   const TypeRow& row = RowOf(p.type);
   const int right = row.right == Right::kBottom ? 1 : row.right == Right::kSelf ? 0 : -1;

@@ -77,16 +77,15 @@ void Compute(const GocParams& p, const void* prepared, absl::Span<const ConstVie
   });
 }
 
-UnitStep Step(const GocParams& p, const void* prepared, int64_t channel) {
-  float scale = p.scale, bias = p.bias;
-  if (p.per_channel) {
-    const Vectors& vectors = *static_cast<const Vectors*>(prepared);
-    scale = vectors.scale[channel], bias = vectors.bias[channel];
+UnitStep Step(const GocParams& p, const void* prepared) {
+  if (!p.per_channel) {
+    return {{.kind = math::StepKind::kAffine, .first = p.scale, .second = p.bias}};
   }
-  return {{.kind = math::StepKind::kAffine, .first = scale, .second = bias}};
+  const Vectors& vectors = *static_cast<const Vectors*>(prepared);
+  return {{.kind = math::StepKind::kAffine,
+           .firsts = vectors.scale.data(),
+           .seconds = vectors.bias.data()}};
 }
-
-bool HasChannels(const GocParams& p) { return p.per_channel; }
 
 void Exact(const GocParams& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
   const math::Numerics& n = unit.numerics;
@@ -148,19 +147,17 @@ absl::Status WriteMil(MilEmitter& e, const GocParams& p, const Unit& unit) {
 }
 
 const UnitKindOf<GocParams>& Kind() {
-  static const UnitKindOf<GocParams>& kind =
-      *new UnitKindOf<GocParams>({.type = "GOC",
-                                  .complete = Complete,
-                                  .shape = Shape,
-                                  .fields = kFields,
-                                  .mil = WriteMil,
-                                  .compose = Compose,
-                                  .prepare = Prepare,
-                                  .compute = Compute,
-                                  .step = Step,
-                                  .has_channels = HasChannels,
-                                  .exact = Exact,
-                                  .epilogue = Epilogue});
+  static const UnitKindOf<GocParams>& kind = *new UnitKindOf<GocParams>({.type = "GOC",
+                                                                         .complete = Complete,
+                                                                         .shape = Shape,
+                                                                         .fields = kFields,
+                                                                         .mil = WriteMil,
+                                                                         .compose = Compose,
+                                                                         .prepare = Prepare,
+                                                                         .compute = Compute,
+                                                                         .step = Step,
+                                                                         .exact = Exact,
+                                                                         .epilogue = Epilogue});
   return kind;
 }
 

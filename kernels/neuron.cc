@@ -140,7 +140,7 @@ absl::StatusOr<Prepared> Prepare(const NeuronParams& p, Bottoms, absl::Span<cons
   return math::TableFor({ModeOf(p.type).function, p.first, p.second});
 }
 
-UnitStep Step(const NeuronParams& p, const void* prepared, int64_t) {
+UnitStep Step(const NeuronParams& p, const void* prepared) {
   using math::StepKind;
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   switch (p.type) {
@@ -159,7 +159,7 @@ UnitStep Step(const NeuronParams& p, const void* prepared, int64_t) {
 
 void Compute(const NeuronParams& p, const void* prepared, absl::Span<const ConstView> in,
              View out) {
-  const math::ElementStep step = Step(p, prepared, 0).step;
+  const math::ElementStep step = Step(p, prepared).step;
   const math::Half* from = in[0].span().data();
   math::Half* to = out.span().data();
   math::ParallelFor(out.span().size(), math::kElementGrain, [&](int64_t begin, int64_t end) {

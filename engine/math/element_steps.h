@@ -25,29 +25,42 @@ enum class StepKind : uint8_t { kAffine, kClamp, kLeakyRelu, kGelu, kAbs, kTable
 
 struct ElementStep {
   StepKind kind = StepKind::kAffine;
-  BinaryOp op = BinaryOp::kAdd;       // kBinary
-  float first = 0, second = 0;        // kAffine: scale, bias; kClamp: limits; kLeakyRelu: slope
-  const UnaryTable* table = nullptr;  // kTable
+  BinaryOp op = BinaryOp::kAdd;  // kBinary
+  float first = 0, second = 0;   // kAffine: scale, bias; kClamp: limits; kLeakyRelu: slope
+  const float *firsts = nullptr, *seconds = nullptr;  // kAffine: by channel instead; null: the same
+  const UnaryTable* table = nullptr;                  // kTable
 };
 
-// What a step reads: the result of an earlier one, or memory: an element for each, or one for all.
+// Runs of elements, each after the other in memory and of one channel.
+struct ElementRuns {
+  int64_t count = 0;                      // of a run
+  int64_t runs = 1, step = 0;             // from one to the next in memory
+  int64_t channel = 0, channel_step = 0;  // the first one's, and from one to the next
+};
+
+// What a step reads: the result of an earlier one, or memory: an element for each, or one for all
+// of a run; those of the next run lie `run_step` further on.
 struct StepSource {
   int step = -1;
   const Half* data = nullptr;
   bool repeated = false;
+  int64_t run_step = 0;
 };
 
 struct StepCall {
   ElementStep step;
   StepSource x, z;     // z: kBinary
-  Half* to = nullptr;  // null: only later steps read the result
+  Half* to = nullptr;  // ElementRuns::step apart by runs; null: only later steps read the result
 };
 
 inline constexpr int kMostSteps = 16;
 
-// At most kMostSteps calls, on `count` elements. Memory that is read may be what an earlier or the
-// same step writes, at the same place.
-void RunSteps(absl::Span<const StepCall> calls, int64_t count);
+// At most kMostSteps calls. Memory that is read may be what an earlier or the same step writes, at
+// the same place.
+void RunSteps(absl::Span<const StepCall> calls, const ElementRuns& runs);
+inline void RunSteps(absl::Span<const StepCall> calls, int64_t count) {
+  RunSteps(calls, ElementRuns{.count = count});
+}
 
 }  // namespace anemone::math
 

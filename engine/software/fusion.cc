@@ -103,6 +103,14 @@ struct Source {
   const ConstView* in = nullptr;
 };
 
+// Runs of elements that begin at the same place of parts of a tensor: the first element, and how
+// far along which axis the next run's part lies.
+struct PartRuns {
+  int64_t first = 0, runs = 1, count = 0, step = 0;
+  int axis = static_cast<int>(Axis::kC);
+  int64_t moved = 0;
+};
+
 // Units that are steps, with what they read and write.
 class Steps {
  public:
@@ -114,24 +122,22 @@ class Steps {
 
  private:
   math::StepSource Known(size_t unit, int bottom, Source& source) const;
-  void Place(const Source& source, int64_t first, int64_t count, math::StepSource& placed) const;
-  void RunPart(int64_t first, int64_t count, absl::Span<math::StepCall> calls) const;
+  void Place(const Source& source, const PartRuns& runs, math::StepSource& placed) const;
+  PartRuns RunsFrom(int64_t first, int64_t runs, int64_t count, int64_t step) const;
+  void RunParts(const PartRuns& runs) const;
 
   absl::Span<const UnitCall> units_;
   Part part_ = Part::kAny;
   Source x_[math::kMostSteps], z_[math::kMostSteps];
-  bool has_channels_[math::kMostSteps];
   math::StepCall calls_[math::kMostSteps];
 };
 
 Steps::Steps(absl::Span<const UnitCall> units) : units_(units) {
   for (size_t i = 0; i < units.size(); ++i) {
     const UnitCall& unit = units[i];
-    const UnitKind& kind = *unit.unit->kind;
-    has_channels_[i] = kind.HasChannels(unit.unit->params.get());
-    if (has_channels_[i]) part_ = std::max(part_, Part::kPlane);
+    const UnitStep step = unit.unit->kind->StepOf(unit.unit->params.get(), unit.prepared);
+    if (step.step.firsts != nullptr) part_ = std::max(part_, Part::kPlane);
     for (const ConstView& in : unit.in) part_ = std::max(part_, PartOf(unit.out.dims, in.dims));
-    const UnitStep step = kind.StepOf(unit.unit->params.get(), unit.prepared, 0);
     calls_[i] = {.step = step.step,
                  .x = Known(i, step.x, x_[i]),
                  .z = Known(i, step.z, z_[i]),
@@ -158,38 +164,58 @@ math::StepSource Steps::Known(size_t unit, int bottom, Source& source) const {
   return {.data = in.data, .repeated = source.kind == Source::Kind::kKnown};
 }
 
-void Steps::Place(const Source& source, int64_t first, int64_t count,
-                  math::StepSource& placed) const {
+void Steps::Place(const Source& source, const PartRuns& runs, math::StepSource& placed) const {
   if (source.kind == Source::Kind::kKnown) return;
   if (source.kind == Source::Kind::kSame) {
-    placed.data = source.in->data + first;
+    placed.data = source.in->data + runs.first;
+    placed.run_step = runs.step;
     return;
   }
-  // The operand's element for `first`: its index by axes, those of extent 1 left out.
+  // The operand's element for the first: its index by axes, those of extent 1 left out.
   const Dims &in = source.in->dims, &dims = units_[0].out.dims;
-  int64_t rest = first, offset = 0, stride = 1;
+  int64_t rest = runs.first, offset = 0, stride = 1;
   for (int axis = kAxisCount - 1; axis >= 0; --axis) {
-    if (in.extent[axis] != 1) offset += rest % dims.extent[axis] * stride;
+    if (in.extent[axis] != 1) {
+      offset += rest % dims.extent[axis] * stride;
+      if (axis == runs.axis) placed.run_step = runs.moved * stride;
+    }
     stride *= in.extent[axis];
     rest /= dims.extent[axis];
   }
   placed.data = source.in->data + offset;
-  placed.repeated = in.w() == 1 && (in.h() == 1 || count <= dims.w());
+  placed.repeated = in.w() == 1 && (in.h() == 1 || runs.count <= dims.w());
 }
 
-void Steps::RunPart(int64_t first, int64_t count, absl::Span<math::StepCall> calls) const {
+// The first of so many runs, and as many behind it as lie along one axis.
+PartRuns Steps::RunsFrom(int64_t first, int64_t runs, int64_t count, int64_t step) const {
   const Dims& dims = units_[0].out.dims;
-  for (size_t i = 0; i < calls.size(); ++i) {
-    Place(x_[i], first, count, calls[i].x);
-    Place(z_[i], first, count, calls[i].z);
-    const UnitCall& unit = units_[i];
-    if (calls_[i].to != nullptr) calls[i].to = calls_[i].to + first;
-    if (has_channels_[i]) {
-      const int64_t channel = first / (dims.h() * dims.w()) % dims.c();
-      calls[i].step = unit.unit->kind->StepOf(unit.unit->params.get(), unit.prepared, channel).step;
-    }
+  PartRuns found{.first = first, .runs = 1, .count = count, .step = step};
+  if (runs == 1 || step <= 0 || step % size() != 0) return found;
+  const int64_t row = first / dims.w(), rows = step / dims.w();
+  const bool by_plane = rows % dims.h() == 0;
+  const int64_t place = by_plane ? row / dims.h() % dims.c() : row % dims.h();
+  found.axis = static_cast<int>(by_plane ? Axis::kC : Axis::kH);
+  found.moved = by_plane ? rows / dims.h() : rows;
+  const int64_t last = dims.extent[found.axis] - 1;
+  found.runs = std::min(runs, (last - place) / found.moved + 1);
+  return found;
+}
+
+void Steps::RunParts(const PartRuns& runs) const {
+  const Dims& dims = units_[0].out.dims;
+  math::StepCall calls[math::kMostSteps];
+  std::copy_n(calls_, units_.size(), calls);
+  for (size_t i = 0; i < units_.size(); ++i) {
+    Place(x_[i], runs, calls[i].x);
+    Place(z_[i], runs, calls[i].z);
+    if (calls[i].to != nullptr) calls[i].to += runs.first;
   }
-  math::RunSteps(calls, count);
+  const bool by_plane = runs.axis == static_cast<int>(Axis::kC);
+  math::RunSteps({calls, units_.size()}, {.count = runs.count,
+                                          .runs = runs.runs,
+                                          .step = runs.step,
+                                          .channel = runs.first / (dims.h() * dims.w()) % dims.c(),
+                                          .channel_step = by_plane ? runs.moved : 0});
 }
 
 int64_t Steps::size() const {
@@ -199,15 +225,26 @@ int64_t Steps::size() const {
 }
 
 void Steps::Run(int64_t first, int64_t runs, int64_t count, int64_t step) const {
-  math::StepCall calls[math::kMostSteps];
-  std::copy_n(calls_, units_.size(), calls);
+  if (part_ == Part::kAny) {
+    return RunParts({.first = first, .runs = runs, .count = count, .step = step});
+  }
   const int64_t most = size();
-  for (int64_t i = 0; i < runs; ++i, first += step) {
-    for (int64_t done = 0; done < count;) {
-      const int64_t part = std::min(count - done, most - (first + done) % most);
-      RunPart(first + done, part, {calls, units_.size()});
-      done += part;
+  while (runs > 0) {
+    int64_t done = 1;
+    if (count <= most - first % most) {
+      const PartRuns found = RunsFrom(first, runs, count, step);
+      RunParts(found);
+      done = found.runs;
+    } else {
+      for (int64_t at = first, end = first + count; at < end;) {
+        const int64_t part = std::min(end - at, most - at % most);
+        const PartRuns found = RunsFrom(at, (end - at) / part, part, part);
+        RunParts(found);
+        at += found.runs * part;
+      }
     }
+    first += done * step;
+    runs -= done;
   }
 }
 

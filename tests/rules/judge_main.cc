@@ -72,8 +72,7 @@ class Broken final : public UnitKind {
   bool Joins(const void*, Bottoms) const override { return false; }
   bool finishes_runs() const override { return false; }
   bool by_element() const override { return false; }
-  UnitStep StepOf(const void*, const void*, int64_t) const override { return {}; }
-  bool HasChannels(const void*) const override { return false; }
+  UnitStep StepOf(const void*, const void*) const override { return {}; }
   void ComputeThen(const void*, const void*, absl::Span<const ConstView>, View,
                    const math::Epilogue&) const override {}
   bool has_exact() const override { return kind_.has_exact(); }
