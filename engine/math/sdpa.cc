@@ -86,8 +86,9 @@ HWY_INLINE void MultiplyKeys(const AttentionBlock& block, const ScoreTile& score
   qk.m = block.queries, qk.k = block.dim, qk.n = block.keys;
   qk.a = block.q, qk.a_row = block.q_step, qk.a_column = 1;
   qk.b = block.k, qk.b_row = 1, qk.b_column = block.k_step;
-  for (int64_t key = 0; key < block.keys; key += kBlockColumns) {
-    const int64_t keys = HWY_MIN(block.keys - key, kBlockColumns);
+  const int64_t step = ColumnsOf(block.dim);
+  for (int64_t key = 0; key < block.keys; key += step) {
+    const int64_t keys = HWY_MIN(block.keys - key, step);
     MultiplyPanels(
         block.queries, keys, block.dim, HWY_MIN(block.dim, kBlockDepth),
         [&](int64_t first, int64_t depth, float* b)
