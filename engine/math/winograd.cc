@@ -46,13 +46,17 @@ HWY_INLINE void StoreBlock(const WinogradTask& t, int64_t channel, const float* 
       Half* to = t.y + (channel + k) * g.y_plane + row * g.y_row + column;
       for (int64_t lane = 0; lane < lanes; ++lane, to += g.y_plane) {
         const uint16_t* from = rounded + lane * kTile;
-        for (int64_t i = 0; i < rows; ++i, from += kTile * kLanes) {
-          void* at = to + i * g.y_row;
-          if (width == kTile) {
-            std::memcpy(at, from, kTile * sizeof(Half));
-          } else {
-            std::memcpy(at, from, width * sizeof(Half));
+        if (rows == kTile && width == kTile) {
+          HWY_UNROLL(4)
+          for (int64_t i = 0; i < kTile; ++i) {
+            void* at = to + i * g.y_row;
+            std::memcpy(at, from + i * kTile * kLanes, kTile * sizeof(Half));
           }
+          continue;
+        }
+        for (int64_t i = 0; i < rows; ++i) {
+          void* at = to + i * g.y_row;
+          std::memcpy(at, from + i * kTile * kLanes, width * sizeof(Half));
         }
       }
     }
