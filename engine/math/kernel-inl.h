@@ -14,6 +14,8 @@
 #define ENGINE_MATH_KERNEL_INL_H_
 #endif
 
+#include <type_traits>
+
 #include "engine/math/panels.h"
 #include "engine/math/scratch.h"
 #include "engine/math/simd-inl.h"
@@ -34,10 +36,13 @@ HWY_INLINE VF LoadColumns(const float* b) { return hn::LoadU(DF(), b); }
 HWY_INLINE VF LoadColumns(const Half* b) { return LoadHalf(b); }
 
 // Where the sums of a tile go: as floats, kPanelColumns apart by row, for more passes to come;
+// Store<true>() if it Holds() them all.
 struct FloatTile {
   float* to;
 
   FloatTile From(int64_t row, int64_t column) const { return {to + row * kPanelColumns + column}; }
+  bool Holds(int64_t, int64_t) const { return true; }
+  template <bool kWhole>
   HWY_INLINE void Store(int row, int64_t column, VF sum) const {
     hn::StoreU(sum, DF(), to + row * kPanelColumns + column);
   }
@@ -58,10 +63,14 @@ struct HalfTile {
             rows - row,
             columns - column};
   }
+  bool Holds(int64_t of_rows, int64_t of_columns) const {
+    return of_rows <= rows && of_columns <= columns;
+  }
+  template <bool kWhole>
   HWY_INLINE void Store(int row, int64_t column, VF sum) const {
-    if (row >= rows) return;
+    if (!kWhole && row >= rows) return;
     Half* at = to + row * row_step + column;
-    const int64_t rest = columns - column;
+    const int64_t rest = kWhole ? kLanes : columns - column;
     if (row_bias != nullptr) sum = hn::Add(sum, hn::Set(DF(), row_bias[row]));
     if (rest >= kLanes) {
       if (column_bias != nullptr) sum = hn::Add(sum, hn::LoadU(DF(), column_bias + column));
@@ -117,11 +126,14 @@ HWY_INLINE void RegisterTile(int64_t depth, const float* HWY_RESTRICT a, int64_t
     a += kPanelRows;
     b += kPanelColumns;
   }
-  HWY_UNROLL(8)
-  for (int r = 0; r < kRows; ++r) {
-    HWY_UNROLL(3)
-    for (int v = 0; v < kVectors; ++v) to.Store(r, v * kLanes, sum[r][v]);
-  }
+  const auto store = [&](auto whole) HWY_ATTR {
+    HWY_UNROLL(8)
+    for (int r = 0; r < kRows; ++r) {
+      HWY_UNROLL(3)
+      for (int v = 0; v < kVectors; ++v) to.template Store<whole()>(r, v * kLanes, sum[r][v]);
+    }
+  };
+  to.Holds(kRows, kVectors * kLanes) ? store(std::true_type()) : store(std::false_type());
 }
 
 template <int kRows, class B, class To>

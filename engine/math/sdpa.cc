@@ -37,13 +37,17 @@ struct ScoreTile {
             rows - row,
             columns - column};
   }
+  bool Holds(int64_t of_rows, int64_t of_columns) const {
+    return of_rows <= rows && of_columns <= columns;
+  }
+  template <bool kWhole>
   HWY_INLINE void Store(int row, int64_t column, VF sum) const {
     const DF df;
-    if (row >= rows) return;
+    if (!kWhole && row >= rows) return;
     VF score = hn::Mul(RoundHalf(sum), hn::Set(df, scale));
     if (mask != nullptr) {
       const Half* at = mask + row * mask_step + column;
-      const int64_t rest = columns - column;
+      const int64_t rest = kWhole ? kLanes : columns - column;
       score = RoundHalf(hn::Add(score, rest >= kLanes ? LoadHalf(at) : LoadHalfN(at, rest)));
     }
     hn::StoreU(score, df, to + row * row_step + column);
@@ -140,7 +144,8 @@ HWY_INLINE void DotKeys(const AttentionBlock& block, const ScoreTile& scores) {
               HWY_ATTR { return hn::Mul(LoadFloatN(q + d, rest), LoadHalfN(k + d, rest)); },
           [](VF a, VF b) HWY_ATTR { return hn::Add(a, b); });
     }
-    for (int64_t i = 0; i < keys; i += kLanes) scores.Store(0, key + i, hn::LoadU(df, sums + i));
+    for (int64_t i = 0; i < keys; i += kLanes)
+      scores.Store<false>(0, key + i, hn::LoadU(df, sums + i));
   }
 }
 
