@@ -276,11 +276,19 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   if (grouping.groups.size() > kMostGroups) {
     return c.NotLowered("attention with so many different masks");
   }
+  const auto stacked = [&](ValueId from, const std::vector<int>& axes, bool is_transposed,
+                           int64_t PackedHeads::*third) -> absl::StatusOr<Stacked> {
+    if (!form.packed) return Stack(c, from, axes, stack, is_transposed);
+    const PackedHeads& packed = *form.packed;
+    ANEMONE_ASSIGN_OR_RETURN(Operand x, Unpacked(c, packed, packed.*third));
+    return Stacked{x, {packed.heads, c.DimsOf(x).h(), packed.dim}, /*is_transposed=*/false, {}};
+  };
   ANEMONE_ASSIGN_OR_RETURN(Stacked query,
-                           Stack(c, form.q, form.q_axes, stack, /*is_transposed=*/false));
-  ANEMONE_ASSIGN_OR_RETURN(Stacked key, Stack(c, form.k, form.k_axes, stack, form.k_is_transposed));
+                           stacked(form.q, form.q_axes, /*is_transposed=*/false, &PackedHeads::q));
+  ANEMONE_ASSIGN_OR_RETURN(Stacked key,
+                           stacked(form.k, form.k_axes, form.k_is_transposed, &PackedHeads::k));
   ANEMONE_ASSIGN_OR_RETURN(Stacked value,
-                           Stack(c, form.v, form.v_axes, stack, form.v_is_transposed));
+                           stacked(form.v, form.v_axes, form.v_is_transposed, &PackedHeads::v));
   if (form.head_scale != kNone) ANEMONE_RETURN_IF_ERROR(ScaleByHead(c, form, query));
   std::vector<Operand> results;
   for (const Group& group : grouping.groups) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kernels/lowering.h"
+#include "kernels/packed_heads.h"
 
 namespace anemone {
 
@@ -32,6 +33,7 @@ struct AttentionMask {
 
 struct Attention {
   ValueId q = kNone, k = kNone, v = kNone;
+  std::optional<PackedHeads> packed;  // whose makers of q, k and v are part of the pattern
   bool k_is_transposed = false;  // `k` still is k^T: whoever makes it is not part of the pattern
   bool v_is_transposed = false;  // `v` is v^T, and the result y^T
   // Which axes are those of heads (and images), of the sequence and of a head's elements, in this

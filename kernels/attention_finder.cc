@@ -412,7 +412,12 @@ std::optional<Attention> FindAroundEinsum(const AttentionNodes& nodes, const Nod
 std::optional<Attention> FindAttention(const GraphView& view, const Node& anchor) {
   const AttentionNodes nodes(view);
   if (anchor.op_type == "Einsum") return FindAroundEinsum(nodes, anchor);
-  if (auto found = Finder(nodes).Find(anchor.inputs[0], anchor.inputs[1])) return found;
+  if (auto found = Finder(nodes).Find(anchor.inputs[0], anchor.inputs[1])) {
+    if (!found->k_is_transposed && found->q_axes.empty()) {
+      found->packed = FindPackedHeads(nodes, found->q, found->k, found->v, found->nodes);
+    }
+    return found;
+  }
   // v^T p^T, where channels come before positions.
   const Node* swap = nodes.SwapBehind(anchor.inputs[1]);
   if (swap == nullptr) return std::nullopt;

@@ -64,6 +64,11 @@ const char kDynamoConstants[] =
 const std::vector<std::string> kPackedUnits =
     With(kUnits, {"MatrixMultiplication", "InputView", "InputView", "InputView"});
 
+// Whose heads are taken apart where they lie.
+const std::vector<std::string> kUnpackedUnits = {
+    "InputView", "InputView", "InputView", "MatrixMultiplication",
+    "SDPA",      "Transpose", "Transpose"};
+
 // q, k, v of one packed projection, 6 positions of 2 heads of 4.
 std::string Packed(const std::string& initializers, const std::string& nodes) {
   return absl::Substitute(
@@ -341,7 +346,22 @@ const std::vector<Case> kModelCases = {
                 "p5 = Reshape(p, five) h = Transpose<perm = [2,0,3,1,4]>(p5) "
                 "q = Gather<axis = 0>(h, i0) k = Gather<axis = 0>(h, i1) "
                 "v = Gather<axis = 0>(h, i2)"),
-     .units = With(kPackedUnits, {"Transpose", "Transpose", "Transpose"})},
+     .units = kUnpackedUnits},
+    {.name = "packed_and_gathered_twice",  // by somebody else too
+     .model = "(float[1,6,24] p) => (float[1,2,6,4] y, float[1,2,6,4] z) <int64[5] five = {1, 6, "
+              "3, 2, 4}, int64 i0 = {0}, int64 i1 = {1}, int64 i2 = {2}> { p5 = Reshape(p, five) "
+              "h = Transpose<perm = [2,0,3,1,4]>(p5) q = Gather<axis = 0>(h, i0) "
+              "k = Gather<axis = 0>(h, i1) v = Gather<axis = 0>(h, i2) "
+              "w = Gather<axis = 0>(h, i2) z = Relu(w) kt = Transpose<perm = [0,1,3,2]>(k) "
+              "d = MatMul(q, kt) a = Softmax<axis = -1>(d) y = MatMul(a, v) }",
+     .units = {"InputView", "InputView", "InputView", "InputView", "Neuron", "SDPA", "Transpose",
+               "Transpose", "Transpose", "Transpose", "Transpose", "Transpose"}},
+    {.name = "packed_out_of_order",  // keys first, and queries that are the values
+     .model = Packed("int64[5] five = {1, 6, 3, 2, 4}, int64 i0 = {0}, int64 i2 = {2}",
+                     "p5 = Reshape(p, five) h = Transpose<perm = [2,0,3,1,4]>(p5) "
+                     "q = Gather<axis = 0>(h, i2) k = Gather<axis = 0>(h, i0) "
+                     "v = Gather<axis = 0>(h, i2)"),
+     .units = kUnpackedUnits},
     {.name = "packed_and_sliced",
      .model = Packed("int64[5] five = {1, 6, 3, 2, 4}, int64[1] i0 = {0}, int64[1] i1 = {1}, "
                      "int64[1] i2 = {2}, int64[1] i3 = {3}, int64[1] axis = {2}",
