@@ -61,9 +61,10 @@ inline BlockSize CutBlocks(int64_t rows, int64_t columns, BlockSize most, int64_
   const int64_t by_rows = std::max<int64_t>(CeilDiv(rows, most.rows), 1);
   const int64_t by_columns = std::max<int64_t>(CeilDiv(columns, most.columns), 1);
   BlockSize best = block(by_rows, by_columns);
-  const int64_t more = threads == 1 ? 0 : 3 * threads;
-  for (int64_t i = by_rows; i <= by_rows + more; ++i) {
-    for (int64_t j = by_columns; j <= by_columns + more; ++j) {
+  if (threads == 1) return best;
+  const int64_t most_blocks = 4 * threads / copies;
+  for (int64_t i = by_rows; i == by_rows || i * by_columns <= most_blocks; ++i) {
+    for (int64_t j = by_columns; j == by_columns || i * j <= most_blocks; ++j) {
       const BlockSize other = block(i, j);
       if (time(other) < time(best)) best = other;
     }

@@ -144,10 +144,12 @@ HWY_INLINE void StageRows(const WinogradTask& t, const Slots& slots, const Half*
   const int64_t last = HWY_MIN(t.tile_rows * kTile + kReach - kTile, g.in_h - top);
   for (int64_t row = HWY_MAX(-top, 0); row < last; ++row) {
     Half* to = staged + (row % kTile * slots.size + row / kTile * slots.per_row) * kTile;
-    const Half* from = plane + (top + row) * g.in_w + slots.first_column;
-    int64_t i = slots.begin;
-    for (; i + kLanes <= slots.end; i += kLanes) StoreBits(LoadBits(from + i), to + i);
-    if (i < slots.end) StoreBitsN(LoadBitsN(from + i, slots.end - i), to + i, slots.end - i);
+    const Half* from = plane + (top + row) * g.in_w + (slots.first_column + slots.begin);
+    to += slots.begin;
+    const int64_t count = slots.end - slots.begin;
+    int64_t i = 0;
+    for (; i + kLanes <= count; i += kLanes) StoreBits(LoadBits(from + i), to + i);
+    if (i < count) StoreBitsN(LoadBitsN(from + i, count - i), to + i, count - i);
   }
 }
 
