@@ -276,9 +276,10 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   if (grouping.groups.size() > kMostGroups) {
     return c.NotLowered("attention with so many different masks");
   }
+  const bool is_packed = !match.values.empty();
   const auto stacked = [&](ValueId from, const std::vector<int>& axes, bool is_transposed,
                            int64_t PackedHeads::*third) -> absl::StatusOr<Stacked> {
-    if (!form.packed) return Stack(c, from, axes, stack, is_transposed);
+    if (!is_packed) return Stack(c, from, axes, stack, is_transposed);
     const PackedHeads& packed = *form.packed;
     ANEMONE_ASSIGN_OR_RETURN(Operand x, Unpacked(c, packed, packed.*third));
     return Stacked{x, {packed.heads, c.DimsOf(x).h(), packed.dim}, /*is_transposed=*/false, {}};
@@ -321,16 +322,32 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   return absl::OkStatus();
 }
 
+void SetNodes(std::vector<NodeId> nodes, Match& match) {
+  std::sort(nodes.begin(), nodes.end());
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  match.nodes = std::move(nodes);
+}
+
 bool IsAttention(const GraphView& view, const Node& anchor, Match& match) {
   auto attention = FindAttention(view, anchor);
   if (!attention) return false;
-  match.nodes = std::move(attention->nodes);
-  std::sort(match.nodes.begin(), match.nodes.end());
-  match.nodes.erase(std::unique(match.nodes.begin(), match.nodes.end()), match.nodes.end());
+  SetNodes(std::move(attention->nodes), match);
+  return true;
+}
+
+// With what takes query, key and value apart; the match captures the value they come from.
+bool IsPackedAttention(const GraphView& view, const Node& anchor, Match& match) {
+  auto attention = FindAttention(view, anchor);
+  if (!attention || !attention->packed) return false;
+  const std::vector<NodeId>& between = attention->packed->nodes;
+  attention->nodes.insert(attention->nodes.end(), between.begin(), between.end());
+  SetNodes(std::move(attention->nodes), match);
+  match.values = {attention->packed->value};
   return true;
 }
 
 constexpr Lowering kLowerings[] = {
+    {.op = "MatMul", .pattern = "attention", .match = IsPackedAttention, .lower = Lower},
     {.op = "MatMul", .pattern = "attention", .match = IsAttention, .lower = Lower},
     {.op = "Einsum", .pattern = "attention", .match = IsAttention, .lower = Lower},
 };

@@ -33,7 +33,7 @@ struct AttentionMask {
 
 struct Attention {
   ValueId q = kNone, k = kNone, v = kNone;
-  std::optional<PackedHeads> packed;  // whose makers of q, k and v are part of the pattern
+  std::optional<PackedHeads> packed;  // what q, k and v are taken from
   bool k_is_transposed = false;  // `k` still is k^T: whoever makes it is not part of the pattern
   bool v_is_transposed = false;  // `v` is v^T, and the result y^T
   // Which axes are those of heads (and images), of the sequence and of a head's elements, in this

@@ -414,7 +414,7 @@ std::optional<Attention> FindAttention(const GraphView& view, const Node& anchor
   if (anchor.op_type == "Einsum") return FindAroundEinsum(nodes, anchor);
   if (auto found = Finder(nodes).Find(anchor.inputs[0], anchor.inputs[1])) {
     if (!found->k_is_transposed && found->q_axes.empty()) {
-      found->packed = FindPackedHeads(nodes, found->q, found->k, found->v, found->nodes);
+      found->packed = FindPackedHeads(nodes, found->q, found->k, found->v);
     }
     return found;
   }

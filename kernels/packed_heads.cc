@@ -1,7 +1,5 @@
 #include "kernels/packed_heads.h"
 
-#include <utility>
-
 #include "anemone/status_macros.h"
 #include "kernels/attributes.h"
 #include "kernels/input_view.h"
@@ -25,7 +23,7 @@ const Node* ThirdOf(const AttentionNodes& nodes, ValueId value, int64_t& third) 
 }  // namespace
 
 std::optional<PackedHeads> FindPackedHeads(const AttentionNodes& nodes, ValueId q, ValueId k,
-                                           ValueId v, std::vector<NodeId>& passed) {
+                                           ValueId v) {
   const GraphView& view = nodes.view();
   PackedHeads packed;
   const Node* gathers[] = {ThirdOf(nodes, q, packed.q), ThirdOf(nodes, k, packed.k),
@@ -49,7 +47,7 @@ std::optional<PackedHeads> FindPackedHeads(const AttentionNodes& nodes, ValueId 
   packed.heads = (*to)[3];
   packed.dim = (*to)[4];
   for (const Node* node : {gathers[0], gathers[1], gathers[2], turn, split}) {
-    passed.push_back(view.IdOf(*node));
+    packed.nodes.push_back(view.IdOf(*node));
   }
   return packed;
 }

@@ -18,12 +18,12 @@ struct PackedHeads {
   ValueId value = kNone;
   int64_t heads = 0, dim = 0;
   int64_t q = 0, k = 0, v = 0;  // which third
+  std::vector<NodeId> nodes;    // that lie between
 };
 
-// What these three are taken from, if nobody else reads what lies between, whose nodes are
-// appended.
+// What these three are taken from, if nobody else reads what lies between.
 std::optional<PackedHeads> FindPackedHeads(const AttentionNodes& nodes, ValueId q, ValueId k,
-                                           ValueId v, std::vector<NodeId>& passed);
+                                           ValueId v);
 
 // One third, heads x n x dim on C, H, W.
 absl::StatusOr<Operand> Unpacked(LowerContext& c, const PackedHeads& packed, int64_t third);

@@ -12,6 +12,7 @@ namespace anemone::math {
 // sequence to the next.
 struct AttentionBlock {
   int64_t queries, keys, dim, value_dim;
+  bool only_one;  // query of the head: it is summed in another order, so no cut may decide that
   const Half *q, *k, *v;
   int64_t q_step, k_step, v_step;
   const Half* mask;   // null: none

@@ -71,9 +71,9 @@ HWY_INLINE void RunStep(const ElementStep& step, const ElementRuns& runs, const 
   switch (step.kind) {
     case StepKind::kAffine:
       return each([&](const Half* from, Half* at, int64_t i) HWY_ATTR {
+        if (step.firsts == nullptr) return AffineRun(from, step.first, step.second, at, count);
         const int64_t channel = runs.channel + i * runs.channel_step;
-        AffineRun(from, step.firsts == nullptr ? step.first : step.firsts[channel],
-                  step.seconds == nullptr ? step.second : step.seconds[channel], at, count);
+        AffineRun(from, step.firsts[channel], step.seconds[channel], at, count);
       });
     case StepKind::kClamp:
       return each([&](const Half* from, Half* at, int64_t)

@@ -27,7 +27,7 @@ struct ElementStep {
   StepKind kind = StepKind::kAffine;
   BinaryOp op = BinaryOp::kAdd;  // kBinary
   float first = 0, second = 0;   // kAffine: scale, bias; kClamp: limits; kLeakyRelu: slope
-  const float *firsts = nullptr, *seconds = nullptr;  // kAffine: by channel instead; null: the same
+  const float *firsts = nullptr, *seconds = nullptr;  // kAffine: both by channel instead
   const UnaryTable* table = nullptr;                  // kTable
 };
 

@@ -62,11 +62,15 @@ inline BlockSize CutBlocks(int64_t rows, int64_t columns, BlockSize most, int64_
   const int64_t by_columns = std::max<int64_t>(CeilDiv(columns, most.columns), 1);
   BlockSize best = block(by_rows, by_columns);
   if (threads == 1) return best;
-  const int64_t most_blocks = 4 * threads / copies;
-  for (int64_t i = by_rows; i == by_rows || i * by_columns <= most_blocks; ++i) {
-    for (int64_t j = by_columns; j == by_columns || i * j <= most_blocks; ++j) {
+  const int64_t most_blocks = 4 * threads / std::max<int64_t>(copies, 1);
+  const int64_t most_by_rows = std::min(CeilDiv(rows, kTileRows), most_blocks / by_columns);
+  const int64_t most_columns = CeilDiv(columns, column_step);
+  int64_t best_time = time(best);
+  for (int64_t i = by_rows; i <= most_by_rows; ++i) {
+    for (int64_t j = by_columns; j <= std::min(most_columns, most_blocks / i); ++j) {
       const BlockSize other = block(i, j);
-      if (time(other) < time(best)) best = other;
+      const int64_t other_time = time(other);
+      if (other_time < best_time) best = other, best_time = other_time;
     }
   }
   return best;

@@ -186,7 +186,7 @@ void ComputeAttention(const AttentionBlock& block) {
   float* memory = ThreadScratch<float>(ScratchUse::kScores, block.queries * (row_step + 1));
   const ScoreTile scores = ScoresOf(block, memory, row_step);
   float* factors = memory + block.queries * row_step;
-  const bool one = block.queries == 1;
+  const bool one = block.only_one;
   one ? DotKeys(block, scores) : MultiplyKeys(block, scores);
   for (int64_t i = 0; i < block.queries; ++i) {
     const float sum = ExpRow(scores.to + i * row_step, block.keys,
@@ -239,6 +239,7 @@ void Sdpa(const SdpaShape& shape, float scale, absl::Span<const Half> q, absl::S
       AttentionBlock block;
       block.queries = std::min(step, s.queries - first);
       block.keys = s.keys, block.dim = s.dim, block.value_dim = s.value_dim;
+      block.only_one = s.queries == 1;
       block.q_step = block.k_step = s.heads * s.dim;
       block.v_step = block.y_step = s.heads * s.value_dim;
       block.q = q.data() + (batch * s.queries + first) * block.q_step + head * s.dim;

@@ -160,7 +160,7 @@ void ComputeWinograd(const WinogradTask& t) {
       for (int64_t p = 0; p < kPoints; ++p) {
         const float* points = input + p * input_size + first * tiles;
         // A line is fetched with each channel: of the next point's input, or at every fourth point
-        // of the next step's weights.
+        // a ninth of the next step's weights (and again what follows, where there are many tiles).
         constexpr int64_t kEach = kPoints / kTaps;
         const void* next = points + input_size;
         if (p % kEach == 0) next = next_weights + p / kEach * channels * kWinogradChannels;

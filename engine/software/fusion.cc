@@ -104,10 +104,10 @@ struct Source {
 };
 
 // Runs of elements that begin at the same place of parts of a tensor: the first element, and how
-// far along which axis the next run's part lies.
+// many planes, or else rows, further on the next run is.
 struct PartRuns {
   int64_t first = 0, runs = 1, count = 0, step = 0;
-  int axis = static_cast<int>(Axis::kC);
+  bool by_plane = true;
   int64_t moved = 0;
 };
 
@@ -173,11 +173,12 @@ void Steps::Place(const Source& source, const PartRuns& runs, math::StepSource& 
   }
   // The operand's element for the first: its index by axes, those of extent 1 left out.
   const Dims &in = source.in->dims, &dims = units_[0].out.dims;
+  const int moving = static_cast<int>(runs.by_plane ? Axis::kC : Axis::kH);
   int64_t rest = runs.first, offset = 0, stride = 1;
   for (int axis = kAxisCount - 1; axis >= 0; --axis) {
     if (in.extent[axis] != 1) {
       offset += rest % dims.extent[axis] * stride;
-      if (axis == runs.axis) placed.run_step = runs.moved * stride;
+      if (axis == moving) placed.run_step = runs.moved * stride;
     }
     stride *= in.extent[axis];
     rest /= dims.extent[axis];
@@ -192,11 +193,10 @@ PartRuns Steps::RunsFrom(int64_t first, int64_t runs, int64_t count, int64_t ste
   PartRuns found{.first = first, .runs = 1, .count = count, .step = step};
   if (runs == 1 || step <= 0 || step % size() != 0) return found;
   const int64_t row = first / dims.w(), rows = step / dims.w();
-  const bool by_plane = rows % dims.h() == 0;
-  const int64_t place = by_plane ? row / dims.h() % dims.c() : row % dims.h();
-  found.axis = static_cast<int>(by_plane ? Axis::kC : Axis::kH);
-  found.moved = by_plane ? rows / dims.h() : rows;
-  const int64_t last = dims.extent[found.axis] - 1;
+  found.by_plane = rows % dims.h() == 0;
+  found.moved = found.by_plane ? rows / dims.h() : rows;
+  const int64_t place = found.by_plane ? row / dims.h() % dims.c() : row % dims.h();
+  const int64_t last = (found.by_plane ? dims.c() : dims.h()) - 1;
   found.runs = std::min(runs, (last - place) / found.moved + 1);
   return found;
 }
@@ -210,12 +210,11 @@ void Steps::RunParts(const PartRuns& runs) const {
     Place(z_[i], runs, calls[i].z);
     if (calls[i].to != nullptr) calls[i].to += runs.first;
   }
-  const bool by_plane = runs.axis == static_cast<int>(Axis::kC);
   math::RunSteps({calls, units_.size()}, {.count = runs.count,
                                           .runs = runs.runs,
                                           .step = runs.step,
                                           .channel = runs.first / (dims.h() * dims.w()) % dims.c(),
-                                          .channel_step = by_plane ? runs.moved : 0});
+                                          .channel_step = runs.by_plane ? runs.moved : 0});
 }
 
 int64_t Steps::size() const {

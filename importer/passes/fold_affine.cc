@@ -99,17 +99,45 @@ bool AllFinite(const std::vector<double>& values) {
   return std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); });
 }
 
+constexpr double kMostHalf = 65504;
+bool FitHalf(const std::vector<double>& values) {
+  return std::all_of(values.begin(), values.end(),
+                     [](double value) { return std::fabs(value) <= kMostHalf; });
+}
+
 // Whether scaling makes more than an eighth of the weights subnormal numbers of fp16, which the
-// engine may take for zero (numerics.json st-subnormal-mac).
+// engine may take for zero (numerics.json st-subnormal-mac), or one too large for it.
 bool LosesWeights(const Tensor& before, const Tensor& after) {
   constexpr double kLeastNormal = 0x1p-14;
   if (after.is_fill() || after.elements() == 0) return false;
   int64_t lost = 0;
   for (int64_t i = 0; i < after.elements(); ++i) {
     const double now = std::fabs(ElementAsDouble(after, i));
-    if (now < kLeastNormal && std::fabs(ElementAsDouble(before, i)) >= kLeastNormal) ++lost;
+    const double was = std::fabs(ElementAsDouble(before, i));
+    if (now < kLeastNormal && was >= kLeastNormal) ++lost;
+    if (now > kMostHalf && was <= kMostHalf) return true;
   }
   return lost > after.elements() / 8;
+}
+
+// The engine is given the gain and the offset that a BatchNormalization's statistics make of its
+// scale and bias: whether fp16 holds these.
+bool NormFitsHalf(GraphEditor& g, const Node& norm, const Tensor& scale,
+                  const std::vector<double>& bias) {
+  const Tensor* mean = g.ConstantOf(InputOr(norm, 3));
+  const Tensor* variance = g.ConstantOf(InputOr(norm, 4));
+  const auto channels = static_cast<int64_t>(bias.size());
+  if (mean == nullptr || variance == nullptr || mean->elements() != channels ||
+      variance->elements() != channels) {
+    return false;
+  }
+  const double epsilon = FloatOr(norm, "epsilon", 1e-5f);
+  std::vector<double> gains, offsets;
+  for (int64_t c = 0; c < channels; ++c) {
+    gains.push_back(ElementAsDouble(scale, c) / std::sqrt(ElementAsDouble(*variance, c) + epsilon));
+    offsets.push_back(bias[c] - ElementAsDouble(*mean, c) * gains[c]);
+  }
+  return FitHalf(gains) && FitHalf(offsets);
 }
 
 // Makes `layer` do `affine` as well, in the place of node `id`. Arithmetic is in double, rounded
@@ -117,20 +145,28 @@ bool LosesWeights(const Tensor& before, const Tensor& after) {
 bool Apply(GraphEditor& g, const Layer& layer, Affine affine, NodeId id) {
   if (!AllFinite(affine.scale) || !AllFinite(affine.shift)) return false;
   const DataType type = layer.weight->type();
-  const std::string name = g.value(g.node(layer.id).inputs[1]).name;
+  const Node& node = g.node(layer.id);
+  const std::string name = g.value(node.inputs[1]).name;
   std::vector<double> bias = layer.bias;
+  std::optional<Tensor> weight;
   if (!affine.scale.empty()) {
     for (size_t i = 0; i < bias.size(); ++i) bias[i] *= affine.scale[i];
     std::vector<double> factors;
     for (int64_t channel : layer.channel_of_row) factors.push_back(affine.scale[channel]);
     if (factors.empty()) factors = affine.scale;
-    Tensor weight = ScaleRows(*layer.weight, layer.row, factors);
-    if (LosesWeights(*layer.weight, weight)) return false;
-    g.SetInput(layer.id, 1, g.NewConstant(absl::StrCat(name, "/scaled"), std::move(weight)));
+    weight = ScaleRows(*layer.weight, layer.row, factors);
+    if (LosesWeights(*layer.weight, *weight)) return false;
   }
   if (!affine.shift.empty()) {
     bias.resize(layer.channels, 0);
     for (size_t i = 0; i < bias.size(); ++i) bias[i] += affine.shift[i];
+  }
+  const bool fits = node.op_type == "BatchNormalization"
+                        ? NormFitsHalf(g, node, weight ? *weight : *layer.weight, bias)
+                        : FitHalf(bias);
+  if (!fits) return false;
+  if (weight) {
+    g.SetInput(layer.id, 1, g.NewConstant(absl::StrCat(name, "/scaled"), *std::move(weight)));
   }
   if (!bias.empty()) {
     Tensor tensor = FromDoubles(type, {layer.channels}, bias);
@@ -178,8 +214,9 @@ std::optional<Operands> LayerAndConstant(GraphEditor& g, const Node& node, bool 
 
 }  // namespace
 
-// BatchNormalization(Conv(x)) -> Conv(x), also of the other layers. Needs: inference,
-// constant weights, bias and statistics, no other reader of the layer. Keeps: origins of both.
+// BatchNormalization(Conv(x)) -> Conv(x), also of ConvTranspose, Gemm and another
+// BatchNormalization. Needs: inference, constant weights, bias and statistics, no other reader of
+// the layer. Keeps: origins of both.
 absl::StatusOr<bool> FoldBatchNorm(GraphEditor& g, NodeId id) {
   const Node& node = g.node(id);
   if (!node.domain.empty() || node.op_type != "BatchNormalization") return false;
@@ -207,9 +244,9 @@ absl::StatusOr<bool> FoldBatchNorm(GraphEditor& g, NodeId id) {
   return Apply(g, *layer, std::move(affine), id);
 }
 
-// Conv(x) * c or / c -> Conv(x), also of the other layers. Needs: constant weights and bias,
-// c constant with one number for all or one for each channel, no other reader of the layer. Keeps:
-// origins of both.
+// Conv(x) * c or / c -> Conv(x), also of a BatchNormalization, ConvTranspose or Gemm. Needs:
+// constant weights and bias, c constant with one number for all or one for each channel, no other
+// reader of the layer. Keeps: origins of both.
 absl::StatusOr<bool> FoldScale(GraphEditor& g, NodeId id) {
   const Node& node = g.node(id);
   const bool divides = node.op_type == "Div";
@@ -223,8 +260,8 @@ absl::StatusOr<bool> FoldScale(GraphEditor& g, NodeId id) {
   return Apply(g, operands->layer, std::move(affine), id);
 }
 
-// Conv(x) + c or - c -> Conv(x), also of the other layers. Needs and keeps: as FoldScale. The
-// weights stay what they are.
+// Conv(x) + c or - c -> Conv(x), also of a BatchNormalization, ConvTranspose or Gemm. Needs and
+// keeps: as FoldScale. The weights stay what they are.
 absl::StatusOr<bool> FoldBias(GraphEditor& g, NodeId id) {
   const Node& node = g.node(id);
   const bool subtracts = node.op_type == "Sub";

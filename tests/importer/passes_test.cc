@@ -161,6 +161,17 @@ const Rewrite kRewrites[] = {
      "   float[3] v = {1,4,0.25}, float[1,3,1,1] c = {2,4,8}, float[3,1,1] d = {1,-1,3}> {"
      "  a = BatchNormalization(x, s, t, m, v) e = Mul(c, a) f = Add(e, d) y = Relu(f) }",
      "BatchNormalization Relu"},
+    {"BatchNormOfMoreThanFp16HoldsStays",
+     "g (float[1,1,2,2] x) => (float[1,1,2,2] y)"
+     "  <float[1] s = {1}, float[1] t = {300}, float[1] m = {0}, float[1] v = {1}, float c = "
+     "{300}> {"
+     "  a = BatchNormalization(x, s, t, m, v) y = Mul(a, c) }",
+     "BatchNormalization Mul"},
+    {"ConvOfMoreThanFp16HoldsStays",
+     "g (float[1,1,2,2] x) => (float[1,1,2,2] y)"
+     "  <float[1,1,1,1] w = {1}, float[1] b = {300}, float c = {300}> {"
+     "  a = Conv(x, w, b) y = Mul(a, c) }",
+     "Conv Mul"},
     {"BatchNormOfRowsStays",
      "g (float[1,3,4,3] x) => (float[1,3,4,3] y)"
      "  <float[3] s = {1,-2,0.5}, float[3] t = {0.1,0.2,0.3}, float[3] m = {0.5,0,-1},"

@@ -120,5 +120,44 @@ TEST(ElementSteps, ManyAreOneAfterTheOther) {
   });
 }
 
+// Runs with room between them, channels in between left out, an operand of one element for each run
+// and one that all share; against one run after the other.
+TEST(ElementSteps, ManyRunsAreOneAfterTheOther) {
+  constexpr int64_t kRuns = 7, kChannels = 2 * kRuns + 1;
+  const std::vector<float> scales = Floats(kChannels, 5), shifts = Floats(kChannels, 6);
+  ForEachSimdTarget([&] {
+    for (int64_t count : {int64_t{1}, int64_t{49}, int64_t{700}, int64_t{2500}}) {
+      const int64_t step = count + 3;
+      const std::vector<Half> x = Numbers(kRuns * step, 1), z = Numbers(kRuns * step, 2);
+      const std::vector<Half> by_run = Numbers(3 * kRuns, 3), shared = Numbers(count, 4);
+      const auto calls = [&](int64_t run, std::vector<Half>& kept, std::vector<Half>& y) {
+        return std::vector<StepCall>{
+            {.step = {.firsts = scales.data(), .seconds = shifts.data()},
+             .x = {.data = x.data() + run * step, .run_step = step}},
+            {.step = {.kind = StepKind::kBinary, .op = BinaryOp::kMul},
+             .x = {.step = 0},
+             .z = {.data = by_run.data() + 3 * run, .repeated = true, .run_step = 3},
+             .to = kept.data() + run * step},
+            {.step = {.kind = StepKind::kClamp, .first = -1, .second = 2}, .x = {.step = 1}},
+            {.step = {.kind = StepKind::kBinary, .op = BinaryOp::kAdd},
+             .x = {.step = 2},
+             .z = {.data = shared.data()}},
+            {.step = {.kind = StepKind::kBinary, .op = BinaryOp::kMax},
+             .x = {.step = 3},
+             .z = {.data = z.data() + run * step, .run_step = step},
+             .to = y.data() + run * step}};
+      };
+      std::vector<Half> kept(x.size()), y(x.size()), want_kept(x.size()), want(x.size());
+      RunSteps(calls(0, kept, y),
+               {.count = count, .runs = kRuns, .step = step, .channel = 1, .channel_step = 2});
+      for (int64_t run = 0; run < kRuns; ++run) {
+        RunSteps(calls(run, want_kept, want), {.count = count, .channel = 1 + 2 * run});
+      }
+      ExpectSame(kept, want_kept);
+      ExpectSame(y, want);
+    }
+  });
+}
+
 }  // namespace
 }  // namespace anemone::math
