@@ -98,7 +98,7 @@ class TapColumns {
 
 // Rounds the first `count` lanes.
 template <class D>
-HWY_INLINE void StoreFirst(const D d, hn::Vec<D> values, Half* to, int64_t count) {
+HWY_INLINE void StoreFirst(D, hn::Vec<D> values, Half* to, int64_t count) {
   const hn::Rebind<uint16_t, D> halves;
   const auto bits = hn::BitCast(halves, hn::DemoteTo(hn::Rebind<hwy::float16_t, D>(), values));
   auto* at = reinterpret_cast<uint16_t*>(to);
