@@ -159,6 +159,11 @@ absl::StatusOr<Stacked> Stack(LowerContext& c, ValueId value, const std::vector<
   return Stacked{x, size, is_transposed, {}};
 }
 
+absl::StatusOr<Stacked> StackedThird(LowerContext& c, const PackedHeads& packed, int64_t third) {
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, Unpacked(c, packed, third));
+  return Stacked{x, {packed.heads, c.DimsOf(x).h(), packed.dim}, /*is_transposed=*/false, {}};
+}
+
 // The query with what its scores are multiplied by.
 absl::Status ScaleByHead(LowerContext& c, const Attention& form, Stacked& query) {
   const Tensor& scale = *c.view().Constant(form.head_scale);
@@ -276,20 +281,16 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   if (grouping.groups.size() > kMostGroups) {
     return c.NotLowered("attention with so many different masks");
   }
-  const bool is_packed = !match.values.empty();
-  const auto stacked = [&](ValueId from, const std::vector<int>& axes, bool is_transposed,
-                           int64_t PackedHeads::*third) -> absl::StatusOr<Stacked> {
-    if (!is_packed) return Stack(c, from, axes, stack, is_transposed);
-    const PackedHeads& packed = *form.packed;
-    ANEMONE_ASSIGN_OR_RETURN(Operand x, Unpacked(c, packed, packed.*third));
-    return Stacked{x, {packed.heads, c.DimsOf(x).h(), packed.dim}, /*is_transposed=*/false, {}};
-  };
-  ANEMONE_ASSIGN_OR_RETURN(Stacked query,
-                           stacked(form.q, form.q_axes, /*is_transposed=*/false, &PackedHeads::q));
-  ANEMONE_ASSIGN_OR_RETURN(Stacked key,
-                           stacked(form.k, form.k_axes, form.k_is_transposed, &PackedHeads::k));
-  ANEMONE_ASSIGN_OR_RETURN(Stacked value,
-                           stacked(form.v, form.v_axes, form.v_is_transposed, &PackedHeads::v));
+  Stacked query, key, value;
+  if (match.values.empty()) {
+    ANEMONE_ASSIGN_OR_RETURN(query, Stack(c, form.q, form.q_axes, stack, /*is_transposed=*/false));
+    ANEMONE_ASSIGN_OR_RETURN(key, Stack(c, form.k, form.k_axes, stack, form.k_is_transposed));
+    ANEMONE_ASSIGN_OR_RETURN(value, Stack(c, form.v, form.v_axes, stack, form.v_is_transposed));
+  } else {
+    ANEMONE_ASSIGN_OR_RETURN(query, StackedThird(c, *form.packed, form.packed->q));
+    ANEMONE_ASSIGN_OR_RETURN(key, StackedThird(c, *form.packed, form.packed->k));
+    ANEMONE_ASSIGN_OR_RETURN(value, StackedThird(c, *form.packed, form.packed->v));
+  }
   if (form.head_scale != kNone) ANEMONE_RETURN_IF_ERROR(ScaleByHead(c, form, query));
   std::vector<Operand> results;
   for (const Group& group : grouping.groups) {

@@ -207,13 +207,13 @@ HWY_EXPORT(ComputeAttention);
 
 namespace {
 
-// Queries per task: their scores within half a megabyte, and enough tasks for all threads.
+// Queries per task: their scores within half a megabyte; each task packs keys and values.
 int64_t BlockQueries(const SdpaShape& shape) {
-  constexpr int64_t kScoreFloats = 131072;
-  int64_t queries = std::clamp<int64_t>(kScoreFloats / shape.keys, kTileRows, 256);
-  const auto tasks = [&] { return shape.batch * shape.heads * CeilDiv(shape.queries, queries); };
-  while (queries > kTileRows && tasks() < 2 * ThreadCount()) queries /= 2;
-  return RoundUp(queries, kTileRows);
+  constexpr int64_t kScoreFloats = 131072, kMostQueries = 256;
+  const int64_t most = std::clamp(kScoreFloats / shape.keys, kTileRows, kMostQueries);
+  return CutBlocks(shape.queries, 1, {.rows = most, .columns = 1}, /*column_step=*/1,
+                   {.b_rows = 4, .a_columns = 0}, shape.batch * shape.heads, ThreadCount())
+      .rows;
 }
 
 }  // namespace

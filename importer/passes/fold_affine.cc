@@ -120,24 +120,35 @@ bool LosesWeights(const Tensor& before, const Tensor& after) {
   return lost > after.elements() / 8;
 }
 
-// The engine is given the gain and the offset that a BatchNormalization's statistics make of its
-// scale and bias: whether fp16 holds these.
+// What a BatchNormalization of this scale and bias does with its constant statistics, which is what
+// the engine is given of it.
+std::optional<Affine> NormAffine(GraphEditor& g, const Node& norm, const Tensor& scale,
+                                 const std::vector<double>& bias) {
+  const size_t channels = bias.size();
+  std::vector<double> statistics[2];
+  for (size_t i = 0; i < 2; ++i) {
+    const Tensor* constant = g.ConstantOf(InputOr(norm, 3 + i));
+    if (constant == nullptr) return std::nullopt;
+    auto values = ToDoubles(*constant, kMostChannels);
+    if (!values.has_value() || values->size() != channels) return std::nullopt;
+    statistics[i] = *std::move(values);
+  }
+  const auto& [mean, variance] = statistics;
+  const double epsilon = FloatOr(norm, "epsilon", 1e-5f);
+  Affine affine;
+  for (size_t c = 0; c < channels; ++c) {
+    const double gain =
+        ElementAsDouble(scale, static_cast<int64_t>(c)) / std::sqrt(variance[c] + epsilon);
+    affine.scale.push_back(gain);
+    affine.shift.push_back(bias[c] - mean[c] * gain);
+  }
+  return affine;
+}
+
 bool NormFitsHalf(GraphEditor& g, const Node& norm, const Tensor& scale,
                   const std::vector<double>& bias) {
-  const Tensor* mean = g.ConstantOf(InputOr(norm, 3));
-  const Tensor* variance = g.ConstantOf(InputOr(norm, 4));
-  const auto channels = static_cast<int64_t>(bias.size());
-  if (mean == nullptr || variance == nullptr || mean->elements() != channels ||
-      variance->elements() != channels) {
-    return false;
-  }
-  const double epsilon = FloatOr(norm, "epsilon", 1e-5f);
-  std::vector<double> gains, offsets;
-  for (int64_t c = 0; c < channels; ++c) {
-    gains.push_back(ElementAsDouble(scale, c) / std::sqrt(ElementAsDouble(*variance, c) + epsilon));
-    offsets.push_back(bias[c] - ElementAsDouble(*mean, c) * gains[c]);
-  }
-  return FitHalf(gains) && FitHalf(offsets);
+  const std::optional<Affine> affine = NormAffine(g, norm, scale, bias);
+  return affine && FitHalf(affine->scale) && FitHalf(affine->shift);
 }
 
 // Makes `layer` do `affine` as well, in the place of node `id`. Arithmetic is in double, rounded
@@ -226,22 +237,13 @@ absl::StatusOr<bool> FoldBatchNorm(GraphEditor& g, NodeId id) {
   }
   const std::optional<Layer> layer = LayerBefore(g, node.inputs[0]);
   if (!layer.has_value()) return false;
-  std::vector<double> parameters[4];  // scale, bias, mean, variance
-  for (size_t i = 0; i < 4; ++i) {
-    const Tensor* constant = g.ConstantOf(node.inputs[i + 1]);
-    if (constant == nullptr || constant->elements() != layer->channels) return false;
-    auto values = ToDoubles(*constant, kMostChannels);
-    if (!values.has_value()) return false;
-    parameters[i] = *std::move(values);
-  }
-  const auto& [scale, bias, mean, variance] = parameters;
-  const double epsilon = FloatOr(node, "epsilon", 1e-5f);
-  Affine affine;
-  for (int64_t c = 0; c < layer->channels; ++c) {
-    affine.scale.push_back(scale[c] / std::sqrt(variance[c] + epsilon));
-    affine.shift.push_back(bias[c] - mean[c] * affine.scale[c]);
-  }
-  return Apply(g, *layer, std::move(affine), id);
+  const Tensor* scale = g.ConstantOf(node.inputs[1]);
+  const Tensor* bias = g.ConstantOf(node.inputs[2]);
+  if (scale == nullptr || bias == nullptr || scale->elements() != layer->channels) return false;
+  const auto biases = ToDoubles(*bias, kMostChannels);
+  if (!biases || static_cast<int64_t>(biases->size()) != layer->channels) return false;
+  std::optional<Affine> affine = NormAffine(g, node, *scale, *biases);
+  return affine && Apply(g, *layer, *std::move(affine), id);
 }
 
 // Conv(x) * c or / c -> Conv(x), also of a BatchNormalization, ConvTranspose or Gemm. Needs:
