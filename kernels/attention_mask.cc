@@ -233,7 +233,7 @@ struct AttentionMasks::Sum {
           out.mask, Combined(c, ElementWiseType::kMax, computed, ScalarConstant(c, kMasked)));
     }
     if (!clears) return out;
-    ANEMONE_ASSIGN_OR_RETURN(Operand best, Reduced(c, *out.mask, ReduceType::kMax, {Axis::kW}));
+    ANEMONE_ASSIGN_OR_RETURN(Operand best, Reduced(c, *out.mask, ReduceType::kMax, Axis::kW));
     ANEMONE_ASSIGN_OR_RETURN(out.kept, Combined(c, ElementWiseType::kGreaterThan, best,
                                                 ScalarConstant(c, kMaskedBelow)));
     return out;

@@ -82,10 +82,10 @@ absl::Status LowerLogSoftmax(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(Axis axis, ReadAxis(c, node));
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(Operand largest, Reduced(c, x, ReduceType::kMax, {axis}));
+  ANEMONE_ASSIGN_OR_RETURN(Operand largest, Reduced(c, x, ReduceType::kMax, axis));
   ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kSub, x, largest));
   ANEMONE_ASSIGN_OR_RETURN(Operand sum, Activated(c, NeuronType::kExp, x));
-  ANEMONE_ASSIGN_OR_RETURN(sum, Reduced(c, sum, ReduceType::kSum, {axis}));
+  ANEMONE_ASSIGN_OR_RETURN(sum, Reduced(c, sum, ReduceType::kSum, axis));
   ANEMONE_ASSIGN_OR_RETURN(sum, NaturalLog(c, sum));
   ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kSub, x, sum));
   return c.Out(node.outputs[0], x);

@@ -52,6 +52,7 @@ HWY_INLINE void InterleaveStrided(const Half* from, int64_t line_step, int64_t e
 // 48][depth][48]. Columns behind the last are zero.
 HWY_INLINE void PackColumns(const GemmOperands& g, int64_t first, int64_t depth, int64_t column,
                             int64_t columns, float* panels) {
+  if (depth == 0) return;  // B may be null then, and so may A
   for (int64_t j = 0; j < columns; j += kPanelColumns) {
     float* panel = panels + j * depth;
     const int64_t width = HWY_MIN(columns - j, kPanelColumns);
@@ -82,6 +83,7 @@ HWY_INLINE void PackColumns(const GemmOperands& g, int64_t first, int64_t depth,
 // Rows [row, row + 8) or fewer of A, [panel][depth][4].
 HWY_INLINE void PackRows(const GemmOperands& g, int64_t row, int64_t rows, int64_t first,
                          int64_t depth, float* panels) {
+  if (depth == 0) return;
   for (int64_t i = 0; i < rows; i += kPanelRows) {
     InterleaveStrided(g.a + (row + i) * g.a_row + first * g.a_column, g.a_row, g.a_column,
                       HWY_MIN(rows - i, kPanelRows), depth, panels + i * depth);

@@ -50,7 +50,7 @@ void ComputeStreamed(const GemmOperands& g, int64_t row, int64_t rows, int64_t c
   for (int64_t j = column; j < column + columns; j += kPanelColumns) {
     const int64_t width = HWY_MIN(column + columns - j, kPanelColumns);
     const bool dense = g.b_panels->form == WeightForm::kDense;
-    const Half* b = g.b_panels->halves.data() + j * g.k;  // not read unless dense
+    const Half* b = dense ? g.b_panels->halves.data() + j * g.k : nullptr;
     for (int64_t i = 0; i < rows; i += kTileRows) {
       const int64_t height = HWY_MIN(rows - i, kTileRows);
       const HalfTile halves = PlaceTile(g, row + i, height, j, width);

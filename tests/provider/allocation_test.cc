@@ -19,14 +19,14 @@
 namespace {
 std::atomic<bool> counting{false};
 std::atomic<int> allocations{0};
-
-void Count() {
-  if (counting) ++allocations;
-}
 }  // namespace
 
-#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if defined(__GLIBC__) && !defined(ANEMONE_SANITIZED)
 #define ANEMONE_COUNTS_ALLOCATIONS 1
+static void Count() {
+  if (counting) ++allocations;
+}
+
 // The C library's names for what stands behind malloc().
 extern "C" {
 void* __libc_malloc(size_t size);                      // NOLINT(bugprone-reserved-identifier)

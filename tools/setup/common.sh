@@ -14,6 +14,7 @@ export ANEMONE_CACHE_DIR=$cache
 
 export VIRTUAL_ENV=$root/.venv PATH="$root/.venv/bin:$PATH"
 export CCACHE_DIR=${CCACHE_DIR:-$cache/ccache} CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
+export CCACHE_SLOPPINESS=pch_defines,time_macros # what precompiled headers ask for
 if command -v ccache >/dev/null; then
   export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache
 fi
@@ -40,7 +41,7 @@ onnx_prefix() {
   echo "$cache/onnx-$(pinned onnx)-$(key "${onnx_options[@]}" "$(protoc --version)")"
 }
 
-tsan_tbb_options=(-DTBB_SANITIZE=thread -DTBB_TEST=OFF -DTBB_STRICT=OFF -DTBBMALLOC_BUILD=OFF
+tsan_tbb_options=(-DCMAKE_CXX_COMPILER=clang++-14 -DTBB_SANITIZE=thread -DTBB_TEST=OFF -DTBB_STRICT=OFF -DTBBMALLOC_BUILD=OFF
   -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_INSTALL_LIBDIR=lib
   -DCMAKE_POLICY_VERSION_MINIMUM=3.5) # Debian 12's oneTBB asks for less than CMake 4 grants
 tsan_tbb_prefix() {
