@@ -15,8 +15,8 @@ const Node* ThirdOf(const AttentionNodes& nodes, ValueId value, int64_t& third) 
   if (gather == nullptr || nodes.RankOf(value) != 4) return nullptr;
   const auto axis = Attributes(*gather).Int("axis", 0);
   const auto index = nodes.view().Scalar(gather->inputs[1]);
-  if (!axis.ok() || *axis != 0 || !index || !(*index >= 0 && *index < 3)) return nullptr;
-  third = static_cast<int64_t>(*index);
+  if (!axis.ok() || *axis != 0 || !index || !(*index >= -3 && *index < 3)) return nullptr;
+  third = static_cast<int64_t>(*index < 0 ? *index + 3 : *index);
   return gather;
 }
 

@@ -362,6 +362,31 @@ const std::vector<Case> kModelCases = {
                      "q = Gather<axis = 0>(h, i2) k = Gather<axis = 0>(h, i0) "
                      "v = Gather<axis = 0>(h, i2)"),
      .units = kUnpackedUnits},
+    {.name = "packed_of_two_images",  // has images to be turned as well
+     .model = "(float[2,6,24] p) => (float[2,2,6,4] y) <int64[5] five = {2, 6, 3, 2, 4}, "
+              "int64 i0 = {0}, int64 i1 = {1}, int64 i2 = {2}> { p5 = Reshape(p, five) "
+              "h = Transpose<perm = [2,0,3,1,4]>(p5) q = Gather<axis = 0>(h, i0) "
+              "k = Gather<axis = 0>(h, i1) v = Gather<axis = 0>(h, i2) "
+              "kt = Transpose<perm = [0,1,3,2]>(k) d = MatMul(q, kt) a = Softmax<axis = -1>(d) "
+              "y = MatMul(a, v) }",
+     .units = With({"InputView", "InputView", "InputView", "SDPA"},
+                   std::vector<std::string>(10, "Transpose"))},
+    {.name = "packed_and_the_last_is_counted_from_behind",
+     .model =
+         Packed("int64[5] five = {1, 6, 3, 2, 4}, int64 i0 = {0}, int64 i1 = {1}, int64 i2 = {-1}",
+                "p5 = Reshape(p, five) h = Transpose<perm = [2,0,3,1,4]>(p5) "
+                "q = Gather<axis = 0>(h, i0) k = Gather<axis = 0>(h, i1) "
+                "v = Gather<axis = 0>(h, i2)"),
+     .units = kUnpackedUnits},
+    {.name = "packed_and_masked_by_head",
+     .model = "(float[1,6,24] p, float[1,2,6,6] m) => (float[1,2,6,4] y) <int64[5] five = {1, 6, "
+              "3, 2, 4}, int64 i0 = {0}, int64 i1 = {1}, int64 i2 = {2}> { p5 = Reshape(p, five) "
+              "h = Transpose<perm = [2,0,3,1,4]>(p5) q = Gather<axis = 0>(h, i0) "
+              "k = Gather<axis = 0>(h, i1) v = Gather<axis = 0>(h, i2) "
+              "kt = Transpose<perm = [0,1,3,2]>(k) d = MatMul(q, kt) s = Add(d, m) "
+              "a = Softmax<axis = -1>(s) y = MatMul(a, v) }",
+     .units = With(std::vector<std::string>(11, "InputView"),
+                   {"Concat", "SDPA", "SDPA", "Transpose", "Transpose", "Transpose"})},
     {.name = "packed_and_sliced",
      .model = Packed("int64[5] five = {1, 6, 3, 2, 4}, int64[1] i0 = {0}, int64[1] i1 = {1}, "
                      "int64[1] i2 = {2}, int64[1] i3 = {3}, int64[1] axis = {2}",

@@ -106,6 +106,21 @@ TEST_P(SdpaTest, EqualsThePlainForm) {
 INSTANTIATE_TEST_SUITE_P(Shapes, SdpaTest, testing::ValuesIn(kCases),
                          [](const auto& info) { return info.param.name; });
 
+// However queries are cut into tasks, each is summed in the same order.
+TEST(Sdpa, ThreadsDoNotShow) {
+  for (const int64_t queries : {2, 9, 17, 137, 300}) {
+    const SdpaShape s{1, 3, queries, 150, 64, 48};
+    const std::vector<Half> q = Numbers(queries * 3 * 64, queries), k = Numbers(150 * 3 * 64, 2);
+    const std::vector<Half> v = Numbers(150 * 3 * 48, 3);
+    std::vector<Half> one(queries * 3 * 48), many(one.size());
+    WithThreads(1, [&] { Sdpa(s, 0.2f, q, k, v, {}, absl::MakeSpan(one)); });
+    for (const int threads : {2, 3, 8, 40}) {
+      WithThreads(threads, [&] { Sdpa(s, 0.2f, q, k, v, {}, absl::MakeSpan(many)); });
+      ExpectSame(many, one);
+    }
+  }
+}
+
 // A query that may look nowhere looks everywhere alike (softmax.h), and is not a NaN.
 TEST(Sdpa, FullyMaskedRowIsTheMean) {
   const SdpaShape s{1, 1, 1, 4, 2, 1};
