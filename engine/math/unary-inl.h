@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstring>
 #include <iterator>
+#include <type_traits>
 
 #include "engine/math/simd-inl.h"
 
@@ -24,43 +25,48 @@ HWY_INLINE void MapRun(const Half* in, Half* out, int64_t count, const Function&
   if (i < count) StoreHalfN(function(LoadHalfN(in + i, count - i)), out + i, count - i);
 }
 
-// Halfs as integers in the order of their values; -0 comes just before 0.
-HWY_INLINE int16_t OrderOf(Half half) {
-  const auto bits = static_cast<int16_t>(half.bits);
-  return static_cast<int16_t>(bits < 0 ? bits ^ 0x7fff : bits);
+// Of bits alone, whole vectors of them.
+template <class Function>
+HWY_INLINE void MapBits(const Half* in, Half* out, int64_t count, const Function& function) {
+  const hn::ScalableTag<uint16_t> d;
+  const int64_t lanes = hn::Lanes(d);
+  const auto* from = reinterpret_cast<const uint16_t*>(in);
+  auto* to = reinterpret_cast<uint16_t*>(out);
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) hn::StoreU(function(d, hn::LoadU(d, from + i)), d, to + i);
+  if (i == count) return;
+  HWY_ALIGN uint16_t tail[hn::MaxLanes(d)] = {};
+  std::memcpy(tail, from + i, (count - i) * sizeof(Half));
+  hn::Store(function(d, hn::Load(d, tail)), d, tail);
+  std::memcpy(to + i, tail, (count - i) * sizeof(Half));
 }
 
-// By the bits alone; the limits are Halfs. What equals a limit is left as it is, so is a NaN.
+// By the bits alone, which are in the order of the magnitudes: what lies beyond a limit is a range
+// of them, up to an infinity. What equals a limit is left as it is, so is a NaN. lo <= 0 <= hi.
 inline void ClampBits(const Half* in, Half lo, Half hi, Half* out, int64_t count) {
-  const hn::ScalableTag<int16_t> d;
-  const int64_t lanes = hn::Lanes(d);
-  const auto rest = hn::Set(d, int16_t{0x7fff}), infinity = hn::Set(d, int16_t{0x7c00});
-  const auto low = hn::Set(d, static_cast<int16_t>(lo.bits));
-  const auto high = hn::Set(d, static_cast<int16_t>(hi.bits));
-  const bool low_is_zero = (lo.bits & 0x7fff) == 0, high_is_zero = (hi.bits & 0x7fff) == 0;
-  const auto least = hn::Set(d, low_is_zero ? int16_t{-1} : OrderOf(lo));
-  const auto most = hn::Set(d, high_is_zero ? int16_t{0} : OrderOf(hi));
-  const auto clamp = [&](const auto bits) HWY_ATTR {
-    const auto order = hn::Xor(bits, hn::And(hn::BroadcastSignBit(bits), rest));
-    const auto limited =
-        hn::IfThenElse(hn::Lt(order, least), low, hn::IfThenElse(hn::Gt(order, most), high, bits));
-    return hn::IfThenElse(hn::Gt(hn::And(bits, rest), infinity), bits, limited);
+  constexpr uint16_t kSign = 0x8000, kInfinity = 0x7c00;
+  const auto low = static_cast<uint16_t>(lo.bits & ~kSign);
+  const auto high = static_cast<uint16_t>(hi.bits & ~kSign);
+  const auto clamp = [=](auto has_high) HWY_ATTR {
+    MapBits(in, out, count, [=](const auto d, const auto bits) HWY_ATTR {
+      const auto beyond = [&](uint16_t sign, uint16_t limit) HWY_ATTR {
+        const auto first = hn::Set(d, static_cast<uint16_t>((sign | limit) + 1));
+        return hn::Lt(hn::Sub(bits, first), hn::Set(d, static_cast<uint16_t>(kInfinity - limit)));
+      };
+      const auto raised = hn::IfThenElse(beyond(kSign, low), hn::Set(d, lo.bits), bits);
+      if constexpr (!has_high()) return raised;
+      return hn::IfThenElse(beyond(0, high), hn::Set(d, hi.bits), raised);
+    });
   };
-  const auto* from = reinterpret_cast<const int16_t*>(in);
-  auto* to = reinterpret_cast<int16_t*>(out);
-  int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) hn::StoreU(clamp(hn::LoadU(d, from + i)), d, to + i);
-  if (i == count) return;
-  HWY_ALIGN int16_t tail[hn::MaxLanes(d)] = {};
-  std::memcpy(tail, from + i, (count - i) * sizeof(Half));
-  hn::Store(clamp(hn::Load(d, tail)), d, tail);
-  std::memcpy(to + i, tail, (count - i) * sizeof(Half));
+  high == kInfinity ? clamp(std::false_type()) : clamp(std::true_type());
 }
 
 inline void ClampRun(const Half* in, float lo, float hi, Half* out, int64_t count) {
   const VF low = hn::Set(DF(), std::min(lo, hi)), high = hn::Set(DF(), hi);
   const VH low_bits = Narrow(low), high_bits = Narrow(high);
-  if (hn::AllTrue(DF(), hn::And(hn::Eq(Widen(low_bits), low), hn::Eq(Widen(high_bits), high)))) {
+  const bool are_halfs =
+      hn::AllTrue(DF(), hn::And(hn::Eq(Widen(low_bits), low), hn::Eq(Widen(high_bits), high)));
+  if (are_halfs && lo <= 0 && hi >= 0) {
     return ClampBits(in, {hn::GetLane(low_bits)}, {hn::GetLane(high_bits)}, out, count);
   }
   MapRun(in, out, count, [&](VF x) HWY_ATTR { return ClampNan(x, low, high); });

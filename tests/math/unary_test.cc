@@ -32,20 +32,25 @@ TEST(Unary, TableIsTheRoundedFunctionForEveryValue) {
 TEST(Unary, ClampLimitsEveryValue) {
   std::vector<Half> x(65536), y(65536);
   for (size_t bits = 0; bits < x.size(); ++bits) x[bits].bits = static_cast<uint16_t>(bits);
-  constexpr float kLimits[][2] = {{0.0f, kInfinity},  {0.0f, 6.0f}, {-0.0f, 1.0f}, {-1.0f, 0.0f},
-                                  {-kInfinity, 2.0f}, {0.1f, 0.7f}, {2.0f, -2.0f}, {0.5f, 0.5f}};
-  for (const auto& [lo, hi] : kLimits) {
-    Clamp(x, lo, hi, absl::MakeSpan(y));
-    for (size_t i = 0; i < x.size(); ++i) {
-      const float value = ToFloat(x[i]), raised = value < lo ? lo : value;
-      const Half want = ToHalf(raised > hi ? hi : raised);
-      if (IsNan(x[i])) {
-        ASSERT_TRUE(IsNan(y[i]));
-      } else {
-        ASSERT_EQ(y[i], want) << i << " to " << lo << " and " << hi;
+  constexpr float kLimits[][2] = {{0.0f, kInfinity},      {0.0f, 6.0f}, {-0.0f, 1.0f},
+                                  {-1.0f, 0.0f},          {0.1f, 0.7f}, {2.0f, -2.0f},
+                                  {-kInfinity, 2.0f},     {0.5f, 0.5f}, {-1.0f, kInfinity},
+                                  {-0.0f, 0.0f},          {3.0f, 7.0f}, {-7.0f, -3.0f},
+                                  {-kInfinity, kInfinity}};
+  ForEachSimdTarget([&] {
+    for (const auto& [lo, hi] : kLimits) {
+      Clamp(x, lo, hi, absl::MakeSpan(y));
+      for (size_t i = 0; i < x.size(); ++i) {
+        const float value = ToFloat(x[i]), raised = value < lo ? lo : value;
+        const Half want = ToHalf(raised > hi ? hi : raised);
+        if (IsNan(x[i])) {
+          ASSERT_TRUE(IsNan(y[i]));
+        } else {
+          ASSERT_EQ(y[i], want) << i << " to " << lo << " and " << hi;
+        }
       }
     }
-  }
+  });
 }
 
 TEST(Unary, KnownValues) {
