@@ -38,13 +38,13 @@ void* malloc(size_t size) {
   Count();
   return __libc_malloc(size);
 }
-void* calloc(size_t count, size_t size) {
+void* calloc(size_t nmemb, size_t size) {
   Count();
-  return __libc_calloc(count, size);
+  return __libc_calloc(nmemb, size);
 }
-void* realloc(void* memory, size_t size) {
+void* realloc(void* ptr, size_t size) {
   Count();
-  return __libc_realloc(memory, size);
+  return __libc_realloc(ptr, size);
 }
 void* aligned_alloc(size_t alignment, size_t size) {
   Count();
