@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <cstring>
 #include <iterator>
-#include <type_traits>
 
 #include "engine/math/simd-inl.h"
 
@@ -41,24 +40,25 @@ HWY_INLINE void MapBits(const Half* in, Half* out, int64_t count, const Function
   std::memcpy(to + i, tail, (count - i) * sizeof(Half));
 }
 
-// By the bits alone, which are in the order of the magnitudes: what lies beyond a limit is a range
-// of them, up to an infinity. What equals a limit is left as it is, so is a NaN. lo <= 0 <= hi.
+// Whether numbers lie beyond `limit` on its side of zero. Their bits are in the order of their
+// magnitudes, so those are a range, up to an infinity; NaNs come behind it.
+template <class D>
+HWY_INLINE auto AreBeyond(const D d, hn::Vec<D> bits, uint16_t limit) {
+  const auto count = static_cast<uint16_t>(0x7c00 - (limit & 0x7fff));
+  return hn::Lt(hn::Sub(bits, hn::Set(d, static_cast<uint16_t>(limit + 1))), hn::Set(d, count));
+}
+
+// By the bits alone. What equals a limit is left as it is, so is a NaN. lo <= 0 <= hi.
 inline void ClampBits(const Half* in, Half lo, Half hi, Half* out, int64_t count) {
-  constexpr uint16_t kSign = 0x8000, kInfinity = 0x7c00;
-  const auto low = static_cast<uint16_t>(lo.bits & ~kSign);
-  const auto high = static_cast<uint16_t>(hi.bits & ~kSign);
-  const auto clamp = [=](auto has_high) HWY_ATTR {
-    MapBits(in, out, count, [=](const auto d, const auto bits) HWY_ATTR {
-      const auto beyond = [&](uint16_t sign, uint16_t limit) HWY_ATTR {
-        const auto first = hn::Set(d, static_cast<uint16_t>((sign | limit) + 1));
-        return hn::Lt(hn::Sub(bits, first), hn::Set(d, static_cast<uint16_t>(kInfinity - limit)));
-      };
-      const auto raised = hn::IfThenElse(beyond(kSign, low), hn::Set(d, lo.bits), bits);
-      if constexpr (!has_high()) return raised;
-      return hn::IfThenElse(beyond(0, high), hn::Set(d, hi.bits), raised);
-    });
+  const auto low = static_cast<uint16_t>(lo.bits | 0x8000);
+  const auto high = static_cast<uint16_t>(hi.bits & 0x7fff);
+  const auto raise = [=](const auto d, const auto bits) HWY_ATTR {
+    return hn::IfThenElse(AreBeyond(d, bits, low), hn::Set(d, lo.bits), bits);
   };
-  high == kInfinity ? clamp(std::false_type()) : clamp(std::true_type());
+  if (high == 0x7c00) return MapBits(in, out, count, raise);  // nothing is above infinity
+  MapBits(in, out, count, [=](const auto d, const auto bits) HWY_ATTR {
+    return hn::IfThenElse(AreBeyond(d, bits, high), hn::Set(d, hi.bits), raise(d, bits));
+  });
 }
 
 inline void ClampRun(const Half* in, float lo, float hi, Half* out, int64_t count) {

@@ -69,6 +69,12 @@ const std::vector<std::string> kUnpackedUnits = {
     "InputView", "InputView", "InputView", "MatrixMultiplication",
     "SDPA",      "Transpose", "Transpose"};
 
+// q, k and v of a packed projection as timm's ViT takes them: [3, B, H, N, D].
+const char kThirds[] = "int64 i0 = {0}, int64 i1 = {1}, int64 i2 = {2}";
+const char kGathered[] =
+    "p5 = Reshape(p, five) h = Transpose<perm = [2,0,3,1,4]>(p5) q = Gather<axis = 0>(h, i0) "
+    "k = Gather<axis = 0>(h, i1) v = Gather<axis = 0>(h, i2) ";
+
 // q, k, v of one packed projection, 6 positions of 2 heads of 4.
 std::string Packed(const std::string& initializers, const std::string& nodes) {
   return absl::Substitute(
@@ -340,20 +346,16 @@ const std::vector<Case> kModelCases = {
                      "hk = Reshape(pk, heads) k = Transpose<perm = [0,2,1,3]>(hk) "
                      "hv = Reshape(pv, heads) v = Transpose<perm = [0,2,1,3]>(hv)"),
      .units = With(kPackedUnits, {"Transpose", "Transpose", "Transpose", "Transpose"})},
-    {.name = "packed_and_gathered",  // timm's ViT: [3, B, H, N, D]
-     .model =
-         Packed("int64[5] five = {1, 6, 3, 2, 4}, int64 i0 = {0}, int64 i1 = {1}, int64 i2 = {2}",
-                "p5 = Reshape(p, five) h = Transpose<perm = [2,0,3,1,4]>(p5) "
-                "q = Gather<axis = 0>(h, i0) k = Gather<axis = 0>(h, i1) "
-                "v = Gather<axis = 0>(h, i2)"),
+    {.name = "packed_and_gathered",
+     .model = Packed(absl::StrCat("int64[5] five = {1, 6, 3, 2, 4}, ", kThirds), kGathered),
      .units = kUnpackedUnits},
     {.name = "packed_and_gathered_twice",  // by somebody else too
-     .model = "(float[1,6,24] p) => (float[1,2,6,4] y, float[1,2,6,4] z) <int64[5] five = {1, 6, "
-              "3, 2, 4}, int64 i0 = {0}, int64 i1 = {1}, int64 i2 = {2}> { p5 = Reshape(p, five) "
-              "h = Transpose<perm = [2,0,3,1,4]>(p5) q = Gather<axis = 0>(h, i0) "
-              "k = Gather<axis = 0>(h, i1) v = Gather<axis = 0>(h, i2) "
-              "w = Gather<axis = 0>(h, i2) z = Relu(w) kt = Transpose<perm = [0,1,3,2]>(k) "
-              "d = MatMul(q, kt) a = Softmax<axis = -1>(d) y = MatMul(a, v) }",
+     .model =
+         absl::StrCat("(float[1,6,24] p) => (float[1,2,6,4] y, float[1,2,6,4] z) "
+                      "<int64[5] five = {1, 6, 3, 2, 4}, ",
+                      kThirds, "> { ", kGathered,
+                      "w = Gather<axis = 0>(h, i2) z = Relu(w) kt = Transpose<perm = [0,1,3,2]>(k) "
+                      "d = MatMul(q, kt) a = Softmax<axis = -1>(d) y = MatMul(a, v) }"),
      .units = {"InputView", "InputView", "InputView", "InputView", "Neuron", "SDPA", "Transpose",
                "Transpose", "Transpose", "Transpose", "Transpose", "Transpose"}},
     {.name = "packed_out_of_order",  // keys first, and queries that are the values
@@ -363,28 +365,24 @@ const std::vector<Case> kModelCases = {
                      "v = Gather<axis = 0>(h, i2)"),
      .units = kUnpackedUnits},
     {.name = "packed_of_two_images",  // has images to be turned as well
-     .model = "(float[2,6,24] p) => (float[2,2,6,4] y) <int64[5] five = {2, 6, 3, 2, 4}, "
-              "int64 i0 = {0}, int64 i1 = {1}, int64 i2 = {2}> { p5 = Reshape(p, five) "
-              "h = Transpose<perm = [2,0,3,1,4]>(p5) q = Gather<axis = 0>(h, i0) "
-              "k = Gather<axis = 0>(h, i1) v = Gather<axis = 0>(h, i2) "
-              "kt = Transpose<perm = [0,1,3,2]>(k) d = MatMul(q, kt) a = Softmax<axis = -1>(d) "
-              "y = MatMul(a, v) }",
+     .model =
+         absl::StrCat("(float[2,6,24] p) => (float[2,2,6,4] y) <int64[5] five = {2, 6, 3, 2, 4}, ",
+                      kThirds, "> { ", kGathered,
+                      "kt = Transpose<perm = [0,1,3,2]>(k) d = MatMul(q, kt) "
+                      "a = Softmax<axis = -1>(d) y = MatMul(a, v) }"),
      .units = With({"InputView", "InputView", "InputView", "SDPA"},
                    std::vector<std::string>(10, "Transpose"))},
     {.name = "packed_and_the_last_is_counted_from_behind",
-     .model =
-         Packed("int64[5] five = {1, 6, 3, 2, 4}, int64 i0 = {0}, int64 i1 = {1}, int64 i2 = {-1}",
-                "p5 = Reshape(p, five) h = Transpose<perm = [2,0,3,1,4]>(p5) "
-                "q = Gather<axis = 0>(h, i0) k = Gather<axis = 0>(h, i1) "
-                "v = Gather<axis = 0>(h, i2)"),
+     .model = Packed("int64[5] five = {1, 6, 3, 2, 4}, int64 i0 = {0}, int64 i1 = {1}, "
+                     "int64 i2 = {-1}",
+                     kGathered),
      .units = kUnpackedUnits},
     {.name = "packed_and_masked_by_head",
-     .model = "(float[1,6,24] p, float[1,2,6,6] m) => (float[1,2,6,4] y) <int64[5] five = {1, 6, "
-              "3, 2, 4}, int64 i0 = {0}, int64 i1 = {1}, int64 i2 = {2}> { p5 = Reshape(p, five) "
-              "h = Transpose<perm = [2,0,3,1,4]>(p5) q = Gather<axis = 0>(h, i0) "
-              "k = Gather<axis = 0>(h, i1) v = Gather<axis = 0>(h, i2) "
-              "kt = Transpose<perm = [0,1,3,2]>(k) d = MatMul(q, kt) s = Add(d, m) "
-              "a = Softmax<axis = -1>(s) y = MatMul(a, v) }",
+     .model = absl::StrCat("(float[1,6,24] p, float[1,2,6,6] m) => (float[1,2,6,4] y) "
+                           "<int64[5] five = {1, 6, 3, 2, 4}, ",
+                           kThirds, "> { ", kGathered,
+                           "kt = Transpose<perm = [0,1,3,2]>(k) d = MatMul(q, kt) s = Add(d, m) "
+                           "a = Softmax<axis = -1>(s) y = MatMul(a, v) }"),
      .units = With(std::vector<std::string>(11, "InputView"),
                    {"Concat", "SDPA", "SDPA", "Transpose", "Transpose", "Transpose"})},
     {.name = "packed_and_sliced",

@@ -41,8 +41,9 @@ onnx_prefix() {
   echo "$cache/onnx-$(pinned onnx)-$(key "${onnx_options[@]}" "$(protoc --version)")"
 }
 
-tsan_tbb_options=(-DCMAKE_CXX_COMPILER=clang++-14 -DTBB_SANITIZE=thread -DTBB_TEST=OFF -DTBB_STRICT=OFF -DTBBMALLOC_BUILD=OFF
-  -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_INSTALL_LIBDIR=lib
+# The compiler is that of CMakePresets.json.
+tsan_tbb_options=(-DCMAKE_CXX_COMPILER=clang++-14 -DTBB_SANITIZE=thread -DTBB_TEST=OFF
+  -DTBB_STRICT=OFF -DTBBMALLOC_BUILD=OFF -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_INSTALL_LIBDIR=lib
   -DCMAKE_POLICY_VERSION_MINIMUM=3.5) # Debian 12's oneTBB asks for less than CMake 4 grants
 tsan_tbb_prefix() {
   local version
