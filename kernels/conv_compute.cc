@@ -143,9 +143,8 @@ void ComputeConv(const ConvParams& p, const void* prepared, absl::Span<const Con
   if (IsRepeat(p)) {
     math::ResizeNearest({.planes = x.n() * x.d() * x.c(), .in_h = x.h(), .in_w = x.w()},
                         RepeatedIndices(x.h(), p.h.stride), RepeatedIndices(x.w(), p.w.stride),
-                        in[0].span(), out.span());
-    const int64_t plane = out.dims.h() * out.dims.w();
-    return epilogue.FinishAll(out.data, x.n() * x.d() * x.c(), plane, plane);
+                        in[0].span(), out.span(), epilogue);
+    return;
   }
   Prepared packed;
   if (in.size() > 1) {  // the kernel is another one at every run

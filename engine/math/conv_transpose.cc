@@ -6,8 +6,37 @@
 
 #include "engine/math/conv_state.h"
 #include "engine/math/panels.h"
+#include "engine/math/parallel.h"
+#include "engine/math/scratch.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "engine/math/conv_transpose.cc"
+#include "hwy/foreach_target.h"
+// foreach_target.h comes first.
+#include "engine/math/interleave-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace anemone::math::HWY_NAMESPACE {
+
+// Input row `row` of all phases of a channel, `plane` apart, as kernel_h rows of the output.
+void PlacePhases(const ConvTransposeShape& shape, const Half* phases, int64_t plane, int64_t row,
+                 Half* to) {
+  const Window& w = shape.window;
+  for (int64_t kh = 0; kh < w.kernel_h; ++kh, to += shape.out_w()) {
+    InterleaveRuns(phases + kh * w.kernel_w * plane + row * shape.in_w, plane, w.kernel_w,
+                   shape.in_w, to);
+  }
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace anemone::math::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 namespace anemone::math {
+
+HWY_EXPORT(PlacePhases);
+
 namespace {
 
 // The kernel taps that reach output positions phase, phase + stride, ... along one axis, as a
@@ -71,11 +100,59 @@ PackedConv PackPhase(const ConvTransposeShape& shape, const PhaseAxis& rows,
   return PackGeometry(g, read, bias);
 }
 
+// Whether the outputs of an input lie side by side, and nobody else's among them.
+bool PhasesAreChannels(const ConvTransposeShape& shape) {
+  const Window& w = shape.window;
+  return shape.groups == 1 && w.kernel_h == w.stride_h && w.kernel_w == w.stride_w &&
+         w.dilation_h == 1 && w.dilation_w == 1 && shape.out_h() == shape.in_h * w.stride_h &&
+         shape.out_w() == shape.in_w * w.stride_w && w.pad_top == 0 && w.pad_left == 0;
+}
+
+PackedConv PackPhases(const ConvTransposeShape& shape, absl::Span<const Half> weights,
+                      absl::Span<const float> bias) {
+  const int64_t taps = shape.window.kernel_h * shape.window.kernel_w;
+  const int64_t channels = shape.out_channels * taps;
+  std::vector<Half> by_channel(weights.size());
+  for (int64_t c = 0; c < shape.in_channels; ++c) {
+    for (int64_t k = 0; k < channels; ++k) {
+      by_channel[k * shape.in_channels + c] = weights[c * channels + k];
+    }
+  }
+  std::vector<float> biases;
+  for (const float value : bias) biases.insert(biases.end(), taps, value);
+  return PackConv(ConvShape{.batch = shape.batch,
+                            .in_channels = shape.in_channels,
+                            .in_h = shape.in_h,
+                            .in_w = shape.in_w,
+                            .out_channels = channels},
+                  absl::MakeConstSpan(by_channel), biases);
+}
+
+// All phases side by side as channels first, then each where it belongs.
+void RunPhases(const PackedConvTranspose& op, absl::Span<const Half> x, absl::Span<Half> y,
+               const Epilogue& epilogue) {
+  const ConvTransposeShape& shape = op.shape;
+  const int64_t plane = shape.in_h * shape.in_w;
+  const int64_t rows = shape.batch * shape.out_channels * shape.in_h;
+  const int64_t size = static_cast<int64_t>(y.size()) / rows;
+  const CallScratch<Half> phases(static_cast<int64_t>(y.size()));
+  Conv(op.convs[0], x, phases.span());
+  ParallelForItems(rows, size, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const int64_t channel = row / shape.in_h;
+      Half* const to = y.data() + row * size;
+      HWY_DYNAMIC_DISPATCH(PlacePhases)
+      (shape, phases.data() + channel * shape.in_h * size, plane, row % shape.in_h, to);
+      epilogue.FinishRuns(to, 1, size, 0);
+    }
+  });
+}
+
 }  // namespace
 
 int64_t PackedConvTranspose::bytes() const {
   int64_t sum = 0;
-  for (const PackedConv& phase : phases_) sum += phase.bytes();
+  for (const PackedConv& conv : convs) sum += conv.bytes();
   return sum;
 }
 
@@ -83,17 +160,22 @@ PackedConvTranspose PackConvTranspose(const ConvTransposeShape& shape,
                                       absl::Span<const Half> weights,
                                       absl::Span<const float> bias) {
   const Window& w = shape.window;
-  std::vector<PackedConv> phases;
+  PackedConvTranspose op{.shape = shape, .convs = {}};
+  if (PhasesAreChannels(shape)) {
+    op.phases_are_channels = true;
+    op.convs.push_back(PackPhases(shape, weights, bias));
+    return op;
+  }
   for (int64_t i = 0; i < std::min(w.stride_h, shape.out_h()); ++i) {
     const PhaseAxis rows =
         CutPhase(w.kernel_h, w.stride_h, w.dilation_h, w.pad_top, shape.out_h(), i);
     for (int64_t j = 0; j < std::min(w.stride_w, shape.out_w()); ++j) {
       const PhaseAxis columns =
           CutPhase(w.kernel_w, w.stride_w, w.dilation_w, w.pad_left, shape.out_w(), j);
-      phases.push_back(PackPhase(shape, rows, columns, i, j, weights, bias));
+      op.convs.push_back(PackPhase(shape, rows, columns, i, j, weights, bias));
     }
   }
-  return PackedConvTranspose(std::move(phases));
+  return op;
 }
 
 PackedConvTranspose PackConvTranspose(const ConvTransposeShape& shape, HalfReader weights,
@@ -114,8 +196,12 @@ PackedConvTranspose PackConvTranspose(const ConvTransposeShape& shape,
 
 void ConvTranspose(const PackedConvTranspose& op, absl::Span<const Half> x, absl::Span<Half> y,
                    const Epilogue& epilogue) {
-  for (const PackedConv& phase : op.phases()) Conv(phase, x, y);
-  epilogue.FinishAll(y.data(), 1, static_cast<int64_t>(y.size()), 0);
+  if (op.phases_are_channels) return RunPhases(op, x, y, epilogue);
+  for (const PackedConv& phase : op.convs) Conv(phase, x, y);
+  const int64_t planes = op.shape.batch * op.shape.out_channels;
+  const int64_t plane = static_cast<int64_t>(y.size()) / planes;
+  epilogue.FinishAll(y.data(), planes, plane, plane);
 }
 
 }  // namespace anemone::math
+#endif  // HWY_ONCE

@@ -9,12 +9,12 @@
 // y[n, o, i*sh + kh*dh - top, j*sw + kw*dw - left] += x[n, c, i, j] * w[c, o, kh, kw], then bias,
 // one rounding, epilogue. It runs as one ordinary convolution per output phase (i mod sh, j mod sw)
 // on the taps that reach that phase, so no zero is ever multiplied and conv.h's promises on order,
-// threads and memory hold here too.
+// threads and memory hold here too. Where no two inputs reach the same output (a kernel as large as
+// its stride), one pointwise convolution has all phases as channels.
 #ifndef ENGINE_MATH_CONV_TRANSPOSE_H_
 #define ENGINE_MATH_CONV_TRANSPOSE_H_
 
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -45,16 +45,13 @@ struct ConvTransposeShape {
   }
 };
 
-class PackedConvTranspose {
- public:
+struct PackedConvTranspose {
+  ConvTransposeShape shape;
+  // One for each output phase, or one whose channels are [out channel][kernel_h][kernel_w].
+  std::vector<PackedConv> convs;
+  bool phases_are_channels = false;
+
   int64_t bytes() const;
-
-  // One convolution per output phase.
-  const std::vector<PackedConv>& phases() const { return phases_; }
-  explicit PackedConvTranspose(std::vector<PackedConv> phases) : phases_(std::move(phases)) {}
-
- private:
-  std::vector<PackedConv> phases_;
 };
 
 // `bias` is empty or has out_channels values.

@@ -11,10 +11,16 @@
 #define HWY_TARGET_INCLUDE "engine/math/resize.cc"
 #include "hwy/foreach_target.h"
 // foreach_target.h comes first.
+#include "engine/math/interleave-inl.h"
 #include "engine/math/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
+
+// One input row, each element `times` times.
+void RepeatColumns(const Half* from, int64_t in_w, int64_t times, Half* to) {
+  InterleaveRuns(from, 0, times, in_w, to);
+}
 
 // One input row, sampled at every output column.
 void SampleColumns(const Half* from, int64_t in_w, const AxisTaps& columns, float* to) {
@@ -55,13 +61,30 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace anemone::math {
 
+HWY_EXPORT(RepeatColumns);
 HWY_EXPORT(SampleColumns);
 HWY_EXPORT(BlendRows);
 
+namespace {
+
+// How many times each of `size` elements comes, if all come in turn and as often; else 0.
+int64_t Repeats(absl::Span<const int32_t> indices, int64_t size) {
+  const auto count = static_cast<int64_t>(indices.size());
+  if (size == 0 || count % size != 0) return 0;
+  const int64_t times = count / size;
+  for (int64_t i = 0; i < count; ++i) {
+    if (indices[i] != i / times) return 0;
+  }
+  return times;
+}
+
+}  // namespace
+
 void ResizeNearest(const ResizeShape& shape, absl::Span<const int32_t> rows,
-                   absl::Span<const int32_t> columns, absl::Span<const Half> x,
-                   absl::Span<Half> y) {
+                   absl::Span<const int32_t> columns, absl::Span<const Half> x, absl::Span<Half> y,
+                   const Epilogue& epilogue) {
   const int64_t out_h = rows.size(), out_w = columns.size();
+  const int64_t times = Repeats(columns, shape.in_w);
   assert(static_cast<int64_t>(y.size()) == shape.planes * out_h * out_w);
   ParallelForItems(shape.planes, out_h * out_w, [&](int64_t begin, int64_t end) {
     for (int64_t plane = begin; plane < end; ++plane) {
@@ -72,8 +95,13 @@ void ResizeNearest(const ResizeShape& shape, absl::Span<const int32_t> rows,
           continue;
         }
         const Half* from = x.data() + (plane * shape.in_h + rows[i]) * shape.in_w;
+        if (times > 0) {
+          HWY_DYNAMIC_DISPATCH(RepeatColumns)(from, shape.in_w, times, to);
+          continue;
+        }
         for (int64_t j = 0; j < out_w; ++j) to[j] = from[columns[j]];
       }
+      epilogue.FinishRuns(y.data() + plane * out_h * out_w, 1, out_h * out_w, 0);
     }
   });
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "engine/math/epilogue.h"
 #include "engine/math/half.h"
 
 namespace anemone::math {
@@ -25,7 +26,8 @@ struct ResizeShape {
 
 // y is (planes, rows.size(), columns.size()); bits are moved, never changed. Every index is inside.
 void ResizeNearest(const ResizeShape& shape, absl::Span<const int32_t> rows,
-                   absl::Span<const int32_t> columns, absl::Span<const Half> x, absl::Span<Half> y);
+                   absl::Span<const int32_t> columns, absl::Span<const Half> x, absl::Span<Half> y,
+                   const Epilogue& epilogue = {});
 
 // Output i is the sum over t < taps of weights[i * taps + t] * in[indices[i * taps + t]].
 struct AxisTaps {

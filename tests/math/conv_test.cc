@@ -274,6 +274,13 @@ const TransposedCase kTransposedCases[] = {
     {"one_row", {1, 6, 1, 40, 5, 1, {1, 4, 1, 2, 1, 1, 0, 1, 0, 1}}},
     {"one_position", {1, 10, 1, 1, 7, 1, Square(4, 1, 0)}},
     {"deep", {1, 500, 3, 4, 6, 1, Square(2, 2, 0)}},
+    // Outputs side by side, rows of each length about a vector's.
+    {"pairs", {2, 3, 4, 67, 5, 1, Square(2, 2, 0)}},
+    {"fours", {1, 3, 5, 33, 2, 1, Square(4, 4, 0)}},
+    {"by_rows", {1, 5, 3, 40, 3, 1, {3, 1, 3, 1, 1, 1, 0, 0, 0, 0}}},
+    {"by_columns", {1, 5, 3, 40, 3, 1, {1, 3, 1, 3, 1, 1, 0, 0, 0, 0}}},
+    {"pairs_cut_off", {1, 3, 4, 20, 5, 1, {2, 2, 2, 2, 1, 1, 0, 0, 1, 1}}},
+    {"pairs_and_zeros", {1, 3, 4, 20, 5, 1, Square(2, 2, 0), 1, 1}},
 };
 
 class ConvTransposeTest : public testing::TestWithParam<TransposedCase> {};
@@ -288,8 +295,10 @@ TEST_P(ConvTransposeTest, EqualsTheScatteredSum) {
   std::vector<Half> first;
   ForEachSimdTarget([&] {
     std::vector<Half> y(want.size());
-    ConvTranspose(PackConvTranspose(s, w, bias), x, absl::MakeSpan(y));
+    const PackedConvTranspose packed = PackConvTranspose(s, w, bias);
+    ConvTranspose(packed, x, absl::MakeSpan(y));
     ExpectClose(y, want, 1e-5);
+    WithRelu(y, [&](const Epilogue& relu) { ConvTranspose(packed, x, absl::MakeSpan(y), relu); });
     if (first.empty()) first = y;
     ExpectSame(y, first);
   });

@@ -23,6 +23,38 @@ TEST(Resize, NearestMovesBits) {
   }
 }
 
+TEST(Resize, NearestRepeatsRowsOfAnyLength) {
+  ForEachSimdTarget([] {
+    for (int64_t times : {1, 2, 3, 4}) {
+      for (int64_t width : EdgeSizes()) {
+        std::vector<int32_t> rows, columns;
+        for (int32_t i = 0; i < 2 * times; ++i) rows.push_back(i / static_cast<int32_t>(times));
+        for (int32_t j = 0; j < width * times; ++j) {
+          columns.push_back(j / static_cast<int32_t>(times));
+        }
+        const std::vector<Half> x = Numbers(3 * 2 * width, 1, Contents::kSpecial);
+        std::vector<Half> y, want;
+        for (int64_t row = 0; row < 6 * times; ++row) {
+          for (int32_t column : columns) want.push_back(x[row / times * width + column]);
+        }
+        y.resize(want.size());
+        ResizeNearest({3, 2, width}, rows, columns, x, absl::MakeSpan(y));
+        ASSERT_EQ(y, want) << times << " times " << width;
+      }
+    }
+  });
+}
+
+TEST(Resize, NearestFinishesEveryElementOnce) {
+  const std::vector<int32_t> rows = {0, 0, 1, 1}, columns = {2, 0, 1};
+  const std::vector<Half> x = Numbers(5 * 2 * 3, 1);
+  std::vector<Half> y(5 * 4 * 3);
+  ResizeNearest({5, 2, 3}, rows, columns, x, absl::MakeSpan(y));
+  WithRelu(y, [&](const Epilogue& relu) {
+    ResizeNearest({5, 2, 3}, rows, columns, x, absl::MakeSpan(y), relu);
+  });
+}
+
 // Taps with any indices and weights, repeated and out of order.
 AxisTaps MakeTaps(int64_t taps, int64_t out, int64_t in, int seed) {
   AxisTaps axis{taps, {}, {}};
