@@ -40,7 +40,7 @@ HWY_INLINE void DepthwiseTile(const D d, const DepthwisePlane& p,
   for (int i = 0; i < (kRows - 1) * kStride + kTaps; ++i) {
     if (top + i < 0 || top + i >= g.in_h) continue;
     hn::Vec<D> x[kTaps];
-    taps.Load(p.input, p.x + (top + i) * g.in_w, x);
+    taps.LoadTaps(p.input, p.x + (top + i) * g.in_w, x);
     HWY_UNROLL(5)
     for (int j = 0; j < kTaps; ++j) {
       HWY_UNROLL(7)

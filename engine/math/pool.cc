@@ -19,26 +19,28 @@
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
+// The larger one; of zeros +0, on every instruction set. Neither is a NaN.
+HWY_INLINE VF LargerOf(VF a, VF b) {
+  return hn::IfThenElse(hn::Eq(a, b), hn::And(a, b), hn::Max(a, b));
+}
+
 // kOutside: the bits of what the padding holds.
 struct Maximum {  // of numbers
   static constexpr bool kAverage = false;
   static constexpr uint16_t kOutside = 0xfc00;
-  template <class V>
-  static HWY_INLINE V Fold(V a, V b) {
-    return hn::Max(a, b);
-  }
+  static HWY_INLINE VF Fold(VF a, VF b) { return LargerOf(a, b); }
 };
 struct MaximumNan {
   static constexpr bool kAverage = false;
-  static HWY_INLINE VF Fold(VF a, VF b) { return MaxNan(a, b); }
+  static HWY_INLINE VF Fold(VF a, VF b) {
+    const VF larger = LargerOf(a, b);
+    return hn::IfThenElse(hn::IsNaN(a), a, hn::IfThenElse(hn::IsNaN(b), b, larger));
+  }
 };
 struct Average {
   static constexpr bool kAverage = true;
   static constexpr uint16_t kOutside = 0;
-  template <class V>
-  static HWY_INLINE V Fold(V a, V b) {
-    return hn::Add(a, b);
-  }
+  static HWY_INLINE VF Fold(VF a, VF b) { return hn::Add(a, b); }
 };
 
 HWY_INLINE bool HasNan(const Half* x, int64_t count) {
@@ -96,37 +98,95 @@ HWY_INLINE void PoolStaged(const ConvGeometry& g, const Stage& stage, const floa
   }
 }
 
-// `columns` outputs from (row, column) on, in kRows rows, of a plane that begins at x. In the order
-// of taps, for sums depend on it, and the last of several zeros is their maximum.
-template <class Op, int kRows, int kTaps, int kStride, class D>
-HWY_INLINE void PoolTile(const D d, const ConvGeometry& g, const Readable& input, const Half* x,
-                         const TapColumns<kTaps, kStride, Op::kOutside, D>& taps, int64_t row,
-                         int64_t column, int64_t columns, const Counts& counts, Half* y) {
+// Bits of Halfs that are no NaNs as integers in the order of the numbers, -0 below +0, and back.
+template <class D>
+HWY_INLINE hn::Vec<D> InOrder(const D d, hn::Vec<D> bits) {
+  const hn::RebindToSigned<D> ds;
+  const auto sign = hn::BitCast(d, hn::ShiftRight<15>(hn::BitCast(ds, bits)));
+  return hn::Xor(bits, hn::And(sign, hn::Set(d, 0x7fff)));
+}
+
+template <class D>
+HWY_INLINE hn::Vec<D> MaxSigned(const D d, hn::Vec<D> a, hn::Vec<D> b) {
+  const hn::RebindToSigned<D> ds;
+  return hn::BitCast(d, hn::Max(hn::BitCast(ds, a), hn::BitCast(ds, b)));
+}
+
+// `columns` maxima from (row, column) on, in kRows rows, of a plane that begins at x.
+template <int kRows, int kTaps, int kStride, class D>
+HWY_INLINE void MaximumTile(const D d, const ConvGeometry& g, const Readable& input, const Half* x,
+                            const TapColumns<kTaps, kStride, Maximum::kOutside, D>& taps,
+                            int64_t row, int64_t column, int64_t columns, Half* y) {
+  using Taps = TapColumns<kTaps, kStride, Maximum::kOutside, D>;
+  const typename Taps::DL dl;
+  using V = hn::Vec<typename Taps::DL>;
+  V result[kRows];
+  HWY_UNROLL(7)
+  for (int r = 0; r < kRows; ++r) result[r] = InOrder(dl, hn::Set(dl, Maximum::kOutside));
+  const int64_t top = row * kStride - g.pad_top;
+  HWY_UNROLL(17)
+  for (int i = 0; i < (kRows - 1) * kStride + kTaps; ++i) {
+    if (top + i < 0 || top + i >= g.in_h) continue;
+    V loads[Taps::kLoads];
+    taps.Load(input, x + (top + i) * g.in_w, loads);
+    V most = InOrder(dl, loads[0]);
+    [[maybe_unused]] V odd = most;  // with stride 2: of the odd taps, in the high halves
+    HWY_UNROLL(5)
+    for (int j = 1; j < Taps::kLoads; ++j) {
+      most = MaxSigned(dl, most, InOrder(dl, loads[j]));
+      if (j * kStride + 1 < kTaps) odd = most;
+    }
+    if constexpr (kStride == 2) {
+      const hn::Rebind<uint32_t, D> pairs;
+      most = MaxSigned(dl, most, hn::BitCast(dl, hn::ShiftRight<16>(hn::BitCast(pairs, odd))));
+    }
+    HWY_UNROLL(7)
+    for (int r = 0; r < kRows; ++r) {
+      const int tap = i - r * kStride;
+      if (tap >= 0 && tap < kTaps) result[r] = MaxSigned(dl, result[r], most);
+    }
+  }
+  HWY_UNROLL(7)
+  for (int r = 0; r < kRows; ++r) {
+    const hn::Rebind<uint16_t, D> halves;
+    Half* const to = y + (row + r) * g.out_w + column;
+    result[r] = InOrder(dl, result[r]);
+    if constexpr (kStride == 1) {
+      StoreFirstBits(halves, result[r], to, columns);
+    } else {
+      const auto pairs = hn::BitCast(hn::Rebind<uint32_t, D>(), result[r]);
+      StoreFirstBits(halves, hn::TruncateTo(halves, pairs), to, columns);
+    }
+  }
+}
+
+// The same of averages, whose sums run in the order of taps.
+template <int kRows, int kTaps, int kStride, class D>
+HWY_INLINE void AverageTile(const D d, const ConvGeometry& g, const Readable& input, const Half* x,
+                            const TapColumns<kTaps, kStride, Average::kOutside, D>& taps,
+                            int64_t row, int64_t column, int64_t columns, const Counts& counts,
+                            Half* y) {
   hn::Vec<D> result[kRows];
   HWY_UNROLL(7)
-  for (int r = 0; r < kRows; ++r) result[r] = hn::Set(d, ToFloat(Half{Op::kOutside}));
+  for (int r = 0; r < kRows; ++r) result[r] = hn::Zero(d);
   const int64_t top = row * kStride - g.pad_top;
   HWY_UNROLL(17)
   for (int i = 0; i < (kRows - 1) * kStride + kTaps; ++i) {
     if (top + i < 0 || top + i >= g.in_h) continue;
     hn::Vec<D> from[kTaps];
-    taps.Load(input, x + (top + i) * g.in_w, from);
-    // Of a row a maximum takes the maximum, which is the same for all outputs.
-    constexpr int kTaken = Op::kAverage ? kTaps : 1;
-    HWY_UNROLL(5)
-    for (int j = kTaken; j < kTaps; ++j) from[0] = Op::Fold(from[0], from[j]);
+    taps.LoadTaps(input, x + (top + i) * g.in_w, from);
     HWY_UNROLL(7)
     for (int r = 0; r < kRows; ++r) {
       const int tap = i - r * kStride;
       if (tap < 0 || tap >= kTaps) continue;
       HWY_UNROLL(5)
-      for (int j = 0; j < kTaken; ++j) result[r] = Op::Fold(result[r], from[j]);
+      for (int j = 0; j < kTaps; ++j) result[r] = hn::Add(result[r], from[j]);
     }
   }
   HWY_UNROLL(7)
   for (int r = 0; r < kRows; ++r) {
-    if (Op::kAverage) result[r] = Averaged(d, result[r], counts, row + r, column);
-    StoreFirst(d, result[r], y + (row + r) * g.out_w + column, columns);
+    const auto average = Averaged(d, result[r], counts, row + r, column);
+    StoreFirst(d, average, y + (row + r) * g.out_w + column, columns);
   }
 }
 
@@ -144,8 +204,12 @@ HWY_INLINE bool PoolDirect(const ConvGeometry& g, const Readable& input, const H
           for (int64_t column = 0; column < g.out_w; column += kColumns) {
             const TapColumns<kernel, stride, Op::kOutside, decltype(d)> taps(g, column);
             ForTileRows(first, last, [&](auto rows, int64_t row) HWY_ATTR {
-              PoolTile<Op, rows>(d, g, input, x, taps, row, column,
-                                 HWY_MIN(g.out_w - column, kColumns), counts, y);
+              const int64_t columns = HWY_MIN(g.out_w - column, kColumns);
+              if constexpr (Op::kAverage) {
+                AverageTile<rows>(d, g, input, x, taps, row, column, columns, counts, y);
+              } else {
+                MaximumTile<rows>(d, g, input, x, taps, row, column, columns, y);
+              }
             });
           }
         });

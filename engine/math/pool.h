@@ -31,7 +31,7 @@ struct PoolShape {
 // What an average divides by: the window's elements inside the input, or inside input plus pads.
 enum class AverageDivisor { kInside, kInsideAndPads };
 
-// The maximum is one of the window's elements, bit for bit.
+// The maximum is one of the window's elements, bit for bit; of zeros +0 if there is one.
 void MaxPool(const PoolShape& shape, absl::Span<const Half> x, absl::Span<Half> y);
 
 // fp32 sum in row order, one division, one rounding.

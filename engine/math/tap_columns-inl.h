@@ -28,7 +28,7 @@ struct Readable {
 
 // What the columns of taps read for the outputs [column, column + lanes of D) of a row: kOutside, a
 // Half's bits, in the padding. With stride 2 a load brings two columns of taps, as the halves of 32
-// bits.
+// bits, the low ones first.
 template <int kTaps, int kStride, uint16_t kOutside, class D>
 class TapColumns {
  public:
@@ -39,29 +39,49 @@ class TapColumns {
     }
   }
 
-  // All columns of taps in one row of the input. `row` is its first element.
+  // Lanes as they are loaded.
+  using DL = std::conditional_t<kStride == 1, hn::Rebind<uint16_t, D>,
+                                hn::Repartition<uint16_t, hn::Rebind<uint32_t, D>>>;
+  static constexpr int kLoads = (kTaps + kStride - 1) / kStride;
+
+  // One row of the input as it is loaded. `row` is its first element.
   HWY_INLINE void Load([[maybe_unused]] const Readable& input, const Half* row,
-                       hn::Vec<D> (&taps)[kTaps]) const {
+                       hn::Vec<DL> (&loads)[kLoads]) const {
 #if ANEMONE_MATH_MASKED_HALF
-    LoadFrom(reinterpret_cast<const uint16_t*>(row) + left_, taps);
+    LoadFrom(reinterpret_cast<const uint16_t*>(row) + left_, loads);
 #else
     const Half* const from = row + left_;
     if (from >= input.begin && from + kWidth <= input.end) {
-      return LoadFrom(reinterpret_cast<const uint16_t*>(from), taps);
+      return LoadFrom(reinterpret_cast<const uint16_t*>(from), loads);
     }
     HWY_ALIGN uint16_t near[kWidth] = {};
     const int64_t begin = HWY_MIN(HWY_MAX(input.begin - from, 0), kWidth);
     const int64_t end = HWY_MAX(HWY_MIN(input.end - from, kWidth), begin);
     std::memcpy(near + begin, static_cast<const void*>(from + begin), (end - begin) * sizeof(Half));
-    LoadFrom(near, taps);
+    LoadFrom(near, loads);
 #endif
   }
 
+  // All columns of taps in one row of the input.
+  HWY_INLINE void LoadTaps(const Readable& input, const Half* row,
+                           hn::Vec<D> (&taps)[kTaps]) const {
+    hn::Vec<DL> loads[kLoads];
+    Load(input, row, loads);
+    HWY_UNROLL(5)
+    for (int i = 0; i < kLoads; ++i) {
+      if constexpr (kStride == 1) {
+        taps[i] = WidenBits(loads[i]);
+      } else {
+        const hn::Rebind<uint16_t, D> halves;
+        const auto pairs = hn::BitCast(hn::Rebind<uint32_t, D>(), loads[i]);
+        taps[2 * i] = WidenBits(hn::TruncateTo(halves, pairs));
+        if (2 * i + 1 == kTaps) continue;
+        taps[2 * i + 1] = WidenBits(hn::TruncateTo(halves, hn::ShiftRight<16>(pairs)));
+      }
+    }
+  }
+
  private:
-  // Lanes as they are loaded.
-  using DL = std::conditional_t<kStride == 1, hn::Rebind<uint16_t, D>,
-                                hn::Repartition<uint16_t, hn::Rebind<uint32_t, D>>>;
-  static constexpr int kLoads = (kTaps + kStride - 1) / kStride;
   static constexpr int64_t kWidth = (kLoads - 1) * kStride + hn::MaxLanes(DL());
 
   static hn::Mask<DL> FirstLanes(int64_t count) {
@@ -71,23 +91,16 @@ class TapColumns {
   static HWY_INLINE hn::Vec<D> WidenBits(hn::Vec<hn::Rebind<uint16_t, D>> bits) {
     return hn::PromoteTo(D(), hn::BitCast(hn::Rebind<hwy::float16_t, D>(), bits));
   }
-  HWY_INLINE void LoadFrom(const uint16_t* from, hn::Vec<D> (&taps)[kTaps]) const {
+  HWY_INLINE void LoadFrom(const uint16_t* from, hn::Vec<DL> (&loads)[kLoads]) const {
     HWY_UNROLL(5)
     for (int i = 0; i < kLoads; ++i) {
 #if ANEMONE_MATH_MASKED_HALF
-      auto bits = hn::MaskedLoad(inside_[i], DL(), from + i * kStride);
+      loads[i] = hn::MaskedLoad(inside_[i], DL(), from + i * kStride);
 #else
-      auto bits = hn::IfThenElseZero(inside_[i], hn::LoadU(DL(), from + i * kStride));
+      loads[i] = hn::IfThenElseZero(inside_[i], hn::LoadU(DL(), from + i * kStride));
 #endif
-      if constexpr (kOutside != 0) bits = hn::IfThenElse(inside_[i], bits, hn::Set(DL(), kOutside));
-      if constexpr (kStride == 1) {
-        taps[i] = WidenBits(bits);
-      } else {
-        const hn::Rebind<uint16_t, D> halves;
-        const auto pairs = hn::BitCast(hn::Rebind<uint32_t, D>(), bits);
-        taps[2 * i] = WidenBits(hn::TruncateTo(halves, pairs));
-        if (2 * i + 1 == kTaps) continue;
-        taps[2 * i + 1] = WidenBits(hn::TruncateTo(halves, hn::ShiftRight<16>(pairs)));
+      if constexpr (kOutside != 0) {
+        loads[i] = hn::IfThenElse(inside_[i], loads[i], hn::Set(DL(), kOutside));
       }
     }
   }
@@ -96,20 +109,26 @@ class TapColumns {
   hn::Mask<DL> inside_[kLoads];
 };
 
+// The first `count` lanes of bits.
+template <class D>
+HWY_INLINE void StoreFirstBits(D d, hn::Vec<D> bits, Half* to, int64_t count) {
+  auto* at = reinterpret_cast<uint16_t*>(to);
+#if ANEMONE_MATH_MASKED_HALF
+  hn::BlendedStore(bits, hn::FirstN(d, static_cast<size_t>(count)), d, at);
+#else
+  if (count == hn::MaxLanes(d)) return hn::StoreU(bits, d, at);
+  HWY_ALIGN uint16_t lanes[hn::MaxLanes(D())];
+  hn::Store(bits, d, lanes);
+  std::memcpy(at, lanes, count * sizeof(uint16_t));
+#endif
+}
+
 // Rounds the first `count` lanes.
 template <class D>
 HWY_INLINE void StoreFirst(D, hn::Vec<D> values, Half* to, int64_t count) {
   const hn::Rebind<uint16_t, D> halves;
-  const auto bits = hn::BitCast(halves, hn::DemoteTo(hn::Rebind<hwy::float16_t, D>(), values));
-  auto* at = reinterpret_cast<uint16_t*>(to);
-#if ANEMONE_MATH_MASKED_HALF
-  hn::BlendedStore(bits, hn::FirstN(halves, static_cast<size_t>(count)), halves, at);
-#else
-  if (count == hn::MaxLanes(halves)) return hn::StoreU(bits, halves, at);
-  HWY_ALIGN uint16_t lanes[hn::MaxLanes(D())];
-  hn::Store(bits, halves, lanes);
-  std::memcpy(at, lanes, count * sizeof(uint16_t));
-#endif
+  const auto rounded = hn::DemoteTo(hn::Rebind<hwy::float16_t, D>(), values);
+  StoreFirstBits(halves, hn::BitCast(halves, rounded), to, count);
 }
 
 // Calls run(constant) for whichever of the constants is `value`; false if none is.

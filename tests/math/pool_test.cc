@@ -86,6 +86,28 @@ TEST_P(PoolTest, EqualsThePlainWindow) {
   });
 }
 
+// Of zeros the maximum is +0, on every machine.
+TEST_P(PoolTest, MaximumOfZeros) {
+  const PoolShape& s = GetParam().shape;
+  if (s.out_h == 1) return;  // a reduction
+  const Half kOrder[] = {ToHalf(-1.0f), Half{0x8000}, kHalfZero};
+  std::vector<Half> x, ranks;
+  for (Half half : Numbers(s.planes * s.in_h * s.in_w)) {
+    const int rank = half.bits % 50 < 40 ? 0 : half.bits % 50 < 46 ? 1 : 2;
+    x.push_back(kOrder[rank]);
+    ranks.push_back(ToHalf(static_cast<float>(rank)));
+  }
+  const std::vector<double> want = Reference(s, Kind::kMax, ranks);
+  ForEachSimdTarget([&] {
+    std::vector<Half> y(want.size());
+    MaxPool(s, x, absl::MakeSpan(y));
+    for (size_t i = 0; i < y.size(); ++i) {
+      if (want[i] < 0) continue;  // all padding
+      ASSERT_EQ(y[i].bits, kOrder[static_cast<int>(want[i])].bits) << "element " << i;
+    }
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Shapes, PoolTest, testing::ValuesIn(kCases),
                          [](const auto& info) { return info.param.name; });
 
