@@ -183,6 +183,7 @@ HWY_INLINE void MultiplyConvBlock(const ConvBlock& block) {
   const ConvGeometry& g = *block.geometry;
   const Stage stage = PlanStage(g, block.position, block.positions);
   const int64_t* taps = TapOffsets(g, stage);
+  const Epilogue rest = block.epilogue.rest();
   MultiplyPanels(
       block.channels, block.positions, g.depth(), ChannelStep(g) * g.taps(),
       [&](int64_t first, int64_t depth, float* b) HWY_ATTR {
@@ -200,7 +201,8 @@ HWY_INLINE void MultiplyConvBlock(const ConvBlock& block) {
                         block.bias + channel,
                         nullptr,
                         rows,
-                        positions};
+                        positions,
+                        block.epilogue.limits()};
       },
       [&](const float* tile, int64_t row, int64_t rows, int64_t position, int64_t positions)
           HWY_ATTR {
@@ -209,8 +211,8 @@ HWY_INLINE void MultiplyConvBlock(const ConvBlock& block) {
                              positions);
             }
             if (position + positions < block.positions || !g.dense_output()) return;
-            block.epilogue.FinishRuns(block.y + (block.channel + row) * g.y_plane + block.position,
-                                      rows, block.positions, g.y_plane);
+            rest.FinishRuns(block.y + (block.channel + row) * g.y_plane + block.position, rows,
+                            block.positions, g.y_plane);
           },
       [&](int64_t first, int64_t terms, int64_t row, int64_t column)
           HWY_ATTR { return RowsAhead(block, first, terms, row, column / kPanelColumns); });

@@ -120,6 +120,7 @@ PackedConv PackGeometry(const ConvGeometry& geometry, HalfReader weights,
   state->kind = ChooseKind(geometry, coded != nullptr && coded->form != WeightForm::kDense);
   state->bias.assign(bias.begin(), bias.end());
   state->bias.resize(channels, 0.0f);
+  for (float& value : state->bias) value += 0.0f;  // no sum is -0
   if (state->kind == ConvKind::kWinograd) {
     state->winograd = PackWinograd(geometry, weights);
     if (state->winograd.size() == 0) state->kind = ConvKind::kPanels;

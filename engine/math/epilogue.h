@@ -17,9 +17,15 @@ namespace anemone::math {
 // 8 KB: the first-level cache holds a few operands of so many.
 inline constexpr int64_t kNearElements = 4096;
 
+// Halfs, lo <= 0 <= hi; a NaN lies within any.
+struct Limits {
+  float lo, hi;
+};
+
 // Is called with runs of finished elements, each one after the other in memory, from any thread of
 // the arena; together they are the whole result, and no element comes twice. It may change them,
-// and must not start parallel work. The function outlives the call that the epilogue is given to.
+// and must not start parallel work. The function and the limits outlive the call that the epilogue
+// is given to.
 class Epilogue {
  public:
   Epilogue() = default;
@@ -31,6 +37,23 @@ class Epilogue {
         call_([](const void* function, Half* first, int64_t runs, int64_t count, int64_t step) {
           (*static_cast<const Function*>(function))(first, runs, count, step);
         }) {}
+  // As `all`, which clamps each element to `limits` and goes on as `rest`: a kernel that clamps
+  // what it rounds leaves the rest to that.
+  Epilogue(const Limits& limits, const Epilogue& all, const Epilogue& rest)
+      : function_(all.function_),
+        call_(all.call_),
+        limits_(&limits),
+        rest_function_(rest.function_),
+        rest_call_(rest.call_) {}
+  // Null: it begins with no clamp, and rest() is all of it.
+  const Limits* limits() const { return limits_; }
+  Epilogue rest() const {
+    if (limits_ == nullptr) return *this;
+    Epilogue rest;
+    rest.function_ = rest_function_;
+    rest.call_ = rest_call_;
+    return rest;
+  }
   bool is_empty() const { return call_ == nullptr; }
   void FinishRuns(Half* y, int64_t runs, int64_t count, int64_t step) const {
     if (call_ == nullptr) return;
@@ -49,9 +72,13 @@ class Epilogue {
   }
 
  private:
+  using Call = void (*)(const void* function, Half* first, int64_t runs, int64_t count,
+                        int64_t step);
   const void* function_ = nullptr;
-  void (*call_)(const void* function, Half* first, int64_t runs, int64_t count,
-                int64_t step) = nullptr;
+  Call call_ = nullptr;
+  const Limits* limits_ = nullptr;
+  const void* rest_function_ = nullptr;
+  Call rest_call_ = nullptr;
 };
 
 }  // namespace anemone::math

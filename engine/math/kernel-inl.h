@@ -14,8 +14,6 @@
 #define ENGINE_MATH_KERNEL_INL_H_
 #endif
 
-#include <type_traits>
-
 #include "engine/math/panels.h"
 #include "engine/math/scratch.h"
 #include "engine/math/simd-inl.h"
@@ -42,18 +40,26 @@ struct FloatTile {
 
   FloatTile From(int64_t row, int64_t column) const { return {to + row * kPanelColumns + column}; }
   bool Holds(int64_t, int64_t) const { return true; }
-  template <bool kWhole>
-  HWY_INLINE void Store(int row, int64_t column, VF sum) const {
-    hn::StoreU(sum, DF(), to + row * kPanelColumns + column);
+  template <bool kWhole, int kRows, int kVectors>
+  HWY_INLINE void Store(const VF (&sums)[kRows][kVectors]) const {
+    HWY_UNROLL(8)
+    for (int r = 0; r < kRows; ++r) {
+      HWY_UNROLL(3)
+      for (int v = 0; v < kVectors; ++v) {
+        hn::StoreU(sums[r][v], DF(), to + r * kPanelColumns + v * kLanes);
+      }
+    }
   }
 };
-// or rounded, with a bias for each row, or each column, or none.
+// or rounded, with a bias for each row, or each column, or none, and within limits if there are
+// any.
 struct HalfTile {
   Half* to = nullptr;
   int64_t row_step = 0;
   const float* row_bias = nullptr;
   const float* column_bias = nullptr;
   int64_t rows = 0, columns = 0;
+  const Limits* limits = nullptr;
 
   HalfTile From(int64_t row, int64_t column) const {
     return {to + row * row_step + column,
@@ -61,23 +67,44 @@ struct HalfTile {
             row_bias == nullptr ? nullptr : row_bias + row,
             column_bias == nullptr ? nullptr : column_bias + column,
             rows - row,
-            columns - column};
+            columns - column,
+            limits};
   }
   bool Holds(int64_t of_rows, int64_t of_columns) const {
     return of_rows <= rows && of_columns <= columns;
   }
-  template <bool kWhole>
-  HWY_INLINE void Store(int row, int64_t column, VF sum) const {
-    if (!kWhole && row >= rows) return;
-    Half* at = to + row * row_step + column;
-    const int64_t rest = kWhole ? kLanes : columns - column;
-    if (row_bias != nullptr) sum = hn::Add(sum, hn::Set(DF(), row_bias[row]));
-    if (rest >= kLanes) {
-      if (column_bias != nullptr) sum = hn::Add(sum, hn::LoadU(DF(), column_bias + column));
-      StoreHalf(sum, at);
-    } else {
-      if (column_bias != nullptr) sum = hn::Add(sum, LoadFloatN(column_bias + column, rest));
-      StoreHalfN(sum, at, rest);
+  template <bool kWhole, int kRows, int kVectors>
+  HWY_INLINE void Store(VF (&sums)[kRows][kVectors]) const {
+    const auto change = [&](const auto& changed) HWY_ATTR {
+      HWY_UNROLL(8)
+      for (int r = 0; r < kRows; ++r) {
+        HWY_UNROLL(3)
+        for (int v = 0; v < kVectors; ++v) sums[r][v] = changed(r, v);
+      }
+    };
+    const auto columns_of = [&](int v) { return kWhole ? kLanes : columns - v * kLanes; };
+    if (row_bias != nullptr) {
+      change([&](int r, int v) HWY_ATTR {
+        const int64_t row = kWhole ? r : HWY_MIN(r, rows - 1);
+        return hn::Add(sums[r][v], hn::Set(DF(), row_bias[row]));
+      });
+    }
+    if (column_bias != nullptr) {
+      change([&](int r, int v) HWY_ATTR {
+        return hn::Add(sums[r][v], LoadFloatUpTo(column_bias + v * kLanes, columns_of(v)));
+      });
+    }
+    HWY_UNROLL(8)
+    for (int r = 0; r < kRows; ++r) LimitSums(limits, sums[r]);
+    HWY_UNROLL(8)
+    for (int r = 0; r < kRows; ++r) {
+      if (!kWhole && r >= rows) return;
+      HWY_UNROLL(3)
+      for (int v = 0; v < kVectors; ++v) {
+        Half* const at = to + r * row_step + v * kLanes;
+        const int64_t rest = columns_of(v);
+        rest >= kLanes ? StoreHalf(sums[r][v], at) : StoreHalfN(sums[r][v], at, rest);
+      }
     }
   }
 };
@@ -126,14 +153,11 @@ HWY_INLINE void RegisterTile(int64_t depth, const float* HWY_RESTRICT a, int64_t
     a += kPanelRows;
     b += kPanelColumns;
   }
-  const auto store = [&](auto whole) HWY_ATTR {
-    HWY_UNROLL(8)
-    for (int r = 0; r < kRows; ++r) {
-      HWY_UNROLL(3)
-      for (int v = 0; v < kVectors; ++v) to.template Store<whole()>(r, v * kLanes, sum[r][v]);
-    }
-  };
-  to.Holds(kRows, kVectors * kLanes) ? store(std::true_type()) : store(std::false_type());
+  if (to.Holds(kRows, kVectors * kLanes)) {
+    to.template Store<true>(sum);
+  } else {
+    to.template Store<false>(sum);
+  }
 }
 
 template <int kRows, class B, class To>
@@ -187,9 +211,7 @@ HWY_INLINE void StoreSums(const float* sums, const float* bias, float bias_for_a
   for (int64_t j = 0; j < count; j += kLanes) {
     const int64_t rest = count - j;
     VF x = hn::Add(hn::LoadU(df, sums + j), same);
-    if (bias != nullptr) {
-      x = hn::Add(x, rest >= kLanes ? hn::LoadU(df, bias + j) : LoadFloatN(bias + j, rest));
-    }
+    if (bias != nullptr) x = hn::Add(x, LoadFloatUpTo(bias + j, rest));
     if (rest >= kLanes || step != 1) {
       StoreHalf(x, rounded + j);
     } else {

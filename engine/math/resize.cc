@@ -43,8 +43,7 @@ void BlendRows(const float* const* rows, const float* weights, int64_t taps, int
     const int64_t rest = count - j;
     VF sum = hn::Zero(df);
     for (int64_t t = 0; t < taps; ++t) {
-      const VF row = rest >= kLanes ? hn::LoadU(df, rows[t] + j) : LoadFloatN(rows[t] + j, rest);
-      sum = hn::Add(sum, hn::Mul(hn::Set(df, weights[t]), row));
+      sum = hn::Add(sum, hn::Mul(hn::Set(df, weights[t]), LoadFloatUpTo(rows[t] + j, rest)));
     }
     if (rest >= kLanes) {
       StoreHalf(sum, to + j);

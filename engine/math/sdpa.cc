@@ -40,17 +40,24 @@ struct ScoreTile {
   bool Holds(int64_t of_rows, int64_t of_columns) const {
     return of_rows <= rows && of_columns <= columns;
   }
-  template <bool kWhole>
-  HWY_INLINE void Store(int row, int64_t column, VF sum) const {
+  template <bool kWhole, int kRows, int kVectors>
+  HWY_INLINE void Store(const VF (&sums)[kRows][kVectors]) const {
     const DF df;
-    if (!kWhole && row >= rows) return;
-    VF score = hn::Mul(RoundHalf(sum), hn::Set(df, scale));
-    if (mask != nullptr) {
-      const Half* at = mask + row * mask_step + column;
-      const int64_t rest = kWhole ? kLanes : columns - column;
-      score = RoundHalf(hn::Add(score, rest >= kLanes ? LoadHalf(at) : LoadHalfN(at, rest)));
+    HWY_UNROLL(8)
+    for (int r = 0; r < kRows; ++r) {
+      if (!kWhole && r >= rows) return;
+      HWY_UNROLL(3)
+      for (int v = 0; v < kVectors; ++v) {
+        const int64_t column = v * kLanes;
+        VF score = hn::Mul(RoundHalf(sums[r][v]), hn::Set(df, scale));
+        if (mask != nullptr) {
+          const Half* at = mask + r * mask_step + column;
+          const int64_t rest = kWhole ? kLanes : columns - column;
+          score = RoundHalf(hn::Add(score, rest >= kLanes ? LoadHalf(at) : LoadHalfN(at, rest)));
+        }
+        hn::StoreU(score, df, to + r * row_step + column);
+      }
     }
-    hn::StoreU(score, df, to + row * row_step + column);
   }
 };
 
@@ -144,8 +151,10 @@ HWY_INLINE void DotKeys(const AttentionBlock& block, const ScoreTile& scores) {
               HWY_ATTR { return hn::Mul(LoadFloatN(q + d, rest), LoadHalfN(k + d, rest)); },
           [](VF a, VF b) HWY_ATTR { return hn::Add(a, b); });
     }
-    for (int64_t i = 0; i < keys; i += kLanes)
-      scores.Store<false>(0, key + i, hn::LoadU(df, sums + i));
+    for (int64_t i = 0; i < keys; i += kLanes) {
+      const VF sum[1][1] = {{hn::LoadU(df, sums + i)}};
+      scores.From(0, key + i).Store<false>(sum);
+    }
   }
 }
 

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "engine/math/epilogue.h"
 #include "engine/math/half.h"
 #include "hwy/highway.h"
 
@@ -120,6 +121,10 @@ HWY_INLINE VF LoadFloatN(const float* from, int64_t count) {
   return hn::Load(DF(), values);
 #endif
 }
+// A vector, or the first `count` elements if that is fewer.
+HWY_INLINE VF LoadFloatUpTo(const float* from, int64_t count) {
+  return count >= kLanes ? hn::LoadU(DF(), from) : LoadFloatN(from, count);
+}
 HWY_INLINE void StoreFloatN(VF values, float* to, int64_t count) {
 #if ANEMONE_MATH_MASKED_HALF
   hn::BlendedStore(values, hn::FirstN(DF(), static_cast<size_t>(count)), DF(), to);
@@ -148,10 +153,39 @@ HWY_INLINE VF MaxNan(VF a, VF b) {
   return hn::IfThenElse(hn::IsNaN(a), a, hn::IfThenElse(hn::IsNaN(b), b, hn::Max(a, b)));
 }
 
-// x limited to [lo, hi], of which none is a NaN; a NaN stays.
+// x limited to [lo, hi], of which none is a NaN; a NaN stays. -0 is raised to a limit of +0.
 HWY_INLINE VF ClampNan(VF x, VF lo, VF hi) {
-  x = hn::IfThenElse(hn::Lt(x, lo), lo, x);
+  x = hn::IfThenElse(hn::Le(x, lo), lo, x);
   return hn::IfThenElse(hn::Gt(x, hi), hi, x);
+}
+
+// A sum before it is rounded, raised to an epilogue's limit. It began at +0, so it is not -0; a NaN
+// stays.
+HWY_INLINE VF AtLeast(VF lo, VF sum) {
+#if HWY_TARGET == HWY_SCALAR
+  return hn::IfThenElse(hn::Lt(sum, lo), lo, sum);
+#else  // x86 gives the second operand where one is a NaN, Arm the NaN
+  return hn::Max(lo, sum);
+#endif
+}
+HWY_INLINE VF AtMost(VF hi, VF sum) {
+#if HWY_TARGET == HWY_SCALAR
+  return hn::IfThenElse(hn::Gt(sum, hi), hi, sum);
+#else
+  return hn::Min(hi, sum);
+#endif
+}
+
+// `count` such sums within an epilogue's limits, if there are any.
+template <size_t kCount>
+HWY_INLINE void LimitSums(const Limits* limits, VF (&sums)[kCount]) {
+  if (limits == nullptr) return;
+  const VF lo = hn::Set(DF(), limits->lo), hi = hn::Set(DF(), limits->hi);
+  HWY_UNROLL(24)
+  for (size_t i = 0; i < kCount; ++i) sums[i] = AtLeast(lo, sums[i]);
+  if (limits->hi > 65504.0f) return;  // infinity
+  HWY_UNROLL(24)
+  for (size_t i = 0; i < kCount; ++i) sums[i] = AtMost(hi, sums[i]);
 }
 
 // Dense runs of any length.

@@ -40,29 +40,29 @@ HWY_INLINE void MapBits(const Half* in, Half* out, int64_t count, const Function
   std::memcpy(to + i, tail, (count - i) * sizeof(Half));
 }
 
-// Whether numbers lie beyond `limit` on its side of zero. Their bits are in the order of their
-// magnitudes, so those are a range, up to an infinity; NaNs come behind it.
+// Whether numbers are `limit` or lie beyond it on its side of zero. Their bits are in the order of
+// their magnitudes, so those are a range, up to an infinity; NaNs come behind it.
 template <class D>
-HWY_INLINE auto AreBeyond(const D d, hn::Vec<D> bits, uint16_t limit) {
-  const auto count = static_cast<uint16_t>(0x7c00 - (limit & 0x7fff));
-  return hn::Lt(hn::Sub(bits, hn::Set(d, static_cast<uint16_t>(limit + 1))), hn::Set(d, count));
+HWY_INLINE auto Reach(const D d, hn::Vec<D> bits, uint16_t limit) {
+  const auto count = static_cast<uint16_t>(0x7c01 - (limit & 0x7fff));
+  return hn::Lt(hn::Sub(bits, hn::Set(d, limit)), hn::Set(d, count));
 }
 
-// By the bits alone. What equals a limit is left as it is, so is a NaN. lo <= 0 <= hi.
+// By the bits alone. A NaN stays. lo <= 0 <= hi.
 inline void ClampBits(const Half* in, Half lo, Half hi, Half* out, int64_t count) {
   const auto low = static_cast<uint16_t>(lo.bits | 0x8000);
   const auto high = static_cast<uint16_t>(hi.bits & 0x7fff);
   const auto raise = [=](const auto d, const auto bits) HWY_ATTR {
-    return hn::IfThenElse(AreBeyond(d, bits, low), hn::Set(d, lo.bits), bits);
+    return hn::IfThenElse(Reach(d, bits, low), hn::Set(d, lo.bits), bits);
   };
   if (high == 0x7c00) return MapBits(in, out, count, raise);  // nothing is above infinity
   MapBits(in, out, count, [=](const auto d, const auto bits) HWY_ATTR {
-    return hn::IfThenElse(AreBeyond(d, bits, high), hn::Set(d, hi.bits), raise(d, bits));
+    return hn::IfThenElse(Reach(d, bits, high), hn::Set(d, hi.bits), raise(d, bits));
   });
 }
 
 inline void ClampRun(const Half* in, float lo, float hi, Half* out, int64_t count) {
-  const VF low = hn::Set(DF(), std::min(lo, hi)), high = hn::Set(DF(), hi);
+  const VF low = hn::Set(DF(), std::min(lo, hi) + 0.0f), high = hn::Set(DF(), hi + 0.0f);  // no -0
   const VH low_bits = Narrow(low), high_bits = Narrow(high);
   const bool are_halfs =
       hn::AllTrue(DF(), hn::And(hn::Eq(Widen(low_bits), low), hn::Eq(Widen(high_bits), high)));

@@ -324,7 +324,8 @@ HWY_INLINE void MultiplyPoint(int64_t tiles, int64_t channels, const float* inpu
 }
 
 // Outputs of one tile for a vector of channels: rounded[row][channel][column].
-HWY_INLINE void RoundTile(const float* sums, int64_t point_size, VF bias, uint16_t* rounded) {
+HWY_INLINE void RoundTile(const float* sums, int64_t point_size, VF bias, const Limits* limits,
+                          uint16_t* rounded) {
   const DF df;
   VF columns[kReach][kTile];
   for (int64_t j = 0; j < kReach; ++j) {
@@ -339,7 +340,9 @@ HWY_INLINE void RoundTile(const float* sums, int64_t point_size, VF bias, uint16
     for (int64_t j = 0; j < kReach; ++j) in[j] = columns[j][i];
     Outputs(in, out);
     VH halves[kTile];
-    for (int64_t j = 0; j < kTile; ++j) halves[j] = Narrow(hn::Add(out[j], bias));
+    for (int64_t j = 0; j < kTile; ++j) out[j] = hn::Add(out[j], bias);
+    LimitSums(limits, out);
+    for (int64_t j = 0; j < kTile; ++j) halves[j] = Narrow(out[j]);
     hn::StoreInterleaved4(halves[0], halves[1], halves[2], halves[3], DH(),
                           rounded + i * kTile * kLanes);
   }

@@ -38,7 +38,8 @@ HWY_INLINE void StoreBlock(const WinogradTask& t, int64_t channel, const float* 
     const int64_t lanes = HWY_MIN(kLanes, channels - k);
     const VF bias = LoadFloatN(t.bias + channel + k, lanes);
     for (int64_t tile = 0; tile < t.tiles(); ++tile) {
-      RoundTile(sums + tile * kWinogradChannels + k, point_size, bias, rounded);
+      RoundTile(sums + tile * kWinogradChannels + k, point_size, bias, t.epilogue.limits(),
+                rounded);
       const int64_t row = (t.tile_row + tile / t.tile_columns) * kTile;
       const int64_t column = (t.tile_column + tile % t.tile_columns) * kTile;
       const int64_t rows = HWY_MIN(kTile, g.out_h - row);
@@ -63,20 +64,22 @@ HWY_INLINE void StoreBlock(const WinogradTask& t, int64_t channel, const float* 
   }
 }
 
-// The outputs of the block of channels [first, last), which lie in runs of rows or parts of them.
+// The outputs of the block of channels [first, last), which lie in runs of rows or parts of them,
+// once they are within the epilogue's limits.
 HWY_INLINE void FinishChannels(const WinogradTask& t, int64_t first, int64_t last) {
   const ConvGeometry& g = *t.geometry;
-  if (t.epilogue.is_empty()) return;
+  const Epilogue rest = t.epilogue.rest();
+  if (rest.is_empty()) return;
   const int64_t row = t.tile_row * kTile, column = t.tile_column * kTile;
   const int64_t rows = HWY_MIN(t.tile_rows * kTile, g.out_h - row);
   const int64_t columns = HWY_MIN(t.tile_columns * kTile, g.out_w - column);
   Half* to = t.y + first * g.y_plane + row * g.y_row + column;
   const int64_t channels = HWY_MIN(last, g.group_out) - first;
   if (columns == g.out_w) {
-    return t.epilogue.FinishRuns(to, channels, rows * columns, g.y_plane);
+    return rest.FinishRuns(to, channels, rows * columns, g.y_plane);
   }
   for (int64_t k = 0; k < channels; ++k, to += g.y_plane) {
-    t.epilogue.FinishRuns(to, rows, columns, g.y_row);
+    rest.FinishRuns(to, rows, columns, g.y_row);
   }
 }
 
@@ -108,8 +111,9 @@ void ComputeDirectly(const WinogradTask& t) {
     for (int64_t row = t.tile_row * kTile; row < last_row; ++row) {
       for (int64_t column = t.tile_column * kTile; column < last_column; ++column) {
         HWY_ALIGN Half rounded[kLanes];
-        const VF sum = hn::Add(DirectSum(t, weights, row, column), bias);
-        StoreHalf(sum, rounded);
+        VF sum[] = {hn::Add(DirectSum(t, weights, row, column), bias)};
+        LimitSums(t.epilogue.limits(), sum);
+        StoreHalf(sum[0], rounded);
         Half* to = t.y + k * g.y_plane + row * g.y_row + column;
         for (int64_t i = 0; i < lanes; ++i) to[i * g.y_plane] = rounded[i];
       }

@@ -1,6 +1,7 @@
 #include "engine/software/fusion.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "engine/math/element_steps.h"
@@ -247,6 +248,20 @@ void Steps::Run(int64_t first, int64_t runs, int64_t count, int64_t step) const 
   }
 }
 
+// What a chain's second unit clamps its first one's result to, if that is all it is for and the
+// first can do so while it rounds (math::Limits).
+std::optional<math::Limits> LimitsOf(const UnitCall& first, const UnitCall& second) {
+  const UnitStep step = second.unit->kind->StepOf(second.unit->params.get(), second.prepared);
+  if (step.step.kind != math::StepKind::kClamp) return std::nullopt;
+  const ConstView& in = second.in[step.x];
+  const bool in_place = in.data == first.out.data && second.out.data == first.out.data;
+  const float lo = std::min(step.step.first, step.step.second), hi = step.step.second;
+  const auto is_half = [](float x) { return math::ToFloat(math::ToHalf(x)) == x; };
+  if (!in_place || in.dims != first.out.dims || !is_half(lo) || !is_half(hi)) return std::nullopt;
+  if (lo > 0 || hi < 0) return std::nullopt;
+  return math::Limits{lo + 0.0f, hi + 0.0f};
+}
+
 }  // namespace
 
 std::vector<Chain> FuseUnits(const Network& network, bool fuse) {
@@ -286,12 +301,20 @@ void RunChain(absl::Span<const UnitCall> calls) {
           steps.Run(begin * run, 1, std::min(end * run, elements) - begin * run, 0);
         });
   }
-  const Steps steps(calls.subspan(1));
-  const auto finish = [&](math::Half* first, int64_t runs, int64_t count, int64_t step) {
-    steps.Run(first - head.out.data, runs, count, step);
+  const auto running = [&head](const Steps& steps) {
+    return [&head, steps = &steps](math::Half* first, int64_t runs, int64_t count, int64_t step) {
+      steps->Run(first - head.out.data, runs, count, step);
+    };
   };
-  kind.ComputeThen(head.unit->params.get(), head.prepared, head.in, head.out,
-                   math::Epilogue(finish));
+  const Steps all(calls.subspan(1)), behind(calls.subspan(2));
+  const auto finish = running(all), finish_behind = running(behind);
+  math::Epilogue epilogue(finish);
+  const std::optional<math::Limits> limits = LimitsOf(head, calls[1]);
+  if (limits) {
+    epilogue = math::Epilogue(*limits, epilogue,
+                              calls.size() > 2 ? math::Epilogue(finish_behind) : math::Epilogue());
+  }
+  kind.ComputeThen(head.unit->params.get(), head.prepared, head.in, head.out, epilogue);
 }
 
 }  // namespace anemone

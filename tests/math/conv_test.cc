@@ -139,6 +139,21 @@ TEST_P(ConvTest, EqualsThePlainSumOnEveryTarget) {
   });
 }
 
+TEST_P(ConvTest, ClampsWhatItRounds) {
+  const ConvShape& s = GetParam().shape;
+  const int64_t weights =
+      s.out_channels * (s.in_channels / s.groups) * s.window.kernel_h * s.window.kernel_w;
+  ForEachSimdTarget([&] {
+    for (Contents contents : {Contents::kNormal, Contents::kSubnormal, Contents::kSpecial}) {
+      const std::vector<Half> x = Numbers(s.batch * s.in_channels * s.in_h * s.in_w, 1, contents);
+      const PackedConv packed = PackConv(s, Numbers(weights, 2), {});
+      std::vector<Half> y(s.batch * s.out_channels * s.out_h() * s.out_w());
+      ExpectClamped(
+          y, [&](const Epilogue& epilogue) { Conv(packed, x, absl::MakeSpan(y), epilogue); });
+    }
+  });
+}
+
 TEST_P(ConvTest, ThreadsDoNotShow) {
   const ConvShape& s = GetParam().shape;
   const std::vector<Half> x = Numbers(s.batch * s.in_channels * s.in_h * s.in_w, 1);

@@ -5,10 +5,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <random>
 #include <string>
 #include <vector>
@@ -111,6 +113,43 @@ inline void ExpectSame(const std::vector<Half>& actual, const std::vector<Half>&
     if (IsNan(actual[i]) && IsNan(expected[i])) continue;
     ASSERT_EQ(actual[i].bits, expected[i].bits)
         << "element " << i << ": " << ToFloat(actual[i]) << ", want " << ToFloat(expected[i]);
+  }
+}
+
+// Checks that `body`, given an epilogue that begins with a clamp, leaves in `result` what a clamp
+// of what it leaves without would be, and finishes each element once.
+inline void ExpectClamped(std::vector<Half>& result,
+                          const std::function<void(const Epilogue&)>& body) {
+  body(Epilogue());
+  const std::vector<Half> plain = result;
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (const Limits limits : {Limits{0, kInfinity}, {0, 6}, {-0.5f, 0.25f}, {-kInfinity, 0}}) {
+    const auto clamp = [&](Half& half) {
+      const float x = ToFloat(half);
+      if (x <= limits.lo) half = ToHalf(limits.lo);
+      if (x > limits.hi) half = ToHalf(limits.hi);
+    };
+    std::vector<Half> want = plain;
+    std::for_each(want.begin(), want.end(), clamp);
+    std::vector<std::atomic<int>> times(result.size());
+    const auto each = [&](Half* first, int64_t runs, int64_t count, int64_t step, auto change) {
+      for (int64_t i = 0; i < runs * count; ++i) {
+        Half& element = first[i / count * step + i % count];
+        ++times.at(&element - result.data());
+        change(element);
+      }
+    };
+    const auto all = [&](Half* first, int64_t runs, int64_t count, int64_t step) {
+      each(first, runs, count, step, clamp);
+    };
+    const auto rest = [&](Half* first, int64_t runs, int64_t count, int64_t step) {
+      each(first, runs, count, step, [](Half&) {});
+    };
+    body(Epilogue(limits, Epilogue(all), Epilogue(rest)));
+    ExpectSame(result, want);
+    for (size_t i = 0; i < times.size(); ++i) ASSERT_EQ(times[i], 1) << "element " << i;
+    body(Epilogue(limits, Epilogue(all), Epilogue()));
+    ExpectSame(result, want);
   }
 }
 

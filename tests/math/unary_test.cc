@@ -41,8 +41,8 @@ TEST(Unary, ClampLimitsEveryValue) {
     for (const auto& [lo, hi] : kLimits) {
       Clamp(x, lo, hi, absl::MakeSpan(y));
       for (size_t i = 0; i < x.size(); ++i) {
-        const float value = ToFloat(x[i]), raised = value < lo ? lo : value;
-        const Half want = ToHalf(raised > hi ? hi : raised);
+        const float value = ToFloat(x[i]), raised = value <= lo ? lo + 0.0f : value;
+        const Half want = ToHalf(raised > hi ? hi + 0.0f : raised);  // no limit is -0
         if (IsNan(x[i])) {
           ASSERT_TRUE(IsNan(y[i]));
         } else {

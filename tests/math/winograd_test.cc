@@ -84,6 +84,19 @@ TEST_P(WinogradTest, IsCloseToThePlainSumOnEveryTarget) {
   });
 }
 
+TEST_P(WinogradTest, ClampsWhatItRounds) {
+  const ConvShape& s = GetParam().shape;
+  const PackedConv packed = PackConv(s, Numbers(WeightCount(s), 2), {});
+  ForEachSimdTarget([&] {
+    for (Contents contents : {Contents::kNormal, Contents::kSubnormal, Contents::kSpecial}) {
+      const std::vector<Half> x = Numbers(s.batch * s.in_channels * s.in_h * s.in_w, 1, contents);
+      std::vector<Half> y(s.batch * s.out_channels * s.out_h() * s.out_w());
+      ExpectClamped(
+          y, [&](const Epilogue& epilogue) { Conv(packed, x, absl::MakeSpan(y), epilogue); });
+    }
+  });
+}
+
 TEST_P(WinogradTest, ThreadsDoNotShow) {
   const ConvShape& s = GetParam().shape;
   std::vector<Half> x = Numbers(s.batch * s.in_channels * s.in_h * s.in_w, 1);
