@@ -181,16 +181,18 @@ template <class B, class To>
 HWY_NOINLINE void MultiplyTile(int64_t depth, const float* a, int64_t a_step, int64_t rows,
                                const B* b, int64_t columns, const float* so_far, const To& to,
                                Ahead ahead) {
-  if (rows == 1) return TileColumns<1>(depth, a, a_step, b, columns, so_far, to, ahead);
-#if ANEMONE_MATH_WIDE_TILE
-  if (rows > kPanelRows) return TileColumns<8>(depth, a, a_step, b, columns, so_far, to, ahead);
-  TileColumns<4>(depth, a, a_step, b, columns, so_far, to, ahead);
-#else
-  TileColumns<4>(depth, a, a_step, b, columns, so_far, to, ahead);
+  if (ANEMONE_MATH_WIDE_TILE && rows > kPanelRows + 1) {
+    return TileColumns<8>(depth, a, a_step, b, columns, so_far, to, ahead);
+  }
+  const auto panel = [&](int64_t height, const float* from, const float* before,
+                         const To& into) HWY_ATTR {
+    if (height == 1) return TileColumns<1>(depth, from, a_step, b, columns, before, into, ahead);
+    TileColumns<4>(depth, from, a_step, b, columns, before, into, ahead);
+  };
+  panel(rows, a, so_far, to);
   if (rows <= kPanelRows) return;
   if (so_far != nullptr) so_far += kPanelRows * kPanelColumns;
-  TileColumns<4>(depth, a + a_step, a_step, b, columns, so_far, to.From(kPanelRows, 0), ahead);
-#endif
+  panel(rows - kPanelRows, a + a_step, so_far, to.From(kPanelRows, 0));
 }
 
 // The same into `tile`, on top of what is there.

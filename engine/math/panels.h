@@ -43,14 +43,14 @@ struct PackCost {
   int64_t b_rows, a_columns;
 };
 
-// Blocks of at most `most` and of whole tiles by `column_step`, as few as that makes, or more if
-// more threads then end sooner: each thread takes as many blocks as another or one more, and each
-// block packs its part of A and B.
-inline BlockSize CutBlocks(int64_t rows, int64_t columns, BlockSize most, int64_t column_step,
+// Blocks of at most `most` and of whole `step`s, as few as that makes, or more if more threads then
+// end sooner: each thread takes as many blocks as another or one more, and each block packs its
+// part of A and B.
+inline BlockSize CutBlocks(int64_t rows, int64_t columns, BlockSize most, BlockSize step,
                            PackCost pack, int64_t copies, int64_t threads) {
   const auto block = [&](int64_t by_rows, int64_t by_columns) {
-    return BlockSize{RoundUp(CeilDiv(rows, by_rows), kTileRows),
-                     RoundUp(CeilDiv(columns, by_columns), column_step)};
+    return BlockSize{RoundUp(CeilDiv(rows, by_rows), step.rows),
+                     RoundUp(CeilDiv(columns, by_columns), step.columns)};
   };
   // A twentieth of a block is added, for a thread that is held up.
   const auto time = [&](BlockSize b) {
@@ -63,8 +63,8 @@ inline BlockSize CutBlocks(int64_t rows, int64_t columns, BlockSize most, int64_
   BlockSize best = block(by_rows, by_columns);
   if (threads == 1) return best;
   const int64_t most_blocks = 4 * threads / std::max<int64_t>(copies, 1);
-  const int64_t most_by_rows = std::min(CeilDiv(rows, kTileRows), most_blocks / by_columns);
-  const int64_t most_columns = CeilDiv(columns, column_step);
+  const int64_t most_by_rows = std::min(CeilDiv(rows, step.rows), most_blocks / by_columns);
+  const int64_t most_columns = CeilDiv(columns, step.columns);
   int64_t best_time = time(best);
   for (int64_t i = by_rows; i <= most_by_rows; ++i) {
     for (int64_t j = by_columns; j <= std::min(most_columns, most_blocks / i); ++j) {
@@ -79,18 +79,19 @@ inline BlockSize CutBlocks(int64_t rows, int64_t columns, BlockSize most, int64_
 // Blocks as large as the caches like.
 inline BlockSize ChooseBlock(int64_t rows, int64_t columns, int64_t depth, int64_t column_step,
                              int64_t copies, int64_t threads) {
-  return CutBlocks(rows, columns, {kBlockRows, ColumnsOf(depth)}, column_step,
+  return CutBlocks(rows, columns, {kBlockRows, ColumnsOf(depth)}, {kTileRows, column_step},
                    {.b_rows = 4, .a_columns = 4}, copies, threads);
 }
 
-// Where B need not be packed: all columns, and as many rows as the second-level cache holds.
+// Where B need not be packed: all columns, and as many rows as the second-level cache holds. Cut by
+// rows, a thread goes on from what it left in its own cache, so rows are cut by half tiles too.
 inline BlockSize ChooseStreamed(int64_t rows, int64_t columns, int64_t depth, int64_t copies,
                                 int64_t threads) {
   constexpr int64_t kMostRows = 256, kMostFloats = 1 << 18;
   const int64_t most = kMostFloats / std::max<int64_t>(depth, 1) / kTileRows * kTileRows;
   return CutBlocks(rows, columns,
                    {std::clamp(most, kTileRows, kMostRows), RoundUp(columns, kPanelColumns)},
-                   kPanelColumns, {.b_rows = 0, .a_columns = 4}, copies, threads);
+                   {kPanelRows, kPanelColumns}, {.b_rows = 0, .a_columns = 4}, copies, threads);
 }
 
 }  // namespace anemone::math

@@ -220,7 +220,7 @@ namespace {
 int64_t BlockQueries(const SdpaShape& shape) {
   constexpr int64_t kScoreFloats = 131072, kMostQueries = 256;
   const int64_t most = std::clamp(kScoreFloats / shape.keys, kTileRows, kMostQueries);
-  return CutBlocks(shape.queries, 1, {.rows = most, .columns = 1}, /*column_step=*/1,
+  return CutBlocks(shape.queries, 1, {.rows = most, .columns = 1}, {kTileRows, 1},
                    {.b_rows = 4, .a_columns = 0}, shape.batch * shape.heads, ThreadCount())
       .rows;
 }
