@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "engine/math/conv_state.h"
+#include "engine/math/interleave-inl.h"
 #include "engine/math/kernel-inl.h"
 #include "engine/math/stage-inl.h"
 #include "engine/math/weight_panels-inl.h"
@@ -216,31 +217,6 @@ HWY_INLINE void MultiplyConvBlock(const ConvBlock& block) {
           },
       [&](int64_t first, int64_t terms, int64_t row, int64_t column)
           HWY_ATTR { return RowsAhead(block, first, terms, row, column / kPanelColumns); });
-}
-
-// Eight rows of eight Halfs, `from_step` apart, as columns. Three perfect shuffles transpose them.
-HWY_INLINE void TransposeHalves(const Half* from, int64_t from_step, Half* to, int64_t to_step) {
-#if HWY_TARGET == HWY_SCALAR
-  for (int i = 0; i < 8; ++i) {
-    for (int j = 0; j < 8; ++j) to[j * to_step + i] = from[i * from_step + j];
-  }
-#else
-  const hn::FixedTag<uint16_t, 8> d;
-  hn::Vec<decltype(d)> rows[8], next[8];
-  for (int i = 0; i < 8; ++i) {
-    rows[i] = hn::LoadU(d, reinterpret_cast<const uint16_t*>(from + i * from_step));
-  }
-  for (int step = 0; step < 3; ++step) {
-    for (int i = 0; i < 4; ++i) {
-      next[2 * i] = hn::InterleaveLower(d, rows[i], rows[i + 4]);
-      next[2 * i + 1] = hn::InterleaveUpper(d, rows[i], rows[i + 4]);
-    }
-    for (int i = 0; i < 8; ++i) rows[i] = next[i];
-  }
-  for (int i = 0; i < 8; ++i) {
-    hn::StoreU(rows[i], d, reinterpret_cast<uint16_t*>(to + i * to_step));
-  }
-#endif
 }
 
 // Rounds a tile whose rows are positions and whose columns are output channels.

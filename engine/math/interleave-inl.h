@@ -1,4 +1,5 @@
-// engine/math/interleave-inl.h: runs of elements that take turns. Internal.
+// engine/math/interleave-inl.h: Halfs of several runs that take turns: interleaved runs, transposed
+// squares. Internal.
 #if defined(ENGINE_MATH_INTERLEAVE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ENGINE_MATH_INTERLEAVE_INL_H_
 #undef ENGINE_MATH_INTERLEAVE_INL_H_
@@ -37,6 +38,31 @@ HWY_INLINE void InterleaveRuns(const Half* from, int64_t step, int64_t parts, in
   for (; j < count; ++j) {
     for (int64_t p = 0; p < parts; ++p) to[j * parts + p] = from[p * step + j];
   }
+}
+
+// Eight rows of eight Halfs, `from_step` apart, as columns. Three perfect shuffles transpose them.
+HWY_INLINE void TransposeHalves(const Half* from, int64_t from_step, Half* to, int64_t to_step) {
+#if HWY_TARGET == HWY_SCALAR
+  for (int i = 0; i < 8; ++i) {
+    for (int j = 0; j < 8; ++j) to[j * to_step + i] = from[i * from_step + j];
+  }
+#else
+  const hn::FixedTag<uint16_t, 8> d;
+  hn::Vec<decltype(d)> rows[8], next[8];
+  for (int i = 0; i < 8; ++i) {
+    rows[i] = hn::LoadU(d, reinterpret_cast<const uint16_t*>(from + i * from_step));
+  }
+  for (int step = 0; step < 3; ++step) {
+    for (int i = 0; i < 4; ++i) {
+      next[2 * i] = hn::InterleaveLower(d, rows[i], rows[i + 4]);
+      next[2 * i + 1] = hn::InterleaveUpper(d, rows[i], rows[i + 4]);
+    }
+    for (int i = 0; i < 8; ++i) rows[i] = next[i];
+  }
+  for (int i = 0; i < 8; ++i) {
+    hn::StoreU(rows[i], d, reinterpret_cast<uint16_t*>(to + i * to_step));
+  }
+#endif
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

@@ -102,15 +102,21 @@ HWY_INLINE VH LoadBitsN(const Half* from, int64_t count) {
   return hn::Load(DH(), bits);
 #endif
 }
-HWY_INLINE void StoreBitsN(VH values, Half* to, int64_t count) {
+// The first `count` lanes of bits.
+template <class D>
+HWY_INLINE void StoreFirstBits(D d, hn::Vec<D> bits, Half* to, int64_t count) {
+  auto* at = reinterpret_cast<uint16_t*>(to);
 #if ANEMONE_MATH_MASKED_HALF
-  hn::BlendedStore(values, hn::FirstN(DH(), static_cast<size_t>(count)), DH(),
-                   reinterpret_cast<uint16_t*>(to));
+  hn::BlendedStore(bits, hn::FirstN(d, static_cast<size_t>(count)), d, at);
 #else
-  HWY_ALIGN uint16_t bits[hn::MaxLanes(DH())];
-  hn::Store(values, DH(), bits);
-  std::memcpy(static_cast<void*>(to), bits, count * sizeof(Half));
+  if (count == hn::MaxLanes(d)) return hn::StoreU(bits, d, at);
+  HWY_ALIGN uint16_t lanes[hn::MaxLanes(D())];
+  hn::Store(bits, d, lanes);
+  std::memcpy(at, lanes, count * sizeof(uint16_t));
 #endif
+}
+HWY_INLINE void StoreBitsN(VH values, Half* to, int64_t count) {
+  StoreFirstBits(DH(), values, to, count);
 }
 HWY_INLINE VF LoadFloatN(const float* from, int64_t count) {
 #if ANEMONE_MATH_MASKED_HALF

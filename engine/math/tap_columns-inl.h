@@ -109,20 +109,6 @@ class TapColumns {
   hn::Mask<DL> inside_[kLoads];
 };
 
-// The first `count` lanes of bits.
-template <class D>
-HWY_INLINE void StoreFirstBits(D d, hn::Vec<D> bits, Half* to, int64_t count) {
-  auto* at = reinterpret_cast<uint16_t*>(to);
-#if ANEMONE_MATH_MASKED_HALF
-  hn::BlendedStore(bits, hn::FirstN(d, static_cast<size_t>(count)), d, at);
-#else
-  if (count == hn::MaxLanes(d)) return hn::StoreU(bits, d, at);
-  HWY_ALIGN uint16_t lanes[hn::MaxLanes(D())];
-  hn::Store(bits, d, lanes);
-  std::memcpy(at, lanes, count * sizeof(uint16_t));
-#endif
-}
-
 // Rounds the first `count` lanes.
 template <class D>
 HWY_INLINE void StoreFirst(D, hn::Vec<D> values, Half* to, int64_t count) {

@@ -47,6 +47,7 @@ struct WinogradTask {
 #define ENGINE_MATH_WINOGRAD_INL_H_
 #endif
 
+#include "engine/math/interleave-inl.h"
 #include "engine/math/panels.h"
 #include "engine/math/scratch.h"
 #include "engine/math/simd-inl.h"
@@ -323,9 +324,10 @@ HWY_INLINE void MultiplyPoint(int64_t tiles, int64_t channels, const float* inpu
   }
 }
 
-// Outputs of one tile for a vector of channels: rounded[row][channel][column].
+// Outputs of one tile for a vector of channels: those of a row `row_step` apart, a position's
+// `step`.
 HWY_INLINE void RoundTile(const float* sums, int64_t point_size, VF bias, const Limits* limits,
-                          uint16_t* rounded) {
+                          Half* rounded, int64_t row_step, int64_t step) {
   const DF df;
   VF columns[kReach][kTile];
   for (int64_t j = 0; j < kReach; ++j) {
@@ -339,12 +341,9 @@ HWY_INLINE void RoundTile(const float* sums, int64_t point_size, VF bias, const 
     VF in[kReach], out[kTile];
     for (int64_t j = 0; j < kReach; ++j) in[j] = columns[j][i];
     Outputs(in, out);
-    VH halves[kTile];
     for (int64_t j = 0; j < kTile; ++j) out[j] = hn::Add(out[j], bias);
     LimitSums(limits, out);
-    for (int64_t j = 0; j < kTile; ++j) halves[j] = Narrow(out[j]);
-    hn::StoreInterleaved4(halves[0], halves[1], halves[2], halves[3], DH(),
-                          rounded + i * kTile * kLanes);
+    for (int64_t j = 0; j < kTile; ++j) StoreHalf(out[j], rounded + i * row_step + j * step);
   }
 }
 

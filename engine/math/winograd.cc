@@ -29,37 +29,55 @@
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
+// Positions of a row that are stored at once: two tiles'. As many channels are turned at once.
+constexpr int64_t kSquare = 8;
+static_assert(kSquare == 2 * kTile);
+
+// A row of positions for the first `channels` of kSquare channels: from[position][channel].
+HWY_INLINE void StoreRow(const Half* from, int64_t from_step, int64_t channels, int64_t width,
+                         Half* to, int64_t plane) {
+  if (channels == kSquare && width == kSquare) return TransposeHalves(from, from_step, to, plane);
+  HWY_ALIGN Half turned[kSquare][kSquare];
+  TransposeHalves(from, from_step, turned[0], kSquare);
+  const hn::CappedTag<uint16_t, kSquare> d;
+  for (int64_t k = 0; k < channels; ++k) {
+    for (int64_t j = 0; j < width; j += hn::MaxLanes(d)) {
+      const auto bits = hn::Load(d, reinterpret_cast<const uint16_t*>(turned[k] + j));
+      StoreFirstBits(d, bits, to + k * plane + j, HWY_MIN(width - j, hn::MaxLanes(d)));
+    }
+  }
+}
+
 HWY_INLINE void StoreBlock(const WinogradTask& t, int64_t channel, const float* sums,
                            int64_t point_size) {
+  constexpr int64_t kTogether = HWY_MAX(kLanes, kSquare);  // channels
   const ConvGeometry& g = *t.geometry;
   const int64_t channels = HWY_MIN(kWinogradChannels, g.group_out - channel);
-  HWY_ALIGN uint16_t rounded[kTile * kTile * kLanes];
-  for (int64_t k = 0; k < channels; k += kLanes) {
-    const int64_t lanes = HWY_MIN(kLanes, channels - k);
-    const VF bias = LoadFloatN(t.bias + channel + k, lanes);
-    for (int64_t tile = 0; tile < t.tiles(); ++tile) {
-      RoundTile(sums + tile * kWinogradChannels + k, point_size, bias, t.epilogue.limits(),
-                rounded);
-      const int64_t row = (t.tile_row + tile / t.tile_columns) * kTile;
-      const int64_t column = (t.tile_column + tile % t.tile_columns) * kTile;
-      const int64_t rows = HWY_MIN(kTile, g.out_h - row);
-      const int64_t width = HWY_MIN(kTile, g.out_w - column);
-      Half* to = t.y + (channel + k) * g.y_plane + row * g.y_row + column;
-      for (int64_t lane = 0; lane < lanes; ++lane, to += g.y_plane) {
-        const uint16_t* from = rounded + lane * kTile;
-        if (rows == kTile && width == kTile) {
-          HWY_UNROLL(4)
-          for (int64_t i = 0; i < kTile; ++i) {
-            void* at = to + i * g.y_row;
-            std::memcpy(at, from + i * kTile * kLanes, kTile * sizeof(Half));
-          }
-          continue;
-        }
-        for (int64_t i = 0; i < rows; ++i) {
-          void* at = to + i * g.y_row;
-          std::memcpy(at, from + i * kTile * kLanes, width * sizeof(Half));
+  HWY_ALIGN Half rounded[kTile][kSquare][kTogether] = {};
+  for (int64_t k = 0; k < channels; k += kTogether) {
+    for (int64_t tile = 0; tile < t.tiles();) {
+      const int64_t across = tile % t.tile_columns;
+      const int64_t pair = HWY_MIN(t.tile_columns - across, 2);
+      for (int64_t lane = 0; lane < kTogether && k + lane < channels; lane += kLanes) {
+        const VF bias = LoadFloatUpTo(t.bias + channel + k + lane, channels - k - lane);
+        for (int64_t i = 0; i < pair; ++i) {
+          RoundTile(sums + (tile + i) * kWinogradChannels + k + lane, point_size, bias,
+                    t.epilogue.limits(), &rounded[0][i * kTile][lane], kSquare * kTogether,
+                    kTogether);
         }
       }
+      const int64_t row = (t.tile_row + tile / t.tile_columns) * kTile;
+      const int64_t column = (t.tile_column + across) * kTile;
+      const int64_t rows = HWY_MIN(kTile, g.out_h - row);
+      const int64_t width = HWY_MIN(pair * kTile, g.out_w - column);
+      for (int64_t lane = 0; lane < kTogether && k + lane < channels; lane += kSquare) {
+        Half* to = t.y + (channel + k + lane) * g.y_plane + row * g.y_row + column;
+        for (int64_t i = 0; i < rows; ++i, to += g.y_row) {
+          StoreRow(&rounded[i][0][lane], kTogether, HWY_MIN(channels - k - lane, kSquare), width,
+                   to, g.y_plane);
+        }
+      }
+      tile += pair;
     }
   }
 }
@@ -195,7 +213,7 @@ int64_t ChannelBlocks(const ConvGeometry& g) { return CeilDiv(g.group_out, kWino
 // What a task of so many tiles and output channels costs, in multiply-adds of 16 lanes; the
 // transforms' part as measured (bench/math_bench.cc).
 int64_t TaskCost(const ConvGeometry& g, int64_t tiles, int64_t channels) {
-  constexpr int64_t kWeights = 9, kInput = 60, kOutput = 37;
+  constexpr int64_t kWeights = 9, kInput = 45, kOutput = 18;
   return g.group_in * channels * (tiles * kPoints / 16 + kWeights) + tiles * g.group_in * kInput +
          tiles * channels * kOutput;
 }
