@@ -120,7 +120,7 @@ PackedConv PackGeometry(const ConvGeometry& geometry, HalfReader weights,
   state->kind = ChooseKind(geometry, coded != nullptr && coded->form != WeightForm::kDense);
   state->bias.assign(bias.begin(), bias.end());
   state->bias.resize(channels, 0.0f);
-  for (float& value : state->bias) value += 0.0f;  // no sum is -0
+  for (float& value : state->bias) value += 0.0f;  // +0, so that no sum is -0 (Winograd's may be)
   if (state->kind == ConvKind::kWinograd) {
     state->winograd = PackWinograd(geometry, weights);
     if (state->winograd.size() == 0) state->kind = ConvKind::kPanels;

@@ -103,9 +103,10 @@ PackedConv PackPhase(const ConvTransposeShape& shape, const PhaseAxis& rows,
 // Whether the outputs of an input lie side by side, and nobody else's among them.
 bool PhasesAreChannels(const ConvTransposeShape& shape) {
   const Window& w = shape.window;
-  return shape.groups == 1 && w.kernel_h == w.stride_h && w.kernel_w == w.stride_w &&
-         w.dilation_h == 1 && w.dilation_w == 1 && shape.out_h() == shape.in_h * w.stride_h &&
-         shape.out_w() == shape.in_w * w.stride_w && w.pad_top == 0 && w.pad_left == 0;
+  return shape.groups == 1 && w.kernel_h * w.kernel_w > 1 && w.kernel_h == w.stride_h &&
+         w.kernel_w == w.stride_w && w.dilation_h == 1 && w.dilation_w == 1 &&
+         shape.out_h() == shape.in_h * w.stride_h && shape.out_w() == shape.in_w * w.stride_w &&
+         w.pad_top == 0 && w.pad_left == 0;
 }
 
 PackedConv PackPhases(const ConvTransposeShape& shape, absl::Span<const Half> weights,
@@ -134,16 +135,20 @@ void RunPhases(const PackedConvTranspose& op, absl::Span<const Half> x, absl::Sp
   const ConvTransposeShape& shape = op.shape;
   const int64_t plane = shape.in_h * shape.in_w;
   const int64_t rows = shape.batch * shape.out_channels * shape.in_h;
-  const int64_t size = static_cast<int64_t>(y.size()) / rows;
+  const int64_t size = shape.window.kernel_h * shape.out_w();
   const CallScratch<Half> phases(static_cast<int64_t>(y.size()));
   Conv(op.convs[0], x, phases.span());
   ParallelForItems(rows, size, [&](int64_t begin, int64_t end) {
+    int64_t finished = begin;
     for (int64_t row = begin; row < end; ++row) {
       const int64_t channel = row / shape.in_h;
-      Half* const to = y.data() + row * size;
       HWY_DYNAMIC_DISPATCH(PlacePhases)
-      (shape, phases.data() + channel * shape.in_h * size, plane, row % shape.in_h, to);
-      epilogue.FinishRuns(to, 1, size, 0);
+      (shape, phases.data() + channel * shape.in_h * size, plane, row % shape.in_h,
+       y.data() + row * size);
+      const int64_t elements = (row + 1 - finished) * size;
+      if (elements < kNearElements && row + 1 < end) continue;
+      epilogue.FinishRuns(y.data() + finished * size, 1, elements, 0);
+      finished = row + 1;
     }
   });
 }
@@ -196,10 +201,11 @@ PackedConvTranspose PackConvTranspose(const ConvTransposeShape& shape,
 
 void ConvTranspose(const PackedConvTranspose& op, absl::Span<const Half> x, absl::Span<Half> y,
                    const Epilogue& epilogue) {
+  if (y.empty()) return;
   if (op.phases_are_channels) return RunPhases(op, x, y, epilogue);
   for (const PackedConv& phase : op.convs) Conv(phase, x, y);
   const int64_t planes = op.shape.batch * op.shape.out_channels;
-  const int64_t plane = static_cast<int64_t>(y.size()) / planes;
+  const int64_t plane = op.shape.out_h() * op.shape.out_w();
   epilogue.FinishAll(y.data(), planes, plane, plane);
 }
 

@@ -9,8 +9,9 @@
 // y[n, o, i*sh + kh*dh - top, j*sw + kw*dw - left] += x[n, c, i, j] * w[c, o, kh, kw], then bias,
 // one rounding, epilogue. It runs as one ordinary convolution per output phase (i mod sh, j mod sw)
 // on the taps that reach that phase, so no zero is ever multiplied and conv.h's promises on order,
-// threads and memory hold here too. Where no two inputs reach the same output (a kernel as large as
-// its stride), one pointwise convolution has all phases as channels.
+// threads and memory hold here too. Where outputs of an input lie side by side (one group, a kernel
+// as large as its stride, no padding), one pointwise convolution has all phases as channels; it
+// takes scratch as large as y.
 #ifndef ENGINE_MATH_CONV_TRANSPOSE_H_
 #define ENGINE_MATH_CONV_TRANSPOSE_H_
 

@@ -17,7 +17,7 @@ namespace anemone::math {
 // 8 KB: the first-level cache holds a few operands of so many.
 inline constexpr int64_t kNearElements = 4096;
 
-// Halfs, lo <= 0 <= hi; a NaN lies within any.
+// Halfs, lo <= 0 <= hi, neither of them -0; a NaN lies within any.
 struct Limits {
   float lo, hi;
 };

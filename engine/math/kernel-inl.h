@@ -181,8 +181,10 @@ template <class B, class To>
 HWY_NOINLINE void MultiplyTile(int64_t depth, const float* a, int64_t a_step, int64_t rows,
                                const B* b, int64_t columns, const float* so_far, const To& to,
                                Ahead ahead) {
-  if (ANEMONE_MATH_WIDE_TILE && rows > kPanelRows + 1) {
-    return TileColumns<8>(depth, a, a_step, b, columns, so_far, to, ahead);
+  if constexpr (ANEMONE_MATH_WIDE_TILE) {
+    if (rows > kPanelRows + 1) {
+      return TileColumns<8>(depth, a, a_step, b, columns, so_far, to, ahead);
+    }
   }
   const auto panel = [&](int64_t height, const float* from, const float* before,
                          const To& into) HWY_ATTR {

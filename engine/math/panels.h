@@ -84,14 +84,16 @@ inline BlockSize ChooseBlock(int64_t rows, int64_t columns, int64_t depth, int64
 }
 
 // Where B need not be packed: all columns, and as many rows as the second-level cache holds. Cut by
-// rows, a thread goes on from what it left in its own cache, so rows are cut by half tiles too.
+// rows, a thread goes on from what it left in its own cache, so rows are cut by half tiles too;
+// those of one tile are not, for it reads B once.
 inline BlockSize ChooseStreamed(int64_t rows, int64_t columns, int64_t depth, int64_t copies,
                                 int64_t threads) {
   constexpr int64_t kMostRows = 256, kMostFloats = 1 << 18;
   const int64_t most = kMostFloats / std::max<int64_t>(depth, 1) / kTileRows * kTileRows;
   return CutBlocks(rows, columns,
                    {std::clamp(most, kTileRows, kMostRows), RoundUp(columns, kPanelColumns)},
-                   {kPanelRows, kPanelColumns}, {.b_rows = 0, .a_columns = 4}, copies, threads);
+                   {rows > kTileRows ? kPanelRows : kTileRows, kPanelColumns},
+                   {.b_rows = 0, .a_columns = 4}, copies, threads);
 }
 
 }  // namespace anemone::math

@@ -19,11 +19,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
-// The larger one; of zeros +0, on every instruction set. Neither is a NaN.
-HWY_INLINE VF LargerOf(VF a, VF b) {
-  return hn::IfThenElse(hn::Eq(a, b), hn::And(a, b), hn::Max(a, b));
-}
-
 // kOutside: the bits of what the padding holds.
 struct Maximum {  // of numbers
   static constexpr bool kAverage = false;
@@ -32,10 +27,7 @@ struct Maximum {  // of numbers
 };
 struct MaximumNan {
   static constexpr bool kAverage = false;
-  static HWY_INLINE VF Fold(VF a, VF b) {
-    const VF larger = LargerOf(a, b);
-    return hn::IfThenElse(hn::IsNaN(a), a, hn::IfThenElse(hn::IsNaN(b), b, larger));
-  }
+  static HWY_INLINE VF Fold(VF a, VF b) { return MaxNan(a, b); }
 };
 struct Average {
   static constexpr bool kAverage = true;
@@ -114,7 +106,7 @@ HWY_INLINE hn::Vec<D> MaxSigned(const D d, hn::Vec<D> a, hn::Vec<D> b) {
 
 // `columns` maxima from (row, column) on, in kRows rows, of a plane that begins at x.
 template <int kRows, int kTaps, int kStride, class D>
-HWY_INLINE void MaximumTile(const D d, const ConvGeometry& g, const Readable& input, const Half* x,
+HWY_INLINE void MaximumTile(const ConvGeometry& g, const Readable& input, const Half* x,
                             const TapColumns<kTaps, kStride, Maximum::kOutside, D>& taps,
                             int64_t row, int64_t column, int64_t columns, Half* y) {
   using Taps = TapColumns<kTaps, kStride, Maximum::kOutside, D>;
@@ -208,7 +200,7 @@ HWY_INLINE bool PoolDirect(const ConvGeometry& g, const Readable& input, const H
               if constexpr (Op::kAverage) {
                 AverageTile<rows>(d, g, input, x, taps, row, column, columns, counts, y);
               } else {
-                MaximumTile<rows>(d, g, input, x, taps, row, column, columns, y);
+                MaximumTile<rows>(g, input, x, taps, row, column, columns, y);
               }
             });
           }

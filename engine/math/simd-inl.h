@@ -102,7 +102,7 @@ HWY_INLINE VH LoadBitsN(const Half* from, int64_t count) {
   return hn::Load(DH(), bits);
 #endif
 }
-// The first `count` lanes of bits.
+// The first `count` lanes of bits, or all of them.
 template <class D>
 HWY_INLINE void StoreFirstBits(D d, hn::Vec<D> bits, Half* to, int64_t count) {
   auto* at = reinterpret_cast<uint16_t*>(to);
@@ -112,7 +112,7 @@ HWY_INLINE void StoreFirstBits(D d, hn::Vec<D> bits, Half* to, int64_t count) {
   if (count == hn::MaxLanes(d)) return hn::StoreU(bits, d, at);
   HWY_ALIGN uint16_t lanes[hn::MaxLanes(D())];
   hn::Store(bits, d, lanes);
-  std::memcpy(at, lanes, count * sizeof(uint16_t));
+  std::memcpy(static_cast<void*>(to), lanes, count * sizeof(uint16_t));
 #endif
 }
 HWY_INLINE void StoreBitsN(VH values, Half* to, int64_t count) {
@@ -151,12 +151,20 @@ HWY_INLINE void StoreHalfN(VF values, Half* to, int64_t count) {
 // Through storage as a Half and back.
 HWY_INLINE VF RoundHalf(VF values) { return Widen(Narrow(values)); }
 
-// Minimum and maximum that give a NaN if either operand is one, on every instruction set.
+// Minimum and maximum of numbers, -0 below +0 on every instruction set.
+HWY_INLINE VF SmallerOf(VF a, VF b) {
+  return hn::IfThenElse(hn::Eq(a, b), hn::Or(a, b), hn::Min(a, b));
+}
+HWY_INLINE VF LargerOf(VF a, VF b) {
+  return hn::IfThenElse(hn::Eq(a, b), hn::And(a, b), hn::Max(a, b));
+}
+
+// The same, but a NaN if either operand is one.
 HWY_INLINE VF MinNan(VF a, VF b) {
-  return hn::IfThenElse(hn::IsNaN(a), a, hn::IfThenElse(hn::IsNaN(b), b, hn::Min(a, b)));
+  return hn::IfThenElse(hn::IsNaN(a), a, hn::IfThenElse(hn::IsNaN(b), b, SmallerOf(a, b)));
 }
 HWY_INLINE VF MaxNan(VF a, VF b) {
-  return hn::IfThenElse(hn::IsNaN(a), a, hn::IfThenElse(hn::IsNaN(b), b, hn::Max(a, b)));
+  return hn::IfThenElse(hn::IsNaN(a), a, hn::IfThenElse(hn::IsNaN(b), b, LargerOf(a, b)));
 }
 
 // x limited to [lo, hi], of which none is a NaN; a NaN stays. -0 is raised to a limit of +0.
@@ -165,21 +173,22 @@ HWY_INLINE VF ClampNan(VF x, VF lo, VF hi) {
   return hn::IfThenElse(hn::Gt(x, hi), hi, x);
 }
 
-// A sum before it is rounded, raised to an epilogue's limit. It began at +0, so it is not -0; a NaN
-// stays.
-HWY_INLINE VF AtLeast(VF lo, VF sum) {
-#if HWY_TARGET == HWY_SCALAR
-  return hn::IfThenElse(hn::Lt(sum, lo), lo, sum);
-#else  // x86 gives the second operand where one is a NaN, Arm the NaN
-  return hn::Max(lo, sum);
+// A sum before it is rounded, within one of an epilogue's limits. It is not -0: it began at +0, or,
+// of Winograd's, got a bias (PackGeometry). A NaN stays: x86 gives the second operand where one is
+// a NaN; Highway's forms for Arm and for plain C++ give the number.
+#undef ANEMONE_MATH_SECOND_IF_NAN
+#if HWY_TARGET == HWY_SSE4 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+#define ANEMONE_MATH_SECOND_IF_NAN 1
+#else
+#define ANEMONE_MATH_SECOND_IF_NAN 0
 #endif
+HWY_INLINE VF AtLeast(VF lo, VF sum) {
+  if (ANEMONE_MATH_SECOND_IF_NAN) return hn::Max(lo, sum);
+  return hn::IfThenElse(hn::Lt(sum, lo), lo, sum);
 }
 HWY_INLINE VF AtMost(VF hi, VF sum) {
-#if HWY_TARGET == HWY_SCALAR
+  if (ANEMONE_MATH_SECOND_IF_NAN) return hn::Min(hi, sum);
   return hn::IfThenElse(hn::Gt(sum, hi), hi, sum);
-#else
-  return hn::Min(hi, sum);
-#endif
 }
 
 // `count` such sums within an epilogue's limits, if there are any.

@@ -37,6 +37,11 @@ double Softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::
 // x * gate, where a gate of 0 closes for -inf too.
 double Gated(double x, double gate) { return gate == 0.0 ? 0.0 : x * gate; }
 
+// As Clamp() does: no limit is -0, and -0 reaches one of +0.
+double Clamped(double x, double lo, double hi) {
+  return x <= lo ? lo + 0.0 : x > hi ? hi + 0.0 : x;
+}
+
 // A NaN is neither below nor above.
 double Limited(double x, double lo, double hi) { return x < lo ? lo : x > hi ? hi : x; }
 
@@ -121,7 +126,7 @@ double Evaluate(const UnaryKey& key, double x) {
     case Unary::kSigmoid:
       return Sigmoid(x);
     case Unary::kRelu:
-      return Limited(x, 0.0, kInfinity);
+      return Clamped(x, 0.0, kInfinity);
     case Unary::kSilu:
       return Gated(x, Sigmoid(x));
     case Unary::kSwish:
@@ -153,7 +158,7 @@ double Evaluate(const UnaryKey& key, double x) {
     case Unary::kShrink:
       return x < -alpha ? x + beta : x > alpha ? x - beta : std::isnan(x) ? x : 0.0;
     case Unary::kClamp:
-      return Limited(x, alpha, beta);
+      return Clamped(x, alpha, beta);
     case Unary::kNot:
       return x == 0 ? 1.0 : 0.0;
     case Unary::kIsNan:

@@ -110,8 +110,8 @@ std::shared_ptr<const UnaryTable> TableFor(const UnaryKey& key);
 // out[i] = table(in[i]). Here and below `in` and `out` have one size and may be the same array.
 void ApplyTable(const UnaryTable& table, absl::Span<const Half> in, absl::Span<Half> out);
 
-// The ones that cost less than a lookup. NaN stays NaN; a limit of zero is +0, and so is -0 raised to
-// it.
+// The ones that cost less than a lookup. NaN stays NaN; a limit of zero is +0, and so is -0 raised
+// to it.
 void Clamp(absl::Span<const Half> in, float lo, float hi, absl::Span<Half> out);
 inline void Relu(absl::Span<const Half> in, absl::Span<Half> out) {
   Clamp(in, 0.0f, std::numeric_limits<float>::infinity(), out);
