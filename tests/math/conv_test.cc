@@ -139,21 +139,6 @@ TEST_P(ConvTest, EqualsThePlainSumOnEveryTarget) {
   });
 }
 
-TEST_P(ConvTest, ClampsWhatItRounds) {
-  const ConvShape& s = GetParam().shape;
-  const int64_t weights =
-      s.out_channels * (s.in_channels / s.groups) * s.window.kernel_h * s.window.kernel_w;
-  ForEachSimdTarget([&] {
-    for (Contents contents : {Contents::kNormal, Contents::kSubnormal, Contents::kSpecial}) {
-      const std::vector<Half> x = Numbers(s.batch * s.in_channels * s.in_h * s.in_w, 1, contents);
-      const PackedConv packed = PackConv(s, Numbers(weights, 2), {});
-      std::vector<Half> y(s.batch * s.out_channels * s.out_h() * s.out_w());
-      ExpectClamped(
-          y, [&](const Epilogue& epilogue) { Conv(packed, x, absl::MakeSpan(y), epilogue); });
-    }
-  });
-}
-
 TEST_P(ConvTest, ThreadsDoNotShow) {
   const ConvShape& s = GetParam().shape;
   const std::vector<Half> x = Numbers(s.batch * s.in_channels * s.in_h * s.in_w, 1);
@@ -171,6 +156,32 @@ TEST_P(ConvTest, ThreadsDoNotShow) {
 
 INSTANTIATE_TEST_SUITE_P(Shapes, ConvTest, testing::ValuesIn(kCases),
                          [](const auto& info) { return info.param.name; });
+
+// One shape for each way to compute a convolution, but Winograd's.
+TEST(Conv, ClampsWhatItRounds) {
+  const ConvShape kShapes[] = {
+      {1, 19, 7, 9, 13, 1, {}},
+      {1, 700, 5, 6, 20, 1, {}},
+      {1, 6, 15, 14, 17, 1, Square(3, 2, 1)},
+      {1, 12, 9, 8, 18, 3, Square(3, 1, 1)},
+      {1, 9, 13, 14, 9, 9, Square(3, 1, 1)},
+      {1, 20, 14, 14, 100, 1, Square(3, 2, 1)},
+      {2, 30, 2, 3, 60, 1, {}},
+  };
+  for (const ConvShape& s : kShapes) {
+    const int64_t weights =
+        s.out_channels * (s.in_channels / s.groups) * s.window.kernel_h * s.window.kernel_w;
+    const PackedConv packed = PackConv(s, Numbers(weights, 2), {});
+    ForEachSimdTarget([&] {
+      for (Contents contents : {Contents::kNormal, Contents::kSubnormal, Contents::kSpecial}) {
+        const std::vector<Half> x = Numbers(s.batch * s.in_channels * s.in_h * s.in_w, 1, contents);
+        std::vector<Half> y(s.batch * s.out_channels * s.out_h() * s.out_w());
+        ExpectClamped(
+            y, [&](const Epilogue& epilogue) { Conv(packed, x, absl::MakeSpan(y), epilogue); });
+      }
+    });
+  }
+}
 
 // A tap in the padding is weight * 0, whatever the form that an instruction set chooses.
 TEST(Conv, DepthwiseTapsThatAreNotFiniteGiveTheSameOnEveryTarget) {
