@@ -92,6 +92,7 @@ ConvKind ChooseKind(const ConvGeometry& g, bool is_coded) {
   if (!is_coded && WinogradPays(g)) return ConvKind::kWinograd;
   const bool one_matrix = g.groups == 1 && g.dense_output() && g.depth() > 0;
   if (one_matrix && ChannelsFillVectors(g)) return ConvKind::kMatrix;
+  if (!is_coded && StrassenPays(g)) return ConvKind::kStrassen;
   return ConvKind::kPanels;
 }
 
@@ -128,6 +129,10 @@ PackedConv PackGeometry(const ConvGeometry& geometry, HalfReader weights,
   switch (state->kind) {
     case ConvKind::kPanels:
       state->panels = PackPanels(geometry, weights, coded);
+      break;
+    case ConvKind::kStrassen:
+      state->panels = PackPanels(geometry, weights, coded);
+      state->even_rows = EvenRows(geometry, state->panels);
       break;
     case ConvKind::kDepthwise:
       state->taps = ReadFloats(channels * geometry.taps(), weights);
@@ -352,6 +357,8 @@ void Conv(const PackedConv& conv, absl::Span<const Half> x, absl::Span<Half> y,
       return RunPanels(state, x.data(), y.data(), epilogue);
     case ConvKind::kDepthwise:
       return RunDepthwise(state, x.data(), y.data(), epilogue);
+    case ConvKind::kStrassen:
+      return RunStrassen(state, x.data(), y.data(), epilogue);
     case ConvKind::kWinograd:
       return RunWinograd(state, x.data(), y.data(), epilogue);
     case ConvKind::kMatrix:

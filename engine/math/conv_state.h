@@ -47,6 +47,7 @@ enum class ConvKind {
   kDepthwise,  // one input channel per group: direct sums
   kMatrix,     // few positions: product with channels as columns, so that vectors are full
   kWinograd,   // 3x3 of stride 1: fewer products
+  kStrassen,   // large 1x1: fewer products
 };
 
 inline constexpr int64_t kWinogradChannels = 32;  // output channels computed together
@@ -54,12 +55,13 @@ inline constexpr int64_t kWinogradChannels = 32;  // output channels computed to
 struct PackedConv::State {
   ConvGeometry geometry;
   ConvKind kind = ConvKind::kPanels;
-  WeightPanels panels;          // kPanels: [group][row / 4][depth][4]
-  AlignedArray<Half> winograd;  // kWinograd: [group][channel / 32][depth][32]
-  std::vector<float> taps;      // kDepthwise: [channel][tap]
-  bool finite_taps = false;     // none of them is infinite or a NaN
-  PackedMatrix matrix;          // kMatrix
-  std::vector<float> bias;      // one per output channel
+  WeightPanels panels;             // kPanels, kStrassen: [group][row / 4][depth][4]
+  std::vector<uint8_t> even_rows;  // kStrassen: [group][pass][row / 16]
+  AlignedArray<Half> winograd;     // kWinograd: [group][channel / 32][depth][32]
+  std::vector<float> taps;         // kDepthwise: [channel][tap]
+  bool finite_taps = false;        // none of them is infinite or a NaN
+  PackedMatrix matrix;             // kMatrix
+  std::vector<float> bias;         // one per output channel
 };
 
 // `weights` reads (groups * group_out, group_in, kernel_h, kernel_w); see PackConv for `coded`.
@@ -137,6 +139,11 @@ bool WinogradPays(const ConvGeometry& g);
 // Empty if a weight is too large for it.
 AlignedArray<Half> PackWinograd(const ConvGeometry& g, HalfReader weights);
 void RunWinograd(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue);
+
+// kStrassen (strassen.cc).
+bool StrassenPays(const ConvGeometry& g);
+std::vector<uint8_t> EvenRows(const ConvGeometry& g, const WeightPanels& panels);
+void RunStrassen(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue);
 
 }  // namespace anemone::math
 

@@ -5,7 +5,7 @@
 // stay codes or a mask with values, and FillPanel (weight_panels-inl.h) widens a part of a panel
 // into the float scratch just before it is multiplied. The floats are those of the folded fp16
 // weight, to the bit (numerics.json cmp-order, cmp-stream), so no result depends on the form, but
-// of 3x3 convolutions that winograd.cc takes if their weights are dense.
+// of convolutions that winograd.cc or strassen.cc takes if their weights are dense.
 #ifndef ENGINE_MATH_WEIGHT_PANELS_H_
 #define ENGINE_MATH_WEIGHT_PANELS_H_
 
@@ -50,6 +50,15 @@ struct WeightPanels {
 // does not keep its scales along depth, or takes no less memory, becomes dense.
 WeightPanels PackWeightPanels(const PanelLayout& layout, int64_t groups, HalfReader weights,
                               const CodedWeights* coded);
+
+// Whether the largest magnitudes of lines are finite and none more than `most_spread` times
+// another.
+bool AreEven(const uint16_t* magnitudes, int64_t lines, float most_spread);
+
+// The same of dense weights, by bands of so many lines and passes of so many terms, 1 or 0:
+// [group][pass][line / band]; 0 too for a band that is not whole.
+std::vector<uint8_t> EvenLines(const WeightPanels& weights, int64_t groups, int64_t lines,
+                               int64_t band, int64_t pass_terms, float most_spread);
 
 }  // namespace anemone::math
 

@@ -1,0 +1,146 @@
+// 1x1 convolutions that are large enough for engine/math/strassen.cc.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "engine/math/conv.h"
+#include "engine/math/conv_state.h"
+#include "tests/math/math_testing.h"
+
+namespace anemone::math {
+namespace {
+
+struct StrassenCase {
+  std::string name;
+  ConvShape shape;  // batch, in_channels, in_h, in_w, out_channels, groups
+};
+
+void PrintTo(const StrassenCase& c, std::ostream* out) { *out << c.name; }
+
+const StrassenCase kCases[] = {
+    {"whole_blocks", {1, 128, 16, 12, 128, 1, {}}}, {"ends", {1, 136, 13, 13, 147, 1, {}}},
+    {"narrow_pair", {1, 120, 1, 185, 96, 1, {}}},   {"left_over", {1, 128, 10, 25, 100, 1, {}}},
+    {"batch", {3, 192, 8, 12, 64, 1, {}}},          {"groups", {2, 256, 10, 10, 288, 2, {}}},
+    {"passes", {1, 1048, 10, 20, 80, 1, {}}},
+};
+
+std::vector<Half> Input(const ConvShape& s) {
+  return Numbers(s.batch * s.in_channels * s.in_h * s.in_w, 1);
+}
+std::vector<Half> Weights(const ConvShape& s) {
+  return Numbers(s.out_channels * s.in_channels / s.groups, 2);
+}
+
+// In double.
+std::vector<double> Plain(const ConvShape& s, const std::vector<Half>& x,
+                          const std::vector<Half>& w, const std::vector<float>& bias) {
+  const int64_t in = s.in_channels / s.groups, out = s.out_channels / s.groups;
+  const int64_t plane = s.in_h * s.in_w;
+  std::vector<double> y;
+  for (int64_t row = 0; row < s.batch * s.out_channels; ++row) {
+    const int64_t channel = row % s.out_channels;
+    const int64_t first = row / s.out_channels * s.in_channels + channel / out * in;
+    for (int64_t j = 0; j < plane; ++j) {
+      double sum = bias[channel];
+      for (int64_t k = 0; k < in; ++k) {
+        sum += ToDouble(x[(first + k) * plane + j]) * ToDouble(w[channel * in + k]);
+      }
+      y.push_back(sum);
+    }
+  }
+  return y;
+}
+
+// Sums of up to a thousand products below 1; without fused multiply-adds sums of quarters round
+// too.
+constexpr double kSlack = 1e-4;
+
+class StrassenTest : public testing::TestWithParam<StrassenCase> {};
+
+TEST_P(StrassenTest, IsCloseToThePlainSumOnEveryTarget) {
+  const ConvShape& s = GetParam().shape;
+  const std::vector<Half> x = Input(s), w = Weights(s);
+  const std::vector<float> bias = Floats(s.out_channels, 3);
+  const std::vector<double> want = Plain(s, x, w, bias);
+  std::vector<double> want_relu = want;
+  for (double& value : want_relu) value = std::fmax(value, 0);
+  ForEachSimdTarget([&] {
+    const PackedConv packed = PackConv(s, w, bias);
+    ASSERT_EQ(packed.state().kind, ConvKind::kStrassen);
+    std::vector<Half> y(want.size());
+    Conv(packed, x, absl::MakeSpan(y));
+    ExpectClose(y, want, kSlack);
+    WithRelu(y, [&](const Epilogue& relu) { Conv(packed, x, absl::MakeSpan(y), relu); });
+    ExpectClose(y, want_relu, kSlack);
+  });
+}
+
+TEST_P(StrassenTest, NeitherThreadsNorThePlaceInTheBatchShow) {
+  ConvShape s = GetParam().shape;
+  const std::vector<Half> x = Input(s), w = Weights(s);
+  const PackedConv packed = PackConv(s, w, {});
+  std::vector<Half> one(s.batch * s.out_channels * s.in_h * s.in_w);
+  WithThreads(1, [&] { Conv(packed, x, absl::MakeSpan(one)); });
+  for (int threads : {2, 5}) {
+    std::vector<Half> many(one.size());
+    WithThreads(threads, [&] { Conv(packed, x, absl::MakeSpan(many)); });
+    ExpectSame(many, one);
+  }
+  const int64_t images = s.batch;
+  s.batch = 1;
+  const PackedConv alone = PackConv(s, w, {});
+  const int64_t in = x.size() / images, out = one.size() / images;
+  for (int64_t image = 0; image < images; ++image) {
+    std::vector<Half> y(out);
+    Conv(alone, absl::MakeSpan(x).subspan(image * in, in), absl::MakeSpan(y));
+    ExpectSame(y, {one.begin() + image * out, one.begin() + (image + 1) * out});
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, StrassenTest, testing::ValuesIn(kCases),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(Strassen, ClampsWhatItRounds) {
+  const ConvShape s = kCases[1].shape;
+  const PackedConv packed = PackConv(s, Weights(s), {});
+  ForEachSimdTarget([&] {
+    for (Contents contents : {Contents::kNormal, Contents::kSubnormal, Contents::kSpecial}) {
+      const std::vector<Half> x = Numbers(s.in_channels * s.in_h * s.in_w, 1, contents);
+      std::vector<Half> y(s.out_channels * s.out_h() * s.out_w());
+      ExpectClamped(
+          y, [&](const Epilogue& epilogue) { Conv(packed, x, absl::MakeSpan(y), epilogue); });
+    }
+  });
+}
+
+// A position of the input or a channel of the weights that is much smaller than its neighbours is
+// as exact as alone, and zeros give the bias; what is not finite or very large stays where it is.
+TEST(Strassen, LinesThatDifferStayAlone) {
+  const ConvShape s{1, 128, 20, 20, 128, 1, {}};
+  constexpr int64_t kPlane = 400, kPosition = 100, kChannel = 40;
+  const std::vector<float> bias(128, 0.25f);
+  for (const float factor : {0.0f, 0x1p-11f, 3e4f, HUGE_VALF}) {
+    std::vector<Half> x = Input(s), w = Weights(s);
+    for (int64_t k = 0; k < 128; ++k) {
+      Half& input = x[k * kPlane + kPosition];
+      Half& weight = w[kChannel * 128 + k];
+      input = ToHalf(ToFloat(input) * factor);
+      weight = ToHalf(ToFloat(weight) * factor);
+    }
+    const std::vector<double> want = Plain(s, x, w, bias);
+    ForEachSimdTarget([&] {
+      std::vector<Half> y(want.size());
+      Conv(PackConv(s, w, bias), x, absl::MakeSpan(y));
+      ExpectClose(y, want, kSlack);
+      for (int64_t i = 0; i < 128 * kPlane && factor < 1; ++i) {
+        if (i % kPlane != kPosition && i / kPlane != kChannel) continue;
+        ExpectClose({y[i]}, {want[i]}, 1e-8);
+      }
+    });
+  }
+}
+
+}  // namespace
+}  // namespace anemone::math
