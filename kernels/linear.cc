@@ -111,9 +111,10 @@ absl::StatusOr<Prepared> Prepare(const LinearParams& p, Bottoms, absl::Span<cons
 void Compute(const LinearParams& p, const void* prepared, absl::Span<const ConstView> in, View out,
              const math::Epilogue& epilogue) {
   const auto& packed = *static_cast<const PackedLinear*>(prepared);
-  math::Gemm({.m = in[0].dims.elements() / p.k, .k = p.k, .n = p.n}, in[0].span(),
-             math::RowMajor(p.k), packed.matrix, packed.bias, out.span(), math::RowMajor(p.n),
-             epilogue);
+  const int64_t images = in[0].dims.n(), rows = in[0].dims.elements() / p.k / images;
+  math::Gemm({.m = rows, .k = p.k, .n = p.n, .batch = {1, 1, images}}, in[0].span(),
+             math::RowMajor(p.k, rows), packed.matrix, packed.bias, out.span(),
+             math::RowMajor(p.n, rows), epilogue);
 }
 
 void Exact(const LinearParams& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {

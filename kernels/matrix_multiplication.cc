@@ -126,9 +126,10 @@ void Compute(const MatMulParams& p, const void* prepared, absl::Span<const Const
              const math::Epilogue& epilogue) {
   const Dims& a = in[0].dims;
   if (p.b) {  // the same matrix for all: every row of W is one of A
-    math::Gemm({.m = a.n() * a.c() * a.h(), .k = a.w(), .n = p.b->n}, in[0].span(),
-               math::RowMajor(a.w()), *static_cast<const math::PackedMatrix*>(prepared), {},
-               out.span(), math::RowMajor(p.b->n), epilogue);
+    const int64_t rows = a.c() * a.h();
+    math::Gemm({.m = rows, .k = a.w(), .n = p.b->n, .batch = {1, 1, a.n()}}, in[0].span(),
+               math::RowMajor(a.w(), rows), *static_cast<const math::PackedMatrix*>(prepared), {},
+               out.span(), math::RowMajor(p.b->n, rows), epilogue);
     return;
   }
   math::Gemm({.m = a.c(), .k = a.w(), .n = out.dims.w(), .batch = {1, out.dims.n(), out.dims.h()}},

@@ -140,7 +140,7 @@ bool WinogradPays(const ConvGeometry& g);
 AlignedArray<Half> PackWinograd(const ConvGeometry& g, HalfReader weights);
 void RunWinograd(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue);
 
-// kStrassen (strassen.cc).
+// kStrassen (strassen_conv.cc).
 bool StrassenPays(const ConvGeometry& g);
 std::vector<uint8_t> EvenRows(const ConvGeometry& g, const WeightPanels& panels);
 void RunStrassen(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue);

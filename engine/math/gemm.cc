@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstdlib>
 #include <utility>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "engine/math/panels.h"
 #include "engine/math/parallel.h"
 #include "engine/math/scratch.h"
+#include "engine/math/strassen.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "engine/math/gemm.cc"
@@ -92,7 +94,8 @@ HWY_EXPORT(StreamsHalves);
 
 struct PackedMatrix::State {
   int64_t k = 0, n = 0;
-  WeightPanels panels;  // [n / 48][k][48]
+  WeightPanels panels;                // [n / 48][k][48]
+  std::vector<uint8_t> even_columns;  // of dense panels, if they may be taken by pairs
 };
 
 PackedMatrix::PackedMatrix() : state_(std::make_unique<const State>()) {}
@@ -117,6 +120,10 @@ PackedMatrix PackMatrix(int64_t k, int64_t n, MatrixOrder order, HalfReader valu
                                     .line_step = layout.col,
                                     .term_step = layout.row},
                                    1, values, coded);
+  if (state->panels.form == WeightForm::kDense && k % 8 == 0 && k > 0) {
+    state->even_columns =
+        EvenLines(state->panels, 1, n, kPairColumns, StrassenTerms(k), kMostWeightSpread);
+  }
   return PackedMatrix(std::move(state));
 }
 
@@ -145,19 +152,32 @@ void FinishColumns(const Epilogue& epilogue, Half* c, const GemmShape& shape,
   }
 }
 
-void Multiply(const GemmShape& shape, GemmOperands operands, const MatrixLayout& a_layout,
+// How a task computes its rows and columns, and how many those are.
+struct Way {
+  void (*compute)(const GemmOperands&, int64_t row, int64_t rows, int64_t column, int64_t columns);
+  BlockSize block;
+};
+
+Way ChooseWay(const GemmShape& shape, const GemmOperands& g, int64_t copies) {
+  const int64_t threads = ThreadCount();
+  if (StrassenPays(g)) return {MultiplyByStrassen, StrassenBlock(g, copies, threads)};
+  if (g.b_panels != nullptr && (shape.m <= kTileRows || (g.b_panels->form == WeightForm::kDense &&
+                                                         HWY_DYNAMIC_DISPATCH(StreamsHalves)()))) {
+    return {HWY_DYNAMIC_DISPATCH(ComputeStreamed),
+            ChooseStreamed(shape.m, shape.n, shape.k, copies, threads)};
+  }
+  return {HWY_DYNAMIC_DISPATCH(ComputeBlock),
+          ChooseBlock(shape.m, shape.n, shape.k, kPanelColumns, copies, threads)};
+}
+
+void Multiply(const GemmShape& shape, const GemmOperands& operands, const MatrixLayout& a_layout,
               const MatrixLayout& b_layout, const MatrixLayout& c_layout) {
   const int64_t copies = shape.batch[0] * shape.batch[1] * shape.batch[2];
-  const bool streamed = operands.b_panels != nullptr &&
-                        (shape.m <= kTileRows || (operands.b_panels->form == WeightForm::kDense &&
-                                                  HWY_DYNAMIC_DISPATCH(StreamsHalves)()));
-  const BlockSize block =
-      streamed ? ChooseStreamed(shape.m, shape.n, shape.k, copies, ThreadCount())
-               : ChooseBlock(shape.m, shape.n, shape.k, kPanelColumns, copies, ThreadCount());
+  const auto [compute, block] = ChooseWay(shape, operands, copies);
   const int64_t row_blocks = CeilDiv(shape.m, block.rows);
   const int64_t column_blocks = CeilDiv(shape.n, block.columns);
 
-  const auto run = [&](int64_t begin, int64_t end) {
+  const auto run = [&, compute = compute, block = block](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
       const int64_t copy = task / (row_blocks * column_blocks);
       const int64_t row = task / column_blocks % row_blocks * block.rows;
@@ -168,11 +188,7 @@ void Multiply(const GemmShape& shape, GemmOperands operands, const MatrixLayout&
       here.c += OffsetOf(shape, c_layout, copy);
       const int64_t rows = std::min(block.rows, shape.m - row);
       const int64_t columns = std::min(block.columns, shape.n - column);
-      if (streamed) {
-        HWY_DYNAMIC_DISPATCH(ComputeStreamed)(here, row, rows, column, columns);
-      } else {
-        HWY_DYNAMIC_DISPATCH(ComputeBlock)(here, row, rows, column, columns);
-      }
+      compute(here, row, rows, column, columns);
     }
   };
   const int64_t task_cost = block.rows * block.columns * std::max<int64_t>(shape.k, 1) / 16;
@@ -220,7 +236,21 @@ void Gemm(const GemmShape& shape, absl::Span<const Half> a, const MatrixLayout& 
   assert(shape.k == b.state().k && shape.n == b.state().n);
   GemmOperands operands = Operands(shape, a, a_layout, bias, c, c_layout, epilogue);
   operands.b_panels = &PanelsOf(b);
-  Multiply(shape, operands, a_layout, {}, c_layout);
+  static const bool off = getenv("NOQ") != nullptr;
+  if (!off && !b.state().even_columns.empty())
+    operands.even_columns = b.state().even_columns.data();
+  const auto follows = [&](const MatrixLayout& layout) {
+    return layout.batch[2] == shape.m * layout.row;
+  };
+  if (StrassenPays(operands) || !follows(a_layout) || !follows(c_layout)) {
+    return Multiply(shape, operands, a_layout, {}, c_layout);
+  }
+  GemmShape joined = shape;  // matrices that are one: fewer tiles are not full
+  joined.m *= shape.batch[2];
+  joined.batch[2] = 1;
+  operands.m = joined.m;
+  operands.even_columns = nullptr;  // groups of rows do not reach from one to the next
+  Multiply(joined, operands, a_layout, {}, c_layout);
 }
 
 }  // namespace anemone::math

@@ -8,7 +8,9 @@
 //
 // c[i, j] = Half(clamp(bias[j] + sum over k of a[i, k] * b[k, j])): exact products, fp32 sum in the
 // order of k for every element, one rounding; the same bits on every machine, for any number of
-// threads, packed or not. K = 0 gives the bias.
+// threads, packed or not. K = 0 gives the bias. Not so larger products with a packed B, which take
+// fewer products (strassen_gemm.cc): there sums differ by some 1e-6 of the largest values around
+// them, and by instruction set, but not by the number of threads or the place in the batch.
 //
 // Cost: M up to 8 with a packed B reads B once at memory speed (2 bytes per weight). Without
 // packing, B is rearranged in each call: K * N element moves, which shows only for small M.
@@ -45,7 +47,10 @@ inline int64_t OffsetOf(const GemmShape& shape, const MatrixLayout& layout, int6
          copy / shape.batch[2] % shape.batch[1] * middle + copy % shape.batch[2] * inner;
 }
 
-inline MatrixLayout RowMajor(int64_t columns) { return {columns, 1, {0, 0, 0}}; }
+// `rows`: of each matrix of a batch, which follow one another.
+inline MatrixLayout RowMajor(int64_t columns, int64_t rows = 0) {
+  return {columns, 1, {0, 0, rows * columns}};
+}
 inline MatrixLayout ColumnMajor(int64_t rows) { return {1, rows, {0, 0, 0}}; }
 
 enum class MatrixOrder {

@@ -6,6 +6,7 @@
 
 #include "engine/math/epilogue.h"
 #include "engine/math/half.h"
+#include "engine/math/panels.h"
 #include "engine/math/weight_panels.h"
 
 namespace anemone::math {
@@ -18,6 +19,7 @@ struct GemmOperands {
   const Half* b = nullptr;  // with strides, or
   int64_t b_row = 0, b_column = 0;
   const WeightPanels* b_panels = nullptr;  // packed, [n / 48][k][48]
+  const uint8_t* even_columns = nullptr;   // of b_panels: [pass][n / 96], if strassen_gemm.cc can
   const float* bias = nullptr;
   Half* c = nullptr;
   int64_t c_row = 0, c_column = 0;
@@ -27,6 +29,13 @@ struct GemmOperands {
 // The values of a packed matrix, [column / 48][k][48] (gemm.cc).
 class PackedMatrix;
 const WeightPanels& PanelsOf(const PackedMatrix& matrix);
+
+// Large products by fewer products of quarters (strassen_gemm.cc): whether that pays; what a task
+// takes, whole groups of rows and pairs of columns; one task.
+bool StrassenPays(const GemmOperands& g);
+BlockSize StrassenBlock(const GemmOperands& g, int64_t copies, int64_t threads);
+void MultiplyByStrassen(const GemmOperands& g, int64_t row, int64_t rows, int64_t column,
+                        int64_t columns);
 
 }  // namespace anemone::math
 

@@ -17,29 +17,6 @@
 // Where one is, or a number is not finite, or where a group or a pair is not whole, quarters are
 // multiplied plainly. Blocks are counted from the first row and column and so are passes, so no cut
 // into tasks shows in a result.
-#ifndef ENGINE_MATH_STRASSEN_SIZES_
-#define ENGINE_MATH_STRASSEN_SIZES_
-
-#include <cstdint>
-
-#include "engine/math/panels.h"
-
-namespace anemone::math {
-
-inline constexpr int64_t kGroupRows = 2 * kTileRows;
-inline constexpr int64_t kPairColumns = 2 * kPanelColumns;
-// Columns of a last pair for which seven products pay.
-inline constexpr int64_t kLeastPair = kPanelColumns + 32;
-
-// How many times the largest magnitude of a line may be another's: the product of both, 2^9, times
-// a few 2^-24, is the most that an error grows to, beside 2^-11 of the rounding. Weights of
-// networks lie mostly within 2^5, positions of their activations within 2^3.
-inline constexpr float kMostWeightSpread = 32;
-inline constexpr float kMostInputSpread = 16;
-
-}  // namespace anemone::math
-#endif  // ENGINE_MATH_STRASSEN_SIZES_
-
 #if defined(ENGINE_MATH_STRASSEN_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ENGINE_MATH_STRASSEN_INL_H_
 #undef ENGINE_MATH_STRASSEN_INL_H_
@@ -48,6 +25,7 @@ inline constexpr float kMostInputSpread = 16;
 #endif
 
 #include "engine/math/kernel-inl.h"
+#include "engine/math/strassen.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
@@ -69,7 +47,7 @@ struct Quarters {
 };
 
 // Elements [at, at + kLanes) of a group's slots, of which `a` are the quarters A11, A12, A21, A22.
-HWY_INLINE void PutRows(const VF (&a)[4], bool with_a21, const Quarters& to, int64_t at) {
+HWY_INLINE void PutRows(const VF (&a)[4], bool with_a21, const Quarters to, int64_t at) {
   const VF s1 = hn::Add(a[2], a[3]), s2 = hn::Sub(s1, a[0]);
   to.Put(a[0], kA11, at);
   to.Put(a[1], kA12, at);
@@ -85,7 +63,7 @@ HWY_INLINE void PutRows(const VF (&a)[4], bool with_a21, const Quarters& to, int
 // its left and its right panel. T1 to T4 if it `is_even`, B12 if it is not or `with_b12`.
 template <bool kWhole>
 HWY_NOINLINE void PackPair(const Half* left, const Half* right, int64_t step, int64_t terms,
-                           int64_t width, bool is_even, bool with_b12, const Quarters& to) {
+                           int64_t width, bool is_even, bool with_b12, const Quarters to) {
   const auto load = [&](const Half* from, int64_t j, int64_t columns) HWY_ATTR {
     if (kWhole || columns - j >= kLanes) return LoadHalf(from + j);
     return columns > j ? LoadHalfN(from + j, columns - j) : hn::Zero(DF());
@@ -142,9 +120,9 @@ struct Block {
 
   static constexpr int64_t kTiles = 3;
 
-  void Product(const float* x, const float* y, int64_t width, const float* so_far,
-               float* to) const {
-    MultiplyTile(half, x, half * kPanelRows, kTileRows, y, width, so_far, FloatTile{to}, {});
+  void Product(const float* x, const float* y, int64_t height, int64_t width, const float* so_far,
+               float* to, Ahead next = {}) const {
+    MultiplyTile(half, x, half * kPanelRows, height, y, width, so_far, FloatTile{to}, next);
   }
 
   // Tile (i, j): `so_far` and x * y of `terms` terms.
@@ -166,12 +144,12 @@ struct Block {
   void MultiplySeven() const {
     float *u = tiles, *v = u + kTileSize, *w = v + kTileSize;
     const int64_t right = columns - kPanelColumns;
-    Product(a[kA11], b[kB11], kPanelColumns, nullptr, u);
+    Product(a[kA11], b[kB11], kTileRows, kPanelColumns, nullptr, u);
     Finish(0, 0, u, half, a[kA12], b[kB21]);
-    Product(a[kS2], b[kT2], kPanelColumns, u, u);
-    Product(a[kS3], b[kT3], kPanelColumns, u, v);
+    Product(a[kS2], b[kT2], kTileRows, kPanelColumns, u, u);
+    Product(a[kS3], b[kT3], kTileRows, kPanelColumns, u, v);
     Finish(1, 0, v, half, a[kA22], b[kT4]);
-    Product(a[kS1], b[kT1], right, nullptr, w);
+    Product(a[kS1], b[kT1], kTileRows, right, nullptr, w, ahead[3]);
     AddProduct(u, v, w);
     Finish(0, 1, u, half, a[kS4], b[kB22]);
     Finish(1, 1, w, 0, a[kA11], b[kB11]);
@@ -181,9 +159,10 @@ struct Block {
     constexpr RowSlot kRows[2][2] = {{kA11, kA12}, {kA21, kA22}};
     constexpr ColumnSlot kColumns[2][2] = {{kB11, kB21}, {kB12, kB22}};
     for (int64_t i = 0; i * kTileRows < rows; ++i) {
+      const int64_t height = HWY_MIN(rows - i * kTileRows, kTileRows);
       for (int64_t j = 0; j * kPanelColumns < columns; ++j) {
         const int64_t width = HWY_MIN(columns - j * kPanelColumns, kPanelColumns);
-        Product(a[kRows[i][0]], b[kColumns[j][0]], width, nullptr, tiles);
+        Product(a[kRows[i][0]], b[kColumns[j][0]], height, width, nullptr, tiles);
         Finish(i, j, tiles, half, a[kRows[i][1]], b[kColumns[j][1]]);
       }
     }

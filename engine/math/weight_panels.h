@@ -5,7 +5,8 @@
 // stay codes or a mask with values, and FillPanel (weight_panels-inl.h) widens a part of a panel
 // into the float scratch just before it is multiplied. The floats are those of the folded fp16
 // weight, to the bit (numerics.json cmp-order, cmp-stream), so no result depends on the form, but
-// of convolutions that winograd.cc or strassen.cc takes if their weights are dense.
+// of convolutions that winograd.cc, strassen_conv.cc or strassen_gemm.cc takes if their weights are
+// dense.
 #ifndef ENGINE_MATH_WEIGHT_PANELS_H_
 #define ENGINE_MATH_WEIGHT_PANELS_H_
 

@@ -6,9 +6,10 @@
 #include <vector>
 
 #include "engine/math/conv_state.h"
+#include "engine/math/strassen.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "engine/math/strassen.cc"
+#define HWY_TARGET_INCLUDE "engine/math/strassen_conv.cc"
 #include "hwy/foreach_target.h"
 // foreach_target.h comes first.
 #include "engine/math/strassen-inl.h"
@@ -16,11 +17,6 @@
 #ifndef ENGINE_MATH_STRASSEN_TASK_
 #define ENGINE_MATH_STRASSEN_TASK_
 namespace anemone::math {
-
-// Terms of a pass: a multiple of 8, as depth is.
-inline int64_t PassTerms(const ConvGeometry& g) {
-  return RoundUp(EvenPart(g.depth(), kBlockDepth), 8);
-}
 
 // Rows [row, row + rows) and columns [column, column + columns) of one group of one image, from
 // whole groups and pairs on.
@@ -43,7 +39,7 @@ namespace anemone::math::HWY_NAMESPACE {
 
 // `terms` terms of a whole group of rows, and their sums.
 HWY_NOINLINE void PackGroup(const Half* weights, int64_t depth, int64_t terms, bool with_a21,
-                            const Quarters& to) {
+                            const Quarters to) {
   const int64_t half = terms / 2 * kPanelRows, lower = depth * kTileRows;
   for (int64_t panel = 0; panel < 2; ++panel, weights += depth * kPanelRows) {
     for (int64_t i = 0; i < half; i += kLanes) {
@@ -56,7 +52,7 @@ HWY_NOINLINE void PackGroup(const Half* weights, int64_t depth, int64_t terms, b
 
 // At most a group of rows, without sums.
 HWY_NOINLINE void PackRowsAlone(const Half* weights, int64_t depth, int64_t rows, int64_t terms,
-                                const Quarters& to) {
+                                const Quarters to) {
   const int64_t half = terms / 2 * kPanelRows;
   for (int64_t row = 0; row < rows; row += kPanelRows, weights += depth * kPanelRows) {
     const int64_t at = row % kTileRows / kPanelRows * half;
@@ -117,7 +113,7 @@ HWY_INLINE bool PackInput(const StrassenTask& t, int64_t first, int64_t terms, b
 
 void ComputeStrassen(const StrassenTask& t) {
   const ConvGeometry& g = *t.geometry;
-  const int64_t step = PassTerms(g), pairs = CeilDiv(t.columns, kPairColumns);
+  const int64_t step = StrassenTerms(g.depth()), pairs = CeilDiv(t.columns, kPairColumns);
   const int64_t groups = CeilDiv(t.rows, kGroupRows);
   const int64_t kept = g.depth() > step ? 4 * kTileSize : 0;  // sums of a block
   float* a = ThreadScratch<float>(ScratchUse::kPanelA, Quarters::FloatsOf(step, kTileRows));
@@ -208,7 +204,8 @@ bool StrassenPays(const ConvGeometry& g) {
 }
 
 std::vector<uint8_t> EvenRows(const ConvGeometry& g, const WeightPanels& panels) {
-  return EvenLines(panels, g.groups, g.group_out, kGroupRows, PassTerms(g), kMostWeightSpread);
+  return EvenLines(panels, g.groups, g.group_out, kGroupRows, StrassenTerms(g.depth()),
+                   kMostWeightSpread);
 }
 
 void RunStrassen(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue) {
