@@ -201,40 +201,37 @@ namespace {
 
 constexpr int64_t kPositionStep = 16;  // the longest vector
 
-// Runs of positions that one task computes: whole blocks of the plane, or parts of a row where a
-// row is longer than a block (then less of the input is staged).
+// Runs of positions that one task computes: parts of the plane, or of a row where a row is longer
+// than a part (then less of the input is staged).
 struct PositionBlocks {
-  int64_t per_row;  // 0: blocks ignore rows
-  int64_t size;
+  int64_t per_row;  // 0: parts ignore rows
   int64_t count;
 };
 
-PositionBlocks CutPositions(const ConvGeometry& g, int64_t size) {
-  if (g.pointwise() || g.out_w <= size) {
-    const int64_t even = RoundUp(EvenPart(g.positions(), size), kPositionStep);
-    return {0, even, CeilDiv(g.positions(), even)};
-  }
+PositionBlocks CutPositions(const ConvGeometry& g, int64_t parts, int64_t size) {
+  if (g.pointwise() || g.out_w <= size) return {0, parts};
   const int64_t per_row = CeilDiv(g.out_w, size);
-  return {per_row, RoundUp(CeilDiv(g.out_w, per_row), kPositionStep), g.out_h * per_row};
+  return {per_row, g.out_h * per_row};
 }
 
 void RunPanels(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue) {
   const ConvGeometry& g = state.geometry;
-  BlockSize size = ChooseBlock(g.group_out, g.positions(), g.depth(), kPositionStep,
-                               g.batch * g.groups, ThreadCount());
+  Cut cut = ChooseBlocks({g.group_out, g.positions()}, g.depth(), kPositionStep, g.batch * g.groups,
+                         ThreadCount());
   constexpr int64_t kMaxBlockFloats = kBlockDepth * kBlockColumns * 2;
-  while (size.columns > kPanelColumns && g.taps() * size.columns > kMaxBlockFloats) {
-    size.columns -= kPanelColumns;
+  while (cut.largest().columns > kPanelColumns &&
+         g.taps() * cut.largest().columns > kMaxBlockFloats) {
+    ++cut.by_columns;
   }
-  const PositionBlocks positions = CutPositions(g, size.columns);
-  const int64_t row_blocks = CeilDiv(g.group_out, size.rows);
+  const PositionBlocks positions = CutPositions(g, cut.by_columns, cut.largest().columns);
   const int64_t panels = CeilDiv(g.group_out, kPanelRows);
 
   const auto run = [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
       const int64_t at = task % positions.count;
-      const int64_t row_block = task / positions.count % row_blocks;
-      const int64_t copy = task / positions.count / row_blocks;  // image and group
+      const Part channels(g.group_out, kTileRows, task / positions.count % cut.by_rows,
+                          cut.by_rows);
+      const int64_t copy = task / positions.count / cut.by_rows;  // image and group
       const int64_t group = copy % g.groups;
       ConvBlock block;
       block.geometry = &g;
@@ -244,22 +241,21 @@ void RunPanels(const PackedConv::State& state, const Half* x, Half* y, const Epi
       block.x = x + copy * g.group_in * g.in_h * g.in_w;
       block.y = y + copy * g.group_out * g.y_plane;
       block.epilogue = epilogue;
-      block.channel = row_block * size.rows;
-      block.channels = std::min(size.rows, g.group_out - block.channel);
-      if (positions.per_row == 0) {
-        block.position = at * positions.size;
-        block.positions = std::min(positions.size, g.positions() - block.position);
-      } else {
-        const int64_t column = at % positions.per_row * positions.size;
-        if (column >= g.out_w) continue;
-        block.position = at / positions.per_row * g.out_w + column;
-        block.positions = std::min(positions.size, g.out_w - column);
-      }
+      block.channel = channels.first;
+      block.channels = channels.size();
+      const bool whole = positions.per_row == 0;
+      const int64_t row = whole ? 0 : at / positions.per_row;
+      const Part part =
+          whole ? Part(g.positions(), kPositionStep, at, positions.count)
+                : Part(g.out_w, kPositionStep, at % positions.per_row, positions.per_row);
+      block.position = row * g.out_w + part.first;
+      block.positions = part.size();
       HWY_DYNAMIC_DISPATCH(ComputeConvBlock)(block);
     }
   };
-  const int64_t cost = size.rows * size.columns * g.depth() / 16;
-  ParallelForItems(g.batch * g.groups * row_blocks * positions.count, cost, run);
+  const BlockSize largest = cut.largest();
+  const int64_t cost = largest.rows * largest.columns * g.depth() / 16;
+  ParallelForItems(g.batch * g.groups * cut.by_rows * positions.count, cost, run);
 }
 
 // Per image and output position a row: the input elements that its taps read, 0 in the padding. In

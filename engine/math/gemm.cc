@@ -152,47 +152,44 @@ void FinishColumns(const Epilogue& epilogue, Half* c, const GemmShape& shape,
   }
 }
 
-// How a task computes its rows and columns, and how many those are.
+// How a task computes its rows and columns, and which those are.
 struct Way {
   void (*compute)(const GemmOperands&, int64_t row, int64_t rows, int64_t column, int64_t columns);
-  BlockSize block;
+  Cut cut;
 };
 
 Way ChooseWay(const GemmShape& shape, const GemmOperands& g, int64_t copies) {
   const int64_t threads = ThreadCount();
-  if (StrassenPays(g)) return {MultiplyByStrassen, StrassenBlock(g, copies, threads)};
+  const BlockSize size{shape.m, shape.n};
+  if (StrassenPays(g)) return {MultiplyByStrassen, StrassenCut(g, copies, threads)};
   if (g.b_panels != nullptr && (shape.m <= kTileRows || (g.b_panels->form == WeightForm::kDense &&
                                                          HWY_DYNAMIC_DISPATCH(StreamsHalves)()))) {
-    return {HWY_DYNAMIC_DISPATCH(ComputeStreamed),
-            ChooseStreamed(shape.m, shape.n, shape.k, copies, threads)};
+    return {HWY_DYNAMIC_DISPATCH(ComputeStreamed), ChooseStreamed(size, shape.k, copies, threads)};
   }
   return {HWY_DYNAMIC_DISPATCH(ComputeBlock),
-          ChooseBlock(shape.m, shape.n, shape.k, kPanelColumns, copies, threads)};
+          ChooseBlocks(size, shape.k, kPanelColumns, copies, threads)};
 }
 
 void Multiply(const GemmShape& shape, const GemmOperands& operands, const MatrixLayout& a_layout,
               const MatrixLayout& b_layout, const MatrixLayout& c_layout) {
+  if (shape.m == 0 || shape.n == 0) return;
   const int64_t copies = shape.batch[0] * shape.batch[1] * shape.batch[2];
-  const auto [compute, block] = ChooseWay(shape, operands, copies);
-  const int64_t row_blocks = CeilDiv(shape.m, block.rows);
-  const int64_t column_blocks = CeilDiv(shape.n, block.columns);
-
-  const auto run = [&, compute = compute, block = block](int64_t begin, int64_t end) {
+  const Way way = ChooseWay(shape, operands, copies);
+  const int64_t blocks = way.cut.blocks();
+  const auto run = [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
-      const int64_t copy = task / (row_blocks * column_blocks);
-      const int64_t row = task / column_blocks % row_blocks * block.rows;
-      const int64_t column = task % column_blocks * block.columns;
+      const int64_t copy = task / blocks;
+      const Part rows = way.cut.Rows(task % blocks), columns = way.cut.Columns(task % blocks);
       GemmOperands here = operands;
       here.a += OffsetOf(shape, a_layout, copy);
       if (here.b != nullptr) here.b += OffsetOf(shape, b_layout, copy);
       here.c += OffsetOf(shape, c_layout, copy);
-      const int64_t rows = std::min(block.rows, shape.m - row);
-      const int64_t columns = std::min(block.columns, shape.n - column);
-      compute(here, row, rows, column, columns);
+      way.compute(here, rows.first, rows.size(), columns.first, columns.size());
     }
   };
-  const int64_t task_cost = block.rows * block.columns * std::max<int64_t>(shape.k, 1) / 16;
-  ParallelForItems(copies * row_blocks * column_blocks, task_cost, run);
+  const BlockSize largest = way.cut.largest();
+  const int64_t task_cost = largest.rows * largest.columns * std::max<int64_t>(shape.k, 1) / 16;
+  ParallelForItems(copies * blocks, task_cost, run);
   if (c_layout.col == 1) return;
   for (int64_t copy = 0; copy < copies; ++copy) {
     FinishColumns(operands.epilogue, operands.c + OffsetOf(shape, c_layout, copy), shape, c_layout);

@@ -33,7 +33,7 @@ const WeightPanels& PanelsOf(const PackedMatrix& matrix);
 // Large products by fewer products of quarters (strassen_gemm.cc): whether that pays; what a task
 // takes, whole groups of rows and pairs of columns; one task.
 bool StrassenPays(const GemmOperands& g);
-BlockSize StrassenBlock(const GemmOperands& g, int64_t copies, int64_t threads);
+Cut StrassenCut(const GemmOperands& g, int64_t copies, int64_t threads);
 void MultiplyByStrassen(const GemmOperands& g, int64_t row, int64_t rows, int64_t column,
                         int64_t columns);
 

@@ -21,9 +21,36 @@ inline constexpr int64_t kBlockRows = 512;
 inline int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 inline int64_t RoundUp(int64_t a, int64_t b) { return CeilDiv(a, b) * b; }
 
-// Rows and columns of C that one task computes.
 struct BlockSize {
   int64_t rows, columns;
+};
+
+// Part `part` of `parts` of [0, count) in whole `step`s: as large as another, or larger by one
+// step.
+struct Part {
+  int64_t first, last;
+
+  Part(int64_t count, int64_t step, int64_t part, int64_t parts)
+      : first(CeilDiv(count, step) * part / parts * step),
+        last(std::min(CeilDiv(count, step) * (part + 1) / parts * step, count)) {}
+  int64_t size() const { return last - first; }
+};
+
+// The rows and columns of C in parts; each of rows with each of columns is a block, which one task
+// computes.
+struct Cut {
+  BlockSize size, step;  // of C; of which parts are made
+  int64_t by_rows = 1, by_columns = 1;
+
+  int64_t blocks() const { return by_rows * by_columns; }
+  Part Rows(int64_t block) const { return {size.rows, step.rows, block / by_columns, by_rows}; }
+  Part Columns(int64_t block) const {
+    return {size.columns, step.columns, block % by_columns, by_columns};
+  }
+  BlockSize largest() const {
+    return {CeilDiv(CeilDiv(size.rows, step.rows), by_rows) * step.rows,
+            CeilDiv(CeilDiv(size.columns, step.columns), by_columns) * step.columns};
+  }
 };
 
 // `count` in equal parts of at most `most`.
@@ -46,53 +73,60 @@ struct PackCost {
 // Blocks of at most `most` and of whole `step`s, as few as that makes, or more if more threads then
 // end sooner: each thread takes as many blocks as another or one more, and each block packs its
 // part of A and B.
-inline BlockSize CutBlocks(int64_t rows, int64_t columns, BlockSize most, BlockSize step,
-                           PackCost pack, int64_t copies, int64_t threads) {
-  const auto block = [&](int64_t by_rows, int64_t by_columns) {
-    return BlockSize{RoundUp(CeilDiv(rows, by_rows), step.rows),
-                     RoundUp(CeilDiv(columns, by_columns), step.columns)};
+inline Cut CutBlocks(BlockSize size, BlockSize most, BlockSize step, PackCost pack, int64_t copies,
+                     int64_t threads) {
+  Cut cut{size, step};
+  const auto least = [](int64_t count, int64_t by, int64_t at_most) {
+    return std::max<int64_t>(CeilDiv(CeilDiv(count, by), std::max<int64_t>(at_most / by, 1)), 1);
   };
-  // A twentieth of a block is added, for a thread that is held up.
-  const auto time = [&](BlockSize b) {
-    const int64_t tasks = copies * CeilDiv(rows, b.rows) * CeilDiv(columns, b.columns);
-    return (20 * CeilDiv(tasks, threads) + 1) * (b.rows + pack.b_rows) *
-           (b.columns + pack.a_columns);
+  cut.by_rows = least(size.rows, step.rows, most.rows);
+  cut.by_columns = least(size.columns, step.columns, most.columns);
+  if (threads == 1) return cut;
+  const auto work = [&](double rows, double columns) {
+    return (rows + static_cast<double>(pack.b_rows)) *
+           (columns + static_cast<double>(pack.a_columns));
   };
-  const int64_t by_rows = std::max<int64_t>(CeilDiv(rows, most.rows), 1);
-  const int64_t by_columns = std::max<int64_t>(CeilDiv(columns, most.columns), 1);
-  BlockSize best = block(by_rows, by_columns);
-  if (threads == 1) return best;
+  // A twentieth of a block is added, for a thread that is held up, and what the largest is more.
+  const auto time = [&](const Cut& c) {
+    const double rows = static_cast<double>(size.rows) / static_cast<double>(c.by_rows);
+    const double columns = static_cast<double>(size.columns) / static_cast<double>(c.by_columns);
+    const BlockSize largest = c.largest();
+    const auto each = static_cast<double>(CeilDiv(copies * c.blocks(), threads));
+    return (each - 0.95) * work(rows, columns) +
+           work(static_cast<double>(largest.rows), static_cast<double>(largest.columns));
+  };
+  const Cut fewest = cut;
   const int64_t most_blocks = 4 * threads / std::max<int64_t>(copies, 1);
-  const int64_t most_by_rows = std::min(CeilDiv(rows, step.rows), most_blocks / by_columns);
-  const int64_t most_columns = CeilDiv(columns, step.columns);
-  int64_t best_time = time(best);
-  for (int64_t i = by_rows; i <= most_by_rows; ++i) {
-    for (int64_t j = by_columns; j <= std::min(most_columns, most_blocks / i); ++j) {
-      const BlockSize other = block(i, j);
-      const int64_t other_time = time(other);
-      if (other_time < best_time) best = other, best_time = other_time;
+  const int64_t most_by_rows =
+      std::min(CeilDiv(size.rows, step.rows), most_blocks / fewest.by_columns);
+  double best_time = time(cut);
+  for (int64_t i = fewest.by_rows; i <= most_by_rows; ++i) {
+    const int64_t most_by_columns = std::min(CeilDiv(size.columns, step.columns), most_blocks / i);
+    for (int64_t j = fewest.by_columns; j <= most_by_columns; ++j) {
+      const Cut other{size, step, i, j};
+      const double other_time = time(other);
+      if (other_time < best_time) cut = other, best_time = other_time;
     }
   }
-  return best;
+  return cut;
 }
 
 // Blocks as large as the caches like.
-inline BlockSize ChooseBlock(int64_t rows, int64_t columns, int64_t depth, int64_t column_step,
-                             int64_t copies, int64_t threads) {
-  return CutBlocks(rows, columns, {kBlockRows, ColumnsOf(depth)}, {kTileRows, column_step},
+inline Cut ChooseBlocks(BlockSize size, int64_t depth, int64_t column_step, int64_t copies,
+                        int64_t threads) {
+  return CutBlocks(size, {kBlockRows, ColumnsOf(depth)}, {kTileRows, column_step},
                    {.b_rows = 4, .a_columns = 4}, copies, threads);
 }
 
 // Where B need not be packed: all columns, and as many rows as the second-level cache holds. Cut by
 // rows, a thread goes on from what it left in its own cache, so rows are cut by half tiles too;
 // those of one tile are not, for it reads B once.
-inline BlockSize ChooseStreamed(int64_t rows, int64_t columns, int64_t depth, int64_t copies,
-                                int64_t threads) {
+inline Cut ChooseStreamed(BlockSize size, int64_t depth, int64_t copies, int64_t threads) {
   constexpr int64_t kMostRows = 256, kMostFloats = 1 << 18;
   const int64_t most = kMostFloats / std::max<int64_t>(depth, 1) / kTileRows * kTileRows;
-  return CutBlocks(rows, columns,
-                   {std::clamp(most, kTileRows, kMostRows), RoundUp(columns, kPanelColumns)},
-                   {rows > kTileRows ? kPanelRows : kTileRows, kPanelColumns},
+  return CutBlocks(size,
+                   {std::clamp(most, kTileRows, kMostRows), RoundUp(size.columns, kPanelColumns)},
+                   {size.rows > kTileRows ? kPanelRows : kTileRows, kPanelColumns},
                    {.b_rows = 0, .a_columns = 4}, copies, threads);
 }
 

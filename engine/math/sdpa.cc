@@ -216,13 +216,12 @@ HWY_EXPORT(ComputeAttention);
 
 namespace {
 
-// Queries per task: their scores within half a megabyte; each task packs keys and values.
-int64_t BlockQueries(const SdpaShape& shape) {
+// Queries of a task: their scores within half a megabyte; each task packs keys and values.
+Cut CutQueries(const SdpaShape& shape) {
   constexpr int64_t kScoreFloats = 131072, kMostQueries = 256;
   const int64_t most = std::clamp(kScoreFloats / shape.keys, kTileRows, kMostQueries);
-  return CutBlocks(shape.queries, 1, {.rows = most, .columns = 1}, {kTileRows, 1},
-                   {.b_rows = 4, .a_columns = 0}, shape.batch * shape.heads, ThreadCount())
-      .rows;
+  return CutBlocks({shape.queries, 1}, {most, 1}, {kTileRows, 1}, {.b_rows = 4, .a_columns = 0},
+                   shape.batch * shape.heads, ThreadCount());
 }
 
 }  // namespace
@@ -237,16 +236,17 @@ void Sdpa(const SdpaShape& shape, float scale, absl::Span<const Half> q, absl::S
   const int64_t mask_head = mask.heads == 1 ? 0 : s.keys;
   const int64_t mask_query = mask.queries == 1 ? 0 : mask.heads * s.keys;
   const int64_t mask_batch = mask.batch == 1 ? 0 : mask.queries * mask.heads * s.keys;
-  const int64_t step = BlockQueries(shape);
-  const int64_t blocks = CeilDiv(s.queries, step);
-  const int64_t cost = step * s.keys * (s.dim + s.value_dim) / 16;
+  const Cut cut = CutQueries(shape);
+  const int64_t blocks = cut.blocks();
+  const int64_t cost = cut.largest().rows * s.keys * (s.dim + s.value_dim) / 16;
   ParallelForItems(s.batch * s.heads * blocks, cost, [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
-      const int64_t first = task % blocks * step;
+      const Part queries = cut.Rows(task % blocks);
+      const int64_t first = queries.first;
       const int64_t head = task / blocks % s.heads;
       const int64_t batch = task / blocks / s.heads;
       AttentionBlock block;
-      block.queries = std::min(step, s.queries - first);
+      block.queries = queries.size();
       block.keys = s.keys, block.dim = s.dim, block.value_dim = s.value_dim;
       block.only_one = s.queries == 1;
       block.q_step = block.k_step = s.heads * s.dim;

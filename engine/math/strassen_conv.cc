@@ -210,19 +210,18 @@ std::vector<uint8_t> EvenRows(const ConvGeometry& g, const WeightPanels& panels)
 
 void RunStrassen(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue) {
   const ConvGeometry& g = state.geometry;
-  const int64_t copies = g.batch * g.groups, columns = PairedColumns(g);
+  const int64_t copies = g.batch * g.groups;
   const int64_t most_pairs = kBlockDepth * kBlockColumns / g.depth() / kPairColumns;
-  const BlockSize size =
-      CutBlocks(g.group_out, columns, {kBlockRows, std::max<int64_t>(most_pairs, 2) * kPairColumns},
+  const Cut cut =
+      CutBlocks({g.group_out, PairedColumns(g)},
+                {kBlockRows, std::max<int64_t>(most_pairs, 2) * kPairColumns},
                 {kGroupRows, kPairColumns}, {.b_rows = 4, .a_columns = 8}, copies, ThreadCount());
-  const int64_t row_blocks = CeilDiv(g.group_out, size.rows);
-  const int64_t column_blocks = CeilDiv(columns, size.columns);
   const int64_t panels = CeilDiv(g.group_out, kPanelRows);
   const auto run = [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
-      const int64_t column_block = task % column_blocks;
-      const int64_t copy = task / column_blocks / row_blocks;  // image and group
+      const int64_t copy = task / cut.blocks(), block = task % cut.blocks();  // copy: image, group
       const int64_t group = copy % g.groups;
+      const Part rows = cut.Rows(block), columns = cut.Columns(block);
       StrassenTask t;
       t.geometry = &g;
       t.weights = state.panels.halves.data() + group * panels * kPanelRows * g.depth();
@@ -231,16 +230,15 @@ void RunStrassen(const PackedConv::State& state, const Half* x, Half* y, const E
       t.x = x + copy * g.group_in * g.in_h * g.in_w;
       t.y = y + copy * g.group_out * g.y_plane;
       t.epilogue = epilogue;
-      t.row = task / column_blocks % row_blocks * size.rows;
-      t.rows = std::min(size.rows, g.group_out - t.row);
-      t.column = column_block * size.columns;
-      const bool is_last = column_block + 1 == column_blocks;
-      t.columns = (is_last ? g.positions() : t.column + size.columns) - t.column;
+      t.row = rows.first;
+      t.rows = rows.size();
+      t.column = columns.first;
+      t.columns = (columns.last == PairedColumns(g) ? g.positions() : columns.last) - t.column;
       HWY_DYNAMIC_DISPATCH(ComputeStrassen)(t);
     }
   };
-  const int64_t cost = size.rows * size.columns * g.depth() / 16;
-  ParallelForItems(copies * row_blocks * column_blocks, cost, run);
+  const BlockSize largest = cut.largest();
+  ParallelForItems(copies * cut.blocks(), largest.rows * largest.columns * g.depth() / 16, run);
 }
 
 }  // namespace anemone::math

@@ -148,9 +148,9 @@ bool StrassenPays(const GemmOperands& g) {
   return saved > pairs * (groups * passes * kBlock + g.k * kTerm);
 }
 
-BlockSize StrassenBlock(const GemmOperands& g, int64_t copies, int64_t threads) {
+Cut StrassenCut(const GemmOperands& g, int64_t copies, int64_t threads) {
   constexpr int64_t kMostRows = 14 * kGroupRows;
-  return CutBlocks(g.m, g.n, {kMostRows, RoundUp(g.n, kPairColumns)}, {kGroupRows, kPairColumns},
+  return CutBlocks({g.m, g.n}, {kMostRows, RoundUp(g.n, kPairColumns)}, {kGroupRows, kPairColumns},
                    {.b_rows = 5, .a_columns = 12}, copies, threads);
 }
 

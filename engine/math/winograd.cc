@@ -220,7 +220,7 @@ int64_t TaskCost(const ConvGeometry& g, int64_t tiles, int64_t channels) {
 
 // How many tasks there are of an image's group, by rows and columns of tiles and by output
 // channels; one is as large as the next or larger by one.
-struct Cut {
+struct TileCut {
   int64_t rows, columns, channels;
 
   int64_t tasks() const { return rows * columns * channels; }
@@ -231,7 +231,7 @@ struct Cut {
 };
 
 // As few tasks as the second-level cache allows: whole rows of tiles, or parts of one.
-Cut LeastCut(const ConvGeometry& g) {
+TileCut LeastCut(const ConvGeometry& g) {
   constexpr int64_t kMostTiles = 64;
   const int64_t columns = CeilDiv(TileColumns(g), kMostTiles);
   const int64_t width = CeilDiv(TileColumns(g), columns);
@@ -240,10 +240,10 @@ Cut LeastCut(const ConvGeometry& g) {
 
 // The same, or more where more threads gain by it: parts of the tiles each transform the weights
 // anew, parts of the channels the input.
-Cut ChooseCut(const ConvGeometry& g, int64_t threads) {
-  Cut best = LeastCut(g);
+TileCut ChooseCut(const ConvGeometry& g, int64_t threads) {
+  TileCut best = LeastCut(g);
   if (threads == 1) return best;
-  const auto time = [&](const Cut& cut) {
+  const auto time = [&](const TileCut& cut) {
     return CeilDiv(g.batch * g.groups * cut.tasks(), threads) * cut.largest_cost(g);
   };
   const int64_t most = 2 * threads;
@@ -251,19 +251,12 @@ Cut ChooseCut(const ConvGeometry& g, int64_t threads) {
   const int64_t most_channels = std::min(most, ChannelBlocks(g));
   for (int64_t rows = best.rows; rows <= most_rows; ++rows) {
     for (int64_t channels = 1; channels <= most_channels; ++channels) {
-      const Cut cut{rows, best.columns, channels};
+      const TileCut cut{rows, best.columns, channels};
       if (time(cut) < time(best)) best = cut;
     }
   }
   return best;
 }
-
-// Part `part` of `parts` of [0, count).
-struct Part {
-  int64_t first, last;
-  Part(int64_t count, int64_t part, int64_t parts)
-      : first(count * part / parts), last(count * (part + 1) / parts) {}
-};
 
 }  // namespace
 
@@ -272,7 +265,7 @@ bool WinogradPays(const ConvGeometry& g) {
       g.dilation_h != 1 || g.dilation_w != 1 || !g.dense_output() || g.positions() == 0) {
     return false;
   }
-  const Cut cut = LeastCut(g);
+  const TileCut cut = LeastCut(g);
   const int64_t direct = g.positions() * g.depth() * g.group_out / 16;
   return cut.tasks() * cut.largest_cost(g) < direct;
 }
@@ -294,15 +287,15 @@ AlignedArray<Half> PackWinograd(const ConvGeometry& g, HalfReader weights) {
 
 void RunWinograd(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue) {
   const ConvGeometry& g = state.geometry;
-  const Cut cut = ChooseCut(g, ThreadCount());
+  const TileCut cut = ChooseCut(g, ThreadCount());
   const int64_t copies = g.batch * g.groups;
   const auto run = [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
       const int64_t copy = task / cut.tasks();  // image and group
       const int64_t group = copy % g.groups;
-      const Part channels(ChannelBlocks(g), task % cut.channels, cut.channels);
-      const Part columns(TileColumns(g), task / cut.channels % cut.columns, cut.columns);
-      const Part rows(TileRows(g), task / cut.channels / cut.columns % cut.rows, cut.rows);
+      const Part channels(ChannelBlocks(g), 1, task % cut.channels, cut.channels);
+      const Part columns(TileColumns(g), 1, task / cut.channels % cut.columns, cut.columns);
+      const Part rows(TileRows(g), 1, task / cut.channels / cut.columns % cut.rows, cut.rows);
       WinogradTask t;
       t.geometry = &g;
       t.weights = state.winograd.data() + group * ChannelBlocks(g) * kWinogradChannels * g.depth();

@@ -5,14 +5,21 @@
 namespace anemone::math {
 namespace {
 
-int64_t Blocks(int64_t rows, int64_t columns, BlockSize size) {
-  return CeilDiv(rows, size.rows) * CeilDiv(columns, size.columns);
-}
-
-// What the thread with the most blocks multiplies.
-int64_t LongestWork(int64_t rows, int64_t columns, BlockSize size, int64_t copies,
-                    int64_t threads) {
-  return CeilDiv(copies * Blocks(rows, columns, size), threads) * size.rows * size.columns;
+// What the thread with the most work multiplies, if each takes as many blocks as another or one
+// more, side by side.
+int64_t LongestWork(const Cut& cut, int64_t copies, int64_t threads) {
+  int64_t longest = 0;
+  const int64_t tasks = copies * cut.blocks();
+  for (int64_t thread = 0; thread < threads; ++thread) {
+    const Part mine(tasks, 1, thread, threads);
+    int64_t work = 0;
+    for (int64_t task = mine.first; task < mine.last; ++task) {
+      const int64_t block = task % cut.blocks();
+      work += cut.Rows(block).size() * cut.Columns(block).size();
+    }
+    longest = std::max(longest, work);
+  }
+  return longest;
 }
 
 TEST(Panels, BlocksFitTheCachesAndAreAtMostFourForAThread) {
@@ -21,40 +28,58 @@ TEST(Panels, BlocksFitTheCachesAndAreAtMostFourForAThread) {
       for (const int64_t depth : {1, 300, 4608}) {
         const int64_t least = CeilDiv(rows, kBlockRows) * CeilDiv(columns, ColumnsOf(depth));
         for (int64_t threads = 1; threads <= 64; ++threads) {
-          const BlockSize size = ChooseBlock(rows, columns, depth, kPanelColumns, 1, threads);
-          ASSERT_GT(size.rows, 0);
-          ASSERT_LE(size.rows, kBlockRows);
-          ASSERT_EQ(size.rows % kTileRows, 0);
-          ASSERT_GT(size.columns, 0);
-          ASSERT_LE(size.columns, ColumnsOf(depth));
-          ASSERT_EQ(size.columns % kPanelColumns, 0);
-          ASSERT_LE(Blocks(rows, columns, size), std::max(least, 4 * threads));
+          const Cut cut = ChooseBlocks({rows, columns}, depth, kPanelColumns, 1, threads);
+          ASSERT_LE(cut.largest().rows, kBlockRows);
+          ASSERT_LE(cut.largest().columns, ColumnsOf(depth));
+          ASSERT_LE(cut.blocks(), std::max(least, 4 * threads));
         }
       }
     }
   }
 }
 
+TEST(Panels, BlocksAreOfWholeStepsAndMakeAll) {
+  for (const int64_t rows : {1, 7, 64, 197}) {
+    for (const int64_t columns : {1, 49, 3025}) {
+      for (int64_t threads = 1; threads <= 9; ++threads) {
+        const Cut cut = ChooseBlocks({rows, columns}, 300, kPanelColumns, 1, threads);
+        int64_t work = 0;
+        for (int64_t block = 0; block < cut.blocks(); ++block) {
+          const Part part_of_rows = cut.Rows(block), part_of_columns = cut.Columns(block);
+          ASSERT_EQ(part_of_rows.first % kTileRows, 0);
+          ASSERT_EQ(part_of_columns.first % kPanelColumns, 0);
+          ASSERT_GT(part_of_rows.size(), 0);
+          ASSERT_GT(part_of_columns.size(), 0);
+          work += part_of_rows.size() * part_of_columns.size();
+        }
+        EXPECT_EQ(work, rows * columns);
+      }
+    }
+  }
+}
+
+// But for a twentieth of a block, which is given for smaller ones.
 TEST(Panels, MoreThreadsNeverHaveMoreToDo) {
   for (const int64_t copies : {1, 3, 12}) {
     for (const int64_t rows : {64, 197, 512}) {
       for (const int64_t columns : {196, 384, 3025}) {
-        const BlockSize alone = ChooseBlock(rows, columns, 256, kPanelColumns, copies, 1);
+        const Cut alone = ChooseBlocks({rows, columns}, 256, kPanelColumns, copies, 1);
         for (int64_t threads = 2; threads <= 64; ++threads) {
-          const BlockSize size = ChooseBlock(rows, columns, 256, kPanelColumns, copies, threads);
-          EXPECT_LE(LongestWork(rows, columns, size, copies, threads),
-                    LongestWork(rows, columns, alone, copies, threads));
+          const Cut cut = ChooseBlocks({rows, columns}, 256, kPanelColumns, copies, threads);
+          EXPECT_LE(LongestWork(cut, copies, threads),
+                    LongestWork(alone, copies, threads) * 21 / 20);
         }
       }
     }
   }
 }
 
-// 28x28 positions of 128 channels were one task once.
+// 28x28 positions of 128 channels were one task once, and ten pairs of panels parts of 3, 3, 3, 1.
 TEST(Panels, TwoThreadsShareEvenly) {
-  const BlockSize size = ChooseBlock(128, 784, 256, 16, 1, 2);
-  EXPECT_EQ(Blocks(128, 784, size) % 2, 0);
-  EXPECT_LE(LongestWork(128, 784, size, 1, 2), 128 * 784 / 2 * 11 / 10);
+  EXPECT_LE(LongestWork(ChooseBlocks({128, 784}, 256, 16, 1, 2), 1, 2), 128 * 784 / 2 * 11 / 10);
+  const Cut pairs =
+      CutBlocks({240, 960}, {512, 384}, {16, 96}, {.b_rows = 4, .a_columns = 8}, 1, 2);
+  EXPECT_EQ(LongestWork(pairs, 1, 2), 240 * 960 / 2);
 }
 
 }  // namespace
