@@ -82,26 +82,40 @@ struct Convolution {
   }
 };
 
-// By output channel, then lane.
-std::vector<float> LaneWeights(const Numerics& n, const Convolution& c,
-                               absl::Span<const Lane> lanes, absl::Span<const Half> w) {
+// Output channels whose weights are widened at a time: of a group that is all, but of layers with
+// tens of millions of weights.
+int64_t WidenedChannels(const Convolution& c, int64_t depth) {
+  constexpr int64_t kMostWeights = int64_t{1} << 22;
+  if (c.transposed || c.groups > 1) return c.out_channels;
+  return std::clamp<int64_t>(kMostWeights / std::max<int64_t>(depth, 1), 1, c.out_channels);
+}
+
+// By output channel, from `first` on, then lane. `plain` is memory for the weights as they come.
+void LaneWeights(const Numerics& n, const Convolution& c, absl::Span<const Lane> lanes,
+                 absl::Span<const Half> w, int64_t first, int64_t channels,
+                 std::vector<float>& plain, std::vector<float>& weights) {
   const int64_t depth = static_cast<int64_t>(lanes.size());
-  std::vector<float> plain(w.size()), weights(c.out_channels * depth);
+  if (channels < c.out_channels) {
+    const int64_t row = static_cast<int64_t>(w.size()) / c.out_channels;
+    w = w.subspan(first * row, channels * row);
+  }
+  plain.resize(w.size());
+  weights.resize(channels * depth);
   std::vector<int64_t> places;
   for (const Lane& lane : lanes) places.push_back(c.WeightOf(lane));
-  const int64_t row =
-      static_cast<int64_t>(w.size()) / (c.transposed ? c.in_channels : c.out_channels);
-  ParallelForItems(static_cast<int64_t>(w.size()) / row, row, [&](int64_t begin, int64_t end) {
-    MacOperands(n, {.columns = (end - begin) * row}, w.data() + begin * row,
-                plain.data() + begin * row);
+  constexpr int64_t kPiece = 4096;
+  const auto count = static_cast<int64_t>(w.size());
+  ParallelForItems(CeilDiv(count, kPiece), kPiece, [&](int64_t begin, int64_t end) {
+    const int64_t at = begin * kPiece;
+    MacOperands(n, {.columns = std::min(end * kPiece, count) - at}, w.data() + at,
+                plain.data() + at);
   });
-  ParallelForItems(c.out_channels, depth, [&](int64_t begin, int64_t end) {
+  ParallelForItems(channels, depth, [&](int64_t begin, int64_t end) {
     for (int64_t o = begin; o < end; ++o) {
       const float* from = plain.data() + c.WeightsOf(o);
       for (int64_t k = 0; k < depth; ++k) weights[o * depth + k] = from[places[k]];
     }
   });
-  return weights;
 }
 
 constexpr int64_t kOutside = -(int64_t{1} << 60);
@@ -127,30 +141,44 @@ struct Places {
 class Patches {
  public:
   Patches(const Convolution& c, const Places& places, absl::Span<const Lane> lanes)
-      : c_(c), places_(places), lanes_(lanes), values_(lanes.size() * kMacColumns) {}
+      : c_(c),
+        places_(places),
+        lanes_(lanes),
+        taps_(c.taps()),
+        values_(lanes.size() * kMacColumns) {}
 
   // Of the windows from output position `first` on; kMacColumns numbers for each lane.
   absl::Span<const float> Fill(const float* image, int64_t first) {
-    FindOutputs(first);
-    int64_t at[kMacColumns];
-    bool is_run = false;
+    if (first != first_) FindTaps(first);
     for (size_t k = 0; k < lanes_.size(); ++k) {
       const Lane& lane = lanes_[k];
-      if (k == 0 || lane.row != lanes_[k - 1].row || lane.column != lanes_[k - 1].column) {
-        is_run = FindTap(lane, at);
-      }
+      const Tap& tap = taps_[lane.row * c_.window.kernel_w + lane.column];
       const float* plane = image + lane.channel * c_.in_h * c_.in_w;
       float* to = values_.data() + k * kMacColumns;
-      if (is_run) {
-        std::memcpy(to, plane + at[0], kMacColumns * sizeof(float));
+      if (tap.is_run) {
+        std::memcpy(to, plane + tap.at[0], kMacColumns * sizeof(float));
       } else {
-        for (int64_t j = 0; j < kMacColumns; ++j) to[j] = at[j] < 0 ? 0 : plane[at[j]];
+        for (int64_t j = 0; j < kMacColumns; ++j) to[j] = tap.at[j] < 0 ? 0 : plane[tap.at[j]];
       }
     }
     return values_;
   }
 
  private:
+  // Where each window finds a tap; negative: on no element. Whether all are neighbours.
+  struct Tap {
+    int64_t at[kMacColumns];
+    bool is_run;
+  };
+
+  void FindTaps(int64_t first) {
+    first_ = first;
+    FindOutputs(first);
+    for (int64_t i = 0; i < c_.taps(); ++i) {
+      FindTap(i / c_.window.kernel_w, i % c_.window.kernel_w, taps_[i]);
+    }
+  }
+
   // The outputs' own rows and columns.
   void FindOutputs(int64_t first) {
     count_ = std::min(c_.out_h * c_.out_w - first, kMacColumns);
@@ -165,25 +193,25 @@ class Patches {
     }
   }
 
-  // Where each finds a tap; negative: on no element. Whether all are neighbours.
-  bool FindTap(const Lane& lane, int64_t (&at)[kMacColumns]) const {
-    const int64_t* row = places_.rows.data() + lane.row * c_.out_h;
-    const int64_t* column = places_.columns.data() + lane.column * c_.out_w;
-    std::fill(at + count_, at + kMacColumns, kOutside);
+  void FindTap(int64_t kernel_row, int64_t kernel_column, Tap& tap) const {
+    const int64_t* row = places_.rows.data() + kernel_row * c_.out_h;
+    const int64_t* column = places_.columns.data() + kernel_column * c_.out_w;
+    std::fill(tap.at + count_, tap.at + kMacColumns, kOutside);
     int64_t least = 0, strays = 0;
     for (int64_t j = 0; j < count_; ++j) {
-      at[j] = row[rows_[j]] + column[columns_[j]];
-      least |= at[j];
-      strays |= at[j] - at[0] - j;
+      tap.at[j] = row[rows_[j]] + column[columns_[j]];
+      least |= tap.at[j];
+      strays |= tap.at[j] - tap.at[0] - j;
     }
-    return least >= 0 && strays == 0 && count_ == kMacColumns;
+    tap.is_run = least >= 0 && strays == 0 && count_ == kMacColumns;
   }
 
   const Convolution& c_;
   const Places& places_;
   absl::Span<const Lane> lanes_;
-  int64_t count_ = 0;
+  int64_t first_ = -1, count_ = 0;
   int64_t rows_[kMacColumns] = {}, columns_[kMacColumns] = {};
+  std::vector<Tap> taps_;
   std::vector<float> values_;
 };
 
@@ -193,7 +221,6 @@ void Convolve(const Numerics& n, const Convolution& c, absl::Span<const Half> x,
   const int64_t depth = static_cast<int64_t>(lanes.size()), rows = c.out_group();
   const int64_t positions = c.out_h * c.out_w;
   const int64_t panels = CeilDiv(positions, kMacColumns);
-  const std::vector<float> weights = LaneWeights(n, c, lanes, w);
   const int64_t in_plane = c.in_h * c.in_w;
   std::vector<float> input(x.size());
   ParallelForItems(c.batch * c.in_channels, in_plane, [&](int64_t begin, int64_t end) {
@@ -201,24 +228,33 @@ void Convolve(const Numerics& n, const Convolution& c, absl::Span<const Half> x,
                 input.data() + begin * in_plane);
   });
   const Places places(c);
-  const int64_t item = depth * rows * kMacColumns;
-  ParallelForItems(c.batch * c.groups * panels, item, [&](int64_t begin, int64_t end) {
-    Patches patches(c, places, lanes);
-    std::vector<float> sums(rows * kMacColumns);
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t image = i / panels, group = image % c.groups, first = i % panels * kMacColumns;
-      const int64_t count = std::min(positions - first, kMacColumns);
-      MacSums(n, {.rows = rows, .depth = depth, .is_bounded = depth > 1},
-              absl::MakeConstSpan(weights).subspan(group * rows * depth),
-              patches.Fill(input.data() + image * c.in_group() * in_plane, first),
-              absl::MakeSpan(sums));
-      for (int64_t o = 0; o < rows; ++o) {
-        StoreMacs(n, /*has_ceiling=*/depth > 1, terms.At(group * rows + o, 0),
-                  absl::MakeConstSpan(sums).subspan(o * kMacColumns, count),
-                  y.data() + (image * rows + o) * positions + first);
+  const int64_t step = WidenedChannels(c, depth);
+  std::vector<float> plain, weights;
+  for (int64_t channel = 0; channel < c.out_channels; channel += step) {
+    const int64_t channels = std::min(step, c.out_channels - channel);
+    LaneWeights(n, c, lanes, w, channel, channels, plain, weights);
+    const int64_t of_group = channels / c.groups;
+    const int64_t item = depth * of_group * kMacColumns;
+    ParallelForItems(c.batch * c.groups * panels, item, [&](int64_t begin, int64_t end) {
+      Patches patches(c, places, lanes);
+      std::vector<float> sums(of_group * kMacColumns);
+      for (int64_t i = begin; i < end; ++i) {
+        // By groups, so that the taps of a panel are found once for all.
+        const int64_t group = i % c.groups, first = i / c.groups % panels * kMacColumns;
+        const int64_t image = i / c.groups / panels * c.groups + group;
+        const int64_t count = std::min(positions - first, kMacColumns);
+        MacSums(n, {.rows = of_group, .depth = depth, .is_bounded = depth > 1},
+                absl::MakeConstSpan(weights).subspan(group * of_group * depth),
+                patches.Fill(input.data() + image * c.in_group() * in_plane, first),
+                absl::MakeSpan(sums));
+        for (int64_t o = 0; o < of_group; ++o) {
+          StoreMacs(n, /*has_ceiling=*/depth > 1, terms.At(group * rows + channel + o, 0),
+                    absl::MakeConstSpan(sums).subspan(o * kMacColumns, count),
+                    y.data() + (image * rows + channel + o) * positions + first);
+        }
       }
-    }
-  });
+    });
+  }
 }
 
 // Of the two operands of a product, the one whose rows or columns are fewer.

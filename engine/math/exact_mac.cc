@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 #undef HWY_TARGET_INCLUDE
@@ -46,11 +47,12 @@ HWY_INLINE void AddLanes(const float* a, int64_t a_row, const float* b, int64_t 
     for (int j = 0; j < kVectors; ++j) {
       const VF right = hn::LoadU(df, b + k * kMacColumns + j * kLanes);
       for (int i = 0; i < kCount; ++i) {
-        const VF x = hn::Mul(hn::Set(df, a[i * a_row + k]), right);
+        const VF left = hn::Set(df, a[i * a_row + k]);
         if constexpr (kTiles) {
+          const VF x = hn::Mul(left, right);
           tile[i][j] = k == 0 ? AlignedFirst(x) : AlignedSum(tile[i][j], x);
         } else {
-          total[i][j] = hn::Add(total[i][j], x);
+          total[i][j] = hn::MulAdd(left, right, total[i][j]);  // the product is exact
         }
       }
     }
@@ -62,8 +64,9 @@ HWY_INLINE void AddLanes(const float* a, int64_t a_row, const float* b, int64_t 
   }
 }
 
-// kCount x kMacColumns sums of finite operands; one beyond `most` becomes infinite for good.
-template <int kCount, bool kTiles>
+// kCount x kMacColumns sums of finite operands; kLimited: one beyond `most` becomes infinite for
+// good.
+template <int kCount, bool kTiles, bool kLimited>
 HWY_INLINE void SumRows(const float* a, const float* b, int64_t depth, float most, bool continues,
                         float* sums) {
   const DF df;
@@ -84,6 +87,7 @@ HWY_INLINE void SumRows(const float* a, const float* b, int64_t depth, float mos
     } else {
       AddLanes<kCount, kTiles>(left, depth, right, depth - first, total);
     }
+    if constexpr (!kLimited) continue;
     for (auto& row : total) {
       for (VF& v : row) v = limited(v);
     }
@@ -95,37 +99,53 @@ HWY_INLINE void SumRows(const float* a, const float* b, int64_t depth, float mos
   }
 }
 
-template <bool kTiles>
+template <bool kTiles, bool kLimited>
 HWY_INLINE void SumAll(const MacShape& shape, const float* a, const float* b, float most,
                        float* sums) {
   int64_t i = 0;
   for (; i + kRows <= shape.rows; i += kRows) {
-    SumRows<kRows, kTiles>(a + i * shape.depth, b, shape.depth, most, shape.continues,
-                           sums + i * kMacColumns);
+    SumRows<kRows, kTiles, kLimited>(a + i * shape.depth, b, shape.depth, most, shape.continues,
+                                     sums + i * kMacColumns);
   }
   for (; i < shape.rows; ++i) {
-    SumRows<1, kTiles>(a + i * shape.depth, b, shape.depth, most, shape.continues,
-                       sums + i * kMacColumns);
+    SumRows<1, kTiles, kLimited>(a + i * shape.depth, b, shape.depth, most, shape.continues,
+                                 sums + i * kMacColumns);
   }
 }
 
 void SumFinite(const MacShape& shape, bool tiles, const float* a, const float* b, float most,
                float* sums) {
-  if (tiles) return SumAll<true>(shape, a, b, most, sums);
-  SumAll<false>(shape, a, b, most, sums);
+  const auto run = [&](auto limited) HWY_ATTR {
+    if (tiles) return SumAll<true, limited>(shape, a, b, most, sums);
+    SumAll<false, limited>(shape, a, b, most, sums);
+  };
+  most < std::numeric_limits<float>::infinity() ? run(std::true_type()) : run(std::false_type());
 }
 
-bool AllFinite(const float* values, int64_t count) {
+// What no sum of a row of `a` times a column of `b` is beyond in magnitude, but for its rounding;
+// infinite or a NaN if an operand is.
+float LargestSum(const MacShape& shape, const float* a, const float* b) {
   const DF df;
-  const VF most = hn::Set(df, hwy::HighestValue<float>());
-  int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    if (!hn::AllTrue(df, hn::Le(hn::Abs(hn::LoadU(df, values + i)), most))) return false;
+  const DU du;
+  VU most = hn::Zero(du);  // as integers, among which infinity and then NaNs are the largest
+  for (int64_t k = 0; k < shape.depth * kMacColumns; k += kLanes) {
+    most = hn::Max(most, hn::BitCast(du, hn::Abs(hn::LoadU(df, b + k))));
   }
-  for (; i < count; ++i) {
-    if (!(std::abs(values[i]) <= hwy::HighestValue<float>())) return false;
+  const float largest = hn::GetLane(hn::BitCast(df, hn::MaxOfLanes(du, most)));
+  float row_sum = 0;
+  for (int64_t i = 0; i < shape.rows; ++i) {
+    const float* row = a + i * shape.depth;
+    VF sums = hn::Zero(df);
+    int64_t k = 0;
+    for (; k + kLanes <= shape.depth; k += kLanes) {
+      sums = hn::Add(sums, hn::Abs(hn::LoadU(df, row + k)));
+    }
+    float sum = hn::GetLane(hn::SumOfLanes(df, sums));
+    for (; k < shape.depth; ++k) sum += std::abs(row[k]);
+    if (!(sum <= hwy::HighestValue<float>())) return sum;
+    row_sum = HWY_MAX(row_sum, sum);
   }
-  return true;
+  return HWY_MAX(row_sum, 1.0f) * largest;  // 0 times infinity too is no number
 }
 
 HWY_INLINE VF Operand(VF x, bool flushes) {
@@ -209,7 +229,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace anemone::math {
 HWY_EXPORT(SumFinite);
-HWY_EXPORT(AllFinite);
+HWY_EXPORT(LargestSum);
 HWY_EXPORT(ReadRows);
 HWY_EXPORT(StoreSums);
 
@@ -363,15 +383,16 @@ void MacSums(const Numerics& n, const MacShape& shape, absl::Span<const float> a
   assert(static_cast<int64_t>(a.size()) >= shape.rows * shape.depth);
   assert(static_cast<int64_t>(b.size()) >= shape.depth * kMacColumns);
   assert(static_cast<int64_t>(sums.size()) >= shape.rows * kMacColumns);
-  const auto finite = [](const float* values, int64_t count) {
-    return HWY_DYNAMIC_DISPATCH(AllFinite)(values, count);
-  };
-  if (IsUsual(n, shape.is_reduction) && finite(a.data(), shape.rows * shape.depth) &&
-      finite(b.data(), shape.depth * kMacColumns)) {
+  const bool is_usual = IsUsual(n, shape.is_reduction);
+  const float largest =
+      is_usual ? HWY_DYNAMIC_DISPATCH(LargestSum)(shape, a.data(), b.data()) : 0.0f;
+  if (is_usual && std::isfinite(largest)) {
     const bool tiles = n.mac_tile == MacTile::kAlign12 ||
                        (n.mac_tile == MacTile::kReduceOnly && shape.is_reduction);
-    const bool bounded =
-        !shape.is_reduction && shape.is_bounded && n.mac_interior == MacInterior::kPerTile;
+    // A twentieth is more than roundings add; what was summed before is not known.
+    const bool bounded = !shape.is_reduction && shape.is_bounded &&
+                         n.mac_interior == MacInterior::kPerTile &&
+                         (shape.continues || largest * 1.05f > kCeiling);
     const float most = bounded ? kCeiling : std::numeric_limits<float>::infinity();
     return HWY_DYNAMIC_DISPATCH(SumFinite)(shape, tiles, a.data(), b.data(), most, sums.data());
   }

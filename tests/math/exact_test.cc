@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/math/exact_contract.h"
 #include "engine/math/exact_elementwise.h"
 #include "engine/math/exact_mac.h"
 #include "hwy/targets.h"
@@ -117,6 +118,25 @@ TEST(ExactMac, ScalarFormIsThatOfTheVectors) {
   MacSums(NumericsOf("A13"), {.depth = depth}, a, b, absl::MakeSpan(scalars));
   for (int64_t j = 1; j < kMacColumns; ++j) EXPECT_EQ(scalars[j], vectors[j]) << j;
   EXPECT_TRUE(std::isinf(scalars[0]));
+}
+
+// More weights than are widened at a time give what halves of the channels give.
+TEST(ExactContract, LargeLayersAreComputedPartByPart) {
+  constexpr int64_t kDepth = 2100, kChannels = 2100;
+  const Halfs x = RandomHalfs(kDepth, 3, 1), w = RandomHalfs(kDepth * kChannels, 3, 2);
+  std::vector<float> offset(kChannels);
+  for (int64_t o = 0; o < kChannels; ++o) offset[o] = static_cast<float>(o % 7);
+  ConvShape shape{.in_channels = kDepth, .out_channels = kChannels};
+  Halfs whole(kChannels), parts(kChannels);
+  const Numerics& n = NumericsOf("A13");
+  ExactConv(n, shape, x, w, {.gain = {}, .offset = offset}, absl::MakeSpan(whole));
+  shape.out_channels = kChannels / 2;
+  for (int64_t first : {int64_t{0}, kChannels / 2}) {
+    ExactConv(n, shape, x, absl::MakeConstSpan(w).subspan(first * kDepth, kChannels / 2 * kDepth),
+              {.gain = {}, .offset = absl::MakeConstSpan(offset).subspan(first, kChannels / 2)},
+              absl::MakeSpan(parts).subspan(first, kChannels / 2));
+  }
+  EXPECT_EQ(whole, parts);
 }
 
 // What exact_half-inl.h promises of fp32: one rounding, for both rules of ties.
