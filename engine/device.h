@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,10 +17,10 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "engine/network.h"
+#include "engine/numerics_mode.h"
 #include "engine/surface.h"
 #include "engine/target.h"
 #include "engine/unit_kind.h"
-#include "numerics.h"  // generated
 
 namespace anemone {
 
@@ -77,9 +76,8 @@ class Device {
 // How the software engine computes.
 struct SoftwareOptions {
   // `fast`: fp16 storage and rounding at unit boundaries, fp32 sums. `exact`: every rule of
-  // numerics.json, by the target's family, or by `numerics` if that is set.
-  bool exact = false;
-  std::optional<math::Numerics> numerics;
+  // numerics.json, by the target's family.
+  NumericsMode numerics;
   // Runs can be watched (Request::on_values): every unit runs by itself and keeps its weights.
   bool observed = false;
 };

@@ -54,10 +54,7 @@ absl::Status CheckChoices(const SessionOptions& options) {
     return absl::InvalidArgumentError(
         absl::StrCat("device '", options.device, "': not in this version; use auto or software"));
   }
-  if (options.numerics != "fast" && options.numerics != "exact") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("numerics '", options.numerics, "': want fast or exact"));
-  }
+  ANEMONE_RETURN_IF_ERROR(NumericsMode::Parse(options.numerics).status());
   if (options.threads < 0 || options.threads > kMostThreads) {
     return absl::InvalidArgumentError(absl::StrCat("threads ", options.threads, ": want 1 to ",
                                                    kMostThreads, ", or 0 for all cores"));
@@ -124,8 +121,9 @@ absl::StatusOr<std::unique_ptr<Session::State>> Session::State::Make(
   if (state->plan.cpu_segments() > 0) {
     ANEMONE_ASSIGN_OR_RETURN(state->runtime, shared.runtime->Get());
   }
+  ANEMONE_ASSIGN_OR_RETURN(NumericsMode numerics, NumericsMode::Parse(options.numerics));
   state->device =
-      MakeSoftwareDevice({.exact = options.numerics == "exact", .observed = options.hazards});
+      MakeSoftwareDevice({.numerics = std::move(numerics), .observed = options.hazards});
   state->observed = options.hazards;
   if (options.device_limits) state->device = MakeLimitedDevice(std::move(state->device));
   absl::Status compiled;

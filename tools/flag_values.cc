@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "anemone/status_macros.h"
+#include "engine/numerics_mode.h"
 #include "engine/target.h"
 #include "partitioner/plan.h"
 #include "provider/planning.h"
@@ -106,6 +107,11 @@ absl::Status StoreChoice(const std::string& value, const std::vector<std::string
   for (const std::string& choice : choices)
     absl::StrAppend(&known, known.empty() ? "" : ", ", choice);
   return Bad(absl::StrCat("want one of ", known, "; got '", value, "'"));
+}
+
+absl::Status StoreNumerics(Options& o, const std::string& value) {
+  o.numerics = value;
+  return NumericsMode::Parse(value).status();
 }
 
 absl::Status StorePolicy(Options& o, const std::string& value) {

@@ -27,6 +27,7 @@ absl::Status StoreInteger(const std::string& text, int64_t low, int64_t high, T&
 }
 
 absl::Status StoreNumber(const std::string& text, double& to);
+absl::Status StoreNumerics(Options& o, const std::string& value);
 absl::Status StoreChoice(const std::string& value, const std::vector<std::string>& choices,
                          std::string& to);
 

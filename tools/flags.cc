@@ -254,11 +254,11 @@ const Flag kFlags[] = {
      .fallback = "fast",
      .brief = "How the software engine computes: fast or exact.",
      .help = "fast: fp16 storage and rounding at unit boundaries, fp32 accumulation. exact: every "
-             "rule of the target's arithmetic that is known, to the bit.",
-
+             "rule of the target's arithmetic that is known, to the bit. exact,RULE=OPTION[,...] "
+             "takes rules that the sources leave open another way, as exact,mac-tile=none does; "
+             "an unknown RULE or OPTION lists those that there are.",
      .choices = NumericsNames,
-     .store = [](Options& o,
-                 const std::string& v) { return StoreChoice(v, NumericsNames(), o.numerics); }},
+     .store = StoreNumerics},
     {.name = "device-limits",
      .value = nullptr,
      .commands = kRun,

@@ -123,9 +123,7 @@ class SoftwareDevice final : public Device {
     }
     auto program = std::make_unique<SoftwareProgram>();
     program->network = network;
-    if (options_.exact) {
-      program->exact = options_.numerics ? *options_.numerics : math::NumericsOf(target.family());
-    }
+    if (options_.numerics.is_exact()) program->exact = options_.numerics.On(target);
     for (const Constant& constant : network.constants) {
       // Indices are prepared by the units that take them; another reader sees numbers.
       if (!IsEngineConstant(constant.tensor.type()) &&
@@ -157,10 +155,11 @@ class SoftwareDevice final : public Device {
     }
     for (Constant& constant : program->network.constants) constant.tensor = Tensor();
     program->set_ports(InputPorts(network), OutputPorts(network));
-    program->chains = FuseUnits(network, /*fuse=*/!options_.exact && !options_.observed);
+    program->chains =
+        FuseUnits(network, /*fuse=*/!options_.numerics.is_exact() && !options_.observed);
     program->placement =
         PlaceTensors(network, program->chains, program->inputs(), program->outputs(),
-                     /*inputs_in_place=*/!options_.exact);
+                     /*inputs_in_place=*/!options_.numerics.is_exact());
     return program;
   }
 

@@ -30,7 +30,9 @@ struct SessionOptions {
   std::string policy = "maximal";  // or "cpu", or "refuse:UNIT[,UNIT...]"
   bool rewrites = true;            // let an operator become other units than its own
   std::string device = "auto";     // "software" everywhere; "apple" is for a later version
-  std::string numerics = "fast";   // or "exact": every known rule of the target's arithmetic
+  // Or "exact": every known rule of the target's arithmetic, or "exact,RULE=OPTION[,...]", where a
+  // rule of numerics.json that is open is taken another way: "exact,mac-tile=none".
+  std::string numerics = "fast";
   // The software device has the silicon's manners at run time: so many compiles in a process, a
   // pause after a failed one, surfaces of one size and not below a floor, and on the mil route
   // ports in alphabetical order. The model is run as a program that knows of none of them.

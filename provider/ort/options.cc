@@ -39,8 +39,7 @@ absl::Status StoreDevice(const std::string& value, PluginOptions&) {
 }
 
 absl::Status StoreNumerics(const std::string& value, PluginOptions& options) {
-  if (value != "fast" && value != "exact") return absl::InvalidArgumentError("want fast or exact");
-  options.exact = value == "exact";
+  ANEMONE_ASSIGN_OR_RETURN(options.numerics, NumericsMode::Parse(value));
   return absl::OkStatus();
 }
 
@@ -64,8 +63,9 @@ constexpr PluginOption kOptions[] = {
      StoreTarget},
     {"device", "`auto`, `software`, `apple`", "auto",
      "what runs the segments; `apple` is refused in this version", StoreDevice},
-    {"numerics", "`fast`, `exact`", "fast",
-     "fp16 storage with fp32 sums, or every measured rule of the engine's arithmetic",
+    {"numerics", "`fast`, `exact`, `exact,RULE=OPTION[,...]`", "fast",
+     "fp16 storage with fp32 sums, or every known rule of the engine's arithmetic, with options "
+     "for those that are open",
      StoreNumerics},
     {"policy", "`maximal`, `cpu`, `refuse:UNIT[,UNIT...]`", "maximal",
      "what is kept off the engine though the target would take it", StorePolicy},

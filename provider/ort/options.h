@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "engine/numerics_mode.h"
 #include "partitioner/plan.h"
 
 namespace anemone {
@@ -16,7 +17,7 @@ namespace anemone {
 struct PluginOptions {
   PlanOptions planning;
   bool names_target = false;  // the user has; else a compiled model may choose
-  bool exact = false;
+  NumericsMode numerics;
   int min_segment_nodes = 1;
   std::string cache_dir;     // "": no cache
   std::string report_path;   // "": no report

@@ -108,7 +108,7 @@ Provider::Provider(const OrtApi& api, const OrtLogger* logger, PluginOptions opt
       contexts_(std::move(contexts)),
       claims_once_(claims_once),
       importing_(Importing(api)),
-      device_(MakeSoftwareDevice({.exact = options_.exact})),
+      device_(MakeSoftwareDevice({.numerics = options_.numerics})),
       arena_(ThreadsOf(options_.threads)),
       compatibility_(CompatibilityInfo()) {
   ort_version_supported = kOrtApiVersion;

@@ -53,18 +53,6 @@ Values ReadValues(const std::string& type, const Json& list) {
   return ValuesOf<uint16_t>(math::Element::kHalf, list);
 }
 
-absl::Status SetOption(const std::string& id, const std::string& option, math::Numerics& n) {
-  for (const math::NumericsRule& rule : math::NumericsRules()) {
-    if (id != rule.id) continue;
-    for (size_t i = 0; i < rule.options.size(); ++i) {
-      if (option != rule.options[i]) continue;
-      rule.set(n, static_cast<uint8_t>(i));
-      return absl::OkStatus();
-    }
-  }
-  return absl::NotFoundError(absl::StrCat("no option ", id, " ", option));
-}
-
 // A network with what its ports are given.
 struct Work {
   Network network;
@@ -155,11 +143,12 @@ absl::StatusOr<Json> Answer(const Json& line) {
     return Json{{"refused", work.status().message()}};
   }
   ANEMONE_RETURN_IF_ERROR(work.status());
-  SoftwareOptions options{.exact = true, .numerics = math::NumericsOf(target->family())};
+  std::string mode = "exact";
   for (const auto& [id, option] : line.at("options").items()) {
-    ANEMONE_RETURN_IF_ERROR(SetOption(id, option, *options.numerics));
+    absl::StrAppend(&mode, ",", id, "=", option.get<std::string>());
   }
-  auto device = MakeSoftwareDevice(options);
+  ANEMONE_ASSIGN_OR_RETURN(NumericsMode numerics, NumericsMode::Parse(mode));
+  auto device = MakeSoftwareDevice({.numerics = std::move(numerics)});
   ANEMONE_ASSIGN_OR_RETURN(auto program, device->Compile(work->network, *target, route));
   std::vector<std::vector<std::byte>> memory;
   std::vector<const std::byte*> inputs;

@@ -178,8 +178,10 @@ TEST(Session, WrongInputsAreNamed) {
 TEST(Session, WrongOptionsAreNamed) {
   EXPECT_THAT(Session::LoadBytes(BytesOfText(kPieces), {.target = "h99"}),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("near")));
-  EXPECT_THAT(Session::LoadBytes(BytesOfText(kPieces), {.numerics = "rough"}),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("want fast or exact")));
+  for (const char* mode : {"rough", "", "fast,mac-tile=none", "exactly"}) {
+    EXPECT_THAT(Session::LoadBytes(BytesOfText(kPieces), {.numerics = mode}),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("want fast or exact")));
+  }
   EXPECT_THAT(Session::LoadBytes(BytesOfText(kPieces), {.route = "metal"}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("want netplist or mil")));
 }
