@@ -1,4 +1,5 @@
-// Scales and shifts of whole channels, folded into the weights and bias of the layer before them.
+// Scales and shifts of whole channels, folded into the weights and bias of the layer before them,
+// or of the convolution behind.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -275,6 +276,102 @@ absl::StatusOr<bool> FoldBias(GraphEditor& g, NodeId id) {
     for (double& shift : affine.shift) shift = -shift;
   }
   return Apply(g, operands->layer, std::move(affine), id);
+}
+
+namespace {
+
+// A node that does `affine` to the channels of `from`, for one reader alone.
+struct AffineNode {
+  NodeId id = kNone;
+  ValueId from = kNone;
+  Affine affine;
+};
+
+// The node that makes `id`, of so many channels along axis 1.
+std::optional<AffineNode> AffineBefore(GraphEditor& g, ValueId id, int64_t channels) {
+  const Node* node = g.ProducerOf(id);
+  if (node == nullptr || !node->domain.empty() || !g.HasOneUse(id)) return std::nullopt;
+  const std::string& op = node->op_type;
+  const bool scales = op == "Mul" || op == "Div", commutes = op == "Mul" || op == "Add";
+  if ((!scales && op != "Add" && op != "Sub") || node->inputs.size() != 2) return std::nullopt;
+  for (size_t i : {0, 1}) {
+    if (i == 1 && !commutes) break;
+    const ValueId from = node->inputs[i];
+    const std::optional<Shape>& shape = g.value(from).shape;
+    if (!shape.has_value() || shape->size() < 2 || (*shape)[1].size != channels) continue;
+    auto values = PerChannel(g, node->inputs[1 - i], shape->size(), channels);
+    if (!values.has_value() || !AllFinite(*values)) continue;
+    for (double& value : *values) {
+      if (op == "Sub") value = -value;
+      if (op == "Div") value = 1 / value;
+    }
+    AffineNode found{g.value(id).producer, from, {}};
+    (scales ? found.affine.scale : found.affine.shift) = *std::move(values);
+    return found;
+  }
+  return std::nullopt;
+}
+
+// A shift of the input reaches every output alike.
+bool HasNoPads(const Node& conv) {
+  const std::string pad = StringOr(conv, "auto_pad", "NOTSET");
+  const std::vector<int64_t> pads = IntsOf(conv, "pads").value_or(std::vector<int64_t>());
+  return pad == "VALID" || (pad == "NOTSET" && std::all_of(pads.begin(), pads.end(),
+                                                           [](int64_t p) { return p == 0; }));
+}
+
+}  // namespace
+
+// Conv(x * c), Conv(x / c), and where it has no pads Conv(x + c), Conv(x - c) -> Conv(x). Needs:
+// constant weights and bias, c constant with one number for all or one for each channel and not
+// zero, no other reader of what the node makes. Keeps: origins of both.
+absl::StatusOr<bool> FoldIntoConv(GraphEditor& g, NodeId id) {
+  const Node& node = g.node(id);
+  if (!node.domain.empty() || node.op_type != "Conv" || node.inputs.size() < 2) return false;
+  Layer layer{.id = id, .weight = g.ConstantOf(node.inputs[1])};
+  if (layer.weight == nullptr || !IsFloating(layer.weight->type())) return false;
+  if (!LayOut(node, layer) || !ReadBias(g, node, layer)) return false;
+  const std::vector<int64_t>& dims = layer.weight->dims();
+  const int64_t groups = IntOr(node, "group", 1);
+  if (groups <= 0 || dims[0] % groups != 0 || dims[1] > kMostChannels / groups) return false;
+  const std::optional<AffineNode> before = AffineBefore(g, node.inputs[0], dims[1] * groups);
+  if (!before.has_value() || !AllFinite(before->affine.scale)) return false;
+  const int64_t taps = layer.weight->elements() / dims[0] / dims[1];
+  // Of output channel o and its input channel i.
+  const auto channel = [&](int64_t o, int64_t i) { return o / (dims[0] / groups) * dims[1] + i; };
+  if (const std::vector<double>& scale = before->affine.scale; !scale.empty()) {
+    if (std::any_of(scale.begin(), scale.end(), [](double s) { return s == 0; })) return false;
+    std::vector<double> factors = scale;
+    if (groups > 1) {
+      factors.clear();
+      for (int64_t row = 0; row < dims[0] * dims[1]; ++row) {
+        factors.push_back(scale[channel(row / dims[1], row % dims[1])]);
+      }
+    }
+    Tensor scaled = ScaleRows(*layer.weight, taps, factors);
+    if (LosesWeights(*layer.weight, scaled)) return false;
+    const std::string name = g.value(node.inputs[1]).name;
+    g.SetInput(id, 1, g.NewConstant(absl::StrCat(name, "/scaled"), std::move(scaled)));
+  } else {
+    if (!HasNoPads(node)) return false;
+    layer.bias.resize(layer.channels, 0);
+    for (int64_t o = 0; o < dims[0]; ++o) {
+      for (int64_t k = 0; k < dims[1] * taps; ++k) {
+        layer.bias[o] += ElementAsDouble(*layer.weight, o * dims[1] * taps + k) *
+                         before->affine.shift[channel(o, k / taps)];
+      }
+    }
+    if (!FitHalf(layer.bias)) return false;
+    std::vector<ValueId> inputs = node.inputs;
+    const std::string name = g.value(node.inputs[1]).name;
+    inputs.resize(3);
+    inputs[2] = g.NewConstant(absl::StrCat(name, "/bias"),
+                              FromDoubles(layer.weight->type(), {layer.channels}, layer.bias));
+    g.SetInputs(id, std::move(inputs));
+  }
+  g.node(id).origins = UnionOfOrigins(g.node(id), g.node(before->id));
+  g.SetInput(id, 0, before->from);
+  return true;
 }
 
 }  // namespace anemone

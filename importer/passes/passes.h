@@ -21,6 +21,7 @@ absl::StatusOr<bool> FuseTransposes(GraphEditor& g, NodeId id);
 absl::StatusOr<bool> FoldBatchNorm(GraphEditor& g, NodeId id);  // fold_affine.cc
 absl::StatusOr<bool> FoldBias(GraphEditor& g, NodeId id);
 absl::StatusOr<bool> FoldScale(GraphEditor& g, NodeId id);
+absl::StatusOr<bool> FoldIntoConv(GraphEditor& g, NodeId id);
 
 }  // namespace anemone
 

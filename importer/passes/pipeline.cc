@@ -27,6 +27,7 @@ constexpr Pass kSimplify[] = {
     {"fold-batch-norm", FoldBatchNorm},
     {"fold-scale", FoldScale},
     {"fold-bias", FoldBias},
+    {"fold-into-conv", FoldIntoConv},
 };
 
 class Driver {

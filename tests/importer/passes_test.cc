@@ -215,6 +215,41 @@ const Rewrite kRewrites[] = {
      "g (float[1,1,2,2] x) => (float[1,1,2,2] y) <float[1,1,1,1] w = {1}, float c = {3}> {"
      "  a = Conv(x, w) y = Div(c, a) }",
      "Conv Div"},
+    // fold-into-conv
+    {"ScaledAndShiftedInput",
+     "g (float[1,2,2,2] x) => (float[1,2,2,2] y)"
+     "  <float[2,2,1,1] w = {1,2,3,4}, float[2] d = {1,-1}, float[1,2,1,1] c = {2,4}, float e = "
+     "{3}>"
+     "  { a = Div(x, c) b = Add(e, a) f = Sub(b, c) y = Conv(f, w, d) }",
+     "Conv"},
+    {"ScaledAndShiftedInputOfGroups",
+     "g (float[1,4,2,2] x) => (float[1,4,1,1] y)"
+     "  <float[4,2,2,2] w = {1,2,3,4,5,6,7,8,8,7,6,5,4,3,2,1,1,3,5,7,9,2,4,6,8,1,2,3,5,8,9,4},"
+     "   float[4,1,1] c = {1,2,3,4}, float[1,4,1,1] d = {1,-1,0.5,2}>"
+     "  { a = Mul(c, x) b = Add(a, d) y = Conv<group=2>(b, w) }",
+     "Conv"},
+    {"ShiftedInputWithPadsStays",
+     "g (float[1,1,2,2] x) => (float[1,1,2,2] y) <float[1,1,3,3] w = {1,2,3,4,5,6,7,8,9}, float c "
+     "= {3}>"
+     "  { a = Mul(x, c) b = Add(a, c) e = Mul(b, c) y = Conv<pads=[1,1,1,1]>(e, w) }",
+     "Mul Add Conv"},
+    {"InputOfTwoReadersStays",
+     "g (float[1,1,2,2] x) => (float[1,1,2,2] y) <float[1,1,1,1] w = {2}, float c = {3}>"
+     "  { a = Mul(x, c) b = Conv(a, w) y = Add(a, b) }",
+     "Mul Conv Add"},
+    {"InputThatIsBroadcastStays",
+     "g (float[1,1,2,2] x) => (float[1,2,2,2] y) <float[2,2,1,1] w = {1,2,3,4}, float[2,1,1] c = "
+     "{3,4}>"
+     "  { a = Mul(x, c) y = Conv(a, w) }",
+     "Mul Conv"},
+    {"InputTimesZeroStays",
+     "g (float[1,1,2,2] x) => (float[1,1,2,2] y) <float[1,1,1,1] w = {2}, float c = {0}>"
+     "  { a = Mul(x, c) y = Conv(a, w) }",
+     "Mul Conv"},
+    {"InputWhoseWeightsWouldVanishStays",
+     "g (float[1,1,2,2] x) => (float[1,1,2,2] y) <float[1,1,1,1] w = {0.01}, float c = {0.0001}>"
+     "  { a = Mul(x, c) y = Conv(a, w) }",
+     "Mul Conv"},
     {"BodyPasses",
      "g (bool c, float[2] x) => (float[N] y) {"
      "  y = If(c) <then_branch = t () => (float[N] a) { h = Identity(x) k = Relu(h) d = Neg(k)"
