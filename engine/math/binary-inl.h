@@ -7,6 +7,7 @@
 #endif
 
 #include <cstdint>
+#include <type_traits>
 
 #include "engine/math/elementwise.h"
 #include "engine/math/simd-inl.h"
@@ -28,10 +29,40 @@ struct RowOperand {
   VF value = hn::Zero(DF());
 };
 
+// The product, but zero times an infinity or a NaN is zero (numerics.json st-nan-gen).
+struct Product {
+  HWY_INLINE VF operator()(VF x, VF y) const {
+    const DF df;
+    const VF product = hn::Mul(x, y);
+    const auto is_none = hn::IsNaN(product);
+    if (HWY_LIKELY(hn::AllFalse(df, is_none))) return product;
+    const auto by_zero = hn::Or(hn::Eq(x, hn::Zero(df)), hn::Eq(y, hn::Zero(df)));
+    return hn::IfThenElse(hn::And(is_none, by_zero), hn::Zero(df), product);
+  }
+  // Four at once: where their sum is a number, so are they.
+  HWY_INLINE void Four(const VF (&x)[4], const VF (&y)[4], VF (&to)[4]) const {
+    HWY_UNROLL(4)
+    for (int i = 0; i < 4; ++i) to[i] = hn::Mul(x[i], y[i]);
+    const VF sum = hn::Add(hn::Add(to[0], to[1]), hn::Add(to[2], to[3]));
+    if (HWY_LIKELY(hn::AllFalse(DF(), hn::IsNaN(sum)))) return;
+    for (int i = 0; i < 4; ++i) to[i] = (*this)(x[i], y[i]);
+  }
+};
+
 template <class Op>
 HWY_INLINE void Row(const RowOperand& a, const RowOperand& b, Half* out, int64_t count,
                     const Op& op) {
   int64_t i = 0;
+  if constexpr (std::is_same_v<Op, Product>) {
+    for (; i + 4 * kLanes <= count; i += 4 * kLanes) {
+      const VF x[] = {a.At(i), a.At(i + kLanes), a.At(i + 2 * kLanes), a.At(i + 3 * kLanes)};
+      const VF y[] = {b.At(i), b.At(i + kLanes), b.At(i + 2 * kLanes), b.At(i + 3 * kLanes)};
+      VF products[4];
+      op.Four(x, y, products);
+      HWY_UNROLL(4)
+      for (int64_t v = 0; v < 4; ++v) StoreHalf(products[v], out + i + v * kLanes);
+    }
+  }
   for (; i + kLanes <= count; i += kLanes) StoreHalf(op(a.At(i), b.At(i)), out + i);
   if (i < count) {
     const int64_t rest = count - i;
@@ -56,13 +87,7 @@ HWY_INLINE void WithBinary(BinaryOp op, const Run& run) {
     case BinaryOp::kSub:
       return run([](VF x, VF y) HWY_ATTR { return hn::Sub(x, y); });
     case BinaryOp::kMul:
-      return run([zero](VF x, VF y) HWY_ATTR {
-        const VF product = hn::Mul(x, y);
-        const auto is_none = hn::IsNaN(product);
-        if (HWY_LIKELY(hn::AllFalse(DF(), is_none))) return product;
-        const auto by_zero = hn::Or(hn::Eq(x, zero), hn::Eq(y, zero));
-        return hn::IfThenElse(hn::And(is_none, by_zero), zero, product);
-      });
+      return run(Product());
     case BinaryOp::kDiv:
       return run([](VF x, VF y) HWY_ATTR { return hn::Div(x, y); });
     case BinaryOp::kMin:

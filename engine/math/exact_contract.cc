@@ -83,9 +83,9 @@ struct Convolution {
 };
 
 // Output channels whose weights are widened at a time: of a group that is all, but of layers with
-// tens of millions of weights.
+// millions of weights.
 int64_t WidenedChannels(const Convolution& c, int64_t depth) {
-  constexpr int64_t kMostWeights = int64_t{1} << 22;
+  constexpr int64_t kMostWeights = int64_t{1} << 20;
   if (c.transposed || c.groups > 1) return c.out_channels;
   return std::clamp<int64_t>(kMostWeights / std::max<int64_t>(depth, 1), 1, c.out_channels);
 }

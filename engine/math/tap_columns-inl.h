@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include "engine/math/conv_state.h"
 #include "engine/math/simd-inl.h"
@@ -123,13 +124,22 @@ HWY_INLINE bool WithOneOf(int64_t value, const Run& run) {
   return ((value == kValues && run(std::integral_constant<int, kValues>())) || ...);
 }
 
-// Calls tile(rows, row) for the rows [first, last], `rows` a constant: seven, three or one of them.
+// Calls tile(rows, row) for the rows [first, last], `rows` a constant: as even as these make them.
 template <class Tile>
 HWY_INLINE void ForTileRows(int64_t first, int64_t last, const Tile& tile) {
-  int64_t row = first;
-  for (; row + 7 <= last + 1; row += 7) tile(std::integral_constant<int, 7>(), row);
-  for (; row + 3 <= last + 1; row += 3) tile(std::integral_constant<int, 3>(), row);
-  for (; row <= last; ++row) tile(std::integral_constant<int, 1>(), row);
+  for (int64_t row = first; row <= last;) {
+    const int64_t most = EvenPart(last + 1 - row, 7);
+    const auto take = [&](auto rows) HWY_ATTR {
+      if (rows > most) return false;
+      tile(rows, row);
+      row += rows;
+      return true;
+    };
+    [&]<int... kRows>(std::integer_sequence<int, kRows...>) HWY_ATTR {
+      (take(std::integral_constant<int, kRows>()) || ...);
+    }
+    (std::integer_sequence<int, 7, 6, 4, 3, 1>());
+  }
 }
 
 // Calls run(d): vectors of eight lanes if a row is no longer, for half of a long one would stay

@@ -122,7 +122,7 @@ TEST(ExactMac, ScalarFormIsThatOfTheVectors) {
 
 // More weights than are widened at a time give what halves of the channels give.
 TEST(ExactContract, LargeLayersAreComputedPartByPart) {
-  constexpr int64_t kDepth = 2100, kChannels = 2100;
+  constexpr int64_t kDepth = 1030, kChannels = 1030;
   const Halfs x = RandomHalfs(kDepth, 3, 1), w = RandomHalfs(kDepth * kChannels, 3, 2);
   std::vector<float> offset(kChannels);
   for (int64_t o = 0; o < kChannels; ++o) offset[o] = static_cast<float>(o % 7);
