@@ -54,7 +54,7 @@ HWY_INLINE bool PackGroup(const GemmOperands& g, int64_t row, int64_t rows, int6
         const auto load_lower = [&](int h) HWY_ATTR {
           return has_lower ? hn::LoadU(DF(), panels[h] + 2 * size + i) : hn::Zero(DF());
         };
-        PutRows({load(0), load(1), load_lower(0), load_lower(1)}, with_a21, to,
+        PutRows({load(0), load(1), load_lower(0), load_lower(1)}, with_a21 || !even, to,
                 (panel * half + k) * kPanelRows + i - panel * size);
       }
     }
