@@ -32,8 +32,6 @@ namespace anemone {
 namespace {
 
 constexpr int kWarmUps = 2;
-// The tiles of the multiply-accumulate array are most of what exact mode costs.
-constexpr const char* kWithoutTiles = "exact,mac-tile=none";
 
 struct BenchOptions {
   Options options;
@@ -217,9 +215,9 @@ absl::StatusOr<Json> MeasureErrors(const std::string& path, const BenchOptions& 
 absl::Status MeasureExact(const std::string& path, const Arrays& inputs, const BenchOptions& bench,
                           std::vector<Entry>& entries, Json& result) {
   SessionOptions options = SessionOptionsOf(bench.options);
-  for (const auto& [key, numerics] : {std::pair("exact_by_fast", "exact"),
-                                      std::pair("exact_without_tiles_by_fast", kWithoutTiles)}) {
-    options.numerics = numerics;
+  for (const bool tiles : {true, false}) {
+    if (!tiles && bench.exact == 0) break;
+    options.numerics = tiles ? "exact" : "exact,mac-tile=none";  // most of what exact mode costs
     AnemoneContestant exact(options);
     ANEMONE_RETURN_IF_ERROR(exact.Load(path, inputs));
     absl::Status status;
@@ -228,8 +226,9 @@ absl::Status MeasureExact(const std::string& path, const Arrays& inputs, const B
       times.push_back(MillisecondsOf([&] { return exact.Run(); }, status));
     }
     ANEMONE_RETURN_IF_ERROR(status);
+    const char* key = tiles ? "exact_by_fast" : "exact_without_tiles_by_fast";
     if (!times.empty()) result[key] = FastestRatio(times, entries[0].times);
-    if (bench.errors > 0 && numerics != kWithoutTiles) {
+    if (bench.errors > 0 && tiles) {
       ANEMONE_ASSIGN_OR_RETURN(result["errors"], MeasureErrors(path, bench, entries, exact));
     }
   }

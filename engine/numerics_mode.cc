@@ -30,6 +30,10 @@ absl::StatusOr<NumericsMode> NumericsMode::Parse(absl::string_view text) {
       return bad(
           absl::StrCat("one of the open rules ", absl::StrJoin(rules, ", ", name), " before '='"));
     }
+    if (std::any_of(mode.choices_.begin(), mode.choices_.end(),
+                    [&](const Choice& c) { return c.rule == rule; })) {
+      return bad(absl::StrCat(rule->id, " once"));
+    }
     const auto* option = std::find(rule->options.begin(), rule->options.end(), pair.second);
     if (option == rule->options.end()) {
       return bad(

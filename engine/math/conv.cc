@@ -86,7 +86,7 @@ bool ChannelsFillVectors(const ConvGeometry& g) {
          g.positions() * 10 < lanes * 9;
 }
 
-// Weights that are codes stay codes, which winograd.cc does not read.
+// Weights that are codes stay codes, which winograd.cc and strassen_conv.cc do not read.
 ConvKind ChooseKind(const ConvGeometry& g, bool is_coded) {
   if (g.group_in == 1 && g.group_out <= kPanelRows && g.taps() > 0) return ConvKind::kDepthwise;
   if (!is_coded && WinogradPays(g)) return ConvKind::kWinograd;
@@ -291,12 +291,9 @@ void RunThin(const PackedConv::State& state, const Half* x, Half* y, const Epilo
   MatrixLayout a_layout{g.depth(), 1, {0, 0, in_size}};
   if (g.pointwise()) a_layout = {1, g.positions(), {0, 0, in_size}};
   MatrixLayout c_layout{1, g.positions(), {0, 0, out_size}};
-  if (g.positions() == 1) {
-    // One row per image: one product for the whole batch reads the weights once.
-    shape.m = g.batch;
-    shape.batch[2] = 1;
-    a_layout = RowMajor(g.depth());
-    c_layout = RowMajor(g.group_out);
+  if (g.positions() == 1) {  // a row of each image: Gemm() reads the weights once for all
+    a_layout = RowMajor(g.depth(), 1);
+    c_layout = RowMajor(g.group_out, 1);
   }
   // Alone, for the unfolded rows are in this thread's scratch.
   RunAlone([&] { Gemm(shape, a, a_layout, state.matrix, state.bias, c, c_layout, epilogue); });

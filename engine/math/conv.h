@@ -16,7 +16,7 @@
 // Cost: weights are kept as Half, 2 bytes each (or in the compressed form they came in), plus
 // padding of the output channels to a multiple of 4 (of 32 where winograd.cc computes, of 48 for
 // images of fewer than 64 positions). A run keeps scratch of about 1 MB per thread, for winograd.cc
-// up to 10 KB for each input channel, for strassen_conv.cc up to 1.5 MB. Threads: work is split
+// up to 10 KB for each input channel, for strassen_conv.cc up to 2 MB. Threads: work is split
 // over the caller's oneTBB arena. Conv() may be called from many threads with one PackedConv.
 #ifndef ENGINE_MATH_CONV_H_
 #define ENGINE_MATH_CONV_H_

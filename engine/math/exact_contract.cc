@@ -87,7 +87,7 @@ struct Convolution {
 int64_t WidenedChannels(const Convolution& c, int64_t depth) {
   constexpr int64_t kMostWeights = int64_t{1} << 20;
   if (c.transposed || c.groups > 1) return c.out_channels;
-  return std::clamp<int64_t>(kMostWeights / std::max<int64_t>(depth, 1), 1, c.out_channels);
+  return std::max<int64_t>(std::min(kMostWeights / std::max<int64_t>(depth, 1), c.out_channels), 1);
 }
 
 // By output channel, from `first` on, then lane. `plain` is memory for the weights as they come.

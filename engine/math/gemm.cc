@@ -160,7 +160,7 @@ struct Way {
 Way ChooseWay(const GemmShape& shape, const GemmOperands& g, int64_t copies) {
   const int64_t threads = ThreadCount();
   const BlockSize size{shape.m, shape.n};
-  if (StrassenPays(g)) return {MultiplyByStrassen, StrassenCut(g, copies, threads)};
+  if (g.even_columns != nullptr) return {MultiplyByStrassen, StrassenCut(g, copies, threads)};
   if (g.b_panels != nullptr && (shape.m <= kTileRows || (g.b_panels->form == WeightForm::kDense &&
                                                          HWY_DYNAMIC_DISPATCH(StreamsHalves)()))) {
     return {HWY_DYNAMIC_DISPATCH(ComputeStreamed), ChooseStreamed(size, shape.k, copies, threads)};
@@ -232,20 +232,19 @@ void Gemm(const GemmShape& shape, absl::Span<const Half> a, const MatrixLayout& 
   assert(shape.k == b.state().k && shape.n == b.state().n);
   GemmOperands operands = Operands(shape, a, a_layout, bias, c, c_layout, epilogue);
   operands.b_panels = &PanelsOf(b);
-  static const bool off = getenv("NOQ") != nullptr;
-  if (!off && !b.state().even_columns.empty())
-    operands.even_columns = b.state().even_columns.data();
+  const std::vector<uint8_t>& even_columns = b.state().even_columns;
+  operands.even_columns = even_columns.empty() ? nullptr : even_columns.data();
+  if (StrassenPays(operands)) return Multiply(shape, operands, a_layout, {}, c_layout);
+  operands.even_columns = nullptr;  // so joined matrices are not taken by groups of rows either
   const auto follows = [&](const MatrixLayout& layout) {
     return layout.batch[2] == shape.m * layout.row;
   };
-  if (StrassenPays(operands) || !follows(a_layout) || !follows(c_layout)) {
-    return Multiply(shape, operands, a_layout, {}, c_layout);
+  GemmShape joined = shape;
+  if (follows(a_layout) && follows(c_layout)) {  // matrices that are one: fewer tiles are not full
+    joined.m *= shape.batch[2];
+    joined.batch[2] = 1;
+    operands.m = joined.m;
   }
-  GemmShape joined = shape;  // matrices that are one: fewer tiles are not full
-  joined.m *= shape.batch[2];
-  joined.batch[2] = 1;
-  operands.m = joined.m;
-  operands.even_columns = nullptr;  // groups of rows do not reach from one to the next
   Multiply(joined, operands, a_layout, {}, c_layout);
 }
 

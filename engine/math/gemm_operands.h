@@ -19,7 +19,7 @@ struct GemmOperands {
   const Half* b = nullptr;  // with strides, or
   int64_t b_row = 0, b_column = 0;
   const WeightPanels* b_panels = nullptr;  // packed, [n / 48][k][48]
-  const uint8_t* even_columns = nullptr;   // of b_panels: [pass][n / 96], if strassen_gemm.cc can
+  const uint8_t* even_columns = nullptr;   // of b_panels, [pass][n / 96]: as strassen_gemm.cc
   const float* bias = nullptr;
   Half* c = nullptr;
   int64_t c_row = 0, c_column = 0;

@@ -12,11 +12,12 @@
 // S and T are made as A and B are packed, once for many blocks; U, V and W are tiles in the
 // first-level cache.
 //
-// The fp32 sums of a block bear the errors of its largest products, not of their own: far below
-// the rounding of the result as long as no row or column of the block is much smaller than another.
-// Where one is, or a number is not finite, or where a group or a pair is not whole, quarters are
-// multiplied plainly. Blocks are counted from the first row and column and so are passes, so no cut
-// into tasks shows in a result.
+// The fp32 sums of a block bear errors of some 1e-6 of its largest products, not of their own: far
+// below the rounding of a result that is not small beside those. So that none is small only because
+// its row or column is, a block in which the largest magnitude of one is much below another's, or a
+// number is not finite, is multiplied plainly, quarter by quarter; so are incomplete groups, and
+// pairs without enough columns. Blocks are counted from the first row and column and so are passes,
+// so no cut into tasks shows in a result.
 #if defined(ENGINE_MATH_STRASSEN_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ENGINE_MATH_STRASSEN_INL_H_
 #undef ENGINE_MATH_STRASSEN_INL_H_
@@ -118,8 +119,6 @@ struct Block {
   Ahead ahead[4];
   Place place;
 
-  static constexpr int64_t kTiles = 3;
-
   void Product(const float* x, const float* y, int64_t height, int64_t width, const float* so_far,
                float* to, Ahead next = {}) const {
     MultiplyTile(half, x, half * kPanelRows, height, y, width, so_far, FloatTile{to}, next);
@@ -141,6 +140,10 @@ struct Block {
     is_last ? multiply(place(row, height, column, width)) : multiply(FloatTile{tile});
   }
 
+  // `is_even`: both the group and the pair are.
+  void Multiply(bool is_even) const { is_even ? MultiplySeven() : MultiplyEight(); }
+
+ private:
   void MultiplySeven() const {
     float *u = tiles, *v = u + kTileSize, *w = v + kTileSize;
     const int64_t right = columns - kPanelColumns;

@@ -17,9 +17,10 @@ inline constexpr int64_t kLeastPair = kPanelColumns + 32;
 // Terms of a pass: a multiple of 8, as `depth` is.
 inline int64_t StrassenTerms(int64_t depth) { return RoundUp(EvenPart(depth, kBlockDepth), 8); }
 
-// How many times the largest magnitude of a line of a block may be another's. The product of both,
-// 2^9, times a few 2^-24 is the most that an error grows to, beside 2^-11 of the rounding. Weights
-// of networks lie mostly within 2^5, positions of their activations within 2^3.
+// How many times the largest magnitude of a line of a block may be another's. Of lines whose
+// numbers are alike the product of both, 2^9, times a few 2^-24 is the most that an error grows to,
+// beside 2^-11 of the rounding. Weights of networks lie mostly within 2^5, positions of their
+// activations within 2^3.
 inline constexpr float kMostWeightSpread = 32;
 inline constexpr float kMostInputSpread = 16;
 

@@ -154,17 +154,22 @@ void ComputeStrassen(const StrassenTask& t) {
         };
         Quarters b_pair = columns_of_b;
         b_pair.data += pair * Quarters::FloatsOf(terms, kPanelColumns);
-        Block<decltype(place)> block{rows,       HWY_MIN(t.columns - column, kPairColumns),
-                                     terms / 2,  rows_of_a,
-                                     b_pair,     sums,
-                                     first == 0, is_last,
-                                     tiles,      {},
-                                     place};
+        Block<decltype(place)> block{.rows = rows,
+                                     .columns = HWY_MIN(t.columns - column, kPairColumns),
+                                     .half = terms / 2,
+                                     .a = rows_of_a,
+                                     .b = b_pair,
+                                     .sums = sums,
+                                     .is_first = first == 0,
+                                     .is_last = is_last,
+                                     .tiles = tiles,
+                                     .ahead = {},
+                                     .place = place};
         for (int64_t i = 0; i < 4 && row + 2 * kGroupRows <= t.rows; ++i) {
           block.ahead[i] = AheadOf(weights + (kGroupRows + i * kPanelRows) * g.depth(),
                                    terms * kPanelRows, pair, pairs, terms / 2);
         }
-        even&& even_columns[pair] != 0 ? block.MultiplySeven() : block.MultiplyEight();
+        block.Multiply(even && even_columns[pair] != 0);
       }
       if (!is_last) continue;
       t.epilogue.rest().FinishRuns(t.y + (t.row + row) * g.y_plane + t.column, rows, t.columns,

@@ -102,23 +102,23 @@ void ComputeStrassenGemm(const GemmOperands& g, int64_t row, int64_t rows, int64
         const int64_t top = row + i * kGroupRows;
         const auto place = [&](int64_t r, int64_t height, int64_t c, int64_t w)
                                HWY_ATTR { return PlaceTile(g, top + r, height, at + c, w); };
-        Block<decltype(place)> block{HWY_MIN(row + rows - top, kGroupRows),
-                                     width,
-                                     terms / 2,
-                                     group,
-                                     pair,
-                                     sums,
-                                     first == 0,
-                                     is_last,
-                                     tiles,
-                                     {},
-                                     place};
+        Block<decltype(place)> block{.rows = HWY_MIN(row + rows - top, kGroupRows),
+                                     .columns = width,
+                                     .half = terms / 2,
+                                     .a = group,
+                                     .b = pair,
+                                     .sums = sums,
+                                     .is_first = first == 0,
+                                     .is_last = is_last,
+                                     .tiles = tiles,
+                                     .ahead = {},
+                                     .place = place};
         for (int64_t q = 0; q < 4 && at + 2 * kPairColumns <= g.n; ++q) {
           const Half* next =
               left + (2 + q / 2) * g.k * kPanelColumns + q % 2 * (terms / 2) * kPanelColumns;
           block.ahead[q] = AheadOf(next, terms / 2 * kPanelColumns, i, groups, terms / 2);
         }
-        even&& even_rows[i] != 0 ? block.MultiplySeven() : block.MultiplyEight();
+        block.Multiply(even && even_rows[i] != 0);
         group.data += Quarters::FloatsOf(terms, kTileRows);
       }
       if (!is_last || (p + 1 - finished < kFinishedPairs && p + 1 < pairs)) continue;
@@ -150,8 +150,13 @@ bool StrassenPays(const GemmOperands& g) {
 
 Cut StrassenCut(const GemmOperands& g, int64_t copies, int64_t threads) {
   constexpr int64_t kMostRows = 14 * kGroupRows;
-  return CutBlocks({g.m, g.n}, {kMostRows, RoundUp(g.n, kPairColumns)}, {kGroupRows, kPairColumns},
-                   {.b_rows = 5, .a_columns = 12}, copies, threads);
+  // Sums that wait for another pass stay within a megabyte.
+  constexpr int64_t kMostSums = 1 << 18;
+  const bool waits = g.k > StrassenTerms(g.k);
+  const int64_t most_columns =
+      waits ? kMostSums / std::min(RoundUp(g.m, kGroupRows), kMostRows) : g.n;
+  return CutBlocks({g.m, g.n}, {kMostRows, RoundUp(most_columns, kPairColumns)},
+                   {kGroupRows, kPairColumns}, {.b_rows = 5, .a_columns = 12}, copies, threads);
 }
 
 void MultiplyByStrassen(const GemmOperands& g, int64_t row, int64_t rows, int64_t column,

@@ -52,8 +52,8 @@ struct WeightPanels {
 WeightPanels PackWeightPanels(const PanelLayout& layout, int64_t groups, HalfReader weights,
                               const CodedWeights* coded);
 
-// Whether the largest magnitudes of lines are finite and none more than `most_spread` times
-// another.
+// Whether the largest magnitudes of lines, bits of Halfs without their signs, are finite and none
+// more than `most_spread` times another.
 bool AreEven(const uint16_t* magnitudes, int64_t lines, float most_spread);
 
 // The same of dense weights, by bands of so many lines and passes of so many terms, 1 or 0:

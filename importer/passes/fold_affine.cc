@@ -287,6 +287,15 @@ struct AffineNode {
   Affine affine;
 };
 
+// A product or quotient whose last factor belongs to it: x * clip(x + 3) / 6, x * (erf(..) + 1)
+// / 2.
+bool IsProductOfValues(GraphEditor& g, ValueId id) {
+  const Node* node = g.ProducerOf(id);
+  if (node == nullptr || (node->op_type != "Mul" && node->op_type != "Div")) return false;
+  return std::all_of(node->inputs.begin(), node->inputs.end(),
+                     [&](ValueId input) { return g.ConstantOf(input) == nullptr; });
+}
+
 // The node that makes `id`, of so many channels along axis 1.
 std::optional<AffineNode> AffineBefore(GraphEditor& g, ValueId id, int64_t channels) {
   const Node* node = g.ProducerOf(id);
@@ -305,9 +314,11 @@ std::optional<AffineNode> AffineBefore(GraphEditor& g, ValueId id, int64_t chann
       if (op == "Sub") value = -value;
       if (op == "Div") value = 1 / value;
     }
-    AffineNode found{g.value(id).producer, from, {}};
-    (scales ? found.affine.scale : found.affine.shift) = *std::move(values);
-    return found;
+    if (!scales || !IsProductOfValues(g, from)) {
+      AffineNode found{g.value(id).producer, from, {}};
+      (scales ? found.affine.scale : found.affine.shift) = *std::move(values);
+      return found;
+    }
   }
   return std::nullopt;
 }
@@ -324,12 +335,15 @@ bool HasNoPads(const Node& conv) {
 
 // Conv(x * c), Conv(x / c), and where it has no pads Conv(x + c), Conv(x - c) -> Conv(x). Needs:
 // constant weights and bias, c constant with one number for all or one for each channel and not
-// zero, no other reader of what the node makes. Keeps: origins of both.
+// zero, and as a shift of little weight, no other reader of what the node makes. Keeps: origins of
+// both, and patterns that end in a factor.
 absl::StatusOr<bool> FoldIntoConv(GraphEditor& g, NodeId id) {
   const Node& node = g.node(id);
   if (!node.domain.empty() || node.op_type != "Conv" || node.inputs.size() < 2) return false;
   Layer layer{.id = id, .weight = g.ConstantOf(node.inputs[1])};
   if (layer.weight == nullptr || !IsFloating(layer.weight->type())) return false;
+  // Such weights may be larger than memory, or are kept as codes.
+  if (layer.weight->is_fill() || layer.weight->compressed() != nullptr) return false;
   if (!LayOut(node, layer) || !ReadBias(g, node, layer)) return false;
   const std::vector<int64_t>& dims = layer.weight->dims();
   const int64_t groups = IntOr(node, "group", 1);
@@ -354,19 +368,26 @@ absl::StatusOr<bool> FoldIntoConv(GraphEditor& g, NodeId id) {
     g.SetInput(id, 1, g.NewConstant(absl::StrCat(name, "/scaled"), std::move(scaled)));
   } else {
     if (!HasNoPads(node)) return false;
+    // The engine's sums have the shift's part in them before the bias is added: it stays small.
+    constexpr double kMostShift = 64;
     layer.bias.resize(layer.channels, 0);
     for (int64_t o = 0; o < dims[0]; ++o) {
+      double magnitude = 0;
       for (int64_t k = 0; k < dims[1] * taps; ++k) {
-        layer.bias[o] += ElementAsDouble(*layer.weight, o * dims[1] * taps + k) *
-                         before->affine.shift[channel(o, k / taps)];
+        const double part = ElementAsDouble(*layer.weight, o * dims[1] * taps + k) *
+                            before->affine.shift[channel(o, k / taps)];
+        layer.bias[o] += part;
+        magnitude += std::fabs(part);
       }
+      if (!(magnitude <= kMostShift)) return false;
     }
     if (!FitHalf(layer.bias)) return false;
-    std::vector<ValueId> inputs = node.inputs;
     const std::string name = g.value(node.inputs[1]).name;
-    inputs.resize(3);
-    inputs[2] = g.NewConstant(absl::StrCat(name, "/bias"),
-                              FromDoubles(layer.weight->type(), {layer.channels}, layer.bias));
+    const ValueId bias = g.NewConstant(absl::StrCat(name, "/bias"),
+                                       FromDoubles(layer.weight->type(), {dims[0]}, layer.bias));
+    std::vector<ValueId> inputs = g.node(id).inputs;
+    inputs.resize(3, kNone);
+    inputs[2] = bias;
     g.SetInputs(id, std::move(inputs));
   }
   g.node(id).origins = UnionOfOrigins(g.node(id), g.node(before->id));

@@ -51,6 +51,7 @@ TEST(NumericsMode, WhatIsWrongIsNamedWithWhatThereIs) {
   EXPECT_THAT(told("exact,mac-tiles=none"), HasSubstr("mac-tile"));
   EXPECT_THAT(told("exact,mac-tile"), HasSubstr("mac-tile=align12|"));
   EXPECT_THAT(told("exact,mac-tile=off"), HasSubstr("none"));
+  EXPECT_THAT(told("exact,mac-tile=none,mac-tile=align12"), HasSubstr("mac-tile once"));
 }
 
 }  // namespace

@@ -242,6 +242,20 @@ const Rewrite kRewrites[] = {
      "{3,4}>"
      "  { a = Mul(x, c) y = Conv(a, w) }",
      "Mul Conv"},
+    {"InputThatIsShiftedFarStays",
+     "g (float[1,1,2,2] x) => (float[1,1,2,2] y) <float[1,1,1,1] w = {2}, float c = {33}>"
+     "  { a = Sub(x, c) y = Conv(a, w) }",
+     "Sub Conv"},
+    {"LastFactorOfAPatternStays",
+     "g (float[1,1,2,2] x) => (float[1,1,2,2] y) <float[1,1,1,1] w = {2}, float c = {3}, float l = "
+     "{0}, float h = {6}>"
+     "  { a = Add(x, c) b = Clip(a, l, h) d = Mul(x, b) e = Div(d, h) y = Conv(e, w) }",
+     "Add Clip Mul Div Conv"},
+    {"WeightsThatAreAFillStay",
+     "g (float[1,2,2,2] x) => (float[1,1,2,2] y) <float[2,1,1] c = {3, 4}>"
+     "  { s = Constant<value = int64[4] {1, 2, 1, 1}>() w = ConstantOfShape(s) a = Mul(x, c)"
+     "    y = Conv(a, w) }",
+     "Mul Conv"},
     {"InputTimesZeroStays",
      "g (float[1,1,2,2] x) => (float[1,1,2,2] y) <float[1,1,1,1] w = {2}, float c = {0}>"
      "  { a = Mul(x, c) y = Conv(a, w) }",

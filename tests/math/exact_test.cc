@@ -120,6 +120,23 @@ TEST(ExactMac, ScalarFormIsThatOfTheVectors) {
   EXPECT_TRUE(std::isinf(scalars[0]));
 }
 
+// A partial sum past 2^15 is infinite for good, one that only comes near stays, whatever tells
+// beforehand that none can be past it.
+TEST(ExactMac, SumsAreHeldAgainstTheCeiling) {
+  for (const char* family : kExactFamilies) {
+    for (const float top : {31000.0f, 31208.0f, 32000.0f, 32768.0f, 32800.0f, 40000.0f}) {
+      std::vector<float> a(8, 1.0f), b(8 * kMacColumns, 0.0f), sums(kMacColumns);
+      for (int64_t j = 0; j < kMacColumns; ++j) {
+        b[j] = top;
+        b[4 * kMacColumns + j] = -top;  // of the next tile
+      }
+      MacSums(NumericsOf(family), {.depth = 8}, a, b, absl::MakeSpan(sums));
+      const float want = top > 32768.0f ? INFINITY : 0.0f;
+      for (float sum : sums) EXPECT_EQ(sum, want) << family << ' ' << top;
+    }
+  }
+}
+
 // More weights than are widened at a time give what halves of the channels give.
 TEST(ExactContract, LargeLayersAreComputedPartByPart) {
   constexpr int64_t kDepth = 1030, kChannels = 1030;

@@ -250,5 +250,20 @@ TEST(StrassenProduct, LinesThatDifferStayAlone) {
   }
 }
 
+// Images of one position are rows of one product, but not of one group.
+TEST(StrassenProduct, ImagesOfOnePositionAreComputedEachByItself) {
+  const ConvShape s{64, 512, 1, 1, 192, 1, {}};
+  const std::vector<Half> x = Input(s), w = Weights(s);
+  std::vector<Half> all(64 * 192), alone(192);
+  Conv(PackConv(s, w, {}), x, absl::MakeSpan(all));
+  ConvShape one = s;
+  one.batch = 1;
+  for (int64_t image : {0, 5, 63}) {
+    Conv(PackConv(one, w, {}), absl::MakeConstSpan(x).subspan(image * 512, 512),
+         absl::MakeSpan(alone));
+    ExpectSame(alone, {all.begin() + image * 192, all.begin() + (image + 1) * 192});
+  }
+}
+
 }  // namespace
 }  // namespace anemone::math
