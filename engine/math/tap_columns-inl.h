@@ -127,7 +127,8 @@ HWY_INLINE bool WithOneOf(int64_t value, const Run& run) {
 // Calls tile(rows, row) for the rows [first, last], `rows` a constant: as even as these make them.
 template <class Tile>
 HWY_INLINE void ForTileRows(int64_t first, int64_t last, const Tile& tile) {
-  for (int64_t row = first; row <= last;) {
+  int64_t row = first;
+  while (row <= last) {
     const int64_t most = EvenPart(last + 1 - row, 7);
     const auto take = [&](auto rows) HWY_ATTR {
       if (rows > most) return false;
