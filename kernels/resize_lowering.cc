@@ -103,7 +103,7 @@ absl::StatusOr<Operand> Multiplied(NetworkBuilder& c, Operand x, const ResizeAxi
     int64_t row = static_cast<int64_t>(i) / taps.taps;
     kernel.mutable_data<float>()[row * a.in + taps.indices[i]] += taps.weights[i];
   }
-  return TimesMatrix(c, std::move(x), a.axis, kernel);
+  return TimesMatrix(c, x, a.axis, kernel);
 }
 
 // The factor by which every element is repeated, if that is what `at` says.
