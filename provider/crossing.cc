@@ -27,7 +27,7 @@ math::Layout HostLayout(DataType type, const std::vector<int64_t>& dims) {
 
 void ToSurface(const Tensor& tensor, const SurfaceLayout& layout, std::byte* surface) {
   if (tensor.is_fill()) {  // rows must be contiguous for the conversion, so repeat the element
-    Tensor full = Tensor::Zeros(tensor.type(), tensor.dims());
+    Tensor full = Tensor::Uninitialized(tensor.type(), tensor.dims());
     size_t size = tensor.bytes().size();
     for (int64_t i = 0; i < tensor.elements(); ++i) {
       std::memcpy(full.mutable_data<std::byte>() + i * size, tensor.bytes().data(), size);
@@ -41,7 +41,7 @@ void ToSurface(const Tensor& tensor, const SurfaceLayout& layout, std::byte* sur
 
 Tensor FromSurface(const std::byte* surface, const SurfaceLayout& layout, DataType type,
                    const std::vector<int64_t>& dims) {
-  Tensor tensor = Tensor::Zeros(type, dims);
+  Tensor tensor = Tensor::Uninitialized(type, dims);
   FromSurface(surface, layout, type, dims, tensor.mutable_data<std::byte>());
   return tensor;
 }

@@ -63,32 +63,26 @@ HWY_NOINLINE void PackRowsAlone(const Half* weights, int64_t depth, int64_t rows
   }
 }
 
-// The largest magnitudes of `width` columns, up to 16, of `terms` rows.
-HWY_INLINE void LargestOf(const Half* x, int64_t step, int64_t terms, int64_t width,
-                          uint16_t* largest) {
-  const hn::CappedTag<uint16_t, 16> d;
-  const auto* from = reinterpret_cast<const uint16_t*>(x);
-  constexpr int64_t kStep = hn::MaxLanes(d);
-  int64_t i = 0;
-  for (; i + kStep <= width; i += kStep) {
-    auto most = hn::Zero(d);
-    for (int64_t k = 0; k < terms; ++k) {
-      most = hn::Max(most, hn::And(hn::LoadU(d, from + k * step + i), hn::Set(d, 0x7fff)));
-    }
-    hn::StoreU(most, d, largest + i);
-  }
-  for (; i < width; ++i) {
-    largest[i] = 0;
-    for (int64_t k = 0; k < terms; ++k) {
-      largest[i] = HWY_MAX(largest[i], from[k * step + i] & 0x7fff);
-    }
-  }
-}
-
+// Whether columns, a pair at most, of `terms` rows are alike (AreEven).
 HWY_NOINLINE bool ColumnsAreEven(const Half* x, int64_t step, int64_t terms, int64_t width) {
-  HWY_ALIGN uint16_t largest[kPairColumns];
-  for (int64_t j = 0; j < width; j += 16) {
-    LargestOf(x + j, step, terms, HWY_MIN(width - j, 16), largest + j);
+  const hn::CappedTag<uint16_t, 32> d;
+  constexpr int64_t kStep = hn::MaxLanes(d), kVectors = kPairColumns / kStep;
+  HWY_ALIGN uint16_t largest[kPairColumns] = {};
+  const auto* from = reinterpret_cast<const uint16_t*>(x);
+  if (width == kPairColumns) {
+    hn::Vec<decltype(d)> most[kVectors];
+    for (auto& vector : most) vector = hn::Zero(d);
+    for (int64_t k = 0; k < terms; ++k, from += step) {
+      HWY_UNROLL(3)
+      for (int64_t i = 0; i < kVectors; ++i) {
+        most[i] = hn::Max(most[i], hn::And(hn::LoadU(d, from + i * kStep), hn::Set(d, 0x7fff)));
+      }
+    }
+    for (int64_t i = 0; i < kVectors; ++i) hn::StoreU(most[i], d, largest + i * kStep);
+  } else {
+    for (int64_t k = 0; k < terms; ++k, from += step) {
+      for (int64_t i = 0; i < width; ++i) largest[i] = HWY_MAX(largest[i], from[i] & 0x7fff);
+    }
   }
   return AreEven(largest, width, kMostInputSpread);
 }

@@ -16,9 +16,9 @@
 namespace anemone {
 
 struct Place {
-  enum class In : uint8_t { kArena, kInput, kOutput };
+  enum class In : uint8_t { kArena, kInput, kOutput, kConstant };
   In in = In::kArena;
-  int64_t port = -1;   // unless in the arena
+  int64_t port = -1;   // or constant; unless in the arena
   int64_t offset = 0;  // in halves
 };
 

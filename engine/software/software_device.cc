@@ -34,10 +34,19 @@ Buffer AllocateHalves(int64_t count) {
   return Buffer(static_cast<Half*>(math::AllocateAligned(bytes, true)));
 }
 
+// An operand in the caller's memory: it lies elsewhere in every run.
+template <class T>
+struct PortUse {
+  T** data;
+  Place place;
+};
+
 // What one run needs.
 struct RunMemory {
   Buffer arena;
-  std::vector<UnitCall> calls;  // of a chain, as many as the longest needed
+  std::vector<std::vector<UnitCall>> calls;  // by chain
+  std::vector<PortUse<const Half>> reads;    // of the calls' operands
+  std::vector<PortUse<Half>> writes;         // of their results
 };
 
 class SoftwareProgram final : public Program {
@@ -55,10 +64,38 @@ class SoftwareProgram final : public Program {
     outputs_ = std::move(outputs);
   }
 
+  Place PlaceOf(const Operand& operand) const {
+    const Operand root = RootOf(network, operand);
+    switch (root.source) {
+      case Operand::Source::kConstant:
+        return {Place::In::kConstant, root.index};
+      case Operand::Source::kInput:
+        return placement.inputs[root.index];
+      default:
+        return placement.units[root.index];
+    }
+  }
+
+  // `request` may be null if the place is in no port.
+  Half* At(const Place& place, Half* arena, const Request* request) const {
+    switch (place.in) {
+      case Place::In::kConstant:
+        return constants[place.port].get();
+      case Place::In::kInput:
+        return reinterpret_cast<Half*>(const_cast<std::byte*>(request->inputs[place.port])) +
+               place.offset;
+      case Place::In::kOutput:
+        return reinterpret_cast<Half*>(request->outputs[place.port]) + place.offset;
+      case Place::In::kArena:
+        break;
+    }
+    return arena + place.offset;
+  }
+
   // Memory is kept for the next run; there is as much as runs overlapped.
   RunMemory TakeMemory() const {
     std::lock_guard<std::mutex> lock(mutex_);
-    if (free_.empty()) return {AllocateHalves(placement.arena_halves), {}};
+    if (free_.empty()) return MakeMemory();
     RunMemory memory = std::move(free_.back());
     free_.pop_back();
     return memory;
@@ -69,9 +106,41 @@ class SoftwareProgram final : public Program {
   }
 
  private:
+  RunMemory MakeMemory() const;
+
   mutable std::mutex mutex_;
   mutable std::vector<RunMemory> free_;
 };
+
+RunMemory SoftwareProgram::MakeMemory() const {
+  RunMemory memory = {.arena = AllocateHalves(placement.arena_halves)};
+  Half* const arena = memory.arena.get();
+  if (arena == nullptr) return memory;
+  const auto set = [&](auto& view, const Dims& dims, const Place& place, auto& uses) {
+    view.dims = dims;
+    if (place.in == Place::In::kInput || place.in == Place::In::kOutput) {
+      uses.push_back({&view.data, place});
+    } else {
+      view.data = At(place, arena, nullptr);
+    }
+  };
+  for (const Chain& chain : chains) {
+    std::vector<UnitCall>& calls = memory.calls.emplace_back(chain.size());
+    for (size_t i = 0; i < chain.size(); ++i) {
+      const Unit& unit = network.units[chain[i].unit];
+      UnitCall& call = calls[i];
+      call.unit = &unit;
+      call.prepared = prepared[chain[i].unit].get();
+      call.in.resize(unit.bottoms.size());
+      for (size_t k = 0; k < call.in.size(); ++k) {
+        const Operand& operand = unit.bottoms[k];
+        set(call.in[k], network.DimsOf(operand), PlaceOf(operand), memory.reads);
+      }
+      set(call.out, unit.dims, placement.units[chain[i].unit], memory.writes);
+    }
+  }
+  return memory;
+}
 
 absl::StatusOr<Buffer> ToHalves(const Constant& constant) {
   int64_t count = constant.dims.elements();
@@ -170,50 +239,12 @@ class SoftwareDevice final : public Device {
       return absl::ResourceExhaustedError(
           absl::StrCat("run: cannot have ", program.placement.arena_halves * 2, " bytes"));
     }
-    Walk(program, request, memory.arena.get(), memory.calls);
+    Walk(program, request, memory);
     program.GiveBack(std::move(memory));
     return absl::OkStatus();
   }
 
  private:
-  static Half* At(const Place& place, const Request& request, Half* arena) {
-    switch (place.in) {
-      case Place::In::kInput:
-        return reinterpret_cast<Half*>(const_cast<std::byte*>(request.inputs[place.port])) +
-               place.offset;
-      case Place::In::kOutput:
-        return reinterpret_cast<Half*>(request.outputs[place.port]) + place.offset;
-      case Place::In::kArena:
-        break;
-    }
-    return arena + place.offset;
-  }
-
-  static const Half* Read(const SoftwareProgram& program, const Operand& operand,
-                          const Request& request, Half* arena) {
-    Operand root = RootOf(program.network, operand);
-    switch (root.source) {
-      case Operand::Source::kConstant:
-        return program.constants[root.index].get();
-      case Operand::Source::kInput:
-        return At(program.placement.inputs[root.index], request, arena);
-      default:
-        return At(program.placement.units[root.index], request, arena);
-    }
-  }
-
-  static void SetCall(const SoftwareProgram& program, int index, const Request& request,
-                      Half* arena, UnitCall& call) {
-    const Unit& unit = program.network.units[index];
-    call.unit = &unit;
-    call.prepared = program.prepared[index].get();
-    call.in.clear();
-    for (const Operand& operand : unit.bottoms) {
-      call.in.push_back({program.network.DimsOf(operand), Read(program, operand, request, arena)});
-    }
-    call.out = {unit.dims, At(program.placement.units[index], request, arena)};
-  }
-
   // A port's numbers as the units see them: in exact mode no NaN (numerics.json st-nan-in), and no
   // -0 where the sign of a zero is dropped everywhere (st-zero).
   static void Stage(const SoftwareProgram& program, const SurfaceLayout& layout,
@@ -254,24 +285,24 @@ class SoftwareDevice final : public Device {
     }
   }
 
-  static void Walk(const SoftwareProgram& program, const Request& request, Half* arena,
-                   std::vector<UnitCall>& calls) {
+  static void Walk(const SoftwareProgram& program, const Request& request, RunMemory& memory) {
     const Network& network = program.network;
+    Half* const arena = memory.arena.get();
+    for (const auto& use : memory.reads) *use.data = program.At(use.place, arena, &request);
+    for (const auto& use : memory.writes) *use.data = program.At(use.place, arena, &request);
     for (size_t i = 0; i < network.inputs.size(); ++i) {
       if (program.placement.inputs[i].in == Place::In::kInput) continue;
       const SurfaceLayout& layout = program.inputs()[i].layout;
-      Stage(program, layout, request.inputs[i], At(program.placement.inputs[i], request, arena));
+      Stage(program, layout, request.inputs[i],
+            program.At(program.placement.inputs[i], arena, &request));
     }
-    for (const Chain& chain : program.chains) {
-      if (calls.size() < chain.size()) calls.resize(chain.size());
-      for (size_t i = 0; i < chain.size(); ++i) {
-        SetCall(program, chain[i].unit, request, arena, calls[i]);
-      }
+    for (size_t i = 0; i < program.chains.size(); ++i) {
+      const std::vector<UnitCall>& calls = memory.calls[i];
       absl::Time start = request.on_unit != nullptr ? absl::Now() : absl::Time();
       if (program.exact && request.on_values == nullptr) {
-        RunExact(program, chain[0].unit, request, calls[0]);
+        RunExact(program, program.chains[i][0].unit, request, calls[0]);
       } else {
-        RunChain({calls.data(), chain.size()});
+        RunChain(calls);
       }
       if (request.on_unit != nullptr) {
         (*request.on_unit)(calls[0].unit->name, calls[0].unit->kind->type(), absl::Now() - start);
@@ -285,7 +316,7 @@ class SoftwareDevice final : public Device {
       if (program.placement.direct_outputs[i]) continue;
       const SurfaceLayout& layout = program.outputs()[i].layout;
       math::ConvertStrided(layout.dims.extent,
-                           Read(program, network.outputs[i].from, request, arena),
+                           program.At(program.PlaceOf(network.outputs[i].from), arena, &request),
                            math::DenseLayout(math::Element::kHalf, layout.dims.extent),
                            request.outputs[i], MathLayout(layout));
     }

@@ -58,12 +58,17 @@ const TypeRow& RowOf(DataType type) {
   return kTypes[i >= 0 && i <= kLastDataType ? i : 0];
 }
 
-// calloc rather than new[]: large zeroed arrays come from the system page by page, untouched.
-std::shared_ptr<std::byte> AllocateZeroed(size_t size) {
-  auto* block = static_cast<std::byte*>(std::calloc(size + kAlignment, 1));
+// As malloc() and calloc() give it, of kAlignment bytes more than are used.
+std::shared_ptr<std::byte> Aligned(void* allocated) {
+  auto* block = static_cast<std::byte*>(allocated);
   if (block == nullptr) throw std::bad_alloc();
   const size_t misaligned = reinterpret_cast<uintptr_t>(block) % kAlignment;
   return {std::shared_ptr<void>(block, &std::free), block + (kAlignment - misaligned)};
+}
+
+// calloc rather than new[]: large zeroed arrays come from the system page by page, untouched.
+std::shared_ptr<std::byte> AllocateZeroed(size_t size) {
+  return Aligned(std::calloc(size + kAlignment, 1));
 }
 
 }  // namespace
@@ -128,7 +133,7 @@ absl::Span<const std::byte> Tensor::WrittenOut() const { return compressed_->Wri
 
 Tensor Tensor::Copy() const {
   if (type_ == DataType::kString) return *this;
-  Tensor copy = Zeros(type_, dims_);
+  Tensor copy = Uninitialized(type_, dims_);
   const absl::Span<const std::byte> from = bytes();
   const size_t size = copy.bytes().size();
   if (is_fill_ && BitsOf(type_) < 8) {  // several of it in each byte
@@ -147,8 +152,18 @@ Tensor Tensor::Zeros(DataType type, std::vector<int64_t> dims) {
     const int64_t count = ElementCount(dims).value();
     return Strings(std::move(dims), std::vector<std::string>(count));
   }
+  std::shared_ptr<std::byte> storage = AllocateZeroed(ByteSize(type, dims));
+  return Owning(type, std::move(dims), std::move(storage));
+}
+
+Tensor Tensor::Uninitialized(DataType type, std::vector<int64_t> dims) {
+  std::shared_ptr<std::byte> storage = Aligned(std::malloc(ByteSize(type, dims) + kAlignment));
+  return Owning(type, std::move(dims), std::move(storage));
+}
+
+Tensor Tensor::Owning(DataType type, std::vector<int64_t> dims,
+                      std::shared_ptr<std::byte> storage) {
   const auto size = static_cast<size_t>(ByteSize(type, dims));
-  std::shared_ptr<std::byte> storage = AllocateZeroed(size);
   Tensor t = View(type, std::move(dims), {storage.get(), size}, storage);
   t.storage_ = std::move(storage);
   return t;

@@ -85,6 +85,8 @@ class Tensor {
 
   // Owns its bytes, zeroed, 64-byte aligned. The dims must be countable (ElementCount).
   static Tensor Zeros(DataType type, std::vector<int64_t> dims);
+  // Likewise, but with any bytes: the caller writes them all. Not of strings.
+  static Tensor Uninitialized(DataType type, std::vector<int64_t> dims);
 
   // Every element equals `element` (one element's bytes): a constant fill stays one value.
   static Tensor Fill(DataType type, std::vector<int64_t> dims, absl::Span<const std::byte> element);
@@ -144,7 +146,7 @@ class Tensor {
     return value;
   }
 
-  // For a Tensor made by Zeros() or Of(), before it is shared.
+  // For a Tensor made by Zeros(), Uninitialized() or Of(), before it is shared.
   template <class T>
   T* mutable_data() {
     return reinterpret_cast<T*>(storage_.get());
@@ -159,6 +161,8 @@ class Tensor {
   const std::shared_ptr<const void>& owner() const { return owner_; }
 
  private:
+  static Tensor Owning(DataType type, std::vector<int64_t> dims,
+                       std::shared_ptr<std::byte> storage);
   absl::Span<const std::byte> WrittenOut() const;
 
   DataType type_ = DataType::kUndefined;
