@@ -69,15 +69,11 @@ HWY_INLINE void RunStep(const ElementStep& step, const ElementRuns& runs, const 
   const int64_t count = runs.count;
   const auto each = [&](const auto& run) HWY_ATTR { ForRuns(runs, x, to, to_step, run); };
   switch (step.kind) {
-    case StepKind::kNothing:
-      return;
     case StepKind::kAffine:
       return each([&](const Half* from, Half* at, int64_t i) HWY_ATTR {
-        const bool by_channel = step.firsts != nullptr;
-        const int64_t channel = by_channel ? runs.channel + i * runs.channel_step : 0;
-        AffineRun(from, by_channel ? step.firsts[channel] : step.first,
-                  by_channel ? step.seconds[channel] : step.second,
-                  step.limits ? &*step.limits : nullptr, at, count);
+        if (step.firsts == nullptr) return AffineRun(from, step.first, step.second, at, count);
+        const int64_t channel = runs.channel + i * runs.channel_step;
+        AffineRun(from, step.firsts[channel], step.seconds[channel], at, count);
       });
     case StepKind::kClamp:
       return each([&](const Half* from, Half* at, int64_t)

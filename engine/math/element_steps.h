@@ -13,33 +13,21 @@
 #define ENGINE_MATH_ELEMENT_STEPS_H_
 
 #include <cstdint>
-#include <optional>
 
 #include "absl/types/span.h"
 #include "engine/math/elementwise.h"
-#include "engine/math/epilogue.h"
 #include "engine/math/half.h"
 #include "engine/math/unary.h"
 
 namespace anemone::math {
 
-enum class StepKind : uint8_t {
-  kNothing,  // its result is not there
-  kAffine,
-  kClamp,
-  kLeakyRelu,
-  kGelu,
-  kAbs,
-  kTable,
-  kBinary
-};
+enum class StepKind : uint8_t { kAffine, kClamp, kLeakyRelu, kGelu, kAbs, kTable, kBinary };
 
 struct ElementStep {
   StepKind kind = StepKind::kAffine;
   BinaryOp op = BinaryOp::kAdd;  // kBinary
   float first = 0, second = 0;   // kAffine: scale, bias; kClamp: limits; kLeakyRelu: slope
   const float *firsts = nullptr, *seconds = nullptr;  // kAffine: both by channel instead
-  std::optional<Limits> limits;                       // kAffine: of the result
   const UnaryTable* table = nullptr;                  // kTable
 };
 

@@ -79,17 +79,10 @@ inline void LeakyReluRun(const Half* in, float slope, Half* out, int64_t count) 
 }
 
 // The product of two Halfs is exact in fp32, so scale and bias that are Halfs give one rounding in
-// the sum and one in the result, fused or not. Null: no limits.
-inline void AffineRun(const Half* in, float scale, float bias, const Limits* limits, Half* out,
-                      int64_t count) {
+// the sum and one in the result, fused or not.
+inline void AffineRun(const Half* in, float scale, float bias, Half* out, int64_t count) {
   const VF factor = hn::Set(DF(), scale), offset = hn::Set(DF(), bias);
-  const auto affine = [&](VF x) HWY_ATTR { return hn::Add(hn::Mul(x, factor), offset); };
-  if (limits == nullptr) return MapRun(in, out, count, affine);
-  MapRun(in, out, count, [&](VF x) HWY_ATTR {
-    VF sums[] = {affine(x)};
-    LimitSums(limits, sums);
-    return sums[0];
-  });
+  MapRun(in, out, count, [&](VF x) HWY_ATTR { return hn::Add(hn::Mul(x, factor), offset); });
 }
 
 // gelu(x) = max(x, 0) - t * Phi(-t), where t = |x| and Phi is the normal distribution: the same

@@ -231,7 +231,7 @@ void Affine(absl::Span<const Half> in, float scale, float bias, absl::Span<Half>
   assert(in.size() == out.size());
   ParallelFor(in.size(), kElementGrain, [&](int64_t begin, int64_t end) {
     HWY_DYNAMIC_DISPATCH(AffineRun)
-    (in.data() + begin, scale, bias, nullptr, out.data() + begin, end - begin);
+    (in.data() + begin, scale, bias, out.data() + begin, end - begin);
   });
 }
 

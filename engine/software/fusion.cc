@@ -112,14 +112,6 @@ struct PartRuns {
   int64_t moved = 0;
 };
 
-// A clamp's, if what rounds its operand can as well clamp (math::Limits).
-std::optional<math::Limits> LimitsOf(const math::ElementStep& clamp) {
-  const float lo = std::min(clamp.first, clamp.second), hi = clamp.second;
-  const auto is_half = [](float x) { return math::ToFloat(math::ToHalf(x)) == x; };
-  if (!is_half(lo) || !is_half(hi) || lo > 0 || hi < 0) return std::nullopt;
-  return math::Limits{lo + 0.0f, hi + 0.0f};
-}
-
 // Units that are steps, with what they read and write.
 class Steps {
  public:
@@ -131,7 +123,6 @@ class Steps {
 
  private:
   math::StepSource Known(size_t unit, int bottom, Source& source) const;
-  void JoinClamp(size_t i);
   void Place(const Source& source, const PartRuns& runs, math::StepSource& placed) const;
   PartRuns RunsFrom(int64_t first, int64_t runs, int64_t count, int64_t step) const;
   void RunParts(const PartRuns& runs) const;
@@ -156,27 +147,6 @@ Steps::Steps(absl::Span<const UnitCall> units) : units_(units) {
       if (calls_[k].to == unit.out.data) calls_[k].to = nullptr;
     }
   }
-  for (size_t i = 1; i < units.size(); ++i) JoinClamp(i);
-}
-
-// If step `i` clamps what the affine one before it makes for it alone, it does both.
-void Steps::JoinClamp(size_t i) {
-  const int before = static_cast<int>(i) - 1;
-  math::StepCall &call = calls_[i], &affine = calls_[before];
-  if (call.step.kind != math::StepKind::kClamp || call.x.step != before ||
-      affine.step.kind != math::StepKind::kAffine || affine.to != nullptr) {
-    return;
-  }
-  const bool read_again = std::any_of(calls_ + i + 1, calls_ + units_.size(), [&](const auto& c) {
-    return c.x.step == before || c.z.step == before;
-  });
-  const std::optional<math::Limits> limits = LimitsOf(call.step);
-  if (read_again || !limits) return;
-  call.step = affine.step;
-  call.step.limits = limits;
-  call.x = affine.x;
-  x_[i] = x_[before];
-  affine.step.kind = math::StepKind::kNothing;
 }
 
 // As far as a bottom is the same for all elements: the result of another step, or one number.
@@ -279,14 +249,17 @@ void Steps::Run(int64_t first, int64_t runs, int64_t count, int64_t step) const 
 }
 
 // What a chain's second unit clamps its first one's result to, if that is all it is for and the
-// first can do so while it rounds.
+// first can do so while it rounds (math::Limits).
 std::optional<math::Limits> LimitsOf(const UnitCall& first, const UnitCall& second) {
   const UnitStep step = second.unit->kind->StepOf(second.unit->params.get(), second.prepared);
   if (step.step.kind != math::StepKind::kClamp) return std::nullopt;
   const ConstView& in = second.in[step.x];
   const bool in_place = in.data == first.out.data && second.out.data == first.out.data;
-  if (!in_place || in.dims != first.out.dims) return std::nullopt;
-  return LimitsOf(step.step);
+  const float lo = std::min(step.step.first, step.step.second), hi = step.step.second;
+  const auto is_half = [](float x) { return math::ToFloat(math::ToHalf(x)) == x; };
+  if (!in_place || in.dims != first.out.dims || !is_half(lo) || !is_half(hi)) return std::nullopt;
+  if (lo > 0 || hi < 0) return std::nullopt;
+  return math::Limits{lo + 0.0f, hi + 0.0f};
 }
 
 }  // namespace

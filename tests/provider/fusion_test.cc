@@ -58,11 +58,6 @@ const FusionCase kCases[] = {
      "(float[1,160,7,7] x) => (float[1,160,7,7] y) <float[160,1,5,5] u, float[160,160,1,1] w> {"
      "  a = Conv<group = 160, pads = [2,2,2,2]>(x, u) b = HardSwish(a) c = Conv(b, w)"
      "  s = Sigmoid(c) y = Mul(s, c) }"},
-    {"ClampsOfAffineSteps",
-     "(float[1,8,9,7] x) => (float[1,8,9,7] y, float[1,8,9,7] z) <float[8,8,1,1] w> {"
-     "  a = HardSigmoid(x) b = Conv(a, w) c = HardSigmoid<alpha = 0.3>(b) d = Mul(c, b)"
-     "  one = Constant<value_float = 1.5>() e = Add(d, one) f = Relu(e) z = Mul(f, e)"
-     "  g = Sub(z, one) y = Clip(g, one) }"},
     {"ValueReadByOthersBetween",
      "(float[1,8,9,7] x) => (float[1,8,9,7] y) <float[8,8,1,1] w> {"
      "  a = Conv(x, w) s = Sigmoid(a) q = Conv(a, w) p = Mul(a, s) r = Add(p, q) y = Mul(r, a) }"},
