@@ -151,7 +151,8 @@ math::AverageDivisor DivisorOf(const PoolingParams& p) {
 }
 
 // Row by row in fp32; rare enough to stay plain.
-void L2Pool(const math::PoolShape& s, const math::Half* x, math::Half* y) {
+void L2Pool(const math::PoolShape& s, const math::Half* x, math::Half* y,
+            const math::Epilogue& epilogue) {
   auto inside = [](int64_t at, int64_t stride, int64_t pad, int64_t kernel, int64_t extent) {
     int64_t first = at * stride - pad;
     return std::pair(std::max<int64_t>(first, 0), std::min(first + kernel, extent));
@@ -176,17 +177,19 @@ void L2Pool(const math::PoolShape& s, const math::Half* x, math::Half* y) {
   const int64_t row_cost = s.out_w * s.window.kernel_h * s.window.kernel_w;
   math::ParallelForItems(s.planes * s.out_h, row_cost, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) compute_row(row);
+    epilogue.FinishRuns(y + begin * s.out_w, 1, (end - begin) * s.out_w, 0);
   });
 }
 
-void Compute(const PoolingParams& p, const void*, absl::Span<const ConstView> in, View out) {
+void Compute(const PoolingParams& p, const void*, absl::Span<const ConstView> in, View out,
+             const math::Epilogue& epilogue) {
   math::PoolShape shape = PoolShapeOf(p, in[0].dims, out.dims);
   if (p.mode == PoolingMode::kMax) {
-    math::MaxPool(shape, in[0].span(), out.span());
+    math::MaxPool(shape, in[0].span(), out.span(), epilogue);
   } else if (p.mode == PoolingMode::kAvg) {
-    math::AveragePool(shape, DivisorOf(p), in[0].span(), out.span());
+    math::AveragePool(shape, DivisorOf(p), in[0].span(), out.span(), epilogue);
   } else {
-    L2Pool(shape, in[0].data, out.data);
+    L2Pool(shape, in[0].data, out.data, epilogue);
   }
 }
 
@@ -242,7 +245,7 @@ const UnitKindOf<PoolingParams>& Kind() {
                                       .fields = kFields,
                                       .mil = WriteMil,
                                       .prepare = Prepare,
-                                      .compute = Compute,
+                                      .compute_then = Compute,
                                       .exact = Exact});
   return kind;
 }

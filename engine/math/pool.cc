@@ -298,33 +298,42 @@ void CountInside(int64_t in, int64_t kernel, int64_t stride, int64_t dilation, i
 }
 
 void RunPool(const PoolShape& shape, const ConvGeometry& g, absl::Span<const float> row_counts,
-             absl::Span<const float> column_counts, const Half* x, Half* y) {
+             absl::Span<const float> column_counts, const Half* x, Half* y,
+             const Epilogue& epilogue) {
   ForBands(g, shape.planes, g.out_w * g.taps() / 4,
            [&](int64_t begin, int64_t end, int64_t first, int64_t last) {
              HWY_DYNAMIC_DISPATCH(PoolPlanes)
              (g, begin, end, first, last, row_counts.data(), column_counts.data(), x, y);
+             epilogue.FinishRuns(y + begin * g.positions() + first * g.out_w, end - begin,
+                                 (last - first + 1) * g.out_w, g.positions());
            });
+}
+
+// The window is the plane itself.
+void PoolGlobally(const PoolShape& shape, ReduceOp op, absl::Span<const Half> x, absl::Span<Half> y,
+                  const Epilogue& epilogue) {
+  Reduce(op, {1, 1, shape.planes, shape.in_h, shape.in_w}, AxisSet({kAxisH, kAxisW}), x, y);
+  epilogue.FinishAll(y.data(), shape.planes, 1, 1);
 }
 
 }  // namespace
 
-void MaxPool(const PoolShape& shape, absl::Span<const Half> x, absl::Span<Half> y) {
+void MaxPool(const PoolShape& shape, absl::Span<const Half> x, absl::Span<Half> y,
+             const Epilogue& epilogue) {
   assert(static_cast<int64_t>(x.size()) == shape.planes * shape.in_h * shape.in_w);
   assert(static_cast<int64_t>(y.size()) == shape.planes * shape.out_h * shape.out_w);
   if (IsGlobal(shape)) {
-    return Reduce(ReduceOp::kMax, {1, 1, shape.planes, shape.in_h, shape.in_w},
-                  AxisSet({kAxisH, kAxisW}), x, y);
+    return PoolGlobally(shape, ReduceOp::kMax, x, y, epilogue);
   }
-  RunPool(shape, PoolGeometry(shape), {}, {}, x.data(), y.data());
+  RunPool(shape, PoolGeometry(shape), {}, {}, x.data(), y.data(), epilogue);
 }
 
 void AveragePool(const PoolShape& shape, AverageDivisor divisor, absl::Span<const Half> x,
-                 absl::Span<Half> y) {
+                 absl::Span<Half> y, const Epilogue& epilogue) {
   assert(static_cast<int64_t>(x.size()) == shape.planes * shape.in_h * shape.in_w);
   assert(static_cast<int64_t>(y.size()) == shape.planes * shape.out_h * shape.out_w);
   if (IsGlobal(shape)) {
-    return Reduce(ReduceOp::kMean, {1, 1, shape.planes, shape.in_h, shape.in_w},
-                  AxisSet({kAxisH, kAxisW}), x, y);
+    return PoolGlobally(shape, ReduceOp::kMean, x, y, epilogue);
   }
   const ConvGeometry g = PoolGeometry(shape);
   const Window& w = shape.window;
@@ -334,7 +343,7 @@ void AveragePool(const PoolShape& shape, AverageDivisor divisor, absl::Span<cons
               rows.span());
   CountInside(g.in_w, w.kernel_w, w.stride_w, w.dilation_w, w.pad_left, w.pad_right, divisor,
               columns.span());  // those behind the last too
-  RunPool(shape, g, rows.span(), columns.span(), x.data(), y.data());
+  RunPool(shape, g, rows.span(), columns.span(), x.data(), y.data(), epilogue);
 }
 
 }  // namespace anemone::math

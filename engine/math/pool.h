@@ -15,6 +15,7 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
+#include "engine/math/epilogue.h"
 #include "engine/math/half.h"
 #include "engine/math/window.h"
 
@@ -32,11 +33,12 @@ struct PoolShape {
 enum class AverageDivisor { kInside, kInsideAndPads };
 
 // The maximum is one of the window's elements, bit for bit; of zeros +0 if there is one.
-void MaxPool(const PoolShape& shape, absl::Span<const Half> x, absl::Span<Half> y);
+void MaxPool(const PoolShape& shape, absl::Span<const Half> x, absl::Span<Half> y,
+             const Epilogue& epilogue = {});
 
 // fp32 sum in row order, one division, one rounding.
 void AveragePool(const PoolShape& shape, AverageDivisor divisor, absl::Span<const Half> x,
-                 absl::Span<Half> y);
+                 absl::Span<Half> y, const Epilogue& epilogue = {});
 
 }  // namespace anemone::math
 

@@ -34,6 +34,18 @@ const FusionCase kCases[] = {
      "(float[2,8,20,70] x) => (float[2,8,10,35] y) <float[8,1,3,3] u, float[8,8,1,1] w> {"
      "  a = Conv<pads = [1,1,1,1], group = 8, strides = [2,2]>(x, u) b = Elu(a)"
      "  c = Conv(b, w) y = LeakyRelu(c) }"},
+    {"Pools",
+     "(float[2,8,21,70] x) => (float[2,8,11,35] y, float[2,8,21,70] z)"
+     " <float[8,1,1] c, float[2,8,11,35] r> {"
+     "  a = MaxPool<kernel_shape = [3,3], pads = [1,1,1,1], strides = [2,2]>(x) b = Relu(a)"
+     "  d = Mul(b, c) y = Add(d, r)"
+     "  e = AveragePool<kernel_shape = [3,3], pads = [1,1,1,1]>(x) f = Tanh(e) z = Mul(f, x) }"},
+    {"PoolsOfWholePlanesAndOfSquares",
+     "(float[2,8,7,9] x) => (float[2,8,1,1] y, float[2,8,1,1] z, float[2,8,6,8] v)"
+     " <float[8,1,1] c> {"
+     "  a = MaxPool<kernel_shape = [7,9]>(x) b = Add(a, c) y = Relu(b)"
+     "  d = AveragePool<kernel_shape = [7,9]>(x) z = Mul(d, c)"
+     "  e = LpPool<kernel_shape = [2,2]>(x) f = Mul(e, c) v = Sigmoid(f) }"},
     {"Transposed",
      "(float[1,8,5,6] x) => (float[1,8,10,12] y) <float[8,8,2,2] w> {"
      "  a = ConvTranspose<strides = [2,2]>(x, w) b = Sigmoid(a) y = Mul(a, b) }"},
