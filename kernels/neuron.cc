@@ -129,18 +129,9 @@ constexpr Field<NeuronParams> kFields[] = {
     Parameter<NeuronType::kClampedReLU, &NeuronParams::second>("ReluMax"),
 };
 
-// ReLU and its kin cost less than a lookup; so does GELU behind a product, which fills the caches.
-bool NeedsTable(NeuronType type) {
-  return type != NeuronType::kReLU && type != NeuronType::kClampedReLU &&
-         type != NeuronType::kLeakyReLU && type != NeuronType::kGELU;
-}
-
-absl::StatusOr<Prepared> Prepare(const NeuronParams& p, Bottoms, absl::Span<const Tensor>) {
-  if (!NeedsTable(p.type)) return Prepared();
-  return math::TableFor({ModeOf(p.type).function, p.first, p.second});
-}
-
-UnitStep Step(const NeuronParams& p, const void* prepared) {
+// Of what costs less than a lookup: ReLU and its kin, and behind a product, which fills the caches,
+// GELU and sigmoids.
+std::optional<math::ElementStep> PlainStep(const NeuronParams& p) {
   using math::StepKind;
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   switch (p.type) {
@@ -152,9 +143,24 @@ UnitStep Step(const NeuronParams& p, const void* prepared) {
       return {{.kind = StepKind::kLeakyRelu, .first = p.first}};
     case NeuronType::kGELU:
       return {{.kind = StepKind::kGelu}};
+    case NeuronType::kSigmoidHighPrecision:
+      return {{.kind = StepKind::kSigmoid}};
+    case NeuronType::kSwish:
+      return {{.kind = StepKind::kSilu}};
     default:
-      return {{.kind = StepKind::kTable, .table = static_cast<const math::UnaryTable*>(prepared)}};
+      return std::nullopt;
   }
+}
+
+absl::StatusOr<Prepared> Prepare(const NeuronParams& p, Bottoms, absl::Span<const Tensor>) {
+  if (PlainStep(p)) return Prepared();
+  return math::TableFor({ModeOf(p.type).function, p.first, p.second});
+}
+
+UnitStep Step(const NeuronParams& p, const void* prepared) {
+  if (const auto plain = PlainStep(p)) return {*plain};
+  return {
+      {.kind = math::StepKind::kTable, .table = static_cast<const math::UnaryTable*>(prepared)}};
 }
 
 void Compute(const NeuronParams& p, const void* prepared, absl::Span<const ConstView> in,

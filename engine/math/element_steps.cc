@@ -83,6 +83,11 @@ HWY_INLINE void RunStep(const ElementStep& step, const ElementRuns& runs, const 
                       HWY_ATTR { LeakyReluRun(from, step.first, at, count); });
     case StepKind::kGelu:
       return each([&](const Half* from, Half* at, int64_t) HWY_ATTR { GeluRun(from, at, count); });
+    case StepKind::kSigmoid:
+      return each([&](const Half* from, Half* at, int64_t)
+                      HWY_ATTR { SigmoidRun(from, at, count); });
+    case StepKind::kSilu:
+      return each([&](const Half* from, Half* at, int64_t) HWY_ATTR { SiluRun(from, at, count); });
     case StepKind::kAbs:
       return each([&](const Half* from, Half* at, int64_t) {
         for (int64_t k = 0; k < count; ++k) {

@@ -8,7 +8,7 @@
 //   RunSteps(calls, count);   // y[i] = Half(Half(2 * x[i] + 1) * z[i])
 //
 // Each result is rounded as the function of its own rounds it: Affine(), Clamp(), LeakyRelu(),
-// Gelu(), Abs(), ApplyTable(), Binary().
+// Gelu(), Sigmoid(), Silu(), Abs(), ApplyTable(), Binary().
 #ifndef ENGINE_MATH_ELEMENT_STEPS_H_
 #define ENGINE_MATH_ELEMENT_STEPS_H_
 
@@ -21,7 +21,17 @@
 
 namespace anemone::math {
 
-enum class StepKind : uint8_t { kAffine, kClamp, kLeakyRelu, kGelu, kAbs, kTable, kBinary };
+enum class StepKind : uint8_t {
+  kAffine,
+  kClamp,
+  kLeakyRelu,
+  kGelu,
+  kSigmoid,
+  kSilu,
+  kAbs,
+  kTable,
+  kBinary
+};
 
 struct ElementStep {
   StepKind kind = StepKind::kAffine;

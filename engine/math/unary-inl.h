@@ -12,7 +12,7 @@
 #include <cstring>
 #include <iterator>
 
-#include "engine/math/simd-inl.h"
+#include "engine/math/sum-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
@@ -111,6 +111,24 @@ HWY_INLINE VF GeluOf(VF x) {
 
 inline void GeluRun(const Half* in, Half* out, int64_t count) {
   MapRun(in, out, count, [](VF x) HWY_ATTR { return GeluOf(x); });
+}
+
+// 1 / (1 + e^-x), by the exponential that does not overflow. Of a NaN anything.
+HWY_INLINE VF SigmoidOf(VF x) {
+  const DF df;
+  const VF one = hn::Set(df, 1.0f);
+  const VF e = ExpNonPositive(hn::Neg(hn::Abs(x)));
+  return hn::Div(hn::IfThenElse(hn::Lt(x, hn::Zero(df)), e, one), hn::Add(one, e));
+}
+
+inline void SigmoidRun(const Half* in, Half* out, int64_t count) {
+  MapRun(in, out, count,
+         [](VF x) HWY_ATTR { return hn::IfThenElse(hn::IsNaN(x), x, SigmoidOf(x)); });
+}
+
+inline void SiluRun(const Half* in, Half* out, int64_t count) {
+  const VF lowest = hn::Set(DF(), -65504.0f);  // -infinity gives nothing either
+  MapRun(in, out, count, [=](VF x) HWY_ATTR { return hn::Mul(AtLeast(lowest, x), SigmoidOf(x)); });
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

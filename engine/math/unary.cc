@@ -24,6 +24,8 @@ HWY_EXPORT(ClampRun);
 HWY_EXPORT(LeakyReluRun);
 HWY_EXPORT(GeluRun);
 HWY_EXPORT(AffineRun);
+HWY_EXPORT(SigmoidRun);
+HWY_EXPORT(SiluRun);
 
 namespace {
 
@@ -224,6 +226,20 @@ void Gelu(absl::Span<const Half> in, absl::Span<Half> out) {
   assert(in.size() == out.size());
   ParallelFor(in.size(), kElementGrain, [&](int64_t begin, int64_t end) {
     HWY_DYNAMIC_DISPATCH(GeluRun)(in.data() + begin, out.data() + begin, end - begin);
+  });
+}
+
+void Sigmoid(absl::Span<const Half> in, absl::Span<Half> out) {
+  assert(in.size() == out.size());
+  ParallelFor(in.size(), kElementGrain, [&](int64_t begin, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(SigmoidRun)(in.data() + begin, out.data() + begin, end - begin);
+  });
+}
+
+void Silu(absl::Span<const Half> in, absl::Span<Half> out) {
+  assert(in.size() == out.size());
+  ParallelFor(in.size(), kElementGrain, [&](int64_t begin, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(SiluRun)(in.data() + begin, out.data() + begin, end - begin);
   });
 }
 

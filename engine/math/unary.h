@@ -120,6 +120,9 @@ void LeakyRelu(absl::Span<const Half> in, float slope, absl::Span<Half> out);
 // By erf, from fp32: at most one step of a Half beside the table's value, below -2.5, where little
 // is left of x, at most 4.8e-7.
 void Gelu(absl::Span<const Half> in, absl::Span<Half> out);
+// By exp, from fp32: at most one step of a Half beside the tables' values.
+void Sigmoid(absl::Span<const Half> in, absl::Span<Half> out);
+void Silu(absl::Span<const Half> in, absl::Span<Half> out);
 void Abs(absl::Span<const Half> in, absl::Span<Half> out);
 void Neg(absl::Span<const Half> in, absl::Span<Half> out);
 

@@ -30,6 +30,12 @@ std::vector<Half> Alone(const ElementStep& step, const std::vector<Half>& x,
     case StepKind::kGelu:
       Gelu(x, absl::MakeSpan(y));
       break;
+    case StepKind::kSigmoid:
+      Sigmoid(x, absl::MakeSpan(y));
+      break;
+    case StepKind::kSilu:
+      Silu(x, absl::MakeSpan(y));
+      break;
     case StepKind::kAbs:
       Abs(x, absl::MakeSpan(y));
       break;
@@ -50,6 +56,8 @@ std::vector<ElementStep> Kinds(const UnaryTable& table) {
       {.kind = StepKind::kClamp, .first = 0.1f, .second = 0.3f},  // limits that are no Halfs
       {.kind = StepKind::kLeakyRelu, .first = 0.01f},
       {.kind = StepKind::kGelu},
+      {.kind = StepKind::kSigmoid},
+      {.kind = StepKind::kSilu},
       {.kind = StepKind::kAbs},
       {.kind = StepKind::kTable, .table = &table}};
   for (BinaryOp op : {BinaryOp::kAdd, BinaryOp::kSub, BinaryOp::kMul, BinaryOp::kDiv,

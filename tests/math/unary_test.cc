@@ -105,22 +105,32 @@ TEST(Unary, TablesAreSharedWhileHeld) {
   EXPECT_TRUE(watch.expired());
 }
 
-TEST(Unary, GeluIsItsTableButForTheTail) {
-  const auto table = TableFor({Unary::kGelu});
+// `computed` of every Half is at most a step beside the table's value, or `tail` where x is below
+// -2.5 and that is more.
+void ExpectNearTable(Unary function, float tail,
+                     void (*computed)(absl::Span<const Half>, absl::Span<Half>)) {
+  const auto table = TableFor({function});
   std::vector<Half> x(65536), y(65536);
   for (uint32_t i = 0; i < 65536; ++i) x[i].bits = static_cast<uint16_t>(i);
   ForEachSimdTarget([&] {
-    Gelu(x, absl::MakeSpan(y));
+    computed(x, absl::MakeSpan(y));
     for (size_t i = 0; i < x.size(); ++i) {
       const float want = ToFloat((*table)(x[i])), have = ToFloat(y[i]), at = ToFloat(x[i]);
       if (std::isnan(want) || std::isinf(want)) {
         ASSERT_TRUE(std::isnan(want) ? std::isnan(have) : have == want) << at;
         continue;
       }
-      const float step = std::max(std::fabs(want) * 0x1p-10f, at < -2.5f ? 4.8e-7f : 0x1p-24f);
+      const float step = std::max(std::fabs(want) * 0x1p-10f, at < -2.5f ? tail : 0x1p-24f);
       ASSERT_LE(std::fabs(have - want), step) << at;
     }
   });
+}
+
+TEST(Unary, GeluIsItsTableButForTheTail) { ExpectNearTable(Unary::kGelu, 4.8e-7f, Gelu); }
+
+TEST(Unary, SigmoidAndSiluAreTheirTables) {
+  ExpectNearTable(Unary::kSigmoid, 0x1p-24f, Sigmoid);
+  ExpectNearTable(Unary::kSilu, 0x1p-24f, Silu);
 }
 
 TEST(Unary, ArraysAtEdgeSizesOnEveryTarget) {
