@@ -106,11 +106,13 @@ def write_targets(tables, out):
                     + ", ".join(f"k{name}{camel(f)}" for f in lists) + "};")
         products = ", ".join(p["product"] for p in t["products"])
         family = -1 if t["family_index"] is None else t["family_index"]
+        forms = t["weight_streaming_forms"]
+        streamed = quoted(None if forms is None else ", ".join(forms))
         records.append(
             f"    {{{quoted(name)}, {quoted(t['option_string'])}, {quoted(t['family'] or '')}, "
             f"{family}, {quoted(products)}, {str(t['mil_route']).lower()}, "
             f"{status_enum(t['status'])}, {quoted(t['source'])}, k{name}Limits, k{name}Caps, "
-            f"k{name}Lists}},")
+            f"k{name}Lists, {streamed}}},")
     def fields(title, rows):
         return ([f"constexpr TableField k{title}Fields[] = {{"]
                 + [f"    {{{quoted(n)}, {quoted(d['meaning'])}, {quoted(d.get('source') or '')}}},"

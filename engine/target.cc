@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "anemone/near_names.h"
 #include "engine/target_record.h"
 
@@ -48,6 +49,12 @@ std::optional<Known<bool>> Target::Has(Cap cap) const {
 
 absl::Span<const int> Target::list(LimitList list) const {
   return record_.lists[static_cast<int>(list)];
+}
+
+std::optional<bool> Target::Streams(absl::string_view form) const {
+  if (record_.streamed_forms == nullptr) return std::nullopt;
+  const std::vector<absl::string_view> forms = absl::StrSplit(record_.streamed_forms, ", ");
+  return std::find(forms.begin(), forms.end(), form) != forms.end();
 }
 
 absl::Span<const Target> AllTargets() {

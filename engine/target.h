@@ -48,6 +48,9 @@ class Target {
   std::optional<Known<int64_t>> limit(Limit limit) const;
   std::optional<Known<bool>> Has(Cap cap) const;
   absl::Span<const int> list(LimitList list) const;
+  // Whether weights of a form (weight_streaming_forms: "int4_lut", "sparse", "int8", "blockwise")
+  // stay compressed until they are used. Others are folded to fp16 when compiled.
+  std::optional<bool> Streams(absl::string_view form) const;
 
  private:
   const TargetRecord& record_;

@@ -30,6 +30,7 @@ struct TargetRecord {
   absl::Span<const TableNumber> limits;           // by Limit
   absl::Span<const TableNumber> capabilities;     // by Cap
   absl::Span<const absl::Span<const int>> lists;  // by LimitList
+  const char* streamed_forms;                     // "int4_lut, sparse"; null: not published
 };
 
 struct TargetAlias {

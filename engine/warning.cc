@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
+#include "anemone/compressed.h"
 #include "engine/netplist.h"
 #include "engine/unit_kind.h"
 #include "warning_table.h"  // generated
@@ -48,6 +49,30 @@ void WarnOfOperands(const Network& network, const Unit& unit, const Target& targ
     list.Add(warning::kWidthGranule, unit.dims.w(), granule->value);
   }
   if (unit.bottoms.size() >= kWideFanIn) list.Add(warning::kFanIn, unit.bottoms.size());
+}
+
+// The name that targets.json has for what a weight is kept in. Scales for a tensor or a channel are
+// int8's; those of blocks, and 4 bits, are blockwise.
+absl::string_view StreamedFormOf(const Compressed& weight) {
+  switch (weight.form()) {
+    case CompressedForm::kPalette:
+      return "int4_lut";
+    case CompressedForm::kSparse:
+      return "sparse";
+    case CompressedForm::kAffine:
+      break;
+  }
+  return weight.code_bits() == 8 && weight.grid().block == 1 ? "int8" : "blockwise";
+}
+
+void WarnOfWeights(const Unit& unit, const Target& target, WarningList& list) {
+  for (const Tensor& weight : unit.weights) {
+    if (weight.compressed() == nullptr) continue;
+    const absl::string_view form = StreamedFormOf(*weight.compressed());
+    if (target.Streams(form).value_or(true)) continue;
+    list.Add(warning::kFoldedWeight, weight.compressed()->stored_bytes(), form,
+             weight.elements() * BytesOf(Format::kFloat16));
+  }
 }
 
 // Whether a netplist can hold the unit, as it is or composed of others.
@@ -139,6 +164,7 @@ std::vector<Warning> WarningsOf(const Network& network, const Target& target, Ro
     list.unit = static_cast<int>(i);
     unit.kind->Warn(unit.params.get(), network.BottomsOf(unit), unit.dims, target, route, list);
     if (!unit.kind->is_view()) WarnOfOperands(network, unit, target, list);
+    WarnOfWeights(unit, target, list);
     WarnOfCancellation(network, unit, list);
     if (!unit.kind->computes()) list.Add(warning::kJudgedOnly, unit.kind->type());
     if (route == Route::kNetplist) WarnOfForm(network, unit, target, list);

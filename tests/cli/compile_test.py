@@ -88,6 +88,20 @@ class Compile(CliTest):
                 self.assertEqual(0, ran.returncode, ran.stderr)
                 self.assertGreater(json.loads(ran.stdout)["outputs"][0]["cosine"], 0.9999)
 
+    def test_check_says_which_targets_fold_a_form(self):
+        floors = {"palette4": 13, "sparse": 13, "int8": 14, "blockwise": 15}  # h13: A13 and so on
+        for form, floor in floors.items():
+            with self.subTest(form):
+                _, out = self.compile(self.write(network(pruned if form == "sparse" else weights)),
+                                      form, "--dim", "n=2", "--tolerance", "cosine=0.9")
+                done = anemone("check", out, "--dim", "n=2", "--json", "--target",
+                               "h12,h13,h14,h15,u1")
+                self.assertEqual(0, done.returncode, done.stderr)
+                for plan in json.loads(done.stdout)["models"][0]["targets"]:
+                    folded = [w["message"] for w in plan["warnings"] if w["rule"] == "folded-weight"]
+                    number = int(plan["target"][1:])
+                    self.assertEqual(number != 1 and number < floor, bool(folded), plan["target"])
+
     def test_int8_is_symmetric_by_output_channel(self):
         values = weights(64, 32)
         gemm = model([helper.make_node("Gemm", ["x", "w"], ["y"], transB=1)],
