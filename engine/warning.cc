@@ -6,20 +6,18 @@
 #include "absl/strings/str_join.h"
 #include "anemone/compressed.h"
 #include "engine/netplist.h"
+#include "engine/surface.h"
 #include "engine/unit_kind.h"
 #include "warning_table.h"  // generated
 
 namespace anemone {
 namespace {
 
-constexpr int64_t kSurfaceFloor = 49152;  // warning orion-surface-floor
 constexpr size_t kWideFanIn = 12;         // warning fan-in
 constexpr int64_t kOrionSram = 33554432;  // warning orion-sram
 constexpr size_t kWeightSlots = 16;       // warning orion-weight-slots
 
-int64_t BytesOfDims(const Dims& dims, Format format = Format::kFloat16) {
-  return dims.elements() * BytesOf(format);
-}
+int64_t BytesOfDims(const Dims& dims) { return dims.elements() * BytesOf(Format::kFloat16); }
 
 // A channel count that none of the target's interleave factors but 1 divides.
 bool LeavesLanes(int64_t channels, const Target& target) {
@@ -111,7 +109,7 @@ void WarnOfSide(const Side& side, WarningList& list) {
   auto [least, most] = std::minmax_element(side.bytes.begin(), side.bytes.end());
   if (*least != *most) list.Add(warning::kOrionSurfaceSize, *least, *most);
   for (size_t i = 0; i < side.bytes.size(); ++i) {
-    if (side.bytes[i] < kSurfaceFloor) {
+    if (side.bytes[i] < kSurfaceMinimumBytes) {
       list.Add(warning::kOrionSurfaceFloor, side.names[i], side.bytes[i]);
     }
   }
@@ -136,11 +134,11 @@ void WarnOfProgram(const Network& network, WarningList& list) {
   if (weights > kWeightSlots) list.Add(warning::kOrionWeightSlots, weights);
   Side in, out;
   for (const InputPort& port : network.inputs) {
-    in.bytes.push_back(BytesOfDims(port.dims, port.format));
+    in.bytes.push_back(LayoutOf(port.dims, port.format).bytes());
     in.names.push_back(port.name);
   }
   for (const OutputPort& port : network.outputs) {
-    out.bytes.push_back(BytesOfDims(network.DimsOf(port.from)));
+    out.bytes.push_back(LayoutOf(network.DimsOf(port.from), Format::kFloat16).bytes());
     out.names.push_back(port.name);
   }
   WarnOfSide(in, list);

@@ -129,8 +129,8 @@ constexpr Field<NeuronParams> kFields[] = {
     Parameter<NeuronType::kClampedReLU, &NeuronParams::second>("ReluMax"),
 };
 
-// Of what costs less than a lookup: ReLU and its kin, and behind a product, which fills the caches,
-// GELU and sigmoids.
+// Of what costs less than a lookup: ReLU and its kin, sigmoids, and GELU, at least behind a
+// product, which fills the caches.
 std::optional<math::ElementStep> PlainStep(const NeuronParams& p) {
   using math::StepKind;
   constexpr float kInfinity = std::numeric_limits<float>::infinity();

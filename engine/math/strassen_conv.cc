@@ -67,6 +67,7 @@ HWY_NOINLINE void PackRowsAlone(const Half* weights, int64_t depth, int64_t rows
 HWY_NOINLINE bool ColumnsAreEven(const Half* x, int64_t step, int64_t terms, int64_t width) {
   const hn::CappedTag<uint16_t, 32> d;
   constexpr int64_t kStep = hn::MaxLanes(d), kVectors = kPairColumns / kStep;
+  static_assert(kPairColumns % kStep == 0);
   HWY_ALIGN uint16_t largest[kPairColumns] = {};
   const auto* from = reinterpret_cast<const uint16_t*>(x);
   if (width == kPairColumns) {

@@ -127,7 +127,7 @@ inline void SigmoidRun(const Half* in, Half* out, int64_t count) {
 }
 
 inline void SiluRun(const Half* in, Half* out, int64_t count) {
-  const VF lowest = hn::Set(DF(), -65504.0f);  // -infinity gives nothing either
+  const VF lowest = hn::Set(DF(), -65504.0f);  // -infinity times nearly 0 is to be -0 as well
   MapRun(in, out, count, [=](VF x) HWY_ATTR { return hn::Mul(AtLeast(lowest, x), SigmoidOf(x)); });
 }
 

@@ -50,31 +50,30 @@ HWY_INLINE void StoreRow(const Half* from, int64_t from_step, int64_t channels, 
 
 HWY_INLINE void StoreBlock(const WinogradTask& t, int64_t channel, const float* sums,
                            int64_t point_size) {
-  constexpr int64_t kTogether = HWY_MAX(kLanes, kSquare);  // channels
+  constexpr int64_t kWidth = HWY_MAX(kLanes, kSquare);  // channels together
   const ConvGeometry& g = *t.geometry;
   const int64_t channels = HWY_MIN(kWinogradChannels, g.group_out - channel);
-  HWY_ALIGN Half rounded[kTile][kSquare][kTogether] = {};
-  for (int64_t k = 0; k < channels; k += kTogether) {
+  HWY_ALIGN Half rounded[kTile][kSquare][kWidth] = {};
+  for (int64_t k = 0; k < channels; k += kWidth) {
     for (int64_t tile = 0; tile < t.tiles();) {
       const int64_t across = tile % t.tile_columns;
       const int64_t pair = HWY_MIN(t.tile_columns - across, 2);
-      for (int64_t lane = 0; lane < kTogether && k + lane < channels; lane += kLanes) {
+      for (int64_t lane = 0; lane < kWidth && k + lane < channels; lane += kLanes) {
         const VF bias = LoadFloatUpTo(t.bias + channel + k + lane, channels - k - lane);
         for (int64_t i = 0; i < pair; ++i) {
           RoundTile(sums + (tile + i) * kWinogradChannels + k + lane, point_size, bias,
-                    t.epilogue.limits(), &rounded[0][i * kTile][lane], kSquare * kTogether,
-                    kTogether);
+                    t.epilogue.limits(), &rounded[0][i * kTile][lane], kSquare * kWidth, kWidth);
         }
       }
       const int64_t row = (t.tile_row + tile / t.tile_columns) * kTile;
       const int64_t column = (t.tile_column + across) * kTile;
       const int64_t rows = HWY_MIN(kTile, g.out_h - row);
       const int64_t width = HWY_MIN(pair * kTile, g.out_w - column);
-      for (int64_t lane = 0; lane < kTogether && k + lane < channels; lane += kSquare) {
+      for (int64_t lane = 0; lane < kWidth && k + lane < channels; lane += kSquare) {
         Half* to = t.y + (channel + k + lane) * g.y_plane + row * g.y_row + column;
         for (int64_t i = 0; i < rows; ++i, to += g.y_row) {
-          StoreRow(&rounded[i][0][lane], kTogether, HWY_MIN(channels - k - lane, kSquare), width,
-                   to, g.y_plane);
+          StoreRow(&rounded[i][0][lane], kWidth, HWY_MIN(channels - k - lane, kSquare), width, to,
+                   g.y_plane);
         }
       }
       tile += pair;
@@ -101,19 +100,38 @@ HWY_INLINE void FinishChannels(const WinogradTask& t, int64_t first, int64_t las
   }
 }
 
-// One position for a vector of output channels, tap by tap.
-HWY_INLINE VF DirectSum(const WinogradTask& t, const Half* weights, int64_t row, int64_t column) {
+// Positions of a row that are computed directly at once, and the inputs that they read of a row.
+constexpr int64_t kTogether = 12;
+constexpr int64_t kSeen = kTogether + 2;
+
+// [channel][row][column] of the input around output (row, column), zeros outside.
+HWY_INLINE void StageSeen(const WinogradTask& t, int64_t row, int64_t column, float* staged) {
   const ConvGeometry& g = *t.geometry;
-  VF sum = hn::Zero(DF());
+  const int64_t left = column - g.pad_left;
+  const int64_t first = HWY_MAX(left, 0), last = HWY_MIN(left + kSeen, g.in_w);
+  std::fill_n(staged, g.group_in * 3 * kSeen, 0.0f);
   for (int64_t c = 0; c < g.group_in; ++c) {
-    for (int64_t tap = 0; tap < kTaps; ++tap, weights += kWinogradChannels) {
-      const int64_t i = row - g.pad_top + tap / 3, j = column - g.pad_left + tap % 3;
-      if (i < 0 || i >= g.in_h || j < 0 || j >= g.in_w) continue;
-      const Half x = t.x[(c * g.in_h + i) * g.in_w + j];
-      sum = hn::MulAdd(hn::Set(DF(), ToFloat(x)), LoadHalf(weights), sum);
+    for (int64_t i = row - g.pad_top; i < row - g.pad_top + 3; ++i, staged += kSeen) {
+      if (i < 0 || i >= g.in_h || first >= last) continue;
+      WidenRun(t.x + (c * g.in_h + i) * g.in_w + first, staged + first - left, last - first);
     }
   }
-  return sum;
+}
+
+// kTogether positions for a vector of output channels, in the order of channels and taps.
+HWY_INLINE void DirectSums(int64_t channels, const Half* weights, const float* staged,
+                           VF (&sums)[kTogether]) {
+  for (VF& sum : sums) sum = hn::Zero(DF());
+  for (int64_t c = 0; c < channels; ++c, staged += 3 * kSeen) {
+    for (int64_t tap = 0; tap < kTaps; ++tap, weights += kWinogradChannels) {
+      const VF weight = LoadHalf(weights);
+      const float* from = staged + tap / 3 * kSeen + tap % 3;
+      HWY_UNROLL(12)
+      for (int64_t j = 0; j < kTogether; ++j) {
+        sums[j] = hn::MulAdd(hn::Set(DF(), from[j]), weight, sums[j]);
+      }
+    }
+  }
 }
 
 void ComputeDirectly(const WinogradTask& t) {
@@ -121,19 +139,23 @@ void ComputeDirectly(const WinogradTask& t) {
   const int64_t last_row = HWY_MIN((t.tile_row + t.tile_rows) * kTile, g.out_h);
   const int64_t last_column = HWY_MIN((t.tile_column + t.tile_columns) * kTile, g.out_w);
   const int64_t last = HWY_MIN(t.last_block * kWinogradChannels, g.group_out);
-  for (int64_t k = t.first_block * kWinogradChannels; k < last; k += kLanes) {
-    const int64_t lane = k % kWinogradChannels;
-    const Half* weights = t.weights + (k - lane) * g.depth() + lane;
-    const int64_t lanes = HWY_MIN(kLanes, last - k);
-    const VF bias = LoadFloatN(t.bias + k, lanes);
-    for (int64_t row = t.tile_row * kTile; row < last_row; ++row) {
-      for (int64_t column = t.tile_column * kTile; column < last_column; ++column) {
-        HWY_ALIGN Half rounded[kLanes];
-        VF sum[] = {hn::Add(DirectSum(t, weights, row, column), bias)};
-        LimitSums(t.epilogue.limits(), sum);
-        StoreHalf(sum[0], rounded);
+  float* staged = ThreadScratch<float>(ScratchUse::kPanelB, g.group_in * 3 * kSeen);
+  for (int64_t row = t.tile_row * kTile; row < last_row; ++row) {
+    for (int64_t column = t.tile_column * kTile; column < last_column; column += kTogether) {
+      StageSeen(t, row, column, staged);
+      for (int64_t k = t.first_block * kWinogradChannels; k < last; k += kLanes) {
+        const int64_t lane = k % kWinogradChannels, lanes = HWY_MIN(kLanes, last - k);
+        VF sums[kTogether];
+        DirectSums(g.group_in, t.weights + (k - lane) * g.depth() + lane, staged, sums);
+        const VF bias = LoadFloatN(t.bias + k, lanes);
+        for (VF& sum : sums) sum = hn::Add(sum, bias);
+        LimitSums(t.epilogue.limits(), sums);
         Half* to = t.y + k * g.y_plane + row * g.y_row + column;
-        for (int64_t i = 0; i < lanes; ++i) to[i * g.y_plane] = rounded[i];
+        for (int64_t j = 0; j < HWY_MIN(kTogether, last_column - column); ++j) {
+          HWY_ALIGN Half rounded[kLanes];
+          StoreHalf(sums[j], rounded);
+          for (int64_t i = 0; i < lanes; ++i) to[i * g.y_plane + j] = rounded[i];
+        }
       }
     }
   }

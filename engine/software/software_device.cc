@@ -34,7 +34,7 @@ Buffer AllocateHalves(int64_t count) {
   return Buffer(static_cast<Half*>(math::AllocateAligned(bytes, true)));
 }
 
-// An operand in the caller's memory: it lies elsewhere in every run.
+// What a call reads or writes in the caller's memory: it lies elsewhere in every run.
 template <class T>
 struct PortUse {
   T** data;

@@ -58,7 +58,7 @@ const TypeRow& RowOf(DataType type) {
   return kTypes[i >= 0 && i <= kLastDataType ? i : 0];
 }
 
-// As malloc() and calloc() give it, of kAlignment bytes more than are used.
+// Of a block from malloc() or calloc() that is kAlignment bytes longer than what is used.
 std::shared_ptr<std::byte> Aligned(void* allocated) {
   auto* block = static_cast<std::byte*>(allocated);
   if (block == nullptr) throw std::bad_alloc();
