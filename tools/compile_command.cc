@@ -313,6 +313,9 @@ void Compiler::Print(const Json& report) const {
   std::printf("%s: %lld bytes; weights %lld, before %lld\n", options_.output.c_str(),
               report["file_bytes"].get<long long>(), report["weight_bytes_after"].get<long long>(),
               report["weight_bytes_before"].get<long long>());
+  if (report["weight_bytes_after"] == report["weight_bytes_before"]) {
+    std::puts("note: no weight is compressed; above stands why each was left");
+  }
 }
 
 absl::StatusOr<int> Compiler::Run() {

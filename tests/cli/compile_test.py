@@ -98,9 +98,9 @@ class Compile(CliTest):
                                "h12,h13,h14,h15,u1")
                 self.assertEqual(0, done.returncode, done.stderr)
                 for plan in json.loads(done.stdout)["models"][0]["targets"]:
-                    folded = [w["message"] for w in plan["warnings"] if w["rule"] == "folded-weight"]
-                    number = int(plan["target"][1:])
-                    self.assertEqual(number != 1 and number < floor, bool(folded), plan["target"])
+                    folded = any(w["rule"] == "folded-weight" for w in plan["warnings"])
+                    number = int(plan["target"][1:])  # what u1 streams is not published
+                    self.assertEqual(1 < number < floor, folded, plan["target"])
 
     def test_int8_is_symmetric_by_output_channel(self):
         values = weights(64, 32)
