@@ -22,59 +22,92 @@
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
-// Where the vectors of positions [position, position + count), all of one panel, come from: a row
-// of positions is contiguous in the stage. Vectors are copied whole; what one writes too much the
-// next overwrites, so they must be copied in this order.
-template <class D>
-HWY_INLINE int64_t FindCopies(const D d, const ConvGeometry& g, const Stage& s, int64_t position,
-                              int64_t count, PanelCopy* copies) {
-  int64_t found = 0;
-  for (int64_t done = 0; done < count;) {
-    const int64_t row = (position + done) / g.out_w;
-    const int64_t column = (position + done) % g.out_w;
-    const int64_t length = HWY_MIN(count - done, g.out_w - column);
-    const int64_t source = s.RowOffset(row) + column - s.first_column;
-    for (int64_t i = 0; i < length; i += hn::Lanes(d)) copies[found++] = {source + i, done + i};
-    done += length;
+// A vector of consecutive positions comes from the stage in pieces, one for each row of positions:
+// lanes from `lane` on, to the next piece's, are what the stage's channel has from element `source`
+// + `lane` on, at tap (0, 0). A vector's first piece has lane 0.
+struct PositionPiece {
+  int64_t source, lane;
+};
+
+// Of all vectors of a block, with an end of lane 0; in this thread's scratch.
+HWY_INLINE const PositionPiece* FindPieces(const ConvBlock& block, const Stage& s) {
+  const int64_t width = block.geometry->out_w;
+  auto* const pieces = ThreadScratch<PositionPiece>(ScratchUse::kPieces, block.positions + 1);
+  PositionPiece* next = pieces;
+  int64_t row = block.position / width, column = block.position % width;
+  for (int64_t i = 0; i < block.positions;) {
+    const int64_t lane = i % kLanes;
+    *next++ = {s.RowOffset(row) + column - s.first_column - lane, lane};
+    const int64_t count = HWY_MIN(kLanes - lane, width - column);
+    i += count;
+    column += count;
+    if (column == width) column = 0, ++row;
   }
-  return found;
+  *next = {0, 0};
+  return pieces;
 }
 
-// `channels` channels of the staged input, unfolded: panel[channel, tap][kWidth]. The first kKnown
-// copies are unrolled.
-template <int64_t kWidth, size_t kKnown, class D>
-HWY_INLINE void UnfoldCopies(hwy::SizeTag<kKnown>, const D d, int64_t channels, const float* stage,
-                             int64_t channel_size, const int64_t* taps, int64_t tap_count,
-                             const PanelCopy* copies, int64_t copy_count, float* panel) {
-  PanelCopy known[kKnown + 1];
-  HWY_UNROLL(4)
-  for (size_t i = 0; i < kKnown; ++i) known[i] = copies[i];
+// Calls store(term, vector) for each term (channel, tap) of `channels` staged channels, `count`
+// pieces a vector, of which the first kKnown are unrolled. Lanes behind the last position hold any
+// number.
+template <size_t kKnown, class Store>
+HWY_INLINE void UnfoldPieces(hwy::SizeTag<kKnown>, const PositionPiece* pieces, int64_t count,
+                             int64_t channels, const float* stage, int64_t channel_size,
+                             const int64_t* taps, int64_t tap_count, const Store& store) {
+  const DF df;
+  const auto lanes_before = [&](int64_t piece) HWY_ATTR {
+    return hn::FirstN(df, static_cast<size_t>(pieces[piece].lane));
+  };
+  int64_t sources[kKnown];
+  hn::Mask<DF> before[kKnown];
+  for (size_t i = 0; i < kKnown; ++i) sources[i] = pieces[i].source, before[i] = lanes_before(i);
+  int64_t term = 0;
   for (int64_t c = 0; c < channels; ++c, stage += channel_size) {
-    for (int64_t t = 0; t < tap_count; ++t, panel += kWidth) {
+    for (int64_t t = 0; t < tap_count; ++t, ++term) {
       const float* from = stage + taps[t];
+      VF vector = hn::LoadU(df, from + sources[0]);
       HWY_UNROLL(4)
-      for (size_t i = 0; i < kKnown; ++i) {
-        hn::StoreU(hn::LoadU(d, from + known[i].source), d, panel + known[i].target);
+      for (size_t i = 1; i < kKnown; ++i) {
+        vector = hn::IfThenElse(before[i], vector, hn::LoadU(df, from + sources[i]));
       }
-      for (int64_t i = kKnown; i < copy_count; ++i) {
-        hn::StoreU(hn::LoadU(d, from + copies[i].source), d, panel + copies[i].target);
+      for (int64_t i = kKnown; i < count; ++i) {
+        vector = hn::IfThenElse(lanes_before(i), vector, hn::LoadU(df, from + pieces[i].source));
       }
+      store(term, vector);
     }
   }
 }
 
-template <int64_t kWidth, class D>
-HWY_INLINE void UnfoldPanel(const D d, int64_t channels, const float* stage, int64_t channel_size,
-                            const int64_t* taps, int64_t tap_count, const PanelCopy* copies,
-                            int64_t copy_count, float* panel) {
+// The same for the vector whose pieces these are; returns the next one's.
+template <class Store>
+HWY_INLINE const PositionPiece* UnfoldVector(const PositionPiece* pieces, const ConvGeometry& g,
+                                             const Stage& s, int64_t channels, const float* stage,
+                                             const int64_t* taps, const Store& store) {
+  int64_t count = 1;
+  while (pieces[count].lane != 0) ++count;
   const auto run = [&](auto known) HWY_ATTR {
-    UnfoldCopies<kWidth>(known, d, channels, stage, channel_size, taps, tap_count, copies,
-                         copy_count, panel);
+    UnfoldPieces(known, pieces, count, channels, stage, s.channel_size, taps, g.taps(), store);
   };
-  if (copy_count == 1) return run(hwy::SizeTag<1>());
-  if (copy_count == 3) return run(hwy::SizeTag<3>());
-  if (copy_count == 4) return run(hwy::SizeTag<4>());
-  run(hwy::SizeTag<0>());
+  if (count == 1) {
+    run(hwy::SizeTag<1>());
+  } else if (count == 2) {
+    run(hwy::SizeTag<2>());
+  } else if (count == 3) {
+    run(hwy::SizeTag<3>());
+  } else {
+    run(hwy::SizeTag<4>());
+  }
+  return pieces + count;
+}
+
+// `channels` channels from `first` on; what is outside the planes is staged already.
+HWY_INLINE void StageChannels(const ConvBlock& block, const Stage& s, int64_t first,
+                              int64_t channels, float* stage) {
+  const ConvGeometry& g = *block.geometry;
+  const int64_t plane = g.in_h * g.in_w;
+  for (int64_t c = 0; c < channels; ++c) {
+    StageChannel(g, s, block.x + (first + c) * plane, stage + c * s.channel_size);
+  }
 }
 
 // B of a block for channels [first, first + channels), from the input itself when each position
@@ -95,34 +128,24 @@ HWY_INLINE void PackPointwise(const ConvBlock& block, int64_t first, int64_t cha
 HWY_INLINE void PackUnfolded(const ConvBlock& block, const Stage& s, const int64_t* taps,
                              int64_t first, int64_t channels, float* b) {
   const ConvGeometry& g = *block.geometry;
-  const DF df;
   // A few channels at a time, so that the stage stays near.
-  constexpr int64_t kStageFloats = 16384;
+  constexpr int64_t kStageFloats = 8192;
   const int64_t step = HWY_MAX(HWY_MIN(kStageFloats / s.channel_size, channels), 1);
   float* stage = ThreadScratch<float>(ScratchUse::kStage, step * s.channel_size + kLanes);
   StageOutside(s, 0.0f, step, stage);
-  PanelCopy* copies = ThreadScratch<PanelCopy>(ScratchUse::kCopies, kPanelColumns);
+  const PositionPiece* const pieces = FindPieces(block, s);
   const int64_t depth = channels * g.taps();
   for (int64_t c = 0; c < channels; c += step) {
     const int64_t now = HWY_MIN(channels - c, step);
-    for (int64_t i = 0; i < now; ++i) {
-      StageChannel(g, s, block.x + (first + c + i) * g.in_h * g.in_w, stage + i * s.channel_size);
-    }
-    for (int64_t j = 0; j < block.positions; j += kPanelColumns) {
-      const int64_t width = HWY_MIN(block.positions - j, kPanelColumns);
-      float* panel = b + j * depth;
-      if (c == 0 && width < kPanelColumns) {
-        std::memset(panel, 0, depth * kPanelColumns * sizeof(float));
-      }
-      const int64_t count = FindCopies(df, g, s, block.position + j, width, copies);
-      // What the last row's last vector writes too much is the next panel's, whose first row is
-      // written later only for the first channels.
-      float* const next = panel + depth * kPanelColumns;
-      const bool spoils_next = c > 0 && j + kPanelColumns < block.positions;
-      const VF kept = spoils_next ? hn::LoadU(df, next) : hn::Zero(df);
-      UnfoldPanel<kPanelColumns>(df, now, stage, s.channel_size, taps, g.taps(), copies, count,
-                                 panel + c * g.taps() * kPanelColumns);
-      if (spoils_next) hn::StoreU(kept, df, next);
+    StageChannels(block, s, first + c, now, stage);
+    const PositionPiece* vector_pieces = pieces;
+    for (int64_t j = 0; j < block.positions; j += kLanes) {
+      const int64_t column = j % kPanelColumns;
+      float* to = b + (j - column) * depth + c * g.taps() * kPanelColumns + column;
+      vector_pieces = UnfoldVector(vector_pieces, g, s, now, stage, taps,
+                                   [&](int64_t term, VF vector) HWY_ATTR {
+                                     hn::StoreU(vector, DF(), to + term * kPanelColumns);
+                                   });
     }
   }
 }
@@ -237,35 +260,59 @@ HWY_INLINE void StoreChannels(const ConvBlock& block, const float* tile, int64_t
   }
 }
 
+// A vector of rows of A at one term: to[row / 4 * panel_step + row % 4].
+HWY_INLINE void StoreRows(VF rows, float* to, int64_t panel_step) {
+  const hn::CappedTag<float, kPanelRows> d;
+  HWY_ALIGN float lanes[kLanes];
+  hn::Store(rows, DF(), lanes);
+  HWY_UNROLL(4)
+  for (int64_t i = 0; i < kLanes; i += kPanelRows, to += panel_step) {
+    hn::StoreU(hn::Load(d, lanes + i), d, to);
+  }
+}
+
+// A of a block whose rows are positions, for channels [first, first + channels): [position /
+// 4][term][4], whole vectors of positions.
+HWY_INLINE void PackPositions(const ConvBlock& block, const Stage& s, const int64_t* taps,
+                              int64_t first, int64_t channels, float* a) {
+  const ConvGeometry& g = *block.geometry;
+  const int64_t panel_step = channels * g.taps() * kPanelRows;
+  float* stage = nullptr;
+  const PositionPiece* pieces = nullptr;
+  if (!g.pointwise()) {
+    pieces = FindPieces(block, s);
+    stage = ThreadScratch<float>(ScratchUse::kStage, channels * s.channel_size + kLanes);
+    StageOutside(s, 0.0f, channels, stage);
+    StageChannels(block, s, first, channels, stage);
+  }
+  for (int64_t i = 0; i < block.positions; i += kLanes) {
+    const int64_t count = HWY_MIN(block.positions - i, kLanes);
+    float* to = a + i / kPanelRows * panel_step + i % kPanelRows;
+    const auto store = [&](int64_t term, VF vector)
+                           HWY_ATTR { StoreRows(vector, to + term * kPanelRows, panel_step); };
+    if (!g.pointwise()) {
+      pieces = UnfoldVector(pieces, g, s, channels, stage, taps, store);
+      continue;
+    }
+    const int64_t plane = g.in_h * g.in_w;
+    const Half* from = block.x + first * plane + block.position + i;
+    for (int64_t c = 0; c < channels; ++c, from += plane) {
+      store(c, count == kLanes ? LoadHalf(from) : LoadHalfN(from, count));
+    }
+  }
+}
+
 // Positions as rows, output channels as columns: vectors are full however few positions there are.
 HWY_INLINE void MultiplyChannelBlock(const ConvBlock& block) {
   const ConvGeometry& g = *block.geometry;
-  const hn::CappedTag<float, kPanelRows> d;
   const Stage s = PlanStage(g, block.position, block.positions);
   const int64_t* taps = TapOffsets(g, s);
-  const int64_t channel_step = ChannelStep(g);
-  float* stage = ThreadScratch<float>(ScratchUse::kStage, channel_step * s.channel_size + kLanes);
-  StageOutside(s, 0.0f, channel_step, stage);
-  PanelCopy* copies = ThreadScratch<PanelCopy>(ScratchUse::kCopies, kPanelColumns);
   const WeightPanels& w = *block.weights;
   const auto multiply = [&](const auto& read_b) HWY_ATTR {
     MultiplyFewRows(
-        block.positions, block.channels, g.depth(), channel_step * g.taps(),
-        [&](int64_t first, int64_t depth, float* a) HWY_ATTR {
-          const int64_t channels = depth / g.taps();
-          for (int64_t c = 0; c < channels; ++c) {
-            StageChannel(g, s, block.x + (first / g.taps() + c) * g.in_h * g.in_w,
-                         stage + c * s.channel_size);
-          }
-          for (int64_t i = 0; i < block.positions; i += kPanelRows) {
-            const int64_t width = HWY_MIN(block.positions - i, kPanelRows);
-            float* panel = a + i * depth;
-            if (width < kPanelRows) std::memset(panel, 0, depth * kPanelRows * sizeof(float));
-            const int64_t count = FindCopies(d, g, s, block.position + i, width, copies);
-            UnfoldPanel<kPanelRows>(d, channels, stage, s.channel_size, taps, g.taps(), copies,
-                                    count, panel);
-          }
-        },
+        block.positions, block.channels, g.depth(), ChannelStep(g) * g.taps(),
+        [&](int64_t first, int64_t depth, float* a)
+            HWY_ATTR { PackPositions(block, s, taps, first / g.taps(), depth / g.taps(), a); },
         read_b,
         [&](const float* tile, int64_t row, int64_t rows, int64_t column,
             int64_t columns) HWY_ATTR {

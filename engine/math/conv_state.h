@@ -126,11 +126,6 @@ struct ConvBlock {
   int64_t position, positions;
 };
 
-// One vector of positions of a panel: where it comes from in the stage's channel, at tap (0, 0).
-struct PanelCopy {
-  int64_t source, target;
-};
-
 // Runs a kDepthwise convolution (depthwise.cc).
 void RunDepthwise(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue);
 

@@ -276,7 +276,7 @@ HWY_INLINE void MultiplyPanels(int64_t rows, int64_t columns, int64_t depth, int
 }
 
 // The same for few rows: all of A is packed once per pass, B one panel at a time.
-//   pack_a(first, depth, a): all rows, [row / 4][depth][4];
+//   pack_a(first, depth, a): all rows, [row / 4][depth][4]; whole vectors of rows may be written;
 //   read_b(column, first, depth, b): one panel, [depth][48]: as it is stored, or widened into b.
 template <class PackA, class ReadB, class Store, class Fetch>
 HWY_INLINE void MultiplyFewRows(int64_t rows, int64_t columns, int64_t depth, int64_t depth_step,
@@ -285,7 +285,8 @@ HWY_INLINE void MultiplyFewRows(int64_t rows, int64_t columns, int64_t depth, in
   const int64_t column_panels = CeilDiv(columns, kPanelColumns);
   const int64_t row_tiles = CeilDiv(rows, kTileRows);
   const int64_t tile_step = depth <= depth_step ? 0 : kTileSize;
-  float* a = ThreadScratch<float>(ScratchUse::kPanelA, row_tiles * kTileRows * depth_step + kLanes);
+  float* a = ThreadScratch<float>(ScratchUse::kPanelA,
+                                  RoundUp(rows, HWY_MAX(kTileRows, kLanes)) * depth_step + kLanes);
   float* b = ThreadScratch<float>(ScratchUse::kPanelB, kPanelColumns * depth_step + kLanes);
   float* c =
       ThreadScratch<float>(ScratchUse::kTile, row_tiles * column_panels * tile_step + kTileSize);

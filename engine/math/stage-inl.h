@@ -15,29 +15,35 @@
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
-// even[i] = from[2 * i], and odd[i] = from[2 * i + 1] unless `odd` is null.
-HWY_INLINE void SplitPairs(const Half* from, int64_t pairs, float* even, float* odd) {
+// `count` elements in turns: even[i] = from[2 * i], and odd[i] = from[2 * i + 1] unless `odd` is
+// null.
+HWY_INLINE void SplitPairs(const Half* from, int64_t count, float* even, float* odd) {
   const DF df;
   const DU du;
   const DH dh;
-  const auto* bits = reinterpret_cast<const uint32_t*>(from);
+  const auto* pairs = reinterpret_cast<const uint32_t*>(from);
+  const auto evens = [&](VU both) HWY_ATTR { return Widen(hn::TruncateTo(dh, both)); };
+  const auto odds = [&](VU both)
+                        HWY_ATTR { return Widen(hn::TruncateTo(dh, hn::ShiftRight<16>(both))); };
   int64_t i = 0;
-  for (; i + kLanes <= pairs; i += kLanes) {
-    const VU both = hn::LoadU(du, bits + i);
-    hn::StoreU(Widen(hn::TruncateTo(dh, both)), df, even + i);
-    if (odd != nullptr)
-      hn::StoreU(Widen(hn::TruncateTo(dh, hn::ShiftRight<16>(both))), df, odd + i);
+  for (; 2 * (i + kLanes) <= count; i += kLanes) {
+    const VU both = hn::LoadU(du, pairs + i);
+    hn::StoreU(evens(both), df, even + i);
+    if (odd != nullptr) hn::StoreU(odds(both), df, odd + i);
   }
+  const int64_t rest = count - 2 * i;
 #if ANEMONE_MATH_MASKED_HALF
-  if (i == pairs) return;
-  const VU both = hn::MaskedLoad(hn::FirstN(du, static_cast<size_t>(pairs - i)), du, bits + i);
-  StoreFloatN(Widen(hn::TruncateTo(dh, both)), even + i, pairs - i);
-  if (odd == nullptr) return;
-  StoreFloatN(Widen(hn::TruncateTo(dh, hn::ShiftRight<16>(both))), odd + i, pairs - i);
+  if (rest == 0) return;
+  const hn::Repartition<uint16_t, DU> d;
+  const auto* bits = reinterpret_cast<const uint16_t*>(pairs + i);
+  const VU both =
+      hn::BitCast(du, hn::MaskedLoad(hn::FirstN(d, static_cast<size_t>(rest)), d, bits));
+  StoreFloatN(evens(both), even + i, (rest + 1) / 2);
+  if (odd != nullptr) StoreFloatN(odds(both), odd + i, rest / 2);
 #else
-  for (; i < pairs; ++i) {
+  for (int64_t j = 0; j < rest; j += 2, ++i) {
     even[i] = ToFloat(from[2 * i]);
-    if (odd != nullptr) odd[i] = ToFloat(from[2 * i + 1]);
+    if (odd != nullptr && j + 1 < rest) odd[i] = ToFloat(from[2 * i + 1]);
   }
 #endif
 }
@@ -47,17 +53,13 @@ HWY_INLINE void StageRow(const Stage& s, const Half* from, float* to) {
   const int64_t begin = s.begin_inside, end = s.end_inside;
   if (s.unit_w == 1 && s.stride_w == 1) return WidenRun(from, to + begin, end - begin);
   if (s.unit_w == 2 && s.stride_w == 1 && begin < end) {
-    SplitPairs(from, end - begin - 1, to + begin, nullptr);
-    to[end - 1] = ToFloat(from[(end - begin - 1) * 2]);
-    return;
+    return SplitPairs(from, (end - begin) * 2 - 1, to + begin, nullptr);
   }
   if (s.unit_w == 1 && s.stride_w == 2) {
-    int64_t j = begin;
-    if (j % 2 == 1 && j < end) to[s.phase_size + j++ / 2] = ToFloat(*from++);
-    const int64_t pairs = (end - j) / 2;
-    SplitPairs(from, pairs, to + j / 2, to + s.phase_size + j / 2);
-    if ((end - j) % 2 == 1) to[end / 2] = ToFloat(from[end - j - 1]);
-    return;
+    float* const even = to + (begin + 1) / 2;
+    float* const odd = to + s.phase_size + begin / 2;
+    return begin % 2 == 0 ? SplitPairs(from, end - begin, even, odd)
+                          : SplitPairs(from, end - begin, odd, even);
   }
   for (int64_t j = begin; j < end; ++j, from += s.unit_w) {
     to[j % s.stride_w * s.phase_size + j / s.stride_w] = ToFloat(*from);

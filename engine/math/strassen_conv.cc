@@ -115,7 +115,7 @@ void ComputeStrassen(const StrassenTask& t) {
   float* b =
       ThreadScratch<float>(ScratchUse::kPanelB, pairs * Quarters::FloatsOf(step, kPanelColumns));
   float* tiles = ThreadScratch<float>(ScratchUse::kTile, 3 * kTileSize + groups * pairs * kept);
-  uint8_t* even_columns = ThreadScratch<uint8_t>(ScratchUse::kCopies, pairs);
+  uint8_t* even_columns = ThreadScratch<uint8_t>(ScratchUse::kEven, pairs);
   for (int64_t first = 0; first < g.depth(); first += step) {
     const int64_t terms = HWY_MIN(step, g.depth() - first);
     const bool is_last = first + terms == g.depth();

@@ -72,7 +72,7 @@ void ComputeStrassenGemm(const GemmOperands& g, int64_t row, int64_t rows, int64
       ThreadScratch<float>(ScratchUse::kPanelA, groups * Quarters::FloatsOf(step, kTileRows));
   float* b = ThreadScratch<float>(ScratchUse::kPanelB, Quarters::FloatsOf(step, kPanelColumns));
   float* tiles = ThreadScratch<float>(ScratchUse::kTile, 3 * kTileSize + groups * pairs * kept);
-  uint8_t* even_rows = ThreadScratch<uint8_t>(ScratchUse::kCopies, groups);
+  uint8_t* even_rows = ThreadScratch<uint8_t>(ScratchUse::kEven, groups);
   for (int64_t first = 0; first < g.k; first += step) {
     const int64_t terms = HWY_MIN(step, g.k - first);
     const bool is_last = first + terms == g.k;
