@@ -242,6 +242,39 @@ HWY_INLINE void MultiplyConvBlock(const ConvBlock& block) {
           HWY_ATTR { return RowsAhead(block, first, terms, row, column / kPanelColumns); });
 }
 
+// Like MultiplyConvBlock(), of whole rows of positions or a part of one: the vectors of a tile are
+// read from the stage itself, all channels of it, and nothing is unfolded.
+HWY_INLINE void MultiplyStagedBlock(const ConvBlock& block) {
+  const ConvGeometry& g = *block.geometry;
+  const Stage s = PlanStage(g, block.position, block.positions);
+  const int64_t* taps = TapOffsets(g, s);
+  float* stage = ThreadScratch<float>(ScratchUse::kStage, g.group_in * s.channel_size + kLanes);
+  StageOutside(s, 0.0f, g.group_in, stage);
+  StageChannels(block, s, 0, g.group_in, stage);
+  int64_t* steps = ThreadScratch<int64_t>(ScratchUse::kPieces, g.depth());
+  for (int64_t k = 0; k < g.depth(); ++k) {
+    steps[k] = k / g.taps() * s.channel_size + taps[k % g.taps()];
+  }
+  float* a = ThreadScratch<float>(ScratchUse::kPanelA, kTileRows * g.depth());
+  const Epilogue rest = block.epilogue.rest();
+  for (int64_t i = 0; i < block.channels; i += kTileRows) {
+    const int64_t channel = block.channel + i, height = HWY_MIN(block.channels - i, kTileRows);
+    PackWeights(block, channel, height, 0, g.depth(), a);
+    Half* const y = block.y + channel * g.y_plane + block.position;
+    for (int64_t j = 0; j < block.positions; j += s.columns) {
+      const float* row = stage + s.RowOffset(s.first_row + j / s.columns);
+      for (int64_t column = 0; column < s.columns; column += kPanelColumns) {
+        const int64_t width = HWY_MIN(s.columns - column, kPanelColumns);
+        const HalfTile to{y + j + column, g.y_plane, block.bias + channel,   nullptr,
+                          height,         width,     block.epilogue.limits()};
+        MultiplyTile(g.depth(), a, g.depth() * kPanelRows, height,
+                     UnpackedColumns{row + column, steps}, width, nullptr, to, {});
+      }
+    }
+    rest.FinishRuns(y, height, block.positions, g.y_plane);
+  }
+}
+
 // Rounds a tile whose rows are positions and whose columns are output channels.
 HWY_INLINE void StoreChannels(const ConvBlock& block, const float* tile, int64_t position,
                               int64_t positions, int64_t channel, int64_t channels) {

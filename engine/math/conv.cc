@@ -21,6 +21,7 @@ HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
 void ComputeConvBlock(const ConvBlock& block) { MultiplyConvBlock(block); }
+void ComputeStagedBlock(const ConvBlock& block) { MultiplyStagedBlock(block); }
 void ComputeChannelBlock(const ConvBlock& block) { MultiplyChannelBlock(block); }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
@@ -31,6 +32,7 @@ HWY_AFTER_NAMESPACE();
 namespace anemone::math {
 
 HWY_EXPORT(ComputeConvBlock);
+HWY_EXPORT(ComputeStagedBlock);
 HWY_EXPORT(ComputeChannelBlock);
 
 PackedConv::PackedConv() : state_(std::make_unique<const State>()) {}
@@ -201,21 +203,40 @@ namespace {
 
 constexpr int64_t kPositionStep = 16;  // the longest vector
 
-// Runs of positions that one task computes: parts of the plane, or of a row where a row is longer
-// than a part (then less of the input is staged).
-struct PositionBlocks {
-  int64_t per_row;  // 0: parts ignore rows
-  int64_t count;
-};
-
-PositionBlocks CutPositions(const ConvGeometry& g, int64_t parts, int64_t size) {
-  if (g.pointwise() || g.out_w <= size) return {0, parts};
-  const int64_t per_row = CeilDiv(g.out_w, size);
-  return {per_row, g.out_h * per_row};
+// Output rows whose staged input the second-level cache holds, all channels of it, beside weights.
+int64_t StagedRows(const ConvGeometry& g) {
+  constexpr int64_t kStageFloats = 32768;
+  const Stage row = PlanStage(g, 0, g.out_w);
+  const int64_t rows = kStageFloats / (g.group_in * row.row_size) - row.rows;
+  return rows < 0 ? 0 : std::min(rows / row.stride_h + 1, g.out_h);
 }
 
-void RunPanels(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue) {
-  const ConvGeometry& g = state.geometry;
+// Whether reading the stage as it lies takes less time than unfolding it, which costs as much as
+// four rows of products: vectors must end with the rows of positions.
+bool ReadsStage(const ConvGeometry& g) {
+  if (g.taps() <= 1 || g.depth() > kBlockDepth || !g.dense_output()) return false;
+  const int64_t unused = RoundUp(g.out_w, kPositionStep) - g.out_w;
+  return g.group_out * unused < 4 * g.out_w && StagedRows(g) * g.out_w >= 2 * kPanelColumns;
+}
+
+// What tasks compute of each image and group: some of the channels at a run of positions, which is
+// a part of the plane, of whole `step`s, or a part of a row.
+struct ConvCut {
+  int64_t by_channels, by_positions;
+  int64_t step;
+  int64_t per_row;  // 0: parts of the plane
+  int64_t cost;     // of a task, in elements (parallel.h)
+
+  int64_t tasks() const { return by_channels * by_positions; }
+};
+
+ConvCut CutStaged(const ConvGeometry& g) {
+  const int64_t blocks = RoundUp(CeilDiv(g.out_h, StagedRows(g)), ThreadCount());
+  const int64_t count = std::min(blocks, g.out_h);
+  return {1, count, g.out_w, 0, g.group_out * g.positions() / count * g.depth() / 16};
+}
+
+ConvCut CutUnfolded(const ConvGeometry& g) {
   Cut cut = ChooseBlocks({g.group_out, g.positions()}, g.depth(), kPositionStep, g.batch * g.groups,
                          ThreadCount());
   constexpr int64_t kMaxBlockFloats = kBlockDepth * kBlockColumns * 2;
@@ -223,15 +244,28 @@ void RunPanels(const PackedConv::State& state, const Half* x, Half* y, const Epi
          g.taps() * cut.largest().columns > kMaxBlockFloats) {
     ++cut.by_columns;
   }
-  const PositionBlocks positions = CutPositions(g, cut.by_columns, cut.largest().columns);
+  const BlockSize largest = cut.largest();
+  const int64_t cost = largest.rows * largest.columns * g.depth() / 16;
+  if (g.pointwise() || g.out_w <= largest.columns) {
+    return {cut.by_rows, cut.by_columns, kPositionStep, 0, cost};
+  }
+  // Parts of a row: less of the input is staged.
+  const int64_t per_row = CeilDiv(g.out_w, largest.columns);
+  return {cut.by_rows, g.out_h * per_row, kPositionStep, per_row, cost};
+}
+
+void RunPanels(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue) {
+  const ConvGeometry& g = state.geometry;
+  const bool staged = ReadsStage(g);
+  const ConvCut cut = staged ? CutStaged(g) : CutUnfolded(g);
   const int64_t panels = CeilDiv(g.group_out, kPanelRows);
 
   const auto run = [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
-      const int64_t at = task % positions.count;
-      const Part channels(g.group_out, kTileRows, task / positions.count % cut.by_rows,
-                          cut.by_rows);
-      const int64_t copy = task / positions.count / cut.by_rows;  // image and group
+      const int64_t at = task % cut.by_positions;
+      const Part channels(g.group_out, kTileRows, task / cut.by_positions % cut.by_channels,
+                          cut.by_channels);
+      const int64_t copy = task / cut.tasks();  // image and group
       const int64_t group = copy % g.groups;
       ConvBlock block;
       block.geometry = &g;
@@ -243,19 +277,17 @@ void RunPanels(const PackedConv::State& state, const Half* x, Half* y, const Epi
       block.epilogue = epilogue;
       block.channel = channels.first;
       block.channels = channels.size();
-      const bool whole = positions.per_row == 0;
-      const int64_t row = whole ? 0 : at / positions.per_row;
-      const Part part =
-          whole ? Part(g.positions(), kPositionStep, at, positions.count)
-                : Part(g.out_w, kPositionStep, at % positions.per_row, positions.per_row);
+      const bool whole = cut.per_row == 0;
+      const int64_t row = whole ? 0 : at / cut.per_row;
+      const Part part = whole ? Part(g.positions(), cut.step, at, cut.by_positions)
+                              : Part(g.out_w, cut.step, at % cut.per_row, cut.per_row);
       block.position = row * g.out_w + part.first;
       block.positions = part.size();
-      HWY_DYNAMIC_DISPATCH(ComputeConvBlock)(block);
+      staged ? HWY_DYNAMIC_DISPATCH(ComputeStagedBlock)(block)
+             : HWY_DYNAMIC_DISPATCH(ComputeConvBlock)(block);
     }
   };
-  const BlockSize largest = cut.largest();
-  const int64_t cost = largest.rows * largest.columns * g.depth() / 16;
-  ParallelForItems(g.batch * g.groups * cut.by_rows * positions.count, cost, run);
+  ParallelForItems(g.batch * g.groups * cut.tasks(), cut.cost, run);
 }
 
 // Per image and output position a row: the input elements that its taps read, 0 in the padding. In

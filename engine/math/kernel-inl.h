@@ -33,6 +33,22 @@ namespace anemone::math::HWY_NAMESPACE {
 HWY_INLINE VF LoadColumns(const float* b) { return hn::LoadU(DF(), b); }
 HWY_INLINE VF LoadColumns(const Half* b) { return LoadHalf(b); }
 
+// The columns of a term of B: of a panel,
+template <class T>
+HWY_INLINE const T* TermOf(const T* panel, int64_t term) {
+  return panel + term * kPanelColumns;
+}
+// or where they lie unpacked, a step for each term from the first.
+struct UnpackedColumns {
+  const float* first;
+  const int64_t* steps;
+
+  UnpackedColumns operator+(int64_t columns) const { return {first + columns, steps}; }
+};
+HWY_INLINE const float* TermOf(const UnpackedColumns& b, int64_t term) {
+  return b.first + b.steps[term];
+}
+
 // Where the sums of a tile go: as floats, kPanelColumns apart by row, for more passes to come;
 // Store<true>() if it Holds() them all.
 struct FloatTile {
@@ -125,9 +141,8 @@ HWY_INLINE Ahead AheadOf(const Half* from, int64_t count, int64_t part, int64_t 
 // kRows x (kVectors vectors), all sums in registers. `a_step` leads from one panel of four rows to
 // the next. The sums so far, or null, are laid out as a FloatTile is.
 template <int kRows, int kVectors, class B, class To>
-HWY_INLINE void RegisterTile(int64_t depth, const float* HWY_RESTRICT a, int64_t a_step,
-                             const B* HWY_RESTRICT b, const float* so_far, const To& to,
-                             Ahead ahead) {
+HWY_INLINE void RegisterTile(int64_t depth, const float* HWY_RESTRICT a, int64_t a_step, B b,
+                             const float* so_far, const To& to, Ahead ahead) {
   const DF df;
   VF sum[kRows][kVectors];
   HWY_UNROLL(8)
@@ -142,8 +157,9 @@ HWY_INLINE void RegisterTile(int64_t depth, const float* HWY_RESTRICT a, int64_t
     VF x[kVectors];
     hwy::Prefetch(ahead.from);
     ahead.from += ahead.step;
+    const auto* columns = TermOf(b, k);
     HWY_UNROLL(3)
-    for (int v = 0; v < kVectors; ++v) x[v] = LoadColumns(b + v * kLanes);
+    for (int v = 0; v < kVectors; ++v) x[v] = LoadColumns(columns + v * kLanes);
     HWY_UNROLL(8)
     for (int r = 0; r < kRows; ++r) {
       const VF w = hn::Set(df, a[(r / kPanelRows) * a_step + r % kPanelRows]);
@@ -151,7 +167,6 @@ HWY_INLINE void RegisterTile(int64_t depth, const float* HWY_RESTRICT a, int64_t
       for (int v = 0; v < kVectors; ++v) sum[r][v] = hn::MulAdd(w, x[v], sum[r][v]);
     }
     a += kPanelRows;
-    b += kPanelColumns;
   }
   if (to.Holds(kRows, kVectors * kLanes)) {
     to.template Store<true>(sum);
@@ -161,8 +176,8 @@ HWY_INLINE void RegisterTile(int64_t depth, const float* HWY_RESTRICT a, int64_t
 }
 
 template <int kRows, class B, class To>
-HWY_INLINE void TileColumns(int64_t depth, const float* a, int64_t a_step, const B* b,
-                            int64_t columns, const float* so_far, const To& to, Ahead ahead) {
+HWY_INLINE void TileColumns(int64_t depth, const float* a, int64_t a_step, B b, int64_t columns,
+                            const float* so_far, const To& to, Ahead ahead) {
   const auto from = [&](int64_t j) { return so_far == nullptr ? nullptr : so_far + j; };
   int64_t j = 0;
   for (; columns - j > 2 * kLanes; j += 3 * kLanes) {
@@ -178,9 +193,8 @@ HWY_INLINE void TileColumns(int64_t depth, const float* a, int64_t a_step, const
 // One tile: at most 8 rows of A (two panels, `a_step` apart) against the first `columns` of a panel
 // of B, added to `so_far` unless that is null. A FloatTile is written in whole vectors.
 template <class B, class To>
-HWY_NOINLINE void MultiplyTile(int64_t depth, const float* a, int64_t a_step, int64_t rows,
-                               const B* b, int64_t columns, const float* so_far, const To& to,
-                               Ahead ahead) {
+HWY_NOINLINE void MultiplyTile(int64_t depth, const float* a, int64_t a_step, int64_t rows, B b,
+                               int64_t columns, const float* so_far, const To& to, Ahead ahead) {
   if constexpr (ANEMONE_MATH_WIDE_TILE) {
     if (rows > kPanelRows + 1) {
       return TileColumns<8>(depth, a, a_step, b, columns, so_far, to, ahead);
@@ -199,7 +213,7 @@ HWY_NOINLINE void MultiplyTile(int64_t depth, const float* a, int64_t a_step, in
 
 // The same into `tile`, on top of what is there.
 template <class B>
-HWY_INLINE void AddTile(int64_t depth, const float* a, int64_t a_step, int64_t rows, const B* b,
+HWY_INLINE void AddTile(int64_t depth, const float* a, int64_t a_step, int64_t rows, B b,
                         int64_t columns, float* tile, bool accumulate, Ahead ahead = {}) {
   MultiplyTile(depth, a, a_step, rows, b, columns, accumulate ? tile : nullptr, FloatTile{tile},
                ahead);

@@ -81,6 +81,11 @@ const ConvCase kCases[] = {
     // Channels that are staged in parts, and rows that end inside a panel's last vector.
     {"staged_in_parts", {1, 51, 54, 4, 1, 1, {1, 2, 1, 1, 1, 1, 0, 1, 0, 1}}},
     {"staged_in_parts_stride2", {1, 30, 57, 39, 6, 1, Square(3, 2, 1)}},
+    // Rows that are read from the stage as they lie.
+    {"staged_rows", {2, 5, 37, 94, 13, 1, Square(3, 2, 1)}},
+    {"staged_rows_grouped", {2, 6, 20, 31, 12, 3, Square(3, 1, 1)}},
+    {"staged_rows_dilated", {1, 4, 20, 32, 9, 1, Square(3, 1, 2, 2)}},
+    {"staged_rows_stride3", {1, 2, 60, 290, 7, 1, Square(4, 3, 1)}},
     {"one_row", {2, 7, 1, 250, 9, 1, {1, 5, 1, 2, 1, 1, 0, 2, 0, 2}}},
     {"one_column", {2, 7, 90, 1, 9, 1, {5, 1, 2, 1, 1, 1, 2, 0, 2, 0}}},
     {"grouped", {2, 12, 9, 8, 18, 3, Square(3, 1, 1)}},
