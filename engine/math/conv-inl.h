@@ -341,31 +341,31 @@ HWY_INLINE void MultiplyChannelBlock(const ConvBlock& block) {
   const Stage s = PlanStage(g, block.position, block.positions);
   const int64_t* taps = TapOffsets(g, s);
   const WeightPanels& w = *block.weights;
+  const int64_t end = block.channel + block.channels;
+  const auto weights = [&](int64_t panel, int64_t first) {
+    return w.halves.data() + (panel * g.depth() + first) * kPanelColumns;
+  };
   const auto multiply = [&](const auto& read_b) HWY_ATTR {
     MultiplyFewRows(
-        block.positions, block.channels, g.depth(), ChannelStep(g) * g.taps(),
+        block.positions, block.channel, end, g.depth(), ChannelStep(g) * g.taps(),
         [&](int64_t first, int64_t depth, float* a)
             HWY_ATTR { PackPositions(block, s, taps, first / g.taps(), depth / g.taps(), a); },
         read_b,
-        [&](const float* tile, int64_t row, int64_t rows, int64_t column,
-            int64_t columns) HWY_ATTR {
-          StoreChannels(block, tile, block.position + row, rows, block.channel + column, columns);
-        },
-        [&](int64_t first, int64_t terms, int64_t row, int64_t column) HWY_ATTR {
-          column += kPanelColumns;
-          if (w.form != WeightForm::kDense || column >= block.channels) return Ahead();
-          const int64_t at = (block.channel + column) * g.depth() + first * kPanelColumns;
-          return AheadOf(w.halves.data() + at, terms * kPanelColumns, row / kTileRows,
+        [&](const float* tile, int64_t row, int64_t rows, int64_t channel, int64_t channels)
+            HWY_ATTR { StoreChannels(block, tile, block.position + row, rows, channel, channels); },
+        [&](int64_t first, int64_t terms, int64_t row, int64_t channel) HWY_ATTR {
+          const int64_t next = channel / kPanelColumns + 1;
+          if (w.form != WeightForm::kDense || next * kPanelColumns >= end) return Ahead();
+          return AheadOf(weights(next, first), terms * kPanelColumns, row / kTileRows,
                          CeilDiv(block.positions, kTileRows), terms);
         });
   };
   if (ANEMONE_MATH_NATIVE_HALF && w.form == WeightForm::kDense) {
-    multiply([&](int64_t column, int64_t first, int64_t, float*) HWY_ATTR {
-      return w.halves.data() + (block.channel + column) * g.depth() + first * kPanelColumns;
-    });
+    multiply([&](int64_t panel, int64_t first, int64_t, float*)
+                 HWY_ATTR { return weights(panel, first); });
   } else {
-    multiply([&](int64_t column, int64_t first, int64_t depth, float* b) HWY_ATTR {
-      FillPanel(w, (block.channel + column) / kPanelColumns, first, depth, b);
+    multiply([&](int64_t panel, int64_t first, int64_t depth, float* b) HWY_ATTR {
+      FillPanel(w, panel, first, depth, b);
       return b;
     });
   }

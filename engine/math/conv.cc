@@ -78,14 +78,18 @@ namespace {
 // Up to this many positions per image, they are the rows of one tile (gemm.h: weights read once).
 constexpr int64_t kThinPositions = kTileRows;
 
-// Whether vectors should run along output channels: along few positions they are filled badly (7 x
-// 7 positions fill 49 lanes of 64).
+constexpr int64_t kVectorLanes = 16;  // the longest vector's
+
+// Whether vectors should run along output channels: where positions are few, they fill them badly
+// (7 x 7 of them 49 lanes of 64). The other side of a tile is in steps of four rows.
 bool ChannelsFillVectors(const ConvGeometry& g) {
   if (g.positions() <= kThinPositions) return true;
-  constexpr int64_t kFewPositions = 64, kManyChannels = 96;
-  const int64_t lanes = RoundUp(g.positions(), 16);
-  return g.positions() < kFewPositions && g.group_out >= kManyChannels &&
-         g.positions() * 10 < lanes * 9;
+  constexpr int64_t kFewPositions = 128;
+  const int64_t by_channels =
+      RoundUp(g.group_out, kVectorLanes) * RoundUp(g.positions(), kPanelRows);
+  const int64_t by_positions =
+      RoundUp(g.positions(), kVectorLanes) * RoundUp(g.group_out, kPanelRows);
+  return g.positions() <= kFewPositions && by_channels * 20 < by_positions * 19;
 }
 
 // Weights that are codes stay codes, which winograd.cc and strassen_conv.cc do not read.
@@ -201,8 +205,6 @@ PackedConv PackConv(const ConvShape& shape, absl::Span<const float> weights,
 
 namespace {
 
-constexpr int64_t kPositionStep = 16;  // the longest vector
-
 // Output rows whose staged input the second-level cache holds, all channels of it, beside weights.
 int64_t StagedRows(const ConvGeometry& g) {
   constexpr int64_t kStageFloats = 32768;
@@ -215,7 +217,7 @@ int64_t StagedRows(const ConvGeometry& g) {
 // four rows of products: vectors must end with the rows of positions.
 bool ReadsStage(const ConvGeometry& g) {
   if (g.taps() <= 1 || g.depth() > kBlockDepth || !g.dense_output()) return false;
-  const int64_t unused = RoundUp(g.out_w, kPositionStep) - g.out_w;
+  const int64_t unused = RoundUp(g.out_w, kVectorLanes) - g.out_w;
   return g.group_out * unused < 4 * g.out_w && StagedRows(g) * g.out_w >= 2 * kPanelColumns;
 }
 
@@ -237,7 +239,7 @@ ConvCut CutStaged(const ConvGeometry& g) {
 }
 
 ConvCut CutUnfolded(const ConvGeometry& g) {
-  Cut cut = ChooseBlocks({g.group_out, g.positions()}, g.depth(), kPositionStep, g.batch * g.groups,
+  Cut cut = ChooseBlocks({g.group_out, g.positions()}, g.depth(), kVectorLanes, g.batch * g.groups,
                          ThreadCount());
   constexpr int64_t kMaxBlockFloats = kBlockDepth * kBlockColumns * 2;
   while (cut.largest().columns > kPanelColumns &&
@@ -247,11 +249,11 @@ ConvCut CutUnfolded(const ConvGeometry& g) {
   const BlockSize largest = cut.largest();
   const int64_t cost = largest.rows * largest.columns * g.depth() / 16;
   if (g.pointwise() || g.out_w <= largest.columns) {
-    return {cut.by_rows, cut.by_columns, kPositionStep, 0, cost};
+    return {cut.by_rows, cut.by_columns, kVectorLanes, 0, cost};
   }
   // Parts of a row: less of the input is staged.
   const int64_t per_row = CeilDiv(g.out_w, largest.columns);
-  return {cut.by_rows, g.out_h * per_row, kPositionStep, per_row, cost};
+  return {cut.by_rows, g.out_h * per_row, kVectorLanes, per_row, cost};
 }
 
 void RunPanels(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue) {
@@ -331,20 +333,19 @@ void RunThin(const PackedConv::State& state, const Half* x, Half* y, const Epilo
   RunAlone([&] { Gemm(shape, a, a_layout, state.matrix, state.bias, c, c_layout, epilogue); });
 }
 
-// All positions of an image by blocks of output channels.
 void RunChannelBlocks(const PackedConv::State& state, const Half* x, Half* y,
                       const Epilogue& epilogue) {
   const ConvGeometry& g = state.geometry;
-  // Each block unfolds the input anew: one per thread, or a few if there are many channels.
-  constexpr int64_t kMaxPanels = 24;
-  const int64_t panels = CeilDiv(g.group_out, kPanelColumns);
+  // Each block unfolds the input anew: one per thread, or a few if there are many channels. Halves
+  // of the positions would each read all weights, which took longer.
+  constexpr int64_t kMostChannels = 24 * kPanelColumns;
   const int64_t threads = ThreadCount();
-  const int64_t rounds = CeilDiv(panels, kMaxPanels * threads);
-  const int64_t block_channels = CeilDiv(panels, rounds * threads) * kPanelColumns;
-  const int64_t blocks = CeilDiv(g.group_out, block_channels);
+  const int64_t blocks = std::min(CeilDiv(g.group_out, kMostChannels * threads) * threads,
+                                  CeilDiv(g.group_out, kVectorLanes));
   const auto run = [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
       const int64_t image = task / blocks;
+      const Part channels(g.group_out, kVectorLanes, task % blocks, blocks);
       ConvBlock block;
       block.geometry = &g;
       block.weights = &PanelsOf(state.matrix);
@@ -353,14 +354,15 @@ void RunChannelBlocks(const PackedConv::State& state, const Half* x, Half* y,
       block.x = x + image * g.group_in * g.in_h * g.in_w;
       block.y = y + image * g.group_out * g.y_plane;
       block.epilogue = epilogue;
-      block.channel = task % blocks * block_channels;
-      block.channels = std::min(block_channels, g.group_out - block.channel);
+      block.channel = channels.first;
+      block.channels = channels.size();
       block.position = 0;
       block.positions = g.positions();
       HWY_DYNAMIC_DISPATCH(ComputeChannelBlock)(block);
     }
   };
-  ParallelForItems(g.batch * blocks, block_channels * g.positions() * g.depth() / 16, run);
+  const int64_t cost = g.group_out * g.positions() * g.depth() / 16 / blocks;
+  ParallelForItems(g.batch * blocks, cost, run);
 }
 
 void RunMatrix(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue) {

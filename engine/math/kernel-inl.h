@@ -289,14 +289,15 @@ HWY_INLINE void MultiplyPanels(int64_t rows, int64_t columns, int64_t depth, int
   } while (first < depth);
 }
 
-// The same for few rows: all of A is packed once per pass, B one panel at a time.
+// The same for few rows and columns [begin, end), which may be parts of panels: all of A is packed
+// once per pass, B one panel at a time.
 //   pack_a(first, depth, a): all rows, [row / 4][depth][4]; whole vectors of rows may be written;
-//   read_b(column, first, depth, b): one panel, [depth][48]: as it is stored, or widened into b.
+//   read_b(panel, first, depth, b): [depth][48], as it is stored, or widened into b.
 template <class PackA, class ReadB, class Store, class Fetch>
-HWY_INLINE void MultiplyFewRows(int64_t rows, int64_t columns, int64_t depth, int64_t depth_step,
-                                const PackA& pack_a, const ReadB& read_b, const Store& store,
-                                const Fetch& ahead) {
-  const int64_t column_panels = CeilDiv(columns, kPanelColumns);
+HWY_INLINE void MultiplyFewRows(int64_t rows, int64_t begin, int64_t end, int64_t depth,
+                                int64_t depth_step, const PackA& pack_a, const ReadB& read_b,
+                                const Store& store, const Fetch& ahead) {
+  const int64_t column_panels = CeilDiv(end, kPanelColumns) - begin / kPanelColumns;
   const int64_t row_tiles = CeilDiv(rows, kTileRows);
   const int64_t tile_step = depth <= depth_step ? 0 : kTileSize;
   float* a = ThreadScratch<float>(ScratchUse::kPanelA,
@@ -309,15 +310,17 @@ HWY_INLINE void MultiplyFewRows(int64_t rows, int64_t columns, int64_t depth, in
     const int64_t terms = HWY_MIN(depth - first, depth_step);
     pack_a(first, terms, a);
     float* tile = c;
-    for (int64_t column = 0; column < columns; column += kPanelColumns) {
-      const int64_t width = HWY_MIN(columns - column, kPanelColumns);
-      const auto* panel = read_b(column, first, terms, b);
+    for (int64_t column = begin; column < end;) {
+      const int64_t inside = column % kPanelColumns;
+      const int64_t width = HWY_MIN(end - column, kPanelColumns - inside);
+      const auto* panel = read_b(column / kPanelColumns, first, terms, b) + inside;
       for (int64_t row = 0; row < rows; row += kTileRows, tile += tile_step) {
         const int64_t height = HWY_MIN(rows - row, kTileRows);
         AddTile(terms, a + row * terms, terms * kPanelRows, height, panel, width, tile, first != 0,
                 ahead(first, terms, row, column));
         if (first + terms == depth) store(tile, row, height, column, width);
       }
+      column += width;
     }
     first += terms;
   } while (first < depth);
