@@ -202,6 +202,16 @@ HWY_INLINE Ahead RowsAhead(const ConvBlock& block, int64_t first, int64_t terms,
                  HWY_MIN(depth - first, terms) * kPanelRows, panel % halves, halves, terms);
 }
 
+// The weights of the tile of rows behind `row`, in `tiles` parts, where one pass takes all terms.
+HWY_INLINE Ahead NextRows(const ConvBlock& block, int64_t row, int64_t tiles) {
+  const WeightPanels& w = *block.weights;
+  row += kTileRows;
+  if (w.form != WeightForm::kDense || row >= block.channels) return {};
+  const int64_t at = block.first_panel + (block.channel + row) / kPanelRows;
+  const int64_t count = HWY_MIN(block.channels - row, kTileRows) * w.depth;
+  return AheadOf(w.halves.data() + at * w.depth * kPanelRows, count, 0, tiles, w.depth);
+}
+
 // Output channels as rows, positions as columns.
 HWY_INLINE void MultiplyConvBlock(const ConvBlock& block) {
   const ConvGeometry& g = *block.geometry;
@@ -242,8 +252,41 @@ HWY_INLINE void MultiplyConvBlock(const ConvBlock& block) {
           HWY_ATTR { return RowsAhead(block, first, terms, row, column / kPanelColumns); });
 }
 
-// Like MultiplyConvBlock(), of whole rows of positions or a part of one: the vectors of a tile are
-// read from the stage itself, all channels of it, and nothing is unfolded.
+// Like MultiplyConvBlock() in one pass, with a B that is not packed. Positions are runs of `run`;
+// columns_at(i, column, multiply) calls multiply(b) with the columns from one of run i on.
+template <class ColumnsAt>
+HWY_INLINE void MultiplyUnpacked(const ConvBlock& block, int64_t run, const ColumnsAt& columns_at) {
+  const ConvGeometry& g = *block.geometry;
+  const int64_t depth = g.depth(), runs = block.positions / run;
+  const int64_t tiles = runs * CeilDiv(run, kPanelColumns);
+  float* a = ThreadScratch<float>(ScratchUse::kPanelA, kTileRows * depth);
+  const Epilogue rest = block.epilogue.rest();
+  for (int64_t i = 0; i < block.channels; i += kTileRows) {
+    const int64_t channel = block.channel + i, height = HWY_MIN(block.channels - i, kTileRows);
+    PackWeights(block, channel, height, 0, depth, a);
+    Ahead ahead = NextRows(block, i, tiles);
+    HalfTile to{block.y + channel * g.y_plane + block.position,
+                g.y_plane,
+                block.bias + channel,
+                nullptr,
+                height,
+                0,
+                block.epilogue.limits()};
+    Half* const y = to.to;
+    for (int64_t r = 0; r < runs; ++r) {
+      for (int64_t column = 0; column < run; column += to.columns, to.to += to.columns) {
+        to.columns = HWY_MIN(run - column, kPanelColumns);
+        columns_at(r, column, [&](const auto& b) HWY_ATTR {
+          MultiplyTile(depth, a, depth * kPanelRows, height, b, to.columns, nullptr, to, ahead);
+        });
+        ahead.from += depth * ahead.step;
+      }
+    }
+    rest.FinishRuns(y, height, block.positions, g.y_plane);
+  }
+}
+
+// Whole rows of positions, whose columns are read from the stage, of all channels, as they lie.
 HWY_INLINE void MultiplyStagedBlock(const ConvBlock& block) {
   const ConvGeometry& g = *block.geometry;
   const Stage s = PlanStage(g, block.position, block.positions);
@@ -255,24 +298,29 @@ HWY_INLINE void MultiplyStagedBlock(const ConvBlock& block) {
   for (int64_t k = 0; k < g.depth(); ++k) {
     steps[k] = k / g.taps() * s.channel_size + taps[k % g.taps()];
   }
-  float* a = ThreadScratch<float>(ScratchUse::kPanelA, kTileRows * g.depth());
-  const Epilogue rest = block.epilogue.rest();
-  for (int64_t i = 0; i < block.channels; i += kTileRows) {
-    const int64_t channel = block.channel + i, height = HWY_MIN(block.channels - i, kTileRows);
-    PackWeights(block, channel, height, 0, g.depth(), a);
-    Half* const y = block.y + channel * g.y_plane + block.position;
-    for (int64_t j = 0; j < block.positions; j += s.columns) {
-      const float* row = stage + s.RowOffset(s.first_row + j / s.columns);
-      for (int64_t column = 0; column < s.columns; column += kPanelColumns) {
-        const int64_t width = HWY_MIN(s.columns - column, kPanelColumns);
-        const HalfTile to{y + j + column, g.y_plane, block.bias + channel,   nullptr,
-                          height,         width,     block.epilogue.limits()};
-        MultiplyTile(g.depth(), a, g.depth() * kPanelRows, height,
-                     UnpackedColumns{row + column, steps}, width, nullptr, to, {});
-      }
-    }
-    rest.FinishRuns(y, height, block.positions, g.y_plane);
-  }
+  MultiplyUnpacked(
+      block, s.columns, [&](int64_t row, int64_t column, const auto& multiply) HWY_ATTR {
+        multiply(UnpackedColumns{stage + s.RowOffset(s.first_row + row) + column, steps});
+      });
+}
+
+// A pointwise convolution, whose columns lie in the input as they are. They are widened on the way.
+HWY_INLINE void MultiplyPlanesBlock(const ConvBlock& block) {
+  const ConvGeometry& g = *block.geometry;
+  // A tile that ends within a vector is packed: the input may end there.
+  const bool is_whole = block.positions % kLanes == 0;
+  ConvBlock end = block;
+  end.positions = is_whole ? 0 : (block.positions - 1) % kPanelColumns + 1;
+  const int64_t unpacked = block.positions - end.positions;
+  end.position += unpacked;
+  float* packed = ThreadScratch<float>(ScratchUse::kPanelB, kPanelColumns * g.depth() + kLanes);
+  PackPointwise(end, 0, g.depth(), packed);
+  const Half* const x = block.x + block.position;
+  MultiplyUnpacked(block, block.positions,
+                   [&](int64_t, int64_t column, const auto& multiply) HWY_ATTR {
+                     if (column >= unpacked) return multiply(packed);
+                     multiply(PlaneColumns{x + column, g.in_h * g.in_w});
+                   });
 }
 
 // Rounds a tile whose rows are positions and whose columns are output channels.

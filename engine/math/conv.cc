@@ -22,6 +22,9 @@ namespace anemone::math::HWY_NAMESPACE {
 
 void ComputeConvBlock(const ConvBlock& block) { MultiplyConvBlock(block); }
 void ComputeStagedBlock(const ConvBlock& block) { MultiplyStagedBlock(block); }
+void ComputePlanesBlock(const ConvBlock& block) {
+  ANEMONE_MATH_NATIVE_HALF ? MultiplyPlanesBlock(block) : MultiplyConvBlock(block);
+}
 void ComputeChannelBlock(const ConvBlock& block) { MultiplyChannelBlock(block); }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
@@ -33,6 +36,7 @@ namespace anemone::math {
 
 HWY_EXPORT(ComputeConvBlock);
 HWY_EXPORT(ComputeStagedBlock);
+HWY_EXPORT(ComputePlanesBlock);
 HWY_EXPORT(ComputeChannelBlock);
 
 PackedConv::PackedConv() : state_(std::make_unique<const State>()) {}
@@ -221,6 +225,14 @@ bool ReadsStage(const ConvGeometry& g) {
   return g.group_out * unused < 4 * g.out_w && StagedRows(g) * g.out_w >= 2 * kPanelColumns;
 }
 
+// Whether reading the input as it lies, each time it is multiplied, takes less time than packing it
+// once.
+bool ReadsPlanes(const ConvGeometry& g) {
+  constexpr int64_t kMostChannels = 128;
+  return g.pointwise() && g.dense_output() && g.depth() > 0 && g.depth() <= kBlockDepth &&
+         g.group_out <= kMostChannels;
+}
+
 // What tasks compute of each image and group: some of the channels at a run of positions, which is
 // a part of the plane, of whole `step`s, or a part of a row.
 struct ConvCut {
@@ -258,8 +270,8 @@ ConvCut CutUnfolded(const ConvGeometry& g) {
 
 void RunPanels(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue) {
   const ConvGeometry& g = state.geometry;
-  const bool staged = ReadsStage(g);
-  const ConvCut cut = staged ? CutStaged(g) : CutUnfolded(g);
+  const bool reads_stage = ReadsStage(g), reads_planes = ReadsPlanes(g);
+  const ConvCut cut = reads_stage ? CutStaged(g) : CutUnfolded(g);
   const int64_t panels = CeilDiv(g.group_out, kPanelRows);
 
   const auto run = [&](int64_t begin, int64_t end) {
@@ -285,8 +297,13 @@ void RunPanels(const PackedConv::State& state, const Half* x, Half* y, const Epi
                               : Part(g.out_w, cut.step, at % cut.per_row, cut.per_row);
       block.position = row * g.out_w + part.first;
       block.positions = part.size();
-      staged ? HWY_DYNAMIC_DISPATCH(ComputeStagedBlock)(block)
-             : HWY_DYNAMIC_DISPATCH(ComputeConvBlock)(block);
+      if (reads_stage) {
+        HWY_DYNAMIC_DISPATCH(ComputeStagedBlock)(block);
+      } else if (reads_planes) {
+        HWY_DYNAMIC_DISPATCH(ComputePlanesBlock)(block);
+      } else {
+        HWY_DYNAMIC_DISPATCH(ComputeConvBlock)(block);
+      }
     }
   };
   ParallelForItems(g.batch * g.groups * cut.tasks(), cut.cost, run);

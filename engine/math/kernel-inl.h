@@ -38,7 +38,7 @@ template <class T>
 HWY_INLINE const T* TermOf(const T* panel, int64_t term) {
   return panel + term * kPanelColumns;
 }
-// or where they lie unpacked, a step for each term from the first.
+// or where they lie unpacked, a step for each term from the first,
 struct UnpackedColumns {
   const float* first;
   const int64_t* steps;
@@ -47,6 +47,16 @@ struct UnpackedColumns {
 };
 HWY_INLINE const float* TermOf(const UnpackedColumns& b, int64_t term) {
   return b.first + b.steps[term];
+}
+// or in planes, a term each.
+struct PlaneColumns {
+  const Half* first;
+  int64_t plane;
+
+  PlaneColumns operator+(int64_t columns) const { return {first + columns, plane}; }
+};
+HWY_INLINE const Half* TermOf(const PlaneColumns& b, int64_t term) {
+  return b.first + b.plane * term;
 }
 
 // Where the sums of a tile go: as floats, kPanelColumns apart by row, for more passes to come;
@@ -153,6 +163,7 @@ HWY_INLINE void RegisterTile(int64_t depth, const float* HWY_RESTRICT a, int64_t
           so_far == nullptr ? hn::Zero(df) : hn::LoadU(df, so_far + r * kPanelColumns + v * kLanes);
     }
   }
+  const float* HWY_RESTRICT lower = a + a_step;
   for (int64_t k = 0; k < depth; ++k) {
     VF x[kVectors];
     hwy::Prefetch(ahead.from);
@@ -162,11 +173,12 @@ HWY_INLINE void RegisterTile(int64_t depth, const float* HWY_RESTRICT a, int64_t
     for (int v = 0; v < kVectors; ++v) x[v] = LoadColumns(columns + v * kLanes);
     HWY_UNROLL(8)
     for (int r = 0; r < kRows; ++r) {
-      const VF w = hn::Set(df, a[(r / kPanelRows) * a_step + r % kPanelRows]);
+      const VF w = hn::Set(df, (r < kPanelRows ? a : lower)[r % kPanelRows]);
       HWY_UNROLL(3)
       for (int v = 0; v < kVectors; ++v) sum[r][v] = hn::MulAdd(w, x[v], sum[r][v]);
     }
     a += kPanelRows;
+    lower += kPanelRows;
   }
   if (to.Holds(kRows, kVectors * kLanes)) {
     to.template Store<true>(sum);
