@@ -24,6 +24,19 @@ struct Maximum {  // of numbers
   static constexpr bool kAverage = false;
   static constexpr uint16_t kOutside = 0xfc00;
   static HWY_INLINE VF Fold(VF a, VF b) { return LargerOf(a, b); }
+  // Bits as integers in the order of the numbers, -0 below +0, and back.
+  template <class D>
+  static HWY_INLINE hn::Vec<D> InOrder(const D d, hn::Vec<D> bits) {
+    const hn::RebindToSigned<D> ds;
+    const auto sign = hn::BitCast(d, hn::ShiftRight<15>(hn::BitCast(ds, bits)));
+    return hn::Xor(bits, hn::And(sign, hn::Set(d, 0x7fff)));
+  }
+};
+struct MaximumUnsigned : Maximum {  // of numbers without signs, such as a ReLU leaves
+  template <class D>
+  static HWY_INLINE hn::Vec<D> InOrder(const D, hn::Vec<D> bits) {
+    return bits;
+  }
 };
 struct MaximumNan {
   static constexpr bool kAverage = false;
@@ -35,20 +48,29 @@ struct Average {
   static HWY_INLINE VF Fold(VF a, VF b) { return hn::Add(a, b); }
 };
 
-HWY_INLINE bool HasNan(const Half* x, int64_t count) {
+// What some elements hold: a NaN, or a sign (-0 too).
+struct Holds {
+  bool nan, sign;
+};
+
+HWY_INLINE Holds Survey(const Half* x, int64_t count) {
   const hn::ScalableTag<uint16_t> d;
   const int64_t lanes = hn::Lanes(d);
   const auto magnitude = hn::Set(d, 0x7fff);
-  auto largest = hn::Zero(d);
+  auto largest = hn::Zero(d), all = hn::Zero(d);
   int64_t i = 0;
   for (; i + lanes <= count; i += lanes) {
     const auto bits = hn::LoadU(d, reinterpret_cast<const uint16_t*>(x + i));
     largest = hn::Max(largest, hn::And(bits, magnitude));
+    all = hn::Or(all, bits);
   }
+  Holds holds{!hn::AllFalse(d, hn::Gt(largest, hn::Set(d, 0x7c00))),
+              !hn::AllFalse(d, hn::Gt(all, magnitude))};
   for (; i < count; ++i) {
-    if (IsNan(x[i])) return true;
+    holds.nan = holds.nan || IsNan(x[i]);
+    holds.sign = holds.sign || x[i].bits > 0x7fff;
   }
-  return !hn::AllFalse(d, hn::Gt(largest, hn::Set(d, 0x7c00)));
+  return holds;
 }
 
 // What averages divide by: the product of a row's and a column's count. Of columns there are a
@@ -90,14 +112,6 @@ HWY_INLINE void PoolStaged(const ConvGeometry& g, const Stage& stage, const floa
   }
 }
 
-// Bits of Halfs that are no NaNs as integers in the order of the numbers, -0 below +0, and back.
-template <class D>
-HWY_INLINE hn::Vec<D> InOrder(const D d, hn::Vec<D> bits) {
-  const hn::RebindToSigned<D> ds;
-  const auto sign = hn::BitCast(d, hn::ShiftRight<15>(hn::BitCast(ds, bits)));
-  return hn::Xor(bits, hn::And(sign, hn::Set(d, 0x7fff)));
-}
-
 template <class D>
 HWY_INLINE hn::Vec<D> MaxSigned(const D d, hn::Vec<D> a, hn::Vec<D> b) {
   const hn::RebindToSigned<D> ds;
@@ -105,27 +119,27 @@ HWY_INLINE hn::Vec<D> MaxSigned(const D d, hn::Vec<D> a, hn::Vec<D> b) {
 }
 
 // `columns` maxima from (row, column) on, in kRows rows, of a plane that begins at x.
-template <int kRows, int kTaps, int kStride, class D>
+template <class Op, int kRows, int kTaps, int kStride, class D>
 HWY_INLINE void MaximumTile(const ConvGeometry& g, const Readable& input, const Half* x,
-                            const TapColumns<kTaps, kStride, Maximum::kOutside, D>& taps,
-                            int64_t row, int64_t column, int64_t columns, Half* y) {
-  using Taps = TapColumns<kTaps, kStride, Maximum::kOutside, D>;
+                            const TapColumns<kTaps, kStride, Op::kOutside, D>& taps, int64_t row,
+                            int64_t column, int64_t columns, Half* y) {
+  using Taps = TapColumns<kTaps, kStride, Op::kOutside, D>;
   const typename Taps::DL dl;
   using V = hn::Vec<typename Taps::DL>;
   V result[kRows];
   HWY_UNROLL(7)
-  for (int r = 0; r < kRows; ++r) result[r] = InOrder(dl, hn::Set(dl, Maximum::kOutside));
+  for (int r = 0; r < kRows; ++r) result[r] = Op::InOrder(dl, hn::Set(dl, Op::kOutside));
   const int64_t top = row * kStride - g.pad_top;
   HWY_UNROLL(17)
   for (int i = 0; i < (kRows - 1) * kStride + kTaps; ++i) {
     if (top + i < 0 || top + i >= g.in_h) continue;
     V loads[Taps::kLoads];
     taps.Load(input, x + (top + i) * g.in_w, loads);
-    V most = InOrder(dl, loads[0]);
+    V most = Op::InOrder(dl, loads[0]);
     [[maybe_unused]] V odd = most;  // with stride 2: of the odd taps, in the high halves
     HWY_UNROLL(5)
     for (int j = 1; j < Taps::kLoads; ++j) {
-      most = MaxSigned(dl, most, InOrder(dl, loads[j]));
+      most = MaxSigned(dl, most, Op::InOrder(dl, loads[j]));
       if (j * kStride + 1 < kTaps) odd = most;
     }
     if constexpr (kStride == 2) {
@@ -142,7 +156,7 @@ HWY_INLINE void MaximumTile(const ConvGeometry& g, const Readable& input, const 
   for (int r = 0; r < kRows; ++r) {
     const hn::Rebind<uint16_t, D> halves;
     Half* const to = y + (row + r) * g.out_w + column;
-    result[r] = InOrder(dl, result[r]);
+    result[r] = Op::InOrder(dl, result[r]);
     if constexpr (kStride == 1) {
       StoreFirstBits(halves, result[r], to, columns);
     } else {
@@ -200,7 +214,7 @@ HWY_INLINE bool PoolDirect(const ConvGeometry& g, const Readable& input, const H
               if constexpr (Op::kAverage) {
                 AverageTile<rows>(d, g, input, x, taps, row, column, columns, counts, y);
               } else {
-                MaximumTile<rows>(g, input, x, taps, row, column, columns, y);
+                MaximumTile<Op, rows>(g, input, x, taps, row, column, columns, y);
               }
             });
           }
@@ -225,9 +239,14 @@ void PoolPlanes(const ConvGeometry& g, int64_t begin, int64_t end, int64_t first
   for (int64_t plane = begin; plane < end; ++plane) {
     const Half* from = x + plane * in_size;
     Half* to = y + plane * g.positions();
-    const bool has_nan = !average && HasNan(from, in_size);
-    if (average ? PoolDirect<Average>(g, input, from, first, last, counts, to)
-                : !has_nan && PoolDirect<Maximum>(g, input, from, first, last, counts, to)) {
+    const auto direct = [&](auto op) HWY_ATTR {
+      return PoolDirect<decltype(op)>(g, input, from, first, last, counts, to);
+    };
+    const Holds holds = average ? Holds{} : Survey(from, in_size);
+    if (average      ? direct(Average())
+        : holds.nan  ? false
+        : holds.sign ? direct(Maximum())
+                     : direct(MaximumUnsigned())) {
       continue;
     }
     if (staged == nullptr) {
@@ -241,7 +260,7 @@ void PoolPlanes(const ConvGeometry& g, int64_t begin, int64_t end, int64_t first
     };
     if (average) {
       run(Average());
-    } else if (has_nan) {
+    } else if (holds.nan) {
       run(MaximumNan());
     } else {
       run(Maximum());
