@@ -18,6 +18,8 @@ inline constexpr int64_t kBlockDepth = 512;
 inline constexpr int64_t kBlockColumns = 4 * kPanelColumns;
 inline constexpr int64_t kBlockRows = 512;
 
+inline constexpr int64_t kLineBytes = 64;  // of a cache's line
+
 inline int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 inline int64_t RoundUp(int64_t a, int64_t b) { return CeilDiv(a, b) * b; }
 

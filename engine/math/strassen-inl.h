@@ -124,6 +124,11 @@ struct Block {
     MultiplyTile(half, x, half * kPanelRows, height, y, width, so_far, FloatTile{to}, next);
   }
 
+  // The columns that are read next, a line for each term.
+  Ahead Soon(ColumnSlot slot) const {
+    return {reinterpret_cast<const Half*>(b[slot]), kLineBytes / int64_t{sizeof(Half)}};
+  }
+
   // Tile (i, j): `so_far` and x * y of `terms` terms.
   void Finish(int64_t i, int64_t j, const float* so_far, int64_t terms, const float* x,
               const float* y) const {
@@ -147,10 +152,10 @@ struct Block {
   void MultiplySeven() const {
     float *u = tiles, *v = u + kTileSize, *w = v + kTileSize;
     const int64_t right = columns - kPanelColumns;
-    Product(a[kA11], b[kB11], kTileRows, kPanelColumns, nullptr, u);
+    Product(a[kA11], b[kB11], kTileRows, kPanelColumns, nullptr, u, Soon(kB21));
     Finish(0, 0, u, half, a[kA12], b[kB21]);
-    Product(a[kS2], b[kT2], kTileRows, kPanelColumns, u, u);
-    Product(a[kS3], b[kT3], kTileRows, kPanelColumns, u, v);
+    Product(a[kS2], b[kT2], kTileRows, kPanelColumns, u, u, Soon(kT3));
+    Product(a[kS3], b[kT3], kTileRows, kPanelColumns, u, v, Soon(kT4));
     Finish(1, 0, v, half, a[kA22], b[kT4]);
     Product(a[kS1], b[kT1], kTileRows, right, nullptr, w, ahead[3]);
     AddProduct(u, v, w);

@@ -7,6 +7,7 @@
 #endif
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -78,10 +79,14 @@ inline void LeakyReluRun(const Half* in, float slope, Half* out, int64_t count) 
          [&](VF x) HWY_ATTR { return hn::IfThenElse(hn::Lt(x, zero), hn::Mul(x, factor), x); });
 }
 
-// The product of two Halfs is exact in fp32, so scale and bias that are Halfs give one rounding in
-// the sum and one in the result, fused or not.
+// Scale and sum are roundings of their own, but where the first is none: the product of two Halfs
+// is exact in fp32, and so is a sum with zero.
 inline void AffineRun(const Half* in, float scale, float bias, Half* out, int64_t count) {
   const VF factor = hn::Set(DF(), scale), offset = hn::Set(DF(), bias);
+  constexpr float kTiny = 0x1p-100f;  // a product by less could round to a zero with a sign
+  if (ToFloat(ToHalf(scale)) == scale || (bias == 0 && std::abs(scale) > kTiny)) {
+    return MapRun(in, out, count, [&](VF x) HWY_ATTR { return hn::MulAdd(x, factor, offset); });
+  }
   MapRun(in, out, count, [&](VF x) HWY_ATTR { return hn::Add(hn::Mul(x, factor), offset); });
 }
 

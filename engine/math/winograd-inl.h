@@ -18,7 +18,6 @@ inline constexpr int64_t kStepChannels = 64;       // input channels summed at a
 inline constexpr uint16_t kImmodestBits = 0x7400;  // of 2^14: near the end of fp16's range
 // Room between arrays that are walked together, or they would share the sets of a cache.
 inline constexpr int64_t kApart = 16;
-inline constexpr int64_t kLineBytes = 64;  // of a cache's line
 
 // Whether the magnitude is below 2^14.
 inline bool IsModest(Half half) { return (half.bits & 0x7fff) < kImmodestBits; }
