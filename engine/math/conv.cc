@@ -245,8 +245,9 @@ struct ConvCut {
 };
 
 ConvCut CutStaged(const ConvGeometry& g) {
-  const int64_t blocks = RoundUp(CeilDiv(g.out_h, StagedRows(g)), ThreadCount());
-  const int64_t count = std::min(blocks, g.out_h);
+  const int64_t least = CeilDiv(g.out_h, StagedRows(g));
+  const int64_t for_threads = ThreadCount() / std::gcd(ThreadCount(), g.batch * g.groups);
+  const int64_t count = std::min(RoundUp(least, for_threads), g.out_h);
   return {1, count, g.out_w, 0, g.group_out * g.positions() / count * g.depth() / 16};
 }
 
