@@ -22,6 +22,24 @@ inline constexpr int64_t kApart = 16;
 // Whether the magnitude is below 2^14.
 inline bool IsModest(Half half) { return (half.bits & 0x7fff) < kImmodestBits; }
 
+// One or two outputs of a tile, the first of its four, need fewer products: the points of F(2, 3)
+// are four of those of F(4, 3), at which the weights are the same but for a factor. Inputs 1, 2 and
+// 3 in the places of 3, 4 and 5 make up for that factor, leave nothing at the two other points, and
+// bring the second output where the fourth would be. One output needs no point at infinity either.
+//
+// How many those are of the last of `tiles` tiles along an axis of so many outputs; 0 if more.
+inline int64_t FewOutputs(int64_t outputs, int64_t tiles) {
+  const int64_t left = outputs - (tiles - 1) * kTile;
+  return left <= 2 ? left : 0;
+}
+inline bool NeedsPoint(int64_t few, int64_t point) {
+  return few == 0 || point < 3 || (point == kReach - 1 && few == 2);
+}
+
+struct TileRun {
+  int64_t first, last;
+};
+
 // A rectangle of tiles of one group of one image, and the 32s of output channels to compute.
 struct WinogradTask {
   const ConvGeometry* geometry;
@@ -32,8 +50,31 @@ struct WinogradTask {
   Epilogue epilogue;
   int64_t tile_row, tile_rows, tile_column, tile_columns;
   int64_t first_block, last_block;
+  // Whether a last column of few outputs comes first (ComputeWinograd() decides).
+  bool last_column_first = false;
 
   int64_t tiles() const { return tile_rows * tile_columns; }
+
+  // Outputs of the last row of tiles, or column, that the plane has, if few (FewOutputs()).
+  int64_t few_rows() const { return FewOutputs(geometry->out_h, tile_row + tile_rows); }
+  int64_t few_columns() const { return FewOutputs(geometry->out_w, tile_column + tile_columns); }
+
+  // Tiles are numbered row by row, or a last column of few outputs comes first, without the tile
+  // that is in a row of few too: that one is last. So the tiles that need a point are a run.
+  int64_t tiles_ahead() const { return last_column_first ? tile_rows - (few_rows() > 0) : 0; }
+  int64_t TileAt(int64_t row, int64_t column) const {
+    const int64_t ahead = tiles_ahead();
+    if (column == tile_columns - 1 && row < ahead) return row;
+    return ahead + row * (tile_columns - last_column_first) + column;
+  }
+  TileRun TilesThatNeed(int64_t point) const {
+    if (!NeedsPoint(few_rows(), point / kReach)) {
+      const bool both = last_column_first && !NeedsPoint(few_columns(), point % kReach);
+      return {both ? tiles_ahead() : 0, tiles() - tile_columns};
+    }
+    if (!last_column_first || NeedsPoint(few_columns(), point % kReach)) return {0, tiles()};
+    return {tiles_ahead(), tiles() - (few_rows() > 0)};
+  }
 };
 
 }  // namespace anemone::math
@@ -91,13 +132,14 @@ HWY_INLINE void WeightPoints(const VF g0, const VF g1, const VF g2, VF (&to)[kRe
   to[4] = hn::Sub(far, middle);
   to[5] = g2;
 }
-HWY_INLINE void Outputs(const VF (&m)[kReach], VF (&to)[kTile]) {
+HWY_INLINE void Outputs(const VF (&m)[kReach], bool are_few, VF (&to)[kTile]) {
   const VF a = hn::Add(m[1], m[2]), b = hn::Sub(m[1], m[2]);
   const VF c = hn::Add(m[3], m[4]), e = hn::Sub(m[3], m[4]);
   to[0] = hn::Add(hn::Add(m[0], a), c);
   to[1] = AddTimes(b, 2, e);
   to[2] = AddTimes(a, 4, c);
   to[3] = hn::Add(AddTimes(b, 8, e), m[5]);
+  if (are_few) to[1] = to[3];
 }
 
 // Whether all magnitudes are below 2^14.
@@ -136,20 +178,30 @@ struct Slots {
   }
 };
 
-// The rows of a channel, `staged`[row % 4][slot][4] as in the image. What lies outside it is left.
+// The rows of a channel, `staged`[row % 4][slot][4] as in the image, but for what a tile of few
+// outputs has in place of its inputs 3 to 5. What lies outside the image is left.
 HWY_INLINE void StageRows(const WinogradTask& t, const Slots& slots, const Half* plane,
                           Half* staged) {
   const ConvGeometry& g = *t.geometry;
   const int64_t top = t.tile_row * kTile - g.pad_top;
-  const int64_t last = HWY_MIN(t.tile_rows * kTile + kReach - kTile, g.in_h - top);
-  for (int64_t row = HWY_MAX(-top, 0); row < last; ++row) {
-    Half* to = staged + (row % kTile * slots.size + row / kTile * slots.per_row) * kTile;
-    const Half* from = plane + (top + row) * g.in_w + (slots.first_column + slots.begin);
-    to += slots.begin;
+  const int64_t last = t.tile_rows * kTile + kReach - kTile;
+  const int64_t replaced_row = t.few_rows() > 0 ? last - 3 : last;
+  const int64_t last_tile = (t.tile_columns - 1) * kTile;
+  for (int64_t row = 0; row < last; ++row) {
+    const int64_t input_row = top + (row < replaced_row ? row : row - 2);
+    if (input_row < 0 || input_row >= g.in_h) continue;
+    Half* const to = staged + (row % kTile * slots.size + row / kTile * slots.per_row) * kTile;
+    const Half* const from = plane + input_row * g.in_w + (slots.first_column + slots.begin);
     const int64_t count = slots.end - slots.begin;
+    Half* const inside = to + slots.begin;
     int64_t i = 0;
-    for (; i + kLanes <= count; i += kLanes) StoreBits(LoadBits(from + i), to + i);
-    if (i < count) StoreBitsN(LoadBitsN(from + i, count - i), to + i, count - i);
+    for (; i + kLanes <= count; i += kLanes) StoreBits(LoadBits(from + i), inside + i);
+    if (i < count) StoreBitsN(LoadBitsN(from + i, count - i), inside + i, count - i);
+    if (t.few_columns() == 0) continue;
+    for (int64_t j = last_tile + 3; j < last_tile + kReach; ++j) {
+      const int64_t source = j - 2 - slots.begin;
+      to[j] = source >= 0 && source < count ? from[source] : kHalfZero;
+    }
   }
 }
 
@@ -189,13 +241,39 @@ HWY_INLINE void TransformColumns(const Slots& slots, const float* columns, float
   }
 }
 
-// And along rows: to[point][tile], `point_size` apart. `is_tile`, 1 or 0, tells which slots are
-// kept.
-HWY_INLINE void TransformRows(const WinogradTask& t, const Slots& slots, const float* points,
-                              const float* is_tile, int64_t point_size, float* to) {
+// The tiles of a vector of slots, which are a run: the lane of each, and the first one's number.
+struct SlotTiles {
+  int64_t first;
+  int32_t lanes[kLanes];
+};
+
+// Of all vectors, in this thread's scratch.
+HWY_INLINE const SlotTiles* FindTiles(const WinogradTask& t, const Slots& slots) {
+  const int64_t vectors = CeilDiv(slots.count, kLanes);
+  auto* const found = ThreadScratch<SlotTiles>(ScratchUse::kPieces, vectors);
+  std::fill_n(found, vectors, SlotTiles{t.tiles(), {}});
+  const auto for_tiles = [&](const auto& take) {
+    for (int64_t tile = 0; tile < t.tiles(); ++tile) {
+      const int64_t row = tile / t.tile_columns, column = tile % t.tile_columns;
+      const int64_t slot = row * slots.per_row + column;
+      take(found[slot / kLanes], t.TileAt(row, column), slot % kLanes);
+    }
+  };
+  for_tiles(
+      [](SlotTiles& tiles, int64_t tile, int64_t) { tiles.first = std::min(tiles.first, tile); });
+  for_tiles([](SlotTiles& tiles, int64_t tile, int64_t lane) {
+    tiles.lanes[tile - tiles.first] = static_cast<int32_t>(lane);
+  });
+  return found;
+}
+
+// And along rows: to[point][tile], `point_size` apart.
+HWY_INLINE void TransformRows(const Slots& slots, const float* points, const SlotTiles* tiles,
+                              int64_t point_size, float* to) {
   const DF df;
-  for (int64_t s = 0; s < slots.count; s += kLanes) {
-    const auto mask = hn::Gt(hn::LoadU(df, is_tile + s), hn::Zero(df));
+  for (int64_t s = 0; s < slots.count; s += kLanes, ++tiles) {
+    const auto lanes = hn::SetTableIndices(df, tiles->lanes);
+    float* const first = to + tiles->first;
     HWY_UNROLL(6)
     for (int64_t r = 0; r < kReach; ++r) {
       const float* row = points + r * kTile * slots.size + s;
@@ -209,11 +287,9 @@ HWY_INLINE void TransformRows(const WinogradTask& t, const Slots& slots, const f
       InputPoints(in, out);
       HWY_UNROLL(6)
       for (int64_t j = 0; j < kReach; ++j) {
-        const VF kept = t.tile_rows == 1 ? out[j] : hn::Compress(out[j], mask);
-        hn::StoreU(kept, df, to + (r * kReach + j) * point_size);
+        hn::StoreU(hn::TableLookupLanes(out[j], lanes), df, first + (r * kReach + j) * point_size);
       }
     }
-    to += hn::CountTrue(df, mask);
   }
 }
 
@@ -224,18 +300,14 @@ HWY_INLINE void TransformInput(const WinogradTask& t, int64_t point_size, float*
   const Slots slots(t);
   Half* staged = ThreadScratch<Half>(ScratchUse::kRow, kTile * kTile * slots.size);
   std::fill_n(staged, kTile * kTile * slots.size, kHalfZero);
-  float* columns =
-      ThreadScratch<float>(ScratchUse::kStage, (kTile * (kTile + kReach) + 1) * slots.size);
+  float* columns = ThreadScratch<float>(ScratchUse::kStage, kTile * (kTile + kReach) * slots.size);
   float* rows = columns + kTile * kTile * slots.size;
-  float* is_tile = rows + kTile * kReach * slots.size;
-  for (int64_t s = 0; s < slots.size; ++s) {
-    is_tile[s] = s < slots.count && s % slots.per_row != t.tile_columns ? 1.0f : 0.0f;
-  }
+  const SlotTiles* tiles = FindTiles(t, slots);
   for (int64_t c = 0; c < g.group_in; ++c) {
     StageRows(t, slots, t.x + c * g.in_h * g.in_w, staged);
     SplitColumns(slots, staged, columns);
     TransformColumns(slots, columns, rows);
-    TransformRows(t, slots, rows, is_tile, point_size, points + c * t.tiles());
+    TransformRows(slots, rows, tiles, point_size, points + c * t.tiles());
   }
 }
 
@@ -307,15 +379,15 @@ HWY_INLINE void PointTiles(int64_t rows, int64_t channels, const float* input, i
   }
 }
 
-// One point of all tiles.
-HWY_INLINE void MultiplyPoint(int64_t tiles, int64_t channels, const float* input,
-                              const float* weights, float* sums, bool accumulate,
-                              const void* next) {
-  const int64_t rows = EvenPart(tiles, ANEMONE_MATH_POINT_ROWS);
+// One point of the tiles of a run, of `tiles` that there are.
+HWY_INLINE void MultiplyPoint(const TileRun& run, int64_t tiles, int64_t channels,
+                              const float* input, const float* weights, float* sums,
+                              bool accumulate, const void* next) {
+  const int64_t rows = EvenPart(run.last - run.first, ANEMONE_MATH_POINT_ROWS);
   const char* ahead = static_cast<const char*>(next);
   for (int64_t k = 0; k < kWinogradChannels; k += 2 * kLanes) {
-    for (int64_t tile = 0; tile < tiles; tile += rows) {
-      PointTiles<ANEMONE_MATH_POINT_ROWS>(HWY_MIN(rows, tiles - tile), channels, input + tile,
+    for (int64_t tile = run.first; tile < run.last; tile += rows) {
+      PointTiles<ANEMONE_MATH_POINT_ROWS>(HWY_MIN(rows, run.last - tile), channels, input + tile,
                                           tiles, weights + k, sums + tile * kWinogradChannels + k,
                                           accumulate, ahead);
       ahead += channels * kLineBytes;
@@ -323,10 +395,11 @@ HWY_INLINE void MultiplyPoint(int64_t tiles, int64_t channels, const float* inpu
   }
 }
 
-// Outputs of one tile for a vector of channels: those of a row `row_step` apart, a position's
-// `step`.
-HWY_INLINE void RoundTile(const float* sums, int64_t point_size, VF bias, const Limits* limits,
-                          Half* rounded, int64_t row_step, int64_t step) {
+// Outputs of one tile, of few rows or columns maybe, for a vector of channels: those of a row
+// `row_step` apart, a position's `step`.
+HWY_INLINE void RoundTile(const float* sums, int64_t point_size, bool few_rows, bool few_columns,
+                          VF bias, const Limits* limits, Half* rounded, int64_t row_step,
+                          int64_t step) {
   const DF df;
   VF columns[kReach][kTile];
   for (int64_t j = 0; j < kReach; ++j) {
@@ -334,12 +407,12 @@ HWY_INLINE void RoundTile(const float* sums, int64_t point_size, VF bias, const 
     for (int64_t r = 0; r < kReach; ++r) {
       in[r] = hn::LoadU(df, sums + (r * kReach + j) * point_size);
     }
-    Outputs(in, columns[j]);
+    Outputs(in, few_rows, columns[j]);
   }
   for (int64_t i = 0; i < kTile; ++i) {
     VF in[kReach], out[kTile];
     for (int64_t j = 0; j < kReach; ++j) in[j] = columns[j][i];
-    Outputs(in, out);
+    Outputs(in, few_columns, out);
     for (int64_t j = 0; j < kTile; ++j) out[j] = hn::Add(out[j], bias);
     LimitSums(limits, out);
     for (int64_t j = 0; j < kTile; ++j) StoreHalf(out[j], rounded + i * row_step + j * step);

@@ -53,19 +53,22 @@ HWY_INLINE void StoreBlock(const WinogradTask& t, int64_t channel, const float* 
   constexpr int64_t kWidth = HWY_MAX(kLanes, kSquare);  // channels together
   const ConvGeometry& g = *t.geometry;
   const int64_t channels = HWY_MIN(kWinogradChannels, g.group_out - channel);
+  const bool few_rows = t.few_rows() > 0, few_columns = t.few_columns() > 0;
   HWY_ALIGN Half rounded[kTile][kSquare][kWidth] = {};
   for (int64_t k = 0; k < channels; k += kWidth) {
     for (int64_t tile = 0; tile < t.tiles();) {
-      const int64_t across = tile % t.tile_columns;
+      const int64_t down = tile / t.tile_columns, across = tile % t.tile_columns;
       const int64_t pair = HWY_MIN(t.tile_columns - across, 2);
       for (int64_t lane = 0; lane < kWidth && k + lane < channels; lane += kLanes) {
         const VF bias = LoadFloatUpTo(t.bias + channel + k + lane, channels - k - lane);
         for (int64_t i = 0; i < pair; ++i) {
-          RoundTile(sums + (tile + i) * kWinogradChannels + k + lane, point_size, bias,
-                    t.epilogue.limits(), &rounded[0][i * kTile][lane], kSquare * kWidth, kWidth);
+          RoundTile(sums + t.TileAt(down, across + i) * kWinogradChannels + k + lane, point_size,
+                    few_rows && down == t.tile_rows - 1,
+                    few_columns && across + i == t.tile_columns - 1, bias, t.epilogue.limits(),
+                    &rounded[0][i * kTile][lane], kSquare * kWidth, kWidth);
         }
       }
-      const int64_t row = (t.tile_row + tile / t.tile_columns) * kTile;
+      const int64_t row = (t.tile_row + down) * kTile;
       const int64_t column = (t.tile_column + across) * kTile;
       const int64_t rows = HWY_MIN(kTile, g.out_h - row);
       const int64_t width = HWY_MIN(pair * kTile, g.out_w - column);
@@ -175,14 +178,17 @@ bool InputIsModest(const WinogradTask& t) {
 }
 
 // Row by row of tiles where some are not modest, so that no cut into tasks shows in a result.
-void ComputeWinograd(const WinogradTask& t) {
+void ComputeWinograd(const WinogradTask& task) {
+  WinogradTask t = task;
   if (!InputIsModest(t)) {
     if (t.tile_rows == 1) return ComputeDirectly(t);
-    WinogradTask row = t;
-    row.tile_rows = 1;
-    for (; row.tile_row < t.tile_row + t.tile_rows; ++row.tile_row) ComputeWinograd(row);
+    t.tile_rows = 1;
+    for (; t.tile_row < task.tile_row + task.tile_rows; ++t.tile_row) ComputeWinograd(t);
     return;
   }
+  t.last_column_first = t.few_columns() > 0;
+  // Unless one vector of slots does not have all of those that would come first.
+  if (t.tiles_ahead() * Slots(t).per_row > kLanes + 1) t.last_column_first = false;
   const ConvGeometry& g = *t.geometry;
   const int64_t tiles = t.tiles();
   const int64_t step = HWY_MIN(kStepChannels, g.group_in);
@@ -195,6 +201,14 @@ void ComputeWinograd(const WinogradTask& t) {
   float* sums = weights + kPoints * weight_size;
   float* input = sums + kPoints * sum_size;
   TransformInput(t, input_size, input);
+  TileRun runs[kPoints];
+  for (int64_t p = 0; p < kPoints; ++p) {
+    runs[p] = t.TilesThatNeed(p);
+    float* of_point = sums + p * sum_size;
+    std::fill_n(of_point, runs[p].first * kWinogradChannels, 0.0f);
+    std::fill(of_point + runs[p].last * kWinogradChannels, of_point + tiles * kWinogradChannels,
+              0.0f);
+  }
   for (int64_t block = t.first_block; block < t.last_block; ++block) {
     const Half* from = t.weights + block * kWinogradChannels * g.depth();
     for (int64_t first = 0; first < g.group_in; first += step) {
@@ -208,8 +222,8 @@ void ComputeWinograd(const WinogradTask& t) {
         constexpr int64_t kEach = kPoints / kTaps;
         const void* next = points + input_size;
         if (p % kEach == 0) next = next_weights + p / kEach * channels * kWinogradChannels;
-        MultiplyPoint(tiles, channels, points, weights + p * weight_size, sums + p * sum_size,
-                      first != 0, next);
+        MultiplyPoint(runs[p], tiles, channels, points, weights + p * weight_size,
+                      sums + p * sum_size, first != 0, next);
       }
     }
     StoreBlock(t, block * kWinogradChannels, sums, sum_size);
@@ -232,13 +246,16 @@ int64_t TileRows(const ConvGeometry& g) { return CeilDiv(g.out_h, kTile); }
 int64_t TileColumns(const ConvGeometry& g) { return CeilDiv(g.out_w, kTile); }
 int64_t ChannelBlocks(const ConvGeometry& g) { return CeilDiv(g.group_out, kWinogradChannels); }
 
-// What a task of so many tiles and output channels costs, in multiply-adds of 16 lanes; the
-// transforms' part as measured (bench/math_bench.cc).
-int64_t TaskCost(const ConvGeometry& g, int64_t tiles, int64_t channels) {
-  constexpr int64_t kWeights = 9, kInput = 45, kOutput = 18;
-  return g.group_in * channels * (tiles * kPoints / 16 + kWeights) + tiles * g.group_in * kInput +
-         tiles * channels * kOutput;
-}
+// The largest of `parts` parts of the tiles along an axis of so many outputs, and its points.
+struct Side {
+  int64_t tiles, points;
+
+  Side(int64_t outputs, int64_t parts) : tiles(CeilDiv(CeilDiv(outputs, kTile), parts)) {
+    points = tiles * kReach;
+    const int64_t few = parts == 1 ? FewOutputs(outputs, tiles) : 0;
+    if (few > 0) points -= kReach - (few + 2);
+  }
+};
 
 // How many tasks there are of an image's group, by rows and columns of tiles and by output
 // channels; one is as large as the next or larger by one.
@@ -246,9 +263,14 @@ struct TileCut {
   int64_t rows, columns, channels;
 
   int64_t tasks() const { return rows * columns * channels; }
+  // In multiply-adds of 16 lanes; the transforms' part as measured (bench/math_bench.cc).
   int64_t largest_cost(const ConvGeometry& g) const {
-    return TaskCost(g, CeilDiv(TileRows(g), rows) * CeilDiv(TileColumns(g), columns),
-                    CeilDiv(ChannelBlocks(g), channels) * kWinogradChannels);
+    constexpr int64_t kWeights = 9, kInput = 45, kOutput = 18;
+    const Side down(g.out_h, rows), across(g.out_w, columns);
+    const int64_t tiles = down.tiles * across.tiles;
+    const int64_t outputs = CeilDiv(ChannelBlocks(g), channels) * kWinogradChannels;
+    return g.group_in * outputs * (down.points * across.points / 16 + kWeights) +
+           tiles * (g.group_in * kInput + outputs * kOutput);
   }
 };
 

@@ -31,6 +31,11 @@ const WinogradCase kCases[] = {
     {"wide", {1, 32, 6, 300, 32, 1, Pads(1, 1, 1, 1)}},
     {"tall", {1, 32, 300, 7, 32, 1, Pads(1, 1, 1, 1)}},
     {"seven_by_seven", {2, 200, 7, 7, 150, 1, Pads(1, 1, 1, 1)}},
+    {"one_of_the_last_tiles", {2, 40, 13, 13, 60, 1, Pads(1, 1, 1, 1)}},
+    {"two_of_the_last_tiles", {1, 70, 16, 16, 64, 1, Pads(0, 0, 0, 0)}},
+    {"one_row_two_columns", {1, 64, 9, 9, 50, 1, Pads(2, 1, 0, 2)}},
+    {"two_rows_one_column", {1, 32, 19, 44, 32, 1, Pads(0, 2, 1, 1)}},
+    {"few_columns_only", {1, 48, 16, 14, 32, 1, Pads(1, 1, 1, 1)}},
     {"groups", {1, 96, 20, 20, 128, 2, Pads(1, 1, 1, 1)}},
     {"deep", {1, 300, 8, 8, 64, 1, Pads(1, 1, 1, 1)}},
 };
