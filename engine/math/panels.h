@@ -72,45 +72,52 @@ struct PackCost {
   int64_t b_rows, a_columns;
 };
 
-// Blocks of at most `most` and of whole `step`s, as few as that makes, or more if more threads then
-// end sooner: each thread takes as many blocks as another or one more, and each block packs its
-// part of A and B.
+// C in parts, one or a few for each thread, and each part in as few blocks of at most `most` and of
+// whole `step`s as that makes. A part's blocks follow each other, unless there are several along
+// both sides, so one thread computes them. A part packs its rows of A once for each block along its
+// columns, and its columns of B once for each along its rows.
 inline Cut CutBlocks(BlockSize size, BlockSize most, BlockSize step, PackCost pack, int64_t copies,
                      int64_t threads) {
-  Cut cut{size, step};
-  const auto least = [](int64_t count, int64_t by, int64_t at_most) {
+  const auto pieces = [](int64_t count, int64_t by, int64_t at_most) {
     return std::max<int64_t>(CeilDiv(CeilDiv(count, by), std::max<int64_t>(at_most / by, 1)), 1);
   };
-  cut.by_rows = least(size.rows, step.rows, most.rows);
-  cut.by_columns = least(size.columns, step.columns, most.columns);
-  if (threads == 1) return cut;
-  const auto work = [&](double rows, double columns) {
-    return (rows + static_cast<double>(pack.b_rows)) *
-           (columns + static_cast<double>(pack.a_columns));
+  const auto in_blocks = [&](const Cut& parts) {
+    const BlockSize part = parts.largest();
+    Cut cut = parts;
+    cut.by_rows *= pieces(part.rows, step.rows, most.rows);
+    cut.by_columns *= pieces(part.columns, step.columns, most.columns);
+    return cut;
   };
-  // A twentieth of a block is added, for a thread that is held up, and what the largest is more.
-  const auto time = [&](const Cut& c) {
-    const double rows = static_cast<double>(size.rows) / static_cast<double>(c.by_rows);
-    const double columns = static_cast<double>(size.columns) / static_cast<double>(c.by_columns);
-    const BlockSize largest = c.largest();
-    const auto each = static_cast<double>(CeilDiv(copies * c.blocks(), threads));
-    return (each - 0.95) * work(rows, columns) +
+  Cut best = in_blocks({size, step});
+  if (threads == 1) return best;
+  // A thread takes as many parts as another or one more, of which one may be the largest.
+  const auto time = [&](const Cut& parts, const Cut& cut) {
+    const auto work = [&](double rows, double columns) {
+      const auto b_rows = static_cast<double>(cut.by_rows / parts.by_rows * pack.b_rows);
+      const auto a_columns =
+          static_cast<double>(cut.by_columns / parts.by_columns * pack.a_columns);
+      return (rows + b_rows) * (columns + a_columns);
+    };
+    const double rows = static_cast<double>(size.rows) / static_cast<double>(parts.by_rows);
+    const double columns =
+        static_cast<double>(size.columns) / static_cast<double>(parts.by_columns);
+    const BlockSize largest = parts.largest();
+    const auto each = static_cast<double>(CeilDiv(copies * parts.blocks(), threads));
+    return (each - 1) * work(rows, columns) +
            work(static_cast<double>(largest.rows), static_cast<double>(largest.columns));
   };
-  const Cut fewest = cut;
-  const int64_t most_blocks = 4 * threads / std::max<int64_t>(copies, 1);
-  const int64_t most_by_rows =
-      std::min(CeilDiv(size.rows, step.rows), most_blocks / fewest.by_columns);
-  double best_time = time(cut);
-  for (int64_t i = fewest.by_rows; i <= most_by_rows; ++i) {
-    const int64_t most_by_columns = std::min(CeilDiv(size.columns, step.columns), most_blocks / i);
-    for (int64_t j = fewest.by_columns; j <= most_by_columns; ++j) {
-      const Cut other{size, step, i, j};
-      const double other_time = time(other);
-      if (other_time < best_time) cut = other, best_time = other_time;
+  double best_time = time({size, step}, best);
+  const int64_t most_parts = 4 * threads / std::max<int64_t>(copies, 1);
+  const int64_t most_by_rows = std::min(CeilDiv(size.rows, step.rows), most_parts);
+  for (int64_t i = 1; i <= most_by_rows; ++i) {
+    const int64_t most_by_columns = std::min(CeilDiv(size.columns, step.columns), most_parts / i);
+    for (int64_t j = 1; j <= most_by_columns; ++j) {
+      const Cut parts{size, step, i, j}, cut = in_blocks(parts);
+      const double part_time = time(parts, cut);
+      if (part_time < best_time) best = cut, best_time = part_time;
     }
   }
-  return cut;
+  return best;
 }
 
 // Blocks as large as the caches like.

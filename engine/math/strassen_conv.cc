@@ -215,7 +215,7 @@ void RunStrassen(const PackedConv::State& state, const Half* x, Half* y, const E
   const Cut cut =
       CutBlocks({g.group_out, PairedColumns(g)},
                 {kBlockRows, std::max<int64_t>(most_pairs, 2) * kPairColumns},
-                {kGroupRows, kPairColumns}, {.b_rows = 4, .a_columns = 8}, copies, ThreadCount());
+                {kGroupRows, kPairColumns}, {.b_rows = 12, .a_columns = 7}, copies, ThreadCount());
   const int64_t panels = CeilDiv(g.group_out, kPanelRows);
   const auto run = [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
