@@ -36,6 +36,7 @@ constexpr Arithmetic kArithmetic[] = {
     {"ElementWise", "Add", false, false, false},
     {"ElementWise", "Sub", false, false, true},
     {"ElementWise", "Mult", true, false, false},
+    {"GOC", nullptr, true, false, false},
 };
 
 const Arithmetic* ArithmeticOf(const Unit& unit) {
@@ -76,10 +77,29 @@ Tensor AsTensor(const Tensor& like, const Halves& values) {
   return Tensor::Of<Half>(DataType::kFloat16, like.dims(), values);
 }
 
+// |x * gain + offset| of what is finite.
+std::vector<double> ScaledAnew(const UnitRun& run, const GainOffset& of_channel) {
+  const ConstView& x = run.in[0];
+  const int64_t plane = x.dims.h() * x.dims.w();
+  std::vector<double> results;
+  results.reserve(x.span().size());
+  for (Half h : x.span()) {
+    const int64_t channel = static_cast<int64_t>(results.size()) / plane % x.dims.c();
+    const auto at = [&](const std::vector<float>& v) {
+      return static_cast<double>(v[v.size() == 1 ? 0 : channel]);
+    };
+    const double scaled = IsFinite(h) ? math::ToDouble(h) * at(of_channel.gain) : 0;
+    results.push_back(std::fabs(scaled + at(of_channel.offset)));
+  }
+  return results;
+}
+
 // |What the unit computes of the same operands and weights|, without fp16's limits, infinities and
 // NaNs left out; of their magnitudes if `absolute`, which for a sum is the sum of its |terms|.
 absl::StatusOr<std::vector<double>> ComputedAnew(const UnitRun& run, const Arithmetic& kind,
                                                  bool absolute) {
+  const auto gain = run.unit.kind->EpilogueOf(run.unit.params.get(), run.unit.weights);
+  if (gain.has_value()) return ScaledAnew(run, *gain);
   double most = 0;
   for (const ConstView& x : run.in) most = std::max(most, Largest(x.span()));
   double result_scale = kind.product ? 1 : ScaleFor(most);

@@ -47,6 +47,16 @@ const HazardCase kCases[] = {
      "(float[2] x) => (float[2] y) { y = Exp(x) }",
      {12, 1},
      {{"overflow", "Exp", 1, -1, 12}}},
+    {"constant",
+     "(float[3] x) => (float[3] y) <float c = {-8}> { y = Mul(x, c) }",
+     {10000, -1, 9000},
+     {{"overflow", "Mul", 2, 80000, 10000}}},
+    {"constants_by_channel",
+     "(float[1,2,1,2] x) => (float[1,2,1,2] y)"
+     " <float[2] s = {2, 90}, float[2] b = {1, 60000}, float[2] m = {0, 0}, float[2] v = {1, 1}>"
+     " { y = BatchNormalization<epsilon = 0.0>(x, s, b, m, v) }",
+     {20000, 1, 100, 70},
+     {{"overflow", "BatchNormalization", 2, 69000, 20000}}},
     {"reduce",
      "(float[1,4] x) => (float[1,1] y) <int64[1] axes = {1}> { y = ReduceSum(x, axes) }",
      {30000, 30000, 30000, 8},
