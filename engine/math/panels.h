@@ -92,11 +92,10 @@ inline Cut CutBlocks(BlockSize size, BlockSize most, BlockSize step, PackCost pa
   if (threads == 1) return best;
   // A thread takes as many parts as another or one more, of which one may be the largest.
   const auto time = [&](const Cut& parts, const Cut& cut) {
+    const int64_t b_rows = cut.by_rows / parts.by_rows * pack.b_rows;
+    const int64_t a_columns = cut.by_columns / parts.by_columns * pack.a_columns;
     const auto work = [&](double rows, double columns) {
-      const auto b_rows = static_cast<double>(cut.by_rows / parts.by_rows * pack.b_rows);
-      const auto a_columns =
-          static_cast<double>(cut.by_columns / parts.by_columns * pack.a_columns);
-      return (rows + b_rows) * (columns + a_columns);
+      return (rows + static_cast<double>(b_rows)) * (columns + static_cast<double>(a_columns));
     };
     const double rows = static_cast<double>(size.rows) / static_cast<double>(parts.by_rows);
     const double columns =
