@@ -1,8 +1,8 @@
 // engine/math/conv-inl.h: one block of a convolution as a matrix product. Internal.
 //
 // Rows are output channels, columns output positions, depth runs over (channel, tap). The unfolded
-// input (im2col) never exists as a whole: a block of it, at most about 384 deep and 192 wide, is
-// copied from a Stage into panels just before it is multiplied.
+// input (im2col) never exists as a whole: a block of it is copied from a Stage into panels just
+// before it is multiplied, or read from the stage, or the input, as it lies.
 #if defined(ENGINE_MATH_CONV_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ENGINE_MATH_CONV_INL_H_
 #undef ENGINE_MATH_CONV_INL_H_
@@ -11,7 +11,6 @@
 #endif
 
 #include <cstdint>
-#include <cstring>
 
 #include "engine/math/conv_state.h"
 #include "engine/math/interleave-inl.h"
@@ -212,6 +211,20 @@ HWY_INLINE Ahead NextRows(const ConvBlock& block, int64_t row, int64_t tiles) {
   return AheadOf(w.halves.data() + at * w.depth * kPanelRows, count, 0, tiles, w.depth);
 }
 
+// Rows [channel, channel + channels) of the block at columns from `position` on.
+HWY_INLINE HalfTile TileOf(const ConvBlock& block, int64_t channel, int64_t channels,
+                           int64_t position, int64_t positions) {
+  const int64_t plane = block.geometry->y_plane;
+  channel += block.channel;
+  return {block.y + channel * plane + block.position + position,
+          plane,
+          block.bias + channel,
+          nullptr,
+          channels,
+          positions,
+          block.epilogue.limits()};
+}
+
 // Output channels as rows, positions as columns.
 HWY_INLINE void MultiplyConvBlock(const ConvBlock& block) {
   const ConvGeometry& g = *block.geometry;
@@ -228,15 +241,7 @@ HWY_INLINE void MultiplyConvBlock(const ConvBlock& block) {
       [&](int64_t row, int64_t rows, int64_t first, int64_t depth, float* a)
           HWY_ATTR { PackWeights(block, block.channel + row, rows, first, depth, a); },
       [&](int64_t row, int64_t rows, int64_t position, int64_t positions) HWY_ATTR {
-        if (!g.dense_output()) return HalfTile();
-        const int64_t channel = block.channel + row;
-        return HalfTile{block.y + channel * g.y_plane + block.position + position,
-                        g.y_plane,
-                        block.bias + channel,
-                        nullptr,
-                        rows,
-                        positions,
-                        block.epilogue.limits()};
+        return g.dense_output() ? TileOf(block, row, rows, position, positions) : HalfTile();
       },
       [&](const float* tile, int64_t row, int64_t rows, int64_t position, int64_t positions)
           HWY_ATTR {
@@ -262,16 +267,10 @@ HWY_INLINE void MultiplyUnpacked(const ConvBlock& block, int64_t run, const Colu
   float* a = ThreadScratch<float>(ScratchUse::kPanelA, kTileRows * depth);
   const Epilogue rest = block.epilogue.rest();
   for (int64_t i = 0; i < block.channels; i += kTileRows) {
-    const int64_t channel = block.channel + i, height = HWY_MIN(block.channels - i, kTileRows);
-    PackWeights(block, channel, height, 0, depth, a);
+    const int64_t height = HWY_MIN(block.channels - i, kTileRows);
+    PackWeights(block, block.channel + i, height, 0, depth, a);
     Ahead ahead = NextRows(block, i, tiles);
-    HalfTile to{block.y + channel * g.y_plane + block.position,
-                g.y_plane,
-                block.bias + channel,
-                nullptr,
-                height,
-                0,
-                block.epilogue.limits()};
+    HalfTile to = TileOf(block, i, height, 0, 0);
     Half* const y = to.to;
     for (int64_t r = 0; r < runs; ++r) {
       for (int64_t column = 0; column < run; column += to.columns, to.to += to.columns) {
@@ -313,8 +312,9 @@ HWY_INLINE void MultiplyPlanesBlock(const ConvBlock& block) {
   end.positions = is_whole ? 0 : (block.positions - 1) % kPanelColumns + 1;
   const int64_t unpacked = block.positions - end.positions;
   end.position += unpacked;
-  float* packed = ThreadScratch<float>(ScratchUse::kPanelB, kPanelColumns * g.depth() + kLanes);
-  PackPointwise(end, 0, g.depth(), packed);
+  float* b = ThreadScratch<float>(ScratchUse::kPanelB, kPanelColumns * g.depth() + kLanes);
+  PackPointwise(end, 0, g.depth(), b);
+  const float* packed = b;
   const Half* const x = block.x + block.position;
   MultiplyUnpacked(block, block.positions,
                    [&](int64_t, int64_t column, const auto& multiply) HWY_ATTR {

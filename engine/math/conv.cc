@@ -82,17 +82,14 @@ namespace {
 // Up to this many positions per image, they are the rows of one tile (gemm.h: weights read once).
 constexpr int64_t kThinPositions = kTileRows;
 
-constexpr int64_t kVectorLanes = 16;  // the longest vector's
-
 // Whether vectors should run along output channels: where positions are few, they fill them badly
 // (7 x 7 of them 49 lanes of 64). The other side of a tile is in steps of four rows.
 bool ChannelsFillVectors(const ConvGeometry& g) {
   if (g.positions() <= kThinPositions) return true;
   constexpr int64_t kFewPositions = 128;
-  const int64_t by_channels =
-      RoundUp(g.group_out, kVectorLanes) * RoundUp(g.positions(), kPanelRows);
+  const int64_t by_channels = RoundUp(g.group_out, kMostLanes) * RoundUp(g.positions(), kPanelRows);
   const int64_t by_positions =
-      RoundUp(g.positions(), kVectorLanes) * RoundUp(g.group_out, kPanelRows);
+      RoundUp(g.positions(), kMostLanes) * RoundUp(g.group_out, kPanelRows);
   return g.positions() <= kFewPositions && by_channels * 20 < by_positions * 19;
 }
 
@@ -221,7 +218,7 @@ int64_t StagedRows(const ConvGeometry& g) {
 // four rows of products: vectors must end with the rows of positions.
 bool ReadsStage(const ConvGeometry& g) {
   if (g.taps() <= 1 || g.depth() > kBlockDepth || !g.dense_output()) return false;
-  const int64_t unused = RoundUp(g.out_w, kVectorLanes) - g.out_w;
+  const int64_t unused = RoundUp(g.out_w, kMostLanes) - g.out_w;
   return g.group_out * unused < 4 * g.out_w && StagedRows(g) * g.out_w >= 2 * kPanelColumns;
 }
 
@@ -231,6 +228,12 @@ bool ReadsPlanes(const ConvGeometry& g) {
   constexpr int64_t kMostChannels = 128;
   return g.pointwise() && g.dense_output() && g.depth() > 0 && g.depth() <= kBlockDepth &&
          g.group_out <= kMostChannels;
+}
+
+// Parts of each of so many images and groups of them that give all threads as much to do.
+int64_t PartsForThreads(int64_t copies) {
+  const int64_t threads = ThreadCount();
+  return copies >= 4 * threads ? 1 : threads / std::gcd(threads, copies);
 }
 
 // What tasks compute of each image and group: some of the channels at a run of positions, which is
@@ -246,13 +249,12 @@ struct ConvCut {
 
 ConvCut CutStaged(const ConvGeometry& g) {
   const int64_t least = CeilDiv(g.out_h, StagedRows(g));
-  const int64_t for_threads = ThreadCount() / std::gcd(ThreadCount(), g.batch * g.groups);
-  const int64_t count = std::min(RoundUp(least, for_threads), g.out_h);
+  const int64_t count = std::min(RoundUp(least, PartsForThreads(g.batch * g.groups)), g.out_h);
   return {1, count, g.out_w, 0, g.group_out * g.positions() / count * g.depth() / 16};
 }
 
 ConvCut CutUnfolded(const ConvGeometry& g) {
-  Cut cut = ChooseBlocks({g.group_out, g.positions()}, g.depth(), kVectorLanes, g.batch * g.groups,
+  Cut cut = ChooseBlocks({g.group_out, g.positions()}, g.depth(), kMostLanes, g.batch * g.groups,
                          ThreadCount());
   constexpr int64_t kMaxBlockFloats = kBlockDepth * kBlockColumns * 2;
   while (cut.largest().columns > kPanelColumns &&
@@ -262,17 +264,30 @@ ConvCut CutUnfolded(const ConvGeometry& g) {
   const BlockSize largest = cut.largest();
   const int64_t cost = largest.rows * largest.columns * g.depth() / 16;
   if (g.pointwise() || g.out_w <= largest.columns) {
-    return {cut.by_rows, cut.by_columns, kVectorLanes, 0, cost};
+    return {cut.by_rows, cut.by_columns, kMostLanes, 0, cost};
   }
   // Parts of a row: less of the input is staged.
   const int64_t per_row = CeilDiv(g.out_w, largest.columns);
-  return {cut.by_rows, g.out_h * per_row, kVectorLanes, per_row, cost};
+  return {cut.by_rows, g.out_h * per_row, kMostLanes, per_row, cost};
+}
+
+// How a task computes its part, and which parts there are.
+struct ConvWay {
+  void (*compute)(const ConvBlock&);
+  ConvCut cut;
+};
+
+ConvWay ChooseWay(const ConvGeometry& g) {
+  if (ReadsStage(g)) return {HWY_DYNAMIC_DISPATCH(ComputeStagedBlock), CutStaged(g)};
+  return {ReadsPlanes(g) ? HWY_DYNAMIC_DISPATCH(ComputePlanesBlock)
+                         : HWY_DYNAMIC_DISPATCH(ComputeConvBlock),
+          CutUnfolded(g)};
 }
 
 void RunPanels(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue) {
   const ConvGeometry& g = state.geometry;
-  const bool reads_stage = ReadsStage(g), reads_planes = ReadsPlanes(g);
-  const ConvCut cut = reads_stage ? CutStaged(g) : CutUnfolded(g);
+  const ConvWay way = ChooseWay(g);
+  const ConvCut& cut = way.cut;
   const int64_t panels = CeilDiv(g.group_out, kPanelRows);
 
   const auto run = [&](int64_t begin, int64_t end) {
@@ -298,13 +313,7 @@ void RunPanels(const PackedConv::State& state, const Half* x, Half* y, const Epi
                               : Part(g.out_w, cut.step, at % cut.per_row, cut.per_row);
       block.position = row * g.out_w + part.first;
       block.positions = part.size();
-      if (reads_stage) {
-        HWY_DYNAMIC_DISPATCH(ComputeStagedBlock)(block);
-      } else if (reads_planes) {
-        HWY_DYNAMIC_DISPATCH(ComputePlanesBlock)(block);
-      } else {
-        HWY_DYNAMIC_DISPATCH(ComputeConvBlock)(block);
-      }
+      way.compute(block);
     }
   };
   ParallelForItems(g.batch * g.groups * cut.tasks(), cut.cost, run);
@@ -354,16 +363,16 @@ void RunThin(const PackedConv::State& state, const Half* x, Half* y, const Epilo
 void RunChannelBlocks(const PackedConv::State& state, const Half* x, Half* y,
                       const Epilogue& epilogue) {
   const ConvGeometry& g = state.geometry;
-  // Each block unfolds the input anew: one per thread, or a few if there are many channels. Halves
-  // of the positions would each read all weights, which took longer.
+  // Each block unfolds the image anew: no more than threads need, or a few if there are many
+  // channels. Halves of the positions would each read all weights, which took longer.
   constexpr int64_t kMostChannels = 24 * kPanelColumns;
-  const int64_t threads = ThreadCount();
-  const int64_t blocks = std::min(CeilDiv(g.group_out, kMostChannels * threads) * threads,
-                                  CeilDiv(g.group_out, kVectorLanes));
+  const int64_t blocks =
+      std::min(RoundUp(CeilDiv(g.group_out, kMostChannels), PartsForThreads(g.batch)),
+               CeilDiv(g.group_out, kMostLanes));
   const auto run = [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
       const int64_t image = task / blocks;
-      const Part channels(g.group_out, kVectorLanes, task % blocks, blocks);
+      const Part channels(g.group_out, kMostLanes, task % blocks, blocks);
       ConvBlock block;
       block.geometry = &g;
       block.weights = &PanelsOf(state.matrix);

@@ -10,14 +10,15 @@
 // is fp32 in the order c, kh, kw for every output element, whatever the machine's vector length and
 // the number of threads; so the same bits come out everywhere. Not so the larger of 3x3 and stride
 // 1 and of 1x1, which take fewer products (winograd.cc, strassen_conv.cc): there sums differ by
-// some 1e-6 of the largest values around them, and by instruction set, but not by the number of
-// threads or the place in the batch.
+// some 1e-6 of the largest values around them (1e-5 where weights or values reach 2^14), and by
+// instruction set, but not by the number of threads or the place in the batch.
 //
 // Cost: weights are kept as Half, 2 bytes each (or in the compressed form they came in), plus
 // padding of the output channels to a multiple of 4 (of 32 where winograd.cc computes, of 48 for
-// images of fewer than 64 positions). A run keeps scratch of about 1 MB per thread, for winograd.cc
-// up to 10 KB for each input channel, for strassen_conv.cc up to 2 MB. Threads: work is split
-// over the caller's oneTBB arena. Conv() may be called from many threads with one PackedConv.
+// images of so few positions that channels fill vectors better). A run keeps scratch of about 1 MB
+// per thread, for winograd.cc up to 10 KB for each input channel, for strassen_conv.cc up to 2 MB.
+// Threads: work is split over the caller's oneTBB arena. Conv() may be called from many threads
+// with one PackedConv.
 #ifndef ENGINE_MATH_CONV_H_
 #define ENGINE_MATH_CONV_H_
 

@@ -28,10 +28,11 @@ void ComputeBlock(const GemmOperands& g, int64_t row, int64_t rows, int64_t colu
 // One panel of a packed B, that is stored in some code, times the rows of one tile.
 HWY_INLINE void MultiplyCoded(const GemmOperands& g, const float* a, int64_t panel, int64_t columns,
                               float* tile) {
-  float* b = ThreadScratch<float>(ScratchUse::kPanelB, kBlockDepth * kPanelColumns);
+  float* filled = ThreadScratch<float>(ScratchUse::kPanelB, kBlockDepth * kPanelColumns);
+  const float* b = filled;
   for (int64_t first = 0; first < g.k; first += kBlockDepth) {
     const int64_t depth = HWY_MIN(g.k - first, kBlockDepth);
-    FillPanel(*g.b_panels, panel, first, depth, b);
+    FillPanel(*g.b_panels, panel, first, depth, filled);
     AddTile(depth, a + first * kPanelRows, g.k * kPanelRows, g.m, b, columns, tile, first != 0);
   }
 }

@@ -1,6 +1,6 @@
 // engine/math/kernel-inl.h: the one multiply-accumulate loop under gemm.cc and conv.cc. Internal.
 //
-// C (rows x columns) += A (rows x depth) * B (depth x columns), on packed operands:
+// C (rows x columns) += A (rows x depth) * B (depth x columns), on packed operands but for some B:
 //   A: panels of 4 rows, [panel][depth][4]; broadcast element by element;
 //   B: panels of 48 columns, [panel][depth][48]; read as vectors;
 //   C: tiles of 8 x 48 floats.
@@ -260,7 +260,7 @@ HWY_INLINE void StoreSums(const float* sums, const float* bias, float bias_for_a
 //   store(tile, row, rows, column, columns): the finished sums, 48 floats apart by row. It is
 //     called in any case, with a null tile if all is written;
 //   ahead(first, terms, row, column): what to fetch during this tile of this pass.
-// B and A may be written a vector past their end.
+// B and A may be written a vector past their end, and the tile of `store` be read.
 template <class PackB, class PackA, class Place, class Store, class Fetch>
 HWY_INLINE void MultiplyPanels(int64_t rows, int64_t columns, int64_t depth, int64_t depth_step,
                                const PackB& pack_b, const PackA& pack_a, const Place& place,
@@ -271,8 +271,8 @@ HWY_INLINE void MultiplyPanels(int64_t rows, int64_t columns, int64_t depth, int
   float* b = ThreadScratch<float>(ScratchUse::kPanelB,
                                   column_panels * kPanelColumns * depth_step + kLanes);
   float* a = ThreadScratch<float>(ScratchUse::kPanelA, kTileRows * depth_step + kLanes);
-  float* c =
-      ThreadScratch<float>(ScratchUse::kTile, row_tiles * column_panels * tile_step + kTileSize);
+  float* c = ThreadScratch<float>(ScratchUse::kTile,
+                                  row_tiles * column_panels * tile_step + kTileSize + kLanes);
   int64_t first = 0;
   do {
     const int64_t terms = HWY_MIN(depth - first, depth_step);

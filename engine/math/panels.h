@@ -12,6 +12,8 @@ inline constexpr int64_t kTileRows = 8;       // rows of a tile of C: two panels
 inline constexpr int64_t kPanelColumns = 48;  // columns of a panel of B and of a tile of C
 inline constexpr int64_t kTileSize = kTileRows * kPanelColumns;
 
+inline constexpr int64_t kMostLanes = 16;  // of floats, in the longest vector of any machine
+
 // Most terms summed per pass: 512 x 8 floats of A stay in the first-level cache, 512 x 192 of B
 // (384 KB) in the second.
 inline constexpr int64_t kBlockDepth = 512;
@@ -73,9 +75,10 @@ struct PackCost {
 };
 
 // C in parts, one or a few for each thread, and each part in as few blocks of at most `most` and of
-// whole `step`s as that makes. A part's blocks follow each other, unless there are several along
-// both sides, so one thread computes them. A part packs its rows of A once for each block along its
-// columns, and its columns of B once for each along its rows.
+// whole `step`s as that makes. A part's blocks follow each other, so one thread computes them, but
+// where the part is one of several along the columns and has several blocks along the rows. A part
+// packs its rows of A once for each block along its columns, and its columns of B once for each
+// along its rows.
 inline Cut CutBlocks(BlockSize size, BlockSize most, BlockSize step, PackCost pack, int64_t copies,
                      int64_t threads) {
   const auto pieces = [](int64_t count, int64_t by, int64_t at_most) {
@@ -83,10 +86,11 @@ inline Cut CutBlocks(BlockSize size, BlockSize most, BlockSize step, PackCost pa
   };
   const auto in_blocks = [&](const Cut& parts) {
     const BlockSize part = parts.largest();
-    Cut cut = parts;
-    cut.by_rows *= pieces(part.rows, step.rows, most.rows);
-    cut.by_columns *= pieces(part.columns, step.columns, most.columns);
-    return cut;
+    const int64_t by_rows = parts.by_rows * pieces(part.rows, step.rows, most.rows);
+    const int64_t by_columns = parts.by_columns * pieces(part.columns, step.columns, most.columns);
+    // None is empty.
+    return Cut{size, step, std::min(by_rows, std::max<int64_t>(CeilDiv(size.rows, step.rows), 1)),
+               std::min(by_columns, std::max<int64_t>(CeilDiv(size.columns, step.columns), 1))};
   };
   Cut best = in_blocks({size, step});
   if (threads == 1) return best;

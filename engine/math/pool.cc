@@ -19,7 +19,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
-// kOutside: the bits of what the padding holds.
+// kOutside: the bits of what the padding found.
 struct Maximum {  // of numbers
   static constexpr bool kAverage = false;
   static constexpr uint16_t kOutside = 0xfc00;
@@ -48,12 +48,12 @@ struct Average {
   static HWY_INLINE VF Fold(VF a, VF b) { return hn::Add(a, b); }
 };
 
-// What some elements hold: a NaN, or a sign (-0 too).
-struct Holds {
+// Whether some elements are NaN, or have a sign (-0 too).
+struct Special {
   bool nan, sign;
 };
 
-HWY_INLINE Holds Survey(const Half* x, int64_t count) {
+HWY_INLINE Special Survey(const Half* x, int64_t count) {
   const hn::ScalableTag<uint16_t> d;
   const int64_t lanes = hn::Lanes(d);
   const auto magnitude = hn::Set(d, 0x7fff);
@@ -64,13 +64,13 @@ HWY_INLINE Holds Survey(const Half* x, int64_t count) {
     largest = hn::Max(largest, hn::And(bits, magnitude));
     all = hn::Or(all, bits);
   }
-  Holds holds{!hn::AllFalse(d, hn::Gt(largest, hn::Set(d, 0x7c00))),
-              !hn::AllFalse(d, hn::Gt(all, magnitude))};
+  Special found{!hn::AllFalse(d, hn::Gt(largest, hn::Set(d, 0x7c00))),
+                !hn::AllFalse(d, hn::Gt(all, magnitude))};
   for (; i < count; ++i) {
-    holds.nan = holds.nan || IsNan(x[i]);
-    holds.sign = holds.sign || x[i].bits > 0x7fff;
+    found.nan = found.nan || IsNan(x[i]);
+    found.sign = found.sign || x[i].bits > 0x7fff;
   }
-  return holds;
+  return found;
 }
 
 // What averages divide by: the product of a row's and a column's count. Of columns there are a
@@ -242,13 +242,14 @@ void PoolPlanes(const ConvGeometry& g, int64_t begin, int64_t end, int64_t first
     const auto direct = [&](auto op) HWY_ATTR {
       return PoolDirect<decltype(op)>(g, input, from, first, last, counts, to);
     };
-    const Holds holds = average ? Holds{} : Survey(from, in_size);
-    if (average      ? direct(Average())
-        : holds.nan  ? false
-        : holds.sign ? direct(Maximum())
-                     : direct(MaximumUnsigned())) {
-      continue;
+    const Special found = average ? Special{} : Survey(from, in_size);
+    bool is_done = false;
+    if (average) {
+      is_done = direct(Average());
+    } else if (!found.nan) {
+      is_done = found.sign ? direct(Maximum()) : direct(MaximumUnsigned());
     }
+    if (is_done) continue;
     if (staged == nullptr) {
       staged = ThreadScratch<float>(ScratchUse::kStage, stage.channel_size + kLanes);
       const uint16_t outside = average ? Average::kOutside : Maximum::kOutside;
@@ -260,7 +261,7 @@ void PoolPlanes(const ConvGeometry& g, int64_t begin, int64_t end, int64_t first
     };
     if (average) {
       run(Average());
-    } else if (holds.nan) {
+    } else if (found.nan) {
       run(MaximumNan());
     } else {
       run(Maximum());
@@ -356,7 +357,6 @@ void AveragePool(const PoolShape& shape, AverageDivisor divisor, absl::Span<cons
   }
   const ConvGeometry g = PoolGeometry(shape);
   const Window& w = shape.window;
-  constexpr int64_t kMostLanes = 16;
   const CallScratch<float> rows(g.out_h), columns(g.out_w + kMostLanes);
   CountInside(g.in_h, w.kernel_h, w.stride_h, w.dilation_h, w.pad_top, w.pad_bottom, divisor,
               rows.span());

@@ -80,11 +80,10 @@ inline void LeakyReluRun(const Half* in, float slope, Half* out, int64_t count) 
 }
 
 // Scale and sum are roundings of their own, but where the first is none: the product of two Halfs
-// is exact in fp32, and so is a sum with zero.
+// is exact in fp32.
 inline void AffineRun(const Half* in, float scale, float bias, Half* out, int64_t count) {
   const VF factor = hn::Set(DF(), scale), offset = hn::Set(DF(), bias);
-  constexpr float kTiny = 0x1p-100f;  // a product by less could round to a zero with a sign
-  if (ToFloat(ToHalf(scale)) == scale || (bias == 0 && std::abs(scale) > kTiny)) {
+  if (ToFloat(ToHalf(scale)) == scale) {
     return MapRun(in, out, count, [&](VF x) HWY_ATTR { return hn::MulAdd(x, factor, offset); });
   }
   MapRun(in, out, count, [&](VF x) HWY_ATTR { return hn::Add(hn::Mul(x, factor), offset); });

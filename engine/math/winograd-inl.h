@@ -58,10 +58,12 @@ struct WinogradTask {
   // Outputs of the last row of tiles, or column, that the plane has, if few (FewOutputs()).
   int64_t few_rows() const { return FewOutputs(geometry->out_h, tile_row + tile_rows); }
   int64_t few_columns() const { return FewOutputs(geometry->out_w, tile_column + tile_columns); }
+  // Rows of tiles that are not a row of few outputs.
+  int64_t many_rows() const { return tile_rows - (few_rows() > 0); }
 
   // Tiles are numbered row by row, or a last column of few outputs comes first, without the tile
   // that is in a row of few too: that one is last. So the tiles that need a point are a run.
-  int64_t tiles_ahead() const { return last_column_first ? tile_rows - (few_rows() > 0) : 0; }
+  int64_t tiles_ahead() const { return last_column_first ? many_rows() : 0; }
   int64_t TileAt(int64_t row, int64_t column) const {
     const int64_t ahead = tiles_ahead();
     if (column == tile_columns - 1 && row < ahead) return row;

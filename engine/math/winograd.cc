@@ -13,7 +13,6 @@
 // fp16's range, or with infinities, which would spread over their tile, is computed directly.
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 
 #include "engine/math/conv_state.h"
 #include "engine/math/panels.h"
@@ -186,9 +185,8 @@ void ComputeWinograd(const WinogradTask& task) {
     for (; t.tile_row < task.tile_row + task.tile_rows; ++t.tile_row) ComputeWinograd(t);
     return;
   }
-  t.last_column_first = t.few_columns() > 0;
-  // Unless one vector of slots does not have all of those that would come first.
-  if (t.tiles_ahead() * Slots(t).per_row > kLanes + 1) t.last_column_first = false;
+  // If one vector of slots has all that come first then.
+  t.last_column_first = t.few_columns() > 0 && t.many_rows() * Slots(t).per_row <= kLanes + 1;
   const ConvGeometry& g = *t.geometry;
   const int64_t tiles = t.tiles();
   const int64_t step = HWY_MIN(kStepChannels, g.group_in);
@@ -253,7 +251,7 @@ struct Side {
   Side(int64_t outputs, int64_t parts) : tiles(CeilDiv(CeilDiv(outputs, kTile), parts)) {
     points = tiles * kReach;
     const int64_t few = parts == 1 ? FewOutputs(outputs, tiles) : 0;
-    if (few > 0) points -= kReach - (few + 2);
+    for (int64_t point = 0; point < kReach; ++point) points -= !NeedsPoint(few, point);
   }
 };
 

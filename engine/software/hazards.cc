@@ -36,7 +36,7 @@ constexpr Arithmetic kArithmetic[] = {
     {"ElementWise", "Add", false, false, false},
     {"ElementWise", "Sub", false, false, true},
     {"ElementWise", "Mult", true, false, false},
-    {"GOC", nullptr, true, false, false},
+    {"GOC", nullptr, true, false, false},  // see ScaledAnew()
 };
 
 const Arithmetic* ArithmeticOf(const Unit& unit) {
@@ -77,7 +77,7 @@ Tensor AsTensor(const Tensor& like, const Halves& values) {
   return Tensor::Of<Half>(DataType::kFloat16, like.dims(), values);
 }
 
-// |x * gain + offset| of what is finite.
+// |x * gain + offset| with 0 for an infinite x; infinite or NaN where gain or offset is.
 std::vector<double> ScaledAnew(const UnitRun& run, const GainOffset& of_channel) {
   const ConstView& x = run.in[0];
   const int64_t plane = x.dims.h() * x.dims.w();
@@ -95,7 +95,8 @@ std::vector<double> ScaledAnew(const UnitRun& run, const GainOffset& of_channel)
 }
 
 // |What the unit computes of the same operands and weights|, without fp16's limits, infinities and
-// NaNs left out; of their magnitudes if `absolute`, which for a sum is the sum of its |terms|.
+// NaNs left out (but see ScaledAnew()); of their magnitudes if `absolute`, which for a sum is the
+// sum of its |terms|.
 absl::StatusOr<std::vector<double>> ComputedAnew(const UnitRun& run, const Arithmetic& kind,
                                                  bool absolute) {
   const auto gain = run.unit.kind->EpilogueOf(run.unit.params.get(), run.unit.weights);
@@ -195,12 +196,10 @@ absl::Status FindOverflow(const UnitRun& run, const Arithmetic* kind, bool is_cl
   }
   Counter counter(rule, static_cast<int64_t>(out.size()));
   for (size_t i = 0; i < out.size(); ++i) {
-    if (!leaves(out[i]) || (!is_clear && exact[i] < rule.limit)) continue;
-    if (exact.empty()) {
-      counter.Add(0, std::nullopt, largest_operand);
-    } else {
-      counter.Add(exact[i], exact[i], largest_operand);
-    }
+    if (!leaves(out[i]) || (!is_clear && !(exact[i] >= rule.limit))) continue;
+    const bool is_known = !exact.empty() && std::isfinite(exact[i]);
+    counter.Add(exact.empty() ? 0 : exact[i],
+                is_known ? std::optional<double>(exact[i]) : std::nullopt, largest_operand);
   }
   counter.AddTo(list);
   return absl::OkStatus();

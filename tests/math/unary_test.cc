@@ -133,6 +133,25 @@ TEST(Unary, SigmoidAndSiluAreTheirTables) {
   ExpectNearTable(Unary::kSilu, 0x1p-24f, Silu);
 }
 
+TEST(Unary, AffineRoundsTheProductAndTheSum) {
+  std::vector<Half> x(0x7c00 * 2), y(x.size());  // every finite value
+  for (size_t i = 0; i < x.size(); ++i) {
+    x[i].bits = static_cast<uint16_t>(i < 0x7c00 ? i : i + 0x400);
+  }
+  ForEachSimdTarget([&] {
+    for (float scale : {0.1875f, 0.1f, -1.7f, 0x1p-24f, 1e-30f, 0.0f}) {
+      for (float bias : {0.0f, -0.3f, 1000.1f}) {
+        Affine(x, scale, bias, absl::MakeSpan(y));
+        for (size_t i = 0; i < x.size(); ++i) {
+          const volatile float product = ToFloat(x[i]) * scale;  // not one operation with the sum
+          ASSERT_EQ(y[i].bits, ToHalf(product + bias).bits)
+              << ToFloat(x[i]) << " * " << scale << " + " << bias;
+        }
+      }
+    }
+  });
+}
+
 TEST(Unary, ArraysAtEdgeSizesOnEveryTarget) {
   const UnaryTable table([](double x) { return x * 0.5; });
   ForEachSimdTarget([&] {

@@ -57,6 +57,12 @@ const HazardCase kCases[] = {
      " { y = BatchNormalization<epsilon = 0.0>(x, s, b, m, v) }",
      {20000, 1, 100, 70},
      {{"overflow", "BatchNormalization", 2, 69000, 20000}}},
+    {"infinite_scale",
+     "(float[1,1,1,3] x) => (float[1,1,1,3] y)"
+     " <float[1] s = {1}, float[1] b = {1}, float[1] m = {0}, float[1] v = {0}>"
+     " { y = BatchNormalization<epsilon = 0.0>(x, s, b, m, v) }",
+     {1, 2, 3},
+     {{"overflow", "BatchNormalization", 3, -1, 3}}},
     {"reduce",
      "(float[1,4] x) => (float[1,1] y) <int64[1] axes = {1}> { y = ReduceSum(x, axes) }",
      {30000, 30000, 30000, 8},
