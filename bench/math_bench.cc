@@ -1,4 +1,4 @@
-// Speed of engine/math on typical layers, as a share of the roof that this machine's multiply-add
+// Speed of math on typical layers, as a share of the roof that this machine's multiply-add
 // units and memory put over each: both are measured in the same run, with the same threads.
 //
 //   math_bench [threads [filter]]     # default: all cores, every layer
@@ -11,19 +11,19 @@
 #include <vector>
 
 #include "bench/peaks.h"
-#include "engine/math/conv.h"
-#include "engine/math/conv_transpose.h"
-#include "engine/math/convert.h"
-#include "engine/math/elementwise.h"
-#include "engine/math/gemm.h"
-#include "engine/math/normalize.h"
-#include "engine/math/parallel.h"
-#include "engine/math/pool.h"
-#include "engine/math/reduce.h"
-#include "engine/math/sdpa.h"
-#include "engine/math/softmax.h"
-#include "engine/math/transpose.h"
-#include "engine/math/unary.h"
+#include "math/attention/sdpa.h"
+#include "math/conv/conv.h"
+#include "math/conv/conv_transpose.h"
+#include "math/conv/pool.h"
+#include "math/core/parallel.h"
+#include "math/elementwise/elementwise.h"
+#include "math/elementwise/unary.h"
+#include "math/gemm/gemm.h"
+#include "math/move/convert.h"
+#include "math/move/transpose.h"
+#include "math/reduce/normalize.h"
+#include "math/reduce/reduce.h"
+#include "math/reduce/softmax.h"
 #include "tbb/global_control.h"
 #include "tbb/task_arena.h"
 

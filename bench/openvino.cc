@@ -12,7 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "anemone/status_macros.h"
+#include "base/status_macros.h"
 
 namespace anemone {
 

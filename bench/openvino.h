@@ -13,7 +13,7 @@
 #include <memory>
 #include <string>
 
-#include "tools/contestants.h"
+#include "tools/compare/contestants.h"
 
 namespace anemone {
 

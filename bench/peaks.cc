@@ -2,7 +2,7 @@
 
 #include <cstdio>
 
-#include "engine/math/parallel.h"
+#include "math/core/parallel.h"
 #include "tbb/parallel_for.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -17,16 +17,16 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "anemone/status_macros.h"
+#include "base/status_macros.h"
 #include "bench/openvino.h"
 #include "bench/peaks.h"
 #include "bench/profile.h"
-#include "engine/json.h"
+#include "engine/formats/json.h"
 #include "tbb/task_arena.h"
-#include "tools/compare.h"
-#include "tools/contestants.h"
-#include "tools/flag_values.h"
-#include "tools/inputs.h"
+#include "tools/command/flag_values.h"
+#include "tools/compare/compare.h"
+#include "tools/compare/contestants.h"
+#include "tools/compare/inputs.h"
 
 namespace anemone {
 namespace {

@@ -8,14 +8,14 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "anemone/status_macros.h"
-#include "engine/json.h"
+#include "base/status_macros.h"
+#include "engine/formats/json.h"
 #include "engine/unit_kind.h"
-#include "kernels/conv.h"
+#include "kernels/conv/conv.h"
 #include "partitioner/plan.h"
 #include "provider/importing.h"
 #include "provider/planning.h"
-#include "tools/inputs.h"
+#include "tools/compare/inputs.h"
 
 namespace anemone {
 namespace {

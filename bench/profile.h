@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "bench/peaks.h"
-#include "tools/contestants.h"
+#include "tools/compare/contestants.h"
 
 namespace anemone {
 

@@ -287,7 +287,7 @@ def write_forms(tables, out):
     """netplist_table.cc: which keys a unit type's netplist form has."""
     rows = json.loads((tables / "netplist_forms.json").read_text())["forms"]
     body = ["// Generated from engine/tables/netplist_forms.json. Do not edit.",
-            '#include "engine/netplist_form.h"', "", "namespace anemone {", "namespace {", "",
+            '#include "engine/formats/netplist_form.h"', "", "namespace anemone {", "namespace {", "",
             "using Keys = const char* const;"]
     table = []
     for row in rows:

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "anemone/compressed.h"
-#include "anemone/status_macros.h"
-#include "engine/math/transpose.h"
+#include "base/status_macros.h"
+#include "math/move/transpose.h"
 
 namespace anemone {
 

@@ -8,13 +8,13 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "anemone/tensor.h"
-#include "engine/math/coded_weights.h"
-#include "engine/math/convert.h"
-#include "engine/math/half.h"
+#include "math/core/half.h"
+#include "math/gemm/coded_weights.h"
+#include "math/move/convert.h"
 
 namespace anemone {
 
-// The type as engine/math names it. `type` is one that IsEngineConstant() takes, uint16, or int64
+// The type as math names it. `type` is one that IsEngineConstant() takes, uint16, or int64
 // or int32, as which indices leave the engine.
 math::Element ElementOf(DataType type);
 

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "engine/json_keys.h"
+#include "engine/formats/json_keys.h"
 
 namespace anemone {
 

@@ -22,8 +22,8 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "engine/dims.h"
-#include "engine/json.h"
-#include "engine/math/half.h"
+#include "engine/formats/json.h"
+#include "math/core/half.h"
 
 namespace anemone {
 

@@ -1,6 +1,6 @@
 #include "engine/network_builder.h"
 
-#include "anemone/status_macros.h"
+#include "base/status_macros.h"
 
 namespace anemone {
 

@@ -13,8 +13,8 @@
 
 #include "absl/status/statusor.h"
 #include "engine/dims.h"
-#include "engine/math/convert.h"
 #include "engine/unit.h"
+#include "math/move/convert.h"
 
 namespace anemone {
 
@@ -32,7 +32,7 @@ struct SurfaceLayout {
   bool is_dense() const;  // rows follow each other without gaps
 };
 
-// The same, as the conversions of engine/math take it.
+// The same, as the conversions of math take it.
 math::Layout MathLayout(const SurfaceLayout& layout);
 
 SurfaceLayout LayoutOf(const Dims& dims, Format format);

@@ -26,11 +26,11 @@
 #include "anemone/tensor.h"
 #include "engine/dims.h"
 #include "engine/field.h"
-#include "engine/math/element_steps.h"
-#include "engine/math/epilogue.h"
-#include "engine/math/half.h"
 #include "engine/unit.h"
 #include "engine/verdict.h"
+#include "math/core/epilogue.h"
+#include "math/core/half.h"
+#include "math/elementwise/element_steps.h"
 #include "numerics.h"  // generated
 
 namespace anemone {
@@ -117,8 +117,8 @@ struct UnitRow {
   // alone (empty: these keys want none); and the weight in the file's order of elements.
   absl::StatusOr<std::vector<int64_t>> (*kernel_dims)(const P&, Bottoms) = nullptr;
   absl::StatusOr<Tensor> (*stored_kernel)(const P&, const Tensor& weight) = nullptr;
-  // Writes the unit as statements of MIL (engine/mil_emitter.h). Null, or kUnimplemented for some
-  // parameters: no operation is known that does this.
+  // Writes the unit as statements of MIL (engine/formats/mil_emitter.h). Null, or kUnimplemented
+  // for some parameters: no operation is known that does this.
   absl::Status (*mil)(MilEmitter&, const P&, const Unit&) = nullptr;
   // Appends units with a netplist form that compute what this one does, to the bit, for parameters
   // or weights that have none. kUnimplemented: there is no such way.

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_join.h"
 #include "anemone/compressed.h"
-#include "engine/netplist.h"
+#include "engine/formats/netplist.h"
 #include "engine/surface.h"
 #include "engine/unit_kind.h"
 #include "warning_table.h"  // generated

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "anemone/status_macros.h"
-#include "importer/opsets.h"
-#include "importer/to_onnx.h"
+#include "base/status_macros.h"
+#include "importer/opset/opsets.h"
+#include "importer/write/to_onnx.h"
 
 namespace anemone {
 namespace {

@@ -20,7 +20,7 @@
 #include "absl/types/span.h"
 #include "fallback/cpu_session.h"
 #include "importer/graph.h"
-#include "importer/to_onnx.h"
+#include "importer/write/to_onnx.h"
 
 namespace anemone {
 

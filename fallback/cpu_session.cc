@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "anemone/status_macros.h"
+#include "base/status_macros.h"
 #include "fallback/ort_types.h"
 
 namespace anemone {

@@ -17,7 +17,7 @@
 #include "fallback/cpu_value.h"
 #include "fallback/ort_runtime.h"
 #include "importer/graph.h"
-#include "importer/to_onnx.h"
+#include "importer/write/to_onnx.h"
 
 struct OrtSession;
 

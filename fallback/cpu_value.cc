@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "anemone/mapped_file.h"
-#include "anemone/status_macros.h"
+#include "base/mapped_file.h"
+#include "base/status_macros.h"
 #include "fallback/ort_types.h"
 
 namespace anemone {

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "anemone/status_macros.h"
+#include "base/status_macros.h"
 #include "fallback/cpu_session.h"
-#include "importer/opsets.h"
-#include "importer/to_onnx.h"
+#include "importer/opset/opsets.h"
+#include "importer/write/to_onnx.h"
 
 namespace anemone {
 namespace {

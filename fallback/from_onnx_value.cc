@@ -3,10 +3,10 @@
 #include <utility>
 #include <vector>
 
-#include "anemone/status_macros.h"
+#include "base/status_macros.h"
 #include "fallback/cpu_session.h"
 #include "importer/importer.h"
-#include "importer/to_onnx.h"
+#include "importer/write/to_onnx.h"
 
 namespace anemone {
 namespace {

@@ -15,8 +15,8 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "anemone/status_macros.h"
-#include "anemone/threads.h"
+#include "base/status_macros.h"
+#include "base/threads.h"
 #include "onnx/onnx_pb.h"
 
 namespace anemone {

@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "anemone/nibbles.h"
+#include "base/nibbles.h"
 
 namespace anemone {
 namespace {

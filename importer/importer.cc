@@ -6,15 +6,15 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "anemone/guarded.h"
-#include "anemone/mapped_file.h"
-#include "anemone/status_macros.h"
-#include "importer/bindings.h"
-#include "importer/external_data.h"
-#include "importer/opset.h"
-#include "importer/reader.h"
+#include "base/guarded.h"
+#include "base/mapped_file.h"
+#include "base/status_macros.h"
+#include "importer/opset/opset.h"
+#include "importer/read/bindings.h"
+#include "importer/read/external_data.h"
+#include "importer/read/reader.h"
+#include "importer/read/skeleton.h"
 #include "importer/simplify.h"
-#include "importer/skeleton.h"
 
 namespace anemone {
 namespace {

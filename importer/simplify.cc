@@ -1,8 +1,8 @@
 #include "importer/simplify.h"
 
-#include "anemone/status_macros.h"
-#include "importer/fold.h"
-#include "importer/infer.h"
+#include "base/status_macros.h"
+#include "importer/infer/fold.h"
+#include "importer/infer/infer.h"
 #include "importer/passes/pipeline.h"
 
 namespace anemone {

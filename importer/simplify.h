@@ -11,7 +11,7 @@ namespace anemone {
 
 // Afterwards the graph has no dead nodes and no dead values. With `options.simplify` false, nodes
 // stay as they are and only shapes are inferred. Errors: those of inference and folding
-// (importer/fold.h); kInternal if a pass finds the graph damaged.
+// (importer/infer/fold.h); kInternal if a pass finds the graph damaged.
 absl::Status Simplify(Model& model, const ImportOptions& options);
 
 }  // namespace anemone

@@ -5,10 +5,10 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "anemone/status_macros.h"
+#include "base/status_macros.h"
 #include "importer/elements.h"
 #include "kernels/integers.h"
-#include "kernels/transpose.h"
+#include "kernels/units/transpose.h"
 #include "rule_table.h"  // generated
 
 namespace anemone {

@@ -30,7 +30,7 @@
 #include "absl/types/span.h"
 #include "engine/network_builder.h"
 #include "importer/graph.h"
-#include "importer/intervals.h"
+#include "importer/operators/intervals.h"
 
 namespace anemone {
 

@@ -6,12 +6,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "anemone/near_names.h"
-#include "anemone/status_macros.h"
+#include "base/near_names.h"
+#include "base/status_macros.h"
 #include "engine/authored_unit.h"
 #include "engine/constant.h"
-#include "engine/json_keys.h"
-#include "kernels/reshape.h"
+#include "engine/formats/json_keys.h"
+#include "kernels/units/reshape.h"
 #include "rule_table.h"  // generated
 
 namespace anemone {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "anemone/status_macros.h"
+#include "base/status_macros.h"
 #include "kernels/lowering.h"
 
 namespace anemone {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "importer/trips.h"
+#include "importer/infer/trips.h"
 #include "kernels/lowering.h"
 
 namespace anemone {

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "anemone/status_macros.h"
-#include "importer/opsets.h"
+#include "base/status_macros.h"
+#include "importer/opset/opsets.h"
 #include "kernels/integers.h"
 #include "rule_table.h"  // generated
 

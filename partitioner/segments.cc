@@ -13,7 +13,7 @@ namespace anemone {
 namespace {
 
 // Where a node stands: level, then the count of opset changes within a CPU level, then the class of
-// its opsets (importer/opsets.h).
+// its opsets (importer/opset/opsets.h).
 using Place = std::tuple<int, int, int>;
 
 // Of nodes that go one way together: a cover on the engine, or one node.

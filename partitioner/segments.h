@@ -16,7 +16,7 @@ namespace anemone {
 // placement are one segment. No path leaves such a set and comes back, for it would have to climb;
 // and engine level 2k needs a chain of k changes, so no other grouping has fewer engine segments.
 // Within a CPU level, nodes whose opset differs from their producer's go to a later segment;
-// `opset_classes` are the graph's (importer/opsets.h).
+// `opset_classes` are the graph's (importer/opset/opsets.h).
 //
 // A cover on the engine stands as a whole, where its anchor does: only the anchor's outputs are
 // read outside (cover.cc IsClosed), so no path leaves it and comes back.

@@ -3,13 +3,13 @@
 #include <functional>
 #include <utility>
 
-#include "anemone/guarded.h"
-#include "anemone/status_macros.h"
+#include "base/guarded.h"
+#include "base/status_macros.h"
 #include "partitioner/plan_json.h"
-#include "provider/bucketing.h"
+#include "provider/buckets/bucketing.h"
+#include "provider/buckets/sized_plans.h"
 #include "provider/importing.h"
 #include "provider/planning.h"
-#include "provider/sized_plans.h"
 
 namespace anemone {
 

@@ -8,12 +8,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "anemone/annotated.h"
-#include "anemone/status_macros.h"
-#include "importer/opsets.h"
-#include "importer/trips.h"
+#include "base/annotated.h"
+#include "base/status_macros.h"
+#include "importer/infer/trips.h"
+#include "importer/opset/opsets.h"
 #include "kernels/attributes.h"
-#include "provider/scan_axis.h"
+#include "provider/buckets/scan_axis.h"
 #include "provider/scheduler.h"
 
 namespace anemone {

@@ -5,7 +5,7 @@
 
 #include "engine/constant.h"
 #include "engine/dims.h"
-#include "engine/math/convert.h"
+#include "math/move/convert.h"
 
 namespace anemone {
 namespace {

@@ -13,14 +13,14 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "anemone/annotated.h"
-#include "anemone/guarded.h"
-#include "anemone/status_macros.h"
 #include "anemone/tensor.h"
-#include "engine/math/extents.h"
+#include "base/annotated.h"
+#include "base/guarded.h"
+#include "base/status_macros.h"
 #include "engine/surface.h"
 #include "engine/target.h"
 #include "kernels/custom_domain.h"
+#include "math/core/extents.h"
 #include "provider/crossing.h"
 #include "provider/ort_status.h"
 

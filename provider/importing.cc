@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "anemone/status_macros.h"
+#include "base/status_macros.h"
 #include "fallback/evaluator.h"
 #include "kernels/custom_domain.h"
 #include "provider/custom_ops.h"

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "anemone/printable.h"
-#include "anemone/status_macros.h"
+#include "base/printable.h"
+#include "base/status_macros.h"
 
 namespace anemone {
 

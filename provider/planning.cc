@@ -2,7 +2,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "anemone/status_macros.h"
+#include "base/status_macros.h"
 
 namespace anemone {
 

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "importer/to_onnx.h"
+#include "importer/write/to_onnx.h"
 #include "onnx/onnx_pb.h"
 
 namespace anemone {

@@ -11,10 +11,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "anemone/annotated.h"
-#include "anemone/status_macros.h"
+#include "base/annotated.h"
+#include "base/status_macros.h"
 #include "fallback/from_onnx_value.h"
-#include "importer/to_onnx.h"
+#include "importer/write/to_onnx.h"
 #include "provider/crossing.h"
 
 namespace anemone {

@@ -22,9 +22,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "anemone/check.h"
-#include "anemone/printable.h"
 #include "anemone/session.h"
 #include "anemone/version.h"
+#include "base/printable.h"
 #include "engine/target.h"
 
 namespace nb = nanobind;

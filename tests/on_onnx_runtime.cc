@@ -5,7 +5,7 @@
 #include <fstream>
 #include <vector>
 
-#include "anemone/status_macros.h"
+#include "base/status_macros.h"
 #include "fallback/reference_model.h"
 #include "provider/importing.h"
 #include "tests/round_trip.h"

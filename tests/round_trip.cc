@@ -10,15 +10,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "anemone/compressed.h"
-#include "anemone/mapped_file.h"
-#include "anemone/status_macros.h"
+#include "base/mapped_file.h"
+#include "base/status_macros.h"
 #include "engine/device.h"
-#include "engine/mil_emitter.h"
-#include "engine/netplist_folder.h"
-#include "engine/network_json.h"
+#include "engine/formats/mil_emitter.h"
+#include "engine/formats/netplist_folder.h"
+#include "engine/formats/network_json.h"
 #include "kernels/lowering.h"
-#include "kernels/mil_folder.h"
-#include "provider/cbor.h"
+#include "kernels/mil/mil_folder.h"
+#include "provider/package/cbor.h"
 
 namespace anemone {
 namespace {

@@ -11,8 +11,8 @@
 #include "absl/status/statusor.h"
 #include "engine/network.h"
 #include "engine/target.h"
-#include "provider/engine_format.h"
-#include "provider/package.h"
+#include "provider/package/engine_format.h"
+#include "provider/package/package.h"
 
 namespace anemone {
 

@@ -4,10 +4,10 @@
 #include <optional>
 #include <utility>
 
-#include "engine/math/element_steps.h"
-#include "engine/math/epilogue.h"
-#include "engine/math/panels.h"
-#include "engine/math/parallel.h"
+#include "math/core/epilogue.h"
+#include "math/core/parallel.h"
+#include "math/elementwise/element_steps.h"
+#include "math/gemm/panels.h"
 
 namespace anemone {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "anemone/status_macros.h"
+#include "base/status_macros.h"
 #include "engine/constant.h"
 #include "hazard_table.h"  // generated
 

@@ -10,17 +10,17 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "anemone/mapped_file.h"
-#include "anemone/status_macros.h"
+#include "base/mapped_file.h"
+#include "base/status_macros.h"
 #include "engine/constant.h"
 #include "engine/device.h"
-#include "engine/math/convert.h"
-#include "engine/math/half.h"
-#include "engine/math/scratch.h"
 #include "engine/software/exact_plan.h"
 #include "engine/software/fusion.h"
 #include "engine/software/placement.h"
 #include "engine/unit_kind.h"
+#include "math/core/half.h"
+#include "math/core/scratch.h"
+#include "math/move/convert.h"
 
 namespace anemone {
 namespace {

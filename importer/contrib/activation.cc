@@ -1,7 +1,7 @@
 // The GELUs of com.microsoft.
 #include <string>
 
-#include "anemone/status_macros.h"
+#include "base/status_macros.h"
 #include "importer/contrib/builders.h"
 
 namespace anemone {

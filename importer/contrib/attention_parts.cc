@@ -1,9 +1,10 @@
-// The parts of importer/contrib/attention.h, in the spelling that kernels/attention.h looks for.
+// The parts of importer/contrib/attention.h, in the spelling that kernels/attention/attention.h
+// looks for.
 #include <cmath>
 #include <limits>
 #include <utility>
 
-#include "anemone/status_macros.h"
+#include "base/status_macros.h"
 #include "importer/contrib/attention.h"
 
 namespace anemone {

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
-#include "anemone/status_macros.h"
+#include "base/status_macros.h"
 
 namespace anemone {
 

@@ -20,7 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "importer/opset_lifts.h"
+#include "importer/opset/opset_lifts.h"
 
 namespace anemone {
 

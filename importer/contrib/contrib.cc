@@ -5,10 +5,10 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "anemone/status_macros.h"
+#include "base/status_macros.h"
 #include "importer/contrib/builders.h"
 #include "importer/edit.h"
-#include "importer/to_onnx.h"
+#include "importer/write/to_onnx.h"
 
 namespace anemone {
 namespace {

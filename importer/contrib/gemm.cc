@@ -4,10 +4,10 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
-#include "anemone/nibbles.h"
-#include "anemone/status_macros.h"
+#include "base/nibbles.h"
+#include "base/status_macros.h"
 #include "importer/contrib/builders.h"
-#include "importer/fold_rules.h"
+#include "importer/infer/fold_rules.h"
 
 namespace anemone {
 namespace {
@@ -93,7 +93,7 @@ bool HasPackedZeroPoints(const ContribBody& b) {
   return !b.Has(3) || b.value(b.input(3)).type == DataType::kUInt8;
 }
 
-// As one DequantizeLinear, whose result importer/compressed_nodes.h does not write out.
+// As one DequantizeLinear, whose result importer/write/compressed_nodes.h does not write out.
 bool StaysCompressed(const ContribBody& b, const Blocks& w) {
   return w.type == DataType::kFloat && w.is_whole() && HasPackedZeroPoints(b);
 }

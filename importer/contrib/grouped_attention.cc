@@ -8,7 +8,7 @@
 #include <limits>
 #include <optional>
 
-#include "anemone/status_macros.h"
+#include "base/status_macros.h"
 #include "importer/contrib/attention.h"
 #include "importer/contrib/builders.h"
 #include "importer/edit.h"

@@ -1,7 +1,7 @@
 // The normalizations of com.microsoft, with what ONNX Runtime fuses in front of them.
 #include <numeric>
 
-#include "anemone/status_macros.h"
+#include "base/status_macros.h"
 #include "importer/contrib/attention.h"
 #include "importer/contrib/builders.h"
 
@@ -11,7 +11,8 @@ namespace {
 // The default of the operators that are fused from others.
 constexpr float kFusedEpsilon = 1e-12f;
 
-// x / sqrt(mean(x^2) + epsilon) * scale over `axes`: kernels/rms_normalization.cc looks for it.
+// x / sqrt(mean(x^2) + epsilon) * scale over `axes`: kernels/rewrites/rms_normalization.cc looks
+// for it.
 ValueId RootMeanSquared(ContribBody& b, DataType type, ValueId x, const Sizes& axes, float epsilon,
                         ValueId scale) {
   const ValueId square = b.Emit("Mul", {x, x});

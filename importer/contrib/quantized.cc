@@ -7,9 +7,9 @@
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
-#include "anemone/status_macros.h"
-#include "importer/check.h"
+#include "base/status_macros.h"
 #include "importer/contrib/builders.h"
+#include "importer/read/check.h"
 
 namespace anemone {
 namespace {

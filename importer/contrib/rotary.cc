@@ -1,5 +1,5 @@
 // RotaryEmbedding of com.microsoft.
-#include "anemone/status_macros.h"
+#include "base/status_macros.h"
 #include "importer/contrib/attention.h"
 #include "importer/contrib/builders.h"
 

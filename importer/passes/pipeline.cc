@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "anemone/status_macros.h"
+#include "base/status_macros.h"
 #include "importer/passes/passes.h"
 
 namespace anemone {

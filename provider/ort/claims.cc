@@ -9,8 +9,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "anemone/status_macros.h"
-#include "importer/to_onnx.h"
+#include "base/status_macros.h"
+#include "importer/write/to_onnx.h"
 #include "provider/ort/closure.h"
 
 namespace anemone {

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "anemone/status_macros.h"
+#include "base/status_macros.h"
 #include "provider/crossing.h"
 #include "provider/ort_status.h"
 

@@ -15,7 +15,7 @@
 #include "engine/device.h"
 #include "engine/surface.h"
 #include "engine/target.h"
-#include "provider/package.h"
+#include "provider/package/package.h"
 #include "provider/trace.h"
 
 struct OrtApi;

@@ -8,12 +8,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "anemone/annotated.h"
-#include "anemone/status_macros.h"
 #include "anemone/version.h"
+#include "base/annotated.h"
+#include "base/status_macros.h"
 #include "engine/table_hash.h"
-#include "importer/tensor_reader.h"
-#include "importer/to_onnx.h"
+#include "importer/read/tensor_reader.h"
+#include "importer/write/to_onnx.h"
 #include "provider/ort/provider.h"
 #include "provider/ort_status.h"
 

@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "provider/ort/compute.h"
 #include "provider/ort/ort_graph.h"
-#include "provider/package.h"
+#include "provider/package/package.h"
 
 struct OrtApi;
 struct OrtNode;

@@ -6,7 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "anemone/guarded.h"
+#include "base/guarded.h"
 #include "provider/custom_ops.h"
 #include "provider/ort/factory.h"
 #include "provider/ort_status.h"

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "anemone/status_macros.h"
-#include "importer/opsets.h"
-#include "importer/to_onnx.h"
+#include "base/status_macros.h"
+#include "importer/opset/opsets.h"
+#include "importer/write/to_onnx.h"
 #include "kernels/custom_domain.h"
 #include "provider/custom_ops.h"
 #include "provider/ort/ort_attributes.h"

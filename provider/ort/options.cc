@@ -6,9 +6,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "anemone/annotated.h"
-#include "anemone/status_macros.h"
-#include "anemone/threads.h"
+#include "base/annotated.h"
+#include "base/status_macros.h"
+#include "base/threads.h"
 
 namespace anemone {
 namespace {

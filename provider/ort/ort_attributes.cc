@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "anemone/status_macros.h"
-#include "importer/to_onnx.h"
+#include "base/status_macros.h"
+#include "importer/write/to_onnx.h"
 #include "provider/ort_status.h"
 
 namespace anemone {

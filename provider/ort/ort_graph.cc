@@ -8,8 +8,8 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
-#include "anemone/status_macros.h"
-#include "importer/to_onnx.h"
+#include "base/status_macros.h"
+#include "importer/write/to_onnx.h"
 #include "onnx/defs/schema.h"
 #include "provider/ort/ort_attributes.h"
 #include "provider/ort_status.h"

@@ -20,7 +20,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "anemone/tensor.h"
-#include "importer/skeleton.h"
+#include "importer/read/skeleton.h"
 #include "onnx/onnx_pb.h"
 
 struct OrtApi;

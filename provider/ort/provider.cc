@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "anemone/guarded.h"
-#include "anemone/status_macros.h"
-#include "anemone/threads.h"
+#include "base/guarded.h"
+#include "base/status_macros.h"
+#include "base/threads.h"
 #include "kernels/custom_domain.h"
 #include "provider/ort/claims.h"
 #include "provider/ort/evaluator.h"

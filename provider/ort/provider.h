@@ -17,7 +17,7 @@
 #include "provider/ort/context.h"
 #include "provider/ort/options.h"
 #include "provider/ort/report.h"
-#include "provider/program_cache.h"
+#include "provider/package/program_cache.h"
 #include "provider/trace.h"
 
 namespace anemone {

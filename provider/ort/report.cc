@@ -8,9 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "anemone/printable.h"
-#include "anemone/status_macros.h"
 #include "anemone/version.h"
+#include "base/printable.h"
+#include "base/status_macros.h"
 #include "partitioner/plan_json.h"
 #include "provider/new_file.h"
 

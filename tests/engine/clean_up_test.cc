@@ -3,8 +3,8 @@
 
 #include "engine/network.h"
 #include "kernels/lowering.h"
-#include "kernels/reshape.h"
-#include "kernels/transpose.h"
+#include "kernels/units/reshape.h"
+#include "kernels/units/transpose.h"
 
 namespace anemone {
 namespace {

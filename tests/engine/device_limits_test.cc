@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "engine/authored_unit.h"
-#include "engine/math/half.h"
 #include "kernels/lowering.h"
+#include "math/core/half.h"
 #include "tests/status_matchers.h"
 
 namespace anemone {

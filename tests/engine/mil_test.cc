@@ -6,9 +6,9 @@
 #include <limits>
 #include <sstream>
 
-#include "engine/math/half.h"
-#include "engine/mil_blobs.h"
-#include "engine/mil_program.h"
+#include "engine/formats/mil_blobs.h"
+#include "engine/formats/mil_program.h"
+#include "math/core/half.h"
 #include "tests/status_matchers.h"
 
 namespace anemone {

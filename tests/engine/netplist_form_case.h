@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/authored_unit.h"
 #include "engine/constant.h"
-#include "engine/netplist.h"
+#include "engine/formats/netplist.h"
 #include "kernels/lowering.h"
 
 namespace anemone {

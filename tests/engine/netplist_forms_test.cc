@@ -12,7 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "engine/property_list.h"
+#include "engine/formats/property_list.h"
 #include "tests/engine/netplist_form_case.h"
 
 namespace anemone {

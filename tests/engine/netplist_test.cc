@@ -1,10 +1,10 @@
 // Netplists: names, hostile files, and property lists.
-#include "engine/netplist.h"
+#include "engine/formats/netplist.h"
 
 #include <gtest/gtest.h>
 
 #include "engine/authored_unit.h"
-#include "engine/property_list.h"
+#include "engine/formats/property_list.h"
 #include "kernels/lowering.h"
 #include "tests/engine/netplist_form_case.h"
 #include "tests/status_matchers.h"

@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "importer/opsets.h"
+#include "importer/opset/opsets.h"
 #include "onnx/onnx_pb.h"
 #include "tests/fallback/graph_builder.h"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "anemone/mapped_file.h"
+#include "base/mapped_file.h"
 #include "tests/fallback/graph_builder.h"
 
 namespace anemone {

@@ -8,8 +8,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "anemone/session.h"
-#include "anemone/status_macros.h"
-#include "engine/json.h"
+#include "base/status_macros.h"
+#include "engine/formats/json.h"
 
 namespace anemone::fuzz {
 namespace {

@@ -24,7 +24,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "importer/to_onnx.h"
+#include "importer/write/to_onnx.h"
 #include "tests/fuzz/check.h"
 #include "tests/fuzz/maker.h"
 #include "tests/fuzz/shrink.h"

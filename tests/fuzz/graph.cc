@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "anemone/status_macros.h"
-#include "importer/to_onnx.h"
+#include "base/status_macros.h"
+#include "importer/write/to_onnx.h"
 #include "onnx/defs/printer.h"
 
 namespace anemone::fuzz {

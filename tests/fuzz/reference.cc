@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "anemone/status_macros.h"
-#include "engine/math/half.h"
+#include "base/status_macros.h"
 #include "importer/elements.h"
+#include "math/core/half.h"
 #include "tests/fuzz/rules.h"
 
 namespace anemone::fuzz {

@@ -186,7 +186,8 @@ constexpr OpeningRow kOpening[] = {
        return run.node.op_type() == "Div" && run.units > 1 &&
               (r.in.least < kReciprocals || r.in.largest > 1 / kReciprocals);
      }},
-    // kernels/arithmetic.cc: off by |y| where the rounded quotient reaches the next integer.
+    // kernels/rewrites/arithmetic.cc: off by |y| where the rounded quotient reaches the next
+    // integer.
     {"mod",
      [](const NodeRun& run, const Ranges& r) {
        return run.node.op_type() == "Mod" && r.in.largest / r.in.least > 500;

@@ -18,7 +18,7 @@
 #include "fallback/evaluator.h"
 #include "fallback/ort_runtime.h"
 #include "importer/importer.h"
-#include "importer/to_onnx.h"
+#include "importer/write/to_onnx.h"
 #include "tests/importer/onnx_builder.h"
 
 namespace anemone {

@@ -1,7 +1,7 @@
-#include "importer/fold.h"
+#include "importer/infer/fold.h"
 
-#include "importer/fold_rules.h"
-#include "importer/opset.h"
+#include "importer/infer/fold_rules.h"
+#include "importer/opset/opset.h"
 #include "tests/importer/against_ort.h"
 
 namespace anemone {

@@ -1,4 +1,4 @@
-#include "importer/infer.h"
+#include "importer/infer/infer.h"
 
 #include "tests/importer/onnx_builder.h"
 

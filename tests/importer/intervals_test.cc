@@ -1,5 +1,5 @@
 // What is known of integers before a graph runs: one line for each rule.
-#include "importer/intervals.h"
+#include "importer/operators/intervals.h"
 
 #include "tests/importer/against_ort.h"
 

@@ -1,5 +1,5 @@
 // Older and newer forms at the working opset, against ONNX Runtime on the original.
-#include "importer/opset.h"
+#include "importer/opset/opset.h"
 
 #include "tests/importer/against_ort.h"
 

@@ -1,6 +1,6 @@
 // Which operators the proof of padding lets pass, and what it says of the others: each case is a
 // graph with an axis `n`, proven at 5 of 8.
-#include "importer/padding.h"
+#include "importer/padding/padding.h"
 
 #include "tests/importer/against_ort.h"
 #include "tests/onnx_text.h"

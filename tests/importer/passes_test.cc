@@ -5,7 +5,7 @@
 
 #include "importer/edit.h"
 #include "importer/elements.h"
-#include "importer/fold.h"
+#include "importer/infer/fold.h"
 #include "importer/passes/pipeline.h"
 #include "tests/importer/against_ort.h"
 

@@ -1,7 +1,7 @@
 // Quantized operators as what they stand for, against ONNX Runtime's own kernels; and what the
 // passes make of DequantizeLinear.
 #include "tests/importer/against_ort.h"
-#include "tests/importer/contrib_models.h"
+#include "tests/importer/contrib/contrib_models.h"
 
 namespace anemone {
 namespace {

@@ -20,11 +20,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "anemone/status_macros.h"
+#include "base/status_macros.h"
 #include "fallback/evaluator.h"
 #include "fallback/ort_runtime.h"
 #include "importer/importer.h"
-#include "importer/to_onnx.h"
+#include "importer/write/to_onnx.h"
 
 namespace anemone {
 namespace {

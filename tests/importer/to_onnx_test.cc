@@ -1,5 +1,5 @@
 // Graph -> ModelProto: weights outside, fills as one value, bodies by name.
-#include "importer/to_onnx.h"
+#include "importer/write/to_onnx.h"
 
 #include "tests/importer/onnx_builder.h"
 

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "anemone/session.h"
-#include "engine/json.h"
+#include "engine/formats/json.h"
 #include "importer/elements.h"
 #include "importer/importer.h"
 #include "partitioner/plan.h"

@@ -9,7 +9,7 @@ ROOT = pathlib.Path(sys.argv[1])
 
 def main():
     kinds, without = set(), set()
-    for path in sorted((ROOT / "kernels").glob("*.cc")):
+    for path in sorted((ROOT / "kernels").rglob("*.cc")):
         for row in re.findall(r"UnitKindOf<\w+>\(\s*\{(.*?)\}\);", path.read_text(), re.DOTALL):
             kind = re.search(r'\.type = "?(\w+)', row).group(1)  # or a variable: several kinds
             kinds.add(kind)

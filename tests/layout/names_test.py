@@ -10,8 +10,8 @@ import re
 import sys
 
 ROOT = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[2])
-CODE = ["cmake", "engine", "fallback", "importer", "include", "kernels", "models", "partitioner",
-        "provider", "tools"]
+CODE = ["base", "cmake", "engine", "fallback", "importer", "include", "kernels", "math", "models",
+        "partitioner", "provider", "tools"]
 COPIED = {"compiler_texts.json", "numerics.json", "orion.json", "targets.json", "validators.json"}
 FILES = ["compile_probes", "golden_vectors"]
 TABLES = ROOT / "tests" / "rules" / "tables"

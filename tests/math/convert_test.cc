@@ -1,4 +1,4 @@
-#include "engine/math/convert.h"
+#include "math/move/convert.h"
 
 #include <gtest/gtest.h>
 

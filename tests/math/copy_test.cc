@@ -1,5 +1,5 @@
 // Moves without arithmetic: copy.h, transpose.h, gather.h.
-#include "engine/math/copy.h"
+#include "math/move/copy.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <array>
 #include <vector>
 
-#include "engine/math/gather.h"
-#include "engine/math/transpose.h"
+#include "math/move/gather.h"
+#include "math/move/transpose.h"
 #include "tests/math/math_testing.h"
 
 namespace anemone::math {

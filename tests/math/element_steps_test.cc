@@ -1,5 +1,5 @@
 // Chains of steps give the bits of the functions one after the other.
-#include "engine/math/element_steps.h"
+#include "math/elementwise/element_steps.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "engine/math/elementwise.h"
+#include "math/elementwise/elementwise.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "engine/math/gemm.h"
+#include "math/gemm/gemm.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "engine/math/half.h"
+#include "math/core/half.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// tests/math/math_testing.h: what the tests of engine/math share: numbers, instruction sets,
+// tests/math/math_testing.h: what the tests of math share: numbers, instruction sets,
 // threads, comparisons.
 #ifndef ANEMONE_TESTS_MATH_MATH_TESTING_H_
 #define ANEMONE_TESTS_MATH_MATH_TESTING_H_
@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "absl/base/config.h"
-#include "engine/math/epilogue.h"
-#include "engine/math/half.h"
 #include "hwy/highway.h"
+#include "math/core/epilogue.h"
+#include "math/core/half.h"
 #include "tbb/global_control.h"
 #include "tbb/task_arena.h"
 

@@ -1,4 +1,4 @@
-#include "engine/math/normalize.h"
+#include "math/reduce/normalize.h"
 
 #include <gtest/gtest.h>
 

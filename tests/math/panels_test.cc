@@ -1,4 +1,4 @@
-#include "engine/math/panels.h"
+#include "math/gemm/panels.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "engine/math/reduce.h"
+#include "math/reduce/reduce.h"
 
 #include <gtest/gtest.h>
 

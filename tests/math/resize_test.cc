@@ -1,4 +1,4 @@
-#include "engine/math/resize.h"
+#include "math/move/resize.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "engine/math/sdpa.h"
+#include "math/attention/sdpa.h"
 
 #include <gtest/gtest.h>
 

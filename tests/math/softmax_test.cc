@@ -1,4 +1,4 @@
-#include "engine/math/softmax.h"
+#include "math/reduce/softmax.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Convolutions and products that are large enough for engine/math/strassen_conv.cc and
+// Convolutions and products that are large enough for math/gemm/strassen_conv.cc and
 // strassen_gemm.cc.
 #include <gtest/gtest.h>
 
@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/math/conv.h"
-#include "engine/math/conv_state.h"
-#include "engine/math/gemm.h"
-#include "engine/math/gemm_operands.h"
+#include "math/conv/conv.h"
+#include "math/conv/conv_state.h"
+#include "math/gemm/gemm.h"
+#include "math/gemm/gemm_operands.h"
 #include "tests/math/math_testing.h"
 
 namespace anemone::math {

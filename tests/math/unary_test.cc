@@ -1,4 +1,4 @@
-#include "engine/math/unary.h"
+#include "math/elementwise/unary.h"
 
 #include <gtest/gtest.h>
 

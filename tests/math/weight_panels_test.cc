@@ -1,6 +1,6 @@
 // Compressed weights give the bits of the same weights as fp16, on every instruction set, and take
 // less memory.
-#include "engine/math/weight_panels.h"
+#include "math/gemm/weight_panels.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 #include <random>
 #include <vector>
 
-#include "engine/math/conv.h"
-#include "engine/math/gemm.h"
+#include "math/conv/conv.h"
+#include "math/gemm/gemm.h"
 #include "tests/math/math_testing.h"
 
 namespace anemone::math {

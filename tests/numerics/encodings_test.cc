@@ -1,6 +1,6 @@
 // The storage formats, the weights' encodings and the host's arithmetic against
 // golden_vectors.json.
-#include "engine/math/encodings.h"
+#include "math/core/encodings.h"
 
 #include <cmath>
 #include <cstdlib>
@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "engine/json.h"
-#include "engine/math/exact_contract.h"
-#include "engine/math/exact_half.h"
+#include "engine/formats/json.h"
 #include "engine/target.h"
 #include "gtest/gtest.h"
+#include "math/exact/exact_contract.h"
+#include "math/exact/exact_half.h"
 
 namespace anemone::math {
 namespace {

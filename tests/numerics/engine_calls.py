@@ -141,7 +141,7 @@ def layer_norm(inputs, x):
 
 
 def rms_norm(inputs, x):
-    """As a lowering writes it: sums for means (kernels/rms_normalization.cc)."""
+    """As a lowering writes it: sums for means (kernels/rewrites/rms_normalization.cc)."""
     n = len(x)
     return [Call("L2Normalization", Dimension=["Width"],
                  Epsilon=bits_of(n * float(inputs.get("eps", 0)))).add("x", row(x), x),

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <cstdio>
 
-#include "tests/math/exact_computations.h"
+#include "tests/math/exact/exact_computations.h"
 
 namespace anemone::math {
 namespace {

@@ -14,8 +14,8 @@ ln -s /usr/include/hwy /usr/include/absl "$work/include/"
 # Static dispatch: NEON is in every such machine, and Highway's own library is not at hand.
 aarch64-linux-gnu-g++ -std=c++20 -O1 -ffp-contract=off -DHWY_COMPILE_ONLY_STATIC -DNDEBUG -static \
   -I"$project/tests/numerics/serial" -I"$project" -I"$generated" -I"$work/include" \
-  "$project"/engine/math/{exact_contract,exact_elementwise,exact_lanes,exact_mac,exact_pool}.cc \
-  "$project"/engine/math/{exact_reduce,exact_table,convert,elementwise,unary}.cc \
+  "$project"/math/exact/{exact_contract,exact_elementwise,exact_lanes,exact_mac,exact_pool}.cc \
+  "$project"/math/{exact/exact_reduce,exact/exact_table,move/convert,elementwise/elementwise,elementwise/unary}.cc \
   "$project"/tests/math/exact_computations.cc "$project/tests/numerics/exact_bits.cc" \
   "$project/tests/numerics/serial/out_of_range.cc" "$generated/numerics.cc" -o "$work/exact_bits"
 qemu-aarch64 "$work/exact_bits" >"$work/neon"

@@ -19,7 +19,7 @@ def main():
              for rule in section]
     excuses = json.loads((pathlib.Path(__file__).parent / "rules.json").read_text())
     files = {path.relative_to(project): path.read_text()
-             for folder in ("engine", "kernels", "provider")
+             for folder in ("engine", "kernels", "math", "provider")
              for path in sorted((project / folder).rglob("*"))
              if path.suffix in (".h", ".cc")}
     ids = {rule["id"] for rule in rules}

@@ -10,7 +10,7 @@
 
 #include "anemone/check.h"
 #include "anemone/session.h"
-#include "engine/json.h"
+#include "engine/formats/json.h"
 #include "tests/on_onnx_runtime.h"
 #include "tests/onnx_text.h"
 #include "tests/provider/ramp.h"

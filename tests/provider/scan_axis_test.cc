@@ -1,5 +1,5 @@
 // Tensors taken apart along an axis and put together again.
-#include "provider/scan_axis.h"
+#include "provider/buckets/scan_axis.h"
 
 #include <gmock/gmock.h>
 

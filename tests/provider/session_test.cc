@@ -6,7 +6,7 @@
 #include <cmath>
 #include <thread>
 
-#include "engine/json.h"
+#include "engine/formats/json.h"
 #include "tests/onnx_text.h"
 #include "tests/provider/ramp.h"
 #include "tests/status_matchers.h"

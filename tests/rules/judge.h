@@ -5,9 +5,9 @@
 #include <string>
 
 #include "engine/constant.h"
-#include "engine/netplist.h"
-#include "engine/network_json.h"
-#include "engine/property_list.h"
+#include "engine/formats/netplist.h"
+#include "engine/formats/network_json.h"
+#include "engine/formats/property_list.h"
 
 namespace anemone {
 

@@ -16,7 +16,7 @@ from confirm import ENGINE_TABLES, PROBES, TABLES, confirm, pattern_of
 
 # Rules that no case meets, with the reason.
 NOT_MET = {
-    "dropout-random": "an ONNX Dropout alone says it (tests/kernels/input_view_test.cc)",
+    "dropout-random": "an ONNX Dropout alone says it (tests/kernels/units/input_view_test.cc)",
     "dynamic-goc-arch": "no target is known to lack the unit",
     "orion-output-live": "no call can name an output that is not there (tests/engine)",
     "quant-dma-format": "no target's byte 0x52e is published",

@@ -1,0 +1,274 @@
+#include "anemone/compressed.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/nibbles.h"
+
+namespace anemone {
+namespace {
+
+// Element `i` of a tensor of codes.
+int CodeOf(const Tensor& codes, const std::byte* bytes, int64_t i) {
+  switch (codes.type()) {
+    case DataType::kInt8:
+      return static_cast<int8_t>(bytes[i]);
+    case DataType::kUInt8:
+      return static_cast<uint8_t>(bytes[i]);
+    default: {
+      const int nibble = NibbleAt(bytes, i);
+      return codes.type() == DataType::kInt4 && nibble > 7 ? nibble - 16 : nibble;
+    }
+  }
+}
+
+// A fill of codes, written out: here every code has a place.
+Tensor Dense(const Tensor& codes) { return codes.is_fill() ? codes.Copy() : codes; }
+
+Tensor TransposedCodes(const Tensor& codes, int64_t rows, int64_t columns) {
+  Tensor result = Tensor::Zeros(codes.type(), {columns, rows});
+  const std::byte* from = codes.bytes().data();
+  auto* to = result.mutable_data<std::byte>();
+  const bool packed = BitsOf(codes.type()) == 4;
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) {
+      const int64_t place = j * rows + i;
+      const int code = CodeOf(codes, from, i * columns + j);
+      if (packed) {
+        PutNibble(to, place, code);
+      } else {
+        to[place] = static_cast<std::byte>(code);
+      }
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+bool IsCodeType(DataType type) {
+  return type == DataType::kInt8 || type == DataType::kUInt8 || type == DataType::kInt4 ||
+         type == DataType::kUInt4;
+}
+
+absl::StatusOr<Compressed::Ptr> Compressed::Affine(Tensor codes, const Tensor& scales,
+                                                   const Tensor& zero_points, ScaleGrid grid) {
+  if (!IsCodeType(codes.type()) || scales.type() != DataType::kFloat) {
+    return absl::InvalidArgumentError("want integers of 4 or 8 bits and scales of float32");
+  }
+  auto made = std::shared_ptr<Compressed>(
+      new Compressed(CompressedForm::kAffine, DataType::kFloat, codes.elements()));
+  if (!grid.Fits(codes.elements(), scales.elements())) {
+    return absl::InvalidArgumentError("want a scale for every element");
+  }
+  made->scales_.resize(scales.elements());
+  for (size_t i = 0; i < made->scales_.size(); ++i) {
+    made->scales_[i] = scales.at<float>(static_cast<int64_t>(i));
+    if (!std::isfinite(made->scales_[i])) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("scale ", i, " is ", made->scales_[i], "; quantize the model again"));
+    }
+  }
+  if (zero_points.type() != DataType::kUndefined) {
+    if (zero_points.type() != codes.type() || zero_points.elements() != scales.elements()) {
+      return absl::InvalidArgumentError("zero points: want the codes' type and one for each scale");
+    }
+    const Tensor zeros = Dense(zero_points);
+    const std::byte* bytes = zeros.bytes().data();
+    made->zero_points_.resize(scales.elements());
+    for (size_t i = 0; i < made->zero_points_.size(); ++i) {
+      made->zero_points_[i] = static_cast<int16_t>(CodeOf(zeros, bytes, static_cast<int64_t>(i)));
+    }
+    const auto& all = made->zero_points_;
+    if (std::all_of(all.begin(), all.end(), [](int16_t z) { return z == 0; })) {
+      made->zero_points_.clear();
+    }
+  }
+  made->codes_ = Dense(codes);
+  made->grid_ = grid;
+  return made;
+}
+
+absl::StatusOr<Compressed::Ptr> Compressed::Palette(Tensor codes, const Tensor& table) {
+  if ((codes.type() != DataType::kUInt8 && codes.type() != DataType::kUInt4) ||
+      table.type() != DataType::kFloat) {
+    return absl::InvalidArgumentError("want indices of 4 or 8 bits and a table of float32");
+  }
+  auto made = std::shared_ptr<Compressed>(
+      new Compressed(CompressedForm::kPalette, DataType::kFloat, codes.elements()));
+  made->codes_ = Dense(codes);
+  for (int64_t i = 0; i < table.elements(); ++i) made->values_.push_back(table.at<float>(i));
+  if (table.elements() >> BitsOf(codes.type()) == 0) {
+    const std::byte* bytes = made->codes_.bytes().data();
+    for (int64_t i = 0; i < made->elements_; ++i) {
+      const int code = CodeOf(made->codes_, bytes, i);
+      if (code < table.elements()) continue;
+      return absl::OutOfRangeError(absl::StrCat("index ", i, " is ", code, ", but the table has ",
+                                                table.elements(), " entries"));
+    }
+  }
+  return made;
+}
+
+Compressed::Ptr Compressed::Sparse(int64_t elements, absl::Span<const int64_t> positions,
+                                   absl::Span<const float> values) {
+  BitMask mask(elements);
+  for (int64_t at : positions) mask.Set(at);
+  return *Masked(elements, mask.words(), {values.begin(), values.end()});
+}
+
+absl::StatusOr<Compressed::Ptr> Compressed::Masked(int64_t elements, std::vector<uint64_t> mask,
+                                                   std::vector<float> values) {
+  const auto words = static_cast<int64_t>(mask.size());
+  constexpr int64_t kWordBits = BitMask::kWordBits;
+  const bool is_whole = elements % kWordBits == 0;
+  if (words != (elements + kWordBits - 1) / kWordBits ||
+      (!is_whole && mask.back() >> elements % kWordBits != 0)) {
+    return absl::InvalidArgumentError("want a bit for each element");
+  }
+  auto made = std::shared_ptr<Compressed>(
+      new Compressed(CompressedForm::kSparse, DataType::kFloat, elements));
+  made->mask_ = BitMask(std::move(mask));
+  if (made->mask_.CountSet() != static_cast<int64_t>(values.size())) {
+    return absl::InvalidArgumentError("want a value for each bit that is set");
+  }
+  made->values_ = std::move(values);
+  return made;
+}
+
+Compressed::Ptr Compressed::Integers(Tensor codes, DataType type) {
+  auto made =
+      std::shared_ptr<Compressed>(new Compressed(CompressedForm::kAffine, type, codes.elements()));
+  made->grid_ = ScaleGrid::OfTensor(codes.elements());
+  made->codes_ = Dense(codes);
+  made->scales_ = {1};
+  return made;
+}
+
+Compressed::Ptr Compressed::Transposed(int64_t rows, int64_t columns) const {
+  if (form_ == CompressedForm::kSparse) {
+    const std::vector<int64_t> positions = Positions();
+    std::vector<std::pair<int64_t, float>> moved;
+    for (size_t i = 0; i < positions.size(); ++i) {
+      const int64_t at = positions[i];
+      moved.emplace_back(at % columns * rows + at / columns, values_[i]);
+    }
+    std::sort(moved.begin(), moved.end());
+    std::vector<int64_t> places;
+    std::vector<float> values;
+    for (const auto& [place, value] : moved) {
+      places.push_back(place);
+      values.push_back(value);
+    }
+    return Sparse(elements_, places, values);
+  }
+  const bool by_row = grid_.inner == columns && grid_.axis == rows;
+  const bool by_column = grid_.inner == 1 && grid_.axis == columns;
+  if (scales_.size() > 1 && !by_row && !by_column) return nullptr;
+  auto made = std::shared_ptr<Compressed>(new Compressed(form_, type_, elements_));
+  made->codes_ = TransposedCodes(codes_, rows, columns);
+  made->scales_ = scales_;
+  made->zero_points_ = zero_points_;
+  made->values_ = values_;
+  // Of a matrix the axis is one of its two, and the other's index changes its place.
+  made->grid_ = grid_;
+  if (scales_.size() <= 1) {
+    made->grid_ = ScaleGrid::OfTensor(elements_);
+  } else {
+    made->grid_.inner = grid_.inner == 1 ? rows : 1;
+    std::swap(made->grid_.outer_stride, made->grid_.inner_stride);
+  }
+  return made;
+}
+
+int64_t Compressed::stored_bytes() const {
+  const size_t codes = codes_.type() == DataType::kUndefined ? 0 : codes_.bytes().size();
+  return static_cast<int64_t>(codes + (scales_.size() + values_.size()) * sizeof(float) +
+                              zero_points_.size() * sizeof(int16_t) +
+                              mask_.words().size() * sizeof(uint64_t));
+}
+
+bool Compressed::has_signed_codes() const {
+  return codes_.type() == DataType::kInt8 || codes_.type() == DataType::kInt4;
+}
+
+std::vector<int64_t> Compressed::Positions() const {
+  std::vector<int64_t> positions;
+  const std::vector<uint64_t>& words = mask_.words();
+  for (size_t i = 0; i < words.size(); ++i) {
+    for (uint64_t word = words[i]; word != 0; word &= word - 1) {
+      positions.push_back(static_cast<int64_t>(i) * BitMask::kWordBits + std::countr_zero(word));
+    }
+  }
+  return positions;
+}
+
+void Compressed::Read(int64_t first, absl::Span<float> to) const {
+  switch (form_) {
+    case CompressedForm::kAffine:
+      return ReadAffine(first, to);
+    case CompressedForm::kPalette: {
+      const std::byte* bytes = codes_.bytes().data();
+      for (size_t i = 0; i < to.size(); ++i) {
+        to[i] = values_[CodeOf(codes_, bytes, first + static_cast<int64_t>(i))];
+      }
+      return;
+    }
+    case CompressedForm::kSparse:
+      return ReadSparse(first, to);
+  }
+}
+
+// By runs in which the scale's index is constant or counts on.
+void Compressed::ReadAffine(int64_t first, absl::Span<float> to) const {
+  const std::byte* bytes = codes_.bytes().data();
+  while (!to.empty()) {
+    const int64_t row = first / grid_.inner, within = first % grid_.inner;
+    const int64_t at = row % grid_.axis;
+    const int64_t left = grid_.inner > 1
+                             ? grid_.inner - within
+                             : std::min(grid_.block - at % grid_.block, grid_.axis - at);
+    const size_t count = std::min<size_t>(to.size(), left);
+    const int64_t index = grid_.IndexOf(first);
+    const int64_t step = grid_.inner > 1 ? grid_.inner_stride : 0;
+    for (size_t i = 0; i < count; ++i) {
+      const int64_t s = index + static_cast<int64_t>(i) * step;
+      const int zero = zero_points_.empty() ? 0 : zero_points_[s];
+      const int code = CodeOf(codes_, bytes, first + static_cast<int64_t>(i));
+      to[i] = static_cast<float>(code - zero) * scales_[s];
+    }
+    first += static_cast<int64_t>(count);
+    to.remove_prefix(count);
+  }
+}
+
+void Compressed::ReadSparse(int64_t first, absl::Span<float> to) const {
+  int64_t value = to.empty() ? 0 : mask_.SetBefore(first);
+  for (size_t i = 0; i < to.size(); ++i) {
+    to[i] = mask_.Has(first + static_cast<int64_t>(i)) ? values_[value++] : 0.0f;
+  }
+}
+
+const Tensor& Compressed::WrittenOut() const {
+  std::call_once(once_, [&] {
+    Tensor dense = Tensor::Zeros(type_, {elements_});
+    const std::byte* bytes = is_plain() ? codes_.bytes().data() : nullptr;
+    if (type_ == DataType::kInt32) {
+      auto* to = dense.mutable_data<int32_t>();
+      for (int64_t i = 0; i < elements_; ++i) to[i] = CodeOf(codes_, bytes, i);
+    } else if (type_ == DataType::kInt64) {
+      auto* to = dense.mutable_data<int64_t>();
+      for (int64_t i = 0; i < elements_; ++i) to[i] = CodeOf(codes_, bytes, i);
+    } else {
+      Read(0, {dense.mutable_data<float>(), static_cast<size_t>(elements_)});
+    }
+    written_out_ = std::move(dense);
+  });
+  return written_out_;
+}
+
+}  // namespace anemone

@@ -1,0 +1,136 @@
+#include "base/mapped_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <map>
+#include <mutex>
+#include <tuple>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace anemone {
+namespace {
+
+absl::Status SystemError(const std::string& path, absl::string_view what) {
+  const int error = errno;
+  if (error == ENOENT || error == ENOTDIR)
+    return absl::NotFoundError(absl::StrCat(path, ": no such file"));
+  return absl::ErrnoToStatus(error, absl::StrCat(path, ": ", what));
+}
+
+// Device, inode, size and time of the last change.
+using Identity = std::tuple<dev_t, ino_t, off_t, time_t, int64_t>;
+
+// Where files are mapped: the size by the first byte, and each file's mapping, which all share who
+// open the same file (the programs of a model's buckets).
+struct Mappings {
+  std::mutex mutex;
+  std::map<const std::byte*, size_t> sizes;
+  std::map<Identity, std::weak_ptr<const MappedFile>> files;
+};
+Mappings& AllMappings() {
+  static Mappings& mappings = *new Mappings;
+  return mappings;
+}
+
+}  // namespace
+
+MappedFile::MappedFile(const std::byte* data, size_t size) : data_(data), size_(size) {
+  std::lock_guard<std::mutex> lock(AllMappings().mutex);
+  AllMappings().sizes[data] = size;
+}
+
+void MappedFile::GiveBack(absl::Span<const std::byte> bytes) {
+  std::lock_guard<std::mutex> lock(AllMappings().mutex);
+  const auto& sizes = AllMappings().sizes;
+  auto file = sizes.upper_bound(bytes.data());
+  if (file == sizes.begin()) return;
+  --file;
+  const auto offset = static_cast<size_t>(bytes.data() - file->first);
+  if (offset + bytes.size() > file->second) return;
+  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  const size_t first = (offset + page - 1) / page * page;
+  const size_t end = (offset + bytes.size()) / page * page;
+  if (first < end) {
+    ::madvise(const_cast<std::byte*>(file->first) + first, end - first, MADV_DONTNEED);
+  }
+}
+
+namespace {
+
+Identity IdentityOf(const struct stat& info) {
+#ifdef __APPLE__
+  const timespec& changed = info.st_mtimespec;
+#else
+  const timespec& changed = info.st_mtim;
+#endif
+  return {info.st_dev, info.st_ino, info.st_size, changed.tv_sec, changed.tv_nsec};
+}
+
+std::shared_ptr<const MappedFile> FindMapped(const Identity& identity) {
+  const std::lock_guard<std::mutex> lock(AllMappings().mutex);
+  auto& files = AllMappings().files;
+  const auto found = files.find(identity);
+  return found == files.end() ? nullptr : found->second.lock();
+}
+
+void RememberMapped(const Identity& identity, const std::shared_ptr<const MappedFile>& file) {
+  const std::lock_guard<std::mutex> lock(AllMappings().mutex);
+  auto& files = AllMappings().files;
+  std::erase_if(files, [](const auto& entry) { return entry.second.expired(); });
+  files[identity] = file;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::string& path) {
+  // Without O_NONBLOCK, opening a pipe that nobody writes would wait for ever.
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0) return SystemError(path, "cannot be opened");
+  const absl::Cleanup close = [file] { ::close(file); };
+  return Map(file, path);
+}
+
+absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Map(int file,
+                                                                  const std::string& path) {
+  struct stat info;
+  if (::fstat(file, &info) != 0) return SystemError(path, "cannot be examined");
+  if (S_ISDIR(info.st_mode)) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": is a folder, want a file"));
+  }
+  if (!S_ISREG(info.st_mode)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": is a device or a pipe, want a file; save it to one first"));
+  }
+  if (info.st_size == 0) return absl::DataLossError(absl::StrCat(path, ": is empty"));
+  const Identity identity = IdentityOf(info);
+  if (auto known = FindMapped(identity)) return known;
+  const auto size = static_cast<size_t>(info.st_size);
+  void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
+  if (data == MAP_FAILED) return SystemError(path, "cannot be mapped");
+  std::shared_ptr<const MappedFile> mapped(
+      new MappedFile(static_cast<const std::byte*>(data), size));
+  RememberMapped(identity, mapped);
+  return mapped;
+}
+
+MappedFile::~MappedFile() {
+  {
+    std::lock_guard<std::mutex> lock(AllMappings().mutex);
+    AllMappings().sizes.erase(data_);
+  }
+  ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+absl::Status NotWritten(const std::string& path) {
+  return absl::PermissionDeniedError(absl::StrCat(
+      "'", path, "': cannot be written; choose a folder that can be, on a disk with space"));
+}
+
+}  // namespace anemone

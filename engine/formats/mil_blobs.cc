@@ -1,0 +1,97 @@
+#include "engine/formats/mil_blobs.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "engine/constant.h"
+
+namespace anemone {
+namespace {
+
+constexpr int64_t kHeader = 64;  // of the file, and of a chunk
+constexpr uint32_t kMagic = 0xDEADBEEF;
+
+using Header = std::array<std::byte, kHeader>;
+
+void Put(Header& header, size_t at, uint32_t value) {
+  std::memcpy(header.data() + at, &value, sizeof(value));
+}
+
+uint32_t Get(const std::byte* at) {
+  uint32_t value = 0;
+  std::memcpy(&value, at, sizeof(value));
+  return value;
+}
+
+}  // namespace
+
+MilBlobWriter::MilBlobWriter(std::ostream& out) : out_(out) {
+  Header header{};
+  Put(header, 0, 1);
+  Put(header, 4, 2);
+  out_.write(reinterpret_cast<const char*>(header.data()), kHeader);
+  size_ = kHeader;
+}
+
+int64_t MilBlobWriter::Add(const Tensor& tensor) {
+  const int64_t offset = size_, data = size_ + kHeader;
+  const bool is_float = IsEngineConstant(tensor.type()) && tensor.type() != DataType::kBool;
+  const int64_t element = is_float ? int64_t{sizeof(math::Half)} : BitsOf(tensor.type()) / 8;
+  const int64_t bytes = tensor.elements() * element;
+  Header header{};
+  Put(header, 0, kMagic);
+  Put(header, 4, 1);
+  Put(header, 8, static_cast<uint32_t>(bytes));
+  Put(header, 16, static_cast<uint32_t>(data));
+  out_.write(reinterpret_cast<const char*>(header.data()), kHeader);
+  constexpr int64_t kAtOnce = 1 << 16;
+  std::vector<math::Half> halves;
+  for (int64_t first = 0; first < tensor.elements(); first += kAtOnce) {
+    const int64_t count = std::min(kAtOnce, tensor.elements() - first);
+    if (is_float) {
+      halves.resize(count);
+      ReadHalves(tensor, first, absl::MakeSpan(halves));
+      out_.write(reinterpret_cast<const char*>(halves.data()), count * element);
+      continue;
+    }
+    const char* from = reinterpret_cast<const char*>(tensor.bytes().data());
+    for (int64_t i = 0; i < count; ++i) {
+      out_.write(from + (tensor.is_fill() ? 0 : (first + i) * element), element);
+    }
+  }
+  const int64_t padding = (kHeader - bytes % kHeader) % kHeader;
+  out_.write(reinterpret_cast<const char*>(Header{}.data()), padding);
+  size_ = data + bytes + padding;
+  return offset;
+}
+
+absl::Status MilBlobWriter::Finish() {
+  constexpr int64_t kMost = int64_t{1} << 32;  // places and sizes are 32 bits
+  if (size_ >= kMost) {
+    return absl::ResourceExhaustedError(
+        "weights file: more than 4 GiB, which the format cannot hold; cut the model");
+  }
+  out_.flush();
+  if (out_.good()) return absl::OkStatus();
+  return absl::DataLossError("weights file: could not be written; is the disk full?");
+}
+
+absl::StatusOr<absl::Span<const std::byte>> MilBlobAt(absl::Span<const std::byte> file,
+                                                      int64_t offset) {
+  const auto size = static_cast<int64_t>(file.size());
+  if (offset < kHeader || offset > size - kHeader || Get(file.data() + offset) != kMagic) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("weights file: no chunk's header at offset ", offset));
+  }
+  const int64_t bytes = Get(file.data() + offset + 8), data = Get(file.data() + offset + 16);
+  if (data > size || bytes > size - data) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("weights file: the chunk at offset ", offset, " does not fit into the file"));
+  }
+  return file.subspan(data, bytes);
+}
+
+}  // namespace anemone

@@ -1,0 +1,26 @@
+// engine/formats/netplist_folder.h: a netplist on disk: net.plist, weights.0 (empty), weights.1.
+#ifndef ANEMONE_ENGINE_FORMATS_NETPLIST_FOLDER_H_
+#define ANEMONE_ENGINE_FORMATS_NETPLIST_FOLDER_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "engine/formats/netplist.h"
+#include "engine/formats/property_list.h"
+
+namespace anemone {
+
+// Writes the files into `folder`, which must be there. Errors: kUnimplemented (WriteNetplist),
+// kPermissionDenied (a file cannot be written).
+absl::StatusOr<PortNames> SaveNetplist(const Network& network, FormStatus least,
+                                       PropertyListForm form, const std::string& folder);
+
+// Appends what a folder's netplist says to `c`, and cleans up behind: biases are folded again. The
+// weights are views of the mapped files. Errors as ReadNetplist's, and of reading the files; each
+// begins with the folder.
+absl::Status LoadNetplist(const std::string& folder,
+                          const UnitKind* (*find_kind)(absl::string_view), NetworkBuilder& c);
+
+}  // namespace anemone
+
+#endif  // ANEMONE_ENGINE_FORMATS_NETPLIST_FOLDER_H_

@@ -1,0 +1,79 @@
+#include "engine/formats/netplist_form.h"
+
+#include <algorithm>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "engine/unit_kind.h"
+
+namespace anemone {
+namespace {
+
+bool Holds(absl::Span<const char* const> keys, absl::string_view key) {
+  return std::find(keys.begin(), keys.end(), key) != keys.end();
+}
+
+// As sure as `sure`, or less by a key, or by what it names.
+UnitForm KeysOf(const NetplistForm& form, const Unit& unit, UnitForm sure) {
+  const Json keys = unit.kind->Write(unit.params.get());
+  for (const auto& [key, value] : keys.items()) {
+    const bool known = Holds(form.keys, key);
+    if (!known && !Holds(form.unverified_keys, key)) {
+      return {FormStatus::kNone, absl::StrCat(form.type, ": no netplist key says ", key)};
+    }
+    if (sure.status != FormStatus::kKnown) continue;
+    if (!known) sure = {FormStatus::kUnverified, absl::StrCat("key ", key, " of ", form.type)};
+    for (const SeenNames& seen : form.names) {
+      if (seen.key != key || Holds(seen.names, value.get<std::string>())) continue;
+      sure = {FormStatus::kUnverified,
+              absl::StrCat(key, " ", value.get<std::string>(), " of ", form.type)};
+    }
+  }
+  return sure;
+}
+
+// Where `dims` are none that the type was seen with; empty if they are.
+std::string Unseen(absl::Span<const SeenExtents> seen, const Dims& dims, absl::string_view what) {
+  for (const SeenExtents& along : seen) {
+    const auto& extents = along.extents;
+    if (std::find(extents.begin(), extents.end(), dims[along.axis]) != extents.end()) continue;
+    return absl::StrCat(" ", what, " another ", AxisName(along.axis), " than ",
+                        absl::StrJoin(extents, ", "));
+  }
+  return "";
+}
+
+}  // namespace
+
+const NetplistForm* FindNetplistForm(absl::string_view type) {
+  static const auto& forms = *[] {
+    auto* made = new absl::flat_hash_map<absl::string_view, const NetplistForm*>;
+    for (const NetplistForm& form : AllNetplistForms()) made->emplace(form.type, &form);
+    return made;
+  }();
+  auto found = forms.find(type);
+  return found == forms.end() ? nullptr : found->second;
+}
+
+UnitForm FormOf(const Unit& unit, Bottoms bottoms) {
+  const char* type = unit.kind->type();
+  const NetplistForm* form = FindNetplistForm(type);
+  if (form == nullptr) return {FormStatus::kNone, absl::StrCat(type, " has no netplist form")};
+  if (unit.weights.size() > (unit.kind->stores_kernel() ? 1 : 0)) {
+    return {FormStatus::kNone,
+            absl::StrCat(type, unit.kind->stores_kernel() ? " with a bias" : " with weights",
+                         " has no netplist form")};
+  }
+  if (form->status == FormStatus::kUnverified) {
+    return KeysOf(*form, unit, {FormStatus::kUnverified, absl::StrCat("the keys of ", type)});
+  }
+  UnitForm keys = KeysOf(*form, unit, {FormStatus::kKnown, ""});
+  if (keys.status != FormStatus::kKnown) return keys;
+  const std::string unseen = absl::StrCat(Unseen(form->seen_in, bottoms[0].dims, "reading"),
+                                          Unseen(form->seen_out, unit.dims, "making"));
+  if (unseen.empty()) return keys;
+  return {FormStatus::kUnverified, absl::StrCat(type, unseen)};
+}
+
+}  // namespace anemone

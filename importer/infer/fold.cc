@@ -1,0 +1,402 @@
+#include "importer/infer/fold.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "base/status_macros.h"
+#include "importer/contrib/contrib.h"
+#include "importer/edit.h"
+#include "importer/infer/fold_rules.h"
+#include "importer/infer/infer.h"
+#include "importer/infer/trips.h"
+#include "importer/infer/unroll.h"
+#include "importer/read/check.h"
+#include "importer/write/compressed_nodes.h"
+
+namespace anemone {
+namespace {
+
+// What all folded results together may add to what they are made of.
+constexpr int64_t kMostGrowth = int64_t{256} << 20;
+// The nodes that Loops and Scans of a model may become.
+constexpr int64_t kMostUnrolled = 2048;
+
+// The walk over one graph.
+struct Walk {
+  explicit Walk(Graph& g) : graph(g), uses(g.values.size()) {
+    for (ValueId id : g.outputs) ++uses[id];
+    for (const Node& node : g.nodes) CountUses(node);
+  }
+  void CountUses(const Node& node) {
+    for (ValueId id : node.inputs) {
+      if (id != kNone) ++uses[id];
+    }
+    for (ValueId id : node.captures) ++uses[id];
+  }
+  bool IsKnown(ValueId id) const {
+    return id == kNone || graph.values[id].constant.has_value() || pending_values.contains(id);
+  }
+
+  Graph& graph;
+  ShapeData data;
+  std::vector<int> uses;      // by value; may be too high, never too low
+  std::vector<Node> refused;  // hang on constants alone, but were not evaluated: go first
+  std::vector<Node> kept;
+  std::vector<Node> pending;  // to be evaluated
+  absl::flat_hash_set<ValueId> pending_values;
+};
+
+class Folder {
+ public:
+  Folder(Model& model, const Evaluator& evaluate)
+      : model_(model),
+        evaluate_(evaluate),
+        names_(model.graph),
+        inference_(model, {.constant = [this](Graph&, ValueId id) { return ConstantOf(id); },
+                           .body = [this](Graph& body) { return WalkBody(body); }}) {}
+
+  absl::Status WalkGraph(Graph& graph);
+
+ private:
+  absl::Status WalkBody(Graph& body);
+  absl::Status Visit(Walk& walk, Node node);
+  absl::StatusOr<const Tensor*> ConstantOf(ValueId id);
+  absl::Status GiveScalars(Walk& walk, Node& node);
+  absl::StatusOr<bool> InlineIf(Walk& walk, Node& node);
+  absl::StatusOr<bool> InlineContrib(Walk& walk, Node& node);
+  absl::Status InlineBranch(Walk& walk, const Node& node, const Graph& branch,
+                            size_t first_capture);
+  absl::StatusOr<bool> Unroll(Walk& walk, const Node& node);
+  absl::Status VisitInstead(Walk& walk, std::vector<Node> nodes);
+  void CastConstant(Walk& walk, Node& node) const;
+  absl::StatusOr<bool> CanEvaluate(Walk& walk, const Node& node);
+  absl::Status Defer(Walk& walk, Node node);
+  absl::Status Flush(Walk& walk);
+  void Evaluate(Walk& walk, absl::Span<Node> nodes);
+  absl::Status TryEvaluate(Walk& walk, absl::Span<const Node> nodes);
+  void Refuse(Walk& walk, Node& node, const absl::Status& why);
+  void WarnKept(const Node& node, const absl::Status& why);
+
+  Model& model_;
+  const Evaluator& evaluate_;
+  NameScope names_;
+  Inference inference_;
+  std::vector<Walk*> walks_;  // from the main graph to the body at hand
+  int64_t growth_ = 0;
+  int64_t unrolled_ = 0;                                           // nodes
+  absl::flat_hash_set<std::pair<std::string, std::string>> kept_;  // operator, reason
+};
+
+absl::Status Folder::WalkGraph(Graph& graph) {
+  Walk walk(graph);
+  walks_.push_back(&walk);
+  for (Node& node : std::exchange(graph.nodes, {})) {
+    ANEMONE_RETURN_IF_ERROR(Visit(walk, std::move(node)));
+  }
+  ANEMONE_RETURN_IF_ERROR(Flush(walk));
+  walks_.pop_back();
+  graph.nodes = std::move(walk.refused);
+  graph.nodes.insert(graph.nodes.end(), std::make_move_iterator(walk.kept.begin()),
+                     std::make_move_iterator(walk.kept.end()));
+  SetProducers(graph);
+  return absl::OkStatus();
+}
+
+// A branch in which sizes contradict each other stays as it was, and those around it: folding would
+// only bring the contradiction before the eyes of ONNX Runtime, which then refuses the model for a
+// branch that it need never take.
+absl::Status Folder::WalkBody(Graph& body) {
+  const Graph before = body;
+  const int conflicts = inference_.conflicts();
+  ANEMONE_RETURN_IF_ERROR(WalkGraph(body));
+  if (inference_.conflicts() == conflicts) return absl::OkStatus();
+  body = before;
+  return Inference::Lenient(model_).InferGraph(body);
+}
+
+absl::Status Folder::Visit(Walk& walk, Node node) {
+  ANEMONE_ASSIGN_OR_RETURN(const bool inlined, InlineIf(walk, node));
+  if (inlined) return absl::OkStatus();
+  ANEMONE_ASSIGN_OR_RETURN(const bool expanded, InlineContrib(walk, node));
+  if (expanded) return absl::OkStatus();
+  const bool captures_pending =
+      std::any_of(node.captures.begin(), node.captures.end(),
+                  [&](ValueId id) { return walk.pending_values.contains(id); });
+  if (captures_pending) ANEMONE_RETURN_IF_ERROR(Flush(walk));
+  ANEMONE_RETURN_IF_ERROR(GiveScalars(walk, node));
+  std::vector<std::optional<Shape>> carried;
+  ANEMONE_RETURN_IF_ERROR(KeepCarriedShapes(model_, walk.graph, node, carried));
+  ANEMONE_RETURN_IF_ERROR(inference_.InferNode(walk.graph, walk.data, node));
+  for (size_t i = 0; i < carried.size(); ++i) {
+    if (node.outputs[i] == kNone || !carried[i].has_value()) continue;
+    walk.graph.values[node.outputs[i]].shape = carried[i];
+  }
+  ANEMONE_ASSIGN_OR_RETURN(const bool unrolled, Unroll(walk, node));
+  if (unrolled) return absl::OkStatus();
+  ANEMONE_ASSIGN_OR_RETURN(std::optional<Tensor> result,
+                           FoldByRule(model_, walk.graph, walk.data, node));
+  if (!result.has_value()) {
+    ANEMONE_ASSIGN_OR_RETURN(result, CompressedByRule(model_, walk.graph, node));
+  }
+  if (result.has_value()) {
+    MakeConstant(walk.graph.values[node.outputs[0]], *std::move(result));
+    return absl::OkStatus();
+  }
+  CastConstant(walk, node);
+  ANEMONE_ASSIGN_OR_RETURN(const bool evaluates, CanEvaluate(walk, node));
+  if (evaluates) return Defer(walk, std::move(node));
+  walk.kept.push_back(std::move(node));
+  return absl::OkStatus();
+}
+
+// What inference asks: a pending value is computed now, with all that is pending besides.
+absl::StatusOr<const Tensor*> Folder::ConstantOf(ValueId id) {
+  Walk& walk = *walks_.back();
+  if (walk.pending_values.contains(id)) ANEMONE_RETURN_IF_ERROR(Flush(walk));
+  const Value& value = walk.graph.values[id];
+  return value.constant.has_value() ? &*value.constant : nullptr;
+}
+
+// Range wants scalars. ONNX Runtime takes vectors of one element as well, and ONNX's own functions
+// rely on it, but neither does where the vector is seen to be constant, as it is after folding.
+absl::Status Folder::GiveScalars(Walk& walk, Node& node) {
+  if (!node.domain.empty() || node.op_type != "Range") return absl::OkStatus();
+  for (ValueId& id : node.inputs) {
+    ANEMONE_ASSIGN_OR_RETURN(const Tensor* constant, ConstantOf(id));
+    if (constant == nullptr || constant->elements() != 1 || constant->dims().empty()) continue;
+    Tensor scalar = constant->Reshaped({});
+    id = AddConstant(walk.graph, names_.Fresh(walk.graph.values[id].name), std::move(scalar));
+    walk.uses.push_back(1);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> Folder::InlineIf(Walk& walk, Node& node) {
+  if (!node.domain.empty() || node.op_type != "If") return false;
+  ANEMONE_ASSIGN_OR_RETURN(const Tensor* condition, ConstantOf(node.inputs[0]));
+  if (condition == nullptr || condition->type() != DataType::kBool || condition->elements() != 1) {
+    return false;
+  }
+  const absl::string_view taken = condition->at<bool>(0) ? "then_branch" : "else_branch";
+  size_t first_capture = 0;
+  for (const Attribute& attribute : node.attributes) {
+    const auto* body = std::get_if<Attribute::GraphPtr>(&attribute.value);
+    if (body == nullptr) continue;
+    if (attribute.name == taken && (*body)->outputs.size() == node.outputs.size()) {
+      ANEMONE_RETURN_IF_ERROR(InlineBranch(walk, node, **body, first_capture));
+      return true;
+    }
+    first_capture += (*body)->captures.size();
+  }
+  return false;  // inference says what is wrong
+}
+
+absl::Status Folder::InlineBranch(Walk& walk, const Node& node, const Graph& branch,
+                                  size_t first_capture) {
+  BodyValues ids(branch.values.size(), kNone);
+  for (size_t i = 0; i < branch.captures.size(); ++i) {
+    ids[branch.captures[i]] = node.captures[first_capture + i];
+  }
+  std::vector<Node> nodes = NodesOf(branch, walk.graph, nullptr, ids);
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    if (node.outputs[i] == kNone) continue;
+    Node identity;
+    identity.op_type = "Identity";
+    identity.version = kWorkingOpset;
+    identity.inputs = {ids[branch.outputs[i]]};
+    identity.outputs = {node.outputs[i]};
+    identity.origins = OwnOrigins(node);
+    nodes.push_back(std::move(identity));
+  }
+  return VisitInstead(walk, std::move(nodes));
+}
+
+// Nodes that take another's place.
+absl::Status Folder::VisitInstead(Walk& walk, std::vector<Node> nodes) {
+  walk.uses.resize(walk.graph.values.size());
+  for (const Node& moved : nodes) walk.CountUses(moved);
+  for (Node& moved : nodes) ANEMONE_RETURN_IF_ERROR(Visit(walk, std::move(moved)));
+  return absl::OkStatus();
+}
+
+// Behind inference, when the body's types are known and what is constant in it is folded.
+absl::StatusOr<bool> Folder::Unroll(Walk& walk, const Node& node) {
+  if (LoopBodyOf(node) == nullptr) return false;
+  for (size_t i = 0; i < 2 && node.op_type == "Loop"; ++i) {
+    if (HasInput(node, i)) ANEMONE_RETURN_IF_ERROR(ConstantOf(node.inputs[i]).status());
+  }
+  const int64_t size = UnrolledSize(walk.graph, node);
+  if (size == 0 || unrolled_ + size > kMostUnrolled) return false;
+  unrolled_ += size;
+  ANEMONE_RETURN_IF_ERROR(VisitInstead(walk, Unrolled(node, walk.graph, names_)));
+  return true;
+}
+
+// Here, where shapes are known as far as they can be.
+absl::StatusOr<bool> Folder::InlineContrib(Walk& walk, Node& node) {
+  if (!IsContrib(node)) return false;
+  const size_t origins = model_.origins.size();
+  ContribBody body(model_, walk.graph, names_, node, [this](ValueId id) { return ConstantOf(id); });
+  const absl::Status status = ExpandContrib(body);
+  walk.uses.resize(walk.graph.values.size());
+  if (absl::IsUnimplemented(status)) {
+    model_.origins.resize(origins);
+    if (node.domain.empty()) node.version = kWorkingOpset;  // it has none of its own
+    WarnKept(node, status);
+    return false;
+  }
+  ANEMONE_RETURN_IF_ERROR(status);
+  ANEMONE_RETURN_IF_ERROR(VisitInstead(walk, std::exchange(body.emitted(), {})));
+  return true;
+}
+
+// Once for each operator and reason.
+void Folder::WarnKept(const Node& node, const absl::Status& why) {
+  if (!kept_.emplace(node.op_type, why.message()).second) return;
+  model_.warnings.push_back(
+      {"not-expanded", NodeLabel(model_, node),
+       absl::StrCat(
+           "ONNX Runtime's kernel runs it on the CPU: this form has no exact body of plain "
+           "nodes: ",
+           why.message()),
+       "docs/contrib_operators.md lists the forms that have one"});
+}
+
+// CastLike of a constant wants of its other operand the type alone, which is known without it.
+void Folder::CastConstant(Walk& walk, Node& node) const {
+  if (!node.domain.empty() || node.op_type != "CastLike" || node.outputs[0] == kNone) return;
+  if (!walk.IsKnown(node.inputs[0])) return;
+  const DataType type = walk.graph.values[node.outputs[0]].type;
+  if (type == DataType::kUndefined) return;
+  --walk.uses[node.inputs[1]];
+  node.op_type = "Cast";
+  node.inputs.resize(1);
+  node.attributes.push_back({"to", static_cast<int64_t>(type)});
+}
+
+absl::StatusOr<bool> Folder::CanEvaluate(Walk& walk, const Node& node) {
+  if (evaluate_ == nullptr) return false;
+  const auto known = [&](ValueId id) { return walk.IsKnown(id); };
+  if (!std::all_of(node.inputs.begin(), node.inputs.end(), known)) return false;
+  if (!IsDeterministic(node) || !MakesPlainTensors(walk.graph, node)) return false;
+  if (ComputesFromNothing(walk.graph, node)) return false;
+  if (DividesIntegers(walk.graph, node)) {
+    // The CPU traps on x / 0 and on the lowest number / -1, which no Status could tell; ONNX
+    // Runtime, which folds constants as well, would end the process.
+    ANEMONE_ASSIGN_OR_RETURN(const Tensor* divisor, ConstantOf(node.inputs[1]));
+    if (divisor == nullptr) return false;
+    if (MayTrap(*divisor)) {
+      ANEMONE_ASSIGN_OR_RETURN(const Tensor* dividend, ConstantOf(node.inputs[0]));
+      if (dividend == nullptr || !Traps(*dividend, *divisor)) return false;
+      return absl::InvalidArgumentError(
+          absl::StrCat(NodeLabel(model_, node),
+                       ": divides integers by zero, or the lowest one by -1, which no CPU can: "
+                       "take the node out of the model"));
+    }
+  }
+  const std::optional<int64_t> growth = GrowthOf(walk.graph, node);
+  if (!growth.has_value() || growth_ + *growth > kMostGrowth) return false;
+  growth_ += *growth;
+  return true;
+}
+
+absl::Status Folder::Defer(Walk& walk, Node node) {
+  bool shapes_known = true;
+  for (ValueId id : node.outputs) {
+    if (id == kNone) continue;
+    walk.pending_values.insert(id);
+    shapes_known &= walk.graph.values[id].is_static();
+  }
+  walk.pending.push_back(std::move(node));
+  return shapes_known ? absl::OkStatus() : Flush(walk);
+}
+
+absl::Status Folder::Flush(Walk& walk) {
+  std::vector<Node> nodes = std::exchange(walk.pending, {});
+  walk.pending_values.clear();
+  Evaluate(walk, absl::MakeSpan(nodes));
+  return absl::OkStatus();
+}
+
+// If the evaluator refuses the nodes together, halves are tried, down to the node that is at fault.
+void Folder::Evaluate(Walk& walk, absl::Span<Node> nodes) {
+  if (nodes.empty()) return;
+  const absl::Status status = TryEvaluate(walk, nodes);
+  if (status.ok()) return;
+  if (nodes.size() == 1) return Refuse(walk, nodes[0], status);
+  Evaluate(walk, nodes.first(nodes.size() / 2));
+  Evaluate(walk, nodes.subspan(nodes.size() / 2));
+}
+
+void Folder::Refuse(Walk& walk, Node& node, const absl::Status& why) {
+  model_.warnings.push_back(
+      {"not-folded", NodeLabel(model_, node),
+       absl::StrCat("its inputs are constant, but it cannot be computed: ", why.message()),
+       "it will be asked again when the model runs"});
+  walk.refused.push_back(std::move(node));
+}
+
+// A graph of copies of `nodes` and what they read; results become constants of the walk's graph.
+absl::Status Folder::TryEvaluate(Walk& walk, absl::Span<const Node> nodes) {
+  Graph part;
+  part.name = "constants";
+  absl::flat_hash_map<ValueId, ValueId> ids;
+  absl::flat_hash_map<ValueId, int> uses_inside;
+  const auto move_over = [&](std::vector<ValueId>& list) {
+    for (ValueId& id : list) {
+      if (id == kNone) continue;
+      const auto [it, is_new] = ids.try_emplace(id, static_cast<ValueId>(part.values.size()));
+      if (is_new) part.values.push_back(walk.graph.values[id]);
+      id = it->second;
+    }
+  };
+  for (const Node& node : nodes) {
+    for (ValueId id : node.inputs) {
+      if (id != kNone) ++uses_inside[id];
+    }
+    part.nodes.push_back(node);
+    move_over(part.nodes.back().inputs);
+    move_over(part.nodes.back().outputs);
+  }
+  std::vector<ValueId> wanted;
+  for (const Node& node : nodes) {
+    for (ValueId id : node.outputs) {
+      if (id == kNone || walk.uses[id] <= uses_inside[id]) continue;
+      wanted.push_back(id);
+      part.outputs.push_back(ids.at(id));
+    }
+  }
+  if (wanted.empty()) return absl::OkStatus();
+  SetProducers(part);
+  for (const Node& node : part.nodes) {
+    for (ValueId id : node.inputs) {
+      if (id == kNone || part.values[id].producer != kNone) continue;
+      if (!part.values[id].constant.has_value()) {
+        return absl::FailedPreconditionError("it hangs on a node that cannot be computed");
+      }
+    }
+  }
+  ANEMONE_ASSIGN_OR_RETURN(const std::vector<Tensor> results, evaluate_(part, part.outputs));
+  if (results.size() != wanted.size()) {
+    return absl::InternalError(
+        absl::StrCat("the evaluator gave ", results.size(), " results of ", wanted.size()));
+  }
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    MakeConstant(walk.graph.values[wanted[i]], results[i]);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status InferAndFold(Model& model, const Evaluator& evaluate) {
+  return Folder(model, evaluate).WalkGraph(model.graph);
+}
+
+}  // namespace anemone

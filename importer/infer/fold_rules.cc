@@ -1,0 +1,198 @@
+#include "importer/infer/fold_rules.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "importer/edit.h"
+#include "importer/importer.h"
+#include "importer/read/check.h"
+
+namespace anemone {
+namespace {
+
+// A node whose result's size hangs on its data is folded up to this much input.
+constexpr int64_t kLargestDataDependent = int64_t{1} << 20;
+// What MayTrap() looks through.
+constexpr int64_t kMostDivisors = int64_t{1} << 20;
+
+template <size_t N>
+bool IsOneOf(const Node& node, const std::array<const char*, N>& names) {
+  return node.domain.empty() && std::find(names.begin(), names.end(), node.op_type) != names.end();
+}
+
+constexpr std::array kViews = {"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"};
+constexpr std::array kMovers = {"Expand", "Slice", "Tile", "Transpose"};
+constexpr std::array kDataDependent = {"Compress", "NonMaxSuppression", "NonZero", "Unique"};
+
+// The output's dims, which are static; an error if they cannot be counted.
+absl::StatusOr<std::vector<int64_t>> CountableDims(const Model& model, const Node& node,
+                                                   const Value& output) {
+  std::vector<int64_t> dims = output.dims();
+  const absl::StatusOr<int64_t> count = ElementCount(dims);
+  if (count.ok()) return dims;
+  return absl::InvalidArgumentError(absl::StrCat(NodeLabel(model, node), ": output '", output.name,
+                                                 "': ", count.status().message()));
+}
+
+std::optional<Tensor> FromShapeData(const ShapeData& data, ValueId id, const Value& value) {
+  const auto known = data.find(id);
+  if (known == data.end()) return std::nullopt;
+  std::vector<int64_t> elements;
+  for (const auto& dim : known->second.dim()) {
+    if (!dim.has_dim_value()) return std::nullopt;
+    elements.push_back(dim.dim_value());
+  }
+  if (value.type == DataType::kInt64) return Tensor::Int64s(value.dims(), elements);
+  const std::vector<int32_t> narrow(elements.begin(), elements.end());
+  return Tensor::Of<int32_t>(DataType::kInt32, value.dims(), narrow);
+}
+
+// ConstantOfShape of `dims`.
+Tensor FillOf(const Node& node, std::vector<int64_t> dims) {
+  const Attribute* attribute = node.FindAttribute("value");
+  const auto* value = attribute == nullptr ? nullptr : std::get_if<Tensor>(&attribute->value);
+  if (value == nullptr || value->elements() != 1) {
+    const float zero = 0;
+    return Tensor::Fill(DataType::kFloat, std::move(dims),
+                        {reinterpret_cast<const std::byte*>(&zero), sizeof(zero)});
+  }
+  return Tensor::Fill(value->type(), std::move(dims), value->bytes());
+}
+
+// Bytes that a value takes: a fill is one element.
+int64_t BytesOf(const Value& value) {
+  if (value.constant.has_value() && value.constant->is_fill()) {
+    return static_cast<int64_t>(value.constant->bytes().size());
+  }
+  return value.is_static() && ElementCount(value.dims()).ok() ? ByteSize(value.type, value.dims())
+                                                              : 0;
+}
+
+}  // namespace
+
+absl::StatusOr<std::optional<Tensor>> FoldByRule(const Model& model, const Graph& graph,
+                                                 const ShapeData& data, const Node& node) {
+  std::optional<Tensor> none;
+  if (!node.domain.empty() || node.outputs.size() != 1 || node.outputs[0] == kNone) return none;
+  const Value& output = graph.values[node.outputs[0]];
+  if (!output.is_static() || output.type == DataType::kUndefined) return none;
+  if (auto known = FromShapeData(data, node.outputs[0], output); known.has_value()) return known;
+  const ValueId input = InputOr(node, 0);
+  if (input == kNone) return none;
+  if (node.op_type == "Size" && graph.values[input].is_static()) {
+    ANEMONE_ASSIGN_OR_RETURN(const auto dims, CountableDims(model, node, graph.values[input]));
+    return Tensor::Int64s({}, {*ElementCount(dims)});
+  }
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> dims, CountableDims(model, node, output));
+  if (node.op_type == "ConstantOfShape") return FillOf(node, std::move(dims));
+  const std::optional<Tensor>& source = graph.values[input].constant;
+  if (!source.has_value() || source->type() == DataType::kString) return none;
+  if (IsOneOf(node, kViews) && *ElementCount(dims) == source->elements()) {
+    return source->Reshaped(std::move(dims));
+  }
+  const bool uniform =
+      source->is_fill() || (source->elements() == 1 && BitsOf(source->type()) >= 8);
+  if (IsOneOf(node, kMovers) && uniform) {
+    return Tensor::Fill(source->type(), std::move(dims), source->bytes());
+  }
+  return none;
+}
+
+bool IsDeterministic(const Node& node) {
+  if (!node.domain.empty() || node.version != kWorkingOpset || !BodiesOf(node).empty())
+    return false;
+  const onnx::OpSchema* schema = SchemaOf(node.domain, node.op_type, node.version);
+  return schema != nullptr &&
+         schema->GetNodeDeterminism() != onnx::OpSchema::NodeDeterminism::NonDeterministic;
+}
+
+bool MakesPlainTensors(const Graph& graph, const Node& node) {
+  return std::all_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) {
+    if (id == kNone) return true;
+    const Value& value = graph.values[id];
+    if (!value.other_type.empty()) return false;
+    return value.type != DataType::kUndefined && value.type <= DataType::kBFloat16 &&
+           value.type != DataType::kComplex64 && value.type != DataType::kComplex128;
+  });
+}
+
+bool ComputesFromNothing(const Graph& graph, const Node& node) {
+  if (!HasInput(node, 0)) return false;
+  const Value& value = graph.values[node.inputs[0]];
+  if (!IsFloating(value.type) || !value.shape.has_value()) return false;
+  return std::any_of(value.shape->begin(), value.shape->end(),
+                     [](const Dim& dim) { return dim.size == 0; });
+}
+
+bool DividesIntegers(const Graph& graph, const Node& node) {
+  if (!node.domain.empty() || (node.op_type != "Div" && node.op_type != "Mod")) return false;
+  return !IsFloating(graph.values[node.inputs[1]].type);
+}
+
+namespace {
+
+// Whether an integer has these bytes: `last` the highest, `rest` the others.
+bool HasElement(const Tensor& tensor, std::byte rest, std::byte last) {
+  const size_t size = BitsOf(tensor.type()) / 8;
+  const absl::Span<const std::byte> bytes = tensor.bytes();
+  for (size_t i = 0; i + size <= bytes.size(); i += size) {
+    const auto lower = bytes.subspan(i, size - 1);
+    if (bytes[i + size - 1] == last &&
+        std::all_of(lower.begin(), lower.end(), [&](std::byte b) { return b == rest; })) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool HasZero(const Tensor& tensor) { return HasElement(tensor, std::byte{0}, std::byte{0}); }
+
+bool HasMinusOne(const Tensor& tensor) {
+  return HasElement(tensor, std::byte{0xff}, std::byte{0xff});
+}
+
+}  // namespace
+
+bool MayTrap(const Tensor& divisor) {
+  return divisor.elements() > kMostDivisors || HasZero(divisor) || HasMinusOne(divisor);
+}
+
+bool Traps(const Tensor& dividend, const Tensor& divisor) {
+  const bool is_wide = divisor.type() == DataType::kInt32 || divisor.type() == DataType::kInt64;
+  return HasZero(divisor) ||
+         (is_wide && HasMinusOne(divisor) && HasElement(dividend, std::byte{0}, std::byte{0x80}));
+}
+
+std::optional<int64_t> GrowthOf(const Graph& graph, const Node& node) {
+  int64_t taken = 0;
+  for (ValueId id : node.inputs) {
+    if (id == kNone) continue;
+    const Value& value = graph.values[id];
+    taken += BytesOf(value);
+    // A fill is written out to be evaluated.
+    if (value.constant.has_value() && value.constant->is_fill() &&
+        ByteSize(value.type, value.constant->dims()) > kLargestFolded) {
+      return std::nullopt;
+    }
+  }
+  int64_t made = 0;
+  for (ValueId id : node.outputs) {
+    if (id == kNone) continue;
+    const Value& value = graph.values[id];
+    if (!value.is_static()) {
+      if (!IsOneOf(node, kDataDependent) || taken > kLargestDataDependent) return std::nullopt;
+      continue;
+    }
+    if (!ElementCount(value.dims()).ok()) return std::nullopt;
+    made += ByteSize(value.type, value.dims());
+  }
+  if (made > kLargestFolded && made > taken) return std::nullopt;
+  return std::max<int64_t>(made - taken, 0);
+}
+
+}  // namespace anemone

@@ -1,0 +1,322 @@
+#include "importer/infer/infer.h"
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "base/status_macros.h"
+#include "importer/contrib/contrib.h"
+#include "importer/edit.h"
+#include "importer/infer/infer_checks.h"
+#include "importer/infer/infer_context.h"
+#include "importer/read/check.h"
+#include "importer/write/to_onnx.h"
+#include "onnx/defs/data_type_utils.h"
+#include "onnx/shape_inference/implementation.h"
+
+namespace anemone {
+namespace {
+
+using onnx::OpSchema;
+using onnx::TypeProto;
+
+absl::Status NodeError(const Model& model, const Node& node, absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      NodeLabel(model, node), ": ", what, "; re-export the model, or run onnx.checker on it"));
+}
+
+// ONNX's own texts name the kind of error and, some, the node; NodeError() says both already.
+std::string Cleaned(absl::string_view message) {
+  for (absl::string_view prefix : {"[ShapeInferenceError] ", "[TypeInferenceError] "}) {
+    absl::ConsumePrefix(&message, prefix);
+  }
+  return std::string(message.substr(0, message.find("\n")));
+}
+
+// ONNX's unique name of a tensor type; nullptr for one it does not know.
+onnx::DataType TensorTypeName(DataType type) {
+  using Names = std::array<onnx::DataType, kLastDataType + 1>;
+  static const Names* const names = [] {
+    auto* made = new Names();
+    for (int32_t i = 1; i <= kLastDataType; ++i) {
+      TypeProto proto;
+      proto.mutable_tensor_type()->set_elem_type(i);
+      (*made)[i] = onnx::Utils::DataTypeUtils::ToType(proto);
+    }
+    return made;
+  }();
+  return (*names)[static_cast<int32_t>(type)];
+}
+
+const OpSchema::FormalParameter* Formal(const std::vector<OpSchema::FormalParameter>& formals,
+                                        size_t index) {
+  if (index < formals.size()) return &formals[index];
+  if (formals.empty() || formals.back().GetOption() != OpSchema::Variadic) return nullptr;
+  return &formals.back();
+}
+
+std::string TypesText(const OpSchema::FormalParameter& formal) {
+  std::vector<std::string> names;
+  for (onnx::DataType type : formal.GetTypes()) names.push_back(*type);
+  std::sort(names.begin(), names.end());
+  return absl::StrJoin(names, ", ");
+}
+
+// Whether type or rank are unknown: the value hangs on an operator nobody knows, or on data.
+bool IsUnknown(const Graph& graph, ValueId id) {
+  return id != kNone && graph.values[id].other_type.empty() && !graph.values[id].shape.has_value();
+}
+
+std::string ShapeText(const Shape& shape) {
+  return absl::StrCat("[",
+                      absl::StrJoin(shape, ", ",
+                                    [](std::string* out, const Dim& dim) {
+                                      absl::StrAppend(out, dim.known() ? absl::StrCat(dim.size)
+                                                           : dim.symbol.empty() ? "?"
+                                                                                : dim.symbol);
+                                    }),
+                      "]");
+}
+
+Shape ShapeFrom(const onnx::TensorShapeProto& proto) {
+  Shape shape(proto.dim_size());
+  for (int i = 0; i < proto.dim_size(); ++i) {
+    if (proto.dim(i).has_dim_value()) {
+      shape[i].size = std::max<int64_t>(proto.dim(i).dim_value(), -1);
+    } else {
+      shape[i].symbol = proto.dim(i).dim_param();
+    }
+  }
+  return shape;
+}
+
+bool Disagree(const Shape& a, const Shape& b) {
+  if (a.size() != b.size()) return true;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i].known() && b[i].known() && a[i].size != b[i].size) return true;
+  }
+  return false;
+}
+
+// The schema whose inference function speaks for `node`. Before opset 22 that of pools in ceil mode
+// counts windows that begin in the padding behind the data; ONNX Runtime never made those.
+const OpSchema* InferenceSchemaOf(const Node& node) {
+  const bool pools =
+      node.domain.empty() && (node.op_type == "MaxPool" || node.op_type == "AveragePool");
+  return SchemaOf(node.domain, node.op_type, pools ? std::max(node.version, 22) : node.version);
+}
+
+absl::Status Explained(const Model& model, const Node& node, const absl::Status& status) {
+  return status.ok() ? status : NodeError(model, node, std::string(status.message()));
+}
+
+}  // namespace
+
+onnx::DataType TypeNameOf(const Value& value) {
+  if (value.type != DataType::kUndefined) return TensorTypeName(value.type);
+  if (value.other_type.empty()) return nullptr;
+  const TypeProto type = TypeOf(value);
+  if (type.value_case() == TypeProto::VALUE_NOT_SET) return nullptr;
+  return onnx::Utils::DataTypeUtils::ToType(type);
+}
+
+Inference::Inference(Model& model, InferenceHooks hooks) : model_(model), hooks_(std::move(hooks)) {
+  if (hooks_.constant == nullptr) {
+    hooks_.constant = [](Graph& graph, ValueId id) -> absl::StatusOr<const Tensor*> {
+      const Value& value = graph.values[id];
+      return value.constant.has_value() ? &*value.constant : nullptr;
+    };
+  }
+}
+
+Inference Inference::Lenient(Model& model) {
+  Inference inference(model, {});
+  inference.lenient_ = true;
+  return inference;
+}
+
+absl::Status Inference::InferGraph(Graph& graph) {
+  ShapeData data;
+  for (Node& node : graph.nodes) ANEMONE_RETURN_IF_ERROR(InferNode(graph, data, node));
+  return absl::OkStatus();
+}
+
+absl::Status Inference::CheckTypes(const Graph& graph, const Node& node,
+                                   const OpSchema& schema) const {
+  std::vector<std::pair<const std::string*, onnx::DataType>> bound;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const OpSchema::FormalParameter* formal = Formal(schema.inputs(), i);
+    if (formal == nullptr || node.inputs[i] == kNone) continue;
+    const Value& value = graph.values[node.inputs[i]];
+    const onnx::DataType type = TypeNameOf(value);
+    if (type == nullptr) continue;
+    if (!formal->GetTypes().empty() && !formal->GetTypes().contains(type)) {
+      return NodeError(model_, node,
+                       absl::StrCat("input ", i, " '", value.name, "' is ", *type, "; want one of ",
+                                    TypesText(*formal)));
+    }
+    if (!formal->GetIsHomogeneous()) continue;
+    const auto same = std::find_if(bound.begin(), bound.end(), [&](const auto& entry) {
+      return *entry.first == formal->GetTypeStr();
+    });
+    if (same == bound.end()) {
+      bound.emplace_back(&formal->GetTypeStr(), type);
+    } else if (same->second != type) {
+      return NodeError(
+          model_, node,
+          absl::StrCat("input ", i, " '", value.name, "' is ", *type,
+                       ", but an earlier input of the same type parameter is ", *same->second));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Inference::Merge(Graph& graph, const Node& node, ValueId id,
+                              const TypeProto& inferred) {
+  Value& value = graph.values[id];
+  if (inferred.value_case() == TypeProto::VALUE_NOT_SET) return absl::OkStatus();
+  if (!inferred.has_tensor_type()) {
+    value.type = DataType::kUndefined;
+    value.shape.reset();
+    value.other_type = inferred.SerializeAsString();
+    return absl::OkStatus();
+  }
+  const auto type = static_cast<DataType>(inferred.tensor_type().elem_type());
+  if (type != DataType::kUndefined) {
+    const bool clash =
+        !value.other_type.empty() || (value.type != DataType::kUndefined && value.type != type);
+    if (clash) {
+      return NodeError(
+          model_, node,
+          absl::StrCat("output '", value.name, "' is declared ", DataTypeName(value.type),
+                       ", but the node makes ", DataTypeName(type)));
+    }
+    value.type = type;
+  }
+  if (!inferred.tensor_type().has_shape()) return absl::OkStatus();
+  Shape shape = ShapeFrom(inferred.tensor_type().shape());
+  if (value.shape.has_value()) {
+    if (Disagree(*value.shape, shape)) {
+      model_.warnings.push_back(
+          {"shape-conflict", NodeLabel(model_, node),
+           absl::StrCat("output '", value.name, "' is declared ", ShapeText(*value.shape),
+                        ", but the node makes ", ShapeText(shape)),
+           "the node's is taken; re-export the model to silence this"});
+    } else {
+      for (size_t i = 0; i < shape.size(); ++i) {
+        const Dim& declared = (*value.shape)[i];
+        if (!shape[i].known() && (declared.known() || shape[i].symbol.empty())) shape[i] = declared;
+      }
+    }
+  }
+  value.shape = std::move(shape);
+  return absl::OkStatus();
+}
+
+void TypeCaptures(const Graph& outer, const std::vector<ValueId>& captured, Graph& body) {
+  for (size_t i = 0; i < captured.size(); ++i) {
+    const Value& source = outer.values[captured[i]];
+    Value& target = body.values[body.captures[i]];
+    target.type = source.type;
+    target.shape = source.shape;
+    target.other_type = source.other_type;
+    target.constant = source.constant;
+  }
+}
+
+absl::Status Inference::InferBody(const Node& node, Graph& body) {
+  const bool is_branch = node.domain.empty() && node.op_type == "If";
+  branches_ += is_branch;
+  absl::Status status = hooks_.body != nullptr ? hooks_.body(body) : InferGraph(body);
+  branches_ -= is_branch;
+  return status;
+}
+
+absl::Status Inference::InferUnvisitedBodies(Graph& graph, Node& node) {
+  return EditBodies(node, [&](absl::string_view, Graph& body, std::vector<ValueId>& captured) {
+    TypeCaptures(graph, captured, body);
+    return InferBody(node, body);
+  });
+}
+
+absl::Status Inference::InferOutputs(Graph& graph, const ShapeData& data, Node& node,
+                                     const OpSchema& schema) {
+  // ONNX's inference takes an STFT without `onesided` for a two-sided one, its schema does not.
+  if (node.domain.empty() && node.op_type == "STFT" && node.FindAttribute("onesided") == nullptr) {
+    SetAttribute(node, "onesided", int64_t{1});
+  }
+  NodeContext context(*this, graph, data, node);
+  std::string refusal;
+  try {
+    ANEMONE_RETURN_IF_ERROR(Explained(model_, node, CheckBeforeInference(graph, node)));
+    ANEMONE_RETURN_IF_ERROR(CheckTypes(graph, node, schema));
+    const OpSchema& infers = *InferenceSchemaOf(node);
+    if (infers.has_type_and_shape_inference_function()) {
+      infers.GetTypeAndShapeInferenceFunction()(context);
+    } else if (infers.HasFunction()) {
+      onnx::shape_inference::InferShapeForFunctionNode(*infers.GetFunction(),
+                                                       onnx::OpSchemaRegistry::Instance(), context);
+    } else if (infers.HasContextDependentFunction()) {  // GroupNormalization, of all
+      onnx::propagateShapeAndTypeFromFirstInput(context);
+    }
+  } catch (const std::exception& e) {
+    refusal = Cleaned(e.what());
+  }
+  ANEMONE_RETURN_IF_ERROR(context.status());
+  if (!context.visited_bodies()) ANEMONE_RETURN_IF_ERROR(InferUnvisitedBodies(graph, node));
+  if (!refusal.empty()) {
+    // Nothing need be wrong with a node whose inputs are not known; ONNX's functions may say so.
+    const bool blind =
+        context.saw_unknown_type() || std::any_of(node.inputs.begin(), node.inputs.end(),
+                                                  [&](ValueId id) { return IsUnknown(graph, id); });
+    return blind ? absl::OkStatus() : NodeError(model_, node, refusal);
+  }
+  ANEMONE_RETURN_IF_ERROR(Explained(model_, node, CheckAfterInference(graph, node)));
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    if (node.outputs[i] == kNone) continue;
+    ANEMONE_RETURN_IF_ERROR(Merge(graph, node, node.outputs[i], *context.getOutputType(i)));
+  }
+  return absl::OkStatus();
+}
+
+// An operator that ONNX does not know: what we know of it ourselves.
+absl::Status Inference::InferUnchecked(Graph& graph, const Node& node) {
+  const std::vector<TypeProto> types = InferContrib(graph, node);
+  for (size_t i = 0; i < std::min(types.size(), node.outputs.size()); ++i) {
+    if (node.outputs[i] == kNone) continue;
+    const absl::Status status = Merge(graph, node, node.outputs[i], types[i]);
+    if (!status.ok()) return lenient_ ? absl::OkStatus() : status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Inference::InferNode(Graph& graph, ShapeData& data, Node& node) {
+  const OpSchema* schema = SchemaOf(node.domain, node.op_type, node.version);
+  if (schema == nullptr) {
+    ANEMONE_RETURN_IF_ERROR(InferUnchecked(graph, node));
+    return InferUnvisitedBodies(graph, node);
+  }
+  absl::Status status = InferOutputs(graph, data, node, *schema);
+  if (status.ok()) {
+    PropagateShapeData(*schema, graph, data, node);
+    return status;
+  }
+  if (status.code() != absl::StatusCode::kInvalidArgument) return status;
+  if (lenient_) return absl::OkStatus();
+  if (branches_ == 0) return status;
+  ++conflicts_;
+  const std::string label = NodeLabel(model_, node);
+  model_.warnings.push_back({"unreachable-branch", label,
+                             std::string(absl::StripPrefix(status.message(), label + ": ")),
+                             "the model fails if it takes this branch with these sizes"});
+  return absl::OkStatus();
+}
+
+}  // namespace anemone

@@ -1,0 +1,147 @@
+#include "importer/infer/infer_checks.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "base/status_macros.h"
+#include "importer/edit.h"
+#include "onnx/defs/schema.h"
+
+namespace anemone {
+namespace {
+
+absl::Status Invalid(const std::string& what) { return absl::InvalidArgumentError(what); }
+
+// Some inference functions cut the number down to 32 bits and index with what is left.
+absl::Status CheckAxis(const Node& node) {
+  const int64_t axis = IntOr(node, "axis", 0);
+  if (-onnx::kMaxMaterializedRank <= axis && axis <= onnx::kMaxMaterializedRank) {
+    return absl::OkStatus();
+  }
+  return Invalid(absl::StrCat("attribute 'axis' is ", axis, ", which no tensor has"));
+}
+
+// Inference takes a permutation shorter than the rank, and kernels read past its end.
+absl::Status CheckPermutation(const Graph& graph, const Node& node) {
+  const std::optional<std::vector<int64_t>> perm = IntsOf(node, "perm");
+  const Value& x = graph.values[node.inputs[0]];
+  if (!perm.has_value() || !x.shape.has_value()) return absl::OkStatus();
+  std::vector<int64_t> axes(x.shape->size()), sorted = *perm;
+  std::iota(axes.begin(), axes.end(), int64_t{0});
+  std::sort(sorted.begin(), sorted.end());
+  if (sorted == axes) return absl::OkStatus();
+  return Invalid(absl::StrCat("attribute 'perm': want each of the ", axes.size(), " axes of '",
+                              x.name, "' once"));
+}
+
+// ONNX's parser of equations loops for ever on a dot that is no ellipsis.
+absl::Status CheckEquation(const Node& node) {
+  const std::string equation = StringOr(node, "equation", "");
+  const std::string terms = absl::StrReplaceAll(equation, {{"->", ","}});
+  for (absl::string_view term : absl::StrSplit(terms, ',')) {
+    bool seen = false;
+    for (size_t i = 0; i < term.size(); ++i) {
+      if (absl::ascii_isalpha(term[i]) || term[i] == ' ') continue;
+      if (!seen && term.substr(i, 3) == "...") {
+        seen = true;
+        i += 2;
+        continue;
+      }
+      return Invalid(absl::StrCat("attribute 'equation' is '", equation,
+                                  "': want terms of letters, each with one '...' at most"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Inference makes room for as many outputs as the attribute says.
+absl::Status CheckOutputCount(const Node& node) {
+  const auto count = static_cast<int64_t>(node.outputs.size());
+  const int64_t said = IntOr(node, "num_outputs", count);
+  if (said == count) return absl::OkStatus();
+  return Invalid(
+      absl::StrCat("attribute 'num_outputs' is ", said, ", but the node has ", count, " outputs"));
+}
+
+absl::Status CheckBias(const Graph& graph, const Node& node, const Dim& filters, int64_t group) {
+  if (!HasInput(node, 2) || !filters.known()) return absl::OkStatus();
+  const Value& bias = graph.values[node.inputs[2]];
+  if (!bias.shape.has_value()) return absl::OkStatus();
+  const Shape& shape = *bias.shape;
+  const bool fits =
+      shape.size() == 1 &&
+      (!shape[0].known() || (shape[0].size % group == 0 && shape[0].size / group == filters.size));
+  if (fits) return absl::OkStatus();
+  return Invalid(absl::StrCat("bias '", bias.name, "': want one value for each of the filters, ",
+                              filters.size,
+                              group == 1 ? "" : absl::StrCat(" in each of ", group, " groups")));
+}
+
+absl::Status CheckConvolution(const Graph& graph, const Node& node) {
+  const bool transposed = node.op_type == "ConvTranspose";
+  const Value& x = graph.values[node.inputs[0]];
+  const Value& w = graph.values[node.inputs[1]];
+  const int64_t group = IntOr(node, "group", 1);
+  if (group <= 0) return Invalid(absl::StrCat("attribute 'group': want at least 1, got ", group));
+  if (!x.shape.has_value() || !w.shape.has_value()) return absl::OkStatus();
+  if (w.shape->size() != x.shape->size()) {
+    return Invalid(absl::StrCat("weight '", w.name, "' has rank ", w.shape->size(), ", input 0 '",
+                                x.name, "' rank ", x.shape->size()));
+  }
+  if (x.shape->size() < 2) return absl::OkStatus();
+  const Dim& channels = (*x.shape)[1];
+  const Dim& first = (*w.shape)[0];
+  const Dim& second = (*w.shape)[1];
+  // Divided, not multiplied: the sizes come from the file and may be as large as they like.
+  if (transposed) {
+    if (channels.known() && first.known() && channels.size != first.size) {
+      return Invalid(absl::StrCat("input 0 '", x.name, "' has ", channels.size,
+                                  " channels, but weight '", w.name, "' takes ", first.size));
+    }
+  } else if (channels.known() && second.known() &&
+             (channels.size % group != 0 || channels.size / group != second.size)) {
+    return Invalid(absl::StrCat("input 0 '", x.name, "' has ", channels.size,
+                                " channels, but weight '", w.name, "' takes ", second.size,
+                                " in each of ", group, " groups"));
+  }
+  if (first.known() && first.size % group != 0) {
+    return Invalid(absl::StrCat("weight '", w.name, "' has ", first.size,
+                                transposed ? " channels" : " filters", ", which ", group,
+                                " groups do not divide"));
+  }
+  const std::optional<std::vector<int64_t>> output_shape = IntsOf(node, "output_shape");
+  if (output_shape.has_value() && (output_shape->size() + 2 < x.shape->size() ||
+                                   std::any_of(output_shape->begin(), output_shape->end(),
+                                               [](int64_t extent) { return extent < 1; }))) {
+    return Invalid("attribute 'output_shape': want an extent of at least 1 for each spatial axis");
+  }
+  return CheckBias(graph, node, transposed ? second : first, transposed ? group : 1);
+}
+
+}  // namespace
+
+absl::Status CheckBeforeInference(const Graph& graph, const Node& node) {
+  if (!node.domain.empty()) return absl::OkStatus();
+  ANEMONE_RETURN_IF_ERROR(CheckAxis(node));
+  if (node.op_type == "Transpose") return CheckPermutation(graph, node);
+  if (node.op_type == "Einsum") return CheckEquation(node);
+  if (node.op_type == "Split") return CheckOutputCount(node);
+  return absl::OkStatus();
+}
+
+absl::Status CheckAfterInference(const Graph& graph, const Node& node) {
+  if (!node.domain.empty()) return absl::OkStatus();
+  if (node.op_type == "Conv" || node.op_type == "ConvTranspose") {
+    return CheckConvolution(graph, node);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace anemone

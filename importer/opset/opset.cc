@@ -1,0 +1,403 @@
+#include "importer/opset/opset.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "importer/edit.h"
+#include "importer/elements.h"
+#include "importer/infer/infer.h"
+#include "importer/opset/opset_lifts.h"
+#include "importer/read/check.h"
+#include "onnx/defs/schema.h"
+
+namespace anemone {
+namespace {
+
+using onnx::OpSchema;
+
+constexpr int kNewest = 1 << 20;
+
+// Nodes that a lift makes may need lifting themselves: a function's body calls functions.
+constexpr int kMostLifts = 64;
+
+// Operators that ONNX tries out: no library has them, but ONNX defines some by a function.
+constexpr absl::string_view kPreviewDomain = "ai.onnx.preview";
+
+// Sorted by operator. What is not listed changed neither form nor meaning, but for consumed_inputs.
+constexpr Lift kLifts[] = {
+    {"Add", 1, 6, LiftBroadcast},
+    {"Affine", 1, kNewest, LiftAffine},
+    {"And", 1, 6, LiftBroadcast},
+    {"BatchNormalization", 1, 13, LiftBatchNormalization},
+    {"BitShift", 28, kNewest, LiftBitShift},
+    {"Cast", 1, 5, LiftCast},
+    {"Clip", 1, 10, LiftClip},
+    {"Concat", 1, 3, LiftConcat},
+    {"Crop", 1, kNewest, LiftCrop},
+    {"DFT", 17, 19, LiftDft},
+    {"Div", 1, 6, LiftBroadcast},
+    {"Dropout", 1, 11, LiftDropout},
+    {"DynamicSlice", 1, kNewest, LiftDynamicSlice},
+    {"Equal", 1, 6, LiftBroadcast},
+    {"GRU", 1, 6, LiftRecurrent},
+    {"Gemm", 1, 6, LiftGemm},
+    {"GlobalLpPool", 1, 1, LiftLpPool},
+    {"Greater", 1, 6, LiftBroadcast},
+    {"GridSample", 16, 19, LiftGridSample},
+    {"GroupNormalization", 18, 20, LiftGroupNormalization},
+    {"Hardmax", 1, 12, LiftSoftmax},
+    {"ImageScaler", 1, kNewest, LiftImageScaler},
+    {"LSTM", 1, 6, LiftRecurrent},
+    {"Less", 1, 6, LiftBroadcast},
+    {"LogSoftmax", 1, 12, LiftSoftmax},
+    {"LpPool", 1, 1, LiftLpPool},
+    {"MeanVarianceNormalization", 1, 8, LiftMeanVarianceNormalization},
+    {"Mod", 28, kNewest, LiftMod},
+    {"Mul", 1, 6, LiftBroadcast},
+    {"Or", 1, 6, LiftBroadcast},
+    {"PRelu", 1, 6, LiftPRelu},
+    {"Pad", 1, 10, LiftPad},
+    {"ParametricSoftplus", 1, kNewest, LiftParametricSoftplus},
+    {"Pow", 1, 6, LiftBroadcast},
+    {"RNN", 1, 6, LiftRecurrent},
+    {"ReduceL1", 1, 17, LiftReduce},
+    {"ReduceL2", 1, 17, LiftReduce},
+    {"ReduceLogSum", 1, 17, LiftReduce},
+    {"ReduceLogSumExp", 1, 17, LiftReduce},
+    {"ReduceMax", 1, 17, LiftReduce},
+    {"ReduceMean", 1, 17, LiftReduce},
+    {"ReduceMin", 1, 17, LiftReduce},
+    {"ReduceProd", 1, 17, LiftReduce},
+    {"ReduceSum", 1, 12, LiftReduce},
+    {"ReduceSumSquare", 1, 17, LiftReduce},
+    {"Reshape", 1, 4, LiftReshape},
+    {"Resize", 10, 17, LiftResize},
+    {"RoiAlign", 10, 15, LiftRoiAlign},
+    {"Scale", 1, kNewest, LiftScale},
+    {"ScaledTanh", 1, kNewest, LiftScaledTanh},
+    {"Scan", 8, 8, LiftScan},
+    {"Scatter", 9, 10, LiftScatter},
+    {"Selu", 1, 5, LiftSelu},
+    {"Slice", 1, 9, LiftSlice},
+    {"Softmax", 1, 12, LiftSoftmax},
+    {"Split", 1, 17, LiftSplit},
+    {"Squeeze", 1, 12, LiftSqueeze},
+    {"Sub", 1, 6, LiftBroadcast},
+    {"ThresholdedRelu", 1, 9, LiftUnchanged},
+    {"Tile", 1, 5, LiftTile},
+    {"TopK", 1, 9, LiftTopK},
+    {"Unsqueeze", 1, 12, LiftSqueeze},
+    {"Upsample", 1, 9, LiftUpsample},
+    {"Xor", 1, 6, LiftBroadcast},
+};
+
+static_assert(std::is_sorted(std::begin(kLifts), std::end(kLifts),
+                             [](const Lift& a, const Lift& b) { return a.op_type < b.op_type; }));
+
+bool SameParameters(const std::vector<OpSchema::FormalParameter>& a,
+                    const std::vector<OpSchema::FormalParameter>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
+    return x.GetOption() == y.GetOption() && x.GetIsHomogeneous() == y.GetIsHomogeneous() &&
+           x.GetMinArity() == y.GetMinArity();
+  });
+}
+
+bool Allows(const std::vector<OpSchema::FormalParameter>& formals, const std::vector<ValueId>& ids,
+            const Graph& graph) {
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const OpSchema::FormalParameter& formal = i < formals.size() ? formals[i] : formals.back();
+    if (ids[i] == kNone || formal.GetTypes().empty()) continue;
+    const onnx::DataType type = TypeNameOf(graph.values[ids[i]]);
+    if (type == nullptr || !formal.GetTypes().contains(type)) return false;
+  }
+  return true;
+}
+
+bool IsDefault(const Attribute& attribute, const onnx::AttributeProto& fallback) {
+  if (fallback.type() == onnx::AttributeProto::UNDEFINED) return false;
+  if (const auto* i = std::get_if<int64_t>(&attribute.value)) return *i == fallback.i();
+  if (const auto* f = std::get_if<float>(&attribute.value)) return *f == fallback.f();
+  if (const auto* s = std::get_if<std::string>(&attribute.value)) return *s == fallback.s();
+  return false;
+}
+
+// Whether a node newer than the working opset means the same there. Attributes that the working
+// opset does not have are dropped from the node, if they say what it does anyway.
+bool Relabels(const Graph& graph, Node& node, const OpSchema& newer, const OpSchema& working) {
+  if (working.deprecated() || !SameParameters(newer.inputs(), working.inputs()) ||
+      !SameParameters(newer.outputs(), working.outputs())) {
+    return false;
+  }
+  std::vector<std::string> gone;
+  for (const Attribute& attribute : node.attributes) {
+    if (working.attributes().contains(attribute.name)) continue;
+    const auto known = newer.attributes().find(attribute.name);
+    if (known == newer.attributes().end() || !IsDefault(attribute, known->second.default_value)) {
+      return false;
+    }
+    gone.push_back(attribute.name);
+  }
+  for (const auto& [name, attribute] : working.attributes()) {
+    const auto known = newer.attributes().find(name);
+    if (known == newer.attributes().end()) return false;
+    const bool same = known->second.default_value.SerializeAsString() ==
+                      attribute.default_value.SerializeAsString();
+    if (!same && node.FindAttribute(name) == nullptr) return false;
+  }
+  if (!Allows(working.inputs(), node.inputs, graph) ||
+      !Allows(working.outputs(), node.outputs, graph)) {
+    return false;
+  }
+  for (const std::string& name : gone) RemoveAttribute(node, name);
+  return true;
+}
+
+// The oldest version above the working opset's in which the node means the same: the file's may be
+// newer than ONNX Runtime knows.
+int OldestVersion(const Graph& graph, Node& node, const OpSchema& own) {
+  for (int version = kWorkingOpset + 1; version < own.since_version(); ++version) {
+    const OpSchema* older = SchemaOf("", node.op_type, version);
+    if (older != nullptr && Relabels(graph, node, own, *older)) return version;
+  }
+  return std::min(node.version, std::max(own.since_version(), kWorkingOpset + 1));
+}
+
+// Brings the nodes of one graph after another to the working opset, inferring types on the way.
+class Lifter {
+ public:
+  explicit Lifter(Model& model)
+      : model_(model),
+        names_(model.graph),
+        inference_(model,
+                   {.constant = nullptr, .body = [this](Graph& body) { return LiftGraph(body); }}) {
+  }
+
+  absl::Status LiftGraph(Graph& graph) {
+    ShapeData data;
+    for (Node& node : std::exchange(graph.nodes, {})) {
+      ANEMONE_RETURN_IF_ERROR(Visit(graph, data, std::move(node), kMostLifts));
+    }
+    SetProducers(graph);
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status Visit(Graph& graph, ShapeData& data, Node node, int lifts_left);
+  absl::Status Append(Graph& graph, ShapeData& data, Node node);
+  absl::Status Replace(Graph& graph, ShapeData& data, LiftContext& context, int lifts_left);
+
+  Model& model_;
+  NameScope names_;
+  Inference inference_;
+};
+
+absl::Status Lifter::Append(Graph& graph, ShapeData& data, Node node) {
+  ANEMONE_RETURN_IF_ERROR(inference_.InferNode(graph, data, node));
+  graph.nodes.push_back(std::move(node));
+  return absl::OkStatus();
+}
+
+absl::Status Lifter::Replace(Graph& graph, ShapeData& data, LiftContext& context, int lifts_left) {
+  if (lifts_left == 0) {
+    return absl::ResourceExhaustedError(absl::StrCat(NodeLabel(model_, context.node()),
+                                                     ": functions are nested more than ",
+                                                     kMostLifts, " deep"));
+  }
+  for (Node& node : std::exchange(context.emitted(), {})) {
+    ANEMONE_RETURN_IF_ERROR(Visit(graph, data, std::move(node), lifts_left - 1));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Lifter::Visit(Graph& graph, ShapeData& data, Node node, int lifts_left) {
+  if (node.domain == kPreviewDomain) {
+    ANEMONE_RETURN_IF_ERROR(inference_.InferNode(graph, data, node));
+    LiftContext context(model_, graph, names_, node);
+    ANEMONE_ASSIGN_OR_RETURN(const bool expanded, InlineDefinition(context));
+    if (expanded) return Replace(graph, data, context, lifts_left);
+  }
+  if (!node.domain.empty()) return Append(graph, data, std::move(node));
+  const OpSchema* own = SchemaOf("", node.op_type, node.version);
+  const OpSchema* working = SchemaOf("", node.op_type, kWorkingOpset);
+  const LiftFunction lift = FindLift(node);
+  if (own == nullptr && lift == nullptr) return Append(graph, data, std::move(node));
+  if (lift == nullptr && (own == working || own->since_version() < kWorkingOpset)) {
+    RemoveAttribute(node, "consumed_inputs");
+    node.version = kWorkingOpset;
+    return Append(graph, data, std::move(node));
+  }
+  // From here on by the rules of the node's own opset, so that an error speaks of what is written.
+  ANEMONE_RETURN_IF_ERROR(inference_.InferNode(graph, data, node));
+  if (lift == nullptr && working != nullptr && Relabels(graph, node, *own, *working)) {
+    node.version = kWorkingOpset;
+    graph.nodes.push_back(std::move(node));
+    return absl::OkStatus();
+  }
+  LiftContext context(model_, graph, names_, node);
+  if (lift != nullptr) {
+    ANEMONE_RETURN_IF_ERROR(lift(context));
+    if (!context.emitted().empty()) return Replace(graph, data, context, lifts_left);
+  } else {
+    ANEMONE_ASSIGN_OR_RETURN(const bool expanded, InlineDefinition(context));
+    if (expanded) return Replace(graph, data, context, lifts_left);
+  }
+  if (own != nullptr && node.version > kWorkingOpset) {
+    node.version = OldestVersion(graph, node, *own);
+  }
+  graph.nodes.push_back(std::move(node));
+  return absl::OkStatus();
+}
+
+// Whether some node's form is not that of the working opset; if none is, no types are needed.
+bool NeedsLifter(const Graph& graph) {
+  for (const Node& node : graph.nodes) {
+    if (node.domain == kPreviewDomain) return true;
+    if (node.domain.empty()) {
+      if (FindLift(node) != nullptr) return true;
+      const OpSchema* own = SchemaOf("", node.op_type, node.version);
+      if (own != nullptr && own != SchemaOf("", node.op_type, kWorkingOpset)) return true;
+    }
+    for (const Attribute::GraphPtr& body : BodiesOf(node)) {
+      if (NeedsLifter(*body)) return true;
+    }
+  }
+  return false;
+}
+
+void Relabel(Graph& graph) {
+  for (Node& node : graph.nodes) {
+    if (node.domain.empty() && SchemaOf("", node.op_type, node.version) != nullptr) {
+      node.version = kWorkingOpset;
+    }
+    if (BodiesOf(node).empty()) continue;
+    (void)EditBodies(node, [](absl::string_view, Graph& body, std::vector<ValueId>&) {
+      Relabel(body);
+      return absl::OkStatus();
+    });
+  }
+}
+
+bool IsKept(const Node& node) { return node.domain.empty() && node.version > kWorkingOpset; }
+
+// The newest version among the nodes that stay newer than the working opset.
+int NewestKeptVersion(const Graph& graph) {
+  int newest = kWorkingOpset;
+  for (const Node& node : graph.nodes) {
+    if (IsKept(node)) newest = std::max(newest, node.version);
+    for (const Attribute::GraphPtr& body : BodiesOf(node)) {
+      newest = std::max(newest, NewestKeptVersion(*body));
+    }
+  }
+  return newest;
+}
+
+// Nodes of one version can share a segment: those that mean the same in `version` get it.
+void ShareKeptVersion(Graph& graph, int version) {
+  for (Node& node : graph.nodes) {
+    if (IsKept(node) &&
+        SchemaOf("", node.op_type, node.version) == SchemaOf("", node.op_type, version)) {
+      node.version = version;
+    }
+    if (BodiesOf(node).empty()) continue;
+    (void)EditBodies(node, [&](absl::string_view, Graph& body, std::vector<ValueId>&) {
+      ShareKeptVersion(body, version);
+      return absl::OkStatus();
+    });
+  }
+}
+
+}  // namespace
+
+LiftFunction FindLift(const Node& node) {
+  const auto* lift = std::lower_bound(
+      std::begin(kLifts), std::end(kLifts), node.op_type,
+      [](const Lift& row, const std::string& op_type) { return row.op_type < op_type; });
+  if (lift == std::end(kLifts) || lift->op_type != node.op_type) return nullptr;
+  return lift->from <= node.version && node.version <= lift->up_to ? lift->lift : nullptr;
+}
+
+ValueId LiftContext::input(size_t index) const { return InputOr(node_, index); }
+
+ValueId LiftContext::output(size_t index) const { return OutputOr(node_, index); }
+
+absl::StatusOr<int64_t> LiftContext::RankOf(size_t index) const {
+  const ValueId id = input(index);
+  if (id == kNone || !value(id).shape.has_value()) {
+    return Refuse(absl::StrCat("the rank of its input ", index, " is not known, but opset ",
+                               node_.version, " cannot be read without"));
+  }
+  return static_cast<int64_t>(value(id).shape->size());
+}
+
+const Tensor* LiftContext::ConstantOf(size_t index) const {
+  const ValueId id = input(index);
+  return id == kNone || !value(id).constant.has_value() ? nullptr : &*value(id).constant;
+}
+
+ValueId LiftContext::NewValue() {
+  const ValueId output = this->output(0);
+  return AddValue(graph_, names_.Fresh(absl::StrCat(
+                              output == kNone ? node_.op_type : value(output).name, "/lifted")));
+}
+
+ValueId LiftContext::Constant(Tensor tensor) {
+  const ValueId id = NewValue();
+  MakeConstant(graph_.values[id], std::move(tensor));
+  return id;
+}
+
+ValueId LiftContext::Ints(const std::vector<int64_t>& values) {
+  return Constant(Tensor::Int64s({static_cast<int64_t>(values.size())}, values));
+}
+
+ValueId LiftContext::Scalar(DataType type, double value) {
+  return Constant(FromDoubles(type, {}, {value}));
+}
+
+ValueId LiftContext::Emit(absl::string_view op_type, std::vector<ValueId> inputs,
+                          std::vector<Attribute> attributes) {
+  Node made;
+  made.name = node_.name;
+  made.op_type = std::string(op_type);
+  made.version = kWorkingOpset;
+  made.inputs = std::move(inputs);
+  made.outputs = {NewValue()};
+  made.attributes = std::move(attributes);
+  made.origins = origins_;
+  emitted_.push_back(std::move(made));
+  return emitted_.back().outputs[0];
+}
+
+absl::Status LiftContext::EmitLast(absl::string_view op_type, std::vector<ValueId> inputs,
+                                   std::vector<Attribute> attributes) {
+  Emit(op_type, std::move(inputs), std::move(attributes));
+  emitted_.back().outputs = {output(0)};
+  return absl::OkStatus();
+}
+
+absl::Status LiftContext::EmitLifted(Node node) {
+  node.version = kWorkingOpset;
+  emitted_.push_back(std::move(node));
+  return absl::OkStatus();
+}
+
+absl::Status LiftContext::Refuse(absl::string_view what) const {
+  return absl::InvalidArgumentError(absl::StrCat(NodeLabel(model_, node_), ": ", what));
+}
+
+absl::Status BringToWorkingOpset(Model& model) {
+  if (!NeedsLifter(model.graph)) {
+    Relabel(model.graph);
+    return absl::OkStatus();
+  }
+  ANEMONE_RETURN_IF_ERROR(Lifter(model).LiftGraph(model.graph));
+  const int newest = NewestKeptVersion(model.graph);
+  if (newest > kWorkingOpset) ShareKeptVersion(model.graph, newest);
+  return absl::OkStatus();
+}
+
+}  // namespace anemone

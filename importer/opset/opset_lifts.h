@@ -1,0 +1,156 @@
+// importer/opset/opset_lifts.h: the lifts of BringToWorkingOpset(), and what one works with. A lift
+// looks at one node of an older (or, rarely, newer) form and emits nodes of the working opset that
+// do the same.
+//
+//   // Concat before opset 4: `axis` may be left out and is then 1.
+//   absl::Status LiftConcat(LiftContext& c) {
+//     Node node = c.node();
+//     SetAttribute(node, "axis", IntOr(node, "axis", 1));
+//     return c.EmitLifted(std::move(node));
+//   }
+#ifndef ANEMONE_IMPORTER_OPSET_OPSET_LIFTS_H_
+#define ANEMONE_IMPORTER_OPSET_OPSET_LIFTS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "importer/edit.h"
+#include "importer/graph.h"
+#include "importer/importer.h"
+
+namespace anemone {
+
+class LiftContext {
+ public:
+  LiftContext(Model& model, Graph& graph, NameScope& names, const Node& node)
+      : model_(model), graph_(graph), names_(names), node_(node), origins_(node.origins) {}
+
+  const Node& node() const { return node_; }
+  ValueId input(size_t index) const;   // kNone if there is none
+  ValueId output(size_t index) const;  // likewise
+  const Value& value(ValueId id) const { return graph_.values[id]; }
+
+  // The rank of input `index`; kInvalidArgument if it is not known.
+  absl::StatusOr<int64_t> RankOf(size_t index) const;
+  // Input `index`, if it is a constant.
+  const Tensor* ConstantOf(size_t index) const;
+
+  // New constants.
+  ValueId Constant(Tensor tensor);
+  ValueId Ints(const std::vector<int64_t>& values);  // int64, 1-D
+  ValueId Scalar(DataType type, double value);       // rank 0, of a floating type
+
+  // A new node of the working opset with one new output.
+  ValueId Emit(absl::string_view op_type, std::vector<ValueId> inputs,
+               std::vector<Attribute> attributes = {});
+  // The same, but making the lifted node's first output.
+  absl::Status EmitLast(absl::string_view op_type, std::vector<ValueId> inputs,
+                        std::vector<Attribute> attributes = {});
+  // A changed copy of the lifted node itself, now of the working opset.
+  absl::Status EmitLifted(Node node);
+  // Any other node. Its version is taken as it is, and lifted in turn if need be.
+  void EmitNode(Node node) { emitted_.push_back(std::move(node)); }
+
+  // What the nodes that Emit() makes from here on stand for; until then, the lifted node.
+  void set_origins(std::vector<OriginId> origins) { origins_ = std::move(origins); }
+
+  // A new value, named after the lifted node's output.
+  ValueId NewValue();
+
+  // "node 'x' (Slice, /#4): <what>": kInvalidArgument.
+  absl::Status Refuse(absl::string_view what) const;
+
+  Model& model() { return model_; }
+  Graph& graph() { return graph_; }
+  NameScope& names() { return names_; }
+  std::vector<Node>& emitted() { return emitted_; }
+
+ private:
+  Model& model_;
+  Graph& graph_;
+  NameScope& names_;
+  const Node& node_;
+  std::vector<OriginId> origins_;
+  std::vector<Node> emitted_;
+};
+
+using LiftFunction = absl::Status (*)(LiftContext&);
+
+// Nodes of `op_type` whose version is in [from, up_to] are lifted by `lift`.
+struct Lift {
+  absl::string_view op_type;
+  int from;
+  int up_to;
+  LiftFunction lift;
+};
+
+// The lift for a node of ONNX's own domain, or nullptr. A node that has one is known, even if ONNX
+// has no schema for it (any more): see opset_experiments.cc.
+LiftFunction FindLift(const Node& node);
+
+// opset_inputs.cc: attributes that became inputs.
+absl::Status LiftClip(LiftContext& c);     // 6: min, max
+absl::Status LiftDft(LiftContext& c);      // 17: axis
+absl::Status LiftDropout(LiftContext& c);  // 10: ratio; 6: is_test
+absl::Status LiftPad(LiftContext& c);      // 2: pads, value; 1: paddings
+absl::Status LiftReduce(LiftContext& c);   // 12 or 17: axes
+absl::Status LiftReshape(LiftContext& c);  // 1: shape
+absl::Status LiftSlice(LiftContext& c);    // 9: starts, ends, axes
+absl::Status LiftSplit(LiftContext& c);    // 12: split; 17: num_outputs is new
+absl::Status LiftSqueeze(LiftContext& c);  // 12: axes; Unsqueeze too
+absl::Status LiftTile(LiftContext& c);     // 5: tiles and axis became repeats
+absl::Status LiftTopK(LiftContext& c);     // 9: k
+
+// opset_broadcast.cc: broadcasting along an axis, and defaults that changed.
+absl::Status LiftBroadcast(LiftContext& c);   // Add and its kin, 6: broadcast, axis
+absl::Status LiftGemm(LiftContext& c);        // 6: broadcast
+absl::Status LiftPRelu(LiftContext& c);       // 6: one slope for each channel
+absl::Status LiftCast(LiftContext& c);        // 5: `to` was a string
+absl::Status LiftConcat(LiftContext& c);      // 3: axis may be left out
+absl::Status LiftSelu(LiftContext& c);        // 5: other defaults
+absl::Status LiftLpPool(LiftContext& c);      // 1: p was a float; GlobalLpPool too
+absl::Status LiftRecurrent(LiftContext& c);   // 6: output_sequence, GRU's spelling of "forward"
+absl::Status LiftScatter(LiftContext& c);     // 10: now ScatterElements
+absl::Status LiftGridSample(LiftContext& c);  // 19: bilinear is now linear
+absl::Status LiftRoiAlign(LiftContext& c);    // 15: half pixels are now subtracted by default
+absl::Status LiftMod(LiftContext& c);         // from 28: fmod 0 for floating types
+
+// opset_bits.cc
+absl::Status LiftBitShift(LiftContext& c);  // from 28: signed types, shifts of any size
+
+// opset_norm.cc: normalizations and softmax.
+absl::Status LiftSoftmax(LiftContext& c);             // 12: over flattened axes
+absl::Status LiftBatchNormalization(LiftContext& c);  // 13: training by outputs; 8: spatial
+absl::Status LiftGroupNormalization(LiftContext& c);  // 20: scale for each group
+
+// opset_resize.cc
+absl::Status LiftUpsample(LiftContext& c);  // 9: now Resize
+absl::Status LiftResize(LiftContext& c);    // 10: one way of resizing only; 12: a mode since gone
+
+// opset_experiments.cc: operators that never were in an opset, or not yet.
+absl::Status LiftAffine(LiftContext& c);
+absl::Status LiftCrop(LiftContext& c);
+absl::Status LiftDynamicSlice(LiftContext& c);
+absl::Status LiftImageScaler(LiftContext& c);
+absl::Status LiftMeanVarianceNormalization(LiftContext& c);  // 8
+absl::Status LiftParametricSoftplus(LiftContext& c);
+absl::Status LiftScale(LiftContext& c);
+absl::Status LiftScaledTanh(LiftContext& c);
+absl::Status LiftUnchanged(LiftContext& c);  // ThresholdedRelu, 9
+
+// opset_scan.cc
+absl::Status LiftScan(LiftContext& c);  // 8: had a batch axis
+
+// opset_function.cc: replaces a node by the function that ONNX defines for it. False if there is
+// none that this node's types and attributes can have.
+absl::StatusOr<bool> InlineDefinition(LiftContext& c);
+
+}  // namespace anemone
+
+#endif  // ANEMONE_IMPORTER_OPSET_OPSET_LIFTS_H_

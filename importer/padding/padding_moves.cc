@@ -1,0 +1,290 @@
+#include "importer/padding/padding_moves.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "base/status_macros.h"
+#include "importer/edit.h"
+
+namespace anemone {
+namespace {
+
+// Takes stretches from `left`, fastest last, until they make up an axis of these sizes.
+absl::StatusOr<FlowAxis> TakeAxis(FlowAxis& left, int64_t full, int64_t used) {
+  const auto cut = [] { return Mixes("cuts the padded axis to pieces"); };
+  FlowAxis axis;
+  while (full > 1) {
+    if (left.empty()) return cut();
+    FlowStretch& next = left.front();
+    if (full % next.full == 0 && used % next.used == 0) {
+      full /= next.full;
+      used /= next.used;
+      Append(axis, std::move(next));
+      left.erase(left.begin());
+      continue;
+    }
+    // Of one without padding a part will do.
+    if (next.padded() || next.full % full != 0 || used != full) return cut();
+    Append(axis, {full, full, {}});
+    next.full = next.used = next.full / full;
+    full = used = 1;
+  }
+  if (used != 1) return cut();
+  return axis;
+}
+
+// Reshape and its kin: the same elements in the same order.
+Flows CarryReshape(const PaddingStep& step) {
+  ANEMONE_ASSIGN_OR_RETURN(Flow flow, step.flow(0));
+  const PaddingStep::Sizes out = step.OutputSizes(0);
+  FlowAxis left;
+  for (FlowAxis& axis : flow.axes) {
+    for (FlowStretch& s : axis) Append(left, std::move(s));
+  }
+  flow.axes.clear();
+  for (size_t a = 0; a < out.full.size(); ++a) {
+    ANEMONE_ASSIGN_OR_RETURN(flow.axes.emplace_back(), TakeAxis(left, out.full[a], out.used[a]));
+  }
+  return One(std::move(flow));
+}
+
+Flows CarryTranspose(const PaddingStep& step) {
+  ANEMONE_ASSIGN_OR_RETURN(Flow flow, step.flow(0));
+  const size_t rank = flow.axes.size();
+  std::vector<int64_t> order;
+  for (size_t a = rank; a-- > 0;) order.push_back(static_cast<int64_t>(a));
+  order = IntsOf(step.bucket, "perm").value_or(order);
+  std::vector<FlowAxis> axes;
+  for (int64_t axis : order) {
+    ANEMONE_ASSIGN_OR_RETURN(const size_t from, AxisOf(flow, axis));
+    axes.push_back(flow.axes[from]);
+  }
+  flow.axes = std::move(axes);
+  return One(std::move(flow));
+}
+
+// A new axis that holds the same everywhere.
+FlowAxis RepeatedAxis(const Flow& flow, int64_t full, int64_t used) {
+  FlowAxis axis;
+  Append(axis, {full,
+                used,
+                {.beside = flow.used,
+                 .everywhere = flow.all(),
+                 .repeats = true,
+                 .even = true,
+                 .uniform = true}});
+  return axis;
+}
+
+// Expand and Tile: an axis of 1 grows, the others stay.
+Flows CarryGrowth(const PaddingStep& step) {
+  ANEMONE_ASSIGN_OR_RETURN(Flow flow, step.flow(0));
+  const PaddingStep::Sizes out = step.OutputSizes(0);
+  const size_t rank = out.full.size();
+  if (rank < flow.axes.size()) return Mixes("loses axes");
+  const Flow source = flow;
+  flow.axes.insert(flow.axes.begin(), rank - flow.axes.size(), FlowAxis());
+  for (size_t a = 0; a < rank; ++a) {
+    FlowAxis& axis = flow.axes[a];
+    if (FullOf(axis) == out.full[a]) continue;
+    if (axis.empty()) {
+      axis = RepeatedAxis(source, out.full[a], out.used[a]);
+    } else if (!IsPadded(axis) && out.full[a] == out.used[a]) {
+      axis = PlainAxis(out.full[a]);
+    } else {
+      return Mixes("repeats the padded axis");
+    }
+  }
+  return One(std::move(flow));
+}
+
+// Where a slice begins on an axis of `size`.
+int64_t BeginOf(int64_t start, int64_t step, int64_t size) {
+  if (start < 0) start += size;
+  return std::clamp<int64_t>(start, 0, step < 0 ? size - 1 : size);
+}
+
+// One axis of a Slice. `in` is the input's, `out` the output's.
+absl::Status SliceAxis(Flow& flow, size_t a, int64_t start, int64_t stride,
+                       const PaddingStep::Sizes& in, const PaddingStep::Sizes& out) {
+  FlowAxis& axis = flow.axes[a];
+  const int64_t begin = BeginOf(start, stride, in.full[a]);
+  if (begin != BeginOf(start, stride, in.used[a])) {
+    return Mixes("slices the padded axis, counted from its end");
+  }
+  const bool padded = IsPadded(axis) || out.full[a] != out.used[a];
+  if (!padded) {
+    axis = PlainAxis(out.full[a]);
+    return absl::OkStatus();
+  }
+  if (stride < 1) return Mixes("turns the padded axis round");
+  if (in.full[a] == out.full[a] && in.used[a] == out.used[a]) return absl::OkStatus();
+  if (axis.size() > 1 || out.used[a] == 0) return Mixes("cuts the padded axis to pieces");
+  Padding padding = {.beside = flow.used, .everywhere = flow.all()};
+  if (IsPadded(axis)) {
+    padding = axis[0].padding;
+    // The last position that was used may be left out.
+    if (stride != 1) padding.repeats = padding.even = false;
+  } else {
+    flow.inputs.insert(kSizedConstant);
+  }
+  axis.clear();
+  Append(axis, {out.full[a], out.used[a], std::move(padding)});
+  return absl::OkStatus();
+}
+
+Flows CarrySlice(const PaddingStep& step) {
+  ANEMONE_ASSIGN_OR_RETURN(Flow flow, step.flow(0));
+  const PaddingStep::Sizes in = step.InputSizes(0);
+  const PaddingStep::Sizes out = step.OutputSizes(0);
+  const auto starts = SameInts(step, 1);
+  if (!starts) return Mixes("begins at a place that depends on the size");
+  std::vector<int64_t> axes(starts->size());
+  for (size_t i = 0; i < axes.size(); ++i) axes[i] = static_cast<int64_t>(i);
+  if (HasInput(step.bucket, 3)) axes = SameInts(step, 3).value_or(std::vector<int64_t>());
+  std::vector<int64_t> strides(starts->size(), 1);
+  if (HasInput(step.bucket, 4)) strides = SameInts(step, 4).value_or(std::vector<int64_t>());
+  if (axes.size() != starts->size() || strides.size() != starts->size()) {
+    return Mixes("has axes or steps that are known only at run time");
+  }
+  for (size_t i = 0; i < axes.size(); ++i) {
+    ANEMONE_ASSIGN_OR_RETURN(const size_t axis, AxisOf(flow, axes[i]));
+    ANEMONE_RETURN_IF_ERROR(SliceAxis(flow, axis, (*starts)[i], strides[i], in, out));
+  }
+  return One(std::move(flow));
+}
+
+Flows CarrySplit(const PaddingStep& step) {
+  ANEMONE_ASSIGN_OR_RETURN(const Flow flow, step.flow(0));
+  ANEMONE_ASSIGN_OR_RETURN(const size_t axis, AxisOf(flow, IntOr(step.bucket, "axis", 0)));
+  if (IsPadded(flow.axes[axis])) return Mixes("splits the padded axis");
+  std::vector<Flow> made(step.bucket.outputs.size(), flow);
+  for (size_t i = 0; i < made.size(); ++i) {
+    if (step.bucket.outputs[i] == kNone) continue;
+    made[i].axes[axis] = PlainAxis(step.OutputSizes(i).full[axis]);
+  }
+  return made;
+}
+
+// Anything of one input or of another.
+Bounds HullOfAll(absl::Span<const Bounds> x) {
+  Bounds made = x[0];
+  for (const Bounds& next : x) made = Hull(made, next);
+  return made;
+}
+
+Flows CarryConcat(const PaddingStep& step) {
+  std::vector<Flow> inputs;
+  FlowStretch whole = {0, 0, {}};
+  size_t axis = 0;
+  for (size_t i = 0; i < step.bucket.inputs.size(); ++i) {
+    ANEMONE_ASSIGN_OR_RETURN(Flow flow, step.flow(i));
+    ANEMONE_ASSIGN_OR_RETURN(axis, AxisOf(flow, IntOr(step.bucket, "axis", 0)));
+    FlowAxis& own = flow.axes[axis];
+    if (whole.padded() || own.size() > 1) {
+      return Mixes("puts something behind the padding");
+    }
+    const PaddingStep::Sizes sizes = step.InputSizes(i);
+    whole.full += sizes.full[axis];
+    whole.used += sizes.used[axis];
+    if (!own.empty()) whole.padding = own[0].padding;
+    own.clear();
+    inputs.push_back(std::move(flow));
+  }
+  const Elementwise either = {.bounds = HullOfAll, .holes = Elementwise::kHolesStay};
+  ANEMONE_ASSIGN_OR_RETURN(Flow made, Apply(either, inputs));
+  whole.padding.repeats = whole.padding.even = whole.padding.uniform = false;
+  Append(made.axes[axis], std::move(whole));
+  return One(std::move(made));
+}
+
+// Positions along `axis` of the data that the indices name, in the place of that axis.
+Flow Gathered(Flow data, size_t axis, const Flow& indices) {
+  const Bounds beside = data.used;
+  const Bounds everywhere = data.all();
+  std::vector<FlowAxis> axes(data.axes.begin(),
+                             data.axes.begin() + static_cast<std::ptrdiff_t>(axis));
+  for (FlowAxis own : indices.axes) {
+    for (FlowStretch& s : own) {
+      s.padding = {.beside = beside,
+                   .everywhere = everywhere,
+                   .repeats = s.padding.repeats,
+                   .even = s.padding.repeats};
+    }
+    axes.push_back(std::move(own));
+  }
+  axes.insert(axes.end(), data.axes.begin() + static_cast<std::ptrdiff_t>(axis) + 1,
+              data.axes.end());
+  data.axes = std::move(axes);
+  data.wild |= indices.wild;
+  data.inputs.insert(indices.inputs.begin(), indices.inputs.end());
+  return data;
+}
+
+Flows CarryGather(const PaddingStep& step) {
+  ANEMONE_ASSIGN_OR_RETURN(Flow data, step.flow(0));
+  ANEMONE_ASSIGN_OR_RETURN(const Flow indices, step.flow(1));
+  ANEMONE_ASSIGN_OR_RETURN(const size_t axis, AxisOf(data, IntOr(step.bucket, "axis", 0)));
+  const int64_t size = step.InputSizes(0).full[axis];
+  if (IsPadded(data.axes[axis])) {
+    const auto numbers = SameInts(step, 1);
+    const FlowAxis& own = data.axes[axis];
+    if (!numbers || own.size() > 1) return Mixes("takes positions of the padded axis");
+    for (int64_t number : *numbers) {
+      if (number < 0) return Mixes("takes positions counted from the padded axis' end");
+      if (number >= own[0].used) return Mixes("takes positions that are padding");
+    }
+    // What it takes is no padding of that axis.
+    data.axes[axis].clear();
+  }
+  for (const FlowAxis& own : indices.axes) {
+    for (const FlowStretch& s : own) {
+      const Bounds& at = s.padding.everywhere;
+      const bool inside =
+          at.low >= static_cast<double>(-size) && at.high < static_cast<double>(size);
+      if (s.padded() && !inside) return Mixes("may look beyond its table where there is padding");
+    }
+  }
+  return One(Gathered(std::move(data), axis, indices));
+}
+
+// The padding of axes without padding (of ours).
+Flows CarryPad(const PaddingStep& step) {
+  ANEMONE_ASSIGN_OR_RETURN(Flow flow, step.flow(0));
+  const size_t rank = flow.axes.size();
+  const auto pads = SameInts(step, 1);
+  if (!pads) return Mixes("pads by a number that depends on the size");
+  std::vector<int64_t> axes(rank);
+  for (size_t a = 0; a < rank; ++a) axes[a] = static_cast<int64_t>(a);
+  if (HasInput(step.bucket, 3)) axes = SameInts(step, 3).value_or(std::vector<int64_t>());
+  if (pads->size() != 2 * axes.size()) return Mixes("has axes that are known only at run time");
+  const PaddingStep::Sizes out = step.OutputSizes(0);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if ((*pads)[i] == 0 && (*pads)[i + axes.size()] == 0) continue;
+    ANEMONE_ASSIGN_OR_RETURN(const size_t axis, AxisOf(flow, axes[i]));
+    if (IsPadded(flow.axes[axis])) return Mixes("pads the padded axis");
+    flow.axes[axis] = PlainAxis(out.full[axis]);
+  }
+  // What it pads with may be anything.
+  const Elementwise any = {.holes = Elementwise::kHolesStay};
+  ANEMONE_ASSIGN_OR_RETURN(Flow made, Apply(any, {std::move(flow)}));
+  made.holes = true;
+  return One(std::move(made));
+}
+
+}  // namespace
+
+PaddingRule FindMove(absl::string_view op_type) {
+  static const auto& table = *new std::map<std::string, PaddingRule, std::less<>>{
+      {"Reshape", CarryReshape},   {"Flatten", CarryReshape},     {"Squeeze", CarryReshape},
+      {"Unsqueeze", CarryReshape}, {"Transpose", CarryTranspose}, {"Expand", CarryGrowth},
+      {"Tile", CarryGrowth},       {"Slice", CarrySlice},         {"Split", CarrySplit},
+      {"Concat", CarryConcat},     {"Gather", CarryGather},       {"Pad", CarryPad},
+  };
+  const auto found = table.find(op_type);
+  return found == table.end() ? nullptr : found->second;
+}
+
+}  // namespace anemone

@@ -1,0 +1,167 @@
+#include "importer/read/check.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "importer/contrib/contrib.h"
+#include "importer/opset/opset_lifts.h"
+#include "importer/read/functions.h"
+
+namespace anemone {
+namespace {
+
+using onnx::AttributeProto;
+using onnx::OpSchema;
+
+std::string OpsetName(const Node& node) {
+  return absl::StrCat("opset ", node.version,
+                      node.domain.empty() ? "" : absl::StrCat(" of ", node.domain));
+}
+
+AttributeProto::AttributeType TypeOf(const Attribute& attribute) {
+  const auto type = [](const auto& value) -> AttributeProto::AttributeType {
+    using T = std::decay_t<decltype(value)>;
+    if constexpr (std::is_same_v<T, float>) return AttributeProto::FLOAT;
+    if constexpr (std::is_same_v<T, int64_t>) return AttributeProto::INT;
+    if constexpr (std::is_same_v<T, std::string>) return AttributeProto::STRING;
+    if constexpr (std::is_same_v<T, Tensor>) return AttributeProto::TENSOR;
+    if constexpr (std::is_same_v<T, Attribute::GraphPtr>) return AttributeProto::GRAPH;
+    if constexpr (std::is_same_v<T, std::vector<float>>) return AttributeProto::FLOATS;
+    if constexpr (std::is_same_v<T, std::vector<int64_t>>) return AttributeProto::INTS;
+    if constexpr (std::is_same_v<T, std::vector<std::string>>) return AttributeProto::STRINGS;
+    if constexpr (std::is_same_v<T, std::vector<Tensor>>) return AttributeProto::TENSORS;
+    if constexpr (std::is_same_v<T, std::vector<Attribute::GraphPtr>>) {
+      return AttributeProto::GRAPHS;
+    }
+    if constexpr (std::is_same_v<T, Attribute::Other>) {
+      AttributeProto proto;
+      return proto.ParseFromString(value.bytes) ? proto.type() : AttributeProto::UNDEFINED;
+    }
+  };
+  return std::visit(type, attribute.value);
+}
+
+// "inputs" or "outputs": the number of them, and none left out that must be there.
+absl::Status CheckArity(const std::vector<ValueId>& values,
+                        const std::vector<OpSchema::FormalParameter>& formals, int least, int most,
+                        absl::string_view what) {
+  const auto count = static_cast<int>(values.size());
+  if (count < least || count > most) {
+    const std::string want = most == std::numeric_limits<int>::max()
+                                 ? absl::StrCat("at least ", least)
+                             : least == most ? absl::StrCat(least)
+                                             : absl::StrCat(least, " to ", most);
+    return absl::InvalidArgumentError(absl::StrCat("want ", want, " ", what, ", got ", count));
+  }
+  for (size_t i = 0; i < values.size() && !formals.empty(); ++i) {
+    if (values[i] != kNone) continue;
+    const OpSchema::FormalParameter& formal = formals[std::min(i, formals.size() - 1)];
+    // Of several equal ones none may be left out: ONNX Runtime ends the process over such a Split.
+    if (formal.GetOption() == OpSchema::Single || formal.GetOption() == OpSchema::Variadic) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(what, ": '", formal.GetName(), "', number ", i, ", is left out"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckAttributes(const Node& node, const OpSchema& schema) {
+  for (const Attribute& attribute : node.attributes) {
+    const auto known = schema.attributes().find(attribute.name);
+    if (known == schema.attributes().end()) {
+      if (absl::StartsWith(attribute.name, "__")) continue;  // implementation details, says ONNX
+      return absl::InvalidArgumentError(
+          absl::StrCat("attribute '", attribute.name, "' is not one of ", OpsetName(node)));
+    }
+    if (const auto got = TypeOf(attribute); got != known->second.type) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("attribute '", attribute.name, "': want ",
+                       AttributeProto::AttributeType_Name(known->second.type), ", got ",
+                       AttributeProto::AttributeType_Name(got)));
+    }
+  }
+  std::string missing;  // the first by name: the schema's own order is a hash table's
+  for (const auto& [name, attribute] : schema.attributes()) {
+    if (!attribute.required || node.FindAttribute(name) != nullptr) continue;
+    if (missing.empty() || name < missing) missing = name;
+  }
+  if (missing.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("attribute '", missing, "' is missing"));
+}
+
+absl::Status CheckAgainst(const OpSchema& schema, const Node& node) {
+  ANEMONE_RETURN_IF_ERROR(
+      CheckArity(node.inputs, schema.inputs(), schema.min_input(), schema.max_input(), "inputs"));
+  ANEMONE_RETURN_IF_ERROR(CheckArity(node.outputs, schema.outputs(), schema.min_output(),
+                                     schema.max_output(), "outputs"));
+  return CheckAttributes(node, schema);
+}
+
+absl::Status UnknownOperator(const Node& node) {
+  // A later opset may have it, an earlier one may have had it.
+  const onnx::OpSchema* any =
+      SchemaOf(node.domain, node.op_type, static_cast<int>(NewestOpset(node.domain)));
+  if (any == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat("ONNX has no such operator in any opset of ",
+                                                   node.domain.empty() ? "ai.onnx" : node.domain,
+                                                   "; put own operators into an own domain"));
+  }
+  if (any->since_version() > node.version) {
+    return absl::InvalidArgumentError(absl::StrCat("is not in ", OpsetName(node), ", which the ",
+                                                   "model imports; export it for a newer opset"));
+  }
+  return absl::InvalidArgumentError(absl::StrCat("was removed in opset ", any->since_version(),
+                                                 ", the model imports ", OpsetName(node)));
+}
+
+}  // namespace
+
+int64_t NewestOpset(absl::string_view domain) {
+  const auto& ranges = onnx::OpSchemaRegistry::DomainToVersionRange::Instance().Map();
+  const auto it = ranges.find(std::string(domain));
+  return it == ranges.end() ? 0 : it->second.second;
+}
+
+absl::StatusOr<std::map<std::string, int64_t>> ReadOpsets(
+    const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto>& imports) {
+  std::map<std::string, int64_t> opsets;
+  for (const onnx::OperatorSetIdProto& import : imports) {
+    const std::string domain(DomainOf(import.domain()));
+    const std::string what = absl::StrCat("opset ", import.version(), " of domain '",
+                                          domain.empty() ? "ai.onnx" : domain, "'");
+    const int64_t newest = NewestOpset(domain);
+    if (import.version() < 1 || import.version() > std::numeric_limits<int>::max()) {
+      return absl::InvalidArgumentError(absl::StrCat(what, ": is no version; correct the model"));
+    }
+    if (newest > 0 && import.version() > newest) {
+      return absl::InvalidArgumentError(absl::StrCat(what, ": is not known, the newest known is ",
+                                                     newest, "; export the model for that one"));
+    }
+    int64_t& version = opsets[domain];  // imported twice: the newer, as its nodes may need it
+    version = std::max(version, import.version());
+  }
+  return opsets;
+}
+
+const OpSchema* SchemaOf(absl::string_view domain, absl::string_view op_type, int version) {
+  return onnx::OpSchemaRegistry::Schema(std::string(op_type), version, std::string(domain));
+}
+
+absl::StatusOr<Known> CheckNode(const Node& node, absl::string_view label) {
+  if (NewestOpset(node.domain) == 0) return Known::kNo;
+  const OpSchema* schema = SchemaOf(node.domain, node.op_type, node.version);
+  if (schema == nullptr && IsContrib(node)) return Known::kYes;
+  // ONNX deprecates GroupNormalization of opset 18 to 20 in place; what can be lifted is known.
+  const bool unknown = schema == nullptr || (schema->Deprecated() && FindLift(node) == nullptr);
+  const absl::Status status = unknown ? UnknownOperator(node) : CheckAgainst(*schema, node);
+  if (status.ok()) return Known::kYes;
+  return absl::InvalidArgumentError(absl::StrCat(label, ": ", status.message()));
+}
+
+}  // namespace anemone

@@ -1,0 +1,58 @@
+// importer/read/functions.h: a model's own functions, by name, with what calling them costs.
+#ifndef ANEMONE_IMPORTER_READ_FUNCTIONS_H_
+#define ANEMONE_IMPORTER_READ_FUNCTIONS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "onnx/onnx_pb.h"
+
+namespace anemone {
+
+// Calls and bodies may lie in one another so deep, and expansion may make so many nodes.
+inline constexpr int kMaxNesting = 100;
+inline constexpr int64_t kMaxExpandedNodes = 200'000;
+
+// "" for "ai.onnx", else `domain`.
+absl::string_view DomainOf(absl::string_view domain);
+
+class Functions {
+ public:
+  Functions() = default;
+
+  // kInvalidArgument: a function without a name, or two of the same name.
+  static absl::StatusOr<Functions> Make(const onnx::ModelProto& model);
+
+  // The function that `node` calls; null if it calls none.
+  const onnx::FunctionProto* Find(const onnx::NodeProto& node) const;
+
+  // Counts a call of `function` from outside of functions, before it is expanded. Errors:
+  // kInvalidArgument (it calls itself), kResourceExhausted (calls nested too deep, or all calls
+  // together expand to too many nodes).
+  absl::Status Charge(const onnx::FunctionProto& function);
+
+ private:
+  struct Cost {
+    int64_t nodes = 0;  // once expanded, a call counting as one more
+    int depth = 0;      // calls in calls
+  };
+  // One function on the way from a call down to the functions it needs.
+  using Path = std::vector<const onnx::FunctionProto*>;
+
+  absl::StatusOr<Cost> CostOf(const onnx::FunctionProto& function, Path& path);
+  absl::Status AddCost(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes, Path& path,
+                       Cost& cost);
+
+  absl::flat_hash_map<std::string, const onnx::FunctionProto*> by_key_;
+  absl::flat_hash_map<const onnx::FunctionProto*, Cost> costs_;
+  int64_t expanded_ = 0;
+};
+
+}  // namespace anemone
+
+#endif  // ANEMONE_IMPORTER_READ_FUNCTIONS_H_

@@ -1,0 +1,65 @@
+#include "importer/read/reader.h"
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "importer/read/check.h"
+#include "importer/read/functions.h"
+#include "importer/read/graph_reader.h"
+#include "importer/read/tensor_reader.h"
+
+namespace anemone {
+namespace {
+
+// Files below it may have no opset_import; it is opset 1 then.
+constexpr int64_t kOpsetsFromIr = 3;
+
+absl::Status ReadHeader(const onnx::ModelProto& proto, Model& model) {
+  if (!proto.has_graph()) {
+    return absl::InvalidArgumentError("not an ONNX model, or damaged: there is no graph in it");
+  }
+  model.ir_version = proto.ir_version();
+  if (model.ir_version < 1) {
+    return absl::InvalidArgumentError("not an ONNX model, or damaged: it has no IR version");
+  }
+  if (model.ir_version > onnx::IR_VERSION) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("IR version ", model.ir_version, " is not known, the newest known is ",
+                     static_cast<int64_t>(onnx::IR_VERSION), "; export the model for that one"));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(model.opsets, ReadOpsets(proto.opset_import()));
+  if (model.opsets.empty()) {
+    if (model.ir_version >= kOpsetsFromIr) {
+      return absl::InvalidArgumentError(
+          "the model does not say which opset it is written in (no opset_import); it is "
+          "truncated or damaged, export it again");
+    }
+    model.opsets[""] = 1;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Model> ReadModel(const Skeleton& skeleton, ExternalData external) {
+  Model model;
+  ANEMONE_RETURN_IF_ERROR(ReadHeader(skeleton.proto, model));
+  ANEMONE_ASSIGN_OR_RETURN(Functions functions, Functions::Make(skeleton.proto));
+  const TensorReader tensors(&skeleton, &external);
+  NameScope names;
+  GraphReader reader(&model, &names, &functions, &tensors);
+  ANEMONE_RETURN_IF_ERROR(reader.ReadMain(skeleton.proto.graph()));
+  return model;
+}
+
+absl::StatusOr<std::vector<Node>> ExpandFunction(Model& model, Graph& graph, NameScope& names,
+                                                 const Node& call,
+                                                 const onnx::FunctionProto& function) {
+  Functions none;
+  const TensorReader tensors(nullptr, nullptr);
+  return GraphReader(&model, &names, &none, &tensors).Expand(graph, call, function);
+}
+
+}  // namespace anemone

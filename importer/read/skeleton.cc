@@ -1,0 +1,339 @@
+#include "importer/read/skeleton.h"
+
+#include <google/protobuf/io/coded_stream.h>
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace anemone {
+namespace {
+
+using onnx::TensorProto;
+
+// The messages of onnx.proto that hold tensors or can lie in themselves; all others are copied as
+// they are.
+enum class Message : uint8_t {
+  kCopied,
+  kDropped,
+  kModel,
+  kGraph,
+  kFunction,
+  kNode,
+  kAttribute,
+  kTensor,
+  kSparseTensor,
+  kValueInfo,
+  kType,
+  kElementType,  // TypeProto.Sequence and .Optional
+  kMapType,
+  kCount,
+};
+
+constexpr absl::string_view kMessageNames[] = {"",
+                                               "",
+                                               "ModelProto",
+                                               "GraphProto",
+                                               "FunctionProto",
+                                               "NodeProto",
+                                               "AttributeProto",
+                                               "TensorProto",
+                                               "SparseTensorProto",
+                                               "ValueInfoProto",
+                                               "TypeProto",
+                                               "TypeProto",
+                                               "TypeProto.Map"};
+static_assert(std::size(kMessageNames) == static_cast<size_t>(Message::kCount));
+
+struct Edge {
+  Message parent;
+  int field;
+  Message child;
+};
+
+constexpr Edge kEdges[] = {
+    {Message::kModel, 7, Message::kGraph},
+    {Message::kModel, 20, Message::kDropped},  // training_info
+    {Message::kModel, 25, Message::kFunction},
+    {Message::kGraph, 1, Message::kNode},
+    {Message::kGraph, 5, Message::kTensor},
+    {Message::kGraph, 11, Message::kValueInfo},
+    {Message::kGraph, 12, Message::kValueInfo},
+    {Message::kGraph, 13, Message::kValueInfo},
+    {Message::kGraph, 15, Message::kSparseTensor},
+    {Message::kFunction, 7, Message::kNode},
+    {Message::kFunction, 11, Message::kAttribute},
+    {Message::kFunction, 12, Message::kValueInfo},
+    {Message::kNode, 5, Message::kAttribute},
+    {Message::kAttribute, 5, Message::kTensor},
+    {Message::kAttribute, 6, Message::kGraph},
+    {Message::kAttribute, 10, Message::kTensor},
+    {Message::kAttribute, 11, Message::kGraph},
+    {Message::kAttribute, 14, Message::kType},
+    {Message::kAttribute, 15, Message::kType},
+    {Message::kAttribute, 22, Message::kSparseTensor},
+    {Message::kAttribute, 23, Message::kSparseTensor},
+    {Message::kSparseTensor, 1, Message::kTensor},
+    {Message::kSparseTensor, 2, Message::kTensor},
+    {Message::kValueInfo, 2, Message::kType},
+    {Message::kType, 4, Message::kElementType},
+    {Message::kType, 5, Message::kMapType},
+    {Message::kType, 9, Message::kElementType},
+    {Message::kElementType, 1, Message::kType},
+    {Message::kMapType, 2, Message::kType},
+};
+
+constexpr int kFields = 32;  // no field of kEdges has a higher number
+constexpr auto kChildren = [] {
+  std::array<std::array<Message, kFields>, static_cast<size_t>(Message::kCount)> children{};
+  for (const Edge& edge : kEdges) {
+    children[static_cast<size_t>(edge.parent)][edge.field] = edge.child;
+  }
+  return children;
+}();
+
+Message ChildOf(Message parent, uint32_t field) {
+  return field < kFields ? kChildren[static_cast<size_t>(parent)][field] : Message::kCopied;
+}
+
+enum WireType : uint32_t { kVarint = 0, kFixed64 = 1, kLengthDelimited = 2, kFixed32 = 5 };
+
+constexpr size_t kMostBytes = std::numeric_limits<int32_t>::max();  // protobuf's own limit
+constexpr int kLengthBytes = 5;
+
+struct Field {
+  uint32_t number = 0;
+  WireType type = kVarint;
+  size_t begin = 0;  // of the tag
+  size_t value = 0;  // of the value, behind tag and length
+  size_t end = 0;
+};
+
+class Walker {
+ public:
+  explicit Walker(absl::string_view file) : file_(file) {}
+
+  absl::Status WalkModel() { return Walk(Message::kModel, 0, file_.size(), 0); }
+  const std::string& skeleton() const { return out_; }
+  std::vector<Payload>& payloads() { return payloads_; }
+
+ private:
+  absl::Status Walk(Message message, size_t begin, size_t end, int depth);
+  absl::Status WalkChild(Message child, const Field& field, int depth);
+  absl::Status WalkTensor(size_t begin, size_t end);
+  absl::StatusOr<Field> ReadField(Message message, size_t begin, size_t end) const;
+  absl::StatusOr<uint64_t> ReadVarint(Message message, size_t* at, size_t end) const;
+  absl::Status Copy(size_t begin, size_t end);
+  void AppendVarint(uint64_t value);
+  absl::Status Damaged(Message message, size_t at, absl::string_view what) const;
+
+  absl::string_view file_;
+  std::string out_;
+  std::vector<Payload> payloads_;
+};
+
+absl::Status Walker::Damaged(Message message, size_t at, absl::string_view what) const {
+  return absl::DataLossError(absl::StrCat("truncated, damaged or not an ONNX model: at byte ", at,
+                                          ", in a ", kMessageNames[static_cast<int>(message)], ": ",
+                                          what));
+}
+
+absl::StatusOr<uint64_t> Walker::ReadVarint(Message message, size_t* at, size_t end) const {
+  uint64_t value = 0;
+  for (int shift = 0; shift < 64; shift += 7) {
+    if (*at >= end) {
+      return Damaged(message, *at,
+                     end == file_.size() ? absl::StrCat("the file ends at byte ", end)
+                                         : "a number runs over the end of its message");
+    }
+    const auto byte = static_cast<uint8_t>(file_[(*at)++]);
+    value |= static_cast<uint64_t>(byte & 0x7f) << shift;
+    if (byte < 0x80) return value;
+  }
+  return Damaged(message, *at, "a number has more than 10 bytes");
+}
+
+absl::StatusOr<Field> Walker::ReadField(Message message, size_t begin, size_t end) const {
+  Field field;
+  field.begin = begin;
+  size_t at = begin;
+  ANEMONE_ASSIGN_OR_RETURN(const uint64_t tag, ReadVarint(message, &at, end));
+  const uint64_t number = tag >> 3;
+  if (number == 0 || number > (1u << 29) - 1) {
+    return Damaged(message, begin, absl::StrCat("field number ", number, " does not exist"));
+  }
+  field.number = static_cast<uint32_t>(number);
+  field.type = static_cast<WireType>(tag & 7);
+  uint64_t length = 0;
+  switch (field.type) {
+    case kVarint: {
+      field.value = at;
+      ANEMONE_RETURN_IF_ERROR(ReadVarint(message, &at, end).status());
+      field.end = at;
+      return field;
+    }
+    case kFixed64:
+      length = 8;
+      break;
+    case kFixed32:
+      length = 4;
+      break;
+    case kLengthDelimited: {
+      ANEMONE_ASSIGN_OR_RETURN(length, ReadVarint(message, &at, end));
+      break;
+    }
+    default:  // groups, which ONNX does not have, and what is no wire type at all
+      return Damaged(message, begin, absl::StrCat("field ", number, " has wire type ", tag & 7));
+  }
+  if (length > end - at) {
+    return Damaged(message, begin,
+                   absl::StrCat("field ", number, " is ", length, " bytes long, but ",
+                                end == file_.size() ? "the file" : "its message", " ends at byte ",
+                                end, ", ", end - at, " bytes on"));
+  }
+  field.value = at;
+  field.end = at + static_cast<size_t>(length);
+  return field;
+}
+
+absl::Status Walker::Copy(size_t begin, size_t end) {
+  if (out_.size() + (end - begin) > kMostBytes) {
+    return absl::ResourceExhaustedError(
+        "the model has more than 2 GiB besides the weights that can be mapped; store its tensors "
+        "as raw_data or external data");
+  }
+  out_.append(file_.data() + begin, end - begin);
+  return absl::OkStatus();
+}
+
+void Walker::AppendVarint(uint64_t value) {
+  for (; value >= 0x80; value >>= 7) out_.push_back(static_cast<char>(value | 0x80));
+  out_.push_back(static_cast<char>(value));
+}
+
+// Copies the fields of one message; stretches between children are copied in one go.
+absl::Status Walker::Walk(Message message, size_t begin, size_t end, int depth) {
+  if (depth > kMaxMessageDepth) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("at byte ", begin, ": graphs or types are nested too deep, more than ",
+                     kMaxMessageDepth, " messages; flatten the model"));
+  }
+  size_t copied = begin;
+  for (size_t at = begin; at < end;) {
+    ANEMONE_ASSIGN_OR_RETURN(const Field field, ReadField(message, at, end));
+    at = field.end;
+    const Message child =
+        field.type == kLengthDelimited ? ChildOf(message, field.number) : Message::kCopied;
+    if (child == Message::kCopied) continue;
+    ANEMONE_RETURN_IF_ERROR(Copy(copied, field.begin));
+    copied = field.end;
+    if (child != Message::kDropped) ANEMONE_RETURN_IF_ERROR(WalkChild(child, field, depth + 1));
+  }
+  return Copy(copied, end);
+}
+
+// The child's length is not known before it is written: its place is kept, five bytes wide, which
+// protobuf reads as well as the shortest form.
+absl::Status Walker::WalkChild(Message child, const Field& field, int depth) {
+  AppendVarint(uint64_t{field.number} << 3 | kLengthDelimited);
+  const size_t length_at = out_.size();
+  out_.append(kLengthBytes, '\0');
+  ANEMONE_RETURN_IF_ERROR(child == Message::kTensor ? WalkTensor(field.value, field.end)
+                                                    : Walk(child, field.value, field.end, depth));
+  size_t length = out_.size() - length_at - kLengthBytes;
+  for (int i = 0; i < kLengthBytes; ++i, length >>= 7) {
+    out_[length_at + i] = static_cast<char>((length & 0x7f) | (i + 1 < kLengthBytes ? 0x80 : 0));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Walker::WalkTensor(size_t begin, size_t end) {
+  std::optional<Field> payload;
+  int payload_fields = 0;  // in several pieces, or several kinds: protobuf sorts it out
+  for (size_t at = begin; at < end;) {
+    ANEMONE_ASSIGN_OR_RETURN(const Field field, ReadField(Message::kTensor, at, end));
+    at = field.end;
+    if (field.number == TensorProto::kSegmentFieldNumber) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "at byte ", field.begin, ": a tensor is a segment of another, which no tool writes and ",
+          "ONNX Runtime refuses too; store it whole"));
+    }
+    if (field.number != TensorProto::kRawDataFieldNumber &&
+        field.number != TensorProto::kFloatDataFieldNumber &&
+        field.number != TensorProto::kDoubleDataFieldNumber) {
+      continue;
+    }
+    ++payload_fields;
+    if (field.type == kLengthDelimited && field.end - field.value >= kPayloadFrom) payload = field;
+  }
+  if (!payload.has_value() || payload_fields > 1) return Copy(begin, end);
+  ANEMONE_RETURN_IF_ERROR(Copy(begin, payload->begin));
+  ANEMONE_RETURN_IF_ERROR(Copy(payload->end, end));
+  TensorProto reference;
+  const auto index = static_cast<int64_t>(payloads_.size());
+  reference.mutable_segment()->set_begin(index);
+  reference.mutable_segment()->set_end(index + 1);
+  reference.AppendToString(&out_);
+  payloads_.push_back({{reinterpret_cast<const std::byte*>(file_.data()) + payload->value,
+                        payload->end - payload->value},
+                       static_cast<int>(payload->number)});
+  return absl::OkStatus();
+}
+
+// What is often given in place of a model, by its first bytes.
+absl::Status RefuseOtherFormats(absl::string_view file) {
+  constexpr struct {
+    size_t at;
+    absl::string_view magic, what;
+  } kOthers[] = {
+      {0, absl::string_view("PK\x03\x04", 4), "a zip archive; unpack it"},
+      {0, absl::string_view("\x1f\x8b", 2), "a gzip file; unpack it"},
+      {0, "version https://git-lfs", "a Git LFS pointer, not the file itself; run `git lfs pull`"},
+      {0, "<!DOCTYPE", "a web page; download the file itself"},
+      {0, "<html", "a web page; download the file itself"},
+      {4, "ORTM", "an ONNX Runtime .ort file; use the .onnx file it was made from"},
+      {4, "TFL3", "a TensorFlow Lite model; convert it to ONNX"},
+  };
+  for (const auto& other : kOthers) {
+    if (file.size() >= other.at && file.substr(other.at, other.magic.size()) == other.magic) {
+      return absl::DataLossError(absl::StrCat("not an ONNX model: this is ", other.what));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<const Skeleton>> MakeSkeleton(absl::string_view file,
+                                                             std::shared_ptr<const void> owner) {
+  ANEMONE_RETURN_IF_ERROR(RefuseOtherFormats(file));
+  Walker walker(file);
+  ANEMONE_RETURN_IF_ERROR(walker.WalkModel());
+  auto skeleton = std::make_unique<Skeleton>();
+  skeleton->payloads = std::move(walker.payloads());
+  skeleton->owner = std::move(owner);
+  google::protobuf::io::CodedInputStream stream(
+      reinterpret_cast<const uint8_t*>(walker.skeleton().data()),
+      static_cast<int>(walker.skeleton().size()));
+  stream.SetRecursionLimit(kMaxMessageDepth + 10);
+  if (!skeleton->proto.ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage()) {
+    return absl::DataLossError("damaged or not an ONNX model: protobuf cannot parse it");
+  }
+  return skeleton;
+}
+
+void AddPayload(absl::Span<const std::byte> bytes, Skeleton* skeleton, onnx::TensorProto* tensor) {
+  const auto index = static_cast<int64_t>(skeleton->payloads.size());
+  tensor->mutable_segment()->set_begin(index);
+  tensor->mutable_segment()->set_end(index + 1);
+  skeleton->payloads.push_back({bytes, TensorProto::kRawDataFieldNumber});
+}
+
+}  // namespace anemone

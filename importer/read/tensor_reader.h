@@ -1,0 +1,47 @@
+// importer/read/tensor_reader.h: TensorProto -> Tensor. Every element type, from raw_data or the
+// typed fields, inline, taken out into the skeleton's payloads, or external. Large payloads are
+// never copied where their layout is the memory's (raw_data, packed floats and doubles);
+// varint-coded fields are decoded.
+#ifndef ANEMONE_IMPORTER_READ_TENSOR_READER_H_
+#define ANEMONE_IMPORTER_READ_TENSOR_READER_H_
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "anemone/tensor.h"
+#include "importer/read/external_data.h"
+#include "importer/read/skeleton.h"
+#include "onnx/onnx_pb.h"
+
+namespace anemone {
+
+// A sparse tensor up to this size is made dense; a larger one is refused.
+inline constexpr int64_t kMostDenseBytes = int64_t{64} << 20;
+
+// The DataType of a number from a file; `what` names its owner in the error (kInvalidArgument).
+absl::StatusOr<DataType> ReadDataType(int32_t number, absl::string_view what);
+
+class TensorReader {
+ public:
+  // `skeleton` (may be null: no payloads) and `external` (null: external data is refused) must
+  // outlive the reader.
+  TensorReader(const Skeleton* skeleton, ExternalData* external)
+      : skeleton_(skeleton), external_(external) {}
+
+  // `what` ("initializer 'w'") names the tensor in messages. Errors: kInvalidArgument (dims,
+  // type and data disagree), and those of ExternalData::Find.
+  absl::StatusOr<Tensor> Read(const onnx::TensorProto& proto, absl::string_view what) const;
+
+  // Kept compressed if it is float32 and of some size, else written out; kUnimplemented if it would
+  // be larger than kMostDenseBytes then.
+  absl::StatusOr<Tensor> ReadSparse(const onnx::SparseTensorProto& proto,
+                                    absl::string_view what) const;
+
+ private:
+  const Skeleton* skeleton_;
+  ExternalData* external_;
+};
+
+}  // namespace anemone
+
+#endif  // ANEMONE_IMPORTER_READ_TENSOR_READER_H_

@@ -1,0 +1,34 @@
+// importer/write/compressed_nodes.h: compressed constants and the ONNX that stands for them.
+//
+//   int8, int4        DequantizeLinear of integers, with scales by tensor, axis or block
+//   palette           Gather of a table by indices of 8 or 4 bits, which a Cast widens
+//   sparse            a sparse initializer
+#ifndef ANEMONE_IMPORTER_WRITE_COMPRESSED_NODES_H_
+#define ANEMONE_IMPORTER_WRITE_COMPRESSED_NODES_H_
+
+#include <optional>
+#include <string>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "importer/graph.h"
+#include "onnx/onnx_pb.h"
+
+namespace anemone {
+
+// What `node` makes of constants of some size, without writing its elements out: the forms above,
+// and transposes of matrices among them. nullopt: it is none of them. kInvalidArgument or
+// kOutOfRange, with the node's name: scales that do not fit or are no numbers, an index outside its
+// table.
+absl::StatusOr<std::optional<Tensor>> CompressedByRule(const Model& model, const Graph& graph,
+                                                       const Node& node);
+
+// Writes a compressed constant called `name`: nodes, or a sparse initializer, into `out`; the other
+// initializers through `add`.
+void WriteCompressed(
+    const std::string& name, const Tensor& constant, onnx::GraphProto* out,
+    absl::FunctionRef<void(const std::string& name, const Tensor& initializer)> add);
+
+}  // namespace anemone
+
+#endif  // ANEMONE_IMPORTER_WRITE_COMPRESSED_NODES_H_

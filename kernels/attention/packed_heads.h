@@ -1,0 +1,33 @@
+// kernels/attention/packed_heads.h: query, key and value for one image as one product makes them
+// side by side, n x (3 heads dim), and ViTs take them apart:
+//
+//   t = Transpose<perm = [2, 0, 3, 1, 4]>(Reshape(x, {1, n, 3, heads, dim}))
+//   q = Gather(t, 0), k = Gather(t, 1), v = Gather(t, 2)
+#ifndef ANEMONE_KERNELS_ATTENTION_PACKED_HEADS_H_
+#define ANEMONE_KERNELS_ATTENTION_PACKED_HEADS_H_
+
+#include <optional>
+#include <vector>
+
+#include "kernels/attention/attention_nodes.h"
+#include "kernels/lowering.h"
+
+namespace anemone {
+
+struct PackedHeads {
+  ValueId value = kNone;
+  int64_t heads = 0, dim = 0;
+  int64_t q = 0, k = 0, v = 0;  // which third
+  std::vector<NodeId> nodes;    // that lie between
+};
+
+// What these three are taken from, if nobody else reads what lies between.
+std::optional<PackedHeads> FindPackedHeads(const AttentionNodes& nodes, ValueId q, ValueId k,
+                                           ValueId v);
+
+// One third, heads x n x dim on C, H, W.
+absl::StatusOr<Operand> Unpacked(LowerContext& c, const PackedHeads& packed, int64_t third);
+
+}  // namespace anemone
+
+#endif  // ANEMONE_KERNELS_ATTENTION_PACKED_HEADS_H_

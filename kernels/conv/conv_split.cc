@@ -1,0 +1,340 @@
+// Convolutions that the engine does not take as one unit, in parts: a kernel past the target's
+// width or height, one with a depth (rule conv-3d), and on route mil any whose input is not of rank
+// 4 (rule conv-mil-rank), which the unit takes with ones put in.
+//
+// Folded: along an axis with a stride s above 1, the s elements between two windows become s
+// channels for each, so a kernel of k taps is one of k / s with stride 1. Each output still sums
+// the same products, so nothing is rounded that was not before.
+//
+// Sliced: taps of the kernel by stretches, each a convolution of its own over the part of the input
+// it meets, then added. A partial sum and each addition are rounded, so with n parts the error is
+// below n ulps of the largest partial sum.
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/status_macros.h"
+#include "engine/constant.h"
+#include "kernels/conv/conv.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/node_inputs.h"
+#include "kernels/shared/borders.h"
+#include "kernels/units/concat.h"
+#include "kernels/units/input_view.h"
+#include "kernels/units/padding.h"
+#include "kernels/units/reshape.h"
+#include "kernels/units/transpose.h"
+
+namespace anemone {
+namespace {
+
+// What a kernel may hold before we cut copies out of it: a fill of any size is a few bytes in a
+// file.
+constexpr int64_t kMostKernelElements = 1 << 26;
+constexpr int64_t kMostAlong = 1 << 24;  // sums and products of a few stay far from overflow
+
+// A kernel, (out, in / groups, d, h, w).
+struct Kernel {
+  std::array<int64_t, 5> sizes = {1, 1, 1, 1, 1};
+  std::vector<float> values;
+
+  explicit Kernel(const std::array<int64_t, 5>& s)
+      : sizes(s), values(s[0] * s[1] * s[2] * s[3] * s[4]) {}
+  explicit Kernel(const Tensor& tensor) : values(RoundedFloats(tensor)) {
+    const std::vector<int64_t>& dims = tensor.dims();
+    sizes[0] = dims[0];
+    sizes[1] = dims[1];
+    std::copy(dims.begin() + 2, dims.end(), sizes.end() - (dims.size() - 2));
+  }
+  int64_t IndexOf(int64_t o, int64_t i, int64_t d, int64_t h, int64_t w) const {
+    return (((o * sizes[1] + i) * sizes[2] + d) * sizes[3] + h) * sizes[4] + w;
+  }
+  float& at(int64_t o, int64_t i, int64_t d, int64_t h, int64_t w) {
+    return values[IndexOf(o, i, d, h, w)];
+  }
+  float at(int64_t o, int64_t i, int64_t d, int64_t h, int64_t w) const {
+    return values[IndexOf(o, i, d, h, w)];
+  }
+
+  // Calls visit(o, i, d, h, w) for every element.
+  template <class Visit>
+  void ForEach(Visit visit) const {
+    for (int64_t o = 0; o < sizes[0]; ++o) {
+      for (int64_t i = 0; i < sizes[1]; ++i) {
+        for (int64_t d = 0; d < sizes[2]; ++d) {
+          for (int64_t h = 0; h < sizes[3]; ++h) {
+            for (int64_t w = 0; w < sizes[4]; ++w) visit(o, i, d, h, w);
+          }
+        }
+      }
+    }
+  }
+};
+
+// A convolution on its way to units.
+struct Form {
+  ConvParams params;
+  Operand x;
+  const Tensor* stored = nullptr;  // the kernel as the model has it
+  std::optional<Kernel> kernel;    // it, or what became of it, once somebody had to read it
+  std::optional<Tensor> bias;
+  Dims out;
+
+  Along& along(Axis axis) {
+    return axis == Axis::kW ? params.w : axis == Axis::kH ? params.h : params.d;
+  }
+};
+
+// Every number is small and the windows fill the output.
+bool IsSane(const Along& a, int64_t in, int64_t out) {
+  auto [least, most] =
+      std::minmax({a.kernel, a.stride, a.dilation, a.pad_before + 1, a.pad_after + 1, in, out});
+  return least >= 1 && most <= kMostAlong &&
+         (out - 1) * a.stride + a.extent() <= in + a.pad_before + a.pad_after;
+}
+
+absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c) {
+  ANEMONE_ASSIGN_OR_RETURN(ConvNode read, ReadConvNode(node, c));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  Form form{read.params, x, read.kernel, {}, {}, PlaceShape(read.y)};
+  if (read.bias != nullptr) form.bias = *read.bias;
+  for (Axis axis : {Axis::kD, Axis::kH, Axis::kW}) {
+    if (!IsSane(form.along(axis), c.DimsOf(x)[axis], form.out[axis])) {
+      return c.NotLowered("a convolution whose windows do not fit its input");
+    }
+  }
+  return form;
+}
+
+absl::Status ReadKernel(LowerContext& c, Form& form) {
+  if (form.kernel) return absl::OkStatus();
+  if (form.stored->elements() > kMostKernelElements) {
+    return c.NotLowered("a kernel too large to cut");
+  }
+  form.kernel = Kernel(*form.stored);
+  return absl::OkStatus();
+}
+
+// Into how few stretches the kernel must be cut along `axis` for the unit's own rules to take one;
+// above kMostPieces: none found. The other axes are left out of the question.
+int64_t PiecesAlong(LowerContext& c, const Along& along, Axis axis) {
+  for (int64_t pieces = 1; pieces <= kMostPieces; ++pieces) {
+    Along part{.kernel = (along.kernel + pieces - 1) / pieces, .dilation = along.dilation};
+    ConvParams p;
+    (axis == Axis::kW ? p.w : axis == Axis::kH ? p.h : p.d) = part;
+    Bottom bottom;
+    bottom.dims[axis] = part.extent();
+    Bottoms in(&bottom, 1);
+    if (ConvUnit().Validate(&p, in, c.target(), c.route()).accepted &&
+        ConvUnit().Codegen(&p, in, c.target(), c.route()).accepted) {
+      return pieces;
+    }
+  }
+  return kMostPieces + 1;
+}
+
+// Exactly `extent` elements along H or W: the padding as zeros, and cut or filled up behind.
+absl::StatusOr<Operand> Extended(LowerContext& c, Operand x, Axis axis, int64_t before,
+                                 int64_t extent) {
+  int64_t have = c.DimsOf(x)[axis], kept = std::min(have, extent - before);
+  if (kept < 1) return c.NotLowered("windows that meet nothing but padding");
+  ANEMONE_ASSIGN_OR_RETURN(x, Sliced(c, x, axis, 0, kept));
+  int64_t after = extent - before - kept;
+  SpatialPads pads =
+      axis == Axis::kW ? SpatialPads{0, 0, before, after} : SpatialPads{before, after, 0, 0};
+  return Framed(c, x, pads, 0);
+}
+
+// Channel (c, r), position q takes element q * s + r of channel c.
+absl::StatusOr<Operand> PhasesToChannels(LowerContext& c, Operand x, Axis axis, int64_t s) {
+  Dims dims = c.DimsOf(x);
+  int64_t images = dims.n() * dims.d() * dims.c(), q = dims[axis] / s;
+  if (axis == Axis::kW) {
+    ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(images, dims.h(), q, s)));
+    ANEMONE_ASSIGN_OR_RETURN(x, Permuted(c, x, {Axis::kN, Axis::kD, Axis::kW, Axis::kC, Axis::kH}));
+  } else {
+    ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(images, q, s, dims.w())));
+    ANEMONE_ASSIGN_OR_RETURN(x, SwapAxes(c, x, Axis::kC, Axis::kH));
+  }
+  dims[Axis::kC] *= s;
+  dims[axis] = q;
+  return Reshaped(c, x, dims);
+}
+
+absl::Status Fold(LowerContext& c, Form& form, Axis axis) {
+  Along& along = form.along(axis);
+  const int64_t s = along.stride, taps = (along.kernel + s - 1) / s;
+  const int64_t extent = (form.out[axis] - 1 + taps) * s;
+  if (form.stored->elements() > kMostKernelElements / s) {
+    return c.NotLowered("a kernel too large to fold");
+  }
+  ANEMONE_ASSIGN_OR_RETURN(form.x, Extended(c, form.x, axis, along.pad_before, extent));
+  ANEMONE_ASSIGN_OR_RETURN(form.x, PhasesToChannels(c, form.x, axis, s));
+  ANEMONE_RETURN_IF_ERROR(ReadKernel(c, form));
+  std::array<int64_t, 5> sizes = form.kernel->sizes;
+  sizes[1] *= s;
+  sizes[axis == Axis::kW ? 4 : 3] = taps;
+  Kernel folded(sizes);
+  form.kernel->ForEach([&](int64_t o, int64_t i, int64_t d, int64_t h, int64_t w) {
+    float value = form.kernel->at(o, i, d, h, w);
+    if (axis == Axis::kW) {
+      folded.at(o, i * s + w % s, d, h, w / s) = value;
+    } else {
+      folded.at(o, i * s + h % s, d, h / s, w) = value;
+    }
+  });
+  form.kernel = std::move(folded);
+  along = {.kernel = taps};
+  form.params.kernel_channels = 0;
+  return absl::OkStatus();
+}
+
+// Zeros before and behind the depth, which no unit pads.
+absl::Status PadDepth(LowerContext& c, Form& form) {
+  Along& d = form.params.d;
+  ANEMONE_ASSIGN_OR_RETURN(form.x, Between(c, form.x, Axis::kD, std::exchange(d.pad_before, 0),
+                                           std::exchange(d.pad_after, 0)));
+  return absl::OkStatus();
+}
+
+// Taps [first, first + count) along one axis.
+struct Stretch {
+  int64_t first = 0, count = 1;
+};
+
+// The part of x that a stretch along H or W meets, and its window there; nullopt: only padding.
+absl::StatusOr<std::optional<Operand>> Met(LowerContext& c, const Operand& x, Axis axis,
+                                           int64_t outputs, const Stretch& stretch, Along& along) {
+  const int64_t start = stretch.first * along.dilation - along.pad_before;
+  along.kernel = stretch.count;
+  const int64_t end = start + (outputs - 1) * along.stride + along.extent();
+  const int64_t from = std::max<int64_t>(start, 0), to = std::min(end, c.DimsOf(x)[axis]);
+  along.pad_before = from - start;
+  along.pad_after = end - to;
+  if (to <= from) return std::nullopt;
+  ANEMONE_ASSIGN_OR_RETURN(Operand part, Sliced(c, x, axis, from, to - from));
+  return part;
+}
+
+// One convolution: these taps of the kernel over the part of x they meet.
+absl::StatusOr<Operand> Partial(LowerContext& c, const Form& form, const Operand& x,
+                                const ConvParams& p, const Stretch& deep, const Stretch& high,
+                                const Stretch& wide, bool with_bias) {
+  const Kernel& kernel = *form.kernel;
+  const int64_t outs = kernel.sizes[0], ins = kernel.sizes[1];
+  Kernel taps({outs, ins, 1, high.count, wide.count});
+  taps.ForEach([&](int64_t o, int64_t i, int64_t, int64_t h, int64_t w) {
+    taps.at(o, i, 0, h, w) = kernel.at(o, i, deep.first, high.first + h, wide.first + w);
+  });
+  std::vector<Tensor> weights = {Tensor::Floats({outs, ins, high.count, wide.count}, taps.values)};
+  if (with_bias && form.bias) weights.push_back(*form.bias);
+  return c.Add(ConvUnit(), p, {x}, std::move(weights));
+}
+
+// The planes that these taps of the depth meet. The depth, which then has no window, is one with
+// the batch, so it is rank 4 for route mil too.
+absl::StatusOr<Operand> Planes(LowerContext& c, const Form& form, const Stretch& deep) {
+  const Along& d = form.params.d;
+  ANEMONE_ASSIGN_OR_RETURN(
+      Operand x, Sliced(c, form.x, Axis::kD, deep.first * d.dilation, form.out.d(), d.stride));
+  const Dims dims = c.DimsOf(x);
+  return Reshaped(c, x, MakeDims(dims.n() * dims.d(), dims.c(), dims.h(), dims.w()));
+}
+
+// `pieces` stretches of nearly equal length.
+std::vector<Stretch> Cut(int64_t taps, int64_t pieces) {
+  std::vector<Stretch> cut;
+  for (int64_t i = 0, first = 0; i < pieces; ++i) {
+    int64_t end = taps * (i + 1) / pieces;
+    cut.push_back({first, end - first});
+    first = end;
+  }
+  return cut;
+}
+
+absl::StatusOr<Operand> SumOfParts(LowerContext& c, Form& form) {
+  std::vector<std::vector<Stretch>> cuts;
+  int64_t parts = 1;
+  for (Axis axis : {Axis::kD, Axis::kH, Axis::kW}) {
+    int64_t pieces = PiecesAlong(c, form.along(axis), axis);
+    parts *= pieces;
+    if (parts > kMostPieces) return c.NotLowered("a convolution in more than a dozen parts");
+    cuts.push_back(Cut(form.along(axis).kernel, pieces));
+  }
+  if (parts == 1 && !form.kernel && c.DimsOf(form.x).d() == 1) {
+    return c.NotLowered("a convolution that no cut would make smaller");
+  }
+  ANEMONE_RETURN_IF_ERROR(ReadKernel(c, form));
+  ANEMONE_RETURN_IF_ERROR(PadDepth(c, form));
+  std::optional<Operand> sum;
+  for (const Stretch& deep : cuts[0]) {
+    ANEMONE_ASSIGN_OR_RETURN(Operand planes, Planes(c, form, deep));
+    for (const Stretch& high : cuts[1]) {
+      ConvParams p = form.params;
+      p.d = {};
+      ANEMONE_ASSIGN_OR_RETURN(auto rows, Met(c, planes, Axis::kH, form.out.h(), high, p.h));
+      if (!rows) continue;
+      for (const Stretch& wide : cuts[2]) {
+        p.w = form.params.w;
+        ANEMONE_ASSIGN_OR_RETURN(auto x, Met(c, *rows, Axis::kW, form.out.w(), wide, p.w));
+        if (!x) continue;
+        ANEMONE_ASSIGN_OR_RETURN(Operand part, Partial(c, form, *x, p, deep, high, wide, !sum));
+        if (sum) {
+          ANEMONE_ASSIGN_OR_RETURN(part, Combined(c, ElementWiseType::kAdd, *sum, part));
+        }
+        sum = part;
+      }
+    }
+  }
+  if (!sum) return c.NotLowered("windows that meet nothing but padding");
+  return Reshaped(c, *sum, form.out);
+}
+
+// Route mil takes a convolution of rank 3 only with a height put in, and so it lies here already.
+absl::Status LowerWithHeight(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  ANEMONE_ASSIGN_OR_RETURN(Form form, ReadForm(node, c));
+  if (c.route() != Route::kMil || form.stored->dims().size() != 3) {
+    return c.NotLowered("a convolution that has a height");
+  }
+  std::vector<Tensor> weights = {*form.stored};
+  if (form.bias) weights.push_back(*form.bias);
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, c.Add(ConvUnit(), form.params, {form.x}, std::move(weights)));
+  return c.Out(node.outputs[0], y);
+}
+
+absl::Status LowerSliced(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  ANEMONE_ASSIGN_OR_RETURN(Form form, ReadForm(node, c));
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, SumOfParts(c, form));
+  return c.Out(node.outputs[0], y);
+}
+
+absl::Status LowerFolded(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  ANEMONE_ASSIGN_OR_RETURN(Form form, ReadForm(node, c));
+  bool any = false;
+  for (Axis axis : {Axis::kH, Axis::kW}) {
+    const Along& along = form.along(axis);
+    if (along.stride == 1 || along.dilation > 1 || PiecesAlong(c, along, axis) == 1) continue;
+    ANEMONE_RETURN_IF_ERROR(Fold(c, form, axis));
+    any = true;
+  }
+  if (!any) return c.NotLowered("a convolution without a stride to fold");
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, SumOfParts(c, form));
+  return c.Out(node.outputs[0], y);
+}
+
+constexpr Lowering kLowerings[] = {
+    {.op = "Conv", .rewritten = true, .lower = LowerWithHeight},
+    {.op = "Conv", .rewritten = true, .lower = LowerFolded},
+    {.op = "Conv", .rewritten = true, .lower = LowerSliced},
+};
+
+}  // namespace
+
+KernelRows ConvSplitRows() { return {{}, kLowerings}; }
+
+}  // namespace anemone

@@ -1,0 +1,331 @@
+// ElementWise: one operation on the elements of two tensors, one rounding. Facts: validators.json
+// ElementWise; enums.json ZinIrEWType; numerics.json ew-*.
+#include "kernels/elementwise/elementwise.h"
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "engine/formats/mil_emitter.h"
+#include "kernels/activation/neuron.h"
+#include "kernels/attributes.h"
+#include "kernels/mil.h"
+#include "kernels/mil/mil_operands.h"
+#include "math/elementwise/elementwise.h"
+#include "math/elementwise/unary.h"
+#include "math/exact/exact_elementwise.h"
+#include "rule_table.h"  // generated
+
+namespace anemone {
+namespace {
+
+struct ElementWiseParams {
+  ElementWiseType type = ElementWiseType::kAdd;
+};
+
+// What stands on the right of a type's operation.
+enum class Right : uint8_t { kBottom, kSelf, kZero };
+
+struct TypeRow {
+  ElementWiseType type;
+  const char* name;
+  math::BinaryOp function;
+  Right right = Right::kBottom;
+};
+
+constexpr TypeRow kTypes[] = {
+    {ElementWiseType::kAdd, "Add", math::BinaryOp::kAdd},
+    {ElementWiseType::kSub, "Sub", math::BinaryOp::kSub},
+    {ElementWiseType::kMult, "Mult", math::BinaryOp::kMul},
+    {ElementWiseType::kDiv, "Div", math::BinaryOp::kDiv},
+    {ElementWiseType::kPower, "Power", math::BinaryOp::kPow},
+    {ElementWiseType::kMin, "Min", math::BinaryOp::kMin},
+    {ElementWiseType::kMax, "Max", math::BinaryOp::kMax},
+    {ElementWiseType::kEqual, "Equal", math::BinaryOp::kEqual},
+    {ElementWiseType::kNotEqual, "NotEqual", math::BinaryOp::kNotEqual},
+    {ElementWiseType::kLessThan, "LessThan", math::BinaryOp::kLess},
+    {ElementWiseType::kLessThanEqual, "LessThanEqual", math::BinaryOp::kLessEqual},
+    {ElementWiseType::kGreaterThan, "GreaterThan", math::BinaryOp::kGreater},
+    {ElementWiseType::kGreaterThanEqual, "GreaterThanEqual", math::BinaryOp::kGreaterEqual},
+    {ElementWiseType::kAbs, "Abs", math::BinaryOp::kMax, Right::kSelf},  // math::Abs
+    {ElementWiseType::kSquare, "Square", math::BinaryOp::kMul, Right::kSelf},
+    {ElementWiseType::kEqualZero, "EqualZero", math::BinaryOp::kEqual, Right::kZero},
+    {ElementWiseType::kNotEqualZero, "NotEqualZero", math::BinaryOp::kNotEqual, Right::kZero},
+    {ElementWiseType::kLessThanZero, "LessThanZero", math::BinaryOp::kLess, Right::kZero},
+    {ElementWiseType::kLessThanEqualZero, "LessThanEqualZero", math::BinaryOp::kLessEqual,
+     Right::kZero},
+    {ElementWiseType::kGreaterThanZero, "GreaterThanZero", math::BinaryOp::kGreater, Right::kZero},
+    {ElementWiseType::kGreaterThanEqualZero, "GreaterThanEqualZero", math::BinaryOp::kGreaterEqual,
+     Right::kZero},
+};
+
+// RowOf() takes the type for an index.
+constexpr bool InOrder() {
+  for (size_t i = 0; i < std::size(kTypes); ++i) {
+    if (kTypes[i].type != static_cast<ElementWiseType>(i)) return false;
+  }
+  return true;
+}
+static_assert(InOrder());
+
+const TypeRow& RowOf(ElementWiseType type) { return kTypes[static_cast<int>(type)]; }
+
+size_t BottomsOf(ElementWiseType type) { return RowOf(type).right == Right::kBottom ? 2 : 1; }
+
+}  // namespace
+
+absl::Span<const char* const> NamesOf(ElementWiseType) {
+  static const auto& names = *[] {
+    auto* made = new std::vector<const char*>;
+    for (const TypeRow& row : kTypes) made->push_back(row.name);
+    return made;
+  }();
+  return names;
+}
+
+namespace {
+
+// A constant of one element for each channel (or for all) is added to the other bottom.
+int AddedConstant(const ElementWiseParams& p, Bottoms in) {
+  if (p.type != ElementWiseType::kAdd) return -1;
+  for (int i : {1, 0}) {
+    const Dims &constant = in[i].dims, &other = in[1 - i].dims;
+    const bool fits = constant.elements() == constant.c() && constant.c() == other.c();
+    if (in[i].is_constant() && in[i].format == Format::kFloat16 && fits) return i;
+  }
+  return -1;
+}
+
+absl::StatusOr<Dims> Shape(const ElementWiseParams& p, Bottoms in) {
+  Dims out = in[0].dims;
+  if (BottomsOf(p.type) == 1) return out;
+  for (int i = 0; i < kAxisCount; ++i) {
+    int64_t a = in[0].dims.extent[i], b = in[1].dims.extent[i];
+    if (a != b && a != 1 && b != 1) {
+      return absl::InvalidArgumentError(absl::StrCat("operands of ", DimsToString(in[0].dims),
+                                                     " and ", DimsToString(in[1].dims),
+                                                     " do not broadcast"));
+    }
+    out.extent[i] = a == 1 ? b : a;
+  }
+  return out;
+}
+
+// The row allows one bottom and two; which of them is the type's to say. That operands broadcast
+// is left to Shape: the tables have no rule.
+Verdict Validate(const ElementWiseParams& p, Bottoms in, const Target& target, Route route) {
+  Judge judge(target, route);
+  return in.size() == BottomsOf(p.type) ? judge.Accept() : judge.Reject(rule::kBottomCount);
+}
+
+// Below A13 the divisor is a constant, else no pattern of the code generator matches.
+Verdict Codegen(const ElementWiseParams& p, Bottoms in, const Target& target, Route route) {
+  Judge judge(target, route);
+  if (p.type == ElementWiseType::kDiv && !in[1].is_constant() && !judge.FamilyAtLeast(2)) {
+    return judge.Reject(rule::kElementwiseDivide);
+  }
+  return judge.Accept();
+}
+
+constexpr Field<ElementWiseParams> kFields[] = {Required<&ElementWiseParams::type>("Type")};
+
+void Compute(const ElementWiseParams& p, const void*, absl::Span<const ConstView> in, View out) {
+  const TypeRow& row = RowOf(p.type);
+  const math::Extents& x = in[0].dims.extent;
+  if (p.type == ElementWiseType::kAbs) {
+    math::Abs(in[0].span(), out.span());
+  } else if (row.right == Right::kZero) {
+    const math::Half zero = math::ToHalf(0.0f);
+    math::Binary(row.function, in[0].span(), x, {&zero, 1}, {1, 1, 1, 1, 1}, out.span(), x);
+  } else {
+    const ConstView& right = in[row.right == Right::kSelf ? 0 : 1];
+    math::Binary(row.function, in[0].span(), x, right.span(), right.dims.extent, out.span(),
+                 out.dims.extent);
+  }
+}
+
+UnitStep Step(const ElementWiseParams& p, const void*) {
+  if (p.type == ElementWiseType::kAbs) return {{.kind = math::StepKind::kAbs}};
+  const TypeRow& row = RowOf(p.type);
+  const int right = row.right == Right::kBottom ? 1 : row.right == Right::kSelf ? 0 : -1;
+  return {{.kind = math::StepKind::kBinary, .op = row.function}, 0, right};
+}
+
+void Exact(const ElementWiseParams& p, const ExactUnit& unit, absl::Span<const ConstView> in,
+           View out) {
+  const TypeRow& row = RowOf(p.type);
+  if (p.type == ElementWiseType::kAbs ||
+      row.right == Right::kZero) {  // chooses or compares (ew-compare)
+    return Compute(p, nullptr, in, out);
+  }
+  const ConstView& right = in[row.right == Right::kSelf ? 0 : 1];
+  math::ExactBinary(unit.numerics, row.function, in[0].span(), in[0].dims.extent, right.span(),
+                    right.dims.extent, out.span(), out.dims.extent);
+}
+
+bool Squares(const ElementWiseParams& p, absl::Span<const Operand> bottoms) {
+  return p.type == ElementWiseType::kSquare ||
+         (p.type == ElementWiseType::kMult && bottoms[0] == bottoms[1]);
+}
+
+// MIL's operations that are one type, of two operands or one. logical_not: of 0 and 1, "is 0".
+struct NamedType {
+  const char* op;
+  ElementWiseType type;
+};
+constexpr NamedType kBinaryOperations[] = {
+    {"add", ElementWiseType::kAdd},
+    {"sub", ElementWiseType::kSub},
+    {"mul", ElementWiseType::kMult},
+    {"real_div", ElementWiseType::kDiv},
+    {"pow", ElementWiseType::kPower},
+    {"minimum", ElementWiseType::kMin},
+    {"maximum", ElementWiseType::kMax},
+    {"equal", ElementWiseType::kEqual},
+    {"not_equal", ElementWiseType::kNotEqual},
+    {"less", ElementWiseType::kLessThan},
+    {"less_equal", ElementWiseType::kLessThanEqual},
+    {"greater", ElementWiseType::kGreaterThan},
+    {"greater_equal", ElementWiseType::kGreaterThanEqual},
+};
+constexpr NamedType kUnaryOperations[] = {
+    {"abs", ElementWiseType::kAbs},
+    {"square", ElementWiseType::kSquare},
+    {"logical_not", ElementWiseType::kEqualZero},
+};
+
+absl::Status WriteMil(MilEmitter& e, const ElementWiseParams& p, const Unit& unit) {
+  for (const NamedType& row : kBinaryOperations) {
+    if (row.type != p.type) continue;
+    e.Result(e.Emit(row.op, {{"x", {e.In(0)}}, {"y", {e.In(1)}}}, unit.dims));
+    return absl::OkStatus();
+  }
+  for (const NamedType& row : kUnaryOperations) {
+    if (row.type != p.type) continue;
+    e.Result(e.Emit(row.op, {{"x", {e.In(0)}}}, unit.dims));
+    return absl::OkStatus();
+  }
+  return absl::UnimplementedError("no MIL operation of this type");
+}
+
+// Of types that the compiler was seen to take (netplist.md, "Composed forms").
+absl::StatusOr<Operand> Compose(NetworkBuilder& c, const ElementWiseParams& p, const Unit& unit) {
+  static constexpr struct {
+    ElementWiseType type, by;
+    bool or_equal = false;
+  } kRecipes[] = {
+      {ElementWiseType::kSquare, ElementWiseType::kMult},
+      {ElementWiseType::kEqualZero, ElementWiseType::kEqual},
+      {ElementWiseType::kNotEqualZero, ElementWiseType::kNotEqual},
+      {ElementWiseType::kLessThanZero, ElementWiseType::kLessThan},
+      {ElementWiseType::kGreaterThanZero, ElementWiseType::kGreaterThan},
+      {ElementWiseType::kLessThanEqual, ElementWiseType::kLessThan, true},
+      {ElementWiseType::kLessThanEqualZero, ElementWiseType::kLessThan, true},
+      {ElementWiseType::kGreaterThanEqual, ElementWiseType::kGreaterThan, true},
+      {ElementWiseType::kGreaterThanEqualZero, ElementWiseType::kGreaterThan, true},
+  };
+  const auto* recipe = std::find_if(std::begin(kRecipes), std::end(kRecipes),
+                                    [&](const auto& row) { return row.type == p.type; });
+  if (recipe == std::end(kRecipes)) return absl::UnimplementedError("ElementWise of one type");
+  const Operand& x = unit.bottoms[0];
+  Operand z = x;
+  if (RowOf(p.type).right == Right::kBottom) z = unit.bottoms[1];
+  if (RowOf(p.type).right == Right::kZero) z = ScalarConstant(c, 0);
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, Combined(c, recipe->by, x, z));
+  if (!recipe->or_equal) return y;
+  ANEMONE_ASSIGN_OR_RETURN(Operand equal, Combined(c, ElementWiseType::kEqual, x, z));
+  return Combined(c, ElementWiseType::kMax, y, equal);
+}
+
+const UnitKindOf<ElementWiseParams>& Kind() {
+  static const UnitKindOf<ElementWiseParams>& kind =
+      *new UnitKindOf<ElementWiseParams>({.type = "ElementWise",
+                                          .bottoms = {1, 2},
+                                          .shape = Shape,
+                                          .validate = Validate,
+                                          .codegen = Codegen,
+                                          .fields = kFields,
+                                          .mil = WriteMil,
+                                          .compose = Compose,
+                                          .added_constant = AddedConstant,
+                                          .compute = Compute,
+                                          .step = Step,
+                                          .exact = Exact,
+                                          .squares = Squares});
+  return kind;
+}
+
+constexpr const char* kTwo[] = {"x", "y"};
+
+absl::Status BuildCombined(MilContext& c, ElementWiseType type, bool floored) {
+  ANEMONE_ASSIGN_OR_RETURN(BroadcastOperands in, OperandsOf(c, kTwo));
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, Combined(c, type, in.operands[0], in.operands[1]));
+  if (floored) {
+    ANEMONE_ASSIGN_OR_RETURN(y, Activated(c, NeuronType::kFloor, y));
+  }
+  return c.Out(y, in.shape);
+}
+
+absl::Status BuildBinary(MilContext& c) {
+  const auto& row = RowNamed(c.call().op, kBinaryOperations);
+  return BuildCombined(c, row.type, /*floored=*/false);
+}
+
+absl::Status BuildFloorDiv(MilContext& c) {
+  return BuildCombined(c, ElementWiseType::kDiv, /*floored=*/true);
+}
+
+absl::Status BuildMapped(MilContext& c, ElementWiseType type) {
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  ANEMONE_ASSIGN_OR_RETURN(x, Mapped(c, type, x));
+  return c.Out(x, c.ShapeOf(0));
+}
+
+absl::Status BuildUnary(MilContext& c) {
+  const auto& row = RowNamed(c.call().op, kUnaryOperations);
+  return BuildMapped(c, row.type);
+}
+
+// The planar engine's elementwise, chosen by hand. How the private operation names what it does is
+// not published; `mode` takes the names of the public operations.
+absl::Status BuildPlanar(MilContext& c) {
+  ANEMONE_ASSIGN_OR_RETURN(std::string mode, c.Text("mode", "add"));
+  for (const auto& row : kBinaryOperations) {
+    if (mode == row.op) return BuildCombined(c, row.type, /*floored=*/false);
+  }
+  for (const auto& row : kUnaryOperations) {
+    if (mode == row.op) return BuildMapped(c, row.type);
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "pe_elementwise, attribute 'mode': want an operation of one rounding, got '", mode, "'"));
+}
+
+constexpr MilOperation kOperations[] = {
+    {"add", BuildBinary},       {"sub", BuildBinary},           {"mul", BuildBinary},
+    {"real_div", BuildBinary},  {"floor_div", BuildFloorDiv},   {"pow", BuildBinary},
+    {"minimum", BuildBinary},   {"maximum", BuildBinary},       {"equal", BuildBinary},
+    {"not_equal", BuildBinary}, {"less", BuildBinary},          {"less_equal", BuildBinary},
+    {"greater", BuildBinary},   {"greater_equal", BuildBinary}, {"abs", BuildUnary},
+    {"square", BuildUnary},     {"logical_not", BuildUnary},    {"pe_elementwise", BuildPlanar},
+};
+
+}  // namespace
+
+absl::StatusOr<Operand> Combined(NetworkBuilder& c, ElementWiseType type, const Operand& a,
+                                 const Operand& b) {
+  return c.Add(Kind(), ElementWiseParams{.type = type}, {a, b});
+}
+
+absl::StatusOr<Operand> Mapped(NetworkBuilder& c, ElementWiseType type, const Operand& x) {
+  return c.Add(Kind(), ElementWiseParams{.type = type}, {x});
+}
+
+absl::StatusOr<Operand> Absolute(NetworkBuilder& c, const Operand& x) {
+  return Mapped(c, ElementWiseType::kAbs, x);
+}
+
+KernelRows ElementwiseRows() { return {{&Kind()}, {}, kOperations}; }
+
+}  // namespace anemone

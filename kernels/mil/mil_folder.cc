@@ -1,0 +1,104 @@
+#include "kernels/mil/mil_folder.h"
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "base/mapped_file.h"
+#include "base/status_macros.h"
+#include "engine/formats/mil_blobs.h"
+#include "engine/formats/mil_emitter.h"
+#include "kernels/mil/mil_network.h"
+
+namespace anemone {
+namespace {
+
+constexpr size_t kLongestText = size_t{1} << 28;  // bytes of a model.mil
+
+// The files that a program's weights are in, mapped when they are first asked for.
+class BlobFiles {
+ public:
+  explicit BlobFiles(std::string folder) : folder_(std::move(folder)) {}
+
+  absl::StatusOr<Tensor> Read(const MilBlob& blob, DataType type, std::vector<int64_t> dims) {
+    ANEMONE_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file, Open(blob.path));
+    ANEMONE_ASSIGN_OR_RETURN(absl::Span<const std::byte> bytes,
+                             MilBlobAt(file->bytes(), blob.offset));
+    ANEMONE_RETURN_IF_ERROR(ElementCount(dims).status());
+    const int64_t want = ByteSize(type, dims), there = static_cast<int64_t>(bytes.size());
+    if (want != there) {
+      return absl::InvalidArgumentError(absl::StrCat("weights: want ", want, " bytes at offset ",
+                                                     blob.offset, ", which has ", there));
+    }
+    return Tensor::View(type, std::move(dims), bytes, file);
+  }
+
+ private:
+  absl::StatusOr<std::shared_ptr<const MappedFile>> Open(const std::string& path) {
+    std::shared_ptr<const MappedFile>& file = files_[path];
+    if (file != nullptr) return file;
+    absl::string_view inside = path;
+    if (!absl::ConsumePrefix(&inside, "@model_path/") || inside.empty() || inside[0] == '/' ||
+        absl::StrContains(inside, "..")) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("weights: want a file below @model_path/, not '", path, "'"));
+    }
+    ANEMONE_ASSIGN_OR_RETURN(file, MappedFile::Open(absl::StrCat(folder_, "/", inside)));
+    return file;
+  }
+
+  std::string folder_;
+  std::map<std::string, std::shared_ptr<const MappedFile>> files_;
+};
+
+absl::Status Load(const std::string& folder, NetworkBuilder& c) {
+  ANEMONE_ASSIGN_OR_RETURN(auto text, MappedFile::Open(absl::StrCat(folder, "/model.mil")));
+  if (text->bytes().size() > kLongestText) {
+    return absl::InvalidArgumentError("model.mil: want at most 256 MiB");
+  }
+  ANEMONE_ASSIGN_OR_RETURN(MilProgram program, ReadMil(text->text()));
+  BlobFiles files(folder);
+  auto source = [&](const MilBlob& blob, DataType type, std::vector<int64_t> dims) {
+    return files.Read(blob, type, std::move(dims));
+  };
+  return ReadMilProgram(program, source, c);
+}
+
+}  // namespace
+
+absl::StatusOr<PortNames> SaveMil(const Network& network, const std::string& folder) {
+  const std::string weights = absl::StrCat(folder, "/weights"), path = weights + "/weight.bin";
+  std::error_code error;
+  std::filesystem::create_directory(weights, error);
+  if (error) return NotWritten(weights);
+  std::ofstream file(path, std::ios::binary);
+  MilBlobWriter blobs(file);
+  ANEMONE_ASSIGN_OR_RETURN(MilText written, WriteMilProgram(network, [&](const Tensor& tensor) {
+                             return blobs.Add(tensor);
+                           }));
+  absl::Status finished = blobs.Finish();
+  if (absl::IsDataLoss(finished)) return NotWritten(path);
+  ANEMONE_RETURN_IF_ERROR(finished);
+  file.close();
+  if (!file) return NotWritten(path);
+  const std::string program = absl::StrCat(folder, "/model.mil");
+  std::ofstream text(program, std::ios::binary);
+  text << WriteMil(written.program);
+  text.close();
+  if (!text) return NotWritten(program);
+  return std::move(written.ports);
+}
+
+absl::Status LoadMil(const std::string& folder, NetworkBuilder& c) {
+  absl::Status status = Load(folder, c);
+  if (status.ok() || c.refusal()) return status;
+  return absl::Status(status.code(), absl::StrCat("MIL '", folder, "': ", status.message()));
+}
+
+}  // namespace anemone

@@ -1,0 +1,249 @@
+// MIL's gather, gather_along_axis and gather_nd as the Gather unit of gather.cc, whose points may
+// be computed: then they are fp16 numbers.
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "kernels/attributes.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/integers.h"
+#include "kernels/mil/mil_gates.h"
+#include "kernels/node_inputs.h"
+#include "kernels/shared/extents.h"
+#include "kernels/units/concat.h"
+#include "kernels/units/gather.h"
+#include "kernels/units/reshape.h"
+#include "kernels/units/transpose.h"
+#include "rule_table.h"  // generated
+
+namespace anemone {
+namespace {
+
+// The second argument of a call, or its attribute of that name.
+struct Indices {
+  std::vector<int64_t> shape;
+  int64_t count = 1;               // elements
+  std::optional<Operand> operand;  // nullopt: constant
+  std::vector<int64_t> values;     // then these; zeros where they are not known
+};
+
+// The data and the indices, which may be an attribute; and nothing else.
+absl::Status CheckArguments(MilContext& c) {
+  const std::string& op = c.call().op;
+  for (size_t i = 1; i < c.arguments() && op != "gather_nd"; ++i) {
+    const MilTensor& argument = c.call().arguments[i];
+    if (argument.name != "axis" && (i != 2 || op != "gather")) continue;
+    if (argument.constant) return c.NotLowered("gather along an axis of no known value");
+    if (c.route() == Route::kMil) return c.Refuse(rule::kGatherAxis);
+    return c.NotLowered("gather along an axis computed at run time");
+  }
+  if (c.arguments() <= (c.Has("indices") ? 1 : 2)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(op, ": want two arguments, data and indices"));
+}
+
+absl::StatusOr<Indices> ReadIndices(MilContext& c) {
+  ANEMONE_RETURN_IF_ERROR(CheckArguments(c));
+  c.Ignore("validate_indices");
+  ANEMONE_ASSIGN_OR_RETURN(int64_t batch_axes, c.Int("batch_dims", 0));
+  if (batch_axes != 0) return c.NotLowered("gather with batch axes");
+  ANEMONE_RETURN_IF_ERROR(c.In(0).status());
+  ANEMONE_RETURN_IF_ERROR(ElementCount(c.ShapeOf(0)).status());
+  Indices indices;
+  if (!c.Has("indices")) {
+    ANEMONE_ASSIGN_OR_RETURN(Operand given, c.In(1));
+    indices.shape = c.ShapeOf(1);
+    const MilTensor& argument = c.call().arguments[1];
+    if (!argument.constant) indices.operand = given;
+    if (auto values = argument.value ? IntegersOf(*argument.value) : std::nullopt) {
+      indices.values = *std::move(values);
+    }
+  } else if (c.call().attributes.at("indices").is_object()) {
+    ANEMONE_ASSIGN_OR_RETURN(auto constant, c.Constant("indices"));
+    if (constant) indices.shape = constant->shape;
+  } else if (c.call().attributes.at("indices").is_array()) {
+    ANEMONE_ASSIGN_OR_RETURN(auto values, c.Ints("indices", {}));
+    indices.shape = {static_cast<int64_t>(values.size())};
+  } else {
+    ANEMONE_RETURN_IF_ERROR(c.Int("indices", 0).status());
+  }
+  ANEMONE_ASSIGN_OR_RETURN(indices.count, ElementCount(indices.shape));
+  if (indices.count < 1) return c.Refuse(rule::kEmptyTensor);
+  if (indices.count > kMostIntegers) return c.NotLowered("gather of elements by the million");
+  if (!indices.operand) indices.values.resize(indices.count);
+  return indices;
+}
+
+// Points of computed coordinates, 1 x k x count x 1, the missing ones in front 0 but for the row
+// before a single one, if `rows` says it.
+absl::StatusOr<PointList> ComputedPoints(NetworkBuilder& c, const Operand& coordinates,
+                                         absl::Span<const float> rows) {
+  const Dims dims = c.DimsOf(coordinates);
+  const int64_t zeros = kCoordinates - dims.c() - (rows.empty() ? 0 : 1);
+  std::vector<Operand> parts;
+  if (zeros > 0) {
+    parts.push_back(Filled(c, 0, MakeDims(1, zeros, dims.h(), 1)));
+  }
+  if (!rows.empty()) {
+    parts.push_back(c.AddConstant(Tensor::Floats({dims.h()}, rows), MakeDims(1, 1, dims.h(), 1)));
+  }
+  parts.push_back(coordinates);
+  ANEMONE_ASSIGN_OR_RETURN(Operand points, Concatenated(c, std::move(parts), Axis::kC));
+  return PointList{points, dims.h()};
+}
+
+// Makes indices 0..extent-1.
+absl::Status Normalize(absl::Span<int64_t> indices, int64_t extent) {
+  for (int64_t& index : indices) {
+    ANEMONE_ASSIGN_OR_RETURN(index, NormalIndex(index, extent));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<PointList> PointsOf(NetworkBuilder& c, Indices indices, int64_t extent) {
+  if (!indices.operand) {
+    ANEMONE_RETURN_IF_ERROR(Normalize(absl::MakeSpan(indices.values), extent));
+    return FixedPoints(c, {}, indices.values);
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Operand flat,
+                           Flat(c, *indices.operand, static_cast<int>(indices.shape.size())));
+  ANEMONE_ASSIGN_OR_RETURN(flat, Reshaped(c, flat, MakeDims(1, 1, indices.count, 1)));
+  return ComputedPoints(c, flat, {});
+}
+
+// Without a texture engine the data has batch and depth 1; else it is brought there, a rewrite.
+absl::Status CheckEnvelope(MilContext& c) {
+  const Dims data = PlaceShape(c.ShapeOf(0));
+  Judge judge(c.target(), c.route());
+  if (judge.Has(Cap::kTextureEngine) || (data.n() == 1 && data.d() == 1)) return absl::OkStatus();
+  if (!c.rewrites()) return c.Refuse(rule::kGatherEnvelope);
+  c.SetRewritten();
+  return absl::OkStatus();
+}
+
+absl::Status Build(MilContext& c) {
+  ANEMONE_ASSIGN_OR_RETURN(int axis, c.AxisAt("axis", 0));
+  ANEMONE_ASSIGN_OR_RETURN(Indices indices, ReadIndices(c));
+  ANEMONE_RETURN_IF_ERROR(CheckEnvelope(c));
+  ANEMONE_ASSIGN_OR_RETURN(PointList points, PointsOf(c, indices, c.ShapeOf(0)[axis]));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  std::vector<int64_t> shape = c.ShapeOf(0);
+  ANEMONE_ASSIGN_OR_RETURN(x, Gathered(c, shape, axis, x, points));
+  shape.erase(shape.begin() + axis);
+  shape.insert(shape.begin() + axis, indices.shape.begin(), indices.shape.end());
+  ANEMONE_ASSIGN_OR_RETURN(x, Relaid(c, x, c.rank(0), shape));
+  return c.Out(x, shape);
+}
+
+// `x`, a value of shape `shape`, with the axis last: 1 x 1 x (all others) x extent.
+absl::StatusOr<Operand> AxisLast(NetworkBuilder& c, Operand x, absl::Span<const int64_t> shape,
+                                 int axis) {
+  const auto [before, after] = ProductsAround(shape, axis);
+  ANEMONE_ASSIGN_OR_RETURN(x, Flat(c, x, static_cast<int>(shape.size())));
+  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(1, before, shape[axis], after)));
+  ANEMONE_ASSIGN_OR_RETURN(x, SwapAxes(c, x, Axis::kH, Axis::kW));
+  return Reshaped(c, x, MakeDims(1, 1, before * after, shape[axis]));
+}
+
+// Every row of the other axes has indices of its own: points (0, row, index).
+absl::Status BuildAlongAxis(MilContext& c) {
+  ANEMONE_ASSIGN_OR_RETURN(int axis, c.AxisAt("axis", 0));
+  ANEMONE_ASSIGN_OR_RETURN(Indices indices, ReadIndices(c));
+  ANEMONE_RETURN_IF_ERROR(CheckEnvelope(c));
+  const std::vector<int64_t>& from = c.ShapeOf(0);
+  std::vector<int64_t> common = indices.shape;
+  if (common.size() == from.size()) common[axis] = from[axis];
+  if (common != from) {
+    return absl::InvalidArgumentError(
+        "gather_along_axis: want indices of the data's shape but for the axis");
+  }
+  const int64_t each = indices.shape[axis], rows = indices.count / each;
+  // Rows stand beside computed indices in fp16.
+  if (from[axis] > kMostPlaces || rows > (indices.operand ? kExactIntegers : kMostPlaces)) {
+    return c.NotLowered("gather of more rows than a coordinate counts");
+  }
+  const auto [before, after] = ProductsAround(from, axis);
+  std::vector<int64_t> row(indices.count);
+  for (int64_t i = 0; i < indices.count; ++i) row[i] = i / each;
+  PointList points;
+  if (indices.operand) {
+    ANEMONE_ASSIGN_OR_RETURN(Operand index, AxisLast(c, *indices.operand, indices.shape, axis));
+    ANEMONE_ASSIGN_OR_RETURN(index, Reshaped(c, index, MakeDims(1, 1, indices.count, 1)));
+    ANEMONE_ASSIGN_OR_RETURN(points,
+                             ComputedPoints(c, index, std::vector<float>(row.begin(), row.end())));
+  } else {
+    ANEMONE_RETURN_IF_ERROR(Normalize(absl::MakeSpan(indices.values), from[axis]));
+    std::vector<int64_t> columns(indices.count);  // the axis last
+    for (int64_t i = 0; i < indices.count; ++i) {
+      const int64_t at = i % each, inner = row[i] % after, outer = row[i] / after;
+      columns[i] = indices.values[(outer * each + at) * after + inner];
+    }
+    points = FixedPoints(c, row, columns);
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  ANEMONE_ASSIGN_OR_RETURN(x, AxisLast(c, x, from, axis));
+  ANEMONE_ASSIGN_OR_RETURN(x, AtPoints(c, x, points));
+  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(1, before, rows / before, each)));
+  ANEMONE_ASSIGN_OR_RETURN(x, SwapAxes(c, x, Axis::kH, Axis::kW));
+  ANEMONE_ASSIGN_OR_RETURN(x, Placed(c, x, indices.shape));
+  return c.Out(x, indices.shape);
+}
+
+// The last axis of the indices holds coordinates of the data's first axes: they become depth,
+// height and width, what is behind them the channel.
+absl::Status BuildNd(MilContext& c) {
+  ANEMONE_ASSIGN_OR_RETURN(Indices indices, ReadIndices(c));
+  if (!Judge(c.target(), c.route()).Has(Cap::kTextureEngine)) {
+    ANEMONE_RETURN_IF_ERROR(DirectlyAuthored(c, rule::kGatherNd));
+  }
+  const std::vector<int64_t>& from = c.ShapeOf(0);
+  if (indices.shape.empty() || indices.shape.back() > from.size()) {
+    return absl::InvalidArgumentError("gather_nd: want coordinates of axes that the data has");
+  }
+  const int64_t known = indices.shape.back(), count = indices.count / known;
+  if (known > kCoordinates) return c.NotLowered("gather_nd of more than three coordinates");
+  std::vector<int64_t> gathered(kCoordinates - known, 1);
+  gathered.insert(gathered.end(), from.begin(), from.begin() + known);
+  const int64_t after = Product(absl::MakeConstSpan(from).subspan(known));
+  PointList points;
+  if (indices.operand) {
+    ANEMONE_ASSIGN_OR_RETURN(Operand list,
+                             Flat(c, *indices.operand, static_cast<int>(indices.shape.size())));
+    ANEMONE_ASSIGN_OR_RETURN(list, Reshaped(c, list, MakeDims(1, 1, count, known)));
+    ANEMONE_ASSIGN_OR_RETURN(list, SwapAxes(c, list, Axis::kC, Axis::kW));
+    ANEMONE_ASSIGN_OR_RETURN(points, ComputedPoints(c, list, {}));
+  } else {
+    std::vector<int64_t> coordinates[kCoordinates];  // by axis, those in front 0
+    for (std::vector<int64_t>& list : coordinates) list.resize(count);
+    for (int64_t i = 0; i < indices.count; ++i) {
+      coordinates[kCoordinates - known + i % known][i / known] = indices.values[i];
+    }
+    for (int64_t k = 0; k < kCoordinates; ++k) {
+      ANEMONE_RETURN_IF_ERROR(Normalize(absl::MakeSpan(coordinates[k]), gathered[k]));
+    }
+    points = FixedPoints(c, coordinates[1], coordinates[2], coordinates[0]);
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  ANEMONE_ASSIGN_OR_RETURN(x, Flat(c, x, c.rank(0)));
+  const Dims flat{{1, gathered[0], gathered[1], gathered[2], after}};
+  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, flat));
+  ANEMONE_ASSIGN_OR_RETURN(x, Permuted(c, x, {Axis::kN, Axis::kD, Axis::kW, Axis::kC, Axis::kH}));
+  ANEMONE_ASSIGN_OR_RETURN(x, AtPoints(c, x, points));
+  ANEMONE_ASSIGN_OR_RETURN(x, SwapAxes(c, x, Axis::kC, Axis::kH));
+  std::vector<int64_t> shape(indices.shape.begin(), indices.shape.end() - 1);
+  shape.insert(shape.end(), from.begin() + known, from.end());
+  if (shape.size() > kMaxRank) return c.Refuse(rule::kReshapeRank);
+  ANEMONE_ASSIGN_OR_RETURN(x, Placed(c, x, shape));
+  return c.Out(x, shape);
+}
+
+constexpr MilOperation kOperations[] = {
+    {"gather", Build}, {"gather_along_axis", BuildAlongAxis}, {"gather_nd", BuildNd}};
+
+}  // namespace
+
+KernelRows MilGatherRows() { return {{}, {}, kOperations}; }
+
+}  // namespace anemone

@@ -1,0 +1,194 @@
+#include "kernels/mil/mil_network.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "kernels/mil.h"
+
+namespace anemone {
+namespace {
+
+// Arguments that are tensors even if they are integers: every other constant without a fraction is
+// an attribute.
+bool IsIndices(const std::string& argument) { return argument == "indices"; }
+
+class Reader {
+ public:
+  Reader(const MilBlobSource& blobs, NetworkBuilder& c) : blobs_(blobs), c_(c) {}
+
+  absl::Status Read(const MilProgram& program) {
+    for (const MilOutput& input : program.inputs) {
+      Value value{.tensor = {.name = input.name, .dtype = input.type.dtype}};
+      if (!input.type.shape) return Wrong("main", "want tensors as inputs");
+      value.tensor.shape = *input.type.shape;
+      if (value.tensor.shape.size() > kMaxRank)
+        return Wrong("main", "want inputs of rank 5 or less");
+      const Format format = input.type.dtype == "uint8" ? Format::kUInt8 : Format::kFloat16;
+      value.operand = c_.AddInput(input.name, value.tensor.dims(), format);
+      values_.emplace(input.name, std::move(value));
+    }
+    for (size_t i = 0; i < program.statements.size(); ++i) {
+      const MilStatement& statement = program.statements[i];
+      absl::Status status = statement.op == "const" ? ReadConst(statement) : ReadCall(statement);
+      if (status.ok()) continue;
+      if (c_.refusal()) return status;
+      return absl::Status(status.code(),
+                          absl::StrCat("MIL statement ", i + 1, ": ", status.message()));
+    }
+    for (const std::string& name : program.outputs) {
+      const Value& value = values_.at(name);
+      if (!value.operand) return Wrong(name, "a constant cannot be an output");
+      c_.AddOutput(name, *value.operand);
+    }
+    c_.CleanUp();
+    return absl::OkStatus();
+  }
+
+ private:
+  // What a name stands for: a tensor made by units or a port, or a constant.
+  struct Value {
+    MilTensor tensor;
+    std::optional<Operand> operand;  // of c_
+    std::optional<MilValue> constant;
+  };
+
+  static absl::Status Wrong(const std::string& where, const char* what) {
+    return absl::InvalidArgumentError(absl::StrCat(where, ": ", what));
+  }
+
+  absl::Status ReadConst(const MilStatement& statement) {
+    const MilValue* value = statement.attribute("val");
+    if (value == nullptr || statement.outputs.size() != 1) return Wrong("const", "want a val");
+    if (statement.outputs[0].type != value->type) {
+      return Wrong(statement.outputs[0].name, "its type is not that of its val");
+    }
+    Value made{.constant = *value};
+    made.tensor = {.name = statement.outputs[0].name, .dtype = value->type.dtype, .constant = true};
+    if (value->type.shape) made.tensor.shape = *value->type.shape;
+    if (value->blob) {
+      if (value->type.dtype != "fp16" && value->type.dtype != "uint16") {
+        return Wrong(statement.outputs[0].name, "want fp16 or uint16 in the weights file");
+      }
+      DataType type = value->type.dtype == "uint16" ? DataType::kUInt16 : DataType::kFloat16;
+      ANEMONE_ASSIGN_OR_RETURN(made.tensor.value, blobs_(*value->blob, type, made.tensor.shape));
+    } else if (value->type.dtype == "fp16") {
+      ANEMONE_ASSIGN_OR_RETURN(made.tensor.value, Floats(*value, made.tensor.shape));
+    }
+    values_.emplace(statement.outputs[0].name, std::move(made));
+    return absl::OkStatus();
+  }
+
+  static absl::StatusOr<Tensor> Floats(const MilValue& value, const std::vector<int64_t>& shape) {
+    std::vector<float> floats;
+    auto add = [&](const Json& number) {
+      if (number.is_number()) floats.push_back(number.get<float>());
+    };
+    if (value.data.is_array()) {
+      for (const Json& number : value.data) add(number);
+    } else {
+      add(value.data);
+    }
+    ANEMONE_ASSIGN_OR_RETURN(int64_t count, ElementCount(shape));
+    if (count != static_cast<int64_t>(floats.size())) return Wrong("const", "want numbers");
+    return Tensor::Floats(shape, floats);
+  }
+
+  // Integers that stand in the text; nullopt if they are none, or not as many as the shape says.
+  static std::optional<Tensor> Integers(const MilValue& value, const std::vector<int64_t>& shape) {
+    std::vector<int64_t> integers;
+    const Json list = value.data.is_array() ? value.data : Json::array({value.data});
+    for (const Json& number : list) {
+      if (number.is_number_integer()) integers.push_back(number.get<int64_t>());
+    }
+    const absl::StatusOr<int64_t> count = ElementCount(shape);
+    if (!count.ok() || *count != static_cast<int64_t>(integers.size())) return std::nullopt;
+    return Tensor::Int64s(shape, integers);
+  }
+
+  // The argument as the call has it: a tensor in order, or an attribute.
+  void AddArgument(const std::string& name, const Value& value, bool is_operand, MilCall& call) {
+    const bool is_tensor = !value.constant || is_operand ||
+                           (value.constant->type.shape && value.tensor.value) || IsIndices(name);
+    if (!is_tensor) {
+      call.attributes[name] = value.constant->data;
+      return;
+    }
+    MilTensor tensor = value.tensor;
+    tensor.name = name;
+    if (value.constant && !tensor.value) tensor.value = Integers(*value.constant, tensor.shape);
+    call.arguments.push_back(std::move(tensor));
+  }
+
+  absl::Status ReadCall(const MilStatement& statement) {
+    MilCall call{.op = statement.op};
+    std::map<std::string, Operand> operands;  // by the name that the call has for each
+    for (const MilArgument& argument : statement.arguments) {
+      // Both operands of an operation, and what concat joins, are tensors whatever they hold.
+      const bool is_operand = argument.is_list || argument.name == "x" || argument.name == "y";
+      for (size_t i = 0; i < argument.values.size(); ++i) {
+        const Value& value = values_.at(argument.values[i]);
+        const std::string name =
+            argument.is_list ? absl::StrCat(argument.name, "_", i) : argument.name;
+        AddArgument(name, value, is_operand, call);
+        if (value.operand) operands[name] = *value.operand;
+      }
+    }
+    ANEMONE_ASSIGN_OR_RETURN(OperationVerdict answer,
+                             JudgeOperation(call, c_.target(), Route::kMil, /*rewrites=*/true));
+    if (!answer.verdict.accepted) return c_.Refuse(std::move(answer.verdict));
+    return Append(statement, operands, std::move(answer.network));
+  }
+
+  // The units of one statement, reading what its arguments stand for.
+  absl::Status Append(const MilStatement& statement, const std::map<std::string, Operand>& operands,
+                      Network part) {
+    if (part.outputs.size() != statement.outputs.size()) {
+      return Wrong(statement.op, "makes another number of values");
+    }
+    std::vector<Operand> inputs, constants, made;
+    for (const InputPort& port : part.inputs) inputs.push_back(operands.at(port.name));
+    for (Constant& constant : part.constants) {
+      constants.push_back(c_.AddConstant(std::move(constant.tensor), constant.dims));
+    }
+    auto moved = [&](const Operand& operand) {
+      const std::vector<Operand>* lists[] = {&inputs, &constants, &made};
+      return (*lists[static_cast<size_t>(operand.source)])[operand.index];
+    };
+    for (Unit& unit : part.units) {
+      for (Operand& operand : unit.bottoms) operand = moved(operand);
+      ANEMONE_ASSIGN_OR_RETURN(
+          made.emplace_back(),
+          c_.AddUnit(*unit.kind, std::move(unit.params), std::move(unit.bottoms),
+                     std::move(unit.weights),
+                     absl::StrCat(statement.outputs[0].name, "#", made.size())));
+    }
+    for (size_t i = 0; i < part.outputs.size(); ++i) {
+      const MilOutput& output = statement.outputs[i];
+      Value value{.tensor = {.name = output.name}, .operand = moved(part.outputs[i].from)};
+      if (!output.type.shape || c_.DimsOf(*value.operand) != PlaceShape(*output.type.shape)) {
+        return Wrong(output.name, "its type is not that of what the operation makes");
+      }
+      value.tensor.shape = *output.type.shape;
+      values_.emplace(output.name, std::move(value));
+    }
+    return absl::OkStatus();
+  }
+
+  const MilBlobSource& blobs_;
+  NetworkBuilder& c_;
+  std::map<std::string, Value> values_;
+};
+
+}  // namespace
+
+absl::Status ReadMilProgram(const MilProgram& program, const MilBlobSource& blobs,
+                            NetworkBuilder& c) {
+  return Reader(blobs, c).Read(program);
+}
+
+}  // namespace anemone

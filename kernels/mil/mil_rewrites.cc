@@ -1,0 +1,237 @@
+// Operations of the conversion route that no target has, but that other units make where rewrites
+// are allowed. Recipes: op_matrix.json rewrite.
+#include <cmath>
+#include <cstdint>
+#include <numbers>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status_macros.h"
+#include "kernels/activation/neuron.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/mil.h"
+#include "kernels/mil/mil_gates.h"
+#include "kernels/mil/mil_operands.h"
+#include "kernels/units/goc.h"
+#include "kernels/units/input_view.h"
+#include "kernels/units/reshape.h"
+#include "rule_table.h"  // generated
+
+namespace anemone {
+namespace {
+
+// On 0 and 1, which is what a bool is here.
+absl::Status BuildLogical(MilContext& c) {
+  ANEMONE_RETURN_IF_ERROR(OnlyRewritten(c, rule::kNotOnAnyBackend));
+  ANEMONE_ASSIGN_OR_RETURN(BroadcastOperands in, OperandsOf(c, {"x", "y"}));
+  const std::string& op = c.call().op;
+  const ElementWiseType type = op == "logical_and"  ? ElementWiseType::kMin
+                               : op == "logical_or" ? ElementWiseType::kMax
+                                                    : ElementWiseType::kNotEqual;
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, Combined(c, type, in.operands[0], in.operands[1]));
+  return c.Out(y, in.shape);
+}
+
+// x - floor(x / y) * y. Where the rounded quotient reaches the next integer, or the product passes
+// 2048, the result may be off by |y|.
+absl::Status BuildMod(MilContext& c) {
+  ANEMONE_RETURN_IF_ERROR(OnlyRewritten(c, rule::kNotOnAnyBackend));
+  ANEMONE_ASSIGN_OR_RETURN(BroadcastOperands in, OperandsOf(c, {"x", "y"}));
+  const Operand &x = in.operands[0], &y = in.operands[1];
+  ANEMONE_ASSIGN_OR_RETURN(Operand whole, Combined(c, ElementWiseType::kDiv, x, y));
+  ANEMONE_ASSIGN_OR_RETURN(whole, Activated(c, NeuronType::kFloor, whole));
+  ANEMONE_ASSIGN_OR_RETURN(whole, Combined(c, ElementWiseType::kMult, whole, y));
+  ANEMONE_ASSIGN_OR_RETURN(Operand rest, Combined(c, ElementWiseType::kSub, x, whole));
+  return c.Out(rest, in.shape);
+}
+
+// Halves times each other, an odd element aside: log2(n) roundings instead of n.
+absl::StatusOr<Operand> ProductAlong(MilContext& c, Operand x, Axis axis) {
+  std::optional<Operand> aside;
+  for (int64_t n = c.DimsOf(x)[axis]; n > 1; n /= 2) {
+    if (n % 2 == 1) {
+      ANEMONE_ASSIGN_OR_RETURN(Operand last, Sliced(c, x, axis, n - 1, 1));
+      if (aside) {
+        ANEMONE_ASSIGN_OR_RETURN(last, Combined(c, ElementWiseType::kMult, *aside, last));
+      }
+      aside = last;
+    }
+    ANEMONE_ASSIGN_OR_RETURN(Operand low, Sliced(c, x, axis, 0, n / 2));
+    ANEMONE_ASSIGN_OR_RETURN(Operand high, Sliced(c, x, axis, n / 2, n / 2));
+    ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kMult, low, high));
+  }
+  if (!aside) return x;
+  return Combined(c, ElementWiseType::kMult, x, *aside);
+}
+
+absl::Status BuildProduct(MilContext& c) {
+  ANEMONE_RETURN_IF_ERROR(OnlyRewritten(c, rule::kNotOnAnyBackend));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  std::vector<int64_t> axes(c.rank(0));
+  std::iota(axes.begin(), axes.end(), 0);
+  ANEMONE_ASSIGN_OR_RETURN(axes, c.Ints("axes", axes));
+  ANEMONE_ASSIGN_OR_RETURN(bool keep_dims, c.Bool("keep_dims", false));
+  std::vector<bool> reduced(c.rank(0));
+  for (int64_t axis : axes) {
+    if (axis < -c.rank(0) || axis >= c.rank(0)) {
+      return absl::InvalidArgumentError("reduce_prod, attribute 'axes': no such axis");
+    }
+    const int at = static_cast<int>(axis < 0 ? axis + c.rank(0) : axis);
+    reduced[at] = true;
+    ANEMONE_ASSIGN_OR_RETURN(x, ProductAlong(c, x, AxisOf(c.rank(0), at)));
+  }
+  std::vector<int64_t> shape;
+  for (int i = 0; i < c.rank(0); ++i) {
+    if (!reduced[i]) shape.push_back(c.ShapeOf(0)[i]);
+    if (reduced[i] && keep_dims) shape.push_back(1);
+  }
+  if (!keep_dims) {
+    ANEMONE_ASSIGN_OR_RETURN(x, Flat(c, x, c.rank(0)));
+    ANEMONE_ASSIGN_OR_RETURN(x, Placed(c, x, shape));
+  }
+  return c.Out(x, shape);
+}
+
+// Elements of a constant that a rewrite makes; more are not written.
+constexpr int64_t kLargestTable = 65536;
+
+// x == 0, x == 1, ... along a new last axis, times the difference of the two values.
+absl::Status BuildOneHot(MilContext& c) {
+  ANEMONE_RETURN_IF_ERROR(OnlyRewritten(c, rule::kNotOnAnyBackend));
+  ANEMONE_ASSIGN_OR_RETURN(int64_t depth, c.Int("depth", 1));
+  ANEMONE_ASSIGN_OR_RETURN(depth, c.Int("one_hot_vector_size", depth));
+  ANEMONE_ASSIGN_OR_RETURN(int64_t axis, c.Int("axis", -1));
+  ANEMONE_ASSIGN_OR_RETURN(float on, c.Number("on_value", 1));
+  ANEMONE_ASSIGN_OR_RETURN(float off, c.Number("off_value", 0));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  if (c.rank(0) == kMaxRank) return c.Refuse(rule::kReshapeRank);
+  if (axis != -1 && axis != c.rank(0)) return c.NotLowered("one_hot along an inner axis");
+  if (depth < 1 || depth > kLargestTable) {
+    return absl::InvalidArgumentError("one_hot: want a vector of 1 to 65536 elements");
+  }
+  std::vector<int64_t> shape = c.ShapeOf(0);
+  shape.push_back(1);
+  ANEMONE_ASSIGN_OR_RETURN(x, Flat(c, x, c.rank(0)));
+  ANEMONE_ASSIGN_OR_RETURN(x, Placed(c, x, shape));
+  std::vector<float> numbers(depth);
+  for (int64_t i = 0; i < depth; ++i) numbers[i] = static_cast<float>(i);
+  Tensor table = Tensor::Floats({depth}, numbers);
+  ANEMONE_ASSIGN_OR_RETURN(Operand places, AlignedConstant(c, table, shape));
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, Combined(c, ElementWiseType::kEqual, x, places));
+  ANEMONE_ASSIGN_OR_RETURN(y, Scaled(c, y, static_cast<double>(on) - off, off));
+  shape.back() = depth;
+  return c.Out(y, shape);
+}
+
+// Times 1 inside the band and 0 outside.
+absl::Status BuildBandPart(MilContext& c) {
+  ANEMONE_RETURN_IF_ERROR(OnlyRewritten(c, rule::kNotOnAnyBackend));
+  ANEMONE_ASSIGN_OR_RETURN(int64_t lower, c.Int("lower", -1));
+  ANEMONE_ASSIGN_OR_RETURN(int64_t upper, c.Int("upper", -1));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  if (c.rank(0) < 2) return absl::InvalidArgumentError("band_part: want a matrix at least");
+  const std::vector<int64_t>& shape = c.ShapeOf(0);
+  const int64_t rows = shape[shape.size() - 2], columns = shape.back();
+  if (rows > kLargestTable || columns > kLargestTable || rows * columns > 64 * kLargestTable) {
+    return c.NotLowered("band_part of a matrix of more than 4194304 elements");
+  }
+  std::vector<float> mask(rows * columns);
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) {
+      const bool inside = (lower < 0 || i - j <= lower) && (upper < 0 || j - i <= upper);
+      mask[i * columns + j] = inside ? 1.0f : 0.0f;
+    }
+  }
+  Tensor table = Tensor::Floats({rows, columns}, mask);
+  ANEMONE_ASSIGN_OR_RETURN(Operand band, AlignedConstant(c, table, shape));
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, Combined(c, ElementWiseType::kMult, x, band));
+  return c.Out(y, shape);
+}
+
+absl::Status OutNumbers(MilContext& c, const std::vector<float>& numbers) {
+  const int64_t count = static_cast<int64_t>(numbers.size());
+  const Operand y = c.AddConstant(Tensor::Floats({count}, numbers), PlaceShape({count}));
+  return c.Out(y, {count});
+}
+
+absl::Status BuildShape(MilContext& c) {
+  ANEMONE_RETURN_IF_ERROR(OnlyRewritten(c, rule::kNotOnAnyBackend));
+  c.Ignore("output_dtype");
+  ANEMONE_RETURN_IF_ERROR(c.In(0).status());
+  if (c.rank(0) == 0) return absl::InvalidArgumentError("shape: want rank 1 or more");
+  return OutNumbers(c, {c.ShapeOf(0).begin(), c.ShapeOf(0).end()});
+}
+
+absl::Status BuildRange(MilContext& c) {
+  ANEMONE_RETURN_IF_ERROR(OnlyRewritten(c, rule::kNotConverted));
+  ANEMONE_ASSIGN_OR_RETURN(float start, c.Number("start", 0));
+  ANEMONE_ASSIGN_OR_RETURN(float end, c.Number("end", 0));
+  ANEMONE_ASSIGN_OR_RETURN(float step, c.Number("step", 1));
+  const double count = std::ceil((static_cast<double>(end) - start) / step);
+  if (!(count >= 1 && count <= static_cast<double>(kLargestTable))) {
+    return absl::InvalidArgumentError("range_1d: want 1 to 65536 numbers");
+  }
+  std::vector<float> numbers(static_cast<size_t>(count));
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = start + static_cast<float>(i) * step;
+  return OutNumbers(c, numbers);
+}
+
+// An argument of a function of one element, which rewrites are made of.
+absl::StatusOr<Operand> OnlyArgument(MilContext& c) {
+  ANEMONE_RETURN_IF_ERROR(OnlyRewritten(c, rule::kNotOnAnyBackend));
+  return c.In(0);
+}
+
+// sin x / cos x: three roundings.
+absl::Status BuildTan(MilContext& c) {
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, OnlyArgument(c));
+  ANEMONE_ASSIGN_OR_RETURN(Operand sin, Activated(c, NeuronType::kSin, x));
+  ANEMONE_ASSIGN_OR_RETURN(Operand cos, Activated(c, NeuronType::kCos, x));
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, Combined(c, ElementWiseType::kDiv, sin, cos));
+  return c.Out(y, c.ShapeOf(0));
+}
+
+// asin x = atan(x / sqrt((1 - x)(1 + x))), where no difference cancels: absolute error about 2e-3.
+// acos x = pi / 2 - asin x.
+absl::Status BuildArcus(MilContext& c) {
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, OnlyArgument(c));
+  ANEMONE_ASSIGN_OR_RETURN(Operand below, Scaled(c, x, -1, 1));
+  ANEMONE_ASSIGN_OR_RETURN(Operand above, Scaled(c, x, 1, 1));
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, Combined(c, ElementWiseType::kMult, below, above));
+  ANEMONE_ASSIGN_OR_RETURN(y, Activated(c, NeuronType::kRsqrt, y));
+  ANEMONE_ASSIGN_OR_RETURN(y, Combined(c, ElementWiseType::kMult, x, y));
+  ANEMONE_ASSIGN_OR_RETURN(y, Activated(c, NeuronType::kAtan, y));
+  if (c.call().op == "acos") {
+    ANEMONE_ASSIGN_OR_RETURN(y, Scaled(c, y, -1, std::numbers::pi / 2));
+  }
+  return c.Out(y, c.ShapeOf(0));
+}
+
+// (exp x + exp -x) / 2: relative error about 2e-3, and 65504 from |x| = 11.1 on.
+absl::Status BuildCosh(MilContext& c) {
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, OnlyArgument(c));
+  ANEMONE_ASSIGN_OR_RETURN(Operand up, Activated(c, NeuronType::kExp, x));
+  ANEMONE_ASSIGN_OR_RETURN(Operand down, Scaled(c, x, -1, 0));
+  ANEMONE_ASSIGN_OR_RETURN(down, Activated(c, NeuronType::kExp, down));
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, Combined(c, ElementWiseType::kAdd, up, down));
+  ANEMONE_ASSIGN_OR_RETURN(y, Scaled(c, y, 0.5, 0));
+  return c.Out(y, c.ShapeOf(0));
+}
+
+constexpr MilOperation kOperations[] = {
+    {"logical_and", BuildLogical}, {"logical_or", BuildLogical},
+    {"logical_xor", BuildLogical}, {"mod", BuildMod},
+    {"reduce_prod", BuildProduct}, {"one_hot", BuildOneHot},
+    {"band_part", BuildBandPart},  {"shape", BuildShape},
+    {"range_1d", BuildRange},      {"tan", BuildTan},
+    {"asin", BuildArcus},          {"acos", BuildArcus},
+    {"cosh", BuildCosh},
+};
+
+}  // namespace
+
+KernelRows MilRewritesRows() { return {{}, {}, kOperations}; }
+
+}  // namespace anemone

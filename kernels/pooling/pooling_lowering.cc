@@ -1,0 +1,257 @@
+// How pools of models become the unit of pooling.cc: ONNX's MaxPool, AveragePool and LpPool; MIL's
+// pools, and ne_pool and pe_pool, which name the unit itself (op_matrix.json).
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "kernels/attributes.h"
+#include "kernels/node_inputs.h"
+#include "kernels/pooling/pooling.h"
+#include "kernels/shared/borders.h"
+#include "kernels/units/input_view.h"
+#include "kernels/units/padding.h"
+#include "kernels/units/reduction.h"
+#include "rule_table.h"  // generated
+
+namespace anemone {
+namespace {
+
+// A node's pool. Where ceil_mode lets the last window reach past the padding, `past_h` and `past_w`
+// say how far; those elements count for nothing.
+struct Form {
+  PoolingParams params;
+  int64_t past_h = 0, past_w = 0;
+};
+
+// How far past the pads the last of `out` windows reaches.
+int64_t PastPads(const Along& along, int64_t in, int64_t out) {
+  return std::max<int64_t>((out - 1) * along.stride + along.kernel - (in + along.pads()), 0);
+}
+
+absl::Status ReadMode(const Node& node, LowerContext& c, Attributes& a, PoolingParams& p) {
+  if (node.op_type == "MaxPool") {
+    a.Ignore("storage_order");  // of the indices, which we do not give
+    return absl::OkStatus();
+  }
+  if (node.op_type == "AveragePool") {
+    p.mode = PoolingMode::kAvg;
+    ANEMONE_ASSIGN_OR_RETURN(int64_t counted, a.Int("count_include_pad", 0));
+    p.exclude_padding = counted == 0;
+    return absl::OkStatus();
+  }
+  p.mode = PoolingMode::kL2;
+  ANEMONE_ASSIGN_OR_RETURN(int64_t power, a.Int("p", 2));
+  if (power != 2) return c.NotLowered("LpPool whose p is not 2");
+  return absl::OkStatus();
+}
+
+// Puts the windows of the last axes in their places. The unit has no key for a dilation; the rule
+// is the converter's.
+absl::Status PlaceWindow(NetworkBuilder& c, absl::Span<const Along> window, PoolingParams& p) {
+  Along* places[] = {&p.w, &p.h, &p.d};
+  for (size_t i = 0; i < window.size(); ++i) {
+    if (window[i].dilation > 1 && window[i].kernel > 1) {
+      if (c.route() == Route::kMil) return c.Refuse(rule::kPoolDilated);
+      return c.NotLowered("pooling with a dilation");
+    }
+    Along& place = *places[window.size() - 1 - i] = window[i];
+    place.dilation = 1;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c) {
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> from, c.ShapeOf(node.inputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
+  if (IsRead(c.view(), node, 1)) return c.NotLowered("the indices of a maximum");
+  Form form;
+  Attributes a(node);
+  ANEMONE_RETURN_IF_ERROR(ReadMode(node, c, a, form.params));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> kernel, a.Ints("kernel_shape", {}));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<Along> window, ReadNodeWindow(a, kernel));
+  ANEMONE_ASSIGN_OR_RETURN(PadType auto_pad, ReadAutoPad(a));
+  a.Ignore("ceil_mode");  // the output's shape says it
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  const size_t spatial = kernel.size();
+  if (from.size() != spatial + 2 || to.size() != spatial + 2) {
+    return absl::InvalidArgumentError(
+        "kernel_shape: want the spatial axes of the input; run the ONNX checker on the model");
+  }
+  if (spatial < 1 || spatial > 2) return c.NotLowered("3-D pooling");
+  int64_t* past[] = {&form.past_w, &form.past_h};
+  for (size_t i = 0; i < spatial; ++i) {
+    SettlePads(auto_pad, from[i + 2], to[i + 2], /*transposed=*/false, window[i]);
+    *past[spatial - 1 - i] = PastPads(window[i], from[i + 2], to[i + 2]);
+  }
+  ANEMONE_RETURN_IF_ERROR(PlaceWindow(c, window, form.params));
+  return form;
+}
+
+// Makes what ceil_mode reaches past ordinary padding. For an average it must not count, so no
+// other padding may count either.
+void TakePast(Form& form) {
+  PoolingParams& p = form.params;
+  if (form.past_h + form.past_w == 0) return;
+  p.exclude_padding = true;
+  p.h.pad_after += std::exchange(form.past_h, 0);
+  p.w.pad_after += std::exchange(form.past_w, 0);
+}
+
+bool CountsPads(const PoolingParams& p) {
+  return p.mode == PoolingMode::kAvg && !p.exclude_padding && p.h.pads() + p.w.pads() > 0;
+}
+
+absl::Status Lower(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  ANEMONE_ASSIGN_OR_RETURN(Form form, ReadForm(node, c));
+  if (CountsPads(form.params) && form.past_h + form.past_w > 0) {
+    return c.NotLowered("ceil_mode with padding that counts, as one unit");
+  }
+  TakePast(form);
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, c.Add(PoolingUnit(), form.params, {x}));
+  return c.Out(node.outputs[0], y);
+}
+
+// The one window holds the whole axis.
+bool Covers(const Along& a, int64_t extent) {
+  return a.WindowsIn(extent) == 1 && a.kernel - a.pad_before >= extent;
+}
+
+// Pads become a frame of their own: zeros that count, or what never wins a maximum (but against a
+// window of nothing but -infinity).
+absl::StatusOr<Operand> TakeFrame(NetworkBuilder& c, const Operand& x, PoolingParams& p) {
+  const Dims& dims = c.DimsOf(x);
+  auto too_wide = [](const Along& a, int64_t extent) {
+    return !WindowFits(a, extent) && !Covers(a, extent);
+  };
+  bool max_needs =
+      p.mode == PoolingMode::kMax && (too_wide(p.h, dims.h()) || too_wide(p.w, dims.w()));
+  if (!CountsPads(p) && !max_needs) return x;
+  SpatialPads frame{p.h.pad_before, p.h.pad_after, p.w.pad_before, p.w.pad_after};
+  for (Along* a : {&p.h, &p.w}) a->pad_before = a->pad_after = 0;
+  return Framed(c, x, frame, p.mode == PoolingMode::kMax ? kLowest : 0);
+}
+
+// What the validator does not take as one unit, in parts: a frame for padding, a Reduction where a
+// window holds a whole axis, a pool for the other axis, and a view for a maximum's stride of 3.
+// `to`: the output's dims.
+absl::StatusOr<Operand> InParts(NetworkBuilder& c, Operand x, Form form, const Dims& to) {
+  PoolingParams& p = form.params;
+  if (CountsPads(p)) {
+    ANEMONE_ASSIGN_OR_RETURN(x, TakeFrame(c, x, p));
+  }
+  TakePast(form);
+  ANEMONE_ASSIGN_OR_RETURN(x, TakeFrame(c, x, p));
+
+  std::vector<Axis> whole, thinned;
+  for (auto [axis, along] : {std::pair(Axis::kH, &p.h), std::pair(Axis::kW, &p.w)}) {
+    if (Covers(*along, c.DimsOf(x)[axis])) {
+      whole.push_back(axis);
+      *along = Along{};
+    } else if (p.mode == PoolingMode::kMax && along->stride == 3) {
+      thinned.push_back(axis);
+      along->stride = 1;
+    }
+  }
+  ReduceType type = p.mode == PoolingMode::kMax ? ReduceType::kMax : ReduceType::kAvg;
+  ANEMONE_ASSIGN_OR_RETURN(x, Reduced(c, x, type, whole));
+  if (whole.size() < 2) {
+    ANEMONE_ASSIGN_OR_RETURN(x, c.Add(PoolingUnit(), p, {x}));
+  }
+  for (Axis axis : thinned) {
+    ANEMONE_ASSIGN_OR_RETURN(x, Sliced(c, x, axis, 0, to[axis], 3));
+  }
+  return x;
+}
+
+absl::Status LowerInParts(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  ANEMONE_ASSIGN_OR_RETURN(Form form, ReadForm(node, c));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(x, InParts(c, x, form, PlaceShape(to)));
+  return c.Out(node.outputs[0], x);
+}
+
+absl::StatusOr<PoolingMode> ReadMilMode(MilContext& c) {
+  const std::string& op = c.call().op;
+  ANEMONE_ASSIGN_OR_RETURN(std::string name, c.Text("mode", op.substr(0, op.find('_'))));
+  // ne_pool and pe_pool name the unit that pools, not how.
+  if (name == "max" || name == "ne" || name == "pe") return PoolingMode::kMax;
+  if (name == "avg") return PoolingMode::kAvg;
+  if (name == "l2") return PoolingMode::kL2;
+  return absl::InvalidArgumentError(absl::StrCat(op, ": want mode max, avg or l2, got ", name));
+}
+
+// What rounding the number of windows up adds behind.
+void RoundUp(Along& a, int64_t in) {
+  const int64_t left = (in + a.pads() - a.extent()) % a.stride;
+  if (left > 0) a.pad_after += a.stride - left;
+}
+
+absl::StatusOr<PoolingParams> ReadCall(MilContext& c) {
+  PoolingParams p;
+  ANEMONE_ASSIGN_OR_RETURN(p.mode, ReadMilMode(c));
+  ANEMONE_ASSIGN_OR_RETURN(bool excluded, c.Bool("exclude_padding_from_average", false));
+  p.exclude_padding = excluded || p.mode != PoolingMode::kAvg;
+  ANEMONE_ASSIGN_OR_RETURN(bool ceil, c.Bool("ceil_mode", false));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> kernel, c.Ints("kernel", {}));
+  ANEMONE_ASSIGN_OR_RETURN(kernel, c.Ints("kernel_sizes", kernel));
+  for (int64_t& extent : kernel) extent = std::min(extent, kLongestWindow);
+  const size_t spatial = kernel.size();
+  ANEMONE_RETURN_IF_ERROR(c.In(0).status());
+  if (spatial < 1 || spatial > 3 || c.rank(0) != spatial + 2) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(c.call().op, ": want kernel_sizes for all axes but the first two"));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<Along> window, ReadWindow(c, kernel));
+  for (size_t i = 0; ceil && i < spatial; ++i) RoundUp(window[i], c.ShapeOf(0)[i + 2]);
+  ANEMONE_RETURN_IF_ERROR(PlaceWindow(c, window, p));
+  return p;
+}
+
+absl::Status Build(MilContext& c) {
+  ANEMONE_ASSIGN_OR_RETURN(PoolingParams p, ReadCall(c));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  const Bottom in = c.network().BottomOf(x);
+  ANEMONE_ASSIGN_OR_RETURN(Dims to, PoolingUnit().Shape(&p, {&in, 1}));
+  // Asked here, for a window that does not fit leaves an empty output, which has words of its own.
+  Verdict verdict = PoolingUnit().Validate(&p, {&in, 1}, c.target(), c.route());
+  const bool flat = p.mode == PoolingMode::kAvg || p.mode == PoolingMode::kMax;
+  const bool empty = to.d() < 1 || to.h() < 1 || to.w() < 1;
+  if (!verdict.accepted && (empty || !c.rewrites())) return c.Refuse(std::move(verdict));
+  if (!verdict.accepted && flat && p.d.kernel == 1) {
+    c.SetRewritten();
+    ANEMONE_ASSIGN_OR_RETURN(x, InParts(c, x, Form{.params = p}, to));
+  } else {
+    ANEMONE_ASSIGN_OR_RETURN(x, c.Add(PoolingUnit(), p, {x}));
+  }
+  std::vector<int64_t> shape = c.ShapeOf(0);
+  const int64_t extents[] = {to.w(), to.h(), to.d()};
+  for (size_t i = 2; i < shape.size(); ++i) shape[i] = extents[shape.size() - 1 - i];
+  return c.Out(x, shape);
+}
+
+constexpr MilOperation kOperations[] = {{"max_pool", Build},
+                                        {"avg_pool", Build},
+                                        {"l2_pool", Build},
+                                        {"ne_pool", Build},
+                                        {"pe_pool", Build}};
+
+constexpr Lowering kLowerings[] = {
+    {.op = "MaxPool", .lower = Lower},
+    {.op = "MaxPool", .rewritten = true, .lower = LowerInParts},
+    {.op = "AveragePool", .lower = Lower},
+    {.op = "AveragePool", .rewritten = true, .lower = LowerInParts},
+    {.op = "LpPool", .lower = Lower},
+};
+
+}  // namespace
+
+KernelRows PoolingLoweringRows() { return {{&PoolingUnit()}, kLowerings, kOperations}; }
+
+}  // namespace anemone

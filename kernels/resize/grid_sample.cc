@@ -1,0 +1,156 @@
+// GridSample of images at places computed at run time, and AffineGrid, which makes such places.
+//
+// A place is a number of a grid in fp16, and so off by up to extent / 4096 pixels at the border of
+// the image: bilinear results differ by that much of the step between neighbours.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "kernels/activation/neuron.h"
+#include "kernels/attributes.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/node_inputs.h"
+#include "kernels/resize/hat_weights.h"
+#include "kernels/units/goc.h"
+#include "kernels/units/input_view.h"
+#include "kernels/units/matrix_multiplication.h"
+#include "kernels/units/reduction.h"
+#include "kernels/units/reshape.h"
+#include "kernels/units/transpose.h"
+#include "rule_table.h"  // generated
+
+namespace anemone {
+namespace {
+
+struct Form {
+  std::string padding;
+  bool aligned = false;
+};
+
+// Places mirrored at `low` and `high` until they are between them.
+absl::StatusOr<Operand> Reflected(LowerContext& c, Operand x, double low, double high) {
+  const double span = high - low;
+  if (span <= 0) return Scaled(c, x, 0, low);
+  ANEMONE_ASSIGN_OR_RETURN(x, Scaled(c, x, 1, -low));
+  ANEMONE_ASSIGN_OR_RETURN(x, Absolute(c, x));
+  ANEMONE_ASSIGN_OR_RETURN(Operand rounds, Scaled(c, x, 0.5 / span, 0));
+  ANEMONE_ASSIGN_OR_RETURN(rounds, Activated(c, NeuronType::kFloor, rounds));
+  ANEMONE_ASSIGN_OR_RETURN(rounds, Scaled(c, rounds, 2 * span, 0));
+  ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kSub, x, rounds));
+  ANEMONE_ASSIGN_OR_RETURN(x, Scaled(c, x, 1, -span));
+  ANEMONE_ASSIGN_OR_RETURN(x, Absolute(c, x));
+  return Scaled(c, x, -1, low + span);
+}
+
+// Element 0 is at -1 and the last one at 1 if aligned, else their outer edges are.
+absl::StatusOr<Operand> Weights(LowerContext& c, Operand places, int64_t extent, const Form& form) {
+  const double last = static_cast<double>(extent - 1);
+  const double half = (form.aligned ? last : static_cast<double>(extent)) / 2;
+  ANEMONE_ASSIGN_OR_RETURN(places, Scaled(c, places, half, last / 2));
+  if (form.padding == "reflection") {
+    const double edge = form.aligned ? 0 : 0.5;
+    ANEMONE_ASSIGN_OR_RETURN(places, Reflected(c, places, -edge, last + edge));
+  }
+  if (form.padding != "zeros") {
+    ANEMONE_ASSIGN_OR_RETURN(
+        places, Activated(c, NeuronType::kClampedReLU, places, 0, static_cast<float>(last)));
+  }
+  return HatWeights(c, places, extent);
+}
+
+absl::Status Lower(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  Attributes a(node);
+  Form form;
+  ANEMONE_ASSIGN_OR_RETURN(std::string mode, a.String("mode", "linear"));
+  ANEMONE_ASSIGN_OR_RETURN(form.padding, a.String("padding_mode", "zeros"));
+  ANEMONE_ASSIGN_OR_RETURN(int64_t aligned, a.Int("align_corners", 0));
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  form.aligned = aligned != 0;
+  // The nearest pixel of a place that fp16 has rounded may be another one.
+  if (mode != "linear") return c.NotLowered(absl::StrCat("GridSample in mode ", mode));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> image, c.ShapeOf(node.inputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> grid, c.ShapeOf(node.inputs[1]));
+  if (image.size() != 4) return c.NotLowered("GridSample of volumes");
+  if (grid.size() != 4 || grid[3] != 2 || grid[0] != image[0]) {
+    return absl::InvalidArgumentError("grid: want two coordinates for every place of every image");
+  }
+  const int64_t n = image[0], channels = image[1], h = image[2], w = image[3];
+  const int64_t count = grid[1] * grid[2];
+  if (n * channels * h * w < 1 || count < 1) return c.Refuse(rule::kEmptyTensor);
+  if (n * channels * h > kMostSampled / count || n * std::max(h, w) > kMostSampled / count) {
+    return c.NotLowered("GridSample of a large image at many places");
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(Operand places, c.In(node.inputs[1]));
+  ANEMONE_ASSIGN_OR_RETURN(places, Reshaped(c, places, MakeDims(n, count, 1, 2)));
+  ANEMONE_ASSIGN_OR_RETURN(Operand columns, Sliced(c, places, Axis::kW, 0, 1));
+  ANEMONE_ASSIGN_OR_RETURN(Operand rows, Sliced(c, places, Axis::kW, 1, 1));
+  ANEMONE_ASSIGN_OR_RETURN(columns, Weights(c, columns, w, form));
+  ANEMONE_ASSIGN_OR_RETURN(rows, Weights(c, rows, h, form));
+  // Every row of the image at every place, then of these the rows that each place weighs.
+  ANEMONE_ASSIGN_OR_RETURN(columns, SwapAxes(c, columns, Axis::kC, Axis::kW));
+  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(n, channels * h, 1, w)));
+  ANEMONE_ASSIGN_OR_RETURN(x, MatrixProduct(c, x, columns));
+  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(n, channels, h, count)));
+  ANEMONE_ASSIGN_OR_RETURN(rows, SwapAxes(c, rows, Axis::kC, Axis::kW));
+  ANEMONE_ASSIGN_OR_RETURN(rows, Reshaped(c, rows, MakeDims(n, 1, h, count)));
+  ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kMult, x, rows));
+  ANEMONE_ASSIGN_OR_RETURN(x, Reduced(c, x, ReduceType::kSum, Axis::kH));
+  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, PlaceShape(to)));
+  return c.Out(node.outputs[0], x);
+}
+
+// theta (N, 2, 3) or (N, 3, 4) times the places of the unit square or cube and a 1 behind.
+absl::Status LowerAffineGrid(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  Attributes a(node);
+  ANEMONE_ASSIGN_OR_RETURN(int64_t aligned, a.Int("align_corners", 0));
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> theta, c.ShapeOf(node.inputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
+  const int64_t axes = static_cast<int64_t>(to.size()) - 2;
+  if (theta.size() != 3 || axes < 2 || axes > 3 || theta[1] != axes || theta[2] != axes + 1) {
+    return absl::InvalidArgumentError("theta: want a matrix of 2x3 or 3x4 for every image");
+  }
+  ANEMONE_ASSIGN_OR_RETURN(int64_t all, ElementCount(to));
+  if (all < 1) return c.Refuse(rule::kEmptyTensor);
+  const int64_t count = all / (to[0] * axes);
+  if (count > kMostSampled) return c.NotLowered("a grid of very many places");
+  std::vector<float> base((axes + 1) * count, 1);  // the last row stays 1
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t rest = i;
+    for (int64_t k = 0; k < axes; ++k) {  // x first, the output's last spatial axis
+      const int64_t extent = to[axes - k], at = rest % extent;
+      rest /= extent;
+      // The corners of one place: runtimes do not agree.
+      if (aligned != 0 && extent == 1) return c.NotLowered("an aligned grid of one place");
+      const auto number = static_cast<float>(extent);
+      const float step = aligned != 0 ? 2 / (number - 1) : 2 / number;
+      const float start = aligned != 0 ? -1 : 1 / number - 1;
+      base[k * count + i] = start + static_cast<float>(at) * step;
+    }
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(to[0], axes, 1, axes + 1)));
+  ANEMONE_ASSIGN_OR_RETURN(
+      x, MatrixProduct(
+             c, x, {.values = Tensor::Floats({axes + 1, count}, base), .k = axes + 1, .n = count}));
+  ANEMONE_ASSIGN_OR_RETURN(x, SwapAxes(c, x, Axis::kC, Axis::kW));
+  ANEMONE_ASSIGN_OR_RETURN(x, Placed(c, x, to));
+  return c.Out(node.outputs[0], x);
+}
+
+constexpr Lowering kLowerings[] = {
+    {.op = "GridSample", .rewritten = true, .lower = Lower},
+    {.op = "AffineGrid", .rewritten = true, .lower = LowerAffineGrid},
+};
+
+}  // namespace
+
+KernelRows GridSampleRows() { return {{}, kLowerings}; }
+
+}  // namespace anemone

@@ -1,0 +1,127 @@
+// RoiAlign in mode avg, with as many samples in each bin as `sampling_ratio` says, of one image:
+// two products with what each row and column weighs in each bin. Boxes come at run time; they are
+// fp16 numbers, and so are the places of the samples: off by up to extent / 4096 pixels each.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/status_macros.h"
+#include "kernels/activation/neuron.h"
+#include "kernels/attributes.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/resize/hat_weights.h"
+#include "kernels/units/goc.h"
+#include "kernels/units/input_view.h"
+#include "kernels/units/matrix_multiplication.h"
+#include "kernels/units/reduction.h"
+#include "kernels/units/reshape.h"
+#include "kernels/units/transpose.h"
+#include "rule_table.h"  // generated
+
+namespace anemone {
+namespace {
+
+struct Form {
+  int64_t out_h = 1, out_w = 1, samples = 1;
+  float scale = 1;
+  bool half_pixel = true;
+};
+
+absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c) {
+  Form form;
+  Attributes a(node);
+  ANEMONE_ASSIGN_OR_RETURN(std::string mode, a.String("mode", "avg"));
+  ANEMONE_ASSIGN_OR_RETURN(form.out_h, a.Int("output_height", 1));
+  ANEMONE_ASSIGN_OR_RETURN(form.out_w, a.Int("output_width", 1));
+  ANEMONE_ASSIGN_OR_RETURN(form.samples, a.Int("sampling_ratio", 0));
+  ANEMONE_ASSIGN_OR_RETURN(form.scale, a.Float("spatial_scale", 1.0f));
+  ANEMONE_ASSIGN_OR_RETURN(std::string coordinates,
+                           a.String("coordinate_transformation_mode", "half_pixel"));
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  form.half_pixel = coordinates == "half_pixel";
+  if (mode != "avg") return c.NotLowered("RoiAlign that takes the largest sample");
+  if (form.samples < 1) return c.NotLowered("RoiAlign with as many samples as a box is large");
+  constexpr int64_t kMost = 1024;
+  if (form.samples > kMost || std::min(form.out_h, form.out_w) < 1 ||
+      std::max(form.out_h, form.out_w) > kMost) {
+    return c.NotLowered("RoiAlign of very many samples");
+  }
+  return form;
+}
+
+// What each of `extent` rows (or columns) weighs in each of `bins`, from the boxes' two edges:
+// boxes x bins x 1 x extent.
+absl::StatusOr<Operand> BinWeights(LowerContext& c, const Operand& boxes, int64_t first,
+                                   int64_t bins, int64_t extent, const Form& form) {
+  const double offset = form.half_pixel ? 0.5 : 0;
+  const int64_t count = c.DimsOf(boxes).n(), points = bins * form.samples;
+  ANEMONE_ASSIGN_OR_RETURN(Operand start, Sliced(c, boxes, Axis::kW, first, 1));
+  ANEMONE_ASSIGN_OR_RETURN(start, Scaled(c, start, form.scale, -offset));
+  ANEMONE_ASSIGN_OR_RETURN(Operand end, Sliced(c, boxes, Axis::kW, first + 2, 1));
+  ANEMONE_ASSIGN_OR_RETURN(end, Scaled(c, end, form.scale, -offset));
+  ANEMONE_ASSIGN_OR_RETURN(Operand size, Combined(c, ElementWiseType::kSub, end, start));
+  if (!form.half_pixel) {  // boxes have an extent of at least 1 then
+    ANEMONE_ASSIGN_OR_RETURN(size, Combined(c, ElementWiseType::kMax, size, ScalarConstant(c, 1)));
+  }
+  std::vector<float> parts(points);
+  for (int64_t i = 0; i < points; ++i) {
+    parts[i] = (static_cast<float>(i) + 0.5f) / static_cast<float>(points);
+  }
+  const Operand shares = c.AddConstant(Tensor::Floats({points}, parts), MakeDims(1, points, 1, 1));
+  ANEMONE_ASSIGN_OR_RETURN(Operand places, Combined(c, ElementWiseType::kMult, size, shares));
+  ANEMONE_ASSIGN_OR_RETURN(places, Combined(c, ElementWiseType::kAdd, places, start));
+  // A sample up to one pixel outside counts as the border, further out as nothing.
+  const auto past = static_cast<float>(extent), last = static_cast<float>(extent - 1);
+  ANEMONE_ASSIGN_OR_RETURN(Operand above, Combined(c, ElementWiseType::kGreaterThanEqual, places,
+                                                   ScalarConstant(c, -1)));
+  ANEMONE_ASSIGN_OR_RETURN(
+      Operand below, Combined(c, ElementWiseType::kLessThanEqual, places, ScalarConstant(c, past)));
+  ANEMONE_ASSIGN_OR_RETURN(Operand counts, Combined(c, ElementWiseType::kMult, above, below));
+  ANEMONE_ASSIGN_OR_RETURN(places, Activated(c, NeuronType::kClampedReLU, places, 0, last));
+  ANEMONE_ASSIGN_OR_RETURN(Operand weights, HatWeights(c, places, extent));
+  ANEMONE_ASSIGN_OR_RETURN(weights, Combined(c, ElementWiseType::kMult, weights, counts));
+  ANEMONE_ASSIGN_OR_RETURN(weights,
+                           Reshaped(c, weights, MakeDims(count * bins, form.samples, 1, extent)));
+  ANEMONE_ASSIGN_OR_RETURN(weights, Reduced(c, weights, ReduceType::kAvg, Axis::kC));
+  return Reshaped(c, weights, MakeDims(count, bins, 1, extent));
+}
+
+absl::Status Lower(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  ANEMONE_ASSIGN_OR_RETURN(Form form, ReadForm(node, c));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> image, c.ShapeOf(node.inputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> boxes, c.ShapeOf(node.inputs[1]));
+  if (image.size() != 4 || boxes.size() != 2 || boxes[1] != 4) {
+    return absl::InvalidArgumentError("RoiAlign: want images and boxes of four numbers");
+  }
+  if (image[0] != 1) return c.NotLowered("RoiAlign of several images");
+  const int64_t channels = image[1], h = image[2], w = image[3], count = boxes[0];
+  if (count < 1 || channels * h * w < 1) return c.Refuse(rule::kEmptyTensor);
+  if (channels * h > kMostSampled / (count * form.out_w) ||
+      std::max(h, w) > kMostSampled / (count * std::max(form.out_h, form.out_w) * form.samples)) {
+    return c.NotLowered("RoiAlign of a large image in many boxes");
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(Operand edges, c.In(node.inputs[1]));
+  ANEMONE_ASSIGN_OR_RETURN(edges, Reshaped(c, edges, MakeDims(count, 1, 1, 4)));
+  ANEMONE_ASSIGN_OR_RETURN(Operand columns, BinWeights(c, edges, 0, form.out_w, w, form));
+  ANEMONE_ASSIGN_OR_RETURN(Operand rows, BinWeights(c, edges, 1, form.out_h, h, form));
+  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(1, channels * h, 1, w)));
+  ANEMONE_ASSIGN_OR_RETURN(columns, SwapAxes(c, columns, Axis::kC, Axis::kW));
+  ANEMONE_ASSIGN_OR_RETURN(x, MatrixProduct(c, x, columns));
+  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(count, channels, h, form.out_w)));
+  ANEMONE_ASSIGN_OR_RETURN(x, SwapAxes(c, x, Axis::kC, Axis::kH));
+  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(count, h, 1, channels * form.out_w)));
+  ANEMONE_ASSIGN_OR_RETURN(x, MatrixProduct(c, rows, x));
+  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(count, form.out_h, channels, form.out_w)));
+  ANEMONE_ASSIGN_OR_RETURN(x, SwapAxes(c, x, Axis::kC, Axis::kH));
+  return c.Out(node.outputs[0], x);
+}
+
+constexpr Lowering kLowerings[] = {{.op = "RoiAlign", .rewritten = true, .lower = Lower}};
+
+}  // namespace
+
+KernelRows RoiAlignRows() { return {{}, kLowerings}; }
+
+}  // namespace anemone

@@ -1,0 +1,130 @@
+// Operators that are arithmetic of several units: Pow, Mod, Round.
+#include <cmath>
+#include <optional>
+#include <vector>
+
+#include "base/status_macros.h"
+#include "kernels/activation/neuron.h"
+#include "kernels/attributes.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/lowering.h"
+#include "kernels/units/goc.h"
+
+namespace anemone {
+namespace {
+
+// x to the n, n >= 1, by squaring: a rounding for each product. Right for negative x too, where the
+// unit's own power may go by logarithms.
+absl::StatusOr<Operand> Raised(LowerContext& c, Operand x, int n) {
+  std::optional<Operand> y;
+  for (;;) {
+    if (n % 2 == 1 && y) {
+      ANEMONE_ASSIGN_OR_RETURN(y, Combined(c, ElementWiseType::kMult, *y, x));
+    } else if (n % 2 == 1) {
+      y = x;
+    }
+    n /= 2;
+    if (n == 0) return *y;
+    ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kMult, x, x));
+  }
+}
+
+constexpr int kLargestProduct = 8;  // above, one Power rounds less
+
+// A power whose exponent is a number with units of its own; nullopt: none.
+absl::StatusOr<std::optional<Operand>> RaisedToNumber(LowerContext& c, const Operand& x,
+                                                      double exponent) {
+  std::optional<Operand> y;
+  if (exponent == 0) {
+    ANEMONE_ASSIGN_OR_RETURN(y, Scaled(c, x, 0, 1));
+  } else if (exponent == 0.5) {
+    ANEMONE_ASSIGN_OR_RETURN(y, Activated(c, NeuronType::kSqrt, x));
+  } else if (exponent == -0.5) {
+    ANEMONE_ASSIGN_OR_RETURN(y, Activated(c, NeuronType::kRsqrt, x));
+  } else if (std::abs(exponent) <= kLargestProduct && std::trunc(exponent) == exponent) {
+    ANEMONE_ASSIGN_OR_RETURN(y, Raised(c, x, static_cast<int>(std::abs(exponent))));
+    if (exponent < 0) {
+      ANEMONE_ASSIGN_OR_RETURN(y, Activated(c, NeuronType::kInv, *y));
+    }
+  }
+  return y;
+}
+
+absl::Status LowerPow(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.outputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, AlignedOperand(c, node.inputs[0], shape));
+  std::optional<double> exponent = c.view().Scalar(node.inputs[1]);
+  if (exponent && c.DimsOf(x) == PlaceShape(shape)) {
+    ANEMONE_ASSIGN_OR_RETURN(std::optional<Operand> y, RaisedToNumber(c, x, *exponent));
+    if (y) return c.Out(node.outputs[0], *y);
+  }
+  Operand by;
+  if (exponent) {  // of any type, integers too
+    by = ScalarConstant(c, static_cast<float>(*exponent));
+  } else {
+    ANEMONE_ASSIGN_OR_RETURN(by, AlignedOperand(c, node.inputs[1], shape));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kPower, x, by));
+  return c.Out(node.outputs[0], x);
+}
+
+// C's fmod, which floats have: sign(x) * (|x| - floor(|x| / |y|) * |y|) (op_matrix.json mod). Where
+// the rounded quotient reaches the next integer, or the product passes 2048, the result may be off
+// by |y|.
+absl::Status LowerMod(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  Attributes a(node);
+  ANEMONE_ASSIGN_OR_RETURN(int64_t fmod, a.Int("fmod", 0));
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.outputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, AlignedOperand(c, node.inputs[0], shape));
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, AlignedOperand(c, node.inputs[1], shape));
+  if (fmod == 0) return c.NotLowered("Mod of integers");
+  ANEMONE_ASSIGN_OR_RETURN(Operand sign, Activated(c, NeuronType::kSign, x));
+  ANEMONE_ASSIGN_OR_RETURN(x, Absolute(c, x));
+  ANEMONE_ASSIGN_OR_RETURN(y, Absolute(c, y));
+  ANEMONE_ASSIGN_OR_RETURN(Operand whole, Combined(c, ElementWiseType::kDiv, x, y));
+  ANEMONE_ASSIGN_OR_RETURN(whole, Activated(c, NeuronType::kFloor, whole));
+  ANEMONE_ASSIGN_OR_RETURN(whole, Combined(c, ElementWiseType::kMult, whole, y));
+  ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kSub, x, whole));
+  ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kMult, x, sign));
+  return c.Out(node.outputs[0], x);
+}
+
+// To the nearest integer, a half to the even one. The unit's own RoundNearest takes a half away
+// from zero and moves integers from 1024 on (numerics.json ew-round-op), so, of the magnitude: e =
+// 2 floor(x / 2) is the even integer below, d = x - e is in [0, 2), and the result e, e + 1 or e +
+// 2 as d is up to 0.5, between, or from 1.5 on. Every step is exact; of a small negative x, e would
+// be -2 and d no fp16 number.
+absl::Status LowerRound(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(Operand sign, Activated(c, NeuronType::kSign, x));
+  ANEMONE_ASSIGN_OR_RETURN(x, Absolute(c, x));
+  ANEMONE_ASSIGN_OR_RETURN(Operand even, Scaled(c, x, 0.5, 0));
+  ANEMONE_ASSIGN_OR_RETURN(even, Activated(c, NeuronType::kFloor, even));
+  ANEMONE_ASSIGN_OR_RETURN(even, Scaled(c, even, 2, 0));
+  ANEMONE_ASSIGN_OR_RETURN(Operand d, Combined(c, ElementWiseType::kSub, x, even));
+  ANEMONE_ASSIGN_OR_RETURN(Operand above,
+                           Combined(c, ElementWiseType::kGreaterThan, d, ScalarConstant(c, 0.5f)));
+  ANEMONE_ASSIGN_OR_RETURN(Operand below,
+                           Combined(c, ElementWiseType::kLessThan, d, ScalarConstant(c, 1.5f)));
+  ANEMONE_ASSIGN_OR_RETURN(Operand steps, Combined(c, ElementWiseType::kSub, above, below));
+  ANEMONE_ASSIGN_OR_RETURN(steps, Scaled(c, steps, 1, 1));
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, Combined(c, ElementWiseType::kAdd, even, steps));
+  ANEMONE_ASSIGN_OR_RETURN(y, Combined(c, ElementWiseType::kMult, y, sign));
+  return c.Out(node.outputs[0], y);
+}
+
+constexpr Lowering kLowerings[] = {
+    {.op = "Pow", .lower = LowerPow},
+    {.op = "Mod", .rewritten = true, .lower = LowerMod},
+    {.op = "Round", .lower = LowerRound},
+};
+
+}  // namespace
+
+KernelRows ArithmeticRows() { return {{}, kLowerings}; }
+
+}  // namespace anemone

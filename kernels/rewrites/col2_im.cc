@@ -1,0 +1,91 @@
+// Col2Im of one or two spatial axes: every block's elements added where the block lies. The axes do
+// not mix, so it is a matrix of ones and zeros along each: kernel x blocks to the image's extent.
+#include <vector>
+
+#include "base/status_macros.h"
+#include "kernels/attributes.h"
+#include "kernels/node_inputs.h"
+#include "kernels/shared/axis_matrix.h"
+#include "kernels/shared/window.h"
+#include "kernels/units/reshape.h"
+#include "kernels/units/transpose.h"
+#include "rule_table.h"  // generated
+
+namespace anemone {
+namespace {
+
+struct ImageAxis {
+  Along along;
+  int64_t extent = 1;
+
+  int64_t blocks() const { return along.WindowsIn(extent); }
+  bool IsSmall() const {
+    return blocks() >= 1 && along.kernel <= kMostMatrixElements / extent / blocks();
+  }
+  // (extent, kernel * blocks).
+  Tensor Matrix() const {
+    const int64_t columns = along.kernel * blocks();
+    Tensor matrix = Tensor::Zeros(DataType::kFloat, {extent, columns});
+    for (int64_t i = 0; i < columns; ++i) {
+      const int64_t at = i % blocks() * along.stride + i / blocks() * along.dilation;
+      const int64_t to = at - along.pad_before;
+      if (to >= 0 && to < extent) matrix.mutable_data<float>()[to * columns + i] = 1;
+    }
+    return matrix;
+  }
+};
+
+// Height and width; one spatial axis is the width.
+absl::StatusOr<std::vector<ImageAxis>> ReadAxes(const Node& node, LowerContext& c) {
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> image, ConstantIntegers(c, node, 1, {}));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> block, ConstantIntegers(c, node, 2, {}));
+  Attributes a(node);
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<Along> window, ReadNodeWindow(a, block));
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  const size_t spatial = image.size();
+  if (block.size() != spatial) {
+    return absl::InvalidArgumentError(
+        "block_shape: want the axes of image_shape; run the ONNX checker on the model");
+  }
+  if (spatial < 1 || spatial > 2) return c.NotLowered("Col2Im of volumes");
+  std::vector<ImageAxis> axes(2);
+  for (size_t i = 0; i < spatial; ++i) {
+    ImageAxis& axis = axes[2 - spatial + i];
+    axis = {window[i], image[i]};
+    if (axis.extent < 1) return c.Refuse(rule::kEmptyTensor);
+    if (!axis.IsSmall()) return c.NotLowered("Col2Im of a large image, or of none");
+  }
+  return axes;
+}
+
+absl::Status Lower(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> from, c.ShapeOf(node.inputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<ImageAxis> axes, ReadAxes(node, c));
+  const ImageAxis &h = axes[0], &w = axes[1];
+  if (from.size() != 3 || to.size() < 3 || from[2] != h.blocks() * w.blocks() ||
+      from[1] != to[1] * h.along.kernel * w.along.kernel) {
+    return absl::InvalidArgumentError("input: want the blocks that image_shape has");
+  }
+  const int64_t images = to[0] * to[1];
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(
+      x, Reshaped(c, x, MakeDims(images * h.along.kernel, w.along.kernel, h.blocks(), w.blocks())));
+  ANEMONE_ASSIGN_OR_RETURN(x, SwapAxes(c, x, Axis::kC, Axis::kH));
+  ANEMONE_ASSIGN_OR_RETURN(
+      x, Reshaped(c, x,
+                  MakeDims(images, h.along.kernel * h.blocks(), 1, w.along.kernel * w.blocks())));
+  ANEMONE_ASSIGN_OR_RETURN(x, TimesMatrix(c, x, Axis::kC, h.Matrix()));
+  ANEMONE_ASSIGN_OR_RETURN(x, TimesMatrix(c, x, Axis::kW, w.Matrix()));
+  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, PlaceShape(to)));
+  return c.Out(node.outputs[0], x);
+}
+
+constexpr Lowering kLowerings[] = {{.op = "Col2Im", .rewritten = true, .lower = Lower}};
+
+}  // namespace
+
+KernelRows Col2ImRows() { return {{}, kLowerings}; }
+
+}  // namespace anemone

@@ -1,0 +1,118 @@
+// CumSum and CumProd, for which no target has a unit (op_matrix.json cumsum): by doubling, so that
+// there are log2(extent) roundings; or, for long axes, by a matrix of ones and zeros.
+#include "kernels/rewrites/cumulative.h"
+
+#include <utility>
+#include <vector>
+
+#include "base/status_macros.h"
+#include "kernels/attributes.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/mil.h"
+#include "kernels/node_inputs.h"
+#include "kernels/shared/axis_matrix.h"
+#include "kernels/shared/borders.h"
+#include "kernels/units/concat.h"
+#include "kernels/units/input_view.h"
+
+namespace anemone {
+namespace {
+
+struct Form {
+  Axis axis = Axis::kW;
+  bool exclusive = false, reverse = false;
+  ElementWiseType type = ElementWiseType::kAdd;
+};
+
+// The elements up to each one, combined: after step k each element holds those of its 2^k nearest.
+absl::StatusOr<Operand> Accumulated(NetworkBuilder& c, Operand x, const Form& form) {
+  const int64_t extent = c.DimsOf(x)[form.axis];
+  for (int64_t shift = 1; shift < extent; shift *= 2) {
+    // `first`: the elements that have nobody `shift` before (or behind) them.
+    const int64_t left = extent - shift;
+    ANEMONE_ASSIGN_OR_RETURN(Operand first,
+                             Sliced(c, x, form.axis, form.reverse ? left : 0, shift));
+    ANEMONE_ASSIGN_OR_RETURN(Operand low, Sliced(c, x, form.axis, 0, left));
+    ANEMONE_ASSIGN_OR_RETURN(Operand high, Sliced(c, x, form.axis, shift, left));
+    ANEMONE_ASSIGN_OR_RETURN(Operand both, Combined(c, form.type, low, high));
+    std::vector<Operand> parts = {first, both};
+    if (form.reverse) std::swap(parts[0], parts[1]);
+    ANEMONE_ASSIGN_OR_RETURN(x, Concatenated(c, std::move(parts), form.axis));
+  }
+  return x;
+}
+
+// What leaves the element itself out is its neighbour's; the first one's is 0, or 1 of products.
+absl::StatusOr<Operand> Shifted(NetworkBuilder& c, const Operand& x, const Form& form) {
+  const Dims dims = c.DimsOf(x);
+  const float none = form.type == ElementWiseType::kMult ? 1 : 0;
+  if (dims[form.axis] == 1) return Filled(c, none, dims);
+  ANEMONE_ASSIGN_OR_RETURN(Operand rest,
+                           Sliced(c, x, form.axis, form.reverse ? 1 : 0, dims[form.axis] - 1));
+  return Between(c, rest, form.axis, form.reverse ? 0 : 1, form.reverse ? 1 : 0, {.value = none});
+}
+
+absl::StatusOr<Operand> ByDoubling(NetworkBuilder& c, Operand x, const Form& form) {
+  ANEMONE_ASSIGN_OR_RETURN(x, Accumulated(c, x, form));
+  return form.exclusive ? Shifted(c, x, form) : x;
+}
+
+// Five units for each doubling against three at most, and a rounding each against one.
+constexpr int64_t kMostDoubled = 32;
+
+absl::Status Lower(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  Attributes a(node);
+  ANEMONE_ASSIGN_OR_RETURN(int64_t exclusive, a.Int("exclusive", 0));
+  ANEMONE_ASSIGN_OR_RETURN(int64_t reverse, a.Int("reverse", 0));
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> axes, ConstantIntegers(c, node, 1, {}));
+  if (axes.size() != 1) return absl::InvalidArgumentError("axis: want one integer");
+  const int rank = static_cast<int>(shape.size());
+  ANEMONE_ASSIGN_OR_RETURN(int at, NormalAxis(axes[0], rank));
+  Form form{AxisOf(rank, at), exclusive != 0, reverse != 0};
+  if (node.op_type == "CumProd") form.type = ElementWiseType::kMult;
+  const bool long_sum = node.op_type == "CumSum" && shape[at] > kMostDoubled;
+  ANEMONE_ASSIGN_OR_RETURN(x, long_sum ? RunningSums(c, x, form.axis, form.exclusive, form.reverse)
+                                       : ByDoubling(c, x, form));
+  return c.Out(node.outputs[0], x);
+}
+
+absl::Status Build(MilContext& c) {
+  Form form;
+  ANEMONE_ASSIGN_OR_RETURN(int at, c.AxisAt("axis", 0));
+  ANEMONE_ASSIGN_OR_RETURN(form.exclusive, c.Bool("exclusive", false));
+  ANEMONE_ASSIGN_OR_RETURN(form.reverse, c.Bool("reverse", false));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  form.axis = AxisOf(c.rank(0), at);
+  ANEMONE_ASSIGN_OR_RETURN(x, ByDoubling(c, x, form));
+  return c.Out(x, c.ShapeOf(0));
+}
+
+constexpr MilOperation kOperations[] = {{"cumsum", Build}};
+
+constexpr Lowering kLowerings[] = {{.op = "CumSum", .rewritten = true, .lower = Lower},
+                                   {.op = "CumProd", .rewritten = true, .lower = Lower}};
+
+}  // namespace
+
+absl::StatusOr<Operand> RunningSums(NetworkBuilder& c, const Operand& x, Axis axis, bool exclusive,
+                                    bool reverse) {
+  const int64_t extent = c.DimsOf(x)[axis];
+  if (extent > kMostMatrixElements / extent) return c.NotLowered("a sum along a very long axis");
+  Tensor matrix = Tensor::Zeros(DataType::kFloat, {extent, extent});
+  auto* to = matrix.mutable_data<float>();
+  for (int64_t o = 0; o < extent; ++o) {
+    for (int64_t i = 0; i < extent; ++i) {
+      const int64_t before = reverse ? i - o : o - i;
+      to[o * extent + i] = before > 0 || (before == 0 && !exclusive) ? 1 : 0;
+    }
+  }
+  return TimesMatrix(c, x, axis, matrix);
+}
+
+KernelRows CumulativeRows() { return {{}, kLowerings, kOperations}; }
+
+}  // namespace anemone

@@ -1,0 +1,43 @@
+// Hardmax: 1 at the first largest element along an axis, 0 elsewhere. Elements equal to the
+// largest are counted from the front by a matrix of ones, exactly up to 2048; the first is 1.
+#include <vector>
+
+#include "base/status_macros.h"
+#include "kernels/attributes.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/integers.h"
+#include "kernels/rewrites/cumulative.h"
+#include "kernels/units/reduction.h"
+
+namespace anemone {
+namespace {
+
+absl::Status Lower(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  Attributes a(node);
+  ANEMONE_ASSIGN_OR_RETURN(int64_t given, a.Int("axis", -1));
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
+  const int rank = static_cast<int>(shape.size());
+  ANEMONE_ASSIGN_OR_RETURN(int at, NormalAxis(given, rank));
+  if (shape[at] > kExactIntegers) {
+    return c.NotLowered("Hardmax of more elements than fp16 can count");
+  }
+  const Axis axis = AxisOf(rank, at);
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(Operand largest, Reduced(c, x, ReduceType::kMax, axis));
+  ANEMONE_ASSIGN_OR_RETURN(Operand is, Combined(c, ElementWiseType::kEqual, x, largest));
+  ANEMONE_ASSIGN_OR_RETURN(Operand count, RunningSums(c, is, axis));
+  ANEMONE_ASSIGN_OR_RETURN(count,
+                           Combined(c, ElementWiseType::kEqual, count, ScalarConstant(c, 1)));
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, Combined(c, ElementWiseType::kMult, is, count));
+  return c.Out(node.outputs[0], y);
+}
+
+constexpr Lowering kLowerings[] = {{.op = "Hardmax", .rewritten = true, .lower = Lower}};
+
+}  // namespace
+
+KernelRows HardmaxRows() { return {{}, kLowerings}; }
+
+}  // namespace anemone

@@ -1,0 +1,162 @@
+// Sinh, Cosh and the inverse functions Asinh, Acosh, Atanh, Asin and Acos, for which the engine has
+// no unit: exponentials, logarithms, roots and arc tangents. Error bounds are against the function
+// of the same fp16 number, relative (absolute below 1) unless they say otherwise.
+#include <numbers>
+
+#include "base/status_macros.h"
+#include "kernels/activation/neuron.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/lowering.h"
+#include "kernels/units/goc.h"
+
+namespace anemone {
+namespace {
+
+// exp(x) / 2, from exp(x / 2) so that it overflows only where the result does.
+absl::StatusOr<Operand> HalfExp(LowerContext& c, const Operand& x, double sign) {
+  ANEMONE_ASSIGN_OR_RETURN(Operand root, Scaled(c, x, sign / 2, 0));
+  ANEMONE_ASSIGN_OR_RETURN(root, Activated(c, NeuronType::kExp, root));
+  ANEMONE_ASSIGN_OR_RETURN(Operand half, Scaled(c, root, 0.5, 0));
+  return Combined(c, ElementWiseType::kMult, root, half);
+}
+
+// (exp(x) + exp(-x)) / 2: error at most 2e-3.
+absl::StatusOr<Operand> Cosh(LowerContext& c, const Operand& x) {
+  ANEMONE_ASSIGN_OR_RETURN(Operand up, HalfExp(c, x, 1));
+  ANEMONE_ASSIGN_OR_RETURN(Operand down, HalfExp(c, x, -1));
+  return Combined(c, ElementWiseType::kAdd, up, down);
+}
+
+// tanh(x) cosh(x), which cancels nothing near zero: relative error at most 3e-3.
+absl::StatusOr<Operand> Sinh(LowerContext& c, const Operand& x) {
+  ANEMONE_ASSIGN_OR_RETURN(Operand tangent, Activated(c, NeuronType::kTanh, x));
+  ANEMONE_ASSIGN_OR_RETURN(Operand cosh, Cosh(c, x));
+  return Combined(c, ElementWiseType::kMult, tangent, cosh);
+}
+
+// sqrt((x + a) (x + b)) as a product of roots, which does not overflow.
+absl::StatusOr<Operand> RootOfProduct(LowerContext& c, const Operand& x, double sign, double a,
+                                      double b) {
+  ANEMONE_ASSIGN_OR_RETURN(Operand first, Scaled(c, x, 1, a));
+  ANEMONE_ASSIGN_OR_RETURN(first, Activated(c, NeuronType::kSqrt, first));
+  ANEMONE_ASSIGN_OR_RETURN(Operand second, Scaled(c, x, sign, b));
+  ANEMONE_ASSIGN_OR_RETURN(second, Activated(c, NeuronType::kSqrt, second));
+  return Combined(c, ElementWiseType::kMult, first, second);
+}
+
+// log(a + b), both halved first so that the sum does not overflow.
+absl::StatusOr<Operand> LogOfSum(LowerContext& c, const Operand& a, const Operand& b) {
+  ANEMONE_ASSIGN_OR_RETURN(Operand half_a, Scaled(c, a, 0.5, 0));
+  ANEMONE_ASSIGN_OR_RETURN(Operand half_b, Scaled(c, b, 0.5, 0));
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, Combined(c, ElementWiseType::kAdd, half_a, half_b));
+  ANEMONE_ASSIGN_OR_RETURN(y, NaturalLog(c, y));
+  return Scaled(c, y, 1, std::numbers::ln2);
+}
+
+// log(x + sqrt(x^2 - 1)): error at most 2e-3.
+absl::StatusOr<Operand> Acosh(LowerContext& c, const Operand& x) {
+  ANEMONE_ASSIGN_OR_RETURN(Operand root, RootOfProduct(c, x, 1, -1, 1));
+  return LogOfSum(c, x, root);
+}
+
+// x (1 + x^2 (a + b x^2)) of |x| up to `limit`.
+absl::StatusOr<Operand> OddPolynomial(LowerContext& c, const Operand& x, float limit, double a,
+                                      double b) {
+  ANEMONE_ASSIGN_OR_RETURN(Operand near, Activated(c, NeuronType::kClampedReLU, x, -limit, limit));
+  ANEMONE_ASSIGN_OR_RETURN(Operand square, Combined(c, ElementWiseType::kMult, near, near));
+  ANEMONE_ASSIGN_OR_RETURN(Operand p, Scaled(c, square, b, a));
+  ANEMONE_ASSIGN_OR_RETURN(p, Combined(c, ElementWiseType::kMult, p, square));
+  ANEMONE_ASSIGN_OR_RETURN(p, Scaled(c, p, 1, 1));
+  return Combined(c, ElementWiseType::kMult, near, p);
+}
+
+// `near` where |x| < limit, else `far`; `near` is finite, and so is `far` where it is not taken.
+absl::StatusOr<Operand> Chosen(LowerContext& c, const Operand& x, float limit, const Operand& near,
+                               const Operand& far) {
+  ANEMONE_ASSIGN_OR_RETURN(Operand size, Absolute(c, x));
+  ANEMONE_ASSIGN_OR_RETURN(Operand is_near,
+                           Combined(c, ElementWiseType::kLessThan, size, ScalarConstant(c, limit)));
+  ANEMONE_ASSIGN_OR_RETURN(Operand is_far, Scaled(c, is_near, -1, 1));
+  ANEMONE_ASSIGN_OR_RETURN(Operand a, Combined(c, ElementWiseType::kMult, near, is_near));
+  ANEMONE_ASSIGN_OR_RETURN(Operand b, Combined(c, ElementWiseType::kMult, far, is_far));
+  return Combined(c, ElementWiseType::kAdd, a, b);
+}
+
+// log(|x| + sqrt(x^2 + 1)) with the sign of x, and near zero, where that cancels, x - x^3/6 +
+// 3x^5/40: relative error at most 3e-3. The root of a large x is x itself.
+absl::StatusOr<Operand> Asinh(LowerContext& c, const Operand& x) {
+  constexpr float kNear = 0.5, kLarge = 128;
+  ANEMONE_ASSIGN_OR_RETURN(Operand size, Absolute(c, x));
+  ANEMONE_ASSIGN_OR_RETURN(Operand root,
+                           Combined(c, ElementWiseType::kMin, size, ScalarConstant(c, kLarge)));
+  ANEMONE_ASSIGN_OR_RETURN(root, Combined(c, ElementWiseType::kMult, root, root));
+  ANEMONE_ASSIGN_OR_RETURN(root, Scaled(c, root, 1, 1));
+  ANEMONE_ASSIGN_OR_RETURN(root, Activated(c, NeuronType::kSqrt, root));
+  ANEMONE_ASSIGN_OR_RETURN(root, Combined(c, ElementWiseType::kMax, root, size));
+  ANEMONE_ASSIGN_OR_RETURN(Operand far, LogOfSum(c, size, root));
+  ANEMONE_ASSIGN_OR_RETURN(Operand sign, Activated(c, NeuronType::kSign, x));
+  ANEMONE_ASSIGN_OR_RETURN(far, Combined(c, ElementWiseType::kMult, far, sign));
+  ANEMONE_ASSIGN_OR_RETURN(Operand near, OddPolynomial(c, x, kNear, -1.0 / 6, 3.0 / 40));
+  return Chosen(c, x, kNear, near, far);
+}
+
+// (log(1 + x) - log(1 - x)) / 2, and near zero, where that cancels, x + x^3/3 + x^5/5: relative
+// error at most 3e-3 for |x| below 1. At 1 it is as large as the engine's log(0), not infinite.
+absl::StatusOr<Operand> Atanh(LowerContext& c, const Operand& x) {
+  constexpr float kNear = 0.375;
+  ANEMONE_ASSIGN_OR_RETURN(Operand up, Scaled(c, x, 1, 1));
+  ANEMONE_ASSIGN_OR_RETURN(up, NaturalLog(c, up));
+  ANEMONE_ASSIGN_OR_RETURN(Operand down, Scaled(c, x, -1, 1));
+  ANEMONE_ASSIGN_OR_RETURN(down, NaturalLog(c, down));
+  ANEMONE_ASSIGN_OR_RETURN(Operand far, Combined(c, ElementWiseType::kSub, up, down));
+  ANEMONE_ASSIGN_OR_RETURN(far, Scaled(c, far, 0.5, 0));
+  ANEMONE_ASSIGN_OR_RETURN(Operand near, OddPolynomial(c, x, kNear, 1.0 / 3, 0.21));
+  return Chosen(c, x, kNear, near, far);
+}
+
+// 2 atan(x / (1 + sqrt(1 - x^2))): relative error at most 3e-3.
+absl::StatusOr<Operand> Asin(LowerContext& c, const Operand& x) {
+  ANEMONE_ASSIGN_OR_RETURN(Operand below, RootOfProduct(c, x, -1, 1, 1));
+  ANEMONE_ASSIGN_OR_RETURN(below, Scaled(c, below, 1, 1));
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, Combined(c, ElementWiseType::kDiv, x, below));
+  ANEMONE_ASSIGN_OR_RETURN(y, Activated(c, NeuronType::kAtan, y));
+  return Scaled(c, y, 2, 0);
+}
+
+// pi / 2 - asin(x): error at most 2e-3, absolute near 1.
+absl::StatusOr<Operand> Acos(LowerContext& c, const Operand& x) {
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, Asin(c, x));
+  return Scaled(c, y, -1, std::numbers::pi / 2);
+}
+
+struct Function {
+  const char* op;
+  absl::StatusOr<Operand> (*make)(LowerContext&, const Operand&);
+};
+
+constexpr Function kFunctions[] = {{"Sinh", Sinh},   {"Cosh", Cosh}, {"Asinh", Asinh},
+                                   {"Acosh", Acosh}, {"Asin", Asin}, {"Atanh", Atanh},
+                                   {"Acos", Acos}};
+
+absl::Status Lower(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, RowNamed(node.op_type, kFunctions).make(c, x));
+  return c.Out(node.outputs[0], y);
+}
+
+constexpr Lowering kLowerings[] = {
+    {.op = "Sinh", .rewritten = true, .lower = Lower},
+    {.op = "Cosh", .rewritten = true, .lower = Lower},
+    {.op = "Asinh", .rewritten = true, .lower = Lower},
+    {.op = "Acosh", .rewritten = true, .lower = Lower},
+    {.op = "Atanh", .rewritten = true, .lower = Lower},
+    {.op = "Asin", .rewritten = true, .lower = Lower},
+    {.op = "Acos", .rewritten = true, .lower = Lower},
+};
+
+}  // namespace
+
+KernelRows HyperbolicRows() { return {{}, kLowerings}; }
+
+}  // namespace anemone

@@ -1,0 +1,101 @@
+// Normalizations whose mean or deviation is read as well, and MeanVarianceNormalization: sums of
+// squares spelled out, where no unit gives them. Differences are divided by the largest of them
+// first, if that is above 1: so squares do not overflow.
+#include <algorithm>
+#include <vector>
+
+#include "base/status_macros.h"
+#include "kernels/activation/neuron.h"
+#include "kernels/attributes.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/node_inputs.h"
+#include "kernels/units/goc.h"
+#include "kernels/units/reduction.h"
+
+namespace anemone {
+namespace {
+
+struct Moments {
+  Operand mean, inverse_deviation;
+  Operand normal;  // (x - mean) * inverse_deviation
+};
+
+// Relative error of the deviation at most 3e-3. An epsilon that fp16 has not is the smallest number
+// that it has: the same zeros of constants.
+absl::StatusOr<Moments> MomentsOf(LowerContext& c, const Operand& x, const std::vector<Axis>& axes,
+                                  double epsilon) {
+  constexpr double kSmallest = 1.0 / (1 << 24);
+  Moments m;
+  ANEMONE_ASSIGN_OR_RETURN(m.mean, Reduced(c, x, ReduceType::kAvg, axes));
+  ANEMONE_ASSIGN_OR_RETURN(Operand d, Combined(c, ElementWiseType::kSub, x, m.mean));
+  ANEMONE_ASSIGN_OR_RETURN(Operand scale, Absolute(c, d));
+  ANEMONE_ASSIGN_OR_RETURN(scale, Reduced(c, scale, ReduceType::kMax, axes));
+  ANEMONE_ASSIGN_OR_RETURN(scale, Combined(c, ElementWiseType::kMax, scale, ScalarConstant(c, 1)));
+  ANEMONE_ASSIGN_OR_RETURN(Operand inverse, Activated(c, NeuronType::kInv, scale));
+  ANEMONE_ASSIGN_OR_RETURN(d, Combined(c, ElementWiseType::kMult, d, inverse));
+  ANEMONE_ASSIGN_OR_RETURN(Operand v, Combined(c, ElementWiseType::kMult, d, d));
+  ANEMONE_ASSIGN_OR_RETURN(v, Reduced(c, v, ReduceType::kAvg, axes));
+  ANEMONE_ASSIGN_OR_RETURN(Operand e, Combined(c, ElementWiseType::kMult, inverse, inverse));
+  ANEMONE_ASSIGN_OR_RETURN(e, Scaled(c, e, std::max(epsilon, kSmallest), 0));
+  ANEMONE_ASSIGN_OR_RETURN(v, Combined(c, ElementWiseType::kAdd, v, e));
+  ANEMONE_ASSIGN_OR_RETURN(v, Activated(c, NeuronType::kRsqrt, v));
+  ANEMONE_ASSIGN_OR_RETURN(m.inverse_deviation, Combined(c, ElementWiseType::kMult, v, inverse));
+  ANEMONE_ASSIGN_OR_RETURN(m.normal, Combined(c, ElementWiseType::kMult, d, v));
+  return m;
+}
+
+absl::Status LowerLayerNormalization(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  Attributes a(node);
+  ANEMONE_ASSIGN_OR_RETURN(int64_t first, a.Int("axis", -1));
+  ANEMONE_ASSIGN_OR_RETURN(float epsilon, a.Float("epsilon", 1e-5f));
+  a.Ignore("stash_type");  // fp16 in, wide sums
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
+  const int rank = static_cast<int>(shape.size());
+  ANEMONE_ASSIGN_OR_RETURN(int axis, NormalAxis(first, rank));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(Moments m, MomentsOf(c, x, AxesFrom(rank, axis), epsilon));
+  ANEMONE_ASSIGN_OR_RETURN(Operand scale, AlignedOperand(c, node.inputs[1], shape));
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, Combined(c, ElementWiseType::kMult, m.normal, scale));
+  if (HasInput(node, 2)) {
+    ANEMONE_ASSIGN_OR_RETURN(Operand bias, AlignedOperand(c, node.inputs[2], shape));
+    ANEMONE_ASSIGN_OR_RETURN(y, Combined(c, ElementWiseType::kAdd, y, bias));
+  }
+  const Operand* outputs[] = {&y, &m.mean, &m.inverse_deviation};
+  for (size_t i = 0; i < std::size(outputs); ++i) {
+    if (i > 0 && !IsRead(c.view(), node, i)) continue;
+    ANEMONE_RETURN_IF_ERROR(c.Out(node.outputs[i], *outputs[i]));
+  }
+  return absl::OkStatus();
+}
+
+// ONNX adds 1e-9 to the deviation, here it is added to the variance.
+absl::Status LowerMeanVariance(const Match& match, LowerContext& c) {
+  constexpr double kEpsilon = 1e-9;
+  const Node& node = c.anchor(match);
+  Attributes a(node);
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> given, a.Ints("axes", {0, 2, 3}));
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
+  const int rank = static_cast<int>(shape.size());
+  std::vector<Axis> axes;
+  for (int64_t at : given) {
+    ANEMONE_ASSIGN_OR_RETURN(int axis, NormalAxis(at, rank));
+    axes.push_back(AxisOf(rank, axis));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(Moments m, MomentsOf(c, x, axes, kEpsilon));
+  return c.Out(node.outputs[0], m.normal);
+}
+
+constexpr Lowering kLowerings[] = {
+    {.op = "LayerNormalization", .rewritten = true, .lower = LowerLayerNormalization},
+    {.op = "MeanVarianceNormalization", .rewritten = true, .lower = LowerMeanVariance},
+};
+
+}  // namespace
+
+KernelRows MomentsRows() { return {{}, kLowerings}; }
+
+}  // namespace anemone

@@ -1,0 +1,261 @@
+// QuantizeLinear -> DequantizeLinear of one scale and zero point: what is left of a quantized
+// activation where nothing reads its integers. Two forms, chosen by n, the largest |q - zero point|
+// of the grid (docs/quantized.md):
+// - n <= 1023: the steps are kept, clip(round(x / scale), least, most) * scale, where least and
+//   most are the ends of the integer type less the zero point. All between the two products is
+//   exact in fp16. A result is one step off where x / scale is within its 2^-10th part of a half.
+// - n >= 2048: fp16 is no finer than the grid at the grid's end: a clip to its ends, at most
+//   scale / 2 off.
+// DequantizeLinear alone, of integers that the engine may hold (kernels/integers.h): exact.
+// DynamicQuantizeLinear -> DequantizeLinear finds its scale when it runs, so that nothing is
+// clipped: the float it came from, at most half a step, (max - min) / 510, off.
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "importer/elements.h"
+#include "importer/operators/intervals.h"
+#include "kernels/activation/neuron.h"
+#include "kernels/attributes.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/units/goc.h"
+
+namespace anemone {
+namespace {
+
+// Integers up to here are rounded to without an error (numerics.json ew-round-op).
+constexpr double kMostSteps = 1023;
+// From here on every step of the grid is at most one of fp16 at the grid's end.
+constexpr double kFineGrid = 2048;
+// Scales whose reciprocal is as exact in fp16 as they are.
+constexpr int64_t kMostScales = 1 << 16;
+constexpr float kLeastScale = 0x1p-14f, kMostScale = 0x1p14f;
+
+bool SameConstant(const GraphView& view, ValueId a, ValueId b) {
+  if (a == b) return true;
+  const Tensor* first = view.Constant(a);
+  const Tensor* second = view.Constant(b);
+  return first != nullptr && second != nullptr && SameTensor(*first, *second);
+}
+
+// The nodes of `match` are the quantizer; its values: what it quantizes.
+bool MatchPair(const GraphView& view, const Node& dequantize, Match& match) {
+  const Node* quantize = view.OnlyProducer(dequantize.inputs[0], "QuantizeLinear");
+  if (quantize == nullptr) return false;
+  for (size_t i : {size_t{1}, size_t{2}}) {
+    if (!SameConstant(view, InputOr(*quantize, i), InputOr(dequantize, i))) return false;
+  }
+  match.nodes = {view.IdOf(*quantize)};
+  match.values = {quantize->inputs[0]};
+  return true;
+}
+
+bool MatchDynamicPair(const GraphView& view, const Node& dequantize, Match& match) {
+  const Node* quantize = view.Producer(dequantize.inputs[0], "DynamicQuantizeLinear");
+  if (quantize == nullptr || dequantize.inputs.size() != 3) return false;
+  if (!std::equal(quantize->outputs.begin(), quantize->outputs.end(), dequantize.inputs.begin(),
+                  dequantize.inputs.end())) {
+    return false;
+  }
+  match.nodes = {view.IdOf(*quantize)};
+  match.values = {quantize->inputs[0]};
+  return true;
+}
+
+// A grid's scale and the ends of its integers less the zero point: a number each, or one for every
+// element of an axis. Scales are fp16 numbers.
+struct Grid {
+  std::vector<float> scale, zero, least, most;
+  std::vector<int64_t> dims;  // to broadcast by
+};
+
+// Of QuantizeLinear or DequantizeLinear, between floats of `shape` and integers of `type`.
+// kUnimplemented with the reason for a form that is not lowered.
+absl::StatusOr<Grid> GridOf(LowerContext& c, const Node& node, DataType type,
+                            absl::Span<const int64_t> shape) {
+  const Tensor* scale = c.view().Constant(node.inputs[1]);
+  if (scale == nullptr) return c.NotLowered("a scale that is no constant");
+  const std::optional<std::vector<double>> scales = ToNumbers(*scale, kMostScales);
+  const auto limits = LimitsOf(type);
+  if (!scales || !limits) return c.NotLowered("a grid that is not of integers");
+  std::vector<double> zeros(scales->size());
+  if (HasInput(node, 2)) {
+    const Tensor* given = c.view().Constant(node.inputs[2]);
+    const auto numbers = given == nullptr ? std::nullopt : ToNumbers(*given, kMostScales);
+    if (!numbers || numbers->size() != zeros.size()) {
+      return c.NotLowered("zero points that are no constant, or not one for each scale");
+    }
+    zeros = *numbers;
+  }
+  Attributes a(node);
+  ANEMONE_ASSIGN_OR_RETURN(int64_t block, a.Int("block_size", 0));
+  ANEMONE_ASSIGN_OR_RETURN(int64_t axis, a.Int("axis", 1));
+  for (const char* known : {"saturate", "precision", "output_dtype"}) a.Ignore(known);
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  if (block != 0) return c.NotLowered("a scale for each block of an activation");
+  Grid grid;
+  if (scales->size() != 1) {
+    ANEMONE_ASSIGN_OR_RETURN(const int at, NormalAxis(axis, static_cast<int64_t>(shape.size())));
+    if (scale->dims().size() != 1 || shape[at] != scale->elements()) {
+      return c.NotLowered("scales that are not one for each element of the axis");
+    }
+    grid.dims.assign(shape.size(), 1);
+    grid.dims[at] = scale->elements();
+  }
+  for (size_t i = 0; i < zeros.size(); ++i) {
+    grid.scale.push_back(static_cast<float>((*scales)[i]));
+    grid.zero.push_back(static_cast<float>(zeros[i]));
+    grid.least.push_back(static_cast<float>(static_cast<double>(limits->low) - zeros[i]));
+    grid.most.push_back(static_cast<float>(static_cast<double>(limits->high) - zeros[i]));
+  }
+  return grid;
+}
+
+// One number of the grid for each element, as a constant that repeats.
+absl::StatusOr<Operand> Constant(NetworkBuilder& c, const Grid& grid,
+                                 const std::vector<float>& numbers,
+                                 absl::Span<const int64_t> shape) {
+  return AlignedConstant(c, Tensor::Floats(grid.dims, numbers), shape);
+}
+
+absl::StatusOr<Operand> Times(NetworkBuilder& c, const Operand& x, const Grid& grid,
+                              const std::vector<float>& factors, absl::Span<const int64_t> shape) {
+  if (factors.size() == 1) return Scaled(c, x, factors[0], 0);
+  ANEMONE_ASSIGN_OR_RETURN(Operand by, Constant(c, grid, factors, shape));
+  return Combined(c, ElementWiseType::kMult, x, by);
+}
+
+absl::StatusOr<Operand> Clipped(NetworkBuilder& c, Operand x, const Grid& grid,
+                                const std::vector<float>& least, const std::vector<float>& most,
+                                absl::Span<const int64_t> shape) {
+  if (least.size() == 1) {
+    return Activated(c, NeuronType::kClampedReLU, x, std::max(least[0], -65504.0f),
+                     std::min(most[0], 65504.0f));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Operand low, Constant(c, grid, least, shape));
+  ANEMONE_ASSIGN_OR_RETURN(Operand high, Constant(c, grid, most, shape));
+  ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kMax, x, low));
+  return Combined(c, ElementWiseType::kMin, x, high);
+}
+
+float Largest(const std::vector<float>& numbers) {
+  return *std::max_element(numbers.begin(), numbers.end());
+}
+
+absl::Status CheckDigits(const LowerContext& c, const Grid& grid) {
+  for (float scale : grid.scale) {
+    if (scale >= kLeastScale && scale <= kMostScale) continue;
+    return c.NotLowered(
+        absl::StrCat("a scale of ", scale, ", which has not all its digits in fp16"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Operand> InSteps(LowerContext& c, Operand x, const Grid& grid,
+                                absl::Span<const int64_t> shape) {
+  ANEMONE_RETURN_IF_ERROR(CheckDigits(c, grid));
+  std::vector<float> reciprocals;
+  for (float scale : grid.scale) reciprocals.push_back(1 / scale);
+  ANEMONE_ASSIGN_OR_RETURN(x, Times(c, x, grid, reciprocals, shape));
+  ANEMONE_ASSIGN_OR_RETURN(x, Clipped(c, x, grid, grid.least, grid.most, shape));
+  ANEMONE_ASSIGN_OR_RETURN(x, Activated(c, NeuronType::kRoundNearest, x));
+  c.SetBound(absl::StrCat(
+      Largest(grid.scale),
+      " (a step of the grid) where x / scale is within its 2^-10th part of a half, else 0"));
+  return Times(c, x, grid, grid.scale, shape);
+}
+
+absl::StatusOr<Operand> ToEnds(LowerContext& c, const Operand& x, Grid grid,
+                               absl::Span<const int64_t> shape) {
+  for (size_t i = 0; i < grid.scale.size(); ++i) {
+    if (!(grid.scale[i] > 0)) return c.NotLowered("a scale that is not above 0");
+    grid.least[i] *= grid.scale[i];
+    grid.most[i] *= grid.scale[i];
+  }
+  c.SetBound(absl::StrCat(Largest(grid.scale) / 2, " (half a step of the grid)"));
+  return Clipped(c, x, grid, grid.least, grid.most, shape);
+}
+
+absl::Status LowerPair(const Match& match, LowerContext& c) {
+  const Node& dequantize = c.anchor(match);
+  const Node& quantize = c.graph().nodes[match.nodes[0]];
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(dequantize.outputs[0]));
+  const DataType type = c.graph().values[quantize.outputs[0]].type;
+  ANEMONE_ASSIGN_OR_RETURN(Grid grid, GridOf(c, quantize, type, shape));
+  ANEMONE_ASSIGN_OR_RETURN(const Grid back, GridOf(c, dequantize, type, shape));
+  if (grid.dims != back.dims) return c.NotLowered("scales of two axes");
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(match.values[0]));
+  double most = 0, least = kFineGrid;
+  for (size_t i = 0; i < grid.scale.size(); ++i) {
+    const double n = std::max(std::abs(grid.least[i]), std::abs(grid.most[i]));
+    most = std::max(most, n);
+    least = std::min(least, n);
+  }
+  if (most <= kMostSteps) {
+    ANEMONE_ASSIGN_OR_RETURN(x, InSteps(c, x, grid, shape));
+  } else if (least >= kFineGrid) {
+    ANEMONE_ASSIGN_OR_RETURN(x, ToEnds(c, x, std::move(grid), shape));
+  } else {
+    return c.NotLowered("a grid too fine to round to in fp16 and too coarse to leave out");
+  }
+  return c.Out(dequantize.outputs[0], x);
+}
+
+absl::Status LowerDynamicPair(const Match& match, LowerContext& c) {
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(match.values[0]));
+  c.SetBound("(max - min) / 510 of the tensor (half a step of a grid found at run time)");
+  return c.Out(c.anchor(match).outputs[0], x);
+}
+
+// Of integers that are at hand: a model input of bytes, say. (q - zero point) * scale, one
+// rounding.
+absl::Status LowerDequantize(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.outputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(Grid grid,
+                           GridOf(c, node, c.graph().values[node.inputs[0]].type, shape));
+  ANEMONE_RETURN_IF_ERROR(CheckDigits(c, grid));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  if (grid.zero.size() == 1) {
+    ANEMONE_ASSIGN_OR_RETURN(x, Scaled(c, x, 1, -grid.zero[0]));
+  } else {
+    ANEMONE_ASSIGN_OR_RETURN(Operand zero, Constant(c, grid, grid.zero, shape));
+    ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kSub, x, zero));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(x, Times(c, x, grid, grid.scale, shape));
+  return c.Out(node.outputs[0], x);
+}
+
+// Of either node alone.
+absl::Status RefuseAlone(const Match&, LowerContext& c) {
+  return c.NotLowered(
+      "quantized integers that are more than the way from a float to itself: only "
+      "QuantizeLinear read by one DequantizeLinear of the same constant scale and zero point is");
+}
+
+constexpr Lowering kLowerings[] = {
+    {.op = "DequantizeLinear",
+     .pattern = "Q/DQ pair",
+     .rewritten = true,
+     .match = MatchPair,
+     .lower = LowerPair},
+    {.op = "DequantizeLinear",
+     .pattern = "dynamic Q/DQ pair",
+     .rewritten = true,
+     .match = MatchDynamicPair,
+     .lower = LowerDynamicPair},
+    {.op = "DequantizeLinear", .rewritten = true, .lower = LowerDequantize},
+    {.op = "DequantizeLinear", .lower = RefuseAlone},
+    {.op = "QuantizeLinear", .lower = RefuseAlone},
+    {.op = "DynamicQuantizeLinear", .lower = RefuseAlone},
+};
+
+}  // namespace
+
+KernelRows QuantizePairRows() { return {{}, kLowerings}; }
+
+}  // namespace anemone

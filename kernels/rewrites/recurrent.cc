@@ -1,0 +1,468 @@
+// LSTM, GRU and RNN, for which no target has a unit (op_matrix.json: "unroll a fixed number of
+// steps into conv/matmul/activation"): step after step in units.
+//
+// The inputs' part of all gates is one product for all steps. A step adds the state's part, a 1x1
+// convolution over a batch of states (batch, hidden, 1, 1) with its bias inside, and takes the
+// gates apart along the channels. Every value on the way is fp16, so a step adds a few ulps to a
+// state of magnitude 1; they fade as the state forgets.
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "engine/constant.h"
+#include "kernels/activation/neuron.h"
+#include "kernels/attributes.h"
+#include "kernels/conv/conv.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/node_inputs.h"
+#include "kernels/units/concat.h"
+#include "kernels/units/input_view.h"
+#include "kernels/units/linear.h"
+#include "kernels/units/reshape.h"
+#include "rule_table.h"  // generated
+
+namespace anemone {
+namespace {
+
+// A step is up to 18 units, and networks of some tens of units were seen to compile (netplist.md).
+// A thousand is as far as we go beyond that; longer sequences are better off in the CPU's loop.
+constexpr int64_t kMostSteps = 64;
+// Every step's product packs the state's weights anew; this many elements are 128 MB.
+constexpr int64_t kMostStateWeights = int64_t{64} << 20;
+
+enum class Cell : uint8_t { kRnn, kGru, kLstm };
+
+struct Form {
+  Cell cell = Cell::kRnn;
+  int64_t gates = 1;  // rows of a weight are this many times `hidden`
+  int64_t steps = 1, batch = 1, inputs = 1, hidden = 1, directions = 1;
+  bool backwards = false;  // the first direction
+  bool batch_first = false, linear_before_reset = false;
+  std::vector<NeuronType> functions;  // those of the first direction, then of the second
+};
+
+// The functions of a cell as ONNX has them by default.
+struct CellRow {
+  const char* op;
+  Cell cell;
+  int64_t gates;
+  std::vector<std::string> functions;
+};
+
+const CellRow& RowOf(const Node& node) {
+  static const std::vector<CellRow>& rows = *new std::vector<CellRow>{
+      {"LSTM", Cell::kLstm, 4, {"Sigmoid", "Tanh", "Tanh"}},
+      {"GRU", Cell::kGru, 3, {"Sigmoid", "Tanh"}},
+      {"RNN", Cell::kRnn, 1, {"Tanh"}},
+  };
+  return RowNamed(node.op_type, rows);
+}
+
+// Those without parameters.
+std::optional<NeuronType> FunctionOf(const std::string& name) {
+  if (name == "Sigmoid") return NeuronType::kSigmoidHighPrecision;
+  if (name == "Tanh") return NeuronType::kTanh;
+  if (name == "Relu") return NeuronType::kReLU;
+  return std::nullopt;
+}
+
+absl::Status ReadFunctions(const Node& node, LowerContext& c, Form& form) {
+  std::vector<std::string> names;
+  if (const Attribute* attribute = node.FindAttribute("activations")) {
+    const auto* given = std::get_if<std::vector<std::string>>(&attribute->value);
+    if (given != nullptr) names = *given;
+  }
+  const std::vector<std::string>& defaults = RowOf(node).functions;
+  for (int64_t d = 0; names.size() < defaults.size() * form.directions; ++d) {
+    if (d == 0) names.clear();
+    names.insert(names.end(), defaults.begin(), defaults.end());
+  }
+  for (const std::string& name : names) {
+    std::optional<NeuronType> function = FunctionOf(name);
+    if (!function) return c.NotLowered(absl::StrCat(node.op_type, " with activation ", name));
+    form.functions.push_back(*function);
+  }
+  return absl::OkStatus();
+}
+
+// Lengths are those of the padded sequence: absent, or all of them.
+absl::Status CheckLengths(const Node& node, LowerContext& c, const Form& form) {
+  if (!HasInput(node, 4)) return absl::OkStatus();
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> lengths, ConstantIntegers(c, node, 4, {}));
+  for (int64_t length : lengths) {
+    if (length != form.steps) return c.NotLowered("sequences of different lengths");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadAttributes(const Node& node, LowerContext& c, Form& form) {
+  Attributes a(node);
+  a.Ignore("activations");
+  a.Ignore("hidden_size");  // the weights' shapes say it
+  ANEMONE_ASSIGN_OR_RETURN(std::string direction, a.String("direction", "forward"));
+  ANEMONE_ASSIGN_OR_RETURN(int64_t layout, a.Int("layout", 0));
+  ANEMONE_ASSIGN_OR_RETURN(int64_t coupled, a.Int("input_forget", 0));
+  ANEMONE_ASSIGN_OR_RETURN(int64_t linear_first, a.Int("linear_before_reset", 0));
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  if (coupled != 0) return c.NotLowered("LSTM whose input and forget gates are one");
+  form.directions = direction == "bidirectional" ? 2 : 1;
+  form.backwards = direction == "reverse";
+  form.batch_first = layout != 0;
+  form.linear_before_reset = linear_first != 0;
+  return ReadFunctions(node, c, form);
+}
+
+absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c) {
+  Form form{.cell = RowOf(node).cell, .gates = RowOf(node).gates};
+  ANEMONE_RETURN_IF_ERROR(ReadAttributes(node, c, form));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> x, c.ShapeOf(node.inputs[0]));
+  const Tensor* w = c.view().Constant(node.inputs[1]);
+  const Tensor* r = c.view().Constant(node.inputs[2]);
+  const Tensor* b = HasInput(node, 3) ? c.view().Constant(node.inputs[3]) : nullptr;
+  if (w == nullptr || r == nullptr || (HasInput(node, 3) && b == nullptr)) {
+    return c.NotLowered("recurrent weights computed at run time");
+  }
+  for (const Tensor* t : {w, r, b}) {
+    if (t != nullptr && !IsEngineConstant(t->type())) return c.NotLowered("weights of integers");
+  }
+  if (HasInput(node, 7)) return c.NotLowered("LSTM with peepholes");
+  form.hidden = r->dims().empty() ? 0 : r->dims().back();
+  const int64_t rows = form.gates * form.hidden;
+  if (x.size() != 3 || w->dims() != std::vector<int64_t>{form.directions, rows, x[2]} ||
+      r->dims() != std::vector<int64_t>{form.directions, rows, form.hidden} ||
+      (b != nullptr && b->dims() != std::vector<int64_t>{form.directions, 2 * rows})) {
+    return absl::InvalidArgumentError(
+        "weights that do not fit the input; run the ONNX checker on the model");
+  }
+  form.steps = x[form.batch_first ? 1 : 0];
+  form.batch = x[form.batch_first ? 0 : 1];
+  form.inputs = x[2];
+  if (std::min({form.steps, form.batch, form.inputs, form.hidden}) < 1) {
+    return c.Refuse(rule::kEmptyTensor);
+  }
+  if (form.steps > kMostSteps) {
+    return c.NotLowered(absl::StrCat("a sequence of more than ", kMostSteps, " steps"));
+  }
+  if (r->elements() > kMostStateWeights / form.steps) {
+    return c.NotLowered("weights too large to be packed for every step");
+  }
+  ANEMONE_RETURN_IF_ERROR(CheckLengths(node, c, form));
+  return form;
+}
+
+// Elements [first, first + the count of `dims`) of a constant, which stay where they are.
+Tensor PartOf(const Tensor& tensor, int64_t first, std::vector<int64_t> dims) {
+  if (tensor.is_fill()) return Tensor::Fill(tensor.type(), std::move(dims), tensor.bytes());
+  const int64_t bytes = ByteSize(tensor.type(), dims), each = BitsOf(tensor.type()) / 8;
+  auto owner = std::make_shared<const Tensor>(tensor);
+  return Tensor::View(tensor.type(), std::move(dims), owner->bytes().subspan(first * each, bytes),
+                      owner);
+}
+
+// The constants of one direction.
+struct Weights {
+  Tensor w, r;
+  std::optional<Tensor> w_bias, r_bias;
+};
+
+Weights WeightsOf(const Node& node, LowerContext& c, const Form& form, int64_t direction) {
+  const int64_t rows = form.gates * form.hidden;
+  Weights weights;
+  weights.w = PartOf(*c.view().Constant(node.inputs[1]), direction * rows * form.inputs,
+                     {rows, form.inputs});
+  weights.r = PartOf(*c.view().Constant(node.inputs[2]), direction * rows * form.hidden,
+                     {rows, form.hidden});
+  if (HasInput(node, 3)) {
+    const Tensor& b = *c.view().Constant(node.inputs[3]);
+    weights.w_bias = PartOf(b, direction * 2 * rows, {rows});
+    weights.r_bias = PartOf(b, direction * 2 * rows + rows, {rows});
+  }
+  return weights;
+}
+
+bool IsZero(const Tensor& tensor) {
+  std::vector<float> values = RoundedFloats(tensor.is_fill() ? PartOf(tensor, 0, {1}) : tensor);
+  return std::all_of(values.begin(), values.end(), [](float v) { return v == 0; });
+}
+
+// What a cell remembers, each (batch, hidden, 1, 1); nullopt: zeros.
+struct State {
+  std::optional<Operand> h, c;
+};
+
+// One direction of one node, step by step. Values on the way are (batch, gates * hidden, 1, 1).
+class Unroller {
+ public:
+  Unroller(LowerContext& c, const Node& node, const Form& form, int64_t direction)
+      : c_(c),
+        node_(node),
+        form_(form),
+        direction_(direction),
+        weights_(WeightsOf(node, c, form, direction)) {}
+
+  // The output of every step, in the sequence's order, and the last state.
+  absl::Status Run(std::vector<Operand>& outputs, State& state) {
+    ANEMONE_ASSIGN_OR_RETURN(state.h, Initial(5));
+    if (form_.cell == Cell::kLstm) {
+      ANEMONE_ASSIGN_OR_RETURN(state.c, Initial(6));
+    }
+    ANEMONE_ASSIGN_OR_RETURN(Operand inputs, InputGates());
+    const bool backwards = direction_ == 1 || form_.backwards;
+    outputs.resize(form_.steps);
+    for (int64_t i = 0; i < form_.steps; ++i) {
+      const int64_t step = backwards ? form_.steps - 1 - i : i;
+      ANEMONE_ASSIGN_OR_RETURN(Operand x, Sliced(c_, inputs, Axis::kC, step, 1));
+      ANEMONE_ASSIGN_OR_RETURN(x, AsState(x, form_.gates));
+      ANEMONE_RETURN_IF_ERROR(Step(x, state));
+      outputs[step] = *state.h;
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  NeuronType Function(int i) const {
+    return form_.functions[direction_ * form_.functions.size() / form_.directions + i];
+  }
+
+  absl::StatusOr<Operand> AsState(const Operand& x, int64_t gates) {
+    return Reshaped(c_, x, MakeDims(form_.batch, gates * form_.hidden, 1, 1));
+  }
+
+  absl::StatusOr<Operand> Gate(const Operand& gates, int64_t first, int64_t count = 1) {
+    return Sliced(c_, gates, Axis::kC, first * form_.hidden, count * form_.hidden);
+  }
+
+  // Input `i`, the initial state of both directions.
+  absl::StatusOr<std::optional<Operand>> Initial(size_t i) {
+    if (!HasInput(node_, i)) return std::nullopt;
+    if (const Tensor* constant = c_.view().Constant(node_.inputs[i])) {
+      if (!IsEngineConstant(constant->type()) || !IsZero(*constant)) {
+        return c_.NotLowered("an initial state that is a constant other than zero");
+      }
+      return std::nullopt;
+    }
+    ANEMONE_ASSIGN_OR_RETURN(Operand x, c_.In(node_.inputs[i]));
+    // (directions, batch, hidden) or (batch, directions, hidden) on N, C and W.
+    ANEMONE_ASSIGN_OR_RETURN(x,
+                             Sliced(c_, x, form_.batch_first ? Axis::kC : Axis::kN, direction_, 1));
+    ANEMONE_ASSIGN_OR_RETURN(x, AsState(x, 1));
+    return std::optional<Operand>(x);
+  }
+
+  // x * W + Wb for all steps, which lie on C.
+  absl::StatusOr<Operand> InputGates() {
+    const int64_t rows = form_.steps * form_.batch, columns = form_.gates * form_.hidden;
+    ConstantMatrix w{.values = weights_.w,
+                     .k = form_.inputs,
+                     .n = columns,
+                     .order = math::MatrixOrder::kColumnMajor};
+    ANEMONE_ASSIGN_OR_RETURN(Operand x, c_.In(node_.inputs[0]));
+    ANEMONE_ASSIGN_OR_RETURN(
+        x, FullyConnected(c_, x, {1, rows, form_.inputs}, w,
+                          weights_.w_bias ? &*weights_.w_bias : nullptr, {1, rows, columns}));
+    return Reshaped(c_, x,
+                    form_.batch_first ? MakeDims(form_.batch, form_.steps, 1, columns)
+                                      : MakeDims(1, form_.steps, form_.batch, columns));
+  }
+
+  // h * R + Rb for `count` gates from `first` on; nullopt if that is zero.
+  absl::StatusOr<std::optional<Operand>> StateGates(const std::optional<Operand>& h, int64_t first,
+                                                    int64_t count) {
+    const int64_t rows = count * form_.hidden, skipped = first * form_.hidden;
+    std::optional<Tensor> bias;
+    if (weights_.r_bias) bias = PartOf(*weights_.r_bias, skipped, {rows});
+    if (!h && !bias) return std::nullopt;
+    if (!h) return std::optional<Operand>(c_.AddConstant(*bias, MakeDims(1, rows, 1, 1)));
+    Tensor r = PartOf(weights_.r, skipped * form_.hidden, {rows, form_.hidden});
+    ANEMONE_ASSIGN_OR_RETURN(
+        Operand y, PointwiseConv(c_, *h, rows, r, /*in_major=*/false, bias ? &*bias : nullptr));
+    return std::optional<Operand>(y);
+  }
+
+  absl::StatusOr<Operand> Added(const Operand& x, const std::optional<Operand>& y) {
+    return y ? Combined(c_, ElementWiseType::kAdd, x, *y) : x;
+  }
+
+  absl::Status Step(const Operand& x, State& state) {
+    switch (form_.cell) {
+      case Cell::kLstm:
+        return StepLstm(x, state);
+      case Cell::kGru:
+        return StepGru(x, state);
+      case Cell::kRnn:
+        break;
+    }
+    ANEMONE_ASSIGN_OR_RETURN(auto recurrent, StateGates(state.h, 0, 1));
+    ANEMONE_ASSIGN_OR_RETURN(Operand h, Added(x, recurrent));
+    ANEMONE_ASSIGN_OR_RETURN(state.h, Activated(c_, Function(0), h));
+    return absl::OkStatus();
+  }
+
+  // Gates i, o, f, c: c' = f * c + i * g(c), h' = o * h(c').
+  absl::Status StepLstm(const Operand& x, State& state) {
+    ANEMONE_ASSIGN_OR_RETURN(auto recurrent, StateGates(state.h, 0, 4));
+    ANEMONE_ASSIGN_OR_RETURN(Operand gates, Added(x, recurrent));
+    ANEMONE_ASSIGN_OR_RETURN(Operand opened, Gate(gates, 0, 3));
+    ANEMONE_ASSIGN_OR_RETURN(opened, Activated(c_, Function(0), opened));
+    ANEMONE_ASSIGN_OR_RETURN(Operand cell, Gate(gates, 3));
+    ANEMONE_ASSIGN_OR_RETURN(cell, Activated(c_, Function(1), cell));
+    ANEMONE_ASSIGN_OR_RETURN(Operand in, Gate(opened, 0));
+    ANEMONE_ASSIGN_OR_RETURN(cell, Combined(c_, ElementWiseType::kMult, cell, in));
+    if (state.c) {
+      ANEMONE_ASSIGN_OR_RETURN(Operand kept, Gate(opened, 2));
+      ANEMONE_ASSIGN_OR_RETURN(kept, Combined(c_, ElementWiseType::kMult, *state.c, kept));
+      ANEMONE_ASSIGN_OR_RETURN(cell, Combined(c_, ElementWiseType::kAdd, kept, cell));
+    }
+    state.c = cell;
+    ANEMONE_ASSIGN_OR_RETURN(Operand out, Gate(opened, 1));
+    ANEMONE_ASSIGN_OR_RETURN(Operand h, Activated(c_, Function(2), cell));
+    ANEMONE_ASSIGN_OR_RETURN(state.h, Combined(c_, ElementWiseType::kMult, h, out));
+    return absl::OkStatus();
+  }
+
+  // Gates z, r, h: h' = n + z * (h - n), where n is the proposed state: tanh of x's part and, reset
+  // by r, the state's part, before its product with R or after.
+  absl::Status StepGru(const Operand& x, State& state) {
+    const bool linear = form_.linear_before_reset;
+    ANEMONE_ASSIGN_OR_RETURN(auto recurrent, StateGates(state.h, 0, linear ? 3 : 2));
+    ANEMONE_ASSIGN_OR_RETURN(Operand opened, Gate(x, 0, 2));
+    if (recurrent) {
+      ANEMONE_ASSIGN_OR_RETURN(Operand part, Gate(*recurrent, 0, 2));
+      ANEMONE_ASSIGN_OR_RETURN(opened, Combined(c_, ElementWiseType::kAdd, opened, part));
+    }
+    ANEMONE_ASSIGN_OR_RETURN(opened, Activated(c_, Function(0), opened));
+    std::optional<Operand> proposed;
+    if (linear && recurrent) {
+      ANEMONE_ASSIGN_OR_RETURN(Operand reset, Gate(opened, 1));
+      ANEMONE_ASSIGN_OR_RETURN(Operand part, Gate(*recurrent, 2));
+      ANEMONE_ASSIGN_OR_RETURN(proposed, Combined(c_, ElementWiseType::kMult, part, reset));
+    } else if (!linear) {
+      std::optional<Operand> kept;
+      if (state.h) {
+        ANEMONE_ASSIGN_OR_RETURN(Operand reset, Gate(opened, 1));
+        ANEMONE_ASSIGN_OR_RETURN(kept, Combined(c_, ElementWiseType::kMult, *state.h, reset));
+      }
+      ANEMONE_ASSIGN_OR_RETURN(proposed, StateGates(kept, 2, 1));
+    }
+    ANEMONE_ASSIGN_OR_RETURN(Operand n, Gate(x, 2));
+    ANEMONE_ASSIGN_OR_RETURN(n, Added(n, proposed));
+    ANEMONE_ASSIGN_OR_RETURN(n, Activated(c_, Function(1), n));
+    ANEMONE_ASSIGN_OR_RETURN(Operand update, Gate(opened, 0));
+    Operand difference;
+    if (state.h) {
+      ANEMONE_ASSIGN_OR_RETURN(difference, Combined(c_, ElementWiseType::kSub, *state.h, n));
+      ANEMONE_ASSIGN_OR_RETURN(difference,
+                               Combined(c_, ElementWiseType::kMult, difference, update));
+      ANEMONE_ASSIGN_OR_RETURN(state.h, Combined(c_, ElementWiseType::kAdd, n, difference));
+    } else {
+      ANEMONE_ASSIGN_OR_RETURN(difference, Combined(c_, ElementWiseType::kMult, n, update));
+      ANEMONE_ASSIGN_OR_RETURN(state.h, Combined(c_, ElementWiseType::kSub, n, difference));
+    }
+    return absl::OkStatus();
+  }
+
+  LowerContext& c_;
+  const Node& node_;
+  const Form& form_;
+  int64_t direction_;
+  Weights weights_;
+};
+
+// Parts joined by no more than kMostPieces at once.
+absl::StatusOr<Operand> JoinedInGroups(LowerContext& c, std::vector<Operand> parts, Axis axis) {
+  while (parts.size() > 1) {
+    std::vector<Operand> joined;
+    for (size_t i = 0; i < parts.size(); i += kMostPieces) {
+      size_t end = std::min<size_t>(i + kMostPieces, parts.size());
+      std::vector<Operand> group(parts.begin() + i, parts.begin() + end);
+      ANEMONE_ASSIGN_OR_RETURN(Operand part, Concatenated(c, std::move(group), axis));
+      joined.push_back(part);
+    }
+    parts = std::move(joined);
+  }
+  return parts[0];
+}
+
+// Y of one direction: (steps, 1, batch, hidden), or (batch, steps, 1, hidden).
+absl::StatusOr<Operand> Sequence(LowerContext& c, const Form& form, std::vector<Operand> outputs) {
+  const int64_t images = form.batch_first ? form.batch : 1;
+  const Dims one = MakeDims(images, 1, form.batch / images, form.hidden);
+  for (Operand& h : outputs) {
+    ANEMONE_ASSIGN_OR_RETURN(h, Reshaped(c, h, one));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, JoinedInGroups(c, std::move(outputs), Axis::kC));
+  return Reshaped(c, y,
+                  form.batch_first ? MakeDims(form.batch, form.steps, 1, form.hidden)
+                                   : MakeDims(form.steps, 1, form.batch, form.hidden));
+}
+
+// A last state by direction: (directions, batch, hidden), or (batch, directions, hidden).
+absl::Status OutState(LowerContext& c, const Form& form, ValueId to, std::vector<Operand> states) {
+  const int64_t images = form.batch_first ? form.batch : 1;
+  for (Operand& state : states) {
+    ANEMONE_ASSIGN_OR_RETURN(
+        state, Reshaped(c, state, MakeDims(images, 1, form.batch / images, form.hidden)));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, Concatenated(c, std::move(states), Axis::kC));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(to));
+  ANEMONE_ASSIGN_OR_RETURN(y, Reshaped(c, y, PlaceShape(shape)));
+  return c.Out(to, y);
+}
+
+absl::Status Lower(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  ANEMONE_ASSIGN_OR_RETURN(Form form, ReadForm(node, c));
+  std::vector<Operand> sequences, hidden, cells;
+  for (int64_t direction = 0; direction < form.directions; ++direction) {
+    std::vector<Operand> outputs;
+    State state;
+    ANEMONE_RETURN_IF_ERROR(Unroller(c, node, form, direction).Run(outputs, state));
+    if (IsRead(c.view(), node, 0)) {
+      ANEMONE_ASSIGN_OR_RETURN(Operand y, Sequence(c, form, std::move(outputs)));
+      sequences.push_back(y);
+    }
+    hidden.push_back(*state.h);
+    if (state.c) cells.push_back(*state.c);
+  }
+  if (IsRead(c.view(), node, 0)) {
+    ANEMONE_ASSIGN_OR_RETURN(
+        Operand y, Concatenated(c, std::move(sequences), form.batch_first ? Axis::kH : Axis::kC));
+    ANEMONE_RETURN_IF_ERROR(c.Out(node.outputs[0], y));
+  }
+  if (IsRead(c.view(), node, 1)) {
+    ANEMONE_RETURN_IF_ERROR(OutState(c, form, node.outputs[1], std::move(hidden)));
+  }
+  if (IsRead(c.view(), node, 2)) {
+    ANEMONE_RETURN_IF_ERROR(OutState(c, form, node.outputs[2], std::move(cells)));
+  }
+  return absl::OkStatus();
+}
+
+// The weights, for every step and every sequence of the batch.
+int64_t Macs(const Graph& graph, const Node& node) {
+  std::vector<int64_t> x = graph.values[node.inputs[0]].dims();
+  int64_t weights = 0;
+  for (int i : {1, 2}) {
+    int64_t elements = 1;
+    for (int64_t e : graph.values[node.inputs[i]].dims()) elements *= e;
+    weights += elements;
+  }
+  return x.size() == 3 ? x[0] * x[1] * weights : 0;
+}
+
+constexpr Lowering kLowerings[] = {
+    {.op = "LSTM", .rewritten = true, .lower = Lower, .macs = Macs},
+    {.op = "GRU", .rewritten = true, .lower = Lower, .macs = Macs},
+    {.op = "RNN", .rewritten = true, .lower = Lower, .macs = Macs},
+};
+
+}  // namespace
+
+KernelRows RecurrentRows() { return {{}, kLowerings}; }
+
+}  // namespace anemone

@@ -1,0 +1,222 @@
+// CrossCorrelation: a template, not flipped, moved over a map of one channel, stride 1. Direct
+// authoring only. Facts: validators.json CrossCorrelation; hidden_layers.json CrossCorrelation. A
+// Conv of one channel whose kernel is made at run time becomes it.
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/status_macros.h"
+#include "kernels/conv/conv.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/mil.h"
+#include "kernels/mil/mil_gates.h"
+#include "kernels/node_inputs.h"
+#include "kernels/units/reshape.h"
+#include "math/conv/conv.h"
+#include "math/exact/exact_contract.h"
+#include "rule_table.h"  // generated
+
+namespace anemone {
+namespace {
+
+struct CrossCorrelationParams {
+  int64_t width = 1, height = 1;  // of the template, whose elements lie along W
+  int64_t top = 0, bottom = 0, left = 0, right = 0;
+  int64_t groups = 1;
+};
+
+// How many places the template has along one axis; 0 or less if none.
+int64_t Places(int64_t extent, int64_t before, int64_t after, int64_t size) {
+  constexpr int64_t kFarBeyondAnyCap = int64_t{1} << 31;  // keeps the sum below from overflowing
+  if (std::max({extent, before, after, size}) > kFarBeyondAnyCap || std::min({before, after}) < 0 ||
+      size < 1) {
+    return 0;
+  }
+  return extent + before + after - size + 1;
+}
+
+absl::StatusOr<Dims> Shape(const CrossCorrelationParams& p, Bottoms in) {
+  Dims out = in[0].dims;
+  out[Axis::kH] = Places(out.h(), p.top, p.bottom, p.height);
+  out[Axis::kW] = Places(out.w(), p.left, p.right, p.width);
+  if (out.h() < 1 || out.w() < 1) {
+    return absl::InvalidArgumentError("a template that does not fit into the padded map");
+  }
+  if (in[1].dims != MakeDims(1, 1, 1, p.width * p.height) &&
+      in[1].dims != MakeDims(1, 1, p.height, p.width)) {
+    return absl::InvalidArgumentError(
+        "want a template of TemplateWidth * TemplateHeight elements along Width");
+  }
+  return out;
+}
+
+Verdict Validate(const CrossCorrelationParams& p, Bottoms in, const Target& target, Route route) {
+  Judge judge(target, route);
+  if (p.groups <= 0) return judge.Reject(rule::kCrossCorrelationGroups);
+  if (in[0].dims.c() != 1) return judge.Reject(rule::kCrossCorrelationMap);
+  if (in[1].dims.d() != 1) return judge.Reject(rule::kCrossCorrelationTemplate);
+  return judge.Accept();
+}
+
+using P = CrossCorrelationParams;
+constexpr Field<P> kFields[] = {
+    Required<&P::width>("TemplateWidth"),
+    Required<&P::height>("TemplateHeight"),
+    Key<&P::top>("PadTop"),
+    Key<&P::bottom>("PadBot"),
+    Key<&P::left>("PadLeft"),
+    Key<&P::right>("PadRight"),
+    Key<&P::groups>("NumGroups"),
+};
+
+// The sums of a convolution (numerics.json ew-hidden: MAC rules). The padding is taken for zeros,
+// as a convolution's is; one channel leaves groups nothing to do. The template is another one at
+// every run, and small.
+math::ConvShape ConvShapeOf(const P& p, const Dims& x) {
+  return {.batch = x.n() * x.d(),
+          .in_h = x.h(),
+          .in_w = x.w(),
+          .window = {.kernel_h = p.height,
+                     .kernel_w = p.width,
+                     .pad_top = p.top,
+                     .pad_left = p.left,
+                     .pad_bottom = p.bottom,
+                     .pad_right = p.right}};
+}
+
+void Compute(const P& p, const void*, absl::Span<const ConstView> in, View out) {
+  math::Conv(math::PackConv(ConvShapeOf(p, in[0].dims), in[1].span(), {}), in[0].span(),
+             out.span());
+}
+
+void Exact(const P& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
+  math::ExactConv(unit.numerics, ConvShapeOf(p, in[0].dims), in[0].span(), in[1].span(), {},
+                  out.span());
+}
+
+const UnitKindOf<P>& Kind() {
+  static const UnitKindOf<P>& kind =
+      *new UnitKindOf<P>({.type = "CrossCorrelation",
+                          .min_family = kFamilyA13,
+                          .bottoms = {2, 2, &rule::kCrossCorrelationInputs},
+                          .shape = Shape,
+                          .validate = Validate,
+                          .fields = kFields,
+                          .compute = Compute,
+                          .exact = Exact});
+  return kind;
+}
+
+// The template's last two axes are its height and width.
+absl::Status Build(MilContext& c) {
+  ANEMONE_RETURN_IF_ERROR(DirectlyAuthored(c, rule::kNotInFrontend));
+  ANEMONE_ASSIGN_OR_RETURN(Operand map, c.In(0));
+  ANEMONE_ASSIGN_OR_RETURN(Operand shape, c.In(1));
+  const Dims dims = c.DimsOf(shape);
+  CrossCorrelationParams p{.width = dims.w(), .height = dims.h()};
+  if (dims == MakeDims(1, 1, p.height, p.width)) {
+    ANEMONE_ASSIGN_OR_RETURN(int64_t count, ElementCount(c.ShapeOf(1)));
+    ANEMONE_ASSIGN_OR_RETURN(shape, Reshaped(c, shape, MakeDims(1, 1, 1, count)));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, c.Add(Kind(), p, {map, shape}));
+  c.AddOutput("y", y);
+  return absl::OkStatus();
+}
+
+// y[i, j] = the sum of x[i + u, j + v] * w[u, v]: a Conv of one channel, batch 1, in steps of 1.
+// The sums and their one rounding are those of a convolution.
+bool MatchConv(const GraphView& view, const Node& anchor, Match&) {
+  const Value& x = view.graph.values[anchor.inputs[0]];
+  const Value& kernel = view.graph.values[anchor.inputs[1]];
+  if (kernel.constant || !x.is_static() || !kernel.is_static()) return false;
+  const std::vector<int64_t> map = x.dims(), window = kernel.dims();
+  const auto is_one = [](const std::vector<int64_t>& dims) { return dims[0] == 1 && dims[1] == 1; };
+  return (map.size() == 3 || map.size() == 4) && map.size() == window.size() && is_one(map) &&
+         is_one(window);
+}
+
+absl::Status LowerConv(const Match& match, LowerContext& c) {
+  if (c.route() == Route::kMil) return c.Refuse(rule::kNotInFrontend);
+  const Node& node = c.anchor(match);
+  ANEMONE_ASSIGN_OR_RETURN(ConvParams conv, ReadConvParams(node, c));
+  for (const Along* a : {&conv.h, &conv.w}) {
+    if (a->stride > 1 || a->dilation > 1 || std::min(a->pad_before, a->pad_after) < 0) {
+      return c.NotLowered("a convolution with steps or dilation by a kernel made at run time");
+    }
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Operand map, c.In(node.inputs[0]));
+  const Dims& dims = c.DimsOf(map);
+  if (std::min(conv.h.WindowsIn(dims.h()), conv.w.WindowsIn(dims.w())) < 1) {
+    return c.Refuse(rule::kEmptyTensor);
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Operand kernel, c.In(node.inputs[1]));
+  const int64_t count = c.DimsOf(kernel).elements();
+  ANEMONE_ASSIGN_OR_RETURN(kernel, Reshaped(c, kernel, MakeDims(1, 1, 1, count)));
+  const CrossCorrelationParams p = {.width = conv.w.kernel,
+                                    .height = conv.h.kernel,
+                                    .top = conv.h.pad_before,
+                                    .bottom = conv.h.pad_after,
+                                    .left = conv.w.pad_before,
+                                    .right = conv.w.pad_after};
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, c.Add(Kind(), p, {map, kernel}));
+  if (HasInput(node, 2)) {  // a second rounding
+    ANEMONE_ASSIGN_OR_RETURN(Operand bias, c.In(node.inputs[2]));
+    ANEMONE_ASSIGN_OR_RETURN(y, Combined(c, ElementWiseType::kAdd, y, bias));
+  }
+  return c.Out(node.outputs[0], y);
+}
+
+// The product whose sum or mean over the channels is `part`; null if it is none.
+const Node* DotProduct(const GraphView& view, ValueId part, std::vector<NodeId>& nodes) {
+  for (const char* op : {"ReduceMean", "ReduceSum"}) {
+    const Node* reduce = view.OnlyProducer(part, op);
+    if (reduce == nullptr || !HasInput(*reduce, 1)) continue;
+    const Tensor* axes = view.Constant(reduce->inputs[1]);
+    const auto over = axes == nullptr ? std::nullopt : IntegersOf(*axes);
+    const Node* product = view.OnlyProducer(reduce->inputs[0], "Mul");
+    if (product == nullptr || over != std::vector<int64_t>{1}) return nullptr;
+    nodes.insert(nodes.end(), {view.IdOf(*product), view.IdOf(*reduce)});
+    return product;
+  }
+  return nullptr;
+}
+
+// As optical flow has it: a stack of dot products over the channels, of one tensor with another at
+// several displacements.
+bool MatchByPixel(const GraphView& view, const Node& anchor, Match& match) {
+  const Node* first = nullptr;
+  for (ValueId input : anchor.inputs) {
+    const Node* product = DotProduct(view, input, match.nodes);
+    if (product == nullptr) return false;
+    if (first == nullptr) first = product;
+    const auto& factors = product->inputs;
+    if (std::find(factors.begin(), factors.end(), first->inputs[0]) == factors.end()) return false;
+  }
+  return anchor.inputs.size() > 1;
+}
+
+absl::Status LowerByPixel(const Match&, LowerContext& c) {
+  return c.NotLowered(
+      "a correlation by pixel: CrossCorrelation slides one template over one map, CostVolume takes "
+      "absolute differences, and no unit has dot products over channels");
+}
+
+constexpr Lowering kLowerings[] = {{.op = "Conv",
+                                    .pattern = "cross-correlation",
+                                    .rewritten = true,
+                                    .match = MatchConv,
+                                    .lower = LowerConv},
+                                   {.op = "Concat",
+                                    .pattern = "correlation-by-pixel",
+                                    .rewritten = true,
+                                    .match = MatchByPixel,
+                                    .lower = LowerByPixel}};
+
+constexpr MilOperation kOperations[] = {{"cross_correlation", Build}};
+
+}  // namespace
+
+KernelRows CrossCorrelationRows() { return {{&Kind()}, kLowerings, kOperations}; }
+
+}  // namespace anemone

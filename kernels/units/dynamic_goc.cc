@@ -1,0 +1,107 @@
+// DynamicGOC: gain and offset that are computed at run time, x * scale + bias or x + bias. Facts:
+// validators.json DynamicGOC; hidden_layers.json additional_units.
+#include <algorithm>
+
+#include "kernels/lowering.h"
+#include "math/elementwise/elementwise.h"
+#include "math/elementwise/unary.h"
+#include "math/exact/exact_elementwise.h"
+#include "rule_table.h"  // generated
+
+namespace anemone {
+namespace {
+
+struct DynamicGocParams {
+  bool bias_only = false;
+};
+
+absl::StatusOr<Dims> Shape(const DynamicGocParams& p, Bottoms in) {
+  if (in.size() != (p.bias_only ? 2 : 3)) {
+    return absl::InvalidArgumentError("want x and bias with BiasOnly, else x, scale and bias");
+  }
+  for (const Bottom& bottom : in) {
+    for (int i = 0; i < kAxisCount; ++i) {
+      int64_t extent = bottom.dims.extent[i];
+      if (extent != 1 && extent != in[0].dims.extent[i]) {
+        return absl::InvalidArgumentError("scale and bias: want extents of 1 or those of x");
+      }
+    }
+  }
+  return in[0].dims;
+}
+
+Verdict Validate(const DynamicGocParams&, Bottoms, const Target& target, Route route) {
+  Judge judge(target, route);
+  return judge.Has(Cap::kDynamicGoc) ? judge.Accept() : judge.Reject(rule::kDynamicGocArch);
+}
+
+// The place of element `i` of `dims` in an operand that is repeated along its axes of extent 1.
+int64_t PlaceIn(const Dims& operand, const Dims& dims, int64_t i) {
+  int64_t place = 0, stride = 1;
+  for (int axis = kAxisCount - 1; axis >= 0; --axis) {
+    const int64_t extent = dims.extent[axis];
+    if (operand.extent[axis] > 1) place += i % extent * stride;
+    stride *= operand.extent[axis];
+    i /= extent;
+  }
+  return place;
+}
+
+// One rounding, as GOC has it: the same bits for the same gain and offset. Both are repeated along
+// their axes of extent 1.
+void Compute(const DynamicGocParams& p, const void*, absl::Span<const ConstView> in, View out) {
+  if (p.bias_only) {
+    return math::Binary(math::BinaryOp::kAdd, in[0].span(), in[0].dims.extent, in[1].span(),
+                        in[1].dims.extent, out.span(), out.dims.extent);
+  }
+  // The last axes along which neither changes.
+  int64_t run = 1;
+  for (int axis = kAxisCount - 1; axis >= 0; --axis) {
+    if (std::max(in[1].dims.extent[axis], in[2].dims.extent[axis]) > 1) break;
+    run *= out.dims.extent[axis];
+  }
+  for (int64_t i = 0; i < out.dims.elements(); i += run) {
+    const float scale = math::ToFloat(in[1].data[PlaceIn(in[1].dims, out.dims, i)]);
+    const float bias = math::ToFloat(in[2].data[PlaceIn(in[2].dims, out.dims, i)]);
+    math::Affine(in[0].span().subspan(i, run), scale, bias, out.span().subspan(i, run));
+  }
+}
+
+void Exact(const DynamicGocParams& p, const ExactUnit& unit, absl::Span<const ConstView> in,
+           View out) {
+  const math::Extents& to = out.dims.extent;
+  absl::Span<const math::Half> x = in[0].span();
+  std::vector<math::Half> product;
+  if (!p.bias_only) {
+    product.resize(x.size());
+    math::ExactBinary(unit.numerics, math::BinaryOp::kMul, x, to, in[1].span(), in[1].dims.extent,
+                      absl::MakeSpan(product), to);
+    x = product;
+  }
+  const ConstView& offset = in[p.bias_only ? 1 : 2];
+  math::ExactBinary(unit.numerics, math::BinaryOp::kAdd, x, to, offset.span(), offset.dims.extent,
+                    out.span(), to);
+}
+
+bool IsBiasOnly(const DynamicGocParams& p) { return p.bias_only; }
+
+constexpr Field<DynamicGocParams> kFields[] = {
+    Key<&DynamicGocParams::bias_only, Plain, IsBiasOnly>("BiasOnly")};
+
+const UnitKindOf<DynamicGocParams>& Kind() {
+  static const UnitKindOf<DynamicGocParams>& kind =
+      *new UnitKindOf<DynamicGocParams>({.type = "DynamicGOC",
+                                         .bottoms = {2, 3},
+                                         .shape = Shape,
+                                         .validate = Validate,
+                                         .fields = kFields,
+                                         .compute = Compute,
+                                         .exact = Exact});
+  return kind;
+}
+
+}  // namespace
+
+KernelRows DynamicGocRows() { return {{&Kind()}, {}, {}}; }
+
+}  // namespace anemone

@@ -1,0 +1,212 @@
+// DynamicSlice: a part of a tensor whose place is computed at run time. Native from A14
+// (conflicts.md C-dynslice-m1). Facts: validators.json DynamicSlice; hidden_layers.json
+// DynamicSlice.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "engine/formats/json_keys.h"
+#include "kernels/lowering.h"
+#include "kernels/resize/sampling.h"
+#include "math/core/extents.h"
+#include "rule_table.h"  // generated
+
+namespace anemone {
+namespace {
+
+struct Slice {
+  std::optional<Axis> axis;  // nullopt: a coordinate that is none, for the validator to refuse
+  int64_t size = 1;
+};
+
+struct DynamicSliceParams {
+  std::vector<Axis> order;
+  std::vector<Slice> slices;
+  AxisValues<Coordinates> coordinates;
+  CoordinateMode mode = CoordinateMode::kNonNormalized;
+  AxisValues<SamplePadding> padding;
+  float background = 0;
+};
+
+struct AsSlices {
+  static Json Write(const std::vector<Slice>& slices) {
+    Json items = Json::array();
+    for (const Slice& slice : slices) {
+      items.push_back({{"Coordinate", slice.axis ? Json(AxisName(*slice.axis)) : Json("")},
+                       {"SliceSize", slice.size}});
+    }
+    return items;
+  }
+  static absl::Status Read(const Json& from, std::vector<Slice>& slices) {
+    slices.clear();
+    if (!from.is_array()) return NoSuchArray(from);
+    for (const Json& item : from) {
+      if (!item.is_object() || item.size() != 2 || !item.contains("Coordinate") ||
+          !item.contains("SliceSize")) {
+        return NoSuchArray(item);
+      }
+      Slice& slice = slices.emplace_back();
+      Axis axis;
+      if (Plain::Read(item["Coordinate"], axis).ok()) slice.axis = axis;
+      ANEMONE_RETURN_IF_ERROR(Plain::Read(item["SliceSize"], slice.size));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  static absl::Status NoSuchArray(const Json& from) {
+    return Unwanted("an array of {Coordinate, SliceSize}", from);
+  }
+};
+
+absl::StatusOr<Dims> Shape(const DynamicSliceParams& p, Bottoms in) {
+  Dims out = in[0].dims;
+  for (const Slice& slice : p.slices) {
+    if (!slice.axis || slice.size < 1) {
+      return absl::InvalidArgumentError("DynamicSliceInfo: want an axis and a size of 1 or more");
+    }
+    out[*slice.axis] = slice.size;
+  }
+  return out;
+}
+
+Verdict Validate(const DynamicSliceParams& p, Bottoms, const Target& target, Route route) {
+  Judge judge(target, route);
+  for (const Slice& slice : p.slices) {
+    if (!slice.axis) return judge.Reject(rule::kDynamicSliceSize);
+  }
+  return judge.Accept();
+}
+
+Verdict Codegen(const DynamicSliceParams&, Bottoms, const Target& target, Route route) {
+  Judge judge(target, route);
+  return judge.FamilyAtLeast(3) ? judge.Accept() : judge.Reject(rule::kDynamicSliceFamily);
+}
+
+constexpr Field<DynamicSliceParams> kFields[] = {
+    Required<&DynamicSliceParams::order>("DynamicSliceAxisOrder"),
+    Required<&DynamicSliceParams::slices, AsSlices>("DynamicSliceInfo"),
+    Key<&DynamicSliceParams::coordinates, AsCoordinates>("CoordinateInfo"),
+    Key<&DynamicSliceParams::mode>("CoordinateMode"),
+    Key<&DynamicSliceParams::padding, PerAxis<kSamplePaddingKey>>("PaddingInfo"),
+    Key<&DynamicSliceParams::background>("BackgroundValue"),
+};
+
+// The mode of one axis; of an axis that names none, the one that was seen (netplist.md).
+SamplePadding PaddingOf(const DynamicSliceParams& p, Axis axis) {
+  for (const AxisValue<SamplePadding>& entry : p.padding) {
+    if (entry.axis == axis) return entry.value;
+  }
+  return SamplePadding::kBackground;
+}
+
+using Starts = std::vector<float>;  // in the order of DynamicSliceAxisOrder
+
+// Plainest readings: the index holds a start for each axis of the order, which is an element's
+// number; an axis that stands in one list only keeps its start 0 or its extent. What is beyond the
+// tensor's ends is padded, so no start is refused.
+absl::StatusOr<Prepared> Prepare(const DynamicSliceParams& p, Bottoms in,
+                                 absl::Span<const Tensor>) {
+  bool counted = p.mode == CoordinateMode::kNonNormalized;
+  for (const AxisValue<Coordinates>& entry : p.coordinates) {
+    counted = counted && entry.value.mode == CoordinateMode::kNonNormalized;
+  }
+  for (const AxisValue<SamplePadding>& entry : p.padding) {
+    counted = counted &&
+              (entry.value == SamplePadding::kBackground || entry.value == SamplePadding::kZero ||
+               entry.value == SamplePadding::kReplication);
+  }
+  if (!counted) {
+    return absl::UnimplementedError(
+        "DynamicSlice: normalized coordinates, and padding other than Zero, Background and "
+        "Replication, are judged but not run");
+  }
+  if (in[1].dims.elements() != static_cast<int64_t>(p.order.size())) {
+    return absl::UnimplementedError(
+        "DynamicSlice: an index of another size than DynamicSliceAxisOrder is judged but not run");
+  }
+  if (in[1].format != Format::kUInt16) return Prepared();  // else a constant: no port has it
+  auto starts = std::make_shared<Starts>();
+  for (int64_t i = 0; i < in[1].constant->elements(); ++i) {
+    starts->push_back(in[1].constant->at<uint16_t>(i));
+  }
+  return starts;
+}
+
+// Where an output's elements lie along one axis of the input.
+struct Source {
+  std::vector<int64_t> at;  // -1: beyond an end
+  math::Half beyond;
+};
+
+Source SourceOf(const DynamicSliceParams& p, Axis axis, int64_t start, int64_t from, int64_t to) {
+  const SamplePadding padding = PaddingOf(p, axis);
+  Source source;
+  source.beyond = padding == SamplePadding::kZero ? math::kHalfZero : math::ToHalf(p.background);
+  for (int64_t i = start; i < start + to; ++i) {
+    const bool inside = i >= 0 && i < from;
+    const int64_t nearest = std::clamp<int64_t>(i, 0, from - 1);
+    source.at.push_back(inside || padding == SamplePadding::kReplication ? nearest : -1);
+  }
+  return source;
+}
+
+void Compute(const DynamicSliceParams& p, const void* prepared, absl::Span<const ConstView> in,
+             View out) {
+  // A fraction is dropped. Beyond every extent, where an infinity goes as well, starts are alike.
+  constexpr float kFar = 1 << 20;
+  std::array<int64_t, kAxisCount> starts = {};
+  for (size_t i = 0; i < p.order.size(); ++i) {
+    const float start = prepared != nullptr ? (*static_cast<const Starts*>(prepared))[i]
+                                            : math::ToFloat(in[1].data[i]);
+    starts[static_cast<int>(p.order[i])] =
+        static_cast<int64_t>(std::clamp(std::floor(start), -kFar, kFar));
+  }
+  std::array<Source, kAxisCount> sources;
+  for (int axis = 0; axis < kAxisCount; ++axis) {
+    sources[axis] = SourceOf(p, static_cast<Axis>(axis), starts[axis], in[0].dims.extent[axis],
+                             out.dims.extent[axis]);
+  }
+  const math::Strides strides = math::DenseStrides(in[0].dims.extent);
+  const int64_t width = out.dims.w(), rows = out.dims.elements() / width;
+  const Source& along = sources[static_cast<int>(Axis::kW)];
+  for (int64_t row = 0; row < rows; ++row) {
+    math::Half* to = out.data + row * width;
+    const math::Half* from = in[0].data;
+    const Source* beyond = nullptr;
+    for (int64_t axis = kAxisCount - 2, left = row; axis >= 0; --axis) {
+      const int64_t at = sources[axis].at[left % out.dims.extent[axis]];
+      left /= out.dims.extent[axis];
+      if (at < 0) beyond = &sources[axis];
+      from += std::max<int64_t>(at, 0) * strides[axis];
+    }
+    for (int64_t i = 0; i < width; ++i) {
+      const Source* off = beyond == nullptr && along.at[i] < 0 ? &along : beyond;
+      to[i] = off != nullptr ? off->beyond : from[along.at[i]];
+    }
+  }
+}
+
+const UnitKindOf<DynamicSliceParams>& Kind() {
+  static const UnitKindOf<DynamicSliceParams>& kind =
+      *new UnitKindOf<DynamicSliceParams>({.type = "DynamicSlice",
+                                           .bottoms = {2, 2},
+                                           .shape = Shape,
+                                           .validate = Validate,
+                                           .codegen = Codegen,
+                                           .fields = kFields,
+                                           .prepare = Prepare,
+                                           .compute = Compute});
+  return kind;
+}
+
+}  // namespace
+
+KernelRows DynamicSliceRows() { return {{&Kind()}, {}, {}}; }
+
+}  // namespace anemone

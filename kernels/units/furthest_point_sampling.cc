@@ -1,0 +1,81 @@
+// FurthestPointSampling: of a cloud of points in space, those that lie furthest apart, the first
+// point first. Direct authoring only. Facts: validators.json FurthestPointSampling;
+// hidden_layers.json FurthestPointSampling; netplist.md for the least count.
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "kernels/lowering.h"
+#include "math/reduce/points.h"
+#include "rule_table.h"  // generated
+
+namespace anemone {
+namespace {
+
+enum class Distance : uint8_t { kL2, kL1 };
+
+absl::Span<const char* const> NamesOf(Distance) {
+  static constexpr const char* kNames[] = {"L2", "L1"};
+  return kNames;
+}
+
+struct FurthestPointSamplingParams {
+  int64_t count = 2;
+  Distance distance = Distance::kL2;
+};
+
+absl::StatusOr<Dims> Shape(const FurthestPointSamplingParams& p, Bottoms in) {
+  const Dims& points = in[0].dims;
+  if (points != MakeDims(points.n(), 3, 1, points.w())) {
+    return absl::InvalidArgumentError("want points of three channels along Width");
+  }
+  if (p.count < 2) return absl::InvalidArgumentError("CentroidCount: want 2 or more");
+  return MakeDims(points.n(), 3, 1, p.count);
+}
+
+Verdict Validate(const FurthestPointSamplingParams& p, Bottoms in, const Target& target,
+                 Route route) {
+  constexpr int64_t kMostPoints = 8192, kMostCentroids = 1024;  // hidden_layers.json
+  Judge judge(target, route);
+  if (in[0].dims.w() > kMostPoints) return judge.Reject(rule::kFurthestPointSamplingPoints);
+  if (p.count > kMostCentroids) return judge.Reject(rule::kFurthestPointSamplingCentroids);
+  if (p.distance != Distance::kL2) return judge.Reject(rule::kFurthestPointSamplingDistance);
+  return judge.Accept();
+}
+
+constexpr Field<FurthestPointSamplingParams> kFields[] = {
+    Required<&FurthestPointSamplingParams::count>("CentroidCount"),
+    Required<&FurthestPointSamplingParams::distance>("DistanceMetric"),
+};
+
+// The chosen points' own bits. Of points equally far the first is taken: the tables have no rule.
+void Compute(const FurthestPointSamplingParams& p, const void*, absl::Span<const ConstView> in,
+             View out) {
+  const int64_t points = in[0].dims.w();
+  std::vector<int32_t> chosen(p.count);
+  for (int64_t n = 0; n < in[0].dims.n(); ++n) {
+    const math::Half* cloud = in[0].data + n * 3 * points;
+    math::FurthestPoints({cloud, static_cast<size_t>(3 * points)}, absl::MakeSpan(chosen));
+    for (int64_t axis = 0; axis < 3; ++axis) {
+      std::transform(chosen.begin(), chosen.end(), out.data + (n * 3 + axis) * p.count,
+                     [&](int32_t i) { return cloud[axis * points + i]; });
+    }
+  }
+}
+
+const UnitKindOf<FurthestPointSamplingParams>& Kind() {
+  static const UnitKindOf<FurthestPointSamplingParams>& kind =
+      *new UnitKindOf<FurthestPointSamplingParams>({.type = "FurthestPointSampling",
+                                                    .min_family = kFamilyA13,
+                                                    .shape = Shape,
+                                                    .validate = Validate,
+                                                    .fields = kFields,
+                                                    .compute = Compute});
+  return kind;
+}
+
+}  // namespace
+
+KernelRows FurthestPointSamplingRows() { return {{&Kind()}, {}, {}}; }
+
+}  // namespace anemone

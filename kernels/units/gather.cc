@@ -1,0 +1,306 @@
+// Gather with constant indices. What is evenly spaced is an InputView; the rest is a Gather unit in
+// the one form that every target from A13 takes: three coordinates (depth, height, width) for each
+// point, batch and depth 1 (the M1's envelope; from A14 the texture engine reads it). Facts:
+// validators.json Gather; netplist.md Gather.
+#include "kernels/units/gather.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "engine/formats/mil_emitter.h"
+#include "kernels/attributes.h"
+#include "kernels/node_inputs.h"
+#include "kernels/shared/extents.h"
+#include "kernels/units/concat.h"
+#include "kernels/units/input_view.h"
+#include "kernels/units/reshape.h"
+#include "kernels/units/transpose.h"
+#include "math/exact/exact_elementwise.h"
+#include "math/move/gather.h"
+#include "rule_table.h"  // generated
+
+namespace anemone {
+namespace {
+
+// The points stand in the second bottom. If they are constant, that tensor is the unit's weight as
+// well, for Prepare().
+struct GatherParams {
+  std::vector<Axis> axes = {Axis::kD, Axis::kH, Axis::kW};  // a coordinate each
+};
+
+// Known is x: N, C, H, W with points 1, 3, K, 1 to N, C, K, 1: the gathered axes are those of the
+// points, whose channels are the coordinates, and the others stay. Taken as the rule for all axes.
+absl::StatusOr<Dims> Shape(const GatherParams& p, Bottoms in) {
+  if (p.axes.empty()) return absl::InvalidArgumentError("gather: want an axis at least");
+  Dims out = in[0].dims;
+  math::AxisSet seen;
+  for (Axis axis : p.axes) {
+    if (seen.Has(static_cast<int>(axis))) {
+      return absl::InvalidArgumentError(absl::StrCat("gather: ", AxisName(axis), " stands twice"));
+    }
+    seen.Add(static_cast<int>(axis));
+    out[axis] = axis == Axis::kC ? 1 : in[1].dims[axis];
+  }
+  return out;
+}
+
+// The M1's software form; that it checks a pattern of axes besides is all that is known of it.
+bool InsideEnvelope(const GatherParams& p, const Dims& data, const Dims& points) {
+  return data.n() == 1 && data.d() == 1 && points.c() == kCoordinates && points.w() == 1 &&
+         points.d() == 1 && p.axes.size() == kCoordinates;
+}
+
+Verdict Codegen(const GatherParams& p, Bottoms in, const Target& target, Route route) {
+  Judge judge(target, route);
+  if (!judge.Has(Cap::kTextureEngine) && !InsideEnvelope(p, in[0].dims, in[1].dims)) {
+    return judge.Reject(rule::kGatherEnvelope);
+  }
+  return judge.Accept();
+}
+
+// `indices_dtype` repeats what the second bottom says.
+constexpr Field<GatherParams> kFields[] = {
+    Required<&GatherParams::axes>("GatherNDAxes"),
+    {"indices_dtype", [](const GatherParams&) -> Json { return nullptr; }, nullptr},
+};
+
+using Points = std::vector<int64_t>;  // by point: its place in a plane
+
+absl::StatusOr<Prepared> Prepare(const GatherParams& p, Bottoms in, absl::Span<const Tensor>) {
+  const int64_t count = in[1].dims.h();
+  const Tensor* list = in[1].constant;
+  if (list == nullptr || in[1].format != Format::kUInt16 || p.axes != GatherParams{}.axes ||
+      in[0].dims.d() != 1 || in[1].dims != MakeDims(1, kCoordinates, count, 1)) {
+    return absl::UnimplementedError(
+        "gather: the software device runs constant points of depth, height and width, 1x3xKx1, on "
+        "a tensor of depth 1");
+  }
+  auto points = std::make_shared<Points>(count);
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t h = list->at<uint16_t>(count + i), w = list->at<uint16_t>(2 * count + i);
+    if (h >= in[0].dims.h() || w >= in[0].dims.w()) {
+      return absl::InvalidArgumentError("gather: a point outside the plane");
+    }
+    (*points)[i] = h * in[0].dims.w() + w;
+  }
+  return points;
+}
+
+void Compute(const GatherParams&, const void* prepared, absl::Span<const ConstView> in, View out) {
+  const Dims& x = in[0].dims;
+  math::Gather({x.n(), 1, x.c(), 1, x.h() * x.w()}, math::kAxisW,
+               *static_cast<const Points*>(prepared), in[0].span(), out.span());
+}
+
+// Points inside the width come through the slice that saturates (numerics.json sat-wslice).
+void Exact(const GatherParams& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
+  Compute(p, unit.prepared, in, out);
+  const Points& points = *static_cast<const Points*>(unit.prepared);
+  const int64_t width = in[0].dims.w(), count = static_cast<int64_t>(points.size());
+  for (int64_t i = 0; i < out.dims.elements(); ++i) {
+    if (points[i % count] % width == 0) continue;
+    math::ThroughWidthSlice(unit.numerics, out.span().subspan(i, 1));
+  }
+}
+
+// Each point's place in a plane, which MIL has as one axis.
+absl::Status WriteMil(MilEmitter& e, const GatherParams& p, const Unit& unit) {
+  const Bottom list = e.BottomOf(1);
+  ANEMONE_ASSIGN_OR_RETURN(std::string x, WriteFlatBottom(e, 0));
+  const Dims& from = e.DimsOf(0);
+  const int64_t count = list.dims.h(), plane = from.h() * from.w();
+  if (!list.is_constant() || list.format != Format::kUInt16 || p.axes != GatherParams{}.axes ||
+      plane > kMostPlaces || list.dims != MakeDims(1, kCoordinates, count, 1)) {
+    return absl::UnimplementedError(
+        "MIL's gather is written for constant points in a plane of up to 65536 places");
+  }
+  std::vector<uint16_t> places(count);
+  for (int64_t i = 0; i < count; ++i) {
+    places[i] = static_cast<uint16_t>(list.constant->at<uint16_t>(count + i) * from.w() +
+                                      list.constant->at<uint16_t>(2 * count + i));
+  }
+  auto reshaped = [&](std::string y, std::vector<int64_t> shape) {
+    return e.Emit("reshape", {{"x", {std::move(y)}}, {"shape", {e.Ints(shape)}}}, shape);
+  };
+  if (from.h() > 1) x = reshaped(std::move(x), {from.n(), from.c(), 1, plane});
+  const std::string indices =
+      e.Weight(Tensor::Of<uint16_t>(DataType::kUInt16, {count}, places), {count});
+  x = e.Emit("gather",
+             {{"x", {x}},
+              {"indices", {indices}},
+              {"axis", {e.Int(3)}},
+              {"batch_dims", {e.Int(0)}},
+              {"validate_indices", {e.Bool(false)}}},
+             std::vector<int64_t>{from.n(), from.c(), 1, count});
+  e.Result(reshaped(std::move(x), e.ShapeOf(unit.dims)));
+  return absl::OkStatus();
+}
+
+const UnitKindOf<GatherParams>& Kind() {
+  static const UnitKindOf<GatherParams>& kind = *new UnitKindOf<GatherParams>({.type = "Gather",
+                                                                               .bottoms = {2, 2},
+                                                                               .shape = Shape,
+                                                                               .codegen = Codegen,
+                                                                               .fields = kFields,
+                                                                               .mil = WriteMil,
+                                                                               .prepare = Prepare,
+                                                                               .compute = Compute,
+                                                                               .exact = Exact});
+  return kind;
+}
+
+struct Form {
+  int rank = 0, axis = 0;
+  std::vector<int64_t> from;     // the data's shape
+  std::vector<int64_t> indices;  // 0..from[axis]-1
+};
+
+absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c) {
+  Attributes a(node);
+  ANEMONE_ASSIGN_OR_RETURN(int64_t axis, a.Int("axis", 0));
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  Form form;
+  ANEMONE_ASSIGN_OR_RETURN(form.from, c.ShapeOf(node.inputs[0]));
+  form.rank = static_cast<int>(form.from.size());
+  ANEMONE_ASSIGN_OR_RETURN(form.axis, NormalAxis(axis, form.rank));
+  ANEMONE_ASSIGN_OR_RETURN(form.indices, ConstantIntegers(c, node, 1, {}));
+  if (form.indices.empty()) return c.Refuse(rule::kEmptyTensor);
+  for (int64_t& index : form.indices) {
+    ANEMONE_ASSIGN_OR_RETURN(index, NormalIndex(index, form.from[form.axis]));
+  }
+  return form;
+}
+
+// The evenly spaced stretch at the front of `indices`, which no other element can join.
+struct Run {
+  int64_t size = 1, step = 1;
+};
+
+Run FirstRun(absl::Span<const int64_t> indices) {
+  if (indices.size() < 2 || indices[1] == indices[0]) return {};
+  Run run{2, indices[1] - indices[0]};
+  while (run.size < indices.size() && indices[run.size] - indices[run.size - 1] == run.step) {
+    ++run.size;
+  }
+  return run;
+}
+
+// `picked` has form.from's dims with the indices' count on the axis; the result takes the indices'
+// own axes, none or several.
+absl::Status Finish(LowerContext& c, const Node& node, const Form& form, Operand picked) {
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
+  if (static_cast<int>(to.size()) == form.rank) return c.Out(node.outputs[0], picked);
+  ANEMONE_ASSIGN_OR_RETURN(picked, Relaid(c, picked, form.rank, to));
+  return c.Out(node.outputs[0], picked);
+}
+
+absl::Status Lower(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  ANEMONE_ASSIGN_OR_RETURN(Form form, ReadForm(node, c));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  Run run = FirstRun(form.indices);
+  if (run.size == form.indices.size()) {
+    ANEMONE_ASSIGN_OR_RETURN(
+        x, Sliced(c, x, AxisOf(form.rank, form.axis), form.indices[0], run.size, run.step));
+  } else {
+    ANEMONE_ASSIGN_OR_RETURN(
+        x, Gathered(c, form.from, form.axis, x, FixedPoints(c, {}, form.indices)));
+  }
+  return Finish(c, node, form, x);
+}
+
+// A few evenly spaced stretches, joined: for targets and extents that Gather does not take.
+absl::Status LowerAsConcat(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  ANEMONE_ASSIGN_OR_RETURN(Form form, ReadForm(node, c));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  Axis axis = AxisOf(form.rank, form.axis);
+  std::vector<Operand> parts;
+  absl::Span<const int64_t> left = form.indices;
+  while (!left.empty()) {
+    if (static_cast<int64_t>(parts.size()) == kMostPieces) {
+      return c.NotLowered("gather of many scattered elements");
+    }
+    Run run = FirstRun(left);
+    ANEMONE_ASSIGN_OR_RETURN(Operand part, Sliced(c, x, axis, left[0], run.size, run.step));
+    parts.push_back(part);
+    left.remove_prefix(run.size);
+  }
+  ANEMONE_ASSIGN_OR_RETURN(x, Concatenated(c, std::move(parts), axis));
+  return Finish(c, node, form, x);
+}
+
+constexpr Lowering kLowerings[] = {
+    {.op = "Gather", .lower = Lower},
+    {.op = "Gather", .rewritten = true, .lower = LowerAsConcat},
+};
+
+}  // namespace
+
+absl::StatusOr<int64_t> NormalIndex(int64_t index, int64_t extent) {
+  if (index < -extent || index >= extent) {
+    return absl::InvalidArgumentError(absl::StrCat("index ", index, " of an axis of ", extent,
+                                                   " elements: want ", -extent, "..", extent - 1));
+  }
+  return index < 0 ? index + extent : index;
+}
+
+PointList FixedPoints(NetworkBuilder& c, absl::Span<const int64_t> rows,
+                      absl::Span<const int64_t> columns, absl::Span<const int64_t> depths) {
+  const int64_t count = static_cast<int64_t>(columns.size());
+  Tensor points = Tensor::Zeros(DataType::kUInt16, {1, 1, kCoordinates, count, 1});
+  uint16_t* to = points.mutable_data<uint16_t>();
+  for (int64_t i = 0; i < count; ++i) {
+    if (!depths.empty()) to[i] = static_cast<uint16_t>(depths[i]);
+    if (!rows.empty()) to[count + i] = static_cast<uint16_t>(rows[i]);
+    to[2 * count + i] = static_cast<uint16_t>(columns[i]);
+  }
+  return {c.AddConstant(std::move(points), MakeDims(1, kCoordinates, count, 1)), count};
+}
+
+absl::StatusOr<Operand> AtPoints(NetworkBuilder& c, const Operand& x, const PointList& points) {
+  return c.Add(Kind(), GatherParams{}, {x, points.operand});
+}
+
+absl::StatusOr<Operand> Gathered(NetworkBuilder& c, absl::Span<const int64_t> from, int axis,
+                                 Operand x, const PointList& points) {
+  const int rank = static_cast<int>(from.size());
+  const int64_t extent = from[axis];
+  const auto [before, after] = ProductsAround(from, axis);
+  if (extent > kMostPlaces) return c.NotLowered("gather from an axis past the range of uint16");
+  ANEMONE_ASSIGN_OR_RETURN(x, Flat(c, x, rank));
+  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(1, before, extent, after)));
+  ANEMONE_ASSIGN_OR_RETURN(x, SwapAxes(c, x, Axis::kH, Axis::kW));
+  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(1, before * after, 1, extent)));
+  ANEMONE_ASSIGN_OR_RETURN(x, AtPoints(c, x, points));
+  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(1, before, after, points.count)));
+  ANEMONE_ASSIGN_OR_RETURN(x, SwapAxes(c, x, Axis::kH, Axis::kW));
+  std::vector<int64_t> to(from.begin(), from.end());
+  to[axis] = points.count;
+  return Placed(c, x, to);
+}
+
+absl::StatusOr<Operand> PickedElements(NetworkBuilder& c, const Operand& x,
+                                       absl::Span<const int64_t> places) {
+  const Dims& dims = c.DimsOf(x);
+  const int64_t count = static_cast<int64_t>(places.size());
+  if (std::max(dims.h(), dims.w()) > kMostPlaces) {
+    return c.NotLowered("gather from an axis past the range of uint16");
+  }
+  std::vector<int64_t> rows(count), columns(count);
+  for (int64_t i = 0; i < count; ++i) {
+    rows[i] = places[i] / dims.w();
+    columns[i] = places[i] % dims.w();
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, AtPoints(c, x, FixedPoints(c, rows, columns)));
+  return Reshaped(c, y, MakeDims(1, c.DimsOf(x).c(), 1, count));
+}
+
+KernelRows GatherRows() { return {{&Kind()}, kLowerings}; }
+
+}  // namespace anemone

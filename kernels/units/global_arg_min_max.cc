@@ -1,0 +1,137 @@
+// GlobalArgMinMax: where the largest or smallest element stands along one whole axis. By direct
+// authoring from A13, by conversion from A15 (conflicts.md C-global-argminmax). ArgMax and ArgMin
+// become it where ArgMinMax cannot serve, as along a batch that cannot move. Facts: validators.json
+// GlobalArgMinMax; hidden_layers.json GlobalArgMinMax; numerics.json red-arg, st-index.
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "base/status_macros.h"
+#include "engine/formats/mil_emitter.h"
+#include "kernels/mil.h"
+#include "kernels/mil/mil_gates.h"
+#include "kernels/units/arg_request.h"
+#include "kernels/units/reshape.h"
+#include "math/reduce/arg_extreme.h"
+#include "rule_table.h"  // generated
+
+namespace anemone {
+namespace {
+
+enum class Extreme : uint8_t { kMax, kMin };
+
+absl::Span<const char* const> NamesOf(Extreme) {
+  static constexpr const char* kNames[] = {"Max", "Min"};
+  return kNames;
+}
+
+struct GlobalArgMinMaxParams {
+  Extreme type = Extreme::kMax;
+  Axis axis = Axis::kW;
+};
+
+absl::StatusOr<Dims> Shape(const GlobalArgMinMaxParams& p, Bottoms in) {
+  Dims out = in[0].dims;
+  out[p.axis] = 1;
+  return out;
+}
+
+Verdict Validate(const GlobalArgMinMaxParams&, Bottoms, const Target& target, Route route) {
+  Judge judge(target, route);
+  return judge.Has(Cap::kGlobalArgminmax) ? judge.Accept()
+                                          : judge.Reject(rule::kGlobalArgMinMaxArch);
+}
+
+constexpr Field<GlobalArgMinMaxParams> kFields[] = {
+    Required<&GlobalArgMinMaxParams::type>("Type"),
+    Required<&GlobalArgMinMaxParams::axis>("Dimension"),
+};
+
+// Of equal elements the first wins (st-index).
+void Choose(const GlobalArgMinMaxParams& p, bool takes_last, absl::Span<const ConstView> in,
+            View out) {
+  math::ArgExtreme(p.type == Extreme::kMax ? math::Extreme::kMax : math::Extreme::kMin,
+                   in[0].dims.extent, static_cast<int>(p.axis), in[0].span(), out.span(),
+                   takes_last);
+}
+
+void Compute(const GlobalArgMinMaxParams& p, const void*, absl::Span<const ConstView> in,
+             View out) {
+  Choose(p, /*takes_last=*/false, in, out);
+}
+
+void Exact(const GlobalArgMinMaxParams& p, const ExactUnit& unit, absl::Span<const ConstView> in,
+           View out) {
+  Choose(p, unit.numerics.st_index == math::StIndex::kLast, in, out);
+}
+
+absl::Status WriteMil(MilEmitter& e, const GlobalArgMinMaxParams& p, const Unit& unit) {
+  if (e.AxisOf(p.axis) < 0)
+    return absl::UnimplementedError("an index along an axis of one element");
+  const char* op = p.type == Extreme::kMax ? "global_argmax" : "global_argmin";
+  const std::string y = e.EmitAll(op, {{"x", {e.In(0)}}, {"axis", {e.Int(e.AxisOf(p.axis))}}},
+                                  {e.IndexType(unit.dims)})[0];
+  e.Result(e.Numbers(y, unit.dims));
+  return absl::OkStatus();
+}
+
+const UnitKindOf<GlobalArgMinMaxParams>& Kind() {
+  static const UnitKindOf<GlobalArgMinMaxParams>& kind =
+      *new UnitKindOf<GlobalArgMinMaxParams>({.type = "GlobalArgMinMax",
+                                              .shape = Shape,
+                                              .validate = Validate,
+                                              .fields = kFields,
+                                              .mil = WriteMil,
+                                              .compute = Compute,
+                                              .exact = Exact});
+  return kind;
+}
+
+absl::Status Lower(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  const char* operation = node.op_type == "ArgMax" ? "global_argmax" : "global_argmin";
+  if (c.route() == Route::kMil && !Judge(c.target(), c.route()).FamilyAtLeast(4)) {
+    return c.Refuse(rule::kOperationFamily, operation, 4);
+  }
+  ANEMONE_ASSIGN_OR_RETURN(ArgRequest request, ReadArgRequest(c, node));
+  if (request.last) return c.NotLowered("the last of equal elements");
+  const Extreme type = request.largest ? Extreme::kMax : Extreme::kMin;
+  ANEMONE_ASSIGN_OR_RETURN(Operand y,
+                           c.Add(Kind(), GlobalArgMinMaxParams{type, request.axis}, {request.x}));
+  return OutArg(c, node, request, y);
+}
+
+// MIL has no such operation in its public opsets; it is spelled by an axis, or by the unit's keys.
+absl::Status Build(MilContext& c) {
+  ANEMONE_RETURN_IF_ERROR(ConvertedFrom(c, 4));
+  GlobalArgMinMaxParams p;
+  p.type = absl::EndsWith(c.call().op, "argmax") ? Extreme::kMax : Extreme::kMin;
+  ANEMONE_ASSIGN_OR_RETURN(std::string type, c.Text("Type", Plain::Write(p.type)));
+  if (type != Plain::Write(p.type)) {
+    return absl::InvalidArgumentError(c.call().op + ", attribute 'Type': want the operation's own");
+  }
+  ANEMONE_ASSIGN_OR_RETURN(int at, c.AxisAt("axis", -1));
+  p.axis = AxisOf(c.rank(0), at);
+  ANEMONE_ASSIGN_OR_RETURN(std::string axis, c.Text("Dimension", AxisName(p.axis)));
+  ANEMONE_RETURN_IF_ERROR(Plain::Read(axis, p.axis));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, c.Add(Kind(), p, {x}));
+  std::vector<int64_t> shape = c.ShapeOf(0);
+  for (int i = 0; i < c.rank(0); ++i) {
+    if (AxisOf(c.rank(0), i) == p.axis) shape[i] = 1;
+  }
+  return c.Out(y, shape);
+}
+
+constexpr MilOperation kOperations[] = {{"global_argmax", Build}, {"global_argmin", Build}};
+
+constexpr Lowering kLowerings[] = {
+    {.op = "ArgMax", .lower = Lower},
+    {.op = "ArgMin", .lower = Lower},
+};
+
+}  // namespace
+
+KernelRows GlobalArgMinMaxRows() { return {{&Kind()}, kLowerings, kOperations}; }
+
+}  // namespace anemone

@@ -1,0 +1,482 @@
+// InputView: a part of one axis, read where it lies. Slice, Split and what takes no part at all
+// (Identity, Dropout at inference) become it. Facts: validators.json InputView; netplist.md
+// InputView.
+#include "kernels/units/input_view.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "engine/formats/mil_emitter.h"
+#include "engine/warning.h"
+#include "kernels/attributes.h"
+#include "kernels/mil/mil_gates.h"
+#include "kernels/mil/mil_operands.h"
+#include "kernels/node_inputs.h"
+#include "kernels/units/concat.h"
+#include "kernels/units/reshape.h"
+#include "math/exact/exact_elementwise.h"
+#include "math/move/copy.h"
+#include "rule_table.h"     // generated
+#include "warning_table.h"  // generated
+
+namespace anemone {
+namespace {
+
+struct InputViewParams {
+  Axis axis = Axis::kW;
+  int64_t offset = 0, size = 1, step = 1;
+};
+
+// The last element is inside an axis of `extent`, as the first is; any numbers.
+bool EndsInside(const InputViewParams& p, int64_t extent) {
+  if (p.size < 1 || p.size > extent) return false;
+  if (p.size == 1) return true;
+  if (p.step <= -extent || p.step >= extent) return false;
+  const int64_t room = p.step > 0 ? extent - 1 - p.offset : p.offset;
+  return p.size - 1 <= room / std::abs(p.step);
+}
+
+absl::StatusOr<Dims> Shape(const InputViewParams& p, Bottoms in) {
+  if (p.size < 0 || p.step == 0) {
+    return absl::InvalidArgumentError("view: want a size of at least 0 and a step that is not 0");
+  }
+  Dims out = in[0].dims;
+  out[p.axis] = p.size;
+  return out;
+}
+
+Verdict Validate(const InputViewParams& p, Bottoms in, const Target& target, Route route) {
+  Judge judge(target, route);
+  int64_t extent = in[0].dims[p.axis];
+  if (p.offset < 0 || p.offset >= extent) return judge.Reject(rule::kInputViewOffset);
+  if (p.step == 0) return judge.Reject(rule::kInputViewStep);
+  if (!EndsInside(p, extent)) return judge.Reject(rule::kInputViewSize);
+  if (p.step > 0) return judge.Accept();
+  if (p.step != -1 || p.size != extent) return judge.Reject(rule::kInputViewBackwards);
+  // That the whole may run backwards is read from the text which refuses a part; nobody ran it.
+  Verdict accepted = judge.Accept();
+  accepted.status = Weaker(accepted.status, rule::kInputViewBackwards.status);
+  return accepted;
+}
+
+bool Steps(const InputViewParams& p) { return p.step != 1; }
+
+constexpr Field<InputViewParams> kFields[] = {
+    Required<&InputViewParams::axis>("Dimension"),
+    Required<&InputViewParams::offset>("Offset"),
+    Required<&InputViewParams::size>("Size"),
+    Key<&InputViewParams::step, Plain, Steps>("Step"),
+};
+
+void Compute(const InputViewParams& p, const void*, absl::Span<const ConstView> in, View out) {
+  math::Extents starts = {0, 0, 0, 0, 0};
+  math::Extents steps = {1, 1, 1, 1, 1};
+  starts[static_cast<int>(p.axis)] = p.offset;
+  steps[static_cast<int>(p.axis)] = p.step;
+  math::Slice(in[0].dims.extent, starts, steps, out.dims.extent, in[0].span(), out.span());
+}
+
+// A slice that begins inside the width goes through storage times 16 where the family has that
+// gain (numerics.json sat-wslice).
+void Exact(const InputViewParams& p, const ExactUnit& unit, absl::Span<const ConstView> in,
+           View out) {
+  Compute(p, nullptr, in, out);
+  if (p.axis == Axis::kW && p.offset != 0) math::ThroughWidthSlice(unit.numerics, out.span());
+}
+
+void Warn(const InputViewParams& p, Bottoms, const Dims&, const Target& target, Route route,
+          WarningList& list) {
+  constexpr int kCleanFamily = 4;  // A15 (conflicts.md C-slice-clean-family)
+  if (p.axis == Axis::kW && p.offset > 0 && !Judge(target, route).FamilyAtLeast(kCleanFamily)) {
+    list.Add(warning::kWidthSlice, p.offset);
+  }
+}
+
+// By slice_by_size where it can be: the engine takes slice_by_index only within a neighbour (rule
+// slice-by-index).
+absl::Status WriteMil(MilEmitter& e, const InputViewParams& p, const Unit& unit) {
+  const int at = e.AxisOf(p.axis);
+  if (at < 0) {  // the depth, of one element
+    e.Result(e.In(0));
+    return absl::OkStatus();
+  }
+  const std::vector<int64_t> from = e.ShapeOf(e.DimsOf(0));
+  std::vector<int64_t> begin(e.rank(), 0);
+  begin[at] = p.offset;
+  std::string y;
+  if (p.step == 1 || p.size == 1) {
+    y = e.Emit(
+        "slice_by_size",
+        {{"x", {e.In(0)}}, {"begin", {e.Ints(begin)}}, {"size", {e.Ints(e.ShapeOf(unit.dims))}}},
+        unit.dims);
+  } else if (p.step > 0) {
+    std::vector<int64_t> end = from, stride(e.rank(), 1);
+    end[at] = p.offset + (p.size - 1) * p.step + 1;
+    stride[at] = p.step;
+    y = e.Emit("slice_by_index",
+               {{"x", {e.In(0)}},
+                {"begin", {e.Ints(begin)}},
+                {"end", {e.Ints(end)}},
+                {"stride", {e.Ints(stride)}}},
+               unit.dims);
+  } else if (p.step == -1 && p.size == from[at]) {
+    y = e.Emit("reverse", {{"x", {e.In(0)}}, {"axes", {e.Ints({at})}}}, unit.dims);
+  } else {
+    return absl::UnimplementedError("a part of an axis that runs backwards");
+  }
+  e.Result(std::move(y));
+  return absl::OkStatus();
+}
+
+const UnitKindOf<InputViewParams>& Kind() {
+  static const UnitKindOf<InputViewParams>& kind =
+      *new UnitKindOf<InputViewParams>({.type = "InputView",
+                                        .min_family = kFamilyA13,
+                                        .shape = Shape,
+                                        .validate = Validate,
+                                        .warn = Warn,
+                                        .fields = kFields,
+                                        .mil = WriteMil,
+                                        .compute = Compute,
+                                        .exact = Exact});
+  return kind;
+}
+
+absl::Status LowerSlice(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  Attributes attributes(node);
+  ANEMONE_RETURN_IF_ERROR(attributes.NoneLeft());
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
+  int64_t rank = static_cast<int64_t>(shape.size());
+  ANEMONE_ASSIGN_OR_RETURN(auto starts, ConstantIntegers(c, node, 1, {}));
+  ANEMONE_ASSIGN_OR_RETURN(auto ends, ConstantIntegers(c, node, 2, {}));
+  std::vector<int64_t> first_axes(starts.size());
+  for (size_t i = 0; i < first_axes.size(); ++i) first_axes[i] = static_cast<int64_t>(i);
+  ANEMONE_ASSIGN_OR_RETURN(auto axes, ConstantIntegers(c, node, 3, first_axes));
+  ANEMONE_ASSIGN_OR_RETURN(auto steps,
+                           ConstantIntegers(c, node, 4, std::vector<int64_t>(starts.size(), 1)));
+  if (ends.size() != starts.size() || axes.size() != starts.size() ||
+      steps.size() != starts.size() || starts.size() > shape.size()) {
+    return absl::InvalidArgumentError(
+        "starts, ends, axes and steps: want one each for an axis; run the ONNX checker on the "
+        "model");
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  for (size_t i = 0; i < starts.size(); ++i) {
+    ANEMONE_ASSIGN_OR_RETURN(int axis, NormalAxis(axes[i], rank));
+    ANEMONE_ASSIGN_OR_RETURN(Range range, RangeOf(starts[i], ends[i], steps[i], shape[axis]));
+    ANEMONE_ASSIGN_OR_RETURN(x, Sliced(c, x, AxisOf(static_cast<int>(rank), axis), range.offset,
+                                       range.size, range.step));
+  }
+  return c.Out(node.outputs[0], x);
+}
+
+// Sizes as given, or equal parts of which the last may be smaller.
+absl::Status LowerSplit(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  Attributes attributes(node);
+  ANEMONE_ASSIGN_OR_RETURN(int64_t at, attributes.Int("axis", 0));
+  attributes.Ignore("num_outputs");
+  ANEMONE_RETURN_IF_ERROR(attributes.NoneLeft());
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
+  int rank = static_cast<int>(shape.size());
+  ANEMONE_ASSIGN_OR_RETURN(int axis, NormalAxis(at, rank));
+  int64_t parts = std::max<int64_t>(static_cast<int64_t>(node.outputs.size()), 1);
+  std::vector<int64_t> equal(parts, (shape[axis] + parts - 1) / parts);
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> sizes, ConstantIntegers(c, node, 1, equal));
+  if (sizes.size() != node.outputs.size()) {
+    return absl::InvalidArgumentError(
+        "split: want a size for every output; run the ONNX checker on the model");
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  int64_t offset = 0;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    int64_t size = std::clamp<int64_t>(sizes[i], 0, shape[axis] - offset);
+    if (node.outputs[i] != kNone) {
+      ANEMONE_ASSIGN_OR_RETURN(Operand y, Sliced(c, x, AxisOf(rank, axis), offset, size));
+      ANEMONE_RETURN_IF_ERROR(c.Out(node.outputs[i], y));
+    }
+    offset += size;
+  }
+  return absl::OkStatus();
+}
+
+// Nothing to do: the output is the input.
+absl::Status LowerIdentity(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  return c.Out(node.outputs[0], x);
+}
+
+// Dropout without training is the identity, and so is one of ratio 0.
+absl::Status LowerDropout(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  const bool keeps_all = HasInput(node, 1) && c.view().Scalar(node.inputs[1]) == 0;
+  if (HasInput(node, 2) && !keeps_all) {
+    const Tensor* training = c.view().Constant(node.inputs[2]);
+    if (training == nullptr || training->elements() != 1) {
+      return c.NotLowered("dropout whose mode is computed at run time");
+    }
+    if (training->at<uint8_t>(0) != 0) {
+      Judge judge(c.target(), c.route());
+      if (!judge.Has(Cap::kDropoutRandom)) return c.Refuse(rule::kDropoutRandom);
+      return c.NotLowered("dropout in training");
+    }
+  }
+  if (IsRead(c.view(), node, 1)) return c.NotLowered("the mask output of dropout");
+  return LowerIdentity(match, c);
+}
+
+// One integer for each axis of argument 0. `other`: another name of the attribute.
+absl::StatusOr<std::vector<int64_t>> PerAxis(MilContext& c, const char* key, int64_t fallback,
+                                             const char* other = nullptr) {
+  if (other != nullptr && c.Has(other)) key = other;
+  std::vector<int64_t> all(c.rank(0), fallback);
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> values, c.Ints(key, all));
+  if (values.size() == all.size()) return values;
+  return absl::InvalidArgumentError(
+      absl::StrCat(c.call().op, ", attribute '", key, "': want an integer for every axis"));
+}
+
+// Bounds are attributes, so that the call has `tensors` arguments and no more.
+absl::Status CheckBounds(MilContext& c, size_t tensors) {
+  if (c.arguments() < tensors) return c.In(tensors - 1).status();
+  if (c.arguments() > tensors) return c.NotLowered("a slice with bounds computed at run time");
+  return absl::OkStatus();
+}
+
+// The ranges of begin, end, stride and the masks, one an axis. A squeezed axis has one element.
+absl::StatusOr<std::vector<Range>> RangesOf(MilContext& c, const std::vector<bool>& squeezed) {
+  ANEMONE_ASSIGN_OR_RETURN(auto begin, PerAxis(c, "begin", 0));
+  ANEMONE_ASSIGN_OR_RETURN(auto end, PerAxis(c, "end", 0));
+  ANEMONE_ASSIGN_OR_RETURN(auto stride, PerAxis(c, "stride", 1, "strides"));
+  ANEMONE_ASSIGN_OR_RETURN(auto from_start, MaskOf(c, "begin_mask", begin.size()));
+  ANEMONE_ASSIGN_OR_RETURN(auto to_end, MaskOf(c, "end_mask", begin.size()));
+  constexpr int64_t kFirst = std::numeric_limits<int64_t>::min();
+  constexpr int64_t kLast = std::numeric_limits<int64_t>::max();
+  std::vector<Range> ranges;
+  for (size_t i = 0; i < begin.size(); ++i) {
+    const bool forwards = stride[i] > 0;
+    if (squeezed[i]) {
+      stride[i] = 1;
+      end[i] = begin[i] == -1 || begin[i] == kLast ? kLast : begin[i] + 1;
+    } else {
+      if (from_start[i]) begin[i] = forwards ? 0 : kLast;
+      if (to_end[i]) end[i] = forwards ? kLast : kFirst;
+    }
+    ANEMONE_ASSIGN_OR_RETURN(Range range, RangeOf(begin[i], end[i], stride[i], c.ShapeOf(0)[i]));
+    ranges.push_back(range);
+  }
+  return ranges;
+}
+
+// The part of `x`, of the ranges' rank, that they take.
+absl::StatusOr<Operand> Cut(NetworkBuilder& c, Operand x, absl::Span<const Range> ranges) {
+  const int rank = static_cast<int>(ranges.size());
+  for (int i = 0; i < rank; ++i) {
+    const Range& range = ranges[i];
+    ANEMONE_ASSIGN_OR_RETURN(x,
+                             Sliced(c, x, AxisOf(rank, i), range.offset, range.size, range.step));
+  }
+  return x;
+}
+
+absl::Status OutCut(MilContext& c, absl::Span<const Range> ranges) {
+  std::vector<int64_t> shape;
+  for (const Range& range : ranges) shape.push_back(range.size);
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  ANEMONE_ASSIGN_OR_RETURN(x, Cut(c, x, ranges));
+  return c.Out(x, shape);
+}
+
+// A size of -1: to the end.
+absl::Status BuildSliceBySize(MilContext& c) {
+  ANEMONE_RETURN_IF_ERROR(CheckBounds(c, 1));
+  ANEMONE_ASSIGN_OR_RETURN(auto begin, PerAxis(c, "begin", 0));
+  ANEMONE_ASSIGN_OR_RETURN(auto size, PerAxis(c, "size", -1));
+  std::vector<Range> ranges;
+  for (size_t i = 0; i < begin.size(); ++i) {
+    const int64_t extent = c.ShapeOf(0)[i];
+    if (begin[i] < -extent || begin[i] >= extent) return c.Refuse(rule::kInputViewOffset);
+    if (begin[i] < 0) begin[i] += extent;
+    if (size[i] == -1) size[i] = extent - begin[i];
+    if (size[i] < 1 || size[i] > extent - begin[i]) return c.Refuse(rule::kInputViewSize);
+    ranges.push_back({begin[i], size[i], 1});
+  }
+  return OutCut(c, ranges);
+}
+
+absl::Status BuildSliceByIndex(MilContext& c) {
+  ANEMONE_RETURN_IF_ERROR(DirectlyAuthored(c, rule::kSliceByIndex));
+  ANEMONE_RETURN_IF_ERROR(CheckBounds(c, 1));
+  ANEMONE_ASSIGN_OR_RETURN(auto squeezed, MaskOf(c, "squeeze_mask", c.ShapeOf(0).size()));
+  ANEMONE_ASSIGN_OR_RETURN(auto ranges, RangesOf(c, squeezed));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  ANEMONE_ASSIGN_OR_RETURN(x, Cut(c, x, ranges));
+  std::vector<int64_t> shape;
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    if (ranges[i].size == 0) return c.Refuse(rule::kEmptyTensor);
+    if (!squeezed[i]) shape.push_back(ranges[i].size);
+  }
+  if (shape.size() != ranges.size()) {
+    ANEMONE_ASSIGN_OR_RETURN(x, Relaid(c, x, c.rank(0), shape));
+  }
+  return c.Out(x, shape);
+}
+
+// What lies before and behind the block on each axis is joined to it, the last axis first.
+absl::Status BuildSliceUpdate(MilContext& c) {
+  ANEMONE_RETURN_IF_ERROR(CheckBounds(c, 2));
+  // As given: a range's step may be cut to its extent.
+  ANEMONE_ASSIGN_OR_RETURN(auto stride, PerAxis(c, "stride", 1, "strides"));
+  if (std::any_of(stride.begin(), stride.end(), [](int64_t step) { return step != 1; })) {
+    if (c.route() == Route::kMil) return c.Refuse(rule::kSliceUpdateStride);
+    return c.NotLowered("a slice update with a stride");
+  }
+  ANEMONE_ASSIGN_OR_RETURN(auto squeezed, MaskOf(c, "squeeze_mask", c.ShapeOf(0).size()));
+  ANEMONE_ASSIGN_OR_RETURN(auto ranges, RangesOf(c, squeezed));
+  const int rank = c.rank(0);
+  if (c.rank(1) != rank) return c.NotLowered("a slice update of another rank");
+  for (int i = 0; i < rank; ++i) {
+    if (ranges[i].size != c.ShapeOf(1)[i]) {
+      return absl::InvalidArgumentError("slice_update: want an update of the slice's shape");
+    }
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, c.In(1));
+  for (int i = rank - 1; i >= 0; --i) {
+    const int64_t extent = c.ShapeOf(0)[i], end = ranges[i].offset + ranges[i].size;
+    std::vector<Range> around = ranges;
+    for (int k = i + 1; k < rank; ++k) around[k] = {0, c.ShapeOf(0)[k], 1};
+    std::vector<Operand> parts;
+    if (ranges[i].offset > 0) {
+      around[i] = {0, ranges[i].offset, 1};
+      ANEMONE_ASSIGN_OR_RETURN(parts.emplace_back(), Cut(c, x, around));
+    }
+    parts.push_back(y);
+    if (end < extent) {
+      around[i] = {end, extent - end, 1};
+      ANEMONE_ASSIGN_OR_RETURN(parts.emplace_back(), Cut(c, x, around));
+    }
+    ANEMONE_ASSIGN_OR_RETURN(y, Concatenated(c, std::move(parts), AxisOf(rank, i)));
+  }
+  return c.Out(y, c.ShapeOf(0));
+}
+
+// Pieces of the sizes given, or so many equal ones.
+absl::Status BuildSplit(MilContext& c) {
+  ANEMONE_ASSIGN_OR_RETURN(int axis, c.AxisAt("axis", 0));
+  std::vector<int64_t> shape = c.ShapeOf(0);
+  const int64_t extent = shape[axis];
+  ANEMONE_ASSIGN_OR_RETURN(int64_t pieces, c.Int("num_splits", 1));
+  if (pieces < 1 || extent % pieces != 0) {
+    return absl::InvalidArgumentError("split, attribute 'num_splits': want a divisor of the axis");
+  }
+  ANEMONE_ASSIGN_OR_RETURN(auto sizes,
+                           c.Ints("split_sizes", std::vector<int64_t>(pieces, extent / pieces)));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  int64_t offset = 0;
+  for (int64_t size : sizes) {
+    if (size < 1 || size > extent - offset) return c.Refuse(rule::kInputViewSize);
+    ANEMONE_ASSIGN_OR_RETURN(Operand piece, Sliced(c, x, AxisOf(c.rank(0), axis), offset, size));
+    shape[axis] = size;
+    ANEMONE_RETURN_IF_ERROR(c.Out(piece, shape));
+    offset += size;
+  }
+  if (offset == extent) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "split, attribute 'split_sizes': want sizes that fill the axis");
+}
+
+// The axes named, or all.
+absl::Status BuildReverse(MilContext& c) {
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> axes, c.Ints("axes", {}));
+  ANEMONE_RETURN_IF_ERROR(c.In(0).status());
+  const int rank = c.rank(0);
+  std::vector<Range> ranges;
+  for (int64_t extent : c.ShapeOf(0)) ranges.push_back({0, extent, 1});
+  for (int i = 0; axes.empty() && i < rank; ++i)
+    ranges[i] = {c.ShapeOf(0)[i] - 1, c.ShapeOf(0)[i], -1};
+  for (int64_t axis : axes) {
+    ANEMONE_ASSIGN_OR_RETURN(int at, NormalAxis(axis, rank));
+    ranges[at] = {c.ShapeOf(0)[at] - 1, c.ShapeOf(0)[at], -1};
+  }
+  return OutCut(c, ranges);
+}
+
+// Rows and columns cut off the last two axes: {before, after} each.
+absl::Status BuildCrop(MilContext& c) {
+  ANEMONE_ASSIGN_OR_RETURN(auto height, c.Ints("crop_height", {0, 0}));
+  ANEMONE_ASSIGN_OR_RETURN(auto width, c.Ints("crop_width", {0, 0}));
+  ANEMONE_RETURN_IF_ERROR(CheckBounds(c, 1));
+  const size_t rank = c.ShapeOf(0).size();
+  if (rank < 2 || height.size() != 2 || width.size() != 2) {
+    return absl::InvalidArgumentError("crop: want rank 2 at least, and two borders an axis");
+  }
+  std::vector<Range> ranges;
+  for (int64_t extent : c.ShapeOf(0)) ranges.push_back({0, extent, 1});
+  for (const auto& [at, borders] : {std::pair(rank - 2, height), std::pair(rank - 1, width)}) {
+    const int64_t extent = c.ShapeOf(0)[at];
+    if (borders[0] < 0 || borders[0] >= extent) return c.Refuse(rule::kInputViewOffset);
+    if (borders[1] < 0 || borders[1] >= extent - borders[0]) {
+      return c.Refuse(rule::kInputViewSize);
+    }
+    ranges[at] = {borders[0], extent - borders[0] - borders[1], 1};
+  }
+  return OutCut(c, ranges);
+}
+
+constexpr MilOperation kOperations[] = {
+    {"slice_by_size", BuildSliceBySize}, {"slice_by_index", BuildSliceByIndex},
+    {"slice_update", BuildSliceUpdate},  {"split", BuildSplit},
+    {"reverse", BuildReverse},           {"crop", BuildCrop},
+};
+
+constexpr Lowering kLowerings[] = {
+    {.op = "Slice", .lower = LowerSlice},
+    {.op = "Split", .lower = LowerSplit},
+    {.op = "Identity", .lower = LowerIdentity},
+    {.op = "Dropout", .lower = LowerDropout},
+};
+
+}  // namespace
+
+// A part of an axis that runs backwards takes two views: the engine reverses whole axes only.
+absl::StatusOr<Operand> Sliced(NetworkBuilder& c, const Operand& x, Axis axis, int64_t offset,
+                               int64_t size, int64_t step) {
+  if (size > 0 && step < 0) {
+    int64_t first = offset + (size - 1) * step;
+    ANEMONE_ASSIGN_OR_RETURN(Operand part, Sliced(c, x, axis, first, size, -step));
+    if (size == 1) return part;
+    return c.Add(Kind(), InputViewParams{axis, size - 1, size, -1}, {part});
+  }
+  if (offset == 0 && size == c.DimsOf(x)[axis] && (step == 1 || size == 1)) return x;
+  return c.Add(Kind(), InputViewParams{axis, offset, size, size == 1 ? 1 : step}, {x});
+}
+
+absl::StatusOr<Range> RangeOf(int64_t start, int64_t end, int64_t step, int64_t extent) {
+  if (step == 0) return absl::InvalidArgumentError("slice: want a step that is not 0");
+  bool forwards = step > 0;
+  auto clamp = [&](int64_t at) {
+    if (at < 0) at += extent;  // cannot overflow: extent is positive
+    return forwards ? std::clamp<int64_t>(at, 0, extent) : std::clamp<int64_t>(at, -1, extent - 1);
+  };
+  start = clamp(start);
+  end = clamp(end);
+  int64_t span = forwards ? end - start : start - end;
+  // A step past the extent takes one element; the smallest integer has no positive twin.
+  int64_t stride = step == std::numeric_limits<int64_t>::min() ? extent : std::abs(step);
+  stride = std::clamp<int64_t>(stride, 1, std::max<int64_t>(extent, 1));
+  int64_t size = span <= 0 ? 0 : (span - 1) / stride + 1;
+  return Range{start, size, forwards ? stride : -stride};
+}
+
+KernelRows InputViewRows() { return {{&Kind()}, kLowerings, kOperations}; }
+
+}  // namespace anemone

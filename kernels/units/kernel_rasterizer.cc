@@ -1,0 +1,98 @@
+// KernelRasterizer: the patches under a kernel, side by side along the channels. Facts:
+// hidden_layers.json additional_units. They are a name ("patch expansion unit"), the keys and the
+// mode UnfoldedChannels; no validator, shape rule or formula of it is published. What is here is
+// the plainest reading of those words, and its verdicts are `predicted`.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/lowering.h"
+#include "math/move/copy.h"
+
+namespace anemone {
+namespace {
+
+enum class RasterizerMode : uint8_t { kUnfoldedChannels };
+
+absl::Span<const char* const> NamesOf(RasterizerMode) {
+  static constexpr const char* kNames[] = {"UnfoldedChannels"};
+  return kNames;
+}
+
+struct KernelRasterizerParams {
+  int64_t width = 1, height = 1;
+  int64_t groups = 1;
+  RasterizerMode mode = RasterizerMode::kUnfoldedChannels;
+  int64_t channels = 0;  // of the output, as somebody wrote them; 0: nobody did
+};
+
+// Each output position holds one patch, so the kernel's places are channels. The keys name neither
+// a step nor pads, which other windowed kinds have: every position, no padding.
+absl::StatusOr<Dims> Shape(const KernelRasterizerParams& p, Bottoms in) {
+  constexpr int64_t kFarBeyondAnyCap = int64_t{1} << 20;  // keeps the products from overflowing
+  Dims out = in[0].dims;
+  if (std::min({p.width, p.height, p.groups}) < 1) {
+    return absl::InvalidArgumentError("want a kernel and groups of 1 or more");
+  }
+  if (p.width > std::min(out.w(), kFarBeyondAnyCap) ||
+      p.height > std::min(out.h(), kFarBeyondAnyCap) || out.c() > kFarBeyondAnyCap) {
+    return absl::InvalidArgumentError("a kernel that does not fit into the image");
+  }
+  if (out.c() % p.groups != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("NumGroups: ", out.c(), " channels do not fall into ", p.groups, " groups"));
+  }
+  out[Axis::kC] *= p.width * p.height;
+  out[Axis::kH] -= p.height - 1;
+  out[Axis::kW] -= p.width - 1;
+  // A netplist that says another number knows another rule than ours.
+  if (p.channels != 0 && p.channels != out.c()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("OutputChannels: want ", out.c(), ", got ", p.channels));
+  }
+  return out;
+}
+
+Verdict Validate(const KernelRasterizerParams&, Bottoms, const Target& target, Route route) {
+  Verdict accepted = Judge(target, route).Accept();
+  accepted.status = Weaker(accepted.status, Status::kPredicted);
+  return accepted;
+}
+
+constexpr Field<KernelRasterizerParams> kFields[] = {
+    Required<&KernelRasterizerParams::width>("KernelWidth"),
+    Required<&KernelRasterizerParams::height>("KernelHeight"),
+    Key<&KernelRasterizerParams::groups>("NumGroups"),
+    Required<&KernelRasterizerParams::mode>("RasterizerMode"),
+    Alias<&KernelRasterizerParams::channels>("OutputChannels"),
+};
+
+// Output channel (c, i, j) is channel c moved by i rows and j columns: the order of a convolution's
+// kernel, so that a Conv of the same NumGroups is a Conv of 1x1 behind this, its kernel's bytes as
+// they are. The channels of a group lie together then, and NumGroups changes nothing else.
+void Compute(const KernelRasterizerParams& p, const void*, absl::Span<const ConstView> in,
+             View out) {
+  const Dims &from = in[0].dims, &to = out.dims;
+  const int64_t plane = from.h() * from.w(), patch = to.h() * to.w();
+  const int64_t places = p.height * p.width;
+  // Over the axes N, D and C together, then i, j; h, w.
+  const math::Extents extents = {from.n() * from.d() * from.c(), p.height, p.width, to.h(), to.w()};
+  const math::Strides image_strides = {plane, from.w(), 1, from.w(), 1};
+  const math::Strides patch_strides = {places * patch, p.width * patch, patch, to.w(), 1};
+  math::CopyBlock(extents, in[0].data, image_strides, out.data, patch_strides);
+}
+
+const UnitKindOf<KernelRasterizerParams>& Kind() {
+  static const UnitKindOf<KernelRasterizerParams>& kind =
+      *new UnitKindOf<KernelRasterizerParams>({.type = "KernelRasterizer",
+                                               .shape = Shape,
+                                               .validate = Validate,
+                                               .fields = kFields,
+                                               .compute = Compute});
+  return kind;
+}
+
+}  // namespace
+
+KernelRows KernelRasterizerRows() { return {{&Kind()}, {}, {}}; }
+
+}  // namespace anemone

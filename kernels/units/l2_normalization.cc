@@ -1,0 +1,275 @@
+// L2Normalization: x / sqrt(sum of squares over a set of axes). Native on every target. Facts:
+// validators.json L2Norm; numerics.json nrm-l2; compiler_texts.json netplist_keys. Its pieces in
+// plain nodes become it.
+#include "kernels/units/l2_normalization.h"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "kernels/activation/neuron.h"
+#include "kernels/attributes.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/node_inputs.h"
+#include "kernels/shared/affine.h"
+#include "kernels/units/layer_normalization.h"
+#include "kernels/units/reduction.h"
+#include "kernels/units/reshape.h"
+#include "math/exact/exact_reduce.h"
+#include "rule_table.h"  // generated
+
+namespace anemone {
+namespace {
+
+struct L2NormParams {
+  std::vector<Axis> axes;
+  float epsilon = 0;
+};
+
+absl::StatusOr<Dims> Shape(const L2NormParams&, Bottoms in) { return in[0].dims; }
+
+Verdict Validate(const L2NormParams& p, Bottoms, const Target& target, Route route) {
+  Judge judge(target, route);
+  for (Axis axis : p.axes) {
+    if (axis == Axis::kN) return judge.Reject(rule::kL2NormBatch);
+  }
+  return judge.Accept();
+}
+
+constexpr Field<L2NormParams> kFields[] = {
+    Key<&L2NormParams::epsilon, AsHalfBits>("Epsilon"),
+    Required<&L2NormParams::axes>("Dimension"),
+};
+
+void Compute(const L2NormParams& p, const void*, absl::Span<const ConstView> in, View out) {
+  math::L2Normalize(in[0].dims.extent, MathAxes(p.axes), p.epsilon, in[0].span(), out.span());
+}
+
+void Exact(const L2NormParams& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
+  math::ExactL2Normalize(unit.numerics, in[0].dims.extent, MathAxes(p.axes), p.epsilon,
+                         in[0].span(), out.span());
+}
+
+absl::Status WriteMil(MilEmitter& e, const L2NormParams& p, const Unit& unit) {
+  const std::vector<int64_t> axes = MilAxes(e, p.axes);
+  if (axes.empty()) return absl::UnimplementedError("a normalization over no axes");
+  e.Result(e.Emit("l2_norm",
+                  {{"x", {e.In(0)}}, {"axes", {e.Ints(axes)}}, {"epsilon", {e.Half(p.epsilon)}}},
+                  unit.dims));
+  return absl::OkStatus();
+}
+
+const UnitKindOf<L2NormParams>& Kind() {
+  static const UnitKindOf<L2NormParams>& kind =
+      *new UnitKindOf<L2NormParams>({.type = "L2Normalization",
+                                     .shape = Shape,
+                                     .validate = Validate,
+                                     .fields = kFields,
+                                     .mil = WriteMil,
+                                     .compute = Compute,
+                                     .exact = Exact});
+  return kind;
+}
+
+absl::Status Lower(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  Attributes a(node);
+  ANEMONE_ASSIGN_OR_RETURN(int64_t given_axis, a.Int("axis", -1));
+  ANEMONE_ASSIGN_OR_RETURN(int64_t p, a.Int("p", 2));
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  if (p != 2) return c.NotLowered(absl::StrCat("LpNormalization with p = ", p, " as one unit"));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
+  int rank = static_cast<int>(shape.size());
+  ANEMONE_ASSIGN_OR_RETURN(int axis, NormalAxis(given_axis, rank));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), L2NormParams{{AxisOf(rank, axis)}}, {x}));
+  return c.Out(node.outputs[0], x);
+}
+
+// x / |x| summed along the axis, or, for p = 2, the root of the squares of x / m, m the largest
+// |x|, which do not overflow. ONNX Runtime gives 0 where all is 0.
+absl::Status LowerInParts(const Match& match, LowerContext& c) {
+  constexpr float kSmallest = 1.0f / (1 << 14);  // whose inverse is finite
+  const Node& node = c.anchor(match);
+  Attributes a(node);
+  ANEMONE_ASSIGN_OR_RETURN(int64_t given_axis, a.Int("axis", -1));
+  ANEMONE_ASSIGN_OR_RETURN(int64_t p, a.Int("p", 2));
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  if (p != 1 && p != 2) return c.NotLowered(absl::StrCat("LpNormalization with p = ", p));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
+  const int rank = static_cast<int>(shape.size());
+  ANEMONE_ASSIGN_OR_RETURN(int at, NormalAxis(given_axis, rank));
+  const Axis axis = AxisOf(rank, at);
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(Operand scale, Absolute(c, x));
+  ANEMONE_ASSIGN_OR_RETURN(scale, Reduced(c, scale, ReduceType::kMax, axis));
+  ANEMONE_ASSIGN_OR_RETURN(scale,
+                           Combined(c, ElementWiseType::kMax, scale, ScalarConstant(c, kSmallest)));
+  ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kDiv, x, scale));
+  Operand norm;
+  if (p == 1) {
+    ANEMONE_ASSIGN_OR_RETURN(norm, Absolute(c, x));
+  } else {
+    ANEMONE_ASSIGN_OR_RETURN(norm, Combined(c, ElementWiseType::kMult, x, x));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(norm, Reduced(c, norm, ReduceType::kSum, axis));
+  ANEMONE_ASSIGN_OR_RETURN(norm,
+                           Combined(c, ElementWiseType::kMax, norm, ScalarConstant(c, kSmallest)));
+  if (p == 2) {
+    ANEMONE_ASSIGN_OR_RETURN(norm, Activated(c, NeuronType::kSqrt, norm));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kDiv, x, norm));
+  return c.Out(node.outputs[0], x);
+}
+
+// x / norm(x), or x / max(norm(x), a tiny number), as F.normalize writes it.
+struct Division {
+  ValueId x = kNone;
+  std::vector<int> axes;
+  double epsilon = 0;  // within the root
+};
+
+// A norm below this is made of numbers that fp16 holds to a few bits, if at all.
+constexpr double kTiny = 1e-5;
+
+class Finder {
+ public:
+  explicit Finder(const GraphView& view) : view_(view) {}
+
+  std::optional<Division> Find(const Node& division) {
+    form_.x = division.inputs[0];
+    const Value& x = view_.graph.values[form_.x];
+    const Value& y = view_.graph.values[division.outputs[0]];
+    if (!x.is_static() || !y.is_static() || x.dims() != y.dims()) return std::nullopt;
+    ValueId norm = division.inputs[1];
+    if (const Node* expand = Note(view_.OnlyProducer(norm, "Expand"))) norm = expand->inputs[0];
+    norm = BehindFloor(norm);
+    return IsNorm(norm) ? std::optional(form_) : std::nullopt;
+  }
+
+  // Every node found but the anchor.
+  const std::vector<NodeId>& nodes() const { return nodes_; }
+
+ private:
+  ValueId BehindFloor(ValueId value) {
+    for (const char* op : {"Clip", "Max"}) {
+      const Node* node = view_.OnlyProducer(value, op);
+      if (node == nullptr || node->inputs.size() < 2 || HasInput(*node, 2)) continue;
+      for (int i = 0; i < (node->op_type == "Max" ? 2 : 1); ++i) {
+        const ValueId floor = node->inputs[1 - i];
+        auto number = floor == kNone ? std::nullopt : view_.Scalar(floor);
+        if (number && *number >= 0 && *number <= kTiny) return Note(node)->inputs[i];
+      }
+    }
+    return value;
+  }
+
+  bool IsNorm(ValueId value) {
+    if (const Node* norm = Note(view_.OnlyProducer(value, "ReduceL2"))) return IsOverX(*norm);
+    const Node* root = Note(view_.OnlyProducer(value, "Sqrt"));
+    if (root == nullptr) return false;
+    ValueId sum = root->inputs[0];
+    if (const Node* add = Note(view_.OnlyProducer(sum, "Add"))) {
+      auto [rest, constant] = SplitConstant(view_, *add);
+      auto epsilon = constant == kNone ? std::nullopt : view_.Scalar(constant);
+      if (!epsilon || *epsilon < 0) return false;
+      form_.epsilon = *epsilon;
+      sum = rest;
+    }
+    if (const Node* squares = Note(view_.OnlyProducer(sum, "ReduceSumSquare"))) {
+      return IsOverX(*squares);
+    }
+    const Node* reduction = Note(view_.OnlyProducer(sum, "ReduceSum"));
+    return reduction != nullptr && IsSquare(reduction->inputs[0]) && HasAxes(*reduction);
+  }
+
+  bool IsSquare(ValueId value) {
+    if (const Node* power = Note(view_.OnlyProducer(value, "Pow"))) {
+      return power->inputs[0] == form_.x && view_.Scalar(power->inputs[1]) == 2.0;
+    }
+    const Node* product = Note(view_.OnlyProducer(value, "Mul"));
+    return product != nullptr && product->inputs[0] == form_.x && product->inputs[1] == form_.x;
+  }
+
+  bool IsOverX(const Node& reduction) {
+    return reduction.inputs[0] == form_.x && HasAxes(reduction);
+  }
+
+  bool HasAxes(const Node& reduction) {
+    auto keepdims = Attributes(reduction).Int("keepdims", 1);
+    auto axes = ReducedAxes(view_, reduction);
+    if (!keepdims.ok() || *keepdims != 1 || !axes) return false;
+    form_.axes = *std::move(axes);
+    return true;
+  }
+
+  const Node* Note(const Node* node) {
+    if (node != nullptr) nodes_.push_back(view_.IdOf(*node));
+    return node;
+  }
+
+  const GraphView& view_;
+  Division form_;
+  std::vector<NodeId> nodes_;
+};
+
+bool IsDivision(const GraphView& view, const Node& anchor, Match& match) {
+  Finder finder(view);
+  if (!finder.Find(anchor)) return false;
+  match.nodes = finder.nodes();
+  return true;
+}
+
+absl::Status LowerDivision(const Match& match, LowerContext& c) {
+  // The MIL operation goes over all axes but the batch (numerics.json nrm-l2).
+  if (c.route() == Route::kMil) return c.NotLowered("L2 normalization as one unit on route mil");
+  const Node& node = c.anchor(match);
+  Division form = *Finder(c.view()).Find(node);
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(form.x));
+  L2NormParams p{.epsilon = static_cast<float>(form.epsilon)};
+  for (int axis : form.axes) p.axes.push_back(AxisOf(static_cast<int>(shape.size()), axis));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(form.x));
+  ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), std::move(p), {x}));
+  return c.Out(node.outputs[0], x);
+}
+
+// Over the last three axes, or those that are named.
+absl::Status Build(MilContext& c) {
+  L2NormParams p;
+  ANEMONE_ASSIGN_OR_RETURN(p.epsilon, c.Number("epsilon", 1e-6f));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> axes, c.Ints("axes", {-3, -2, -1}));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  // Rank 3 has no batch to keep apart: its axes are C, H and W.
+  std::vector<int64_t> shape = c.ShapeOf(0);
+  if (shape.size() == 3) shape.insert(shape.begin(), 1);
+  const int rank = static_cast<int>(shape.size());
+  for (int64_t at : axes) {
+    ANEMONE_ASSIGN_OR_RETURN(int axis, NormalAxis(at, c.rank(0)));
+    p.axes.push_back(AxisOf(rank, rank - c.rank(0) + axis));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, PlaceShape(shape)));
+  ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), p, {x}));
+  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, PlaceShape(c.ShapeOf(0))));
+  return c.Out(x, c.ShapeOf(0));
+}
+
+constexpr MilOperation kOperations[] = {{"l2_norm", Build}};
+
+constexpr Lowering kLowerings[] = {
+    {.op = "LpNormalization", .lower = Lower},
+    {.op = "LpNormalization", .rewritten = true, .lower = LowerInParts},
+    {.op = "Div", .pattern = "l2-norm", .match = IsDivision, .lower = LowerDivision},
+};
+
+}  // namespace
+
+absl::StatusOr<Operand> L2Normalized(NetworkBuilder& c, const Operand& x, std::vector<Axis> axes,
+                                     float epsilon) {
+  return c.Add(Kind(), L2NormParams{std::move(axes), epsilon}, {x});
+}
+
+KernelRows L2NormalizationRows() { return {{&Kind()}, kLowerings, kOperations}; }
+
+}  // namespace anemone

@@ -1,0 +1,364 @@
+// LayerNormalization: (x - mean) / sqrt(variance + epsilon) * scale + bias over a set of axes, or
+// over each of `num_groups` groups of channels with all their positions. Native from A13. Facts:
+// validators.json LayerNorm; numerics.json nrm-layer ("group_norm is the same unit with groups > 1;
+// gamma and beta fold in"); compiler_texts.json netplist_keys.
+#include "kernels/units/layer_normalization.h"
+
+#include <algorithm>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "engine/constant.h"
+#include "kernels/attributes.h"
+#include "kernels/node_inputs.h"
+#include "kernels/shared/affine.h"
+#include "kernels/units/reshape.h"
+#include "math/exact/exact_reduce.h"
+#include "rule_table.h"  // generated
+
+namespace anemone {
+namespace {
+
+struct LayerNormParams {
+  std::vector<Axis> axes;  // sorted; with groups they are channels and positions
+  int64_t groups = 1;
+  float epsilon = 1e-5f;
+  Affine affine;
+};
+
+absl::StatusOr<Dims> Shape(const LayerNormParams&, Bottoms in) { return in[0].dims; }
+
+Verdict Validate(const LayerNormParams& p, Bottoms in, const Target& target, Route route) {
+  Judge judge(target, route);
+  if (in[0].dims.c() % p.groups != 0) {
+    return judge.Reject(rule::kLayerNormGroups, in[0].dims.c(), p.groups);
+  }
+  if (p.groups > 1 && in[0].dims.d() > 1) return judge.Reject(rule::kLayerNormDepth);
+  return judge.Accept();
+}
+
+bool HasGroups(const LayerNormParams& p) { return p.groups > 1; }
+
+constexpr Field<LayerNormParams> kFields[] = {
+    Key<&LayerNormParams::epsilon, AsHalfBits>("Epsilon"),
+    Key<&LayerNormParams::axes>("Dimension"),
+    // No writer of the compiler gives it; the name is its text's.
+    Key<&LayerNormParams::groups, Plain, HasGroups>("num_groups"),
+};
+
+absl::Status Complete(LayerNormParams& p, Bottoms in, absl::Span<const Tensor> weights) {
+  if (p.groups < 1) return absl::InvalidArgumentError("num_groups: want at least 1");
+  if (p.axes.empty()) p.axes = {Axis::kD, Axis::kC, Axis::kH, Axis::kW};
+  // With groups the depth is 1, and its axis holds them.
+  if (p.groups > 1) p.axes.erase(std::remove(p.axes.begin(), p.axes.end(), Axis::kD), p.axes.end());
+  std::sort(p.axes.begin(), p.axes.end());
+  return CompleteAffine(p.affine, in, weights);
+}
+
+absl::StatusOr<Prepared> Prepare(const LayerNormParams& p, Bottoms,
+                                 absl::Span<const Tensor> weights) {
+  return std::make_shared<AffineValues>(p.affine, weights);
+}
+
+// Depth is 1 where there are groups, so its axis can hold them: N, groups, C / groups, H, W.
+math::Extents Grouped(const Dims& d, int64_t groups) {
+  return {d.n(), groups, d.c() / groups, d.h(), d.w()};
+}
+
+// The groups of channels as an axis of their own.
+struct GroupedForm {
+  GroupedForm(const LayerNormParams& p, const void* prepared, const Dims& x) : extents(x.extent) {
+    const auto& affine = *static_cast<const AffineValues*>(prepared);
+    scale = affine.scale();
+    bias = affine.bias();
+    if (p.groups == 1) return;
+    extents = Grouped(x, p.groups);
+    if (p.affine.scale) scale.extents = Grouped(*p.affine.scale, p.groups);
+    if (p.affine.bias) bias.extents = Grouped(*p.affine.bias, p.groups);
+  }
+  math::Extents extents;
+  math::NormalizeTerm scale, bias;
+};
+
+void Compute(const LayerNormParams& p, const void* prepared, absl::Span<const ConstView> in,
+             View out) {
+  const GroupedForm form(p, prepared, in[0].dims);
+  math::Normalize(form.extents, MathAxes(p.axes), {.epsilon = p.epsilon}, form.scale, form.bias,
+                  in[0].span(), out.span());
+}
+
+void Exact(const LayerNormParams& p, const ExactUnit& unit, absl::Span<const ConstView> in,
+           View out) {
+  const GroupedForm form(p, unit.prepared, in[0].dims);
+  math::ExactNormalize(unit.numerics, form.extents, MathAxes(p.axes), p.epsilon, form.scale,
+                       form.bias, in[0].span(), PortOf(unit, in[0]), out.span());
+}
+
+absl::Status WriteMil(MilEmitter& e, const LayerNormParams& p, const Unit& unit) {
+  // As one layer_norm a group it would be: a scale of each channel is rounded once with the rest.
+  if (p.groups > 1) return absl::UnimplementedError("MIL has no normalization over groups");
+  std::vector<Axis> axes;
+  for (Axis axis : p.axes) {
+    if (e.AxisOf(axis) >= 0) axes.push_back(axis);
+  }
+  if (axes.empty()) return absl::UnimplementedError("a normalization over no axes");
+  std::vector<MilArgument> arguments = {{"x", {e.In(0)}}, {"axes", {e.Ints(MilAxes(e, axes))}}};
+  ANEMONE_RETURN_IF_ERROR(WriteAffine(e, p.affine, unit, axes, arguments));
+  arguments.push_back({"epsilon", {e.Half(p.epsilon)}});
+  e.Result(e.Emit("layer_norm", std::move(arguments), unit.dims));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Operand> Compose(NetworkBuilder& c, const LayerNormParams& p, const Unit& unit);
+
+const UnitKindOf<LayerNormParams>& Kind() {
+  static const UnitKindOf<LayerNormParams>& kind =
+      *new UnitKindOf<LayerNormParams>({.type = "LayerNormalization",
+                                        .min_family = kFamilyA13,
+                                        .complete = Complete,
+                                        .shape = Shape,
+                                        .validate = Validate,
+                                        .fields = kFields,
+                                        .mil = WriteMil,
+                                        .compose = Compose,
+                                        .prepare = Prepare,
+                                        .compute = Compute,
+                                        .exact = Exact,
+                                        .reads_port = true});
+  return kind;
+}
+
+absl::StatusOr<Operand> Compose(NetworkBuilder& c, const LayerNormParams& p, const Unit& unit) {
+  return ComposedOfPlain(c, Kind(), p, unit);
+}
+
+using Sizes = std::vector<int64_t>;
+
+// The dims of a constant that is repeated to `x` as ONNX aligns shapes; nullopt if it does not fit.
+std::optional<Dims> AlignedDims(const Tensor& constant, const Sizes& x) {
+  Sizes shape = constant.dims();
+  if (!IsEngineConstant(constant.type()) || shape.size() > x.size()) return std::nullopt;
+  shape.insert(shape.begin(), x.size() - shape.size(), 1);
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (shape[i] != x[i] && shape[i] != 1) return std::nullopt;
+  }
+  // Rank 5 lies N, D, C, H, W in memory: a constant along both C and D does not, as it is.
+  if (shape.size() == kMaxRank && shape[1] > 1 && shape[2] > 1) return std::nullopt;
+  return PlaceShape(shape);
+}
+
+absl::Status Lower(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  if (IsRead(c.view(), node, 1) || IsRead(c.view(), node, 2)) {
+    return c.NotLowered("layer normalization whose mean or deviation is read");
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Sizes shape, c.ShapeOf(node.inputs[0]));
+  Attributes a(node);
+  LayerNorm form{.x = node.inputs[0], .scale = node.inputs[1]};
+  if (HasInput(node, 2)) form.bias = node.inputs[2];
+  ANEMONE_ASSIGN_OR_RETURN(int64_t given_axis, a.Int("axis", -1));
+  ANEMONE_ASSIGN_OR_RETURN(form.epsilon, a.Float("epsilon", 1e-5f));
+  a.Ignore("stash_type");  // the unit's sums are wide anyway
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_ASSIGN_OR_RETURN(int axis, NormalAxis(given_axis, shape.size()));
+  for (int i = axis; i < static_cast<int>(shape.size()); ++i) form.axes.push_back(i);
+  return LowerLayerNorm(form, node.outputs[0], c);
+}
+
+// GroupNormalization: channels are axis 1 whatever the rank; scale and bias have one value each.
+absl::Status LowerGroups(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  Attributes a(node);
+  LayerNormParams p{.axes = {Axis::kD, Axis::kC, Axis::kH, Axis::kW}};
+  ANEMONE_ASSIGN_OR_RETURN(p.groups, a.Int("num_groups", 1));
+  ANEMONE_ASSIGN_OR_RETURN(p.epsilon, a.Float("epsilon", 1e-5f));
+  a.Ignore("stash_type");
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_ASSIGN_OR_RETURN(Sizes shape, c.ShapeOf(node.inputs[0]));
+  if (p.groups < 1 || shape.size() < 2) {
+    return absl::InvalidArgumentError(
+        "GroupNormalization: want num_groups of at least 1 and an input of rank 2 or more; run the "
+        "ONNX checker on the model");
+  }
+  if (p.groups > 1) p.axes.erase(p.axes.begin());  // the depth axis is 1, and holds the groups
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<Tensor> weights, ChannelAffine(c, node, shape[1], p.affine));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  if (shape.size() == 2) {
+    ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(shape[0], shape[1], 1, 1)));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), p, {x}, std::move(weights)));
+  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, PlaceShape(shape)));
+  return c.Out(node.outputs[0], x);
+}
+
+// The pieces in which exporters before opset 17 write it, backwards from the last:
+//   mean = ReduceMean(x); d = Sub(x, mean); v = ReduceMean(Pow(d, 2) or Mul(d, d));
+//   y = Div(d, Sqrt(Add(v, epsilon))), then Mul(scale), then Add(bias), or less.
+class Decomposed {
+ public:
+  explicit Decomposed(const GraphView& view) : view_(view) {}
+
+  std::optional<LayerNorm> Find(const Node& anchor) {
+    LayerNorm form;
+    const Node* node = &anchor;
+    if (node->op_type == "Add") node = Peel(*node, "Mul", form.bias);
+    if (node != nullptr && node->op_type == "Mul") node = Peel(*node, "Div", form.scale);
+    if (node == nullptr || node->op_type != "Div") return std::nullopt;
+    if (!FindCore(*node, form)) return std::nullopt;
+    return form;
+  }
+
+  // Every node found but the anchor.
+  const std::vector<NodeId>& nodes() const { return nodes_; }
+
+ private:
+  // The producer of what `node` combines with a constant.
+  const Node* Peel(const Node& node, const char* op, ValueId& constant) {
+    auto [rest, found] = SplitConstant(view_, node);
+    constant = found;
+    return found == kNone ? nullptr : Note(view_.OnlyProducer(rest, op));
+  }
+
+  bool FindCore(const Node& div, LayerNorm& form) {
+    ValueId d = div.inputs[0];
+    const Node* root = Note(view_.OnlyProducer(div.inputs[1], "Sqrt"));
+    const Node* sum = root == nullptr ? nullptr : Note(view_.OnlyProducer(root->inputs[0], "Add"));
+    if (sum == nullptr) return false;
+    auto [v, epsilon] = SplitConstant(view_, *sum);
+    auto value = epsilon == kNone ? std::nullopt : view_.Scalar(epsilon);
+    const Node* variance = value ? Note(view_.OnlyProducer(v, "ReduceMean")) : nullptr;
+    if (variance == nullptr || !IsSquareOf(variance->inputs[0], d)) return false;
+    const Node* sub = Note(view_.Producer(d, "Sub"));
+    const Node* mean =
+        sub == nullptr ? nullptr : Note(view_.OnlyProducer(sub->inputs[1], "ReduceMean"));
+    if (mean == nullptr || mean->inputs[0] != sub->inputs[0]) return false;
+    auto axes = ReducedAxes(view_, *mean);
+    if (!axes || axes != ReducedAxes(view_, *variance)) return false;
+    if (!KeepsAxes(*mean) || !KeepsAxes(*variance)) return false;
+    form.x = sub->inputs[0];
+    form.axes = *axes;
+    form.epsilon = static_cast<float>(*value);
+    return true;
+  }
+
+  static bool KeepsAxes(const Node& mean) {
+    auto keepdims = Attributes(mean).Int("keepdims", 1);
+    return keepdims.ok() && *keepdims == 1;
+  }
+
+  bool IsSquareOf(ValueId square, ValueId d) {
+    if (const Node* pow = Note(view_.OnlyProducer(square, "Pow"))) {
+      return pow->inputs[0] == d && view_.Scalar(pow->inputs[1]) == 2.0;
+    }
+    const Node* mul = Note(view_.OnlyProducer(square, "Mul"));
+    return mul != nullptr && mul->inputs[0] == d && mul->inputs[1] == d;
+  }
+
+  const Node* Note(const Node* node) {
+    if (node != nullptr) nodes_.push_back(view_.IdOf(*node));
+    return node;
+  }
+
+  const GraphView& view_;
+  std::vector<NodeId> nodes_;
+};
+
+bool MatchDecomposed(const GraphView& view, const Node& anchor, Match& match) {
+  Decomposed decomposed(view);
+  if (!decomposed.Find(anchor)) return false;
+  match.nodes = decomposed.nodes();
+  return true;
+}
+
+absl::Status LowerDecomposed(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  return LowerLayerNorm(*Decomposed(c.view()).Find(node), node.outputs[0], c);
+}
+
+// The axes are those of argument 0, the last one if none are named.
+absl::Status Build(MilContext& c) {
+  LayerNormParams p;
+  ANEMONE_ASSIGN_OR_RETURN(p.epsilon, c.Number("epsilon", 1e-5f));
+  ANEMONE_ASSIGN_OR_RETURN(Sizes given, c.Ints("axes", {-1}));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  std::vector<int> axes;
+  for (int64_t at : given) {
+    ANEMONE_ASSIGN_OR_RETURN(int axis, NormalAxis(at, c.rank(0)));
+    axes.push_back(axis);
+    p.axes.push_back(AxisOf(c.rank(0), axis));
+  }
+  std::sort(p.axes.begin(), p.axes.end());
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<Tensor> weights, ReadAffine(c, axes, p.affine));
+  ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), p, {x}, std::move(weights)));
+  return c.Out(x, c.ShapeOf(0));
+}
+
+constexpr MilOperation kOperations[] = {{"layer_norm", Build}};
+
+constexpr Lowering kLowerings[] = {
+    {.op = "LayerNormalization", .lower = Lower},
+    {.op = "GroupNormalization", .lower = LowerGroups},
+    {.op = "Add", .pattern = "layer-norm", .match = MatchDecomposed, .lower = LowerDecomposed},
+    {.op = "Mul", .pattern = "layer-norm", .match = MatchDecomposed, .lower = LowerDecomposed},
+    {.op = "Div", .pattern = "layer-norm", .match = MatchDecomposed, .lower = LowerDecomposed},
+};
+
+}  // namespace
+
+absl::Status LowerLayerNorm(const LayerNorm& form, ValueId y, LowerContext& c) {
+  ANEMONE_ASSIGN_OR_RETURN(Sizes shape, c.ShapeOf(form.x));
+  LayerNormParams p{.axes = {}, .epsilon = form.epsilon};
+  for (int i : form.axes) {
+    Axis axis = AxisOf(static_cast<int>(shape.size()), i);
+    if (shape[i] == 1) continue;  // nothing to normalize over
+    if (axis == Axis::kN) return c.NotLowered("normalization over the batch axis");
+    p.axes.push_back(axis);
+  }
+  std::sort(p.axes.begin(), p.axes.end());
+  std::optional<PlacedConstant> affine[2];
+  for (auto [value, placed] :
+       {std::pair(form.scale, &affine[0]), std::pair(form.bias, &affine[1])}) {
+    if (value == kNone) continue;
+    const Tensor* constant = c.view().Constant(value);
+    if (constant == nullptr) return c.NotLowered("scale or bias computed at run time");
+    std::optional<Dims> dims = AlignedDims(*constant, shape);
+    if (!dims) return c.NotLowered("scale or bias of this shape");
+    *placed = {*constant, *dims};
+  }
+  std::vector<Tensor> weights =
+      SetAffine(p.affine, affine[0] ? &*affine[0] : nullptr, affine[1] ? &*affine[1] : nullptr);
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(form.x));
+  ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), p, {x}, std::move(weights)));
+  return c.Out(y, x);
+}
+
+std::pair<ValueId, ValueId> SplitConstant(const GraphView& view, const Node& node) {
+  for (int i : {0, 1}) {
+    if (view.Constant(node.inputs[i]) != nullptr) return {node.inputs[1 - i], node.inputs[i]};
+  }
+  return {kNone, kNone};
+}
+
+std::optional<std::vector<int>> ReducedAxes(const GraphView& view, const Node& reduction) {
+  const Value& x = view.graph.values[reduction.inputs[0]];
+  const Tensor* axes = HasInput(reduction, 1) ? view.Constant(reduction.inputs[1]) : nullptr;
+  auto given = axes == nullptr ? std::nullopt : IntegersOf(*axes);
+  if (!given || given->empty() || !x.shape) return std::nullopt;
+  std::vector<int> normal;
+  for (int64_t axis : *given) {
+    auto checked = NormalAxis(axis, x.shape->size());
+    if (!checked.ok()) return std::nullopt;
+    normal.push_back(*checked);
+  }
+  std::sort(normal.begin(), normal.end());
+  return normal;
+}
+
+KernelRows LayerNormalizationRows() { return {{&Kind()}, kLowerings, kOperations}; }
+
+}  // namespace anemone

@@ -1,0 +1,442 @@
+// Linear: the last axis times a constant matrix. Native on every target. Facts: validators.json
+// Linear; op_matrix.json linear ("becomes a convolution when the right operand fits on chip").
+//
+// The Linear unit's netplist keys are known by a listing alone, so it is emitted on route mil only.
+// On route netplist one row per image (rank 1 and 2, or a single row) is what a 1x1 convolution
+// computes: (rows, k) becomes (rows, k, 1, 1), where k is under the cap of channels, not that of
+// widths; the bias rides along. Rows of a sequence are a MatrixMultiplication, which leaves them
+// where they are.
+#include "kernels/units/linear.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "engine/constant.h"
+#include "engine/formats/mil_emitter.h"
+#include "kernels/activation/neuron.h"
+#include "kernels/attributes.h"
+#include "kernels/conv/conv.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/mil.h"
+#include "kernels/node_inputs.h"
+#include "kernels/shared/exact_terms.h"
+#include "kernels/units/goc.h"
+#include "kernels/units/reshape.h"
+#include "kernels/units/transpose.h"
+#include "math/exact/exact_contract.h"
+#include "rule_table.h"  // generated
+
+namespace anemone {
+namespace {
+
+struct LinearParams {
+  int64_t k = 1, n = 1;
+  math::MatrixOrder order = math::MatrixOrder::kColumnMajor;
+  int rank = 2;  // of the value it reads
+};
+
+absl::StatusOr<Dims> Shape(const LinearParams& p, Bottoms in) {
+  if (in[0].dims.w() != p.k) {
+    return absl::InvalidArgumentError(absl::StrCat("linear: want one input of width ", p.k));
+  }
+  Dims out = in[0].dims;
+  out[Axis::kW] = p.n;
+  return out;
+}
+
+Verdict Validate(const LinearParams& p, Bottoms in, const Target& target, Route route) {
+  Judge judge(target, route);
+  // Rank 5 is told from lower ones by its depth, where only dims are known.
+  if (p.rank >= kMaxRank || in[0].dims.d() > 1) return judge.Reject(rule::kLinearRank);
+  return judge.Accept();
+}
+
+bool IsRowMajor(const LinearParams& p) { return p.order == math::MatrixOrder::kRowMajor; }
+
+// The keys of the kernel's place are for the reader of files; WeightOrder is ours.
+constexpr Field<LinearParams> kFields[] = {
+    {"KernelMode", [](const LinearParams&) -> Json { return "Dense"; }, nullptr},
+    {"KernelType", [](const LinearParams&) -> Json { return "Float16"; }, nullptr},
+    {"KernelMutable", [](const LinearParams&) -> Json { return false; }, nullptr},
+    {"KernelIndex", [](const LinearParams&) -> Json { return nullptr; }, nullptr},
+    {"KernelOffset", [](const LinearParams&) -> Json { return nullptr; }, nullptr},
+    Alias<&LinearParams::k>("InputChannels"),
+    Alias<&LinearParams::n>("OutputChannels"),
+    Alias<&LinearParams::n>("out"),
+    Key<&LinearParams::order, Plain, IsRowMajor>(kWeightOrder),
+};
+
+// A weight that keys come with is (N, K), as MIL has it, unless they say another order.
+absl::Status Complete(LinearParams& p, Bottoms in, absl::Span<const Tensor> weights) {
+  p.k = in[0].dims.w();
+  if (!weights.empty()) {
+    const std::vector<int64_t>& sizes = weights[0].dims();
+    const size_t along_k = IsRowMajor(p) ? 0 : 1;
+    if (sizes.size() != 2 || sizes[along_k] != p.k) {
+      return absl::InvalidArgumentError(absl::StrCat("weight: want a matrix with the input's ", p.k,
+                                                     " elements along ",
+                                                     IsRowMajor(p) ? "columns" : "rows"));
+    }
+    p.n = sizes[1 - along_k];
+  }
+  if (weights.size() > 2 || (weights.size() == 2 && weights[1].elements() != p.n)) {
+    return absl::InvalidArgumentError("weights: want a matrix, and a bias for each column");
+  }
+  if (p.n < 1) return absl::InvalidArgumentError("OutputChannels: want at least 1");
+  return absl::OkStatus();
+}
+
+struct PackedLinear {
+  math::PackedMatrix matrix;
+  std::vector<float> bias;
+};
+
+absl::StatusOr<Prepared> Prepare(const LinearParams& p, Bottoms, absl::Span<const Tensor> weights) {
+  if (weights.empty()) return absl::InvalidArgumentError("Linear: want a weight");
+  auto packed = std::make_shared<PackedLinear>();
+  const math::CodedWeights coded = CodedFormOf(weights[0]);
+  packed->matrix = math::PackMatrix(
+      p.k, p.n, p.order,
+      [&](int64_t first, absl::Span<math::Half> to) { ReadHalves(weights[0], first, to); }, &coded);
+  if (weights.size() > 1) packed->bias = RoundedFloats(weights[1]);
+  return packed;
+}
+
+void Compute(const LinearParams& p, const void* prepared, absl::Span<const ConstView> in, View out,
+             const math::Epilogue& epilogue) {
+  const auto& packed = *static_cast<const PackedLinear*>(prepared);
+  const int64_t images = in[0].dims.n(), rows = in[0].dims.elements() / p.k / images;
+  math::Gemm({.m = rows, .k = p.k, .n = p.n, .batch = {1, 1, images}}, in[0].span(),
+             math::RowMajor(p.k, rows), packed.matrix, packed.bias, out.span(),
+             math::RowMajor(p.n, rows), epilogue);
+}
+
+void Exact(const LinearParams& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
+  std::vector<math::Half> weight(unit.weights[0].elements());
+  ReadHalves(unit.weights[0], 0, absl::MakeSpan(weight));
+  const ExactTerms terms(unit, p.n);
+  math::ExactGemm(unit.numerics, {.m = in[0].dims.elements() / p.k, .k = p.k, .n = p.n},
+                  in[0].span(), math::RowMajor(p.k), weight, math::LayoutOf(p.order, p.k, p.n),
+                  terms.view(), out.span(), math::RowMajor(p.n));
+}
+
+void Warn(const LinearParams& p, Bottoms, const Dims&, const Target& target, Route,
+          WarningList& list) {
+  WarnOfConstantFactor(p.k * p.n, target, list);
+}
+
+absl::Status WriteMil(MilEmitter& e, const LinearParams& p, const Unit& unit) {
+  if (unit.weights.empty()) return absl::UnimplementedError("a linear layer without a weight");
+  ANEMONE_ASSIGN_OR_RETURN(std::string x, WriteFlatBottom(e, 0));
+  Tensor weight = unit.weights[0];
+  if (p.order == math::MatrixOrder::kRowMajor) weight = TransposedMatrix(weight, p.k, p.n);
+  std::vector<MilArgument> arguments = {{"x", {x}}, {"weight", {e.Weight(weight, {p.n, p.k})}}};
+  if (unit.weights.size() > 1) arguments.push_back({"bias", {e.Weight(unit.weights[1], {p.n})}});
+  WriteFlatResult(e, e.Emit("linear", std::move(arguments), FlatShape(unit.dims)), unit.dims);
+  return absl::OkStatus();
+}
+
+const UnitKindOf<LinearParams>& Kind() {
+  static const UnitKindOf<LinearParams>& kind =
+      *new UnitKindOf<LinearParams>({.type = "Linear",
+                                     .bottoms = {1, 1, &rule::kLinearInputs},
+                                     .complete = Complete,
+                                     .shape = Shape,
+                                     .validate = Validate,
+                                     .warn = Warn,
+                                     .fields = kFields,
+                                     .mil = WriteMil,
+                                     .prepare = Prepare,
+                                     .compute_then = Compute,
+                                     .exact = Exact});
+  return kind;
+}
+
+Tensor Times(const Tensor& tensor, float factor) {
+  std::vector<float> values = RoundedFloats(tensor);
+  for (float& v : values) v *= factor;
+  return Tensor::Floats(tensor.dims(), values);
+}
+
+// A constant that adds one number to each of n columns: as n elements, times `factor`.
+std::optional<Tensor> AsBias(const Tensor* constant, int64_t n, float factor) {
+  if (constant == nullptr || !IsEngineConstant(constant->type())) return std::nullopt;
+  if (constant->elements() == 1) {
+    return Tensor::Floats({n}, std::vector<float>(n, RoundedFloats(*constant)[0] * factor));
+  }
+  if (constant->elements() != n || constant->dims().back() != n) return std::nullopt;
+  return factor == 1.0f ? *constant : Times(*constant, factor);
+}
+
+// The elements of a value in ONNX's order.
+absl::StatusOr<Operand> InFlat(LowerContext& c, ValueId value) {
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(value));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(value));
+  return Flat(c, x, static_cast<int>(shape.size()));
+}
+
+// A product by a constant with what stands around it. In front, a Flatten: what it reads has the
+// same elements, so that a long row need not lie along W, whose cap is below that of channels.
+// Behind a MatMul, the Add of a constant bias.
+struct Layer {
+  const Node* product = nullptr;  // Gemm or MatMul
+  ValueId source = kNone;         // what the product reads, or what the Flatten reads
+  ValueId bias = kNone;           // of the Add
+};
+
+Layer FindLayer(const GraphView& view, const Node& anchor) {
+  Layer layer{.product = &anchor};
+  if (anchor.op_type == "Add") {
+    layer.product = nullptr;
+    for (int i : {0, 1}) {
+      if (view.Constant(anchor.inputs[1 - i]) == nullptr) continue;
+      layer.product = view.OnlyProducer(anchor.inputs[i], "MatMul");
+      layer.bias = anchor.inputs[1 - i];
+    }
+  }
+  if (layer.product == nullptr) return layer;
+  layer.source = layer.product->inputs[0];
+  const Value& x = view.graph.values[layer.source];
+  if (!x.shape || x.shape->size() != 2) return layer;
+  for (const char* op : {"Flatten", "Reshape"}) {
+    const Node* flatten = view.OnlyProducer(layer.product->inputs[0], op);
+    if (flatten != nullptr) layer.source = flatten->inputs[0];
+  }
+  return layer;
+}
+
+bool MatchLayer(const GraphView& view, const Node& anchor, Match& match) {
+  Layer layer = FindLayer(view, anchor);
+  if (layer.product == nullptr || !ConstantRight(view, layer.product->inputs[1])) return false;
+  ValueId x = layer.product->inputs[0];
+  if (layer.source != x) match.nodes.push_back(view.graph.values[x].producer);
+  if (layer.product != &anchor) match.nodes.push_back(view.IdOf(*layer.product));
+  return !match.nodes.empty();
+}
+
+// MatMul with Add, or with Flatten.
+absl::Status LowerMatMulLayer(const Match& match, LowerContext& c) {
+  const Node& anchor = c.anchor(match);
+  Layer layer = FindLayer(c.view(), anchor);
+  ANEMONE_RETURN_IF_ERROR(Attributes(*layer.product).NoneLeft());
+  ConstantMatrix b = *ConstantRight(c.view(), layer.product->inputs[1]);
+  ANEMONE_ASSIGN_OR_RETURN(auto x_shape, c.ShapeOf(layer.product->inputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(auto product_shape, c.ShapeOf(layer.product->outputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(auto y_shape, c.ShapeOf(anchor.outputs[0]));
+  std::optional<Tensor> bias;
+  if (layer.bias != kNone) {
+    bias = AsBias(c.view().Constant(layer.bias), b.n, 1);
+    if (!bias || product_shape != y_shape) return c.NotLowered("an Add that is no bias of columns");
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, InFlat(c, layer.source));
+  ANEMONE_ASSIGN_OR_RETURN(x, FullyConnected(c, x, x_shape, b, bias ? &*bias : nullptr, y_shape));
+  return c.Out(anchor.outputs[0], x);
+}
+
+struct GemmForm {
+  float alpha = 1, beta = 1;
+  bool trans_a = false, trans_b = false;
+  std::vector<int64_t> a, y;  // shapes; a after the transpose
+};
+
+absl::StatusOr<GemmForm> ReadGemm(const Node& node, LowerContext& c) {
+  Attributes attributes(node);
+  GemmForm form;
+  ANEMONE_ASSIGN_OR_RETURN(form.alpha, attributes.Float("alpha", 1));
+  ANEMONE_ASSIGN_OR_RETURN(form.beta, attributes.Float("beta", 1));
+  ANEMONE_ASSIGN_OR_RETURN(int64_t trans_a, attributes.Int("transA", 0));
+  ANEMONE_ASSIGN_OR_RETURN(int64_t trans_b, attributes.Int("transB", 0));
+  ANEMONE_RETURN_IF_ERROR(attributes.NoneLeft());
+  form.trans_a = trans_a != 0;
+  form.trans_b = trans_b != 0;
+  ANEMONE_ASSIGN_OR_RETURN(form.a, c.ShapeOf(node.inputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(form.y, c.ShapeOf(node.outputs[0]));
+  if (form.a.size() != 2 || form.y.size() != 2) {
+    return absl::InvalidArgumentError("Gemm: want matrices; run the ONNX checker on the model");
+  }
+  if (form.trans_a) std::swap(form.a[0], form.a[1]);
+  return form;
+}
+
+absl::StatusOr<Operand> Transposed(LowerContext& c, const Operand& x, bool transposed) {
+  return transposed ? SwapAxes(c, x, Axis::kH, Axis::kW) : x;
+}
+
+// alpha * A * B with B computed at run time.
+absl::StatusOr<Operand> ComputedProduct(LowerContext& c, const Node& node, const GemmForm& form) {
+  auto matrix = [&](ValueId value, bool transposed) -> absl::StatusOr<Operand> {
+    ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(value));
+    ANEMONE_ASSIGN_OR_RETURN(x, Transposed(c, x, transposed));
+    return Reshaped(c, x, MakeDims(1, c.DimsOf(x).h(), 1, c.DimsOf(x).w()));
+  };
+  ANEMONE_ASSIGN_OR_RETURN(Operand a, matrix(node.inputs[0], form.trans_a));
+  ANEMONE_ASSIGN_OR_RETURN(Operand b, matrix(node.inputs[1], form.trans_b));
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, MatrixProduct(c, a, b));
+  ANEMONE_ASSIGN_OR_RETURN(y, Scaled(c, y, form.alpha, 0));
+  return Reshaped(c, y, PlaceShape(form.y));
+}
+
+absl::Status LowerGemm(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  ANEMONE_ASSIGN_OR_RETURN(GemmForm form, ReadGemm(node, c));
+  ValueId addend = HasInput(node, 2) ? node.inputs[2] : kNone;
+  Operand y;
+  if (auto b = ConstantRight(c.view(), node.inputs[1])) {
+    if (form.trans_b) {
+      std::swap(b->k, b->n);
+      b->order = math::MatrixOrder::kColumnMajor;
+    }
+    if (form.alpha != 1) b->values = Times(b->values, form.alpha);
+    auto bias = AsBias(c.view().Constant(addend), b->n, form.beta);
+    if (bias) addend = kNone;
+    ANEMONE_ASSIGN_OR_RETURN(
+        Operand x,
+        InFlat(c, match.nodes.size() == 1 ? node.inputs[0] : FindLayer(c.view(), node).source));
+    ANEMONE_ASSIGN_OR_RETURN(x, Transposed(c, x, form.trans_a));
+    ANEMONE_ASSIGN_OR_RETURN(y, FullyConnected(c, x, form.a, *b, bias ? &*bias : nullptr, form.y));
+  } else {
+    ANEMONE_ASSIGN_OR_RETURN(y, ComputedProduct(c, node, form));
+  }
+  if (addend != kNone) {
+    ANEMONE_ASSIGN_OR_RETURN(Operand added, AlignedOperand(c, addend, form.y));
+    ANEMONE_ASSIGN_OR_RETURN(added, Scaled(c, added, form.beta, 0));
+    ANEMONE_ASSIGN_OR_RETURN(y, Combined(c, ElementWiseType::kAdd, y, added));
+  }
+  return c.Out(node.outputs[0], y);
+}
+
+bool MatchFlatGemm(const GraphView& view, const Node& anchor, Match& match) {
+  auto trans_a = Attributes(anchor).Int("transA", 0);
+  return trans_a.ok() && *trans_a == 0 && MatchLayer(view, anchor, match);
+}
+
+// Output elements times the contracted axis.
+int64_t GemmMacs(const Graph& graph, const Node& node) {
+  std::vector<int64_t> a = graph.values[node.inputs[0]].dims();
+  std::vector<int64_t> y = graph.values[node.outputs[0]].dims();
+  auto trans_a = Attributes(node).Int("transA", 0);
+  if (a.size() != 2 || y.size() != 2 || !trans_a.ok()) return 0;
+  return y[0] * y[1] * (*trans_a != 0 ? a[0] : a[1]);
+}
+
+// The function behind a linear_activation, by its name in MIL; none if none is named.
+absl::Status ReadActivation(MilContext& c, std::optional<NeuronType>& activation) {
+  static constexpr std::pair<const char*, NeuronType> kFunctions[] = {
+      {"relu", NeuronType::kReLU},  {"sigmoid", NeuronType::kSigmoidHighPrecision},
+      {"tanh", NeuronType::kTanh},  {"gelu", NeuronType::kGELU},
+      {"silu", NeuronType::kSwish},
+  };
+  if (!c.Has("mode")) return absl::OkStatus();
+  ANEMONE_ASSIGN_OR_RETURN(std::string mode, c.Text("mode", ""));
+  for (const auto& [name, type] : kFunctions) {
+    if (mode != name) continue;
+    activation = type;
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(c.call().op, ": no activation '", mode, "'"));
+}
+
+// linear, and linear_activation with a weight: x * W^T + bias.
+absl::Status BuildLinear(MilContext& c) {
+  std::optional<NeuronType> activation;
+  if (c.call().op == "linear_activation") {
+    ANEMONE_RETURN_IF_ERROR(ReadActivation(c, activation));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(std::optional<MilTensor> weight, c.Constant("weight"));
+  if (!weight && c.arguments() > 1 && c.call().arguments[1].constant) {
+    weight = c.call().arguments[1];
+  }
+  ANEMONE_ASSIGN_OR_RETURN(std::optional<MilTensor> bias, c.Constant("bias"));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  std::vector<int64_t> shape = c.ShapeOf(0);
+  if (!weight || weight->shape.size() != 2 || shape.empty() || shape.back() != weight->shape[1] ||
+      (bias && bias->shape != std::vector<int64_t>{weight->shape[0]})) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        c.call().op, ": want a constant weight (out, in) and a bias (out) that fit the input"));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Tensor zeros, ZerosOf(*weight));
+  std::optional<Tensor> added;
+  if (bias) {
+    ANEMONE_ASSIGN_OR_RETURN(added, ZerosOf(*bias));
+  }
+  if (!IsEngineConstant(zeros.type()) || (added && !IsEngineConstant(added->type()))) {
+    return c.Refuse(rule::kIntegerWeight);
+  }
+  const ConstantMatrix b{std::move(zeros), weight->shape[1], weight->shape[0],
+                         math::MatrixOrder::kColumnMajor};
+  const std::vector<int64_t> x_shape = shape;
+  shape.back() = b.n;
+  ANEMONE_ASSIGN_OR_RETURN(x, Flat(c, x, c.rank(0)));
+  ANEMONE_ASSIGN_OR_RETURN(x, FullyConnected(c, x, x_shape, b, added ? &*added : nullptr, shape));
+  if (activation) {
+    ANEMONE_ASSIGN_OR_RETURN(x, Activated(c, *activation, x));
+  }
+  return c.Out(x, shape);
+}
+
+// A fully connected layer and a function of its result where there is a weight (op_matrix.json);
+// coremltools knows the name as alpha * x + beta of each element.
+absl::Status BuildLinearActivation(MilContext& c) {
+  if (c.arguments() > 1 || c.Has("weight")) return BuildLinear(c);
+  ANEMONE_ASSIGN_OR_RETURN(float alpha, c.Number("alpha", 1));
+  ANEMONE_ASSIGN_OR_RETURN(float beta, c.Number("beta", 0));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  ANEMONE_ASSIGN_OR_RETURN(x, Scaled(c, x, alpha, beta));
+  return c.Out(x, c.ShapeOf(0));
+}
+
+constexpr MilOperation kOperations[] = {{"linear", BuildLinear},
+                                        {"linear_activation", BuildLinearActivation}};
+
+constexpr Lowering kLowerings[] = {
+    {.op = "Gemm", .pattern = "flat-gemm", .match = MatchFlatGemm, .lower = LowerGemm},
+    {.op = "Gemm", .lower = LowerGemm, .macs = GemmMacs},
+    {.op = "Add", .pattern = "matmul-bias", .match = MatchLayer, .lower = LowerMatMulLayer},
+    {.op = "MatMul", .pattern = "flat-matmul", .match = MatchLayer, .lower = LowerMatMulLayer},
+};
+
+}  // namespace
+
+absl::StatusOr<Operand> FullyConnected(NetworkBuilder& c, const Operand& x,
+                                       absl::Span<const int64_t> x_shape, const ConstantMatrix& b,
+                                       const Tensor* bias, absl::Span<const int64_t> y_shape) {
+  int64_t rows = c.DimsOf(x).elements() / std::max<int64_t>(b.k, 1);
+  if (x_shape.empty() || x_shape.back() != b.k) {
+    return absl::InvalidArgumentError(absl::StrCat("product: want rows of ", b.k,
+                                                   " elements; run the ONNX checker on the model"));
+  }
+  Operand y;
+  if (c.route() == Route::kMil) {
+    std::vector<Tensor> weights = {b.Matrix()};
+    if (bias != nullptr) weights.push_back(*bias);
+    int rank = static_cast<int>(x_shape.size());
+    ANEMONE_ASSIGN_OR_RETURN(y, Placed(c, x, x_shape));
+    ANEMONE_ASSIGN_OR_RETURN(
+        y, c.Add(Kind(), LinearParams{b.k, b.n, b.order, rank}, {y}, std::move(weights)));
+    ANEMONE_ASSIGN_OR_RETURN(y, Flat(c, y, rank));
+  } else if (x_shape.size() <= 2 || rows == 1) {
+    ANEMONE_ASSIGN_OR_RETURN(y, Reshaped(c, x, MakeDims(rows, b.k, 1, 1)));
+    bool in_major = b.order == math::MatrixOrder::kRowMajor;
+    ANEMONE_ASSIGN_OR_RETURN(y, PointwiseConv(c, y, b.n, b.values, in_major, bias));
+  } else {
+    int64_t sequence = x_shape[x_shape.size() - 2];
+    ANEMONE_ASSIGN_OR_RETURN(
+        y, Reshaped(c, x, MakeDims(rows / std::max<int64_t>(sequence, 1), sequence, 1, b.k)));
+    ANEMONE_ASSIGN_OR_RETURN(y, MatrixProduct(c, y, b));
+    if (bias != nullptr) {
+      Operand addend = c.AddConstant(*bias, MakeDims(1, 1, 1, b.n));
+      ANEMONE_ASSIGN_OR_RETURN(y, Combined(c, ElementWiseType::kAdd, y, addend));
+    }
+  }
+  return Placed(c, y, y_shape);
+}
+
+KernelRows LinearRows() { return {{&Kind()}, kLowerings, kOperations}; }
+
+}  // namespace anemone

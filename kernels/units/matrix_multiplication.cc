@@ -1,0 +1,443 @@
+// MatrixMultiplication: channel against width, per batch and height. Native on every target. Facts:
+// validators.json MatrixMult; netplist.md MatrixMultiplication; numerics.json mac-*.
+//
+// ONNX's matrices lie in H x W or C x W with the batch in front. As the unit takes batches on N, a
+// product is laid out by reshaping alone: rows to C, and all leading axes to N. Only operands that
+// repeat along different axes (n,1 against 1,h) need a batch on H as well, and with it transposes.
+//
+// A constant right operand is a weight of the unit, so that it is packed once and its fp16 copy is
+// not kept beside; a netplist has it among its Constants, as second bottom.
+#include "kernels/units/matrix_multiplication.h"
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "engine/constant.h"
+#include "engine/formats/mil_emitter.h"
+#include "engine/warning.h"
+#include "kernels/attributes.h"
+#include "kernels/mil.h"
+#include "kernels/shared/extents.h"
+#include "kernels/units/linear.h"
+#include "kernels/units/reshape.h"
+#include "kernels/units/transpose.h"
+#include "math/exact/exact_contract.h"
+#include "rule_table.h"     // generated
+#include "warning_table.h"  // generated
+
+namespace anemone {
+namespace {
+
+using Sizes = std::vector<int64_t>;
+
+struct MatMulParams {
+  struct Weight {
+    int64_t k = 1, n = 1;
+    math::MatrixOrder order = math::MatrixOrder::kRowMajor;
+  };
+  std::optional<Weight> b;  // B, if it is the unit's weight and not its second bottom
+};
+
+Dims RightDims(const MatMulParams& p, Bottoms in) {
+  return p.b ? MakeDims(1, p.b->k, 1, p.b->n) : in[1].dims;
+}
+
+// The second bottom is there, or a weight of the unit.
+bool HasBothOperands(const MatMulParams& p, Bottoms in) { return in.size() + (p.b ? 1 : 0) == 2; }
+
+absl::StatusOr<Dims> Shape(const MatMulParams& p, Bottoms in) {
+  if (!HasBothOperands(p, in)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("matrix multiplication: want two operands, got ", in.size()));
+  }
+  Dims b = RightDims(p, in);
+  Dims out = in[0].dims;
+  out[Axis::kN] = std::max(out.n(), b.n());
+  out[Axis::kH] = std::max(out.h(), b.h());
+  out[Axis::kW] = b.w();
+  return out;
+}
+
+Verdict Validate(const MatMulParams& p, Bottoms in, const Target& target, Route route) {
+  Judge judge(target, route);
+  if (!HasBothOperands(p, in)) return judge.Reject(rule::kMatmulBottoms);
+  const Dims& a = in[0].dims;
+  Dims b = RightDims(p, in);
+  if (a.d() > 1 || b.d() > 1) return judge.Reject(rule::kMatmulDepth);
+  if (a.w() != b.c()) return judge.Reject(rule::kMatmulContraction, a.w(), 0, b.c());
+  for (Axis axis : {Axis::kN, Axis::kH}) {
+    if (a[axis] != b[axis] && a[axis] != 1 && b[axis] != 1) {
+      return judge.Reject(rule::kMatmulBatch, AxisName(axis), a[axis], b[axis]);
+    }
+  }
+  if (!judge.Within(a.c() * BytesOf(Format::kFloat16), Limit::kKmemDenseCapBytes)) {
+    return judge.Reject(rule::kMatmulKernelMemory);
+  }
+  return judge.Accept();
+}
+
+constexpr Field<MatMulParams> kFields[] = {
+    {kWeightOrder,
+     [](const MatMulParams& p) -> Json {
+       if (!p.b || p.b->order == math::MatrixOrder::kRowMajor) return nullptr;
+       return Plain::Write(p.b->order);
+     },
+     [](MatMulParams& p, const Json& from) {
+       p.b = MatMulParams::Weight();
+       return Plain::Read(from, p.b->order);
+     },
+     /*required=*/false, ValueType::kName, NamesOfMember<math::MatrixOrder>()}};
+
+// A weight that keys come with is (K, N), unless they say another order.
+absl::Status Complete(MatMulParams& p, Bottoms in, absl::Span<const Tensor> weights) {
+  const math::MatrixOrder order = p.b.value_or(MatMulParams::Weight()).order;
+  p.b.reset();
+  if (in.size() > 1 || weights.empty()) return absl::OkStatus();
+  const std::vector<int64_t>& sizes = weights[0].dims();
+  if (sizes.size() != 2) return absl::InvalidArgumentError("weight: want a matrix");
+  const size_t along_k = order == math::MatrixOrder::kRowMajor ? 0 : 1;
+  p.b = MatMulParams::Weight{sizes[along_k], sizes[1 - along_k], order};
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Prepared> Prepare(const MatMulParams& p, Bottoms, absl::Span<const Tensor> weights) {
+  if (!p.b) return Prepared();
+  const math::CodedWeights coded = CodedFormOf(weights[0]);
+  return std::make_shared<math::PackedMatrix>(math::PackMatrix(
+      p.b->k, p.b->n, p.b->order,
+      [&](int64_t first, absl::Span<math::Half> to) { ReadHalves(weights[0], first, to); },
+      &coded));
+}
+
+math::MatrixLayout LayoutOf(const Dims& d) {
+  return {.row = d.h() * d.w(),
+          .col = 1,
+          .batch = {0, d.n() == 1 ? 0 : d.c() * d.h() * d.w(), d.h() == 1 ? 0 : d.w()}};
+}
+
+void Compute(const MatMulParams& p, const void* prepared, absl::Span<const ConstView> in, View out,
+             const math::Epilogue& epilogue) {
+  const Dims& a = in[0].dims;
+  if (p.b) {  // the same matrix for all: every row of W is one of A
+    const int64_t rows = a.c() * a.h();
+    math::Gemm({.m = rows, .k = a.w(), .n = p.b->n, .batch = {1, 1, a.n()}}, in[0].span(),
+               math::RowMajor(a.w(), rows), *static_cast<const math::PackedMatrix*>(prepared), {},
+               out.span(), math::RowMajor(p.b->n, rows), epilogue);
+    return;
+  }
+  math::Gemm({.m = a.c(), .k = a.w(), .n = out.dims.w(), .batch = {1, out.dims.n(), out.dims.h()}},
+             in[0].span(), LayoutOf(a), in[1].span(), LayoutOf(in[1].dims), {}, out.span(),
+             LayoutOf(out.dims), epilogue);
+}
+
+void Exact(const MatMulParams& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
+  const Dims& a = in[0].dims;
+  if (!p.b) {
+    return math::ExactGemm(
+        unit.numerics,
+        {.m = a.c(), .k = a.w(), .n = out.dims.w(), .batch = {1, out.dims.n(), out.dims.h()}},
+        in[0].span(), LayoutOf(a), in[1].span(), LayoutOf(in[1].dims), {}, out.span(),
+        LayoutOf(out.dims));
+  }
+  std::vector<math::Half> factor(unit.weights[0].elements());
+  ReadHalves(unit.weights[0], 0, absl::MakeSpan(factor));
+  math::ExactGemm(unit.numerics, {.m = a.n() * a.c() * a.h(), .k = a.w(), .n = p.b->n},
+                  in[0].span(), math::RowMajor(a.w()), factor,
+                  math::LayoutOf(p.b->order, p.b->k, p.b->n), {}, out.span(),
+                  math::RowMajor(p.b->n));
+}
+
+void Warn(const MatMulParams& p, Bottoms in, const Dims&, const Target& target, Route,
+          WarningList& list) {
+  if (!p.b && !in[1].is_constant()) return;
+  WarnOfConstantFactor(RightDims(p, in).elements(), target, list);
+}
+
+// A constant factor: an operand, as channels by width.
+absl::StatusOr<Operand> Compose(NetworkBuilder& c, const MatMulParams& p, const Unit& unit) {
+  if (!p.b) return absl::UnimplementedError("MatrixMultiplication of two operands");
+  const int64_t k = p.b->k, n = p.b->n;
+  Tensor matrix = unit.weights[0];
+  if (p.b->order == math::MatrixOrder::kColumnMajor) matrix = TransposedMatrix(matrix, n, k);
+  Operand right = c.AddConstant(std::move(matrix), MakeDims(1, k, 1, n));
+  return MatrixProduct(c, unit.bottoms[0], right);
+}
+
+// MIL multiplies the last two axes, so channel and height change places around it.
+absl::Status WriteMil(MilEmitter& e, const MatMulParams& p, const Unit& unit) {
+  auto rows_last = [](const Dims& dims) { return Sizes{dims.n(), dims.h(), dims.c(), dims.w()}; };
+  ANEMONE_ASSIGN_OR_RETURN(std::string x, WriteFlatBottom(e, 0));
+  const Dims& to = unit.dims;
+  if (p.b) {  // every row of W is one of A
+    const bool turned = p.b->order == math::MatrixOrder::kColumnMajor;
+    Sizes shape = {p.b->k, p.b->n};
+    if (turned) std::swap(shape[0], shape[1]);
+    const std::string y = e.Weight(unit.weights[0], shape);
+    x = e.Emit("matmul",
+               {{"x", {x}},
+                {"y", {y}},
+                {"transpose_x", {e.Bool(false)}},
+                {"transpose_y", {e.Bool(turned)}}},
+               FlatShape(to));
+  } else {
+    ANEMONE_ASSIGN_OR_RETURN(std::string y, WriteFlatBottom(e, 1));
+    x = WriteSwapped(e, std::move(x), rows_last(e.DimsOf(0)));
+    y = WriteSwapped(e, std::move(y), rows_last(e.DimsOf(1)));
+    x = e.Emit("matmul",
+               {{"x", {x}},
+                {"y", {y}},
+                {"transpose_x", {e.Bool(false)}},
+                {"transpose_y", {e.Bool(false)}}},
+               rows_last(to));
+    x = WriteSwapped(e, std::move(x), FlatShape(to));
+  }
+  WriteFlatResult(e, std::move(x), to);
+  return absl::OkStatus();
+}
+
+const UnitKindOf<MatMulParams>& Kind() {
+  static const UnitKindOf<MatMulParams>& kind =
+      *new UnitKindOf<MatMulParams>({.type = "MatrixMultiplication",
+                                     .bottoms = {1, 2, &rule::kMatmulBottoms},
+                                     .complete = Complete,
+                                     .shape = Shape,
+                                     .validate = Validate,
+                                     .warn = Warn,
+                                     .fields = kFields,
+                                     .mil = WriteMil,
+                                     .compose = Compose,
+                                     .prepare = Prepare,
+                                     .compute_then = Compute,
+                                     .exact = Exact});
+  return kind;
+}
+
+// A stack of matrices as ONNX has it: leading axes, then rows and columns.
+struct Stack {
+  Sizes batch;
+  int64_t rows, columns;
+  Dims folded() const { return MakeDims(Product(batch), rows, 1, columns); }
+};
+
+Stack StackOf(Sizes shape) {
+  Stack stack{.batch = {}, .rows = shape[shape.size() - 2], .columns = shape.back()};
+  shape.resize(shape.size() - 2);
+  stack.batch = std::move(shape);
+  return stack;
+}
+
+// All leading axes fold into N: both stacks count through the same batches, or one is repeated.
+bool BatchesFold(Sizes a, Sizes b) {
+  if (Product(a) == 1 || Product(b) == 1) return true;
+  size_t rank = std::max(a.size(), b.size());
+  a.insert(a.begin(), rank - a.size(), 1);
+  b.insert(b.begin(), rank - b.size(), 1);
+  return a == b;
+}
+
+// A right or left operand: its stack as it is stored, and how it is laid out under dims.
+struct Factor {
+  Stack stack;
+  bool transposed = false;
+  std::function<absl::StatusOr<Operand>(const Dims&)> lay_out;
+};
+
+// The operand's rows on C and its columns on W, as the unit wants them.
+absl::StatusOr<Operand> Turned(NetworkBuilder& c, const Operand& x, const Factor& factor) {
+  return factor.transposed ? SwapAxes(c, x, Axis::kC, Axis::kW) : x;
+}
+
+// At most two leading axes, on N and H.
+absl::StatusOr<Operand> WithBatchOnHeight(NetworkBuilder& c, const Factor& factor) {
+  Stack stack = factor.stack;
+  stack.batch.insert(stack.batch.begin(), 2 - stack.batch.size(), 1);
+  Dims dims = MakeDims(stack.batch[0], stack.batch[1], stack.rows, stack.columns);
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, factor.lay_out(dims));
+  ANEMONE_ASSIGN_OR_RETURN(x, SwapAxes(c, x, Axis::kC, Axis::kH));
+  return Turned(c, x, factor);
+}
+
+absl::StatusOr<Operand> ProductOfStacks(NetworkBuilder& c, const Factor& a, const Factor& b) {
+  if (BatchesFold(a.stack.batch, b.stack.batch)) {
+    ANEMONE_ASSIGN_OR_RETURN(Operand left, a.lay_out(a.stack.folded()));
+    ANEMONE_ASSIGN_OR_RETURN(left, Turned(c, left, a));
+    ANEMONE_ASSIGN_OR_RETURN(Operand right, b.lay_out(b.stack.folded()));
+    ANEMONE_ASSIGN_OR_RETURN(right, Turned(c, right, b));
+    return MatrixProduct(c, left, right);
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Operand left, WithBatchOnHeight(c, a));
+  ANEMONE_ASSIGN_OR_RETURN(Operand right, WithBatchOnHeight(c, b));
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, MatrixProduct(c, left, right));
+  return SwapAxes(c, y, Axis::kC, Axis::kH);
+}
+
+absl::Status LowerMatMul(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  ANEMONE_RETURN_IF_ERROR(Attributes(node).NoneLeft());
+  ANEMONE_ASSIGN_OR_RETURN(Sizes a_shape, c.ShapeOf(node.inputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(Sizes b_shape, c.ShapeOf(node.inputs[1]));
+  ANEMONE_ASSIGN_OR_RETURN(Sizes y_shape, c.ShapeOf(node.outputs[0]));
+  if (a_shape.empty() || b_shape.empty()) {
+    return absl::InvalidArgumentError("MatMul of a scalar; run the ONNX checker on the model");
+  }
+  if (auto b = ConstantRight(c.view(), node.inputs[1])) {
+    ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+    ANEMONE_ASSIGN_OR_RETURN(x, Flat(c, x, static_cast<int>(a_shape.size())));
+    ANEMONE_ASSIGN_OR_RETURN(x, FullyConnected(c, x, a_shape, *b, nullptr, y_shape));
+    return c.Out(node.outputs[0], x);
+  }
+  if (a_shape.size() == kMaxRank || b_shape.size() == kMaxRank) {
+    return c.Refuse(rule::kMatmulRank5);
+  }
+  if (a_shape.size() == 1) a_shape.insert(a_shape.begin(), 1);
+  if (b_shape.size() == 1) b_shape.push_back(1);
+  auto factor = [&](int i, Sizes shape) {
+    return Factor{.stack = StackOf(std::move(shape)), .lay_out = [&c, &node, i](const Dims& dims) {
+                    return InAs(c, node.inputs[i], dims);
+                  }};
+  };
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, ProductOfStacks(c, factor(0, a_shape), factor(1, b_shape)));
+  ANEMONE_ASSIGN_OR_RETURN(y, Reshaped(c, y, PlaceShape(y_shape)));
+  return c.Out(node.outputs[0], y);
+}
+
+// Output elements times the contracted axis.
+int64_t Macs(const Graph& graph, const Node& node) {
+  Sizes a = graph.values[node.inputs[0]].dims();
+  return a.empty() ? 0 : Product(graph.values[node.outputs[0]].dims()) * a.back();
+}
+
+// An argument of matmul, a vector made a matrix.
+absl::StatusOr<Factor> FactorOf(MilContext& c, size_t i, bool transposed) {
+  Sizes shape = c.ShapeOf(i);
+  if (shape.empty()) return absl::InvalidArgumentError("matmul: want no scalars");
+  if (shape.size() == 1) shape.insert(i == 0 ? shape.begin() : shape.end(), 1);
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(i));
+  return Factor{.stack = StackOf(std::move(shape)),
+                .transposed = transposed,
+                .lay_out = [&c, x](const Dims& dims) { return Reshaped(c, x, dims); }};
+}
+
+// The shape of the result; kInvalidArgument if the stacks do not go together.
+absl::StatusOr<Sizes> ProductShape(const MilContext& c, const Factor& a, const Factor& b) {
+  auto [rows, k] = std::pair(a.stack.rows, a.stack.columns);
+  if (a.transposed) std::swap(rows, k);
+  auto [k_of_b, columns] = std::pair(b.stack.rows, b.stack.columns);
+  if (b.transposed) std::swap(k_of_b, columns);
+  Sizes longer = a.stack.batch, shorter = b.stack.batch;
+  if (longer.size() < shorter.size()) std::swap(longer, shorter);
+  bool fits = k == k_of_b;
+  for (size_t i = 0; i < shorter.size(); ++i) {
+    int64_t& one = longer[longer.size() - 1 - i];
+    const int64_t other = shorter[shorter.size() - 1 - i];
+    fits = fits && (one == other || one == 1 || other == 1);
+    one = std::max(one, other);
+  }
+  if (!fits) {
+    return absl::InvalidArgumentError(absl::StrCat("matmul: ", DimsToString(c.ShapeOf(0)), " and ",
+                                                   DimsToString(c.ShapeOf(1)),
+                                                   " do not go together"));
+  }
+  if (c.rank(0) > 1) longer.push_back(rows);
+  if (c.rank(1) > 1) longer.push_back(columns);
+  return longer;
+}
+
+// matmul, and ne_matmul, which names the unit itself.
+absl::Status Build(MilContext& c) {
+  ANEMONE_ASSIGN_OR_RETURN(bool transpose_x, c.Bool("transpose_x", false));
+  ANEMONE_ASSIGN_OR_RETURN(bool transpose_y, c.Bool("transpose_y", false));
+  for (const MilTensor& argument : c.call().arguments) {
+    const bool is_flag = argument.name == "transpose_x" || argument.name == "transpose_y";
+    if (is_flag && !argument.constant) return c.Refuse(rule::kOrionMatmulFlags);
+  }
+  if (c.arguments() != 2) return absl::InvalidArgumentError("matmul: want two arguments");
+  ANEMONE_ASSIGN_OR_RETURN(Factor a, FactorOf(c, 0, transpose_x));
+  ANEMONE_ASSIGN_OR_RETURN(Factor b, FactorOf(c, 1, transpose_y));
+  ANEMONE_ASSIGN_OR_RETURN(Sizes shape, ProductShape(c, a, b));
+  if (c.rank(0) == kMaxRank || c.rank(1) == kMaxRank) return c.Refuse(rule::kMatmulRank5);
+  const MilTensor& right = c.call().arguments[1];
+  if (right.constant && !transpose_x && Product(b.stack.batch) == 1) {
+    ANEMONE_ASSIGN_OR_RETURN(Tensor zeros, ZerosOf(right));
+    ConstantMatrix matrix{std::move(zeros), b.stack.rows, b.stack.columns};
+    if (transpose_y) {
+      std::swap(matrix.k, matrix.n);
+      matrix.order = math::MatrixOrder::kColumnMajor;
+    }
+    if (!IsEngineConstant(matrix.values.type())) return c.Refuse(rule::kIntegerWeight);
+    ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+    ANEMONE_ASSIGN_OR_RETURN(x, Flat(c, x, c.rank(0)));
+    ANEMONE_ASSIGN_OR_RETURN(x, FullyConnected(c, x, c.ShapeOf(0), matrix, nullptr, shape));
+    return c.Out(x, shape);
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, ProductOfStacks(c, a, b));
+  ANEMONE_ASSIGN_OR_RETURN(y, Reshaped(c, y, PlaceShape(shape)));
+  return c.Out(y, shape);
+}
+
+constexpr MilOperation kOperations[] = {{"matmul", Build}, {"ne_matmul", Build}};
+
+// Products of integers that the importer could not widen have a cost alone.
+constexpr Lowering kLowerings[] = {{.op = "MatMul", .lower = LowerMatMul, .macs = Macs},
+                                   {.op = "QLinearMatMul", .macs = Macs},
+                                   {.op = "MatMulInteger", .macs = Macs}};
+
+}  // namespace
+
+Tensor TransposedMatrix(const Tensor& matrix, int64_t rows, int64_t columns) {
+  if (matrix.is_fill()) return matrix.Reshaped({columns, rows});
+  const std::vector<float> from = RoundedFloats(matrix);
+  std::vector<float> to(from.size());
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t i = 0; i < columns; ++i) to[i * rows + row] = from[row * columns + i];
+  }
+  return Tensor::Floats({columns, rows}, to);
+}
+
+void WarnOfConstantFactor(int64_t elements, const Target& target, WarningList& list) {
+  list.Add(warning::kLinearAsConvolution);
+  const int64_t bytes = elements * BytesOf(Format::kFloat16);
+  auto held = target.limit(Limit::kMatmulWorkingSetBytes);
+  if (held && bytes >= held->value) list.Add(warning::kMatmulWorkingSet, bytes, held->value);
+}
+
+absl::StatusOr<Operand> MatrixProduct(NetworkBuilder& c, const Operand& a, const Operand& b) {
+  return c.Add(Kind(), MatMulParams{}, {a, b});
+}
+
+absl::StatusOr<Operand> MatrixProduct(NetworkBuilder& c, const Operand& a,
+                                      const ConstantMatrix& b) {
+  return c.Add(Kind(), MatMulParams{MatMulParams::Weight{b.k, b.n, b.order}}, {a}, {b.Matrix()});
+}
+
+std::optional<ConstantMatrix> ConstantRight(const GraphView& view, ValueId value) {
+  const Tensor* tensor = view.Constant(value);
+  if (tensor == nullptr || !IsEngineConstant(tensor->type()) || tensor->dims().empty()) {
+    return std::nullopt;
+  }
+  Sizes shape = tensor->dims();
+  if (shape.size() == 1) shape.push_back(1);
+  Stack stack = StackOf(shape);
+  if (Product(stack.batch) != 1) return std::nullopt;
+  return ConstantMatrix{.values = *tensor, .k = stack.rows, .n = stack.columns};
+}
+
+absl::StatusOr<Operand> InAs(LowerContext& c, ValueId value, const Dims& dims) {
+  const Tensor* constant = c.view().Constant(value);
+  if (constant != nullptr && IsEngineConstant(constant->type())) {
+    return c.AddConstant(*constant, dims);
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(value));
+  return Reshaped(c, x, dims);
+}
+
+KernelRows MatrixMultiplicationRows() { return {{&Kind()}, kLowerings, kOperations}; }
+
+}  // namespace anemone

@@ -1,0 +1,108 @@
+// MinMaxNormalization: (x - min) / (max - min + epsilon) over rows or columns; netplist only.
+// Facts: validators.json MinMaxNorm; hidden_layers.json; conflicts.md C-minmax-m1, C-minmax-axis;
+// numerics.json nrm-minmax.
+#include <vector>
+
+#include "kernels/lowering.h"
+#include "kernels/shared/affine.h"
+#include "math/exact/exact_half.h"
+#include "math/reduce/reduce.h"
+#include "rule_table.h"  // generated
+
+namespace anemone {
+namespace {
+
+struct MinMaxParams {
+  std::vector<Axis> axes;
+  float epsilon = 0;  // an fp16 value
+};
+
+absl::StatusOr<Dims> Shape(const MinMaxParams&, Bottoms in) { return in[0].dims; }
+
+Verdict Validate(const MinMaxParams& p, Bottoms, const Target& target, Route route) {
+  Judge judge(target, route);
+  if (!judge.Has(Cap::kMinmaxNorm) || !judge.FamilyAtLeast(kFamilyA13)) {
+    return judge.Reject(rule::kMinMaxNormArch);
+  }
+  Verdict accepted = judge.Accept();
+  for (Axis axis : p.axes) {
+    if (axis == Axis::kN) return judge.Reject(rule::kMinMaxNormBatch);
+    if (axis == Axis::kD) return judge.Reject(rule::kMinMaxNormAxis);
+    if (axis != Axis::kC) continue;
+    // The one family of which it is published is A13.
+    if (!judge.FamilyAtLeast(3)) return judge.Reject(rule::kMinMaxNormAxis);
+    accepted.status = Status::kUnknown;
+  }
+  return accepted;
+}
+
+// A string in the files that were seen to run; the compiler's own writer has an array.
+struct OneOrMore {
+  static Json Write(const std::vector<Axis>& axes) {
+    return axes.size() == 1 ? Plain::Write(axes[0]) : Plain::Write(axes);
+  }
+  static absl::Status Read(const Json& from, std::vector<Axis>& axes) {
+    return Plain::Read(from, axes);
+  }
+};
+
+constexpr Field<MinMaxParams> kFields[] = {
+    Required<&MinMaxParams::axes, OneOrMore>("Dimension"),
+    Key<&MinMaxParams::epsilon, AsHalfBits>("Epsilon"),
+    Alias<&MinMaxParams::epsilon, AsHalfBits>("Epsilon_fp16_bits"),
+};
+
+// Every step stored as the numbers say.
+math::Half Normalized(const math::Numerics& n, math::Half x, math::Half least, math::Half most,
+                      float epsilon) {
+  const double above = math::Rounded(math::ToDouble(x) - math::ToDouble(least), n);
+  const double span = math::Rounded(math::ToDouble(most) - math::ToDouble(least), n);
+  return math::Stored(above / math::Rounded(span + epsilon, n), n);
+}
+
+void Normalize(const MinMaxParams& p, const math::Numerics& n, absl::Span<const ConstView> in,
+               View out) {
+  Dims reduced = in[0].dims;
+  for (Axis axis : p.axes) reduced[axis] = 1;
+  std::vector<math::Half> least(reduced.elements()), most(least.size());
+  const math::Extents& extents = in[0].dims.extent;
+  math::Reduce(math::ReduceOp::kMin, extents, MathAxes(p.axes), in[0].span(),
+               absl::MakeSpan(least));
+  math::Reduce(math::ReduceOp::kMax, extents, MathAxes(p.axes), in[0].span(), absl::MakeSpan(most));
+  const math::Strides strides = math::DenseStrides(reduced.extent);
+  math::Extents at = {};
+  for (int64_t i = 0; i < out.dims.elements(); ++i) {
+    int64_t from = 0;
+    for (int axis = 0; axis < kAxisCount; ++axis) {
+      if (reduced.extent[axis] > 1) from += at[axis] * strides[axis];
+    }
+    out.data[i] = Normalized(n, in[0].data[i], least[from], most[from], p.epsilon);
+    for (int axis = kAxisCount - 1; axis >= 0 && ++at[axis] == extents[axis]; --axis) at[axis] = 0;
+  }
+}
+
+// Rounding as on the oldest family, and no NaN: 0 / 0 is 0.
+void Compute(const MinMaxParams& p, const void*, absl::Span<const ConstView> in, View out) {
+  Normalize(p, math::NumericsOf("A13"), in, out);
+}
+
+void Exact(const MinMaxParams& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
+  Normalize(p, unit.numerics, in, out);
+}
+
+const UnitKindOf<MinMaxParams>& Kind() {
+  static const UnitKindOf<MinMaxParams>& kind =
+      *new UnitKindOf<MinMaxParams>({.type = "MinMaxNormalization",
+                                     .shape = Shape,
+                                     .validate = Validate,
+                                     .fields = kFields,
+                                     .compute = Compute,
+                                     .exact = Exact});
+  return kind;
+}
+
+}  // namespace
+
+KernelRows MinMaxNormalizationRows() { return {{&Kind()}, {}}; }
+
+}  // namespace anemone

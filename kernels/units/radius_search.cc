@@ -1,0 +1,65 @@
+// RadiusSearch: which points lie within a radius of which centroids; a row per point, a column per
+// centroid. Direct authoring only. Facts: validators.json RadiusSearch; hidden_layers.json
+// RadiusSearch.
+#include "kernels/lowering.h"
+#include "math/reduce/points.h"
+#include "rule_table.h"  // generated
+
+namespace anemone {
+namespace {
+
+struct RadiusSearchParams {
+  float radius = 0;
+};
+
+absl::StatusOr<Dims> Shape(const RadiusSearchParams&, Bottoms in) {
+  const Dims &centroids = in[0].dims, &points = in[1].dims;
+  if (centroids.n() != points.n()) {
+    return absl::InvalidArgumentError("want as many clouds of centroids as of points");
+  }
+  return MakeDims(points.n(), 1, points.w(), centroids.w());
+}
+
+Verdict Validate(const RadiusSearchParams&, Bottoms in, const Target& target, Route route) {
+  Judge judge(target, route);
+  for (const Bottom& bottom : in) {
+    if (bottom.dims != MakeDims(bottom.dims.n(), 3, 1, bottom.dims.w())) {
+      return judge.Reject(rule::kRadiusSearchShape);
+    }
+  }
+  return judge.Accept();
+}
+
+constexpr Field<RadiusSearchParams> kFields[] = {Required<&RadiusSearchParams::radius>("Radius")};
+
+// The flag stands in the low byte of each cell of two bytes (netplist.md), so a member is the cell
+// 0x0001 and not the number 1. A point at the radius belongs: the formula of hidden_layers.json has
+// "<=", though whether silicon has it is not stated.
+void Compute(const RadiusSearchParams& p, const void*, absl::Span<const ConstView> in, View out) {
+  constexpr math::Half kMember{0x0001};
+  const size_t centroids = 3 * in[0].dims.w(), points = 3 * in[1].dims.w();
+  const size_t cells = out.dims.h() * out.dims.w();
+  for (int64_t n = 0; n < out.dims.n(); ++n) {
+    math::WithinRadius(in[1].span().subspan(n * points, points),
+                       in[0].span().subspan(n * centroids, centroids), p.radius, kMember,
+                       out.span().subspan(n * cells, cells));
+  }
+}
+
+const UnitKindOf<RadiusSearchParams>& Kind() {
+  static const UnitKindOf<RadiusSearchParams>& kind =
+      *new UnitKindOf<RadiusSearchParams>({.type = "RadiusSearch",
+                                           .min_family = kFamilyA13,
+                                           .bottoms = {2, 2},
+                                           .shape = Shape,
+                                           .validate = Validate,
+                                           .fields = kFields,
+                                           .compute = Compute});
+  return kind;
+}
+
+}  // namespace
+
+KernelRows RadiusSearchRows() { return {{&Kind()}, {}, {}}; }
+
+}  // namespace anemone

@@ -1,0 +1,243 @@
+// SDPA: softmax(Q K^T * scale + mask) V in one unit. Native from A13. Facts: validators.json SDPA;
+// hidden_layers.json SDPA; numerics.json sm-sdpa; netplist.md SDPA.
+//
+// Operands lie with the sequence in C, heads in H, head dimension in W. The scale is a constant
+// operand, the mask one plane (C = queries, W = keys) for all heads.
+#include "kernels/units/sdpa.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/status_macros.h"
+#include "engine/constant.h"
+#include "engine/formats/mil_emitter.h"
+#include "engine/warning.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/mil.h"
+#include "kernels/units/reshape.h"
+#include "kernels/units/transpose.h"
+#include "math/attention/sdpa.h"
+#include "math/exact/exact_contract.h"
+#include "rule_table.h"     // generated
+#include "warning_table.h"  // generated
+
+namespace anemone {
+namespace {
+
+// The converter's scale.
+float MilScale(int64_t dim) { return math::RoundToHalf(1 / std::sqrt(static_cast<float>(dim))); }
+
+struct SdpaParams {
+  bool subtract_max = false;  // the compiler's default, which is no softmax
+};
+
+enum : size_t { kQuery, kKey, kValue, kScale, kMask };
+
+absl::StatusOr<Dims> Shape(const SdpaParams&, Bottoms in) {
+  const Dims &q = in[kQuery].dims, &k = in[kKey].dims;
+  if (q.n() != k.n() || q.h() != k.h() || q.d() != 1 || k.d() != 1) {
+    return absl::InvalidArgumentError("attention: want query and key of as many heads");
+  }
+  if (in[kScale].dims != Dims()) {
+    return absl::InvalidArgumentError("attention: want one number as scale");
+  }
+  if (in.size() > kMask && (in[kMask].dims.n() != 1 || in[kMask].dims.h() != 1)) {
+    return absl::InvalidArgumentError("attention: want one plane as mask");
+  }
+  Dims out = in[kQuery].dims;
+  out[Axis::kW] = in[kValue].dims.w();
+  return out;
+}
+
+Verdict ValidateMask(Bottoms in, Judge& judge) {
+  const Bottom& mask = in[kMask];
+  if (mask.format != in[kQuery].format) return judge.Reject(rule::kSdpaMaskFormat);
+  if (mask.dims.c() != 1 && mask.dims.c() != in[kQuery].dims.c()) {
+    return judge.Reject(rule::kSdpaMaskChannel);
+  }
+  if (mask.dims.w() != in[kKey].dims.c()) return judge.Reject(rule::kSdpaMaskWidth);
+  return judge.Accept();
+}
+
+Verdict Validate(const SdpaParams&, Bottoms in, const Target& target, Route route) {
+  Judge judge(target, route);
+  const Bottom &q = in[kQuery], &k = in[kKey], &v = in[kValue];
+  if (q.format != k.format || k.format != v.format) return judge.Reject(rule::kSdpaFormats);
+  if (k.dims.c() != v.dims.c()) return judge.Reject(rule::kSdpaSequence);
+  if (q.dims.w() != k.dims.w()) return judge.Reject(rule::kSdpaEmbedding);
+  if (k.dims != v.dims) return judge.Reject(rule::kSdpaKeyValue);
+  if (!in[kScale].is_constant()) return judge.Reject(rule::kSdpaScale);
+  return in.size() == 5 ? ValidateMask(in, judge) : judge.Accept();
+}
+
+// The only key.
+constexpr Field<SdpaParams> kFields[] = {Key<&SdpaParams::subtract_max>("SubtractMax")};
+
+absl::StatusOr<Prepared> Prepare(const SdpaParams& p, Bottoms, absl::Span<const Tensor>) {
+  if (p.subtract_max) return Prepared();
+  return absl::UnimplementedError("SDPA: what it computes without SubtractMax is not published");
+}
+
+math::SdpaShape ShapeOf(absl::Span<const ConstView> in) {
+  const Dims& q = in[kQuery].dims;
+  return {.batch = q.n(),
+          .heads = q.h(),
+          .queries = q.c(),
+          .keys = in[kKey].dims.c(),
+          .dim = q.w(),
+          .value_dim = in[kValue].dims.w()};
+}
+
+math::SdpaMask MaskOf(absl::Span<const ConstView> in) {
+  if (in.size() <= kMask) return {};
+  return {.values = in[kMask].span(), .queries = in[kMask].dims.c()};
+}
+
+void Compute(const SdpaParams&, const void*, absl::Span<const ConstView> in, View out) {
+  math::Sdpa(ShapeOf(in), math::ToFloat(in[kScale].data[0]), in[kQuery].span(), in[kKey].span(),
+             in[kValue].span(), MaskOf(in), out.span());
+}
+
+void Exact(const SdpaParams&, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
+  math::ExactSdpa(unit.numerics, ShapeOf(in), math::ToFloat(in[kScale].data[0]), in[kQuery].span(),
+                  in[kKey].span(), in[kValue].span(), MaskOf(in), out.span());
+}
+
+// MIL has heads before the sequence. Its operation makes the scale itself, and ignores its mask
+// (compiler_texts.json lowering_recipes, SDPA; conflicts.md C-sdpa-mask).
+absl::Status WriteMil(MilEmitter& e, const SdpaParams& p, const Unit& unit) {
+  if (!p.subtract_max) return absl::UnimplementedError("SDPA without SubtractMax");
+  if (unit.bottoms.size() > kMask) {
+    return absl::UnimplementedError("MIL's attention ignores its mask (C-sdpa-mask)");
+  }
+  const Tensor* scale = e.BottomOf(kScale).constant;
+  if (scale == nullptr || RoundedFloats(*scale)[0] != MilScale(e.DimsOf(kQuery).w())) {
+    return absl::UnimplementedError("MIL's attention scales by 1 / sqrt(head dimension) alone");
+  }
+  auto heads_first = [](const Dims& dims) {
+    return std::vector<int64_t>{dims.n(), dims.h(), dims.c(), dims.w()};
+  };
+  std::vector<MilArgument> arguments;
+  for (auto [name, i] : {std::pair("query", kQuery), {"key", kKey}, {"value", kValue}}) {
+    ANEMONE_ASSIGN_OR_RETURN(std::string x, WriteFlatBottom(e, i));
+    arguments.push_back({name, {WriteSwapped(e, std::move(x), heads_first(e.DimsOf(i)))}});
+  }
+  std::string y =
+      e.Emit("scaled_dot_product_attention", std::move(arguments), heads_first(unit.dims));
+  WriteFlatResult(e, WriteSwapped(e, std::move(y), FlatShape(unit.dims)), unit.dims);
+  return absl::OkStatus();
+}
+
+void Warn(const SdpaParams&, Bottoms in, const Dims&, const Target&, Route route,
+          WarningList& list) {
+  if (route == Route::kMil && in.size() > kMask) list.Add(warning::kOrionSdpaMask);
+  const int64_t queries = in[kQuery].dims.c(), keys = in[kKey].dims.c();
+  if (!SdpaIsReliable(queries, keys)) list.Add(warning::kSdpaLength, queries, keys);
+}
+
+const UnitKindOf<SdpaParams>& Kind() {
+  static const UnitKindOf<SdpaParams>& kind =
+      *new UnitKindOf<SdpaParams>({.type = "SDPA",
+                                   .min_family = kFamilyA13,
+                                   .bottoms = {4, 5, &rule::kSdpaBottoms},
+                                   .shape = Shape,
+                                   .validate = Validate,
+                                   .warn = Warn,
+                                   .fields = kFields,
+                                   .mil = WriteMil,
+                                   .prepare = Prepare,
+                                   .compute = Compute,
+                                   .exact = Exact});
+  return kind;
+}
+
+constexpr SdpaParams kSoftmax{.subtract_max = true};
+
+constexpr int64_t kLongestSequence = 2048;
+constexpr int64_t kBothLong = 512;
+
+// An argument of rank 3 (N, sequence, dim), which lies so already, or of rank 4 with heads second.
+absl::StatusOr<Operand> ReadHeads(MilContext& c, size_t i) {
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(i));
+  if (c.rank(i) == kMaxRank) {
+    if (c.route() == Route::kMil) return c.Refuse(rule::kSdpaMilRank);
+    return c.NotLowered("attention of rank 5");
+  }
+  if (c.rank(i) < 3 || c.rank(i) != c.rank(0)) {
+    return absl::InvalidArgumentError(
+        "scaled_dot_product_attention: want query, key and value of rank 3 or 4");
+  }
+  return c.rank(i) == 3 ? x : SwapAxes(c, x, Axis::kC, Axis::kH);
+}
+
+// The mask compiles, and a device ignores it (conflicts.md C-sdpa-mask): there is a warning.
+absl::StatusOr<Operand> ReadMask(MilContext& c) {
+  std::vector<int64_t> shape;
+  Operand mask;
+  if (c.arguments() > kScale) {
+    shape = c.ShapeOf(kScale);
+    ANEMONE_ASSIGN_OR_RETURN(mask, c.In(kScale));
+  } else {
+    ANEMONE_ASSIGN_OR_RETURN(std::optional<MilTensor> constant, c.Constant("attn_mask"));
+    if (!constant) return absl::InvalidArgumentError("'attn_mask': want a constant");
+    shape = constant->shape;
+    ANEMONE_ASSIGN_OR_RETURN(Tensor zeros, ZerosOf(*constant));
+    mask = c.AddConstant(std::move(zeros), constant->dims());
+  }
+  const size_t rank = shape.size();
+  if (rank < 2 || shape[rank - 2] * shape[rank - 1] != c.DimsOf(mask).elements()) {
+    return c.NotLowered("attention with a mask that is not one plane for all heads");
+  }
+  return Reshaped(c, mask, MakeDims(1, shape[rank - 2], 1, shape[rank - 1]));
+}
+
+absl::Status Build(MilContext& c) {
+  if (c.arguments() < 3) {
+    return absl::InvalidArgumentError("scaled_dot_product_attention: want query, key and value");
+  }
+  std::vector<Operand> bottoms(4);
+  for (size_t i : {kQuery, kKey, kValue}) {
+    ANEMONE_ASSIGN_OR_RETURN(bottoms[i], ReadHeads(c, i));
+  }
+  if (c.route() == Route::kMil && c.ShapeOf(kKey) != c.ShapeOf(kValue)) {
+    return c.Refuse(rule::kSdpaMilKeyValue);
+  }
+  bottoms[kScale] = ScalarConstant(c, MilScale(c.ShapeOf(kQuery).back()));
+  if (c.arguments() > kScale || c.Has("attn_mask")) {
+    ANEMONE_ASSIGN_OR_RETURN(bottoms.emplace_back(), ReadMask(c));
+  }
+  const std::vector<Bottom> in = c.network().BottomsOf(bottoms);
+  // Asked here, for heads that do not fit have no output.
+  Verdict verdict = Validate(kSoftmax, in, c.target(), c.route());
+  if (!verdict.accepted) return c.Refuse(std::move(verdict));
+  ANEMONE_ASSIGN_OR_RETURN(Operand y, c.Add(Kind(), kSoftmax, std::move(bottoms)));
+  if (c.rank(0) == 4) {
+    ANEMONE_ASSIGN_OR_RETURN(y, SwapAxes(c, y, Axis::kC, Axis::kH));
+  }
+  return c.Out(y, c.ShapeOf(kQuery));
+}
+
+constexpr MilOperation kOperations[] = {{"scaled_dot_product_attention", Build}};
+
+}  // namespace
+
+bool SdpaIsReliable(int64_t queries, int64_t keys) {
+  return std::max(queries, keys) <= kLongestSequence && std::min(queries, keys) < kBothLong;
+}
+
+bool SdpaHasMilForm(const SdpaOperands& in, int64_t dim) {
+  return !in.mask && math::RoundToHalf(in.scale) == MilScale(dim);
+}
+
+absl::StatusOr<Operand> Attended(NetworkBuilder& c, const SdpaOperands& in) {
+  std::vector<Operand> bottoms = {in.query, in.key, in.value, ScalarConstant(c, in.scale)};
+  if (in.mask) bottoms.push_back(*in.mask);
+  return c.Add(Kind(), kSoftmax, std::move(bottoms));
+}
+
+KernelRows SdpaRows() { return {{&Kind()}, {}, kOperations}; }
+
+}  // namespace anemone

@@ -1,0 +1,168 @@
+// Tile: a tensor laid down several times along its axes. Facts: validators.json Tile (factors 2, 3,
+// 4 and 8; from A13).
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "engine/formats/mil_emitter.h"
+#include "kernels/attributes.h"
+#include "kernels/mil.h"
+#include "kernels/units/broadcast.h"
+#include "math/move/copy.h"
+#include "rule_table.h"  // generated
+
+namespace anemone {
+namespace {
+
+struct TileParams {
+  math::Extents times = {1, 1, 1, 1, 1};  // by axis
+};
+
+constexpr int64_t kMostTimes = int64_t{1} << 31;  // past every cap; products are still countable
+
+absl::StatusOr<Dims> Shape(const TileParams& p, Bottoms in) {
+  Dims out = in[0].dims;
+  for (int i = 0; i < kAxisCount; ++i) {
+    if (p.times[i] < 1 || p.times[i] > kMostTimes || out.extent[i] > kMostTimes) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("tile: ", out.extent[i], " elements ", p.times[i], " times"));
+    }
+    out.extent[i] *= p.times[i];
+  }
+  return out;
+}
+
+bool IsListed(int64_t times) {
+  return times == 1 || times == 2 || times == 3 || times == 4 || times == 8;
+}
+
+Verdict Validate(const TileParams& p, Bottoms, const Target& target, Route route) {
+  Judge judge(target, route);
+  for (int64_t times : p.times) {
+    if (!IsListed(times)) return judge.Reject(rule::kTileFactor);
+  }
+  return judge.Accept();
+}
+
+// One key for each tiled dimension, its name; the value is the count.
+template <Axis kAxis>
+constexpr Field<TileParams> Times() {
+  constexpr int kAt = static_cast<int>(kAxis);
+  constexpr const char* kNames[] = {"Batch", "Depth", "Channel", "Height", "Width"};
+  return {kNames[kAt],
+          [](const TileParams& p) -> Json {
+            return p.times[kAt] == 1 ? Json(nullptr) : Json(p.times[kAt]);
+          },
+          [](TileParams& p, const Json& from) { return Plain::Read(from, p.times[kAt]); }};
+}
+
+constexpr Field<TileParams> kFields[] = {Times<Axis::kN>(), Times<Axis::kD>(), Times<Axis::kC>(),
+                                         Times<Axis::kH>(), Times<Axis::kW>()};
+
+void Compute(const TileParams& p, const void*, absl::Span<const ConstView> in, View out) {
+  math::Tile(in[0].dims.extent, p.times, in[0].span(), out.span());
+}
+
+absl::Status WriteMil(MilEmitter& e, const TileParams& p, const Unit& unit) {
+  const std::vector<int64_t> reps = e.ShapeOf(Dims{p.times});
+  e.Result(e.Emit("tile", {{"x", {e.In(0)}}, {"reps", {e.Ints(reps)}}}, unit.dims));
+  return absl::OkStatus();
+}
+
+// Any factor: each axis is a broadcast under other dims.
+absl::StatusOr<Operand> RepeatedAll(NetworkBuilder& c, Operand x, const TileParams& p) {
+  for (int i = 0; i < kAxisCount; ++i) {
+    ANEMONE_ASSIGN_OR_RETURN(x, Repeated(c, x, static_cast<Axis>(i), p.times[i], /*each=*/false));
+  }
+  return x;
+}
+
+absl::StatusOr<Operand> Compose(NetworkBuilder& c, const TileParams& p, const Unit& unit) {
+  return RepeatedAll(c, unit.bottoms[0], p);
+}
+
+const UnitKindOf<TileParams>& Kind() {
+  static const UnitKindOf<TileParams>& kind = *new UnitKindOf<TileParams>({.type = "Tile",
+                                                                           .min_family = kFamilyA13,
+                                                                           .shape = Shape,
+                                                                           .validate = Validate,
+                                                                           .fields = kFields,
+                                                                           .mil = WriteMil,
+                                                                           .compose = Compose,
+                                                                           .compute = Compute});
+  return kind;
+}
+
+// What the repeats say, read from the shapes.
+absl::StatusOr<TileParams> ParamsOf(const Node& node, LowerContext& c) {
+  Attributes attributes(node);
+  ANEMONE_RETURN_IF_ERROR(attributes.NoneLeft());
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> from, c.ShapeOf(node.inputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
+  if (from.size() != to.size()) {
+    return absl::InvalidArgumentError(
+        "output: want the input's rank; run the ONNX checker on the model");
+  }
+  int rank = static_cast<int>(from.size());
+  TileParams p;
+  for (int i = 0; i < rank; ++i) {
+    if (from[i] < 1 || to[i] < from[i]) return c.Refuse(rule::kEmptyTensor);
+    p.times[static_cast<int>(AxisOf(rank, i))] = to[i] / from[i];
+  }
+  return p;
+}
+
+absl::Status Lower(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  ANEMONE_ASSIGN_OR_RETURN(TileParams p, ParamsOf(node, c));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  if (p.times != TileParams{}.times) {
+    ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), p, {x}));
+  }
+  return c.Out(node.outputs[0], x);
+}
+
+absl::Status LowerByBroadcast(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  ANEMONE_ASSIGN_OR_RETURN(TileParams p, ParamsOf(node, c));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(x, RepeatedAll(c, x, p));
+  return c.Out(node.outputs[0], x);
+}
+
+absl::Status Build(MilContext& c) {
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> reps, c.Ints("reps", {}));
+  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  std::vector<int64_t> shape = c.ShapeOf(0);
+  if (reps.size() != shape.size()) {
+    return absl::InvalidArgumentError("tile, attribute 'reps': want a count for every axis");
+  }
+  TileParams p;
+  for (int i = 0; i < reps.size(); ++i) {
+    if (reps[i] < 1 || reps[i] > kMostTimes) return c.Refuse(rule::kTileFactor);
+    p.times[static_cast<int>(AxisOf(c.rank(0), i))] = reps[i];
+    shape[i] *= reps[i];
+  }
+  if (c.rewrites() && !std::all_of(p.times.begin(), p.times.end(), IsListed)) {
+    c.SetRewritten();
+    ANEMONE_RETURN_IF_ERROR(ElementCount(shape).status());
+    ANEMONE_ASSIGN_OR_RETURN(x, RepeatedAll(c, x, p));
+  } else if (p.times != TileParams{}.times) {
+    ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), p, {x}));
+  }
+  return c.Out(x, shape);
+}
+
+constexpr MilOperation kOperations[] = {{"tile", Build}};
+
+constexpr Lowering kLowerings[] = {
+    {.op = "Tile", .lower = Lower},
+    {.op = "Tile", .rewritten = true, .lower = LowerByBroadcast},
+};
+
+}  // namespace
+
+KernelRows TileRows() { return {{&Kind()}, kLowerings, kOperations}; }
+
+}  // namespace anemone

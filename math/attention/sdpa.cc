@@ -1,0 +1,269 @@
+#include "math/attention/sdpa.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "math/attention/attention_block.h"
+#include "math/core/parallel.h"
+#include "math/core/scratch.h"
+#include "math/gemm/panels.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "math/attention/sdpa.cc"
+#include "hwy/foreach_target.h"
+// foreach_target.h comes first.
+#include "math/gemm/gemm-inl.h"
+#include "math/reduce/softmax-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace anemone::math::HWY_NAMESPACE {
+
+// Where scores go: rows of floats, `row_step` apart, written in whole vectors. Is to RegisterTile()
+// what a HalfTile is.
+struct ScoreTile {
+  float* to = nullptr;
+  int64_t row_step = 0;
+  const Half* mask = nullptr;  // null: none
+  int64_t mask_step = 0;
+  float scale = 1.0f;
+  int64_t rows = 0, columns = 0;
+
+  ScoreTile From(int64_t row, int64_t column) const {
+    return {to + row * row_step + column,
+            row_step,
+            mask == nullptr ? nullptr : mask + row * mask_step + column,
+            mask_step,
+            scale,
+            rows - row,
+            columns - column};
+  }
+  bool Holds(int64_t of_rows, int64_t of_columns) const {
+    return of_rows <= rows && of_columns <= columns;
+  }
+  template <bool kWhole, int kRows, int kVectors>
+  HWY_INLINE void Store(const VF (&sums)[kRows][kVectors]) const {
+    const DF df;
+    HWY_UNROLL(8)
+    for (int r = 0; r < kRows; ++r) {
+      if (!kWhole && r >= rows) return;
+      HWY_UNROLL(3)
+      for (int v = 0; v < kVectors; ++v) {
+        const int64_t column = v * kLanes;
+        VF score = hn::Mul(RoundHalf(sums[r][v]), hn::Set(df, scale));
+        if (mask != nullptr) {
+          const Half* at = mask + r * mask_step + column;
+          const int64_t rest = kWhole ? kLanes : columns - column;
+          score = RoundHalf(hn::Add(score, rest >= kLanes ? LoadHalf(at) : LoadHalfN(at, rest)));
+        }
+        hn::StoreU(score, df, to + r * row_step + column);
+      }
+    }
+  }
+};
+
+// Of a block: all scores, whose rows are `row_step` apart, in whole panels.
+HWY_INLINE ScoreTile ScoresOf(const AttentionBlock& block, float* scores, int64_t row_step) {
+  return {scores, row_step, block.mask, block.mask_step, block.scale, block.queries, block.keys};
+}
+
+// Up to 8 rows of weights, each times its factor, as panels of A: float already, so only
+// interleaved.
+HWY_INLINE void PackScores(const float* scores, int64_t row_step, const float* factors,
+                           int64_t rows, int64_t depth, float* panels) {
+  const DF df;
+  for (int64_t p = 0; p < rows; p += kPanelRows, panels += kPanelRows * depth) {
+    const float* from = scores + p * row_step;
+    const float* factor = factors + p;
+    const int64_t lines = HWY_MIN(rows - p, kPanelRows);
+    const auto load = [&](int64_t line, int64_t k) HWY_ATTR {
+      return hn::Mul(hn::LoadU(df, from + line * row_step + k), hn::Set(df, factor[line]));
+    };
+    int64_t k = 0;
+    for (; lines == kPanelRows && k + kLanes <= depth; k += kLanes) {
+      hn::StoreInterleaved4(load(0, k), load(1, k), load(2, k), load(3, k), df,
+                            panels + k * kPanelRows);
+    }
+    for (; k < depth; ++k) {
+      for (int64_t i = 0; i < kPanelRows; ++i) {
+        panels[k * kPanelRows + i] = i < lines ? from[i * row_step + k] * factor[i] : 0.0f;
+      }
+    }
+  }
+}
+
+// Scores of a block of queries, by products with packed keys.
+HWY_INLINE void MultiplyKeys(const AttentionBlock& block, const ScoreTile& scores) {
+  GemmOperands qk;
+  qk.m = block.queries, qk.k = block.dim, qk.n = block.keys;
+  qk.a = block.q, qk.a_row = block.q_step, qk.a_column = 1;
+  qk.b = block.k, qk.b_row = 1, qk.b_column = block.k_step;
+  const int64_t step = ColumnsOf(block.dim);
+  for (int64_t key = 0; key < block.keys; key += step) {
+    const int64_t keys = HWY_MIN(block.keys - key, step);
+    MultiplyPanels(
+        block.queries, keys, block.dim, HWY_MIN(block.dim, kBlockDepth),
+        [&](int64_t first, int64_t depth, float* b)
+            HWY_ATTR { PackColumns(qk, first, depth, key, keys, b); },
+        [&](int64_t row, int64_t rows, int64_t first, int64_t depth, float* a)
+            HWY_ATTR { PackRows(qk, row, rows, first, depth, a); },
+        [&](int64_t row, int64_t, int64_t column, int64_t)
+            HWY_ATTR { return scores.From(row, key + column); },
+        [](const float*, int64_t, int64_t, int64_t, int64_t) HWY_ATTR {},
+        [](int64_t, int64_t, int64_t, int64_t) HWY_ATTR { return Ahead(); });
+  }
+}
+
+HWY_INLINE void MultiplyValues(const AttentionBlock& block, const ScoreTile& scores,
+                               const float* factors) {
+  GemmOperands pv;
+  pv.m = block.queries, pv.k = block.keys, pv.n = block.value_dim;
+  pv.b = block.v, pv.b_row = block.v_step, pv.b_column = 1;
+  pv.c = block.y, pv.c_row = block.y_step, pv.c_column = 1;
+  MultiplyPanels(
+      block.queries, block.value_dim, block.keys, HWY_MIN(block.keys, kBlockDepth),
+      [&](int64_t first, int64_t depth, float* b)
+          HWY_ATTR { PackColumns(pv, first, depth, 0, block.value_dim, b); },
+      [&](int64_t row, int64_t rows, int64_t first, int64_t depth, float* a) HWY_ATTR {
+        PackScores(scores.to + row * scores.row_step + first, scores.row_step, factors + row, rows,
+                   depth, a);
+      },
+      [&](int64_t row, int64_t rows, int64_t column, int64_t columns)
+          HWY_ATTR { return PlaceTile(pv, row, rows, column, columns); },
+      [](const float*, int64_t, int64_t, int64_t, int64_t) HWY_ATTR {},
+      [](int64_t, int64_t, int64_t, int64_t) HWY_ATTR { return Ahead(); });
+}
+
+// One query, the step of a decoder: keys and values are read once, as they lie; packing them would
+// cost more than the products.
+HWY_INLINE void DotKeys(const AttentionBlock& block, const ScoreTile& scores) {
+  const DF df;
+  float* q = ThreadScratch<float>(ScratchUse::kRow, block.dim);
+  float* sums = ThreadScratch<float>(ScratchUse::kTile, kPanelColumns);
+  WidenRun(block.q, q, block.dim);
+  for (int64_t key = 0; key < block.keys; key += kPanelColumns) {
+    const int64_t keys = HWY_MIN(block.keys - key, kPanelColumns);
+    for (int64_t i = 0; i < keys; ++i) {
+      const Half* k = block.k + (key + i) * block.k_step;
+      sums[i] = FoldFixed(
+          block.dim, 0.0f,
+          [&](int64_t d) HWY_ATTR { return hn::Mul(hn::LoadU(df, q + d), LoadHalf(k + d)); },
+          [&](int64_t d, int64_t rest)
+              HWY_ATTR { return hn::Mul(LoadFloatN(q + d, rest), LoadHalfN(k + d, rest)); },
+          [](VF a, VF b) HWY_ATTR { return hn::Add(a, b); });
+    }
+    for (int64_t i = 0; i < keys; i += kLanes) {
+      const VF sum[1][1] = {{hn::LoadU(df, sums + i)}};
+      scores.From(0, key + i).Store<false>(sum);
+    }
+  }
+}
+
+// y[d .. d + kVectors vectors), or the `rest` elements of one vector, summed in registers.
+template <int kVectors>
+HWY_INLINE void SumColumns(const AttentionBlock& block, const float* scores, float factor,
+                           int64_t d, int64_t rest = kLanes) {
+  const DF df;
+  VF sum[kVectors];
+  HWY_UNROLL(4)
+  for (int i = 0; i < kVectors; ++i) sum[i] = hn::Zero(df);
+  for (int64_t key = 0; key < block.keys; ++key) {
+    const VF weight = hn::Set(df, scores[key] * factor);
+    const Half* v = block.v + key * block.v_step + d;
+    HWY_UNROLL(4)
+    for (int i = 0; i < kVectors; ++i) {
+      const VF value = rest == kLanes ? LoadHalf(v + i * kLanes) : LoadHalfN(v, rest);
+      sum[i] = hn::MulAdd(weight, value, sum[i]);
+    }
+  }
+  if (rest < kLanes) return StoreHalfN(sum[0], block.y + d, rest);
+  HWY_UNROLL(4)
+  for (int i = 0; i < kVectors; ++i) StoreHalf(sum[i], block.y + d + i * kLanes);
+}
+
+HWY_INLINE void SumValues(const AttentionBlock& block, const float* scores, float factor) {
+  int64_t d = 0;
+  for (; d + 4 * kLanes <= block.value_dim; d += 4 * kLanes) {
+    SumColumns<4>(block, scores, factor, d);
+  }
+  for (; d < block.value_dim; d += kLanes) {
+    SumColumns<1>(block, scores, factor, d, HWY_MIN(block.value_dim - d, kLanes));
+  }
+}
+
+void ComputeAttention(const AttentionBlock& block) {
+  const int64_t row_step = RoundUp(block.keys, kPanelColumns);
+  float* memory = ThreadScratch<float>(ScratchUse::kScores, block.queries * (row_step + 1));
+  const ScoreTile scores = ScoresOf(block, memory, row_step);
+  float* factors = memory + block.queries * row_step;
+  const bool one = block.only_one;
+  one ? DotKeys(block, scores) : MultiplyKeys(block, scores);
+  for (int64_t i = 0; i < block.queries; ++i) {
+    const float sum = ExpRow(scores.to + i * row_step, block.keys,
+                             [](VF x, VF max) HWY_ATTR { return ExpNonPositive(Shifted(x, max)); });
+    factors[i] = 1.0f / sum;
+  }
+  one ? SumValues(block, scores.to, factors[0]) : MultiplyValues(block, scores, factors);
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace anemone::math::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace anemone::math {
+
+HWY_EXPORT(ComputeAttention);
+
+namespace {
+
+// Queries of a task: their scores within half a megabyte; each task packs keys and values.
+Cut CutQueries(const SdpaShape& shape) {
+  constexpr int64_t kScoreFloats = 131072, kMostQueries = 256;
+  const int64_t most = std::clamp(kScoreFloats / shape.keys, kTileRows, kMostQueries);
+  return CutBlocks({shape.queries, 1}, {most, 1}, {kTileRows, 1}, {.b_rows = 4, .a_columns = 0},
+                   shape.batch * shape.heads, ThreadCount());
+}
+
+}  // namespace
+
+void Sdpa(const SdpaShape& shape, float scale, absl::Span<const Half> q, absl::Span<const Half> k,
+          absl::Span<const Half> v, const SdpaMask& mask, absl::Span<Half> y) {
+  const SdpaShape& s = shape;
+  assert(static_cast<int64_t>(q.size()) == s.batch * s.queries * s.heads * s.dim);
+  assert(static_cast<int64_t>(k.size()) == s.batch * s.keys * s.heads * s.dim);
+  assert(static_cast<int64_t>(v.size()) == s.batch * s.keys * s.heads * s.value_dim);
+  assert(static_cast<int64_t>(y.size()) == s.batch * s.queries * s.heads * s.value_dim);
+  const int64_t mask_head = mask.heads == 1 ? 0 : s.keys;
+  const int64_t mask_query = mask.queries == 1 ? 0 : mask.heads * s.keys;
+  const int64_t mask_batch = mask.batch == 1 ? 0 : mask.queries * mask.heads * s.keys;
+  const Cut cut = CutQueries(shape);
+  const int64_t blocks = cut.blocks();
+  const int64_t cost = cut.largest().rows * s.keys * (s.dim + s.value_dim) / 16;
+  ParallelForItems(s.batch * s.heads * blocks, cost, [&](int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < end; ++task) {
+      const Part queries = cut.Rows(task % blocks);
+      const int64_t first = queries.first;
+      const int64_t head = task / blocks % s.heads;
+      const int64_t batch = task / blocks / s.heads;
+      AttentionBlock block;
+      block.queries = queries.size();
+      block.keys = s.keys, block.dim = s.dim, block.value_dim = s.value_dim;
+      block.only_one = s.queries == 1;
+      block.q_step = block.k_step = s.heads * s.dim;
+      block.v_step = block.y_step = s.heads * s.value_dim;
+      block.q = q.data() + (batch * s.queries + first) * block.q_step + head * s.dim;
+      block.k = k.data() + batch * s.keys * block.k_step + head * s.dim;
+      block.v = v.data() + batch * s.keys * block.v_step + head * s.value_dim;
+      block.y = y.data() + (batch * s.queries + first) * block.y_step + head * s.value_dim;
+      block.mask = mask.values.empty() ? nullptr
+                                       : mask.values.data() + batch * mask_batch +
+                                             first * mask_query + head * mask_head;
+      block.mask_step = mask_query;
+      block.scale = scale;
+      HWY_DYNAMIC_DISPATCH(ComputeAttention)(block);
+    }
+  });
+}
+
+}  // namespace anemone::math
+#endif  // HWY_ONCE

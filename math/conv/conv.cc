@@ -1,0 +1,424 @@
+#include "math/conv/conv.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "math/conv/conv_state.h"
+#include "math/core/parallel.h"
+#include "math/gemm/gemm_operands.h"
+#include "math/gemm/panels.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "math/conv/conv.cc"
+#include "hwy/foreach_target.h"
+// foreach_target.h comes first.
+#include "math/conv/conv-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace anemone::math::HWY_NAMESPACE {
+
+void ComputeConvBlock(const ConvBlock& block) { MultiplyConvBlock(block); }
+void ComputeStagedBlock(const ConvBlock& block) { MultiplyStagedBlock(block); }
+void ComputePlanesBlock(const ConvBlock& block) {
+  ANEMONE_MATH_NATIVE_HALF ? MultiplyPlanesBlock(block) : MultiplyConvBlock(block);
+}
+void ComputeChannelBlock(const ConvBlock& block) { MultiplyChannelBlock(block); }
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace anemone::math::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace anemone::math {
+
+HWY_EXPORT(ComputeConvBlock);
+HWY_EXPORT(ComputeStagedBlock);
+HWY_EXPORT(ComputePlanesBlock);
+HWY_EXPORT(ComputeChannelBlock);
+
+PackedConv::PackedConv() : state_(std::make_unique<const State>()) {}
+PackedConv::PackedConv(PackedConv&&) noexcept = default;
+PackedConv& PackedConv::operator=(PackedConv&&) noexcept = default;
+PackedConv::~PackedConv() = default;
+PackedConv::PackedConv(std::unique_ptr<const State> state) : state_(std::move(state)) {}
+
+int64_t PackedConv::bytes() const {
+  const size_t floats = state_->taps.size() + state_->bias.size();
+  const int64_t halves = state_->winograd.size();
+  return state_->panels.bytes() + halves * static_cast<int64_t>(sizeof(Half)) +
+         static_cast<int64_t>(floats * sizeof(float)) + state_->matrix.bytes();
+}
+
+Stage PlanStage(const ConvGeometry& g, int64_t position, int64_t count) {
+  Stage s;
+  s.first_row = position / g.out_w;
+  s.last_row = (position + count - 1) / g.out_w;
+  const bool one_row = s.first_row == s.last_row;
+  s.first_column = one_row ? position % g.out_w : 0;
+  s.columns = one_row ? count : g.out_w;
+  s.unit_h = g.kernel_h == 1 ? g.stride_h : std::gcd(g.stride_h, g.dilation_h);
+  s.unit_w = g.kernel_w == 1 ? g.stride_w : std::gcd(g.stride_w, g.dilation_w);
+  s.stride_h = g.stride_h / s.unit_h;
+  s.stride_w = g.stride_w / s.unit_w;
+  s.dilation_h = g.dilation_h / s.unit_h;
+  s.dilation_w = g.dilation_w / s.unit_w;
+  s.rows = (s.last_row - s.first_row) * s.stride_h + (g.kernel_h - 1) * s.dilation_h + 1;
+  s.input_columns = (s.columns - 1) * s.stride_w + (g.kernel_w - 1) * s.dilation_w + 1;
+  const int64_t left = s.first_column * g.stride_w - g.pad_left;
+  s.begin_inside = std::min(CeilDiv(std::max<int64_t>(-left, 0), s.unit_w), s.input_columns);
+  s.end_inside = std::clamp(CeilDiv(std::max<int64_t>(g.in_w - left, 0), s.unit_w), s.begin_inside,
+                            s.input_columns);
+  s.phase_size = CeilDiv(s.input_columns, s.stride_w);
+  s.row_size = s.phase_size * s.stride_w;
+  s.channel_size = s.rows * s.row_size;
+  return s;
+}
+
+namespace {
+
+// Up to this many positions per image, they are the rows of one tile (gemm.h: weights read once).
+constexpr int64_t kThinPositions = kTileRows;
+
+// Whether vectors should run along output channels: where positions are few, they fill them badly
+// (7 x 7 of them 49 lanes of 64). The other side of a tile is in steps of four rows.
+bool ChannelsFillVectors(const ConvGeometry& g) {
+  if (g.positions() <= kThinPositions) return true;
+  constexpr int64_t kFewPositions = 128;
+  const int64_t by_channels = RoundUp(g.group_out, kMostLanes) * RoundUp(g.positions(), kPanelRows);
+  const int64_t by_positions =
+      RoundUp(g.positions(), kMostLanes) * RoundUp(g.group_out, kPanelRows);
+  return g.positions() <= kFewPositions && by_channels * 20 < by_positions * 19;
+}
+
+// Weights that are codes stay codes, which winograd.cc and strassen_conv.cc do not read.
+ConvKind ChooseKind(const ConvGeometry& g, bool is_coded) {
+  if (g.group_in == 1 && g.group_out <= kPanelRows && g.taps() > 0) return ConvKind::kDepthwise;
+  if (!is_coded && WinogradPays(g)) return ConvKind::kWinograd;
+  const bool one_matrix = g.groups == 1 && g.dense_output() && g.depth() > 0;
+  if (one_matrix && ChannelsFillVectors(g)) return ConvKind::kMatrix;
+  if (!is_coded && StrassenPays(g)) return ConvKind::kStrassen;
+  return ConvKind::kPanels;
+}
+
+WeightPanels PackPanels(const ConvGeometry& g, HalfReader weights, const CodedWeights* coded) {
+  return PackWeightPanels(
+      {.width = kPanelRows, .lines = g.group_out, .depth = g.depth(), .line_step = g.depth()},
+      g.groups, weights, coded);
+}
+
+std::vector<float> ReadFloats(int64_t count, HalfReader weights) {
+  std::vector<Half> halves(count);
+  weights(0, absl::MakeSpan(halves));
+  std::vector<float> floats(count);
+  HalfToFloat(halves, absl::MakeSpan(floats));
+  return floats;
+}
+
+}  // namespace
+
+PackedConv PackGeometry(const ConvGeometry& geometry, HalfReader weights,
+                        absl::Span<const float> bias, const CodedWeights* coded) {
+  const int64_t channels = geometry.groups * geometry.group_out;
+  assert(bias.empty() || static_cast<int64_t>(bias.size()) == channels);
+  auto state = std::make_unique<PackedConv::State>();
+  state->geometry = geometry;
+  state->kind = ChooseKind(geometry, coded != nullptr && coded->form != WeightForm::kDense);
+  state->bias.assign(bias.begin(), bias.end());
+  state->bias.resize(channels, 0.0f);
+  for (float& value : state->bias) value += 0.0f;  // +0, so that no sum is -0 (Winograd's may be)
+  if (state->kind == ConvKind::kWinograd) {
+    state->winograd = PackWinograd(geometry, weights);
+    if (state->winograd.size() == 0) state->kind = ConvKind::kPanels;
+  }
+  switch (state->kind) {
+    case ConvKind::kPanels:
+      state->panels = PackPanels(geometry, weights, coded);
+      break;
+    case ConvKind::kStrassen:
+      state->panels = PackPanels(geometry, weights, coded);
+      state->even_rows = EvenRows(geometry, state->panels);
+      break;
+    case ConvKind::kDepthwise:
+      state->taps = ReadFloats(channels * geometry.taps(), weights);
+      state->finite_taps = std::all_of(state->taps.begin(), state->taps.end(),
+                                       [](float tap) { return std::isfinite(tap); });
+      break;
+    case ConvKind::kWinograd:
+      break;
+    case ConvKind::kMatrix:
+      state->matrix =
+          PackMatrix(geometry.depth(), channels, MatrixOrder::kColumnMajor, weights, coded);
+      break;
+  }
+  return PackedConv(std::move(state));
+}
+
+PackedConv PackConv(const ConvShape& shape, HalfReader weights, absl::Span<const float> bias,
+                    const CodedWeights* coded) {
+  ConvGeometry g;
+  const Window& w = shape.window;
+  g.batch = shape.batch;
+  g.groups = shape.groups;
+  g.group_in = shape.in_channels / shape.groups;
+  g.group_out = shape.out_channels / shape.groups;
+  g.in_h = shape.in_h, g.in_w = shape.in_w;
+  g.out_h = shape.out_h(), g.out_w = shape.out_w();
+  g.kernel_h = w.kernel_h, g.kernel_w = w.kernel_w;
+  g.stride_h = w.stride_h, g.stride_w = w.stride_w;
+  g.dilation_h = w.dilation_h, g.dilation_w = w.dilation_w;
+  g.pad_top = w.pad_top, g.pad_left = w.pad_left;
+  if (g.in_w == 1 && g.kernel_w == 1 && g.out_w == 1 && w.pad_left == 0) {
+    // A column is a row by another name, and rows are what runs fast.
+    std::swap(g.in_h, g.in_w);
+    std::swap(g.out_h, g.out_w);
+    std::swap(g.kernel_h, g.kernel_w);
+    std::swap(g.stride_h, g.stride_w);
+    std::swap(g.dilation_h, g.dilation_w);
+    std::swap(g.pad_top, g.pad_left);
+  }
+  g.y_plane = g.positions();
+  g.y_row = g.out_w;
+  return PackGeometry(g, weights, bias, coded);
+}
+
+PackedConv PackConv(const ConvShape& shape, absl::Span<const Half> weights,
+                    absl::Span<const float> bias) {
+  return PackConv(
+      shape,
+      [&](int64_t first, absl::Span<Half> to) {
+        std::copy_n(weights.data() + first, to.size(), to.data());
+      },
+      bias);
+}
+
+PackedConv PackConv(const ConvShape& shape, absl::Span<const float> weights,
+                    absl::Span<const float> bias) {
+  return PackConv(
+      shape,
+      [&](int64_t first, absl::Span<Half> to) {
+        FloatToHalf(weights.subspan(first, to.size()), to);
+      },
+      bias);
+}
+
+namespace {
+
+// Output rows whose staged input the second-level cache holds, all channels of it, beside weights.
+int64_t StagedRows(const ConvGeometry& g) {
+  constexpr int64_t kStageFloats = 32768;
+  const Stage row = PlanStage(g, 0, g.out_w);
+  const int64_t rows = kStageFloats / (g.group_in * row.row_size) - row.rows;
+  return rows < 0 ? 0 : std::min(rows / row.stride_h + 1, g.out_h);
+}
+
+// Whether reading the stage as it lies takes less time than unfolding it, which costs as much as
+// four rows of products: vectors must end with the rows of positions.
+bool ReadsStage(const ConvGeometry& g) {
+  if (g.taps() <= 1 || g.depth() > kBlockDepth || !g.dense_output()) return false;
+  const int64_t unused = RoundUp(g.out_w, kMostLanes) - g.out_w;
+  return g.group_out * unused < 4 * g.out_w && StagedRows(g) * g.out_w >= 2 * kPanelColumns;
+}
+
+// Whether reading the input as it lies, each time it is multiplied, takes less time than packing it
+// once.
+bool ReadsPlanes(const ConvGeometry& g) {
+  constexpr int64_t kMostChannels = 128;
+  return g.pointwise() && g.dense_output() && g.depth() > 0 && g.depth() <= kBlockDepth &&
+         g.group_out <= kMostChannels;
+}
+
+// Parts of each of so many images and groups of them that give all threads as much to do.
+int64_t PartsForThreads(int64_t copies) {
+  const int64_t threads = ThreadCount();
+  return copies >= 4 * threads ? 1 : threads / std::gcd(threads, copies);
+}
+
+// What tasks compute of each image and group: some of the channels at a run of positions, which is
+// a part of the plane, of whole `step`s, or a part of a row.
+struct ConvCut {
+  int64_t by_channels, by_positions;
+  int64_t step;
+  int64_t per_row;  // 0: parts of the plane
+  int64_t cost;     // of a task, in elements (parallel.h)
+
+  int64_t tasks() const { return by_channels * by_positions; }
+};
+
+ConvCut CutStaged(const ConvGeometry& g) {
+  const int64_t least = CeilDiv(g.out_h, StagedRows(g));
+  const int64_t count = std::min(RoundUp(least, PartsForThreads(g.batch * g.groups)), g.out_h);
+  return {1, count, g.out_w, 0, g.group_out * g.positions() / count * g.depth() / 16};
+}
+
+ConvCut CutUnfolded(const ConvGeometry& g) {
+  Cut cut = ChooseBlocks({g.group_out, g.positions()}, g.depth(), kMostLanes, g.batch * g.groups,
+                         ThreadCount());
+  constexpr int64_t kMaxBlockFloats = kBlockDepth * kBlockColumns * 2;
+  while (cut.largest().columns > kPanelColumns &&
+         g.taps() * cut.largest().columns > kMaxBlockFloats) {
+    ++cut.by_columns;
+  }
+  const BlockSize largest = cut.largest();
+  const int64_t cost = largest.rows * largest.columns * g.depth() / 16;
+  if (g.pointwise() || g.out_w <= largest.columns) {
+    return {cut.by_rows, cut.by_columns, kMostLanes, 0, cost};
+  }
+  // Parts of a row: less of the input is staged.
+  const int64_t per_row = CeilDiv(g.out_w, largest.columns);
+  return {cut.by_rows, g.out_h * per_row, kMostLanes, per_row, cost};
+}
+
+// How a task computes its part, and which parts there are.
+struct ConvWay {
+  void (*compute)(const ConvBlock&);
+  ConvCut cut;
+};
+
+ConvWay ChooseWay(const ConvGeometry& g) {
+  if (ReadsStage(g)) return {HWY_DYNAMIC_DISPATCH(ComputeStagedBlock), CutStaged(g)};
+  return {ReadsPlanes(g) ? HWY_DYNAMIC_DISPATCH(ComputePlanesBlock)
+                         : HWY_DYNAMIC_DISPATCH(ComputeConvBlock),
+          CutUnfolded(g)};
+}
+
+void RunPanels(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue) {
+  const ConvGeometry& g = state.geometry;
+  const ConvWay way = ChooseWay(g);
+  const ConvCut& cut = way.cut;
+  const int64_t panels = CeilDiv(g.group_out, kPanelRows);
+
+  const auto run = [&](int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t at = task % cut.by_positions;
+      const Part channels(g.group_out, kTileRows, task / cut.by_positions % cut.by_channels,
+                          cut.by_channels);
+      const int64_t copy = task / cut.tasks();  // image and group
+      const int64_t group = copy % g.groups;
+      ConvBlock block;
+      block.geometry = &g;
+      block.weights = &state.panels;
+      block.first_panel = group * panels;
+      block.bias = state.bias.data() + group * g.group_out;
+      block.x = x + copy * g.group_in * g.in_h * g.in_w;
+      block.y = y + copy * g.group_out * g.y_plane;
+      block.epilogue = epilogue;
+      block.channel = channels.first;
+      block.channels = channels.size();
+      const bool whole = cut.per_row == 0;
+      const int64_t row = whole ? 0 : at / cut.per_row;
+      const Part part = whole ? Part(g.positions(), cut.step, at, cut.by_positions)
+                              : Part(g.out_w, cut.step, at % cut.per_row, cut.per_row);
+      block.position = row * g.out_w + part.first;
+      block.positions = part.size();
+      way.compute(block);
+    }
+  };
+  ParallelForItems(g.batch * g.groups * cut.tasks(), cut.cost, run);
+}
+
+// Per image and output position a row: the input elements that its taps read, 0 in the padding. In
+// this thread's scratch.
+absl::Span<const Half> UnfoldRows(const ConvGeometry& g, const Half* x) {
+  const int64_t count = g.batch * g.positions() * g.depth();
+  Half* const rows = ThreadScratch<Half>(ScratchUse::kStage, count);
+  Half* to = rows;
+  for (int64_t row = 0; row < g.batch * g.positions(); ++row) {
+    const int64_t position = row % g.positions();
+    const Half* image = x + row / g.positions() * g.group_in * g.in_h * g.in_w;
+    const int64_t top = position / g.out_w * g.stride_h - g.pad_top;
+    const int64_t left = position % g.out_w * g.stride_w - g.pad_left;
+    for (int64_t c = 0; c < g.group_in; ++c) {
+      for (int64_t tap = 0; tap < g.taps(); ++tap) {
+        const int64_t i = top + tap / g.kernel_w * g.dilation_h;
+        const int64_t j = left + tap % g.kernel_w * g.dilation_w;
+        const bool inside = i >= 0 && i < g.in_h && j >= 0 && j < g.in_w;
+        *to++ = inside ? image[(c * g.in_h + i) * g.in_w + j] : kHalfZero;
+      }
+    }
+  }
+  return {rows, static_cast<size_t>(count)};
+}
+
+void RunThin(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue) {
+  const ConvGeometry& g = state.geometry;
+  const int64_t in_size = g.depth() * g.positions();
+  const int64_t out_size = g.group_out * g.positions();
+  const auto a = g.pointwise() ? absl::MakeConstSpan(x, g.batch * in_size) : UnfoldRows(g, x);
+  const auto c = absl::MakeSpan(y, g.batch * out_size);
+  GemmShape shape{.m = g.positions(), .k = g.depth(), .n = g.group_out, .batch = {1, 1, g.batch}};
+  MatrixLayout a_layout{g.depth(), 1, {0, 0, in_size}};
+  if (g.pointwise()) a_layout = {1, g.positions(), {0, 0, in_size}};
+  MatrixLayout c_layout{1, g.positions(), {0, 0, out_size}};
+  if (g.positions() == 1) {  // a row of each image: Gemm() reads the weights once for all
+    a_layout = RowMajor(g.depth(), 1);
+    c_layout = RowMajor(g.group_out, 1);
+  }
+  // Alone, for the unfolded rows are in this thread's scratch.
+  RunAlone([&] { Gemm(shape, a, a_layout, state.matrix, state.bias, c, c_layout, epilogue); });
+}
+
+void RunChannelBlocks(const PackedConv::State& state, const Half* x, Half* y,
+                      const Epilogue& epilogue) {
+  const ConvGeometry& g = state.geometry;
+  // Each block unfolds the image anew: no more than threads need, or a few if there are many
+  // channels. Halves of the positions would each read all weights, which took longer.
+  constexpr int64_t kMostChannels = 24 * kPanelColumns;
+  const int64_t blocks =
+      std::min(RoundUp(CeilDiv(g.group_out, kMostChannels), PartsForThreads(g.batch)),
+               CeilDiv(g.group_out, kMostLanes));
+  const auto run = [&](int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t image = task / blocks;
+      const Part channels(g.group_out, kMostLanes, task % blocks, blocks);
+      ConvBlock block;
+      block.geometry = &g;
+      block.weights = &PanelsOf(state.matrix);
+      block.first_panel = 0;
+      block.bias = state.bias.data();
+      block.x = x + image * g.group_in * g.in_h * g.in_w;
+      block.y = y + image * g.group_out * g.y_plane;
+      block.epilogue = epilogue;
+      block.channel = channels.first;
+      block.channels = channels.size();
+      block.position = 0;
+      block.positions = g.positions();
+      HWY_DYNAMIC_DISPATCH(ComputeChannelBlock)(block);
+    }
+  };
+  const int64_t cost = g.group_out * g.positions() * g.depth() / 16 / blocks;
+  ParallelForItems(g.batch * blocks, cost, run);
+}
+
+void RunMatrix(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue) {
+  if (state.geometry.positions() <= kThinPositions) return RunThin(state, x, y, epilogue);
+  RunChannelBlocks(state, x, y, epilogue);
+}
+
+}  // namespace
+
+void Conv(const PackedConv& conv, absl::Span<const Half> x, absl::Span<Half> y,
+          const Epilogue& epilogue) {
+  const PackedConv::State& state = conv.state();
+  [[maybe_unused]] const ConvGeometry& g = state.geometry;
+  assert(static_cast<int64_t>(x.size()) == g.batch * g.groups * g.group_in * g.in_h * g.in_w);
+  assert(static_cast<int64_t>(y.size()) == g.batch * g.groups * g.group_out * g.y_plane);
+  if (y.empty()) return;  // a kernel that fits nowhere
+  switch (state.kind) {
+    case ConvKind::kPanels:
+      return RunPanels(state, x.data(), y.data(), epilogue);
+    case ConvKind::kDepthwise:
+      return RunDepthwise(state, x.data(), y.data(), epilogue);
+    case ConvKind::kStrassen:
+      return RunStrassen(state, x.data(), y.data(), epilogue);
+    case ConvKind::kWinograd:
+      return RunWinograd(state, x.data(), y.data(), epilogue);
+    case ConvKind::kMatrix:
+      return RunMatrix(state, x.data(), y.data(), epilogue);
+  }
+}
+
+}  // namespace anemone::math
+#endif  // HWY_ONCE

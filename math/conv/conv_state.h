@@ -1,0 +1,145 @@
+// math/conv/conv_state.h: a convolution as its kernels see it. Internal.
+#ifndef ANEMONE_MATH_CONV_CONV_STATE_H_
+#define ANEMONE_MATH_CONV_CONV_STATE_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "math/conv/conv.h"
+#include "math/core/parallel.h"
+#include "math/core/scratch.h"
+#include "math/gemm/gemm.h"
+#include "math/gemm/panels.h"
+#include "math/gemm/weight_panels.h"
+
+namespace anemone::math {
+
+// Like ConvShape, but the output is a grid of positions that may lie sparse in a larger plane (a
+// phase of a transposed convolution), pads may be negative, and a kernel may have no taps at all.
+struct ConvGeometry {
+  int64_t batch = 1, groups = 1;
+  int64_t group_in = 1, group_out = 1;  // channels of one group
+  int64_t in_h = 1, in_w = 1;
+  int64_t out_h = 1, out_w = 1;
+  int64_t kernel_h = 1, kernel_w = 1;
+  int64_t stride_h = 1, stride_w = 1;
+  int64_t dilation_h = 1, dilation_w = 1;
+  int64_t pad_top = 0, pad_left = 0;
+  // Position (i, j) of an output plane is element y_first + i * y_row + j * y_column of it.
+  int64_t y_plane = 1, y_first = 0, y_row = 1, y_column = 1;
+
+  int64_t taps() const { return kernel_h * kernel_w; }
+  int64_t depth() const { return group_in * taps(); }
+  int64_t positions() const { return out_h * out_w; }
+
+  // Each output position reads the one input position of the same index.
+  bool pointwise() const {
+    return kernel_h == 1 && kernel_w == 1 && stride_h == 1 && stride_w == 1 && pad_top == 0 &&
+           pad_left == 0 && in_h == out_h && in_w == out_w;
+  }
+  // Output positions are consecutive elements.
+  bool dense_output() const { return y_first == 0 && y_column == 1 && y_row == out_w; }
+};
+
+enum class ConvKind {
+  kPanels,     // product of weights and unfolded input, positions as columns
+  kDepthwise,  // one input channel per group: direct sums
+  kMatrix,     // few positions: product with channels as columns, so that vectors are full
+  kWinograd,   // 3x3 of stride 1: fewer products
+  kStrassen,   // large 1x1: fewer products
+};
+
+inline constexpr int64_t kWinogradChannels = 32;  // output channels computed together
+
+struct PackedConv::State {
+  ConvGeometry geometry;
+  ConvKind kind = ConvKind::kPanels;
+  WeightPanels panels;             // kPanels, kStrassen: [group][row / 4][depth][4]
+  std::vector<uint8_t> even_rows;  // kStrassen: [group][pass][row / 16]
+  AlignedArray<Half> winograd;     // kWinograd: [group][channel / 32][depth][32]
+  std::vector<float> taps;         // kDepthwise: [channel][tap]
+  bool finite_taps = false;        // none of them is infinite or a NaN
+  PackedMatrix matrix;             // kMatrix
+  std::vector<float> bias;         // one per output channel
+};
+
+// `weights` reads (groups * group_out, group_in, kernel_h, kernel_w); see PackConv for `coded`.
+PackedConv PackGeometry(const ConvGeometry& geometry, HalfReader weights,
+                        absl::Span<const float> bias, const CodedWeights* coded = nullptr);
+
+// The input rows and columns that a run of output positions reads, copied once as float with their
+// padding, split by column modulo stride: so each tap of a row of positions is one contiguous run.
+//   stage[channel][row][column % stride_w][column / stride_w]
+// Rows and columns that no tap can reach because of a common factor of stride and dilation (half of
+// them for a 1x1 kernel with stride 2) are left out; strides and dilations here count what is left.
+struct Stage {
+  int64_t first_row, last_row;       // of the output positions
+  int64_t first_column, columns;     // of the output positions
+  int64_t unit_h, unit_w;            // input rows and columns from one staged one to the next
+  int64_t stride_h, stride_w;        // staged rows and columns from one position to the next
+  int64_t dilation_h, dilation_w;    // and from one tap to the next
+  int64_t rows, input_columns;       // staged
+  int64_t begin_inside, end_inside;  // of the staged columns, those that are no padding
+  int64_t phase_size, row_size, channel_size;  // in floats
+
+  int64_t RowOffset(int64_t out_row) const { return (out_row - first_row) * stride_h * row_size; }
+  int64_t TapOffset(int64_t kh, int64_t kw) const {
+    const int64_t column = kw * dilation_w;
+    return kh * dilation_h * row_size + column % stride_w * phase_size + column / stride_w;
+  }
+};
+
+// Positions [position, position + count), counted row by row.
+Stage PlanStage(const ConvGeometry& g, int64_t position, int64_t count);
+
+// Calls body(begin, end, first, last) in parallel: planes [begin, end), output rows [first, last].
+// Planes too large to be staged whole in the second-level cache come alone, in bands of rows.
+template <class Body>
+void ForBands(const ConvGeometry& g, int64_t planes, int64_t row_cost, const Body& body) {
+  constexpr int64_t kStageFloats = 16384;
+  const int64_t row_floats = PlanStage(g, 0, g.out_w).row_size * g.stride_h;
+  const int64_t band = std::clamp<int64_t>(kStageFloats / row_floats, 1, g.out_h);
+  if (band == g.out_h) {
+    return ParallelForItems(planes, g.out_h * row_cost,
+                            [&](int64_t begin, int64_t end) { body(begin, end, 0, g.out_h - 1); });
+  }
+  const int64_t bands = CeilDiv(g.out_h, band);
+  ParallelForItems(planes * bands, band * row_cost, [&](int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t plane = task / bands, first = task % bands * band;
+      body(plane, plane + 1, first, std::min(first + band, g.out_h) - 1);
+    }
+  });
+}
+
+// What one task computes: some output channels at some positions of one group of one image.
+struct ConvBlock {
+  const ConvGeometry* geometry;
+  const WeightPanels* weights;  // [channel / 4][depth][4], or for kMatrix [channel / 48][..]
+  int64_t first_panel;          // of the group
+  const float* bias;            // of the group's first channel
+  const Half* x;                // the group's first channel
+  Half* y;
+  Epilogue epilogue;
+  int64_t channel, channels;
+  int64_t position, positions;
+};
+
+// Runs a kDepthwise convolution (depthwise.cc).
+void RunDepthwise(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue);
+
+// kWinograd (winograd.cc).
+bool WinogradPays(const ConvGeometry& g);
+// Empty if a weight is too large for it.
+AlignedArray<Half> PackWinograd(const ConvGeometry& g, HalfReader weights);
+void RunWinograd(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue);
+
+// kStrassen (strassen_conv.cc).
+bool StrassenPays(const ConvGeometry& g);
+std::vector<uint8_t> EvenRows(const ConvGeometry& g, const WeightPanels& panels);
+void RunStrassen(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue);
+
+}  // namespace anemone::math
+
+#endif  // ANEMONE_MATH_CONV_CONV_STATE_H_

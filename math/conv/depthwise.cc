@@ -1,0 +1,175 @@
+// Convolutions with one input channel per group: each output is a short direct sum, so nothing is
+// unfolded. Usual kernels read the input itself (depthwise-inl.h); for others a plane is staged
+// once as float, and the taps read shifted runs of it.
+#include <cstdint>
+
+#include "math/conv/conv_state.h"
+#include "math/core/parallel.h"
+#include "math/gemm/panels.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "math/conv/depthwise.cc"
+#include "hwy/foreach_target.h"
+// foreach_target.h comes first.
+#include "math/conv/depthwise-inl.h"
+#include "math/conv/stage-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace anemone::math::HWY_NAMESPACE {
+
+// One channel whose input is staged.
+struct StagedPlane {
+  DepthwisePlane plane;
+  const Stage* stage;
+  const float* staged;
+  const int64_t* offsets;  // of each tap in the stage
+};
+
+// kRows x kVectors outputs from (row, column) on, all sums in registers.
+template <int kRows, int kVectors>
+HWY_INLINE void StagedTile(const StagedPlane& p, int64_t row, int64_t column) {
+  const DF df;
+  const ConvGeometry& g = *p.plane.geometry;
+  const int64_t row_step = p.stage->stride_h * p.stage->row_size;
+  const float* from = p.staged + p.stage->RowOffset(row) + column;
+  VF sum[kRows][kVectors];
+  HWY_UNROLL(4)
+  for (int r = 0; r < kRows; ++r) {
+    HWY_UNROLL(4)
+    for (int v = 0; v < kVectors; ++v) sum[r][v] = hn::Zero(df);
+  }
+  for (int64_t t = 0; t < g.taps(); ++t) {
+    const VF w = hn::Set(df, p.plane.weights[t]);
+    const float* x = from + p.offsets[t];
+    HWY_UNROLL(4)
+    for (int r = 0; r < kRows; ++r) {
+      HWY_UNROLL(4)
+      for (int v = 0; v < kVectors; ++v) {
+        sum[r][v] = hn::MulAdd(w, hn::LoadU(df, x + r * row_step + v * kLanes), sum[r][v]);
+      }
+    }
+  }
+  const VF bias = hn::Set(df, p.plane.bias);
+  HWY_UNROLL(4)
+  for (int r = 0; r < kRows; ++r) {
+    Half* to = p.plane.y + g.y_first + (row + r) * g.y_row + column * g.y_column;
+    HWY_UNROLL(4)
+    for (int v = 0; v < kVectors; ++v) {
+      const VH y = Narrow(hn::Add(sum[r][v], bias));
+      const int64_t count = HWY_MIN(g.out_w - column - v * kLanes, kLanes);
+      if (g.y_column == 1 && count == kLanes) {
+        StoreBits(y, to + v * kLanes);
+      } else if (g.y_column == 1) {
+        StoreBitsN(y, to + v * kLanes, count);
+      } else {
+        HWY_ALIGN Half halves[kLanes];
+        StoreBits(y, halves);
+        for (int64_t i = 0; i < count; ++i) to[(v * kLanes + i) * g.y_column] = halves[i];
+      }
+    }
+  }
+}
+
+// The rows [first, last] by tiles: those of four rows, and the rest.
+void StagedRows(const StagedPlane& p, int64_t first, int64_t last) {
+  const int64_t width = p.plane.geometry->out_w;
+  const auto rows = [&]<int kRows>(int64_t row) HWY_ATTR {
+    int64_t column = 0;
+    for (; width - column > kLanes; column += 2 * kLanes) StagedTile<kRows, 2>(p, row, column);
+    if (column < width) StagedTile<kRows, 1>(p, row, column);
+  };
+  int64_t row = first;
+  for (; row + 4 <= last + 1; row += 4) rows.template operator()<4>(row);
+  if (row + 2 <= last + 1) {
+    rows.template operator()<2>(row);
+    row += 2;
+  }
+  if (row <= last) rows.template operator()<1>(row);
+}
+
+// Whether depthwise-inl.h serves; if so, calls run(d, taps, stride of rows, of columns), all but d
+// constants.
+template <class Run>
+HWY_INLINE bool WithDirect(const PackedConv::State& state, const Run& run) {
+  if constexpr (ANEMONE_MATH_NATIVE_HALF) {
+    const ConvGeometry& g = state.geometry;
+    const bool is_dense = g.dilation_h == 1 && g.dilation_w == 1 && g.dense_output();
+    // A tap that is infinite makes a NaN of the padding's zeros, which the direct form leaves out.
+    if (g.kernel_h != g.kernel_w || !is_dense || !state.finite_taps) return false;
+    return WithOneOf<3, 5>(g.kernel_w, [&](auto taps) HWY_ATTR {
+      return WithOneOf<1, 2>(g.stride_h, [&](auto rows) HWY_ATTR {
+        return WithOneOf<1, 2>(g.stride_w, [&](auto columns) HWY_ATTR {
+          WithLanesFor(g.out_w, [&](auto d) HWY_ATTR { run(d, taps, rows, columns); });
+          return true;
+        });
+      });
+    });
+  }
+  return false;
+}
+
+// Rows [first, last] of the outputs of input planes [begin, end), counted over images and channels.
+void ComputeDepthwise(const PackedConv::State& state, int64_t begin, int64_t end, int64_t first,
+                      int64_t last, const Half* x, Half* y, const Epilogue& epilogue) {
+  const ConvGeometry& g = state.geometry;
+  const int64_t in_size = g.in_h * g.in_w;
+  const int64_t count = (last - first + 1) * g.out_w;
+  int64_t finished = begin;
+  // run(plane of x, its first output channel's taps, bias and outputs, how many such channels)
+  const auto for_channels = [&](const auto& stage, const auto& run) HWY_ATTR {
+    for (int64_t plane = begin; plane < end; ++plane) {
+      stage(x + plane * in_size);
+      for (int64_t o = 0; o < g.group_out; ++o) {
+        const int64_t channel = plane % g.groups * g.group_out + o;
+        run(DepthwisePlane{&g,
+                           {x, x + g.batch * g.groups * in_size},
+                           x + plane * in_size,
+                           state.taps.data() + channel * g.taps(),
+                           state.bias[channel],
+                           y + (plane * g.group_out + o) * g.y_plane});
+      }
+      const int64_t planes = (plane + 1 - finished) * g.group_out;
+      if (!g.dense_output() || (planes * count < kNearElements && plane + 1 < end)) continue;
+      epilogue.FinishRuns(y + finished * g.group_out * g.y_plane + first * g.out_w, planes, count,
+                          g.y_plane);
+      finished = plane + 1;
+    }
+  };
+  const bool direct = WithDirect(state, [&](auto d, auto taps, auto rows, auto columns) HWY_ATTR {
+    for_channels([](const Half*) {},
+                 [&](const DepthwisePlane& p)
+                     HWY_ATTR { DepthwiseRows<taps, rows, columns>(d, p, first, last); });
+  });
+  if (direct) return;
+  const Stage stage = PlanStage(g, first * g.out_w, count);
+  const int64_t* taps = TapOffsets(g, stage);
+  // A tile of two vectors may read a whole one past the end.
+  float* staged = ThreadScratch<float>(ScratchUse::kStage, stage.channel_size + 2 * kLanes);
+  StageOutside(stage, 0.0f, 1, staged);
+  for_channels([&](const Half* plane) HWY_ATTR { StageChannel(g, stage, plane, staged); },
+               [&](const DepthwisePlane& p) HWY_ATTR {
+                 StagedRows({p, &stage, staged, taps}, first, last);
+               });
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace anemone::math::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace anemone::math {
+
+HWY_EXPORT(ComputeDepthwise);
+
+void RunDepthwise(const PackedConv::State& state, const Half* x, Half* y,
+                  const Epilogue& epilogue) {
+  const ConvGeometry& g = state.geometry;
+  const int64_t cost = g.out_w * g.group_out * g.taps() / 8;
+  ForBands(g, g.batch * g.groups, cost,
+           [&](int64_t begin, int64_t end, int64_t first, int64_t last) {
+             HWY_DYNAMIC_DISPATCH(ComputeDepthwise)(state, begin, end, first, last, x, y, epilogue);
+           });
+}
+
+}  // namespace anemone::math
+#endif  // HWY_ONCE

@@ -1,0 +1,162 @@
+// math/conv/tap_columns-inl.h: what the taps of a small window read, straight from the input.
+// Internal.
+//
+// Nothing is staged: each tap of a row is loaded, widened and masked where it lies in the padding.
+// That costs less than it seems, for a row serves all the rows of outputs that it belongs to, and a
+// small stage would be read while it is being written, by loads that lie across several stores.
+#if defined(ANEMONE_MATH_CONV_TAP_COLUMNS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ANEMONE_MATH_CONV_TAP_COLUMNS_INL_H_
+#undef ANEMONE_MATH_CONV_TAP_COLUMNS_INL_H_
+#else
+#define ANEMONE_MATH_CONV_TAP_COLUMNS_INL_H_
+#endif
+
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+#include "math/conv/conv_state.h"
+#include "math/core/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace anemone::math::HWY_NAMESPACE {
+
+// All that may be read.
+struct Readable {
+  const Half *begin, *end;
+};
+
+// What the columns of taps read for the outputs [column, column + lanes of D) of a row: kOutside, a
+// Half's bits, in the padding. With stride 2 a load brings two columns of taps, as the halves of 32
+// bits, the low ones first.
+template <int kTaps, int kStride, uint16_t kOutside, class D>
+class TapColumns {
+ public:
+  TapColumns(const ConvGeometry& g, int64_t column) : left_(column * kStride - g.pad_left) {
+    for (int i = 0; i < kLoads; ++i) {
+      const int64_t first = left_ + i * kStride;
+      inside_[i] = hn::AndNot(FirstLanes(-first), FirstLanes(g.in_w - first));
+    }
+  }
+
+  // Lanes as they are loaded.
+  using DL = std::conditional_t<kStride == 1, hn::Rebind<uint16_t, D>,
+                                hn::Repartition<uint16_t, hn::Rebind<uint32_t, D>>>;
+  static constexpr int kLoads = (kTaps + kStride - 1) / kStride;
+
+  // One row of the input as it is loaded. `row` is its first element.
+  HWY_INLINE void Load([[maybe_unused]] const Readable& input, const Half* row,
+                       hn::Vec<DL> (&loads)[kLoads]) const {
+#if ANEMONE_MATH_MASKED_HALF
+    LoadFrom(reinterpret_cast<const uint16_t*>(row) + left_, loads);
+#else
+    const Half* const from = row + left_;
+    if (from >= input.begin && from + kWidth <= input.end) {
+      return LoadFrom(reinterpret_cast<const uint16_t*>(from), loads);
+    }
+    HWY_ALIGN uint16_t near[kWidth] = {};
+    const int64_t begin = HWY_MIN(HWY_MAX(input.begin - from, 0), kWidth);
+    const int64_t end = HWY_MAX(HWY_MIN(input.end - from, kWidth), begin);
+    std::memcpy(near + begin, static_cast<const void*>(from + begin), (end - begin) * sizeof(Half));
+    LoadFrom(near, loads);
+#endif
+  }
+
+  // All columns of taps in one row of the input.
+  HWY_INLINE void LoadTaps(const Readable& input, const Half* row,
+                           hn::Vec<D> (&taps)[kTaps]) const {
+    hn::Vec<DL> loads[kLoads];
+    Load(input, row, loads);
+    HWY_UNROLL(5)
+    for (int i = 0; i < kLoads; ++i) {
+      if constexpr (kStride == 1) {
+        taps[i] = WidenBits(loads[i]);
+      } else {
+        const hn::Rebind<uint16_t, D> halves;
+        const auto pairs = hn::BitCast(hn::Rebind<uint32_t, D>(), loads[i]);
+        taps[2 * i] = WidenBits(hn::TruncateTo(halves, pairs));
+        if (2 * i + 1 == kTaps) continue;
+        taps[2 * i + 1] = WidenBits(hn::TruncateTo(halves, hn::ShiftRight<16>(pairs)));
+      }
+    }
+  }
+
+ private:
+  static constexpr int64_t kWidth = (kLoads - 1) * kStride + hn::MaxLanes(DL());
+
+  static hn::Mask<DL> FirstLanes(int64_t count) {
+    constexpr int64_t kMost = hn::MaxLanes(DL());
+    return hn::FirstN(DL(), static_cast<size_t>(HWY_MIN(HWY_MAX(count, 0), kMost)));
+  }
+  static HWY_INLINE hn::Vec<D> WidenBits(hn::Vec<hn::Rebind<uint16_t, D>> bits) {
+    return hn::PromoteTo(D(), hn::BitCast(hn::Rebind<hwy::float16_t, D>(), bits));
+  }
+  HWY_INLINE void LoadFrom(const uint16_t* from, hn::Vec<DL> (&loads)[kLoads]) const {
+    HWY_UNROLL(5)
+    for (int i = 0; i < kLoads; ++i) {
+#if ANEMONE_MATH_MASKED_HALF
+      loads[i] = hn::MaskedLoad(inside_[i], DL(), from + i * kStride);
+#else
+      loads[i] = hn::IfThenElseZero(inside_[i], hn::LoadU(DL(), from + i * kStride));
+#endif
+      if constexpr (kOutside != 0) {
+        loads[i] = hn::IfThenElse(inside_[i], loads[i], hn::Set(DL(), kOutside));
+      }
+    }
+  }
+
+  int64_t left_;  // the first load begins at this column of the input
+  hn::Mask<DL> inside_[kLoads];
+};
+
+// Rounds the first `count` lanes.
+template <class D>
+HWY_INLINE void StoreFirst(D, hn::Vec<D> values, Half* to, int64_t count) {
+  const hn::Rebind<uint16_t, D> halves;
+  const auto rounded = hn::DemoteTo(hn::Rebind<hwy::float16_t, D>(), values);
+  StoreFirstBits(halves, hn::BitCast(halves, rounded), to, count);
+}
+
+// Calls run(constant) for whichever of the constants is `value`; false if none is.
+template <int... kValues, class Run>
+HWY_INLINE bool WithOneOf(int64_t value, const Run& run) {
+  return ((value == kValues && run(std::integral_constant<int, kValues>())) || ...);
+}
+
+// Calls tile(rows, row) for the rows [first, last], `rows` a constant: as even as these make them.
+template <class Tile>
+HWY_INLINE void ForTileRows(int64_t first, int64_t last, const Tile& tile) {
+  int64_t row = first;
+  while (row <= last) {
+    const int64_t most = EvenPart(last + 1 - row, 7);
+    const auto take = [&](auto rows) HWY_ATTR {
+      if (rows > most) return false;
+      tile(rows, row);
+      row += rows;
+      return true;
+    };
+    [&]<int... kRows>(std::integer_sequence<int, kRows...>) HWY_ATTR {
+      (take(std::integral_constant<int, kRows>()) || ...);
+    }
+    (std::integer_sequence<int, 7, 6, 4, 3, 1>());
+  }
+}
+
+// Calls run(d): vectors of eight lanes if a row is no longer, for half of a long one would stay
+// empty.
+template <class Run>
+HWY_INLINE void WithLanesFor(int64_t columns, const Run& run) {
+  const hn::CappedTag<float, 8> few;
+  if (columns <= hn::MaxLanes(few)) {
+    run(few);
+  } else {
+    run(DF());
+  }
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace anemone::math::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

@@ -1,0 +1,428 @@
+// math/conv/winograd-inl.h: the arithmetic of winograd.cc: transforms of inputs, weights and
+// sums, and the products between. Internal; compiled once for each set of instructions.
+#ifndef ANEMONE_MATH_CONV_WINOGRAD_INL_H_
+#define ANEMONE_MATH_CONV_WINOGRAD_INL_H_
+
+#include <algorithm>
+#include <cstdint>
+
+#include "math/conv/conv_state.h"
+
+namespace anemone::math {
+
+inline constexpr int64_t kTile = 4;                  // outputs of a tile, by side
+inline constexpr int64_t kReach = 6;                 // inputs of a tile, by side
+inline constexpr int64_t kPoints = kReach * kReach;  // products of a tile
+inline constexpr int64_t kTaps = 9;
+inline constexpr int64_t kStepChannels = 64;       // input channels summed at a time
+inline constexpr uint16_t kImmodestBits = 0x7400;  // of 2^14: near the end of fp16's range
+// Room between arrays that are walked together, or they would share the sets of a cache.
+inline constexpr int64_t kApart = 16;
+
+// Whether the magnitude is below 2^14.
+inline bool IsModest(Half half) { return (half.bits & 0x7fff) < kImmodestBits; }
+
+// One or two outputs of a tile, the first of its four, need fewer products: the points of F(2, 3)
+// are four of those of F(4, 3), at which the weights are the same but for a factor. Inputs 1, 2 and
+// 3 in the places of 3, 4 and 5 make up for that factor, leave nothing at the two other points, and
+// bring the second output where the fourth would be. One output needs no point at infinity either.
+//
+// How many those are of the last of `tiles` tiles along an axis of so many outputs; 0 if more.
+inline int64_t FewOutputs(int64_t outputs, int64_t tiles) {
+  const int64_t left = outputs - (tiles - 1) * kTile;
+  return left <= 2 ? left : 0;
+}
+inline bool NeedsPoint(int64_t few, int64_t point) {
+  return few == 0 || point < 3 || (point == kReach - 1 && few == 2);
+}
+
+struct TileRun {
+  int64_t first, last;
+};
+
+// A rectangle of tiles of one group of one image, and the 32s of output channels to compute.
+struct WinogradTask {
+  const ConvGeometry* geometry;
+  const Half* weights;  // of the group: [channel / 32][input channel][tap][32]
+  const float* bias;    // of the group
+  const Half* x;
+  Half* y;
+  Epilogue epilogue;
+  int64_t tile_row, tile_rows, tile_column, tile_columns;
+  int64_t first_block, last_block;
+  // Whether a last column of few outputs comes first (ComputeWinograd() decides).
+  bool last_column_first = false;
+
+  int64_t tiles() const { return tile_rows * tile_columns; }
+
+  // Outputs of the last row of tiles, or column, that the plane has, if few (FewOutputs()).
+  int64_t few_rows() const { return FewOutputs(geometry->out_h, tile_row + tile_rows); }
+  int64_t few_columns() const { return FewOutputs(geometry->out_w, tile_column + tile_columns); }
+  // Rows of tiles that are not a row of few outputs.
+  int64_t many_rows() const { return tile_rows - (few_rows() > 0); }
+
+  // Tiles are numbered row by row, or a last column of few outputs comes first, without the tile
+  // that is in a row of few too: that one is last. So the tiles that need a point are a run.
+  int64_t tiles_ahead() const { return last_column_first ? many_rows() : 0; }
+  int64_t TileAt(int64_t row, int64_t column) const {
+    const int64_t ahead = tiles_ahead();
+    if (column == tile_columns - 1 && row < ahead) return row;
+    return ahead + row * (tile_columns - last_column_first) + column;
+  }
+  TileRun TilesThatNeed(int64_t point) const {
+    if (!NeedsPoint(few_rows(), point / kReach)) {
+      const bool both = last_column_first && !NeedsPoint(few_columns(), point % kReach);
+      return {both ? tiles_ahead() : 0, tiles() - tile_columns};
+    }
+    if (!last_column_first || NeedsPoint(few_columns(), point % kReach)) return {0, tiles()};
+    return {tiles_ahead(), tiles() - (few_rows() > 0)};
+  }
+};
+
+}  // namespace anemone::math
+#endif  // ANEMONE_MATH_CONV_WINOGRAD_INL_H_
+
+#if defined(ANEMONE_MATH_CONV_WINOGRAD_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ANEMONE_MATH_CONV_WINOGRAD_INL_H_
+#undef ANEMONE_MATH_CONV_WINOGRAD_INL_H_
+#else
+#define ANEMONE_MATH_CONV_WINOGRAD_INL_H_
+#endif
+
+#include "hwy/cache_control.h"
+#include "math/core/interleave-inl.h"
+#include "math/core/scratch.h"
+#include "math/core/simd-inl.h"
+#include "math/gemm/panels.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace anemone::math::HWY_NAMESPACE {
+
+// Half the registers hold sums of two vectors of output channels by as many tiles.
+#undef ANEMONE_MATH_POINT_ROWS
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON
+#define ANEMONE_MATH_POINT_ROWS 12
+#else
+#define ANEMONE_MATH_POINT_ROWS 6
+#endif
+
+HWY_INLINE VF Times(float factor, VF x) { return hn::Mul(hn::Set(DF(), factor), x); }
+HWY_INLINE VF AddTimes(VF x, float factor, VF y) { return hn::MulAdd(hn::Set(DF(), factor), y, x); }
+
+// The three transforms along one axis, as matrices in the article: B', G, A'.
+HWY_INLINE void InputPoints(const VF (&d)[kReach], VF (&to)[kReach]) {
+  const VF a = AddTimes(d[4], -4, d[2]);
+  const VF b = AddTimes(d[3], -4, d[1]);
+  const VF c = hn::Sub(d[4], d[2]);
+  const VF e = Times(2, hn::Sub(d[3], d[1]));
+  to[0] = AddTimes(AddTimes(d[4], -5, d[2]), 4, d[0]);
+  to[1] = hn::Add(a, b);
+  to[2] = hn::Sub(a, b);
+  to[3] = hn::Add(c, e);
+  to[4] = hn::Sub(c, e);
+  to[5] = AddTimes(AddTimes(d[5], -5, d[3]), 4, d[1]);
+}
+HWY_INLINE void WeightPoints(const VF g0, const VF g1, const VF g2, VF (&to)[kReach]) {
+  const VF outer = Times(-1.0f / 6, hn::Add(g0, g2));
+  const VF inner = Times(1.0f / 6, g1);
+  const VF far = AddTimes(Times(1.0f / 24, g0), 1.0f / 6, g2);
+  const VF middle = Times(1.0f / 12, g1);
+  to[0] = Times(0.25f, g0);
+  to[1] = hn::Sub(outer, inner);
+  to[2] = hn::Add(outer, inner);
+  to[3] = hn::Add(far, middle);
+  to[4] = hn::Sub(far, middle);
+  to[5] = g2;
+}
+HWY_INLINE void Outputs(const VF (&m)[kReach], bool are_few, VF (&to)[kTile]) {
+  const VF a = hn::Add(m[1], m[2]), b = hn::Sub(m[1], m[2]);
+  const VF c = hn::Add(m[3], m[4]), e = hn::Sub(m[3], m[4]);
+  to[0] = hn::Add(hn::Add(m[0], a), c);
+  to[1] = AddTimes(b, 2, e);
+  to[2] = AddTimes(a, 4, c);
+  to[3] = hn::Add(AddTimes(b, 8, e), m[5]);
+  if (are_few) to[1] = to[3];
+}
+
+// Whether all magnitudes are below 2^14.
+HWY_INLINE bool AreModest(const Half* from, int64_t count) {
+  const hn::ScalableTag<uint16_t> d;
+  const int64_t lanes = hn::Lanes(d);
+  const auto magnitude = hn::Set(d, 0x7fff), limit = hn::Set(d, kImmodestBits);
+  auto most = hn::Zero(d);
+  const auto* bits = reinterpret_cast<const uint16_t*>(from);
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    most = hn::Max(most, hn::And(hn::LoadU(d, bits + i), magnitude));
+  }
+  bool modest = hn::AllTrue(d, hn::Lt(most, limit));
+  return modest && std::all_of(from + i, from + count, IsModest);
+}
+
+// How a channel of a task's input is staged: rows of tiles lie side by side, a slot of four columns
+// for each tile and one for what its last tile reads beyond; below the last row of tiles is one
+// more, of which two rows are read.
+struct Slots {
+  int64_t per_row;  // tiles of a row and one
+  int64_t count;    // those that tiles begin in
+  int64_t size;     // of all, in whole vectors, with one to spare
+  // The staged columns that the image has.
+  int64_t first_column, begin, end;
+
+  explicit Slots(const WinogradTask& t)
+      : per_row(t.tile_columns + 1),
+        count(t.tile_rows * per_row),
+        size(RoundUp(count, kLanes) + RoundUp(per_row, kLanes) + kLanes) {
+    const ConvGeometry& g = *t.geometry;
+    first_column = t.tile_column * kTile - g.pad_left;
+    begin = HWY_MIN(HWY_MAX(-first_column, 0), kTile * per_row);
+    end = HWY_MAX(HWY_MIN(g.in_w - first_column, kTile * per_row), begin);
+  }
+};
+
+// The rows of a channel, `staged`[row % 4][slot][4] as in the image, but for what a tile of few
+// outputs has in place of its inputs 3 to 5. What lies outside the image is left.
+HWY_INLINE void StageRows(const WinogradTask& t, const Slots& slots, const Half* plane,
+                          Half* staged) {
+  const ConvGeometry& g = *t.geometry;
+  const int64_t top = t.tile_row * kTile - g.pad_top;
+  const int64_t last = t.tile_rows * kTile + kReach - kTile;
+  const int64_t replaced_row = t.few_rows() > 0 ? last - 3 : last;
+  const int64_t last_tile = (t.tile_columns - 1) * kTile;
+  for (int64_t row = 0; row < last; ++row) {
+    const int64_t input_row = top + (row < replaced_row ? row : row - 2);
+    if (input_row < 0 || input_row >= g.in_h) continue;
+    Half* const to = staged + (row % kTile * slots.size + row / kTile * slots.per_row) * kTile;
+    const Half* const from = plane + input_row * g.in_w + (slots.first_column + slots.begin);
+    const int64_t count = slots.end - slots.begin;
+    Half* const inside = to + slots.begin;
+    int64_t i = 0;
+    for (; i + kLanes <= count; i += kLanes) StoreBits(LoadBits(from + i), inside + i);
+    if (i < count) StoreBitsN(LoadBitsN(from + i, count - i), inside + i, count - i);
+    if (t.few_columns() == 0) continue;
+    for (int64_t j = last_tile + 3; j < last_tile + kReach; ++j) {
+      const int64_t source = j - 2 - slots.begin;
+      to[j] = source >= 0 && source < count ? from[source] : kHalfZero;
+    }
+  }
+}
+
+// columns[row % 4][column % 4][slot].
+HWY_INLINE void SplitColumns(const Slots& slots, const Half* staged, float* columns) {
+  const DF df;
+  for (int64_t r = 0; r < kTile; ++r) {
+    for (int64_t s = 0; s < slots.count + slots.per_row; s += kLanes) {
+      const Half* from = staged + (r * slots.size + s) * kTile;
+      VH split[kTile];
+      hn::LoadInterleaved4(DH(), reinterpret_cast<const uint16_t*>(from), split[0], split[1],
+                           split[2], split[3]);
+      for (int64_t p = 0; p < kTile; ++p) {
+        hn::StoreU(Widen(split[p]), df, columns + (r * kTile + p) * slots.size + s);
+      }
+    }
+  }
+}
+
+// The transform along columns: points[row of the points][column % 4][slot].
+HWY_INLINE void TransformColumns(const Slots& slots, const float* columns, float* points) {
+  const DF df;
+  for (int64_t p = 0; p < kTile; ++p) {
+    for (int64_t s = 0; s < slots.count; s += kLanes) {
+      VF in[kReach], out[kReach];
+      HWY_UNROLL(6)
+      for (int64_t r = 0; r < kReach; ++r) {  // its last two begin the next row of tiles
+        const int64_t below = r / kTile * slots.per_row;
+        in[r] = hn::LoadU(df, columns + (r % kTile * kTile + p) * slots.size + s + below);
+      }
+      InputPoints(in, out);
+      HWY_UNROLL(6)
+      for (int64_t r = 0; r < kReach; ++r) {
+        hn::StoreU(out[r], df, points + (r * kTile + p) * slots.size + s);
+      }
+    }
+  }
+}
+
+// The tiles of a vector of slots, which are a run: the lane of each, and the first one's number.
+struct SlotTiles {
+  int64_t first;
+  int32_t lanes[kLanes];
+};
+
+// Of all vectors, in this thread's scratch.
+HWY_INLINE const SlotTiles* FindTiles(const WinogradTask& t, const Slots& slots) {
+  const int64_t vectors = CeilDiv(slots.count, kLanes);
+  auto* const found = ThreadScratch<SlotTiles>(ScratchUse::kPieces, vectors);
+  std::fill_n(found, vectors, SlotTiles{t.tiles(), {}});
+  const auto for_tiles = [&](const auto& take) {
+    for (int64_t tile = 0; tile < t.tiles(); ++tile) {
+      const int64_t row = tile / t.tile_columns, column = tile % t.tile_columns;
+      const int64_t slot = row * slots.per_row + column;
+      take(found[slot / kLanes], t.TileAt(row, column), slot % kLanes);
+    }
+  };
+  for_tiles(
+      [](SlotTiles& tiles, int64_t tile, int64_t) { tiles.first = std::min(tiles.first, tile); });
+  for_tiles([](SlotTiles& tiles, int64_t tile, int64_t lane) {
+    tiles.lanes[tile - tiles.first] = static_cast<int32_t>(lane);
+  });
+  return found;
+}
+
+// And along rows: to[point][tile], `point_size` apart.
+HWY_INLINE void TransformRows(const Slots& slots, const float* points, const SlotTiles* tiles,
+                              int64_t point_size, float* to) {
+  const DF df;
+  for (int64_t s = 0; s < slots.count; s += kLanes, ++tiles) {
+    const auto lanes = hn::SetTableIndices(df, tiles->lanes);
+    float* const first = to + tiles->first;
+    HWY_UNROLL(6)
+    for (int64_t r = 0; r < kReach; ++r) {
+      const float* row = points + r * kTile * slots.size + s;
+      const VF in[kReach] = {hn::LoadU(df, row),
+                             hn::LoadU(df, row + slots.size),
+                             hn::LoadU(df, row + 2 * slots.size),
+                             hn::LoadU(df, row + 3 * slots.size),
+                             hn::LoadU(df, row + 1),
+                             hn::LoadU(df, row + slots.size + 1)};
+      VF out[kReach];
+      InputPoints(in, out);
+      HWY_UNROLL(6)
+      for (int64_t j = 0; j < kReach; ++j) {
+        hn::StoreU(hn::TableLookupLanes(out[j], lanes), df, first + (r * kReach + j) * point_size);
+      }
+    }
+  }
+}
+
+// points[point][channel][tile]; writes a vector past the end. A vector that reaches into the next
+// channel is overwritten by it.
+HWY_INLINE void TransformInput(const WinogradTask& t, int64_t point_size, float* points) {
+  const ConvGeometry& g = *t.geometry;
+  const Slots slots(t);
+  Half* staged = ThreadScratch<Half>(ScratchUse::kRow, kTile * kTile * slots.size);
+  std::fill_n(staged, kTile * kTile * slots.size, kHalfZero);
+  float* columns = ThreadScratch<float>(ScratchUse::kStage, kTile * (kTile + kReach) * slots.size);
+  float* rows = columns + kTile * kTile * slots.size;
+  const SlotTiles* tiles = FindTiles(t, slots);
+  for (int64_t c = 0; c < g.group_in; ++c) {
+    StageRows(t, slots, t.x + c * g.in_h * g.in_w, staged);
+    SplitColumns(slots, staged, columns);
+    TransformColumns(slots, columns, rows);
+    TransformRows(slots, rows, tiles, point_size, points + c * t.tiles());
+  }
+}
+
+// `channels` input channels of one 32 of output channels: points[point][channel][32].
+HWY_INLINE void TransformWeights(const Half* weights, int64_t channels, int64_t point_size,
+                                 float* points) {
+  const DF df;
+  for (int64_t i = 0; i < channels * kWinogradChannels; i += kLanes) {
+    const int64_t lane = i % kWinogradChannels;
+    const Half* from = weights + (i - lane) * kTaps + lane;
+    VF columns[3][kReach];
+    for (int64_t j = 0; j < 3; ++j) {
+      WeightPoints(LoadHalf(from + j * kWinogradChannels),
+                   LoadHalf(from + (3 + j) * kWinogradChannels),
+                   LoadHalf(from + (6 + j) * kWinogradChannels), columns[j]);
+    }
+    for (int64_t r = 0; r < kReach; ++r) {
+      VF row[kReach];
+      WeightPoints(columns[0][r], columns[1][r], columns[2][r], row);
+      for (int64_t j = 0; j < kReach; ++j) {
+        hn::StoreU(row[j], df, points + (r * kReach + j) * point_size + i);
+      }
+    }
+  }
+}
+
+// sums[tile][32] (+)= input[channel][tile] * weights[channel][32] for two vectors of channels. On
+// the way a line of `next` is fetched with each channel: of what is read after this.
+template <int kRows>
+HWY_INLINE void PointTile(int64_t channels, const float* HWY_RESTRICT input, int64_t input_step,
+                          const float* HWY_RESTRICT weights, float* HWY_RESTRICT sums,
+                          bool accumulate, const char* next) {
+  const DF df;
+  VF sum[kRows][2];
+  HWY_UNROLL(12)
+  for (int r = 0; r < kRows; ++r) {
+    float* at = sums + r * kWinogradChannels;
+    sum[r][0] = accumulate ? hn::LoadU(df, at) : hn::Zero(df);
+    sum[r][1] = accumulate ? hn::LoadU(df, at + kLanes) : hn::Zero(df);
+  }
+  for (int64_t c = 0; c < channels; ++c) {
+    hwy::Prefetch(next + c * kLineBytes);
+    const VF w0 = hn::LoadU(df, weights), w1 = hn::LoadU(df, weights + kLanes);
+    HWY_UNROLL(12)
+    for (int r = 0; r < kRows; ++r) {
+      const VF x = hn::Set(df, input[r]);
+      sum[r][0] = hn::MulAdd(x, w0, sum[r][0]);
+      sum[r][1] = hn::MulAdd(x, w1, sum[r][1]);
+    }
+    input += input_step;
+    weights += kWinogradChannels;
+  }
+  HWY_UNROLL(12)
+  for (int r = 0; r < kRows; ++r) {
+    float* at = sums + r * kWinogradChannels;
+    hn::StoreU(sum[r][0], df, at);
+    hn::StoreU(sum[r][1], df, at + kLanes);
+  }
+}
+
+template <int kRows>
+HWY_INLINE void PointTiles(int64_t rows, int64_t channels, const float* input, int64_t input_step,
+                           const float* weights, float* sums, bool accumulate, const char* next) {
+  if (rows == kRows) {
+    return PointTile<kRows>(channels, input, input_step, weights, sums, accumulate, next);
+  }
+  if constexpr (kRows > 1) {
+    PointTiles<kRows - 1>(rows, channels, input, input_step, weights, sums, accumulate, next);
+  }
+}
+
+// One point of the tiles of a run, of `tiles` that there are.
+HWY_INLINE void MultiplyPoint(const TileRun& run, int64_t tiles, int64_t channels,
+                              const float* input, const float* weights, float* sums,
+                              bool accumulate, const void* next) {
+  const int64_t rows = EvenPart(run.last - run.first, ANEMONE_MATH_POINT_ROWS);
+  const char* ahead = static_cast<const char*>(next);
+  for (int64_t k = 0; k < kWinogradChannels; k += 2 * kLanes) {
+    for (int64_t tile = run.first; tile < run.last; tile += rows) {
+      PointTiles<ANEMONE_MATH_POINT_ROWS>(HWY_MIN(rows, run.last - tile), channels, input + tile,
+                                          tiles, weights + k, sums + tile * kWinogradChannels + k,
+                                          accumulate, ahead);
+      ahead += channels * kLineBytes;
+    }
+  }
+}
+
+// Outputs of one tile, of few rows or columns maybe, for a vector of channels: those of a row
+// `row_step` apart, a position's `step`.
+HWY_INLINE void RoundTile(const float* sums, int64_t point_size, bool few_rows, bool few_columns,
+                          VF bias, const Limits* limits, Half* rounded, int64_t row_step,
+                          int64_t step) {
+  const DF df;
+  VF columns[kReach][kTile];
+  for (int64_t j = 0; j < kReach; ++j) {
+    VF in[kReach];
+    for (int64_t r = 0; r < kReach; ++r) {
+      in[r] = hn::LoadU(df, sums + (r * kReach + j) * point_size);
+    }
+    Outputs(in, few_rows, columns[j]);
+  }
+  for (int64_t i = 0; i < kTile; ++i) {
+    VF in[kReach], out[kTile];
+    for (int64_t j = 0; j < kReach; ++j) in[j] = columns[j][i];
+    Outputs(in, few_columns, out);
+    for (int64_t j = 0; j < kTile; ++j) out[j] = hn::Add(out[j], bias);
+    LimitSums(limits, out);
+    for (int64_t j = 0; j < kTile; ++j) StoreHalf(out[j], rounded + i * row_step + j * step);
+  }
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace anemone::math::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

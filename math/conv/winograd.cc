@@ -1,0 +1,361 @@
+// 3x3 convolutions of stride 1 by minimal filtering, F(4x4, 3x3) (Lavin and Gray, "Fast Algorithms
+// for Convolutional Neural Networks", 2015): a tile of 6 x 6 inputs becomes 36 points, each point
+// is a product over the input channels, and 36 sums become 4 x 4 outputs; 36 products instead of
+// 144.
+//
+// A task takes a block of tiles through all its output channels:
+//   points of the input    [point][channel][tile]            once
+//   points of the weights  [point][channel of a step][32]    per 32 output channels and step
+//   sums                   [point][tile][32]                 over the steps, then rounded
+// all in the second-level cache but the first. Sums are fp32; points are no exact products, so
+// their error is some 1e-6 of the largest value of the tile, far below the rounding of the result,
+// but not of a result much smaller than its neighbours: a row of tiles with values that come near
+// fp16's range, or with infinities, which would spread over their tile, is computed directly.
+#include <algorithm>
+#include <cstdint>
+
+#include "math/conv/conv_state.h"
+#include "math/core/parallel.h"
+#include "math/core/scratch.h"
+#include "math/gemm/panels.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "math/conv/winograd.cc"
+#include "hwy/foreach_target.h"
+// foreach_target.h comes first.
+#include "math/conv/winograd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace anemone::math::HWY_NAMESPACE {
+
+// Positions of a row that are stored at once: two tiles'. As many channels are turned at once.
+constexpr int64_t kSquare = 8;
+static_assert(kSquare == 2 * kTile);
+
+// A row of positions for the first `channels` of kSquare channels: from[position][channel].
+HWY_INLINE void StoreRow(const Half* from, int64_t from_step, int64_t channels, int64_t width,
+                         Half* to, int64_t plane) {
+  if (channels == kSquare && width == kSquare) return TransposeHalves(from, from_step, to, plane);
+  HWY_ALIGN Half turned[kSquare][kSquare];
+  TransposeHalves(from, from_step, turned[0], kSquare);
+  const hn::CappedTag<uint16_t, kSquare> d;
+  for (int64_t k = 0; k < channels; ++k) {
+    for (int64_t j = 0; j < width; j += hn::MaxLanes(d)) {
+      const auto bits = hn::Load(d, reinterpret_cast<const uint16_t*>(turned[k] + j));
+      StoreFirstBits(d, bits, to + k * plane + j, HWY_MIN(width - j, hn::MaxLanes(d)));
+    }
+  }
+}
+
+HWY_INLINE void StoreBlock(const WinogradTask& t, int64_t channel, const float* sums,
+                           int64_t point_size) {
+  constexpr int64_t kWidth = HWY_MAX(kLanes, kSquare);  // channels together
+  const ConvGeometry& g = *t.geometry;
+  const int64_t channels = HWY_MIN(kWinogradChannels, g.group_out - channel);
+  const bool few_rows = t.few_rows() > 0, few_columns = t.few_columns() > 0;
+  HWY_ALIGN Half rounded[kTile][kSquare][kWidth] = {};
+  for (int64_t k = 0; k < channels; k += kWidth) {
+    for (int64_t tile = 0; tile < t.tiles();) {
+      const int64_t down = tile / t.tile_columns, across = tile % t.tile_columns;
+      const int64_t pair = HWY_MIN(t.tile_columns - across, 2);
+      for (int64_t lane = 0; lane < kWidth && k + lane < channels; lane += kLanes) {
+        const VF bias = LoadFloatUpTo(t.bias + channel + k + lane, channels - k - lane);
+        for (int64_t i = 0; i < pair; ++i) {
+          RoundTile(sums + t.TileAt(down, across + i) * kWinogradChannels + k + lane, point_size,
+                    few_rows && down == t.tile_rows - 1,
+                    few_columns && across + i == t.tile_columns - 1, bias, t.epilogue.limits(),
+                    &rounded[0][i * kTile][lane], kSquare * kWidth, kWidth);
+        }
+      }
+      const int64_t row = (t.tile_row + down) * kTile;
+      const int64_t column = (t.tile_column + across) * kTile;
+      const int64_t rows = HWY_MIN(kTile, g.out_h - row);
+      const int64_t width = HWY_MIN(pair * kTile, g.out_w - column);
+      for (int64_t lane = 0; lane < kWidth && k + lane < channels; lane += kSquare) {
+        Half* to = t.y + (channel + k + lane) * g.y_plane + row * g.y_row + column;
+        for (int64_t i = 0; i < rows; ++i, to += g.y_row) {
+          StoreRow(&rounded[i][0][lane], kWidth, HWY_MIN(channels - k - lane, kSquare), width, to,
+                   g.y_plane);
+        }
+      }
+      tile += pair;
+    }
+  }
+}
+
+// The outputs of the block of channels [first, last), which lie in runs of rows or parts of them,
+// once they are within the epilogue's limits.
+HWY_INLINE void FinishChannels(const WinogradTask& t, int64_t first, int64_t last) {
+  const ConvGeometry& g = *t.geometry;
+  const Epilogue rest = t.epilogue.rest();
+  if (rest.is_empty()) return;
+  const int64_t row = t.tile_row * kTile, column = t.tile_column * kTile;
+  const int64_t rows = HWY_MIN(t.tile_rows * kTile, g.out_h - row);
+  const int64_t columns = HWY_MIN(t.tile_columns * kTile, g.out_w - column);
+  Half* to = t.y + first * g.y_plane + row * g.y_row + column;
+  const int64_t channels = HWY_MIN(last, g.group_out) - first;
+  if (columns == g.out_w) {
+    return rest.FinishRuns(to, channels, rows * columns, g.y_plane);
+  }
+  for (int64_t k = 0; k < channels; ++k, to += g.y_plane) {
+    rest.FinishRuns(to, rows, columns, g.y_row);
+  }
+}
+
+// Positions of a row that are computed directly at once, and the inputs that they read of a row.
+constexpr int64_t kTogether = 12;
+constexpr int64_t kSeen = kTogether + 2;
+
+// [channel][row][column] of the input around output (row, column), zeros outside.
+HWY_INLINE void StageSeen(const WinogradTask& t, int64_t row, int64_t column, float* staged) {
+  const ConvGeometry& g = *t.geometry;
+  const int64_t left = column - g.pad_left;
+  const int64_t first = HWY_MAX(left, 0), last = HWY_MIN(left + kSeen, g.in_w);
+  std::fill_n(staged, g.group_in * 3 * kSeen, 0.0f);
+  for (int64_t c = 0; c < g.group_in; ++c) {
+    for (int64_t i = row - g.pad_top; i < row - g.pad_top + 3; ++i, staged += kSeen) {
+      if (i < 0 || i >= g.in_h || first >= last) continue;
+      WidenRun(t.x + (c * g.in_h + i) * g.in_w + first, staged + first - left, last - first);
+    }
+  }
+}
+
+// kTogether positions for a vector of output channels, in the order of channels and taps.
+HWY_INLINE void DirectSums(int64_t channels, const Half* weights, const float* staged,
+                           VF (&sums)[kTogether]) {
+  for (VF& sum : sums) sum = hn::Zero(DF());
+  for (int64_t c = 0; c < channels; ++c, staged += 3 * kSeen) {
+    for (int64_t tap = 0; tap < kTaps; ++tap, weights += kWinogradChannels) {
+      const VF weight = LoadHalf(weights);
+      const float* from = staged + tap / 3 * kSeen + tap % 3;
+      HWY_UNROLL(12)
+      for (int64_t j = 0; j < kTogether; ++j) {
+        sums[j] = hn::MulAdd(hn::Set(DF(), from[j]), weight, sums[j]);
+      }
+    }
+  }
+}
+
+void ComputeDirectly(const WinogradTask& t) {
+  const ConvGeometry& g = *t.geometry;
+  const int64_t last_row = HWY_MIN((t.tile_row + t.tile_rows) * kTile, g.out_h);
+  const int64_t last_column = HWY_MIN((t.tile_column + t.tile_columns) * kTile, g.out_w);
+  const int64_t last = HWY_MIN(t.last_block * kWinogradChannels, g.group_out);
+  float* staged = ThreadScratch<float>(ScratchUse::kPanelB, g.group_in * 3 * kSeen);
+  for (int64_t row = t.tile_row * kTile; row < last_row; ++row) {
+    for (int64_t column = t.tile_column * kTile; column < last_column; column += kTogether) {
+      StageSeen(t, row, column, staged);
+      for (int64_t k = t.first_block * kWinogradChannels; k < last; k += kLanes) {
+        const int64_t lane = k % kWinogradChannels, lanes = HWY_MIN(kLanes, last - k);
+        VF sums[kTogether];
+        DirectSums(g.group_in, t.weights + (k - lane) * g.depth() + lane, staged, sums);
+        const VF bias = LoadFloatN(t.bias + k, lanes);
+        for (VF& sum : sums) sum = hn::Add(sum, bias);
+        LimitSums(t.epilogue.limits(), sums);
+        Half* to = t.y + k * g.y_plane + row * g.y_row + column;
+        for (int64_t j = 0; j < HWY_MIN(kTogether, last_column - column); ++j) {
+          HWY_ALIGN Half rounded[kLanes];
+          StoreHalf(sums[j], rounded);
+          for (int64_t i = 0; i < lanes; ++i) to[i * g.y_plane + j] = rounded[i];
+        }
+      }
+    }
+  }
+  FinishChannels(t, t.first_block * kWinogradChannels, last);
+}
+
+// All rows that the block reads, at their full width.
+bool InputIsModest(const WinogradTask& t) {
+  const ConvGeometry& g = *t.geometry;
+  const int64_t top = HWY_MAX(t.tile_row * kTile - g.pad_top, 0);
+  const int64_t bottom =
+      HWY_MIN((t.tile_row + t.tile_rows) * kTile + kReach - kTile - g.pad_top, g.in_h);
+  for (int64_t c = 0; c < g.group_in && top < bottom; ++c) {
+    if (!AreModest(t.x + (c * g.in_h + top) * g.in_w, (bottom - top) * g.in_w)) return false;
+  }
+  return true;
+}
+
+// Row by row of tiles where some are not modest, so that no cut into tasks shows in a result.
+void ComputeWinograd(const WinogradTask& task) {
+  WinogradTask t = task;
+  if (!InputIsModest(t)) {
+    if (t.tile_rows == 1) return ComputeDirectly(t);
+    t.tile_rows = 1;
+    for (; t.tile_row < task.tile_row + task.tile_rows; ++t.tile_row) ComputeWinograd(t);
+    return;
+  }
+  // If one vector of slots has all that come first then.
+  t.last_column_first = t.few_columns() > 0 && t.many_rows() * Slots(t).per_row <= kLanes + 1;
+  const ConvGeometry& g = *t.geometry;
+  const int64_t tiles = t.tiles();
+  const int64_t step = HWY_MIN(kStepChannels, g.group_in);
+  const int64_t input_size = g.group_in * tiles + kApart;
+  const int64_t weight_size = step * kWinogradChannels + kApart;
+  const int64_t sum_size = tiles * kWinogradChannels + kApart;
+  // One piece, so that large pages hold it without much waste.
+  float* weights = ThreadScratch<float>(ScratchUse::kPanelB,
+                                        kPoints * (weight_size + sum_size + input_size) + kLanes);
+  float* sums = weights + kPoints * weight_size;
+  float* input = sums + kPoints * sum_size;
+  TransformInput(t, input_size, input);
+  TileRun runs[kPoints];
+  for (int64_t p = 0; p < kPoints; ++p) {
+    runs[p] = t.TilesThatNeed(p);
+    float* of_point = sums + p * sum_size;
+    std::fill_n(of_point, runs[p].first * kWinogradChannels, 0.0f);
+    std::fill(of_point + runs[p].last * kWinogradChannels, of_point + tiles * kWinogradChannels,
+              0.0f);
+  }
+  for (int64_t block = t.first_block; block < t.last_block; ++block) {
+    const Half* from = t.weights + block * kWinogradChannels * g.depth();
+    for (int64_t first = 0; first < g.group_in; first += step) {
+      const int64_t channels = HWY_MIN(step, g.group_in - first);
+      TransformWeights(from + first * kTaps * kWinogradChannels, channels, weight_size, weights);
+      const Half* next_weights = from + (first + channels) * kTaps * kWinogradChannels;
+      for (int64_t p = 0; p < kPoints; ++p) {
+        const float* points = input + p * input_size + first * tiles;
+        // A line is fetched with each channel: of the next point's input, or at every fourth point
+        // a ninth of the next step's weights (and again what follows, where there are many tiles).
+        constexpr int64_t kEach = kPoints / kTaps;
+        const void* next = points + input_size;
+        if (p % kEach == 0) next = next_weights + p / kEach * channels * kWinogradChannels;
+        MultiplyPoint(runs[p], tiles, channels, points, weights + p * weight_size,
+                      sums + p * sum_size, first != 0, next);
+      }
+    }
+    StoreBlock(t, block * kWinogradChannels, sums, sum_size);
+    FinishChannels(t, block * kWinogradChannels, (block + 1) * kWinogradChannels);
+  }
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace anemone::math::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace anemone::math {
+
+HWY_EXPORT(ComputeWinograd);
+
+namespace {
+
+int64_t TileRows(const ConvGeometry& g) { return CeilDiv(g.out_h, kTile); }
+int64_t TileColumns(const ConvGeometry& g) { return CeilDiv(g.out_w, kTile); }
+int64_t ChannelBlocks(const ConvGeometry& g) { return CeilDiv(g.group_out, kWinogradChannels); }
+
+// The largest of `parts` parts of the tiles along an axis of so many outputs, and its points.
+struct Side {
+  int64_t tiles, points;
+
+  Side(int64_t outputs, int64_t parts) : tiles(CeilDiv(CeilDiv(outputs, kTile), parts)) {
+    points = tiles * kReach;
+    const int64_t few = parts == 1 ? FewOutputs(outputs, tiles) : 0;
+    for (int64_t point = 0; point < kReach; ++point) points -= !NeedsPoint(few, point);
+  }
+};
+
+// How many tasks there are of an image's group, by rows and columns of tiles and by output
+// channels; one is as large as the next or larger by one.
+struct TileCut {
+  int64_t rows, columns, channels;
+
+  int64_t tasks() const { return rows * columns * channels; }
+  // In multiply-adds of 16 lanes; the transforms' part as measured (bench/math_bench.cc).
+  int64_t largest_cost(const ConvGeometry& g) const {
+    constexpr int64_t kWeights = 9, kInput = 45, kOutput = 18;
+    const Side down(g.out_h, rows), across(g.out_w, columns);
+    const int64_t tiles = down.tiles * across.tiles;
+    const int64_t outputs = CeilDiv(ChannelBlocks(g), channels) * kWinogradChannels;
+    return g.group_in * outputs * (down.points * across.points / 16 + kWeights) +
+           tiles * (g.group_in * kInput + outputs * kOutput);
+  }
+};
+
+// As few tasks as the second-level cache allows: whole rows of tiles, or parts of one.
+TileCut LeastCut(const ConvGeometry& g) {
+  constexpr int64_t kMostTiles = 64;
+  const int64_t columns = CeilDiv(TileColumns(g), kMostTiles);
+  const int64_t width = CeilDiv(TileColumns(g), columns);
+  return {CeilDiv(TileRows(g), std::max<int64_t>(kMostTiles / width, 1)), columns, 1};
+}
+
+// The same, or more where more threads gain by it: parts of the tiles each transform the weights
+// anew, parts of the channels the input.
+TileCut ChooseCut(const ConvGeometry& g, int64_t threads) {
+  TileCut best = LeastCut(g);
+  if (threads == 1) return best;
+  const auto time = [&](const TileCut& cut) {
+    return CeilDiv(g.batch * g.groups * cut.tasks(), threads) * cut.largest_cost(g);
+  };
+  const int64_t most = 2 * threads;
+  const int64_t most_rows = std::min(std::max(most, best.rows), TileRows(g));
+  const int64_t most_channels = std::min(most, ChannelBlocks(g));
+  for (int64_t rows = best.rows; rows <= most_rows; ++rows) {
+    for (int64_t channels = 1; channels <= most_channels; ++channels) {
+      const TileCut cut{rows, best.columns, channels};
+      if (time(cut) < time(best)) best = cut;
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+bool WinogradPays(const ConvGeometry& g) {
+  if (g.kernel_h != 3 || g.kernel_w != 3 || g.stride_h != 1 || g.stride_w != 1 ||
+      g.dilation_h != 1 || g.dilation_w != 1 || !g.dense_output() || g.positions() == 0) {
+    return false;
+  }
+  const TileCut cut = LeastCut(g);
+  const int64_t direct = g.positions() * g.depth() * g.group_out / 16;
+  return cut.tasks() * cut.largest_cost(g) < direct;
+}
+
+AlignedArray<Half> PackWinograd(const ConvGeometry& g, HalfReader weights) {
+  const int64_t padded = RoundUp(g.group_out, kWinogradChannels);
+  AlignedArray<Half> packed(g.groups * padded * g.depth());
+  std::vector<Half> row(g.depth());
+  for (int64_t channel = 0; channel < g.groups * g.group_out; ++channel) {
+    weights(channel * g.depth(), absl::MakeSpan(row));
+    if (!std::all_of(row.begin(), row.end(), IsModest)) return {};
+    const int64_t i = channel / g.group_out * padded + channel % g.group_out;
+    const int64_t lane = i % kWinogradChannels;
+    Half* to = packed.data() + (i - lane) * g.depth() + lane;
+    for (int64_t k = 0; k < g.depth(); ++k) to[k * kWinogradChannels] = row[k];
+  }
+  return packed;
+}
+
+void RunWinograd(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue) {
+  const ConvGeometry& g = state.geometry;
+  const TileCut cut = ChooseCut(g, ThreadCount());
+  const int64_t copies = g.batch * g.groups;
+  const auto run = [&](int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t copy = task / cut.tasks();  // image and group
+      const int64_t group = copy % g.groups;
+      const Part channels(ChannelBlocks(g), 1, task % cut.channels, cut.channels);
+      const Part columns(TileColumns(g), 1, task / cut.channels % cut.columns, cut.columns);
+      const Part rows(TileRows(g), 1, task / cut.channels / cut.columns % cut.rows, cut.rows);
+      WinogradTask t;
+      t.geometry = &g;
+      t.weights = state.winograd.data() + group * ChannelBlocks(g) * kWinogradChannels * g.depth();
+      t.bias = state.bias.data() + group * g.group_out;
+      t.x = x + copy * g.group_in * g.in_h * g.in_w;
+      t.y = y + copy * g.group_out * g.y_plane;
+      t.epilogue = epilogue;
+      t.tile_row = rows.first;
+      t.tile_rows = rows.last - rows.first;
+      t.tile_column = columns.first;
+      t.tile_columns = columns.last - columns.first;
+      t.first_block = channels.first;
+      t.last_block = channels.last;
+      HWY_DYNAMIC_DISPATCH(ComputeWinograd)(t);
+    }
+  };
+  ParallelForItems(copies * cut.tasks(), cut.largest_cost(g), run);
+}
+
+}  // namespace anemone::math
+#endif  // HWY_ONCE

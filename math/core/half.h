@@ -1,0 +1,108 @@
+// math/core/half.h: the engine's number, IEEE binary16, and its scalar conversions.
+//
+//   Half h = ToHalf(0.1f);        // bits 0x2e66, ties to even
+//   float f = ToFloat(h);         // 0.0999755859375, exact
+//   ToHalf(70000.0f);             // +inf: overflow is never clamped to 65504
+//
+// Arrays are converted by convert.h. A Half carries no arithmetic on purpose: values are widened,
+// computed in fp32 and rounded once, and the place of that rounding is visible in the code.
+#ifndef ANEMONE_MATH_CORE_HALF_H_
+#define ANEMONE_MATH_CORE_HALF_H_
+
+#include <cstdint>
+#include <cstring>
+
+namespace anemone::math {
+
+struct Half {
+  uint16_t bits = 0;
+
+  // Equality of bits, not of values: 0 and -0 differ, a NaN equals itself.
+  friend bool operator==(Half a, Half b) { return a.bits == b.bits; }
+  friend bool operator!=(Half a, Half b) { return a.bits != b.bits; }
+};
+
+inline constexpr Half kHalfZero{0x0000};
+inline constexpr Half kHalfOne{0x3c00};
+inline constexpr Half kHalfMax{0x7bff};  // 65504
+inline constexpr Half kHalfInfinity{0x7c00};
+inline constexpr Half kHalfNan{0x7e00};
+
+inline bool IsNan(Half h) { return (h.bits & 0x7fff) > 0x7c00; }
+inline bool IsInfinite(Half h) { return (h.bits & 0x7fff) == 0x7c00; }
+
+// Exact for every Half; subnormals, infinities and NaN (made quiet) are kept.
+float ToFloat(Half h);
+inline double ToDouble(Half h) { return ToFloat(h); }
+
+// One rounding, ties to even; |x| >= 65520 becomes infinity of that sign; a NaN stays a NaN of that
+// sign. The double form rounds once, not by way of float.
+Half ToHalf(float x);
+Half ToHalf(double x);
+
+// The value of `x` after storage as a Half.
+inline float RoundToHalf(float x) { return ToFloat(ToHalf(x)); }
+
+// Inline bodies below.
+
+inline float ToFloat(Half h) {
+  // A binary16 shifted into binary32's fields is the value times 2^-112; the product restores it
+  // and normalizes subnormals on the way. Infinity and NaN need the exponent field filled.
+  uint32_t magnitude = static_cast<uint32_t>(h.bits & 0x7fff) << 13;
+  float value;
+  if (magnitude >= 0x0f800000) {
+    magnitude |= 0x7f800000;
+    if (magnitude > 0x7f800000) magnitude |= 0x00400000;
+    std::memcpy(&value, &magnitude, sizeof(value));
+  } else {
+    std::memcpy(&value, &magnitude, sizeof(value));
+    value *= 0x1p112f;
+  }
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  bits |= static_cast<uint32_t>(h.bits & 0x8000) << 16;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+inline Half ToHalf(float x) {
+  uint32_t bits;
+  std::memcpy(&bits, &x, sizeof(bits));
+  const uint16_t sign = static_cast<uint16_t>((bits >> 16) & 0x8000);
+  const uint32_t magnitude = bits & 0x7fffffff;
+  if (magnitude > 0x7f800000) {
+    return {static_cast<uint16_t>(sign | 0x7e00 | ((magnitude >> 13) & 0x3ff))};
+  }
+  if (magnitude >= 0x47800000) return {static_cast<uint16_t>(sign | 0x7c00)};  // 65536 and above
+  if (magnitude < 0x38800000) {
+    // Below 2^-14. Adding 0.5 puts the last bit of a subnormal Half at the last bit of the float,
+    // so that the addition itself does the rounding.
+    float shifted;
+    std::memcpy(&shifted, &magnitude, sizeof(shifted));
+    shifted += 0.5f;
+    std::memcpy(&bits, &shifted, sizeof(bits));
+    return {static_cast<uint16_t>(sign | (bits - 0x3f000000))};
+  }
+  // Rebias the exponent by 127 - 15 and round; a carry out of the mantissa rightly goes into the
+  // exponent, up to infinity.
+  const uint32_t odd = (magnitude >> 13) & 1;
+  return {static_cast<uint16_t>(sign | ((magnitude - 0x38000000 + 0xfff + odd) >> 13))};
+}
+
+inline Half ToHalf(double x) {
+  // Round to odd on the way to float: the sticky last bit makes the second rounding see that
+  // something was cut off, so two roundings equal one.
+  float nearest = static_cast<float>(x);
+  if (static_cast<double>(nearest) == x || x != x) return ToHalf(nearest);
+  uint32_t bits;
+  std::memcpy(&bits, &nearest, sizeof(bits));
+  const bool away = (x < 0) ? nearest < x : nearest > x;
+  if (away) --bits;  // now truncated towards zero; from infinity this gives the largest float
+  bits |= 1;
+  std::memcpy(&nearest, &bits, sizeof(nearest));
+  return ToHalf(nearest);
+}
+
+}  // namespace anemone::math
+
+#endif  // ANEMONE_MATH_CORE_HALF_H_

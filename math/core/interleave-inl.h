@@ -1,0 +1,72 @@
+// math/core/interleave-inl.h: Halfs of several runs that take turns: interleaved runs, transposed
+// squares. Internal.
+#if defined(ANEMONE_MATH_CORE_INTERLEAVE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ANEMONE_MATH_CORE_INTERLEAVE_INL_H_
+#undef ANEMONE_MATH_CORE_INTERLEAVE_INL_H_
+#else
+#define ANEMONE_MATH_CORE_INTERLEAVE_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstdint>
+
+#include "math/core/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace anemone::math::HWY_NAMESPACE {
+
+// to[j * parts + p] = from[p * step + j], for j < count: `parts` runs, `step` apart.
+HWY_INLINE void InterleaveRuns(const Half* from, int64_t step, int64_t parts, int64_t count,
+                               Half* to) {
+  if (parts == 1) {
+    std::copy_n(from, count, to);
+    return;
+  }
+  const hn::ScalableTag<uint16_t> d;
+  const int64_t lanes = hn::Lanes(d);
+  const auto run = [&](int64_t part, int64_t j) HWY_ATTR {
+    return hn::LoadU(d, reinterpret_cast<const uint16_t*>(from + part * step + j));
+  };
+  int64_t j = 0;
+  for (; parts == 2 && j + lanes <= count; j += lanes) {
+    hn::StoreInterleaved2(run(0, j), run(1, j), d, reinterpret_cast<uint16_t*>(to + j * parts));
+  }
+  for (; parts == 4 && j + lanes <= count; j += lanes) {
+    hn::StoreInterleaved4(run(0, j), run(1, j), run(2, j), run(3, j), d,
+                          reinterpret_cast<uint16_t*>(to + j * parts));
+  }
+  for (; j < count; ++j) {
+    for (int64_t p = 0; p < parts; ++p) to[j * parts + p] = from[p * step + j];
+  }
+}
+
+// Eight rows of eight Halfs, `from_step` apart, as columns. Three perfect shuffles transpose them.
+HWY_INLINE void TransposeHalves(const Half* from, int64_t from_step, Half* to, int64_t to_step) {
+#if HWY_TARGET == HWY_SCALAR
+  for (int i = 0; i < 8; ++i) {
+    for (int j = 0; j < 8; ++j) to[j * to_step + i] = from[i * from_step + j];
+  }
+#else
+  const hn::FixedTag<uint16_t, 8> d;
+  hn::Vec<decltype(d)> rows[8], next[8];
+  for (int i = 0; i < 8; ++i) {
+    rows[i] = hn::LoadU(d, reinterpret_cast<const uint16_t*>(from + i * from_step));
+  }
+  for (int step = 0; step < 3; ++step) {
+    for (int i = 0; i < 4; ++i) {
+      next[2 * i] = hn::InterleaveLower(d, rows[i], rows[i + 4]);
+      next[2 * i + 1] = hn::InterleaveUpper(d, rows[i], rows[i + 4]);
+    }
+    for (int i = 0; i < 8; ++i) rows[i] = next[i];
+  }
+  for (int i = 0; i < 8; ++i) {
+    hn::StoreU(rows[i], d, reinterpret_cast<uint16_t*>(to + i * to_step));
+  }
+#endif
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace anemone::math::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

@@ -1,0 +1,152 @@
+// math/core/loop_nest.h: walks several arrays of the same five axes with as few loops as their
+// strides allow. Internal.
+//
+//   LoopNest<2> nest(extents, {from_strides, to_strides});
+//   nest.ForRows(begin, end, [&](const std::array<int64_t, 2>& at) {
+//     // one row: nest.row_size() elements, nest.row_stride(a) apart in array a, the first at at[a]
+//   });
+//
+// Axes of extent 1 vanish, neighbours whose strides chain in every array become one: a dense copy
+// is one row.
+#ifndef ANEMONE_MATH_CORE_LOOP_NEST_H_
+#define ANEMONE_MATH_CORE_LOOP_NEST_H_
+
+#include <array>
+#include <cstdint>
+
+#include "math/core/extents.h"
+
+namespace anemone::math {
+
+// Strides of an operand repeated where its extent is 1.
+inline Strides RepeatingStrides(const Extents& extents) {
+  Strides strides = DenseStrides(extents);
+  for (int i = 0; i < kRank; ++i) {
+    if (extents[i] == 1) strides[i] = 0;
+  }
+  return strides;
+}
+
+template <int kArrays>
+class LoopNest {
+ public:
+  using Offsets = std::array<int64_t, kArrays>;
+
+  LoopNest(const Extents& extents, const std::array<Strides, kArrays>& strides) {
+    for (int i = 0; i < kRank; ++i) {
+      if (extents[i] == 1) continue;
+      Offsets step;
+      for (int a = 0; a < kArrays; ++a) step[a] = strides[a][i];
+      if (rank_ > 0 && Chains(step, extents[i])) {
+        extents_[rank_ - 1] *= extents[i];
+      } else {
+        extents_[rank_++] = extents[i];
+      }
+      steps_[rank_ - 1] = step;
+    }
+    if (rank_ == 0) {  // one element
+      extents_[rank_++] = 1;
+      steps_[0] = {};
+    }
+    rows_ = 1;
+    for (int i = 0; i + 1 < rank_; ++i) rows_ *= extents_[i];
+  }
+
+  // One row of `count` elements.
+  LoopNest(int64_t count, const Offsets& step) : rank_(1), rows_(1) {
+    extents_[0] = count;
+    steps_[0] = step;
+  }
+
+  int64_t rows() const { return rows_; }
+  int64_t row_size() const { return extents_[rank_ - 1]; }
+  int64_t row_stride(int array) const { return steps_[rank_ - 1][array]; }
+
+  // Calls body(offsets of the row's first element) for rows [begin, end).
+  template <class Body>
+  void ForRows(int64_t begin, int64_t end, const Body& body) const {
+    std::array<int64_t, kRank> index{};
+    Offsets at{};
+    int64_t rest = begin;
+    for (int i = rank_ - 2; i >= 0; --i) {
+      index[i] = rest % extents_[i];
+      rest /= extents_[i];
+      for (int a = 0; a < kArrays; ++a) at[a] += index[i] * steps_[i][a];
+    }
+    for (int64_t row = begin; row < end; ++row) {
+      body(at);
+      for (int i = rank_ - 2; i >= 0; --i) {
+        for (int a = 0; a < kArrays; ++a) at[a] += steps_[i][a];
+        if (++index[i] < extents_[i]) break;
+        for (int a = 0; a < kArrays; ++a) at[a] -= extents_[i] * steps_[i][a];
+        index[i] = 0;
+      }
+    }
+  }
+
+ private:
+  // Whether the last axis so far and one of `step` and `extent` behind it are one.
+  bool Chains(const Offsets& step, int64_t extent) const {
+    for (int a = 0; a < kArrays; ++a) {
+      if (steps_[rank_ - 1][a] != step[a] * extent) return false;
+    }
+    return true;
+  }
+
+  int rank_ = 0;
+  int64_t rows_ = 1;
+  std::array<int64_t, kRank> extents_{};
+  std::array<Offsets, kRank> steps_{};
+};
+
+// An operation over some axes, as (outer, count, inner): the axes of `axes` are one run of the
+// array once axes of extent 1 are dropped.
+struct AxisRun {
+  int64_t outer = 1, count = 1, inner = 1;
+};
+
+// False if the axes are no single run (say C and W, but not H): then transpose first.
+inline bool FindAxisRun(const Extents& extents, AxisSet axes, AxisRun* run) {
+  *run = {};
+  bool seen = false, ended = false;
+  for (int i = 0; i < kRank; ++i) {
+    if (extents[i] == 1) continue;
+    if (axes.Has(i)) {
+      if (ended) return false;
+      seen = true;
+      run->count *= extents[i];
+    } else {
+      ended = seen;
+      (seen ? run->inner : run->outer) *= extents[i];
+    }
+  }
+  return true;
+}
+
+// The permutation that moves the axes of `axes` behind the others, each group in its order.
+inline std::array<int, kRank> AxesLast(AxisSet axes) {
+  std::array<int, kRank> permutation{};
+  int next = 0;
+  for (bool last : {false, true}) {
+    for (int i = 0; i < kRank; ++i) {
+      if (axes.Has(i) == last) permutation[next++] = i;
+    }
+  }
+  return permutation;
+}
+
+inline std::array<int, kRank> Inverse(const std::array<int, kRank>& permutation) {
+  std::array<int, kRank> inverse{};
+  for (int i = 0; i < kRank; ++i) inverse[permutation[i]] = i;
+  return inverse;
+}
+
+inline Extents Permuted(const Extents& extents, const std::array<int, kRank>& permutation) {
+  Extents permuted;
+  for (int i = 0; i < kRank; ++i) permuted[i] = extents[permutation[i]];
+  return permuted;
+}
+
+}  // namespace anemone::math
+
+#endif  // ANEMONE_MATH_CORE_LOOP_NEST_H_

@@ -1,0 +1,88 @@
+// math/core/sum-inl.h: sums whose order does not depend on the vector length, and exp. Internal.
+#if defined(ANEMONE_MATH_CORE_SUM_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ANEMONE_MATH_CORE_SUM_INL_H_
+#undef ANEMONE_MATH_CORE_SUM_INL_H_
+#else
+#define ANEMONE_MATH_CORE_SUM_INL_H_
+#endif
+
+#include "math/core/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace anemone::math::HWY_NAMESPACE {
+
+// Element i is added to partial sum i % 32, and the partial sums are added as a tree: the same
+// additions whether a vector has 1, 4, 8 or 16 lanes. Also folds by other operations of two
+// vectors.
+inline constexpr int64_t kPartialSums = 32;
+
+// Folds fetch(i) (a vector of elements i, i + 1, ...) and fetch_n(i, count) (the rest, filled up
+// with `neutral`) over [0, count) by `fold`.
+template <class Fetch, class FetchN, class Fold>
+HWY_INLINE float FoldFixed(int64_t count, float neutral, const Fetch& fetch, const FetchN& fetch_n,
+                           const Fold& fold) {
+  const DF df;
+  constexpr int kVectors = kPartialSums / kLanes;
+  VF partial[kVectors];
+  HWY_UNROLL(8)
+  for (int v = 0; v < kVectors; ++v) partial[v] = hn::Set(df, neutral);
+  int64_t i = 0;
+  for (; i + kPartialSums <= count; i += kPartialSums) {
+    HWY_UNROLL(8)
+    for (int v = 0; v < kVectors; ++v) partial[v] = fold(partial[v], fetch(i + v * kLanes));
+  }
+  for (int v = 0; i < count; ++v, i += kLanes) {
+    partial[v] = fold(partial[v], count - i >= kLanes ? fetch(i) : fetch_n(i, count - i));
+  }
+  HWY_UNROLL(4)
+  for (int half = kVectors / 2; half > 0; half /= 2) {
+    HWY_UNROLL(16)
+    for (int v = 0; v < half; ++v) partial[v] = fold(partial[v], partial[v + half]);
+  }
+  VF sum = partial[0];
+  const hn::RebindToSigned<DF> di;
+  for (int32_t half = kLanes / 2; half > 0; half /= 2) {
+    const auto upper = hn::And(hn::Iota(di, half), hn::Set(di, static_cast<int32_t>(kLanes - 1)));
+    sum = fold(sum, hn::TableLookupLanes(sum, hn::IndicesFromVec(df, upper)));
+  }
+  return hn::GetLane(sum);
+}
+
+// The sum of map(x) over a float array; map(0) must be 0.
+template <class Map>
+HWY_INLINE float SumFixed(const float* from, int64_t count, const Map& map) {
+  return FoldFixed(
+      count, 0.0f, [&](int64_t i) HWY_ATTR { return map(hn::LoadU(DF(), from + i)); },
+      [&](int64_t i, int64_t rest) HWY_ATTR { return map(LoadFloatN(from + i, rest)); },
+      [](VF a, VF b) HWY_ATTR { return hn::Add(a, b); });
+}
+
+// e^x for x <= 0 with a relative error below 1e-6; below -80 it stays at e^-80, which is 0 as a
+// Half. x = n ln 2 + r with |r| <= ln 2 / 2.
+HWY_INLINE VF ExpNonPositive(VF x) {
+  const DF df;
+  const hn::RebindToSigned<DF> di;
+  x = hn::Max(x, hn::Set(df, -80.0f));
+  // Added to 1.5 * 2^23, the quotient is rounded to an integer, which is then the low bits.
+  const VF shifter = hn::Set(df, 0x1.8p+23f);
+  const VF shifted = hn::MulAdd(x, hn::Set(df, 1.44269504088896341f), shifter);
+  const VF n = hn::Sub(shifted, shifter);
+  // ln 2 in two parts, so that n times the first is exact.
+  VF r = hn::NegMulAdd(n, hn::Set(df, 0.693145751953125f), x);
+  r = hn::NegMulAdd(n, hn::Set(df, 1.42860682030941723e-6f), r);
+  // e^r = 1 + r * q(r), q of degree 4 through Chebyshev's nodes: exact to 2e-7.
+  VF p = hn::Set(df, 8.363178931e-03f);
+  p = hn::MulAdd(p, r, hn::Set(df, 4.187568650e-02f));
+  p = hn::MulAdd(p, r, hn::Set(df, 1.666657627e-01f));
+  p = hn::MulAdd(p, r, hn::Set(df, 4.999937117e-01f));
+  p = hn::MulAdd(p, r, hn::Set(df, 1.0f));
+  p = hn::MulAdd(p, r, hn::Set(df, 1.0f));
+  const auto exponent = hn::ShiftLeft<23>(hn::BitCast(di, shifted));
+  return hn::BitCast(df, hn::Add(hn::BitCast(di, p), exponent));
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace anemone::math::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

@@ -1,0 +1,159 @@
+#include "math/elementwise/element_steps.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstddef>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "math/elementwise/element_steps.cc"
+#include "hwy/foreach_target.h"
+// foreach_target.h comes first.
+#include "math/elementwise/binary-inl.h"
+#include "math/elementwise/unary-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace anemone::math::HWY_NAMESPACE {
+
+constexpr int64_t kStrip = 2048;
+
+// Results that only later steps read, one strip of each; as bytes, for a Half begins as zero.
+struct Strips {
+  HWY_ALIGN std::byte of_step[kMostSteps][kStrip * sizeof(Half)];
+
+  Half* Of(size_t step) { return reinterpret_cast<Half*>(of_step[step]); }
+};
+
+// What a step reads of some runs.
+struct Reading {
+  const Half* first = nullptr;
+  int64_t run_step = 0;
+  bool repeated = false;  // one element for each run
+};
+
+template <class Run>
+HWY_INLINE void ForRuns(const ElementRuns& runs, const Reading& x, Half* to, int64_t to_step,
+                        const Run& run) {
+  for (int64_t i = 0; i < runs.runs; ++i) {
+    const Half* from = x.first + i * x.run_step;
+    Half* at = to + i * to_step;
+    if (x.repeated) {
+      std::fill_n(at, runs.count, *from);
+      from = at;
+    }
+    run(from, at, i);
+  }
+}
+
+HWY_INLINE void RunBinary(BinaryOp op, const ElementRuns& runs, const Reading& x, const Reading& z,
+                          Half* to, int64_t to_step) {
+  if (const auto function = ScalarFunction(op); function != nullptr) {
+    for (int64_t i = 0; i < runs.runs; ++i) {
+      const Half *a = x.first + i * x.run_step, *b = z.first + i * z.run_step;
+      Half* at = to + i * to_step;
+      for (int64_t k = 0; k < runs.count; ++k) {
+        at[k] = ToHalf(function(ToDouble(a[x.repeated ? 0 : k]), ToDouble(b[z.repeated ? 0 : k])));
+      }
+    }
+    return;
+  }
+  WithBinary(op, [&](const auto& function) HWY_ATTR {
+    for (int64_t i = 0; i < runs.runs; ++i) {
+      Row(RowOperand(x.first + i * x.run_step, x.repeated),
+          RowOperand(z.first + i * z.run_step, z.repeated), to + i * to_step, runs.count, function);
+    }
+  });
+}
+
+HWY_INLINE void RunStep(const ElementStep& step, const ElementRuns& runs, const Reading& x,
+                        const Reading& z, Half* to, int64_t to_step) {
+  const int64_t count = runs.count;
+  const auto each = [&](const auto& run) HWY_ATTR { ForRuns(runs, x, to, to_step, run); };
+  switch (step.kind) {
+    case StepKind::kAffine:
+      return each([&](const Half* from, Half* at, int64_t i) HWY_ATTR {
+        if (step.firsts == nullptr) return AffineRun(from, step.first, step.second, at, count);
+        const int64_t channel = runs.channel + i * runs.channel_step;
+        AffineRun(from, step.firsts[channel], step.seconds[channel], at, count);
+      });
+    case StepKind::kClamp:
+      return each([&](const Half* from, Half* at, int64_t)
+                      HWY_ATTR { ClampRun(from, step.first, step.second, at, count); });
+    case StepKind::kLeakyRelu:
+      return each([&](const Half* from, Half* at, int64_t)
+                      HWY_ATTR { LeakyReluRun(from, step.first, at, count); });
+    case StepKind::kGelu:
+      return each([&](const Half* from, Half* at, int64_t) HWY_ATTR { GeluRun(from, at, count); });
+    case StepKind::kSigmoid:
+      return each([&](const Half* from, Half* at, int64_t)
+                      HWY_ATTR { SigmoidRun(from, at, count); });
+    case StepKind::kSilu:
+      return each([&](const Half* from, Half* at, int64_t) HWY_ATTR { SiluRun(from, at, count); });
+    case StepKind::kAbs:
+      return each([&](const Half* from, Half* at, int64_t) {
+        for (int64_t k = 0; k < count; ++k) {
+          at[k].bits = static_cast<uint16_t>(from[k].bits & 0x7fff);
+        }
+      });
+    case StepKind::kTable:
+      return each([&](const Half* from, Half* at, int64_t) {
+        for (int64_t k = 0; k < count; ++k) at[k] = (*step.table)(from[k]);
+      });
+    case StepKind::kBinary:
+      return RunBinary(step.op, runs, x, z, to, to_step);
+  }
+}
+
+// `first` elements into the runs, which are then as long as a strip at most, all together.
+HWY_INLINE void RunStrip(absl::Span<const StepCall> calls, const ElementRuns& runs, int64_t run,
+                         int64_t first, Strips& strips) {
+  const auto memory = [&](const Half* data, int64_t run_step, int64_t begin) {
+    return data + run * run_step + begin;
+  };
+  const auto read = [&](const StepSource& source) -> Reading {
+    if (source.step < 0) {
+      return {memory(source.data, source.run_step, source.repeated ? 0 : first), source.run_step,
+              source.repeated};
+    }
+    const Half* to = calls[source.step].to;
+    if (to == nullptr) return {strips.Of(source.step), runs.count};
+    return {memory(to, runs.step, first), runs.step};
+  };
+  for (size_t i = 0; i < calls.size(); ++i) {
+    const StepCall& call = calls[i];
+    const bool is_binary = call.step.kind == StepKind::kBinary;
+    Half* to = call.to == nullptr ? strips.Of(i) : call.to + run * runs.step + first;
+    RunStep(call.step, runs, read(call.x), is_binary ? read(call.z) : Reading(), to,
+            call.to == nullptr ? runs.count : runs.step);
+  }
+}
+
+void RunAll(absl::Span<const StepCall> calls, const ElementRuns& runs) {
+  Strips strips;
+  const int64_t together = std::max<int64_t>(kStrip / std::max<int64_t>(runs.count, 1), 1);
+  for (int64_t run = 0; run < runs.runs; run += together) {
+    ElementRuns strip = runs;
+    strip.runs = std::min(runs.runs - run, together);
+    strip.channel += run * runs.channel_step;
+    for (int64_t first = 0; first < runs.count; first += kStrip) {
+      strip.count = std::min(runs.count - first, kStrip);
+      RunStrip(calls, strip, run, first, strips);
+    }
+  }
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace anemone::math::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace anemone::math {
+
+HWY_EXPORT(RunAll);
+
+void RunSteps(absl::Span<const StepCall> calls, const ElementRuns& runs) {
+  assert(calls.size() <= static_cast<size_t>(kMostSteps));
+  HWY_DYNAMIC_DISPATCH(RunAll)(calls, runs);
+}
+
+}  // namespace anemone::math
+#endif  // HWY_ONCE

@@ -1,0 +1,142 @@
+// math/elementwise/unary-inl.h: the functions of unary.h that need no table, on runs. Internal.
+#if defined(ANEMONE_MATH_ELEMENTWISE_UNARY_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ANEMONE_MATH_ELEMENTWISE_UNARY_INL_H_
+#undef ANEMONE_MATH_ELEMENTWISE_UNARY_INL_H_
+#else
+#define ANEMONE_MATH_ELEMENTWISE_UNARY_INL_H_
+#endif
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <iterator>
+
+#include "math/core/sum-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace anemone::math::HWY_NAMESPACE {
+
+template <class Function>
+HWY_INLINE void MapRun(const Half* in, Half* out, int64_t count, const Function& function) {
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) StoreHalf(function(LoadHalf(in + i)), out + i);
+  if (i < count) StoreHalfN(function(LoadHalfN(in + i, count - i)), out + i, count - i);
+}
+
+// Of bits alone, whole vectors of them.
+template <class Function>
+HWY_INLINE void MapBits(const Half* in, Half* out, int64_t count, const Function& function) {
+  const hn::ScalableTag<uint16_t> d;
+  const int64_t lanes = hn::Lanes(d);
+  const auto* from = reinterpret_cast<const uint16_t*>(in);
+  auto* to = reinterpret_cast<uint16_t*>(out);
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) hn::StoreU(function(d, hn::LoadU(d, from + i)), d, to + i);
+  if (i == count) return;
+  HWY_ALIGN uint16_t tail[hn::MaxLanes(d)] = {};
+  std::memcpy(tail, from + i, (count - i) * sizeof(Half));
+  hn::Store(function(d, hn::Load(d, tail)), d, tail);
+  std::memcpy(to + i, tail, (count - i) * sizeof(Half));
+}
+
+// Whether numbers are `limit` or lie beyond it on its side of zero. Their bits are in the order of
+// their magnitudes, so those are a range, up to an infinity; NaNs come behind it.
+template <class D>
+HWY_INLINE auto Reach(const D d, hn::Vec<D> bits, uint16_t limit) {
+  const auto count = static_cast<uint16_t>(0x7c01 - (limit & 0x7fff));
+  return hn::Lt(hn::Sub(bits, hn::Set(d, limit)), hn::Set(d, count));
+}
+
+// By the bits alone. A NaN stays. lo <= 0 <= hi.
+inline void ClampBits(const Half* in, Half lo, Half hi, Half* out, int64_t count) {
+  const auto low = static_cast<uint16_t>(lo.bits | 0x8000);
+  const auto high = static_cast<uint16_t>(hi.bits & 0x7fff);
+  const auto raise = [=](const auto d, const auto bits) HWY_ATTR {
+    return hn::IfThenElse(Reach(d, bits, low), hn::Set(d, lo.bits), bits);
+  };
+  if (high == 0x7c00) return MapBits(in, out, count, raise);  // nothing is above infinity
+  MapBits(in, out, count, [=](const auto d, const auto bits) HWY_ATTR {
+    return hn::IfThenElse(Reach(d, bits, high), hn::Set(d, hi.bits), raise(d, bits));
+  });
+}
+
+inline void ClampRun(const Half* in, float lo, float hi, Half* out, int64_t count) {
+  const VF low = hn::Set(DF(), std::min(lo, hi) + 0.0f), high = hn::Set(DF(), hi + 0.0f);  // no -0
+  const VH low_bits = Narrow(low), high_bits = Narrow(high);
+  const bool are_halfs =
+      hn::AllTrue(DF(), hn::And(hn::Eq(Widen(low_bits), low), hn::Eq(Widen(high_bits), high)));
+  if (are_halfs && lo <= 0 && hi >= 0) {
+    return ClampBits(in, {hn::GetLane(low_bits)}, {hn::GetLane(high_bits)}, out, count);
+  }
+  MapRun(in, out, count, [&](VF x) HWY_ATTR { return ClampNan(x, low, high); });
+}
+
+inline void LeakyReluRun(const Half* in, float slope, Half* out, int64_t count) {
+  const VF factor = hn::Set(DF(), slope), zero = hn::Zero(DF());
+  MapRun(in, out, count,
+         [&](VF x) HWY_ATTR { return hn::IfThenElse(hn::Lt(x, zero), hn::Mul(x, factor), x); });
+}
+
+// Scale and sum are roundings of their own, but where the first is none: the product of two Halfs
+// is exact in fp32.
+inline void AffineRun(const Half* in, float scale, float bias, Half* out, int64_t count) {
+  const VF factor = hn::Set(DF(), scale), offset = hn::Set(DF(), bias);
+  if (ToFloat(ToHalf(scale)) == scale) {
+    return MapRun(in, out, count, [&](VF x) HWY_ATTR { return hn::MulAdd(x, factor, offset); });
+  }
+  MapRun(in, out, count, [&](VF x) HWY_ATTR { return hn::Add(hn::Mul(x, factor), offset); });
+}
+
+// gelu(x) = max(x, 0) - t * Phi(-t), where t = |x| and Phi is the normal distribution: the same
+// bump on both sides, which from kEnd on is nothing as a Half. Phi(-t) = 1/2 - t * p(2t / kEnd -
+// 1), p by a least-squares fit in Chebyshev polynomials (weight t^2); exact to 5e-8 before fp32
+// rounds.
+HWY_INLINE VF GeluOf(VF x) {
+  constexpr float kEnd = 5.75f;
+  constexpr float kFit[] = {
+      -6.940879975e-04f, -4.804000491e-04f, 7.182477973e-03f,  -4.368633032e-03f, -2.073571086e-02f,
+      3.059857711e-02f,  1.252365950e-02f,  -6.544232368e-02f, 5.302799121e-02f,  2.809849381e-02f,
+      -1.023887247e-01f, 9.874667227e-02f,  -1.954544149e-02f, -7.633333653e-02f, 1.403691024e-01f,
+      -1.668121964e-01f, 1.732103974e-01f};
+  const DF df;
+  const VF zero = hn::Zero(df);
+  const VF t = hn::Abs(x);
+  const VF s = hn::MulSub(t, hn::Set(df, 2.0f / kEnd), hn::Set(df, 1.0f));
+  VF p = hn::Set(df, kFit[0]);
+  HWY_UNROLL(16)
+  for (size_t i = 1; i < std::size(kFit); ++i) p = hn::MulAdd(p, s, hn::Set(df, kFit[i]));
+  const VF tail = hn::NegMulAdd(t, p, hn::Set(df, 0.5f));
+  const VF bump = hn::IfThenElse(hn::Lt(t, hn::Set(df, kEnd)), hn::Mul(t, tail), zero);
+  const VF y = hn::Sub(hn::IfThenElse(hn::Lt(x, zero), zero, x), bump);  // keeps a NaN
+  return hn::CopySign(y, x);
+}
+
+inline void GeluRun(const Half* in, Half* out, int64_t count) {
+  MapRun(in, out, count, [](VF x) HWY_ATTR { return GeluOf(x); });
+}
+
+// 1 / (1 + e^-x), by the exponential that does not overflow. Of a NaN anything.
+HWY_INLINE VF SigmoidOf(VF x) {
+  const DF df;
+  const VF one = hn::Set(df, 1.0f);
+  const VF e = ExpNonPositive(hn::Neg(hn::Abs(x)));
+  return hn::Div(hn::IfThenElse(hn::Lt(x, hn::Zero(df)), e, one), hn::Add(one, e));
+}
+
+inline void SigmoidRun(const Half* in, Half* out, int64_t count) {
+  MapRun(in, out, count,
+         [](VF x) HWY_ATTR { return hn::IfThenElse(hn::IsNaN(x), x, SigmoidOf(x)); });
+}
+
+inline void SiluRun(const Half* in, Half* out, int64_t count) {
+  const VF lowest = hn::Set(DF(), -65504.0f);  // -infinity times nearly 0 is to be -0 as well
+  MapRun(in, out, count, [=](VF x) HWY_ATTR { return hn::Mul(AtLeast(lowest, x), SigmoidOf(x)); });
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace anemone::math::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

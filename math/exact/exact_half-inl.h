@@ -1,0 +1,49 @@
+// math/exact/exact_half-inl.h: Stored() of exact_half.h on vectors, for one instruction set at a
+// time (see hwy/foreach_target.h). Internal.
+#if defined(ANEMONE_MATH_EXACT_EXACT_HALF_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ANEMONE_MATH_EXACT_EXACT_HALF_INL_H_
+#undef ANEMONE_MATH_EXACT_EXACT_HALF_INL_H_
+#else
+#define ANEMONE_MATH_EXACT_EXACT_HALF_INL_H_
+#endif
+
+#include "math/core/simd-inl.h"
+#include "math/exact/exact_half.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace anemone::math::HWY_NAMESPACE {
+
+// To the nearest Half, of two the one further from 0.
+HWY_INLINE VF RoundTiesAway(VF x) {
+  const DF df;
+  const DU du;
+  const VF magnitude = hn::Abs(x);
+  // Half of the last bit that is kept, then nothing below that bit; a carry is right.
+  const VU raised = hn::Add(hn::BitCast(du, magnitude), hn::Set(du, 0x1000));
+  VF rounded = hn::BitCast(df, hn::And(raised, hn::Set(du, 0xffffe000)));
+  rounded = hn::IfThenElse(hn::Ge(rounded, hn::Set(df, 65536.0f)), hn::Inf(df), rounded);
+  // Below the least normal number the last bit is 2^-24.
+  const VF units = hn::Mul(magnitude, hn::Set(df, 0x1p24f));
+  const VF whole = hn::Trunc(units);
+  const auto is_up = hn::Ge(hn::Sub(units, whole), hn::Set(df, 0.5f));
+  const VF up = hn::IfThenElseZero(is_up, hn::Set(df, 1.0f));
+  const VF tiny = hn::Mul(hn::Add(whole, up), hn::Set(df, 0x1p-24f));
+  return hn::CopySign(hn::IfThenElse(hn::Lt(magnitude, hn::Set(df, 0x1p-14f)), tiny, rounded), x);
+}
+
+// Through storage and back. Of sums, differences, products and quotients of two Halfs, rounded to
+// float before, the result is that of one rounding: no such float is a tie that the number itself
+// is not.
+HWY_INLINE VF StoredValues(VF x, const StorageRule& rule) {
+  const DF df;
+  x = hn::IfThenElseZero(hn::Eq(x, x), x);  // st-nan-gen
+  const auto is_beyond = hn::Gt(hn::Abs(x), hn::Set(df, rule.most));
+  x = hn::IfThenElse(is_beyond, hn::CopySign(hn::Inf(df), x), x);
+  return rule.ties_away ? RoundTiesAway(x) : RoundHalf(x);
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace anemone::math::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

@@ -1,0 +1,158 @@
+// math/gemm/gemm-inl.h: packs a block of two matrices and multiplies it; for gemm.cc and sdpa.cc.
+// Internal.
+#if defined(ANEMONE_MATH_GEMM_GEMM_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ANEMONE_MATH_GEMM_GEMM_INL_H_
+#undef ANEMONE_MATH_GEMM_GEMM_INL_H_
+#else
+#define ANEMONE_MATH_GEMM_GEMM_INL_H_
+#endif
+
+#include <cstdint>
+#include <cstring>
+
+#include "math/gemm/gemm_operands.h"
+#include "math/gemm/kernel-inl.h"
+#include "math/gemm/weight_panels-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace anemone::math::HWY_NAMESPACE {
+
+// Four lines of `depth` Halfs, `line_step` apart, of which `lines` exist (the others read as zero),
+// interleaved as floats: to[k * 4 + line].
+HWY_INLINE void InterleaveLines(const Half* from, int64_t line_step, int64_t lines, int64_t depth,
+                                float* to) {
+  const DF df;
+  int64_t k = 0;
+  if (lines == kPanelRows) {
+    for (; k + kLanes <= depth; k += kLanes) {
+      hn::StoreInterleaved4(LoadHalf(from + k), LoadHalf(from + line_step + k),
+                            LoadHalf(from + 2 * line_step + k), LoadHalf(from + 3 * line_step + k),
+                            df, to + k * kPanelRows);
+    }
+  }
+  for (; k < depth; ++k) {
+    for (int64_t i = 0; i < kPanelRows; ++i) {
+      to[k * kPanelRows + i] = i < lines ? ToFloat(from[i * line_step + k]) : 0.0f;
+    }
+  }
+}
+
+// The same with a step between the elements of a line too.
+HWY_INLINE void InterleaveStrided(const Half* from, int64_t line_step, int64_t element_step,
+                                  int64_t lines, int64_t depth, float* to) {
+  if (element_step == 1) return InterleaveLines(from, line_step, lines, depth, to);
+  for (int64_t k = 0; k < depth; ++k) {
+    for (int64_t i = 0; i < kPanelRows; ++i) {
+      to[k * kPanelRows + i] = i < lines ? ToFloat(from[i * line_step + k * element_step]) : 0.0f;
+    }
+  }
+}
+
+// `columns` columns of B from (first, column) on, `depth` deep, into panels[column /
+// 48][depth][48]. Columns behind the last are zero.
+HWY_INLINE void PackColumns(const GemmOperands& g, int64_t first, int64_t depth, int64_t column,
+                            int64_t columns, float* panels) {
+  if (depth == 0) return;  // B may be null then, and so may A
+  for (int64_t j = 0; j < columns; j += kPanelColumns) {
+    float* panel = panels + j * depth;
+    const int64_t width = HWY_MIN(columns - j, kPanelColumns);
+    if (g.b_panels != nullptr) {
+      FillPanel(*g.b_panels, (column + j) / kPanelColumns, first, depth, panel);
+      continue;
+    }
+    const Half* from = g.b + first * g.b_row + (column + j) * g.b_column;
+    if (g.b_column == 1) {
+      for (int64_t k = 0; k < depth; ++k) {
+        WidenRun(from + k * g.b_row, panel + k * kPanelColumns, width);
+        for (int64_t i = width; i < kPanelColumns; ++i) panel[k * kPanelColumns + i] = 0.0f;
+      }
+      continue;
+    }
+    float* lines = ThreadScratch<float>(ScratchUse::kRow, depth * kPanelRows);
+    for (int64_t i = 0; i < kPanelColumns; i += kPanelRows) {
+      const int64_t count = HWY_MAX(HWY_MIN(width - i, kPanelRows), 0);
+      InterleaveStrided(from + i * g.b_column, g.b_column, g.b_row, count, depth, lines);
+      for (int64_t k = 0; k < depth; ++k) {
+        std::memcpy(panel + k * kPanelColumns + i, lines + k * kPanelRows,
+                    kPanelRows * sizeof(float));
+      }
+    }
+  }
+}
+
+// Rows [row, row + 8) or fewer of A, [panel][depth][4].
+HWY_INLINE void PackRows(const GemmOperands& g, int64_t row, int64_t rows, int64_t first,
+                         int64_t depth, float* panels) {
+  if (depth == 0) return;
+  for (int64_t i = 0; i < rows; i += kPanelRows) {
+    InterleaveStrided(g.a + (row + i) * g.a_row + first * g.a_column, g.a_row, g.a_column,
+                      HWY_MIN(rows - i, kPanelRows), depth, panels + i * depth);
+  }
+}
+
+// Where a tile of c is written at once; none if its rows are no runs.
+HWY_INLINE HalfTile PlaceTile(const GemmOperands& g, int64_t row, int64_t rows, int64_t column,
+                              int64_t columns) {
+  if (g.c_column != 1) return {};
+  return {g.c + row * g.c_row + column,
+          g.c_row,
+          nullptr,
+          g.bias == nullptr ? nullptr : g.bias + column,
+          rows,
+          columns};
+}
+
+HWY_INLINE void StoreTile(const GemmOperands& g, const float* tile, int64_t row, int64_t rows,
+                          int64_t column, int64_t columns) {
+  const float* bias = g.bias == nullptr ? nullptr : g.bias + column;
+  for (int64_t i = 0; i < rows; ++i) {
+    StoreSums(tile + i * kPanelColumns, bias, 0.0f, columns,
+              g.c + (row + i) * g.c_row + column * g.c_column, g.c_column);
+  }
+}
+
+// Rows of c that are runs; Multiply() finishes the others when all is done.
+HWY_INLINE void FinishRows(const GemmOperands& g, int64_t row, int64_t rows, int64_t column,
+                           int64_t columns) {
+  if (g.c_column != 1) return;
+  g.epilogue.FinishRuns(g.c + row * g.c_row + column, rows, columns, g.c_row);
+}
+
+// The weights that follow those of a block: its next pass, or the next block of columns.
+HWY_INLINE Ahead WeightsAhead(const GemmOperands& g, int64_t first, int64_t terms, int64_t tile,
+                              int64_t tiles, int64_t panel, int64_t panels) {
+  if (g.b_panels == nullptr || g.b_panels->form != WeightForm::kDense) return {};
+  const int64_t next = first + terms < g.k ? first + terms : 0;
+  if (next == 0) panel += panels;
+  if (panel * kPanelColumns >= g.n) return {};
+  const int64_t depth = HWY_MIN(g.k - next, EvenPart(g.k, kBlockDepth));
+  return AheadOf(g.b_panels->halves.data() + (panel * g.k + next) * kPanelColumns,
+                 depth * kPanelColumns, tile, tiles, terms);
+}
+
+// c[row .. row + rows, column .. column + columns]; `column` is a multiple of 48.
+HWY_INLINE void MultiplyBlock(const GemmOperands& g, int64_t row, int64_t rows, int64_t column,
+                              int64_t columns) {
+  MultiplyPanels(
+      rows, columns, g.k, EvenPart(g.k, kBlockDepth),
+      [&](int64_t first, int64_t depth, float* b)
+          HWY_ATTR { PackColumns(g, first, depth, column, columns, b); },
+      [&](int64_t i, int64_t height, int64_t first, int64_t depth, float* a)
+          HWY_ATTR { PackRows(g, row + i, height, first, depth, a); },
+      [&](int64_t i, int64_t height, int64_t j, int64_t width)
+          HWY_ATTR { return PlaceTile(g, row + i, height, column + j, width); },
+      [&](const float* tile, int64_t i, int64_t height, int64_t j, int64_t width) HWY_ATTR {
+        if (tile != nullptr) StoreTile(g, tile, row + i, height, column + j, width);
+        if (j + width == columns) FinishRows(g, row + i, height, column, columns);
+      },
+      [&](int64_t first, int64_t terms, int64_t i, int64_t j) HWY_ATTR {
+        return WeightsAhead(g, first, terms, i / kTileRows, CeilDiv(rows, kTileRows),
+                            (column + j) / kPanelColumns, CeilDiv(columns, kPanelColumns));
+      });
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace anemone::math::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

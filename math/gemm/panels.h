@@ -1,0 +1,147 @@
+// math/gemm/panels.h: the sizes in which matrix operands are packed and multiplied. Internal.
+#ifndef ANEMONE_MATH_GEMM_PANELS_H_
+#define ANEMONE_MATH_GEMM_PANELS_H_
+
+#include <algorithm>
+#include <cstdint>
+
+namespace anemone::math {
+
+inline constexpr int64_t kPanelRows = 4;      // rows of a panel of A
+inline constexpr int64_t kTileRows = 8;       // rows of a tile of C: two panels
+inline constexpr int64_t kPanelColumns = 48;  // columns of a panel of B and of a tile of C
+inline constexpr int64_t kTileSize = kTileRows * kPanelColumns;
+
+inline constexpr int64_t kMostLanes = 16;  // of floats, in the longest vector of any machine
+
+// Most terms summed per pass: 512 x 8 floats of A stay in the first-level cache, 512 x 192 of B
+// (384 KB) in the second.
+inline constexpr int64_t kBlockDepth = 512;
+inline constexpr int64_t kBlockColumns = 4 * kPanelColumns;
+inline constexpr int64_t kBlockRows = 512;
+
+inline constexpr int64_t kLineBytes = 64;  // of a cache's line
+
+inline int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+inline int64_t RoundUp(int64_t a, int64_t b) { return CeilDiv(a, b) * b; }
+
+struct BlockSize {
+  int64_t rows, columns;
+};
+
+// Part `part` of `parts` of [0, count) in whole `step`s: as large as another, or larger by one
+// step.
+struct Part {
+  int64_t first, last;
+
+  Part(int64_t count, int64_t step, int64_t part, int64_t parts)
+      : first(CeilDiv(count, step) * part / parts * step),
+        last(std::min(CeilDiv(count, step) * (part + 1) / parts * step, count)) {}
+  int64_t size() const { return last - first; }
+};
+
+// The rows and columns of C in parts; each of rows with each of columns is a block, which one task
+// computes.
+struct Cut {
+  BlockSize size, step;  // of C; of which parts are made
+  int64_t by_rows = 1, by_columns = 1;
+
+  int64_t blocks() const { return by_rows * by_columns; }
+  Part Rows(int64_t block) const { return {size.rows, step.rows, block / by_columns, by_rows}; }
+  Part Columns(int64_t block) const {
+    return {size.columns, step.columns, block % by_columns, by_columns};
+  }
+  BlockSize largest() const {
+    return {CeilDiv(CeilDiv(size.rows, step.rows), by_rows) * step.rows,
+            CeilDiv(CeilDiv(size.columns, step.columns), by_columns) * step.columns};
+  }
+};
+
+// `count` in equal parts of at most `most`.
+inline int64_t EvenPart(int64_t count, int64_t most) {
+  return CeilDiv(count, std::max<int64_t>(CeilDiv(count, most), 1));
+}
+
+// Columns of B that its share of the cache holds, of so many terms.
+inline int64_t ColumnsOf(int64_t depth) {
+  constexpr int64_t kMostColumns = 64 * kPanelColumns;
+  const int64_t columns = kBlockDepth * kBlockColumns / std::max<int64_t>(depth, 1);
+  return std::clamp(columns / kPanelColumns * kPanelColumns, kBlockColumns, kMostColumns);
+}
+
+// What packing costs: as much as multiplying by so many rows (B) or columns (A).
+struct PackCost {
+  int64_t b_rows, a_columns;
+};
+
+// C in parts, one or a few for each thread, and each part in as few blocks of at most `most` and of
+// whole `step`s as that makes. A part's blocks follow each other, so one thread computes them, but
+// where the part is one of several along the columns and has several blocks along the rows. A part
+// packs its rows of A once for each block along its columns, and its columns of B once for each
+// along its rows.
+inline Cut CutBlocks(BlockSize size, BlockSize most, BlockSize step, PackCost pack, int64_t copies,
+                     int64_t threads) {
+  const auto pieces = [](int64_t count, int64_t by, int64_t at_most) {
+    return std::max<int64_t>(CeilDiv(CeilDiv(count, by), std::max<int64_t>(at_most / by, 1)), 1);
+  };
+  const auto in_blocks = [&](const Cut& parts) {
+    const BlockSize part = parts.largest();
+    const int64_t by_rows = parts.by_rows * pieces(part.rows, step.rows, most.rows);
+    const int64_t by_columns = parts.by_columns * pieces(part.columns, step.columns, most.columns);
+    // None is empty.
+    return Cut{size, step, std::min(by_rows, std::max<int64_t>(CeilDiv(size.rows, step.rows), 1)),
+               std::min(by_columns, std::max<int64_t>(CeilDiv(size.columns, step.columns), 1))};
+  };
+  Cut best = in_blocks({size, step});
+  if (threads == 1) return best;
+  // A thread takes as many parts as another or one more, of which one may be the largest.
+  const auto time = [&](const Cut& parts, const Cut& cut) {
+    const int64_t b_rows = cut.by_rows / parts.by_rows * pack.b_rows;
+    const int64_t a_columns = cut.by_columns / parts.by_columns * pack.a_columns;
+    const auto work = [&](double rows, double columns) {
+      return (rows + static_cast<double>(b_rows)) * (columns + static_cast<double>(a_columns));
+    };
+    const double rows = static_cast<double>(size.rows) / static_cast<double>(parts.by_rows);
+    const double columns =
+        static_cast<double>(size.columns) / static_cast<double>(parts.by_columns);
+    const BlockSize largest = parts.largest();
+    const auto each = static_cast<double>(CeilDiv(copies * parts.blocks(), threads));
+    return (each - 1) * work(rows, columns) +
+           work(static_cast<double>(largest.rows), static_cast<double>(largest.columns));
+  };
+  double best_time = time({size, step}, best);
+  const int64_t most_parts = 4 * threads / std::max<int64_t>(copies, 1);
+  const int64_t most_by_rows = std::min(CeilDiv(size.rows, step.rows), most_parts);
+  for (int64_t i = 1; i <= most_by_rows; ++i) {
+    const int64_t most_by_columns = std::min(CeilDiv(size.columns, step.columns), most_parts / i);
+    for (int64_t j = 1; j <= most_by_columns; ++j) {
+      const Cut parts{size, step, i, j}, cut = in_blocks(parts);
+      const double part_time = time(parts, cut);
+      if (part_time < best_time) best = cut, best_time = part_time;
+    }
+  }
+  return best;
+}
+
+// Blocks as large as the caches like.
+inline Cut ChooseBlocks(BlockSize size, int64_t depth, int64_t column_step, int64_t copies,
+                        int64_t threads) {
+  return CutBlocks(size, {kBlockRows, ColumnsOf(depth)}, {kTileRows, column_step},
+                   {.b_rows = 4, .a_columns = 4}, copies, threads);
+}
+
+// Where B need not be packed: all columns, and as many rows as the second-level cache holds. Cut by
+// rows, a thread goes on from what it left in its own cache, so rows are cut by half tiles too;
+// those of one tile are not, for it reads B once.
+inline Cut ChooseStreamed(BlockSize size, int64_t depth, int64_t copies, int64_t threads) {
+  constexpr int64_t kMostRows = 256, kMostFloats = 1 << 18;
+  const int64_t most = kMostFloats / std::max<int64_t>(depth, 1) / kTileRows * kTileRows;
+  return CutBlocks(size,
+                   {std::clamp(most, kTileRows, kMostRows), RoundUp(size.columns, kPanelColumns)},
+                   {size.rows > kTileRows ? kPanelRows : kTileRows, kPanelColumns},
+                   {.b_rows = 0, .a_columns = 4}, copies, threads);
+}
+
+}  // namespace anemone::math
+
+#endif  // ANEMONE_MATH_GEMM_PANELS_H_

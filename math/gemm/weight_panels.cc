@@ -1,0 +1,202 @@
+#include "math/gemm/weight_panels.h"
+
+#include <algorithm>
+
+#include "base/nibbles.h"
+#include "math/gemm/panels.h"
+
+namespace anemone::math {
+namespace {
+
+// What is read past the last code (weight_panels-inl.h).
+constexpr int64_t kCodeSlack = kPanelColumns;
+// Scales of fewer terms cost more than they save.
+constexpr int64_t kLeastRun = 8;
+
+int64_t PanelsPerGroup(const PanelLayout& p) { return CeilDiv(p.lines, p.width); }
+
+// Where term `k` of line `j` lies among the panels of a group.
+int64_t PlaceOf(const PanelLayout& p, int64_t j, int64_t k) {
+  return (j / p.width * p.depth + k) * p.width + j % p.width;
+}
+
+// set(place, half) of every weight of a group, read in runs as they are stored.
+template <class Set>
+void ReadGroup(const PanelLayout& p, int64_t group, HalfReader weights, const Set& set) {
+  const int64_t base = group * p.lines * p.depth;
+  const bool by_lines = p.term_step == 1;
+  std::vector<Half> row(by_lines ? p.depth : p.lines);
+  const int64_t rows = by_lines ? p.lines : p.depth;
+  for (int64_t i = 0; i < rows; ++i) {
+    weights(base + i * static_cast<int64_t>(row.size()), absl::MakeSpan(row));
+    for (int64_t at = 0; at < static_cast<int64_t>(row.size()); ++at) {
+      set(by_lines ? PlaceOf(p, i, at) : PlaceOf(p, at, i), row[at]);
+    }
+  }
+}
+
+void PackDense(const PanelLayout& p, int64_t groups, HalfReader weights, WeightPanels& to) {
+  const int64_t size = PanelsPerGroup(p) * p.width * p.depth;
+  to.halves = AlignedArray<Half>(groups * size);
+  for (int64_t group = 0; group < groups; ++group) {
+    Half* halves = to.halves.data() + group * size;
+    ReadGroup(p, group, weights, [&](int64_t place, Half h) { halves[place] = h; });
+  }
+}
+
+void PackCodes(const PanelLayout& p, int64_t groups, const CodedWeights& c, WeightPanels& to) {
+  const int64_t size = PanelsPerGroup(p) * p.width * p.depth;
+  to.bits = c.bits;
+  to.codes = AlignedArray<uint8_t>(groups * size * c.bits / 8 + kCodeSlack);
+  // Affine codes become signed; PackScales moves their zero points along.
+  const int flip = c.form == WeightForm::kAffine && !c.is_signed ? 1 << (c.bits - 1) : 0;
+  for (int64_t group = 0; group < groups; ++group) {
+    const int64_t base = group * p.lines * p.depth;
+    for (int64_t j = 0; j < p.lines; ++j) {
+      for (int64_t k = 0; k < p.depth; ++k) {
+        const int64_t from = base + j * p.line_step + k * p.term_step;
+        const int64_t place = group * size + PlaceOf(p, j, k);
+        if (c.bits == 4) {
+          PutNibble(to.codes.data(), place, NibbleAt(c.codes, from) ^ flip);
+        } else {
+          to.codes.data()[place] = static_cast<uint8_t>(static_cast<int>(c.codes[from]) ^ flip);
+        }
+      }
+    }
+  }
+}
+
+void PackScales(const PanelLayout& p, int64_t groups, const CodedWeights& c, WeightPanels& to) {
+  const int64_t runs = p.depth / to.run;
+  const int64_t size = PanelsPerGroup(p) * runs * p.width;
+  const bool shifted = !c.is_signed || !c.zero_points.empty();
+  const int shift = c.is_signed ? 0 : 1 << (c.bits - 1);
+  to.scales.assign(groups * size, 0.0f);
+  to.zero_points.assign(shifted ? groups * size : 0, 0.0f);
+  for (int64_t group = 0; group < groups; ++group) {
+    const int64_t base = group * p.lines * p.depth;
+    for (int64_t j = 0; j < p.lines; ++j) {
+      for (int64_t run = 0; run < runs; ++run) {
+        const int64_t index = c.grid.IndexOf(base + j * p.line_step + run * to.run * p.term_step);
+        const int64_t place = group * size + (j / p.width * runs + run) * p.width + j % p.width;
+        to.scales[place] = c.scales[index];
+        if (!shifted) continue;
+        const int zero = c.zero_points.empty() ? 0 : c.zero_points[index];
+        to.zero_points[place] = static_cast<float>(zero - shift);
+      }
+    }
+  }
+}
+
+// By the values alone: what is not +0 is kept. False if that takes no less than dense.
+bool PackSparse(const PanelLayout& p, int64_t groups, HalfReader weights, WeightPanels& to) {
+  const int64_t size = PanelsPerGroup(p) * p.width * p.depth;
+  to.mask = BitMask(groups * size);
+  int64_t kept = 0;
+  for (int64_t group = 0; group < groups; ++group) {
+    ReadGroup(p, group, weights, [&](int64_t place, Half h) {
+      if (h == kHalfZero) return;
+      to.mask.Set(group * size + place);
+      ++kept;
+    });
+  }
+  if (kept * 2 + groups * size / 8 >= groups * size * 2) return false;
+  to.mask.CountSet();
+  to.values.resize(kept);
+  for (int64_t group = 0; group < groups; ++group) {
+    ReadGroup(p, group, weights, [&](int64_t place, Half h) {
+      if (h != kHalfZero) to.values[to.mask.SetBefore(group * size + place)] = h;
+    });
+  }
+  return true;
+}
+
+std::vector<float> RoundedTable(const CodedWeights& c) {
+  std::vector<Half> halves(c.table.size());
+  FloatToHalf(c.table, absl::MakeSpan(halves), NanRule::kToInfinity);
+  std::vector<float> table(halves.size());
+  HalfToFloat(halves, absl::MakeSpan(table));
+  table.resize(int64_t{1} << c.bits, 0.0f);  // codes have been checked; lines of padding read 0
+  return table;
+}
+
+// False: this form is kept dense.
+bool PackCompressed(const PanelLayout& p, int64_t groups, HalfReader weights,
+                    const CodedWeights& coded, WeightPanels& to) {
+  switch (coded.form) {
+    case WeightForm::kDense:
+      return false;
+    case WeightForm::kAffine:
+      to.run = coded.grid.SharedRun(p.term_step, p.depth);
+      if (to.run < std::min(kLeastRun, p.depth)) return false;
+      PackCodes(p, groups, coded, to);
+      PackScales(p, groups, coded, to);
+      return true;
+    case WeightForm::kPalette:
+      PackCodes(p, groups, coded, to);
+      to.table = RoundedTable(coded);
+      return true;
+    case WeightForm::kSparse:
+      return PackSparse(p, groups, weights, to);
+  }
+  return false;
+}
+
+}  // namespace
+
+int64_t WeightPanels::bytes() const {
+  const size_t sum = halves.size() * sizeof(Half) + codes.size() +
+                     (scales.size() + zero_points.size() + table.size()) * sizeof(float) +
+                     mask.bytes() + values.size() * sizeof(Half);
+  return static_cast<int64_t>(sum);
+}
+
+WeightPanels PackWeightPanels(const PanelLayout& layout, int64_t groups, HalfReader weights,
+                              const CodedWeights* coded) {
+  WeightPanels panels;
+  panels.width = layout.width;
+  panels.depth = layout.depth;
+  if (coded != nullptr && layout.depth > 0 &&
+      PackCompressed(layout, groups, weights, *coded, panels)) {
+    panels.form = coded->form;
+    return panels;
+  }
+  panels = WeightPanels{.width = layout.width, .depth = layout.depth};
+  PackDense(layout, groups, weights, panels);
+  return panels;
+}
+
+bool AreEven(const uint16_t* magnitudes, int64_t lines, float most_spread) {
+  const auto [least, most] = std::minmax_element(magnitudes, magnitudes + lines);
+  // False where one is a NaN or infinite, or zero but not all are.
+  return ToFloat(Half{*most}) <= most_spread * ToFloat(Half{*least}) && *most < kHalfInfinity.bits;
+}
+
+std::vector<uint8_t> EvenLines(const WeightPanels& weights, int64_t groups, int64_t lines,
+                               int64_t band, int64_t pass_terms, float most_spread) {
+  const int64_t panels = CeilDiv(lines, weights.width);
+  std::vector<uint8_t> even;
+  std::vector<uint16_t> largest;
+  for (int64_t group = 0; group < groups; ++group) {
+    for (int64_t first = 0; first < weights.depth; first += pass_terms) {
+      const int64_t last = std::min(first + pass_terms, weights.depth);
+      largest.assign(panels * weights.width, 0);
+      for (int64_t panel = 0; panel < panels; ++panel) {
+        uint16_t* to = largest.data() + panel * weights.width;
+        for (int64_t k = first; k < last; ++k) {
+          const int64_t at = ((group * panels + panel) * weights.depth + k) * weights.width;
+          for (int64_t i = 0; i < weights.width; ++i) {
+            to[i] = std::max<uint16_t>(to[i], weights.halves.data()[at + i].bits & 0x7fff);
+          }
+        }
+      }
+      for (int64_t line = 0; line < lines; line += band) {
+        const bool whole = line + band <= lines;
+        even.push_back(whole && AreEven(largest.data() + line, band, most_spread) ? 1 : 0);
+      }
+    }
+  }
+  return even;
+}
+
+}  // namespace anemone::math

@@ -1,0 +1,110 @@
+#include "math/reduce/softmax.h"
+
+#include <cassert>
+
+#include "math/core/loop_nest.h"
+#include "math/core/parallel.h"
+#include "math/core/scratch.h"
+#include "math/move/transpose.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "math/reduce/softmax.cc"
+#include "hwy/foreach_target.h"
+// foreach_target.h comes first.
+#include "math/reduce/softmax-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace anemone::math::HWY_NAMESPACE {
+
+void SoftmaxRows(const Half* x, Half* y, int64_t rows, int64_t count) {
+  const DF df;
+  float* row = ThreadScratch<float>(ScratchUse::kRow, count);
+  for (int64_t i = 0; i < rows; ++i, x += count, y += count) {
+    WidenRun(x, row, count);
+    const VF sum = hn::Set(
+        df, ExpRow(row, count, [](VF v, VF max) HWY_ATTR { return ShiftedExpHalf(v, max); }));
+    int64_t j = 0;
+    for (; j + kLanes <= count; j += kLanes) {
+      StoreHalf(hn::Div(hn::LoadU(df, row + j), sum), y + j);
+    }
+    if (j < count) {
+      StoreHalfN(hn::Div(LoadFloatN(row + j, count - j), sum), y + j, count - j);
+    }
+  }
+}
+
+// Columns [0, width) of a (count x stride) plane, a vector of columns at a time; the sums run down
+// the column.
+void SoftmaxColumns(const Half* x, Half* y, int64_t count, int64_t stride, int64_t width) {
+  const DF df;
+  for (int64_t j = 0; j < width; j += kLanes) {
+    const int64_t lanes = HWY_MIN(width - j, kLanes);
+    const auto load = [&](const Half* from) HWY_ATTR {
+      return lanes == kLanes ? LoadHalf(from) : LoadHalfN(from, lanes);
+    };
+    const auto store = [&](VF value, Half* to) HWY_ATTR {
+      if (lanes == kLanes) return StoreHalf(value, to);
+      StoreHalfN(value, to, lanes);
+    };
+    VF max = hn::Set(df, -hwy::HighestValue<float>() * 2.0f);
+    for (int64_t i = 0; i < count; ++i) {
+      const VF value = load(x + i * stride + j);
+      max = hn::IfThenElse(hn::Gt(value, max), value, max);
+    }
+    VF sum = hn::Zero(df);
+    for (int64_t i = 0; i < count; ++i) {
+      const VF e = ShiftedExpHalf(load(x + i * stride + j), max);
+      sum = hn::Add(sum, e);
+      store(e, y + i * stride + j);
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      store(hn::Div(load(y + i * stride + j), sum), y + i * stride + j);
+    }
+  }
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace anemone::math::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace anemone::math {
+
+HWY_EXPORT(SoftmaxRows);
+HWY_EXPORT(SoftmaxColumns);
+
+void Softmax(const Extents& extents, AxisSet axes, absl::Span<const Half> x, absl::Span<Half> y) {
+  assert(x.size() == y.size() && static_cast<int64_t>(x.size()) == Count(extents));
+  AxisRun run;
+  if (!FindAxisRun(extents, axes, &run)) {
+    const std::array<int, kRank> permutation = AxesLast(axes);
+    const Extents moved = Permuted(extents, permutation);
+    AxisSet moved_axes;
+    for (int i = 0; i < kRank; ++i) {
+      if (axes.Has(permutation[i])) moved_axes.Add(i);
+    }
+    const CallScratch<Half> rows(static_cast<int64_t>(x.size()));
+    Transpose(extents, permutation, x, rows.span());
+    Softmax(moved, moved_axes, rows.span(), rows.span());
+    return Transpose(moved, Inverse(permutation), rows.span(), y);
+  }
+  if (run.inner == 1) {
+    return ParallelForItems(run.outer, run.count * 4, [&](int64_t begin, int64_t end) {
+      HWY_DYNAMIC_DISPATCH(SoftmaxRows)
+      (x.data() + begin * run.count, y.data() + begin * run.count, end - begin, run.count);
+    });
+  }
+  constexpr int64_t kStrip = 64;
+  const int64_t strips = (run.inner + kStrip - 1) / kStrip;
+  ParallelForItems(run.outer * strips, run.count * kStrip * 4, [&](int64_t begin, int64_t end) {
+    for (int64_t item = begin; item < end; ++item) {
+      const int64_t column = item % strips * kStrip;
+      const int64_t at = item / strips * run.count * run.inner + column;
+      HWY_DYNAMIC_DISPATCH(SoftmaxColumns)
+      (x.data() + at, y.data() + at, run.count, run.inner, std::min(kStrip, run.inner - column));
+    }
+  });
+}
+
+}  // namespace anemone::math
+#endif  // HWY_ONCE

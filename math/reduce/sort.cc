@@ -1,0 +1,94 @@
+#include "math/reduce/sort.h"
+
+#include <algorithm>
+#include <cassert>
+#include <functional>
+
+#include "math/core/order_key.h"
+#include "math/core/parallel.h"
+#include "math/core/scratch.h"
+
+namespace anemone::math {
+namespace {
+
+// A place, and above it the first lane's key there: as numbers they are in order, the lower place
+// first among equals.
+using Place = uint64_t;
+constexpr int kPlaceBits = 40;
+
+constexpr Place kPlaces = (Place{1} << kPlaceBits) - 1;
+
+// Its own inverse.
+Place PlaceOf(Place i, bool last_first) { return last_first ? kPlaces - i : i; }
+
+// Larger the later it comes; at least 0.
+int KeyOf(Half x, bool descending) { return 0x8000 + (descending ? -OrderKey(x) : OrderKey(x)); }
+
+template <class Before>
+void TakeFirst(absl::Span<Place> places, int64_t count, const Before& before) {
+  const auto end = places.begin() + count;
+  if (end != places.end()) std::nth_element(places.begin(), end, places.end(), before);
+  std::sort(places.begin(), end, before);
+}
+
+// The first places of the order of one line of lanes, whose first element is x[0].
+void Order(const SortSpec& spec, const Half* x, int64_t step, int64_t lane_step,
+           absl::Span<Place> places) {
+  const auto index_of = [&](Place place) {
+    return static_cast<int64_t>(PlaceOf(place & kPlaces, spec.last_first));
+  };
+  auto key = [&](int64_t lane, int64_t i) {
+    return KeyOf(x[lane * lane_step + i * step], spec.descending);
+  };
+  for (int64_t i = 0; i < static_cast<int64_t>(places.size()); ++i) {
+    const Place first = spec.lanes.empty() ? 0 : key(spec.lanes[0], i);
+    places[i] = first << kPlaceBits | PlaceOf(static_cast<Place>(i), spec.last_first);
+  }
+  if (spec.lanes.size() <= 1) return TakeFirst(places, spec.count, std::less<Place>());
+  TakeFirst(places, spec.count, [&](Place a, Place b) {
+    if ((a ^ b) >> kPlaceBits != 0) return a < b;
+    for (int64_t lane : spec.lanes.subspan(1)) {
+      const int key_a = key(lane, index_of(a)), key_b = key(lane, index_of(b));
+      if (key_a != key_b) return key_a < key_b;
+    }
+    return a < b;
+  });
+}
+
+}  // namespace
+
+void Sort(const SortSpec& spec, const Extents& extents, absl::Span<const Half> x,
+          absl::Span<Half> y) {
+  const int sort = spec.sort_axis, vector = spec.vector_axis;
+  Extents made = extents;
+  made[sort] = spec.count;
+  if (spec.indices) made[vector] = 1;
+  assert(sort != vector && static_cast<int64_t>(x.size()) == Count(extents) &&
+         static_cast<int64_t>(y.size()) == Count(made));
+  const Strides from = DenseStrides(extents), to = DenseStrides(made);
+  Extents lines = extents;
+  lines[sort] = lines[vector] = 1;
+  const int64_t work = extents[sort] * (16 + extents[vector]);  // a comparison or so a bit of a key
+  ParallelForItems(Count(lines), work, [&](int64_t begin, int64_t end) {
+    const CallScratch<Place> places(extents[sort]);
+    for (int64_t line = begin; line < end; ++line) {
+      const Half* source = x.data();
+      Half* target = y.data();
+      int64_t rest = line;
+      for (int i = kRank - 1; i >= 0; rest /= lines[i], --i) {
+        source += rest % lines[i] * from[i];
+        target += rest % lines[i] * to[i];
+      }
+      Order(spec, source, from[sort], from[vector], places.span());
+      for (int64_t k = 0; k < spec.count; ++k) {
+        const auto at = static_cast<int64_t>(PlaceOf(places[k] & kPlaces, spec.last_first));
+        if (spec.indices) target[k * to[sort]] = ToHalf(static_cast<float>(at));
+        for (int64_t lane = 0; !spec.indices && lane < extents[vector]; ++lane) {
+          target[k * to[sort] + lane * to[vector]] = source[at * from[sort] + lane * from[vector]];
+        }
+      }
+    }
+  });
+}
+
+}  // namespace anemone::math

@@ -1,0 +1,142 @@
+#include "provider/buckets/bucketed.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "base/annotated.h"
+#include "base/guarded.h"
+#include "base/status_macros.h"
+#include "provider/buckets/padding_copy.h"
+
+namespace anemone {
+namespace {
+
+// Of sizes that cannot be padded: enough for a caller that has a few, and a bound on memory.
+constexpr size_t kMostExactPrograms = 4;
+
+}  // namespace
+
+absl::StatusOr<const Bucketed::Proof*> Bucketed::ProofOf(const BucketSizes& bucket,
+                                                         const BucketSizes& sizes) {
+  const auto find = [&]() -> const Proof* {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = proofs_.find(sizes);
+    return found == proofs_.end() ? nullptr : &found->second;
+  };
+  if (const Proof* known = find()) return known;
+  const std::lock_guard<std::mutex> making(making_);
+  if (const Proof* known = find()) return known;  // by a thread that was before us
+  Proof proof = buckets_.Prove(bucket, sizes);
+  if (!proof.ok() && !absl::IsFailedPrecondition(proof.status())) return proof.status();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return &proofs_.emplace(sizes, std::move(proof)).first->second;
+}
+
+// Why these inputs cannot be padded though others of their sizes can; "" if they can.
+std::string Bucketed::MaskRefusal(const PaddingProof& proof, const NamedTensors& inputs) const {
+  const Graph& graph = buckets_.free().graph;
+  for (const MaskCondition& condition : proof.masks) {
+    const std::string& name = graph.values[graph.inputs[condition.input]].name;
+    const auto mask = inputs.find(name);
+    if (mask != inputs.end() && Holds(condition, mask->second)) continue;
+    return absl::StrCat("input '", name, "': ",
+                        condition.all ? "a mask that leaves something out together with another one"
+                                      : "a mask that leaves a whole row out",
+                        ", which would share it out among the padding");
+  }
+  return "";
+}
+
+absl::StatusOr<std::shared_ptr<const Session>> Bucketed::ProgramOf(const BucketSizes& sizes,
+                                                                   bool exact) {
+  const auto find = [&]() -> std::shared_ptr<const Session> {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto bucket = programs_.find(sizes);
+    if (bucket != programs_.end()) return bucket->second;
+    const auto found = std::find_if(exact_programs_.begin(), exact_programs_.end(),
+                                    [&](const Program& program) { return program.first == sizes; });
+    if (found == exact_programs_.end()) return nullptr;
+    exact_programs_.splice(exact_programs_.begin(), exact_programs_, found);
+    return found->second;
+  };
+  if (auto known = find()) return known;
+  const std::lock_guard<std::mutex> making(making_);
+  if (auto known = find()) return known;
+  ANEMONE_ASSIGN_OR_RETURN(Session session, load_([&] { return buckets_.ModelAt(sizes); }));
+  auto made = std::make_shared<const Session>(std::move(session));
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const LoadTimes took = made->times();
+  times_.load += took.load;
+  times_.plan += took.plan;
+  times_.compile += took.compile;
+  if (!exact) return programs_[sizes] = std::move(made);
+  exact_programs_.emplace_front(sizes, made);
+  if (exact_programs_.size() > kMostExactPrograms) exact_programs_.pop_back();
+  return made;
+}
+
+absl::StatusOr<Bucketed::Job> Bucketed::Prepare(const NamedTensors& inputs) {
+  Job job{.inputs = inputs};
+  ANEMONE_ASSIGN_OR_RETURN(job.use.sizes, buckets_.SizesOf(inputs));
+  job.use.bucket = buckets_.BucketOf(job.use.sizes);
+  if (job.use.bucket != job.use.sizes) {
+    ANEMONE_ASSIGN_OR_RETURN(const Proof* proof, ProofOf(job.use.bucket, job.use.sizes));
+    job.use.refusal =
+        proof->ok() ? MaskRefusal(**proof, inputs) : std::string(proof->status().message());
+    job.use.padded = job.use.refusal.empty();
+    if (job.use.padded) job.layouts = &(*proof)->outputs;
+  }
+  const bool exact = !job.use.refusal.empty();
+  if (exact) job.use.bucket = job.use.sizes;
+  ANEMONE_ASSIGN_OR_RETURN(job.program, ProgramOf(job.use.bucket, exact));
+  if (job.use.padded) {
+    for (const PortInfo& port : job.program->inputs()) {
+      const auto given = job.inputs.find(port.name);
+      if (given == job.inputs.end()) continue;
+      ANEMONE_ASSIGN_OR_RETURN(given->second, PadTensor(given->second, port.dims));
+    }
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  last_ = job.program;
+  return job;
+}
+
+absl::StatusOr<NamedTensors> Bucketed::Crop(const Job& job, NamedTensors outputs) {
+  if (job.layouts == nullptr) return outputs;
+  const std::vector<PortInfo>& ports = job.program->outputs();
+  for (size_t i = 0; i < job.layouts->size(); ++i) {
+    Tensor& output = outputs.at(ports[i].name);
+    auto cropped = CropTensor(output, (*job.layouts)[i]);
+    if (!cropped.ok()) {
+      return Annotated(cropped.status(), absl::StrCat("output '", ports[i].name, "'"));
+    }
+    output = *std::move(cropped);
+  }
+  return outputs;
+}
+
+PlanSummary Bucketed::summary() {
+  const auto last = [&] {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return last_;
+  }();
+  return last == nullptr ? PlanSummary() : last->Summary();
+}
+
+LoadTimes Bucketed::times() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return times_;
+}
+
+absl::StatusOr<const SizedPlans*> Bucketed::Plans() {
+  return Guarded("plan the buckets", [&]() -> absl::StatusOr<const SizedPlans*> {
+    const std::lock_guard<std::mutex> making(making_);
+    if (plans_ == nullptr) {
+      ANEMONE_ASSIGN_OR_RETURN(SizedPlans plans, SizedPlans::OfBuckets(buckets_, {&planning_, 1}));
+      plans_ = std::make_unique<const SizedPlans>(std::move(plans));
+    }
+    return plans_.get();
+  });
+}
+
+}  // namespace anemone

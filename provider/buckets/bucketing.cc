@@ -1,0 +1,213 @@
+#include "provider/buckets/bucketing.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/near_names.h"
+#include "base/status_macros.h"
+#include "importer/read/bindings.h"
+
+namespace anemone {
+namespace {
+
+// Each is planned by `check`, and may become a program.
+constexpr size_t kMostBuckets = 64;
+
+absl::Status Bad(absl::string_view where, absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat(where, ": ", what));
+}
+
+std::string OptionOf(const std::string& symbol, const std::vector<int64_t>& sizes) {
+  return absl::StrCat("--bucket ", symbol, "=", absl::StrJoin(sizes, ","));
+}
+
+}  // namespace
+
+std::string BucketText(const BucketSizes& sizes) {
+  return absl::StrJoin(sizes, ",", absl::PairFormatter("="));
+}
+
+absl::Status Bucketing::CheckSizes() const {
+  size_t combinations = 1;
+  for (const auto& [symbol, sizes] : buckets_) {
+    const std::string option = OptionOf(symbol, sizes);
+    if (sizes.empty()) return Bad(option, "want at least one size");
+    if (sizes.front() < 1) return Bad(option, "want sizes of at least 1");
+    if (options_.dims.contains(symbol)) {
+      return Bad(option, absl::StrCat("--dim binds '", symbol, "' too; drop one of the two"));
+    }
+    combinations *= std::min(sizes.size(), kMostBuckets + 1);
+    if (combinations > kMostBuckets) {
+      return Bad(option, absl::StrCat("too many combinations of buckets; give fewer sizes, so that "
+                                      "there are at most ",
+                                      kMostBuckets));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Bucketing::CheckSymbols() const {
+  std::set<std::string> found;
+  for (ValueId id : free_.graph.inputs) {
+    const Value& value = free_.graph.values[id];
+    if (!value.shape) continue;
+    for (const Dim& dim : *value.shape) {
+      if (!dim.known() && !dim.symbol.empty()) found.insert(dim.symbol);
+    }
+  }
+  for (const auto& [symbol, sizes] : buckets_) {
+    if (found.contains(symbol)) continue;
+    return Bad(
+        OptionOf(symbol, sizes),
+        absl::StrCat("no input has a free dimension of that name; ",
+                     found.empty() ? "none has one"
+                                   : absl::StrCat("there are ",
+                                                  NearText(symbol, {found.begin(), found.end()}))));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Bucketing> Bucketing::Make(
+    const std::map<std::string, std::vector<int64_t>>& buckets, ImportOptions options,
+    Import import) {
+  Bucketing made;
+  made.buckets_ = buckets;
+  for (auto& [symbol, sizes] : made.buckets_) {
+    std::sort(sizes.begin(), sizes.end());
+    sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  }
+  made.options_ = std::move(options);
+  made.import_ = std::move(import);
+  ANEMONE_RETURN_IF_ERROR(made.CheckSizes());
+  ANEMONE_ASSIGN_OR_RETURN(made.free_, made.ProvableAt({}));
+  ANEMONE_RETURN_IF_ERROR(made.CheckSymbols());
+  // What is no bucket must be bound. The smallest bucket tells.
+  const BucketSizes smallest = made.All().front();
+  ANEMONE_ASSIGN_OR_RETURN(made.provable_[smallest], made.ProvableAt(smallest));
+  ANEMONE_RETURN_IF_ERROR(RequireBound(made.provable_[smallest]));
+  return made;
+}
+
+ImportOptions Bucketing::Bound(const BucketSizes& sizes) const {
+  ImportOptions options = options_;
+  options.dims.insert(sizes.begin(), sizes.end());
+  return options;
+}
+
+absl::StatusOr<Model> Bucketing::ModelAt(const BucketSizes& sizes) const {
+  return import_(Bound(sizes));
+}
+
+absl::StatusOr<Model> Bucketing::ProvableAt(const BucketSizes& sizes) const {
+  ImportOptions options = Bound(sizes);
+  options.stop_after = 0;
+  return import_(options);
+}
+
+std::vector<BucketSizes> Bucketing::All() const {
+  std::vector<BucketSizes> all = {{}};
+  for (const auto& [symbol, sizes] : buckets_) {
+    std::vector<BucketSizes> longer;
+    for (const BucketSizes& begun : all) {
+      for (int64_t size : sizes) {
+        longer.push_back(begun);
+        longer.back()[symbol] = size;
+      }
+    }
+    all = std::move(longer);
+  }
+  return all;
+}
+
+absl::Status Bucketing::TakeSizes(const Value& input, const Tensor& tensor,
+                                  BucketSizes& sizes) const {
+  const Shape shape = input.shape.value_or(Shape());
+  bool fits = tensor.type() == input.type && tensor.dims().size() == shape.size();
+  for (size_t a = 0; fits && a < shape.size(); ++a) {
+    fits = !shape[a].known() || shape[a].size == tensor.dims()[a];
+  }
+  if (!fits) {
+    return Bad(absl::StrCat("input '", input.name, "'"),
+               absl::StrCat("want ", DataTypeName(input.type), " ", ShapeText(shape), ", got ",
+                            DataTypeName(tensor.type()), " ", DimsToString(tensor.dims()),
+                            "; give an array of that type and shape"));
+  }
+  for (size_t a = 0; a < shape.size(); ++a) {
+    const std::string& symbol = shape[a].symbol;
+    if (shape[a].known() || !buckets_.contains(symbol)) continue;
+    const int64_t size = tensor.dims()[a];
+    const std::string where =
+        absl::StrCat("input '", input.name, "', dimension ", a, " ('", symbol, "')");
+    const std::vector<int64_t>& known = buckets_.at(symbol);
+    if (size > known.back()) {
+      return Bad(where, absl::StrCat("its size ", size, " is above the largest bucket, ",
+                                     known.back(), "; give a larger one (--bucket ", symbol,
+                                     "=...,", size, "), or a shorter input"));
+    }
+    if (size < 1) return Bad(where, "is empty; give at least one element");
+    const auto [found, is_new] = sizes.try_emplace(symbol, size);
+    if (!is_new && found->second != size) {
+      return Bad(where, absl::StrCat("its size is ", size, ", another input's is ", found->second,
+                                     "; give inputs of one size"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<BucketSizes> Bucketing::SizesOf(const std::map<std::string, Tensor>& inputs) const {
+  BucketSizes sizes;
+  for (ValueId id : free_.graph.inputs) {
+    const Value& input = free_.graph.values[id];
+    const auto given = inputs.find(input.name);
+    if (given == inputs.end()) continue;  // the program says what of it
+    ANEMONE_RETURN_IF_ERROR(TakeSizes(input, given->second, sizes));
+  }
+  for (const auto& bucket : buckets_) {
+    const std::string& symbol = bucket.first;
+    if (sizes.contains(symbol)) continue;
+    const auto& ports = free_.graph.inputs;
+    const auto port = std::find_if(ports.begin(), ports.end(), [&](ValueId id) {
+      const Shape shape = free_.graph.values[id].shape.value_or(Shape());
+      return std::any_of(shape.begin(), shape.end(),
+                         [&](const Dim& dim) { return dim.symbol == symbol; });
+    });
+    const std::string name = port == ports.end() ? "" : free_.graph.values[*port].name;
+    return Bad(absl::StrCat("dimension '", symbol, "'"),
+               absl::StrCat("no input that has it is given; give an array for '", name, "'"));
+  }
+  return sizes;
+}
+
+BucketSizes Bucketing::BucketOf(const BucketSizes& sizes) const {
+  BucketSizes bucket;
+  for (const auto& [symbol, size] : sizes) {
+    const std::vector<int64_t>& known = buckets_.at(symbol);
+    bucket[symbol] = *std::lower_bound(known.begin(), known.end(), size);
+  }
+  return bucket;
+}
+
+BucketSizes Bucketing::Below(const BucketSizes& bucket) const {
+  BucketSizes below;
+  for (const auto& [symbol, size] : bucket) {
+    const bool fits = size > 1 && !std::binary_search(buckets_.at(symbol).begin(),
+                                                      buckets_.at(symbol).end(), size - 1);
+    below[symbol] = fits ? size - 1 : size;
+  }
+  return below;
+}
+
+absl::StatusOr<PaddingProof> Bucketing::Prove(const BucketSizes& bucket, const BucketSizes& sizes) {
+  auto at_bucket = provable_.find(bucket);
+  if (at_bucket == provable_.end()) {
+    ANEMONE_ASSIGN_OR_RETURN(Model model, ProvableAt(bucket));
+    at_bucket = provable_.emplace(bucket, std::move(model)).first;
+  }
+  ANEMONE_ASSIGN_OR_RETURN(const Model exact, ProvableAt(sizes));
+  return ProvePadding(at_bucket->second, exact);
+}
+
+}  // namespace anemone

@@ -1,0 +1,96 @@
+#include "provider/buckets/sized_plans.h"
+
+#include "absl/strings/str_cat.h"
+#include "base/printable.h"
+#include "base/status_macros.h"
+#include "partitioner/plan_text.h"
+
+namespace anemone {
+
+absl::StatusOr<SizedPlans> SizedPlans::Of(Model model, absl::Span<const PlanOptions> plannings) {
+  SizedPlans made;
+  made.sizes_.push_back({std::move(model)});
+  ANEMONE_RETURN_IF_ERROR(made.MakePlans(plannings));
+  return made;
+}
+
+absl::StatusOr<SizedPlans> SizedPlans::OfBuckets(Bucketing& buckets,
+                                                 absl::Span<const PlanOptions> plannings) {
+  SizedPlans made;
+  for (const BucketSizes& bucket : buckets.All()) {
+    ANEMONE_ASSIGN_OR_RETURN(Model model, buckets.ModelAt(bucket));
+    Sized& added =
+        made.sizes_.emplace_back(Sized{std::move(model), bucket, buckets.Below(bucket), ""});
+    if (added.below == bucket) continue;
+    const absl::Status proven = buckets.Prove(bucket, added.below).status();
+    if (!proven.ok()) added.refusal = std::string(proven.message());
+  }
+  ANEMONE_RETURN_IF_ERROR(made.MakePlans(plannings));
+  return made;
+}
+
+absl::Status SizedPlans::MakePlans(absl::Span<const PlanOptions> plannings) {
+  for (const PlanOptions& planning : plannings) {
+    for (const Sized& sized : sizes_) {
+      ANEMONE_ASSIGN_OR_RETURN(Plan plan, MakePlan(sized.model, planning));
+      plans_.push_back(std::move(plan));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// "  bucket seq=64: smaller inputs are padded (proven for seq=63)".
+std::string SizedPlans::BucketLine(const Sized& sized) {
+  const std::string below = Printable(BucketText(sized.below));
+  std::string line = absl::StrCat("  bucket ", Printable(BucketText(sized.bucket)));
+  if (sized.below == sized.bucket) {
+    absl::StrAppend(&line, ": no size is padded to it");
+  } else if (sized.refusal.empty()) {
+    absl::StrAppend(&line, ": smaller inputs are padded (proven for ", below, ")");
+  } else {
+    absl::StrAppend(&line, ": smaller inputs get a program of their exact size\n    at ", below,
+                    ": ", Printable(sized.refusal),
+                    "\n    remedy: bind the dimension with --dim, or give each ",
+                    "size as a bucket");
+  }
+  return line + "\n";
+}
+
+void SizedPlans::AddBucket(const Sized& sized, Json& json) {
+  json["bucket"] = sized.bucket;
+  const bool none = sized.below == sized.bucket;
+  json["padding"] = none ? Json(nullptr)
+                         : Json{{"at", sized.below},
+                                {"proven", sized.refusal.empty()},
+                                {"reason", OrNull(sized.refusal)}};
+}
+
+std::string SizedPlans::Text(bool every_node, bool colour) const {
+  std::string text;
+  for (size_t i = 0; i < plans_.size(); ++i) {
+    const Sized& sized = SizedOf(i);
+    text += PlanText(sized.model, plans_[i], every_node, colour);
+    if (!sized.bucket.empty()) text += BucketLine(sized);
+  }
+  return text;
+}
+
+Json SizedPlans::TargetsJson() const {
+  Json targets = Json::array();
+  for (size_t i = 0; i < plans_.size(); ++i) {
+    const Sized& sized = SizedOf(i);
+    Json& added = targets.emplace_back(PlanJson(sized.model, plans_[i]));
+    if (!sized.bucket.empty()) AddBucket(sized, added);
+  }
+  return targets;
+}
+
+Json SizedPlans::ToJson() const {
+  const Sized& first = sizes_.front();
+  if (first.bucket.empty()) return ModelJson(first.model, plans_);
+  Json json = ModelJson(first.model, {plans_.data(), 1});
+  json["targets"] = TargetsJson();
+  return json;
+}
+
+}  // namespace anemone

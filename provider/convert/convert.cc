@@ -1,0 +1,235 @@
+#include "provider/convert/convert.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "anemone/version.h"
+#include "base/guarded.h"
+#include "base/mapped_file.h"
+#include "base/status_macros.h"
+#include "importer/opset/opsets.h"
+#include "importer/write/to_onnx.h"
+#include "partitioner/plan.h"
+#include "partitioner/plan_json.h"
+#include "provider/importing.h"
+#include "provider/package/engine_format.h"
+#include "provider/planning.h"
+
+namespace anemone {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A folder beside the one that is wanted: renamed when all is in it, else removed.
+class NewFolder {
+ public:
+  static absl::StatusOr<std::unique_ptr<NewFolder>> Make(const std::string& wanted) {
+    std::error_code error;
+    if (fs::exists(wanted, error) &&
+        !(fs::is_directory(wanted, error) && fs::is_empty(wanted, error))) {
+      return absl::AlreadyExistsError(absl::StrCat(
+          "folder '", wanted, "': is there and not empty; choose another, or remove it"));
+    }
+    auto folder = std::unique_ptr<NewFolder>(new NewFolder(wanted));
+    fs::create_directories(folder->path_, error);
+    if (error) return NotWritten(folder->path_);
+    return folder;
+  }
+  ~NewFolder() {
+    std::error_code error;
+    fs::remove_all(path_, error);
+  }
+  const std::string& path() const { return path_; }
+
+  absl::Status PutIntoPlace() {
+    std::error_code error;
+    fs::remove(wanted_, error);  // an empty one
+    fs::rename(path_, wanted_, error);
+    return error ? NotWritten(wanted_) : absl::OkStatus();
+  }
+
+ private:
+  explicit NewFolder(const std::string& wanted)
+      : wanted_(fs::path(wanted).lexically_normal().string()) {
+    while (wanted_.size() > 1 && wanted_.back() == '/') wanted_.pop_back();
+    path_ = absl::StrCat(wanted_, ".", getpid(), ".tmp");
+  }
+
+  std::string wanted_, path_;
+};
+
+Json PortsJson(const Graph& graph, const std::vector<ValueId>& values) {
+  Json ports = Json::array();
+  for (ValueId id : values) {
+    const Value& value = graph.values[id];
+    ports.push_back({{"name", value.name},
+                     {"dtype", std::string(DataTypeName(value.type))},
+                     {"shape", value.is_static() ? Json(value.dims()) : Json(nullptr)}});
+  }
+  return ports;
+}
+
+Json LinesJson(const std::vector<UnitNote>& notes) {
+  Json lines = Json::array();
+  for (const UnitNote& note : notes) {
+    lines.push_back({{"unit", note.unit}, {"type", note.type}, {"why", note.why}});
+  }
+  return lines;
+}
+
+// Which value each of a file's ports is, in the order in which they bind.
+Json PortsOfFile(const Graph& graph, const std::vector<ValueId>& values,
+                 const std::vector<std::string>& names, bool binds_by_name) {
+  std::vector<std::pair<std::string, std::string>> ports;
+  for (size_t i = 0; i < names.size(); ++i) {
+    ports.emplace_back(names[i], graph.values[values[i]].name);
+  }
+  if (binds_by_name) std::sort(ports.begin(), ports.end());
+  Json listed = Json::array();
+  for (auto& [port, value] : ports) listed.push_back({{"port", port}, {"value", value}});
+  return listed;
+}
+
+// One segment being written; `entry` is its line of the manifest.
+class SegmentWriter {
+ public:
+  SegmentWriter(const Model& model, const Plan& plan, const EngineFormat& format,
+                const ConvertOptions& options, const std::string& folder)
+      : model_(model), plan_(plan), format_(format), options_(options), folder_(folder) {}
+
+  absl::StatusOr<Json> Write(const Segment& segment, size_t id) {
+    Json entry = {{"id", id},
+                  {"placement", std::string(PlacementName(segment.placement))},
+                  {"inputs", PortsJson(model_.graph, segment.inputs)},
+                  {"outputs", PortsJson(model_.graph, segment.outputs)}};
+    const std::string name = absl::StrCat("segment-", id);
+    if (segment.placement == Placement::kEngine) {
+      ANEMONE_RETURN_IF_ERROR(WriteEngine(segment, name, entry));
+    } else {
+      ANEMONE_RETURN_IF_ERROR(WriteCpu(segment, name + ".onnx", entry));
+      entry["reasons"] = ReasonsOf(static_cast<int>(id));
+    }
+    return entry;
+  }
+
+ private:
+  absl::Status WriteEngine(const Segment& segment, const std::string& name, Json& entry) {
+    ANEMONE_ASSIGN_OR_RETURN(Network network, format_.prepare(segment.network, *plan_.target));
+    Unwritable found = format_.judge(network, *plan_.target, options_.netplist);
+    entry["folder"] = name;
+    entry["unverified"] = LinesJson(found.unverified);
+    if (found.missing.empty()) {
+      const std::string path = absl::StrCat(folder_, "/", name);
+      std::error_code error;
+      fs::create_directory(path, error);
+      if (error) return NotWritten(path);
+      absl::StatusOr<PortNames> ports = format_.save(network, options_.netplist, path);
+      if (ports.ok()) {
+        entry["ports"] = {{"inputs", Ports(segment.inputs, ports->inputs)},
+                          {"outputs", Ports(segment.outputs, ports->outputs)}};
+      } else if (absl::IsUnimplemented(ports.status())) {
+        fs::remove_all(path, error);
+        found.missing.push_back({"", "", std::string(ports.status().message())});
+      } else {
+        return ports.status();
+      }
+    }
+    entry["written"] = found.missing.empty();
+    entry["missing"] = LinesJson(found.missing);
+    return absl::OkStatus();
+  }
+
+  Json Ports(const std::vector<ValueId>& values, const std::vector<std::string>& names) const {
+    return PortsOfFile(model_.graph, values, names, format_.binds_by_name);
+  }
+
+  absl::Status WriteCpu(const Segment& segment, const std::string& name, Json& entry) {
+    ToOnnxOptions as{.external_from = kNeverExternal};
+    ANEMONE_ASSIGN_OR_RETURN(as.opsets, CommonOpsets(model_.graph, segment.nodes));
+    ANEMONE_ASSIGN_OR_RETURN(
+        OnnxModel model, ToOnnx(model_.graph, segment.nodes, segment.inputs, segment.outputs, as));
+    const std::string path = absl::StrCat(folder_, "/", name);
+    std::ofstream file(path, std::ios::binary);
+    if (!model.proto.SerializeToOstream(&file) || !file.flush()) return NotWritten(path);
+    entry["model"] = name;
+    entry["written"] = true;
+    return absl::OkStatus();
+  }
+
+  // Why its nodes stay on the CPU, each reason once for an operator.
+  Json ReasonsOf(int segment) const {
+    Json reasons = Json::array();
+    for (const PlanEntry& entry : plan_.entries) {
+      if (entry.segment != segment) continue;
+      Json reason = {{"op_type", model_.origins[entry.shown].op_type}};
+      AddReason(entry.verdict, reason);
+      const bool has_bodies = !BodiesOf(model_.graph.nodes[entry.nodes.back()]).empty();
+      if (has_bodies) reason["remedy"] = "no format holds it; convert its bodies as models";
+      if (std::find(reasons.begin(), reasons.end(), reason) == reasons.end()) {
+        reasons.push_back(std::move(reason));
+      }
+    }
+    return reasons;
+  }
+
+  const Model& model_;
+  const Plan& plan_;
+  const EngineFormat& format_;
+  const ConvertOptions& options_;
+  const std::string& folder_;
+};
+
+absl::StatusOr<Json> ConvertModel(const std::string& path, const std::string& folder,
+                                  const ConvertOptions& options) {
+  ANEMONE_ASSIGN_OR_RETURN(const EngineFormat* format,
+                           FindEngineFormat(options.to, options.netplist));
+  ANEMONE_ASSIGN_OR_RETURN(PlanOptions planning,
+                           PlanningOptions(options.target, std::string(RouteName(format->route)),
+                                           options.policy, options.rewrites));
+  auto runtime = std::make_shared<LazyRuntime>(1);
+  ANEMONE_ASSIGN_OR_RETURN(
+      Model model, ImportFile(path, ImportingOptions(options.dims, options.shapes, runtime)));
+  for (ValueId id : model.graph.outputs) {
+    if (!model.graph.values[id].constant) continue;
+    return absl::UnimplementedError(
+        absl::StrCat(path, ": output '", model.graph.values[id].name,
+                     "' is a constant, which no segment makes; take it off the model's outputs"));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Plan plan, MakePlan(model, planning));
+  ANEMONE_ASSIGN_OR_RETURN(std::unique_ptr<NewFolder> made, NewFolder::Make(folder));
+  Json segments = Json::array();
+  SegmentWriter writer(model, plan, *format, options, made->path());
+  for (size_t i = 0; i < plan.segments.size(); ++i) {
+    ANEMONE_ASSIGN_OR_RETURN(Json entry, writer.Write(plan.segments[i], i));
+    segments.push_back(std::move(entry));
+  }
+  Json manifest = {{"schema", 1},
+                   {"version", kVersion},
+                   {"model", fs::path(path).filename().string()},
+                   {"target", std::string(plan.target->option_name())},
+                   {"to", format->name},
+                   {"inputs", PortsJson(model.graph, model.graph.inputs)},
+                   {"outputs", PortsJson(model.graph, model.graph.outputs)},
+                   {"segments", std::move(segments)}};
+  const std::string manifest_path = absl::StrCat(made->path(), "/manifest.json");
+  std::ofstream file(manifest_path);
+  file << manifest.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+  if (!file.flush()) return NotWritten(manifest_path);
+  file.close();
+  ANEMONE_RETURN_IF_ERROR(made->PutIntoPlace());
+  return manifest;
+}
+
+}  // namespace
+
+absl::StatusOr<Json> Convert(const std::string& model, const std::string& folder,
+                             const ConvertOptions& options) {
+  return Guarded("convert the model", [&] { return ConvertModel(model, folder, options); });
+}
+
+}  // namespace anemone

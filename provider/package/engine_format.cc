@@ -1,0 +1,113 @@
+#include "provider/package/engine_format.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "engine/constant.h"
+#include "engine/formats/mil_emitter.h"
+#include "engine/formats/netplist_folder.h"
+#include "engine/unit_kind.h"
+#include "kernels/mil/mil_folder.h"
+#include "kernels/mil/mil_network.h"
+
+namespace anemone {
+namespace {
+
+UnitNote NoteOf(const Network& network, int unit, absl::string_view why) {
+  if (unit < 0) return {"", "", std::string(why)};
+  return {network.units[unit].name, network.units[unit].kind->type(), std::string(why)};
+}
+
+FormStatus LeastForm(const NetplistOptions& options) {
+  return options.verified_only ? FormStatus::kKnown : FormStatus::kUnverified;
+}
+
+// Composed forms are preferred to keys that nobody was seen to compile.
+absl::StatusOr<Network> PrepareNetplist(const Network& network, const Target& target) {
+  return ComposeForms(network, FormStatus::kKnown, target);
+}
+
+Unwritable JudgeNetplist(const Network& network, const Target& target,
+                         const NetplistOptions& options) {
+  Unwritable found;
+  for (size_t i = 0; i < network.units.size(); ++i) {
+    const UnitForm form = FormOf(network.units[i], network.BottomsOf(network.units[i]));
+    if (form.status == FormStatus::kKnown) continue;
+    (form.status < LeastForm(options) ? found.missing : found.unverified)
+        .push_back(NoteOf(network, static_cast<int>(i), form.why));
+  }
+  const NetworkVerdict checked = CheckNetwork(network, target, Route::kNetplist);
+  if (!checked.verdict.accepted) {
+    found.missing.push_back(
+        NoteOf(network, checked.unit,
+               absl::StrCat("its composed form is refused: ", checked.verdict.message)));
+  }
+  return found;
+}
+
+absl::StatusOr<PortNames> SaveAsNetplist(const Network& network, const NetplistOptions& options,
+                                         const std::string& folder) {
+  return SaveNetplist(network, LeastForm(options), options.form, folder);
+}
+
+absl::StatusOr<Network> PrepareMil(const Network& network, const Target&) { return network; }
+
+// Whether the target takes the program's statements: between them stand tensors that the network
+// has not, such as a product's rows on the height, whose cap is another than the channels'.
+absl::Status ReadAsMil(const Network& network, const Target& target) {
+  auto nowhere = [](const Tensor&) { return int64_t{0}; };
+  ANEMONE_ASSIGN_OR_RETURN(MilText written, WriteMilProgram(network, nowhere));
+  auto zeros = [](const MilBlob&, DataType type, std::vector<int64_t> dims) {
+    return ZeroFill(type, std::move(dims));
+  };
+  NetworkBuilder c(target, Route::kMil);
+  absl::Status status = ReadMilProgram(written.program, zeros, c);
+  if (!c.refusal()) return status;
+  return absl::UnimplementedError(absl::StrCat("its MIL is refused: ", c.refusal()->message));
+}
+
+Unwritable JudgeMil(const Network& network, const Target& target, const NetplistOptions&) {
+  Unwritable found;
+  for (const MilRefusal& refusal : RefusedByMil(network)) {
+    found.missing.push_back(NoteOf(network, refusal.unit, refusal.status.message()));
+  }
+  if (!found.missing.empty()) return found;
+  if (absl::Status status = ReadAsMil(network, target); !status.ok()) {
+    found.missing.push_back(NoteOf(network, -1, status.message()));
+  }
+  return found;
+}
+
+absl::StatusOr<PortNames> SaveAsMil(const Network& network, const NetplistOptions&,
+                                    const std::string& folder) {
+  return SaveMil(network, folder);
+}
+
+constexpr EngineFormat kFormats[] = {
+    {"netplist", Route::kNetplist, PrepareNetplist, JudgeNetplist, SaveAsNetplist, false},
+    {"mil", Route::kMil, PrepareMil, JudgeMil, SaveAsMil, true},
+};
+
+}  // namespace
+
+absl::StatusOr<const EngineFormat*> FindEngineFormat(absl::string_view name,
+                                                     const NetplistOptions& options) {
+  const EngineFormat* format =
+      std::find_if(std::begin(kFormats), std::end(kFormats),
+                   [&](const EngineFormat& row) { return name == row.name; });
+  if (format == std::end(kFormats)) {
+    return absl::InvalidArgumentError(absl::StrCat("format '", name, "': want netplist or mil"));
+  }
+  const bool asks_netplist = options.verified_only || options.form == PropertyListForm::kBinary;
+  if (asks_netplist && format->route != Route::kNetplist) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "format '", name,
+        "': --verified-only and --binary are about netplists; leave them out, or write those"));
+  }
+  return format;
+}
+
+}  // namespace anemone

@@ -1,0 +1,231 @@
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/annotated.h"
+#include "base/guarded.h"
+#include "base/mapped_file.h"
+#include "base/status_macros.h"
+#include "engine/formats/network_json.h"
+#include "engine/table_hash.h"
+#include "engine/verdict.h"
+#include "kernels/lowering.h"
+#include "provider/package/cbor.h"
+#include "provider/package/package.h"
+#include "provider/package/package_format.h"
+#include "provider/package/package_tensors.h"
+
+namespace anemone {
+namespace {
+
+absl::Status Damaged(const std::string& what) {
+  return absl::DataLossError(
+      absl::StrCat("package: ", what, "; it is damaged, compile the model again"));
+}
+
+absl::Status Stale(const std::string& what) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("package: ", what, "; it is stale, compile the model again"));
+}
+
+// Depth is that of our own tables; each tensor is a table.
+flatbuffers::Verifier VerifierOf(absl::string_view bytes) {
+  constexpr uint32_t kMostDepth = 8, kMostTables = 1 << 24;
+  return {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size(), kMostDepth, kMostTables};
+}
+
+absl::string_view TextOf(const flatbuffers::String* text) { return {text->data(), text->size()}; }
+
+std::optional<Route> RouteOf(absl::string_view name) {
+  for (Route route : {Route::kNetplist, Route::kMil}) {
+    if (name == RouteName(route)) return route;
+  }
+  return std::nullopt;
+}
+
+std::vector<PackagedPort> PortsOf(
+    const flatbuffers::Vector<flatbuffers::Offset<format::Port>>& ports) {
+  std::vector<PackagedPort> read;
+  for (const format::Port* port : ports) {
+    PackagedPort& added = read.emplace_back();
+    added.name = std::string(TextOf(port->name()));
+    added.type = DataType(port->type());
+    if (port->dims() != nullptr) added.dims.assign(port->dims()->begin(), port->dims()->end());
+  }
+  return read;
+}
+
+absl::Status RefusedBy(const Target& target, const Verdict& verdict) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      target.option_name(), " refuses it: ",
+      verdict.message.empty() ? absl::StrCat("rule ", verdict.rule_id()) : verdict.message));
+}
+
+class Reader {
+ public:
+  Reader(absl::string_view bytes, std::shared_ptr<const void> owner)
+      : bytes_(bytes), owner_(std::move(owner)) {}
+
+  absl::StatusOr<Package> Read() {
+    ANEMONE_RETURN_IF_ERROR(ReadHeader());
+    ANEMONE_RETURN_IF_ERROR(ReadSections());
+    ANEMONE_RETURN_IF_ERROR(ReadSegments());
+    return std::move(package_);
+  }
+
+ private:
+  // The header and its checksum; the sections begin behind them.
+  absl::Status ReadHeader() {
+    constexpr size_t kSize = sizeof(uint32_t), kIdentified = kSize + 2 * sizeof(uint32_t);
+    if (bytes_.size() < kIdentified || !format::HeaderBufferHasIdentifier(bytes_.data() + kSize)) {
+      return absl::InvalidArgumentError("is no package of Anemone");
+    }
+    const size_t size =
+        kSize + flatbuffers::GetPrefixedSize(reinterpret_cast<const uint8_t*>(bytes_.data()));
+    uint64_t checksum = 0;
+    if (size > format::kMostHeader || bytes_.size() < size + sizeof(checksum)) {
+      return Damaged(absl::StrCat("the header is cut off at byte ", bytes_.size()));
+    }
+    const absl::string_view header = bytes_.substr(0, size);
+    std::memcpy(&checksum, bytes_.data() + size, sizeof(checksum));
+    flatbuffers::Verifier verifier = VerifierOf(header);
+    if (checksum != format::Checksum({header}) ||
+        !format::VerifySizePrefixedHeaderBuffer(verifier)) {
+      return Damaged("the header is not what was written");
+    }
+    package_.checksum = checksum;
+    header_ = format::GetSizePrefixedHeader(header.data());
+    body_ = bytes_;
+    body_.remove_prefix(std::min<size_t>(format::Aligned(size + sizeof(checksum)), body_.size()));
+    return CheckHeader();
+  }
+
+  absl::Status CheckHeader() {
+    package_.producer = std::string(TextOf(header_->producer()));
+    if (header_->format_major() != format::kMajor) {
+      return absl::UnimplementedError(absl::StrCat("package: has format ", header_->format_major(),
+                                                   ".", header_->format_minor(), " (written by ",
+                                                   package_.producer, "), this version reads ",
+                                                   format::kMajor, ".x; compile the model again"));
+    }
+    if (TextOf(header_->tables()) != TableHash()) {
+      return Stale(absl::StrCat("was compiled by rule tables ", TextOf(header_->tables()), " (",
+                                package_.producer, "), this version has ", TableHash()));
+    }
+    absl::StatusOr<const Target*> target = FindTarget(TextOf(header_->target()));
+    std::optional<Route> route = RouteOf(TextOf(header_->route()));
+    if (!target.ok() || !route) return Damaged("there is no such target or route");
+    package_.target = *target;
+    package_.route = *route;
+    return absl::OkStatus();
+  }
+
+  // One pass over the file: sections follow each other.
+  absl::Status ReadSections() {
+    uint64_t end = 0;
+    for (const format::Section* section : *header_->sections()) {
+      const absl::string_view name = TextOf(section->name());
+      if (section->offset() < end || section->offset() > body_.size() ||
+          section->offset() % format::kAlignment != 0 ||
+          section->size() > body_.size() - section->offset()) {
+        return Damaged(absl::StrCat("section '", name, "' is cut off"));
+      }
+      end = section->offset() + section->size();
+      const absl::string_view bytes = body_.substr(section->offset(), section->size());
+      if (section->checksum() != format::Checksum({bytes})) {
+        return Damaged(absl::StrCat("section '", name, "' is not what was written"));
+      }
+      ANEMONE_RETURN_IF_ERROR(TakeSection(name, bytes));
+    }
+    if (segments_ && weights_) return absl::OkStatus();
+    return Damaged("a section is missing");
+  }
+
+  absl::Status TakeSection(absl::string_view name, absl::string_view bytes) {
+    for (auto [known, taken] : {std::pair(format::kSegmentsSection, &segments_),
+                                std::pair(format::kWeightsSection, &weights_)}) {
+      if (name != known) continue;
+      if (*taken) return Damaged(absl::StrCat("section '", name, "' is there twice"));
+      *taken = bytes;
+      return absl::OkStatus();
+    }
+    package_.extensions.push_back(
+        {std::string(name),
+         Tensor::View(DataType::kUInt8, {static_cast<int64_t>(bytes.size())},
+                      {reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()}, owner_)});
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadSegments() {
+    if (segments_->size() > format::kMostSegments)
+      return Damaged("section 'segments' is too large");
+    flatbuffers::Verifier verifier = VerifierOf(*segments_);
+    if (!verifier.VerifyBuffer<format::Segments>(format::kSegmentsIdentifier)) {
+      return Damaged("section 'segments' is no FlatBuffer of segments");
+    }
+    const auto* segments = flatbuffers::GetRoot<format::Segments>(segments_->data())->segments();
+    for (const format::Segment* segment : *segments) {
+      PackagedSegment& added = package_.segments.emplace_back();
+      added.name = std::string(TextOf(segment->name()));
+      added.inputs = PortsOf(*segment->inputs());
+      added.outputs = PortsOf(*segment->outputs());
+      absl::Status status = ReadUnits(*segment, added);
+      if (absl::IsFailedPrecondition(status)) {
+        return Stale(absl::StrCat("segment '", added.name, "': ", status.message()));
+      }
+      if (!status.ok()) {
+        return Damaged(absl::StrCat("segment '", added.name, "': ", status.message()));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadUnits(const format::Segment& segment, PackagedSegment& to) {
+    const auto& units = *segment.network();
+    if (units.size() > format::kMostNetwork) return absl::DataLossError("the network is too large");
+    ANEMONE_ASSIGN_OR_RETURN(Json json,
+                             ReadCbor({reinterpret_cast<const char*>(units.data()), units.size()}));
+    std::vector<Tensor> values;
+    for (const format::Tensor* table : *segment.tensors()) {
+      ANEMONE_ASSIGN_OR_RETURN(Tensor value, ReadPackageTensor(*table, *weights_, owner_));
+      values.push_back(std::move(value));
+    }
+    NetworkBuilder c(*package_.target, package_.route);
+    absl::Status status = ReadNetwork(json, FindUnitKind, c, &values);
+    if (c.refusal()) return RefusedBy(*package_.target, *c.refusal());
+    if (!status.ok()) return absl::DataLossError(status.message());
+    to.network = c.TakeNetwork();
+    return format::CheckPorts(to);
+  }
+
+  absl::string_view bytes_, body_;  // the file, and what its sections count from
+  std::shared_ptr<const void> owner_;
+  const format::Header* header_ = nullptr;
+  std::optional<absl::string_view> segments_, weights_;
+  Package package_;
+};
+
+}  // namespace
+
+absl::StatusOr<Package> ReadPackage(absl::string_view bytes, std::shared_ptr<const void> owner) {
+  return Guarded("read a package", [&]() -> absl::StatusOr<Package> {
+    if (reinterpret_cast<uintptr_t>(bytes.data()) % sizeof(uint64_t) == 0) {
+      return Reader(bytes, std::move(owner)).Read();
+    }
+    const auto copy = std::make_shared<const std::string>(bytes);  // which malloc aligns
+    return Reader(*copy, copy).Read();
+  });
+}
+
+absl::StatusOr<Package> OpenPackage(const std::string& path) {
+  ANEMONE_ASSIGN_OR_RETURN(auto file, MappedFile::Open(path));
+  absl::StatusOr<Package> package = ReadPackage(file->text(), file);
+  if (package.ok()) return package;
+  return Annotated(package.status(), absl::StrCat("'", path, "'"));
+}
+
+}  // namespace anemone

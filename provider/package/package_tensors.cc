@@ -1,0 +1,203 @@
+#include "provider/package/package_tensors.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "provider/package/package_format.h"
+
+namespace anemone {
+namespace {
+
+template <class T>
+absl::string_view RawBytes(const std::vector<T>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+}
+
+absl::string_view RawBytes(const Tensor& tensor) {
+  return {reinterpret_cast<const char*>(tensor.bytes().data()), tensor.bytes().size()};
+}
+
+// As tensors of codes are, those of 4 bits with the low bits first.
+std::string ZeroPointsOf(const Compressed& stored) {
+  const size_t per_byte = 8 / stored.code_bits();
+  const std::vector<int16_t>& points = stored.zero_points();
+  std::string bytes((points.size() + per_byte - 1) / per_byte, '\0');
+  for (size_t i = 0; i < points.size(); ++i) {
+    const int code = per_byte == 1 ? points[i] : (points[i] & 15) << i % 2 * 4;
+    bytes[i / per_byte] = static_cast<char>(bytes[i / per_byte] | code);
+  }
+  return bytes;
+}
+
+format::Grid GridOf(const ScaleGrid& g) {
+  return {g.axis, g.inner, g.block, g.outer_stride, g.axis_stride, g.inner_stride};
+}
+
+absl::Status Damaged(const std::string& what) {
+  return absl::DataLossError(absl::StrCat("a tensor with ", what));
+}
+
+class Reader {
+ public:
+  Reader(const format::Tensor& table, absl::string_view weights,
+         const std::shared_ptr<const void>& owner)
+      : table_(table), weights_(weights), owner_(owner), type_(DataType(table.type())) {}
+
+  absl::StatusOr<Tensor> Read() {
+    if (!format::IsPackagedType(type_)) return Damaged(absl::StrCat("type ", table_.type()));
+    if (table_.dims() != nullptr) dims_.assign(table_.dims()->begin(), table_.dims()->end());
+    absl::StatusOr<int64_t> elements = ElementCount(dims_);
+    if (!elements.ok()) return Damaged("dims that cannot be counted");
+    elements_ = *elements;
+    const bool is_compressed =
+        table_.form() != format::Form::Dense && table_.form() != format::Form::Fill;
+    if (is_compressed && type_ != DataType::kFloat) return Damaged("codes for another type");
+    switch (table_.form()) {
+      case format::Form::Dense:
+        return View(table_.data(), type_, dims_);
+      case format::Form::Fill: {
+        ANEMONE_ASSIGN_OR_RETURN(Tensor element, View(table_.data(), type_, {1}));
+        return Tensor::Fill(type_, dims_, element.bytes());
+      }
+      case format::Form::Affine:
+        return ReadAffine();
+      case format::Form::Palette: {
+        ANEMONE_ASSIGN_OR_RETURN(Tensor codes, Codes(table_.data(), elements_));
+        ANEMONE_ASSIGN_OR_RETURN(Tensor values, Values());
+        return Made(Compressed::Palette(std::move(codes), values));
+      }
+      case format::Form::Sparse:
+        return ReadSparse();
+    }
+    return Damaged(absl::StrCat("form ", static_cast<int>(table_.form())));
+  }
+
+ private:
+  absl::StatusOr<absl::string_view> At(const format::Bytes* place) const {
+    if (place == nullptr) return absl::string_view();
+    if (place->offset() <= weights_.size() && place->size() <= weights_.size() - place->offset()) {
+      return weights_.substr(place->offset(), place->size());
+    }
+    return Damaged(absl::StrCat(place->size(), " bytes at ", place->offset(), " of weights of ",
+                                weights_.size()));
+  }
+
+  absl::StatusOr<Tensor> View(const format::Bytes* place, DataType type,
+                              std::vector<int64_t> dims) const {
+    ANEMONE_ASSIGN_OR_RETURN(absl::string_view bytes, At(place));
+    const int64_t want = ByteSize(type, dims);
+    if (static_cast<int64_t>(bytes.size()) != want) {
+      return Damaged(absl::StrCat(bytes.size(), " bytes in place of ", want));
+    }
+    return Tensor::View(type, std::move(dims),
+                        {reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()}, owner_);
+  }
+
+  absl::StatusOr<Tensor> Codes(const format::Bytes* place, int64_t count) const {
+    const auto type = DataType(table_.code_type());
+    for (DataType known : {DataType::kInt8, DataType::kUInt8, DataType::kInt4, DataType::kUInt4}) {
+      if (type == known) return View(place, type, {count});
+    }
+    return Damaged(absl::StrCat("codes of type ", table_.code_type()));
+  }
+
+  // All float32 that stand there.
+  absl::StatusOr<Tensor> Values() const {
+    ANEMONE_ASSIGN_OR_RETURN(absl::string_view bytes, At(table_.values()));
+    const auto count = static_cast<int64_t>(bytes.size() / sizeof(float));
+    return View(table_.values(), DataType::kFloat, {count});
+  }
+
+  absl::StatusOr<Tensor> ReadAffine() const {
+    ANEMONE_ASSIGN_OR_RETURN(Tensor codes, Codes(table_.data(), elements_));
+    ANEMONE_ASSIGN_OR_RETURN(Tensor scales, Values());
+    Tensor zero_points;
+    if (table_.zero_points() != nullptr && table_.zero_points()->size() > 0) {
+      ANEMONE_ASSIGN_OR_RETURN(zero_points, Codes(table_.zero_points(), scales.elements()));
+    }
+    const format::Grid* g = table_.grid();
+    if (g == nullptr) return Damaged("scales and no grid");
+    return Made(Compressed::Affine(std::move(codes), scales, zero_points,
+                                   {g->axis(), g->inner(), g->block(), g->outer_stride(),
+                                    g->axis_stride(), g->inner_stride()}));
+  }
+
+  absl::StatusOr<Tensor> ReadSparse() const {
+    ANEMONE_ASSIGN_OR_RETURN(absl::string_view bits, At(table_.data()));
+    ANEMONE_ASSIGN_OR_RETURN(Tensor values, Values());
+    if (bits.size() % sizeof(uint64_t) != 0) return Damaged("part of a word of bits");
+    std::vector<uint64_t> mask(bits.size() / sizeof(uint64_t));
+    if (!mask.empty()) std::memcpy(mask.data(), bits.data(), bits.size());
+    std::vector<float> kept(values.elements());
+    if (!kept.empty()) std::memcpy(kept.data(), values.bytes().data(), values.bytes().size());
+    return Made(Compressed::Masked(elements_, std::move(mask), std::move(kept)));
+  }
+
+  absl::StatusOr<Tensor> Made(absl::StatusOr<Compressed::Ptr> stored) const {
+    if (!stored.ok()) return absl::DataLossError(stored.status().message());
+    return Tensor::Of(dims_, *std::move(stored));
+  }
+
+  const format::Tensor& table_;
+  absl::string_view weights_;
+  const std::shared_ptr<const void>& owner_;
+  const DataType type_;
+  std::vector<int64_t> dims_;
+  int64_t elements_ = 0;
+};
+
+}  // namespace
+
+format::Bytes PackageTensorWriter::Place(absl::string_view bytes) {
+  if (bytes.empty()) return {0, 0};
+  auto [place, is_new] = placed_.try_emplace({bytes.data(), bytes.size()}, size_, bytes.size());
+  if (!is_new) return place->second;
+  static constexpr char kZeros[format::kAlignment] = {};
+  pieces_.push_back(bytes);
+  pieces_.emplace_back(kZeros, format::Aligned(bytes.size()) - bytes.size());
+  size_ += format::Aligned(bytes.size());
+  return place->second;
+}
+
+format::Bytes PackageTensorWriter::PlaceOwned(std::string bytes) {
+  return Place(owned_.emplace_back(std::move(bytes)));
+}
+
+absl::StatusOr<flatbuffers::Offset<format::Tensor>> PackageTensorWriter::Write(
+    const Tensor& tensor, flatbuffers::FlatBufferBuilder& builder) {
+  if (!format::IsPackagedType(tensor.type())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a constant of ", DataTypeName(tensor.type()), ", which no device runs"));
+  }
+  const auto type = static_cast<int32_t>(tensor.type());
+  const auto dims = builder.CreateVector(tensor.dims());
+  const Compressed* stored = tensor.compressed();
+  if (stored == nullptr) {
+    const format::Bytes data = Place(RawBytes(tensor));
+    const format::Form form = tensor.is_fill() ? format::Form::Fill : format::Form::Dense;
+    return format::CreateTensor(builder, type, dims, form, &data);
+  }
+  if (stored->form() == CompressedForm::kSparse) {
+    const format::Bytes bits = Place(RawBytes(stored->mask()));
+    const format::Bytes kept = Place(RawBytes(stored->values()));
+    return format::CreateTensor(builder, type, dims, format::Form::Sparse, &bits, 0, &kept);
+  }
+  const bool is_affine = stored->form() == CompressedForm::kAffine;
+  const format::Bytes codes = Place(RawBytes(stored->codes()));
+  const format::Bytes values = Place(RawBytes(is_affine ? stored->scales() : stored->values()));
+  const format::Bytes zero_points = PlaceOwned(ZeroPointsOf(*stored));
+  const format::Grid grid = GridOf(stored->grid());
+  return format::CreateTensor(
+      builder, type, dims, is_affine ? format::Form::Affine : format::Form::Palette, &codes,
+      static_cast<int32_t>(stored->codes().type()), &values, &zero_points, &grid);
+}
+
+absl::StatusOr<Tensor> ReadPackageTensor(const format::Tensor& table, absl::string_view weights,
+                                         const std::shared_ptr<const void>& owner) {
+  return Reader(table, weights, owner).Read();
+}
+
+}  // namespace anemone

@@ -1,0 +1,190 @@
+#include <cstddef>
+#include <deque>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/strings/str_cat.h"
+#include "base/guarded.h"
+#include "base/status_macros.h"
+#include "engine/formats/network_json.h"
+#include "engine/table_hash.h"
+#include "engine/verdict.h"
+#include "provider/new_file.h"
+#include "provider/package/cbor.h"
+#include "provider/package/package.h"
+#include "provider/package/package_format.h"
+#include "provider/package/package_tensors.h"
+
+namespace anemone {
+namespace {
+
+using flatbuffers::FlatBufferBuilder;
+using flatbuffers::Offset;
+
+absl::string_view BytesOf(const FlatBufferBuilder& builder) {
+  return {reinterpret_cast<const char*>(builder.GetBufferPointer()), builder.GetSize()};
+}
+
+absl::Status TooLarge(const std::string& what) {
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "package: ", what, " is larger than the format holds; compile the model in parts"));
+}
+
+Offset<flatbuffers::Vector<Offset<format::Port>>> WritePorts(const std::vector<PackagedPort>& ports,
+                                                             FlatBufferBuilder& builder) {
+  std::vector<Offset<format::Port>> written;
+  for (const PackagedPort& port : ports) {
+    const auto name = builder.CreateString(port.name);
+    const auto dims = builder.CreateVector(port.dims);
+    written.push_back(format::CreatePort(builder, name, static_cast<int32_t>(port.type), dims));
+  }
+  return builder.CreateVector(written);
+}
+
+// A package as pieces of what it was made of; only tables are copied.
+class Image {
+ public:
+  explicit Image(const Package& package) : package_(package) {}
+
+  absl::Status Make() {
+    std::vector<Offset<format::Segment>> segments;
+    for (const PackagedSegment& segment : package_.segments) {
+      absl::StatusOr<Offset<format::Segment>> written = WriteSegment(segment);
+      if (!written.ok()) {
+        return absl::Status(
+            written.status().code(),
+            absl::StrCat("package: segment '", segment.name, "': ", written.status().message()));
+      }
+      segments.push_back(*written);
+    }
+    builder_.Finish(format::CreateSegments(builder_, builder_.CreateVector(segments)),
+                    format::kSegmentsIdentifier);
+    AddSection(format::kSegmentsSection, {BytesOf(builder_)});
+    AddSection(format::kWeightsSection, tensors_.pieces());
+    for (const PackageExtension& extension : package_.extensions) {
+      for (const Section& section : sections_) {
+        if (section.name != extension.name) continue;
+        return absl::InvalidArgumentError(
+            absl::StrCat("package: there is a section '", section.name, "' already"));
+      }
+      const auto bytes = extension.bytes.bytes();
+      AddSection(extension.name, {{reinterpret_cast<const char*>(bytes.data()), bytes.size()}});
+    }
+    return WriteHeader();
+  }
+
+  // All bytes, one behind the other.
+  absl::Status ForEach(absl::FunctionRef<absl::Status(absl::string_view)> take) const {
+    ANEMONE_RETURN_IF_ERROR(take(start_));
+    for (const Section& section : sections_) {
+      for (absl::string_view piece : section.pieces) ANEMONE_RETURN_IF_ERROR(take(piece));
+      ANEMONE_RETURN_IF_ERROR(take(Padding(section.size)));
+    }
+    return absl::OkStatus();
+  }
+
+  uint64_t size() const { return start_.size() + end_; }
+  uint64_t checksum() const { return checksum_; }
+
+ private:
+  struct Section {
+    std::string name;
+    std::vector<absl::string_view> pieces;
+    uint64_t offset = 0, size = 0;
+  };
+
+  // Between `size` bytes and what follows them.
+  static absl::string_view Padding(uint64_t size) {
+    static constexpr char kZeros[format::kAlignment] = {};
+    return {kZeros, format::Aligned(size) - size};
+  }
+
+  absl::StatusOr<Offset<format::Segment>> WriteSegment(const PackagedSegment& segment) {
+    ANEMONE_RETURN_IF_ERROR(format::CheckPorts(segment));
+    const std::string network = WriteCbor(WriteNetwork(segment.network));
+    if (network.size() > format::kMostNetwork) return TooLarge("a network");
+    std::vector<Offset<format::Tensor>> tensors;
+    for (const Tensor* tensor : TensorsOf(segment.network)) {
+      ANEMONE_ASSIGN_OR_RETURN(Offset<format::Tensor> written, tensors_.Write(*tensor, builder_));
+      tensors.push_back(written);
+    }
+    const auto name = builder_.CreateString(segment.name);
+    const auto units =
+        builder_.CreateVector(reinterpret_cast<const uint8_t*>(network.data()), network.size());
+    const auto values = builder_.CreateVector(tensors);
+    const auto inputs = WritePorts(segment.inputs, builder_);
+    const auto outputs = WritePorts(segment.outputs, builder_);
+    if (builder_.GetSize() > format::kMostSegments) return TooLarge("what it says of its segments");
+    return format::CreateSegment(builder_, name, units, values, inputs, outputs);
+  }
+
+  void AddSection(std::string name, std::vector<absl::string_view> pieces) {
+    Section section{std::move(name), std::move(pieces), end_};
+    for (absl::string_view piece : section.pieces) section.size += piece.size();
+    end_ += format::Aligned(section.size);
+    sections_.push_back(std::move(section));
+  }
+
+  absl::Status WriteHeader() {
+    FlatBufferBuilder header;
+    std::vector<Offset<format::Section>> sections;
+    for (const Section& section : sections_) {
+      sections.push_back(format::CreateSection(header, header.CreateString(section.name),
+                                               section.offset, section.size,
+                                               format::Checksum(section.pieces)));
+    }
+    const auto text = [&](absl::string_view t) { return header.CreateString(t.data(), t.size()); };
+    const auto tables = text(TableHash()), producer = text(package_.producer),
+               target = text(package_.target->option_name()),
+               route = text(RouteName(package_.route));
+    format::FinishSizePrefixedHeaderBuffer(
+        header, format::CreateHeader(header, format::kMajor, format::kMinor, tables, producer,
+                                     target, route, header.CreateVector(sections)));
+    start_ = std::string(BytesOf(header));
+    if (start_.size() > format::kMostHeader) return TooLarge("its header");
+    checksum_ = format::Checksum({start_});
+    start_.append(reinterpret_cast<const char*>(&checksum_), sizeof(checksum_));
+    start_.resize(format::Aligned(start_.size()));
+    return absl::OkStatus();
+  }
+
+  const Package& package_;
+  FlatBufferBuilder builder_;  // of section "segments"
+  PackageTensorWriter tensors_;
+  std::vector<Section> sections_;
+  uint64_t end_ = 0;   // of the last section
+  std::string start_;  // header, its checksum, and what fills up to the first section
+  uint64_t checksum_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<std::string> WritePackage(const Package& package) {
+  return Guarded("write a package", [&]() -> absl::StatusOr<std::string> {
+    Image image(package);
+    ANEMONE_RETURN_IF_ERROR(image.Make());
+    std::string bytes;
+    bytes.reserve(image.size());
+    ANEMONE_RETURN_IF_ERROR(image.ForEach([&](absl::string_view piece) {
+      bytes.append(piece.data(), piece.size());
+      return absl::OkStatus();
+    }));
+    return bytes;
+  });
+}
+
+absl::StatusOr<uint64_t> SavePackage(const Package& package, const std::string& path) {
+  return Guarded("write a package", [&]() -> absl::StatusOr<uint64_t> {
+    Image image(package);
+    ANEMONE_RETURN_IF_ERROR(image.Make());
+    ANEMONE_ASSIGN_OR_RETURN(auto file, NewFile::Make(path));
+    ANEMONE_RETURN_IF_ERROR(
+        image.ForEach([&](absl::string_view piece) { return file->Write(piece); }));
+    ANEMONE_RETURN_IF_ERROR(file->PutIntoPlace());
+    return image.checksum();
+  });
+}
+
+}  // namespace anemone

@@ -1,0 +1,221 @@
+#include "provider/package/program_cache.h"
+
+#include <fcntl.h>
+#include <openssl/evp.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "anemone/version.h"
+#include "base/annotated.h"
+#include "base/mapped_file.h"
+#include "engine/table_hash.h"
+#include "provider/new_file.h"
+
+namespace anemone {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr absl::string_view kSuffix = ".anemone", kTemporary = ".tmp";
+constexpr size_t kKeyDigits = 64;
+// A section with the entry's key: a file that somebody copied or renamed is no entry.
+constexpr char kKeySection[] = "cache.key";
+
+// The folder may hold other things: nothing is touched but what has a name of ours.
+bool BeginsWithKey(absl::string_view name) {
+  return name.size() >= kKeyDigits + kSuffix.size() &&
+         std::all_of(name.begin(), name.begin() + kKeyDigits, absl::ascii_isxdigit) &&
+         absl::StartsWith(name.substr(kKeyDigits), kSuffix);
+}
+
+// Opened for reading, and used just now; a link is not followed.
+absl::StatusOr<std::shared_ptr<const MappedFile>> Use(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0 && errno == ELOOP) return absl::InvalidArgumentError("is a link");
+  if (file < 0) return absl::ErrnoToStatus(errno, absl::StrCat("'", path, "': cannot be opened"));
+  const absl::Cleanup close = [file] { ::close(file); };
+  ::futimens(file, nullptr);  // where the folder is read-only, ages stay as they are
+  return MappedFile::Map(file, path);
+}
+
+Package WithKey(Package package, const std::string& key) {
+  package.extensions.push_back(
+      {kKeySection, Tensor::Of<char>(DataType::kUInt8, {static_cast<int64_t>(key.size())}, key)});
+  return package;
+}
+
+absl::StatusOr<Package> WithoutKey(Package package, absl::string_view key) {
+  const auto held = std::find_if(package.extensions.begin(), package.extensions.end(),
+                                 [](const auto& section) { return section.name == kKeySection; });
+  if (held == package.extensions.end()) return absl::DataLossError("has no key");
+  const absl::Span<const std::byte> bytes = held->bytes.bytes();
+  if (key != absl::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size())) {
+    return absl::DataLossError("is the entry of another key");
+  }
+  package.extensions.erase(held);
+  return package;
+}
+
+struct Entry {
+  std::string path;
+  int64_t bytes = 0;
+  timespec used = {};
+  bool operator<(const Entry& other) const {
+    return std::pair(used.tv_sec, used.tv_nsec) < std::pair(other.used.tv_sec, other.used.tv_nsec);
+  }
+};
+
+timespec UsedOf(const struct stat& info) {
+#ifdef __APPLE__
+  return info.st_mtimespec;
+#else
+  return info.st_mtim;
+#endif
+}
+
+}  // namespace
+
+CacheKey::CacheKey() : context_(EVP_MD_CTX_new()) {
+  if (context_ == nullptr || EVP_DigestInit_ex(context_, EVP_sha256(), nullptr) != 1) {
+    throw std::bad_alloc();
+  }
+  Add("version", kVersion);
+  Add("tables", TableHash());
+}
+
+CacheKey::~CacheKey() { EVP_MD_CTX_free(context_); }
+
+void CacheKey::Add(absl::string_view name, absl::string_view content) {
+  for (absl::string_view part : {name, content}) {
+    const uint64_t size = part.size();
+    EVP_DigestUpdate(context_, &size, sizeof(size));
+    EVP_DigestUpdate(context_, part.data(), part.size());
+  }
+}
+
+std::string CacheKey::Hex() const {
+  const std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> copy(EVP_MD_CTX_new(), EVP_MD_CTX_free);
+  char digest[kKeyDigits / 2];
+  if (copy == nullptr || EVP_MD_CTX_copy_ex(copy.get(), context_) != 1 ||
+      EVP_DigestFinal_ex(copy.get(), reinterpret_cast<unsigned char*>(digest), nullptr) != 1) {
+    throw std::bad_alloc();
+  }
+  return absl::BytesToHexString({digest, sizeof(digest)});
+}
+
+std::string DefaultCacheFolder() {
+  const auto value = [](const char* name) -> std::string {
+    const char* text = std::getenv(name);
+    return text == nullptr || text[0] != '/' ? "" : text;  // a relative one is to be ignored
+  };
+  constexpr absl::string_view kBelow = "/anemone/programs";
+  if (std::string folder = value("XDG_CACHE_HOME"); !folder.empty()) {
+    return absl::StrCat(folder, kBelow);
+  }
+#ifdef __APPLE__
+  constexpr absl::string_view kCaches = "/Library/Caches";
+#else
+  constexpr absl::string_view kCaches = "/.cache";
+#endif
+  const std::string home = value("HOME");
+  return home.empty() ? "" : absl::StrCat(home, kCaches, kBelow);
+}
+
+absl::StatusOr<std::unique_ptr<ProgramCache>> ProgramCache::Open(CacheOptions options) {
+  if (options.folder.empty()) {
+    return absl::InvalidArgumentError("program cache: has no folder; set HOME, or name one");
+  }
+  std::error_code error;
+  if (!fs::is_directory(options.folder, error)) {
+    fs::create_directories(fs::path(options.folder).parent_path(), error);
+    const int failed = ::mkdir(options.folder.c_str(), 0700) == 0 ? 0 : errno;
+    if (failed != 0 &&
+        !fs::is_directory(options.folder, error)) {  // else another process was first
+      return absl::ErrnoToStatus(failed, absl::StrCat("program cache: folder '", options.folder,
+                                                      "' cannot be made; name another"));
+    }
+  }
+  return std::unique_ptr<ProgramCache>(new ProgramCache(std::move(options)));
+}
+
+std::string ProgramCache::PathOf(const CacheKey& key) const {
+  return absl::StrCat(options_.folder, "/", key.Hex(), kSuffix);
+}
+
+absl::StatusOr<std::optional<Package>> ProgramCache::Find(const CacheKey& key) {
+  const std::string path = PathOf(key);
+  absl::Status status;
+  if (absl::StatusOr<std::shared_ptr<const MappedFile>> file = Use(path); file.ok()) {
+    absl::StatusOr<Package> package = ReadPackage((*file)->text(), *file);
+    if (package.ok()) package = WithoutKey(*std::move(package), key.Hex());
+    if (package.ok()) return *std::move(package);
+    status = package.status();
+  } else {
+    status = file.status();
+  }
+  if (absl::IsNotFound(status)) return std::nullopt;
+  if (!absl::IsDataLoss(status) && !absl::IsInvalidArgument(status) &&
+      !absl::IsFailedPrecondition(status)) {
+    return Annotated(status, "program cache");
+  }
+  ::unlink(path.c_str());
+  if (options_.note) {
+    options_.note(absl::StrCat("program cache: does without '", path, "': ", status.message()));
+  }
+  return std::nullopt;
+}
+
+absl::Status ProgramCache::Store(const CacheKey& key, const Package& package) {
+  const std::string path = PathOf(key);
+  const absl::Status status = SavePackage(WithKey(package, key.Hex()), path).status();
+  Tidy();
+  struct stat info;
+  if (status.ok() && ::lstat(path.c_str(), &info) != 0) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("program cache: had to remove what it stored, to stay below ",
+                     options_.max_bytes, " bytes; allow more"));
+  }
+  return Annotated(status, "program cache");
+}
+
+void ProgramCache::Tidy() const {
+  std::vector<Entry> entries;
+  int64_t bytes = 0;
+  std::error_code error;
+  for (fs::directory_iterator at(options_.folder, error), end; !error && at != end;
+       at.increment(error)) {
+    const std::string path = at->path().string(), name = at->path().filename().string();
+    struct stat info;
+    if (!BeginsWithKey(name) || ::lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) {
+      continue;
+    }
+    if (absl::EndsWith(name, kTemporary)) {
+      RemoveIfLeft(path);
+    } else if (name.size() == kKeyDigits + kSuffix.size()) {
+      entries.push_back({path, info.st_size, UsedOf(info)});
+      bytes += info.st_size;
+    }
+  }
+  std::sort(entries.begin(), entries.end());
+  for (const Entry& entry : entries) {
+    if (bytes <= options_.max_bytes) return;
+    ::unlink(entry.path.c_str());
+    bytes -= entry.bytes;
+  }
+}
+
+}  // namespace anemone

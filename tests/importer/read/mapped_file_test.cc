@@ -1,0 +1,55 @@
+#include "base/mapped_file.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace anemone {
+namespace {
+
+// Of files, in this process; -1: the system does not tell.
+int64_t ResidentKilobytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.rfind("RssFile:", 0) == 0) return std::stoll(line.substr(8));
+  }
+  return -1;
+}
+
+int64_t SumOf(absl::Span<const std::byte> bytes) {
+  int64_t sum = 0;
+  for (std::byte b : bytes) sum += static_cast<int64_t>(b);
+  return sum;
+}
+
+TEST(MappedFile, GivesBackPagesAndReadsThemAgain) {
+  constexpr int64_t kBytes = 16 << 20;
+  const std::string path = testing::TempDir() + "/mapped_file_test";
+  std::ofstream(path) << std::string(kBytes, '\3');
+  auto file = MappedFile::Open(path);
+  ASSERT_TRUE(file.ok()) << file.status();
+  const absl::Span<const std::byte> bytes = (*file)->bytes();
+  EXPECT_EQ(SumOf(bytes), 3 * kBytes);
+  const int64_t before = ResidentKilobytes();
+  MappedFile::GiveBack(bytes.subspan(5, bytes.size() - 10));  // the first and last page stay
+  if (before >= 0) {
+    EXPECT_LT(ResidentKilobytes(), before - kBytes / 2048);
+  }
+  EXPECT_EQ(SumOf(bytes), 3 * kBytes);
+  ::unlink(path.c_str());
+}
+
+TEST(MappedFile, LeavesOtherMemoryAlone) {
+  std::vector<std::byte> own(1 << 20, std::byte{7});
+  MappedFile::GiveBack(own);
+  EXPECT_EQ(SumOf(own), 7 << 20);
+  MappedFile::GiveBack({});
+}
+
+}  // namespace
+}  // namespace anemone

@@ -1,0 +1,81 @@
+// tests/kernels/hidden/authored.h: one unit as somebody writes it, by a netplist's keys, compiled
+// for a target and run on the software device; for units that no ONNX operator becomes, and forms
+// that none asks for.
+//
+//   auto y = RunUnit({.type = "Softmax", .keys = {{"Dimension", "Width"}}, .inputs = {x}});
+//   ExpectNear({{"Dropout", {{"DropoutRate", 0}}, {x}}, x.dims, x.values});
+#ifndef ANEMONE_TESTS_KERNELS_HIDDEN_AUTHORED_H_
+#define ANEMONE_TESTS_KERNELS_HIDDEN_AUTHORED_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "anemone/tensor.h"
+#include "engine/field.h"
+#include "engine/network.h"
+
+namespace anemone {
+
+// A dense tensor in N, D, C, H, W order.
+struct Input {
+  Dims dims;
+  std::vector<double> values;  // fp16 or, by the format, uint8 numbers
+  Format format = Format::kFloat16;
+};
+
+Dims At(int64_t n, int64_t d, int64_t c, int64_t h, int64_t w);
+
+// Random numbers that fp16 holds, uniform in +-`most`.
+Input Random(const Dims& dims, double most = 2, int seed = 1);
+// Multiples of 1 / 64 in +-`most`: their squares and sums are exact in any precision.
+Input OnGrid(const Dims& dims, int most = 4, int seed = 1);
+// A float tensor of rank 4 or less.
+Input InputOf(const Tensor& tensor);
+
+struct Authored {
+  std::string type;
+  Json keys;
+  std::vector<Input> inputs;
+  std::vector<Tensor> weights = {};
+  std::string target = "h16";
+  // Bottoms that are constants, by place: behind the inputs, or among them.
+  std::vector<std::pair<size_t, Constant>> constants = {};
+};
+
+// kFailedPrecondition with the engine's words if the unit is refused.
+absl::StatusOr<Network> NetworkOf(const Authored& unit);
+
+struct Result {
+  Dims dims;
+  std::vector<math::Half> values;
+};
+
+// The one output of the network, whose inputs are the unit's.
+absl::StatusOr<Result> RunNetwork(const Network& network, const Authored& unit);
+// Also an error if a package changes the unit (tests/round_trip.h).
+absl::StatusOr<Result> RunUnit(const Authored& unit);
+
+// A unit, and what it makes by a plain formula in double precision.
+struct Example {
+  Authored unit;
+  Dims dims;
+  std::vector<double> want;
+  // The bound of errors: so many units in the last place of the reference, or `absolute`.
+  double ulps = 0, absolute = 0;
+};
+
+struct Errors {
+  double ulps = 0, absolute = 0;  // the largest
+  std::string beyond;             // the first element beyond the bound; "": none
+};
+
+// kInvalidArgument: the result is of other dims.
+absl::StatusOr<Errors> ErrorsOf(const Example& example, const Result& got);
+
+void ExpectNear(const Example& example);
+
+}  // namespace anemone
+
+#endif  // ANEMONE_TESTS_KERNELS_HIDDEN_AUTHORED_H_

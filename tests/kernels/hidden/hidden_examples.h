@@ -1,0 +1,58 @@
+// tests/kernels/hidden/hidden_examples.h: the layers of the catalogue (engine/hidden_layer.h) as
+// examples: a unit by its keys, and what it makes by the formula of hidden_layers.json in double
+// precision.
+#ifndef ANEMONE_TESTS_KERNELS_HIDDEN_HIDDEN_EXAMPLES_H_
+#define ANEMONE_TESTS_KERNELS_HIDDEN_HIDDEN_EXAMPLES_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tests/kernels/hidden/authored.h"
+
+namespace anemone {
+
+// One for each layer that has a formula. MatrixDecomposition has none.
+std::vector<Example> HiddenExamples();
+
+// Any other sizes and forms of those that are reached by direct authoring alone.
+struct Template {
+  int64_t height, width, top = 0, bottom = 0, left = 0, right = 0;
+};
+Example CorrelationExample(const Dims& map, const Template& t, bool flat);
+
+Example CrossProductExample(int64_t vectors);
+Example FurthestPointExample(int64_t clouds, int64_t points, int64_t count);
+Example RadiusExample(int64_t clouds, int64_t centroids, int64_t points, double radius);
+// The planes of `ref` are wider than those of `aux` by `range` and `more`.
+Example CostVolumeExample(const Dims& aux, int64_t range, int64_t more);
+
+// Each of `order` begins at its number in `index`, the bottom, and is as long as its size.
+struct Slices {
+  std::vector<Axis> order;
+  std::vector<int64_t> sizes;
+  Input index;
+  std::string padding = "Background";
+  double background = 0;
+};
+Json SliceKeys(const Slices& slices);
+Example SliceExample(const Input& x, const Slices& slices);
+
+Example FlattenExample(const Dims& dims, bool channels_last);
+Example UnflattenExample(const Dims& dims, bool channels_last);
+Example DropoutExample(const Dims& dims);
+Example DynamicGocExample(const Dims& dims, const Dims& scale, const Dims& bias, bool bias_only);
+
+struct Scaled {
+  std::string type;
+  double scale = 1, bias = 0;
+  bool negate_first = false, negate_second = false;
+};
+double ScaledOf(const Scaled& form, double x, double z);
+Example ScaledExample(const Dims& dims, const Scaled& form);
+
+Example RasterizedExample(const Dims& dims, int64_t height, int64_t width, int64_t groups);
+
+}  // namespace anemone
+
+#endif  // ANEMONE_TESTS_KERNELS_HIDDEN_HIDDEN_EXAMPLES_H_

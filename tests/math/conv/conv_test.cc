@@ -1,0 +1,342 @@
+#include "math/conv/conv.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "math/conv/conv_transpose.h"
+#include "tests/math/math_testing.h"
+
+namespace anemone::math {
+namespace {
+
+// The contract of conv.h: fp32, in the order of channel, kernel row, kernel column.
+std::vector<Half> Reference(const ConvShape& s, const std::vector<Half>& x,
+                            const std::vector<Half>& w, const std::vector<float>& bias,
+                            bool relu = false) {
+  const Window& win = s.window;
+  const int64_t group_in = s.in_channels / s.groups, group_out = s.out_channels / s.groups;
+  std::vector<Half> y(s.batch * s.out_channels * s.out_h() * s.out_w());
+  size_t at = 0;
+  for (int64_t n = 0; n < s.batch; ++n) {
+    for (int64_t o = 0; o < s.out_channels; ++o) {
+      for (int64_t i = 0; i < s.out_h(); ++i) {
+        for (int64_t j = 0; j < s.out_w(); ++j) {
+          float sum = 0;
+          for (int64_t c = 0; c < group_in; ++c) {
+            for (int64_t kh = 0; kh < win.kernel_h; ++kh) {
+              for (int64_t kw = 0; kw < win.kernel_w; ++kw) {
+                const int64_t row = i * win.stride_h + kh * win.dilation_h - win.pad_top;
+                const int64_t column = j * win.stride_w + kw * win.dilation_w - win.pad_left;
+                if (row < 0 || row >= s.in_h || column < 0 || column >= s.in_w) continue;
+                const int64_t channel = n * s.in_channels + o / group_out * group_in + c;
+                sum += ToFloat(x[(channel * s.in_h + row) * s.in_w + column]) *
+                       ToFloat(w[((o * group_in + c) * win.kernel_h + kh) * win.kernel_w + kw]);
+              }
+            }
+          }
+          sum += bias[o];
+          const Half rounded = ToHalf(sum);
+          y[at++] = relu && ToFloat(rounded) < 0 ? kHalfZero : rounded;
+        }
+      }
+    }
+  }
+  return y;
+}
+
+struct ConvCase {
+  std::string name;
+  ConvShape shape;
+};
+
+void PrintTo(const ConvCase& c, std::ostream* out) { *out << c.name; }
+
+Window Square(int64_t kernel, int64_t stride, int64_t pad, int64_t dilation = 1) {
+  return {kernel, kernel, stride, stride, dilation, dilation, pad, pad, pad, pad};
+}
+
+const ConvCase kCases[] = {
+    {"pointwise", {1, 19, 7, 9, 13, 1, {}}},
+    {"pointwise_deep", {2, 800, 5, 6, 20, 1, {}}},
+    {"pointwise_stride2", {1, 8, 9, 9, 12, 1, Square(1, 2, 0)}},
+    {"pointwise_padded", {1, 3, 4, 4, 5, 1, Square(1, 1, 1)}},
+    {"three", {2, 5, 11, 13, 9, 1, Square(3, 1, 1)}},
+    {"three_no_pad", {1, 5, 11, 13, 9, 1, Square(3, 1, 0)}},
+    {"three_stride2", {1, 6, 15, 14, 17, 1, Square(3, 2, 1)}},
+    {"three_stride3", {1, 6, 15, 16, 17, 1, Square(3, 3, 1)}},
+    {"three_dilated", {1, 6, 15, 14, 8, 1, Square(3, 1, 2, 2)}},
+    {"three_dilated_stride2", {1, 6, 17, 14, 8, 1, Square(3, 2, 3, 3)}},
+    {"three_deep", {1, 130, 6, 7, 10, 1, Square(3, 1, 1)}},
+    {"five", {1, 4, 12, 12, 6, 1, Square(5, 1, 2)}},
+    {"seven_stride2_image", {1, 3, 40, 38, 16, 1, Square(7, 2, 3)}},
+    {"even_kernel", {1, 4, 10, 9, 6, 1, {2, 4, 1, 1, 1, 1, 0, 1, 1, 2}}},
+    {"uneven", {1, 4, 10, 9, 6, 1, {3, 2, 2, 1, 1, 3, 2, 0, 1, 1}}},
+    {"pads_beyond_kernel", {1, 3, 3, 3, 4, 1, Square(3, 1, 4)}},
+    {"wide_rows", {1, 3, 5, 300, 6, 1, Square(3, 1, 1)}},
+    {"wide_rows_stride2", {1, 3, 5, 601, 6, 1, Square(3, 2, 1)}},
+    // Channels that are staged in parts, and rows that end inside a panel's last vector.
+    {"staged_in_parts", {1, 51, 54, 4, 1, 1, {1, 2, 1, 1, 1, 1, 0, 1, 0, 1}}},
+    {"staged_in_parts_stride2", {1, 30, 57, 39, 6, 1, Square(3, 2, 1)}},
+    // Rows that are read from the stage as they lie.
+    {"staged_rows", {2, 5, 37, 94, 13, 1, Square(3, 2, 1)}},
+    {"staged_rows_grouped", {2, 6, 20, 31, 12, 3, Square(3, 1, 1)}},
+    {"staged_rows_dilated", {1, 4, 20, 32, 9, 1, Square(3, 1, 2, 2)}},
+    {"staged_rows_stride3", {1, 2, 60, 290, 7, 1, Square(4, 3, 1)}},
+    {"one_row", {2, 7, 1, 250, 9, 1, {1, 5, 1, 2, 1, 1, 0, 2, 0, 2}}},
+    {"one_column", {2, 7, 90, 1, 9, 1, {5, 1, 2, 1, 1, 1, 2, 0, 2, 0}}},
+    {"grouped", {2, 12, 9, 8, 18, 3, Square(3, 1, 1)}},
+    {"grouped_pointwise", {1, 12, 9, 8, 18, 2, {}}},
+    {"depthwise", {2, 9, 13, 14, 9, 9, Square(3, 1, 1)}},
+    {"depthwise_small", {1, 9, 7, 7, 9, 9, Square(3, 1, 1)}},
+    {"depthwise_five_stride2", {1, 5, 21, 35, 5, 5, Square(5, 2, 2)}},
+    {"depthwise_wide", {1, 2, 6, 150, 2, 2, Square(3, 1, 1)}},
+    {"depthwise_dilated", {1, 3, 20, 19, 3, 3, Square(3, 1, 2, 2)}},
+    {"depthwise_multiplier", {1, 3, 10, 11, 9, 3, Square(3, 1, 1)}},
+    {"depthwise_five_small", {2, 20, 7, 7, 20, 20, Square(5, 1, 2)}},
+    {"depthwise_five_to_seven", {1, 20, 14, 14, 20, 20, Square(5, 2, 2)}},
+    {"depthwise_three_stride2", {1, 7, 28, 28, 7, 7, Square(3, 2, 1)}},
+    {"depthwise_long_steps_down", {1, 6, 12, 40, 6, 6, {5, 5, 2, 1, 1, 1, 2, 2, 2, 2}}},
+    {"depthwise_long_steps_right", {1, 6, 13, 17, 6, 6, {3, 3, 1, 2, 1, 1, 0, 2, 1, 0}}},
+    {"depthwise_stride3", {1, 6, 13, 17, 6, 6, Square(3, 3, 1)}},
+    {"depthwise_pads_beyond_kernel", {1, 3, 3, 3, 3, 3, Square(3, 1, 4)}},
+    {"depthwise_one_position", {2, 5, 1, 1, 5, 5, Square(5, 1, 2)}},
+    {"depthwise_bands", {1, 2, 260, 300, 2, 2, Square(3, 1, 1)}},
+    {"one_channel_in", {1, 1, 10, 11, 20, 1, Square(3, 1, 1)}},
+    {"whole_plane", {3, 10, 5, 5, 60, 1, Square(5, 1, 0)}},
+    {"seven_by_seven", {2, 50, 7, 7, 150, 1, Square(3, 2, 3)}},
+    {"seven_by_seven_pointwise", {1, 400, 7, 7, 330, 1, {}}},
+    {"seven_by_seven_stride2", {1, 20, 14, 14, 100, 1, Square(3, 2, 1)}},
+    {"pointwise_stride2_to_seven", {1, 40, 14, 14, 100, 1, Square(1, 2, 0)}},
+    {"pointwise_stride4", {1, 5, 17, 18, 6, 1, Square(1, 4, 0)}},
+    {"dilated_one_output_row", {1, 5, 25, 40, 6, 1, Square(3, 1, 0, 12)}},
+    {"two_stride3", {1, 5, 17, 18, 6, 1, Square(2, 3, 0)}},
+    {"two_stride4_dilated2", {1, 5, 17, 38, 6, 1, Square(2, 4, 1, 2)}},
+    {"thirteen_columns", {1, 7, 1, 33, 110, 1, {1, 3, 1, 1, 1, 1, 0, 1, 0, 1}}},
+    {"few_positions", {2, 10, 3, 4, 60, 1, Square(3, 2, 1)}},
+    {"one_position_pointwise", {2, 30, 1, 1, 60, 1, {}}},
+    {"few_positions_pointwise", {2, 30, 2, 3, 60, 1, {}}},
+    {"few_positions_grouped", {1, 8, 2, 2, 10, 2, Square(3, 1, 1)}},
+    {"many_rows", {1, 9, 4, 13, 600, 1, {}}},
+    {"large_kernel", {1, 2, 40, 41, 3, 1, Square(31, 1, 15)}},
+};
+
+class ConvTest : public testing::TestWithParam<ConvCase> {};
+
+TEST_P(ConvTest, EqualsThePlainSumOnEveryTarget) {
+  const ConvShape& s = GetParam().shape;
+  const std::vector<Half> x = Numbers(s.batch * s.in_channels * s.in_h * s.in_w, 1);
+  const std::vector<Half> w = Numbers(
+      s.out_channels * (s.in_channels / s.groups) * s.window.kernel_h * s.window.kernel_w, 2);
+  const std::vector<float> bias = Floats(s.out_channels, 3);
+  const std::vector<Half> want = Reference(s, x, w, bias);
+  const std::vector<Half> want_relu = Reference(s, x, w, bias, /*relu=*/true);
+  ForEachSimdTarget([&] {
+    const PackedConv packed = PackConv(s, w, bias);
+    std::vector<Half> y(want.size());
+    Conv(packed, x, absl::MakeSpan(y));
+    ExpectSame(y, want);
+    WithRelu(y, [&](const Epilogue& relu) { Conv(packed, x, absl::MakeSpan(y), relu); });
+    ExpectSame(y, want_relu);
+  });
+}
+
+TEST_P(ConvTest, ThreadsDoNotShow) {
+  const ConvShape& s = GetParam().shape;
+  const std::vector<Half> x = Numbers(s.batch * s.in_channels * s.in_h * s.in_w, 1);
+  const std::vector<Half> w = Numbers(
+      s.out_channels * (s.in_channels / s.groups) * s.window.kernel_h * s.window.kernel_w, 2);
+  const PackedConv packed = PackConv(s, w, {});
+  std::vector<Half> one(s.batch * s.out_channels * s.out_h() * s.out_w());
+  WithThreads(1, [&] { Conv(packed, x, absl::MakeSpan(one)); });
+  for (int threads : {2, 5}) {
+    std::vector<Half> many(one.size());
+    WithThreads(threads, [&] { Conv(packed, x, absl::MakeSpan(many)); });
+    ExpectSame(many, one);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, ConvTest, testing::ValuesIn(kCases),
+                         [](const auto& info) { return info.param.name; });
+
+// One shape for each way to compute a convolution, but Winograd's.
+TEST(Conv, ClampsWhatItRounds) {
+  const ConvShape kShapes[] = {
+      {1, 19, 7, 9, 13, 1, {}},
+      {1, 700, 5, 6, 20, 1, {}},
+      {1, 6, 15, 14, 17, 1, Square(3, 2, 1)},
+      {1, 12, 9, 8, 18, 3, Square(3, 1, 1)},
+      {1, 9, 13, 14, 9, 9, Square(3, 1, 1)},
+      {1, 20, 14, 14, 100, 1, Square(3, 2, 1)},
+      {2, 30, 2, 3, 60, 1, {}},
+  };
+  for (const ConvShape& s : kShapes) {
+    const int64_t weights =
+        s.out_channels * (s.in_channels / s.groups) * s.window.kernel_h * s.window.kernel_w;
+    const PackedConv packed = PackConv(s, Numbers(weights, 2), {});
+    ForEachSimdTarget([&] {
+      for (Contents contents : {Contents::kNormal, Contents::kSubnormal, Contents::kSpecial}) {
+        const std::vector<Half> x = Numbers(s.batch * s.in_channels * s.in_h * s.in_w, 1, contents);
+        std::vector<Half> y(s.batch * s.out_channels * s.out_h() * s.out_w());
+        ExpectClamped(
+            y, [&](const Epilogue& epilogue) { Conv(packed, x, absl::MakeSpan(y), epilogue); });
+      }
+    });
+  }
+}
+
+// A tap in the padding is weight * 0, whatever the form that an instruction set chooses.
+TEST(Conv, DepthwiseTapsThatAreNotFiniteGiveTheSameOnEveryTarget) {
+  const ConvShape s{1, 40, 9, 10, 40, 40, Square(3, 1, 1)};
+  const std::vector<Half> x = Numbers(40 * 90, 1), w = Numbers(40 * 9, 2, Contents::kSpecial);
+  std::vector<bool> first;
+  ForEachSimdTarget([&] {
+    std::vector<Half> y(40 * 90);
+    Conv(PackConv(s, w, {}), x, absl::MakeSpan(y));
+    std::vector<bool> is_nan(y.size());
+    std::transform(y.begin(), y.end(), is_nan.begin(),
+                   [](Half value) { return std::isnan(ToFloat(value)); });
+    if (first.empty()) first = is_nan;
+    EXPECT_EQ(is_nan, first);
+  });
+  EXPECT_NE(std::count(first.begin(), first.end(), true), 0);
+}
+
+TEST(Conv, SpecialNumbersTravelLikeInThePlainSum) {
+  const ConvShape s{1, 3, 9, 10, 9, 1, Square(3, 1, 1)};
+  ForEachSimdTarget([&] {
+    for (Contents contents : {Contents::kSubnormal, Contents::kLarge, Contents::kSpecial}) {
+      const std::vector<Half> x = Numbers(3 * 90, 1, contents), w = Numbers(9 * 27, 2, contents);
+      const std::vector<float> bias = Floats(9, 3);
+      std::vector<Half> y(9 * 90);
+      WithRelu(
+          y, [&](const Epilogue& relu) { Conv(PackConv(s, w, bias), x, absl::MakeSpan(y), relu); });
+      // A tap outside adds weight * 0, which is a NaN if the weight is not finite: look inside.
+      const std::vector<Half> want = Reference(s, x, w, bias, /*relu=*/true);
+      for (int64_t o = 0; o < 9; ++o) {
+        for (int64_t i = 1; i < 8; ++i) {
+          for (int64_t j = 1; j < 9; ++j) {
+            const int64_t at = (o * 9 + i) * 10 + j;
+            ExpectSame({y[at]}, {want[at]});
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST(Conv, KernelThatFitsNowhereGivesNothing) {
+  for (int64_t groups : {1, 4}) {
+    const ConvShape s{1, 4, 2, 2, 4, groups, Square(3, 1, 0)};
+    Conv(PackConv(s, Numbers(36 * 4 / groups), {}), Numbers(16), {});
+  }
+}
+
+TEST(Conv, FloatWeightsAreRoundedFirst) {
+  const ConvShape s{1, 1, 1, 2, 1, 1, {}};
+  const std::vector<float> w = {1.0f + 0x1p-12f};
+  const std::vector<Half> x = {kHalfOne, kHalfOne};
+  std::vector<Half> y(2);
+  Conv(PackConv(s, w, {}), x, absl::MakeSpan(y));
+  EXPECT_EQ(y[0], kHalfOne);
+}
+
+TEST(Conv, PackedWeightsStayHalf) {
+  const ConvShape s{1, 64, 56, 56, 64, 1, Square(3, 1, 1)};
+  EXPECT_LE(PackConv(s, Numbers(64 * 64 * 9), {}).bytes(), 64 * 64 * 9 * 2 + 64 * 4);
+}
+
+// Every product of input and weight is added where it belongs, in double.
+std::vector<double> TransposedReference(const ConvTransposeShape& s, const std::vector<Half>& x,
+                                        const std::vector<Half>& w,
+                                        const std::vector<float>& bias) {
+  const Window& win = s.window;
+  const int64_t group_in = s.in_channels / s.groups, group_out = s.out_channels / s.groups;
+  const int64_t out_h = s.out_h(), out_w = s.out_w();
+  std::vector<double> y(s.batch * s.out_channels * out_h * out_w);
+  for (int64_t at = 0; at < static_cast<int64_t>(y.size()); ++at) {
+    y[at] = bias[at / (out_h * out_w) % s.out_channels];
+  }
+  for (int64_t n = 0; n < s.batch; ++n) {
+    for (int64_t c = 0; c < s.in_channels; ++c) {
+      for (int64_t o = 0; o < group_out; ++o) {
+        for (int64_t i = 0; i < s.in_h; ++i) {
+          for (int64_t j = 0; j < s.in_w; ++j) {
+            for (int64_t kh = 0; kh < win.kernel_h; ++kh) {
+              for (int64_t kw = 0; kw < win.kernel_w; ++kw) {
+                const int64_t row = i * win.stride_h + kh * win.dilation_h - win.pad_top;
+                const int64_t column = j * win.stride_w + kw * win.dilation_w - win.pad_left;
+                if (row < 0 || row >= out_h || column < 0 || column >= out_w) continue;
+                const int64_t channel = n * s.out_channels + c / group_in * group_out + o;
+                y[(channel * out_h + row) * out_w + column] +=
+                    ToDouble(x[((n * s.in_channels + c) * s.in_h + i) * s.in_w + j]) *
+                    ToDouble(w[((c * group_out + o) * win.kernel_h + kh) * win.kernel_w + kw]);
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+  return y;
+}
+
+struct TransposedCase {
+  std::string name;
+  ConvTransposeShape shape;
+};
+
+void PrintTo(const TransposedCase& c, std::ostream* out) { *out << c.name; }
+
+const TransposedCase kTransposedCases[] = {
+    {"two_stride2", {2, 5, 6, 7, 9, 1, Square(2, 2, 0)}},
+    {"three_stride2", {1, 5, 6, 7, 9, 1, Square(3, 2, 1), 1, 1}},
+    {"four_stride2", {1, 5, 6, 7, 9, 1, Square(4, 2, 1)}},
+    {"three_stride1", {1, 4, 8, 9, 5, 1, Square(3, 1, 1)}},
+    {"kernel_below_stride", {1, 4, 5, 4, 6, 1, Square(2, 3, 0), 1, 0}},
+    {"dilated", {1, 4, 7, 6, 5, 1, Square(3, 2, 1, 2)}},
+    {"dilated_coprime", {1, 4, 7, 6, 5, 1, Square(3, 2, 2, 3)}},
+    {"grouped", {2, 6, 5, 6, 8, 2, Square(3, 2, 1)}},
+    {"depthwise", {1, 6, 5, 6, 6, 6, Square(4, 2, 1)}},
+    {"uneven", {1, 3, 6, 5, 4, 1, {3, 4, 1, 3, 1, 1, 0, 2, 1, 0}, 0, 2}},
+    {"one_row", {1, 6, 1, 40, 5, 1, {1, 4, 1, 2, 1, 1, 0, 1, 0, 1}}},
+    {"one_position", {1, 10, 1, 1, 7, 1, Square(4, 1, 0)}},
+    {"deep", {1, 500, 3, 4, 6, 1, Square(2, 2, 0)}},
+    // Outputs side by side, rows of each length about a vector's.
+    {"pairs", {2, 3, 4, 67, 5, 1, Square(2, 2, 0)}},
+    {"fours", {1, 3, 5, 33, 2, 1, Square(4, 4, 0)}},
+    {"by_rows", {1, 5, 3, 40, 3, 1, {3, 1, 3, 1, 1, 1, 0, 0, 0, 0}}},
+    {"by_columns", {1, 5, 3, 40, 3, 1, {1, 3, 1, 3, 1, 1, 0, 0, 0, 0}}},
+    {"pairs_cut_off", {1, 3, 4, 20, 5, 1, {2, 2, 2, 2, 1, 1, 0, 0, 1, 1}}},
+    {"pairs_and_zeros", {1, 3, 4, 20, 5, 1, Square(2, 2, 0), 1, 1}},
+};
+
+class ConvTransposeTest : public testing::TestWithParam<TransposedCase> {};
+
+TEST_P(ConvTransposeTest, EqualsTheScatteredSum) {
+  const ConvTransposeShape& s = GetParam().shape;
+  const std::vector<Half> x = Numbers(s.batch * s.in_channels * s.in_h * s.in_w, 1);
+  const std::vector<Half> w = Numbers(
+      s.in_channels * (s.out_channels / s.groups) * s.window.kernel_h * s.window.kernel_w, 2);
+  const std::vector<float> bias = Floats(s.out_channels, 3);
+  const std::vector<double> want = TransposedReference(s, x, w, bias);
+  std::vector<Half> first;
+  ForEachSimdTarget([&] {
+    std::vector<Half> y(want.size());
+    const PackedConvTranspose packed = PackConvTranspose(s, w, bias);
+    ConvTranspose(packed, x, absl::MakeSpan(y));
+    ExpectClose(y, want, 1e-5);
+    WithRelu(y, [&](const Epilogue& relu) { ConvTranspose(packed, x, absl::MakeSpan(y), relu); });
+    if (first.empty()) first = y;
+    ExpectSame(y, first);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, ConvTransposeTest, testing::ValuesIn(kTransposedCases),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace anemone::math

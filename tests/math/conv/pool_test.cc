@@ -1,0 +1,139 @@
+#include "math/conv/pool.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "tests/math/math_testing.h"
+
+namespace anemone::math {
+namespace {
+
+struct PoolCase {
+  std::string name;
+  PoolShape shape;
+};
+
+void PrintTo(const PoolCase& c, std::ostream* out) { *out << c.name; }
+
+Window Square(int64_t kernel, int64_t stride, int64_t pad, int64_t dilation = 1) {
+  return {kernel, kernel, stride, stride, dilation, dilation, pad, pad, pad, pad};
+}
+
+const PoolCase kCases[] = {
+    {"two_stride2", {5, 8, 10, 4, 5, Square(2, 2, 0)}},
+    {"three_stride2_padded", {5, 13, 35, 7, 18, Square(3, 2, 1)}},
+    {"three_stride1", {3, 7, 7, 7, 7, Square(3, 1, 1)}},
+    {"five_stride1", {3, 9, 20, 9, 20, Square(5, 1, 2)}},
+    {"ceil_mode", {2, 8, 8, 4, 4, Square(3, 2, 0)}},
+    {"dilated", {2, 12, 13, 8, 9, Square(3, 1, 0, 2)}},
+    {"stride3", {2, 16, 100, 5, 33, Square(3, 3, 0)}},
+    {"global", {9, 7, 7, 1, 1, Square(7, 1, 0)}},
+    {"global_padded", {2, 3, 3, 1, 1, Square(5, 1, 1)}},
+    {"wide", {2, 5, 150, 5, 150, Square(3, 1, 1)}},
+    {"bands", {1, 300, 260, 150, 130, Square(2, 2, 0)}},
+    {"uneven", {2, 6, 9, 6, 5, {2, 3, 1, 2, 1, 1, 1, 0, 0, 2}}},
+};
+
+enum class Kind { kMax, kInside, kInsideAndPads };
+
+std::vector<double> Reference(const PoolShape& s, Kind kind, const std::vector<Half>& x) {
+  const Window& w = s.window;
+  std::vector<double> y;
+  for (int64_t p = 0; p < s.planes; ++p) {
+    for (int64_t i = 0; i < s.out_h; ++i) {
+      for (int64_t j = 0; j < s.out_w; ++j) {
+        double max = -HUGE_VAL, sum = 0;
+        int inside = 0, padded = 0;
+        for (int64_t kh = 0; kh < w.kernel_h; ++kh) {
+          for (int64_t kw = 0; kw < w.kernel_w; ++kw) {
+            const int64_t row = i * w.stride_h + kh * w.dilation_h - w.pad_top;
+            const int64_t column = j * w.stride_w + kw * w.dilation_w - w.pad_left;
+            padded += row < s.in_h + w.pad_bottom && column < s.in_w + w.pad_right;
+            if (row < 0 || row >= s.in_h || column < 0 || column >= s.in_w) continue;
+            const double value = ToDouble(x[(p * s.in_h + row) * s.in_w + column]);
+            max = std::isnan(max) || std::isnan(value) ? NAN : std::fmax(max, value);
+            sum += value;
+            ++inside;
+          }
+        }
+        const int count = kind == Kind::kInside ? inside : padded;
+        y.push_back(kind == Kind::kMax ? max : sum / std::max(count, 1));
+      }
+    }
+  }
+  return y;
+}
+
+class PoolTest : public testing::TestWithParam<PoolCase> {};
+
+TEST_P(PoolTest, EqualsThePlainWindow) {
+  const PoolShape& s = GetParam().shape;
+  ForEachSimdTarget([&] {
+    for (Contents contents : {Contents::kNormal, Contents::kSubnormal, Contents::kSpecial}) {
+      const std::vector<Half> x = Numbers(s.planes * s.in_h * s.in_w, 1, contents);
+      std::vector<Half> y(s.planes * s.out_h * s.out_w);
+      MaxPool(s, x, absl::MakeSpan(y));
+      ExpectClose(y, Reference(s, Kind::kMax, x), 0);
+      std::vector<Half> magnitudes = x;  // numbers without signs have their own way
+      for (Half& half : magnitudes) half.bits &= 0x7fff;
+      MaxPool(s, magnitudes, absl::MakeSpan(y));
+      ExpectClose(y, Reference(s, Kind::kMax, magnitudes), 0);
+      if (contents == Contents::kSpecial) continue;
+      AveragePool(s, AverageDivisor::kInside, x, absl::MakeSpan(y));
+      ExpectClose(y, Reference(s, Kind::kInside, x));
+      AveragePool(s, AverageDivisor::kInsideAndPads, x, absl::MakeSpan(y));
+      ExpectClose(y, Reference(s, Kind::kInsideAndPads, x));
+    }
+  });
+}
+
+// Of zeros the maximum is +0, on every machine.
+TEST_P(PoolTest, MaximumOfZeros) {
+  const PoolShape& s = GetParam().shape;
+  const Half kOrder[] = {ToHalf(-1.0f), Half{0x8000}, kHalfZero};
+  std::vector<Half> x, ranks;
+  for (Half half : Numbers(s.planes * s.in_h * s.in_w)) {
+    const int rank = half.bits % 50 < 40 ? 0 : half.bits % 50 < 46 ? 1 : 2;
+    x.push_back(kOrder[rank]);
+    ranks.push_back(ToHalf(static_cast<float>(rank)));
+  }
+  const std::vector<double> want = Reference(s, Kind::kMax, ranks);
+  ForEachSimdTarget([&] {
+    std::vector<Half> y(want.size());
+    MaxPool(s, x, absl::MakeSpan(y));
+    for (size_t i = 0; i < y.size(); ++i) {
+      if (want[i] < 0) continue;  // all padding
+      ASSERT_EQ(y[i].bits, kOrder[static_cast<int>(want[i])].bits) << "element " << i;
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, PoolTest, testing::ValuesIn(kCases),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(Pool, WindowOutsideTheInput) {
+  const PoolShape shape{1, 2, 2, 3, 3, Square(1, 2, 1)};  // corners lie in the padding
+  const std::vector<Half> x(4, kHalfOne);
+  std::vector<Half> y(9);
+  MaxPool(shape, x, absl::MakeSpan(y));
+  EXPECT_EQ(y[0].bits, 0xfc00);
+  EXPECT_EQ(y[4], kHalfOne);
+  AveragePool(shape, AverageDivisor::kInside, x, absl::MakeSpan(y));
+  EXPECT_EQ(y[0], kHalfZero);
+  EXPECT_EQ(y[4], kHalfOne);
+}
+
+TEST(Pool, ThreadsDoNotShow) {
+  const PoolShape shape{20, 40, 41, 20, 20, Square(3, 2, 1)};
+  const std::vector<Half> x = Numbers(20 * 40 * 41);
+  std::vector<Half> one(20 * 400), many(one.size());
+  WithThreads(1, [&] { AveragePool(shape, AverageDivisor::kInside, x, absl::MakeSpan(one)); });
+  WithThreads(4, [&] { AveragePool(shape, AverageDivisor::kInside, x, absl::MakeSpan(many)); });
+  ExpectSame(many, one);
+}
+
+}  // namespace
+}  // namespace anemone::math

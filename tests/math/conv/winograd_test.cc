@@ -1,0 +1,151 @@
+// 3x3 convolutions that are large enough for math/conv/winograd.cc.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "math/conv/conv.h"
+#include "math/conv/conv_state.h"
+#include "tests/math/math_testing.h"
+
+namespace anemone::math {
+namespace {
+
+struct WinogradCase {
+  std::string name;
+  ConvShape shape;
+};
+
+void PrintTo(const WinogradCase& c, std::ostream* out) { *out << c.name; }
+
+Window Pads(int64_t top, int64_t left, int64_t bottom, int64_t right) {
+  return {3, 3, 1, 1, 1, 1, top, left, bottom, right};
+}
+
+const WinogradCase kCases[] = {
+    {"square", {1, 32, 16, 16, 32, 1, Pads(1, 1, 1, 1)}},
+    {"batch", {3, 33, 17, 15, 51, 1, Pads(1, 1, 1, 1)}},
+    {"no_pads", {1, 64, 14, 18, 40, 1, Pads(0, 0, 0, 0)}},
+    {"uneven_pads", {1, 40, 19, 13, 33, 1, Pads(2, 0, 1, 5)}},
+    {"wide", {1, 32, 6, 300, 32, 1, Pads(1, 1, 1, 1)}},
+    {"tall", {1, 32, 300, 7, 32, 1, Pads(1, 1, 1, 1)}},
+    {"seven_by_seven", {2, 200, 7, 7, 150, 1, Pads(1, 1, 1, 1)}},
+    {"one_of_the_last_tiles", {2, 40, 13, 13, 60, 1, Pads(1, 1, 1, 1)}},
+    {"two_of_the_last_tiles", {1, 70, 16, 16, 64, 1, Pads(0, 0, 0, 0)}},
+    {"one_row_two_columns", {1, 64, 9, 9, 50, 1, Pads(2, 1, 0, 2)}},
+    {"two_rows_one_column", {1, 32, 19, 44, 32, 1, Pads(0, 2, 1, 1)}},
+    {"few_columns_only", {1, 48, 16, 14, 32, 1, Pads(1, 1, 1, 1)}},
+    {"groups", {1, 96, 20, 20, 128, 2, Pads(1, 1, 1, 1)}},
+    {"deep", {1, 300, 8, 8, 64, 1, Pads(1, 1, 1, 1)}},
+};
+
+int64_t WeightCount(const ConvShape& s) { return s.out_channels * (s.in_channels / s.groups) * 9; }
+
+// In double.
+std::vector<double> Plain(const ConvShape& s, const std::vector<Half>& x,
+                          const std::vector<Half>& w, const std::vector<float>& bias) {
+  const int64_t group_in = s.in_channels / s.groups, group_out = s.out_channels / s.groups;
+  std::vector<double> y;
+  for (int64_t plane = 0; plane < s.batch * s.out_channels; ++plane) {
+    const int64_t n = plane / s.out_channels, o = plane % s.out_channels;
+    for (int64_t position = 0; position < s.out_h() * s.out_w(); ++position) {
+      double sum = bias[o];
+      for (int64_t k = 0; k < group_in * 9; ++k) {
+        const int64_t row = position / s.out_w() + k % 9 / 3 - s.window.pad_top;
+        const int64_t column = position % s.out_w() + k % 3 - s.window.pad_left;
+        if (row < 0 || row >= s.in_h || column < 0 || column >= s.in_w) continue;
+        const int64_t channel = n * s.in_channels + o / group_out * group_in + k / 9;
+        sum += ToDouble(x[(channel * s.in_h + row) * s.in_w + column]) *
+               ToDouble(w[o * group_in * 9 + k]);
+      }
+      y.push_back(sum);
+    }
+  }
+  return y;
+}
+
+// Sums of hundreds of products below 1; an error of 1e-6 of their magnitudes' sum.
+constexpr double kSlack = 3e-4;
+
+class WinogradTest : public testing::TestWithParam<WinogradCase> {};
+
+TEST_P(WinogradTest, IsCloseToThePlainSumOnEveryTarget) {
+  const ConvShape& s = GetParam().shape;
+  const std::vector<Half> x = Numbers(s.batch * s.in_channels * s.in_h * s.in_w, 1);
+  const std::vector<Half> w = Numbers(WeightCount(s), 2);
+  const std::vector<float> bias = Floats(s.out_channels, 3);
+  const std::vector<double> want = Plain(s, x, w, bias);
+  std::vector<double> want_relu = want;
+  for (double& value : want_relu) value = std::fmax(value, 0);
+  ForEachSimdTarget([&] {
+    const PackedConv packed = PackConv(s, w, bias);
+    ASSERT_EQ(packed.state().kind, ConvKind::kWinograd);
+    std::vector<Half> y(want.size());
+    Conv(packed, x, absl::MakeSpan(y));
+    ExpectClose(y, want, kSlack);
+    WithRelu(y, [&](const Epilogue& relu) { Conv(packed, x, absl::MakeSpan(y), relu); });
+    ExpectClose(y, want_relu, kSlack);
+  });
+}
+
+TEST_P(WinogradTest, ThreadsDoNotShow) {
+  const ConvShape& s = GetParam().shape;
+  std::vector<Half> x = Numbers(s.batch * s.in_channels * s.in_h * s.in_w, 1);
+  const PackedConv packed = PackConv(s, Numbers(WeightCount(s), 2), {});
+  std::vector<Half> one(s.batch * s.out_channels * s.out_h() * s.out_w());
+  for (const float first : {0.5f, 60000.0f}) {  // which is too large for the transform
+    x[0] = ToHalf(first);
+    WithThreads(1, [&] { Conv(packed, x, absl::MakeSpan(one)); });
+    for (int threads : {2, 5}) {
+      std::vector<Half> many(one.size());
+      WithThreads(threads, [&] { Conv(packed, x, absl::MakeSpan(many)); });
+      ExpectSame(many, one);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, WinogradTest, testing::ValuesIn(kCases),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(Winograd, ClampsWhatItRounds) {
+  const ConvShape s{1, 32, 15, 17, 32, 1, Pads(1, 1, 1, 1)};
+  const PackedConv packed = PackConv(s, Numbers(WeightCount(s), 2), {});
+  ASSERT_EQ(packed.state().kind, ConvKind::kWinograd);
+  ForEachSimdTarget([&] {
+    for (Contents contents : {Contents::kNormal, Contents::kSubnormal, Contents::kSpecial}) {
+      const std::vector<Half> x = Numbers(s.batch * s.in_channels * s.in_h * s.in_w, 1, contents);
+      std::vector<Half> y(s.batch * s.out_channels * s.out_h() * s.out_w());
+      ExpectClamped(
+          y, [&](const Epilogue& epilogue) { Conv(packed, x, absl::MakeSpan(y), epilogue); });
+    }
+  });
+}
+
+// An infinity, or a number beside which its neighbours' would be lost, stays where it is.
+TEST(Winograd, LargeNumbersDoNotSpread) {
+  const ConvShape s{1, 32, 16, 16, 32, 1, Pads(1, 1, 1, 1)};
+  const std::vector<Half> w = Numbers(WeightCount(s), 2);
+  const std::vector<float> bias = Floats(32, 3);
+  for (const float large : {HUGE_VALF, -60000.0f}) {
+    std::vector<Half> x = Numbers(32 * 256, 1);
+    // One that each row of tiles reads.
+    for (int64_t at : {0, 100, 170, 32 * 256 - 1}) x[at] = ToHalf(large);
+    const std::vector<double> want = Plain(s, x, w, bias);
+    ForEachSimdTarget([&] {
+      std::vector<Half> y(want.size());
+      Conv(PackConv(s, w, bias), x, absl::MakeSpan(y));
+      ExpectClose(y, want, 1e-6);
+    });
+  }
+}
+
+TEST(Winograd, IsNotForLargeWeights) {
+  const ConvShape s{1, 32, 16, 16, 32, 1, Pads(1, 1, 1, 1)};
+  std::vector<Half> w = Numbers(WeightCount(s), 2);
+  w[77] = ToHalf(HUGE_VALF);
+  EXPECT_EQ(PackConv(s, w, {}).state().kind, ConvKind::kPanels);
+}
+
+}  // namespace
+}  // namespace anemone::math

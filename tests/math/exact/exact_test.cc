@@ -1,0 +1,195 @@
+// The exact mode's bits on every instruction set of this machine, for any number of threads and at
+// any place of a batch; and the vectors' arithmetic against the scalar words of numerics_notes.md.
+#include <gtest/gtest.h>
+#include <tbb/task_arena.h>
+
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "hwy/targets.h"
+#include "math/exact/exact_contract.h"
+#include "math/exact/exact_elementwise.h"
+#include "math/exact/exact_mac.h"
+#include "tests/math/exact/exact_computations.h"
+
+namespace anemone::math {
+namespace {
+
+constexpr int64_t kBatch = 3;
+
+class ExactTest : public testing::TestWithParam<Computation> {};
+INSTANTIATE_TEST_SUITE_P(All, ExactTest, testing::ValuesIn(Computations()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST_P(ExactTest, BitsAreThoseOfEveryInstructionSet) {
+  const std::vector<int64_t> targets = hwy::SupportedAndGeneratedTargets();
+  ASSERT_FALSE(targets.empty());
+  for (const char* family : kExactFamilies) {
+    for (bool has_infinities : {false, true}) {
+      const Halfs x = InputOf(GetParam(), kBatch, has_infinities);
+      const Halfs want = ResultOf(GetParam(), NumericsOf(family), kBatch, x);
+      for (int64_t target : targets) {
+        hwy::SetSupportedTargetsForTest(target);
+        const Halfs got = ResultOf(GetParam(), NumericsOf(family), kBatch, x);
+        hwy::SetSupportedTargetsForTest(0);
+        EXPECT_EQ(got, want) << family << " on " << hwy::TargetName(target);
+      }
+    }
+  }
+}
+
+TEST_P(ExactTest, BitsAreThoseOfAnyNumberOfThreads) {
+  const Halfs x = InputOf(GetParam(), kBatch, /*has_infinities=*/false);
+  Halfs results[2];
+  for (int threads : {1, 2}) {
+    tbb::task_arena arena(threads);
+    arena.execute(
+        [&] { results[threads - 1] = ResultOf(GetParam(), NumericsOf("A13"), kBatch, x); });
+  }
+  EXPECT_EQ(results[0], results[1]);
+}
+
+TEST_P(ExactTest, AnImageAloneIsThatOfTheBatch) {  // det-batch
+  const Computation& c = GetParam();
+  const Halfs x = InputOf(c, kBatch, /*has_infinities=*/true);
+  const Halfs all = ResultOf(c, NumericsOf("A13"), kBatch, x);
+  for (int64_t i = 0; i < kBatch; ++i) {
+    const Halfs alone =
+        ResultOf(c, NumericsOf("A13"), 1, absl::MakeConstSpan(x).subspan(i * c.size, c.size));
+    const auto part = absl::MakeConstSpan(all).subspan(i * c.out_size, c.out_size);
+    EXPECT_EQ(alone, Halfs(part.begin(), part.end())) << "image " << i;
+  }
+}
+
+// numerics_notes.md section 2, word by word.
+double WrittenSum(const std::vector<float>& a, const std::vector<float>& b) {
+  const auto aligned = [](double x, double larger) {
+    if (larger == 0) return x;
+    const double q = std::ldexp(1.0, std::ilogb(larger) - 11);
+    return std::nearbyint(x / q) * q;
+  };
+  float acc = 0;
+  for (size_t first = 0; first < a.size(); first += 4) {
+    double p = 0;
+    for (size_t k = first; k < std::min(first + 4, a.size()); ++k) {
+      const double x = static_cast<double>(a[k]) * b[k];
+      const double larger = std::max(std::abs(p), std::abs(x));
+      p = aligned(p, larger) + aligned(x, larger);
+    }
+    acc = static_cast<float>(acc + p);
+    if (std::abs(acc) > 32768) acc = std::copysign(INFINITY, acc);
+  }
+  return acc;
+}
+
+TEST(ExactMac, VectorsComputeAsWritten) {
+  for (float scale : {1e-3f, 1.0f, 30.0f, 90.0f}) {
+    for (int64_t depth : {1, 3, 4, 5, 31, 200}) {
+      constexpr int64_t kRows = 11;
+      std::vector<float> a(kRows * depth), b(depth * kMacColumns), sums(kRows * kMacColumns);
+      const Halfs left = RandomHalfs(a.size(), scale, 1), right = RandomHalfs(b.size(), scale, 2);
+      for (size_t i = 0; i < a.size(); ++i) a[i] = ToFloat(left[i]);
+      for (size_t i = 0; i < b.size(); ++i) b[i] = ToFloat(right[i]);
+      MacSums(NumericsOf("A16"), {.rows = kRows, .depth = depth}, a, b, absl::MakeSpan(sums));
+      for (int64_t i = 0; i < kRows; ++i) {
+        for (int64_t j = 0; j < kMacColumns; ++j) {
+          std::vector<float> row(a.begin() + i * depth, a.begin() + (i + 1) * depth), column;
+          for (int64_t k = 0; k < depth; ++k) column.push_back(b[k * kMacColumns + j]);
+          EXPECT_EQ(sums[i * kMacColumns + j], WrittenSum(row, column));
+        }
+      }
+    }
+  }
+}
+
+// Every option of the rules that the scalar form alone knows gives what the vectors give where both
+// are asked for the same: a product that is finite, or one that is not.
+TEST(ExactMac, ScalarFormIsThatOfTheVectors) {
+  const int64_t depth = 37;
+  std::vector<float> a(depth), b(depth * kMacColumns), vectors(kMacColumns), scalars(kMacColumns);
+  const Halfs left = RandomHalfs(depth, 20, 1), right = RandomHalfs(b.size(), 20, 2);
+  for (size_t i = 0; i < a.size(); ++i) a[i] = ToFloat(left[i]);
+  for (size_t i = 0; i < b.size(); ++i) b[i] = ToFloat(right[i]);
+  MacSums(NumericsOf("A13"), {.depth = depth}, a, b, absl::MakeSpan(vectors));
+  b[5 * kMacColumns] = INFINITY;  // of the first column alone; all are the scalar form's now
+  MacSums(NumericsOf("A13"), {.depth = depth}, a, b, absl::MakeSpan(scalars));
+  for (int64_t j = 1; j < kMacColumns; ++j) EXPECT_EQ(scalars[j], vectors[j]) << j;
+  EXPECT_TRUE(std::isinf(scalars[0]));
+}
+
+// A partial sum past 2^15 is infinite for good, one that only comes near stays, whatever tells
+// beforehand that none can be past it.
+TEST(ExactMac, SumsAreHeldAgainstTheCeiling) {
+  for (const char* family : kExactFamilies) {
+    for (const float top : {31000.0f, 31208.0f, 32000.0f, 32768.0f, 32800.0f, 40000.0f}) {
+      std::vector<float> a(8, 1.0f), b(8 * kMacColumns, 0.0f), sums(kMacColumns);
+      for (int64_t j = 0; j < kMacColumns; ++j) {
+        b[j] = top;
+        b[4 * kMacColumns + j] = -top;  // of the next tile
+      }
+      MacSums(NumericsOf(family), {.depth = 8}, a, b, absl::MakeSpan(sums));
+      const float want = top > 32768.0f ? INFINITY : 0.0f;
+      for (float sum : sums) EXPECT_EQ(sum, want) << family << ' ' << top;
+    }
+  }
+}
+
+// More weights than are widened at a time give what halves of the channels give.
+TEST(ExactContract, LargeLayersAreComputedPartByPart) {
+  constexpr int64_t kDepth = 1030, kChannels = 1030;
+  const Halfs x = RandomHalfs(kDepth, 3, 1), w = RandomHalfs(kDepth * kChannels, 3, 2);
+  std::vector<float> offset(kChannels);
+  for (int64_t o = 0; o < kChannels; ++o) offset[o] = static_cast<float>(o % 7);
+  ConvShape shape{.in_channels = kDepth, .out_channels = kChannels};
+  Halfs whole(kChannels), parts(kChannels);
+  const Numerics& n = NumericsOf("A13");
+  ExactConv(n, shape, x, w, {.gain = {}, .offset = offset}, absl::MakeSpan(whole));
+  shape.out_channels = kChannels / 2;
+  for (int64_t first : {int64_t{0}, kChannels / 2}) {
+    ExactConv(n, shape, x, absl::MakeConstSpan(w).subspan(first * kDepth, kChannels / 2 * kDepth),
+              {.gain = {}, .offset = absl::MakeConstSpan(offset).subspan(first, kChannels / 2)},
+              absl::MakeSpan(parts).subspan(first, kChannels / 2));
+  }
+  EXPECT_EQ(whole, parts);
+}
+
+// What exact_half-inl.h promises of fp32: one rounding, for both rules of ties.
+TEST(ExactElementwise, RoundsOnceAsInDouble) {
+  for (const char* family : kExactFamilies) {
+    const Numerics& n = NumericsOf(family);
+    constexpr int64_t kCount = 1 << 16;
+    Halfs a(kCount), b(kCount), y(kCount);
+    std::mt19937 random(3);
+    for (int64_t i = 0; i < kCount; ++i) {
+      a[i].bits = static_cast<uint16_t>(i);
+      b[i].bits = static_cast<uint16_t>(random());
+      if (i % 3 == 0) b[i].bits = static_cast<uint16_t>((i & 0xfc00) ^ (random() & 0x8fff));
+      if (IsNan(a[i])) a[i] = kHalfOne;
+      if (IsNan(b[i])) b[i] = kHalfOne;
+    }
+    const Extents extents = {1, 1, 1, 1, kCount};
+    for (auto [op, function] :
+         {std::pair(
+              BinaryOp::kAdd, +[](double x, double z) { return x + z; }),
+          std::pair(
+              BinaryOp::kSub, +[](double x, double z) { return x - z; }),
+          std::pair(
+              BinaryOp::kMul, +[](double x, double z) { return x * z; }),
+          std::pair(
+              BinaryOp::kDiv, +[](double x, double z) { return x / (z == 0 ? 0.0 : z); })}) {
+      ExactBinary(n, op, a, extents, b, extents, absl::MakeSpan(y), extents);
+      for (int64_t i = 0; i < kCount; ++i) {
+        const Half want = Stored(function(ToDouble(a[i]), ToDouble(b[i])), n);
+        ASSERT_EQ(y[i], want) << family << " " << static_cast<int>(op) << ": " << ToFloat(a[i])
+                              << ", " << ToFloat(b[i]) << ": got " << ToFloat(y[i]) << ", want "
+                              << ToFloat(want);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace anemone::math

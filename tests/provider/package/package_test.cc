@@ -1,0 +1,344 @@
+// Packages: what is written is read; what is damaged, stale or foreign is refused by name.
+#include "provider/package/package.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "anemone/compressed.h"
+#include "engine/table_hash.h"
+#include "provider/package/cbor.h"
+#include "provider/package/package_format.h"
+#include "tests/provider/package/packages.h"
+#include "tests/round_trip.h"
+#include "tests/status_matchers.h"
+
+namespace anemone {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+const std::string& SmallBytes() {
+  static const std::string& bytes = *new std::string(*WritePackage(SmallPackage()));
+  return bytes;
+}
+
+TEST(Package, EveryFormOfWeightsIsKept) {
+  for (const auto& [name, kernel] : KernelForms()) {
+    const absl::Status same =
+        CheckPackageRoundTrip(ConvBy(kernel), **FindTarget("h16"), Route::kNetplist);
+    EXPECT_TRUE(same.ok()) << name << ": " << same;
+  }
+}
+
+// What a forged package says of scales and bits, to those who would read by it.
+TEST(Compressed, TakesNoFormThatReachesBeyondItsValues) {
+  const Tensor codes = Tensor::Zeros(DataType::kInt8, {64}),
+               scales = Tensor::Zeros(DataType::kFloat, {8});
+  constexpr int64_t kHuge = int64_t{1} << 62;
+  const ScaleGrid bad[] = {{0, 8, 1, 0, 1, 0},     {8, 0, 1, 0, 1, 0}, {8, 8, 0, 0, 1, 0},
+                           {8, 8, 1, 0, -1, 0},    {8, 8, 1, 0, 2, 0}, {4, 8, 1, 5, 1, 0},
+                           {8, 8, 1, 0, kHuge, 0}, {8, 8, 1, 0, 0, 2}, {-1, -8, -1, 1, 1, 1}};
+  EXPECT_TRUE(Compressed::Affine(codes, scales, {}, {8, 8, 1, 0, 1, 0}).ok());
+  for (const ScaleGrid& grid : bad) {
+    EXPECT_THAT(Compressed::Affine(codes, scales, {}, grid),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a scale for every")));
+  }
+  EXPECT_TRUE(Compressed::Masked(70, {3, 32}, {1, 2, 3}).ok());
+  EXPECT_THAT(Compressed::Masked(70, {3, 64}, {1, 2, 3}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a bit for each")));
+  EXPECT_THAT(Compressed::Masked(70, {3}, {1, 2}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a bit for each")));
+  EXPECT_THAT(Compressed::Masked(70, {3, 32}, {1, 2}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a value for each")));
+}
+
+TEST(Package, SaysWhatTheSegmentsAre) {
+  const Package package = SmallPackage();
+  const auto read = ReadPackage(SmallBytes(), nullptr);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->target, package.target);
+  EXPECT_EQ(read->route, package.route);
+  EXPECT_EQ(read->producer, "tests");
+  ASSERT_EQ(read->segments.size(), package.segments.size());
+  for (size_t i = 0; i < package.segments.size(); ++i) {
+    const PackagedSegment &got = read->segments[i], &want = package.segments[i];
+    EXPECT_EQ(got.name, want.name);
+    const absl::Status same = CompareNetworks(got.network, want.network);
+    EXPECT_TRUE(same.ok()) << same;
+    ASSERT_EQ(got.inputs.size(), want.inputs.size());
+    EXPECT_EQ(got.inputs[0].name, want.inputs[0].name);
+    EXPECT_EQ(got.inputs[0].type, want.inputs[0].type);
+    EXPECT_EQ(got.outputs.back().dims, want.outputs.back().dims);
+  }
+  EXPECT_EQ(*WritePackage(*read), SmallBytes());
+}
+
+TEST(Package, MayHaveNoSegmentsAndAnyNames) {
+  EXPECT_TRUE(ReadPackage(*WritePackage(PackageOf({})), nullptr)->segments.empty());
+  Network network = ConvBy(KernelForms()[0].second);
+  network.inputs[0].name = std::string("no UTF-8: \xff\xfe\0.", 14);
+  network.units[0].name = "\xc0";
+  const absl::Status same = CheckPackageRoundTrip(network, **FindTarget("h16"), Route::kNetplist);
+  EXPECT_TRUE(same.ok()) << same;
+}
+
+TEST(Package, StoresSharedWeightsOnce) {
+  const Network network = ConvBy(KernelForms()[0].second);
+  const size_t one = WritePackage(PackageOf({network}))->size();
+  const size_t three = WritePackage(PackageOf({network, network, network}))->size();
+  EXPECT_LT(three - one, 4096) << "the kernel takes 8192 bytes";
+}
+
+TEST(Package, IsReadFromAnyAddress) {
+  const std::string shifted = "." + SmallBytes();
+  const auto read = ReadPackage(absl::string_view(shifted).substr(1), nullptr);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(*WritePackage(*read), SmallBytes());
+}
+
+TEST(Package, IsMappedFromItsFile) {
+  TemporaryFolder folder(testing::TempDir());
+  const std::string path = folder.path() + "/net.anemone";
+  ASSERT_TRUE(SavePackage(SmallPackage(), path).ok());
+  auto read = OpenPackage(path);
+  ASSERT_TRUE(read.ok()) << read.status();
+  std::filesystem::remove(path);
+  EXPECT_EQ(*WritePackage(*read), SmallBytes());
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  EXPECT_THAT(OpenPackage(path), StatusIs(absl::StatusCode::kNotFound, HasSubstr(path)));
+  std::ofstream(path) << "some other file";
+  EXPECT_THAT(OpenPackage(path), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(path)));
+  EXPECT_THAT(SavePackage(SmallPackage(), folder.path() + "/none/net.anemone"),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("none/net.anemone")));
+}
+
+TEST(Package, ReplacesNothingButAFile) {
+  TemporaryFolder folder(testing::TempDir());
+  const std::string pipe = folder.path() + "/pipe";
+  const std::string link = folder.path() + "/link";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  std::filesystem::create_symlink(pipe, link);
+  for (const std::string& path : {pipe, link, folder.path()}) {
+    EXPECT_THAT(SavePackage(SmallPackage(), path),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no regular file")));
+  }
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+}
+
+TEST(Package, RefusesToWriteWhatCannotBeRead) {
+  Package package = PackageOf({ConvBy(KernelForms()[0].second)});
+  package.segments[0].outputs[0].dims = {1, 2, 3};
+  EXPECT_THAT(WritePackage(package),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("segment 1"), HasSubstr("port 'y' is 1x2x3"))));
+  package = PackageOf({ConvBy(KernelForms()[0].second)});
+  package.segments[0].inputs[0].type = DataType::kUInt64;
+  EXPECT_THAT(WritePackage(package), StatusIs(absl::StatusCode::kInvalidArgument,
+                                              HasSubstr("no port of the engine is uint64")));
+  package = PackageOf({});
+  package.extensions = {{"weights", Tensor::Zeros(DataType::kUInt8, {3})}};
+  EXPECT_THAT(WritePackage(package),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("section 'weights'")));
+}
+
+// Fields and sections of later minor formats.
+TEST(Package, OfALaterMinorIsReadAndItsSectionsKept) {
+  PackageParts parts = PackageParts::Of(SmallBytes());
+  parts.minor = 9;
+  parts.has_unknown_field = true;
+  parts.sections.insert(parts.sections.begin() + 1, {"later", "what we do not know"});
+  const std::string bytes = parts.Sealed();
+  const auto read = ReadPackage(bytes, nullptr);
+  ASSERT_TRUE(read.ok()) << read.status();
+  ASSERT_EQ(read->extensions.size(), 1);
+  const std::string again = *WritePackage(*read);
+  EXPECT_EQ(PackageParts::Of(again).section("later").bytes, "what we do not know");
+  EXPECT_EQ(PackageParts::Of(again).minor, format::kMinor);
+  EXPECT_TRUE(ReadPackage(again, nullptr).ok());
+}
+
+struct Bad {
+  const char* name;
+  std::string (*make)();
+  absl::StatusCode code;
+  std::vector<std::string> words;
+};
+
+template <class F>
+std::string With(F change) {
+  PackageParts parts = PackageParts::Of(SmallBytes());
+  change(parts);
+  return parts.Sealed();
+}
+
+std::string WithNetwork(const std::function<std::string(Json)>& change) {
+  return anemone::WithNetwork(SmallBytes(), change);
+}
+
+constexpr auto kForeign = absl::StatusCode::kInvalidArgument;
+constexpr auto kDamaged = absl::StatusCode::kDataLoss;
+constexpr auto kStale = absl::StatusCode::kFailedPrecondition;
+
+const Bad kBad[] = {
+    {"empty", [] { return std::string(); }, kForeign, {"no package"}},
+    {"foreign", [] { return std::string(500, 'x'); }, kForeign, {"no package"}},
+    {"cut in the header", [] { return SmallBytes().substr(0, 40); }, kDamaged, {"byte 40"}},
+    {"cut at the end",
+     [] { return SmallBytes().substr(0, SmallBytes().size() - 65); },
+     kDamaged,
+     {"section 'weights' is cut off"}},
+    {"a bit of the header",
+     [] {
+       std::string bytes = SmallBytes();
+       bytes[60] ^= 4;
+       return bytes;
+     },
+     kDamaged,
+     {"header", "compile the model again"}},
+    {"a bit of the weights",
+     [] {
+       std::string bytes = SmallBytes();
+       bytes[bytes.size() - 200] ^= 1;
+       return bytes;
+     },
+     kDamaged,
+     {"section 'weights' is not what was written"}},
+    {"later major",
+     [] { return With([](PackageParts& p) { p.major = 2; }); },
+     absl::StatusCode::kUnimplemented,
+     {"format 2.0", "written by tests", "reads 1.x"}},
+    {"other tables",
+     [] { return With([](PackageParts& p) { p.tables = "0123abc"; }); },
+     kStale,
+     {"0123abc", std::string(TableHash()), "compile the model again"}},
+    {"another target",
+     [] { return With([](PackageParts& p) { p.target = "h99"; }); },
+     kDamaged,
+     {"no such target"}},
+    {"refused by its target",
+     [] { return With([](PackageParts& p) { p.target = "h11"; }); },
+     kStale,
+     {"h11 refuses it", "compile the model again"}},
+    {"no weights",
+     [] { return With([](PackageParts& p) { p.sections.resize(1); }); },
+     kDamaged,
+     {"section is missing"}},
+    {"weights twice",
+     [] { return With([](PackageParts& p) { p.sections.push_back(p.sections[1]); }); },
+     kDamaged,
+     {"'weights' is there twice"}},
+    {"fewer weights",
+     [] { return With([](PackageParts& p) { p.sections[1].bytes.resize(64); }); },
+     kDamaged,
+     {"segment 1", "of weights of 64"}},
+    {"no segments",
+     [] { return With([](PackageParts& p) { p.sections[0].bytes = "x"; }); },
+     kDamaged,
+     {"no FlatBuffer"}},
+    {"no CBOR",
+     [] { return WithNetwork([](Json) { return std::string("\xbf"); }); },
+     kDamaged,
+     {"no CBOR"}},
+    {"deep CBOR",
+     [] { return WithNetwork([](Json) { return std::string(1 << 20, '\x81'); }); },
+     kDamaged,
+     {"no CBOR"}},
+    {"an array of 2^60",
+     [] { return WithNetwork([](Json) { return std::string("\x9b\x10\0\0\0\0\0\0\0", 9); }); },
+     kDamaged,
+     {"no CBOR"}},
+    {"many keys",
+     [] {
+       return WithNetwork([](Json json) {
+         for (int i = 0; i < 1000; ++i) json[absl::StrCat("key ", i)] = i;
+         return WriteCbor(json);
+       });
+     },
+     kDamaged,
+     {"no CBOR"}},
+    {"an operand out of range",
+     [] {
+       return WithNetwork([](Json json) {
+         json["units"][0]["bottoms"][0] = "unit 7";
+         return WriteCbor(json);
+       });
+     },
+     kDamaged,
+     {"segment 1", "an operand that is there"}},
+    {"huge dims",
+     [] {
+       return WithNetwork([](Json json) {
+         json["inputs"][0]["dims"] = {1, 1, int64_t{1} << 40, int64_t{1} << 40, 1};
+         return WriteCbor(json);
+       });
+     },
+     kDamaged,
+     {"segment 1"}},
+    {"a tensor less",
+     [] {
+       return WithNetwork([](Json json) {
+         json["units"][0]["weights"].erase(1);  // the bias
+         return WriteCbor(json);
+       });
+     },
+     kDamaged,
+     {"segment 1", "value"}},
+    {"a weight of another shape",
+     [] {
+       return WithNetwork([](Json json) {
+         for (Json& unit : json["units"]) {
+           for (Json& weight : unit["weights"]) weight["dims"] = {1, 1};
+         }
+         return WriteCbor(json);
+       });
+     },
+     kDamaged,
+     {"a value of float32 1x1"}},
+    {"an unknown key",
+     [] {
+       return WithNetwork([](Json json) {
+         json["units"][0]["params"]["Colour"] = "red";
+         return WriteCbor(json);
+       });
+     },
+     kDamaged,
+     {"Colour"}},
+    {"an unknown kind",
+     [] {
+       return WithNetwork([](Json json) {
+         json["units"][0]["type"] = "Oracle";
+         return WriteCbor(json);
+       });
+     },
+     kDamaged,
+     {"Oracle"}},
+    {"another port",
+     [] {
+       return WithNetwork([](Json json) {
+         json["inputs"].push_back(json["inputs"][0]);
+         return WriteCbor(json);
+       });
+     },
+     kDamaged,
+     {"inputs"}},
+};
+
+TEST(Package, IsRefusedByName) {
+  for (const Bad& bad : kBad) {
+    SCOPED_TRACE(bad.name);
+    const absl::Status status = ReadPackage(bad.make(), nullptr).status();
+    EXPECT_EQ(status.code(), bad.code) << status;
+    for (const std::string& words : bad.words) EXPECT_THAT(status.message(), HasSubstr(words));
+  }
+}
+
+}  // namespace
+}  // namespace anemone

@@ -1,0 +1,36 @@
+// tools/command/commands.h: the commands, each returning its exit code.
+#ifndef ANEMONE_TOOLS_COMMAND_COMMANDS_H_
+#define ANEMONE_TOOLS_COMMAND_COMMANDS_H_
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "tools/command/options.h"
+
+namespace anemone {
+
+int CheckCommand(const Options& options);
+int RunCommand(const Options& options);
+int ConfirmCommand(const Options& options);
+int TargetsCommand(const Options& options);
+int UnitsCommand(const Options& options);
+int ConvertCommand(const Options& options);
+int CompileCommand(const Options& options);
+int BenchCommand(const Options& options);
+int DoctorCommand(const Options& options);
+int CompletionCommand(const Options& options);
+int DocsCommand(const Options& options);
+
+// One line on stderr, "anemone: error: WHERE: WHAT; REMEDY". Returns kExitRefused.
+int Fail(const absl::Status& status);
+// The same for wrong usage. Returns kExitUsage.
+int FailUsage(absl::string_view message);
+
+// One document on stdout, on a line; bytes that are no UTF-8 are replaced.
+void PrintJson(const Json& json);
+
+// Colour on stdout: it is a terminal, and NO_COLOR is not set.
+bool StdoutHasColour();
+
+}  // namespace anemone
+
+#endif  // ANEMONE_TOOLS_COMMAND_COMMANDS_H_

@@ -1,0 +1,84 @@
+// `anemone convert`: a model as files of the engine's own formats.
+#include <cstdio>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "provider/convert/convert.h"
+#include "tools/command/commands.h"
+#include "tools/command/progress.h"
+
+namespace anemone {
+namespace {
+
+std::string Cell(const Json& value) { return value.is_string() ? value.get<std::string>() : ""; }
+
+void PrintSegment(const Json& segment) {
+  const bool on_engine = segment["placement"] == "engine";
+  std::printf("  %3lld  %-6s  ", segment["id"].get<long long>(),
+              segment["placement"].get<std::string>().c_str());
+  if (!segment["written"].get<bool>()) {
+    std::printf("not written\n");
+    for (const Json& line : segment["missing"]) {
+      std::printf("         %s: %s\n", line["unit"].get<std::string>().c_str(),
+                  line["why"].get<std::string>().c_str());
+    }
+    return;
+  }
+  std::printf("%s", segment[on_engine ? "folder" : "model"].get<std::string>().c_str());
+  const size_t unverified = on_engine ? segment["unverified"].size() : 0;
+  if (unverified > 0)
+    std::printf("  (%zu units in forms that nobody was seen to compile)", unverified);
+  std::printf("\n");
+  if (on_engine) return;
+  for (const Json& reason : segment["reasons"]) {
+    const bool is_known = reason["message"].is_string() || !reason.contains("condition");
+    std::printf("         %s: %s [%s]", Cell(reason["op_type"]).c_str(),
+                Cell(reason[is_known ? "message" : "condition"]).c_str(),
+                Cell(reason["rule"]).c_str());
+    const std::string remedy = Cell(reason["remedy"]);
+    std::printf("%s%s\n", remedy.empty() ? "" : "; ", remedy.c_str());
+  }
+}
+
+}  // namespace
+
+int ConvertCommand(const Options& options) {
+  if (options.targets.size() != 1 || options.targets[0] == "all") {
+    return FailUsage("convert: want one --target");
+  }
+  if (options.output.empty()) return FailUsage("convert: want a folder to write, -o DIR");
+  const NetplistOptions netplist{
+      .verified_only = options.verified_only,
+      .form = options.binary ? PropertyListForm::kBinary : PropertyListForm::kXml};
+  if (auto format = FindEngineFormat(options.to, netplist); !format.ok()) {
+    return FailUsage(format.status().message());
+  }
+  const std::string& model = options.arguments[0];
+  Progress progress(options.quiet);
+  progress.Step(absl::StrCat("converting ", model));
+  absl::StatusOr<Json> manifest = Convert(model, options.output,
+                                          {.target = options.targets[0],
+                                           .policy = options.policy,
+                                           .rewrites = options.rewrites,
+                                           .dims = options.dims,
+                                           .shapes = options.shapes,
+                                           .to = options.to,
+                                           .netplist = netplist});
+  if (!manifest.ok()) return Fail(manifest.status());
+  int missing = 0;
+  for (const Json& segment : (*manifest)["segments"]) missing += !segment["written"].get<bool>();
+  if (options.json) {
+    PrintJson(*manifest);
+  } else {
+    std::printf("%s for %s, in %s\n", model.c_str(),
+                (*manifest)["target"].get<std::string>().c_str(), options.output.c_str());
+    for (const Json& segment : (*manifest)["segments"]) PrintSegment(segment);
+  }
+  if (missing == 0) return kExitDone;
+  return Fail(absl::UnimplementedError(
+      absl::StrCat(model, ": ", missing, " engine segment", missing == 1 ? " has" : "s have",
+                   " units that cannot be written in format ", options.to,
+                   "; the rest is written, only the software device runs those")));
+}
+
+}  // namespace anemone

@@ -1,0 +1,191 @@
+// The `anemone` command: parsing by CLI11 from the tables of flags.h, then the command's function.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "anemone/version.h"
+#include "base/guarded.h"
+#include "base/near_names.h"
+#include "base/printable.h"
+#include "partitioner/plan_json.h"
+#include "tools/command/commands.h"
+#include "tools/command/flags.h"
+
+namespace anemone {
+namespace {
+
+// "-q,--quiet"
+std::string SpelledOut(const Flag& flag) {
+  return absl::StrCat(flag.letter == nullptr ? "" : absl::StrCat("-", flag.letter, ","), "--",
+                      flag.name);
+}
+
+std::string FullHelp(const Flag& flag) {
+  std::string text = flag.brief;
+  if (*flag.help != '\0') absl::StrAppend(&text, " ", flag.help);
+  if (flag.fallback != nullptr) absl::StrAppend(&text, " Default: ", flag.fallback, ".");
+  return text;
+}
+
+// One subcommand with its flags; `options` receives what is parsed.
+void AddCommand(CLI::App& app, const Command& command, Options& options) {
+  CLI::App* sub = app.add_subcommand(command.name, command.brief);
+  sub->footer(command.help);
+  if (command.hidden) sub->group("");
+  if (command.max_arguments > 0) {
+    sub->add_option_function<std::vector<std::string>>(
+           command.arguments,
+           [&options](const std::vector<std::string>& values) { options.arguments = values; }, "")
+        ->required(command.min_arguments > 0)
+        ->expected(std::max(command.min_arguments, 1), command.max_arguments);
+  }
+  for (const Flag& flag : Flags()) {
+    if ((flag.commands & command.bit) == 0) continue;
+    auto store = [&flag, &options](const std::string& value) {
+      absl::Status status = flag.store(options, value);
+      if (!status.ok()) {
+        throw CLI::ValidationError(absl::StrCat("--", flag.name), std::string(status.message()));
+      }
+    };
+    if (flag.value == nullptr) {
+      sub->add_flag_callback(
+          SpelledOut(flag), [store] { store(""); }, FullHelp(flag));
+      continue;
+    }
+    sub->add_option_function<std::vector<std::string>>(
+           SpelledOut(flag),
+           [store](const std::vector<std::string>& values) {
+             for (const std::string& value : values) store(value);
+           },
+           FullHelp(flag))
+        ->type_name(flag.value)
+        ->expected(1)
+        ->allow_extra_args(false)  // the next word is an argument
+        ->take_all();
+  }
+}
+
+// A name that interface.md promises for a later version, if one stands on the command line.
+std::string PromisedName(int argc, char** argv) {
+  for (const char* command : PromisedCommands()) {
+    if (argc > 1 && absl::string_view(argv[1]) == command) return command;
+  }
+  for (int i = 2; i < argc; ++i) {
+    for (const char* flag : PromisedFlags()) {
+      std::string spelled = absl::StrCat("--", flag);
+      if (argv[i] == spelled || absl::StartsWith(argv[i], spelled + "=")) return spelled;
+    }
+  }
+  return "";
+}
+
+// The command's exit code; what could not be printed is a failure too.
+int Finished(const Command& command, const Options& options) {
+  absl::StatusOr<int> code =
+      Guarded(command.name, [&]() -> absl::StatusOr<int> { return command.run(options); });
+  if (!code.ok()) return Fail(code.status());
+  if (std::fflush(stdout) != 0) {
+    return Fail(absl::DataLossError("standard output: cannot be written; free some space"));
+  }
+  return *code;
+}
+
+const Command* FindCommand(absl::string_view name) {
+  for (const Command& command : Commands()) {
+    if (name == command.name) return &command;
+  }
+  return nullptr;
+}
+
+// What is wrong with the first option that `command` does not take; "" if it takes all. CLI11 would
+// take the option's value for an argument, and speak of that.
+std::string UnknownOption(const Command& command, int argc, char** argv) {
+  std::vector<std::string> known = {"--help"};
+  for (const Flag& flag : Flags()) {
+    if ((flag.commands & command.bit) != 0) known.push_back(absl::StrCat("--", flag.name));
+  }
+  for (int i = 2; i < argc && absl::string_view(argv[i]) != "--"; ++i) {
+    const std::vector<std::string> parts = absl::StrSplit(argv[i], absl::MaxSplits('=', 1));
+    const std::string& option = parts.front();
+    if (!absl::StartsWith(option, "--")) continue;
+    if (std::find(known.begin(), known.end(), option) != known.end()) continue;
+    std::vector<std::string> takers;
+    for (const Flag& flag : Flags()) {
+      for (const Command& other : Commands()) {
+        const bool takes = (flag.commands & other.bit) != 0 && !other.hidden;
+        if (takes && option == absl::StrCat("--", flag.name)) takers.emplace_back(other.name);
+      }
+    }
+    return absl::StrCat(option, ": ", command.name, " has no such option; ",
+                        takers.empty()
+                            ? absl::StrCat("near: ", absl::StrJoin(NearNames(option, known), ", "))
+                            : absl::StrCat("only ", absl::StrJoin(takers, ", "),
+                                           takers.size() > 1 ? " have" : " has"));
+  }
+  return "";
+}
+
+}  // namespace
+
+int Fail(const absl::Status& status) {
+  std::fprintf(stderr, "anemone: error: %s\n", Printable(status.message()).c_str());
+  return kExitRefused;
+}
+
+void PrintJson(const Json& json) { std::puts(JsonText(json).c_str()); }
+
+int FailUsage(absl::string_view message) {
+  Fail(absl::InvalidArgumentError(message));
+  return kExitUsage;
+}
+
+bool StdoutHasColour() {
+  const char* no_colour = std::getenv("NO_COLOR");
+  return isatty(STDOUT_FILENO) == 1 && (no_colour == nullptr || *no_colour == '\0');
+}
+
+int Main(int argc, char** argv) {
+  if (std::string name = PromisedName(argc, argv); !name.empty()) {
+    return FailUsage(absl::StrCat("'", name, "': not in this version; see anemone --help"));
+  }
+  const Command* asked = argc > 1 ? FindCommand(argv[1]) : nullptr;
+  if (argc > 1 && argv[1][0] != '-' && asked == nullptr) {
+    return FailUsage(absl::StrCat("command line: no command '", argv[1], "'; see anemone --help"));
+  }
+  CLI::App app("ONNX models on the Apple Neural Engine: what runs there, what does not and why.",
+               "anemone");
+  app.set_version_flag("--version", absl::StrCat("anemone ", kVersion));
+  app.require_subcommand(1);
+  app.failure_message(CLI::FailureMessage::simple);
+  Options options;
+  for (const Command& command : Commands()) AddCommand(app, command, options);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp& e) {
+    return app.exit(e);
+  } catch (const CLI::CallForVersion& e) {
+    return app.exit(e);
+  } catch (const CLI::ParseError& e) {
+    const std::string unknown = asked == nullptr ? "" : UnknownOption(*asked, argc, argv);
+    if (!unknown.empty()) return FailUsage(unknown);
+    return FailUsage(absl::StrCat("command line: ", e.what(), "; see anemone --help"));
+  }
+  for (const Command& command : Commands()) {
+    if (app.got_subcommand(command.name)) return Finished(command, options);
+  }
+  return kExitUsage;
+}
+
+}  // namespace anemone
+
+int main(int argc, char** argv) { return anemone::Main(argc, argv); }

@@ -1,0 +1,63 @@
+// tools/command/options.h: what a command line asks for.
+#ifndef ANEMONE_TOOLS_COMMAND_OPTIONS_H_
+#define ANEMONE_TOOLS_COMMAND_OPTIONS_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/mil.h"
+
+namespace anemone {
+
+// Exit codes (interface.md).
+inline constexpr int kExitDone = 0;
+inline constexpr int kExitRefused = 1;    // the model, data or environment was refused
+inline constexpr int kExitUsage = 2;      // wrong usage
+inline constexpr int kExitThreshold = 3;  // done, but a threshold the user set was not met
+
+struct Range {
+  double low = 0, high = 1;
+};
+
+struct Options {
+  std::vector<std::string> arguments;  // models, or what else the command takes
+  std::vector<std::string> targets = {"h13"};
+  std::map<std::string, int64_t> dims;
+  std::map<std::string, std::vector<int64_t>> shapes;
+  // Of a bucketed dimension `dims` says the size of random inputs: BindingDims().
+  std::map<std::string, std::vector<int64_t>> buckets;
+  std::string route = "netplist";
+  bool rewrites = true;
+  std::string policy = "maximal";
+  std::string device = "auto";
+  std::string numerics = "fast";
+  bool device_limits = false, heed_limits = false;
+  int threads = 0;
+  bool json = false;
+  bool quiet = false;
+  bool verbose = false;
+  std::optional<double> require_engine_share;
+  std::vector<std::string> inputs;  // "NAME=FILE", taken apart when the model's names are known
+  std::map<std::string, Range> ranges;
+  uint64_t seed = 0;
+  std::string output_dir;
+  std::string to = "netplist", output;  // convert: the format; the folder or file to write
+  std::string compress;                 // compile: the form of its weights
+  bool verified_only = false, binary = false;
+  bool compare = false;
+  bool hazards = false;
+  std::map<std::string, double> tolerance;  // "cosine", "max_abs", "max_rel"
+  int repeat = 1;
+  std::string profile;
+  MilCall call;                   // confirm: the operation asked for
+  bool confirm_rewrites = false;  // confirm asks without, the other commands with
+  std::string probe;
+  std::string plugin;  // doctor: its library; "": the one that came with the command
+};
+
+}  // namespace anemone
+
+#endif  // ANEMONE_TOOLS_COMMAND_OPTIONS_H_

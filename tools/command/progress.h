@@ -1,0 +1,38 @@
+// tools/command/progress.h: tells a waiting person, on stderr, what takes longer than a second.
+//
+//   Progress progress(options.quiet);
+//   progress.Step("compiling net.onnx");     // after 1 s: "anemone: compiling net.onnx ... 1 s"
+#ifndef ANEMONE_TOOLS_COMMAND_PROGRESS_H_
+#define ANEMONE_TOOLS_COMMAND_PROGRESS_H_
+
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace anemone {
+
+class Progress {
+ public:
+  explicit Progress(bool quiet);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void Step(std::string what);
+
+ private:
+  void Watch();
+
+  const bool on_terminal_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::string step_;
+  int number_ = 0;  // of the step
+  bool stop_ = false;
+  std::thread watcher_;  // not started when quiet
+};
+
+}  // namespace anemone
+
+#endif  // ANEMONE_TOOLS_COMMAND_PROGRESS_H_

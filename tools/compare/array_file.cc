@@ -1,0 +1,212 @@
+#include "tools/compare/array_file.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/status_macros.h"
+#include "importer/read/tensor_reader.h"
+#include "onnx/onnx_pb.h"
+
+namespace anemone {
+namespace {
+
+constexpr char kMagic[] = "\x93NUMPY";
+constexpr size_t kMagicSize = 6;
+
+struct NpyType {
+  const char* name;  // without the byte order
+  DataType type;
+};
+constexpr NpyType kTypes[] = {
+    {"f4", DataType::kFloat},     {"f2", DataType::kFloat16},    {"f8", DataType::kDouble},
+    {"i1", DataType::kInt8},      {"u1", DataType::kUInt8},      {"i2", DataType::kInt16},
+    {"u2", DataType::kUInt16},    {"i4", DataType::kInt32},      {"u4", DataType::kUInt32},
+    {"i8", DataType::kInt64},     {"u8", DataType::kUInt64},     {"b1", DataType::kBool},
+    {"c8", DataType::kComplex64}, {"c16", DataType::kComplex128}};
+
+absl::Status Damaged(const std::string& path, const std::string& what) {
+  return absl::DataLossError(
+      absl::StrCat("file '", path, "': ", what, "; write it again with numpy.save"));
+}
+
+absl::StatusOr<std::string> ReadWhole(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("file '", path, "': is a folder; give a .npy or .pb file"));
+  }
+  std::ifstream in(path, std::ios::binary);
+  if (!in) {
+    return absl::NotFoundError(
+        absl::StrCat("file '", path, "': cannot be read; check the path and its permissions"));
+  }
+  std::string bytes((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  return bytes;
+}
+
+// The text behind "'key':" in a .npy header, up to the end of its value.
+absl::StatusOr<std::string> HeaderValue(const std::string& path, const std::string& header,
+                                        const char* key, const char* end) {
+  size_t at = header.find(absl::StrCat("'", key, "':"));
+  if (at == std::string::npos) return Damaged(path, absl::StrCat("header without '", key, "'"));
+  at += std::strlen(key) + 3;
+  size_t stop = header.find_first_of(end, at);
+  if (stop == std::string::npos) return Damaged(path, "header breaks off");
+  return std::string(absl::StripAsciiWhitespace(header.substr(at, stop - at)));
+}
+
+absl::StatusOr<DataType> TypeOfDescr(const std::string& path, std::string descr) {
+  if (descr.size() >= 2 && descr.front() == '\'') descr = descr.substr(1, descr.size() - 2);
+  bool little = !descr.empty() && (descr[0] == '<' || descr[0] == '|' || descr[0] == '=');
+  for (const NpyType& t : kTypes) {
+    if (little && descr.substr(1) == t.name) return t.type;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("file '", path, "': type '", descr,
+                   "' is not read; convert it to a little-endian number type with numpy's astype"));
+}
+
+absl::StatusOr<Tensor> ParseNpy(const std::string& path, std::string bytes) {
+  if (bytes.size() < kMagicSize + 4 || bytes.compare(0, kMagicSize, kMagic, kMagicSize) != 0) {
+    return Damaged(path, "is not a .npy file");
+  }
+  size_t size_bytes = bytes[kMagicSize] == 1 ? 2 : 4;
+  size_t start = kMagicSize + 2 + size_bytes;
+  if (bytes.size() < start) return Damaged(path, "ends within its header");
+  uint32_t header_size = 0;
+  std::memcpy(&header_size, bytes.data() + kMagicSize + 2, size_bytes);
+  if (header_size > bytes.size() - start) return Damaged(path, "ends within its header");
+  std::string header = bytes.substr(start, header_size);
+  ANEMONE_ASSIGN_OR_RETURN(std::string descr, HeaderValue(path, header, "descr", ",}"));
+  ANEMONE_ASSIGN_OR_RETURN(DataType type, TypeOfDescr(path, descr));
+  ANEMONE_ASSIGN_OR_RETURN(std::string fortran, HeaderValue(path, header, "fortran_order", ",}"));
+  if (fortran != "False") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("file '", path, "': is in Fortran order; save numpy.ascontiguousarray of it"));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(std::string shape, HeaderValue(path, header, "shape", ")"));
+  std::vector<int64_t> dims;
+  for (absl::string_view part : absl::StrSplit(absl::StripPrefix(shape, "("), ',')) {
+    part = absl::StripAsciiWhitespace(part);
+    if (part.empty()) continue;
+    dims.push_back(0);
+    if (!absl::SimpleAtoi(part, &dims.back()) || dims.back() < 0) {
+      return Damaged(path, absl::StrCat("shape '", shape, "' is none"));
+    }
+  }
+  auto count = ElementCount(dims);
+  size_t data = start + header_size;
+  if (!count.ok() || ByteSize(type, dims) != static_cast<int64_t>(bytes.size() - data)) {
+    return Damaged(path, absl::StrCat("holds ", bytes.size() - data,
+                                      " bytes of data, which is not "
+                                      "what its shape ",
+                                      shape, " says"));
+  }
+  Tensor tensor = Tensor::Zeros(type, std::move(dims));
+  if (tensor.elements() > 0) {
+    std::memcpy(tensor.mutable_data<char>(), bytes.data() + data, bytes.size() - data);
+  }
+  return tensor;
+}
+
+}  // namespace
+
+absl::StatusOr<Tensor> ReadArrayFile(const std::string& path) {
+  ANEMONE_ASSIGN_OR_RETURN(std::string bytes, ReadWhole(path));
+  if (absl::EndsWith(path, ".npy")) return ParseNpy(path, std::move(bytes));
+  if (!absl::EndsWith(path, ".pb")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("file '", path, "': want a name that ends in .npy or .pb"));
+  }
+  onnx::TensorProto proto;
+  if (!proto.ParseFromString(bytes)) {
+    return absl::DataLossError(absl::StrCat(
+        "file '", path, "': is not an onnx.TensorProto; write it with onnx.numpy_helper"));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(
+      Tensor view, TensorReader(nullptr, nullptr).Read(proto, absl::StrCat("file '", path, "'")));
+  if (view.type() == DataType::kString || view.is_fill()) return view;
+  Tensor owned = Tensor::Zeros(view.type(), view.dims());  // the view ends with the proto
+  if (!view.bytes().empty()) {
+    std::memcpy(owned.mutable_data<char>(), view.bytes().data(), view.bytes().size());
+  }
+  return owned;
+}
+
+absl::Status WriteFileAtomically(const std::string& given, absl::Span<const std::byte> first,
+                                 absl::Span<const std::byte> second) {
+  // What a link leads to is replaced, not the link; a device or pipe is written to as it is.
+  std::error_code error;
+  std::string path = std::filesystem::weakly_canonical(given, error).string();
+  if (error) path = given;
+  const bool in_place =
+      std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error);
+  std::string beside = in_place ? path : absl::StrCat(path, ".", getpid(), ".tmp");
+  auto failed = [&](const char* what) {
+    std::string why = std::strerror(errno);
+    if (!in_place) std::remove(beside.c_str());
+    return absl::PermissionDeniedError(absl::StrCat("file '", given, "': ", what, ": ", why,
+                                                    "; choose a folder that can be written"));
+  };
+  std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(beside.c_str(), "wb"), &std::fclose);
+  if (file == nullptr) return failed("cannot be made");
+  for (absl::Span<const std::byte> part : {first, second}) {
+    if (part.empty()) continue;
+    if (std::fwrite(part.data(), 1, part.size(), file.get()) != part.size()) {
+      return failed("cannot be written");
+    }
+  }
+  if (std::fclose(file.release()) != 0) return failed("cannot be written");
+  if (!in_place && std::rename(beside.c_str(), path.c_str()) != 0)
+    return failed("cannot be put into place");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> NpyTypeOf(DataType type) {
+  for (const NpyType& t : kTypes) {
+    if (t.type == type) return std::string(t.name);
+  }
+  return absl::UnimplementedError(absl::StrCat("NumPy has no type for ", DataTypeName(type),
+                                               "; let the model cast it to float32"));
+}
+
+absl::Status WriteNpy(const std::string& path, const Tensor& tensor) {
+  ANEMONE_ASSIGN_OR_RETURN(std::string name, NpyTypeOf(tensor.type()));
+  std::string shape;
+  for (int64_t d : tensor.dims()) absl::StrAppend(&shape, d, ", ");
+  bool one_byte = BitsOf(tensor.type()) == 8;
+  std::string header = absl::StrCat("{'descr': '", one_byte ? "|" : "<", name,
+                                    "', 'fortran_order': False, 'shape': (", shape, "), }");
+  size_t start = kMagicSize + 4;
+  header.append(63 - (start + header.size()) % 64, ' ');  // data starts at a multiple of 64
+  header += '\n';
+  std::string head(kMagic, kMagicSize);
+  head +=
+      {'\1', '\0', static_cast<char>(header.size() & 0xff), static_cast<char>(header.size() >> 8)};
+  head += header;
+  absl::Span<const std::byte> bytes = tensor.bytes();
+  std::vector<std::byte> repeated;
+  if (tensor.is_fill()) {
+    for (int64_t i = 0; i < tensor.elements(); ++i) {
+      repeated.insert(repeated.end(), bytes.begin(), bytes.end());
+    }
+    bytes = repeated;
+  }
+  return WriteFileAtomically(path, {reinterpret_cast<const std::byte*>(head.data()), head.size()},
+                             bytes);
+}
+
+}  // namespace anemone

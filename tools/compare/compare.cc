@@ -1,0 +1,163 @@
+#include "tools/compare/compare.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/annotated.h"
+#include "math/move/convert.h"
+
+namespace anemone {
+namespace {
+
+constexpr double kDefaultCosine = 0.999;
+constexpr double kDefaultConstantError = 0.01;
+
+// The elements as doubles; complex and string tensors have none.
+absl::StatusOr<std::vector<double>> Doubles(const Tensor& t) {
+  std::vector<double> values(t.elements());
+  auto read = [&](auto sample) {
+    using T = decltype(sample);
+    for (int64_t i = 0; i < t.elements(); ++i) values[i] = static_cast<double>(t.at<T>(i));
+  };
+  switch (t.type()) {
+    case DataType::kFloat:
+      read(float());
+      return values;
+    case DataType::kDouble:
+      read(double());
+      return values;
+    case DataType::kFloat16:
+      for (int64_t i = 0; i < t.elements(); ++i) {
+        values[i] = math::ToFloat(math::Half{t.at<uint16_t>(i)});
+      }
+      return values;
+    case DataType::kBFloat16:
+      for (int64_t i = 0; i < t.elements(); ++i) {
+        uint32_t bits = static_cast<uint32_t>(t.at<uint16_t>(i)) << 16;
+        float value;
+        std::memcpy(&value, &bits, sizeof(value));
+        values[i] = value;
+      }
+      return values;
+    case DataType::kBool:
+    case DataType::kUInt8:
+      read(uint8_t());
+      return values;
+    case DataType::kInt8:
+      read(int8_t());
+      return values;
+    case DataType::kUInt16:
+      read(uint16_t());
+      return values;
+    case DataType::kInt16:
+      read(int16_t());
+      return values;
+    case DataType::kUInt32:
+      read(uint32_t());
+      return values;
+    case DataType::kInt32:
+      read(int32_t());
+      return values;
+    case DataType::kUInt64:
+      read(uint64_t());
+      return values;
+    case DataType::kInt64:
+      read(int64_t());
+      return values;
+    default:
+      return absl::UnimplementedError(
+          absl::StrCat("cannot be compared: elements of type ", DataTypeName(t.type())));
+  }
+}
+
+std::optional<double> Top1(const std::vector<double>& a, const std::vector<double>& b,
+                           const std::vector<int64_t>& dims) {
+  if (dims.empty() || dims.back() < 2 || a.empty()) return std::nullopt;
+  int64_t row = dims.back();
+  int64_t rows = static_cast<int64_t>(a.size()) / row;
+  int64_t agree = 0;
+  for (int64_t i = 0; i < rows; ++i) {
+    auto top = [&](const std::vector<double>& v) {
+      auto begin = v.begin() + i * row;
+      return std::max_element(begin, begin + row) - begin;
+    };
+    // A tie in the reference is met by any of the tied.
+    agree += b[i * row + top(a)] == b[i * row + top(b)];
+  }
+  return static_cast<double>(agree) / static_cast<double>(rows);
+}
+
+}  // namespace
+
+absl::StatusOr<Comparison> Compare(const std::string& name, const Tensor& result,
+                                   const Tensor& reference) {
+  if (result.type() != reference.type() || result.dims() != reference.dims()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "output '", name, "': got ", DataTypeName(result.type()), " ", DimsToString(result.dims()),
+        ", ONNX Runtime gives ", DataTypeName(reference.type()), " ",
+        DimsToString(reference.dims()), "; please report this"));
+  }
+  Comparison c;
+  if (result.type() == DataType::kString) {
+    c.constant = true;
+    c.max_rel_error = c.max_abs_error = result.strings() == reference.strings() ? 0 : 1;
+    return c;
+  }
+  auto got = Doubles(result);
+  auto want = Doubles(reference);
+  if (!got.ok()) return Annotated(got.status(), absl::StrCat("output '", name, "'"));
+  double dot = 0, got_square = 0, want_square = 0;
+  double low = std::numeric_limits<double>::infinity(), high = -low;
+  for (size_t i = 0; i < want->size(); ++i) {
+    double g = (*got)[i], w = (*want)[i];
+    if (!std::isfinite(w) || !std::isfinite(g)) {
+      bool same = g == w || (std::isnan(g) && std::isnan(w));
+      if (!same) c.finite = false;
+      continue;
+    }
+    dot += g * w;
+    got_square += g * g;
+    want_square += w * w;
+    low = std::min(low, w);
+    high = std::max(high, w);
+    c.max_abs_error = std::max(c.max_abs_error, std::abs(g - w));
+  }
+  if (high < low && !want->empty()) c.finite = false;  // nothing that could be compared
+  bool both_zero = got_square == 0 && want_square == 0;
+  c.cosine = both_zero ? 1
+             : got_square == 0 || want_square == 0
+                 ? 0
+                 : dot / (std::sqrt(got_square) * std::sqrt(want_square));
+  c.constant = !(high > low);
+  double scale = c.constant ? std::abs(high) : high - low;
+  bool has_scale = std::isfinite(scale) && scale > 0;
+  c.max_rel_error = c.max_abs_error / (has_scale ? scale : 1);
+  c.top1_agreement = Top1(*got, *want, reference.dims());
+  return c;
+}
+
+bool WithinTolerance(const Comparison& c, const std::map<std::string, double>& tolerance) {
+  auto bound = [&](const char* name, double fallback) {
+    auto found = tolerance.find(name);
+    return found == tolerance.end() ? fallback : found->second;
+  };
+  constexpr double kNone = std::numeric_limits<double>::infinity();
+  if (!c.finite || c.max_abs_error > bound("max_abs", kNone)) return false;
+  if (c.constant) return c.max_rel_error <= bound("max_rel", kDefaultConstantError);
+  return c.max_rel_error <= bound("max_rel", kNone) &&
+         c.cosine >= bound("cosine", tolerance.empty() ? kDefaultCosine : -1);
+}
+
+Json ComparisonJson(const Comparison& c) {
+  const auto number = [](double x) { return std::isfinite(x) ? Json(x) : Json(nullptr); };
+  return {{"cosine", c.constant ? Json(nullptr) : number(c.cosine)},
+          {"max_abs_error", number(c.max_abs_error)},
+          {"max_rel_error", number(c.max_rel_error)},
+          {"top1_agreement", c.top1_agreement ? Json(*c.top1_agreement) : Json(nullptr)},
+          {"finite", c.finite}};
+}
+
+}  // namespace anemone

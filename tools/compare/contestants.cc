@@ -1,0 +1,118 @@
+#include "tools/compare/contestants.h"
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/status_macros.h"
+#include "importer/importer.h"
+#include "importer/read/bindings.h"
+#include "provider/importing.h"
+#include "provider/ports.h"
+
+namespace anemone {
+namespace {
+
+constexpr size_t kMostWords = 4096;  // of an error
+
+}  // namespace
+
+absl::Status AnemoneContestant::Load(const std::string& path, const Arrays& inputs) {
+  ANEMONE_ASSIGN_OR_RETURN(Session session, Session::Load(path, options_));
+  session_ = std::make_unique<Session>(std::move(session));
+  return SetInputs(inputs);
+}
+
+absl::Status AnemoneContestant::SetInputs(const Arrays& inputs) {
+  inputs_ = inputs;
+  return absl::OkStatus();
+}
+
+absl::Status AnemoneContestant::Run() {
+  ANEMONE_ASSIGN_OR_RETURN(outputs_, session_->Run(inputs_));
+  return absl::OkStatus();
+}
+
+absl::Status OrtContestant::Load(const std::string& path, const Arrays& inputs) {
+  ANEMONE_ASSIGN_OR_RETURN(runtime_, OpenRuntime(threads_));
+  ANEMONE_ASSIGN_OR_RETURN(model_, ReferenceModel::Open(runtime_, path, {}));
+  return SetInputs(inputs);
+}
+
+absl::Status OrtContestant::SetInputs(const Arrays& inputs) {
+  for (const auto& [name, tensor] : inputs) {
+    ANEMONE_ASSIGN_OR_RETURN(inputs_[name], CpuValue::FromTensor(runtime_, tensor));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status OrtContestant::Run() {
+  ANEMONE_ASSIGN_OR_RETURN(outputs_, model_->Run(inputs_));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Arrays> OrtContestant::Outputs() {
+  Arrays arrays;
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    ANEMONE_ASSIGN_OR_RETURN(arrays[model_->outputs()[i].name], outputs_[i].ToTensor());
+  }
+  return arrays;
+}
+
+absl::StatusOr<Arrays> InputsOf(const std::string& path, const Options& options) {
+  std::vector<PortInfo> ports;
+  {
+    ANEMONE_ASSIGN_OR_RETURN(
+        Model model,
+        ImportFile(path, ImportingOptions(RandomDims(options), options.shapes, nullptr)));
+    ANEMONE_RETURN_IF_ERROR(RequireBound(model));
+    for (ValueId input : model.graph.inputs) ports.push_back(PortOf(model.graph, input));
+  }
+  return MakeInputs(ports, options);
+}
+
+double MillisecondsOf(const std::function<absl::Status()>& step, absl::Status& status) {
+  absl::Time start = absl::Now();
+  status.Update(step());
+  return absl::ToDoubleMilliseconds(absl::Now() - start);
+}
+
+double Percentile(std::vector<double> times, double share) {
+  std::sort(times.begin(), times.end());
+  return times[std::lround(share * static_cast<double>(times.size() - 1))];
+}
+
+absl::StatusOr<double> PeakMemoryOf(const std::function<absl::Status()>& work) {
+  const std::unique_ptr<FILE, int (*)(FILE*)> words(std::tmpfile(), std::fclose);
+  if (words == nullptr) return absl::ResourceExhaustedError("bench: cannot make a temporary file");
+  std::fflush(nullptr);
+  pid_t child = fork();
+  if (child < 0) return absl::ResourceExhaustedError("bench: cannot start a process");
+  if (child == 0) {
+    absl::Status status = work();
+    std::fputs(std::string(status.message()).c_str(), words.get());
+    std::fflush(words.get());
+    _exit(static_cast<int>(status.code()));
+  }
+  int status = 0;
+  rusage usage{};
+  if (wait4(child, &status, 0, &usage) != child || !WIFEXITED(status)) {
+    return absl::InternalError("bench: the process that measures memory failed");
+  }
+  if (const int code = WEXITSTATUS(status); code != 0) {
+    std::rewind(words.get());
+    std::string text(kMostWords, '\0');
+    text.resize(std::fread(text.data(), 1, text.size(), words.get()));
+    return absl::Status(static_cast<absl::StatusCode>(code), text);
+  }
+  return static_cast<double>(usage.ru_maxrss) * 1024;
+}
+
+}  // namespace anemone

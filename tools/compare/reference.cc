@@ -1,0 +1,33 @@
+#include "tools/compare/reference.h"
+
+#include <utility>
+#include <vector>
+
+#include "base/status_macros.h"
+#include "tools/compare/contestants.h"
+
+namespace anemone {
+
+absl::StatusOr<RunTimes> TimeRuns(int repeat, const std::function<absl::Status()>& run) {
+  absl::Status status;
+  RunTimes times{.first = MillisecondsOf(run, status)};
+  std::vector<double> rest;
+  for (int i = 0; i < repeat && status.ok(); ++i) rest.push_back(MillisecondsOf(run, status));
+  ANEMONE_RETURN_IF_ERROR(status);
+  times.median = Percentile(std::move(rest), 0.5);
+  return times;
+}
+
+absl::StatusOr<Reference> RunReference(const std::string& path, const Arrays& inputs,
+                                       const Options& options) {
+  OrtContestant model(options.threads);
+  Reference reference;
+  absl::Status status;
+  reference.load = MillisecondsOf([&] { return model.Load(path, inputs); }, status);
+  ANEMONE_RETURN_IF_ERROR(status);
+  ANEMONE_ASSIGN_OR_RETURN(reference.run, TimeRuns(options.repeat, [&] { return model.Run(); }));
+  ANEMONE_ASSIGN_OR_RETURN(reference.outputs, model.Outputs());
+  return reference;
+}
+
+}  // namespace anemone
