@@ -19,43 +19,49 @@ if(ANEMONE_SANITIZE)
   endif()
 endif()
 
-# What most sources include, parsed once for a sanitizer's build. Of Clang alone: what GCC makes
-# takes as long to load as to parse half of it; and clang-tidy, which goes by the release build,
-# cannot read it.
-if(ANEMONE_SANITIZE AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-  set(common_headers
-    <algorithm> <array> <cmath> <cstdint> <cstring> <functional> <map> <memory> <optional> <set>
-    <string> <utility> <variant> <vector> <absl/container/flat_hash_map.h> <absl/status/statusor.h>
-    <absl/strings/str_cat.h> <absl/strings/str_format.h> <absl/strings/str_join.h>
-    <absl/strings/substitute.h> <absl/types/span.h> <nlohmann/json.hpp>)
-  file(WRITE ${PROJECT_BINARY_DIR}/common_headers.cc "int main() {}")
-  add_library(common_headers_library OBJECT ${PROJECT_BINARY_DIR}/common_headers.cc)
-  add_executable(common_headers_program ${PROJECT_BINARY_DIR}/common_headers.cc)
-  foreach(use library program)
-    target_link_libraries(common_headers_${use} PRIVATE
-      anemone_options absl::flat_hash_map absl::statusor absl::str_format absl::strings absl::span
-      nlohmann_json::nlohmann_json)
-    target_precompile_headers(common_headers_${use} PRIVATE ${common_headers})
-    # Or ccache would take each build's for another.
-    target_compile_options(common_headers_${use} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
-  endforeach()
-  if(ANEMONE_BUILD_TESTS)
-    target_precompile_headers(common_headers_program PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
-    target_link_libraries(common_headers_program PRIVATE GTest::gmock)
-  endif()
-endif()
+# What most sources include, parsed once. Three sets, each with the one before: `common` for libraries,
+# `kernels` for those that see unit kinds and lowerings, `tests` for test programs. A GCC build that
+# ccache serves needs the .sum files: GCC never writes the same precompiled header twice.
+set(common_headers
+  <algorithm> <array> <cmath> <cstdint> <cstring> <functional> <map> <memory> <optional> <set>
+  <string> <utility> <variant> <vector> <absl/container/flat_hash_map.h> <absl/status/statusor.h>
+  <absl/strings/str_cat.h> <absl/strings/str_format.h> <absl/strings/str_join.h>
+  <absl/strings/substitute.h> <absl/types/span.h> <nlohmann/json.hpp>)
 
-function(anemone_precompiled name use)
-  if(TARGET common_headers_${use})
-    target_precompile_headers(${name} REUSE_FROM common_headers_${use})
+function(anemone_precompiled_headers use type headers)
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/precompiled.cc CONTENT "int main() {}\n")
+  if(type STREQUAL "program")
+    add_executable(precompiled_${use} ${PROJECT_BINARY_DIR}/precompiled.cc)
+  else()
+    add_library(precompiled_${use} OBJECT ${PROJECT_BINARY_DIR}/precompiled.cc)
+  endif()
+  target_link_libraries(precompiled_${use} PRIVATE anemone_options ${ARGN})
+  target_precompile_headers(precompiled_${use} PRIVATE ${common_headers} ${headers})
+  if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    # Or ccache would take each build's for another.
+    target_compile_options(precompiled_${use} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
   endif()
 endfunction()
 
+set(common_libraries absl::flat_hash_map absl::statusor absl::str_format absl::strings absl::span
+                     nlohmann_json::nlohmann_json)
+anemone_precompiled_headers(common library "" ${common_libraries})
+if(ANEMONE_BUILD_TESTS)
+  anemone_precompiled_headers(tests program "<gmock/gmock.h>;<gtest/gtest.h>" ${common_libraries}
+                              GTest::gmock)
+endif()
+
+# PRECOMPILED: the set of headers, if not `common`; NONE: the sources share none.
 function(anemone_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "" "PRECOMPILED" "SOURCES;LINK" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC anemone_options ${ARG_LINK})
-  anemone_precompiled(${name} library)
+  if(NOT ARG_PRECOMPILED)
+    set(ARG_PRECOMPILED common)
+  endif()
+  if(NOT ARG_PRECOMPILED STREQUAL "NONE")
+    target_precompile_headers(${name} REUSE_FROM precompiled_${ARG_PRECOMPILED})
+  endif()
 endfunction()
 
 # Sanitizers' builds are not optimized, being compiled more often than they run long, but for these
@@ -76,7 +82,7 @@ function(anemone_test name)
   if(NOT ANEMONE_SANITIZE)
     target_compile_options(${name} PRIVATE -O1)
   endif()
-  anemone_precompiled(${name} program)
+  target_precompile_headers(${name} REUSE_FROM precompiled_tests)
   add_test(NAME ${name} COMMAND ${name})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 600)
