@@ -19,36 +19,36 @@ if(ANEMONE_SANITIZE)
   endif()
 endif()
 
-# What most sources include, parsed once. Three sets, each with the one before: `common` for libraries,
-# `kernels` for those that see unit kinds and lowerings, `tests` for test programs. A GCC build that
-# ccache serves needs the .sum files: GCC never writes the same precompiled header twice.
+# What most sources of a room include, parsed once: a target precompiled_NAME, whose headers the room's
+# library reuses. A test program reuses `tests`, the rest `common`.
 set(common_headers
   <algorithm> <array> <cmath> <cstdint> <cstring> <functional> <map> <memory> <optional> <set>
   <string> <utility> <variant> <vector> <absl/container/flat_hash_map.h> <absl/status/statusor.h>
   <absl/strings/str_cat.h> <absl/strings/str_format.h> <absl/strings/str_join.h>
-  <absl/strings/substitute.h> <absl/types/span.h> <nlohmann/json.hpp>)
+  <absl/strings/substitute.h> <absl/types/span.h>)
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/precompiled.cc CONTENT "int main() {}\n")
 
-function(anemone_precompiled_headers use type headers)
-  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/precompiled.cc CONTENT "int main() {}\n")
-  if(type STREQUAL "program")
-    add_executable(precompiled_${use} ${PROJECT_BINARY_DIR}/precompiled.cc)
+function(anemone_precompiled_headers name)
+  cmake_parse_arguments(ARG "PROGRAM" "" "HEADERS;LINK" ${ARGN})
+  if(ARG_PROGRAM)
+    add_executable(precompiled_${name} ${PROJECT_BINARY_DIR}/precompiled.cc)
   else()
-    add_library(precompiled_${use} OBJECT ${PROJECT_BINARY_DIR}/precompiled.cc)
+    add_library(precompiled_${name} OBJECT ${PROJECT_BINARY_DIR}/precompiled.cc)
   endif()
-  target_link_libraries(precompiled_${use} PRIVATE anemone_options ${ARGN})
-  target_precompile_headers(precompiled_${use} PRIVATE ${common_headers} ${headers})
+  target_link_libraries(precompiled_${name} PRIVATE
+    anemone_options absl::flat_hash_map absl::statusor absl::str_format absl::strings absl::span
+    ${ARG_LINK})
+  target_precompile_headers(precompiled_${name} PRIVATE ${common_headers} ${ARG_HEADERS})
   if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     # Or ccache would take each build's for another.
-    target_compile_options(precompiled_${use} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
+    target_compile_options(precompiled_${name} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
   endif()
 endfunction()
 
-set(common_libraries absl::flat_hash_map absl::statusor absl::str_format absl::strings absl::span
-                     nlohmann_json::nlohmann_json)
-anemone_precompiled_headers(common library "" ${common_libraries})
+anemone_precompiled_headers(common)
 if(ANEMONE_BUILD_TESTS)
-  anemone_precompiled_headers(tests program "<gmock/gmock.h>;<gtest/gtest.h>" ${common_libraries}
-                              GTest::gmock)
+  anemone_precompiled_headers(tests PROGRAM HEADERS <gmock/gmock.h> <gtest/gtest.h>
+                              LINK GTest::gmock)
 endif()
 
 # PRECOMPILED: the set of headers, if not `common`; NONE: the sources share none.

@@ -1,7 +1,7 @@
 // math/conv/winograd-inl.h: the arithmetic of winograd.cc: transforms of inputs, weights and
 // sums, and the products between. Internal; compiled once for each set of instructions.
-#ifndef ANEMONE_MATH_CONV_WINOGRAD_INL_H_
-#define ANEMONE_MATH_CONV_WINOGRAD_INL_H_
+#ifndef ANEMONE_MATH_CONV_WINOGRAD_ONCE_H_
+#define ANEMONE_MATH_CONV_WINOGRAD_ONCE_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -80,7 +80,7 @@ struct WinogradTask {
 };
 
 }  // namespace anemone::math
-#endif  // ANEMONE_MATH_CONV_WINOGRAD_INL_H_
+#endif  // ANEMONE_MATH_CONV_WINOGRAD_ONCE_H_
 
 #if defined(ANEMONE_MATH_CONV_WINOGRAD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ANEMONE_MATH_CONV_WINOGRAD_INL_H_
