@@ -36,7 +36,9 @@ key() {
 # Lite: else two libraries of one process that hold ONNX's messages and share libprotobuf, such as
 # the plugin and its host, would both enter them into its list of descriptors, which ends the process.
 onnx_options=(-DONNX_BUILD_PYTHON=OFF -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_STANDARD=20
-  -DCMAKE_POSITION_INDEPENDENT_CODE=ON -DCMAKE_INSTALL_LIBDIR=lib -DONNX_USE_LITE_PROTO=ON)
+  -DCMAKE_POSITION_INDEPENDENT_CODE=ON -DCMAKE_INSTALL_LIBDIR=lib -DONNX_USE_LITE_PROTO=ON
+  # A third of the time to build.
+  -DONNX_USE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=20 "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG")
 onnx_prefix() {
   echo "$cache/onnx-$(pinned onnx)-$(key "${onnx_options[@]}" "$(protoc --version)")"
 }
