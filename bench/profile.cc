@@ -56,7 +56,7 @@ constexpr MacsRow kMacs[] = {{"Conv", ConvMacs},
                              {"SDPA", AttentionMacs}};
 
 std::string KindOf(const Unit& unit, Bottoms in) {
-  std::string type = unit.kind->type();
+  std::string type = unit.kind->type;
   if (type != "Conv") return type;
   const auto& p = *static_cast<const ConvParams*>(unit.params.get());
   const bool depthwise = p.groups == in[0].dims.c() && p.groups == unit.dims.c();
@@ -80,7 +80,7 @@ ProfileRow RowOf(const Network& network, const Unit& unit) {
   for (const Tensor& weight : unit.weights) row.bytes += static_cast<double>(weight.elements());
   row.bytes *= kBytesOfHalf;
   for (const MacsRow& macs : kMacs) {
-    if (macs.type == unit.kind->type()) row.macs = macs.macs(unit, in);
+    if (macs.type == unit.kind->type) row.macs = macs.macs(unit, in);
   }
   return row;
 }
@@ -102,7 +102,7 @@ absl::StatusOr<Rows> RowsOf(const std::string& path, const Options& options) {
   Rows rows;
   for (const Segment& segment : plan.segments) {
     for (const Unit& unit : segment.network.units) {
-      rows.emplace(absl::StrCat(unit.kind->type(), " ", unit.name), RowOf(segment.network, unit));
+      rows.emplace(absl::StrCat(unit.kind->type, " ", unit.name), RowOf(segment.network, unit));
     }
   }
   return rows;

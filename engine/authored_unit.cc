@@ -15,14 +15,14 @@ absl::StatusOr<Operand> AddAuthoredUnit(NetworkBuilder& c, const UnitKind& kind,
   const std::vector<Bottom> in = c.network().BottomsOf(bottoms);
   Verdict verdict = CheckBottoms(kind, in, c.target(), c.route());
   if (!verdict.accepted) return c.Refuse(std::move(verdict));
+  if (kind.MissingKey(keys) != nullptr) return c.Refuse(rule::kInvalidParamSyntax);
   absl::StatusOr<std::shared_ptr<const void>> params = kind.Read(keys, in, weights);
-  if (absl::IsNotFound(params.status())) return c.Refuse(rule::kInvalidParamSyntax);
   if (!params.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat(kind.type(), ": ", params.status().message()));
+    return absl::InvalidArgumentError(absl::StrCat(kind.type, ": ", params.status().message()));
   }
   verdict = kind.Validate(params->get(), in, c.target(), c.route());
   if (!verdict.accepted) return c.Refuse(std::move(verdict));
-  if (absl::StatusOr<Dims> dims = kind.Shape(params->get(), in); !dims.ok()) {
+  if (absl::StatusOr<Dims> dims = kind.judge.shape(params->get(), in); !dims.ok()) {
     return c.Refuse(OwnRefusal(Layer::kCoverage, "unit-shape", std::string(dims.status().message()),
                                "give bottoms that fit each other and the keys"));
   }

@@ -20,6 +20,11 @@ const Unit* UnitOf(const Network& network, const Operand& operand) {
   return IsUnit(operand) ? &network.units[operand.index] : nullptr;
 }
 
+std::optional<Permutation> PermutationOf(const Unit& unit) {
+  if (!unit.kind->run.permutation) return std::nullopt;
+  return unit.kind->run.permutation(unit.params.get());
+}
+
 bool IsIdentity(const Permutation& p) {
   for (int i = 0; i < kAxisCount; ++i) {
     if (p[i] != static_cast<Axis>(i)) return false;
@@ -36,18 +41,18 @@ Permutation Compose(const Permutation& first, const Permutation& second) {
 
 // What `unit` can be replaced by, if it does nothing.
 std::optional<Operand> Shortcut(const Network& network, Unit& unit) {
-  if (unit.kind->is_view()) {
+  if (unit.kind->run.is_view) {
     const Unit* below = UnitOf(network, unit.bottoms[0]);
-    if (below != nullptr && below->kind->is_view()) unit.bottoms[0] = below->bottoms[0];
+    if (below != nullptr && below->kind->run.is_view) unit.bottoms[0] = below->bottoms[0];
     if (network.DimsOf(unit.bottoms[0]) == unit.dims) return unit.bottoms[0];
     return std::nullopt;
   }
-  auto permutation = unit.kind->PermutationOf(unit.params.get());
+  auto permutation = PermutationOf(unit);
   if (!permutation) return std::nullopt;
   if (IsIdentity(*permutation)) return unit.bottoms[0];
   const Unit* below = UnitOf(network, unit.bottoms[0]);
   if (below == nullptr) return std::nullopt;
-  auto first = below->kind->PermutationOf(below->params.get());
+  auto first = PermutationOf(*below);
   if (first && IsIdentity(Compose(*first, *permutation))) return below->bottoms[0];
   return std::nullopt;
 }
@@ -65,7 +70,7 @@ struct LayoutLess {
 };
 
 std::optional<LayoutKey> KeyOf(const Unit& unit) {
-  bool is_layout = unit.kind->is_view() || unit.kind->PermutationOf(unit.params.get());
+  bool is_layout = unit.kind->run.is_view || PermutationOf(unit);
   if (!is_layout) return std::nullopt;
   std::string keys = unit.kind->Write(unit.params.get()).dump();
   const Operand& from = unit.bottoms[0];
@@ -86,11 +91,12 @@ void FoldBiases(Network& network) {
     std::for_each(unit.bottoms.begin(), unit.bottoms.end(), resolve);
     stands_for[i] = {Operand::Source::kUnit, static_cast<int>(i)};
     if (unit.bottoms.size() != 2) continue;
-    const int added = unit.kind->AddedConstant(unit.params.get(), network.BottomsOf(unit));
+    const int added =
+        unit.kind->fuse.added_constant.Or(-1, unit.params.get(), network.BottomsOf(unit));
     if (added < 0 || !IsUnit(unit.bottoms[1 - added])) continue;
     const int index = unit.bottoms[1 - added].index;
     Unit& below = network.units[index];
-    if (!below.kind->takes_bias() || below.weights.size() != 1 || readers[index] != 1 ||
+    if (!below.kind->fuse.takes_bias || below.weights.size() != 1 || readers[index] != 1 ||
         below.dims != unit.dims) {
       continue;
     }

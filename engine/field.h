@@ -23,6 +23,7 @@
 #include "absl/types/span.h"
 #include "engine/dims.h"
 #include "engine/formats/json.h"
+#include "engine/hook.h"
 #include "math/core/half.h"
 
 namespace anemone {
@@ -41,6 +42,52 @@ struct Field {
   ValueType type = ValueType::kNested;
   // The names that a value, or each of its elements, is one of. Null: it is no name of a list.
   absl::Span<const char* const> (*names)() = nullptr;
+};
+
+// A field whose parameter type is forgotten.
+struct AnyField {
+  const char* key;
+  Hook<const void, Json()> get;
+  Hook<void, absl::Status(const Json&)> set;
+  bool required;
+  ValueType type;
+  absl::Span<const char* const> (*names)();
+};
+
+// A kind's field table. FieldsOf<void> is one whose parameter type is forgotten.
+template <class P>
+class FieldsOf;
+
+template <>
+class FieldsOf<void> {
+ public:
+  size_t size() const { return size_; }
+  AnyField operator[](size_t i) const { return at_(data_, i); }
+
+ protected:
+  const void* data_ = nullptr;
+  size_t size_ = 0;
+  AnyField (*at_)(const void* data, size_t i) = nullptr;
+};
+
+template <class P>
+class FieldsOf : public FieldsOf<void> {
+ public:
+  FieldsOf() = default;
+  template <size_t kCount>
+  FieldsOf(const Field<P> (&fields)[kCount]) {  // NOLINT(google-explicit-constructor)
+    data_ = fields;
+    size_ = kCount;
+    at_ = [](const void* data, size_t i) {
+      const Field<P>& f = static_cast<const Field<P>*>(data)[i];
+      return AnyField{f.key,
+                      Hook<const P, Json()>(f.get),
+                      Hook<P, absl::Status(const Json&)>(f.set),
+                      f.required,
+                      f.type,
+                      f.names};
+    };
+  }
 };
 
 // How a member is written: to and from Json. `Plain` is by the member's type.

@@ -78,10 +78,10 @@ std::vector<Bottom> Network::BottomsOf(absl::Span<const Operand> operands) const
 
 Verdict CheckBottoms(const UnitKind& kind, Bottoms bottoms, const Target& target, Route route) {
   Judge judge(target, route);
-  if (kind.min_family() > 0 && !judge.FamilyAtLeast(kind.min_family())) {
+  if (kind.min_family > 0 && !judge.FamilyAtLeast(kind.min_family)) {
     return judge.Reject(rule::kUnitFamily);
   }
-  const BottomCount& count = kind.bottoms();
+  const BottomCount& count = kind.bottoms;
   if (bottoms.size() < count.least || bottoms.size() > count.most) {
     return judge.Reject(count.rule != nullptr ? *count.rule : rule::kBottomCount);
   }

@@ -23,7 +23,8 @@ absl::StatusOr<Operand> NetworkBuilder::AddUnit(const UnitKind& kind,
             .params = std::move(params),
             .bottoms = std::move(bottoms),
             .weights = std::move(weights)};
-  ANEMONE_ASSIGN_OR_RETURN(unit.dims, kind.Shape(unit.params.get(), network_.BottomsOf(unit)));
+  ANEMONE_ASSIGN_OR_RETURN(unit.dims,
+                           kind.judge.shape(unit.params.get(), network_.BottomsOf(unit)));
   network_.units.push_back(std::move(unit));
   return Operand{Operand::Source::kUnit, static_cast<int>(network_.units.size()) - 1};
 }

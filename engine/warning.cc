@@ -81,21 +81,22 @@ void WarnOfForm(const Network& network, const Unit& unit, const Target& target, 
   list.Add(none ? warning::kNoNetplistForm : warning::kUnverifiedNetplistForm, form.why);
 }
 
-bool IsUnit(const Network& network, const Operand& operand, absl::string_view type) {
-  return operand.source == Operand::Source::kUnit &&
-         network.units[operand.index].kind->type() == type;
+// Whether the operand is the result of such an operation.
+bool IsResultOf(Arithmetic::Kind operation, const Network& network, const Operand& operand) {
+  if (operand.source != Operand::Source::kUnit) return false;
+  const Unit& unit = network.units[operand.index];
+  const auto arithmetic = unit.kind->arithmetic.Or(std::nullopt, unit.params.get(),
+                                                   network.BottomsOf(unit), unit.weights);
+  return arithmetic && arithmetic->kind == operation;
 }
 
 // A sum of what a subtraction made: its terms have both signs.
-void WarnOfCancellation(const Network& network, const Unit& unit, WarningList& list) {
-  if (unit.kind->type() != absl::string_view("Reduction")) return;
-  const Operand& from = unit.bottoms[0];
-  if (!IsUnit(network, from, "ElementWise")) return;
-  const Unit& difference = network.units[from.index];
-  if (difference.kind->Write(difference.params.get()).value("Type", "") != "Sub") return;
-  const std::string type = unit.kind->Write(unit.params.get()).value("Type", "");
-  if (type != "Sum" && type != "Avg") return;
-  list.Add(warning::kCancellingSum, difference.dims.elements() / unit.dims.elements());
+void WarnOfCancellation(const Network& network, int unit, WarningList& list) {
+  if (!IsResultOf(Arithmetic::Kind::kReduction, network, {Operand::Source::kUnit, unit})) return;
+  const Unit& sum = network.units[unit];
+  if (!IsResultOf(Arithmetic::Kind::kDifference, network, sum.bottoms[0])) return;
+  const int64_t terms = network.DimsOf(sum.bottoms[0]).elements() / sum.dims.elements();
+  list.Add(warning::kCancellingSum, terms);
 }
 
 // One side of a program: sizes and names of its ports.
@@ -126,9 +127,6 @@ void WarnOfProgram(const Network& network, WarningList& list) {
     weights += unit.weights.size();
     list.unit = static_cast<int>(i);
     if (BytesOfDims(unit.dims) > kOrionSram) list.Add(warning::kOrionSram, BytesOfDims(unit.dims));
-    if (unit.weights.size() > 1 && unit.kind->type() == absl::string_view("Conv")) {
-      list.Add(warning::kOrionConvBias);
-    }
   }
   list.unit = -1;
   if (weights > kWeightSlots) list.Add(warning::kOrionWeightSlots, weights);
@@ -160,17 +158,19 @@ std::vector<Warning> WarningsOf(const Network& network, const Target& target, Ro
   for (size_t i = 0; i < network.units.size(); ++i) {
     const Unit& unit = network.units[i];
     list.unit = static_cast<int>(i);
-    unit.kind->Warn(unit.params.get(), network.BottomsOf(unit), unit.dims, target, route, list);
-    if (!unit.kind->is_view()) WarnOfOperands(network, unit, target, list);
+    if (unit.kind->judge.warn) {
+      unit.kind->judge.warn(unit.params.get(), unit, network.BottomsOf(unit), target, route, list);
+    }
+    if (!unit.kind->run.is_view) WarnOfOperands(network, unit, target, list);
     WarnOfWeights(unit, target, list);
-    WarnOfCancellation(network, unit, list);
-    if (!unit.kind->computes()) list.Add(warning::kJudgedOnly, unit.kind->type());
+    WarnOfCancellation(network, list.unit, list);
+    if (!unit.kind->computes()) list.Add(warning::kJudgedOnly, unit.kind->type);
     if (route == Route::kNetplist) WarnOfForm(network, unit, target, list);
   }
   list.unit = -1;
   for (const OutputPort& port : network.outputs) {
-    for (absl::string_view type : {"Conv", "Linear", "MatrixMultiplication"}) {
-      if (IsUnit(network, port.from, type)) list.Add(warning::kOutputPort, port.name);
+    if (IsResultOf(Arithmetic::Kind::kContraction, network, port.from)) {
+      list.Add(warning::kOutputPort, port.name);
     }
   }
   if (route == Route::kMil) WarnOfProgram(network, list);

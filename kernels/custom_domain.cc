@@ -18,16 +18,16 @@ constexpr struct {
 } kWeights[] = {{"GOC", "scale"}, {"GOC", "bias"}};
 
 CustomOp MakeOp(const HiddenLayer& layer, const UnitKind& kind) {
-  CustomOp op{&layer, &kind, {}, kind.bottoms().most, kind.ListKeys()};
+  CustomOp op{&layer, &kind, {}, kind.bottoms.most, kind.ListKeys()};
   for (size_t i = 0; i < op.bottoms; ++i) {
     CustomInput& input = op.inputs.emplace_back();
     const bool named = i < layer.operands.size();
     input.name = named ? layer.operands[i].name : absl::StrCat("bottom_", i);
     if (named) input.layout = layer.operands[i].layout;
-    input.optional = i >= kind.bottoms().least;
+    input.optional = i >= kind.bottoms.least;
   }
   for (const auto& row : kWeights) {
-    if (absl::string_view(row.type) != kind.type()) continue;
+    if (absl::string_view(row.type) != kind.type) continue;
     op.inputs.push_back({row.weight, "constant, one number for each channel", true});
   }
   return op;

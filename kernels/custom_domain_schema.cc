@@ -69,10 +69,10 @@ void Infer(const CustomOp& op, InferenceContext& c) {
       weights.push_back(*std::move(zeros));  // their values shape nothing
     }
   }
-  if (bottoms.size() < op.kind->bottoms().least) return;
+  if (bottoms.size() < op.kind->bottoms.least) return;
   auto params = op.kind->Read(*keys, bottoms, weights);
   if (!params.ok()) fail_shape_inference(std::string(params.status().message()));
-  absl::StatusOr<Dims> dims = op.kind->Shape(params->get(), bottoms);
+  absl::StatusOr<Dims> dims = op.kind->judge.shape(params->get(), bottoms);
   if (!dims.ok() || !ElementCount(dims->extent).ok()) return;
   onnx::TensorShapeProto made;
   for (int64_t extent : OnnxShapeOf(*dims, rank)) {

@@ -169,7 +169,7 @@ absl::Status LowerContext::AddGraphOutput(ValueId value, const Operand& from) {
 std::vector<std::string> UnitTypes() {
   std::vector<std::string> types;
   for (const KernelRows& rows : AllKernelRows()) {
-    for (const UnitKind* kind : rows.kinds) types.emplace_back(kind->type());
+    for (const UnitKind* kind : rows.kinds) types.emplace_back(kind->type);
   }
   std::sort(types.begin(), types.end());
   return types;
@@ -178,7 +178,7 @@ std::vector<std::string> UnitTypes() {
 const UnitKind* FindUnitKind(absl::string_view type) {
   for (const KernelRows& rows : AllKernelRows()) {
     for (const UnitKind* kind : rows.kinds) {
-      if (kind->type() == type) return kind;
+      if (kind->type == type) return kind;
     }
   }
   return nullptr;

@@ -144,8 +144,8 @@ absl::StatusOr<Operand> BuildUnit(const UnitKind& kind, const MilCall& call, Net
     }
     constexpr absl::string_view kWeights[] = {"weight", "bias", "scale"};
     if (std::find(std::begin(kWeights), std::end(kWeights), key) == std::end(kWeights)) {
-      return absl::InvalidArgumentError(absl::StrCat(kind.type(), ": no constant '", key,
-                                                     "'; want ", absl::StrJoin(kWeights, ", ")));
+      return absl::InvalidArgumentError(absl::StrCat(kind.type, ": no constant '", key, "'; want ",
+                                                     absl::StrJoin(kWeights, ", ")));
     }
     ANEMONE_ASSIGN_OR_RETURN(MilTensor tensor, TensorOf(key, value));
     ANEMONE_ASSIGN_OR_RETURN(Tensor zeros, ZerosOf(tensor));
@@ -366,7 +366,7 @@ absl::StatusOr<OperationVerdict> JudgeOperation(const MilCall& call, const Targe
   }
   ANEMONE_RETURN_IF_ERROR(status);
   answer.network = c.TakeNetwork();
-  for (const Unit& unit : answer.network.units) answer.units.emplace_back(unit.kind->type());
+  for (const Unit& unit : answer.network.units) answer.units.emplace_back(unit.kind->type);
   answer.verdict = CheckNetwork(answer.network, target, route).verdict;
   return answer;
 }

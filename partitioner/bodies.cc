@@ -94,7 +94,7 @@ bool Computes(const Graph& body, const Plan& plan) {
   for (const PlanPart& part : PartsOf(body, plan)) {
     for (const Segment& segment : part.plan->segments) {
       const std::vector<Unit>& units = segment.network.units;
-      const auto is_view = [](const Unit& unit) { return unit.kind->is_view(); };
+      const auto is_view = [](const Unit& unit) { return unit.kind->run.is_view; };
       if (!std::all_of(units.begin(), units.end(), is_view)) return true;
     }
   }

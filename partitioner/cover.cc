@@ -28,7 +28,7 @@ Verdict JudgeLowered(const Network& network, const PlanOptions& options) {
   }
   for (const Unit& unit : network.units) {
     for (const std::string& refused : options.policy.refused_units) {
-      if (refused == unit.kind->type()) {
+      if (refused == unit.kind->type) {
         return OwnRefusal(Layer::kPolicy, "refused-unit",
                           absl::StrCat("the policy refuses the unit ", refused),
                           "drop it from --policy");

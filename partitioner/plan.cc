@@ -126,7 +126,7 @@ PlanEntry MakeEntry(const Model& model, const GraphView& view, const PlanOptions
       entry.origins.insert(entry.origins.end(), node.origins.begin(), node.origins.end());
     }
     for (const Unit& unit : cover->lowered.network.units) {
-      if (!unit.kind->is_view()) entry.units.push_back(unit.kind->type());
+      if (!unit.kind->run.is_view) entry.units.push_back(unit.kind->type);
     }
     entry.rewritten |= cover->rewritten;
     if (entry.bound.empty()) entry.bound = cover->lowered.bound;

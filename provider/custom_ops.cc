@@ -184,9 +184,9 @@ class CustomKernel {
           {.dims = dims, .constant = is_constant_[i] ? &in.tensors.back() : nullptr});
       in.views.push_back({dims, in.halves.back().data()});
     }
-    if (in.bottoms.size() >= op_.kind->bottoms().least) return absl::OkStatus();
+    if (in.bottoms.size() >= op_.kind->bottoms.least) return absl::OkStatus();
     return absl::InvalidArgumentError(
-        absl::StrCat("want ", op_.kind->bottoms().least, " inputs, got ", in.bottoms.size()));
+        absl::StrCat("want ", op_.kind->bottoms.least, " inputs, got ", in.bottoms.size()));
   }
 
   absl::Status ComputeUnnamed(OrtKernelContext* context) const {
@@ -195,7 +195,7 @@ class CustomKernel {
     ANEMONE_RETURN_IF_ERROR(Read(context, in));
     ANEMONE_ASSIGN_OR_RETURN(auto params, kind.Read(keys_, in.bottoms, in.weights));
     ANEMONE_RETURN_IF_ERROR(CheckByAnyTarget(kind, params.get(), in.bottoms));
-    ANEMONE_ASSIGN_OR_RETURN(const Dims dims, kind.Shape(params.get(), in.bottoms));
+    ANEMONE_ASSIGN_OR_RETURN(const Dims dims, kind.judge.shape(params.get(), in.bottoms));
     ANEMONE_ASSIGN_OR_RETURN(const int64_t count, ElementCount(dims.extent));
     if (count == 0) return absl::InvalidArgumentError("an output without elements");
     ANEMONE_ASSIGN_OR_RETURN(Prepared prepared, kind.Prepare(params.get(), in.bottoms, in.weights));

@@ -41,7 +41,7 @@ void HazardLog::AddUnit(int segment, const UnitRun& run) {
   }
   Hazard where;
   where.segment = segment;
-  where.unit = run.unit.kind->type();
+  where.unit = run.unit.kind->type;
   if (const Origin* origin = names_.Find(run.unit.name); origin != nullptr) {
     where.node = origin->id;
     where.name = origin->name;

@@ -178,7 +178,7 @@ std::vector<MilRefusal> MilEmitter::WriteUnits() {
   std::vector<MilRefusal> refused;
   for (const Unit& unit : network_.units) {
     unit_ = &unit;
-    absl::Status status = unit.kind->WriteMil(*this, unit);
+    absl::Status status = unit.kind->WriteMil(unit, *this);
     if (!status.ok()) refused.push_back({static_cast<int>(units_.size()), std::move(status)});
     units_.resize(unit_ - network_.units.data() + 1);  // a refused one has no result
   }

@@ -38,7 +38,8 @@ class Composer {
     Unit moved = unit;
     for (Operand& operand : moved.bottoms) operand = Moved(operand);
     absl::StatusOr<Operand> made = absl::UnimplementedError("");
-    if (FormOf(unit, from_.BottomsOf(unit)).status < least) made = unit.kind->Compose(c_, moved);
+    if (FormOf(unit, from_.BottomsOf(unit)).status < least)
+      made = unit.kind->spell.compose(moved.params.get(), moved, c_);
     if (absl::IsUnimplemented(made.status())) {
       made = c_.AddUnit(*moved.kind, moved.params, moved.bottoms, moved.weights);
     }
@@ -59,7 +60,7 @@ class Composer {
 
 UnitForm ComposedForm(const Network& network, const Unit& unit, const Target& target) {
   UnitForm own = FormOf(unit, network.BottomsOf(unit));
-  if (own.status == FormStatus::kKnown || !unit.kind->composes()) return own;
+  if (own.status == FormStatus::kKnown || !unit.kind->spell.compose) return own;
   NetworkBuilder c(target, Route::kNetplist);
   Unit alone = unit;
   for (Operand& operand : alone.bottoms) {
@@ -70,7 +71,7 @@ UnitForm ComposedForm(const Network& network, const Unit& unit, const Target& ta
   for (Tensor& weight : alone.weights) {  // whatever they hold
     if (auto zeros = ZeroFill(weight.type(), weight.dims()); zeros.ok()) weight = *std::move(zeros);
   }
-  if (!unit.kind->Compose(c, alone).ok()) return own;
+  if (!unit.kind->spell.compose(alone.params.get(), alone, c).ok()) return own;
   UnitForm least;
   for (const Unit& part : c.network().units) {
     UnitForm form = FormOf(part, c.network().BottomsOf(part));

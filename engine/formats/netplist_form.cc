@@ -57,7 +57,7 @@ const NetplistForm* FindNetplistForm(absl::string_view type) {
 }
 
 UnitForm FormOf(const Unit& unit, Bottoms bottoms) {
-  const char* type = unit.kind->type();
+  const char* type = unit.kind->type;
   const NetplistForm* form = FindNetplistForm(type);
   if (form == nullptr) return {FormStatus::kNone, absl::StrCat(type, " has no netplist form")};
   if (unit.weights.size() > (unit.kind->stores_kernel() ? 1 : 0)) {

@@ -134,10 +134,10 @@ class Writer {
     if (UnitForm form = FormOf(unit, network_.BottomsOf(unit)); form.status < least_) {
       return absl::UnimplementedError(absl::StrCat("unit '", unit.name, "': ", form.why));
     }
-    const NetplistForm& form = *FindNetplistForm(unit.kind->type());
+    const NetplistForm& form = *FindNetplistForm(unit.kind->type);
     Json params = unit.kind->Write(unit.params.get());
     Json dictionary = {{"Name", unit_names_[index]},
-                       {"Type", unit.kind->type()},
+                       {"Type", unit.kind->type},
                        {"Bottom", Json::array()},
                        {"InputType", Json::array()},
                        {"OutputType", "Float16"}};
@@ -148,7 +148,7 @@ class Writer {
     if (!form.omits_channels) dictionary["OutputChannels"] = unit.dims.c();
     if (!unit.weights.empty()) {
       ANEMONE_ASSIGN_OR_RETURN(Tensor kernel,
-                               unit.kind->StoredKernel(unit.params.get(), unit.weights[0]));
+                               unit.kind->spell.stored_kernel(unit.params.get(), unit.weights[0]));
       params["KernelIndex"] = kWeightsFile;
       params["KernelOffset"] = Store(std::move(kernel));
     }

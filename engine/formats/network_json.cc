@@ -171,7 +171,7 @@ Json WriteNetwork(const Network& network) {
     for (const Operand& operand : unit.bottoms) bottoms.push_back(WriteOperand(operand));
     for (const Tensor& weight : unit.weights) weights.push_back(WriteTensor(weight));
     units.push_back({{"name", unit.name},
-                     {"type", unit.kind->type()},
+                     {"type", unit.kind->type},
                      {"bottoms", std::move(bottoms)},
                      {"params", unit.kind->Write(unit.params.get())},
                      {"weights", std::move(weights)}});

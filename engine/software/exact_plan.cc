@@ -26,23 +26,25 @@ std::vector<ExactStep> PlanExact(const Network& network, const math::Numerics& n
     const Operand& bottom = unit.bottoms[0];
     if (bottom.source == Operand::Source::kInput) {
       steps[i].is_image = network.inputs[bottom.index].format == Format::kUInt8;
-      if (unit.kind->reads_port()) steps[i].port = bottom.index;
+      if (unit.kind->exact.reads_port) steps[i].port = bottom.index;
     }
     const int source = OnlySource(unit, readers);
     if (source < 0) continue;
     const Unit& before = network.units[source];
-    if (unit.kind->TakesSquares(unit.params.get(), numerics) &&
-        before.kind->Squares(before.params.get(), before.bottoms)) {
+    if (unit.kind->fuse.takes_squares.Or(false, unit.params.get(), numerics) &&
+        before.kind->fuse.squares.Or(false, before.params.get(), before.bottoms)) {
       steps[i].squares = true;
       steps[source].passes_on = true;
     }
     // One that does work behind its sums is no epilogue itself.
-    if (steps[source].epilogue || !before.kind->TakesEpilogue(before.params.get(), numerics)) {
+    if (steps[source].epilogue ||
+        !before.kind->fuse.takes_epilogue.Or(false, before.params.get(), numerics)) {
       continue;
     }
-    std::optional<GainOffset> epilogue = unit.kind->EpilogueOf(unit.params.get(), unit.weights);
+    std::optional<GainOffset> epilogue =
+        unit.kind->fuse.epilogue.Or(std::nullopt, unit.params.get(), unit.weights);
     // By channels it is done where a bias by channels is.
-    if (!epilogue || (epilogue->gain.size() > 1 && !before.kind->takes_bias())) continue;
+    if (!epilogue || (epilogue->gain.size() > 1 && !before.kind->fuse.takes_bias)) continue;
     steps[source].epilogue = std::move(epilogue);
     steps[i].passes_on = true;
   }

@@ -14,14 +14,14 @@ namespace {
 
 constexpr size_t kLongest = math::kMostSteps;
 
-bool CanLead(const UnitKind& kind) { return kind.finishes_runs() || kind.by_element(); }
+bool CanLead(const UnitKind& kind) { return kind.run.compute_then || kind.run.step; }
 
 // The unit whose result unit `i` may change in place; -1: none. Of several the last: the others
 // have run by then anyway.
 int Predecessor(const Network& network, int i, absl::Span<const int> readers) {
   const Unit& unit = network.units[i];
   int found = -1;
-  if (!unit.kind->by_element()) return found;
+  if (!unit.kind->run.step) return found;
   for (const Operand& operand : unit.bottoms) {
     if (operand.source != Operand::Source::kUnit || readers[operand.index] != 1) continue;
     const Unit& before = network.units[operand.index];
@@ -57,7 +57,7 @@ bool CanWait(const Network& network, const Chain& first, const Chain& chain) {
 // The unit that ends a chain which `chain` can be appended to; -1: none. Of several the last.
 int Leader(const Network& network, absl::Span<const Chain> ending, const Chain& chain) {
   int found = -1;
-  if (!network.units[chain[0].unit].kind->by_element()) return found;
+  if (!network.units[chain[0].unit].kind->run.step) return found;
   for (const Link& link : chain) {
     const Unit& unit = network.units[link.unit];
     for (const Operand& operand : unit.bottoms) {
@@ -136,7 +136,7 @@ class Steps {
 Steps::Steps(absl::Span<const UnitCall> units) : units_(units) {
   for (size_t i = 0; i < units.size(); ++i) {
     const UnitCall& unit = units[i];
-    const UnitStep step = unit.unit->kind->StepOf(unit.unit->params.get(), unit.prepared);
+    const UnitStep step = unit.unit->kind->run.step(unit.unit->params.get(), unit.prepared);
     if (step.step.firsts != nullptr) part_ = std::max(part_, Part::kPlane);
     for (const ConstView& in : unit.in) part_ = std::max(part_, PartOf(unit.out.dims, in.dims));
     calls_[i] = {.step = step.step,
@@ -251,7 +251,7 @@ void Steps::Run(int64_t first, int64_t runs, int64_t count, int64_t step) const 
 // What a chain's second unit clamps its first one's result to, if that is all it is for and the
 // first can do so while it rounds (math::Limits).
 std::optional<math::Limits> LimitsOf(const UnitCall& first, const UnitCall& second) {
-  const UnitStep step = second.unit->kind->StepOf(second.unit->params.get(), second.prepared);
+  const UnitStep step = second.unit->kind->run.step(second.unit->params.get(), second.prepared);
   if (step.step.kind != math::StepKind::kClamp) return std::nullopt;
   const ConstView& in = second.in[step.x];
   const bool in_place = in.data == first.out.data && second.out.data == first.out.data;
@@ -270,7 +270,7 @@ std::vector<Chain> FuseUnits(const Network& network, bool fuse) {
   std::vector<Chain> ending(count);  // by the last unit
   for (int i = 0; i < count; ++i) {
     const Unit& unit = network.units[i];
-    if (unit.kind->is_view()) continue;
+    if (unit.kind->run.is_view) continue;
     const int before = fuse ? Predecessor(network, i, readers) : -1;
     if (before >= 0 && ending[before].size() < kLongest) {
       ending[i] = std::exchange(ending[before], {});
@@ -290,7 +290,7 @@ void RunChain(absl::Span<const UnitCall> calls) {
     return kind.Compute(head.unit->params.get(), head.prepared, head.in, head.out);
   }
   const int64_t elements = head.out.dims.elements();
-  if (kind.by_element()) {
+  if (kind.run.step) {
     if (elements == 0) return;
     constexpr int64_t kNear = math::kNearElements;
     const Steps steps(calls);
@@ -314,7 +314,7 @@ void RunChain(absl::Span<const UnitCall> calls) {
     epilogue = math::Epilogue(*limits, epilogue,
                               calls.size() > 2 ? math::Epilogue(finish_behind) : math::Epilogue());
   }
-  kind.ComputeThen(head.unit->params.get(), head.prepared, head.in, head.out, epilogue);
+  kind.run.compute_then(head.unit->params.get(), head.prepared, head.in, head.out, epilogue);
 }
 
 }  // namespace anemone

@@ -19,33 +19,13 @@ using Halves = std::vector<Half>;
 
 constexpr double kSmallPart = 0x1p-11;  // what rounding to fp16 may take (numerics.json st-fp16)
 
-// A unit that sums or multiplies.
-struct Arithmetic {
-  const char* type;
-  const char* word;  // its Type; null: any
-  bool product;      // of its operands; else their sum
-  bool mac;          // done by the multiply-accumulate array
-  bool subtracts;    // the second operand
-};
-constexpr Arithmetic kArithmetic[] = {
-    {"Conv", nullptr, true, true, false},
-    {"Linear", nullptr, true, true, false},
-    {"MatrixMultiplication", nullptr, true, true, false},
-    {"Reduction", "Sum", false, false, false},
-    {"Reduction", "Avg", false, false, false},
-    {"ElementWise", "Add", false, false, false},
-    {"ElementWise", "Sub", false, false, true},
-    {"ElementWise", "Mult", true, false, false},
-    {"GOC", nullptr, true, false, false},  // see ScaledAnew()
-};
+using Operation = Arithmetic::Kind;
 
-const Arithmetic* ArithmeticOf(const Unit& unit) {
-  for (const Arithmetic& row : kArithmetic) {
-    if (absl::string_view(unit.kind->type()) != row.type) continue;
-    if (row.word == nullptr) return &row;
-    if (unit.kind->Write(unit.params.get()).value("Type", "") == row.word) return &row;
-  }
-  return nullptr;
+std::optional<Arithmetic> ArithmeticOf(const UnitRun& run) {
+  std::vector<Bottom> bottoms;
+  for (const ConstView& x : run.in) bottoms.push_back({x.dims});
+  return run.unit.kind->arithmetic.Or(std::nullopt, run.unit.params.get(), bottoms,
+                                      run.unit.weights);
 }
 
 double Magnitude(Half h) { return std::fabs(math::ToDouble(h)); }
@@ -97,19 +77,20 @@ std::vector<double> ScaledAnew(const UnitRun& run, const GainOffset& of_channel)
 // |What the unit computes of the same operands and weights|, without fp16's limits, infinities and
 // NaNs left out (but see ScaledAnew()); of their magnitudes if `absolute`, which for a sum is the
 // sum of its |terms|.
-absl::StatusOr<std::vector<double>> ComputedAnew(const UnitRun& run, const Arithmetic& kind,
+absl::StatusOr<std::vector<double>> ComputedAnew(const UnitRun& run, const Arithmetic& arithmetic,
                                                  bool absolute) {
-  const auto gain = run.unit.kind->EpilogueOf(run.unit.params.get(), run.unit.weights);
+  const auto gain =
+      run.unit.kind->fuse.epilogue.Or(std::nullopt, run.unit.params.get(), run.unit.weights);
   if (gain.has_value()) return ScaledAnew(run, *gain);
   double most = 0;
   for (const ConstView& x : run.in) most = std::max(most, Largest(x.span()));
-  double result_scale = kind.product ? 1 : ScaleFor(most);
+  double result_scale = arithmetic.multiplies() ? 1 : ScaleFor(most);
   std::vector<Halves> operands;
   std::vector<Bottom> bottoms;
   for (const ConstView& x : run.in) {
-    const double scale = ScaleFor(kind.product ? Largest(x.span()) : most);
-    if (kind.product) result_scale *= scale;
-    const bool negated = absolute && kind.subtracts && !operands.empty();
+    const double scale = ScaleFor(arithmetic.multiplies() ? Largest(x.span()) : most);
+    if (arithmetic.multiplies()) result_scale *= scale;
+    const bool negated = absolute && arithmetic.kind == Operation::kDifference && !operands.empty();
     operands.push_back(Scaled(x.span(), scale, absolute));
     for (Half& h : operands.back()) {
       if (negated) h.bits ^= 0x8000;
@@ -172,18 +153,12 @@ class Counter {
   double worst_ = -1;
 };
 
-// The convolution that the ceiling spares: 1x1, of one input channel (numerics.json mac-ceiling).
-bool IsOneTap(const UnitRun& run) {
-  return absl::string_view(run.unit.kind->type()) == "Conv" && run.in[0].dims.c() == 1 &&
-         !run.unit.weights.empty() && run.unit.weights[0].elements() == run.out.dims.c();
-}
-
 // Results that are, or on the silicon become, infinite. Beside infinite operands (`is_clear` false)
 // those of sums and products are told that the finite operands alone drive there.
-absl::Status FindOverflow(const UnitRun& run, const Arithmetic* kind, bool is_clear,
-                          double largest_operand, std::vector<UnitHazard>& list) {
-  if (kind == nullptr && !is_clear) return absl::OkStatus();
-  const bool has_ceiling = kind != nullptr && kind->mac && !IsOneTap(run);
+absl::Status FindOverflow(const UnitRun& run, const std::optional<Arithmetic>& arithmetic,
+                          bool is_clear, double largest_operand, std::vector<UnitHazard>& list) {
+  if (!arithmetic && !is_clear) return absl::OkStatus();
+  const bool has_ceiling = arithmetic && arithmetic->has_ceiling;
   const HazardRule& rule = has_ceiling ? hazard::kPortSaturation : hazard::kOverflow;
   auto leaves = [&](Half y) {
     return math::IsInfinite(y) || (has_ceiling && Magnitude(y) >= rule.limit);
@@ -191,8 +166,8 @@ absl::Status FindOverflow(const UnitRun& run, const Arithmetic* kind, bool is_cl
   absl::Span<const Half> out = run.out.span();
   if (std::none_of(out.begin(), out.end(), leaves)) return absl::OkStatus();
   std::vector<double> exact;
-  if (kind != nullptr) {
-    ANEMONE_ASSIGN_OR_RETURN(exact, ComputedAnew(run, *kind, /*absolute=*/false));
+  if (arithmetic) {
+    ANEMONE_ASSIGN_OR_RETURN(exact, ComputedAnew(run, *arithmetic, /*absolute=*/false));
   }
   Counter counter(rule, static_cast<int64_t>(out.size()));
   for (size_t i = 0; i < out.size(); ++i) {
@@ -213,11 +188,11 @@ void FindIndeterminate(const UnitRun& run, double largest_operand, std::vector<U
   counter.AddTo(list);
 }
 
-absl::Status FindCancellation(const UnitRun& run, const Arithmetic& kind,
+absl::Status FindCancellation(const UnitRun& run, const Arithmetic& arithmetic,
                               std::vector<UnitHazard>& list) {
-  const bool is_sum = kind.mac || !kind.product;
-  if (!is_sum) return absl::OkStatus();
-  ANEMONE_ASSIGN_OR_RETURN(std::vector<double> terms, ComputedAnew(run, kind, /*absolute=*/true));
+  if (!arithmetic.sums()) return absl::OkStatus();
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<double> terms,
+                           ComputedAnew(run, arithmetic, /*absolute=*/true));
   absl::Span<const Half> out = run.out.span();
   double squares = 0;
   for (Half y : out) squares += IsFinite(y) ? Magnitude(y) * Magnitude(y) : 0;
@@ -235,11 +210,8 @@ absl::Status FindCancellation(const UnitRun& run, const Arithmetic& kind,
 
 void FindWidthSlice(const UnitRun& run, const math::Numerics& numerics,
                     std::vector<UnitHazard>& list) {
-  if (numerics.width_slice_gain == 1 || absl::string_view(run.unit.kind->type()) != "InputView") {
-    return;
-  }
-  const Json keys = run.unit.kind->Write(run.unit.params.get());
-  if (keys.value("Dimension", "") != "Width" || keys.value("Offset", 0) == 0) return;
+  if (numerics.width_slice_gain == 1) return;
+  if (!run.unit.kind->exact.slices_width.Or(false, run.unit.params.get())) return;
   Counter counter(hazard::kWidthSlice, run.out.dims.elements());
   for (Half y : run.out.span()) {
     const double x = Magnitude(y);
@@ -296,7 +268,7 @@ void ForEachFloat(const Tensor& tensor, const Each& each) {
 absl::StatusOr<std::vector<UnitHazard>> HazardsOf(const UnitRun& run,
                                                   const math::Numerics& numerics) {
   std::vector<UnitHazard> list;
-  const Arithmetic* kind = ArithmeticOf(run.unit);
+  const std::optional<Arithmetic> arithmetic = ArithmeticOf(run);
   double largest = 0;
   bool has_infinity = false, has_nan = false;
   for (const ConstView& x : run.in) {
@@ -308,9 +280,9 @@ absl::StatusOr<std::vector<UnitHazard>> HazardsOf(const UnitRun& run,
   }
   if (!has_nan) FindIndeterminate(run, largest, list);
   FindWidthSlice(run, numerics, list);
-  ANEMONE_RETURN_IF_ERROR(FindOverflow(run, kind, !has_infinity && !has_nan, largest, list));
-  if (kind != nullptr) ANEMONE_RETURN_IF_ERROR(FindCancellation(run, *kind, list));
-  if (kind == nullptr || !kind->mac) return list;
+  ANEMONE_RETURN_IF_ERROR(FindOverflow(run, arithmetic, !has_infinity && !has_nan, largest, list));
+  if (arithmetic) ANEMONE_RETURN_IF_ERROR(FindCancellation(run, *arithmetic, list));
+  if (!arithmetic || arithmetic->kind != Operation::kContraction) return list;
   if (numerics.st_subnormal_mac == math::StSubnormalMac::kDazFtz) {
     for (const ConstView& x : run.in) FindFlushed(x.span(), list);
   }

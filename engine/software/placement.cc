@@ -64,7 +64,7 @@ class Placer {
   // Gives what unit `i` joins a place in its own.
   void Join(int i) {
     const Unit& unit = network_.units[i];
-    if (!unit.kind->Joins(unit.params.get(), network_.BottomsOf(unit))) return;
+    if (!unit.kind->run.joins.Or(false, unit.params.get(), network_.BottomsOf(unit))) return;
     int64_t offset = 0;
     for (const Operand& operand : unit.bottoms) {
       const bool alone = std::count(unit.bottoms.begin(), unit.bottoms.end(), operand) == 1;
@@ -142,7 +142,8 @@ class Placer {
 }  // namespace
 
 Operand RootOf(const Network& network, Operand operand) {
-  while (operand.source == Operand::Source::kUnit && network.units[operand.index].kind->is_view()) {
+  while (operand.source == Operand::Source::kUnit &&
+         network.units[operand.index].kind->run.is_view) {
     operand = network.units[operand.index].bottoms[0];
   }
   return operand;

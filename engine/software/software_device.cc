@@ -206,7 +206,7 @@ class SoftwareDevice final : public Device {
     }
     for (const Unit& unit : network.units) {
       if (!unit.kind->computes()) {
-        return absl::UnimplementedError(absl::StrCat("unit '", unit.name, "': ", unit.kind->type(),
+        return absl::UnimplementedError(absl::StrCat("unit '", unit.name, "': ", unit.kind->type,
                                                      " is judged, but not run by this device"));
       }
       auto prepared = unit.kind->Prepare(unit.params.get(), network.BottomsOf(unit), unit.weights);
@@ -264,7 +264,7 @@ class SoftwareDevice final : public Device {
     const ExactStep& step = program.steps[index];
     if (step.passes_on) {
       std::copy(call.in[0].span().begin(), call.in[0].span().end(), call.out.data);
-    } else if (!unit.kind->has_exact()) {
+    } else if (!unit.kind->exact.compute) {
       unit.kind->Compute(unit.params.get(), call.prepared, call.in, call.out);
       ReplaceNan(call.out);
     } else {
@@ -281,7 +281,7 @@ class SoftwareDevice final : public Device {
                              math::DenseLayout(math::Element::kHalf, layout.dims.extent));
         exact.port = port.data();
       }
-      unit.kind->Exact(unit.params.get(), exact, call.in, call.out);
+      unit.kind->exact.compute(unit.params.get(), exact, call.in, call.out);
     }
   }
 
@@ -305,7 +305,7 @@ class SoftwareDevice final : public Device {
         RunChain(calls);
       }
       if (request.on_unit != nullptr) {
-        (*request.on_unit)(calls[0].unit->name, calls[0].unit->kind->type(), absl::Now() - start);
+        (*request.on_unit)(calls[0].unit->name, calls[0].unit->kind->type, absl::Now() - start);
       }
       if (request.on_values != nullptr) {
         const UnitCall& call = calls[0];

@@ -192,7 +192,7 @@ void Exact(const NeuronParams& p, const ExactUnit& unit, absl::Span<const ConstV
   math::ApplyTable(*math::ExactTableFor(key, unit.numerics), in[0].span(), out.span());
 }
 
-void Warn(const NeuronParams& p, Bottoms, const Dims&, const Target&, Route route,
+void Warn(const NeuronParams& p, const Unit&, Bottoms, const Target&, Route route,
           WarningList& list) {
   if (route != Route::kMil) return;
   if (p.type == NeuronType::kGELU) list.Add(warning::kOrionGelu);
@@ -229,7 +229,7 @@ constexpr struct {
     {"leaky_relu", NeuronType::kLeakyReLU, "alpha", 0.01f},
 };
 
-absl::Status WriteMil(MilEmitter& e, const NeuronParams& p, const Unit& unit) {
+absl::Status WriteMil(const NeuronParams& p, const Unit& unit, MilEmitter& e) {
   if (p.type == NeuronType::kClampedReLU) {
     e.Result(e.Emit("clip",
                     {{"x", {e.In(0)}}, {"alpha", {e.Half(p.first)}}, {"beta", {e.Half(p.second)}}},
@@ -252,18 +252,14 @@ absl::Status WriteMil(MilEmitter& e, const NeuronParams& p, const Unit& unit) {
 }
 
 const UnitKindOf<NeuronParams>& Kind() {
-  static const UnitKindOf<NeuronParams>& kind =
-      *new UnitKindOf<NeuronParams>({.type = "Neuron",
-                                     .shape = Shape,
-                                     .validate = Validate,
-                                     .warn = Warn,
-                                     .fields = kFields,
-                                     .mil = WriteMil,
-                                     .prepare = Prepare,
-                                     .compute = Compute,
-                                     .step = Step,
-                                     .exact = Exact,
-                                     .takes_epilogue = TakesEpilogue});
+  static const UnitKindOf<NeuronParams> kind({
+      .type = "Neuron",
+      .judge = {.shape = Shape, .validate = Validate, .warn = Warn},
+      .spell = {.fields = kFields, .mil = WriteMil},
+      .run = {.prepare = Prepare, .compute = Compute, .step = Step},
+      .exact = {.compute = Exact},
+      .fuse = {.takes_epilogue = TakesEpilogue},
+  });
   return kind;
 }
 

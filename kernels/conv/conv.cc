@@ -296,7 +296,7 @@ absl::Status Complete(ConvParams& p, Bottoms in, absl::Span<const Tensor> weight
   return absl::OkStatus();
 }
 
-void Warn(const ConvParams& p, Bottoms in, const Dims&, const Target& target, Route route,
+void Warn(const ConvParams& p, const Unit& unit, Bottoms in, const Target& target, Route route,
           WarningList& list) {
   constexpr int64_t kOrionChannels = 32000;  // warning orion-32k-channels
   const int64_t channels = in[0].dims.c();
@@ -308,28 +308,35 @@ void Warn(const ConvParams& p, Bottoms in, const Dims&, const Target& target, Ro
     list.Add(warning::kDynamicConvolutionBatch, in[0].dims.n());
   }
   const int64_t most = std::max(channels, p.out_channels);
-  if (route == Route::kMil && most >= kOrionChannels) list.Add(warning::kOrion32kChannels, most);
+  if (route != Route::kMil) return;
+  if (most >= kOrionChannels) list.Add(warning::kOrion32kChannels, most);
+  if (unit.weights.size() > 1) list.Add(warning::kOrionConvBias);
+}
+
+// A convolution of one tap, 1x1 over one channel, has no ceiling (numerics.json mac-ceiling).
+std::optional<Arithmetic> ArithmeticOf(const ConvParams& p, Bottoms in,
+                                       absl::Span<const Tensor> weights) {
+  const bool is_one_tap =
+      in[0].dims.c() == 1 && !weights.empty() && weights[0].elements() == p.out_channels;
+  return Arithmetic{.kind = Arithmetic::Kind::kContraction, .has_ceiling = !is_one_tap};
 }
 
 const UnitKindOf<ConvParams>& Kind() {
-  static const UnitKindOf<ConvParams>& kind =
-      *new UnitKindOf<ConvParams>({.type = "Conv",
-                                   .bottoms = {1, 2},
-                                   .complete = Complete,
-                                   .shape = Shape,
-                                   .validate = Validate,
-                                   .codegen = Codegen,
-                                   .warn = Warn,
-                                   .fields = kFields,
-                                   .kernel_dims = ConvKernelDims,
-                                   .stored_kernel = StoredConvKernel,
-                                   .mil = WriteConvMil,
-                                   .compose = ComposeConv,
-                                   .takes_bias = true,
-                                   .prepare = PrepareConv,
-                                   .compute_then = ComputeConv,
-                                   .exact = ExactConv,
-                                   .takes_epilogue = ConvTakesEpilogue});
+  static const UnitKindOf<ConvParams> kind({
+      .type = "Conv",
+      .bottoms = {1, 2},
+      .arithmetic = ArithmeticOf,
+      .judge = {.shape = Shape, .validate = Validate, .codegen = Codegen, .warn = Warn},
+      .spell = {.fields = kFields,
+                .complete = Complete,
+                .kernel_dims = ConvKernelDims,
+                .stored_kernel = StoredConvKernel,
+                .mil = WriteConvMil,
+                .compose = ComposeConv},
+      .run = {.prepare = PrepareConv, .compute_then = ComputeConv},
+      .exact = {.compute = ExactConv},
+      .fuse = {.takes_bias = true, .takes_epilogue = ConvTakesEpilogue},
+  });
   return kind;
 }
 

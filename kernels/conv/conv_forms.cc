@@ -53,7 +53,7 @@ Tensor Ones(std::vector<int64_t> sizes) {
 
 }  // namespace
 
-absl::Status WriteConvMil(MilEmitter& e, const ConvParams& p, const Unit& unit) {
+absl::Status WriteConvMil(const ConvParams& p, const Unit& unit, MilEmitter& e) {
   const bool unity =
       p.mode == KernelMode::kUnity && p.type == ConvType::kChannelWiseDeConv;  // of ones
   if (p.mode != KernelMode::kDense && !unity) {
@@ -103,7 +103,7 @@ absl::Status WriteConvMil(MilEmitter& e, const ConvParams& p, const Unit& unit) 
 
 // A bias: added behind. A reader folds it into the convolution again (engine/clean_up.cc), as the
 // engine's compiler does (conflicts.md C-conv-bias).
-absl::StatusOr<Operand> ComposeConv(NetworkBuilder& c, const ConvParams& p, const Unit& unit) {
+absl::StatusOr<Operand> ComposeConv(const ConvParams& p, const Unit& unit, NetworkBuilder& c) {
   if (unit.weights.size() < 2) return absl::UnimplementedError("Conv without a bias");
   ANEMONE_ASSIGN_OR_RETURN(Operand y, c.Add(ConvUnit(), p, unit.bottoms, {unit.weights[0]}));
   const int64_t channels = unit.weights[1].elements();

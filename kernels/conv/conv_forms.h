@@ -12,8 +12,8 @@ namespace anemone {
 // UnitRow's functions of these names: kernel_dims, stored_kernel, mil, compose.
 absl::StatusOr<std::vector<int64_t>> ConvKernelDims(const ConvParams& p, Bottoms in);
 absl::StatusOr<Tensor> StoredConvKernel(const ConvParams& p, const Tensor& weight);
-absl::Status WriteConvMil(MilEmitter& e, const ConvParams& p, const Unit& unit);
-absl::StatusOr<Operand> ComposeConv(NetworkBuilder& c, const ConvParams& p, const Unit& unit);
+absl::Status WriteConvMil(const ConvParams& p, const Unit& unit, MilEmitter& e);
+absl::StatusOr<Operand> ComposeConv(const ConvParams& p, const Unit& unit, NetworkBuilder& c);
 
 }  // namespace anemone
 

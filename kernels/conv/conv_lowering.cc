@@ -223,7 +223,7 @@ absl::Status Build(MilContext& c) {
   // Asked here, for a window that does not fit leaves an empty output, which has words of its own.
   const std::vector<Bottom> in = c.network().BottomsOf(bottoms);
   Verdict verdict = ConvUnit().Validate(&p, in, c.target(), c.route());
-  ANEMONE_ASSIGN_OR_RETURN(Dims dims, ConvUnit().Shape(&p, in));
+  ANEMONE_ASSIGN_OR_RETURN(Dims dims, ConvUnit().judge.shape(&p, in));
   const bool empty = *std::min_element(dims.extent.begin(), dims.extent.end()) < 1;
   if (empty && !verdict.accepted) return c.Refuse(std::move(verdict));
   ANEMONE_ASSIGN_OR_RETURN(x, c.Add(ConvUnit(), p, std::move(bottoms), std::move(weights)));

@@ -196,7 +196,7 @@ constexpr NamedType kUnaryOperations[] = {
     {"logical_not", ElementWiseType::kEqualZero},
 };
 
-absl::Status WriteMil(MilEmitter& e, const ElementWiseParams& p, const Unit& unit) {
+absl::Status WriteMil(const ElementWiseParams& p, const Unit& unit, MilEmitter& e) {
   for (const NamedType& row : kBinaryOperations) {
     if (row.type != p.type) continue;
     e.Result(e.Emit(row.op, {{"x", {e.In(0)}}, {"y", {e.In(1)}}}, unit.dims));
@@ -211,7 +211,7 @@ absl::Status WriteMil(MilEmitter& e, const ElementWiseParams& p, const Unit& uni
 }
 
 // Of types that the compiler was seen to take (netplist.md, "Composed forms").
-absl::StatusOr<Operand> Compose(NetworkBuilder& c, const ElementWiseParams& p, const Unit& unit) {
+absl::StatusOr<Operand> Compose(const ElementWiseParams& p, const Unit& unit, NetworkBuilder& c) {
   static constexpr struct {
     ElementWiseType type, by;
     bool or_equal = false;
@@ -239,21 +239,31 @@ absl::StatusOr<Operand> Compose(NetworkBuilder& c, const ElementWiseParams& p, c
   return Combined(c, ElementWiseType::kMax, y, equal);
 }
 
+std::optional<Arithmetic> ArithmeticOf(const ElementWiseParams& p, Bottoms,
+                                       absl::Span<const Tensor>) {
+  switch (p.type) {
+    case ElementWiseType::kAdd:
+      return Arithmetic{Arithmetic::Kind::kSum};
+    case ElementWiseType::kSub:
+      return Arithmetic{Arithmetic::Kind::kDifference};
+    case ElementWiseType::kMult:
+      return Arithmetic{Arithmetic::Kind::kProduct};
+    default:
+      return std::nullopt;
+  }
+}
+
 const UnitKindOf<ElementWiseParams>& Kind() {
-  static const UnitKindOf<ElementWiseParams>& kind =
-      *new UnitKindOf<ElementWiseParams>({.type = "ElementWise",
-                                          .bottoms = {1, 2},
-                                          .shape = Shape,
-                                          .validate = Validate,
-                                          .codegen = Codegen,
-                                          .fields = kFields,
-                                          .mil = WriteMil,
-                                          .compose = Compose,
-                                          .added_constant = AddedConstant,
-                                          .compute = Compute,
-                                          .step = Step,
-                                          .exact = Exact,
-                                          .squares = Squares});
+  static const UnitKindOf<ElementWiseParams> kind({
+      .type = "ElementWise",
+      .bottoms = {1, 2},
+      .arithmetic = ArithmeticOf,
+      .judge = {.shape = Shape, .validate = Validate, .codegen = Codegen},
+      .spell = {.fields = kFields, .mil = WriteMil, .compose = Compose},
+      .run = {.compute = Compute, .step = Step},
+      .exact = {.compute = Exact},
+      .fuse = {.added_constant = AddedConstant, .squares = Squares},
+  });
   return kind;
 }
 

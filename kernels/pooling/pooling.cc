@@ -203,7 +203,7 @@ void Exact(const PoolingParams& p, const ExactUnit& unit, absl::Span<const Const
   math::ExactAveragePool(unit.numerics, shape, DivisorOf(p), in[0].span(), out.span());
 }
 
-absl::Status WriteMil(MilEmitter& e, const PoolingParams& p, const Unit& unit) {
+absl::Status WriteMil(const PoolingParams& p, const Unit& unit, MilEmitter& e) {
   static constexpr const char* kOps[] = {"avg_pool", "max_pool", "l2_pool"};
   if (p.mode > PoolingMode::kL2)
     return absl::UnimplementedError("no MIL operation pools in this mode");
@@ -236,17 +236,14 @@ absl::Status WriteMil(MilEmitter& e, const PoolingParams& p, const Unit& unit) {
 }
 
 const UnitKindOf<PoolingParams>& Kind() {
-  static const UnitKindOf<PoolingParams>& kind =
-      *new UnitKindOf<PoolingParams>({.type = "Pooling",
-                                      .bottoms = {1, 1, &rule::kPoolInputs},
-                                      .complete = Complete,
-                                      .shape = Shape,
-                                      .validate = Validate,
-                                      .fields = kFields,
-                                      .mil = WriteMil,
-                                      .prepare = Prepare,
-                                      .compute_then = Compute,
-                                      .exact = Exact});
+  static const UnitKindOf<PoolingParams> kind({
+      .type = "Pooling",
+      .bottoms = {1, 1, &rule::kPoolInputs},
+      .judge = {.shape = Shape, .validate = Validate},
+      .spell = {.fields = kFields, .complete = Complete, .mil = WriteMil},
+      .run = {.prepare = Prepare, .compute_then = Compute},
+      .exact = {.compute = Exact},
+  });
   return kind;
 }
 

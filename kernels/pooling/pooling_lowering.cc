@@ -218,7 +218,7 @@ absl::Status Build(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(PoolingParams p, ReadCall(c));
   ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
   const Bottom in = c.network().BottomOf(x);
-  ANEMONE_ASSIGN_OR_RETURN(Dims to, PoolingUnit().Shape(&p, {&in, 1}));
+  ANEMONE_ASSIGN_OR_RETURN(Dims to, PoolingUnit().judge.shape(&p, {&in, 1}));
   // Asked here, for a window that does not fit leaves an empty output, which has words of its own.
   Verdict verdict = PoolingUnit().Validate(&p, {&in, 1}, c.target(), c.route());
   const bool flat = p.mode == PoolingMode::kAvg || p.mode == PoolingMode::kMax;

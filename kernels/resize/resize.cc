@@ -215,7 +215,7 @@ void Exact(const ResizeParams& p, const ExactUnit& unit, absl::Span<const ConstV
   });
 }
 
-absl::Status WriteMil(MilEmitter& e, const ResizeParams& p, const Unit& unit) {
+absl::Status WriteMil(const ResizeParams& p, const Unit& unit, MilEmitter& e) {
   const auto* known = std::find_if(std::begin(kMilGrids), std::end(kMilGrids),
                                    [&](const auto& row) { return row.second == p.grid; });
   if (known == std::end(kMilGrids)) return absl::UnimplementedError("MIL has no such grid");
@@ -235,15 +235,13 @@ absl::Status WriteMil(MilEmitter& e, const ResizeParams& p, const Unit& unit) {
 }
 
 const UnitKindOf<ResizeParams>& Kind() {
-  static const UnitKindOf<ResizeParams>& kind = *new UnitKindOf<ResizeParams>({.type = "Resize",
-                                                                               .complete = Complete,
-                                                                               .shape = Shape,
-                                                                               .validate = Validate,
-                                                                               .fields = kFields,
-                                                                               .mil = WriteMil,
-                                                                               .prepare = Prepare,
-                                                                               .compute = Compute,
-                                                                               .exact = Exact});
+  static const UnitKindOf<ResizeParams> kind({
+      .type = "Resize",
+      .judge = {.shape = Shape, .validate = Validate},
+      .spell = {.fields = kFields, .complete = Complete, .mil = WriteMil},
+      .run = {.prepare = Prepare, .compute = Compute},
+      .exact = {.compute = Exact},
+  });
   return kind;
 }
 

@@ -78,7 +78,7 @@ template <class P>
 absl::StatusOr<Operand> ComposedOfPlain(NetworkBuilder& c, const UnitKindOf<P>& kind, const P& p,
                                         const Unit& unit) {
   if (unit.weights.empty()) {
-    return absl::UnimplementedError(std::string(kind.type()) + " by itself");
+    return absl::UnimplementedError(std::string(kind.type) + " by itself");
   }
   P plain = p;
   plain.affine = {};

@@ -44,13 +44,12 @@ constexpr Field<AffineTransformParams> kFields[] = {
 };
 
 const UnitKindOf<AffineTransformParams>& Kind() {
-  static const UnitKindOf<AffineTransformParams>& kind =
-      *new UnitKindOf<AffineTransformParams>({.type = "AffineTransform",
-                                              .bottoms = {2, 2},
-                                              .complete = Complete,
-                                              .shape = Shape,
-                                              .validate = Validate,
-                                              .fields = kFields});
+  static const UnitKindOf<AffineTransformParams> kind({
+      .type = "AffineTransform",
+      .bottoms = {2, 2},
+      .judge = {.shape = Shape, .validate = Validate},
+      .spell = {.fields = kFields, .complete = Complete},
+  });
   return kind;
 }
 

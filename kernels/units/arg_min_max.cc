@@ -200,7 +200,7 @@ void Exact(const ArgMinMaxParams& p, const ExactUnit& unit, absl::Span<const Con
 }
 
 // A window that is the whole plane is its rows as one.
-absl::Status WriteMil(MilEmitter& e, const ArgMinMaxParams& p, const Unit& unit) {
+absl::Status WriteMil(const ArgMinMaxParams& p, const Unit& unit, MilEmitter& e) {
   Dims from = e.DimsOf(0);
   std::string x = e.In(0);
   if (IsSpatial(p)) {
@@ -227,17 +227,15 @@ absl::Status WriteMil(MilEmitter& e, const ArgMinMaxParams& p, const Unit& unit)
 }
 
 const UnitKindOf<ArgMinMaxParams>& Kind() {
-  static const UnitKindOf<ArgMinMaxParams>& kind =
-      *new UnitKindOf<ArgMinMaxParams>({.type = "ArgMinMax",
-                                        .min_family = kFamilyA13,
-                                        .bottoms = {1, 1, &rule::kArgMinMaxInputs},
-                                        .complete = Complete,
-                                        .shape = Shape,
-                                        .validate = Validate,
-                                        .fields = kFields,
-                                        .mil = WriteMil,
-                                        .compute = Compute,
-                                        .exact = Exact});
+  static const UnitKindOf<ArgMinMaxParams> kind({
+      .type = "ArgMinMax",
+      .min_family = kFamilyA13,
+      .bottoms = {1, 1, &rule::kArgMinMaxInputs},
+      .judge = {.shape = Shape, .validate = Validate},
+      .spell = {.fields = kFields, .complete = Complete, .mil = WriteMil},
+      .run = {.compute = Compute},
+      .exact = {.compute = Exact},
+  });
   return kind;
 }
 

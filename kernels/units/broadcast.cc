@@ -93,7 +93,7 @@ void Compute(const BroadcastParams&, const void*, absl::Span<const ConstView> in
 }
 
 // An axis of one element, tiled.
-absl::Status WriteMil(MilEmitter& e, const BroadcastParams&, const Unit& unit) {
+absl::Status WriteMil(const BroadcastParams&, const Unit& unit, MilEmitter& e) {
   const std::vector<int64_t> from = e.ShapeOf(e.DimsOf(0));
   std::vector<int64_t> reps = e.ShapeOf(unit.dims);
   for (int i = 0; i < e.rank(); ++i) reps[i] /= from[i];
@@ -122,15 +122,13 @@ void Exact(const BroadcastParams& p, const ExactUnit& unit, absl::Span<const Con
 }
 
 const UnitKindOf<BroadcastParams>& Kind() {
-  static const UnitKindOf<BroadcastParams>& kind =
-      *new UnitKindOf<BroadcastParams>({.type = "Broadcast",
-                                        .shape = Shape,
-                                        .validate = Validate,
-                                        .codegen = Codegen,
-                                        .fields = kFields,
-                                        .mil = WriteMil,
-                                        .compute = Compute,
-                                        .exact = Exact});
+  static const UnitKindOf<BroadcastParams> kind({
+      .type = "Broadcast",
+      .judge = {.shape = Shape, .validate = Validate, .codegen = Codegen},
+      .spell = {.fields = kFields, .mil = WriteMil},
+      .run = {.compute = Compute},
+      .exact = {.compute = Exact},
+  });
   return kind;
 }
 

@@ -64,12 +64,12 @@ bool Joins(const ConcatParams& p, Bottoms in) {
   return true;
 }
 
-void Warn(const ConcatParams&, Bottoms, const Dims&, const Target&, Route route,
+void Warn(const ConcatParams&, const Unit&, Bottoms, const Target&, Route route,
           WarningList& list) {
   if (route == Route::kMil) list.Add(warning::kOrionConcat);
 }
 
-absl::Status WriteMil(MilEmitter& e, const ConcatParams& p, const Unit& unit) {
+absl::Status WriteMil(const ConcatParams& p, const Unit& unit, MilEmitter& e) {
   MilArgument values{.name = "values", .is_list = true};
   for (size_t i = 0; i < unit.bottoms.size(); ++i) values.values.push_back(e.In(i));
   e.Result(e.Emit("concat",
@@ -79,16 +79,13 @@ absl::Status WriteMil(MilEmitter& e, const ConcatParams& p, const Unit& unit) {
 }
 
 const UnitKindOf<ConcatParams>& Kind() {
-  static const UnitKindOf<ConcatParams>& kind =
-      *new UnitKindOf<ConcatParams>({.type = "Concat",
-                                     .bottoms = {2, kAnyNumber, &rule::kConcatInputs},
-                                     .shape = Shape,
-                                     .validate = Validate,
-                                     .warn = Warn,
-                                     .fields = kFields,
-                                     .mil = WriteMil,
-                                     .compute = Compute,
-                                     .joins = Joins});
+  static const UnitKindOf<ConcatParams> kind({
+      .type = "Concat",
+      .bottoms = {2, kAnyNumber, &rule::kConcatInputs},
+      .judge = {.shape = Shape, .validate = Validate, .warn = Warn},
+      .spell = {.fields = kFields, .mil = WriteMil},
+      .run = {.compute = Compute, .joins = Joins},
+  });
   return kind;
 }
 

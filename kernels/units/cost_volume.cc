@@ -103,15 +103,15 @@ void Exact(const P&, const ExactUnit& unit, absl::Span<const ConstView> in, View
 }
 
 const UnitKindOf<P>& Kind() {
-  static const UnitKindOf<P>& kind = *new UnitKindOf<P>({.type = "CostVolume",
-                                                         .min_family = kFamilyA13,
-                                                         .bottoms = {2, 2},
-                                                         .shape = Shape,
-                                                         .validate = Validate,
-                                                         .fields = kFields,
-                                                         .prepare = Prepare,
-                                                         .compute = Compute,
-                                                         .exact = Exact});
+  static const UnitKindOf<P> kind({
+      .type = "CostVolume",
+      .min_family = kFamilyA13,
+      .bottoms = {2, 2},
+      .judge = {.shape = Shape, .validate = Validate},
+      .spell = {.fields = kFields},
+      .run = {.prepare = Prepare, .compute = Compute},
+      .exact = {.compute = Exact},
+  });
   return kind;
 }
 

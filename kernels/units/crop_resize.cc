@@ -63,13 +63,13 @@ constexpr Field<P> kFields[] = {
 };
 
 const UnitKindOf<P>& Kind() {
-  static const UnitKindOf<P>& kind = *new UnitKindOf<P>({.type = "CropResize",
-                                                         .min_family = kFamilyA13,
-                                                         .bottoms = {2, 2},
-                                                         .shape = Shape,
-                                                         .validate = Validate,
-                                                         .codegen = Codegen,
-                                                         .fields = kFields});
+  static const UnitKindOf<P> kind({
+      .type = "CropResize",
+      .min_family = kFamilyA13,
+      .bottoms = {2, 2},
+      .judge = {.shape = Shape, .validate = Validate, .codegen = Codegen},
+      .spell = {.fields = kFields},
+  });
   return kind;
 }
 

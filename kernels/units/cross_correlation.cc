@@ -96,15 +96,15 @@ void Exact(const P& p, const ExactUnit& unit, absl::Span<const ConstView> in, Vi
 }
 
 const UnitKindOf<P>& Kind() {
-  static const UnitKindOf<P>& kind =
-      *new UnitKindOf<P>({.type = "CrossCorrelation",
-                          .min_family = kFamilyA13,
-                          .bottoms = {2, 2, &rule::kCrossCorrelationInputs},
-                          .shape = Shape,
-                          .validate = Validate,
-                          .fields = kFields,
-                          .compute = Compute,
-                          .exact = Exact});
+  static const UnitKindOf<P> kind({
+      .type = "CrossCorrelation",
+      .min_family = kFamilyA13,
+      .bottoms = {2, 2, &rule::kCrossCorrelationInputs},
+      .judge = {.shape = Shape, .validate = Validate},
+      .spell = {.fields = kFields},
+      .run = {.compute = Compute},
+      .exact = {.compute = Exact},
+  });
   return kind;
 }
 

@@ -63,14 +63,14 @@ void Exact(const CrossProductParams&, const ExactUnit& unit, absl::Span<const Co
 }
 
 const UnitKindOf<CrossProductParams>& Kind() {
-  static const UnitKindOf<CrossProductParams>& kind =
-      *new UnitKindOf<CrossProductParams>({.type = "CrossProduct",
-                                           .min_family = kFamilyA13,
-                                           .bottoms = {2, 2},
-                                           .shape = Shape,
-                                           .validate = Validate,
-                                           .compute = Compute,
-                                           .exact = Exact});
+  static const UnitKindOf<CrossProductParams> kind({
+      .type = "CrossProduct",
+      .min_family = kFamilyA13,
+      .bottoms = {2, 2},
+      .judge = {.shape = Shape, .validate = Validate},
+      .run = {.compute = Compute},
+      .exact = {.compute = Exact},
+  });
   return kind;
 }
 

@@ -43,13 +43,12 @@ void Compute(const DropoutParams&, const void*, absl::Span<const ConstView> in, 
 }
 
 const UnitKindOf<DropoutParams>& Kind() {
-  static const UnitKindOf<DropoutParams>& kind =
-      *new UnitKindOf<DropoutParams>({.type = "Dropout",
-                                      .shape = Shape,
-                                      .validate = Validate,
-                                      .fields = kFields,
-                                      .prepare = Prepare,
-                                      .compute = Compute});
+  static const UnitKindOf<DropoutParams> kind({
+      .type = "Dropout",
+      .judge = {.shape = Shape, .validate = Validate},
+      .spell = {.fields = kFields},
+      .run = {.prepare = Prepare, .compute = Compute},
+  });
   return kind;
 }
 

@@ -89,14 +89,14 @@ constexpr Field<DynamicGocParams> kFields[] = {
     Key<&DynamicGocParams::bias_only, Plain, IsBiasOnly>("BiasOnly")};
 
 const UnitKindOf<DynamicGocParams>& Kind() {
-  static const UnitKindOf<DynamicGocParams>& kind =
-      *new UnitKindOf<DynamicGocParams>({.type = "DynamicGOC",
-                                         .bottoms = {2, 3},
-                                         .shape = Shape,
-                                         .validate = Validate,
-                                         .fields = kFields,
-                                         .compute = Compute,
-                                         .exact = Exact});
+  static const UnitKindOf<DynamicGocParams> kind({
+      .type = "DynamicGOC",
+      .bottoms = {2, 3},
+      .judge = {.shape = Shape, .validate = Validate},
+      .spell = {.fields = kFields},
+      .run = {.compute = Compute},
+      .exact = {.compute = Exact},
+  });
   return kind;
 }
 

@@ -193,15 +193,13 @@ void Compute(const DynamicSliceParams& p, const void* prepared, absl::Span<const
 }
 
 const UnitKindOf<DynamicSliceParams>& Kind() {
-  static const UnitKindOf<DynamicSliceParams>& kind =
-      *new UnitKindOf<DynamicSliceParams>({.type = "DynamicSlice",
-                                           .bottoms = {2, 2},
-                                           .shape = Shape,
-                                           .validate = Validate,
-                                           .codegen = Codegen,
-                                           .fields = kFields,
-                                           .prepare = Prepare,
-                                           .compute = Compute});
+  static const UnitKindOf<DynamicSliceParams> kind({
+      .type = "DynamicSlice",
+      .bottoms = {2, 2},
+      .judge = {.shape = Shape, .validate = Validate, .codegen = Codegen},
+      .spell = {.fields = kFields},
+      .run = {.prepare = Prepare, .compute = Compute},
+  });
   return kind;
 }
 

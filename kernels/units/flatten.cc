@@ -37,12 +37,12 @@ void Compute(const FlattenParams& p, const void*, absl::Span<const ConstView> in
 }
 
 const UnitKindOf<FlattenParams>& Kind() {
-  static const UnitKindOf<FlattenParams>& kind =
-      *new UnitKindOf<FlattenParams>({.type = "Flatten",
-                                      .shape = Shape,
-                                      .validate = Validate,
-                                      .fields = kFields,
-                                      .compute = Compute});
+  static const UnitKindOf<FlattenParams> kind({
+      .type = "Flatten",
+      .judge = {.shape = Shape, .validate = Validate},
+      .spell = {.fields = kFields},
+      .run = {.compute = Compute},
+  });
   return kind;
 }
 

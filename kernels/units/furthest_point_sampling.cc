@@ -64,13 +64,13 @@ void Compute(const FurthestPointSamplingParams& p, const void*, absl::Span<const
 }
 
 const UnitKindOf<FurthestPointSamplingParams>& Kind() {
-  static const UnitKindOf<FurthestPointSamplingParams>& kind =
-      *new UnitKindOf<FurthestPointSamplingParams>({.type = "FurthestPointSampling",
-                                                    .min_family = kFamilyA13,
-                                                    .shape = Shape,
-                                                    .validate = Validate,
-                                                    .fields = kFields,
-                                                    .compute = Compute});
+  static const UnitKindOf<FurthestPointSamplingParams> kind({
+      .type = "FurthestPointSampling",
+      .min_family = kFamilyA13,
+      .judge = {.shape = Shape, .validate = Validate},
+      .spell = {.fields = kFields},
+      .run = {.compute = Compute},
+  });
   return kind;
 }
 

@@ -109,7 +109,7 @@ void Exact(const GatherParams& p, const ExactUnit& unit, absl::Span<const ConstV
 }
 
 // Each point's place in a plane, which MIL has as one axis.
-absl::Status WriteMil(MilEmitter& e, const GatherParams& p, const Unit& unit) {
+absl::Status WriteMil(const GatherParams& p, const Unit& unit, MilEmitter& e) {
   const Bottom list = e.BottomOf(1);
   ANEMONE_ASSIGN_OR_RETURN(std::string x, WriteFlatBottom(e, 0));
   const Dims& from = e.DimsOf(0);
@@ -142,15 +142,14 @@ absl::Status WriteMil(MilEmitter& e, const GatherParams& p, const Unit& unit) {
 }
 
 const UnitKindOf<GatherParams>& Kind() {
-  static const UnitKindOf<GatherParams>& kind = *new UnitKindOf<GatherParams>({.type = "Gather",
-                                                                               .bottoms = {2, 2},
-                                                                               .shape = Shape,
-                                                                               .codegen = Codegen,
-                                                                               .fields = kFields,
-                                                                               .mil = WriteMil,
-                                                                               .prepare = Prepare,
-                                                                               .compute = Compute,
-                                                                               .exact = Exact});
+  static const UnitKindOf<GatherParams> kind({
+      .type = "Gather",
+      .bottoms = {2, 2},
+      .judge = {.shape = Shape, .codegen = Codegen},
+      .spell = {.fields = kFields, .mil = WriteMil},
+      .run = {.prepare = Prepare, .compute = Compute},
+      .exact = {.compute = Exact},
+  });
   return kind;
 }
 

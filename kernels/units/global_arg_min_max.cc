@@ -65,7 +65,7 @@ void Exact(const GlobalArgMinMaxParams& p, const ExactUnit& unit, absl::Span<con
   Choose(p, unit.numerics.st_index == math::StIndex::kLast, in, out);
 }
 
-absl::Status WriteMil(MilEmitter& e, const GlobalArgMinMaxParams& p, const Unit& unit) {
+absl::Status WriteMil(const GlobalArgMinMaxParams& p, const Unit& unit, MilEmitter& e) {
   if (e.AxisOf(p.axis) < 0)
     return absl::UnimplementedError("an index along an axis of one element");
   const char* op = p.type == Extreme::kMax ? "global_argmax" : "global_argmin";
@@ -76,14 +76,13 @@ absl::Status WriteMil(MilEmitter& e, const GlobalArgMinMaxParams& p, const Unit&
 }
 
 const UnitKindOf<GlobalArgMinMaxParams>& Kind() {
-  static const UnitKindOf<GlobalArgMinMaxParams>& kind =
-      *new UnitKindOf<GlobalArgMinMaxParams>({.type = "GlobalArgMinMax",
-                                              .shape = Shape,
-                                              .validate = Validate,
-                                              .fields = kFields,
-                                              .mil = WriteMil,
-                                              .compute = Compute,
-                                              .exact = Exact});
+  static const UnitKindOf<GlobalArgMinMaxParams> kind({
+      .type = "GlobalArgMinMax",
+      .judge = {.shape = Shape, .validate = Validate},
+      .spell = {.fields = kFields, .mil = WriteMil},
+      .run = {.compute = Compute},
+      .exact = {.compute = Exact},
+  });
   return kind;
 }
 

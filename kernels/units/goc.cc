@@ -110,7 +110,7 @@ std::optional<GainOffset> Epilogue(const GocParams& p, absl::Span<const Tensor> 
 }
 
 // Vectors: the kind whose gain and offset are operands, here constants.
-absl::StatusOr<Operand> Compose(NetworkBuilder& c, const GocParams& p, const Unit& unit) {
+absl::StatusOr<Operand> Compose(const GocParams& p, const Unit& unit, NetworkBuilder& c) {
   if (!p.per_channel) return absl::UnimplementedError("GOC by scalars");
   std::vector<Operand> bottoms = unit.bottoms;
   for (const Tensor& weight : unit.weights) {
@@ -121,7 +121,7 @@ absl::StatusOr<Operand> Compose(NetworkBuilder& c, const GocParams& p, const Uni
 
 // A batch_norm, which rounds once; mul and add would round twice. Variance and epsilon are exact in
 // fp16, and so is their sum, 1.
-absl::Status WriteMil(MilEmitter& e, const GocParams& p, const Unit& unit) {
+absl::Status WriteMil(const GocParams& p, const Unit& unit, MilEmitter& e) {
   const int64_t channels = unit.dims.c();
   // One element for the one channel would become a bias of a convolution in front.
   if (!p.per_channel && p.scale == 1 && channels > 1) {
@@ -146,18 +146,20 @@ absl::Status WriteMil(MilEmitter& e, const GocParams& p, const Unit& unit) {
   return absl::OkStatus();
 }
 
+std::optional<Arithmetic> ArithmeticOf(const GocParams&, Bottoms, absl::Span<const Tensor>) {
+  return Arithmetic{Arithmetic::Kind::kProduct};
+}
+
 const UnitKindOf<GocParams>& Kind() {
-  static const UnitKindOf<GocParams>& kind = *new UnitKindOf<GocParams>({.type = "GOC",
-                                                                         .complete = Complete,
-                                                                         .shape = Shape,
-                                                                         .fields = kFields,
-                                                                         .mil = WriteMil,
-                                                                         .compose = Compose,
-                                                                         .prepare = Prepare,
-                                                                         .compute = Compute,
-                                                                         .step = Step,
-                                                                         .exact = Exact,
-                                                                         .epilogue = Epilogue});
+  static const UnitKindOf<GocParams> kind({
+      .type = "GOC",
+      .arithmetic = ArithmeticOf,
+      .judge = {.shape = Shape},
+      .spell = {.fields = kFields, .complete = Complete, .mil = WriteMil, .compose = Compose},
+      .run = {.prepare = Prepare, .compute = Compute, .step = Step},
+      .exact = {.compute = Exact},
+      .fuse = {.epilogue = Epilogue},
+  });
   return kind;
 }
 

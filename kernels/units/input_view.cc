@@ -84,13 +84,15 @@ void Compute(const InputViewParams& p, const void*, absl::Span<const ConstView> 
 
 // A slice that begins inside the width goes through storage times 16 where the family has that
 // gain (numerics.json sat-wslice).
+bool SlicesWidth(const InputViewParams& p) { return p.axis == Axis::kW && p.offset != 0; }
+
 void Exact(const InputViewParams& p, const ExactUnit& unit, absl::Span<const ConstView> in,
            View out) {
   Compute(p, nullptr, in, out);
-  if (p.axis == Axis::kW && p.offset != 0) math::ThroughWidthSlice(unit.numerics, out.span());
+  if (SlicesWidth(p)) math::ThroughWidthSlice(unit.numerics, out.span());
 }
 
-void Warn(const InputViewParams& p, Bottoms, const Dims&, const Target& target, Route route,
+void Warn(const InputViewParams& p, const Unit&, Bottoms, const Target& target, Route route,
           WarningList& list) {
   constexpr int kCleanFamily = 4;  // A15 (conflicts.md C-slice-clean-family)
   if (p.axis == Axis::kW && p.offset > 0 && !Judge(target, route).FamilyAtLeast(kCleanFamily)) {
@@ -100,7 +102,7 @@ void Warn(const InputViewParams& p, Bottoms, const Dims&, const Target& target, 
 
 // By slice_by_size where it can be: the engine takes slice_by_index only within a neighbour (rule
 // slice-by-index).
-absl::Status WriteMil(MilEmitter& e, const InputViewParams& p, const Unit& unit) {
+absl::Status WriteMil(const InputViewParams& p, const Unit& unit, MilEmitter& e) {
   const int at = e.AxisOf(p.axis);
   if (at < 0) {  // the depth, of one element
     e.Result(e.In(0));
@@ -135,16 +137,14 @@ absl::Status WriteMil(MilEmitter& e, const InputViewParams& p, const Unit& unit)
 }
 
 const UnitKindOf<InputViewParams>& Kind() {
-  static const UnitKindOf<InputViewParams>& kind =
-      *new UnitKindOf<InputViewParams>({.type = "InputView",
-                                        .min_family = kFamilyA13,
-                                        .shape = Shape,
-                                        .validate = Validate,
-                                        .warn = Warn,
-                                        .fields = kFields,
-                                        .mil = WriteMil,
-                                        .compute = Compute,
-                                        .exact = Exact});
+  static const UnitKindOf<InputViewParams> kind({
+      .type = "InputView",
+      .min_family = kFamilyA13,
+      .judge = {.shape = Shape, .validate = Validate, .warn = Warn},
+      .spell = {.fields = kFields, .mil = WriteMil},
+      .run = {.compute = Compute},
+      .exact = {.compute = Exact, .slices_width = SlicesWidth},
+  });
   return kind;
 }
 

@@ -65,7 +65,7 @@ void Exact(const InstanceNormParams& p, const ExactUnit& unit, absl::Span<const 
                        affine.scale(), affine.bias(), in[0].span(), /*port=*/{}, out.span());
 }
 
-absl::Status WriteMil(MilEmitter& e, const InstanceNormParams& p, const Unit& unit) {
+absl::Status WriteMil(const InstanceNormParams& p, const Unit& unit, MilEmitter& e) {
   for (Axis axis : {Axis::kD, Axis::kH, Axis::kW}) {
     if (unit.dims[axis] > 1 && std::find(p.axes.begin(), p.axes.end(), axis) == p.axes.end()) {
       return absl::UnimplementedError("MIL's instance_norm is over all positions");
@@ -78,24 +78,20 @@ absl::Status WriteMil(MilEmitter& e, const InstanceNormParams& p, const Unit& un
   return absl::OkStatus();
 }
 
-absl::StatusOr<Operand> Compose(NetworkBuilder& c, const InstanceNormParams& p, const Unit& unit);
+absl::StatusOr<Operand> Compose(const InstanceNormParams& p, const Unit& unit, NetworkBuilder& c);
 
 const UnitKindOf<InstanceNormParams>& Kind() {
-  static const UnitKindOf<InstanceNormParams>& kind =
-      *new UnitKindOf<InstanceNormParams>({.type = "InstanceNormalization",
-                                           .complete = Complete,
-                                           .shape = Shape,
-                                           .validate = Validate,
-                                           .fields = kFields,
-                                           .mil = WriteMil,
-                                           .compose = Compose,
-                                           .prepare = Prepare,
-                                           .compute = Compute,
-                                           .exact = Exact});
+  static const UnitKindOf<InstanceNormParams> kind({
+      .type = "InstanceNormalization",
+      .judge = {.shape = Shape, .validate = Validate},
+      .spell = {.fields = kFields, .complete = Complete, .mil = WriteMil, .compose = Compose},
+      .run = {.prepare = Prepare, .compute = Compute},
+      .exact = {.compute = Exact},
+  });
   return kind;
 }
 
-absl::StatusOr<Operand> Compose(NetworkBuilder& c, const InstanceNormParams& p, const Unit& unit) {
+absl::StatusOr<Operand> Compose(const InstanceNormParams& p, const Unit& unit, NetworkBuilder& c) {
   return ComposedOfPlain(c, Kind(), p, unit);
 }
 

@@ -82,12 +82,12 @@ void Compute(const KernelRasterizerParams& p, const void*, absl::Span<const Cons
 }
 
 const UnitKindOf<KernelRasterizerParams>& Kind() {
-  static const UnitKindOf<KernelRasterizerParams>& kind =
-      *new UnitKindOf<KernelRasterizerParams>({.type = "KernelRasterizer",
-                                               .shape = Shape,
-                                               .validate = Validate,
-                                               .fields = kFields,
-                                               .compute = Compute});
+  static const UnitKindOf<KernelRasterizerParams> kind({
+      .type = "KernelRasterizer",
+      .judge = {.shape = Shape, .validate = Validate},
+      .spell = {.fields = kFields},
+      .run = {.compute = Compute},
+  });
   return kind;
 }
 

@@ -52,7 +52,7 @@ void Exact(const L2NormParams& p, const ExactUnit& unit, absl::Span<const ConstV
                          in[0].span(), out.span());
 }
 
-absl::Status WriteMil(MilEmitter& e, const L2NormParams& p, const Unit& unit) {
+absl::Status WriteMil(const L2NormParams& p, const Unit& unit, MilEmitter& e) {
   const std::vector<int64_t> axes = MilAxes(e, p.axes);
   if (axes.empty()) return absl::UnimplementedError("a normalization over no axes");
   e.Result(e.Emit("l2_norm",
@@ -62,14 +62,13 @@ absl::Status WriteMil(MilEmitter& e, const L2NormParams& p, const Unit& unit) {
 }
 
 const UnitKindOf<L2NormParams>& Kind() {
-  static const UnitKindOf<L2NormParams>& kind =
-      *new UnitKindOf<L2NormParams>({.type = "L2Normalization",
-                                     .shape = Shape,
-                                     .validate = Validate,
-                                     .fields = kFields,
-                                     .mil = WriteMil,
-                                     .compute = Compute,
-                                     .exact = Exact});
+  static const UnitKindOf<L2NormParams> kind({
+      .type = "L2Normalization",
+      .judge = {.shape = Shape, .validate = Validate},
+      .spell = {.fields = kFields, .mil = WriteMil},
+      .run = {.compute = Compute},
+      .exact = {.compute = Exact},
+  });
   return kind;
 }
 

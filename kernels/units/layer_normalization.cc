@@ -99,7 +99,7 @@ void Exact(const LayerNormParams& p, const ExactUnit& unit, absl::Span<const Con
                        form.bias, in[0].span(), PortOf(unit, in[0]), out.span());
 }
 
-absl::Status WriteMil(MilEmitter& e, const LayerNormParams& p, const Unit& unit) {
+absl::Status WriteMil(const LayerNormParams& p, const Unit& unit, MilEmitter& e) {
   // As one layer_norm a group it would be: a scale of each channel is rounded once with the rest.
   if (p.groups > 1) return absl::UnimplementedError("MIL has no normalization over groups");
   std::vector<Axis> axes;
@@ -114,26 +114,21 @@ absl::Status WriteMil(MilEmitter& e, const LayerNormParams& p, const Unit& unit)
   return absl::OkStatus();
 }
 
-absl::StatusOr<Operand> Compose(NetworkBuilder& c, const LayerNormParams& p, const Unit& unit);
+absl::StatusOr<Operand> Compose(const LayerNormParams& p, const Unit& unit, NetworkBuilder& c);
 
 const UnitKindOf<LayerNormParams>& Kind() {
-  static const UnitKindOf<LayerNormParams>& kind =
-      *new UnitKindOf<LayerNormParams>({.type = "LayerNormalization",
-                                        .min_family = kFamilyA13,
-                                        .complete = Complete,
-                                        .shape = Shape,
-                                        .validate = Validate,
-                                        .fields = kFields,
-                                        .mil = WriteMil,
-                                        .compose = Compose,
-                                        .prepare = Prepare,
-                                        .compute = Compute,
-                                        .exact = Exact,
-                                        .reads_port = true});
+  static const UnitKindOf<LayerNormParams> kind({
+      .type = "LayerNormalization",
+      .min_family = kFamilyA13,
+      .judge = {.shape = Shape, .validate = Validate},
+      .spell = {.fields = kFields, .complete = Complete, .mil = WriteMil, .compose = Compose},
+      .run = {.prepare = Prepare, .compute = Compute},
+      .exact = {.compute = Exact, .reads_port = true},
+  });
   return kind;
 }
 
-absl::StatusOr<Operand> Compose(NetworkBuilder& c, const LayerNormParams& p, const Unit& unit) {
+absl::StatusOr<Operand> Compose(const LayerNormParams& p, const Unit& unit, NetworkBuilder& c) {
   return ComposedOfPlain(c, Kind(), p, unit);
 }
 

@@ -126,12 +126,12 @@ void Exact(const LinearParams& p, const ExactUnit& unit, absl::Span<const ConstV
                   terms.view(), out.span(), math::RowMajor(p.n));
 }
 
-void Warn(const LinearParams& p, Bottoms, const Dims&, const Target& target, Route,
+void Warn(const LinearParams& p, const Unit&, Bottoms, const Target& target, Route,
           WarningList& list) {
   WarnOfConstantFactor(p.k * p.n, target, list);
 }
 
-absl::Status WriteMil(MilEmitter& e, const LinearParams& p, const Unit& unit) {
+absl::Status WriteMil(const LinearParams& p, const Unit& unit, MilEmitter& e) {
   if (unit.weights.empty()) return absl::UnimplementedError("a linear layer without a weight");
   ANEMONE_ASSIGN_OR_RETURN(std::string x, WriteFlatBottom(e, 0));
   Tensor weight = unit.weights[0];
@@ -142,19 +142,20 @@ absl::Status WriteMil(MilEmitter& e, const LinearParams& p, const Unit& unit) {
   return absl::OkStatus();
 }
 
+std::optional<Arithmetic> ArithmeticOf(const LinearParams&, Bottoms, absl::Span<const Tensor>) {
+  return Arithmetic{Arithmetic::Kind::kContraction};
+}
+
 const UnitKindOf<LinearParams>& Kind() {
-  static const UnitKindOf<LinearParams>& kind =
-      *new UnitKindOf<LinearParams>({.type = "Linear",
-                                     .bottoms = {1, 1, &rule::kLinearInputs},
-                                     .complete = Complete,
-                                     .shape = Shape,
-                                     .validate = Validate,
-                                     .warn = Warn,
-                                     .fields = kFields,
-                                     .mil = WriteMil,
-                                     .prepare = Prepare,
-                                     .compute_then = Compute,
-                                     .exact = Exact});
+  static const UnitKindOf<LinearParams> kind({
+      .type = "Linear",
+      .bottoms = {1, 1, &rule::kLinearInputs},
+      .arithmetic = ArithmeticOf,
+      .judge = {.shape = Shape, .validate = Validate, .warn = Warn},
+      .spell = {.fields = kFields, .complete = Complete, .mil = WriteMil},
+      .run = {.prepare = Prepare, .compute_then = Compute},
+      .exact = {.compute = Exact},
+  });
   return kind;
 }
 

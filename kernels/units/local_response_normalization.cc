@@ -139,7 +139,7 @@ void Exact(const LrnParams& p, const ExactUnit& unit, absl::Span<const ConstView
   });
 }
 
-absl::Status WriteMil(MilEmitter& e, const LrnParams& p, const Unit& unit) {
+absl::Status WriteMil(const LrnParams& p, const Unit& unit, MilEmitter& e) {
   if (IsSpatial(p)) return absl::UnimplementedError("a response over positions");
   e.Result(e.Emit("local_response_norm",
                   {{"x", {e.In(0)}},
@@ -152,16 +152,13 @@ absl::Status WriteMil(MilEmitter& e, const LrnParams& p, const Unit& unit) {
 }
 
 const UnitKindOf<LrnParams>& Kind() {
-  static const UnitKindOf<LrnParams>& kind =
-      *new UnitKindOf<LrnParams>({.type = "LocalResponseNormalization",
-                                  .complete = Complete,
-                                  .shape = Shape,
-                                  .validate = Validate,
-                                  .codegen = Codegen,
-                                  .fields = kFields,
-                                  .mil = WriteMil,
-                                  .compute = Compute,
-                                  .exact = Exact});
+  static const UnitKindOf<LrnParams> kind({
+      .type = "LocalResponseNormalization",
+      .judge = {.shape = Shape, .validate = Validate, .codegen = Codegen},
+      .spell = {.fields = kFields, .complete = Complete, .mil = WriteMil},
+      .run = {.compute = Compute},
+      .exact = {.compute = Exact},
+  });
   return kind;
 }
 

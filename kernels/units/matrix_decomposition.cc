@@ -42,9 +42,11 @@ constexpr Field<MatrixDecompositionParams> kFields[] = {
 };
 
 const UnitKindOf<MatrixDecompositionParams>& Kind() {
-  static const UnitKindOf<MatrixDecompositionParams>& kind =
-      *new UnitKindOf<MatrixDecompositionParams>(
-          {.type = "MatrixDecomposition", .shape = Shape, .fields = kFields});
+  static const UnitKindOf<MatrixDecompositionParams> kind({
+      .type = "MatrixDecomposition",
+      .judge = {.shape = Shape},
+      .spell = {.fields = kFields},
+  });
   return kind;
 }
 

@@ -154,14 +154,14 @@ void Exact(const MatMulParams& p, const ExactUnit& unit, absl::Span<const ConstV
                   math::RowMajor(p.b->n));
 }
 
-void Warn(const MatMulParams& p, Bottoms in, const Dims&, const Target& target, Route,
+void Warn(const MatMulParams& p, const Unit&, Bottoms in, const Target& target, Route,
           WarningList& list) {
   if (!p.b && !in[1].is_constant()) return;
   WarnOfConstantFactor(RightDims(p, in).elements(), target, list);
 }
 
 // A constant factor: an operand, as channels by width.
-absl::StatusOr<Operand> Compose(NetworkBuilder& c, const MatMulParams& p, const Unit& unit) {
+absl::StatusOr<Operand> Compose(const MatMulParams& p, const Unit& unit, NetworkBuilder& c) {
   if (!p.b) return absl::UnimplementedError("MatrixMultiplication of two operands");
   const int64_t k = p.b->k, n = p.b->n;
   Tensor matrix = unit.weights[0];
@@ -171,7 +171,7 @@ absl::StatusOr<Operand> Compose(NetworkBuilder& c, const MatMulParams& p, const 
 }
 
 // MIL multiplies the last two axes, so channel and height change places around it.
-absl::Status WriteMil(MilEmitter& e, const MatMulParams& p, const Unit& unit) {
+absl::Status WriteMil(const MatMulParams& p, const Unit& unit, MilEmitter& e) {
   auto rows_last = [](const Dims& dims) { return Sizes{dims.n(), dims.h(), dims.c(), dims.w()}; };
   ANEMONE_ASSIGN_OR_RETURN(std::string x, WriteFlatBottom(e, 0));
   const Dims& to = unit.dims;
@@ -202,20 +202,20 @@ absl::Status WriteMil(MilEmitter& e, const MatMulParams& p, const Unit& unit) {
   return absl::OkStatus();
 }
 
+std::optional<Arithmetic> ArithmeticOf(const MatMulParams&, Bottoms, absl::Span<const Tensor>) {
+  return Arithmetic{Arithmetic::Kind::kContraction};
+}
+
 const UnitKindOf<MatMulParams>& Kind() {
-  static const UnitKindOf<MatMulParams>& kind =
-      *new UnitKindOf<MatMulParams>({.type = "MatrixMultiplication",
-                                     .bottoms = {1, 2, &rule::kMatmulBottoms},
-                                     .complete = Complete,
-                                     .shape = Shape,
-                                     .validate = Validate,
-                                     .warn = Warn,
-                                     .fields = kFields,
-                                     .mil = WriteMil,
-                                     .compose = Compose,
-                                     .prepare = Prepare,
-                                     .compute_then = Compute,
-                                     .exact = Exact});
+  static const UnitKindOf<MatMulParams> kind({
+      .type = "MatrixMultiplication",
+      .bottoms = {1, 2, &rule::kMatmulBottoms},
+      .arithmetic = ArithmeticOf,
+      .judge = {.shape = Shape, .validate = Validate, .warn = Warn},
+      .spell = {.fields = kFields, .complete = Complete, .mil = WriteMil, .compose = Compose},
+      .run = {.prepare = Prepare, .compute_then = Compute},
+      .exact = {.compute = Exact},
+  });
   return kind;
 }
 

@@ -91,13 +91,13 @@ void Exact(const MinMaxParams& p, const ExactUnit& unit, absl::Span<const ConstV
 }
 
 const UnitKindOf<MinMaxParams>& Kind() {
-  static const UnitKindOf<MinMaxParams>& kind =
-      *new UnitKindOf<MinMaxParams>({.type = "MinMaxNormalization",
-                                     .shape = Shape,
-                                     .validate = Validate,
-                                     .fields = kFields,
-                                     .compute = Compute,
-                                     .exact = Exact});
+  static const UnitKindOf<MinMaxParams> kind({
+      .type = "MinMaxNormalization",
+      .judge = {.shape = Shape, .validate = Validate},
+      .spell = {.fields = kFields},
+      .run = {.compute = Compute},
+      .exact = {.compute = Exact},
+  });
   return kind;
 }
 

@@ -27,11 +27,11 @@ Verdict Codegen(const NmsParams&, Bottoms, const Target& target, Route route) {
 }
 
 const UnitKindOf<NmsParams>& Kind() {
-  static const UnitKindOf<NmsParams>& kind = *new UnitKindOf<NmsParams>({.type = "NMS",
-                                                                         .bottoms = {2, kAnyNumber},
-                                                                         .shape = Shape,
-                                                                         .validate = Validate,
-                                                                         .codegen = Codegen});
+  static const UnitKindOf<NmsParams> kind({
+      .type = "NMS",
+      .bottoms = {2, kAnyNumber},
+      .judge = {.shape = Shape, .validate = Validate, .codegen = Codegen},
+  });
   return kind;
 }
 

@@ -201,7 +201,7 @@ void Compute(const PaddingParams& p, const void*, absl::Span<const ConstView> in
   math::Pad(in[0].dims.extent, p.before, p.after, mode, value, in[0].span(), out.span());
 }
 
-absl::Status WriteMil(MilEmitter& e, const PaddingParams& p, const Unit& unit) {
+absl::Status WriteMil(const PaddingParams& p, const Unit& unit, MilEmitter& e) {
   const PaddingMode mode = p.mode == PaddingMode::kZero ? PaddingMode::kBackground : p.mode;
   const auto* known = std::find_if(std::begin(kMilModes), std::end(kMilModes),
                                    [&](const auto& row) { return row.second == mode; });
@@ -225,19 +225,15 @@ absl::Status WriteMil(MilEmitter& e, const PaddingParams& p, const Unit& unit) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Operand> Compose(NetworkBuilder& c, const PaddingParams& p, const Unit& unit);
+absl::StatusOr<Operand> Compose(const PaddingParams& p, const Unit& unit, NetworkBuilder& c);
 
 const UnitKindOf<PaddingParams>& Kind() {
-  static const UnitKindOf<PaddingParams>& kind =
-      *new UnitKindOf<PaddingParams>({.type = "Padding",
-                                      .complete = Complete,
-                                      .shape = Shape,
-                                      .validate = Validate,
-                                      .fields = kFields,
-                                      .mil = WriteMil,
-                                      .compose = Compose,
-                                      .prepare = Prepare,
-                                      .compute = Compute});
+  static const UnitKindOf<PaddingParams> kind({
+      .type = "Padding",
+      .judge = {.shape = Shape, .validate = Validate},
+      .spell = {.fields = kFields, .complete = Complete, .mil = WriteMil, .compose = Compose},
+      .run = {.prepare = Prepare, .compute = Compute},
+  });
   return kind;
 }
 
@@ -372,7 +368,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], x);
 }
 
-absl::StatusOr<Operand> Compose(NetworkBuilder& c, const PaddingParams& p, const Unit& unit) {
+absl::StatusOr<Operand> Compose(const PaddingParams& p, const Unit& unit, NetworkBuilder& c) {
   const PaddingMode mode = p.mode == PaddingMode::kZero ? PaddingMode::kBackground : p.mode;
   Border border{.value = p.mode == PaddingMode::kBackground ? p.value : 0};
   while (border.sides != Sides::kWrap && PaddingModeOf(border.sides) != mode) {

@@ -216,7 +216,7 @@ absl::Status WriteBatch(MilEmitter& e, Form form, const RearrangeParams& p, cons
 }
 
 template <Form kForm>
-absl::Status WriteMil(MilEmitter& e, const RearrangeParams& p, const Unit& unit) {
+absl::Status WriteMil(const RearrangeParams& p, const Unit& unit, MilEmitter& e) {
   ANEMONE_ASSIGN_OR_RETURN(std::string x, WriteFlatBottom(e, 0));
   if (DeepAxis(kForm) == Axis::kN) return WriteBatch(e, kForm, p, x, unit);
   if (p.fx != p.fy) return absl::UnimplementedError("MIL has one factor for both axes");
@@ -233,15 +233,14 @@ const UnitKindOf<RearrangeParams>& Kind(const char* type) {
   constexpr bool kBatch = DeepAxis(kForm) == Axis::kN;
   static constexpr const Rule* kCount =
       kForm == Form::kSpaceToChannel ? &rule::kSpaceToChannelInputs : nullptr;
-  static const UnitKindOf<RearrangeParams>& kind =
-      *new UnitKindOf<RearrangeParams>({.type = type,
-                                        .min_family = kFamilyA13,
-                                        .bottoms = {1, 1, kCount},
-                                        .shape = Shape<kForm>,
-                                        .validate = Validate<kForm>,
-                                        .fields = kFields,
-                                        .mil = WriteMil<kForm>,
-                                        .compute = kBatch ? ComputeBatch<kForm> : Compute<kForm>});
+  static const UnitKindOf<RearrangeParams> kind({
+      .type = type,
+      .min_family = kFamilyA13,
+      .bottoms = {1, 1, kCount},
+      .judge = {.shape = Shape<kForm>, .validate = Validate<kForm>},
+      .spell = {.fields = kFields, .mil = WriteMil<kForm>},
+      .run = {.compute = kBatch ? ComputeBatch<kForm> : Compute<kForm>},
+  });
   return kind;
 }
 

@@ -272,7 +272,7 @@ void Exact(const P& p, const ExactUnit& unit, absl::Span<const ConstView> in, Vi
 }
 
 // Of a port. What Quant makes has a type that nothing but this operation could read.
-absl::Status WriteMil(MilEmitter& e, const P& p, const Unit& unit) {
+absl::Status WriteMil(const P& p, const Unit& unit, MilEmitter& e) {
   if (p.scales.count > 0 || p.zero_points.count > 0) {
     return absl::UnimplementedError("dequantization by several scales is not written");
   }
@@ -287,27 +287,24 @@ absl::Status WriteMil(MilEmitter& e, const P& p, const Unit& unit) {
 }
 
 const UnitKindOf<P>& Quant() {
-  static const UnitKindOf<P>& kind = *new UnitKindOf<P>({.type = "Quant",
-                                                         .shape = Shape,
-                                                         .validate = ValidateQuant,
-                                                         .codegen = CodegenQuant,
-                                                         .fields = kQuantFields,
-                                                         .prepare = Prepare,
-                                                         .compute = Compute<QuantBy>,
-                                                         .exact = Exact<QuantBy>});
+  static const UnitKindOf<P> kind({
+      .type = "Quant",
+      .judge = {.shape = Shape, .validate = ValidateQuant, .codegen = CodegenQuant},
+      .spell = {.fields = kQuantFields},
+      .run = {.prepare = Prepare, .compute = Compute<QuantBy>},
+      .exact = {.compute = Exact<QuantBy>},
+  });
   return kind;
 }
 
 const UnitKindOf<P>& DeQuant() {
-  static const UnitKindOf<P>& kind = *new UnitKindOf<P>({.type = "DeQuant",
-                                                         .shape = Shape,
-                                                         .validate = ValidateDeQuant,
-                                                         .codegen = CodegenQuant,
-                                                         .fields = kDeQuantFields,
-                                                         .mil = WriteMil,
-                                                         .prepare = Prepare,
-                                                         .compute = Compute<DeQuantBy>,
-                                                         .exact = Exact<DeQuantBy>});
+  static const UnitKindOf<P> kind({
+      .type = "DeQuant",
+      .judge = {.shape = Shape, .validate = ValidateDeQuant, .codegen = CodegenQuant},
+      .spell = {.fields = kDeQuantFields, .mil = WriteMil},
+      .run = {.prepare = Prepare, .compute = Compute<DeQuantBy>},
+      .exact = {.compute = Exact<DeQuantBy>},
+  });
   return kind;
 }
 

@@ -47,14 +47,14 @@ void Compute(const RadiusSearchParams& p, const void*, absl::Span<const ConstVie
 }
 
 const UnitKindOf<RadiusSearchParams>& Kind() {
-  static const UnitKindOf<RadiusSearchParams>& kind =
-      *new UnitKindOf<RadiusSearchParams>({.type = "RadiusSearch",
-                                           .min_family = kFamilyA13,
-                                           .bottoms = {2, 2},
-                                           .shape = Shape,
-                                           .validate = Validate,
-                                           .fields = kFields,
-                                           .compute = Compute});
+  static const UnitKindOf<RadiusSearchParams> kind({
+      .type = "RadiusSearch",
+      .min_family = kFamilyA13,
+      .bottoms = {2, 2},
+      .judge = {.shape = Shape, .validate = Validate},
+      .spell = {.fields = kFields},
+      .run = {.compute = Compute},
+  });
   return kind;
 }
 

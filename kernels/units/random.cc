@@ -50,7 +50,7 @@ constexpr Field<RandomParams> kFields[] = {
     Key<&RandomParams::seed>("seed"),
 };
 
-absl::Status WriteMil(MilEmitter& e, const RandomParams& p, const Unit& unit) {
+absl::Status WriteMil(const RandomParams& p, const Unit& unit, MilEmitter& e) {
   if (p.output != ElementFormat::kFloat16) {
     return absl::UnimplementedError("MIL's random_uniform makes fp16 alone");
   }
@@ -64,12 +64,12 @@ absl::Status WriteMil(MilEmitter& e, const RandomParams& p, const Unit& unit) {
 }
 
 const UnitKindOf<RandomParams>& Kind() {
-  static const UnitKindOf<RandomParams>& kind = *new UnitKindOf<RandomParams>({.type = "Random",
-                                                                               .bottoms = {0, 0},
-                                                                               .shape = Shape,
-                                                                               .validate = Validate,
-                                                                               .fields = kFields,
-                                                                               .mil = WriteMil});
+  static const UnitKindOf<RandomParams> kind({
+      .type = "Random",
+      .bottoms = {0, 0},
+      .judge = {.shape = Shape, .validate = Validate},
+      .spell = {.fields = kFields, .mil = WriteMil},
+  });
   return kind;
 }
 

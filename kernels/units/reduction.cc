@@ -92,7 +92,7 @@ void Exact(const ReductionParams& p, const ExactUnit& unit, absl::Span<const Con
   }
 }
 
-absl::Status WriteMil(MilEmitter& e, const ReductionParams& p, const Unit& unit) {
+absl::Status WriteMil(const ReductionParams& p, const Unit& unit, MilEmitter& e) {
   static constexpr const char* kOps[] = {"reduce_sum", "reduce_mean", "reduce_max", "reduce_min"};
   std::vector<int64_t> axes;
   for (Axis axis : p.axes) {
@@ -109,18 +109,24 @@ absl::Status WriteMil(MilEmitter& e, const ReductionParams& p, const Unit& unit)
   return absl::OkStatus();
 }
 
+std::optional<Arithmetic> ArithmeticOf(const ReductionParams& p, Bottoms,
+                                       absl::Span<const Tensor>) {
+  if (p.type != ReduceType::kSum && p.type != ReduceType::kAvg) return std::nullopt;
+  return Arithmetic{Arithmetic::Kind::kReduction};
+}
+
 const UnitKindOf<ReductionParams>& Kind() {
-  static const UnitKindOf<ReductionParams>& kind =
-      *new UnitKindOf<ReductionParams>({.type = "Reduction",
-                                        .min_family = kFamilyA13,
-                                        .bottoms = {1, 1, &rule::kReductionBottoms},
-                                        .shape = Shape,
-                                        .validate = Validate,
-                                        .fields = kFields,
-                                        .mil = WriteMil,
-                                        .compute = Compute,
-                                        .exact = Exact,
-                                        .takes_squares = TakesSquares});
+  static const UnitKindOf<ReductionParams> kind({
+      .type = "Reduction",
+      .min_family = kFamilyA13,
+      .bottoms = {1, 1, &rule::kReductionBottoms},
+      .arithmetic = ArithmeticOf,
+      .judge = {.shape = Shape, .validate = Validate},
+      .spell = {.fields = kFields, .mil = WriteMil},
+      .run = {.compute = Compute},
+      .exact = {.compute = Exact},
+      .fuse = {.takes_squares = TakesSquares},
+  });
   return kind;
 }
 

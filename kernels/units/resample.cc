@@ -94,12 +94,12 @@ constexpr Field<P> kFields[] = {
 };
 
 const UnitKindOf<P>& Kind() {
-  static const UnitKindOf<P>& kind = *new UnitKindOf<P>({.type = "Resample",
-                                                         .bottoms = {2, 2},
-                                                         .complete = Complete,
-                                                         .shape = Shape,
-                                                         .validate = Validate,
-                                                         .fields = kFields});
+  static const UnitKindOf<P> kind({
+      .type = "Resample",
+      .bottoms = {2, 2},
+      .judge = {.shape = Shape, .validate = Validate},
+      .spell = {.fields = kFields, .complete = Complete},
+  });
   return kind;
 }
 

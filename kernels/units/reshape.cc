@@ -78,19 +78,18 @@ constexpr Field<ReshapeParams> kFields[] = {
     {"shape", [](const ReshapeParams&) -> Json { return nullptr; }, ReadShape},
 };
 
-absl::Status WriteMil(MilEmitter& e, const ReshapeParams&, const Unit& unit) {
+absl::Status WriteMil(const ReshapeParams&, const Unit& unit, MilEmitter& e) {
   e.Result(WriteReshaped(e, e.In(0), e.DimsOf(0), unit.dims));
   return absl::OkStatus();
 }
 
 const UnitKindOf<ReshapeParams>& Kind() {
-  static const UnitKindOf<ReshapeParams>& kind =
-      *new UnitKindOf<ReshapeParams>({.type = "Reshape",
-                                      .shape = Shape,
-                                      .validate = Validate,
-                                      .fields = kFields,
-                                      .mil = WriteMil,
-                                      .is_view = true});
+  static const UnitKindOf<ReshapeParams> kind({
+      .type = "Reshape",
+      .judge = {.shape = Shape, .validate = Validate},
+      .spell = {.fields = kFields, .mil = WriteMil},
+      .run = {.is_view = true},
+  });
   return kind;
 }
 

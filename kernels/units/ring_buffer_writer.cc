@@ -91,13 +91,12 @@ constexpr Field<RingBufferWriterParams> kFields[] = {
 };
 
 const UnitKindOf<RingBufferWriterParams>& Kind() {
-  static const UnitKindOf<RingBufferWriterParams>& kind =
-      *new UnitKindOf<RingBufferWriterParams>({.type = "RingBufferWriter",
-                                               .bottoms = {2, 2},
-                                               .shape = Shape,
-                                               .validate = Validate,
-                                               .codegen = Codegen,
-                                               .fields = kFields});
+  static const UnitKindOf<RingBufferWriterParams> kind({
+      .type = "RingBufferWriter",
+      .bottoms = {2, 2},
+      .judge = {.shape = Shape, .validate = Validate, .codegen = Codegen},
+      .spell = {.fields = kFields},
+  });
   return kind;
 }
 

@@ -190,17 +190,15 @@ void Exact(const P& p, const ExactUnit& unit, absl::Span<const ConstView> in, Vi
 }
 
 const UnitKindOf<P>& Kind() {
-  static const UnitKindOf<P>& kind =
-      *new UnitKindOf<P>({.type = "ScaledElementWise",
-                          .min_family = kFamilyA13,
-                          .bottoms = {1, 2, &rule::kScaledElementwiseInputs},
-                          .complete = Complete,
-                          .shape = Shape,
-                          .validate = Validate,
-                          .fields = kFields,
-                          .prepare = Prepare,
-                          .compute = Compute,
-                          .exact = Exact});
+  static const UnitKindOf<P> kind({
+      .type = "ScaledElementWise",
+      .min_family = kFamilyA13,
+      .bottoms = {1, 2, &rule::kScaledElementwiseInputs},
+      .judge = {.shape = Shape, .validate = Validate},
+      .spell = {.fields = kFields, .complete = Complete},
+      .run = {.prepare = Prepare, .compute = Compute},
+      .exact = {.compute = Exact},
+  });
   return kind;
 }
 

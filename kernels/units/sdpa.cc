@@ -108,7 +108,7 @@ void Exact(const SdpaParams&, const ExactUnit& unit, absl::Span<const ConstView>
 
 // MIL has heads before the sequence. Its operation makes the scale itself, and ignores its mask
 // (compiler_texts.json lowering_recipes, SDPA; conflicts.md C-sdpa-mask).
-absl::Status WriteMil(MilEmitter& e, const SdpaParams& p, const Unit& unit) {
+absl::Status WriteMil(const SdpaParams& p, const Unit& unit, MilEmitter& e) {
   if (!p.subtract_max) return absl::UnimplementedError("SDPA without SubtractMax");
   if (unit.bottoms.size() > kMask) {
     return absl::UnimplementedError("MIL's attention ignores its mask (C-sdpa-mask)");
@@ -131,7 +131,7 @@ absl::Status WriteMil(MilEmitter& e, const SdpaParams& p, const Unit& unit) {
   return absl::OkStatus();
 }
 
-void Warn(const SdpaParams&, Bottoms in, const Dims&, const Target&, Route route,
+void Warn(const SdpaParams&, const Unit&, Bottoms in, const Target&, Route route,
           WarningList& list) {
   if (route == Route::kMil && in.size() > kMask) list.Add(warning::kOrionSdpaMask);
   const int64_t queries = in[kQuery].dims.c(), keys = in[kKey].dims.c();
@@ -139,18 +139,15 @@ void Warn(const SdpaParams&, Bottoms in, const Dims&, const Target&, Route route
 }
 
 const UnitKindOf<SdpaParams>& Kind() {
-  static const UnitKindOf<SdpaParams>& kind =
-      *new UnitKindOf<SdpaParams>({.type = "SDPA",
-                                   .min_family = kFamilyA13,
-                                   .bottoms = {4, 5, &rule::kSdpaBottoms},
-                                   .shape = Shape,
-                                   .validate = Validate,
-                                   .warn = Warn,
-                                   .fields = kFields,
-                                   .mil = WriteMil,
-                                   .prepare = Prepare,
-                                   .compute = Compute,
-                                   .exact = Exact});
+  static const UnitKindOf<SdpaParams> kind({
+      .type = "SDPA",
+      .min_family = kFamilyA13,
+      .bottoms = {4, 5, &rule::kSdpaBottoms},
+      .judge = {.shape = Shape, .validate = Validate, .warn = Warn},
+      .spell = {.fields = kFields, .mil = WriteMil},
+      .run = {.prepare = Prepare, .compute = Compute},
+      .exact = {.compute = Exact},
+  });
   return kind;
 }
 

@@ -40,20 +40,19 @@ void Exact(const SoftmaxParams& p, const ExactUnit& unit, absl::Span<const Const
                      in[0].span(), out.span());
 }
 
-absl::Status WriteMil(MilEmitter& e, const SoftmaxParams& p, const Unit& unit) {
+absl::Status WriteMil(const SoftmaxParams& p, const Unit& unit, MilEmitter& e) {
   e.Result(e.Emit("softmax", {{"x", {e.In(0)}}, {"axis", {e.Int(e.AxisOf(p.axis))}}}, unit.dims));
   return absl::OkStatus();
 }
 
 const UnitKindOf<SoftmaxParams>& Kind() {
-  static const UnitKindOf<SoftmaxParams>& kind =
-      *new UnitKindOf<SoftmaxParams>({.type = "Softmax",
-                                      .shape = Shape,
-                                      .validate = Validate,
-                                      .fields = kFields,
-                                      .mil = WriteMil,
-                                      .compute = Compute,
-                                      .exact = Exact});
+  static const UnitKindOf<SoftmaxParams> kind({
+      .type = "Softmax",
+      .judge = {.shape = Shape, .validate = Validate},
+      .spell = {.fields = kFields, .mil = WriteMil},
+      .run = {.compute = Compute},
+      .exact = {.compute = Exact},
+  });
   return kind;
 }
 

@@ -80,7 +80,7 @@ void Exact(const SortParams& p, const ExactUnit& unit, absl::Span<const ConstVie
 }
 
 // Sorted elements are a topk of all of them.
-absl::Status WriteMil(MilEmitter& e, const SortParams& p, const Unit& unit) {
+absl::Status WriteMil(const SortParams& p, const Unit& unit, MilEmitter& e) {
   const bool descending = p.direction == SortDirection::kDescending;
   if (!SortsLines(e.DimsOf(0), {p.sort, p.vector}, p.lanes)) {
     return absl::UnimplementedError("MIL's sorts follow no other lane's order");
@@ -103,14 +103,13 @@ absl::Status WriteMil(MilEmitter& e, const SortParams& p, const Unit& unit) {
 }
 
 const UnitKindOf<SortParams>& Kind() {
-  static const UnitKindOf<SortParams>& kind = *new UnitKindOf<SortParams>({.type = "Sort",
-                                                                           .shape = Shape,
-                                                                           .validate = Validate,
-                                                                           .codegen = Codegen,
-                                                                           .fields = kFields,
-                                                                           .mil = WriteMil,
-                                                                           .compute = Compute,
-                                                                           .exact = Exact});
+  static const UnitKindOf<SortParams> kind({
+      .type = "Sort",
+      .judge = {.shape = Shape, .validate = Validate, .codegen = Codegen},
+      .spell = {.fields = kFields, .mil = WriteMil},
+      .run = {.compute = Compute},
+      .exact = {.compute = Exact},
+  });
   return kind;
 }
 

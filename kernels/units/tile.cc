@@ -64,7 +64,7 @@ void Compute(const TileParams& p, const void*, absl::Span<const ConstView> in, V
   math::Tile(in[0].dims.extent, p.times, in[0].span(), out.span());
 }
 
-absl::Status WriteMil(MilEmitter& e, const TileParams& p, const Unit& unit) {
+absl::Status WriteMil(const TileParams& p, const Unit& unit, MilEmitter& e) {
   const std::vector<int64_t> reps = e.ShapeOf(Dims{p.times});
   e.Result(e.Emit("tile", {{"x", {e.In(0)}}, {"reps", {e.Ints(reps)}}}, unit.dims));
   return absl::OkStatus();
@@ -78,19 +78,18 @@ absl::StatusOr<Operand> RepeatedAll(NetworkBuilder& c, Operand x, const TilePara
   return x;
 }
 
-absl::StatusOr<Operand> Compose(NetworkBuilder& c, const TileParams& p, const Unit& unit) {
+absl::StatusOr<Operand> Compose(const TileParams& p, const Unit& unit, NetworkBuilder& c) {
   return RepeatedAll(c, unit.bottoms[0], p);
 }
 
 const UnitKindOf<TileParams>& Kind() {
-  static const UnitKindOf<TileParams>& kind = *new UnitKindOf<TileParams>({.type = "Tile",
-                                                                           .min_family = kFamilyA13,
-                                                                           .shape = Shape,
-                                                                           .validate = Validate,
-                                                                           .fields = kFields,
-                                                                           .mil = WriteMil,
-                                                                           .compose = Compose,
-                                                                           .compute = Compute});
+  static const UnitKindOf<TileParams> kind({
+      .type = "Tile",
+      .min_family = kFamilyA13,
+      .judge = {.shape = Shape, .validate = Validate},
+      .spell = {.fields = kFields, .mil = WriteMil, .compose = Compose},
+      .run = {.compute = Compute},
+  });
   return kind;
 }
 

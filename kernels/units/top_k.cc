@@ -91,7 +91,7 @@ void Exact(const TopKParams& p, const ExactUnit& unit, absl::Span<const ConstVie
   Choose(p, unit.numerics.st_index == math::StIndex::kLast, in, out);
 }
 
-absl::Status WriteMil(MilEmitter& e, const TopKParams& p, const Unit& unit) {
+absl::Status WriteMil(const TopKParams& p, const Unit& unit, MilEmitter& e) {
   if (!SortsLines(e.DimsOf(0), {p.sort, p.vector}, p.lanes)) {
     return absl::UnimplementedError("MIL's topk follows no other lane's order");
   }
@@ -102,15 +102,14 @@ absl::Status WriteMil(MilEmitter& e, const TopKParams& p, const Unit& unit) {
 }
 
 const UnitKindOf<TopKParams>& Kind() {
-  static const UnitKindOf<TopKParams>& kind = *new UnitKindOf<TopKParams>({.type = "TopK",
-                                                                           .min_family = kFamilyA13,
-                                                                           .shape = Shape,
-                                                                           .validate = Validate,
-                                                                           .codegen = Codegen,
-                                                                           .fields = kFields,
-                                                                           .mil = WriteMil,
-                                                                           .compute = Compute,
-                                                                           .exact = Exact});
+  static const UnitKindOf<TopKParams> kind({
+      .type = "TopK",
+      .min_family = kFamilyA13,
+      .judge = {.shape = Shape, .validate = Validate, .codegen = Codegen},
+      .spell = {.fields = kFields, .mil = WriteMil},
+      .run = {.compute = Compute},
+      .exact = {.compute = Exact},
+  });
   return kind;
 }
 

@@ -113,7 +113,7 @@ void Compute(const TransposeParams& p, const void*, absl::Span<const ConstView> 
 
 // In a network without depth D is an axis of one element: what it gives and what it takes are
 // others of one element, so they may change places.
-absl::Status WriteMil(MilEmitter& e, const TransposeParams& p, const Unit& unit) {
+absl::Status WriteMil(const TransposeParams& p, const Unit& unit, MilEmitter& e) {
   std::vector<int64_t> perm(e.rank());
   for (int i = 0; i < e.rank(); ++i) {
     int from = e.AxisOf(p.order[static_cast<int>(AxisOf(e.rank(), i))]);
@@ -124,14 +124,12 @@ absl::Status WriteMil(MilEmitter& e, const TransposeParams& p, const Unit& unit)
 }
 
 const UnitKindOf<TransposeParams>& Kind() {
-  static const UnitKindOf<TransposeParams>& kind = *new UnitKindOf<TransposeParams>(
-      {.type = "Transpose",
-       .shape = Shape,
-       .validate = Validate,
-       .fields = kFields,
-       .mil = WriteMil,
-       .compute = Compute,
-       .permutation = [](const TransposeParams& p) { return p.order; }});
+  static const UnitKindOf<TransposeParams> kind({
+      .type = "Transpose",
+      .judge = {.shape = Shape, .validate = Validate},
+      .spell = {.fields = kFields, .mil = WriteMil},
+      .run = {.compute = Compute, .permutation = [](const TransposeParams& p) { return p.order; }},
+  });
   return kind;
 }
 

@@ -46,13 +46,13 @@ void Compute(const UnflattenParams& p, const void*, absl::Span<const ConstView> 
 }
 
 const UnitKindOf<UnflattenParams>& Kind() {
-  static const UnitKindOf<UnflattenParams>& kind =
-      *new UnitKindOf<UnflattenParams>({.type = "Unflatten",
-                                        .bottoms = {1, 1, &rule::kUnflattenInputs},
-                                        .shape = Shape,
-                                        .codegen = Codegen,
-                                        .fields = kFields,
-                                        .compute = Compute});
+  static const UnitKindOf<UnflattenParams> kind({
+      .type = "Unflatten",
+      .bottoms = {1, 1, &rule::kUnflattenInputs},
+      .judge = {.shape = Shape, .codegen = Codegen},
+      .spell = {.fields = kFields},
+      .run = {.compute = Compute},
+  });
   return kind;
 }
 

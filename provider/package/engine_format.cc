@@ -18,7 +18,7 @@ namespace {
 
 UnitNote NoteOf(const Network& network, int unit, absl::string_view why) {
   if (unit < 0) return {"", "", std::string(why)};
-  return {network.units[unit].name, network.units[unit].kind->type(), std::string(why)};
+  return {network.units[unit].name, network.units[unit].kind->type, std::string(why)};
 }
 
 FormStatus LeastForm(const NetplistOptions& options) {

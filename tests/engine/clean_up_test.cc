@@ -62,7 +62,7 @@ TEST_F(CleanUpTest, MovingAxesOfOneElementIsAView) {
   Operand swapped = *SwapAxes(context_, x, Axis::kC, Axis::kH);
   Network network = Finish(swapped);
   ASSERT_EQ(network.units.size(), 1);
-  EXPECT_STREQ(network.units[0].kind->type(), "Reshape");
+  EXPECT_STREQ(network.units[0].kind->type, "Reshape");
 }
 
 TEST_F(CleanUpTest, ABatchOfOneNeedNotMove) {

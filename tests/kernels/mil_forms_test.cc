@@ -113,7 +113,7 @@ TEST_P(MilForms, GiveTheSameBits) {
   std::vector<std::string> kinds;
   for (const Segment& segment : plan->segments) {
     if (segment.placement != Placement::kEngine) continue;
-    for (const Unit& unit : segment.network.units) kinds.emplace_back(unit.kind->type());
+    for (const Unit& unit : segment.network.units) kinds.emplace_back(unit.kind->type);
     ExpectSameBits(segment.network, target);
   }
   EXPECT_THAT(kinds, testing::Contains(GetParam().kind));

@@ -42,8 +42,7 @@ bool IsOfAnyUnit(const std::string& rule, const UnitKind& kind) {
   static const std::set<std::string> rules = {
       "max-extent",    "max-width",         "max-height",   "max-depth",   "max-channels",
       "max-dimension", "max-dimension-a13", "bottom-count", "unit-family", "unit-shape"};
-  return rules.contains(rule) ||
-         (kind.bottoms().rule != nullptr && rule == kind.bottoms().rule->id);
+  return rules.contains(rule) || (kind.bottoms.rule != nullptr && rule == kind.bottoms.rule->id);
 }
 
 // The written networks of all probes that some target accepts.
@@ -255,7 +254,7 @@ int Main(int argc, char** argv) {
     } else if (answer.contains("layer") && answer["layer"] == "validator" &&
                network["units"].size() == 1) {
       const UnitKind& kind = *FindUnitKind(network["units"][0]["type"].get<std::string>());
-      if (!IsOfAnyUnit(answer["rule"], kind)) ++refused[kind.type()];
+      if (!IsOfAnyUnit(answer["rule"], kind)) ++refused[kind.type];
     }
   }
   int64_t different = Differences(questions, Answers(argv[1], questions), /*shown=*/true);

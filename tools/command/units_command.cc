@@ -37,7 +37,7 @@ std::vector<Entry> AllEntries() {
     for (const UnitKind* kind : rows.kinds) entries.push_back({kind, &rows});
   }
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
-    return absl::string_view(a.kind->type()) < absl::string_view(b.kind->type());
+    return absl::string_view(a.kind->type) < absl::string_view(b.kind->type);
   });
   return entries;
 }
@@ -54,17 +54,17 @@ Json KeysJson(const UnitKind& kind) {
 }
 
 const char* FormText(const UnitKind& kind) {
-  const NetplistForm* form = FindNetplistForm(kind.type());
+  const NetplistForm* form = FindNetplistForm(kind.type);
   if (form == nullptr) return "none";
   return form->status == FormStatus::kKnown ? "known" : "unverified";
 }
 
 Json EntryJson(const Entry& entry) {
-  const BottomCount& count = entry.kind->bottoms();
+  const BottomCount& count = entry.kind->bottoms;
   Json most = count.most == kAnyNumber ? Json(nullptr) : Json(count.most);
   std::set<std::string> onnx;
-  if (FindCustomOp(entry.kind->type()) != nullptr) {
-    onnx.insert(absl::StrCat(kCustomDomain, ".", entry.kind->type()));
+  if (FindCustomOp(entry.kind->type) != nullptr) {
+    onnx.insert(absl::StrCat(kCustomDomain, ".", entry.kind->type));
   }
   for (const Lowering& row : entry.rows->lowerings) {
     if (row.lower != nullptr)
@@ -72,7 +72,7 @@ Json EntryJson(const Entry& entry) {
   }
   Json operations = Json::array();
   for (const MilOperation& row : entry.rows->operations) operations.push_back(row.op);
-  return {{"type", entry.kind->type()},
+  return {{"type", entry.kind->type},
           {"bottoms", {{"least", count.least}, {"most", most}}},
           {"keys", KeysJson(*entry.kind)},
           {"runs", entry.kind->computes()},
@@ -129,7 +129,7 @@ int UnitsCommand(const Options& options) {
     std::vector<Entry> wanted;
     for (const std::string& name : options.arguments) {
       auto found = std::find_if(entries.begin(), entries.end(),
-                                [&](const Entry& e) { return name == e.kind->type(); });
+                                [&](const Entry& e) { return name == e.kind->type; });
       if (found == entries.end()) {
         return FailUsage(absl::StrCat("units: no unit '", name, "'; near: ",
                                       absl::StrJoin(NearNames(name, UnitTypes()), ", ")));
@@ -161,8 +161,8 @@ int UnitsCommand(const Options& options) {
   std::printf("%-28s %-10s %-5s %-11s %s\n", "unit", "bottoms", "runs", "netplist",
               "keys (* must be there)");
   for (const Entry& entry : entries) {
-    std::printf("%-28s %-10s %-5s %-11s %s\n", entry.kind->type(),
-                CountText(entry.kind->bottoms()).c_str(), entry.kind->computes() ? "yes" : "no",
+    std::printf("%-28s %-10s %-5s %-11s %s\n", entry.kind->type,
+                CountText(entry.kind->bottoms).c_str(), entry.kind->computes() ? "yes" : "no",
                 FormText(*entry.kind), KeysText(*entry.kind).c_str());
   }
   if (options.arguments.empty()) std::printf("\nMIL operations:%s\n", Wrapped(operations).c_str());

@@ -29,7 +29,7 @@ std::string FormText(const Network& network) {
   const Unit& unit = network.units[0];
   const UnitForm form = FormOf(unit, network.BottomsOf(unit));
   if (form.status == FormStatus::kKnown) return "seen";
-  if (unit.kind->composes()) return "by rule";
+  if (unit.kind->spell.compose) return "by rule";
   return form.status == FormStatus::kUnverified ? "unverified" : "unknown";
 }
 

@@ -164,7 +164,7 @@ std::vector<std::string> UnitsOfPlan(const std::string& graph) {
   std::vector<std::string> units;
   for (const Segment& segment : plan->segments) {
     for (const Unit& unit : segment.network.units) {
-      if (!unit.kind->is_view()) units.push_back(unit.kind->type());
+      if (!unit.kind->run.is_view) units.push_back(unit.kind->type);
     }
   }
   return units;

@@ -66,7 +66,7 @@ void ExpectRoundTrips(const char* name, const NetplistOptions& options,
     EXPECT_TRUE(same.ok()) << same;
     auto prepared = format.prepare(segment.network, H16());
     ASSERT_TRUE(prepared.ok()) << prepared.status();
-    for (const Unit& unit : prepared->units) kinds.emplace_back(unit.kind->type());
+    for (const Unit& unit : prepared->units) kinds.emplace_back(unit.kind->type);
   }
 }
 

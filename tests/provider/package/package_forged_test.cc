@@ -90,7 +90,7 @@ TEST(Package, GivesIndicesAsNumbersToWhoTakesNone) {
         c.AddConstant(Tensor::Zeros(DataType::kUInt16, {1, 4, 1, 4}), MakeDims(1, 4, 1, 4)),
         c.AddInput("x", MakeDims(1, 4, 1, 4))};
     const UnitKind& kind = *FindUnitKind(type);
-    bottoms.resize(std::min(bottoms.size(), kind.bottoms().most));
+    bottoms.resize(std::min(bottoms.size(), kind.bottoms.most));
     const auto y = AddAuthoredUnit(c, kind, params, bottoms, {}, "u");
     ASSERT_TRUE(y.ok()) << type << ": " << y.status();
     c.AddOutput("y", *y);
