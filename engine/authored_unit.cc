@@ -9,20 +9,22 @@
 
 namespace anemone {
 
-absl::StatusOr<Operand> AddAuthoredUnit(NetworkBuilder& c, const UnitKind& kind, const Json& keys,
-                                        std::vector<Operand> bottoms, std::vector<Tensor> weights,
-                                        std::string name) {
-  const std::vector<Bottom> in = c.network().BottomsOf(bottoms);
+Operand AddAuthoredUnit(NetworkBuilder& c, const UnitKind& kind, const Json& keys,
+                        std::vector<Operand> bottoms, std::vector<Tensor> weights,
+                        std::string name) {
+  if (!c.ok()) return {};
+  const std::vector<Bottom> in = c.BottomsOf(bottoms);
   Verdict verdict = CheckBottoms(kind, in, c.target(), c.route());
   if (!verdict.accepted) return c.Refuse(std::move(verdict));
   if (kind.MissingKey(keys) != nullptr) return c.Refuse(rule::kInvalidParamSyntax);
   absl::StatusOr<std::shared_ptr<const void>> params = kind.Read(keys, in, weights);
   if (!params.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat(kind.type, ": ", params.status().message()));
+    return c.Fail(
+        absl::InvalidArgumentError(absl::StrCat(kind.type, ": ", params.status().message())));
   }
   verdict = kind.Validate(params->get(), in, c.target(), c.route());
   if (!verdict.accepted) return c.Refuse(std::move(verdict));
-  if (absl::StatusOr<Dims> dims = kind.judge.shape(params->get(), in); !dims.ok()) {
+  if (const absl::StatusOr<Dims> dims = kind.judge.shape(params->get(), in); !dims.ok()) {
     return c.Refuse(OwnRefusal(Layer::kCoverage, "unit-shape", std::string(dims.status().message()),
                                "give bottoms that fit each other and the keys"));
   }

@@ -6,17 +6,17 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "engine/network_builder.h"
 
 namespace anemone {
 
-// Appends the unit, or refuses what has no output to go on with: a number of bottoms that the kind
-// does not take, a missing key (parser), dims that do not fit each other (validator). Errors:
-// kInvalidArgument (a value that is none of its key's, a key that the kind has not).
-absl::StatusOr<Operand> AddAuthoredUnit(NetworkBuilder& c, const UnitKind& kind, const Json& keys,
-                                        std::vector<Operand> bottoms, std::vector<Tensor> weights,
-                                        std::string name = "");
+// Appends the unit, or refuses one that has no output: a number of bottoms that the kind does not
+// take, a missing key (parser), dims that do not fit each other (validator). The builder's error is
+// kInvalidArgument for a value that is not one of its key's and for a key that the kind does not
+// have.
+Operand AddAuthoredUnit(NetworkBuilder& c, const UnitKind& kind, const Json& keys,
+                        std::vector<Operand> bottoms, std::vector<Tensor> weights,
+                        std::string name = "");
 
 }  // namespace anemone
 

@@ -1,7 +1,5 @@
 #include "engine/network_builder.h"
 
-#include "base/status_macros.h"
-
 namespace anemone {
 
 Operand NetworkBuilder::AddInput(std::string name, const Dims& dims, Format format) {
@@ -14,17 +12,32 @@ Operand NetworkBuilder::AddConstant(Tensor tensor, const Dims& dims) {
   return {Operand::Source::kConstant, static_cast<int>(network_.constants.size()) - 1};
 }
 
-absl::StatusOr<Operand> NetworkBuilder::AddUnit(const UnitKind& kind,
-                                                std::shared_ptr<const void> params,
-                                                std::vector<Operand> bottoms,
-                                                std::vector<Tensor> weights, std::string name) {
+Dims NetworkBuilder::DimsOf(const Operand& operand) const {
+  return ok() ? network_.DimsOf(operand) : MakeDims(1, 1, 1, 1);
+}
+
+Bottom NetworkBuilder::BottomOf(const Operand& operand) const {
+  return ok() ? network_.BottomOf(operand) : Bottom{MakeDims(1, 1, 1, 1)};
+}
+
+std::vector<Bottom> NetworkBuilder::BottomsOf(absl::Span<const Operand> operands) const {
+  std::vector<Bottom> bottoms;
+  for (const Operand& operand : operands) bottoms.push_back(BottomOf(operand));
+  return bottoms;
+}
+
+Operand NetworkBuilder::AddUnit(const UnitKind& kind, std::shared_ptr<const void> params,
+                                std::vector<Operand> bottoms, std::vector<Tensor> weights,
+                                std::string name) {
+  if (!ok()) return {};
   Unit unit{.name = std::move(name),
             .kind = &kind,
             .params = std::move(params),
             .bottoms = std::move(bottoms),
             .weights = std::move(weights)};
-  ANEMONE_ASSIGN_OR_RETURN(unit.dims,
-                           kind.judge.shape(unit.params.get(), network_.BottomsOf(unit)));
+  absl::StatusOr<Dims> dims = kind.judge.shape(unit.params.get(), network_.BottomsOf(unit));
+  if (!dims.ok()) return Fail(std::move(dims).status());
+  unit.dims = *dims;
   network_.units.push_back(std::move(unit));
   return Operand{Operand::Source::kUnit, static_cast<int>(network_.units.size()) - 1};
 }
@@ -33,9 +46,14 @@ void NetworkBuilder::AddOutput(std::string name, const Operand& from) {
   network_.outputs.push_back({std::move(name), from});
 }
 
-absl::Status NetworkBuilder::Refuse(Verdict verdict) {
-  refusal_ = std::move(verdict);
-  return absl::FailedPreconditionError("refused");
+BuildFailure NetworkBuilder::Refuse(Verdict verdict) {
+  if (ok()) refusal_ = std::move(verdict);
+  return Fail(absl::FailedPreconditionError("refused"));
+}
+
+BuildFailure NetworkBuilder::Fail(absl::Status status) {
+  if (ok()) status_ = std::move(status);
+  return BuildFailure(status_);
 }
 
 }  // namespace anemone

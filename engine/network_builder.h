@@ -1,10 +1,14 @@
-// engine/network_builder.h: writes a small Network unit by unit, for whoever knows what units a
-// form needs: the lowerings of ONNX nodes, MIL operations.
+// engine/network_builder.h: builds a small Network unit by unit. The lowerings of ONNX nodes and
+// the operations of MIL are written with it.
 //
-//   ASSIGN_OR_RETURN(Operand y, c.Add(SoftmaxUnit(), SoftmaxParams{axis}, {x}));
+//   Operand y = c.Add(SoftmaxUnit(), SoftmaxParams{axis}, {x});
 //
-// It never judges: the units' validators say what the target thinks of them. Refuse() is for forms
-// that the engine refuses before there is a unit to ask.
+// The builder remembers its first error: later calls add nothing and return an operand without a
+// meaning, whose dims are ones, and status() reports the error. So a lowering reads as its formula,
+// and needs to check for errors only where it reads attributes and shapes.
+//
+// The builder never judges: the units' validators say what the target thinks of them. Refuse() is
+// for forms that the engine refuses before there is a unit to ask.
 #ifndef ANEMONE_ENGINE_NETWORK_BUILDER_H_
 #define ANEMONE_ENGINE_NETWORK_BUILDER_H_
 
@@ -16,11 +20,39 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/status_macros.h"
 #include "engine/network.h"
 #include "engine/unit_kind.h"
 #include "engine/verdict.h"
 
 namespace anemone {
+
+// For `return` where a NetworkBuilder fails, in a function that returns a Status or an Operand.
+class BuildFailure {
+ public:
+  explicit BuildFailure(absl::Status status) : status_(std::move(status)) {}
+  operator absl::Status() const { return status_; }  // NOLINT(google-explicit-constructor)
+  operator Operand() const { return {}; }            // NOLINT(google-explicit-constructor)
+
+ private:
+  absl::Status status_;
+};
+
+// ANEMONE_RETURN_IF_ERROR and ANEMONE_ASSIGN_OR_RETURN for a function that returns an Operand: the
+// error becomes the builder's.
+#define ANEMONE_FAIL_IF_ERROR(builder, expr)                          \
+  do {                                                                \
+    if (absl::Status anemone_status_ = (expr); !anemone_status_.ok()) \
+      return (builder).Fail(std::move(anemone_status_));              \
+  } while (false)
+
+#define ANEMONE_ASSIGN_OR_FAIL(builder, lhs, expr) \
+  ANEMONE_ASSIGN_OR_FAIL_(builder, ANEMONE_STATUS_JOIN_(anemone_statusor_, __LINE__), lhs, expr)
+
+#define ANEMONE_ASSIGN_OR_FAIL_(builder, result, lhs, expr)            \
+  auto result = (expr);                                                \
+  if (!result.ok()) return (builder).Fail(std::move(result).status()); \
+  lhs = std::move(result).value()
 
 class NetworkBuilder {
  public:
@@ -31,31 +63,40 @@ class NetworkBuilder {
   const Target& target() const { return target_; }
   Route route() const { return route_; }
   const Network& network() const { return network_; }
-  const Dims& DimsOf(const Operand& operand) const { return network_.DimsOf(operand); }
+  // The first error of all calls so far.
+  const absl::Status& status() const { return status_; }
+  bool ok() const { return status_.ok(); }
+
+  // Ones, if the builder has failed.
+  Dims DimsOf(const Operand& operand) const;
+  // Without a dim but ones, if the builder has failed.
+  Bottom BottomOf(const Operand& operand) const;
+  std::vector<Bottom> BottomsOf(absl::Span<const Operand> operands) const;
 
   Operand AddInput(std::string name, const Dims& dims, Format format = Format::kFloat16);
   // A constant operand; elements in N, D, C, H, W order of `dims`.
   Operand AddConstant(Tensor tensor, const Dims& dims);
   // Appends a unit; its dims come from the kind's shape rule.
   template <class P>
-  absl::StatusOr<Operand> Add(const UnitKindOf<P>& kind, P params, std::vector<Operand> bottoms,
-                              std::vector<Tensor> weights = {}) {
+  Operand Add(const UnitKindOf<P>& kind, P params, std::vector<Operand> bottoms,
+              std::vector<Tensor> weights = {}) {
     return AddUnit(kind, std::make_shared<const P>(std::move(params)), std::move(bottoms),
                    std::move(weights));
   }
-  absl::StatusOr<Operand> AddUnit(const UnitKind& kind, std::shared_ptr<const void> params,
-                                  std::vector<Operand> bottoms, std::vector<Tensor> weights,
-                                  std::string name = "");
+  Operand AddUnit(const UnitKind& kind, std::shared_ptr<const void> params,
+                  std::vector<Operand> bottoms, std::vector<Tensor> weights, std::string name = "");
   void AddOutput(std::string name, const Operand& from);
 
   // For `return`: the engine refuses this form in the rule's words, before there is a unit to ask.
   template <class... Args>
-  absl::Status Refuse(const Rule& rule, const Args&... args) {
+  BuildFailure Refuse(const Rule& rule, const Args&... args) {
     return Refuse(Judge(target_, route_).Reject(rule, args...));
   }
-  absl::Status Refuse(Verdict verdict);
+  BuildFailure Refuse(Verdict verdict);
   // For `return`: the form is not lowered by us; the engine was not asked.
-  absl::Status NotLowered(const std::string& what) const { return absl::UnimplementedError(what); }
+  BuildFailure NotLowered(const std::string& what) { return Fail(absl::UnimplementedError(what)); }
+  // For `return`: the builder fails with this error, unless it has failed before.
+  BuildFailure Fail(absl::Status status);
 
   const std::optional<Verdict>& refusal() const { return refusal_; }
   Network TakeNetwork() { return std::move(network_); }
@@ -67,6 +108,7 @@ class NetworkBuilder {
   Route route_;
   Network network_;
   std::optional<Verdict> refusal_;
+  absl::Status status_;
 };
 
 }  // namespace anemone

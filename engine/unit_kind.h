@@ -161,8 +161,8 @@ struct UnitRow {
     // with the reason: no MIL operation is known for the unit.
     Reads<absl::Status(const Unit&, MilEmitter&)> mil;
     // Appends units that have a netplist form and compute the same bits, for a unit that has none.
-    // kUnimplemented: there are no such units.
-    Reads<absl::StatusOr<Operand>(const Unit&, NetworkBuilder&)> compose;
+    // nullopt: there are no such units.
+    Reads<std::optional<Operand>(const Unit&, NetworkBuilder&)> compose;
   } spell;
 
   // How the software engine runs the unit in `fast` mode.
@@ -193,7 +193,7 @@ struct UnitRow {
     // The kind tells a NaN at a port from the infinity that other kinds see (numerics.json
     // st-nan-lnvar).
     bool reads_port = false;
-    // The unit takes a part of the width that does not begin at 0 (numerics.json width-slice).
+    // The unit takes a part of the width that does not begin at 0 (numerics.json sat-wslice).
     Reads<bool()> slices_width;
   } exact;
 

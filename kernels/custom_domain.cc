@@ -72,15 +72,14 @@ absl::Status LowerCustomOp(const Match& match, LowerContext& c) {
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (!HasInput(node, i)) continue;
     if (i < op->bottoms) {
-      ANEMONE_ASSIGN_OR_RETURN(bottoms.emplace_back(), c.In(node.inputs[i]));
+      bottoms.emplace_back() = c.In(node.inputs[i]);
     } else if (const Tensor* weight = c.view().Constant(node.inputs[i])) {
       weights.push_back(*weight);
     } else {
       return c.NotLowered(absl::StrCat("input '", op->inputs[i].name, "' made at run time"));
     }
   }
-  ANEMONE_ASSIGN_OR_RETURN(
-      Operand y, AddAuthoredUnit(c, *op->kind, keys, std::move(bottoms), std::move(weights)));
+  Operand y = AddAuthoredUnit(c, *op->kind, keys, std::move(bottoms), std::move(weights));
   return c.Out(node.outputs[0], y);
 }
 

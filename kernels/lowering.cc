@@ -111,12 +111,12 @@ absl::Status LowerContext::CheckType(DataType type) {
   return Refuse(rule::kPortFormat);
 }
 
-absl::StatusOr<Operand> LowerContext::In(ValueId value) {
+Operand LowerContext::In(ValueId value) {
   auto found = ports_.find(value);
   if (found != ports_.end()) return found->second;
   const Value& v = graph().values[value];
-  ANEMONE_RETURN_IF_ERROR(CheckType(v.type));
-  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, ShapeOf(value));
+  ANEMONE_FAIL_IF_ERROR(*this, CheckType(v.type));
+  ANEMONE_ASSIGN_OR_FAIL(*this, std::vector<int64_t> shape, ShapeOf(value));
   if (std::count(shape.begin(), shape.end(), 0) > 0) return Refuse(rule::kEmptyTensor);
   Dims dims = PlaceShape(shape);
   Operand operand;
@@ -128,7 +128,7 @@ absl::StatusOr<Operand> LowerContext::In(ValueId value) {
     } else {  // its bytes are in ONNX's order N, C, D, H, W
       Operand stored =
           AddConstant(std::move(tensor), Dims{{dims.n(), dims.c(), dims.d(), dims.h(), dims.w()}});
-      ANEMONE_ASSIGN_OR_RETURN(operand, SwapAxes(*this, stored, Axis::kD, Axis::kC));
+      operand = SwapAxes(*this, stored, Axis::kD, Axis::kC);
     }
   } else {
     operand = AddInput(v.name, dims);
@@ -139,11 +139,13 @@ absl::StatusOr<Operand> LowerContext::In(ValueId value) {
 }
 
 absl::Status LowerContext::Out(ValueId value, const Operand& from) {
+  ANEMONE_RETURN_IF_ERROR(status());
   ANEMONE_RETURN_IF_ERROR(CheckType(graph().values[value].type));
   return AddGraphOutput(value, from);
 }
 
 absl::Status LowerContext::OutIndex(ValueId value, const Operand& from, int64_t count) {
+  ANEMONE_RETURN_IF_ERROR(status());
   DataType type = graph().values[value].type;
   if (type != DataType::kInt64 && type != DataType::kInt32) return Refuse(rule::kPortFormat);
   if (count <= kExactIntegers) return AddGraphOutput(value, from);

@@ -104,7 +104,7 @@ class LowerContext : public NetworkBuilder {
   // The value as an operand, laid out by PlaceShape: a port, or a constant. Refused (frontend)
   // unless it is float32, float16, bfloat16, bool (0 and 1) or an integer that may be held, and
   // ShapeOf() is.
-  absl::StatusOr<Operand> In(ValueId value);
+  Operand In(ValueId value);
   // `from` is graph value `value`; its dims must be those of PlaceShape.
   absl::Status Out(ValueId value, const Operand& from);
   // Likewise for a value of int64 or int32 whose numbers are in [0, count): `from` holds them as

@@ -120,14 +120,14 @@ absl::Status CheckArguments(NetworkBuilder& c, const MilCall& call) {
 }
 
 // The unit that `call` spells with a netplist's keys.
-absl::StatusOr<Operand> BuildUnit(const UnitKind& kind, const MilCall& call, NetworkBuilder& c) {
+Operand BuildUnit(const UnitKind& kind, const MilCall& call, NetworkBuilder& c) {
   std::vector<Operand> operands;
   for (const MilTensor& tensor : call.arguments) {
-    if (!IsImage(tensor)) ANEMONE_RETURN_IF_ERROR(TypeOf(tensor).status());
-    ANEMONE_RETURN_IF_ERROR(CheckTensor(c, tensor));
+    if (!IsImage(tensor)) ANEMONE_FAIL_IF_ERROR(c, TypeOf(tensor).status());
+    ANEMONE_FAIL_IF_ERROR(c, CheckTensor(c, tensor));
     const Dims dims = tensor.dims();
     if (tensor.constant) {
-      ANEMONE_ASSIGN_OR_RETURN(Tensor zeros, ZerosOf(tensor));
+      ANEMONE_ASSIGN_OR_FAIL(c, Tensor zeros, ZerosOf(tensor));
       operands.push_back(c.AddConstant(std::move(zeros), dims));
     } else {
       absl::StatusOr<Format> format = FormatOf(tensor);
@@ -144,11 +144,11 @@ absl::StatusOr<Operand> BuildUnit(const UnitKind& kind, const MilCall& call, Net
     }
     constexpr absl::string_view kWeights[] = {"weight", "bias", "scale"};
     if (std::find(std::begin(kWeights), std::end(kWeights), key) == std::end(kWeights)) {
-      return absl::InvalidArgumentError(absl::StrCat(kind.type, ": no constant '", key, "'; want ",
-                                                     absl::StrJoin(kWeights, ", ")));
+      return c.Fail(absl::InvalidArgumentError(absl::StrCat(
+          kind.type, ": no constant '", key, "'; want ", absl::StrJoin(kWeights, ", "))));
     }
-    ANEMONE_ASSIGN_OR_RETURN(MilTensor tensor, TensorOf(key, value));
-    ANEMONE_ASSIGN_OR_RETURN(Tensor zeros, ZerosOf(tensor));
+    ANEMONE_ASSIGN_OR_FAIL(c, MilTensor tensor, TensorOf(key, value));
+    ANEMONE_ASSIGN_OR_FAIL(c, Tensor zeros, ZerosOf(tensor));
     weights.push_back(std::move(zeros));
   }
   return AddAuthoredUnit(c, kind, keys, std::move(operands), std::move(weights));
@@ -192,31 +192,39 @@ const MilOperation* FindMilOperation(absl::string_view op) {
   return found == Operations().end() ? nullptr : found->second;
 }
 
-absl::StatusOr<Operand> MilContext::In(size_t i) {
+const std::vector<int64_t>& MilContext::ShapeOf(size_t i) {
+  static const std::vector<int64_t>& ones = *new std::vector<int64_t>(kMaxRank, 1);
   if (i >= arguments()) {
-    return absl::InvalidArgumentError(absl::StrCat(call_.op, ": argument ", i + 1, " is missing"));
+    Fail(absl::InvalidArgumentError(absl::StrCat(call_.op, ": argument ", i + 1, " is missing")));
+    return ones;
   }
   seen_.insert(i);
+  return call_.arguments[i].shape;
+}
+
+Operand MilContext::In(size_t i) {
+  ShapeOf(i);
+  if (!ok()) return {};
   if (i < operands_.size() && operands_[i]) return *operands_[i];
   const MilTensor& tensor = call_.arguments[i];
   const Dims dims = tensor.dims();
   operands_.resize(std::max(operands_.size(), i + 1));
   if (tensor.constant) {
-    ANEMONE_ASSIGN_OR_RETURN(Tensor constant, ZerosOf(tensor));
+    ANEMONE_ASSIGN_OR_FAIL(*this, Tensor constant, ZerosOf(tensor));
     if (tensor.value && !tensor.in_engine_order && dims.d() > 1 && dims.c() > 1 &&
         IsEngineConstant(constant.type())) {
       constant = WithDepthMoved(constant);
     }
     operands_[i] = AddConstant(std::move(constant), dims);
   } else {
-    ANEMONE_ASSIGN_OR_RETURN(Format format, FormatOf(tensor));
+    ANEMONE_ASSIGN_OR_FAIL(*this, Format format, FormatOf(tensor));
     operands_[i] = AddInput(tensor.name, dims, format);
   }
   return *operands_[i];
 }
 
-absl::StatusOr<Operand> MilContext::Aligned(size_t i, absl::Span<const int64_t> shape) {
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, In(i));
+Operand MilContext::Aligned(size_t i, absl::Span<const int64_t> shape) {
+  const Operand x = In(i);
   const std::vector<int64_t>& own = ShapeOf(i);
   if (own.size() == shape.size()) return x;
   std::vector<int64_t> aligned(shape.size() - own.size(), 1);
@@ -290,7 +298,8 @@ absl::StatusOr<std::vector<int64_t>> MilContext::Ints(absl::string_view key,
 
 absl::StatusOr<int> MilContext::AxisAt(absl::string_view key, int64_t fallback) {
   ANEMONE_ASSIGN_OR_RETURN(int64_t axis, Int(key, fallback));
-  ANEMONE_RETURN_IF_ERROR(In(0).status());
+  In(0);
+  ANEMONE_RETURN_IF_ERROR(status());
   if (axis < -rank(0) || axis >= rank(0)) {
     return absl::InvalidArgumentError(
         absl::StrCat(call_.op, ", attribute '", key, "': no axis ", axis, " in the argument"));
@@ -299,6 +308,7 @@ absl::StatusOr<int> MilContext::AxisAt(absl::string_view key, int64_t fallback) 
 }
 
 absl::Status MilContext::Out(const Operand& from, absl::Span<const int64_t> shape) {
+  ANEMONE_RETURN_IF_ERROR(status());
   if (shape.size() > kMaxRank) return Refuse(rule::kReshapeRank);
   if (Dims want = PlaceShape(shape); DimsOf(from) != want) {
     return absl::InternalError(absl::StrCat(call_.op, ": made ",
@@ -345,15 +355,14 @@ absl::StatusOr<OperationVerdict> JudgeOperation(const MilCall& call, const Targe
   if (route == Route::kMil && !target.mil_route()) {
     status = c.Refuse(rule::kMilRoute);
   } else if (kind != nullptr) {
-    absl::StatusOr<Operand> unit = BuildUnit(*kind, call, c);
-    status = unit.status();
-    if (unit.ok()) c.AddOutput("y", *unit);
+    c.AddOutput("y", BuildUnit(*kind, call, c));
   } else {
     status = CheckArguments(c, call);
     if (status.ok()) status = operation->build(c);
-    if (status.ok()) status = c.CheckOutputType();
+    if (status.ok() && c.ok()) status = c.CheckOutputType();
     if (status.ok()) status = c.NoneLeft();
   }
+  if (!c.ok()) status = c.status();  // the first error
   answer.rewritten = c.rewritten();
   if (c.refusal()) {
     answer.verdict = *c.refusal();

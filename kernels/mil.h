@@ -68,17 +68,15 @@ class MilContext : public NetworkBuilder {
   bool rewrites() const { return rewrites_; }
 
   size_t arguments() const { return call_.arguments.size(); }
-  const std::vector<int64_t>& ShapeOf(size_t i) const {
-    seen_.insert(i);
-    return call_.arguments[i].shape;
-  }
-  int rank(size_t i) const { return static_cast<int>(ShapeOf(i).size()); }
+  // If there is no such argument, the builder fails, and the shape is ones.
+  const std::vector<int64_t>& ShapeOf(size_t i);
+  int rank(size_t i) { return static_cast<int>(ShapeOf(i).size()); }
 
-  // Argument `i`, a port or a constant, laid out by PlaceShape. kInvalidArgument if it is not
-  // there.
-  absl::StatusOr<Operand> In(size_t i);
-  // The same, its axes those of a rank as high as `shape`'s, ones put in front.
-  absl::StatusOr<Operand> Aligned(size_t i, absl::Span<const int64_t> shape);
+  // Argument `i`, a port or a constant, laid out by PlaceShape. If there is no such argument, the
+  // builder fails with kInvalidArgument.
+  Operand In(size_t i);
+  // The same with ones put in front of its axes, so that its rank is that of `shape`.
+  Operand Aligned(size_t i, absl::Span<const int64_t> shape);
   // What the arguments are broadcast to. kInvalidArgument if they do not go together.
   absl::StatusOr<std::vector<int64_t>> CommonShape();
   // A constant named `name`, among the attributes or the arguments.
@@ -116,7 +114,7 @@ class MilContext : public NetworkBuilder {
   bool rewritten_ = false;
   std::vector<std::optional<Operand>> operands_;  // by argument
   std::set<std::string, std::less<>> read_;       // attributes
-  mutable std::set<size_t> seen_;  // arguments whose shape or elements were asked for
+  std::set<size_t> seen_;  // arguments whose shape or elements were asked for
 };
 
 struct MilOperation {

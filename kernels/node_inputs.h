@@ -52,7 +52,8 @@ inline absl::StatusOr<std::vector<int64_t>> ConstantIntegers(LowerContext& c, co
   if (!HasInput(node, i)) return fallback;
   const Tensor* constant = c.view().Constant(node.inputs[i]);
   if (constant == nullptr) {
-    ANEMONE_RETURN_IF_ERROR(c.In(node.inputs[i]).status());
+    c.In(node.inputs[i]);
+    ANEMONE_RETURN_IF_ERROR(c.status());
     return c.NotLowered("parameters that are no integers");
   }
   // A fill of any size is a few bytes in a file.

@@ -56,6 +56,7 @@ absl::StatusOr<Cover> Try(const Lowering& row, const Match& match, const GraphVi
   }
   LowerContext context(view, *options.target, options.route, integers.held);
   absl::Status status = row.lower(match, context);
+  if (!context.ok()) status = context.status();  // the first error
   if (context.refusal()) {
     cover.verdict = *context.refusal();
   } else if (absl::IsUnimplemented(status) || absl::IsInternal(status)) {

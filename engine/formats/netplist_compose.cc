@@ -1,3 +1,4 @@
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +12,24 @@
 namespace anemone {
 namespace {
 
+// What the unit is composed of, as a network of its own; nullopt if its kind knows no way.
+std::optional<Network> ComposedAlone(const Network& network, const Unit& unit,
+                                     const Target& target) {
+  if (!unit.kind->spell.compose) return std::nullopt;
+  NetworkBuilder c(target, Route::kNetplist);
+  Unit alone = unit;
+  for (Operand& operand : alone.bottoms) {
+    const Bottom bottom = network.BottomOf(operand);
+    operand = bottom.is_constant() ? c.AddConstant(*bottom.constant, bottom.dims)
+                                   : c.AddInput("", bottom.dims, bottom.format);
+  }
+  for (Tensor& weight : alone.weights) {  // whatever they hold
+    if (auto zeros = ZeroFill(weight.type(), weight.dims()); zeros.ok()) weight = *std::move(zeros);
+  }
+  if (!unit.kind->spell.compose(alone.params.get(), alone, c) || !c.ok()) return std::nullopt;
+  return c.TakeNetwork();
+}
+
 // Copies a network unit by unit; what has no form is composed, if its kind knows how.
 class Composer {
  public:
@@ -20,9 +39,9 @@ class Composer {
     for (const InputPort& port : from_.inputs) c_.AddInput(port.name, port.dims, port.format);
     for (const Constant& constant : from_.constants) c_.AddConstant(constant.tensor, constant.dims);
     for (const Unit& unit : from_.units) {
-      ANEMONE_ASSIGN_OR_RETURN(Operand made, Copy(unit, least));
-      made_.push_back(made);
+      made_.push_back(Copy(unit, least));
     }
+    ANEMONE_RETURN_IF_ERROR(c_.status());
     for (const OutputPort& port : from_.outputs) c_.AddOutput(port.name, Moved(port.from));
     Network network = c_.TakeNetwork();
     for (size_t i = 0; i < names_.size(); ++i) network.units[i].name = std::move(names_[i]);
@@ -34,20 +53,20 @@ class Composer {
     return operand.source == Operand::Source::kUnit ? made_[operand.index] : operand;
   }
 
-  absl::StatusOr<Operand> Copy(const Unit& unit, FormStatus least) {
+  Operand Copy(const Unit& unit, FormStatus least) {
     Unit moved = unit;
     for (Operand& operand : moved.bottoms) operand = Moved(operand);
-    absl::StatusOr<Operand> made = absl::UnimplementedError("");
-    if (FormOf(unit, from_.BottomsOf(unit)).status < least)
+    std::optional<Operand> made;
+    if (FormOf(unit, from_.BottomsOf(unit)).status < least &&
+        ComposedAlone(from_, unit, c_.target())) {
       made = unit.kind->spell.compose(moved.params.get(), moved, c_);
-    if (absl::IsUnimplemented(made.status())) {
-      made = c_.AddUnit(*moved.kind, moved.params, moved.bottoms, moved.weights);
     }
+    if (!made) made = c_.AddUnit(*moved.kind, moved.params, moved.bottoms, moved.weights);
     while (names_.size() < c_.network().units.size()) {
       const bool is_last = names_.size() + 1 == c_.network().units.size();
       names_.push_back(is_last ? unit.name : absl::StrCat(unit.name, "#", names_.size()));
     }
-    return made;
+    return *made;
   }
 
   const Network& from_;
@@ -60,21 +79,12 @@ class Composer {
 
 UnitForm ComposedForm(const Network& network, const Unit& unit, const Target& target) {
   UnitForm own = FormOf(unit, network.BottomsOf(unit));
-  if (own.status == FormStatus::kKnown || !unit.kind->spell.compose) return own;
-  NetworkBuilder c(target, Route::kNetplist);
-  Unit alone = unit;
-  for (Operand& operand : alone.bottoms) {
-    const Bottom bottom = network.BottomOf(operand);
-    operand = bottom.is_constant() ? c.AddConstant(*bottom.constant, bottom.dims)
-                                   : c.AddInput("", bottom.dims, bottom.format);
-  }
-  for (Tensor& weight : alone.weights) {  // whatever they hold
-    if (auto zeros = ZeroFill(weight.type(), weight.dims()); zeros.ok()) weight = *std::move(zeros);
-  }
-  if (!unit.kind->spell.compose(alone.params.get(), alone, c).ok()) return own;
+  if (own.status == FormStatus::kKnown) return own;
+  const std::optional<Network> parts = ComposedAlone(network, unit, target);
+  if (!parts) return own;
   UnitForm least;
-  for (const Unit& part : c.network().units) {
-    UnitForm form = FormOf(part, c.network().BottomsOf(part));
+  for (const Unit& part : parts->units) {
+    UnitForm form = FormOf(part, parts->BottomsOf(part));
     if (form.status < least.status) least = std::move(form);
   }
   return least;

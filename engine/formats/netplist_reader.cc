@@ -150,7 +150,7 @@ class Reader {
     std::vector<Tensor> weights;
     if (keys.contains("KernelIndex") && !operands.empty()) {
       ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> dims,
-                               kind->KernelDims(keys, c_.network().BottomsOf(operands)));
+                               kind->KernelDims(keys, c_.BottomsOf(operands)));
       ANEMONE_ASSIGN_OR_RETURN(int64_t file, ValueAt<int64_t>(keys, "KernelIndex"));
       ANEMONE_ASSIGN_OR_RETURN(int64_t offset, ValueAt<int64_t>(keys, "KernelOffset"));
       if (!dims.empty()) {
@@ -159,8 +159,9 @@ class Reader {
         weights.push_back(std::move(kernel));
       }
     }
-    ANEMONE_ASSIGN_OR_RETURN(Operand made, AddAuthoredUnit(c_, *kind, keys, std::move(operands),
-                                                           std::move(weights), name));
+    const Operand made =
+        AddAuthoredUnit(c_, *kind, keys, std::move(operands), std::move(weights), name);
+    ANEMONE_RETURN_IF_ERROR(c_.status());
     return Name(name, made);
   }
 

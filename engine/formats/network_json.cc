@@ -142,9 +142,8 @@ class Reader {
     Json params = json.contains("params") ? json["params"] : Json::object();
     if (!params.is_object()) return Wanted("an object at 'params'");
     ANEMONE_ASSIGN_OR_RETURN(std::string name, ValueAt<std::string>(json, "name"));
-    return AddAuthoredUnit(c_, *kind, params, std::move(bottoms), std::move(weights),
-                           std::move(name))
-        .status();
+    AddAuthoredUnit(c_, *kind, params, std::move(bottoms), std::move(weights), std::move(name));
+    return c_.status();
   }
 
   const UnitKind* (*find_kind_)(absl::string_view);

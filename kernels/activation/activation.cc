@@ -24,29 +24,29 @@ absl::Status LowerHardSigmoid(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(float alpha, a.Float("alpha", 0.2f));
   ANEMONE_ASSIGN_OR_RETURN(float beta, a.Float("beta", 0.5f));
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(x, HardSigmoid(c, x, alpha, beta));
+  Operand x = c.In(node.inputs[0]);
+  x = HardSigmoid(c, x, alpha, beta);
   return c.Out(node.outputs[0], x);
 }
 
 absl::Status LowerHardSwish(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(x, HardSwish(c, x));
+  Operand x = c.In(node.inputs[0]);
+  x = HardSwish(c, x);
   return c.Out(node.outputs[0], x);
 }
 
 absl::Status LowerSoftplus(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(x, Softplus(c, x));
+  Operand x = c.In(node.inputs[0]);
+  x = Softplus(c, x);
   return c.Out(node.outputs[0], x);
 }
 
 absl::Status LowerSoftsign(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(x, Softsign(c, x));
+  Operand x = c.In(node.inputs[0]);
+  x = Softsign(c, x);
   return c.Out(node.outputs[0], x);
 }
 
@@ -54,14 +54,14 @@ absl::Status LowerSoftsign(const Match& match, LowerContext& c) {
 // factor is 1 in fp16, so x is limited there, before n * n overflows. Relative error below 4e-3.
 absl::Status LowerMish(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(Operand n, Combined(c, ElementWiseType::kMin, x, ScalarConstant(c, 5)));
-  ANEMONE_ASSIGN_OR_RETURN(n, Activated(c, NeuronType::kExp, n));
-  ANEMONE_ASSIGN_OR_RETURN(Operand m, Scaled(c, n, 1, 2));
-  ANEMONE_ASSIGN_OR_RETURN(m, Combined(c, ElementWiseType::kMult, n, m));
-  ANEMONE_ASSIGN_OR_RETURN(Operand below, Scaled(c, m, 1, 2));
-  ANEMONE_ASSIGN_OR_RETURN(Operand factor, Combined(c, ElementWiseType::kDiv, m, below));
-  ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kMult, x, factor));
+  Operand x = c.In(node.inputs[0]);
+  Operand n = Combined(c, ElementWiseType::kMin, x, ScalarConstant(c, 5));
+  n = Activated(c, NeuronType::kExp, n);
+  Operand m = Scaled(c, n, 1, 2);
+  m = Combined(c, ElementWiseType::kMult, n, m);
+  Operand below = Scaled(c, m, 1, 2);
+  Operand factor = Combined(c, ElementWiseType::kDiv, m, below);
+  x = Combined(c, ElementWiseType::kMult, x, factor);
   return c.Out(node.outputs[0], x);
 }
 
@@ -72,10 +72,10 @@ absl::Status LowerCelu(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(float alpha, a.Float("alpha", 1.0f));
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
   if (!(alpha > 0)) return c.NotLowered("Celu whose alpha is not positive");
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(x, Scaled(c, x, 1.0 / alpha, 0));
-  ANEMONE_ASSIGN_OR_RETURN(x, Activated(c, NeuronType::kELU, x, 1));
-  ANEMONE_ASSIGN_OR_RETURN(x, Scaled(c, x, alpha, 0));
+  Operand x = c.In(node.inputs[0]);
+  x = Scaled(c, x, 1.0 / alpha, 0);
+  x = Activated(c, NeuronType::kELU, x, 1);
+  x = Scaled(c, x, alpha, 0);
   return c.Out(node.outputs[0], x);
 }
 
@@ -86,9 +86,9 @@ absl::Status LowerSelu(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(float alpha, a.Float("alpha", 1.67326319217681884765625f));
   ANEMONE_ASSIGN_OR_RETURN(float gamma, a.Float("gamma", 1.05070102214813232421875f));
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(x, Activated(c, NeuronType::kELU, x, alpha));
-  ANEMONE_ASSIGN_OR_RETURN(x, Scaled(c, x, gamma, 0));
+  Operand x = c.In(node.inputs[0]);
+  x = Activated(c, NeuronType::kELU, x, alpha);
+  x = Scaled(c, x, gamma, 0);
   return c.Out(node.outputs[0], x);
 }
 
@@ -97,8 +97,8 @@ absl::Status LowerThresholdedRelu(const Match& match, LowerContext& c) {
   Attributes a(node);
   ANEMONE_ASSIGN_OR_RETURN(float alpha, a.Float("alpha", 1.0f));
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(x, ThresholdedRelu(c, x, alpha));
+  Operand x = c.In(node.inputs[0]);
+  x = ThresholdedRelu(c, x, alpha);
   return c.Out(node.outputs[0], x);
 }
 
@@ -110,16 +110,15 @@ absl::Status LowerShrink(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(float lambda, a.Float("lambd", 0.5f));
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
   if (!(lambda >= 0)) return c.NotLowered("Shrink whose two sides overlap");
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(Operand outside, Absolute(c, x));
-  ANEMONE_ASSIGN_OR_RETURN(
-      outside, Combined(c, ElementWiseType::kGreaterThan, outside, ScalarConstant(c, lambda)));
+  Operand x = c.In(node.inputs[0]);
+  Operand outside = Absolute(c, x);
+  outside = Combined(c, ElementWiseType::kGreaterThan, outside, ScalarConstant(c, lambda));
   if (bias != 0) {
-    ANEMONE_ASSIGN_OR_RETURN(Operand towards, Activated(c, NeuronType::kSign, x));
-    ANEMONE_ASSIGN_OR_RETURN(towards, Scaled(c, towards, bias, 0));
-    ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kSub, x, towards));
+    Operand towards = Activated(c, NeuronType::kSign, x);
+    towards = Scaled(c, towards, bias, 0);
+    x = Combined(c, ElementWiseType::kSub, x, towards);
   }
-  ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kMult, x, outside));
+  x = Combined(c, ElementWiseType::kMult, x, outside);
   return c.Out(node.outputs[0], x);
 }
 
@@ -128,14 +127,13 @@ absl::Status LowerPRelu(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
   if (c.route() == Route::kMil && shape.size() < 3) return c.Refuse(rule::kPreluRank);
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  Operand x = c.In(node.inputs[0]);
   if (std::optional<double> slope = c.view().Scalar(node.inputs[1])) {
-    ANEMONE_ASSIGN_OR_RETURN(x,
-                             Activated(c, NeuronType::kLeakyReLU, x, static_cast<float>(*slope)));
+    x = Activated(c, NeuronType::kLeakyReLU, x, static_cast<float>(*slope));
     return c.Out(node.outputs[0], x);
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand slope, AlignedOperand(c, node.inputs[1], shape));
-  ANEMONE_ASSIGN_OR_RETURN(x, PRelu(c, x, slope));
+  Operand slope = AlignedOperand(c, node.inputs[1], shape);
+  x = PRelu(c, x, slope);
   return c.Out(node.outputs[0], x);
 }
 
@@ -350,28 +348,28 @@ bool MatchGelu(const GraphView& view, const Node& anchor, Match& match) {
 
 // The value a pattern gates; its result has the same shape, or a number among the factors repeats
 // it.
-absl::StatusOr<Operand> GatedOperand(const Match& match, LowerContext& c) {
-  ANEMONE_ASSIGN_OR_RETURN(auto shape, c.ShapeOf(c.anchor(match).outputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, AlignedOperand(c, match.values[0], shape));
+Operand GatedOperand(const Match& match, LowerContext& c) {
+  ANEMONE_ASSIGN_OR_FAIL(c, auto shape, c.ShapeOf(c.anchor(match).outputs[0]));
+  Operand x = AlignedOperand(c, match.values[0], shape);
   if (c.DimsOf(x) != PlaceShape(shape)) return c.NotLowered("a number that repeats its operand");
   return x;
 }
 
 absl::Status LowerSiluPattern(const Match& match, LowerContext& c) {
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, GatedOperand(match, c));
-  ANEMONE_ASSIGN_OR_RETURN(x, Activated(c, NeuronType::kSwish, x));
+  Operand x = GatedOperand(match, c);
+  x = Activated(c, NeuronType::kSwish, x);
   return c.Out(c.anchor(match).outputs[0], x);
 }
 
 absl::Status LowerHardSwishPattern(const Match& match, LowerContext& c) {
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, GatedOperand(match, c));
-  ANEMONE_ASSIGN_OR_RETURN(x, HardSwish(c, x));
+  Operand x = GatedOperand(match, c);
+  x = HardSwish(c, x);
   return c.Out(c.anchor(match).outputs[0], x);
 }
 
 absl::Status LowerGeluPattern(const Match& match, LowerContext& c) {
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, GatedOperand(match, c));
-  ANEMONE_ASSIGN_OR_RETURN(x, Activated(c, NeuronType::kGELU, x));
+  Operand x = GatedOperand(match, c);
+  x = Activated(c, NeuronType::kGELU, x);
   return c.Out(c.anchor(match).outputs[0], x);
 }
 
@@ -395,41 +393,39 @@ constexpr Lowering kLowerings[] = {
 
 }  // namespace
 
-absl::StatusOr<Operand> HardSigmoid(NetworkBuilder& c, Operand x, double scale, double bias) {
-  ANEMONE_ASSIGN_OR_RETURN(x, Scaled(c, x, scale, bias));
+Operand HardSigmoid(NetworkBuilder& c, Operand x, double scale, double bias) {
+  x = Scaled(c, x, scale, bias);
   return Activated(c, NeuronType::kClampedReLU, x, 0, 1);
 }
 
-absl::StatusOr<Operand> HardSwish(NetworkBuilder& c, const Operand& x) {
-  ANEMONE_ASSIGN_OR_RETURN(Operand gate, HardSigmoid(c, x, 1.0 / 6, 0.5));
+Operand HardSwish(NetworkBuilder& c, const Operand& x) {
+  Operand gate = HardSigmoid(c, x, 1.0 / 6, 0.5);
   return Combined(c, ElementWiseType::kMult, x, gate);
 }
 
-absl::StatusOr<Operand> Softplus(NetworkBuilder& c, Operand x) {
-  ANEMONE_ASSIGN_OR_RETURN(Operand tail, Absolute(c, x));
-  ANEMONE_ASSIGN_OR_RETURN(tail, Activated(c, NeuronType::kSigmoidHighPrecision, tail));
-  ANEMONE_ASSIGN_OR_RETURN(tail, NaturalLog(c, tail));
-  ANEMONE_ASSIGN_OR_RETURN(x, Activated(c, NeuronType::kReLU, x));
+Operand Softplus(NetworkBuilder& c, Operand x) {
+  Operand tail = Absolute(c, x);
+  tail = Activated(c, NeuronType::kSigmoidHighPrecision, tail);
+  tail = NaturalLog(c, tail);
+  x = Activated(c, NeuronType::kReLU, x);
   return Combined(c, ElementWiseType::kSub, x, tail);
 }
 
-absl::StatusOr<Operand> Softsign(NetworkBuilder& c, const Operand& x) {
-  ANEMONE_ASSIGN_OR_RETURN(Operand below, Absolute(c, x));
-  ANEMONE_ASSIGN_OR_RETURN(below, Scaled(c, below, 1, 1));
+Operand Softsign(NetworkBuilder& c, const Operand& x) {
+  Operand below = Absolute(c, x);
+  below = Scaled(c, below, 1, 1);
   return Combined(c, ElementWiseType::kDiv, x, below);
 }
 
-absl::StatusOr<Operand> ThresholdedRelu(NetworkBuilder& c, const Operand& x, float alpha) {
-  ANEMONE_ASSIGN_OR_RETURN(Operand above,
-                           Combined(c, ElementWiseType::kGreaterThan, x, ScalarConstant(c, alpha)));
+Operand ThresholdedRelu(NetworkBuilder& c, const Operand& x, float alpha) {
+  Operand above = Combined(c, ElementWiseType::kGreaterThan, x, ScalarConstant(c, alpha));
   return Combined(c, ElementWiseType::kMult, x, above);
 }
 
-absl::StatusOr<Operand> PRelu(NetworkBuilder& c, Operand x, const Operand& slopes) {
-  ANEMONE_ASSIGN_OR_RETURN(Operand below,
-                           Combined(c, ElementWiseType::kMin, x, ScalarConstant(c, 0)));
-  ANEMONE_ASSIGN_OR_RETURN(below, Combined(c, ElementWiseType::kMult, below, slopes));
-  ANEMONE_ASSIGN_OR_RETURN(x, Activated(c, NeuronType::kReLU, x));
+Operand PRelu(NetworkBuilder& c, Operand x, const Operand& slopes) {
+  Operand below = Combined(c, ElementWiseType::kMin, x, ScalarConstant(c, 0));
+  below = Combined(c, ElementWiseType::kMult, below, slopes);
+  x = Activated(c, NeuronType::kReLU, x);
   return Combined(c, ElementWiseType::kAdd, x, below);
 }
 

@@ -7,24 +7,24 @@
 namespace anemone {
 
 // clamp(x * scale + bias, 0, 1), as netplist.md composes it.
-absl::StatusOr<Operand> HardSigmoid(NetworkBuilder& c, Operand x, double scale, double bias);
+Operand HardSigmoid(NetworkBuilder& c, Operand x, double scale, double bias);
 
 // x * clamp(x / 6 + 0.5, 0, 1): the gate is within an ulp, which is 2^-11.
-absl::StatusOr<Operand> HardSwish(NetworkBuilder& c, const Operand& x);
+Operand HardSwish(NetworkBuilder& c, const Operand& x);
 
 // max(x, 0) - ln(sigmoid(|x|)): nothing overflows, where the engine's own log(1 + exp(x)) falls to
 // 0 from 10.4 on (numerics.json ew-softplus). Absolute error below 1e-3.
-absl::StatusOr<Operand> Softplus(NetworkBuilder& c, Operand x);
+Operand Softplus(NetworkBuilder& c, Operand x);
 
 // x / (1 + |x|).
-absl::StatusOr<Operand> Softsign(NetworkBuilder& c, const Operand& x);
+Operand Softsign(NetworkBuilder& c, const Operand& x);
 
 // x * (x > alpha), as netplist.md composes it.
-absl::StatusOr<Operand> ThresholdedRelu(NetworkBuilder& c, const Operand& x, float alpha);
+Operand ThresholdedRelu(NetworkBuilder& c, const Operand& x, float alpha);
 
 // max(x, 0) + slope * min(x, 0), the same numbers as the engine's own mode, whose netplist form is
 // not known. `slopes` are repeated to x.
-absl::StatusOr<Operand> PRelu(NetworkBuilder& c, Operand x, const Operand& slopes);
+Operand PRelu(NetworkBuilder& c, Operand x, const Operand& slopes);
 
 }  // namespace anemone
 

@@ -23,44 +23,44 @@ namespace {
 struct Numbers {
   float alpha = 0, beta = 0;
 };
-using ByNumbers = absl::StatusOr<Operand> (*)(NetworkBuilder&, Operand x, Numbers);
+using ByNumbers = Operand (*)(NetworkBuilder&, Operand x, Numbers);
 
-absl::StatusOr<Operand> Relu6(NetworkBuilder& c, Operand x, Numbers) {
+Operand Relu6(NetworkBuilder& c, Operand x, Numbers) {
   return Activated(c, NeuronType::kClampedReLU, x, 0, 6);
 }
 
 // min(beta, x), below 0 min(beta, alpha * x).
-absl::StatusOr<Operand> ClampedRelu(NetworkBuilder& c, Operand x, Numbers n) {
-  ANEMONE_ASSIGN_OR_RETURN(x, Activated(c, NeuronType::kLeakyReLU, x, n.alpha));
+Operand ClampedRelu(NetworkBuilder& c, Operand x, Numbers n) {
+  x = Activated(c, NeuronType::kLeakyReLU, x, n.alpha);
   return Combined(c, ElementWiseType::kMin, x, ScalarConstant(c, n.beta));
 }
 
-absl::StatusOr<Operand> Thresholded(NetworkBuilder& c, Operand x, Numbers n) {
+Operand Thresholded(NetworkBuilder& c, Operand x, Numbers n) {
   return ThresholdedRelu(c, x, n.alpha);
 }
 
 // max(x, alpha).
-absl::StatusOr<Operand> Threshold(NetworkBuilder& c, Operand x, Numbers n) {
+Operand Threshold(NetworkBuilder& c, Operand x, Numbers n) {
   return Combined(c, ElementWiseType::kMax, x, ScalarConstant(c, n.alpha));
 }
 
-absl::StatusOr<Operand> SigmoidHard(NetworkBuilder& c, Operand x, Numbers n) {
+Operand SigmoidHard(NetworkBuilder& c, Operand x, Numbers n) {
   return HardSigmoid(c, x, n.alpha, n.beta);
 }
 
 // alpha * tanh(beta * x).
-absl::StatusOr<Operand> ScaledTanh(NetworkBuilder& c, Operand x, Numbers n) {
-  ANEMONE_ASSIGN_OR_RETURN(x, Scaled(c, x, n.beta, 0));
-  ANEMONE_ASSIGN_OR_RETURN(x, Activated(c, NeuronType::kTanh, x));
+Operand ScaledTanh(NetworkBuilder& c, Operand x, Numbers n) {
+  x = Scaled(c, x, n.beta, 0);
+  x = Activated(c, NeuronType::kTanh, x);
   return Scaled(c, x, n.alpha, 0);
 }
 
 // A converted one is the engine's own.
-absl::StatusOr<Operand> SoftplusOf(NetworkBuilder& c, Operand x, Numbers) {
+Operand SoftplusOf(NetworkBuilder& c, Operand x, Numbers) {
   return c.route() == Route::kMil ? Activated(c, NeuronType::kSoftplus, x) : Softplus(c, x);
 }
 
-absl::StatusOr<Operand> SoftsignOf(NetworkBuilder& c, Operand x, Numbers) { return Softsign(c, x); }
+Operand SoftsignOf(NetworkBuilder& c, Operand x, Numbers) { return Softsign(c, x); }
 
 constexpr struct {
   const char* op;
@@ -87,9 +87,8 @@ absl::Status BuildByNumbers(MilContext& c) {
   if (row.numbers > 1) {
     ANEMONE_ASSIGN_OR_RETURN(n.beta, c.Number("beta", n.beta));
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
-  ANEMONE_ASSIGN_OR_RETURN(x, row.build(c, x, n));
-  return c.Out(x, c.ShapeOf(0));
+  Operand x = c.In(0);
+  return c.Out(row.build(c, x, n), c.ShapeOf(0));
 }
 
 // A parameter with one value for each channel of argument 0, its second axis; or one for all, where
@@ -125,25 +124,25 @@ absl::StatusOr<PerChannel> ReadPerChannel(MilContext& c, absl::string_view name,
 
 // One slope is a LeakyReLU.
 absl::Status BuildPRelu(MilContext& c) {
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  Operand x = c.In(0);
   if (c.route() == Route::kMil && c.rank(0) < 3) return c.Refuse(rule::kPreluRank);
   ANEMONE_ASSIGN_OR_RETURN(PerChannel slope, ReadPerChannel(c, "alpha", 1));
   if (slope.number) {
-    ANEMONE_ASSIGN_OR_RETURN(x, Activated(c, NeuronType::kLeakyReLU, x, *slope.number));
+    x = Activated(c, NeuronType::kLeakyReLU, x, *slope.number);
   } else {
-    ANEMONE_ASSIGN_OR_RETURN(x, PRelu(c, x, slope.operand));
+    x = PRelu(c, x, slope.operand);
   }
   return c.Out(x, c.ShapeOf(0));
 }
 
 // alpha * softplus(beta * x).
 absl::Status BuildParametricSoftplus(MilContext& c) {
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  Operand x = c.In(0);
   ANEMONE_ASSIGN_OR_RETURN(PerChannel alpha, ReadPerChannel(c, "alpha", 1));
   ANEMONE_ASSIGN_OR_RETURN(PerChannel beta, ReadPerChannel(c, "beta", 2));
-  ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kMult, x, beta.operand));
-  ANEMONE_ASSIGN_OR_RETURN(x, Softplus(c, x));
-  ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kMult, x, alpha.operand));
+  x = Combined(c, ElementWiseType::kMult, x, beta.operand);
+  x = Softplus(c, x);
+  x = Combined(c, ElementWiseType::kMult, x, alpha.operand);
   return c.Out(x, c.ShapeOf(0));
 }
 

@@ -284,8 +284,8 @@ absl::Status LowerPlain(const Match& match, LowerContext& c) {
   Attributes a(node);
   a.Ignore("approximate");
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(x, Activated(c, plain.type, x));
+  Operand x = c.In(node.inputs[0]);
+  x = Activated(c, plain.type, x);
   return c.Out(node.outputs[0], x);
 }
 
@@ -296,16 +296,15 @@ absl::Status LowerWithAlpha(const Match& match, LowerContext& c) {
   Attributes a(node);
   ANEMONE_ASSIGN_OR_RETURN(float alpha, a.Float("alpha", elu ? 1.0f : 0.01f));
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(x,
-                           Activated(c, elu ? NeuronType::kELU : NeuronType::kLeakyReLU, x, alpha));
+  Operand x = c.In(node.inputs[0]);
+  x = Activated(c, elu ? NeuronType::kELU : NeuronType::kLeakyReLU, x, alpha);
   return c.Out(node.outputs[0], x);
 }
 
 absl::Status LowerLog(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(x, NaturalLog(c, x));
+  Operand x = c.In(node.inputs[0]);
+  x = NaturalLog(c, x);
   return c.Out(node.outputs[0], x);
 }
 
@@ -322,14 +321,14 @@ Bound BoundOf(const GraphView& view, const Node& node, size_t i, float unbounded
   return {math::ToFloat(math::ToHalf(*value)), node.inputs[i]};
 }
 
-absl::StatusOr<Operand> Limited(LowerContext& c, const Operand& x, const Bound& bound,
-                                float unbounded, ElementWiseType type) {
+Operand Limited(LowerContext& c, const Operand& x, const Bound& bound, float unbounded,
+                ElementWiseType type) {
   if (bound.value == unbounded) return x;
   Operand limit;
   if (bound.value) {
     limit = ScalarConstant(c, *bound.value);
   } else {
-    ANEMONE_ASSIGN_OR_RETURN(limit, c.In(bound.input));
+    limit = c.In(bound.input);
   }
   return Combined(c, type, x, limit);
 }
@@ -340,15 +339,15 @@ absl::Status LowerClip(const Match& match, LowerContext& c) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   Bound low = BoundOf(c.view(), node, 1, -kInfinity);
   Bound high = BoundOf(c.view(), node, 2, kInfinity);
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  Operand x = c.In(node.inputs[0]);
   if (low.value == 0.0f && high.value == kInfinity) {
-    ANEMONE_ASSIGN_OR_RETURN(x, Activated(c, NeuronType::kReLU, x));
+    x = Activated(c, NeuronType::kReLU, x);
   } else if (low.value && high.value && std::isfinite(*low.value) && std::isfinite(*high.value) &&
              *low.value <= *high.value) {
-    ANEMONE_ASSIGN_OR_RETURN(x, Activated(c, NeuronType::kClampedReLU, x, *low.value, *high.value));
+    x = Activated(c, NeuronType::kClampedReLU, x, *low.value, *high.value);
   } else {
-    ANEMONE_ASSIGN_OR_RETURN(x, Limited(c, x, low, -kInfinity, ElementWiseType::kMax));
-    ANEMONE_ASSIGN_OR_RETURN(x, Limited(c, x, high, kInfinity, ElementWiseType::kMin));
+    x = Limited(c, x, low, -kInfinity, ElementWiseType::kMax);
+    x = Limited(c, x, high, kInfinity, ElementWiseType::kMin);
   }
   return c.Out(node.outputs[0], x);
 }
@@ -361,8 +360,8 @@ absl::Status BuildPlain(MilContext& c) {
   }
   c.Ignore("epsilon");  // of rsqrt and inverse
   c.Ignore("mode");     // of gelu
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
-  ANEMONE_ASSIGN_OR_RETURN(x, Activated(c, plain.type, x, parameter));
+  Operand x = c.In(0);
+  x = Activated(c, plain.type, x, parameter);
   return c.Out(x, c.ShapeOf(0));
 }
 
@@ -370,15 +369,15 @@ absl::Status BuildClip(MilContext& c) {
   constexpr float kLargest = 65504;
   ANEMONE_ASSIGN_OR_RETURN(float low, c.Number("alpha", -kLargest));
   ANEMONE_ASSIGN_OR_RETURN(float high, c.Number("beta", kLargest));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
-  ANEMONE_ASSIGN_OR_RETURN(x, Activated(c, NeuronType::kClampedReLU, x, low, high));
+  Operand x = c.In(0);
+  x = Activated(c, NeuronType::kClampedReLU, x, low, high);
   return c.Out(x, c.ShapeOf(0));
 }
 
 absl::Status BuildLog(MilContext& c) {
   c.Ignore("epsilon");
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
-  ANEMONE_ASSIGN_OR_RETURN(x, NaturalLog(c, x));
+  Operand x = c.In(0);
+  x = NaturalLog(c, x);
   return c.Out(x, c.ShapeOf(0));
 }
 
@@ -407,14 +406,13 @@ constexpr Lowering kLowerings[] = {
 
 }  // namespace
 
-absl::StatusOr<Operand> Activated(NetworkBuilder& c, NeuronType type, const Operand& x, float first,
-                                  float second) {
+Operand Activated(NetworkBuilder& c, NeuronType type, const Operand& x, float first, float second) {
   return c.Add(Kind(), NeuronParams{type, math::RoundToHalf(first), math::RoundToHalf(second)},
                {x});
 }
 
-absl::StatusOr<Operand> NaturalLog(NetworkBuilder& c, const Operand& x) {
-  ANEMONE_ASSIGN_OR_RETURN(Operand log2, Activated(c, NeuronType::kLog2, x));
+Operand NaturalLog(NetworkBuilder& c, const Operand& x) {
+  Operand log2 = Activated(c, NeuronType::kLog2, x);
   return Scaled(c, log2, 0.693147180559945, 0);
 }
 

@@ -41,12 +41,12 @@ enum class NeuronType : uint8_t {
 absl::Span<const char* const> NamesOf(NeuronType);
 
 // A Neuron unit over `x`. The parameters are rounded to fp16.
-absl::StatusOr<Operand> Activated(NetworkBuilder& c, NeuronType type, const Operand& x,
-                                  float first = 0, float second = 0);
+Operand Activated(NetworkBuilder& c, NeuronType type, const Operand& x, float first = 0,
+                  float second = 0);
 
 // ln(x) as the engine takes it: Log2, then a gain of ln 2. The engine's own ln(0) is -45440, which
 // is -65536 times fp16(ln 2) (numerics.json ew-log). Relative error below 1e-3.
-absl::StatusOr<Operand> NaturalLog(NetworkBuilder& c, const Operand& x);
+Operand NaturalLog(NetworkBuilder& c, const Operand& x);
 
 }  // namespace anemone
 

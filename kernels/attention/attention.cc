@@ -36,8 +36,8 @@ Sizes InOrder(const Sizes& shape, const std::vector<int>& axes) {
 }
 
 // A value of rank 4 at most with its axes in this order, on D, C, H, W.
-absl::StatusOr<Operand> Reordered(LowerContext& c, const Operand& x, const Sizes& shape,
-                                  const std::vector<int>& axes) {
+Operand Reordered(LowerContext& c, const Operand& x, const Sizes& shape,
+                  const std::vector<int>& axes) {
   const int first = kAxisCount - static_cast<int>(shape.size());
   Dims dims;
   Permutation order = {Axis::kN, Axis::kD, Axis::kC, Axis::kH, Axis::kW};
@@ -45,13 +45,13 @@ absl::StatusOr<Operand> Reordered(LowerContext& c, const Operand& x, const Sizes
     dims.extent[first + i] = shape[i];
     order[first + i] = static_cast<Axis>(first + axes[i]);
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand spread, Reshaped(c, x, dims));
+  Operand spread = Reshaped(c, x, dims);
   return Permuted(c, spread, order);
 }
 
 // (heads, sequence, elements) back as the result has them.
-absl::StatusOr<Operand> PutBack(LowerContext& c, const Operand& y, const Sizes& shape,
-                                const std::vector<int>& axes) {
+Operand PutBack(LowerContext& c, const Operand& y, const Sizes& shape,
+                const std::vector<int>& axes) {
   std::vector<int> back(axes.size());
   for (size_t i = 0; i < axes.size(); ++i) back[axes[i]] = static_cast<int>(i);
   return Reordered(c, y, InOrder(shape, axes), back);
@@ -121,8 +121,7 @@ std::optional<Sizes> Together(Sizes a, Sizes b) {
 }
 
 // Planes in C, of a stack that a product repeats to another: heads that queries share.
-absl::StatusOr<Operand> RepeatedTo(LowerContext& c, const Operand& x, Sizes stack,
-                                   const Sizes& whole) {
+Operand RepeatedTo(LowerContext& c, const Operand& x, Sizes stack, const Sizes& whole) {
   if (stack == whole) return x;
   if (whole.size() > 2) return c.NotLowered("attention with shared heads of so many axes");
   stack.insert(stack.begin(), whole.size() - stack.size(), 1);
@@ -130,7 +129,7 @@ absl::StatusOr<Operand> RepeatedTo(LowerContext& c, const Operand& x, Sizes stac
   for (size_t i = whole.size(); i-- > 0;) {
     if (stack[i] == whole[i]) continue;
     const bool each = i + 1 == whole.size();
-    ANEMONE_ASSIGN_OR_RETURN(y, Repeated(c, y, Axis::kC, whole[i], each));
+    y = Repeated(c, y, Axis::kC, whole[i], each);
   }
   return y;
 }
@@ -146,21 +145,20 @@ struct Stacked {
 absl::StatusOr<Stacked> Stack(LowerContext& c, ValueId value, const std::vector<int>& axes,
                               const Sizes& stack, bool is_transposed) {
   ANEMONE_ASSIGN_OR_RETURN(Sizes shape, c.ShapeOf(value));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(value));
+  Operand x = c.In(value);
   Sizes size = PlanesAsOne(InOrder(shape, axes));
   if (!axes.empty()) {
-    ANEMONE_ASSIGN_OR_RETURN(x, Reordered(c, x, shape, axes));
+    x = Reordered(c, x, shape, axes);
     shape = InOrder(shape, axes);
   }
-  ANEMONE_ASSIGN_OR_RETURN(
-      x, Relaid(c, x, static_cast<int>(shape.size()), {1, size[0], size[1], size[2]}));
-  ANEMONE_ASSIGN_OR_RETURN(x, RepeatedTo(c, x, StackOf(shape), stack));
+  x = Relaid(c, x, static_cast<int>(shape.size()), {1, size[0], size[1], size[2]});
+  x = RepeatedTo(c, x, StackOf(shape), stack);
   size[0] = c.DimsOf(x).c();
   return Stacked{x, size, is_transposed, {}};
 }
 
 absl::StatusOr<Stacked> StackedThird(LowerContext& c, const PackedHeads& packed, int64_t third) {
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, Unpacked(c, packed, third));
+  Operand x = Unpacked(c, packed, third);
   return Stacked{x, {packed.heads, c.DimsOf(x).h(), packed.dim}, /*is_transposed=*/false, {}};
 }
 
@@ -177,51 +175,48 @@ absl::Status ScaleByHead(LowerContext& c, const Attention& form, Stacked& query)
   for (int64_t plane : read) factors.push_back(values[scale.is_fill() ? 0 : plane]);
   const Operand factor =
       c.AddConstant(Tensor::Floats({planes}, factors), MakeDims(1, planes, 1, 1));
-  ANEMONE_ASSIGN_OR_RETURN(query.x, Combined(c, ElementWiseType::kMult, query.x, factor));
+  query.x = Combined(c, ElementWiseType::kMult, query.x, factor);
   return absl::OkStatus();
 }
 
 // One head of all images, which are in C.
-absl::StatusOr<Operand> HeadOf(LowerContext& c, Stacked& from, const Grouping& grouping,
-                               int64_t head) {
+Operand HeadOf(LowerContext& c, Stacked& from, const Grouping& grouping, int64_t head) {
   if (grouping.heads == 1) return from.x;
   auto made = from.heads.find(head);
   if (made == from.heads.end()) {
     const int64_t rows = from.size[1], columns = from.size[2];
     const Dims dims{{1, grouping.images, grouping.heads, rows, columns}};
-    ANEMONE_ASSIGN_OR_RETURN(Operand x, Reshaped(c, from.x, dims));
-    ANEMONE_ASSIGN_OR_RETURN(x, Sliced(c, x, Axis::kC, head, 1));
-    ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(1, grouping.images, rows, columns)));
+    Operand x = Reshaped(c, from.x, dims);
+    x = Sliced(c, x, Axis::kC, head, 1);
+    x = Reshaped(c, x, MakeDims(1, grouping.images, rows, columns));
     made = from.heads.emplace(head, x).first;
   }
   return made->second;
 }
 
 // A group's planes with its sequence in C and the planes in H.
-absl::StatusOr<Operand> Laid(LowerContext& c, Stacked& from, const Grouping& grouping,
-                             const Group& group) {
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, HeadOf(c, from, grouping, group.head));
-  ANEMONE_ASSIGN_OR_RETURN(x, Sliced(c, x, Axis::kC, group.first_image, group.images));
+Operand Laid(LowerContext& c, Stacked& from, const Grouping& grouping, const Group& group) {
+  Operand x = HeadOf(c, from, grouping, group.head);
+  x = Sliced(c, x, Axis::kC, group.first_image, group.images);
   return Permuted(
       c, x,
       {Axis::kN, Axis::kD, SequenceOf(from.is_transposed), Axis::kC, DimOf(from.is_transposed)});
 }
 
 // The result back with its planes in C.
-absl::StatusOr<Operand> Unlaid(LowerContext& c, const Operand& y, bool is_transposed) {
+Operand Unlaid(LowerContext& c, const Operand& y, bool is_transposed) {
   if (!is_transposed) return SwapAxes(c, y, Axis::kC, Axis::kH);
   return Permuted(c, y, {Axis::kN, Axis::kD, Axis::kH, Axis::kW, Axis::kC});
 }
 
 // In steps where there are many.
-absl::StatusOr<Operand> Joined(LowerContext& c, std::vector<Operand> parts, Axis axis) {
+Operand Joined(LowerContext& c, std::vector<Operand> parts, Axis axis) {
   while (parts.size() > 1) {
     std::vector<Operand> wider;
     for (size_t i = 0; i < parts.size(); i += kMostPieces) {
       const size_t end = std::min<size_t>(parts.size(), i + kMostPieces);
-      ANEMONE_ASSIGN_OR_RETURN(
-          wider.emplace_back(),
-          Concatenated(c, std::vector<Operand>(parts.begin() + i, parts.begin() + end), axis));
+      wider.emplace_back() =
+          Concatenated(c, std::vector<Operand>(parts.begin() + i, parts.begin() + end), axis);
     }
     parts = std::move(wider);
   }
@@ -229,18 +224,17 @@ absl::StatusOr<Operand> Joined(LowerContext& c, std::vector<Operand> parts, Axis
 }
 
 // The groups' results, planes in C, as images x heads.
-absl::StatusOr<Operand> Joined(LowerContext& c, const Grouping& grouping,
-                               const std::vector<Operand>& results) {
+Operand Joined(LowerContext& c, const Grouping& grouping, const std::vector<Operand>& results) {
   std::vector<std::vector<Operand>> by_head(grouping.heads);
   for (size_t i = 0; i < results.size(); ++i) {
     by_head[grouping.groups[i].head].push_back(results[i]);
   }
   std::vector<Operand> heads;
   for (std::vector<Operand>& images : by_head) {
-    ANEMONE_ASSIGN_OR_RETURN(Operand y, Joined(c, std::move(images), Axis::kC));
+    Operand y = Joined(c, std::move(images), Axis::kC);
     if (grouping.heads > 1) {
       const Dims dims = c.DimsOf(y);
-      ANEMONE_ASSIGN_OR_RETURN(y, Reshaped(c, y, Dims{{1, dims.c(), 1, dims.h(), dims.w()}}));
+      y = Reshaped(c, y, Dims{{1, dims.c(), 1, dims.h(), dims.w()}});
     }
     heads.push_back(y);
   }
@@ -300,23 +294,23 @@ absl::Status Lower(const Match& match, LowerContext& c) {
     if (c.route() == Route::kMil && !SdpaHasMilForm(in, q.back())) {
       return c.NotLowered("attention with a mask or a scale of its own on route mil");
     }
-    ANEMONE_ASSIGN_OR_RETURN(in.query, Laid(c, query, grouping, group));
-    ANEMONE_ASSIGN_OR_RETURN(in.key, Laid(c, key, grouping, group));
-    ANEMONE_ASSIGN_OR_RETURN(in.value, Laid(c, value, grouping, group));
-    ANEMONE_ASSIGN_OR_RETURN(Operand y, Attended(c, in));
+    in.query = Laid(c, query, grouping, group);
+    in.key = Laid(c, key, grouping, group);
+    in.value = Laid(c, value, grouping, group);
+    Operand y = Attended(c, in);
     if (mask.kept) {
-      ANEMONE_ASSIGN_OR_RETURN(y, Combined(c, ElementWiseType::kMult, y, *mask.kept));
+      y = Combined(c, ElementWiseType::kMult, y, *mask.kept);
     }
-    ANEMONE_ASSIGN_OR_RETURN(results.emplace_back(), Unlaid(c, y, form.v_is_transposed));
+    results.emplace_back() = Unlaid(c, y, form.v_is_transposed);
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, Joined(c, grouping, results));
+  Operand y = Joined(c, grouping, results);
   const Dims dims = c.DimsOf(results.front());
-  ANEMONE_ASSIGN_OR_RETURN(y, Reshaped(c, y, MakeDims(1, planes, dims.h(), dims.w())));
+  y = Reshaped(c, y, MakeDims(1, planes, dims.h(), dims.w()));
   if (form.y_axes.empty()) {
-    ANEMONE_ASSIGN_OR_RETURN(y, Relaid(c, y, 4, y_shape));
+    y = Relaid(c, y, 4, y_shape);
   } else {
-    ANEMONE_ASSIGN_OR_RETURN(y, PutBack(c, y, y_shape, form.y_axes));
-    ANEMONE_ASSIGN_OR_RETURN(y, Reshaped(c, y, PlaceShape(y_shape)));
+    y = PutBack(c, y, y_shape, form.y_axes);
+    y = Reshaped(c, y, PlaceShape(y_shape));
   }
   ANEMONE_RETURN_IF_ERROR(c.Out(anchor.outputs[0], y));
   c.CleanUp();  // an Einsum may have had the axes as the unit has them

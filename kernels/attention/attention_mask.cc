@@ -213,7 +213,7 @@ struct AttentionMasks::Sum {
       computed = x;
       return absl::OkStatus();
     }
-    ANEMONE_ASSIGN_OR_RETURN(computed, Combined(c, ElementWiseType::kAdd, computed, x));
+    computed = Combined(c, ElementWiseType::kAdd, computed, x);
     return absl::OkStatus();
   }
 
@@ -229,13 +229,11 @@ struct AttentionMasks::Sum {
     if (!fixed.is_zero()) ANEMONE_RETURN_IF_ERROR(Add(c, fixed.Plane(c)));
     out.mask = computed;
     if (clears || terms > 1) {
-      ANEMONE_ASSIGN_OR_RETURN(
-          out.mask, Combined(c, ElementWiseType::kMax, computed, ScalarConstant(c, kMasked)));
+      out.mask = Combined(c, ElementWiseType::kMax, computed, ScalarConstant(c, kMasked));
     }
     if (!clears) return out;
-    ANEMONE_ASSIGN_OR_RETURN(Operand best, Reduced(c, *out.mask, ReduceType::kMax, Axis::kW));
-    ANEMONE_ASSIGN_OR_RETURN(out.kept, Combined(c, ElementWiseType::kGreaterThan, best,
-                                                ScalarConstant(c, kMaskedBelow)));
+    Operand best = Reduced(c, *out.mask, ReduceType::kMax, Axis::kW);
+    out.kept = Combined(c, ElementWiseType::kGreaterThan, best, ScalarConstant(c, kMaskedBelow));
     return out;
   }
 };
@@ -243,18 +241,17 @@ struct AttentionMasks::Sum {
 namespace {
 
 // A plane of a computed value, rows on C and columns on W.
-absl::StatusOr<Operand> PlaneOf(LowerContext& c, ValueId value, int64_t plane) {
-  ANEMONE_ASSIGN_OR_RETURN(Sizes shape, c.ShapeOf(value));
+Operand PlaneOf(LowerContext& c, ValueId value, int64_t plane) {
+  ANEMONE_ASSIGN_OR_FAIL(c, Sizes shape, c.ShapeOf(value));
   const Extents e = ExtentsOf(shape);
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(value));
-  ANEMONE_ASSIGN_OR_RETURN(
-      x, Relaid(c, x, static_cast<int>(shape.size()), {1, e.planes, e.rows, e.columns}));
-  ANEMONE_ASSIGN_OR_RETURN(x, Sliced(c, x, Axis::kC, plane, 1));
+  Operand x = c.In(value);
+  x = Relaid(c, x, static_cast<int>(shape.size()), {1, e.planes, e.rows, e.columns});
+  x = Sliced(c, x, Axis::kC, plane, 1);
   return Reshaped(c, x, MakeDims(1, e.rows, 1, e.columns));
 }
 
 // What is added to the scores, of a plane of the mask's value.
-absl::StatusOr<Operand> Added(LowerContext& c, const AttentionMask& mask, const Operand& x) {
+Operand Added(LowerContext& c, const AttentionMask& mask, const Operand& x) {
   switch (mask.kind) {
     case AttentionMask::Kind::kAdded:
       return Scaled(c, x, mask.factor, 0);
@@ -312,8 +309,8 @@ absl::Status AttentionMasks::AddComputed(const AttentionMask& mask, Source& sour
                                   : std::isfinite(mask.number));
   auto made = source.made.find(plane);
   if (made == source.made.end()) {
-    ANEMONE_ASSIGN_OR_RETURN(Operand x, PlaneOf(c_, mask.value, plane));
-    ANEMONE_ASSIGN_OR_RETURN(x, Added(c_, mask, x));
+    Operand x = PlaneOf(c_, mask.value, plane);
+    x = Added(c_, mask, x);
     made = source.made.emplace(plane, x).first;
   }
   return sum.Add(c_, made->second);
@@ -325,7 +322,7 @@ absl::StatusOr<std::optional<Operand>> AttentionMasks::NotCleared(Source& source
   if (e.columns != 1) return c_.NotLowered("attention that clears single weights");
   const Tensor* constant = c_.view().Constant(source.value);
   if (constant == nullptr) {
-    ANEMONE_ASSIGN_OR_RETURN(Operand cleared, PlaneOf(c_, source.value, plane));
+    Operand cleared = PlaneOf(c_, source.value, plane);
     return Scaled(c_, cleared, -1, 1);
   }
   if (!IsEngineConstant(constant->type())) return c_.NotLowered("a condition of this type");

@@ -52,11 +52,11 @@ std::optional<PackedHeads> FindPackedHeads(const AttentionNodes& nodes, ValueId 
   return packed;
 }
 
-absl::StatusOr<Operand> Unpacked(LowerContext& c, const PackedHeads& packed, int64_t third) {
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(packed.value));
+Operand Unpacked(LowerContext& c, const PackedHeads& packed, int64_t third) {
+  Operand x = c.In(packed.value);
   const int64_t rows = c.DimsOf(x).c();
-  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(1, rows, 3 * packed.heads, packed.dim)));
-  ANEMONE_ASSIGN_OR_RETURN(x, Sliced(c, x, Axis::kH, third * packed.heads, packed.heads));
+  x = Reshaped(c, x, MakeDims(1, rows, 3 * packed.heads, packed.dim));
+  x = Sliced(c, x, Axis::kH, third * packed.heads, packed.heads);
   return SwapAxes(c, x, Axis::kC, Axis::kH);
 }
 

@@ -26,7 +26,7 @@ std::optional<PackedHeads> FindPackedHeads(const AttentionNodes& nodes, ValueId 
                                            ValueId v);
 
 // One third, heads x n x dim on C, H, W.
-absl::StatusOr<Operand> Unpacked(LowerContext& c, const PackedHeads& packed, int64_t third);
+Operand Unpacked(LowerContext& c, const PackedHeads& packed, int64_t third);
 
 }  // namespace anemone
 

@@ -344,8 +344,8 @@ const UnitKindOf<ConvParams>& Kind() {
 
 const UnitKindOf<ConvParams>& ConvUnit() { return Kind(); }
 
-absl::StatusOr<Operand> PointwiseConv(NetworkBuilder& c, const Operand& x, int64_t out_channels,
-                                      const Tensor& kernel, bool in_major, const Tensor* bias) {
+Operand PointwiseConv(NetworkBuilder& c, const Operand& x, int64_t out_channels,
+                      const Tensor& kernel, bool in_major, const Tensor* bias) {
   const int64_t in = c.DimsOf(x).c();
   std::vector<Tensor> weights = {
       kernel.Reshaped(in_major ? std::vector{in, out_channels}
@@ -355,7 +355,7 @@ absl::StatusOr<Operand> PointwiseConv(NetworkBuilder& c, const Operand& x, int64
                std::move(weights));
 }
 
-absl::StatusOr<Operand> Doubled(NetworkBuilder& c, const Operand& x, bool height, bool width) {
+Operand Doubled(NetworkBuilder& c, const Operand& x, bool height, bool width) {
   const int64_t channels = c.DimsOf(x).c();
   constexpr Along kTwice{.kernel = 2, .stride = 2};
   ConvParams p{.type = ConvType::kChannelWiseDeConv,

@@ -73,13 +73,13 @@ absl::StatusOr<ConvNode> ReadConvNode(const Node& node, LowerContext& c);
 
 // Every position of `x` times a 1x1 kernel, plus `bias` if not null: `out_channels` channels. The
 // kernel is stored (out, in), or (in, out) if `in_major`.
-absl::StatusOr<Operand> PointwiseConv(NetworkBuilder& c, const Operand& x, int64_t out_channels,
-                                      const Tensor& kernel, bool in_major, const Tensor* bias);
+Operand PointwiseConv(NetworkBuilder& c, const Operand& x, int64_t out_channels,
+                      const Tensor& kernel, bool in_major, const Tensor* bias);
 
 // Every element twice along the height, the width, or both: nearest upsampling by 2 as the
 // compiler's clients write it, a channelwise deconvolution whose kernel is all ones
 // (compiler_texts.json lowering_recipes, "nearest upsampling by 2^n").
-absl::StatusOr<Operand> Doubled(NetworkBuilder& c, const Operand& x, bool height, bool width);
+Operand Doubled(NetworkBuilder& c, const Operand& x, bool height, bool width);
 
 }  // namespace anemone
 

@@ -103,9 +103,9 @@ absl::Status WriteConvMil(const ConvParams& p, const Unit& unit, MilEmitter& e) 
 
 // A bias: added behind. A reader folds it into the convolution again (engine/clean_up.cc), as the
 // engine's compiler does (conflicts.md C-conv-bias).
-absl::StatusOr<Operand> ComposeConv(const ConvParams& p, const Unit& unit, NetworkBuilder& c) {
-  if (unit.weights.size() < 2) return absl::UnimplementedError("Conv without a bias");
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, c.Add(ConvUnit(), p, unit.bottoms, {unit.weights[0]}));
+std::optional<Operand> ComposeConv(const ConvParams& p, const Unit& unit, NetworkBuilder& c) {
+  if (unit.weights.size() < 2) return std::nullopt;
+  Operand y = c.Add(ConvUnit(), p, unit.bottoms, {unit.weights[0]});
   const int64_t channels = unit.weights[1].elements();
   Operand bias = c.AddConstant(unit.weights[1], MakeDims(1, channels, 1, 1));
   return Combined(c, ElementWiseType::kAdd, y, bias);

@@ -13,7 +13,7 @@ namespace anemone {
 absl::StatusOr<std::vector<int64_t>> ConvKernelDims(const ConvParams& p, Bottoms in);
 absl::StatusOr<Tensor> StoredConvKernel(const ConvParams& p, const Tensor& weight);
 absl::Status WriteConvMil(const ConvParams& p, const Unit& unit, MilEmitter& e);
-absl::StatusOr<Operand> ComposeConv(const ConvParams& p, const Unit& unit, NetworkBuilder& c);
+std::optional<Operand> ComposeConv(const ConvParams& p, const Unit& unit, NetworkBuilder& c);
 
 }  // namespace anemone
 

@@ -104,10 +104,10 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   if (d.kernel == 1 && (d.stride > 1 || d.pads() > 0)) {
     return c.NotLowered("a stride or padding along the depth, as one unit");
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  Operand x = c.In(node.inputs[0]);
   std::vector<Tensor> weights = {*read.kernel};
   if (read.bias != nullptr) weights.push_back(*read.bias);
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, c.Add(ConvUnit(), read.params, {x}, std::move(weights)));
+  Operand y = c.Add(ConvUnit(), read.params, {x}, std::move(weights));
   return c.Out(node.outputs[0], y);
 }
 
@@ -195,7 +195,7 @@ absl::StatusOr<ConvParams> ReadCall(MilContext& c, const Kernel& kernel, bool tr
 absl::Status Build(MilContext& c) {
   c.Ignore("kernel");
   const bool transposed = c.call().op == "conv_transpose";
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  Operand x = c.In(0);
   ANEMONE_ASSIGN_OR_RETURN(Kernel kernel, ReadKernel(c));
   ANEMONE_ASSIGN_OR_RETURN(ConvParams p, ReadCall(c, kernel, transposed));
   ANEMONE_ASSIGN_OR_RETURN(std::optional<MilTensor> bias, c.Constant("bias"));
@@ -207,7 +207,7 @@ absl::Status Build(MilContext& c) {
     if (!IsEngineConstant(zeros.type())) return c.Refuse(rule::kIntegerWeight);
     weights.push_back(std::move(zeros));
   } else {
-    ANEMONE_ASSIGN_OR_RETURN(Operand dynamic, c.In(1));
+    Operand dynamic = c.In(1);
     bottoms.push_back(dynamic);
   }
   if (bias) {
@@ -221,12 +221,12 @@ absl::Status Build(MilContext& c) {
     weights.push_back(std::move(zeros));
   }
   // Asked here, for a window that does not fit leaves an empty output, which has words of its own.
-  const std::vector<Bottom> in = c.network().BottomsOf(bottoms);
+  const std::vector<Bottom> in = c.BottomsOf(bottoms);
   Verdict verdict = ConvUnit().Validate(&p, in, c.target(), c.route());
   ANEMONE_ASSIGN_OR_RETURN(Dims dims, ConvUnit().judge.shape(&p, in));
   const bool empty = *std::min_element(dims.extent.begin(), dims.extent.end()) < 1;
   if (empty && !verdict.accepted) return c.Refuse(std::move(verdict));
-  ANEMONE_ASSIGN_OR_RETURN(x, c.Add(ConvUnit(), p, std::move(bottoms), std::move(weights)));
+  x = c.Add(ConvUnit(), p, std::move(bottoms), std::move(weights));
   Sizes shape = {dims.n(), dims.c()};
   if (c.rank(0) == kMaxRank) shape.push_back(dims.d());
   if (c.rank(0) >= 4) shape.push_back(dims.h());

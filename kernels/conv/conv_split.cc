@@ -97,7 +97,7 @@ bool IsSane(const Along& a, int64_t in, int64_t out) {
 
 absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(ConvNode read, ReadConvNode(node, c));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  Operand x = c.In(node.inputs[0]);
   Form form{read.params, x, read.kernel, {}, {}, PlaceShape(read.y)};
   if (read.bias != nullptr) form.bias = *read.bias;
   for (Axis axis : {Axis::kD, Axis::kH, Axis::kW}) {
@@ -136,11 +136,10 @@ int64_t PiecesAlong(LowerContext& c, const Along& along, Axis axis) {
 }
 
 // Exactly `extent` elements along H or W: the padding as zeros, and cut or filled up behind.
-absl::StatusOr<Operand> Extended(LowerContext& c, Operand x, Axis axis, int64_t before,
-                                 int64_t extent) {
+Operand Extended(LowerContext& c, Operand x, Axis axis, int64_t before, int64_t extent) {
   int64_t have = c.DimsOf(x)[axis], kept = std::min(have, extent - before);
   if (kept < 1) return c.NotLowered("windows that meet nothing but padding");
-  ANEMONE_ASSIGN_OR_RETURN(x, Sliced(c, x, axis, 0, kept));
+  x = Sliced(c, x, axis, 0, kept);
   int64_t after = extent - before - kept;
   SpatialPads pads =
       axis == Axis::kW ? SpatialPads{0, 0, before, after} : SpatialPads{before, after, 0, 0};
@@ -148,15 +147,15 @@ absl::StatusOr<Operand> Extended(LowerContext& c, Operand x, Axis axis, int64_t 
 }
 
 // Channel (c, r), position q takes element q * s + r of channel c.
-absl::StatusOr<Operand> PhasesToChannels(LowerContext& c, Operand x, Axis axis, int64_t s) {
+Operand PhasesToChannels(LowerContext& c, Operand x, Axis axis, int64_t s) {
   Dims dims = c.DimsOf(x);
   int64_t images = dims.n() * dims.d() * dims.c(), q = dims[axis] / s;
   if (axis == Axis::kW) {
-    ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(images, dims.h(), q, s)));
-    ANEMONE_ASSIGN_OR_RETURN(x, Permuted(c, x, {Axis::kN, Axis::kD, Axis::kW, Axis::kC, Axis::kH}));
+    x = Reshaped(c, x, MakeDims(images, dims.h(), q, s));
+    x = Permuted(c, x, {Axis::kN, Axis::kD, Axis::kW, Axis::kC, Axis::kH});
   } else {
-    ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(images, q, s, dims.w())));
-    ANEMONE_ASSIGN_OR_RETURN(x, SwapAxes(c, x, Axis::kC, Axis::kH));
+    x = Reshaped(c, x, MakeDims(images, q, s, dims.w()));
+    x = SwapAxes(c, x, Axis::kC, Axis::kH);
   }
   dims[Axis::kC] *= s;
   dims[axis] = q;
@@ -170,8 +169,8 @@ absl::Status Fold(LowerContext& c, Form& form, Axis axis) {
   if (form.stored->elements() > kMostKernelElements / s) {
     return c.NotLowered("a kernel too large to fold");
   }
-  ANEMONE_ASSIGN_OR_RETURN(form.x, Extended(c, form.x, axis, along.pad_before, extent));
-  ANEMONE_ASSIGN_OR_RETURN(form.x, PhasesToChannels(c, form.x, axis, s));
+  form.x = Extended(c, form.x, axis, along.pad_before, extent);
+  form.x = PhasesToChannels(c, form.x, axis, s);
   ANEMONE_RETURN_IF_ERROR(ReadKernel(c, form));
   std::array<int64_t, 5> sizes = form.kernel->sizes;
   sizes[1] *= s;
@@ -194,8 +193,8 @@ absl::Status Fold(LowerContext& c, Form& form, Axis axis) {
 // Zeros before and behind the depth, which no unit pads.
 absl::Status PadDepth(LowerContext& c, Form& form) {
   Along& d = form.params.d;
-  ANEMONE_ASSIGN_OR_RETURN(form.x, Between(c, form.x, Axis::kD, std::exchange(d.pad_before, 0),
-                                           std::exchange(d.pad_after, 0)));
+  form.x =
+      Between(c, form.x, Axis::kD, std::exchange(d.pad_before, 0), std::exchange(d.pad_after, 0));
   return absl::OkStatus();
 }
 
@@ -214,14 +213,13 @@ absl::StatusOr<std::optional<Operand>> Met(LowerContext& c, const Operand& x, Ax
   along.pad_before = from - start;
   along.pad_after = end - to;
   if (to <= from) return std::nullopt;
-  ANEMONE_ASSIGN_OR_RETURN(Operand part, Sliced(c, x, axis, from, to - from));
+  Operand part = Sliced(c, x, axis, from, to - from);
   return part;
 }
 
 // One convolution: these taps of the kernel over the part of x they meet.
-absl::StatusOr<Operand> Partial(LowerContext& c, const Form& form, const Operand& x,
-                                const ConvParams& p, const Stretch& deep, const Stretch& high,
-                                const Stretch& wide, bool with_bias) {
+Operand Partial(LowerContext& c, const Form& form, const Operand& x, const ConvParams& p,
+                const Stretch& deep, const Stretch& high, const Stretch& wide, bool with_bias) {
   const Kernel& kernel = *form.kernel;
   const int64_t outs = kernel.sizes[0], ins = kernel.sizes[1];
   Kernel taps({outs, ins, 1, high.count, wide.count});
@@ -235,10 +233,9 @@ absl::StatusOr<Operand> Partial(LowerContext& c, const Form& form, const Operand
 
 // The planes that these taps of the depth meet. The depth, which then has no window, is one with
 // the batch, so it is rank 4 for route mil too.
-absl::StatusOr<Operand> Planes(LowerContext& c, const Form& form, const Stretch& deep) {
+Operand Planes(LowerContext& c, const Form& form, const Stretch& deep) {
   const Along& d = form.params.d;
-  ANEMONE_ASSIGN_OR_RETURN(
-      Operand x, Sliced(c, form.x, Axis::kD, deep.first * d.dilation, form.out.d(), d.stride));
+  Operand x = Sliced(c, form.x, Axis::kD, deep.first * d.dilation, form.out.d(), d.stride);
   const Dims dims = c.DimsOf(x);
   return Reshaped(c, x, MakeDims(dims.n() * dims.d(), dims.c(), dims.h(), dims.w()));
 }
@@ -254,7 +251,7 @@ std::vector<Stretch> Cut(int64_t taps, int64_t pieces) {
   return cut;
 }
 
-absl::StatusOr<Operand> SumOfParts(LowerContext& c, Form& form) {
+Operand SumOfParts(LowerContext& c, Form& form) {
   std::vector<std::vector<Stretch>> cuts;
   int64_t parts = 1;
   for (Axis axis : {Axis::kD, Axis::kH, Axis::kW}) {
@@ -266,23 +263,23 @@ absl::StatusOr<Operand> SumOfParts(LowerContext& c, Form& form) {
   if (parts == 1 && !form.kernel && c.DimsOf(form.x).d() == 1) {
     return c.NotLowered("a convolution that no cut would make smaller");
   }
-  ANEMONE_RETURN_IF_ERROR(ReadKernel(c, form));
-  ANEMONE_RETURN_IF_ERROR(PadDepth(c, form));
+  ANEMONE_FAIL_IF_ERROR(c, ReadKernel(c, form));
+  ANEMONE_FAIL_IF_ERROR(c, PadDepth(c, form));
   std::optional<Operand> sum;
   for (const Stretch& deep : cuts[0]) {
-    ANEMONE_ASSIGN_OR_RETURN(Operand planes, Planes(c, form, deep));
+    Operand planes = Planes(c, form, deep);
     for (const Stretch& high : cuts[1]) {
       ConvParams p = form.params;
       p.d = {};
-      ANEMONE_ASSIGN_OR_RETURN(auto rows, Met(c, planes, Axis::kH, form.out.h(), high, p.h));
+      ANEMONE_ASSIGN_OR_FAIL(c, auto rows, Met(c, planes, Axis::kH, form.out.h(), high, p.h));
       if (!rows) continue;
       for (const Stretch& wide : cuts[2]) {
         p.w = form.params.w;
-        ANEMONE_ASSIGN_OR_RETURN(auto x, Met(c, *rows, Axis::kW, form.out.w(), wide, p.w));
+        ANEMONE_ASSIGN_OR_FAIL(c, auto x, Met(c, *rows, Axis::kW, form.out.w(), wide, p.w));
         if (!x) continue;
-        ANEMONE_ASSIGN_OR_RETURN(Operand part, Partial(c, form, *x, p, deep, high, wide, !sum));
+        Operand part = Partial(c, form, *x, p, deep, high, wide, !sum);
         if (sum) {
-          ANEMONE_ASSIGN_OR_RETURN(part, Combined(c, ElementWiseType::kAdd, *sum, part));
+          part = Combined(c, ElementWiseType::kAdd, *sum, part);
         }
         sum = part;
       }
@@ -301,14 +298,14 @@ absl::Status LowerWithHeight(const Match& match, LowerContext& c) {
   }
   std::vector<Tensor> weights = {*form.stored};
   if (form.bias) weights.push_back(*form.bias);
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, c.Add(ConvUnit(), form.params, {form.x}, std::move(weights)));
+  Operand y = c.Add(ConvUnit(), form.params, {form.x}, std::move(weights));
   return c.Out(node.outputs[0], y);
 }
 
 absl::Status LowerSliced(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(Form form, ReadForm(node, c));
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, SumOfParts(c, form));
+  Operand y = SumOfParts(c, form);
   return c.Out(node.outputs[0], y);
 }
 
@@ -323,7 +320,7 @@ absl::Status LowerFolded(const Match& match, LowerContext& c) {
     any = true;
   }
   if (!any) return c.NotLowered("a convolution without a stride to fold");
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, SumOfParts(c, form));
+  Operand y = SumOfParts(c, form);
   return c.Out(node.outputs[0], y);
 }
 

@@ -83,17 +83,16 @@ Tensor PhasedKernel(const Tensor& kernel, int64_t groups, const Phases& h, const
 }
 
 // The phases of each channel, (out, rh, rw), between each other.
-absl::StatusOr<Operand> Interleaved(LowerContext& c, Operand x, int64_t channels, int64_t sh,
-                                    int64_t sw) {
+Operand Interleaved(LowerContext& c, Operand x, int64_t channels, int64_t sh, int64_t sw) {
   const Dims dims = c.DimsOf(x);
   const int64_t images = dims.n() * channels;
   if (sw > 1) {
-    ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(images * sh, sw, dims.h(), dims.w())));
-    ANEMONE_ASSIGN_OR_RETURN(x, Permuted(c, x, {Axis::kN, Axis::kD, Axis::kH, Axis::kW, Axis::kC}));
+    x = Reshaped(c, x, MakeDims(images * sh, sw, dims.h(), dims.w()));
+    x = Permuted(c, x, {Axis::kN, Axis::kD, Axis::kH, Axis::kW, Axis::kC});
   }
   if (sh > 1) {
-    ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(images, sh, dims.h(), dims.w() * sw)));
-    ANEMONE_ASSIGN_OR_RETURN(x, SwapAxes(c, x, Axis::kC, Axis::kH));
+    x = Reshaped(c, x, MakeDims(images, sh, dims.h(), dims.w() * sw));
+    x = SwapAxes(c, x, Axis::kC, Axis::kH);
   }
   return Reshaped(c, x, MakeDims(dims.n(), channels, dims.h() * sh, dims.w() * sw));
 }
@@ -129,11 +128,11 @@ absl::Status Lower(const Match& match, LowerContext& c) {
     for (float b : RoundedFloats(*read.bias)) repeated.insert(repeated.end(), phases, b);
     weights.push_back(Tensor::Floats({conv.out_channels}, repeated));
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(x, c.Add(ConvUnit(), conv, {x}, std::move(weights)));
-  ANEMONE_ASSIGN_OR_RETURN(x, Interleaved(c, x, out.c(), h.stride(), w.stride()));
-  ANEMONE_ASSIGN_OR_RETURN(x, Sliced(c, x, Axis::kH, p.h.pad_before, out.h()));
-  ANEMONE_ASSIGN_OR_RETURN(x, Sliced(c, x, Axis::kW, p.w.pad_before, out.w()));
+  Operand x = c.In(node.inputs[0]);
+  x = c.Add(ConvUnit(), conv, {x}, std::move(weights));
+  x = Interleaved(c, x, out.c(), h.stride(), w.stride());
+  x = Sliced(c, x, Axis::kH, p.h.pad_before, out.h());
+  x = Sliced(c, x, Axis::kW, p.w.pad_before, out.w());
   return c.Out(node.outputs[0], x);
 }
 

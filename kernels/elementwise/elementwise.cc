@@ -211,7 +211,7 @@ absl::Status WriteMil(const ElementWiseParams& p, const Unit& unit, MilEmitter& 
 }
 
 // Of types that the compiler was seen to take (netplist.md, "Composed forms").
-absl::StatusOr<Operand> Compose(const ElementWiseParams& p, const Unit& unit, NetworkBuilder& c) {
+std::optional<Operand> Compose(const ElementWiseParams& p, const Unit& unit, NetworkBuilder& c) {
   static constexpr struct {
     ElementWiseType type, by;
     bool or_equal = false;
@@ -228,14 +228,14 @@ absl::StatusOr<Operand> Compose(const ElementWiseParams& p, const Unit& unit, Ne
   };
   const auto* recipe = std::find_if(std::begin(kRecipes), std::end(kRecipes),
                                     [&](const auto& row) { return row.type == p.type; });
-  if (recipe == std::end(kRecipes)) return absl::UnimplementedError("ElementWise of one type");
+  if (recipe == std::end(kRecipes)) return std::nullopt;
   const Operand& x = unit.bottoms[0];
   Operand z = x;
   if (RowOf(p.type).right == Right::kBottom) z = unit.bottoms[1];
   if (RowOf(p.type).right == Right::kZero) z = ScalarConstant(c, 0);
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, Combined(c, recipe->by, x, z));
+  Operand y = Combined(c, recipe->by, x, z);
   if (!recipe->or_equal) return y;
-  ANEMONE_ASSIGN_OR_RETURN(Operand equal, Combined(c, ElementWiseType::kEqual, x, z));
+  Operand equal = Combined(c, ElementWiseType::kEqual, x, z);
   return Combined(c, ElementWiseType::kMax, y, equal);
 }
 
@@ -271,9 +271,9 @@ constexpr const char* kTwo[] = {"x", "y"};
 
 absl::Status BuildCombined(MilContext& c, ElementWiseType type, bool floored) {
   ANEMONE_ASSIGN_OR_RETURN(BroadcastOperands in, OperandsOf(c, kTwo));
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, Combined(c, type, in.operands[0], in.operands[1]));
+  Operand y = Combined(c, type, in.operands[0], in.operands[1]);
   if (floored) {
-    ANEMONE_ASSIGN_OR_RETURN(y, Activated(c, NeuronType::kFloor, y));
+    y = Activated(c, NeuronType::kFloor, y);
   }
   return c.Out(y, in.shape);
 }
@@ -288,8 +288,8 @@ absl::Status BuildFloorDiv(MilContext& c) {
 }
 
 absl::Status BuildMapped(MilContext& c, ElementWiseType type) {
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
-  ANEMONE_ASSIGN_OR_RETURN(x, Mapped(c, type, x));
+  Operand x = c.In(0);
+  x = Mapped(c, type, x);
   return c.Out(x, c.ShapeOf(0));
 }
 
@@ -323,16 +323,15 @@ constexpr MilOperation kOperations[] = {
 
 }  // namespace
 
-absl::StatusOr<Operand> Combined(NetworkBuilder& c, ElementWiseType type, const Operand& a,
-                                 const Operand& b) {
+Operand Combined(NetworkBuilder& c, ElementWiseType type, const Operand& a, const Operand& b) {
   return c.Add(Kind(), ElementWiseParams{.type = type}, {a, b});
 }
 
-absl::StatusOr<Operand> Mapped(NetworkBuilder& c, ElementWiseType type, const Operand& x) {
+Operand Mapped(NetworkBuilder& c, ElementWiseType type, const Operand& x) {
   return c.Add(Kind(), ElementWiseParams{.type = type}, {x});
 }
 
-absl::StatusOr<Operand> Absolute(NetworkBuilder& c, const Operand& x) {
+Operand Absolute(NetworkBuilder& c, const Operand& x) {
   return Mapped(c, ElementWiseType::kAbs, x);
 }
 

@@ -41,14 +41,13 @@ enum class ElementWiseType : uint8_t {
 absl::Span<const char* const> NamesOf(ElementWiseType);
 
 // `a` and `b`, each repeated along its axes of extent 1.
-absl::StatusOr<Operand> Combined(NetworkBuilder& c, ElementWiseType type, const Operand& a,
-                                 const Operand& b);
+Operand Combined(NetworkBuilder& c, ElementWiseType type, const Operand& a, const Operand& b);
 
 // A type of one operand.
-absl::StatusOr<Operand> Mapped(NetworkBuilder& c, ElementWiseType type, const Operand& x);
+Operand Mapped(NetworkBuilder& c, ElementWiseType type, const Operand& x);
 
 // |x|.
-absl::StatusOr<Operand> Absolute(NetworkBuilder& c, const Operand& x);
+Operand Absolute(NetworkBuilder& c, const Operand& x);
 
 // A constant of one element, and one of as many as `dims` have, all the same.
 Operand ScalarConstant(NetworkBuilder& c, float value);
@@ -57,10 +56,8 @@ Operand Filled(NetworkBuilder& c, float value, const Dims& dims);
 // Graph value `value` as an operand of a node whose output has `shape`: its axes are those of that
 // rank, ones put in front, as ONNX aligns shapes of different ranks. A constant is laid out anew at
 // no price.
-absl::StatusOr<Operand> AlignedOperand(LowerContext& c, ValueId value,
-                                       absl::Span<const int64_t> shape);
-absl::StatusOr<Operand> AlignedConstant(NetworkBuilder& c, const Tensor& tensor,
-                                        absl::Span<const int64_t> shape);
+Operand AlignedOperand(LowerContext& c, ValueId value, absl::Span<const int64_t> shape);
+Operand AlignedConstant(NetworkBuilder& c, const Tensor& tensor, absl::Span<const int64_t> shape);
 
 }  // namespace anemone
 

@@ -69,9 +69,9 @@ absl::StatusOr<std::optional<Operand>> LowerByNumber(LowerContext& c, const Node
     std::optional<Affine> affine;
     if (number) affine = AffineOf(TypeOf(node), *number, i == 0);
     if (!affine) continue;
-    ANEMONE_ASSIGN_OR_RETURN(Operand x, AlignedOperand(c, node.inputs[1 - i], shape));
+    Operand x = AlignedOperand(c, node.inputs[1 - i], shape);
     if (c.DimsOf(x) != PlaceShape(shape)) continue;
-    ANEMONE_ASSIGN_OR_RETURN(x, Scaled(c, x, affine->scale, affine->bias));
+    x = Scaled(c, x, affine->scale, affine->bias);
     return x;
   }
   return std::nullopt;
@@ -82,24 +82,24 @@ absl::Status LowerBinary(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.outputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(std::optional<Operand> y, LowerByNumber(c, node, shape));
   if (!y) {
-    ANEMONE_ASSIGN_OR_RETURN(Operand a, AlignedOperand(c, node.inputs[0], shape));
-    ANEMONE_ASSIGN_OR_RETURN(Operand b, AlignedOperand(c, node.inputs[1], shape));
-    ANEMONE_ASSIGN_OR_RETURN(y, Combined(c, TypeOf(node), a, b));
+    Operand a = AlignedOperand(c, node.inputs[0], shape);
+    Operand b = AlignedOperand(c, node.inputs[1], shape);
+    y = Combined(c, TypeOf(node), a, b);
   }
   return c.Out(node.outputs[0], *y);
 }
 
 // Of 0 and 1 the other one.
-absl::StatusOr<Operand> Opposite(LowerContext& c, const Operand& x) { return Scaled(c, x, -1, 1); }
+Operand Opposite(LowerContext& c, const Operand& x) { return Scaled(c, x, -1, 1); }
 
 // >= is not <. There is no NaN inside the engine, so this is exact.
 absl::Status LowerOrEqual(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
-  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.outputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(Operand a, AlignedOperand(c, node.inputs[0], shape));
-  ANEMONE_ASSIGN_OR_RETURN(Operand b, AlignedOperand(c, node.inputs[1], shape));
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, Combined(c, TypeOf(node), a, b));
-  ANEMONE_ASSIGN_OR_RETURN(y, Opposite(c, y));
+  ANEMONE_ASSIGN_OR_FAIL(c, std::vector<int64_t> shape, c.ShapeOf(node.outputs[0]));
+  Operand a = AlignedOperand(c, node.inputs[0], shape);
+  Operand b = AlignedOperand(c, node.inputs[1], shape);
+  Operand y = Combined(c, TypeOf(node), a, b);
+  y = Opposite(c, y);
   return c.Out(node.outputs[0], y);
 }
 
@@ -122,9 +122,9 @@ absl::Status LowerEqual(const Match& match, LowerContext& c) {
   const float end = math::ToFloat(math::kHalfMax) * (negative ? -1.0f : 1.0f);
   const auto inside = negative ? ElementWiseType::kGreaterThan : ElementWiseType::kLessThan;
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.outputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, AlignedOperand(c, node.inputs[1 - *infinity], shape));
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, Combined(c, inside, x, ScalarConstant(c, end)));
-  ANEMONE_ASSIGN_OR_RETURN(y, Opposite(c, y));
+  Operand x = AlignedOperand(c, node.inputs[1 - *infinity], shape);
+  Operand y = Combined(c, inside, x, ScalarConstant(c, end));
+  y = Opposite(c, y);
   return c.Out(node.outputs[0], y);
 }
 
@@ -132,10 +132,10 @@ absl::Status LowerEqual(const Match& match, LowerContext& c) {
 absl::Status LowerInverseDiv(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.outputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(Operand a, AlignedOperand(c, node.inputs[0], shape));
-  ANEMONE_ASSIGN_OR_RETURN(Operand b, AlignedOperand(c, node.inputs[1], shape));
-  ANEMONE_ASSIGN_OR_RETURN(b, Activated(c, NeuronType::kInv, b));
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, Combined(c, ElementWiseType::kMult, a, b));
+  Operand a = AlignedOperand(c, node.inputs[0], shape);
+  Operand b = AlignedOperand(c, node.inputs[1], shape);
+  b = Activated(c, NeuronType::kInv, b);
+  Operand y = Combined(c, ElementWiseType::kMult, a, b);
   return c.Out(node.outputs[0], y);
 }
 
@@ -143,21 +143,21 @@ absl::Status LowerInverseDiv(const Match& match, LowerContext& c) {
 absl::Status LowerChain(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.outputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, AlignedOperand(c, node.inputs[0], shape));
+  Operand y = AlignedOperand(c, node.inputs[0], shape);
   for (size_t i = 1; i < node.inputs.size(); ++i) {
-    ANEMONE_ASSIGN_OR_RETURN(Operand x, AlignedOperand(c, node.inputs[i], shape));
-    ANEMONE_ASSIGN_OR_RETURN(y, Combined(c, TypeOf(node), y, x));
+    Operand x = AlignedOperand(c, node.inputs[i], shape);
+    y = Combined(c, TypeOf(node), y, x);
   }
   if (node.op_type == "Mean") {
-    ANEMONE_ASSIGN_OR_RETURN(y, Scaled(c, y, 1.0 / static_cast<double>(node.inputs.size()), 0));
+    y = Scaled(c, y, 1.0 / static_cast<double>(node.inputs.size()), 0);
   }
   return c.Out(node.outputs[0], y);
 }
 
 absl::Status LowerAbs(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(x, Absolute(c, x));
+  Operand x = c.In(node.inputs[0]);
+  x = Absolute(c, x);
   return c.Out(node.outputs[0], x);
 }
 

@@ -39,21 +39,19 @@ Operand Filled(NetworkBuilder& c, float value, const Dims& dims) {
                        dims);
 }
 
-absl::StatusOr<Operand> AlignedOperand(LowerContext& c, ValueId value,
-                                       absl::Span<const int64_t> shape) {
+Operand AlignedOperand(LowerContext& c, ValueId value, absl::Span<const int64_t> shape) {
   if (const Tensor* constant = c.view().Constant(value)) {
     return AlignedConstant(c, c.Held(*constant), shape);
   }
-  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> own, c.ShapeOf(value));
-  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> aligned, AlignedShape(own, shape));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(value));
+  ANEMONE_ASSIGN_OR_FAIL(c, std::vector<int64_t> own, c.ShapeOf(value));
+  ANEMONE_ASSIGN_OR_FAIL(c, std::vector<int64_t> aligned, AlignedShape(own, shape));
+  Operand x = c.In(value);
   return own.size() == shape.size() ? x : Placed(c, x, aligned);
 }
 
-absl::StatusOr<Operand> AlignedConstant(NetworkBuilder& c, const Tensor& tensor,
-                                        absl::Span<const int64_t> shape) {
+Operand AlignedConstant(NetworkBuilder& c, const Tensor& tensor, absl::Span<const int64_t> shape) {
   if (!IsEngineConstant(tensor.type())) return c.Refuse(rule::kPortFormat);
-  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> own, AlignedShape(tensor.dims(), shape));
+  ANEMONE_ASSIGN_OR_FAIL(c, std::vector<int64_t> own, AlignedShape(tensor.dims(), shape));
   if (own.size() < kMaxRank) return c.AddConstant(tensor, PlaceShape(own));
   // Its bytes are in ONNX's order, N, C, D, H, W.
   Dims stored{{own[0], own[1], own[2], own[3], own[4]}};

@@ -49,11 +49,11 @@ absl::StatusOr<Indices> ReadIndices(MilContext& c) {
   c.Ignore("validate_indices");
   ANEMONE_ASSIGN_OR_RETURN(int64_t batch_axes, c.Int("batch_dims", 0));
   if (batch_axes != 0) return c.NotLowered("gather with batch axes");
-  ANEMONE_RETURN_IF_ERROR(c.In(0).status());
+  c.In(0);
   ANEMONE_RETURN_IF_ERROR(ElementCount(c.ShapeOf(0)).status());
   Indices indices;
   if (!c.Has("indices")) {
-    ANEMONE_ASSIGN_OR_RETURN(Operand given, c.In(1));
+    Operand given = c.In(1);
     indices.shape = c.ShapeOf(1);
     const MilTensor& argument = c.call().arguments[1];
     if (!argument.constant) indices.operand = given;
@@ -90,7 +90,7 @@ absl::StatusOr<PointList> ComputedPoints(NetworkBuilder& c, const Operand& coord
     parts.push_back(c.AddConstant(Tensor::Floats({dims.h()}, rows), MakeDims(1, 1, dims.h(), 1)));
   }
   parts.push_back(coordinates);
-  ANEMONE_ASSIGN_OR_RETURN(Operand points, Concatenated(c, std::move(parts), Axis::kC));
+  Operand points = Concatenated(c, std::move(parts), Axis::kC);
   return PointList{points, dims.h()};
 }
 
@@ -107,9 +107,8 @@ absl::StatusOr<PointList> PointsOf(NetworkBuilder& c, Indices indices, int64_t e
     ANEMONE_RETURN_IF_ERROR(Normalize(absl::MakeSpan(indices.values), extent));
     return FixedPoints(c, {}, indices.values);
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand flat,
-                           Flat(c, *indices.operand, static_cast<int>(indices.shape.size())));
-  ANEMONE_ASSIGN_OR_RETURN(flat, Reshaped(c, flat, MakeDims(1, 1, indices.count, 1)));
+  Operand flat = Flat(c, *indices.operand, static_cast<int>(indices.shape.size()));
+  flat = Reshaped(c, flat, MakeDims(1, 1, indices.count, 1));
   return ComputedPoints(c, flat, {});
 }
 
@@ -128,22 +127,21 @@ absl::Status Build(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(Indices indices, ReadIndices(c));
   ANEMONE_RETURN_IF_ERROR(CheckEnvelope(c));
   ANEMONE_ASSIGN_OR_RETURN(PointList points, PointsOf(c, indices, c.ShapeOf(0)[axis]));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  Operand x = c.In(0);
   std::vector<int64_t> shape = c.ShapeOf(0);
-  ANEMONE_ASSIGN_OR_RETURN(x, Gathered(c, shape, axis, x, points));
+  x = Gathered(c, shape, axis, x, points);
   shape.erase(shape.begin() + axis);
   shape.insert(shape.begin() + axis, indices.shape.begin(), indices.shape.end());
-  ANEMONE_ASSIGN_OR_RETURN(x, Relaid(c, x, c.rank(0), shape));
+  x = Relaid(c, x, c.rank(0), shape);
   return c.Out(x, shape);
 }
 
 // `x`, a value of shape `shape`, with the axis last: 1 x 1 x (all others) x extent.
-absl::StatusOr<Operand> AxisLast(NetworkBuilder& c, Operand x, absl::Span<const int64_t> shape,
-                                 int axis) {
+Operand AxisLast(NetworkBuilder& c, Operand x, absl::Span<const int64_t> shape, int axis) {
   const auto [before, after] = ProductsAround(shape, axis);
-  ANEMONE_ASSIGN_OR_RETURN(x, Flat(c, x, static_cast<int>(shape.size())));
-  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(1, before, shape[axis], after)));
-  ANEMONE_ASSIGN_OR_RETURN(x, SwapAxes(c, x, Axis::kH, Axis::kW));
+  x = Flat(c, x, static_cast<int>(shape.size()));
+  x = Reshaped(c, x, MakeDims(1, before, shape[axis], after));
+  x = SwapAxes(c, x, Axis::kH, Axis::kW);
   return Reshaped(c, x, MakeDims(1, 1, before * after, shape[axis]));
 }
 
@@ -169,8 +167,8 @@ absl::Status BuildAlongAxis(MilContext& c) {
   for (int64_t i = 0; i < indices.count; ++i) row[i] = i / each;
   PointList points;
   if (indices.operand) {
-    ANEMONE_ASSIGN_OR_RETURN(Operand index, AxisLast(c, *indices.operand, indices.shape, axis));
-    ANEMONE_ASSIGN_OR_RETURN(index, Reshaped(c, index, MakeDims(1, 1, indices.count, 1)));
+    Operand index = AxisLast(c, *indices.operand, indices.shape, axis);
+    index = Reshaped(c, index, MakeDims(1, 1, indices.count, 1));
     ANEMONE_ASSIGN_OR_RETURN(points,
                              ComputedPoints(c, index, std::vector<float>(row.begin(), row.end())));
   } else {
@@ -182,12 +180,12 @@ absl::Status BuildAlongAxis(MilContext& c) {
     }
     points = FixedPoints(c, row, columns);
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
-  ANEMONE_ASSIGN_OR_RETURN(x, AxisLast(c, x, from, axis));
-  ANEMONE_ASSIGN_OR_RETURN(x, AtPoints(c, x, points));
-  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(1, before, rows / before, each)));
-  ANEMONE_ASSIGN_OR_RETURN(x, SwapAxes(c, x, Axis::kH, Axis::kW));
-  ANEMONE_ASSIGN_OR_RETURN(x, Placed(c, x, indices.shape));
+  Operand x = c.In(0);
+  x = AxisLast(c, x, from, axis);
+  x = AtPoints(c, x, points);
+  x = Reshaped(c, x, MakeDims(1, before, rows / before, each));
+  x = SwapAxes(c, x, Axis::kH, Axis::kW);
+  x = Placed(c, x, indices.shape);
   return c.Out(x, indices.shape);
 }
 
@@ -209,10 +207,9 @@ absl::Status BuildNd(MilContext& c) {
   const int64_t after = Product(absl::MakeConstSpan(from).subspan(known));
   PointList points;
   if (indices.operand) {
-    ANEMONE_ASSIGN_OR_RETURN(Operand list,
-                             Flat(c, *indices.operand, static_cast<int>(indices.shape.size())));
-    ANEMONE_ASSIGN_OR_RETURN(list, Reshaped(c, list, MakeDims(1, 1, count, known)));
-    ANEMONE_ASSIGN_OR_RETURN(list, SwapAxes(c, list, Axis::kC, Axis::kW));
+    Operand list = Flat(c, *indices.operand, static_cast<int>(indices.shape.size()));
+    list = Reshaped(c, list, MakeDims(1, 1, count, known));
+    list = SwapAxes(c, list, Axis::kC, Axis::kW);
     ANEMONE_ASSIGN_OR_RETURN(points, ComputedPoints(c, list, {}));
   } else {
     std::vector<int64_t> coordinates[kCoordinates];  // by axis, those in front 0
@@ -225,17 +222,17 @@ absl::Status BuildNd(MilContext& c) {
     }
     points = FixedPoints(c, coordinates[1], coordinates[2], coordinates[0]);
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
-  ANEMONE_ASSIGN_OR_RETURN(x, Flat(c, x, c.rank(0)));
+  Operand x = c.In(0);
+  x = Flat(c, x, c.rank(0));
   const Dims flat{{1, gathered[0], gathered[1], gathered[2], after}};
-  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, flat));
-  ANEMONE_ASSIGN_OR_RETURN(x, Permuted(c, x, {Axis::kN, Axis::kD, Axis::kW, Axis::kC, Axis::kH}));
-  ANEMONE_ASSIGN_OR_RETURN(x, AtPoints(c, x, points));
-  ANEMONE_ASSIGN_OR_RETURN(x, SwapAxes(c, x, Axis::kC, Axis::kH));
+  x = Reshaped(c, x, flat);
+  x = Permuted(c, x, {Axis::kN, Axis::kD, Axis::kW, Axis::kC, Axis::kH});
+  x = AtPoints(c, x, points);
+  x = SwapAxes(c, x, Axis::kC, Axis::kH);
   std::vector<int64_t> shape(indices.shape.begin(), indices.shape.end() - 1);
   shape.insert(shape.end(), from.begin() + known, from.end());
   if (shape.size() > kMaxRank) return c.Refuse(rule::kReshapeRank);
-  ANEMONE_ASSIGN_OR_RETURN(x, Placed(c, x, shape));
+  x = Placed(c, x, shape);
   return c.Out(x, shape);
 }
 

@@ -161,11 +161,9 @@ class Reader {
     };
     for (Unit& unit : part.units) {
       for (Operand& operand : unit.bottoms) operand = moved(operand);
-      ANEMONE_ASSIGN_OR_RETURN(
-          made.emplace_back(),
-          c_.AddUnit(*unit.kind, std::move(unit.params), std::move(unit.bottoms),
-                     std::move(unit.weights),
-                     absl::StrCat(statement.outputs[0].name, "#", made.size())));
+      made.emplace_back() = c_.AddUnit(*unit.kind, std::move(unit.params), std::move(unit.bottoms),
+                                       std::move(unit.weights),
+                                       absl::StrCat(statement.outputs[0].name, "#", made.size()));
     }
     for (size_t i = 0; i < part.outputs.size(); ++i) {
       const MilOutput& output = statement.outputs[i];

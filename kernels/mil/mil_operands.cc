@@ -73,9 +73,9 @@ absl::StatusOr<BroadcastOperands> OperandsOf(MilContext& c, absl::Span<const cha
       x = ScalarConstant(c, *operand.number);
     } else if (operand.tensor.constant) {
       ANEMONE_ASSIGN_OR_RETURN(Tensor zeros, ZerosOf(operand.tensor));
-      ANEMONE_ASSIGN_OR_RETURN(x, AlignedConstant(c, zeros, made.shape));
+      x = AlignedConstant(c, zeros, made.shape);
     } else {
-      ANEMONE_ASSIGN_OR_RETURN(x, c.Aligned(operand.argument, made.shape));
+      x = c.Aligned(operand.argument, made.shape);
     }
     made.operands.push_back(x);
   }

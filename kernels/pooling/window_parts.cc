@@ -67,26 +67,25 @@ absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c) {
   return form;
 }
 
-absl::StatusOr<Operand> MaximumAlong(LowerContext& c, Operand x, const AxisWindow& w) {
+Operand MaximumAlong(LowerContext& c, Operand x, const AxisWindow& w) {
   if (w.along.kernel > kMostTaps) return c.NotLowered("a maximum of very many elements");
   const int64_t after = w.At(w.out - 1, w.along.kernel - 1) + 1 - w.in;
-  ANEMONE_ASSIGN_OR_RETURN(x, Between(c, x, w.axis, w.along.pad_before, after, {.value = kLowest}));
+  x = Between(c, x, w.axis, w.along.pad_before, after, {.value = kLowest});
   Operand y;
   for (int64_t k = 0; k < w.along.kernel; ++k) {
-    ANEMONE_ASSIGN_OR_RETURN(Operand tap,
-                             Sliced(c, x, w.axis, k * w.along.dilation, w.out, w.along.stride));
+    Operand tap = Sliced(c, x, w.axis, k * w.along.dilation, w.out, w.along.stride);
     if (k == 0) {
       y = tap;
     } else {
-      ANEMONE_ASSIGN_OR_RETURN(y, Combined(c, ElementWiseType::kMax, y, tap));
+      y = Combined(c, ElementWiseType::kMax, y, tap);
     }
   }
   return y;
 }
 
 // The sum of each window, or its mean.
-absl::StatusOr<Operand> SumAlong(LowerContext& c, const Operand& x, const AxisWindow& w, bool mean,
-                                 bool counts_pads) {
+Operand SumAlong(LowerContext& c, const Operand& x, const AxisWindow& w, bool mean,
+                 bool counts_pads) {
   if (w.in > kMostMatrixElements / w.out) return c.NotLowered("a very large pooling window");
   Tensor matrix = Tensor::Zeros(DataType::kFloat, {w.out, w.in});
   auto* to = matrix.mutable_data<float>();
@@ -106,14 +105,14 @@ absl::StatusOr<Operand> SumAlong(LowerContext& c, const Operand& x, const AxisWi
 }
 
 // |x| to the power, or the root of that power. What is summed overflows at 65504.
-absl::StatusOr<Operand> Powered(LowerContext& c, const Operand& x, int64_t power) {
+Operand Powered(LowerContext& c, const Operand& x, int64_t power) {
   if (power == 1) return Absolute(c, x);
   if (power == 2) return Combined(c, ElementWiseType::kMult, x, x);
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, Absolute(c, x));
+  Operand y = Absolute(c, x);
   return Combined(c, ElementWiseType::kPower, y, ScalarConstant(c, static_cast<float>(power)));
 }
 
-absl::StatusOr<Operand> Rooted(LowerContext& c, const Operand& x, int64_t power) {
+Operand Rooted(LowerContext& c, const Operand& x, int64_t power) {
   if (power == 1) return x;
   if (power == 2) return Activated(c, NeuronType::kSqrt, x);
   return Combined(c, ElementWiseType::kPower, x, ScalarConstant(c, 1 / static_cast<float>(power)));
@@ -122,9 +121,9 @@ absl::StatusOr<Operand> Rooted(LowerContext& c, const Operand& x, int64_t power)
 absl::Status LowerMaximum(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(Form form, ReadForm(node, c));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  Operand x = c.In(node.inputs[0]);
   for (const AxisWindow& w : form.windows) {
-    ANEMONE_ASSIGN_OR_RETURN(x, MaximumAlong(c, x, w));
+    x = MaximumAlong(c, x, w);
   }
   return c.Out(node.outputs[0], x);
 }
@@ -132,9 +131,9 @@ absl::Status LowerMaximum(const Match& match, LowerContext& c) {
 absl::Status LowerAverage(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(Form form, ReadForm(node, c));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  Operand x = c.In(node.inputs[0]);
   for (const AxisWindow& w : form.windows) {
-    ANEMONE_ASSIGN_OR_RETURN(x, SumAlong(c, x, w, /*mean=*/true, form.counts_pads));
+    x = SumAlong(c, x, w, /*mean=*/true, form.counts_pads);
   }
   return c.Out(node.outputs[0], x);
 }
@@ -142,12 +141,12 @@ absl::Status LowerAverage(const Match& match, LowerContext& c) {
 absl::Status LowerPower(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(Form form, ReadForm(node, c));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(x, Powered(c, x, form.power));
+  Operand x = c.In(node.inputs[0]);
+  x = Powered(c, x, form.power);
   for (const AxisWindow& w : form.windows) {
-    ANEMONE_ASSIGN_OR_RETURN(x, SumAlong(c, x, w, /*mean=*/false, /*counts_pads=*/false));
+    x = SumAlong(c, x, w, /*mean=*/false, /*counts_pads=*/false);
   }
-  ANEMONE_ASSIGN_OR_RETURN(x, Rooted(c, x, form.power));
+  x = Rooted(c, x, form.power);
   return c.Out(node.outputs[0], x);
 }
 
@@ -158,11 +157,11 @@ absl::Status LowerGlobalPower(const Match& match, LowerContext& c) {
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
   if (power < 1) return absl::InvalidArgumentError("p: want 1 or more");
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(x, Powered(c, x, power));
+  Operand x = c.In(node.inputs[0]);
+  x = Powered(c, x, power);
   const int rank = static_cast<int>(shape.size());
-  ANEMONE_ASSIGN_OR_RETURN(x, Reduced(c, x, ReduceType::kSum, AxesFrom(rank, 2)));
-  ANEMONE_ASSIGN_OR_RETURN(x, Rooted(c, x, power));
+  x = Reduced(c, x, ReduceType::kSum, AxesFrom(rank, 2));
+  x = Rooted(c, x, power);
   return c.Out(node.outputs[0], x);
 }
 

@@ -30,32 +30,31 @@ struct Form {
 };
 
 // Places mirrored at `low` and `high` until they are between them.
-absl::StatusOr<Operand> Reflected(LowerContext& c, Operand x, double low, double high) {
+Operand Reflected(LowerContext& c, Operand x, double low, double high) {
   const double span = high - low;
   if (span <= 0) return Scaled(c, x, 0, low);
-  ANEMONE_ASSIGN_OR_RETURN(x, Scaled(c, x, 1, -low));
-  ANEMONE_ASSIGN_OR_RETURN(x, Absolute(c, x));
-  ANEMONE_ASSIGN_OR_RETURN(Operand rounds, Scaled(c, x, 0.5 / span, 0));
-  ANEMONE_ASSIGN_OR_RETURN(rounds, Activated(c, NeuronType::kFloor, rounds));
-  ANEMONE_ASSIGN_OR_RETURN(rounds, Scaled(c, rounds, 2 * span, 0));
-  ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kSub, x, rounds));
-  ANEMONE_ASSIGN_OR_RETURN(x, Scaled(c, x, 1, -span));
-  ANEMONE_ASSIGN_OR_RETURN(x, Absolute(c, x));
+  x = Scaled(c, x, 1, -low);
+  x = Absolute(c, x);
+  Operand rounds = Scaled(c, x, 0.5 / span, 0);
+  rounds = Activated(c, NeuronType::kFloor, rounds);
+  rounds = Scaled(c, rounds, 2 * span, 0);
+  x = Combined(c, ElementWiseType::kSub, x, rounds);
+  x = Scaled(c, x, 1, -span);
+  x = Absolute(c, x);
   return Scaled(c, x, -1, low + span);
 }
 
 // Element 0 is at -1 and the last one at 1 if aligned, else their outer edges are.
-absl::StatusOr<Operand> Weights(LowerContext& c, Operand places, int64_t extent, const Form& form) {
+Operand Weights(LowerContext& c, Operand places, int64_t extent, const Form& form) {
   const double last = static_cast<double>(extent - 1);
   const double half = (form.aligned ? last : static_cast<double>(extent)) / 2;
-  ANEMONE_ASSIGN_OR_RETURN(places, Scaled(c, places, half, last / 2));
+  places = Scaled(c, places, half, last / 2);
   if (form.padding == "reflection") {
     const double edge = form.aligned ? 0 : 0.5;
-    ANEMONE_ASSIGN_OR_RETURN(places, Reflected(c, places, -edge, last + edge));
+    places = Reflected(c, places, -edge, last + edge);
   }
   if (form.padding != "zeros") {
-    ANEMONE_ASSIGN_OR_RETURN(
-        places, Activated(c, NeuronType::kClampedReLU, places, 0, static_cast<float>(last)));
+    places = Activated(c, NeuronType::kClampedReLU, places, 0, static_cast<float>(last));
   }
   return HatWeights(c, places, extent);
 }
@@ -84,23 +83,23 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   if (n * channels * h > kMostSampled / count || n * std::max(h, w) > kMostSampled / count) {
     return c.NotLowered("GridSample of a large image at many places");
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(Operand places, c.In(node.inputs[1]));
-  ANEMONE_ASSIGN_OR_RETURN(places, Reshaped(c, places, MakeDims(n, count, 1, 2)));
-  ANEMONE_ASSIGN_OR_RETURN(Operand columns, Sliced(c, places, Axis::kW, 0, 1));
-  ANEMONE_ASSIGN_OR_RETURN(Operand rows, Sliced(c, places, Axis::kW, 1, 1));
-  ANEMONE_ASSIGN_OR_RETURN(columns, Weights(c, columns, w, form));
-  ANEMONE_ASSIGN_OR_RETURN(rows, Weights(c, rows, h, form));
+  Operand x = c.In(node.inputs[0]);
+  Operand places = c.In(node.inputs[1]);
+  places = Reshaped(c, places, MakeDims(n, count, 1, 2));
+  Operand columns = Sliced(c, places, Axis::kW, 0, 1);
+  Operand rows = Sliced(c, places, Axis::kW, 1, 1);
+  columns = Weights(c, columns, w, form);
+  rows = Weights(c, rows, h, form);
   // Every row of the image at every place, then of these the rows that each place weighs.
-  ANEMONE_ASSIGN_OR_RETURN(columns, SwapAxes(c, columns, Axis::kC, Axis::kW));
-  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(n, channels * h, 1, w)));
-  ANEMONE_ASSIGN_OR_RETURN(x, MatrixProduct(c, x, columns));
-  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(n, channels, h, count)));
-  ANEMONE_ASSIGN_OR_RETURN(rows, SwapAxes(c, rows, Axis::kC, Axis::kW));
-  ANEMONE_ASSIGN_OR_RETURN(rows, Reshaped(c, rows, MakeDims(n, 1, h, count)));
-  ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kMult, x, rows));
-  ANEMONE_ASSIGN_OR_RETURN(x, Reduced(c, x, ReduceType::kSum, Axis::kH));
-  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, PlaceShape(to)));
+  columns = SwapAxes(c, columns, Axis::kC, Axis::kW);
+  x = Reshaped(c, x, MakeDims(n, channels * h, 1, w));
+  x = MatrixProduct(c, x, columns);
+  x = Reshaped(c, x, MakeDims(n, channels, h, count));
+  rows = SwapAxes(c, rows, Axis::kC, Axis::kW);
+  rows = Reshaped(c, rows, MakeDims(n, 1, h, count));
+  x = Combined(c, ElementWiseType::kMult, x, rows);
+  x = Reduced(c, x, ReduceType::kSum, Axis::kH);
+  x = Reshaped(c, x, PlaceShape(to));
   return c.Out(node.outputs[0], x);
 }
 
@@ -134,13 +133,12 @@ absl::Status LowerAffineGrid(const Match& match, LowerContext& c) {
       base[k * count + i] = start + static_cast<float>(at) * step;
     }
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(to[0], axes, 1, axes + 1)));
-  ANEMONE_ASSIGN_OR_RETURN(
-      x, MatrixProduct(
-             c, x, {.values = Tensor::Floats({axes + 1, count}, base), .k = axes + 1, .n = count}));
-  ANEMONE_ASSIGN_OR_RETURN(x, SwapAxes(c, x, Axis::kC, Axis::kW));
-  ANEMONE_ASSIGN_OR_RETURN(x, Placed(c, x, to));
+  Operand x = c.In(node.inputs[0]);
+  x = Reshaped(c, x, MakeDims(to[0], axes, 1, axes + 1));
+  x = MatrixProduct(c, x,
+                    {.values = Tensor::Floats({axes + 1, count}, base), .k = axes + 1, .n = count});
+  x = SwapAxes(c, x, Axis::kC, Axis::kW);
+  x = Placed(c, x, to);
   return c.Out(node.outputs[0], x);
 }
 

@@ -10,14 +10,14 @@
 
 namespace anemone {
 
-absl::StatusOr<Operand> HatWeights(LowerContext& c, const Operand& places, int64_t extent) {
+Operand HatWeights(LowerContext& c, const Operand& places, int64_t extent) {
   std::vector<float> numbers(extent);
   std::iota(numbers.begin(), numbers.end(), 0.0f);
   const Operand elements =
       c.AddConstant(Tensor::Floats({extent}, numbers), MakeDims(1, 1, 1, extent));
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, Combined(c, ElementWiseType::kSub, places, elements));
-  ANEMONE_ASSIGN_OR_RETURN(y, Absolute(c, y));
-  ANEMONE_ASSIGN_OR_RETURN(y, Scaled(c, y, -1, 1));
+  Operand y = Combined(c, ElementWiseType::kSub, places, elements);
+  y = Absolute(c, y);
+  y = Scaled(c, y, -1, 1);
   return Activated(c, NeuronType::kReLU, y);
 }
 

@@ -15,7 +15,7 @@ inline constexpr int64_t kMostSampled = int64_t{1} << 24;
 
 // `places`, of width 1, as weights of `extent` elements each: their width. A place outside of the
 // axis weighs what of it reaches inside.
-absl::StatusOr<Operand> HatWeights(LowerContext& c, const Operand& places, int64_t extent);
+Operand HatWeights(LowerContext& c, const Operand& places, int64_t extent);
 
 }  // namespace anemone
 

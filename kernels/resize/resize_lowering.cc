@@ -70,7 +70,7 @@ bool Agrees(SamplingMethod method, SamplingGridMode grid, const ResizeAxis& a,
 absl::Status Lower(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(ResizeForm form, ReadPlainForm(node, c));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  Operand x = c.In(node.inputs[0]);
   if (form.axes.empty()) return c.Out(node.outputs[0], x);
   ResizeParams p{.method = form.method, .h = c.DimsOf(x).h(), .w = c.DimsOf(x).w()};
   std::vector<Positions> wanted;
@@ -88,15 +88,14 @@ absl::Status Lower(const Match& match, LowerContext& c) {
       agrees = agrees && Agrees(form.method, grid, form.axes[i], wanted[i]);
     }
     if (!agrees) continue;
-    ANEMONE_ASSIGN_OR_RETURN(Operand y, c.Add(ResizeUnit(), p, {x}));
+    Operand y = c.Add(ResizeUnit(), p, {x});
     return c.Out(node.outputs[0], y);
   }
   return c.NotLowered("resize on a grid that the sampler does not have");
 }
 
 // Along one axis y = x times a matrix of in rows and out columns.
-absl::StatusOr<Operand> Multiplied(NetworkBuilder& c, Operand x, const ResizeAxis& a,
-                                   const Positions& at) {
+Operand Multiplied(NetworkBuilder& c, Operand x, const ResizeAxis& a, const Positions& at) {
   Tensor kernel = Tensor::Zeros(DataType::kFloat, {a.out, a.in, 1, 1});
   math::AxisTaps taps = TapsOf(at, a.in);
   for (size_t i = 0; i < taps.indices.size(); ++i) {
@@ -115,9 +114,8 @@ std::optional<int64_t> RepeatFactor(const ResizeAxis& a, const Positions& at) {
 
 // The software route along height and width, `at` the places of each. Its size is bounded: a matrix
 // of more than 2^24 weights is not made.
-absl::StatusOr<Operand> InSoftware(NetworkBuilder& c, Operand x, SamplingMethod method,
-                                   absl::Span<const ResizeAxis> axes,
-                                   absl::Span<const Positions> at) {
+Operand InSoftware(NetworkBuilder& c, Operand x, SamplingMethod method,
+                   absl::Span<const ResizeAxis> axes, absl::Span<const Positions> at) {
   int64_t times_h = 1, times_w = 1;  // repeats, done together after the rest
   for (size_t i = 0; i < axes.size(); ++i) {
     const ResizeAxis& a = axes[i];
@@ -128,29 +126,29 @@ absl::StatusOr<Operand> InSoftware(NetworkBuilder& c, Operand x, SamplingMethod 
       continue;
     }
     if (a.in * a.out > kMostMatrixElements) return c.NotLowered("resize by a very large matrix");
-    ANEMONE_ASSIGN_OR_RETURN(x, Multiplied(c, x, a, at[i]));
+    x = Multiplied(c, x, a, at[i]);
   }
   while (times_h % 2 == 0 || times_w % 2 == 0) {
     const bool height = times_h % 2 == 0, width = times_w % 2 == 0;
-    ANEMONE_ASSIGN_OR_RETURN(x, Doubled(c, x, height, width));
+    x = Doubled(c, x, height, width);
     if (height) times_h /= 2;
     if (width) times_w /= 2;
   }
-  ANEMONE_ASSIGN_OR_RETURN(x, Repeated(c, x, Axis::kH, times_h, /*each=*/true));
+  x = Repeated(c, x, Axis::kH, times_h, /*each=*/true);
   return Repeated(c, x, Axis::kW, times_w, /*each=*/true);
 }
 
 absl::Status LowerInSoftware(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(ResizeForm form, ReadPlainForm(node, c));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  Operand x = c.In(node.inputs[0]);
   std::vector<Positions> wanted;
   for (const ResizeAxis& a : form.axes) {
     if (a.axis != Axis::kH && a.axis != Axis::kW) return c.Refuse(rule::kResizeAxes);
     ANEMONE_ASSIGN_OR_RETURN(Positions at, Wanted(form, a, c));
     wanted.push_back(std::move(at));
   }
-  ANEMONE_ASSIGN_OR_RETURN(x, InSoftware(c, x, form.method, form.axes, wanted));
+  x = InSoftware(c, x, form.method, form.axes, wanted);
   return c.Out(node.outputs[0], x);
 }
 
@@ -200,7 +198,7 @@ absl::StatusOr<std::vector<int64_t>> ReadShape(MilContext& c) {
 // (conflicts.md C-resize-m1; op_matrix.json).
 absl::Status Build(MilContext& c) {
   const std::string& op = c.call().op;
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  Operand x = c.In(0);
   if (c.rank(0) < 3) return absl::InvalidArgumentError(absl::StrCat(op, ": want rank 3 or more"));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, ReadShape(c));
   const size_t rank = shape.size();
@@ -219,20 +217,20 @@ absl::Status Build(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(p.grid, ReadGrid(c));
   // Rank 3 is C, H, W here.
   Dims dims = rank == 3 ? MakeDims(1, shape[0], in_h, in_w) : c.DimsOf(x);
-  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, dims));
+  x = Reshaped(c, x, dims);
   const bool by_compiler = op == "upsample_nearest_neighbor";
   const bool has_sampler = Judge(c.target(), c.route()).Has(Cap::kTextureEngine);
   if (!has_sampler && c.rewrites() && !by_compiler) c.SetRewritten();
   if (has_sampler || (!c.rewrites() && !by_compiler)) {
-    ANEMONE_ASSIGN_OR_RETURN(x, c.Add(ResizeUnit(), p, {x}));
+    x = c.Add(ResizeUnit(), p, {x});
   } else if (!IsKnownGrid(p.grid)) {
     return c.NotLowered("resize on a grid whose places are not published");
   } else {
     const ResizeAxis axes[] = {{Axis::kH, in_h, p.h}, {Axis::kW, in_w, p.w}};
     const Positions at[] = {OnGrid(p.grid, in_h, p.h), OnGrid(p.grid, in_w, p.w)};
-    ANEMONE_ASSIGN_OR_RETURN(x, InSoftware(c, x, p.method, axes, at));
+    x = InSoftware(c, x, p.method, axes, at);
   }
-  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, PlaceShape(shape)));
+  x = Reshaped(c, x, PlaceShape(shape));
   return c.Out(x, shape);
 }
 

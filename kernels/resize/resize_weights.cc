@@ -100,8 +100,8 @@ absl::StatusOr<AxisWeights> WeightsOf(const ResizeForm& form, const ResizeAxis& 
 }
 
 // `outside` wherever a result lies outside along some axis; the matrices have left 0 there.
-absl::StatusOr<Operand> WithOutside(LowerContext& c, const Operand& x, const ResizeForm& form,
-                                    const std::vector<AxisWeights>& weights) {
+Operand WithOutside(LowerContext& c, const Operand& x, const ResizeForm& form,
+                    const std::vector<AxisWeights>& weights) {
   Dims dims;
   for (const ResizeAxis& axis : form.axes) dims[axis.axis] = axis.out;
   if (dims.elements() > kMostMatrixElements) return c.NotLowered("resize of a very large region");
@@ -127,17 +127,17 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   if (form.mode != "nearest" && form.mode != "linear" && form.mode != "cubic") {
     return c.NotLowered(absl::StrCat(form.mode, " resize"));
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  Operand x = c.In(node.inputs[0]);
   std::vector<AxisWeights> weights;
   bool outside = false;
   for (const ResizeAxis& axis : form.axes) {
     ANEMONE_ASSIGN_OR_RETURN(weights.emplace_back(), WeightsOf(form, axis, c));
     const std::vector<bool>& lost = weights.back().outside;
     outside |= std::find(lost.begin(), lost.end(), true) != lost.end();
-    ANEMONE_ASSIGN_OR_RETURN(x, TimesMatrix(c, x, axis.axis, weights.back().matrix));
+    x = TimesMatrix(c, x, axis.axis, weights.back().matrix);
   }
   if (outside && form.outside != 0) {
-    ANEMONE_ASSIGN_OR_RETURN(x, WithOutside(c, x, form, weights));
+    x = WithOutside(c, x, form, weights);
   }
   return c.Out(node.outputs[0], x);
 }

@@ -51,38 +51,35 @@ absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c) {
 
 // What each of `extent` rows (or columns) weighs in each of `bins`, from the boxes' two edges:
 // boxes x bins x 1 x extent.
-absl::StatusOr<Operand> BinWeights(LowerContext& c, const Operand& boxes, int64_t first,
-                                   int64_t bins, int64_t extent, const Form& form) {
+Operand BinWeights(LowerContext& c, const Operand& boxes, int64_t first, int64_t bins,
+                   int64_t extent, const Form& form) {
   const double offset = form.half_pixel ? 0.5 : 0;
   const int64_t count = c.DimsOf(boxes).n(), points = bins * form.samples;
-  ANEMONE_ASSIGN_OR_RETURN(Operand start, Sliced(c, boxes, Axis::kW, first, 1));
-  ANEMONE_ASSIGN_OR_RETURN(start, Scaled(c, start, form.scale, -offset));
-  ANEMONE_ASSIGN_OR_RETURN(Operand end, Sliced(c, boxes, Axis::kW, first + 2, 1));
-  ANEMONE_ASSIGN_OR_RETURN(end, Scaled(c, end, form.scale, -offset));
-  ANEMONE_ASSIGN_OR_RETURN(Operand size, Combined(c, ElementWiseType::kSub, end, start));
+  Operand start = Sliced(c, boxes, Axis::kW, first, 1);
+  start = Scaled(c, start, form.scale, -offset);
+  Operand end = Sliced(c, boxes, Axis::kW, first + 2, 1);
+  end = Scaled(c, end, form.scale, -offset);
+  Operand size = Combined(c, ElementWiseType::kSub, end, start);
   if (!form.half_pixel) {  // boxes have an extent of at least 1 then
-    ANEMONE_ASSIGN_OR_RETURN(size, Combined(c, ElementWiseType::kMax, size, ScalarConstant(c, 1)));
+    size = Combined(c, ElementWiseType::kMax, size, ScalarConstant(c, 1));
   }
   std::vector<float> parts(points);
   for (int64_t i = 0; i < points; ++i) {
     parts[i] = (static_cast<float>(i) + 0.5f) / static_cast<float>(points);
   }
   const Operand shares = c.AddConstant(Tensor::Floats({points}, parts), MakeDims(1, points, 1, 1));
-  ANEMONE_ASSIGN_OR_RETURN(Operand places, Combined(c, ElementWiseType::kMult, size, shares));
-  ANEMONE_ASSIGN_OR_RETURN(places, Combined(c, ElementWiseType::kAdd, places, start));
+  Operand places = Combined(c, ElementWiseType::kMult, size, shares);
+  places = Combined(c, ElementWiseType::kAdd, places, start);
   // A sample up to one pixel outside counts as the border, further out as nothing.
   const auto past = static_cast<float>(extent), last = static_cast<float>(extent - 1);
-  ANEMONE_ASSIGN_OR_RETURN(Operand above, Combined(c, ElementWiseType::kGreaterThanEqual, places,
-                                                   ScalarConstant(c, -1)));
-  ANEMONE_ASSIGN_OR_RETURN(
-      Operand below, Combined(c, ElementWiseType::kLessThanEqual, places, ScalarConstant(c, past)));
-  ANEMONE_ASSIGN_OR_RETURN(Operand counts, Combined(c, ElementWiseType::kMult, above, below));
-  ANEMONE_ASSIGN_OR_RETURN(places, Activated(c, NeuronType::kClampedReLU, places, 0, last));
-  ANEMONE_ASSIGN_OR_RETURN(Operand weights, HatWeights(c, places, extent));
-  ANEMONE_ASSIGN_OR_RETURN(weights, Combined(c, ElementWiseType::kMult, weights, counts));
-  ANEMONE_ASSIGN_OR_RETURN(weights,
-                           Reshaped(c, weights, MakeDims(count * bins, form.samples, 1, extent)));
-  ANEMONE_ASSIGN_OR_RETURN(weights, Reduced(c, weights, ReduceType::kAvg, Axis::kC));
+  Operand above = Combined(c, ElementWiseType::kGreaterThanEqual, places, ScalarConstant(c, -1));
+  Operand below = Combined(c, ElementWiseType::kLessThanEqual, places, ScalarConstant(c, past));
+  Operand counts = Combined(c, ElementWiseType::kMult, above, below);
+  places = Activated(c, NeuronType::kClampedReLU, places, 0, last);
+  Operand weights = HatWeights(c, places, extent);
+  weights = Combined(c, ElementWiseType::kMult, weights, counts);
+  weights = Reshaped(c, weights, MakeDims(count * bins, form.samples, 1, extent));
+  weights = Reduced(c, weights, ReduceType::kAvg, Axis::kC);
   return Reshaped(c, weights, MakeDims(count, bins, 1, extent));
 }
 
@@ -101,20 +98,20 @@ absl::Status Lower(const Match& match, LowerContext& c) {
       std::max(h, w) > kMostSampled / (count * std::max(form.out_h, form.out_w) * form.samples)) {
     return c.NotLowered("RoiAlign of a large image in many boxes");
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(Operand edges, c.In(node.inputs[1]));
-  ANEMONE_ASSIGN_OR_RETURN(edges, Reshaped(c, edges, MakeDims(count, 1, 1, 4)));
-  ANEMONE_ASSIGN_OR_RETURN(Operand columns, BinWeights(c, edges, 0, form.out_w, w, form));
-  ANEMONE_ASSIGN_OR_RETURN(Operand rows, BinWeights(c, edges, 1, form.out_h, h, form));
-  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(1, channels * h, 1, w)));
-  ANEMONE_ASSIGN_OR_RETURN(columns, SwapAxes(c, columns, Axis::kC, Axis::kW));
-  ANEMONE_ASSIGN_OR_RETURN(x, MatrixProduct(c, x, columns));
-  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(count, channels, h, form.out_w)));
-  ANEMONE_ASSIGN_OR_RETURN(x, SwapAxes(c, x, Axis::kC, Axis::kH));
-  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(count, h, 1, channels * form.out_w)));
-  ANEMONE_ASSIGN_OR_RETURN(x, MatrixProduct(c, rows, x));
-  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(count, form.out_h, channels, form.out_w)));
-  ANEMONE_ASSIGN_OR_RETURN(x, SwapAxes(c, x, Axis::kC, Axis::kH));
+  Operand x = c.In(node.inputs[0]);
+  Operand edges = c.In(node.inputs[1]);
+  edges = Reshaped(c, edges, MakeDims(count, 1, 1, 4));
+  Operand columns = BinWeights(c, edges, 0, form.out_w, w, form);
+  Operand rows = BinWeights(c, edges, 1, form.out_h, h, form);
+  x = Reshaped(c, x, MakeDims(1, channels * h, 1, w));
+  columns = SwapAxes(c, columns, Axis::kC, Axis::kW);
+  x = MatrixProduct(c, x, columns);
+  x = Reshaped(c, x, MakeDims(count, channels, h, form.out_w));
+  x = SwapAxes(c, x, Axis::kC, Axis::kH);
+  x = Reshaped(c, x, MakeDims(count, h, 1, channels * form.out_w));
+  x = MatrixProduct(c, rows, x);
+  x = Reshaped(c, x, MakeDims(count, form.out_h, channels, form.out_w));
+  x = SwapAxes(c, x, Axis::kC, Axis::kH);
   return c.Out(node.outputs[0], x);
 }
 

@@ -15,17 +15,17 @@ namespace {
 
 // x to the n, n >= 1, by squaring: a rounding for each product. Right for negative x too, where the
 // unit's own power may go by logarithms.
-absl::StatusOr<Operand> Raised(LowerContext& c, Operand x, int n) {
+Operand Raised(LowerContext& c, Operand x, int n) {
   std::optional<Operand> y;
   for (;;) {
     if (n % 2 == 1 && y) {
-      ANEMONE_ASSIGN_OR_RETURN(y, Combined(c, ElementWiseType::kMult, *y, x));
+      y = Combined(c, ElementWiseType::kMult, *y, x);
     } else if (n % 2 == 1) {
       y = x;
     }
     n /= 2;
     if (n == 0) return *y;
-    ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kMult, x, x));
+    x = Combined(c, ElementWiseType::kMult, x, x);
   }
 }
 
@@ -36,15 +36,15 @@ absl::StatusOr<std::optional<Operand>> RaisedToNumber(LowerContext& c, const Ope
                                                       double exponent) {
   std::optional<Operand> y;
   if (exponent == 0) {
-    ANEMONE_ASSIGN_OR_RETURN(y, Scaled(c, x, 0, 1));
+    y = Scaled(c, x, 0, 1);
   } else if (exponent == 0.5) {
-    ANEMONE_ASSIGN_OR_RETURN(y, Activated(c, NeuronType::kSqrt, x));
+    y = Activated(c, NeuronType::kSqrt, x);
   } else if (exponent == -0.5) {
-    ANEMONE_ASSIGN_OR_RETURN(y, Activated(c, NeuronType::kRsqrt, x));
+    y = Activated(c, NeuronType::kRsqrt, x);
   } else if (std::abs(exponent) <= kLargestProduct && std::trunc(exponent) == exponent) {
-    ANEMONE_ASSIGN_OR_RETURN(y, Raised(c, x, static_cast<int>(std::abs(exponent))));
+    y = Raised(c, x, static_cast<int>(std::abs(exponent)));
     if (exponent < 0) {
-      ANEMONE_ASSIGN_OR_RETURN(y, Activated(c, NeuronType::kInv, *y));
+      y = Activated(c, NeuronType::kInv, *y);
     }
   }
   return y;
@@ -53,7 +53,7 @@ absl::StatusOr<std::optional<Operand>> RaisedToNumber(LowerContext& c, const Ope
 absl::Status LowerPow(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.outputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, AlignedOperand(c, node.inputs[0], shape));
+  Operand x = AlignedOperand(c, node.inputs[0], shape);
   std::optional<double> exponent = c.view().Scalar(node.inputs[1]);
   if (exponent && c.DimsOf(x) == PlaceShape(shape)) {
     ANEMONE_ASSIGN_OR_RETURN(std::optional<Operand> y, RaisedToNumber(c, x, *exponent));
@@ -63,9 +63,9 @@ absl::Status LowerPow(const Match& match, LowerContext& c) {
   if (exponent) {  // of any type, integers too
     by = ScalarConstant(c, static_cast<float>(*exponent));
   } else {
-    ANEMONE_ASSIGN_OR_RETURN(by, AlignedOperand(c, node.inputs[1], shape));
+    by = AlignedOperand(c, node.inputs[1], shape);
   }
-  ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kPower, x, by));
+  x = Combined(c, ElementWiseType::kPower, x, by);
   return c.Out(node.outputs[0], x);
 }
 
@@ -78,17 +78,17 @@ absl::Status LowerMod(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(int64_t fmod, a.Int("fmod", 0));
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.outputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, AlignedOperand(c, node.inputs[0], shape));
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, AlignedOperand(c, node.inputs[1], shape));
+  Operand x = AlignedOperand(c, node.inputs[0], shape);
+  Operand y = AlignedOperand(c, node.inputs[1], shape);
   if (fmod == 0) return c.NotLowered("Mod of integers");
-  ANEMONE_ASSIGN_OR_RETURN(Operand sign, Activated(c, NeuronType::kSign, x));
-  ANEMONE_ASSIGN_OR_RETURN(x, Absolute(c, x));
-  ANEMONE_ASSIGN_OR_RETURN(y, Absolute(c, y));
-  ANEMONE_ASSIGN_OR_RETURN(Operand whole, Combined(c, ElementWiseType::kDiv, x, y));
-  ANEMONE_ASSIGN_OR_RETURN(whole, Activated(c, NeuronType::kFloor, whole));
-  ANEMONE_ASSIGN_OR_RETURN(whole, Combined(c, ElementWiseType::kMult, whole, y));
-  ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kSub, x, whole));
-  ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kMult, x, sign));
+  Operand sign = Activated(c, NeuronType::kSign, x);
+  x = Absolute(c, x);
+  y = Absolute(c, y);
+  Operand whole = Combined(c, ElementWiseType::kDiv, x, y);
+  whole = Activated(c, NeuronType::kFloor, whole);
+  whole = Combined(c, ElementWiseType::kMult, whole, y);
+  x = Combined(c, ElementWiseType::kSub, x, whole);
+  x = Combined(c, ElementWiseType::kMult, x, sign);
   return c.Out(node.outputs[0], x);
 }
 
@@ -99,21 +99,19 @@ absl::Status LowerMod(const Match& match, LowerContext& c) {
 // be -2 and d no fp16 number.
 absl::Status LowerRound(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(Operand sign, Activated(c, NeuronType::kSign, x));
-  ANEMONE_ASSIGN_OR_RETURN(x, Absolute(c, x));
-  ANEMONE_ASSIGN_OR_RETURN(Operand even, Scaled(c, x, 0.5, 0));
-  ANEMONE_ASSIGN_OR_RETURN(even, Activated(c, NeuronType::kFloor, even));
-  ANEMONE_ASSIGN_OR_RETURN(even, Scaled(c, even, 2, 0));
-  ANEMONE_ASSIGN_OR_RETURN(Operand d, Combined(c, ElementWiseType::kSub, x, even));
-  ANEMONE_ASSIGN_OR_RETURN(Operand above,
-                           Combined(c, ElementWiseType::kGreaterThan, d, ScalarConstant(c, 0.5f)));
-  ANEMONE_ASSIGN_OR_RETURN(Operand below,
-                           Combined(c, ElementWiseType::kLessThan, d, ScalarConstant(c, 1.5f)));
-  ANEMONE_ASSIGN_OR_RETURN(Operand steps, Combined(c, ElementWiseType::kSub, above, below));
-  ANEMONE_ASSIGN_OR_RETURN(steps, Scaled(c, steps, 1, 1));
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, Combined(c, ElementWiseType::kAdd, even, steps));
-  ANEMONE_ASSIGN_OR_RETURN(y, Combined(c, ElementWiseType::kMult, y, sign));
+  Operand x = c.In(node.inputs[0]);
+  Operand sign = Activated(c, NeuronType::kSign, x);
+  x = Absolute(c, x);
+  Operand even = Scaled(c, x, 0.5, 0);
+  even = Activated(c, NeuronType::kFloor, even);
+  even = Scaled(c, even, 2, 0);
+  Operand d = Combined(c, ElementWiseType::kSub, x, even);
+  Operand above = Combined(c, ElementWiseType::kGreaterThan, d, ScalarConstant(c, 0.5f));
+  Operand below = Combined(c, ElementWiseType::kLessThan, d, ScalarConstant(c, 1.5f));
+  Operand steps = Combined(c, ElementWiseType::kSub, above, below);
+  steps = Scaled(c, steps, 1, 1);
+  Operand y = Combined(c, ElementWiseType::kAdd, even, steps);
+  y = Combined(c, ElementWiseType::kMult, y, sign);
   return c.Out(node.outputs[0], y);
 }
 

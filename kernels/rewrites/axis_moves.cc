@@ -51,7 +51,7 @@ Move Merged(const Move& move) {
 constexpr int kMostMoved = 4;  // D, C, H and W: a unit leaves N in its place
 
 // One unit for a move that fits, merged.
-absl::StatusOr<Operand> MovedAtOnce(NetworkBuilder& c, const Operand& x, const Move& move) {
+Operand MovedAtOnce(NetworkBuilder& c, const Operand& x, const Move& move) {
   const int first = kAxisCount - static_cast<int>(move.order.size());
   Dims dims;
   Permutation order = {Axis::kN, Axis::kD, Axis::kC, Axis::kH, Axis::kW};
@@ -59,12 +59,12 @@ absl::StatusOr<Operand> MovedAtOnce(NetworkBuilder& c, const Operand& x, const M
     dims.extent[first + i] = move.extents[i];
     order[first + i] = static_cast<Axis>(first + move.order[i]);
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, Reshaped(c, x, dims));
+  Operand y = Reshaped(c, x, dims);
   return Permuted(c, y, order);
 }
 
 // The elements of `x` with its axes moved, under dims of no meaning.
-absl::StatusOr<Operand> Moved(NetworkBuilder& c, Operand x, const Move& whole) {
+Operand Moved(NetworkBuilder& c, Operand x, const Move& whole) {
   Move move = Merged(whole);
   while (move.order.size() > kMostMoved) {
     // The first axis that is not in its place comes there, the others behind it as they were.
@@ -75,7 +75,7 @@ absl::StatusOr<Operand> Moved(NetworkBuilder& c, Operand x, const Move& whole) {
     Move step{.extents = move.extents, .order = std::vector<int>(axes)};
     std::iota(step.order.begin(), step.order.end(), 0);
     std::rotate(step.order.begin() + to, step.order.begin() + from, step.order.begin() + from + 1);
-    ANEMONE_ASSIGN_OR_RETURN(x, MovedAtOnce(c, x, Merged(step)));
+    x = MovedAtOnce(c, x, Merged(step));
     Move rest{.extents = Sizes(axes), .order = std::vector<int>(axes)};
     for (int i = 0; i < axes; ++i) {
       rest.extents[i] = move.extents[step.order[i]];
@@ -112,9 +112,9 @@ absl::Status LowerInSteps(const Match& match, LowerContext& c) {
     move.extents.push_back(shape[axis]);
     move.order.push_back(kPlaced[(*perm)[axis]]);
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, Moved(c, x, move));
-  ANEMONE_ASSIGN_OR_RETURN(y, Reshaped(c, y, PlaceShape(to)));
+  Operand x = c.In(node.inputs[0]);
+  Operand y = Moved(c, x, move);
+  y = Reshaped(c, y, PlaceShape(to));
   return c.Out(node.outputs[0], y);
 }
 
@@ -150,10 +150,10 @@ absl::Status LowerRegrouped(const Match& match, LowerContext& c) {
   const ValueId from = found.reshape->inputs[0];
   ANEMONE_ASSIGN_OR_RETURN(Sizes shape, c.ShapeOf(from));
   ANEMONE_ASSIGN_OR_RETURN(Sizes to, c.ShapeOf(anchor.outputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(from));
-  ANEMONE_ASSIGN_OR_RETURN(x, Flat(c, x, static_cast<int>(shape.size())));
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, Moved(c, x, found.move));
-  ANEMONE_ASSIGN_OR_RETURN(y, Placed(c, y, to));
+  Operand x = c.In(from);
+  x = Flat(c, x, static_cast<int>(shape.size()));
+  Operand y = Moved(c, x, found.move);
+  y = Placed(c, y, to);
   return c.Out(anchor.outputs[0], y);
 }
 

@@ -16,11 +16,11 @@ namespace {
 // integer that the engine holds fits the type it becomes.
 absl::Status Lower(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  Operand x = c.In(node.inputs[0]);
   DataType from = c.graph().values[node.inputs[0]].type;
   DataType to = c.graph().values[node.outputs[0]].type;
   if (to == DataType::kBool && from != DataType::kBool) {
-    ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kNotEqual, x, ScalarConstant(c, 0)));
+    x = Combined(c, ElementWiseType::kNotEqual, x, ScalarConstant(c, 0));
   }
   return c.Out(node.outputs[0], x);
 }
@@ -28,7 +28,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
 absl::Status BuildCast(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::string to, c.Text("dtype", ""));
   c.Ignore("then");  // what reads the result; a port of the result's type is judged on its own
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  Operand x = c.In(0);
   if (to == "int32") {
     Judge judge(c.target(), c.route());
     Verdict refused = judge.Reject(rule::kCastInteger);
@@ -37,7 +37,7 @@ absl::Status BuildCast(MilContext& c) {
     return c.Refuse(std::move(refused));
   }
   if (to == "bool") {
-    ANEMONE_ASSIGN_OR_RETURN(x, Mapped(c, ElementWiseType::kNotEqualZero, x));
+    x = Mapped(c, ElementWiseType::kNotEqualZero, x);
   } else if (to != "fp16" && to != "fp32") {
     return c.NotLowered(absl::StrCat("a cast to '", to, "'"));
   }
@@ -45,7 +45,7 @@ absl::Status BuildCast(MilContext& c) {
 }
 
 absl::Status BuildIdentity(MilContext& c) {
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  Operand x = c.In(0);
   return c.Out(x, c.ShapeOf(0));
 }
 

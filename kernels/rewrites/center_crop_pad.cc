@@ -12,7 +12,7 @@ namespace anemone {
 namespace {
 
 // An odd element more is cut off in front, or padded behind.
-absl::StatusOr<Operand> Centered(LowerContext& c, const Operand& x, Axis axis, int64_t to) {
+Operand Centered(LowerContext& c, const Operand& x, Axis axis, int64_t to) {
   const int64_t from = c.DimsOf(x)[axis];
   if (to <= from) return Sliced(c, x, axis, (from - to) / 2, to);
   const int64_t before = (to - from) / 2;
@@ -27,11 +27,11 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> from, c.ShapeOf(node.inputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
   if (from.size() != to.size()) return absl::InvalidArgumentError("CenterCropPad changes the rank");
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  Operand x = c.In(node.inputs[0]);
   const int rank = static_cast<int>(from.size());
   for (int i = 0; i < rank; ++i) {
     if (to[i] < 1) return c.Refuse(rule::kEmptyTensor);
-    ANEMONE_ASSIGN_OR_RETURN(x, Centered(c, x, AxisOf(rank, i), to[i]));
+    x = Centered(c, x, AxisOf(rank, i), to[i]);
   }
   return c.Out(node.outputs[0], x);
 }

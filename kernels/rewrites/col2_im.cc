@@ -69,16 +69,13 @@ absl::Status Lower(const Match& match, LowerContext& c) {
     return absl::InvalidArgumentError("input: want the blocks that image_shape has");
   }
   const int64_t images = to[0] * to[1];
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(
-      x, Reshaped(c, x, MakeDims(images * h.along.kernel, w.along.kernel, h.blocks(), w.blocks())));
-  ANEMONE_ASSIGN_OR_RETURN(x, SwapAxes(c, x, Axis::kC, Axis::kH));
-  ANEMONE_ASSIGN_OR_RETURN(
-      x, Reshaped(c, x,
-                  MakeDims(images, h.along.kernel * h.blocks(), 1, w.along.kernel * w.blocks())));
-  ANEMONE_ASSIGN_OR_RETURN(x, TimesMatrix(c, x, Axis::kC, h.Matrix()));
-  ANEMONE_ASSIGN_OR_RETURN(x, TimesMatrix(c, x, Axis::kW, w.Matrix()));
-  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, PlaceShape(to)));
+  Operand x = c.In(node.inputs[0]);
+  x = Reshaped(c, x, MakeDims(images * h.along.kernel, w.along.kernel, h.blocks(), w.blocks()));
+  x = SwapAxes(c, x, Axis::kC, Axis::kH);
+  x = Reshaped(c, x, MakeDims(images, h.along.kernel * h.blocks(), 1, w.along.kernel * w.blocks()));
+  x = TimesMatrix(c, x, Axis::kC, h.Matrix());
+  x = TimesMatrix(c, x, Axis::kW, w.Matrix());
+  x = Reshaped(c, x, PlaceShape(to));
   return c.Out(node.outputs[0], x);
 }
 

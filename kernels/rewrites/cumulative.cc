@@ -25,35 +25,33 @@ struct Form {
 };
 
 // The elements up to each one, combined: after step k each element holds those of its 2^k nearest.
-absl::StatusOr<Operand> Accumulated(NetworkBuilder& c, Operand x, const Form& form) {
+Operand Accumulated(NetworkBuilder& c, Operand x, const Form& form) {
   const int64_t extent = c.DimsOf(x)[form.axis];
   for (int64_t shift = 1; shift < extent; shift *= 2) {
     // `first`: the elements that have nobody `shift` before (or behind) them.
     const int64_t left = extent - shift;
-    ANEMONE_ASSIGN_OR_RETURN(Operand first,
-                             Sliced(c, x, form.axis, form.reverse ? left : 0, shift));
-    ANEMONE_ASSIGN_OR_RETURN(Operand low, Sliced(c, x, form.axis, 0, left));
-    ANEMONE_ASSIGN_OR_RETURN(Operand high, Sliced(c, x, form.axis, shift, left));
-    ANEMONE_ASSIGN_OR_RETURN(Operand both, Combined(c, form.type, low, high));
+    Operand first = Sliced(c, x, form.axis, form.reverse ? left : 0, shift);
+    Operand low = Sliced(c, x, form.axis, 0, left);
+    Operand high = Sliced(c, x, form.axis, shift, left);
+    Operand both = Combined(c, form.type, low, high);
     std::vector<Operand> parts = {first, both};
     if (form.reverse) std::swap(parts[0], parts[1]);
-    ANEMONE_ASSIGN_OR_RETURN(x, Concatenated(c, std::move(parts), form.axis));
+    x = Concatenated(c, std::move(parts), form.axis);
   }
   return x;
 }
 
 // What leaves the element itself out is its neighbour's; the first one's is 0, or 1 of products.
-absl::StatusOr<Operand> Shifted(NetworkBuilder& c, const Operand& x, const Form& form) {
+Operand Shifted(NetworkBuilder& c, const Operand& x, const Form& form) {
   const Dims dims = c.DimsOf(x);
   const float none = form.type == ElementWiseType::kMult ? 1 : 0;
   if (dims[form.axis] == 1) return Filled(c, none, dims);
-  ANEMONE_ASSIGN_OR_RETURN(Operand rest,
-                           Sliced(c, x, form.axis, form.reverse ? 1 : 0, dims[form.axis] - 1));
+  Operand rest = Sliced(c, x, form.axis, form.reverse ? 1 : 0, dims[form.axis] - 1);
   return Between(c, rest, form.axis, form.reverse ? 0 : 1, form.reverse ? 1 : 0, {.value = none});
 }
 
-absl::StatusOr<Operand> ByDoubling(NetworkBuilder& c, Operand x, const Form& form) {
-  ANEMONE_ASSIGN_OR_RETURN(x, Accumulated(c, x, form));
+Operand ByDoubling(NetworkBuilder& c, Operand x, const Form& form) {
+  x = Accumulated(c, x, form);
   return form.exclusive ? Shifted(c, x, form) : x;
 }
 
@@ -67,7 +65,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(int64_t reverse, a.Int("reverse", 0));
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  Operand x = c.In(node.inputs[0]);
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> axes, ConstantIntegers(c, node, 1, {}));
   if (axes.size() != 1) return absl::InvalidArgumentError("axis: want one integer");
   const int rank = static_cast<int>(shape.size());
@@ -75,8 +73,8 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   Form form{AxisOf(rank, at), exclusive != 0, reverse != 0};
   if (node.op_type == "CumProd") form.type = ElementWiseType::kMult;
   const bool long_sum = node.op_type == "CumSum" && shape[at] > kMostDoubled;
-  ANEMONE_ASSIGN_OR_RETURN(x, long_sum ? RunningSums(c, x, form.axis, form.exclusive, form.reverse)
-                                       : ByDoubling(c, x, form));
+  x = long_sum ? RunningSums(c, x, form.axis, form.exclusive, form.reverse)
+               : ByDoubling(c, x, form);
   return c.Out(node.outputs[0], x);
 }
 
@@ -85,9 +83,9 @@ absl::Status Build(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(int at, c.AxisAt("axis", 0));
   ANEMONE_ASSIGN_OR_RETURN(form.exclusive, c.Bool("exclusive", false));
   ANEMONE_ASSIGN_OR_RETURN(form.reverse, c.Bool("reverse", false));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  Operand x = c.In(0);
   form.axis = AxisOf(c.rank(0), at);
-  ANEMONE_ASSIGN_OR_RETURN(x, ByDoubling(c, x, form));
+  x = ByDoubling(c, x, form);
   return c.Out(x, c.ShapeOf(0));
 }
 
@@ -98,8 +96,7 @@ constexpr Lowering kLowerings[] = {{.op = "CumSum", .rewritten = true, .lower = 
 
 }  // namespace
 
-absl::StatusOr<Operand> RunningSums(NetworkBuilder& c, const Operand& x, Axis axis, bool exclusive,
-                                    bool reverse) {
+Operand RunningSums(NetworkBuilder& c, const Operand& x, Axis axis, bool exclusive, bool reverse) {
   const int64_t extent = c.DimsOf(x)[axis];
   if (extent > kMostMatrixElements / extent) return c.NotLowered("a sum along a very long axis");
   Tensor matrix = Tensor::Zeros(DataType::kFloat, {extent, extent});

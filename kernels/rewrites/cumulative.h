@@ -8,8 +8,8 @@ namespace anemone {
 
 // `x` with each element along `axis` the sum of all up to it, by one matrix of ones and zeros:
 // without itself if `exclusive`, from the other end if `reverse`.
-absl::StatusOr<Operand> RunningSums(NetworkBuilder& c, const Operand& x, Axis axis,
-                                    bool exclusive = false, bool reverse = false);
+Operand RunningSums(NetworkBuilder& c, const Operand& x, Axis axis, bool exclusive = false,
+                    bool reverse = false);
 
 }  // namespace anemone
 

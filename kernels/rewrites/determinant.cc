@@ -16,40 +16,38 @@ class Matrices {
   // `x` holds n x n elements in the channel of each image.
   Matrices(LowerContext& c, Operand x, int64_t n) : c_(c), x_(x), n_(n) {}
 
-  absl::StatusOr<Operand> At(int64_t row, int64_t column) {
-    return Sliced(c_, x_, Axis::kC, row * n_ + column, 1);
-  }
+  Operand At(int64_t row, int64_t column) { return Sliced(c_, x_, Axis::kC, row * n_ + column, 1); }
 
   // Of the rows `top` and `bottom` and two columns.
-  absl::StatusOr<Operand> Minor(int64_t top, int64_t bottom, int64_t left, int64_t right) {
-    ANEMONE_ASSIGN_OR_RETURN(Operand a, Product(top, left, bottom, right));
-    ANEMONE_ASSIGN_OR_RETURN(Operand b, Product(top, right, bottom, left));
+  Operand Minor(int64_t top, int64_t bottom, int64_t left, int64_t right) {
+    Operand a = Product(top, left, bottom, right);
+    Operand b = Product(top, right, bottom, left);
     return Combined(c_, ElementWiseType::kSub, a, b);
   }
 
-  absl::StatusOr<Operand> Determinant() {
+  Operand Determinant() {
     if (n_ == 1) return At(0, 0);
     if (n_ == 2) return Minor(0, 1, 0, 1);
     Operand sum;
     for (int64_t column = 0; column < 3; ++column) {
       // Of the other two columns in turn, so that every sign is +.
       const int64_t left = (column + 1) % 3, right = (column + 2) % 3;
-      ANEMONE_ASSIGN_OR_RETURN(Operand term, Minor(1, 2, left, right));
-      ANEMONE_ASSIGN_OR_RETURN(Operand factor, At(0, column));
-      ANEMONE_ASSIGN_OR_RETURN(term, Combined(c_, ElementWiseType::kMult, term, factor));
+      Operand term = Minor(1, 2, left, right);
+      Operand factor = At(0, column);
+      term = Combined(c_, ElementWiseType::kMult, term, factor);
       if (column == 0) {
         sum = term;
       } else {
-        ANEMONE_ASSIGN_OR_RETURN(sum, Combined(c_, ElementWiseType::kAdd, sum, term));
+        sum = Combined(c_, ElementWiseType::kAdd, sum, term);
       }
     }
     return sum;
   }
 
  private:
-  absl::StatusOr<Operand> Product(int64_t row, int64_t column, int64_t row2, int64_t column2) {
-    ANEMONE_ASSIGN_OR_RETURN(Operand a, At(row, column));
-    ANEMONE_ASSIGN_OR_RETURN(Operand b, At(row2, column2));
+  Operand Product(int64_t row, int64_t column, int64_t row2, int64_t column2) {
+    Operand a = At(row, column);
+    Operand b = At(row2, column2);
     return Combined(c_, ElementWiseType::kMult, a, b);
   }
 
@@ -69,11 +67,11 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   const int64_t n = from.back();
   if (n < 1 || count < 1) return c.Refuse(rule::kEmptyTensor);
   if (n > 3) return c.NotLowered("the determinant of a matrix above 3 x 3");
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(x, Flat(c, x, static_cast<int>(from.size())));
-  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(count, n * n, 1, 1)));
-  ANEMONE_ASSIGN_OR_RETURN(x, Matrices(c, x, n).Determinant());
-  ANEMONE_ASSIGN_OR_RETURN(x, Placed(c, x, to));
+  Operand x = c.In(node.inputs[0]);
+  x = Flat(c, x, static_cast<int>(from.size()));
+  x = Reshaped(c, x, MakeDims(count, n * n, 1, 1));
+  x = Matrices(c, x, n).Determinant();
+  x = Placed(c, x, to);
   return c.Out(node.outputs[0], x);
 }
 

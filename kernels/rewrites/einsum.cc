@@ -138,9 +138,9 @@ Dims Spread(const Equation& e, const std::string& labels) {
 }
 
 // The axes of `from` (at most four) in the order of `to`.
-absl::StatusOr<Operand> Reordered(NetworkBuilder& c, const Operand& x, const Equation& e,
-                                  const std::string& from, const std::string& to) {
-  ANEMONE_ASSIGN_OR_RETURN(Operand spread, Reshaped(c, x, Spread(e, from)));
+Operand Reordered(NetworkBuilder& c, const Operand& x, const Equation& e, const std::string& from,
+                  const std::string& to) {
+  Operand spread = Reshaped(c, x, Spread(e, from));
   Permutation order = {Axis::kN, Axis::kD, Axis::kC, Axis::kH, Axis::kW};
   size_t first = kAxisCount - to.size();
   for (size_t i = 0; i < to.size(); ++i) {
@@ -185,23 +185,22 @@ std::optional<ConstantMatrix> Weight(LowerContext& c, ValueId right, const Equat
 }
 
 // An operand under the dims asked for.
-using Lay = absl::FunctionRef<absl::StatusOr<Operand>(const Dims&)>;
+using Lay = absl::FunctionRef<Operand(const Dims&)>;
 
 // The product in the order of the result's labels.
-absl::StatusOr<Operand> ProductOf(NetworkBuilder& c, Lay left, Lay right,
-                                  const std::optional<ConstantMatrix>& weight, const Equation& e,
-                                  const Roles& r) {
+Operand ProductOf(NetworkBuilder& c, Lay left, Lay right,
+                  const std::optional<ConstantMatrix>& weight, const Equation& e, const Roles& r) {
   int64_t n = e.Extent(r.batch), m = e.Extent(r.rows), k = e.Extent(r.contracted);
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, left(Spread(e, e.a)));
-  ANEMONE_ASSIGN_OR_RETURN(y, Reordered(c, y, e, e.a, r.batch + r.rows + r.contracted));
-  ANEMONE_ASSIGN_OR_RETURN(y, Reshaped(c, y, MakeDims(n, m, 1, k)));
+  Operand y = left(Spread(e, e.a));
+  y = Reordered(c, y, e, e.a, r.batch + r.rows + r.contracted);
+  y = Reshaped(c, y, MakeDims(n, m, 1, k));
   if (weight) {
-    ANEMONE_ASSIGN_OR_RETURN(y, MatrixProduct(c, y, *weight));
+    y = MatrixProduct(c, y, *weight);
   } else {
-    ANEMONE_ASSIGN_OR_RETURN(Operand b, right(Spread(e, e.b)));
-    ANEMONE_ASSIGN_OR_RETURN(b, Reordered(c, b, e, e.b, r.batch + r.contracted + r.columns));
-    ANEMONE_ASSIGN_OR_RETURN(b, Reshaped(c, b, MakeDims(n, k, 1, e.Extent(r.columns))));
-    ANEMONE_ASSIGN_OR_RETURN(y, MatrixProduct(c, y, b));
+    Operand b = right(Spread(e, e.b));
+    b = Reordered(c, b, e, e.b, r.batch + r.contracted + r.columns);
+    b = Reshaped(c, b, MakeDims(n, k, 1, e.Extent(r.columns)));
+    y = MatrixProduct(c, y, b);
   }
   return Reordered(c, y, e, r.batch + r.rows + r.columns, e.y);
 }
@@ -234,12 +233,12 @@ absl::Status Lower(const Match& match, LowerContext& c) {
     std::swap(e.a, e.b);
     roles = RolesOf(e);
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, ProductOf(
-                                          c, [&](const Dims& dims) { return InAs(c, left, dims); },
-                                          [&](const Dims& dims) { return InAs(c, right, dims); },
-                                          Weight(c, right, e, *roles), e, *roles));
+  Operand y = ProductOf(
+      c, [&](const Dims& dims) { return InAs(c, left, dims); },
+      [&](const Dims& dims) { return InAs(c, right, dims); }, Weight(c, right, e, *roles), e,
+      *roles);
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.outputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(y, Reshaped(c, y, PlaceShape(shape)));
+  y = Reshaped(c, y, PlaceShape(shape));
   return c.Out(node.outputs[0], y);
 }
 
@@ -259,8 +258,8 @@ absl::StatusOr<Term> Summed(NetworkBuilder& c, const Term& term, const Equation&
   for (size_t i = 0; i < term.labels.size(); ++i) {
     if (!Has(needed, term.labels[i])) axes.push_back(static_cast<Axis>(first + i));
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, Reduced(c, term.x, ReduceType::kSum, axes));
-  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, Spread(e, kept)));
+  Operand x = Reduced(c, term.x, ReduceType::kSum, axes);
+  x = Reshaped(c, x, Spread(e, kept));
   return Term{x, kept};
 }
 
@@ -280,7 +279,7 @@ absl::StatusOr<Term> Contracted(LowerContext& c, Term a, Term b, const Equation&
   auto lay = [&](const Operand& x) {
     return [&c, x](const Dims& dims) { return Reshaped(c, x, dims); };
   };
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, ProductOf(c, lay(a.x), lay(b.x), std::nullopt, e, *roles));
+  Operand y = ProductOf(c, lay(a.x), lay(b.x), std::nullopt, e, *roles);
   return Term{y, e.y};
 }
 
@@ -297,7 +296,7 @@ absl::Status LowerTerms(const Match& match, LowerContext& c) {
   const std::string result = terms.back();
   std::optional<Term> all;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
-    ANEMONE_ASSIGN_OR_RETURN(Operand x, InAs(c, node.inputs[i], Spread(e, terms[i])));
+    Operand x = InAs(c, node.inputs[i], Spread(e, terms[i]));
     std::string needed = result;
     for (size_t k = i + 1; k < node.inputs.size(); ++k) needed += terms[k];
     Term term{x, terms[i]};
@@ -310,9 +309,9 @@ absl::Status LowerTerms(const Match& match, LowerContext& c) {
   if (y.labels.size() != result.size()) {
     return absl::InvalidArgumentError("einsum: the result has a label that no operand has");
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand out, Reordered(c, y.x, e, y.labels, result));
+  Operand out = Reordered(c, y.x, e, y.labels, result);
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.outputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(out, Reshaped(c, out, PlaceShape(shape)));
+  out = Reshaped(c, out, PlaceShape(shape));
   return c.Out(node.outputs[0], out);
 }
 
@@ -370,19 +369,17 @@ absl::Status Build(MilContext& c) {
   if (shape.size() >= kMaxRank) return c.Refuse(rule::kMatmulRank5);
   auto roles = RolesOf(e);
   if (!roles) return c.NotLowered("einsum that sums over an axis of one operand");
-  ANEMONE_ASSIGN_OR_RETURN(Operand left, c.In(0));
-  ANEMONE_ASSIGN_OR_RETURN(Operand right, c.In(1));
+  Operand left = c.In(0);
+  Operand right = c.In(1);
   if (IsTurned(e, *roles)) {
     std::swap(left, right);
     std::swap(e.a, e.b);
     roles = RolesOf(e);
   }
-  ANEMONE_ASSIGN_OR_RETURN(
-      Operand y,
-      ProductOf(
-          c, [&](const Dims& dims) { return Reshaped(c, left, dims); },
-          [&](const Dims& dims) { return Reshaped(c, right, dims); }, std::nullopt, e, *roles));
-  ANEMONE_ASSIGN_OR_RETURN(y, Reshaped(c, y, PlaceShape(shape)));
+  Operand y = ProductOf(
+      c, [&](const Dims& dims) { return Reshaped(c, left, dims); },
+      [&](const Dims& dims) { return Reshaped(c, right, dims); }, std::nullopt, e, *roles);
+  y = Reshaped(c, y, PlaceShape(shape));
   return c.Out(y, shape);
 }
 

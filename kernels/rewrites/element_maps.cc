@@ -128,10 +128,10 @@ absl::StatusOr<Places> Blocks(const Form& form) {
 }
 
 // A value as a plane of one row, in ONNX's order of elements.
-absl::StatusOr<Operand> InARow(LowerContext& c, ValueId value) {
-  ANEMONE_ASSIGN_OR_RETURN(Shape shape, c.ShapeOf(value));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(value));
-  ANEMONE_ASSIGN_OR_RETURN(x, Flat(c, x, static_cast<int>(shape.size())));
+Operand InARow(LowerContext& c, ValueId value) {
+  ANEMONE_ASSIGN_OR_FAIL(c, Shape shape, c.ShapeOf(value));
+  Operand x = c.In(value);
+  x = Flat(c, x, static_cast<int>(shape.size()));
   return Reshaped(c, x, MakeDims(1, 1, 1, Product(shape)));
 }
 
@@ -140,8 +140,8 @@ absl::Status OutPicked(LowerContext& c, const Node& node, const Operand& row, co
   if (static_cast<int64_t>(places.size()) != Product(out)) {
     return absl::InvalidArgumentError("indices: not as many as the output has elements");
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, PickedElements(c, row, places));
-  ANEMONE_ASSIGN_OR_RETURN(y, Placed(c, y, out));
+  Operand y = PickedElements(c, row, places);
+  y = Placed(c, y, out);
   return c.Out(node.outputs[0], y);
 }
 
@@ -151,7 +151,7 @@ absl::Status LowerGather(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(Form form, ReadForm(node, c, a, 0));
   const bool nd = node.op_type == "GatherND";
   ANEMONE_ASSIGN_OR_RETURN(Places places, nd ? Blocks(form) : AlongAxis(form, form.indices));
-  ANEMONE_ASSIGN_OR_RETURN(Operand row, InARow(c, node.inputs[0]));
+  Operand row = InARow(c, node.inputs[0]);
   return OutPicked(c, node, row, form.out, places);
 }
 
@@ -183,14 +183,13 @@ absl::Status OutCombined(LowerContext& c, const Node& node, const Form& form,
     if (round == rounds.size()) rounds.emplace_back(elements, count);
     rounds[round][to[i]] = i;
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand row,
-                           Concatenated(c, {updates, ScalarConstant(c, reduction.none)}, Axis::kW));
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, InARow(c, node.inputs[0]));
+  Operand row = Concatenated(c, {updates, ScalarConstant(c, reduction.none)}, Axis::kW);
+  Operand y = InARow(c, node.inputs[0]);
   for (const Places& places : rounds) {
-    ANEMONE_ASSIGN_OR_RETURN(Operand picked, PickedElements(c, row, places));
-    ANEMONE_ASSIGN_OR_RETURN(y, Combined(c, reduction.type, y, picked));
+    Operand picked = PickedElements(c, row, places);
+    y = Combined(c, reduction.type, y, picked);
   }
-  ANEMONE_ASSIGN_OR_RETURN(y, Placed(c, y, form.out));
+  y = Placed(c, y, form.out);
   return c.Out(node.outputs[0], y);
 }
 
@@ -202,7 +201,7 @@ absl::Status OutScattered(LowerContext& c, const Node& node, const Form& form, V
   if (count != static_cast<int64_t>(to.size())) {
     return absl::InvalidArgumentError("updates: want an element for every index");
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand behind, InARow(c, updates));
+  Operand behind = InARow(c, updates);
   for (const Reduction& reduction : kReductions) {
     if (form.reduction == reduction.name) {
       return OutCombined(c, node, form, reduction, behind, to);
@@ -212,8 +211,8 @@ absl::Status OutScattered(LowerContext& c, const Node& node, const Form& form, V
   Places places(elements);
   std::iota(places.begin(), places.end(), int64_t{0});
   for (int64_t i = 0; i < count; ++i) places[to[i]] = elements + i;
-  ANEMONE_ASSIGN_OR_RETURN(Operand data, InARow(c, node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(Operand row, Concatenated(c, {data, behind}, Axis::kW));
+  Operand data = InARow(c, node.inputs[0]);
+  Operand row = Concatenated(c, {data, behind}, Axis::kW);
   return OutPicked(c, node, row, form.out, places);
 }
 
@@ -248,7 +247,7 @@ absl::Status LowerReverseSequence(const Match& match, LowerContext& c) {
     const int64_t from = time == 0 ? step * form.data[1] + at[1] : at[0] * form.data[1] + step;
     for (int64_t j = 0; j < block; ++j) places.push_back(from * block + j);
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand row, InARow(c, node.inputs[0]));
+  Operand row = InARow(c, node.inputs[0]);
   return OutPicked(c, node, row, form.out, places);
 }
 
@@ -259,7 +258,7 @@ absl::Status LowerCompress(const Match& match, LowerContext& c) {
   Attributes a(node);
   ANEMONE_ASSIGN_OR_RETURN(int64_t given_axis, a.Int("axis", 0));
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  Operand x = c.In(node.inputs[0]);
   ANEMONE_ASSIGN_OR_RETURN(Shape shape, c.ShapeOf(node.inputs[0]));
   const Tensor* flags = c.view().Constant(node.inputs[1]);
   if (flags == nullptr || flags->type() != DataType::kBool) {
@@ -267,7 +266,7 @@ absl::Status LowerCompress(const Match& match, LowerContext& c) {
   }
   ANEMONE_ASSIGN_OR_RETURN(int axis, NormalAxis(given_axis, static_cast<int64_t>(shape.size())));
   if (flat) {
-    ANEMONE_ASSIGN_OR_RETURN(x, InARow(c, node.inputs[0]));
+    x = InARow(c, node.inputs[0]);
     shape = {Product(shape)};
   }
   Places taken;
@@ -275,7 +274,7 @@ absl::Status LowerCompress(const Match& match, LowerContext& c) {
     if (flags->at<bool>(i)) taken.push_back(i);
   }
   if (taken.empty()) return c.Refuse(rule::kEmptyTensor);
-  ANEMONE_ASSIGN_OR_RETURN(x, Gathered(c, shape, axis, x, FixedPoints(c, {}, taken)));
+  x = Gathered(c, shape, axis, x, FixedPoints(c, {}, taken));
   return c.Out(node.outputs[0], x);
 }
 

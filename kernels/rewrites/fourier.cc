@@ -59,16 +59,16 @@ struct Transform {
 };
 
 // The transform takes the first `in` points of the axis; it may have more.
-absl::StatusOr<Operand> Transformed(LowerContext& c, Operand x, absl::Span<const int64_t> shape,
-                                    int axis, const Transform& t) {
+Operand Transformed(LowerContext& c, Operand x, absl::Span<const int64_t> shape, int axis,
+                    const Transform& t) {
   const auto [before, after] = ProductsAround(shape.first(shape.size() - 1), axis);
-  ANEMONE_ASSIGN_OR_RETURN(x, Flat(c, x, static_cast<int>(shape.size())));
-  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(before, shape[axis], after, t.parts)));
-  ANEMONE_ASSIGN_OR_RETURN(x, Sliced(c, x, Axis::kC, 0, t.in));
-  ANEMONE_ASSIGN_OR_RETURN(x, SwapAxes(c, x, Axis::kH, Axis::kW));
-  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(before, t.in * t.parts, 1, after)));
-  ANEMONE_ASSIGN_OR_RETURN(x, TimesMatrix(c, x, Axis::kC, t.Matrix()));
-  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(before, t.bins, 2, after)));
+  x = Flat(c, x, static_cast<int>(shape.size()));
+  x = Reshaped(c, x, MakeDims(before, shape[axis], after, t.parts));
+  x = Sliced(c, x, Axis::kC, 0, t.in);
+  x = SwapAxes(c, x, Axis::kH, Axis::kW);
+  x = Reshaped(c, x, MakeDims(before, t.in * t.parts, 1, after));
+  x = TimesMatrix(c, x, Axis::kC, t.Matrix());
+  x = Reshaped(c, x, MakeDims(before, t.bins, 2, after));
   return SwapAxes(c, x, Axis::kH, Axis::kW);
 }
 
@@ -98,9 +98,9 @@ absl::Status LowerDft(const Match& match, LowerContext& c) {
                     .parts = from.back(),
                     .inverse = inverse != 0};
   if (!t.IsSmall()) return c.NotLowered("a Fourier transform of very many points");
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(x, Transformed(c, x, from, axis, t));
-  ANEMONE_ASSIGN_OR_RETURN(x, Placed(c, x, to));
+  Operand x = c.In(node.inputs[0]);
+  x = Transformed(c, x, from, axis, t);
+  x = Placed(c, x, to);
   return c.Out(node.outputs[0], x);
 }
 
@@ -171,18 +171,18 @@ absl::Status LowerStft(const Match& match, LowerContext& c) {
   if (from[1] < f.transform.length || to[1] < 1 || to[2] < 1) return c.Refuse(rule::kEmptyTensor);
   if (!f.transform.IsSmall()) return c.NotLowered("a Fourier transform of very many points");
   ANEMONE_ASSIGN_OR_RETURN(std::vector<float> window, WindowOf(c, node, f.transform.length));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(from[0], from[1], 1, from[2])));
+  Operand x = c.In(node.inputs[0]);
+  x = Reshaped(c, x, MakeDims(from[0], from[1], 1, from[2]));
   const int64_t units = from[1] / f.unit;
-  ANEMONE_ASSIGN_OR_RETURN(x, Sliced(c, x, Axis::kC, 0, units * f.unit));
-  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(from[0], units, 1, f.unit * from[2])));
-  ANEMONE_ASSIGN_OR_RETURN(x, SwapAxes(c, x, Axis::kC, Axis::kW));
+  x = Sliced(c, x, Axis::kC, 0, units * f.unit);
+  x = Reshaped(c, x, MakeDims(from[0], units, 1, f.unit * from[2]));
+  x = SwapAxes(c, x, Axis::kC, Axis::kW);
   ConvParams conv{.out_channels = to[2] * 2};
   conv.w = {.kernel = f.transform.length / f.unit, .stride = f.step / f.unit};
-  ANEMONE_ASSIGN_OR_RETURN(x, c.Add(ConvUnit(), conv, {x}, {f.Kernel(window)}));
-  ANEMONE_ASSIGN_OR_RETURN(x, SwapAxes(c, x, Axis::kC, Axis::kW));
-  ANEMONE_ASSIGN_OR_RETURN(x, Sliced(c, x, Axis::kC, 0, to[1]));
-  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, PlaceShape(to)));
+  x = c.Add(ConvUnit(), conv, {x}, {f.Kernel(window)});
+  x = SwapAxes(c, x, Axis::kC, Axis::kW);
+  x = Sliced(c, x, Axis::kC, 0, to[1]);
+  x = Reshaped(c, x, PlaceShape(to));
   return c.Out(node.outputs[0], x);
 }
 

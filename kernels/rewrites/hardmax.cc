@@ -24,13 +24,12 @@ absl::Status Lower(const Match& match, LowerContext& c) {
     return c.NotLowered("Hardmax of more elements than fp16 can count");
   }
   const Axis axis = AxisOf(rank, at);
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(Operand largest, Reduced(c, x, ReduceType::kMax, axis));
-  ANEMONE_ASSIGN_OR_RETURN(Operand is, Combined(c, ElementWiseType::kEqual, x, largest));
-  ANEMONE_ASSIGN_OR_RETURN(Operand count, RunningSums(c, is, axis));
-  ANEMONE_ASSIGN_OR_RETURN(count,
-                           Combined(c, ElementWiseType::kEqual, count, ScalarConstant(c, 1)));
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, Combined(c, ElementWiseType::kMult, is, count));
+  Operand x = c.In(node.inputs[0]);
+  Operand largest = Reduced(c, x, ReduceType::kMax, axis);
+  Operand is = Combined(c, ElementWiseType::kEqual, x, largest);
+  Operand count = RunningSums(c, is, axis);
+  count = Combined(c, ElementWiseType::kEqual, count, ScalarConstant(c, 1));
+  Operand y = Combined(c, ElementWiseType::kMult, is, count);
   return c.Out(node.outputs[0], y);
 }
 

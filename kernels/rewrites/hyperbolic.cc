@@ -13,125 +13,121 @@ namespace anemone {
 namespace {
 
 // exp(x) / 2, from exp(x / 2) so that it overflows only where the result does.
-absl::StatusOr<Operand> HalfExp(LowerContext& c, const Operand& x, double sign) {
-  ANEMONE_ASSIGN_OR_RETURN(Operand root, Scaled(c, x, sign / 2, 0));
-  ANEMONE_ASSIGN_OR_RETURN(root, Activated(c, NeuronType::kExp, root));
-  ANEMONE_ASSIGN_OR_RETURN(Operand half, Scaled(c, root, 0.5, 0));
+Operand HalfExp(LowerContext& c, const Operand& x, double sign) {
+  Operand root = Scaled(c, x, sign / 2, 0);
+  root = Activated(c, NeuronType::kExp, root);
+  Operand half = Scaled(c, root, 0.5, 0);
   return Combined(c, ElementWiseType::kMult, root, half);
 }
 
 // (exp(x) + exp(-x)) / 2: error at most 2e-3.
-absl::StatusOr<Operand> Cosh(LowerContext& c, const Operand& x) {
-  ANEMONE_ASSIGN_OR_RETURN(Operand up, HalfExp(c, x, 1));
-  ANEMONE_ASSIGN_OR_RETURN(Operand down, HalfExp(c, x, -1));
+Operand Cosh(LowerContext& c, const Operand& x) {
+  Operand up = HalfExp(c, x, 1);
+  Operand down = HalfExp(c, x, -1);
   return Combined(c, ElementWiseType::kAdd, up, down);
 }
 
 // tanh(x) cosh(x), which cancels nothing near zero: relative error at most 3e-3.
-absl::StatusOr<Operand> Sinh(LowerContext& c, const Operand& x) {
-  ANEMONE_ASSIGN_OR_RETURN(Operand tangent, Activated(c, NeuronType::kTanh, x));
-  ANEMONE_ASSIGN_OR_RETURN(Operand cosh, Cosh(c, x));
+Operand Sinh(LowerContext& c, const Operand& x) {
+  Operand tangent = Activated(c, NeuronType::kTanh, x);
+  Operand cosh = Cosh(c, x);
   return Combined(c, ElementWiseType::kMult, tangent, cosh);
 }
 
 // sqrt((x + a) (x + b)) as a product of roots, which does not overflow.
-absl::StatusOr<Operand> RootOfProduct(LowerContext& c, const Operand& x, double sign, double a,
-                                      double b) {
-  ANEMONE_ASSIGN_OR_RETURN(Operand first, Scaled(c, x, 1, a));
-  ANEMONE_ASSIGN_OR_RETURN(first, Activated(c, NeuronType::kSqrt, first));
-  ANEMONE_ASSIGN_OR_RETURN(Operand second, Scaled(c, x, sign, b));
-  ANEMONE_ASSIGN_OR_RETURN(second, Activated(c, NeuronType::kSqrt, second));
+Operand RootOfProduct(LowerContext& c, const Operand& x, double sign, double a, double b) {
+  Operand first = Scaled(c, x, 1, a);
+  first = Activated(c, NeuronType::kSqrt, first);
+  Operand second = Scaled(c, x, sign, b);
+  second = Activated(c, NeuronType::kSqrt, second);
   return Combined(c, ElementWiseType::kMult, first, second);
 }
 
 // log(a + b), both halved first so that the sum does not overflow.
-absl::StatusOr<Operand> LogOfSum(LowerContext& c, const Operand& a, const Operand& b) {
-  ANEMONE_ASSIGN_OR_RETURN(Operand half_a, Scaled(c, a, 0.5, 0));
-  ANEMONE_ASSIGN_OR_RETURN(Operand half_b, Scaled(c, b, 0.5, 0));
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, Combined(c, ElementWiseType::kAdd, half_a, half_b));
-  ANEMONE_ASSIGN_OR_RETURN(y, NaturalLog(c, y));
+Operand LogOfSum(LowerContext& c, const Operand& a, const Operand& b) {
+  Operand half_a = Scaled(c, a, 0.5, 0);
+  Operand half_b = Scaled(c, b, 0.5, 0);
+  Operand y = Combined(c, ElementWiseType::kAdd, half_a, half_b);
+  y = NaturalLog(c, y);
   return Scaled(c, y, 1, std::numbers::ln2);
 }
 
 // log(x + sqrt(x^2 - 1)): error at most 2e-3.
-absl::StatusOr<Operand> Acosh(LowerContext& c, const Operand& x) {
-  ANEMONE_ASSIGN_OR_RETURN(Operand root, RootOfProduct(c, x, 1, -1, 1));
+Operand Acosh(LowerContext& c, const Operand& x) {
+  Operand root = RootOfProduct(c, x, 1, -1, 1);
   return LogOfSum(c, x, root);
 }
 
 // x (1 + x^2 (a + b x^2)) of |x| up to `limit`.
-absl::StatusOr<Operand> OddPolynomial(LowerContext& c, const Operand& x, float limit, double a,
-                                      double b) {
-  ANEMONE_ASSIGN_OR_RETURN(Operand near, Activated(c, NeuronType::kClampedReLU, x, -limit, limit));
-  ANEMONE_ASSIGN_OR_RETURN(Operand square, Combined(c, ElementWiseType::kMult, near, near));
-  ANEMONE_ASSIGN_OR_RETURN(Operand p, Scaled(c, square, b, a));
-  ANEMONE_ASSIGN_OR_RETURN(p, Combined(c, ElementWiseType::kMult, p, square));
-  ANEMONE_ASSIGN_OR_RETURN(p, Scaled(c, p, 1, 1));
+Operand OddPolynomial(LowerContext& c, const Operand& x, float limit, double a, double b) {
+  Operand near = Activated(c, NeuronType::kClampedReLU, x, -limit, limit);
+  Operand square = Combined(c, ElementWiseType::kMult, near, near);
+  Operand p = Scaled(c, square, b, a);
+  p = Combined(c, ElementWiseType::kMult, p, square);
+  p = Scaled(c, p, 1, 1);
   return Combined(c, ElementWiseType::kMult, near, p);
 }
 
 // `near` where |x| < limit, else `far`; `near` is finite, and so is `far` where it is not taken.
-absl::StatusOr<Operand> Chosen(LowerContext& c, const Operand& x, float limit, const Operand& near,
-                               const Operand& far) {
-  ANEMONE_ASSIGN_OR_RETURN(Operand size, Absolute(c, x));
-  ANEMONE_ASSIGN_OR_RETURN(Operand is_near,
-                           Combined(c, ElementWiseType::kLessThan, size, ScalarConstant(c, limit)));
-  ANEMONE_ASSIGN_OR_RETURN(Operand is_far, Scaled(c, is_near, -1, 1));
-  ANEMONE_ASSIGN_OR_RETURN(Operand a, Combined(c, ElementWiseType::kMult, near, is_near));
-  ANEMONE_ASSIGN_OR_RETURN(Operand b, Combined(c, ElementWiseType::kMult, far, is_far));
+Operand Chosen(LowerContext& c, const Operand& x, float limit, const Operand& near,
+               const Operand& far) {
+  Operand size = Absolute(c, x);
+  Operand is_near = Combined(c, ElementWiseType::kLessThan, size, ScalarConstant(c, limit));
+  Operand is_far = Scaled(c, is_near, -1, 1);
+  Operand a = Combined(c, ElementWiseType::kMult, near, is_near);
+  Operand b = Combined(c, ElementWiseType::kMult, far, is_far);
   return Combined(c, ElementWiseType::kAdd, a, b);
 }
 
 // log(|x| + sqrt(x^2 + 1)) with the sign of x, and near zero, where that cancels, x - x^3/6 +
 // 3x^5/40: relative error at most 3e-3. The root of a large x is x itself.
-absl::StatusOr<Operand> Asinh(LowerContext& c, const Operand& x) {
+Operand Asinh(LowerContext& c, const Operand& x) {
   constexpr float kNear = 0.5, kLarge = 128;
-  ANEMONE_ASSIGN_OR_RETURN(Operand size, Absolute(c, x));
-  ANEMONE_ASSIGN_OR_RETURN(Operand root,
-                           Combined(c, ElementWiseType::kMin, size, ScalarConstant(c, kLarge)));
-  ANEMONE_ASSIGN_OR_RETURN(root, Combined(c, ElementWiseType::kMult, root, root));
-  ANEMONE_ASSIGN_OR_RETURN(root, Scaled(c, root, 1, 1));
-  ANEMONE_ASSIGN_OR_RETURN(root, Activated(c, NeuronType::kSqrt, root));
-  ANEMONE_ASSIGN_OR_RETURN(root, Combined(c, ElementWiseType::kMax, root, size));
-  ANEMONE_ASSIGN_OR_RETURN(Operand far, LogOfSum(c, size, root));
-  ANEMONE_ASSIGN_OR_RETURN(Operand sign, Activated(c, NeuronType::kSign, x));
-  ANEMONE_ASSIGN_OR_RETURN(far, Combined(c, ElementWiseType::kMult, far, sign));
-  ANEMONE_ASSIGN_OR_RETURN(Operand near, OddPolynomial(c, x, kNear, -1.0 / 6, 3.0 / 40));
+  Operand size = Absolute(c, x);
+  Operand root = Combined(c, ElementWiseType::kMin, size, ScalarConstant(c, kLarge));
+  root = Combined(c, ElementWiseType::kMult, root, root);
+  root = Scaled(c, root, 1, 1);
+  root = Activated(c, NeuronType::kSqrt, root);
+  root = Combined(c, ElementWiseType::kMax, root, size);
+  Operand far = LogOfSum(c, size, root);
+  Operand sign = Activated(c, NeuronType::kSign, x);
+  far = Combined(c, ElementWiseType::kMult, far, sign);
+  Operand near = OddPolynomial(c, x, kNear, -1.0 / 6, 3.0 / 40);
   return Chosen(c, x, kNear, near, far);
 }
 
 // (log(1 + x) - log(1 - x)) / 2, and near zero, where that cancels, x + x^3/3 + x^5/5: relative
 // error at most 3e-3 for |x| below 1. At 1 it is as large as the engine's log(0), not infinite.
-absl::StatusOr<Operand> Atanh(LowerContext& c, const Operand& x) {
+Operand Atanh(LowerContext& c, const Operand& x) {
   constexpr float kNear = 0.375;
-  ANEMONE_ASSIGN_OR_RETURN(Operand up, Scaled(c, x, 1, 1));
-  ANEMONE_ASSIGN_OR_RETURN(up, NaturalLog(c, up));
-  ANEMONE_ASSIGN_OR_RETURN(Operand down, Scaled(c, x, -1, 1));
-  ANEMONE_ASSIGN_OR_RETURN(down, NaturalLog(c, down));
-  ANEMONE_ASSIGN_OR_RETURN(Operand far, Combined(c, ElementWiseType::kSub, up, down));
-  ANEMONE_ASSIGN_OR_RETURN(far, Scaled(c, far, 0.5, 0));
-  ANEMONE_ASSIGN_OR_RETURN(Operand near, OddPolynomial(c, x, kNear, 1.0 / 3, 0.21));
+  Operand up = Scaled(c, x, 1, 1);
+  up = NaturalLog(c, up);
+  Operand down = Scaled(c, x, -1, 1);
+  down = NaturalLog(c, down);
+  Operand far = Combined(c, ElementWiseType::kSub, up, down);
+  far = Scaled(c, far, 0.5, 0);
+  Operand near = OddPolynomial(c, x, kNear, 1.0 / 3, 0.21);
   return Chosen(c, x, kNear, near, far);
 }
 
 // 2 atan(x / (1 + sqrt(1 - x^2))): relative error at most 3e-3.
-absl::StatusOr<Operand> Asin(LowerContext& c, const Operand& x) {
-  ANEMONE_ASSIGN_OR_RETURN(Operand below, RootOfProduct(c, x, -1, 1, 1));
-  ANEMONE_ASSIGN_OR_RETURN(below, Scaled(c, below, 1, 1));
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, Combined(c, ElementWiseType::kDiv, x, below));
-  ANEMONE_ASSIGN_OR_RETURN(y, Activated(c, NeuronType::kAtan, y));
+Operand Asin(LowerContext& c, const Operand& x) {
+  Operand below = RootOfProduct(c, x, -1, 1, 1);
+  below = Scaled(c, below, 1, 1);
+  Operand y = Combined(c, ElementWiseType::kDiv, x, below);
+  y = Activated(c, NeuronType::kAtan, y);
   return Scaled(c, y, 2, 0);
 }
 
 // pi / 2 - asin(x): error at most 2e-3, absolute near 1.
-absl::StatusOr<Operand> Acos(LowerContext& c, const Operand& x) {
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, Asin(c, x));
+Operand Acos(LowerContext& c, const Operand& x) {
+  Operand y = Asin(c, x);
   return Scaled(c, y, -1, std::numbers::pi / 2);
 }
 
 struct Function {
   const char* op;
-  absl::StatusOr<Operand> (*make)(LowerContext&, const Operand&);
+  Operand (*make)(LowerContext&, const Operand&);
 };
 
 constexpr Function kFunctions[] = {{"Sinh", Sinh},   {"Cosh", Cosh}, {"Asinh", Asinh},
@@ -140,8 +136,8 @@ constexpr Function kFunctions[] = {{"Sinh", Sinh},   {"Cosh", Cosh}, {"Asinh", A
 
 absl::Status Lower(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, RowNamed(node.op_type, kFunctions).make(c, x));
+  Operand x = c.In(node.inputs[0]);
+  Operand y = RowNamed(node.op_type, kFunctions).make(c, x);
   return c.Out(node.outputs[0], y);
 }
 

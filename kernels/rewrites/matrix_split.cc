@@ -58,22 +58,22 @@ absl::Status LowerRows(const Match& match, LowerContext& c) {
   std::optional<ConstantMatrix> constant = ConstantRight(c.view(), node.inputs[1]);
   Operand right;
   if (!constant) {
-    ANEMONE_ASSIGN_OR_RETURN(right, InAs(c, node.inputs[1], StackDims(b)));
+    right = InAs(c, node.inputs[1], StackDims(b));
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand left, InAs(c, node.inputs[0], StackDims(a)));
+  Operand left = InAs(c, node.inputs[0], StackDims(a));
   std::vector<Operand> parts;
   for (int64_t row = 0; row < rows; row += most) {
     const int64_t count = std::min(most, rows - row);
-    ANEMONE_ASSIGN_OR_RETURN(Operand part, Sliced(c, left, Axis::kC, row, count));
+    Operand part = Sliced(c, left, Axis::kC, row, count);
     if (constant) {
-      ANEMONE_ASSIGN_OR_RETURN(part, MatrixProduct(c, part, *constant));
+      part = MatrixProduct(c, part, *constant);
     } else {
-      ANEMONE_ASSIGN_OR_RETURN(part, MatrixProduct(c, part, right));
+      part = MatrixProduct(c, part, right);
     }
     parts.push_back(part);
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand joined, Concatenated(c, std::move(parts), Axis::kC));
-  ANEMONE_ASSIGN_OR_RETURN(joined, Reshaped(c, joined, PlaceShape(y)));
+  Operand joined = Concatenated(c, std::move(parts), Axis::kC);
+  joined = Reshaped(c, joined, PlaceShape(y));
   return c.Out(node.outputs[0], joined);
 }
 
@@ -129,9 +129,9 @@ absl::Status LowerPlane(const Match& match, LowerContext& c) {
   p.w.kernel = plane[3];
   std::vector<Tensor> weights = {weight->Reshaped({outputs, plane[1], plane[2], plane[3]})};
   if (bias != nullptr) weights.push_back(*bias);
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(match.values[0]));
-  ANEMONE_ASSIGN_OR_RETURN(x, c.Add(ConvUnit(), p, {x}, std::move(weights)));
-  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, PlaceShape(y)));
+  Operand x = c.In(match.values[0]);
+  x = c.Add(ConvUnit(), p, {x}, std::move(weights));
+  x = Reshaped(c, x, PlaceShape(y));
   return c.Out(node.outputs[0], x);
 }
 

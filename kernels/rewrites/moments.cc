@@ -26,21 +26,21 @@ absl::StatusOr<Moments> MomentsOf(LowerContext& c, const Operand& x, const std::
                                   double epsilon) {
   constexpr double kSmallest = 1.0 / (1 << 24);
   Moments m;
-  ANEMONE_ASSIGN_OR_RETURN(m.mean, Reduced(c, x, ReduceType::kAvg, axes));
-  ANEMONE_ASSIGN_OR_RETURN(Operand d, Combined(c, ElementWiseType::kSub, x, m.mean));
-  ANEMONE_ASSIGN_OR_RETURN(Operand scale, Absolute(c, d));
-  ANEMONE_ASSIGN_OR_RETURN(scale, Reduced(c, scale, ReduceType::kMax, axes));
-  ANEMONE_ASSIGN_OR_RETURN(scale, Combined(c, ElementWiseType::kMax, scale, ScalarConstant(c, 1)));
-  ANEMONE_ASSIGN_OR_RETURN(Operand inverse, Activated(c, NeuronType::kInv, scale));
-  ANEMONE_ASSIGN_OR_RETURN(d, Combined(c, ElementWiseType::kMult, d, inverse));
-  ANEMONE_ASSIGN_OR_RETURN(Operand v, Combined(c, ElementWiseType::kMult, d, d));
-  ANEMONE_ASSIGN_OR_RETURN(v, Reduced(c, v, ReduceType::kAvg, axes));
-  ANEMONE_ASSIGN_OR_RETURN(Operand e, Combined(c, ElementWiseType::kMult, inverse, inverse));
-  ANEMONE_ASSIGN_OR_RETURN(e, Scaled(c, e, std::max(epsilon, kSmallest), 0));
-  ANEMONE_ASSIGN_OR_RETURN(v, Combined(c, ElementWiseType::kAdd, v, e));
-  ANEMONE_ASSIGN_OR_RETURN(v, Activated(c, NeuronType::kRsqrt, v));
-  ANEMONE_ASSIGN_OR_RETURN(m.inverse_deviation, Combined(c, ElementWiseType::kMult, v, inverse));
-  ANEMONE_ASSIGN_OR_RETURN(m.normal, Combined(c, ElementWiseType::kMult, d, v));
+  m.mean = Reduced(c, x, ReduceType::kAvg, axes);
+  Operand d = Combined(c, ElementWiseType::kSub, x, m.mean);
+  Operand scale = Absolute(c, d);
+  scale = Reduced(c, scale, ReduceType::kMax, axes);
+  scale = Combined(c, ElementWiseType::kMax, scale, ScalarConstant(c, 1));
+  Operand inverse = Activated(c, NeuronType::kInv, scale);
+  d = Combined(c, ElementWiseType::kMult, d, inverse);
+  Operand v = Combined(c, ElementWiseType::kMult, d, d);
+  v = Reduced(c, v, ReduceType::kAvg, axes);
+  Operand e = Combined(c, ElementWiseType::kMult, inverse, inverse);
+  e = Scaled(c, e, std::max(epsilon, kSmallest), 0);
+  v = Combined(c, ElementWiseType::kAdd, v, e);
+  v = Activated(c, NeuronType::kRsqrt, v);
+  m.inverse_deviation = Combined(c, ElementWiseType::kMult, v, inverse);
+  m.normal = Combined(c, ElementWiseType::kMult, d, v);
   return m;
 }
 
@@ -54,13 +54,13 @@ absl::Status LowerLayerNormalization(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
   const int rank = static_cast<int>(shape.size());
   ANEMONE_ASSIGN_OR_RETURN(int axis, NormalAxis(first, rank));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  Operand x = c.In(node.inputs[0]);
   ANEMONE_ASSIGN_OR_RETURN(Moments m, MomentsOf(c, x, AxesFrom(rank, axis), epsilon));
-  ANEMONE_ASSIGN_OR_RETURN(Operand scale, AlignedOperand(c, node.inputs[1], shape));
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, Combined(c, ElementWiseType::kMult, m.normal, scale));
+  Operand scale = AlignedOperand(c, node.inputs[1], shape);
+  Operand y = Combined(c, ElementWiseType::kMult, m.normal, scale);
   if (HasInput(node, 2)) {
-    ANEMONE_ASSIGN_OR_RETURN(Operand bias, AlignedOperand(c, node.inputs[2], shape));
-    ANEMONE_ASSIGN_OR_RETURN(y, Combined(c, ElementWiseType::kAdd, y, bias));
+    Operand bias = AlignedOperand(c, node.inputs[2], shape);
+    y = Combined(c, ElementWiseType::kAdd, y, bias);
   }
   const Operand* outputs[] = {&y, &m.mean, &m.inverse_deviation};
   for (size_t i = 0; i < std::size(outputs); ++i) {
@@ -84,7 +84,7 @@ absl::Status LowerMeanVariance(const Match& match, LowerContext& c) {
     ANEMONE_ASSIGN_OR_RETURN(int axis, NormalAxis(at, rank));
     axes.push_back(AxisOf(rank, axis));
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  Operand x = c.In(node.inputs[0]);
   ANEMONE_ASSIGN_OR_RETURN(Moments m, MomentsOf(c, x, axes, kEpsilon));
   return c.Out(node.outputs[0], m.normal);
 }

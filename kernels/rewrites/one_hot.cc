@@ -19,14 +19,13 @@ namespace {
 
 // ONNX cuts off an index's fraction (ONNX Runtime, which does not, finds no class for such a one)
 // and counts a negative one from the end.
-absl::StatusOr<Operand> WholeIndex(LowerContext& c, const Operand& x, int64_t classes) {
-  ANEMONE_ASSIGN_OR_RETURN(Operand sign, Activated(c, NeuronType::kSign, x));
-  ANEMONE_ASSIGN_OR_RETURN(Operand index, Absolute(c, x));
-  ANEMONE_ASSIGN_OR_RETURN(index, Activated(c, NeuronType::kFloor, index));
-  ANEMONE_ASSIGN_OR_RETURN(index, Combined(c, ElementWiseType::kMult, index, sign));
-  ANEMONE_ASSIGN_OR_RETURN(Operand around,
-                           Combined(c, ElementWiseType::kLessThan, index, ScalarConstant(c, 0)));
-  ANEMONE_ASSIGN_OR_RETURN(around, Scaled(c, around, static_cast<double>(classes), 0));
+Operand WholeIndex(LowerContext& c, const Operand& x, int64_t classes) {
+  Operand sign = Activated(c, NeuronType::kSign, x);
+  Operand index = Absolute(c, x);
+  index = Activated(c, NeuronType::kFloor, index);
+  index = Combined(c, ElementWiseType::kMult, index, sign);
+  Operand around = Combined(c, ElementWiseType::kLessThan, index, ScalarConstant(c, 0));
+  around = Scaled(c, around, static_cast<double>(classes), 0);
   return Combined(c, ElementWiseType::kAdd, index, around);
 }
 
@@ -36,7 +35,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(int64_t at, a.Int("axis", -1));
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
   // Without an engine float on both sides there is no port to ask about.
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  Operand x = c.In(node.inputs[0]);
   DataType type = c.graph().values[node.outputs[0]].type;
   if (!IsEngineConstant(type) || type == DataType::kDouble) return c.Refuse(rule::kPortFormat);
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> from, c.ShapeOf(node.inputs[0]));
@@ -54,18 +53,18 @@ absl::Status Lower(const Match& match, LowerContext& c) {
     return absl::InvalidArgumentError("values: want two; run the ONNX checker on the model");
   }
 
-  ANEMONE_ASSIGN_OR_RETURN(x, WholeIndex(c, x, classes));
+  x = WholeIndex(c, x, classes);
   std::vector<int64_t> with_one = from, line(to.size(), 1);
   with_one.insert(with_one.begin() + axis, 1);
   line[axis] = classes;
-  ANEMONE_ASSIGN_OR_RETURN(x, Flat(c, x, static_cast<int>(from.size())));
-  ANEMONE_ASSIGN_OR_RETURN(x, Placed(c, x, with_one));
+  x = Flat(c, x, static_cast<int>(from.size()));
+  x = Placed(c, x, with_one);
   std::vector<float> counted(classes);
   for (int64_t i = 0; i < classes; ++i) counted[i] = static_cast<float>(i);
-  ANEMONE_ASSIGN_OR_RETURN(Operand numbers, AlignedConstant(c, Tensor::Floats(line, counted), to));
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, Combined(c, ElementWiseType::kEqual, x, numbers));
+  Operand numbers = AlignedConstant(c, Tensor::Floats(line, counted), to);
+  Operand y = Combined(c, ElementWiseType::kEqual, x, numbers);
   const double off = off_and_on[0], on = off_and_on[1];
-  ANEMONE_ASSIGN_OR_RETURN(y, Scaled(c, y, on - off, off));
+  y = Scaled(c, y, on - off, off);
   return c.Out(node.outputs[0], y);
 }
 

@@ -116,29 +116,27 @@ absl::StatusOr<Grid> GridOf(LowerContext& c, const Node& node, DataType type,
 }
 
 // One number of the grid for each element, as a constant that repeats.
-absl::StatusOr<Operand> Constant(NetworkBuilder& c, const Grid& grid,
-                                 const std::vector<float>& numbers,
-                                 absl::Span<const int64_t> shape) {
+Operand Constant(NetworkBuilder& c, const Grid& grid, const std::vector<float>& numbers,
+                 absl::Span<const int64_t> shape) {
   return AlignedConstant(c, Tensor::Floats(grid.dims, numbers), shape);
 }
 
-absl::StatusOr<Operand> Times(NetworkBuilder& c, const Operand& x, const Grid& grid,
-                              const std::vector<float>& factors, absl::Span<const int64_t> shape) {
+Operand Times(NetworkBuilder& c, const Operand& x, const Grid& grid,
+              const std::vector<float>& factors, absl::Span<const int64_t> shape) {
   if (factors.size() == 1) return Scaled(c, x, factors[0], 0);
-  ANEMONE_ASSIGN_OR_RETURN(Operand by, Constant(c, grid, factors, shape));
+  Operand by = Constant(c, grid, factors, shape);
   return Combined(c, ElementWiseType::kMult, x, by);
 }
 
-absl::StatusOr<Operand> Clipped(NetworkBuilder& c, Operand x, const Grid& grid,
-                                const std::vector<float>& least, const std::vector<float>& most,
-                                absl::Span<const int64_t> shape) {
+Operand Clipped(NetworkBuilder& c, Operand x, const Grid& grid, const std::vector<float>& least,
+                const std::vector<float>& most, absl::Span<const int64_t> shape) {
   if (least.size() == 1) {
     return Activated(c, NeuronType::kClampedReLU, x, std::max(least[0], -65504.0f),
                      std::min(most[0], 65504.0f));
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand low, Constant(c, grid, least, shape));
-  ANEMONE_ASSIGN_OR_RETURN(Operand high, Constant(c, grid, most, shape));
-  ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kMax, x, low));
+  Operand low = Constant(c, grid, least, shape);
+  Operand high = Constant(c, grid, most, shape);
+  x = Combined(c, ElementWiseType::kMax, x, low);
   return Combined(c, ElementWiseType::kMin, x, high);
 }
 
@@ -146,7 +144,7 @@ float Largest(const std::vector<float>& numbers) {
   return *std::max_element(numbers.begin(), numbers.end());
 }
 
-absl::Status CheckDigits(const LowerContext& c, const Grid& grid) {
+absl::Status CheckDigits(LowerContext& c, const Grid& grid) {
   for (float scale : grid.scale) {
     if (scale >= kLeastScale && scale <= kMostScale) continue;
     return c.NotLowered(
@@ -155,22 +153,20 @@ absl::Status CheckDigits(const LowerContext& c, const Grid& grid) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Operand> InSteps(LowerContext& c, Operand x, const Grid& grid,
-                                absl::Span<const int64_t> shape) {
-  ANEMONE_RETURN_IF_ERROR(CheckDigits(c, grid));
+Operand InSteps(LowerContext& c, Operand x, const Grid& grid, absl::Span<const int64_t> shape) {
+  ANEMONE_FAIL_IF_ERROR(c, CheckDigits(c, grid));
   std::vector<float> reciprocals;
   for (float scale : grid.scale) reciprocals.push_back(1 / scale);
-  ANEMONE_ASSIGN_OR_RETURN(x, Times(c, x, grid, reciprocals, shape));
-  ANEMONE_ASSIGN_OR_RETURN(x, Clipped(c, x, grid, grid.least, grid.most, shape));
-  ANEMONE_ASSIGN_OR_RETURN(x, Activated(c, NeuronType::kRoundNearest, x));
+  x = Times(c, x, grid, reciprocals, shape);
+  x = Clipped(c, x, grid, grid.least, grid.most, shape);
+  x = Activated(c, NeuronType::kRoundNearest, x);
   c.SetBound(absl::StrCat(
       Largest(grid.scale),
       " (a step of the grid) where x / scale is within its 2^-10th part of a half, else 0"));
   return Times(c, x, grid, grid.scale, shape);
 }
 
-absl::StatusOr<Operand> ToEnds(LowerContext& c, const Operand& x, Grid grid,
-                               absl::Span<const int64_t> shape) {
+Operand ToEnds(LowerContext& c, const Operand& x, Grid grid, absl::Span<const int64_t> shape) {
   for (size_t i = 0; i < grid.scale.size(); ++i) {
     if (!(grid.scale[i] > 0)) return c.NotLowered("a scale that is not above 0");
     grid.least[i] *= grid.scale[i];
@@ -188,7 +184,7 @@ absl::Status LowerPair(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(Grid grid, GridOf(c, quantize, type, shape));
   ANEMONE_ASSIGN_OR_RETURN(const Grid back, GridOf(c, dequantize, type, shape));
   if (grid.dims != back.dims) return c.NotLowered("scales of two axes");
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(match.values[0]));
+  Operand x = c.In(match.values[0]);
   double most = 0, least = kFineGrid;
   for (size_t i = 0; i < grid.scale.size(); ++i) {
     const double n = std::max(std::abs(grid.least[i]), std::abs(grid.most[i]));
@@ -196,9 +192,9 @@ absl::Status LowerPair(const Match& match, LowerContext& c) {
     least = std::min(least, n);
   }
   if (most <= kMostSteps) {
-    ANEMONE_ASSIGN_OR_RETURN(x, InSteps(c, x, grid, shape));
+    x = InSteps(c, x, grid, shape);
   } else if (least >= kFineGrid) {
-    ANEMONE_ASSIGN_OR_RETURN(x, ToEnds(c, x, std::move(grid), shape));
+    x = ToEnds(c, x, std::move(grid), shape);
   } else {
     return c.NotLowered("a grid too fine to round to in fp16 and too coarse to leave out");
   }
@@ -206,7 +202,7 @@ absl::Status LowerPair(const Match& match, LowerContext& c) {
 }
 
 absl::Status LowerDynamicPair(const Match& match, LowerContext& c) {
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(match.values[0]));
+  Operand x = c.In(match.values[0]);
   c.SetBound("(max - min) / 510 of the tensor (half a step of a grid found at run time)");
   return c.Out(c.anchor(match).outputs[0], x);
 }
@@ -219,14 +215,14 @@ absl::Status LowerDequantize(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(Grid grid,
                            GridOf(c, node, c.graph().values[node.inputs[0]].type, shape));
   ANEMONE_RETURN_IF_ERROR(CheckDigits(c, grid));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  Operand x = c.In(node.inputs[0]);
   if (grid.zero.size() == 1) {
-    ANEMONE_ASSIGN_OR_RETURN(x, Scaled(c, x, 1, -grid.zero[0]));
+    x = Scaled(c, x, 1, -grid.zero[0]);
   } else {
-    ANEMONE_ASSIGN_OR_RETURN(Operand zero, Constant(c, grid, grid.zero, shape));
-    ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kSub, x, zero));
+    Operand zero = Constant(c, grid, grid.zero, shape);
+    x = Combined(c, ElementWiseType::kSub, x, zero);
   }
-  ANEMONE_ASSIGN_OR_RETURN(x, Times(c, x, grid, grid.scale, shape));
+  x = Times(c, x, grid, grid.scale, shape);
   return c.Out(node.outputs[0], x);
 }
 

@@ -211,13 +211,13 @@ class Unroller {
     if (form_.cell == Cell::kLstm) {
       ANEMONE_ASSIGN_OR_RETURN(state.c, Initial(6));
     }
-    ANEMONE_ASSIGN_OR_RETURN(Operand inputs, InputGates());
+    Operand inputs = InputGates();
     const bool backwards = direction_ == 1 || form_.backwards;
     outputs.resize(form_.steps);
     for (int64_t i = 0; i < form_.steps; ++i) {
       const int64_t step = backwards ? form_.steps - 1 - i : i;
-      ANEMONE_ASSIGN_OR_RETURN(Operand x, Sliced(c_, inputs, Axis::kC, step, 1));
-      ANEMONE_ASSIGN_OR_RETURN(x, AsState(x, form_.gates));
+      Operand x = Sliced(c_, inputs, Axis::kC, step, 1);
+      x = AsState(x, form_.gates);
       ANEMONE_RETURN_IF_ERROR(Step(x, state));
       outputs[step] = *state.h;
     }
@@ -229,11 +229,11 @@ class Unroller {
     return form_.functions[direction_ * form_.functions.size() / form_.directions + i];
   }
 
-  absl::StatusOr<Operand> AsState(const Operand& x, int64_t gates) {
+  Operand AsState(const Operand& x, int64_t gates) {
     return Reshaped(c_, x, MakeDims(form_.batch, gates * form_.hidden, 1, 1));
   }
 
-  absl::StatusOr<Operand> Gate(const Operand& gates, int64_t first, int64_t count = 1) {
+  Operand Gate(const Operand& gates, int64_t first, int64_t count = 1) {
     return Sliced(c_, gates, Axis::kC, first * form_.hidden, count * form_.hidden);
   }
 
@@ -246,25 +246,23 @@ class Unroller {
       }
       return std::nullopt;
     }
-    ANEMONE_ASSIGN_OR_RETURN(Operand x, c_.In(node_.inputs[i]));
+    Operand x = c_.In(node_.inputs[i]);
     // (directions, batch, hidden) or (batch, directions, hidden) on N, C and W.
-    ANEMONE_ASSIGN_OR_RETURN(x,
-                             Sliced(c_, x, form_.batch_first ? Axis::kC : Axis::kN, direction_, 1));
-    ANEMONE_ASSIGN_OR_RETURN(x, AsState(x, 1));
+    x = Sliced(c_, x, form_.batch_first ? Axis::kC : Axis::kN, direction_, 1);
+    x = AsState(x, 1);
     return std::optional<Operand>(x);
   }
 
   // x * W + Wb for all steps, which lie on C.
-  absl::StatusOr<Operand> InputGates() {
+  Operand InputGates() {
     const int64_t rows = form_.steps * form_.batch, columns = form_.gates * form_.hidden;
     ConstantMatrix w{.values = weights_.w,
                      .k = form_.inputs,
                      .n = columns,
                      .order = math::MatrixOrder::kColumnMajor};
-    ANEMONE_ASSIGN_OR_RETURN(Operand x, c_.In(node_.inputs[0]));
-    ANEMONE_ASSIGN_OR_RETURN(
-        x, FullyConnected(c_, x, {1, rows, form_.inputs}, w,
-                          weights_.w_bias ? &*weights_.w_bias : nullptr, {1, rows, columns}));
+    Operand x = c_.In(node_.inputs[0]);
+    x = FullyConnected(c_, x, {1, rows, form_.inputs}, w,
+                       weights_.w_bias ? &*weights_.w_bias : nullptr, {1, rows, columns});
     return Reshaped(c_, x,
                     form_.batch_first ? MakeDims(form_.batch, form_.steps, 1, columns)
                                       : MakeDims(1, form_.steps, form_.batch, columns));
@@ -279,12 +277,11 @@ class Unroller {
     if (!h && !bias) return std::nullopt;
     if (!h) return std::optional<Operand>(c_.AddConstant(*bias, MakeDims(1, rows, 1, 1)));
     Tensor r = PartOf(weights_.r, skipped * form_.hidden, {rows, form_.hidden});
-    ANEMONE_ASSIGN_OR_RETURN(
-        Operand y, PointwiseConv(c_, *h, rows, r, /*in_major=*/false, bias ? &*bias : nullptr));
+    Operand y = PointwiseConv(c_, *h, rows, r, /*in_major=*/false, bias ? &*bias : nullptr);
     return std::optional<Operand>(y);
   }
 
-  absl::StatusOr<Operand> Added(const Operand& x, const std::optional<Operand>& y) {
+  Operand Added(const Operand& x, const std::optional<Operand>& y) {
     return y ? Combined(c_, ElementWiseType::kAdd, x, *y) : x;
   }
 
@@ -298,30 +295,30 @@ class Unroller {
         break;
     }
     ANEMONE_ASSIGN_OR_RETURN(auto recurrent, StateGates(state.h, 0, 1));
-    ANEMONE_ASSIGN_OR_RETURN(Operand h, Added(x, recurrent));
-    ANEMONE_ASSIGN_OR_RETURN(state.h, Activated(c_, Function(0), h));
+    Operand h = Added(x, recurrent);
+    state.h = Activated(c_, Function(0), h);
     return absl::OkStatus();
   }
 
   // Gates i, o, f, c: c' = f * c + i * g(c), h' = o * h(c').
   absl::Status StepLstm(const Operand& x, State& state) {
     ANEMONE_ASSIGN_OR_RETURN(auto recurrent, StateGates(state.h, 0, 4));
-    ANEMONE_ASSIGN_OR_RETURN(Operand gates, Added(x, recurrent));
-    ANEMONE_ASSIGN_OR_RETURN(Operand opened, Gate(gates, 0, 3));
-    ANEMONE_ASSIGN_OR_RETURN(opened, Activated(c_, Function(0), opened));
-    ANEMONE_ASSIGN_OR_RETURN(Operand cell, Gate(gates, 3));
-    ANEMONE_ASSIGN_OR_RETURN(cell, Activated(c_, Function(1), cell));
-    ANEMONE_ASSIGN_OR_RETURN(Operand in, Gate(opened, 0));
-    ANEMONE_ASSIGN_OR_RETURN(cell, Combined(c_, ElementWiseType::kMult, cell, in));
+    Operand gates = Added(x, recurrent);
+    Operand opened = Gate(gates, 0, 3);
+    opened = Activated(c_, Function(0), opened);
+    Operand cell = Gate(gates, 3);
+    cell = Activated(c_, Function(1), cell);
+    Operand in = Gate(opened, 0);
+    cell = Combined(c_, ElementWiseType::kMult, cell, in);
     if (state.c) {
-      ANEMONE_ASSIGN_OR_RETURN(Operand kept, Gate(opened, 2));
-      ANEMONE_ASSIGN_OR_RETURN(kept, Combined(c_, ElementWiseType::kMult, *state.c, kept));
-      ANEMONE_ASSIGN_OR_RETURN(cell, Combined(c_, ElementWiseType::kAdd, kept, cell));
+      Operand kept = Gate(opened, 2);
+      kept = Combined(c_, ElementWiseType::kMult, *state.c, kept);
+      cell = Combined(c_, ElementWiseType::kAdd, kept, cell);
     }
     state.c = cell;
-    ANEMONE_ASSIGN_OR_RETURN(Operand out, Gate(opened, 1));
-    ANEMONE_ASSIGN_OR_RETURN(Operand h, Activated(c_, Function(2), cell));
-    ANEMONE_ASSIGN_OR_RETURN(state.h, Combined(c_, ElementWiseType::kMult, h, out));
+    Operand out = Gate(opened, 1);
+    Operand h = Activated(c_, Function(2), cell);
+    state.h = Combined(c_, ElementWiseType::kMult, h, out);
     return absl::OkStatus();
   }
 
@@ -330,38 +327,37 @@ class Unroller {
   absl::Status StepGru(const Operand& x, State& state) {
     const bool linear = form_.linear_before_reset;
     ANEMONE_ASSIGN_OR_RETURN(auto recurrent, StateGates(state.h, 0, linear ? 3 : 2));
-    ANEMONE_ASSIGN_OR_RETURN(Operand opened, Gate(x, 0, 2));
+    Operand opened = Gate(x, 0, 2);
     if (recurrent) {
-      ANEMONE_ASSIGN_OR_RETURN(Operand part, Gate(*recurrent, 0, 2));
-      ANEMONE_ASSIGN_OR_RETURN(opened, Combined(c_, ElementWiseType::kAdd, opened, part));
+      Operand part = Gate(*recurrent, 0, 2);
+      opened = Combined(c_, ElementWiseType::kAdd, opened, part);
     }
-    ANEMONE_ASSIGN_OR_RETURN(opened, Activated(c_, Function(0), opened));
+    opened = Activated(c_, Function(0), opened);
     std::optional<Operand> proposed;
     if (linear && recurrent) {
-      ANEMONE_ASSIGN_OR_RETURN(Operand reset, Gate(opened, 1));
-      ANEMONE_ASSIGN_OR_RETURN(Operand part, Gate(*recurrent, 2));
-      ANEMONE_ASSIGN_OR_RETURN(proposed, Combined(c_, ElementWiseType::kMult, part, reset));
+      Operand reset = Gate(opened, 1);
+      Operand part = Gate(*recurrent, 2);
+      proposed = Combined(c_, ElementWiseType::kMult, part, reset);
     } else if (!linear) {
       std::optional<Operand> kept;
       if (state.h) {
-        ANEMONE_ASSIGN_OR_RETURN(Operand reset, Gate(opened, 1));
-        ANEMONE_ASSIGN_OR_RETURN(kept, Combined(c_, ElementWiseType::kMult, *state.h, reset));
+        Operand reset = Gate(opened, 1);
+        kept = Combined(c_, ElementWiseType::kMult, *state.h, reset);
       }
       ANEMONE_ASSIGN_OR_RETURN(proposed, StateGates(kept, 2, 1));
     }
-    ANEMONE_ASSIGN_OR_RETURN(Operand n, Gate(x, 2));
-    ANEMONE_ASSIGN_OR_RETURN(n, Added(n, proposed));
-    ANEMONE_ASSIGN_OR_RETURN(n, Activated(c_, Function(1), n));
-    ANEMONE_ASSIGN_OR_RETURN(Operand update, Gate(opened, 0));
+    Operand n = Gate(x, 2);
+    n = Added(n, proposed);
+    n = Activated(c_, Function(1), n);
+    Operand update = Gate(opened, 0);
     Operand difference;
     if (state.h) {
-      ANEMONE_ASSIGN_OR_RETURN(difference, Combined(c_, ElementWiseType::kSub, *state.h, n));
-      ANEMONE_ASSIGN_OR_RETURN(difference,
-                               Combined(c_, ElementWiseType::kMult, difference, update));
-      ANEMONE_ASSIGN_OR_RETURN(state.h, Combined(c_, ElementWiseType::kAdd, n, difference));
+      difference = Combined(c_, ElementWiseType::kSub, *state.h, n);
+      difference = Combined(c_, ElementWiseType::kMult, difference, update);
+      state.h = Combined(c_, ElementWiseType::kAdd, n, difference);
     } else {
-      ANEMONE_ASSIGN_OR_RETURN(difference, Combined(c_, ElementWiseType::kMult, n, update));
-      ANEMONE_ASSIGN_OR_RETURN(state.h, Combined(c_, ElementWiseType::kSub, n, difference));
+      difference = Combined(c_, ElementWiseType::kMult, n, update);
+      state.h = Combined(c_, ElementWiseType::kSub, n, difference);
     }
     return absl::OkStatus();
   }
@@ -374,13 +370,13 @@ class Unroller {
 };
 
 // Parts joined by no more than kMostPieces at once.
-absl::StatusOr<Operand> JoinedInGroups(LowerContext& c, std::vector<Operand> parts, Axis axis) {
+Operand JoinedInGroups(LowerContext& c, std::vector<Operand> parts, Axis axis) {
   while (parts.size() > 1) {
     std::vector<Operand> joined;
     for (size_t i = 0; i < parts.size(); i += kMostPieces) {
       size_t end = std::min<size_t>(i + kMostPieces, parts.size());
       std::vector<Operand> group(parts.begin() + i, parts.begin() + end);
-      ANEMONE_ASSIGN_OR_RETURN(Operand part, Concatenated(c, std::move(group), axis));
+      Operand part = Concatenated(c, std::move(group), axis);
       joined.push_back(part);
     }
     parts = std::move(joined);
@@ -389,13 +385,13 @@ absl::StatusOr<Operand> JoinedInGroups(LowerContext& c, std::vector<Operand> par
 }
 
 // Y of one direction: (steps, 1, batch, hidden), or (batch, steps, 1, hidden).
-absl::StatusOr<Operand> Sequence(LowerContext& c, const Form& form, std::vector<Operand> outputs) {
+Operand Sequence(LowerContext& c, const Form& form, std::vector<Operand> outputs) {
   const int64_t images = form.batch_first ? form.batch : 1;
   const Dims one = MakeDims(images, 1, form.batch / images, form.hidden);
   for (Operand& h : outputs) {
-    ANEMONE_ASSIGN_OR_RETURN(h, Reshaped(c, h, one));
+    h = Reshaped(c, h, one);
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, JoinedInGroups(c, std::move(outputs), Axis::kC));
+  Operand y = JoinedInGroups(c, std::move(outputs), Axis::kC);
   return Reshaped(c, y,
                   form.batch_first ? MakeDims(form.batch, form.steps, 1, form.hidden)
                                    : MakeDims(form.steps, 1, form.batch, form.hidden));
@@ -405,12 +401,11 @@ absl::StatusOr<Operand> Sequence(LowerContext& c, const Form& form, std::vector<
 absl::Status OutState(LowerContext& c, const Form& form, ValueId to, std::vector<Operand> states) {
   const int64_t images = form.batch_first ? form.batch : 1;
   for (Operand& state : states) {
-    ANEMONE_ASSIGN_OR_RETURN(
-        state, Reshaped(c, state, MakeDims(images, 1, form.batch / images, form.hidden)));
+    state = Reshaped(c, state, MakeDims(images, 1, form.batch / images, form.hidden));
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, Concatenated(c, std::move(states), Axis::kC));
+  Operand y = Concatenated(c, std::move(states), Axis::kC);
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(to));
-  ANEMONE_ASSIGN_OR_RETURN(y, Reshaped(c, y, PlaceShape(shape)));
+  y = Reshaped(c, y, PlaceShape(shape));
   return c.Out(to, y);
 }
 
@@ -423,15 +418,14 @@ absl::Status Lower(const Match& match, LowerContext& c) {
     State state;
     ANEMONE_RETURN_IF_ERROR(Unroller(c, node, form, direction).Run(outputs, state));
     if (IsRead(c.view(), node, 0)) {
-      ANEMONE_ASSIGN_OR_RETURN(Operand y, Sequence(c, form, std::move(outputs)));
+      Operand y = Sequence(c, form, std::move(outputs));
       sequences.push_back(y);
     }
     hidden.push_back(*state.h);
     if (state.c) cells.push_back(*state.c);
   }
   if (IsRead(c.view(), node, 0)) {
-    ANEMONE_ASSIGN_OR_RETURN(
-        Operand y, Concatenated(c, std::move(sequences), form.batch_first ? Axis::kH : Axis::kC));
+    Operand y = Concatenated(c, std::move(sequences), form.batch_first ? Axis::kH : Axis::kC);
     ANEMONE_RETURN_IF_ERROR(c.Out(node.outputs[0], y));
   }
   if (IsRead(c.view(), node, 1)) {

@@ -14,20 +14,20 @@
 namespace anemone {
 namespace {
 
-absl::StatusOr<Operand> ProductAlong(LowerContext& c, Operand x, Axis axis) {
+Operand ProductAlong(LowerContext& c, Operand x, Axis axis) {
   std::optional<Operand> left_over;
   while (c.DimsOf(x)[axis] > 1) {
     const int64_t extent = c.DimsOf(x)[axis], half = extent / 2;
     if (extent % 2 == 1) {
-      ANEMONE_ASSIGN_OR_RETURN(Operand last, Sliced(c, x, axis, extent - 1, 1));
+      Operand last = Sliced(c, x, axis, extent - 1, 1);
       if (left_over) {
-        ANEMONE_ASSIGN_OR_RETURN(last, Combined(c, ElementWiseType::kMult, *left_over, last));
+        last = Combined(c, ElementWiseType::kMult, *left_over, last);
       }
       left_over = last;
     }
-    ANEMONE_ASSIGN_OR_RETURN(Operand front, Sliced(c, x, axis, 0, half));
-    ANEMONE_ASSIGN_OR_RETURN(Operand back, Sliced(c, x, axis, half, half));
-    ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kMult, front, back));
+    Operand front = Sliced(c, x, axis, 0, half);
+    Operand back = Sliced(c, x, axis, half, half);
+    x = Combined(c, ElementWiseType::kMult, front, back);
   }
   if (!left_over) return x;
   return Combined(c, ElementWiseType::kMult, x, *left_over);
@@ -42,18 +42,18 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> from, c.ShapeOf(node.inputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> axes, ConstantIntegers(c, node, 1, {}));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  Operand x = c.In(node.inputs[0]);
   const int rank = static_cast<int>(from.size());
   const bool all = axes.empty() && noop == 0;
   for (int i = 0; all && i < rank; ++i) axes.push_back(i);
   for (int64_t axis : axes) {
     ANEMONE_ASSIGN_OR_RETURN(int at, NormalAxis(axis, rank));
     if (from[at] == 0) return c.NotLowered("the product of no elements");
-    ANEMONE_ASSIGN_OR_RETURN(x, ProductAlong(c, x, AxisOf(rank, at)));
+    x = ProductAlong(c, x, AxisOf(rank, at));
   }
   if (from.size() != to.size()) {
-    ANEMONE_ASSIGN_OR_RETURN(x, Flat(c, x, rank));
-    ANEMONE_ASSIGN_OR_RETURN(x, Placed(c, x, to));
+    x = Flat(c, x, rank);
+    x = Placed(c, x, to);
   }
   return c.Out(node.outputs[0], x);
 }

@@ -152,8 +152,8 @@ bool IsRmsNorm(const GraphView& view, const Node& anchor, Match& match) {
 using Sizes = std::vector<int64_t>;
 
 // `gain` times the scale, which is repeated to x and not x to it.
-absl::StatusOr<Operand> Rescaled(LowerContext& c, const Operand& x, const Sizes& shape,
-                                 ValueId scale, double gain) {
+Operand Rescaled(LowerContext& c, const Operand& x, const Sizes& shape, ValueId scale,
+                 double gain) {
   if (scale == kNone) return Scaled(c, x, gain, 0);
   const Tensor& tensor = *c.view().Constant(scale);
   const Sizes& dims = tensor.dims();
@@ -165,7 +165,7 @@ absl::StatusOr<Operand> Rescaled(LowerContext& c, const Operand& x, const Sizes&
   if (tensor.elements() == 1) return Scaled(c, x, gain * *c.view().Scalar(scale), 0);
   std::vector<float> values = RoundedFloats(tensor);
   for (float& v : values) v *= static_cast<float>(gain);
-  ANEMONE_ASSIGN_OR_RETURN(Operand factor, AlignedConstant(c, Tensor::Floats(dims, values), shape));
+  Operand factor = AlignedConstant(c, Tensor::Floats(dims, values), shape);
   return Combined(c, ElementWiseType::kMult, x, factor);
 }
 
@@ -184,10 +184,9 @@ absl::Status Lower(const Match& match, LowerContext& c) {
     count *= static_cast<double>(shape[i]);
   }
   if (axes.empty()) return c.NotLowered("normalization of single elements");
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(form.x));
-  ANEMONE_ASSIGN_OR_RETURN(
-      x, L2Normalized(c, x, std::move(axes), static_cast<float>(form.epsilon * count)));
-  ANEMONE_ASSIGN_OR_RETURN(x, Rescaled(c, x, shape, form.scale, std::sqrt(count)));
+  Operand x = c.In(form.x);
+  x = L2Normalized(c, x, std::move(axes), static_cast<float>(form.epsilon * count));
+  x = Rescaled(c, x, shape, form.scale, std::sqrt(count));
   return c.Out(node.outputs[0], x);
 }
 

@@ -21,36 +21,36 @@ struct Folding {
 };
 
 absl::StatusOr<Folding> Folded(LowerContext& c, const Operand& x, bool halves) {
-  ANEMONE_ASSIGN_OR_RETURN(Operand whole, Scaled(c, x, 1 / kPi, halves ? 0 : 0.5));
-  ANEMONE_ASSIGN_OR_RETURN(whole, Activated(c, NeuronType::kFloor, whole));
-  ANEMONE_ASSIGN_OR_RETURN(Operand k, Scaled(c, whole, 1, halves ? 0.5 : 0));
-  ANEMONE_ASSIGN_OR_RETURN(Operand high, Scaled(c, k, kPiHigh, 0));
-  ANEMONE_ASSIGN_OR_RETURN(Operand low, Scaled(c, k, kPiLow, 0));
-  ANEMONE_ASSIGN_OR_RETURN(Operand r, Combined(c, ElementWiseType::kSub, x, high));
-  ANEMONE_ASSIGN_OR_RETURN(r, Combined(c, ElementWiseType::kSub, r, low));
+  Operand whole = Scaled(c, x, 1 / kPi, halves ? 0 : 0.5);
+  whole = Activated(c, NeuronType::kFloor, whole);
+  Operand k = Scaled(c, whole, 1, halves ? 0.5 : 0);
+  Operand high = Scaled(c, k, kPiHigh, 0);
+  Operand low = Scaled(c, k, kPiLow, 0);
+  Operand r = Combined(c, ElementWiseType::kSub, x, high);
+  r = Combined(c, ElementWiseType::kSub, r, low);
   // Where fp16 has no fractions left, r is what rounding makes of it; the result shall still lie in
   // -1..1.
   constexpr float kMostR = 1.75;
-  ANEMONE_ASSIGN_OR_RETURN(r, Activated(c, NeuronType::kClampedReLU, r, -kMostR, kMostR));
+  r = Activated(c, NeuronType::kClampedReLU, r, -kMostR, kMostR);
   return Folding{whole, r};
 }
 
 // sin(r) for |r| up to pi / 2 and a little more: r (1 + r^2 (a + b r^2)). Of all fp16 coefficients
 // these have the smallest error over all fp16 arguments, 9.9e-4.
-absl::StatusOr<Operand> SineNearZero(LowerContext& c, const Operand& r) {
-  ANEMONE_ASSIGN_OR_RETURN(Operand square, Combined(c, ElementWiseType::kMult, r, r));
-  ANEMONE_ASSIGN_OR_RETURN(Operand p, Scaled(c, square, 0.00748443603515625, -0.165771484375));
-  ANEMONE_ASSIGN_OR_RETURN(p, Combined(c, ElementWiseType::kMult, p, square));
-  ANEMONE_ASSIGN_OR_RETURN(p, Scaled(c, p, 1, 1));
+Operand SineNearZero(LowerContext& c, const Operand& r) {
+  Operand square = Combined(c, ElementWiseType::kMult, r, r);
+  Operand p = Scaled(c, square, 0.00748443603515625, -0.165771484375);
+  p = Combined(c, ElementWiseType::kMult, p, square);
+  p = Scaled(c, p, 1, 1);
   return Combined(c, ElementWiseType::kMult, r, p);
 }
 
 // (-1)^k of whole numbers, times `sign`: k - 2 floor(k / 2) is 0 or 1.
-absl::StatusOr<Operand> Alternating(LowerContext& c, const Operand& k, double sign) {
-  ANEMONE_ASSIGN_OR_RETURN(Operand even, Scaled(c, k, 0.5, 0));
-  ANEMONE_ASSIGN_OR_RETURN(even, Activated(c, NeuronType::kFloor, even));
-  ANEMONE_ASSIGN_OR_RETURN(even, Scaled(c, even, 2, 0));
-  ANEMONE_ASSIGN_OR_RETURN(Operand odd, Combined(c, ElementWiseType::kSub, k, even));
+Operand Alternating(LowerContext& c, const Operand& k, double sign) {
+  Operand even = Scaled(c, k, 0.5, 0);
+  even = Activated(c, NeuronType::kFloor, even);
+  even = Scaled(c, even, 2, 0);
+  Operand odd = Combined(c, ElementWiseType::kSub, k, even);
   return Scaled(c, odd, -2 * sign, sign);
 }
 
@@ -61,28 +61,28 @@ absl::StatusOr<Operand> Alternating(LowerContext& c, const Operand& k, double si
 absl::Status LowerByPolynomial(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   const bool cosine = node.op_type == "Cos";
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  Operand x = c.In(node.inputs[0]);
   ANEMONE_ASSIGN_OR_RETURN(Folding folding, Folded(c, x, cosine));
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, SineNearZero(c, folding.r));
-  ANEMONE_ASSIGN_OR_RETURN(Operand sign, Alternating(c, folding.k, cosine ? -1 : 1));
-  ANEMONE_ASSIGN_OR_RETURN(y, Combined(c, ElementWiseType::kMult, y, sign));
+  Operand y = SineNearZero(c, folding.r);
+  Operand sign = Alternating(c, folding.k, cosine ? -1 : 1);
+  y = Combined(c, ElementWiseType::kMult, y, sign);
   return c.Out(node.outputs[0], y);
 }
 
 // A quotient that needs no division by a tensor, which A12 and older lack (rule
 // elementwise-divide).
-absl::StatusOr<Operand> Quotient(LowerContext& c, const Operand& a, const Operand& b) {
-  ANEMONE_ASSIGN_OR_RETURN(Operand inverse, Activated(c, NeuronType::kInv, b));
+Operand Quotient(LowerContext& c, const Operand& a, const Operand& b) {
+  Operand inverse = Activated(c, NeuronType::kInv, b);
   return Combined(c, ElementWiseType::kMult, a, inverse);
 }
 
 // Relative error (absolute below 1) at most 1.2e-3 where |tan x| is up to 100, |x| up to 254.
 absl::Status LowerTan(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(Operand sine, Activated(c, NeuronType::kSin, x));
-  ANEMONE_ASSIGN_OR_RETURN(Operand cosine, Activated(c, NeuronType::kCos, x));
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, Quotient(c, sine, cosine));
+  Operand x = c.In(node.inputs[0]);
+  Operand sine = Activated(c, NeuronType::kSin, x);
+  Operand cosine = Activated(c, NeuronType::kCos, x);
+  Operand y = Quotient(c, sine, cosine);
   return c.Out(node.outputs[0], y);
 }
 
@@ -91,14 +91,14 @@ absl::Status LowerTan(const Match& match, LowerContext& c) {
 // 254, where the two parts of pi miss it by k * 9e-6, 2.1e-3 for |tan x| up to 1, 7.3e-3 up to 10.
 absl::Status LowerTanByPolynomial(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  Operand x = c.In(node.inputs[0]);
   ANEMONE_ASSIGN_OR_RETURN(Folding folding, Folded(c, x, /*halves=*/false));
-  ANEMONE_ASSIGN_OR_RETURN(Operand rest, Absolute(c, folding.r));
-  ANEMONE_ASSIGN_OR_RETURN(rest, Scaled(c, rest, -1, kPiHigh / 2));
-  ANEMONE_ASSIGN_OR_RETURN(rest, Scaled(c, rest, 1, (kPi - kPiHigh) / 2));
-  ANEMONE_ASSIGN_OR_RETURN(Operand sine, SineNearZero(c, folding.r));
-  ANEMONE_ASSIGN_OR_RETURN(Operand cosine, SineNearZero(c, rest));
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, Quotient(c, sine, cosine));
+  Operand rest = Absolute(c, folding.r);
+  rest = Scaled(c, rest, -1, kPiHigh / 2);
+  rest = Scaled(c, rest, 1, (kPi - kPiHigh) / 2);
+  Operand sine = SineNearZero(c, folding.r);
+  Operand cosine = SineNearZero(c, rest);
+  Operand y = Quotient(c, sine, cosine);
   return c.Out(node.outputs[0], y);
 }
 

@@ -37,11 +37,10 @@ absl::Status Lower(const Match& match, LowerContext& c) {
       limits[i * columns + j] = kept ? std::numeric_limits<float>::infinity() : 0;
     }
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, c.In(node.inputs[0]));
+  Operand y = c.In(node.inputs[0]);
   for (ElementWiseType type : {ElementWiseType::kMin, ElementWiseType::kMax}) {
-    ANEMONE_ASSIGN_OR_RETURN(Operand limit,
-                             AlignedConstant(c, Tensor::Floats({rows, columns}, limits), shape));
-    ANEMONE_ASSIGN_OR_RETURN(y, Combined(c, type, y, limit));
+    Operand limit = AlignedConstant(c, Tensor::Floats({rows, columns}, limits), shape);
+    y = Combined(c, type, y, limit);
     for (float& l : limits) l = -l;
   }
   return c.Out(node.outputs[0], y);

@@ -21,9 +21,8 @@ namespace {
 constexpr double kLargest = 65504;
 
 // f of every element of a constant. A fill stays one value.
-absl::StatusOr<Operand> MappedConstant(LowerContext& c, const Tensor& tensor,
-                                       absl::Span<const int64_t> shape,
-                                       absl::FunctionRef<float(float)> f) {
+Operand MappedConstant(LowerContext& c, const Tensor& tensor, absl::Span<const int64_t> shape,
+                       absl::FunctionRef<float(float)> f) {
   if (!IsEngineConstant(tensor.type())) return c.Refuse(rule::kPortFormat);
   if (tensor.is_fill()) {
     math::Half element;
@@ -40,14 +39,13 @@ absl::StatusOr<Operand> MappedConstant(LowerContext& c, const Tensor& tensor,
 }
 
 // The condition * scale + bias.
-absl::StatusOr<Operand> ScaledCondition(LowerContext& c, ValueId condition,
-                                        absl::Span<const int64_t> shape, double scale,
-                                        double bias) {
+Operand ScaledCondition(LowerContext& c, ValueId condition, absl::Span<const int64_t> shape,
+                        double scale, double bias) {
   if (const Tensor* constant = c.view().Constant(condition)) {
     return MappedConstant(c, *constant, shape,
                           [&](float v) { return static_cast<float>(v * scale + bias); });
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand mask, AlignedOperand(c, condition, shape));
+  Operand mask = AlignedOperand(c, condition, shape);
   return Scaled(c, mask, scale, bias);
 }
 
@@ -61,21 +59,19 @@ absl::StatusOr<std::optional<Operand>> Term(LowerContext& c, const Node& node, V
   std::optional<Operand> term;
   if (auto number = c.view().Scalar(value)) {
     if (*number == 0) return term;
-    ANEMONE_ASSIGN_OR_RETURN(
-        term,
-        ScaledCondition(c, node.inputs[0], shape, scale * Finite(*number), bias * Finite(*number)));
+    term =
+        ScaledCondition(c, node.inputs[0], shape, scale * Finite(*number), bias * Finite(*number));
     return term;
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand mask, ScaledCondition(c, node.inputs[0], shape, scale, bias));
+  Operand mask = ScaledCondition(c, node.inputs[0], shape, scale, bias);
   Operand x;
   if (const Tensor* constant = c.view().Constant(value)) {
-    ANEMONE_ASSIGN_OR_RETURN(x, MappedConstant(c, c.Held(*constant), shape, [](float v) {
-                               return static_cast<float>(Finite(v));
-                             }));
+    x = MappedConstant(c, c.Held(*constant), shape,
+                       [](float v) { return static_cast<float>(Finite(v)); });
   } else {
-    ANEMONE_ASSIGN_OR_RETURN(x, AlignedOperand(c, value, shape));
+    x = AlignedOperand(c, value, shape);
   }
-  ANEMONE_ASSIGN_OR_RETURN(term, Combined(c, ElementWiseType::kMult, mask, x));
+  term = Combined(c, ElementWiseType::kMult, mask, x);
   return term;
 }
 
@@ -87,7 +83,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   if (!yes && !no) return c.NotLowered("Where between two zeros");
   Operand y = yes ? *yes : *no;
   if (yes && no) {
-    ANEMONE_ASSIGN_OR_RETURN(y, Combined(c, ElementWiseType::kAdd, *yes, *no));
+    y = Combined(c, ElementWiseType::kAdd, *yes, *no);
   }
   if (c.DimsOf(y) != PlaceShape(shape)) {
     return c.NotLowered("Where whose shape comes from a constant alone");
@@ -100,12 +96,10 @@ absl::Status BuildSelect(MilContext& c) {
   static constexpr const char* kNames[] = {"cond", "a", "b"};
   ANEMONE_ASSIGN_OR_RETURN(BroadcastOperands in, OperandsOf(c, kNames));
   const Operand& condition = in.operands[0];
-  ANEMONE_ASSIGN_OR_RETURN(Operand opposite, Scaled(c, condition, -1, 1));
-  ANEMONE_ASSIGN_OR_RETURN(Operand yes,
-                           Combined(c, ElementWiseType::kMult, condition, in.operands[1]));
-  ANEMONE_ASSIGN_OR_RETURN(Operand no,
-                           Combined(c, ElementWiseType::kMult, opposite, in.operands[2]));
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, Combined(c, ElementWiseType::kAdd, yes, no));
+  Operand opposite = Scaled(c, condition, -1, 1);
+  Operand yes = Combined(c, ElementWiseType::kMult, condition, in.operands[1]);
+  Operand no = Combined(c, ElementWiseType::kMult, opposite, in.operands[2]);
+  Operand y = Combined(c, ElementWiseType::kAdd, yes, no);
   return c.Out(y, in.shape);
 }
 

@@ -152,14 +152,14 @@ math::AxisSet MathAxes(absl::Span<const Axis> axes) {
   return set;
 }
 
-absl::StatusOr<Operand> ComposedAffine(NetworkBuilder& c, Operand y, const Affine& affine,
-                                       absl::Span<const Tensor> weights) {
+Operand ComposedAffine(NetworkBuilder& c, Operand y, const Affine& affine,
+                       absl::Span<const Tensor> weights) {
   size_t next = 0;
   for (auto [dims, type] : {std::pair(affine.scale, ElementWiseType::kMult),
                             std::pair(affine.bias, ElementWiseType::kAdd)}) {
     if (!dims) continue;
     Operand constant = c.AddConstant(weights[next++], *dims);
-    ANEMONE_ASSIGN_OR_RETURN(y, Combined(c, type, y, constant));
+    y = Combined(c, type, y, constant);
   }
   return y;
 }

@@ -69,20 +69,18 @@ absl::StatusOr<std::vector<Tensor>> ChannelAffine(LowerContext& c, const Node& n
 
 // The same as units behind a normalization without them, `y`; the bits are those of one unit, since
 // that rounds between them too.
-absl::StatusOr<Operand> ComposedAffine(NetworkBuilder& c, Operand y, const Affine& affine,
-                                       absl::Span<const Tensor> weights);
+Operand ComposedAffine(NetworkBuilder& c, Operand y, const Affine& affine,
+                       absl::Span<const Tensor> weights);
 
-// A unit of parameters with an `affine`, as the unit by itself and those behind it: no key of a
-// netplist holds its weights.
+// A unit of parameters with an `affine`, as the unit without it and the units of ComposedAffine: no
+// key of a netplist holds its weights. nullopt: it has no weights.
 template <class P>
-absl::StatusOr<Operand> ComposedOfPlain(NetworkBuilder& c, const UnitKindOf<P>& kind, const P& p,
-                                        const Unit& unit) {
-  if (unit.weights.empty()) {
-    return absl::UnimplementedError(std::string(kind.type) + " by itself");
-  }
+std::optional<Operand> ComposedOfPlain(NetworkBuilder& c, const UnitKindOf<P>& kind, const P& p,
+                                       const Unit& unit) {
+  if (unit.weights.empty()) return std::nullopt;
   P plain = p;
   plain.affine = {};
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, c.Add(kind, plain, unit.bottoms));
+  Operand y = c.Add(kind, plain, unit.bottoms);
   return ComposedAffine(c, y, p.affine, unit.weights);
 }
 

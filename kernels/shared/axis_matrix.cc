@@ -7,18 +7,17 @@
 
 namespace anemone {
 
-absl::StatusOr<Operand> TimesMatrix(NetworkBuilder& c, Operand x, Axis axis, const Tensor& matrix) {
+Operand TimesMatrix(NetworkBuilder& c, Operand x, Axis axis, const Tensor& matrix) {
   const int64_t out = matrix.dims()[0];
   if (axis != Axis::kN) {
-    ANEMONE_ASSIGN_OR_RETURN(x, SwapAxes(c, x, Axis::kC, axis));
-    ANEMONE_ASSIGN_OR_RETURN(x, PointwiseConv(c, x, out, matrix, /*in_major=*/false, nullptr));
+    x = SwapAxes(c, x, Axis::kC, axis);
+    x = PointwiseConv(c, x, out, matrix, /*in_major=*/false, nullptr);
     return SwapAxes(c, x, Axis::kC, axis);
   }
   // No unit moves N, but what is behind it can stand on the last two axes.
   Dims dims = c.DimsOf(x);
-  ANEMONE_ASSIGN_OR_RETURN(
-      x, Reshaped(c, x, MakeDims(1, dims.n(), dims.d() * dims.c() * dims.h(), dims.w())));
-  ANEMONE_ASSIGN_OR_RETURN(x, PointwiseConv(c, x, out, matrix, /*in_major=*/false, nullptr));
+  x = Reshaped(c, x, MakeDims(1, dims.n(), dims.d() * dims.c() * dims.h(), dims.w()));
+  x = PointwiseConv(c, x, out, matrix, /*in_major=*/false, nullptr);
   dims[Axis::kN] = out;
   return Reshaped(c, x, dims);
 }

@@ -16,7 +16,7 @@ inline constexpr int64_t kMostMatrixElements = int64_t{1} << 24;
 // `x` with element o along `axis` = sum over i of matrix(o, i) * x(i): the axis is brought to C,
 // where a 1x1 convolution contracts it. One rounding; but 0 times infinity is no number, so an
 // infinite element reaches them all. `matrix` is float, (out, in).
-absl::StatusOr<Operand> TimesMatrix(NetworkBuilder& c, Operand x, Axis axis, const Tensor& matrix);
+Operand TimesMatrix(NetworkBuilder& c, Operand x, Axis axis, const Tensor& matrix);
 
 }  // namespace anemone
 

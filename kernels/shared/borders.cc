@@ -13,8 +13,8 @@ namespace anemone {
 namespace {
 
 // What stands on one side of x along an axis.
-absl::StatusOr<Operand> Side(NetworkBuilder& c, const Operand& x, Axis axis, const Border& border,
-                             int64_t size, bool after) {
+Operand Side(NetworkBuilder& c, const Operand& x, Axis axis, const Border& border, int64_t size,
+             bool after) {
   Dims dims = c.DimsOf(x);
   int64_t extent = dims[axis];
   dims[axis] = size;
@@ -22,7 +22,7 @@ absl::StatusOr<Operand> Side(NetworkBuilder& c, const Operand& x, Axis axis, con
     case Sides::kConstant:
       return Filled(c, border.value, dims);
     case Sides::kEdge: {
-      ANEMONE_ASSIGN_OR_RETURN(Operand edge, Sliced(c, x, axis, after ? extent - 1 : 0, 1));
+      Operand edge = Sliced(c, x, axis, after ? extent - 1 : 0, 1);
       return Broadcasted(c, edge, dims);
     }
     case Sides::kReflect:
@@ -37,15 +37,15 @@ absl::StatusOr<Operand> Side(NetworkBuilder& c, const Operand& x, Axis axis, con
 
 }  // namespace
 
-absl::StatusOr<Operand> Between(NetworkBuilder& c, const Operand& x, Axis axis, int64_t before,
-                                int64_t after, const Border& border) {
+Operand Between(NetworkBuilder& c, const Operand& x, Axis axis, int64_t before, int64_t after,
+                const Border& border) {
   std::vector<Operand> parts = {x};
   if (before > 0) {
-    ANEMONE_ASSIGN_OR_RETURN(Operand side, Side(c, x, axis, border, before, /*after=*/false));
+    Operand side = Side(c, x, axis, border, before, /*after=*/false);
     parts.insert(parts.begin(), side);
   }
   if (after > 0) {
-    ANEMONE_ASSIGN_OR_RETURN(Operand side, Side(c, x, axis, border, after, /*after=*/true));
+    Operand side = Side(c, x, axis, border, after, /*after=*/true);
     parts.push_back(side);
   }
   return Concatenated(c, std::move(parts), axis);

@@ -22,8 +22,8 @@ inline constexpr float kLowest = -65504;
 
 // `x` with `before` and `after` elements more along `axis`; a number below 1 adds none. Mirrored
 // and wrapped ones must be there.
-absl::StatusOr<Operand> Between(NetworkBuilder& c, const Operand& x, Axis axis, int64_t before,
-                                int64_t after, const Border& border = {});
+Operand Between(NetworkBuilder& c, const Operand& x, Axis axis, int64_t before, int64_t after,
+                const Border& border = {});
 
 }  // namespace anemone
 

@@ -55,12 +55,12 @@ const UnitKindOf<AffineTransformParams>& Kind() {
 
 absl::Status Build(MilContext& c) {
   ANEMONE_RETURN_IF_ERROR(ReadSampling(c).status());
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
-  ANEMONE_ASSIGN_OR_RETURN(Operand matrix, c.In(1));
+  Operand x = c.In(0);
+  Operand matrix = c.In(1);
   AffineTransformParams p;
   ANEMONE_ASSIGN_OR_RETURN(p.height, c.Int("output_height", c.DimsOf(x).h()));
   ANEMONE_ASSIGN_OR_RETURN(p.width, c.Int("output_width", c.DimsOf(x).w()));
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, c.Add(Kind(), p, {x, matrix}));
+  Operand y = c.Add(Kind(), p, {x, matrix});
   c.AddOutput("y", y);
   return absl::OkStatus();
 }

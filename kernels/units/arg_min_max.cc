@@ -241,7 +241,7 @@ const UnitKindOf<ArgMinMaxParams>& Kind() {
 
 // Along W or H of a plane that is one row or column: one window over all of it. Along W of other
 // planes: the same, if a view may make each row a channel. Else: as the channel axis.
-absl::StatusOr<Operand> IndexAlong(NetworkBuilder& c, const Operand& x, Axis axis, bool largest) {
+Operand IndexAlong(NetworkBuilder& c, const Operand& x, Axis axis, bool largest) {
   const Dims dims = c.DimsOf(x);
   Dims rows = dims;
   rows[Axis::kC] *= dims.h();
@@ -249,8 +249,8 @@ absl::StatusOr<Operand> IndexAlong(NetworkBuilder& c, const Operand& x, Axis axi
   const Bottom view{.dims = rows};
   if (axis == Axis::kW && dims.h() > 1 &&
       CheckBottoms(Kind(), {&view, 1}, c.target(), c.route()).accepted) {
-    ANEMONE_ASSIGN_OR_RETURN(Operand y, Reshaped(c, x, rows));
-    ANEMONE_ASSIGN_OR_RETURN(y, IndexAlong(c, y, axis, largest));
+    Operand y = Reshaped(c, x, rows);
+    y = IndexAlong(c, y, axis, largest);
     Dims out = dims;
     out[Axis::kW] = 1;
     return Reshaped(c, y, out);
@@ -263,17 +263,16 @@ absl::StatusOr<Operand> IndexAlong(NetworkBuilder& c, const Operand& x, Axis axi
                         .kernel_height = dims.h()},
         {x});
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand moved, SwapAxes(c, x, axis, Axis::kC));
-  ANEMONE_ASSIGN_OR_RETURN(moved, c.Add(Kind(),
-                                        ArgMinMaxParams{.mode = largest ? ArgMode::kChannelArgMax
-                                                                        : ArgMode::kChannelArgMin,
-                                                        .kernel_width = c.DimsOf(moved).w(),
-                                                        .kernel_height = c.DimsOf(moved).h()},
-                                        {moved}));
+  Operand moved = SwapAxes(c, x, axis, Axis::kC);
+  moved = c.Add(Kind(),
+                ArgMinMaxParams{.mode = largest ? ArgMode::kChannelArgMax : ArgMode::kChannelArgMin,
+                                .kernel_width = c.DimsOf(moved).w(),
+                                .kernel_height = c.DimsOf(moved).h()},
+                {moved});
   return SwapAxes(c, moved, axis, Axis::kC);
 }
 
-absl::StatusOr<Operand> IndexOf(LowerContext& c, const ArgRequest& request, Operand x) {
+Operand IndexOf(LowerContext& c, const ArgRequest& request, Operand x) {
   // Per-axis argmin: by conversion from A15, by direct authoring before (op_matrix.json).
   if (!request.largest && c.route() == Route::kMil &&
       !Judge(c.target(), c.route()).FamilyAtLeast(4)) {
@@ -286,7 +285,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(ArgRequest request, ReadArgRequest(c, node));
   if (request.last) return c.NotLowered("the last of equal elements");
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, IndexOf(c, request, request.x));
+  Operand y = IndexOf(c, request, request.x);
   return OutArg(c, node, request, y);
 }
 
@@ -296,9 +295,9 @@ absl::Status LowerLast(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(ArgRequest request, ReadArgRequest(c, node));
   if (!request.last) return c.NotLowered("the first of equal elements");
   const int64_t last = request.count - 1;
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, Sliced(c, request.x, request.axis, last, last + 1, -1));
-  ANEMONE_ASSIGN_OR_RETURN(y, IndexOf(c, request, y));
-  ANEMONE_ASSIGN_OR_RETURN(y, Scaled(c, y, -1, static_cast<double>(last)));
+  Operand y = Sliced(c, request.x, request.axis, last, last + 1, -1);
+  y = IndexOf(c, request, y);
+  y = Scaled(c, y, -1, static_cast<double>(last));
   return OutArg(c, node, request, y);
 }
 
@@ -309,14 +308,14 @@ absl::Status Build(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(int at, c.AxisAt("axis", -1));
   ANEMONE_ASSIGN_OR_RETURN(bool keep_dims, c.Bool("keep_dims", false));
   c.Ignore("output_dtype");
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, IndexAlong(c, x, AxisOf(c.rank(0), at), largest));
+  Operand x = c.In(0);
+  Operand y = IndexAlong(c, x, AxisOf(c.rank(0), at), largest);
   std::vector<int64_t> shape = c.ShapeOf(0);
   shape[at] = 1;
   if (!keep_dims) {
-    ANEMONE_ASSIGN_OR_RETURN(y, Flat(c, y, c.rank(0)));
+    y = Flat(c, y, c.rank(0));
     shape.erase(shape.begin() + at);
-    ANEMONE_ASSIGN_OR_RETURN(y, Placed(c, y, shape));
+    y = Placed(c, y, shape);
   }
   return c.Out(y, shape);
 }
@@ -345,7 +344,7 @@ absl::StatusOr<ArgRequest> ReadArgRequest(LowerContext& c, const Node& node) {
   request.axis = AxisOf(rank, at);
   request.rank = rank;
   request.count = shape[at];
-  ANEMONE_ASSIGN_OR_RETURN(request.x, c.In(node.inputs[0]));
+  request.x = c.In(node.inputs[0]);
   if (c.DimsOf(request.x).elements() == 0) return c.Refuse(rule::kEmptyTensor);
   return request;
 }
@@ -353,7 +352,7 @@ absl::StatusOr<ArgRequest> ReadArgRequest(LowerContext& c, const Node& node) {
 absl::Status OutArg(LowerContext& c, const Node& node, const ArgRequest& request, Operand y) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
   if (static_cast<int>(to.size()) != request.rank) {  // without keepdims
-    ANEMONE_ASSIGN_OR_RETURN(y, Relaid(c, y, request.rank, to));
+    y = Relaid(c, y, request.rank, to);
   }
   return c.OutIndex(node.outputs[0], y, request.count);
 }

@@ -150,8 +150,8 @@ Opened Open(const Dims& dims, Axis axis, bool each) {
 absl::Status Lower(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, AlignedOperand(c, node.inputs[0], to));
-  ANEMONE_ASSIGN_OR_RETURN(x, Broadcasted(c, x, PlaceShape(to)));
+  Operand x = AlignedOperand(c, node.inputs[0], to);
+  x = Broadcasted(c, x, PlaceShape(to));
   return c.Out(node.outputs[0], x);
 }
 
@@ -160,13 +160,13 @@ absl::Status Lower(const Match& match, LowerContext& c) {
 absl::Status LowerWithoutDepth(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, AlignedOperand(c, node.inputs[0], to));
+  Operand x = AlignedOperand(c, node.inputs[0], to);
   Dims want = PlaceShape(to);
   if (want.elements() == 0 || c.DimsOf(x).elements() == 0) return c.Refuse(rule::kEmptyTensor);
   Dims flat = want;
   flat[Axis::kD] = c.DimsOf(x).d();
-  ANEMONE_ASSIGN_OR_RETURN(x, Broadcasted(c, x, flat));
-  ANEMONE_ASSIGN_OR_RETURN(x, Repeated(c, x, Axis::kD, want.d() / flat.d(), /*each=*/false));
+  x = Broadcasted(c, x, flat);
+  x = Repeated(c, x, Axis::kD, want.d() / flat.d(), /*each=*/false);
   return c.Out(node.outputs[0], x);
 }
 
@@ -181,9 +181,9 @@ absl::Status Filled(MilContext& c, absl::Span<const int64_t> shape) {
   const Dims want = PlaceShape(shape);
   Dims flat = want;
   flat[Axis::kD] = 1;
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, Broadcasted(c, ScalarConstant(c, value), flat));
+  Operand x = Broadcasted(c, ScalarConstant(c, value), flat);
   // Not every target broadcasts depth.
-  ANEMONE_ASSIGN_OR_RETURN(x, Repeated(c, x, Axis::kD, want.d(), /*each=*/false));
+  x = Repeated(c, x, Axis::kD, want.d(), /*each=*/false);
   return c.Out(x, shape);
 }
 
@@ -193,7 +193,7 @@ absl::Status BuildFill(MilContext& c) {
 }
 
 absl::Status BuildFillLike(MilContext& c) {
-  ANEMONE_RETURN_IF_ERROR(c.In(0).status());  // of the reference only the shape counts
+  c.In(0);  // of the reference only the shape counts
   return Filled(c, c.ShapeOf(0));
 }
 
@@ -206,7 +206,7 @@ constexpr Lowering kLowerings[] = {
 
 }  // namespace
 
-absl::StatusOr<Operand> Broadcasted(NetworkBuilder& c, const Operand& x, const Dims& dims) {
+Operand Broadcasted(NetworkBuilder& c, const Operand& x, const Dims& dims) {
   BroadcastParams p;
   for (int i = 0; i < kAxisCount; ++i) {
     if (c.DimsOf(x).extent[i] != dims.extent[i])
@@ -216,15 +216,14 @@ absl::StatusOr<Operand> Broadcasted(NetworkBuilder& c, const Operand& x, const D
   return c.Add(Kind(), p, {x});
 }
 
-absl::StatusOr<Operand> Repeated(NetworkBuilder& c, const Operand& x, Axis axis, int64_t times,
-                                 bool each) {
+Operand Repeated(NetworkBuilder& c, const Operand& x, Axis axis, int64_t times, bool each) {
   if (times == 1) return x;
   Dims out = c.DimsOf(x);
   Opened opened = Open(out, axis, each);
   out[axis] *= times;
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, Reshaped(c, x, opened.dims));
+  Operand y = Reshaped(c, x, opened.dims);
   opened.dims[opened.axis] = times;
-  ANEMONE_ASSIGN_OR_RETURN(y, Broadcasted(c, y, opened.dims));
+  y = Broadcasted(c, y, opened.dims);
   return Reshaped(c, y, out);
 }
 

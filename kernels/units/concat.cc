@@ -106,13 +106,13 @@ absl::Status Lower(const Match& match, LowerContext& c) {
           "inputs: want the output's rank; run the ONNX checker on the model");
     }
     if (part[axis] == 0 && shape[axis] != 0) continue;
-    ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(input));
+    Operand x = c.In(input);
     parts.push_back(x);
   }
   if (parts.empty()) {
     return absl::InvalidArgumentError("inputs: want one with elements at least");
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, Concatenated(c, std::move(parts), AxisOf(rank, axis)));
+  Operand y = Concatenated(c, std::move(parts), AxisOf(rank, axis));
   return c.Out(node.outputs[0], y);
 }
 
@@ -127,10 +127,10 @@ absl::Status Build(MilContext& c) {
   for (size_t i = 0; i < c.arguments(); ++i) {
     if (c.rank(i) != c.rank(0)) return c.Refuse(rule::kConcatExtents);
     shape[axis] += c.ShapeOf(i)[axis];
-    ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(i));
+    Operand x = c.In(i);
     parts.push_back(x);
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, Concatenated(c, std::move(parts), AxisOf(c.rank(0), axis)));
+  Operand y = Concatenated(c, std::move(parts), AxisOf(c.rank(0), axis));
   return c.Out(y, shape);
 }
 
@@ -140,7 +140,7 @@ constexpr Lowering kLowerings[] = {{.op = "Concat", .lower = Lower}};
 
 }  // namespace
 
-absl::StatusOr<Operand> Concatenated(NetworkBuilder& c, std::vector<Operand> parts, Axis axis) {
+Operand Concatenated(NetworkBuilder& c, std::vector<Operand> parts, Axis axis) {
   if (parts.size() == 1) return parts[0];
   return c.Add(Kind(), ConcatParams{axis}, std::move(parts));
 }

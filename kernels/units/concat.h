@@ -15,7 +15,7 @@ namespace anemone {
 inline constexpr int64_t kMostPieces = 12;
 
 // The parts one after the other; they agree on every other axis. No unit for one part.
-absl::StatusOr<Operand> Concatenated(NetworkBuilder& c, std::vector<Operand> parts, Axis axis);
+Operand Concatenated(NetworkBuilder& c, std::vector<Operand> parts, Axis axis);
 
 }  // namespace anemone
 

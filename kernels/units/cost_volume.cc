@@ -121,9 +121,9 @@ absl::Status Build(MilContext& c) {
   CostVolumeParams p;
   ANEMONE_ASSIGN_OR_RETURN(p.direction, c.Int("DisparityDirection", 0));
   ANEMONE_ASSIGN_OR_RETURN(p.range, c.Int("DisparityRange", 0));
-  ANEMONE_ASSIGN_OR_RETURN(Operand aux, c.In(0));
-  ANEMONE_ASSIGN_OR_RETURN(Operand ref, c.In(1));
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, c.Add(Kind(), p, {aux, ref}));
+  Operand aux = c.In(0);
+  Operand ref = c.In(1);
+  Operand y = c.Add(Kind(), p, {aux, ref});
   c.AddOutput("y", y);
   return absl::OkStatus();
 }
@@ -342,20 +342,17 @@ bool MatchStack(const GraphView& view, const Node& anchor, Match& match) {
 }
 
 // The volumes of all channels, added in pairs, so that roundings do not add up.
-absl::StatusOr<Operand> SumOfVolumes(LowerContext& c, const Stack& stack, const Operand& aux,
-                                     const Operand& ref) {
+Operand SumOfVolumes(LowerContext& c, const Stack& stack, const Operand& aux, const Operand& ref) {
   std::vector<Operand> volumes;
   for (int64_t channel = 0; channel < stack.channels; ++channel) {
-    ANEMONE_ASSIGN_OR_RETURN(Operand a, Sliced(c, aux, Axis::kC, channel, 1));
-    ANEMONE_ASSIGN_OR_RETURN(Operand b, Sliced(c, ref, Axis::kC, channel, 1));
-    ANEMONE_ASSIGN_OR_RETURN(volumes.emplace_back(),
-                             c.Add(Kind(), CostVolumeParams{.range = stack.range}, {a, b}));
+    Operand a = Sliced(c, aux, Axis::kC, channel, 1);
+    Operand b = Sliced(c, ref, Axis::kC, channel, 1);
+    volumes.emplace_back() = c.Add(Kind(), CostVolumeParams{.range = stack.range}, {a, b});
   }
   while (volumes.size() > 1) {
     std::vector<Operand> sums;
     for (size_t i = 0; i + 1 < volumes.size(); i += 2) {
-      ANEMONE_ASSIGN_OR_RETURN(sums.emplace_back(),
-                               Combined(c, ElementWiseType::kAdd, volumes[i], volumes[i + 1]));
+      sums.emplace_back() = Combined(c, ElementWiseType::kAdd, volumes[i], volumes[i + 1]);
     }
     if (volumes.size() % 2 == 1) sums.push_back(volumes.back());
     volumes = std::move(sums);
@@ -374,14 +371,13 @@ absl::Status LowerStack(const Match& match, LowerContext& c) {
         "a cost volume of ", stack.channels,
         " channels: the unit takes one, and a unit for each would be more units than nodes"));
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand aux, c.In(stack.aux));
-  ANEMONE_ASSIGN_OR_RETURN(Operand ref, c.In(stack.ref));
-  ANEMONE_ASSIGN_OR_RETURN(ref, Sliced(c, ref, Axis::kW, stack.first, stack.size));
-  ANEMONE_ASSIGN_OR_RETURN(
-      ref, Framed(c, ref, {.left = stack.before, .right = stack.after}, stack.beyond));
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, SumOfVolumes(c, stack, aux, ref));
+  Operand aux = c.In(stack.aux);
+  Operand ref = c.In(stack.ref);
+  ref = Sliced(c, ref, Axis::kW, stack.first, stack.size);
+  ref = Framed(c, ref, {.left = stack.before, .right = stack.after}, stack.beyond);
+  Operand y = SumOfVolumes(c, stack, aux, ref);
   if (stack.descending) {
-    ANEMONE_ASSIGN_OR_RETURN(y, Sliced(c, y, Axis::kC, stack.range, stack.range + 1, /*step=*/-1));
+    y = Sliced(c, y, Axis::kC, stack.range, stack.range + 1, /*step=*/-1);
   }
   return c.Out(anchor.outputs[0], y);
 }

@@ -97,13 +97,13 @@ absl::Status Build(MilContext& c) {
   c.Ignore("normalized_coordinates");
   c.Ignore("spatial_scale");
   c.Ignore("box_coordinate_mode");
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
-  ANEMONE_ASSIGN_OR_RETURN(Operand boxes, c.In(1));
+  Operand x = c.In(0);
+  Operand boxes = c.In(1);
   const std::vector<int64_t>& shape = c.ShapeOf(1);
   ANEMONE_ASSIGN_OR_RETURN(int64_t count, ElementCount(shape));
   if (shape.empty() || shape[0] < 1) return absl::InvalidArgumentError("crop_resize: no boxes");
-  ANEMONE_ASSIGN_OR_RETURN(boxes, Reshaped(c, boxes, MakeDims(shape[0], count / shape[0], 1, 1)));
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, c.Add(Kind(), p, {x, boxes}));
+  boxes = Reshaped(c, boxes, MakeDims(shape[0], count / shape[0], 1, 1));
+  Operand y = c.Add(Kind(), p, {x, boxes});
   c.AddOutput("y", y);
   return absl::OkStatus();
 }

@@ -111,15 +111,15 @@ const UnitKindOf<P>& Kind() {
 // The template's last two axes are its height and width.
 absl::Status Build(MilContext& c) {
   ANEMONE_RETURN_IF_ERROR(DirectlyAuthored(c, rule::kNotInFrontend));
-  ANEMONE_ASSIGN_OR_RETURN(Operand map, c.In(0));
-  ANEMONE_ASSIGN_OR_RETURN(Operand shape, c.In(1));
+  Operand map = c.In(0);
+  Operand shape = c.In(1);
   const Dims dims = c.DimsOf(shape);
   CrossCorrelationParams p{.width = dims.w(), .height = dims.h()};
   if (dims == MakeDims(1, 1, p.height, p.width)) {
     ANEMONE_ASSIGN_OR_RETURN(int64_t count, ElementCount(c.ShapeOf(1)));
-    ANEMONE_ASSIGN_OR_RETURN(shape, Reshaped(c, shape, MakeDims(1, 1, 1, count)));
+    shape = Reshaped(c, shape, MakeDims(1, 1, 1, count));
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, c.Add(Kind(), p, {map, shape}));
+  Operand y = c.Add(Kind(), p, {map, shape});
   c.AddOutput("y", y);
   return absl::OkStatus();
 }
@@ -145,24 +145,24 @@ absl::Status LowerConv(const Match& match, LowerContext& c) {
       return c.NotLowered("a convolution with steps or dilation by a kernel made at run time");
     }
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand map, c.In(node.inputs[0]));
+  Operand map = c.In(node.inputs[0]);
   const Dims& dims = c.DimsOf(map);
   if (std::min(conv.h.WindowsIn(dims.h()), conv.w.WindowsIn(dims.w())) < 1) {
     return c.Refuse(rule::kEmptyTensor);
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand kernel, c.In(node.inputs[1]));
+  Operand kernel = c.In(node.inputs[1]);
   const int64_t count = c.DimsOf(kernel).elements();
-  ANEMONE_ASSIGN_OR_RETURN(kernel, Reshaped(c, kernel, MakeDims(1, 1, 1, count)));
+  kernel = Reshaped(c, kernel, MakeDims(1, 1, 1, count));
   const CrossCorrelationParams p = {.width = conv.w.kernel,
                                     .height = conv.h.kernel,
                                     .top = conv.h.pad_before,
                                     .bottom = conv.h.pad_after,
                                     .left = conv.w.pad_before,
                                     .right = conv.w.pad_after};
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, c.Add(Kind(), p, {map, kernel}));
+  Operand y = c.Add(Kind(), p, {map, kernel});
   if (HasInput(node, 2)) {  // a second rounding
-    ANEMONE_ASSIGN_OR_RETURN(Operand bias, c.In(node.inputs[2]));
-    ANEMONE_ASSIGN_OR_RETURN(y, Combined(c, ElementWiseType::kAdd, y, bias));
+    Operand bias = c.In(node.inputs[2]);
+    y = Combined(c, ElementWiseType::kAdd, y, bias);
   }
   return c.Out(node.outputs[0], y);
 }

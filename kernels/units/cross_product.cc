@@ -75,18 +75,18 @@ const UnitKindOf<CrossProductParams>& Kind() {
 }
 
 // Three elements of any shape are a vector; others are left to the validator.
-absl::StatusOr<Operand> Vector(MilContext& c, size_t i) {
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(i));
+Operand Vector(MilContext& c, size_t i) {
+  Operand x = c.In(i);
   if (ElementCount(c.ShapeOf(i)).value_or(0) != 3) return x;
   return Reshaped(c, x, MakeDims(1, 3, 1, 1));
 }
 
 absl::Status Build(MilContext& c) {
   ANEMONE_RETURN_IF_ERROR(DirectlyAuthored(c, rule::kNotInFrontend));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, Vector(c, 0));
-  ANEMONE_ASSIGN_OR_RETURN(Operand z, Vector(c, 1));
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, c.Add(Kind(), {}, {x, z}));
-  ANEMONE_ASSIGN_OR_RETURN(y, Reshaped(c, y, PlaceShape(c.ShapeOf(0))));
+  Operand x = Vector(c, 0);
+  Operand z = Vector(c, 1);
+  Operand y = c.Add(Kind(), {}, {x, z});
+  y = Reshaped(c, y, PlaceShape(c.ShapeOf(0)));
   return c.Out(y, c.ShapeOf(0));
 }
 

@@ -194,21 +194,19 @@ Run FirstRun(absl::Span<const int64_t> indices) {
 absl::Status Finish(LowerContext& c, const Node& node, const Form& form, Operand picked) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
   if (static_cast<int>(to.size()) == form.rank) return c.Out(node.outputs[0], picked);
-  ANEMONE_ASSIGN_OR_RETURN(picked, Relaid(c, picked, form.rank, to));
+  picked = Relaid(c, picked, form.rank, to);
   return c.Out(node.outputs[0], picked);
 }
 
 absl::Status Lower(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(Form form, ReadForm(node, c));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  Operand x = c.In(node.inputs[0]);
   Run run = FirstRun(form.indices);
   if (run.size == form.indices.size()) {
-    ANEMONE_ASSIGN_OR_RETURN(
-        x, Sliced(c, x, AxisOf(form.rank, form.axis), form.indices[0], run.size, run.step));
+    x = Sliced(c, x, AxisOf(form.rank, form.axis), form.indices[0], run.size, run.step);
   } else {
-    ANEMONE_ASSIGN_OR_RETURN(
-        x, Gathered(c, form.from, form.axis, x, FixedPoints(c, {}, form.indices)));
+    x = Gathered(c, form.from, form.axis, x, FixedPoints(c, {}, form.indices));
   }
   return Finish(c, node, form, x);
 }
@@ -217,7 +215,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
 absl::Status LowerAsConcat(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(Form form, ReadForm(node, c));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  Operand x = c.In(node.inputs[0]);
   Axis axis = AxisOf(form.rank, form.axis);
   std::vector<Operand> parts;
   absl::Span<const int64_t> left = form.indices;
@@ -226,11 +224,11 @@ absl::Status LowerAsConcat(const Match& match, LowerContext& c) {
       return c.NotLowered("gather of many scattered elements");
     }
     Run run = FirstRun(left);
-    ANEMONE_ASSIGN_OR_RETURN(Operand part, Sliced(c, x, axis, left[0], run.size, run.step));
+    Operand part = Sliced(c, x, axis, left[0], run.size, run.step);
     parts.push_back(part);
     left.remove_prefix(run.size);
   }
-  ANEMONE_ASSIGN_OR_RETURN(x, Concatenated(c, std::move(parts), axis));
+  x = Concatenated(c, std::move(parts), axis);
   return Finish(c, node, form, x);
 }
 
@@ -262,30 +260,29 @@ PointList FixedPoints(NetworkBuilder& c, absl::Span<const int64_t> rows,
   return {c.AddConstant(std::move(points), MakeDims(1, kCoordinates, count, 1)), count};
 }
 
-absl::StatusOr<Operand> AtPoints(NetworkBuilder& c, const Operand& x, const PointList& points) {
+Operand AtPoints(NetworkBuilder& c, const Operand& x, const PointList& points) {
   return c.Add(Kind(), GatherParams{}, {x, points.operand});
 }
 
-absl::StatusOr<Operand> Gathered(NetworkBuilder& c, absl::Span<const int64_t> from, int axis,
-                                 Operand x, const PointList& points) {
+Operand Gathered(NetworkBuilder& c, absl::Span<const int64_t> from, int axis, Operand x,
+                 const PointList& points) {
   const int rank = static_cast<int>(from.size());
   const int64_t extent = from[axis];
   const auto [before, after] = ProductsAround(from, axis);
   if (extent > kMostPlaces) return c.NotLowered("gather from an axis past the range of uint16");
-  ANEMONE_ASSIGN_OR_RETURN(x, Flat(c, x, rank));
-  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(1, before, extent, after)));
-  ANEMONE_ASSIGN_OR_RETURN(x, SwapAxes(c, x, Axis::kH, Axis::kW));
-  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(1, before * after, 1, extent)));
-  ANEMONE_ASSIGN_OR_RETURN(x, AtPoints(c, x, points));
-  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(1, before, after, points.count)));
-  ANEMONE_ASSIGN_OR_RETURN(x, SwapAxes(c, x, Axis::kH, Axis::kW));
+  x = Flat(c, x, rank);
+  x = Reshaped(c, x, MakeDims(1, before, extent, after));
+  x = SwapAxes(c, x, Axis::kH, Axis::kW);
+  x = Reshaped(c, x, MakeDims(1, before * after, 1, extent));
+  x = AtPoints(c, x, points);
+  x = Reshaped(c, x, MakeDims(1, before, after, points.count));
+  x = SwapAxes(c, x, Axis::kH, Axis::kW);
   std::vector<int64_t> to(from.begin(), from.end());
   to[axis] = points.count;
   return Placed(c, x, to);
 }
 
-absl::StatusOr<Operand> PickedElements(NetworkBuilder& c, const Operand& x,
-                                       absl::Span<const int64_t> places) {
+Operand PickedElements(NetworkBuilder& c, const Operand& x, absl::Span<const int64_t> places) {
   const Dims& dims = c.DimsOf(x);
   const int64_t count = static_cast<int64_t>(places.size());
   if (std::max(dims.h(), dims.w()) > kMostPlaces) {
@@ -296,7 +293,7 @@ absl::StatusOr<Operand> PickedElements(NetworkBuilder& c, const Operand& x,
     rows[i] = places[i] / dims.w();
     columns[i] = places[i] % dims.w();
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, AtPoints(c, x, FixedPoints(c, rows, columns)));
+  Operand y = AtPoints(c, x, FixedPoints(c, rows, columns));
   return Reshaped(c, y, MakeDims(1, c.DimsOf(x).c(), 1, count));
 }
 

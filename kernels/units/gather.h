@@ -26,17 +26,16 @@ PointList FixedPoints(NetworkBuilder& c, absl::Span<const int64_t> rows,
                       absl::Span<const int64_t> columns, absl::Span<const int64_t> depths = {});
 
 // A Gather unit: what of `x`, 1 x C x D x H x W, is at the points, for each channel.
-absl::StatusOr<Operand> AtPoints(NetworkBuilder& c, const Operand& x, const PointList& points);
+Operand AtPoints(NetworkBuilder& c, const Operand& x, const PointList& points);
 
 // The elements of `x`, 1 x C x H x W, at `places` (row * W + column) of each of its planes:
 // 1 x C x 1 x places. kUnimplemented if a place or an axis is past a uint16.
-absl::StatusOr<Operand> PickedElements(NetworkBuilder& c, const Operand& x,
-                                       absl::Span<const int64_t> places);
+Operand PickedElements(NetworkBuilder& c, const Operand& x, absl::Span<const int64_t> places);
 
 // The elements along ONNX axis `axis` of `x`, a value of shape `from`, whose indices are the
 // points' columns. kUnimplemented if the axis is past a uint16.
-absl::StatusOr<Operand> Gathered(NetworkBuilder& c, absl::Span<const int64_t> from, int axis,
-                                 Operand x, const PointList& points);
+Operand Gathered(NetworkBuilder& c, absl::Span<const int64_t> from, int axis, Operand x,
+                 const PointList& points);
 
 }  // namespace anemone
 

@@ -95,8 +95,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(ArgRequest request, ReadArgRequest(c, node));
   if (request.last) return c.NotLowered("the last of equal elements");
   const Extreme type = request.largest ? Extreme::kMax : Extreme::kMin;
-  ANEMONE_ASSIGN_OR_RETURN(Operand y,
-                           c.Add(Kind(), GlobalArgMinMaxParams{type, request.axis}, {request.x}));
+  Operand y = c.Add(Kind(), GlobalArgMinMaxParams{type, request.axis}, {request.x});
   return OutArg(c, node, request, y);
 }
 
@@ -113,8 +112,8 @@ absl::Status Build(MilContext& c) {
   p.axis = AxisOf(c.rank(0), at);
   ANEMONE_ASSIGN_OR_RETURN(std::string axis, c.Text("Dimension", AxisName(p.axis)));
   ANEMONE_RETURN_IF_ERROR(Plain::Read(axis, p.axis));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, c.Add(Kind(), p, {x}));
+  Operand x = c.In(0);
+  Operand y = c.Add(Kind(), p, {x});
   std::vector<int64_t> shape = c.ShapeOf(0);
   for (int i = 0; i < c.rank(0); ++i) {
     if (AxisOf(c.rank(0), i) == p.axis) shape[i] = 1;

@@ -110,8 +110,8 @@ std::optional<GainOffset> Epilogue(const GocParams& p, absl::Span<const Tensor> 
 }
 
 // Vectors: the kind whose gain and offset are operands, here constants.
-absl::StatusOr<Operand> Compose(const GocParams& p, const Unit& unit, NetworkBuilder& c) {
-  if (!p.per_channel) return absl::UnimplementedError("GOC by scalars");
+std::optional<Operand> Compose(const GocParams& p, const Unit& unit, NetworkBuilder& c) {
+  if (!p.per_channel) return std::nullopt;
   std::vector<Operand> bottoms = unit.bottoms;
   for (const Tensor& weight : unit.weights) {
     bottoms.push_back(c.AddConstant(weight, MakeDims(1, weight.elements(), 1, 1)));
@@ -207,8 +207,7 @@ absl::StatusOr<float> ReadEpsilon(LowerContext& c, const Node& node) {
 
 // x with its second ONNX axis, of a shape that has one, as the engine's channels: N, C lies in H,
 // W.
-absl::StatusOr<Operand> Channelled(NetworkBuilder& c, const Operand& x,
-                                   absl::Span<const int64_t> shape) {
+Operand Channelled(NetworkBuilder& c, const Operand& x, absl::Span<const int64_t> shape) {
   if (shape.size() < 2) return c.NotLowered("BatchNormalization without a channel axis");
   return shape.size() == 2 ? Reshaped(c, x, MakeDims(shape[0], shape[1], 1, 1)) : x;
 }
@@ -224,9 +223,9 @@ absl::StatusOr<BatchNorm> ReadBatchNorm(LowerContext& c, const Node& node) {
   BatchNorm form;
   ANEMONE_ASSIGN_OR_RETURN(form.epsilon, ReadEpsilon(c, node));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(form.x, c.In(node.inputs[0]));
+  form.x = c.In(node.inputs[0]);
   form.placed = c.DimsOf(form.x);
-  ANEMONE_ASSIGN_OR_RETURN(form.x, Channelled(c, form.x, shape));
+  form.x = Channelled(c, form.x, shape);
   return form;
 }
 
@@ -245,8 +244,8 @@ absl::Status LowerBatchNorm(const Match& match, LowerContext& c) {
     scale[k] = gamma[k] / std::sqrt(static_cast<double>(variance[k]) + form.epsilon);
     bias[k] = beta[k] - mean[k] * scale[k];
   }
-  ANEMONE_ASSIGN_OR_RETURN(x, ScaledPerChannel(c, x, scale, bias));
-  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, form.placed));
+  x = ScaledPerChannel(c, x, scale, bias);
+  x = Reshaped(c, x, form.placed);
   return c.Out(node.outputs[0], x);
 }
 
@@ -257,18 +256,17 @@ absl::Status LowerRuntimeBatchNorm(const Match& match, LowerContext& c) {
   Operand x = form.x;
   Operand vectors[4];  // gamma, beta, mean, variance
   for (int i = 0; i < 4; ++i) {
-    ANEMONE_ASSIGN_OR_RETURN(vectors[i], c.In(node.inputs[i + 1]));
-    ANEMONE_ASSIGN_OR_RETURN(vectors[i],
-                             Reshaped(c, vectors[i], MakeDims(1, c.DimsOf(x).c(), 1, 1)));
+    vectors[i] = c.In(node.inputs[i + 1]);
+    vectors[i] = Reshaped(c, vectors[i], MakeDims(1, c.DimsOf(x).c(), 1, 1));
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand scale, Scaled(c, vectors[3], 1, form.epsilon));
-  ANEMONE_ASSIGN_OR_RETURN(scale, Activated(c, NeuronType::kRsqrt, scale));
-  ANEMONE_ASSIGN_OR_RETURN(scale, Combined(c, ElementWiseType::kMult, scale, vectors[0]));
-  ANEMONE_ASSIGN_OR_RETURN(Operand bias, Combined(c, ElementWiseType::kMult, scale, vectors[2]));
-  ANEMONE_ASSIGN_OR_RETURN(bias, Combined(c, ElementWiseType::kSub, vectors[1], bias));
-  ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kMult, x, scale));
-  ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kAdd, x, bias));
-  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, form.placed));
+  Operand scale = Scaled(c, vectors[3], 1, form.epsilon);
+  scale = Activated(c, NeuronType::kRsqrt, scale);
+  scale = Combined(c, ElementWiseType::kMult, scale, vectors[0]);
+  Operand bias = Combined(c, ElementWiseType::kMult, scale, vectors[2]);
+  bias = Combined(c, ElementWiseType::kSub, vectors[1], bias);
+  x = Combined(c, ElementWiseType::kMult, x, scale);
+  x = Combined(c, ElementWiseType::kAdd, x, bias);
+  x = Reshaped(c, x, form.placed);
   return c.Out(node.outputs[0], x);
 }
 
@@ -314,32 +312,32 @@ absl::Status LowerAffine(const Match& match, LowerContext& c) {
     (node.inputs[0] == match.values[1] ? gain.scale : bias) *= -1;
   }
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.outputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, AlignedOperand(c, gain.x, shape));
+  Operand x = AlignedOperand(c, gain.x, shape);
   if (c.DimsOf(x) != PlaceShape(shape)) return c.NotLowered("a scalar that repeats its operand");
-  ANEMONE_ASSIGN_OR_RETURN(x, Scaled(c, x, gain.scale, bias));
+  x = Scaled(c, x, gain.scale, bias);
   return c.Out(node.outputs[0], x);
 }
 
 absl::Status LowerNeg(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(x, Scaled(c, x, -1, 0));
+  Operand x = c.In(node.inputs[0]);
+  x = Scaled(c, x, -1, 0);
   return c.Out(node.outputs[0], x);
 }
 
 // Not of 0 and 1 is 1 - x, exactly.
 absl::Status LowerNot(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(x, Scaled(c, x, -1, 1));
+  Operand x = c.In(node.inputs[0]);
+  x = Scaled(c, x, -1, 1);
   return c.Out(node.outputs[0], x);
 }
 
 // MIL's batch_norm by constants; zeros where their values are not known.
 absl::Status BuildBatchNorm(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(float epsilon, c.Number("epsilon", 1e-5f));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
-  ANEMONE_ASSIGN_OR_RETURN(x, Channelled(c, x, c.ShapeOf(0)));
+  Operand x = c.In(0);
+  x = Channelled(c, x, c.ShapeOf(0));
   const int64_t channels = c.DimsOf(x).c();
   size_t constants = 0;
   std::vector<float> mean(channels, 0), variance(channels, 1), gamma(channels, 1),
@@ -365,8 +363,8 @@ absl::Status BuildBatchNorm(MilContext& c) {
     scale[k] = gamma[k] / std::sqrt(static_cast<double>(variance[k]) + epsilon);
     bias[k] = mean[k] == 0 ? beta[k] : beta[k] - mean[k] * scale[k];
   }
-  ANEMONE_ASSIGN_OR_RETURN(x, ScaledPerChannel(c, x, scale, bias));
-  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, PlaceShape(c.ShapeOf(0))));
+  x = ScaledPerChannel(c, x, scale, bias);
+  x = Reshaped(c, x, PlaceShape(c.ShapeOf(0)));
   return c.Out(x, c.ShapeOf(0));
 }
 
@@ -379,8 +377,8 @@ absl::Status BuildInternal(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(p.scale, c.Number("scale", 1));
   ANEMONE_ASSIGN_OR_RETURN(p.bias, c.Number("bias", 0));
   p = {.scale = Saturated(p.scale), .bias = Saturated(p.bias)};
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
-  ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), p, {x}));
+  Operand x = c.In(0);
+  x = c.Add(Kind(), p, {x});
   return c.Out(x, c.ShapeOf(0));
 }
 
@@ -398,15 +396,14 @@ constexpr Lowering kLowerings[] = {
 
 }  // namespace
 
-absl::StatusOr<Operand> Scaled(NetworkBuilder& c, const Operand& x, double scale, double bias) {
+Operand Scaled(NetworkBuilder& c, const Operand& x, double scale, double bias) {
   GocParams p{.scale = Saturated(scale), .bias = Saturated(bias)};
   if (p.scale == 1 && p.bias == 0) return x;
   return c.Add(Kind(), p, {x});
 }
 
-absl::StatusOr<Operand> ScaledPerChannel(NetworkBuilder& c, const Operand& x,
-                                         const std::vector<double>& scale,
-                                         const std::vector<double>& bias) {
+Operand ScaledPerChannel(NetworkBuilder& c, const Operand& x, const std::vector<double>& scale,
+                         const std::vector<double>& bias) {
   std::vector<Tensor> weights;
   for (const std::vector<double>* vector : {&scale, &bias}) {
     std::vector<float> values;

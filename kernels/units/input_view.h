@@ -8,8 +8,8 @@ namespace anemone {
 
 // Elements offset, offset + step, ... along `axis`: `size` of them, each inside x. A negative step
 // runs backwards from `offset`. No unit where that is all of x.
-absl::StatusOr<Operand> Sliced(NetworkBuilder& c, const Operand& x, Axis axis, int64_t offset,
-                               int64_t size, int64_t step = 1);
+Operand Sliced(NetworkBuilder& c, const Operand& x, Axis axis, int64_t offset, int64_t size,
+               int64_t step = 1);
 
 // What a slice takes of one axis, its ends clamped as ONNX and MIL do: negative ones count from the
 // end. kInvalidArgument for a step of 0.

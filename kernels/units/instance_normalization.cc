@@ -78,7 +78,7 @@ absl::Status WriteMil(const InstanceNormParams& p, const Unit& unit, MilEmitter&
   return absl::OkStatus();
 }
 
-absl::StatusOr<Operand> Compose(const InstanceNormParams& p, const Unit& unit, NetworkBuilder& c);
+std::optional<Operand> Compose(const InstanceNormParams& p, const Unit& unit, NetworkBuilder& c);
 
 const UnitKindOf<InstanceNormParams>& Kind() {
   static const UnitKindOf<InstanceNormParams> kind({
@@ -91,7 +91,7 @@ const UnitKindOf<InstanceNormParams>& Kind() {
   return kind;
 }
 
-absl::StatusOr<Operand> Compose(const InstanceNormParams& p, const Unit& unit, NetworkBuilder& c) {
+std::optional<Operand> Compose(const InstanceNormParams& p, const Unit& unit, NetworkBuilder& c) {
   return ComposedOfPlain(c, Kind(), p, unit);
 }
 
@@ -104,18 +104,18 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
   if (shape.size() < 3) return c.NotLowered("instance normalization below rank 3");
   ANEMONE_ASSIGN_OR_RETURN(std::vector<Tensor> weights, ChannelAffine(c, node, shape[1], p.affine));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), p, {x}, std::move(weights)));
+  Operand x = c.In(node.inputs[0]);
+  x = c.Add(Kind(), p, {x}, std::move(weights));
   return c.Out(node.outputs[0], x);
 }
 
 absl::Status Build(MilContext& c) {
   InstanceNormParams p;
   ANEMONE_ASSIGN_OR_RETURN(p.epsilon, c.Number("epsilon", 1e-5f));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  Operand x = c.In(0);
   if (c.rank(0) < 3) return absl::InvalidArgumentError("instance_norm: want rank 3 or more");
   ANEMONE_ASSIGN_OR_RETURN(std::vector<Tensor> weights, ReadAffine(c, {1}, p.affine));
-  ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), p, {x}, std::move(weights)));
+  x = c.Add(Kind(), p, {x}, std::move(weights));
   return c.Out(x, c.ShapeOf(0));
 }
 

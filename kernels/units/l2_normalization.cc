@@ -82,8 +82,8 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
   int rank = static_cast<int>(shape.size());
   ANEMONE_ASSIGN_OR_RETURN(int axis, NormalAxis(given_axis, rank));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), L2NormParams{{AxisOf(rank, axis)}}, {x}));
+  Operand x = c.In(node.inputs[0]);
+  x = c.Add(Kind(), L2NormParams{{AxisOf(rank, axis)}}, {x});
   return c.Out(node.outputs[0], x);
 }
 
@@ -101,25 +101,23 @@ absl::Status LowerInParts(const Match& match, LowerContext& c) {
   const int rank = static_cast<int>(shape.size());
   ANEMONE_ASSIGN_OR_RETURN(int at, NormalAxis(given_axis, rank));
   const Axis axis = AxisOf(rank, at);
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(Operand scale, Absolute(c, x));
-  ANEMONE_ASSIGN_OR_RETURN(scale, Reduced(c, scale, ReduceType::kMax, axis));
-  ANEMONE_ASSIGN_OR_RETURN(scale,
-                           Combined(c, ElementWiseType::kMax, scale, ScalarConstant(c, kSmallest)));
-  ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kDiv, x, scale));
+  Operand x = c.In(node.inputs[0]);
+  Operand scale = Absolute(c, x);
+  scale = Reduced(c, scale, ReduceType::kMax, axis);
+  scale = Combined(c, ElementWiseType::kMax, scale, ScalarConstant(c, kSmallest));
+  x = Combined(c, ElementWiseType::kDiv, x, scale);
   Operand norm;
   if (p == 1) {
-    ANEMONE_ASSIGN_OR_RETURN(norm, Absolute(c, x));
+    norm = Absolute(c, x);
   } else {
-    ANEMONE_ASSIGN_OR_RETURN(norm, Combined(c, ElementWiseType::kMult, x, x));
+    norm = Combined(c, ElementWiseType::kMult, x, x);
   }
-  ANEMONE_ASSIGN_OR_RETURN(norm, Reduced(c, norm, ReduceType::kSum, axis));
-  ANEMONE_ASSIGN_OR_RETURN(norm,
-                           Combined(c, ElementWiseType::kMax, norm, ScalarConstant(c, kSmallest)));
+  norm = Reduced(c, norm, ReduceType::kSum, axis);
+  norm = Combined(c, ElementWiseType::kMax, norm, ScalarConstant(c, kSmallest));
   if (p == 2) {
-    ANEMONE_ASSIGN_OR_RETURN(norm, Activated(c, NeuronType::kSqrt, norm));
+    norm = Activated(c, NeuronType::kSqrt, norm);
   }
-  ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kDiv, x, norm));
+  x = Combined(c, ElementWiseType::kDiv, x, norm);
   return c.Out(node.outputs[0], x);
 }
 
@@ -229,8 +227,8 @@ absl::Status LowerDivision(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(form.x));
   L2NormParams p{.epsilon = static_cast<float>(form.epsilon)};
   for (int axis : form.axes) p.axes.push_back(AxisOf(static_cast<int>(shape.size()), axis));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(form.x));
-  ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), std::move(p), {x}));
+  Operand x = c.In(form.x);
+  x = c.Add(Kind(), std::move(p), {x});
   return c.Out(node.outputs[0], x);
 }
 
@@ -239,7 +237,7 @@ absl::Status Build(MilContext& c) {
   L2NormParams p;
   ANEMONE_ASSIGN_OR_RETURN(p.epsilon, c.Number("epsilon", 1e-6f));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> axes, c.Ints("axes", {-3, -2, -1}));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  Operand x = c.In(0);
   // Rank 3 has no batch to keep apart: its axes are C, H and W.
   std::vector<int64_t> shape = c.ShapeOf(0);
   if (shape.size() == 3) shape.insert(shape.begin(), 1);
@@ -248,9 +246,9 @@ absl::Status Build(MilContext& c) {
     ANEMONE_ASSIGN_OR_RETURN(int axis, NormalAxis(at, c.rank(0)));
     p.axes.push_back(AxisOf(rank, rank - c.rank(0) + axis));
   }
-  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, PlaceShape(shape)));
-  ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), p, {x}));
-  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, PlaceShape(c.ShapeOf(0))));
+  x = Reshaped(c, x, PlaceShape(shape));
+  x = c.Add(Kind(), p, {x});
+  x = Reshaped(c, x, PlaceShape(c.ShapeOf(0)));
   return c.Out(x, c.ShapeOf(0));
 }
 
@@ -264,8 +262,7 @@ constexpr Lowering kLowerings[] = {
 
 }  // namespace
 
-absl::StatusOr<Operand> L2Normalized(NetworkBuilder& c, const Operand& x, std::vector<Axis> axes,
-                                     float epsilon) {
+Operand L2Normalized(NetworkBuilder& c, const Operand& x, std::vector<Axis> axes, float epsilon) {
   return c.Add(Kind(), L2NormParams{std::move(axes), epsilon}, {x});
 }
 

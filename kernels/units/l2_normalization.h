@@ -9,8 +9,7 @@
 namespace anemone {
 
 // x / sqrt(sum of x^2 over `axes` + epsilon).
-absl::StatusOr<Operand> L2Normalized(NetworkBuilder& c, const Operand& x, std::vector<Axis> axes,
-                                     float epsilon);
+Operand L2Normalized(NetworkBuilder& c, const Operand& x, std::vector<Axis> axes, float epsilon);
 
 }  // namespace anemone
 

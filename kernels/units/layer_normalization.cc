@@ -114,7 +114,7 @@ absl::Status WriteMil(const LayerNormParams& p, const Unit& unit, MilEmitter& e)
   return absl::OkStatus();
 }
 
-absl::StatusOr<Operand> Compose(const LayerNormParams& p, const Unit& unit, NetworkBuilder& c);
+std::optional<Operand> Compose(const LayerNormParams& p, const Unit& unit, NetworkBuilder& c);
 
 const UnitKindOf<LayerNormParams>& Kind() {
   static const UnitKindOf<LayerNormParams> kind({
@@ -128,7 +128,7 @@ const UnitKindOf<LayerNormParams>& Kind() {
   return kind;
 }
 
-absl::StatusOr<Operand> Compose(const LayerNormParams& p, const Unit& unit, NetworkBuilder& c) {
+std::optional<Operand> Compose(const LayerNormParams& p, const Unit& unit, NetworkBuilder& c) {
   return ComposedOfPlain(c, Kind(), p, unit);
 }
 
@@ -182,12 +182,12 @@ absl::Status LowerGroups(const Match& match, LowerContext& c) {
   }
   if (p.groups > 1) p.axes.erase(p.axes.begin());  // the depth axis is 1, and holds the groups
   ANEMONE_ASSIGN_OR_RETURN(std::vector<Tensor> weights, ChannelAffine(c, node, shape[1], p.affine));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  Operand x = c.In(node.inputs[0]);
   if (shape.size() == 2) {
-    ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, MakeDims(shape[0], shape[1], 1, 1)));
+    x = Reshaped(c, x, MakeDims(shape[0], shape[1], 1, 1));
   }
-  ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), p, {x}, std::move(weights)));
-  ANEMONE_ASSIGN_OR_RETURN(x, Reshaped(c, x, PlaceShape(shape)));
+  x = c.Add(Kind(), p, {x}, std::move(weights));
+  x = Reshaped(c, x, PlaceShape(shape));
   return c.Out(node.outputs[0], x);
 }
 
@@ -280,7 +280,7 @@ absl::Status Build(MilContext& c) {
   LayerNormParams p;
   ANEMONE_ASSIGN_OR_RETURN(p.epsilon, c.Number("epsilon", 1e-5f));
   ANEMONE_ASSIGN_OR_RETURN(Sizes given, c.Ints("axes", {-1}));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  Operand x = c.In(0);
   std::vector<int> axes;
   for (int64_t at : given) {
     ANEMONE_ASSIGN_OR_RETURN(int axis, NormalAxis(at, c.rank(0)));
@@ -289,7 +289,7 @@ absl::Status Build(MilContext& c) {
   }
   std::sort(p.axes.begin(), p.axes.end());
   ANEMONE_ASSIGN_OR_RETURN(std::vector<Tensor> weights, ReadAffine(c, axes, p.affine));
-  ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), p, {x}, std::move(weights)));
+  x = c.Add(Kind(), p, {x}, std::move(weights));
   return c.Out(x, c.ShapeOf(0));
 }
 
@@ -327,8 +327,8 @@ absl::Status LowerLayerNorm(const LayerNorm& form, ValueId y, LowerContext& c) {
   }
   std::vector<Tensor> weights =
       SetAffine(p.affine, affine[0] ? &*affine[0] : nullptr, affine[1] ? &*affine[1] : nullptr);
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(form.x));
-  ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), p, {x}, std::move(weights)));
+  Operand x = c.In(form.x);
+  x = c.Add(Kind(), p, {x}, std::move(weights));
   return c.Out(y, x);
 }
 

@@ -176,9 +176,9 @@ std::optional<Tensor> AsBias(const Tensor* constant, int64_t n, float factor) {
 }
 
 // The elements of a value in ONNX's order.
-absl::StatusOr<Operand> InFlat(LowerContext& c, ValueId value) {
-  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(value));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(value));
+Operand InFlat(LowerContext& c, ValueId value) {
+  ANEMONE_ASSIGN_OR_FAIL(c, std::vector<int64_t> shape, c.ShapeOf(value));
+  Operand x = c.In(value);
   return Flat(c, x, static_cast<int>(shape.size()));
 }
 
@@ -235,8 +235,8 @@ absl::Status LowerMatMulLayer(const Match& match, LowerContext& c) {
     bias = AsBias(c.view().Constant(layer.bias), b.n, 1);
     if (!bias || product_shape != y_shape) return c.NotLowered("an Add that is no bias of columns");
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, InFlat(c, layer.source));
-  ANEMONE_ASSIGN_OR_RETURN(x, FullyConnected(c, x, x_shape, b, bias ? &*bias : nullptr, y_shape));
+  Operand x = InFlat(c, layer.source);
+  x = FullyConnected(c, x, x_shape, b, bias ? &*bias : nullptr, y_shape);
   return c.Out(anchor.outputs[0], x);
 }
 
@@ -265,21 +265,21 @@ absl::StatusOr<GemmForm> ReadGemm(const Node& node, LowerContext& c) {
   return form;
 }
 
-absl::StatusOr<Operand> Transposed(LowerContext& c, const Operand& x, bool transposed) {
+Operand Transposed(LowerContext& c, const Operand& x, bool transposed) {
   return transposed ? SwapAxes(c, x, Axis::kH, Axis::kW) : x;
 }
 
 // alpha * A * B with B computed at run time.
-absl::StatusOr<Operand> ComputedProduct(LowerContext& c, const Node& node, const GemmForm& form) {
-  auto matrix = [&](ValueId value, bool transposed) -> absl::StatusOr<Operand> {
-    ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(value));
-    ANEMONE_ASSIGN_OR_RETURN(x, Transposed(c, x, transposed));
+Operand ComputedProduct(LowerContext& c, const Node& node, const GemmForm& form) {
+  auto matrix = [&](ValueId value, bool transposed) -> Operand {
+    Operand x = c.In(value);
+    x = Transposed(c, x, transposed);
     return Reshaped(c, x, MakeDims(1, c.DimsOf(x).h(), 1, c.DimsOf(x).w()));
   };
-  ANEMONE_ASSIGN_OR_RETURN(Operand a, matrix(node.inputs[0], form.trans_a));
-  ANEMONE_ASSIGN_OR_RETURN(Operand b, matrix(node.inputs[1], form.trans_b));
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, MatrixProduct(c, a, b));
-  ANEMONE_ASSIGN_OR_RETURN(y, Scaled(c, y, form.alpha, 0));
+  Operand a = matrix(node.inputs[0], form.trans_a);
+  Operand b = matrix(node.inputs[1], form.trans_b);
+  Operand y = MatrixProduct(c, a, b);
+  y = Scaled(c, y, form.alpha, 0);
   return Reshaped(c, y, PlaceShape(form.y));
 }
 
@@ -296,18 +296,17 @@ absl::Status LowerGemm(const Match& match, LowerContext& c) {
     if (form.alpha != 1) b->values = Times(b->values, form.alpha);
     auto bias = AsBias(c.view().Constant(addend), b->n, form.beta);
     if (bias) addend = kNone;
-    ANEMONE_ASSIGN_OR_RETURN(
-        Operand x,
-        InFlat(c, match.nodes.size() == 1 ? node.inputs[0] : FindLayer(c.view(), node).source));
-    ANEMONE_ASSIGN_OR_RETURN(x, Transposed(c, x, form.trans_a));
-    ANEMONE_ASSIGN_OR_RETURN(y, FullyConnected(c, x, form.a, *b, bias ? &*bias : nullptr, form.y));
+    Operand x =
+        InFlat(c, match.nodes.size() == 1 ? node.inputs[0] : FindLayer(c.view(), node).source);
+    x = Transposed(c, x, form.trans_a);
+    y = FullyConnected(c, x, form.a, *b, bias ? &*bias : nullptr, form.y);
   } else {
-    ANEMONE_ASSIGN_OR_RETURN(y, ComputedProduct(c, node, form));
+    y = ComputedProduct(c, node, form);
   }
   if (addend != kNone) {
-    ANEMONE_ASSIGN_OR_RETURN(Operand added, AlignedOperand(c, addend, form.y));
-    ANEMONE_ASSIGN_OR_RETURN(added, Scaled(c, added, form.beta, 0));
-    ANEMONE_ASSIGN_OR_RETURN(y, Combined(c, ElementWiseType::kAdd, y, added));
+    Operand added = AlignedOperand(c, addend, form.y);
+    added = Scaled(c, added, form.beta, 0);
+    y = Combined(c, ElementWiseType::kAdd, y, added);
   }
   return c.Out(node.outputs[0], y);
 }
@@ -354,7 +353,7 @@ absl::Status BuildLinear(MilContext& c) {
     weight = c.call().arguments[1];
   }
   ANEMONE_ASSIGN_OR_RETURN(std::optional<MilTensor> bias, c.Constant("bias"));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  Operand x = c.In(0);
   std::vector<int64_t> shape = c.ShapeOf(0);
   if (!weight || weight->shape.size() != 2 || shape.empty() || shape.back() != weight->shape[1] ||
       (bias && bias->shape != std::vector<int64_t>{weight->shape[0]})) {
@@ -373,10 +372,10 @@ absl::Status BuildLinear(MilContext& c) {
                          math::MatrixOrder::kColumnMajor};
   const std::vector<int64_t> x_shape = shape;
   shape.back() = b.n;
-  ANEMONE_ASSIGN_OR_RETURN(x, Flat(c, x, c.rank(0)));
-  ANEMONE_ASSIGN_OR_RETURN(x, FullyConnected(c, x, x_shape, b, added ? &*added : nullptr, shape));
+  x = Flat(c, x, c.rank(0));
+  x = FullyConnected(c, x, x_shape, b, added ? &*added : nullptr, shape);
   if (activation) {
-    ANEMONE_ASSIGN_OR_RETURN(x, Activated(c, *activation, x));
+    x = Activated(c, *activation, x);
   }
   return c.Out(x, shape);
 }
@@ -387,8 +386,8 @@ absl::Status BuildLinearActivation(MilContext& c) {
   if (c.arguments() > 1 || c.Has("weight")) return BuildLinear(c);
   ANEMONE_ASSIGN_OR_RETURN(float alpha, c.Number("alpha", 1));
   ANEMONE_ASSIGN_OR_RETURN(float beta, c.Number("beta", 0));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
-  ANEMONE_ASSIGN_OR_RETURN(x, Scaled(c, x, alpha, beta));
+  Operand x = c.In(0);
+  x = Scaled(c, x, alpha, beta);
   return c.Out(x, c.ShapeOf(0));
 }
 
@@ -404,35 +403,33 @@ constexpr Lowering kLowerings[] = {
 
 }  // namespace
 
-absl::StatusOr<Operand> FullyConnected(NetworkBuilder& c, const Operand& x,
-                                       absl::Span<const int64_t> x_shape, const ConstantMatrix& b,
-                                       const Tensor* bias, absl::Span<const int64_t> y_shape) {
+Operand FullyConnected(NetworkBuilder& c, const Operand& x, absl::Span<const int64_t> x_shape,
+                       const ConstantMatrix& b, const Tensor* bias,
+                       absl::Span<const int64_t> y_shape) {
   int64_t rows = c.DimsOf(x).elements() / std::max<int64_t>(b.k, 1);
   if (x_shape.empty() || x_shape.back() != b.k) {
-    return absl::InvalidArgumentError(absl::StrCat("product: want rows of ", b.k,
-                                                   " elements; run the ONNX checker on the model"));
+    return c.Fail(absl::InvalidArgumentError(absl::StrCat(
+        "product: want rows of ", b.k, " elements; run the ONNX checker on the model")));
   }
   Operand y;
   if (c.route() == Route::kMil) {
     std::vector<Tensor> weights = {b.Matrix()};
     if (bias != nullptr) weights.push_back(*bias);
     int rank = static_cast<int>(x_shape.size());
-    ANEMONE_ASSIGN_OR_RETURN(y, Placed(c, x, x_shape));
-    ANEMONE_ASSIGN_OR_RETURN(
-        y, c.Add(Kind(), LinearParams{b.k, b.n, b.order, rank}, {y}, std::move(weights)));
-    ANEMONE_ASSIGN_OR_RETURN(y, Flat(c, y, rank));
+    y = Placed(c, x, x_shape);
+    y = c.Add(Kind(), LinearParams{b.k, b.n, b.order, rank}, {y}, std::move(weights));
+    y = Flat(c, y, rank);
   } else if (x_shape.size() <= 2 || rows == 1) {
-    ANEMONE_ASSIGN_OR_RETURN(y, Reshaped(c, x, MakeDims(rows, b.k, 1, 1)));
+    y = Reshaped(c, x, MakeDims(rows, b.k, 1, 1));
     bool in_major = b.order == math::MatrixOrder::kRowMajor;
-    ANEMONE_ASSIGN_OR_RETURN(y, PointwiseConv(c, y, b.n, b.values, in_major, bias));
+    y = PointwiseConv(c, y, b.n, b.values, in_major, bias);
   } else {
     int64_t sequence = x_shape[x_shape.size() - 2];
-    ANEMONE_ASSIGN_OR_RETURN(
-        y, Reshaped(c, x, MakeDims(rows / std::max<int64_t>(sequence, 1), sequence, 1, b.k)));
-    ANEMONE_ASSIGN_OR_RETURN(y, MatrixProduct(c, y, b));
+    y = Reshaped(c, x, MakeDims(rows / std::max<int64_t>(sequence, 1), sequence, 1, b.k));
+    y = MatrixProduct(c, y, b);
     if (bias != nullptr) {
       Operand addend = c.AddConstant(*bias, MakeDims(1, 1, 1, b.n));
-      ANEMONE_ASSIGN_OR_RETURN(y, Combined(c, ElementWiseType::kAdd, y, addend));
+      y = Combined(c, ElementWiseType::kAdd, y, addend);
     }
   }
   return Placed(c, y, y_shape);

@@ -175,8 +175,8 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
   ANEMONE_RETURN_IF_ERROR(Complete(p, {}, {}));
   if (shape.size() < 3) return c.NotLowered("LRN of a tensor without a channel axis");
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, c.Add(Kind(), p, {x}));
+  Operand x = c.In(node.inputs[0]);
+  Operand y = c.Add(Kind(), p, {x});
   return c.Out(node.outputs[0], y);
 }
 
@@ -187,9 +187,9 @@ absl::Status Build(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(p.k, c.Number("k", 1));
   ANEMONE_ASSIGN_OR_RETURN(p.kernel_channels, c.Int("size", 1));
   ANEMONE_RETURN_IF_ERROR(Complete(p, {}, {}));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  Operand x = c.In(0);
   if (c.rank(0) < 3) return absl::InvalidArgumentError("local_response_norm: want rank 3 or more");
-  ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), p, {x}));
+  x = c.Add(Kind(), p, {x});
   return c.Out(x, c.ShapeOf(0));
 }
 

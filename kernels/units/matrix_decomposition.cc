@@ -56,8 +56,8 @@ absl::Status Build(MilContext& c) {
   MatrixDecompositionParams p;
   ANEMONE_ASSIGN_OR_RETURN(std::string type, c.Text("Type", Plain::Write(p.type)));
   ANEMONE_RETURN_IF_ERROR(Plain::Read(type, p.type));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, c.Add(Kind(), p, {x}));
+  Operand x = c.In(0);
+  Operand y = c.Add(Kind(), p, {x});
   c.AddOutput("y", y);
   return absl::OkStatus();
 }

@@ -161,8 +161,8 @@ void Warn(const MatMulParams& p, const Unit&, Bottoms in, const Target& target, 
 }
 
 // A constant factor: an operand, as channels by width.
-absl::StatusOr<Operand> Compose(const MatMulParams& p, const Unit& unit, NetworkBuilder& c) {
-  if (!p.b) return absl::UnimplementedError("MatrixMultiplication of two operands");
+std::optional<Operand> Compose(const MatMulParams& p, const Unit& unit, NetworkBuilder& c) {
+  if (!p.b) return std::nullopt;
   const int64_t k = p.b->k, n = p.b->n;
   Tensor matrix = unit.weights[0];
   if (p.b->order == math::MatrixOrder::kColumnMajor) matrix = TransposedMatrix(matrix, n, k);
@@ -246,35 +246,35 @@ bool BatchesFold(Sizes a, Sizes b) {
 struct Factor {
   Stack stack;
   bool transposed = false;
-  std::function<absl::StatusOr<Operand>(const Dims&)> lay_out;
+  std::function<Operand(const Dims&)> lay_out;
 };
 
 // The operand's rows on C and its columns on W, as the unit wants them.
-absl::StatusOr<Operand> Turned(NetworkBuilder& c, const Operand& x, const Factor& factor) {
+Operand Turned(NetworkBuilder& c, const Operand& x, const Factor& factor) {
   return factor.transposed ? SwapAxes(c, x, Axis::kC, Axis::kW) : x;
 }
 
 // At most two leading axes, on N and H.
-absl::StatusOr<Operand> WithBatchOnHeight(NetworkBuilder& c, const Factor& factor) {
+Operand WithBatchOnHeight(NetworkBuilder& c, const Factor& factor) {
   Stack stack = factor.stack;
   stack.batch.insert(stack.batch.begin(), 2 - stack.batch.size(), 1);
   Dims dims = MakeDims(stack.batch[0], stack.batch[1], stack.rows, stack.columns);
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, factor.lay_out(dims));
-  ANEMONE_ASSIGN_OR_RETURN(x, SwapAxes(c, x, Axis::kC, Axis::kH));
+  Operand x = factor.lay_out(dims);
+  x = SwapAxes(c, x, Axis::kC, Axis::kH);
   return Turned(c, x, factor);
 }
 
-absl::StatusOr<Operand> ProductOfStacks(NetworkBuilder& c, const Factor& a, const Factor& b) {
+Operand ProductOfStacks(NetworkBuilder& c, const Factor& a, const Factor& b) {
   if (BatchesFold(a.stack.batch, b.stack.batch)) {
-    ANEMONE_ASSIGN_OR_RETURN(Operand left, a.lay_out(a.stack.folded()));
-    ANEMONE_ASSIGN_OR_RETURN(left, Turned(c, left, a));
-    ANEMONE_ASSIGN_OR_RETURN(Operand right, b.lay_out(b.stack.folded()));
-    ANEMONE_ASSIGN_OR_RETURN(right, Turned(c, right, b));
+    Operand left = a.lay_out(a.stack.folded());
+    left = Turned(c, left, a);
+    Operand right = b.lay_out(b.stack.folded());
+    right = Turned(c, right, b);
     return MatrixProduct(c, left, right);
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand left, WithBatchOnHeight(c, a));
-  ANEMONE_ASSIGN_OR_RETURN(Operand right, WithBatchOnHeight(c, b));
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, MatrixProduct(c, left, right));
+  Operand left = WithBatchOnHeight(c, a);
+  Operand right = WithBatchOnHeight(c, b);
+  Operand y = MatrixProduct(c, left, right);
   return SwapAxes(c, y, Axis::kC, Axis::kH);
 }
 
@@ -288,9 +288,9 @@ absl::Status LowerMatMul(const Match& match, LowerContext& c) {
     return absl::InvalidArgumentError("MatMul of a scalar; run the ONNX checker on the model");
   }
   if (auto b = ConstantRight(c.view(), node.inputs[1])) {
-    ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-    ANEMONE_ASSIGN_OR_RETURN(x, Flat(c, x, static_cast<int>(a_shape.size())));
-    ANEMONE_ASSIGN_OR_RETURN(x, FullyConnected(c, x, a_shape, *b, nullptr, y_shape));
+    Operand x = c.In(node.inputs[0]);
+    x = Flat(c, x, static_cast<int>(a_shape.size()));
+    x = FullyConnected(c, x, a_shape, *b, nullptr, y_shape);
     return c.Out(node.outputs[0], x);
   }
   if (a_shape.size() == kMaxRank || b_shape.size() == kMaxRank) {
@@ -303,8 +303,8 @@ absl::Status LowerMatMul(const Match& match, LowerContext& c) {
                     return InAs(c, node.inputs[i], dims);
                   }};
   };
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, ProductOfStacks(c, factor(0, a_shape), factor(1, b_shape)));
-  ANEMONE_ASSIGN_OR_RETURN(y, Reshaped(c, y, PlaceShape(y_shape)));
+  Operand y = ProductOfStacks(c, factor(0, a_shape), factor(1, b_shape));
+  y = Reshaped(c, y, PlaceShape(y_shape));
   return c.Out(node.outputs[0], y);
 }
 
@@ -319,7 +319,7 @@ absl::StatusOr<Factor> FactorOf(MilContext& c, size_t i, bool transposed) {
   Sizes shape = c.ShapeOf(i);
   if (shape.empty()) return absl::InvalidArgumentError("matmul: want no scalars");
   if (shape.size() == 1) shape.insert(i == 0 ? shape.begin() : shape.end(), 1);
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(i));
+  Operand x = c.In(i);
   return Factor{.stack = StackOf(std::move(shape)),
                 .transposed = transposed,
                 .lay_out = [&c, x](const Dims& dims) { return Reshaped(c, x, dims); }};
@@ -372,13 +372,13 @@ absl::Status Build(MilContext& c) {
       matrix.order = math::MatrixOrder::kColumnMajor;
     }
     if (!IsEngineConstant(matrix.values.type())) return c.Refuse(rule::kIntegerWeight);
-    ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
-    ANEMONE_ASSIGN_OR_RETURN(x, Flat(c, x, c.rank(0)));
-    ANEMONE_ASSIGN_OR_RETURN(x, FullyConnected(c, x, c.ShapeOf(0), matrix, nullptr, shape));
+    Operand x = c.In(0);
+    x = Flat(c, x, c.rank(0));
+    x = FullyConnected(c, x, c.ShapeOf(0), matrix, nullptr, shape);
     return c.Out(x, shape);
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, ProductOfStacks(c, a, b));
-  ANEMONE_ASSIGN_OR_RETURN(y, Reshaped(c, y, PlaceShape(shape)));
+  Operand y = ProductOfStacks(c, a, b);
+  y = Reshaped(c, y, PlaceShape(shape));
   return c.Out(y, shape);
 }
 
@@ -408,12 +408,11 @@ void WarnOfConstantFactor(int64_t elements, const Target& target, WarningList& l
   if (held && bytes >= held->value) list.Add(warning::kMatmulWorkingSet, bytes, held->value);
 }
 
-absl::StatusOr<Operand> MatrixProduct(NetworkBuilder& c, const Operand& a, const Operand& b) {
+Operand MatrixProduct(NetworkBuilder& c, const Operand& a, const Operand& b) {
   return c.Add(Kind(), MatMulParams{}, {a, b});
 }
 
-absl::StatusOr<Operand> MatrixProduct(NetworkBuilder& c, const Operand& a,
-                                      const ConstantMatrix& b) {
+Operand MatrixProduct(NetworkBuilder& c, const Operand& a, const ConstantMatrix& b) {
   return c.Add(Kind(), MatMulParams{MatMulParams::Weight{b.k, b.n, b.order}}, {a}, {b.Matrix()});
 }
 
@@ -429,12 +428,12 @@ std::optional<ConstantMatrix> ConstantRight(const GraphView& view, ValueId value
   return ConstantMatrix{.values = *tensor, .k = stack.rows, .n = stack.columns};
 }
 
-absl::StatusOr<Operand> InAs(LowerContext& c, ValueId value, const Dims& dims) {
+Operand InAs(LowerContext& c, ValueId value, const Dims& dims) {
   const Tensor* constant = c.view().Constant(value);
   if (constant != nullptr && IsEngineConstant(constant->type())) {
     return c.AddConstant(*constant, dims);
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(value));
+  Operand x = c.In(value);
   return Reshaped(c, x, dims);
 }
 

@@ -38,10 +38,10 @@ struct ConstantMatrix {
   }
 };
 
-absl::StatusOr<Operand> MatrixProduct(NetworkBuilder& c, const Operand& a, const Operand& b);
+Operand MatrixProduct(NetworkBuilder& c, const Operand& a, const Operand& b);
 
 // B is a weight of the unit: packed once per program, and not kept beside its packed form.
-absl::StatusOr<Operand> MatrixProduct(NetworkBuilder& c, const Operand& a, const ConstantMatrix& b);
+Operand MatrixProduct(NetworkBuilder& c, const Operand& a, const ConstantMatrix& b);
 
 // `value` as the right operand of ONNX's MatMul, if it is one constant matrix (or vector) for all
 // of the left.
@@ -55,7 +55,7 @@ void WarnOfConstantFactor(int64_t elements, const Target& target, WarningList& l
 
 // A value of rank 0..4 under other dims of its element count: a constant is simply listed under
 // them, anything else is reshaped.
-absl::StatusOr<Operand> InAs(LowerContext& c, ValueId value, const Dims& dims);
+Operand InAs(LowerContext& c, ValueId value, const Dims& dims);
 
 }  // namespace anemone
 

@@ -13,8 +13,7 @@ struct SpatialPads {
 };
 
 // x within a frame of `value`. No unit if the frame is empty.
-absl::StatusOr<Operand> Framed(NetworkBuilder& c, const Operand& x, const SpatialPads& pads,
-                               float value);
+Operand Framed(NetworkBuilder& c, const Operand& x, const SpatialPads& pads, float value);
 
 }  // namespace anemone
 

@@ -276,8 +276,8 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   Form form = node.op_type == "SpaceToDepth" ? Form::kSpaceToChannel
               : mode == "CRD"                ? Form::kPixelShuffle
                                              : Form::kChannelToSpace;
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, c.Add(KindOf(form), RearrangeParams{block, block}, {x}));
+  Operand x = c.In(node.inputs[0]);
+  Operand y = c.Add(KindOf(form), RearrangeParams{block, block}, {x});
   return c.Out(node.outputs[0], y);
 }
 
@@ -346,14 +346,13 @@ bool MatchWrittenOut(const GraphView& view, const Node& anchor, Match& match) {
 absl::Status LowerWrittenOut(const Match& match, LowerContext& c) {
   const Node& anchor = c.anchor(match);
   Found found = *Find(c.view(), anchor);
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(found.input));
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, c.Add(KindOf(found.form), found.params, {x}));
+  Operand x = c.In(found.input);
+  Operand y = c.Add(KindOf(found.form), found.params, {x});
   return c.Out(anchor.outputs[0], y);
 }
 
 // x rearranged, judged here: what does not divide has no shape.
-absl::StatusOr<Operand> Rearranged(MilContext& c, const Operand& x, Form form, int64_t fy,
-                                   int64_t fx) {
+Operand Rearranged(MilContext& c, const Operand& x, Form form, int64_t fy, int64_t fx) {
   return AddAuthoredUnit(c, KindOf(form), {{"FactorX", fx}, {"FactorY", fy}}, {x}, {});
 }
 
@@ -371,8 +370,8 @@ absl::Status BuildByFactor(MilContext& c) {
   const auto& row = RowNamed(c.call().op, kByFactor);
   ANEMONE_RETURN_IF_ERROR(CheckRank4(c));
   ANEMONE_ASSIGN_OR_RETURN(int64_t factor, c.Int(row.attribute, 2));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
-  ANEMONE_ASSIGN_OR_RETURN(x, Rearranged(c, x, row.form, factor, factor));
+  Operand x = c.In(0);
+  x = Rearranged(c, x, row.form, factor, factor);
   return OutOfRank4(c, x);
 }
 
@@ -405,20 +404,19 @@ absl::Status BuildBatch(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(Sizes block, c.Ints("block_shape", {2, 2}));
   ANEMONE_ASSIGN_OR_RETURN(Sizes frame, ReadFrame(c, to_batch ? "paddings" : "crops"));
   if (block.size() != 2) return absl::InvalidArgumentError("block_shape: want two numbers");
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  Operand x = c.In(0);
   if (to_batch) {
-    ANEMONE_ASSIGN_OR_RETURN(x, Framed(c, x, {frame[0], frame[1], frame[2], frame[3]}, 0));
+    x = Framed(c, x, {frame[0], frame[1], frame[2], frame[3]}, 0);
   }
-  ANEMONE_ASSIGN_OR_RETURN(
-      Operand y,
-      Rearranged(c, x, to_batch ? Form::kSpaceToBatch : Form::kBatchToSpace, block[0], block[1]));
+  Operand y =
+      Rearranged(c, x, to_batch ? Form::kSpaceToBatch : Form::kBatchToSpace, block[0], block[1]);
   if (c.DimsOf(to_batch ? x : y).n() > 1) return c.NotLowered("blocks of several images");
   if (!to_batch) {
     for (auto [axis, before, after] :
          {std::tuple(Axis::kH, frame[0], frame[1]), std::tuple(Axis::kW, frame[2], frame[3])}) {
       const int64_t size = c.DimsOf(y)[axis] - before - after;
       if (size < 1) return absl::InvalidArgumentError("crops: want something to be left");
-      ANEMONE_ASSIGN_OR_RETURN(y, Sliced(c, y, axis, before, size));
+      y = Sliced(c, y, axis, before, size);
     }
   }
   return OutOfRank4(c, y);

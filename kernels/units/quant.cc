@@ -354,8 +354,8 @@ absl::Status BuildQuantize(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(QuantParams p, ReadScale(c));
   ANEMONE_ASSIGN_OR_RETURN(std::string dtype, c.Text("output_dtype", "int8"));
   ANEMONE_RETURN_IF_ERROR(AnyCase::Read(dtype, p.narrow));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
-  ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Quant(), p, {x}));
+  Operand x = c.In(0);
+  x = c.Add(Quant(), p, {x});
   return c.Out(x, c.ShapeOf(0));
 }
 
@@ -363,10 +363,10 @@ absl::Status BuildQuantize(MilContext& c) {
 absl::Status BuildDequantize(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(QuantParams p, ReadScale(c));
   ANEMONE_ASSIGN_OR_RETURN(std::string then, c.Text("then", ""));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
-  ANEMONE_ASSIGN_OR_RETURN(x, c.Add(DeQuant(), p, {x}));
+  Operand x = c.In(0);
+  x = c.Add(DeQuant(), p, {x});
   if (then == "relu") {
-    ANEMONE_ASSIGN_OR_RETURN(x, Activated(c, NeuronType::kReLU, x));
+    x = Activated(c, NeuronType::kReLU, x);
   } else if (!then.empty()) {
     return absl::InvalidArgumentError("dequantize, attribute 'then': want relu");
   }

@@ -87,7 +87,7 @@ absl::Status BuildUniform(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(p.low, c.Number("low", 0));
   ANEMONE_ASSIGN_OR_RETURN(p.high, c.Number("high", 1));
   const std::vector<int64_t> shape = p.shape;
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, c.Add(Kind(), std::move(p), {}));
+  Operand y = c.Add(Kind(), std::move(p), {});
   return c.Out(y, shape);
 }
 
@@ -97,9 +97,8 @@ absl::Status BuildBernoulli(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(RandomParams p, ReadCommon(c));
   ANEMONE_ASSIGN_OR_RETURN(float probability, c.Number("prob", 0.5f));
   const std::vector<int64_t> shape = p.shape;
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, c.Add(Kind(), std::move(p), {}));
-  ANEMONE_ASSIGN_OR_RETURN(
-      y, Combined(c, ElementWiseType::kLessThan, y, ScalarConstant(c, probability)));
+  Operand y = c.Add(Kind(), std::move(p), {});
+  y = Combined(c, ElementWiseType::kLessThan, y, ScalarConstant(c, probability));
   return c.Out(y, shape);
 }
 

@@ -16,10 +16,8 @@ enum class ReduceType : uint8_t { kSum, kAvg, kMax, kMin };
 absl::Span<const char* const> NamesOf(ReduceType);
 
 // `x` with the extents of `axes` reduced to 1. Axes that hold one element need no unit.
-absl::StatusOr<Operand> Reduced(NetworkBuilder& c, const Operand& x, ReduceType type,
-                                absl::Span<const Axis> axes);
-inline absl::StatusOr<Operand> Reduced(NetworkBuilder& c, const Operand& x, ReduceType type,
-                                       Axis axis) {
+Operand Reduced(NetworkBuilder& c, const Operand& x, ReduceType type, absl::Span<const Axis> axes);
+inline Operand Reduced(NetworkBuilder& c, const Operand& x, ReduceType type, Axis axis) {
   return Reduced(c, x, type, absl::MakeConstSpan(&axis, 1));
 }
 

@@ -104,7 +104,7 @@ const UnitKindOf<P>& Kind() {
 }
 
 // MIL has the two coordinates in the last axis; the unit has them in the channels.
-absl::StatusOr<Operand> ChannelFirst(MilContext& c, const Operand& places) {
+Operand ChannelFirst(MilContext& c, const Operand& places) {
   const Dims& dims = c.DimsOf(places);
   if (dims.c() <= 2 || dims.w() > 2) return places;
   return Permuted(c, places, {Axis::kN, Axis::kD, Axis::kW, Axis::kC, Axis::kH});
@@ -112,11 +112,11 @@ absl::StatusOr<Operand> ChannelFirst(MilContext& c, const Operand& places) {
 
 absl::Status Build(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(Sampling sampling, ReadSampling(c));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
-  ANEMONE_ASSIGN_OR_RETURN(Operand places, c.In(1));
-  ANEMONE_ASSIGN_OR_RETURN(places, ChannelFirst(c, places));
+  Operand x = c.In(0);
+  Operand places = c.In(1);
+  places = ChannelFirst(c, places);
   ResampleParams p{.methods = sampling.methods, .padding = sampling.padding};
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, c.Add(Kind(), p, {x, places}));
+  Operand y = c.Add(Kind(), p, {x, places});
   c.AddOutput("y", y);
   return absl::OkStatus();
 }

@@ -99,17 +99,17 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> from, c.ShapeOf(node.inputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(x, Relaid(c, x, static_cast<int>(from.size()), to));
+  Operand x = c.In(node.inputs[0]);
+  x = Relaid(c, x, static_cast<int>(from.size()), to);
   return c.Out(node.outputs[0], x);
 }
 
 absl::Status OutRelaid(MilContext& c, absl::Span<const int64_t> shape) {
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  Operand x = c.In(0);
   if (shape.size() <= kMaxRank && !SameCount(PlaceShape(c.ShapeOf(0)), PlaceShape(shape))) {
     return c.Refuse(rule::kReshapeElements);
   }
-  ANEMONE_ASSIGN_OR_RETURN(x, Relaid(c, x, c.rank(0), shape));
+  x = Relaid(c, x, c.rank(0), shape);
   return c.Out(x, shape);
 }
 
@@ -117,7 +117,6 @@ absl::Status OutRelaid(MilContext& c, absl::Span<const int64_t> shape) {
 absl::Status BuildReshape(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.Ints("shape", {}));
   if (!c.Has("shape")) return absl::InvalidArgumentError("reshape: attribute 'shape' is missing");
-  if (c.arguments() == 0) return c.In(0).status();
   std::optional<size_t> left;
   std::vector<int64_t> known = shape;
   for (size_t i = 0; i < shape.size(); ++i) {
@@ -165,7 +164,6 @@ absl::Status BuildReshapeLike(MilContext& c) {
 // The axes named, or all of extent 1.
 absl::Status BuildSqueeze(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> axes, c.Ints("axes", {}));
-  if (c.arguments() == 0) return c.In(0).status();
   std::vector<bool> gone(c.rank(0));
   for (int i = 0; axes.empty() && i < c.rank(0); ++i) gone[i] = c.ShapeOf(0)[i] == 1;
   for (int64_t axis : axes) {
@@ -185,7 +183,6 @@ absl::Status BuildSqueeze(MilContext& c) {
 // The axes are those of the result.
 absl::Status BuildExpandDims(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> axes, c.Ints("axes", {}));
-  if (c.arguments() == 0) return c.In(0).status();
   const size_t rank = c.ShapeOf(0).size() + axes.size();
   std::vector<bool> made(rank);
   for (int64_t axis : axes) {
@@ -202,7 +199,6 @@ absl::Status BuildExpandDims(MilContext& c) {
 // The axes before `axis` to one, the others to one.
 absl::Status BuildFlatten2d(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(int64_t given, c.Int("axis", 1));
-  if (c.arguments() == 0) return c.In(0).status();
   const std::vector<int64_t>& from = c.ShapeOf(0);
   const int64_t rank = c.rank(0), axis = given < 0 ? given + rank : given;
   if (axis < 0 || axis > rank) {
@@ -216,7 +212,6 @@ absl::Status BuildFlatten2d(MilContext& c) {
 // Along a new axis: each argument gets one of extent 1, then they are joined.
 absl::Status BuildStack(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(int64_t given, c.Int("axis", 0));
-  if (c.arguments() == 0) return c.In(0).status();
   const int rank = c.rank(0) + 1;
   ANEMONE_ASSIGN_OR_RETURN(int axis, NormalAxis(given, rank));
   std::vector<int64_t> shape = c.ShapeOf(0);
@@ -226,12 +221,12 @@ absl::Status BuildStack(MilContext& c) {
     if (c.ShapeOf(i) != c.ShapeOf(0)) {
       return absl::InvalidArgumentError("stack: want arguments of one shape");
     }
-    ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(i));
-    ANEMONE_ASSIGN_OR_RETURN(x, Relaid(c, x, rank - 1, shape));
+    Operand x = c.In(i);
+    x = Relaid(c, x, rank - 1, shape);
     parts.push_back(x);
   }
   shape[axis] = static_cast<int64_t>(parts.size());
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, Concatenated(c, std::move(parts), AxisOf(rank, axis)));
+  Operand y = Concatenated(c, std::move(parts), AxisOf(rank, axis));
   return c.Out(y, shape);
 }
 
@@ -251,31 +246,29 @@ constexpr Lowering kLowerings[] = {
 
 const UnitKind& ReshapeUnit() { return Kind(); }
 
-absl::StatusOr<Operand> Reshaped(NetworkBuilder& c, const Operand& x, const Dims& dims) {
+Operand Reshaped(NetworkBuilder& c, const Operand& x, const Dims& dims) {
   if (c.DimsOf(x) == dims) return x;
   if (dims.elements() == 0) return c.Refuse(rule::kEmptyTensor);
   return c.Add(Kind(), ReshapeParams{dims}, {x});
 }
 
-absl::StatusOr<Operand> Flat(NetworkBuilder& c, const Operand& x, int rank) {
+Operand Flat(NetworkBuilder& c, const Operand& x, int rank) {
   return rank == kMaxRank ? SwapAxes(c, x, Axis::kD, Axis::kC) : x;
 }
 
-absl::StatusOr<Operand> Placed(NetworkBuilder& c, const Operand& flat,
-                               absl::Span<const int64_t> shape) {
+Operand Placed(NetworkBuilder& c, const Operand& flat, absl::Span<const int64_t> shape) {
   Dims dims = PlaceShape(shape);
   if (shape.size() < kMaxRank) return Reshaped(c, flat, dims);
   Dims in_order{{shape[0], shape[1], shape[2], shape[3], shape[4]}};
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, Reshaped(c, flat, in_order));
+  Operand x = Reshaped(c, flat, in_order);
   return SwapAxes(c, x, Axis::kD, Axis::kC);
 }
 
-absl::StatusOr<Operand> Relaid(NetworkBuilder& c, const Operand& x, int rank,
-                               absl::Span<const int64_t> to) {
+Operand Relaid(NetworkBuilder& c, const Operand& x, int rank, absl::Span<const int64_t> to) {
   if (to.size() > kMaxRank) {
     return c.Refuse(to.size() == kMaxRank + 1 ? rule::kRank : rule::kRankAbove6);
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand flat, Flat(c, x, rank));
+  Operand flat = Flat(c, x, rank);
   return Placed(c, flat, to);
 }
 

@@ -246,9 +246,9 @@ absl::Status LowerScaled(const Match& match, LowerContext& c) {
   if (c.route() == Route::kMil) return c.NotLowered("ScaledElementWise on the conversion route");
   const Node& anchor = c.anchor(match);
   const ScaledForm form = *FindScaled(c.view(), anchor);
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(form.inner->inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(Operand z, c.In(form.inner->inputs[1]));
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, c.Add(Kind(), form.params, {x, z}));
+  Operand x = c.In(form.inner->inputs[0]);
+  Operand z = c.In(form.inner->inputs[1]);
+  Operand y = c.Add(Kind(), form.params, {x, z});
   return c.Out(anchor.outputs[0], y);
 }
 

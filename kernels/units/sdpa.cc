@@ -157,31 +157,31 @@ constexpr int64_t kLongestSequence = 2048;
 constexpr int64_t kBothLong = 512;
 
 // An argument of rank 3 (N, sequence, dim), which lies so already, or of rank 4 with heads second.
-absl::StatusOr<Operand> ReadHeads(MilContext& c, size_t i) {
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(i));
+Operand ReadHeads(MilContext& c, size_t i) {
+  Operand x = c.In(i);
   if (c.rank(i) == kMaxRank) {
     if (c.route() == Route::kMil) return c.Refuse(rule::kSdpaMilRank);
     return c.NotLowered("attention of rank 5");
   }
   if (c.rank(i) < 3 || c.rank(i) != c.rank(0)) {
-    return absl::InvalidArgumentError(
-        "scaled_dot_product_attention: want query, key and value of rank 3 or 4");
+    return c.Fail(absl::InvalidArgumentError(
+        "scaled_dot_product_attention: want query, key and value of rank 3 or 4"));
   }
   return c.rank(i) == 3 ? x : SwapAxes(c, x, Axis::kC, Axis::kH);
 }
 
 // The mask compiles, and a device ignores it (conflicts.md C-sdpa-mask): there is a warning.
-absl::StatusOr<Operand> ReadMask(MilContext& c) {
+Operand ReadMask(MilContext& c) {
   std::vector<int64_t> shape;
   Operand mask;
   if (c.arguments() > kScale) {
     shape = c.ShapeOf(kScale);
-    ANEMONE_ASSIGN_OR_RETURN(mask, c.In(kScale));
+    mask = c.In(kScale);
   } else {
-    ANEMONE_ASSIGN_OR_RETURN(std::optional<MilTensor> constant, c.Constant("attn_mask"));
-    if (!constant) return absl::InvalidArgumentError("'attn_mask': want a constant");
+    ANEMONE_ASSIGN_OR_FAIL(c, std::optional<MilTensor> constant, c.Constant("attn_mask"));
+    if (!constant) return c.Fail(absl::InvalidArgumentError("'attn_mask': want a constant"));
     shape = constant->shape;
-    ANEMONE_ASSIGN_OR_RETURN(Tensor zeros, ZerosOf(*constant));
+    ANEMONE_ASSIGN_OR_FAIL(c, Tensor zeros, ZerosOf(*constant));
     mask = c.AddConstant(std::move(zeros), constant->dims());
   }
   const size_t rank = shape.size();
@@ -197,22 +197,22 @@ absl::Status Build(MilContext& c) {
   }
   std::vector<Operand> bottoms(4);
   for (size_t i : {kQuery, kKey, kValue}) {
-    ANEMONE_ASSIGN_OR_RETURN(bottoms[i], ReadHeads(c, i));
+    bottoms[i] = ReadHeads(c, i);
   }
   if (c.route() == Route::kMil && c.ShapeOf(kKey) != c.ShapeOf(kValue)) {
     return c.Refuse(rule::kSdpaMilKeyValue);
   }
   bottoms[kScale] = ScalarConstant(c, MilScale(c.ShapeOf(kQuery).back()));
   if (c.arguments() > kScale || c.Has("attn_mask")) {
-    ANEMONE_ASSIGN_OR_RETURN(bottoms.emplace_back(), ReadMask(c));
+    bottoms.emplace_back() = ReadMask(c);
   }
-  const std::vector<Bottom> in = c.network().BottomsOf(bottoms);
+  const std::vector<Bottom> in = c.BottomsOf(bottoms);
   // Asked here, for heads that do not fit have no output.
   Verdict verdict = Validate(kSoftmax, in, c.target(), c.route());
   if (!verdict.accepted) return c.Refuse(std::move(verdict));
-  ANEMONE_ASSIGN_OR_RETURN(Operand y, c.Add(Kind(), kSoftmax, std::move(bottoms)));
+  Operand y = c.Add(Kind(), kSoftmax, std::move(bottoms));
   if (c.rank(0) == 4) {
-    ANEMONE_ASSIGN_OR_RETURN(y, SwapAxes(c, y, Axis::kC, Axis::kH));
+    y = SwapAxes(c, y, Axis::kC, Axis::kH);
   }
   return c.Out(y, c.ShapeOf(kQuery));
 }
@@ -229,7 +229,7 @@ bool SdpaHasMilForm(const SdpaOperands& in, int64_t dim) {
   return !in.mask && math::RoundToHalf(in.scale) == MilScale(dim);
 }
 
-absl::StatusOr<Operand> Attended(NetworkBuilder& c, const SdpaOperands& in) {
+Operand Attended(NetworkBuilder& c, const SdpaOperands& in) {
   std::vector<Operand> bottoms = {in.query, in.key, in.value, ScalarConstant(c, in.scale)};
   if (in.mask) bottoms.push_back(*in.mask);
   return c.Add(Kind(), kSoftmax, std::move(bottoms));

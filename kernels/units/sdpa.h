@@ -24,7 +24,7 @@ struct SdpaOperands {
 // mask (conflicts.md C-sdpa-mask): anything else is spelled out there.
 bool SdpaHasMilForm(const SdpaOperands& in, int64_t dim);
 
-absl::StatusOr<Operand> Attended(NetworkBuilder& c, const SdpaOperands& in);
+Operand Attended(NetworkBuilder& c, const SdpaOperands& in);
 
 }  // namespace anemone
 

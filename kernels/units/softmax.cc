@@ -69,8 +69,8 @@ absl::StatusOr<Axis> ReadAxis(LowerContext& c, const Node& node) {
 absl::Status Lower(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(Axis axis, ReadAxis(c, node));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), SoftmaxParams{axis}, {x}));
+  Operand x = c.In(node.inputs[0]);
+  x = c.Add(Kind(), SoftmaxParams{axis}, {x});
   return c.Out(node.outputs[0], x);
 }
 
@@ -80,20 +80,20 @@ absl::Status Lower(const Match& match, LowerContext& c) {
 absl::Status LowerLogSoftmax(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(Axis axis, ReadAxis(c, node));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(Operand largest, Reduced(c, x, ReduceType::kMax, axis));
-  ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kSub, x, largest));
-  ANEMONE_ASSIGN_OR_RETURN(Operand sum, Activated(c, NeuronType::kExp, x));
-  ANEMONE_ASSIGN_OR_RETURN(sum, Reduced(c, sum, ReduceType::kSum, axis));
-  ANEMONE_ASSIGN_OR_RETURN(sum, NaturalLog(c, sum));
-  ANEMONE_ASSIGN_OR_RETURN(x, Combined(c, ElementWiseType::kSub, x, sum));
+  Operand x = c.In(node.inputs[0]);
+  Operand largest = Reduced(c, x, ReduceType::kMax, axis);
+  x = Combined(c, ElementWiseType::kSub, x, largest);
+  Operand sum = Activated(c, NeuronType::kExp, x);
+  sum = Reduced(c, sum, ReduceType::kSum, axis);
+  sum = NaturalLog(c, sum);
+  x = Combined(c, ElementWiseType::kSub, x, sum);
   return c.Out(node.outputs[0], x);
 }
 
 absl::Status BuildSoftmax(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(int axis, c.AxisAt("axis", -1));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
-  ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), SoftmaxParams{AxisOf(c.rank(0), axis)}, {x}));
+  Operand x = c.In(0);
+  x = c.Add(Kind(), SoftmaxParams{AxisOf(c.rank(0), axis)}, {x});
   return c.Out(x, c.ShapeOf(0));
 }
 

@@ -118,7 +118,7 @@ absl::Status Build(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(bool ascending, c.Bool("ascending", false));
   ANEMONE_ASSIGN_OR_RETURN(std::string dtype, c.Text("output_dtype", "fp16"));
   if (dtype != "fp16" && dtype != "uint16") return c.Refuse(rule::kSortOutput);
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  Operand x = c.In(0);
   ANEMONE_ASSIGN_OR_RETURN(SortAxes axes, LinesAlong(c.DimsOf(x), AxisOf(c.rank(0), at)));
   SortParams p{ascending ? SortDirection::kAscending : SortDirection::kDescending,
                axes.sort,
@@ -126,7 +126,7 @@ absl::Status Build(MilContext& c) {
                {0},
                true,
                dtype == "uint16" ? ElementFormat::kUInt16 : ElementFormat::kFloat16};
-  ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), p, {x}));
+  x = c.Add(Kind(), p, {x});
   return c.Out(x, c.ShapeOf(0));
 }
 
@@ -134,8 +134,8 @@ constexpr MilOperation kOperations[] = {{"argsort", Build}};
 
 }  // namespace
 
-absl::StatusOr<Operand> Sorted(NetworkBuilder& c, const Operand& x, const SortAxes& axes,
-                               bool descending, bool indices) {
+Operand Sorted(NetworkBuilder& c, const Operand& x, const SortAxes& axes, bool descending,
+               bool indices) {
   SortParams p{descending ? SortDirection::kDescending : SortDirection::kAscending,
                axes.sort,
                axes.vector,

@@ -61,8 +61,8 @@ absl::StatusOr<std::string> WriteTopK(MilEmitter& e, Axis axis, int64_t k, bool 
 
 // A Sort unit's elements of x, every line along `axes.sort` for itself, or their indices. Sort is
 // native from A14.
-absl::StatusOr<Operand> Sorted(NetworkBuilder& c, const Operand& x, const SortAxes& axes,
-                               bool descending, bool indices);
+Operand Sorted(NetworkBuilder& c, const Operand& x, const SortAxes& axes, bool descending,
+               bool indices);
 
 }  // namespace anemone
 

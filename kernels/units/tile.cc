@@ -71,14 +71,14 @@ absl::Status WriteMil(const TileParams& p, const Unit& unit, MilEmitter& e) {
 }
 
 // Any factor: each axis is a broadcast under other dims.
-absl::StatusOr<Operand> RepeatedAll(NetworkBuilder& c, Operand x, const TileParams& p) {
+Operand RepeatedAll(NetworkBuilder& c, Operand x, const TileParams& p) {
   for (int i = 0; i < kAxisCount; ++i) {
-    ANEMONE_ASSIGN_OR_RETURN(x, Repeated(c, x, static_cast<Axis>(i), p.times[i], /*each=*/false));
+    x = Repeated(c, x, static_cast<Axis>(i), p.times[i], /*each=*/false);
   }
   return x;
 }
 
-absl::StatusOr<Operand> Compose(const TileParams& p, const Unit& unit, NetworkBuilder& c) {
+std::optional<Operand> Compose(const TileParams& p, const Unit& unit, NetworkBuilder& c) {
   return RepeatedAll(c, unit.bottoms[0], p);
 }
 
@@ -115,9 +115,9 @@ absl::StatusOr<TileParams> ParamsOf(const Node& node, LowerContext& c) {
 absl::Status Lower(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(TileParams p, ParamsOf(node, c));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  Operand x = c.In(node.inputs[0]);
   if (p.times != TileParams{}.times) {
-    ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), p, {x}));
+    x = c.Add(Kind(), p, {x});
   }
   return c.Out(node.outputs[0], x);
 }
@@ -125,14 +125,14 @@ absl::Status Lower(const Match& match, LowerContext& c) {
 absl::Status LowerByBroadcast(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(TileParams p, ParamsOf(node, c));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(x, RepeatedAll(c, x, p));
+  Operand x = c.In(node.inputs[0]);
+  x = RepeatedAll(c, x, p);
   return c.Out(node.outputs[0], x);
 }
 
 absl::Status Build(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> reps, c.Ints("reps", {}));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  Operand x = c.In(0);
   std::vector<int64_t> shape = c.ShapeOf(0);
   if (reps.size() != shape.size()) {
     return absl::InvalidArgumentError("tile, attribute 'reps': want a count for every axis");
@@ -146,9 +146,9 @@ absl::Status Build(MilContext& c) {
   if (c.rewrites() && !std::all_of(p.times.begin(), p.times.end(), IsListed)) {
     c.SetRewritten();
     ANEMONE_RETURN_IF_ERROR(ElementCount(shape).status());
-    ANEMONE_ASSIGN_OR_RETURN(x, RepeatedAll(c, x, p));
+    x = RepeatedAll(c, x, p);
   } else if (p.times != TileParams{}.times) {
-    ANEMONE_ASSIGN_OR_RETURN(x, c.Add(Kind(), p, {x}));
+    x = c.Add(Kind(), p, {x});
   }
   return c.Out(x, shape);
 }

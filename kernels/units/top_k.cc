@@ -135,7 +135,7 @@ absl::StatusOr<Request> ReadRequest(LowerContext& c, const Node& node) {
   // The output's shape is made before the unit is judged.
   if (k[0] < 1 || k[0] > shape[at]) return c.Refuse(rule::kTopKCount);
   Request request{.k = k[0], .largest = largest != 0};
-  ANEMONE_ASSIGN_OR_RETURN(request.x, c.In(node.inputs[0]));
+  request.x = c.In(node.inputs[0]);
   ANEMONE_ASSIGN_OR_RETURN(request.axes, LinesAlong(c.DimsOf(request.x), AxisOf(rank, at)));
   return request;
 }
@@ -144,11 +144,11 @@ absl::StatusOr<Request> ReadRequest(LowerContext& c, const Node& node) {
 template <class Make>
 absl::Status OutBoth(LowerContext& c, const Node& node, const Request& request, const Make& make) {
   if (IsRead(c.view(), node, 0)) {
-    ANEMONE_ASSIGN_OR_RETURN(Operand values, make(false));
+    Operand values = make(false);
     ANEMONE_RETURN_IF_ERROR(c.Out(node.outputs[0], values));
   }
   if (!IsRead(c.view(), node, 1)) return absl::OkStatus();
-  ANEMONE_ASSIGN_OR_RETURN(Operand places, make(true));
+  Operand places = make(true);
   return c.OutIndex(node.outputs[1], places, c.DimsOf(request.x)[request.axes.sort]);
 }
 
@@ -177,9 +177,8 @@ absl::Status Lower(const Match& match, LowerContext& c) {
 absl::Status LowerSorted(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(Request request, ReadRequest(c, node));
-  return OutBoth(c, node, request, [&](bool indices) -> absl::StatusOr<Operand> {
-    ANEMONE_ASSIGN_OR_RETURN(Operand y,
-                             Sorted(c, request.x, request.axes, request.largest, indices));
+  return OutBoth(c, node, request, [&](bool indices) -> Operand {
+    Operand y = Sorted(c, request.x, request.axes, request.largest, indices);
     return Sliced(c, y, request.axes.sort, 0, request.k);
   });
 }
@@ -194,20 +193,20 @@ absl::Status Build(MilContext& c) {
   c.Ignore("sort");  // the engine's results are in order
   if (dtype != "uint16" && c.route() == Route::kMil) return c.Refuse(rule::kTopKIndices);
   if (dtype != "uint16" && dtype != "fp16") return c.Refuse(rule::kTopKOutput);
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  Operand x = c.In(0);
   ANEMONE_ASSIGN_OR_RETURN(SortAxes axes, LinesAlong(c.DimsOf(x), AxisOf(c.rank(0), at)));
   if (k == -1) k = c.ShapeOf(0)[at];  // MIL: all of them
   TopKParams p{ascending ? TopKType::kMin : TopKType::kMax, k, axes.sort, axes.vector, {0}};
   // The output's shape is made before the unit is judged; a count that fits no axis is refused
   // here.
   if (k < 1 || k > c.ShapeOf(0)[at]) return c.Refuse(rule::kTopKCount);
-  ANEMONE_ASSIGN_OR_RETURN(Operand values, c.Add(Kind(), p, {x}));
+  Operand values = c.Add(Kind(), p, {x});
   std::vector<int64_t> shape = c.ShapeOf(0);
   shape[at] = k;
   ANEMONE_RETURN_IF_ERROR(c.Out(values, shape));
   if (!indices) return absl::OkStatus();
   p.indices = true;
-  ANEMONE_ASSIGN_OR_RETURN(Operand places, c.Add(Kind(), p, {x}));
+  Operand places = c.Add(Kind(), p, {x});
   c.AddOutput("indices", places);
   return absl::OkStatus();
 }

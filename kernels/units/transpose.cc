@@ -149,18 +149,18 @@ absl::Status Lower(const Match& match, LowerContext& c) {
     return absl::InvalidArgumentError(
         "attribute 'perm': want each axis once; run the ONNX checker on the model");
   }
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
+  Operand x = c.In(node.inputs[0]);
   Permutation order = kIdentity;
   for (int i = 0; i < rank; ++i) {
     order[static_cast<int>(AxisOf(rank, i))] = AxisOf(rank, static_cast<int>(perm[i]));
   }
-  ANEMONE_ASSIGN_OR_RETURN(x, Permuted(c, x, order));
+  x = Permuted(c, x, order);
   return c.Out(node.outputs[0], x);
 }
 
 absl::Status Build(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> perm, c.Ints("perm", {}));
-  ANEMONE_ASSIGN_OR_RETURN(Operand x, c.In(0));
+  Operand x = c.In(0);
   const int rank = c.rank(0);
   Permutation order = kIdentity;
   std::vector<int64_t> shape;
@@ -174,7 +174,7 @@ absl::Status Build(MilContext& c) {
   if (perm.size() != rank || std::find(seen.begin(), seen.end(), false) != seen.end()) {
     return absl::InvalidArgumentError("transpose, attribute 'perm': want every axis once");
   }
-  ANEMONE_ASSIGN_OR_RETURN(x, Permuted(c, x, order));
+  x = Permuted(c, x, order);
   return c.Out(x, shape);
 }
 
@@ -184,7 +184,7 @@ constexpr Lowering kLowerings[] = {{.op = "Transpose", .lower = Lower}};
 
 }  // namespace
 
-absl::StatusOr<Operand> Permuted(NetworkBuilder& c, const Operand& x, const Permutation& order) {
+Operand Permuted(NetworkBuilder& c, const Operand& x, const Permutation& order) {
   const Dims& from = c.DimsOf(x);
   Dims to;
   Permutation effective = kIdentity;
@@ -207,15 +207,15 @@ absl::StatusOr<Operand> Permuted(NetworkBuilder& c, const Operand& x, const Perm
       size_t at = std::find(held.begin(), held.end(), moved[i]) - held.begin();
       inner[first + i] = static_cast<Axis>(first + at);
     }
-    ANEMONE_ASSIGN_OR_RETURN(Operand y, Reshaped(c, x, compact));
-    ANEMONE_ASSIGN_OR_RETURN(y, c.Add(Kind(), TransposeParams{inner}, {y}));
+    Operand y = Reshaped(c, x, compact);
+    y = c.Add(Kind(), TransposeParams{inner}, {y});
     return Reshaped(c, y, to);
   }
   effective = order;
   return c.Add(Kind(), TransposeParams{effective}, {x});
 }
 
-absl::StatusOr<Operand> SwapAxes(NetworkBuilder& c, const Operand& x, Axis a, Axis b) {
+Operand SwapAxes(NetworkBuilder& c, const Operand& x, Axis a, Axis b) {
   Permutation order = kIdentity;
   std::swap(order[static_cast<int>(a)], order[static_cast<int>(b)]);
   return Permuted(c, x, order);

@@ -14,9 +14,9 @@ class MilEmitter;
 
 // Output axis i is input axis order[i]. A Reshape unit where only axes of extent 1 change places,
 // else a Transpose unit; none for the identity.
-absl::StatusOr<Operand> Permuted(NetworkBuilder& c, const Operand& x, const Permutation& order);
+Operand Permuted(NetworkBuilder& c, const Operand& x, const Permutation& order);
 
-absl::StatusOr<Operand> SwapAxes(NetworkBuilder& c, const Operand& x, Axis a, Axis b);
+Operand SwapAxes(NetworkBuilder& c, const Operand& x, Axis a, Axis b);
 
 // In MIL: `x`, of rank 4, with its two middle axes exchanged, and so of shape `to`.
 std::string WriteSwapped(MilEmitter& e, std::string x, std::vector<int64_t> to);
