@@ -1,10 +1,10 @@
 """What names a source, and where it leads.
 
-A citation is a file's name in a comment, a page, a table or a message, and the rows of the file that
-follow it: `validators.json Softmax`, `numerics.json ew-sub, ew-mul`, `netplist.md, "Composed forms"`,
-`numerics_notes.md section 2`. A row looks like a name: it has a capital, a digit, an underscore or a
-hyphen, or it is a single word before punctuation. In a "source" of JSON all words up to the next
-semicolon or parenthesis are rows.
+A citation is a file's name in a comment, a page, a table or a message, and the rows of the file
+that follow it: `validators.json Softmax`, `numerics.json ew-sub, ew-mul`, `netplist.md, "Composed
+forms"`, `numerics_notes.md section 2`. A row looks like a name: it has a capital, a digit, an
+underscore or a hyphen, or it is a single word before punctuation. In a "source" of JSON all words
+up to the next semicolon or parenthesis are rows.
 """
 
 import ast
@@ -242,7 +242,7 @@ class Repository:
     def find(self, name, citing):
         """The path that `name` means in the file `citing`, or None."""
         if name in self.sources:
-            return self.sources[name]
+            return self.sources[name] if self.sources[name] in self._known else None
         folder = posixpath.dirname(citing)
         while True:
             path = posixpath.normpath(posixpath.join(folder, name))

@@ -1,7 +1,7 @@
 """Every source that code, tables, pages and `anemone check --json` name leads to a row of a file.
 
-Run: python3 tests/layout/citations_test.py REPOSITORY [ANEMONE]. Without ANEMONE, the command, nothing
-is said of what it prints. What counts as a citation, and what as its rows: citations.py.
+Run: python3 tests/layout/citations_test.py REPOSITORY [ANEMONE]. ANEMONE is the command; without it,
+what it prints is not checked. citations.py says what a citation is, and what its rows are.
 """
 
 import json
@@ -47,7 +47,7 @@ ELSEWHERE = {
 }
 SEEDS = "docs/sources/seeds/"  # other people's words, which cite nothing here
 ORION_FILES = "orion-repo"  # the key that describes another repository's files
-OURS = ("anemone", "")  # what is not the engine's has no source: coverage, policy, a warning of ours
+OURS = ("anemone", "")  # printed where Anemone, not the engine, is the one who says it
 
 
 def sources_of(readme):
@@ -153,17 +153,21 @@ class CitationsTest(unittest.TestCase):
     @unittest.skipUnless(ANEMONE, "no command is given")
     def test_printed_sources_lead_somewhere(self):
         models = [str(ROOT / "models" / "exported" / f"{name}.onnx") for name in MODELS]
-        printed = set()
+        printed, words = set(), set()
         for arguments in (["check", *models, "--target", "h13,h16,m11"],
                           ["check", *models, "--target", "m1", "--route", "mil"],
                           ["units"], ["targets"]):
             done = subprocess.run([ANEMONE, *arguments, "--json"], capture_output=True, text=True,
                                   check=True)
-            printed |= {block.text for block in citations.strings_of(json.loads(done.stdout))
+            blocks = list(citations.strings_of(json.loads(done.stdout)))
+            printed |= {block.text for block in blocks
                         if block.key == "source" and block.text not in OURS}
+            words |= {block for block in blocks if block.key in ("message", "remedy", "condition")}
         self.assertGreater(len(printed), 100)
         self.expect_none(p for source in printed for p in
                          problems_of_source(source, self.repository, self.publications))
+        self.expect_none(p for block in words for citation in citations.citations_in(block)
+                         if (p := self.repository.problem(citation, block.text)))
 
 
 class WrongCitations(unittest.TestCase):
