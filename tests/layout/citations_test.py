@@ -1,7 +1,7 @@
 """Every source that code, tables, pages and `anemone check --json` name leads to a row of a file.
 
-Run: python3 tests/layout/citations_test.py REPOSITORY [ANEMONE]. ANEMONE is the command; without it,
-what it prints is not checked. citations.py says what a citation is, and what its rows are.
+Run: python3 tests/layout/citations_test.py REPOSITORY [ANEMONE]. ANEMONE is the command; without
+it, what it prints is not checked. citations.py says what a citation is, and what its rows are.
 """
 
 import json
