@@ -45,7 +45,7 @@ std::string DimsToString(const Dims& dims);
 //   rank 1: W    rank 2: H, W    rank 3: N, C, W    rank 4: N, C, H, W    rank 5: N, C, D, H, W
 // Sources: rank 2 has its first axis under the cap of H, not under those of C or N (guide ch4 table
 // shape limits); rank 3 as the compiler's notes place it ("NCW for rank 3",
-// compiler_texts.json recipe SDPA); rank 4 and 5 by definition.
+// compiler_texts.json lowering_recipes SDPA); rank 4 and 5 by definition.
 Axis AxisOf(int rank, int i);
 
 // The dims of an ONNX shape of rank 0..5.

@@ -57,8 +57,8 @@ struct NetworkVerdict {
   int unit = -1;  // the refused unit; -1 if a port or the whole is refused
 };
 
-// The one predicate (design.md): asked by the partitioner of every finished segment and by Compile
-// before anything else. Units in order, then the ports.
+// The one predicate (docs/design.md): asked by the partitioner of every finished segment and by
+// Compile before anything else. Units in order, then the ports.
 NetworkVerdict CheckNetwork(const Network& network, const Target& target, Route route);
 
 // How often each unit's value is read, by units and outputs.

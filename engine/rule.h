@@ -12,7 +12,7 @@ enum class Status { kMeasured, kDecompileDerived, kPredicted, kUnknown };
 absl::string_view StatusName(Status status);  // "measured", "decompile-derived", ...
 inline Status Weaker(Status a, Status b) { return a < b ? b : a; }
 
-// Who refuses (interface.md). kCoverage: Anemone has no lowering, the engine was not asked.
+// Who refuses (docs/interface.md). kCoverage: Anemone has no lowering, the engine was not asked.
 // kPolicy: the user said so.
 enum class Layer { kFrontend, kParser, kValidator, kOnDevice, kCodegen, kCoverage, kPolicy };
 absl::string_view LayerName(Layer layer);  // "frontend", "on-device", ...

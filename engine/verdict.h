@@ -56,7 +56,7 @@ class Judge {
   bool Has(Cap cap);
   // `value` does not pass the limit, or the limit is not published.
   bool Within(int64_t value, Limit limit);
-  // The target's family is at least `floor` (op_matrix.json min_family_index), or not known.
+  // The target's family is at least `floor` (op_matrix.json min_family), or not known.
   bool FamilyAtLeast(int floor);
   // The limit's value, or `fallback` if not published (the status then is `unknown`).
   int64_t Value(Limit limit, int64_t fallback);

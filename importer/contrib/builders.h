@@ -8,26 +8,26 @@
 
 namespace anemone {
 
-// contrib_activation.cc
+// contrib/activation.cc
 absl::Status ExpandBiasGelu(ContribBody& b);
 absl::Status ExpandFastGelu(ContribBody& b);
 absl::Status ExpandGelu(ContribBody& b);
 absl::Status ExpandQuickGelu(ContribBody& b);
 
-// contrib_attention.cc
+// contrib/attention.cc
 absl::Status ExpandAttention(ContribBody& b);
 absl::Status ExpandMultiHeadAttention(ContribBody& b);
 absl::Status ExpandQAttention(ContribBody& b);
 
-// contrib_gemm.cc
+// contrib/gemm.cc
 absl::Status ExpandFusedConv(ContribBody& b);
 absl::Status ExpandFusedMatMul(ContribBody& b);
 absl::Status ExpandMatMulNBits(ContribBody& b);
 
-// contrib_grouped_attention.cc
+// contrib/grouped_attention.cc
 absl::Status ExpandGroupQueryAttention(ContribBody& b);
 
-// contrib_norm.cc
+// contrib/norm.cc
 absl::Status ExpandEmbedLayerNormalization(ContribBody& b);
 absl::Status ExpandSimplifiedLayerNormalization(ContribBody& b);
 absl::Status ExpandSkipLayerNormalization(ContribBody& b);
@@ -42,7 +42,7 @@ absl::Status ExpandQLinearConcat(ContribBody& b);
 absl::Status ExpandQLinearConv(ContribBody& b);
 absl::Status ExpandQLinearMatMul(ContribBody& b);
 
-// contrib_rotary.cc
+// contrib/rotary.cc
 absl::Status ExpandRotaryEmbedding(ContribBody& b);
 
 }  // namespace anemone

@@ -2,13 +2,11 @@
 // house knows each operator in one form.
 //
 // - Older forms are lifted node by node (importer/opset/opset_lifts.h): Slice's attributes become
-// inputs,
-//   Softmax over flattened axes becomes Flatten, Softmax, Reshape, and so on.
+//   inputs, Softmax over flattened axes becomes Flatten, Softmax, Reshape, and so on.
 // - Newer forms are relabelled where the working opset has the same form, with the types in use.
 // - Else a newer operator that ONNX defines as a function is replaced by its body.
 // - What is left keeps its version: the ONNX Runtime at hand decides. Whoever writes such nodes
-// back
-//   must see to the opset (Node::version).
+//   back must see to the opset (Node::version).
 //
 // An operator that the working opset has is never expanded, also where ONNX has a function for it
 // (Gelu, LayerNormalization, ...): engine units and ONNX Runtime know it as a whole.

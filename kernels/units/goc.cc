@@ -1,6 +1,6 @@
 // GOC, gain and offset control: y = x * scale + bias by scalars or per channel, one rounding.
 // Facts: validators.json GOC; netplist.md GOC (the scalars; the keys of the vectors are not known);
-// compiler_texts.json recipe BatchNorm.
+// compiler_texts.json lowering_recipes BatchNorm.
 #include "kernels/units/goc.h"
 
 #include <algorithm>

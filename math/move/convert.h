@@ -23,7 +23,7 @@
 namespace anemone::math {
 
 // What becomes of a NaN on its way into a Half. The engine has no NaN inside: at a port every NaN,
-// whatever its sign and payload, becomes +infinity (shared/engine/numerics_notes.md section 1).
+// whatever its sign and payload, becomes +infinity (numerics_notes.md section 1).
 enum class NanRule { kKeep, kToInfinity };
 
 // Both spans have the same size and do not overlap.

@@ -1,4 +1,4 @@
-"""Includes point one way only: the table of design.md, checked on every source file.
+"""Includes point one way only: the table of docs/design.md, checked on every source file.
 
 Run: python3 tests/layout/includes_test.py [REPOSITORY]. Exit code 1 lists what breaks the table.
 """
@@ -11,38 +11,33 @@ import unittest
 ROOT = pathlib.Path(sys.argv.pop(1) if len(sys.argv) > 1 else __file__).resolve()
 if ROOT.is_file():
     ROOT = ROOT.parents[2]
-
-# Public headers with nothing but absl and base/ behind them: every folder may use them, and base/.
-LEAVES = {"anemone/bit_mask.h", "anemone/compressed.h", "anemone/onnx_value.h",
-          "anemone/scale_grid.h", "anemone/tensor.h"}
-
-# Folder -> folders it may include, besides itself, base/ and LEAVES. The longest path wins.
-MAY_INCLUDE = {
-    "include/anemone": [],
-    "base": [],
-    "math": [],
-    "engine": ["math"],
-    "importer": [],
-    "kernels": ["engine", "math", "importer"],
-    "partitioner": ["kernels", "engine", "importer"],
-    "fallback": ["importer", "engine"],
-    "provider": ["partitioner", "kernels", "engine", "math", "fallback", "importer",
-                 "include/anemone"],
-    "provider/ort": ["provider", "partitioner", "kernels", "engine", "math", "importer",
-                     "include/anemone"],
-    "python": ["include/anemone", "engine"],
-    "tools": ["provider", "partitioner", "kernels", "engine", "math", "fallback", "importer",
-              "include/anemone"],
-}
-# Within a folder that may be included, only these headers (docs/design.md: "importer's Graph").
-ONLY = {
-    ("kernels", "importer"): {"importer/graph.h", "importer/elements.h",
-                              "importer/operators/intervals.h"},
-    ("partitioner", "importer"): {"importer/graph.h", "importer/infer/trips.h",
-                                  "importer/opset/opsets.h"},
-    ("fallback", "engine"): {"engine/surface.h"},
-}
+DESIGN = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+EVERY_FOLDER = "every folder"  # the row whose headers all folders may use
 GENERATED = {"target_fields.h", "rule_table.h", "warning_table.h"}
+
+
+def section(name):
+    return DESIGN.split(f"## {name}\n", 1)[1].split("\n## ", 1)[0]
+
+
+def table(text):
+    """Folder -> {folder it may include -> the only headers of it, or None for all}."""
+    rows = {}
+    for line in text.splitlines():
+        cells = [cell.strip().strip("`") for cell in line.strip("|").split(" | ")]
+        if len(cells) != 2 or cells[0].startswith(("folder", "-")):
+            continue
+        items = re.findall(r"`([\w/]+)`(?: \(only ([^)]*)\))?", line.split(" | ")[1])
+        rows[cells[0]] = {folder: set(re.findall(r"`([^`]+)`", only)) if only else None
+                          for folder, only in items}
+    return rows
+
+
+ROWS = table(section("Includes"))
+LEAVES = ROWS.pop(EVERY_FOLDER)["include/anemone"]
+MAY_INCLUDE = {folder: list(row) for folder, row in ROWS.items()}  # the longest path wins
+ONLY = {(folder, other): only for folder, row in ROWS.items() for other, only in row.items()
+        if only}
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
 
@@ -76,7 +71,34 @@ def problems(path, text):
     return found
 
 
+def folders_of(root):
+    """Folders of the first two levels that hold files, as the page names them."""
+    for path in root.glob("*/**/*"):
+        parts = path.relative_to(root).parts
+        if path.is_file() and not parts[0].startswith(".") and parts[0] != "build":
+            yield parts[0] + "/"
+            if len(parts) > 2 and not parts[1].startswith((".", "_")):
+                yield f"{parts[0]}/{parts[1]}/"
+
+
+class FoldersTest(unittest.TestCase):
+    ONE_LEVEL = ("docs/", "models/", "python/", "tests/")
+
+    def test_every_folder_has_a_line(self):
+        told = set(re.findall(r"^\| `([\w/]+/)` \|", section("Folders"), re.MULTILINE))
+        there = {folder for folder in folders_of(ROOT)
+                 if folder.count("/") == 1 or not folder.startswith(self.ONE_LEVEL)}
+        self.assertEqual(there - {"include/"}, told)
+
+
 class IncludesTest(unittest.TestCase):
+    def test_the_table_is_read(self):
+        self.assertEqual({"base", "include/anemone", "math", "engine", "importer", "kernels",
+                          "partitioner", "fallback", "provider", "provider/ort", "python",
+                          "tools"}, set(ROWS))
+        self.assertEqual({"engine/surface.h"}, ONLY["fallback", "engine"])
+        self.assertIn("anemone/tensor.h", LEAVES)
+
     def test_every_source_follows_the_table(self):
         found, files = [], 0
         for folder in {f.split("/")[0] for f in MAY_INCLUDE}:

@@ -35,7 +35,6 @@ NOT_MET = {
     "sqrt-eps-4": "the table of roots is coarse near 0 and its knots are not published (ew-sqrt)",
     "floordiv-legacy": "a division and a Floor are two units here, so that the product is rounded "
                        "between them; the two oldest families do not (ew-floordiv)",
-    "floor-sat-range": "the vector is wrong: 2047.5 is no fp16 number, the port has 2048",
 }
 
 # Options that show what they say only beside another rule's.

@@ -57,7 +57,7 @@ struct Flag {
 absl::Span<const Command> Commands();
 absl::Span<const Flag> Flags();
 
-// Commands and flags that interface.md promises and this version does not have.
+// Commands and flags that docs/interface.md promises and this version does not have.
 absl::Span<const char* const> PromisedCommands();
 absl::Span<const char* const> PromisedFlags();
 

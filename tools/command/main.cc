@@ -75,7 +75,7 @@ void AddCommand(CLI::App& app, const Command& command, Options& options) {
   }
 }
 
-// A name that interface.md promises for a later version, if one stands on the command line.
+// A name that docs/interface.md promises for a later version, if one stands on the command line.
 std::string PromisedName(int argc, char** argv) {
   for (const char* command : PromisedCommands()) {
     if (argc > 1 && absl::string_view(argv[1]) == command) return command;

@@ -12,7 +12,7 @@
 
 namespace anemone {
 
-// Exit codes (interface.md).
+// Exit codes (docs/interface.md).
 inline constexpr int kExitDone = 0;
 inline constexpr int kExitRefused = 1;    // the model, data or environment was refused
 inline constexpr int kExitUsage = 2;      // wrong usage
