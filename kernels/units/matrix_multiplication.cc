@@ -326,7 +326,7 @@ absl::StatusOr<Factor> FactorOf(MilContext& c, size_t i, bool transposed) {
 }
 
 // The shape of the result; kInvalidArgument if the stacks do not go together.
-absl::StatusOr<Sizes> ProductShape(const MilContext& c, const Factor& a, const Factor& b) {
+absl::StatusOr<Sizes> ProductShape(MilContext& c, const Factor& a, const Factor& b) {
   auto [rows, k] = std::pair(a.stack.rows, a.stack.columns);
   if (a.transposed) std::swap(rows, k);
   auto [k_of_b, columns] = std::pair(b.stack.rows, b.stack.columns);

@@ -361,7 +361,7 @@ absl::Status OutOfRank4(MilContext& c, const Operand& y) {
   return c.Out(y, {dims.n(), dims.c(), dims.h(), dims.w()});
 }
 
-absl::Status CheckRank4(const MilContext& c) {
+absl::Status CheckRank4(MilContext& c) {
   if (c.arguments() > 0 && c.rank(0) == 4) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(c.call().op, ": want a tensor of rank 4"));
 }

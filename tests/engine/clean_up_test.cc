@@ -29,37 +29,37 @@ class CleanUpTest : public testing::Test {
 
 TEST_F(CleanUpTest, InverseTransposesVanish) {
   Operand x = Input(MakeDims(1, 2, 3, 4));
-  Operand swapped = *SwapAxes(context_, x, Axis::kC, Axis::kH);
-  Network network = Finish(*SwapAxes(context_, swapped, Axis::kC, Axis::kH));
+  Operand swapped = SwapAxes(context_, x, Axis::kC, Axis::kH);
+  Network network = Finish(SwapAxes(context_, swapped, Axis::kC, Axis::kH));
   EXPECT_TRUE(network.units.empty());
   EXPECT_EQ(network.outputs[0].from, x);
 }
 
 TEST_F(CleanUpTest, OtherTransposesStay) {
   Operand x = Input(MakeDims(1, 2, 3, 4));
-  Operand swapped = *SwapAxes(context_, x, Axis::kC, Axis::kH);
-  Network network = Finish(*SwapAxes(context_, swapped, Axis::kC, Axis::kW));
+  Operand swapped = SwapAxes(context_, x, Axis::kC, Axis::kH);
+  Network network = Finish(SwapAxes(context_, swapped, Axis::kC, Axis::kW));
   EXPECT_EQ(network.units.size(), 2);
   EXPECT_EQ(network.DimsOf(network.outputs[0].from), MakeDims(1, 4, 2, 3));
 }
 
 TEST_F(CleanUpTest, ViewsOfViewsAreOneAndIdentitiesNone) {
   Operand x = Input(MakeDims(1, 2, 3, 4));
-  Operand flat = *Reshaped(context_, x, MakeDims(1, 24, 1, 1));
-  Network one = Finish(*Reshaped(context_, flat, MakeDims(1, 4, 3, 2)));
+  Operand flat = Reshaped(context_, x, MakeDims(1, 24, 1, 1));
+  Network one = Finish(Reshaped(context_, flat, MakeDims(1, 4, 3, 2)));
   EXPECT_EQ(one.units.size(), 1);
 }
 
 TEST_F(CleanUpTest, AReshapeThereAndBackVanishes) {
   Operand x = Input(MakeDims(1, 2, 3, 4));
-  Operand flat = *Reshaped(context_, x, MakeDims(1, 24, 1, 1));
-  Network none = Finish(*Reshaped(context_, flat, MakeDims(1, 2, 3, 4)));
+  Operand flat = Reshaped(context_, x, MakeDims(1, 24, 1, 1));
+  Network none = Finish(Reshaped(context_, flat, MakeDims(1, 2, 3, 4)));
   EXPECT_TRUE(none.units.empty());
 }
 
 TEST_F(CleanUpTest, MovingAxesOfOneElementIsAView) {
   Operand x = Input(MakeDims(1, 1, 3, 4));
-  Operand swapped = *SwapAxes(context_, x, Axis::kC, Axis::kH);
+  Operand swapped = SwapAxes(context_, x, Axis::kC, Axis::kH);
   Network network = Finish(swapped);
   ASSERT_EQ(network.units.size(), 1);
   EXPECT_STREQ(network.units[0].kind->type, "Reshape");
@@ -68,7 +68,7 @@ TEST_F(CleanUpTest, MovingAxesOfOneElementIsAView) {
 TEST_F(CleanUpTest, ABatchOfOneNeedNotMove) {
   Operand x = Input(MakeDims(1, 2, 3, 4));
   Permutation order = {Axis::kD, Axis::kN, Axis::kH, Axis::kC, Axis::kW};
-  Operand y = *Permuted(context_, x, order);
+  Operand y = Permuted(context_, x, order);
   Network network = Finish(y);
   const Unit& unit = network.units.at(0);
   EXPECT_TRUE(unit.kind

@@ -27,9 +27,9 @@ const Target& TargetNamed(const char* name) { return **FindTarget(name); }
 Network Difference(const Dims& x_dims, const Dims& a_dims, Route route) {
   NetworkBuilder c(TargetNamed("h16"), route);
   const Operand x = c.AddInput("x", x_dims), a = c.AddInput("a", a_dims);
-  auto y = AddAuthoredUnit(c, *FindUnitKind("ElementWise"), {{"Type", "Sub"}}, {x, a}, {});
-  EXPECT_TRUE(y.ok()) << y.status();
-  c.AddOutput("y", *y);
+  const Operand y = AddAuthoredUnit(c, *FindUnitKind("ElementWise"), {{"Type", "Sub"}}, {x, a}, {});
+  EXPECT_TRUE(c.ok()) << c.status();
+  c.AddOutput("y", y);
   return c.TakeNetwork();
 }
 
@@ -43,9 +43,10 @@ absl::StatusOr<std::unique_ptr<Program>> Compile(Device& device, Route route,
 absl::Status CompileWhatFails(Device& device) {
   NetworkBuilder c(TargetNamed("h16"), Route::kNetplist);
   const Operand x = c.AddInput("x", kRoomy);
-  auto y = AddAuthoredUnit(c, *FindUnitKind("Softmax"), {{"Dimension", "Channel"}}, {x}, {});
-  EXPECT_TRUE(y.ok()) << y.status();
-  c.AddOutput("y", *y);
+  const Operand y =
+      AddAuthoredUnit(c, *FindUnitKind("Softmax"), {{"Dimension", "Channel"}}, {x}, {});
+  EXPECT_TRUE(c.ok()) << c.status();
+  c.AddOutput("y", y);
   return device.Compile(c.network(), TargetNamed("h12"), Route::kNetplist).status();
 }
 

@@ -54,10 +54,10 @@ inline Network NetworkOf(const FormCase& form) {
   }
   std::vector<Tensor> weights;
   if (!form.kernel.empty()) weights.push_back(*ZeroFill(DataType::kFloat, form.kernel));
-  auto unit = AddAuthoredUnit(c, *FindUnitKind(form.type), Json::parse(form.params), bottoms,
-                              std::move(weights), "unit");
-  EXPECT_TRUE(unit.ok()) << unit.status() << (c.refusal() ? c.refusal()->message : "");
-  if (unit.ok()) c.AddOutput("y", *unit);
+  const Operand unit = AddAuthoredUnit(c, *FindUnitKind(form.type), Json::parse(form.params),
+                                       bottoms, std::move(weights), "unit");
+  EXPECT_TRUE(c.ok()) << c.status() << (c.refusal() ? c.refusal()->message : "");
+  if (c.ok()) c.AddOutput("y", unit);
   return c.TakeNetwork();
 }
 

@@ -25,9 +25,10 @@ TEST(Netplist, NamesAUnitThatHasNoForm) {
 TEST(Netplist, NamesThatClashAreKeptApart) {
   NetworkBuilder c(FormTarget(), Route::kNetplist);
   Operand x = c.AddInput("Units", kImage);
-  auto y = AddAuthoredUnit(c, *FindUnitKind("Neuron"), {{"Type", "ReLU"}}, {x}, {}, "y");
-  auto z = AddAuthoredUnit(c, *FindUnitKind("ElementWise"), {{"Type", "Add"}}, {*y, x}, {}, "y");
-  c.AddOutput("y", *z);
+  const Operand y = AddAuthoredUnit(c, *FindUnitKind("Neuron"), {{"Type", "ReLU"}}, {x}, {}, "y");
+  const Operand z =
+      AddAuthoredUnit(c, *FindUnitKind("ElementWise"), {{"Type", "Add"}}, {y, x}, {}, "y");
+  c.AddOutput("y", z);
   auto written = WriteNetplist(c.network(), FormStatus::kKnown);
   ASSERT_TRUE(written.ok()) << written.status();
   NetworkBuilder again(FormTarget(), Route::kNetplist);

@@ -13,9 +13,9 @@ TEST(CheckNetwork, RefusesAnOutputThatNobodyMakes) {
   const Target& target = **FindTarget("h16");
   NetworkBuilder c(target, Route::kNetplist);
   Operand x = c.AddInput("x", MakeDims(1, 2, 3, 4));
-  auto y = AddAuthoredUnit(c, *FindUnitKind("Neuron"), {{"Type", "ReLU"}}, {x}, {});
-  ASSERT_TRUE(y.ok()) << y.status();
-  c.AddOutput("y", *y);
+  const Operand y = AddAuthoredUnit(c, *FindUnitKind("Neuron"), {{"Type", "ReLU"}}, {x}, {});
+  ASSERT_TRUE(c.ok()) << c.status();
+  c.AddOutput("y", y);
   EXPECT_TRUE(CheckNetwork(c.network(), target, Route::kNetplist).verdict.accepted);
   c.AddOutput("z", {Operand::Source::kUnit, 1});
   Verdict verdict = CheckNetwork(c.network(), target, Route::kNetplist).verdict;

@@ -255,9 +255,9 @@ INSTANTIATE_TEST_SUITE_P(Mil, MilForms, testing::ValuesIn(kForms), [](const auto
 // One unit, from `keys`, of an input of `dims`.
 void BuildUnit(NetworkBuilder& c, const char* kind, const Json& keys, const Dims& dims) {
   Operand x = c.AddInput("x", dims);
-  auto y = AddAuthoredUnit(c, *FindUnitKind(kind), keys, {x}, {});
-  ASSERT_TRUE(y.ok()) << y.status() << (c.refusal() ? c.refusal()->message : "");
-  c.AddOutput("y", *y);
+  const Operand y = AddAuthoredUnit(c, *FindUnitKind(kind), keys, {x}, {});
+  ASSERT_TRUE(c.ok()) << c.status() << (c.refusal() ? c.refusal()->message : "");
+  c.AddOutput("y", y);
 }
 
 // Of no ONNX operator.
@@ -292,8 +292,8 @@ TEST(MilForms, StoredFactorGivesTheSameBits) {
     Operand x = c.AddInput("x", MakeDims(2, 3, 4, 2));
     Tensor values = Tensor::Floats({6}, {1, 2, -3, 0.5, 7, 4});
     auto y = MatrixProduct(c, x, ConstantMatrix{.values = values, .k = 2, .n = 3, .order = order});
-    ASSERT_TRUE(y.ok()) << y.status();
-    c.AddOutput("y", *y);
+    ASSERT_TRUE(c.ok()) << c.status();
+    c.AddOutput("y", y);
     ExpectSameBits(c.network(), target);
   }
 }
@@ -305,10 +305,10 @@ TEST(MilForms, GainBehindAConvolutionGivesTheSameBits) {
   Operand x = c.AddInput("x", MakeDims(1, 2, 8, 8));
   Tensor kernel = Tensor::Floats({1, 2, 1, 1}, {0.3f, -0.7f});
   auto y = PointwiseConv(c, x, 1, kernel, /*in_major=*/false, nullptr);
-  ASSERT_TRUE(y.ok()) << y.status();
-  y = Scaled(c, *y, 1, 0.1);
-  ASSERT_TRUE(y.ok()) << y.status();
-  c.AddOutput("y", *y);
+  ASSERT_TRUE(c.ok()) << c.status();
+  y = Scaled(c, y, 1, 0.1);
+  ASSERT_TRUE(c.ok()) << c.status();
+  c.AddOutput("y", y);
   ExpectSameBits(c.network(), target);
 }
 

@@ -87,11 +87,12 @@ absl::StatusOr<Network> NetworkOf(const Authored& unit) {
   for (const auto& [place, constant] : unit.constants) {
     bottoms.insert(bottoms.begin() + place, c.AddConstant(constant.tensor, constant.dims));
   }
-  auto made = AddAuthoredUnit(c, *FindUnitKind(unit.type), unit.keys, bottoms, unit.weights, "u");
-  if (!made.ok()) {
-    return c.refusal() ? absl::FailedPreconditionError(c.refusal()->message) : made.status();
+  const Operand made =
+      AddAuthoredUnit(c, *FindUnitKind(unit.type), unit.keys, bottoms, unit.weights, "u");
+  if (!c.ok()) {
+    return c.refusal() ? absl::FailedPreconditionError(c.refusal()->message) : c.status();
   }
-  c.AddOutput("y", *made);
+  c.AddOutput("y", made);
   return c.TakeNetwork();
 }
 

@@ -205,7 +205,8 @@ class MatMulUnit : public testing::Test {
       return c.AddConstant(
           Tensor::Fill(DataType::kBool, {dims.elements()}, absl::MakeConstSpan(&one, 1)), dims);
     };
-    EXPECT_TRUE(MatrixProduct(c, constant(a), constant(b)).ok());
+    MatrixProduct(c, constant(a), constant(b));
+    EXPECT_TRUE(c.ok()) << c.status();
     Lowered lowered = c.Take();
     std::vector<Bottom> all = lowered.network.BottomsOf(lowered.network.units[0]);
     all.resize(bottoms);

@@ -263,11 +263,11 @@ absl::StatusOr<Network> NetworkOf(const Keyed& unit, Route route) {
         Tensor::Of<uint16_t>(DataType::kUInt16, {dims.extent.begin(), dims.extent.end()}, values);
     bottoms.push_back(c.AddConstant(std::move(constant), dims));
   }
-  auto made = AddAuthoredUnit(c, *FindUnitKind(unit.type), unit.keys, bottoms, {}, "unit");
-  if (!made.ok()) {
-    return c.refusal() ? absl::FailedPreconditionError(c.refusal()->message) : made.status();
+  const Operand made = AddAuthoredUnit(c, *FindUnitKind(unit.type), unit.keys, bottoms, {}, "unit");
+  if (!c.ok()) {
+    return c.refusal() ? absl::FailedPreconditionError(c.refusal()->message) : c.status();
   }
-  c.AddOutput("y", *made);
+  c.AddOutput("y", made);
   return c.TakeNetwork();
 }
 

@@ -91,9 +91,9 @@ TEST(Package, GivesIndicesAsNumbersToWhoTakesNone) {
         c.AddInput("x", MakeDims(1, 4, 1, 4))};
     const UnitKind& kind = *FindUnitKind(type);
     bottoms.resize(std::min(bottoms.size(), kind.bottoms.most));
-    const auto y = AddAuthoredUnit(c, kind, params, bottoms, {}, "u");
-    ASSERT_TRUE(y.ok()) << type << ": " << y.status();
-    c.AddOutput("y", *y);
+    const Operand y = AddAuthoredUnit(c, kind, params, bottoms, {}, "u");
+    ASSERT_TRUE(c.ok()) << type << ": " << c.status();
+    c.AddOutput("y", y);
     const absl::Status same =
         CheckPackageRoundTrip(c.TakeNetwork(), **FindTarget("h16"), Route::kNetplist);
     EXPECT_TRUE(same.ok()) << type << ": " << same;
