@@ -80,18 +80,9 @@ class LiftContext {
   std::vector<Node> emitted_;
 };
 
+// The lift for a node of ONNX's own domain, or nullptr (importer/operators/operators.h). A node
+// that has one is known, even if ONNX has deprecated it.
 using LiftFunction = absl::Status (*)(LiftContext&);
-
-// Nodes of `op_type` whose version is in [from, up_to] are lifted by `lift`.
-struct Lift {
-  absl::string_view op_type;
-  int from;
-  int up_to;
-  LiftFunction lift;
-};
-
-// The lift for a node of ONNX's own domain, or nullptr. A node that has one is known, even if ONNX
-// has deprecated it.
 LiftFunction FindLift(const Node& node);
 
 // opset_inputs.cc: attributes that became inputs.

@@ -11,7 +11,7 @@
 // shape. The proof walks the two side by side. Of each value it knows which positions of which axes
 // are padding and, of those, in what range they lie; the claim that is carried from node to node
 // is: "the positions that are no padding hold what the exact model computes". A node that would
-// break it, or that the rules (importer/padding/padding_rules.cc) do not know, ends the proof.
+// break it, or whose row (importer/operators/operators.h) has no rule, ends the proof.
 //
 // What is taken for granted: a position of zeros is an input like any other, so that what the model
 // computes of it is finite, except where a rule sees that it may not be (a division by what may be
