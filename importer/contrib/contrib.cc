@@ -10,7 +10,9 @@ namespace anemone {
 
 bool IsContrib(const Node& node) { return OperatorOf(node).contrib.has_value(); }
 
-absl::Status ExpandContrib(ContribBody& body) {
+namespace {
+
+absl::Status Expand(ContribBody& body) {
   const Contrib& row = *OperatorOf(body.node()).contrib;
   for (size_t i = 0; row.required >> i != 0; ++i) {
     const bool fits = (row.required >> i & 1) == 0 || body.Has(i);
@@ -25,6 +27,15 @@ absl::Status ExpandContrib(ContribBody& body) {
     type = own;
   }
   return row.expand(body);
+}
+
+}  // namespace
+
+absl::StatusOr<std::optional<std::string>> ExpandContrib(ContribBody& body) {
+  const absl::Status status = Expand(body);
+  if (body.kept()) return body.kept();
+  ANEMONE_RETURN_IF_ERROR(status);
+  return std::nullopt;
 }
 
 std::vector<onnx::TypeProto> InferContrib(const Graph& graph, const Node& node) {

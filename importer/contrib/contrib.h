@@ -9,9 +9,11 @@
 #ifndef ANEMONE_IMPORTER_CONTRIB_CONTRIB_H_
 #define ANEMONE_IMPORTER_CONTRIB_CONTRIB_H_
 
+#include <optional>
+#include <string>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "importer/contrib/body.h"
 #include "importer/graph.h"
 #include "onnx/onnx_pb.h"
@@ -23,8 +25,9 @@ namespace anemone {
 bool IsContrib(const Node& node);
 
 // Emits the body of the node. All its nodes stand for the call (design.md, Origins), but for those
-// that only prepare integers (ContribBody::Aside). kUnimplemented: this form stays, and why.
-absl::Status ExpandContrib(ContribBody& body);
+// that only prepare integers (ContribBody::Aside). The reason if this form stays; nullopt: it is
+// expanded.
+absl::StatusOr<std::optional<std::string>> ExpandContrib(ContribBody& body);
 
 // Types of the node's outputs, as far as they are known. For forms that stay.
 std::vector<onnx::TypeProto> InferContrib(const Graph& graph, const Node& node);
