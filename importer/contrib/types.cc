@@ -1,6 +1,5 @@
 // Types of the outputs of contrib operators, as far as they are known.
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "importer/contrib/builders.h"

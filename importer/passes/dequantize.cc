@@ -1,6 +1,5 @@
 // Brings DequantizeLinear to the QuantizeLinear whose integers it reads, so that the two stand side
 // by side and nothing else reads integers.
-#include <algorithm>
 #include <optional>
 #include <set>
 #include <utility>

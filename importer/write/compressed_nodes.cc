@@ -1,6 +1,5 @@
 #include "importer/write/compressed_nodes.h"
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
