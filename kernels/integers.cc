@@ -6,68 +6,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "importer/operators/operators.h"
 
 namespace anemone {
 namespace {
-
-constexpr unsigned kAll = ~0u;
-
-// Operators whose units are exact on whole numbers, and which inputs (bit by bit) hold such; others
-// are indices or shapes, which are constants. Or why integers are not for the engine.
-struct Row {
-  absl::string_view op_type;
-  unsigned data = kAll;
-  const char* refused = nullptr;
-};
-
-constexpr const char* kTruncates = "the division of integers drops the fraction, no unit does";
-
-constexpr Row kRows[] = {
-    {"Abs"},
-    {"Add"},
-    {"Cast"},
-    {"CastLike", 1},
-    {"Clip"},
-    {"Concat"},
-    {"DequantizeLinear", 1},
-    {"Div", kAll, kTruncates},
-    {"Equal"},
-    {"Expand", 1},
-    {"Flatten"},
-    {"Gather", 1},
-    {"Greater"},
-    {"GreaterOrEqual"},
-    {"Identity"},
-    {"Less"},
-    {"LessOrEqual"},
-    {"Max"},
-    {"Min"},
-    {"Mod", kAll, kTruncates},
-    {"Mul"},
-    {"Neg"},
-    {"Pow", 1, "powers of integers wrap around, those of fp16 round"},
-    {"ReduceMax", 1},
-    {"ReduceMin", 1},
-    {"ReduceSum", 1},
-    {"Relu"},
-    {"Reshape", 1},
-    {"Sign"},
-    {"Slice", 1},
-    {"Split", 1},
-    {"Squeeze", 1},
-    {"Sub"},
-    {"Tile", 1},
-    {"Transpose"},
-    {"Unsqueeze", 1},
-    {"Where", 0b110},
-};
-
-const Row* RowOf(const Node& node) {
-  if (!node.domain.empty()) return nullptr;
-  const auto* row = std::find_if(std::begin(kRows), std::end(kRows),
-                                 [&](const Row& r) { return r.op_type == node.op_type; });
-  return row == std::end(kRows) ? nullptr : row;
-}
 
 bool IsHeld(const IntegerRange& range) {
   return range.interval && range.interval->low >= -kExactIntegers &&
@@ -107,10 +49,10 @@ std::optional<Verdict> RefusalOf(const GraphView& view, const Node& node, ValueI
 
 // The integers that a node reads and makes, made ones marked.
 std::vector<std::pair<ValueId, bool>> IntegersOf(const GraphView& view, const Node& node,
-                                                 unsigned data) {
+                                                 const IntegerUse& use) {
   std::vector<std::pair<ValueId, bool>> integers;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
-    const bool is_data = i >= 32 || (data >> i & 1) != 0;
+    const bool is_data = i >= 32 || (use.inputs >> i & 1) != 0;
     if (HasInput(node, i) && is_data) integers.emplace_back(node.inputs[i], false);
   }
   for (ValueId made : node.outputs) {
@@ -126,23 +68,8 @@ std::vector<std::pair<ValueId, bool>> IntegersOf(const GraphView& view, const No
 // to a sine, compared or cast back. fp16 would move them to another integer, or round an angle of
 // 2049 to 2048. (A mask is cast as well, but only multiplied and added: rounding leaves it a mask.)
 
-// What passes an integer on, times a number or not.
-constexpr absl::string_view kCarriers[] = {
-    "Abs",    "Add",     "Cast",    "Ceil",  "Clip",     "Concat",    "Div",
-    "Einsum", "Expand",  "Flatten", "Floor", "Gemm",     "Max",       "MatMul",
-    "Min",    "Mod",     "Mul",     "Neg",   "Reshape",  "Round",     "Sub",
-    "Tile",   "Squeeze", "Slice",   "Sum",   "Identity", "Transpose", "Unsqueeze"};
-
-// What tells neighbouring integers apart.
-constexpr absl::string_view kTellers[] = {"Cos",  "Equal",       "Greater", "GreaterOrEqual",
-                                          "Less", "LessOrEqual", "Sin",     "Tan"};
-
 // More nodes than this between two casts are no arithmetic of indices.
 constexpr size_t kMostCarriers = 64;
-
-bool IsOneOf(absl::Span<const absl::string_view> ops, const Node& node) {
-  return node.domain.empty() && std::find(ops.begin(), ops.end(), node.op_type) != ops.end();
-}
 
 bool IsFloat(const GraphView& view, ValueId value) {
   return view.graph.values[value].type == DataType::kFloat;
@@ -172,7 +99,7 @@ bool IsMadeOfIntegers(const GraphView& view, const Node& node) {
           HasInput(producer, 0) && IsCastOf(view, producer, producer.inputs[0], value);
       is_cast = is_cast || casts;
       if (casts) continue;
-      if (!IsOneOf(kCarriers, producer)) return false;
+      if (OperatorOf(producer).float_integers != FloatIntegers::kPass) return false;
       AddOnce(walk, id);
     }
   }
@@ -184,17 +111,18 @@ bool IsTold(const GraphView& view, const Node& first) {
   std::vector<NodeId> walk = {view.IdOf(first)};
   for (size_t i = 0; i < walk.size() && walk.size() < kMostCarriers; ++i) {
     const Node& node = view.graph.nodes[walk[i]];
-    if (IsOneOf(kTellers, node)) return true;
+    const FloatIntegers kind = OperatorOf(node).float_integers;
+    if (kind == FloatIntegers::kTell) return true;
     if (node.outputs.empty() || node.outputs[0] == kNone) continue;
     if (HasInput(node, 0) && IsCastOf(view, node, node.outputs[0], node.inputs[0])) return true;
-    if (!IsOneOf(kCarriers, node)) continue;
+    if (kind != FloatIntegers::kPass) continue;
     for (NodeId reader : view.consumers[node.outputs[0]]) AddOnce(walk, reader);
   }
   return false;
 }
 
 bool StandsForInteger(const GraphView& view, const Node& node) {
-  return (IsOneOf(kCarriers, node) || IsOneOf(kTellers, node)) && IsMadeOfIntegers(view, node) &&
+  return OperatorOf(node).float_integers != FloatIntegers::kEnd && IsMadeOfIntegers(view, node) &&
          IsTold(view, node);
 }
 
@@ -221,15 +149,15 @@ IntegerVerdict JudgeIntegers(const GraphView& view, const Match& match) {
   }
   for (NodeId id : match.nodes) {
     const Node& node = view.graph.nodes[id];
-    // Without a row they are perhaps indices, which the lowering knows about.
-    if (RowOf(node) == nullptr && !IntegersOf(view, node, kAll).empty()) return verdict;
+    // Perhaps they are indices, which the lowering knows about.
+    if (!OperatorOf(node).integers && !IntegersOf(view, node, kAllInputs).empty()) return verdict;
   }
   for (NodeId id : match.nodes) {
     const Node& node = view.graph.nodes[id];
-    const Row* row = RowOf(node);
-    if (row == nullptr) continue;
-    for (const auto& [value, is_made] : IntegersOf(view, node, row->data)) {
-      verdict.refusal = row->refused != nullptr ? Refuse("integer-form", row->refused)
+    const std::optional<IntegerUse>& use = OperatorOf(node).integers;
+    if (!use) continue;
+    for (const auto& [value, is_made] : IntegersOf(view, node, *use)) {
+      verdict.refusal = use->refused != nullptr ? Refuse("integer-form", use->refused)
                                                 : RefusalOf(view, node, value, is_made);
       if (verdict.refusal) return verdict;
       verdict.held = true;

@@ -46,7 +46,7 @@ absl::Status CheckWidths(ContribBody& b, const Sizes& weights, Packed& p) {
   return b.Need(left == 0, "the weights are wider than q, k and v");
 }
 
-absl::Status CheckPast(const ContribBody& b, const PackedInputs& in, Packed& p) {
+absl::Status CheckPast(ContribBody& b, const PackedInputs& in, Packed& p) {
   if (!b.Has(in.past)) return b.Need(p.size == p.v_size || !b.Makes(1), "present of two sizes");
   ANEMONE_RETURN_IF_ERROR(b.Need(b.Makes(1), "past without present"));
   ANEMONE_ASSIGN_OR_RETURN(const Sizes past, b.DimsOf(in.past, {5}));
@@ -131,7 +131,7 @@ struct MultiHead {
 };
 
 // The shapes of query, key and value, in each of the four layouts.
-absl::Status CheckLayout(const ContribBody& b, MultiHead& m) {
+absl::Status CheckLayout(ContribBody& b, MultiHead& m) {
   ANEMONE_ASSIGN_OR_RETURN(const Sizes q, b.DimsOf(0, {3, 5}));
   m.batch = q[0];
   m.queries = m.fresh = q[1];
@@ -165,7 +165,7 @@ absl::Status CheckLayout(const ContribBody& b, MultiHead& m) {
                 "k and v of this shape");
 }
 
-absl::Status CheckMultiHeadPast(const ContribBody& b, MultiHead& m) {
+absl::Status CheckMultiHeadPast(ContribBody& b, MultiHead& m) {
   ANEMONE_RETURN_IF_ERROR(b.Need(b.Has(6) == b.Has(7), "past of k or v alone"));
   if (!b.Has(6)) return absl::OkStatus();
   // Without both outputs ONNX Runtime's kernel does not look at the past.

@@ -36,8 +36,8 @@ ValueId ToHeads(ContribBody& b, ValueId value, const Sizes& dims, int64_t heads)
 ValueId FromHeads(ContribBody& b, ValueId value, const Sizes& dims);
 
 // The attention_bias of a node, which is added to the scores, has the shape it must have.
-absl::Status CheckAdded(const ContribBody& b, size_t input, int64_t batch, int64_t heads,
-                        int64_t queries, int64_t keys);
+absl::Status CheckAdded(ContribBody& b, size_t input, int64_t batch, int64_t heads, int64_t queries,
+                        int64_t keys);
 
 // The least finite number of the type: what ONNX Runtime puts where a query must not look.
 double LowestOf(DataType type);
@@ -55,7 +55,7 @@ struct KeyMask {
 };
 
 // Completes `kind` from the shape of the input. Attention takes more shapes than the others.
-absl::Status CheckMask(const ContribBody& b, bool is_attention, KeyMask& mask);
+absl::Status CheckMask(ContribBody& b, bool is_attention, KeyMask& mask);
 
 // The mask as floats that are added to the scores; kNone if nothing is masked.
 ValueId EmitMask(ContribBody& b, const KeyMask& mask);

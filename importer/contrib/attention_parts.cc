@@ -77,15 +77,15 @@ ValueId Attended(ContribBody& b, const AttentionForm& form) {
   return b.Emit("MatMul", {weights, v});
 }
 
-absl::Status CheckAdded(const ContribBody& b, size_t input, int64_t batch, int64_t heads,
-                        int64_t queries, int64_t keys) {
+absl::Status CheckAdded(ContribBody& b, size_t input, int64_t batch, int64_t heads, int64_t queries,
+                        int64_t keys) {
   ANEMONE_ASSIGN_OR_RETURN(const Sizes dims, b.DimsOf(input, {4}));
   return b.Need((dims[0] == batch || dims[0] == 1) && (dims[1] == heads || dims[1] == 1) &&
                     dims[2] == queries && dims[3] == keys,
                 "attention_bias is not of this shape");
 }
 
-absl::Status CheckMask(const ContribBody& b, bool is_attention, KeyMask& mask) {
+absl::Status CheckMask(ContribBody& b, bool is_attention, KeyMask& mask) {
   using Kind = KeyMask::Kind;
   mask.causal = mask.causal && mask.queries > 1;
   const int64_t plane = mask.causal ? mask.queries : 1;

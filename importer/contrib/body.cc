@@ -8,11 +8,12 @@
 
 namespace anemone {
 
-absl::Status ContribBody::Keep(absl::string_view why) const {
-  return absl::UnimplementedError(why);
+absl::Status ContribBody::Keep(absl::string_view why) {
+  kept_ = std::string(why);
+  return absl::CancelledError(why);
 }
 
-absl::Status ContribBody::Need(bool holds, absl::string_view why) const {
+absl::Status ContribBody::Need(bool holds, absl::string_view why) {
   return holds ? absl::OkStatus() : Keep(why);
 }
 
@@ -49,7 +50,7 @@ std::vector<float> ContribBody::FloatList(absl::string_view name) {
   return value == nullptr ? std::vector<float>() : *value;
 }
 
-absl::Status ContribBody::NoneLeft() const {
+absl::Status ContribBody::NoneLeft() {
   for (const Attribute& attribute : node().attributes) {
     if (asked_.contains(attribute.name)) continue;
     return Keep(absl::StrCat("attribute '", attribute.name, "' is not known, or of another type"));
@@ -57,7 +58,7 @@ absl::Status ContribBody::NoneLeft() const {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Sizes> ContribBody::DimsOf(size_t index, const std::vector<size_t>& ranks) const {
+absl::StatusOr<Sizes> ContribBody::DimsOf(size_t index, const std::vector<size_t>& ranks) {
   const ValueId id = input(index);
   if (id == kNone) return Keep(absl::StrCat("input ", index, " is left out"));
   if (!value(id).is_static()) {
@@ -77,7 +78,7 @@ absl::StatusOr<const Tensor*> ContribBody::Known(size_t index) const {
   return constants_(id);
 }
 
-absl::StatusOr<DataType> ContribBody::FloatTypeOf(size_t index) const {
+absl::StatusOr<DataType> ContribBody::FloatTypeOf(size_t index) {
   const ValueId id = input(index);
   const DataType type = id == kNone ? DataType::kUndefined : value(id).type;
   if (type == DataType::kFloat || type == DataType::kFloat16) return type;

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -34,10 +35,11 @@ class ContribBody : public LiftContext {
   ContribBody(Model& model, Graph& graph, NameScope& names, const Node& node, Constants constants)
       : LiftContext(model, graph, names, node), constants_(std::move(constants)) {}
 
-  // This form stays as it is: kUnimplemented.
-  absl::Status Keep(absl::string_view why) const;
+  // This form stays as it is. kept() says why from here on; the status only ends the builder.
+  absl::Status Keep(absl::string_view why);
   // Keep(why) unless `holds`.
-  absl::Status Need(bool holds, absl::string_view why) const;
+  absl::Status Need(bool holds, absl::string_view why);
+  const std::optional<std::string>& kept() const { return kept_; }
 
   // Attributes, each asked for once. One of another type is as good as unknown.
   int64_t Int(absl::string_view name, int64_t fallback);
@@ -48,17 +50,17 @@ class ContribBody : public LiftContext {
   // As if it had been asked for.
   void Ignore(absl::string_view name) { asked_.emplace(name); }
   // Keeps a node that has attributes nobody asked for: those of a later contrib version.
-  absl::Status NoneLeft() const;
+  absl::Status NoneLeft();
 
   bool Has(size_t index) const { return input(index) != kNone; }
   bool Makes(size_t index) const { return output(index) != kNone; }
   // The sizes of an input that is there; Keep() if they are not all known, or its rank is none of
   // `ranks` (any if that is empty).
-  absl::StatusOr<Sizes> DimsOf(size_t index, const std::vector<size_t>& ranks = {}) const;
+  absl::StatusOr<Sizes> DimsOf(size_t index, const std::vector<size_t>& ranks = {});
   // Input `index` as a constant; null if it is none.
   absl::StatusOr<const Tensor*> Known(size_t index) const;
   // float32 or float16, the type of an input; Keep() if it is another.
-  absl::StatusOr<DataType> FloatTypeOf(size_t index) const;
+  absl::StatusOr<DataType> FloatTypeOf(size_t index);
 
   // While one lives, emitted nodes are of an origin of their own, "<origin>/<what>": they only
   // prepare integers. No engine unit reads integers, so as part of the call they would put all of
@@ -97,6 +99,7 @@ class ContribBody : public LiftContext {
   const T* Find(absl::string_view name);
 
   Constants constants_;
+  std::optional<std::string> kept_;
   std::set<std::string> asked_;  // attributes that were found, and of the type wanted
 };
 

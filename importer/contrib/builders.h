@@ -1,10 +1,14 @@
-// importer/contrib/builders.h: the builders of importer/contrib/contrib.h, one for each operator.
-// Each checks the whole form before it emits its first node.
+// importer/contrib/builders.h: the builders of importer/contrib/contrib.h, one for each operator,
+// and the types of what an operator makes. A builder checks the whole form before it emits its
+// first node. The rows of importer/operators/operators.h name them.
 #ifndef ANEMONE_IMPORTER_CONTRIB_BUILDERS_H_
 #define ANEMONE_IMPORTER_CONTRIB_BUILDERS_H_
 
+#include <vector>
+
 #include "absl/status/status.h"
 #include "importer/contrib/body.h"
+#include "onnx/onnx_pb.h"
 
 namespace anemone {
 
@@ -41,9 +45,24 @@ absl::Status ExpandQLinear(ContribBody& b);  // Add, Mul, AveragePool, ...
 absl::Status ExpandQLinearConcat(ContribBody& b);
 absl::Status ExpandQLinearConv(ContribBody& b);
 absl::Status ExpandQLinearMatMul(ContribBody& b);
+absl::Status ExpandQLinearSoftmax(ContribBody& b);
 
 // contrib/rotary.cc
 absl::Status ExpandRotaryEmbedding(ContribBody& b);
+
+// contrib/types.cc
+using Types = std::vector<onnx::TypeProto>;
+Types TypeOfFirst(const Graph& graph, const Node& node);  // of the first output, that of an input
+Types TypeOfThird(const Graph& graph, const Node& node);
+Types TypesLikeFirst(const Graph& graph, const Node& node);
+Types TypesOfAttention(const Graph& graph, const Node& node);
+Types TypesOfQAttention(const Graph& graph, const Node& node);
+Types TypesOfMultiHeadAttention(const Graph& graph, const Node& node);
+Types TypeOfGroupQueryAttention(const Graph& graph, const Node& node);
+Types TypeOfEmbedLayerNormalization(const Graph& graph, const Node& node);
+Types TypesOfSimplifiedLayerNormalization(const Graph& graph, const Node& node);
+Types TypeOfMatMulNBits(const Graph& graph, const Node& node);
+Types TypeOfQGemm(const Graph& graph, const Node& node);
 
 }  // namespace anemone
 

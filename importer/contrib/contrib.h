@@ -9,29 +9,25 @@
 #ifndef ANEMONE_IMPORTER_CONTRIB_CONTRIB_H_
 #define ANEMONE_IMPORTER_CONTRIB_CONTRIB_H_
 
+#include <optional>
+#include <string>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/strings/string_view.h"
+#include "absl/status/statusor.h"
 #include "importer/contrib/body.h"
 #include "importer/graph.h"
 #include "onnx/onnx_pb.h"
 
 namespace anemone {
 
-// Whether `node` is one of these operators, in any form. SimplifiedLayerNormalization is one too,
-// though ONNX Runtime has it in ONNX's domain.
+// Whether `node` is one of these operators (importer/operators/contrib.cc), in any form.
+// SimplifiedLayerNormalization is one too, though ONNX Runtime has it in ONNX's domain.
 bool IsContrib(const Node& node);
 
-// All of them, in the order of their table.
-struct ContribName {
-  absl::string_view domain, op;
-};
-std::vector<ContribName> ContribNames();
-
 // Emits the body of the node. All its nodes stand for the call (design.md, Origins), but for those
-// that only prepare integers (ContribBody::Aside). kUnimplemented: this form stays, and why.
-absl::Status ExpandContrib(ContribBody& body);
+// that only prepare integers (ContribBody::Aside). The reason if this form stays; nullopt: it is
+// expanded.
+absl::StatusOr<std::optional<std::string>> ExpandContrib(ContribBody& body);
 
 // Types of the node's outputs, as far as they are known. For forms that stay.
 std::vector<onnx::TypeProto> InferContrib(const Graph& graph, const Node& node);

@@ -121,7 +121,7 @@ absl::Status CheckBlocks(ContribBody& b, Blocks& w) {
 }
 
 // Constant `index` of so many elements of this type.
-absl::StatusOr<Tensor> CheckConstant(const ContribBody& b, size_t index, DataType type,
+absl::StatusOr<Tensor> CheckConstant(ContribBody& b, size_t index, DataType type,
                                      int64_t elements) {
   ANEMONE_ASSIGN_OR_RETURN(const Tensor* known, b.Known(index));
   ANEMONE_RETURN_IF_ERROR(
@@ -171,7 +171,7 @@ ValueId WeightsOf(ContribBody& b, const Blocks& w, const Tensor& packed, const T
   return b.Reshape(weights, matrix);
 }
 
-absl::StatusOr<Tensor> CheckZeroPoints(const ContribBody& b, const Blocks& w) {
+absl::StatusOr<Tensor> CheckZeroPoints(ContribBody& b, const Blocks& w) {
   return HasPackedZeroPoints(b)
              ? CheckConstant(b, 3, DataType::kUInt8, w.rows * w.bytes_of(w.blocks))
              : CheckConstant(b, 3, w.type, w.rows * w.blocks);

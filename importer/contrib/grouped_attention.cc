@@ -81,8 +81,7 @@ absl::Status CheckQuery(ContribBody& b, Grouped& g) {
 
 // The length of the cache afterwards, the larger of total_sequence_length and the cache before:
 // from the former if it is a constant, else as the model declares its output.
-absl::StatusOr<int64_t> PresentOf(const ContribBody& b, const Grouped& g,
-                                  std::optional<int64_t> total) {
+absl::StatusOr<int64_t> PresentOf(ContribBody& b, const Grouped& g, std::optional<int64_t> total) {
   if (total) return std::max(*total, g.past);
   const ValueId present = b.output(kPresentKey);
   if (present != kNone && b.value(present).shape.has_value()) {
@@ -92,7 +91,7 @@ absl::StatusOr<int64_t> PresentOf(const ContribBody& b, const Grouped& g,
   return b.Keep("total_sequence_length, and so the length of the cache, is not known");
 }
 
-absl::Status CheckCache(const ContribBody& b, Grouped& g) {
+absl::Status CheckCache(ContribBody& b, Grouped& g) {
   ANEMONE_RETURN_IF_ERROR(b.Need(b.Has(kPastKey) == b.Has(kPastValue), "past of k or v alone"));
   // Without both outputs ONNX Runtime's kernel does not look at the past.
   ANEMONE_RETURN_IF_ERROR(
@@ -125,7 +124,7 @@ absl::Status CheckCache(const ContribBody& b, Grouped& g) {
   return b.Need(g.present == g.past || g.present == g.past + g.queries, "a cache of this length");
 }
 
-absl::Status CheckTables(const ContribBody& b, Grouped& g) {
+absl::Status CheckTables(ContribBody& b, Grouped& g) {
   if (!g.rotary) return absl::OkStatus();
   ANEMONE_ASSIGN_OR_RETURN(const Sizes cos, b.DimsOf(kCos, {2}));
   ANEMONE_ASSIGN_OR_RETURN(const Sizes sin, b.DimsOf(kSin, {2}));

@@ -66,7 +66,7 @@ enum Embedded : size_t {
   kPositions
 };
 
-absl::Status CheckEmbedded(const ContribBody& b, const Sizes& words) {
+absl::Status CheckEmbedded(ContribBody& b, const Sizes& words) {
   ANEMONE_ASSIGN_OR_RETURN(const Sizes word_table, b.DimsOf(kWordTable, {2}));
   ANEMONE_ASSIGN_OR_RETURN(const Sizes position_table, b.DimsOf(kPositionTable, {2}));
   const int64_t width = word_table[1];

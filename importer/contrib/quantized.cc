@@ -4,11 +4,11 @@
 // floats. Where the integers are a result of the model they are asked to be exact, and the node
 // stays.
 #include <algorithm>
-#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "importer/contrib/builders.h"
+#include "importer/operators/operators.h"
 #include "importer/read/check.h"
 
 namespace anemone {
@@ -139,23 +139,6 @@ absl::Status CheckBias(ContribBody& b, size_t bias) {
   return b.Need(TypeOfInput(b, bias) == DataType::kInt32, "a bias that is no int32");
 }
 
-// Operators of one or two quantized operands, their scales and zero points side by side, then those
-// of the result.
-struct Row {
-  absl::string_view op;
-  const char* stands_for;
-  size_t operands;
-};
-constexpr Row kRows[] = {
-    {"QLinearAdd", "Add", 2},
-    {"QLinearAveragePool", "AveragePool", 1},
-    {"QLinearGlobalAveragePool", "GlobalAveragePool", 1},
-    {"QLinearLeakyRelu", "LeakyRelu", 1},
-    {"QLinearMul", "Mul", 2},
-    {"QLinearSigmoid", "Sigmoid", 1},
-    {"QLinearSoftmax", "Softmax", 1},
-};
-
 // The last axis of an operand.
 absl::StatusOr<int64_t> LastAxis(ContribBody& b, size_t index) {
   ANEMONE_ASSIGN_OR_RETURN(const Sizes dims, b.DimsOf(index));
@@ -164,22 +147,26 @@ absl::StatusOr<int64_t> LastAxis(ContribBody& b, size_t index) {
 
 }  // namespace
 
+// One or two quantized operands, each with its scale and zero point after it, then those of the
+// result.
 absl::Status ExpandQLinear(ContribBody& b) {
-  const Row& row = *std::find_if(std::begin(kRows), std::end(kRows),
-                                 [&](const Row& r) { return r.op == b.node().op_type; });
+  const Contrib& row = *OperatorOf(b.node()).contrib;
   ANEMONE_RETURN_IF_ERROR(b.Need(b.Int("channels_last", 0) == 0, "channels_last"));
-  if (row.op == "QLinearSoftmax") {  // before opset 13 it flattens what is behind the axis
-    ANEMONE_ASSIGN_OR_RETURN(const int64_t last, LastAxis(b, 0));
-    const int64_t axis = b.Int("axis", -1);
-    ANEMONE_RETURN_IF_ERROR(b.Need(b.Int("opset", 0) >= 13 || axis == -1 || axis == last, "opset"));
-  }
-  ANEMONE_ASSIGN_OR_RETURN(std::vector<Attribute> attributes, AttributesFor(b, row.stands_for));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<Attribute> attributes, AttributesFor(b, row.plain));
   ANEMONE_RETURN_IF_ERROR(CheckResult(b, row.operands * 3));
   std::vector<Quantized> quantized(row.operands);
   for (size_t i = 0; i < row.operands; ++i) quantized[i] = SideBySide(i * 3);
   ANEMONE_ASSIGN_OR_RETURN(std::vector<ValueId> operands, Operands(b, quantized));
-  const ValueId y = b.Emit(row.stands_for, std::move(operands), std::move(attributes));
+  const ValueId y = b.Emit(row.plain, std::move(operands), std::move(attributes));
   return GiveQuantized(b, y, row.operands * 3, TypeOfInput(b, 0));
+}
+
+// Before opset 13 it flattens what is behind the axis.
+absl::Status ExpandQLinearSoftmax(ContribBody& b) {
+  ANEMONE_ASSIGN_OR_RETURN(const int64_t last, LastAxis(b, 0));
+  const int64_t axis = b.Int("axis", -1);
+  ANEMONE_RETURN_IF_ERROR(b.Need(b.Int("opset", 0) >= 13 || axis == -1 || axis == last, "opset"));
+  return ExpandQLinear(b);
 }
 
 absl::Status ExpandQLinearConcat(ContribBody& b) {

@@ -81,7 +81,7 @@ class Folder {
   void Evaluate(Walk& walk, absl::Span<Node> nodes);
   absl::Status TryEvaluate(Walk& walk, absl::Span<const Node> nodes);
   void Refuse(Walk& walk, Node& node, const absl::Status& why);
-  void WarnKept(const Node& node, const absl::Status& why);
+  void WarnKept(const Node& node, const std::string& why);
 
   Model& model_;
   const Evaluator& evaluate_;
@@ -243,28 +243,27 @@ absl::StatusOr<bool> Folder::InlineContrib(Walk& walk, Node& node) {
   if (!IsContrib(node)) return false;
   const size_t origins = model_.origins.size();
   ContribBody body(model_, walk.graph, names_, node, [this](ValueId id) { return ConstantOf(id); });
-  const absl::Status status = ExpandContrib(body);
+  ANEMONE_ASSIGN_OR_RETURN(const std::optional<std::string> kept, ExpandContrib(body));
   walk.uses.resize(walk.graph.values.size());
-  if (absl::IsUnimplemented(status)) {
+  if (kept) {
     model_.origins.resize(origins);
     if (node.domain.empty()) node.version = kWorkingOpset;  // it has none of its own
-    WarnKept(node, status);
+    WarnKept(node, *kept);
     return false;
   }
-  ANEMONE_RETURN_IF_ERROR(status);
   ANEMONE_RETURN_IF_ERROR(VisitInstead(walk, std::exchange(body.emitted(), {})));
   return true;
 }
 
 // Once for each operator and reason.
-void Folder::WarnKept(const Node& node, const absl::Status& why) {
-  if (!kept_.emplace(node.op_type, why.message()).second) return;
+void Folder::WarnKept(const Node& node, const std::string& why) {
+  if (!kept_.emplace(node.op_type, why).second) return;
   model_.warnings.push_back(
       {"not-expanded", NodeLabel(model_, node),
        absl::StrCat(
            "ONNX Runtime's kernel runs it on the CPU: this form has no exact body of plain "
            "nodes: ",
-           why.message()),
+           why),
        "docs/contrib_operators.md lists the forms that have one"});
 }
 

@@ -1,7 +1,6 @@
 #include "importer/infer/fold_rules.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <utility>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "base/status_macros.h"
 #include "importer/edit.h"
 #include "importer/importer.h"
+#include "importer/operators/operators.h"
 #include "importer/read/check.h"
 
 namespace anemone {
@@ -19,15 +19,6 @@ namespace {
 constexpr int64_t kLargestDataDependent = int64_t{1} << 20;
 // What MayTrap() looks through.
 constexpr int64_t kMostDivisors = int64_t{1} << 20;
-
-template <size_t N>
-bool IsOneOf(const Node& node, const std::array<const char*, N>& names) {
-  return node.domain.empty() && std::find(names.begin(), names.end(), node.op_type) != names.end();
-}
-
-constexpr std::array kViews = {"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"};
-constexpr std::array kMovers = {"Expand", "Slice", "Tile", "Transpose"};
-constexpr std::array kDataDependent = {"Compress", "NonMaxSuppression", "NonZero", "Unique"};
 
 // The output's dims, which are static; an error if they cannot be counted.
 absl::StatusOr<std::vector<int64_t>> CountableDims(const Model& model, const Node& node,
@@ -92,12 +83,13 @@ absl::StatusOr<std::optional<Tensor>> FoldByRule(const Model& model, const Graph
   if (node.op_type == "ConstantOfShape") return FillOf(node, std::move(dims));
   const std::optional<Tensor>& source = graph.values[input].constant;
   if (!source.has_value() || source->type() == DataType::kString) return none;
-  if (IsOneOf(node, kViews) && *ElementCount(dims) == source->elements()) {
+  const Moves moves = OperatorOf(node).moves;
+  if (moves == Moves::kInOrder && *ElementCount(dims) == source->elements()) {
     return source->Reshaped(std::move(dims));
   }
   const bool uniform =
       source->is_fill() || (source->elements() == 1 && BitsOf(source->type()) >= 8);
-  if (IsOneOf(node, kMovers) && uniform) {
+  if (moves == Moves::kByShape && uniform) {
     return Tensor::Fill(source->type(), std::move(dims), source->bytes());
   }
   return none;
@@ -130,8 +122,7 @@ bool ComputesFromNothing(const Graph& graph, const Node& node) {
 }
 
 bool DividesIntegers(const Graph& graph, const Node& node) {
-  if (!node.domain.empty() || (node.op_type != "Div" && node.op_type != "Mod")) return false;
-  return !IsFloating(graph.values[node.inputs[1]].type);
+  return OperatorOf(node).divides_integers && !IsFloating(graph.values[node.inputs[1]].type);
 }
 
 namespace {
@@ -185,7 +176,7 @@ std::optional<int64_t> GrowthOf(const Graph& graph, const Node& node) {
     if (id == kNone) continue;
     const Value& value = graph.values[id];
     if (!value.is_static()) {
-      if (!IsOneOf(node, kDataDependent) || taken > kLargestDataDependent) return std::nullopt;
+      if (!OperatorOf(node).sized_by_data || taken > kLargestDataDependent) return std::nullopt;
       continue;
     }
     if (!ElementCount(value.dims()).ok()) return std::nullopt;

@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 #include "importer/edit.h"
+#include "importer/operators/operators.h"
 #include "onnx/defs/schema.h"
 
 namespace anemone {
@@ -28,6 +29,22 @@ absl::Status CheckAxis(const Node& node) {
   return Invalid(absl::StrCat("attribute 'axis' is ", axis, ", which no tensor has"));
 }
 
+absl::Status CheckBias(const Graph& graph, const Node& node, const Dim& filters, int64_t group) {
+  if (!HasInput(node, 2) || !filters.known()) return absl::OkStatus();
+  const Value& bias = graph.values[node.inputs[2]];
+  if (!bias.shape.has_value()) return absl::OkStatus();
+  const Shape& shape = *bias.shape;
+  const bool fits =
+      shape.size() == 1 &&
+      (!shape[0].known() || (shape[0].size % group == 0 && shape[0].size / group == filters.size));
+  if (fits) return absl::OkStatus();
+  return Invalid(absl::StrCat("bias '", bias.name, "': want one value for each of the filters, ",
+                              filters.size,
+                              group == 1 ? "" : absl::StrCat(" in each of ", group, " groups")));
+}
+
+}  // namespace
+
 // Inference takes a permutation shorter than the rank, and kernels read past its end.
 absl::Status CheckPermutation(const Graph& graph, const Node& node) {
   const std::optional<std::vector<int64_t>> perm = IntsOf(node, "perm");
@@ -42,7 +59,7 @@ absl::Status CheckPermutation(const Graph& graph, const Node& node) {
 }
 
 // ONNX's parser of equations loops for ever on a dot that is no ellipsis.
-absl::Status CheckEquation(const Node& node) {
+absl::Status CheckEquation(const Graph&, const Node& node) {
   const std::string equation = StringOr(node, "equation", "");
   const std::string terms = absl::StrReplaceAll(equation, {{"->", ","}});
   for (absl::string_view term : absl::StrSplit(terms, ',')) {
@@ -62,26 +79,12 @@ absl::Status CheckEquation(const Node& node) {
 }
 
 // Inference makes room for as many outputs as the attribute says.
-absl::Status CheckOutputCount(const Node& node) {
+absl::Status CheckOutputCount(const Graph&, const Node& node) {
   const auto count = static_cast<int64_t>(node.outputs.size());
   const int64_t said = IntOr(node, "num_outputs", count);
   if (said == count) return absl::OkStatus();
   return Invalid(
       absl::StrCat("attribute 'num_outputs' is ", said, ", but the node has ", count, " outputs"));
-}
-
-absl::Status CheckBias(const Graph& graph, const Node& node, const Dim& filters, int64_t group) {
-  if (!HasInput(node, 2) || !filters.known()) return absl::OkStatus();
-  const Value& bias = graph.values[node.inputs[2]];
-  if (!bias.shape.has_value()) return absl::OkStatus();
-  const Shape& shape = *bias.shape;
-  const bool fits =
-      shape.size() == 1 &&
-      (!shape[0].known() || (shape[0].size % group == 0 && shape[0].size / group == filters.size));
-  if (fits) return absl::OkStatus();
-  return Invalid(absl::StrCat("bias '", bias.name, "': want one value for each of the filters, ",
-                              filters.size,
-                              group == 1 ? "" : absl::StrCat(" in each of ", group, " groups")));
 }
 
 absl::Status CheckConvolution(const Graph& graph, const Node& node) {
@@ -125,23 +128,15 @@ absl::Status CheckConvolution(const Graph& graph, const Node& node) {
   return CheckBias(graph, node, transposed ? second : first, transposed ? group : 1);
 }
 
-}  // namespace
-
 absl::Status CheckBeforeInference(const Graph& graph, const Node& node) {
-  if (!node.domain.empty()) return absl::OkStatus();
-  ANEMONE_RETURN_IF_ERROR(CheckAxis(node));
-  if (node.op_type == "Transpose") return CheckPermutation(graph, node);
-  if (node.op_type == "Einsum") return CheckEquation(node);
-  if (node.op_type == "Split") return CheckOutputCount(node);
-  return absl::OkStatus();
+  if (node.domain.empty()) ANEMONE_RETURN_IF_ERROR(CheckAxis(node));
+  const Operator& op = OperatorOf(node);
+  return op.check == nullptr ? absl::OkStatus() : op.check(graph, node);
 }
 
 absl::Status CheckAfterInference(const Graph& graph, const Node& node) {
-  if (!node.domain.empty()) return absl::OkStatus();
-  if (node.op_type == "Conv" || node.op_type == "ConvTranspose") {
-    return CheckConvolution(graph, node);
-  }
-  return absl::OkStatus();
+  const Operator& op = OperatorOf(node);
+  return op.check_sizes == nullptr ? absl::OkStatus() : op.check_sizes(graph, node);
 }
 
 }  // namespace anemone

@@ -10,6 +10,7 @@
 #include "importer/edit.h"
 #include "importer/elements.h"
 #include "importer/infer/infer.h"
+#include "importer/operators/operators.h"
 #include "importer/opset/opset_lifts.h"
 #include "importer/read/check.h"
 #include "onnx/defs/schema.h"
@@ -19,84 +20,11 @@ namespace {
 
 using onnx::OpSchema;
 
-constexpr int kNewest = 1 << 20;
-
 // Nodes that a lift makes may need lifting themselves: a function's body calls functions.
 constexpr int kMostLifts = 64;
 
 // Operators that ONNX tries out: no library has them, but ONNX defines some by a function.
 constexpr absl::string_view kPreviewDomain = "ai.onnx.preview";
-
-// Sorted by operator. What is not listed changed neither form nor meaning, but for consumed_inputs.
-constexpr Lift kLifts[] = {
-    {"Add", 1, 6, LiftBroadcast},
-    {"Affine", 1, kNewest, LiftAffine},
-    {"And", 1, 6, LiftBroadcast},
-    {"BatchNormalization", 1, 13, LiftBatchNormalization},
-    {"BitShift", 28, kNewest, LiftBitShift},
-    {"Cast", 1, 5, LiftCast},
-    {"Clip", 1, 10, LiftClip},
-    {"Concat", 1, 3, LiftConcat},
-    {"Crop", 1, kNewest, LiftCrop},
-    {"DFT", 17, 19, LiftDft},
-    {"Div", 1, 6, LiftBroadcast},
-    {"Dropout", 1, 11, LiftDropout},
-    {"DynamicSlice", 1, kNewest, LiftDynamicSlice},
-    {"Equal", 1, 6, LiftBroadcast},
-    {"GRU", 1, 6, LiftRecurrent},
-    {"Gemm", 1, 6, LiftGemm},
-    {"GlobalLpPool", 1, 1, LiftLpPool},
-    {"Greater", 1, 6, LiftBroadcast},
-    {"GridSample", 16, 19, LiftGridSample},
-    {"GroupNormalization", 18, 20, LiftGroupNormalization},
-    {"Hardmax", 1, 12, LiftSoftmax},
-    {"ImageScaler", 1, kNewest, LiftImageScaler},
-    {"LSTM", 1, 6, LiftRecurrent},
-    {"Less", 1, 6, LiftBroadcast},
-    {"LogSoftmax", 1, 12, LiftSoftmax},
-    {"LpPool", 1, 1, LiftLpPool},
-    {"MeanVarianceNormalization", 1, 8, LiftMeanVarianceNormalization},
-    {"Mod", 28, kNewest, LiftMod},
-    {"Mul", 1, 6, LiftBroadcast},
-    {"Or", 1, 6, LiftBroadcast},
-    {"PRelu", 1, 6, LiftPRelu},
-    {"Pad", 1, 10, LiftPad},
-    {"ParametricSoftplus", 1, kNewest, LiftParametricSoftplus},
-    {"Pow", 1, 6, LiftBroadcast},
-    {"RNN", 1, 6, LiftRecurrent},
-    {"ReduceL1", 1, 17, LiftReduce},
-    {"ReduceL2", 1, 17, LiftReduce},
-    {"ReduceLogSum", 1, 17, LiftReduce},
-    {"ReduceLogSumExp", 1, 17, LiftReduce},
-    {"ReduceMax", 1, 17, LiftReduce},
-    {"ReduceMean", 1, 17, LiftReduce},
-    {"ReduceMin", 1, 17, LiftReduce},
-    {"ReduceProd", 1, 17, LiftReduce},
-    {"ReduceSum", 1, 12, LiftReduce},
-    {"ReduceSumSquare", 1, 17, LiftReduce},
-    {"Reshape", 1, 4, LiftReshape},
-    {"Resize", 10, 17, LiftResize},
-    {"RoiAlign", 10, 15, LiftRoiAlign},
-    {"Scale", 1, kNewest, LiftScale},
-    {"ScaledTanh", 1, kNewest, LiftScaledTanh},
-    {"Scan", 8, 8, LiftScan},
-    {"Scatter", 9, 10, LiftScatter},
-    {"Selu", 1, 5, LiftSelu},
-    {"Slice", 1, 9, LiftSlice},
-    {"Softmax", 1, 12, LiftSoftmax},
-    {"Split", 1, 17, LiftSplit},
-    {"Squeeze", 1, 12, LiftSqueeze},
-    {"Sub", 1, 6, LiftBroadcast},
-    {"ThresholdedRelu", 1, 9, LiftUnchanged},
-    {"Tile", 1, 5, LiftTile},
-    {"TopK", 1, 9, LiftTopK},
-    {"Unsqueeze", 1, 12, LiftSqueeze},
-    {"Upsample", 1, 9, LiftUpsample},
-    {"Xor", 1, 6, LiftBroadcast},
-};
-
-static_assert(std::is_sorted(std::begin(kLifts), std::end(kLifts),
-                             [](const Lift& a, const Lift& b) { return a.op_type < b.op_type; }));
 
 bool SameParameters(const std::vector<OpSchema::FormalParameter>& a,
                     const std::vector<OpSchema::FormalParameter>& b) {
@@ -224,7 +152,7 @@ absl::Status Lifter::Visit(Graph& graph, ShapeData& data, Node node, int lifts_l
   const OpSchema* own = SchemaOf("", node.op_type, node.version);
   const OpSchema* working = SchemaOf("", node.op_type, kWorkingOpset);
   const LiftFunction lift = FindLift(node);
-  if (own == nullptr && lift == nullptr) return Append(graph, data, std::move(node));
+  if (own == nullptr) return Append(graph, data, std::move(node));
   if (lift == nullptr && (own == working || own->since_version() < kWorkingOpset)) {
     RemoveAttribute(node, "consumed_inputs");
     node.version = kWorkingOpset;
@@ -245,7 +173,7 @@ absl::Status Lifter::Visit(Graph& graph, ShapeData& data, Node node, int lifts_l
     ANEMONE_ASSIGN_OR_RETURN(const bool expanded, InlineDefinition(context));
     if (expanded) return Replace(graph, data, context, lifts_left);
   }
-  if (own != nullptr && node.version > kWorkingOpset) {
+  if (node.version > kWorkingOpset) {
     node.version = OldestVersion(graph, node, *own);
   }
   graph.nodes.push_back(std::move(node));
@@ -313,11 +241,8 @@ void ShareKeptVersion(Graph& graph, int version) {
 }  // namespace
 
 LiftFunction FindLift(const Node& node) {
-  const auto* lift = std::lower_bound(
-      std::begin(kLifts), std::end(kLifts), node.op_type,
-      [](const Lift& row, const std::string& op_type) { return row.op_type < op_type; });
-  if (lift == std::end(kLifts) || lift->op_type != node.op_type) return nullptr;
-  return lift->from <= node.version && node.version <= lift->up_to ? lift->lift : nullptr;
+  const Lift& lift = OperatorOf(node).lift;
+  return lift.from <= node.version && node.version <= lift.up_to ? lift.lift : nullptr;
 }
 
 ValueId LiftContext::input(size_t index) const { return InputOr(node_, index); }

@@ -80,18 +80,9 @@ class LiftContext {
   std::vector<Node> emitted_;
 };
 
+// The lift for a node of ONNX's own domain, or nullptr (importer/operators/operators.h). A node
+// that has one is known, even if ONNX has deprecated it.
 using LiftFunction = absl::Status (*)(LiftContext&);
-
-// Nodes of `op_type` whose version is in [from, up_to] are lifted by `lift`.
-struct Lift {
-  absl::string_view op_type;
-  int from;
-  int up_to;
-  LiftFunction lift;
-};
-
-// The lift for a node of ONNX's own domain, or nullptr. A node that has one is known, even if ONNX
-// has no schema for it (any more): see opset_experiments.cc.
 LiftFunction FindLift(const Node& node);
 
 // opset_inputs.cc: attributes that became inputs.
@@ -132,17 +123,6 @@ absl::Status LiftGroupNormalization(LiftContext& c);  // 20: scale for each grou
 // opset_resize.cc
 absl::Status LiftUpsample(LiftContext& c);  // 9: now Resize
 absl::Status LiftResize(LiftContext& c);    // 10: one way of resizing only; 12: a mode since gone
-
-// opset_experiments.cc: operators that never were in an opset, or not yet.
-absl::Status LiftAffine(LiftContext& c);
-absl::Status LiftCrop(LiftContext& c);
-absl::Status LiftDynamicSlice(LiftContext& c);
-absl::Status LiftImageScaler(LiftContext& c);
-absl::Status LiftMeanVarianceNormalization(LiftContext& c);  // 8
-absl::Status LiftParametricSoftplus(LiftContext& c);
-absl::Status LiftScale(LiftContext& c);
-absl::Status LiftScaledTanh(LiftContext& c);
-absl::Status LiftUnchanged(LiftContext& c);  // ThresholdedRelu, 9
 
 // opset_scan.cc
 absl::Status LiftScan(LiftContext& c);  // 8: had a batch axis

@@ -63,6 +63,9 @@ class Prover {
         flows_(bucket_.values.size()) {}
 
   absl::StatusOr<PaddingProof> Run() {
+    if (bucket_.outputs.size() != exact_.outputs.size()) {
+      return Unprovable("the model", "has other outputs at another size");
+    }
     ANEMONE_RETURN_IF_ERROR(TakeInputs());
     if (bucket_.nodes.size() != exact_.nodes.size()) {
       return Unprovable("the model", "has other nodes at another size");
@@ -246,11 +249,11 @@ absl::StatusOr<PaddingProof> Prover::Finish() {
 
 }  // namespace
 
-absl::StatusOr<PaddingProof> ProvePadding(const Model& bucket, const Model& exact) {
-  if (bucket.graph.outputs.size() != exact.graph.outputs.size()) {
-    return Unprovable("the model", "has other outputs at another size");
-  }
-  return Prover(bucket, exact).Run();
+// Every status of the prover and of the rules is a refusal.
+PaddingVerdict ProvePadding(const Model& bucket, const Model& exact) {
+  absl::StatusOr<PaddingProof> proof = Prover(bucket, exact).Run();
+  if (proof.ok()) return {*std::move(proof), ""};
+  return {std::nullopt, std::string(proof.status().message())};
 }
 
 }  // namespace anemone

@@ -2,16 +2,16 @@
 // inputs padded with zeros at the end and with outputs cropped, what the model made for the exact
 // size gives.
 //
-//   ANEMONE_ASSIGN_OR_RETURN(PaddingProof proof, ProvePadding(at_64, at_50));
-//   // run at_64 on padded inputs, crop each output by proof.outputs, or:
-//   // kFailedPrecondition: node '/pool' (ReduceMean, /#17): its mean over the padded axis ...
+//   const PaddingVerdict verdict = ProvePadding(at_64, at_50);
+//   if (verdict.proof)   // run at_64 on padded inputs, crop each output by verdict.proof->outputs
+//   else                 // verdict.refusal: "node '/pool' (ReduceMean, /#17): it joins all ..."
 //
 // Both models come from one file, folded and without rewrites (ImportOptions::stop_after = 0), so
 // they are the same nodes in the same order, and all that depends on the size is a constant or a
 // shape. The proof walks the two side by side. Of each value it knows which positions of which axes
 // are padding and, of those, in what range they lie; the claim that is carried from node to node
 // is: "the positions that are no padding hold what the exact model computes". A node that would
-// break it, or that the rules (importer/padding/padding_rules.cc) do not know, ends the proof.
+// break it, or whose row (importer/operators/operators.h) has no rule, ends the proof.
 //
 // What is taken for granted: a position of zeros is an input like any other, so that what the model
 // computes of it is finite, except where a rule sees that it may not be (a division by what may be
@@ -21,10 +21,11 @@
 #define ANEMONE_IMPORTER_PADDING_PADDING_H_
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <tuple>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "importer/graph.h"
 
 namespace anemone {
@@ -53,8 +54,12 @@ struct PaddingProof {
   std::vector<MaskCondition> masks;   // sorted
 };
 
-// Errors: kFailedPrecondition names the first node that lets padding into the result, and how.
-absl::StatusOr<PaddingProof> ProvePadding(const Model& bucket, const Model& exact);
+struct PaddingVerdict {
+  std::optional<PaddingProof> proof;
+  std::string
+      refusal;  // without a proof: the first node that lets padding into the result, and how
+};
+PaddingVerdict ProvePadding(const Model& bucket, const Model& exact);
 
 }  // namespace anemone
 

@@ -34,11 +34,12 @@ class StretchJoin {
       everywhere.push_back(s != nullptr ? s->padding.everywhere : inputs_[i].all());
     }
     Padding made;
-    if (op_.bounds) {
+    if (op_.bounds != nullptr) {
       made.beside = op_.bounds(beside);
       made.everywhere = op_.bounds(everywhere);
     }
-    if (op_.wild && stretches_[op_.guarded] != nullptr && op_.wild(everywhere)) wild = true;
+    if (op_.wild != nullptr && stretches_[op_.guarded] != nullptr && op_.wild(everywhere))
+      wild = true;
     made.repeats = All([](const Flow&, const Padding& p) { return p.repeats; });
     made.uniform = All([](const Flow&, const Padding& p) { return p.uniform; });
     const bool chooses = op_.mask == Elementwise::kChoice;
@@ -178,7 +179,7 @@ absl::StatusOr<Flow> Apply(const Elementwise& op, absl::Span<const Flow> inputs)
       return absl::FailedPreconditionError("its inputs have the padding at different places");
     }
   }
-  if (op.bounds) made.used = op.bounds(used);
+  if (op.bounds != nullptr) made.used = op.bounds(used);
   made.holes = holes && op.holes == Elementwise::kHolesStay;
   made.wild |= holes && op.holes == Elementwise::kHolesSpoil;
   for (size_t axis = 0; axis < rank; ++axis) {

@@ -4,7 +4,6 @@
 #define ANEMONE_IMPORTER_PADDING_PADDING_FLOW_H_
 
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <set>
 #include <vector>
@@ -73,10 +72,10 @@ bool IsMasked(const Padding& padding);
 
 // How an operator computes each element from the elements at the same place.
 struct Elementwise {
-  std::function<Bounds(absl::Span<const Bounds>)> bounds;  // null: nothing is known
+  Bounds (*bounds)(absl::Span<const Bounds>) = nullptr;  // null: nothing is known
   // Whether a result may be no number though the inputs are numbers in these bounds. Null: no.
   // Asked where input `guarded` is padding: elsewhere the exact model computes the same.
-  std::function<bool(absl::Span<const Bounds>)> wild;
+  bool (*wild)(absl::Span<const Bounds>) = nullptr;
   size_t guarded = 0;
   enum { kHolesStay, kHolesEnd, kHolesSpoil } holes = kHolesSpoil;
   enum { kNoMask, kSum, kChoice } mask = kNoMask;  // how a mask among the inputs comes through

@@ -1,12 +1,11 @@
-#include "importer/padding/padding_moves.h"
-
+// Rules of the operators that move elements.
 #include <algorithm>
-#include <map>
-#include <string>
 #include <utility>
 
 #include "base/status_macros.h"
 #include "importer/edit.h"
+#include "importer/padding/padding_bounds.h"
+#include "importer/padding/padding_rules.h"
 
 namespace anemone {
 namespace {
@@ -35,36 +34,6 @@ absl::StatusOr<FlowAxis> TakeAxis(FlowAxis& left, int64_t full, int64_t used) {
   return axis;
 }
 
-// Reshape and its kin: the same elements in the same order.
-Flows CarryReshape(const PaddingStep& step) {
-  ANEMONE_ASSIGN_OR_RETURN(Flow flow, step.flow(0));
-  const PaddingStep::Sizes out = step.OutputSizes(0);
-  FlowAxis left;
-  for (FlowAxis& axis : flow.axes) {
-    for (FlowStretch& s : axis) Append(left, std::move(s));
-  }
-  flow.axes.clear();
-  for (size_t a = 0; a < out.full.size(); ++a) {
-    ANEMONE_ASSIGN_OR_RETURN(flow.axes.emplace_back(), TakeAxis(left, out.full[a], out.used[a]));
-  }
-  return One(std::move(flow));
-}
-
-Flows CarryTranspose(const PaddingStep& step) {
-  ANEMONE_ASSIGN_OR_RETURN(Flow flow, step.flow(0));
-  const size_t rank = flow.axes.size();
-  std::vector<int64_t> order;
-  for (size_t a = rank; a-- > 0;) order.push_back(static_cast<int64_t>(a));
-  order = IntsOf(step.bucket, "perm").value_or(order);
-  std::vector<FlowAxis> axes;
-  for (int64_t axis : order) {
-    ANEMONE_ASSIGN_OR_RETURN(const size_t from, AxisOf(flow, axis));
-    axes.push_back(flow.axes[from]);
-  }
-  flow.axes = std::move(axes);
-  return One(std::move(flow));
-}
-
 // A new axis that holds the same everywhere.
 FlowAxis RepeatedAxis(const Flow& flow, int64_t full, int64_t used) {
   FlowAxis axis;
@@ -76,28 +45,6 @@ FlowAxis RepeatedAxis(const Flow& flow, int64_t full, int64_t used) {
                  .even = true,
                  .uniform = true}});
   return axis;
-}
-
-// Expand and Tile: an axis of 1 grows, the others stay.
-Flows CarryGrowth(const PaddingStep& step) {
-  ANEMONE_ASSIGN_OR_RETURN(Flow flow, step.flow(0));
-  const PaddingStep::Sizes out = step.OutputSizes(0);
-  const size_t rank = out.full.size();
-  if (rank < flow.axes.size()) return Mixes("loses axes");
-  const Flow source = flow;
-  flow.axes.insert(flow.axes.begin(), rank - flow.axes.size(), FlowAxis());
-  for (size_t a = 0; a < rank; ++a) {
-    FlowAxis& axis = flow.axes[a];
-    if (FullOf(axis) == out.full[a]) continue;
-    if (axis.empty()) {
-      axis = RepeatedAxis(source, out.full[a], out.used[a]);
-    } else if (!IsPadded(axis) && out.full[a] == out.used[a]) {
-      axis = PlainAxis(out.full[a]);
-    } else {
-      return Mixes("repeats the padded axis");
-    }
-  }
-  return One(std::move(flow));
 }
 
 // Where a slice begins on an axis of `size`.
@@ -135,6 +82,83 @@ absl::Status SliceAxis(Flow& flow, size_t a, int64_t start, int64_t stride,
   return absl::OkStatus();
 }
 
+// Positions along `axis` of the data that the indices name, in the place of that axis.
+Flow Gathered(Flow data, size_t axis, const Flow& indices) {
+  const Bounds beside = data.used;
+  const Bounds everywhere = data.all();
+  std::vector<FlowAxis> axes(data.axes.begin(),
+                             data.axes.begin() + static_cast<std::ptrdiff_t>(axis));
+  for (FlowAxis own : indices.axes) {
+    for (FlowStretch& s : own) {
+      s.padding = {.beside = beside,
+                   .everywhere = everywhere,
+                   .repeats = s.padding.repeats,
+                   .even = s.padding.repeats};
+    }
+    axes.push_back(std::move(own));
+  }
+  axes.insert(axes.end(), data.axes.begin() + static_cast<std::ptrdiff_t>(axis) + 1,
+              data.axes.end());
+  data.axes = std::move(axes);
+  data.wild |= indices.wild;
+  data.inputs.insert(indices.inputs.begin(), indices.inputs.end());
+  return data;
+}
+
+}  // namespace
+
+// Reshape and its kin: the same elements in the same order.
+Flows CarryReshape(const PaddingStep& step) {
+  ANEMONE_ASSIGN_OR_RETURN(Flow flow, step.flow(0));
+  const PaddingStep::Sizes out = step.OutputSizes(0);
+  FlowAxis left;
+  for (FlowAxis& axis : flow.axes) {
+    for (FlowStretch& s : axis) Append(left, std::move(s));
+  }
+  flow.axes.clear();
+  for (size_t a = 0; a < out.full.size(); ++a) {
+    ANEMONE_ASSIGN_OR_RETURN(flow.axes.emplace_back(), TakeAxis(left, out.full[a], out.used[a]));
+  }
+  return One(std::move(flow));
+}
+
+Flows CarryTranspose(const PaddingStep& step) {
+  ANEMONE_ASSIGN_OR_RETURN(Flow flow, step.flow(0));
+  const size_t rank = flow.axes.size();
+  std::vector<int64_t> order;
+  for (size_t a = rank; a-- > 0;) order.push_back(static_cast<int64_t>(a));
+  order = IntsOf(step.bucket, "perm").value_or(order);
+  std::vector<FlowAxis> axes;
+  for (int64_t axis : order) {
+    ANEMONE_ASSIGN_OR_RETURN(const size_t from, AxisOf(flow, axis));
+    axes.push_back(flow.axes[from]);
+  }
+  flow.axes = std::move(axes);
+  return One(std::move(flow));
+}
+
+// Expand and Tile: an axis of 1 grows, the others stay.
+Flows CarryGrowth(const PaddingStep& step) {
+  ANEMONE_ASSIGN_OR_RETURN(Flow flow, step.flow(0));
+  const PaddingStep::Sizes out = step.OutputSizes(0);
+  const size_t rank = out.full.size();
+  if (rank < flow.axes.size()) return Mixes("loses axes");
+  const Flow source = flow;
+  flow.axes.insert(flow.axes.begin(), rank - flow.axes.size(), FlowAxis());
+  for (size_t a = 0; a < rank; ++a) {
+    FlowAxis& axis = flow.axes[a];
+    if (FullOf(axis) == out.full[a]) continue;
+    if (axis.empty()) {
+      axis = RepeatedAxis(source, out.full[a], out.used[a]);
+    } else if (!IsPadded(axis) && out.full[a] == out.used[a]) {
+      axis = PlainAxis(out.full[a]);
+    } else {
+      return Mixes("repeats the padded axis");
+    }
+  }
+  return One(std::move(flow));
+}
+
 Flows CarrySlice(const PaddingStep& step) {
   ANEMONE_ASSIGN_OR_RETURN(Flow flow, step.flow(0));
   const PaddingStep::Sizes in = step.InputSizes(0);
@@ -168,13 +192,6 @@ Flows CarrySplit(const PaddingStep& step) {
   return made;
 }
 
-// Anything of one input or of another.
-Bounds HullOfAll(absl::Span<const Bounds> x) {
-  Bounds made = x[0];
-  for (const Bounds& next : x) made = Hull(made, next);
-  return made;
-}
-
 Flows CarryConcat(const PaddingStep& step) {
   std::vector<Flow> inputs;
   FlowStretch whole = {0, 0, {}};
@@ -193,34 +210,11 @@ Flows CarryConcat(const PaddingStep& step) {
     own.clear();
     inputs.push_back(std::move(flow));
   }
-  const Elementwise either = {.bounds = HullOfAll, .holes = Elementwise::kHolesStay};
+  const Elementwise either = {.bounds = bounds::AnyInput, .holes = Elementwise::kHolesStay};
   ANEMONE_ASSIGN_OR_RETURN(Flow made, Apply(either, inputs));
   whole.padding.repeats = whole.padding.even = whole.padding.uniform = false;
   Append(made.axes[axis], std::move(whole));
   return One(std::move(made));
-}
-
-// Positions along `axis` of the data that the indices name, in the place of that axis.
-Flow Gathered(Flow data, size_t axis, const Flow& indices) {
-  const Bounds beside = data.used;
-  const Bounds everywhere = data.all();
-  std::vector<FlowAxis> axes(data.axes.begin(),
-                             data.axes.begin() + static_cast<std::ptrdiff_t>(axis));
-  for (FlowAxis own : indices.axes) {
-    for (FlowStretch& s : own) {
-      s.padding = {.beside = beside,
-                   .everywhere = everywhere,
-                   .repeats = s.padding.repeats,
-                   .even = s.padding.repeats};
-    }
-    axes.push_back(std::move(own));
-  }
-  axes.insert(axes.end(), data.axes.begin() + static_cast<std::ptrdiff_t>(axis) + 1,
-              data.axes.end());
-  data.axes = std::move(axes);
-  data.wild |= indices.wild;
-  data.inputs.insert(indices.inputs.begin(), indices.inputs.end());
-  return data;
 }
 
 Flows CarryGather(const PaddingStep& step) {
@@ -272,19 +266,6 @@ Flows CarryPad(const PaddingStep& step) {
   ANEMONE_ASSIGN_OR_RETURN(Flow made, Apply(any, {std::move(flow)}));
   made.holes = true;
   return One(std::move(made));
-}
-
-}  // namespace
-
-PaddingRule FindMove(absl::string_view op_type) {
-  static const auto& table = *new std::map<std::string, PaddingRule, std::less<>>{
-      {"Reshape", CarryReshape},   {"Flatten", CarryReshape},     {"Squeeze", CarryReshape},
-      {"Unsqueeze", CarryReshape}, {"Transpose", CarryTranspose}, {"Expand", CarryGrowth},
-      {"Tile", CarryGrowth},       {"Slice", CarrySlice},         {"Split", CarrySplit},
-      {"Concat", CarryConcat},     {"Gather", CarryGather},       {"Pad", CarryPad},
-  };
-  const auto found = table.find(op_type);
-  return found == table.end() ? nullptr : found->second;
 }
 
 }  // namespace anemone

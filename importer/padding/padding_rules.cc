@@ -1,15 +1,13 @@
 #include "importer/padding/padding_rules.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
-#include <string>
 #include <utility>
 
 #include "base/status_macros.h"
 #include "importer/edit.h"
-#include "importer/padding/padding_elementwise.h"
-#include "importer/padding/padding_moves.h"
+#include "importer/operators/operators.h"
+#include "importer/padding/padding_bounds.h"
 
 namespace anemone {
 namespace {
@@ -37,18 +35,13 @@ bool HoldsZeros(const FlowAxis& axis) {
                      [](const FlowStretch& s) { return !s.padded() || s.padding.beside.is(0); });
 }
 
-Flows CarryElementwise(const PaddingStep& step) {
-  const Node& node = step.bucket;
-  const Elementwise* op = FindElementwise(node.op_type);
+// Each element is computed from the elements at the same place.
+Flows CarryElementwise(const PaddingStep& step, const Elementwise& op) {
   std::vector<Flow> inputs;
-  for (size_t i = 0; i < node.inputs.size(); ++i) {
+  for (size_t i = 0; i < step.bucket.inputs.size(); ++i) {
     ANEMONE_ASSIGN_OR_RETURN(inputs.emplace_back(), step.flow(i));
   }
-  ANEMONE_ASSIGN_OR_RETURN(Flow made, Apply(*op, inputs));
-  if (node.op_type == "Mul" && node.inputs[0] == node.inputs[1]) {  // a square
-    ANEMONE_ASSIGN_OR_RETURN(made,
-                             Apply(*FindElementwise("Pow"), {inputs[0], Flow{.used = {2, 2}}}));
-  }
+  ANEMONE_ASSIGN_OR_RETURN(Flow made, Apply(op, inputs));
   return One(std::move(made));
 }
 
@@ -56,38 +49,6 @@ Flows CarryUnary(const PaddingStep& step, const Elementwise& op) {
   ANEMONE_ASSIGN_OR_RETURN(Flow input, step.flow(0));
   ANEMONE_ASSIGN_OR_RETURN(Flow made, Apply(op, {std::move(input)}));
   return One(std::move(made));
-}
-
-Flows CarryCast(const PaddingStep& step) {
-  const DataType to = step.bucket_graph.values[step.bucket.outputs[0]].type;
-  return CarryUnary(step, {.bounds = [to](auto x) { return BoundsOfCast(to, x[0]); },
-                           .holes = Elementwise::kHolesStay,
-                           .mask = Elementwise::kSum});
-}
-
-Flows CarryClip(const PaddingStep& step) {
-  Bounds limits;
-  if (HasInput(step.bucket, 1)) {
-    ANEMONE_ASSIGN_OR_RETURN(const Flow low, step.flow(1));
-    if (low.padded()) return Mixes("has limits that are padded");
-    limits.low = low.used.low;
-  }
-  if (HasInput(step.bucket, 2)) {
-    ANEMONE_ASSIGN_OR_RETURN(const Flow high, step.flow(2));
-    if (high.padded()) return Mixes("has limits that are padded");
-    limits.high = high.used.high;
-  }
-  const auto clip = [limits](auto x) {
-    return Bounds{std::clamp(x[0].low, limits.low, std::max(limits.low, limits.high)),
-                  std::max(limits.low, std::min(x[0].high, limits.high))};
-  };
-  return CarryUnary(step, {.bounds = clip, .holes = Elementwise::kHolesStay});
-}
-
-// Q and DQ by constants along an axis, or by one for all.
-Flows CarryByConstants(const PaddingStep& step) {
-  ANEMONE_RETURN_IF_ERROR(NoneIsPadded(step, 1, "has a scale that is padded"));
-  return CarryUnary(step, {});
 }
 
 // Matrices of the two operands, whose axes are (..., M, K) and (..., K, N).
@@ -118,6 +79,142 @@ absl::StatusOr<Flow> Multiply(Flow a, Flow b) {
     for (FlowStretch& s : axis) s.padding.repeats = s.padding.uniform = false;
   }
   return made;
+}
+
+// The axes of a reduction, by an input or an attribute; empty: none is given.
+absl::StatusOr<std::vector<size_t>> ReducedAxes(const PaddingStep& step, const Flow& flow) {
+  std::optional<std::vector<int64_t>> given = IntsOf(step.bucket, "axes");
+  if (HasInput(step.bucket, 1)) {
+    given = SameInts(step, 1);
+    if (!given) return Mixes("has axes that are known only at run time");
+  }
+  std::vector<size_t> axes;
+  for (int64_t axis : given.value_or(std::vector<int64_t>())) {
+    ANEMONE_ASSIGN_OR_RETURN(axes.emplace_back(), AxisOf(flow, axis));
+  }
+  if (!axes.empty() || IntOr(step.bucket, "noop_with_empty_axes", 0) != 0) return axes;
+  for (size_t a = 0; a < flow.axes.size(); ++a) axes.push_back(a);
+  return axes;
+}
+
+Flows CarryReduction(const PaddingStep& step, const Reduction& row) {
+  ANEMONE_ASSIGN_OR_RETURN(Flow flow, step.flow(0));
+  ANEMONE_ASSIGN_OR_RETURN(const std::vector<size_t> axes, ReducedAxes(step, flow));
+  bool joins = false;
+  for (size_t axis : axes) {
+    if (!IsPadded(flow.axes[axis])) continue;
+    joins = true;
+    if (!row.takes_zeros) return Mixes("joins all positions of the padded axis");
+    if (!HoldsZeros(flow.axes[axis]) || flow.wild || flow.holes) {
+      return Mixes("joins all positions of the padded axis, which are not known to be 0 there");
+    }
+  }
+  if (joins) LookEverywhere(flow);
+  const Elementwise op = {.bounds = row.bounds};
+  ANEMONE_ASSIGN_OR_RETURN(Flow made, Apply(op, {std::move(flow)}));
+  std::vector<bool> gone(made.axes.size());
+  for (size_t axis : axes) {
+    made.axes[axis].clear();
+    gone[axis] = IntOr(step.bucket, "keepdims", 1) == 0;
+  }
+  for (FlowAxis& axis : made.axes) {
+    for (FlowStretch& s : axis) s.padding.repeats = s.padding.uniform = false;
+  }
+  for (size_t a = made.axes.size(); a-- > 0;) {
+    if (gone[a]) made.axes.erase(made.axes.begin() + static_cast<std::ptrdiff_t>(a));
+  }
+  return One(std::move(made));
+}
+
+// Outputs whose padding is that of the first input, where the sizes are not those of the axes that
+// the operator works on: there no padding may be. `first` to `end` are these axes.
+Flows CarryBeside(const PaddingStep& step, const Flow& input, size_t first, size_t end) {
+  for (size_t a = first; a < end; ++a) {
+    if (IsPadded(input.axes[a])) return Mixes("works along the padded axis");
+  }
+  std::vector<Flow> made(step.bucket.outputs.size());
+  for (size_t i = 0; i < made.size(); ++i) {
+    if (step.bucket.outputs[i] == kNone) continue;
+    const std::vector<int64_t> sizes = step.OutputSizes(i).full;
+    const bool keeps = sizes.size() == input.axes.size();
+    Flow& flow = made[i];
+    flow.wild = input.wild || input.holes;
+    flow.inputs = input.inputs;
+    for (size_t a = 0; a < input.axes.size(); ++a) {
+      const bool works = a >= first && a < end;
+      if (works && !keeps) continue;
+      flow.axes.push_back(works ? PlainAxis(sizes[a]) : input.axes[a]);
+    }
+    Forget(flow);
+  }
+  return made;
+}
+
+absl::Status RestIsPlain(const PaddingStep& step) {
+  return NoneIsPadded(step, 1, "has padding in other inputs than the first");
+}
+
+// One axis is worked on: `fallback`, if the node names none.
+Flows CarryAlong(const PaddingStep& step, int64_t fallback) {
+  ANEMONE_ASSIGN_OR_RETURN(const Flow flow, step.flow(0));
+  ANEMONE_RETURN_IF_ERROR(RestIsPlain(step));
+  ANEMONE_ASSIGN_OR_RETURN(const size_t axis, AxisOf(flow, IntOr(step.bucket, "axis", fallback)));
+  return CarryBeside(step, flow, axis, axis + 1);
+}
+
+// An operator that no rule knows: right as long as nothing of it depends on the size.
+Flows CarryUnpadded(const PaddingStep& step) {
+  if (!BodiesOf(step.bucket).empty()) return Mixes("runs nodes of its own, which nobody followed");
+  ANEMONE_RETURN_IF_ERROR(NoneIsPadded(step, 0, "is not known to keep positions apart"));
+  std::vector<Flow> made(step.bucket.outputs.size());
+  for (size_t i = 0; i < made.size(); ++i) {
+    if (step.bucket.outputs[i] == kNone) continue;
+    for (int64_t size : step.OutputSizes(i).full) made[i].axes.push_back(PlainAxis(size));
+  }
+  return made;
+}
+
+}  // namespace
+
+Flows CarryProduct(const PaddingStep& step) {
+  if (step.bucket.inputs[0] == step.bucket.inputs[1]) {
+    return CarryUnary(step, {.bounds = bounds::NotNegative});
+  }
+  return CarryElementwise(step, *OperatorOf(step.bucket).elementwise);
+}
+
+Flows CarryCast(const PaddingStep& step) {
+  const DataType to = step.bucket_graph.values[step.bucket.outputs[0]].type;
+  Elementwise cast = {.bounds = bounds::Rising<std::trunc>,
+                      .holes = Elementwise::kHolesStay,
+                      .mask = Elementwise::kSum};
+  if (to == DataType::kBool) cast.bounds = bounds::NotZero;
+  if (IsFloating(to)) cast.bounds = bounds::First;
+  return CarryUnary(step, cast);
+}
+
+Flows CarryClip(const PaddingStep& step) {
+  Flow limits;
+  if (HasInput(step.bucket, 1)) {
+    ANEMONE_ASSIGN_OR_RETURN(const Flow low, step.flow(1));
+    if (low.padded()) return Mixes("has limits that are padded");
+    limits.used.low = low.used.low;
+  }
+  if (HasInput(step.bucket, 2)) {
+    ANEMONE_ASSIGN_OR_RETURN(const Flow high, step.flow(2));
+    if (high.padded()) return Mixes("has limits that are padded");
+    limits.used.high = high.used.high;
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Flow input, step.flow(0));
+  const Elementwise clip = {.bounds = bounds::Clipped, .holes = Elementwise::kHolesStay};
+  ANEMONE_ASSIGN_OR_RETURN(Flow made, Apply(clip, {std::move(input), std::move(limits)}));
+  return One(std::move(made));
+}
+
+// Q and DQ by constants along an axis, or by one for all.
+Flows CarryByConstants(const PaddingStep& step) {
+  ANEMONE_RETURN_IF_ERROR(NoneIsPadded(step, 1, "has a scale that is padded"));
+  return CarryUnary(step, {});
 }
 
 Flows CarryMatMul(const PaddingStep& step) {
@@ -173,105 +270,6 @@ Flows CarrySoftmax(const PaddingStep& step) {
   return One(std::move(flow));
 }
 
-// Reductions: whether zeros add nothing, and in what bounds the result is.
-struct ReductionRow {
-  bool takes_zeros;
-  Bounds (*bounds)(Bounds);
-};
-
-Bounds SumBounds(Bounds x) {
-  return {x.low >= 0 ? 0 : Bounds().low, x.high <= 0 ? 0 : Bounds().high};
-}
-Bounds SameBounds(Bounds x) { return x; }
-Bounds NotNegative(Bounds) { return {0, Bounds().high}; }
-Bounds Unknown(Bounds) { return {}; }
-
-const ReductionRow* FindReduction(absl::string_view op_type) {
-  static const auto& table = *new std::map<std::string, ReductionRow, std::less<>>{
-      {"ReduceSum", {true, SumBounds}},      {"ReduceSumSquare", {true, NotNegative}},
-      {"ReduceL1", {true, NotNegative}},     {"ReduceL2", {true, NotNegative}},
-      {"ReduceMean", {false, SameBounds}},   {"ReduceMax", {false, SameBounds}},
-      {"ReduceMin", {false, SameBounds}},    {"ReduceProd", {false, Unknown}},
-      {"ReduceLogSumExp", {false, Unknown}},
-  };
-  const auto found = table.find(op_type);
-  return found == table.end() ? nullptr : &found->second;
-}
-
-// The axes of a reduction, by an input or an attribute; empty: none is given.
-absl::StatusOr<std::vector<size_t>> ReducedAxes(const PaddingStep& step, const Flow& flow) {
-  std::optional<std::vector<int64_t>> given = IntsOf(step.bucket, "axes");
-  if (HasInput(step.bucket, 1)) {
-    given = SameInts(step, 1);
-    if (!given) return Mixes("has axes that are known only at run time");
-  }
-  std::vector<size_t> axes;
-  for (int64_t axis : given.value_or(std::vector<int64_t>())) {
-    ANEMONE_ASSIGN_OR_RETURN(axes.emplace_back(), AxisOf(flow, axis));
-  }
-  if (!axes.empty() || IntOr(step.bucket, "noop_with_empty_axes", 0) != 0) return axes;
-  for (size_t a = 0; a < flow.axes.size(); ++a) axes.push_back(a);
-  return axes;
-}
-
-Flows CarryReduction(const PaddingStep& step) {
-  const ReductionRow& row = *FindReduction(step.bucket.op_type);
-  ANEMONE_ASSIGN_OR_RETURN(Flow flow, step.flow(0));
-  ANEMONE_ASSIGN_OR_RETURN(const std::vector<size_t> axes, ReducedAxes(step, flow));
-  bool joins = false;
-  for (size_t axis : axes) {
-    if (!IsPadded(flow.axes[axis])) continue;
-    joins = true;
-    if (!row.takes_zeros) return Mixes("joins all positions of the padded axis");
-    if (!HoldsZeros(flow.axes[axis]) || flow.wild || flow.holes) {
-      return Mixes("joins all positions of the padded axis, which are not known to be 0 there");
-    }
-  }
-  if (joins) LookEverywhere(flow);
-  const Elementwise op = {.bounds = [&](auto x) { return row.bounds(x[0]); }};
-  ANEMONE_ASSIGN_OR_RETURN(Flow made, Apply(op, {std::move(flow)}));
-  std::vector<bool> gone(made.axes.size());
-  for (size_t axis : axes) {
-    made.axes[axis].clear();
-    gone[axis] = IntOr(step.bucket, "keepdims", 1) == 0;
-  }
-  for (FlowAxis& axis : made.axes) {
-    for (FlowStretch& s : axis) s.padding.repeats = s.padding.uniform = false;
-  }
-  for (size_t a = made.axes.size(); a-- > 0;) {
-    if (gone[a]) made.axes.erase(made.axes.begin() + static_cast<std::ptrdiff_t>(a));
-  }
-  return One(std::move(made));
-}
-
-// Outputs whose padding is that of the first input, where the sizes are not those of the axes that
-// the operator works on: there no padding may be. `first` to `end` are these axes.
-Flows CarryBeside(const PaddingStep& step, const Flow& input, size_t first, size_t end) {
-  for (size_t a = first; a < end; ++a) {
-    if (IsPadded(input.axes[a])) return Mixes("works along the padded axis");
-  }
-  std::vector<Flow> made(step.bucket.outputs.size());
-  for (size_t i = 0; i < made.size(); ++i) {
-    if (step.bucket.outputs[i] == kNone) continue;
-    const std::vector<int64_t> sizes = step.OutputSizes(i).full;
-    const bool keeps = sizes.size() == input.axes.size();
-    Flow& flow = made[i];
-    flow.wild = input.wild || input.holes;
-    flow.inputs = input.inputs;
-    for (size_t a = 0; a < input.axes.size(); ++a) {
-      const bool works = a >= first && a < end;
-      if (works && !keeps) continue;
-      flow.axes.push_back(works ? PlainAxis(sizes[a]) : input.axes[a]);
-    }
-    Forget(flow);
-  }
-  return made;
-}
-
-absl::Status RestIsPlain(const PaddingStep& step) {
-  return NoneIsPadded(step, 1, "has padding in other inputs than the first");
-}
-
 // Normalization of the last axes.
 Flows CarryTrailing(const PaddingStep& step) {
   ANEMONE_ASSIGN_OR_RETURN(const Flow flow, step.flow(0));
@@ -280,15 +278,9 @@ Flows CarryTrailing(const PaddingStep& step) {
   return CarryBeside(step, flow, axis, flow.axes.size());
 }
 
-// One axis is worked on.
-Flows CarryAlong(const PaddingStep& step) {
-  ANEMONE_ASSIGN_OR_RETURN(const Flow flow, step.flow(0));
-  ANEMONE_RETURN_IF_ERROR(RestIsPlain(step));
-  const bool from_front = step.bucket.op_type == "ArgMax" || step.bucket.op_type == "ArgMin";
-  ANEMONE_ASSIGN_OR_RETURN(const size_t axis,
-                           AxisOf(flow, IntOr(step.bucket, "axis", from_front ? 0 : -1)));
-  return CarryBeside(step, flow, axis, axis + 1);
-}
+Flows CarryAlongFirst(const PaddingStep& step) { return CarryAlong(step, 0); }
+
+Flows CarryAlongLast(const PaddingStep& step) { return CarryAlong(step, -1); }
 
 // All axes but the first, the batch, are worked on.
 Flows CarryBatch(const PaddingStep& step) {
@@ -316,18 +308,6 @@ Flows CarryCumSum(const PaddingStep& step) {
   return One(std::move(made));
 }
 
-// An operator that no rule knows: right as long as nothing of it depends on the size.
-Flows CarryUnpadded(const PaddingStep& step) {
-  if (!BodiesOf(step.bucket).empty()) return Mixes("runs nodes of its own, which nobody followed");
-  ANEMONE_RETURN_IF_ERROR(NoneIsPadded(step, 0, "is not known to keep positions apart"));
-  std::vector<Flow> made(step.bucket.outputs.size());
-  for (size_t i = 0; i < made.size(); ++i) {
-    if (step.bucket.outputs[i] == kNone) continue;
-    for (int64_t size : step.OutputSizes(i).full) made[i].axes.push_back(PlainAxis(size));
-  }
-  return made;
-}
-
 // Resize of all axes but the first. What it is told of sizes depends on them.
 Flows CarryResize(const PaddingStep& step) {
   ANEMONE_ASSIGN_OR_RETURN(const Flow flow, step.flow(0));
@@ -348,53 +328,11 @@ Flows CarryResize(const PaddingStep& step) {
   return CarryBeside(step, flow, 1, flow.axes.size());
 }
 
-PaddingRule FindRule(absl::string_view op_type) {
-  static const auto& table = *new std::map<std::string, PaddingRule, std::less<>>{
-      {"Cast", CarryCast},
-      {"Clip", CarryClip},
-      {"QuantizeLinear", CarryByConstants},
-      {"DequantizeLinear", CarryByConstants},
-      {"MatMul", CarryMatMul},
-      {"Gemm", CarryGemm},
-      {"Softmax", CarrySoftmax},
-      {"LayerNormalization", CarryTrailing},
-      {"RMSNormalization", CarryTrailing},
-      {"LogSoftmax", CarryAlong},
-      {"Hardmax", CarryAlong},
-      {"LpNormalization", CarryAlong},
-      {"ArgMax", CarryAlong},
-      {"ArgMin", CarryAlong},
-      {"TopK", CarryAlong},
-      {"CumSum", CarryCumSum},
-      {"Conv", CarryBatch},
-      {"ConvTranspose", CarryBatch},
-      {"MaxPool", CarryBatch},
-      {"AveragePool", CarryBatch},
-      {"LpPool", CarryBatch},
-      {"GlobalMaxPool", CarryBatch},
-      {"GlobalAveragePool", CarryBatch},
-      {"GlobalLpPool", CarryBatch},
-      {"BatchNormalization", CarryBatch},
-      {"InstanceNormalization", CarryBatch},
-      {"GroupNormalization", CarryBatch},
-      {"LRN", CarryBatch},
-      {"Resize", CarryResize},
-      {"DepthToSpace", CarryBatch},
-      {"SpaceToDepth", CarryBatch},
-  };
-  const auto found = table.find(op_type);
-  return found == table.end() ? nullptr : found->second;
-}
-
-}  // namespace
-
 Flows CarryPadding(const PaddingStep& step) {
-  const Node& node = step.bucket;
-  if (!node.domain.empty()) return CarryUnpadded(step);
-  if (FindElementwise(node.op_type) != nullptr) return CarryElementwise(step);
-  if (FindReduction(node.op_type) != nullptr) return CarryReduction(step);
-  if (const PaddingRule rule = FindRule(node.op_type)) return rule(step);
-  if (const PaddingRule move = FindMove(node.op_type)) return move(step);
+  const Operator& op = OperatorOf(step.bucket);
+  if (op.padding != nullptr) return op.padding(step);
+  if (op.reduction) return CarryReduction(step, *op.reduction);
+  if (op.elementwise) return CarryElementwise(step, *op.elementwise);
   return CarryUnpadded(step);
 }
 

@@ -1,5 +1,5 @@
-// importer/padding/padding_rules.h: how each operator treats padding, for the proof of
-// importer/padding/padding.h.
+// importer/padding/padding_rules.h: how operators treat padding, for the proof of
+// importer/padding/padding.h. The rows of importer/operators/operators.h name these rules.
 #ifndef ANEMONE_IMPORTER_PADDING_PADDING_RULES_H_
 #define ANEMONE_IMPORTER_PADDING_PADDING_RULES_H_
 
@@ -9,11 +9,36 @@
 
 namespace anemone {
 
-// The rule of the node's operator, applied.
+// What the row of the node's operator says, applied.
 Flows CarryPadding(const PaddingStep& step);
 
 // A constant at both sizes. kFailedPrecondition: its used part is not that of the exact model.
 absl::StatusOr<Flow> FlowOfConstant(const Tensor& bucket, const Tensor& exact);
+
+// padding_moves.cc
+Flows CarryReshape(const PaddingStep& step);  // the same elements in the same order
+Flows CarryTranspose(const PaddingStep& step);
+Flows CarryGrowth(const PaddingStep& step);  // Expand and Tile
+Flows CarrySlice(const PaddingStep& step);
+Flows CarrySplit(const PaddingStep& step);
+Flows CarryConcat(const PaddingStep& step);
+Flows CarryGather(const PaddingStep& step);
+Flows CarryPad(const PaddingStep& step);
+
+// padding_rules.cc
+Flows CarryProduct(const PaddingStep& step);  // element by element, x * x among them
+Flows CarryCast(const PaddingStep& step);
+Flows CarryClip(const PaddingStep& step);
+Flows CarryByConstants(const PaddingStep& step);  // QuantizeLinear, DequantizeLinear
+Flows CarryMatMul(const PaddingStep& step);
+Flows CarryGemm(const PaddingStep& step);
+Flows CarrySoftmax(const PaddingStep& step);
+Flows CarryTrailing(const PaddingStep& step);    // a normalization of the last axes
+Flows CarryAlongFirst(const PaddingStep& step);  // one axis; without an attribute the first
+Flows CarryAlongLast(const PaddingStep& step);   // one axis; without an attribute the last
+Flows CarryBatch(const PaddingStep& step);       // all axes but the batch, which is the first
+Flows CarryCumSum(const PaddingStep& step);
+Flows CarryResize(const PaddingStep& step);
 
 }  // namespace anemone
 

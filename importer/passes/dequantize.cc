@@ -1,7 +1,5 @@
 // Brings DequantizeLinear to the QuantizeLinear whose integers it reads, so that the two stand side
 // by side and nothing else reads integers.
-#include <algorithm>
-#include <array>
 #include <optional>
 #include <set>
 #include <utility>
@@ -9,6 +7,7 @@
 
 #include "anemone/compressed.h"
 #include "importer/elements.h"
+#include "importer/operators/operators.h"
 #include "importer/passes/passes.h"
 
 namespace anemone {
@@ -18,13 +17,9 @@ bool Is(const Node* node, absl::string_view op_type) {
   return node != nullptr && node->domain.empty() && node->op_type == op_type;
 }
 
-// Operators that hand on elements of their first input as they are, and know floats and integers.
-bool Moves(const Node& node) {
-  static constexpr std::array kMovers = {"DepthToSpace", "Expand",  "Flatten",   "Gather",
-                                         "MaxPool",      "Reshape", "Slice",     "SpaceToDepth",
-                                         "Squeeze",      "Tile",    "Transpose", "Unsqueeze"};
-  return node.domain.empty() && node.outputs.size() == 1 &&
-         std::find(kMovers.begin(), kMovers.end(), node.op_type) != kMovers.end();
+// The node hands on elements of its first input as they are.
+bool MovesElements(const Node& node) {
+  return node.outputs.size() == 1 && OperatorOf(node).moves != Moves::kNo;
 }
 
 bool SameConstant(GraphEditor& g, ValueId a, ValueId b) {
@@ -170,7 +165,7 @@ absl::StatusOr<bool> MoveDequantize(GraphEditor& g, NodeId id) {
   if (!g.HasOneUse(moved) || g.ProducerOf(moved) == nullptr) return false;
   const NodeId first = g.value(moved).producer;
   const ValueId from = g.node(first).inputs[0];
-  if (!Moves(g.node(first)) || g.ConstantOf(from) != nullptr) return false;
+  if (!MovesElements(g.node(first)) || g.ConstantOf(from) != nullptr) return false;
   std::vector<ValueId> mover_inputs = g.node(first).inputs;
   std::vector<ValueId> inputs = g.node(id).inputs;
   mover_inputs[0] = moved;
@@ -193,7 +188,7 @@ absl::StatusOr<bool> DropRequantize(GraphEditor& g, NodeId id) {
   const Node* quantize = g.ProducerOf(second.inputs[0]);
   if (!Is(quantize, "QuantizeLinear") || !SameGrid(g, second, *quantize)) return false;
   const Node* first = g.ProducerOf(quantize->inputs[0]);
-  while (first != nullptr && (Moves(*first) || Is(first, "Relu"))) {
+  while (first != nullptr && (MovesElements(*first) || Is(first, "Relu"))) {
     first = g.ProducerOf(first->inputs[0]);
   }
   if (!Is(first, "DequantizeLinear") || !SameGrid(g, second, *first)) return false;

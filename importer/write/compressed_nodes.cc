@@ -1,6 +1,5 @@
 #include "importer/write/compressed_nodes.h"
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -9,6 +8,7 @@
 #include "base/nibbles.h"
 #include "base/status_macros.h"
 #include "importer/edit.h"
+#include "importer/operators/operators.h"
 #include "importer/write/to_onnx.h"
 
 namespace anemone {
@@ -28,75 +28,6 @@ const Tensor* ConstantInput(const Graph& graph, const Node& node, size_t i) {
 absl::Status AtNode(const Model& model, const Node& node, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(NodeLabel(model, node), ": ", status.message()));
 }
-
-using Result = absl::StatusOr<std::optional<Tensor>>;
-
-Result FromDequantizeLinear(const Graph& graph, const Node& node) {
-  const Tensor& codes = *ConstantInput(graph, node, 0);
-  const Tensor* scales = ConstantInput(graph, node, 1);
-  const Tensor* zero_points = ConstantInput(graph, node, 2);
-  const int64_t to = IntOr(node, "output_dtype", 0);
-  if (!IsCodeType(codes.type()) || scales == nullptr || scales->type() != DataType::kFloat ||
-      (HasInput(node, 2) && zero_points == nullptr) ||
-      (to != 0 && to != static_cast<int64_t>(DataType::kFloat))) {
-    return std::nullopt;
-  }
-  ANEMONE_ASSIGN_OR_RETURN(const ScaleGrid grid,
-                           ScaleGrid::Of(codes.dims(), scales->dims(), IntOr(node, "axis", 1),
-                                         IntOr(node, "block_size", 0)));
-  ANEMONE_ASSIGN_OR_RETURN(
-      Compressed::Ptr made,
-      Compressed::Affine(codes, *scales, zero_points == nullptr ? Tensor() : *zero_points, grid));
-  return Tensor::Of(codes.dims(), std::move(made));
-}
-
-Result FromCast(const Graph& graph, const Node& node) {
-  const Tensor& codes = *ConstantInput(graph, node, 0);
-  const auto to = static_cast<DataType>(IntOr(node, "to", 0));
-  if (!IsCodeType(codes.type()) || (to != DataType::kInt32 && to != DataType::kInt64)) {
-    return std::nullopt;
-  }
-  return Tensor::Of(codes.dims(), Compressed::Integers(codes, to));
-}
-
-Result FromGather(const Graph& graph, const Node& node) {
-  const Tensor& table = *ConstantInput(graph, node, 0);
-  const Tensor* indices = ConstantInput(graph, node, 1);
-  const Compressed* stored = indices == nullptr ? nullptr : indices->compressed();
-  if (stored == nullptr || !stored->is_plain() || stored->has_signed_codes() ||
-      table.type() != DataType::kFloat || table.dims().size() != 1 ||
-      table.elements() > kMostEntries) {
-    return std::nullopt;
-  }
-  ANEMONE_ASSIGN_OR_RETURN(Compressed::Ptr made, Compressed::Palette(stored->codes(), table));
-  return Tensor::Of(indices->dims(), std::move(made));
-}
-
-Result FromTranspose(const Graph& graph, const Node& node) {
-  const Tensor& matrix = *ConstantInput(graph, node, 0);
-  if (matrix.compressed() == nullptr || matrix.dims().size() != 2) return std::nullopt;
-  const Attribute* perm = node.FindAttribute("perm");
-  if (perm != nullptr) {
-    const auto* order = std::get_if<std::vector<int64_t>>(&perm->value);
-    if (order == nullptr || *order != std::vector<int64_t>{1, 0}) return std::nullopt;
-  }
-  const int64_t rows = matrix.dims()[0], columns = matrix.dims()[1];
-  Compressed::Ptr turned = matrix.compressed()->Transposed(rows, columns);
-  if (turned == nullptr) return std::nullopt;
-  return Tensor::Of({columns, rows}, std::move(turned));
-}
-
-struct Rule {
-  const char* op_type;
-  Result (*apply)(const Graph&, const Node&);
-  size_t large_input;  // whose size counts
-};
-constexpr Rule kRules[] = {
-    {"Cast", FromCast, 0},
-    {"DequantizeLinear", FromDequantizeLinear, 0},
-    {"Gather", FromGather, 1},
-    {"Transpose", FromTranspose, 0},
-};
 
 // What a constant is written as, node by node.
 class Body {
@@ -231,23 +162,74 @@ void Body::WriteAffine() {
 
 }  // namespace
 
-absl::StatusOr<std::optional<Tensor>> CompressedByRule(const Model& model, const Graph& graph,
-                                                       const Node& node) {
-  if (!node.domain.empty() || node.outputs.size() != 1 || node.outputs[0] == kNone) {
+absl::StatusOr<std::optional<Tensor>> CompressedByDequantizeLinear(const Graph& graph,
+                                                                   const Node& node) {
+  const Tensor& codes = *ConstantInput(graph, node, 0);
+  const Tensor* scales = ConstantInput(graph, node, 1);
+  const Tensor* zero_points = ConstantInput(graph, node, 2);
+  const int64_t to = IntOr(node, "output_dtype", 0);
+  if (!IsCodeType(codes.type()) || scales == nullptr || scales->type() != DataType::kFloat ||
+      (HasInput(node, 2) && zero_points == nullptr) ||
+      (to != 0 && to != static_cast<int64_t>(DataType::kFloat))) {
     return std::nullopt;
   }
-  for (const Rule& rule : kRules) {
-    if (node.op_type != rule.op_type) continue;
-    const Tensor* large = ConstantInput(graph, node, rule.large_input);
-    if (large == nullptr || large->elements() < kLeastElements ||
-        ConstantInput(graph, node, 0) == nullptr) {
-      return std::nullopt;
-    }
-    Result made = rule.apply(graph, node);
-    if (!made.ok()) return AtNode(model, node, made.status());
-    return made;
+  ANEMONE_ASSIGN_OR_RETURN(const ScaleGrid grid,
+                           ScaleGrid::Of(codes.dims(), scales->dims(), IntOr(node, "axis", 1),
+                                         IntOr(node, "block_size", 0)));
+  ANEMONE_ASSIGN_OR_RETURN(
+      Compressed::Ptr made,
+      Compressed::Affine(codes, *scales, zero_points == nullptr ? Tensor() : *zero_points, grid));
+  return Tensor::Of(codes.dims(), std::move(made));
+}
+
+absl::StatusOr<std::optional<Tensor>> CompressedByCast(const Graph& graph, const Node& node) {
+  const Tensor& codes = *ConstantInput(graph, node, 0);
+  const auto to = static_cast<DataType>(IntOr(node, "to", 0));
+  if (!IsCodeType(codes.type()) || (to != DataType::kInt32 && to != DataType::kInt64)) {
+    return std::nullopt;
   }
-  return std::nullopt;
+  return Tensor::Of(codes.dims(), Compressed::Integers(codes, to));
+}
+
+absl::StatusOr<std::optional<Tensor>> CompressedByGather(const Graph& graph, const Node& node) {
+  const Tensor& table = *ConstantInput(graph, node, 0);
+  const Tensor* indices = ConstantInput(graph, node, 1);
+  const Compressed* stored = indices == nullptr ? nullptr : indices->compressed();
+  if (stored == nullptr || !stored->is_plain() || stored->has_signed_codes() ||
+      table.type() != DataType::kFloat || table.dims().size() != 1 ||
+      table.elements() > kMostEntries) {
+    return std::nullopt;
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Compressed::Ptr made, Compressed::Palette(stored->codes(), table));
+  return Tensor::Of(indices->dims(), std::move(made));
+}
+
+absl::StatusOr<std::optional<Tensor>> CompressedByTranspose(const Graph& graph, const Node& node) {
+  const Tensor& matrix = *ConstantInput(graph, node, 0);
+  if (matrix.compressed() == nullptr || matrix.dims().size() != 2) return std::nullopt;
+  const Attribute* perm = node.FindAttribute("perm");
+  if (perm != nullptr) {
+    const auto* order = std::get_if<std::vector<int64_t>>(&perm->value);
+    if (order == nullptr || *order != std::vector<int64_t>{1, 0}) return std::nullopt;
+  }
+  const int64_t rows = matrix.dims()[0], columns = matrix.dims()[1];
+  Compressed::Ptr turned = matrix.compressed()->Transposed(rows, columns);
+  if (turned == nullptr) return std::nullopt;
+  return Tensor::Of({columns, rows}, std::move(turned));
+}
+
+absl::StatusOr<std::optional<Tensor>> CompressedByRule(const Model& model, const Graph& graph,
+                                                       const Node& node) {
+  const std::optional<CompressedRule>& rule = OperatorOf(node).compressed;
+  if (!rule || node.outputs.size() != 1 || node.outputs[0] == kNone) return std::nullopt;
+  const Tensor* large = ConstantInput(graph, node, rule->large_input);
+  if (large == nullptr || large->elements() < kLeastElements ||
+      ConstantInput(graph, node, 0) == nullptr) {
+    return std::nullopt;
+  }
+  absl::StatusOr<std::optional<Tensor>> made = rule->apply(graph, node);
+  if (!made.ok()) return AtNode(model, node, made.status());
+  return made;
 }
 
 void WriteCompressed(

@@ -23,6 +23,13 @@ namespace anemone {
 absl::StatusOr<std::optional<Tensor>> CompressedByRule(const Model& model, const Graph& graph,
                                                        const Node& node);
 
+// The rules of single operators, which importer/operators/operators.h names. Input 0 is a constant.
+absl::StatusOr<std::optional<Tensor>> CompressedByCast(const Graph& graph, const Node& node);
+absl::StatusOr<std::optional<Tensor>> CompressedByDequantizeLinear(const Graph& graph,
+                                                                   const Node& node);
+absl::StatusOr<std::optional<Tensor>> CompressedByGather(const Graph& graph, const Node& node);
+absl::StatusOr<std::optional<Tensor>> CompressedByTranspose(const Graph& graph, const Node& node);
+
 // Writes a compressed constant called `name`: nodes, or a sparse initializer, into `out`; the other
 // initializers through `add`.
 void WriteCompressed(

@@ -19,6 +19,7 @@
 #include "absl/types/span.h"
 #include "base/status_macros.h"
 #include "engine/constant.h"
+#include "importer/operators/operators.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/units/goc.h"
 #include "kernels/units/input_view.h"
@@ -99,9 +100,8 @@ bool IsFinite(const GraphView& view, ValueId value, int steps) {
   const auto input = [&](size_t i) { return IsFinite(view, node.inputs[i], steps - 1); };
   if (is_one_of({"Where"})) return input(1) && input(2);
   if (is_one_of({"Add", "Sub", "Mul"})) return input(0) && input(1);
-  if (is_one_of({"Expand", "Reshape", "Unsqueeze", "Squeeze", "Slice", "Transpose"})) {
-    return input(0);
-  }
+  const Moves moves = OperatorOf(node).moves;
+  if (moves == Moves::kInOrder || moves == Moves::kByShape) return input(0);
   return is_one_of({"Cast"}) && (!IsFloating(view.graph.values[node.inputs[0]].type) || input(0));
 }
 

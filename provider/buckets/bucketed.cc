@@ -16,20 +16,19 @@ constexpr size_t kMostExactPrograms = 4;
 
 }  // namespace
 
-absl::StatusOr<const Bucketed::Proof*> Bucketed::ProofOf(const BucketSizes& bucket,
-                                                         const BucketSizes& sizes) {
-  const auto find = [&]() -> const Proof* {
+absl::StatusOr<const PaddingVerdict*> Bucketed::ProofOf(const BucketSizes& bucket,
+                                                        const BucketSizes& sizes) {
+  const auto find = [&]() -> const PaddingVerdict* {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto found = proofs_.find(sizes);
     return found == proofs_.end() ? nullptr : &found->second;
   };
-  if (const Proof* known = find()) return known;
+  if (const PaddingVerdict* known = find()) return known;
   const std::lock_guard<std::mutex> making(making_);
-  if (const Proof* known = find()) return known;  // by a thread that was before us
-  Proof proof = buckets_.Prove(bucket, sizes);
-  if (!proof.ok() && !absl::IsFailedPrecondition(proof.status())) return proof.status();
+  if (const PaddingVerdict* known = find()) return known;  // by a thread that was before us
+  ANEMONE_ASSIGN_OR_RETURN(PaddingVerdict verdict, buckets_.Prove(bucket, sizes));
   const std::lock_guard<std::mutex> lock(mutex_);
-  return &proofs_.emplace(sizes, std::move(proof)).first->second;
+  return &proofs_.emplace(sizes, std::move(verdict)).first->second;
 }
 
 // Why these inputs cannot be padded though others of their sizes can; "" if they can.
@@ -80,11 +79,10 @@ absl::StatusOr<Bucketed::Job> Bucketed::Prepare(const NamedTensors& inputs) {
   ANEMONE_ASSIGN_OR_RETURN(job.use.sizes, buckets_.SizesOf(inputs));
   job.use.bucket = buckets_.BucketOf(job.use.sizes);
   if (job.use.bucket != job.use.sizes) {
-    ANEMONE_ASSIGN_OR_RETURN(const Proof* proof, ProofOf(job.use.bucket, job.use.sizes));
-    job.use.refusal =
-        proof->ok() ? MaskRefusal(**proof, inputs) : std::string(proof->status().message());
+    ANEMONE_ASSIGN_OR_RETURN(const PaddingVerdict* verdict, ProofOf(job.use.bucket, job.use.sizes));
+    job.use.refusal = verdict->proof ? MaskRefusal(*verdict->proof, inputs) : verdict->refusal;
     job.use.padded = job.use.refusal.empty();
-    if (job.use.padded) job.layouts = &(*proof)->outputs;
+    if (job.use.padded) job.layouts = &verdict->proof->outputs;
   }
   const bool exact = !job.use.refusal.empty();
   if (exact) job.use.bucket = job.use.sizes;

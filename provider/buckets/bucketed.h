@@ -54,10 +54,10 @@ class Bucketed {
   absl::StatusOr<const SizedPlans*> Plans();
 
  private:
-  using Proof = absl::StatusOr<PaddingProof>;  // kFailedPrecondition: why these are not padded
   using Program = std::pair<BucketSizes, std::shared_ptr<const Session>>;
 
-  absl::StatusOr<const Proof*> ProofOf(const BucketSizes& bucket, const BucketSizes& sizes);
+  absl::StatusOr<const PaddingVerdict*> ProofOf(const BucketSizes& bucket,
+                                                const BucketSizes& sizes);
   std::string MaskRefusal(const PaddingProof& proof, const NamedTensors& inputs) const;
   absl::StatusOr<std::shared_ptr<const Session>> ProgramOf(const BucketSizes& sizes, bool exact);
 
@@ -68,7 +68,7 @@ class Bucketed {
   std::unique_ptr<const SizedPlans> plans_;
 
   std::mutex mutex_;  // of what follows
-  std::map<BucketSizes, Proof> proofs_;
+  std::map<BucketSizes, PaddingVerdict> proofs_;
   std::map<BucketSizes, std::shared_ptr<const Session>> programs_;
   std::list<Program> exact_programs_;  // the one used last in front
   std::shared_ptr<const Session> last_;

@@ -200,7 +200,8 @@ BucketSizes Bucketing::Below(const BucketSizes& bucket) const {
   return below;
 }
 
-absl::StatusOr<PaddingProof> Bucketing::Prove(const BucketSizes& bucket, const BucketSizes& sizes) {
+absl::StatusOr<PaddingVerdict> Bucketing::Prove(const BucketSizes& bucket,
+                                                const BucketSizes& sizes) {
   auto at_bucket = provable_.find(bucket);
   if (at_bucket == provable_.end()) {
     ANEMONE_ASSIGN_OR_RETURN(Model model, ProvableAt(bucket));

@@ -4,7 +4,7 @@
 //   ANEMONE_ASSIGN_OR_RETURN(auto buckets, Bucketing::Make({{"seq", {32, 64}}}, {}, import));
 //   ANEMONE_ASSIGN_OR_RETURN(BucketSizes sizes, buckets.SizesOf(inputs));   // seq=50
 //   buckets.BucketOf(sizes);                                               // seq=64
-//   buckets.Prove(bucket, sizes);                                          // OK, or why not
+//   buckets.Prove(bucket, sizes);                                          // a proof, or why not
 #ifndef ANEMONE_PROVIDER_BUCKETS_BUCKETING_H_
 #define ANEMONE_PROVIDER_BUCKETS_BUCKETING_H_
 
@@ -55,8 +55,8 @@ class Bucketing {
   // The model bound to these sizes, from one thread at a time.
   absl::StatusOr<Model> ModelAt(const BucketSizes& sizes) const;
 
-  // From one thread at a time. kFailedPrecondition says which node lets padding into the result.
-  absl::StatusOr<PaddingProof> Prove(const BucketSizes& bucket, const BucketSizes& sizes);
+  // From one thread at a time. Errors: those of making the model at one of these sizes.
+  absl::StatusOr<PaddingVerdict> Prove(const BucketSizes& bucket, const BucketSizes& sizes);
 
  private:
   absl::Status CheckSizes() const;

@@ -22,8 +22,9 @@ absl::StatusOr<SizedPlans> SizedPlans::OfBuckets(Bucketing& buckets,
     Sized& added =
         made.sizes_.emplace_back(Sized{std::move(model), bucket, buckets.Below(bucket), ""});
     if (added.below == bucket) continue;
-    const absl::Status proven = buckets.Prove(bucket, added.below).status();
-    if (!proven.ok()) added.refusal = std::string(proven.message());
+    // A size at which the model cannot be made is told in the same line.
+    const auto proven = buckets.Prove(bucket, added.below);
+    added.refusal = proven.ok() ? proven->refusal : std::string(proven.status().message());
   }
   ANEMONE_RETURN_IF_ERROR(made.MakePlans(plannings));
   return made;

@@ -59,12 +59,6 @@ std::vector<PackagedPort> PortsOf(
   return read;
 }
 
-absl::Status RefusedBy(const Target& target, const Verdict& verdict) {
-  return absl::FailedPreconditionError(absl::StrCat(
-      target.option_name(), " refuses it: ",
-      verdict.message.empty() ? absl::StrCat("rule ", verdict.rule_id()) : verdict.message));
-}
-
 class Reader {
  public:
   Reader(absl::string_view bytes, std::shared_ptr<const void> owner)
@@ -173,9 +167,10 @@ class Reader {
       added.name = std::string(TextOf(segment->name()));
       added.inputs = PortsOf(*segment->inputs());
       added.outputs = PortsOf(*segment->outputs());
-      absl::Status status = ReadUnits(*segment, added);
-      if (absl::IsFailedPrecondition(status)) {
-        return Stale(absl::StrCat("segment '", added.name, "': ", status.message()));
+      std::optional<Verdict> refusal;
+      absl::Status status = ReadUnits(*segment, added, refusal);
+      if (refusal) {
+        return Stale(absl::StrCat("segment '", added.name, "': ", Named(*refusal)));
       }
       if (!status.ok()) {
         return Damaged(absl::StrCat("segment '", added.name, "': ", status.message()));
@@ -184,7 +179,9 @@ class Reader {
     return absl::OkStatus();
   }
 
-  absl::Status ReadUnits(const format::Segment& segment, PackagedSegment& to) {
+  // `refusal`: that of the target, if it no longer takes the units.
+  absl::Status ReadUnits(const format::Segment& segment, PackagedSegment& to,
+                         std::optional<Verdict>& refusal) {
     const auto& units = *segment.network();
     if (units.size() > format::kMostNetwork) return absl::DataLossError("the network is too large");
     ANEMONE_ASSIGN_OR_RETURN(Json json,
@@ -196,10 +193,19 @@ class Reader {
     }
     NetworkBuilder c(*package_.target, package_.route);
     absl::Status status = ReadNetwork(json, FindUnitKind, c, &values);
-    if (c.refusal()) return RefusedBy(*package_.target, *c.refusal());
+    if (c.refusal()) {
+      refusal = *c.refusal();
+      return absl::OkStatus();
+    }
     if (!status.ok()) return absl::DataLossError(status.message());
     to.network = c.TakeNetwork();
     return format::CheckPorts(to);
+  }
+
+  std::string Named(const Verdict& refusal) const {
+    return absl::StrCat(
+        package_.target->option_name(), " refuses it: ",
+        refusal.message.empty() ? absl::StrCat("rule ", refusal.rule_id()) : refusal.message);
   }
 
   absl::string_view bytes_, body_;  // the file, and what its sections count from

@@ -42,9 +42,10 @@ bool BeginsWithKey(absl::string_view name) {
          absl::StartsWith(name.substr(kKeyDigits), kSuffix);
 }
 
-// Opened for reading, and used just now; a link is not followed.
+// Opened for reading, and used just now; a link is not followed. Null: there is no such file.
 absl::StatusOr<std::shared_ptr<const MappedFile>> Use(const std::string& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0 && errno == ENOENT) return nullptr;
   if (file < 0 && errno == ELOOP) return absl::InvalidArgumentError("is a link");
   if (file < 0) return absl::ErrnoToStatus(errno, absl::StrCat("'", path, "': cannot be opened"));
   const absl::Cleanup close = [file] { ::close(file); };
@@ -160,6 +161,7 @@ absl::StatusOr<std::optional<Package>> ProgramCache::Find(const CacheKey& key) {
   const std::string path = PathOf(key);
   absl::Status status;
   if (absl::StatusOr<std::shared_ptr<const MappedFile>> file = Use(path); file.ok()) {
+    if (*file == nullptr) return std::nullopt;
     absl::StatusOr<Package> package = ReadPackage((*file)->text(), *file);
     if (package.ok()) package = WithoutKey(*std::move(package), key.Hex());
     if (package.ok()) return *std::move(package);
@@ -167,7 +169,6 @@ absl::StatusOr<std::optional<Package>> ProgramCache::Find(const CacheKey& key) {
   } else {
     status = file.status();
   }
-  if (absl::IsNotFound(status)) return std::nullopt;
   if (!absl::IsDataLoss(status) && !absl::IsInvalidArgument(status) &&
       !absl::IsFailedPrecondition(status)) {
     return Annotated(status, "program cache");

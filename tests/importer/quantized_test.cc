@@ -160,6 +160,24 @@ TEST(Quantized, ProductsOfFusedFormsAreOfFloats) {
       "QuantizeLinear DequantizeLinear MatMul");
 }
 
+// Whatever moves elements moves them as floats, so that the integers end where they begin.
+TEST(Quantized, EveryMoveIsOfFloats) {
+  const std::pair<const char*, const char*> kMoves[] = {
+      {"GatherElements",
+       "i = Constant<value = int64[1,6] {2, 0, 1, 1, 0, 2}>() "
+       "p = GatherElements(q, i)"},
+      {"GatherND", "i = Constant<value = int64[2,1] {2, 0}>() p = GatherND(q, i)"},
+      {"Transpose", "p = Transpose(q)"},
+  };
+  for (const auto& [op, move] : kMoves) {
+    const std::string text =
+        absl::StrCat(move, " r = ms.QLinearSigmoid(p, s, z, t, u) y = DequantizeLinear(r, t, u)");
+    const Model ours = ExpectSameOnOrt(QuantizedModel({"", text.c_str(), "", "float[3,6]"}));
+    EXPECT_EQ(OpsText(ours.graph),
+              absl::StrCat(ANEMONE_Q, op, " Sigmoid QuantizeLinear DequantizeLinear"));
+  }
+}
+
 // The grid changes on the way: nothing may be left out.
 TEST(Quantized, AnotherGridIsRoundedToAgain) {
   const Model ours = ExpectSameOnOrt(QuantizedModel(

@@ -15,6 +15,7 @@
 #include "engine/formats/json.h"
 #include "engine/target.h"
 #include "importer/edit.h"
+#include "importer/operators/operators.h"
 #include "importer/opset/opsets.h"
 #include "importer/write/to_onnx.h"
 #include "provider/importing.h"
@@ -47,22 +48,6 @@ struct Accuracy {
   bool within = true;
 };
 
-struct Axes {
-  const char* op_type;
-  int channels, depth;
-};
-
-// The axes of input 1 of a node that multiplies by it; nullopt: it is no such node.
-std::optional<Axes> AxesOf(const Node& node, int rank) {
-  if (!node.domain.empty()) return std::nullopt;
-  if (node.op_type == "Conv") return Axes{"Conv", 0, -1};
-  if (node.op_type == "ConvTranspose") return Axes{"ConvTranspose", 1, 0};
-  if (node.op_type == "Gemm" && IntOr(node, "transB", 0) != 0) return Axes{"Gemm", 0, 1};
-  if (node.op_type == "Gemm") return Axes{"Gemm", 1, 0};
-  if (node.op_type == "MatMul" && rank >= 2) return Axes{"MatMul", rank - 1, rank - 2};
-  return std::nullopt;
-}
-
 std::vector<Weight> FindWeights(const Graph& graph) {
   std::vector<Weight> weights;
   absl::flat_hash_set<ValueId> seen;
@@ -70,7 +55,9 @@ std::vector<Weight> FindWeights(const Graph& graph) {
     const Node& node = graph.nodes[i];
     if (!HasInput(node, 1) || !graph.values[node.inputs[1]].constant.has_value()) continue;
     const Tensor& tensor = *graph.values[node.inputs[1]].constant;
-    const auto axes = AxesOf(node, static_cast<int>(tensor.dims().size()));
+    const Operator& op = OperatorOf(node);
+    if (op.weight_axes == nullptr) continue;
+    const auto axes = op.weight_axes(node, static_cast<int>(tensor.dims().size()));
     if (!axes || tensor.type() != DataType::kFloat || tensor.is_fill() ||
         tensor.elements() < kLeastElements || !seen.insert(node.inputs[1]).second) {
       continue;

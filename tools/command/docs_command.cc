@@ -8,7 +8,7 @@
 #include "absl/strings/str_replace.h"
 #include "anemone/version.h"
 #include "engine/formats/json.h"
-#include "importer/contrib/contrib.h"
+#include "importer/operators/operators.h"
 #include "kernels/custom_domain.h"
 #include "kernels/lowering.h"
 #include "tools/command/commands.h"
@@ -194,8 +194,9 @@ std::string Registry() {
                                    {"rewritten", row.rewritten}});
     }
   }
-  for (const ContribName& name : ContribNames()) {
-    page["expanded"].push_back(QualifiedName(std::string(name.domain), std::string(name.op)));
+  for (const Operator* row : AllOperators()) {
+    if (!row->contrib) continue;
+    page["expanded"].push_back(QualifiedName(std::string(row->domain), std::string(row->op_type)));
   }
   return absl::StrCat(page.dump(1), "\n");
 }

@@ -380,5 +380,19 @@ TEST(ContribErrorTest, NamesTheNode) {
   EXPECT_THAT(model, StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("/#0")));
 }
 
+// A constant that cannot be computed is not a form that stays, whatever the code of its error.
+TEST(ContribErrorTest, AnErrorOfAConstantIsAnError) {
+  auto model = Read(ContribModel(
+      "(uint8[3,6] q, int8[6,5] m, float s, float v, uint8 z, int8 wz) => (float[3,5] y) {"
+      "  y = ms.MatMulIntegerToFloat(q, m, s, v, z, wz) }"));
+  ASSERT_THAT(model, IsOk());
+  const Node node = model->graph.nodes.back();
+  NameScope names(model->graph);
+  const absl::Status failed = absl::UnimplementedError("the constant cannot be computed");
+  ContribBody body(*model, model->graph, names, node, [&](ValueId) { return failed; });
+  EXPECT_EQ(ExpandContrib(body).status(), failed);
+  EXPECT_FALSE(body.kept());
+}
+
 }  // namespace
 }  // namespace anemone

@@ -1,0 +1,147 @@
+// The rows of products, pools, normalizations, reductions and all other operators.
+#include "importer/edit.h"
+#include "importer/infer/infer_checks.h"
+#include "importer/operators/families.h"
+#include "importer/operators/identities.h"
+#include "importer/opset/opset_lifts.h"
+#include "importer/padding/padding_bounds.h"
+#include "importer/padding/padding_rules.h"
+#include "importer/write/compressed_nodes.h"
+
+namespace anemone {
+namespace {
+
+using Axes = std::optional<WeightAxes>;
+
+Axes ConvAxes(const Node&, int) { return WeightAxes{0, -1}; }
+
+Axes ConvTransposeAxes(const Node&, int) { return WeightAxes{1, 0}; }
+
+Axes GemmAxes(const Node& node, int) {
+  return IntOr(node, "transB", 0) != 0 ? WeightAxes{0, 1} : WeightAxes{1, 0};
+}
+
+Axes MatMulAxes(const Node&, int rank) {
+  return rank >= 2 ? Axes({rank - 1, rank - 2}) : std::nullopt;
+}
+
+constexpr Operator kRows[] = {
+    // Products.
+    {.op_type = "Conv",
+     .padding = CarryBatch,
+     .check_sizes = CheckConvolution,
+     .weight_axes = ConvAxes},
+    {.op_type = "ConvTranspose",
+     .padding = CarryBatch,
+     .check_sizes = CheckConvolution,
+     .weight_axes = ConvTransposeAxes},
+    {.op_type = "Gemm",
+     .padding = CarryGemm,
+     .float_integers = FloatIntegers::kPass,
+     .lift = {1, 6, LiftGemm},
+     .weight_axes = GemmAxes},
+    {.op_type = "MatMul",
+     .padding = CarryMatMul,
+     .float_integers = FloatIntegers::kPass,
+     .weight_axes = MatMulAxes},
+    {.op_type = "Einsum", .float_integers = FloatIntegers::kPass, .check = CheckEquation},
+
+    // Pools; MaxPool moves elements.
+    {.op_type = "AveragePool", .padding = CarryBatch},
+    {.op_type = "LpPool", .padding = CarryBatch, .lift = {1, 1, LiftLpPool}},
+    {.op_type = "GlobalAveragePool", .padding = CarryBatch},
+    {.op_type = "GlobalLpPool", .padding = CarryBatch, .lift = {1, 1, LiftLpPool}},
+    {.op_type = "GlobalMaxPool", .padding = CarryBatch},
+
+    // Normalizations and softmax.
+    {.op_type = "BatchNormalization",
+     .padding = CarryBatch,
+     .lift = {1, 13, LiftBatchNormalization}},
+    {.op_type = "GroupNormalization",
+     .padding = CarryBatch,
+     .lift = {18, 20, LiftGroupNormalization}},
+    {.op_type = "InstanceNormalization", .padding = CarryBatch},
+    {.op_type = "LRN", .padding = CarryBatch},
+    {.op_type = "LayerNormalization", .padding = CarryTrailing},
+    {.op_type = "RMSNormalization", .padding = CarryTrailing},
+    {.op_type = "LpNormalization", .padding = CarryAlongLast},
+    {.op_type = "MeanVarianceNormalization"},
+    {.op_type = "Softmax", .padding = CarrySoftmax, .lift = {1, 12, LiftSoftmax}},
+    {.op_type = "LogSoftmax", .padding = CarryAlongLast, .lift = {1, 12, LiftSoftmax}},
+    {.op_type = "Hardmax", .padding = CarryAlongLast, .lift = {1, 12, LiftSoftmax}},
+
+    // Reductions and scans along an axis.
+    {.op_type = "ReduceL1",
+     .reduction = Reduction{true, bounds::NotNegative},
+     .lift = {1, 17, LiftReduce}},
+    {.op_type = "ReduceL2",
+     .reduction = Reduction{true, bounds::NotNegative},
+     .lift = {1, 17, LiftReduce}},
+    {.op_type = "ReduceLogSum", .lift = {1, 17, LiftReduce}},
+    {.op_type = "ReduceLogSumExp",
+     .reduction = Reduction{false, nullptr},
+     .lift = {1, 17, LiftReduce}},
+    {.op_type = "ReduceMax",
+     .interval = interval::OneOfAxes,
+     .reduction = Reduction{false, bounds::First},
+     .integers = kFirstInput,
+     .lift = {1, 17, LiftReduce}},
+    {.op_type = "ReduceMean",
+     .reduction = Reduction{false, bounds::First},
+     .lift = {1, 17, LiftReduce}},
+    {.op_type = "ReduceMin",
+     .interval = interval::OneOfAxes,
+     .reduction = Reduction{false, bounds::First},
+     .integers = kFirstInput,
+     .lift = {1, 17, LiftReduce}},
+    {.op_type = "ReduceProd", .reduction = Reduction{false, nullptr}, .lift = {1, 17, LiftReduce}},
+    {.op_type = "ReduceSum",
+     .interval = interval::SumOfAxes,
+     .reduction = Reduction{true, bounds::SumOfAxes},
+     .integers = kFirstInput,
+     .lift = {1, 12, LiftReduce}},
+    {.op_type = "ReduceSumSquare",
+     .reduction = Reduction{true, bounds::NotNegative},
+     .lift = {1, 17, LiftReduce}},
+    {.op_type = "ArgMax", .interval = interval::PlaceOnAxis, .padding = CarryAlongFirst},
+    {.op_type = "ArgMin", .interval = interval::PlaceOnAxis, .padding = CarryAlongFirst},
+    {.op_type = "TopK", .padding = CarryAlongLast, .lift = {1, 9, LiftTopK}},
+    {.op_type = "CumSum", .padding = CarryCumSum},
+    {.op_type = "CumProd"},
+
+    // Quantization.
+    {.op_type = "QuantizeLinear", .padding = CarryByConstants},
+    {.op_type = "DequantizeLinear",
+     .padding = CarryByConstants,
+     .integers = kFirstInput,
+     .compressed = CompressedRule{CompressedByDequantizeLinear}},
+    {.op_type = "DynamicQuantizeLinear"},
+
+    // The others that are lowered, lifted or folded.
+    {.op_type = "AffineGrid"},
+    {.op_type = "CenterCropPad"},
+    {.op_type = "Col2Im"},
+    {.op_type = "DFT", .lift = {17, 19, LiftDft}},
+    {.op_type = "Det"},
+    {.op_type = "Dropout", .identity = identity::InInference, .lift = {1, 11, LiftDropout}},
+    {.op_type = "GRU", .lift = {1, 6, LiftRecurrent}},
+    {.op_type = "GridSample", .lift = {16, 19, LiftGridSample}},
+    {.op_type = "LSTM", .lift = {1, 6, LiftRecurrent}},
+    {.op_type = "NonMaxSuppression", .sized_by_data = true},
+    {.op_type = "NonZero", .sized_by_data = true},
+    {.op_type = "RNN", .lift = {1, 6, LiftRecurrent}},
+    {.op_type = "ReverseSequence"},
+    {.op_type = "RoiAlign", .lift = {10, 15, LiftRoiAlign}},
+    {.op_type = "STFT"},
+    {.op_type = "Scan", .lift = {8, 8, LiftScan}},
+    {.op_type = "ScatterElements"},
+    {.op_type = "ScatterND"},
+    {.op_type = "TensorScatter"},
+    {.op_type = "Unique", .sized_by_data = true},
+};
+
+}  // namespace
+
+absl::Span<const Operator> LayerOperators() { return kRows; }
+
+}  // namespace anemone

@@ -1,0 +1,43 @@
+#include "importer/operators/operators.h"
+
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "importer/operators/families.h"
+
+namespace anemone {
+namespace {
+
+using Name = std::pair<absl::string_view, absl::string_view>;  // domain and operator
+
+constexpr absl::Span<const Operator> (*kFamilies[])() = {ElementwiseOperators, MovingOperators,
+                                                         LayerOperators, ContribOperators};
+
+}  // namespace
+
+std::vector<const Operator*> AllOperators() {
+  std::vector<const Operator*> rows;
+  for (const auto& family : kFamilies) {
+    for (const Operator& row : family()) rows.push_back(&row);
+  }
+  return rows;
+}
+
+const Operator* FindOperator(absl::string_view domain, absl::string_view op_type) {
+  static const auto& rows = *[] {
+    auto* by_name = new absl::flat_hash_map<Name, const Operator*>;
+    for (const Operator* row : AllOperators())
+      by_name->emplace(Name(row->domain, row->op_type), row);
+    return by_name;
+  }();
+  const auto found = rows.find(Name(domain, op_type));
+  return found == rows.end() ? nullptr : found->second;
+}
+
+const Operator& OperatorOf(const Node& node) {
+  static constexpr Operator kNothing;
+  const Operator* row = FindOperator(node.domain, node.op_type);
+  return row == nullptr ? kNothing : *row;
+}
+
+}  // namespace anemone
