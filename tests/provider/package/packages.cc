@@ -73,7 +73,7 @@ Network ConvBy(const Tensor& kernel) {
   NetworkBuilder c(**FindTarget("h16"), Route::kNetplist);
   const Operand x = c.AddInput("x", MakeDims(1, kIn, 4, 5));
   const Tensor bias = Tensor::Floats({kOut}, Floats(kOut));
-  c.AddOutput("y", *PointwiseConv(c, x, kOut, kernel, /*in_major=*/false, &bias));
+  c.AddOutput("y", PointwiseConv(c, x, kOut, kernel, /*in_major=*/false, &bias));
   return c.TakeNetwork();
 }
 
