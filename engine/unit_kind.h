@@ -240,6 +240,7 @@ struct UnitKind : UnitRow<void> {
   // key's, or the kind does not have the key.
   absl::StatusOr<std::shared_ptr<const void>> Read(const Json& keys, Bottoms in, Weights) const;
   bool stores_kernel() const { return static_cast<bool>(spell.stored_kernel); }
+  bool has_mil_form() const { return static_cast<bool>(spell.mil); }
   absl::StatusOr<std::vector<int64_t>> KernelDims(const Json& keys, Bottoms in) const;
   absl::Status WriteMil(const Unit& unit, MilEmitter& e) const;
 

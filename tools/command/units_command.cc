@@ -77,6 +77,7 @@ Json EntryJson(const Entry& entry) {
           {"keys", KeysJson(*entry.kind)},
           {"runs", entry.kind->computes()},
           {"netplist_form", FormText(*entry.kind)},
+          {"mil_form", entry.kind->has_mil_form()},
           {"mil_operations", std::move(operations)},
           {"onnx_operators", onnx}};
 }

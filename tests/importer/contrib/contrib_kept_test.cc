@@ -388,7 +388,7 @@ TEST(ContribErrorTest, AnErrorOfAConstantIsAnError) {
   ASSERT_THAT(model, IsOk());
   const Node node = model->graph.nodes.back();
   NameScope names(model->graph);
-  const absl::Status failed = absl::UnimplementedError("the constant cannot be computed");
+  absl::Status failed = absl::UnimplementedError("the constant cannot be computed");
   ContribBody body(*model, model->graph, names, node, [&](ValueId) { return failed; });
   EXPECT_EQ(ExpandContrib(body).status(), failed);
   EXPECT_FALSE(body.kept());
