@@ -52,8 +52,8 @@ requires(!std::is_void_v<P>) class Hook<P, R(Args...)>
   constexpr Hook(std::nullptr_t = nullptr) {}  // NOLINT(google-explicit-constructor)
   // A function, or a lambda that captures nothing.
   template <class F>
-  requires std::is_convertible_v<F, Typed> Hook(
-      F function) {  // NOLINT(google-explicit-constructor)
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  requires std::is_convertible_v<F, Typed> Hook(F function) {
     const Typed typed = function;
     if (typed == nullptr) return;
     this->function_ = reinterpret_cast<typename Base::Function>(typed);

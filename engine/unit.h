@@ -14,7 +14,7 @@
 
 namespace anemone {
 
-class UnitKind;
+struct UnitKind;
 
 // What a tensor of the engine holds. Inside a program everything is fp16; uint8 and uint16 occur at
 // ports and as index constants, int8 only in what is refused.
