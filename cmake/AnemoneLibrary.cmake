@@ -39,6 +39,8 @@ function(anemone_precompiled_headers name)
     anemone_options absl::flat_hash_map absl::statusor absl::str_format absl::strings absl::span
     ${ARG_LINK})
   target_precompile_headers(precompiled_${name} PRIVATE ${common_headers} ${ARG_HEADERS})
+  set_target_properties(precompiled_${name} PROPERTIES CXX_COMPILER_LAUNCHER
+    "${PROJECT_SOURCE_DIR}/tools/setup/fresh_header;${CMAKE_CXX_COMPILER_LAUNCHER}")
   if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     # Or ccache would take each build's for another.
     target_compile_options(precompiled_${name} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
