@@ -18,7 +18,7 @@ std::string DimsToString(const Dims& dims) {
   return absl::StrCat(dims.n(), "x", dims.d(), "x", dims.c(), "x", dims.h(), "x", dims.w());
 }
 
-Axis AxisOf(int rank, int i) {
+Axis ToEngineAxis(int rank, int i) {
   static constexpr Axis kPlaces[kMaxRank + 1][kMaxRank] = {
       {},
       {Axis::kW},
@@ -33,7 +33,7 @@ Axis AxisOf(int rank, int i) {
 Dims PlaceShape(absl::Span<const int64_t> shape) {
   Dims dims;
   for (size_t i = 0; i < shape.size(); ++i) {
-    dims[AxisOf(static_cast<int>(shape.size()), static_cast<int>(i))] = shape[i];
+    dims[ToEngineAxis(static_cast<int>(shape.size()), static_cast<int>(i))] = shape[i];
   }
   return dims;
 }

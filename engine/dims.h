@@ -46,7 +46,7 @@ std::string DimsToString(const Dims& dims);
 // Sources: rank 2 has its first axis under the cap of H, not under those of C or N (guide ch4 table
 // shape limits); rank 3 as the compiler's notes place it ("NCW for rank 3",
 // compiler_texts.json lowering_recipes SDPA); rank 4 and 5 by definition.
-Axis AxisOf(int rank, int i);
+Axis ToEngineAxis(int rank, int i);
 
 // The dims of an ONNX shape of rank 0..5.
 Dims PlaceShape(absl::Span<const int64_t> shape);

@@ -143,7 +143,7 @@ std::vector<int64_t> OnnxShapeOf(const Dims& dims, int like) {
   std::vector<int64_t> shape;
   for (int rank : {like, 4, kMaxRank}) {
     shape.clear();
-    for (int i = 0; i < rank; ++i) shape.push_back(dims[AxisOf(rank, i)]);
+    for (int i = 0; i < rank; ++i) shape.push_back(dims[ToEngineAxis(rank, i)]);
     if (PlaceShape(shape) == dims) break;
   }
   return shape;

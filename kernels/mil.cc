@@ -229,7 +229,7 @@ Operand MilContext::Aligned(size_t i, absl::Span<const int64_t> shape) {
   if (own.size() == shape.size()) return x;
   std::vector<int64_t> aligned(shape.size() - own.size(), 1);
   aligned.insert(aligned.end(), own.begin(), own.end());
-  return Placed(*this, x, aligned);
+  return FromOnnxOrder(*this, x, aligned);
 }
 
 absl::StatusOr<std::vector<int64_t>> MilContext::CommonShape() {

@@ -3,7 +3,7 @@
 //   absl::Status BuildSoftmax(MilContext& c) {
 //     ASSIGN_OR_RETURN(int axis, c.Axis("axis", -1));
 //     ASSIGN_OR_RETURN(Operand x, c.In(0));
-//     ASSIGN_OR_RETURN(x, c.Add(Kind(), SoftmaxParams{AxisOf(c.rank(0), axis)}, {x}));
+//     ASSIGN_OR_RETURN(x, c.Add(Kind(), SoftmaxParams{ToEngineAxis(c.rank(0), axis)}, {x}));
 //     return c.Out(x, c.ShapeOf(0));
 //   }
 //   constexpr MilOperation kOperations[] = {{"softmax", BuildSoftmax}};

@@ -15,7 +15,7 @@ math::Layout HostLayout(DataType type, const std::vector<int64_t>& dims) {
   math::Layout layout{ElementOf(type), {}};
   int64_t stride = math::SizeOf(layout.element);
   for (int i = static_cast<int>(dims.size()) - 1; i >= 0; --i) {
-    int axis = static_cast<int>(AxisOf(static_cast<int>(dims.size()), i));
+    int axis = static_cast<int>(ToEngineAxis(static_cast<int>(dims.size()), i));
     layout.byte_strides[axis] = stride;
     stride *= dims[i];
   }

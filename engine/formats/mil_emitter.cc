@@ -41,16 +41,16 @@ MilEmitter::MilEmitter(const Network& network, const MilBlobSink& blobs)
   text_.program.build_info = {{"component", "anemone"}};
 }
 
-int MilEmitter::AxisOf(Axis axis) const {
+int MilEmitter::ToMilAxis(Axis axis) const {
   for (int i = 0; i < rank_; ++i) {
-    if (anemone::AxisOf(rank_, i) == axis) return i;
+    if (anemone::ToEngineAxis(rank_, i) == axis) return i;
   }
   return -1;
 }
 
 MilEmitter::Shape MilEmitter::ShapeOf(const Dims& dims) const {
   Shape shape(rank_);
-  for (int i = 0; i < rank_; ++i) shape[i] = dims[anemone::AxisOf(rank_, i)];
+  for (int i = 0; i < rank_; ++i) shape[i] = dims[anemone::ToEngineAxis(rank_, i)];
   return shape;
 }
 

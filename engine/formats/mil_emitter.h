@@ -2,7 +2,7 @@
 // spelled stands in its row (UnitRow.mil):
 //
 //   absl::Status WriteSoftmax(MilEmitter& e, const SoftmaxParams& p, const Unit& unit) {
-//     e.Result(e.Emit("softmax", {{"x", {e.In(0)}}, {"axis", {e.Int(e.AxisOf(p.axis))}}},
+//     e.Result(e.Emit("softmax", {{"x", {e.In(0)}}, {"axis", {e.Int(e.ToMilAxis(p.axis))}}},
 //                     unit.dims));
 //     return absl::OkStatus();
 //   }
@@ -56,7 +56,7 @@ class MilEmitter {
 
   int rank() const { return rank_; }
   // The axis' number, counted from the front; that of a dims' extents.
-  int AxisOf(Axis axis) const;
+  int ToMilAxis(Axis axis) const;
   Shape ShapeOf(const Dims& dims) const;
 
   // Bottom `i` of the unit that is being written: its name, and its dims. A port of uint8 feeds

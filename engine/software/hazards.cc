@@ -43,7 +43,7 @@ double Largest(absl::Span<const Half> values) {
 // The power of two that brings `most` to about 1/16: sums of a million such numbers fit in fp16.
 double ScaleFor(double most) { return most == 0 ? 1 : std::ldexp(1, -4 - std::ilogb(most)); }
 
-Halves Scaled(absl::Span<const Half> values, double scale, bool absolute) {
+Halves ScaleValues(absl::Span<const Half> values, double scale, bool absolute) {
   Halves scaled;
   scaled.reserve(values.size());
   for (Half h : values) {
@@ -91,7 +91,7 @@ absl::StatusOr<std::vector<double>> ComputedAnew(const UnitRun& run, const Arith
     const double scale = ScaleFor(arithmetic.multiplies() ? Largest(x.span()) : most);
     if (arithmetic.multiplies()) result_scale *= scale;
     const bool negated = absolute && arithmetic.kind == Operation::kDifference && !operands.empty();
-    operands.push_back(Scaled(x.span(), scale, absolute));
+    operands.push_back(ScaleValues(x.span(), scale, absolute));
     for (Half& h : operands.back()) {
       if (negated) h.bits ^= 0x8000;
     }
@@ -106,7 +106,7 @@ absl::StatusOr<std::vector<double>> ComputedAnew(const UnitRun& run, const Arith
       scale = ScaleFor(Largest(values));
       result_scale *= scale;
     }
-    weights.push_back(AsTensor(weight, Scaled(values, scale, absolute)));
+    weights.push_back(AsTensor(weight, ScaleValues(values, scale, absolute)));
   }
   ANEMONE_ASSIGN_OR_RETURN(Prepared prepared,
                            run.unit.kind->Prepare(run.unit.params.get(), bottoms, weights));

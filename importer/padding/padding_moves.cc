@@ -130,7 +130,7 @@ Flows CarryTranspose(const PaddingStep& step) {
   order = IntsOf(step.bucket, "perm").value_or(order);
   std::vector<FlowAxis> axes;
   for (int64_t axis : order) {
-    ANEMONE_ASSIGN_OR_RETURN(const size_t from, AxisOf(flow, axis));
+    ANEMONE_ASSIGN_OR_RETURN(const size_t from, NormalizeAxis(flow, axis));
     axes.push_back(flow.axes[from]);
   }
   flow.axes = std::move(axes);
@@ -174,7 +174,7 @@ Flows CarrySlice(const PaddingStep& step) {
     return Mixes("has axes or steps that are known only at run time");
   }
   for (size_t i = 0; i < axes.size(); ++i) {
-    ANEMONE_ASSIGN_OR_RETURN(const size_t axis, AxisOf(flow, axes[i]));
+    ANEMONE_ASSIGN_OR_RETURN(const size_t axis, NormalizeAxis(flow, axes[i]));
     ANEMONE_RETURN_IF_ERROR(SliceAxis(flow, axis, (*starts)[i], strides[i], in, out));
   }
   return One(std::move(flow));
@@ -182,7 +182,7 @@ Flows CarrySlice(const PaddingStep& step) {
 
 Flows CarrySplit(const PaddingStep& step) {
   ANEMONE_ASSIGN_OR_RETURN(const Flow flow, step.flow(0));
-  ANEMONE_ASSIGN_OR_RETURN(const size_t axis, AxisOf(flow, IntOr(step.bucket, "axis", 0)));
+  ANEMONE_ASSIGN_OR_RETURN(const size_t axis, NormalizeAxis(flow, IntOr(step.bucket, "axis", 0)));
   if (IsPadded(flow.axes[axis])) return Mixes("splits the padded axis");
   std::vector<Flow> made(step.bucket.outputs.size(), flow);
   for (size_t i = 0; i < made.size(); ++i) {
@@ -198,7 +198,7 @@ Flows CarryConcat(const PaddingStep& step) {
   size_t axis = 0;
   for (size_t i = 0; i < step.bucket.inputs.size(); ++i) {
     ANEMONE_ASSIGN_OR_RETURN(Flow flow, step.flow(i));
-    ANEMONE_ASSIGN_OR_RETURN(axis, AxisOf(flow, IntOr(step.bucket, "axis", 0)));
+    ANEMONE_ASSIGN_OR_RETURN(axis, NormalizeAxis(flow, IntOr(step.bucket, "axis", 0)));
     FlowAxis& own = flow.axes[axis];
     if (whole.padded() || own.size() > 1) {
       return Mixes("puts something behind the padding");
@@ -220,7 +220,7 @@ Flows CarryConcat(const PaddingStep& step) {
 Flows CarryGather(const PaddingStep& step) {
   ANEMONE_ASSIGN_OR_RETURN(Flow data, step.flow(0));
   ANEMONE_ASSIGN_OR_RETURN(const Flow indices, step.flow(1));
-  ANEMONE_ASSIGN_OR_RETURN(const size_t axis, AxisOf(data, IntOr(step.bucket, "axis", 0)));
+  ANEMONE_ASSIGN_OR_RETURN(const size_t axis, NormalizeAxis(data, IntOr(step.bucket, "axis", 0)));
   const int64_t size = step.InputSizes(0).full[axis];
   if (IsPadded(data.axes[axis])) {
     const auto numbers = SameInts(step, 1);
@@ -257,7 +257,7 @@ Flows CarryPad(const PaddingStep& step) {
   const PaddingStep::Sizes out = step.OutputSizes(0);
   for (size_t i = 0; i < axes.size(); ++i) {
     if ((*pads)[i] == 0 && (*pads)[i + axes.size()] == 0) continue;
-    ANEMONE_ASSIGN_OR_RETURN(const size_t axis, AxisOf(flow, axes[i]));
+    ANEMONE_ASSIGN_OR_RETURN(const size_t axis, NormalizeAxis(flow, axes[i]));
     if (IsPadded(flow.axes[axis])) return Mixes("pads the padded axis");
     flow.axes[axis] = PlainAxis(out.full[axis]);
   }

@@ -90,7 +90,7 @@ absl::StatusOr<std::vector<size_t>> ReducedAxes(const PaddingStep& step, const F
   }
   std::vector<size_t> axes;
   for (int64_t axis : given.value_or(std::vector<int64_t>())) {
-    ANEMONE_ASSIGN_OR_RETURN(axes.emplace_back(), AxisOf(flow, axis));
+    ANEMONE_ASSIGN_OR_RETURN(axes.emplace_back(), NormalizeAxis(flow, axis));
   }
   if (!axes.empty() || IntOr(step.bucket, "noop_with_empty_axes", 0) != 0) return axes;
   for (size_t a = 0; a < flow.axes.size(); ++a) axes.push_back(a);
@@ -158,7 +158,8 @@ absl::Status RestIsPlain(const PaddingStep& step) {
 Flows CarryAlong(const PaddingStep& step, int64_t fallback) {
   ANEMONE_ASSIGN_OR_RETURN(const Flow flow, step.flow(0));
   ANEMONE_RETURN_IF_ERROR(RestIsPlain(step));
-  ANEMONE_ASSIGN_OR_RETURN(const size_t axis, AxisOf(flow, IntOr(step.bucket, "axis", fallback)));
+  ANEMONE_ASSIGN_OR_RETURN(const size_t axis,
+                           NormalizeAxis(flow, IntOr(step.bucket, "axis", fallback)));
   return CarryBeside(step, flow, axis, axis + 1);
 }
 
@@ -241,7 +242,7 @@ Flows CarryGemm(const PaddingStep& step) {
 
 Flows CarrySoftmax(const PaddingStep& step) {
   ANEMONE_ASSIGN_OR_RETURN(Flow flow, step.flow(0));
-  ANEMONE_ASSIGN_OR_RETURN(const size_t axis, AxisOf(flow, IntOr(step.bucket, "axis", -1)));
+  ANEMONE_ASSIGN_OR_RETURN(const size_t axis, NormalizeAxis(flow, IntOr(step.bucket, "axis", -1)));
   for (size_t a = 0; a < flow.axes.size(); ++a) {
     for (FlowStretch& s : flow.axes[a]) {
       if (!s.padded()) continue;
@@ -274,7 +275,7 @@ Flows CarrySoftmax(const PaddingStep& step) {
 Flows CarryTrailing(const PaddingStep& step) {
   ANEMONE_ASSIGN_OR_RETURN(const Flow flow, step.flow(0));
   ANEMONE_RETURN_IF_ERROR(RestIsPlain(step));
-  ANEMONE_ASSIGN_OR_RETURN(const size_t axis, AxisOf(flow, IntOr(step.bucket, "axis", -1)));
+  ANEMONE_ASSIGN_OR_RETURN(const size_t axis, NormalizeAxis(flow, IntOr(step.bucket, "axis", -1)));
   return CarryBeside(step, flow, axis, flow.axes.size());
 }
 
@@ -297,7 +298,7 @@ Flows CarryCumSum(const PaddingStep& step) {
   ANEMONE_ASSIGN_OR_RETURN(const Flow flow, step.flow(0));
   const auto axes = SameInts(step, 1);
   if (!axes || axes->size() != 1) return Mixes("has an axis that is known only at run time");
-  ANEMONE_ASSIGN_OR_RETURN(const size_t axis, AxisOf(flow, (*axes)[0]));
+  ANEMONE_ASSIGN_OR_RETURN(const size_t axis, NormalizeAxis(flow, (*axes)[0]));
   const FlowAxis& along = flow.axes[axis];
   if (IsPadded(along) && (along.size() > 1 || IntOr(step.bucket, "reverse", 0) != 0)) {
     return Mixes("sums up from the padded end");

@@ -23,7 +23,7 @@ absl::Status Mixes(absl::string_view how) {
 
 Flows One(Flow flow) { return std::vector<Flow>{std::move(flow)}; }
 
-absl::StatusOr<size_t> AxisOf(const Flow& flow, int64_t axis) {
+absl::StatusOr<size_t> NormalizeAxis(const Flow& flow, int64_t axis) {
   const auto rank = static_cast<int64_t>(flow.axes.size());
   if (axis < -rank || axis >= rank) return Mixes("has an axis that is not there");
   return static_cast<size_t>(axis < 0 ? axis + rank : axis);

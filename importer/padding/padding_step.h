@@ -47,7 +47,7 @@ absl::Status Mixes(absl::string_view how);
 
 Flows One(Flow flow);
 
-absl::StatusOr<size_t> AxisOf(const Flow& flow, int64_t axis);
+absl::StatusOr<size_t> NormalizeAxis(const Flow& flow, int64_t axis);
 
 // Input `i` as integers, if it is the same constant at both sizes.
 std::optional<std::vector<int64_t>> SameInts(const PaddingStep& step, size_t i);

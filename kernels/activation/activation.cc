@@ -57,9 +57,9 @@ absl::Status LowerMish(const Match& match, LowerContext& c) {
   Operand x = c.In(node.inputs[0]);
   Operand n = Combined(c, ElementWiseType::kMin, x, ScalarConstant(c, 5));
   n = Activated(c, NeuronType::kExp, n);
-  Operand m = Scaled(c, n, 1, 2);
+  Operand m = ScaleAndShift(c, n, 1, 2);
   m = Combined(c, ElementWiseType::kMult, n, m);
-  Operand below = Scaled(c, m, 1, 2);
+  Operand below = ScaleAndShift(c, m, 1, 2);
   Operand factor = Combined(c, ElementWiseType::kDiv, m, below);
   x = Combined(c, ElementWiseType::kMult, x, factor);
   return c.Out(node.outputs[0], x);
@@ -73,9 +73,9 @@ absl::Status LowerCelu(const Match& match, LowerContext& c) {
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
   if (!(alpha > 0)) return c.NotLowered("Celu whose alpha is not positive");
   Operand x = c.In(node.inputs[0]);
-  x = Scaled(c, x, 1.0 / alpha, 0);
+  x = ScaleAndShift(c, x, 1.0 / alpha, 0);
   x = Activated(c, NeuronType::kELU, x, 1);
-  x = Scaled(c, x, alpha, 0);
+  x = ScaleAndShift(c, x, alpha, 0);
   return c.Out(node.outputs[0], x);
 }
 
@@ -88,7 +88,7 @@ absl::Status LowerSelu(const Match& match, LowerContext& c) {
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
   Operand x = c.In(node.inputs[0]);
   x = Activated(c, NeuronType::kELU, x, alpha);
-  x = Scaled(c, x, gamma, 0);
+  x = ScaleAndShift(c, x, gamma, 0);
   return c.Out(node.outputs[0], x);
 }
 
@@ -115,7 +115,7 @@ absl::Status LowerShrink(const Match& match, LowerContext& c) {
   outside = Combined(c, ElementWiseType::kGreaterThan, outside, ScalarConstant(c, lambda));
   if (bias != 0) {
     Operand towards = Activated(c, NeuronType::kSign, x);
-    towards = Scaled(c, towards, bias, 0);
+    towards = ScaleAndShift(c, towards, bias, 0);
     x = Combined(c, ElementWiseType::kSub, x, towards);
   }
   x = Combined(c, ElementWiseType::kMult, x, outside);
@@ -394,7 +394,7 @@ constexpr Lowering kLowerings[] = {
 }  // namespace
 
 Operand HardSigmoid(NetworkBuilder& c, Operand x, double scale, double bias) {
-  x = Scaled(c, x, scale, bias);
+  x = ScaleAndShift(c, x, scale, bias);
   return Activated(c, NeuronType::kClampedReLU, x, 0, 1);
 }
 
@@ -413,7 +413,7 @@ Operand Softplus(NetworkBuilder& c, Operand x) {
 
 Operand Softsign(NetworkBuilder& c, const Operand& x) {
   Operand below = Absolute(c, x);
-  below = Scaled(c, below, 1, 1);
+  below = ScaleAndShift(c, below, 1, 1);
   return Combined(c, ElementWiseType::kDiv, x, below);
 }
 

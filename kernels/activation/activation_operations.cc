@@ -50,9 +50,9 @@ Operand SigmoidHard(NetworkBuilder& c, Operand x, Numbers n) {
 
 // alpha * tanh(beta * x).
 Operand ScaledTanh(NetworkBuilder& c, Operand x, Numbers n) {
-  x = Scaled(c, x, n.beta, 0);
+  x = ScaleAndShift(c, x, n.beta, 0);
   x = Activated(c, NeuronType::kTanh, x);
-  return Scaled(c, x, n.alpha, 0);
+  return ScaleAndShift(c, x, n.alpha, 0);
 }
 
 // A converted one is the engine's own.

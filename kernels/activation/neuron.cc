@@ -413,7 +413,7 @@ Operand Activated(NetworkBuilder& c, NeuronType type, const Operand& x, float fi
 
 Operand NaturalLog(NetworkBuilder& c, const Operand& x) {
   Operand log2 = Activated(c, NeuronType::kLog2, x);
-  return Scaled(c, log2, 0.693147180559945, 0);
+  return ScaleAndShift(c, log2, 0.693147180559945, 0);
 }
 
 KernelRows NeuronRows() { return {{&Kind()}, kLowerings, kOperations}; }

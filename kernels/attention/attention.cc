@@ -45,7 +45,7 @@ Operand Reordered(LowerContext& c, const Operand& x, const Sizes& shape,
     dims.extent[first + i] = shape[i];
     order[first + i] = static_cast<Axis>(first + axes[i]);
   }
-  Operand spread = Reshaped(c, x, dims);
+  Operand spread = ReshapeToDims(c, x, dims);
   return Permuted(c, spread, order);
 }
 
@@ -151,7 +151,7 @@ absl::StatusOr<Stacked> Stack(LowerContext& c, ValueId value, const std::vector<
     x = Reordered(c, x, shape, axes);
     shape = InOrder(shape, axes);
   }
-  x = Relaid(c, x, static_cast<int>(shape.size()), {1, size[0], size[1], size[2]});
+  x = ReshapeInOnnxOrder(c, x, static_cast<int>(shape.size()), {1, size[0], size[1], size[2]});
   x = RepeatedTo(c, x, StackOf(shape), stack);
   size[0] = c.DimsOf(x).c();
   return Stacked{x, size, is_transposed, {}};
@@ -186,9 +186,9 @@ Operand HeadOf(LowerContext& c, Stacked& from, const Grouping& grouping, int64_t
   if (made == from.heads.end()) {
     const int64_t rows = from.size[1], columns = from.size[2];
     const Dims dims{{1, grouping.images, grouping.heads, rows, columns}};
-    Operand x = Reshaped(c, from.x, dims);
+    Operand x = ReshapeToDims(c, from.x, dims);
     x = Sliced(c, x, Axis::kC, head, 1);
-    x = Reshaped(c, x, MakeDims(1, grouping.images, rows, columns));
+    x = ReshapeToDims(c, x, MakeDims(1, grouping.images, rows, columns));
     made = from.heads.emplace(head, x).first;
   }
   return made->second;
@@ -234,7 +234,7 @@ Operand Joined(LowerContext& c, const Grouping& grouping, const std::vector<Oper
     Operand y = Joined(c, std::move(images), Axis::kC);
     if (grouping.heads > 1) {
       const Dims dims = c.DimsOf(y);
-      y = Reshaped(c, y, Dims{{1, dims.c(), 1, dims.h(), dims.w()}});
+      y = ReshapeToDims(c, y, Dims{{1, dims.c(), 1, dims.h(), dims.w()}});
     }
     heads.push_back(y);
   }
@@ -305,12 +305,12 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   }
   Operand y = Joined(c, grouping, results);
   const Dims dims = c.DimsOf(results.front());
-  y = Reshaped(c, y, MakeDims(1, planes, dims.h(), dims.w()));
+  y = ReshapeToDims(c, y, MakeDims(1, planes, dims.h(), dims.w()));
   if (form.y_axes.empty()) {
-    y = Relaid(c, y, 4, y_shape);
+    y = ReshapeInOnnxOrder(c, y, 4, y_shape);
   } else {
     y = PutBack(c, y, y_shape, form.y_axes);
-    y = Reshaped(c, y, PlaceShape(y_shape));
+    y = ReshapeToDims(c, y, PlaceShape(y_shape));
   }
   ANEMONE_RETURN_IF_ERROR(c.Out(anchor.outputs[0], y));
   c.CleanUp();  // an Einsum may have had the axes as the unit has them

@@ -245,22 +245,22 @@ Operand PlaneOf(LowerContext& c, ValueId value, int64_t plane) {
   ANEMONE_ASSIGN_OR_FAIL(c, Sizes shape, c.ShapeOf(value));
   const Extents e = ExtentsOf(shape);
   Operand x = c.In(value);
-  x = Relaid(c, x, static_cast<int>(shape.size()), {1, e.planes, e.rows, e.columns});
+  x = ReshapeInOnnxOrder(c, x, static_cast<int>(shape.size()), {1, e.planes, e.rows, e.columns});
   x = Sliced(c, x, Axis::kC, plane, 1);
-  return Reshaped(c, x, MakeDims(1, e.rows, 1, e.columns));
+  return ReshapeToDims(c, x, MakeDims(1, e.rows, 1, e.columns));
 }
 
 // What is added to the scores, of a plane of the mask's value.
 Operand Added(LowerContext& c, const AttentionMask& mask, const Operand& x) {
   switch (mask.kind) {
     case AttentionMask::Kind::kAdded:
-      return Scaled(c, x, mask.factor, 0);
+      return ScaleAndShift(c, x, mask.factor, 0);
     case AttentionMask::Kind::kKept:
-      return Scaled(c, x, -kMasked, kMasked);
+      return ScaleAndShift(c, x, -kMasked, kMasked);
     case AttentionMask::Kind::kDropped:
       break;
   }
-  return Scaled(c, x, kMasked, 0);
+  return ScaleAndShift(c, x, kMasked, 0);
 }
 
 }  // namespace
@@ -323,7 +323,7 @@ absl::StatusOr<std::optional<Operand>> AttentionMasks::NotCleared(Source& source
   const Tensor* constant = c_.view().Constant(source.value);
   if (constant == nullptr) {
     Operand cleared = PlaneOf(c_, source.value, plane);
-    return Scaled(c_, cleared, -1, 1);
+    return ScaleAndShift(c_, cleared, -1, 1);
   }
   if (!IsEngineConstant(constant->type())) return c_.NotLowered("a condition of this type");
   std::vector<float> rows = FloatsOf(*constant, plane * e.rows, e.rows);

@@ -55,7 +55,7 @@ std::optional<PackedHeads> FindPackedHeads(const AttentionNodes& nodes, ValueId 
 Operand Unpacked(LowerContext& c, const PackedHeads& packed, int64_t third) {
   Operand x = c.In(packed.value);
   const int64_t rows = c.DimsOf(x).c();
-  x = Reshaped(c, x, MakeDims(1, rows, 3 * packed.heads, packed.dim));
+  x = ReshapeToDims(c, x, MakeDims(1, rows, 3 * packed.heads, packed.dim));
   x = Sliced(c, x, Axis::kH, third * packed.heads, packed.heads);
   return SwapAxes(c, x, Axis::kC, Axis::kH);
 }

@@ -151,15 +151,15 @@ Operand PhasesToChannels(LowerContext& c, Operand x, Axis axis, int64_t s) {
   Dims dims = c.DimsOf(x);
   int64_t images = dims.n() * dims.d() * dims.c(), q = dims[axis] / s;
   if (axis == Axis::kW) {
-    x = Reshaped(c, x, MakeDims(images, dims.h(), q, s));
+    x = ReshapeToDims(c, x, MakeDims(images, dims.h(), q, s));
     x = Permuted(c, x, {Axis::kN, Axis::kD, Axis::kW, Axis::kC, Axis::kH});
   } else {
-    x = Reshaped(c, x, MakeDims(images, q, s, dims.w()));
+    x = ReshapeToDims(c, x, MakeDims(images, q, s, dims.w()));
     x = SwapAxes(c, x, Axis::kC, Axis::kH);
   }
   dims[Axis::kC] *= s;
   dims[axis] = q;
-  return Reshaped(c, x, dims);
+  return ReshapeToDims(c, x, dims);
 }
 
 absl::Status Fold(LowerContext& c, Form& form, Axis axis) {
@@ -237,7 +237,7 @@ Operand Planes(LowerContext& c, const Form& form, const Stretch& deep) {
   const Along& d = form.params.d;
   Operand x = Sliced(c, form.x, Axis::kD, deep.first * d.dilation, form.out.d(), d.stride);
   const Dims dims = c.DimsOf(x);
-  return Reshaped(c, x, MakeDims(dims.n() * dims.d(), dims.c(), dims.h(), dims.w()));
+  return ReshapeToDims(c, x, MakeDims(dims.n() * dims.d(), dims.c(), dims.h(), dims.w()));
 }
 
 // `pieces` stretches of nearly equal length.
@@ -286,7 +286,7 @@ Operand SumOfParts(LowerContext& c, Form& form) {
     }
   }
   if (!sum) return c.NotLowered("windows that meet nothing but padding");
-  return Reshaped(c, *sum, form.out);
+  return ReshapeToDims(c, *sum, form.out);
 }
 
 // Route mil takes a convolution of rank 3 only with a height put in, and so it lies here already.

@@ -87,14 +87,14 @@ Operand Interleaved(LowerContext& c, Operand x, int64_t channels, int64_t sh, in
   const Dims dims = c.DimsOf(x);
   const int64_t images = dims.n() * channels;
   if (sw > 1) {
-    x = Reshaped(c, x, MakeDims(images * sh, sw, dims.h(), dims.w()));
+    x = ReshapeToDims(c, x, MakeDims(images * sh, sw, dims.h(), dims.w()));
     x = Permuted(c, x, {Axis::kN, Axis::kD, Axis::kH, Axis::kW, Axis::kC});
   }
   if (sh > 1) {
-    x = Reshaped(c, x, MakeDims(images, sh, dims.h(), dims.w() * sw));
+    x = ReshapeToDims(c, x, MakeDims(images, sh, dims.h(), dims.w() * sw));
     x = SwapAxes(c, x, Axis::kC, Axis::kH);
   }
-  return Reshaped(c, x, MakeDims(dims.n(), channels, dims.h() * sh, dims.w() * sw));
+  return ReshapeToDims(c, x, MakeDims(dims.n(), channels, dims.h() * sh, dims.w() * sw));
 }
 
 absl::Status Lower(const Match& match, LowerContext& c) {

@@ -71,7 +71,7 @@ absl::StatusOr<std::optional<Operand>> LowerByNumber(LowerContext& c, const Node
     if (!affine) continue;
     Operand x = AlignedOperand(c, node.inputs[1 - i], shape);
     if (c.DimsOf(x) != PlaceShape(shape)) continue;
-    x = Scaled(c, x, affine->scale, affine->bias);
+    x = ScaleAndShift(c, x, affine->scale, affine->bias);
     return x;
   }
   return std::nullopt;
@@ -90,7 +90,7 @@ absl::Status LowerBinary(const Match& match, LowerContext& c) {
 }
 
 // Of 0 and 1 the other one.
-Operand Opposite(LowerContext& c, const Operand& x) { return Scaled(c, x, -1, 1); }
+Operand Opposite(LowerContext& c, const Operand& x) { return ScaleAndShift(c, x, -1, 1); }
 
 // >= is not <. There is no NaN inside the engine, so this is exact.
 absl::Status LowerOrEqual(const Match& match, LowerContext& c) {
@@ -149,7 +149,7 @@ absl::Status LowerChain(const Match& match, LowerContext& c) {
     y = Combined(c, TypeOf(node), y, x);
   }
   if (node.op_type == "Mean") {
-    y = Scaled(c, y, 1.0 / static_cast<double>(node.inputs.size()), 0);
+    y = ScaleAndShift(c, y, 1.0 / static_cast<double>(node.inputs.size()), 0);
   }
   return c.Out(node.outputs[0], y);
 }

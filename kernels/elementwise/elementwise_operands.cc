@@ -46,7 +46,7 @@ Operand AlignedOperand(LowerContext& c, ValueId value, absl::Span<const int64_t>
   ANEMONE_ASSIGN_OR_FAIL(c, std::vector<int64_t> own, c.ShapeOf(value));
   ANEMONE_ASSIGN_OR_FAIL(c, std::vector<int64_t> aligned, AlignedShape(own, shape));
   Operand x = c.In(value);
-  return own.size() == shape.size() ? x : Placed(c, x, aligned);
+  return own.size() == shape.size() ? x : FromOnnxOrder(c, x, aligned);
 }
 
 Operand AlignedConstant(NetworkBuilder& c, const Tensor& tensor, absl::Span<const int64_t> shape) {

@@ -107,8 +107,8 @@ absl::StatusOr<PointList> PointsOf(NetworkBuilder& c, Indices indices, int64_t e
     ANEMONE_RETURN_IF_ERROR(Normalize(absl::MakeSpan(indices.values), extent));
     return FixedPoints(c, {}, indices.values);
   }
-  Operand flat = Flat(c, *indices.operand, static_cast<int>(indices.shape.size()));
-  flat = Reshaped(c, flat, MakeDims(1, 1, indices.count, 1));
+  Operand flat = ToOnnxOrder(c, *indices.operand, static_cast<int>(indices.shape.size()));
+  flat = ReshapeToDims(c, flat, MakeDims(1, 1, indices.count, 1));
   return ComputedPoints(c, flat, {});
 }
 
@@ -132,17 +132,17 @@ absl::Status Build(MilContext& c) {
   x = Gathered(c, shape, axis, x, points);
   shape.erase(shape.begin() + axis);
   shape.insert(shape.begin() + axis, indices.shape.begin(), indices.shape.end());
-  x = Relaid(c, x, c.rank(0), shape);
+  x = ReshapeInOnnxOrder(c, x, c.rank(0), shape);
   return c.Out(x, shape);
 }
 
 // `x`, a value of shape `shape`, with the axis last: 1 x 1 x (all others) x extent.
 Operand AxisLast(NetworkBuilder& c, Operand x, absl::Span<const int64_t> shape, int axis) {
   const auto [before, after] = ProductsAround(shape, axis);
-  x = Flat(c, x, static_cast<int>(shape.size()));
-  x = Reshaped(c, x, MakeDims(1, before, shape[axis], after));
+  x = ToOnnxOrder(c, x, static_cast<int>(shape.size()));
+  x = ReshapeToDims(c, x, MakeDims(1, before, shape[axis], after));
   x = SwapAxes(c, x, Axis::kH, Axis::kW);
-  return Reshaped(c, x, MakeDims(1, 1, before * after, shape[axis]));
+  return ReshapeToDims(c, x, MakeDims(1, 1, before * after, shape[axis]));
 }
 
 // Every row of the other axes has indices of its own: points (0, row, index).
@@ -168,7 +168,7 @@ absl::Status BuildAlongAxis(MilContext& c) {
   PointList points;
   if (indices.operand) {
     Operand index = AxisLast(c, *indices.operand, indices.shape, axis);
-    index = Reshaped(c, index, MakeDims(1, 1, indices.count, 1));
+    index = ReshapeToDims(c, index, MakeDims(1, 1, indices.count, 1));
     ANEMONE_ASSIGN_OR_RETURN(points,
                              ComputedPoints(c, index, std::vector<float>(row.begin(), row.end())));
   } else {
@@ -183,9 +183,9 @@ absl::Status BuildAlongAxis(MilContext& c) {
   Operand x = c.In(0);
   x = AxisLast(c, x, from, axis);
   x = AtPoints(c, x, points);
-  x = Reshaped(c, x, MakeDims(1, before, rows / before, each));
+  x = ReshapeToDims(c, x, MakeDims(1, before, rows / before, each));
   x = SwapAxes(c, x, Axis::kH, Axis::kW);
-  x = Placed(c, x, indices.shape);
+  x = FromOnnxOrder(c, x, indices.shape);
   return c.Out(x, indices.shape);
 }
 
@@ -207,8 +207,8 @@ absl::Status BuildNd(MilContext& c) {
   const int64_t after = Product(absl::MakeConstSpan(from).subspan(known));
   PointList points;
   if (indices.operand) {
-    Operand list = Flat(c, *indices.operand, static_cast<int>(indices.shape.size()));
-    list = Reshaped(c, list, MakeDims(1, 1, count, known));
+    Operand list = ToOnnxOrder(c, *indices.operand, static_cast<int>(indices.shape.size()));
+    list = ReshapeToDims(c, list, MakeDims(1, 1, count, known));
     list = SwapAxes(c, list, Axis::kC, Axis::kW);
     ANEMONE_ASSIGN_OR_RETURN(points, ComputedPoints(c, list, {}));
   } else {
@@ -223,16 +223,16 @@ absl::Status BuildNd(MilContext& c) {
     points = FixedPoints(c, coordinates[1], coordinates[2], coordinates[0]);
   }
   Operand x = c.In(0);
-  x = Flat(c, x, c.rank(0));
+  x = ToOnnxOrder(c, x, c.rank(0));
   const Dims flat{{1, gathered[0], gathered[1], gathered[2], after}};
-  x = Reshaped(c, x, flat);
+  x = ReshapeToDims(c, x, flat);
   x = Permuted(c, x, {Axis::kN, Axis::kD, Axis::kW, Axis::kC, Axis::kH});
   x = AtPoints(c, x, points);
   x = SwapAxes(c, x, Axis::kC, Axis::kH);
   std::vector<int64_t> shape(indices.shape.begin(), indices.shape.end() - 1);
   shape.insert(shape.end(), from.begin() + known, from.end());
   if (shape.size() > kMaxRank) return c.Refuse(rule::kReshapeRank);
-  x = Placed(c, x, shape);
+  x = FromOnnxOrder(c, x, shape);
   return c.Out(x, shape);
 }
 

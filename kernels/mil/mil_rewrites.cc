@@ -80,7 +80,7 @@ absl::Status BuildProduct(MilContext& c) {
     }
     const int at = static_cast<int>(axis < 0 ? axis + c.rank(0) : axis);
     reduced[at] = true;
-    x = ProductAlong(c, x, AxisOf(c.rank(0), at));
+    x = ProductAlong(c, x, ToEngineAxis(c.rank(0), at));
   }
   std::vector<int64_t> shape;
   for (int i = 0; i < c.rank(0); ++i) {
@@ -88,8 +88,8 @@ absl::Status BuildProduct(MilContext& c) {
     if (reduced[i] && keep_dims) shape.push_back(1);
   }
   if (!keep_dims) {
-    x = Flat(c, x, c.rank(0));
-    x = Placed(c, x, shape);
+    x = ToOnnxOrder(c, x, c.rank(0));
+    x = FromOnnxOrder(c, x, shape);
   }
   return c.Out(x, shape);
 }
@@ -113,14 +113,14 @@ absl::Status BuildOneHot(MilContext& c) {
   }
   std::vector<int64_t> shape = c.ShapeOf(0);
   shape.push_back(1);
-  x = Flat(c, x, c.rank(0));
-  x = Placed(c, x, shape);
+  x = ToOnnxOrder(c, x, c.rank(0));
+  x = FromOnnxOrder(c, x, shape);
   std::vector<float> numbers(depth);
   for (int64_t i = 0; i < depth; ++i) numbers[i] = static_cast<float>(i);
   Tensor table = Tensor::Floats({depth}, numbers);
   Operand places = AlignedConstant(c, table, shape);
   Operand y = Combined(c, ElementWiseType::kEqual, x, places);
-  y = Scaled(c, y, static_cast<double>(on) - off, off);
+  y = ScaleAndShift(c, y, static_cast<double>(on) - off, off);
   shape.back() = depth;
   return c.Out(y, shape);
 }
@@ -197,14 +197,14 @@ absl::Status BuildTan(MilContext& c) {
 // acos x = pi / 2 - asin x.
 absl::Status BuildArcus(MilContext& c) {
   Operand x = OnlyArgument(c);
-  Operand below = Scaled(c, x, -1, 1);
-  Operand above = Scaled(c, x, 1, 1);
+  Operand below = ScaleAndShift(c, x, -1, 1);
+  Operand above = ScaleAndShift(c, x, 1, 1);
   Operand y = Combined(c, ElementWiseType::kMult, below, above);
   y = Activated(c, NeuronType::kRsqrt, y);
   y = Combined(c, ElementWiseType::kMult, x, y);
   y = Activated(c, NeuronType::kAtan, y);
   if (c.call().op == "acos") {
-    y = Scaled(c, y, -1, std::numbers::pi / 2);
+    y = ScaleAndShift(c, y, -1, std::numbers::pi / 2);
   }
   return c.Out(y, c.ShapeOf(0));
 }
@@ -213,10 +213,10 @@ absl::Status BuildArcus(MilContext& c) {
 absl::Status BuildCosh(MilContext& c) {
   Operand x = OnlyArgument(c);
   Operand up = Activated(c, NeuronType::kExp, x);
-  Operand down = Scaled(c, x, -1, 0);
+  Operand down = ScaleAndShift(c, x, -1, 0);
   down = Activated(c, NeuronType::kExp, down);
   Operand y = Combined(c, ElementWiseType::kAdd, up, down);
-  y = Scaled(c, y, 0.5, 0);
+  y = ScaleAndShift(c, y, 0.5, 0);
   return c.Out(y, c.ShapeOf(0));
 }
 

@@ -59,7 +59,7 @@ absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c) {
   }
   const int rank = static_cast<int>(from.size());
   for (size_t i = 0; i < spatial; ++i) {
-    AxisWindow w{AxisOf(rank, static_cast<int>(i) + 2), window[i], from[i + 2], to[i + 2]};
+    AxisWindow w{ToEngineAxis(rank, static_cast<int>(i) + 2), window[i], from[i + 2], to[i + 2]};
     if (w.in < 1 || w.out < 1) return c.Refuse(rule::kEmptyTensor);
     SettlePads(auto_pad, w.in, w.out, /*transposed=*/false, w.along);
     form.windows.push_back(w);

@@ -32,23 +32,23 @@ struct Form {
 // Places mirrored at `low` and `high` until they are between them.
 Operand Reflected(LowerContext& c, Operand x, double low, double high) {
   const double span = high - low;
-  if (span <= 0) return Scaled(c, x, 0, low);
-  x = Scaled(c, x, 1, -low);
+  if (span <= 0) return ScaleAndShift(c, x, 0, low);
+  x = ScaleAndShift(c, x, 1, -low);
   x = Absolute(c, x);
-  Operand rounds = Scaled(c, x, 0.5 / span, 0);
+  Operand rounds = ScaleAndShift(c, x, 0.5 / span, 0);
   rounds = Activated(c, NeuronType::kFloor, rounds);
-  rounds = Scaled(c, rounds, 2 * span, 0);
+  rounds = ScaleAndShift(c, rounds, 2 * span, 0);
   x = Combined(c, ElementWiseType::kSub, x, rounds);
-  x = Scaled(c, x, 1, -span);
+  x = ScaleAndShift(c, x, 1, -span);
   x = Absolute(c, x);
-  return Scaled(c, x, -1, low + span);
+  return ScaleAndShift(c, x, -1, low + span);
 }
 
 // Element 0 is at -1 and the last one at 1 if aligned, else their outer edges are.
 Operand Weights(LowerContext& c, Operand places, int64_t extent, const Form& form) {
   const double last = static_cast<double>(extent - 1);
   const double half = (form.aligned ? last : static_cast<double>(extent)) / 2;
-  places = Scaled(c, places, half, last / 2);
+  places = ScaleAndShift(c, places, half, last / 2);
   if (form.padding == "reflection") {
     const double edge = form.aligned ? 0 : 0.5;
     places = Reflected(c, places, -edge, last + edge);
@@ -85,21 +85,21 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   }
   Operand x = c.In(node.inputs[0]);
   Operand places = c.In(node.inputs[1]);
-  places = Reshaped(c, places, MakeDims(n, count, 1, 2));
+  places = ReshapeToDims(c, places, MakeDims(n, count, 1, 2));
   Operand columns = Sliced(c, places, Axis::kW, 0, 1);
   Operand rows = Sliced(c, places, Axis::kW, 1, 1);
   columns = Weights(c, columns, w, form);
   rows = Weights(c, rows, h, form);
   // Every row of the image at every place, then of these the rows that each place weighs.
   columns = SwapAxes(c, columns, Axis::kC, Axis::kW);
-  x = Reshaped(c, x, MakeDims(n, channels * h, 1, w));
+  x = ReshapeToDims(c, x, MakeDims(n, channels * h, 1, w));
   x = MatrixProduct(c, x, columns);
-  x = Reshaped(c, x, MakeDims(n, channels, h, count));
+  x = ReshapeToDims(c, x, MakeDims(n, channels, h, count));
   rows = SwapAxes(c, rows, Axis::kC, Axis::kW);
-  rows = Reshaped(c, rows, MakeDims(n, 1, h, count));
+  rows = ReshapeToDims(c, rows, MakeDims(n, 1, h, count));
   x = Combined(c, ElementWiseType::kMult, x, rows);
   x = Reduced(c, x, ReduceType::kSum, Axis::kH);
-  x = Reshaped(c, x, PlaceShape(to));
+  x = ReshapeToDims(c, x, PlaceShape(to));
   return c.Out(node.outputs[0], x);
 }
 
@@ -134,11 +134,11 @@ absl::Status LowerAffineGrid(const Match& match, LowerContext& c) {
     }
   }
   Operand x = c.In(node.inputs[0]);
-  x = Reshaped(c, x, MakeDims(to[0], axes, 1, axes + 1));
+  x = ReshapeToDims(c, x, MakeDims(to[0], axes, 1, axes + 1));
   x = MatrixProduct(c, x,
                     {.values = Tensor::Floats({axes + 1, count}, base), .k = axes + 1, .n = count});
   x = SwapAxes(c, x, Axis::kC, Axis::kW);
-  x = Placed(c, x, to);
+  x = FromOnnxOrder(c, x, to);
   return c.Out(node.outputs[0], x);
 }
 

@@ -17,7 +17,7 @@ Operand HatWeights(LowerContext& c, const Operand& places, int64_t extent) {
       c.AddConstant(Tensor::Floats({extent}, numbers), MakeDims(1, 1, 1, extent));
   Operand y = Combined(c, ElementWiseType::kSub, places, elements);
   y = Absolute(c, y);
-  y = Scaled(c, y, -1, 1);
+  y = ScaleAndShift(c, y, -1, 1);
   return Activated(c, NeuronType::kReLU, y);
 }
 

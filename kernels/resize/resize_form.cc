@@ -127,7 +127,7 @@ absl::StatusOr<ResizeForm> ReadResizeForm(const Node& node, LowerContext& c) {
     ANEMONE_ASSIGN_OR_RETURN(int axis, NormalAxis(at, rank));
     if (to[axis] < 1) return c.Refuse(rule::kEmptyTensor);
     if (std::max(from[axis], to[axis]) > kMostResized) return c.Refuse(rule::kMaxDimension);
-    axes.push_back({AxisOf(rank, axis), from[axis], to[axis]});
+    axes.push_back({ToEngineAxis(rank, axis), from[axis], to[axis]});
   }
   ANEMONE_ASSIGN_OR_RETURN(std::vector<float> scales, ReadScales(node, c, policy, axes));
   for (size_t i = 0; i < axes.size(); ++i) {

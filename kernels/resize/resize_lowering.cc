@@ -217,7 +217,7 @@ absl::Status Build(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(p.grid, ReadGrid(c));
   // Rank 3 is C, H, W here.
   Dims dims = rank == 3 ? MakeDims(1, shape[0], in_h, in_w) : c.DimsOf(x);
-  x = Reshaped(c, x, dims);
+  x = ReshapeToDims(c, x, dims);
   const bool by_compiler = op == "upsample_nearest_neighbor";
   const bool has_sampler = Judge(c.target(), c.route()).Has(Cap::kTextureEngine);
   if (!has_sampler && c.rewrites() && !by_compiler) c.SetRewritten();
@@ -230,7 +230,7 @@ absl::Status Build(MilContext& c) {
     const Positions at[] = {OnGrid(p.grid, in_h, p.h), OnGrid(p.grid, in_w, p.w)};
     x = InSoftware(c, x, p.method, axes, at);
   }
-  x = Reshaped(c, x, PlaceShape(shape));
+  x = ReshapeToDims(c, x, PlaceShape(shape));
   return c.Out(x, shape);
 }
 

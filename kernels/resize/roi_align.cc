@@ -56,9 +56,9 @@ Operand BinWeights(LowerContext& c, const Operand& boxes, int64_t first, int64_t
   const double offset = form.half_pixel ? 0.5 : 0;
   const int64_t count = c.DimsOf(boxes).n(), points = bins * form.samples;
   Operand start = Sliced(c, boxes, Axis::kW, first, 1);
-  start = Scaled(c, start, form.scale, -offset);
+  start = ScaleAndShift(c, start, form.scale, -offset);
   Operand end = Sliced(c, boxes, Axis::kW, first + 2, 1);
-  end = Scaled(c, end, form.scale, -offset);
+  end = ScaleAndShift(c, end, form.scale, -offset);
   Operand size = Combined(c, ElementWiseType::kSub, end, start);
   if (!form.half_pixel) {  // boxes have an extent of at least 1 then
     size = Combined(c, ElementWiseType::kMax, size, ScalarConstant(c, 1));
@@ -78,9 +78,9 @@ Operand BinWeights(LowerContext& c, const Operand& boxes, int64_t first, int64_t
   places = Activated(c, NeuronType::kClampedReLU, places, 0, last);
   Operand weights = HatWeights(c, places, extent);
   weights = Combined(c, ElementWiseType::kMult, weights, counts);
-  weights = Reshaped(c, weights, MakeDims(count * bins, form.samples, 1, extent));
+  weights = ReshapeToDims(c, weights, MakeDims(count * bins, form.samples, 1, extent));
   weights = Reduced(c, weights, ReduceType::kAvg, Axis::kC);
-  return Reshaped(c, weights, MakeDims(count, bins, 1, extent));
+  return ReshapeToDims(c, weights, MakeDims(count, bins, 1, extent));
 }
 
 absl::Status Lower(const Match& match, LowerContext& c) {
@@ -100,17 +100,17 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   }
   Operand x = c.In(node.inputs[0]);
   Operand edges = c.In(node.inputs[1]);
-  edges = Reshaped(c, edges, MakeDims(count, 1, 1, 4));
+  edges = ReshapeToDims(c, edges, MakeDims(count, 1, 1, 4));
   Operand columns = BinWeights(c, edges, 0, form.out_w, w, form);
   Operand rows = BinWeights(c, edges, 1, form.out_h, h, form);
-  x = Reshaped(c, x, MakeDims(1, channels * h, 1, w));
+  x = ReshapeToDims(c, x, MakeDims(1, channels * h, 1, w));
   columns = SwapAxes(c, columns, Axis::kC, Axis::kW);
   x = MatrixProduct(c, x, columns);
-  x = Reshaped(c, x, MakeDims(count, channels, h, form.out_w));
+  x = ReshapeToDims(c, x, MakeDims(count, channels, h, form.out_w));
   x = SwapAxes(c, x, Axis::kC, Axis::kH);
-  x = Reshaped(c, x, MakeDims(count, h, 1, channels * form.out_w));
+  x = ReshapeToDims(c, x, MakeDims(count, h, 1, channels * form.out_w));
   x = MatrixProduct(c, rows, x);
-  x = Reshaped(c, x, MakeDims(count, form.out_h, channels, form.out_w));
+  x = ReshapeToDims(c, x, MakeDims(count, form.out_h, channels, form.out_w));
   x = SwapAxes(c, x, Axis::kC, Axis::kH);
   return c.Out(node.outputs[0], x);
 }

@@ -36,7 +36,7 @@ absl::StatusOr<std::optional<Operand>> RaisedToNumber(LowerContext& c, const Ope
                                                       double exponent) {
   std::optional<Operand> y;
   if (exponent == 0) {
-    y = Scaled(c, x, 0, 1);
+    y = ScaleAndShift(c, x, 0, 1);
   } else if (exponent == 0.5) {
     y = Activated(c, NeuronType::kSqrt, x);
   } else if (exponent == -0.5) {
@@ -102,14 +102,14 @@ absl::Status LowerRound(const Match& match, LowerContext& c) {
   Operand x = c.In(node.inputs[0]);
   Operand sign = Activated(c, NeuronType::kSign, x);
   x = Absolute(c, x);
-  Operand even = Scaled(c, x, 0.5, 0);
+  Operand even = ScaleAndShift(c, x, 0.5, 0);
   even = Activated(c, NeuronType::kFloor, even);
-  even = Scaled(c, even, 2, 0);
+  even = ScaleAndShift(c, even, 2, 0);
   Operand d = Combined(c, ElementWiseType::kSub, x, even);
   Operand above = Combined(c, ElementWiseType::kGreaterThan, d, ScalarConstant(c, 0.5f));
   Operand below = Combined(c, ElementWiseType::kLessThan, d, ScalarConstant(c, 1.5f));
   Operand steps = Combined(c, ElementWiseType::kSub, above, below);
-  steps = Scaled(c, steps, 1, 1);
+  steps = ScaleAndShift(c, steps, 1, 1);
   Operand y = Combined(c, ElementWiseType::kAdd, even, steps);
   y = Combined(c, ElementWiseType::kMult, y, sign);
   return c.Out(node.outputs[0], y);

@@ -59,7 +59,7 @@ Operand MovedAtOnce(NetworkBuilder& c, const Operand& x, const Move& move) {
     dims.extent[first + i] = move.extents[i];
     order[first + i] = static_cast<Axis>(first + move.order[i]);
   }
-  Operand y = Reshaped(c, x, dims);
+  Operand y = ReshapeToDims(c, x, dims);
   return Permuted(c, y, order);
 }
 
@@ -114,7 +114,7 @@ absl::Status LowerInSteps(const Match& match, LowerContext& c) {
   }
   Operand x = c.In(node.inputs[0]);
   Operand y = Moved(c, x, move);
-  y = Reshaped(c, y, PlaceShape(to));
+  y = ReshapeToDims(c, y, PlaceShape(to));
   return c.Out(node.outputs[0], y);
 }
 
@@ -151,9 +151,9 @@ absl::Status LowerRegrouped(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(Sizes shape, c.ShapeOf(from));
   ANEMONE_ASSIGN_OR_RETURN(Sizes to, c.ShapeOf(anchor.outputs[0]));
   Operand x = c.In(from);
-  x = Flat(c, x, static_cast<int>(shape.size()));
+  x = ToOnnxOrder(c, x, static_cast<int>(shape.size()));
   Operand y = Moved(c, x, found.move);
-  y = Placed(c, y, to);
+  y = FromOnnxOrder(c, y, to);
   return c.Out(anchor.outputs[0], y);
 }
 

@@ -31,7 +31,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   const int rank = static_cast<int>(from.size());
   for (int i = 0; i < rank; ++i) {
     if (to[i] < 1) return c.Refuse(rule::kEmptyTensor);
-    x = Centered(c, x, AxisOf(rank, i), to[i]);
+    x = Centered(c, x, ToEngineAxis(rank, i), to[i]);
   }
   return c.Out(node.outputs[0], x);
 }

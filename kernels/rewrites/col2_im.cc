@@ -70,12 +70,14 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   }
   const int64_t images = to[0] * to[1];
   Operand x = c.In(node.inputs[0]);
-  x = Reshaped(c, x, MakeDims(images * h.along.kernel, w.along.kernel, h.blocks(), w.blocks()));
+  x = ReshapeToDims(c, x,
+                    MakeDims(images * h.along.kernel, w.along.kernel, h.blocks(), w.blocks()));
   x = SwapAxes(c, x, Axis::kC, Axis::kH);
-  x = Reshaped(c, x, MakeDims(images, h.along.kernel * h.blocks(), 1, w.along.kernel * w.blocks()));
+  x = ReshapeToDims(c, x,
+                    MakeDims(images, h.along.kernel * h.blocks(), 1, w.along.kernel * w.blocks()));
   x = TimesMatrix(c, x, Axis::kC, h.Matrix());
   x = TimesMatrix(c, x, Axis::kW, w.Matrix());
-  x = Reshaped(c, x, PlaceShape(to));
+  x = ReshapeToDims(c, x, PlaceShape(to));
   return c.Out(node.outputs[0], x);
 }
 

@@ -70,7 +70,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   if (axes.size() != 1) return absl::InvalidArgumentError("axis: want one integer");
   const int rank = static_cast<int>(shape.size());
   ANEMONE_ASSIGN_OR_RETURN(int at, NormalAxis(axes[0], rank));
-  Form form{AxisOf(rank, at), exclusive != 0, reverse != 0};
+  Form form{ToEngineAxis(rank, at), exclusive != 0, reverse != 0};
   if (node.op_type == "CumProd") form.type = ElementWiseType::kMult;
   const bool long_sum = node.op_type == "CumSum" && shape[at] > kMostDoubled;
   x = long_sum ? RunningSums(c, x, form.axis, form.exclusive, form.reverse)
@@ -84,7 +84,7 @@ absl::Status Build(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(form.exclusive, c.Bool("exclusive", false));
   ANEMONE_ASSIGN_OR_RETURN(form.reverse, c.Bool("reverse", false));
   Operand x = c.In(0);
-  form.axis = AxisOf(c.rank(0), at);
+  form.axis = ToEngineAxis(c.rank(0), at);
   x = ByDoubling(c, x, form);
   return c.Out(x, c.ShapeOf(0));
 }

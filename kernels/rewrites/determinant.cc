@@ -68,10 +68,10 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   if (n < 1 || count < 1) return c.Refuse(rule::kEmptyTensor);
   if (n > 3) return c.NotLowered("the determinant of a matrix above 3 x 3");
   Operand x = c.In(node.inputs[0]);
-  x = Flat(c, x, static_cast<int>(from.size()));
-  x = Reshaped(c, x, MakeDims(count, n * n, 1, 1));
+  x = ToOnnxOrder(c, x, static_cast<int>(from.size()));
+  x = ReshapeToDims(c, x, MakeDims(count, n * n, 1, 1));
   x = Matrices(c, x, n).Determinant();
-  x = Placed(c, x, to);
+  x = FromOnnxOrder(c, x, to);
   return c.Out(node.outputs[0], x);
 }
 

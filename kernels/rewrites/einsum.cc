@@ -140,7 +140,7 @@ Dims Spread(const Equation& e, const std::string& labels) {
 // The axes of `from` (at most four) in the order of `to`.
 Operand Reordered(NetworkBuilder& c, const Operand& x, const Equation& e, const std::string& from,
                   const std::string& to) {
-  Operand spread = Reshaped(c, x, Spread(e, from));
+  Operand spread = ReshapeToDims(c, x, Spread(e, from));
   Permutation order = {Axis::kN, Axis::kD, Axis::kC, Axis::kH, Axis::kW};
   size_t first = kAxisCount - to.size();
   for (size_t i = 0; i < to.size(); ++i) {
@@ -193,13 +193,13 @@ Operand ProductOf(NetworkBuilder& c, Lay left, Lay right,
   int64_t n = e.Extent(r.batch), m = e.Extent(r.rows), k = e.Extent(r.contracted);
   Operand y = left(Spread(e, e.a));
   y = Reordered(c, y, e, e.a, r.batch + r.rows + r.contracted);
-  y = Reshaped(c, y, MakeDims(n, m, 1, k));
+  y = ReshapeToDims(c, y, MakeDims(n, m, 1, k));
   if (weight) {
     y = MatrixProduct(c, y, *weight);
   } else {
     Operand b = right(Spread(e, e.b));
     b = Reordered(c, b, e, e.b, r.batch + r.contracted + r.columns);
-    b = Reshaped(c, b, MakeDims(n, k, 1, e.Extent(r.columns)));
+    b = ReshapeToDims(c, b, MakeDims(n, k, 1, e.Extent(r.columns)));
     y = MatrixProduct(c, y, b);
   }
   return Reordered(c, y, e, r.batch + r.rows + r.columns, e.y);
@@ -238,7 +238,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
       [&](const Dims& dims) { return InAs(c, right, dims); }, Weight(c, right, e, *roles), e,
       *roles);
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.outputs[0]));
-  y = Reshaped(c, y, PlaceShape(shape));
+  y = ReshapeToDims(c, y, PlaceShape(shape));
   return c.Out(node.outputs[0], y);
 }
 
@@ -259,7 +259,7 @@ absl::StatusOr<Term> Summed(NetworkBuilder& c, const Term& term, const Equation&
     if (!Has(needed, term.labels[i])) axes.push_back(static_cast<Axis>(first + i));
   }
   Operand x = Reduced(c, term.x, ReduceType::kSum, axes);
-  x = Reshaped(c, x, Spread(e, kept));
+  x = ReshapeToDims(c, x, Spread(e, kept));
   return Term{x, kept};
 }
 
@@ -277,7 +277,7 @@ absl::StatusOr<Term> Contracted(LowerContext& c, Term a, Term b, const Equation&
   if (!roles || e.y.size() >= kAxisCount) return c.NotLowered("Einsum of very many axes");
   e.y = roles->batch + roles->rows + roles->columns;
   auto lay = [&](const Operand& x) {
-    return [&c, x](const Dims& dims) { return Reshaped(c, x, dims); };
+    return [&c, x](const Dims& dims) { return ReshapeToDims(c, x, dims); };
   };
   Operand y = ProductOf(c, lay(a.x), lay(b.x), std::nullopt, e, *roles);
   return Term{y, e.y};
@@ -311,7 +311,7 @@ absl::Status LowerTerms(const Match& match, LowerContext& c) {
   }
   Operand out = Reordered(c, y.x, e, y.labels, result);
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.outputs[0]));
-  out = Reshaped(c, out, PlaceShape(shape));
+  out = ReshapeToDims(c, out, PlaceShape(shape));
   return c.Out(node.outputs[0], out);
 }
 
@@ -377,9 +377,9 @@ absl::Status Build(MilContext& c) {
     roles = RolesOf(e);
   }
   Operand y = ProductOf(
-      c, [&](const Dims& dims) { return Reshaped(c, left, dims); },
-      [&](const Dims& dims) { return Reshaped(c, right, dims); }, std::nullopt, e, *roles);
-  y = Reshaped(c, y, PlaceShape(shape));
+      c, [&](const Dims& dims) { return ReshapeToDims(c, left, dims); },
+      [&](const Dims& dims) { return ReshapeToDims(c, right, dims); }, std::nullopt, e, *roles);
+  y = ReshapeToDims(c, y, PlaceShape(shape));
   return c.Out(y, shape);
 }
 

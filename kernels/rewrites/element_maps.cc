@@ -131,8 +131,8 @@ absl::StatusOr<Places> Blocks(const Form& form) {
 Operand InARow(LowerContext& c, ValueId value) {
   ANEMONE_ASSIGN_OR_FAIL(c, Shape shape, c.ShapeOf(value));
   Operand x = c.In(value);
-  x = Flat(c, x, static_cast<int>(shape.size()));
-  return Reshaped(c, x, MakeDims(1, 1, 1, Product(shape)));
+  x = ToOnnxOrder(c, x, static_cast<int>(shape.size()));
+  return ReshapeToDims(c, x, MakeDims(1, 1, 1, Product(shape)));
 }
 
 absl::Status OutPicked(LowerContext& c, const Node& node, const Operand& row, const Shape& out,
@@ -141,7 +141,7 @@ absl::Status OutPicked(LowerContext& c, const Node& node, const Operand& row, co
     return absl::InvalidArgumentError("indices: not as many as the output has elements");
   }
   Operand y = PickedElements(c, row, places);
-  y = Placed(c, y, out);
+  y = FromOnnxOrder(c, y, out);
   return c.Out(node.outputs[0], y);
 }
 
@@ -189,7 +189,7 @@ absl::Status OutCombined(LowerContext& c, const Node& node, const Form& form,
     Operand picked = PickedElements(c, row, places);
     y = Combined(c, reduction.type, y, picked);
   }
-  y = Placed(c, y, form.out);
+  y = FromOnnxOrder(c, y, form.out);
   return c.Out(node.outputs[0], y);
 }
 

@@ -62,13 +62,13 @@ struct Transform {
 Operand Transformed(LowerContext& c, Operand x, absl::Span<const int64_t> shape, int axis,
                     const Transform& t) {
   const auto [before, after] = ProductsAround(shape.first(shape.size() - 1), axis);
-  x = Flat(c, x, static_cast<int>(shape.size()));
-  x = Reshaped(c, x, MakeDims(before, shape[axis], after, t.parts));
+  x = ToOnnxOrder(c, x, static_cast<int>(shape.size()));
+  x = ReshapeToDims(c, x, MakeDims(before, shape[axis], after, t.parts));
   x = Sliced(c, x, Axis::kC, 0, t.in);
   x = SwapAxes(c, x, Axis::kH, Axis::kW);
-  x = Reshaped(c, x, MakeDims(before, t.in * t.parts, 1, after));
+  x = ReshapeToDims(c, x, MakeDims(before, t.in * t.parts, 1, after));
   x = TimesMatrix(c, x, Axis::kC, t.Matrix());
-  x = Reshaped(c, x, MakeDims(before, t.bins, 2, after));
+  x = ReshapeToDims(c, x, MakeDims(before, t.bins, 2, after));
   return SwapAxes(c, x, Axis::kH, Axis::kW);
 }
 
@@ -100,7 +100,7 @@ absl::Status LowerDft(const Match& match, LowerContext& c) {
   if (!t.IsSmall()) return c.NotLowered("a Fourier transform of very many points");
   Operand x = c.In(node.inputs[0]);
   x = Transformed(c, x, from, axis, t);
-  x = Placed(c, x, to);
+  x = FromOnnxOrder(c, x, to);
   return c.Out(node.outputs[0], x);
 }
 
@@ -172,17 +172,17 @@ absl::Status LowerStft(const Match& match, LowerContext& c) {
   if (!f.transform.IsSmall()) return c.NotLowered("a Fourier transform of very many points");
   ANEMONE_ASSIGN_OR_RETURN(std::vector<float> window, WindowOf(c, node, f.transform.length));
   Operand x = c.In(node.inputs[0]);
-  x = Reshaped(c, x, MakeDims(from[0], from[1], 1, from[2]));
+  x = ReshapeToDims(c, x, MakeDims(from[0], from[1], 1, from[2]));
   const int64_t units = from[1] / f.unit;
   x = Sliced(c, x, Axis::kC, 0, units * f.unit);
-  x = Reshaped(c, x, MakeDims(from[0], units, 1, f.unit * from[2]));
+  x = ReshapeToDims(c, x, MakeDims(from[0], units, 1, f.unit * from[2]));
   x = SwapAxes(c, x, Axis::kC, Axis::kW);
   ConvParams conv{.out_channels = to[2] * 2};
   conv.w = {.kernel = f.transform.length / f.unit, .stride = f.step / f.unit};
   x = c.Add(ConvUnit(), conv, {x}, {f.Kernel(window)});
   x = SwapAxes(c, x, Axis::kC, Axis::kW);
   x = Sliced(c, x, Axis::kC, 0, to[1]);
-  x = Reshaped(c, x, PlaceShape(to));
+  x = ReshapeToDims(c, x, PlaceShape(to));
   return c.Out(node.outputs[0], x);
 }
 

@@ -23,7 +23,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   if (shape[at] > kExactIntegers) {
     return c.NotLowered("Hardmax of more elements than fp16 can count");
   }
-  const Axis axis = AxisOf(rank, at);
+  const Axis axis = ToEngineAxis(rank, at);
   Operand x = c.In(node.inputs[0]);
   Operand largest = Reduced(c, x, ReduceType::kMax, axis);
   Operand is = Combined(c, ElementWiseType::kEqual, x, largest);

@@ -14,9 +14,9 @@ namespace {
 
 // exp(x) / 2, from exp(x / 2) so that it overflows only where the result does.
 Operand HalfExp(LowerContext& c, const Operand& x, double sign) {
-  Operand root = Scaled(c, x, sign / 2, 0);
+  Operand root = ScaleAndShift(c, x, sign / 2, 0);
   root = Activated(c, NeuronType::kExp, root);
-  Operand half = Scaled(c, root, 0.5, 0);
+  Operand half = ScaleAndShift(c, root, 0.5, 0);
   return Combined(c, ElementWiseType::kMult, root, half);
 }
 
@@ -36,20 +36,20 @@ Operand Sinh(LowerContext& c, const Operand& x) {
 
 // sqrt((x + a) (x + b)) as a product of roots, which does not overflow.
 Operand RootOfProduct(LowerContext& c, const Operand& x, double sign, double a, double b) {
-  Operand first = Scaled(c, x, 1, a);
+  Operand first = ScaleAndShift(c, x, 1, a);
   first = Activated(c, NeuronType::kSqrt, first);
-  Operand second = Scaled(c, x, sign, b);
+  Operand second = ScaleAndShift(c, x, sign, b);
   second = Activated(c, NeuronType::kSqrt, second);
   return Combined(c, ElementWiseType::kMult, first, second);
 }
 
 // log(a + b), both halved first so that the sum does not overflow.
 Operand LogOfSum(LowerContext& c, const Operand& a, const Operand& b) {
-  Operand half_a = Scaled(c, a, 0.5, 0);
-  Operand half_b = Scaled(c, b, 0.5, 0);
+  Operand half_a = ScaleAndShift(c, a, 0.5, 0);
+  Operand half_b = ScaleAndShift(c, b, 0.5, 0);
   Operand y = Combined(c, ElementWiseType::kAdd, half_a, half_b);
   y = NaturalLog(c, y);
-  return Scaled(c, y, 1, std::numbers::ln2);
+  return ScaleAndShift(c, y, 1, std::numbers::ln2);
 }
 
 // log(x + sqrt(x^2 - 1)): error at most 2e-3.
@@ -62,9 +62,9 @@ Operand Acosh(LowerContext& c, const Operand& x) {
 Operand OddPolynomial(LowerContext& c, const Operand& x, float limit, double a, double b) {
   Operand near = Activated(c, NeuronType::kClampedReLU, x, -limit, limit);
   Operand square = Combined(c, ElementWiseType::kMult, near, near);
-  Operand p = Scaled(c, square, b, a);
+  Operand p = ScaleAndShift(c, square, b, a);
   p = Combined(c, ElementWiseType::kMult, p, square);
-  p = Scaled(c, p, 1, 1);
+  p = ScaleAndShift(c, p, 1, 1);
   return Combined(c, ElementWiseType::kMult, near, p);
 }
 
@@ -73,7 +73,7 @@ Operand Chosen(LowerContext& c, const Operand& x, float limit, const Operand& ne
                const Operand& far) {
   Operand size = Absolute(c, x);
   Operand is_near = Combined(c, ElementWiseType::kLessThan, size, ScalarConstant(c, limit));
-  Operand is_far = Scaled(c, is_near, -1, 1);
+  Operand is_far = ScaleAndShift(c, is_near, -1, 1);
   Operand a = Combined(c, ElementWiseType::kMult, near, is_near);
   Operand b = Combined(c, ElementWiseType::kMult, far, is_far);
   return Combined(c, ElementWiseType::kAdd, a, b);
@@ -86,7 +86,7 @@ Operand Asinh(LowerContext& c, const Operand& x) {
   Operand size = Absolute(c, x);
   Operand root = Combined(c, ElementWiseType::kMin, size, ScalarConstant(c, kLarge));
   root = Combined(c, ElementWiseType::kMult, root, root);
-  root = Scaled(c, root, 1, 1);
+  root = ScaleAndShift(c, root, 1, 1);
   root = Activated(c, NeuronType::kSqrt, root);
   root = Combined(c, ElementWiseType::kMax, root, size);
   Operand far = LogOfSum(c, size, root);
@@ -100,12 +100,12 @@ Operand Asinh(LowerContext& c, const Operand& x) {
 // error at most 3e-3 for |x| below 1. At 1 it is as large as the engine's log(0), not infinite.
 Operand Atanh(LowerContext& c, const Operand& x) {
   constexpr float kNear = 0.375;
-  Operand up = Scaled(c, x, 1, 1);
+  Operand up = ScaleAndShift(c, x, 1, 1);
   up = NaturalLog(c, up);
-  Operand down = Scaled(c, x, -1, 1);
+  Operand down = ScaleAndShift(c, x, -1, 1);
   down = NaturalLog(c, down);
   Operand far = Combined(c, ElementWiseType::kSub, up, down);
-  far = Scaled(c, far, 0.5, 0);
+  far = ScaleAndShift(c, far, 0.5, 0);
   Operand near = OddPolynomial(c, x, kNear, 1.0 / 3, 0.21);
   return Chosen(c, x, kNear, near, far);
 }
@@ -113,16 +113,16 @@ Operand Atanh(LowerContext& c, const Operand& x) {
 // 2 atan(x / (1 + sqrt(1 - x^2))): relative error at most 3e-3.
 Operand Asin(LowerContext& c, const Operand& x) {
   Operand below = RootOfProduct(c, x, -1, 1, 1);
-  below = Scaled(c, below, 1, 1);
+  below = ScaleAndShift(c, below, 1, 1);
   Operand y = Combined(c, ElementWiseType::kDiv, x, below);
   y = Activated(c, NeuronType::kAtan, y);
-  return Scaled(c, y, 2, 0);
+  return ScaleAndShift(c, y, 2, 0);
 }
 
 // pi / 2 - asin(x): error at most 2e-3, absolute near 1.
 Operand Acos(LowerContext& c, const Operand& x) {
   Operand y = Asin(c, x);
-  return Scaled(c, y, -1, std::numbers::pi / 2);
+  return ScaleAndShift(c, y, -1, std::numbers::pi / 2);
 }
 
 struct Function {

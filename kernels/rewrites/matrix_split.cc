@@ -73,7 +73,7 @@ absl::Status LowerRows(const Match& match, LowerContext& c) {
     parts.push_back(part);
   }
   Operand joined = Concatenated(c, std::move(parts), Axis::kC);
-  joined = Reshaped(c, joined, PlaceShape(y));
+  joined = ReshapeToDims(c, joined, PlaceShape(y));
   return c.Out(node.outputs[0], joined);
 }
 
@@ -131,7 +131,7 @@ absl::Status LowerPlane(const Match& match, LowerContext& c) {
   if (bias != nullptr) weights.push_back(*bias);
   Operand x = c.In(match.values[0]);
   x = c.Add(ConvUnit(), p, {x}, std::move(weights));
-  x = Reshaped(c, x, PlaceShape(y));
+  x = ReshapeToDims(c, x, PlaceShape(y));
   return c.Out(node.outputs[0], x);
 }
 

@@ -36,7 +36,7 @@ absl::StatusOr<Moments> MomentsOf(LowerContext& c, const Operand& x, const std::
   Operand v = Combined(c, ElementWiseType::kMult, d, d);
   v = Reduced(c, v, ReduceType::kAvg, axes);
   Operand e = Combined(c, ElementWiseType::kMult, inverse, inverse);
-  e = Scaled(c, e, std::max(epsilon, kSmallest), 0);
+  e = ScaleAndShift(c, e, std::max(epsilon, kSmallest), 0);
   v = Combined(c, ElementWiseType::kAdd, v, e);
   v = Activated(c, NeuronType::kRsqrt, v);
   m.inverse_deviation = Combined(c, ElementWiseType::kMult, v, inverse);
@@ -82,7 +82,7 @@ absl::Status LowerMeanVariance(const Match& match, LowerContext& c) {
   std::vector<Axis> axes;
   for (int64_t at : given) {
     ANEMONE_ASSIGN_OR_RETURN(int axis, NormalAxis(at, rank));
-    axes.push_back(AxisOf(rank, axis));
+    axes.push_back(ToEngineAxis(rank, axis));
   }
   Operand x = c.In(node.inputs[0]);
   ANEMONE_ASSIGN_OR_RETURN(Moments m, MomentsOf(c, x, axes, kEpsilon));

@@ -25,7 +25,7 @@ Operand WholeIndex(LowerContext& c, const Operand& x, int64_t classes) {
   index = Activated(c, NeuronType::kFloor, index);
   index = Combined(c, ElementWiseType::kMult, index, sign);
   Operand around = Combined(c, ElementWiseType::kLessThan, index, ScalarConstant(c, 0));
-  around = Scaled(c, around, static_cast<double>(classes), 0);
+  around = ScaleAndShift(c, around, static_cast<double>(classes), 0);
   return Combined(c, ElementWiseType::kAdd, index, around);
 }
 
@@ -57,14 +57,14 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   std::vector<int64_t> with_one = from, line(to.size(), 1);
   with_one.insert(with_one.begin() + axis, 1);
   line[axis] = classes;
-  x = Flat(c, x, static_cast<int>(from.size()));
-  x = Placed(c, x, with_one);
+  x = ToOnnxOrder(c, x, static_cast<int>(from.size()));
+  x = FromOnnxOrder(c, x, with_one);
   std::vector<float> counted(classes);
   for (int64_t i = 0; i < classes; ++i) counted[i] = static_cast<float>(i);
   Operand numbers = AlignedConstant(c, Tensor::Floats(line, counted), to);
   Operand y = Combined(c, ElementWiseType::kEqual, x, numbers);
   const double off = off_and_on[0], on = off_and_on[1];
-  y = Scaled(c, y, on - off, off);
+  y = ScaleAndShift(c, y, on - off, off);
   return c.Out(node.outputs[0], y);
 }
 

@@ -123,7 +123,7 @@ Operand Constant(NetworkBuilder& c, const Grid& grid, const std::vector<float>& 
 
 Operand Times(NetworkBuilder& c, const Operand& x, const Grid& grid,
               const std::vector<float>& factors, absl::Span<const int64_t> shape) {
-  if (factors.size() == 1) return Scaled(c, x, factors[0], 0);
+  if (factors.size() == 1) return ScaleAndShift(c, x, factors[0], 0);
   Operand by = Constant(c, grid, factors, shape);
   return Combined(c, ElementWiseType::kMult, x, by);
 }
@@ -217,7 +217,7 @@ absl::Status LowerDequantize(const Match& match, LowerContext& c) {
   ANEMONE_RETURN_IF_ERROR(CheckDigits(c, grid));
   Operand x = c.In(node.inputs[0]);
   if (grid.zero.size() == 1) {
-    x = Scaled(c, x, 1, -grid.zero[0]);
+    x = ScaleAndShift(c, x, 1, -grid.zero[0]);
   } else {
     Operand zero = Constant(c, grid, grid.zero, shape);
     x = Combined(c, ElementWiseType::kSub, x, zero);

@@ -230,7 +230,7 @@ class Unroller {
   }
 
   Operand AsState(const Operand& x, int64_t gates) {
-    return Reshaped(c_, x, MakeDims(form_.batch, gates * form_.hidden, 1, 1));
+    return ReshapeToDims(c_, x, MakeDims(form_.batch, gates * form_.hidden, 1, 1));
   }
 
   Operand Gate(const Operand& gates, int64_t first, int64_t count = 1) {
@@ -263,9 +263,9 @@ class Unroller {
     Operand x = c_.In(node_.inputs[0]);
     x = FullyConnected(c_, x, {1, rows, form_.inputs}, w,
                        weights_.w_bias ? &*weights_.w_bias : nullptr, {1, rows, columns});
-    return Reshaped(c_, x,
-                    form_.batch_first ? MakeDims(form_.batch, form_.steps, 1, columns)
-                                      : MakeDims(1, form_.steps, form_.batch, columns));
+    return ReshapeToDims(c_, x,
+                         form_.batch_first ? MakeDims(form_.batch, form_.steps, 1, columns)
+                                           : MakeDims(1, form_.steps, form_.batch, columns));
   }
 
   // h * R + Rb for `count` gates from `first` on; nullopt if that is zero.
@@ -389,23 +389,23 @@ Operand Sequence(LowerContext& c, const Form& form, std::vector<Operand> outputs
   const int64_t images = form.batch_first ? form.batch : 1;
   const Dims one = MakeDims(images, 1, form.batch / images, form.hidden);
   for (Operand& h : outputs) {
-    h = Reshaped(c, h, one);
+    h = ReshapeToDims(c, h, one);
   }
   Operand y = JoinedInGroups(c, std::move(outputs), Axis::kC);
-  return Reshaped(c, y,
-                  form.batch_first ? MakeDims(form.batch, form.steps, 1, form.hidden)
-                                   : MakeDims(form.steps, 1, form.batch, form.hidden));
+  return ReshapeToDims(c, y,
+                       form.batch_first ? MakeDims(form.batch, form.steps, 1, form.hidden)
+                                        : MakeDims(form.steps, 1, form.batch, form.hidden));
 }
 
 // A last state by direction: (directions, batch, hidden), or (batch, directions, hidden).
 absl::Status OutState(LowerContext& c, const Form& form, ValueId to, std::vector<Operand> states) {
   const int64_t images = form.batch_first ? form.batch : 1;
   for (Operand& state : states) {
-    state = Reshaped(c, state, MakeDims(images, 1, form.batch / images, form.hidden));
+    state = ReshapeToDims(c, state, MakeDims(images, 1, form.batch / images, form.hidden));
   }
   Operand y = Concatenated(c, std::move(states), Axis::kC);
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(to));
-  y = Reshaped(c, y, PlaceShape(shape));
+  y = ReshapeToDims(c, y, PlaceShape(shape));
   return c.Out(to, y);
 }
 

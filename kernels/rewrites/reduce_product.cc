@@ -49,11 +49,11 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   for (int64_t axis : axes) {
     ANEMONE_ASSIGN_OR_RETURN(int at, NormalAxis(axis, rank));
     if (from[at] == 0) return c.NotLowered("the product of no elements");
-    x = ProductAlong(c, x, AxisOf(rank, at));
+    x = ProductAlong(c, x, ToEngineAxis(rank, at));
   }
   if (from.size() != to.size()) {
-    x = Flat(c, x, rank);
-    x = Placed(c, x, to);
+    x = ToOnnxOrder(c, x, rank);
+    x = FromOnnxOrder(c, x, to);
   }
   return c.Out(node.outputs[0], x);
 }

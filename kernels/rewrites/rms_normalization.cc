@@ -154,7 +154,7 @@ using Sizes = std::vector<int64_t>;
 // `gain` times the scale, which is repeated to x and not x to it.
 Operand Rescaled(LowerContext& c, const Operand& x, const Sizes& shape, ValueId scale,
                  double gain) {
-  if (scale == kNone) return Scaled(c, x, gain, 0);
+  if (scale == kNone) return ScaleAndShift(c, x, gain, 0);
   const Tensor& tensor = *c.view().Constant(scale);
   const Sizes& dims = tensor.dims();
   bool fits = IsEngineConstant(tensor.type()) && dims.size() <= shape.size();
@@ -162,7 +162,7 @@ Operand Rescaled(LowerContext& c, const Operand& x, const Sizes& shape, ValueId 
     fits = dims[i] == 1 || dims[i] == shape[shape.size() - dims.size() + i];
   }
   if (!fits) return c.NotLowered("a scale of this shape");
-  if (tensor.elements() == 1) return Scaled(c, x, gain * *c.view().Scalar(scale), 0);
+  if (tensor.elements() == 1) return ScaleAndShift(c, x, gain * *c.view().Scalar(scale), 0);
   std::vector<float> values = RoundedFloats(tensor);
   for (float& v : values) v *= static_cast<float>(gain);
   Operand factor = AlignedConstant(c, Tensor::Floats(dims, values), shape);
@@ -179,7 +179,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   double count = 1;
   for (int i : form.axes) {
     if (shape[i] == 1) continue;
-    axes.push_back(AxisOf(static_cast<int>(shape.size()), i));
+    axes.push_back(ToEngineAxis(static_cast<int>(shape.size()), i));
     if (axes.back() == Axis::kN) return c.NotLowered("normalization over the batch axis");
     count *= static_cast<double>(shape[i]);
   }

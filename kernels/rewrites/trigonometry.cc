@@ -21,11 +21,11 @@ struct Folding {
 };
 
 absl::StatusOr<Folding> Folded(LowerContext& c, const Operand& x, bool halves) {
-  Operand whole = Scaled(c, x, 1 / kPi, halves ? 0 : 0.5);
+  Operand whole = ScaleAndShift(c, x, 1 / kPi, halves ? 0 : 0.5);
   whole = Activated(c, NeuronType::kFloor, whole);
-  Operand k = Scaled(c, whole, 1, halves ? 0.5 : 0);
-  Operand high = Scaled(c, k, kPiHigh, 0);
-  Operand low = Scaled(c, k, kPiLow, 0);
+  Operand k = ScaleAndShift(c, whole, 1, halves ? 0.5 : 0);
+  Operand high = ScaleAndShift(c, k, kPiHigh, 0);
+  Operand low = ScaleAndShift(c, k, kPiLow, 0);
   Operand r = Combined(c, ElementWiseType::kSub, x, high);
   r = Combined(c, ElementWiseType::kSub, r, low);
   // Where fp16 has no fractions left, r is what rounding makes of it; the result shall still lie in
@@ -39,19 +39,19 @@ absl::StatusOr<Folding> Folded(LowerContext& c, const Operand& x, bool halves) {
 // these have the smallest error over all fp16 arguments, 9.9e-4.
 Operand SineNearZero(LowerContext& c, const Operand& r) {
   Operand square = Combined(c, ElementWiseType::kMult, r, r);
-  Operand p = Scaled(c, square, 0.00748443603515625, -0.165771484375);
+  Operand p = ScaleAndShift(c, square, 0.00748443603515625, -0.165771484375);
   p = Combined(c, ElementWiseType::kMult, p, square);
-  p = Scaled(c, p, 1, 1);
+  p = ScaleAndShift(c, p, 1, 1);
   return Combined(c, ElementWiseType::kMult, r, p);
 }
 
 // (-1)^k of whole numbers, times `sign`: k - 2 floor(k / 2) is 0 or 1.
 Operand Alternating(LowerContext& c, const Operand& k, double sign) {
-  Operand even = Scaled(c, k, 0.5, 0);
+  Operand even = ScaleAndShift(c, k, 0.5, 0);
   even = Activated(c, NeuronType::kFloor, even);
-  even = Scaled(c, even, 2, 0);
+  even = ScaleAndShift(c, even, 2, 0);
   Operand odd = Combined(c, ElementWiseType::kSub, k, even);
-  return Scaled(c, odd, -2 * sign, sign);
+  return ScaleAndShift(c, odd, -2 * sign, sign);
 }
 
 // sin(r + k pi) = (-1)^k sin(r), and cos(r + (k + 1/2) pi) = -(-1)^k sin(r). Against the sine (and
@@ -94,8 +94,8 @@ absl::Status LowerTanByPolynomial(const Match& match, LowerContext& c) {
   Operand x = c.In(node.inputs[0]);
   ANEMONE_ASSIGN_OR_RETURN(Folding folding, Folded(c, x, /*halves=*/false));
   Operand rest = Absolute(c, folding.r);
-  rest = Scaled(c, rest, -1, kPiHigh / 2);
-  rest = Scaled(c, rest, 1, (kPi - kPiHigh) / 2);
+  rest = ScaleAndShift(c, rest, -1, kPiHigh / 2);
+  rest = ScaleAndShift(c, rest, 1, (kPi - kPiHigh) / 2);
   Operand sine = SineNearZero(c, folding.r);
   Operand cosine = SineNearZero(c, rest);
   Operand y = Quotient(c, sine, cosine);

@@ -46,7 +46,7 @@ Operand ScaledCondition(LowerContext& c, ValueId condition, absl::Span<const int
                           [&](float v) { return static_cast<float>(v * scale + bias); });
   }
   Operand mask = AlignedOperand(c, condition, shape);
-  return Scaled(c, mask, scale, bias);
+  return ScaleAndShift(c, mask, scale, bias);
 }
 
 double Finite(double value) { return std::clamp(value, -kLargest, kLargest); }
@@ -96,7 +96,7 @@ absl::Status BuildSelect(MilContext& c) {
   static constexpr const char* kNames[] = {"cond", "a", "b"};
   ANEMONE_ASSIGN_OR_RETURN(BroadcastOperands in, OperandsOf(c, kNames));
   const Operand& condition = in.operands[0];
-  Operand opposite = Scaled(c, condition, -1, 1);
+  Operand opposite = ScaleAndShift(c, condition, -1, 1);
   Operand yes = Combined(c, ElementWiseType::kMult, condition, in.operands[1]);
   Operand no = Combined(c, ElementWiseType::kMult, opposite, in.operands[2]);
   Operand y = Combined(c, ElementWiseType::kAdd, yes, no);

@@ -103,7 +103,7 @@ absl::StatusOr<std::vector<Tensor>> ReadAffine(MilContext& c, const std::vector<
 std::vector<int64_t> MilAxes(const MilEmitter& e, absl::Span<const Axis> axes) {
   std::vector<int64_t> numbers;
   for (Axis axis : axes) {
-    if (e.AxisOf(axis) >= 0) numbers.push_back(e.AxisOf(axis));
+    if (e.ToMilAxis(axis) >= 0) numbers.push_back(e.ToMilAxis(axis));
   }
   std::sort(numbers.begin(), numbers.end());
   return numbers;
@@ -114,7 +114,7 @@ absl::Status WriteAffine(MilEmitter& e, const Affine& affine, const Unit& unit,
   Dims full;
   for (Axis axis : axes) full[axis] = unit.dims[axis];
   Sizes shape;
-  for (int64_t axis : MilAxes(e, axes)) shape.push_back(full[AxisOf(e.rank(), axis)]);
+  for (int64_t axis : MilAxes(e, axes)) shape.push_back(full[ToEngineAxis(e.rank(), axis)]);
   size_t next = 0;
   for (auto [name, dims] : {std::pair("gamma", affine.scale), std::pair("beta", affine.bias)}) {
     if (!dims) continue;

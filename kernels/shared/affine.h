@@ -22,8 +22,8 @@ struct Affine {
   std::optional<Dims> scale, bias;
 };
 
-// Reads the dims off the weights, which are as Placed() makes them, or one value for each channel.
-// kInvalidArgument if they do not fit x.
+// Reads the dims off the weights, which are as FromOnnxOrder() makes them, or one value for each
+// channel. kInvalidArgument if they do not fit x.
 absl::Status CompleteAffine(Affine& affine, Bottoms in, absl::Span<const Tensor> weights);
 
 // Sets scale and bias by their constants, each under dims of its own; null for none. Returns the

@@ -16,10 +16,10 @@ Operand TimesMatrix(NetworkBuilder& c, Operand x, Axis axis, const Tensor& matri
   }
   // No unit moves N, but what is behind it can stand on the last two axes.
   Dims dims = c.DimsOf(x);
-  x = Reshaped(c, x, MakeDims(1, dims.n(), dims.d() * dims.c() * dims.h(), dims.w()));
+  x = ReshapeToDims(c, x, MakeDims(1, dims.n(), dims.d() * dims.c() * dims.h(), dims.w()));
   x = PointwiseConv(c, x, out, matrix, /*in_major=*/false, nullptr);
   dims[Axis::kN] = out;
-  return Reshaped(c, x, dims);
+  return ReshapeToDims(c, x, dims);
 }
 
 }  // namespace anemone

@@ -218,7 +218,7 @@ absl::Status WriteMil(const ArgMinMaxParams& p, const Unit& unit, MilEmitter& e)
   const Axis axis = IsSpatial(p) ? Axis::kW : Axis::kC;
   const std::string y = e.EmitAll(op,
                                   {{"x", {x}},
-                                   {"axis", {e.Int(e.AxisOf(axis))}},
+                                   {"axis", {e.Int(e.ToMilAxis(axis))}},
                                    {"keep_dims", {e.Bool(true)}},
                                    {"output_dtype", {e.Text("uint16")}}},
                                   {e.IndexType(unit.dims)})[0];
@@ -249,11 +249,11 @@ Operand IndexAlong(NetworkBuilder& c, const Operand& x, Axis axis, bool largest)
   const Bottom view{.dims = rows};
   if (axis == Axis::kW && dims.h() > 1 &&
       CheckBottoms(Kind(), {&view, 1}, c.target(), c.route()).accepted) {
-    Operand y = Reshaped(c, x, rows);
+    Operand y = ReshapeToDims(c, x, rows);
     y = IndexAlong(c, y, axis, largest);
     Dims out = dims;
     out[Axis::kW] = 1;
-    return Reshaped(c, y, out);
+    return ReshapeToDims(c, y, out);
   }
   if ((axis == Axis::kW && dims.h() == 1) || (axis == Axis::kH && dims.w() == 1)) {
     return c.Add(
@@ -297,7 +297,7 @@ absl::Status LowerLast(const Match& match, LowerContext& c) {
   const int64_t last = request.count - 1;
   Operand y = Sliced(c, request.x, request.axis, last, last + 1, -1);
   y = IndexOf(c, request, y);
-  y = Scaled(c, y, -1, static_cast<double>(last));
+  y = ScaleAndShift(c, y, -1, static_cast<double>(last));
   return OutArg(c, node, request, y);
 }
 
@@ -309,13 +309,13 @@ absl::Status Build(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(bool keep_dims, c.Bool("keep_dims", false));
   c.Ignore("output_dtype");
   Operand x = c.In(0);
-  Operand y = IndexAlong(c, x, AxisOf(c.rank(0), at), largest);
+  Operand y = IndexAlong(c, x, ToEngineAxis(c.rank(0), at), largest);
   std::vector<int64_t> shape = c.ShapeOf(0);
   shape[at] = 1;
   if (!keep_dims) {
-    y = Flat(c, y, c.rank(0));
+    y = ToOnnxOrder(c, y, c.rank(0));
     shape.erase(shape.begin() + at);
-    y = Placed(c, y, shape);
+    y = FromOnnxOrder(c, y, shape);
   }
   return c.Out(y, shape);
 }
@@ -341,7 +341,7 @@ absl::StatusOr<ArgRequest> ReadArgRequest(LowerContext& c, const Node& node) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
   const int rank = static_cast<int>(shape.size());
   ANEMONE_ASSIGN_OR_RETURN(int at, NormalAxis(axis, rank));
-  request.axis = AxisOf(rank, at);
+  request.axis = ToEngineAxis(rank, at);
   request.rank = rank;
   request.count = shape[at];
   request.x = c.In(node.inputs[0]);
@@ -352,7 +352,7 @@ absl::StatusOr<ArgRequest> ReadArgRequest(LowerContext& c, const Node& node) {
 absl::Status OutArg(LowerContext& c, const Node& node, const ArgRequest& request, Operand y) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
   if (static_cast<int>(to.size()) != request.rank) {  // without keepdims
-    y = Relaid(c, y, request.rank, to);
+    y = ReshapeInOnnxOrder(c, y, request.rank, to);
   }
   return c.OutIndex(node.outputs[0], y, request.count);
 }

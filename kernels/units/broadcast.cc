@@ -221,10 +221,10 @@ Operand Repeated(NetworkBuilder& c, const Operand& x, Axis axis, int64_t times, 
   Dims out = c.DimsOf(x);
   Opened opened = Open(out, axis, each);
   out[axis] *= times;
-  Operand y = Reshaped(c, x, opened.dims);
+  Operand y = ReshapeToDims(c, x, opened.dims);
   opened.dims[opened.axis] = times;
   y = Broadcasted(c, y, opened.dims);
-  return Reshaped(c, y, out);
+  return ReshapeToDims(c, y, out);
 }
 
 KernelRows BroadcastRows() { return {{&Kind()}, kLowerings, kOperations}; }

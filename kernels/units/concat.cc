@@ -73,7 +73,7 @@ absl::Status WriteMil(const ConcatParams& p, const Unit& unit, MilEmitter& e) {
   MilArgument values{.name = "values", .is_list = true};
   for (size_t i = 0; i < unit.bottoms.size(); ++i) values.values.push_back(e.In(i));
   e.Result(e.Emit("concat",
-                  {values, {"axis", {e.Int(e.AxisOf(p.axis))}}, {"interleave", {e.Bool(false)}}},
+                  {values, {"axis", {e.Int(e.ToMilAxis(p.axis))}}, {"interleave", {e.Bool(false)}}},
                   unit.dims));
   return absl::OkStatus();
 }
@@ -112,7 +112,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   if (parts.empty()) {
     return absl::InvalidArgumentError("inputs: want one with elements at least");
   }
-  Operand y = Concatenated(c, std::move(parts), AxisOf(rank, axis));
+  Operand y = Concatenated(c, std::move(parts), ToEngineAxis(rank, axis));
   return c.Out(node.outputs[0], y);
 }
 
@@ -130,7 +130,7 @@ absl::Status Build(MilContext& c) {
     Operand x = c.In(i);
     parts.push_back(x);
   }
-  Operand y = Concatenated(c, std::move(parts), AxisOf(c.rank(0), axis));
+  Operand y = Concatenated(c, std::move(parts), ToEngineAxis(c.rank(0), axis));
   return c.Out(y, shape);
 }
 

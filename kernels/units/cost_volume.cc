@@ -357,7 +357,7 @@ Operand SumOfVolumes(LowerContext& c, const Stack& stack, const Operand& aux, co
     if (volumes.size() % 2 == 1) sums.push_back(volumes.back());
     volumes = std::move(sums);
   }
-  return Scaled(c, volumes.front(), stack.scale, 0);
+  return ScaleAndShift(c, volumes.front(), stack.scale, 0);
 }
 
 // Of one channel the same bits: both round the difference once.

@@ -102,7 +102,7 @@ absl::Status Build(MilContext& c) {
   const std::vector<int64_t>& shape = c.ShapeOf(1);
   ANEMONE_ASSIGN_OR_RETURN(int64_t count, ElementCount(shape));
   if (shape.empty() || shape[0] < 1) return absl::InvalidArgumentError("crop_resize: no boxes");
-  boxes = Reshaped(c, boxes, MakeDims(shape[0], count / shape[0], 1, 1));
+  boxes = ReshapeToDims(c, boxes, MakeDims(shape[0], count / shape[0], 1, 1));
   Operand y = c.Add(Kind(), p, {x, boxes});
   c.AddOutput("y", y);
   return absl::OkStatus();

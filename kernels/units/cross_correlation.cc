@@ -117,7 +117,7 @@ absl::Status Build(MilContext& c) {
   CrossCorrelationParams p{.width = dims.w(), .height = dims.h()};
   if (dims == MakeDims(1, 1, p.height, p.width)) {
     ANEMONE_ASSIGN_OR_RETURN(int64_t count, ElementCount(c.ShapeOf(1)));
-    shape = Reshaped(c, shape, MakeDims(1, 1, 1, count));
+    shape = ReshapeToDims(c, shape, MakeDims(1, 1, 1, count));
   }
   Operand y = c.Add(Kind(), p, {map, shape});
   c.AddOutput("y", y);
@@ -152,7 +152,7 @@ absl::Status LowerConv(const Match& match, LowerContext& c) {
   }
   Operand kernel = c.In(node.inputs[1]);
   const int64_t count = c.DimsOf(kernel).elements();
-  kernel = Reshaped(c, kernel, MakeDims(1, 1, 1, count));
+  kernel = ReshapeToDims(c, kernel, MakeDims(1, 1, 1, count));
   const CrossCorrelationParams p = {.width = conv.w.kernel,
                                     .height = conv.h.kernel,
                                     .top = conv.h.pad_before,

@@ -78,7 +78,7 @@ const UnitKindOf<CrossProductParams>& Kind() {
 Operand Vector(MilContext& c, size_t i) {
   Operand x = c.In(i);
   if (ElementCount(c.ShapeOf(i)).value_or(0) != 3) return x;
-  return Reshaped(c, x, MakeDims(1, 3, 1, 1));
+  return ReshapeToDims(c, x, MakeDims(1, 3, 1, 1));
 }
 
 absl::Status Build(MilContext& c) {
@@ -86,7 +86,7 @@ absl::Status Build(MilContext& c) {
   Operand x = Vector(c, 0);
   Operand z = Vector(c, 1);
   Operand y = c.Add(Kind(), {}, {x, z});
-  y = Reshaped(c, y, PlaceShape(c.ShapeOf(0)));
+  y = ReshapeToDims(c, y, PlaceShape(c.ShapeOf(0)));
   return c.Out(y, c.ShapeOf(0));
 }
 

@@ -194,7 +194,7 @@ Run FirstRun(absl::Span<const int64_t> indices) {
 absl::Status Finish(LowerContext& c, const Node& node, const Form& form, Operand picked) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
   if (static_cast<int>(to.size()) == form.rank) return c.Out(node.outputs[0], picked);
-  picked = Relaid(c, picked, form.rank, to);
+  picked = ReshapeInOnnxOrder(c, picked, form.rank, to);
   return c.Out(node.outputs[0], picked);
 }
 
@@ -204,7 +204,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   Operand x = c.In(node.inputs[0]);
   Run run = FirstRun(form.indices);
   if (run.size == form.indices.size()) {
-    x = Sliced(c, x, AxisOf(form.rank, form.axis), form.indices[0], run.size, run.step);
+    x = Sliced(c, x, ToEngineAxis(form.rank, form.axis), form.indices[0], run.size, run.step);
   } else {
     x = Gathered(c, form.from, form.axis, x, FixedPoints(c, {}, form.indices));
   }
@@ -216,7 +216,7 @@ absl::Status LowerAsConcat(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(Form form, ReadForm(node, c));
   Operand x = c.In(node.inputs[0]);
-  Axis axis = AxisOf(form.rank, form.axis);
+  Axis axis = ToEngineAxis(form.rank, form.axis);
   std::vector<Operand> parts;
   absl::Span<const int64_t> left = form.indices;
   while (!left.empty()) {
@@ -270,16 +270,16 @@ Operand Gathered(NetworkBuilder& c, absl::Span<const int64_t> from, int axis, Op
   const int64_t extent = from[axis];
   const auto [before, after] = ProductsAround(from, axis);
   if (extent > kMostPlaces) return c.NotLowered("gather from an axis past the range of uint16");
-  x = Flat(c, x, rank);
-  x = Reshaped(c, x, MakeDims(1, before, extent, after));
+  x = ToOnnxOrder(c, x, rank);
+  x = ReshapeToDims(c, x, MakeDims(1, before, extent, after));
   x = SwapAxes(c, x, Axis::kH, Axis::kW);
-  x = Reshaped(c, x, MakeDims(1, before * after, 1, extent));
+  x = ReshapeToDims(c, x, MakeDims(1, before * after, 1, extent));
   x = AtPoints(c, x, points);
-  x = Reshaped(c, x, MakeDims(1, before, after, points.count));
+  x = ReshapeToDims(c, x, MakeDims(1, before, after, points.count));
   x = SwapAxes(c, x, Axis::kH, Axis::kW);
   std::vector<int64_t> to(from.begin(), from.end());
   to[axis] = points.count;
-  return Placed(c, x, to);
+  return FromOnnxOrder(c, x, to);
 }
 
 Operand PickedElements(NetworkBuilder& c, const Operand& x, absl::Span<const int64_t> places) {
@@ -294,7 +294,7 @@ Operand PickedElements(NetworkBuilder& c, const Operand& x, absl::Span<const int
     columns[i] = places[i] % dims.w();
   }
   Operand y = AtPoints(c, x, FixedPoints(c, rows, columns));
-  return Reshaped(c, y, MakeDims(1, c.DimsOf(x).c(), 1, count));
+  return ReshapeToDims(c, y, MakeDims(1, c.DimsOf(x).c(), 1, count));
 }
 
 KernelRows GatherRows() { return {{&Kind()}, kLowerings}; }

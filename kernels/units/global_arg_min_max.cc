@@ -66,10 +66,10 @@ void Exact(const GlobalArgMinMaxParams& p, const ExactUnit& unit, absl::Span<con
 }
 
 absl::Status WriteMil(const GlobalArgMinMaxParams& p, const Unit& unit, MilEmitter& e) {
-  if (e.AxisOf(p.axis) < 0)
+  if (e.ToMilAxis(p.axis) < 0)
     return absl::UnimplementedError("an index along an axis of one element");
   const char* op = p.type == Extreme::kMax ? "global_argmax" : "global_argmin";
-  const std::string y = e.EmitAll(op, {{"x", {e.In(0)}}, {"axis", {e.Int(e.AxisOf(p.axis))}}},
+  const std::string y = e.EmitAll(op, {{"x", {e.In(0)}}, {"axis", {e.Int(e.ToMilAxis(p.axis))}}},
                                   {e.IndexType(unit.dims)})[0];
   e.Result(e.Numbers(y, unit.dims));
   return absl::OkStatus();
@@ -109,14 +109,14 @@ absl::Status Build(MilContext& c) {
     return absl::InvalidArgumentError(c.call().op + ", attribute 'Type': want the operation's own");
   }
   ANEMONE_ASSIGN_OR_RETURN(int at, c.AxisAt("axis", -1));
-  p.axis = AxisOf(c.rank(0), at);
+  p.axis = ToEngineAxis(c.rank(0), at);
   ANEMONE_ASSIGN_OR_RETURN(std::string axis, c.Text("Dimension", AxisName(p.axis)));
   ANEMONE_RETURN_IF_ERROR(Plain::Read(axis, p.axis));
   Operand x = c.In(0);
   Operand y = c.Add(Kind(), p, {x});
   std::vector<int64_t> shape = c.ShapeOf(0);
   for (int i = 0; i < c.rank(0); ++i) {
-    if (AxisOf(c.rank(0), i) == p.axis) shape[i] = 1;
+    if (ToEngineAxis(c.rank(0), i) == p.axis) shape[i] = 1;
   }
   return c.Out(y, shape);
 }

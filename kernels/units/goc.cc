@@ -209,7 +209,7 @@ absl::StatusOr<float> ReadEpsilon(LowerContext& c, const Node& node) {
 // W.
 Operand Channelled(NetworkBuilder& c, const Operand& x, absl::Span<const int64_t> shape) {
   if (shape.size() < 2) return c.NotLowered("BatchNormalization without a channel axis");
-  return shape.size() == 2 ? Reshaped(c, x, MakeDims(shape[0], shape[1], 1, 1)) : x;
+  return shape.size() == 2 ? ReshapeToDims(c, x, MakeDims(shape[0], shape[1], 1, 1)) : x;
 }
 
 // What both forms begin with: x as Channelled() has it, and the dims to give it back.
@@ -244,8 +244,8 @@ absl::Status LowerBatchNorm(const Match& match, LowerContext& c) {
     scale[k] = gamma[k] / std::sqrt(static_cast<double>(variance[k]) + form.epsilon);
     bias[k] = beta[k] - mean[k] * scale[k];
   }
-  x = ScaledPerChannel(c, x, scale, bias);
-  x = Reshaped(c, x, form.placed);
+  x = ScaleAndShiftPerChannel(c, x, scale, bias);
+  x = ReshapeToDims(c, x, form.placed);
   return c.Out(node.outputs[0], x);
 }
 
@@ -257,16 +257,16 @@ absl::Status LowerRuntimeBatchNorm(const Match& match, LowerContext& c) {
   Operand vectors[4];  // gamma, beta, mean, variance
   for (int i = 0; i < 4; ++i) {
     vectors[i] = c.In(node.inputs[i + 1]);
-    vectors[i] = Reshaped(c, vectors[i], MakeDims(1, c.DimsOf(x).c(), 1, 1));
+    vectors[i] = ReshapeToDims(c, vectors[i], MakeDims(1, c.DimsOf(x).c(), 1, 1));
   }
-  Operand scale = Scaled(c, vectors[3], 1, form.epsilon);
+  Operand scale = ScaleAndShift(c, vectors[3], 1, form.epsilon);
   scale = Activated(c, NeuronType::kRsqrt, scale);
   scale = Combined(c, ElementWiseType::kMult, scale, vectors[0]);
   Operand bias = Combined(c, ElementWiseType::kMult, scale, vectors[2]);
   bias = Combined(c, ElementWiseType::kSub, vectors[1], bias);
   x = Combined(c, ElementWiseType::kMult, x, scale);
   x = Combined(c, ElementWiseType::kAdd, x, bias);
-  x = Reshaped(c, x, form.placed);
+  x = ReshapeToDims(c, x, form.placed);
   return c.Out(node.outputs[0], x);
 }
 
@@ -314,14 +314,14 @@ absl::Status LowerAffine(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.outputs[0]));
   Operand x = AlignedOperand(c, gain.x, shape);
   if (c.DimsOf(x) != PlaceShape(shape)) return c.NotLowered("a scalar that repeats its operand");
-  x = Scaled(c, x, gain.scale, bias);
+  x = ScaleAndShift(c, x, gain.scale, bias);
   return c.Out(node.outputs[0], x);
 }
 
 absl::Status LowerNeg(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   Operand x = c.In(node.inputs[0]);
-  x = Scaled(c, x, -1, 0);
+  x = ScaleAndShift(c, x, -1, 0);
   return c.Out(node.outputs[0], x);
 }
 
@@ -329,7 +329,7 @@ absl::Status LowerNeg(const Match& match, LowerContext& c) {
 absl::Status LowerNot(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   Operand x = c.In(node.inputs[0]);
-  x = Scaled(c, x, -1, 1);
+  x = ScaleAndShift(c, x, -1, 1);
   return c.Out(node.outputs[0], x);
 }
 
@@ -363,8 +363,8 @@ absl::Status BuildBatchNorm(MilContext& c) {
     scale[k] = gamma[k] / std::sqrt(static_cast<double>(variance[k]) + epsilon);
     bias[k] = mean[k] == 0 ? beta[k] : beta[k] - mean[k] * scale[k];
   }
-  x = ScaledPerChannel(c, x, scale, bias);
-  x = Reshaped(c, x, PlaceShape(c.ShapeOf(0)));
+  x = ScaleAndShiftPerChannel(c, x, scale, bias);
+  x = ReshapeToDims(c, x, PlaceShape(c.ShapeOf(0)));
   return c.Out(x, c.ShapeOf(0));
 }
 
@@ -396,14 +396,14 @@ constexpr Lowering kLowerings[] = {
 
 }  // namespace
 
-Operand Scaled(NetworkBuilder& c, const Operand& x, double scale, double bias) {
+Operand ScaleAndShift(NetworkBuilder& c, const Operand& x, double scale, double bias) {
   GocParams p{.scale = Saturated(scale), .bias = Saturated(bias)};
   if (p.scale == 1 && p.bias == 0) return x;
   return c.Add(Kind(), p, {x});
 }
 
-Operand ScaledPerChannel(NetworkBuilder& c, const Operand& x, const std::vector<double>& scale,
-                         const std::vector<double>& bias) {
+Operand ScaleAndShiftPerChannel(NetworkBuilder& c, const Operand& x,
+                                const std::vector<double>& scale, const std::vector<double>& bias) {
   std::vector<Tensor> weights;
   for (const std::vector<double>* vector : {&scale, &bias}) {
     std::vector<float> values;

@@ -103,7 +103,7 @@ void Warn(const InputViewParams& p, const Unit&, Bottoms, const Target& target, 
 // By slice_by_size where it can be: the engine takes slice_by_index only within a neighbour (rule
 // slice-by-index).
 absl::Status WriteMil(const InputViewParams& p, const Unit& unit, MilEmitter& e) {
-  const int at = e.AxisOf(p.axis);
+  const int at = e.ToMilAxis(p.axis);
   if (at < 0) {  // the depth, of one element
     e.Result(e.In(0));
     return absl::OkStatus();
@@ -171,7 +171,8 @@ absl::Status LowerSlice(const Match& match, LowerContext& c) {
   for (size_t i = 0; i < starts.size(); ++i) {
     ANEMONE_ASSIGN_OR_RETURN(int axis, NormalAxis(axes[i], rank));
     ANEMONE_ASSIGN_OR_RETURN(Range range, RangeOf(starts[i], ends[i], steps[i], shape[axis]));
-    x = Sliced(c, x, AxisOf(static_cast<int>(rank), axis), range.offset, range.size, range.step);
+    x = Sliced(c, x, ToEngineAxis(static_cast<int>(rank), axis), range.offset, range.size,
+               range.step);
   }
   return c.Out(node.outputs[0], x);
 }
@@ -198,7 +199,7 @@ absl::Status LowerSplit(const Match& match, LowerContext& c) {
   for (size_t i = 0; i < sizes.size(); ++i) {
     int64_t size = std::clamp<int64_t>(sizes[i], 0, shape[axis] - offset);
     if (node.outputs[i] != kNone) {
-      Operand y = Sliced(c, x, AxisOf(rank, axis), offset, size);
+      Operand y = Sliced(c, x, ToEngineAxis(rank, axis), offset, size);
       ANEMONE_RETURN_IF_ERROR(c.Out(node.outputs[i], y));
     }
     offset += size;
@@ -280,7 +281,7 @@ Operand Cut(NetworkBuilder& c, Operand x, absl::Span<const Range> ranges) {
   const int rank = static_cast<int>(ranges.size());
   for (int i = 0; i < rank; ++i) {
     const Range& range = ranges[i];
-    x = Sliced(c, x, AxisOf(rank, i), range.offset, range.size, range.step);
+    x = Sliced(c, x, ToEngineAxis(rank, i), range.offset, range.size, range.step);
   }
   return x;
 }
@@ -323,7 +324,7 @@ absl::Status BuildSliceByIndex(MilContext& c) {
     if (!squeezed[i]) shape.push_back(ranges[i].size);
   }
   if (shape.size() != ranges.size()) {
-    x = Relaid(c, x, c.rank(0), shape);
+    x = ReshapeInOnnxOrder(c, x, c.rank(0), shape);
   }
   return c.Out(x, shape);
 }
@@ -362,7 +363,7 @@ absl::Status BuildSliceUpdate(MilContext& c) {
       around[i] = {end, extent - end, 1};
       parts.emplace_back() = Cut(c, x, around);
     }
-    y = Concatenated(c, std::move(parts), AxisOf(rank, i));
+    y = Concatenated(c, std::move(parts), ToEngineAxis(rank, i));
   }
   return c.Out(y, c.ShapeOf(0));
 }
@@ -382,7 +383,7 @@ absl::Status BuildSplit(MilContext& c) {
   int64_t offset = 0;
   for (int64_t size : sizes) {
     if (size < 1 || size > extent - offset) return c.Refuse(rule::kInputViewSize);
-    Operand piece = Sliced(c, x, AxisOf(c.rank(0), axis), offset, size);
+    Operand piece = Sliced(c, x, ToEngineAxis(c.rank(0), axis), offset, size);
     shape[axis] = size;
     ANEMONE_RETURN_IF_ERROR(c.Out(piece, shape));
     offset += size;

@@ -83,7 +83,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   int rank = static_cast<int>(shape.size());
   ANEMONE_ASSIGN_OR_RETURN(int axis, NormalAxis(given_axis, rank));
   Operand x = c.In(node.inputs[0]);
-  x = c.Add(Kind(), L2NormParams{{AxisOf(rank, axis)}}, {x});
+  x = c.Add(Kind(), L2NormParams{{ToEngineAxis(rank, axis)}}, {x});
   return c.Out(node.outputs[0], x);
 }
 
@@ -100,7 +100,7 @@ absl::Status LowerInParts(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
   const int rank = static_cast<int>(shape.size());
   ANEMONE_ASSIGN_OR_RETURN(int at, NormalAxis(given_axis, rank));
-  const Axis axis = AxisOf(rank, at);
+  const Axis axis = ToEngineAxis(rank, at);
   Operand x = c.In(node.inputs[0]);
   Operand scale = Absolute(c, x);
   scale = Reduced(c, scale, ReduceType::kMax, axis);
@@ -226,7 +226,7 @@ absl::Status LowerDivision(const Match& match, LowerContext& c) {
   Division form = *Finder(c.view()).Find(node);
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(form.x));
   L2NormParams p{.epsilon = static_cast<float>(form.epsilon)};
-  for (int axis : form.axes) p.axes.push_back(AxisOf(static_cast<int>(shape.size()), axis));
+  for (int axis : form.axes) p.axes.push_back(ToEngineAxis(static_cast<int>(shape.size()), axis));
   Operand x = c.In(form.x);
   x = c.Add(Kind(), std::move(p), {x});
   return c.Out(node.outputs[0], x);
@@ -244,11 +244,11 @@ absl::Status Build(MilContext& c) {
   const int rank = static_cast<int>(shape.size());
   for (int64_t at : axes) {
     ANEMONE_ASSIGN_OR_RETURN(int axis, NormalAxis(at, c.rank(0)));
-    p.axes.push_back(AxisOf(rank, rank - c.rank(0) + axis));
+    p.axes.push_back(ToEngineAxis(rank, rank - c.rank(0) + axis));
   }
-  x = Reshaped(c, x, PlaceShape(shape));
+  x = ReshapeToDims(c, x, PlaceShape(shape));
   x = c.Add(Kind(), p, {x});
-  x = Reshaped(c, x, PlaceShape(c.ShapeOf(0)));
+  x = ReshapeToDims(c, x, PlaceShape(c.ShapeOf(0)));
   return c.Out(x, c.ShapeOf(0));
 }
 

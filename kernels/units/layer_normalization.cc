@@ -104,7 +104,7 @@ absl::Status WriteMil(const LayerNormParams& p, const Unit& unit, MilEmitter& e)
   if (p.groups > 1) return absl::UnimplementedError("MIL has no normalization over groups");
   std::vector<Axis> axes;
   for (Axis axis : p.axes) {
-    if (e.AxisOf(axis) >= 0) axes.push_back(axis);
+    if (e.ToMilAxis(axis) >= 0) axes.push_back(axis);
   }
   if (axes.empty()) return absl::UnimplementedError("a normalization over no axes");
   std::vector<MilArgument> arguments = {{"x", {e.In(0)}}, {"axes", {e.Ints(MilAxes(e, axes))}}};
@@ -184,10 +184,10 @@ absl::Status LowerGroups(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<Tensor> weights, ChannelAffine(c, node, shape[1], p.affine));
   Operand x = c.In(node.inputs[0]);
   if (shape.size() == 2) {
-    x = Reshaped(c, x, MakeDims(shape[0], shape[1], 1, 1));
+    x = ReshapeToDims(c, x, MakeDims(shape[0], shape[1], 1, 1));
   }
   x = c.Add(Kind(), p, {x}, std::move(weights));
-  x = Reshaped(c, x, PlaceShape(shape));
+  x = ReshapeToDims(c, x, PlaceShape(shape));
   return c.Out(node.outputs[0], x);
 }
 
@@ -285,7 +285,7 @@ absl::Status Build(MilContext& c) {
   for (int64_t at : given) {
     ANEMONE_ASSIGN_OR_RETURN(int axis, NormalAxis(at, c.rank(0)));
     axes.push_back(axis);
-    p.axes.push_back(AxisOf(c.rank(0), axis));
+    p.axes.push_back(ToEngineAxis(c.rank(0), axis));
   }
   std::sort(p.axes.begin(), p.axes.end());
   ANEMONE_ASSIGN_OR_RETURN(std::vector<Tensor> weights, ReadAffine(c, axes, p.affine));
@@ -309,7 +309,7 @@ absl::Status LowerLayerNorm(const LayerNorm& form, ValueId y, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(Sizes shape, c.ShapeOf(form.x));
   LayerNormParams p{.axes = {}, .epsilon = form.epsilon};
   for (int i : form.axes) {
-    Axis axis = AxisOf(static_cast<int>(shape.size()), i);
+    Axis axis = ToEngineAxis(static_cast<int>(shape.size()), i);
     if (shape[i] == 1) continue;  // nothing to normalize over
     if (axis == Axis::kN) return c.NotLowered("normalization over the batch axis");
     p.axes.push_back(axis);

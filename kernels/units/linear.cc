@@ -176,10 +176,10 @@ std::optional<Tensor> AsBias(const Tensor* constant, int64_t n, float factor) {
 }
 
 // The elements of a value in ONNX's order.
-Operand InFlat(LowerContext& c, ValueId value) {
+Operand InputInOnnxOrder(LowerContext& c, ValueId value) {
   ANEMONE_ASSIGN_OR_FAIL(c, std::vector<int64_t> shape, c.ShapeOf(value));
   Operand x = c.In(value);
-  return Flat(c, x, static_cast<int>(shape.size()));
+  return ToOnnxOrder(c, x, static_cast<int>(shape.size()));
 }
 
 // A product by a constant with what stands around it. In front, a Flatten: what it reads has the
@@ -235,7 +235,7 @@ absl::Status LowerMatMulLayer(const Match& match, LowerContext& c) {
     bias = AsBias(c.view().Constant(layer.bias), b.n, 1);
     if (!bias || product_shape != y_shape) return c.NotLowered("an Add that is no bias of columns");
   }
-  Operand x = InFlat(c, layer.source);
+  Operand x = InputInOnnxOrder(c, layer.source);
   x = FullyConnected(c, x, x_shape, b, bias ? &*bias : nullptr, y_shape);
   return c.Out(anchor.outputs[0], x);
 }
@@ -274,13 +274,13 @@ Operand ComputedProduct(LowerContext& c, const Node& node, const GemmForm& form)
   auto matrix = [&](ValueId value, bool transposed) -> Operand {
     Operand x = c.In(value);
     x = Transposed(c, x, transposed);
-    return Reshaped(c, x, MakeDims(1, c.DimsOf(x).h(), 1, c.DimsOf(x).w()));
+    return ReshapeToDims(c, x, MakeDims(1, c.DimsOf(x).h(), 1, c.DimsOf(x).w()));
   };
   Operand a = matrix(node.inputs[0], form.trans_a);
   Operand b = matrix(node.inputs[1], form.trans_b);
   Operand y = MatrixProduct(c, a, b);
-  y = Scaled(c, y, form.alpha, 0);
-  return Reshaped(c, y, PlaceShape(form.y));
+  y = ScaleAndShift(c, y, form.alpha, 0);
+  return ReshapeToDims(c, y, PlaceShape(form.y));
 }
 
 absl::Status LowerGemm(const Match& match, LowerContext& c) {
@@ -296,8 +296,8 @@ absl::Status LowerGemm(const Match& match, LowerContext& c) {
     if (form.alpha != 1) b->values = Times(b->values, form.alpha);
     auto bias = AsBias(c.view().Constant(addend), b->n, form.beta);
     if (bias) addend = kNone;
-    Operand x =
-        InFlat(c, match.nodes.size() == 1 ? node.inputs[0] : FindLayer(c.view(), node).source);
+    Operand x = InputInOnnxOrder(
+        c, match.nodes.size() == 1 ? node.inputs[0] : FindLayer(c.view(), node).source);
     x = Transposed(c, x, form.trans_a);
     y = FullyConnected(c, x, form.a, *b, bias ? &*bias : nullptr, form.y);
   } else {
@@ -305,7 +305,7 @@ absl::Status LowerGemm(const Match& match, LowerContext& c) {
   }
   if (addend != kNone) {
     Operand added = AlignedOperand(c, addend, form.y);
-    added = Scaled(c, added, form.beta, 0);
+    added = ScaleAndShift(c, added, form.beta, 0);
     y = Combined(c, ElementWiseType::kAdd, y, added);
   }
   return c.Out(node.outputs[0], y);
@@ -372,7 +372,7 @@ absl::Status BuildLinear(MilContext& c) {
                          math::MatrixOrder::kColumnMajor};
   const std::vector<int64_t> x_shape = shape;
   shape.back() = b.n;
-  x = Flat(c, x, c.rank(0));
+  x = ToOnnxOrder(c, x, c.rank(0));
   x = FullyConnected(c, x, x_shape, b, added ? &*added : nullptr, shape);
   if (activation) {
     x = Activated(c, *activation, x);
@@ -387,7 +387,7 @@ absl::Status BuildLinearActivation(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(float alpha, c.Number("alpha", 1));
   ANEMONE_ASSIGN_OR_RETURN(float beta, c.Number("beta", 0));
   Operand x = c.In(0);
-  x = Scaled(c, x, alpha, beta);
+  x = ScaleAndShift(c, x, alpha, beta);
   return c.Out(x, c.ShapeOf(0));
 }
 
@@ -416,23 +416,23 @@ Operand FullyConnected(NetworkBuilder& c, const Operand& x, absl::Span<const int
     std::vector<Tensor> weights = {b.Matrix()};
     if (bias != nullptr) weights.push_back(*bias);
     int rank = static_cast<int>(x_shape.size());
-    y = Placed(c, x, x_shape);
+    y = FromOnnxOrder(c, x, x_shape);
     y = c.Add(Kind(), LinearParams{b.k, b.n, b.order, rank}, {y}, std::move(weights));
-    y = Flat(c, y, rank);
+    y = ToOnnxOrder(c, y, rank);
   } else if (x_shape.size() <= 2 || rows == 1) {
-    y = Reshaped(c, x, MakeDims(rows, b.k, 1, 1));
+    y = ReshapeToDims(c, x, MakeDims(rows, b.k, 1, 1));
     bool in_major = b.order == math::MatrixOrder::kRowMajor;
     y = PointwiseConv(c, y, b.n, b.values, in_major, bias);
   } else {
     int64_t sequence = x_shape[x_shape.size() - 2];
-    y = Reshaped(c, x, MakeDims(rows / std::max<int64_t>(sequence, 1), sequence, 1, b.k));
+    y = ReshapeToDims(c, x, MakeDims(rows / std::max<int64_t>(sequence, 1), sequence, 1, b.k));
     y = MatrixProduct(c, y, b);
     if (bias != nullptr) {
       Operand addend = c.AddConstant(*bias, MakeDims(1, 1, 1, b.n));
       y = Combined(c, ElementWiseType::kAdd, y, addend);
     }
   }
-  return Placed(c, y, y_shape);
+  return FromOnnxOrder(c, y, y_shape);
 }
 
 KernelRows LinearRows() { return {{&Kind()}, kLowerings, kOperations}; }

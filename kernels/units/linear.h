@@ -8,8 +8,8 @@
 namespace anemone {
 
 // The rows of ONNX value x, whose last axis has b.k elements, times B: a value of `y_shape`, laid
-// out as that is. `x` has x's elements in ONNX's order under any dims (see Flat()); so a wide row
-// need not lie along W. `bias`: null, or b.n elements.
+// out as that is. `x` has x's elements in ONNX's order under any dims (see ToOnnxOrder()); so a
+// wide row need not lie along W. `bias`: null, or b.n elements.
 Operand FullyConnected(NetworkBuilder& c, const Operand& x, absl::Span<const int64_t> x_shape,
                        const ConstantMatrix& b, const Tensor* bias,
                        absl::Span<const int64_t> y_shape);

@@ -289,7 +289,7 @@ absl::Status LowerMatMul(const Match& match, LowerContext& c) {
   }
   if (auto b = ConstantRight(c.view(), node.inputs[1])) {
     Operand x = c.In(node.inputs[0]);
-    x = Flat(c, x, static_cast<int>(a_shape.size()));
+    x = ToOnnxOrder(c, x, static_cast<int>(a_shape.size()));
     x = FullyConnected(c, x, a_shape, *b, nullptr, y_shape);
     return c.Out(node.outputs[0], x);
   }
@@ -304,7 +304,7 @@ absl::Status LowerMatMul(const Match& match, LowerContext& c) {
                   }};
   };
   Operand y = ProductOfStacks(c, factor(0, a_shape), factor(1, b_shape));
-  y = Reshaped(c, y, PlaceShape(y_shape));
+  y = ReshapeToDims(c, y, PlaceShape(y_shape));
   return c.Out(node.outputs[0], y);
 }
 
@@ -322,7 +322,7 @@ absl::StatusOr<Factor> FactorOf(MilContext& c, size_t i, bool transposed) {
   Operand x = c.In(i);
   return Factor{.stack = StackOf(std::move(shape)),
                 .transposed = transposed,
-                .lay_out = [&c, x](const Dims& dims) { return Reshaped(c, x, dims); }};
+                .lay_out = [&c, x](const Dims& dims) { return ReshapeToDims(c, x, dims); }};
 }
 
 // The shape of the result; kInvalidArgument if the stacks do not go together.
@@ -373,12 +373,12 @@ absl::Status Build(MilContext& c) {
     }
     if (!IsEngineConstant(matrix.values.type())) return c.Refuse(rule::kIntegerWeight);
     Operand x = c.In(0);
-    x = Flat(c, x, c.rank(0));
+    x = ToOnnxOrder(c, x, c.rank(0));
     x = FullyConnected(c, x, c.ShapeOf(0), matrix, nullptr, shape);
     return c.Out(x, shape);
   }
   Operand y = ProductOfStacks(c, a, b);
-  y = Reshaped(c, y, PlaceShape(shape));
+  y = ReshapeToDims(c, y, PlaceShape(shape));
   return c.Out(y, shape);
 }
 
@@ -434,7 +434,7 @@ Operand InAs(LowerContext& c, ValueId value, const Dims& dims) {
     return c.AddConstant(*constant, dims);
   }
   Operand x = c.In(value);
-  return Reshaped(c, x, dims);
+  return ReshapeToDims(c, x, dims);
 }
 
 KernelRows MatrixMultiplicationRows() { return {{&Kind()}, kLowerings, kOperations}; }

@@ -323,7 +323,7 @@ absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c) {
 // Negative pads are views; afterwards none is left.
 Operand Cut(NetworkBuilder& c, Operand x, int rank, Form& form) {
   for (AxisPad& p : form.pads) {
-    Axis axis = AxisOf(rank, p.axis);
+    Axis axis = ToEngineAxis(rank, p.axis);
     int64_t first = std::max<int64_t>(0, -p.before), last = std::max<int64_t>(0, -p.after);
     int64_t size = std::max<int64_t>(0, c.DimsOf(x)[axis] - first - last);
     x = Sliced(c, x, axis, first, size);
@@ -338,13 +338,13 @@ Operand Cut(NetworkBuilder& c, Operand x, int rank, Form& form) {
 Operand Padded(NetworkBuilder& c, Operand x, int rank, const Form& form) {
   PaddingParams p{.mode = PaddingModeOf(form.border.sides), .value = form.border.value};
   for (const AxisPad& pad : form.pads) {
-    int at = static_cast<int>(AxisOf(rank, pad.axis));
+    int at = static_cast<int>(ToEngineAxis(rank, pad.axis));
     p.before[at] = pad.before;
     p.after[at] = pad.after;
   }
   if (rank == 3 && p.pads(Axis::kC) > 0) {
     Dims dims = c.DimsOf(x);
-    x = Reshaped(c, x, MakeDims(dims.n(), 1, dims.c(), dims.w()));
+    x = ReshapeToDims(c, x, MakeDims(dims.n(), 1, dims.c(), dims.w()));
     for (math::Extents* pads : {&p.before, &p.after}) {
       std::swap((*pads)[static_cast<int>(Axis::kC)], (*pads)[static_cast<int>(Axis::kH)]);
     }
@@ -364,7 +364,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   Operand x = c.In(node.inputs[0]);
   x = Cut(c, x, rank, form);
   x = Padded(c, x, rank, form);
-  x = Reshaped(c, x, PlaceShape(to));
+  x = ReshapeToDims(c, x, PlaceShape(to));
   return c.Out(node.outputs[0], x);
 }
 
@@ -385,7 +385,7 @@ std::optional<Operand> Compose(const PaddingParams& p, const Unit& unit, Network
 // Axis by axis a Concat of x between its sides: for the axes and modes that Padding does not take.
 Operand Joined(NetworkBuilder& c, Operand x, int rank, const Form& form) {
   for (const AxisPad& p : form.pads) {
-    x = Between(c, x, AxisOf(rank, p.axis), p.before, p.after, form.border);
+    x = Between(c, x, ToEngineAxis(rank, p.axis), p.before, p.after, form.border);
   }
   return x;
 }
@@ -443,7 +443,7 @@ bool NeedsConcat(MilContext& c, const Form& form) {
   bool mirrors = form.border.sides == Sides::kReflect || form.border.sides == Sides::kSymmetric;
   if (mirrors && !Judge(c.target(), c.route()).Has(Cap::kTextureEngine)) return true;
   for (const AxisPad& p : form.pads) {
-    Axis axis = AxisOf(c.rank(0), p.axis);
+    Axis axis = ToEngineAxis(c.rank(0), p.axis);
     bool on_h = c.rank(0) == 3 && axis == Axis::kC;
     if (axis != Axis::kH && axis != Axis::kW && !on_h) return true;
   }
@@ -459,7 +459,7 @@ absl::Status Build(MilContext& c) {
     x = Joined(c, x, c.rank(0), form);
   } else {
     x = Padded(c, x, c.rank(0), form);
-    x = Reshaped(c, x, PlaceShape(to));
+    x = ReshapeToDims(c, x, PlaceShape(to));
   }
   return c.Out(x, to);
 }

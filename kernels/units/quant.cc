@@ -344,7 +344,7 @@ absl::StatusOr<QuantParams> ReadScale(MilContext& c) {
   if (!c.Has("axis")) return p;
   ANEMONE_ASSIGN_OR_RETURN(int axis, c.AxisAt("axis", 0));
   const bool several = p.scales.count > 1 || p.zero_points.count > 1;
-  if (several && AxisOf(c.rank(0), axis) != Axis::kC) {
+  if (several && ToEngineAxis(c.rank(0), axis) != Axis::kC) {
     return c.NotLowered("a scale for each element of an axis that is not the channel");
   }
   return p;

@@ -96,7 +96,7 @@ absl::Status WriteMil(const ReductionParams& p, const Unit& unit, MilEmitter& e)
   static constexpr const char* kOps[] = {"reduce_sum", "reduce_mean", "reduce_max", "reduce_min"};
   std::vector<int64_t> axes;
   for (Axis axis : p.axes) {
-    if (e.AxisOf(axis) >= 0) axes.push_back(e.AxisOf(axis));
+    if (e.ToMilAxis(axis) >= 0) axes.push_back(e.ToMilAxis(axis));
   }
   // None would mean all.
   if (axes.empty()) return absl::UnimplementedError("a reduction over no axes");
@@ -201,7 +201,7 @@ absl::StatusOr<Request> ReadRequest(LowerContext& c, const Node& node) {
   }
   for (int64_t axis : axes) {
     ANEMONE_ASSIGN_OR_RETURN(int at, NormalAxis(axis, rank));
-    request.axes.push_back(AxisOf(rank, at));
+    request.axes.push_back(ToEngineAxis(rank, at));
   }
   return request;
 }
@@ -212,8 +212,8 @@ absl::Status OutReduced(LowerContext& c, const Node& node, Operand y) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> from, c.ShapeOf(node.inputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
   if (from.size() != to.size()) {
-    y = Flat(c, y, static_cast<int>(from.size()));
-    y = Placed(c, y, to);
+    y = ToOnnxOrder(c, y, static_cast<int>(from.size()));
+    y = FromOnnxOrder(c, y, to);
   }
   return c.Out(node.outputs[0], y);
 }
@@ -267,7 +267,7 @@ absl::Status Build(MilContext& c) {
   std::vector<Axis> axes;
   std::vector<int64_t> shape;
   for (int i = 0; i < rank; ++i) {
-    if (reduced[i]) axes.push_back(AxisOf(rank, i));
+    if (reduced[i]) axes.push_back(ToEngineAxis(rank, i));
     if (!reduced[i] || keep) shape.push_back(reduced[i] ? 1 : c.ShapeOf(0)[i]);
   }
   const Recipe* recipe = std::find_if(std::begin(kRecipes), std::end(kRecipes),
@@ -283,7 +283,7 @@ absl::Status Build(MilContext& c) {
     x = ReducedBy(c, *recipe, x, axes);
   }
   if (!keep) {
-    x = Relaid(c, x, rank, shape);
+    x = ReshapeInOnnxOrder(c, x, rank, shape);
   }
   return c.Out(x, shape);
 }
@@ -328,7 +328,7 @@ Operand Reduced(NetworkBuilder& c, const Operand& x, ReduceType type, absl::Span
 
 std::vector<Axis> AxesFrom(int rank, int first) {
   std::vector<Axis> axes;
-  for (int i = first; i < rank; ++i) axes.push_back(AxisOf(rank, i));
+  for (int i = first; i < rank; ++i) axes.push_back(ToEngineAxis(rank, i));
   return axes;
 }
 

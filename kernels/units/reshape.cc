@@ -100,16 +100,16 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> from, c.ShapeOf(node.inputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
   Operand x = c.In(node.inputs[0]);
-  x = Relaid(c, x, static_cast<int>(from.size()), to);
+  x = ReshapeInOnnxOrder(c, x, static_cast<int>(from.size()), to);
   return c.Out(node.outputs[0], x);
 }
 
-absl::Status OutRelaid(MilContext& c, absl::Span<const int64_t> shape) {
+absl::Status OutputReshapedTo(MilContext& c, absl::Span<const int64_t> shape) {
   Operand x = c.In(0);
   if (shape.size() <= kMaxRank && !SameCount(PlaceShape(c.ShapeOf(0)), PlaceShape(shape))) {
     return c.Refuse(rule::kReshapeElements);
   }
-  x = Relaid(c, x, c.rank(0), shape);
+  x = ReshapeInOnnxOrder(c, x, c.rank(0), shape);
   return c.Out(x, shape);
 }
 
@@ -135,7 +135,7 @@ absl::Status BuildReshape(MilContext& c) {
     const absl::StatusOr<int64_t> others = ElementCount(known);
     shape[*left] = others.ok() ? std::max<int64_t>(all / *others, 1) : 1;
   }
-  return OutRelaid(c, shape);
+  return OutputReshapedTo(c, shape);
 }
 
 // The shape is put together of stretches [begin, end) of the other arguments' shapes; all of them
@@ -158,7 +158,7 @@ absl::Status BuildReshapeLike(MilContext& c) {
     }
     shape.insert(shape.end(), from.begin() + begin, from.begin() + end);
   }
-  return OutRelaid(c, shape);
+  return OutputReshapedTo(c, shape);
 }
 
 // The axes named, or all of extent 1.
@@ -177,7 +177,7 @@ absl::Status BuildSqueeze(MilContext& c) {
   for (int i = 0; i < c.rank(0); ++i) {
     if (!gone[i]) shape.push_back(c.ShapeOf(0)[i]);
   }
-  return OutRelaid(c, shape);
+  return OutputReshapedTo(c, shape);
 }
 
 // The axes are those of the result.
@@ -193,7 +193,7 @@ absl::Status BuildExpandDims(MilContext& c) {
   std::vector<int64_t> shape;
   auto next = c.ShapeOf(0).begin();
   for (size_t i = 0; i < rank; ++i) shape.push_back(made[i] ? 1 : *next++);
-  return OutRelaid(c, shape);
+  return OutputReshapedTo(c, shape);
 }
 
 // The axes before `axis` to one, the others to one.
@@ -206,7 +206,7 @@ absl::Status BuildFlatten2d(MilContext& c) {
   }
   ANEMONE_ASSIGN_OR_RETURN(int64_t rows, ElementCount(absl::MakeSpan(from).first(axis)));
   ANEMONE_ASSIGN_OR_RETURN(int64_t columns, ElementCount(absl::MakeSpan(from).subspan(axis)));
-  return OutRelaid(c, {rows, columns});
+  return OutputReshapedTo(c, {rows, columns});
 }
 
 // Along a new axis: each argument gets one of extent 1, then they are joined.
@@ -222,11 +222,11 @@ absl::Status BuildStack(MilContext& c) {
       return absl::InvalidArgumentError("stack: want arguments of one shape");
     }
     Operand x = c.In(i);
-    x = Relaid(c, x, rank - 1, shape);
+    x = ReshapeInOnnxOrder(c, x, rank - 1, shape);
     parts.push_back(x);
   }
   shape[axis] = static_cast<int64_t>(parts.size());
-  Operand y = Concatenated(c, std::move(parts), AxisOf(rank, axis));
+  Operand y = Concatenated(c, std::move(parts), ToEngineAxis(rank, axis));
   return c.Out(y, shape);
 }
 
@@ -246,30 +246,31 @@ constexpr Lowering kLowerings[] = {
 
 const UnitKind& ReshapeUnit() { return Kind(); }
 
-Operand Reshaped(NetworkBuilder& c, const Operand& x, const Dims& dims) {
+Operand ReshapeToDims(NetworkBuilder& c, const Operand& x, const Dims& dims) {
   if (c.DimsOf(x) == dims) return x;
   if (dims.elements() == 0) return c.Refuse(rule::kEmptyTensor);
   return c.Add(Kind(), ReshapeParams{dims}, {x});
 }
 
-Operand Flat(NetworkBuilder& c, const Operand& x, int rank) {
+Operand ToOnnxOrder(NetworkBuilder& c, const Operand& x, int rank) {
   return rank == kMaxRank ? SwapAxes(c, x, Axis::kD, Axis::kC) : x;
 }
 
-Operand Placed(NetworkBuilder& c, const Operand& flat, absl::Span<const int64_t> shape) {
+Operand FromOnnxOrder(NetworkBuilder& c, const Operand& flat, absl::Span<const int64_t> shape) {
   Dims dims = PlaceShape(shape);
-  if (shape.size() < kMaxRank) return Reshaped(c, flat, dims);
+  if (shape.size() < kMaxRank) return ReshapeToDims(c, flat, dims);
   Dims in_order{{shape[0], shape[1], shape[2], shape[3], shape[4]}};
-  Operand x = Reshaped(c, flat, in_order);
+  Operand x = ReshapeToDims(c, flat, in_order);
   return SwapAxes(c, x, Axis::kD, Axis::kC);
 }
 
-Operand Relaid(NetworkBuilder& c, const Operand& x, int rank, absl::Span<const int64_t> to) {
+Operand ReshapeInOnnxOrder(NetworkBuilder& c, const Operand& x, int rank,
+                           absl::Span<const int64_t> to) {
   if (to.size() > kMaxRank) {
     return c.Refuse(to.size() == kMaxRank + 1 ? rule::kRank : rule::kRankAbove6);
   }
-  Operand flat = Flat(c, x, rank);
-  return Placed(c, flat, to);
+  Operand flat = ToOnnxOrder(c, x, rank);
+  return FromOnnxOrder(c, flat, to);
 }
 
 std::string WriteReshaped(MilEmitter& e, std::string x, const Dims& from, const Dims& to) {

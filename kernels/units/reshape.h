@@ -14,17 +14,18 @@ const UnitKind& ReshapeUnit();
 
 // `x` under `dims` of the same element count, in memory order N, D, C, H, W. No unit if the dims
 // are x's own.
-Operand Reshaped(NetworkBuilder& c, const Operand& x, const Dims& dims);
+Operand ReshapeToDims(NetworkBuilder& c, const Operand& x, const Dims& dims);
 
-// ONNX orders rank 5 N, C, D, H, W but the engine's memory is N, D, C, H, W. Flat() brings an
-// operand that holds a value of `rank` into ONNX's order, so that a Reshape means what ONNX means;
-// Placed() brings such bytes to where PlaceShape(shape) has them.
-Operand Flat(NetworkBuilder& c, const Operand& x, int rank);
-Operand Placed(NetworkBuilder& c, const Operand& flat, absl::Span<const int64_t> shape);
+// ONNX orders rank 5 N, C, D, H, W but the engine's memory is N, D, C, H, W. ToOnnxOrder() brings
+// an operand that holds a value of `rank` into ONNX's order, so that a Reshape means what ONNX
+// means; FromOnnxOrder() brings such bytes to where PlaceShape(shape) has them.
+Operand ToOnnxOrder(NetworkBuilder& c, const Operand& x, int rank);
+Operand FromOnnxOrder(NetworkBuilder& c, const Operand& flat, absl::Span<const int64_t> shape);
 
 // `x`, which holds a value of `rank`, as one of shape `to`: both of these. Refused (frontend) above
 // rank 5.
-Operand Relaid(NetworkBuilder& c, const Operand& x, int rank, absl::Span<const int64_t> to);
+Operand ReshapeInOnnxOrder(NetworkBuilder& c, const Operand& x, int rank,
+                           absl::Span<const int64_t> to);
 
 // In MIL: `x`, of dims `from`, under dims `to`, the elements in the engine's order.
 std::string WriteReshaped(MilEmitter& e, std::string x, const Dims& from, const Dims& to);

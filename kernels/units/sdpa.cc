@@ -188,7 +188,7 @@ Operand ReadMask(MilContext& c) {
   if (rank < 2 || shape[rank - 2] * shape[rank - 1] != c.DimsOf(mask).elements()) {
     return c.NotLowered("attention with a mask that is not one plane for all heads");
   }
-  return Reshaped(c, mask, MakeDims(1, shape[rank - 2], 1, shape[rank - 1]));
+  return ReshapeToDims(c, mask, MakeDims(1, shape[rank - 2], 1, shape[rank - 1]));
 }
 
 absl::Status Build(MilContext& c) {

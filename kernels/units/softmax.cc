@@ -41,7 +41,8 @@ void Exact(const SoftmaxParams& p, const ExactUnit& unit, absl::Span<const Const
 }
 
 absl::Status WriteMil(const SoftmaxParams& p, const Unit& unit, MilEmitter& e) {
-  e.Result(e.Emit("softmax", {{"x", {e.In(0)}}, {"axis", {e.Int(e.AxisOf(p.axis))}}}, unit.dims));
+  e.Result(
+      e.Emit("softmax", {{"x", {e.In(0)}}, {"axis", {e.Int(e.ToMilAxis(p.axis))}}}, unit.dims));
   return absl::OkStatus();
 }
 
@@ -63,7 +64,7 @@ absl::StatusOr<Axis> ReadAxis(LowerContext& c, const Node& node) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
   int rank = static_cast<int>(shape.size());
   ANEMONE_ASSIGN_OR_RETURN(int at, NormalAxis(axis, rank));
-  return AxisOf(rank, at);
+  return ToEngineAxis(rank, at);
 }
 
 absl::Status Lower(const Match& match, LowerContext& c) {
@@ -93,7 +94,7 @@ absl::Status LowerLogSoftmax(const Match& match, LowerContext& c) {
 absl::Status BuildSoftmax(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(int axis, c.AxisAt("axis", -1));
   Operand x = c.In(0);
-  x = c.Add(Kind(), SoftmaxParams{AxisOf(c.rank(0), axis)}, {x});
+  x = c.Add(Kind(), SoftmaxParams{ToEngineAxis(c.rank(0), axis)}, {x});
   return c.Out(x, c.ShapeOf(0));
 }
 

@@ -91,10 +91,10 @@ absl::Status WriteMil(const SortParams& p, const Unit& unit, MilEmitter& e) {
     e.Result(std::move(y));
     return absl::OkStatus();
   }
-  if (e.AxisOf(p.sort) < 0) return absl::UnimplementedError("an order of one element");
+  if (e.ToMilAxis(p.sort) < 0) return absl::UnimplementedError("an order of one element");
   const std::string y = e.EmitAll("argsort",
                                   {{"x", {e.In(0)}},
-                                   {"axis", {e.Int(e.AxisOf(p.sort))}},
+                                   {"axis", {e.Int(e.ToMilAxis(p.sort))}},
                                    {"ascending", {e.Bool(!descending)}},
                                    {"output_dtype", {e.Text("uint16")}}},
                                   {e.IndexType(unit.dims)})[0];
@@ -119,7 +119,7 @@ absl::Status Build(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::string dtype, c.Text("output_dtype", "fp16"));
   if (dtype != "fp16" && dtype != "uint16") return c.Refuse(rule::kSortOutput);
   Operand x = c.In(0);
-  ANEMONE_ASSIGN_OR_RETURN(SortAxes axes, LinesAlong(c.DimsOf(x), AxisOf(c.rank(0), at)));
+  ANEMONE_ASSIGN_OR_RETURN(SortAxes axes, LinesAlong(c.DimsOf(x), ToEngineAxis(c.rank(0), at)));
   SortParams p{ascending ? SortDirection::kAscending : SortDirection::kDescending,
                axes.sort,
                axes.vector,

@@ -107,7 +107,7 @@ absl::StatusOr<TileParams> ParamsOf(const Node& node, LowerContext& c) {
   TileParams p;
   for (int i = 0; i < rank; ++i) {
     if (from[i] < 1 || to[i] < from[i]) return c.Refuse(rule::kEmptyTensor);
-    p.times[static_cast<int>(AxisOf(rank, i))] = to[i] / from[i];
+    p.times[static_cast<int>(ToEngineAxis(rank, i))] = to[i] / from[i];
   }
   return p;
 }
@@ -140,7 +140,7 @@ absl::Status Build(MilContext& c) {
   TileParams p;
   for (int i = 0; i < reps.size(); ++i) {
     if (reps[i] < 1 || reps[i] > kMostTimes) return c.Refuse(rule::kTileFactor);
-    p.times[static_cast<int>(AxisOf(c.rank(0), i))] = reps[i];
+    p.times[static_cast<int>(ToEngineAxis(c.rank(0), i))] = reps[i];
     shape[i] *= reps[i];
   }
   if (c.rewrites() && !std::all_of(p.times.begin(), p.times.end(), IsListed)) {

@@ -136,7 +136,7 @@ absl::StatusOr<Request> ReadRequest(LowerContext& c, const Node& node) {
   if (k[0] < 1 || k[0] > shape[at]) return c.Refuse(rule::kTopKCount);
   Request request{.k = k[0], .largest = largest != 0};
   request.x = c.In(node.inputs[0]);
-  ANEMONE_ASSIGN_OR_RETURN(request.axes, LinesAlong(c.DimsOf(request.x), AxisOf(rank, at)));
+  ANEMONE_ASSIGN_OR_RETURN(request.axes, LinesAlong(c.DimsOf(request.x), ToEngineAxis(rank, at)));
   return request;
 }
 
@@ -194,7 +194,7 @@ absl::Status Build(MilContext& c) {
   if (dtype != "uint16" && c.route() == Route::kMil) return c.Refuse(rule::kTopKIndices);
   if (dtype != "uint16" && dtype != "fp16") return c.Refuse(rule::kTopKOutput);
   Operand x = c.In(0);
-  ANEMONE_ASSIGN_OR_RETURN(SortAxes axes, LinesAlong(c.DimsOf(x), AxisOf(c.rank(0), at)));
+  ANEMONE_ASSIGN_OR_RETURN(SortAxes axes, LinesAlong(c.DimsOf(x), ToEngineAxis(c.rank(0), at)));
   if (k == -1) k = c.ShapeOf(0)[at];  // MIL: all of them
   TopKParams p{ascending ? TopKType::kMin : TopKType::kMax, k, axes.sort, axes.vector, {0}};
   // The output's shape is made before the unit is judged; a count that fits no axis is refused
@@ -222,11 +222,11 @@ constexpr Lowering kLowerings[] = {
 
 absl::StatusOr<std::string> WriteTopK(MilEmitter& e, Axis axis, int64_t k, bool descending,
                                       bool indices, const Dims& to) {
-  if (e.AxisOf(axis) < 0) return absl::UnimplementedError("an order of one element");
+  if (e.ToMilAxis(axis) < 0) return absl::UnimplementedError("an order of one element");
   if (k == 3 || k == 4) return absl::UnimplementedError("topk of 3 or 4, which no target takes");
   std::vector<MilArgument> arguments = {{"x", {e.In(0)}},
                                         {"k", {e.Int(k)}},
-                                        {"axis", {e.Int(e.AxisOf(axis))}},
+                                        {"axis", {e.Int(e.ToMilAxis(axis))}},
                                         {"ascending", {e.Bool(!descending)}},
                                         {"sort", {e.Bool(true)}},
                                         {"return_indices", {e.Bool(indices)}}};

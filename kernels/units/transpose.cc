@@ -116,8 +116,8 @@ void Compute(const TransposeParams& p, const void*, absl::Span<const ConstView> 
 absl::Status WriteMil(const TransposeParams& p, const Unit& unit, MilEmitter& e) {
   std::vector<int64_t> perm(e.rank());
   for (int i = 0; i < e.rank(); ++i) {
-    int from = e.AxisOf(p.order[static_cast<int>(AxisOf(e.rank(), i))]);
-    perm[i] = from >= 0 ? from : e.AxisOf(p.order[static_cast<int>(Axis::kD)]);
+    int from = e.ToMilAxis(p.order[static_cast<int>(ToEngineAxis(e.rank(), i))]);
+    perm[i] = from >= 0 ? from : e.ToMilAxis(p.order[static_cast<int>(Axis::kD)]);
   }
   e.Result(e.Emit("transpose", {{"x", {e.In(0)}}, {"perm", {e.Ints(perm)}}}, unit.dims));
   return absl::OkStatus();
@@ -152,7 +152,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   Operand x = c.In(node.inputs[0]);
   Permutation order = kIdentity;
   for (int i = 0; i < rank; ++i) {
-    order[static_cast<int>(AxisOf(rank, i))] = AxisOf(rank, static_cast<int>(perm[i]));
+    order[static_cast<int>(ToEngineAxis(rank, i))] = ToEngineAxis(rank, static_cast<int>(perm[i]));
   }
   x = Permuted(c, x, order);
   return c.Out(node.outputs[0], x);
@@ -167,7 +167,7 @@ absl::Status Build(MilContext& c) {
   std::vector<bool> seen(rank);
   for (int i = 0; i < rank && i < perm.size(); ++i) {
     ANEMONE_ASSIGN_OR_RETURN(int from, NormalAxis(perm[i], rank));
-    order[static_cast<int>(AxisOf(rank, i))] = AxisOf(rank, from);
+    order[static_cast<int>(ToEngineAxis(rank, i))] = ToEngineAxis(rank, from);
     shape.push_back(c.ShapeOf(0)[from]);
     seen[from] = true;
   }
@@ -193,7 +193,7 @@ Operand Permuted(NetworkBuilder& c, const Operand& x, const Permutation& order) 
     to.extent[i] = from[order[i]];
     if (from[order[i]] > 1) moved.push_back(order[i]);
   }
-  if (std::is_sorted(moved.begin(), moved.end())) return Reshaped(c, x, to);
+  if (std::is_sorted(moved.begin(), moved.end())) return ReshapeToDims(c, x, to);
   // Four axes at most that hold more than one element fit D, C, H, W, and the batch stays out of
   // it.
   if (order[0] != Axis::kN && moved.size() < kAxisCount) {
@@ -207,9 +207,9 @@ Operand Permuted(NetworkBuilder& c, const Operand& x, const Permutation& order) 
       size_t at = std::find(held.begin(), held.end(), moved[i]) - held.begin();
       inner[first + i] = static_cast<Axis>(first + at);
     }
-    Operand y = Reshaped(c, x, compact);
+    Operand y = ReshapeToDims(c, x, compact);
     y = c.Add(Kind(), TransposeParams{inner}, {y});
-    return Reshaped(c, y, to);
+    return ReshapeToDims(c, y, to);
   }
   effective = order;
   return c.Add(Kind(), TransposeParams{effective}, {x});

@@ -45,15 +45,15 @@ TEST_F(CleanUpTest, OtherTransposesStay) {
 
 TEST_F(CleanUpTest, ViewsOfViewsAreOneAndIdentitiesNone) {
   Operand x = Input(MakeDims(1, 2, 3, 4));
-  Operand flat = Reshaped(context_, x, MakeDims(1, 24, 1, 1));
-  Network one = Finish(Reshaped(context_, flat, MakeDims(1, 4, 3, 2)));
+  Operand flat = ReshapeToDims(context_, x, MakeDims(1, 24, 1, 1));
+  Network one = Finish(ReshapeToDims(context_, flat, MakeDims(1, 4, 3, 2)));
   EXPECT_EQ(one.units.size(), 1);
 }
 
 TEST_F(CleanUpTest, AReshapeThereAndBackVanishes) {
   Operand x = Input(MakeDims(1, 2, 3, 4));
-  Operand flat = Reshaped(context_, x, MakeDims(1, 24, 1, 1));
-  Network none = Finish(Reshaped(context_, flat, MakeDims(1, 2, 3, 4)));
+  Operand flat = ReshapeToDims(context_, x, MakeDims(1, 24, 1, 1));
+  Network none = Finish(ReshapeToDims(context_, flat, MakeDims(1, 2, 3, 4)));
   EXPECT_TRUE(none.units.empty());
 }
 

@@ -306,7 +306,7 @@ TEST(MilForms, GainBehindAConvolutionGivesTheSameBits) {
   Tensor kernel = Tensor::Floats({1, 2, 1, 1}, {0.3f, -0.7f});
   auto y = PointwiseConv(c, x, 1, kernel, /*in_major=*/false, nullptr);
   ASSERT_TRUE(c.ok()) << c.status();
-  y = Scaled(c, y, 1, 0.1);
+  y = ScaleAndShift(c, y, 1, 0.1);
   ASSERT_TRUE(c.ok()) << c.status();
   c.AddOutput("y", y);
   ExpectSameBits(c.network(), target);

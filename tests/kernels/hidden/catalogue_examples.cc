@@ -231,7 +231,7 @@ std::vector<Example> HiddenExamples() {
       GlobalArgMinMaxExample(),
       MinMaxExample(),
       LrnExample(),
-      ScaledExample(image, {"Add", -3.25}),
+      ScaledElementWiseExample(image, {"Add", -3.25}),
       CorrelationExample(At(1, 1, 1, 9, 31), {2, 5, 1, 0, 3, 2}, true),
       CrossProductExample(9),
       FurthestPointExample(1, 100, 30),

@@ -251,7 +251,7 @@ Example DynamicGocExample(const Dims& dims, const Dims& scale_dims, const Dims& 
   return {{"DynamicGOC", Json::object(), {x, scale, bias}}, dims, want, 0.5, 1e-6};
 }
 
-double ScaledOf(const Scaled& form, double x, double z) {
+double ScaledElementWiseValue(const ScaledElementWiseForm& form, double x, double z) {
   if (form.negate_first) x = -x;
   if (form.negate_second) z = -z;
   const double made = form.type == "Add"         ? x + z
@@ -264,7 +264,7 @@ double ScaledOf(const Scaled& form, double x, double z) {
   return ToDouble(ToHalf(made)) * scale + form.bias;
 }
 
-Example ScaledExample(const Dims& dims, const Scaled& form) {
+Example ScaledElementWiseExample(const Dims& dims, const ScaledElementWiseForm& form) {
   const Input x = Random(dims, 20), z = Random(dims, 20, 6);
   Json keys = {{"Type", form.type}, {"Scale", ToHalf(form.scale).bits}};
   if (form.bias != 0) keys.update({{"Bias", form.bias}, {"BiasType", "Float32"}});
@@ -272,7 +272,7 @@ Example ScaledExample(const Dims& dims, const Scaled& form) {
   if (form.negate_second) keys["NegateSrc2"] = true;
   std::vector<double> want;
   for (int64_t i = 0; i < dims.elements(); ++i) {
-    want.push_back(ScaledOf(form, x.values[i], z.values[i]));
+    want.push_back(ScaledElementWiseValue(form, x.values[i], z.values[i]));
   }
   return {{"ScaledElementWise", keys, {x, z}}, dims, want, 0.5, 1e-6};
 }

@@ -43,13 +43,13 @@ Example UnflattenExample(const Dims& dims, bool channels_last);
 Example DropoutExample(const Dims& dims);
 Example DynamicGocExample(const Dims& dims, const Dims& scale, const Dims& bias, bool bias_only);
 
-struct Scaled {
+struct ScaledElementWiseForm {
   std::string type;
   double scale = 1, bias = 0;
   bool negate_first = false, negate_second = false;
 };
-double ScaledOf(const Scaled& form, double x, double z);
-Example ScaledExample(const Dims& dims, const Scaled& form);
+double ScaledElementWiseValue(const ScaledElementWiseForm& form, double x, double z);
+Example ScaledElementWiseExample(const Dims& dims, const ScaledElementWiseForm& form);
 
 Example RasterizedExample(const Dims& dims, int64_t height, int64_t width, int64_t groups);
 

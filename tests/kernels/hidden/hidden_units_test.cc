@@ -166,7 +166,7 @@ TEST(HiddenUnits, DynamicGoc) {
 }
 
 TEST(HiddenUnits, ScaledElementWise) {
-  std::vector<Scaled> forms;
+  std::vector<ScaledElementWiseForm> forms;
   for (const char* type : {"Add", "Mult", "Max", "Min", "SumSquare"}) {
     forms.insert(forms.end(), {{type},
                                {type, 0.5},
@@ -176,12 +176,13 @@ TEST(HiddenUnits, ScaledElementWise) {
                                {type, 0.125, 0, true, true}});
   }
   for (const Dims& dims : {At(2, 1, 4, 3, 5), At(1, 1, 1, 1, 1), At(1, 2, 1, 7, 33)}) {
-    for (const Scaled& form : forms) ExpectNear(ScaledExample(dims, form));
+    for (const ScaledElementWiseForm& form : forms)
+      ExpectNear(ScaledElementWiseExample(dims, form));
   }
 }
 
 TEST(HiddenUnits, ScaledElementWiseByAFloat) {
-  Example example = ScaledExample(At(1, 1, 2, 3, 4), {"Max", 0.75});
+  Example example = ScaledElementWiseExample(At(1, 1, 2, 3, 4), {"Max", 0.75});
   example.unit.keys.update({{"Scale", 0.75}, {"ScaleType", "Float32"}});
   ExpectNear(example);
   EXPECT_THAT(RunUnit({"ScaledElementWise",
