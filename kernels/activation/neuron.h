@@ -1,4 +1,4 @@
-// kernels/activation/neuron.h: functions of one element, for lowerings.
+// kernels/activation/neuron.h: for lowerings: functions of single elements (the unit Neuron).
 #ifndef ANEMONE_KERNELS_ACTIVATION_NEURON_H_
 #define ANEMONE_KERNELS_ACTIVATION_NEURON_H_
 
@@ -9,8 +9,8 @@
 
 namespace anemone {
 
-// The modes of the Neuron unit that lowerings use (enums.json NonLinearMode). The netplist's
-// spelling of kExp, kAtan and kSoftplus is not known: only the software device runs them yet.
+// The modes of the Neuron unit that lowerings use (enums.json NonLinearMode). The netplist names of
+// kExp, kAtan and kSoftplus are not known, so only the software engine runs them.
 enum class NeuronType : uint8_t {
   kReLU,
   kClampedReLU,  // first: ReluMin, second: ReluMax
@@ -18,7 +18,7 @@ enum class NeuronType : uint8_t {
   kELU,          // first: EluAlpha
   kSigmoidHighPrecision,
   kTanh,
-  kGELU,  // by erf
+  kGELU,  // the exact form, by erf
   kSwish,
   kErf,
   kSqrt,
@@ -33,19 +33,19 @@ enum class NeuronType : uint8_t {
   kFloor,
   kCeil,
   kExp2,
-  kRoundNearest,  // a half away from 0
-  kSoftplus,      // MIL's own, which falls to 0 from 10.4 on (numerics.json ew-softplus)
+  kRoundNearest,  // halves away from 0
+  kSoftplus,      // MIL's softplus; returns 0 above 10.4 (numerics.json ew-softplus)
 };
 
-// As a netplist spells them.
+// Their names in a netplist.
 absl::Span<const char* const> NamesOf(NeuronType);
 
-// A Neuron unit over `x`. The parameters are rounded to fp16.
+// A Neuron unit on `x`. The parameters `first` and `second` are rounded to fp16.
 Operand Activated(NetworkBuilder& c, NeuronType type, const Operand& x, float first = 0,
                   float second = 0);
 
-// ln(x) as the engine takes it: Log2, then a gain of ln 2. The engine's own ln(0) is -45440, which
-// is -65536 times fp16(ln 2) (numerics.json ew-log). Relative error below 1e-3.
+// ln(x) as the engine computes it: Log2, then a gain of ln 2. The engine's ln(0) is -45440, which
+// is -65536 times fp16(ln 2) (numerics.json ew-log). The relative error is below 1e-3.
 Operand NaturalLog(NetworkBuilder& c, const Operand& x);
 
 }  // namespace anemone

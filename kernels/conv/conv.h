@@ -1,5 +1,5 @@
-// kernels/conv/conv.h: the convolution unit, and adding one: for lowerings of convolutions, of
-// fully connected layers and of repeats.
+// kernels/conv/conv.h: the convolution unit, for lowerings of convolutions, of fully connected
+// layers and of nearest upsampling.
 #ifndef ANEMONE_KERNELS_CONV_CONV_H_
 #define ANEMONE_KERNELS_CONV_CONV_H_
 
@@ -11,7 +11,7 @@
 
 namespace anemone {
 
-// As a netplist spells them (compiler_texts.json netplist_keys, Conv).
+// The types, named as in a netplist (compiler_texts.json netplist_keys, Conv).
 enum class ConvType : uint8_t {
   kConv,
   kChannelWiseConv,
@@ -22,12 +22,12 @@ enum class ConvType : uint8_t {
 };
 absl::Span<const char* const> NamesOf(ConvType);
 
-// kUnity: a kernel of ones, which is not stored.
+// kUnity: all elements of the kernel are 1, and it is not stored.
 enum class KernelMode : uint8_t { kDense, kUnity };
 absl::Span<const char* const> NamesOf(KernelMode);
 
-// The formats a kernel may have (validators.json, mask 0x3b), spelled as enums.json
-// E5_TensorDataType; a netplist was seen with Float16 alone.
+// The formats a kernel may have (validators.json, mask 0x3b), named as in enums.json
+// E5_TensorDataType. The only netplists seen have Float16.
 enum class KernelFormat : uint8_t { kFloat16, kFloat32, kInt8, kUInt8, kE4M3 };
 absl::Span<const char* const> NamesOf(KernelFormat);
 
@@ -36,11 +36,11 @@ struct ConvParams {
   KernelMode mode = KernelMode::kDense;
   KernelFormat format = KernelFormat::kFloat16;
   PaddingMode padding_mode = PaddingMode::kZero;
-  PadType pad_type = PadType::kCustom;  // of a set of keys; settled when it is read
+  PadType pad_type = PadType::kCustom;  // as authored; replaced by pads when keys are read
   int64_t out_channels = 1, groups = 1;
-  int64_t kernel_channels = 0;  // input channels of a kernel; 0: as many as fit
-  bool has_kernel = true;       // a weight, a second bottom, or ones
-  Along h, w, d;                // pads of a deconvolution are cut off its output
+  int64_t kernel_channels = 0;  // input channels of the kernel; 0: implied by the input
+  bool has_kernel = true;       // as a weight, as a second bottom, or as ones
+  Along h, w, d;                // a deconvolution crops its output by the pads
   bool in_major = false;        // a 1x1 kernel stored (in, out), with these dims
 
   bool transposed() const {
@@ -52,9 +52,9 @@ struct ConvParams {
   }
 };
 
-// Bottoms: x and, if it is made at run time, the kernel. Weights: the kernel, if it is not a
-// bottom, and the bias; the kernel is (out, in / groups, [d,] h, w), a deconvolution's (in, out /
-// groups, ...); a 1x1 kernel may be (in, out).
+// Bottoms: x and, if it is computed at run time, the kernel. Weights: the kernel, unless it is a
+// bottom, and the bias if there is one. The kernel is (out, in / groups, [d,] h, w), and (in, out /
+// groups, [d,] h, w) in a deconvolution. A 1x1 kernel may be (in, out).
 const UnitKindOf<ConvParams>& ConvUnit();
 
 // A Conv or ConvTranspose (1 to 3 spatial axes) whose kernel and bias are constants.
@@ -65,20 +65,20 @@ struct ConvNode {
   ConvParams params;
 };
 
-// What the attributes and shapes of such a node say, whoever makes its kernel.
+// The parameters of such a node from its attributes and shapes. The kernel need not be constant.
 absl::StatusOr<ConvParams> ReadConvParams(const Node& node, LowerContext& c);
 
-// Not lowered: a kernel or bias computed at run time, an integer kernel.
+// kUnimplemented if the kernel or the bias is computed at run time, or if the kernel has integers.
 absl::StatusOr<ConvNode> ReadConvNode(const Node& node, LowerContext& c);
 
-// Every position of `x` times a 1x1 kernel, plus `bias` if not null: `out_channels` channels. The
-// kernel is stored (out, in), or (in, out) if `in_major`.
+// A 1x1 convolution of `x` to `out_channels` channels, plus `bias` unless it is null. The kernel is
+// stored (out, in), or (in, out) if `in_major`.
 Operand PointwiseConv(NetworkBuilder& c, const Operand& x, int64_t out_channels,
                       const Tensor& kernel, bool in_major, const Tensor* bias);
 
-// Every element twice along the height, the width, or both: nearest upsampling by 2 as the
-// compiler's clients write it, a channelwise deconvolution whose kernel is all ones
-// (compiler_texts.json lowering_recipes, "nearest upsampling by 2^n").
+// Nearest upsampling by 2 along the height, the width or both: a channelwise deconvolution with a
+// kernel of ones, as the clients of Apple's compiler write it (compiler_texts.json
+// lowering_recipes, "nearest upsampling by 2^n").
 Operand Doubled(NetworkBuilder& c, const Operand& x, bool height, bool width);
 
 }  // namespace anemone

@@ -1,5 +1,5 @@
-// kernels/conv/conv_compute.h: the convolution's arithmetic. Part of conv.cc's row, with a file of
-// its own for its size.
+// kernels/conv/conv_compute.h: the arithmetic of the unit kind Conv. conv.cc puts these functions
+// into its UnitRow.
 #ifndef ANEMONE_KERNELS_CONV_CONV_COMPUTE_H_
 #define ANEMONE_KERNELS_CONV_CONV_COMPUTE_H_
 
@@ -7,7 +7,7 @@
 
 namespace anemone {
 
-// UnitRow's functions of these names: prepare, compute_then, exact, takes_epilogue.
+// UnitRow's prepare, compute_then, exact and takes_epilogue.
 absl::StatusOr<Prepared> PrepareConv(const ConvParams& p, Bottoms in,
                                      absl::Span<const Tensor> weights);
 void ComputeConv(const ConvParams& p, const void* prepared, absl::Span<const ConstView> in,

@@ -1,5 +1,5 @@
-// kernels/conv/conv_forms.h: the convolution in the engine's files: netplist and MIL. Part of
-// conv.cc's row, with a file of its own for its size.
+// kernels/conv/conv_forms.h: the unit kind Conv in netplist and MIL. conv.cc puts these functions
+// into its UnitRow.
 #ifndef ANEMONE_KERNELS_CONV_CONV_FORMS_H_
 #define ANEMONE_KERNELS_CONV_CONV_FORMS_H_
 
@@ -9,7 +9,7 @@
 
 namespace anemone {
 
-// UnitRow's functions of these names: kernel_dims, stored_kernel, mil, compose.
+// UnitRow's kernel_dims, stored_kernel, mil and compose.
 absl::StatusOr<std::vector<int64_t>> ConvKernelDims(const ConvParams& p, Bottoms in);
 absl::StatusOr<Tensor> StoredConvKernel(const ConvParams& p, const Tensor& weight);
 absl::Status WriteConvMil(const ConvParams& p, const Unit& unit, MilEmitter& e);

@@ -1,4 +1,5 @@
-// kernels/elementwise/elementwise.h: operations on two tensors, for lowerings.
+// kernels/elementwise/elementwise.h: for lowerings: operations on the elements of one or two
+// tensors (the unit ElementWise).
 #ifndef ANEMONE_KERNELS_ELEMENTWISE_ELEMENTWISE_H_
 #define ANEMONE_KERNELS_ELEMENTWISE_ELEMENTWISE_H_
 
@@ -10,9 +11,9 @@
 
 namespace anemone {
 
-// The types of the ElementWise unit (enums.json ZinIrEWType). Comparisons give 1 or 0. Seen in a
-// netplist: Add to Max without Div and Power, Equal, NotEqual, LessThan, GreaterThan, Abs; of the
-// others only the enumeration's spelling is known.
+// The types of the ElementWise unit (enums.json ZinIrEWType). Comparisons give 1 or 0. Netplists
+// were seen with Add, Sub, Mult, Min, Max, Equal, NotEqual, LessThan, GreaterThan and Abs. The
+// names of the others are known from the enumeration only.
 enum class ElementWiseType : uint8_t {
   kAdd,
   kSub,
@@ -27,7 +28,7 @@ enum class ElementWiseType : uint8_t {
   kLessThanEqual,
   kGreaterThan,
   kGreaterThanEqual,
-  // Of one operand:
+  // One operand:
   kAbs,
   kSquare,
   kEqualZero,
@@ -40,22 +41,22 @@ enum class ElementWiseType : uint8_t {
 
 absl::Span<const char* const> NamesOf(ElementWiseType);
 
-// `a` and `b`, each repeated along its axes of extent 1.
+// An operation on two operands, which are broadcast along their axes of extent 1.
 Operand Combined(NetworkBuilder& c, ElementWiseType type, const Operand& a, const Operand& b);
 
-// A type of one operand.
+// An operation on one operand.
 Operand Mapped(NetworkBuilder& c, ElementWiseType type, const Operand& x);
 
 // |x|.
 Operand Absolute(NetworkBuilder& c, const Operand& x);
 
-// A constant of one element, and one of as many as `dims` have, all the same.
+// A constant of one element, and a constant of `dims` with all elements equal.
 Operand ScalarConstant(NetworkBuilder& c, float value);
 Operand Filled(NetworkBuilder& c, float value, const Dims& dims);
 
-// Graph value `value` as an operand of a node whose output has `shape`: its axes are those of that
-// rank, ones put in front, as ONNX aligns shapes of different ranks. A constant is laid out anew at
-// no price.
+// Graph value `value` as an operand of a node whose output has `shape`. As in ONNX, axes of extent
+// 1 are prepended until it has the rank of `shape`. A constant is reshaped at compile time, without
+// a unit.
 Operand AlignedOperand(LowerContext& c, ValueId value, absl::Span<const int64_t> shape);
 Operand AlignedConstant(NetworkBuilder& c, const Tensor& tensor, absl::Span<const int64_t> shape);
 

@@ -1,4 +1,4 @@
-// kernels/pooling/pooling.h: the pooling unit, for lowerings.
+// kernels/pooling/pooling.h: for lowerings: the unit Pooling.
 #ifndef ANEMONE_KERNELS_POOLING_POOLING_H_
 #define ANEMONE_KERNELS_POOLING_POOLING_H_
 
@@ -10,7 +10,8 @@
 
 namespace anemone {
 
-// enums.json ZinIrPoolingType, its order. The first three are run, the rest is judged.
+// The modes, in the order of enums.json ZinIrPoolingType. The software engine runs the first three
+// and only validates the others.
 enum class PoolingMode : uint8_t {
   kAvg,
   kMax,
@@ -31,17 +32,18 @@ absl::Span<const char* const> NamesOf(PoolingMode);
 
 struct PoolingParams {
   PoolingMode mode = PoolingMode::kMax;
-  bool exclude_padding = true;  // from the count of an average
+  bool exclude_padding = true;  // an average divides by the number of elements inside the input
   Along h, w, d;
-  std::optional<PaddingMode> padding_mode;  // else the mode's own
+  std::optional<PaddingMode> padding_mode;  // nullopt: the default of the mode
 };
 
-// A kernel of 1 is no window, so an axis of extent 1 may be left alone.
+// Whether the window is smaller than the axis. A kernel of 1 always fits, also on an axis of extent
+// 1, because it does not pool.
 inline bool WindowFits(const Along& a, int64_t extent) {
   return a.kernel == 1 || a.kernel < extent;
 }
 
-// Past every tensor, so that it stands for any longer window; CheckAlong takes it.
+// Longer than any tensor axis, so it can stand for every longer window. CheckAlong accepts it.
 inline constexpr int64_t kLongestWindow = 1 << 28;
 
 const UnitKindOf<PoolingParams>& PoolingUnit();

@@ -1,5 +1,5 @@
-// kernels/units/arg_request.h: what ONNX's ArgMax and ArgMin ask for, of either unit that gives
-// indices of extremes.
+// kernels/units/arg_request.h: reads ONNX's ArgMax and ArgMin for the lowerings to the units
+// ArgMinMax and GlobalArgMinMax.
 #ifndef ANEMONE_KERNELS_UNITS_ARG_REQUEST_H_
 #define ANEMONE_KERNELS_UNITS_ARG_REQUEST_H_
 
@@ -12,16 +12,16 @@ namespace anemone {
 
 struct ArgRequest {
   bool largest = true;
-  bool last = false;  // of equal elements, not the first
+  bool last = false;  // among equal elements, the index of the last instead of the first
   Operand x;
   int rank = 0;  // of the input
   Axis axis = Axis::kW;
-  int64_t count = 1;  // the axis's extent
+  int64_t count = 1;  // the extent of the axis
 };
 
 absl::StatusOr<ArgRequest> ReadArgRequest(LowerContext& c, const Node& node);
 
-// `y`, the indices with an extent of 1 along the axis, as the node's output.
+// Adds the node's output. `y` holds the indices and has extent 1 along the axis.
 absl::Status OutArg(LowerContext& c, const Node& node, const ArgRequest& request, Operand y);
 
 }  // namespace anemone

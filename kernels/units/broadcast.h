@@ -1,4 +1,4 @@
-// kernels/units/broadcast.h: repeating axes of extent 1, for lowerings.
+// kernels/units/broadcast.h: for lowerings: repeats elements along axes.
 #ifndef ANEMONE_KERNELS_UNITS_BROADCAST_H_
 #define ANEMONE_KERNELS_UNITS_BROADCAST_H_
 
@@ -6,12 +6,13 @@
 
 namespace anemone {
 
-// `x` with every axis of extent 1 repeated to that of `dims`; the other axes are those of `dims`.
-// No unit if the dims are x's own.
+// `x` broadcast to `dims`: every axis either has the extent of `dims` already or has extent 1 and
+// is repeated. No unit is added if `x` has these dims already.
 Operand Broadcasted(NetworkBuilder& c, const Operand& x, const Dims& dims);
 
-// x's elements along `axis`, `times` times: each in its place (a, a, b, b) if `each`, else the
-// whole row (a, b, a, b). A Broadcast between Reshapes, exact on every target.
+// The elements of `x` along `axis`, each repeated `times` times: element by element (a, a, b, b) if
+// `each`, otherwise as a whole row (a, b, a, b). A Broadcast between two Reshapes, which is exact
+// on every target.
 Operand Repeated(NetworkBuilder& c, const Operand& x, Axis axis, int64_t times, bool each);
 
 }  // namespace anemone

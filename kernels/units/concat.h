@@ -1,4 +1,4 @@
-// kernels/units/concat.h: joining operands along one axis, for lowerings.
+// kernels/units/concat.h: for lowerings: concatenates operands along one axis.
 #ifndef ANEMONE_KERNELS_UNITS_CONCAT_H_
 #define ANEMONE_KERNELS_UNITS_CONCAT_H_
 
@@ -9,12 +9,12 @@
 
 namespace anemone {
 
-// A concatenation of more pieces than this is not made by a rewrite: from about 12 branches on that
-// meet in one consumer the compiler's cut search takes seconds (validators.json
-// rules_without_text).
+// The most pieces that a rewrite concatenates. If about 12 or more branches meet in one consumer,
+// the compiler's cut search takes seconds (validators.json rules_without_text).
 inline constexpr int64_t kMostPieces = 12;
 
-// The parts one after the other; they agree on every other axis. No unit for one part.
+// Concatenates the parts, which have the same extents along every other axis. No unit is added for
+// a single part.
 Operand Concatenated(NetworkBuilder& c, std::vector<Operand> parts, Axis axis);
 
 }  // namespace anemone

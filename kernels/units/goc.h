@@ -1,4 +1,4 @@
-// kernels/units/goc.h: gain and offset, for lowerings.
+// kernels/units/goc.h: for lowerings: multiplies by a gain and adds an offset (the unit GOC).
 #ifndef ANEMONE_KERNELS_UNITS_GOC_H_
 #define ANEMONE_KERNELS_UNITS_GOC_H_
 
@@ -8,11 +8,12 @@
 
 namespace anemone {
 
-// x * scale + bias, both rounded to fp16 (a finite one that fp16 cannot hold to +-65504: an
-// infinite gain would make NaN of zeros). No unit if scale is 1 and bias 0.
+// x * scale + bias. Scale and bias are rounded to fp16. A finite number outside the range of fp16
+// becomes +-65504, because an infinite gain would turn zeros into NaN. No unit is added if scale is
+// 1 and bias is 0.
 Operand ScaleAndShift(NetworkBuilder& c, const Operand& x, double scale, double bias);
 
-// Likewise, with a scale and a bias for every channel of x.
+// The same with one scale and one bias for each channel of x.
 Operand ScaleAndShiftPerChannel(NetworkBuilder& c, const Operand& x,
                                 const std::vector<double>& scale, const std::vector<double>& bias);
 

@@ -1,4 +1,4 @@
-// kernels/units/input_view.h: a part of an operand along one axis, for lowerings.
+// kernels/units/input_view.h: for lowerings: slices an operand along one axis.
 #ifndef ANEMONE_KERNELS_UNITS_INPUT_VIEW_H_
 #define ANEMONE_KERNELS_UNITS_INPUT_VIEW_H_
 
@@ -6,13 +6,13 @@
 
 namespace anemone {
 
-// Elements offset, offset + step, ... along `axis`: `size` of them, each inside x. A negative step
-// runs backwards from `offset`. No unit where that is all of x.
+// The `size` elements offset, offset + step, ... of `x` along `axis`. All of them must be inside x.
+// A negative step runs backwards from `offset`. No unit is added if the result is all of x.
 Operand Sliced(NetworkBuilder& c, const Operand& x, Axis axis, int64_t offset, int64_t size,
                int64_t step = 1);
 
-// What a slice takes of one axis, its ends clamped as ONNX and MIL do: negative ones count from the
-// end. kInvalidArgument for a step of 0.
+// The elements that a slice takes along one axis. Start and end are clamped as in ONNX and MIL, and
+// negative ones count from the end. kInvalidArgument if the step is 0.
 struct Range {
   int64_t offset = 0, size = 0, step = 1;
 };

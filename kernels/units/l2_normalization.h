@@ -1,4 +1,4 @@
-// kernels/units/l2_normalization.h: division by the root of a sum of squares, for lowerings.
+// kernels/units/l2_normalization.h: for lowerings: divides by the root of a sum of squares.
 #ifndef ANEMONE_KERNELS_UNITS_L2_NORMALIZATION_H_
 #define ANEMONE_KERNELS_UNITS_L2_NORMALIZATION_H_
 

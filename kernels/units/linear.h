@@ -1,4 +1,4 @@
-// kernels/units/linear.h: a fully connected layer, y = x * B + bias with constant B, for lowerings.
+// kernels/units/linear.h: for lowerings: a fully connected layer, y = x * B + bias with constant B.
 #ifndef ANEMONE_KERNELS_UNITS_LINEAR_H_
 #define ANEMONE_KERNELS_UNITS_LINEAR_H_
 
@@ -7,9 +7,10 @@
 
 namespace anemone {
 
-// The rows of ONNX value x, whose last axis has b.k elements, times B: a value of `y_shape`, laid
-// out as that is. `x` has x's elements in ONNX's order under any dims (see ToOnnxOrder()); so a
-// wide row need not lie along W. `bias`: null, or b.n elements.
+// Multiplies the rows of an ONNX value by B and adds the bias. The value has shape `x_shape`, whose
+// last axis has b.k elements. `x` holds its elements in ONNX's order (see ToOnnxOrder()) under any
+// dims, so a wide row need not be along W. `bias` has b.n elements, or is null. The result is a
+// value of `y_shape` under PlaceShape(y_shape).
 Operand FullyConnected(NetworkBuilder& c, const Operand& x, absl::Span<const int64_t> x_shape,
                        const ConstantMatrix& b, const Tensor* bias,
                        absl::Span<const int64_t> y_shape);

@@ -1,8 +1,8 @@
-// kernels/units/matrix_multiplication.h: matrix products, for lowerings.
+// kernels/units/matrix_multiplication.h: for lowerings: matrix products.
 //
 // A unit multiplies A (N, C = rows, H, W = K) by B (N, C = K, H, W = columns) into
-// (N, C = rows, H, W = columns): channel against width. N and H are batch axes, repeated where they
-// are 1 on one side.
+// (N, C = rows, H, W = columns). N and H are batch axes; if an operand has extent 1 there, it is
+// repeated.
 #ifndef ANEMONE_KERNELS_UNITS_MATRIX_MULTIPLICATION_H_
 #define ANEMONE_KERNELS_UNITS_MATRIX_MULTIPLICATION_H_
 
@@ -21,17 +21,17 @@ inline absl::Span<const char* const> NamesOf(MatrixOrder) {
 }
 }  // namespace math
 
-// How a constant factor lies, where it is not as the compilers' own files have it: in no netplist,
-// but in what must hold a network as it is.
+// The JSON key for the order of a constant factor, if it is not the order of the compiler's files.
+// A netplist does not have this key. It is for formats that store a network without loss.
 inline constexpr const char kWeightOrder[] = "WeightOrder";
 
-// A constant K x N matrix, in the order its tensor stores it.
+// A constant K x N matrix. `order` says how `values` stores it.
 struct ConstantMatrix {
   Tensor values;
   int64_t k = 1, n = 1;
   math::MatrixOrder order = math::MatrixOrder::kRowMajor;
 
-  // The values under the two extents of that order.
+  // The values as a tensor of rank 2: K x N if row-major, N x K if column-major.
   Tensor Matrix() const {
     return values.Reshaped(order == math::MatrixOrder::kRowMajor ? std::vector{k, n}
                                                                  : std::vector{n, k});
@@ -40,21 +40,21 @@ struct ConstantMatrix {
 
 Operand MatrixProduct(NetworkBuilder& c, const Operand& a, const Operand& b);
 
-// B is a weight of the unit: packed once per program, and not kept beside its packed form.
+// B is a weight of the unit. It is packed once per program; only the packed form is kept.
 Operand MatrixProduct(NetworkBuilder& c, const Operand& a, const ConstantMatrix& b);
 
-// `value` as the right operand of ONNX's MatMul, if it is one constant matrix (or vector) for all
-// of the left.
+// `value` as the right operand of ONNX's MatMul, if it is a constant matrix or vector without batch
+// axes.
 std::optional<ConstantMatrix> ConstantRight(const GraphView& view, ValueId value);
 
-// (rows, columns) as (columns, rows), rounded to fp16.
+// Transposes a rows x columns matrix to columns x rows and rounds it to fp16.
 Tensor TransposedMatrix(const Tensor& matrix, int64_t rows, int64_t columns);
 
-// Design rules of a product by a constant of so many elements.
+// Adds the warnings about a product with a constant of this number of elements.
 void WarnOfConstantFactor(int64_t elements, const Target& target, WarningList& list);
 
-// A value of rank 0..4 under other dims of its element count: a constant is simply listed under
-// them, anything else is reshaped.
+// A value of rank 0..4 under other dims with the same element count. A constant gets these dims
+// directly; any other value is reshaped by a unit.
 Operand InAs(LowerContext& c, ValueId value, const Dims& dims);
 
 }  // namespace anemone

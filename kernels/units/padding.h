@@ -1,4 +1,4 @@
-// kernels/units/padding.h: padding with a constant, for lowerings.
+// kernels/units/padding.h: for lowerings: pads height and width with a constant.
 #ifndef ANEMONE_KERNELS_UNITS_PADDING_H_
 #define ANEMONE_KERNELS_UNITS_PADDING_H_
 
@@ -12,7 +12,7 @@ struct SpatialPads {
   int64_t top = 0, bottom = 0, left = 0, right = 0;
 };
 
-// x within a frame of `value`. No unit if the frame is empty.
+// `x` padded with `value`. No unit is added if all pads are 0.
 Operand Framed(NetworkBuilder& c, const Operand& x, const SpatialPads& pads, float value);
 
 }  // namespace anemone

@@ -1,5 +1,5 @@
-// kernels/units/reduction.h: sums, means and extremes over axes, for lowerings. A pooling window as
-// large as the input is one too.
+// kernels/units/reduction.h: for lowerings: sums, means, maxima and minima over axes. A pooling
+// window that covers the whole input is lowered to one, too.
 #ifndef ANEMONE_KERNELS_UNITS_REDUCTION_H_
 #define ANEMONE_KERNELS_UNITS_REDUCTION_H_
 
@@ -15,13 +15,13 @@ namespace anemone {
 enum class ReduceType : uint8_t { kSum, kAvg, kMax, kMin };
 absl::Span<const char* const> NamesOf(ReduceType);
 
-// `x` with the extents of `axes` reduced to 1. Axes that hold one element need no unit.
+// `x` reduced over `axes`, which get extent 1. No unit is added if they all have extent 1.
 Operand Reduced(NetworkBuilder& c, const Operand& x, ReduceType type, absl::Span<const Axis> axes);
 inline Operand Reduced(NetworkBuilder& c, const Operand& x, ReduceType type, Axis axis) {
   return Reduced(c, x, type, absl::MakeConstSpan(&axis, 1));
 }
 
-// Axis `first` of a shape of this rank, and all behind it.
+// The engine axes of ONNX axes first..rank-1.
 std::vector<Axis> AxesFrom(int rank, int first);
 
 }  // namespace anemone

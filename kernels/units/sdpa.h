@@ -1,4 +1,4 @@
-// kernels/units/sdpa.h: the attention unit, for lowerings.
+// kernels/units/sdpa.h: for lowerings: scaled dot-product attention (the unit SDPA).
 #ifndef ANEMONE_KERNELS_UNITS_SDPA_H_
 #define ANEMONE_KERNELS_UNITS_SDPA_H_
 
@@ -8,22 +8,24 @@
 
 namespace anemone {
 
-// Where the unit was seen to be right (hidden_layers.json, supplement.reliability): up to 2048 in a
-// sequence, and not with 512 of both. Past that it compiles and is wrong.
+// Whether the unit is known to compute correct results at this size: sequences of up to 2048, but
+// not 512 queries with 512 keys. Other sizes compile but give wrong results (hidden_layers.json,
+// supplement.reliability).
 bool SdpaIsReliable(int64_t queries, int64_t keys);
 
-// C = sequence, H = heads, W = head dim; the mask, which is added, is one plane for all heads:
-// C = queries or 1, W = keys.
+// The operands of one attention: C = sequence, H = heads, W = head dimension. The mask is added to
+// the scores. It is one plane for all heads: C = queries or 1, W = keys.
 struct SdpaOperands {
   Operand query, key, value;
   float scale = 1;
   std::optional<Operand> mask;
 };
 
-// On the conversion route the unit is an operation that scales by 1 / sqrt(dim) and ignores its
-// mask (conflicts.md C-sdpa-mask): anything else is spelled out there.
+// Whether MIL's attention operation computes this. It scales by 1 / sqrt(dim) and ignores its mask
+// (conflicts.md C-sdpa-mask). On route mil, other forms are lowered to several units instead.
 bool SdpaHasMilForm(const SdpaOperands& in, int64_t dim);
 
+// softmax(query * key^T * scale + mask) * value.
 Operand Attended(NetworkBuilder& c, const SdpaOperands& in);
 
 }  // namespace anemone

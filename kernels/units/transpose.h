@@ -1,4 +1,4 @@
-// kernels/units/transpose.h: moving axes, for lowerings.
+// kernels/units/transpose.h: for lowerings: permutes axes.
 #ifndef ANEMONE_KERNELS_UNITS_TRANSPOSE_H_
 #define ANEMONE_KERNELS_UNITS_TRANSPOSE_H_
 
@@ -12,13 +12,13 @@ namespace anemone {
 
 class MilEmitter;
 
-// Output axis i is input axis order[i]. A Reshape unit where only axes of extent 1 change places,
-// else a Transpose unit; none for the identity.
+// Output axis i is input axis order[i]. Adds a Reshape unit if only axes of extent 1 move,
+// otherwise a Transpose unit. No unit is added for the identity.
 Operand Permuted(NetworkBuilder& c, const Operand& x, const Permutation& order);
 
 Operand SwapAxes(NetworkBuilder& c, const Operand& x, Axis a, Axis b);
 
-// In MIL: `x`, of rank 4, with its two middle axes exchanged, and so of shape `to`.
+// Writes MIL: exchanges the two middle axes of `x`, which has rank 4. The result has shape `to`.
 std::string WriteSwapped(MilEmitter& e, std::string x, std::vector<int64_t> to);
 
 }  // namespace anemone
