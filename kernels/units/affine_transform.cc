@@ -1,6 +1,5 @@
-// AffineTransform: an image through a 2 x 3 matrix, by the texture engine, from A14. Facts:
-// validators.json AffineTransform. A netplist's keys for it are not published: here they are named
-// as MIL names them.
+// AffineTransform: transforms an image by a 2 x 3 matrix on the texture engine. Needs A14. Facts:
+// validators.json AffineTransform. The netplist keys are not published; MIL's names are used here.
 #include "base/status_macros.h"
 #include "kernels/mil.h"
 #include "kernels/mil/mil_sampling.h"
@@ -10,7 +9,7 @@ namespace anemone {
 namespace {
 
 struct AffineTransformParams {
-  int64_t height = 0, width = 0;  // of the output; 0: the input's
+  int64_t height = 0, width = 0;  // of the output; 0: that of the input
 };
 
 absl::Status Complete(AffineTransformParams& p, Bottoms in, absl::Span<const Tensor>) {
@@ -26,7 +25,7 @@ absl::StatusOr<Dims> Shape(const AffineTransformParams& p, Bottoms in) {
   return MakeDims(in[0].dims.n(), in[0].dims.c(), p.height, p.width);
 }
 
-// One matrix, or one for every image.
+// There is one matrix for all images or one for each.
 Verdict Validate(const AffineTransformParams&, Bottoms in, const Target& target, Route route) {
   constexpr int64_t kCoefficients = 6;
   Judge judge(target, route);

@@ -1,6 +1,7 @@
-// ArgMinMax: where the largest or smallest element stands, of a window (Spatial) or of all channels
-// at one position (Channel). ArgMax and ArgMin become it. Facts: validators.json ArgMinMax;
-// hidden_layers.json ArgMinMax; numerics.json red-arg, st-index; keys of compiler_texts.json.
+// ArgMinMax: the index of the largest or smallest element in a window (Spatial) or among all
+// channels at one position (Channel). ArgMax and ArgMin are lowered to it. Facts: validators.json
+// ArgMinMax; hidden_layers.json ArgMinMax; numerics.json red-arg, st-index; compiler_texts.json for
+// the keys.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -34,7 +35,7 @@ absl::Span<const char* const> NamesOf(ArgMode) {
 
 struct ArgMinMaxParams {
   ArgMode mode = ArgMode::kSpatialArgMax;
-  int64_t kernel_width = 0, kernel_height = 0;  // 0: the input's
+  int64_t kernel_width = 0, kernel_height = 0;  // 0: that of the input
   int64_t left = 0, right = 0, top = 0, bottom = 0, front = 0, back = 0;
   std::vector<int64_t> step = {1, 1};  // x, y
 };
@@ -54,7 +55,7 @@ absl::Status Complete(ArgMinMaxParams& p, Bottoms in, absl::Span<const Tensor>) 
   return absl::OkStatus();
 }
 
-// The number of windows along one axis; 0 if there is none.
+// The number of windows along one axis; 0 if no window fits.
 int64_t Windows(int64_t extent, int64_t pad, int64_t kernel, int64_t step) {
   constexpr int64_t kFarBeyondAnyCap = int64_t{1} << 31;  // keeps the sum below from overflowing
   if (kernel < 1 || kernel > kFarBeyondAnyCap || pad < 0 || pad > kFarBeyondAnyCap || step < 1 ||
@@ -73,7 +74,7 @@ absl::StatusOr<Dims> Shape(const ArgMinMaxParams& p, Bottoms in) {
   out[Axis::kW] = Windows(out.w(), p.left, p.kernel_width, p.step[0]);
   out[Axis::kH] = Windows(out.h(), p.top, p.kernel_height, p.step[1]);
   if (out.w() < 1 || out.h() < 1) {
-    return absl::InvalidArgumentError("a window that does not fit into the padded input");
+    return absl::InvalidArgumentError("the window does not fit into the padded input");
   }
   return out;
 }
@@ -97,7 +98,7 @@ Verdict CheckWindow(Judge& judge, const ArgMinMaxParams& p) {
   return judge.Accept();
 }
 
-constexpr int64_t kMostIndices = 2048;  // fp16 counts no further exactly
+constexpr int64_t kMostIndices = 2048;  // fp16 represents integers exactly up to 2048
 
 Verdict Validate(const ArgMinMaxParams& p, Bottoms in, const Target& target, Route route) {
   Judge judge(target, route);
@@ -111,7 +112,7 @@ Verdict Validate(const ArgMinMaxParams& p, Bottoms in, const Target& target, Rou
                                                       : judge.Reject(rule::kArgMinMaxPlane);
 }
 
-// One number for several members, read and never written.
+// A key that sets several members to the same number. It is read but never written.
 template <auto... kMembers>
 constexpr Field<ArgMinMaxParams> AllOf(const char* key) {
   return {key, [](const ArgMinMaxParams&) -> Json { return nullptr; },
@@ -124,7 +125,7 @@ constexpr Field<ArgMinMaxParams> AllOf(const char* key) {
           false, ValueType::kInt};
 }
 
-// A kernel's extent; 0, which stands for one left out, is none.
+// The extent of a kernel. 0 stands for a key that was left out, so it is not accepted as a value.
 struct Extent {
   static Json Write(int64_t value) { return value; }
   static absl::Status Read(const Json& from, int64_t& value) {
@@ -133,7 +134,7 @@ struct Extent {
   }
 };
 
-// A listing has the key always, the files seen have none: a step of 1 is not written.
+// A listing always has this key but the netplists seen do not, so a step of 1 is not written.
 bool IsStrided(const ArgMinMaxParams& p) {
   return IsSpatial(p) && (p.step[0] != 1 || p.step[1] != 1);
 }
@@ -161,10 +162,11 @@ constexpr Field<ArgMinMaxParams> kFields[] = {
      false, ValueType::kInt},
 };
 
-// Of equal elements the first wins (st-index). Where a window's places are counted from is not
-// stated. Here it is the window's own corner, padding included: so they stay exact in fp16 on a
-// plane of any size, and a window that is the whole plane, the only one seen, gives the place in
-// the plane either way. Padding never wins, as in a maximum (pool-max).
+// Among equal elements the first wins (st-index). The sources do not say where the positions in a
+// window are counted from. Here they count from the corner of the window, padding included, so they
+// stay exact in fp16 on a plane of any size. A window of the whole plane, the only one seen in
+// netplists, gives the position in the plane in either case. Padding never wins, as in a maximum
+// (pool-max).
 void Choose(const ArgMinMaxParams& p, bool takes_last, absl::Span<const ConstView> in, View out) {
   const math::Extreme extreme = IsLargest(p) ? math::Extreme::kMax : math::Extreme::kMin;
   const Dims& dims = in[0].dims;
@@ -199,16 +201,18 @@ void Exact(const ArgMinMaxParams& p, const ExactUnit& unit, absl::Span<const Con
   Choose(p, unit.numerics.st_index == math::StIndex::kLast, in, out);
 }
 
-// A window that is the whole plane is its rows as one.
+// A window of the whole plane is written as an axis that joins the rows of the plane.
 absl::Status WriteMil(const ArgMinMaxParams& p, const Unit& unit, MilEmitter& e) {
   Dims from = e.DimsOf(0);
   std::string x = e.In(0);
   if (IsSpatial(p)) {
     const int64_t plane = from.h() * from.w();
     if (p.kernel_width != from.w() || p.kernel_height != from.h() || p.left + p.top > 0) {
-      return absl::UnimplementedError("MIL has no index within a window");
+      return absl::UnimplementedError("MIL has no operation for the index within a window");
     }
-    if (plane > kMostIndices) return absl::UnimplementedError("an index past 2048 in a plane");
+    if (plane > kMostIndices)
+      return absl::UnimplementedError(
+          "a plane of more than 2048 elements, whose indices fp16 does not represent exactly");
     Dims row = from;
     row[Axis::kH] = 1;
     row[Axis::kW] = plane;
@@ -239,8 +243,9 @@ const UnitKindOf<ArgMinMaxParams>& Kind() {
   return kind;
 }
 
-// Along W or H of a plane that is one row or column: one window over all of it. Along W of other
-// planes: the same, if a view may make each row a channel. Else: as the channel axis.
+// Along W or H of a plane with one row or column: a window over the whole plane. Along W of other
+// planes: the same after a view that turns each row into a channel, if the target accepts that.
+// Otherwise the axis is moved to C.
 Operand IndexAlong(NetworkBuilder& c, const Operand& x, Axis axis, bool largest) {
   const Dims dims = c.DimsOf(x);
   Dims rows = dims;
@@ -273,7 +278,7 @@ Operand IndexAlong(NetworkBuilder& c, const Operand& x, Axis axis, bool largest)
 }
 
 Operand IndexOf(LowerContext& c, const ArgRequest& request, Operand x) {
-  // Per-axis argmin: by conversion from A15, by direct authoring before (op_matrix.json).
+  // argmin along an axis: route mil needs A15; direct authoring does not (op_matrix.json).
   if (!request.largest && c.route() == Route::kMil &&
       !Judge(c.target(), c.route()).FamilyAtLeast(4)) {
     return c.Refuse(rule::kOperationFamily, "reduce_argmin", 4);
@@ -284,16 +289,17 @@ Operand IndexOf(LowerContext& c, const ArgRequest& request, Operand x) {
 absl::Status Lower(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(ArgRequest request, ReadArgRequest(c, node));
-  if (request.last) return c.NotLowered("the last of equal elements");
+  if (request.last) return c.NotLowered("the last of several equal elements, as one unit");
   Operand y = IndexOf(c, request, request.x);
   return OutArg(c, node, request, y);
 }
 
-// The last of equal elements is the first of the axis read backwards.
+// The last of several equal elements is the first one when the axis is read backwards.
 absl::Status LowerLast(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(ArgRequest request, ReadArgRequest(c, node));
-  if (!request.last) return c.NotLowered("the first of equal elements");
+  if (!request.last)
+    return c.NotLowered("the first of several equal elements, by reversing the axis");
   const int64_t last = request.count - 1;
   Operand y = Sliced(c, request.x, request.axis, last, last + 1, -1);
   y = IndexOf(c, request, y);
@@ -303,7 +309,7 @@ absl::Status LowerLast(const Match& match, LowerContext& c) {
 
 absl::Status Build(MilContext& c) {
   const bool largest = absl::EndsWith(c.call().op, "argmax");
-  // Per-axis argmin: by conversion from A15, by direct authoring before (op_matrix.json).
+  // argmin along an axis: route mil needs A15; direct authoring does not (op_matrix.json).
   if (!largest) ANEMONE_RETURN_IF_ERROR(ConvertedFrom(c, 4));
   ANEMONE_ASSIGN_OR_RETURN(int at, c.AxisAt("axis", -1));
   ANEMONE_ASSIGN_OR_RETURN(bool keep_dims, c.Bool("keep_dims", false));
@@ -335,7 +341,7 @@ absl::StatusOr<ArgRequest> ReadArgRequest(LowerContext& c, const Node& node) {
   Attributes a(node);
   ANEMONE_ASSIGN_OR_RETURN(int64_t axis, a.Int("axis", 0));
   ANEMONE_ASSIGN_OR_RETURN(int64_t last, a.Int("select_last_index", 0));
-  a.Ignore("keepdims");  // the output's shape says it
+  a.Ignore("keepdims");  // implied by the shape of the output
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
   ArgRequest request{.largest = node.op_type == "ArgMax", .last = last != 0};
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));

@@ -1,4 +1,4 @@
-// Broadcast: axes of extent 1 repeated. Facts: validators.json Broadcast; capability byte 0x812.
+// Broadcast: repeats axes of extent 1. Facts: validators.json Broadcast; capability byte 0x812.
 #include "kernels/units/broadcast.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ struct Repeat {
 };
 
 struct BroadcastParams {
-  std::vector<Repeat> axes;  // each once
+  std::vector<Repeat> axes;  // no axis twice
 };
 
 absl::StatusOr<Dims> Shape(const BroadcastParams& p, Bottoms in) {
@@ -53,7 +53,7 @@ Verdict Codegen(const BroadcastParams&, Bottoms in, const Target& target, Route 
   return judge.Accept();
 }
 
-// An array of {Dimension, Size}.
+// The JSON form: an array of {Dimension, Size}.
 struct AsInfo {
   static Json Write(const std::vector<Repeat>& axes) {
     Json info = Json::array();
@@ -92,7 +92,7 @@ void Compute(const BroadcastParams&, const void*, absl::Span<const ConstView> in
   math::Broadcast(in[0].dims.extent, out.dims.extent, in[0].span(), out.span());
 }
 
-// An axis of one element, tiled.
+// MIL writes it as a tile.
 absl::Status WriteMil(const BroadcastParams&, const Unit& unit, MilEmitter& e) {
   const std::vector<int64_t> from = e.ShapeOf(e.DimsOf(0));
   std::vector<int64_t> reps = e.ShapeOf(unit.dims);
@@ -101,8 +101,9 @@ absl::Status WriteMil(const BroadcastParams&, const Unit& unit, MilEmitter& e) {
   return absl::OkStatus();
 }
 
-// The two oldest families compute it: along C as a product with ones, by the array's rules, else as
-// a sum with 0 (numerics.json mov-legacy-broadcast).
+// The two oldest families compute a broadcast: along C as a matrix product with ones, with the
+// rounding rules of the MAC array, and along other axes as a sum with 0 (numerics.json
+// mov-legacy-broadcast).
 void Exact(const BroadcastParams& p, const ExactUnit& unit, absl::Span<const ConstView> in,
            View out) {
   const math::Numerics& n = unit.numerics;
@@ -132,13 +133,13 @@ const UnitKindOf<BroadcastParams>& Kind() {
   return kind;
 }
 
-// A view of `dims` with an axis of extent 1 more, which Repeated() broadcasts.
+// A view of dims with one more axis, which has extent 1 and is broadcast by Repeated().
 struct Opened {
   Dims dims;
   Axis axis;
 };
 
-// Products of several axes go where the caps are widest (N and C), the row stays on W.
+// Joined axes are put on N and C, whose caps are the largest. The row stays on W.
 Opened Open(const Dims& dims, Axis axis, bool each) {
   const int64_t extent = dims[axis];
   const auto [before, after] = ProductsAround(dims.extent, static_cast<int>(axis));
@@ -155,8 +156,8 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], x);
 }
 
-// For targets that do not broadcast depth: that axis is repeated under other dims, last, so that
-// the least is copied.
+// For targets that do not broadcast depth: that axis is repeated under other dims. It comes last,
+// so that the fewest elements are copied.
 absl::Status LowerWithoutDepth(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
@@ -170,7 +171,7 @@ absl::Status LowerWithoutDepth(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], x);
 }
 
-// A constant of `shape`, every element `value`: one number, repeated.
+// Outputs a constant of `shape`: the attribute `value`, broadcast.
 absl::Status Filled(MilContext& c, absl::Span<const int64_t> shape) {
   ANEMONE_ASSIGN_OR_RETURN(float value, c.Number("value", 0));
   if (shape.size() > kMaxRank) return c.Refuse(rule::kReshapeRank);
@@ -182,7 +183,7 @@ absl::Status Filled(MilContext& c, absl::Span<const int64_t> shape) {
   Dims flat = want;
   flat[Axis::kD] = 1;
   Operand x = Broadcasted(c, ScalarConstant(c, value), flat);
-  // Not every target broadcasts depth.
+  // Broadcasting along the depth is done separately: not every target supports it.
   x = Repeated(c, x, Axis::kD, want.d(), /*each=*/false);
   return c.Out(x, shape);
 }
@@ -193,7 +194,7 @@ absl::Status BuildFill(MilContext& c) {
 }
 
 absl::Status BuildFillLike(MilContext& c) {
-  c.In(0);  // of the reference only the shape counts
+  c.In(0);  // only the shape of the reference is used
   return Filled(c, c.ShapeOf(0));
 }
 

@@ -1,4 +1,4 @@
-// Concat: tensors one after the other along one axis; a copy by DMA. Facts: validators.json Concat.
+// Concat: joins tensors along one axis, by a DMA copy. Facts: validators.json Concat.
 #include "kernels/units/concat.h"
 
 #include <string>
@@ -42,7 +42,7 @@ constexpr Field<ConcatParams> kFields[] = {Required<&ConcatParams::axis>("Dimens
 
 void Compute(const ConcatParams& p, const void*, absl::Span<const ConstView> in, View out) {
   int64_t offset = 0;
-  const math::Half* end = out.data;  // of the parts that lie in the output already
+  const math::Half* end = out.data;  // end of the parts that are already in the output
   for (const ConstView& part : in) {
     const bool is_there = part.data == end;
     end += part.dims.elements();
@@ -56,7 +56,7 @@ void Compute(const ConcatParams& p, const void*, absl::Span<const ConstView> in,
   }
 }
 
-// Nothing varies outside the axis.
+// Whether all axes before the concatenated one have extent 1, so each part is contiguous.
 bool Joins(const ConcatParams& p, Bottoms in) {
   for (int axis = 0; axis < static_cast<int>(p.axis); ++axis) {
     if (in[0].dims.extent[axis] != 1) return false;
@@ -89,7 +89,7 @@ const UnitKindOf<ConcatParams>& Kind() {
   return kind;
 }
 
-// Inputs without elements add nothing and vanish; ONNX allows them.
+// Inputs without elements, which ONNX allows, are dropped.
 absl::Status Lower(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   Attributes attributes(node);
@@ -110,7 +110,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
     parts.push_back(x);
   }
   if (parts.empty()) {
-    return absl::InvalidArgumentError("inputs: want one with elements at least");
+    return absl::InvalidArgumentError("inputs: want at least one that has elements");
   }
   Operand y = Concatenated(c, std::move(parts), ToEngineAxis(rank, axis));
   return c.Out(node.outputs[0], y);

@@ -1,7 +1,7 @@
-// CostVolume: |aux[x] - ref[x + d]| for every disparity d up to a range, a channel each. Direct
-// authoring only. Facts: validators.json CostVolume; hidden_layers.json CostVolume. A Concat of
-// such differences, one for each shift of ref, becomes it; sums over channels become one for each
-// channel, added up.
+// CostVolume: |aux[x] - ref[x + d]|, with one channel for every disparity d from 0 to a range.
+// Direct authoring only. Facts: validators.json CostVolume; hidden_layers.json CostVolume. A Concat
+// of such differences, one for each shift of ref, is lowered to it. If the differences are summed
+// over channels, each channel gets a unit and the results are added.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -37,11 +37,11 @@ absl::StatusOr<Dims> Shape(const CostVolumeParams& p, Bottoms in) {
   Dims like = in[1].dims;
   like[Axis::kW] = in[0].dims.w();
   if (like != in[0].dims || like.c() != 1) {
-    return absl::InvalidArgumentError("want two planes that differ in width only");
+    return absl::InvalidArgumentError("want two inputs of one channel that differ in width only");
   }
   if (p.range < 0) return absl::InvalidArgumentError("DisparityRange: want 0 or more");
   if (p.range > in[1].dims.w())
-    return absl::InvalidArgumentError("DisparityRange: beyond the width");
+    return absl::InvalidArgumentError("DisparityRange: want at most the width of the reference");
   like[Axis::kC] = p.range + 1;
   return like;
 }
@@ -68,12 +68,12 @@ constexpr Field<P> kFields[] = {
 absl::StatusOr<Prepared> Prepare(const P& p, Bottoms, absl::Span<const Tensor>) {
   if (p.direction == 0 && p.scale_x == 1 && p.scale_y == 1) return Prepared();
   return absl::UnimplementedError(
-      "CostVolume of a direction other than 0, or scaled, is judged but not run: what they do is "
-      "not published");
+      "CostVolume with a direction other than 0 or with a scale is validated but not executed: its "
+      "results are not published");
 }
 
-// |a - b| row by row, the difference by `subtract`: one rounding (numerics.json ew-hidden, whose
-// two options are one where there is one step).
+// |a - b| row by row, with the difference computed by `subtract`. There is one rounding: the two
+// options of numerics.json ew-hidden are the same for a single step.
 template <class Subtract>
 void Volume(absl::Span<const ConstView> in, View out, const Subtract& subtract) {
   const Dims& dims = out.dims;
@@ -115,7 +115,7 @@ const UnitKindOf<P>& Kind() {
   return kind;
 }
 
-// The attributes are the unit's keys: the operation's own are not published.
+// The attributes have the names of the unit's keys, because MIL's are not published.
 absl::Status Build(MilContext& c) {
   ANEMONE_RETURN_IF_ERROR(DirectlyAuthored(c, rule::kNotConverted));
   CostVolumeParams p;
@@ -128,21 +128,21 @@ absl::Status Build(MilContext& c) {
   return absl::OkStatus();
 }
 
-// A value moved along W: element x is base[x + offset], and `beyond` where that is off the base.
+// A value shifted along W: element x is base[x + offset], or `beyond` outside the base.
 struct Shifted {
   ValueId base = kNone;
   int64_t base_width = 0, offset = 0, width = 0;
-  int64_t first = 0, end = 0;  // of the base; beyond them nothing of it was left
+  int64_t first = 0, end = 0;  // the part of the base that no slice has cut off
   std::optional<float> beyond;
   std::vector<NodeId> nodes;
 
-  // No element that should be the base's was cut off on the way.
+  // Whether no slice has cut off an element that the shifted value reads from the base.
   bool IsWhole() const {
     return std::max<int64_t>(offset, 0) >= first && std::min(offset + width, base_width) <= end;
   }
 };
 
-constexpr int kWidthAxis = 3, kChannelAxis = 1;  // of ONNX's rank 4
+constexpr int kWidthAxis = 3, kChannelAxis = 1;  // ONNX axes of rank 4
 
 std::optional<std::vector<int64_t>> ConstantInput(const GraphView& view, const Node& node,
                                                   size_t i) {
@@ -155,7 +155,7 @@ bool IsAxis(absl::Span<const int64_t> axes, int axis) {
   return axes.size() == 1 && (axes[0] == axis || axes[0] == axis - 4);
 }
 
-// A Slice of the width alone, in steps of 1.
+// Whether `node` slices only the width, with step 1. Updates `s`.
 bool ThroughSlice(const GraphView& view, const Node& node, Shifted& s) {
   const auto starts = ConstantInput(view, node, 1), ends = ConstantInput(view, node, 2);
   const auto axes = ConstantInput(view, node, 3), steps = ConstantInput(view, node, 4);
@@ -169,7 +169,7 @@ bool ThroughSlice(const GraphView& view, const Node& node, Shifted& s) {
   return true;
 }
 
-// A Pad of the width alone by a constant; a negative pad cuts off.
+// Whether `node` pads only the width, with a constant; negative pads crop. Updates `s`.
 bool ThroughPad(const GraphView& view, const Node& node, Shifted& s) {
   auto mode = Attributes(node).String("mode", "constant");
   const auto pads = ConstantInput(view, node, 1);
@@ -201,7 +201,8 @@ bool ThroughPad(const GraphView& view, const Node& node, Shifted& s) {
   return s.width > 0;
 }
 
-// Follows up to two nodes that nobody else reads down to what they move.
+// Follows up to `depth` Slice and Pad nodes, whose outputs have no other readers, to the value that
+// they shift.
 std::optional<Shifted> FindShift(const GraphView& view, ValueId value, int depth = 2) {
   const Value& v = view.graph.values[value];
   if (!v.is_static() || v.shape->size() != 4) return std::nullopt;
@@ -219,10 +220,10 @@ std::optional<Shifted> FindShift(const GraphView& view, ValueId value, int depth
   return Shifted{.base = value, .base_width = width, .width = width, .end = width};
 }
 
-// A part of a stack: |a - b|, or its mean or sum over the channels.
+// One input of the Concat: |a - b|, or its mean or sum over the channels.
 struct Difference {
   const Node* sub = nullptr;
-  const Node* reduce = nullptr;  // null: none
+  const Node* reduce = nullptr;  // null if there is none
   int64_t channels = 1;
 
   bool is_mean() const { return reduce != nullptr && reduce->op_type == "ReduceMean"; }
@@ -258,16 +259,16 @@ std::optional<Difference> DifferenceOf(const GraphView& view, ValueId part,
 struct Stack {
   ValueId aux = kNone, ref = kNone;
   int64_t range = 0;
-  bool descending = false;  // the last part has the least offset
+  bool descending = false;  // the last part has the smallest offset
   int64_t channels = 1;
-  double scale = 1;  // of the sum over the channels
-  // What of ref is read, and what stands beside it.
+  double scale = 1;  // factor of the sum over the channels
+  // The part of ref along W that is read, and the padding before and after it.
   int64_t first = 0, size = 0, before = 0, after = 0;
   float beyond = 0;
   std::vector<NodeId> nodes;
 };
 
-// Part k of the stack is |aux[x] - ref[x + offset + k]|, or with - k.
+// The stack if every part k is |aux[x] - ref[x + offset + k]|, or every part has - k instead.
 std::optional<Stack> StackOf(const GraphView& view, absl::Span<const Node* const> parts,
                              ValueId aux) {
   const std::vector<int64_t> dims = view.graph.values[aux].dims();
@@ -277,7 +278,7 @@ std::optional<Stack> StackOf(const GraphView& view, absl::Span<const Node* const
     if (sub->inputs[0] != aux && sub->inputs[1] != aux) return std::nullopt;
     const ValueId other = sub->inputs[sub->inputs[0] == aux ? 1 : 0];
     std::optional<Shifted> s = FindShift(view, other);
-    // No extent is repeated, neither by Sub nor by the unit.
+    // Neither Sub nor the unit may broadcast.
     if (!s || !s->IsWhole() || view.graph.values[other].dims() != dims) return std::nullopt;
     shifts.push_back(*std::move(s));
   }
@@ -341,7 +342,8 @@ bool MatchStack(const GraphView& view, const Node& anchor, Match& match) {
   return stack.has_value();
 }
 
-// The volumes of all channels, added in pairs, so that roundings do not add up.
+// The sum of the volumes of all channels. They are added in pairs, so that rounding errors do not
+// accumulate.
 Operand SumOfVolumes(LowerContext& c, const Stack& stack, const Operand& aux, const Operand& ref) {
   std::vector<Operand> volumes;
   for (int64_t channel = 0; channel < stack.channels; ++channel) {
@@ -360,16 +362,16 @@ Operand SumOfVolumes(LowerContext& c, const Stack& stack, const Operand& aux, co
   return ScaleAndShift(c, volumes.front(), stack.scale, 0);
 }
 
-// Of one channel the same bits: both round the difference once.
+// With one channel, the result has the same bits as the nodes: both round the difference once.
 absl::Status LowerStack(const Match& match, LowerContext& c) {
   if (c.route() == Route::kMil) return c.Refuse(rule::kNotConverted);
   const Node& anchor = c.anchor(match);
   const Stack stack = *FindStack(c.view(), anchor);
-  // Each channel is cut out of both images, and its volume made and added.
+  // Each channel needs 4 units: two slices, a volume and an addition.
   if (stack.channels > 1 && 4 * stack.channels > static_cast<int64_t>(match.nodes.size())) {
     return c.NotLowered(absl::StrCat(
         "a cost volume of ", stack.channels,
-        " channels: the unit takes one, and a unit for each would be more units than nodes"));
+        " channels: a unit for each channel would need more units than the model has nodes"));
   }
   Operand aux = c.In(stack.aux);
   Operand ref = c.In(stack.ref);

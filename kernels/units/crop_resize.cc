@@ -1,4 +1,4 @@
-// CropResize: boxes cut out of an image and scaled to one size, by the texture engine, from A14.
+// CropResize: crops boxes from an image and scales them to one size on the texture engine (A14).
 // Facts: validators.json CropResize; compiler_texts.json for keys and texts.
 #include <string>
 #include <utility>
@@ -18,12 +18,12 @@ struct CropResizeParams {
   AxisValues<SamplePadding> padding;
   AxisValues<SamplingGridMode> grid;
   float background = 0;
-  std::string mode;  // of the box; the names are not published
+  std::string mode;  // how a box is given; its names are not published
   int64_t crop_width = 1, crop_height = 1;
   int64_t width = 1, height = 1;  // of the output
 };
 
-// One image of boxes: box i of image n is output n or i, whichever is more than one.
+// There is one image or one box per image: output i is box i of image i, or of the only image.
 absl::StatusOr<Dims> Shape(const CropResizeParams& p, Bottoms in) {
   if (p.width < 1 || p.height < 1) {
     return absl::InvalidArgumentError("OutputWidth, OutputHeight: want 1 or more");
@@ -84,8 +84,8 @@ absl::StatusOr<SamplingGridMode> ReadGrid(MilContext& c) {
   return WordOf(c, "sampling_mode", mode, kModes);
 }
 
-// Boxes of K x 4 or K x 4 x 1 x 1 elements, or with an image's index in front of the four, lie one
-// per batch.
+// The boxes are K x 4 or K x 4 x 1 x 1; each may have the index of its image before the four
+// numbers. They are placed on the batch axis.
 absl::Status Build(MilContext& c) {
   CropResizeParams p;
   ANEMONE_ASSIGN_OR_RETURN(p.height, c.Int("target_height", 1));
@@ -101,7 +101,8 @@ absl::Status Build(MilContext& c) {
   Operand boxes = c.In(1);
   const std::vector<int64_t>& shape = c.ShapeOf(1);
   ANEMONE_ASSIGN_OR_RETURN(int64_t count, ElementCount(shape));
-  if (shape.empty() || shape[0] < 1) return absl::InvalidArgumentError("crop_resize: no boxes");
+  if (shape.empty() || shape[0] < 1)
+    return absl::InvalidArgumentError("crop_resize: want at least one box");
   boxes = ReshapeToDims(c, boxes, MakeDims(shape[0], count / shape[0], 1, 1));
   Operand y = c.Add(Kind(), p, {x, boxes});
   c.AddOutput("y", y);

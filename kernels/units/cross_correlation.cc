@@ -1,6 +1,6 @@
-// CrossCorrelation: a template, not flipped, moved over a map of one channel, stride 1. Direct
+// CrossCorrelation: slides a template, not flipped, over a map of one channel with stride 1. Direct
 // authoring only. Facts: validators.json CrossCorrelation; hidden_layers.json CrossCorrelation. A
-// Conv of one channel whose kernel is made at run time becomes it.
+// Conv of one channel with a kernel computed at run time is lowered to it.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -21,12 +21,12 @@ namespace anemone {
 namespace {
 
 struct CrossCorrelationParams {
-  int64_t width = 1, height = 1;  // of the template, whose elements lie along W
+  int64_t width = 1, height = 1;  // of the template, whose elements are all along W
   int64_t top = 0, bottom = 0, left = 0, right = 0;
   int64_t groups = 1;
 };
 
-// How many places the template has along one axis; 0 or less if none.
+// The number of positions of the template along one axis; 0 or less if it does not fit.
 int64_t Places(int64_t extent, int64_t before, int64_t after, int64_t size) {
   constexpr int64_t kFarBeyondAnyCap = int64_t{1} << 31;  // keeps the sum below from overflowing
   if (std::max({extent, before, after, size}) > kFarBeyondAnyCap || std::min({before, after}) < 0 ||
@@ -41,7 +41,7 @@ absl::StatusOr<Dims> Shape(const CrossCorrelationParams& p, Bottoms in) {
   out[Axis::kH] = Places(out.h(), p.top, p.bottom, p.height);
   out[Axis::kW] = Places(out.w(), p.left, p.right, p.width);
   if (out.h() < 1 || out.w() < 1) {
-    return absl::InvalidArgumentError("a template that does not fit into the padded map");
+    return absl::InvalidArgumentError("the template does not fit into the padded map");
   }
   if (in[1].dims != MakeDims(1, 1, 1, p.width * p.height) &&
       in[1].dims != MakeDims(1, 1, p.height, p.width)) {
@@ -70,9 +70,9 @@ constexpr Field<P> kFields[] = {
     Key<&P::groups>("NumGroups"),
 };
 
-// The sums of a convolution (numerics.json ew-hidden: MAC rules). The padding is taken for zeros,
-// as a convolution's is; one channel leaves groups nothing to do. The template is another one at
-// every run, and small.
+// It computes the same sums as a convolution (numerics.json ew-hidden: MAC rules). The padding is
+// assumed to be zeros, as in a convolution. With one channel, groups make no difference. The
+// template is small and changes with every run, so it is not packed.
 math::ConvShape ConvShapeOf(const P& p, const Dims& x) {
   return {.batch = x.n() * x.d(),
           .in_h = x.h(),
@@ -108,7 +108,7 @@ const UnitKindOf<P>& Kind() {
   return kind;
 }
 
-// The template's last two axes are its height and width.
+// The last two axes of the template are its height and width.
 absl::Status Build(MilContext& c) {
   ANEMONE_RETURN_IF_ERROR(DirectlyAuthored(c, rule::kNotInFrontend));
   Operand map = c.In(0);
@@ -124,8 +124,8 @@ absl::Status Build(MilContext& c) {
   return absl::OkStatus();
 }
 
-// y[i, j] = the sum of x[i + u, j + v] * w[u, v]: a Conv of one channel, batch 1, in steps of 1.
-// The sums and their one rounding are those of a convolution.
+// y[i, j] = the sum of x[i + u, j + v] * w[u, v]: a Conv of one channel, batch 1 and stride 1. The
+// sums and their single rounding are the same as in a convolution.
 bool MatchConv(const GraphView& view, const Node& anchor, Match&) {
   const Value& x = view.graph.values[anchor.inputs[0]];
   const Value& kernel = view.graph.values[anchor.inputs[1]];
@@ -142,7 +142,8 @@ absl::Status LowerConv(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(ConvParams conv, ReadConvParams(node, c));
   for (const Along* a : {&conv.h, &conv.w}) {
     if (a->stride > 1 || a->dilation > 1 || std::min(a->pad_before, a->pad_after) < 0) {
-      return c.NotLowered("a convolution with steps or dilation by a kernel made at run time");
+      return c.NotLowered(
+          "convolution with a stride or dilation whose kernel is computed at run time");
     }
   }
   Operand map = c.In(node.inputs[0]);
@@ -160,14 +161,14 @@ absl::Status LowerConv(const Match& match, LowerContext& c) {
                                     .left = conv.w.pad_before,
                                     .right = conv.w.pad_after};
   Operand y = c.Add(Kind(), p, {map, kernel});
-  if (HasInput(node, 2)) {  // a second rounding
+  if (HasInput(node, 2)) {  // adding it rounds a second time
     Operand bias = c.In(node.inputs[2]);
     y = Combined(c, ElementWiseType::kAdd, y, bias);
   }
   return c.Out(node.outputs[0], y);
 }
 
-// The product whose sum or mean over the channels is `part`; null if it is none.
+// The Mul node whose sum or mean over the channels is `part`, or null if `part` is not such a sum.
 const Node* DotProduct(const GraphView& view, ValueId part, std::vector<NodeId>& nodes) {
   for (const char* op : {"ReduceMean", "ReduceSum"}) {
     const Node* reduce = view.OnlyProducer(part, op);
@@ -182,8 +183,8 @@ const Node* DotProduct(const GraphView& view, ValueId part, std::vector<NodeId>&
   return nullptr;
 }
 
-// As optical flow has it: a stack of dot products over the channels, of one tensor with another at
-// several displacements.
+// Correlation by pixel, as in optical flow networks: a stack of dot products over the channels
+// between one tensor and another at several displacements. Matched only to give the reason.
 bool MatchByPixel(const GraphView& view, const Node& anchor, Match& match) {
   const Node* first = nullptr;
   for (ValueId input : anchor.inputs) {
@@ -198,8 +199,8 @@ bool MatchByPixel(const GraphView& view, const Node& anchor, Match& match) {
 
 absl::Status LowerByPixel(const Match&, LowerContext& c) {
   return c.NotLowered(
-      "a correlation by pixel: CrossCorrelation slides one template over one map, CostVolume takes "
-      "absolute differences, and no unit has dot products over channels");
+      "correlation by pixel: no unit computes dot products over channels at several displacements "
+      "(CrossCorrelation slides one template over one map, CostVolume takes absolute differences)");
 }
 
 constexpr Lowering kLowerings[] = {{.op = "Conv",

@@ -1,6 +1,6 @@
-// CrossProduct: x cross z of two vectors of three channels. Direct authoring only. Facts:
-// validators.json CrossProduct; hidden_layers.json CrossProduct. The interleave that the validator
-// asks for, 1, is the only one there is here.
+// CrossProduct: x cross z, for vectors of three channels. Direct authoring only. Facts:
+// validators.json CrossProduct; hidden_layers.json CrossProduct. The validator requires an
+// interleave of 1, which is the only one that Anemone uses.
 #include <cmath>
 
 #include "base/status_macros.h"
@@ -31,7 +31,7 @@ Verdict Validate(const CrossProductParams&, Bottoms in, const Target& target, Ro
   return judge.Accept();
 }
 
-// Products are exact in fp32; their difference is rounded there and then once to fp16
+// The products are exact in fp32. Their difference is rounded to fp32 and then once to fp16
 // (numerics.json ew-hidden, wide).
 void Compute(const CrossProductParams&, const void*, absl::Span<const ConstView> in, View out) {
   for (int64_t n = 0; n < out.dims.n(); ++n) {
@@ -47,7 +47,7 @@ void Compute(const CrossProductParams&, const void*, absl::Span<const ConstView>
   }
 }
 
-// Products and difference each stored (`steps`), or the difference alone.
+// Rounds the products and the difference (`steps`), or only the difference.
 void Exact(const CrossProductParams&, const ExactUnit& unit, absl::Span<const ConstView> in,
            View out) {
   const math::Numerics& n = unit.numerics;
@@ -74,7 +74,8 @@ const UnitKindOf<CrossProductParams>& Kind() {
   return kind;
 }
 
-// Three elements of any shape are a vector; others are left to the validator.
+// A value of three elements, whatever its shape, becomes a vector of three channels. The validator
+// refuses other sizes.
 Operand Vector(MilContext& c, size_t i) {
   Operand x = c.In(i);
   if (ElementCount(c.ShapeOf(i)).value_or(0) != 3) return x;

@@ -1,5 +1,5 @@
-// Dropout: an identity at rate 0, from A13; else the random-number block's, from A15 (conflicts.md
-// C-dropout). Facts: validators.json Dropout; hidden_layers.json Dropout.
+// Dropout: at rate 0 the identity, from A13 on; at other rates by the random-number block, from A15
+// on (conflicts.md C-dropout). Facts: validators.json Dropout; hidden_layers.json Dropout.
 #include <algorithm>
 
 #include "kernels/lowering.h"
@@ -33,11 +33,11 @@ constexpr Field<DropoutParams> kFields[] = {
 absl::StatusOr<Prepared> Prepare(const DropoutParams& p, Bottoms, absl::Span<const Tensor>) {
   if (p.rate == 0) return Prepared();
   return absl::UnimplementedError(
-      "Dropout at a rate above 0 is judged but not run: the engine's generator of random numbers "
-      "is not published");
+      "Dropout with a rate above 0 is validated but not executed: the engine's random number "
+      "generator is not published");
 }
 
-// At rate 0. A copy for the reason that Flatten is one.
+// At rate 0. It copies, and is not a view, for the same reason as Flatten (flatten.cc).
 void Compute(const DropoutParams&, const void*, absl::Span<const ConstView> in, View out) {
   std::copy_n(in[0].data, out.dims.elements(), out.data);
 }

@@ -1,4 +1,4 @@
-// DynamicGOC: gain and offset that are computed at run time, x * scale + bias or x + bias. Facts:
+// DynamicGOC: x * scale + bias or x + bias, with scale and bias computed at run time. Facts:
 // validators.json DynamicGOC; hidden_layers.json additional_units.
 #include <algorithm>
 
@@ -17,13 +17,15 @@ struct DynamicGocParams {
 
 absl::StatusOr<Dims> Shape(const DynamicGocParams& p, Bottoms in) {
   if (in.size() != (p.bias_only ? 2 : 3)) {
-    return absl::InvalidArgumentError("want x and bias with BiasOnly, else x, scale and bias");
+    return absl::InvalidArgumentError(
+        "want inputs x and bias with BiasOnly, otherwise x, scale and bias");
   }
   for (const Bottom& bottom : in) {
     for (int i = 0; i < kAxisCount; ++i) {
       int64_t extent = bottom.dims.extent[i];
       if (extent != 1 && extent != in[0].dims.extent[i]) {
-        return absl::InvalidArgumentError("scale and bias: want extents of 1 or those of x");
+        return absl::InvalidArgumentError(
+            "scale and bias: want the extent of x or 1 along each axis");
       }
     }
   }
@@ -35,7 +37,7 @@ Verdict Validate(const DynamicGocParams&, Bottoms, const Target& target, Route r
   return judge.Has(Cap::kDynamicGoc) ? judge.Accept() : judge.Reject(rule::kDynamicGocArch);
 }
 
-// The place of element `i` of `dims` in an operand that is repeated along its axes of extent 1.
+// The index in an operand, which is broadcast to `dims`, of the value for element `i` of `dims`.
 int64_t PlaceIn(const Dims& operand, const Dims& dims, int64_t i) {
   int64_t place = 0, stride = 1;
   for (int axis = kAxisCount - 1; axis >= 0; --axis) {
@@ -47,14 +49,14 @@ int64_t PlaceIn(const Dims& operand, const Dims& dims, int64_t i) {
   return place;
 }
 
-// One rounding, as GOC has it: the same bits for the same gain and offset. Both are repeated along
-// their axes of extent 1.
+// One rounding, as in GOC: the same gain and offset give the same bits. Gain and offset are
+// broadcast along their axes of extent 1.
 void Compute(const DynamicGocParams& p, const void*, absl::Span<const ConstView> in, View out) {
   if (p.bias_only) {
     return math::Binary(math::BinaryOp::kAdd, in[0].span(), in[0].dims.extent, in[1].span(),
                         in[1].dims.extent, out.span(), out.dims.extent);
   }
-  // The last axes along which neither changes.
+  // The elements of the last axes, along which neither scale nor bias changes.
   int64_t run = 1;
   for (int axis = kAxisCount - 1; axis >= 0; --axis) {
     if (std::max(in[1].dims.extent[axis], in[2].dims.extent[axis]) > 1) break;

@@ -1,4 +1,4 @@
-// DynamicSlice: a part of a tensor whose place is computed at run time. Native from A14
+// DynamicSlice: a part of a tensor whose position is computed at run time. Needs A14
 // (conflicts.md C-dynslice-m1). Facts: validators.json DynamicSlice; hidden_layers.json
 // DynamicSlice.
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace anemone {
 namespace {
 
 struct Slice {
-  std::optional<Axis> axis;  // nullopt: a coordinate that is none, for the validator to refuse
+  std::optional<Axis> axis;  // nullopt: not a valid axis; the validator refuses it
   int64_t size = 1;
 };
 
@@ -97,7 +97,7 @@ constexpr Field<DynamicSliceParams> kFields[] = {
     Key<&DynamicSliceParams::background>("BackgroundValue"),
 };
 
-// The mode of one axis; of an axis that names none, the one that was seen (netplist.md).
+// The padding mode of one axis. The default is the mode that was seen in a netplist (netplist.md).
 SamplePadding PaddingOf(const DynamicSliceParams& p, Axis axis) {
   for (const AxisValue<SamplePadding>& entry : p.padding) {
     if (entry.axis == axis) return entry.value;
@@ -107,9 +107,9 @@ SamplePadding PaddingOf(const DynamicSliceParams& p, Axis axis) {
 
 using Starts = std::vector<float>;  // in the order of DynamicSliceAxisOrder
 
-// Plainest readings: the index holds a start for each axis of the order, which is an element's
-// number; an axis that stands in one list only keeps its start 0 or its extent. What is beyond the
-// tensor's ends is padded, so no start is refused.
+// Where the sources are silent, the simplest interpretation is used. The index holds a start, an
+// element number, for each axis of the order. An axis without a start begins at 0, and an axis
+// without a size keeps its extent. Positions outside the tensor are padded, so no start is refused.
 absl::StatusOr<Prepared> Prepare(const DynamicSliceParams& p, Bottoms in,
                                  absl::Span<const Tensor>) {
   bool counted = p.mode == CoordinateMode::kNonNormalized;
@@ -123,14 +123,16 @@ absl::StatusOr<Prepared> Prepare(const DynamicSliceParams& p, Bottoms in,
   }
   if (!counted) {
     return absl::UnimplementedError(
-        "DynamicSlice: normalized coordinates, and padding other than Zero, Background and "
-        "Replication, are judged but not run");
+        "DynamicSlice with normalized coordinates, or with padding other than Zero, Background and "
+        "Replication, is validated but not executed");
   }
   if (in[1].dims.elements() != static_cast<int64_t>(p.order.size())) {
     return absl::UnimplementedError(
-        "DynamicSlice: an index of another size than DynamicSliceAxisOrder is judged but not run");
+        "DynamicSlice whose index has another size than DynamicSliceAxisOrder is validated but not "
+        "executed");
   }
-  if (in[1].format != Format::kUInt16) return Prepared();  // else a constant: no port has it
+  if (in[1].format != Format::kUInt16)
+    return Prepared();  // otherwise it is a constant: no port has this format
   auto starts = std::make_shared<Starts>();
   for (int64_t i = 0; i < in[1].constant->elements(); ++i) {
     starts->push_back(in[1].constant->at<uint16_t>(i));
@@ -138,9 +140,9 @@ absl::StatusOr<Prepared> Prepare(const DynamicSliceParams& p, Bottoms in,
   return starts;
 }
 
-// Where an output's elements lie along one axis of the input.
+// The input positions along one axis of the output elements.
 struct Source {
-  std::vector<int64_t> at;  // -1: beyond an end
+  std::vector<int64_t> at;  // -1: outside the input
   math::Half beyond;
 };
 
@@ -158,7 +160,7 @@ Source SourceOf(const DynamicSliceParams& p, Axis axis, int64_t start, int64_t f
 
 void Compute(const DynamicSliceParams& p, const void* prepared, absl::Span<const ConstView> in,
              View out) {
-  // A fraction is dropped. Beyond every extent, where an infinity goes as well, starts are alike.
+  // Starts are rounded down. All starts outside every extent, also infinite ones, are equivalent.
   constexpr float kFar = 1 << 20;
   std::array<int64_t, kAxisCount> starts = {};
   for (size_t i = 0; i < p.order.size(); ++i) {

@@ -1,5 +1,5 @@
-// Flatten: all elements of an image in one row. Facts: validators.json Flatten; hidden_layers.json
-// Flatten; compiler_texts.json for the keys.
+// Flatten: puts all elements of an image into one row. Facts: validators.json Flatten;
+// hidden_layers.json Flatten; compiler_texts.json for the keys.
 #include "base/status_macros.h"
 #include "kernels/lowering.h"
 #include "kernels/shared/memory_order.h"
@@ -24,12 +24,12 @@ Verdict Validate(const FlattenParams&, Bottoms, const Target& target, Route rout
   return judge.FamilyAtLeast(2) ? judge.Accept() : judge.Reject(rule::kFlattenArch);
 }
 
-// The order is spelled twice.
+// A netplist has the order under both keys.
 constexpr Field<FlattenParams> kFields[] = {Key<&FlattenParams::order>("FlattenType"),
                                             Key<&FlattenParams::order>("Mode")};
 
-// A copy even in NCHW: a kind is a view in all its forms or in none (UnitRow::is_view), and CleanUp
-// drops and joins views, which would take this unit's extents or its verdict away.
+// It copies even in NCHW order. A kind is either always a view or never (UnitRow::is_view), and
+// CleanUp drops and merges views, which would lose the extents or the verdict of this unit.
 void Compute(const FlattenParams& p, const void*, absl::Span<const ConstView> in, View out) {
   const Dims& dims = in[0].dims;
   math::CopyBlock(dims.extent, in[0].data, math::DenseStrides(dims.extent), out.data,

@@ -1,5 +1,5 @@
-// FurthestPointSampling: of a cloud of points in space, those that lie furthest apart, the first
-// point first. Direct authoring only. Facts: validators.json FurthestPointSampling;
+// FurthestPointSampling: picks the points of a 3-D point cloud that are furthest apart, beginning
+// with the first point. Direct authoring only. Facts: validators.json FurthestPointSampling;
 // hidden_layers.json FurthestPointSampling; netplist.md for the least count.
 #include <algorithm>
 #include <cstdint>
@@ -48,7 +48,8 @@ constexpr Field<FurthestPointSamplingParams> kFields[] = {
     Required<&FurthestPointSamplingParams::distance>("DistanceMetric"),
 };
 
-// The chosen points' own bits. Of points equally far the first is taken: the tables have no rule.
+// Copies the chosen points without rounding. Among points at equal distance the first is taken,
+// because the tables have no rule.
 void Compute(const FurthestPointSamplingParams& p, const void*, absl::Span<const ConstView> in,
              View out) {
   const int64_t points = in[0].dims.w();

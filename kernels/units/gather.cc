@@ -1,7 +1,7 @@
-// Gather with constant indices. What is evenly spaced is an InputView; the rest is a Gather unit in
-// the one form that every target from A13 takes: three coordinates (depth, height, width) for each
-// point, batch and depth 1 (the M1's envelope; from A14 the texture engine reads it). Facts:
-// validators.json Gather; netplist.md Gather.
+// Gather with constant indices. Evenly spaced indices are lowered to an InputView, other indices to
+// a Gather unit. The unit has the only form that every target from A13 accepts: three coordinates
+// (depth, height, width) for each point, batch and depth 1. On the M1 this is the only form; from
+// A14 the texture engine runs it. Facts: validators.json Gather; netplist.md Gather.
 #include "kernels/units/gather.h"
 
 #include <algorithm>
@@ -27,21 +27,23 @@
 namespace anemone {
 namespace {
 
-// The points stand in the second bottom. If they are constant, that tensor is the unit's weight as
-// well, for Prepare().
+// The points are the second bottom. If they are constant, the tensor is also a weight of the unit,
+// for Prepare().
 struct GatherParams {
-  std::vector<Axis> axes = {Axis::kD, Axis::kH, Axis::kW};  // a coordinate each
+  std::vector<Axis> axes = {Axis::kD, Axis::kH, Axis::kW};  // one for each coordinate
 };
 
-// Known is x: N, C, H, W with points 1, 3, K, 1 to N, C, K, 1: the gathered axes are those of the
-// points, whose channels are the coordinates, and the others stay. Taken as the rule for all axes.
+// The known case: x of N, C, H, W and points of 1, 3, K, 1 give N, C, K, 1. The gathered axes get
+// the extents of the points, whose channels are the coordinates; the other axes keep theirs. This
+// is assumed to be the rule for all axes.
 absl::StatusOr<Dims> Shape(const GatherParams& p, Bottoms in) {
-  if (p.axes.empty()) return absl::InvalidArgumentError("gather: want an axis at least");
+  if (p.axes.empty()) return absl::InvalidArgumentError("gather: want at least one axis");
   Dims out = in[0].dims;
   math::AxisSet seen;
   for (Axis axis : p.axes) {
     if (seen.Has(static_cast<int>(axis))) {
-      return absl::InvalidArgumentError(absl::StrCat("gather: ", AxisName(axis), " stands twice"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("gather: ", AxisName(axis), " is given twice"));
     }
     seen.Add(static_cast<int>(axis));
     out[axis] = axis == Axis::kC ? 1 : in[1].dims[axis];
@@ -49,7 +51,7 @@ absl::StatusOr<Dims> Shape(const GatherParams& p, Bottoms in) {
   return out;
 }
 
-// The M1's software form; that it checks a pattern of axes besides is all that is known of it.
+// The form that the M1 accepts. The M1 also checks a pattern of axes, which is not published.
 bool InsideEnvelope(const GatherParams& p, const Dims& data, const Dims& points) {
   return data.n() == 1 && data.d() == 1 && points.c() == kCoordinates && points.w() == 1 &&
          points.d() == 1 && p.axes.size() == kCoordinates;
@@ -63,13 +65,13 @@ Verdict Codegen(const GatherParams& p, Bottoms in, const Target& target, Route r
   return judge.Accept();
 }
 
-// `indices_dtype` repeats what the second bottom says.
+// `indices_dtype` is the type of the second bottom again, so it is ignored.
 constexpr Field<GatherParams> kFields[] = {
     Required<&GatherParams::axes>("GatherNDAxes"),
     {"indices_dtype", [](const GatherParams&) -> Json { return nullptr; }, nullptr},
 };
 
-using Points = std::vector<int64_t>;  // by point: its place in a plane
+using Points = std::vector<int64_t>;  // for each point, its position in a plane
 
 absl::StatusOr<Prepared> Prepare(const GatherParams& p, Bottoms in, absl::Span<const Tensor>) {
   const int64_t count = in[1].dims.h();
@@ -77,14 +79,14 @@ absl::StatusOr<Prepared> Prepare(const GatherParams& p, Bottoms in, absl::Span<c
   if (list == nullptr || in[1].format != Format::kUInt16 || p.axes != GatherParams{}.axes ||
       in[0].dims.d() != 1 || in[1].dims != MakeDims(1, kCoordinates, count, 1)) {
     return absl::UnimplementedError(
-        "gather: the software device runs constant points of depth, height and width, 1x3xKx1, on "
-        "a tensor of depth 1");
+        "gather: the software engine runs it only with constant points 1x3xKx1 (depth, height, "
+        "width) and a tensor of depth 1");
   }
   auto points = std::make_shared<Points>(count);
   for (int64_t i = 0; i < count; ++i) {
     int64_t h = list->at<uint16_t>(count + i), w = list->at<uint16_t>(2 * count + i);
     if (h >= in[0].dims.h() || w >= in[0].dims.w()) {
-      return absl::InvalidArgumentError("gather: a point outside the plane");
+      return absl::InvalidArgumentError("gather: a point is outside the plane");
     }
     (*points)[i] = h * in[0].dims.w() + w;
   }
@@ -97,7 +99,8 @@ void Compute(const GatherParams&, const void* prepared, absl::Span<const ConstVi
                *static_cast<const Points*>(prepared), in[0].span(), out.span());
 }
 
-// Points inside the width come through the slice that saturates (numerics.json sat-wslice).
+// Points at a column above 0 are read by a slice of the width, which saturates (numerics.json
+// sat-wslice).
 void Exact(const GatherParams& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
   Compute(p, unit.prepared, in, out);
   const Points& points = *static_cast<const Points*>(unit.prepared);
@@ -108,7 +111,7 @@ void Exact(const GatherParams& p, const ExactUnit& unit, absl::Span<const ConstV
   }
 }
 
-// Each point's place in a plane, which MIL has as one axis.
+// In MIL a plane is one axis, and a point is its position along that axis.
 absl::Status WriteMil(const GatherParams& p, const Unit& unit, MilEmitter& e) {
   const Bottom list = e.BottomOf(1);
   ANEMONE_ASSIGN_OR_RETURN(std::string x, WriteFlatBottom(e, 0));
@@ -117,7 +120,7 @@ absl::Status WriteMil(const GatherParams& p, const Unit& unit, MilEmitter& e) {
   if (!list.is_constant() || list.format != Format::kUInt16 || p.axes != GatherParams{}.axes ||
       plane > kMostPlaces || list.dims != MakeDims(1, kCoordinates, count, 1)) {
     return absl::UnimplementedError(
-        "MIL's gather is written for constant points in a plane of up to 65536 places");
+        "MIL's gather needs constant points in a plane of at most 65536 elements");
   }
   std::vector<uint16_t> places(count);
   for (int64_t i = 0; i < count; ++i) {
@@ -155,7 +158,7 @@ const UnitKindOf<GatherParams>& Kind() {
 
 struct Form {
   int rank = 0, axis = 0;
-  std::vector<int64_t> from;     // the data's shape
+  std::vector<int64_t> from;     // shape of the data
   std::vector<int64_t> indices;  // 0..from[axis]-1
 };
 
@@ -175,7 +178,7 @@ absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c) {
   return form;
 }
 
-// The evenly spaced stretch at the front of `indices`, which no other element can join.
+// The longest evenly spaced run of elements at the front of `indices`.
 struct Run {
   int64_t size = 1, step = 1;
 };
@@ -189,8 +192,8 @@ Run FirstRun(absl::Span<const int64_t> indices) {
   return run;
 }
 
-// `picked` has form.from's dims with the indices' count on the axis; the result takes the indices'
-// own axes, none or several.
+// `picked` has the dims of form.from with the number of indices on the axis. The output has the
+// axes of the indices there instead, none or several.
 absl::Status Finish(LowerContext& c, const Node& node, const Form& form, Operand picked) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
   if (static_cast<int>(to.size()) == form.rank) return c.Out(node.outputs[0], picked);
@@ -211,7 +214,8 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   return Finish(c, node, form, x);
 }
 
-// A few evenly spaced stretches, joined: for targets and extents that Gather does not take.
+// A concatenation of a few evenly spaced runs, for targets and extents that the Gather unit does
+// not support.
 absl::Status LowerAsConcat(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(Form form, ReadForm(node, c));
@@ -221,7 +225,7 @@ absl::Status LowerAsConcat(const Match& match, LowerContext& c) {
   absl::Span<const int64_t> left = form.indices;
   while (!left.empty()) {
     if (static_cast<int64_t>(parts.size()) == kMostPieces) {
-      return c.NotLowered("gather of many scattered elements");
+      return c.NotLowered("gather as slices, with more than 12 runs of evenly spaced indices");
     }
     Run run = FirstRun(left);
     Operand part = Sliced(c, x, axis, left[0], run.size, run.step);
@@ -269,7 +273,9 @@ Operand Gathered(NetworkBuilder& c, absl::Span<const int64_t> from, int axis, Op
   const int rank = static_cast<int>(from.size());
   const int64_t extent = from[axis];
   const auto [before, after] = ProductsAround(from, axis);
-  if (extent > kMostPlaces) return c.NotLowered("gather from an axis past the range of uint16");
+  if (extent > kMostPlaces)
+    return c.NotLowered(
+        "gather along an axis of more than 65536 elements, whose indices exceed uint16");
   x = ToOnnxOrder(c, x, rank);
   x = ReshapeToDims(c, x, MakeDims(1, before, extent, after));
   x = SwapAxes(c, x, Axis::kH, Axis::kW);
@@ -286,7 +292,8 @@ Operand PickedElements(NetworkBuilder& c, const Operand& x, absl::Span<const int
   const Dims& dims = c.DimsOf(x);
   const int64_t count = static_cast<int64_t>(places.size());
   if (std::max(dims.h(), dims.w()) > kMostPlaces) {
-    return c.NotLowered("gather from an axis past the range of uint16");
+    return c.NotLowered(
+        "gather along an axis of more than 65536 elements, whose indices exceed uint16");
   }
   std::vector<int64_t> rows(count), columns(count);
   for (int64_t i = 0; i < count; ++i) {

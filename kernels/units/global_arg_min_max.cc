@@ -1,7 +1,8 @@
-// GlobalArgMinMax: where the largest or smallest element stands along one whole axis. By direct
-// authoring from A13, by conversion from A15 (conflicts.md C-global-argminmax). ArgMax and ArgMin
-// become it where ArgMinMax cannot serve, as along a batch that cannot move. Facts: validators.json
-// GlobalArgMinMax; hidden_layers.json GlobalArgMinMax; numerics.json red-arg, st-index.
+// GlobalArgMinMax: the index of the largest or smallest element along one whole axis. Direct
+// authoring needs A13, conversion A15 (conflicts.md C-global-argminmax). ArgMax and ArgMin are
+// lowered to it where ArgMinMax cannot be used, for example along the batch, which cannot be moved.
+// Facts: validators.json GlobalArgMinMax; hidden_layers.json GlobalArgMinMax; numerics.json
+// red-arg, st-index.
 #include <string>
 #include <vector>
 
@@ -47,7 +48,7 @@ constexpr Field<GlobalArgMinMaxParams> kFields[] = {
     Required<&GlobalArgMinMaxParams::axis>("Dimension"),
 };
 
-// Of equal elements the first wins (st-index).
+// Among equal elements the first wins (st-index).
 void Choose(const GlobalArgMinMaxParams& p, bool takes_last, absl::Span<const ConstView> in,
             View out) {
   math::ArgExtreme(p.type == Extreme::kMax ? math::Extreme::kMax : math::Extreme::kMin,
@@ -67,7 +68,7 @@ void Exact(const GlobalArgMinMaxParams& p, const ExactUnit& unit, absl::Span<con
 
 absl::Status WriteMil(const GlobalArgMinMaxParams& p, const Unit& unit, MilEmitter& e) {
   if (e.ToMilAxis(p.axis) < 0)
-    return absl::UnimplementedError("an index along an axis of one element");
+    return absl::UnimplementedError("MIL has no axis for an index along an axis of one element");
   const char* op = p.type == Extreme::kMax ? "global_argmax" : "global_argmin";
   const std::string y = e.EmitAll(op, {{"x", {e.In(0)}}, {"axis", {e.Int(e.ToMilAxis(p.axis))}}},
                                   {e.IndexType(unit.dims)})[0];
@@ -93,20 +94,22 @@ absl::Status Lower(const Match& match, LowerContext& c) {
     return c.Refuse(rule::kOperationFamily, operation, 4);
   }
   ANEMONE_ASSIGN_OR_RETURN(ArgRequest request, ReadArgRequest(c, node));
-  if (request.last) return c.NotLowered("the last of equal elements");
+  if (request.last) return c.NotLowered("the last of several equal elements, as one unit");
   const Extreme type = request.largest ? Extreme::kMax : Extreme::kMin;
   Operand y = c.Add(Kind(), GlobalArgMinMaxParams{type, request.axis}, {request.x});
   return OutArg(c, node, request, y);
 }
 
-// MIL has no such operation in its public opsets; it is spelled by an axis, or by the unit's keys.
+// MIL's public opsets do not have this operation. It is accepted with an axis or with the keys of
+// the unit.
 absl::Status Build(MilContext& c) {
   ANEMONE_RETURN_IF_ERROR(ConvertedFrom(c, 4));
   GlobalArgMinMaxParams p;
   p.type = absl::EndsWith(c.call().op, "argmax") ? Extreme::kMax : Extreme::kMin;
   ANEMONE_ASSIGN_OR_RETURN(std::string type, c.Text("Type", Plain::Write(p.type)));
   if (type != Plain::Write(p.type)) {
-    return absl::InvalidArgumentError(c.call().op + ", attribute 'Type': want the operation's own");
+    return absl::InvalidArgumentError(c.call().op +
+                                      ", attribute 'Type': want Max for argmax, Min for argmin");
   }
   ANEMONE_ASSIGN_OR_RETURN(int at, c.AxisAt("axis", -1));
   p.axis = ToEngineAxis(c.rank(0), at);

@@ -1,4 +1,4 @@
-// GOC, gain and offset control: y = x * scale + bias by scalars or per channel, one rounding.
+// GOC, gain and offset control: y = x * scale + bias, by scalars or per channel, with one rounding.
 // Facts: validators.json GOC; netplist.md GOC (the scalars; the keys of the vectors are not known);
 // compiler_texts.json lowering_recipes BatchNorm.
 #include "kernels/units/goc.h"
@@ -29,7 +29,7 @@ namespace anemone {
 namespace {
 
 struct GocParams {
-  bool per_channel = false;   // then the unit's weights hold scale and bias
+  bool per_channel = false;   // scale and bias are weights of the unit
   float scale = 1, bias = 0;  // fp16 values
 };
 
@@ -109,7 +109,7 @@ std::optional<GainOffset> Epilogue(const GocParams& p, absl::Span<const Tensor> 
   return GainOffset{RoundedFloats(weights[0]), RoundedFloats(weights[1])};
 }
 
-// Vectors: the kind whose gain and offset are operands, here constants.
+// Vectors are written as DynamicGOC, whose gain and offset are operands, here constants.
 std::optional<Operand> Compose(const GocParams& p, const Unit& unit, NetworkBuilder& c) {
   if (!p.per_channel) return std::nullopt;
   std::vector<Operand> bottoms = unit.bottoms;
@@ -119,11 +119,12 @@ std::optional<Operand> Compose(const GocParams& p, const Unit& unit, NetworkBuil
   return AddAuthoredUnit(c, *FindUnitKind("DynamicGOC"), Json::object(), std::move(bottoms), {});
 }
 
-// A batch_norm, which rounds once; mul and add would round twice. Variance and epsilon are exact in
-// fp16, and so is their sum, 1.
+// Written as a batch_norm, which rounds once; mul and add would round twice. Variance and epsilon
+// are exact in fp16, and their sum is exactly 1.
 absl::Status WriteMil(const GocParams& p, const Unit& unit, MilEmitter& e) {
   const int64_t channels = unit.dims.c();
-  // One element for the one channel would become a bias of a convolution in front.
+  // With one channel, the compiler would fold an added number into the bias of a preceding
+  // convolution.
   if (!p.per_channel && p.scale == 1 && channels > 1) {
     e.Result(e.Emit("add", {{"x", {e.In(0)}}, {"y", {e.Half(p.bias)}}}, unit.dims));
     return absl::OkStatus();
@@ -173,7 +174,8 @@ float Saturated(double value) {
 absl::StatusOr<std::vector<float>> ReadVector(LowerContext& c, const Node& node, size_t i,
                                               int64_t channels) {
   const Tensor* t = c.view().Constant(node.inputs[i]);
-  if (t == nullptr) return c.NotLowered("BatchNormalization with parameters made at run time");
+  if (t == nullptr)
+    return c.NotLowered("BatchNormalization with parameters computed at run time, as one unit");
   if (t->elements() != channels) {
     return absl::InvalidArgumentError(absl::StrCat("input ", i, ": want ", channels,
                                                    " values, got ", t->elements(),
@@ -186,7 +188,7 @@ absl::StatusOr<std::vector<float>> ReadVector(LowerContext& c, const Node& node,
     } else if (t->type() == DataType::kFloat16) {
       values.push_back(math::ToFloat(math::Half{t->at<uint16_t>(k)}));
     } else {
-      return c.NotLowered("BatchNormalization with parameters of another type");
+      return c.NotLowered("BatchNormalization with parameters that are not floats");
     }
   }
   return values;
@@ -205,14 +207,13 @@ absl::StatusOr<float> ReadEpsilon(LowerContext& c, const Node& node) {
   return epsilon;
 }
 
-// x with its second ONNX axis, of a shape that has one, as the engine's channels: N, C lies in H,
-// W.
+// `x`, a value of `shape`, with ONNX axis 1 on the engine's C. A value of rank 2 has it on W.
 Operand Channelled(NetworkBuilder& c, const Operand& x, absl::Span<const int64_t> shape) {
   if (shape.size() < 2) return c.NotLowered("BatchNormalization without a channel axis");
   return shape.size() == 2 ? ReshapeToDims(c, x, MakeDims(shape[0], shape[1], 1, 1)) : x;
 }
 
-// What both forms begin with: x as Channelled() has it, and the dims to give it back.
+// The common part of both lowerings: x by Channelled(), and the dims of the output.
 struct BatchNorm {
   float epsilon;
   Operand x;
@@ -229,7 +230,7 @@ absl::StatusOr<BatchNorm> ReadBatchNorm(LowerContext& c, const Node& node) {
   return form;
 }
 
-// BatchNormalization by constants: its four vectors become a scale and a bias for each channel.
+// BatchNormalization with constants: the four vectors become a scale and a bias for each channel.
 absl::Status LowerBatchNorm(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(BatchNorm form, ReadBatchNorm(c, node));
@@ -249,7 +250,7 @@ absl::Status LowerBatchNorm(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], x);
 }
 
-// By vectors made at run time: the same, step by step.
+// The same with vectors computed at run time, in several units.
 absl::Status LowerRuntimeBatchNorm(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(BatchNorm form, ReadBatchNorm(c, node));
@@ -270,8 +271,8 @@ absl::Status LowerRuntimeBatchNorm(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], x);
 }
 
-// The Mul or Div by one number that makes `value` and may vanish into the Add or Sub behind it:
-// the input that is scaled, and by how much.
+// A Mul or Div by one number that computes `value` and can be merged into the Add or Sub after it:
+// the input that is scaled and the factor.
 struct Gain {
   const Node* node;
   ValueId x;
@@ -291,7 +292,8 @@ std::optional<Gain> GainOf(const GraphView& view, ValueId value) {
   return std::nullopt;
 }
 
-// x * scale + bias by numbers, as Mul or Div and then Add or Sub: one unit, one rounding.
+// x * scale + bias with numbers, as Mul or Div and then Add or Sub, becomes one unit with one
+// rounding.
 bool MatchAffine(const GraphView& view, const Node& anchor, Match& match) {
   for (int i = 0; i < 2; ++i) {
     if (!view.Scalar(anchor.inputs[i])) continue;
@@ -313,7 +315,8 @@ absl::Status LowerAffine(const Match& match, LowerContext& c) {
   }
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.outputs[0]));
   Operand x = AlignedOperand(c, gain.x, shape);
-  if (c.DimsOf(x) != PlaceShape(shape)) return c.NotLowered("a scalar that repeats its operand");
+  if (c.DimsOf(x) != PlaceShape(shape))
+    return c.NotLowered("a constant whose shape broadcasts the other operand");
   x = ScaleAndShift(c, x, gain.scale, bias);
   return c.Out(node.outputs[0], x);
 }
@@ -325,7 +328,7 @@ absl::Status LowerNeg(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], x);
 }
 
-// Not of 0 and 1 is 1 - x, exactly.
+// Not of 0 or 1 is exactly 1 - x.
 absl::Status LowerNot(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   Operand x = c.In(node.inputs[0]);
@@ -333,7 +336,7 @@ absl::Status LowerNot(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], x);
 }
 
-// MIL's batch_norm by constants; zeros where their values are not known.
+// MIL's batch_norm with constants. Constants with unknown values are taken as zeros.
 absl::Status BuildBatchNorm(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(float epsilon, c.Number("epsilon", 1e-5f));
   Operand x = c.In(0);
@@ -352,11 +355,11 @@ absl::Status BuildBatchNorm(MilContext& c) {
           "batch_norm, ", name, ": want one value for each of ", channels, " channels"));
     }
     ANEMONE_ASSIGN_OR_RETURN(Tensor given, ZerosOf(*vector));
-    if (!IsEngineConstant(given.type())) return c.NotLowered("batch_norm by integers");
+    if (!IsEngineConstant(given.type())) return c.NotLowered("batch_norm with integer parameters");
     *values = RoundedFloats(given);
   }
   if (constants < 2 && c.arguments() > 1 && !c.call().arguments[1].constant) {
-    return c.NotLowered("batch_norm whose statistics are made at run time");
+    return c.NotLowered("batch_norm whose statistics are computed at run time");
   }
   std::vector<double> scale(channels), bias(channels);
   for (int64_t k = 0; k < channels; ++k) {
@@ -368,8 +371,8 @@ absl::Status BuildBatchNorm(MilContext& c) {
   return c.Out(x, c.ShapeOf(0));
 }
 
-// pe_goc and ne_bypass: units of the compiler's own, which no program names; a GOC is what they
-// compute.
+// pe_goc and ne_bypass: internal units of the compiler, which programs do not use. They compute the
+// same as GOC.
 absl::Status BuildInternal(MilContext& c) {
   if (!c.rewrites()) return c.Refuse(rule::kNotOnAnyBackend);
   c.SetRewritten();

@@ -1,6 +1,6 @@
-// InputView: a part of one axis, read where it lies. Slice, Split and what takes no part at all
-// (Identity, Dropout at inference) become it. Facts: validators.json InputView; netplist.md
-// InputView.
+// InputView: a part of one axis, read in place without a copy. Slice and Split are lowered to it.
+// Operators without effect (Identity, Dropout at inference) are lowered here to no unit. Facts:
+// validators.json InputView; netplist.md InputView.
 #include "kernels/units/input_view.h"
 
 #include <algorithm>
@@ -33,7 +33,8 @@ struct InputViewParams {
   int64_t offset = 0, size = 1, step = 1;
 };
 
-// The last element is inside an axis of `extent`, as the first is; any numbers.
+// Whether the last element is inside an axis of `extent`, given that the first one is. Handles all
+// numbers without overflow.
 bool EndsInside(const InputViewParams& p, int64_t extent) {
   if (p.size < 1 || p.size > extent) return false;
   if (p.size == 1) return true;
@@ -59,7 +60,8 @@ Verdict Validate(const InputViewParams& p, Bottoms in, const Target& target, Rou
   if (!EndsInside(p, extent)) return judge.Reject(rule::kInputViewSize);
   if (p.step > 0) return judge.Accept();
   if (p.step != -1 || p.size != extent) return judge.Reject(rule::kInputViewBackwards);
-  // That the whole may run backwards is read from the text which refuses a part; nobody ran it.
+  // That a whole axis may be reversed is inferred from the text that refuses to reverse a part of
+  // an axis. It has not been measured.
   Verdict accepted = judge.Accept();
   accepted.status = Weaker(accepted.status, rule::kInputViewBackwards.status);
   return accepted;
@@ -82,8 +84,8 @@ void Compute(const InputViewParams& p, const void*, absl::Span<const ConstView> 
   math::Slice(in[0].dims.extent, starts, steps, out.dims.extent, in[0].span(), out.span());
 }
 
-// A slice that begins inside the width goes through storage times 16 where the family has that
-// gain (numerics.json sat-wslice).
+// A slice of the width with an offset is stored with a gain of 16 on the families that have this
+// gain, so it may saturate (numerics.json sat-wslice).
 bool SlicesWidth(const InputViewParams& p) { return p.axis == Axis::kW && p.offset != 0; }
 
 void Exact(const InputViewParams& p, const ExactUnit& unit, absl::Span<const ConstView> in,
@@ -100,11 +102,11 @@ void Warn(const InputViewParams& p, const Unit&, Bottoms, const Target& target, 
   }
 }
 
-// By slice_by_size where it can be: the engine takes slice_by_index only within a neighbour (rule
-// slice-by-index).
+// Uses slice_by_size if possible: the engine runs slice_by_index only if it is fused with a
+// neighbor (rule slice-by-index).
 absl::Status WriteMil(const InputViewParams& p, const Unit& unit, MilEmitter& e) {
   const int at = e.ToMilAxis(p.axis);
-  if (at < 0) {  // the depth, of one element
+  if (at < 0) {  // the depth, of extent 1
     e.Result(e.In(0));
     return absl::OkStatus();
   }
@@ -130,7 +132,7 @@ absl::Status WriteMil(const InputViewParams& p, const Unit& unit, MilEmitter& e)
   } else if (p.step == -1 && p.size == from[at]) {
     y = e.Emit("reverse", {{"x", {e.In(0)}}, {"axes", {e.Ints({at})}}}, unit.dims);
   } else {
-    return absl::UnimplementedError("a part of an axis that runs backwards");
+    return absl::UnimplementedError("reversing a part of an axis");
   }
   e.Result(std::move(y));
   return absl::OkStatus();
@@ -164,8 +166,8 @@ absl::Status LowerSlice(const Match& match, LowerContext& c) {
   if (ends.size() != starts.size() || axes.size() != starts.size() ||
       steps.size() != starts.size() || starts.size() > shape.size()) {
     return absl::InvalidArgumentError(
-        "starts, ends, axes and steps: want one each for an axis; run the ONNX checker on the "
-        "model");
+        "starts, ends, axes and steps: want the same number of elements in each; run the ONNX "
+        "checker on the model");
   }
   Operand x = c.In(node.inputs[0]);
   for (size_t i = 0; i < starts.size(); ++i) {
@@ -177,7 +179,7 @@ absl::Status LowerSlice(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], x);
 }
 
-// Sizes as given, or equal parts of which the last may be smaller.
+// Parts of the given sizes, or equal parts, of which the last may be smaller.
 absl::Status LowerSplit(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   Attributes attributes(node);
@@ -207,33 +209,34 @@ absl::Status LowerSplit(const Match& match, LowerContext& c) {
   return absl::OkStatus();
 }
 
-// Nothing to do: the output is the input.
+// The output is the input.
 absl::Status LowerIdentity(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   Operand x = c.In(node.inputs[0]);
   return c.Out(node.outputs[0], x);
 }
 
-// Dropout without training is the identity, and so is one of ratio 0.
+// Dropout is the identity outside training mode or if its ratio is 0.
 absl::Status LowerDropout(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   const bool keeps_all = HasInput(node, 1) && c.view().Scalar(node.inputs[1]) == 0;
   if (HasInput(node, 2) && !keeps_all) {
     const Tensor* training = c.view().Constant(node.inputs[2]);
     if (training == nullptr || training->elements() != 1) {
-      return c.NotLowered("dropout whose mode is computed at run time");
+      return c.NotLowered("Dropout whose training_mode is computed at run time");
     }
     if (training->at<uint8_t>(0) != 0) {
       Judge judge(c.target(), c.route());
       if (!judge.Has(Cap::kDropoutRandom)) return c.Refuse(rule::kDropoutRandom);
-      return c.NotLowered("dropout in training");
+      return c.NotLowered("Dropout in training mode");
     }
   }
-  if (IsRead(c.view(), node, 1)) return c.NotLowered("the mask output of dropout");
+  if (IsRead(c.view(), node, 1)) return c.NotLowered("the mask output of Dropout");
   return LowerIdentity(match, c);
 }
 
-// One integer for each axis of argument 0. `other`: another name of the attribute.
+// An attribute with one integer for each axis of argument 0. `other`: a second name of the
+// attribute.
 absl::StatusOr<std::vector<int64_t>> PerAxis(MilContext& c, const char* key, int64_t fallback,
                                              const char* other = nullptr) {
   if (other != nullptr && c.Has(other)) key = other;
@@ -241,17 +244,17 @@ absl::StatusOr<std::vector<int64_t>> PerAxis(MilContext& c, const char* key, int
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> values, c.Ints(key, all));
   if (values.size() == all.size()) return values;
   return absl::InvalidArgumentError(
-      absl::StrCat(c.call().op, ", attribute '", key, "': want an integer for every axis"));
+      absl::StrCat(c.call().op, ", attribute '", key, "': want one integer for each axis"));
 }
 
-// Bounds are attributes, so that the call has `tensors` arguments and no more.
+// Checks that the bounds are attributes, so that the call has only `tensors` arguments.
 absl::Status CheckBounds(MilContext& c, size_t tensors) {
   c.In(tensors - 1);
-  if (c.arguments() > tensors) return c.NotLowered("a slice with bounds computed at run time");
+  if (c.arguments() > tensors) return c.NotLowered("slice with bounds computed at run time");
   return absl::OkStatus();
 }
 
-// The ranges of begin, end, stride and the masks, one an axis. A squeezed axis has one element.
+// The range of each axis, from begin, end, stride and the masks. A squeezed axis has one element.
 absl::StatusOr<std::vector<Range>> RangesOf(MilContext& c, const std::vector<bool>& squeezed) {
   ANEMONE_ASSIGN_OR_RETURN(auto begin, PerAxis(c, "begin", 0));
   ANEMONE_ASSIGN_OR_RETURN(auto end, PerAxis(c, "end", 0));
@@ -276,7 +279,7 @@ absl::StatusOr<std::vector<Range>> RangesOf(MilContext& c, const std::vector<boo
   return ranges;
 }
 
-// The part of `x`, of the ranges' rank, that they take.
+// The part of `x` inside the ranges, one for each axis.
 Operand Cut(NetworkBuilder& c, Operand x, absl::Span<const Range> ranges) {
   const int rank = static_cast<int>(ranges.size());
   for (int i = 0; i < rank; ++i) {
@@ -294,7 +297,7 @@ absl::Status OutCut(MilContext& c, absl::Span<const Range> ranges) {
   return c.Out(x, shape);
 }
 
-// A size of -1: to the end.
+// A size of -1 means up to the end.
 absl::Status BuildSliceBySize(MilContext& c) {
   ANEMONE_RETURN_IF_ERROR(CheckBounds(c, 1));
   ANEMONE_ASSIGN_OR_RETURN(auto begin, PerAxis(c, "begin", 0));
@@ -329,22 +332,23 @@ absl::Status BuildSliceByIndex(MilContext& c) {
   return c.Out(x, shape);
 }
 
-// What lies before and behind the block on each axis is joined to it, the last axis first.
+// The parts of x before and after the update are concatenated to it along each axis, the last axis
+// first.
 absl::Status BuildSliceUpdate(MilContext& c) {
   ANEMONE_RETURN_IF_ERROR(CheckBounds(c, 2));
-  // As given: a range's step may be cut to its extent.
+  // Read from the attribute, because RangesOf() may clamp a step to the extent.
   ANEMONE_ASSIGN_OR_RETURN(auto stride, PerAxis(c, "stride", 1, "strides"));
   if (std::any_of(stride.begin(), stride.end(), [](int64_t step) { return step != 1; })) {
     if (c.route() == Route::kMil) return c.Refuse(rule::kSliceUpdateStride);
-    return c.NotLowered("a slice update with a stride");
+    return c.NotLowered("slice_update with a stride other than 1");
   }
   ANEMONE_ASSIGN_OR_RETURN(auto squeezed, MaskOf(c, "squeeze_mask", c.ShapeOf(0).size()));
   ANEMONE_ASSIGN_OR_RETURN(auto ranges, RangesOf(c, squeezed));
   const int rank = c.rank(0);
-  if (c.rank(1) != rank) return c.NotLowered("a slice update of another rank");
+  if (c.rank(1) != rank) return c.NotLowered("slice_update whose update has another rank");
   for (int i = 0; i < rank; ++i) {
     if (ranges[i].size != c.ShapeOf(1)[i]) {
-      return absl::InvalidArgumentError("slice_update: want an update of the slice's shape");
+      return absl::InvalidArgumentError("slice_update: want an update with the shape of the slice");
     }
   }
   Operand x = c.In(0);
@@ -368,14 +372,15 @@ absl::Status BuildSliceUpdate(MilContext& c) {
   return c.Out(y, c.ShapeOf(0));
 }
 
-// Pieces of the sizes given, or so many equal ones.
+// Pieces of the given sizes, or the given number of equal pieces.
 absl::Status BuildSplit(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(int axis, c.AxisAt("axis", 0));
   std::vector<int64_t> shape = c.ShapeOf(0);
   const int64_t extent = shape[axis];
   ANEMONE_ASSIGN_OR_RETURN(int64_t pieces, c.Int("num_splits", 1));
   if (pieces < 1 || extent % pieces != 0) {
-    return absl::InvalidArgumentError("split, attribute 'num_splits': want a divisor of the axis");
+    return absl::InvalidArgumentError(
+        "split, attribute 'num_splits': want a divisor of the extent of the axis");
   }
   ANEMONE_ASSIGN_OR_RETURN(auto sizes,
                            c.Ints("split_sizes", std::vector<int64_t>(pieces, extent / pieces)));
@@ -390,10 +395,10 @@ absl::Status BuildSplit(MilContext& c) {
   }
   if (offset == extent) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      "split, attribute 'split_sizes': want sizes that fill the axis");
+      "split, attribute 'split_sizes': want sizes whose sum is the extent of the axis");
 }
 
-// The axes named, or all.
+// Reverses the given axes, or all.
 absl::Status BuildReverse(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> axes, c.Ints("axes", {}));
   c.In(0);
@@ -409,14 +414,14 @@ absl::Status BuildReverse(MilContext& c) {
   return OutCut(c, ranges);
 }
 
-// Rows and columns cut off the last two axes: {before, after} each.
+// Crops rows and columns off the last two axes; each attribute is {before, after}.
 absl::Status BuildCrop(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(auto height, c.Ints("crop_height", {0, 0}));
   ANEMONE_ASSIGN_OR_RETURN(auto width, c.Ints("crop_width", {0, 0}));
   ANEMONE_RETURN_IF_ERROR(CheckBounds(c, 1));
   const size_t rank = c.ShapeOf(0).size();
   if (rank < 2 || height.size() != 2 || width.size() != 2) {
-    return absl::InvalidArgumentError("crop: want rank 2 at least, and two borders an axis");
+    return absl::InvalidArgumentError("crop: want rank 2 or more and two borders for each axis");
   }
   std::vector<Range> ranges;
   for (int64_t extent : c.ShapeOf(0)) ranges.push_back({0, extent, 1});
@@ -446,7 +451,7 @@ constexpr Lowering kLowerings[] = {
 
 }  // namespace
 
-// A part of an axis that runs backwards takes two views: the engine reverses whole axes only.
+// Reversing a part of an axis needs two views, because the engine reverses only whole axes.
 Operand Sliced(NetworkBuilder& c, const Operand& x, Axis axis, int64_t offset, int64_t size,
                int64_t step) {
   if (size > 0 && step < 0) {
@@ -469,7 +474,7 @@ absl::StatusOr<Range> RangeOf(int64_t start, int64_t end, int64_t step, int64_t 
   start = clamp(start);
   end = clamp(end);
   int64_t span = forwards ? end - start : start - end;
-  // A step past the extent takes one element; the smallest integer has no positive twin.
+  // A step larger than the extent takes one element. The smallest int64 cannot be negated.
   int64_t stride = step == std::numeric_limits<int64_t>::min() ? extent : std::abs(step);
   stride = std::clamp<int64_t>(stride, 1, std::max<int64_t>(extent, 1));
   int64_t size = span <= 0 ? 0 : (span - 1) / stride + 1;

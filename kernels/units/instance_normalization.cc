@@ -1,6 +1,6 @@
-// InstanceNormalization: each channel of each image over its positions. Native from A13. Facts:
-// validators.json InstanceNorm; numerics.json nrm-instance;
-// compiler_texts.json netplist_keys.
+// InstanceNormalization: normalizes each channel of each image over its positions. Needs A13.
+// Facts: validators.json InstanceNorm; numerics.json nrm-instance; compiler_texts.json
+// netplist_keys.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -68,7 +68,7 @@ void Exact(const InstanceNormParams& p, const ExactUnit& unit, absl::Span<const 
 absl::Status WriteMil(const InstanceNormParams& p, const Unit& unit, MilEmitter& e) {
   for (Axis axis : {Axis::kD, Axis::kH, Axis::kW}) {
     if (unit.dims[axis] > 1 && std::find(p.axes.begin(), p.axes.end(), axis) == p.axes.end()) {
-      return absl::UnimplementedError("MIL's instance_norm is over all positions");
+      return absl::UnimplementedError("MIL's instance_norm always normalizes over all positions");
     }
   }
   std::vector<MilArgument> arguments = {{"x", {e.In(0)}}};
@@ -102,7 +102,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(p.epsilon, a.Float("epsilon", 1e-5f));
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
-  if (shape.size() < 3) return c.NotLowered("instance normalization below rank 3");
+  if (shape.size() < 3) return c.NotLowered("InstanceNormalization of a tensor of rank below 3");
   ANEMONE_ASSIGN_OR_RETURN(std::vector<Tensor> weights, ChannelAffine(c, node, shape[1], p.affine));
   Operand x = c.In(node.inputs[0]);
   x = c.Add(Kind(), p, {x}, std::move(weights));

@@ -1,7 +1,7 @@
-// KernelRasterizer: the patches under a kernel, side by side along the channels. Facts:
-// hidden_layers.json additional_units. They are a name ("patch expansion unit"), the keys and the
-// mode UnfoldedChannels; no validator, shape rule or formula of it is published. What is here is
-// the plainest reading of those words, and its verdicts are `predicted`.
+// KernelRasterizer: puts the patch under a kernel at each position along the channels (im2col).
+// Facts: hidden_layers.json additional_units. They are a name ("patch expansion unit"), the keys
+// and the mode UnfoldedChannels; no validator, shape rule or formula is published. This file
+// implements the simplest interpretation, so its verdicts are `predicted`.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -22,29 +22,29 @@ struct KernelRasterizerParams {
   int64_t width = 1, height = 1;
   int64_t groups = 1;
   RasterizerMode mode = RasterizerMode::kUnfoldedChannels;
-  int64_t channels = 0;  // of the output, as somebody wrote them; 0: nobody did
+  int64_t channels = 0;  // OutputChannels as authored; 0 if the key is missing
 };
 
-// Each output position holds one patch, so the kernel's places are channels. The keys name neither
-// a step nor pads, which other windowed kinds have: every position, no padding.
+// Each output position holds one patch, so the elements of the kernel become channels. Unlike other
+// windowed kinds it has no keys for strides and pads: it has stride 1 and no padding.
 absl::StatusOr<Dims> Shape(const KernelRasterizerParams& p, Bottoms in) {
   constexpr int64_t kFarBeyondAnyCap = int64_t{1} << 20;  // keeps the products from overflowing
   Dims out = in[0].dims;
   if (std::min({p.width, p.height, p.groups}) < 1) {
-    return absl::InvalidArgumentError("want a kernel and groups of 1 or more");
+    return absl::InvalidArgumentError("want kernel extents and NumGroups of at least 1");
   }
   if (p.width > std::min(out.w(), kFarBeyondAnyCap) ||
       p.height > std::min(out.h(), kFarBeyondAnyCap) || out.c() > kFarBeyondAnyCap) {
-    return absl::InvalidArgumentError("a kernel that does not fit into the image");
+    return absl::InvalidArgumentError("the kernel does not fit into the image");
   }
   if (out.c() % p.groups != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("NumGroups: ", out.c(), " channels do not fall into ", p.groups, " groups"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "NumGroups: ", out.c(), " channels are not divisible into ", p.groups, " groups"));
   }
   out[Axis::kC] *= p.width * p.height;
   out[Axis::kH] -= p.height - 1;
   out[Axis::kW] -= p.width - 1;
-  // A netplist that says another number knows another rule than ours.
+  // A netplist with another number follows a rule that Anemone does not know.
   if (p.channels != 0 && p.channels != out.c()) {
     return absl::InvalidArgumentError(
         absl::StrCat("OutputChannels: want ", out.c(), ", got ", p.channels));
@@ -66,15 +66,16 @@ constexpr Field<KernelRasterizerParams> kFields[] = {
     Alias<&KernelRasterizerParams::channels>("OutputChannels"),
 };
 
-// Output channel (c, i, j) is channel c moved by i rows and j columns: the order of a convolution's
-// kernel, so that a Conv of the same NumGroups is a Conv of 1x1 behind this, its kernel's bytes as
-// they are. The channels of a group lie together then, and NumGroups changes nothing else.
+// Output channel (c, i, j) is channel c shifted by i rows and j columns. This is the order of a
+// convolution's kernel, so a Conv with the same NumGroups equals this unit followed by a 1x1 Conv
+// with the same kernel bytes. The channels of a group are adjacent then, so NumGroups does not
+// change the result.
 void Compute(const KernelRasterizerParams& p, const void*, absl::Span<const ConstView> in,
              View out) {
   const Dims &from = in[0].dims, &to = out.dims;
   const int64_t plane = from.h() * from.w(), patch = to.h() * to.w();
   const int64_t places = p.height * p.width;
-  // Over the axes N, D and C together, then i, j; h, w.
+  // The axes of the copy: N, D and C as one, i, j, h, w.
   const math::Extents extents = {from.n() * from.d() * from.c(), p.height, p.width, to.h(), to.w()};
   const math::Strides image_strides = {plane, from.w(), 1, from.w(), 1};
   const math::Strides patch_strides = {places * patch, p.width * patch, patch, to.w(), 1};

@@ -1,6 +1,6 @@
-// L2Normalization: x / sqrt(sum of squares over a set of axes). Native on every target. Facts:
-// validators.json L2Norm; numerics.json nrm-l2; compiler_texts.json netplist_keys. Its pieces in
-// plain nodes become it.
+// L2Normalization: x / sqrt(sum of squares over a set of axes). Every target has it. Nodes that
+// compute the same are lowered to it. Facts: validators.json L2Norm; numerics.json nrm-l2;
+// compiler_texts.json netplist_keys.
 #include "kernels/units/l2_normalization.h"
 
 #include <optional>
@@ -87,8 +87,8 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], x);
 }
 
-// x / |x| summed along the axis, or, for p = 2, the root of the squares of x / m, m the largest
-// |x|, which do not overflow. ONNX Runtime gives 0 where all is 0.
+// p = 1: x / sum(|x|). p = 2: x is first divided by the largest |x|, so that the squares do not
+// overflow. If all elements are 0, the result is 0, as in ONNX Runtime.
 absl::Status LowerInParts(const Match& match, LowerContext& c) {
   constexpr float kSmallest = 1.0f / (1 << 14);  // whose inverse is finite
   const Node& node = c.anchor(match);
@@ -121,14 +121,14 @@ absl::Status LowerInParts(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], x);
 }
 
-// x / norm(x), or x / max(norm(x), a tiny number), as F.normalize writes it.
+// x / norm(x), or x / max(norm(x), a tiny number) as exported from PyTorch's F.normalize.
 struct Division {
   ValueId x = kNone;
   std::vector<int> axes;
-  double epsilon = 0;  // within the root
+  double epsilon = 0;  // added under the root
 };
 
-// A norm below this is made of numbers that fp16 holds to a few bits, if at all.
+// A norm below this comes from numbers that fp16 represents with only a few bits, or not at all.
 constexpr double kTiny = 1e-5;
 
 class Finder {
@@ -146,7 +146,7 @@ class Finder {
     return IsNorm(norm) ? std::optional(form_) : std::nullopt;
   }
 
-  // Every node found but the anchor.
+  // Every node found except the anchor.
   const std::vector<NodeId>& nodes() const { return nodes_; }
 
  private:
@@ -220,7 +220,7 @@ bool IsDivision(const GraphView& view, const Node& anchor, Match& match) {
 }
 
 absl::Status LowerDivision(const Match& match, LowerContext& c) {
-  // The MIL operation goes over all axes but the batch (numerics.json nrm-l2).
+  // The MIL operation normalizes over all axes except the batch (numerics.json nrm-l2).
   if (c.route() == Route::kMil) return c.NotLowered("L2 normalization as one unit on route mil");
   const Node& node = c.anchor(match);
   Division form = *Finder(c.view()).Find(node);
@@ -232,13 +232,13 @@ absl::Status LowerDivision(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], x);
 }
 
-// Over the last three axes, or those that are named.
+// Over the given axes; by default the last three.
 absl::Status Build(MilContext& c) {
   L2NormParams p;
   ANEMONE_ASSIGN_OR_RETURN(p.epsilon, c.Number("epsilon", 1e-6f));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> axes, c.Ints("axes", {-3, -2, -1}));
   Operand x = c.In(0);
-  // Rank 3 has no batch to keep apart: its axes are C, H and W.
+  // A value of rank 3 has no batch axis: its axes are C, H and W.
   std::vector<int64_t> shape = c.ShapeOf(0);
   if (shape.size() == 3) shape.insert(shape.begin(), 1);
   const int rank = static_cast<int>(shape.size());

@@ -1,5 +1,5 @@
 // LayerNormalization: (x - mean) / sqrt(variance + epsilon) * scale + bias over a set of axes, or
-// over each of `num_groups` groups of channels with all their positions. Native from A13. Facts:
+// over each of `num_groups` groups of channels with all their positions. Needs A13. Facts:
 // validators.json LayerNorm; numerics.json nrm-layer ("group_norm is the same unit with groups > 1;
 // gamma and beta fold in"); compiler_texts.json netplist_keys.
 #include "kernels/units/layer_normalization.h"
@@ -25,7 +25,7 @@ namespace anemone {
 namespace {
 
 struct LayerNormParams {
-  std::vector<Axis> axes;  // sorted; with groups they are channels and positions
+  std::vector<Axis> axes;  // sorted; with groups: C, H, W
   int64_t groups = 1;
   float epsilon = 1e-5f;
   Affine affine;
@@ -47,14 +47,14 @@ bool HasGroups(const LayerNormParams& p) { return p.groups > 1; }
 constexpr Field<LayerNormParams> kFields[] = {
     Key<&LayerNormParams::epsilon, AsHalfBits>("Epsilon"),
     Key<&LayerNormParams::axes>("Dimension"),
-    // No writer of the compiler gives it; the name is its text's.
+    // The compiler does not write this key. Its name is from a text of the compiler.
     Key<&LayerNormParams::groups, Plain, HasGroups>("num_groups"),
 };
 
 absl::Status Complete(LayerNormParams& p, Bottoms in, absl::Span<const Tensor> weights) {
   if (p.groups < 1) return absl::InvalidArgumentError("num_groups: want at least 1");
   if (p.axes.empty()) p.axes = {Axis::kD, Axis::kC, Axis::kH, Axis::kW};
-  // With groups the depth is 1, and its axis holds them.
+  // With groups the depth must be 1: its axis is used for the groups.
   if (p.groups > 1) p.axes.erase(std::remove(p.axes.begin(), p.axes.end(), Axis::kD), p.axes.end());
   std::sort(p.axes.begin(), p.axes.end());
   return CompleteAffine(p.affine, in, weights);
@@ -65,12 +65,12 @@ absl::StatusOr<Prepared> Prepare(const LayerNormParams& p, Bottoms,
   return std::make_shared<AffineValues>(p.affine, weights);
 }
 
-// Depth is 1 where there are groups, so its axis can hold them: N, groups, C / groups, H, W.
+// With groups the depth is 1, so its axis can hold the groups: N, groups, C / groups, H, W.
 math::Extents Grouped(const Dims& d, int64_t groups) {
   return {d.n(), groups, d.c() / groups, d.h(), d.w()};
 }
 
-// The groups of channels as an axis of their own.
+// The operands of a normalization over groups, with the groups as an axis.
 struct GroupedForm {
   GroupedForm(const LayerNormParams& p, const void* prepared, const Dims& x) : extents(x.extent) {
     const auto& affine = *static_cast<const AffineValues*>(prepared);
@@ -100,7 +100,8 @@ void Exact(const LayerNormParams& p, const ExactUnit& unit, absl::Span<const Con
 }
 
 absl::Status WriteMil(const LayerNormParams& p, const Unit& unit, MilEmitter& e) {
-  // As one layer_norm a group it would be: a scale of each channel is rounded once with the rest.
+  // It cannot be one layer_norm with a mul and an add for the scales of the channels, because the
+  // unit rounds once.
   if (p.groups > 1) return absl::UnimplementedError("MIL has no normalization over groups");
   std::vector<Axis> axes;
   for (Axis axis : p.axes) {
@@ -134,7 +135,8 @@ std::optional<Operand> Compose(const LayerNormParams& p, const Unit& unit, Netwo
 
 using Sizes = std::vector<int64_t>;
 
-// The dims of a constant that is repeated to `x` as ONNX aligns shapes; nullopt if it does not fit.
+// The dims of a constant that is broadcast to a value of shape `x`; nullopt if its shape does not
+// fit.
 std::optional<Dims> AlignedDims(const Tensor& constant, const Sizes& x) {
   Sizes shape = constant.dims();
   if (!IsEngineConstant(constant.type()) || shape.size() > x.size()) return std::nullopt;
@@ -142,7 +144,7 @@ std::optional<Dims> AlignedDims(const Tensor& constant, const Sizes& x) {
   for (size_t i = 0; i < x.size(); ++i) {
     if (shape[i] != x[i] && shape[i] != 1) return std::nullopt;
   }
-  // Rank 5 lies N, D, C, H, W in memory: a constant along both C and D does not, as it is.
+  // In memory, rank 5 is N, D, C, H, W. A constant along both C and D would have to be transposed.
   if (shape.size() == kMaxRank && shape[1] > 1 && shape[2] > 1) return std::nullopt;
   return PlaceShape(shape);
 }
@@ -150,7 +152,7 @@ std::optional<Dims> AlignedDims(const Tensor& constant, const Sizes& x) {
 absl::Status Lower(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   if (IsRead(c.view(), node, 1) || IsRead(c.view(), node, 2)) {
-    return c.NotLowered("layer normalization whose mean or deviation is read");
+    return c.NotLowered("LayerNormalization whose outputs Mean or InvStdDev are used");
   }
   ANEMONE_ASSIGN_OR_RETURN(Sizes shape, c.ShapeOf(node.inputs[0]));
   Attributes a(node);
@@ -158,14 +160,15 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   if (HasInput(node, 2)) form.bias = node.inputs[2];
   ANEMONE_ASSIGN_OR_RETURN(int64_t given_axis, a.Int("axis", -1));
   ANEMONE_ASSIGN_OR_RETURN(form.epsilon, a.Float("epsilon", 1e-5f));
-  a.Ignore("stash_type");  // the unit's sums are wide anyway
+  a.Ignore("stash_type");  // the unit always sums in a wide format
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
   ANEMONE_ASSIGN_OR_RETURN(int axis, NormalAxis(given_axis, shape.size()));
   for (int i = axis; i < static_cast<int>(shape.size()); ++i) form.axes.push_back(i);
   return LowerLayerNorm(form, node.outputs[0], c);
 }
 
-// GroupNormalization: channels are axis 1 whatever the rank; scale and bias have one value each.
+// GroupNormalization: the channels are axis 1 in every rank. Scale and bias have one value for
+// each.
 absl::Status LowerGroups(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   Attributes a(node);
@@ -180,7 +183,8 @@ absl::Status LowerGroups(const Match& match, LowerContext& c) {
         "GroupNormalization: want num_groups of at least 1 and an input of rank 2 or more; run the "
         "ONNX checker on the model");
   }
-  if (p.groups > 1) p.axes.erase(p.axes.begin());  // the depth axis is 1, and holds the groups
+  if (p.groups > 1)
+    p.axes.erase(p.axes.begin());  // the depth has extent 1 and is used for the groups
   ANEMONE_ASSIGN_OR_RETURN(std::vector<Tensor> weights, ChannelAffine(c, node, shape[1], p.affine));
   Operand x = c.In(node.inputs[0]);
   if (shape.size() == 2) {
@@ -191,9 +195,9 @@ absl::Status LowerGroups(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], x);
 }
 
-// The pieces in which exporters before opset 17 write it, backwards from the last:
+// Layer normalization as exporters before opset 17 write it. Matching begins at the last node:
 //   mean = ReduceMean(x); d = Sub(x, mean); v = ReduceMean(Pow(d, 2) or Mul(d, d));
-//   y = Div(d, Sqrt(Add(v, epsilon))), then Mul(scale), then Add(bias), or less.
+//   y = Div(d, Sqrt(Add(v, epsilon))), then optionally Mul(scale) and Add(bias).
 class Decomposed {
  public:
   explicit Decomposed(const GraphView& view) : view_(view) {}
@@ -212,7 +216,7 @@ class Decomposed {
   const std::vector<NodeId>& nodes() const { return nodes_; }
 
  private:
-  // The producer of what `node` combines with a constant.
+  // The node that produces the non-constant input of `node`.
   const Node* Peel(const Node& node, const char* op, ValueId& constant) {
     auto [rest, found] = SplitConstant(view_, node);
     constant = found;
@@ -275,7 +279,7 @@ absl::Status LowerDecomposed(const Match& match, LowerContext& c) {
   return LowerLayerNorm(*Decomposed(c.view()).Find(node), node.outputs[0], c);
 }
 
-// The axes are those of argument 0, the last one if none are named.
+// The axes are those of argument 0; the default is the last one.
 absl::Status Build(MilContext& c) {
   LayerNormParams p;
   ANEMONE_ASSIGN_OR_RETURN(p.epsilon, c.Number("epsilon", 1e-5f));
@@ -310,7 +314,7 @@ absl::Status LowerLayerNorm(const LayerNorm& form, ValueId y, LowerContext& c) {
   LayerNormParams p{.axes = {}, .epsilon = form.epsilon};
   for (int i : form.axes) {
     Axis axis = ToEngineAxis(static_cast<int>(shape.size()), i);
-    if (shape[i] == 1) continue;  // nothing to normalize over
+    if (shape[i] == 1) continue;  // one element, so there is nothing to normalize
     if (axis == Axis::kN) return c.NotLowered("normalization over the batch axis");
     p.axes.push_back(axis);
   }
@@ -322,7 +326,7 @@ absl::Status LowerLayerNorm(const LayerNorm& form, ValueId y, LowerContext& c) {
     const Tensor* constant = c.view().Constant(value);
     if (constant == nullptr) return c.NotLowered("scale or bias computed at run time");
     std::optional<Dims> dims = AlignedDims(*constant, shape);
-    if (!dims) return c.NotLowered("scale or bias of this shape");
+    if (!dims) return c.NotLowered("scale or bias whose type or shape does not fit the input");
     *placed = {*constant, *dims};
   }
   std::vector<Tensor> weights =

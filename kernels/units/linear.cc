@@ -1,11 +1,12 @@
-// Linear: the last axis times a constant matrix. Native on every target. Facts: validators.json
-// Linear; op_matrix.json linear ("becomes a convolution when the right operand fits on chip").
+// Linear: multiplies the last axis by a constant matrix. Every target has it. Facts:
+// validators.json Linear; op_matrix.json linear ("becomes a convolution when the right operand fits
+// on chip").
 //
-// The Linear unit's netplist keys are known by a listing alone, so it is emitted on route mil only.
-// On route netplist one row per image (rank 1 and 2, or a single row) is what a 1x1 convolution
-// computes: (rows, k) becomes (rows, k, 1, 1), where k is under the cap of channels, not that of
-// widths; the bias rides along. Rows of a sequence are a MatrixMultiplication, which leaves them
-// where they are.
+// The netplist keys of the Linear unit are known only from a listing, so it is used on route mil
+// only. On route netplist, a value with one row per image (rank 1 or 2, or a single row) becomes a
+// 1x1 convolution with its bias: (rows, k) becomes (rows, k, 1, 1), so k is limited by the cap of
+// channels and not by that of widths. Rows of a sequence become a MatrixMultiplication, which needs
+// no reshape.
 #include "kernels/units/linear.h"
 
 #include <algorithm>
@@ -38,7 +39,7 @@ namespace {
 struct LinearParams {
   int64_t k = 1, n = 1;
   math::MatrixOrder order = math::MatrixOrder::kColumnMajor;
-  int rank = 2;  // of the value it reads
+  int rank = 2;  // of the input value
 };
 
 absl::StatusOr<Dims> Shape(const LinearParams& p, Bottoms in) {
@@ -52,14 +53,14 @@ absl::StatusOr<Dims> Shape(const LinearParams& p, Bottoms in) {
 
 Verdict Validate(const LinearParams& p, Bottoms in, const Target& target, Route route) {
   Judge judge(target, route);
-  // Rank 5 is told from lower ones by its depth, where only dims are known.
+  // Where only dims are known, rank 5 is recognized by a depth above 1.
   if (p.rank >= kMaxRank || in[0].dims.d() > 1) return judge.Reject(rule::kLinearRank);
   return judge.Accept();
 }
 
 bool IsRowMajor(const LinearParams& p) { return p.order == math::MatrixOrder::kRowMajor; }
 
-// The keys of the kernel's place are for the reader of files; WeightOrder is ours.
+// The keys for the position of the kernel in a file are read elsewhere. WeightOrder is Anemone's.
 constexpr Field<LinearParams> kFields[] = {
     {"KernelMode", [](const LinearParams&) -> Json { return "Dense"; }, nullptr},
     {"KernelType", [](const LinearParams&) -> Json { return "Float16"; }, nullptr},
@@ -72,7 +73,7 @@ constexpr Field<LinearParams> kFields[] = {
     Key<&LinearParams::order, Plain, IsRowMajor>(kWeightOrder),
 };
 
-// A weight that keys come with is (N, K), as MIL has it, unless they say another order.
+// The weight of an authored unit is (N, K), as in MIL, unless WeightOrder says otherwise.
 absl::Status Complete(LinearParams& p, Bottoms in, absl::Span<const Tensor> weights) {
   p.k = in[0].dims.w();
   if (!weights.empty()) {
@@ -86,7 +87,8 @@ absl::Status Complete(LinearParams& p, Bottoms in, absl::Span<const Tensor> weig
     p.n = sizes[1 - along_k];
   }
   if (weights.size() > 2 || (weights.size() == 2 && weights[1].elements() != p.n)) {
-    return absl::InvalidArgumentError("weights: want a matrix, and a bias for each column");
+    return absl::InvalidArgumentError(
+        "weights: want a matrix and optionally one bias for each column");
   }
   if (p.n < 1) return absl::InvalidArgumentError("OutputChannels: want at least 1");
   return absl::OkStatus();
@@ -165,7 +167,7 @@ Tensor Times(const Tensor& tensor, float factor) {
   return Tensor::Floats(tensor.dims(), values);
 }
 
-// A constant that adds one number to each of n columns: as n elements, times `factor`.
+// `constant` as a bias of n columns, n elements, times `factor`; nullopt if its shape does not fit.
 std::optional<Tensor> AsBias(const Tensor* constant, int64_t n, float factor) {
   if (constant == nullptr || !IsEngineConstant(constant->type())) return std::nullopt;
   if (constant->elements() == 1) {
@@ -175,20 +177,20 @@ std::optional<Tensor> AsBias(const Tensor* constant, int64_t n, float factor) {
   return factor == 1.0f ? *constant : Times(*constant, factor);
 }
 
-// The elements of a value in ONNX's order.
+// The operand of a value with its elements in ONNX's order.
 Operand InputInOnnxOrder(LowerContext& c, ValueId value) {
   ANEMONE_ASSIGN_OR_FAIL(c, std::vector<int64_t> shape, c.ShapeOf(value));
   Operand x = c.In(value);
   return ToOnnxOrder(c, x, static_cast<int>(shape.size()));
 }
 
-// A product by a constant with what stands around it. In front, a Flatten: what it reads has the
-// same elements, so that a long row need not lie along W, whose cap is below that of channels.
-// Behind a MatMul, the Add of a constant bias.
+// A product with a constant and its neighbors: a Flatten before it, and an Add of a constant bias
+// after a MatMul. The input of the Flatten has the same elements, so it is read directly; then a
+// long row need not be along W, whose cap is below that of channels.
 struct Layer {
   const Node* product = nullptr;  // Gemm or MatMul
-  ValueId source = kNone;         // what the product reads, or what the Flatten reads
-  ValueId bias = kNone;           // of the Add
+  ValueId source = kNone;         // input of the product or of the Flatten
+  ValueId bias = kNone;           // operand of the Add
 };
 
 Layer FindLayer(const GraphView& view, const Node& anchor) {
@@ -233,7 +235,8 @@ absl::Status LowerMatMulLayer(const Match& match, LowerContext& c) {
   std::optional<Tensor> bias;
   if (layer.bias != kNone) {
     bias = AsBias(c.view().Constant(layer.bias), b.n, 1);
-    if (!bias || product_shape != y_shape) return c.NotLowered("an Add that is no bias of columns");
+    if (!bias || product_shape != y_shape)
+      return c.NotLowered("an Add that does not add one bias to each column");
   }
   Operand x = InputInOnnxOrder(c, layer.source);
   x = FullyConnected(c, x, x_shape, b, bias ? &*bias : nullptr, y_shape);
@@ -316,7 +319,7 @@ bool MatchFlatGemm(const GraphView& view, const Node& anchor, Match& match) {
   return trans_a.ok() && *trans_a == 0 && MatchLayer(view, anchor, match);
 }
 
-// Output elements times the contracted axis.
+// The number of output elements times the extent of the contracted axis.
 int64_t GemmMacs(const Graph& graph, const Node& node) {
   std::vector<int64_t> a = graph.values[node.inputs[0]].dims();
   std::vector<int64_t> y = graph.values[node.outputs[0]].dims();
@@ -325,7 +328,7 @@ int64_t GemmMacs(const Graph& graph, const Node& node) {
   return y[0] * y[1] * (*trans_a != 0 ? a[0] : a[1]);
 }
 
-// The function behind a linear_activation, by its name in MIL; none if none is named.
+// The activation function of a linear_activation, by its name in MIL; nullopt if there is none.
 absl::Status ReadActivation(MilContext& c, std::optional<NeuronType>& activation) {
   static constexpr std::pair<const char*, NeuronType> kFunctions[] = {
       {"relu", NeuronType::kReLU},  {"sigmoid", NeuronType::kSigmoidHighPrecision},
@@ -339,7 +342,7 @@ absl::Status ReadActivation(MilContext& c, std::optional<NeuronType>& activation
     activation = type;
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(absl::StrCat(c.call().op, ": no activation '", mode, "'"));
+  return absl::InvalidArgumentError(absl::StrCat(c.call().op, ": unknown activation '", mode, "'"));
 }
 
 // linear, and linear_activation with a weight: x * W^T + bias.
@@ -380,8 +383,8 @@ absl::Status BuildLinear(MilContext& c) {
   return c.Out(x, shape);
 }
 
-// A fully connected layer and a function of its result where there is a weight (op_matrix.json);
-// coremltools knows the name as alpha * x + beta of each element.
+// With a weight, a fully connected layer and an activation function (op_matrix.json). Without one,
+// alpha * x + beta for each element, as coremltools defines this operation.
 absl::Status BuildLinearActivation(MilContext& c) {
   if (c.arguments() > 1 || c.Has("weight")) return BuildLinear(c);
   ANEMONE_ASSIGN_OR_RETURN(float alpha, c.Number("alpha", 1));

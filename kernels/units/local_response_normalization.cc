@@ -1,6 +1,7 @@
-// Local response normalization across channels. Native from A13; on A13 the code generator refuses
-// 16 channels or more. Facts: validators.json LRN; netplist.md LocalResponseNormalization;
-// conflicts.md C-lrn-window (the window of KernelChannel channels, centred low, is ONNX's own).
+// Local response normalization across channels. Needs A13; on A13 the code generator refuses 16
+// channels or more. Facts: validators.json LRN; netplist.md LocalResponseNormalization;
+// conflicts.md C-lrn-window (the window of KernelChannel channels is the same as ONNX's: if the
+// number is even, there is one more channel after the center than before it).
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -38,7 +39,7 @@ Verdict Validate(const LrnParams& p, Bottoms in, const Target& target, Route rou
   return judge.Accept();
 }
 
-// Published of the M1 alone, which is family A13; later families take it.
+// This is published only for the M1, which is family A13. Later families are assumed to accept it.
 Verdict Codegen(const LrnParams&, Bottoms in, const Target& target, Route route) {
   constexpr int64_t kA13Channels = 16;  // rule lrn-channels-a13
   Judge judge(target, route);
@@ -70,8 +71,8 @@ absl::Status Complete(LrnParams& p, Bottoms, absl::Span<const Tensor>) {
   return absl::InvalidArgumentError("KernelChannel: want at least 1");
 }
 
-// One image: y = x * (k + alpha / n * sum of squares over the window)^-beta, the sum kept for all
-// positions while the window slides over the channels.
+// Normalizes one image: y = x * (k + alpha / n * sum of squares over the window)^-beta. For each
+// channel the sums are computed for all positions at once.
 void Normalize(const LrnParams& p, int64_t channels, absl::Span<const math::Half> x,
                absl::Span<math::Half> y) {
   int64_t plane = static_cast<int64_t>(x.size()) / channels;
@@ -105,9 +106,9 @@ void Compute(const LrnParams& p, const void*, absl::Span<const ConstView> in, Vi
   });
 }
 
-// x / (k + alpha / n * sum)^beta with the squares' sum as a reduction has it (red-sum), one
-// rounding at the end; or the power by way of its logarithm, which is rounded (numerics.json
-// nrm-lrn).
+// x / (k + alpha / n * sum)^beta. The sum of squares follows the rules of a reduction (red-sum).
+// Either there is one rounding at the end, or the power is computed by a logarithm that is rounded
+// (numerics.json nrm-lrn).
 void Exact(const LrnParams& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
   const math::Numerics& n = unit.numerics;
   const Dims& dims = in[0].dims;
@@ -119,7 +120,8 @@ void Exact(const LrnParams& p, const ExactUnit& unit, absl::Span<const ConstView
   };
   math::ForBlocks(dims.elements(), p.kernel_channels * 8, [&](int64_t first, int64_t count) {
     math::LaneSums lanes(n);
-    const auto square = [&](int64_t j, int64_t k) -> float {  // of the k-th in element j's window
+    // Of element k of the window of element j.
+    const auto square = [&](int64_t j, int64_t k) -> float {
       const int64_t at = first + j, c = at / plane % channels;
       const int64_t from = c - (p.kernel_channels - 1) / 2 + k;
       if (j >= count || from < 0 || from >= channels) return 0;
@@ -140,7 +142,8 @@ void Exact(const LrnParams& p, const ExactUnit& unit, absl::Span<const ConstView
 }
 
 absl::Status WriteMil(const LrnParams& p, const Unit& unit, MilEmitter& e) {
-  if (IsSpatial(p)) return absl::UnimplementedError("a response over positions");
+  if (IsSpatial(p))
+    return absl::UnimplementedError("MIL's local_response_norm normalizes over channels only");
   e.Result(e.Emit("local_response_norm",
                   {{"x", {e.In(0)}},
                    {"size", {e.Int(p.kernel_channels)}},
@@ -168,7 +171,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   LrnParams p;
   Attributes a(node);
   ANEMONE_ASSIGN_OR_RETURN(p.alpha, a.Float("alpha", 1e-4f));
-  p.alpha = math::RoundToHalf(p.alpha);  // which is what the unit's key holds
+  p.alpha = math::RoundToHalf(p.alpha);  // the unit's key holds an fp16 value
   ANEMONE_ASSIGN_OR_RETURN(p.beta, a.Float("beta", 0.75f));
   ANEMONE_ASSIGN_OR_RETURN(p.k, a.Float("bias", 1));
   ANEMONE_ASSIGN_OR_RETURN(p.kernel_channels, a.Int("size", 1));

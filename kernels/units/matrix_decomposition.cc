@@ -1,4 +1,5 @@
-// MatrixDecomposition: a small matrix that lies along the channels. Direct authoring only. Facts:
+// MatrixDecomposition: decomposes a small matrix, whose elements are the channels. Direct authoring
+// only. Facts:
 // hidden_layers.json additional_units; netplist.md. No validator of it is published.
 #include <string>
 #include <vector>
@@ -30,7 +31,8 @@ absl::StatusOr<Dims> Shape(const MatrixDecompositionParams& p, Bottoms in) {
   const Dims& dims = in[0].dims;
   const int64_t from = IsGivens(p) ? 9 : 6, to = IsGivens(p) ? 4 : 3;  // netplist.md
   if (dims != MakeDims(dims.n(), from, 1, 1)) {
-    return absl::InvalidArgumentError("want a matrix along the channels: 9 of NonQRGivens, else 6");
+    return absl::InvalidArgumentError(
+        "want a matrix along the channels: 9 elements for NonQRGivens, else 6");
   }
   return MakeDims(dims.n(), to, 1, 1);
 }
@@ -50,7 +52,7 @@ const UnitKindOf<MatrixDecompositionParams>& Kind() {
   return kind;
 }
 
-// The attributes are the unit's keys: the operation's own are not published.
+// The attributes have the names of the unit's keys, because MIL's are not published.
 absl::Status Build(MilContext& c) {
   ANEMONE_RETURN_IF_ERROR(DirectlyAuthored(c, rule::kNotConverted));
   MatrixDecompositionParams p;

@@ -1,12 +1,14 @@
-// MatrixMultiplication: channel against width, per batch and height. Native on every target. Facts:
-// validators.json MatrixMult; netplist.md MatrixMultiplication; numerics.json mac-*.
+// MatrixMultiplication: multiplies the C x W matrix of A by that of B for each batch N and height
+// H. Every target has it. Facts: validators.json MatrixMult; netplist.md MatrixMultiplication;
+// numerics.json mac-*.
 //
-// ONNX's matrices lie in H x W or C x W with the batch in front. As the unit takes batches on N, a
-// product is laid out by reshaping alone: rows to C, and all leading axes to N. Only operands that
-// repeat along different axes (n,1 against 1,h) need a batch on H as well, and with it transposes.
+// The last two axes of an ONNX matrix are H x W or C x W here, with the batch before them. The unit
+// has batches on N, so most products need only reshapes: rows to C, and all leading axes to N. Only
+// operands that broadcast along different axes (n,1 against 1,h) need a second batch axis on H, and
+// therefore transposes.
 //
-// A constant right operand is a weight of the unit, so that it is packed once and its fp16 copy is
-// not kept beside; a netplist has it among its Constants, as second bottom.
+// A constant right operand is a weight of the unit, so that it is packed once and no fp16 copy is
+// kept. In a netplist it is a Constant and the second bottom.
 #include "kernels/units/matrix_multiplication.h"
 
 #include <algorithm>
@@ -42,14 +44,14 @@ struct MatMulParams {
     int64_t k = 1, n = 1;
     math::MatrixOrder order = math::MatrixOrder::kRowMajor;
   };
-  std::optional<Weight> b;  // B, if it is the unit's weight and not its second bottom
+  std::optional<Weight> b;  // B, if it is a weight of the unit instead of the second bottom
 };
 
 Dims RightDims(const MatMulParams& p, Bottoms in) {
   return p.b ? MakeDims(1, p.b->k, 1, p.b->n) : in[1].dims;
 }
 
-// The second bottom is there, or a weight of the unit.
+// Whether B is there, as the second bottom or as a weight.
 bool HasBothOperands(const MatMulParams& p, Bottoms in) { return in.size() + (p.b ? 1 : 0) == 2; }
 
 absl::StatusOr<Dims> Shape(const MatMulParams& p, Bottoms in) {
@@ -95,7 +97,7 @@ constexpr Field<MatMulParams> kFields[] = {
      },
      /*required=*/false, ValueType::kName, NamesOfMember<math::MatrixOrder>()}};
 
-// A weight that keys come with is (K, N), unless they say another order.
+// The weight of an authored unit is (K, N), unless WeightOrder says otherwise.
 absl::Status Complete(MatMulParams& p, Bottoms in, absl::Span<const Tensor> weights) {
   const math::MatrixOrder order = p.b.value_or(MatMulParams::Weight()).order;
   p.b.reset();
@@ -125,7 +127,7 @@ math::MatrixLayout LayoutOf(const Dims& d) {
 void Compute(const MatMulParams& p, const void* prepared, absl::Span<const ConstView> in, View out,
              const math::Epilogue& epilogue) {
   const Dims& a = in[0].dims;
-  if (p.b) {  // the same matrix for all: every row of W is one of A
+  if (p.b) {  // one matrix for all batches: every row along W is a row of A
     const int64_t rows = a.c() * a.h();
     math::Gemm({.m = rows, .k = a.w(), .n = p.b->n, .batch = {1, 1, a.n()}}, in[0].span(),
                math::RowMajor(a.w(), rows), *static_cast<const math::PackedMatrix*>(prepared), {},
@@ -160,7 +162,7 @@ void Warn(const MatMulParams& p, const Unit&, Bottoms in, const Target& target, 
   WarnOfConstantFactor(RightDims(p, in).elements(), target, list);
 }
 
-// A constant factor: an operand, as channels by width.
+// A constant factor is written as an operand, K channels by N columns.
 std::optional<Operand> Compose(const MatMulParams& p, const Unit& unit, NetworkBuilder& c) {
   if (!p.b) return std::nullopt;
   const int64_t k = p.b->k, n = p.b->n;
@@ -170,12 +172,12 @@ std::optional<Operand> Compose(const MatMulParams& p, const Unit& unit, NetworkB
   return MatrixProduct(c, unit.bottoms[0], right);
 }
 
-// MIL multiplies the last two axes, so channel and height change places around it.
+// MIL multiplies the last two axes, so channel and height are swapped before and after it.
 absl::Status WriteMil(const MatMulParams& p, const Unit& unit, MilEmitter& e) {
   auto rows_last = [](const Dims& dims) { return Sizes{dims.n(), dims.h(), dims.c(), dims.w()}; };
   ANEMONE_ASSIGN_OR_RETURN(std::string x, WriteFlatBottom(e, 0));
   const Dims& to = unit.dims;
-  if (p.b) {  // every row of W is one of A
+  if (p.b) {  // every row along W is a row of A
     const bool turned = p.b->order == math::MatrixOrder::kColumnMajor;
     Sizes shape = {p.b->k, p.b->n};
     if (turned) std::swap(shape[0], shape[1]);
@@ -219,7 +221,7 @@ const UnitKindOf<MatMulParams>& Kind() {
   return kind;
 }
 
-// A stack of matrices as ONNX has it: leading axes, then rows and columns.
+// A batch of matrices in ONNX: leading axes, then rows and columns.
 struct Stack {
   Sizes batch;
   int64_t rows, columns;
@@ -233,7 +235,8 @@ Stack StackOf(Sizes shape) {
   return stack;
 }
 
-// All leading axes fold into N: both stacks count through the same batches, or one is repeated.
+// Whether all leading axes can be joined on N: both operands have the same batches, or one of them
+// has a single matrix, which is repeated.
 bool BatchesFold(Sizes a, Sizes b) {
   if (Product(a) == 1 || Product(b) == 1) return true;
   size_t rank = std::max(a.size(), b.size());
@@ -242,19 +245,19 @@ bool BatchesFold(Sizes a, Sizes b) {
   return a == b;
 }
 
-// A right or left operand: its stack as it is stored, and how it is laid out under dims.
+// A right or left operand: its batch of matrices as stored, and a function that puts it under dims.
 struct Factor {
   Stack stack;
   bool transposed = false;
   std::function<Operand(const Dims&)> lay_out;
 };
 
-// The operand's rows on C and its columns on W, as the unit wants them.
+// `x` with rows on C and columns on W, as the unit requires.
 Operand Turned(NetworkBuilder& c, const Operand& x, const Factor& factor) {
   return factor.transposed ? SwapAxes(c, x, Axis::kC, Axis::kW) : x;
 }
 
-// At most two leading axes, on N and H.
+// The operand with its leading axes, at most two, on N and H.
 Operand WithBatchOnHeight(NetworkBuilder& c, const Factor& factor) {
   Stack stack = factor.stack;
   stack.batch.insert(stack.batch.begin(), 2 - stack.batch.size(), 1);
@@ -308,16 +311,16 @@ absl::Status LowerMatMul(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], y);
 }
 
-// Output elements times the contracted axis.
+// The number of output elements times the extent of the contracted axis.
 int64_t Macs(const Graph& graph, const Node& node) {
   Sizes a = graph.values[node.inputs[0]].dims();
   return a.empty() ? 0 : Product(graph.values[node.outputs[0]].dims()) * a.back();
 }
 
-// An argument of matmul, a vector made a matrix.
+// An argument of matmul; a vector becomes a matrix.
 absl::StatusOr<Factor> FactorOf(MilContext& c, size_t i, bool transposed) {
   Sizes shape = c.ShapeOf(i);
-  if (shape.empty()) return absl::InvalidArgumentError("matmul: want no scalars");
+  if (shape.empty()) return absl::InvalidArgumentError("matmul: want arguments of rank 1 or more");
   if (shape.size() == 1) shape.insert(i == 0 ? shape.begin() : shape.end(), 1);
   Operand x = c.In(i);
   return Factor{.stack = StackOf(std::move(shape)),
@@ -325,7 +328,7 @@ absl::StatusOr<Factor> FactorOf(MilContext& c, size_t i, bool transposed) {
                 .lay_out = [&c, x](const Dims& dims) { return ReshapeToDims(c, x, dims); }};
 }
 
-// The shape of the result; kInvalidArgument if the stacks do not go together.
+// The shape of the result; kInvalidArgument if the shapes of the arguments do not match.
 absl::StatusOr<Sizes> ProductShape(MilContext& c, const Factor& a, const Factor& b) {
   auto [rows, k] = std::pair(a.stack.rows, a.stack.columns);
   if (a.transposed) std::swap(rows, k);
@@ -343,14 +346,14 @@ absl::StatusOr<Sizes> ProductShape(MilContext& c, const Factor& a, const Factor&
   if (!fits) {
     return absl::InvalidArgumentError(absl::StrCat("matmul: ", DimsToString(c.ShapeOf(0)), " and ",
                                                    DimsToString(c.ShapeOf(1)),
-                                                   " do not go together"));
+                                                   " cannot be multiplied"));
   }
   if (c.rank(0) > 1) longer.push_back(rows);
   if (c.rank(1) > 1) longer.push_back(columns);
   return longer;
 }
 
-// matmul, and ne_matmul, which names the unit itself.
+// matmul, and ne_matmul, which is the name of the unit itself.
 absl::Status Build(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(bool transpose_x, c.Bool("transpose_x", false));
   ANEMONE_ASSIGN_OR_RETURN(bool transpose_y, c.Bool("transpose_y", false));
@@ -384,7 +387,8 @@ absl::Status Build(MilContext& c) {
 
 constexpr MilOperation kOperations[] = {{"matmul", Build}, {"ne_matmul", Build}};
 
-// Products of integers that the importer could not widen have a cost alone.
+// Integer products that the importer did not rewrite to floats are not lowered. Only their MACs are
+// counted.
 constexpr Lowering kLowerings[] = {{.op = "MatMul", .lower = LowerMatMul, .macs = Macs},
                                    {.op = "QLinearMatMul", .macs = Macs},
                                    {.op = "MatMulInteger", .macs = Macs}};

@@ -14,7 +14,7 @@ namespace {
 
 struct MinMaxParams {
   std::vector<Axis> axes;
-  float epsilon = 0;  // an fp16 value
+  float epsilon = 0;  // rounded to fp16
 };
 
 absl::StatusOr<Dims> Shape(const MinMaxParams&, Bottoms in) { return in[0].dims; }
@@ -29,14 +29,14 @@ Verdict Validate(const MinMaxParams& p, Bottoms, const Target& target, Route rou
     if (axis == Axis::kN) return judge.Reject(rule::kMinMaxNormBatch);
     if (axis == Axis::kD) return judge.Reject(rule::kMinMaxNormAxis);
     if (axis != Axis::kC) continue;
-    // The one family of which it is published is A13.
+    // The refusal is published for A13 only.
     if (!judge.FamilyAtLeast(3)) return judge.Reject(rule::kMinMaxNormAxis);
     accepted.status = Status::kUnknown;
   }
   return accepted;
 }
 
-// A string in the files that were seen to run; the compiler's own writer has an array.
+// One axis is a string, as in the netplists that were seen to run. The compiler writes an array.
 struct OneOrMore {
   static Json Write(const std::vector<Axis>& axes) {
     return axes.size() == 1 ? Plain::Write(axes[0]) : Plain::Write(axes);
@@ -52,7 +52,7 @@ constexpr Field<MinMaxParams> kFields[] = {
     Alias<&MinMaxParams::epsilon, AsHalfBits>("Epsilon_fp16_bits"),
 };
 
-// Every step stored as the numbers say.
+// Rounds every step by `n`.
 math::Half Normalized(const math::Numerics& n, math::Half x, math::Half least, math::Half most,
                       float epsilon) {
   const double above = math::Rounded(math::ToDouble(x) - math::ToDouble(least), n);
@@ -81,7 +81,7 @@ void Normalize(const MinMaxParams& p, const math::Numerics& n, absl::Span<const 
   }
 }
 
-// Rounding as on the oldest family, and no NaN: 0 / 0 is 0.
+// Rounds as on the oldest family. There is no NaN: 0 / 0 gives 0.
 void Compute(const MinMaxParams& p, const void*, absl::Span<const ConstView> in, View out) {
   Normalize(p, math::NumericsOf("A13"), in, out);
 }

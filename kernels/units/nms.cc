@@ -1,5 +1,5 @@
-// NMS: non-maximum suppression, which passes validation and never runs on the engine. Facts:
-// validators.json NMS; compiler_texts.json for the texts. No key of it is published.
+// NMS: non-maximum suppression. It passes validation but never runs on the engine. Facts:
+// validators.json NMS; compiler_texts.json for the texts. Its keys are not published.
 #include "kernels/mil.h"
 #include "rule_table.h"  // generated
 
@@ -8,7 +8,6 @@ namespace {
 
 struct NmsParams {};
 
-// Of the boxes.
 absl::StatusOr<Dims> Shape(const NmsParams&, Bottoms in) { return in[0].dims; }
 
 Verdict Validate(const NmsParams&, Bottoms in, const Target& target, Route route) {

@@ -1,4 +1,4 @@
-// Padding: a frame of a constant, of the border repeated, or of the inside mirrored. Facts:
+// Padding: pads with a constant, with the repeated border, or with mirrored elements. Facts:
 // validators.json Pad; capability byte 0x81d; enums.json ZinIrPaddingMode.
 #include "kernels/units/padding.h"
 
@@ -26,19 +26,19 @@ namespace anemone {
 namespace {
 
 struct PaddingParams {
-  math::Extents before = {}, after = {};  // by axis
+  math::Extents before = {}, after = {};  // for each engine axis
   PaddingMode mode = PaddingMode::kBackground;
-  float value = 0;  // of the background; an fp16 value
-  // As keys may have it: one mode for each axis, or one axis and its pads.
+  float value = 0;  // of the background, rounded to fp16
+  // For validation of authored keys, which have a mode for each axis or pads for one axis.
   bool modes_differ = false;
-  bool mode_elsewhere = false;  // one for an axis that is neither H nor W
+  bool mode_elsewhere = false;  // there is a mode for an axis other than H and W
   std::vector<Axis> given_axes;
   int64_t given_before = 0, given_after = 0;
 
   int64_t pads(Axis a) const { return before[static_cast<int>(a)] + after[static_cast<int>(a)]; }
 };
 
-// How many elements a side may take: those that can be mirrored.
+// The largest pad of one side: mirroring is limited by the extent.
 int64_t MostPad(PaddingMode mode, int64_t extent) {
   if (mode == PaddingMode::kReflective) return extent - 1;
   return mode == PaddingMode::kSymmetric ? extent : std::numeric_limits<int64_t>::max();
@@ -48,7 +48,8 @@ absl::StatusOr<Dims> Shape(const PaddingParams& p, Bottoms in) {
   Dims out = in[0].dims;
   for (int i = 0; i < kAxisCount; ++i) {
     if (std::max(p.before[i], p.after[i]) > MostPad(p.mode, out.extent[i])) {
-      return absl::InvalidArgumentError("padding: mirrors more elements than there are");
+      return absl::InvalidArgumentError(
+          "padding: the pad is larger than the number of elements that can be mirrored");
     }
     out.extent[i] += p.before[i] + p.after[i];
   }
@@ -66,7 +67,7 @@ Verdict Validate(const PaddingParams& p, Bottoms, const Target& target, Route ro
   const bool mirrors = p.mode == PaddingMode::kReflective || p.mode == PaddingMode::kSymmetric;
   if (mirrors && !judge.Has(Cap::kTextureEngine)) return judge.Reject(rule::kPadMode);
   Verdict accepted = judge.Accept();
-  // Which targets repeat the border, or know the rarer modes, is not published.
+  // It is not published which targets support replication and the rarer modes.
   const bool constant = p.mode == PaddingMode::kZero || p.mode == PaddingMode::kBackground;
   if (!constant && !mirrors) accepted.status = Status::kUnknown;
   return accepted;
@@ -108,7 +109,7 @@ absl::Status ReadModes(PaddingParams& p, const Json& from) {
   return absl::OkStatus();
 }
 
-// The modes in MIL's words.
+// MIL's names of the modes.
 constexpr std::pair<const char*, PaddingMode> kMilModes[] = {
     {"constant", PaddingMode::kBackground},
     {"replicate", PaddingMode::kReplication},
@@ -116,7 +117,7 @@ constexpr std::pair<const char*, PaddingMode> kMilModes[] = {
     {"symmetric", PaddingMode::kSymmetric},
 };
 
-// One mode for all axes, in either spelling.
+// One mode for all axes, by its netplist or its MIL name.
 absl::Status ReadMode(PaddingParams& p, const Json& from) {
   for (const auto& [name, mode] : kMilModes) {
     if (from != name) continue;
@@ -126,13 +127,13 @@ absl::Status ReadMode(PaddingParams& p, const Json& from) {
   return Plain::Read(from, p.mode);
 }
 
-// MIL's pads of the last axes, a pair for each.
+// MIL's pads: a pair {before, after} for each of the last axes.
 absl::Status ReadPairs(PaddingParams& p, const Json& from) {
   std::vector<int64_t> pairs;
   ANEMONE_RETURN_IF_ERROR(Plain::Read(from, pairs));
   constexpr Axis kLast[] = {Axis::kW, Axis::kH, Axis::kC, Axis::kN};
   if (pairs.size() % 2 != 0 || pairs.size() > 2 * std::size(kLast)) {
-    return absl::InvalidArgumentError("want a pair for each of the last axes");
+    return absl::InvalidArgumentError("want a pair {before, after} for each of the last axes");
   }
   for (size_t i = 0; 2 * i < pairs.size(); ++i) {
     const int at = static_cast<int>(kLast[i]);
@@ -169,7 +170,7 @@ absl::Status Complete(PaddingParams& p, Bottoms, absl::Span<const Tensor>) {
     p.before[static_cast<int>(axis)] = p.given_before;
     p.after[static_cast<int>(axis)] = p.given_after;
   }
-  constexpr int64_t kMost = 1 << 28;  // sums of a few stay far from overflow
+  constexpr int64_t kMost = 1 << 28;  // sums of several pads do not overflow
   for (const math::Extents* pads : {&p.before, &p.after}) {
     for (int64_t pad : *pads) {
       if (pad < 0 || pad > kMost) {
@@ -188,8 +189,8 @@ absl::StatusOr<Prepared> Prepare(const PaddingParams& p, Bottoms, absl::Span<con
     case PaddingMode::kReflective:
       return Prepared();
     default:
-      return absl::UnimplementedError(
-          absl::StrCat("Padding of mode ", Plain::Write(p.mode).dump(), " is judged but not run"));
+      return absl::UnimplementedError(absl::StrCat("Padding of mode ", Plain::Write(p.mode).dump(),
+                                                   " is validated but not executed"));
   }
 }
 
@@ -209,7 +210,7 @@ absl::Status WriteMil(const PaddingParams& p, const Unit& unit, MilEmitter& e) {
     return absl::UnimplementedError("MIL has no padding of this mode");
   }
   for (Axis axis : {Axis::kN, Axis::kD, Axis::kC}) {
-    if (p.pads(axis) > 0) return absl::UnimplementedError("padding of a third axis");
+    if (p.pads(axis) > 0) return absl::UnimplementedError("MIL pads only the last two axes");
   }
   std::vector<int64_t> pad;
   for (Axis axis : {Axis::kH, Axis::kW}) {
@@ -251,7 +252,7 @@ absl::StatusOr<Sides> ModeOf(const std::string& mode, LowerContext& c) {
   return c.NotLowered(absl::StrCat("padding of mode '", mode, "'"));
 }
 
-// Padding of one axis of a shape. Negative pads cut off.
+// The pads of one ONNX axis. Negative pads crop.
 struct AxisPad {
   int axis;
   int64_t before, after;
@@ -259,7 +260,7 @@ struct AxisPad {
 
 struct Form {
   Border border;
-  std::vector<AxisPad> pads;  // only axes that change
+  std::vector<AxisPad> pads;  // only for axes that change
 };
 
 absl::StatusOr<std::vector<AxisPad>> ReadPads(const Node& node, LowerContext& c, int64_t rank) {
@@ -269,7 +270,7 @@ absl::StatusOr<std::vector<AxisPad>> ReadPads(const Node& node, LowerContext& c,
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> pads, ConstantIntegers(c, node, 1, {}));
   if (pads.size() != 2 * axes.size() || axes.size() > all.size()) {
     return absl::InvalidArgumentError(
-        "pads: want two for every axis; run the ONNX checker on the model");
+        "pads: want two for each axis; run the ONNX checker on the model");
   }
   std::vector<AxisPad> read;
   for (size_t i = 0; i < axes.size(); ++i) {
@@ -280,7 +281,7 @@ absl::StatusOr<std::vector<AxisPad>> ReadPads(const Node& node, LowerContext& c,
   return read;
 }
 
-// Checks what the modes need, so that no unit reads outside its input.
+// Checks the requirements of the modes, so that no unit reads outside its input.
 absl::Status CheckForm(const Form& form, absl::Span<const int64_t> from,
                        absl::Span<const int64_t> to, NetworkBuilder& c) {
   for (const AxisPad& p : form.pads) {
@@ -288,13 +289,13 @@ absl::Status CheckForm(const Form& form, absl::Span<const int64_t> from,
     bool negative = p.before < 0 || p.after < 0;
     int64_t most = std::max(p.before, p.after);
     if (p.before < -extent || p.after < -extent || most > to[p.axis]) {
-      return c.NotLowered("a pad that takes away more than there is");
+      return c.NotLowered("negative padding that removes all elements of an axis");
     }
     if (form.border.sides == Sides::kConstant) continue;
-    if (negative) return c.NotLowered("padding other than by a constant with negative pads");
+    if (negative) return c.NotLowered("negative padding in a mode other than constant");
     int64_t there_is = form.border.sides == Sides::kReflect ? extent - 1 : extent;
     if (extent < 1 || (form.border.sides != Sides::kEdge && most > there_is)) {
-      return c.NotLowered("mirrored or wrapped padding of more elements than there are");
+      return c.NotLowered("mirrored or wrapped padding with pads larger than the axis");
     }
   }
   return absl::OkStatus();
@@ -320,7 +321,7 @@ absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c) {
   return form;
 }
 
-// Negative pads are views; afterwards none is left.
+// Crops by views and removes the negative pads from `form`.
 Operand Cut(NetworkBuilder& c, Operand x, int rank, Form& form) {
   for (AxisPad& p : form.pads) {
     Axis axis = ToEngineAxis(rank, p.axis);
@@ -333,8 +334,8 @@ Operand Cut(NetworkBuilder& c, Operand x, int rank, Form& form) {
   return x;
 }
 
-// One Padding unit over `x` of this rank, for pads that are not negative. The middle axis of rank 3
-// lies on C, which cannot be padded; if it is to be, H takes it, which is a view.
+// A Padding unit on `x`, a value of this rank, for pads that are not negative. The middle axis of
+// rank 3 is on C, which cannot be padded. If it has pads, a reshape moves it to H.
 Operand Padded(NetworkBuilder& c, Operand x, int rank, const Form& form) {
   PaddingParams p{.mode = PaddingModeOf(form.border.sides), .value = form.border.value};
   for (const AxisPad& pad : form.pads) {
@@ -382,7 +383,8 @@ std::optional<Operand> Compose(const PaddingParams& p, const Unit& unit, Network
   return x;
 }
 
-// Axis by axis a Concat of x between its sides: for the axes and modes that Padding does not take.
+// For each axis, a Concat of x and its sides: for axes and modes that the Padding unit does not
+// support.
 Operand Joined(NetworkBuilder& c, Operand x, int rank, const Form& form) {
   for (const AxisPad& p : form.pads) {
     x = Between(c, x, ToEngineAxis(rank, p.axis), p.before, p.after, form.border);
@@ -401,7 +403,7 @@ absl::Status LowerAsConcat(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], x);
 }
 
-// The pads of a MIL call, a pair for each of the last axes; and `to`, the shape they give.
+// Reads the pads of a MIL call, a pair for each of the last axes. Sets `to` to the padded shape.
 absl::StatusOr<Form> ReadCall(MilContext& c, std::vector<int64_t>& to) {
   Form form;
   ANEMONE_ASSIGN_OR_RETURN(std::string mode, c.Text("mode", "constant"));
@@ -418,7 +420,7 @@ absl::StatusOr<Form> ReadCall(MilContext& c, std::vector<int64_t>& to) {
   c.In(0);
   to = c.ShapeOf(0);
   if (pad.size() % 2 != 0 || pad.size() > 2 * to.size()) {
-    return absl::InvalidArgumentError("pad: want a pair for each of the last axes");
+    return absl::InvalidArgumentError("pad: want a pair {before, after} for each of the last axes");
   }
   constexpr int64_t kMost = 1 << 28;
   const size_t first = to.size() - pad.size() / 2;
@@ -435,10 +437,10 @@ absl::StatusOr<Form> ReadCall(MilContext& c, std::vector<int64_t>& to) {
   return form;
 }
 
-// kMilModes and Sides have one order.
+// kMilModes and Sides are in the same order.
 static_assert(std::size(kMilModes) == static_cast<size_t>(Sides::kWrap));
 
-// Whether Padding takes it: else, with rewrites, it is a Concat between sides.
+// Whether the Padding unit does not support it, so that it must be rewritten to a Concat.
 bool NeedsConcat(MilContext& c, const Form& form) {
   bool mirrors = form.border.sides == Sides::kReflect || form.border.sides == Sides::kSymmetric;
   if (mirrors && !Judge(c.target(), c.route()).Has(Cap::kTextureEngine)) return true;

@@ -1,8 +1,8 @@
-// PixelShuffle, PixelUnshuffle, ChannelToSpace, SpaceToChannel: channels become pixels and back.
-// Of a block of fy x fx pixels, the first pair has channel (c, i, j) (PyTorch's order, ONNX's CRD),
-// the second channel (i, j, c) (TensorFlow's order, ONNX's DCR). SpaceToBatch, BatchToSpace: pixels
-// become images, (n, i, j). Facts: validators.json; hidden_layers.json; netplist.md; conflicts.md
-// C-rearrange-factors.
+// PixelShuffle, PixelUnshuffle, ChannelToSpace, SpaceToChannel: move channels to blocks of fy x fx
+// pixels and back. Pixel (i, j) of a block is channel (c, i, j) in the first two kinds (PyTorch's
+// order, ONNX's CRD) and channel (i, j, c) in the other two (TensorFlow's order, ONNX's DCR).
+// SpaceToBatch and BatchToSpace move the pixels of a block to images (n, i, j) and back. Facts:
+// validators.json; hidden_layers.json; netplist.md; conflicts.md C-rearrange-factors.
 #include <algorithm>
 #include <array>
 #include <iterator>
@@ -47,12 +47,12 @@ constexpr bool ToPixels(Form f) {
 constexpr bool ChannelMajor(Form f) {
   return f == Form::kPixelShuffle || f == Form::kPixelUnshuffle;
 }
-// The axis that the pixels come from or go to.
+// The axis that the pixels of a block are moved to or from.
 constexpr Axis DeepAxis(Form f) {
   return f == Form::kSpaceToBatch || f == Form::kBatchToSpace ? Axis::kN : Axis::kC;
 }
 
-// The channel's bound: products of two do not overflow.
+// The bound is the cap of channels. Products of two factors do not overflow.
 bool IsCountable(int64_t factor) { return factor >= 1 && factor <= 65536; }
 
 template <Form kForm>
@@ -65,10 +65,10 @@ bool Divides(const RearrangeParams& p, const Dims& in) {
 template <Form kForm>
 absl::StatusOr<Dims> Shape(const RearrangeParams& p, Bottoms in) {
   Dims out = in[0].dims;
-  // Most have a validator's text for this.
+  // Most kinds have a text in their validators for this.
   if (!Divides<kForm>(p, out)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "tensor ", DimsToString(out), ": not a whole number of blocks of ", p.fy, "x", p.fx));
+        "tensor ", DimsToString(out), ": not divisible into blocks of ", p.fy, "x", p.fx));
   }
   if (ToPixels(kForm)) {
     out[DeepAxis(kForm)] /= p.block();
@@ -86,7 +86,7 @@ bool InList(int64_t factor) {
   return factor == 1 || factor == 2 || factor == 3 || factor == 4 || factor == 8;
 }
 
-// A product of 2, 3, 4 and 8.
+// Whether the factor is a product of numbers 2, 3, 4 and 8.
 bool FactorsIntoList(int64_t factor) {
   if (!IsCountable(factor)) return false;
   for (int64_t prime : {2, 3}) {
@@ -141,7 +141,7 @@ constexpr Field<RearrangeParams> kFields[] = {
     Key<&RearrangeParams::fz>("FactorZ"),
 };
 
-// One copy for each row i of the block, over the axes N and D together, c, h, w, j.
+// One copy for each row i of the block, over the axes N * D, c, h, w, j.
 template <Form kForm>
 void Compute(const RearrangeParams& p, const void*, absl::Span<const ConstView> in, View out) {
   const Dims& deep = ToPixels(kForm) ? in[0].dims : out.dims;  // the side with many channels
@@ -165,7 +165,7 @@ void Compute(const RearrangeParams& p, const void*, absl::Span<const ConstView> 
   }
 }
 
-// One copy for each place (i, j) of the block; depth and channels are one axis.
+// One copy for each pixel (i, j) of the block. Depth and channels are joined into one axis.
 template <Form kForm>
 void ComputeBatch(const RearrangeParams& p, const void*, absl::Span<const ConstView> in, View out) {
   const Dims& deep = ToPixels(kForm) ? in[0].dims : out.dims;  // the side with many images
@@ -198,13 +198,13 @@ constexpr struct {
     {"space_to_depth", "block_size", Form::kSpaceToChannel},
 };
 
-// MIL's batch counts the places of the block first, the unit's counts them last: the two agree on
-// one image.
+// In MIL the pixel of the block is the slowest part of the batch index, in the unit the fastest.
+// They agree for one image.
 absl::Status WriteBatch(MilEmitter& e, Form form, const RearrangeParams& p, const std::string& x,
                         const Unit& unit) {
   const bool to_batch = form == Form::kSpaceToBatch;
   if ((to_batch ? e.DimsOf(0) : unit.dims).n() > 1) {
-    return absl::UnimplementedError("blocks of several images, whose order is another in MIL");
+    return absl::UnimplementedError("batch greater than 1, whose order is different in MIL");
   }
   std::string y = e.Emit(to_batch ? "space_to_batch" : "batch_to_space",
                          {{"x", {x}},
@@ -281,11 +281,11 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], y);
 }
 
-// The same written out, as PyTorch exports it: Reshape to six axes, Transpose, Reshape back.
+// The same as PyTorch exports it: Reshape to six axes, Transpose, Reshape back.
 struct WrittenOut {
   Form form;
   std::array<int64_t, 6> order;  // of the Transpose
-  int fy, fx;                    // axes of the first Reshape's result
+  int fy, fx;                    // axes of the result of the first Reshape
 };
 constexpr WrittenOut kWrittenOut[] = {
     {Form::kPixelShuffle, {0, 1, 4, 2, 5, 3}, 2, 3},    // N, c, i, j, h, w
@@ -296,7 +296,8 @@ constexpr WrittenOut kWrittenOut[] = {
 
 using Sizes = std::vector<int64_t>;
 
-// Axes of six that are one: (channels, rows, columns) are three, one and one, or one, two and two.
+// The shape N, channels, rows, columns from six axes: channels, rows and columns have three, one
+// and one of the axes after N if `deep`, else one, two and two.
 Sizes Joined(const Sizes& six, bool deep) {
   if (deep) return {six[0], six[1] * six[2] * six[3], six[4], six[5]};
   return {six[0], six[1], six[2] * six[3], six[4] * six[5]};
@@ -351,7 +352,8 @@ absl::Status LowerWrittenOut(const Match& match, LowerContext& c) {
   return c.Out(anchor.outputs[0], y);
 }
 
-// x rearranged, judged here: what does not divide has no shape.
+// x rearranged. It is validated here, because the dims of the result exist only if the factors
+// divide.
 Operand Rearranged(MilContext& c, const Operand& x, Form form, int64_t fy, int64_t fx) {
   return AddAuthoredUnit(c, KindOf(form), {{"FactorX", fx}, {"FactorY", fy}}, {x}, {});
 }
@@ -375,7 +377,8 @@ absl::Status BuildByFactor(MilContext& c) {
   return OutOfRank4(c, x);
 }
 
-// Four numbers, top, bottom, left, right, flat or in two pairs; zeros if they are left out.
+// Reads four numbers, top, bottom, left and right, as a flat list or as two pairs. The default is
+// 0.
 absl::StatusOr<Sizes> ReadFrame(MilContext& c, absl::string_view key) {
   c.Ignore(key);
   if (!c.Has(key)) return Sizes(4, 0);
@@ -396,8 +399,8 @@ absl::StatusOr<Sizes> ReadFrame(MilContext& c, absl::string_view key) {
   return frame.empty() ? Sizes(4, 0) : frame;
 }
 
-// space_to_batch within a frame of zeros; batch_to_space, which cuts one off. For one image
-// (WriteBatch).
+// space_to_batch after zero padding; batch_to_space, then cropping. Only for one image (see
+// WriteBatch).
 absl::Status BuildBatch(MilContext& c) {
   const bool to_batch = c.call().op == "space_to_batch";
   ANEMONE_RETURN_IF_ERROR(CheckRank4(c));
@@ -410,12 +413,14 @@ absl::Status BuildBatch(MilContext& c) {
   }
   Operand y =
       Rearranged(c, x, to_batch ? Form::kSpaceToBatch : Form::kBatchToSpace, block[0], block[1]);
-  if (c.DimsOf(to_batch ? x : y).n() > 1) return c.NotLowered("blocks of several images");
+  if (c.DimsOf(to_batch ? x : y).n() > 1)
+    return c.NotLowered("space_to_batch and batch_to_space with more than one image");
   if (!to_batch) {
     for (auto [axis, before, after] :
          {std::tuple(Axis::kH, frame[0], frame[1]), std::tuple(Axis::kW, frame[2], frame[3])}) {
       const int64_t size = c.DimsOf(y)[axis] - before - after;
-      if (size < 1) return absl::InvalidArgumentError("crops: want something to be left");
+      if (size < 1)
+        return absl::InvalidArgumentError("crops: want less than the extent of the axis");
       y = Sliced(c, y, axis, before, size);
     }
   }

@@ -1,4 +1,4 @@
-// Quant and DeQuant: between fp16 and a narrow format, q = x / scale + zero point. Facts:
+// Quant and DeQuant: convert fp16 to a narrow format, q = x / scale + zero point, and back. Facts:
 // validators.json Quant, DeQuant; compiler_texts.json for keys and texts.
 #include <algorithm>
 #include <cmath>
@@ -22,20 +22,21 @@
 namespace anemone {
 namespace {
 
-// A number of scales (or zero points) above 1 lies in a weights file, at an index and an offset.
+// More than one scale or zero point is stored in a weights file, at an index and an offset.
 struct Stored {
   int64_t count = 0, index = 0, offset = 0;
-  bool given = false;  // the count
+  bool given = false;  // whether there is a key for the count
 };
 
 struct QuantParams {
   float scale = 1;
   int64_t zero_point = 0;
   Stored scales, zero_points;
-  // The narrow format: of Quant's output, of DeQuant's input. DeQuant has it from its bottom.
+  // The narrow format: output of Quant, input of DeQuant. If not given, it is the format of the
+  // bottom.
   ElementFormat narrow = ElementFormat::kInt8;
   bool narrow_given = false;
-  ElementFormat wide = ElementFormat::kFloat16;  // of DeQuant's output
+  ElementFormat wide = ElementFormat::kFloat16;  // output of DeQuant
 
   bool has_zero_point() const { return zero_point != 0 || zero_points.count > 0; }
 };
@@ -46,7 +47,7 @@ bool IsOneOf(ElementFormat format, std::initializer_list<ElementFormat> formats)
   return std::find(formats.begin(), formats.end(), format) != formats.end();
 }
 
-// Formats are E4M3's where the capability is, and E4M3 is symmetric.
+// E4M3 needs the capability and is symmetric.
 Verdict CheckE4M3(Judge& judge, const QuantParams& p) {
   if (p.narrow != ElementFormat::kE4M3) return judge.Accept();
   if (!judge.Has(Cap::kFp8E4m3)) return judge.Reject(rule::kQuantE4m3);
@@ -63,7 +64,8 @@ Verdict ValidateQuant(const QuantParams& p, Bottoms in, const Target& target, Ro
   return CheckE4M3(judge, p);
 }
 
-// The M1's task descriptor holds symmetric quantization only; a DMA format has its capability.
+// The task descriptor of the M1 supports symmetric quantization only. A DMA format needs a
+// capability.
 Verdict CodegenQuant(const QuantParams& p, Bottoms, const Target& target, Route route) {
   Judge judge(target, route);
   if (p.has_zero_point() && !judge.FamilyAtLeast(3)) return judge.Reject(rule::kQuantAsymmetric);
@@ -73,7 +75,7 @@ Verdict CodegenQuant(const QuantParams& p, Bottoms, const Target& target, Route 
   return judge.Accept();
 }
 
-// What DeQuant reads: as InputType says, else as the bottom is.
+// The format that DeQuant reads: InputType, or the format of the bottom.
 ElementFormat NarrowOf(const QuantParams& p, const Bottom& bottom) {
   if (p.narrow_given) return p.narrow;
   switch (bottom.format) {
@@ -108,7 +110,7 @@ Verdict ValidateDeQuant(const QuantParams& given, Bottoms in, const Target& targ
   return CheckE4M3(judge, p);
 }
 
-// A key of a number that is there in one form only: one number, or several in a file.
+// A key that exists in only one of the two forms: one number, or several numbers in a file.
 template <Stored QuantParams::*kStored, int64_t Stored::*kMember>
 constexpr Field<QuantParams> StoredKey(const char* key) {
   return {key,
@@ -124,7 +126,7 @@ constexpr Field<QuantParams> StoredKey(const char* key) {
 bool OneScale(const QuantParams& p) { return p.scales.count == 0; }
 bool OneZeroPoint(const QuantParams& p) { return p.zero_points.count == 0 && p.zero_point != 0; }
 
-// The type of a scale or zero point. Which names it may have is not published: it decides nothing.
+// The type of a scale or zero point. Its possible names are not published, so it is ignored.
 constexpr Field<QuantParams> TypeKey(const char* key) {
   return {key, [](const QuantParams&) -> Json { return nullptr; },
           [](QuantParams&, const Json& from) {
@@ -179,15 +181,15 @@ constexpr Field<P> kDeQuantFields[] = {
 
 using Scales = std::vector<float>;  // one, or one for each channel
 
-// Scales of a file are the unit's weight. The type of a file's zero points is not published.
+// Scales in a file are a weight of the unit. The type of zero points in a file is not published.
 absl::StatusOr<Prepared> Prepare(const P& p, Bottoms in, absl::Span<const Tensor> weights) {
   if (p.scales.count == 0 && p.zero_points.count == 0) {
     return std::make_shared<Scales>(Scales{p.scale});
   }
   if (p.zero_points.count > 0 || weights.empty() || !IsEngineConstant(weights[0].type())) {
     return absl::UnimplementedError(
-        "quantization by zero points of a weights file, or by scales that are not at hand, is "
-        "judged but not run");
+        "quantization whose zero points are in a weights file, or whose scales are missing, is "
+        "validated but not executed");
   }
   const int64_t count = weights[0].elements();
   if (count != p.scales.count || (count != 1 && count != in[0].dims.c())) {
@@ -196,18 +198,18 @@ absl::StatusOr<Prepared> Prepare(const P& p, Bottoms in, absl::Span<const Tensor
   return std::make_shared<Scales>(RoundedFloats(weights[0]));
 }
 
-// The nearest number with so many bits of fraction, ties to even; below the least exponent the last
-// bit stays what it is there.
+// The nearest number with `bits` bits of fraction, ties to even. Below the least exponent the
+// numbers are subnormal: the last bit has the same value as at the least exponent.
 double WithFraction(double x, int bits, int least_exponent) {
   if (x == 0 || !std::isfinite(x)) return x;
   const double last = std::ldexp(1.0, std::max(std::ilogb(x), least_exponent) - bits);
   return std::nearbyint(x / last) * last;
 }
 
-// A quotient as the narrow format holds it. A tie goes to the even number, as encoders on the host
-// have it, and the zero point is added behind (numerics.json cmp-encode); int8 is symmetric
-// (sat-int); E4M3 saturates, one of its two modes and what the integers do; E5M2 is the top byte of
-// fp16 and goes to infinity (st-fp8-e4m3, st-fp8-e5m2).
+// A quotient rounded to the narrow format. Ties go to the even number, as in encoders on the host,
+// and the zero point is added after rounding (numerics.json cmp-encode). int8 saturates
+// symmetrically (sat-int). E4M3 saturates, which is one of its two modes and the same as for
+// integers. E5M2 is the high byte of fp16 and overflows to infinity (st-fp8-e4m3, st-fp8-e5m2).
 double Narrowed(const P& p, const math::Numerics& n, double x) {
   const double zero_point = static_cast<double>(p.zero_point);
   const double nearest =
@@ -216,7 +218,7 @@ double Narrowed(const P& p, const math::Numerics& n, double x) {
   switch (p.narrow) {
     case ElementFormat::kUInt8:
       return std::clamp(nearest + zero_point, 0.0, 255.0);
-    case ElementFormat::kE4M3:  // which takes no zero point
+    case ElementFormat::kE4M3:  // which does not have a zero point
       return std::clamp(WithFraction(x, 3, -6), -448.0, 448.0);
     case ElementFormat::kE5M2:
       return WithFraction(math::ToDouble(math::ToHalf(x + zero_point)), 2, -14);
@@ -227,8 +229,8 @@ double Narrowed(const P& p, const math::Numerics& n, double x) {
 
 double OrZero(double x) { return std::isnan(x) ? 0 : x; }  // numerics_notes.md section 1
 
-// function(x, scale) of every element. Every tensor of the software device is fp16, which holds all
-// numbers of the narrow formats: a quantized tensor is those numbers.
+// Applies function(x, scale) to every element. In the software engine every tensor is fp16, which
+// represents all numbers of the narrow formats, so a quantized tensor holds these numbers.
 template <class F>
 void ForEach(const void* prepared, const math::Numerics& n, const ConstView& in, View out,
              const F& function) {
@@ -250,7 +252,7 @@ void QuantBy(const P& p, const math::Numerics& n, const void* prepared,
           [&](double x, double scale) { return Narrowed(p, n, OrZero(x / scale)); });
 }
 
-// One rounding (numerics.json cmp-int8).
+// Rounds once (numerics.json cmp-int8).
 void DeQuantBy(const P& p, const math::Numerics& n, const void* prepared,
                absl::Span<const ConstView> in, View out) {
   const double zero_point = static_cast<double>(p.zero_point);
@@ -271,14 +273,15 @@ void Exact(const P& p, const ExactUnit& unit, absl::Span<const ConstView> in, Vi
   kBy(p, unit.numerics, unit.prepared, in, out);
 }
 
-// Of a port. What Quant makes has a type that nothing but this operation could read.
+// Supported only for a port. In MIL, only this operation can read the output type of Quant.
 absl::Status WriteMil(const P& p, const Unit& unit, MilEmitter& e) {
   if (p.scales.count > 0 || p.zero_points.count > 0) {
-    return absl::UnimplementedError("dequantization by several scales is not written");
+    return absl::UnimplementedError(
+        "dequantization with several scales is not supported in MIL files");
   }
   if (NarrowOf(p, e.BottomOf(0)) != ElementFormat::kUInt8 ||
       e.BottomOf(0).format != Format::kUInt8) {
-    return absl::UnimplementedError("MIL dequantizes a port of uint8 alone");
+    return absl::UnimplementedError("MIL dequantizes only a port of uint8");
   }
   std::vector<MilArgument> arguments = {{"input", {e.Stored(0)}}, {"scale", {e.Float(p.scale)}}};
   if (p.zero_point != 0) arguments.push_back({"zero_point", {e.Int(p.zero_point, "uint8")}});
@@ -308,8 +311,8 @@ const UnitKindOf<P>& DeQuant() {
   return kind;
 }
 
-// How many elements the constant `name` has; nullopt if it is a number, or not there. Of more than
-// one axis it is a scale for each block.
+// The number of elements of the constant `name`; nullopt if it is a number or missing. A constant
+// of rank 2 or more has a scale for each block, which is not lowered.
 absl::StatusOr<std::optional<int64_t>> CountOf(MilContext& c, const char* name) {
   auto given = c.call().attributes.find(name);
   if (given != c.call().attributes.end() && !given->is_object()) return std::nullopt;
@@ -317,16 +320,16 @@ absl::StatusOr<std::optional<int64_t>> CountOf(MilContext& c, const char* name) 
   if (!tensor) return std::nullopt;
   if (tensor->shape.size() > 1) {
     if (c.route() == Route::kMil) return c.Refuse(rule::kQuantBlockwise);
-    return c.NotLowered("a scale for each block");
+    return c.NotLowered("quantization with a scale for each block");
   }
   ANEMONE_ASSIGN_OR_RETURN(int64_t count, ElementCount(tensor->shape));
   if (count < 1) {
-    return absl::InvalidArgumentError(absl::StrCat("'", name, "': want an element at least"));
+    return absl::InvalidArgumentError(absl::StrCat("'", name, "': want at least one element"));
   }
   return count;
 }
 
-// Scale and zero point. A zero point that is a tensor may be any, so it is not 0.
+// Reads scale and zero point. A zero point that is a tensor is assumed not to be 0.
 absl::StatusOr<QuantParams> ReadScale(MilContext& c) {
   QuantParams p;
   ANEMONE_ASSIGN_OR_RETURN(std::optional<int64_t> scales, CountOf(c, "scale"));
@@ -345,7 +348,8 @@ absl::StatusOr<QuantParams> ReadScale(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(int axis, c.AxisAt("axis", 0));
   const bool several = p.scales.count > 1 || p.zero_points.count > 1;
   if (several && ToEngineAxis(c.rank(0), axis) != Axis::kC) {
-    return c.NotLowered("a scale for each element of an axis that is not the channel");
+    return c.NotLowered(
+        "quantization with a scale for each element of an axis other than the channels");
   }
   return p;
 }
@@ -359,7 +363,7 @@ absl::Status BuildQuantize(MilContext& c) {
   return c.Out(x, c.ShapeOf(0));
 }
 
-// `then`: what is done to the result, which a port of the narrow format alone would not show.
+// `then`: the activation after it, as in the compile probe of a port of the narrow format.
 absl::Status BuildDequantize(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(QuantParams p, ReadScale(c));
   ANEMONE_ASSIGN_OR_RETURN(std::string then, c.Text("then", ""));

@@ -1,6 +1,6 @@
-// RadiusSearch: which points lie within a radius of which centroids; a row per point, a column per
-// centroid. Direct authoring only. Facts: validators.json RadiusSearch; hidden_layers.json
-// RadiusSearch.
+// RadiusSearch: flags the points within a radius of each centroid, with one row for each point and
+// one column for each centroid. Direct authoring only. Facts: validators.json RadiusSearch;
+// hidden_layers.json RadiusSearch.
 #include "kernels/lowering.h"
 #include "math/reduce/points.h"
 #include "rule_table.h"  // generated
@@ -15,7 +15,7 @@ struct RadiusSearchParams {
 absl::StatusOr<Dims> Shape(const RadiusSearchParams&, Bottoms in) {
   const Dims &centroids = in[0].dims, &points = in[1].dims;
   if (centroids.n() != points.n()) {
-    return absl::InvalidArgumentError("want as many clouds of centroids as of points");
+    return absl::InvalidArgumentError("want the same number of clouds of centroids and of points");
   }
   return MakeDims(points.n(), 1, points.w(), centroids.w());
 }
@@ -32,9 +32,9 @@ Verdict Validate(const RadiusSearchParams&, Bottoms in, const Target& target, Ro
 
 constexpr Field<RadiusSearchParams> kFields[] = {Required<&RadiusSearchParams::radius>("Radius")};
 
-// The flag stands in the low byte of each cell of two bytes (netplist.md), so a member is the cell
-// 0x0001 and not the number 1. A point at the radius belongs: the formula of hidden_layers.json has
-// "<=", though whether silicon has it is not stated.
+// The flag is the low byte of each two-byte element (netplist.md), so a point inside the radius
+// gives the bits 0x0001 and not the number 1. A point at the radius counts as inside: the formula
+// of hidden_layers.json has "<=", but the sources do not say whether silicon does the same.
 void Compute(const RadiusSearchParams& p, const void*, absl::Span<const ConstView> in, View out) {
   constexpr math::Half kMember{0x0001};
   const size_t centroids = 3 * in[0].dims.w(), points = 3 * in[1].dims.w();

@@ -1,6 +1,6 @@
-// Random: uniform numbers of the random-number block, from A15. Facts: validators.json Random;
-// op_matrix.json random_uniform, random_bernoulli. A netplist's keys for it are not published: here
-// they are named as MIL names them.
+// Random: uniform random numbers from the random-number block. Needs A15. Facts: validators.json
+// Random; op_matrix.json random_uniform, random_bernoulli. The netplist keys are not published;
+// MIL's names are used here.
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -52,7 +52,7 @@ constexpr Field<RandomParams> kFields[] = {
 
 absl::Status WriteMil(const RandomParams& p, const Unit& unit, MilEmitter& e) {
   if (p.output != ElementFormat::kFloat16) {
-    return absl::UnimplementedError("MIL's random_uniform makes fp16 alone");
+    return absl::UnimplementedError("MIL's random_uniform produces fp16 only");
   }
   e.Result(e.Emit("random_uniform",
                   {{"shape", {e.Ints(e.ShapeOf(unit.dims))}},
@@ -73,7 +73,7 @@ const UnitKindOf<RandomParams>& Kind() {
   return kind;
 }
 
-// Shape and seed, which all random operations have.
+// Reads shape and seed, which all random operations have.
 absl::StatusOr<RandomParams> ReadCommon(MilContext& c) {
   RandomParams p;
   ANEMONE_ASSIGN_OR_RETURN(p.shape, c.Ints("shape", {}));

@@ -1,5 +1,6 @@
-// Reduction: Sum, Avg, Max or Min over a set of axes, wide accumulation, one rounding; the result
-// may overflow fp16, as on the engine. Facts: validators.json Reduction; numerics.json red-*.
+// Reduction: Sum, Avg, Max or Min over a set of axes, accumulated in a wide format and rounded
+// once. The result may overflow fp16, as on the engine. Facts: validators.json Reduction;
+// numerics.json red-*.
 #include "kernels/units/reduction.h"
 
 #include <algorithm>
@@ -31,7 +32,7 @@ namespace {
 struct ReductionParams {
   ReduceType type = ReduceType::kSum;
   std::vector<Axis> axes;
-  bool square = false;  // of the reduced value
+  bool square = false;  // squares the reduced value
 };
 
 absl::StatusOr<Dims> Shape(const ReductionParams& p, Bottoms in) {
@@ -50,7 +51,7 @@ Verdict Validate(const ReductionParams& p, Bottoms, const Target& target, Route 
 
 bool Squares(const ReductionParams& p) { return p.square; }
 
-// The square's key is not published; this is the tables' own word for it.
+// The key of the square is not published. This name is from Anemone's tables.
 constexpr Field<ReductionParams> kFields[] = {
     Required<&ReductionParams::type>("Type"),
     Required<&ReductionParams::axes>("Dimension"),
@@ -63,21 +64,22 @@ void Compute(const ReductionParams& p, const void*, absl::Span<const ConstView> 
   math::AxisSet axes;
   for (Axis axis : p.axes) axes.Add(static_cast<int>(axis));
   math::Reduce(kOps[static_cast<int>(p.type)], in[0].dims.extent, axes, in[0].span(), out.span());
-  // Silicon rounds in between, fused or not (conflicts.md C-reduce-square).
+  // Silicon rounds before the square, whether fused or not (conflicts.md C-reduce-square).
   if (p.square) {
     math::Binary(math::BinaryOp::kMul, out.span(), out.dims.extent, out.span(), out.dims.extent,
                  out.span(), out.dims.extent);
   }
 }
 
-// numerics.json red-l2.
+// Whether a preceding square is summed without rounding (numerics.json red-l2).
 bool TakesSquares(const ReductionParams& p, const math::Numerics& n) {
   return p.type == ReduceType::kSum && n.red_l2 == math::RedL2::kMacSquares;
 }
 
 void Exact(const ReductionParams& p, const ExactUnit& unit, absl::Span<const ConstView> in,
            View out) {
-  if (p.type == ReduceType::kMax || p.type == ReduceType::kMin) {  // chooses (red-max)
+  // Max and Min select an element, without rounding (red-max).
+  if (p.type == ReduceType::kMax || p.type == ReduceType::kMin) {
     ReductionParams plain = p;
     plain.square = false;
     Compute(plain, nullptr, in, out);
@@ -98,7 +100,7 @@ absl::Status WriteMil(const ReductionParams& p, const Unit& unit, MilEmitter& e)
   for (Axis axis : p.axes) {
     if (e.ToMilAxis(axis) >= 0) axes.push_back(e.ToMilAxis(axis));
   }
-  // None would mean all.
+  // In MIL, no axes would mean all axes.
   if (axes.empty()) return absl::UnimplementedError("a reduction over no axes");
   std::sort(axes.begin(), axes.end());
   std::string y = e.Emit(
@@ -130,7 +132,7 @@ const UnitKindOf<ReductionParams>& Kind() {
   return kind;
 }
 
-// What an operator does before, in and after the reduction.
+// An operator as a reduction with an operation before and after it.
 struct Recipe {
   const char* op;
   const char* mil;
@@ -167,8 +169,8 @@ Operand ReducedBy(NetworkBuilder& c, const Recipe& recipe, Operand y, absl::Span
   return y;
 }
 
-// log(sum(exp(x))) = m + log(sum(exp(x - m))), m the largest element: nothing overflows. Absolute
-// error about 1e-3, or an ulp of the result.
+// log(sum(exp(x))), computed as m + log(sum(exp(x - m))), where m is the largest element, so it
+// does not overflow. The absolute error is about 1e-3, or one ulp of the result if that is larger.
 Operand LogSumExp(NetworkBuilder& c, const Operand& x, absl::Span<const Axis> axes) {
   Operand largest = Reduced(c, x, ReduceType::kMax, axes);
   Operand y = Combined(c, ElementWiseType::kSub, x, largest);
@@ -178,7 +180,7 @@ Operand LogSumExp(NetworkBuilder& c, const Operand& x, absl::Span<const Axis> ax
   return Combined(c, ElementWiseType::kAdd, y, largest);
 }
 
-// The axes and the operand of an ONNX reduction; no axes if it does nothing.
+// The operand and the axes of an ONNX reduction. There are no axes if it is the identity.
 struct Request {
   Operand x;
   std::vector<Axis> axes;
@@ -188,7 +190,7 @@ struct Request {
 absl::StatusOr<Request> ReadRequest(LowerContext& c, const Node& node) {
   Attributes a(node);
   ANEMONE_ASSIGN_OR_RETURN(int64_t noop, a.Int("noop_with_empty_axes", 0));
-  a.Ignore("keepdims");  // the output's shape says it
+  a.Ignore("keepdims");  // implied by the shape of the output
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> axes, ConstantIntegers(c, node, 1, {}));
@@ -206,8 +208,7 @@ absl::StatusOr<Request> ReadRequest(LowerContext& c, const Node& node) {
   return request;
 }
 
-// The reduced value as the node's output: with keepdims it lies there already, else its axes move
-// together.
+// Outputs the reduced value. Without keepdims it is reshaped, because the reduced axes are dropped.
 absl::Status OutReduced(LowerContext& c, const Node& node, Operand y) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> from, c.ShapeOf(node.inputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
@@ -225,7 +226,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   bool composed =
       recipe.before != Recipe::Before::kNothing || recipe.after != Recipe::After::kNothing;
   if (request.identity && composed) {
-    return c.NotLowered("a reduction over no axes that still maps its elements");
+    return c.NotLowered("a reduction over no axes that still changes its elements");
   }
   Operand y = ReducedBy(c, recipe, request.x, request.axes);
   return OutReduced(c, node, y);
@@ -239,7 +240,7 @@ absl::Status LowerLogSumExp(const Match& match, LowerContext& c) {
   return OutReduced(c, node, y);
 }
 
-// GlobalAveragePool and GlobalMaxPool: all axes behind N and C.
+// GlobalAveragePool and GlobalMaxPool reduce all axes after N and C.
 absl::Status LowerGlobalPool(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
@@ -253,7 +254,7 @@ bool IsInteger(absl::string_view dtype) {
   return absl::StartsWith(dtype, "int") || absl::StartsWith(dtype, "uint");
 }
 
-// All axes where none are named; the reduced ones vanish unless keep_dims.
+// Without `axes`, all axes are reduced. The reduced axes are dropped unless keep_dims.
 absl::Status Build(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> given, c.Ints("axes", {}));
   ANEMONE_ASSIGN_OR_RETURN(bool keep, c.Bool("keep_dims", false));
@@ -275,7 +276,7 @@ absl::Status Build(MilContext& c) {
   if (recipe == std::end(kRecipes)) {
     x = LogSumExp(c, x, axes);
   } else {
-    const bool converted = c.route() == Route::kMil;  // the rule is the converter's
+    const bool converted = c.route() == Route::kMil;  // the rule is in Core ML's converter
     if (converted && recipe->type == ReduceType::kMin && IsInteger(c.call().arguments[0].dtype) &&
         !Judge(c.target(), c.route()).FamilyAtLeast(3)) {
       return c.Refuse(rule::kReductionIntegerMin);

@@ -1,4 +1,4 @@
-// Resample: an image read at computed places, by the texture engine, from A14. Facts:
+// Resample: samples an image at computed positions on the texture engine. Needs A14. Facts:
 // validators.json Resample; compiler_texts.json for keys and texts.
 #include <algorithm>
 #include <iterator>
@@ -103,7 +103,7 @@ const UnitKindOf<P>& Kind() {
   return kind;
 }
 
-// MIL has the two coordinates in the last axis; the unit has them in the channels.
+// In MIL the last axis holds the two coordinates; in the unit the channels do.
 Operand ChannelFirst(MilContext& c, const Operand& places) {
   const Dims& dims = c.DimsOf(places);
   if (dims.c() <= 2 || dims.w() > 2) return places;

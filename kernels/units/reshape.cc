@@ -1,4 +1,4 @@
-// Reshape: the same elements under other dims; a descriptor edit, nothing moves. Facts:
+// Reshape: the same elements under other dims. Only the descriptor changes; no data moves. Facts:
 // validators.json Reshape; op_matrix.json reshape ("descriptor edit only").
 #include "kernels/units/reshape.h"
 
@@ -21,11 +21,11 @@ namespace {
 
 struct ReshapeParams {
   Dims dims;
-  // Of the dims as they were written: one that is above 5 has no place in `dims`.
+  // The rank as authored. If it is above 5, `dims` cannot hold it.
   size_t rank = kMaxRank;
 };
 
-// Both are countable and the same.
+// Whether both element counts are valid and equal.
 bool SameCount(const Dims& a, const Dims& b) {
   for (int64_t extent : b.extent) {
     if (extent < 1) return false;
@@ -66,10 +66,10 @@ absl::Status ReadShape(ReshapeParams& p, const Json& from) {
   return absl::OkStatus();
 }
 
-// `shape`: all dims at once, of any rank; read only.
+// `shape`: all dims in one key, of any rank. It is read but never written.
 constexpr Field<ReshapeParams> kFields[] = {
     Extent<Axis::kN>("ReshapedBatch"),
-    {"ReshapedDepth",  // named by a listing alone
+    {"ReshapedDepth",  // known only from a listing
      [](const ReshapeParams& p) { return p.dims.d() > 1 ? Json(p.dims.d()) : Json(); },
      [](ReshapeParams& p, const Json& from) { return Plain::Read(from, p.dims[Axis::kD]); }},
     Extent<Axis::kC>("ReshapedChannel"),
@@ -93,8 +93,8 @@ const UnitKindOf<ReshapeParams>& Kind() {
   return kind;
 }
 
-// Reshape, Flatten, Squeeze, Unsqueeze: the output's shape is known, so their attributes and shape
-// inputs have nothing more to say.
+// Reshape, Flatten, Squeeze, Unsqueeze. The shape of the output is known, so attributes and shape
+// inputs are not needed.
 absl::Status Lower(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> from, c.ShapeOf(node.inputs[0]));
@@ -113,7 +113,7 @@ absl::Status OutputReshapedTo(MilContext& c, absl::Span<const int64_t> shape) {
   return c.Out(x, shape);
 }
 
-// An extent of 0 is the input's, one of -1 what is left of the elements.
+// An extent of 0 is copied from the input; an extent of -1 is inferred from the element count.
 absl::Status BuildReshape(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.Ints("shape", {}));
   if (!c.Has("shape")) return absl::InvalidArgumentError("reshape: attribute 'shape' is missing");
@@ -138,10 +138,11 @@ absl::Status BuildReshape(MilContext& c) {
   return OutputReshapedTo(c, shape);
 }
 
-// The shape is put together of stretches [begin, end) of the other arguments' shapes; all of them
-// where none are given.
+// The shape is a concatenation of ranges [begin, end) of the shapes of the other arguments. Without
+// `ends` it takes their whole shapes.
 absl::Status BuildReshapeLike(MilContext& c) {
-  if (c.arguments() < 2) return absl::InvalidArgumentError("reshape_like: want a reference");
+  if (c.arguments() < 2)
+    return absl::InvalidArgumentError("reshape_like: want at least one reference tensor");
   const size_t references = c.arguments() - 1;
   ANEMONE_ASSIGN_OR_RETURN(auto begins, c.Ints("begins", std::vector<int64_t>(references, 0)));
   ANEMONE_ASSIGN_OR_RETURN(auto ends, c.Ints("ends", std::vector<int64_t>(references, 0)));
@@ -154,14 +155,15 @@ absl::Status BuildReshapeLike(MilContext& c) {
     const int64_t begin = i < begins.size() ? begins[i] : -1;
     const int64_t end = whole || to_end[i] ? rank : i < ends.size() ? ends[i] : -1;
     if (begin < 0 || end < begin || end > rank) {
-      return absl::InvalidArgumentError("reshape_like: want a stretch of axes of each reference");
+      return absl::InvalidArgumentError(
+          "reshape_like: want begins and ends inside the rank of each reference");
     }
     shape.insert(shape.end(), from.begin() + begin, from.begin() + end);
   }
   return OutputReshapedTo(c, shape);
 }
 
-// The axes named, or all of extent 1.
+// Drops the given axes, or all of extent 1.
 absl::Status BuildSqueeze(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> axes, c.Ints("axes", {}));
   std::vector<bool> gone(c.rank(0));
@@ -180,14 +182,15 @@ absl::Status BuildSqueeze(MilContext& c) {
   return OutputReshapedTo(c, shape);
 }
 
-// The axes are those of the result.
+// The axes are numbered in the result.
 absl::Status BuildExpandDims(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> axes, c.Ints("axes", {}));
   const size_t rank = c.ShapeOf(0).size() + axes.size();
   std::vector<bool> made(rank);
   for (int64_t axis : axes) {
     ANEMONE_ASSIGN_OR_RETURN(int at, NormalAxis(axis, static_cast<int64_t>(rank)));
-    if (made[at]) return absl::InvalidArgumentError("expand_dims, attribute 'axes': one twice");
+    if (made[at])
+      return absl::InvalidArgumentError("expand_dims, attribute 'axes': want each axis only once");
     made[at] = true;
   }
   std::vector<int64_t> shape;
@@ -196,20 +199,20 @@ absl::Status BuildExpandDims(MilContext& c) {
   return OutputReshapedTo(c, shape);
 }
 
-// The axes before `axis` to one, the others to one.
+// Joins the axes before `axis` into one and the others into another.
 absl::Status BuildFlatten2d(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(int64_t given, c.Int("axis", 1));
   const std::vector<int64_t>& from = c.ShapeOf(0);
   const int64_t rank = c.rank(0), axis = given < 0 ? given + rank : given;
   if (axis < 0 || axis > rank) {
-    return absl::InvalidArgumentError("flatten2d, attribute 'axis': no such axis");
+    return absl::InvalidArgumentError("flatten2d, attribute 'axis': out of range");
   }
   ANEMONE_ASSIGN_OR_RETURN(int64_t rows, ElementCount(absl::MakeSpan(from).first(axis)));
   ANEMONE_ASSIGN_OR_RETURN(int64_t columns, ElementCount(absl::MakeSpan(from).subspan(axis)));
   return OutputReshapedTo(c, {rows, columns});
 }
 
-// Along a new axis: each argument gets one of extent 1, then they are joined.
+// Each argument gets a new axis of extent 1, then they are concatenated along it.
 absl::Status BuildStack(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(int64_t given, c.Int("axis", 0));
   const int rank = c.rank(0) + 1;
@@ -219,7 +222,7 @@ absl::Status BuildStack(MilContext& c) {
   std::vector<Operand> parts;
   for (size_t i = 0; i < c.arguments(); ++i) {
     if (c.ShapeOf(i) != c.ShapeOf(0)) {
-      return absl::InvalidArgumentError("stack: want arguments of one shape");
+      return absl::InvalidArgumentError("stack: want arguments of the same shape");
     }
     Operand x = c.In(i);
     x = ReshapeInOnnxOrder(c, x, rank - 1, shape);
@@ -274,7 +277,7 @@ Operand ReshapeInOnnxOrder(NetworkBuilder& c, const Operand& x, int rank,
 }
 
 std::string WriteReshaped(MilEmitter& e, std::string x, const Dims& from, const Dims& to) {
-  // MIL has C before D; that is the engine's order too where one of them is 1.
+  // MIL stores C before D. If one of them has extent 1, this is the same as the engine's order.
   auto moves = [&](const Dims& d) { return e.rank() == kMaxRank && d.d() > 1 && d.c() > 1; };
   auto swapped = [&](std::string y, std::vector<int64_t> shape) {
     return e.Emit("transpose", {{"x", {std::move(y)}}, {"perm", {e.Ints({0, 2, 1, 3, 4})}}},
@@ -295,7 +298,8 @@ std::vector<int64_t> FlatShape(const Dims& dims) {
 
 absl::StatusOr<std::string> WriteFlatBottom(MilEmitter& e, size_t i) {
   const Dims& dims = e.DimsOf(i);
-  if (dims.d() > 1) return absl::UnimplementedError("MIL's operation takes no depth");
+  if (dims.d() > 1)
+    return absl::UnimplementedError("MIL's operation does not accept a depth above 1");
   if (e.rank() < kMaxRank) return e.In(i);
   const std::vector<int64_t> shape = FlatShape(dims);
   return e.Emit("reshape", {{"x", {e.In(i)}}, {"shape", {e.Ints(shape)}}}, shape);

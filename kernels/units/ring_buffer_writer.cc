@@ -1,7 +1,7 @@
-// RingBufferWriter: writes a tensor into a live state, at an offset; and the operations of state on
-// the conversion route. The M1's code generator refuses all state (conflicts.md C-native-state).
-// Facts: validators.json RingBufferWriter; compiler_texts.json for the keys. That the second bottom
-// is a live-state buffer cannot be seen here: no port says so.
+// RingBufferWriter: writes a tensor into a live state at an offset. Also MIL's operations on
+// states. The code generator of the M1 refuses all state (conflicts.md C-native-state). Facts:
+// validators.json RingBufferWriter; compiler_texts.json for the keys. Whether the second bottom is
+// a live-state buffer is not checked, because ports do not have this information.
 #include <algorithm>
 #include <cstdint>
 #include <vector>
@@ -23,7 +23,7 @@ struct RingAxis {
 
 struct RingBufferWriterParams {
   std::vector<RingAxis> axes;
-  bool circular = false;  // given for the whole unit
+  bool circular = false;  // set for the whole unit
 
   bool IsCircular() const {
     return circular || std::any_of(axes.begin(), axes.end(),
@@ -67,10 +67,10 @@ struct AsRingAxes {
   }
 };
 
-// The state.
+// The result has the dims of the state.
 absl::StatusOr<Dims> Shape(const RingBufferWriterParams&, Bottoms in) { return in[1].dims; }
 
-// Which later target has circular buffers is not published.
+// It is not published which later targets have circular buffers.
 Verdict Validate(const RingBufferWriterParams& p, Bottoms, const Target& target, Route route) {
   Judge judge(target, route);
   if (!p.IsCircular()) return judge.Accept();
@@ -100,7 +100,7 @@ const UnitKindOf<RingBufferWriterParams>& Kind() {
   return kind;
 }
 
-// read_state gives its state, write_state the value it puts there.
+// read_state returns the state, write_state the value that it writes.
 absl::Status BuildState(MilContext& c) {
   if (!Judge(c.target(), c.route()).FamilyAtLeast(3)) return c.Refuse(rule::kLiveState);
   const size_t value = c.call().op == "read_state" ? 0 : 1;

@@ -1,4 +1,4 @@
-// ScaledElementWise: one operation on the elements of two tensors, times a gain. Facts:
+// ScaledElementWise: an elementwise operation on two tensors, then a gain. Facts:
 // validators.json ScaledElementWise; hidden_layers.json ScaledElementWise; enums.json
 // ZinIrScaledEWType; conflicts.md C-scaled-ew-sub, C-sew-scale.
 #include <algorithm>
@@ -29,7 +29,7 @@ struct ScaledElementWiseParams {
   ScaledType type = ScaledType::kAdd;
   float scale = 1;
   float scale_number = 1;       // as written, for ScaleType Float32
-  bool scale_is_float = false;  // ScaleType is there
+  bool scale_is_float = false;  // whether there is a key ScaleType
   float pre_scale = 1, bias = 0;
   bool negate_first = false, negate_second = false;
 };
@@ -39,36 +39,36 @@ absl::Status Complete(ScaledElementWiseParams& p, Bottoms, absl::Span<const Tens
   return absl::OkStatus();
 }
 
-// Sub stands in the guide's list of types, has no code, and no compiler took it.
+// Sub is in the guide's list of types, but it has no code and the compiler did not accept it.
 absl::StatusOr<Dims> Shape(const ScaledElementWiseParams& p, Bottoms in) {
   if (p.type == ScaledType::kSub) {
     return absl::InvalidArgumentError(
         "Type Sub: the compiler refuses it; use ElementWise Sub, or Add with NegateSrc2");
   }
   if (in.size() == 2 && in[0].dims != in[1].dims) {
-    return absl::InvalidArgumentError("want two tensors of one shape");
+    return absl::InvalidArgumentError("want two tensors of the same shape");
   }
   return in[0].dims;
 }
 
-// The text speaks of one bottom too; the guide, which goes before it, of two.
+// The compiler's text also allows one bottom. The guide says two, and it takes precedence.
 Verdict Validate(const ScaledElementWiseParams&, Bottoms in, const Target& target, Route route) {
   Judge judge(target, route);
   return in.size() == 2 ? judge.Accept() : judge.Reject(rule::kBottomCount);
 }
 
-// The bits of an fp16 number, or, with ScaleType, a float.
+// The scale is the bits of an fp16 number or, with ScaleType, a float.
 struct ScaleField {
   static Json Get(const ScaledElementWiseParams& p) { return AsHalfBits::Write(p.scale); }
   static absl::Status Set(ScaledElementWiseParams& p, const Json& from) {
     ANEMONE_RETURN_IF_ERROR(Plain::Read(from, p.scale_number));
-    // A float here without ScaleType is truncated to an integer (netplist.md).
+    // Without ScaleType, a float is truncated to an integer (netplist.md).
     return AsHalfBits::Read(
         from.is_number_float() ? Json(static_cast<int64_t>(p.scale_number)) : from, p.scale);
   }
 };
 
-// The type of a number; there is one.
+// Keys for the type of a number. The only type is Float32.
 Json NoKey(const ScaledElementWiseParams&) { return nullptr; }
 absl::Status ReadFloat32(const Json& from) {
   return from == "Float32" ? absl::OkStatus() : absl::InvalidArgumentError("want Float32");
@@ -105,10 +105,11 @@ constexpr Field<P> kFields[] = {
 absl::StatusOr<Prepared> Prepare(const P& p, Bottoms, absl::Span<const Tensor>) {
   if (!HasPreScale(p)) return Prepared();
   return absl::UnimplementedError(
-      "ScaledElementWise with PreScale is judged but not run: what it scales is not published");
+      "ScaledElementWise with PreScale is validated but not executed: what it scales is not "
+      "published");
 }
 
-// The operation where the unit's is one of two operands alone; nullopt for SumSquare.
+// The binary operation of a type; nullopt for SumSquare, which is not a single operation.
 std::optional<math::BinaryOp> OperationOf(ScaledType type) {
   switch (type) {
     case ScaledType::kAdd:
@@ -120,13 +121,13 @@ std::optional<math::BinaryOp> OperationOf(ScaledType type) {
     case ScaledType::kMin:
       return math::BinaryOp::kMin;
     case ScaledType::kSumSquare:
-    case ScaledType::kSub:  // Shape refuses it
+    case ScaledType::kSub:  // refused by Shape()
       break;
   }
   return std::nullopt;
 }
 
-// The two operands, negated as the keys say.
+// The two operands, negated if the keys say so.
 struct Signed {
   Signed(const P& p, absl::Span<const ConstView> in) : x(in[0].span()), z(in[1].span()) {
     for (auto [negate, source, to] : {std::tuple(p.negate_first, &x, &negated[0]),
@@ -141,10 +142,11 @@ struct Signed {
   std::vector<math::Half> negated[2];
 };
 
-// Rounded before the gain and behind it (numerics.json ew-scaled). Mult ignores the gain on silicon
-// (netplist.md); that was seen in one spelling of the gain, and is taken for both, since a netplist
-// is written in that one. Plainest readings: SumSquare is x * x + z * z; a source is negated before
-// the operation; the bias is added behind the gain, with one rounding for both, as GOC has it.
+// Rounds before and after the gain (numerics.json ew-scaled). On silicon, Mult ignores the gain
+// (netplist.md). That was seen with one of the two keys for the gain, the one that Anemone writes,
+// and is assumed for both. Where the sources are silent, the simplest interpretation is used:
+// SumSquare is x * x + z * z; a source is negated before the operation; the bias is added after the
+// gain, with one rounding for both as in GOC.
 void Compute(const P& p, const void*, absl::Span<const ConstView> in, View out) {
   const math::Extents& extents = out.dims.extent;
   const Signed operands(p, in);
@@ -152,7 +154,7 @@ void Compute(const P& p, const void*, absl::Span<const ConstView> in, View out) 
   if (const std::optional<math::BinaryOp> operation = OperationOf(p.type)) {
     math::Binary(*operation, x, extents, z, extents, out.span(), extents);
   } else {
-    for (size_t i = 0; i < x.size(); ++i) {  // squares of fp16 are exact in fp32
+    for (size_t i = 0; i < x.size(); ++i) {  // squares of fp16 values are exact in fp32
       const float a = math::ToFloat(x[i]), b = math::ToFloat(z[i]);
       out.data[i] = math::ToHalf(a * a + b * b);
     }
@@ -202,9 +204,10 @@ const UnitKindOf<P>& Kind() {
   return kind;
 }
 
-// (x op z) * number. The unit rounds where ElementWise and GOC do, so the bits are theirs; were a
-// device to round once (numerics.json ew-scaled, one-rounding), half an ulp of x op z times the
-// gain would be between them. Mult would lose the number.
+// (x op z) * number becomes one unit. It rounds at the same points as ElementWise and GOC, so the
+// bits are the same. If a device rounds once (numerics.json ew-scaled, one-rounding), the results
+// differ by at most half an ulp of x op z times the gain. Mult is not included, because it ignores
+// the gain.
 constexpr struct {
   const char* op;
   ScaledType type;
@@ -224,7 +227,7 @@ std::optional<ScaledForm> FindScaled(const GraphView& view, const Node& anchor) 
     for (const auto& row : kScaledOperators) {
       const Node* inner = view.OnlyProducer(anchor.inputs[1 - i], row.op);
       if (inner == nullptr || inner->inputs.size() != 2) continue;
-      // Nothing is repeated, and a constant is left to the forms that fold it.
+      // The unit does not broadcast. Constants are left to the lowerings that fold them.
       for (ValueId v : {inner->inputs[0], inner->inputs[1], anchor.outputs[0]}) {
         if (values[v].constant || !values[v].is_static()) return std::nullopt;
         if (values[v].dims() != values[inner->inputs[0]].dims()) return std::nullopt;
@@ -243,7 +246,7 @@ bool MatchScaled(const GraphView& view, const Node& anchor, Match& match) {
 }
 
 absl::Status LowerScaled(const Match& match, LowerContext& c) {
-  if (c.route() == Route::kMil) return c.NotLowered("ScaledElementWise on the conversion route");
+  if (c.route() == Route::kMil) return c.NotLowered("ScaledElementWise on route mil");
   const Node& anchor = c.anchor(match);
   const ScaledForm form = *FindScaled(c.view(), anchor);
   Operand x = c.In(form.inner->inputs[0]);

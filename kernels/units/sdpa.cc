@@ -1,8 +1,8 @@
-// SDPA: softmax(Q K^T * scale + mask) V in one unit. Native from A13. Facts: validators.json SDPA;
+// SDPA: softmax(Q K^T * scale + mask) V in one unit. Needs A13. Facts: validators.json SDPA;
 // hidden_layers.json SDPA; numerics.json sm-sdpa; netplist.md SDPA.
 //
-// Operands lie with the sequence in C, heads in H, head dimension in W. The scale is a constant
-// operand, the mask one plane (C = queries, W = keys) for all heads.
+// The operands have the sequence on C, the heads on H and the head dimension on W. The scale is a
+// constant operand. The mask is one plane (C = queries, W = keys) for all heads.
 #include "kernels/units/sdpa.h"
 
 #include <algorithm>
@@ -27,11 +27,12 @@
 namespace anemone {
 namespace {
 
-// The converter's scale.
+// The scale that Core ML's converter uses.
 float MilScale(int64_t dim) { return math::RoundToHalf(1 / std::sqrt(static_cast<float>(dim))); }
 
 struct SdpaParams {
-  bool subtract_max = false;  // the compiler's default, which is no softmax
+  // False is the default of the compiler, but then the unit does not compute a softmax.
+  bool subtract_max = false;
 };
 
 enum : size_t { kQuery, kKey, kValue, kScale, kMask };
@@ -39,13 +40,13 @@ enum : size_t { kQuery, kKey, kValue, kScale, kMask };
 absl::StatusOr<Dims> Shape(const SdpaParams&, Bottoms in) {
   const Dims &q = in[kQuery].dims, &k = in[kKey].dims;
   if (q.n() != k.n() || q.h() != k.h() || q.d() != 1 || k.d() != 1) {
-    return absl::InvalidArgumentError("attention: want query and key of as many heads");
+    return absl::InvalidArgumentError("attention: want the same number of heads in query and key");
   }
   if (in[kScale].dims != Dims()) {
-    return absl::InvalidArgumentError("attention: want one number as scale");
+    return absl::InvalidArgumentError("attention: want a scale of one element");
   }
   if (in.size() > kMask && (in[kMask].dims.n() != 1 || in[kMask].dims.h() != 1)) {
-    return absl::InvalidArgumentError("attention: want one plane as mask");
+    return absl::InvalidArgumentError("attention: want a mask of one plane");
   }
   Dims out = in[kQuery].dims;
   out[Axis::kW] = in[kValue].dims.w();
@@ -73,12 +74,12 @@ Verdict Validate(const SdpaParams&, Bottoms in, const Target& target, Route rout
   return in.size() == 5 ? ValidateMask(in, judge) : judge.Accept();
 }
 
-// The only key.
 constexpr Field<SdpaParams> kFields[] = {Key<&SdpaParams::subtract_max>("SubtractMax")};
 
 absl::StatusOr<Prepared> Prepare(const SdpaParams& p, Bottoms, absl::Span<const Tensor>) {
   if (p.subtract_max) return Prepared();
-  return absl::UnimplementedError("SDPA: what it computes without SubtractMax is not published");
+  return absl::UnimplementedError(
+      "SDPA without SubtractMax is validated but not executed: its formula is not published");
 }
 
 math::SdpaShape ShapeOf(absl::Span<const ConstView> in) {
@@ -106,7 +107,7 @@ void Exact(const SdpaParams&, const ExactUnit& unit, absl::Span<const ConstView>
                   in[kKey].span(), in[kValue].span(), MaskOf(in), out.span());
 }
 
-// MIL has heads before the sequence. Its operation makes the scale itself, and ignores its mask
+// In MIL the heads come before the sequence. Its operation computes the scale and ignores its mask
 // (compiler_texts.json lowering_recipes, SDPA; conflicts.md C-sdpa-mask).
 absl::Status WriteMil(const SdpaParams& p, const Unit& unit, MilEmitter& e) {
   if (!p.subtract_max) return absl::UnimplementedError("SDPA without SubtractMax");
@@ -115,7 +116,8 @@ absl::Status WriteMil(const SdpaParams& p, const Unit& unit, MilEmitter& e) {
   }
   const Tensor* scale = e.BottomOf(kScale).constant;
   if (scale == nullptr || RoundedFloats(*scale)[0] != MilScale(e.DimsOf(kQuery).w())) {
-    return absl::UnimplementedError("MIL's attention scales by 1 / sqrt(head dimension) alone");
+    return absl::UnimplementedError(
+        "MIL's attention supports only the scale 1 / sqrt(head dimension)");
   }
   auto heads_first = [](const Dims& dims) {
     return std::vector<int64_t>{dims.n(), dims.h(), dims.c(), dims.w()};
@@ -156,7 +158,8 @@ constexpr SdpaParams kSoftmax{.subtract_max = true};
 constexpr int64_t kLongestSequence = 2048;
 constexpr int64_t kBothLong = 512;
 
-// An argument of rank 3 (N, sequence, dim), which lies so already, or of rank 4 with heads second.
+// An argument of rank 3 (N, sequence, dim), which needs no change, or of rank 4 with the heads on
+// axis 1.
 Operand ReadHeads(MilContext& c, size_t i) {
   Operand x = c.In(i);
   if (c.rank(i) == kMaxRank) {
@@ -170,7 +173,7 @@ Operand ReadHeads(MilContext& c, size_t i) {
   return c.rank(i) == 3 ? x : SwapAxes(c, x, Axis::kC, Axis::kH);
 }
 
-// The mask compiles, and a device ignores it (conflicts.md C-sdpa-mask): there is a warning.
+// A mask compiles, but devices ignore it (conflicts.md C-sdpa-mask), so there is a warning.
 Operand ReadMask(MilContext& c) {
   std::vector<int64_t> shape;
   Operand mask;
@@ -207,7 +210,7 @@ absl::Status Build(MilContext& c) {
     bottoms.emplace_back() = ReadMask(c);
   }
   const std::vector<Bottom> in = c.BottomsOf(bottoms);
-  // Asked here, for heads that do not fit have no output.
+  // Validated here, because heads that do not fit have no output dims.
   Verdict verdict = Validate(kSoftmax, in, c.target(), c.route());
   if (!verdict.accepted) return c.Refuse(std::move(verdict));
   Operand y = c.Add(Kind(), kSoftmax, std::move(bottoms));

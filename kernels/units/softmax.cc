@@ -1,4 +1,4 @@
-// Softmax over one axis. Native from A13. Facts: validators.json Softmax; numerics.json sm-*.
+// Softmax over one axis. Needs A13. Facts: validators.json Softmax; numerics.json sm-*.
 #include "math/reduce/softmax.h"
 
 #include <vector>
@@ -75,9 +75,9 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], x);
 }
 
-// (x - m) - log(sum(exp(x - m))), m the largest element. Not the logarithm of a Softmax: fp16 has
-// no probabilities below 6e-8, so that would lose every log below -16.6. Absolute error about 1e-3,
-// or an ulp of the result.
+// (x - m) - log(sum(exp(x - m))), where m is the largest element. It is not computed as the
+// logarithm of a Softmax: fp16 has no probabilities below 6e-8, so all results below -16.6 would be
+// lost. The absolute error is about 1e-3, or one ulp of the result if that is larger.
 absl::Status LowerLogSoftmax(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(Axis axis, ReadAxis(c, node));

@@ -1,4 +1,4 @@
-// Sort: the elements of all lanes in the order of one. Native from A14. Facts: validators.json
+// Sort: sorts the elements of all lanes by the order of one. Needs A14. Facts: validators.json
 // Sort; hidden_layers.json Sort; numerics.json st-index.
 #include "kernels/units/sort.h"
 
@@ -25,7 +25,7 @@ struct SortParams {
   SortDirection direction = SortDirection::kAscending;
   Axis sort = Axis::kW, vector = Axis::kC;
   std::vector<int64_t> lanes;
-  bool indices = false;  // the order, not the elements
+  bool indices = false;  // outputs the order instead of the elements
   ElementFormat output = ElementFormat::kFloat16;
 };
 
@@ -57,9 +57,10 @@ constexpr Field<SortParams> kFields[] = {
     Key<&SortParams::output, Plain, IsOtherFormat>("OutputType"),
 };
 
-// The order of equal elements is not stated: the first stands first in both directions, as ONNX's
-// TopK has it and st-index for indices. What several lanes mean is not stated either: each later
-// one decides between what is equal so far. An output of UInt16 holds the same numbers.
+// The sources do not state the order of equal elements: here the sort is stable in both directions,
+// as in ONNX's TopK and as st-index says for indices. The sources do not state the meaning of
+// several lanes either: here each lane orders the elements that are equal in the lanes before it. A
+// UInt16 output holds the same numbers.
 void Choose(const SortParams& p, bool takes_last, absl::Span<const ConstView> in, View out) {
   math::Sort({.sort_axis = static_cast<int>(p.sort),
               .vector_axis = static_cast<int>(p.vector),
@@ -79,11 +80,11 @@ void Exact(const SortParams& p, const ExactUnit& unit, absl::Span<const ConstVie
   Choose(p, unit.numerics.st_index == math::StIndex::kLast, in, out);
 }
 
-// Sorted elements are a topk of all of them.
+// A sort is written as a topk of all elements.
 absl::Status WriteMil(const SortParams& p, const Unit& unit, MilEmitter& e) {
   const bool descending = p.direction == SortDirection::kDescending;
   if (!SortsLines(e.DimsOf(0), {p.sort, p.vector}, p.lanes)) {
-    return absl::UnimplementedError("MIL's sorts follow no other lane's order");
+    return absl::UnimplementedError("MIL's sorts cannot order one lane by another");
   }
   if (!p.indices) {
     ANEMONE_ASSIGN_OR_RETURN(std::string y, WriteTopK(e, p.sort, unit.dims[p.sort], descending,
@@ -91,7 +92,8 @@ absl::Status WriteMil(const SortParams& p, const Unit& unit, MilEmitter& e) {
     e.Result(std::move(y));
     return absl::OkStatus();
   }
-  if (e.ToMilAxis(p.sort) < 0) return absl::UnimplementedError("an order of one element");
+  if (e.ToMilAxis(p.sort) < 0)
+    return absl::UnimplementedError("MIL has no axis for a sort of one element");
   const std::string y = e.EmitAll("argsort",
                                   {{"x", {e.In(0)}},
                                    {"axis", {e.Int(e.ToMilAxis(p.sort))}},

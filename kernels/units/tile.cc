@@ -1,4 +1,4 @@
-// Tile: a tensor laid down several times along its axes. Facts: validators.json Tile (factors 2, 3,
+// Tile: repeats a tensor along its axes. Facts: validators.json Tile (factors 2, 3,
 // 4 and 8; from A13).
 #include <algorithm>
 #include <vector>
@@ -16,17 +16,18 @@ namespace anemone {
 namespace {
 
 struct TileParams {
-  math::Extents times = {1, 1, 1, 1, 1};  // by axis
+  math::Extents times = {1, 1, 1, 1, 1};  // for each engine axis
 };
 
-constexpr int64_t kMostTimes = int64_t{1} << 31;  // past every cap; products are still countable
+// Larger than every cap, but products do not overflow.
+constexpr int64_t kMostTimes = int64_t{1} << 31;
 
 absl::StatusOr<Dims> Shape(const TileParams& p, Bottoms in) {
   Dims out = in[0].dims;
   for (int i = 0; i < kAxisCount; ++i) {
     if (p.times[i] < 1 || p.times[i] > kMostTimes || out.extent[i] > kMostTimes) {
       return absl::InvalidArgumentError(
-          absl::StrCat("tile: ", out.extent[i], " elements ", p.times[i], " times"));
+          absl::StrCat("tile: cannot repeat ", out.extent[i], " elements ", p.times[i], " times"));
     }
     out.extent[i] *= p.times[i];
   }
@@ -45,7 +46,8 @@ Verdict Validate(const TileParams& p, Bottoms, const Target& target, Route route
   return judge.Accept();
 }
 
-// One key for each tiled dimension, its name; the value is the count.
+// There is one key for each tiled dimension, with the name of the dimension. Its value is the
+// count.
 template <Axis kAxis>
 constexpr Field<TileParams> Times() {
   constexpr int kAt = static_cast<int>(kAxis);
@@ -70,7 +72,7 @@ absl::Status WriteMil(const TileParams& p, const Unit& unit, MilEmitter& e) {
   return absl::OkStatus();
 }
 
-// Any factor: each axis is a broadcast under other dims.
+// Any factor: each axis is repeated by a broadcast under other dims.
 Operand RepeatedAll(NetworkBuilder& c, Operand x, const TileParams& p) {
   for (int i = 0; i < kAxisCount; ++i) {
     x = Repeated(c, x, static_cast<Axis>(i), p.times[i], /*each=*/false);
@@ -93,7 +95,7 @@ const UnitKindOf<TileParams>& Kind() {
   return kind;
 }
 
-// What the repeats say, read from the shapes.
+// The repeats, from the shapes of input and output.
 absl::StatusOr<TileParams> ParamsOf(const Node& node, LowerContext& c) {
   Attributes attributes(node);
   ANEMONE_RETURN_IF_ERROR(attributes.NoneLeft());

@@ -1,5 +1,5 @@
-// TopK: the K largest or smallest elements along one axis, in the order of one lane. By direct
-// authoring from A13, by conversion from A14, never for K of 3 or 4 (conflicts.md C-topk-m1).
+// TopK: the K largest or smallest elements along one axis, by the order of one lane. Direct
+// authoring needs A13, conversion A14. K of 3 or 4 is always refused (conflicts.md C-topk-m1).
 // Facts: validators.json TopK; hidden_layers.json TopK; numerics.json st-index.
 #include <string>
 #include <utility>
@@ -30,7 +30,7 @@ struct TopKParams {
   int64_t k = 1;
   Axis sort = Axis::kW, vector = Axis::kC;
   std::vector<int64_t> lanes;
-  bool indices = false;  // where the elements stood
+  bool indices = false;  // outputs the indices of the elements instead of the elements
   ElementFormat output = ElementFormat::kFloat16;
 };
 
@@ -69,9 +69,9 @@ constexpr Field<TopKParams> kFields[] = {
     Key<&TopKParams::output, Plain, IsOtherFormat>("OutputType"),
 };
 
-// The order of the results and of equal elements is not stated: the most extreme comes first, and
-// of equal elements the one with the lower index, as ONNX has it (and st-index). Several lanes: as
-// in Sort.
+// The sources do not state the order of the results and of equal elements. Here the most extreme
+// element comes first, and among equal elements the one with the lower index, as in ONNX (and
+// st-index). Several lanes mean the same as in Sort.
 void Choose(const TopKParams& p, bool takes_last, absl::Span<const ConstView> in, View out) {
   math::Sort({.sort_axis = static_cast<int>(p.sort),
               .vector_axis = static_cast<int>(p.vector),
@@ -93,7 +93,7 @@ void Exact(const TopKParams& p, const ExactUnit& unit, absl::Span<const ConstVie
 
 absl::Status WriteMil(const TopKParams& p, const Unit& unit, MilEmitter& e) {
   if (!SortsLines(e.DimsOf(0), {p.sort, p.vector}, p.lanes)) {
-    return absl::UnimplementedError("MIL's topk follows no other lane's order");
+    return absl::UnimplementedError("MIL's topk cannot order one lane by another");
   }
   ANEMONE_ASSIGN_OR_RETURN(
       std::string y, WriteTopK(e, p.sort, p.k, p.type == TopKType::kMax, p.indices, unit.dims));
@@ -113,7 +113,7 @@ const UnitKindOf<TopKParams>& Kind() {
   return kind;
 }
 
-// What ONNX's TopK asks for. Its `sorted` = 0 wants no order: ours serves both.
+// The parameters of ONNX's TopK. `sorted` = 0 allows any order, so it is ignored.
 struct Request {
   Operand x;
   SortAxes axes;
@@ -131,8 +131,8 @@ absl::StatusOr<Request> ReadRequest(LowerContext& c, const Node& node) {
   const int rank = static_cast<int>(shape.size());
   ANEMONE_ASSIGN_OR_RETURN(int at, NormalAxis(axis, rank));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> k, ConstantIntegers(c, node, 1, {}));
-  if (k.size() != 1) return c.NotLowered("a count that is not one number");
-  // The output's shape is made before the unit is judged.
+  if (k.size() != 1) return c.NotLowered("TopK whose K is not one number");
+  // The unit's output dims are needed before the unit can be validated.
   if (k[0] < 1 || k[0] > shape[at]) return c.Refuse(rule::kTopKCount);
   Request request{.k = k[0], .largest = largest != 0};
   request.x = c.In(node.inputs[0]);
@@ -140,7 +140,7 @@ absl::StatusOr<Request> ReadRequest(LowerContext& c, const Node& node) {
   return request;
 }
 
-// make(indices) is one output's operand; both outputs are made of units of their own.
+// make(indices) returns the operand of one output. Each output has a separate unit.
 template <class Make>
 absl::Status OutBoth(LowerContext& c, const Node& node, const Request& request, const Make& make) {
   if (IsRead(c.view(), node, 0)) {
@@ -155,10 +155,11 @@ absl::Status OutBoth(LowerContext& c, const Node& node, const Request& request, 
 absl::Status Lower(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(Request request, ReadRequest(c, node));
-  // A planner should refuse it there, says C-topk-m1: the unit's own verdict follows one source.
+  // C-topk-m1 says that a planner should refuse it on A13. The verdict of the unit follows one
+  // source.
   Judge judge(c.target(), c.route());
   if (c.route() == Route::kNetplist && judge.FamilyAtLeast(kFamilyA13) && !judge.FamilyAtLeast(3)) {
-    return c.NotLowered("TopK on A13, where the sources contradict each other (C-topk-m1)");
+    return c.NotLowered("TopK on A13: the sources disagree whether it is supported (C-topk-m1)");
   }
   return OutBoth(c, node, request, [&](bool indices) {
     return c.Add(Kind(),
@@ -172,8 +173,8 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   });
 }
 
-// For a K of 3 or 4, which no target has: the first K of all, sorted. The order of a Sort's results
-// is stated, that of a larger TopK's is not.
+// For K of 3 or 4, which every target refuses: the first K elements of a Sort. A larger TopK is not
+// used, because the order of its results is not stated; that of a Sort is.
 absl::Status LowerSorted(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(Request request, ReadRequest(c, node));
@@ -183,21 +184,21 @@ absl::Status LowerSorted(const Match& match, LowerContext& c) {
   });
 }
 
-// Values, then their indices.
+// The outputs are the values, then their indices.
 absl::Status Build(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(int64_t k, c.Int("k", 1));
   ANEMONE_ASSIGN_OR_RETURN(int at, c.AxisAt("axis", -1));
   ANEMONE_ASSIGN_OR_RETURN(bool ascending, c.Bool("ascending", false));
   ANEMONE_ASSIGN_OR_RETURN(bool indices, c.Bool("return_indices", true));
   ANEMONE_ASSIGN_OR_RETURN(std::string dtype, c.Text("output_indices_dtype", "uint16"));
-  c.Ignore("sort");  // the engine's results are in order
+  c.Ignore("sort");  // the engine's results are always sorted
   if (dtype != "uint16" && c.route() == Route::kMil) return c.Refuse(rule::kTopKIndices);
   if (dtype != "uint16" && dtype != "fp16") return c.Refuse(rule::kTopKOutput);
   Operand x = c.In(0);
   ANEMONE_ASSIGN_OR_RETURN(SortAxes axes, LinesAlong(c.DimsOf(x), ToEngineAxis(c.rank(0), at)));
   if (k == -1) k = c.ShapeOf(0)[at];  // MIL: all of them
   TopKParams p{ascending ? TopKType::kMin : TopKType::kMax, k, axes.sort, axes.vector, {0}};
-  // The output's shape is made before the unit is judged; a count that fits no axis is refused
+  // The unit's output dims are needed before the unit can be validated, so a bad count is refused
   // here.
   if (k < 1 || k > c.ShapeOf(0)[at]) return c.Refuse(rule::kTopKCount);
   Operand values = c.Add(Kind(), p, {x});
@@ -222,8 +223,10 @@ constexpr Lowering kLowerings[] = {
 
 absl::StatusOr<std::string> WriteTopK(MilEmitter& e, Axis axis, int64_t k, bool descending,
                                       bool indices, const Dims& to) {
-  if (e.ToMilAxis(axis) < 0) return absl::UnimplementedError("an order of one element");
-  if (k == 3 || k == 4) return absl::UnimplementedError("topk of 3 or 4, which no target takes");
+  if (e.ToMilAxis(axis) < 0)
+    return absl::UnimplementedError("MIL has no axis for a topk of one element");
+  if (k == 3 || k == 4)
+    return absl::UnimplementedError("topk with k of 3 or 4, which every target refuses");
   std::vector<MilArgument> arguments = {{"x", {e.In(0)}},
                                         {"k", {e.Int(k)}},
                                         {"axis", {e.Int(e.ToMilAxis(axis))}},

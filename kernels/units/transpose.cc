@@ -1,4 +1,4 @@
-// Transpose: a permutation of axes. Facts: validators.json Transpose; targets.json
+// Transpose: permutes axes. Facts: validators.json Transpose; targets.json
 // max_transpose_w/h.
 #include "kernels/units/transpose.h"
 
@@ -24,22 +24,22 @@ struct TransposeParams {
   Permutation order = kIdentity;  // output axis i is input axis order[i]
 };
 
-// Written by hand, an axis may have two sources or none.
+// In an authored netplist, an axis may have two sources or none.
 bool IsPermutation(const Permutation& order) {
   return std::is_permutation(order.begin(), order.end(), kIdentity.begin());
 }
 
 absl::StatusOr<Dims> Shape(const TransposeParams& p, Bottoms in) {
   if (!IsPermutation(p.order)) {
-    return absl::InvalidArgumentError("transpose: want every dimension once");
+    return absl::InvalidArgumentError("transpose: want every dimension exactly once");
   }
   Dims out;
   for (int i = 0; i < kAxisCount; ++i) out.extent[i] = in[0].dims[p.order[i]];
   return out;
 }
 
-// Before A13 the table's bound is 0, "always split": the compiler then takes several passes, which
-// is no refusal (targets.json field_defs, max_transpose_w).
+// Before A13 the bound in the table is 0, "always split": the compiler uses several passes and does
+// not refuse (targets.json field_defs, max_transpose_w).
 bool PastExtent(Judge& judge, int64_t extent, Limit limit) {
   int64_t bound = judge.Value(limit, 0);
   return bound > 0 && extent > bound;
@@ -56,7 +56,8 @@ Verdict Validate(const TransposeParams& p, Bottoms in, const Target& target, Rou
   return judge.Accept();
 }
 
-// An array of {TransposeSourceDimension, TransposeDestinationDimension}, of the axes that move.
+// The JSON form: an array of {TransposeSourceDimension, TransposeDestinationDimension}, one for
+// each axis that moves.
 struct AsDimensions {
   static Json Write(const Permutation& order) {
     Json moves = Json::array();
@@ -82,7 +83,8 @@ struct AsDimensions {
       order[static_cast<int>(destination)] = source;
       destinations.push_back(destination);
     }
-    // A second source for one destination would hide the first: no permutation either.
+    // With two sources for one destination, it is not a permutation either; so `order` gets equal
+    // axes.
     std::sort(destinations.begin(), destinations.end());
     if (std::adjacent_find(destinations.begin(), destinations.end()) != destinations.end()) {
       order.fill(destinations.front());
@@ -99,7 +101,7 @@ struct AsDimensions {
   }
 };
 
-// `perm`: the same in ONNX's form, beside the key that counts.
+// `perm` repeats TransposeDimensions in ONNX's form and is ignored.
 constexpr Field<TransposeParams> kFields[] = {
     Required<&TransposeParams::order, AsDimensions>("TransposeDimensions"),
     {"perm", [](const TransposeParams&) -> Json { return nullptr; }, nullptr},
@@ -111,8 +113,8 @@ void Compute(const TransposeParams& p, const void*, absl::Span<const ConstView> 
   math::Transpose(in[0].dims.extent, order, in[0].span(), out.span());
 }
 
-// In a network without depth D is an axis of one element: what it gives and what it takes are
-// others of one element, so they may change places.
+// In a network without depth, D has extent 1. An axis that moves to or from D has extent 1, too, so
+// it does not matter which one it is.
 absl::Status WriteMil(const TransposeParams& p, const Unit& unit, MilEmitter& e) {
   std::vector<int64_t> perm(e.rank());
   for (int i = 0; i < e.rank(); ++i) {
@@ -147,7 +149,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   std::iota(axes.begin(), axes.end(), int64_t{0});
   if (sorted != axes) {
     return absl::InvalidArgumentError(
-        "attribute 'perm': want each axis once; run the ONNX checker on the model");
+        "attribute 'perm': want each axis exactly once; run the ONNX checker on the model");
   }
   Operand x = c.In(node.inputs[0]);
   Permutation order = kIdentity;
@@ -172,7 +174,7 @@ absl::Status Build(MilContext& c) {
     seen[from] = true;
   }
   if (perm.size() != rank || std::find(seen.begin(), seen.end(), false) != seen.end()) {
-    return absl::InvalidArgumentError("transpose, attribute 'perm': want every axis once");
+    return absl::InvalidArgumentError("transpose, attribute 'perm': want each axis exactly once");
   }
   x = Permuted(c, x, order);
   return c.Out(x, shape);
@@ -188,14 +190,13 @@ Operand Permuted(NetworkBuilder& c, const Operand& x, const Permutation& order) 
   const Dims& from = c.DimsOf(x);
   Dims to;
   Permutation effective = kIdentity;
-  std::vector<Axis> moved;  // the axes that hold more than one element, in their new order
+  std::vector<Axis> moved;  // the axes of extent above 1, in their new order
   for (int i = 0; i < kAxisCount; ++i) {
     to.extent[i] = from[order[i]];
     if (from[order[i]] > 1) moved.push_back(order[i]);
   }
   if (std::is_sorted(moved.begin(), moved.end())) return ReshapeToDims(c, x, to);
-  // Four axes at most that hold more than one element fit D, C, H, W, and the batch stays out of
-  // it.
+  // Up to four axes of extent above 1 fit into D, C, H and W, so that the batch does not move.
   if (order[0] != Axis::kN && moved.size() < kAxisCount) {
     std::vector<Axis> held = moved;
     std::sort(held.begin(), held.end());

@@ -1,5 +1,5 @@
-// Unflatten: a row as an image, the reverse of Flatten. The M1's code generator refuses every form.
-// Facts: validators.json Unflatten; compiler_texts.json for the keys.
+// Unflatten: turns a row into an image, the reverse of Flatten. The code generator of the M1
+// refuses every form. Facts: validators.json Unflatten; compiler_texts.json for the keys.
 #include <algorithm>
 
 #include "base/status_macros.h"
@@ -39,7 +39,8 @@ constexpr Field<UnflattenParams> kFields[] = {
     Required<&UnflattenParams::channels>("DestinationChannels"),
 };
 
-// What is no row is read as one, in memory order. A copy for the reason that Flatten is one.
+// An input that is not a row is read as one, in memory order. It copies, and is not a view, for the
+// same reason as Flatten (flatten.cc).
 void Compute(const UnflattenParams& p, const void*, absl::Span<const ConstView> in, View out) {
   math::CopyBlock(out.dims.extent, in[0].data, StridesOf(p.order, out.dims), out.data,
                   math::DenseStrides(out.dims.extent));

@@ -392,7 +392,7 @@ TEST(MilForms, FormsWithoutAnOperationAreNamed) {
     Json keys;
     const char* reason;
   } kUnits[] = {
-      {"SpaceToBatch", {{"FactorX", 2}, {"FactorY", 2}}, "blocks of several images"},
+      {"SpaceToBatch", {{"FactorX", 2}, {"FactorY", 2}}, "batch greater than 1"},
       {"PixelUnshuffle", {{"FactorX", 2}, {"FactorY", 1}}, "one factor for both axes"},
       {"LayerNormalization", {{"num_groups", 2}}, "no normalization over groups"},
       {"Pooling", {{"Type", "Min"}, {"KernelWidth", 2}, {"KernelHeight", 2}}, "in this mode"},

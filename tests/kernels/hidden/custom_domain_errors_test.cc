@@ -172,7 +172,7 @@ TEST(CustomDomain, TheCpuRefusesWhatNoTargetTakes) {
       {"factor 0", shuffle("PixelShuffle", 0, 1), "no target takes"},
       {"factor below", shuffle("SpaceToBatch", -2, 1), "no target takes"},
       {"factor huge", shuffle("ChannelToSpace", kHuge, kHuge), "no target takes"},
-      {"no block", shuffle("SpaceToChannel", 1, 2), "whole number of blocks"},
+      {"no block", shuffle("SpaceToChannel", 1, 2), "not divisible into blocks"},
       {"two channels", correlate(image, 0), "no target takes"},
       {"pad below", correlate({1, 1, 3, 8}, -5), "does not fit", {1, 1, 3, 8}},
       {"pad huge", correlate({1, 1, 3, 8}, kHuge), "does not fit", {1, 1, 3, 8}},

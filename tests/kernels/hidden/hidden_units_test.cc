@@ -313,7 +313,7 @@ TEST(HiddenUnits, QuantByChannel) {
               dims,
               back});
   EXPECT_THAT(RunUnit({"Quant", keys, {x}}).status(),
-              StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("judged but not run")));
+              StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("validated but not executed")));
   EXPECT_THAT(RunUnit({"Quant", keys, {x}, {Tensor::Floats({2}, {1, 2})}}).status(),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("scales")));
 }
@@ -356,13 +356,13 @@ TEST(HiddenUnits, SomeAreJudgedOnly) {
        {Json{{"DisparityDirection", 1}, {"DisparityRange", 1}},
         Json{{"DisparityDirection", 0}, {"DisparityRange", 1}, {"ScaleFactorX", 2.0}}}) {
     EXPECT_THAT(RunUnit({"CostVolume", keys, {aux, ref}}).status(),
-                StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("judged but not run")));
+                StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("validated but not executed")));
   }
   const Slices kUnpublished[] = {{{Axis::kW}, {2}, Random(At(1, 1, 1, 1, 1)), "Symmetric"},
                                  {{Axis::kW}, {2}, Random(At(1, 1, 1, 1, 2))}};
   for (const Slices& slices : kUnpublished) {
     EXPECT_THAT(RunUnit({"DynamicSlice", SliceKeys(slices), {aux, slices.index}}).status(),
-                StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("judged but not run")));
+                StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("validated but not executed")));
   }
 }
 
