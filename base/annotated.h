@@ -1,4 +1,4 @@
-// base/annotated.h: an error with where it happened.
+// base/annotated.h: Annotated() adds the place of an error to its message.
 #ifndef ANEMONE_BASE_ANNOTATED_H_
 #define ANEMONE_BASE_ANNOTATED_H_
 
@@ -8,7 +8,7 @@
 
 namespace anemone {
 
-// "WHERE: " in front of the message, under the same code. A status that is OK stays so.
+// Returns `status` with "WHERE: " in front of its message and the same code. OK stays OK.
 inline absl::Status Annotated(const absl::Status& status, absl::string_view where) {
   return absl::Status(status.code(), absl::StrCat(where, ": ", status.message()));
 }

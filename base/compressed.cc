@@ -26,7 +26,7 @@ int CodeOf(const Tensor& codes, const std::byte* bytes, int64_t i) {
   }
 }
 
-// A fill of codes, written out: here every code has a place.
+// Expands a fill to one code per element.
 Tensor Dense(const Tensor& codes) { return codes.is_fill() ? codes.Copy() : codes; }
 
 Tensor TransposedCodes(const Tensor& codes, int64_t rows, int64_t columns) {
@@ -58,7 +58,7 @@ bool IsCodeType(DataType type) {
 absl::StatusOr<Compressed::Ptr> Compressed::Affine(Tensor codes, const Tensor& scales,
                                                    const Tensor& zero_points, ScaleGrid grid) {
   if (!IsCodeType(codes.type()) || scales.type() != DataType::kFloat) {
-    return absl::InvalidArgumentError("want integers of 4 or 8 bits and scales of float32");
+    return absl::InvalidArgumentError("want codes of 4 or 8 bits and float32 scales");
   }
   auto made = std::shared_ptr<Compressed>(
       new Compressed(CompressedForm::kAffine, DataType::kFloat, codes.elements()));
@@ -70,12 +70,13 @@ absl::StatusOr<Compressed::Ptr> Compressed::Affine(Tensor codes, const Tensor& s
     made->scales_[i] = scales.at<float>(static_cast<int64_t>(i));
     if (!std::isfinite(made->scales_[i])) {
       return absl::InvalidArgumentError(
-          absl::StrCat("scale ", i, " is ", made->scales_[i], "; quantize the model again"));
+          absl::StrCat("scale ", i, " is ", made->scales_[i],
+                       ", which is not finite; quantize the model again"));
     }
   }
   if (zero_points.type() != DataType::kUndefined) {
     if (zero_points.type() != codes.type() || zero_points.elements() != scales.elements()) {
-      return absl::InvalidArgumentError("zero points: want the codes' type and one for each scale");
+      return absl::InvalidArgumentError("zero points: want the type of the codes, one per scale");
     }
     const Tensor zeros = Dense(zero_points);
     const std::byte* bytes = zeros.bytes().data();
@@ -96,7 +97,7 @@ absl::StatusOr<Compressed::Ptr> Compressed::Affine(Tensor codes, const Tensor& s
 absl::StatusOr<Compressed::Ptr> Compressed::Palette(Tensor codes, const Tensor& table) {
   if ((codes.type() != DataType::kUInt8 && codes.type() != DataType::kUInt4) ||
       table.type() != DataType::kFloat) {
-    return absl::InvalidArgumentError("want indices of 4 or 8 bits and a table of float32");
+    return absl::InvalidArgumentError("want uint4 or uint8 indices and a float32 table");
   }
   auto made = std::shared_ptr<Compressed>(
       new Compressed(CompressedForm::kPalette, DataType::kFloat, codes.elements()));
@@ -128,7 +129,7 @@ absl::StatusOr<Compressed::Ptr> Compressed::Masked(int64_t elements, std::vector
   const bool is_whole = elements % kWordBits == 0;
   if (words != (elements + kWordBits - 1) / kWordBits ||
       (!is_whole && mask.back() >> elements % kWordBits != 0)) {
-    return absl::InvalidArgumentError("want a bit for each element");
+    return absl::InvalidArgumentError("want a mask with one bit for each element");
   }
   auto made = std::shared_ptr<Compressed>(
       new Compressed(CompressedForm::kSparse, DataType::kFloat, elements));
@@ -174,7 +175,7 @@ Compressed::Ptr Compressed::Transposed(int64_t rows, int64_t columns) const {
   made->scales_ = scales_;
   made->zero_points_ = zero_points_;
   made->values_ = values_;
-  // Of a matrix the axis is one of its two, and the other's index changes its place.
+  // The scales run along one of the two axes of the matrix. Transposing swaps outer and inner.
   made->grid_ = grid_;
   if (scales_.size() <= 1) {
     made->grid_ = ScaleGrid::OfTensor(elements_);
@@ -223,7 +224,7 @@ void Compressed::Read(int64_t first, absl::Span<float> to) const {
   }
 }
 
-// By runs in which the scale's index is constant or counts on.
+// Reads in runs within which the index of the scale is constant or increases by inner_stride.
 void Compressed::ReadAffine(int64_t first, absl::Span<float> to) const {
   const std::byte* bytes = codes_.bytes().data();
   while (!to.empty()) {

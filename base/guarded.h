@@ -1,4 +1,5 @@
-// base/guarded.h: where libraries below may throw and no exception may leave.
+// base/guarded.h: Guarded() turns exceptions of third-party libraries into a status, at public
+// functions that must not throw.
 #ifndef ANEMONE_BASE_GUARDED_H_
 #define ANEMONE_BASE_GUARDED_H_
 
@@ -12,15 +13,16 @@
 
 namespace anemone {
 
-// What `work` returns, a Status or StatusOr. Out of memory is kResourceExhausted, "not enough
-// memory to ..."; anything else that is thrown kInternal.
+// Calls `work` and returns its Status or StatusOr. std::bad_alloc becomes kResourceExhausted with
+// the message "not enough memory to DOING; ..."; any other std::exception becomes kInternal.
 template <class F>
 auto Guarded(absl::string_view doing, F&& work) -> decltype(work()) {
   try {
     return work();
   } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "not enough memory to ", doing, "; bind smaller dimensions, or give the process more"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("not enough memory to ", doing,
+                     "; bind smaller dimensions, or give the process more memory"));
   } catch (const std::exception& e) {
     return absl::InternalError(absl::StrCat(std::string(doing), ": ", e.what()));
   }

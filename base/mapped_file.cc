@@ -27,11 +27,11 @@ absl::Status SystemError(const std::string& path, absl::string_view what) {
 // Device, inode, size and time of the last change.
 using Identity = std::tuple<dev_t, ino_t, off_t, time_t, int64_t>;
 
-// Where files are mapped: the size by the first byte, and each file's mapping, which all share who
-// open the same file (the programs of a model's buckets).
+// All mappings of the process. A file that is opened twice (by the programs of a model's buckets)
+// is mapped once and shared.
 struct Mappings {
   std::mutex mutex;
-  std::map<const std::byte*, size_t> sizes;
+  std::map<const std::byte*, size_t> sizes;  // by first byte
   std::map<Identity, std::weak_ptr<const MappedFile>> files;
 };
 Mappings& AllMappings() {
@@ -90,7 +90,7 @@ void RememberMapped(const Identity& identity, const std::shared_ptr<const Mapped
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::string& path) {
-  // Without O_NONBLOCK, opening a pipe that nobody writes would wait for ever.
+  // Without O_NONBLOCK, opening a pipe that has no writer would block.
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) return SystemError(path, "cannot be opened");
   const absl::Cleanup close = [file] { ::close(file); };
@@ -100,13 +100,13 @@ absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::st
 absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Map(int file,
                                                                   const std::string& path) {
   struct stat info;
-  if (::fstat(file, &info) != 0) return SystemError(path, "cannot be examined");
+  if (::fstat(file, &info) != 0) return SystemError(path, "its attributes cannot be read");
   if (S_ISDIR(info.st_mode)) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": is a folder, want a file"));
+    return absl::InvalidArgumentError(absl::StrCat(path, ": is a folder, not a file"));
   }
   if (!S_ISREG(info.st_mode)) {
     return absl::InvalidArgumentError(
-        absl::StrCat(path, ": is a device or a pipe, want a file; save it to one first"));
+        absl::StrCat(path, ": is a device or a pipe; save its contents to a file first"));
   }
   if (info.st_size == 0) return absl::DataLossError(absl::StrCat(path, ": is empty"));
   const Identity identity = IdentityOf(info);
@@ -130,7 +130,7 @@ MappedFile::~MappedFile() {
 
 absl::Status NotWritten(const std::string& path) {
   return absl::PermissionDeniedError(absl::StrCat(
-      "'", path, "': cannot be written; choose a folder that can be, on a disk with space"));
+      "'", path, "': cannot be written; choose a folder that is writable and has free space"));
 }
 
 }  // namespace anemone

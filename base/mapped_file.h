@@ -1,9 +1,9 @@
-// base/mapped_file.h: a file as read-only memory. The pages are read when they are touched and
-// can be given back at any time, so a model of any size costs no memory of its own.
+// base/mapped_file.h: a file mapped as read-only memory. Pages are loaded on first access and the
+// system can drop them at any time, so that a large model needs no private memory.
 //
-// Tensors share ownership of the mapping they point into. The size is taken once, when the file is
-// opened: who shortens a file while it is mapped gets SIGBUS on the next touch of the lost pages,
-// as with any mapped file; replacing it by rename, as tools do, is harmless.
+// Tensors share ownership of the mapping they point into. The size is read once, when the file is
+// opened. As with any mapped file, access to pages that were cut off by truncating the file raises
+// SIGBUS. Replacing the file by rename is harmless.
 #ifndef ANEMONE_BASE_MAPPED_FILE_H_
 #define ANEMONE_BASE_MAPPED_FILE_H_
 
@@ -20,13 +20,15 @@ namespace anemone {
 class MappedFile {
  public:
   // Errors: kNotFound (no such file), kInvalidArgument (a folder, a device, a pipe), kDataLoss
-  // (empty), kPermissionDenied or what else the system says; each message begins with `path`.
+  // (empty file), or the code that fits errno, such as kPermissionDenied. Every message begins with
+  // `path`.
   static absl::StatusOr<std::shared_ptr<const MappedFile>> Open(const std::string& path);
-  // The same for an open file, which may be closed afterwards; `path` is for the messages.
+  // The same for the open file descriptor `file`, which may be closed afterwards. `path` is used in
+  // messages only.
   static absl::StatusOr<std::shared_ptr<const MappedFile>> Map(int file, const std::string& path);
 
-  // Gives back the pages that lie in `bytes`, if these are of a file that is mapped; else nothing
-  // happens. Who touches them again waits for the file, no more.
+  // Tells the system to drop the whole pages within `bytes`. The next access reads them from the
+  // file again. Does nothing if `bytes` is not part of a mapped file.
   static void GiveBack(absl::Span<const std::byte> bytes);
 
   ~MappedFile();
@@ -43,7 +45,7 @@ class MappedFile {
   size_t size_;
 };
 
-// What a writer says of a file or folder that cannot be made: kPermissionDenied.
+// The error for a file or folder that cannot be created: kPermissionDenied.
 absl::Status NotWritten(const std::string& path);
 
 }  // namespace anemone

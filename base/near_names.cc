@@ -10,9 +10,9 @@
 namespace anemone {
 namespace {
 
-constexpr size_t kMostLetters = 64;
+constexpr size_t kMostLetters = 64;  // compared; the rest of a name is ignored
 
-// Levenshtein distance, for "did you mean".
+// Levenshtein distance.
 size_t Distance(absl::string_view a, absl::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;

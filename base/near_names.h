@@ -1,4 +1,4 @@
-// base/near_names.h: what a user may have meant, for messages.
+// base/near_names.h: finds the known names closest to a misspelled one, for error messages.
 #ifndef ANEMONE_BASE_NEAR_NAMES_H_
 #define ANEMONE_BASE_NEAR_NAMES_H_
 
@@ -9,11 +9,11 @@
 
 namespace anemone {
 
-// Those of `known` that are fewest letters away from `name`, at most five, nearest first. Of a name
-// as long as a page only the start is compared.
+// Returns up to five of `known` with the smallest edit distance to `name`, nearest first. Ignores
+// case; compares the first 64 characters.
 std::vector<std::string> NearNames(absl::string_view name, std::vector<std::string> known);
 
-// The same for a message: "'batch', 'width', ...", without dots if these are all.
+// The same as text: "'batch', 'width', ...". The dots are left out if all of `known` is listed.
 std::string NearText(absl::string_view name, std::vector<std::string> known);
 
 }  // namespace anemone

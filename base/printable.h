@@ -1,4 +1,4 @@
-// base/printable.h: text from models, fit for a terminal.
+// base/printable.h: Printable() makes text from models safe to print on a terminal.
 #ifndef ANEMONE_BASE_PRINTABLE_H_
 #define ANEMONE_BASE_PRINTABLE_H_
 
@@ -10,8 +10,8 @@
 
 namespace anemone {
 
-// `text` with its control characters escaped: a name in a model may hold any byte, and none may
-// reach the terminal as a command.
+// Escapes control characters: a name in a model may hold any byte, and terminal control sequences
+// must not reach the terminal.
 inline std::string Printable(absl::string_view text) {
   std::string made;
   for (char c : text) {

@@ -24,7 +24,7 @@ absl::StatusOr<ScaleGrid> ScaleGrid::Of(absl::Span<const int64_t> dims,
   const auto rank = static_cast<int64_t>(dims.size());
   if (axis < -rank || axis >= rank) {
     return absl::InvalidArgumentError(
-        absl::StrCat("axis ", axis, " of ", DimsToString(dims), " is none"));
+        absl::StrCat("axis ", axis, " is out of range for shape ", DimsToString(dims)));
   }
   if (axis < 0) axis += rank;
   ScaleGrid grid;
@@ -32,8 +32,9 @@ absl::StatusOr<ScaleGrid> ScaleGrid::Of(absl::Span<const int64_t> dims,
   grid.inner = product(axis + 1, dims.size());
   grid.axis_stride = 1;
   const auto misfit = [&](absl::string_view want) {
-    return absl::InvalidArgumentError(absl::StrCat("scales of ", DimsToString(scales), " for ",
-                                                   DimsToString(dims), ": want ", want));
+    return absl::InvalidArgumentError(absl::StrCat("scales of shape ", DimsToString(scales),
+                                                   " for a tensor of ", DimsToString(dims),
+                                                   ": want ", want));
   };
   if (block_size == 0) {
     if (scales.size() != 1 || scales[0] != grid.axis) {
@@ -42,7 +43,9 @@ absl::StatusOr<ScaleGrid> ScaleGrid::Of(absl::Span<const int64_t> dims,
     return grid;
   }
   std::vector<int64_t> want(dims.begin(), dims.end());
-  if (block_size < 0 || block_size > grid.axis) return misfit("blocks of 1 to the axis' elements");
+  if (block_size < 0 || block_size > grid.axis) {
+    return misfit(absl::StrCat("a block_size from 1 to ", grid.axis));
+  }
   want[axis] = (grid.axis + block_size - 1) / block_size;
   if (!std::equal(want.begin(), want.end(), scales.begin(), scales.end())) {
     return misfit(absl::StrCat(DimsToString(want), " for blocks of ", block_size));
@@ -70,8 +73,8 @@ bool ScaleGrid::Fits(int64_t elements, int64_t scales) const {
 
 int64_t ScaleGrid::SharedRun(int64_t step, int64_t count) const {
   int64_t run = count;
-  // The index changes where an element's number passes a multiple of `boundary`, and comes back
-  // after `period` (0: never).
+  // The index of the scale changes at every multiple of `boundary` elements, and repeats after
+  // `period` elements (0: never).
   const auto cut = [&](int64_t boundary, int64_t period) {
     if (step == 1) {
       run = std::gcd(run, boundary);

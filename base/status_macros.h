@@ -1,5 +1,5 @@
-// base/status_macros.h: returning early on an absl::Status. Debian 12's Abseil has no
-// status_macros.h of its own; this is the one local pair.
+// base/status_macros.h: macros that return early if an absl::Status is an error. Abseil in Debian
+// 12 has no such macros.
 //
 //   ANEMONE_RETURN_IF_ERROR(Check(node));
 //   ANEMONE_ASSIGN_OR_RETURN(Graph graph, Import(path));

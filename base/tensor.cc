@@ -12,7 +12,7 @@
 namespace anemone {
 namespace {
 
-// The widest element, complex128, has 16 bytes: a count up to here keeps sizes below 2^62.
+// The widest element, complex128, has 16 bytes, so this limit keeps sizes in bytes within 2^62.
 constexpr int64_t kMostElements = int64_t{1} << 58;
 constexpr size_t kAlignment = 64;
 
@@ -58,7 +58,8 @@ const TypeRow& RowOf(DataType type) {
   return kTypes[i >= 0 && i <= kLastDataType ? i : 0];
 }
 
-// Of a block from malloc() or calloc() that is kAlignment bytes longer than what is used.
+// Takes a block from malloc() or calloc() that is kAlignment bytes longer than needed, and returns
+// an aligned pointer into it that owns the block.
 std::shared_ptr<std::byte> Aligned(void* allocated) {
   auto* block = static_cast<std::byte*>(allocated);
   if (block == nullptr) throw std::bad_alloc();
@@ -66,7 +67,7 @@ std::shared_ptr<std::byte> Aligned(void* allocated) {
   return {std::shared_ptr<void>(block, &std::free), block + (kAlignment - misaligned)};
 }
 
-// calloc rather than new[]: large zeroed arrays come from the system page by page, untouched.
+// Uses calloc because the system gives out zeroed pages lazily for large arrays.
 std::shared_ptr<std::byte> AllocateZeroed(size_t size) {
   return Aligned(std::calloc(size + kAlignment, 1));
 }
@@ -83,7 +84,8 @@ bool IsFloating(DataType type) {
 }
 
 absl::StatusOr<int64_t> ElementCount(absl::Span<const int64_t> dims) {
-  int64_t count = 1;  // of the dimensions that are not 0, so that no axis order hides an overflow
+  // The product of the dimensions that are not 0, so that a 0 cannot hide an overflow.
+  int64_t count = 1;
   bool empty = false;
   for (int64_t dim : dims) {
     if (dim < 0) {
@@ -136,7 +138,7 @@ Tensor Tensor::Copy() const {
   Tensor copy = Uninitialized(type_, dims_);
   const absl::Span<const std::byte> from = bytes();
   const size_t size = copy.bytes().size();
-  if (is_fill_ && BitsOf(type_) < 8) {  // several of it in each byte
+  if (is_fill_ && BitsOf(type_) < 8) {  // a byte holds several elements
     const int mask = (1 << BitsOf(type_)) - 1;
     std::memset(copy.storage_.get(), (static_cast<int>(from[0]) & mask) * (255 / mask), size);
     return copy;

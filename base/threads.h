@@ -1,4 +1,4 @@
-// base/threads.h: how many threads may be asked for, wherever a number of them is given.
+// base/threads.h: limit and default for every option that sets a number of threads.
 #ifndef ANEMONE_BASE_THREADS_H_
 #define ANEMONE_BASE_THREADS_H_
 
@@ -9,7 +9,7 @@ namespace anemone {
 
 inline constexpr int kMostThreads = 1024;
 
-// How many that is: 0 asks for one on each core.
+// The number of threads for an option's value: 0 means one per core.
 inline int ThreadsOf(int wanted) {
   return wanted > 0 ? wanted : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }

@@ -1,8 +1,10 @@
-// anemone/bit_mask.h: bits that tell which elements are kept, and how many are before one.
+// anemone/bit_mask.h: one bit per element of a sparse tensor, which says whether the element is
+// stored. SetBefore() gives the index of an element among the stored ones.
 //
-//   BitMask mask(100);
-//   mask.Set(7), mask.Set(42);
-//   mask.CountSet();          // once, after the last Set()
+//   anemone::BitMask mask(100);
+//   mask.Set(7);
+//   mask.Set(42);
+//   mask.CountSet();          // 2; call it once after the last Set()
 //   mask.SetBefore(42);       // 1
 #ifndef ANEMONE_BIT_MASK_H_
 #define ANEMONE_BIT_MASK_H_
@@ -20,13 +22,16 @@ class BitMask {
   static constexpr int64_t kWordBits = 64;
 
   BitMask() = default;
+  // `bits` bits, all 0.
   explicit BitMask(int64_t bits) : words_((bits + kWordBits - 1) / kWordBits) {}
+  // Bit i is bit i % 64 of words[i / 64].
   explicit BitMask(std::vector<uint64_t> words) : words_(std::move(words)) {}
 
+  // Indices are from 0 and must be in range.
   void Set(int64_t i) { words_[i / kWordBits] |= uint64_t{1} << i % kWordBits; }
   bool Has(int64_t i) const { return (words_[i / kWordBits] >> i % kWordBits & 1) != 0; }
 
-  // How many bits are set.
+  // Returns the number of set bits, and prepares SetBefore().
   int64_t CountSet() {
     int64_t before = 0;
     before_.clear();
@@ -37,7 +42,8 @@ class BitMask {
     return before;
   }
 
-  // How many of the bits [0, i) are set; bit i exists.
+  // Returns how many of the bits [0, i) are set. Bit i must exist, and CountSet() must have been
+  // called after the last Set().
   int64_t SetBefore(int64_t i) const {
     const int64_t word = i / kWordBits;
     int64_t count = before_[word / kWordsPerCount];
@@ -47,8 +53,9 @@ class BitMask {
     return count + std::popcount(words_[word] & ((uint64_t{1} << i % kWordBits) - 1));
   }
 
-  // Least significant bit first.
+  // 64 bits per word, least significant bit first.
   const std::vector<uint64_t>& words() const { return words_; }
+  // Memory held.
   int64_t bytes() const {
     return static_cast<int64_t>(words_.size() * sizeof(uint64_t) +
                                 before_.size() * sizeof(int64_t));
@@ -58,7 +65,7 @@ class BitMask {
   static constexpr int64_t kWordsPerCount = 4;
 
   std::vector<uint64_t> words_;
-  std::vector<int64_t> before_;  // bits set before each run of kWordsPerCount words
+  std::vector<int64_t> before_;  // set bits before each group of kWordsPerCount words
 };
 
 }  // namespace anemone

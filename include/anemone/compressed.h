@@ -1,11 +1,17 @@
-// anemone/compressed.h: elements of a constant in a form that takes less memory than they would.
+// anemone/compressed.h: the elements of a constant tensor in a compressed form: quantized, as
+// indices into a table (palette), or sparse.
 //
-//   auto coded = Compressed::Affine(codes /* int8, 64x288 */, scales, {}, grid);
-//   Tensor w = Tensor::Of({64, 32, 3, 3}, *coded);    // float32; nothing is written out
-//   w.compressed()->Read(first, floats);              // some of its elements
+//   using namespace anemone;
+//   Tensor codes = Tensor::Zeros(DataType::kInt8, {64, 32, 3, 3});
+//   Tensor scales = Tensor::Floats({64}, std::vector<float>(64, 0.1f));
+//   ScaleGrid grid = *ScaleGrid::Of(codes.dims(), scales.dims(), /*axis=*/0, /*block_size=*/0);
+//   auto coded = Compressed::Affine(codes, scales, /*zero_points=*/{}, grid);  // absl::StatusOr
+//   Tensor w = Tensor::Of({64, 32, 3, 3}, *coded);    // float32; the codes are not expanded
+//   std::vector<float> floats(288);
+//   w.compressed()->Read(/*first=*/0, absl::MakeSpan(floats));   // elements 0 to 287
 //
-// The forms are those that the engine streams (targets.json weight_streaming_forms). Read() gives
-// what ONNX's own operators would: (code - zero point) * scale, table[code].
+// The forms are those that the engine can stream (targets.json, weight_streaming_forms). Values are
+// those of ONNX's operators: (code - zero point) * scale as in DequantizeLinear, or table[code].
 #ifndef ANEMONE_COMPRESSED_H_
 #define ANEMONE_COMPRESSED_H_
 
@@ -23,44 +29,49 @@
 namespace anemone {
 
 enum class CompressedForm : uint8_t {
-  kAffine,   // integers of 4 or 8 bits with scales and zero points
-  kPalette,  // indices of 4 or 8 bits into one table
-  kSparse,   // a bit for each element and the elements whose bit is set
+  kAffine,   // 4 or 8 bit integers with scales and zero points
+  kPalette,  // 4 or 8 bit indices into one table
+  kSparse,   // one bit per element, and the values of the elements whose bit is set
 };
 
-// What codes are: int8, uint8, int4, uint4.
+// True for the types that codes may have: int8, uint8, int4, uint4.
 bool IsCodeType(DataType type);
 
 class Compressed {
  public:
   using Ptr = std::shared_ptr<const Compressed>;
 
-  // `codes` are int8, uint8, int4 or uint4; `zero_points` are of that type, as many as scales, or
-  // undefined: 0. kInvalidArgument: a scale is not finite, or an element has none.
+  // kAffine. `codes` has one integer (IsCodeType()) per element and `scales` is float32. `grid`
+  // maps elements to scales. `zero_points` has the type of `codes` and one element per scale, or is
+  // an undefined tensor, which means 0. Errors: kInvalidArgument (wrong types, a scale is not
+  // finite, or an element has no scale).
   static absl::StatusOr<Ptr> Affine(Tensor codes, const Tensor& scales, const Tensor& zero_points,
                                     ScaleGrid grid);
-  // Codes uint8 or uint4, a table of float32. kOutOfRange: a code has no entry.
+  // kPalette. `codes` is uint8 or uint4, `table` is float32. Errors: kInvalidArgument (wrong
+  // types), kOutOfRange (a code is not below the size of the table).
   static absl::StatusOr<Ptr> Palette(Tensor codes, const Tensor& table);
-  // The values, float32, of the elements at `positions`, which rise; the others are 0.
+  // kSparse. `values` are the elements at `positions`, which must be in rising order; all other
+  // elements are 0.
   static Ptr Sparse(int64_t elements, absl::Span<const int64_t> positions,
                     absl::Span<const float> values);
-  // The same by a bit for each element, least significant first. kInvalidArgument: not as many
-  // words as the elements take, or values as bits.
+  // kSparse, with the positions as a bit mask: 64 elements per word, least significant bit first.
+  // Errors: kInvalidArgument (the mask does not have exactly one bit per element, or the number of
+  // values differs from the number of set bits).
   static absl::StatusOr<Ptr> Masked(int64_t elements, std::vector<uint64_t> mask,
                                     std::vector<float> values);
-  // The codes themselves, as int32 or int64: what a table is read with.
+  // The codes as integer elements of `type`, int32 or int64: indices for reading a table (Gather).
   static Ptr Integers(Tensor codes, DataType type);
 
-  // The elements are a matrix of so many rows and columns: the same, columns first. Null: its
-  // scales are not those of a matrix.
+  // Takes the elements as a row-major matrix of `rows` x `columns` and returns its transpose.
+  // Returns null if the scales run along neither axis of that matrix.
   Ptr Transposed(int64_t rows, int64_t columns) const;
 
   CompressedForm form() const { return form_; }
-  DataType type() const { return type_; }  // of an element
+  DataType type() const { return type_; }  // of an expanded element
   int64_t elements() const { return elements_; }
-  int64_t stored_bytes() const;
+  int64_t stored_bytes() const;  // of codes, scales, tables and masks
 
-  // kAffine and kPalette: packed as ONNX has them, low bits first.
+  // kAffine and kPalette: the codes. 4-bit codes are packed as in ONNX, low bits first.
   const Tensor& codes() const { return codes_; }
   int code_bits() const { return BitsOf(codes_.type()); }
   bool has_signed_codes() const;
@@ -68,17 +79,17 @@ class Compressed {
   const ScaleGrid& grid() const { return grid_; }
   const std::vector<float>& scales() const { return scales_; }
   const std::vector<int16_t>& zero_points() const { return zero_points_; }  // empty: all 0
-  bool is_plain() const { return type_ != DataType::kFloat; }               // of Integers()
-  // kPalette: the table; kSparse: the values.
+  bool is_plain() const { return type_ != DataType::kFloat; }               // made by Integers()
+  // kPalette: the table. kSparse: the values of the set bits.
   const std::vector<float>& values() const { return values_; }
-  // kSparse: where the values stand, as positions and as Masked() takes it.
+  // kSparse: the positions of the values, and the same as a mask (see Masked()).
   std::vector<int64_t> Positions() const;
   const std::vector<uint64_t>& mask() const { return mask_.words(); }
 
-  // Elements [first, first + to.size()) of a float32 one.
+  // Writes elements [first, first + to.size()) to `to`. type() must be float32.
   void Read(int64_t first, absl::Span<float> to) const;
 
-  // All elements, made at the first call and kept.
+  // All elements as a tensor of rank 1. Expanded at the first call, then kept.
   const Tensor& WrittenOut() const;
 
  private:

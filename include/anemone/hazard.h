@@ -1,5 +1,9 @@
-// anemone/hazard.h: a place where a model leaves the fp16 envelope for the inputs of one run
-// (Session::FindHazards; docs/hazards.md says what each kind is).
+// anemone/hazard.h: one place where a model exceeds what fp16 can represent, for the inputs of one
+// run. Session::FindHazards() returns them; docs/hazards.md explains each kind.
+//
+//   for (const anemone::Hazard& h : *session.FindHazards(inputs)) {
+//     std::cout << h.node << " " << h.kind << ": " << h.message << "; " << h.remedy << "\n";
+//   }
 #ifndef ANEMONE_HAZARD_H_
 #define ANEMONE_HAZARD_H_
 
@@ -13,18 +17,20 @@ struct Hazard {
   // "overflow", "port-saturation", "width-slice", "cancellation", "indeterminate", "nan-input" or
   // "subnormal-flush".
   std::string kind;
-  bool first = false;  // of its kind, in the order of the plan
-  // The ONNX node ("/#17", its name and operator), and the unit's type. At a port: the value as
-  // `name`, and the rest empty.
+  bool first = false;  // the first hazard of its kind, in the order of the plan
+  // The ONNX node: its id ("/#17"), name and operator; and the type of the engine's unit. For a
+  // value that enters an engine segment, `name` is its name and the others are empty.
   std::string node, name, op_type, unit;
-  int segment = -1;
-  int64_t count = 0, elements = 0;  // so many of so many elements
-  // Of the worst element: the result without fp16's limits, where it is known; the largest finite
-  // operand, or of a cancellation the sum of |terms|.
-  std::optional<double> magnitude, operands;
-  std::optional<double> limit;  // what the kind is measured by, if it has a number
+  int segment = -1;      // number of the segment, as in the plan
+  int64_t count = 0;     // affected elements of the result (or of the value that enters)
+  int64_t elements = 0;  // all its elements
+  // For the worst element: the absolute value of the result as if fp16 had no limits.
+  std::optional<double> magnitude;
+  // For the worst element: the largest finite |operand|; for a cancellation, the sum of |terms|.
+  std::optional<double> operands;
+  std::optional<double> limit;  // the threshold of this kind, if it is one number
   std::string message, remedy;
-  std::string rule, source, status;  // the row of numerics.json it rests on
+  std::string rule, source, status;  // id, source and status of the rule in numerics.json
 };
 
 }  // namespace anemone

@@ -1,11 +1,17 @@
-// anemone/tensor.h: a typed array, or a view of one. The type of inputs, outputs and weights.
+// anemone/tensor.h: a typed array with a shape, or a view of one: the inputs, outputs and weights
+// of a model.
 //
+//   using namespace anemone;
 //   Tensor x = Tensor::Zeros(DataType::kFloat, {1, 3, 224, 224});
 //   x.mutable_data<float>()[0] = 0.5f;
-//   Tensor w = Tensor::View(DataType::kFloat, {64}, mapped_bytes, mapping);  // nothing is copied
+//   static const float kData[64] = {};
+//   Tensor w = Tensor::View(DataType::kFloat, {64},          // borrows kData, copies nothing
+//                           absl::MakeConstSpan(reinterpret_cast<const std::byte*>(kData), 256),
+//                           /*owner=*/nullptr);
 //
-// A Tensor is cheap to copy: copies share the bytes. Layout is dense, last axis fastest, little
-// endian, as in ONNX. Sub-byte types are packed two (or four) to a byte, low bits first.
+// A Tensor is cheap to copy: copies share the bytes. The layout is that of ONNX: dense, row-major
+// (last axis fastest), little endian. Types below 8 bits are packed two (4 bits) or four (2 bits)
+// to a byte, low bits first.
 #ifndef ANEMONE_TENSOR_H_
 #define ANEMONE_TENSOR_H_
 
@@ -24,7 +30,7 @@ namespace anemone {
 
 class Compressed;
 
-// The numbers are those of ONNX's TensorProto.DataType.
+// The values equal those of ONNX's TensorProto.DataType.
 enum class DataType : int32_t {
   kUndefined = 0,
   kFloat = 1,
@@ -55,20 +61,20 @@ enum class DataType : int32_t {
   kInt2 = 26,
 };
 
-// The largest number this version knows; a file may hold others, which are refused by name.
+// The largest value that this version knows. A file may contain larger ones; loading it then fails.
 inline constexpr int32_t kLastDataType = static_cast<int32_t>(DataType::kInt2);
 
-// "float32", "float16", "int64", ...: NumPy's names; "undefined" for kUndefined.
+// NumPy's name of the type: "float32", "float16", "int64", ...; "undefined" for kUndefined.
 absl::string_view DataTypeName(DataType type);
 
-// Bits of one element; 0 for strings and undefined.
+// Bits of one element; 0 for kString and kUndefined.
 int BitsOf(DataType type);
 
-// float32, float16, bfloat16, double.
+// True for float32, float16, bfloat16 and float64.
 bool IsFloating(DataType type);
 
-// The number of elements of `dims`; an error if a dimension is negative or the product, or its
-// size in bytes, passes 2^62.
+// The number of elements of a tensor with shape `dims`. Errors: kInvalidArgument (a dimension is
+// negative, or there are more than 2^58 elements).
 absl::StatusOr<int64_t> ElementCount(absl::Span<const int64_t> dims);
 
 // "1x3x224x224"; "scalar" for rank 0.
@@ -78,27 +84,30 @@ class Tensor {
  public:
   Tensor() = default;  // undefined type, no elements
 
-  // Borrows `bytes`, kept alive by `owner` (which may be null if the caller sees to it). `bytes`
-  // must be exactly ByteSize(type, dims) long; they need not be aligned (see data()).
+  // Borrows `bytes`, which must be ByteSize(type, dims) long and need not be aligned (see data()).
+  // The tensor holds `owner`, which keeps the bytes alive; if it is null, the caller must.
   static Tensor View(DataType type, std::vector<int64_t> dims, absl::Span<const std::byte> bytes,
                      std::shared_ptr<const void> owner);
 
-  // Owns its bytes, zeroed, 64-byte aligned. The dims must be countable (ElementCount).
+  // Owns its bytes, which are zero and 64-byte aligned. ElementCount(dims) must be ok(), here and
+  // in all other functions that take dims.
   static Tensor Zeros(DataType type, std::vector<int64_t> dims);
-  // Likewise, but with any bytes: the caller writes them all. Not of strings.
+  // The same with undefined contents: the caller must write all bytes. Not for kString.
   static Tensor Uninitialized(DataType type, std::vector<int64_t> dims);
 
-  // Every element equals `element` (one element's bytes): a constant fill stays one value.
+  // All elements equal `element`, the bytes of one element. Only that element is stored.
   static Tensor Fill(DataType type, std::vector<int64_t> dims, absl::Span<const std::byte> element);
 
+  // Row-major, as many strings as elements.
   static Tensor Strings(std::vector<int64_t> dims, std::vector<std::string> strings);
-  // With bytes of its own, written out if it is a fill or compressed.
+  // A copy that owns its bytes. A fill or compressed tensor is expanded.
   Tensor Copy() const;
 
-  // Elements kept in a form that takes less memory (anemone/compressed.h), whose type and number
-  // they are. bytes() and what reads through it write them out, once, when first asked.
+  // A tensor with compressed elements (anemone/compressed.h); it has their type and number. bytes()
+  // and the functions that use it expand the elements at their first call.
   static Tensor Of(std::vector<int64_t> dims, std::shared_ptr<const Compressed> elements);
 
+  // Copies `values`, as many as elements. T must be the C++ type of `type`.
   template <class T>
   static Tensor Of(DataType type, std::vector<int64_t> dims, absl::Span<const T> values) {
     Tensor t = Zeros(type, std::move(dims));
@@ -117,27 +126,28 @@ class Tensor {
   int64_t elements() const { return elements_; }
   bool is_fill() const { return is_fill_; }
 
-  // The form that the elements are kept in; null: as they are.
+  // The compressed elements, or null if the tensor is not compressed.
   const Compressed* compressed() const { return compressed_.get(); }
 
-  // All elements, or one element when is_fill(). Empty for strings.
+  // All elements; one element if is_fill(); empty for kString.
   absl::Span<const std::byte> bytes() const {
     return compressed_ == nullptr ? bytes_ : WrittenOut();
   }
 
-  // True if bytes() may be read as T's in place: it is aligned and not a fill.
+  // True if data<T>() may be called: bytes() is aligned for T and the tensor is not a fill.
   template <class T>
   bool aligned() const {
     return !is_fill_ && reinterpret_cast<uintptr_t>(bytes().data()) % alignof(T) == 0;
   }
 
-  // The elements in place. Requires aligned<T>() and that T is the element's type.
+  // The elements. Requires aligned<T>(); T must be the C++ type of type().
   template <class T>
   absl::Span<const T> data() const {
     return {reinterpret_cast<const T*>(bytes().data()), bytes().size() / sizeof(T)};
   }
 
-  // Element `i`, from a fill or an unaligned view too.
+  // Element `i` in row-major order. Also works for fills and unaligned views. T as for data(); not
+  // for types below 8 bits.
   template <class T>
   T at(int64_t i) const {
     T value;
@@ -146,18 +156,20 @@ class Tensor {
     return value;
   }
 
-  // For a Tensor made by Zeros(), Uninitialized() or Of(), before it is shared.
+  // For writing a Tensor made by Zeros(), Uninitialized(), Of(type, ...) or Copy() before it is
+  // copied: copies share the bytes.
   template <class T>
   T* mutable_data() {
     return reinterpret_cast<T*>(storage_.get());
   }
 
+  // The elements of a kString tensor; empty for other types.
   const std::vector<std::string>& strings() const;
 
-  // The same bytes under other dims of the same element count.
+  // The same elements with another shape of the same element count.
   Tensor Reshaped(std::vector<int64_t> dims) const;
 
-  // What keeps the bytes alive; null for a borrowed view.
+  // The object that keeps the bytes alive, or null if the caller of View() does.
   const std::shared_ptr<const void>& owner() const { return owner_; }
 
  private:
@@ -171,12 +183,12 @@ class Tensor {
   int64_t elements_ = 0;
   absl::Span<const std::byte> bytes_;
   std::shared_ptr<const void> owner_;
-  std::shared_ptr<std::byte> storage_;  // set when the bytes are this tensor's own
+  std::shared_ptr<std::byte> storage_;  // set if the tensor allocated its bytes
   std::shared_ptr<const std::vector<std::string>> strings_;
   std::shared_ptr<const Compressed> compressed_;
 };
 
-// Bytes of a dense array of these dims, which must be countable.
+// The size in bytes of a dense array; sub-byte types are rounded up to whole bytes.
 int64_t ByteSize(DataType type, absl::Span<const int64_t> dims);
 
 }  // namespace anemone

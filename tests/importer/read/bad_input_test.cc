@@ -355,7 +355,7 @@ TEST(BadFile, IsNamed) {
   EXPECT_THAT(ImportFile(folder.path("none.onnx"), {}),
               StatusIs(StatusCode::kNotFound, AllOf(HasSubstr("none.onnx: no such file"))));
   EXPECT_THAT(ImportFile(folder.path(), {}),
-              StatusIs(StatusCode::kInvalidArgument, HasSubstr("is a folder, want a file")));
+              StatusIs(StatusCode::kInvalidArgument, HasSubstr("is a folder, not a file")));
   EXPECT_THAT(ImportFile(folder.Write("empty.onnx", ""), {}),
               StatusIs(StatusCode::kDataLoss, HasSubstr("empty.onnx: is empty")));
   EXPECT_THAT(ImportFile("/dev/null", {}),
