@@ -1,4 +1,5 @@
-// Activations that are several units, and those that a model spells out in several nodes.
+// Activations that are lowered to several units, and patterns of several nodes that are one
+// activation.
 #include "kernels/activation/activation.h"
 
 #include <algorithm>
@@ -50,8 +51,9 @@ absl::Status LowerSoftsign(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], x);
 }
 
-// x * tanh(softplus(x)) = x * m / (m + 2) with n = exp(x), m = n * (n + 2). From x = 5 on the
-// factor is 1 in fp16, so x is limited there, before n * n overflows. Relative error below 4e-3.
+// x * tanh(softplus(x)) = x * m / (m + 2) with n = exp(x), m = n * (n + 2). For x above 5 the
+// factor is 1 in fp16, so x is clamped to 5 before exp, which keeps n * n from overflowing. The
+// relative error is below 4e-3.
 absl::Status LowerMish(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   Operand x = c.In(node.inputs[0]);
@@ -109,7 +111,7 @@ absl::Status LowerShrink(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(float bias, a.Float("bias", 0.0f));
   ANEMONE_ASSIGN_OR_RETURN(float lambda, a.Float("lambd", 0.5f));
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
-  if (!(lambda >= 0)) return c.NotLowered("Shrink whose two sides overlap");
+  if (!(lambda >= 0)) return c.NotLowered("Shrink with a negative lambd");
   Operand x = c.In(node.inputs[0]);
   Operand outside = Absolute(c, x);
   outside = Combined(c, ElementWiseType::kGreaterThan, outside, ScalarConstant(c, lambda));
@@ -122,7 +124,7 @@ absl::Status LowerShrink(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], x);
 }
 
-// One slope is a LeakyReLU.
+// A single slope is a LeakyReLU.
 absl::Status LowerPRelu(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
@@ -141,15 +143,15 @@ bool Near(double value, double wanted) {
   return std::abs(value - wanted) <= 1e-3 * std::abs(wanted);
 }
 
-// A product as it was meant: the numbers and the values that nested Mul and Div multiply, in
-// whatever order, and the inner nodes that may vanish with it.
+// A product written as nested Mul and Div nodes in any order: the product of its numbers, its other
+// factors, and the inner nodes, which are merged into the pattern.
 struct Product {
   double scale = 1;
   std::vector<ValueId> factors;
   std::vector<NodeId> nodes;
 };
 
-constexpr size_t kMostNodes = 8;  // of a pattern's product: ends the walk in a hostile chain
+constexpr size_t kMostNodes = 8;  // in a product: limits the walk in malicious models
 
 void Multiply(const GraphView& view, const Node& node, Product& product);
 
@@ -170,7 +172,7 @@ void MultiplyValue(const GraphView& view, ValueId value, Product& product) {
   Multiply(view, *inner, product);
 }
 
-// `node` is a Mul, or a Div by a number.
+// Multiplies `product` by the operands of `node`, which is a Mul or a Div by a number.
 void Multiply(const GraphView& view, const Node& node, Product& product) {
   MultiplyValue(view, node.inputs[0], product);
   if (node.op_type == "Mul") {
@@ -187,14 +189,14 @@ std::optional<Product> ProductOf(const GraphView& view, const Node& node) {
   return product;
 }
 
-// Value `value` as a product; itself if it is none.
+// Value `value` as a product. If no Mul or Div produces it, it is the only factor.
 Product ProductBehind(const GraphView& view, ValueId value) {
   Product product;
   MultiplyValue(view, value, product);
   return product;
 }
 
-// The product is `scale` times x, `power` times.
+// Whether the product is scale * x^power.
 bool IsPowerOf(const Product& product, ValueId x, double scale, size_t power) {
   if (!Near(product.scale, scale) || product.factors.size() != power) return false;
   for (ValueId factor : product.factors) {
@@ -207,7 +209,7 @@ void Append(std::vector<NodeId>& to, absl::Span<const NodeId> nodes) {
   to.insert(to.end(), nodes.begin(), nodes.end());
 }
 
-// The Add of `number` that makes `value` and may vanish: what it is added to.
+// If `value` is y + `number` by an Add without other readers: y.
 std::optional<ValueId> WithoutNumber(const GraphView& view, ValueId value, double number,
                                      std::vector<NodeId>& nodes) {
   const Node* add = view.OnlyProducer(value, "Add");
@@ -220,7 +222,7 @@ std::optional<ValueId> WithoutNumber(const GraphView& view, ValueId value, doubl
   return std::nullopt;
 }
 
-// `gate` is sigmoid(x), or sigmoid(1.0 * x) as Paddle writes it.
+// Whether `gate` is sigmoid(x), or sigmoid(1.0 * x) as Paddle exports it.
 bool IsSigmoid(const GraphView& view, ValueId gate, ValueId x, std::vector<NodeId>& nodes) {
   const Node* sigmoid = view.OnlyProducer(gate, "Sigmoid");
   if (sigmoid == nullptr) return false;
@@ -230,7 +232,7 @@ bool IsSigmoid(const GraphView& view, ValueId gate, ValueId x, std::vector<NodeI
   return IsPowerOf(inside, x, 1, 1);
 }
 
-// `gate` is clip(x + 3, 0, 6).
+// Whether `gate` is clip(x + 3, 0, 6).
 bool IsHardGate(const GraphView& view, ValueId gate, ValueId x, std::vector<NodeId>& nodes) {
   const Node* clip = view.OnlyProducer(gate, "Clip");
   if (clip == nullptr || clip->inputs.size() < 3 || view.Scalar(clip->inputs[1]) != 0.0 ||
@@ -241,7 +243,7 @@ bool IsHardGate(const GraphView& view, ValueId gate, ValueId x, std::vector<Node
   return WithoutNumber(view, clip->inputs[0], 3, nodes) == x;
 }
 
-// `gate` is HardSigmoid(x) with alpha 1/6 and beta 0.5.
+// Whether `gate` is HardSigmoid(x) with alpha 1/6 and beta 0.5.
 bool IsHardSigmoid(const GraphView& view, ValueId gate, ValueId x, std::vector<NodeId>& nodes) {
   const Node* node = view.OnlyProducer(gate, "HardSigmoid");
   if (node == nullptr || node->inputs[0] != x) return false;
@@ -251,7 +253,7 @@ bool IsHardSigmoid(const GraphView& view, ValueId gate, ValueId x, std::vector<N
   return alpha.ok() && beta.ok() && Near(*alpha, 1.0 / 6) && Near(*beta, 0.5);
 }
 
-// `gate` is 1 + erf(x / sqrt 2).
+// Whether `gate` is 1 + erf(x / sqrt(2)).
 bool IsErfGate(const GraphView& view, ValueId gate, ValueId x, std::vector<NodeId>& nodes) {
   auto value = WithoutNumber(view, gate, 1, nodes);
   const Node* erf = value ? view.OnlyProducer(*value, "Erf") : nullptr;
@@ -262,7 +264,7 @@ bool IsErfGate(const GraphView& view, ValueId gate, ValueId x, std::vector<NodeI
   return IsPowerOf(inside, x, 0.70710678, 1);
 }
 
-// `value` is `scale` times x^power; the power as products or a Pow.
+// Whether `value` is scale * x^power, with the power as products or as a Pow.
 bool IsScaledPower(const GraphView& view, ValueId value, ValueId x, double scale, size_t power,
                    std::vector<NodeId>& nodes) {
   Product product = ProductBehind(view, value);
@@ -277,7 +279,7 @@ bool IsScaledPower(const GraphView& view, ValueId value, ValueId x, double scale
 
 constexpr double kCubic = 0.044715;
 
-// `cubic` is x + 0.044715 x^3.
+// Whether `cubic` is x + 0.044715 x^3.
 bool IsCubic(const GraphView& view, ValueId cubic, ValueId x, std::vector<NodeId>& nodes) {
   const Node* add = view.OnlyProducer(cubic, "Add");
   for (int i = 0; add != nullptr && i < 2; ++i) {
@@ -288,7 +290,7 @@ bool IsCubic(const GraphView& view, ValueId cubic, ValueId x, std::vector<NodeId
   return false;
 }
 
-// The product is x (1 + 0.044715 x^2), but for its number.
+// Whether the product, without its number, is x (1 + 0.044715 x^2).
 bool IsFactoredCubic(const GraphView& view, const Product& product, ValueId x,
                      std::vector<NodeId>& nodes) {
   for (int i = 0; product.factors.size() == 2 && i < 2; ++i) {
@@ -299,7 +301,7 @@ bool IsFactoredCubic(const GraphView& view, const Product& product, ValueId x,
   return false;
 }
 
-// `gate` is 1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)).
+// Whether `gate` is 1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)).
 bool IsTanhGate(const GraphView& view, ValueId gate, ValueId x, std::vector<NodeId>& nodes) {
   auto value = WithoutNumber(view, gate, 1, nodes);
   const Node* tanh = value ? view.OnlyProducer(*value, "Tanh") : nullptr;
@@ -314,7 +316,7 @@ bool IsTanhGate(const GraphView& view, ValueId gate, ValueId x, std::vector<Node
 
 using IsGate = bool (*)(const GraphView&, ValueId gate, ValueId x, std::vector<NodeId>& nodes);
 
-// The anchor is `scale` times x times a gate of x, in any order.
+// Whether the anchor is scale * x * gate(x), in any order.
 template <IsGate kIsGate>
 bool MatchGated(const GraphView& view, const Node& anchor, double scale, Match& match) {
   auto product = ProductOf(view, anchor);
@@ -346,12 +348,12 @@ bool MatchGelu(const GraphView& view, const Node& anchor, Match& match) {
          MatchGated<IsTanhGate>(view, anchor, 0.5, match);
 }
 
-// The value a pattern gates; its result has the same shape, or a number among the factors repeats
-// it.
+// The operand x of a pattern x * gate(x). Fails if the shape of a constant factor broadcasts x.
 Operand GatedOperand(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_FAIL(c, auto shape, c.ShapeOf(c.anchor(match).outputs[0]));
   Operand x = AlignedOperand(c, match.values[0], shape);
-  if (c.DimsOf(x) != PlaceShape(shape)) return c.NotLowered("a number that repeats its operand");
+  if (c.DimsOf(x) != PlaceShape(shape))
+    return c.NotLowered("a constant whose shape broadcasts the other operand");
   return x;
 }
 

@@ -1,5 +1,5 @@
-// The MIL operations of class activation (op_matrix.json) that are several units, or one with fixed
-// parameters; the formulas are coremltools' own.
+// The MIL operations of class activation (op_matrix.json) that become several units, or one unit
+// with fixed parameters. The formulas are those of coremltools.
 #include <iterator>
 #include <optional>
 #include <string>
@@ -19,7 +19,7 @@
 namespace anemone {
 namespace {
 
-// Those with at most two numbers.
+// The parameters of operations with up to two numbers.
 struct Numbers {
   float alpha = 0, beta = 0;
 };
@@ -29,7 +29,7 @@ Operand Relu6(NetworkBuilder& c, Operand x, Numbers) {
   return Activated(c, NeuronType::kClampedReLU, x, 0, 6);
 }
 
-// min(beta, x), below 0 min(beta, alpha * x).
+// min(beta, x) for x >= 0, min(beta, alpha * x) for x < 0.
 Operand ClampedRelu(NetworkBuilder& c, Operand x, Numbers n) {
   x = Activated(c, NeuronType::kLeakyReLU, x, n.alpha);
   return Combined(c, ElementWiseType::kMin, x, ScalarConstant(c, n.beta));
@@ -55,7 +55,7 @@ Operand ScaledTanh(NetworkBuilder& c, Operand x, Numbers n) {
   return ScaleAndShift(c, x, n.alpha, 0);
 }
 
-// A converted one is the engine's own.
+// Core ML's conversion uses the engine's Softplus mode.
 Operand SoftplusOf(NetworkBuilder& c, Operand x, Numbers) {
   return c.route() == Route::kMil ? Activated(c, NeuronType::kSoftplus, x) : Softplus(c, x);
 }
@@ -91,8 +91,8 @@ absl::Status BuildByNumbers(MilContext& c) {
   return c.Out(row.build(c, x, n), c.ShapeOf(0));
 }
 
-// A parameter with one value for each channel of argument 0, its second axis; or one for all, where
-// `number` is told. Argument `i` if it is not named.
+// A parameter with one value for each channel of argument 0, which is its second axis. If there is
+// one value for all channels, it is `number`. The parameter is a named attribute or argument `i`.
 struct PerChannel {
   Operand operand;
   std::optional<float> number;
@@ -109,7 +109,7 @@ absl::StatusOr<PerChannel> ReadPerChannel(MilContext& c, absl::string_view name,
   }
   if (!constant || c.rank(0) < 2) {
     return absl::InvalidArgumentError(
-        absl::StrCat(c.call().op, ": want a constant '", name, "' and an input that has channels"));
+        absl::StrCat(c.call().op, ": want a constant '", name, "' and an input of rank 2 or more"));
   }
   std::vector<int64_t> shape(c.rank(0), 1);
   shape[1] = c.ShapeOf(0)[1];
@@ -122,7 +122,7 @@ absl::StatusOr<PerChannel> ReadPerChannel(MilContext& c, absl::string_view name,
   return PerChannel{c.AddConstant(std::move(zeros), dims), std::nullopt};
 }
 
-// One slope is a LeakyReLU.
+// A single slope is a LeakyReLU.
 absl::Status BuildPRelu(MilContext& c) {
   Operand x = c.In(0);
   if (c.route() == Route::kMil && c.rank(0) < 3) return c.Refuse(rule::kPreluRank);

@@ -1,5 +1,5 @@
-// Neuron: a function of each element alone, one rounding. Facts: validators.json Neuron; enums.json
-// NonLinearMode; netplist.md Neuron; op_matrix.json for the family floors.
+// Neuron: a function of each single element, with one rounding. Facts: validators.json Neuron;
+// enums.json NonLinearMode; netplist.md Neuron; op_matrix.json for the family floors.
 #include "kernels/activation/neuron.h"
 
 #include <cmath>
@@ -31,10 +31,11 @@ namespace {
 
 struct NeuronParams {
   NeuronType type = NeuronType::kReLU;
-  float first = 0, second = 0;  // as NeuronType says; fp16 values
+  float first = 0, second = 0;  // see NeuronType; rounded to fp16
 };
 
-// `family`: the op's floor, its index; 0 where every family has it or none is published.
+// `family`: the index of the first family that has the mode; 0 if all have it or it is not
+// published.
 struct Mode {
   NeuronType type;
   const char* name;
@@ -68,7 +69,7 @@ constexpr Mode kModes[] = {
     {NeuronType::kSoftplus, "Softplus", 2, math::Unary::kSoftplus},
 };
 
-// ModeOf() takes the type for an index.
+// ModeOf() uses the type as an index.
 constexpr bool InOrder() {
   for (size_t i = 0; i < std::size(kModes); ++i) {
     if (kModes[i].type != static_cast<NeuronType>(i)) return false;
@@ -109,7 +110,7 @@ constexpr bool Is(const NeuronParams& p) {
   return p.type == kType;
 }
 
-// A parameter that only one type has.
+// The key of a parameter that only one type has.
 template <NeuronType kType, auto kMember>
 constexpr auto Parameter(const char* key) {
   return Key<kMember, AsHalfBits, Is<kType>>(key);
@@ -119,7 +120,7 @@ constexpr Field<NeuronParams> kFields[] = {
     Required<&NeuronParams::type>("Type"),
     Parameter<NeuronType::kELU, &NeuronParams::first>("EluAlpha"),
     Parameter<NeuronType::kLeakyReLU, &NeuronParams::first>("ReluSlope"),
-    // What an offset does is not published; the files seen have 0.
+    // The effect of an offset is not published. The netplists seen have 0.
     {"ReluOffset",
      [](const NeuronParams& p) { return p.type == NeuronType::kLeakyReLU ? Json(0) : Json(); },
      [](NeuronParams&, const Json& from) {
@@ -129,8 +130,8 @@ constexpr Field<NeuronParams> kFields[] = {
     Parameter<NeuronType::kClampedReLU, &NeuronParams::second>("ReluMax"),
 };
 
-// Of what costs less than a lookup: ReLU and its kin, sigmoids, and GELU, at least behind a
-// product, which fills the caches.
+// The functions that are cheaper to compute than to look up: ReLU and its variants, sigmoids, and
+// GELU. GELU is cheaper at least after a matrix product, which fills the caches.
 std::optional<math::ElementStep> PlainStep(const NeuronParams& p) {
   using math::StepKind;
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -174,15 +175,15 @@ void Compute(const NeuronParams& p, const void* prepared, absl::Span<const Const
   });
 }
 
-// A gain behind Log2 is done before the rounding, else ln(0) would not be the -45440 that was seen
-// (numerics.json ew-log).
+// A gain after Log2 is applied before rounding. Otherwise ln(0) would not be -45440, as was
+// measured (numerics.json ew-log).
 bool TakesEpilogue(const NeuronParams& p, const math::Numerics&) {
   return p.type == NeuronType::kLog2;
 }
 
 void Exact(const NeuronParams& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
   if (p.type == NeuronType::kReLU || p.type == NeuronType::kClampedReLU) {
-    return Compute(p, nullptr, in, out);  // chooses (ew-relu)
+    return Compute(p, nullptr, in, out);  // selects, without rounding (ew-relu)
   }
   math::UnaryKey key{ModeOf(p.type).function, p.first, p.second};
   if (unit.epilogue != nullptr) {
@@ -199,7 +200,7 @@ void Warn(const NeuronParams& p, const Unit&, Bottoms, const Target&, Route rout
   if (p.type == NeuronType::kRsqrt) list.Add(warning::kOrionRsqrt);
 }
 
-// MIL's operations that are one mode, at most one parameter in it.
+// MIL's operations that are a single mode with at most one parameter.
 constexpr struct {
   const char* op;
   NeuronType type;
@@ -243,12 +244,12 @@ absl::Status WriteMil(const NeuronParams& p, const Unit& unit, MilEmitter& e) {
     if (p.type == NeuronType::kRsqrt || p.type == NeuronType::kInv) {
       arguments.push_back({"epsilon", {e.Half(0)}});
     }
-    // gelu needs its mode named (netplist.md).
+    // gelu needs an explicit mode (netplist.md).
     if (p.type == NeuronType::kGELU) arguments.push_back({"mode", {e.Text("EXACT")}});
     e.Result(e.Emit(row.op, std::move(arguments), unit.dims));
     return absl::OkStatus();
   }
-  return absl::UnimplementedError(absl::StrCat("no MIL operation for ", ModeOf(p.type).name));
+  return absl::UnimplementedError(absl::StrCat("MIL has no operation for ", ModeOf(p.type).name));
 }
 
 const UnitKindOf<NeuronParams>& Kind() {
@@ -263,8 +264,8 @@ const UnitKindOf<NeuronParams>& Kind() {
   return kind;
 }
 
-// The operators that are one mode without parameters. Gelu's tanh approximation is the same unit:
-// the two differ by 5e-4 at most, the engine's own table by 6e-3.
+// The operators that are a single mode without parameters. Gelu's tanh approximation uses the same
+// mode: the two functions differ by at most 5e-4, and the engine's table has an error of 6e-3.
 constexpr struct {
   const char* op;
   NeuronType type;
@@ -289,7 +290,7 @@ absl::Status LowerPlain(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], x);
 }
 
-// Elu and LeakyRelu: one parameter, alpha.
+// Elu and LeakyRelu, whose only parameter is alpha.
 absl::Status LowerWithAlpha(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   bool elu = node.op_type == "Elu";
@@ -308,7 +309,8 @@ absl::Status LowerLog(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], x);
 }
 
-// One bound of a Clip. `value` is in fp16, infinite if it is absent or bounds nothing there.
+// One bound of a Clip. `value` is rounded to fp16. It is infinite if the bound is missing or
+// outside the range of fp16.
 struct Bound {
   std::optional<float> value;  // nullopt: computed at run time
   ValueId input = kNone;
@@ -333,7 +335,8 @@ Operand Limited(LowerContext& c, const Operand& x, const Bound& bound, float unb
   return Combined(c, type, x, limit);
 }
 
-// Two constant bounds are a ClampedReLU, a lower bound of 0 a ReLU; else Max and Min.
+// Two constant bounds become a ClampedReLU and a lower bound of 0 a ReLU. Other bounds become Max
+// and Min.
 absl::Status LowerClip(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   constexpr float kInfinity = std::numeric_limits<float>::infinity();

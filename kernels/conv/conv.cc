@@ -1,6 +1,6 @@
-// Convolution and deconvolution. Native on every target; the kernel and bias are constants of the
-// unit, or the kernel is its second bottom. Facts: validators.json Conv; targets.json
-// max_kernel_*; netplist.md Conv; compiler_texts.json netplist_keys Conv.
+// Convolution and deconvolution. Every target has it. Kernel and bias are weights of the unit, or
+// the kernel is its second bottom. Facts: validators.json Conv; targets.json max_kernel_*;
+// netplist.md Conv; compiler_texts.json netplist_keys Conv.
 #include "kernels/conv/conv.h"
 
 #include <algorithm>
@@ -53,7 +53,7 @@ absl::StatusOr<Dims> Shape(const ConvParams& p, Bottoms in) {
 }
 
 struct SpatialAxis {
-  const char* name;  // in the compiler's words
+  const char* name;  // as in the compiler's texts
   const Along& along;
   Axis axis;
   Limit limit, limit_of_strided_deconv;
@@ -119,7 +119,7 @@ Verdict Validate(const ConvParams& p, Bottoms in, const Target& target, Route ro
   if (!verdict.accepted) return verdict;
   if (p.padding_mode != PaddingMode::kZero) {
     if (p.padding_mode != PaddingMode::kReplication) return judge.Reject(rule::kConvPaddingMode);
-    // Which targets repeat the border is not published.
+    // It is not published which targets support replicated borders.
     verdict = judge.Accept();
     verdict.status = Status::kUnknown;
     return p.transposed() ? Both(std::move(verdict), ValidateDeconv(p, judge)) : verdict;
@@ -127,7 +127,7 @@ Verdict Validate(const ConvParams& p, Bottoms in, const Target& target, Route ro
   return p.transposed() ? ValidateDeconv(p, judge) : judge.Accept();
 }
 
-// The kernel depth passes the validator, and no target's code generator takes it.
+// A kernel depth above 1 passes the validator, but the code generator of every target refuses it.
 Verdict Codegen(const ConvParams& p, Bottoms in, const Target& target, Route route) {
   Judge judge(target, route);
   if (p.d.kernel > 1) return judge.Reject(rule::kConv3d);
@@ -135,7 +135,7 @@ Verdict Codegen(const ConvParams& p, Bottoms in, const Target& target, Route rou
     return judge.Reject(rule::kConvE4m3);
   }
   if (in.size() < 2 || in[0].dims.n() < 2) return judge.Accept();
-  // Published of the M1 alone, which is family A13.
+  // This is published only for the M1, which is family A13.
   if (!judge.FamilyAtLeast(3)) return judge.Reject(rule::kConvDynamicBatch);
   Verdict accepted = judge.Accept();
   accepted.status = Status::kUnknown;
@@ -146,8 +146,9 @@ bool IsDilated(const ConvParams& p) {
   return p.type == ConvType::kDilatedConv || p.type == ConvType::kChannelWiseDilatedConv;
 }
 
-// A netplist pads a deconvolution's input, with its zeros between the elements put in, as the
-// recipe of nearest upsampling does: in * stride + pads - extent + 1 outputs.
+// In a netplist, the pads of a deconvolution apply to the input after zeros are inserted between
+// its elements, as in the recipe of nearest upsampling. There are in * stride + pads - extent + 1
+// outputs.
 int64_t DeconvPadBefore(const Along& a) { return a.extent() - 1 - a.pad_before; }
 int64_t DeconvPadAfter(const Along& a) {
   return a.extent() - a.stride - a.pad_after + a.output_padding;
@@ -175,7 +176,7 @@ constexpr Field<ConvParams> DilationKey(const char* key) {
       [](ConvParams& p, const Json& from) { return Plain::Read(from, (p.*kAxis).dilation); }};
 }
 
-// Where the kernel's file has it: for the reader of files.
+// A key for the position of the kernel in a file. It is read elsewhere.
 constexpr Field<ConvParams> ElsewhereKey(const char* key) {
   return {key, [](const ConvParams&) -> Json { return nullptr; }, nullptr};
 }
@@ -187,7 +188,7 @@ constexpr Field<ConvParams> kFields[] = {
     AlongKey<ConvParams, &ConvParams::d, &Along::kernel>("KernelDepth"),
     DilationKey<&ConvParams::w>("KernelDilationX"),
     DilationKey<&ConvParams::h>("KernelDilationY"),
-    // True in the one recipe with a kernel of ones, else false.
+    // True only in the recipe that has a kernel of ones.
     {"KernelGroupReuse", [](const ConvParams& p) -> Json { return p.mode == KernelMode::kUnity; },
      nullptr},
     Key<&ConvParams::mode>("KernelMode"),
@@ -211,7 +212,7 @@ constexpr Field<ConvParams> kFields[] = {
     ByAxisAlias<ConvParams, &Along::dilation>("dilations"),
 };
 
-// The pads as keys have them made those of ConvParams.
+// Converts the pads of the netplist keys to those of ConvParams.
 absl::Status SettleDeconvPads(PadType type, int64_t in, Along& a) {
   if (type != PadType::kCustom) {
     SettlePads(type, in, /*transposed=*/true, a);
@@ -220,7 +221,8 @@ absl::Status SettleDeconvPads(PadType type, int64_t in, Along& a) {
   constexpr int64_t kMostPad = 1 << 28;
   if (a.pad_before < 0 || a.pad_before > kMostPad || a.pad_after < -kMostPad ||
       a.pad_after > kMostPad) {
-    return absl::InvalidArgumentError("pads of a deconvolution: want 0 to the kernel's extent");
+    return absl::InvalidArgumentError(
+        "pads of a deconvolution: want 0 to the extent of the kernel");
   }
   a.pad_before = DeconvPadBefore(a);
   const int64_t cut = a.extent() - a.stride - a.pad_after;
@@ -233,7 +235,7 @@ bool IsInMajor(Bottoms in, absl::Span<const Tensor> weights) {
   return in.size() == 1 && !weights.empty() && weights[0].dims().size() == 2;
 }
 
-// The kernel's dims as a tensor's: (first, second, [d,] h, w).
+// The dims of the kernel: (first, second, [d,] h, w).
 std::optional<Dims> KernelDims(Bottoms in, absl::Span<const Tensor> weights) {
   if (in.size() > 1) return in[1].dims;
   if (weights.empty()) return std::nullopt;
@@ -261,7 +263,7 @@ absl::Status Complete(ConvParams& p, Bottoms in, absl::Span<const Tensor> weight
     }
   }
   p.pad_type = PadType::kCustom;
-  if (p.h.dilation > 1 || p.w.dilation > 1) {  // which only these types write
+  if (p.h.dilation > 1 || p.w.dilation > 1) {  // a dilation is written only with these types
     if (p.type == ConvType::kConv) p.type = ConvType::kDilatedConv;
     if (p.type == ConvType::kChannelWiseConv) p.type = ConvType::kChannelWiseDilatedConv;
   }
@@ -281,7 +283,8 @@ absl::Status Complete(ConvParams& p, Bottoms in, absl::Span<const Tensor> weight
   }
   p.in_major = IsInMajor(in, weights);
   if (p.in_major && (p.transposed() || p.groups != 1)) {
-    return absl::InvalidArgumentError("kernel (in, out): want a convolution of one group");
+    return absl::InvalidArgumentError(
+        "kernel stored as (in, out): want a 1x1 convolution of one group");
   }
   if (p.transposed()) {
     if (kernel->c() > (int64_t{1} << 32)) return absl::InvalidArgumentError("kernel: too large");
@@ -291,7 +294,8 @@ absl::Status Complete(ConvParams& p, Bottoms in, absl::Span<const Tensor> weight
     p.kernel_channels = kernel->c();
   }
   if (weights.size() > 2 || (weights.size() == 2 && weights[1].elements() != p.out_channels)) {
-    return absl::InvalidArgumentError("weights: want a kernel, and a bias for each output channel");
+    return absl::InvalidArgumentError(
+        "weights: want a kernel and optionally one bias for each output channel");
   }
   return absl::OkStatus();
 }
@@ -313,7 +317,8 @@ void Warn(const ConvParams& p, const Unit& unit, Bottoms in, const Target& targe
   if (unit.weights.size() > 1) list.Add(warning::kOrionConvBias);
 }
 
-// A convolution of one tap, 1x1 over one channel, has no ceiling (numerics.json mac-ceiling).
+// A convolution with a single product per output, 1x1 over one channel, is not clipped at the
+// ceiling (numerics.json mac-ceiling).
 std::optional<Arithmetic> ArithmeticOf(const ConvParams& p, Bottoms in,
                                        absl::Span<const Tensor> weights) {
   const bool is_one_tap =

@@ -18,7 +18,7 @@
 namespace anemone {
 namespace {
 
-// Depth has no kernel here, so the depth axis is one with the batch.
+// The kernel has no depth here, so the depth axis is joined with the batch.
 template <class MathShape>
 MathShape ShapeFor(const ConvParams& p, const Dims& in) {
   MathShape shape;
@@ -39,7 +39,7 @@ math::ConvTransposeShape TransposedShape(const ConvParams& p, const Dims& in) {
   return shape;
 }
 
-// Ready to run, by a kernel that is read once.
+// The packed form of the kernel, which is read only once.
 Prepared Packed(const ConvParams& p, const Dims& in, math::HalfReader kernel,
                 absl::Span<const float> bias, const math::CodedWeights* coded = nullptr) {
   if (!p.transposed()) {
@@ -50,7 +50,7 @@ Prepared Packed(const ConvParams& p, const Dims& in, math::HalfReader kernel,
       math::PackConvTranspose(TransposedShape(p, in), kernel, bias));
 }
 
-// The kernel of the weight, (out, in / groups, h, w) or (in, out / groups, h, w).
+// The kernel as (out, in / groups, h, w), or (in, out / groups, h, w) of a deconvolution.
 std::vector<math::Half> KernelOf(const ConvParams& p, const Dims& in, const Tensor& weight) {
   std::vector<math::Half> stored(weight.elements());
   ReadHalves(weight, 0, absl::MakeSpan(stored));
@@ -61,7 +61,8 @@ std::vector<math::Half> KernelOf(const ConvParams& p, const Dims& in, const Tens
   return kernel;
 }
 
-// Ones that do not overlap: every element stands in a block of its own.
+// Whether the kernel has only ones and its windows do not overlap, so that every element is
+// repeated in a block.
 bool IsRepeat(const ConvParams& p) {
   if (p.mode != KernelMode::kUnity || p.type != ConvType::kChannelWiseDeConv) return false;
   for (const Along* a : {&p.h, &p.w}) {
@@ -76,7 +77,7 @@ std::vector<int32_t> RepeatedIndices(int64_t extent, int64_t times) {
   return indices;
 }
 
-// The kernel as the model stores it.
+// The kernel as stored in the model, without a folded gain.
 std::vector<math::Half> PlainKernel(const ConvParams& p, const ExactUnit& unit,
                                     absl::Span<const ConstView> in) {
   if (in.size() > 1) return {in[1].span().begin(), in[1].span().end()};
@@ -104,8 +105,8 @@ absl::StatusOr<Prepared> PrepareConv(const ConvParams& p, Bottoms in,
                                      absl::Span<const Tensor> weights) {
   if (p.d.stride > 1 || p.d.pads() > 0 || p.padding_mode != PaddingMode::kZero) {
     return absl::UnimplementedError(
-        "Conv: strides and pads along depth, and replicated borders, "
-        "are judged but not run");
+        "Conv with strides or pads along depth, or with replicated borders, is validated but not "
+        "executed");
   }
   if (IsRepeat(p) || in.size() > 1) return Prepared();
   const Dims& x = in[0].dims;
@@ -147,7 +148,7 @@ void ComputeConv(const ConvParams& p, const void* prepared, absl::Span<const Con
     return;
   }
   Prepared packed;
-  if (in.size() > 1) {  // the kernel is another one at every run
+  if (in.size() > 1) {  // the kernel is different in every run
     packed = Packed(p, x,
                     [&](int64_t first, absl::Span<math::Half> to) {
                       std::copy_n(in[1].data + first, to.size(), to.begin());

@@ -19,7 +19,7 @@ absl::StatusOr<std::vector<int64_t>> ConvKernelDims(const ConvParams& p, Bottoms
   for (int64_t extent : {p.out_channels, p.groups, p.w.kernel, p.h.kernel, p.d.kernel}) {
     if (extent < 1 || extent > kMost) {
       return absl::InvalidArgumentError(
-          "OutputChannels, NumGroups and the kernel's extents: want at least 1");
+          "OutputChannels, NumGroups and the extents of the kernel: want at least 1");
     }
   }
   const int64_t channels = in[0].dims.c();
@@ -32,7 +32,7 @@ absl::StatusOr<std::vector<int64_t>> ConvKernelDims(const ConvParams& p, Bottoms
 
 absl::StatusOr<Tensor> StoredConvKernel(const ConvParams& p, const Tensor& weight) {
   if (!p.in_major) return weight;
-  // (in, out) of a 1x1 kernel: the other way round.
+  // A 1x1 kernel stored (in, out) is transposed.
   const std::vector<float> from = RoundedFloats(weight);
   const int64_t out = p.out_channels, in = weight.elements() / out;
   std::vector<float> to(from.size());
@@ -44,7 +44,7 @@ absl::StatusOr<Tensor> StoredConvKernel(const ConvParams& p, const Tensor& weigh
 
 namespace {
 
-// The kernel that KernelMode Unity stands for.
+// The kernel of KernelMode Unity.
 Tensor Ones(std::vector<int64_t> sizes) {
   static constexpr float kOne = 1;
   return Tensor::Fill(DataType::kFloat, std::move(sizes),
@@ -57,13 +57,16 @@ absl::Status WriteConvMil(const ConvParams& p, const Unit& unit, MilEmitter& e) 
   const bool unity =
       p.mode == KernelMode::kUnity && p.type == ConvType::kChannelWiseDeConv;  // of ones
   if (p.mode != KernelMode::kDense && !unity) {
-    return absl::UnimplementedError("a convolution without a dense kernel");
+    return absl::UnimplementedError(
+        "convolution whose kernel is neither dense nor the ones of an upsampling");
   }
   if (p.format != KernelFormat::kFloat16 || p.d.kernel > 1 || p.d.stride > 1 || p.d.pads() > 0) {
-    return absl::UnimplementedError("a convolution that is not flat");
+    return absl::UnimplementedError(
+        "convolution with a kernel that is not fp16, or with a kernel, stride or padding along "
+        "depth");
   }
   if (p.padding_mode != PaddingMode::kZero) {
-    return absl::UnimplementedError("a convolution whose padding is not zero");
+    return absl::UnimplementedError("convolution whose padding mode is not zero");
   }
   ANEMONE_ASSIGN_OR_RETURN(std::string x, WriteFlatBottom(e, 0));
   std::string kernel;
@@ -73,11 +76,11 @@ absl::Status WriteConvMil(const ConvParams& p, const Unit& unit, MilEmitter& e) 
   } else if (unit.bottoms.size() > 1) {
     ANEMONE_ASSIGN_OR_RETURN(kernel, WriteFlatBottom(e, 1));
   } else if (unit.weights.empty()) {
-    return absl::UnimplementedError("a convolution without a stored kernel");
+    return absl::UnimplementedError("convolution without a stored kernel");
   } else {
     ANEMONE_ASSIGN_OR_RETURN(Tensor stored, StoredConvKernel(p, unit.weights[0]));
     std::vector<int64_t> sizes = stored.dims();
-    // Of one spatial axis, or a matrix.
+    // A kernel with one spatial axis, or a matrix.
     if (sizes.size() < 4) sizes.insert(sizes.begin() + 2, 4 - sizes.size(), 1);
     kernel = e.Weight(stored, sizes);
   }
@@ -92,7 +95,7 @@ absl::Status WriteConvMil(const ConvParams& p, const Unit& unit, MilEmitter& e) 
       {"groups", {e.Int(p.groups)}}};
   if (p.transposed()) arguments.push_back({"output_shape", {e.Ints(shape)}});
   std::string y = e.Emit(p.transposed() ? "conv_transpose" : "conv", std::move(arguments), shape);
-  if (unit.weights.size() > 1) {  // MIL's conv takes no bias (orion.json 13)
+  if (unit.weights.size() > 1) {  // MIL's conv does not accept a bias (orion.json 13)
     const int64_t channels = unit.weights[1].elements();
     std::string bias = e.Weight(unit.weights[1], {1, channels, 1, 1});
     y = e.Emit("add", {{"x", {y}}, {"y", {bias}}}, shape);
@@ -101,8 +104,8 @@ absl::Status WriteConvMil(const ConvParams& p, const Unit& unit, MilEmitter& e) 
   return absl::OkStatus();
 }
 
-// A bias: added behind. A reader folds it into the convolution again (engine/clean_up.cc), as the
-// engine's compiler does (conflicts.md C-conv-bias).
+// A bias is added after the convolution. A reader folds it into the convolution again
+// (engine/clean_up.cc), as the engine's compiler does (conflicts.md C-conv-bias).
 std::optional<Operand> ComposeConv(const ConvParams& p, const Unit& unit, NetworkBuilder& c) {
   if (unit.weights.size() < 2) return std::nullopt;
   Operand y = c.Add(ConvUnit(), p, unit.bottoms, {unit.weights[0]});

@@ -1,5 +1,5 @@
-// How convolutions of models become the unit of conv.cc: ONNX's Conv and ConvTranspose; MIL's conv
-// and conv_transpose, and ne_conv, which names the unit itself (op_matrix.json).
+// Lowers convolutions to the unit of conv.cc: ONNX's Conv and ConvTranspose; MIL's conv and
+// conv_transpose, and ne_conv, which is the name of the unit itself (op_matrix.json).
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -24,7 +24,7 @@ ConvType TypeFor(const ConvParams& p, bool transposed) {
   return p.h.dilation > 1 || p.w.dilation > 1 ? ConvType::kDilatedConv : ConvType::kConv;
 }
 
-// A conversion route's convolution is 2-D; one with a depth fails later, in other words.
+// On route mil, a convolution must be 2-D. A kernel with a depth is refused later by another rule.
 bool IsOfMilRank(size_t rank, const ConvParams& p) {
   return rank == 4 || (rank == kMaxRank && p.d.kernel > 1);
 }
@@ -50,7 +50,7 @@ absl::StatusOr<ConvParams> ReadAttributes(const Node& node, absl::Span<const int
   }
   p.out_channels = y[1];
   if (!transposed) p.kernel_channels = w[1];
-  // output_shape is what the pads leave of a deconvolution, more of them in front.
+  // With output_shape, the pads follow from the shape. If they are odd, the larger one is before.
   if (auto_pad == PadType::kCustom && a.Has("output_shape")) auto_pad = PadType::kSameLower;
   Along* places[] = {&p.w, &p.h, &p.d};
   for (size_t i = 0; i < spatial; ++i) {
@@ -91,18 +91,17 @@ absl::StatusOr<ConvNode> ReadConvNode(const Node& node, LowerContext& c) {
 
 namespace {
 
-// Dims with the spatial axes on D, H, W, whatever the rank: N, C, W becomes N, C, 1, W, which is
-// where PlaceShape has it already.
+// The spatial axes are on D, H and W in every rank: N, C, W becomes N, C, 1, W, as by PlaceShape().
 absl::Status Lower(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(ConvNode read, ReadConvNode(node, c));
   if (c.route() == Route::kMil && !IsOfMilRank(read.x.size(), read.params)) {
     return c.Refuse(rule::kConvMilRank);
   }
-  // The software device takes the depth for a batch.
+  // The software engine treats the depth as a batch axis.
   const Along& d = read.params.d;
   if (d.kernel == 1 && (d.stride > 1 || d.pads() > 0)) {
-    return c.NotLowered("a stride or padding along the depth, as one unit");
+    return c.NotLowered("convolution with a stride or padding along the depth, as one unit");
   }
   Operand x = c.In(node.inputs[0]);
   std::vector<Tensor> weights = {*read.kernel};
@@ -111,8 +110,8 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], y);
 }
 
-// Output elements (input elements for a deconvolution) times the kernel each of them meets. Of a
-// product of integers that the importer could not widen, too.
+// The number of output elements (input elements for a deconvolution) times the size of the kernel
+// that applies to each. Also for integer convolutions that the importer did not rewrite to floats.
 int64_t Macs(const Graph& graph, const Node& node) {
   const Sizes w = graph.values[node.inputs[node.op_type == "QLinearConv" ? 3 : 1]].dims();
   const bool transposed = node.op_type == "ConvTranspose";
@@ -127,7 +126,7 @@ constexpr Lowering kLowerings[] = {
     {.op = "ConvInteger", .macs = Macs},
 };
 
-// The kernel's dims of a MIL call, and the kernel if it is a constant.
+// The dims of the kernel of a MIL call, and the kernel if it is constant.
 struct Kernel {
   Sizes sizes;
   std::optional<MilTensor> constant;
@@ -151,7 +150,7 @@ absl::StatusOr<Kernel> ReadKernel(MilContext& c) {
   return kernel;
 }
 
-// The extents that output_shape adds to a deconvolution.
+// Reads output_shape, which sets the output padding of a deconvolution.
 absl::Status ReadOutputShape(MilContext& c, absl::Span<const int64_t> x, size_t spatial,
                              std::vector<Along>& window) {
   ANEMONE_ASSIGN_OR_RETURN(Sizes wanted, c.Ints("output_shape", {}));
@@ -181,7 +180,8 @@ absl::StatusOr<ConvParams> ReadCall(MilContext& c, const Kernel& kernel, bool tr
   if (transposed) {
     ANEMONE_RETURN_IF_ERROR(ReadOutputShape(c, c.ShapeOf(0), spatial, window));
     if (w[0] != c.ShapeOf(0)[1]) {
-      return absl::InvalidArgumentError("conv_transpose: want a weight of the input's channels");
+      return absl::InvalidArgumentError(
+          "conv_transpose: want a weight whose first axis is the number of input channels");
     }
   }
   p.out_channels = transposed ? w[1] * p.groups : w[0];
@@ -211,7 +211,8 @@ absl::Status Build(MilContext& c) {
     bottoms.push_back(dynamic);
   }
   if (bias) {
-    if (!kernel.constant) return c.NotLowered("a bias beside a weight that is made at run time");
+    if (!kernel.constant)
+      return c.NotLowered("convolution with a bias whose weight is computed at run time");
     ANEMONE_ASSIGN_OR_RETURN(Tensor zeros, ZerosOf(*bias));
     if (zeros.elements() != p.out_channels) {
       return absl::InvalidArgumentError(absl::StrCat(c.call().op, ", 'bias': want ", p.out_channels,
@@ -220,7 +221,8 @@ absl::Status Build(MilContext& c) {
     if (!IsEngineConstant(zeros.type())) return c.Refuse(rule::kIntegerWeight);
     weights.push_back(std::move(zeros));
   }
-  // Asked here, for a window that does not fit leaves an empty output, which has words of its own.
+  // Validated here: a window that does not fit gives an empty output, which would be refused with
+  // another text.
   const std::vector<Bottom> in = c.BottomsOf(bottoms);
   Verdict verdict = ConvUnit().Validate(&p, in, c.target(), c.route());
   ANEMONE_ASSIGN_OR_RETURN(Dims dims, ConvUnit().judge.shape(&p, in));

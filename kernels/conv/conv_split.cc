@@ -1,14 +1,14 @@
-// Convolutions that the engine does not take as one unit, in parts: a kernel past the target's
-// width or height, one with a depth (rule conv-3d), and on route mil any whose input is not of rank
-// 4 (rule conv-mil-rank), which the unit takes with ones put in.
+// Convolutions that the engine does not accept as one unit, in parts: a kernel above the target's
+// limit of width or height, a kernel with a depth (rule conv-3d), and on route mil an input that is
+// not of rank 4 (rule conv-mil-rank), to which axes of extent 1 are added.
 //
-// Folded: along an axis with a stride s above 1, the s elements between two windows become s
-// channels for each, so a kernel of k taps is one of k / s with stride 1. Each output still sums
-// the same products, so nothing is rounded that was not before.
+// Folded: along an axis with a stride s above 1, the s elements of each step become s channels, so
+// a kernel of k taps becomes a kernel of k / s taps with stride 1. Each output still sums the same
+// products, so there is no additional rounding.
 //
-// Sliced: taps of the kernel by stretches, each a convolution of its own over the part of the input
-// it meets, then added. A partial sum and each addition are rounded, so with n parts the error is
-// below n ulps of the largest partial sum.
+// Sliced: the taps of the kernel are divided into ranges. Each range is a separate convolution over
+// the part of the input under its taps, and the results are added. Partial sums and additions are
+// rounded, so with n parts the error is below n ulps of the largest partial sum.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -30,10 +30,10 @@
 namespace anemone {
 namespace {
 
-// What a kernel may hold before we cut copies out of it: a fill of any size is a few bytes in a
-// file.
+// The most elements of a kernel that is copied. A constant of any size can be a few bytes in a file
+// if all its elements are equal.
 constexpr int64_t kMostKernelElements = 1 << 26;
-constexpr int64_t kMostAlong = 1 << 24;  // sums and products of a few stay far from overflow
+constexpr int64_t kMostAlong = 1 << 24;  // sums and products of a few such numbers do not overflow
 
 // A kernel, (out, in / groups, d, h, w).
 struct Kernel {
@@ -73,12 +73,12 @@ struct Kernel {
   }
 };
 
-// A convolution on its way to units.
+// A convolution that is being lowered.
 struct Form {
   ConvParams params;
   Operand x;
-  const Tensor* stored = nullptr;  // the kernel as the model has it
-  std::optional<Kernel> kernel;    // it, or what became of it, once somebody had to read it
+  const Tensor* stored = nullptr;  // the kernel as stored in the model
+  std::optional<Kernel> kernel;    // the kernel after rewriting; read on demand
   std::optional<Tensor> bias;
   Dims out;
 
@@ -87,7 +87,7 @@ struct Form {
   }
 };
 
-// Every number is small and the windows fill the output.
+// Whether all numbers are within bounds and the windows give `out` outputs.
 bool IsSane(const Along& a, int64_t in, int64_t out) {
   auto [least, most] =
       std::minmax({a.kernel, a.stride, a.dilation, a.pad_before + 1, a.pad_after + 1, in, out});
@@ -102,7 +102,7 @@ absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c) {
   if (read.bias != nullptr) form.bias = *read.bias;
   for (Axis axis : {Axis::kD, Axis::kH, Axis::kW}) {
     if (!IsSane(form.along(axis), c.DimsOf(x)[axis], form.out[axis])) {
-      return c.NotLowered("a convolution whose windows do not fit its input");
+      return c.NotLowered("convolution whose windows do not match its input and output");
     }
   }
   return form;
@@ -111,14 +111,14 @@ absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c) {
 absl::Status ReadKernel(LowerContext& c, Form& form) {
   if (form.kernel) return absl::OkStatus();
   if (form.stored->elements() > kMostKernelElements) {
-    return c.NotLowered("a kernel too large to cut");
+    return c.NotLowered("convolution whose kernel is too large to be divided");
   }
   form.kernel = Kernel(*form.stored);
   return absl::OkStatus();
 }
 
-// Into how few stretches the kernel must be cut along `axis` for the unit's own rules to take one;
-// above kMostPieces: none found. The other axes are left out of the question.
+// The smallest number of ranges along `axis` such that the unit accepts a kernel of one range. The
+// extents of the other axes are ignored. kMostPieces + 1 if there is none.
 int64_t PiecesAlong(LowerContext& c, const Along& along, Axis axis) {
   for (int64_t pieces = 1; pieces <= kMostPieces; ++pieces) {
     Along part{.kernel = (along.kernel + pieces - 1) / pieces, .dilation = along.dilation};
@@ -135,10 +135,11 @@ int64_t PiecesAlong(LowerContext& c, const Along& along, Axis axis) {
   return kMostPieces + 1;
 }
 
-// Exactly `extent` elements along H or W: the padding as zeros, and cut or filled up behind.
+// `x` with `before` zeros before it along H or W, and cropped or zero-padded after it to `extent`
+// elements in all.
 Operand Extended(LowerContext& c, Operand x, Axis axis, int64_t before, int64_t extent) {
   int64_t have = c.DimsOf(x)[axis], kept = std::min(have, extent - before);
-  if (kept < 1) return c.NotLowered("windows that meet nothing but padding");
+  if (kept < 1) return c.NotLowered("convolution whose windows contain only padding");
   x = Sliced(c, x, axis, 0, kept);
   int64_t after = extent - before - kept;
   SpatialPads pads =
@@ -146,7 +147,7 @@ Operand Extended(LowerContext& c, Operand x, Axis axis, int64_t before, int64_t 
   return Framed(c, x, pads, 0);
 }
 
-// Channel (c, r), position q takes element q * s + r of channel c.
+// Channel (c, r) at position q is element q * s + r of channel c.
 Operand PhasesToChannels(LowerContext& c, Operand x, Axis axis, int64_t s) {
   Dims dims = c.DimsOf(x);
   int64_t images = dims.n() * dims.d() * dims.c(), q = dims[axis] / s;
@@ -167,7 +168,7 @@ absl::Status Fold(LowerContext& c, Form& form, Axis axis) {
   const int64_t s = along.stride, taps = (along.kernel + s - 1) / s;
   const int64_t extent = (form.out[axis] - 1 + taps) * s;
   if (form.stored->elements() > kMostKernelElements / s) {
-    return c.NotLowered("a kernel too large to fold");
+    return c.NotLowered("convolution whose kernel is too large to be folded");
   }
   form.x = Extended(c, form.x, axis, along.pad_before, extent);
   form.x = PhasesToChannels(c, form.x, axis, s);
@@ -190,7 +191,7 @@ absl::Status Fold(LowerContext& c, Form& form, Axis axis) {
   return absl::OkStatus();
 }
 
-// Zeros before and behind the depth, which no unit pads.
+// Concatenates zeros before and after the depth, which the unit Padding cannot pad.
 absl::Status PadDepth(LowerContext& c, Form& form) {
   Along& d = form.params.d;
   form.x =
@@ -203,7 +204,8 @@ struct Stretch {
   int64_t first = 0, count = 1;
 };
 
-// The part of x that a stretch along H or W meets, and its window there; nullopt: only padding.
+// The part of x under a range of taps along H or W. Sets `along` to the window there. nullopt if
+// there is only padding.
 absl::StatusOr<std::optional<Operand>> Met(LowerContext& c, const Operand& x, Axis axis,
                                            int64_t outputs, const Stretch& stretch, Along& along) {
   const int64_t start = stretch.first * along.dilation - along.pad_before;
@@ -217,7 +219,7 @@ absl::StatusOr<std::optional<Operand>> Met(LowerContext& c, const Operand& x, Ax
   return part;
 }
 
-// One convolution: these taps of the kernel over the part of x they meet.
+// One convolution: the given taps of the kernel over the part of x under them.
 Operand Partial(LowerContext& c, const Form& form, const Operand& x, const ConvParams& p,
                 const Stretch& deep, const Stretch& high, const Stretch& wide, bool with_bias) {
   const Kernel& kernel = *form.kernel;
@@ -231,8 +233,8 @@ Operand Partial(LowerContext& c, const Form& form, const Operand& x, const ConvP
   return c.Add(ConvUnit(), p, {x}, std::move(weights));
 }
 
-// The planes that these taps of the depth meet. The depth, which then has no window, is one with
-// the batch, so it is rank 4 for route mil too.
+// The planes under the given taps along the depth. The depth has no window then, so it is joined
+// with the batch, and the operand has rank 4 as route mil requires.
 Operand Planes(LowerContext& c, const Form& form, const Stretch& deep) {
   const Along& d = form.params.d;
   Operand x = Sliced(c, form.x, Axis::kD, deep.first * d.dilation, form.out.d(), d.stride);
@@ -240,7 +242,7 @@ Operand Planes(LowerContext& c, const Form& form, const Stretch& deep) {
   return ReshapeToDims(c, x, MakeDims(dims.n() * dims.d(), dims.c(), dims.h(), dims.w()));
 }
 
-// `pieces` stretches of nearly equal length.
+// Divides the taps into `pieces` ranges of nearly equal length.
 std::vector<Stretch> Cut(int64_t taps, int64_t pieces) {
   std::vector<Stretch> cut;
   for (int64_t i = 0, first = 0; i < pieces; ++i) {
@@ -257,11 +259,11 @@ Operand SumOfParts(LowerContext& c, Form& form) {
   for (Axis axis : {Axis::kD, Axis::kH, Axis::kW}) {
     int64_t pieces = PiecesAlong(c, form.along(axis), axis);
     parts *= pieces;
-    if (parts > kMostPieces) return c.NotLowered("a convolution in more than a dozen parts");
+    if (parts > kMostPieces) return c.NotLowered("convolution that would need more than 12 parts");
     cuts.push_back(Cut(form.along(axis).kernel, pieces));
   }
   if (parts == 1 && !form.kernel && c.DimsOf(form.x).d() == 1) {
-    return c.NotLowered("a convolution that no cut would make smaller");
+    return c.NotLowered("convolution that does not become smaller if it is divided");
   }
   ANEMONE_FAIL_IF_ERROR(c, ReadKernel(c, form));
   ANEMONE_FAIL_IF_ERROR(c, PadDepth(c, form));
@@ -285,16 +287,17 @@ Operand SumOfParts(LowerContext& c, Form& form) {
       }
     }
   }
-  if (!sum) return c.NotLowered("windows that meet nothing but padding");
+  if (!sum) return c.NotLowered("convolution whose windows contain only padding");
   return ReshapeToDims(c, *sum, form.out);
 }
 
-// Route mil takes a convolution of rank 3 only with a height put in, and so it lies here already.
+// Route mil accepts a convolution of rank 3 only with a height of 1 added. The dims have it
+// already.
 absl::Status LowerWithHeight(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(Form form, ReadForm(node, c));
   if (c.route() != Route::kMil || form.stored->dims().size() != 3) {
-    return c.NotLowered("a convolution that has a height");
+    return c.NotLowered("convolution that already has a height");
   }
   std::vector<Tensor> weights = {*form.stored};
   if (form.bias) weights.push_back(*form.bias);
@@ -319,7 +322,7 @@ absl::Status LowerFolded(const Match& match, LowerContext& c) {
     ANEMONE_RETURN_IF_ERROR(Fold(c, form, axis));
     any = true;
   }
-  if (!any) return c.NotLowered("a convolution without a stride to fold");
+  if (!any) return c.NotLowered("convolution without a stride that could be folded");
   Operand y = SumOfParts(c, form);
   return c.Out(node.outputs[0], y);
 }

@@ -1,11 +1,11 @@
-// ConvTranspose of any stride and dilation as a convolution, for what the deconvolution unit does
-// not take (rules deconv-stride, deconv-dilation, conv-kernel).
+// ConvTranspose of any stride and dilation as a convolution, where the deconvolution unit is
+// refused (rules deconv-stride, deconv-dilation, conv-kernel).
 //
-// With stride s, output q * s + r (r < s, before the pads are cut off) meets the taps r, r + s, ...
-// of the kernel at inputs q, q - 1, ...: for every phase r a plain convolution. All phases are one
-// convolution with s times the channels, whose outputs are then laid between each other. A dilated
-// kernel is filled up with zeros first. Each output sums the same products as the deconvolution, so
-// nothing is rounded that was not before.
+// With stride s, output q * s + r (r < s, before the pads are cropped) sums the taps r, r + s, ...
+// of the kernel at inputs q, q - 1, .... So each phase r is a plain convolution. All phases are
+// computed by one convolution with s times the channels, whose outputs are then interleaved. A
+// dilated kernel is first filled with zeros. Each output sums the same products as the
+// deconvolution, so there is no additional rounding.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -23,25 +23,27 @@
 namespace anemone {
 namespace {
 
-// What the kernel with its zeros may hold: a fill of any size is a few bytes in a file.
+// The most elements of the kernel including zeros. A constant of any size can be a few bytes in a
+// file if all its elements are equal.
 constexpr int64_t kMostKernelElements = 1 << 26;
-constexpr int64_t kMostAlong = 1 << 20;  // products of two stay far from overflow
+constexpr int64_t kMostAlong = 1 << 20;  // products of two do not overflow
 
-// Along one axis: the deconvolution, and the convolution of all its phases.
+// One axis of the deconvolution and of the convolution that computes all its phases.
 struct Phases {
   Along deconv;
   int64_t in = 1, out = 1;  // extents
 
   int64_t stride() const { return deconv.stride; }
   int64_t taps() const { return (deconv.extent() + stride() - 1) / stride(); }
-  int64_t rounds() const { return (deconv.pad_before + out + stride() - 1) / stride(); }  // of q
+  // The number of values of q.
+  int64_t rounds() const { return (deconv.pad_before + out + stride() - 1) / stride(); }
   Along conv() const {
     return {.kernel = taps(),
             .pad_before = taps() - 1,
             .pad_after = std::max(rounds() - in, int64_t{0})};
   }
-  // The kernel's element that phase r has at tap t of the convolution, which runs forwards over the
-  // inputs and so backwards over the kernel.
+  // The kernel element of phase r at tap t of the convolution. The convolution runs forwards over
+  // the inputs and therefore backwards over the kernel.
   std::optional<int64_t> ElementAt(int64_t r, int64_t t) const {
     int64_t at = r + (taps() - 1 - t) * stride();
     if (at % deconv.dilation != 0 || at / deconv.dilation >= deconv.kernel) return std::nullopt;
@@ -55,8 +57,8 @@ struct Phases {
   }
 };
 
-// The kernel (in, out / groups, h, w) as (out * phases, in / groups, taps, taps); a channel's
-// phases stand together, and so do a group's channels.
+// The kernel (in, out / groups, h, w) as (out * phases, in / groups, taps, taps). The phases of a
+// channel are adjacent, and so are the channels of a group.
 Tensor PhasedKernel(const Tensor& kernel, int64_t groups, const Phases& h, const Phases& w) {
   const int64_t ins = kernel.dims()[0] / groups, outs = kernel.dims()[1];
   const int64_t kh = h.deconv.kernel, kw = w.deconv.kernel, th = h.taps(), tw = w.taps();
@@ -82,7 +84,7 @@ Tensor PhasedKernel(const Tensor& kernel, int64_t groups, const Phases& h, const
   return Tensor::Floats({groups * outs * h.stride() * w.stride(), ins, th, tw}, to);
 }
 
-// The phases of each channel, (out, rh, rw), between each other.
+// Interleaves the phases of each channel, (out, rh, rw).
 Operand Interleaved(LowerContext& c, Operand x, int64_t channels, int64_t sh, int64_t sw) {
   const Dims dims = c.DimsOf(x);
   const int64_t images = dims.n() * channels;
@@ -100,21 +102,21 @@ Operand Interleaved(LowerContext& c, Operand x, int64_t channels, int64_t sh, in
 absl::Status Lower(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(ConvNode read, ReadConvNode(node, c));
-  if (read.x.size() == kMaxRank) return c.NotLowered("deconvolution with a depth");
+  if (read.x.size() == kMaxRank) return c.NotLowered("ConvTranspose with three spatial axes");
   const ConvParams& p = read.params;
   const Dims in = PlaceShape(read.x), out = PlaceShape(read.y);
   Phases h{p.h, in.h(), out.h()}, w{p.w, in.w(), out.w()};
   if (!h.IsSane() || !w.IsSane() || in.c() % p.groups != 0 || read.w[0] != in.c() ||
       read.w[1] * p.groups != out.c()) {
-    return c.NotLowered("a deconvolution whose numbers do not fit each other");
+    return c.NotLowered("ConvTranspose whose attributes and shapes do not match");
   }
   const int64_t phases = h.stride() * w.stride();
-  const int64_t pairs = read.w[0] * read.w[1];  // of channels
+  const int64_t pairs = read.w[0] * read.w[1];  // of input and output channels
   if (pairs > kMostKernelElements || static_cast<double>(phases) * static_cast<double>(pairs) *
                                              static_cast<double>(h.taps()) *
                                              static_cast<double>(w.taps()) >
                                          kMostKernelElements) {
-    return c.NotLowered("a kernel too large to take apart");
+    return c.NotLowered("ConvTranspose whose kernel is too large to be split into phases");
   }
 
   ConvParams conv;

@@ -1,5 +1,5 @@
-// ElementWise: one operation on the elements of two tensors, one rounding. Facts: validators.json
-// ElementWise; enums.json ZinIrEWType; numerics.json ew-*.
+// ElementWise: an operation on the elements of one or two tensors, with one rounding. Facts:
+// validators.json ElementWise; enums.json ZinIrEWType; numerics.json ew-*.
 #include "kernels/elementwise/elementwise.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ struct ElementWiseParams {
   ElementWiseType type = ElementWiseType::kAdd;
 };
 
-// What stands on the right of a type's operation.
+// The right operand of the operation of a type.
 enum class Right : uint8_t { kBottom, kSelf, kZero };
 
 struct TypeRow {
@@ -61,7 +61,7 @@ constexpr TypeRow kTypes[] = {
      Right::kZero},
 };
 
-// RowOf() takes the type for an index.
+// RowOf() uses the type as an index.
 constexpr bool InOrder() {
   for (size_t i = 0; i < std::size(kTypes); ++i) {
     if (kTypes[i].type != static_cast<ElementWiseType>(i)) return false;
@@ -87,7 +87,8 @@ absl::Span<const char* const> NamesOf(ElementWiseType) {
 
 namespace {
 
-// A constant of one element for each channel (or for all) is added to the other bottom.
+// The index of a bottom that is a constant with one element for each channel, or for all, and is
+// added to the other bottom; -1 if there is none.
 int AddedConstant(const ElementWiseParams& p, Bottoms in) {
   if (p.type != ElementWiseType::kAdd) return -1;
   for (int i : {1, 0}) {
@@ -113,14 +114,14 @@ absl::StatusOr<Dims> Shape(const ElementWiseParams& p, Bottoms in) {
   return out;
 }
 
-// The row allows one bottom and two; which of them is the type's to say. That operands broadcast
-// is left to Shape: the tables have no rule.
+// The row allows one or two bottoms, but each type allows only one of these. Shape() checks that
+// the operands broadcast, because the tables have no rule for it.
 Verdict Validate(const ElementWiseParams& p, Bottoms in, const Target& target, Route route) {
   Judge judge(target, route);
   return in.size() == BottomsOf(p.type) ? judge.Accept() : judge.Reject(rule::kBottomCount);
 }
 
-// Below A13 the divisor is a constant, else no pattern of the code generator matches.
+// Before A13 the divisor must be a constant. Otherwise no pattern of the code generator matches.
 Verdict Codegen(const ElementWiseParams& p, Bottoms in, const Target& target, Route route) {
   Judge judge(target, route);
   if (p.type == ElementWiseType::kDiv && !in[1].is_constant() && !judge.FamilyAtLeast(2)) {
@@ -157,7 +158,7 @@ void Exact(const ElementWiseParams& p, const ExactUnit& unit, absl::Span<const C
            View out) {
   const TypeRow& row = RowOf(p.type);
   if (p.type == ElementWiseType::kAbs ||
-      row.right == Right::kZero) {  // chooses or compares (ew-compare)
+      row.right == Right::kZero) {  // selects or compares, without rounding (ew-compare)
     return Compute(p, nullptr, in, out);
   }
   const ConstView& right = in[row.right == Right::kSelf ? 0 : 1];
@@ -170,7 +171,8 @@ bool Squares(const ElementWiseParams& p, absl::Span<const Operand> bottoms) {
          (p.type == ElementWiseType::kMult && bottoms[0] == bottoms[1]);
 }
 
-// MIL's operations that are one type, of two operands or one. logical_not: of 0 and 1, "is 0".
+// MIL's operations that are a single type, with two operands or one. logical_not of 0 or 1 is "is
+// 0".
 struct NamedType {
   const char* op;
   ElementWiseType type;
@@ -207,10 +209,11 @@ absl::Status WriteMil(const ElementWiseParams& p, const Unit& unit, MilEmitter& 
     e.Result(e.Emit(row.op, {{"x", {e.In(0)}}}, unit.dims));
     return absl::OkStatus();
   }
-  return absl::UnimplementedError("no MIL operation of this type");
+  return absl::UnimplementedError("MIL has no operation of this type");
 }
 
-// Of types that the compiler was seen to take (netplist.md, "Composed forms").
+// Composes types that have not been seen in netplists from types that have (netplist.md, "Composed
+// forms").
 std::optional<Operand> Compose(const ElementWiseParams& p, const Unit& unit, NetworkBuilder& c) {
   static constexpr struct {
     ElementWiseType type, by;
@@ -298,8 +301,8 @@ absl::Status BuildUnary(MilContext& c) {
   return BuildMapped(c, row.type);
 }
 
-// The planar engine's elementwise, chosen by hand. How the private operation names what it does is
-// not published; `mode` takes the names of the public operations.
+// The private operation that selects the planar engine for an elementwise operation. Its names for
+// the operations are not published; `mode` has the names of the public operations.
 absl::Status BuildPlanar(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::string mode, c.Text("mode", "add"));
   for (const auto& row : kBinaryOperations) {
@@ -309,7 +312,7 @@ absl::Status BuildPlanar(MilContext& c) {
     if (mode == row.op) return BuildMapped(c, row.type);
   }
   return absl::InvalidArgumentError(absl::StrCat(
-      "pe_elementwise, attribute 'mode': want an operation of one rounding, got '", mode, "'"));
+      "pe_elementwise, attribute 'mode': want a binary elementwise operation, got '", mode, "'"));
 }
 
 constexpr MilOperation kOperations[] = {

@@ -1,4 +1,5 @@
-// How ONNX's operators on two or more tensors become the unit of elementwise.cc (op_matrix.json).
+// Lowers ONNX's elementwise operators on two or more tensors to the unit ElementWise of
+// elementwise.cc (op_matrix.json).
 #include <cmath>
 #include <optional>
 #include <vector>
@@ -13,7 +14,7 @@
 namespace anemone {
 namespace {
 
-// And, Or and Xor are these on 0 and 1; there is no logical unit (op_matrix.json).
+// And, Or and Xor become operations on 0 and 1, because there is no logical unit (op_matrix.json).
 constexpr struct {
   const char* op;
   ElementWiseType type;
@@ -32,15 +33,15 @@ constexpr struct {
     {"And", ElementWiseType::kMin},
     {"Or", ElementWiseType::kMax},
     {"Xor", ElementWiseType::kNotEqual},
-    // The opposite, which 1 - x then turns round.
+    // The negated comparison; its result x is then replaced by 1 - x.
     {"GreaterOrEqual", ElementWiseType::kLessThan},
     {"LessOrEqual", ElementWiseType::kGreaterThan},
 };
 
 ElementWiseType TypeOf(const Node& node) { return RowNamed(node.op_type, kOperators).type; }
 
-// x op number, as x * scale + bias; nullopt if it is not of that kind. A quotient is a product
-// with the fp16 reciprocal: relative error 2^-10 at most.
+// x op number as x * scale + bias; nullopt if the operation does not have this form. A division
+// becomes a product with the fp16 reciprocal, whose relative error is at most 2^-10.
 struct Affine {
   double scale, bias;
 };
@@ -61,7 +62,7 @@ std::optional<Affine> AffineOf(ElementWiseType type, double number, bool number_
   }
 }
 
-// One operand is a number: a GOC, if the result has the shape of the other.
+// If one operand is a number and the result has the shape of the other operand: a GOC.
 absl::StatusOr<std::optional<Operand>> LowerByNumber(LowerContext& c, const Node& node,
                                                      absl::Span<const int64_t> shape) {
   for (int i = 0; i < 2; ++i) {
@@ -89,10 +90,10 @@ absl::Status LowerBinary(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], *y);
 }
 
-// Of 0 and 1 the other one.
+// Logical not: 1 for 0, and 0 for 1.
 Operand Opposite(LowerContext& c, const Operand& x) { return ScaleAndShift(c, x, -1, 1); }
 
-// >= is not <. There is no NaN inside the engine, so this is exact.
+// >= is computed as not <, and <= as not >. The engine has no NaN, so this is exact.
 absl::Status LowerOrEqual(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_FAIL(c, std::vector<int64_t> shape, c.ShapeOf(node.outputs[0]));
@@ -103,7 +104,7 @@ absl::Status LowerOrEqual(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], y);
 }
 
-// Which operand is an infinity; nullopt if none is.
+// The index of the operand that is an infinite constant; nullopt if there is none.
 std::optional<int> InfinityOf(const GraphView& view, const Node& node) {
   for (int i = 0; i < 2; ++i) {
     const std::optional<double> number = view.Scalar(node.inputs[i]);
@@ -112,8 +113,8 @@ std::optional<int> InfinityOf(const GraphView& view, const Node& node) {
   return std::nullopt;
 }
 
-// Equal to an infinity is at fp16's end or beyond: what a Where or a port makes of an infinity is
-// the end (where.cc), what a sum of two such makes is infinite.
+// A comparison with an infinity is true at the largest fp16 number and beyond. A Where or a port
+// turns an infinity into this number (where.cc), but a sum of two such numbers is infinite.
 absl::Status LowerEqual(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   const std::optional<int> infinity = InfinityOf(c.view(), node);
@@ -128,7 +129,7 @@ absl::Status LowerEqual(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], y);
 }
 
-// Division where the unit has none: Inv, then Mult (netplist.md). One rounding more.
+// For targets without Div: Inv, then Mult (netplist.md). This rounds once more.
 absl::Status LowerInverseDiv(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.outputs[0]));
@@ -139,7 +140,7 @@ absl::Status LowerInverseDiv(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], y);
 }
 
-// Min, Max, Sum and Mean of any number of tensors: a chain, rounded at each link.
+// Min, Max, Sum and Mean of any number of tensors: a chain of units, each of which rounds.
 absl::Status LowerChain(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.outputs[0]));

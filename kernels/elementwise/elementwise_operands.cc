@@ -1,5 +1,5 @@
-// What the lowerings of elementwise operations read: constants of one value, and values of fewer
-// axes than the result.
+// Operands of elementwise operations: constants of one value, and values with fewer axes than the
+// result.
 #include <cstddef>
 #include <vector>
 
@@ -14,7 +14,7 @@
 namespace anemone {
 namespace {
 
-// `own` with ones in front, of the rank of `shape`.
+// `own` with ones prepended up to the rank of `shape`.
 absl::StatusOr<std::vector<int64_t>> AlignedShape(absl::Span<const int64_t> own,
                                                   absl::Span<const int64_t> shape) {
   if (own.size() > shape.size()) {
@@ -53,7 +53,7 @@ Operand AlignedConstant(NetworkBuilder& c, const Tensor& tensor, absl::Span<cons
   if (!IsEngineConstant(tensor.type())) return c.Refuse(rule::kPortFormat);
   ANEMONE_ASSIGN_OR_FAIL(c, std::vector<int64_t> own, AlignedShape(tensor.dims(), shape));
   if (own.size() < kMaxRank) return c.AddConstant(tensor, PlaceShape(own));
-  // Its bytes are in ONNX's order, N, C, D, H, W.
+  // The constant is stored in ONNX's order, N, C, D, H, W.
   Dims stored{{own[0], own[1], own[2], own[3], own[4]}};
   return SwapAxes(c, c.AddConstant(tensor, stored), Axis::kD, Axis::kC);
 }

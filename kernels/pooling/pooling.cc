@@ -80,12 +80,12 @@ Verdict Validate(const PoolingParams& p, Bottoms in, const Target& target, Route
     if (a->stride == 3 && p.mode != PoolingMode::kAvg) return judge.Reject(rule::kPoolStride3);
   }
   Verdict verdict = ValidatePaddingMode(p, judge);
-  // Which target has which mode is not published.
+  // It is not published which targets have the other modes.
   if (p.mode > PoolingMode::kL2) verdict.status = Status::kUnknown;
   return verdict;
 }
 
-// One number for all sides, as MIL's pads of 0 are written.
+// One number for the pads of all sides; MIL's pads of 0 are written like this.
 constexpr Field<PoolingParams> kEverySide = {"Pad",
                                              [](const PoolingParams&) -> Json { return nullptr; },
                                              [](PoolingParams& p, const Json& from) {
@@ -130,9 +130,9 @@ absl::StatusOr<Prepared> Prepare(const PoolingParams& p, Bottoms, absl::Span<con
   const bool pads_zero = PaddingModeOf(p) == PaddingMode::kZero || p.mode == PoolingMode::kMax;
   if (p.mode > PoolingMode::kL2 || p.d.kernel > 1 || p.d.stride > 1 || p.d.pads() > 0 ||
       !pads_zero) {
-    return absl::UnimplementedError(absl::StrCat("Pooling of type ", Plain::Write(p.mode).dump(),
-                                                 ", along depth or with such padding, is judged "
-                                                 "but not run"));
+    return absl::UnimplementedError(
+        absl::StrCat("Pooling of type ", Plain::Write(p.mode).dump(),
+                     ", along depth or with this padding mode, is validated but not executed"));
   }
   return Prepared();
 }
@@ -150,7 +150,7 @@ math::AverageDivisor DivisorOf(const PoolingParams& p) {
   return p.exclude_padding ? math::AverageDivisor::kInside : math::AverageDivisor::kInsideAndPads;
 }
 
-// Row by row in fp32; rare enough to stay plain.
+// Computed row by row in fp32. It is too rare to be optimized.
 void L2Pool(const math::PoolShape& s, const math::Half* x, math::Half* y,
             const math::Epilogue& epilogue) {
   auto inside = [](int64_t at, int64_t stride, int64_t pad, int64_t kernel, int64_t extent) {
@@ -206,15 +206,15 @@ void Exact(const PoolingParams& p, const ExactUnit& unit, absl::Span<const Const
 absl::Status WriteMil(const PoolingParams& p, const Unit& unit, MilEmitter& e) {
   static constexpr const char* kOps[] = {"avg_pool", "max_pool", "l2_pool"};
   if (p.mode > PoolingMode::kL2)
-    return absl::UnimplementedError("no MIL operation pools in this mode");
+    return absl::UnimplementedError("MIL has no pooling operation of this mode");
   if (PaddingModeOf(p) != PaddingModeOf({.mode = p.mode})) {
-    return absl::UnimplementedError("MIL's pools have one mode of padding each");
+    return absl::UnimplementedError("MIL's pooling operations have a fixed padding mode");
   }
   std::vector<const Along*> window = {&p.h, &p.w};
   if (e.rank() == kMaxRank) {
     window.insert(window.begin(), &p.d);
   } else if (p.d.kernel > 1 || p.d.pads() > 0) {
-    return absl::UnimplementedError("a pool along a depth of 1");
+    return absl::UnimplementedError("pooling along a depth of 1");
   }
   std::vector<int64_t> kernel, strides, pad;
   for (const Along* a : window) {

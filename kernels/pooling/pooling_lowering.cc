@@ -1,5 +1,5 @@
-// How pools of models become the unit of pooling.cc: ONNX's MaxPool, AveragePool and LpPool; MIL's
-// pools, and ne_pool and pe_pool, which name the unit itself (op_matrix.json).
+// Lowers pooling to the unit of pooling.cc: ONNX's MaxPool, AveragePool and LpPool; MIL's pooling
+// operations, and ne_pool and pe_pool, which are names of the unit itself (op_matrix.json).
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -19,21 +19,21 @@
 namespace anemone {
 namespace {
 
-// A node's pool. Where ceil_mode lets the last window reach past the padding, `past_h` and `past_w`
-// say how far; those elements count for nothing.
+// The pooling of a node. With ceil_mode the last window may extend past the padding by `past_h` and
+// `past_w` elements, which are ignored.
 struct Form {
   PoolingParams params;
   int64_t past_h = 0, past_w = 0;
 };
 
-// How far past the pads the last of `out` windows reaches.
+// The number of elements by which the last of `out` windows extends past the padding.
 int64_t PastPads(const Along& along, int64_t in, int64_t out) {
   return std::max<int64_t>((out - 1) * along.stride + along.kernel - (in + along.pads()), 0);
 }
 
 absl::Status ReadMode(const Node& node, LowerContext& c, Attributes& a, PoolingParams& p) {
   if (node.op_type == "MaxPool") {
-    a.Ignore("storage_order");  // of the indices, which we do not give
+    a.Ignore("storage_order");  // the order of the indices, which are not lowered
     return absl::OkStatus();
   }
   if (node.op_type == "AveragePool") {
@@ -44,18 +44,18 @@ absl::Status ReadMode(const Node& node, LowerContext& c, Attributes& a, PoolingP
   }
   p.mode = PoolingMode::kL2;
   ANEMONE_ASSIGN_OR_RETURN(int64_t power, a.Int("p", 2));
-  if (power != 2) return c.NotLowered("LpPool whose p is not 2");
+  if (power != 2) return c.NotLowered("LpPool with p other than 2, as one unit");
   return absl::OkStatus();
 }
 
-// Puts the windows of the last axes in their places. The unit has no key for a dilation; the rule
-// is the converter's.
+// Sets the windows of the last axes. The unit has no key for a dilation. The rule for it is in Core
+// ML's converter.
 absl::Status PlaceWindow(NetworkBuilder& c, absl::Span<const Along> window, PoolingParams& p) {
   Along* places[] = {&p.w, &p.h, &p.d};
   for (size_t i = 0; i < window.size(); ++i) {
     if (window[i].dilation > 1 && window[i].kernel > 1) {
       if (c.route() == Route::kMil) return c.Refuse(rule::kPoolDilated);
-      return c.NotLowered("pooling with a dilation");
+      return c.NotLowered("pooling with a dilation, as one unit");
     }
     Along& place = *places[window.size() - 1 - i] = window[i];
     place.dilation = 1;
@@ -66,21 +66,21 @@ absl::Status PlaceWindow(NetworkBuilder& c, absl::Span<const Along> window, Pool
 absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> from, c.ShapeOf(node.inputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
-  if (IsRead(c.view(), node, 1)) return c.NotLowered("the indices of a maximum");
+  if (IsRead(c.view(), node, 1)) return c.NotLowered("the output Indices of MaxPool");
   Form form;
   Attributes a(node);
   ANEMONE_RETURN_IF_ERROR(ReadMode(node, c, a, form.params));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> kernel, a.Ints("kernel_shape", {}));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<Along> window, ReadNodeWindow(a, kernel));
   ANEMONE_ASSIGN_OR_RETURN(PadType auto_pad, ReadAutoPad(a));
-  a.Ignore("ceil_mode");  // the output's shape says it
+  a.Ignore("ceil_mode");  // implied by the shape of the output
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
   const size_t spatial = kernel.size();
   if (from.size() != spatial + 2 || to.size() != spatial + 2) {
     return absl::InvalidArgumentError(
         "kernel_shape: want the spatial axes of the input; run the ONNX checker on the model");
   }
-  if (spatial < 1 || spatial > 2) return c.NotLowered("3-D pooling");
+  if (spatial < 1 || spatial > 2) return c.NotLowered("3-D pooling, as one unit");
   int64_t* past[] = {&form.past_w, &form.past_h};
   for (size_t i = 0; i < spatial; ++i) {
     SettlePads(auto_pad, from[i + 2], to[i + 2], /*transposed=*/false, window[i]);
@@ -90,8 +90,8 @@ absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c) {
   return form;
 }
 
-// Makes what ceil_mode reaches past ordinary padding. For an average it must not count, so no
-// other padding may count either.
+// Turns the elements past the padding, from ceil_mode, into ordinary padding. An average must not
+// count them, so it must not count the other padding either.
 void TakePast(Form& form) {
   PoolingParams& p = form.params;
   if (form.past_h + form.past_w == 0) return;
@@ -108,7 +108,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(Form form, ReadForm(node, c));
   if (CountsPads(form.params) && form.past_h + form.past_w > 0) {
-    return c.NotLowered("ceil_mode with padding that counts, as one unit");
+    return c.NotLowered("ceil_mode with count_include_pad, as one unit");
   }
   TakePast(form);
   Operand x = c.In(node.inputs[0]);
@@ -116,13 +116,13 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], y);
 }
 
-// The one window holds the whole axis.
+// Whether there is only one window and it covers the whole axis.
 bool Covers(const Along& a, int64_t extent) {
   return a.WindowsIn(extent) == 1 && a.kernel - a.pad_before >= extent;
 }
 
-// Pads become a frame of their own: zeros that count, or what never wins a maximum (but against a
-// window of nothing but -infinity).
+// Replaces the pads by a Padding unit, with zeros that an average counts, or with the lowest
+// number, which never wins a maximum (except in a window of only -infinity).
 Operand TakeFrame(NetworkBuilder& c, const Operand& x, PoolingParams& p) {
   const Dims& dims = c.DimsOf(x);
   auto too_wide = [](const Along& a, int64_t extent) {
@@ -136,9 +136,9 @@ Operand TakeFrame(NetworkBuilder& c, const Operand& x, PoolingParams& p) {
   return Framed(c, x, frame, p.mode == PoolingMode::kMax ? kLowest : 0);
 }
 
-// What the validator does not take as one unit, in parts: a frame for padding, a Reduction where a
-// window holds a whole axis, a pool for the other axis, and a view for a maximum's stride of 3.
-// `to`: the output's dims.
+// Pooling that the validator refuses as one unit, in parts: a Padding unit for the pads, a
+// Reduction along an axis that one window covers, a Pooling unit for the other axis, and a view for
+// a stride of 3 of a maximum. `to`: the dims of the output.
 Operand InParts(NetworkBuilder& c, Operand x, Form form, const Dims& to) {
   PoolingParams& p = form.params;
   if (CountsPads(p)) {
@@ -180,14 +180,14 @@ absl::Status LowerInParts(const Match& match, LowerContext& c) {
 absl::StatusOr<PoolingMode> ReadMilMode(MilContext& c) {
   const std::string& op = c.call().op;
   ANEMONE_ASSIGN_OR_RETURN(std::string name, c.Text("mode", op.substr(0, op.find('_'))));
-  // ne_pool and pe_pool name the unit that pools, not how.
+  // ne_pool and pe_pool only say which unit computes, so their default mode is max.
   if (name == "max" || name == "ne" || name == "pe") return PoolingMode::kMax;
   if (name == "avg") return PoolingMode::kAvg;
   if (name == "l2") return PoolingMode::kL2;
   return absl::InvalidArgumentError(absl::StrCat(op, ": want mode max, avg or l2, got ", name));
 }
 
-// What rounding the number of windows up adds behind.
+// Extra trailing padding implied by ceil_mode.
 void RoundUp(Along& a, int64_t in) {
   const int64_t left = (in + a.pads() - a.extent()) % a.stride;
   if (left > 0) a.pad_after += a.stride - left;
@@ -206,7 +206,7 @@ absl::StatusOr<PoolingParams> ReadCall(MilContext& c) {
   c.In(0);
   if (spatial < 1 || spatial > 3 || c.rank(0) != spatial + 2) {
     return absl::InvalidArgumentError(
-        absl::StrCat(c.call().op, ": want kernel_sizes for all axes but the first two"));
+        absl::StrCat(c.call().op, ": want kernel_sizes for all axes except the first two"));
   }
   ANEMONE_ASSIGN_OR_RETURN(std::vector<Along> window, ReadWindow(c, kernel));
   for (size_t i = 0; ceil && i < spatial; ++i) RoundUp(window[i], c.ShapeOf(0)[i + 2]);
@@ -219,7 +219,8 @@ absl::Status Build(MilContext& c) {
   Operand x = c.In(0);
   const Bottom in = c.BottomOf(x);
   ANEMONE_ASSIGN_OR_RETURN(Dims to, PoolingUnit().judge.shape(&p, {&in, 1}));
-  // Asked here, for a window that does not fit leaves an empty output, which has words of its own.
+  // Validated here: a window that does not fit gives an empty output, which would be refused with
+  // another text.
   Verdict verdict = PoolingUnit().Validate(&p, {&in, 1}, c.target(), c.route());
   const bool flat = p.mode == PoolingMode::kAvg || p.mode == PoolingMode::kMax;
   const bool empty = to.d() < 1 || to.h() < 1 || to.w() < 1;

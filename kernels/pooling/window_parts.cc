@@ -1,6 +1,7 @@
-// Pooling that no Pooling unit does: three spatial axes, dilated windows, powers other than 2. A
-// window is taken one axis after the other: a maximum by strided views, a sum by a matrix that has
-// what an element weighs in each window. GlobalLpPool is a window without an end.
+// Pooling that the Pooling unit does not support: three spatial axes, dilated windows, powers other
+// than
+// 2. Each axis is pooled separately: a maximum by strided views, a sum by a matrix with the weight
+// of each element in each window. GlobalLpPool has a window that covers everything.
 #include <vector>
 
 #include "base/status_macros.h"
@@ -18,14 +19,14 @@
 namespace anemone {
 namespace {
 
-constexpr int64_t kMostTaps = 32;  // of a maximum: a view and a unit each
+constexpr int64_t kMostTaps = 32;  // of a maximum; each needs a view and a unit
 
 struct AxisWindow {
   Axis axis = Axis::kW;
   Along along;
   int64_t in = 1, out = 1;
 
-  // Input element of tap k of window o.
+  // The input element of tap k of window o.
   int64_t At(int64_t o, int64_t k) const {
     return o * along.stride + k * along.dilation - along.pad_before;
   }
@@ -33,12 +34,12 @@ struct AxisWindow {
 
 struct Form {
   std::vector<AxisWindow> windows;
-  bool counts_pads = false;  // an average over the padding too
+  bool counts_pads = false;  // an average that counts the padding
   int64_t power = 1;
 };
 
 absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c) {
-  if (IsRead(c.view(), node, 1)) return c.NotLowered("the indices of a maximum");
+  if (IsRead(c.view(), node, 1)) return c.NotLowered("the output Indices of MaxPool");
   Form form;
   Attributes a(node);
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> kernel, a.Ints("kernel_shape", {}));
@@ -46,8 +47,8 @@ absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(PadType auto_pad, ReadAutoPad(a));
   ANEMONE_ASSIGN_OR_RETURN(int64_t counted, a.Int("count_include_pad", 0));
   ANEMONE_ASSIGN_OR_RETURN(form.power, a.Int("p", node.op_type == "LpPool" ? 2 : 1));
-  a.Ignore("ceil_mode");      // the output's shape says it
-  a.Ignore("storage_order");  // of the indices
+  a.Ignore("ceil_mode");      // implied by the shape of the output
+  a.Ignore("storage_order");  // the order of the indices
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
   form.counts_pads = counted != 0;
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> from, c.ShapeOf(node.inputs[0]));
@@ -68,7 +69,8 @@ absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c) {
 }
 
 Operand MaximumAlong(LowerContext& c, Operand x, const AxisWindow& w) {
-  if (w.along.kernel > kMostTaps) return c.NotLowered("a maximum of very many elements");
+  if (w.along.kernel > kMostTaps)
+    return c.NotLowered("MaxPool as several units, with a window above 32 elements along an axis");
   const int64_t after = w.At(w.out - 1, w.along.kernel - 1) + 1 - w.in;
   x = Between(c, x, w.axis, w.along.pad_before, after, {.value = kLowest});
   Operand y;
@@ -83,10 +85,11 @@ Operand MaximumAlong(LowerContext& c, Operand x, const AxisWindow& w) {
   return y;
 }
 
-// The sum of each window, or its mean.
+// The sum or the mean of each window along one axis.
 Operand SumAlong(LowerContext& c, const Operand& x, const AxisWindow& w, bool mean,
                  bool counts_pads) {
-  if (w.in > kMostMatrixElements / w.out) return c.NotLowered("a very large pooling window");
+  if (w.in > kMostMatrixElements / w.out)
+    return c.NotLowered("pooling along an axis too long for a matrix of weights");
   Tensor matrix = Tensor::Zeros(DataType::kFloat, {w.out, w.in});
   auto* to = matrix.mutable_data<float>();
   const int64_t past = counts_pads ? w.in + w.along.pad_after : w.in;
@@ -104,7 +107,7 @@ Operand SumAlong(LowerContext& c, const Operand& x, const AxisWindow& w, bool me
   return TimesMatrix(c, x, w.axis, matrix);
 }
 
-// |x| to the power, or the root of that power. What is summed overflows at 65504.
+// |x| to the power, or the root of that power. The powers and their sum overflow above 65504.
 Operand Powered(LowerContext& c, const Operand& x, int64_t power) {
   if (power == 1) return Absolute(c, x);
   if (power == 2) return Combined(c, ElementWiseType::kMult, x, x);

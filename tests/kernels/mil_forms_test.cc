@@ -395,7 +395,7 @@ TEST(MilForms, FormsWithoutAnOperationAreNamed) {
       {"SpaceToBatch", {{"FactorX", 2}, {"FactorY", 2}}, "batch greater than 1"},
       {"PixelUnshuffle", {{"FactorX", 2}, {"FactorY", 1}}, "one factor for both axes"},
       {"LayerNormalization", {{"num_groups", 2}}, "no normalization over groups"},
-      {"Pooling", {{"Type", "Min"}, {"KernelWidth", 2}, {"KernelHeight", 2}}, "in this mode"},
+      {"Pooling", {{"Type", "Min"}, {"KernelWidth", 2}, {"KernelHeight", 2}}, "of this mode"},
   };
   for (const auto& unit : kUnits) {
     SCOPED_TRACE(unit.kind);
