@@ -35,7 +35,7 @@ void ForEachPlace(const SurfaceLayout& layout, F at) {
   }
 }
 
-// A NaN enters as +infinity, as through any port.
+// NaN becomes +infinity, as in every port.
 void Store(const Input& input, const SurfaceLayout& layout, std::byte* bytes) {
   ForEachPlace(layout, [&](int64_t i, int64_t place) {
     const double value = std::isnan(input.values[i]) ? INFINITY : input.values[i];
@@ -106,7 +106,7 @@ absl::StatusOr<Result> RunNetwork(const Network& network, const Authored& unit) 
     const SurfaceLayout& layout = program->inputs()[i].layout;
     std::byte* bytes = memory.emplace_back(layout.bytes()).data();
     Store(unit.inputs[i], layout, bytes);
-    in.push_back(bytes);  // which stays where it is when `memory` grows
+    in.push_back(bytes);  // stays valid when `memory` grows
   }
   const SurfaceLayout& layout = program->outputs()[0].layout;
   std::vector<std::byte> bytes(layout.bytes());
@@ -140,7 +140,7 @@ absl::StatusOr<Errors> ErrorsOf(const Example& example, const Result& got) {
     const double error = std::abs(value - want);
     errors.ulps = std::max(errors.ulps, error / ulp);
     errors.absolute = std::max(errors.absolute, error);
-    const bool fits = error <= std::max(example.ulps * ulp, example.absolute);  // no NaN does
+    const bool fits = error <= std::max(example.ulps * ulp, example.absolute);  // false for NaN
     if (fits || !errors.beyond.empty()) continue;
     errors.beyond = absl::StrCat("[", i, "]: got ", value, ", want ", want);
   }

@@ -1,6 +1,5 @@
-// tests/kernels/hidden/authored.h: one unit as somebody writes it, by a netplist's keys, compiled
-// for a target and run on the software device; for units that no ONNX operator becomes, and forms
-// that none asks for.
+// tests/kernels/hidden/authored.h: compiles one unit, given by its netplist keys, for a target and
+// runs it on the software engine. For units and forms that no ONNX operator is lowered to.
 //
 //   auto y = RunUnit({.type = "Softmax", .keys = {{"Dimension", "Width"}}, .inputs = {x}});
 //   ExpectNear({{"Dropout", {{"DropoutRate", 0}}, {x}}, x.dims, x.values});
@@ -21,13 +20,13 @@ namespace anemone {
 // A dense tensor in N, D, C, H, W order.
 struct Input {
   Dims dims;
-  std::vector<double> values;  // fp16 or, by the format, uint8 numbers
+  std::vector<double> values;  // fp16 numbers, or uint8 numbers if that is the format
   Format format = Format::kFloat16;
 };
 
 Dims At(int64_t n, int64_t d, int64_t c, int64_t h, int64_t w);
 
-// Random numbers that fp16 holds, uniform in +-`most`.
+// Random numbers, uniform in +-`most` and exact in fp16.
 Input Random(const Dims& dims, double most = 2, int seed = 1);
 // Multiples of 1 / 64 in +-`most`: their squares and sums are exact in any precision.
 Input OnGrid(const Dims& dims, int most = 4, int seed = 1);
@@ -40,11 +39,11 @@ struct Authored {
   std::vector<Input> inputs;
   std::vector<Tensor> weights = {};
   std::string target = "h16";
-  // Bottoms that are constants, by place: behind the inputs, or among them.
+  // Constant bottoms and their positions, after or between the inputs.
   std::vector<std::pair<size_t, Constant>> constants = {};
 };
 
-// kFailedPrecondition with the engine's words if the unit is refused.
+// kFailedPrecondition with the engine's message if the unit is refused.
 absl::StatusOr<Network> NetworkOf(const Authored& unit);
 
 struct Result {
@@ -52,26 +51,27 @@ struct Result {
   std::vector<math::Half> values;
 };
 
-// The one output of the network, whose inputs are the unit's.
+// The only output of the network, which has the inputs of the unit.
 absl::StatusOr<Result> RunNetwork(const Network& network, const Authored& unit);
 // Also an error if a package changes the unit (tests/round_trip.h).
 absl::StatusOr<Result> RunUnit(const Authored& unit);
 
-// A unit, and what it makes by a plain formula in double precision.
+// A unit, and its expected result by a plain formula in double precision.
 struct Example {
   Authored unit;
   Dims dims;
   std::vector<double> want;
-  // The bound of errors: so many units in the last place of the reference, or `absolute`.
+  // The bound of errors: the larger of `ulps` units in the last place of the reference and
+  // `absolute`.
   double ulps = 0, absolute = 0;
 };
 
 struct Errors {
   double ulps = 0, absolute = 0;  // the largest
-  std::string beyond;             // the first element beyond the bound; "": none
+  std::string beyond;             // the first element beyond the bound; empty if there is none
 };
 
-// kInvalidArgument: the result is of other dims.
+// kInvalidArgument if the result has other dims.
 absl::StatusOr<Errors> ErrorsOf(const Example& example, const Result& got);
 
 void ExpectNear(const Example& example);

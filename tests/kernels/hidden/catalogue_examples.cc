@@ -1,4 +1,4 @@
-// The list of examples, and those whose other forms are tested through ONNX operators.
+// The list of examples, and the examples of layers whose other forms are tested by ONNX operators.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -13,7 +13,7 @@ namespace {
 using math::ToDouble;
 using math::ToHalf;
 
-// The place of an element of a dense tensor.
+// The index of an element in a dense tensor.
 int64_t PlaceOf(const Dims& dims, int64_t n, int64_t c, int64_t h, int64_t w) {
   return ((n * dims.c() + c) * dims.h() + h) * dims.w() + w;
 }
@@ -27,8 +27,9 @@ void ForEach(const Dims& dims, F at) {
   }
 }
 
-// softmax(Q K^T * s + M) V for each head; C = sequence, H = heads, W = head dim. Scores of up to 8
-// are rounded to fp16 three times on the way (math/attention/sdpa.h): so much of each weight.
+// softmax(Q K^T * s + M) V for each head; C = sequence, H = heads, W = head dimension. Scores of up
+// to 8 are rounded to fp16 three times (math/attention/sdpa.h), which determines the relative error
+// of each weight.
 Example SdpaExample() {
   constexpr int64_t kQueries = 10, kKeys = 12, kHeads = 3, kDim = 8;
   const Dims dims = At(1, 1, kQueries, kHeads, kDim), keys = At(1, 1, kKeys, kHeads, kDim);
@@ -62,7 +63,7 @@ Example SdpaExample() {
           4e-3};
 }
 
-// The order of one lane along W; of equals the first comes first.
+// The order of one lane along W. The sort is stable.
 std::vector<int64_t> OrderOf(const Input& x, int64_t lane) {
   std::vector<int64_t> order(x.dims.w());
   std::iota(order.begin(), order.end(), 0);

@@ -1,5 +1,5 @@
-// Malformed nodes of ai.anemone, refused ones, and hostile ones in ONNX Runtime, which knows no
-// schema of ours: a status each.
+// Malformed and refused nodes of ai.anemone, and malicious ones in ONNX Runtime, which does not
+// have Anemone's schemas: each gives a status.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -94,7 +94,8 @@ TEST(CustomDomain, ARefusalIsTheValidatorsOwn) {
   }
 }
 
-// Numbers and shapes from outside: a status in ONNX Runtime too, which knows no schema of ours.
+// Numbers and shapes are not trusted. They give a status in ONNX Runtime too, which does not have
+// Anemone's schemas.
 TEST(CustomDomain, TheCpuRefusesWhatNoTargetTakes) {
   const std::vector<int64_t> image = {1, 2, 3, 8};
   const int64_t kHuge = int64_t{1} << 62;
@@ -206,7 +207,7 @@ TEST(CustomDomain, TheCpuRefusesWhatNoTargetTakes) {
   }
 }
 
-// One key or one shape of a good unit becomes another.
+// Changes one key or one shape of a valid unit.
 Authored Changed(Authored unit, std::mt19937& random) {
   const auto one_of = [&](auto... values) {
     return std::vector{values...}[random() % sizeof...(values)];

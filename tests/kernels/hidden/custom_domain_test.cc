@@ -1,5 +1,5 @@
-// The operators of ai.anemone: each is its unit on the engine, and the same bits in ONNX Runtime on
-// the CPU.
+// The operators of ai.anemone: each becomes its unit on the engine and gives the same bits in ONNX
+// Runtime on the CPU.
 #include "kernels/custom_domain.h"
 
 #include <gmock/gmock.h>
@@ -70,7 +70,7 @@ TEST(CustomDomain, WeightsFollowTheBottoms) {
   ExpectSame(planned->y, want);
 }
 
-// Made at run time they are the CPU's.
+// With weights computed at run time, the node stays on the CPU.
 TEST(CustomDomain, WeightsMadeAtRunTimeAreNotLowered) {
   const Tensors inputs = {{"x0", Tensor::Floats({2, 2}, {1, 2, 3, 4})},
                           {"x1", Tensor::Floats({1}, {2})},
@@ -94,7 +94,7 @@ TEST(CustomDomain, TheOutputHasTheFirstInputsRankIfItFits) {
   EXPECT_EQ(OnnxShapeOf(At(1, 1, 1, 1, 1), 0), std::vector<int64_t>{});
 }
 
-// Depth, which ONNX has behind the channels and the engine before them.
+// Rank 5: depth is after the channels in ONNX and before them on the engine.
 TEST(CustomDomain, RankFive) {
   std::vector<double> values(2 * 3 * 4);
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i);

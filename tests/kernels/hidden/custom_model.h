@@ -1,5 +1,5 @@
-// tests/kernels/hidden/custom_model.h: models of one node of ai.anemone, run by the engine's plan
-// and by ONNX Runtime as they are.
+// tests/kernels/hidden/custom_model.h: models of one node of ai.anemone, run by Anemone's plan
+// and, unchanged, by ONNX Runtime.
 #ifndef ANEMONE_TESTS_KERNELS_HIDDEN_CUSTOM_MODEL_H_
 #define ANEMONE_TESTS_KERNELS_HIDDEN_CUSTOM_MODEL_H_
 
@@ -16,15 +16,15 @@
 
 namespace anemone {
 
-// A model of one node, whose inputs x0, x1, ... are fed or constants.
+// A model of one node, whose inputs x0, x1, ... are model inputs or constants.
 class ModelOf {
  public:
   ModelOf(const std::string& op, DataType type, int version = 1);
   ModelOf& Input(const std::vector<int64_t>& dims);
   ModelOf& ConstantInput(const Tensor& tensor);
-  // A key's value as the operator's attribute.
+  // Sets an attribute of the operator to the value of a netplist key.
   ModelOf& Set(const std::string& name, const Json& value);
-  // The keys, each as the type of its attribute: 1 is also a float.
+  // Sets all keys, each with the type of its attribute, so that 1 can become a float.
   ModelOf& SetAll(const Json& keys);
   std::string bytes() const { return proto_.SerializeAsString(); }
 
@@ -36,27 +36,27 @@ class ModelOf {
   onnx::ModelProto proto_;
 };
 
-// fp16 numbers as a tensor of float or float16.
+// fp16 numbers as a tensor of type float or float16.
 Tensor TensorOf(const std::vector<double>& values, std::vector<int64_t> dims, DataType type);
 
-// ONNX Runtime on the bytes as they are.
+// Runs the unchanged model in ONNX Runtime.
 absl::StatusOr<Tensor> RunOnCpu(const std::string& bytes, const Tensors& inputs);
 
 struct Planned {
-  nlohmann::json node;  // its entry in the plan
+  nlohmann::json node;  // the entry of the node in the plan
   Tensor y;
 };
 absl::StatusOr<Planned> RunPlanned(const std::string& bytes, const std::string& target,
                                    const Tensors& inputs);
 
-// A unit as a model of rank 4, and what that is fed.
+// A unit as a model of rank 4, with its inputs.
 struct Fed {
   std::string bytes;
   Tensors inputs;
 };
 Fed Feed(const Authored& unit, DataType type);
 
-// The unit's own result.
+// The result of the unit, run without a model.
 Tensor WantOf(const Authored& unit, DataType type);
 
 void ExpectSame(const absl::StatusOr<Tensor>& got, const Tensor& want);

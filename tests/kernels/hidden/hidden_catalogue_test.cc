@@ -1,6 +1,6 @@
-// The catalogue of hidden layers as a table: for each row its unit's netplist form, the targets
-// that take it, the largest error of the software engine against the plain reference, and what a
-// netplist of it gives when it is read back.
+// The catalogue of hidden layers as a table: for each layer the netplist form of its unit, the
+// targets that accept it, the largest error of the software engine against the plain reference, and
+// the result of reading the netplist back.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@
 namespace anemone {
 namespace {
 
-// Of one layer nobody says what it computes.
+// The only layer whose formula is not published.
 constexpr char kWithoutFormula[] = "MatrixDecomposition";
 
 std::string FormText(const Network& network) {
@@ -33,7 +33,7 @@ std::string FormText(const Network& network) {
   return form.status == FormStatus::kUnverified ? "unverified" : "unknown";
 }
 
-// "A14 and later: 20 of 28", or the targets where a family does not tell.
+// "A14 and later: 20 of 28", or a list of the targets if they are not all targets from a family on.
 std::string TargetsText(const Network& network) {
   const Unit& unit = network.units[0];
   const auto takes = [&](const Target& target) {

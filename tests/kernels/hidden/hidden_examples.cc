@@ -23,7 +23,8 @@ double DistanceBetween(const Input& a, int64_t i, const Input& b, int64_t j, int
   return std::sqrt(sum);
 }
 
-// The places of the chosen points, by the definition: no distance is carried along.
+// The indices of the chosen points, by the definition: all distances are computed again for each
+// point.
 std::vector<int64_t> Furthest(const Input& points, int64_t count, int64_t cloud) {
   std::vector<int64_t> chosen = {0};
   while (static_cast<int64_t>(chosen.size()) < count) {
@@ -44,7 +45,7 @@ std::vector<int64_t> Furthest(const Input& points, int64_t count, int64_t cloud)
   return chosen;
 }
 
-// Element (n, d, c, h, w) of `dims` in a row of the order.
+// The index in a row of element `i` of `dims`, in the given order.
 int64_t PlaceInRow(const Dims& dims, int64_t i, bool channels_last) {
   if (!channels_last) return i;
   const int64_t w = i % dims.w(), h = i / dims.w() % dims.h();
@@ -135,7 +136,7 @@ Example FurthestPointExample(int64_t clouds, int64_t points, int64_t count) {
           want};
 }
 
-// The flag is the low byte of a cell of two.
+// The flag is the low byte of a two-byte element.
 Example RadiusExample(int64_t clouds, int64_t centroids, int64_t points, double radius) {
   constexpr double kMember = 0x1p-24;  // the bits 0x0001
   const Input centers = OnGrid(At(clouds, 1, 3, 1, centroids), 4, 5);
@@ -187,8 +188,8 @@ Json SliceKeys(const Slices& slices) {
   return keys;
 }
 
-// What stands at x[start + i], and beyond the ends what the padding says: the nearest element, zero
-// or the background.
+// x[start + i], or outside x the value by the padding mode: the nearest element, zero or the
+// background.
 Example SliceExample(const Input& x, const Slices& slices) {
   Dims out = x.dims;
   std::array<int64_t, kAxisCount> start = {};
@@ -291,7 +292,7 @@ Example RasterizedExample(const Dims& dims, int64_t height, int64_t width, int64
   std::vector<double> want;
   for (int64_t i = 0; i < out.elements(); ++i) {
     const int64_t w = i % out.w(), h = i / out.w() % out.h();
-    const int64_t channel = i / (out.w() * out.h());  // of all images together
+    const int64_t channel = i / (out.w() * out.h());  // counted over all images
     const int64_t row = channel / width % height, column = channel % width;
     const int64_t plane = channel / (height * width);
     want.push_back(x.values[(plane * dims.h() + h + row) * dims.w() + w + column]);

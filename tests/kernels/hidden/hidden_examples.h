@@ -1,6 +1,6 @@
-// tests/kernels/hidden/hidden_examples.h: the layers of the catalogue (engine/hidden_layer.h) as
-// examples: a unit by its keys, and what it makes by the formula of hidden_layers.json in double
-// precision.
+// tests/kernels/hidden/hidden_examples.h: examples of the layers of the catalogue
+// (engine/hidden_layer.h): a unit by its keys, and its expected result by the formula of
+// hidden_layers.json in double precision.
 #ifndef ANEMONE_TESTS_KERNELS_HIDDEN_HIDDEN_EXAMPLES_H_
 #define ANEMONE_TESTS_KERNELS_HIDDEN_HIDDEN_EXAMPLES_H_
 
@@ -12,10 +12,10 @@
 
 namespace anemone {
 
-// One for each layer that has a formula. MatrixDecomposition has none.
+// One example for each layer that has a formula. MatrixDecomposition does not have one.
 std::vector<Example> HiddenExamples();
 
-// Any other sizes and forms of those that are reached by direct authoring alone.
+// Below: examples of other sizes and forms of the layers that are reached only by direct authoring.
 struct Template {
   int64_t height, width, top = 0, bottom = 0, left = 0, right = 0;
 };
@@ -27,7 +27,8 @@ Example RadiusExample(int64_t clouds, int64_t centroids, int64_t points, double 
 // The planes of `ref` are wider than those of `aux` by `range` and `more`.
 Example CostVolumeExample(const Dims& aux, int64_t range, int64_t more);
 
-// Each of `order` begins at its number in `index`, the bottom, and is as long as its size.
+// A DynamicSlice: each axis of `order` begins at its number in the bottom `index` and has its size
+// of `sizes`.
 struct Slices {
   std::vector<Axis> order;
   std::vector<int64_t> sizes;

@@ -1,5 +1,5 @@
-// The kinds that are reached by direct authoring alone: each written by its keys, run by the
-// software device, and compared with the formula of hidden_layers.json in double precision.
+// The kinds that are reached only by direct authoring: each is written by its keys, run on the
+// software engine, and compared with the formula of hidden_layers.json in double precision.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -48,7 +48,8 @@ TEST(HiddenUnits, FurthestPointSampling) {
   ExpectNear(FurthestPointExample(1, 700, 64));
 }
 
-// Of two points equally far the first; two infinities do not make a point far from itself.
+// Among points at equal distance the first is taken. A point with infinities is not far from
+// itself.
 TEST(HiddenUnits, FurthestPointSamplingOfTiesAndInfinities) {
   const Json keys = {{"CentroidCount", 3}, {"DistanceMetric", "L2"}};
   const Input ties{At(1, 1, 3, 1, 4), {0, 2, -2, 1, 0, 0, 0, 0, 0, 0, 0, 0}};
@@ -192,8 +193,8 @@ TEST(HiddenUnits, ScaledElementWiseByAFloat) {
               StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("PreScale")));
 }
 
-// The order of roundings: 2049 is no fp16 number, so the gain meets 2048 (golden_vectors.json has
-// the two values below it).
+// The order of roundings: 2049 is not an fp16 number, so the gain is applied to 2048
+// (golden_vectors.json has the two values below it).
 TEST(HiddenUnits, ScaledElementWiseRoundsBeforeTheGain) {
   const Dims one = At(1, 1, 1, 1, 1);
   const auto run = [&](const char* type, double scale, double x, double z) {
@@ -230,7 +231,7 @@ TEST(HiddenUnits, KernelRasterizer) {
   EXPECT_TRUE(refused("OutputChannels", 24).ok());
 }
 
-// A Conv is a Conv of 1x1 behind the rasterizer, its kernel's bytes as they are, in groups too.
+// A Conv equals the rasterizer followed by a 1x1 Conv with the same kernel bytes, also with groups.
 TEST(HiddenUnits, KernelRasterizerServesAConvolution) {
   for (int64_t groups : {1, 2}) {
     const Example patches = RasterizedExample(At(1, 1, 4, 5, 7), 2, 3, groups);
@@ -267,7 +268,7 @@ TEST(HiddenUnits, QuantToIntegers) {
       {{"Quant", {{"QuantScale", 0.5}, {"QuantZeroPoint", 100}, {"OutputType", "UInt8"}}, {x}},
        x.dims,
        {103, 0, 100, 100, 102, 102, 98, 255, 0, 100, 255, 0}});
-  // 2.5 goes to the even number before the zero point is added.
+  // 2.5 is rounded to the even number before the zero point is added.
   ExpectNear({{"Quant",
                {{"QuantScale", 1}, {"QuantZeroPoint", 1}, {"OutputType", "Int8"}},
                {Input{At(1, 1, 1, 1, 2), {2.5, 3.5}}}},
@@ -340,11 +341,12 @@ TEST(HiddenUnits, QuantToFloats) {
                       .inputs = {y},
                       .target = "h18"});
   ASSERT_TRUE(got.ok()) << got.status();
-  for (Half half : got->values) EXPECT_EQ(half.bits & 0xff, 0);  // the top byte holds all
+  for (Half half : got->values)
+    EXPECT_EQ(half.bits & 0xff, 0);  // the high byte holds the whole number
   EXPECT_EQ(got->values, (std::vector<Half>{{0x3c00}, {0x3d00}, {0x7c00}, {0x7b00}, {0x0100}}));
 }
 
-// --- What the tables say too little of
+// --- Kinds and forms that the tables do not fully describe
 
 TEST(HiddenUnits, SomeAreJudgedOnly) {
   for (const char* type : {"MatrixDecomposition", "Random"}) {
@@ -355,14 +357,16 @@ TEST(HiddenUnits, SomeAreJudgedOnly) {
   for (const Json& keys :
        {Json{{"DisparityDirection", 1}, {"DisparityRange", 1}},
         Json{{"DisparityDirection", 0}, {"DisparityRange", 1}, {"ScaleFactorX", 2.0}}}) {
-    EXPECT_THAT(RunUnit({"CostVolume", keys, {aux, ref}}).status(),
-                StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("validated but not executed")));
+    EXPECT_THAT(
+        RunUnit({"CostVolume", keys, {aux, ref}}).status(),
+        StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("validated but not executed")));
   }
   const Slices kUnpublished[] = {{{Axis::kW}, {2}, Random(At(1, 1, 1, 1, 1)), "Symmetric"},
                                  {{Axis::kW}, {2}, Random(At(1, 1, 1, 1, 2))}};
   for (const Slices& slices : kUnpublished) {
-    EXPECT_THAT(RunUnit({"DynamicSlice", SliceKeys(slices), {aux, slices.index}}).status(),
-                StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("validated but not executed")));
+    EXPECT_THAT(
+        RunUnit({"DynamicSlice", SliceKeys(slices), {aux, slices.index}}).status(),
+        StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("validated but not executed")));
   }
 }
 

@@ -1,6 +1,6 @@
-// ArgMax and ArgMin over every axis, and whom their integers reach; windows of the unit itself.
-// Where a case has a seed of its own, the harness's first makes two largest elements that are one
-// in fp16.
+// ArgMax and ArgMin over every axis, operators that read their integers, and windows of the unit
+// itself. Cases with a seed have it because the harness's default seed gives two largest elements
+// that are equal in fp16.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -36,7 +36,7 @@ const std::vector<Case> kCases = {
      .model = "(float[2,3,5,30] x) => (int64[2,3,5,1] y) { y = ArgMin<axis = 3>(x) }",
      .target = "h14",
      .units = {"ArgMinMax"}},
-    {.name = "width_of_more_rows_than_channels",  // zeros and ones: fp16 has no ties of its own
+    {.name = "width_of_more_rows_than_channels",  // zeros and ones: rounding to fp16 adds no ties
      .model = "(bool[1,300,300,4] x) => (int64[1,300,300,1] y) "
               "{ f = Cast<to = 1>(x) y = ArgMax<axis = 3>(f) }",
      .units = {"Transpose", "ArgMinMax", "Transpose"}},
@@ -135,7 +135,8 @@ struct WindowCase {
 
 class ArgWindowTest : public testing::TestWithParam<WindowCase> {};
 
-// The place in the window, padding counted, of the first of the largest elements.
+// The position in the window, including padding, of the first of the largest (or smallest)
+// elements.
 float PlaceAt(const WindowCase& c, const Tensor& x, int64_t channel, int64_t top, int64_t left,
               bool largest) {
   float best = 0;
@@ -158,7 +159,7 @@ TEST_P(ArgWindowTest, IsThePlaceInTheWindow) {
   Tensor x = Tensor::Zeros(DataType::kFloat, {1, c.c, c.h, c.w});
   std::mt19937 random(3);
   for (int64_t i = 0; i < x.elements(); ++i) {
-    // Few values; and padding must not win against the lowest and the highest there are.
+    // Few different values. Padding must not win against infinities.
     x.mutable_data<float>()[i] =
         random() % 5 == 0 ? (random() % 2 ? 1 : -1) * INFINITY : static_cast<float>(random() % 4);
   }
@@ -224,7 +225,7 @@ const WindowCase kWindows[] = {
 INSTANTIATE_TEST_SUITE_P(ArgMinMax, ArgWindowTest, testing::ValuesIn(kWindows),
                          [](const auto& info) { return info.param.name; });
 
-// NaN enters as +infinity; -0 equals 0; of equals the first.
+// NaN becomes +infinity, -0 equals 0, and among equal elements the first wins.
 TEST(ArgMinMaxValues, SpecialNumbers) {
   Tensor x = Tensor::Zeros(DataType::kFloat, {1, 4, 1, 3});
   const float columns[3][4] = {

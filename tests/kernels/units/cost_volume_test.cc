@@ -1,4 +1,4 @@
-// Stacks of differences between one image and another that is shifted, as CostVolume.
+// Stacks of differences between an image and shifted copies of another, lowered to CostVolume.
 #include <functional>
 
 #include "absl/strings/str_cat.h"
@@ -15,7 +15,7 @@ std::string Ints(const std::string& name, const std::vector<int>& values) {
   return absl::StrCat(text, "}");
 }
 
-// A part of a model: the initializers and nodes of shift `d`, which make "r<d>" of "ref".
+// The initializers and nodes of shift `d` in a model. They compute "r<d>" from "ref".
 struct Part {
   std::string initializers, nodes;
 };
@@ -40,7 +40,7 @@ Shift WiderRef(int first = 0, int step = 1) {
   };
 }
 
-// Zeros behind ref, then the slice.
+// Zeros after ref, then the slice.
 Part PaddedBehind(int d) {
   return {absl::StrCat(Pads(d, 0, d), Bounds(d, d, d + kWidth)),
           absl::StrCat("q", d, " = Pad(ref, p", d, ") ",
@@ -64,11 +64,11 @@ Part CutThenPadded(int d) {
       absl::StrCat(Sliced(absl::StrCat("q", d), "ref", d), "r", d, " = Pad(q", d, ", p", d, ") ")};
 }
 
-// One Pad that cuts off as much as it adds.
+// A Pad that crops as much as it adds.
 Part Moved(int d) { return {Pads(d, -d, d), absl::StrCat("r", d, " = Pad(ref, p", d, ") ")}; }
 
-// `more` are initializers; `each` makes "a<d>" of "t<d>", which is aux - r<d> (turned round if d is
-// odd).
+// `more` are additional initializers. `each` computes "a<d>" from "t<d>", which is aux - r<d>, or
+// r<d> - aux if d is odd.
 std::string Model(int range, int ref_width, const Shift& shift, const std::string& more = "",
                   const std::function<std::string(int)>& each = nullptr, int batch = 1,
                   int channels = 1, int stacked = 1) {
@@ -139,7 +139,7 @@ const std::vector<Case> kCases = {
      .model = Model(2, kWidth, PaddedBehind, ", int64[1] channel = {-3}",
                     [](int d) { return Reduced("ReduceSum", d); }),
      .units = {"Padding", "CostVolume"}},
-    {.name = "mean_of_three_channels",  // a volume each
+    {.name = "mean_of_three_channels",  // a volume for each channel
      .model = Model(
          3, kWidth + 3, WiderRef(), ", int64[1] channel = {1}",
          [](int d) { return Reduced("ReduceMean", d); }, 1, /*channels=*/3),
@@ -149,7 +149,7 @@ const std::vector<Case> kCases = {
          4, kWidth, PaddedBefore(), ", int64[1] channel = {1}",
          [](int d) { return Reduced("ReduceSum", d); }, 1, /*channels=*/2),
      .units = Units({{"Padding", 1}, {"InputView", 5}, {"CostVolume", 2}, {"ElementWise", 1}})},
-    // What is no cost volume keeps its own units, and its values.
+    // Models that are not a cost volume are lowered node by node and have correct values.
     {.name = "shifts_with_a_gap",
      .model = Model(2, kWidth + 9, WiderRef(/*first=*/0, /*step=*/2)),
      .units = Units({{"InputView", 3}, {"ElementWise", 6}, {"Concat", 1}})},
@@ -168,7 +168,7 @@ const std::vector<Case> kCases = {
      .model = Model(1, kWidth + 1, WiderRef(), "",
                     [](int d) { return absl::StrCat("a", d, " = Mul(t", d, ", t", d, ") "); }),
      .units = Units({{"InputView", 2}, {"ElementWise", 4}, {"Concat", 1}})},
-    // Zeros stand where ref was cut off, not where it ends.
+    // The zeros replace elements of ref that were sliced off, not elements outside ref.
     {.name = "cut_where_it_is_padded",
      .model = Model(1, kWidth + 4,
                     [](int d) {

@@ -1,4 +1,4 @@
-// Conv of one channel by a kernel that is an input or computed, as CrossCorrelation.
+// Conv of one channel whose kernel is an input or computed, lowered to CrossCorrelation.
 #include "tests/kernels/harness.h"
 
 namespace anemone {

@@ -61,7 +61,7 @@ const std::vector<Case> kCases = {
               "{ y = Gather<axis = 2>(x, i) }",
      .units = {"Gather", "Transpose", "Transpose", "Transpose", "Transpose"},
      .tolerance = 1e-3},
-    {.name = "past_the_channel_cap_as_a_concat",  // 260 * 260 columns would lie on C
+    {.name = "past_the_channel_cap_as_a_concat",  // C would have 260 * 260 columns
      .model = "(float[1,4,260,260] x) => (float[1,3,260,260] y) <int64[3] i = {0,1,3}> "
               "{ y = Gather<axis = 1>(x, i) }",
      .units = {"Concat", "InputView", "InputView"},

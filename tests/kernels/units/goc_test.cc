@@ -72,7 +72,7 @@ const std::vector<Case> kCases = {
      .model = "(float[2,40] x) => (float[2,40] y, float[2,40] a) "
               "<float s = {3}, float b = {0.25}> { a = Mul(x, s) y = Add(a, b) }",
      .units = {"GOC", "GOC"}},
-    // 0 times infinity is no number: a gain beyond fp16 becomes 65504.
+    // 0 times infinity is NaN, so a gain beyond the range of fp16 becomes 65504.
     {.name = "mask_of_the_largest_float",
      .model = "(float[4,8] x, bool[8] mask) => (float[4,8] y) "
               "<float one = {1}, float big = {-3.4e38}> "

@@ -1,4 +1,4 @@
-// InputView: Slice and Split in every form, and nodes that do nothing.
+// InputView: Slice and Split in every form, and nodes without effect.
 #include "tests/kernels/harness.h"
 
 namespace anemone {
@@ -40,7 +40,7 @@ const std::vector<Case> kCases = {
               "{ y = Slice(x, s, e, a, p) }",
      .units = {"InputView"},
      .tolerance = 1e-3},
-    {.name = "slice_backwards_in_part",  // a view of the part, then one of it reversed
+    {.name = "slice_backwards_in_part",  // a view of the part, then a view that reverses it
      .model = "(float[2,9,3] x) => (float[2,3,3] y) <int64[1] s = {7}, int64[1] e = {1}, "
               "int64[1] a = {1}, int64[1] p = {-2}> { y = Slice(x, s, e, a, p) }",
      .units = {"InputView", "InputView"},
@@ -102,7 +102,7 @@ const std::vector<Case> kCases = {
      .model = "(float[2,3] x) => (float[2,3] y) <float ratio = {0.5}> "
               "{ z = Relu(x) y = Dropout(z, ratio) }",
      .units = {"Neuron"}},
-    // The constants beside it are numbered anew.
+    // The other constants get new numbers.
     {.name = "dropout_of_a_constant",
      .model = "(float[2,3] x) => (float[2] y, float[2,3] z) <float[2] c = {1, 2}, float k = {0.5}> "
               "{ y = Dropout(c) z = Min(x, k) }",

@@ -30,7 +30,7 @@ const std::vector<Case> kCases = {
      .refused_by = "form-not-lowered"},
 };
 
-// In plain nodes.
+// L2 normalization as several nodes.
 std::string Pieces(const std::string& constants, const std::string& nodes) {
   return "(float[2,5,48] x) => (float[2,5,48] y) <int64[1] last = {-1}, int64[3] all = {2, 5, 48}" +
          constants + "> { " + nodes + " }";
@@ -80,7 +80,8 @@ INSTANTIATE_TEST_SUITE_P(L2NormalizationInPieces, KernelTest, testing::ValuesIn(
 
 INSTANTIATE_TEST_SUITE_P(L2Normalization, KernelTest, testing::ValuesIn(kCases), CaseName);
 
-// A rewrite once summed squares for it, and took no root. ONNX Runtime does not load such a model.
+// A bug once computed the sum of squares for p = 3, without a root. ONNX Runtime does not load such
+// a model.
 TEST(L2Normalization, HasNoOtherPower) {
   const std::string graph =
       "(float[2,5,48] x) => (float[2,5,48] y) { y = LpNormalization<p = 3>(x) }";

@@ -1,4 +1,4 @@
-// LayerNormalization, its pieces as exporters write it, and GroupNormalization.
+// LayerNormalization, the nodes that exporters write for it, and GroupNormalization.
 #include "absl/strings/str_cat.h"
 #include "tests/kernels/harness.h"
 
@@ -96,7 +96,8 @@ const std::vector<Case> kLayerNormCases = {
 INSTANTIATE_TEST_SUITE_P(LayerNormalization, KernelTest, testing::ValuesIn(kLayerNormCases),
                          CaseName);
 
-// Flax's: a sum of squares that passes what fp16 holds, a mean far above the deviation.
+// As exported from Flax. The sum of squares overflows fp16, and the mean is much larger than the
+// deviation.
 const char kOnePassHead[] =
     "(float[2,512,6] x) => (float[2,512,6] y) <float[1,512,1] g, float[1,512,1] b, "
     "int64[1] axis = {1}, int64[3] shape = {2, 1, 6}, float n = {0.001953125}, float zero = {0.0}, "

@@ -1,4 +1,4 @@
-// Gemm, and MatMul by a constant with what stands around it: 1x1 convolutions on route netplist,
+// Gemm, and MatMul with a constant and its neighboring nodes: 1x1 convolutions on route netplist,
 // Linear on route mil.
 #include "tests/kernels/harness.h"
 

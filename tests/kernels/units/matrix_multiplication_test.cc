@@ -1,5 +1,5 @@
-// MatMul and Einsum as MatrixMultiplication: every rank and way of repeating a batch, the unit's
-// own rules, every limit at N and N + 1.
+// MatMul and Einsum as MatrixMultiplication: every rank and every broadcast of a batch, the rules
+// of the unit, every limit at N and N + 1.
 #include "kernels/units/matrix_multiplication.h"
 
 #include <gtest/gtest.h>
@@ -193,7 +193,7 @@ const std::vector<Case> kEinsumCases = {
 };
 INSTANTIATE_TEST_SUITE_P(Einsum, KernelTest, testing::ValuesIn(kEinsumCases), CaseName);
 
-// What no ONNX node can ask for.
+// Forms that no ONNX node is lowered to.
 class MatMulUnit : public testing::Test {
  protected:
   Verdict Judge(const Dims& a, const Dims& b, size_t bottoms = 2) {

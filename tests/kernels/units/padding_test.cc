@@ -1,4 +1,4 @@
-// Padding: modes, axes, negative pads; what the validator refuses and what is made of it.
+// Padding: modes, axes, negative pads; forms that the validator refuses and how they are rewritten.
 #include "tests/kernels/harness.h"
 
 namespace anemone {
@@ -65,7 +65,7 @@ const std::vector<Case> kCases = {
               "{ y = Pad<mode = \"reflect\">(x, p) }",
      .rewrites = false,
      .refused_by = "pad-mode"},
-    {.name = "mirrored_in_parts_on_a13",  // each side of 2: a view, and one of it reversed
+    {.name = "mirrored_in_parts_on_a13",  // each of the 2 sides: a view and a view that reverses it
      .model = "(float[1,3,5,7] x) => (float[1,3,8,10] y) <int64[8] p = {0,0,1,2,0,0,2,1}> "
               "{ y = Pad<mode = \"reflect\">(x, p) }",
      .units = {"Concat", "Concat", "InputView", "InputView", "InputView", "InputView", "InputView",

@@ -1,4 +1,4 @@
-// DepthToSpace and SpaceToDepth in both orders of channels, and the same written out.
+// DepthToSpace and SpaceToDepth in both orders of channels, and the same as several nodes.
 #include "tests/kernels/harness.h"
 
 namespace anemone {

@@ -1,4 +1,4 @@
-// Add, Max and Min of two tensors, times a number, as ScaledElementWise.
+// Add, Max and Min of two tensors, times a number, lowered to ScaledElementWise.
 #include "tests/kernels/harness.h"
 
 namespace anemone {
@@ -54,7 +54,7 @@ const std::vector<Case> kCases = {
      .model = "(float[3,7] x, float[3,7] z) => (float[3,7] y) <float s = {100000}> "
               "{ t = Add(x, z) y = Mul(t, s) }",
      .units = {"ElementWise", "GOC"},
-     .tolerance = 0.4,  // 65504 for 100000
+     .tolerance = 0.4,  // 65504 instead of 100000
      .low = -0.1,
      .high = 0.1},
     {.name = "conversion_route",

@@ -1,5 +1,5 @@
-// Attention as plain nodes becomes one SDPA unit, or stays the five units where the unit is refused
-// or not to be trusted; the unit's own rules.
+// Attention as plain nodes becomes one SDPA unit, or five units where SDPA is refused or known to
+// be wrong; the rules of the unit.
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
@@ -19,7 +19,8 @@ KernelRows SdpaRows();
 
 namespace {
 
-// q, k, v of `heads` with `tail` from the scores `s` on: "p = Softmax<axis = -1>(s) ...".
+// A model with inputs q, k, v of `heads` and the nodes `scores`, followed by a Softmax of s and the
+// product with v.
 std::string Attention(const std::string& heads, int queries, int keys, int dim,
                       const std::string& initializers, const std::string& scores) {
   return absl::Substitute(
@@ -31,13 +32,14 @@ std::string Attention(const std::string& heads, int queries, int keys, int dim,
 const char kPlain[] = "t = Transpose<perm = [0,1,3,2]>(k) d = MatMul(q, t) s = Mul(d, c) ";
 const char kScale[] = "float c = {0.35}";
 
-// Query, key and value go from heads, sequence to sequence, heads, the result back.
+// Query, key and value are transposed from (heads, sequence) to (sequence, heads), and the result
+// back.
 const std::vector<std::string> kUnits = {"Transpose", "Transpose", "Transpose", "SDPA",
                                          "Transpose"};
 const std::vector<std::string> kFive = {"Transpose", "MatrixMultiplication", "GOC", "Softmax",
                                         "MatrixMultiplication"};
 
-// As PyTorch writes it: heads split off by a reshape and moved in front.
+// As exported from PyTorch: a reshape splits the heads and a transpose moves them to the front.
 const char kExported[] =
     "(float[1,10,4,8] q, float[1,12,4,8] k, float[1,12,4,8] v) => (float[1,10,32] y) "
     "<float c = {0.35}, int64[3] shape = {1, 10, 32}> "
@@ -109,7 +111,7 @@ const std::vector<Case> kCases = {
      .model = kExported,
      .units = {"Transpose", "Transpose", "Transpose", "Transpose", "Transpose", "Transpose", "SDPA",
                "Transpose", "Transpose"}},
-    // What stays five units.
+    // Cases that stay five units.
     {.name = "both_511", .model = Attention("1,1", 511, 511, 4, kScale, kPlain), .units = {"SDPA"}},
     {.name = "both_512",
      .model = Attention("1,1", 512, 512, 4, kScale, kPlain),
@@ -141,7 +143,7 @@ const std::vector<Case> kCases = {
      .route = "mil",
      .units = {"Transpose", "MatrixMultiplication", "GOC", "ElementWise", "Softmax",
                "MatrixMultiplication"}},
-    // What the pattern reads lies on both sides of a CPU segment: it is not cut in two.
+    // The inputs of the pattern are before and after a CPU segment. The pattern is not split.
     {.name = "mask_made_on_the_cpu_behind_engine_nodes",
      .model = "(float[1,4,10,8] q0, float[1,4,12,8] k0, float[1,4,12,8] v, float[1,1,10,12] m0) => "
               "(float[1,4,10,8] y) <float c = {0.5}> { q = Relu(q0) k = Relu(k0) "
@@ -152,7 +154,7 @@ const std::vector<Case> kCases = {
 };
 INSTANTIATE_TEST_SUITE_P(Sdpa, KernelTest, testing::ValuesIn(kCases), CaseName);
 
-// Units of the one segment after the transposes of lowerings and model have met.
+// The units of the single segment after transposes of lowerings and of the model have been merged.
 std::vector<std::string> UnitsOfPlan(const std::string& graph) {
   onnx::ModelProto proto;
   std::string text = absl::StrCat("<ir_version: 10, opset_import: [\"\" : 21]> test ", graph);
@@ -174,8 +176,8 @@ TEST(Sdpa, ExportersTransposesGoAway) {
   EXPECT_EQ(UnitsOfPlan(kExported), std::vector<std::string>({"SDPA"}));
 }
 
-// What the pattern never asks for. `change` spoils the bottoms of a good unit (10 queries, 12 keys,
-// 4 heads of 8, masked).
+// Forms that the pattern is never lowered to. `change` changes the bottoms of a valid unit (10
+// queries, 12 keys, 4 heads of 8, masked) into invalid ones.
 template <class Change>
 std::string Refusal(const char* target, Change change) {
   Bottom q{MakeDims(1, 10, 4, 8)}, k{MakeDims(1, 12, 4, 8)};

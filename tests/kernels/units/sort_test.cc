@@ -1,4 +1,5 @@
-// Sort, and TopK in the forms that ONNX's does not ask for: lanes that follow the order of others.
+// Sort, and TopK in forms that ONNX's TopK is not lowered to: lanes that follow the order of other
+// lanes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,13 +18,13 @@ constexpr const char* kAxisNames[] = {"Batch", "Channel", "Height", "Width"};
 struct SortCase {
   std::string name;
   std::array<int64_t, 4> dims;  // N, C, H, W
-  int sort = 3, vector = 1;     // of dims
+  int sort = 3, vector = 1;     // indices into dims
   std::vector<int64_t> lanes = {0};
   bool descending = false;
-  int64_t k = 0;  // of a TopK; 0: a Sort
+  int64_t k = 0;  // K of a TopK; 0: a Sort
 };
 
-// Few values, so that many are equal; -0 among them.
+// Few different values, so that many elements are equal. Includes -0.
 Tensor SmallNumbers(const std::array<int64_t, 4>& dims) {
   Tensor x = Tensor::Zeros(DataType::kFloat, {dims.begin(), dims.end()});
   std::mt19937 random(7);
@@ -34,12 +35,13 @@ Tensor SmallNumbers(const std::array<int64_t, 4>& dims) {
   return x;
 }
 
-// The places of the sort axis in order, for the line of lanes that goes through `at`.
+// The sorted indices along the sort axis, for the line that contains element `at`.
 std::vector<int64_t> OrderAt(const SortCase& c, const std::vector<float>& x,
                              const std::array<int64_t, 4>& strides, int64_t at) {
   std::vector<int64_t> order(c.dims[c.sort]);
   std::iota(order.begin(), order.end(), 0);
-  for (auto lane = c.lanes.rbegin(); lane != c.lanes.rend(); ++lane) {  // the last decides least
+  for (auto lane = c.lanes.rbegin(); lane != c.lanes.rend();
+       ++lane) {  // the last lane has the least influence
     auto key = [&](int64_t i) {
       return x[at + i * strides[c.sort] + *lane * strides[c.vector]] * (c.descending ? -1 : 1);
     };

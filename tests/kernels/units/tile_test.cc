@@ -1,4 +1,4 @@
-// Tile: the listed factors natively, others as broadcasts.
+// Tile: the listed factors as a Tile unit, others as broadcasts.
 #include "tests/kernels/harness.h"
 
 namespace anemone {

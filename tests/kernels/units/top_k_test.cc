@@ -1,6 +1,6 @@
-// TopK: values, indices and both, every axis; K of 3 and 4, and the targets without it. Lanes that
-// follow another: sort_test.cc. Where a case has a seed of its own, the harness's first makes two
-// elements that are one in fp16.
+// TopK: values, indices and both, every axis; K of 3 and 4, and the targets without it. For lanes
+// that follow another lane see sort_test.cc. Cases with a seed have it because the harness's
+// default seed gives two elements that are equal in fp16.
 #include "tests/kernels/harness.h"
 
 namespace anemone {
