@@ -104,7 +104,7 @@ TEST(HiddenCatalogue, EveryRowIsAUnitThatKeepsItsBound) {
   std::map<std::string, Example> examples;
   for (Example& example : HiddenExamples()) {
     const std::string type = example.unit.type;
-    EXPECT_TRUE(examples.emplace(type, std::move(example)).second) << type << " stands twice";
+    EXPECT_TRUE(examples.emplace(type, std::move(example)).second) << type << " has two examples";
   }
   PrintRow("unit", "netplist", "targets", "largest error", "round trip");
   ASSERT_GT(HiddenLayers().size(), 0);
@@ -127,7 +127,7 @@ TEST(HiddenCatalogue, EveryRowIsAUnitThatKeepsItsBound) {
     PrintRow(layer.type, FormText(*network), TargetsText(*network), "not run",
              "what it computes is in no table");
   }
-  EXPECT_TRUE(examples.empty()) << examples.begin()->first << " is no row of the catalogue";
+  EXPECT_TRUE(examples.empty()) << examples.begin()->first << " is not a row of the catalogue";
 }
 
 }  // namespace
