@@ -5,10 +5,11 @@ Usage: generate_tables.py TABLES_DIR OUTPUT_DIR
 Writes target_fields.h (enums of HAL limits and capability bytes), target_table.cc (the 28 targets),
 rule_table.h and rule_table.cc (the refusals), warning_table.h and .cc (the design rules),
 netplist_table.cc (the forms of unit types), hidden_layer_table.cc (the catalogue),
-device_limit_table.h and .cc (the device's manners), hazard_table.h and .cc (where fp16 ends),
-table_hash.cc (which tables they were). A rule of rules/*.json names the fact it rests on; one
-whose words or condition are not found in validators.json or compiler_texts.json fails the build, so
-no text of ours can pass for the engine's.
+device_limit_table.h and .cc (run-time limits of the device), hazard_table.h and .cc (where values
+leave the range of fp16), table_hash.cc (a hash of all tables). A rule of rules/*.json names the fact
+it rests on. The build fails if the rule's "words" are not found in validators.json or
+compiler_texts.json, so a text of ours cannot pass for one of the engine's. "when" is the condition in
+our words: it replaces the condition of the table, and users see it where no message is known.
 """
 
 import hashlib
@@ -21,7 +22,7 @@ STATUSES = ["measured", "decompile-derived", "predicted", "unknown"]
 
 
 def status_of(text):
-    """The weakest status word in a table's status text ("measured (M1)" is measured)."""
+    """The weakest status that a table's status text names ("measured (M1)" is measured)."""
     found = [s for s in STATUSES if s in (text or "")]
     if not found and text and text.startswith("derived-here"):
         return "predicted"  # our own arithmetic: not observed
@@ -136,7 +137,7 @@ def write_targets(tables, out):
 
 
 def pattern_of(rule, message):
-    """The rule's own pattern, where the table quotes a message with one case's values in it."""
+    """The rule's printf pattern, for a message that the table quotes with the values of one case."""
     pattern = rule.get("pattern")
     if pattern is None:
         return message
@@ -149,13 +150,13 @@ def pattern_of(rule, message):
 def find_fact(rule, validators, texts, targets, orion):
     """(message, condition, source, status) of the table row that a rule rests on."""
     where = rule["table"]
-    if where == "targets":  # a limit of the HAL record: no text is known
+    if where == "targets":  # a limit of the HAL record: its message is not known
         row = targets["field_defs"][rule["words"]]
         return None, rule.get("when") or row["meaning"], row["source"], "decompile-derived"
     if where == "parser_reject":
         row = validators["parser_reject"]
         return row["string"], row["when"], row["source"], "decompile-derived"
-    if where == "bottoms":  # by kind, in its UnitRow
+    if where == "bottoms":  # the limit is in the kind's UnitRow
         return None, rule["when"], "validators.json, bottoms (guide ch22)", "decompile-derived"
     if where == "orion":
         row = next(r for r in orion["constraints"] if r["id"] == rule["orion"][0])
@@ -167,7 +168,7 @@ def find_fact(rule, validators, texts, targets, orion):
         key = "rule" if where == "rules_without_text" else "string"
         row = next(r for r in validators[where] if r[key] == rule["words"])
         message = row.get("message") if key == "rule" else row["string"]
-        if row.get("kind", "").startswith("template"):  # op name and family index filled in
+        if row.get("kind", "").startswith("template"):  # the operation's name and a family index
             message = message.replace("<op>", "%s").replace(">= N", ">= %d")
         return message, row.get("rule") or row.get("note"), row["source"], row["status"]
     validator = next(v for v in validators["validators"] if v["validator"] == where)
@@ -201,7 +202,7 @@ def write_rules(tables, out):
     names = []
     for rule in rules:
         if rule["id"] in seen:
-            sys.exit(f"rules: id '{rule['id']}' stands twice")
+            sys.exit(f"rules: id '{rule['id']}' is used twice")
         seen.add(rule["id"])
         try:
             message, condition, source, status = find_fact(rule, validators, texts, targets,
@@ -211,13 +212,13 @@ def write_rules(tables, out):
                      f"{rule.get('words')!r}")
         if message is not None:
             message = pattern_of(rule, message)
-        if rule.get("wordless"):  # the row's text belongs to another case: only its rule is used
+        if rule.get("wordless"):  # the row's text belongs to another case: only its condition is used
             message = None
         name = camel(rule["id"])
         names.append(name)
         header.append(f"extern const Rule {name};")
         body.append(f"const Rule {name} = {{{quoted(rule['id'])}, Layer::{camel(rule['layer'])}, "
-                    f"{quoted(message)}, {quoted(condition or rule.get('when') or '')}, "
+                    f"{quoted(message)}, {quoted(rule.get('when') or condition or '')}, "
                     f"{quoted(source)}, {status_enum(status)}, {quoted(rule.get('remedy'))}}};")
     body += ["", "}  // namespace anemone::rule", "", "namespace anemone {", "",
              "absl::Span<const Rule* const> AllRules() {",
@@ -229,7 +230,7 @@ def write_rules(tables, out):
 
 
 def write_warnings(tables, out):
-    """warning_table.h and .cc: the design rules, whose words are ours."""
+    """warning_table.h and .cc: the design rules. Their texts are ours."""
     table = json.loads((tables / "warnings.json").read_text())
     header = ["// Generated from engine/tables/warnings.json. Do not edit.", "#pragma once", "",
               '#include "engine/warning.h"', "", "namespace anemone::warning {", ""]
@@ -311,13 +312,13 @@ def write_forms(tables, out):
 
 
 def write(path, text):
-    """A file that is as it was keeps its time, and with that what was built from it."""
+    """Writes a file unless it has this text already: an unchanged file is not compiled again."""
     if not path.exists() or path.read_text() != text:
         path.write_text(text)
 
 
 def operands_of(row):
-    """(name, layout) of each bottom; additional units list their forms in words, the fullest last."""
+    """(name, layout) of each bottom. Additional units list their forms as text, the longest last."""
     if all(isinstance(operand, dict) for operand in row["operands"]):
         return [(operand["name"], operand["layout"]) for operand in row["operands"]]
     names, _, layout = row["operands"][-1].partition(": ")
@@ -325,7 +326,7 @@ def operands_of(row):
 
 
 def write_hidden_layers(tables, out):
-    """hidden_layer_table.cc: the layers that no converter emits, one row a type."""
+    """hidden_layer_table.cc: the layers that no converter emits, one row for each type."""
     data = json.loads((tables / "hidden_layers.json").read_text())
     body = ["// Generated from engine/tables/hidden_layers.json. Do not edit.",
             '#include "engine/hidden_layer.h"', "", "namespace anemone {", "namespace {", ""]
@@ -379,8 +380,8 @@ def write_device_limits(tables, out):
 
 
 def write_hazards(tables, out):
-    """hazard_table.h and .cc. What a hazard rests on is a rule of numerics.json, and its limit a
-    constant there, or a number that follows from another rule."""
+    """hazard_table.h and .cc. A hazard rests on a rule of numerics.json. Its limit is a constant of
+    that file, or a number that follows from another rule."""
     numerics = json.loads((tables / "numerics.json").read_text())
     rules = {rule["id"]: rule for section in numerics["sections"].values() for rule in section}
     constants = {c["name"]: c["value"] for c in numerics["constants"]}
