@@ -1,8 +1,9 @@
-// importer/edit.h: changing a Graph: typed attributes, fresh values, and GraphEditor, which knows
-// who reads a value and keeps that true while passes rewrite.
+// importer/edit.h: helpers that change a Graph: typed access to attributes, new values, and
+// GraphEditor, which tracks the readers of each value while passes rewrite the graph.
 //
-// A Graph under an editor keeps its order: a rewrite may make a node read an older value or a new
-// constant, or take over the output of a later node, and nothing else; so no pass sorts.
+// Edits must keep the nodes in topological order. A rewrite may only make a node read an older
+// value or a new constant, or make a node write the output of a later node. So no pass needs to
+// sort the nodes.
 #ifndef ANEMONE_IMPORTER_EDIT_H_
 #define ANEMONE_IMPORTER_EDIT_H_
 
@@ -20,7 +21,7 @@
 
 namespace anemone {
 
-// An attribute's value, or `fallback` if the node has none of that name and type.
+// An attribute's value, or `fallback` if the node has no attribute of that name and type.
 int64_t IntOr(const Node& node, absl::string_view name, int64_t fallback);
 float FloatOr(const Node& node, absl::string_view name, float fallback);
 std::string StringOr(const Node& node, absl::string_view name, absl::string_view fallback);
@@ -33,7 +34,8 @@ void RemoveAttribute(Node& node, absl::string_view name);
 // The elements of an int32 or int64 tensor of at most `limit` elements.
 std::optional<std::vector<int64_t>> IntsOf(const Tensor& tensor, int64_t limit = 1 << 16);
 
-// Names that no value of a main graph and its bodies has yet. One serves the whole Model.
+// Generates names that are not yet used by a value of a main graph or of its bodies. A Model needs
+// only one NameScope.
 class NameScope {
  public:
   NameScope() = default;
@@ -43,27 +45,28 @@ class NameScope {
 
  private:
   void Add(const Graph& graph);
-  absl::flat_hash_map<std::string, int> taken_;  // -> the number tried last behind it
+  absl::flat_hash_map<std::string, int> taken_;  // -> the last number appended to it
 };
 
 ValueId AddValue(Graph& graph, std::string name);
 ValueId AddConstant(Graph& graph, std::string name, Tensor tensor);
 void MakeConstant(Value& value, Tensor tensor);
 
-// Calls `edit` with each body of `node` in turn, as a copy that may be changed, and the outer ids
-// of its captures, which `edit` keeps in step with Graph::captures; then puts the copies in place.
+// Calls `edit` for each body of `node`, with a copy of the body and the outer ids of its captures.
+// `edit` may change both, but must keep `captured` parallel to Graph::captures. The changed copies
+// then replace the bodies.
 absl::Status EditBodies(Node& node,
                         const std::function<absl::Status(absl::string_view attribute, Graph& body,
                                                          std::vector<ValueId>& captured)>& edit);
 
-// Sorted, without repetitions.
+// Sorted, without duplicates.
 std::vector<OriginId> UnionOfOrigins(const Node& a, const Node& b);
 
-// Drops the nodes for which `dead` is true (empty: none) and every value nobody refers to, and
-// renumbers. Inputs, outputs and captures stay.
+// Removes the nodes for which `dead` is true (an empty `dead` removes no node) and every
+// unreferenced value, and renumbers the rest. Inputs, outputs and captures are kept.
 void Compact(Graph& graph, const std::vector<bool>& dead);
 
-// Drops the captures of `body` that nothing in it refers to, and their entries in `captured`.
+// Removes the captures of `body` that it does not use, and their entries in `captured`.
 void DropUnusedCaptures(Graph& body, std::vector<ValueId>& captured);
 
 // Sets Value::producer of every value.
@@ -79,30 +82,33 @@ class GraphEditor {
   Node& node(NodeId id) { return graph_.nodes[id]; }
   Value& value(ValueId id) { return graph_.values[id]; }
 
-  // The node that makes `id`; nullptr for inputs, constants and captures.
+  // The node that writes `id`, or nullptr for inputs, constants and captures.
   Node* ProducerOf(ValueId id);
-  // nullptr if `id` is no constant.
+  // nullptr if `id` is not a constant.
   const Tensor* ConstantOf(ValueId id) const;
-  // How many times nodes and graph outputs refer to `id`.
+  // The number of references to `id` by nodes and graph outputs.
   int UsesOf(ValueId id) const { return uses_[id]; }
   bool IsOutput(ValueId id) const { return is_output_[id]; }
-  // Every node that reads `id`; also some that no longer do, or are gone, and some twice.
+  // A superset of the nodes that read `id`: it may also hold former readers, erased nodes and
+  // duplicates.
   absl::Span<const NodeId> ReadersOf(ValueId id) const { return readers_[id]; }
-  // True if one node reads `id`, once, and it is no graph output.
+  // True if one node reads `id`, once, and `id` is not a graph output.
   bool HasOneUse(ValueId id) const { return uses_[id] == 1 && !is_output_[id]; }
 
   ValueId NewConstant(absl::string_view hint, Tensor tensor);
   void SetInput(NodeId id, size_t index, ValueId value);
   void SetInputs(NodeId id, std::vector<ValueId> inputs);
 
-  // Takes the node away, and every producer that nobody needs after it. Its outputs must be unused.
+  // Removes the node, and every producer whose outputs become unused by that. The node's outputs
+  // must be unused.
   void Erase(NodeId id);
 
-  // Everybody who reads `node`'s first output reads `value` instead, and the node goes away. False,
-  // with nothing done, if that cannot be: a graph output must keep its name and its own value.
+  // Makes all readers of the node's first output read `value` instead, and removes the node.
+  // Returns false and does nothing if that is impossible: a graph output must keep its name and
+  // must not become the same value as another graph output, an input or a constant.
   bool Bypass(NodeId id, ValueId value);
 
-  // `first` makes what `second`, its only reader, makes now; `second` goes away.
+  // Makes `first` write the output of `second`, its only reader, and removes `second`.
   void TakeOver(NodeId first, NodeId second);
 
   // Compacts the graph; the editor must not be used afterwards.

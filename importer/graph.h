@@ -1,13 +1,14 @@
-// importer/graph.h: a model as plain ONNX in memory: typed values, nodes in an order that can be
-// run, constants as views of the mapped file. What the importer returns is not changed afterwards
-// and is the same for all targets and for both doors (a file, ONNX Runtime's graph).
+// importer/graph.h: a model as plain ONNX in memory: typed values, nodes in topological order, and
+// constants that are views of the mapped file. The importer's result is not changed afterwards. It
+// is the same for all targets, and whether the model comes from a file or from ONNX Runtime's
+// graph.
 //
-// Bodies of If, Loop and Scan are Graphs of their own, held by an attribute. A body refers to a
-// value of an outer graph through one of its own values, listed in `Graph::captures` of the body
-// and, in the same order, as outer value ids in `Node::captures`; a node with several bodies lists
-// the captures of the first body (BodiesOf), then those of the second, and so on. Value names are
-// unique in a graph and all its bodies, but for a capture, which has the outer value's name; so a
-// body can be written back to ONNX by name.
+// The bodies of If, Loop and Scan are separate Graphs, held by an attribute. A body refers to a
+// value of an outer graph through one of the body's values. These are listed in the body's
+// Graph::captures; Node::captures lists the corresponding outer value ids in the same order. A node
+// with several bodies lists the captures of the first body (in the order of BodiesOf), then those
+// of the second, and so on. Value names are unique across a graph and all its bodies, except that a
+// capture has the name of the outer value; so a body can be written back to ONNX by name.
 #ifndef ANEMONE_IMPORTER_GRAPH_H_
 #define ANEMONE_IMPORTER_GRAPH_H_
 
@@ -27,11 +28,11 @@ namespace anemone {
 using ValueId = int32_t;
 using NodeId = int32_t;
 using OriginId = int32_t;
-inline constexpr int32_t kNone = -1;  // no value (an input or output left out), no node
+inline constexpr int32_t kNone = -1;  // no value (an omitted input or output), or no node
 
 struct Graph;
 
-// One dimension: a size, or unknown with an optional symbol ("batch"; "" if the model names none).
+// One dimension: a size, or unknown with an optional symbol ("batch"; "" if the model has no name).
 struct Dim {
   int64_t size = -1;
   std::string symbol;
@@ -55,7 +56,7 @@ struct Value {
 };
 
 struct Attribute {
-  // A kind we do not take apart (sparse tensors, types): the serialized onnx.AttributeProto.
+  // A kind that is not parsed (sparse tensors, types): the serialized onnx.AttributeProto.
   struct Other {
     std::string bytes;
   };
@@ -70,18 +71,18 @@ struct Attribute {
 struct Node {
   std::string name;  // for display; may be empty or repeated
   std::string op_type;
-  std::string domain;            // "" is ONNX's own ("ai.onnx" is read as "")
-  int version = 0;               // the opset version of `domain` whose meaning this node has
-  std::vector<ValueId> inputs;   // kNone where an optional input is left out
-  std::vector<ValueId> outputs;  // kNone where an optional output is left out
+  std::string domain;            // "" is the ONNX domain ("ai.onnx" is read as "")
+  int version = 0;               // the opset version of `domain` that defines this node
+  std::vector<ValueId> inputs;   // kNone for an omitted optional input
+  std::vector<ValueId> outputs;  // kNone for an omitted optional output
   std::vector<Attribute> attributes;
   std::vector<ValueId> captures;  // outer values that the node's bodies use
-  std::vector<OriginId> origins;  // sorted; the file's nodes that this node stands for
+  std::vector<OriginId> origins;  // sorted; the nodes of the file that this node replaces
 
   const Attribute* FindAttribute(absl::string_view attribute_name) const;
 };
 
-// kNone where the node has no such input or output.
+// kNone if the node has no such input or output.
 inline ValueId InputOr(const Node& node, size_t i) {
   return i < node.inputs.size() ? node.inputs[i] : kNone;
 }
@@ -89,34 +90,34 @@ inline ValueId OutputOr(const Node& node, size_t i) {
   return i < node.outputs.size() ? node.outputs[i] : kNone;
 }
 
-// The node has an input `i`, and it is not left out.
+// The node has an input `i`, and it is not omitted.
 inline bool HasInput(const Node& node, size_t i) { return InputOr(node, i) != kNone; }
 
-// One node of the file, in the main graph, a body or a called function. `id` is the path:
-// "/#17" is node 17 of the main graph; "/body:Loop_3/#2" node 2 of attribute `body` of the main
-// graph's node 3; "/Swish_5/#1" node 1 of the model's own function that node 5 calls.
+// One node of the file: in the main graph, a body or a called function. `id` is its path: "/#17" is
+// node 17 of the main graph; "/body:Loop_3/#2" is node 2 of the attribute `body` of the main
+// graph's node 3; "/Swish_5/#1" is node 1 of the model-local function that node 5 calls.
 struct Origin {
   std::string id;
   std::string name;
   std::string op_type;
   std::string domain;
-  bool is_aside = false;  // a part of a node that has an origin besides ("/#3/mask")
+  bool is_aside = false;  // a part of a node that also has an origin of its own ("/#3/mask")
 };
 
 struct Graph {
   std::string name;
   std::vector<Value> values;
-  std::vector<Node> nodes;  // in an order that can be run
+  std::vector<Node> nodes;  // in topological order
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
-  std::vector<ValueId> captures;  // a body's values that stand for outer ones
-  // Inputs that may be left out of a run (an initializer that is also an input, from IR 4), and
-  // what they are then. Never folded: such an input has no Value::constant, and the caller of a
-  // run supplies the default.
+  std::vector<ValueId> captures;  // values of a body that refer to outer values
+  // Inputs that a run may omit (an initializer that is also an input, from IR version 4), and their
+  // default values. They are never folded: such an input has no Value::constant, and the caller of
+  // a run supplies the default.
   std::map<ValueId, Tensor> defaults;
 };
 
-// A remark to the user that is not an error ("fuse-casts did not converge").
+// A warning for the user ("fuse-casts did not converge").
 struct ImportWarning {
   std::string rule;   // "pass-not-converged", "unknown-operator", ...
   std::string where;  // node id, tensor or file
@@ -127,19 +128,19 @@ struct ImportWarning {
 struct Model {
   std::string path;  // "" if read from memory
   int64_t ir_version = 0;
-  std::map<std::string, int64_t> opsets;  // as the file says, by domain ("" is ONNX's)
+  std::map<std::string, int64_t> opsets;  // as imported by the file, by domain ("" is ONNX's)
   Graph graph;
   std::vector<Origin> origins;  // every node of the file; OriginId indexes it
   std::vector<ImportWarning> warnings;
 };
 
-// Node ids by value: who reads it (once per reading node).
+// For each value, the ids of the nodes that read it (each node once).
 std::vector<std::vector<NodeId>> ConsumersOf(const Graph& graph);
 
 // The node's bodies, in the order of its attributes: the order of Node::captures.
 std::vector<Attribute::GraphPtr> BodiesOf(const Node& node);
 
-// "node 'conv1' (Conv, /#4)": how a message names a node.
+// How a message names a node: "node 'conv1' (Conv, /#4)".
 std::string NodeLabel(const Model& model, const Node& node);
 
 }  // namespace anemone

@@ -1,5 +1,5 @@
-// importer/simplify.h: what happens to a model after BindDimensions() and BringToWorkingOpset():
-// shapes are inferred, constants folded, passes run.
+// importer/simplify.h: the import steps after BindDimensions() and BringToWorkingOpset(): infers
+// shapes, folds constants and runs the passes.
 #ifndef ANEMONE_IMPORTER_SIMPLIFY_H_
 #define ANEMONE_IMPORTER_SIMPLIFY_H_
 
@@ -9,9 +9,9 @@
 
 namespace anemone {
 
-// Afterwards the graph has no dead nodes and no dead values. With `options.simplify` false, nodes
-// stay as they are and only shapes are inferred. Errors: those of inference and folding
-// (importer/infer/fold.h); kInternal if a pass finds the graph damaged.
+// Afterwards the graph has no dead nodes and no dead values. With `options.simplify` false, the
+// nodes are not changed and only shapes are inferred. Errors: those of inference and folding
+// (importer/infer/fold.h); kInternal if a pass finds the graph inconsistent.
 absl::Status Simplify(Model& model, const ImportOptions& options);
 
 }  // namespace anemone

@@ -1,6 +1,6 @@
-// importer/contrib/body.h: what the builder of a contrib operator's body
-// (importer/contrib/contrib.h) works with: the node's attributes and shapes, checked, and nodes to
-// emit.
+// importer/contrib/body.h: the helper class for builders of contrib operators' bodies
+// (importer/contrib/contrib.h). It reads and checks the node's attributes and shapes, and emits
+// nodes.
 //
 //   absl::Status ExpandFastGelu(ContribBody& b) {
 //     ANEMONE_RETURN_IF_ERROR(b.NoneLeft());
@@ -29,42 +29,43 @@ using Sizes = std::vector<int64_t>;
 
 class ContribBody : public LiftContext {
  public:
-  // The constant behind a value, computed now if need be; null if there is none.
+  // Returns the constant of a value, computed on demand, or null if it is not constant.
   using Constants = std::function<absl::StatusOr<const Tensor*>(ValueId)>;
 
   ContribBody(Model& model, Graph& graph, NameScope& names, const Node& node, Constants constants)
       : LiftContext(model, graph, names, node), constants_(std::move(constants)) {}
 
-  // This form stays as it is. kept() says why from here on; the status only ends the builder.
+  // Declares that this form is not expanded. kept() returns the reason from then on; the returned
+  // error status only ends the builder.
   absl::Status Keep(absl::string_view why);
   // Keep(why) unless `holds`.
   absl::Status Need(bool holds, absl::string_view why);
   const std::optional<std::string>& kept() const { return kept_; }
 
-  // Attributes, each asked for once. One of another type is as good as unknown.
+  // Attributes. An attribute of another type counts as unknown.
   int64_t Int(absl::string_view name, int64_t fallback);
   float Float(absl::string_view name, float fallback);
   std::string Text(absl::string_view name, absl::string_view fallback);
   Sizes IntList(absl::string_view name);  // empty if it is not set
   std::vector<float> FloatList(absl::string_view name);
-  // As if it had been asked for.
+  // Marks an attribute as read.
   void Ignore(absl::string_view name) { asked_.emplace(name); }
-  // Keeps a node that has attributes nobody asked for: those of a later contrib version.
+  // Keep() if the node has attributes that were not read: those of a later contrib version.
   absl::Status NoneLeft();
 
   bool Has(size_t index) const { return input(index) != kNone; }
   bool Makes(size_t index) const { return output(index) != kNone; }
-  // The sizes of an input that is there; Keep() if they are not all known, or its rank is none of
-  // `ranks` (any if that is empty).
+  // The sizes of an input that is present. Keep() if they are not all known, or if the rank is not
+  // in `ranks` (if that is empty, any rank is accepted).
   absl::StatusOr<Sizes> DimsOf(size_t index, const std::vector<size_t>& ranks = {});
-  // Input `index` as a constant; null if it is none.
+  // Input `index` as a constant; null if it is not constant.
   absl::StatusOr<const Tensor*> Known(size_t index) const;
-  // float32 or float16, the type of an input; Keep() if it is another.
+  // The type of an input, float32 or float16; Keep() if it is another type.
   absl::StatusOr<DataType> FloatTypeOf(size_t index);
 
-  // While one lives, emitted nodes are of an origin of their own, "<origin>/<what>": they only
-  // prepare integers. No engine unit reads integers, so as part of the call they would put all of
-  // it on the CPU.
+  // While an Aside exists, emitted nodes have a separate origin, "<origin>/<what>". Use it for
+  // nodes that only prepare integers: no engine unit reads integers, so with the origin of the call
+  // they would put the whole call on the CPU.
   class Aside {
    public:
     Aside(ContribBody& body, absl::string_view what);
@@ -76,21 +77,21 @@ class ContribBody : public LiftContext {
     ContribBody& body_;
   };
 
-  // Makes `value` output `index` of the node, if anybody wants it.
+  // Makes `value` output `index` of the node, if the node has that output.
   absl::Status Give(size_t index, ValueId value);
 
-  // Nodes that many bodies need.
+  // Common nodes.
   ValueId Reshape(ValueId value, const Sizes& dims);
   ValueId Transpose(ValueId value, const Sizes& perm);
   ValueId Concat(std::vector<ValueId> values, int64_t axis);
   ValueId Slice(ValueId value, int64_t axis, int64_t from, int64_t to);
   std::vector<ValueId> Split(ValueId value, int64_t axis, const Sizes& sizes);
   ValueId Gather(ValueId value, int64_t axis, ValueId indices);
-  // [0, 1, ..., count - 1] of an integer type, under other dims.
+  // [0, 1, ..., count - 1] of an integer type, with the given dims.
   ValueId Count(DataType type, int64_t count, const Sizes& dims);
-  // A quantized value as the floats it counts in: its zero point and scale are applied after.
+  // A quantized value converted to floats; its zero point and scale are not applied.
   ValueId Widened(ValueId quantized, DataType type);
-  // a + b; a if there is no b.
+  // a + b, or a if b is kNone.
   ValueId Plus(ValueId a, ValueId b);
 
  private:
@@ -100,7 +101,7 @@ class ContribBody : public LiftContext {
 
   Constants constants_;
   std::optional<std::string> kept_;
-  std::set<std::string> asked_;  // attributes that were found, and of the type wanted
+  std::set<std::string> asked_;  // attributes that were read, with the right type
 };
 
 }  // namespace anemone

@@ -1,6 +1,6 @@
-// importer/contrib/builders.h: the builders of importer/contrib/contrib.h, one for each operator,
-// and the types of what an operator makes. A builder checks the whole form before it emits its
-// first node. The rows of importer/operators/operators.h name them.
+// importer/contrib/builders.h: declares the functions that build the body of each contrib operator
+// (importer/contrib/contrib.h) and those that infer its output types. A builder checks the whole
+// form before it emits its first node. The rows of importer/operators/operators.h name them.
 #ifndef ANEMONE_IMPORTER_CONTRIB_BUILDERS_H_
 #define ANEMONE_IMPORTER_CONTRIB_BUILDERS_H_
 
@@ -52,7 +52,8 @@ absl::Status ExpandRotaryEmbedding(ContribBody& b);
 
 // contrib/types.cc
 using Types = std::vector<onnx::TypeProto>;
-Types TypeOfFirst(const Graph& graph, const Node& node);  // of the first output, that of an input
+Types TypeOfFirst(const Graph& graph,
+                  const Node& node);  // the type of the first output is that of an input
 Types TypeOfThird(const Graph& graph, const Node& node);
 Types TypesLikeFirst(const Graph& graph, const Node& node);
 Types TypesOfAttention(const Graph& graph, const Node& node);

@@ -1,11 +1,11 @@
-// importer/contrib/contrib.h: the operators of domain com.microsoft that ONNX Runtime's optimizer
-// and its model builders write, as bodies of plain ONNX nodes: Attention, SkipLayerNormalization,
-// MatMulNBits and so on (docs/contrib_operators.md lists them).
+// importer/contrib/contrib.h: replaces operators of domain com.microsoft, which ONNX Runtime's
+// optimizer and its model builders write, by bodies of plain ONNX nodes: Attention,
+// SkipLayerNormalization, MatMulNBits and others (docs/contrib_operators.md lists them).
 //
-// A body is built for the node at hand: for its attributes, the inputs and outputs that are there,
-// types and shapes. It is spelled as exporters spell the same thing, so that whoever knows their
-// patterns (kernels/) knows it too. A form that plain nodes do not mean exactly, or whose shapes
-// are not known, stays as it is for ONNX Runtime's own kernel: nothing is guessed.
+// A body is built for one node: for its attributes, inputs, outputs, types and shapes. It uses the
+// same nodes as exporters do, so that the patterns of kernels/ match it. A form whose meaning plain
+// nodes cannot express exactly, or whose shapes are not known, is kept for ONNX Runtime's kernel:
+// nothing is guessed.
 #ifndef ANEMONE_IMPORTER_CONTRIB_CONTRIB_H_
 #define ANEMONE_IMPORTER_CONTRIB_CONTRIB_H_
 
@@ -20,16 +20,16 @@
 
 namespace anemone {
 
-// Whether `node` is one of these operators (importer/operators/contrib.cc), in any form.
-// SimplifiedLayerNormalization is one too, though ONNX Runtime has it in ONNX's domain.
+// True if `node` is one of these operators (importer/operators/contrib.cc), in any form. This
+// includes SimplifiedLayerNormalization, although ONNX Runtime has it in the ONNX domain.
 bool IsContrib(const Node& node);
 
-// Emits the body of the node. All its nodes stand for the call (design.md, Origins), but for those
-// that only prepare integers (ContribBody::Aside). The reason if this form stays; nullopt: it is
-// expanded.
+// Emits the body of the node. Its nodes have the call's origin (docs/design.md, Origins), except
+// those that only prepare integers (ContribBody::Aside). Returns the reason if the form is kept,
+// or nullopt if it was expanded.
 absl::StatusOr<std::optional<std::string>> ExpandContrib(ContribBody& body);
 
-// Types of the node's outputs, as far as they are known. For forms that stay.
+// Types of the node's outputs, as far as they are known, for forms that are kept.
 std::vector<onnx::TypeProto> InferContrib(const Graph& graph, const Node& node);
 
 }  // namespace anemone

@@ -1,4 +1,5 @@
-// importer/infer/fold_rules.h: what fold.cc may fold: by own rules, or by evaluating.
+// importer/infer/fold_rules.h: rules of fold.cc: folding without an evaluator, and tests whether a
+// node may be given to the evaluator.
 #ifndef ANEMONE_IMPORTER_INFER_FOLD_RULES_H_
 #define ANEMONE_IMPORTER_INFER_FOLD_RULES_H_
 
@@ -11,33 +12,33 @@
 
 namespace anemone {
 
-// A result of more bytes than this, and than what it is made of, is not folded.
+// A result is not folded if it is larger than this, in bytes, and larger than its inputs.
 inline constexpr int64_t kLargestFolded = int64_t{16} << 20;
 
-// The only output of a node whose types are inferred, if own rules give it: complete shape data,
-// Size, views of constants, fills. No weight is read. kInvalidArgument: too large to count.
+// Folds a node with one output whose types are inferred, without reading weights: complete shape
+// data, Size, views of constants, fills. nullopt if no rule applies. kInvalidArgument: the size of
+// the result overflows.
 absl::StatusOr<std::optional<Tensor>> FoldByRule(const Model& model, const Graph& graph,
                                                  const ShapeData& data, const Node& node);
 
 // False for random numbers, Dropout, nodes with bodies, operators that are not ONNX's, and versions
-// other than the working opset (the evaluator runs that one).
+// other than the working opset (the evaluator supports only that one).
 bool IsDeterministic(const Node& node);
 
-// All outputs are tensors of types that any evaluator can hand back.
+// True if all outputs are tensors of types that every evaluator can return.
 bool MakesPlainTensors(const Graph& graph, const Node& node);
 
-// The first operand is of floats and has none: ONNX Runtime's kernels may die of it (1.31.1:
-// InstanceNormalization of 1x1x0x1x1).
+// True if the first operand is a float tensor without elements. ONNX Runtime's kernels may crash on
+// it (1.31.1: InstanceNormalization of 1x1x0x1x1).
 bool ComputesFromNothing(const Graph& graph, const Node& node);
 
 bool DividesIntegers(const Graph& graph, const Node& node);
-// Whether an integer divisor has an element 0 or -1, or too many elements to look.
+// True if an integer divisor has an element 0 or -1, or too many elements to check.
 bool MayTrap(const Tensor& divisor);
-// Whether such a division ends the process on the CPU: x / 0, or the lowest number / -1.
+// True if the division would raise a CPU trap: x / 0, or the lowest number / -1.
 bool Traps(const Tensor& dividend, const Tensor& divisor);
 
-// Bytes that the outputs take beyond what the inputs do; nullopt if that is too much to fold, or
-// cannot be told.
+// Bytes by which the outputs exceed the inputs; nullopt if that is too much to fold, or unknown.
 std::optional<int64_t> GrowthOf(const Graph& graph, const Node& node);
 
 }  // namespace anemone

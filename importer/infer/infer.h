@@ -1,13 +1,13 @@
-// importer/infer/infer.h: types and shapes of one node's outputs from its inputs, by ONNX's own
-// rules for the node's own version, and what is known of small integer values on the way ("shape
-// data": Shape -> Gather -> Concat, where some elements may be symbols).
+// importer/infer/infer.h: infers types and shapes of a node's outputs by ONNX's rules for the
+// node's version. It also tracks small integer values that are used as shapes ("shape data": Shape
+// -> Gather -> Concat, where some elements may be symbols).
 //
 //   Inference inference(model, {});                        // no hooks: constants as they are
 //   for (Node& node : graph.nodes) RETURN_IF_ERROR(inference.InferNode(graph, data, node));
 //
-// A node that breaks the rules of its operator is an error that names it. In a branch of an If it
-// is a warning: the branch may be one that these sizes never take. A node of an unknown operator,
-// or behind one, keeps whatever types the file declares.
+// A node that breaks the rules of its operator is an error that names the node. Inside a branch of
+// an If it is a warning, since these sizes may never take that branch. Outputs of an unknown
+// operator, and of nodes after it, keep the types that the file declares.
 #ifndef ANEMONE_IMPORTER_INFER_INFER_H_
 #define ANEMONE_IMPORTER_INFER_INFER_H_
 
@@ -23,15 +23,16 @@
 
 namespace anemone {
 
-// Known elements of integer scalars and vectors of one graph: a number, a symbol or nothing each.
+// Known elements of integer scalars and vectors of one graph. Each element is a number, a symbol or
+// unknown.
 using ShapeData = absl::flat_hash_map<ValueId, onnx::TensorShapeProto>;
 
-// ONNX's own unique name of a value's type; nullptr if the type is not known.
+// ONNX's interned name of a value's type; nullptr if the type is not known.
 onnx::DataType TypeNameOf(const Value& value);
 
 struct InferenceHooks {
-  // The constant behind a value, nullptr if it has none. It may be computed now. Default: the
-  // value's own.
+  // Returns the constant of a value, or nullptr if it has none; may compute it on demand. Default:
+  // Value::constant.
   std::function<absl::StatusOr<const Tensor*>(Graph& graph, ValueId id)> constant;
   // Infers a body whose input types have just been set. Default: InferGraph().
   std::function<absl::Status(Graph& body)> body;
@@ -41,15 +42,15 @@ class Inference {
  public:
   Inference(Model& model, InferenceHooks hooks);
 
-  // One that finds out what it can and holds nothing against a node.
+  // An inference that reports no errors about nodes: it infers as much as it can.
   static Inference Lenient(Model& model);
 
-  // How many nodes in branches of Ifs were let off with a warning so far.
+  // The number of nodes in branches of Ifs so far whose error became a warning.
   int conflicts() const { return conflicts_; }
 
   // Checks the types of the inputs, infers the bodies, and sets types and shapes of the outputs.
-  // The form of the node is CheckNode()'s to check (importer/read/check.h), before. A shape that
-  // the file declares otherwise gives way, with a warning; a type does not. Errors:
+  // The node must have passed CheckNode() (importer/read/check.h). If the file declares another
+  // shape, the inferred shape wins, with a warning; another type is an error. Errors:
   // kInvalidArgument.
   absl::Status InferNode(Graph& graph, ShapeData& data, Node& node);
 
@@ -57,7 +58,7 @@ class Inference {
   absl::Status InferGraph(Graph& graph);
 
   const InferenceHooks& hooks() const { return hooks_; }
-  // Infers a body of `node`, by the hook if there is one.
+  // Infers a body of `node`, with the hook if it is set.
   absl::Status InferBody(const Node& node, Graph& body);
 
  private:
@@ -71,11 +72,11 @@ class Inference {
   Model& model_;
   InferenceHooks hooks_;
   bool lenient_ = false;
-  int branches_ = 0;  // of If, around the node at hand
+  int branches_ = 0;  // number of If branches around the current node
   int conflicts_ = 0;
 };
 
-// Gives each capture of a body type and constant of the outer value it stands for.
+// Gives each capture of a body the type and constant of its outer value.
 void TypeCaptures(const Graph& outer, const std::vector<ValueId>& captured, Graph& body);
 
 }  // namespace anemone

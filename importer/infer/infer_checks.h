@@ -1,5 +1,5 @@
-// importer/infer/infer_checks.h: what ONNX's own inference functions do not check, or do not
-// survive.
+// importer/infer/infer_checks.h: checks that ONNX's inference functions do not make, including
+// those that keep them from crashing.
 #ifndef ANEMONE_IMPORTER_INFER_INFER_CHECKS_H_
 #define ANEMONE_IMPORTER_INFER_INFER_CHECKS_H_
 
@@ -8,15 +8,16 @@
 
 namespace anemone {
 
-// Attributes on which an inference function would loop, index out of bounds or allocate without
-// limit: `axis`, and what the operator's row (importer/operators/operators.h) checks.
+// Checks attributes that would make an inference function loop, index out of bounds or allocate
+// without limit: `axis`, and those that the operator's row (importer/operators/operators.h) checks.
 // kInvalidArgument, without the node's name.
 absl::Status CheckBeforeInference(const Graph& graph, const Node& node);
 
-// Sizes of several inputs that must go together and that inference does not compare.
+// Checks sizes of several inputs that must match and that inference does not compare.
 absl::Status CheckAfterInference(const Graph& graph, const Node& node);
 
-// The checks of single operators, which the rows name: the first three are made before inference.
+// The checks of single operators, which the rows name. The first three run before inference, the
+// last one after it.
 absl::Status CheckPermutation(const Graph& graph, const Node& node);  // Transpose
 absl::Status CheckEquation(const Graph& graph, const Node& node);     // Einsum
 absl::Status CheckOutputCount(const Graph& graph, const Node& node);  // Split

@@ -1,5 +1,5 @@
-// importer/infer/infer_context.h: one node of a Graph as ONNX's inference functions want to see it.
-// They throw; only infer.cc, which catches, uses this.
+// importer/infer/infer_context.h: presents one node of a Graph to ONNX's inference functions
+// (onnx::InferenceContext). These functions throw; only infer.cc, which catches, uses this file.
 #ifndef ANEMONE_IMPORTER_INFER_INFER_CONTEXT_H_
 #define ANEMONE_IMPORTER_INFER_INFER_CONTEXT_H_
 
@@ -16,8 +16,8 @@
 
 namespace anemone {
 
-// Protos of a node's attributes, made when asked for. (Of bodies ONNX asks through
-// getGraphAttributeInferencer(), so they are hardly ever made.)
+// Protos of a node's attributes, made on demand. (For bodies, ONNX calls
+// getGraphAttributeInferencer(), so protos of bodies are hardly ever made.)
 class AttributeProtos {
  public:
   explicit AttributeProtos(const Node& node) : node_(node) {}
@@ -32,9 +32,9 @@ class NodeContext final : public onnx::InferenceContext {
  public:
   NodeContext(Inference& inference, Graph& graph, const ShapeData& data, Node& node);
 
-  // What failed below: evaluating a constant, inferring a body.
+  // The first error in a callback: in evaluating a constant or inferring a body.
   const absl::Status& status() const { return status_; }
-  // Whether a body gave an output without a type.
+  // True if an output of a body has no type.
   bool saw_unknown_type() const { return saw_unknown_type_; }
   bool visited_bodies() const { return !inferencers_.empty(); }
 
@@ -68,7 +68,7 @@ class NodeContext final : public onnx::InferenceContext {
   std::map<std::string, std::unique_ptr<onnx::GraphInferencer>> inferencers_;
 };
 
-// Runs the operator's data propagation, if it has any, and keeps what is then known of integer
+// Runs the operator's data propagation, if it has any, and stores the known elements of integer
 // outputs of rank 0 or 1.
 void PropagateShapeData(const onnx::OpSchema& schema, Graph& graph, ShapeData& data,
                         const Node& node);

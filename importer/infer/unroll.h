@@ -1,5 +1,5 @@
-// importer/infer/unroll.h: Loops and Scans before the run: iterations side by side as plain nodes,
-// and what is known of the shapes that a Loop carries.
+// importer/infer/unroll.h: replaces Loops and Scans by their iterations as plain nodes, and infers
+// the shapes of values that a Loop carries.
 #ifndef ANEMONE_IMPORTER_INFER_UNROLL_H_
 #define ANEMONE_IMPORTER_INFER_UNROLL_H_
 
@@ -13,29 +13,29 @@
 
 namespace anemone {
 
-// By value of a body: the value in the graph around it; kNone: none yet.
+// Maps each value of a body to a value of the enclosing graph; kNone if it has none yet.
 using BodyValues = std::vector<ValueId>;
 
-// Copies of the body's nodes, over values of `graph`: those that `known` names, else new ones,
-// which are added to `known`. `names` gives the new ones names of their own; null: they keep those
-// they have, and the body is no longer used.
+// Copies of the body's nodes that use values of `graph`: those in `known`, or new ones, which are
+// added to `known`. The new values get fresh names from `names`; if `names` is null, they keep
+// their names, and the body must no longer be used.
 std::vector<Node> NodesOf(const Graph& body, Graph& graph, NameScope* names, BodyValues& known);
 
-// The nodes of the file that `node` itself stands for, without those in its bodies.
+// The origins of `node` without the origins of nodes in its bodies.
 std::vector<OriginId> OwnOrigins(const Node& node);
 
-// The nodes that unrolling a Loop or Scan makes; 0: it is not to be unrolled, since its TripsOf()
-// is not known, no floating number is computed in it, a body is in its body, or it runs not once
-// and the size of what it stacks is not known.
+// The number of nodes after unrolling a Loop or Scan. 0 if it must not be unrolled: TripsOf() is
+// not known, the body computes no floats, the body itself contains a body, or it does not run
+// exactly once and the size of its stacked outputs is not known.
 int64_t UnrolledSize(const Graph& graph, const Node& node);
 
-// The nodes that take its place, iteration after iteration. UnrolledSize() must not be 0.
+// The nodes that replace it, iteration after iteration. UnrolledSize() must not be 0.
 std::vector<Node> Unrolled(const Node& node, Graph& graph, NameScope& names);
 
-// Finds what a Loop carries in one shape through all iterations, by induction: given the initial
-// values' sizes, the body makes values of these sizes again. Says so of the body's inputs;
-// `outputs` gets what then holds of the node's outputs, by carried value (nullopt: not all sizes
-// are known), or nothing.
+// Finds the carried values of a Loop whose shape is the same in all iterations, by induction: the
+// body maps the sizes of the initial values to the same sizes. Sets these shapes on the body's
+// inputs. `outputs` receives the resulting shapes of the node's outputs, by carried value (nullopt
+// if not all sizes are known), or stays empty.
 absl::Status KeepCarriedShapes(Model& model, const Graph& graph, Node& node,
                                std::vector<std::optional<Shape>>& outputs);
 

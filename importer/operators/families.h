@@ -1,4 +1,5 @@
-// importer/operators/families.h: the rows of importer/operators/operators.h, file by file.
+// importer/operators/families.h: the rows of the operator table (importer/operators/operators.h),
+// one function per source file.
 #ifndef ANEMONE_IMPORTER_OPERATORS_FAMILIES_H_
 #define ANEMONE_IMPORTER_OPERATORS_FAMILIES_H_
 
@@ -10,7 +11,7 @@ namespace anemone {
 absl::Span<const Operator> ElementwiseOperators();  // arithmetic, comparisons, functions
 absl::Span<const Operator> MovingOperators();       // Reshape, Gather, Concat, Pad, ...
 absl::Span<const Operator> LayerOperators();    // products, pools, normalizations, reductions, ...
-absl::Span<const Operator> ContribOperators();  // what becomes a body of plain nodes
+absl::Span<const Operator> ContribOperators();  // replaced by a body of plain nodes
 
 }  // namespace anemone
 

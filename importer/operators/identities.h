@@ -1,6 +1,7 @@
-// importer/operators/identities.h: when a node hands on one of its inputs as it is, and which. The
-// rows of importer/operators/operators.h name these rules. nullopt: it does not, or that is not
-// known. The node's first input and first output are there.
+// importer/operators/identities.h: rules for nodes that return one of their inputs unchanged. Each
+// returns the index of that input, or nullopt if the node changes it or that is not known. The rows
+// of importer/operators/operators.h name these rules. The node must have its first input and first
+// output.
 #ifndef ANEMONE_IMPORTER_OPERATORS_IDENTITIES_H_
 #define ANEMONE_IMPORTER_OPERATORS_IDENTITIES_H_
 

@@ -1,5 +1,5 @@
-// importer/operators/interval_rules.h: the interval of the integers that an operator makes, from
-// those of its inputs. The rows of importer/operators/operators.h name these rules;
+// importer/operators/interval_rules.h: computes the interval of an operator's integer results from
+// the intervals of its inputs. The rows of importer/operators/operators.h name these rules;
 // importer/operators/intervals.h applies them to a graph.
 #ifndef ANEMONE_IMPORTER_OPERATORS_INTERVAL_RULES_H_
 #define ANEMONE_IMPORTER_OPERATORS_INTERVAL_RULES_H_
@@ -13,29 +13,29 @@
 
 namespace anemone::interval {
 
-using Known = std::optional<Interval>;  // nullopt: it may be any number
+using Known = std::optional<Interval>;  // nullopt: any number is possible
 
-// A node, and what is known of its inputs.
+// A node, and the known ranges of its inputs.
 struct Context {
   const Graph& graph;
   const Node& node;
   const std::vector<IntegerRange>& ranges;  // by value
 
   Known In(size_t i) const;
-  // The elements of one axis of an input; 0 if it is not known.
+  // The size of one axis of an input; 0 if it is not known.
   int64_t Extent(size_t input, int64_t axis) const;
 };
 
-// The exact result, as if integers had no limits.
+// The interval of the exact result, as if integers had no limits.
 using Rule = Known (*)(const Context&);
 
-// A product of two such bounds is an int64.
+// The product of two such bounds fits int64.
 inline constexpr int64_t kLargestBound = int64_t{1} << 31;
 
 // [low, high]; nullopt if a bound is larger than that.
 Known Bounded(int64_t low, int64_t high);
 
-// One of the inputs, as it is or as another type.
+// The result is elements of an input, perhaps converted to another type.
 Known First(const Context& c);
 Known Third(const Context& c);
 Known AnyInput(const Context& c);

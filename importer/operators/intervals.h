@@ -1,9 +1,10 @@
-// importer/operators/intervals.h: what is known of the integers of a graph before it runs.
+// importer/operators/intervals.h: bounds of the integer values of a graph that are known before it
+// runs.
 //
 //   std::vector<IntegerRange> ranges = IntegerRangesOf(graph);   // by value
-//   ranges[v].interval   // e.g. [0, 9] of ArgMax over 10; nullopt: anything
+//   ranges[v].interval   // e.g. [0, 9] for ArgMax over 10; nullopt if unknown
 //
-// Blind to targets: whether an engine may hold a value is the reader's question.
+// The ranges do not depend on a target; the caller decides whether an engine can hold them.
 #ifndef ANEMONE_IMPORTER_OPERATORS_INTERVALS_H_
 #define ANEMONE_IMPORTER_OPERATORS_INTERVALS_H_
 
@@ -15,23 +16,23 @@
 
 namespace anemone {
 
-// low <= every number <= high.
+// Bounds, both inclusive.
 struct Interval {
   int64_t low = 0, high = 0;
 };
 
-// The numbers of an integer type, or of bool; nullopt for other types, and for those whose numbers
-// int64 does not hold.
+// The range of an integer type or of bool; nullopt for other types, and for a range that int64
+// cannot represent.
 std::optional<Interval> LimitsOf(DataType type);
 
 struct IntegerRange {
   std::optional<Interval> interval;
-  // The arithmetic that makes it may pass the type's limits and wrap around (or it is made of a
-  // float or of what nothing is known of): arithmetic of wider numbers may not give the same.
+  // The arithmetic that computes the value may overflow its type and wrap around, or the value
+  // comes from a float or an unknown source. Wider arithmetic may then give another result.
   bool wraps = false;
 };
 
-// Of every value of the graph, in one walk; values that are no integers have no interval. Bounds
+// The range of every value of the graph. Values that are not integers have no interval. Bounds
 // beyond +-2^31 are not kept.
 std::vector<IntegerRange> IntegerRangesOf(const Graph& graph);
 

@@ -1,13 +1,14 @@
-// importer/operators/operators.h: what Anemone knows of each operator of ONNX, one row for each.
+// importer/operators/operators.h: a table of what Anemone knows about each ONNX operator, one row
+// per operator.
 //
 //   const Operator& op = OperatorOf(node);
 //   if (op.identity != nullptr && op.identity(editor, node)) ...
 //
-// A new operator takes two edits: its lowering in kernels/ and its row in the file of its family
-// (elementwise.cc, moves.cc, layers.cc, contrib.cc). A column that a row leaves out has the answer
-// for an operator of which nothing is known, which is always safe; an operator without a row has
-// nothing but such answers. A test (tests/importer/operators_test.cc) fails for an operator of ONNX
-// that has neither a row nor a reason in the test.
+// A new operator needs two edits: its lowering in kernels/, and its row in the file of its family
+// (elementwise.cc, moves.cc, layers.cc, contrib.cc). The default of every column is the answer for
+// an unknown operator, which is always safe; an operator without a row gets only defaults. A test
+// (tests/importer/operators_test.cc) fails for an operator of ONNX that has neither a row nor a
+// reason in the test.
 #ifndef ANEMONE_IMPORTER_OPERATORS_OPERATORS_H_
 #define ANEMONE_IMPORTER_OPERATORS_OPERATORS_H_
 
@@ -33,33 +34,34 @@ class ContribBody;
 class GraphEditor;
 class LiftContext;
 
-// Whether an operator hands on elements of its first input, unchanged, and what says which.
+// Whether the outputs are unchanged elements of an input, and what selects them.
 enum class Moves {
   kNo,
-  kInOrder,  // all of them in their order: Reshape
-  kByShape,  // shapes and attributes: Transpose, Slice. All outputs hold such elements
-  kByData,   // the elements of some input: Gather, MaxPool. The first output holds such elements
+  kInOrder,  // all elements of the first input, in order: Reshape
+  kByShape,  // selected by shapes and attributes: Transpose, Slice. Applies to all outputs
+  kByData,   // selected by values of an input: Gather, MaxPool. Applies to the first output only
 };
 
-// The operator's units compute in fp16 what integer arithmetic computes, as long as all integers
-// are fp16 numbers (kernels/integers.h).
+// The operator's units give the results of integer arithmetic in fp16, as long as fp16 represents
+// all the integers exactly (kernels/integers.h).
 struct IntegerUse {
-  unsigned inputs = ~0u;  // bit i: input i holds such integers. Others are indices or shapes
+  unsigned inputs = ~0u;  // bit i: input i holds such integers; others are indices or shapes
   const char* refused = nullptr;  // why no unit computes the operator on integers
 };
 inline constexpr IntegerUse kAllInputs = {};
 inline constexpr IntegerUse kFirstInput = {.inputs = 0b1};
 
-// Floats may stand for integers: positions, lengths or indices that were cast to floats.
+// Some floats are integers that were cast to float: positions, lengths or indices. This says what
+// an operator does with them.
 enum class FloatIntegers {
-  kEnd,   // the result no longer does
-  kPass,  // the result does, perhaps times a number
-  kTell,  // the operator tells neighbouring integers apart
+  kEnd,   // the result is no longer such an integer
+  kPass,  // the result is, perhaps times a number
+  kTell,  // the operator distinguishes neighboring integers
 };
 
-// What a reduction does to padding, see importer/padding/padding.h.
+// How a reduction treats padding, see importer/padding/padding.h.
 struct Reduction {
-  bool takes_zeros;  // zeros change nothing
+  bool takes_zeros;  // zeros in the padding do not change the result
   Bounds (*bounds)(absl::Span<const Bounds>);
 };
 
@@ -71,25 +73,26 @@ struct Lift {
   absl::Status (*lift)(LiftContext&) = nullptr;
 };
 
-// How a node of compressed constants is a compressed constant itself
+// How to fold a node of compressed constants into one compressed constant
 // (importer/write/compressed_nodes.h).
 struct CompressedRule {
   absl::StatusOr<std::optional<Tensor>> (*apply)(const Graph&, const Node&);
-  size_t large_input = 0;  // the input whose size decides whether that is worth it
+  size_t large_input = 0;  // the rule applies only if this input is large
 };
 
-// The axes of the weights, input 1. `depth` is summed over; -1: all axes but the channels are.
+// The axes of the weights, input 1. The operator sums over `depth`, or, if that is -1, over all
+// axes except the channels.
 struct WeightAxes {
   int channels, depth;
 };
 
-// An operator that becomes a body of plain nodes (importer/contrib/contrib.h).
+// An operator that is replaced by a body of plain nodes (importer/contrib/contrib.h).
 struct Contrib {
   absl::Status (*expand)(ContribBody&);
   std::vector<onnx::TypeProto> (*infer)(const Graph&, const Node&);
-  unsigned required;  // bit i: input i must be there
-  unsigned alike;     // bit i: input i, if it is there, is of the type that the operator is of
-  // A quantized operator of `operands` operands: the operator that computes it in floats.
+  unsigned required;  // bit i: input i must be present
+  unsigned alike;     // bit i: input i, if present, has the operator's main type
+  // For a quantized operator of `operands` operands: the equivalent float operator.
   const char* plain = nullptr;
   size_t operands = 0;
 };
@@ -100,46 +103,47 @@ struct Operator {
 
   Moves moves = Moves::kNo;
 
-  // The interval of the first output's integers, without the type's limits. Null: that of the first
-  // input if the operator moves elements, else nothing is known.
+  // The interval of the first output's integers, ignoring the type's limits. If null: that of the
+  // first input if the operator moves elements, else unknown.
   interval::Rule interval = nullptr;
 
-  // How padding flows (importer/padding/padding.h), the first of these that is there: a rule of its
-  // own; a reduction; each element is computed from the elements at the same place. Without any,
-  // the operator must not read padding.
+  // How padding flows (importer/padding/padding.h). The first one that is set applies: a special
+  // rule, a reduction, or an element-by-element operator. If none is set, the operator must not
+  // read padding.
   PaddingRule padding = nullptr;
   std::optional<Reduction> reduction = std::nullopt;
   std::optional<Elementwise> elementwise = std::nullopt;
 
-  std::optional<IntegerUse> integers = std::nullopt;  // nullopt: the lowering says what they are
+  std::optional<IntegerUse> integers = std::nullopt;  // nullopt: the lowering decides
   FloatIntegers float_integers = FloatIntegers::kEnd;
 
-  // The input that the node hands on as it is; nullopt: it does not (importer/operators/
-  // identities.h). The node's first input and first output are there.
+  // The input that the node returns unchanged, or nullopt (importer/operators/identities.h). The
+  // node must have its first input and first output.
   std::optional<size_t> (*identity)(GraphEditor&, const Node&) = nullptr;
 
   Lift lift = {};
 
-  // What ONNX's inference does not check or does not survive (importer/infer/infer_checks.h):
-  // before it, and after it.
+  // Checks that ONNX's inference does not make (importer/infer/infer_checks.h): before it, and
+  // after it.
   absl::Status (*check)(const Graph&, const Node&) = nullptr;
   absl::Status (*check_sizes)(const Graph&, const Node&) = nullptr;
 
   // Folding.
-  bool sized_by_data = false;     // the result's size depends on the inputs' elements
-  bool divides_integers = false;  // as the CPU does, which ends the process if the divisor is 0
+  bool sized_by_data = false;     // the size of the result depends on values of the inputs
+  bool divides_integers = false;  // a divisor of 0 raises a trap on the CPU
   std::optional<CompressedRule> compressed = std::nullopt;
 
-  // nullopt: a node of this form does not multiply by its input 1, a tensor of rank `rank`.
+  // The function returns nullopt if a node of this form does not multiply by input 1, a tensor of
+  // rank `rank`.
   std::optional<WeightAxes> (*weight_axes)(const Node&, int rank) = nullptr;
 
   std::optional<Contrib> contrib = std::nullopt;
 };
 
-// The row of the node's operator; an empty one if it has none.
+// The row of the node's operator, or a row of defaults if there is none.
 const Operator& OperatorOf(const Node& node);
 
-// Null: there is no such row.
+// Null if there is no such row.
 const Operator* FindOperator(absl::string_view domain, absl::string_view op_type);
 
 // All rows, family by family.

@@ -1,15 +1,16 @@
-// importer/opset/opset.h: brings every node to one opset, kWorkingOpset, so that the rest of the
-// house knows each operator in one form.
+// importer/opset/opset.h: converts every node to one opset, kWorkingOpset, so that the rest of
+// Anemone handles each operator in one form only.
 //
-// - Older forms are lifted node by node (importer/opset/opset_lifts.h): Slice's attributes become
-//   inputs, Softmax over flattened axes becomes Flatten, Softmax, Reshape, and so on.
-// - Newer forms are relabelled where the working opset has the same form, with the types in use.
-// - Else a newer operator that ONNX defines as a function is replaced by its body.
-// - What is left keeps its version: the ONNX Runtime at hand decides. Whoever writes such nodes
-//   back must see to the opset (Node::version).
+// - Older forms are converted node by node (importer/opset/opset_lifts.h): Slice's attributes
+//   become inputs, Softmax over flattened axes becomes Flatten, Softmax, Reshape, and so on.
+// - A newer form gets the working opset's version if that version has the same form and supports
+//   the types in use.
+// - Otherwise, a newer operator that ONNX defines as a function is replaced by the function's body.
+// - All other nodes keep their version, and it depends on the version of ONNX Runtime whether they
+//   run. Code that writes such nodes to a model must import that version (Node::version).
 //
-// An operator that the working opset has is never expanded, also where ONNX has a function for it
-// (Gelu, LayerNormalization, ...): engine units and ONNX Runtime know it as a whole.
+// An operator that the working opset has is never expanded, even if ONNX defines a function for it
+// (Gelu, LayerNormalization, ...): the engine and ONNX Runtime have implementations of it.
 #ifndef ANEMONE_IMPORTER_OPSET_OPSET_H_
 #define ANEMONE_IMPORTER_OPSET_OPSET_H_
 
@@ -18,10 +19,10 @@
 
 namespace anemone {
 
-// Main graph and bodies. New nodes have the origins of the node they stand for. Errors:
-// kInvalidArgument (a form that cannot be lifted, such as a broadcast along an axis of a value of
-// unknown rank; a node that breaks the rules of its own opset), kResourceExhausted (functions that
-// expand beyond our limit).
+// Converts the main graph and its bodies. New nodes have the origins of the node they replace.
+// Errors: kInvalidArgument (a form that cannot be converted, such as a broadcast along an axis of a
+// value of unknown rank; a node that breaks the rules of its opset), kResourceExhausted (functions
+// that expand beyond our limit).
 absl::Status BringToWorkingOpset(Model& model);
 
 }  // namespace anemone

@@ -1,6 +1,6 @@
-// importer/opset/opset_lifts.h: the lifts of BringToWorkingOpset(), and what one works with. A lift
-// looks at one node of an older (or, rarely, newer) form and emits nodes of the working opset that
-// do the same.
+// importer/opset/opset_lifts.h: the lifts of BringToWorkingOpset() and their helper, LiftContext. A
+// lift takes one node of an older (rarely a newer) opset and emits equivalent nodes of the working
+// opset.
 //
 //   // Concat before opset 4: `axis` may be left out and is then 1.
 //   absl::Status LiftConcat(LiftContext& c) {
@@ -32,13 +32,13 @@ class LiftContext {
       : model_(model), graph_(graph), names_(names), node_(node), origins_(node.origins) {}
 
   const Node& node() const { return node_; }
-  ValueId input(size_t index) const;   // kNone if there is none
+  ValueId input(size_t index) const;   // kNone if omitted
   ValueId output(size_t index) const;  // likewise
   const Value& value(ValueId id) const { return graph_.values[id]; }
 
   // The rank of input `index`; kInvalidArgument if it is not known.
   absl::StatusOr<int64_t> RankOf(size_t index) const;
-  // Input `index`, if it is a constant.
+  // The constant value of input `index`, or null if it is not a constant.
   const Tensor* ConstantOf(size_t index) const;
 
   // New constants.
@@ -49,15 +49,15 @@ class LiftContext {
   // A new node of the working opset with one new output.
   ValueId Emit(absl::string_view op_type, std::vector<ValueId> inputs,
                std::vector<Attribute> attributes = {});
-  // The same, but making the lifted node's first output.
+  // The same, but it writes the first output of the lifted node.
   absl::Status EmitLast(absl::string_view op_type, std::vector<ValueId> inputs,
                         std::vector<Attribute> attributes = {});
   // A changed copy of the lifted node itself, now of the working opset.
   absl::Status EmitLifted(Node node);
-  // Any other node. Its version is taken as it is, and lifted in turn if need be.
+  // Any other node. It keeps its version, and is itself lifted if necessary.
   void EmitNode(Node node) { emitted_.push_back(std::move(node)); }
 
-  // What the nodes that Emit() makes from here on stand for; until then, the lifted node.
+  // Sets the origins of nodes emitted from now on. The default is the origins of the lifted node.
   void set_origins(std::vector<OriginId> origins) { origins_ = std::move(origins); }
 
   // A new value, named after the lifted node's output.
@@ -80,12 +80,12 @@ class LiftContext {
   std::vector<Node> emitted_;
 };
 
-// The lift for a node of ONNX's own domain, or nullptr (importer/operators/operators.h). A node
-// that has one is known, even if ONNX has deprecated it.
+// The lift for a node of the ONNX domain, or nullptr (importer/operators/operators.h). A node that
+// has a lift is supported even if ONNX has deprecated its operator.
 using LiftFunction = absl::Status (*)(LiftContext&);
 LiftFunction FindLift(const Node& node);
 
-// opset_inputs.cc: attributes that became inputs.
+// opset_inputs.cc: attributes that became inputs. A number is the last opset of the old form.
 absl::Status LiftClip(LiftContext& c);     // 6: min, max
 absl::Status LiftDft(LiftContext& c);      // 17: axis
 absl::Status LiftDropout(LiftContext& c);  // 10: ratio; 6: is_test
@@ -99,11 +99,11 @@ absl::Status LiftTile(LiftContext& c);     // 5: tiles and axis became repeats
 absl::Status LiftTopK(LiftContext& c);     // 9: k
 
 // opset_broadcast.cc: broadcasting along an axis, and defaults that changed.
-absl::Status LiftBroadcast(LiftContext& c);   // Add and its kin, 6: broadcast, axis
+absl::Status LiftBroadcast(LiftContext& c);   // Add, Sub, Mul, ...; 6: broadcast, axis
 absl::Status LiftGemm(LiftContext& c);        // 6: broadcast
 absl::Status LiftPRelu(LiftContext& c);       // 6: one slope for each channel
 absl::Status LiftCast(LiftContext& c);        // 5: `to` was a string
-absl::Status LiftConcat(LiftContext& c);      // 3: axis may be left out
+absl::Status LiftConcat(LiftContext& c);      // 3: axis may be omitted
 absl::Status LiftSelu(LiftContext& c);        // 5: other defaults
 absl::Status LiftLpPool(LiftContext& c);      // 1: p was a float; GlobalLpPool too
 absl::Status LiftRecurrent(LiftContext& c);   // 6: output_sequence, GRU's spelling of "forward"
@@ -122,13 +122,13 @@ absl::Status LiftGroupNormalization(LiftContext& c);  // 20: scale for each grou
 
 // opset_resize.cc
 absl::Status LiftUpsample(LiftContext& c);  // 9: now Resize
-absl::Status LiftResize(LiftContext& c);    // 10: one way of resizing only; 12: a mode since gone
+absl::Status LiftResize(LiftContext& c);    // 10: only one coordinate mode; 12: a removed mode
 
 // opset_scan.cc
 absl::Status LiftScan(LiftContext& c);  // 8: had a batch axis
 
-// opset_function.cc: replaces a node by the function that ONNX defines for it. False if there is
-// none that this node's types and attributes can have.
+// opset_function.cc: replaces a node by the function body that ONNX defines for it. Returns false
+// if there is no such function for the node's types and attributes.
 absl::StatusOr<bool> InlineDefinition(LiftContext& c);
 
 }  // namespace anemone

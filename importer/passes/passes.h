@@ -1,5 +1,5 @@
-// importer/passes/passes.h: every pass, for the list in pipeline.cc. Contracts are at their
-// definitions.
+// importer/passes/passes.h: declares every pass, for the list in pipeline.cc. The comment at each
+// definition says what the pass does.
 #ifndef ANEMONE_IMPORTER_PASSES_PASSES_H_
 #define ANEMONE_IMPORTER_PASSES_PASSES_H_
 

@@ -1,10 +1,10 @@
-// importer/read/bindings.h: sizes for a model's symbolic dimensions, as the user gives them with
+// importer/read/bindings.h: binds a model's symbolic dimensions to sizes that the user gives with
 // --dim and --shape.
 //
-// A name stands for one size wherever the model has it ("batch" of two inputs). A name without a
-// letter in it ("?", "-1") is none: each such dimension stands for itself. So does a name that
-// --shape gives several sizes to. An input's declared size of 0 or less means unknown, too; one
-// that --shape or --dim gives is meant.
+// Equal names mean equal sizes throughout the model ("batch" of two inputs). Two exceptions: a name
+// without a letter ("?", "-1") is not a name, and each such dimension is independent; so is each
+// dimension whose name gets several sizes from --shape. A declared input size of 0 or less also
+// means unknown, unless --shape or --dim gives that size.
 #ifndef ANEMONE_IMPORTER_READ_BINDINGS_H_
 #define ANEMONE_IMPORTER_READ_BINDINGS_H_
 
@@ -17,25 +17,25 @@
 
 namespace anemone {
 
-// Applies `options.dims` and `options.shapes` (a negative size leaves its dimension as it is) to
-// the inputs, and to everything the file declares with the same names. Goes before inference.
-// Errors: kInvalidArgument: no such input or name, wrong rank, a size that is not positive or
+// Applies `options.dims` and `options.shapes` (a negative size leaves its dimension unchanged) to
+// the inputs, and to all other declared shapes that use the same names. Call it before inference.
+// Errors: kInvalidArgument: no such input or name, wrong rank, a size that is not positive or that
 // contradicts the model or another option.
 absl::Status BindDimensions(Model& model, const ImportOptions& options);
 
 // A dimension of an input that has no size yet.
 struct UnboundDim {
   std::string input;
-  int axis = 0;        // kNone: the input's rank is not known
+  int axis = 0;        // kNone if the input's rank is not known
   std::string symbol;  // "" if it has no name
 };
 
 std::vector<UnboundDim> UnboundDims(const Model& model);
 
-// "batchx3x48x?", as --shape has it.
+// The shape in the syntax of --shape: "batchx3x48x?".
 std::string ShapeText(const Shape& shape);
 
-// Whether the model can be run: OK if every dimension of every tensor input has a size, else
+// OK if every dimension of every tensor input has a size, so that the model can be run. Otherwise
 // kInvalidArgument:
 //   input 'x': dimensions 0 ('batch'), 3 ('width') have no size; give --dim 'batch=1'
 //   --dim 'width=1', or --shape 'x=?x3x48x?' with a number for each '?'

@@ -1,6 +1,6 @@
-// importer/read/check.h: a node against ONNX's schema of its operator: number of inputs and
-// outputs, attributes known, of the right type, none missing. Types and shapes are inference's to
-// check.
+// importer/read/check.h: checks a node against the ONNX schema of its operator: the number of
+// inputs and outputs, and that all attributes are known, of the right type and complete. Types and
+// shapes are checked by inference.
 #ifndef ANEMONE_IMPORTER_READ_CHECK_H_
 #define ANEMONE_IMPORTER_READ_CHECK_H_
 
@@ -16,22 +16,22 @@
 
 namespace anemone {
 
-// The newest opset of `domain` that the ONNX library at hand knows; 0 for a domain it does not.
+// The newest opset of `domain` in the linked ONNX library; 0 if the library has no such domain.
 int64_t NewestOpset(absl::string_view domain);
 
-// What a model or function imports, by domain ("" is ONNX's). kInvalidArgument: a version below 1,
-// or newer than the library knows.
+// The opset imports of a model or function, by domain ("" is ONNX's). kInvalidArgument: a version
+// below 1, or newer than the library supports.
 absl::StatusOr<std::map<std::string, int64_t>> ReadOpsets(
     const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto>& imports);
 
-// The schema that a node of this operator and opset has; null if there is none (yet, or any more).
+// The schema of an operator in an opset version, or null if that version does not have it.
 const onnx::OpSchema* SchemaOf(absl::string_view domain, absl::string_view op_type, int version);
 
 enum class Known { kYes, kNo };
 
-// Checks `node`, called `label` in messages. kNo: the domain is none of ONNX's, so nobody here
-// knows the operator, which is no error. kInvalidArgument: an unknown or removed operator in a
-// domain of ONNX, or a node that breaks its schema.
+// Checks `node`, which messages call `label`. Returns kNo if the domain is not one of ONNX's: the
+// operator is unknown, which is not an error. kInvalidArgument: an unknown or removed operator in
+// a domain of ONNX, or a node that breaks its schema.
 absl::StatusOr<Known> CheckNode(const Node& node, absl::string_view label);
 
 }  // namespace anemone

@@ -1,15 +1,15 @@
-// importer/read/external_data.h: tensors whose bytes lie in files beside the model. Each file is
-// mapped once; tensors are views of it.
+// importer/read/external_data.h: reads tensors whose bytes are stored in files next to the model.
+// Each file is mapped once; the tensors are views of it.
 //
-// Which files a model may name. A model is untrusted input, and what it reads may be shown to
-// somebody: it must not reach /etc/passwd. `location` is relative to the model's folder, and the
+// Which files a model may name: a model is untrusted input, and the data it reads may be shown to
+// others, so it must not reach /etc/passwd. `location` is relative to the model's folder, and the
 // file it names must
-//   1. lie in that folder or below it, by its path as written (no absolute path, no way out by
-//      `..`), and
-//   2. really lie there too, after all symbolic links are resolved; or be itself a symbolic link
-//      (in folders that pass rule 2) to a file in the very folder where the model file really
-//      lies. The second half is for the cache of Hugging Face, where snapshots/<commit>/model.onnx
-//      and model.onnx_data are both links into ../../blobs/.
+//   1. be in that folder or a subfolder according to its path as written (no absolute path, no
+//      `..` that leaves the folder), and
+//   2. also be there after all symbolic links are resolved. As an exception, the file may itself be
+//      a symbolic link (in a folder that passes rule 2) to a file in the folder that contains the
+//      model file after links are resolved. The cache of Hugging Face needs the exception:
+//      snapshots/<commit>/model.onnx and model.onnx_data are both links into ../../blobs/.
 #ifndef ANEMONE_IMPORTER_READ_EXTERNAL_DATA_H_
 #define ANEMONE_IMPORTER_READ_EXTERNAL_DATA_H_
 
@@ -28,7 +28,7 @@ namespace anemone {
 
 class ExternalData {
  public:
-  // For a model file; its folder is the one that `model_path` names, links not resolved.
+  // For a model file. Its folder is the parent of `model_path`, without resolving links.
   static ExternalData BesideModel(const std::string& model_path);
   // For a model in memory; "" refuses all external data.
   static ExternalData InFolder(const std::string& folder);
@@ -40,8 +40,8 @@ class ExternalData {
 
   // The `size` bytes of `tensor`, whose data_location is EXTERNAL. `what` names it in messages.
   // Errors: kNotFound (no such file), kDataLoss (the file is too short), kInvalidArgument (a
-  // location that leaves the folder; offset or length that is no number, negative, or does not fit
-  // the tensor).
+  // location that leaves the folder; an offset or length that is not a number, is negative, or does
+  // not fit the tensor).
   absl::StatusOr<Bytes> Find(const onnx::TensorProto& tensor, int64_t size, absl::string_view what);
 
  private:

@@ -1,4 +1,5 @@
-// importer/read/functions.h: a model's own functions, by name, with what calling them costs.
+// importer/read/functions.h: looks up model-local functions, and limits how far calls of them may
+// expand.
 #ifndef ANEMONE_IMPORTER_READ_FUNCTIONS_H_
 #define ANEMONE_IMPORTER_READ_FUNCTIONS_H_
 
@@ -14,7 +15,7 @@
 
 namespace anemone {
 
-// Calls and bodies may lie in one another so deep, and expansion may make so many nodes.
+// Limits: the nesting depth of calls and bodies, and the number of nodes after expansion.
 inline constexpr int kMaxNesting = 100;
 inline constexpr int64_t kMaxExpandedNodes = 200'000;
 
@@ -28,20 +29,20 @@ class Functions {
   // kInvalidArgument: a function without a name, or two of the same name.
   static absl::StatusOr<Functions> Make(const onnx::ModelProto& model);
 
-  // The function that `node` calls; null if it calls none.
+  // The function that `node` calls, or null if it is not a call.
   const onnx::FunctionProto* Find(const onnx::NodeProto& node) const;
 
-  // Counts a call of `function` from outside of functions, before it is expanded. Errors:
-  // kInvalidArgument (it calls itself), kResourceExhausted (calls nested too deep, or all calls
-  // together expand to too many nodes).
+  // Counts a call of `function` that is not itself inside a function, before it is expanded.
+  // Errors: kInvalidArgument (the function calls itself), kResourceExhausted (calls are nested too
+  // deep, or all calls together expand to too many nodes).
   absl::Status Charge(const onnx::FunctionProto& function);
 
  private:
   struct Cost {
-    int64_t nodes = 0;  // once expanded, a call counting as one more
-    int depth = 0;      // calls in calls
+    int64_t nodes = 0;  // after expansion, plus one for each call
+    int depth = 0;      // of nested calls
   };
-  // One function on the way from a call down to the functions it needs.
+  // The chain of functions from a call down to the function at hand.
   using Path = std::vector<const onnx::FunctionProto*>;
 
   absl::StatusOr<Cost> CostOf(const onnx::FunctionProto& function, Path& path);

@@ -1,10 +1,11 @@
-// importer/read/graph_reader.h: GraphProto and FunctionProto -> Graph. Resolves names, reads
-// attributes and bodies, inlines the model's own functions, checks each node against its schema.
+// importer/read/graph_reader.h: converts GraphProto and FunctionProto to a Graph. It resolves
+// names, reads attributes and bodies, inlines model-local functions, and checks each node against
+// its schema.
 //
-// A scope is what names mean in one graph, one body or one function call. A body sees the scope
-// around it, and takes what it uses from there as captures; a function sees its formal inputs
-// alone, and its nodes go straight into the graph of the call. Values of bodies and functions are
-// renamed by their path ("/Swish_5/tmp"), so names are unique in the model.
+// A Scope maps names to values in one graph, one body or one function call. A body also sees the
+// scope around it, and the outer values it uses become captures. A function sees only its formal
+// inputs, and its nodes are added to the calling graph. Values of bodies and functions are renamed
+// by their path ("/Swish_5/tmp"), so that names are unique in the model.
 #ifndef ANEMONE_IMPORTER_READ_GRAPH_READER_H_
 #define ANEMONE_IMPORTER_READ_GRAPH_READER_H_
 
@@ -29,16 +30,16 @@ namespace anemone {
 
 class GraphReader {
  public:
-  // All must outlive the reader. `model->opsets` and `ir_version` are set; origins and warnings
-  // are added to it.
+  // All arguments must outlive the reader. `model->opsets` and `ir_version` must be set; the reader
+  // adds origins and warnings to the model.
   GraphReader(Model* model, NameScope* names, Functions* functions, const TensorReader* tensors)
       : model_(*model), names_(*names), functions_(*functions), tensors_(*tensors) {}
 
   // Fills the model's graph.
   absl::Status ReadMain(const onnx::GraphProto& proto);
 
-  // Adds the values of `function`, called by `call` of `graph`, and returns its nodes, not added
-  // yet; they write the outputs of `call` and have its origins.
+  // Adds the values of `function`, called by `call` of `graph`, to `graph`. Returns the function's
+  // nodes, which are not added yet; they write the outputs of `call` and have its origins.
   absl::StatusOr<std::vector<Node>> Expand(Graph& graph, const Node& call,
                                            const onnx::FunctionProto& function);
 
@@ -49,23 +50,24 @@ class GraphReader {
   struct Call {
     std::vector<Attribute> attributes;  // the caller's, then defaults
     absl::flat_hash_map<std::string, size_t> attribute_at;
-    std::vector<std::vector<ValueId>> captures;  // of each attribute's bodies, in the caller
-    std::map<std::string, int64_t> opsets;       // the function's own
-    std::vector<OriginId> origins;               // what its nodes stand for; empty: themselves
+    std::vector<std::vector<ValueId>>
+        captures;                           // by attribute: captures of its bodies, in the caller
+    std::map<std::string, int64_t> opsets;  // the function's own
+    std::vector<OriginId> origins;          // of its nodes; if empty, each gets a new origin
   };
   struct Scope {
     Graph* graph = nullptr;
-    std::vector<Node>* nodes = nullptr;  // where nodes go
-    Scope* outer = nullptr;              // of a body: what is around it
-    const Call* call = nullptr;          // the function call that this is (in)
+    std::vector<Node>* nodes = nullptr;  // nodes are added here
+    Scope* outer = nullptr;              // the enclosing scope, for a body
+    const Call* call = nullptr;          // the enclosing function call
     std::string path;                    // "", "/body:Loop_3", "/Swish_5"
     int depth = 0;
-    absl::flat_hash_map<std::string, ValueId> names;  // kNone: an optional input left out
+    absl::flat_hash_map<std::string, ValueId> names;  // kNone: an omitted optional input
     absl::flat_hash_map<std::string, ValueId> bound;  // a function's outputs -> the call's
-    absl::flat_hash_map<ValueId, ValueId> captured;   // outer -> own
-    std::vector<ValueId> captures;                    // the outer ones, as Graph::captures
+    absl::flat_hash_map<ValueId, ValueId> captured;   // outer value -> value of this graph
+    std::vector<ValueId> captures;                    // outer values, parallel to Graph::captures
   };
-  // Where a node stands, for paths and messages.
+  // Names of a node, for paths and messages.
   struct Place {
     std::string id;     // "/#3"
     std::string label;  // "node 'x' (Conv, /#3)"
@@ -118,7 +120,7 @@ class GraphReader {
   NameScope& names_;
   Functions& functions_;
   const TensorReader& tensors_;
-  absl::flat_hash_set<std::pair<std::string, std::string>> unknown_;  // operators warned of
+  absl::flat_hash_set<std::pair<std::string, std::string>> unknown_;  // operators with a warning
   size_t spent_ = 0;  // bytes of generated names, expanded functions and copied attributes
 };
 

@@ -1,6 +1,6 @@
-// importer/read/reader.h: from a skeleton to a Model whose nodes still have the file's opsets:
-// names resolved, tensors mapped, the model's own functions inlined, checked, in an order that can
-// be run. Shapes are those the file declares.
+// importer/read/reader.h: converts a skeleton to a Model: names are resolved, tensors mapped,
+// model-local functions inlined, and nodes checked and sorted topologically. Nodes still have the
+// file's opsets, and shapes are only those that the file declares.
 #ifndef ANEMONE_IMPORTER_READ_READER_H_
 #define ANEMONE_IMPORTER_READ_READER_H_
 
@@ -15,14 +15,14 @@
 
 namespace anemone {
 
-// Errors are those of importer.h; a message begins with the node, tensor or graph it is about.
+// Errors: see importer.h. A message begins with the node, tensor or graph that it is about.
 absl::StatusOr<Model> ReadModel(const Skeleton& skeleton, ExternalData external);
 
-// Puts the body of an ONNX function in the place of a node: adds its values to `graph`, with fresh
-// `names`, and returns its nodes, in order, which read the inputs and write the outputs of `call`
-// and have its origins and the versions that `function` imports. The caller takes `call` out and
-// puts them in. Constants become Value::constant. Attributes that `call` does not set are those of
-// function.attribute_proto; bodies written into `function` may use what `call` captures, by name.
+// Expands an ONNX function that replaces the node `call`: adds the function's values to `graph`,
+// with fresh `names`, and returns its nodes in order. They read the inputs and write the outputs of
+// `call`, and have its origins and the versions that `function` imports. The caller replaces `call`
+// by them. Constants become Value::constant. Attributes that `call` does not set have the defaults
+// of function.attribute_proto. Bodies inside `function` may refer to captures of `call` by name.
 absl::StatusOr<std::vector<Node>> ExpandFunction(Model& model, Graph& graph, NameScope& names,
                                                  const Node& call,
                                                  const onnx::FunctionProto& function);

@@ -1,13 +1,13 @@
-// importer/read/skeleton.h: a ModelProto without its weights. One walk over the wire format copies
-// everything but the large tensor payloads, which stay where they are: a model of 500 MB becomes
-// a skeleton of kilobytes for protobuf to parse, and tensors point into the mapped file.
+// importer/read/skeleton.h: a ModelProto without its weights. One pass over the wire format copies
+// everything except large tensor payloads, which remain in the mapped file. A model of 500 MB
+// becomes a skeleton of kilobytes for protobuf to parse, and tensors point into the file.
 //
-// A TensorProto whose payload was taken out carries its number in TensorProto.segment, a field
-// that ONNX never came to use (a file that uses it is refused):
+// A TensorProto without its payload has the payload's index in TensorProto.segment, a field that
+// ONNX has never used (a file that uses it is refused):
 //
 //   segment.begin = i, segment.end = i + 1   ->   payloads[i]
 //
-// The ONNX Runtime plugin builds the same thing from ONNX Runtime's graph with AddPayload().
+// The ONNX Runtime plugin makes a skeleton from ONNX Runtime's graph with AddPayload().
 #ifndef ANEMONE_IMPORTER_READ_SKELETON_H_
 #define ANEMONE_IMPORTER_READ_SKELETON_H_
 
@@ -22,10 +22,10 @@
 
 namespace anemone {
 
-// Payloads from this size on are taken out.
+// Payloads of at least this many bytes are left out of the proto.
 inline constexpr size_t kPayloadFrom = 1024;
 
-// Messages may lie in messages so deep; a body of If or Loop takes three levels.
+// The nesting limit of protobuf messages; a body of If or Loop takes three levels.
 inline constexpr int kMaxMessageDepth = 200;
 
 struct Payload {
@@ -39,13 +39,13 @@ struct Skeleton {
   std::shared_ptr<const void> owner;  // keeps the payloads' bytes alive
 };
 
-// Walks and parses `file`, whose bytes `owner` keeps alive. Training information is left out.
-// Errors: kDataLoss (truncated, not protobuf's wire format; the message says at which byte),
-// kResourceExhausted (nested too deep, more than 2 GiB besides the payloads).
+// Parses `file`, whose bytes `owner` keeps alive. Training information is skipped. Errors:
+// kDataLoss (truncated, or not protobuf's wire format; the message gives the byte offset),
+// kResourceExhausted (nested too deep, or more than 2 GiB without the payloads).
 absl::StatusOr<std::unique_ptr<const Skeleton>> MakeSkeleton(absl::string_view file,
                                                              std::shared_ptr<const void> owner);
 
-// Makes `bytes`, laid out as TensorProto.raw_data, the payload of `tensor`, a part of
+// Makes `bytes`, in the layout of TensorProto.raw_data, the payload of `tensor`, which is part of
 // `skeleton.proto`.
 void AddPayload(absl::Span<const std::byte> bytes, Skeleton* skeleton, onnx::TensorProto* tensor);
 

@@ -1,4 +1,4 @@
-// importer/read/sort.h: brings a graph's nodes into an order that can be run.
+// importer/read/sort.h: sorts a graph's nodes topologically.
 #ifndef ANEMONE_IMPORTER_READ_SORT_H_
 #define ANEMONE_IMPORTER_READ_SORT_H_
 
@@ -7,9 +7,9 @@
 
 namespace anemone {
 
-// Sorts `graph.nodes` (bodies are left as they are) and sets every Value::producer. Stable: of the
-// nodes that could come next, the one that stood first does; a graph in order stays as it is.
-// kInvalidArgument if nodes need each other's outputs; the message shows the cycle.
+// Sorts `graph.nodes` (not those of its bodies) and sets every Value::producer. Of all nodes that
+// could come next, the first in the old order is next; so a sorted graph is not changed.
+// kInvalidArgument if the graph has a cycle; the message shows it.
 absl::Status SortNodes(const Model& model, Graph& graph);
 
 }  // namespace anemone

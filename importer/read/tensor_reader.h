@@ -1,7 +1,7 @@
-// importer/read/tensor_reader.h: TensorProto -> Tensor. Every element type, from raw_data or the
-// typed fields, inline, taken out into the skeleton's payloads, or external. Large payloads are
-// never copied where their layout is the memory's (raw_data, packed floats and doubles);
-// varint-coded fields are decoded.
+// importer/read/tensor_reader.h: converts TensorProto to Tensor. It supports every element type,
+// from raw_data or the typed fields, whether the data is inline, in the skeleton's payloads or
+// external. Large payloads are not copied if they already have the layout of memory (raw_data,
+// packed floats and doubles); varint-coded fields are decoded.
 #ifndef ANEMONE_IMPORTER_READ_TENSOR_READER_H_
 #define ANEMONE_IMPORTER_READ_TENSOR_READER_H_
 
@@ -15,15 +15,15 @@
 
 namespace anemone {
 
-// A sparse tensor up to this size is made dense; a larger one is refused.
+// A sparse tensor of at most this size when dense is expanded; a larger one is refused.
 inline constexpr int64_t kMostDenseBytes = int64_t{64} << 20;
 
-// The DataType of a number from a file; `what` names its owner in the error (kInvalidArgument).
+// Converts a type number of a file; `what` names its owner in the error (kInvalidArgument).
 absl::StatusOr<DataType> ReadDataType(int32_t number, absl::string_view what);
 
 class TensorReader {
  public:
-  // `skeleton` (may be null: no payloads) and `external` (null: external data is refused) must
+  // `skeleton` (null if there are no payloads) and `external` (null to refuse external data) must
   // outlive the reader.
   TensorReader(const Skeleton* skeleton, ExternalData* external)
       : skeleton_(skeleton), external_(external) {}
@@ -32,8 +32,8 @@ class TensorReader {
   // type and data disagree), and those of ExternalData::Find.
   absl::StatusOr<Tensor> Read(const onnx::TensorProto& proto, absl::string_view what) const;
 
-  // Kept compressed if it is float32 and of some size, else written out; kUnimplemented if it would
-  // be larger than kMostDenseBytes then.
+  // Kept compressed if it is float32 and not small, else expanded; kUnimplemented if the expanded
+  // tensor would exceed kMostDenseBytes.
   absl::StatusOr<Tensor> ReadSparse(const onnx::SparseTensorProto& proto,
                                     absl::string_view what) const;
 

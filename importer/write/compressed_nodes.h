@@ -1,6 +1,7 @@
-// importer/write/compressed_nodes.h: compressed constants and the ONNX that stands for them.
+// importer/write/compressed_nodes.h: converts between compressed constants and the ONNX nodes that
+// represent them.
 //
-//   int8, int4        DequantizeLinear of integers, with scales by tensor, axis or block
+//   int8, int4        DequantizeLinear of integers, with scales per tensor, axis or block
 //   palette           Gather of a table by indices of 8 or 4 bits, which a Cast widens
 //   sparse            a sparse initializer
 #ifndef ANEMONE_IMPORTER_WRITE_COMPRESSED_NODES_H_
@@ -16,10 +17,10 @@
 
 namespace anemone {
 
-// What `node` makes of constants of some size, without writing its elements out: the forms above,
-// and transposes of matrices among them. nullopt: it is none of them. kInvalidArgument or
-// kOutOfRange, with the node's name: scales that do not fit or are no numbers, an index outside its
-// table.
+// The result of `node` as a compressed constant, if its inputs are constants that are not small and
+// it has one of the forms above or transposes such a matrix. Its elements are not expanded. nullopt
+// for other nodes. kInvalidArgument or kOutOfRange, with the node's name: scales that do not fit or
+// are not numbers, or an index outside its table.
 absl::StatusOr<std::optional<Tensor>> CompressedByRule(const Model& model, const Graph& graph,
                                                        const Node& node);
 
@@ -30,8 +31,8 @@ absl::StatusOr<std::optional<Tensor>> CompressedByDequantizeLinear(const Graph& 
 absl::StatusOr<std::optional<Tensor>> CompressedByGather(const Graph& graph, const Node& node);
 absl::StatusOr<std::optional<Tensor>> CompressedByTranspose(const Graph& graph, const Node& node);
 
-// Writes a compressed constant called `name`: nodes, or a sparse initializer, into `out`; the other
-// initializers through `add`.
+// Writes a compressed constant called `name` to `out` as nodes or a sparse initializer. The dense
+// initializers that it needs are passed to `add`.
 void WriteCompressed(
     const std::string& name, const Tensor& constant, onnx::GraphProto* out,
     absl::FunctionRef<void(const std::string& name, const Tensor& initializer)> add);

@@ -1,15 +1,15 @@
-// importer/write/to_onnx.h: nodes of a Graph written back as ONNX, for whoever runs or inspects
-// them with another library: the CPU fallback, the evaluator of constants, tests.
+// importer/write/to_onnx.h: writes nodes of a Graph as ONNX, for code that runs or inspects them
+// with another library: the CPU fallback, the evaluator of constants, tests.
 //
 //   ASSIGN_OR_RETURN(OnnxModel out, ToOnnx(graph, node_ids, inputs, outputs,
 //                                          {.opsets = {{"", kWorkingOpset}}}));
 //   for (const ExternalConstant& c : out.external) ...   // hand c.tensor's bytes over
 //   out.proto.SerializeToString(&bytes);
 //
-// Weights are not copied: a constant of `external_from` bytes or more is written as an initializer
-// with external data at kExternalMarker, and returned beside the proto for ONNX Runtime's
-// AddExternalInitializers. Constants of that size inside bodies move to the main graph, which
-// bodies can see. A fill of that size is written as a ConstantOfShape node and stays one value.
+// Weights are not copied. A constant of at least `external_from` bytes is written as an initializer
+// with external data at kExternalMarker, and returned with the proto, for ONNX Runtime's
+// AddExternalInitializers. Inside a body, such a constant moves to the main graph, where the body
+// can use it. A fill of that size is written as a ConstantOfShape node, not expanded.
 #ifndef ANEMONE_IMPORTER_WRITE_TO_ONNX_H_
 #define ANEMONE_IMPORTER_WRITE_TO_ONNX_H_
 
@@ -32,8 +32,8 @@ namespace anemone {
 inline constexpr absl::string_view kExternalMarker = "anemone-constant";
 
 struct ToOnnxOptions {
-  // By domain. Nodes of several versions of one domain cannot share a ModelProto: the caller sees
-  // to it that `nodes` agree. ONNX's own domain is added at kWorkingOpset if it is missing.
+  // By domain. A ModelProto can import only one version of a domain; the caller ensures that all
+  // `nodes` agree. The ONNX domain is added at kWorkingOpset if it is missing.
   std::map<std::string, int64_t> opsets;
   int64_t ir_version = kWorkingIrVersion;
   int64_t external_from = 1024;  // kNeverExternal: every constant inline
@@ -50,25 +50,26 @@ struct OnnxModel {
   std::vector<ExternalConstant> external;
 };
 
-// The model that computes `outputs` from `inputs` by `nodes`, which are in an order that can be
-// run. Every other value the nodes read must be a constant. Errors: kInvalidArgument if one is not,
-// if an input's type is unknown, or if the model would pass protobuf's 2 GiB; kInternal if a value
-// has no name.
+// The model that computes `outputs` from `inputs` by `nodes`, which must be in topological order.
+// Every other value that the nodes read must be a constant. Errors: kInvalidArgument if one is not,
+// if an input's type is unknown, or if the model would exceed protobuf's 2 GiB; kInternal if a
+// value has no name.
 absl::StatusOr<OnnxModel> ToOnnx(const Graph& graph, absl::Span<const NodeId> nodes,
                                  absl::Span<const ValueId> inputs,
                                  absl::Span<const ValueId> outputs, const ToOnnxOptions& options);
 
-// The whole of `graph`: all nodes, its own inputs and outputs.
+// The whole `graph`: all nodes, with the graph's inputs and outputs.
 absl::StatusOr<OnnxModel> ToOnnx(const Graph& graph, const ToOnnxOptions& options);
 
-// One attribute, and one node of `graph`, everything inline (fills as well, unless in a body).
+// One attribute, and one node of `graph`, with all data inline (fills are expanded, except in a
+// body).
 absl::StatusOr<onnx::AttributeProto> ToProto(const Attribute& attribute);
 absl::StatusOr<onnx::NodeProto> ToProto(const Graph& graph, const Node& node);
 
 // A dense TensorProto; a fill is expanded.
 onnx::TensorProto ToProto(const Tensor& tensor);
 
-// The type of a value as ONNX says it; no `value` case is set if it is not known.
+// The type of a value as a TypeProto; its `value` case is not set if the type is not known.
 onnx::TypeProto TypeOf(const Value& value);
 
 }  // namespace anemone

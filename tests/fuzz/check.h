@@ -1,4 +1,4 @@
-// tests/fuzz/check.h: one graph through the session and through ONNX Runtime.
+// tests/fuzz/check.h: runs one graph in Anemone's session and in ONNX Runtime, and compares them.
 #ifndef ANEMONE_TESTS_FUZZ_CHECK_H_
 #define ANEMONE_TESTS_FUZZ_CHECK_H_
 
@@ -9,24 +9,26 @@
 
 namespace anemone::fuzz {
 
-// What went wrong, in the order in which it is looked for. kCrash and kHang are seen from outside.
+// The kind of failure, in the order of the checks. kCrash and kHang are detected by the parent
+// process.
 enum class Fault { kNone, kLoad, kPlan, kRun, kValue, kCpuPolicy, kCrash, kHang };
 const char* FaultName(Fault fault);
 
 struct Outcome {
   Fault fault = Fault::kNone;
   std::string text;
-  bool on_engine = false;  // some engine segment
+  bool on_engine = false;  // the plan has an engine segment
   Counts counts;
 };
 
-// The session's outputs against the reference's, the plan against the nodes; and, if asked, that a
-// session with everything on the CPU gives ONNX Runtime's bits.
+// Compares the session's outputs with the reference's, and the plan with the nodes. With
+// `cpu_policy`, also checks that a session with all nodes on the CPU gives ONNX Runtime's bits.
 Outcome Check(const Runtime& runtime, const FuzzGraph& graph, bool cpu_policy);
 
-// Whether the comparison notices that the graph is another one, `changed`, which differs in one
-// attribute or index: kNotComparable if ONNX Runtime says the same of both but for a hundredth of
-// the largest element, or has other shapes, or a rule opens what differs.
+// Whether the comparison detects that the session ran another graph, `changed`, which differs in
+// one attribute or index. kNotComparable: ONNX Runtime's results for both graphs differ by less
+// than a hundredth of the largest element, or have different shapes, or a rule excludes the
+// outputs that differ.
 enum class Notice { kNotComparable, kMissed, kNoticed };
 Notice Notices(const Runtime& runtime, const FuzzGraph& graph, const FuzzGraph& changed);
 

@@ -1,4 +1,4 @@
-// tests/fuzz/graph.h: a small graph with the values of its inputs: what is made, checked, shrunk.
+// tests/fuzz/graph.h: a small graph with the values of its inputs, the unit of work of the fuzzer.
 #ifndef ANEMONE_TESTS_FUZZ_GRAPH_H_
 #define ANEMONE_TESTS_FUZZ_GRAPH_H_
 
@@ -29,20 +29,20 @@ struct FuzzGraph {
   int opset = 21;
   std::string target = "h13", route = "netplist", numerics = "fast";
   std::vector<Leaf> leaves;
-  std::vector<onnx::NodeProto> nodes;     // of ONNX's own domain, in an order that can be run
-  std::vector<std::string> also_outputs;  // besides the values that no node reads
+  std::vector<onnx::NodeProto> nodes;     // of the ONNX domain, in topological order
+  std::vector<std::string> also_outputs;  // outputs in addition to the values that no node reads
 
   const Leaf* FindLeaf(const std::string& name) const;
   std::vector<std::string> Outputs() const;
 };
 
-// The values that a run begins with.
+// The values at the start of a run.
 Values LeavesOf(const FuzzGraph& graph);
 
 // The whole graph. Types of the outputs are those of `values`.
 onnx::ModelProto ModelOf(const FuzzGraph& graph, const Values& values);
 
-// The graph as text, values and all (long ones cut), to be read by people.
+// The graph as readable text, with its values (long ones truncated).
 std::string TextOf(const FuzzGraph& graph);
 
 // One node as a session of its own, unoptimized: the graph is run node by node, so that each value

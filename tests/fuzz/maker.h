@@ -1,6 +1,6 @@
-// tests/fuzz/maker.h: makes random graphs node by node. Each node is run by ONNX Runtime as it is
-// made, so that the next one knows the shapes and values at hand, and a combination of attributes
-// that ONNX Runtime refuses is dropped.
+// tests/fuzz/maker.h: makes random graphs node by node. ONNX Runtime runs each new node, so that
+// the shapes and values are known when the next node is chosen; a combination of attributes that
+// ONNX Runtime refuses is dropped.
 #ifndef ANEMONE_TESTS_FUZZ_MAKER_H_
 #define ANEMONE_TESTS_FUZZ_MAKER_H_
 
@@ -29,7 +29,7 @@ class Attributes {
   std::vector<onnx::AttributeProto> protos_;
 };
 
-// What the values of a graph's float inputs are drawn from.
+// The distribution of a graph's float inputs.
 enum class Mix {
   kPlain,      // -1 to 1
   kWide,       // -8 to 8
@@ -38,7 +38,7 @@ enum class Mix {
   kTiny,       // around 1e-4
   kSubnormal,  // below fp16's smallest normal number
   kLarge,      // hundreds to 70000
-  kSpecial,    // NaN, infinities, 65504 to 70000, zeros of both signs among plain ones
+  kSpecial,    // plain, with NaN, infinities, 65504 to 70000 and zeros of both signs
 };
 
 class Maker {
@@ -53,13 +53,13 @@ class Maker {
   const Dims& DimsOf(const std::string& name) const { return values_.at(name).dims(); }
   int RankOf(const std::string& name) const { return static_cast<int>(DimsOf(name).size()); }
 
-  // Float values: one at hand that fits, or a new one.
+  // Float values: an existing one that fits, or a new one.
   using Fits = std::function<bool(const Dims&)>;
   std::string Any() { return OfRank(0, 6); }
   std::string OfRank(int low, int high);
-  // A value with these dims; a new one is a constant in `constant` of 100 cases.
+  // A value with these dims; a new one is a constant with a probability of `constant` percent.
   std::string Of(const Dims& dims, int constant = 30);
-  // One that can be broadcast with a value of these dims.
+  // A value that can be broadcast with a value of these dims.
   std::string BroadcastWith(const Dims& dims);
   // A bool value that can be broadcast with a value of these dims.
   std::string Condition(const Dims& dims);
@@ -76,7 +76,7 @@ class Maker {
   int64_t Axis(int rank, bool negative = true);
   Dims Axes(int rank, bool negative = true);  // some, sorted if not negative; may be empty
 
-  // Adds the node if ONNX Runtime runs it; its outputs' names, or none.
+  // Adds the node if ONNX Runtime runs it. Returns the names of its outputs, or an empty list.
   std::vector<std::string> Emit(const std::string& op, const std::vector<std::string>& inputs,
                                 const Attributes& attributes = {}, int outputs = 1);
 
@@ -95,12 +95,12 @@ class Maker {
   int refused_ = 0;
 };
 
-// A row makes one operator or a pattern of several; it may make nothing.
+// Adds one operator, or a pattern of several, to a graph; it may also add nothing.
 struct OperatorRow {
   const char* name;
   void (*make)(Maker&);
   int weight = 4;
-  int since = 13;  // the first opset that has it
+  int since = 13;  // the first opset of the operator
 };
 absl::Span<const OperatorRow> ElementwiseRows();
 absl::Span<const OperatorRow> MoveRows();
@@ -113,10 +113,10 @@ struct MakeOptions {
 
 struct Made {
   FuzzGraph graph;
-  int refused = 0;  // nodes that ONNX Runtime would not run
+  int refused = 0;  // nodes that ONNX Runtime refused
 };
 
-// Graph `number`: at least one node.
+// Graph `number` of this seed; it has at least one node.
 Made MakeGraph(const Runtime& runtime, uint64_t seed, uint64_t number, const MakeOptions& options);
 
 }  // namespace anemone::fuzz

@@ -1,6 +1,6 @@
 // tests/fuzz/random.h: random numbers that are the same on every machine.
 //
-//   Random random(seed, number);   // what graph `number` is made of depends on these two alone
+//   Random random(seed, number);   // graph `number` depends only on these two
 #ifndef ANEMONE_TESTS_FUZZ_RANDOM_H_
 #define ANEMONE_TESTS_FUZZ_RANDOM_H_
 

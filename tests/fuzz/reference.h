@@ -1,15 +1,16 @@
-// tests/fuzz/reference.h: what ONNX Runtime says a graph computes, and how far a correct engine may
-// be from it.
+// tests/fuzz/reference.h: computes a graph's outputs with ONNX Runtime, and the error that a
+// correct engine may have.
 //
-// The graph is run node by node in float32. Where the plan has a node on the engine, the values
-// that enter and leave it obey the engine's rules of storage (numerics.json): an overflow beyond
-// 65504 is an infinity, a NaN at a port is +infinity. That run is the centre. Others disturb every
-// such value by as much as a rounding to fp16 may, in random directions, and one rounds to nearest;
-// and one run for each value disturbs that alone, so that no two can cancel. A last one turns round
-// each comparison whose operands those bring so near to each other that it may go either way. How
-// far they come from the centre at an element of an output is what fp16 can do to it: steep
-// functions and cancelling sums are allowed much, copies next to nothing. An element that becomes a
-// NaN or an infinity in some runs and not in others is open: nothing is said of it.
+// The graph is run node by node in float32. For nodes that the plan puts on the engine, the values
+// that they read and write obey the engine's storage rules (numerics.json): an overflow beyond
+// 65504 is an infinity, and a NaN at a port is +infinity. That run is the center. Further runs
+// perturb these values by at most one rounding to fp16: several perturb all values in random
+// directions, one rounds to nearest, and one run per value perturbs only that value, so that no two
+// perturbations can cancel. A last run inverts each comparison whose operands are within the
+// perturbation of each other, so that it may have either result. The distance of these runs from
+// the center, for each output element, is the effect of fp16. So steep functions and cancelling
+// sums have a large tolerance, copies almost none. An element that is a NaN or an infinity in some
+// runs only is open: it is not compared.
 #ifndef ANEMONE_TESTS_FUZZ_REFERENCE_H_
 #define ANEMONE_TESTS_FUZZ_REFERENCE_H_
 
@@ -24,39 +25,40 @@
 
 namespace anemone::fuzz {
 
-// Where the plan has a node.
+// Where the plan puts a node.
 struct Place {
   bool on_engine = false;
   int segment = -1;
   int units = 1;
 };
 
-// Every value in all runs, the centre first.
+// Every value in all runs, the center first.
 struct Runs {
   std::vector<Values> values;
-  std::vector<Values> alone;                // one value disturbed
-  std::map<std::string, std::string> open;  // values that a rule opens (rules.h), and its name
+  std::vector<Values> alone;                // only one value perturbed
+  std::map<std::string, std::string> open;  // values excluded by a rule (rules.h), and its name
 };
 
-// Elements of comparisons' results that may go either way, by value.
+// Result elements of comparisons that may be true or false, by value.
 using Ties = std::map<std::string, std::vector<int64_t>>;
 
 class Reference {
  public:
   static absl::StatusOr<Reference> Make(const Runtime& runtime, const FuzzGraph& graph);
 
-  // As ONNX Runtime alone computes it.
+  // The results of ONNX Runtime without perturbations.
   const Values& Plain() const { return plain_; }
-  // The centre and the disturbed runs, for these places of the nodes.
+  // The center and the perturbed runs, for these places of the nodes.
   absl::StatusOr<Runs> Disturbed(const std::vector<Place>& places) const;
 
  private:
   enum class How { kCentre, kRounded, kDisturbed, kUnbounded, kShaken, kAlone };
   struct Change {
     How how;
-    std::string alone = {};                         // the value that kAlone disturbs
-    std::vector<std::string>* disturbed = nullptr;  // told what could be, if asked
-    const Ties* ties = nullptr;                     // to be turned round
+    std::string alone = {};  // the value that kAlone perturbs
+    std::vector<std::string>* disturbed =
+        nullptr;                 // if set, receives the values that can be perturbed
+    const Ties* ties = nullptr;  // comparisons to invert
   };
   absl::StatusOr<Values> Run(const std::vector<Place>& places, const std::vector<double>& inner,
                              const Change& change, Random& random) const;
@@ -69,15 +71,15 @@ class Reference {
   Values plain_;
 };
 
-// What an output has that it may not; empty if nothing. Counts elements that were compared, and
-// those that were open.
+// Describes the first error in an output; empty if there is none. Counts the elements that were
+// compared and the open ones.
 struct Counts {
   int64_t compared = 0, open = 0;
 };
 std::string Disagreement(const std::string& name, const Tensor& got, const Runs& runs,
                          Counts& counts);
 
-// The elements, of any type that graphs have; and the largest finite magnitude of them.
+// The elements of a tensor, of any type that graphs use; and their largest finite magnitude.
 std::vector<double> NumbersOf(const Tensor& tensor);
 double LargestOf(const std::vector<double>& numbers);
 

@@ -12,24 +12,25 @@
 
 namespace anemone::fuzz {
 
-// A node with what it read and made in a run without disturbance.
+// A node with its inputs and outputs in a run without perturbation.
 struct NodeRun {
   const onnx::NodeProto& node;
   const Values& values;
-  int units;   // that it became; 0: it is on the CPU
+  int units;   // the number of its engine units; 0: it is on the CPU
   bool exact;  // numerics
 };
 
-// The rule that opens the node's outputs; null if none.
+// The rule that excludes the node's outputs; null if there is none.
 const char* OpeningRule(const NodeRun& run);
 
-// Whether a small change of what the node reads may change what it makes much.
+// True if a small change of an input may change an output much.
 bool HasSteps(const onnx::NodeProto& node);
 
-// Whether it compares two numbers, or one with zero.
+// True if the node compares two numbers, or one with zero.
 bool Compares(const onnx::NodeProto& node);
 
-// Half an fp16 unit of this much is rounded inside the node, besides its result.
+// The magnitude of a rounded intermediate value inside the node: its error is half an fp16 unit of
+// this number, in addition to that of the result.
 double InnerMagnitude(const NodeRun& run);
 
 }  // namespace anemone::fuzz

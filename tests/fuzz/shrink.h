@@ -1,4 +1,4 @@
-// tests/fuzz/shrink.h: makes a graph that shows a fault smaller, for as long as it shows it.
+// tests/fuzz/shrink.h: reduces a graph that shows a fault to a smaller one that still shows it.
 #ifndef ANEMONE_TESTS_FUZZ_SHRINK_H_
 #define ANEMONE_TESTS_FUZZ_SHRINK_H_
 
@@ -9,14 +9,14 @@
 
 namespace anemone::fuzz {
 
-// Whether the fault is still there; false for a graph that is none.
+// True if the graph still shows the fault; false for an invalid graph.
 using Shows = std::function<bool(const FuzzGraph&)>;
 
-// Nodes, attributes, dimensions and values are taken away, in that order, until nothing can be, or
-// `shows` has been asked `most` times.
+// Removes nodes, attributes, dimensions and values, in that order, until nothing more can be
+// removed or `shows` has been called `most` times.
 FuzzGraph Shrink(const Runtime& runtime, FuzzGraph graph, const Shows& shows, int most = 400);
 
-// `graph` with one attribute, index or size changed; for the comparison's own test.
+// Copies of `graph` with one attribute, index or size changed, to test the comparison itself.
 std::vector<FuzzGraph> Neighbours(const FuzzGraph& graph);
 
 }  // namespace anemone::fuzz

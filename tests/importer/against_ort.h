@@ -1,5 +1,5 @@
-// tests/importer/against_ort.h: a model on ONNX Runtime, as it is and as our importer rewrites it,
-// on the same random inputs.
+// tests/importer/against_ort.h: runs a model and its form after our importer on ONNX Runtime, with
+// the same random inputs, and compares the outputs.
 //
 //   Model ours = ExpectSameOnOrt(ParseModel("<opset_import: ["" : 9]> ... Slice ..."));
 //   EXPECT_EQ(NodesText(ours.graph), "Slice x, ... -> y");
@@ -34,7 +34,7 @@ inline std::shared_ptr<const OrtRuntime> TestRuntime() {
 
 inline ImportOptions WithEvaluator() { return {.evaluate = MakeEvaluator(TestRuntime())}; }
 
-// Floats in [-1, 1), the same for each call; whole numbers 0, 1 or 2, bytes any.
+// The same numbers for each call: floats in [-1, 1), integers 0, 1 or 2, any bytes.
 inline Tensor RandomTensor(DataType type, const std::vector<int64_t>& dims) {
   std::mt19937 random(7);
   Tensor tensor = Tensor::Zeros(type, dims);
@@ -57,8 +57,8 @@ inline Tensor RandomTensor(DataType type, const std::vector<int64_t>& dims) {
   return tensor;
 }
 
-// All outputs of `model`, unoptimized, on random inputs. Shapes are looked up in `shapes` by name,
-// those that are not there are the model's, and are put there; unknown dimensions are 2.
+// All outputs of `model`, unoptimized, on random inputs. Input shapes are those in `shapes`, by
+// name. A missing entry is added from the model, with 2 for unknown dimensions.
 inline std::vector<Tensor> RunOnOrt(OnnxModel model,
                                     std::map<std::string, std::vector<int64_t>>& shapes) {
   auto session = CpuSession::FromModel(TestRuntime(), "test", std::move(model),
@@ -101,8 +101,8 @@ inline void ExpectClose(const Tensor& want, const Tensor& got) {
   }
 }
 
-// Imports `original`, compares with what ONNX Runtime makes of `reference`, and returns what the
-// importer made.
+// Imports `original`, compares its outputs with those of `reference` on ONNX Runtime, and returns
+// the imported model.
 inline Model ExpectSameOnOrt(const onnx::ModelProto& original, const onnx::ModelProto& reference,
                              const ImportOptions& options = WithEvaluator()) {
   auto ours = ImportBytes(original.SerializeAsString(), "", options);
@@ -119,7 +119,7 @@ inline Model ExpectSameOnOrt(const onnx::ModelProto& original, const onnx::Model
     SCOPED_TRACE(absl::StrCat("output ", i));
     ExpectClose(want[i], got[i]);
   }
-  // What inference says of the outputs must be what they are.
+  // Inferred output shapes must be the actual ones.
   for (size_t i = 0; i < got.size(); ++i) {
     const Value& output = ours->graph.values[ours->graph.outputs[i]];
     if (output.is_static()) {

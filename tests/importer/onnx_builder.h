@@ -1,4 +1,4 @@
-// tests/importer/onnx_builder.h: models for tests in a few lines, mostly in ONNX's own text form:
+// tests/importer/onnx_builder.h: short ways to write models in tests, mostly in ONNX's text format:
 //
 //   onnx::ModelProto m = ParseModel("agraph (float[2, 3] x) => (float[2, 3] y) { y = Relu(x) }");
 //   AddInitializer<float>(m, "w", onnx::TensorProto::FLOAT, {64}, values);
@@ -29,7 +29,7 @@
 
 namespace anemone {
 
-// A model from ONNX's text form; IR 10 and opset 21 if the text does not begin with '<'.
+// A model from ONNX's text format; IR 10 and opset 21 if the text does not begin with '<'.
 inline onnx::ModelProto ParseModel(absl::string_view text) {
   const std::string header = absl::StartsWith(absl::StripLeadingAsciiWhitespace(text), "<")
                                  ? ""
@@ -66,7 +66,7 @@ inline void SetExternal(onnx::TensorProto& tensor, const std::string& location,
   add("length", length);
 }
 
-// A folder of this test alone, empty at first and gone afterwards.
+// A temporary folder, deleted by the destructor.
 class TempFolder {
  public:
   TempFolder() {
@@ -79,7 +79,7 @@ class TempFolder {
 
   std::string path(absl::string_view name = "") const { return absl::StrCat(path_, "/", name); }
 
-  // Writes a file, with the folders around it, and returns its path.
+  // Writes a file, creates its parent folders, and returns its path.
   std::string Write(absl::string_view name, const std::string& bytes) const {
     const std::filesystem::path file = path(name);
     std::filesystem::create_directories(file.parent_path());
@@ -91,7 +91,7 @@ class TempFolder {
   std::string path_;
 };
 
-// The reading half of the importer alone: no lifting, no inference, no passes.
+// Only the reading part of the importer: no lifting, no inference, no passes.
 inline absl::StatusOr<Model> ReadBytes(const std::string& bytes, const std::string& folder = "") {
   auto owner = std::make_shared<const std::string>(bytes);
   auto skeleton = MakeSkeleton(*owner, owner);
@@ -109,7 +109,7 @@ inline absl::StatusOr<Model> ReadFile(const std::string& path) {
   return ReadModel(**skeleton, ExternalData::BesideModel(path));
 }
 
-// The value of that name; fails the test if there is none.
+// The value with that name; fails the test if there is none.
 inline const Value& ValueNamed(const Graph& graph, absl::string_view name) {
   for (const Value& value : graph.values) {
     if (value.name == name) return value;

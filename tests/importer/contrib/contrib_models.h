@@ -1,4 +1,4 @@
-// tests/importer/contrib/contrib_models.h: models with operators of com.microsoft, for tests:
+// tests/importer/contrib/contrib_models.h: makes test models with operators of com.microsoft:
 //
 //   ContribModel("(float[2,3] x) => (float[2,3] y) { y = ms.Gelu(x) }")
 #ifndef ANEMONE_TESTS_IMPORTER_CONTRIB_CONTRIB_MODELS_H_
@@ -13,14 +13,14 @@
 
 namespace anemone {
 
-// `graph` in ONNX's text form, with "ms." for "com.microsoft.".
+// `graph` in ONNX's text format, with "ms." for "com.microsoft.".
 inline onnx::ModelProto ContribModel(const std::string& graph, int opset = 21) {
   return ParseModel(absl::StrReplaceAll(absl::StrCat("<ir_version: 10, opset_import: [\"\" : ",
                                                      opset, ", \"com.microsoft\" : 1]> g ", graph),
                                         {{"ms.", "com.microsoft."}}));
 }
 
-// How many of these operators there are, bodies included.
+// The number of contrib operators, including those in bodies.
 inline int ContribNodes(const Graph& graph) {
   int count = 0;
   for (const Node& node : graph.nodes) {
