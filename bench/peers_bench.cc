@@ -23,6 +23,7 @@
 #include "bench/profile.h"
 #include "engine/formats/json.h"
 #include "tbb/task_arena.h"
+#include "provider/settings.h"
 #include "tools/command/flag_values.h"
 #include "tools/compare/compare.h"
 #include "tools/compare/contestants.h"
@@ -54,13 +55,13 @@ std::vector<Entry> Entries(const BenchOptions& bench) {
   const Options& o = bench.options;
   std::vector<Entry> entries;
   entries.push_back({"anemone", [&o]() -> absl::StatusOr<std::unique_ptr<Contestant>> {
-                       return std::make_unique<AnemoneContestant>(SessionOptionsOf(o));
+                       return std::make_unique<AnemoneContestant>(SettingsOf(o));
                      }});
   entries.push_back({"onnxruntime", [&o]() -> absl::StatusOr<std::unique_ptr<Contestant>> {
-                       return std::make_unique<OrtContestant>(o.threads);
+                       return std::make_unique<OrtContestant>(o.settings.threads);
                      }});
   entries.push_back({"openvino", [&bench]() -> absl::StatusOr<std::unique_ptr<Contestant>> {
-                       return OpenVino::Open(bench.openvino, bench.options.threads);
+                       return OpenVino::Open(bench.openvino, bench.options.settings.threads);
                      }});
   return entries;
 }
@@ -105,7 +106,7 @@ absl::StatusOr<double> MeasureTimes(const std::string& path, const Arrays& input
     }
   }
   ANEMONE_RETURN_IF_ERROR(status);
-  return cpu / wall / options.threads;
+  return cpu / wall / options.settings.threads;
 }
 
 double Fastest(const std::vector<double>& times) { return Percentile(times, 0); }
@@ -214,11 +215,11 @@ absl::StatusOr<Json> MeasureErrors(const std::string& path, const BenchOptions& 
 // What exact mode costs and how far fast mode is from it.
 absl::Status MeasureExact(const std::string& path, const Arrays& inputs, const BenchOptions& bench,
                           std::vector<Entry>& entries, Json& result) {
-  SessionOptions options = SessionOptionsOf(bench.options);
+  Settings settings = SettingsOf(bench.options);
   for (const bool tiles : {true, false}) {
     if (!tiles && bench.exact == 0) break;
-    options.numerics = tiles ? "exact" : "exact,mac-tile=none";  // most of what exact mode costs
-    AnemoneContestant exact(options);
+    settings.numerics = tiles ? "exact" : "exact,mac-tile=none";  // most of what exact mode costs
+    AnemoneContestant exact(settings);
     ANEMONE_RETURN_IF_ERROR(exact.Load(path, inputs));
     absl::Status status;
     std::vector<double> times;
@@ -244,7 +245,7 @@ absl::StatusOr<Json> Measure(const std::string& path, const BenchOptions& bench)
                  std::string(found.message()).c_str());
     entries.pop_back();
   }
-  Json result = {{"path", path}, {"threads", options.threads}, {"repeat", options.repeat}};
+  Json result = {{"path", path}, {"threads", options.settings.threads}, {"repeat", options.repeat}};
   if (bench.memory) ANEMONE_RETURN_IF_ERROR(MeasureMemory(path, inputs, entries));
   ANEMONE_ASSIGN_OR_RETURN(result["cpu"], MeasureTimes(path, inputs, options, entries));
   ANEMONE_ASSIGN_OR_RETURN(result["macs_in_3x3"], ShareOf3x3(path, options));
@@ -263,7 +264,8 @@ absl::StatusOr<Json> Measure(const std::string& path, const BenchOptions& bench)
 
 absl::Status PrintProfileOf(const std::string& path, const Options& options) {
   ANEMONE_ASSIGN_OR_RETURN(Arrays inputs, InputsOf(path, options));
-  const Peaks peaks = tbb::task_arena(options.threads).execute([] { return MeasurePeaks(); });
+  const Peaks peaks =
+      tbb::task_arena(options.settings.threads).execute([] { return MeasurePeaks(); });
   ANEMONE_ASSIGN_OR_RETURN(Profile profile, ProfileOf(path, inputs, options, peaks));
   PrintProfile(profile, peaks);
   return absl::OkStatus();
@@ -309,16 +311,16 @@ void PrintLine(const Json& result) {
 int Main(int argc, char** argv) {
   BenchOptions bench;
   Options& o = bench.options;
-  o.threads = 1;
+  o.settings.threads = 1;
   o.repeat = 20;
   CLI::App app("Anemone beside ONNX Runtime and OpenVINO, in turn in one process.");
   std::string model;
   app.add_option("MODEL", model)->required();
-  app.add_option("--threads", o.threads)->check(CLI::Range(1, 1024));
+  app.add_option("--threads", o.settings.threads)->check(CLI::Range(1, 1024));
   app.add_option("--repeat", o.repeat)->check(CLI::Range(1, 1 << 20));
   app.add_option("--seed", o.seed);
   app.add_option("--input", o.inputs, "NAME=FILE, as `anemone run` takes it.");
-  app.add_option("--numerics", o.numerics);
+  app.add_option("--numerics", o.settings.numerics);
   app.add_option("--openvino", bench.openvino, "Folder of the wheel's libraries.");
   app.add_flag("--json", o.json);
   app.add_flag("!--no-memory", bench.memory);
@@ -331,8 +333,8 @@ int Main(int argc, char** argv) {
   app.add_option("--range", ranges);
   CLI11_PARSE(app, argc, argv);
   absl::Status status;
-  for (const std::string& text : dims) status.Update(StoreDim(o, text));
-  for (const std::string& text : shapes) status.Update(StoreShape(o, text));
+  for (const std::string& text : dims) status.Update(FindSetting("dims")->store(o.settings, text));
+  for (const std::string& text : shapes) status.Update(FindSetting("shapes")->store(o.settings, text));
   for (const std::string& text : ranges) status.Update(StoreRange(o, text));
   absl::StatusOr<Json> result;
   if (bench.profile) {

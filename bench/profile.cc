@@ -14,7 +14,7 @@
 #include "kernels/conv/conv.h"
 #include "partitioner/plan.h"
 #include "provider/importing.h"
-#include "provider/planning.h"
+#include "provider/settings.h"
 #include "tools/compare/inputs.h"
 
 namespace anemone {
@@ -86,11 +86,9 @@ ProfileRow RowOf(const Network& network, const Unit& unit) {
 }
 
 absl::StatusOr<Plan> PlanOf(const std::string& path, const Options& options, Model& model) {
-  auto runtime = std::make_shared<LazyRuntime>(options.threads);
-  ANEMONE_ASSIGN_OR_RETURN(
-      model, ImportFile(path, ImportingOptions(options.dims, options.shapes, runtime)));
-  ANEMONE_ASSIGN_OR_RETURN(PlanOptions planning, PlanningOptions(options.targets[0], options.route,
-                                                                 options.policy, options.rewrites));
+  auto runtime = std::make_shared<LazyRuntime>(options.settings.threads);
+  ANEMONE_ASSIGN_OR_RETURN(model, ImportFile(path, ImportingOptions(options.settings, runtime)));
+  ANEMONE_ASSIGN_OR_RETURN(PlanOptions planning, PlanOptionsOf(options.settings));
   return MakePlan(model, planning);
 }
 
@@ -174,7 +172,7 @@ absl::StatusOr<Times> TimesOf(const Session& session, const Arrays& inputs, int 
 absl::StatusOr<Profile> ProfileOf(const std::string& path, const Arrays& inputs,
                                   const Options& options, const Peaks& peaks) {
   ANEMONE_ASSIGN_OR_RETURN(Rows rows, RowsOf(path, options));
-  ANEMONE_ASSIGN_OR_RETURN(Session session, Session::Load(path, SessionOptionsOf(options)));
+  ANEMONE_ASSIGN_OR_RETURN(Session session, Session::Load(path, SettingsOf(options)));
   ANEMONE_RETURN_IF_ERROR(session.Run(inputs).status());
   ANEMONE_ASSIGN_OR_RETURN(Times times, TimesOf(session, inputs, options.repeat));
   Profile profile{.rest = Percentile(times.rests, 0)};

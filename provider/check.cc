@@ -9,14 +9,14 @@
 #include "provider/buckets/bucketing.h"
 #include "provider/buckets/sized_plans.h"
 #include "provider/importing.h"
-#include "provider/planning.h"
+#include "provider/settings.h"
 
 namespace anemone {
 
 struct CheckReport::State {
   SizedPlans plans;
 
-  static absl::StatusOr<CheckReport> Report(const CheckOptions& options,
+  static absl::StatusOr<CheckReport> Report(const Settings& settings,
                                             const Bucketing::Import& import);
 };
 
@@ -41,45 +41,45 @@ std::string CheckReport::Json() const { return JsonText(state_->plans.ToJson());
 
 namespace {
 
-absl::StatusOr<SizedPlans> MakePlans(const CheckOptions& options, const Bucketing::Import& import) {
+absl::StatusOr<SizedPlans> MakePlans(const Settings& settings, const Bucketing::Import& import) {
   std::vector<PlanOptions> plannings;
-  for (const std::string& target : ExpandTargets(options.targets)) {
-    ANEMONE_ASSIGN_OR_RETURN(
-        PlanOptions planning,
-        PlanningOptions(target, options.route, options.policy, options.rewrites));
+  Settings one = settings;
+  for (const std::string& target : TargetsOf(settings)) {
+    one.target = target;
+    ANEMONE_ASSIGN_OR_RETURN(PlanOptions planning, PlanOptionsOf(one));
     planning.bodies = true;
     plannings.push_back(std::move(planning));
   }
   // Without ONNX Runtime fewer constants are folded, which is no reason not to answer.
-  const ImportOptions importing = ImportingOptions(
-      options.dims, options.shapes, std::make_shared<LazyRuntime>(1, options.ort_library));
-  if (options.buckets.empty()) {
+  const ImportOptions importing =
+      ImportingOptions(settings, std::make_shared<LazyRuntime>(1, settings.ort_library));
+  if (settings.buckets.empty()) {
     ANEMONE_ASSIGN_OR_RETURN(Model model, import(importing));
     return SizedPlans::Of(std::move(model), plannings);
   }
-  ANEMONE_ASSIGN_OR_RETURN(Bucketing buckets, Bucketing::Make(options.buckets, importing, import));
+  ANEMONE_ASSIGN_OR_RETURN(Bucketing buckets, Bucketing::Make(settings.buckets, importing, import));
   return SizedPlans::OfBuckets(buckets, plannings);
 }
 
 }  // namespace
 
-absl::StatusOr<CheckReport> CheckReport::State::Report(const CheckOptions& options,
+absl::StatusOr<CheckReport> CheckReport::State::Report(const Settings& settings,
                                                        const Bucketing::Import& import) {
-  ANEMONE_ASSIGN_OR_RETURN(SizedPlans plans, MakePlans(options, import));
+  ANEMONE_ASSIGN_OR_RETURN(SizedPlans plans, MakePlans(settings, import));
   return CheckReport(std::make_unique<State>(State{std::move(plans)}));
 }
 
-absl::StatusOr<CheckReport> Check(const std::string& path, const CheckOptions& options) {
+absl::StatusOr<CheckReport> Check(const std::string& path, const Settings& settings) {
   return Guarded("check the model", [&] {
     return CheckReport::State::Report(
-        options, [&](const ImportOptions& importing) { return ImportFile(path, importing); });
+        settings, [&](const ImportOptions& importing) { return ImportFile(path, importing); });
   });
 }
 
-absl::StatusOr<CheckReport> CheckBytes(absl::string_view model, const CheckOptions& options) {
+absl::StatusOr<CheckReport> CheckBytes(absl::string_view model, const Settings& settings) {
   return Guarded("check the model", [&] {
     const auto bytes = std::make_shared<const std::string>(model);
-    return CheckReport::State::Report(options, [&](const ImportOptions& importing) {
+    return CheckReport::State::Report(settings, [&](const ImportOptions& importing) {
       return ImportShared(bytes, "", importing);
     });
   });

@@ -19,11 +19,9 @@ absl::StatusOr<std::shared_ptr<const OrtRuntime>> LazyRuntime::Get() {
   return *runtime_;
 }
 
-ImportOptions ImportingOptions(std::map<std::string, int64_t> dims,
-                               std::map<std::string, std::vector<int64_t>> shapes,
-                               std::shared_ptr<LazyRuntime> runtime) {
+ImportOptions ImportingOptions(const Settings& settings, std::shared_ptr<LazyRuntime> runtime) {
   RegisterCustomDomain();
-  ImportOptions options{.dims = std::move(dims), .shapes = std::move(shapes)};
+  ImportOptions options{.dims = settings.dims, .shapes = settings.shapes};
   if (runtime == nullptr) return options;
   options.evaluate =
       [runtime = std::move(runtime)](

@@ -3,15 +3,13 @@
 #ifndef ANEMONE_PROVIDER_IMPORTING_H_
 #define ANEMONE_PROVIDER_IMPORTING_H_
 
-#include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/status/statusor.h"
+#include "anemone/settings.h"
 #include "fallback/ort_runtime.h"
 #include "importer/importer.h"
 
@@ -35,11 +33,9 @@ class LazyRuntime {
   std::optional<absl::StatusOr<std::shared_ptr<const OrtRuntime>>> runtime_;
 };
 
-// Options with the user's bindings. Where ONNX Runtime cannot be opened, or is null, fewer
+// Import options with the settings' dims and shapes. Where ONNX Runtime cannot be opened, or is null, fewer
 // constants are folded.
-ImportOptions ImportingOptions(std::map<std::string, int64_t> dims,
-                               std::map<std::string, std::vector<int64_t>> shapes,
-                               std::shared_ptr<LazyRuntime> runtime);
+ImportOptions ImportingOptions(const Settings& settings, std::shared_ptr<LazyRuntime> runtime);
 
 }  // namespace anemone
 

@@ -21,9 +21,9 @@
 #include "provider/buckets/bucketed.h"
 #include "provider/buckets/bucketing.h"
 #include "provider/importing.h"
-#include "provider/planning.h"
 #include "provider/ports.h"
 #include "provider/scheduler.h"
+#include "provider/settings.h"
 
 namespace anemone {
 namespace {
@@ -49,27 +49,13 @@ struct Shared {
   std::shared_ptr<tbb::task_arena> arena;
 };
 
-absl::Status CheckChoices(const SessionOptions& options) {
-  if (options.device != "auto" && options.device != "software") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("device '", options.device, "': not in this version; use auto or software"));
-  }
-  ANEMONE_RETURN_IF_ERROR(NumericsMode::Parse(options.numerics).status());
-  if (options.threads < 0 || options.threads > kMostThreads) {
-    return absl::InvalidArgumentError(absl::StrCat("threads ", options.threads, ": want 1 to ",
-                                                   kMostThreads, ", or 0 for all cores"));
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<Shared> Share(const SessionOptions& options) {
-  ANEMONE_RETURN_IF_ERROR(CheckChoices(options));
+absl::StatusOr<Shared> Share(const Settings& settings) {
+  ANEMONE_RETURN_IF_ERROR(CheckRunSettings(settings));
   Shared shared;
-  ANEMONE_ASSIGN_OR_RETURN(shared.planning, PlanningOptions(options.target, options.route,
-                                                            options.policy, options.rewrites));
+  ANEMONE_ASSIGN_OR_RETURN(shared.planning, PlanOptionsOf(settings));
   shared.planning.bodies = true;
-  const int threads = ThreadsOf(options.threads);
-  shared.runtime = std::make_shared<LazyRuntime>(threads, options.ort_library);
+  const int threads = ThreadsOf(settings.threads);
+  shared.runtime = std::make_shared<LazyRuntime>(threads, settings.ort_library);
   shared.arena = std::make_shared<tbb::task_arena>(threads);
   return shared;
 }
@@ -89,10 +75,9 @@ struct Session::State {
   std::unique_ptr<Bucketed> buckets;  // if there are any, they have all but inputs and outputs
 
   // `import` is kept if there are buckets.
-  static absl::StatusOr<Session> Load(const SessionOptions& options,
-                                      const Bucketing::Import& import);
+  static absl::StatusOr<Session> Load(const Settings& settings, const Bucketing::Import& import);
   static absl::StatusOr<std::unique_ptr<State>> Make(
-      const SessionOptions& options, const Shared& shared,
+      const Settings& settings, const Shared& shared,
       const std::function<absl::StatusOr<Model>()>& import);
   void SetPorts(const Graph& graph);
   absl::StatusOr<std::map<std::string, OnnxValue>> Run(
@@ -107,7 +92,7 @@ void Session::State::SetPorts(const Graph& graph) {
 }
 
 absl::StatusOr<std::unique_ptr<Session::State>> Session::State::Make(
-    const SessionOptions& options, const Shared& shared,
+    const Settings& settings, const Shared& shared,
     const std::function<absl::StatusOr<Model>()>& import) {
   auto state = std::make_unique<State>();
   state->arena = shared.arena;
@@ -121,15 +106,15 @@ absl::StatusOr<std::unique_ptr<Session::State>> Session::State::Make(
   if (state->plan.cpu_segments() > 0) {
     ANEMONE_ASSIGN_OR_RETURN(state->runtime, shared.runtime->Get());
   }
-  ANEMONE_ASSIGN_OR_RETURN(NumericsMode numerics, NumericsMode::Parse(options.numerics));
+  ANEMONE_ASSIGN_OR_RETURN(NumericsMode numerics, NumericsMode::Parse(settings.numerics));
   state->device =
-      MakeSoftwareDevice({.numerics = std::move(numerics), .observed = options.hazards});
-  state->observed = options.hazards;
-  if (options.device_limits) state->device = MakeLimitedDevice(std::move(state->device));
+      MakeSoftwareDevice({.numerics = std::move(numerics), .observed = settings.hazards});
+  state->observed = settings.hazards;
+  if (settings.device_limits) state->device = MakeLimitedDevice(std::move(state->device));
   absl::Status compiled;
   state->arena->execute([&] {
     auto scheduler = Scheduler::Make(state->model.graph, state->plan, *state->device,
-                                     state->runtime, options.heed_limits);
+                                     state->runtime, settings.heed_limits);
     compiled = scheduler.status();
     if (scheduler.ok()) state->scheduler = *std::move(scheduler);
   });
@@ -139,22 +124,22 @@ absl::StatusOr<std::unique_ptr<Session::State>> Session::State::Make(
   return state;
 }
 
-absl::StatusOr<Session> Session::State::Load(const SessionOptions& options,
+absl::StatusOr<Session> Session::State::Load(const Settings& settings,
                                              const Bucketing::Import& import) {
-  ANEMONE_ASSIGN_OR_RETURN(const Shared shared, Share(options));
-  const ImportOptions importing = ImportingOptions(options.dims, options.shapes, shared.runtime);
-  if (options.buckets.empty()) {
-    ANEMONE_ASSIGN_OR_RETURN(auto state, Make(options, shared, [&] { return import(importing); }));
+  ANEMONE_ASSIGN_OR_RETURN(const Shared shared, Share(settings));
+  const ImportOptions importing = ImportingOptions(settings, shared.runtime);
+  if (settings.buckets.empty()) {
+    ANEMONE_ASSIGN_OR_RETURN(auto state, Make(settings, shared, [&] { return import(importing); }));
     return Session(std::move(state));
   }
-  ANEMONE_ASSIGN_OR_RETURN(Bucketing buckets, Bucketing::Make(options.buckets, importing, import));
+  ANEMONE_ASSIGN_OR_RETURN(Bucketing buckets, Bucketing::Make(settings.buckets, importing, import));
   auto state = std::make_unique<State>();
-  state->observed = options.hazards;
+  state->observed = settings.hazards;
   state->SetPorts(buckets.free().graph);
   const auto load =
-      [options,
+      [settings,
        shared](const std::function<absl::StatusOr<Model>()>& at_sizes) -> absl::StatusOr<Session> {
-    ANEMONE_ASSIGN_OR_RETURN(auto made, Make(options, shared, at_sizes));
+    ANEMONE_ASSIGN_OR_RETURN(auto made, Make(settings, shared, at_sizes));
     return Session(std::move(made));
   };
   state->buckets = std::make_unique<Bucketed>(std::move(buckets), shared.planning, load);
@@ -220,17 +205,17 @@ Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 Session::~Session() = default;
 
-absl::StatusOr<Session> Session::Load(const std::string& path, const SessionOptions& options) {
+absl::StatusOr<Session> Session::Load(const std::string& path, const Settings& settings) {
   return Guarded("load the model", [&] {
     return State::Load(
-        options, [path](const ImportOptions& importing) { return ImportFile(path, importing); });
+        settings, [path](const ImportOptions& importing) { return ImportFile(path, importing); });
   });
 }
 
-absl::StatusOr<Session> Session::LoadBytes(absl::string_view model, const SessionOptions& options) {
+absl::StatusOr<Session> Session::LoadBytes(absl::string_view model, const Settings& settings) {
   return Guarded("load the model", [&] {
     const auto bytes = std::make_shared<const std::string>(model);
-    return State::Load(options, [bytes](const ImportOptions& importing) {
+    return State::Load(settings, [bytes](const ImportOptions& importing) {
       return ImportShared(bytes, "", importing);
     });
   });
@@ -276,7 +261,7 @@ absl::StatusOr<std::vector<Hazard>> Session::FindHazards(
     const std::map<std::string, Tensor>& inputs) const {
   if (!state_->observed) {
     return absl::FailedPreconditionError(
-        "hazards: this session was not loaded for them; set SessionOptions::hazards");
+        "hazards: this session was not loaded for them; set Settings::hazards");
   }
   return Guarded("run the model", [&]() -> absl::StatusOr<std::vector<Hazard>> {
     if (state_->buckets != nullptr) {
@@ -292,7 +277,7 @@ absl::StatusOr<std::vector<Hazard>> Session::FindHazards(
 absl::StatusOr<BucketUse> Session::UseOf(const std::map<std::string, Tensor>& inputs) const {
   if (state_->buckets == nullptr) {
     return absl::FailedPreconditionError(
-        "buckets: this session was loaded without any; set SessionOptions::buckets");
+        "buckets: this session was loaded without any; set Settings::buckets");
   }
   return Guarded("choose a bucket", [&]() -> absl::StatusOr<BucketUse> {
     ANEMONE_ASSIGN_OR_RETURN(Bucketed::Job job, state_->buckets->Prepare(inputs));

@@ -21,11 +21,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "anemone/check.h"
 #include "anemone/session.h"
 #include "anemone/version.h"
+#include "base/annotated.h"
 #include "base/printable.h"
 #include "engine/target.h"
+#include "provider/settings.h"
 
 namespace nb = nanobind;
 
@@ -209,26 +212,36 @@ nb::list PortsOf(const std::vector<PortInfo>& ports) {
   return made;
 }
 
-// What SessionOptions and CheckOptions have in common.
-template <class Options>
-nb::class_<Options> AddOptions(nb::module_& module, const char* name) {
-  return nb::class_<Options>(module, name)
+// Stores one keyword of a function. Raises TypeError if the function has no such keyword, and what
+// Raise() says if the value is wrong.
+void SetSetting(Settings& settings, unsigned function, const std::string& name,
+                const std::string& value) {
+  const Setting* setting = FindSetting(name);
+  if (setting == nullptr || (setting->entries & function) == 0) {
+    std::vector<std::string> known;
+    for (const Setting& other : AllSettings()) {
+      if ((other.entries & function) != 0) known.emplace_back(other.name);
+    }
+    PyErr_SetString(PyExc_TypeError, absl::StrCat("unknown keyword '", name, "'; valid: target, ",
+                                                  absl::StrJoin(known, ", "))
+                                         .c_str());
+    throw nb::python_error();
+  }
+  const absl::Status status = setting->store(settings, value);
+  if (!status.ok()) Raise(Annotated(status, name));
+}
+
+void AddSettings(nb::module_& module) {
+  module.attr("CHECK") = static_cast<unsigned>(kPythonCheck);
+  module.attr("SESSION") = static_cast<unsigned>(kPythonSession);
+  nb::class_<Settings>(module, "Settings")
       .def(nb::init<>())
-      .def_rw("route", &Options::route)
-      .def_rw("policy", &Options::policy)
-      .def_rw("rewrites", &Options::rewrites)
-      .def_rw("dims", &Options::dims)
-      .def_rw("shapes", &Options::shapes)
-      .def_rw("buckets", &Options::buckets)
-      .def_rw("ort_library", &Options::ort_library);
+      .def_rw("target", &Settings::target)
+      .def_rw("ort_library", &Settings::ort_library)
+      .def("set", SetSetting);
 }
 
 void AddSession(nb::module_& module) {
-  AddOptions<SessionOptions>(module, "SessionOptions")
-      .def_rw("target", &SessionOptions::target)
-      .def_rw("device", &SessionOptions::device)
-      .def_rw("numerics", &SessionOptions::numerics)
-      .def_rw("threads", &SessionOptions::threads);
   nb::class_<Session>(module, "Session")
       .def_prop_ro("inputs", [](const Session& s) { return PortsOf(s.inputs()); })
       .def_prop_ro("outputs", [](const Session& s) { return PortsOf(s.outputs()); })
@@ -236,25 +249,24 @@ void AddSession(nb::module_& module) {
       .def("plan_text",
            [](const Session& s, bool every_node) { return StrOf(s.PlanText(every_node)); })
       .def("plan_json", &Session::PlanJson);
-  module.def("load", [](const nb::bytes& path, const SessionOptions& options) {
-    return Unlocked([&] { return Session::Load(std::string(ViewOf(path)), options); });
+  module.def("load", [](const nb::bytes& path, const Settings& settings) {
+    return Unlocked([&] { return Session::Load(std::string(ViewOf(path)), settings); });
   });
-  module.def("load_bytes", [](const nb::bytes& model, const SessionOptions& options) {
-    return Unlocked([&] { return Session::LoadBytes(ViewOf(model), options); });
+  module.def("load_bytes", [](const nb::bytes& model, const Settings& settings) {
+    return Unlocked([&] { return Session::LoadBytes(ViewOf(model), settings); });
   });
 }
 
 void AddCheck(nb::module_& module) {
-  AddOptions<CheckOptions>(module, "CheckOptions").def_rw("targets", &CheckOptions::targets);
   nb::class_<CheckReport>(module, "CheckReport")
       .def("text", [](const CheckReport& report, bool every_node,
                       bool colour) { return StrOf(report.Text(every_node, colour)); })
       .def("json", &CheckReport::Json);
-  module.def("check", [](const nb::bytes& path, const CheckOptions& options) {
-    return Unlocked([&] { return Check(std::string(ViewOf(path)), options); });
+  module.def("check", [](const nb::bytes& path, const Settings& settings) {
+    return Unlocked([&] { return Check(std::string(ViewOf(path)), settings); });
   });
-  module.def("check_bytes", [](const nb::bytes& model, const CheckOptions& options) {
-    return Unlocked([&] { return CheckBytes(ViewOf(model), options); });
+  module.def("check_bytes", [](const nb::bytes& model, const Settings& settings) {
+    return Unlocked([&] { return CheckBytes(ViewOf(model), settings); });
   });
 }
 
@@ -271,6 +283,7 @@ std::optional<std::string> TargetProblem(const std::string& name) {
 NB_MODULE(_anemone, module) {
   module.attr("__version__") = anemone::kVersion;
   module.def("target_problem", anemone::TargetProblem);
+  anemone::AddSettings(module);
   anemone::AddSession(module);
   anemone::AddCheck(module);
 }

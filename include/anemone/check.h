@@ -1,7 +1,7 @@
 // anemone/check.h: says of every node of a model where it would run on a target, and why. Nothing
 // is compiled or run, and no weight is read that need not be folded.
 //
-//   auto report = anemone::Check("net.onnx", {.targets = {"m1", "m4"}});
+//   auto report = anemone::Check("net.onnx", {.target = "m1,m4"});
 //   if (!report.ok()) return Fail(report.status());
 //   std::cout << report->Text();              // a table per target
 //   report->EngineMacsShare(0);               // 0.987: share of MACs on the engine of m1
@@ -11,27 +11,15 @@
 #define ANEMONE_CHECK_H_
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "anemone/settings.h"
 
 namespace anemone {
-
-struct CheckOptions {
-  std::vector<std::string> targets = {"h13"};  // as SessionOptions::target; "all" is every target
-  std::string route = "netplist";
-  std::string policy = "maximal";
-  bool rewrites = true;
-  std::map<std::string, int64_t> dims;
-  std::map<std::string, std::vector<int64_t>> shapes;
-  std::map<std::string, std::vector<int64_t>> buckets;  // as SessionOptions::buckets
-  std::string ort_library;                              // as SessionOptions::ort_library
-};
 
 class CheckReport {
  public:
@@ -49,17 +37,17 @@ class CheckReport {
   std::string Json() const;
 
  private:
-  friend absl::StatusOr<CheckReport> Check(const std::string&, const CheckOptions&);
-  friend absl::StatusOr<CheckReport> CheckBytes(absl::string_view, const CheckOptions&);
+  friend absl::StatusOr<CheckReport> Check(const std::string&, const Settings&);
+  friend absl::StatusOr<CheckReport> CheckBytes(absl::string_view, const Settings&);
   struct State;
   explicit CheckReport(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
 
 // Errors: those of Session::Load but for unbound dimensions, which are allowed.
-absl::StatusOr<CheckReport> Check(const std::string& path, const CheckOptions& options = {});
+absl::StatusOr<CheckReport> Check(const std::string& path, const Settings& settings = {});
 // The same from memory, which is borrowed until it returns; external data is refused.
-absl::StatusOr<CheckReport> CheckBytes(absl::string_view model, const CheckOptions& options = {});
+absl::StatusOr<CheckReport> CheckBytes(absl::string_view model, const Settings& settings = {});
 
 }  // namespace anemone
 

@@ -20,37 +20,10 @@
 #include "absl/strings/string_view.h"
 #include "anemone/hazard.h"
 #include "anemone/onnx_value.h"
+#include "anemone/settings.h"
 #include "anemone/tensor.h"
 
 namespace anemone {
-
-struct SessionOptions {
-  std::string target = "h13";      // a target or product name, any case: "h13", "M1-Pro", "a15"
-  std::string route = "netplist";  // or "mil": which of the engine's two doors judges
-  std::string policy = "maximal";  // or "cpu", or "refuse:UNIT[,UNIT...]"
-  bool rewrites = true;            // let an operator become other units than its own
-  std::string device = "auto";     // "software" everywhere; "apple" is for a later version
-  // Or "exact": every known rule of the target's arithmetic, or "exact,RULE=OPTION[,...]", where a
-  // rule of numerics.json that is open is taken another way: "exact,mac-tile=none".
-  std::string numerics = "fast";
-  // The software device has the silicon's manners at run time: so many compiles in a process, a
-  // pause after a failed one, surfaces of one size and not below a floor, and on the mil route
-  // ports in alphabetical order. The model is run as a program that knows of none of them.
-  bool device_limits = false;
-  // Surfaces are padded to one size, and ports bound by name, as those manners want.
-  bool heed_limits = false;
-  bool hazards = false;  // FindHazards() will be called; Run() may be slower and keep more memory
-  int threads = 0;       // one budget for engine and CPU segments; 0: all cores
-  // Path of ONNX Runtime's shared library, 1.23 or newer. Empty: what ANEMONE_ORT_LIBRARY names,
-  // else the one that set-up found, else the system's.
-  std::string ort_library;
-  std::map<std::string, int64_t> dims;                 // symbolic dimension -> size
-  std::map<std::string, std::vector<int64_t>> shapes;  // input -> whole shape
-  // Symbolic dimension -> sizes, a program each, made when first needed. Inputs of another size are
-  // padded with zeros to the next larger one and outputs cropped, where that is proven right;
-  // elsewhere the model is made for the exact size: docs/dynamic_shapes.md.
-  std::map<std::string, std::vector<int64_t>> buckets;
-};
 
 enum class PortKind { kTensor, kSequence, kOptional, kMap, kOther };
 
@@ -91,10 +64,9 @@ class Session {
   // kInvalidArgument (the model breaks ONNX's rules, an input's dimension is not bound, an option's
   // value is unknown), kDataLoss (damaged file), kResourceExhausted (also: the process has had its
   // compiles), kUnavailable (the device wants a pause), kUnimplemented.
-  static absl::StatusOr<Session> Load(const std::string& path, const SessionOptions& options = {});
+  static absl::StatusOr<Session> Load(const std::string& path, const Settings& settings = {});
   // The same from memory, which is borrowed until Load returns; external data is refused.
-  static absl::StatusOr<Session> LoadBytes(absl::string_view model,
-                                           const SessionOptions& options = {});
+  static absl::StatusOr<Session> LoadBytes(absl::string_view model, const Settings& settings = {});
 
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
@@ -120,7 +92,7 @@ class Session {
 
   // Where the model leaves the fp16 envelope for these inputs, in the order of the plan; a run that
   // computes sums and products about twice. Values are those of `fast` numerics. Needs
-  // SessionOptions::hazards (kFailedPrecondition).
+  // Settings::hazards (kFailedPrecondition).
   absl::StatusOr<std::vector<Hazard>> FindHazards(
       const std::map<std::string, Tensor>& inputs) const;
 

@@ -18,7 +18,7 @@
 #include "partitioner/plan_json.h"
 #include "provider/importing.h"
 #include "provider/package/engine_format.h"
-#include "provider/planning.h"
+#include "provider/settings.h"
 
 namespace anemone {
 namespace {
@@ -188,12 +188,11 @@ absl::StatusOr<Json> ConvertModel(const std::string& path, const std::string& fo
                                   const ConvertOptions& options) {
   ANEMONE_ASSIGN_OR_RETURN(const EngineFormat* format,
                            FindEngineFormat(options.to, options.netplist));
-  ANEMONE_ASSIGN_OR_RETURN(PlanOptions planning,
-                           PlanningOptions(options.target, std::string(RouteName(format->route)),
-                                           options.policy, options.rewrites));
-  auto runtime = std::make_shared<LazyRuntime>(1);
-  ANEMONE_ASSIGN_OR_RETURN(
-      Model model, ImportFile(path, ImportingOptions(options.dims, options.shapes, runtime)));
+  Settings settings = options.settings;
+  settings.route = std::string(RouteName(format->route));
+  ANEMONE_ASSIGN_OR_RETURN(PlanOptions planning, PlanOptionsOf(settings));
+  auto runtime = std::make_shared<LazyRuntime>(1, settings.ort_library);
+  ANEMONE_ASSIGN_OR_RETURN(Model model, ImportFile(path, ImportingOptions(settings, runtime)));
   for (ValueId id : model.graph.outputs) {
     if (!model.graph.values[id].constant) continue;
     return absl::UnimplementedError(

@@ -2,27 +2,21 @@
 // engine segment, an ONNX model for each CPU segment, and manifest.json, which says how they
 // connect (docs/formats/conversion.md).
 //
-//   ASSIGN_OR_RETURN(Json manifest, Convert("net.onnx", "out", {.target = "m1", .to = "mil"}));
+//   ASSIGN_OR_RETURN(Json manifest, Convert("net.onnx", "out", {{.target = "m1"}, "mil"}));
 #ifndef ANEMONE_PROVIDER_CONVERT_CONVERT_H_
 #define ANEMONE_PROVIDER_CONVERT_CONVERT_H_
 
-#include <cstdint>
-#include <map>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
+#include "anemone/settings.h"
 #include "engine/field.h"
 #include "provider/package/engine_format.h"
 
 namespace anemone {
 
 struct ConvertOptions {
-  std::string target = "h13";
-  std::string policy = "maximal";
-  bool rewrites = true;
-  std::map<std::string, int64_t> dims;
-  std::map<std::string, std::vector<int64_t>> shapes;
+  Settings settings;            // its route is that of the format
   std::string to = "netplist";  // or "mil"
   NetplistOptions netplist;
 };

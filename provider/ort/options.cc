@@ -1,132 +1,86 @@
 #include "provider/ort/options.h"
 
+#include <iterator>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/annotated.h"
 #include "base/status_macros.h"
-#include "base/threads.h"
 
 namespace anemone {
 namespace {
 
-// So many nodes of a segment are asked for by nobody.
-constexpr int kMostNodes = 1 << 20;
+constexpr int kMostNodes = 1 << 20;  // no larger segment is worth asking for
 
-absl::Status StoreNumber(const std::string& value, int least, int most, int& to) {
-  int number = 0;
-  if (absl::SimpleAtoi(value, &number) && number >= least && number <= most) {
-    to = number;
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(absl::StrCat("want a whole number, ", least, " to ", most));
-}
-
-absl::Status StoreTarget(const std::string& value, PluginOptions& options) {
-  ANEMONE_ASSIGN_OR_RETURN(options.planning.target, FindTarget(value));
+template <auto Option>
+absl::Status Keep(PluginOptions& options, const std::string& value) {
+  options.*Option = value;
   return absl::OkStatus();
 }
 
-absl::Status StoreDevice(const std::string& value, PluginOptions&) {
-  if (value == "auto" || value == "software") return absl::OkStatus();
-  if (value == "apple") {
-    return absl::UnimplementedError("not in this version; use auto or software");
-  }
-  return absl::InvalidArgumentError("want auto, software or apple");
-}
-
-absl::Status StoreNumerics(const std::string& value, PluginOptions& options) {
-  ANEMONE_ASSIGN_OR_RETURN(options.numerics, NumericsMode::Parse(value));
-  return absl::OkStatus();
-}
-
-absl::Status StorePolicy(const std::string& value, PluginOptions& options) {
-  ANEMONE_ASSIGN_OR_RETURN(options.planning.policy, Policy::Parse(value));
-  return absl::OkStatus();
-}
-
-absl::Status StoreRewrites(const std::string& value, PluginOptions& options) {
-  // ONNX Runtime's own switches are 0 and 1; Python's str(True) is "True".
-  const bool on = value == "true" || value == "True" || value == "1";
-  const bool off = value == "false" || value == "False" || value == "0";
-  if (!on && !off) return absl::InvalidArgumentError("want true or false");
-  options.planning.rewrites = on;
-  return absl::OkStatus();
-}
-
-constexpr PluginOption kOptions[] = {
-    {"target", "a target or product: `h13`, `m1-pro`, `A15`", "h13",
-     "which engine judges, and whose rules the software engine obeys; `anemone targets` lists them",
-     StoreTarget},
-    {"device", "`auto`, `software`, `apple`", "auto",
-     "what runs the segments; `apple` is refused in this version", StoreDevice},
-    {"numerics", "`fast`, `exact`, `exact,RULE=OPTION[,...]`", "fast",
-     "fp16 storage with fp32 sums, or every known rule of the engine's arithmetic, with options "
-     "for those that are open",
-     StoreNumerics},
-    {"policy", "`maximal`, `cpu`, `refuse:UNIT[,UNIT...]`", "maximal",
-     "what is kept off the engine though the target would take it", StorePolicy},
-    {"min_segment_nodes", "1 to 1048576", "1",
-     "segments of fewer nodes stay with the other providers",
-     [](const std::string& value, PluginOptions& options) {
-       return StoreNumber(value, 1, kMostNodes, options.min_segment_nodes);
+const PluginOption kOwnOptions[] = {
+    {"min_segment_nodes", "1 to 1048576", "1", "Leave smaller segments to the other providers.",
+     [](PluginOptions& options, const std::string& value) {
+       int64_t nodes = 0;
+       ANEMONE_RETURN_IF_ERROR(StoreInteger(value, 1, kMostNodes, nodes));
+       options.min_segment_nodes = static_cast<int>(nodes);
+       return absl::OkStatus();
      }},
     {"cache_dir", "a folder", "",
-     "where compiled segments are kept from one session to the next; at most 2 GiB of them",
-     [](const std::string& value, PluginOptions& options) {
-       options.cache_dir = value;
-       return absl::OkStatus();
-     }},
+     "Keep compiled segments here for later sessions, at most 2 GiB of them.",
+     Keep<&PluginOptions::cache_dir>},
     {"report_path", "a file", "",
-     "where every node went and why, as `anemone check --json` says it (docs/schemas/check.json)",
-     [](const std::string& value, PluginOptions& options) {
-       options.report_path = value;
-       return absl::OkStatus();
-     }},
+     "Write where every node runs and why, as `anemone check --json` does "
+     "(docs/schemas/check.json).",
+     Keep<&PluginOptions::report_path>},
     {"profile_path", "a file", "",
-     "a Chrome trace of all runs, written when the session ends; it grows with every run",
-     [](const std::string& value, PluginOptions& options) {
-       options.profile_path = value;
-       return absl::OkStatus();
-     }},
-    {"rewrites", "`true`, `false`", "true",
-     "whether an operator may become other units than its own", StoreRewrites},
-    {"threads", "0 to 1024", "0",
-     "how many threads compute, the caller's included; 0: one for each core",
-     [](const std::string& value, PluginOptions& options) {
-       return StoreNumber(value, 0, kMostThreads, options.threads);
-     }},
+     "Write a Chrome trace of all runs when the session ends; it grows with every run.",
+     Keep<&PluginOptions::profile_path>},
 };
 
+std::vector<PluginOption> MakeTable() {
+  std::vector<PluginOption> table;
+  for (const Setting& setting : AllSettings()) {
+    if ((setting.entries & kPlugin) == 0) continue;
+    table.push_back({setting.name, ValuesText(setting), setting.fallback, MeaningText(setting),
+                     [&setting](PluginOptions& options, const std::string& value) {
+                       return setting.store(options.settings, value);
+                     }});
+  }
+  table.insert(table.end(), std::begin(kOwnOptions), std::end(kOwnOptions));
+  return table;
+}
+
 absl::Status Store(const std::string& name, const std::string& value, PluginOptions& options) {
-  for (const PluginOption& option : kOptions) {
+  for (const PluginOption& option : PluginOptionTable()) {
     if (name != option.name) continue;
-    return Annotated(option.store(value, options),
+    return Annotated(option.store(options, value),
                      absl::StrCat("provider option '", name, "' = '", value, "'"));
   }
-  const std::string names = absl::StrJoin(kOptions, ", ", [](std::string* to, const auto& option) {
-    absl::StrAppend(to, option.name);
-  });
+  const std::string names = absl::StrJoin(
+      PluginOptionTable(), ", ",
+      [](std::string* to, const PluginOption& option) { absl::StrAppend(to, option.name); });
   return absl::InvalidArgumentError(
-      absl::StrCat("provider option '", name, "': there is none of that name; there are ", names));
+      absl::StrCat("provider option '", name, "': unknown option; valid: ", names));
 }
 
 }  // namespace
 
-absl::Span<const PluginOption> PluginOptionTable() { return kOptions; }
+absl::Span<const PluginOption> PluginOptionTable() {
+  static const std::vector<PluginOption>* const table = new std::vector<PluginOption>(MakeTable());
+  return *table;
+}
 
 absl::StatusOr<PluginOptions> ReadPluginOptions(const std::map<std::string, std::string>& given) {
   PluginOptions options;
-  for (const PluginOption& option : kOptions) {
-    ANEMONE_RETURN_IF_ERROR(option.store(option.fallback, options));
-  }
   options.names_target = given.count("target") > 0;
   for (const auto& [name, value] : given) {
     ANEMONE_RETURN_IF_ERROR(Store(name, value, options));
   }
+  ANEMONE_ASSIGN_OR_RETURN(options.planning, PlanOptionsOf(options.settings));
+  ANEMONE_ASSIGN_OR_RETURN(options.numerics, NumericsMode::Parse(options.settings.numerics));
   return options;
 }
 

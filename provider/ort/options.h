@@ -1,8 +1,10 @@
-// provider/ort/options.h: the plugin's provider options, in one table from which they are read,
-// listed in errors and told in docs/plugin.md.
+// provider/ort/options.h: the plugin's provider options: the settings that it takes
+// (provider/settings.h), and its own. They are read, listed in errors and documented in
+// docs/plugin.md from one table.
 #ifndef ANEMONE_PROVIDER_ORT_OPTIONS_H_
 #define ANEMONE_PROVIDER_ORT_OPTIONS_H_
 
+#include <functional>
 #include <map>
 #include <string>
 
@@ -11,32 +13,34 @@
 #include "absl/types/span.h"
 #include "engine/numerics_mode.h"
 #include "partitioner/plan.h"
+#include "provider/settings.h"
 
 namespace anemone {
 
 struct PluginOptions {
-  PlanOptions planning;
-  bool names_target = false;  // the user has; else a compiled model may choose
-  NumericsMode numerics;
+  Settings settings;
+  PlanOptions planning;       // of `settings`
+  NumericsMode numerics;      // of `settings`
+  bool names_target = false;  // the user names one; else a compiled model may choose
   int min_segment_nodes = 1;
-  std::string cache_dir;     // "": no cache
-  std::string report_path;   // "": no report
-  std::string profile_path;  // "": no profile
-  int threads = 0;           // 0: one for each core
+  std::string cache_dir;     // "" for no cache
+  std::string report_path;   // "" for no report
+  std::string profile_path;  // "" for no profile
 };
 
 struct PluginOption {
-  const char* name;
-  const char* values;    // what may be given
-  const char* fallback;  // what holds if it is not
-  const char* meaning;
-  absl::Status (*store)(const std::string& value, PluginOptions& options);
+  std::string name;
+  std::string values;    // the valid values
+  std::string fallback;  // the default
+  std::string meaning;
+  std::function<absl::Status(PluginOptions& options, const std::string& value)> store;
 };
 
+// All of them, in the order of docs/plugin.md.
 absl::Span<const PluginOption> PluginOptionTable();
 
-// Errors: kInvalidArgument (no such option, or value; lists those that there are), kNotFound (no
-// such target), kUnimplemented (device=apple).
+// Errors: kInvalidArgument (no such option or value; lists the valid ones), kNotFound (no such
+// target), kUnimplemented (device=apple).
 absl::StatusOr<PluginOptions> ReadPluginOptions(const std::map<std::string, std::string>& given);
 
 }  // namespace anemone

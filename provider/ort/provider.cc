@@ -92,9 +92,9 @@ void AddToKey(const HostGraph& graph, const KnownValues& inputs, const PluginOpt
   for (const Payload& payload : skeleton->payloads) {
     key.Add("weights", {reinterpret_cast<const char*>(payload.bytes.data()), payload.bytes.size()});
   }
-  key.Add("target", options.planning.target->option_name());
-  key.Add("rewrites", options.planning.rewrites ? "1" : "0");
-  for (const std::string& unit : options.planning.policy.refused_units) key.Add("refused", unit);
+  for (const Setting& setting : AllSettings()) {
+    if (setting.key != nullptr) key.Add(setting.name, setting.key(options.settings));
+  }
 }
 
 }  // namespace
@@ -109,7 +109,7 @@ Provider::Provider(const OrtApi& api, const OrtLogger* logger, PluginOptions opt
       claims_once_(claims_once),
       importing_(Importing(api)),
       device_(MakeSoftwareDevice({.numerics = options_.numerics})),
-      arena_(ThreadsOf(options_.threads)),
+      arena_(ThreadsOf(options_.settings.threads)),
       compatibility_(CompatibilityInfo()) {
   ort_version_supported = kOrtApiVersion;
   GetName = [](const OrtEp*) noexcept { return kProviderName; };

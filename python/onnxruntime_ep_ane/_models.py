@@ -9,7 +9,7 @@ import pathlib
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar, Union
+from typing import TYPE_CHECKING, Union
 
 from . import _anemone
 
@@ -79,24 +79,24 @@ def ort_library() -> str:
     return ""
 
 
-_Options = TypeVar("_Options", _anemone.CheckOptions, _anemone.SessionOptions)
+def _text(value: object) -> str:
+    """A setting's value as the command writes it: sizes are separated by commas."""
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ",".join(map(str, value)) or "scalar"
+    return str(value)
 
 
-def with_planning(
-    options: _Options,
-    route: str,
-    policy: str,
-    rewrites: bool,
-    dims: Mapping[str, int] | None,
-    shapes: Mapping[str, Sequence[int]] | None,
-    buckets: Mapping[str, Sequence[int]] | None,
-) -> _Options:
-    """`options` with what every plan depends on, and ONNX Runtime's library."""
-    options.route = route
-    options.policy = policy
-    options.rewrites = rewrites
-    options.dims = dict(dims or {})
-    options.shapes = {name: list(shape) for name, shape in (shapes or {}).items()}
-    options.buckets = {name: list(sizes) for name, sizes in (buckets or {}).items()}
-    options.ort_library = ort_library()
-    return options
+def settings_of(
+    function: int, target: str, keywords: Mapping[str, object]
+) -> _anemone.Settings:
+    """The keywords of a function as settings; None stands for the default."""
+    settings = _anemone.Settings()
+    settings.target = target
+    settings.ort_library = ort_library()
+    for name, value in keywords.items():
+        if isinstance(value, Mapping):
+            for key, item in value.items():
+                settings.set(function, name, f"{key}={_text(item)}")
+        elif value is not None:
+            settings.set(function, name, _text(value))
+    return settings

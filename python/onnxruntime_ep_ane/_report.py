@@ -9,10 +9,15 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _anemone
-from ._models import Model, path_or_bytes, require_target, with_planning, words_of_python
+from ._models import Model, path_or_bytes, require_target, settings_of, words_of_python
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._keywords import CheckKeywords
 
 _MOST_ROWS = 1000  # of nodes, in a notebook
 
@@ -90,13 +95,7 @@ class Report(Record):
 def check(
     model: Model,
     target: str | Sequence[str] = "h13",
-    *,
-    route: str = "netplist",
-    policy: str = "maximal",
-    rewrites: bool = True,
-    dims: Mapping[str, int] | None = None,
-    shapes: Mapping[str, Sequence[int]] | None = None,
-    buckets: Mapping[str, Sequence[int]] | None = None,
+    **keywords: Unpack[CheckKeywords],
 ) -> Report:
     """Plans `model` for each target ("h13", "m1,m4", ["a15", "m4"], "all") and says why. Nothing is
     run; a node that the engine refuses is an answer, not an error."""
@@ -104,15 +103,12 @@ def check(
     for name in names:
         if name.lower() != "all":
             require_target(name)
-    options = with_planning(
-        _anemone.CheckOptions(), route, policy, rewrites, dims, shapes, buckets
-    )
-    options.targets = names
     path, data = path_or_bytes(model)
     with words_of_python():
+        settings = settings_of(_anemone.CHECK, ",".join(names), keywords)
         if path is None:
-            return Report(_anemone.check_bytes(data, options))
-        return Report(_anemone.check(path, options))
+            return Report(_anemone.check_bytes(data, settings))
+        return Report(_anemone.check(path, settings))
 
 
 # HTML for notebooks. Colours are the page's own, thinned, so that it is readable on dark and light.

@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _anemone
-from ._models import Model, path_or_bytes, require_target, with_planning, words_of_python
+from ._models import Model, path_or_bytes, require_target, settings_of, words_of_python
 from ._report import Record, for_terminal
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._keywords import SessionKeywords
 
 # ml_dtypes' names where they are not ONNX's.
 _ML_DTYPES = {"float8_e8m0": "float8_e8m0fnu", "float4_e2m1": "float4_e2m1fn"}
@@ -130,31 +135,16 @@ class Session:
         self,
         model: Model,
         target: str = "h13",
-        *,
-        route: str = "netplist",
-        policy: str = "maximal",
-        rewrites: bool = True,
-        device: str = "auto",
-        numerics: str = "fast",
-        threads: int = 0,
-        dims: Mapping[str, int] | None = None,
-        shapes: Mapping[str, Sequence[int]] | None = None,
-        buckets: Mapping[str, Sequence[int]] | None = None,
+        **keywords: Unpack[SessionKeywords],
     ) -> None:
         require_target(target)
-        options = with_planning(
-            _anemone.SessionOptions(), route, policy, rewrites, dims, shapes, buckets
-        )
-        options.target = target
-        options.device = device
-        options.numerics = numerics
-        options.threads = threads
         path, data = path_or_bytes(model)
         with words_of_python():
+            settings = settings_of(_anemone.SESSION, target, keywords)
             if path is None:
-                self._session = _anemone.load_bytes(data, options)
+                self._session = _anemone.load_bytes(data, settings)
             else:
-                self._session = _anemone.load(path, options)
+                self._session = _anemone.load(path, settings)
 
     @property
     def inputs(self) -> list[Port]:

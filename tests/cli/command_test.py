@@ -181,16 +181,16 @@ class Commands(CliTest):
                               "given twice"),
                              (["check", path, "--nonsense"], "nonsense"),
                              (["run", path, "--tarjet", "h13"],
-                              "--tarjet: run has no such option; near: --target"),
+                              "--tarjet: run has no such option in this version; near: --target"),
                              (["convert", path, "-o", "d", "--bucket", "n=1,2"],
-                              "--bucket: convert has no such option; only check, run, bench have"),
+                              "--bucket: convert has no such option in this version; only check, run, bench have"),
                              (["confirm", "Relu", "--dim=n=1"],
-                              "--dim: confirm has no such option; only check, run"),
+                              "--dim: confirm has no such option in this version; only check, run"),
                              (["fly"], "fly"),
                              (["run", path, "--policy", "most"], "maximal"),
                              (["run", path, "--tolerance", "cosine=0.9"], "--compare"),
                              (["zoo", path], "not in this version"),
-                             (["check", path, "--save-rejected", "d"], "not in this version"),
+                             (["check", path, "--save-rejected", "d"], "in this version"),
                              (["completion", "tcsh"], "bash")):
             self.expect_error(anemone(*words), piece, code=2)
 

@@ -16,8 +16,8 @@ namespace {
 
 using nlohmann::json;
 
-SessionOptions OptionsOf(const FuzzGraph& graph) {
-  SessionOptions options{
+Settings OptionsOf(const FuzzGraph& graph) {
+  Settings options{
       .target = graph.target, .route = graph.route, .numerics = graph.numerics, .threads = 1};
   // A size of 0 that a file declares is taken for unknown.
   for (const Leaf& leaf : graph.leaves) {
@@ -115,7 +115,7 @@ Outcome CheckCpuPolicy(const Runtime& runtime, const FuzzGraph& graph,
   };
   const auto want = WholeGraph(runtime, graph, proto);
   if (!want.ok()) return outcome;  // ONNX Runtime's optimizer fails at it
-  SessionOptions options = OptionsOf(graph);
+  Settings options = OptionsOf(graph);
   options.policy = "cpu";
   const auto session = Session::LoadBytes(proto.SerializeAsString(), options);
   if (!session.ok()) return fault(session.status().ToString());

@@ -6,7 +6,7 @@
 #include <iostream>
 
 int main(int, char** argv) {
-  const auto report = anemone::Check(argv[1], {.targets = {"m1"}});
+  const auto report = anemone::Check(argv[1], {.target = "m1"});
   const auto session = anemone::Session::Load(argv[1], {.target = "m1"});
   if (!report.ok() || !session.ok()) {
     std::cerr << report.status() << session.status();

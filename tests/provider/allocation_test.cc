@@ -13,7 +13,7 @@
 #include "engine/surface.h"
 #include "importer/importer.h"
 #include "partitioner/plan.h"
-#include "provider/planning.h"
+#include "provider/settings.h"
 #include "tests/onnx_text.h"
 
 namespace {
@@ -106,7 +106,7 @@ TEST_P(AllocationTest, ARunAllocatesNothing) {
   FillDeclared(*proto.mutable_graph(), -0.5f, 0.5f, random);
   const auto model = ImportBytes(proto.SerializeAsString(), "", {});
   ASSERT_TRUE(model.ok()) << model.status();
-  const auto planning = PlanningOptions("h16", "netplist", "maximal", true);
+  const auto planning = PlanOptionsOf({.target = "h16"});
   ASSERT_TRUE(planning.ok()) << planning.status();
   const auto plan = MakePlan(*model, *planning);
   ASSERT_TRUE(plan.ok()) << plan.status();

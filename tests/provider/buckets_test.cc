@@ -45,7 +45,7 @@ void ExpectMeans(const Tensor& x, const Tensor& y) {
 }
 
 absl::StatusOr<Session> LoadRows(const char* model = kRows) {
-  return Session::LoadBytes(BytesOfText(model), {.threads = 2, .buckets = {{"n", {8, 2, 4, 4}}}});
+  return Session::LoadBytes(BytesOfText(model), {.buckets = {{"n", {8, 2, 4, 4}}}, .threads = 2});
 }
 
 TEST(Buckets, TheSmallestThatFitsIsPadded) {

@@ -1,4 +1,4 @@
-// The device's manners, as a session meets them: without SessionOptions::device_limits a model
+// The device's manners, as a session meets them: without Settings::device_limits a model
 // runs, with it it fails, and with heed_limits as well it runs again where care is enough.
 #include "engine/software/device_limits.h"
 
@@ -26,8 +26,7 @@ Tensor Full(std::vector<int64_t> dims, float value) {
   return t;
 }
 
-absl::StatusOr<Arrays> RunText(const std::string& text, const Arrays& inputs,
-                               SessionOptions options) {
+absl::StatusOr<Arrays> RunText(const std::string& text, const Arrays& inputs, Settings options) {
   auto session = Session::LoadBytes(BytesOfText(text), options);
   if (!session.ok()) return session.status();
   return session->Run(inputs);
@@ -108,7 +107,7 @@ std::string Pieces(int count) {
 
 TEST_F(DeviceLimitsInASession, AModelInTooManyPiecesDoesNotCompile) {
   const Arrays x = {{"x", Full({1, 1, 4, 4}, 1)}};
-  SessionOptions options = {.policy = "refuse:Pooling", .heed_limits = true};
+  Settings options = {.policy = "refuse:Pooling", .heed_limits = true};
   EXPECT_TRUE(RunText(Pieces(120), x, options).ok());
   options.device_limits = true;
   EXPECT_THAT(RunText(Pieces(120), x, options),
@@ -126,7 +125,7 @@ TEST_F(DeviceLimitsInASession, ASessionAfterOneThatFailedToCompileMustWait) {
   onnx::OperatorSetIdProto& import = *judged.add_opset_import();
   import.set_domain("ai.anemone");
   import.set_version(1);
-  const SessionOptions limited = {.device_limits = true, .heed_limits = true};
+  const Settings limited = {.device_limits = true, .heed_limits = true};
   EXPECT_THAT(Session::LoadBytes(judged.SerializeAsString(), limited),
               StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("not run")));
   const Arrays x = {{"x", Full({1, 8}, 3)}};

@@ -1,5 +1,5 @@
 // Chains of units and joined parts (engine/software): the same bits as units run one by one, each
-// with a place of its own, as an observed session runs them (SessionOptions::hazards).
+// with a place of its own, as an observed session runs them (Settings::hazards).
 #include <gtest/gtest.h>
 
 #include <random>

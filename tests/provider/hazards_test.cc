@@ -241,9 +241,8 @@ TEST(HazardReport, FindsThemBehindTheCpu) {
 TEST(HazardReport, ASessionMustBeLoadedForIt) {
   auto session = Session::LoadBytes(BytesOfText("(float[2] x) => (float[2] y) { y = Relu(x) }"));
   ASSERT_TRUE(session.ok()) << session.status();
-  EXPECT_THAT(
-      session->FindHazards({{"x", Tensor::Floats({2}, {1, 2})}}),
-      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("SessionOptions::hazards")));
+  EXPECT_THAT(session->FindHazards({{"x", Tensor::Floats({2}, {1, 2})}}),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("Settings::hazards")));
 }
 
 }  // namespace

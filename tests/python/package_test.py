@@ -80,7 +80,7 @@ class Plugin(PackageTest):
             ane.compile(models.identity(TensorProto.INT64), out)
         with self.assertRaises(ane.UnknownTargetError):
             ane.compile(models.relu(), out, "m0")
-        with self.assertRaisesRegex(Exception, "there are target, device"):
+        with self.assertRaisesRegex(Exception, "valid: target, route"):
             ane.compile(models.relu(), out, colour="red")
         with self.assertRaisesRegex(ValueError, "takes no node.*with the same policy"):
             ane.compile(models.relu(), out, policy="cpu")

@@ -30,8 +30,8 @@ struct Measure {
 absl::StatusOr<std::vector<Measure>> MeasureOne(const std::string& path, const Options& options,
                                                 PlanSummary& plan) {
   ANEMONE_ASSIGN_OR_RETURN(Arrays inputs, InputsOf(path, options));
-  AnemoneContestant ours(SessionOptionsOf(options));
-  OrtContestant theirs(options.threads);
+  AnemoneContestant ours(SettingsOf(options));
+  OrtContestant theirs(options.settings.threads);
   std::vector<double> memory;
   for (Contestant* each : std::initializer_list<Contestant*>{&ours, &theirs}) {
     ANEMONE_ASSIGN_OR_RETURN(memory.emplace_back(), PeakMemoryOf([&]() -> absl::Status {
@@ -91,9 +91,6 @@ void PrintTable(const std::string& path, const std::vector<Measure>& measures,
 }  // namespace
 
 int BenchCommand(const Options& options) {
-  if (options.targets.size() != 1 || options.targets[0] == "all") {
-    return FailUsage("--target: bench takes one target");
-  }
   int code = kExitDone;
   Json models = Json::array();
   for (const std::string& path : options.arguments) {

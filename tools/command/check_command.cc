@@ -28,19 +28,12 @@ std::optional<double> LowestShare(const CheckReport& report) {
 }  // namespace
 
 int CheckCommand(const Options& options) {
-  CheckOptions checking{.targets = options.targets,
-                        .route = options.route,
-                        .policy = options.policy,
-                        .rewrites = options.rewrites,
-                        .dims = BindingDims(options),
-                        .shapes = options.shapes,
-                        .buckets = options.buckets};
   int code = kExitDone;
   std::string models;
   Progress progress(options.quiet);
   for (const std::string& path : options.arguments) {
     progress.Step(absl::StrCat("checking ", path));
-    auto report = Check(path, checking);
+    auto report = Check(path, SettingsOf(options));
     if (!report.ok()) {
       code = Fail(report.status());
       const Json entry = {{"path", path}, {"error", std::string(report.status().message())}};

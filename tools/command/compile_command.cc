@@ -138,15 +138,15 @@ class Compiler {
 absl::Status Compiler::Read() {
   const std::string& path = options_.arguments[0];
   progress_.Step(absl::StrCat("reading ", path));
-  auto runtime = std::make_shared<LazyRuntime>(options_.threads);
+  auto runtime = std::make_shared<LazyRuntime>(options_.settings.threads);
   // Without the bindings, which are for the run: the file that is written stays as open.
-  ANEMONE_ASSIGN_OR_RETURN(model_, ImportFile(path, ImportingOptions({}, {}, runtime)));
+  ANEMONE_ASSIGN_OR_RETURN(model_, ImportFile(path, ImportingOptions({}, runtime)));
   weights_ = FindWeights(model_.graph);
   return absl::OkStatus();
 }
 
 absl::Status Compiler::Encode() {
-  ANEMONE_ASSIGN_OR_RETURN(const Target* target, FindTarget(options_.targets[0]));
+  ANEMONE_ASSIGN_OR_RETURN(const Target* target, FindTarget(options_.settings.target));
   const math::Numerics& numerics = math::NumericsOf(target->family());
   for (size_t i = 0; i < weights_.size(); ++i) {
     Weight& w = weights_[i];
@@ -186,7 +186,7 @@ absl::StatusOr<std::string> Compiler::Candidate(size_t left) const {
 }
 
 absl::StatusOr<Accuracy> Compiler::Judge(const std::string& bytes) {
-  ANEMONE_ASSIGN_OR_RETURN(Session session, Session::LoadBytes(bytes, SessionOptionsOf(options_)));
+  ANEMONE_ASSIGN_OR_RETURN(Session session, Session::LoadBytes(bytes, SettingsOf(options_)));
   if (!inputs_) {
     ANEMONE_ASSIGN_OR_RETURN(inputs_, MakeInputs(session.inputs(), options_));
     ANEMONE_ASSIGN_OR_RETURN(reference_, RunReference(options_.arguments[0], *inputs_, options_));
@@ -261,7 +261,7 @@ Json Compiler::Report(bool written) const {
   return {{"schema", 1},
           {"model", options_.arguments[0]},
           {"output", written ? Json(options_.output) : Json(nullptr)},
-          {"target", options_.targets[0]},
+          {"target", options_.settings.target},
           {"compress", options_.compress},
           {"weights", std::move(weights)},
           {"weight_bytes_before", before},
@@ -330,9 +330,6 @@ absl::StatusOr<int> Compiler::Run() {
 }  // namespace
 
 int CompileCommand(const Options& options) {
-  if (options.targets.size() != 1 || options.targets[0] == "all") {
-    return FailUsage("--target: compile takes one target");
-  }
   if (options.compress.empty())
     return FailUsage("compile: want a form of weights, --compress FORM");
   if (options.output.empty()) return FailUsage("compile: want a file to write, -o FILE.onnx");

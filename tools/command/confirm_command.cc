@@ -16,7 +16,7 @@
 #include "engine/warning.h"
 #include "kernels/mil.h"
 #include "partitioner/plan_json.h"
-#include "provider/planning.h"
+#include "provider/settings.h"
 #include "tools/command/commands.h"
 
 namespace anemone {
@@ -40,7 +40,7 @@ absl::Status ReadCase(const Json& from, Case& c) {
   ANEMONE_RETURN_IF_ERROR(ReadIfThere(from, "route", c.route));
   std::string target;
   ANEMONE_RETURN_IF_ERROR(ReadIfThere(from, "target", target));
-  if (!target.empty()) c.targets = ExpandTargets(absl::StrSplit(target, ','));
+  if (!target.empty()) c.targets = TargetsOf({.target = target});
   return ReadMilCall(from, c.call);
 }
 
@@ -68,7 +68,7 @@ absl::StatusOr<std::vector<Case>> ReadProbes(const Options& options) {
   }
   std::vector<Case> cases;
   for (size_t i = 0; i < json.size(); ++i) {
-    Case c{.targets = ExpandTargets(options.targets), .route = options.route};
+    Case c{.targets = TargetsOf(options.settings), .route = options.settings.route};
     absl::Status status = ReadCase(json[i], c);
     if (!status.ok()) {
       c.error = Annotated(status, absl::StrCat("file '", options.probe, "', case ", i + 1));
@@ -105,7 +105,7 @@ Json ResultJson(const Case& c, const Target& target, Route route, const Operatio
 
 absl::StatusOr<Json> AskTarget(const Case& c, const std::string& name, bool rewrites) {
   ANEMONE_RETURN_IF_ERROR(c.error);
-  ANEMONE_ASSIGN_OR_RETURN(PlanOptions asked, PlanningOptions(name, c.route, "maximal", true));
+  ANEMONE_ASSIGN_OR_RETURN(PlanOptions asked, PlanOptionsOf({.target = name, .route = c.route}));
   ANEMONE_ASSIGN_OR_RETURN(OperationVerdict answer,
                            JudgeOperation(c.call, *asked.target, asked.route, rewrites));
   return ResultJson(c, *asked.target, asked.route, answer);
@@ -156,7 +156,9 @@ int ConfirmCommand(const Options& options) {
     if (!read.ok()) return Fail(read.status());
     cases = *std::move(read);
   } else {
-    Case c{.call = options.call, .targets = ExpandTargets(options.targets), .route = options.route};
+    Case c{.call = options.call,
+           .targets = TargetsOf(options.settings),
+           .route = options.settings.route};
     c.call.op = options.arguments[0];
     cases.push_back(std::move(c));
   }

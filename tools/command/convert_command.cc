@@ -43,9 +43,6 @@ void PrintSegment(const Json& segment) {
 }  // namespace
 
 int ConvertCommand(const Options& options) {
-  if (options.targets.size() != 1 || options.targets[0] == "all") {
-    return FailUsage("convert: want one --target");
-  }
   if (options.output.empty()) return FailUsage("convert: want a folder to write, -o DIR");
   const NetplistOptions netplist{
       .verified_only = options.verified_only,
@@ -56,14 +53,8 @@ int ConvertCommand(const Options& options) {
   const std::string& model = options.arguments[0];
   Progress progress(options.quiet);
   progress.Step(absl::StrCat("converting ", model));
-  absl::StatusOr<Json> manifest = Convert(model, options.output,
-                                          {.target = options.targets[0],
-                                           .policy = options.policy,
-                                           .rewrites = options.rewrites,
-                                           .dims = options.dims,
-                                           .shapes = options.shapes,
-                                           .to = options.to,
-                                           .netplist = netplist});
+  absl::StatusOr<Json> manifest =
+      Convert(model, options.output, {options.settings, options.to, netplist});
   if (!manifest.ok()) return Fail(manifest.status());
   int missing = 0;
   for (const Json& segment : (*manifest)["segments"]) missing += !segment["written"].get<bool>();

@@ -1,10 +1,11 @@
 #include "tools/command/flags.h"
 
 #include <limits>
+#include <type_traits>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "base/threads.h"
-#include "engine/target.h"
 #include "tools/command/commands.h"
 #include "tools/command/flag_values.h"
 #include "tools/command/weight_encoder.h"
@@ -12,21 +13,20 @@
 namespace anemone {
 namespace {
 
-std::vector<std::string> TargetNames() {
-  std::vector<std::string> names = {"all"};
-  for (const Target& t : AllTargets()) names.emplace_back(t.option_name());
-  return names;
-}
-std::vector<std::string> RouteNames() { return {"netplist", "mil"}; }
 std::vector<std::string> FormatNames() { return {"netplist", "mil"}; }
-std::vector<std::string> PolicyNames() { return {"maximal", "cpu", "refuse:"}; }
-std::vector<std::string> DeviceNames() { return {"auto", "software"}; }
-std::vector<std::string> NumericsNames() { return {"fast", "exact"}; }
 
 // A flag without a value.
 template <auto Option, bool kValue>
 absl::Status Set(Options& o, const std::string&) {
   o.*Option = kValue;
+  return absl::OkStatus();
+}
+// A whole number from `low` to `high`.
+template <auto Option>
+absl::Status StoreWhole(Options& o, const std::string& value, int64_t low, int64_t high) {
+  int64_t number = 0;
+  ANEMONE_RETURN_IF_ERROR(StoreInteger(value, low, high, number));
+  o.*Option = static_cast<std::remove_reference_t<decltype(o.*Option)>>(number);
   return absl::OkStatus();
 }
 // A value as it is.
@@ -55,7 +55,8 @@ const Command kCommands[] = {
      .brief = "Run a model, and compare it with ONNX Runtime.",
      .help = "Plans, compiles and runs one model: engine segments on the software engine, the rest "
              "on ONNX Runtime's CPU provider. Inputs that are not given are random: floats uniform "
-             "in 0..1, integers 0 or 1.",
+             "in 0..1, integers 0 or 1. With --bucket, --dim NAME=N is the size of random inputs; "
+             "the default is the smallest bucket.",
      .run = RunCommand},
     {.name = "confirm",
      .bit = kConfirm,
@@ -139,64 +140,16 @@ const Command kCommands[] = {
      .run = CompletionCommand},
     {.name = "docs",
      .bit = kDocs,
-     .arguments = "markdown|man|custom-domain|registry",
+     .arguments = "markdown|man|custom-domain|options|python|registry",
      .min_arguments = 1,
      .max_arguments = 1,
      .brief = "Print this program's reference page.",
-     .help =
-         "docs/cli.md, the man page, docs/custom_domain.md and docs/operators.md are made by it.",
+     .help = "The generated pages of docs/ and the keywords of the Python package are made by it.",
      .run = DocsCommand,
      .hidden = true},
 };
 
-const Flag kFlags[] = {
-    {.name = "target",
-     .value = "NAME[,NAME...]",
-     .commands = kReadsModel | kConfirm,
-     .fallback = "h13",
-     .brief = "Judge and compile for these targets.",
-     .help = "Target or product names in any case (h13, m1-pro, A15), or `all`. `run` and `bench` "
-             "take one.",
-     .choices = TargetNames,
-     .store = StoreTargets},
-    {.name = "dim",
-     .value = "NAME=N",
-     .commands = kReadsModel,
-     .brief = "Bind a symbolic dimension.",
-     .help = "May be given several times.",
-     .store = StoreDim},
-    {.name = "bucket",
-     .value = "NAME=N[,N...]",
-     .commands = kCheck | kRun | kBench,
-     .brief = "Make a program for each of these sizes of a symbolic dimension.",
-     .help = "Inputs of another size are padded to the next larger one and outputs cropped where "
-             "that is proven right; else the model is made for the exact size: "
-             "docs/dynamic_shapes.md. With it --dim NAME=N is the size of random inputs (else the "
-             "smallest bucket). May be given several times.",
-     .store = StoreBucket},
-    {.name = "shape",
-     .value = "INPUT=1x3x224x224",
-     .commands = kReadsModel,
-     .brief = "Bind the whole shape of an input.",
-     .help =
-         "For dimensions without a name, or with an awkward one. A scalar is `INPUT=scalar`; `?` "
-         "leaves a dimension to --dim or --bucket.",
-     .store = StoreShape},
-    {.name = "route",
-     .value = "ROUTE",
-     .commands = kCheck | kRun | kBench | kCompile | kConfirm,
-     .fallback = "netplist",
-     .brief = "Which of the engine's two doors judges: netplist or mil.",
-     .help = "Direct authoring (netplist) and conversion (mil) have different gates.",
-     .choices = RouteNames,
-     .store = [](Options& o,
-                 const std::string& v) { return StoreChoice(v, RouteNames(), o.route); }},
-    {.name = "no-rewrites",
-     .value = nullptr,
-     .commands = kReadsModel,
-     .brief = "Do not let an operator become other units than its own.",
-     .help = "",
-     .store = Set<&Options::rewrites, false>},
+const Flag kOwnFlags[] = {
     {.name = "rewrites",
      .value = nullptr,
      .commands = kConfirm,
@@ -231,57 +184,6 @@ const Flag kFlags[] = {
          "A list of cases, or an object with one as `compile`; a case has id, op, inputs, attrs, "
          "and target and route unless the options are meant.",
      .store = Keep<&Options::probe>},
-    {.name = "policy",
-     .value = "NAME",
-     .commands = kReadsModel,
-     .fallback = "maximal",
-     .brief = "What to keep off the engine: maximal, cpu, or refuse:UNIT[,UNIT...].",
-     .help = "`maximal` keeps nothing off, `cpu` everything, `refuse:Pooling` that unit.",
-     .choices = PolicyNames,
-     .store = StorePolicy},
-    {.name = "device",
-     .value = "NAME",
-     .commands = kRun | kBench | kCompile,
-     .fallback = "auto",
-     .brief = "Where engine segments run: auto or software.",
-     .help = "",
-     .choices = DeviceNames,
-     .store = [](Options& o,
-                 const std::string& v) { return StoreChoice(v, DeviceNames(), o.device); }},
-    {.name = "numerics",
-     .value = "MODE",
-     .commands = kRun | kBench | kCompile,
-     .fallback = "fast",
-     .brief = "How the software engine computes: fast or exact.",
-     .help = "fast: fp16 storage and rounding at unit boundaries, fp32 accumulation. exact: every "
-             "rule of the target's arithmetic that is known, to the bit. exact,RULE=OPTION[,...] "
-             "takes rules that the sources leave open another way, as exact,mac-tile=none does; "
-             "an unknown RULE or OPTION lists those that there are.",
-     .choices = NumericsNames,
-     .store = StoreNumerics},
-    {.name = "device-limits",
-     .value = nullptr,
-     .commands = kRun,
-     .brief = "The software device fails where the silicon would at run time.",
-     .help = "About 119 compiles in a process, a pause after a failed one, surfaces of one size "
-             "and of 48 KiB or more (else evaluation fails with status 0x1d), and on the mil route "
-             "ports in alphabetical order. The model is run as a program that knows of none of "
-             "them: docs/device_limits.md.",
-     .store = Set<&Options::device_limits, true>},
-    {.name = "heed-limits",
-     .value = nullptr,
-     .commands = kRun,
-     .brief = "Pad surfaces and bind ports by name, as the device's manners want.",
-     .help = "With --device-limits: what is left to fail is up to the model.",
-     .store = Set<&Options::heed_limits, true>},
-    {.name = "threads",
-     .value = "N",
-     .commands = kRun | kBench | kCompile,
-     .fallback = "all cores",
-     .brief = "One budget of threads for engine and CPU segments.",
-     .help = "",
-     .store = [](Options& o,
-                 const std::string& v) { return StoreInteger(v, 1, kMostThreads, o.threads); }},
     {.name = "require-engine-share",
      .value = "SHARE",
      .commands = kCheck,
@@ -289,7 +191,7 @@ const Flag kFlags[] = {
      .help = "0.95 makes `check` a gate for CI. A model without MACs meets any share.",
      .store =
          [](Options& o, const std::string& v) {
-           double share;
+           double share = 0;
            ANEMONE_RETURN_IF_ERROR(StoreNumber(v, share));
            if (share < 0 || share > 1) return Bad("want a share from 0 to 1");
            o.require_engine_share = share;
@@ -309,7 +211,7 @@ const Flag kFlags[] = {
      .help = "",
      .store =
          [](Options& o, const std::string& v) {
-           return StoreInteger(v, 0, std::numeric_limits<int64_t>::max(), o.seed);
+           return StoreWhole<&Options::seed>(o, v, 0, std::numeric_limits<int64_t>::max());
          }},
     {.name = "range",
      .value = "NAME=LO:HI",
@@ -330,22 +232,14 @@ const Flag kFlags[] = {
      .commands = kConvert,
      .brief = "The folder to write.",
      .help = "It must not be there, or be empty.",
-     .store =
-         [](Options& o, const std::string& v) {
-           o.output = v;
-           return absl::OkStatus();
-         },
+     .store = Keep<&Options::output>,
      .letter = "o"},
     {.name = "output",
      .value = "FILE.onnx",
      .commands = kCompile,
      .brief = "The model to write.",
      .help = "A file of that name is replaced at the end, if all went well.",
-     .store =
-         [](Options& o, const std::string& v) {
-           o.output = v;
-           return absl::OkStatus();
-         },
+     .store = Keep<&Options::output>,
      .letter = "o"},
     {.name = "compress",
      .value = "FORM",
@@ -397,7 +291,11 @@ const Flag kFlags[] = {
      .help = "A line for each node whose values overflow, saturate a port, pass 4094 in a width "
              "slice, cancel, have no value or are flushed to zero, with magnitudes: "
              "docs/hazards.md. One more run finds them.",
-     .store = Set<&Options::hazards, true>},
+     .store =
+         [](Options& o, const std::string&) {
+           o.settings.hazards = true;
+           return absl::OkStatus();
+         }},
     {.name = "repeat",
      .value = "N",
      .commands = kRun | kBench | kCompile,
@@ -405,7 +303,7 @@ const Flag kFlags[] = {
      .brief = "Run so many times after the first.",
      .help = "",
      .store = [](Options& o,
-                 const std::string& v) { return StoreInteger(v, 1, 1000000, o.repeat); }},
+                 const std::string& v) { return StoreWhole<&Options::repeat>(o, v, 1, 1000000); }},
     {.name = "profile",
      .value = "FILE",
      .commands = kRun,
@@ -429,33 +327,46 @@ const Flag kFlags[] = {
      .commands = kReadsModel,
      .brief = "No progress and no notes.",
      .help = "",
-     .store =
-         [](Options& o, const std::string&) {
-           o.quiet = true;
-           return absl::OkStatus();
-         },
+     .store = Set<&Options::quiet, true>,
      .letter = "q"},
     {.name = "verbose",
      .value = nullptr,
      .commands = kReadsModel & ~kCompile,
      .brief = "Print a line for every node.",
      .help = "",
-     .store =
-         [](Options& o, const std::string&) {
-           o.verbose = true;
-           return absl::OkStatus();
-         },
+     .store = Set<&Options::verbose, true>,
      .letter = "v"},
 };
 
-constexpr const char* kPromisedCommands[] = {"zoo", "report", "diff", "generate", "train"};
-constexpr const char* kPromisedFlags[] = {"save-rejected", "memory-limit"};
+// The settings, then the commands' own flags.
+std::vector<Flag> MakeFlags() {
+  std::vector<Flag> flags;
+  for (const Setting& setting : AllSettings()) {
+    const bool repeats = absl::StartsWith(setting.type, "Mapping");
+    const bool shows_default = setting.value != nullptr && *setting.fallback != '\0';
+    flags.push_back({.name = setting.flag,
+                     .value = setting.value,
+                     .commands = setting.entries,
+                     .fallback = shows_default ? setting.fallback : nullptr,
+                     .brief = setting.brief,
+                     .help = repeats ? absl::StrCat(setting.help, *setting.help == '\0' ? "" : " ",
+                                                    "Can be given several times.")
+                                     : setting.help,
+                     .choices = setting.choices,
+                     .store = [&setting](Options& o, const std::string& value) {
+                       return setting.store(o.settings, value);
+                     }});
+  }
+  flags.insert(flags.end(), std::begin(kOwnFlags), std::end(kOwnFlags));
+  return flags;
+}
 
 }  // namespace
 
 absl::Span<const Command> Commands() { return kCommands; }
-absl::Span<const Flag> Flags() { return kFlags; }
-absl::Span<const char* const> PromisedCommands() { return kPromisedCommands; }
-absl::Span<const char* const> PromisedFlags() { return kPromisedFlags; }
+absl::Span<const Flag> Flags() {
+  static const std::vector<Flag>* const flags = new std::vector<Flag>(MakeFlags());
+  return *flags;
+}
 
 }  // namespace anemone

@@ -1,38 +1,34 @@
-// tools/command/flags.h: every command and every flag, declared once. Parsing, --help, the man
-// page, the completion scripts and docs/cli.md are all made from the two tables here.
+// tools/command/flags.h: every command and every flag. Parsing, --help, the man page, the
+// completion scripts and docs/cli.md are all made from the two tables here; the flags that are
+// settings come from the table of provider/settings.h.
 #ifndef ANEMONE_TOOLS_COMMAND_FLAGS_H_
 #define ANEMONE_TOOLS_COMMAND_FLAGS_H_
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "provider/settings.h"
 #include "tools/command/options.h"
 
 namespace anemone {
 
-// Which commands take a flag: a set of bits.
+// The commands that take no settings; the bits of the others are in EntryPoint.
 enum CommandBit : unsigned {
-  kCheck = 1,
-  kRun = 2,
-  kBench = 4,
-  kCompletion = 8,
-  kDocs = 16,
-  kConfirm = 32,
-  kTargets = 64,
-  kUnits = 128,
-  kConvert = 256,
-  kCompile = 512,
-  kDoctor = 1024,
+  kCompletion = 1 << 16,
+  kDocs = 1 << 17,
+  kTargets = 1 << 18,
+  kUnits = 1 << 19,
+  kDoctor = 1 << 20,
 };
-inline constexpr unsigned kReadsModel = kCheck | kRun | kBench | kConvert | kCompile;
 inline constexpr unsigned kPrintsTable = kReadsModel | kConfirm | kTargets | kUnits | kDoctor;
 
 struct Command {
   const char* name;
-  CommandBit bit;
+  unsigned bit;           // of EntryPoint or CommandBit
   const char* arguments;  // as usage shows them
   int min_arguments, max_arguments;
   const char* brief;  // one line
@@ -42,24 +38,20 @@ struct Command {
 };
 
 struct Flag {
-  const char* name;   // without dashes
-  const char* value;  // what follows, as usage shows it; null: a switch
-  unsigned commands;
-  const char* fallback;  // as shown; null: none
+  const char* name;      // without dashes
+  const char* value;     // as usage shows it; null for a switch
+  unsigned commands;     // that take it: a set of bits
+  const char* fallback;  // as shown; null if there is none
   const char* brief;
-  const char* help;                                 // a sentence or two more
+  std::string help;                                 // a sentence or two more, or ""
   std::vector<std::string> (*choices)() = nullptr;  // for completion
-  // Stores the value; a refusal says what is wanted (the parser adds the flag's name).
-  absl::Status (*store)(Options&, const std::string& value);
+  // Stores the value. An error says what is wanted; the parser adds the name of the flag.
+  std::function<absl::Status(Options&, const std::string& value)> store;
   const char* letter = nullptr;  // "q"
 };
 
 absl::Span<const Command> Commands();
 absl::Span<const Flag> Flags();
-
-// Commands and flags that docs/interface.md promises and this version does not have.
-absl::Span<const char* const> PromisedCommands();
-absl::Span<const char* const> PromisedFlags();
 
 // Parses and runs. Returns the exit code.
 int Main(int argc, char** argv);

@@ -32,7 +32,7 @@ std::string SpelledOut(const Flag& flag) {
 
 std::string FullHelp(const Flag& flag) {
   std::string text = flag.brief;
-  if (*flag.help != '\0') absl::StrAppend(&text, " ", flag.help);
+  if (!flag.help.empty()) absl::StrAppend(&text, " ", flag.help);
   if (flag.fallback != nullptr) absl::StrAppend(&text, " Default: ", flag.fallback, ".");
   return text;
 }
@@ -75,22 +75,13 @@ void AddCommand(CLI::App& app, const Command& command, Options& options) {
   }
 }
 
-// A name that docs/interface.md promises for a later version, if one stands on the command line.
-std::string PromisedName(int argc, char** argv) {
-  for (const char* command : PromisedCommands()) {
-    if (argc > 1 && absl::string_view(argv[1]) == command) return command;
-  }
-  for (int i = 2; i < argc; ++i) {
-    for (const char* flag : PromisedFlags()) {
-      std::string spelled = absl::StrCat("--", flag);
-      if (argv[i] == spelled || absl::StartsWith(argv[i], spelled + "=")) return spelled;
-    }
-  }
-  return "";
-}
+constexpr unsigned kTakesSeveralTargets = kCheck | kConfirm;
 
-// The command's exit code; what could not be printed is a failure too.
+// The command's exit code. It is a failure if the output cannot be printed.
 int Finished(const Command& command, const Options& options) {
+  if ((command.bit & kTakesSeveralTargets) == 0 && TargetsOf(options.settings).size() != 1) {
+    return FailUsage(absl::StrCat("--target: ", command.name, " takes one target"));
+  }
   absl::StatusOr<int> code =
       Guarded(command.name, [&]() -> absl::StatusOr<int> { return command.run(options); });
   if (!code.ok()) return Fail(code.status());
@@ -126,7 +117,7 @@ std::string UnknownOption(const Command& command, int argc, char** argv) {
         if (takes && option == absl::StrCat("--", flag.name)) takers.emplace_back(other.name);
       }
     }
-    return absl::StrCat(option, ": ", command.name, " has no such option; ",
+    return absl::StrCat(option, ": ", command.name, " has no such option in this version; ",
                         takers.empty()
                             ? absl::StrCat("near: ", absl::StrJoin(NearNames(option, known), ", "))
                             : absl::StrCat("only ", absl::StrJoin(takers, ", "),
@@ -155,12 +146,10 @@ bool StdoutHasColour() {
 }
 
 int Main(int argc, char** argv) {
-  if (std::string name = PromisedName(argc, argv); !name.empty()) {
-    return FailUsage(absl::StrCat("'", name, "': not in this version; see anemone --help"));
-  }
   const Command* asked = argc > 1 ? FindCommand(argv[1]) : nullptr;
   if (argc > 1 && argv[1][0] != '-' && asked == nullptr) {
-    return FailUsage(absl::StrCat("command line: no command '", argv[1], "'; see anemone --help"));
+    return FailUsage(
+        absl::StrCat("command '", argv[1], "': not in this version; see anemone --help"));
   }
   CLI::App app("ONNX models on the Apple Neural Engine: what runs there, what does not and why.",
                "anemone");

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "anemone/settings.h"
 #include "kernels/mil.h"
 
 namespace anemone {
@@ -24,18 +25,8 @@ struct Range {
 
 struct Options {
   std::vector<std::string> arguments;  // models, or what else the command takes
-  std::vector<std::string> targets = {"h13"};
-  std::map<std::string, int64_t> dims;
-  std::map<std::string, std::vector<int64_t>> shapes;
-  // Of a bucketed dimension `dims` says the size of random inputs: BindingDims().
-  std::map<std::string, std::vector<int64_t>> buckets;
-  std::string route = "netplist";
-  bool rewrites = true;
-  std::string policy = "maximal";
-  std::string device = "auto";
-  std::string numerics = "fast";
-  bool device_limits = false, heed_limits = false;
-  int threads = 0;
+  // Of a bucketed dimension, `dims` is the size of random inputs: SettingsOf().
+  Settings settings;
   bool json = false;
   bool quiet = false;
   bool verbose = false;
@@ -48,7 +39,6 @@ struct Options {
   std::string compress;                 // compile: the form of its weights
   bool verified_only = false, binary = false;
   bool compare = false;
-  bool hazards = false;
   std::map<std::string, double> tolerance;  // "cosine", "max_abs", "max_rel"
   int repeat = 1;
   std::string profile;

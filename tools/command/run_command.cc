@@ -127,8 +127,8 @@ absl::StatusOr<int> Run(const Options& options) {
   const std::string& path = options.arguments[0];
   Progress progress(options.quiet);
   progress.Step(absl::StrCat("loading and compiling ", path));
-  ANEMONE_ASSIGN_OR_RETURN(Session session, Session::Load(path, SessionOptionsOf(options)));
-  const bool bucketed = !options.buckets.empty();
+  ANEMONE_ASSIGN_OR_RETURN(Session session, Session::Load(path, SettingsOf(options)));
+  const bool bucketed = !options.settings.buckets.empty();
   ANEMONE_ASSIGN_OR_RETURN(
       Arrays inputs, bucketed ? InputsOf(path, options) : MakeInputs(session.inputs(), options));
   progress.Step(absl::StrCat("running ", path));
@@ -145,7 +145,7 @@ absl::StatusOr<int> Run(const Options& options) {
         options.profile, {reinterpret_cast<const std::byte*>(trace.data()), trace.size()}));
   }
   std::vector<Hazard> hazards;
-  if (options.hazards) {
+  if (options.settings.hazards) {
     progress.Step(absl::StrCat("looking for hazards in ", path));
     ANEMONE_ASSIGN_OR_RETURN(hazards, session.FindHazards(inputs));
   }
@@ -173,7 +173,7 @@ absl::StatusOr<int> Run(const Options& options) {
     Json json = {{"schema", 1},
                  {"model", path},
                  {"target", plan.target},
-                 {"numerics", options.numerics},
+                 {"numerics", options.settings.numerics},
                  {"outputs", report.outputs},
                  {"within_tolerance", reference ? Json(report.within_tolerance) : Json(nullptr)},
                  {"plan",
@@ -193,14 +193,15 @@ absl::StatusOr<int> Run(const Options& options) {
                                     {"first_run", reference->run.first},
                                     {"run", reference->run.median}};
     }
-    if (options.hazards) json["hazards"] = HazardsJson(hazards);
+    if (options.settings.hazards) json["hazards"] = HazardsJson(hazards);
     if (use) AddUse(*use, session, json);
     PrintJson(json);
   } else {
     std::fputs(session.PlanText(options.verbose).c_str(), stdout);
     if (use) std::fputs(UseText(*use).c_str(), stdout);
     std::fputs(report.text.c_str(), stdout);
-    if (options.hazards) std::fputs(HazardsText(hazards, plan.engine_segments).c_str(), stdout);
+    if (options.settings.hazards)
+      std::fputs(HazardsText(hazards, plan.engine_segments).c_str(), stdout);
     std::printf("  load %.1f ms, plan %.1f ms, compile %.1f ms, first run %.1f ms, run %.1f ms\n",
                 load.load, load.plan, load.compile, times.first, times.median);
     if (reference) {
@@ -214,9 +215,6 @@ absl::StatusOr<int> Run(const Options& options) {
 }  // namespace
 
 int RunCommand(const Options& options) {
-  if (options.targets.size() != 1 || options.targets[0] == "all") {
-    return FailUsage("--target: run takes one target");
-  }
   if (!options.tolerance.empty() && !options.compare) {
     return FailUsage("--tolerance: there is nothing to compare; add --compare");
   }

@@ -25,7 +25,7 @@ constexpr size_t kMostWords = 4096;  // of an error
 }  // namespace
 
 absl::Status AnemoneContestant::Load(const std::string& path, const Arrays& inputs) {
-  ANEMONE_ASSIGN_OR_RETURN(Session session, Session::Load(path, options_));
+  ANEMONE_ASSIGN_OR_RETURN(Session session, Session::Load(path, settings_));
   session_ = std::make_unique<Session>(std::move(session));
   return SetInputs(inputs);
 }
@@ -67,11 +67,11 @@ absl::StatusOr<Arrays> OrtContestant::Outputs() {
 }
 
 absl::StatusOr<Arrays> InputsOf(const std::string& path, const Options& options) {
+  Settings settings = options.settings;
+  settings.dims = RandomDims(options);
   std::vector<PortInfo> ports;
   {
-    ANEMONE_ASSIGN_OR_RETURN(
-        Model model,
-        ImportFile(path, ImportingOptions(RandomDims(options), options.shapes, nullptr)));
+    ANEMONE_ASSIGN_OR_RETURN(Model model, ImportFile(path, ImportingOptions(settings, nullptr)));
     ANEMONE_RETURN_IF_ERROR(RequireBound(model));
     for (ValueId input : model.graph.inputs) ports.push_back(PortOf(model.graph, input));
   }

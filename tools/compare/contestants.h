@@ -31,7 +31,7 @@ class Contestant {
 
 class AnemoneContestant final : public Contestant {
  public:
-  explicit AnemoneContestant(SessionOptions options) : options_(std::move(options)) {}
+  explicit AnemoneContestant(Settings settings) : settings_(std::move(settings)) {}
   absl::Status Load(const std::string& path, const Arrays& inputs) override;
   absl::Status SetInputs(const Arrays& inputs) override;
   absl::Status Run() override;
@@ -39,7 +39,7 @@ class AnemoneContestant final : public Contestant {
   const Session& session() const { return *session_; }
 
  private:
-  SessionOptions options_;
+  Settings settings_;
   std::unique_ptr<Session> session_;
   Arrays inputs_, outputs_;
 };

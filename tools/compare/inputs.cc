@@ -111,33 +111,24 @@ absl::StatusOr<Tensor> RandomTensor(const PortInfo& port, Range range, std::mt19
 }  // namespace
 
 std::map<std::string, int64_t> BindingDims(const Options& options) {
-  std::map<std::string, int64_t> dims = options.dims;
-  std::erase_if(dims, [&](const auto& dim) { return options.buckets.contains(dim.first); });
+  std::map<std::string, int64_t> dims = options.settings.dims;
+  std::erase_if(dims,
+                [&](const auto& dim) { return options.settings.buckets.contains(dim.first); });
   return dims;
 }
 
 std::map<std::string, int64_t> RandomDims(const Options& options) {
-  std::map<std::string, int64_t> dims = options.dims;
-  for (const auto& [name, sizes] : options.buckets) {
+  std::map<std::string, int64_t> dims = options.settings.dims;
+  for (const auto& [name, sizes] : options.settings.buckets) {
     dims.try_emplace(name, *std::min_element(sizes.begin(), sizes.end()));
   }
   return dims;
 }
 
-SessionOptions SessionOptionsOf(const Options& options) {
-  return {.target = options.targets[0],
-          .route = options.route,
-          .policy = options.policy,
-          .rewrites = options.rewrites,
-          .device = options.device,
-          .numerics = options.numerics,
-          .device_limits = options.device_limits,
-          .heed_limits = options.heed_limits,
-          .hazards = options.hazards,
-          .threads = options.threads,
-          .dims = BindingDims(options),
-          .shapes = options.shapes,
-          .buckets = options.buckets};
+Settings SettingsOf(const Options& options) {
+  Settings settings = options.settings;
+  settings.dims = BindingDims(options);
+  return settings;
 }
 
 absl::StatusOr<Arrays> MakeInputs(const std::vector<PortInfo>& ports, const Options& options) {

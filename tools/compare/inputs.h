@@ -1,5 +1,4 @@
-// tools/compare/inputs.h: a session as the command line asks for it, and the arrays that a run is
-// given.
+// tools/compare/inputs.h: the settings and the input arrays that a command line asks for.
 #ifndef ANEMONE_TOOLS_COMPARE_INPUTS_H_
 #define ANEMONE_TOOLS_COMPARE_INPUTS_H_
 
@@ -14,12 +13,13 @@
 
 namespace anemone {
 
-// --dim with --bucket: what binds, and the size that each dimension of random inputs has.
+// With --bucket, --dim is the size of a dimension in random inputs. BindingDims: the dimensions
+// that are bound. RandomDims: the size of every dimension of random inputs.
 std::map<std::string, int64_t> BindingDims(const Options& options);
 std::map<std::string, int64_t> RandomDims(const Options& options);
 
-// How the command line wants a model loaded, on the first of its targets.
-SessionOptions SessionOptionsOf(const Options& options);
+// The settings to load a model with.
+Settings SettingsOf(const Options& options);
 
 using Arrays = std::map<std::string, Tensor>;
 

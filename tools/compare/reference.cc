@@ -20,7 +20,7 @@ absl::StatusOr<RunTimes> TimeRuns(int repeat, const std::function<absl::Status()
 
 absl::StatusOr<Reference> RunReference(const std::string& path, const Arrays& inputs,
                                        const Options& options) {
-  OrtContestant model(options.threads);
+  OrtContestant model(options.settings.threads);
   Reference reference;
   absl::Status status;
   reference.load = MillisecondsOf([&] { return model.Load(path, inputs); }, status);

@@ -2,7 +2,7 @@
 # Makes the generated pages of docs/ anew (CMake target `pages`) and fails if that changed one.
 source "$(dirname "$0")/common.sh"
 
-checksums() { find docs -type f -exec sha256sum {} + | sort -k 2; }
+checksums() { find docs python -type f -exec sha256sum {} + | sort -k 2; }
 
 before=$(checksums)
 cmake --build build/release --target pages

@@ -13,7 +13,7 @@
 #include "fallback/evaluator.h"
 #include "importer/importer.h"
 #include "partitioner/plan.h"
-#include "provider/planning.h"
+#include "provider/settings.h"
 #include "tests/round_trip.h"
 
 namespace anemone {
@@ -43,7 +43,7 @@ void Count(const std::vector<UnitNote>& notes, Json& counts) {
 absl::StatusOr<Plan> PlanOf(const Json& entry, const std::string& target, Route route) {
   ANEMONE_ASSIGN_OR_RETURN(
       PlanOptions planning,
-      PlanningOptions(target, std::string(RouteName(route)), "maximal", /*rewrites=*/true));
+      PlanOptionsOf({.target = target, .route = std::string(RouteName(route))}));
   ANEMONE_ASSIGN_OR_RETURN(Model model, Import(entry));
   return MakePlan(model, planning);
 }

@@ -381,7 +381,7 @@ Json ConvertPieces(const std::string& to, const std::string& folder) {
   const std::string path = folder + "/model.onnx";
   std::ofstream(path, std::ios::binary) << ProtoOf(kPieces).SerializeAsString();
   auto manifest =
-      Convert(path, folder + "/out", {.target = "h16", .policy = "refuse:Pooling", .to = to});
+      Convert(path, folder + "/out", {{.target = "h16", .policy = "refuse:Pooling"}, to});
   EXPECT_TRUE(manifest.ok()) << manifest.status();
   return manifest.ok() ? *manifest : Json();
 }
@@ -442,7 +442,7 @@ TEST(Convert, NamesThatMilHasNotAreChanged) {
   TemporaryFolder folder(testing::TempDir());
   const std::string path = folder.path() + "/model.onnx";
   std::ofstream(path, std::ios::binary) << proto.SerializeAsString();
-  auto manifest = Convert(path, folder.path() + "/out", {.target = "h16", .to = "mil"});
+  auto manifest = Convert(path, folder.path() + "/out", {{.target = "h16"}, "mil"});
   ASSERT_TRUE(manifest.ok()) << manifest.status();
   const Json& ports = (*manifest)["segments"][0]["ports"];
   EXPECT_EQ(ports["inputs"][0], Json({{"port", "_in_0"}, {"value", "/in.0"}}));

@@ -22,7 +22,7 @@ TEST(PluginOptions, ThePageHasTheTable) {
   std::string table = "| option | values | default | meaning |\n|---|---|---|---|\n";
   for (const PluginOption& option : PluginOptionTable()) {
     const std::string fallback =
-        *option.fallback == '\0' ? "none" : absl::StrCat("`", option.fallback, "`");
+        option.fallback.empty() ? "none" : absl::StrCat("`", option.fallback, "`");
     absl::StrAppend(&table, "| `", option.name, "` | ", option.values, " | ", fallback, " | ",
                     option.meaning, " |\n");
   }
@@ -51,15 +51,15 @@ TEST(PluginOptions, AnUnknownValueListsTheValues) {
     const char* told;
   } const cases[] = {
       {"target", "h133", "h13"},
-      {"device", "gpu", "want auto, software or apple"},
+      {"device", "gpu", "want auto or software"},
       {"device", "apple", "not in this version"},
       {"numerics", "quick", "want fast or exact"},
       {"policy", "most", "want maximal, cpu or refuse:"},
-      {"min_segment_nodes", "0", "want a whole number, 1 to"},
+      {"min_segment_nodes", "0", "want an integer from 1 to"},
       {"rewrites", "maybe", "want true or false"},
-      {"threads", "-1", "want a whole number, 0 to 1024"},
-      {"threads", "two", "want a whole number, 0 to 1024"},
-      {"threads", "", "want a whole number, 0 to 1024"},
+      {"threads", "-1", "want an integer from 0 to 1024"},
+      {"threads", "two", "want an integer from 0 to 1024"},
+      {"threads", "", "want an integer from 0 to 1024"},
   };
   for (const auto& c : cases) {
     const std::string told = Told({{c.name, c.value}});

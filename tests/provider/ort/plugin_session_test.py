@@ -119,10 +119,10 @@ del session
 
 class Options(PluginTest):
     def test_an_unknown_option_lists_the_known(self):
-        self.refused("'tarjet'.*there are target, device, numerics", options={"tarjet": "h13"})
+        self.refused("'tarjet'.*valid: target, route, rewrites, policy", options={"tarjet": "h13"})
 
     def test_unknown_values_list_the_known(self):
-        for name, value, told in [("target", "h133", "h13"), ("device", "gpu", "auto, software"),
+        for name, value, told in [("target", "h133", "h13"), ("device", "gpu", "auto or software"),
                                   ("device", "apple", "not in this version"),
                                   ("numerics", "quick", "fast or exact"),
                                   ("policy", "all", "maximal, cpu or refuse"),

@@ -1,0 +1,55 @@
+// anemone/settings.h: what a user can choose about how a model is planned, compiled and run. The
+// options of the command, the provider options of the plugin and the keywords of the Python package
+// are these settings, under the same names: docs/options.md.
+//
+//   auto session = anemone::Session::Load("net.onnx", {.target = "m1", .dims = {{"batch", 1}}});
+//   auto report = anemone::Check("net.onnx", {.target = "m1,m4"});
+//
+// A function that does not compute (Check) ignores what only a run needs, such as `threads`.
+#ifndef ANEMONE_SETTINGS_H_
+#define ANEMONE_SETTINGS_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace anemone {
+
+struct Settings {
+  // A target or product name, in any case: "h13", "M1-Pro", "a15". Check() also takes several names
+  // separated by commas, and "all".
+  std::string target = "h13";
+  std::string route = "netplist";  // or "mil": which of the engine's compile paths is asked
+  std::string policy = "maximal";  // or "cpu", or "refuse:UNIT[,UNIT...]"
+  bool rewrites = true;            // an operator may become other units than its own
+
+  std::map<std::string, int64_t> dims;                 // symbolic dimension -> size
+  std::map<std::string, std::vector<int64_t>> shapes;  // input -> whole shape
+  // Symbolic dimension -> sizes. Each size gets a program, which is made at its first use. Inputs
+  // of another size are padded with zeros to the next larger size and outputs are cropped, where
+  // that is proven to be right; elsewhere the model is compiled for the exact size:
+  // docs/dynamic_shapes.md.
+  std::map<std::string, std::vector<int64_t>> buckets;
+
+  std::string device = "auto";  // "software" everywhere; "apple" is for a later version
+  // "fast", or "exact": every known rule of the target's arithmetic. "exact,RULE=OPTION[,...]" sets
+  // a rule that the sources leave open (numerics.json): "exact,mac-tile=none".
+  std::string numerics = "fast";
+  // The software device fails where the silicon would at run time: a limited number of compiles in
+  // a process, a pause after a failed compile, surfaces of one size and of at least 48 KiB, and on
+  // the mil route ports in alphabetical order (docs/device_limits.md).
+  bool device_limits = false;
+  // Works around those limits: pads surfaces to one size and binds ports by name.
+  bool heed_limits = false;
+  bool hazards = false;  // FindHazards() will be called; Run() may be slower and use more memory
+  int threads = 0;       // one budget for engine and CPU segments; 0: all cores
+
+  // Path of ONNX Runtime's shared library, 1.23 or newer. If empty: the path in the environment
+  // variable ANEMONE_ORT_LIBRARY, else the library that set-up found, else the system's.
+  std::string ort_library;
+};
+
+}  // namespace anemone
+
+#endif  // ANEMONE_SETTINGS_H_

@@ -1,0 +1,358 @@
+#include "provider/settings.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "base/annotated.h"
+#include "base/status_macros.h"
+#include "base/threads.h"
+#include "engine/numerics_mode.h"
+#include "engine/target.h"
+
+namespace anemone {
+namespace {
+
+constexpr int64_t kLargestSize = std::numeric_limits<int32_t>::max();
+
+std::vector<std::string> TargetNames() {
+  std::vector<std::string> names = {"all"};
+  for (const Target& t : AllTargets()) names.emplace_back(t.option_name());
+  return names;
+}
+std::vector<std::string> RouteNames() { return {"netplist", "mil"}; }
+std::vector<std::string> PolicyNames() { return {"maximal", "cpu", "refuse:"}; }
+std::vector<std::string> DeviceNames() { return {"auto", "software"}; }
+std::vector<std::string> NumericsNames() { return {"fast", "exact"}; }
+
+absl::StatusOr<Route> ParseRoute(const std::string& text) {
+  if (text == "netplist") return Route::kNetplist;
+  if (text == "mil") return Route::kMil;
+  return absl::InvalidArgumentError("want netplist or mil");
+}
+
+absl::Status CheckDevice(const std::string& text) {
+  if (text == "apple") {
+    return absl::UnimplementedError("not in this version; use auto or software");
+  }
+  if (text == "auto" || text == "software") return absl::OkStatus();
+  return absl::InvalidArgumentError("want auto or software");
+}
+
+// Keeps the text in a field, if `check` accepts it.
+template <auto Field, class Check>
+absl::Status Keep(Settings& settings, const std::string& value, Check check) {
+  settings.*Field = value;
+  return check(value);
+}
+
+// A switch of the command has no value: it turns the setting on, or off if it is on by default.
+template <auto Field>
+absl::Status StoreSwitch(Settings& settings, const std::string& value) {
+  // ONNX Runtime's own options are 0 and 1; Python's str(True) is "True".
+  const bool on = value == "true" || value == "True" || value == "1";
+  const bool off = value == "false" || value == "False" || value == "0";
+  if (!on && !off && !value.empty()) return absl::InvalidArgumentError("want true or false");
+  settings.*Field = value.empty() ? !(Settings().*Field) : on;
+  return absl::OkStatus();
+}
+
+absl::Status StoreTarget(Settings& settings, const std::string& value) {
+  settings.target = value;
+  for (const std::string& name : TargetsOf(settings)) {
+    ANEMONE_RETURN_IF_ERROR(FindTarget(name).status());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StoreRoute(Settings& settings, const std::string& value) {
+  return Keep<&Settings::route>(settings, value,
+                                [](const auto& v) { return ParseRoute(v).status(); });
+}
+
+absl::Status StorePolicy(Settings& settings, const std::string& value) {
+  return Keep<&Settings::policy>(settings, value,
+                                 [](const auto& v) { return Policy::Parse(v).status(); });
+}
+
+absl::Status StoreDevice(Settings& settings, const std::string& value) {
+  return Keep<&Settings::device>(settings, value, CheckDevice);
+}
+
+absl::Status StoreNumerics(Settings& settings, const std::string& value) {
+  return Keep<&Settings::numerics>(settings, value,
+                                   [](const auto& v) { return NumericsMode::Parse(v).status(); });
+}
+
+absl::Status StoreThreads(Settings& settings, const std::string& value) {
+  int64_t threads = 0;
+  ANEMONE_RETURN_IF_ERROR(StoreInteger(value, 0, kMostThreads, threads));
+  settings.threads = static_cast<int>(threads);
+  return absl::OkStatus();
+}
+
+absl::Status StoreDim(Settings& settings, const std::string& value) {
+  std::string name, size;
+  ANEMONE_RETURN_IF_ERROR(SplitPair(value, name, size));
+  ANEMONE_ASSIGN_OR_RETURN(int64_t * dim, NewEntry(settings.dims, name));
+  return StoreInteger(size, 0, kLargestSize, *dim);
+}
+
+absl::Status StoreShape(Settings& settings, const std::string& value) {
+  std::string name, shape;
+  ANEMONE_RETURN_IF_ERROR(SplitPair(value, name, shape));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> * dims, NewEntry(settings.shapes, name));
+  return ReadShape(shape, *dims);
+}
+
+absl::Status StoreBucket(Settings& settings, const std::string& value) {
+  std::string name, sizes;
+  ANEMONE_RETURN_IF_ERROR(SplitPair(value, name, sizes));
+  for (absl::string_view size : absl::StrSplit(sizes, ',')) {
+    ANEMONE_RETURN_IF_ERROR(
+        StoreInteger(std::string(size), 1, kLargestSize, settings.buckets[name].emplace_back()));
+  }
+  return absl::OkStatus();
+}
+
+std::string TargetKey(const Settings& settings) {
+  const auto target = FindTarget(settings.target);
+  return std::string(target.ok() ? (*target)->option_name() : settings.target);
+}
+
+const Setting kSettings[] = {
+    {.name = "target",
+     .flag = "target",
+     .value = "NAME[,NAME...]",
+     .type = "str",
+     .entries = kReadsModel | kConfirm | kPlugin,
+     .fallback = "h13",
+     .brief = "Check and compile for these targets.",
+     .help = "A target or product name in any case (h13, m1-pro, A15). `check` and `confirm` take "
+             "several, separated by commas, or `all`. `anemone targets` lists them.",
+     .choices = TargetNames,
+     .store = StoreTarget,
+     .key = TargetKey},
+    {.name = "dims",
+     .flag = "dim",
+     .value = "NAME=N",
+     .type = "Mapping[str, int]",
+     .entries = kReadsModel | kPython,
+     .fallback = "",
+     .brief = "Bind a symbolic dimension.",
+     .help = "",
+     .store = StoreDim},
+    {.name = "shapes",
+     .flag = "shape",
+     .value = "INPUT=1x3x224x224",
+     .type = "Mapping[str, Sequence[int]]",
+     .entries = kReadsModel | kPython,
+     .fallback = "",
+     .brief = "Bind the whole shape of an input.",
+     .help = "For dimensions without a name. A scalar is `INPUT=scalar`; `?` leaves a dimension to "
+             "--dim or --bucket.",
+     .store = StoreShape},
+    {.name = "buckets",
+     .flag = "bucket",
+     .value = "NAME=N[,N...]",
+     .type = "Mapping[str, Sequence[int]]",
+     .entries = kCheck | kRun | kBench | kPython,
+     .fallback = "",
+     .brief = "Compile a program for each of these sizes of a symbolic dimension.",
+     .help =
+         "Inputs of another size are padded to the next larger size and outputs are cropped, "
+         "where that is proven to be right; elsewhere the model is compiled for the exact size: "
+         "docs/dynamic_shapes.md.",
+     .store = StoreBucket},
+    {.name = "route",
+     .flag = "route",
+     .value = "ROUTE",
+     .type = "str",
+     .entries = kCheck | kRun | kBench | kCompile | kConfirm | kPlugin | kPython,
+     .fallback = "netplist",
+     .brief = "Which compile path of the engine to ask: netplist or mil.",
+     .help = "Networks authored directly (netplist) and Core ML's conversion (mil) have different "
+             "rules.",
+     .choices = RouteNames,
+     .store = StoreRoute,
+     .key = [](const Settings& s) { return s.route; }},
+    {.name = "rewrites",
+     .flag = "no-rewrites",
+     .value = nullptr,
+     .type = "bool",
+     .entries = kReadsModel | kPlugin | kPython,
+     .fallback = "true",
+     .brief = "Do not let an operator become other units than its own.",
+     .help = "",
+     .brief_of_value = "Let an operator become other units than its own.",
+     .store = StoreSwitch<&Settings::rewrites>,
+     .key = [](const Settings& s) { return std::string(s.rewrites ? "true" : "false"); }},
+    {.name = "policy",
+     .flag = "policy",
+     .value = "NAME",
+     .type = "str",
+     .entries = kReadsModel | kPlugin | kPython,
+     .fallback = "maximal",
+     .brief = "What to keep off the engine: maximal, cpu, or refuse:UNIT[,UNIT...].",
+     .help =
+         "`maximal` keeps nothing off the engine, `cpu` everything, `refuse:Pooling` that unit.",
+     .choices = PolicyNames,
+     .store = StorePolicy,
+     .key = [](const Settings& s) { return s.policy; }},
+    {.name = "device",
+     .flag = "device",
+     .value = "NAME",
+     .type = "str",
+     .entries = kRun | kBench | kCompile | kPlugin | kPythonSession,
+     .fallback = "auto",
+     .brief = "Where engine segments run: auto or software.",
+     .help = "",
+     .choices = DeviceNames,
+     .store = StoreDevice},
+    {.name = "numerics",
+     .flag = "numerics",
+     .value = "MODE",
+     .type = "str",
+     .entries = kRun | kBench | kCompile | kPlugin | kPythonSession,
+     .fallback = "fast",
+     .brief = "How the software engine computes: fast or exact.",
+     .help =
+         "fast: values are stored and rounded as fp16 between units, sums are fp32. exact: every "
+         "known rule of the target's arithmetic, to the bit. exact,RULE=OPTION[,...] sets rules "
+         "that the sources leave open, as in exact,mac-tile=none; an unknown RULE or OPTION "
+         "lists the valid ones.",
+     .choices = NumericsNames,
+     .store = StoreNumerics},
+    {.name = "device_limits",
+     .flag = "device-limits",
+     .value = nullptr,
+     .type = "bool",
+     .entries = kRun | kPythonSession,
+     .fallback = "false",
+     .brief = "Let the software device fail where the silicon would at run time.",
+     .help =
+         "About 119 compiles in a process, a pause after a failed compile, surfaces of one size "
+         "and of at least 48 KiB (else evaluation fails with status 0x1d), and on the mil route "
+         "ports in alphabetical order. The model runs without workarounds: "
+         "docs/device_limits.md.",
+     .store = StoreSwitch<&Settings::device_limits>},
+    {.name = "heed_limits",
+     .flag = "heed-limits",
+     .value = nullptr,
+     .type = "bool",
+     .entries = kRun | kPythonSession,
+     .fallback = "false",
+     .brief = "Work around the device's run-time limits: pad surfaces and bind ports by name.",
+     .help = "With --device-limits, only limits without a workaround still fail.",
+     .store = StoreSwitch<&Settings::heed_limits>},
+    {.name = "threads",
+     .flag = "threads",
+     .value = "N",
+     .type = "int",
+     .entries = kRun | kBench | kCompile | kPlugin | kPythonSession,
+     .fallback = "0",
+     .brief = "How many threads compute, for engine and CPU segments together.",
+     .help = "0: one for each core. At most 1024.",
+     .store = StoreThreads},
+};
+
+}  // namespace
+
+absl::Span<const Setting> AllSettings() { return kSettings; }
+
+const Setting* FindSetting(absl::string_view name) {
+  const auto found = std::find_if(std::begin(kSettings), std::end(kSettings),
+                                  [&](const Setting& setting) { return name == setting.name; });
+  return found == std::end(kSettings) ? nullptr : found;
+}
+
+std::string ValuesText(const Setting& setting) {
+  return setting.value == nullptr ? "`true` or `false`" : absl::StrCat("`", setting.value, "`");
+}
+
+std::string MeaningText(const Setting& setting) {
+  const char* brief = setting.brief_of_value == nullptr ? setting.brief : setting.brief_of_value;
+  return absl::StrCat(brief, *setting.help == '\0' ? "" : " ", setting.help);
+}
+
+absl::Status StoreInteger(const std::string& text, int64_t low, int64_t high, int64_t& to) {
+  int64_t value = 0;
+  if (!absl::SimpleAtoi(text, &value) || value < low || value > high) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("want an integer from ", low, " to ", high, ", got '", text, "'"));
+  }
+  to = value;
+  return absl::OkStatus();
+}
+
+absl::Status StoreChoice(const std::string& text, absl::Span<const std::string> choices,
+                         std::string& to) {
+  if (std::find(choices.begin(), choices.end(), text) == choices.end()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("want one of ", absl::StrJoin(choices, ", "), "; got '", text, "'"));
+  }
+  to = text;
+  return absl::OkStatus();
+}
+
+absl::Status ReadShape(const std::string& text, std::vector<int64_t>& dims) {
+  dims.clear();
+  if (text == "scalar") return absl::OkStatus();
+  for (absl::string_view size : absl::StrSplit(text, absl::ByAnyChar("x,"))) {
+    dims.push_back(-1);
+    if (size == "?") continue;
+    ANEMONE_RETURN_IF_ERROR(StoreInteger(std::string(size), 0, kLargestSize, dims.back()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SplitPair(const std::string& text, std::string& name, std::string& value) {
+  const size_t at = text.rfind('=');
+  if (at == std::string::npos || at == 0) {
+    return absl::InvalidArgumentError(absl::StrCat("want NAME=VALUE, got '", text, "'"));
+  }
+  name = text.substr(0, at);
+  value = text.substr(at + 1);
+  return absl::OkStatus();
+}
+
+std::vector<std::string> TargetsOf(const Settings& settings) {
+  std::vector<std::string> names;
+  for (const std::string& name : std::vector<std::string>(absl::StrSplit(settings.target, ','))) {
+    if (absl::AsciiStrToLower(name) != "all") {
+      names.push_back(name);
+      continue;
+    }
+    for (const Target& target : AllTargets()) names.emplace_back(target.option_name());
+  }
+  return names;
+}
+
+absl::StatusOr<PlanOptions> PlanOptionsOf(const Settings& settings) {
+  PlanOptions options{.rewrites = settings.rewrites};
+  ANEMONE_ASSIGN_OR_RETURN(options.target, FindTarget(settings.target));
+  const absl::StatusOr<Route> route = ParseRoute(settings.route);
+  if (!route.ok()) {
+    return Annotated(route.status(), absl::StrCat("route '", settings.route, "'"));
+  }
+  options.route = *route;
+  ANEMONE_ASSIGN_OR_RETURN(options.policy, Policy::Parse(settings.policy));
+  return options;
+}
+
+absl::Status CheckRunSettings(const Settings& settings) {
+  ANEMONE_RETURN_IF_ERROR(
+      Annotated(CheckDevice(settings.device), absl::StrCat("device '", settings.device, "'")));
+  ANEMONE_RETURN_IF_ERROR(NumericsMode::Parse(settings.numerics).status());
+  if (settings.threads < 0 || settings.threads > kMostThreads) {
+    return absl::InvalidArgumentError(absl::StrCat("threads ", settings.threads, ": want 1 to ",
+                                                   kMostThreads, ", or 0 for all cores"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace anemone
