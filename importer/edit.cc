@@ -254,7 +254,7 @@ void GraphEditor::Use(ValueId id, NodeId reader) {
   if (readers_[id].empty() || readers_[id].back() != reader) readers_[id].push_back(reader);
 }
 
-// `unused` collects the node whose last output went out of use.
+// Adds to `unused` the producer of `id` if none of its outputs is used any more.
 void GraphEditor::Release(ValueId id, std::vector<NodeId>& unused) {
   if (id == kNone || --uses_[id] > 0) return;
   const NodeId producer = graph_.values[id].producer;
@@ -314,8 +314,8 @@ void GraphEditor::Erase(NodeId id) {
   }
 }
 
-// What was known of `from` and is not of `to`: a shape that only the file declared, say. The shape
-// of a model input is the user's to bind.
+// Copies type and shape information from `from` to `to` where `to` has none, such as a shape that
+// only the file declares. Shapes of model inputs are not changed: only the user binds them.
 void GraphEditor::KeepKnowledge(ValueId from, ValueId to) {
   if (is_input_[to]) return;
   const Value& source = graph_.values[from];
@@ -358,7 +358,7 @@ bool GraphEditor::Bypass(NodeId id, ValueId value) {
     Erase(id);
     return true;
   }
-  // The graph output keeps its value: whoever makes `value` makes the output instead.
+  // A graph output keeps its value: the producer of `value` writes the output instead.
   const NodeId producer = graph_.values[value].producer;
   if (producer == kNone || is_output_[value]) return false;
   KeepKnowledge(value, output);

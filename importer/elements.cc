@@ -11,8 +11,8 @@
 namespace anemone {
 namespace {
 
-// IEEE formats narrower than float: `mantissa` bits behind the point, exponents from 2^lowest
-// (subnormals below it) up to 2^highest.
+// A floating type narrower than float: the bits of the mantissa, and the exponents of the smallest
+// and largest normal numbers.
 struct Format {
   int mantissa;
   int lowest;
@@ -38,7 +38,7 @@ double Widen(uint16_t bits, const Format& format) {
   return sign != 0 ? -magnitude : magnitude;
 }
 
-// To the nearest, ties to even, straight from double: by way of float it would round twice.
+// Rounds to nearest, ties to even, directly from double: a conversion via float would round twice.
 uint16_t Narrow(double value, const Format& format) {
   const auto sign = static_cast<uint16_t>(std::signbit(value) ? 0x8000 : 0);
   const int top = format.highest - format.lowest + 2;  // the exponent field of infinity
@@ -48,8 +48,8 @@ uint16_t Narrow(double value, const Format& format) {
   if (std::isinf(value)) return sign | infinity;
   const int exponent =
       std::max(magnitude == 0 ? format.lowest : std::ilogb(magnitude), format.lowest);
-  // In units of the last place; nearbyint rounds ties to even. A carry runs into the exponent
-  // field, as it should.
+  // In units of the last place; nearbyint rounds ties to even. A carry correctly increments the
+  // exponent field.
   const double units = std::nearbyint(std::ldexp(magnitude, format.mantissa - exponent));
   if (units >= std::ldexp(1, format.mantissa + 1) && exponent >= format.highest) {
     return sign | infinity;

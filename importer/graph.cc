@@ -30,7 +30,7 @@ std::vector<std::vector<NodeId>> ConsumersOf(const Graph& graph) {
   std::vector<std::vector<NodeId>> consumers(graph.values.size());
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes.size()); ++id) {
     const auto add = [&](ValueId value) {
-      // Ids come in rising order, so a node that reads a value twice is the last one listed.
+      // Nodes are visited in order, so if this node is listed already, it is the last entry.
       if (value == kNone) return;
       if (!consumers[value].empty() && consumers[value].back() == id) return;
       consumers[value].push_back(id);
@@ -60,7 +60,7 @@ std::string NodeLabel(const Model& model, const Node& node) {
   const std::string op = full(node.domain, node.op_type);
   const Origin* origin = node.origins.empty() ? nullptr : &model.origins[node.origins.front()];
   const std::string id = origin == nullptr ? "" : origin->id;
-  // A node that stands for a part of one of the file's: that is what its author knows.
+  // For a node that replaces part of a node of the file, name the latter: the user knows it.
   if (origin != nullptr && full(origin->domain, origin->op_type) != op && !origin->name.empty()) {
     return absl::StrCat("node '", origin->name, "' (", full(origin->domain, origin->op_type), ", ",
                         id, "; its ", op, ")");

@@ -19,7 +19,7 @@
 namespace anemone {
 namespace {
 
-// What comes behind ReadModel().
+// The import steps after ReadModel().
 absl::StatusOr<Model> Finish(absl::StatusOr<Model> model, const ImportOptions& options) {
   ANEMONE_RETURN_IF_ERROR(model.status());
   ANEMONE_RETURN_IF_ERROR(BindDimensions(*model, options));
@@ -28,7 +28,8 @@ absl::StatusOr<Model> Finish(absl::StatusOr<Model> model, const ImportOptions& o
   return model;
 }
 
-// Names in messages are the file's: they may hold line ends, and be of any length.
+// Escapes and truncates a message. Names in it come from the file: they may contain line breaks and
+// have any length.
 std::string OneLine(absl::string_view message) {
   constexpr size_t kLongest = 4000;
   std::string line;
@@ -42,7 +43,8 @@ std::string OneLine(absl::string_view message) {
   return message.size() > kLongest ? line + "..." : line;
 }
 
-// The whole way in is guarded once: the ONNX library throws, and memory may run out.
+// Converts exceptions of the whole import to a status: the ONNX library throws, and memory may run
+// out.
 template <class F>
 absl::StatusOr<Model> GuardedImport(const std::string& where, F&& import) {
   absl::StatusOr<Model> model = Guarded("import the model", import);
@@ -75,7 +77,7 @@ absl::StatusOr<Model> ImportFile(const std::string& path, const ImportOptions& o
 
 absl::StatusOr<Model> ImportBytes(absl::string_view bytes, const std::string& directory,
                                   const ImportOptions& options) {
-  // The caller's bytes may go away, the model's tensors stay.
+  // A copy, since the model's tensors may outlive the caller's bytes.
   return ImportShared(std::make_shared<const std::string>(bytes), directory, options);
 }
 

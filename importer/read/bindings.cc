@@ -16,11 +16,17 @@
 namespace anemone {
 namespace {
 
+void AppendDim(std::string* out, const Dim& dim) {
+  absl::StrAppend(out, dim.known()          ? absl::StrCat(dim.size)
+                       : dim.symbol.empty() ? "?"
+                                            : dim.symbol);
+}
+
 bool IsName(absl::string_view symbol) {
   return symbol != "None" && std::any_of(symbol.begin(), symbol.end(), absl::ascii_isalpha);
 }
 
-// Every shape of the model, those of bodies too; bodies are replaced by changed copies.
+// Visits every shape of the model, including those in bodies, which are replaced by changed copies.
 void ForEachShape(Graph& graph, const std::function<void(Shape&)>& visit) {
   for (Value& value : graph.values) {
     if (value.shape.has_value()) visit(*value.shape);
@@ -44,7 +50,7 @@ std::set<std::string> SymbolsOf(Graph& graph) {
   return symbols;
 }
 
-// What options say of each name; nullopt: several sizes, so it is no name after all.
+// The size that the options give to each name; nullopt if several, then it does not act as a name.
 using Sizes = std::map<std::string, std::optional<int64_t>>;
 
 class Binder {
@@ -95,7 +101,7 @@ absl::Status Binder::TakeDims() {
       return absl::InvalidArgumentError(absl::StrCat(
           "--dim ", name, "=", size, ": the model has no dimension of that name; ",
           symbols.empty()
-              ? "none has a name: bind inputs by --shape"
+              ? "none of its dimensions has a name, use --shape"
               : absl::StrCat("it has ", NearText(name, {symbols.begin(), symbols.end()}))));
     }
     sizes_[name] = size;
@@ -111,7 +117,7 @@ absl::StatusOr<ValueId> Binder::FindInput(const std::string& name) const {
   }
   return absl::InvalidArgumentError(absl::StrCat(
       "--shape ", name, ": the model has no input of that name; ",
-      names.empty() ? "it has none"
+      names.empty() ? "it has no inputs"
                     : absl::StrCat("it has ", NearText(name, {names.begin(), names.end()}))));
 }
 
@@ -122,7 +128,7 @@ absl::Status Binder::TakeShape(const std::string& name, const std::vector<int64_
   if (input.shape->size() != sizes.size()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "input '", name, "': --shape gives ", sizes.size(), " dimensions, the model declares ",
-        input.shape->size(), " (", ShapeText(*input.shape), ")"));
+        input.shape->size(), ": ", absl::StrJoin(*input.shape, ", ", AppendDim)));
   }
   for (size_t axis = 0; axis < sizes.size(); ++axis) {
     if (sizes[axis] < 0) continue;
@@ -142,8 +148,8 @@ absl::Status Binder::TakeSize(const Value& input, size_t axis, int64_t size, Dim
   }
   if (const auto given = options_.dims.find(dim.symbol); given != options_.dims.end()) {
     if (given->second != size) {
-      return refuse(absl::StrCat(", --dim ", dim.symbol, "=", given->second,
-                                 " another size; drop one of the two"));
+      return refuse(absl::StrCat(", but --dim ", dim.symbol, "=", given->second,
+                                 " gives another size; remove one of the two"));
     }
   } else if (IsName(dim.symbol)) {
     const auto [known, is_new] = sizes_.try_emplace(dim.symbol, size);
@@ -174,7 +180,7 @@ std::string ShapeText(const Shape& shape) {
   return absl::StrJoin(shape, "x", [](std::string* out, const Dim& dim) {
     absl::StrAppend(out, dim.known()          ? absl::StrCat(dim.size)
                          : dim.symbol.empty() ? "?"
-                                              : dim.symbol);
+                                              : absl::StrCat("(", dim.symbol, ")"));
   });
 }
 

@@ -32,7 +32,7 @@ struct UnboundDim {
 
 std::vector<UnboundDim> UnboundDims(const Model& model);
 
-// The shape in the syntax of --shape: "batchx3x48x?".
+// The shape for messages: "(batch)x3x48x?".
 std::string ShapeText(const Shape& shape);
 
 // OK if every dimension of every tensor input has a size, so that the model can be run. Otherwise

@@ -47,7 +47,8 @@ AttributeProto::AttributeType TypeOf(const Attribute& attribute) {
   return std::visit(type, attribute.value);
 }
 
-// "inputs" or "outputs": the number of them, and none left out that must be there.
+// Checks the number of values, and that no required one is omitted. `what` is "inputs" or
+// "outputs".
 absl::Status CheckArity(const std::vector<ValueId>& values,
                         const std::vector<OpSchema::FormalParameter>& formals, int least, int most,
                         absl::string_view what) {
@@ -62,10 +63,10 @@ absl::Status CheckArity(const std::vector<ValueId>& values,
   for (size_t i = 0; i < values.size() && !formals.empty(); ++i) {
     if (values[i] != kNone) continue;
     const OpSchema::FormalParameter& formal = formals[std::min(i, formals.size() - 1)];
-    // Of several equal ones none may be left out: ONNX Runtime ends the process over such a Split.
+    // A variadic value must not be omitted either: ONNX Runtime aborts the process on such a Split.
     if (formal.GetOption() == OpSchema::Single || formal.GetOption() == OpSchema::Variadic) {
       return absl::InvalidArgumentError(
-          absl::StrCat(what, ": '", formal.GetName(), "', number ", i, ", is left out"));
+          absl::StrCat(what, ": '", formal.GetName(), "', number ", i, ", is missing"));
     }
   }
   return absl::OkStatus();
@@ -86,7 +87,7 @@ absl::Status CheckAttributes(const Node& node, const OpSchema& schema) {
                        AttributeProto::AttributeType_Name(got)));
     }
   }
-  std::string missing;  // the first by name: the schema's own order is a hash table's
+  std::string missing;  // the first by name, since the schema's order is that of a hash table
   for (const auto& [name, attribute] : schema.attributes()) {
     if (!attribute.required || node.FindAttribute(name) != nullptr) continue;
     if (missing.empty() || name < missing) missing = name;
@@ -104,20 +105,20 @@ absl::Status CheckAgainst(const OpSchema& schema, const Node& node) {
 }
 
 absl::Status UnknownOperator(const Node& node) {
-  // A later opset may have it, an earlier one may have had it.
+  // The operator may exist in a later or an earlier opset.
   const onnx::OpSchema* any =
       SchemaOf(node.domain, node.op_type, static_cast<int>(NewestOpset(node.domain)));
   if (any == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat("ONNX has no such operator in any opset of ",
                                                    node.domain.empty() ? "ai.onnx" : node.domain,
-                                                   "; put own operators into an own domain"));
+                                                   "; custom operators need their own domain"));
   }
   if (any->since_version() > node.version) {
     return absl::InvalidArgumentError(absl::StrCat("is not in ", OpsetName(node), ", which the ",
                                                    "model imports; export it for a newer opset"));
   }
   return absl::InvalidArgumentError(absl::StrCat("was removed in opset ", any->since_version(),
-                                                 ", the model imports ", OpsetName(node)));
+                                                 ", but the model imports ", OpsetName(node)));
 }
 
 }  // namespace
@@ -137,13 +138,14 @@ absl::StatusOr<std::map<std::string, int64_t>> ReadOpsets(
                                           domain.empty() ? "ai.onnx" : domain, "'");
     const int64_t newest = NewestOpset(domain);
     if (import.version() < 1 || import.version() > std::numeric_limits<int>::max()) {
-      return absl::InvalidArgumentError(absl::StrCat(what, ": is no version; correct the model"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(what, ": is not a valid version; correct the model"));
     }
     if (newest > 0 && import.version() > newest) {
       return absl::InvalidArgumentError(absl::StrCat(what, ": is not known, the newest known is ",
                                                      newest, "; export the model for that one"));
     }
-    int64_t& version = opsets[domain];  // imported twice: the newer, as its nodes may need it
+    int64_t& version = opsets[domain];  // if imported twice, the newer: nodes may need it
     version = std::max(version, import.version());
   }
   return opsets;
@@ -157,7 +159,8 @@ absl::StatusOr<Known> CheckNode(const Node& node, absl::string_view label) {
   if (NewestOpset(node.domain) == 0) return Known::kNo;
   const OpSchema* schema = SchemaOf(node.domain, node.op_type, node.version);
   if (schema == nullptr && IsContrib(node)) return Known::kYes;
-  // ONNX deprecates GroupNormalization of opset 18 to 20 in place; what can be lifted is known.
+  // ONNX marks GroupNormalization of opset 18 to 20 as deprecated; an operator with a lift is
+  // supported nevertheless.
   const bool unknown = schema == nullptr || (schema->Deprecated() && FindLift(node) == nullptr);
   const absl::Status status = unknown ? UnknownOperator(node) : CheckAgainst(*schema, node);
   if (status.ok()) return Known::kYes;

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// True if `path` is `folder` or below it; both are canonical.
+// True if `path` is `folder` or inside it; both must be canonical.
 bool Inside(const fs::path& path, const fs::path& folder) {
   auto part = path.begin();
   for (const fs::path& want : folder) {
@@ -63,7 +63,7 @@ absl::StatusOr<Place> ReadPlace(const onnx::TensorProto& tensor) {
 absl::Status Leaves(const std::string& location, absl::string_view how) {
   return absl::InvalidArgumentError(
       absl::StrCat("external data file '", location, "' ", how,
-                   ", but must lie in the model's folder; move it there and correct the model"));
+                   ", but must be in the model's folder; move it there and correct the model"));
 }
 
 }  // namespace
@@ -85,23 +85,23 @@ ExternalData ExternalData::InFolder(const std::string& folder) {
 absl::StatusOr<std::string> ExternalData::Resolve(const std::string& location) const {
   if (folder_.empty()) {
     return absl::InvalidArgumentError(absl::StrCat("external data file '", location,
-                                                   "': a model in memory has no folder to look in; "
-                                                   "name one, or import the model's file"));
+                                                   "': a model in memory has no folder to search; "
+                                                   "give one, or import the model from a file"));
   }
   if (location.find('\0') != std::string::npos) {
-    return absl::InvalidArgumentError("external data: the file's name holds a zero byte");
+    return absl::InvalidArgumentError("external data: the file's name contains a zero byte");
   }
   const fs::path relative(location);
   if (relative.is_absolute()) return Leaves(location, "is an absolute path");
   const fs::path normal = relative.lexically_normal();
-  if (*normal.begin() == "..") return Leaves(location, "leaves it by '..'");
+  if (*normal.begin() == "..") return Leaves(location, "leaves the folder with '..'");
 
   std::error_code error;
   const fs::path path = fs::path(folder_) / normal;
   const fs::path real = fs::canonical(path, error);
   if (error == std::errc::no_such_file_or_directory) {
     return absl::NotFoundError(absl::StrCat("external data file '", path.string(),
-                                            "' does not exist; put it beside the model"));
+                                            "' does not exist; put the file there"));
   }
   if (error) {
     return absl::InvalidArgumentError(
@@ -109,7 +109,7 @@ absl::StatusOr<std::string> ExternalData::Resolve(const std::string& location) c
   }
   const fs::path real_folder = fs::canonical(folder_, error);
   if (!error && Inside(real, real_folder)) return real.string();
-  // A link beside the model to the folder where the model file itself really lies.
+  // A link in the model's folder to a file in the folder of the resolved model file.
   const fs::path link_folder = fs::canonical(path.parent_path(), error);
   if (!error && Inside(link_folder, real_folder) && !model_path_.empty()) {
     const fs::path real_model = fs::canonical(model_path_, error);
@@ -136,8 +136,8 @@ absl::StatusOr<ExternalData::Bytes> ExternalData::Find(const onnx::TensorProto& 
     ANEMONE_ASSIGN_OR_RETURN(const Place place, ReadPlace(tensor));
     if (place.length.has_value() && *place.length != size) {
       return absl::InvalidArgumentError(
-          absl::StrCat("external data in '", place.location, "' is said to be ", *place.length,
-                       " bytes long, but the tensor's type and dims make ", size));
+          absl::StrCat("external data in '", place.location, "': its length is ", *place.length,
+                       " bytes, but the tensor's type and dims need ", size));
     }
     ANEMONE_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file, Open(place.location));
     const auto file_size = static_cast<int64_t>(file->bytes().size());

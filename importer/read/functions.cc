@@ -8,8 +8,8 @@
 namespace anemone {
 namespace {
 
-// The parts are apart by a character that no name holds unescaped in any tool we know; a name that
-// does could only make two functions look like one, which is an error.
+// The parts are separated by a character that tools do not write in names. If a name contained it,
+// two functions could get the same key, which is an error.
 std::string KeyOf(absl::string_view domain, absl::string_view name, absl::string_view overload) {
   return absl::StrCat(DomainOf(domain), "\n", name, "\n", overload);
 }
@@ -92,7 +92,7 @@ absl::Status Functions::AddCost(const google::protobuf::RepeatedPtrField<onnx::N
     if (const onnx::FunctionProto* callee = Find(node); callee != nullptr) {
       ANEMONE_ASSIGN_OR_RETURN(one, CostOf(*callee, path));
     }
-    // Saturating: 2^30 nodes are as wrong as 2^300.
+    // Saturates at the limit, so that it cannot overflow.
     cost.nodes = std::min(cost.nodes + one.nodes, kMaxExpandedNodes + 1);
     cost.depth = std::max(cost.depth, one.depth);
     for (const onnx::AttributeProto& attribute : node.attribute()) {

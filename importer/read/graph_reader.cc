@@ -12,7 +12,7 @@
 namespace anemone {
 namespace {
 
-// A bound on what hostile names and functions can make of a small file.
+// Limits the memory that a small malicious file can use with names and functions.
 constexpr size_t kMostSpent = size_t{1} << 29;
 
 // From this IR version on, an initializer that is also an input may be overridden.
@@ -30,8 +30,8 @@ std::string GraphLabel(const onnx::GraphProto& proto) {
   return absl::StrCat("graph '", proto.name(), "'");
 }
 
-// Sets type and shape of `value` from what the file declares. A negative size is an unknown one;
-// what is not declared stays as it is.
+// Sets type and shape of `value` from the file's declaration. A negative size means unknown. What
+// the file does not declare is not changed.
 absl::Status SetDeclaredType(const onnx::TypeProto& type, Value* value) {
   if (type.value_case() == onnx::TypeProto::VALUE_NOT_SET) return absl::OkStatus();
   if (!type.has_tensor_type()) {
@@ -59,7 +59,7 @@ Shape ShapeOf(const Tensor& tensor) {
   return shape;
 }
 
-// The node among the first `count` that makes `name`; says what else does if none of them.
+// The label of the node among the first `count` that writes `name`, or a text for other producers.
 std::string MakerOf(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes, int count,
                     const std::string& name, absl::string_view path) {
   for (int i = 0; i < count; ++i) {
@@ -70,7 +70,7 @@ std::string MakerOf(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& n
   return "an input, an initializer or another output of the same node";
 }
 
-// What a Constant node holds; an error if it holds nothing.
+// The value of a Constant node; an error if it has none.
 absl::StatusOr<Tensor> ConstantOf(const Node& node, absl::string_view label) {
   if (node.attributes.size() != 1) {
     return absl::InvalidArgumentError(
@@ -94,7 +94,7 @@ absl::StatusOr<Tensor> ConstantOf(const Node& node, absl::string_view label) {
     return Tensor::Strings(length(*ss), *ss);
   }
   return absl::InvalidArgumentError(
-      absl::StrCat(label, ": attribute '", node.attributes.front().name, "' is no value"));
+      absl::StrCat(label, ": attribute '", node.attributes.front().name, "' is not a value"));
 }
 
 }  // namespace
@@ -106,7 +106,7 @@ absl::Status GraphReader::Spend(size_t bytes) {
       "the model's names, functions and bodies expand to more than ", kMostSpent >> 20, " MiB"));
 }
 
-// Values of the main graph keep their names, those of bodies and functions get their path.
+// Values of the main graph keep their names; those of bodies and functions get a path prefix.
 absl::StatusOr<ValueId> GraphReader::NewValue(absl::string_view name, const Scope& scope) {
   const std::string wanted =
       scope.path.empty() ? std::string(name) : absl::StrCat(scope.path, "/", name);
@@ -124,7 +124,7 @@ std::optional<ValueId> GraphReader::Resolve(Scope& scope, const std::string& nam
   return own;
 }
 
-// The value of a body that stands for value `outer` of the scope around it.
+// The value of a body that refers to value `outer` of the enclosing scope.
 ValueId GraphReader::Capture(Scope& scope, ValueId outer) {
   const auto [it, is_new] = scope.captured.try_emplace(outer, kNone);
   if (!is_new) return it->second;
@@ -137,12 +137,13 @@ ValueId GraphReader::Capture(Scope& scope, ValueId outer) {
   return it->second;
 }
 
-// Brings a value of the graph that a function call lies in to `scope`, a body in that function.
+// Makes a value of the graph that contains a function call available in `scope`, which is a body in
+// that function.
 ValueId GraphReader::CaptureFromCaller(Scope& scope, ValueId id) {
   return scope.outer == nullptr ? id : Capture(scope, CaptureFromCaller(*scope.outer, id));
 }
 
-// Of a domain that is not imported, the newest opset: what ONNX Runtime takes.
+// For a domain that is not imported, the newest opset, as in ONNX Runtime.
 int GraphReader::VersionOf(const Scope& scope, const std::string& domain) const {
   if (scope.call != nullptr) {
     if (auto it = scope.call->opsets.find(domain); it != scope.call->opsets.end()) {
@@ -197,7 +198,7 @@ absl::Status GraphReader::PlaceInitializer(const std::string& name, Tensor tenso
   }
   if (!is_new && scope.outer != nullptr) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "initializer '", name, "' is also an input of its body, which cannot have defaults"));
+        "initializer '", name, "' is also an input of its body; such inputs cannot have defaults"));
   }
   if (!is_new && model_.ir_version >= kOverridableFromIr) {
     scope.graph->defaults.emplace(it->second, std::move(tensor));
@@ -229,7 +230,7 @@ absl::Status GraphReader::ReadInitializers(const onnx::GraphProto& proto, Scope&
     ANEMONE_RETURN_IF_ERROR(
         place(name, tensors_.ReadSparse(sparse, absl::StrCat("sparse initializer '", name, "'"))));
   }
-  // Below IR 4 an initializer had to be an input as well: it is a constant and nothing else.
+  // Before IR version 4 every initializer had to be an input too; such an input is only a constant.
   std::vector<ValueId>& inputs = scope.graph->inputs;
   inputs.erase(
       std::remove_if(inputs.begin(), inputs.end(),
@@ -238,7 +239,7 @@ absl::Status GraphReader::ReadInitializers(const onnx::GraphProto& proto, Scope&
   return absl::OkStatus();
 }
 
-// Gives every output of `nodes` its value before any node is read: nodes may come in any order.
+// Creates the values of all outputs of `nodes` before a node is read: nodes may be in any order.
 absl::Status GraphReader::DeclareOutputs(const NodeList& nodes, Scope& scope) {
   for (int i = 0; i < nodes.size(); ++i) {
     for (const std::string& name : nodes[i].output()) {
@@ -264,9 +265,9 @@ absl::Status GraphReader::ReadGraphOutputs(const onnx::GraphProto& proto, Scope&
   for (const onnx::ValueInfoProto& output : proto.output()) {
     const std::optional<ValueId> id = Resolve(scope, output.name());
     if (!id.has_value() || *id == kNone) {
-      return absl::NotFoundError(
-          absl::StrCat(GraphLabel(proto), ": output '", output.name(),
-                       "' is made by no node, input or initializer; correct the model"));
+      return absl::NotFoundError(absl::StrCat(
+          GraphLabel(proto), ": output '", output.name(),
+          "' is undefined: no node, input or initializer has that name; ", "correct the model"));
     }
     if (scope.outer == nullptr && !seen.insert(output.name()).second) {
       return absl::InvalidArgumentError(absl::StrCat(GraphLabel(proto), ": output '", output.name(),
@@ -277,7 +278,7 @@ absl::Status GraphReader::ReadGraphOutputs(const onnx::GraphProto& proto, Scope&
   return absl::OkStatus();
 }
 
-// What value_info and the outputs declare, for values whose type is not known better.
+// Uses the types that value_info and the outputs declare, for values without a type.
 absl::Status GraphReader::ReadDeclaredTypes(const onnx::GraphProto& proto, Scope& scope) {
   for (const auto* list : {&proto.output(), &proto.value_info()}) {
     for (const onnx::ValueInfoProto& info : *list) {
@@ -337,7 +338,7 @@ absl::Status GraphReader::ReadNode(const onnx::NodeProto& proto, int index, Scop
   if (scope.call != nullptr && !scope.call->origins.empty()) {
     node.origins = scope.call->origins;
     ANEMONE_RETURN_IF_ERROR(ReadParts(proto, place, scope, &node));
-  } else {  // stands for itself and all that lies in its bodies
+  } else {  // its origins are itself and all nodes in its bodies
     const auto first = static_cast<OriginId>(model_.origins.size());
     ANEMONE_RETURN_IF_ERROR(AddOrigin(node, place));
     ANEMONE_RETURN_IF_ERROR(ReadParts(proto, place, scope, &node));
@@ -347,7 +348,7 @@ absl::Status GraphReader::ReadNode(const onnx::NodeProto& proto, int index, Scop
   return AddNode(std::move(node), place, scope);
 }
 
-// Inputs, outputs and attributes.
+// Reads inputs, outputs and attributes.
 absl::Status GraphReader::ReadParts(const onnx::NodeProto& proto, const Place& place, Scope& scope,
                                     Node* node) {
   for (int i = 0; i < proto.input_size(); ++i) {
@@ -355,8 +356,8 @@ absl::Status GraphReader::ReadParts(const onnx::NodeProto& proto, const Place& p
     const std::optional<ValueId> id = name.empty() ? kNone : Resolve(scope, name);
     if (!id.has_value()) {
       return absl::NotFoundError(absl::StrCat(
-          place.label, ": input ", i, " '", name, "' is made by no node, input or initializer; ",
-          "an initializer may be missing, export the model again"));
+          place.label, ": input ", i, " '", name, "' is undefined: no node, input or initializer ",
+          "has that name; an initializer may be missing, export the model again"));
     }
     node->inputs.push_back(*id);
   }
@@ -367,15 +368,17 @@ absl::Status GraphReader::ReadParts(const onnx::NodeProto& proto, const Place& p
   return ReadAttributes(proto, place, scope, node);
 }
 
-// Checks a node and adds it, a Constant as what it holds.
+// Checks a node and adds it; a Constant is added as a value.
 absl::Status GraphReader::AddNode(Node node, const Place& place, Scope& scope) {
   ANEMONE_ASSIGN_OR_RETURN(const Known known, CheckNode(node, place.label));
   if (known == Known::kNo && !IsContrib(node) &&
       unknown_.emplace(node.domain, node.op_type).second) {
     model_.warnings.push_back(
         {"unknown-operator", place.label,
-         absl::StrCat("operator ", node.op_type, " of domain '", node.domain,
-                      "' is none of ONNX's: it stays on the CPU, shapes behind it may be unknown"),
+         absl::StrCat(
+             "operator ", node.op_type, " of domain '", node.domain,
+             "' is not a standard ONNX operator; it stays on the CPU, and shapes after it ",
+             "may be unknown"),
          "run the model with an ONNX Runtime that has the operator"});
   }
   if (!node.domain.empty() || node.op_type != "Constant") {

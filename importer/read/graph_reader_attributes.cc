@@ -1,4 +1,4 @@
-// The half of GraphReader that reads attributes and the bodies they hold.
+// The part of GraphReader that reads attributes and bodies.
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -10,7 +10,7 @@ namespace {
 
 using onnx::AttributeProto;
 
-// `type`, or for a file of the first days, which has none, the type of the field that is set.
+// `type`, or the type of the field that is set: very old files have no `type`.
 AttributeProto::AttributeType TypeOf(const AttributeProto& proto) {
   if (proto.type() != AttributeProto::UNDEFINED) return proto.type();
   if (proto.has_f()) return AttributeProto::FLOAT;
@@ -26,7 +26,7 @@ AttributeProto::AttributeType TypeOf(const AttributeProto& proto) {
   return AttributeProto::UNDEFINED;
 }
 
-// What a copy of the attribute takes; tensors and bodies are shared.
+// The bytes of a copy of the attribute; tensors and bodies are shared.
 size_t CopiedBytes(const Attribute& attribute) {
   const auto bytes = [](const auto& value) -> size_t {
     using T = std::decay_t<decltype(value)>;
@@ -68,14 +68,14 @@ absl::Status GraphReader::ReadAttributes(const onnx::NodeProto& proto, const Pla
   return absl::OkStatus();
 }
 
-// An attribute that takes its value from the function call around it. One that the call does not
-// set, and that has no default, is left out.
+// Reads an attribute that refers to an attribute of the enclosing function call. If the call does
+// not set that and it has no default, this attribute is omitted.
 absl::Status GraphReader::ReadReference(const AttributeProto& proto, const Place& place,
                                         Scope& scope, Node* node) {
   if (scope.call == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat(place.label, ": attribute '", proto.name(),
                                                    "' refers to attribute '", proto.ref_attr_name(),
-                                                   "' of a function, but is in none"));
+                                                   "' of a function, but is not inside one"));
   }
   const auto found = scope.call->attribute_at.find(proto.ref_attr_name());
   if (found == scope.call->attribute_at.end()) return absl::OkStatus();
@@ -139,7 +139,7 @@ absl::StatusOr<Attribute> GraphReader::ReadAttribute(const AttributeProto& proto
       out.value = std::move(bodies);
       return out;
     }
-    case AttributeProto::SPARSE_TENSOR: {  // only Constant has one: from here on a plain value
+    case AttributeProto::SPARSE_TENSOR: {  // only Constant has one; it becomes a dense `value`
       out.name = "value";
       ANEMONE_ASSIGN_OR_RETURN(out.value, tensors_.ReadSparse(proto.sparse_tensor(), label()));
       return out;

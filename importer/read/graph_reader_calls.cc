@@ -1,4 +1,4 @@
-// The half of GraphReader that puts function bodies in the place of their calls.
+// The part of GraphReader that replaces function calls by the functions' bodies.
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "importer/read/check.h"
@@ -13,7 +13,7 @@ absl::Status GraphReader::InlineCall(const onnx::NodeProto& proto,
     return absl::ResourceExhaustedError(absl::StrCat(
         place.label, ": bodies and calls are nested more than ", kMaxNesting, " deep"));
   }
-  // What a function calls is in the cost of calling it.
+  // The cost of a call includes the calls inside the function.
   if (scope.call == nullptr) ANEMONE_RETURN_IF_ERROR(functions_.Charge(function));
   ANEMONE_RETURN_IF_ERROR(Spend(function.ByteSizeLong()));
   Node node;
@@ -44,13 +44,13 @@ absl::StatusOr<std::vector<Node>> GraphReader::Expand(Graph& graph, const Node& 
   inner.nodes = &nodes;
   inner.call = &made;
   inner.path = absl::StrCat(place.id, "/", call.op_type);
-  // A body that was written into the function knows its captures by their names.
+  // A body inside the function refers to captures of the call by name.
   for (ValueId id : call.captures) inner.names.emplace(graph.values[id].name, id);
   ANEMONE_RETURN_IF_ERROR(ReadFunction(function, call, place, inner));
   return nodes;
 }
 
-// The attributes of `node`, then the defaults of those it does not set.
+// The attributes of `node`, followed by the defaults of attributes that it does not set.
 absl::StatusOr<GraphReader::Call> GraphReader::MakeCall(const Node& node,
                                                         const onnx::FunctionProto& function,
                                                         const Place& place) {
@@ -70,7 +70,7 @@ absl::StatusOr<GraphReader::Call> GraphReader::MakeCall(const Node& node,
     call.captures.emplace_back(begin, begin + count);
     next += count;
   }
-  Graph nothing;  // a default that is a body sees no values
+  Graph nothing;  // a default value that is a body has no outer values
   Scope scope;
   scope.graph = &nothing;
   scope.nodes = &nothing.nodes;
@@ -105,9 +105,9 @@ absl::Status GraphReader::ReadFunction(const onnx::FunctionProto& function, cons
     if (node.outputs[i] == kNone) continue;
     const std::optional<ValueId> made = Resolve(inner, function.output(i));
     if (!made.has_value() || *made == kNone) {
-      return absl::NotFoundError(absl::StrCat(place.label, ": output '", function.output(i),
-                                              "' of function '", function.name(),
-                                              "' is made by no node of it; correct the model"));
+      return absl::NotFoundError(absl::StrCat(
+          place.label, ": output '", function.output(i), "' of function '", function.name(),
+          "' is undefined: none of its nodes writes it; ", "correct the model"));
     }
     if (*made != node.outputs[i]) {
       ANEMONE_RETURN_IF_ERROR(PassThrough(*made, node.outputs[i], node, place, inner));
@@ -116,8 +116,8 @@ absl::Status GraphReader::ReadFunction(const onnx::FunctionProto& function, cons
   return absl::OkStatus();
 }
 
-// An output that a function hands through from an input, or gives twice: an Identity, which stands
-// for the call.
+// Adds an Identity for an output that a function returns directly from an input, or returns twice.
+// It has the origin of the call.
 absl::Status GraphReader::PassThrough(ValueId from, ValueId to, const Node& node,
                                       const Place& place, Scope& inner) {
   Node identity;

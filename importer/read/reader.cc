@@ -13,7 +13,7 @@
 namespace anemone {
 namespace {
 
-// Files below it may have no opset_import; it is opset 1 then.
+// Before this IR version, a file may have no opset_import, which means opset 1.
 constexpr int64_t kOpsetsFromIr = 3;
 
 absl::Status ReadHeader(const onnx::ModelProto& proto, Model& model) {
@@ -33,8 +33,8 @@ absl::Status ReadHeader(const onnx::ModelProto& proto, Model& model) {
   if (model.opsets.empty()) {
     if (model.ir_version >= kOpsetsFromIr) {
       return absl::InvalidArgumentError(
-          "the model does not say which opset it is written in (no opset_import); it is "
-          "truncated or damaged, export it again");
+          "the model does not declare its opset (no opset_import); it is truncated or damaged, "
+          "export it again");
     }
     model.opsets[""] = 1;
   }

@@ -18,8 +18,8 @@ namespace {
 
 using onnx::TensorProto;
 
-// The messages of onnx.proto that hold tensors or can lie in themselves; all others are copied as
-// they are.
+// The messages of onnx.proto that contain tensors or can be nested in themselves. All others are
+// copied unchanged.
 enum class Message : uint8_t {
   kCopied,
   kDropped,
@@ -90,7 +90,7 @@ constexpr Edge kEdges[] = {
     {Message::kMapType, 2, Message::kType},
 };
 
-constexpr int kFields = 32;  // no field of kEdges has a higher number
+constexpr int kFields = 32;  // all field numbers in kEdges are smaller
 constexpr auto kChildren = [] {
   std::array<std::array<Message, kFields>, static_cast<size_t>(Message::kCount)> children{};
   for (const Edge& edge : kEdges) {
@@ -112,7 +112,7 @@ struct Field {
   uint32_t number = 0;
   WireType type = kVarint;
   size_t begin = 0;  // of the tag
-  size_t value = 0;  // of the value, behind tag and length
+  size_t value = 0;  // of the value, after tag and length
   size_t end = 0;
 };
 
@@ -151,7 +151,7 @@ absl::StatusOr<uint64_t> Walker::ReadVarint(Message message, size_t* at, size_t 
     if (*at >= end) {
       return Damaged(message, *at,
                      end == file_.size() ? absl::StrCat("the file ends at byte ", end)
-                                         : "a number runs over the end of its message");
+                                         : "a number extends past the end of its message");
     }
     const auto byte = static_cast<uint8_t>(file_[(*at)++]);
     value |= static_cast<uint64_t>(byte & 0x7f) << shift;
@@ -189,14 +189,14 @@ absl::StatusOr<Field> Walker::ReadField(Message message, size_t begin, size_t en
       ANEMONE_ASSIGN_OR_RETURN(length, ReadVarint(message, &at, end));
       break;
     }
-    default:  // groups, which ONNX does not have, and what is no wire type at all
+    default:  // groups, which ONNX does not use, and invalid wire types
       return Damaged(message, begin, absl::StrCat("field ", number, " has wire type ", tag & 7));
   }
   if (length > end - at) {
     return Damaged(message, begin,
                    absl::StrCat("field ", number, " is ", length, " bytes long, but ",
                                 end == file_.size() ? "the file" : "its message", " ends at byte ",
-                                end, ", ", end - at, " bytes on"));
+                                end, " (", end - at, " bytes left)"));
   }
   field.value = at;
   field.end = at + static_cast<size_t>(length);
@@ -206,8 +206,8 @@ absl::StatusOr<Field> Walker::ReadField(Message message, size_t begin, size_t en
 absl::Status Walker::Copy(size_t begin, size_t end) {
   if (out_.size() + (end - begin) > kMostBytes) {
     return absl::ResourceExhaustedError(
-        "the model has more than 2 GiB besides the weights that can be mapped; store its tensors "
-        "as raw_data or external data");
+        "the model has more than 2 GiB in addition to its mappable weights; store its tensors as "
+        "raw_data or external data");
   }
   out_.append(file_.data() + begin, end - begin);
   return absl::OkStatus();
@@ -218,7 +218,7 @@ void Walker::AppendVarint(uint64_t value) {
   out_.push_back(static_cast<char>(value));
 }
 
-// Copies the fields of one message; stretches between children are copied in one go.
+// Copies the fields of one message; all bytes between two children are copied at once.
 absl::Status Walker::Walk(Message message, size_t begin, size_t end, int depth) {
   if (depth > kMaxMessageDepth) {
     return absl::ResourceExhaustedError(
@@ -239,8 +239,8 @@ absl::Status Walker::Walk(Message message, size_t begin, size_t end, int depth) 
   return Copy(copied, end);
 }
 
-// The child's length is not known before it is written: its place is kept, five bytes wide, which
-// protobuf reads as well as the shortest form.
+// The child's length is known only after it is written, so five bytes are reserved for it. protobuf
+// also accepts this longer form of a varint.
 absl::Status Walker::WalkChild(Message child, const Field& field, int depth) {
   AppendVarint(uint64_t{field.number} << 3 | kLengthDelimited);
   const size_t length_at = out_.size();
@@ -256,14 +256,14 @@ absl::Status Walker::WalkChild(Message child, const Field& field, int depth) {
 
 absl::Status Walker::WalkTensor(size_t begin, size_t end) {
   std::optional<Field> payload;
-  int payload_fields = 0;  // in several pieces, or several kinds: protobuf sorts it out
+  int payload_fields = 0;  // if there are several, they are copied: protobuf merges them
   for (size_t at = begin; at < end;) {
     ANEMONE_ASSIGN_OR_RETURN(const Field field, ReadField(Message::kTensor, at, end));
     at = field.end;
     if (field.number == TensorProto::kSegmentFieldNumber) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "at byte ", field.begin, ": a tensor is a segment of another, which no tool writes and ",
-          "ONNX Runtime refuses too; store it whole"));
+          "at byte ", field.begin, ": a tensor is a segment of another, which is not supported ",
+          "(ONNX Runtime refuses it too); store it whole"));
     }
     if (field.number != TensorProto::kRawDataFieldNumber &&
         field.number != TensorProto::kFloatDataFieldNumber &&
@@ -287,7 +287,7 @@ absl::Status Walker::WalkTensor(size_t begin, size_t end) {
   return absl::OkStatus();
 }
 
-// What is often given in place of a model, by its first bytes.
+// Recognizes, by their first bytes, other files that users often give instead of a model.
 absl::Status RefuseOtherFormats(absl::string_view file) {
   constexpr struct {
     size_t at;
@@ -298,7 +298,7 @@ absl::Status RefuseOtherFormats(absl::string_view file) {
       {0, "version https://git-lfs", "a Git LFS pointer, not the file itself; run `git lfs pull`"},
       {0, "<!DOCTYPE", "a web page; download the file itself"},
       {0, "<html", "a web page; download the file itself"},
-      {4, "ORTM", "an ONNX Runtime .ort file; use the .onnx file it was made from"},
+      {4, "ORTM", "an ONNX Runtime .ort file; use the .onnx file that it was made from"},
       {4, "TFL3", "a TensorFlow Lite model; convert it to ONNX"},
   };
   for (const auto& other : kOthers) {

@@ -40,8 +40,8 @@ std::string ShortLabel(const Model& model, const Node& node) {
   return node.origins.empty() ? node.op_type : model.origins[node.origins.front()].id;
 }
 
-// `waiting[n]` says that node n could not be placed, so it has a producer of which that is true
-// too: going from producer to producer must come round.
+// `waiting[n]` is true if node n could not be placed. Such a node has a producer that could not be
+// placed either, so following these producers must reach a node twice.
 absl::Status CycleError(const Model& model, const Graph& graph, const std::vector<bool>& waiting) {
   std::vector<int> seen_at(graph.nodes.size(), -1);
   std::vector<NodeId> path;
@@ -67,7 +67,7 @@ absl::Status CycleError(const Model& model, const Graph& graph, const std::vecto
   shown.push_back(shown.front());
   return absl::InvalidArgumentError(
       absl::StrCat("graph '", graph.name, "' has a cycle: ", absl::StrJoin(shown, " -> "),
-                   "; a node must not need its own output, correct the model"));
+                   "; correct the model, a node must not depend on its own output"));
 }
 
 }  // namespace

@@ -16,14 +16,14 @@ namespace {
 
 using onnx::TensorProto;
 
-// A sparse tensor of fewer elements is written out.
+// A sparse tensor of fewer elements is expanded.
 constexpr int64_t kLeastSparse = 1024;
 
-// Where onnx.proto puts elements of a type that are not raw.
+// The field of TensorProto that stores elements of a type if they are not in raw_data.
 struct TypedField {
   int number = 0;              // of TensorProto
   int per_element = 1;         // field entries: 2 for complex numbers
-  int elements_per_entry = 1;  // sub-byte types lie several to an entry
+  int elements_per_entry = 1;  // several for sub-byte types
 };
 
 TypedField FieldOf(DataType type) {
@@ -86,7 +86,7 @@ absl::Status Mismatch(const Reading& r, const char* field, int64_t want, int64_t
       " of ", field, ", found ", got, "; the model is damaged, export it again"));
 }
 
-// Elements of `entries`, each narrowed to the T it was widened from.
+// The elements of `entries`, each converted back to T.
 template <class T, class Entries>
 Tensor Narrowed(Reading& r, const Entries& entries) {
   Tensor tensor = Tensor::Zeros(r.type, std::move(r.dims));
@@ -210,8 +210,8 @@ absl::StatusOr<Tensor> TensorReader::ReadSparse(const onnx::SparseTensorProto& p
   if (bits < 8 || ByteSize(values.type(), dims) > kMostDenseBytes) {
     return absl::UnimplementedError(
         absl::StrCat(what, ": a sparse tensor of ", DataTypeName(values.type()), " ",
-                     DimsToString(dims), " is not supported, only up to ", kMostDenseBytes >> 20,
-                     " MiB when dense and of whole bytes; store it dense"));
+                     DimsToString(dims), " is not supported, only whole-byte types and at most ",
+                     kMostDenseBytes >> 20, " MiB in dense form; store it dense"));
   }
   const absl::Status bad = absl::InvalidArgumentError(
       absl::StrCat(what, ": the indices do not fit its dims ", DimsToString(dims), " and ",
@@ -221,7 +221,7 @@ absl::StatusOr<Tensor> TensorReader::ReadSparse(const onnx::SparseTensorProto& p
   if (values.dims().size() != 1) return bad;
   if (count == 0) return Tensor::Zeros(values.type(), dims);
   ANEMONE_ASSIGN_OR_RETURN(const Tensor indices, Read(proto.indices(), what));
-  // One linear index for each value, or one coordinate for each axis.
+  // Each value has one linear index, or one coordinate per axis.
   const bool linear = indices.dims() == std::vector<int64_t>{count};
   if (indices.type() != DataType::kInt64) return bad;
   if (!linear && indices.dims() != std::vector<int64_t>{count, rank}) return bad;

@@ -14,11 +14,11 @@
 namespace anemone {
 namespace {
 
-// Fewer elements are written out: they save little.
+// Smaller constants are not kept compressed: that would save little.
 constexpr int64_t kLeastElements = 1024;
 constexpr int64_t kMostEntries = 256;
 
-// Constant input `i`; null: there is none, or it is not known.
+// Constant input `i`, or null if there is no such input or it is not constant.
 const Tensor* ConstantInput(const Graph& graph, const Node& node, size_t i) {
   if (!HasInput(node, i)) return nullptr;
   const Value& value = graph.values[node.inputs[i]];
@@ -29,7 +29,7 @@ absl::Status AtNode(const Model& model, const Node& node, const absl::Status& st
   return absl::Status(status.code(), absl::StrCat(NodeLabel(model, node), ": ", status.message()));
 }
 
-// What a constant is written as, node by node.
+// Writes the nodes that represent one compressed constant.
 class Body {
  public:
   Body(const std::string& name, const Tensor& constant, onnx::GraphProto* out,
@@ -114,7 +114,8 @@ void Body::WriteAffine() {
   const bool blocked = grid.outer_stride != 0 || grid.inner_stride != 0 || grid.block > 1;
   const int64_t outer = stored_.elements() / (grid.axis * grid.inner);
   const int64_t blocks = (grid.axis + grid.block - 1) / grid.block;
-  // An axis of the constant that is the grid's; else codes are (outer, axis, inner).
+  // Finds the constant's axis that is the grid's axis. If there is none, the codes are written with
+  // dims (outer, axis, inner).
   std::vector<int64_t> code_dims = {outer, grid.axis, grid.inner};
   int64_t axis = 1;
   for (int64_t inner = 1, i = static_cast<int64_t>(dims.size()) - 1; i >= 0; inner *= dims[i--]) {

@@ -14,10 +14,10 @@
 namespace anemone {
 namespace {
 
-// A fill from this size on is written as a ConstantOfShape node.
+// A fill of at least this many bytes is written as a ConstantOfShape node.
 constexpr int64_t kFillNodeFrom = 1024;
 
-// The types of ONNX Runtime's ConstantOfShape; a fill of another type is expanded.
+// The types that ONNX Runtime's ConstantOfShape supports; a fill of another type is expanded.
 bool HasFillNode(DataType type) {
   switch (type) {
     case DataType::kFloat:
@@ -38,7 +38,7 @@ bool HasFillNode(DataType type) {
   }
 }
 
-// One element repeated, sub-byte types packed.
+// The element repeated; sub-byte types are packed.
 std::string ExpandedBytes(const Tensor& fill) {
   const auto size = static_cast<size_t>(ByteSize(fill.type(), fill.dims()));
   std::string element(reinterpret_cast<const char*>(fill.bytes().data()), fill.bytes().size());
@@ -59,7 +59,7 @@ void SetTypeAndDims(const Tensor& tensor, onnx::TensorProto* proto) {
   for (int64_t dim : tensor.dims()) proto->add_dims(dim);
 }
 
-// Writes graphs; `root` is where constants of bodies may be lifted to (null: nowhere).
+// Writes graphs. Constants of bodies may be moved to `root`; if it is null, they stay.
 class Writer {
  public:
   Writer(int64_t external_from, onnx::GraphProto* root, std::vector<ExternalConstant>* external)
@@ -74,10 +74,10 @@ class Writer {
   struct Scope {
     const Graph* graph = nullptr;
     onnx::GraphProto* out = nullptr;                     // null: constants are not written
-    absl::flat_hash_set<ValueId> defined;                // no initializer is needed any more
+    absl::flat_hash_set<ValueId> defined;                // no initializer needed
     absl::flat_hash_map<ValueId, std::string> captured;  // names of the outer values
   };
-  // The names of the values that the bodies of one node capture, as Node::captures lists them.
+  // The names of the values that the bodies of one node capture, in the order of Node::captures.
   struct CapturedNames {
     std::vector<std::string> names;
     size_t used = 0;
@@ -113,15 +113,15 @@ absl::StatusOr<std::string> Writer::NameOf(const Scope& scope, ValueId id) const
   return value.name;
 }
 
-// Sees to it that value `id` exists where a node of `scope` reads it.
+// Writes value `id` if it is a constant that is not written yet. A node of `scope` reads it.
 absl::Status Writer::Require(Scope& scope, ValueId id) {
   if (id == kNone || scope.out == nullptr) return absl::OkStatus();
   if (!scope.defined.insert(id).second) return absl::OkStatus();
   const Value& value = scope.graph->values[id];
   if (!value.constant.has_value()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("value '", value.name, "' is read by the nodes to be written, but is neither ",
-                     "an input, nor a constant, nor made by a node before its reader"));
+        absl::StrCat("value '", value.name, "' is read by a node to be written, but is not an ",
+                     "input, a constant or an output of an earlier node"));
   }
   WriteConstant(scope, value);
   return absl::OkStatus();
@@ -178,7 +178,8 @@ void Writer::WriteFillNode(const Value& value, onnx::GraphProto* out) {
 }
 
 absl::Status Writer::WriteNode(Scope& scope, const Node& node, onnx::NodeProto* out) {
-  // What stands for one node of the file may be several, and ONNX Runtime wants names but once.
+  // Several nodes may have the name of the file's node that they replace, but ONNX Runtime requires
+  // unique names.
   if (node_names_.insert(node.name).second) out->set_name(node.name);
   out->set_op_type(node.op_type);
   if (!node.domain.empty()) out->set_domain(node.domain);
@@ -201,7 +202,7 @@ absl::Status Writer::WriteNode(Scope& scope, const Node& node, onnx::NodeProto* 
 }
 
 absl::Status Writer::WriteAttribute(const Attribute& attribute, onnx::AttributeProto* out) {
-  CapturedNames captured;  // none known: bodies keep their own names
+  CapturedNames captured;  // empty: bodies keep their names
   return WriteAttributeValue(attribute, captured, out);
 }
 
@@ -285,8 +286,8 @@ absl::Status Writer::WriteBody(const Graph& body, CapturedNames& captured, onnx:
   return WriteBodyOutputs(scope);
 }
 
-// ONNX Runtime refuses a body that returns an outer value as it is, which a constant that moved to
-// the main graph is too: such an output, and one listed twice, goes through an Identity.
+// ONNX Runtime refuses a body that directly returns an outer value, including a constant that was
+// moved to the main graph. Such an output, and one that is listed twice, gets an Identity.
 absl::Status Writer::WriteBodyOutputs(Scope& scope) {
   const Graph& body = *scope.graph;
   const absl::flat_hash_set<ValueId> inputs(body.inputs.begin(), body.inputs.end());
@@ -314,7 +315,8 @@ absl::Status Writer::WriteBodyOutputs(Scope& scope) {
 absl::Status Writer::WriteNodes(Scope& scope, absl::Span<const NodeId> nodes) {
   for (NodeId id : nodes) {
     const Node& node = scope.graph->nodes[id];
-    // Built aside: fills that its bodies lift to the main graph must stand before it.
+    // Written to a separate proto first: fills that its bodies move to the main graph must precede
+    // the node.
     onnx::NodeProto proto;
     ANEMONE_RETURN_IF_ERROR(WriteNode(scope, node, &proto));
     *scope.out->add_node() = std::move(proto);
@@ -330,9 +332,9 @@ absl::Status Writer::WriteMain(const Graph& graph, absl::Span<const NodeId> node
   scope.graph = &graph;
   scope.out = root_;
   root_->set_name(graph.name.empty() ? "graph" : graph.name);
-  // A branch that is not taken need not fit the shapes that the user bound: Silero VAD's 8 kHz
-  // branch is refused by ONNX Runtime's inference once the input is known to be 16 kHz's. So where
-  // there are bodies, shapes stay open, as they were in the file.
+  // A branch that is not taken may be invalid for the shapes that the user bound: ONNX Runtime's
+  // inference refuses Silero VAD's 8 kHz branch if the input is known to be that of 16 kHz. So if
+  // there are bodies, input dimensions are written as unknown.
   bool has_bodies = std::any_of(nodes.begin(), nodes.end(),
                                 [&](NodeId id) { return !BodiesOf(graph.nodes[id]).empty(); });
   for (ValueId id : inputs) {
@@ -354,7 +356,7 @@ absl::Status Writer::WriteMain(const Graph& graph, absl::Span<const NodeId> node
     ANEMONE_RETURN_IF_ERROR(Require(scope, id));
     onnx::ValueInfoProto* output = root_->add_output();
     ANEMONE_ASSIGN_OR_RETURN(*output->mutable_name(), NameOf(scope, id));
-    // No shape: the reader infers it, and a wrong one in the file would only raise warnings.
+    // No shape: ONNX Runtime infers it, and a wrong one in the file would only raise warnings.
     *output->mutable_type() = TypeOf(graph.values[id]);
     if (output->type().has_tensor_type())
       output->mutable_type()->mutable_tensor_type()->clear_shape();

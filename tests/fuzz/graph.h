@@ -45,9 +45,9 @@ onnx::ModelProto ModelOf(const FuzzGraph& graph, const Values& values);
 // The graph as readable text, with its values (long ones truncated).
 std::string TextOf(const FuzzGraph& graph);
 
-// One node as a session of its own, unoptimized: the graph is run node by node, so that each value
-// can be looked at and changed on its way. `values` has the node's inputs, of the types and ranks
-// that runs will see.
+// A session for one node, unoptimized: a graph is run node by node, so that each intermediate value
+// can be inspected and changed. `values` has the node's inputs, with the types and ranks of later
+// runs.
 absl::StatusOr<std::unique_ptr<CpuSession>> OpenNode(const Runtime& runtime, const FuzzGraph& graph,
                                                      const onnx::NodeProto& node,
                                                      const Values& values);

@@ -1,8 +1,9 @@
-// tests/fuzz/rules.h: where a correct engine is not ONNX Runtime to fp16's accuracy, by name.
+// tests/fuzz/rules.h: named rules for nodes where a correct engine differs from ONNX Runtime by
+// more than fp16 rounding of the results.
 //
-// A rule opens outputs of a node, so that nothing is said of them or of what is
-// computed from them; or it names the magnitude of what the node's units round inside, if that is
-// not the result's own.
+// A rule excludes ("opens") outputs of a node from the comparison, with everything computed from
+// them; or it gives the magnitude of intermediate values that the node's units round, if that is
+// not the magnitude of the result.
 #ifndef ANEMONE_TESTS_FUZZ_RULES_H_
 #define ANEMONE_TESTS_FUZZ_RULES_H_
 

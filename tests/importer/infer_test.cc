@@ -164,7 +164,7 @@ const Wrong kWrong[] = {
      "g (float[4] x) => (float[] a, float[] b) { a, b = Split<num_outputs=2147483648>(x) }",
      "attribute 'num_outputs' is 2147483648, but the node has 2 outputs"},
     {"LeftOutOutput", "g (float[4] x) => (float[] b) { , b = Split<num_outputs=2>(x) }",
-     "outputs: 'outputs', number 0, is left out"},
+     "outputs: 'outputs', number 0, is missing"},
     {"TransposedChannels",
      "g (float[1,4,5,5] x, float[3,4,3,3] w) => (float[] y) { y = ConvTranspose(x, w) }",
      "input 0 'x' has 4 channels, but weight 'w' takes 3"},

@@ -152,7 +152,7 @@ TEST(Buckets, WhatIsWrongIsNamed) {
                        HasSubstr("input 'x', dimension 0 ('n'): its size 9 is above the largest "
                                  "bucket, 8; give a larger one (--bucket n=...,9)")));
   EXPECT_THAT(run({{"x", Ramp({3, 5})}}),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("want float32 nx4, got")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("want float32 (n)x4, got")));
   EXPECT_THAT(run({{"x", Ramp({0, 4})}}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("is empty")));
   EXPECT_THAT(run({}),

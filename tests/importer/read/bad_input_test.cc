@@ -1,4 +1,4 @@
-// Whatever is given in place of a good model: one clear error, never a crash or a hang.
+// Input that is not a valid model gives one clear error, never a crash or a hang.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,7 +24,7 @@ onnx::ModelProto ReluModel() {
 
 absl::StatusOr<Model> Import(const std::string& bytes) { return ImportBytes(bytes, "", {}); }
 
-// An initializer 'w' of ReluModel() that `edit` spoils.
+// ReluModel() with an initializer 'w' that `edit` damages.
 std::string WithTensor(const std::function<void(TensorProto&)>& edit) {
   onnx::ModelProto model = ReluModel();
   edit(AddInitializer<float>(model, "w", TensorProto::FLOAT, {2}, {1, 2}));
@@ -50,7 +50,7 @@ std::string Wrapped(int field, const std::string& message) {
   return Varint(static_cast<uint64_t>(field) << 3 | 2) + Varint(message.size()) + message;
 }
 
-// If in If in If, written by hand: protobuf itself refuses to.
+// Nested Ifs, serialized here because protobuf refuses such a depth.
 std::string NestedBodies(int depth) {
   std::string graph = Wrapped(2, "g");
   for (int i = 0; i < depth; ++i) {
@@ -82,7 +82,7 @@ struct BadModel {
 };
 
 const BadModel kBad[] = {
-    // What is no model at all.
+    // Not a model at all.
     {"random", [] { return Random(1, 4000); }, StatusCode::kDataLoss, "not an ONNX model"},
     {"text", [] { return "hello, I am a text\n"; }, StatusCode::kDataLoss, "not an ONNX model"},
     {"zip", [] { return std::string("PK\x03\x04 and more", 13); }, StatusCode::kDataLoss,
@@ -120,17 +120,17 @@ const BadModel kBad[] = {
      StatusCode::kInvalidArgument,
      "opset 999 of domain 'ai.onnx': is not known, the newest known is 2"},
     {"opset-0", [] { return With([](auto& m) { m.mutable_opset_import(0)->set_version(0); }); },
-     StatusCode::kInvalidArgument, "opset 0 of domain 'ai.onnx': is no version"},
+     StatusCode::kInvalidArgument, "opset 0 of domain 'ai.onnx': is not a valid version"},
     {"opset-negative",
      [] { return With([](auto& m) { m.mutable_opset_import(0)->set_version(-3); }); },
      StatusCode::kInvalidArgument, "opset -3"},
 
     // Names and edges.
     {"undefined-input", [] { return Text("g (float x) => (float y) { y = Conv(x, w) }"); },
-     StatusCode::kNotFound, "node /#0 (Conv): input 1 'w' is made by no node"},
+     StatusCode::kNotFound, "node /#0 (Conv): input 1 'w' is undefined"},
     {"name-of-two-lines",
      [] { return With([](auto& m) { m.mutable_graph()->mutable_node(0)->set_input(0, "a\nb"); }); },
-     StatusCode::kNotFound, "input 0 'a\\x0ab' is made by no node"},
+     StatusCode::kNotFound, "input 0 'a\\x0ab' is undefined"},
     {"long-name",
      [] {
        return With([](auto& m) {
@@ -146,7 +146,7 @@ const BadModel kBad[] = {
      },
      StatusCode::kNotFound, "node /then_branch:If_0/#0 (Neg): input 0 'q'"},
     {"undefined-output", [] { return Text("g (float x) => (float z) { y = Relu(x) }"); },
-     StatusCode::kNotFound, "graph 'g': output 'z' is made by no node"},
+     StatusCode::kNotFound, "graph 'g': output 'z' is undefined"},
     {"duplicate-output",
      [] { return Text("g (float x) => (float y) { [a] y = Relu(x)  [b] y = Neg(x) }"); },
      StatusCode::kInvalidArgument,
@@ -202,9 +202,9 @@ const BadModel kBad[] = {
     {"too-many-inputs", [] { return Text("g (float x) => (float y) { y = Clip(x, x, x, x) }"); },
      StatusCode::kInvalidArgument, "want 1 to 3 inputs, got 4"},
     {"input-left-out", [] { return Text("g (float x) => (float y) { y = Add(, x) }"); },
-     StatusCode::kInvalidArgument, "inputs: 'A', number 0, is left out"},
+     StatusCode::kInvalidArgument, "inputs: 'A', number 0, is missing"},
     {"one-of-many-left-out", [] { return Text("g (float x) => (float y) { y = Max(x, , x) }"); },
-     StatusCode::kInvalidArgument, "inputs: 'data_0', number 1, is left out"},
+     StatusCode::kInvalidArgument, "inputs: 'data_0', number 1, is missing"},
     {"too-many-outputs", [] { return Text("g (float x) => (float y) { y, z = Relu(x) }"); },
      StatusCode::kInvalidArgument, "want 1 outputs, got 2"},
     {"attribute-missing", [] { return Text("g (float x) => (float y) { y = Cast(x) }"); },
@@ -226,7 +226,7 @@ const BadModel kBad[] = {
      StatusCode::kInvalidArgument, "node /#0 (Relu): attribute 'a': has no type"},
     {"reference-outside-of-function",
      [] { return Text("g (float x) => (float y) { y = Elu <alpha : float = @a> (x) }"); },
-     StatusCode::kInvalidArgument, "refers to attribute 'a' of a function, but is in none"},
+     StatusCode::kInvalidArgument, "refers to attribute 'a' of a function, but is not inside one"},
     {"constant-of-nothing", [] { return Text("g () => (float y) { y = Constant() }"); },
      StatusCode::kInvalidArgument, "(Constant): want one attribute with the value, got 0"},
 
@@ -323,7 +323,7 @@ const BadModel kBad[] = {
            g (float x) => (float y) { y = my.F(x) }
            <domain: "my", opset_import: ["" : 21]> F (a) => (b) { c = Neg(a) })");
      },
-     StatusCode::kNotFound, "node /#0 (my.F): output 'b' of function 'F' is made by no node"},
+     StatusCode::kNotFound, "node /#0 (my.F): output 'b' of function 'F' is undefined"},
     {"function-arity",
      [] {
        return Text(R"(<ir_version: 10, opset_import: ["" : 21, "my" : 1]>
@@ -365,7 +365,7 @@ TEST(BadFile, IsNamed) {
               StatusIs(StatusCode::kInvalidArgument, HasSubstr("a device or a pipe")));
   EXPECT_THAT(ImportFile(folder.Write("text.onnx", "hello"), {}),
               StatusIs(StatusCode::kDataLoss, HasSubstr("text.onnx: ")));
-  if (geteuid() != 0) {  // who may read everything
+  if (geteuid() != 0) {  // root may read everything
     const std::string path = folder.Write("secret.onnx", ReluModel().SerializeAsString());
     chmod(path.c_str(), 0);
     EXPECT_THAT(ImportFile(path, {}),
@@ -380,8 +380,8 @@ struct BadExternal {
   const char* text;
 };
 
-// Beside the model: w.bin of 12 bytes, folder/, empty.bin, out -> a file elsewhere, around -> the
-// folder elsewhere, loop -> itself.
+// Files next to the model: w.bin of 12 bytes, folder/, empty.bin, and the links out -> a file in
+// the folder elsewhere, around -> the folder elsewhere, loop -> itself.
 const BadExternal kBadExternal[] = {
     {"missing", "none.bin", "", "", StatusCode::kNotFound, "none.bin' does not exist"},
     {"no-location", "", "", "", StatusCode::kInvalidArgument, "names no file"},
@@ -398,12 +398,13 @@ const BadExternal kBadExternal[] = {
     {"offset-no-number", "w.bin", "0x10", "", StatusCode::kInvalidArgument,
      "offset '0x10' is not a 64-bit number"},
     {"length-other", "w.bin", "", "12", StatusCode::kInvalidArgument,
-     "said to be 12 bytes long, but the tensor's type and dims make 8"},
+     "its length is 12 bytes, but the tensor's type and dims need 8"},
     {"length-negative", "w.bin", "", "-8", StatusCode::kInvalidArgument, "length -8 is negative"},
     {"absolute", "/etc/passwd", "", "", StatusCode::kInvalidArgument, "is an absolute path"},
-    {"dots", "../elsewhere/secret", "", "", StatusCode::kInvalidArgument, "leaves it by '..'"},
+    {"dots", "../elsewhere/secret", "", "", StatusCode::kInvalidArgument,
+     "leaves the folder with '..'"},
     {"hidden-dots", "folder/../../elsewhere/secret", "", "", StatusCode::kInvalidArgument,
-     "leaves it by '..'"},
+     "leaves the folder with '..'"},
     {"link", "out", "", "", StatusCode::kInvalidArgument, "is a link to"},
     {"link-to-folder", "around/secret", "", "", StatusCode::kInvalidArgument, "is a link to"},
     {"link-loop", "loop", "", "", StatusCode::kInvalidArgument, "loop': "},
@@ -437,8 +438,8 @@ INSTANTIATE_TEST_SUITE_P(All, BadExternalData, testing::ValuesIn(kBadExternal),
                            return name;
                          });
 
-// A model that is a link may have its data beside where it really lies, by a link of its own, but
-// no other file of that folder's neighbours.
+// The data of a model that is a link may be a link to a file next to the link's target, but not to
+// a file in another folder.
 TEST(BadExternalData, LinkedModelDoesNotOpenOtherFolders) {
   TempFolder folder;
   folder.Write("blobs/model", WithTensor([](TensorProto& t) { SetExternal(t, "data"); }));

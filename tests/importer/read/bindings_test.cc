@@ -28,7 +28,7 @@ void AddInput(onnx::ModelProto& model, const std::string& name,
   }
 }
 
-// Inputs as given; y = Relu of the first, its declared shape naming a dimension.
+// A model with these inputs and y = Relu(the first one), whose declared shape names a dimension.
 Model ModelWith(const std::vector<std::pair<std::string, std::vector<std::string>>>& inputs) {
   onnx::ModelProto proto = ParseModel("g () => (float[batch] y) { y = Relu(x) }");
   for (const auto& [name, dims] : inputs) AddInput(proto, name, dims);
@@ -132,13 +132,13 @@ TEST(Bindings, RefusalsNameInputAndDimension) {
        "--shape X: the model has no input of that name; it has 'x', 'z'"},
       {"rank",
        {.shapes = {{"x", {1, 3, 8}}}},
-       "input 'x': --shape gives 3 dimensions, the model declares 2 (batchx3)"},
+       "input 'x': --shape gives 3 dimensions, the model declares 2: batch, 3"},
       {"declared",
        {.shapes = {{"x", {1, 4}}}},
        "input 'x', dimension 1: --shape gives 4, the model declares 3"},
       {"both",
        {.dims = {{"batch", 2}}, .shapes = {{"x", {1, 3}}}},
-       "input 'x', dimension 0: --shape gives 1, --dim batch=2 another size"},
+       "input 'x', dimension 0: --shape gives 1, but --dim batch=2 gives another size"},
       {"negative dim", {.dims = {{"batch", -2}}}, "--dim batch=-2: want a size of at least 0"},
   };
   for (const Refusal& refusal : kRefusals) {

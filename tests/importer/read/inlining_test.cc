@@ -92,7 +92,7 @@ TEST(Functions, ARequiredInputLeftOutIsAnErrorOfTheInnerNode) {
       <domain: "my", opset_import: ["" : 21]>
       F (a, b) => (c) { c = Add(b, a) })")),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("node /F_0/#0 (Add): inputs: 'A', number 0, is left out")));
+                       HasSubstr("node /F_0/#0 (Add): inputs: 'A', number 0, is missing")));
 }
 
 TEST(Functions, OutputsHandedThroughAndGivenTwice) {
