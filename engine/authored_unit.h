@@ -1,5 +1,5 @@
-// engine/authored_unit.h: a unit as somebody wrote it, by its keys. Unlike a lowering, which writes
-// only units that fit, the writer may have any number of bottoms, of any dims.
+// engine/authored_unit.h: adds a unit given by its netplist keys, for example from a file. A
+// lowering adds only units that fit; here the number of bottoms and their dims may be wrong.
 #ifndef ANEMONE_ENGINE_AUTHORED_UNIT_H_
 #define ANEMONE_ENGINE_AUTHORED_UNIT_H_
 
@@ -10,10 +10,9 @@
 
 namespace anemone {
 
-// Appends the unit, or refuses one that has no output: a number of bottoms that the kind does not
-// take, a missing key (parser), dims that do not fit each other (validator). The builder's error is
-// kInvalidArgument for a value that is not one of its key's and for a key that the kind does not
-// have.
+// Appends the unit. Refuses a unit that has no output: one with a wrong number of bottoms, with a
+// missing key (layer parser), or with bottoms whose dims do not fit each other. The builder's error
+// is kInvalidArgument for an invalid value of a key and for a key that the kind does not have.
 Operand AddAuthoredUnit(NetworkBuilder& c, const UnitKind& kind, const Json& keys,
                         std::vector<Operand> bottoms, std::vector<Tensor> weights,
                         std::string name = "");

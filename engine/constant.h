@@ -1,4 +1,5 @@
-// engine/constant.h: reading a constant of any float type as the engine stores it, fp16.
+// engine/constant.h: reads constants of any float type as fp16, the type in which the engine stores
+// them.
 #ifndef ANEMONE_ENGINE_CONSTANT_H_
 #define ANEMONE_ENGINE_CONSTANT_H_
 
@@ -14,30 +15,31 @@
 
 namespace anemone {
 
-// The type as math names it. `type` is one that IsEngineConstant() takes, uint16, or int64
-// or int32, as which indices leave the engine.
+// The element type in math's enumeration. `type` is a type that IsEngineConstant() accepts, uint16,
+// or int64 or int32 (the types in which indices leave the engine).
 math::Element ElementOf(DataType type);
 
-// Zeros that take no memory, where values do not matter. kInvalidArgument: dims that cannot be
-// counted.
+// A tensor of zeros that takes no memory, for uses where the values do not matter. kInvalidArgument
+// if the number of elements is not valid.
 absl::StatusOr<Tensor> ZeroFill(DataType type, std::vector<int64_t> dims);
 
-// float32, float16, bfloat16, double, and bool as 0 and 1.
+// True for float32, float16, bfloat16, double, and bool (which becomes 0 and 1).
 bool IsEngineConstant(DataType type);
 
-// Elements [first, first + to.size()), each rounded once; a fill is repeated, a NaN becomes
-// +infinity as at a port.
+// Writes elements [first, first + to.size()) as fp16. Each is rounded once; a NaN becomes
+// +infinity, as at a port. A tensor that is a fill repeats its value.
 void ReadHalves(const Tensor& tensor, int64_t first, absl::Span<math::Half> to);
 
-// How the tensor is compressed (anemone/compressed.h), for kernels that keep it so; kDense: it is
-// not. Borrows the tensor.
+// How the tensor is compressed (anemone/compressed.h), for kernels that compute on the compressed
+// form; kDense if it is not compressed. The result points into the tensor.
 math::CodedWeights CodedFormOf(const Tensor& tensor);
 
-// All elements, rounded to fp16 and widened again: what the engine computes with.
+// All elements, rounded to fp16 and converted back to float: the values that the engine computes
+// with.
 std::vector<float> RoundedFloats(const Tensor& tensor);
 
-// A constant of rank 5 with its axes 1 and 2 swapped, as fp16: MIL and ONNX have C before D, the
-// engine D before C.
+// A constant of rank 5 with its axes 1 and 2 swapped, as fp16. MIL and ONNX have C before D, the
+// engine has D before C.
 Tensor WithDepthMoved(const Tensor& tensor);
 
 }  // namespace anemone

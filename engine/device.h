@@ -1,5 +1,5 @@
-// engine/device.h: what compiles networks and runs programs. Two implementations: the software
-// engine (engine/software), which obeys the same rules on any machine, and the silicon.
+// engine/device.h: a Device compiles networks and runs programs. The software engine
+// (engine/software) implements it on every machine, by the same rules as the silicon.
 //
 //   ASSIGN_OR_RETURN(auto program, device.Compile(network, target, route));
 //   device.Run(*program, {inputs, outputs});
@@ -41,24 +41,25 @@ class Program {
   std::vector<ProgramPort> outputs_;
 };
 
-// A unit that has just run: dense fp16 operands and result.
+// A unit that has just run, with its operands and its result (dense fp16).
 struct UnitRun {
   const Unit& unit;
   absl::Span<const ConstView> in;
   ConstView out;
 };
 
-// Port memory for one run, in the order of the program's ports, laid out as they say.
+// The memory of the ports for one run, in the order of the program's ports and in their layouts.
 struct Request {
   absl::Span<const std::byte* const> inputs;
   absl::Span<std::byte* const> outputs;
   // Called after each unit that computed something, with its name, type and duration.
   const std::function<void(absl::string_view unit, absl::string_view type, absl::Duration took)>*
       on_unit = nullptr;
-  // Called likewise with its values, of a program that SoftwareOptions::observed made. A NaN or an
-  // infinity is then seen as IEEE has it, in `exact` too.
+  // Called after each unit with its values, if the program was compiled with
+  // SoftwareOptions::observed. NaNs and infinities are then those of IEEE arithmetic, in `exact`
+  // mode too.
   const std::function<void(const UnitRun&)>* on_values = nullptr;
-  // What is allocated behind each port; empty: as much as its layout takes.
+  // The bytes allocated for each port; if empty, each port has the size of its layout.
   absl::Span<const int64_t> input_bytes = {}, output_bytes = {};
 };
 
@@ -73,16 +74,16 @@ class Device {
   virtual absl::Status Run(const Program& program, const Request& request) = 0;
 };
 
-// How the software engine computes.
+// Options of the software engine.
 struct SoftwareOptions {
   // `fast`: fp16 storage and rounding at unit boundaries, fp32 sums. `exact`: every rule of
   // numerics.json, by the target's family.
   NumericsMode numerics;
-  // Runs can be watched (Request::on_values): every unit runs by itself and keeps its weights.
+  // Lets Request::on_values see every unit: units are not fused and keep their weights.
   bool observed = false;
 };
 
-// It computes in the caller's oneTBB arena.
+// Makes the software engine. It computes in the caller's oneTBB arena.
 std::unique_ptr<Device> MakeSoftwareDevice(const SoftwareOptions& options = {});
 
 }  // namespace anemone

@@ -1,7 +1,8 @@
-// engine/dims.h: the engine's five axes, and where the axes of an ONNX tensor lie on them.
+// engine/dims.h: the engine's five axes, and which of them the axes of an ONNX tensor become.
 //
 // The engine's tensors have the axes N, D, C, H, W (batch, depth, channel, height, width), in this
-// order in memory, W fastest. ONNX's rank 4 is N, C, H, W and its rank 5 N, C, D, H, W.
+// order in memory; W varies fastest. An ONNX tensor of rank 4 is N, C, H, W, one of rank 5 is
+// N, C, D, H, W.
 #ifndef ANEMONE_ENGINE_DIMS_H_
 #define ANEMONE_ENGINE_DIMS_H_
 
@@ -38,17 +39,17 @@ struct Dims {
 
 Dims MakeDims(int64_t n, int64_t c, int64_t h, int64_t w);
 
-// "1x64x56x56" (N, C, H, W), or with D in front of C where it is not 1.
+// "1x64x56x56" (N, C, H, W), or "1x2x64x56x56" (N, D, C, H, W) if D is not 1.
 std::string DimsToString(const Dims& dims);
 
 // The engine axis of ONNX axis `i` of a tensor of `rank` (0..5), on both routes:
 //   rank 1: W    rank 2: H, W    rank 3: N, C, W    rank 4: N, C, H, W    rank 5: N, C, D, H, W
-// Sources: rank 2 has its first axis under the cap of H, not under those of C or N (guide ch4 table
-// shape limits); rank 3 as the compiler's notes place it ("NCW for rank 3",
-// compiler_texts.json lowering_recipes SDPA); rank 4 and 5 by definition.
+// Sources: the first axis of rank 2 has the limit of H, not that of C or N (guide ch4 table shape
+// limits); rank 3 follows the compiler's notes ("NCW for rank 3",
+// compiler_texts.json lowering_recipes SDPA); ranks 4 and 5 follow by definition.
 Axis ToEngineAxis(int rank, int i);
 
-// The dims of an ONNX shape of rank 0..5.
+// The dims of an ONNX shape of rank 0 to 5, by ToEngineAxis().
 Dims PlaceShape(absl::Span<const int64_t> shape);
 
 }  // namespace anemone

@@ -1,6 +1,6 @@
-// engine/field.h: one key of a unit's parameters, for reading and writing. A kind's field table is
-// the only place that spells its keys: the written form, its reader, equality and `anemone units`
-// come from it.
+// engine/field.h: describes one key of a unit's parameters and how its value is read and written.
+// The keys of a kind are spelled in its field table only: the writer, the reader, equality and
+// `anemone units` use that table.
 //
 //   struct PadParams { Axis axis = Axis::kW; int64_t before = 0; float value = 0; };
 //   constexpr Field<PadParams> kFields[] = {
@@ -9,8 +9,9 @@
 //       Key<&PadParams::value, AsHalfBits>("BackgroundValue"),
 //   };
 //
-// A key that is not required and not there leaves the member as it is. Enumerations are spelled by
-// `absl::Span<const char* const> NamesOf(E)`, declared beside the enumeration, in its order.
+// If a key that is not required is missing, its member keeps its default value. The names of an
+// enumeration's values come from `absl::Span<const char* const> NamesOf(E)`, which is declared next
+// to the enumeration and lists them in its order.
 #ifndef ANEMONE_ENGINE_FIELD_H_
 #define ANEMONE_ENGINE_FIELD_H_
 
@@ -28,23 +29,24 @@
 
 namespace anemone {
 
-// What a key's value is in JSON.
+// The JSON type of a key's value.
 enum class ValueType : uint8_t { kInt, kBool, kFloat, kInts, kName, kNames, kNested };
 
 template <class P>
 struct Field {
   const char* key;
-  // The key's value; null where these parameters have no such key.
+  // The key's value, or null if these parameters do not have the key.
   Json (*get)(const P&);
-  // kInvalidArgument if the value is none of the key's. Null: the key has one value, ours.
+  // Sets the member. kInvalidArgument if the value is not valid for the key. Null if the key has a
+  // fixed value, which is written and not read.
   absl::Status (*set)(P&, const Json&);
   bool required = false;
   ValueType type = ValueType::kNested;
-  // The names that a value, or each of its elements, is one of. Null: it is no name of a list.
+  // The names that a value, or each of its elements, may have; null if values are not names.
   absl::Span<const char* const> (*names)() = nullptr;
 };
 
-// A field whose parameter type is forgotten.
+// A Field with its parameter type erased.
 struct AnyField {
   const char* key;
   Hook<const void, Json()> get;
@@ -54,7 +56,7 @@ struct AnyField {
   absl::Span<const char* const> (*names)();
 };
 
-// A kind's field table. FieldsOf<void> is one whose parameter type is forgotten.
+// The field table of a kind. FieldsOf<void> is a table with its parameter type erased.
 template <class P>
 class FieldsOf;
 
@@ -90,7 +92,7 @@ class FieldsOf : public FieldsOf<void> {
   }
 };
 
-// How a member is written: to and from Json. `Plain` is by the member's type.
+// Encodings convert a member to and from JSON. `Plain` is the encoding by the member's type.
 struct Plain {
   static Json Write(int64_t value) { return value; }
   static Json Write(bool value) { return value; }
@@ -108,7 +110,7 @@ struct Plain {
   static absl::Status Read(const Json& from, float& value);
   static absl::Status Read(const Json& from, std::string& value);
   static absl::Status Read(const Json& from, std::vector<int64_t>& values);
-  static absl::Status Read(const Json& from, std::vector<Axis>& axes);  // or one name
+  static absl::Status Read(const Json& from, std::vector<Axis>& axes);  // also takes a single name
   template <class E, std::enable_if_t<std::is_enum_v<E>, int> = 0>
   static absl::Status Read(const Json& from, E& value) {
     size_t index = 0;
@@ -121,7 +123,7 @@ struct Plain {
                                size_t& index);
 };
 
-// A float as the integer that its fp16 bits are: 1.0 is 15360 (netplist.md).
+// A float written as the integer value of its fp16 bits: 1.0 is 15360 (netplist.md).
 struct AsHalfBits {
   static constexpr ValueType kType = ValueType::kInt;
   static Json Write(float value) { return math::ToHalf(value).bits; }
@@ -140,7 +142,7 @@ using ParamsOf = typename MemberOf<decltype(kMember)>::Params;
 template <auto kMember>
 using MemberTypeOf = typename MemberOf<decltype(kMember)>::Type;
 
-// By the member's type, unless its encoding says another.
+// The value type of a member: that of its encoding, or else the one for the member's type.
 template <class As, class T>
 constexpr ValueType ValueTypeOf() {
   if constexpr (requires { As::kType; }) {
@@ -173,7 +175,8 @@ constexpr absl::Span<const char* const> (*NamesOfMember())() {
   }
 }
 
-// `kWhen`: a predicate of the parameters that says when the key is there; null for always.
+// A field. `kWhen` is a predicate of the parameters: the key is written only if it is true; null
+// means always.
 template <auto kMember, class As = Plain, auto kWhen = nullptr>
 constexpr auto Key(const char* key, bool required = false) {
   using P = ParamsOf<kMember>;
@@ -195,7 +198,7 @@ constexpr auto Required(const char* key) {
   return Key<kMember, As>(key, true);
 }
 
-// Another spelling of a key, read and never written.
+// Another spelling of a key: it is read but never written.
 template <auto kMember, class As = Plain>
 constexpr auto Alias(const char* key) {
   using P = ParamsOf<kMember>;

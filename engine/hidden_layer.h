@@ -1,5 +1,6 @@
-// engine/hidden_layer.h: the catalogue of layers that no converter emits: one row for each netplist
-// Type. Facts: engine/tables/hidden_layers.json.
+// engine/hidden_layer.h: the catalog of layers that only a netplist can express and no converter
+// emits, with one row for each netplist Type. The texts are those of
+// engine/tables/hidden_layers.json.
 #ifndef ANEMONE_ENGINE_HIDDEN_LAYER_H_
 #define ANEMONE_ENGINE_HIDDEN_LAYER_H_
 
@@ -9,15 +10,15 @@ namespace anemone {
 
 struct HiddenOperand {
   const char* name;
-  const char* layout;  // in the table's words; "" where it says nothing
+  const char* layout;  // "" if the table does not give it
 };
 
-// The texts are the table's; "" where it says nothing.
+// Each text is "" if the table does not give it.
 struct HiddenLayer {
   const char* type;
   const char* what;  // "fused attention"
   absl::Span<const HiddenOperand> operands;
-  const char* output;  // its shape
+  const char* output;  // shape of the output
   const char* semantics;
   const char* source;
   const char* status;

@@ -1,11 +1,13 @@
-// engine/hook.h: a function of a unit kind's parameters, callable without knowing their type.
+// engine/hook.h: a Hook holds a function of a unit kind's parameters, and can be called through a
+// `void*` by code that does not know their type.
 //
 //   Verdict Validate(const SoftmaxParams& p, Bottoms in);
 //   Hook<const SoftmaxParams, Verdict(Bottoms)> hook = Validate;
 //   const Hook<const void, Verdict(Bottoms)>& any = hook;
 //   if (any) any(params, in);   // `params` points to the SoftmaxParams
 //
-// A null hook is false. `const P` is a function that reads the parameters, `P` one that fills them.
+// A null hook converts to false. A Hook<const P, ...> reads the parameters, a Hook<P, ...> sets
+// them.
 #ifndef ANEMONE_ENGINE_HOOK_H_
 #define ANEMONE_ENGINE_HOOK_H_
 
@@ -18,7 +20,7 @@ namespace anemone {
 template <class P, class Signature>
 class Hook;
 
-// The hook with its parameter type forgotten.
+// A hook with its parameter type erased.
 template <class Void, class R, class... Args>
 requires std::is_void_v<Void>
 class Hook<Void, R(Args...)> {
@@ -28,7 +30,7 @@ class Hook<Void, R(Args...)> {
   R operator()(Void* params, Args... args) const {
     return call_(function_, params, std::forward<Args>(args)...);
   }
-  // `otherwise` if the hook is null.
+  // Calls the hook, or returns `otherwise` if it is null.
   template <class Otherwise>
   R Or(Otherwise otherwise, Void* params, Args... args) const {
     if (function_ == nullptr) return otherwise;

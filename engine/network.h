@@ -1,5 +1,6 @@
-// engine/network.h: an engine segment as the compiler sees it: units in the order they run, their
-// constants, and the ports by which data goes in and out; and the one predicate over it.
+// engine/network.h: a Network is an engine segment as the compiler sees it: units in the order in
+// which they run, constants, and input and output ports. CheckNetwork() says whether a target
+// accepts it.
 #ifndef ANEMONE_ENGINE_NETWORK_H_
 #define ANEMONE_ENGINE_NETWORK_H_
 
@@ -14,8 +15,8 @@
 
 namespace anemone {
 
-// A constant operand. `tensor` may be of any float type (it is rounded to fp16 at compile) or
-// uint16 for indices; its elements are in N, D, C, H, W order.
+// A constant operand. `tensor` has any float type (it is rounded to fp16 when compiled), or uint16
+// for indices. Its elements are in N, D, C, H, W order.
 struct Constant {
   Tensor tensor;
   Dims dims;
@@ -35,7 +36,7 @@ struct OutputPort {
 struct Network {
   std::vector<InputPort> inputs;
   std::vector<Constant> constants;
-  std::vector<Unit> units;  // each reads only earlier ones
+  std::vector<Unit> units;  // each reads only units before it
   std::vector<OutputPort> outputs;
 
   const Dims& DimsOf(const Operand& operand) const;
@@ -44,28 +45,30 @@ struct Network {
   std::vector<Bottom> BottomsOf(const Unit& unit) const { return BottomsOf(unit.bottoms); }
 };
 
-// What is asked of any kind before its own validator: that the target's family has it, as many
-// bottoms as it takes, extents within the target's caps.
+// The checks that every kind has in common, which come before its own validator: the target's
+// family supports the kind, the number of bottoms is valid, and their extents are within the
+// target's limits.
 Verdict CheckBottoms(const UnitKind& kind, Bottoms bottoms, const Target& target, Route route);
 
-// Does `target` accept a unit with these bottoms? CheckBottoms, then the kind's validator, the
-// output's extents, and the code generator's refusals.
+// Whether `target` accepts a unit with these bottoms. Runs CheckBottoms(), then the kind's
+// validator, then checks the extents of the output, then the refusals of the code generator.
 Verdict CheckUnit(const Unit& unit, Bottoms bottoms, const Target& target, Route route);
 
 struct NetworkVerdict {
   Verdict verdict;
-  int unit = -1;  // the refused unit; -1 if a port or the whole is refused
+  int unit = -1;  // the refused unit; -1 if a port or the whole network is refused
 };
 
-// The one predicate (docs/design.md): asked by the partitioner of every finished segment and by
-// Compile before anything else. Units in order, then the ports.
+// Whether `target` accepts the network. This is the only such predicate (docs/design.md): the
+// partitioner calls it for every finished segment, and Compile calls it first. It checks the units
+// in order, then the ports.
 NetworkVerdict CheckNetwork(const Network& network, const Target& target, Route route);
 
-// How often each unit's value is read, by units and outputs.
+// For each unit, how many times units and output ports read its value.
 std::vector<int> CountReaders(const Network& network);
 
-// Cancels what lowerings added for layout's sake: views of views, pairs of inverse transposes, and
-// units nobody reads. Done once, before the network is checked.
+// Removes units that lowerings added only to change layouts: views of views, pairs of inverse
+// transposes, and units whose value is not read. Called once, before the network is checked.
 void CleanUp(Network& network);
 
 }  // namespace anemone

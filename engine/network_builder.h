@@ -1,14 +1,14 @@
-// engine/network_builder.h: builds a small Network unit by unit. The lowerings of ONNX nodes and
-// the operations of MIL are written with it.
+// engine/network_builder.h: builds a Network unit by unit. The lowerings of ONNX nodes and of MIL
+// operations use it.
 //
 //   Operand y = c.Add(SoftmaxUnit(), SoftmaxParams{axis}, {x});
 //
-// The builder remembers its first error: later calls add nothing and return an operand without a
-// meaning, whose dims are ones, and status() reports the error. So a lowering reads as its formula,
-// and needs to check for errors only where it reads attributes and shapes.
+// The builder remembers its first error, which status() returns. After an error, calls add nothing
+// and return a placeholder operand, all of whose dims are 1. So a lowering reads like a formula and
+// checks for errors only where it reads attributes and shapes.
 //
-// The builder never judges: the units' validators say what the target thinks of them. Refuse() is
-// for forms that the engine refuses before there is a unit to ask.
+// The builder does not check whether the target accepts a unit; the unit's validator does. Refuse()
+// is for forms that the engine refuses before there is a unit to check.
 #ifndef ANEMONE_ENGINE_NETWORK_BUILDER_H_
 #define ANEMONE_ENGINE_NETWORK_BUILDER_H_
 
@@ -27,7 +27,8 @@
 
 namespace anemone {
 
-// For `return` where a NetworkBuilder fails, in a function that returns a Status or an Operand.
+// The return value of a function that fails a NetworkBuilder. It converts to a Status and to an
+// Operand.
 class BuildFailure {
  public:
   explicit BuildFailure(absl::Status status) : status_(std::move(status)) {}
@@ -38,8 +39,8 @@ class BuildFailure {
   absl::Status status_;
 };
 
-// ANEMONE_RETURN_IF_ERROR and ANEMONE_ASSIGN_OR_RETURN for a function that returns an Operand: the
-// error becomes the builder's.
+// ANEMONE_RETURN_IF_ERROR and ANEMONE_ASSIGN_OR_RETURN for a function that returns an Operand. The
+// error becomes that of the builder.
 #define ANEMONE_FAIL_IF_ERROR(builder, expr)                          \
   do {                                                                \
     if (absl::Status anemone_status_ = (expr); !anemone_status_.ok()) \
@@ -63,20 +64,20 @@ class NetworkBuilder {
   const Target& target() const { return target_; }
   Route route() const { return route_; }
   const Network& network() const { return network_; }
-  // The first error of all calls so far.
+  // The first error so far.
   const absl::Status& status() const { return status_; }
   bool ok() const { return status_.ok(); }
 
-  // Ones, if the builder has failed.
+  // All dims are 1 if the builder has failed.
   Dims DimsOf(const Operand& operand) const;
-  // Without a dim but ones, if the builder has failed.
+  // All dims are 1 and there is no constant if the builder has failed.
   Bottom BottomOf(const Operand& operand) const;
   std::vector<Bottom> BottomsOf(absl::Span<const Operand> operands) const;
 
   Operand AddInput(std::string name, const Dims& dims, Format format = Format::kFloat16);
-  // A constant operand; elements in N, D, C, H, W order of `dims`.
+  // Adds a constant operand. The elements are in N, D, C, H, W order.
   Operand AddConstant(Tensor tensor, const Dims& dims);
-  // Appends a unit; its dims come from the kind's shape rule.
+  // Appends a unit. The kind's shape function computes its dims.
   template <class P>
   Operand Add(const UnitKindOf<P>& kind, P params, std::vector<Operand> bottoms,
               std::vector<Tensor> weights = {}) {
@@ -87,20 +88,21 @@ class NetworkBuilder {
                   std::vector<Operand> bottoms, std::vector<Tensor> weights, std::string name = "");
   void AddOutput(std::string name, const Operand& from);
 
-  // For `return`: the engine refuses this form in the rule's words, before there is a unit to ask.
+  // Fails because the engine refuses this form by `rule`, whose printf pattern takes `args`. Use:
+  // `return c.Refuse(rule::kX);`.
   template <class... Args>
   BuildFailure Refuse(const Rule& rule, const Args&... args) {
     return Refuse(Judge(target_, route_).Reject(rule, args...));
   }
   BuildFailure Refuse(Verdict verdict);
-  // For `return`: the form is not lowered by us; the engine was not asked.
+  // Fails because Anemone has no lowering for this form; the engine was not asked.
   BuildFailure NotLowered(const std::string& what) { return Fail(absl::UnimplementedError(what)); }
-  // For `return`: the builder fails with this error, unless it has failed before.
+  // Fails with this error, unless the builder has failed before.
   BuildFailure Fail(absl::Status status);
 
   const std::optional<Verdict>& refusal() const { return refusal_; }
   Network TakeNetwork() { return std::move(network_); }
-  // Operands given out before are no longer good.
+  // Cleans up the network (network.h). Operands returned before are no longer valid.
   void CleanUp() { anemone::CleanUp(network_); }
 
  private:

@@ -1,4 +1,5 @@
-// engine/numerics_mode.h: how the software engine computes, as users say it.
+// engine/numerics_mode.h: parses the value of `--numerics`, which says how the software engine
+// computes.
 //
 //   ASSIGN_OR_RETURN(NumericsMode mode, NumericsMode::Parse("exact,mac-tile=none"));
 //   if (mode.is_exact()) math::Numerics n = mode.On(target);
@@ -17,13 +18,13 @@ namespace anemone {
 
 class NumericsMode {
  public:
-  // "fast"; "exact"; or "exact,RULE=OPTION[,RULE=OPTION...]", where a rule of numerics.json that
-  // its sources leave open is taken another way than the target's family is believed to.
-  // Errors: kInvalidArgument, which names the rules, or the rule's options.
+  // Parses "fast", "exact" or "exact,RULE=OPTION[,RULE=OPTION...]". RULE is a rule of numerics.json
+  // whose sources allow several readings; OPTION replaces the reading assumed for the target's
+  // family. Errors: kInvalidArgument; the message lists the rules, or the options of the rule.
   static absl::StatusOr<NumericsMode> Parse(absl::string_view text);
 
   bool is_exact() const { return is_exact_; }
-  // What `exact` means on a target.
+  // The arithmetic of `exact` mode for a target.
   math::Numerics On(const Target& target) const;
 
  private:

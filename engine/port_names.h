@@ -1,4 +1,5 @@
-// engine/port_names.h: what a file of a network calls its ports.
+// engine/port_names.h: the names of a network's ports in a file that was written from it. They may
+// differ from the network's own names.
 #ifndef ANEMONE_ENGINE_PORT_NAMES_H_
 #define ANEMONE_ENGINE_PORT_NAMES_H_
 
@@ -7,7 +8,7 @@
 
 namespace anemone {
 
-// In the network's order.
+// In the order of the network's ports.
 struct PortNames {
   std::vector<std::string> inputs, outputs;
 };

@@ -1,4 +1,5 @@
-// engine/rule.h: one reason for which the engine refuses something, as the tables have it.
+// engine/rule.h: a Rule is one reason for which the engine refuses something. The rules are
+// generated from engine/tables/rules.
 #ifndef ANEMONE_ENGINE_RULE_H_
 #define ANEMONE_ENGINE_RULE_H_
 
@@ -7,25 +8,26 @@
 
 namespace anemone {
 
-// How far a fact can be trusted, best first; a verdict has the weakest of the facts asked.
+// How far a fact can be trusted, the most certain first. The status of a verdict is the weakest
+// status of the facts that it used.
 enum class Status { kMeasured, kDecompileDerived, kPredicted, kUnknown };
 absl::string_view StatusName(Status status);  // "measured", "decompile-derived", ...
 inline Status Weaker(Status a, Status b) { return a < b ? b : a; }
 
-// Who refuses (docs/interface.md). kCoverage: Anemone has no lowering, the engine was not asked.
-// kPolicy: the user said so.
+// The stage that refuses (docs/interface.md). kCoverage: Anemone has no lowering, and the engine
+// was not asked. kPolicy: the user's policy keeps the node on the CPU.
 enum class Layer { kFrontend, kParser, kValidator, kOnDevice, kCodegen, kCoverage, kPolicy };
 absl::string_view LayerName(Layer layer);  // "frontend", "on-device", ...
 
-// A row of engine/tables/rules/*.json, joined with the fact it rests on.
+// A row of engine/tables/rules/*.json, joined with the fact that it rests on.
 struct Rule {
   const char* id;
   Layer layer;
-  const char* message;    // the compiler's words, a printf pattern; null where no text is known
-  const char* condition;  // when it is raised, in the tables' words
+  const char* message;    // the compiler's message, a printf pattern; null if it is not known
+  const char* condition;  // the requirement, or when the message is raised; may be ""
   const char* source;
   Status status;
-  const char* remedy;  // what a user can do; null if nothing
+  const char* remedy;  // what a user can do; null if there is no advice
 };
 
 absl::Span<const Rule* const> AllRules();

@@ -1,6 +1,6 @@
-// engine/surface.h: memory that a program's port reads or writes, shared between segments and,
-// where the system can, between processes. IOSurface's rules hold everywhere: rows start at
-// multiples of 64 bytes, and an allocation is at least 48 KiB.
+// engine/surface.h: a Surface is memory that a port of a program reads or writes. It can be shared
+// between segments and, where the system supports it, between processes. The rules of IOSurface
+// hold on all systems: rows start at multiples of 64 bytes, and an allocation has at least 48 KiB.
 // Sources: device.md ("Row strides are multiples of 64 bytes", "under about 48 KiB").
 #ifndef ANEMONE_ENGINE_SURFACE_H_
 #define ANEMONE_ENGINE_SURFACE_H_
@@ -21,26 +21,28 @@ namespace anemone {
 inline constexpr int64_t kSurfaceRowAlignment = 64;
 inline constexpr int64_t kSurfaceMinimumBytes = 48 * 1024;
 
-// Where element (n, d, c, h, w) of a port lies: base + n*strides[0] + ... + w*strides[4], in
+// The layout of a port: element (n, d, c, h, w) is at n*strides[0] + ... + w*strides[4], in
 // elements.
 struct SurfaceLayout {
   Dims dims;
   Format format = Format::kFloat16;
   std::array<int64_t, kAxisCount> strides = {};
 
-  int64_t bytes() const;  // from the first byte to behind the last row
-  bool is_dense() const;  // rows follow each other without gaps
+  int64_t bytes() const;  // from the first byte to the end of the last row, padding included
+  bool is_dense() const;  // there are no gaps between rows
 };
 
-// The same, as the conversions of math take it.
+// The same layout in the type that the conversions of math take.
 math::Layout MathLayout(const SurfaceLayout& layout);
 
+// The layout of a port of these dims, with rows padded to kSurfaceRowAlignment bytes.
 SurfaceLayout LayoutOf(const Dims& dims, Format format);
 
-// A zeroed shared mapping (memfd on Linux). Movable; unmapped when it goes.
+// A shared mapping filled with zeros (memfd on Linux). It can be moved; the destructor unmaps it.
 class Surface {
  public:
-  // At least `bytes`, and at least kSurfaceMinimumBytes.
+  // Allocates `bytes`, or kSurfaceMinimumBytes if that is more. kResourceExhausted if the system
+  // cannot provide the memory.
   static absl::StatusOr<Surface> Allocate(int64_t bytes);
 
   Surface(Surface&& other) noexcept;
@@ -51,7 +53,7 @@ class Surface {
 
   std::byte* data() const { return data_; }
   int64_t bytes() const { return bytes_; }
-  // A file descriptor that maps to the same memory in another process; -1 where there is none.
+  // A file descriptor by which another process can map the same memory; -1 if there is none.
   int handle() const { return handle_; }
 
  private:

@@ -1,4 +1,4 @@
-// engine/table_hash.h: which tables this library was built from.
+// engine/table_hash.h: a hash of the tables from which this library was built.
 #ifndef ANEMONE_ENGINE_TABLE_HASH_H_
 #define ANEMONE_ENGINE_TABLE_HASH_H_
 
@@ -6,7 +6,8 @@
 
 namespace anemone {
 
-// SHA-256 over engine/tables, 64 hex digits. What was compiled by other tables is stale.
+// SHA-256 over engine/tables, as 64 hexadecimal digits. Programs compiled with other tables are
+// stale.
 absl::string_view TableHash();
 
 }  // namespace anemone

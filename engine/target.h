@@ -1,12 +1,13 @@
-// engine/target.h: one of the 28 compile targets, from engine/tables/targets.json.
+// engine/target.h: a Target is one of the 28 compile targets of engine/tables/targets.json, with
+// its limits and capabilities.
 //
 //   ASSIGN_OR_RETURN(const Target* t, FindTarget("m1-pro"));
 //   t->name();                              // "H13g"
 //   t->limit(Limit::kMaxTensorW)->value;    // 16384
 //   t->Has(Cap::kTextureEngine);            // {false, decompile-derived}
 //
-// Targets are immutable and live for ever. A fact the table does not publish is nullopt: it is not
-// checked, and makes the status of a verdict `unknown`.
+// Targets are immutable and are never destroyed. A fact that the table does not publish is nullopt:
+// it is not checked, and it makes the status of a verdict `unknown`.
 #ifndef ANEMONE_ENGINE_TARGET_H_
 #define ANEMONE_ENGINE_TARGET_H_
 
@@ -38,7 +39,7 @@ class Target {
 
   absl::string_view name() const;         // "H13"
   absl::string_view option_name() const;  // "h13", as --target and JSON spell it
-  absl::string_view family() const;       // "A13", or "" if unknown
+  absl::string_view family() const;       // "A13", or "" if it is not known
   std::optional<int> family_index() const;
   absl::string_view products() const;  // "M1, A13"
   bool mil_route() const;              // the conversion route exists (H13 and later)
@@ -48,8 +49,9 @@ class Target {
   std::optional<Known<int64_t>> limit(Limit limit) const;
   std::optional<Known<bool>> Has(Cap cap) const;
   absl::Span<const int> list(LimitList list) const;
-  // Whether weights of a form (weight_streaming_forms: "int4_lut", "sparse", "int8", "blockwise")
-  // stay compressed until they are used. Others are folded to fp16 when compiled.
+  // Whether weights of this form (weight_streaming_forms: "int4_lut", "sparse", "int8",
+  // "blockwise") stay compressed until they are used. Weights of other forms become fp16 when
+  // compiled.
   std::optional<bool> Streams(absl::string_view form) const;
 
  private:
@@ -59,8 +61,8 @@ class Target {
 // All targets, in the table's order.
 absl::Span<const Target> AllTargets();
 
-// By target name or product, in any case: "h13", "H13g", "m1", "M1-Pro", "a15".
-// kNotFound lists near names.
+// Finds a target by its name or by a product, in upper or lower case: "h13", "H13g", "m1",
+// "M1-Pro", "a15". The message of kNotFound lists similar names.
 absl::StatusOr<const Target*> FindTarget(absl::string_view name);
 
 }  // namespace anemone

@@ -1,5 +1,5 @@
-// engine/target_record.h: the form in which the build writes targets.json as C++ (see
-// cmake/generate_tables.py). Only target.cc and the generated table include it.
+// engine/target_record.h: the structs in which cmake/generate_tables.py writes targets.json as C++.
+// Only target.cc and the generated table include this file.
 #ifndef ANEMONE_ENGINE_TARGET_RECORD_H_
 #define ANEMONE_ENGINE_TARGET_RECORD_H_
 
@@ -14,15 +14,15 @@ namespace anemone {
 inline constexpr int64_t kNotPublished = std::numeric_limits<int64_t>::min();
 
 struct TableNumber {
-  int64_t value;  // kNotPublished: the table does not know
+  int64_t value;  // kNotPublished if the table does not give it
   Status status;
 };
 
 struct TargetRecord {
   const char* name;    // "H13"
   const char* option;  // "h13"
-  const char* family;  // "A13"; "" if the family map does not hold the target
-  int family_index;    // -1 likewise
+  const char* family;  // "A13", or "" if the family map does not contain the target
+  int family_index;    // -1 if the family map does not contain the target
   const char* products;
   bool mil_route;
   Status status;
@@ -30,7 +30,7 @@ struct TargetRecord {
   absl::Span<const TableNumber> limits;           // by Limit
   absl::Span<const TableNumber> capabilities;     // by Cap
   absl::Span<const absl::Span<const int>> lists;  // by LimitList
-  const char* streamed_forms;                     // "int4_lut, sparse"; null: not published
+  const char* streamed_forms;                     // "int4_lut, sparse"; null if not published
 };
 
 struct TargetAlias {
@@ -38,7 +38,7 @@ struct TargetAlias {
   const char* target;   // "H13g"
 };
 
-// What a number of the record means.
+// The meaning of one number of the record.
 struct TableField {
   const char* name;
   const char* meaning;

@@ -1,5 +1,5 @@
-// engine/unit.h: one operation of the engine, with its parameters, operands and constants; and what
-// it reads (Bottom).
+// engine/unit.h: a Unit is one operation of the engine, with its parameters, operands and weights.
+// A Bottom describes one operand.
 #ifndef ANEMONE_ENGINE_UNIT_H_
 #define ANEMONE_ENGINE_UNIT_H_
 
@@ -16,13 +16,13 @@ namespace anemone {
 
 struct UnitKind;
 
-// What a tensor of the engine holds. Inside a program everything is fp16; uint8 and uint16 occur at
-// ports and as index constants, int8 only in what is refused.
+// The element type of a tensor of the engine. Values between units are fp16. uint8 and uint16 occur
+// at ports and as index constants; int8 occurs only in units that are refused.
 enum class Format : uint8_t { kFloat16, kUInt8, kUInt16, kInt8 };
 int BytesOf(Format format);
 absl::Span<const char* const> NamesOf(Format);  // "fp16", "uint8", ...
 
-// Where an operand comes from: a port of the network, one of its constants, or another unit.
+// Where an operand comes from: an input port of the network, one of its constants, or another unit.
 struct Operand {
   enum class Source : uint8_t { kInput, kConstant, kUnit };
   Source source = Source::kInput;
@@ -30,11 +30,11 @@ struct Operand {
   bool operator==(const Operand&) const = default;
 };
 
-// What a unit sees of an operand when it is judged and prepared.
+// The properties of an operand that a unit's functions get when the unit is checked and prepared.
 struct Bottom {
   Dims dims;
   Format format = Format::kFloat16;
-  const Tensor* constant = nullptr;  // of the network, which outlives the Bottom; null: none
+  const Tensor* constant = nullptr;  // owned by the network; null if the operand is not constant
   bool is_constant() const { return constant != nullptr; }
 };
 using Bottoms = absl::Span<const Bottom>;
@@ -42,9 +42,9 @@ using Bottoms = absl::Span<const Bottom>;
 struct Unit {
   std::string name;  // unique in its network
   const UnitKind* kind = nullptr;
-  std::shared_ptr<const void> params;  // of the type that the kind's row names
+  std::shared_ptr<const void> params;  // of the parameter type of the kind's row
   std::vector<Operand> bottoms;
-  std::vector<Tensor> weights;  // constants that are attributes of the unit: kernel, bias, scale
+  std::vector<Tensor> weights;  // constants that are part of the unit: kernel, bias, scale
   Dims dims;                    // of the output
 };
 

@@ -1,6 +1,6 @@
-// engine/unit_kind.h: the row that declares a unit kind. Everything the engine knows of a kind
-// stands in its row: a Unit points to it, and CheckNetwork, Compile, the writers and the software
-// device call the row's functions. The rows are in kernels/, one file per kind:
+// engine/unit_kind.h: a unit kind is declared by one row, which holds everything that the engine
+// knows about the kind. A Unit points to its row; CheckNetwork, Compile, the writers and the
+// software device call the row's functions. The rows are in kernels/, in one file for each kind:
 //
 //   struct SoftmaxParams { Axis axis; };
 //   ... Shape, Validate, Compute ...
@@ -53,13 +53,14 @@ struct View {
   absl::Span<math::Half> span() const { return {data, static_cast<size_t>(dims.elements())}; }
 };
 
-// What `prepare` makes of a unit's constants, once per program: packed weights, index tables.
+// Data that `prepare` computes from a unit's constants once for each program: packed weights, index
+// tables.
 using Prepared = std::shared_ptr<const void>;
 
-// One operation of those that run together, element by element, and the bottoms it reads.
+// An elementwise operation that can run together with others, and the bottoms that it reads.
 struct UnitStep {
   math::ElementStep step;
-  int x = 0, z = -1;  // z of a binary operation: -1 is the number zero
+  int x = 0, z = -1;  // bottoms; z = -1: the second operand is zero, or there is none
 };
 
 // A scale and an addend, one for all channels or one for each.
@@ -67,19 +68,19 @@ struct GainOffset {
   std::vector<float> gain, offset;
 };
 
-// What a unit computes with in `exact` mode. `epilogue` and the members after it are what a pass
-// over the network found (engine/software/exact_plan.h).
+// The inputs of a unit's computation in `exact` mode, besides its bottoms. PlanExact()
+// (engine/software/exact_plan.h) sets `epilogue` and the members after it.
 struct ExactUnit {
   const math::Numerics& numerics;
-  absl::Span<const Tensor> weights;  // plain
+  absl::Span<const Tensor> weights;  // not packed
   const void* prepared;
-  const GainOffset* epilogue = nullptr;  // to be applied before the result is rounded
-  bool squares = false;                  // the first bottom is to be squared, unrounded
+  const GainOffset* epilogue = nullptr;  // apply it before the result is rounded
+  bool squares = false;                  // square the first bottom, without rounding
   bool is_image = false;                 // the first bottom is a uint8 port
-  const math::Half* port = nullptr;      // the first bottom as it came to its port, NaN included
+  const math::Half* port = nullptr;      // the first bottom as the port received it, with its NaNs
 };
 
-// The first bottom's elements as they came to its port; empty if it is not a port.
+// The elements of the first bottom as the port received them; empty if it is not a port.
 inline absl::Span<const math::Half> PortOf(const ExactUnit& unit, const ConstView& in) {
   if (unit.port == nullptr) return {};
   return {unit.port, static_cast<size_t>(in.dims.elements())};
@@ -93,18 +94,18 @@ class WarningList;
 
 inline constexpr size_t kAnyNumber = static_cast<size_t>(-1);
 
-// How many bottoms a kind takes, and the refusal of another number.
+// The numbers of bottoms that a kind takes, and the rule that refuses other numbers.
 struct BottomCount {
   size_t least = 1, most = 1;
-  const Rule* rule = nullptr;  // null: no text is known
+  const Rule* rule = nullptr;  // null if no text is known
 };
 
-// What a unit multiplies and adds. Overflow, cancellation and flushed subnormals depend on it
-// (engine/software/hazards.h, engine/warning.h).
+// Whether a unit multiplies and adds, and what. The checks for overflow, cancellation and flushed
+// subnormals depend on it (engine/software/hazards.h, engine/warning.h).
 struct Arithmetic {
   enum class Kind : uint8_t {
     kContraction,  // a sum of products, on the multiply-accumulate array
-    kProduct,      // of two operands, or of an operand and constants, element by element
+    kProduct,      // the elementwise product of two operands, or of an operand and constants
     kSum,          // of two operands
     kDifference,   // of two operands
     kReduction,    // the sum or the mean of one operand over axes
@@ -115,9 +116,9 @@ struct Arithmetic {
   bool multiplies() const { return kind == Kind::kContraction || kind == Kind::kProduct; }
 };
 
-// A row: what the engine knows of a kind whose parameters are a P. A function left null means that
-// the kind has no rule of its own. UnitRow<void> is a row with its parameter type forgotten: its
-// functions take a pointer to the parameters.
+// The row of a kind whose parameters have type P. A function that is null means that the kind has
+// no special rule there. UnitRow<void> is a row with its parameter type erased: its functions take
+// a pointer to the parameters.
 template <class P>
 struct UnitRow {
   template <class Signature>
@@ -128,40 +129,40 @@ struct UnitRow {
   using Views = absl::Span<const ConstView>;
 
   const char* type;    // the netplist's Type
-  int min_family = 0;  // index of the first family that has the kind (hidden_layers.json); 0: all
+  int min_family = 0;  // the first family that has the kind (hidden_layers.json); 0 for all
   BottomCount bottoms = {};
-  // Null, or nullopt for these parameters: the unit neither multiplies nor adds.
+  // Null or nullopt if the unit neither multiplies nor adds.
   Reads<std::optional<Arithmetic>(Bottoms, Weights)> arithmetic;
 
-  // Whether a target takes the unit.
+  // Whether a target accepts the unit.
   struct Judging {
-    // The output's dims; kInvalidArgument if the bottoms do not fit the parameters.
+    // The dims of the output; kInvalidArgument if the bottoms do not fit the parameters.
     Reads<absl::StatusOr<Dims>(Bottoms)> shape;
-    // Called with as many bottoms as the row allows, whatever their dims: a unit that somebody
-    // wrote by hand is judged before its shape is known.
+    // Called with a valid number of bottoms, but their dims may be wrong: a unit from a file is
+    // validated before its shape is computed.
     Reads<Verdict(Bottoms, const Target&, Route)> validate;
-    // What the code generator refuses although the validator accepts it.
+    // The refusals of the code generator, for units that the validator accepts.
     Reads<Verdict(Bottoms, const Target&, Route)> codegen;
-    // The kind's own design rules, for a unit that was accepted.
+    // Adds the warnings of this kind for an accepted unit.
     Reads<void(const Unit&, Bottoms, const Target&, Route, WarningList&)> warn;
   } judge;
 
   // How the unit is written in a netplist, in JSON and in MIL, and read back.
   struct Spelling {
     FieldsOf<P> fields;
-    // Fills in what the keys leave to the bottoms and weights: a kernel's extents, the number of
-    // output channels. kInvalidArgument if they cannot be those of such a unit. Called when a unit
-    // is read; a lowering fills in its parameters itself.
+    // Sets the parameters that follow from the bottoms and weights and have no key: a kernel's
+    // extents, the number of output channels. kInvalidArgument if the bottoms or weights do not fit
+    // the unit. Called when a unit is read from a file; a lowering sets these parameters itself.
     Fills<absl::Status(Bottoms, Weights)> complete;
-    // For a kind whose netplist stores a kernel in a weights file: the kernel's dims, which the
-    // keys give (empty: no kernel for these keys); and the weight in the file's order of elements.
+    // For a kind whose netplist stores a kernel in a weights file: the dims of the kernel, by the
+    // keys (empty if these keys have no kernel), and the weight in the element order of the file.
     Reads<absl::StatusOr<std::vector<int64_t>>(Bottoms)> kernel_dims;
     Reads<absl::StatusOr<Tensor>(const Tensor& weight)> stored_kernel;
     // Writes the unit as statements of MIL (engine/formats/mil_emitter.h). Null, or kUnimplemented
-    // with the reason: no MIL operation is known for the unit.
+    // with a reason, if no MIL operation is known for the unit.
     Reads<absl::Status(const Unit&, MilEmitter&)> mil;
-    // Appends units that have a netplist form and compute the same bits, for a unit that has none.
-    // nullopt: there are no such units.
+    // For a unit without a netplist form: appends units that have a netplist form and compute the
+    // same bits. nullopt if there are no such units.
     Reads<std::optional<Operand>(const Unit&, NetworkBuilder&)> compose;
   } spell;
 
@@ -169,43 +170,45 @@ struct UnitRow {
   struct Running {
     Reads<absl::StatusOr<Prepared>(Bottoms, Weights)> prepare;
     // Computes the output from the bottoms, inside the device's arena; may use math::ParallelFor.
-    // A kind with neither `compute` nor `compute_then` that is not a view is judged but not run.
+    // A kind that has neither `compute` nor `compute_then` and is not a view can be checked but not
+    // run.
     Reads<void(const void* prepared, Views in, View out)> compute;
-    // In place of `compute`, for a kind that hands over runs of its output as they are finished.
+    // Used instead of `compute` by a kind that passes finished parts of its output to an epilogue.
     Reads<void(const void* prepared, Views in, View out, const math::Epilogue&)> compute_then;
-    // For a kind whose output elements depend on the same element of each bottom alone: the
-    // operation, which may run together with others and in a bottom's place.
+    // For elementwise kinds, whose output elements depend only on the same element of each bottom:
+    // the operation. It may run together with others, and may overwrite a bottom.
     Reads<UnitStep(const void* prepared)> step;
-    // The output is the first bottom's bytes with other dims: nothing is computed.
+    // The output has the bytes of the first bottom with other dims; nothing is computed.
     bool is_view = false;
-    // Whether the output is the bottoms one after the other in memory. `compute` then leaves
-    // alone those that lie there already.
+    // Whether the output is the concatenation of the bottoms in memory. `compute` then skips the
+    // bottoms that are already in place.
     Reads<bool(Bottoms)> joins;
-    // Set by the one kind that only moves axes: output axis i is input axis result[i].
+    // Set by Transpose only: output axis i is input axis result[i].
     Reads<Permutation()> permutation;
   } run;
 
   // How the software engine runs the unit in `exact` mode.
   struct Exact {
-    // Computes by the target's rules of arithmetic. Null: run.compute only moves, compares or
-    // chooses, so it is exact.
+    // Computes by the arithmetic rules of the target. Null if run.compute only moves, compares or
+    // selects values, and so is exact already.
     Reads<void(const ExactUnit&, Views in, View out)> compute;
-    // The kind tells a NaN at a port from the infinity that other kinds see (numerics.json
+    // The kind sees a NaN at a port; other kinds see an infinity there (numerics.json
     // st-nan-lnvar).
     bool reads_port = false;
-    // The unit takes a part of the width that does not begin at 0 (numerics.json sat-wslice).
+    // Whether the unit reads a part of the width that does not begin at 0 (numerics.json
+    // sat-wslice).
     Reads<bool()> slices_width;
   } exact;
 
-  // What becomes part of a neighbouring unit.
+  // How the unit can become part of a neighboring unit.
   struct Fusing {
-    // The bottom that is a constant for each channel, which the unit only adds; -1 if it does not.
+    // For a unit that only adds one constant per channel: the bottom with the constants. Else -1.
     Reads<int(Bottoms)> added_constant;
-    // The kind takes a constant for each channel as a second weight, added before it rounds.
+    // The kind takes a bias (one constant per channel) as a second weight, added before rounding.
     bool takes_bias = false;
-    // In exact mode, what is not rounded between two units. A kind that only scales and adds may
-    // be the epilogue of the unit before it (numerics.json mac-epilogue); a kind that squares its
-    // first bottom may be part of a sum of squares after it (red-l2, nrm-rms).
+    // In exact mode, some values are not rounded between two units. A kind that only scales and
+    // adds may be the epilogue of the unit before it (numerics.json mac-epilogue). A kind that
+    // squares its first bottom may be part of a sum of squares after it (red-l2, nrm-rms).
     Reads<std::optional<GainOffset>(Weights)> epilogue;
     Reads<bool(const math::Numerics&)> takes_epilogue;
     Reads<bool(absl::Span<const Operand> bottoms)> squares;
@@ -213,16 +216,16 @@ struct UnitRow {
   } fuse;
 };
 
-// A key as a list of the kind's keys shows it.
+// A key of a kind, for lists of keys.
 struct KeyInfo {
   const char* key;
   bool required;
   ValueType type;
   absl::Span<const char* const> names;  // Field::names
-  Json fallback;                        // the value of a key left out; null if it has none
+  Json fallback;                        // the default value; null if there is none
 };
 
-// A row with its parameter type forgotten, and what follows from a row.
+// A row with its parameter type erased, and functions that use it.
 struct UnitKind : UnitRow<void> {
   std::shared_ptr<void> (*make_params)();  // parameters with their default values
 
@@ -230,14 +233,14 @@ struct UnitKind : UnitRow<void> {
   Verdict Validate(const void* params, Bottoms in, const Target&, Route) const;
   Verdict Codegen(const void* params, Bottoms in, const Target&, Route) const;
 
-  // The keys, in the order of the field table; or only the required ones.
+  // The keys, or only the required ones, in the order of the field table.
   std::vector<std::string> Keys(bool required_only) const;
   std::vector<KeyInfo> ListKeys() const;
   Json Write(const void* params) const;
   // The first required key that `keys` lacks; null if there is none.
   const char* MissingKey(const Json& keys) const;
-  // What Write() wrote. kInvalidArgument: a required key is missing, a value is not one of its
-  // key's, or the kind does not have the key.
+  // Reads what Write() wrote. kInvalidArgument if a required key is missing, if a value is not
+  // valid for its key, or if the kind does not have the key.
   absl::StatusOr<std::shared_ptr<const void>> Read(const Json& keys, Bottoms in, Weights) const;
   bool stores_kernel() const { return static_cast<bool>(spell.stored_kernel); }
   bool has_mil_form() const { return static_cast<bool>(spell.mil); }
@@ -255,7 +258,8 @@ struct UnitKindOf : UnitKind {
                  [] { return std::shared_ptr<void>(std::make_shared<P>()); }} {}
 };
 
-// kInvalidArgument naming the first key of `keys` that is not in `known`.
+// kInvalidArgument if `keys` has a key that is not in `known`; the message names the first such
+// key.
 absl::Status CheckKeys(const Json& keys, const std::string& type,
                        const std::vector<std::string>& known);
 

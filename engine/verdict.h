@@ -1,5 +1,5 @@
-// engine/verdict.h: the answer to "does this target accept this unit?", and the pen it is written
-// with.
+// engine/verdict.h: a Verdict says whether a target accepts a unit or a network, and if not, why. A
+// Judge builds a Verdict.
 //
 //   Verdict Validate(const SoftmaxParams& p, Bottoms in, const Target& t, Route r) {
 //     Judge judge(t, r);
@@ -7,8 +7,8 @@
 //     return judge.Accept();
 //   }
 //
-// The Judge remembers the weakest status of the facts it was asked for. A fact that the table does
-// not know is not checked: Has() answers true, Within() true, and the status becomes `unknown`.
+// The Judge remembers the weakest status of the facts that were queried. A fact that the table does
+// not publish is not checked: Has() and Within() return true, and the status becomes `unknown`.
 #ifndef ANEMONE_ENGINE_VERDICT_H_
 #define ANEMONE_ENGINE_VERDICT_H_
 
@@ -22,27 +22,28 @@
 
 namespace anemone {
 
-// Conversion (MIL) and direct authoring (netplist) have different gates.
+// A compile path: kMil is Core ML's conversion, kNetplist is a directly authored netplist. They
+// accept different operations.
 enum class Route { kNetplist, kMil };
 absl::string_view RouteName(Route route);  // "netplist", "mil"
 
 struct Verdict {
   bool accepted = true;
-  Status status = Status::kMeasured;  // the weakest of the facts asked
+  Status status = Status::kMeasured;  // the weakest of the facts used
   Route route = Route::kNetplist;
   // If refused:
   Layer layer = Layer::kValidator;
-  const Rule* rule = nullptr;  // null for coverage and policy, which are ours
-  std::string message;         // the rule's words filled in; "" where no text is known
-  // For the refusals that are ours (coverage, policy): the id shown as `rule`, and the remedy.
+  const Rule* rule = nullptr;  // null for Anemone's own refusals (layers coverage and policy)
+  std::string message;         // the rule's message with its values; "" if no text is known
+  // For Anemone's own refusals: the id shown as `rule`, and the remedy.
   std::string own_rule;
   std::string own_remedy;
 
-  // The id of the rule, the engine's or ours.
+  // The id of the rule, of the engine or of Anemone.
   std::string rule_id() const { return rule != nullptr ? rule->id : own_rule; }
 };
 
-// A refusal of our own, not the engine's.
+// A refusal by Anemone, not by the engine.
 Verdict OwnRefusal(Layer layer, absl::string_view rule, std::string message, std::string remedy);
 
 // Indices of families (targets.json family_index).
@@ -52,13 +53,14 @@ class Judge {
  public:
   Judge(const Target& target, Route route) : target_(target) { verdict_.route = route; }
 
-  // The capability byte is set, or not published.
+  // True if the capability byte is set, or is not published.
   bool Has(Cap cap);
-  // `value` does not pass the limit, or the limit is not published.
+  // True if `value` is not above the limit, or the limit is not published.
   bool Within(int64_t value, Limit limit);
-  // The target's family is at least `floor` (op_matrix.json min_family), or not known.
+  // True if the index of the target's family is at least `floor` (op_matrix.json min_family), or
+  // the family is not known.
   bool FamilyAtLeast(int floor);
-  // The limit's value, or `fallback` if not published (the status then is `unknown`).
+  // The limit's value, or `fallback` if it is not published (the status then becomes `unknown`).
   int64_t Value(Limit limit, int64_t fallback);
 
   // Refuses by `rule`, whose printf pattern takes `args`.
@@ -79,7 +81,7 @@ class Judge {
   Verdict verdict_;
 };
 
-// The first refusal of the two, else acceptance with the weaker status.
+// The first refusal of the two; if there is none, an acceptance with the weaker status.
 Verdict Both(Verdict a, Verdict b);
 
 }  // namespace anemone

@@ -1,5 +1,5 @@
-// engine/warning.h: what the engine takes, and is slower or less exact for. A warning never changes
-// a verdict. The rules are engine/tables/warnings.json.
+// engine/warning.h: warnings about an accepted network that runs more slowly or less exactly than
+// it could. A warning never changes a verdict. The rules are in engine/tables/warnings.json.
 #ifndef ANEMONE_ENGINE_WARNING_H_
 #define ANEMONE_ENGINE_WARNING_H_
 
@@ -18,38 +18,38 @@ struct WarningRule {
   const char* source;
   Status status;
   const char* remedy;
-  bool of_kind = false;  // what it says holds of all units of a kind
+  bool of_kind = false;  // the text applies to all units of a kind
 };
 
 absl::Span<const WarningRule* const> AllWarnings();
 
-// What holds of a device at run time, whatever the program: no network is warned of these.
+// Facts about a device at run time that apply to every program. WarningsOf() never returns them.
 absl::Span<const WarningRule* const> DeviceRules();
 
 struct Warning {
   const WarningRule* rule = nullptr;
-  int unit = -1;  // of the network; -1: its ports
+  int unit = -1;  // index in the network; -1 for a warning about its ports
   std::string message;
 };
 
-// Where a kind's `warn` puts what it finds.
+// Collects warnings; the `warn` function of a kind adds to it.
 class WarningList {
  public:
-  // `rule`'s words filled in.
+  // Adds a warning by `rule`, whose printf pattern takes `args`.
   template <class... Args>
   void Add(const WarningRule& rule, const Args&... args) {
     AddFormatted(rule, {absl::FormatArg(args)...});
   }
   std::vector<Warning> Take() { return std::move(warnings_); }
-  int unit = -1;  // that the next ones are about
+  int unit = -1;  // the unit of the warnings added next
 
  private:
   void AddFormatted(const WarningRule& rule, const std::vector<absl::FormatArg>& args);
   std::vector<Warning> warnings_;
 };
 
-// Of an accepted network: each unit's own (UnitRow.warn), then what holds of any unit's operands,
-// then the ports. Linear in units.
+// The warnings about an accepted network: for each unit those of its kind (UnitRow.judge.warn) and
+// those about its operands, then those about the ports. The time is linear in the number of units.
 std::vector<Warning> WarningsOf(const Network& network, const Target& target, Route route);
 
 }  // namespace anemone

@@ -1,4 +1,5 @@
-// engine/formats/json.h: JSON, compiled once: it would be half of every file that uses it.
+// engine/formats/json.h: the JSON type. Its templates are instantiated once, in json.cc: they would
+// take half of the compile time of every file that uses them.
 #ifndef ANEMONE_ENGINE_FORMATS_JSON_H_
 #define ANEMONE_ENGINE_FORMATS_JSON_H_
 
@@ -8,7 +9,7 @@
 
 namespace anemone {
 
-// Keys keep their order.
+// Objects keep the order of their keys.
 using Json = nlohmann::ordered_json;
 
 namespace json_detail {
@@ -18,7 +19,7 @@ using Literal = nlohmann::detail::iterator_input_adapter<const char*>;
 
 }  // namespace anemone
 
-// json.cc has the same list.
+// json.cc has the same list of instantiations.
 extern template class nlohmann::basic_json<>;
 extern template class nlohmann::basic_json<nlohmann::ordered_map>;
 extern template class nlohmann::detail::serializer<nlohmann::json>;

@@ -1,5 +1,5 @@
-// engine/formats/json_keys.h: reading keys of a document that somebody else wrote. Errors are
-// kInvalidArgument and name the key; pointers are into the document.
+// engine/formats/json_keys.h: reads keys of a document that may be invalid. Errors are
+// kInvalidArgument and name the key. Returned pointers point into the document.
 #ifndef ANEMONE_ENGINE_FORMATS_JSON_KEYS_H_
 #define ANEMONE_ENGINE_FORMATS_JSON_KEYS_H_
 
@@ -15,16 +15,16 @@ namespace anemone {
 // "network: want <what>".
 absl::Status Wanted(absl::string_view what);
 
-// "want <want>, got <from>", whatever bytes are in its texts.
+// "want <want>, got <from>". `from` may contain invalid UTF-8.
 absl::Status Unwanted(absl::string_view want, const Json& from);
 
-// The array at `key`; empty if there is none.
+// The array at `key`; an empty array if the key is missing.
 absl::StatusOr<const Json*> ArrayAt(const Json& json, const char* key);
 
 // The object at `key`.
 absl::StatusOr<const Json*> ObjectAt(const Json& json, const std::string& key);
 
-// The value at `key`, of T's type.
+// The value at `key`, which must be of type T.
 template <class T>
 absl::StatusOr<T> ValueAt(const Json& json, const char* key) {
   T value{};
@@ -37,7 +37,7 @@ absl::StatusOr<T> ValueAt(const Json& json, const char* key) {
   return value;
 }
 
-// The same, if there is such a key; else `to` stays as it is.
+// Reads the value at `key` into `to`, if the key is present.
 template <class T>
 absl::Status ReadIfThere(const Json& json, const char* key, T& to) {
   auto found = json.find(key);

@@ -1,7 +1,8 @@
-// engine/formats/mil_blobs.h: the weights file beside a MIL text. A header of 64 bytes, then for
-// each tensor a chunk: a header of 64 bytes (magic, size, place of the data) and the data, from a
-// multiple of 64 on. MIL names a tensor by the offset of its chunk's header (orion.json 8: anything
-// else reads garbage). Little endian; floats are fp16. Facts: netplist.md, orion.json surfaces
+// engine/formats/mil_blobs.h: writes and reads the weights file that belongs to a MIL text. The
+// file is a header of 64 bytes and one chunk for each tensor. A chunk is a header of 64 bytes
+// (magic number, size and offset of the data) and the data, which starts at a multiple of 64. MIL
+// refers to a tensor by the offset of its chunk's header (orion.json 8: any other offset reads
+// garbage). Integers are little endian; floats are fp16. Facts: netplist.md, orion.json surfaces
 // "blobfile".
 #ifndef ANEMONE_ENGINE_FORMATS_MIL_BLOBS_H_
 #define ANEMONE_ENGINE_FORMATS_MIL_BLOBS_H_
@@ -19,13 +20,14 @@ namespace anemone {
 
 class MilBlobWriter {
  public:
-  // Writes the header. `out` must outlive the writer; Finish() says whether all was written.
+  // Writes the header. `out` must outlive the writer. Write errors are reported by Finish().
   explicit MilBlobWriter(std::ostream& out);
 
-  // Appends the tensor (floats as fp16, integers and bools as they are); the offset that MIL names.
+  // Appends the tensor (floats as fp16, integers and bools unchanged). Returns the offset by which
+  // MIL refers to it.
   int64_t Add(const Tensor& tensor);
 
-  // kDataLoss if `out` failed.
+  // kDataLoss if a write failed; kResourceExhausted if the file has 4 GiB or more.
   absl::Status Finish();
 
  private:
@@ -33,8 +35,8 @@ class MilBlobWriter {
   int64_t size_ = 0;
 };
 
-// The bytes of the chunk whose header stands at `offset` of a weights file: a view into `file`.
-// kInvalidArgument: no chunk is there, or it does not fit into the file.
+// The data of the chunk whose header is at `offset` of a weights file, as a view into `file`.
+// kInvalidArgument if there is no chunk header, or the chunk does not fit into the file.
 absl::StatusOr<absl::Span<const std::byte>> MilBlobAt(absl::Span<const std::byte> file,
                                                       int64_t offset);
 

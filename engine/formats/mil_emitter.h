@@ -1,5 +1,5 @@
-// engine/formats/mil_emitter.h: writes a network as a MIL program, unit by unit. How a kind is
-// spelled stands in its row (UnitRow.mil):
+// engine/formats/mil_emitter.h: writes a network as a MIL program, unit by unit. The row of each
+// kind says how (UnitRow.spell.mil):
 //
 //   absl::Status WriteSoftmax(MilEmitter& e, const SoftmaxParams& p, const Unit& unit) {
 //     e.Result(e.Emit("softmax", {{"x", {e.In(0)}}, {"axis", {e.Int(e.ToMilAxis(p.axis))}}},
@@ -7,8 +7,9 @@
 //     return absl::OkStatus();
 //   }
 //
-// Every tensor is of rank 4 (N, C, H, W), or 5 (N, C, D, H, W) in a network with depth. Every
-// argument but tensors is a const statement of its own: flags must have names (orion.json 12).
+// All tensors have rank 4 (N, C, H, W), or rank 5 (N, C, D, H, W) in a network with depth. Every
+// argument that is not a tensor is a separate const statement: flags must have names (orion.json
+// 12).
 #ifndef ANEMONE_ENGINE_FORMATS_MIL_EMITTER_H_
 #define ANEMONE_ENGINE_FORMATS_MIL_EMITTER_H_
 
@@ -28,7 +29,8 @@
 
 namespace anemone {
 
-// Stores a tensor of the weights file: the offset by which MIL names it (MilBlobWriter::Add).
+// Stores a tensor in the weights file, and returns the offset by which MIL refers to it
+// (MilBlobWriter::Add).
 using MilBlobSink = std::function<int64_t(const Tensor&)>;
 
 struct MilText {
@@ -36,9 +38,9 @@ struct MilText {
   PortNames ports;
 };
 
-// Ports keep their names as far as MIL allows: letters, digits and underscores, each once.
-// kUnimplemented: a unit that no MIL operation is known for, named with the reason; or an output
-// that no unit makes.
+// Ports keep their names as far as MIL allows: names consist of letters, digits and underscores and
+// are unique. kUnimplemented if no MIL operation is known for a unit (the message names the unit
+// and the reason), or if an output is a constant.
 absl::StatusOr<MilText> WriteMilProgram(const Network& network, const MilBlobSink& blobs);
 
 // A unit that cannot be written, and why.
@@ -47,7 +49,7 @@ struct MilRefusal {
   absl::Status status;
 };
 
-// All of them, in order.
+// All units that cannot be written, in order.
 std::vector<MilRefusal> RefusedByMil(const Network& network);
 
 class MilEmitter {
@@ -55,19 +57,19 @@ class MilEmitter {
   using Shape = std::vector<int64_t>;
 
   int rank() const { return rank_; }
-  // The axis' number, counted from the front; that of a dims' extents.
+  // The position of the axis in MIL shapes, from 0.
   int ToMilAxis(Axis axis) const;
   Shape ShapeOf(const Dims& dims) const;
 
-  // Bottom `i` of the unit that is being written: its name, and its dims. A port of uint8 feeds
-  // nothing but a dequantization (numerics.json st-int-ports): the name is that one's result.
+  // The name of bottom `i` of the unit that is being written. A uint8 port can only be dequantized
+  // (numerics.json st-int-ports): for such a port this is the name of the dequantized value.
   const std::string& In(size_t i);
-  // The bottom as it is stored.
+  // The name of bottom `i` itself, also for a uint8 port.
   const std::string& Stored(size_t i);
   const Dims& DimsOf(size_t i) const;
   Bottom BottomOf(size_t i) const { return network_.BottomOf(unit_->bottoms[i]); }
 
-  // Const statements; the name to use as an argument.
+  // Write a const statement, and return the name to use as an argument.
   std::string Bool(bool value);
   std::string Int(int64_t value, const char* dtype = "int32");
   std::string Ints(absl::Span<const int64_t> values);
@@ -75,21 +77,21 @@ class MilEmitter {
   std::string Half(float value);
   std::string Float(float value);
   std::string Text(const std::string& value);
-  // Floats as fp16, from the weights file; small integers as uint16.
+  // Writes a const statement for a tensor in the weights file: uint16 indices, or floats as fp16.
   std::string Weight(const Tensor& tensor, Shape shape);
 
-  // A statement with one fp16 result; its name.
+  // Writes a statement with one fp16 result, and returns the name of the result.
   std::string Emit(const char* op, std::vector<MilArgument> arguments, Shape shape);
   std::string Emit(const char* op, std::vector<MilArgument> arguments, const Dims& dims) {
     return Emit(op, std::move(arguments), ShapeOf(dims));
   }
-  // A statement with results of these types; their names.
+  // Writes a statement with results of these types, and returns their names.
   std::vector<std::string> EmitAll(const char* op, std::vector<MilArgument> arguments,
                                    std::vector<MilType> types);
-  // The type of indices, and such a tensor as the fp16 numbers that a unit has instead.
+  // The MIL type of indices; and a cast of indices to fp16, the type of indices between units.
   MilType IndexType(const Dims& dims) const;
   std::string Numbers(const std::string& indices, const Dims& dims);
-  // The unit's own result.
+  // Sets the name of the unit's result.
   void Result(std::string name);
 
  private:
@@ -110,10 +112,10 @@ class MilEmitter {
   int rank_ = 4;
   MilText text_;
   std::set<std::string> taken_;
-  std::map<std::string, int> last_;  // number behind a name
-  // MIL's names; empty: not written yet.
+  std::map<std::string, int> last_;  // the last number appended to a name
+  // Names in MIL; empty if not written yet.
   std::vector<std::string> constants_, units_;
-  std::vector<std::string> numbers_;  // by port of uint8, dequantized
+  std::vector<std::string> numbers_;  // by port: the dequantized value of a uint8 port
   const Unit* unit_ = nullptr;
 };
 

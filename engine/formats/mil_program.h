@@ -1,5 +1,6 @@
-// engine/formats/mil_program.h: a program in MIL, the conversion route's text, as data: written,
-// read back and compared. Which units become which operations is not known here (kernels/).
+// engine/formats/mil_program.h: a MIL program (the text format of the conversion route) as structs,
+// and functions that write, read and compare it. Which units become which operations is decided in
+// kernels/.
 //
 //   program(1.3)
 //   [buildInfo = dict<string, string>({{"coremlc-version", "3505.4.1"}})]
@@ -9,8 +10,8 @@
 //       } -> (y);
 //   }
 //
-// Facts: netplist.md ("The other text: MIL"), orion.json. What it cannot hold: several functions
-// that call each other, and nested blocks (cond, while_loop).
+// Facts: netplist.md ("The other text: MIL"), orion.json. Limits: one function, and no nested
+// blocks (cond, while_loop).
 #ifndef ANEMONE_ENGINE_FORMATS_MIL_PROGRAM_H_
 #define ANEMONE_ENGINE_FORMATS_MIL_PROGRAM_H_
 
@@ -30,18 +31,18 @@ namespace anemone {
 // "tensor<fp16, [1, 4]>", or a scalar: "bool", "int32", "string".
 struct MilType {
   std::string dtype;
-  std::optional<std::vector<int64_t>> shape;  // none: a scalar
+  std::optional<std::vector<int64_t>> shape;  // nullopt for a scalar
   bool operator==(const MilType&) const = default;
 };
 
-// Where in a weights file a constant stands: the offset of its chunk's header (mil_blobs.h).
+// The position of a constant in a weights file: the offset of its chunk's header (mil_blobs.h).
 struct MilBlob {
   std::string path;
   int64_t offset = 0;
   bool operator==(const MilBlob&) const = default;
 };
 
-// A constant: `data` is a number, bool or string, for a tensor the array of its elements in order.
+// A constant. `data` is a number, bool or string; for a tensor, it is the array of its elements.
 struct MilValue {
   MilType type;
   Json data;
@@ -49,7 +50,7 @@ struct MilValue {
   bool operator==(const MilValue&) const = default;
 };
 
-// Names of values: one, or several for an argument such as concat's `values = (a, b)`.
+// An argument: the name of one value, or a list of names as in concat's `values = (a, b)`.
 struct MilArgument {
   std::string name;
   std::vector<std::string> values;
@@ -66,9 +67,9 @@ struct MilStatement {
   std::string op;
   std::vector<MilArgument> arguments;
   std::vector<std::pair<std::string, MilValue>>
-      attributes;  // in brackets: name, and val of a const
+      attributes;  // written in brackets: name; for a const also val
 
-  // The attribute's value; null if there is none.
+  // The value of the attribute, or null if there is none.
   const MilValue* attribute(absl::string_view name) const;
 };
 
@@ -83,12 +84,13 @@ struct MilProgram {
 
 std::string WriteMil(const MilProgram& program);
 
-// kInvalidArgument, with line and column: text that is no such program, an undefined or twice
-// defined name, nesting deeper than 32.
+// Parses a program. kInvalidArgument, with line and column, if the text is not such a program, or
+// if a name is undefined or defined twice.
 absl::StatusOr<MilProgram> ReadMil(absl::string_view text);
 
-// Whether the two compute the same in the same order: names of ports are compared, those between
-// are not, nor is buildInfo. The error says where they first differ.
+// Compares two programs, statement by statement. Names of ports must be equal; names of other
+// values and buildInfo are ignored. kFailedPrecondition if they differ; the message says where
+// first.
 absl::Status CompareMil(const MilProgram& a, const MilProgram& b);
 
 }  // namespace anemone

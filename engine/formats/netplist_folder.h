@@ -1,4 +1,5 @@
-// engine/formats/netplist_folder.h: a netplist on disk: net.plist, weights.0 (empty), weights.1.
+// engine/formats/netplist_folder.h: saves and loads a netplist as a folder of files: net.plist,
+// weights.0 (empty) and weights.1.
 #ifndef ANEMONE_ENGINE_FORMATS_NETPLIST_FOLDER_H_
 #define ANEMONE_ENGINE_FORMATS_NETPLIST_FOLDER_H_
 
@@ -10,14 +11,14 @@
 
 namespace anemone {
 
-// Writes the files into `folder`, which must be there. Errors: kUnimplemented (WriteNetplist),
+// Writes the files into `folder`, which must exist. Errors: kUnimplemented (WriteNetplist),
 // kPermissionDenied (a file cannot be written).
 absl::StatusOr<PortNames> SaveNetplist(const Network& network, FormStatus least,
                                        PropertyListForm form, const std::string& folder);
 
-// Appends what a folder's netplist says to `c`, and cleans up behind: biases are folded again. The
-// weights are views of the mapped files. Errors as ReadNetplist's, and of reading the files; each
-// begins with the folder.
+// Appends the netplist of a folder to `c`, and then calls c.CleanUp(), which folds biases again.
+// The weights are views of the mapped files. Errors: those of ReadNetplist and of reading the
+// files; each message begins with the folder.
 absl::Status LoadNetplist(const std::string& folder,
                           const UnitKind* (*find_kind)(absl::string_view), NetworkBuilder& c);
 

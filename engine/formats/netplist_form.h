@@ -1,5 +1,5 @@
-// engine/formats/netplist_form.h: which units a netplist can hold, and how sure that is. Facts:
-// engine/tables/netplist_forms.json.
+// engine/formats/netplist_form.h: says which units a netplist can hold, and how certain that is.
+// The facts are in engine/tables/netplist_forms.json.
 #ifndef ANEMONE_ENGINE_FORMATS_NETPLIST_FORM_H_
 #define ANEMONE_ENGINE_FORMATS_NETPLIST_FORM_H_
 
@@ -14,18 +14,18 @@
 namespace anemone {
 
 enum class FormStatus : uint8_t {
-  kNone,        // no key of the type, or of the form, is known
-  kUnverified,  // what a listing names, or a rule goes on to, and nobody was seen to compile
-  kKnown,
+  kNone,        // the keys of the type, or of this use of it, are not known
+  kUnverified,  // keys from a listing, or by analogy, that have not been seen to compile
+  kKnown,       // has been seen to compile
 };
 
-// The values that a key which names something was seen with.
+// The names that a key has been seen with.
 struct SeenNames {
   const char* key;
   absl::Span<const char* const> names;
 };
 
-// The extents that a type was seen with along one axis.
+// The extents that a type has been seen with along one axis.
 struct SeenExtents {
   Axis axis;
   absl::Span<const int64_t> extents;
@@ -33,23 +33,23 @@ struct SeenExtents {
 
 struct NetplistForm {
   const char* type;
-  FormStatus status;  // of the type; a unit of an unverified key, name or extent is less sure
+  FormStatus status;  // of the type; unverified keys, names or extents lower that of a unit
   absl::Span<const char*const> keys, unverified_keys;
-  absl::Span<const char* const> unit_keys;  // which of them stand beside Params, not in it
+  absl::Span<const char* const> unit_keys;  // the keys that are next to Params, not inside it
   bool omits_channels;                      // OutputChannels is not written
   const char* source;
   absl::Span<const SeenNames> names;
-  absl::Span<const SeenExtents> seen_in, seen_out;  // of the first bottom, of the result
+  absl::Span<const SeenExtents> seen_in, seen_out;  // of the first bottom, and of the result
 };
 
 absl::Span<const NetplistForm> AllNetplistForms();
 
-// Null: the type has no form.
+// The form of a type, or null if it has none.
 const NetplistForm* FindNetplistForm(absl::string_view type);
 
 struct UnitForm {
   FormStatus status = FormStatus::kKnown;
-  std::string why;  // not kKnown: the key, or what else the form lacks
+  std::string why;  // if not kKnown: the key, name or extent that is the reason
 };
 
 UnitForm FormOf(const Unit& unit, Bottoms bottoms);

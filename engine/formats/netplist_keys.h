@@ -1,4 +1,4 @@
-// engine/formats/netplist_keys.h: what the netplist's writer and reader must spell alike
+// engine/formats/netplist_keys.h: keys and names that the writer and the reader of netplists share
 // (netplist.md).
 #ifndef ANEMONE_ENGINE_FORMATS_NETPLIST_KEYS_H_
 #define ANEMONE_ENGINE_FORMATS_NETPLIST_KEYS_H_
@@ -15,10 +15,10 @@ namespace anemone {
 inline constexpr const char kNetplistVersion[] = "1.0.10", kNetwork[] = "net", kOperation[] = "op0";
 inline constexpr const char kUnits[] = "Units", kWeights[] = "Weights", kConstants[] = "Constants";
 
-// In the order of Format.
+// The names of Format, in its order.
 inline constexpr const char* kFormatNames[] = {"Float16", "UInt8", "UInt16", "Int8"};
 
-// Extents but the batch, after a prefix: InputChannels, ConstantWidth.
+// Keys of all extents except the batch, without their prefix: InputChannels, ConstantWidth.
 inline constexpr std::pair<Axis, const char*> kExtentKeys[] = {
     {Axis::kC, "Channels"}, {Axis::kD, "Depth"}, {Axis::kH, "Height"}, {Axis::kW, "Width"}};
 

@@ -1,5 +1,5 @@
-// engine/formats/network_json.h: a network's units, operands and shapes as JSON, and back. Every
-// kind has this form; the netplist is for those whose keys are known.
+// engine/formats/network_json.h: converts the units, operands and shapes of a network to JSON and
+// back. It can hold every kind, unlike a netplist.
 //
 //   {"inputs":    [{"name": "x", "dims": [1, 1, 8, 4, 4], "format": "fp16"}],
 //    "constants": [{"dims": [1, 1, 8, 1, 1], "type": "float16"}],
@@ -7,9 +7,9 @@
 //                   "params": {"Dimension": "Width"}, "weights": [{"type": ..., "dims": [...]}]}],
 //    "outputs":   [{"name": "y", "from": "unit 0"}]}
 //
-// Dims are N, D, C, H, W. What this cannot do: it holds no values. They are kept beside it, in the
-// order of TensorsOf(); without them a constant is read back as zeros, which is good enough to
-// judge a network, not to run it.
+// Dims are N, D, C, H, W. The JSON does not hold the values of tensors; they are stored separately,
+// in the order of TensorsOf(). Without them constants are read as zeros: such a network can be
+// checked, but not run.
 #ifndef ANEMONE_ENGINE_FORMATS_NETWORK_JSON_H_
 #define ANEMONE_ENGINE_FORMATS_NETWORK_JSON_H_
 
@@ -23,13 +23,13 @@ namespace anemone {
 
 Json WriteNetwork(const Network& network);
 
-// The constants, then the weights of each unit.
+// The tensors of the constants, then of the weights of each unit.
 std::vector<const Tensor*> TensorsOf(const Network& network);
 
-// Appends the units that `json` writes, each judged as a hand-written one (authored_unit.h).
-// `find_kind` gives a Type's row, or null. `values`: null, or all that TensorsOf() would list, of
-// types that the device runs. Errors: kInvalidArgument (not such a document, other values than it
-// wants), and c.refusal() if a unit is refused.
+// Appends the network of `json` to `c`, with AddAuthoredUnit() for each unit. `find_kind` returns
+// the row of a Type, or null. `values` is null, or has the tensors of TensorsOf(), of types that
+// the device runs. kInvalidArgument if the document is not valid or the values do not fit it;
+// c.refusal() is set if a unit is refused.
 absl::Status ReadNetwork(const Json& json, const UnitKind* (*find_kind)(absl::string_view),
                          NetworkBuilder& c, const std::vector<Tensor>* values = nullptr);
 

@@ -1,5 +1,6 @@
-// engine/formats/property_list.h: Apple property lists, XML and binary, as Json. Dictionaries,
-// arrays, strings, integers, reals and booleans only: a netplist has nothing else.
+// engine/formats/property_list.h: converts Apple property lists (XML and binary) to Json and back.
+// Only dictionaries, arrays, strings, integers, reals and booleans are supported: netplists use no
+// others.
 #ifndef ANEMONE_ENGINE_FORMATS_PROPERTY_LIST_H_
 #define ANEMONE_ENGINE_FORMATS_PROPERTY_LIST_H_
 
@@ -13,11 +14,11 @@ namespace anemone {
 
 enum class PropertyListForm : uint8_t { kXml, kBinary };
 
-// Keys stay in the order of `json`. A null is left out, as is its key.
+// Keys keep the order of `json`. Keys with the value null are omitted.
 std::string WritePropertyList(const Json& json, PropertyListForm form);
 
-// Of either form. kInvalidArgument: not a property list, one nested deeper than 64, or one that
-// holds dates, data or uids.
+// Reads a list of either form. kInvalidArgument if it is not a property list, if it is nested
+// deeper than 64, or if it has dates, data or uids.
 absl::StatusOr<Json> ReadPropertyList(absl::string_view bytes);
 
 }  // namespace anemone

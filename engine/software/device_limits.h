@@ -1,14 +1,16 @@
-// engine/software/device_limits.h: a device with the silicon's manners at run time, so that a
-// program that would fail on a Mac fails on any machine (`anemone run --device-limits`).
+// engine/software/device_limits.h: wraps a device so that it fails where the silicon fails at run
+// time. A program that would fail on a Mac then fails on any machine (`anemone run
+// --device-limits`).
 //
 //   auto device = MakeLimitedDevice(MakeSoftwareDevice());
 //
-// Compile: a process has so many compiles, and after a failed one the device wants a pause; a
-// compile beyond either is refused (kResourceExhausted, kUnavailable).
-// Run: the surfaces of one side of a program must be of one size, and not below a floor, else
-// evaluation fails with status 0x1d (kFailedPrecondition). On the MIL route a program's ports are
-// listed, and so surfaces bound, in alphabetical order (orion.json 3, 19): whoever takes the
-// network's order for the program's gets wrong data and no error, as on the silicon.
+// Compile: a process can compile a limited number of times (else kResourceExhausted), and must wait
+// after a failed compile (else kUnavailable).
+// Run: all input surfaces of a program must have one size, and so must all output surfaces; the
+// size must not be below a minimum. Otherwise the run fails with status 0x1d (kFailedPrecondition).
+// On the MIL route the ports of a program are in alphabetical order, and surfaces are bound in that
+// order (orion.json 3, 19). A caller that uses the order of the network instead gets wrong data and
+// no error, as on the silicon.
 #ifndef ANEMONE_ENGINE_SOFTWARE_DEVICE_LIMITS_H_
 #define ANEMONE_ENGINE_SOFTWARE_DEVICE_LIMITS_H_
 
@@ -28,24 +30,25 @@ namespace anemone {
 // A row of engine/tables/device_limits.json.
 struct DeviceLimit {
   const char* id;
-  int64_t value;       // 0: the manner has none
-  const char* answer;  // what the device says; null: nothing
+  int64_t value;       // 0 if the limit has no number
+  const char* answer;  // the text that the device reports; null if it reports nothing
   const char* remedy;
   const char* source;
 };
 
-// What a process has asked of the device's compiler. Safe from many threads.
+// Counts the compiles of a process and remembers the last failed one. Safe to use from many
+// threads.
 class CompileHistory {
  public:
   using Clock = std::function<absl::Time()>;
   explicit CompileHistory(Clock now = absl::Now) : now_(std::move(now)) {}
 
-  // Counts a compile that is about to start, or says why the device would not do it. Whether a
-  // failed compile counts is in no source: here it does, which errs on the safe side.
+  // Counts a compile that is about to start, or returns the error that prevents it. No source says
+  // whether a failed compile counts; here it does, which is the safe assumption.
   absl::Status Begin();
-  // The compile that began last failed in the compiler.
+  // Records that the compile started last failed in the compiler.
   void Fail();
-  // As in a process that has just started; for tests, with a clock of their own.
+  // Resets to the state of a new process. Tests pass their own clock.
   void Restart(Clock now = absl::Now);
 
  private:
@@ -55,7 +58,7 @@ class CompileHistory {
   absl::Time failed_ = absl::InfinitePast();
 };
 
-// That of this process, which all limited devices share unless told otherwise.
+// The history of this process. All limited devices share it by default.
 CompileHistory& ProcessCompiles();
 
 std::unique_ptr<Device> MakeLimitedDevice(std::unique_ptr<Device> device,

@@ -1,8 +1,9 @@
-// engine/software/fusion.h: which units run as one, so that what passes between them stays in the
-// nearest cache: a unit, then those that go on from its result element by element.
+// engine/software/fusion.h: finds chains of units that run together, so that the values between
+// them stay in the L1 cache. A chain is a unit followed by elementwise units that work on its
+// result.
 //
-//   for (const Chain& chain : FuseUnits(network)) ...   // in the order in which they run
-//   RunChain(calls);                                    // the chain's units with their operands
+//   for (const Chain& chain : FuseUnits(network, true)) ...  // in the order in which they run
+//   RunChain(calls);                                         // the units of a chain with operands
 #ifndef ANEMONE_ENGINE_SOFTWARE_FUSION_H_
 #define ANEMONE_ENGINE_SOFTWARE_FUSION_H_
 
@@ -15,19 +16,19 @@
 
 namespace anemone {
 
-// A unit of a chain writes in the place of unit `place`: its own, or that of a later one of the
-// chain, which alone reads it and changes it there.
+// A unit of a chain. It writes to the memory of unit `place`: itself, or a later unit of the chain,
+// which is the only reader and updates the values in place.
 struct Link {
   int unit, place;
 };
-// All outputs have the same dims. A chain runs when its last unit would: by then every operand is
-// there, and none that another chain needs before.
+// The units have outputs of the same dims. A chain runs at the position of its last unit: every
+// operand is available by then, and no unit before that position reads a result of the chain.
 using Chain = std::vector<Link>;
 
-// Every unit that is no view stands in one chain. Without `fuse` each stands alone.
+// Puts every unit that is not a view into one chain. If `fuse` is false, each unit is a chain.
 std::vector<Chain> FuseUnits(const Network& network, bool fuse);
 
-// A unit with what it reads and writes.
+// A unit with its operands and its output.
 struct UnitCall {
   const Unit* unit = nullptr;
   const void* prepared = nullptr;
@@ -35,7 +36,7 @@ struct UnitCall {
   View out;
 };
 
-// To the same bits as one after the other.
+// Runs the units. The results have the same bits as if the units ran one after the other.
 void RunChain(absl::Span<const UnitCall> calls);
 
 }  // namespace anemone

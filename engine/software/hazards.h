@@ -1,26 +1,29 @@
-// engine/software/hazards.h: where a run leaves the fp16 envelope: what the silicon would lose of
-// these values, unit by unit (`anemone run --hazards`).
+// engine/software/hazards.h: finds the values of a run that the silicon would lose because they
+// leave the range or precision of fp16, unit by unit (`anemone run --hazards`).
 //
 //   std::function<void(const UnitRun&)> watch = [&](const UnitRun& run) {
 //     for (const UnitHazard& h : HazardsOf(run, NumericsOf(family))) ...
 //   };
 //   device.Run(program, {.inputs = i, .outputs = o, .on_values = &watch});  // an observed program
 //
-// The kinds (engine/tables/hazards.json), of a unit's result unless said otherwise:
-//   overflow         an infinity where no operand has one, or in a sum or product whose finite
-//                    operands alone lead to it
-//   port-saturation  |y| >= 32768 where a convolution, linear or matrix product leaves its unit
-//   width-slice      |x| > 4094 in a slice that begins inside the width, on a family with that gain
-//   cancellation     a sum with S > 2048 * max(|y|, rms): S is the sum of its |terms|, rms the root
-//                    mean square of the whole result. An fp16 term is wrong by up to 2^-11 of
-//                    itself, so y is no larger than what its terms' rounding may have added, and
-//                    that is no small part of the result. Sums are those of Conv, Linear and
-//                    MatrixMultiplication (with their bias), Reduction Sum and Avg, ElementWise Add
-//                    and Sub.
-//   indeterminate    a NaN where no operand has one
-//   subnormal-flush  operands and results of a convolution or product below 2^-14 on a family that
-//                    takes them for zero, if they are 2^-11 of their tensor's sum of magnitudes
-// What an infinity or a NaN causes further on is not told again. At a port: overflow and nan-input.
+// The hazards (engine/tables/hazards.json). They concern a unit's result y unless stated otherwise:
+//   overflow         an infinity if no operand is infinite; or, for a sum or product, if the finite
+//                    operands alone cause it
+//   port-saturation  |y| >= 32768 at the output of a convolution, linear layer or matrix product
+//   width-slice      |x| > 4094 in a slice that begins inside the width, on a family whose hardware
+//                    multiplies such slices by 16
+//   cancellation     a sum with S > 2048 * max(|y|, rms), where S is the sum of its |terms| and rms
+//                    the root mean square of the whole result. Rounding to fp16 changes a term by
+//                    up to 2^-11 of its value. So y is no larger than the possible rounding error
+//                    of its terms, and that error is significant in the result. Sums are those of
+//                    Conv, Linear and MatrixMultiplication (with their bias), Reduction Sum and
+//                    Avg, and ElementWise Add and Sub.
+//   indeterminate    a NaN if no operand is NaN
+//   subnormal-flush  operands and results of a convolution or product below 2^-14, on a family that
+//                    reads them as zero, if they make up at least 2^-11 of the sum of magnitudes of
+//                    their tensor
+// Later infinities and NaNs that follow from one already reported are not reported again. Ports are
+// checked for overflow and nan-input.
 #ifndef ANEMONE_ENGINE_SOFTWARE_HAZARDS_H_
 #define ANEMONE_ENGINE_SOFTWARE_HAZARDS_H_
 
@@ -38,8 +41,8 @@ namespace anemone {
 // A row of engine/tables/hazards.json.
 struct HazardRule {
   const char* id;
-  const char* rule;  // of numerics.json
-  double limit;      // 0: it has none
+  const char* rule;  // id in numerics.json
+  double limit;      // 0 if there is none
   const char* words;
   const char* remedy;
   const char* source;
@@ -48,20 +51,21 @@ struct HazardRule {
 
 struct UnitHazard {
   const HazardRule* rule = nullptr;
-  int64_t count = 0, elements = 0;  // of so many
-  // Of the worst element, without fp16's limits: |y|, or for a subnormal the number that is lost.
-  // Null where it is not known: the exact results of other units than sums and products.
+  int64_t count = 0, elements = 0;  // affected elements, and all elements checked
+  // The magnitude of the worst element, computed without the limits of fp16: |y|, or the lost
+  // number for a subnormal. Null if not known, as for units that are neither sums nor products.
   std::optional<double> magnitude;
-  // What it came from: the largest finite |operand|; of a cancellation S, the sum of |terms|.
+  // The largest finite |operand|; for cancellation, S (the sum of |terms|).
   std::optional<double> operands;
 };
 
-// Of one unit's run by a family's arithmetic. Sums and products are computed a second and, if they
-// overflow, a third time, on scaled operands. An error is that of UnitKind::Prepare().
+// The hazards of one unit's run, by the arithmetic of a family. Sums and products are computed a
+// second time, and a third time if they overflow, with scaled operands. Errors are those of
+// UnitKind::Prepare().
 absl::StatusOr<std::vector<UnitHazard>> HazardsOf(const UnitRun& run,
                                                   const math::Numerics& numerics);
 
-// Of a tensor of any float type on its way into the engine.
+// The hazards of a tensor of any float type when it enters the engine.
 std::vector<UnitHazard> PortHazards(const Tensor& tensor);
 
 }  // namespace anemone

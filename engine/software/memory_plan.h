@@ -1,5 +1,5 @@
-// engine/software/memory_plan.h: where tensors lie in one arena, so that those whose lives do not
-// meet share bytes.
+// engine/software/memory_plan.h: places tensors in one arena, so that tensors whose lifetimes do
+// not overlap share bytes.
 #ifndef ANEMONE_ENGINE_SOFTWARE_MEMORY_PLAN_H_
 #define ANEMONE_ENGINE_SOFTWARE_MEMORY_PLAN_H_
 
@@ -10,11 +10,12 @@ namespace anemone {
 
 class MemoryPlan {
  public:
-  // A block of `size` elements, written at step `born`. Returns its number.
+  // Adds a block of `size` fp16 elements that is written at step `born`. Returns its number.
   int Add(int64_t size, int born);
-  // The block is still read at step `when`.
+  // Extends the lifetime of the block to step `when`, at which it is still read.
   void Extend(int block, int when);
-  // Places all blocks, first fit in order of birth; returns the arena's size in elements.
+  // Places all blocks: first fit, in the order of `born`. Returns the size of the arena in
+  // elements.
   int64_t Pack();
   int64_t offset(int block) const { return blocks_[block].offset; }
 

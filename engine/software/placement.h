@@ -1,7 +1,8 @@
-// engine/software/placement.h: where the tensors of a program lie during a run: in the caller's
-// ports where their rows are dense, the rest in one arena, in which tensors whose lives do not meet
-// share bytes. What one chain passes on has one place; parts that a unit joins, one after the other
-// in memory, are computed where they will lie, and the unit has nothing left to do.
+// engine/software/placement.h: decides where the tensors of a program are stored during a run.
+// Ports with dense rows are read and written in place. All other tensors are in one arena, in which
+// tensors whose lifetimes do not overlap share bytes. The units of a chain share one place. The
+// operands of a concatenation are computed at their positions in its output, so that it has nothing
+// to copy.
 #ifndef ANEMONE_ENGINE_SOFTWARE_PLACEMENT_H_
 #define ANEMONE_ENGINE_SOFTWARE_PLACEMENT_H_
 
@@ -18,22 +19,22 @@ namespace anemone {
 struct Place {
   enum class In : uint8_t { kArena, kInput, kOutput, kConstant };
   In in = In::kArena;
-  int64_t port = -1;   // or constant; unless in the arena
-  int64_t offset = 0;  // in halves
+  int64_t port = -1;   // index of the port or constant; not used in the arena
+  int64_t offset = 0;  // in fp16 elements
 };
 
 struct Placement {
-  std::vector<Place> units;          // by unit; a view's is not used
+  std::vector<Place> units;          // by unit; not used for views
   std::vector<Place> inputs;         // by port: kInput if it is read in place
-  std::vector<bool> direct_outputs;  // by port: the unit that makes it writes into it
-  int64_t arena_halves = 0;
+  std::vector<bool> direct_outputs;  // by port: the unit that computes it writes into the port
+  int64_t arena_halves = 0;          // size of the arena in fp16 elements
 };
 
 // Follows views down to the operand that owns the bytes.
 Operand RootOf(const Network& network, Operand operand);
 
-// `chains` are those of FuseUnits(), the ports those of the program. Without `inputs_in_place` all
-// inputs are copied: their numbers change on the way in.
+// `chains` are the result of FuseUnits(); the ports are those of the program. If `inputs_in_place`
+// is false, all inputs are copied, because exact mode changes some of their values.
 Placement PlaceTensors(const Network& network, absl::Span<const Chain> chains,
                        absl::Span<const ProgramPort> inputs, absl::Span<const ProgramPort> outputs,
                        bool inputs_in_place);
