@@ -10,7 +10,7 @@
 namespace anemone {
 namespace {
 
-// Loops may be nested, and sums of MACs must not overflow.
+// An upper bound on MACs: loops may be nested, and sums must not overflow.
 constexpr int64_t kMostMacs = int64_t{1} << 50;
 
 int64_t Times(int64_t macs, int64_t trips) {
@@ -33,7 +33,7 @@ bool IsIf(const Node& node) {
   return HasInput(node, 0) && BodiesOf(node).size() == 2;
 }
 
-// How many nodes of the graph stand for each node of the file.
+// By origin (node of the file): the number of graph nodes that have it.
 std::vector<int> CountOrigins(size_t origins, const Graph& graph) {
   std::vector<int> count(origins);
   for (const Node& node : graph.nodes) {
@@ -42,7 +42,7 @@ std::vector<int> CountOrigins(size_t origins, const Graph& graph) {
   return count;
 }
 
-// Sees to it that the entries in a node's bodies have origins of their own.
+// Ensures that the entries in a node's bodies share no origin with other entries.
 class OriginSeparator {
  public:
   // `count`: CountOrigins() of the graph that the node is in.
@@ -52,8 +52,8 @@ class OriginSeparator {
     taken_[own] = 1;
   }
 
-  // Takes the node's own origin out of entries on the CPU: they go with the node. False if the
-  // origin of some entry is that of a node outside too, or of two entries.
+  // Removes the node's own origin from entries on the CPU, since they are placed like the node.
+  // Returns false if an entry shares an origin with a node outside or with another entry.
   bool Separate(Plan& plan) {
     for (PlanEntry& entry : plan.entries) {
       if (entry.placement == Placement::kCpu) {
@@ -79,7 +79,7 @@ class OriginSeparator {
 
  private:
   OriginId own_;
-  std::vector<int> taken_;  // by origin: nodes or entries besides the next that stand for it
+  std::vector<int> taken_;  // by origin: nodes or entries seen so far that have it
 };
 
 void MultiplyMacs(int64_t trips, Plan& plan) {
@@ -89,7 +89,7 @@ void MultiplyMacs(int64_t trips, Plan& plan) {
   }
 }
 
-// Some unit on the engine does more than to hand a value on.
+// True if a unit on the engine does more than pass a value on.
 bool Computes(const Graph& body, const Plan& plan) {
   for (const PlanPart& part : PartsOf(body, plan)) {
     for (const Segment& segment : part.plan->segments) {
@@ -101,12 +101,12 @@ bool Computes(const Graph& body, const Plan& plan) {
   return false;
 }
 
-// Empty: the node goes whole to ONNX Runtime.
+// Empty if ONNX Runtime runs the whole node.
 std::vector<PlannedBody> PlanBodiesOf(const Model& model, const Graph& graph, const Node& node,
                                       const PlanOptions& options, PlanOneGraph& plan_graph) {
   if (!IsIf(node) && LoopBodyOf(node) == nullptr) return {};
   const std::vector<Attribute::GraphPtr> graphs = BodiesOf(node);
-  // What has no value cannot be handed to a segment.
+  // A segment cannot take an optional without a value.
   const auto has_optionals = [](const auto& body) { return HasOptionalPorts(*body); };
   if (std::any_of(graphs.begin(), graphs.end(), has_optionals)) return {};
   std::vector<PlannedBody> bodies;
@@ -135,7 +135,7 @@ Verdict RunHere(const std::vector<PlannedBody>& bodies) {
     }
   }
   return OwnRefusal(Layer::kCoverage, "body-run-by-anemone",
-                    absl::StrCat("Anemone runs its bodies, ", engine, " of whose ", all,
+                    absl::StrCat("Anemone runs its bodies; ", engine, " of their ", all,
                                  " nodes are on the engine"),
                     "");
 }
@@ -160,7 +160,7 @@ BodiesByNode PlanBodies(const Model& model, const Graph& graph, const PlanOption
 void SetApart(const BodiesByNode& bodies, std::vector<Cover>& covers,
               std::vector<int>& opset_classes) {
   if (bodies.empty()) return;
-  // Nodes of different classes never share a segment, and with class 0 anyone may.
+  // Nodes of different classes never share a segment. Class 0 may share one with any class.
   int next = 1 + *std::max_element(opset_classes.begin(), opset_classes.end());
   std::replace(opset_classes.begin(), opset_classes.end(), 0, next);
   for (const auto& [id, planned] : bodies) opset_classes[id] = ++next;

@@ -1,5 +1,5 @@
-// partitioner/bodies.h: control flow: which of a graph's Ifs, Loops and Scans Anemone runs itself,
-// and plans for their bodies.
+// partitioner/bodies.h: control flow. Chooses which If, Loop and Scan nodes of a graph Anemone runs
+// itself, and plans their bodies (subgraphs).
 #ifndef ANEMONE_PARTITIONER_BODIES_H_
 #define ANEMONE_PARTITIONER_BODIES_H_
 
@@ -15,22 +15,23 @@ namespace anemone {
 using BodiesByNode = std::map<NodeId, std::vector<PlannedBody>>;
 using PlanOneGraph = absl::StatusOr<Plan>(const Model&, const Graph&, const PlanOptions&);
 
-// The bodies of each node that Anemone runs: some body of it computes something on the engine,
-// every body can be planned and takes and makes no optional, and no node in it stands for a node of
-// the file that others outside it stand for too (as a function's may that was expanded as a whole;
-// design.md, Origins).
+// The planned bodies of each node that Anemone runs itself. Anemone runs a node if
+// - at least one of its bodies computes something on the engine;
+// - every body can be planned, and no input or output of a body is an optional;
+// - no node in a body shares an origin with a node outside the body (design.md, Origins). Nodes can
+//   share an origin if a model function was expanded as a whole.
 BodiesByNode PlanBodies(const Model& model, const Graph& graph, const PlanOptions& options,
                         PlanOneGraph& plan_graph);
 
-// Sees to it that each of these nodes is a CPU segment of its own, and says why.
+// Makes each of these nodes a separate CPU segment, and sets the reason that the report shows.
 void SetApart(const BodiesByNode& bodies, std::vector<Cover>& covers,
               std::vector<int>& opset_classes);
 
-// MACs of the nodes in the bodies of `node`: of an If, those of all branches; of a Loop or Scan,
-// those of one iteration times their number, or times one where that is not known.
+// MACs of the nodes in the bodies of `node`. For an If: the sum over all branches. For a Loop or
+// Scan: those of one iteration times the trip count, or of one iteration if it is not known.
 int64_t BodyMacsOf(const Graph& graph, const Node& node);
 
-// Of a node's origins the one to name it after: of its own operator, and not inside its bodies.
+// The origin that names the node in reports: one with the same operator, outside the node's bodies.
 OriginId NamingOrigin(const Model& model, const Node& node);
 
 }  // namespace anemone

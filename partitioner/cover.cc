@@ -13,7 +13,7 @@
 namespace anemone {
 namespace {
 
-// The target's word on a lowered network: its units in order, then the user's policy.
+// Checks a lowered network: first each unit against the target, then the user's policy.
 Verdict JudgeLowered(const Network& network, const PlanOptions& options) {
   Verdict all;
   all.route = options.route;
@@ -45,7 +45,7 @@ Verdict Uncovered(const Node& node) {
                     absl::StrCat("Anemone has no lowering for ", what), "");
 }
 
-// One lowering tried on one match.
+// Tries one lowering on one match.
 absl::StatusOr<Cover> Try(const Lowering& row, const Match& match, const GraphView& view,
                           const PlanOptions& options) {
   Cover cover{.nodes = match.nodes, .lowered = {}, .rewritten = row.rewritten, .verdict = {}};
@@ -76,7 +76,7 @@ absl::StatusOr<Cover> Try(const Lowering& row, const Match& match, const GraphVi
   return cover;
 }
 
-// Interior values are read inside the match only, and no node is taken yet.
+// True if interior values are read inside the match only, and no node is taken yet.
 bool IsClosed(const Match& match, const GraphView& view, const std::vector<int>& taken) {
   for (NodeId id : match.nodes) {
     if (taken[id] >= 0) return false;
@@ -150,7 +150,7 @@ class Chooser {
     for (const Lowering* row : LoweringsOf(node.domain, node.op_type)) {
       if (row->match != nullptr || !Allowed(*row)) continue;
       ANEMONE_ASSIGN_OR_RETURN(Cover cover, Try(*row, Match{{id}, {}}, view_, options_));
-      // What the target takes and the user refuses is not made of other units instead.
+      // If the target accepts and the user's policy refuses, do not try other units instead.
       const bool is_wish = !first && cover.verdict.layer == Layer::kPolicy;
       if (cover.verdict.accepted || is_wish) {
         Take(std::move(cover));

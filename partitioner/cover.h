@@ -1,4 +1,4 @@
-// partitioner/cover.h: the choice among lowerings, node by node.
+// partitioner/cover.h: chooses a lowering for every node, or for a pattern of several nodes.
 #ifndef ANEMONE_PARTITIONER_COVER_H_
 #define ANEMONE_PARTITIONER_COVER_H_
 
@@ -11,7 +11,7 @@
 
 namespace anemone {
 
-// Nodes that one lowering covers, or one node that none took.
+// The nodes that one lowering covers, or one node that no lowering covers.
 struct Cover {
   std::vector<NodeId> nodes;  // the anchor last
   Lowered lowered;            // units, if some lowering wrote any
@@ -19,16 +19,16 @@ struct Cover {
   Verdict verdict;  // accepted, or the reason of the first lowering of the node alone
 };
 
-// A pattern that was found, and none of whose forms was taken: its nodes go their own ways.
+// A pattern that matched but was refused in all its forms. Its nodes are placed one by one.
 struct MissedPattern {
   NodeId anchor = kNone;
   const char* pattern = "";
   Verdict verdict;  // of the first form
 };
 
-// Every node in exactly one cover, in the order of their anchors. Patterns go first, widest first
-// in the order of their rows; a pattern whose units the target refuses is as if it were not there,
-// but for a line in `missed`.
+// Returns covers in the order of their anchors; every node is in exactly one. Patterns are tried
+// before single nodes, in the order of their table rows (widest first). A pattern whose units the
+// target refuses is skipped and recorded in `missed`.
 absl::StatusOr<std::vector<Cover>> ChooseCovers(const GraphView& view, const PlanOptions& options,
                                                 std::vector<MissedPattern>& missed);
 

@@ -1,6 +1,7 @@
-// partitioner/plan.h: where every node of a model goes on a target, and why. The partitioner takes
-// the widest lowering that the target accepts for each node, else the next; what nobody takes stays
-// as it is for the CPU. Accepted nodes form convex segments, as few as the graph allows.
+// partitioner/plan.h: the plan of a model for a target: for every node, whether it runs on the
+// engine or on the CPU, and why. For each node the partitioner takes the widest lowering that the
+// target accepts. A node without such a lowering stays on the CPU. Accepted nodes are grouped into
+// convex segments, as few as the graph allows.
 //
 //   ASSIGN_OR_RETURN(Plan plan, MakePlan(model, {.target = t}));
 //   std::cout << PlanText(model, plan);
@@ -22,7 +23,7 @@
 
 namespace anemone {
 
-// What the user wants kept off the engine, whatever the target says.
+// The nodes that the user keeps off the engine even if the target accepts them.
 struct Policy {
   bool cpu_only = false;
   std::vector<std::string> refused_units;  // unit types, as `anemone units` lists them
@@ -36,26 +37,27 @@ struct PlanOptions {
   Route route = Route::kNetplist;
   Policy policy;
   bool rewrites = true;
-  // Bodies of If, Loop and Scan get plans of their own, for who can run them
-  // (docs/control_flow.md). The plugin's host shows each body by itself.
+  // Plan the bodies of If, Loop and Scan too, for callers that can run them (docs/control_flow.md).
+  // Off in the plugin, because ONNX Runtime passes each body as a separate graph.
   bool bodies = false;
 };
 
 enum class Placement { kEngine, kCpu, kFolded };
 absl::string_view PlacementName(Placement placement);  // "engine", "cpu", "folded"
 
-// One line of the report: nodes that go one way together. Its id, name and operator are those of
+// One line of the report: nodes that are placed together. Its id, name and operator are those of
 // its last node.
 struct PlanEntry {
-  std::vector<OriginId> origins;  // the file's nodes it covers; every origin is in one entry
-  std::vector<NodeId> nodes;      // of the Graph; empty if folded
-  OriginId shown = 0;             // the origin it is named after
+  std::vector<OriginId>
+      origins;                // the file's nodes it covers; every origin is in exactly one entry
+  std::vector<NodeId> nodes;  // of the Graph; empty if folded
+  OriginId shown = 0;         // the origin that names it
   Placement placement = Placement::kCpu;
   int segment = -1;                // -1 if folded
   std::vector<std::string> units;  // unit types it became, or would have become
-  int64_t macs = 0;  // in one run of the model, as far as the trip counts of loops are known
+  int64_t macs = 0;  // in one run of the model; loops of unknown trip count are counted once
   bool rewritten = false;
-  std::string bound;  // how far results may be off, if more than by roundings to fp16
+  std::string bound;  // the maximum error, if larger than that of rounding to fp16
   Verdict verdict;    // if on the CPU: why
 };
 
@@ -64,12 +66,12 @@ struct PlannedBody;
 struct Segment {
   Placement placement = Placement::kCpu;
   std::vector<NodeId> nodes;     // in the graph's order
-  std::vector<ValueId> inputs;   // made outside (constants are not listed)
+  std::vector<ValueId> inputs;   // computed outside (constants are not listed)
   std::vector<ValueId> outputs;  // read outside
   Network network;               // engine: ports are inputs and outputs, in this order
   int entries = 0;
-  // Not empty: the segment is one If, Loop or Scan on the CPU, and these are its bodies, as
-  // BodiesOf() lists them. Else its bodies, if there are any, are ONNX Runtime's to run.
+  // If not empty, the segment is one If, Loop or Scan node that Anemone runs, and these are its
+  // bodies in the order of BodiesOf(). If empty, ONNX Runtime runs all bodies in the segment.
   std::vector<PlannedBody> bodies;
 };
 
@@ -85,10 +87,10 @@ struct Plan {
   std::vector<PlanEntry> entries;     // in the graph's order, the folded ones last
   std::vector<Segment> segments;      // in an order in which they can run
   std::vector<PlanWarning> warnings;
-  // The number of segments[0] in what is shown: those of bodies are counted behind the outer ones.
+  // The number of segments[0] in reports. Segments of bodies are numbered after the outer ones.
   int first_segment = 0;
 
-  // With those of bodies.
+  // These include the bodies.
   int engine_segments() const;
   int cpu_segments() const;
   int64_t macs() const;
@@ -97,17 +99,17 @@ struct Plan {
 
 struct PlannedBody {
   Attribute::GraphPtr graph;
-  Plan plan;  // no entries for what is folded, and no warnings: the outermost plan has them
+  Plan plan;  // without folded entries and warnings: those are in the outermost plan
 };
 
-// The plan, and those of all bodies in it, outer ones first.
+// The plan and the plans of all bodies in it, outer ones first.
 struct PlanPart {
   const Graph* graph;
   const Plan* plan;
 };
 std::vector<PlanPart> PartsOf(const Graph& graph, const Plan& plan);
 
-// Errors: kInvalidArgument if a node breaks ONNX's rules in a way that only shows now.
+// Errors: kInvalidArgument if a node breaks an ONNX rule that the importer could not check.
 absl::StatusOr<Plan> MakePlan(const Model& model, const PlanOptions& options);
 
 }  // namespace anemone

@@ -12,7 +12,7 @@ namespace {
 std::string Text(absl::string_view text) { return std::string(text); }
 
 const char* VerdictName(const PlanEntry& entry) {
-  // A policy keeps off what the target would take.
+  // A node that a policy keeps off the engine was not rejected by the target.
   bool refused = entry.placement == Placement::kCpu && entry.verdict.layer != Layer::kPolicy;
   if (refused) return "rejected";
   return entry.rewritten ? "rewritten" : "native";

@@ -8,14 +8,15 @@
 
 namespace anemone {
 
-// One line; what is no UTF-8 in names from models is replaced.
+// One line of UTF-8. Bytes in model names that are not valid UTF-8 are replaced.
 std::string JsonText(const Json& json);
 
-// Null for text that is not there: empty, or a null pointer.
+// Null if the text is empty or a null pointer.
 Json OrNull(absl::string_view text);
 Json OrNull(const char* text);
 
-// Why a verdict refuses: layer, message, rule, source, remedy and condition; nulls if it accepts.
+// Adds why a verdict refuses: layer, message, rule, source, remedy and condition. Adds nulls if it
+// accepts.
 void AddReason(const Verdict& verdict, Json& json);
 
 // One item of a model's "targets".

@@ -15,6 +15,29 @@ namespace {
 
 constexpr size_t kTopReasons = 5;
 
+// "1 engine segment", "2 CPU segments".
+std::string Segments(int count, absl::string_view place) {
+  return absl::StrCat(count, " ", place, count == 1 ? " segment" : " segments");
+}
+
+const char* RouteText(Route route) {
+  return route == Route::kNetplist ? "compiled directly" : "via Core ML";
+}
+
+const char* StatusText(Status status) {
+  switch (status) {
+    case Status::kMeasured:
+      return "measured";
+    case Status::kDecompileDerived:
+      return "from reverse engineering";
+    case Status::kPredicted:
+      return "predicted";
+    case Status::kUnknown:
+      break;
+  }
+  return "not all known";
+}
+
 std::string Percent(double part, double whole) {
   return whole == 0 ? "-" : absl::StrFormat("%.1f %%", 100 * part / whole);
 }
@@ -23,9 +46,10 @@ std::string Percent(double part, double whole) {
 std::string ReasonText(const Verdict& verdict) {
   std::string words = verdict.message;
   if (verdict.rule != nullptr) {
-    // The engine's own words are quoted; where none are known the rule itself is told.
-    words = verdict.message.empty() ? absl::StrCat("no text known; rule: ", verdict.rule->condition)
-                                    : absl::StrCat("\"", verdict.message, "\"");
+    // Apple's message is quoted if it is known; otherwise our rule is shown.
+    words = verdict.message.empty()
+                ? absl::StrCat("rejected (Apple's message unknown): ", verdict.rule->condition)
+                : absl::StrCat("\"", verdict.message, "\"");
   }
   return absl::StrCat(LayerName(verdict.layer), ": ", words, " [", verdict.rule_id(), "]");
 }
@@ -115,7 +139,8 @@ void AppendNodes(const Model& model, const Plan& plan, std::string& out) {
   }
 }
 
-// A line for each rule, with the first place; for each kind of unit where the rule is about kinds.
+// A line for each rule, with the first node. If the rule is about kinds of units, a line for each
+// rule and kind.
 void AppendWarnings(const Plan& plan, std::string& out) {
   std::vector<std::pair<const PlanWarning*, int>> counts;
   for (const PlanWarning& w : plan.warnings) {
@@ -162,15 +187,15 @@ std::string PlanText(const Model& model, const Plan& plan, bool every_node, bool
   const char* plain = colour ? "\x1b[0m" : "";
   std::string products(plan.target->products());
   std::string out = absl::StrFormat(
-      "%s%s%s on %s%s%s%s, route %s: %d of %d nodes and %s of %s MACs on the engine; "
-      "%d engine and %d CPU segments; status %s\n",
+      "%s%s%s on %s%s%s%s, %s: %d of %d nodes and %s of %s MACs on the engine; "
+      "%s, %s; rules: %s\n",
       bold, model.path.empty() ? "model" : Printable(model.path), plain, bold,
       std::string(plan.target->option_name()), plain,
-      products.empty() ? "" : absl::StrCat(" (", products, ")"), std::string(RouteName(plan.route)),
-      engine, engine + cpu,
+      products.empty() ? "" : absl::StrCat(" (", products, ")"), RouteText(plan.route), engine,
+      engine + cpu,
       Percent(static_cast<double>(plan.engine_macs()), static_cast<double>(plan.macs())),
-      ShortCount(plan.macs()), plan.engine_segments(), plan.cpu_segments(),
-      std::string(StatusName(plan.status)));
+      ShortCount(plan.macs()), Segments(plan.engine_segments(), "engine"),
+      Segments(plan.cpu_segments(), "CPU"), StatusText(plan.status));
   AppendReasons(model, plan, out);
   if (every_node) AppendNodes(model, plan, out);
   AppendWarnings(plan, out);

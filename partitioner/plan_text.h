@@ -1,4 +1,4 @@
-// partitioner/plan_text.h: a plan as a person reads it.
+// partitioner/plan_text.h: a plan as text for the terminal.
 #ifndef ANEMONE_PARTITIONER_PLAN_TEXT_H_
 #define ANEMONE_PARTITIONER_PLAN_TEXT_H_
 
@@ -8,8 +8,8 @@
 
 namespace anemone {
 
-// Share of nodes and MACs on the engine, segments, and the top reasons for the rest; with
-// `every_node`, a line for each node too. ANSI colours if `colour`.
+// The share of nodes and MACs on the engine, the number of segments, and the most frequent reasons
+// why nodes are on the CPU; with `every_node`, a line for each node too. ANSI colours if `colour`.
 std::string PlanText(const Model& model, const Plan& plan, bool every_node, bool colour);
 
 // "1.82 G"; "0".

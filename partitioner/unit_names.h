@@ -1,4 +1,4 @@
-// partitioner/unit_names.h: from the unit of a segment back to the node it came from.
+// partitioner/unit_names.h: finds the node of the model file that a unit of a segment came from.
 #ifndef ANEMONE_PARTITIONER_UNIT_NAMES_H_
 #define ANEMONE_PARTITIONER_UNIT_NAMES_H_
 
@@ -10,13 +10,13 @@
 
 namespace anemone {
 
-// A unit is named after its anchor's first output (JoinNetwork); this knows whose that is.
+// JoinNetwork() names a unit after its anchor node's first output; this class maps the name back.
 class UnitNames {
  public:
   // Both are borrowed.
   UnitNames(const Model& model, const Plan& plan);
 
-  // The origin that the unit's entry is named after; null for a name that no unit of the plan has.
+  // The origin that names the unit's entry, or null if no unit of the plan has this name.
   const Origin* Find(absl::string_view unit) const;
 
  private:

@@ -313,7 +313,7 @@ TEST(ControlFlow, SaysWhoRunsTheBodies) {
   const json plan = json::parse(session->PlanJson());
   const json loop = NodeOf(plan, "/#0");
   EXPECT_EQ(loop["rule"], "body-run-by-anemone");
-  EXPECT_EQ(loop["message"], "Anemone runs its bodies, 3 of whose 4 nodes are on the engine");
+  EXPECT_EQ(loop["message"], "Anemone runs its bodies; 3 of their 4 nodes are on the engine");
   EXPECT_EQ(loop["origin"], json::array({"/#0"}));
   EXPECT_EQ(plan["segments"][0]["bodies"], json::parse("[[1, 2, 3]]"));
   EXPECT_EQ(plan["summary"]["engine_segments"], 2);
