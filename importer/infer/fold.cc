@@ -22,12 +22,12 @@
 namespace anemone {
 namespace {
 
-// What all folded results together may add to what they are made of.
+// The limit for the bytes of all folded results minus the bytes of their inputs.
 constexpr int64_t kMostGrowth = int64_t{256} << 20;
-// The nodes that Loops and Scans of a model may become.
+// The limit for the nodes of all unrolled Loops and Scans of a model.
 constexpr int64_t kMostUnrolled = 2048;
 
-// The walk over one graph.
+// The state of the pass over one graph.
 struct Walk {
   explicit Walk(Graph& g) : graph(g), uses(g.values.size()) {
     for (ValueId id : g.outputs) ++uses[id];
@@ -45,8 +45,8 @@ struct Walk {
 
   Graph& graph;
   ShapeData data;
-  std::vector<int> uses;      // by value; may be too high, never too low
-  std::vector<Node> refused;  // hang on constants alone, but were not evaluated: go first
+  std::vector<int> uses;      // by value; may be too high, but not too low
+  std::vector<Node> refused;  // all inputs are constant, but not evaluated; placed first
   std::vector<Node> kept;
   std::vector<Node> pending;  // to be evaluated
   absl::flat_hash_set<ValueId> pending_values;
@@ -87,7 +87,7 @@ class Folder {
   const Evaluator& evaluate_;
   NameScope names_;
   Inference inference_;
-  std::vector<Walk*> walks_;  // from the main graph to the body at hand
+  std::vector<Walk*> walks_;  // from the main graph to the current body
   int64_t growth_ = 0;
   int64_t unrolled_ = 0;                                           // nodes
   absl::flat_hash_set<std::pair<std::string, std::string>> kept_;  // operator, reason
@@ -108,9 +108,9 @@ absl::Status Folder::WalkGraph(Graph& graph) {
   return absl::OkStatus();
 }
 
-// A branch in which sizes contradict each other stays as it was, and those around it: folding would
-// only bring the contradiction before the eyes of ONNX Runtime, which then refuses the model for a
-// branch that it need never take.
+// If sizes in a branch contradict each other, restores the branch, and the branches around it.
+// Folding would expose the contradiction to ONNX Runtime, which would then refuse the model for a
+// branch that it may never take.
 absl::Status Folder::WalkBody(Graph& body) {
   const Graph before = body;
   const int conflicts = inference_.conflicts();
@@ -155,7 +155,7 @@ absl::Status Folder::Visit(Walk& walk, Node node) {
   return absl::OkStatus();
 }
 
-// What inference asks: a pending value is computed now, with all that is pending besides.
+// The hook of inference: if the value is pending, evaluates all pending nodes now.
 absl::StatusOr<const Tensor*> Folder::ConstantOf(ValueId id) {
   Walk& walk = *walks_.back();
   if (walk.pending_values.contains(id)) ANEMONE_RETURN_IF_ERROR(Flush(walk));
@@ -163,8 +163,8 @@ absl::StatusOr<const Tensor*> Folder::ConstantOf(ValueId id) {
   return value.constant.has_value() ? &*value.constant : nullptr;
 }
 
-// Range wants scalars. ONNX Runtime takes vectors of one element as well, and ONNX's own functions
-// rely on it, but neither does where the vector is seen to be constant, as it is after folding.
+// Range requires scalars. ONNX Runtime also accepts vectors of one element, which ONNX's functions
+// rely on, but neither ONNX nor ONNX Runtime accepts a constant vector, which folding may produce.
 absl::Status Folder::GiveScalars(Walk& walk, Node& node) {
   if (!node.domain.empty() || node.op_type != "Range") return absl::OkStatus();
   for (ValueId& id : node.inputs) {
@@ -194,7 +194,7 @@ absl::StatusOr<bool> Folder::InlineIf(Walk& walk, Node& node) {
     }
     first_capture += (*body)->captures.size();
   }
-  return false;  // inference says what is wrong
+  return false;  // inference reports what is wrong
 }
 
 absl::Status Folder::InlineBranch(Walk& walk, const Node& node, const Graph& branch,
@@ -217,7 +217,7 @@ absl::Status Folder::InlineBranch(Walk& walk, const Node& node, const Graph& bra
   return VisitInstead(walk, std::move(nodes));
 }
 
-// Nodes that take another's place.
+// Visits nodes that replace another node.
 absl::Status Folder::VisitInstead(Walk& walk, std::vector<Node> nodes) {
   walk.uses.resize(walk.graph.values.size());
   for (const Node& moved : nodes) walk.CountUses(moved);
@@ -225,7 +225,7 @@ absl::Status Folder::VisitInstead(Walk& walk, std::vector<Node> nodes) {
   return absl::OkStatus();
 }
 
-// Behind inference, when the body's types are known and what is constant in it is folded.
+// Called after inference, when the body's types are known and its constants are folded.
 absl::StatusOr<bool> Folder::Unroll(Walk& walk, const Node& node) {
   if (LoopBodyOf(node) == nullptr) return false;
   for (size_t i = 0; i < 2 && node.op_type == "Loop"; ++i) {
@@ -238,7 +238,7 @@ absl::StatusOr<bool> Folder::Unroll(Walk& walk, const Node& node) {
   return true;
 }
 
-// Here, where shapes are known as far as they can be.
+// Expands contrib operators in this pass, because it needs shapes that folding may reveal.
 absl::StatusOr<bool> Folder::InlineContrib(Walk& walk, Node& node) {
   if (!IsContrib(node)) return false;
   const size_t origins = model_.origins.size();
@@ -247,7 +247,7 @@ absl::StatusOr<bool> Folder::InlineContrib(Walk& walk, Node& node) {
   walk.uses.resize(walk.graph.values.size());
   if (kept) {
     model_.origins.resize(origins);
-    if (node.domain.empty()) node.version = kWorkingOpset;  // it has none of its own
+    if (node.domain.empty()) node.version = kWorkingOpset;  // not an operator of ONNX
     WarnKept(node, *kept);
     return false;
   }
@@ -255,19 +255,20 @@ absl::StatusOr<bool> Folder::InlineContrib(Walk& walk, Node& node) {
   return true;
 }
 
-// Once for each operator and reason.
+// Warns once per operator and reason.
 void Folder::WarnKept(const Node& node, const std::string& why) {
   if (!kept_.emplace(node.op_type, why).second) return;
   model_.warnings.push_back(
       {"not-expanded", NodeLabel(model_, node),
        absl::StrCat(
-           "ONNX Runtime's kernel runs it on the CPU: this form has no exact body of plain "
-           "nodes: ",
+           "this form cannot be expressed exactly in standard ONNX nodes, so ONNX Runtime runs it "
+           "on the CPU: ",
            why),
-       "docs/contrib_operators.md lists the forms that have one"});
+       "docs/contrib_operators.md lists the supported forms"});
 }
 
-// CastLike of a constant wants of its other operand the type alone, which is known without it.
+// CastLike uses only the type of its second operand. If that is known and the first operand is
+// constant, CastLike becomes Cast and can be folded.
 void Folder::CastConstant(Walk& walk, Node& node) const {
   if (!node.domain.empty() || node.op_type != "CastLike" || node.outputs[0] == kNone) return;
   if (!walk.IsKnown(node.inputs[0])) return;
@@ -286,8 +287,8 @@ absl::StatusOr<bool> Folder::CanEvaluate(Walk& walk, const Node& node) {
   if (!IsDeterministic(node) || !MakesPlainTensors(walk.graph, node)) return false;
   if (ComputesFromNothing(walk.graph, node)) return false;
   if (DividesIntegers(walk.graph, node)) {
-    // The CPU traps on x / 0 and on the lowest number / -1, which no Status could tell; ONNX
-    // Runtime, which folds constants as well, would end the process.
+    // The CPU traps on x / 0 and on the lowest number / -1, which ends the process without a
+    // Status. ONNX Runtime, which also folds constants, would crash on it.
     ANEMONE_ASSIGN_OR_RETURN(const Tensor* divisor, ConstantOf(node.inputs[1]));
     if (divisor == nullptr) return false;
     if (MayTrap(*divisor)) {
@@ -295,8 +296,8 @@ absl::StatusOr<bool> Folder::CanEvaluate(Walk& walk, const Node& node) {
       if (dividend == nullptr || !Traps(*dividend, *divisor)) return false;
       return absl::InvalidArgumentError(
           absl::StrCat(NodeLabel(model_, node),
-                       ": divides integers by zero, or the lowest one by -1, which no CPU can: "
-                       "take the node out of the model"));
+                       ": divides an integer by zero, or the lowest integer by -1, which traps on "
+                       "the CPU; remove the node from the model"));
     }
   }
   const std::optional<int64_t> growth = GrowthOf(walk.graph, node);
@@ -323,7 +324,7 @@ absl::Status Folder::Flush(Walk& walk) {
   return absl::OkStatus();
 }
 
-// If the evaluator refuses the nodes together, halves are tried, down to the node that is at fault.
+// If the evaluator refuses the nodes, evaluates each half separately, down to the faulty node.
 void Folder::Evaluate(Walk& walk, absl::Span<Node> nodes) {
   if (nodes.empty()) return;
   const absl::Status status = TryEvaluate(walk, nodes);
@@ -337,11 +338,12 @@ void Folder::Refuse(Walk& walk, Node& node, const absl::Status& why) {
   model_.warnings.push_back(
       {"not-folded", NodeLabel(model_, node),
        absl::StrCat("its inputs are constant, but it cannot be computed: ", why.message()),
-       "it will be asked again when the model runs"});
+       "it will be computed when the model runs"});
   walk.refused.push_back(std::move(node));
 }
 
-// A graph of copies of `nodes` and what they read; results become constants of the walk's graph.
+// Evaluates a graph of copies of `nodes` and their inputs; the results become constants of the
+// walk's graph.
 absl::Status Folder::TryEvaluate(Walk& walk, absl::Span<const Node> nodes) {
   Graph part;
   part.name = "constants";
@@ -377,14 +379,14 @@ absl::Status Folder::TryEvaluate(Walk& walk, absl::Span<const Node> nodes) {
     for (ValueId id : node.inputs) {
       if (id == kNone || part.values[id].producer != kNone) continue;
       if (!part.values[id].constant.has_value()) {
-        return absl::FailedPreconditionError("it hangs on a node that cannot be computed");
+        return absl::FailedPreconditionError("it depends on a node that cannot be computed");
       }
     }
   }
   ANEMONE_ASSIGN_OR_RETURN(const std::vector<Tensor> results, evaluate_(part, part.outputs));
   if (results.size() != wanted.size()) {
     return absl::InternalError(
-        absl::StrCat("the evaluator gave ", results.size(), " results of ", wanted.size()));
+        absl::StrCat("the evaluator returned ", results.size(), " results, want ", wanted.size()));
   }
   for (size_t i = 0; i < wanted.size(); ++i) {
     MakeConstant(walk.graph.values[wanted[i]], results[i]);

@@ -15,12 +15,12 @@
 namespace anemone {
 namespace {
 
-// A node whose result's size hangs on its data is folded up to this much input.
+// The limit, in bytes, for the inputs of a folded node whose output size depends on its data.
 constexpr int64_t kLargestDataDependent = int64_t{1} << 20;
-// What MayTrap() looks through.
+// The number of elements that MayTrap() checks at most.
 constexpr int64_t kMostDivisors = int64_t{1} << 20;
 
-// The output's dims, which are static; an error if they cannot be counted.
+// The output's dims, which must be static; an error if the number of elements overflows.
 absl::StatusOr<std::vector<int64_t>> CountableDims(const Model& model, const Node& node,
                                                    const Value& output) {
   std::vector<int64_t> dims = output.dims();
@@ -55,7 +55,7 @@ Tensor FillOf(const Node& node, std::vector<int64_t> dims) {
   return Tensor::Fill(value->type(), std::move(dims), value->bytes());
 }
 
-// Bytes that a value takes: a fill is one element.
+// The bytes that a value occupies; a fill occupies one element.
 int64_t BytesOf(const Value& value) {
   if (value.constant.has_value() && value.constant->is_fill()) {
     return static_cast<int64_t>(value.constant->bytes().size());
@@ -127,7 +127,7 @@ bool DividesIntegers(const Graph& graph, const Node& node) {
 
 namespace {
 
-// Whether an integer has these bytes: `last` the highest, `rest` the others.
+// True if an element consists of these bytes: `last` is the most significant, `rest` all others.
 bool HasElement(const Tensor& tensor, std::byte rest, std::byte last) {
   const size_t size = BitsOf(tensor.type()) / 8;
   const absl::Span<const std::byte> bytes = tensor.bytes();
@@ -165,7 +165,7 @@ std::optional<int64_t> GrowthOf(const Graph& graph, const Node& node) {
     if (id == kNone) continue;
     const Value& value = graph.values[id];
     taken += BytesOf(value);
-    // A fill is written out to be evaluated.
+    // A fill is expanded for the evaluator.
     if (value.constant.has_value() && value.constant->is_fill() &&
         ByteSize(value.type, value.constant->dims()) > kLargestFolded) {
       return std::nullopt;

@@ -32,7 +32,8 @@ absl::Status NodeError(const Model& model, const Node& node, absl::string_view w
       NodeLabel(model, node), ": ", what, "; re-export the model, or run onnx.checker on it"));
 }
 
-// ONNX's own texts name the kind of error and, some, the node; NodeError() says both already.
+// Removes the kind of error from ONNX's message, and the node that follows some messages;
+// NodeError() adds the node.
 std::string Cleaned(absl::string_view message) {
   for (absl::string_view prefix : {"[ShapeInferenceError] ", "[TypeInferenceError] "}) {
     absl::ConsumePrefix(&message, prefix);
@@ -40,7 +41,7 @@ std::string Cleaned(absl::string_view message) {
   return std::string(message.substr(0, message.find("\n")));
 }
 
-// ONNX's unique name of a tensor type; nullptr for one it does not know.
+// ONNX's interned name of a tensor type; nullptr for a type that ONNX does not know.
 onnx::DataType TensorTypeName(DataType type) {
   using Names = std::array<onnx::DataType, kLastDataType + 1>;
   static const Names* const names = [] {
@@ -69,7 +70,7 @@ std::string TypesText(const OpSchema::FormalParameter& formal) {
   return absl::StrJoin(names, ", ");
 }
 
-// Whether type or rank are unknown: the value hangs on an operator nobody knows, or on data.
+// True if type or rank are unknown: the value depends on an unknown operator or on data.
 bool IsUnknown(const Graph& graph, ValueId id) {
   return id != kNone && graph.values[id].other_type.empty() && !graph.values[id].shape.has_value();
 }
@@ -105,8 +106,9 @@ bool Disagree(const Shape& a, const Shape& b) {
   return false;
 }
 
-// The schema whose inference function speaks for `node`. Before opset 22 that of pools in ceil mode
-// counts windows that begin in the padding behind the data; ONNX Runtime never made those.
+// The schema whose inference function is used for `node`. For pools in ceil mode, the functions
+// before opset 22 count windows that start in the trailing padding; ONNX Runtime has never computed
+// such windows.
 const OpSchema* InferenceSchemaOf(const Node& node) {
   const bool pools =
       node.domain.empty() && (node.op_type == "MaxPool" || node.op_type == "AveragePool");
@@ -196,7 +198,7 @@ absl::Status Inference::Merge(Graph& graph, const Node& node, ValueId id,
       return NodeError(
           model_, node,
           absl::StrCat("output '", value.name, "' is declared ", DataTypeName(value.type),
-                       ", but the node makes ", DataTypeName(type)));
+                       ", but its inferred type is ", DataTypeName(type)));
     }
     value.type = type;
   }
@@ -207,8 +209,8 @@ absl::Status Inference::Merge(Graph& graph, const Node& node, ValueId id,
       model_.warnings.push_back(
           {"shape-conflict", NodeLabel(model_, node),
            absl::StrCat("output '", value.name, "' is declared ", ShapeText(*value.shape),
-                        ", but the node makes ", ShapeText(shape)),
-           "the node's is taken; re-export the model to silence this"});
+                        ", but the inferred shape is ", ShapeText(shape)),
+           "the inferred shape is used; re-export the model to remove this warning"});
     } else {
       for (size_t i = 0; i < shape.size(); ++i) {
         const Dim& declared = (*value.shape)[i];
@@ -248,7 +250,7 @@ absl::Status Inference::InferUnvisitedBodies(Graph& graph, Node& node) {
 
 absl::Status Inference::InferOutputs(Graph& graph, const ShapeData& data, Node& node,
                                      const OpSchema& schema) {
-  // ONNX's inference takes an STFT without `onesided` for a two-sided one, its schema does not.
+  // ONNX's inference treats a missing `onesided` of STFT as 0, but the schema's default is 1.
   if (node.domain.empty() && node.op_type == "STFT" && node.FindAttribute("onesided") == nullptr) {
     SetAttribute(node, "onesided", int64_t{1});
   }
@@ -263,7 +265,7 @@ absl::Status Inference::InferOutputs(Graph& graph, const ShapeData& data, Node& 
     } else if (infers.HasFunction()) {
       onnx::shape_inference::InferShapeForFunctionNode(*infers.GetFunction(),
                                                        onnx::OpSchemaRegistry::Instance(), context);
-    } else if (infers.HasContextDependentFunction()) {  // GroupNormalization, of all
+    } else if (infers.HasContextDependentFunction()) {  // only GroupNormalization
       onnx::propagateShapeAndTypeFromFirstInput(context);
     }
   } catch (const std::exception& e) {
@@ -272,7 +274,7 @@ absl::Status Inference::InferOutputs(Graph& graph, const ShapeData& data, Node& 
   ANEMONE_RETURN_IF_ERROR(context.status());
   if (!context.visited_bodies()) ANEMONE_RETURN_IF_ERROR(InferUnvisitedBodies(graph, node));
   if (!refusal.empty()) {
-    // Nothing need be wrong with a node whose inputs are not known; ONNX's functions may say so.
+    // If inputs are unknown, the node may be valid even if ONNX's function reports an error.
     const bool blind =
         context.saw_unknown_type() || std::any_of(node.inputs.begin(), node.inputs.end(),
                                                   [&](ValueId id) { return IsUnknown(graph, id); });
@@ -286,7 +288,7 @@ absl::Status Inference::InferOutputs(Graph& graph, const ShapeData& data, Node& 
   return absl::OkStatus();
 }
 
-// An operator that ONNX does not know: what we know of it ourselves.
+// Infers an operator that ONNX does not know, by our own rules.
 absl::Status Inference::InferUnchecked(Graph& graph, const Node& node) {
   const std::vector<TypeProto> types = InferContrib(graph, node);
   for (size_t i = 0; i < std::min(types.size(), node.outputs.size()); ++i) {

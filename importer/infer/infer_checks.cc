@@ -20,13 +20,13 @@ namespace {
 
 absl::Status Invalid(const std::string& what) { return absl::InvalidArgumentError(what); }
 
-// Some inference functions cut the number down to 32 bits and index with what is left.
+// Some inference functions truncate the number to 32 bits and then use it as an index.
 absl::Status CheckAxis(const Node& node) {
   const int64_t axis = IntOr(node, "axis", 0);
   if (-onnx::kMaxMaterializedRank <= axis && axis <= onnx::kMaxMaterializedRank) {
     return absl::OkStatus();
   }
-  return Invalid(absl::StrCat("attribute 'axis' is ", axis, ", which no tensor has"));
+  return Invalid(absl::StrCat("attribute 'axis' is ", axis, ", which is out of range"));
 }
 
 absl::Status CheckBias(const Graph& graph, const Node& node, const Dim& filters, int64_t group) {
@@ -38,14 +38,14 @@ absl::Status CheckBias(const Graph& graph, const Node& node, const Dim& filters,
       shape.size() == 1 &&
       (!shape[0].known() || (shape[0].size % group == 0 && shape[0].size / group == filters.size));
   if (fits) return absl::OkStatus();
-  return Invalid(absl::StrCat("bias '", bias.name, "': want one value for each of the filters, ",
-                              filters.size,
+  return Invalid(absl::StrCat("bias '", bias.name, "': want one value for each of the ",
+                              filters.size, " filters",
                               group == 1 ? "" : absl::StrCat(" in each of ", group, " groups")));
 }
 
 }  // namespace
 
-// Inference takes a permutation shorter than the rank, and kernels read past its end.
+// Inference accepts a permutation shorter than the rank, and kernels would read past its end.
 absl::Status CheckPermutation(const Graph& graph, const Node& node) {
   const std::optional<std::vector<int64_t>> perm = IntsOf(node, "perm");
   const Value& x = graph.values[node.inputs[0]];
@@ -58,7 +58,7 @@ absl::Status CheckPermutation(const Graph& graph, const Node& node) {
                               x.name, "' once"));
 }
 
-// ONNX's parser of equations loops for ever on a dot that is no ellipsis.
+// ONNX's equation parser loops endlessly on a dot that is not part of an ellipsis.
 absl::Status CheckEquation(const Graph&, const Node& node) {
   const std::string equation = StringOr(node, "equation", "");
   const std::string terms = absl::StrReplaceAll(equation, {{"->", ","}});
@@ -72,13 +72,13 @@ absl::Status CheckEquation(const Graph&, const Node& node) {
         continue;
       }
       return Invalid(absl::StrCat("attribute 'equation' is '", equation,
-                                  "': want terms of letters, each with one '...' at most"));
+                                  "': want terms of letters, each with at most one '...'"));
     }
   }
   return absl::OkStatus();
 }
 
-// Inference makes room for as many outputs as the attribute says.
+// Inference allocates as many outputs as the attribute says.
 absl::Status CheckOutputCount(const Graph&, const Node& node) {
   const auto count = static_cast<int64_t>(node.outputs.size());
   const int64_t said = IntOr(node, "num_outputs", count);
@@ -102,7 +102,7 @@ absl::Status CheckConvolution(const Graph& graph, const Node& node) {
   const Dim& channels = (*x.shape)[1];
   const Dim& first = (*w.shape)[0];
   const Dim& second = (*w.shape)[1];
-  // Divided, not multiplied: the sizes come from the file and may be as large as they like.
+  // Uses divisions, since the sizes come from the file and a product could overflow.
   if (transposed) {
     if (channels.known() && first.known() && channels.size != first.size) {
       return Invalid(absl::StrCat("input 0 '", x.name, "' has ", channels.size,
@@ -116,8 +116,8 @@ absl::Status CheckConvolution(const Graph& graph, const Node& node) {
   }
   if (first.known() && first.size % group != 0) {
     return Invalid(absl::StrCat("weight '", w.name, "' has ", first.size,
-                                transposed ? " channels" : " filters", ", which ", group,
-                                " groups do not divide"));
+                                transposed ? " channels" : " filters",
+                                ", which is not a multiple of ", group, " groups"));
   }
   const std::optional<std::vector<int64_t>> output_shape = IntsOf(node, "output_shape");
   if (output_shape.has_value() && (output_shape->size() + 2 < x.shape->size() ||

@@ -11,7 +11,7 @@
 namespace anemone {
 namespace {
 
-// Inference looks into shapes, axes, pads and the like; a longer constant is a weight.
+// Inference reads shapes, axes, pads and similar constants; a longer constant is a weight.
 constexpr int64_t kLargestConstant = 1 << 16;
 // Longer integer vectors are data, not shapes.
 constexpr int64_t kLongestShapeData = 1024;
@@ -27,7 +27,7 @@ const onnx::AttributeProto* AttributeProtos::Find(const std::string& name) const
   return &it->second;
 }
 
-// Infers one body of the node. ONNX calls it from within the node's inference function.
+// Infers one body of the node. The node's inference function calls it.
 class NodeContext::BodyInferencer final : public onnx::GraphInferencer {
  public:
   BodyInferencer(NodeContext& context, std::string attribute)
@@ -65,7 +65,7 @@ class NodeContext::BodyInferencer final : public onnx::GraphInferencer {
   void TypeInputs(const std::vector<const onnx::TypeProto*>& types, Graph& body) {
     if (types.size() != body.inputs.size()) {
       fail_shape_inference("its body '", body.name, "' has ", body.inputs.size(),
-                           " inputs, but is given ", types.size());
+                           " inputs, but gets ", types.size());
     }
     for (size_t i = 0; i < types.size(); ++i) {
       if (types[i] == nullptr) continue;
@@ -110,7 +110,7 @@ const onnx::TypeProto* NodeContext::getInputType(size_t index) const {
   return &*inputs_[index];
 }
 
-// Resize-11 wanted an empty tensor for scales or sizes that are not given.
+// Resize-11 requires an empty tensor for scales or sizes that are not given.
 bool NodeContext::hasInput(size_t index) const {
   const ValueId id = InputOr(node_, index);
   if (id == kNone || node_.op_type != "Resize" || index == 0) return id != kNone;
@@ -147,7 +147,7 @@ const onnx::TensorShapeProto* NodeContext::getSymbolicInput(size_t index) const 
 onnx::GraphInferencer* NodeContext::getGraphAttributeInferencer(const std::string& name) {
   const Attribute* attribute = node_.FindAttribute(name);
   if (attribute == nullptr || !std::holds_alternative<Attribute::GraphPtr>(attribute->value)) {
-    fail_type_inference("attribute '", name, "' holds no graph");
+    fail_type_inference("attribute '", name, "' does not contain a graph");
   }
   std::unique_ptr<onnx::GraphInferencer>& inferencer = inferencers_[name];
   if (inferencer == nullptr) inferencer = std::make_unique<BodyInferencer>(*this, name);
@@ -156,7 +156,7 @@ onnx::GraphInferencer* NodeContext::getGraphAttributeInferencer(const std::strin
 
 namespace {
 
-// Shape data of one node's inputs, and what the operator makes of it.
+// The shape data of one node's inputs, and the operator's resulting shape data.
 class DataContext final : public onnx::DataPropagationContext {
  public:
   DataContext(const Graph& graph, const ShapeData& data, const Node& node)
@@ -240,7 +240,7 @@ void PropagateShapeData(const onnx::OpSchema& schema, Graph& graph, ShapeData& d
   try {
     schema.GetDataPropagationFunction()(context);
   } catch (const std::exception&) {
-    return;  // an optional extra: sums that overflow, forms it does not know
+    return;  // optional: it fails for sums that overflow and for unsupported forms
   }
   for (auto& [index, elements] : context.made()) {
     const ValueId id = OutputOr(node, index);

@@ -30,7 +30,7 @@ std::optional<bool> ConstantBool(const Graph& graph, ValueId id) {
   return constant->at<bool>(0);
 }
 
-// A condition that was true before the body runs is so behind it.
+// True if the condition is still true after the body if it was true before it.
 bool StaysTrue(const Graph& body) {
   ValueId id = body.outputs[0];
   while (id != body.inputs[1]) {
@@ -76,7 +76,7 @@ std::optional<int64_t> ScanTrips(const Graph& graph, const Node& node) {
 
 const Graph* LoopBodyOf(const Node& node) {
   const bool is_loop = node.op_type == "Loop";
-  // Before opset 9 the first input of a Scan was the sequences' lengths.
+  // Before opset 9 the first input of a Scan was the lengths of the sequences.
   const bool is_scan = node.op_type == "Scan" && node.version >= 9;
   if (!node.domain.empty() || (!is_loop && !is_scan)) return nullptr;
   const Attribute* attribute = node.FindAttribute("body");

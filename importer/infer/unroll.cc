@@ -14,7 +14,7 @@
 namespace anemone {
 namespace {
 
-// Sizes that change are found one after another; more rounds than this find no more.
+// Each round may find further sizes that change; this many rounds are tried.
 constexpr int kMostRounds = 4;
 
 bool ComputesFloats(const Graph& body) {
@@ -29,7 +29,7 @@ bool HoldsBodies(const Graph& body) {
                      [](const Node& node) { return !BodiesOf(node).empty(); });
 }
 
-// What stacked output `k` is after no iteration; nullopt if its size is not known.
+// The value of stacked output `k` after zero iterations; nullopt if its size is not known.
 std::optional<Tensor> EmptyStackOf(const Node& node, size_t k) {
   const Graph& body = *LoopBodyOf(node);
   const bool is_scan = node.op_type == "Scan";
@@ -43,7 +43,7 @@ std::optional<Tensor> EmptyStackOf(const Node& node, size_t k) {
   return Tensor::Zeros(element.type, std::move(dims));
 }
 
-// One Loop or Scan being taken apart.
+// Unrolls one Loop or Scan.
 class Unroller {
  public:
   Unroller(const Node& node, Graph& graph, NameScope& names)
@@ -56,7 +56,8 @@ class Unroller {
         shared_(body_.values.size(), kNone) {}
 
   std::vector<Node> Unroll(int64_t trips) {
-    // What the body is given first, as its inputs: of a Loop also counter and condition.
+    // The body's inputs in the current iteration; for a Loop, the first two are the iteration
+    // number and the condition.
     std::vector<ValueId> given = node_.inputs;
     std::vector<std::vector<ValueId>> stacked(node_.outputs.size() - carried_);
     ShareConstants();
@@ -68,7 +69,7 @@ class Unroller {
         given[1] = Constant(OneOf(1, Truth()));
       }
       const std::vector<ValueId> made = Iterate(given);
-      // Behind a Loop's condition, which is true.
+      // Skip a Loop's condition, which is true.
       std::copy(made.begin() + !is_scan_, made.begin() + !is_scan_ + carried(),
                 given.begin() + first_carried());
       for (size_t k = 0; k < stacked.size(); ++k) {
@@ -91,7 +92,7 @@ class Unroller {
     return Tensor::Of<bool>(DataType::kBool, {}, yes);
   }
 
-  // A scalar in the rank that the body's input has.
+  // A scalar, reshaped to the rank of the body's input.
   Tensor OneOf(size_t input, const Tensor& scalar) const {
     const std::optional<Shape>& shape = body_.values[body_.inputs[input]].shape;
     return scalar.Reshaped(std::vector<int64_t>(shape.has_value() ? shape->size() : 0, 1));
@@ -112,7 +113,7 @@ class Unroller {
     return output;
   }
 
-  // Captures are outer values; constants of the body are the same in all iterations.
+  // All iterations share the captured outer values and the constants of the body.
   void ShareConstants() {
     for (size_t i = 0; i < body_.captures.size(); ++i) {
       shared_[body_.captures[i]] = node_.captures[i];
@@ -182,7 +183,7 @@ Shape WithoutSymbols(Shape shape) {
   return shape;
 }
 
-// Leaves of `assumed` what `made` says too. True if that is all of it.
+// Removes the sizes from `assumed` that `made` does not confirm. True if it confirms all.
 bool Narrow(std::optional<Shape>& assumed, const std::optional<Shape>& made) {
   if (!assumed.has_value()) return true;
   if (!made.has_value() || made->size() != assumed->size()) {
@@ -199,8 +200,8 @@ bool Narrow(std::optional<Shape>& assumed, const std::optional<Shape>& made) {
   return same;
 }
 
-// Whether the body, given values of these shapes, makes such values again. Leaves those that it
-// does.
+// True if the body maps values of these shapes to values of the same shapes. Removes the sizes that
+// differ from `assumed`.
 absl::StatusOr<bool> Holds(Model& model, const Graph& graph, const Node& node, Graph trial,
                            std::vector<std::optional<Shape>>& assumed) {
   TypeCaptures(graph, node.captures, trial);
@@ -239,7 +240,7 @@ std::vector<Node> NodesOf(const Graph& body, Graph& graph, NameScope* names, Bod
   return nodes;
 }
 
-// They come first.
+// A node's own origin comes before those of its bodies.
 std::vector<OriginId> OwnOrigins(const Node& node) {
   return {node.origins.begin(), node.origins.begin() + !node.origins.empty()};
 }
@@ -249,7 +250,7 @@ int64_t UnrolledSize(const Graph& graph, const Node& node) {
   if (!trips.has_value()) return 0;
   const Graph& body = *LoopBodyOf(node);
   if (HoldsBodies(body) || !ComputesFloats(body)) return 0;
-  // At most: also what takes inputs apart and puts outputs together.
+  // An upper bound, which includes the nodes that slice inputs and stack outputs.
   const auto each =
       static_cast<int64_t>(body.nodes.size() + 2 * node.inputs.size() + node.outputs.size());
   if (*trips > 0) return *trips > (int64_t{1} << 40) / each ? int64_t{1} << 40 : *trips * each;

@@ -20,10 +20,10 @@ namespace {
 
 using onnx::OpSchema;
 
-// Nodes that a lift makes may need lifting themselves: a function's body calls functions.
+// The nesting limit of lifts: emitted nodes may need lifting, as when a function calls functions.
 constexpr int kMostLifts = 64;
 
-// Operators that ONNX tries out: no library has them, but ONNX defines some by a function.
+// Experimental operators of ONNX: no library implements them, but ONNX defines some as functions.
 constexpr absl::string_view kPreviewDomain = "ai.onnx.preview";
 
 bool SameParameters(const std::vector<OpSchema::FormalParameter>& a,
@@ -53,8 +53,8 @@ bool IsDefault(const Attribute& attribute, const onnx::AttributeProto& fallback)
   return false;
 }
 
-// Whether a node newer than the working opset means the same there. Attributes that the working
-// opset does not have are dropped from the node, if they say what it does anyway.
+// True if a node newer than the working opset has the same meaning there. In that case, removes
+// attributes that the working opset does not have from the node; they have their default values.
 bool Relabels(const Graph& graph, Node& node, const OpSchema& newer, const OpSchema& working) {
   if (working.deprecated() || !SameParameters(newer.inputs(), working.inputs()) ||
       !SameParameters(newer.outputs(), working.outputs())) {
@@ -84,8 +84,8 @@ bool Relabels(const Graph& graph, Node& node, const OpSchema& newer, const OpSch
   return true;
 }
 
-// The oldest version above the working opset's in which the node means the same: the file's may be
-// newer than ONNX Runtime knows.
+// The oldest version above the working opset in which the node has the same meaning: ONNX Runtime
+// may not support the version of the file.
 int OldestVersion(const Graph& graph, Node& node, const OpSchema& own) {
   for (int version = kWorkingOpset + 1; version < own.since_version(); ++version) {
     const OpSchema* older = SchemaOf("", node.op_type, version);
@@ -94,7 +94,7 @@ int OldestVersion(const Graph& graph, Node& node, const OpSchema& own) {
   return std::min(node.version, std::max(own.since_version(), kWorkingOpset + 1));
 }
 
-// Brings the nodes of one graph after another to the working opset, inferring types on the way.
+// Converts the nodes of graphs to the working opset, and infers types in the same pass.
 class Lifter {
  public:
   explicit Lifter(Model& model)
@@ -158,7 +158,7 @@ absl::Status Lifter::Visit(Graph& graph, ShapeData& data, Node node, int lifts_l
     node.version = kWorkingOpset;
     return Append(graph, data, std::move(node));
   }
-  // From here on by the rules of the node's own opset, so that an error speaks of what is written.
+  // Infer by the rules of the node's original opset, so that errors describe the node of the file.
   ANEMONE_RETURN_IF_ERROR(inference_.InferNode(graph, data, node));
   if (lift == nullptr && working != nullptr && Relabels(graph, node, *own, *working)) {
     node.version = kWorkingOpset;
@@ -180,7 +180,7 @@ absl::Status Lifter::Visit(Graph& graph, ShapeData& data, Node node, int lifts_l
   return absl::OkStatus();
 }
 
-// Whether some node's form is not that of the working opset; if none is, no types are needed.
+// True if a node does not have the working opset's form; otherwise no type inference is needed.
 bool NeedsLifter(const Graph& graph) {
   for (const Node& node : graph.nodes) {
     if (node.domain == kPreviewDomain) return true;
@@ -211,7 +211,7 @@ void Relabel(Graph& graph) {
 
 bool IsKept(const Node& node) { return node.domain.empty() && node.version > kWorkingOpset; }
 
-// The newest version among the nodes that stay newer than the working opset.
+// The newest version of the nodes that remain newer than the working opset.
 int NewestKeptVersion(const Graph& graph) {
   int newest = kWorkingOpset;
   for (const Node& node : graph.nodes) {
@@ -223,7 +223,8 @@ int NewestKeptVersion(const Graph& graph) {
   return newest;
 }
 
-// Nodes of one version can share a segment: those that mean the same in `version` get it.
+// Sets `version` on all nodes whose operator is the same in it: only nodes of equal versions can be
+// in one segment.
 void ShareKeptVersion(Graph& graph, int version) {
   for (Node& node : graph.nodes) {
     if (IsKept(node) &&
@@ -252,8 +253,9 @@ ValueId LiftContext::output(size_t index) const { return OutputOr(node_, index);
 absl::StatusOr<int64_t> LiftContext::RankOf(size_t index) const {
   const ValueId id = input(index);
   if (id == kNone || !value(id).shape.has_value()) {
-    return Refuse(absl::StrCat("the rank of its input ", index, " is not known, but opset ",
-                               node_.version, " cannot be read without"));
+    return Refuse(absl::StrCat("the rank of its input ", index,
+                               " is not known, but it is needed to ",
+                               "convert the node from opset ", node_.version));
   }
   return static_cast<int64_t>(value(id).shape->size());
 }

@@ -1,4 +1,4 @@
-// The lift of BitShift, which from opset 28 on takes signed integers and shifts of any size.
+// The lift of BitShift, which supports signed integers and shifts of any size from opset 28.
 #include "base/status_macros.h"
 #include "importer/edit.h"
 #include "importer/elements.h"
@@ -15,16 +15,16 @@ ValueId Int64(LiftContext& c, int64_t value) { return c.Constant(Tensor::Int64s(
 
 }  // namespace
 
-// By 64-bit integers without a sign, for which ONNX Runtime has a kernel: casts between integers
-// extend the sign and cut off high bits. A shift by less than 0 or by more bits than there are
-// gives 0, or what ~ makes of it.
+// Shifts as uint64, for which ONNX Runtime has a kernel: casts between integers extend the sign and
+// discard high bits. A shift by a negative number, or by at least the number of bits, gives 0, or
+// ~0 if the operand was inverted.
 absl::Status LiftBitShift(LiftContext& c) {
   const DataType type = c.value(c.input(0)).type;
   if (type == DataType::kUndefined) return c.Refuse("the type of its input is not known");
   const bool is_right = StringOr(c.node(), "direction", "") == "RIGHT";
   const bool is_signed = type == DataType::kInt8 || type == DataType::kInt16 ||
                          type == DataType::kInt32 || type == DataType::kInt64;
-  // A shift to the right fills in ones where x is negative: ~(~x >> n), and ~x is -1 - x.
+  // A right shift of a negative x shifts in ones: it is ~(~x >> n), and ~x is -1 - x.
   ValueId x = c.input(0);
   ValueId is_negative = kNone;
   const auto inverted = [&](ValueId value) {

@@ -1,4 +1,4 @@
-// Lifts of small changes of meaning: broadcasting, defaults, spellings.
+// Lifts of small semantic changes: broadcasting, defaults, spellings.
 #include <cmath>
 #include <utility>
 
@@ -12,7 +12,7 @@
 namespace anemone {
 namespace {
 
-// `id` with ones behind its dimensions, so that they stand `behind` places from the end.
+// `id` with `behind` dimensions of size 1 appended.
 ValueId WithTrailingOnes(LiftContext& c, ValueId id, int64_t rank, int64_t behind) {
   if (behind <= 0) return id;
   std::vector<int64_t> axes;
@@ -34,7 +34,7 @@ void Rename(Node& node, absl::string_view attribute, absl::string_view from, abs
 
 }  // namespace
 
-// B's dimensions stood at `axis` of A's, or at the end if it was left out (as they do today).
+// B's dimensions were aligned with A's from `axis` on; without `axis`, at the end, as today.
 absl::Status LiftBroadcast(LiftContext& c) {
   Node node = c.node();
   const bool along_axis = IntOr(node, "broadcast", 0) != 0 && node.FindAttribute("axis") != nullptr;
@@ -46,7 +46,7 @@ absl::Status LiftBroadcast(LiftContext& c) {
   if (axis < 0) axis += rank_a;
   if (axis < 0 || axis + rank_b > rank_a) {
     return c.Refuse(absl::StrCat("attribute 'axis' is ", axis, ": an input of rank ", rank_b,
-                                 " does not fit there into one of rank ", rank_a));
+                                 " does not fit there in one of rank ", rank_a));
   }
   node.inputs[1] = WithTrailingOnes(c, node.inputs[1], rank_b, rank_a - axis - rank_b);
   return c.EmitLifted(std::move(node));
@@ -58,7 +58,7 @@ absl::Status LiftGemm(LiftContext& c) {
   return c.EmitLifted(std::move(node));
 }
 
-// The slope had one element, or one for each channel (axis 1); now it is broadcast from the end.
+// The slope had one element, or one per channel (axis 1); now it is broadcast from the last axis.
 absl::Status LiftPRelu(LiftContext& c) {
   Node node = c.node();
   RemoveAttribute(node, "consumed_inputs");
@@ -74,7 +74,7 @@ absl::Status LiftCast(LiftContext& c) {
   const std::string name = absl::AsciiStrToUpper(StringOr(node, "to", ""));
   onnx::TensorProto::DataType type;
   if (!onnx::TensorProto::DataType_Parse(name, &type)) {
-    return c.Refuse(absl::StrCat("attribute 'to' is '", name, "', which is no type of ONNX"));
+    return c.Refuse(absl::StrCat("attribute 'to' is '", name, "', which is not a type of ONNX"));
   }
   SetAttribute(node, "to", static_cast<int64_t>(type));
   return c.EmitLifted(std::move(node));
@@ -98,7 +98,7 @@ absl::Status LiftLpPool(LiftContext& c) {
   Node node = c.node();
   const float p = FloatOr(node, "p", 2);
   if (p != std::floor(p) || std::fabs(p) > 1e6f) {
-    return c.Refuse(absl::StrCat("attribute 'p' is ", p, "; later opsets have whole numbers only"));
+    return c.Refuse(absl::StrCat("attribute 'p' is ", p, "; later opsets allow only integers"));
   }
   SetAttribute(node, "p", static_cast<int64_t>(p));
   return c.EmitLifted(std::move(node));
@@ -130,9 +130,9 @@ absl::Status LiftRoiAlign(LiftContext& c) {
   return c.EmitLifted(std::move(node));
 }
 
-// Opset 28 allows fmod 0 for floating types: the remainder then has the divisor's sign. From the
-// remainder with the dividend's sign, which the working opset has, one divisor is added where the
-// two signs differ.
+// Opset 28 allows fmod 0 for floating types: the remainder then has the divisor's sign. It is
+// computed from the remainder with the dividend's sign, which the working opset has, by adding the
+// divisor if the signs differ.
 absl::Status LiftMod(LiftContext& c) {
   Node node = c.node();
   if (IntOr(node, "fmod", 0) != 0 || !IsFloating(c.value(c.input(0)).type)) {

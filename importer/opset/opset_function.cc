@@ -1,4 +1,4 @@
-// A newer operator replaced by the function that ONNX defines for it.
+// Replaces newer operators by the functions that ONNX defines for them.
 #include <algorithm>
 #include <exception>
 #include <map>
@@ -20,17 +20,17 @@ namespace {
 using onnx::FunctionProto;
 using onnx::OpSchema;
 
-// ONNX may define a function anew for a later opset, of the operators of that one. The first
-// definition has the operators closest to the working opset.
+// ONNX may define a function again for a later opset, with operators of that opset. The first
+// definition uses the operators closest to the working opset.
 int FirstVersion(const std::vector<int>& versions) {
   return *std::min_element(versions.begin(), versions.end());
 }
 
-// Values that a body defines, by the plain names they get.
+// Names of values that a body defines -> their new names.
 using PlainNames = std::map<std::string, std::string>;
 
-// ONNX builds some functions by printing a node's bodies and parsing what it printed, which wants
-// names that are identifiers.
+// Renames values so that their names are identifiers. ONNX builds some functions by printing a
+// node's bodies and parsing the result, which requires that.
 void RenamePlainly(onnx::GraphProto& graph, PlainNames names) {
   const auto define = [&](const std::string& name) {
     if (!name.empty()) names.emplace(name, absl::StrCat("anemone_value_", names.size()));
@@ -59,7 +59,7 @@ void RenamePlainly(onnx::GraphProto& graph, PlainNames names) {
   }
 }
 
-// The function for exactly this node; false if ONNX has none for its types or attributes.
+// Builds the function for this node; false if ONNX has none for its types or attributes.
 absl::StatusOr<bool> BuildFunction(LiftContext& c, const OpSchema& schema,
                                    FunctionProto* function) {
   ANEMONE_ASSIGN_OR_RETURN(onnx::NodeProto proto, ToProto(c.graph(), c.node()));
@@ -83,12 +83,12 @@ absl::StatusOr<bool> BuildFunction(LiftContext& c, const OpSchema& schema,
     return schema.BuildContextDependentFunction(
         context, *function, FirstVersion(schema.context_dependent_function_opset_versions()));
   } catch (const std::exception& e) {
-    return c.Refuse(absl::StrCat("ONNX's function for it cannot be built: ", e.what()));
+    return c.Refuse(absl::StrCat("ONNX's function body for it cannot be built: ", e.what()));
   }
 }
 
-// A function refers to the caller's attributes by name: those the caller left to their defaults are
-// the function's own.
+// A function refers to attributes of the call by name. Adds the operator's defaults to the function
+// for attributes that the call does not set.
 void AddDefaults(const OpSchema& schema, FunctionProto* function) {
   for (const auto& [name, attribute] : std::map<std::string, OpSchema::Attribute>(
            schema.attributes().begin(), schema.attributes().end())) {

@@ -9,7 +9,7 @@
 namespace anemone {
 namespace {
 
-// Takes an attribute of a list of integers away.
+// Removes and returns an attribute that is a list of integers.
 std::optional<std::vector<int64_t>> TakeInts(Node& node, absl::string_view name) {
   std::optional<std::vector<int64_t>> ints = IntsOf(node, name);
   RemoveAttribute(node, name);
@@ -23,9 +23,10 @@ absl::Status LiftClip(LiftContext& c) {
   RemoveAttribute(node, "consumed_inputs");
   const DataType type = c.value(c.input(0)).type;
   if (!IsFloating(type)) {
-    return c.Refuse("the type of its input is not known, so its bounds cannot become inputs");
+    return c.Refuse(
+        "the type of its input is not known, so its bounds cannot be converted to inputs");
   }
-  // A bound that is left out was the largest float, which clips nothing but infinities.
+  // A missing bound was the largest float, which clips only infinities.
   for (const char* name : {"min", "max"}) {
     const bool given = node.FindAttribute(name) != nullptr;
     node.inputs.push_back(given ? c.Scalar(type, FloatOr(node, name, 0)) : kNone);
@@ -44,8 +45,8 @@ absl::Status LiftDft(LiftContext& c) {
   return c.EmitLifted(std::move(node));
 }
 
-// Before opset 7 an attribute said whether this is a test (the default: no), since then it is one
-// unless an input says otherwise. The mask was of the input's type before opset 10.
+// Before opset 7 the attribute is_test selected inference (default: training). Since then inference
+// is the default, and an input can select training. Before opset 10 the mask had the input's type.
 absl::Status LiftDropout(LiftContext& c) {
   Node node = c.node();
   const bool training = node.version < 7 && IntOr(node, "is_test", 0) == 0;
@@ -77,7 +78,8 @@ absl::Status LiftPad(LiftContext& c) {
   Node node = c.node();
   const DataType type = c.value(c.input(0)).type;
   if (!IsFloating(type)) {
-    return c.Refuse("the type of its input is not known, so its value cannot become an input");
+    return c.Refuse(
+        "the type of its input is not known, so its value cannot be converted to an input");
   }
   const auto pads = TakeInts(node, node.version < 2 ? "paddings" : "pads");
   node.inputs.push_back(c.Ints(pads.value_or(std::vector<int64_t>())));
@@ -111,9 +113,9 @@ absl::Status LiftSlice(LiftContext& c) {
   const auto axes = TakeInts(node, "axes");
   const size_t count = starts->size();
   if (ends->size() != count || (axes.has_value() && axes->size() != count)) {
-    return c.Refuse(absl::StrCat("attributes 'starts', 'ends' and 'axes' must be of one length, ",
-                                 "found ", count, ", ", ends->size(), " and ",
-                                 axes.has_value() ? axes->size() : count));
+    return c.Refuse(
+        absl::StrCat("attributes 'starts', 'ends' and 'axes' must have the same length, ", "found ",
+                     count, ", ", ends->size(), " and ", axes.has_value() ? axes->size() : count));
   }
   node.inputs.push_back(c.Ints(*starts));
   node.inputs.push_back(c.Ints(*ends));
@@ -121,7 +123,7 @@ absl::Status LiftSlice(LiftContext& c) {
   return c.EmitLifted(std::move(node));
 }
 
-// Without sizes the parts are equal: since opset 18 their number must be said.
+// Without sizes the parts are equal; since opset 18 the node must give their number.
 absl::Status LiftSplit(LiftContext& c) {
   Node node = c.node();
   const auto split = TakeInts(node, "split");
@@ -147,7 +149,7 @@ absl::Status LiftSqueeze(LiftContext& c) {
   return c.EmitLifted(std::move(node));
 }
 
-// Tile(x, tiles, axis) -> Tile(x, repeats): 1 everywhere, but `tiles` at `axis`.
+// Tile(x, tiles, axis) -> Tile(x, repeats), where repeats is `tiles` at `axis` and 1 elsewhere.
 absl::Status LiftTile(LiftContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(const int64_t rank, c.RankOf(0));
   const auto as_int64 = [&](size_t index) {

@@ -9,7 +9,7 @@
 namespace anemone {
 namespace {
 
-// The only axis from `axis` on that is longer than 1, if all but one are known to be of length 1.
+// The only axis from `axis` on that may be longer than 1; nullopt if there are several.
 std::optional<int64_t> OnlyAxis(const Shape& shape, int64_t axis) {
   std::optional<int64_t> only;
   for (int64_t i = axis; i < static_cast<int64_t>(shape.size()); ++i) {
@@ -22,7 +22,7 @@ std::optional<int64_t> OnlyAxis(const Shape& shape, int64_t axis) {
 
 }  // namespace
 
-// Softmax, LogSoftmax and Hardmax went over all axes from `axis` on as if they were one.
+// Softmax, LogSoftmax and Hardmax treated all axes from `axis` on as one flattened axis.
 absl::Status LiftSoftmax(LiftContext& c) {
   Node node = c.node();
   const std::optional<Shape>& shape_of_x = c.value(c.input(0)).shape;
@@ -45,8 +45,9 @@ absl::Status LiftSoftmax(LiftContext& c) {
   return c.EmitLast("Reshape", {result, shape});
 }
 
-// Before opset 14 the training outputs, if asked for, made it training; before opset 7 is_test said
-// so too. Before opset 9 `spatial` 0 meant statistics for each activation, not for each channel.
+// Before opset 14 the node was in training mode if it had training outputs; before opset 7 is_test
+// also had to allow it. Before opset 9 `spatial` 0 meant statistics per activation, not per
+// channel.
 absl::Status LiftBatchNormalization(LiftContext& c) {
   Node node = c.node();
   const bool spatial = IntOr(node, "spatial", 1) != 0;
@@ -54,7 +55,7 @@ absl::Status LiftBatchNormalization(LiftContext& c) {
   while (node.outputs.size() > 1 && node.outputs.back() == kNone) node.outputs.pop_back();
   if (node.outputs.size() > 3) {
     return c.Refuse(
-        "it saves the statistics of a training step, which later opsets cannot; "
+        "it saves the statistics of a training step, which later opsets do not support; "
         "export the model for inference");
   }
   if (node.outputs.size() > 1) SetAttribute(node, "training_mode", int64_t{1});
@@ -69,7 +70,7 @@ absl::Status LiftBatchNormalization(LiftContext& c) {
   return c.EmitLast("Add", {c.Emit("Mul", {normal, c.input(1)}), c.input(2)});
 }
 
-// Scale and bias, one element for each group, are repeated for each channel of a group.
+// Scale and bias have one element per group, which is repeated for each channel of the group.
 absl::Status LiftGroupNormalization(LiftContext& c) {
   Node node = c.node();
   const int64_t groups = IntOr(node, "num_groups", 1);

@@ -16,7 +16,7 @@ std::vector<Attribute> OldResize(const Node& node, absl::string_view nearest_mod
           {"nearest_mode", std::string(nearest_mode)}};
 }
 
-// Whether every scale is known to be at most 1, or at least 1.
+// True if every scale is known to be at most 1 (`at_most`), or at least 1.
 bool AllScales(const Tensor* scales, bool at_most) {
   if (scales == nullptr || scales->type() != DataType::kFloat || scales->elements() > 64) {
     return false;
@@ -27,8 +27,8 @@ bool AllScales(const Tensor* scales, bool at_most) {
   return true;
 }
 
-// Opset 11 wanted empty tensors where an input is not given; later ones leave it out. Of scales and
-// sizes one had to be empty, and a region of interest is read in one mode only.
+// Opset 11 required empty tensors for inputs that are not given; later opsets omit the inputs. One
+// of scales and sizes had to be empty, and the region of interest is used in only one mode.
 void LeaveOutEmpty(const LiftContext& c, Node& node) {
   node.inputs.resize(std::max<size_t>(node.inputs.size(), 2), kNone);
   for (size_t i = 1; i < node.inputs.size(); ++i) {
@@ -43,9 +43,9 @@ void LeaveOutEmpty(const LiftContext& c, Node& node) {
   while (node.inputs.back() == kNone) node.inputs.pop_back();
 }
 
-// Resize-10 mapped an output pixel to x / scale. Of the nearest pixels it took the one before along
-// an axis that grows, the one after along one that shrinks (ONNX Runtime's reading of an opset that
-// does not say): where both may happen, one after the other.
+// Resize-10 mapped an output pixel to x / scale. Of the nearest pixels it used the preceding one on
+// an axis that grows and the following one on an axis that shrinks (this is ONNX Runtime's choice;
+// opset 10 does not specify it). If both may occur, it becomes two Resizes.
 absl::Status LiftResize10(LiftContext& c) {
   const Node& node = c.node();
   const ValueId x = c.input(0);
@@ -84,7 +84,8 @@ absl::Status LiftUpsample(LiftContext& c) {
 absl::Status LiftResize(LiftContext& c) {
   if (c.node().version <= 10) return LiftResize10(c);
   Node node = c.node();
-  // floor((i + 0.5) / scale), in today's words: half_pixel is smaller by a half, rounded up again.
+  // floor((i + 0.5) / scale) in today's modes: half_pixel subtracts a half, and the rounding mode
+  // adds it again.
   if (StringOr(node, "coordinate_transformation_mode", "") == "tf_half_pixel_for_nn" &&
       StringOr(node, "mode", "nearest") == "nearest" &&
       StringOr(node, "nearest_mode", "round_prefer_floor") == "floor") {

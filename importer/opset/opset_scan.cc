@@ -1,4 +1,4 @@
-// Lift of Scan-8, which had a batch axis in front of every input and output.
+// Lift of Scan-8, which had a batch axis as the first axis of every input and output.
 #include <memory>
 #include <utility>
 
@@ -12,7 +12,7 @@ ValueId NamedValue(LiftContext& c, Graph& graph, absl::string_view hint) {
   return AddValue(graph, c.names().Fresh(hint));
 }
 
-// The step over the batch: a Scan over one element of it.
+// The body of the Scan over the batch: a Scan of one batch element.
 std::shared_ptr<Graph> MakeStep(LiftContext& c, Node scan) {
   auto step = std::make_shared<Graph>();
   step->name = "batch";
@@ -35,8 +35,9 @@ std::shared_ptr<Graph> MakeStep(LiftContext& c, Node scan) {
 
 }  // namespace
 
-// Scan over the batch, without a state, of a Scan over the sequence: each sequence by itself, as
-// Scan-8 did it. Sequences of unequal lengths keep their version.
+// Becomes a Scan over the batch, without a state, whose body is a Scan over the sequence. Like
+// Scan-8, it processes each sequence separately. With sequences of unequal lengths, the node keeps
+// its version.
 absl::Status LiftScan(LiftContext& c) {
   if (c.input(0) != kNone) return absl::OkStatus();
   Node scan = c.node();

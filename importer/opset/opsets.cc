@@ -12,7 +12,7 @@ namespace {
 
 using Opsets = std::map<std::string, int64_t>;
 
-// The importer bounds how deep bodies nest.
+// The recursion is bounded: the importer limits the nesting of bodies.
 void AddNewest(const Node& node, Opsets& opsets) {
   int64_t& version = opsets[node.domain];
   version = std::max<int64_t>(version, node.version);
@@ -57,7 +57,7 @@ absl::StatusOr<std::map<std::string, int64_t>> CommonOpsets(const Graph& graph,
       if (is_new || place->second == version) continue;
       return absl::InvalidArgumentError(absl::StrCat(
           ShortLabel(graph, graph.nodes[id]), ": want opset ", place->second, " of domain '",
-          domain, "', as the nodes before it, found ", version, "; give it a segment of its own"));
+          domain, "', as for the nodes before it, found ", version, "; put it in another segment"));
     }
   }
   return common;

@@ -375,9 +375,9 @@ TEST(Opsets, NodesOfTwoVersionsDoNotShareASegment) {
   b.graph.nodes = {NodeOf("", 21), NodeOf("", 24)};
   EXPECT_THAT(
       CpuSegment::Create(Runtime(), b.graph, {0, 1}, {}, {}, {}),
-      StatusIs(
-          absl::StatusCode::kInvalidArgument,
-          HasSubstr("node (Op): want opset 21 of domain '', as the nodes before it, found 24")));
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr(
+                   "node (Op): want opset 21 of domain '', as for the nodes before it, found 24")));
 }
 
 TEST(Opsets, ABodyCounts) {

@@ -97,7 +97,8 @@ TEST(Infer, ADeclaredShapeGivesWayWithAWarning) {
   EXPECT_EQ(TypeText(model->graph, "y"), "float32 2x3");
   ASSERT_EQ(model->warnings.size(), 1);
   EXPECT_EQ(model->warnings[0].rule, "shape-conflict");
-  EXPECT_THAT(model->warnings[0].message, HasSubstr("declared [2, 4], but the node makes [2, 3]"));
+  EXPECT_THAT(model->warnings[0].message,
+              HasSubstr("declared [2, 4], but the inferred shape is [2, 3]"));
 }
 
 TEST(Infer, ADeclaredSizeFillsWhatInferenceLeavesOpen) {
@@ -135,7 +136,7 @@ const Wrong kWrong[] = {
     {"Groups", "g (float[1,6,4,4] x, float[4,2,1,1] w) => (float[] y) { y = Conv<group=2>(x, w) }",
      "input 0 'x' has 6 channels, but weight 'w' takes 2 in each of 2 groups"},
     {"Filters", "g (float[1,6,4,4] x, float[4,2,1,1] w) => (float[] y) { y = Conv<group=3>(x, w) }",
-     "weight 'w' has 4 filters, which 3 groups do not divide"},
+     "weight 'w' has 4 filters, which is not a multiple of 3 groups"},
     {"NoGroups",
      "g (float[1,6,4,4] x, float[4,2,1,1] w) => (float[] y) { y = Conv<group=0>(x, w) }", "group"},
     {"Type", "g (int32[1,1,4] x, int32[1,1,1] w) => (int32 y) { y = Conv(x, w) }",
@@ -144,12 +145,12 @@ const Wrong kWrong[] = {
      "input 1 'b' is tensor(double), but an earlier input of the same type parameter is "
      "tensor(float)"},
     {"DeclaredType", "g (float[2] a) => (int32 y) { y = Relu(a) }",
-     "output 'y' is declared int32, but the node makes float32"},
+     "output 'y' is declared int32, but its inferred type is float32"},
     // Crashed inside ONNX's inference function.
     {"AxisBeyond32Bits",
      "g (float[2,3] x, float[3] s) => (float[] y, float[] m) {"
      "  y, m = LayerNormalization<axis=9223372036854775807>(x, s) }",
-     "attribute 'axis' is 9223372036854775807, which no tensor has"},
+     "attribute 'axis' is 9223372036854775807, which is out of range"},
     {"Axis", "g (float[2,3] a, float[2,3] b) => (float[] y) { y = Concat<axis=5>(a, b) }",
      "node /#0 (Concat)"},
     // Indexed past its end by whoever trusted the rank.
@@ -174,11 +175,11 @@ const Wrong kWrong[] = {
      "attribute 'output_shape': want an extent of at least 1"},
     {"Bias",
      "g (float[1,4,5,5] x, float[4,4,3,3] w, float[3] b) => (float[] y) { y = Conv(x, w, b) }",
-     "bias 'b': want one value for each of the filters, 4"},
+     "bias 'b': want one value for each of the 4 filters"},
     {"TransposedBias",
      "g (float[1,4,5,5] x, float[4,2,3,3] w, float[2] b) => (float[] y) {"
      "  y = ConvTranspose<group=2>(x, w, b) }",
-     "bias 'b': want one value for each of the filters, 2 in each of 2 groups"},
+     "bias 'b': want one value for each of the 2 filters in each of 2 groups"},
 };
 
 TEST(Infer, WrongModelsNameTheNode) {
