@@ -11,7 +11,7 @@
 namespace anemone {
 namespace {
 
-// The node that makes an optional of `type` without a value.
+// A node that creates an optional of `type` without a value.
 onnx::NodeProto OptionalWithout(const onnx::TypeProto& type, const std::string& name) {
   onnx::NodeProto node;
   node.set_op_type("Optional");
@@ -23,7 +23,7 @@ onnx::NodeProto OptionalWithout(const onnx::TypeProto& type, const std::string& 
   return node;
 }
 
-// The same model, which makes each input that is missing by itself.
+// The same model with each missing input replaced by an empty optional that it creates itself.
 OnnxModel Without(OnnxModel model, const std::vector<bool>& missing) {
   onnx::GraphProto& graph = *model.proto.mutable_graph();
   const onnx::GraphProto whole = graph;

@@ -1,11 +1,11 @@
-// fallback/cpu_segment.h: nodes that stay on the CPU, as an ONNX Runtime session.
+// fallback/cpu_segment.h: runs nodes that stay on the CPU as an ONNX Runtime session.
 //
 //   ASSIGN_OR_RETURN(auto segment, CpuSegment::Create(runtime, graph, {3, 4}, {x}, {y}, {}));
 //   ASSIGN_OR_RETURN(auto results, segment->Run({input}, {CpuOutput{}}));
 //
-// The session's model is written at the working opset (importer.h). A node that keeps another
-// version, because ONNX Runtime alone may know what it means, gives its segment that version: see
-// opsets.h for who may share one.
+// The session's model has the working opset (importer.h). A node may keep another opset version,
+// because only ONNX Runtime may know what it means; its segment then has that version. opsets.h
+// says which nodes can share a segment.
 #ifndef ANEMONE_FALLBACK_CPU_SEGMENT_H_
 #define ANEMONE_FALLBACK_CPU_SEGMENT_H_
 
@@ -25,24 +25,25 @@
 namespace anemone {
 
 struct CpuSegmentOptions {
-  std::string label;  // opens every message; "": the first node's name and operator
+  std::string label;  // begins every message; if empty: the first node's name and operator
   CpuSessionOptions session;
 };
 
 class CpuSegment {
  public:
-  // The session that computes `outputs` from `inputs` by `nodes`, in an order that can be run.
-  // What else the nodes read are constants; the bytes of large ones are borrowed from the graph's
-  // Tensors, which the segment keeps alive. The graph is not needed afterwards.
-  // Errors: kInvalidArgument (no nodes; nodes that cannot share a segment), or ONNX Runtime's.
+  // Creates the session that computes `outputs` from `inputs`. `nodes` must be in an order that can
+  // be run. All other values that the nodes read must be constants. The bytes of large constants
+  // are borrowed from the graph's Tensors, which the segment keeps alive; the graph itself is not
+  // needed afterwards. Errors: kInvalidArgument (no nodes; nodes that cannot share a segment), or
+  // ONNX Runtime's.
   static absl::StatusOr<std::unique_ptr<CpuSegment>> Create(
       std::shared_ptr<const OrtRuntime> runtime, const Graph& graph, absl::Span<const NodeId> nodes,
       absl::Span<const ValueId> inputs, absl::Span<const ValueId> outputs,
       const CpuSegmentOptions& options);
 
-  // As CpuSession::Run(), the values in the order that Create() was given. Safe from many threads.
-  // ONNX Runtime crashes when it is given an optional without a value: an input that is one is made
-  // inside, by a session for each set of such inputs.
+  // Like CpuSession::Run(), with the values in the order given to Create(). Thread-safe.
+  // ONNX Runtime crashes if it is given an optional without a value. So for each set of inputs
+  // without a value there is another session, which creates the empty optionals inside.
   absl::StatusOr<std::vector<CpuValue>> Run(absl::Span<const CpuValue> inputs,
                                             absl::Span<const CpuOutput> outputs) const;
 
@@ -58,11 +59,11 @@ class CpuSegment {
   const std::string where_;
   const CpuSessionOptions options_;
   std::unique_ptr<CpuSession> session_;
-  std::vector<bool> may_miss_;  // by input: an optional; empty: none is
-  OnnxModel model_;             // kept if one is
+  std::vector<bool> may_miss_;  // by input: whether it is an optional; empty if none is
+  OnnxModel model_;             // kept if some input is an optional
 
   mutable std::mutex mutex_;
-  mutable std::map<std::vector<bool>, std::unique_ptr<CpuSession>> without_;  // by what is missing
+  mutable std::map<std::vector<bool>, std::unique_ptr<CpuSession>> without_;  // by missing inputs
 };
 
 }  // namespace anemone

@@ -38,17 +38,19 @@ absl::StatusOr<OrtPtr<OrtSessionOptions>> Prepare(const OrtRuntime& runtime,
   return prepared;
 }
 
-// Large constants, as ONNX Runtime can use them where they are.
+// Passes large constants to ONNX Runtime without a copy.
 //
-// AddInitializer() takes a constant in place of the model's own once the graph is optimized:
-// nothing is copied. Two things guard it. Every such constant is made an output of the model that
-// nobody asks for, so that no optimizer may change it under its name (without, a transpose was
-// moved into the model's constant, and ours came out untransposed). And its bytes are said to be in
-// an empty file, so that an optimizer that must read them fails, and does not read something else;
-// then AddExternalInitializers() lets it, for the price of a copy while the session is made.
+// AddInitializer() replaces a constant of the model after the graph is optimized; nothing is
+// copied. Two measures make this safe:
+// - Each such constant becomes an output of the model that no caller requests, so that no optimizer
+//   changes it under its name. (Without this, a transpose was moved into the model's constant, and
+//   our replacement was used untransposed.)
+// - The model says that its bytes are in an empty file, so that an optimizer that must read them
+//   fails and does not read other bytes. AddExternalInitializers() then makes them readable, at the
+//   cost of a copy while the session is created.
 class Weights {
  public:
-  // Takes the constants from `model`, and prepares it.
+  // Moves the constants out of `model`, and marks their places as described above.
   static absl::StatusOr<Weights> Take(const std::shared_ptr<const OrtRuntime>& runtime,
                                       OnnxModel& model) {
     Weights weights;
@@ -74,7 +76,7 @@ class Weights {
     return weights;
   }
 
-  // `readable`: optimizers may read the constants too.
+  // `readable`: let optimizers read the constants too.
   absl::Status AddTo(const OrtRuntime& runtime, absl::string_view where, bool readable,
                      OrtSessionOptions* options) const {
     if (values_.empty()) return absl::OkStatus();
@@ -96,7 +98,7 @@ class Weights {
         api.AddExternalInitializers(options, names.data(), values.data(), names.size()), where);
   }
 
-  // To be kept until the session is gone.
+  // Must outlive the session.
   std::vector<CpuValue> values() const { return values_; }
 
  private:
@@ -153,7 +155,7 @@ absl::Status ReadTensorPort(const OrtRuntime& runtime, absl::string_view where,
   return absl::OkStatus();
 }
 
-// Where ONNX Runtime lists one kind of port.
+// The functions by which ONNX Runtime lists one kind of port.
 struct PortReader {
   decltype(OrtApi::SessionGetInputCount) count;
   decltype(OrtApi::SessionGetInputName) name;

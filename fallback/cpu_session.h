@@ -1,7 +1,7 @@
-// fallback/cpu_session.h: one ONNX Runtime session on the CPU, its ports in order. CpuSegment,
-// ReferenceModel and the evaluator are made of it.
+// fallback/cpu_session.h: one ONNX Runtime session on the CPU, with inputs and outputs by position.
+// CpuSegment, ReferenceModel and the evaluator use it.
 //
-// Run() may be called from many threads at once.
+// Run() is thread-safe.
 #ifndef ANEMONE_FALLBACK_CPU_SESSION_H_
 #define ANEMONE_FALLBACK_CPU_SESSION_H_
 
@@ -23,18 +23,17 @@ struct OrtSession;
 
 namespace anemone {
 
-// How ONNX Runtime prepares and runs a session. The numbers are those of its
-// GraphOptimizationLevel.
+// How ONNX Runtime prepares and runs a session. The values are those of GraphOptimizationLevel.
 enum class OrtOptimization { kNone = 0, kBasic = 1, kExtended = 2, kAll = 99 };
 
 struct CpuSessionOptions {
   OrtOptimization optimization = OrtOptimization::kAll;
-  // Keep one block planned from the first run's shapes. Off saves memory where shapes change.
+  // Keep one memory block, planned from the first run's shapes. Off saves memory if shapes change.
   bool memory_pattern = true;
-  // Keep freed memory for the next run. Off gives it back, at the price of time.
+  // Keep freed memory for the next run. Off returns it to the system, which costs time.
   bool arena = true;
-  // Keep weights a second time, in the order that the CPU's kernels read them. Off halves the
-  // memory of a segment with large weights, and slows its convolutions and matrix products.
+  // Keep a second copy of the weights, in the layout that the CPU's kernels read. Off halves the
+  // memory of a segment with large weights, but slows its convolutions and matrix products.
   bool prepack = true;
 };
 
@@ -47,8 +46,8 @@ struct CpuPort {
   bool has_default = false;  // an initializer that an input may override
 };
 
-// Where Run() puts an output: into the caller's memory, which must be aligned for `type` and
-// exactly as long as `dims` say, or (memory empty) into memory of its own.
+// Where Run() writes an output: to the caller's memory, which must be aligned for `type` and have
+// exactly the size of `dims`, or, if `memory` is empty, to memory that Run() allocates.
 struct CpuOutput {
   absl::Span<std::byte> memory;
   DataType type = DataType::kUndefined;
@@ -57,8 +56,8 @@ struct CpuOutput {
 
 class CpuSession {
  public:
-  // `where` opens every message. The bytes of the model's external constants are kept alive and
-  // read where they are, unless misaligned; some optimizations and prepacking copy what they use.
+  // `where` begins every message. The bytes of the model's external constants are kept alive and
+  // read in place unless they are misaligned. Prepacking and some optimizations make copies.
   static absl::StatusOr<std::unique_ptr<CpuSession>> FromModel(
       std::shared_ptr<const OrtRuntime> runtime, std::string where, OnnxModel model,
       const CpuSessionOptions& options);
@@ -69,14 +68,15 @@ class CpuSession {
   CpuSession(const CpuSession&) = delete;
   CpuSession& operator=(const CpuSession&) = delete;
 
-  // Those with a default come last.
+  // Inputs with a default come last.
   const std::vector<CpuPort>& inputs() const { return inputs_; }
   const std::vector<CpuPort>& outputs() const { return outputs_; }
 
-  // One value for each input (CpuValue() leaves a default as it is), one place for each output; the
-  // results in the order of outputs(). `inputs` and the outputs' memory are borrowed until it
-  // returns, the memory also by the results. An output that is an input is the same CpuValue.
-  // Errors: kInvalidArgument (a missing input, a wrong type or shape), else what ONNX Runtime says.
+  // Takes one value for each input (CpuValue() keeps the default) and one CpuOutput for each
+  // output. Returns the results in the order of outputs(). `inputs` and the outputs' memory are
+  // borrowed until Run() returns; the results borrow the memory too. An output that is also an
+  // input is returned as the same CpuValue. Errors: kInvalidArgument (a missing input, a wrong type
+  // or shape), or ONNX Runtime's.
   absl::StatusOr<std::vector<CpuValue>> Run(absl::Span<const CpuValue> inputs,
                                             absl::Span<const CpuOutput> outputs) const;
 
@@ -87,12 +87,12 @@ class CpuSession {
 
   const std::shared_ptr<const OrtRuntime> runtime_;
   const std::string where_;
-  std::vector<CpuValue> weights_;  // outlive the session, which borrows their bytes
+  std::vector<CpuValue> weights_;  // before session_, which borrows their bytes
   OrtPtr<OrtSession> session_;
   std::vector<CpuPort> inputs_;
   std::vector<CpuPort> outputs_;
-  // By output: the input that it is, or -1. ONNX Runtime would leave memory given for it as it was,
-  // and return a value that does not keep the input's bytes alive.
+  // By output: the input with the same name, or -1. For such an output ONNX Runtime would not write
+  // to the given memory, and would return a value that does not keep the input's bytes alive.
   std::vector<int64_t> passed_through_;
 };
 

@@ -19,8 +19,9 @@ namespace {
 
 constexpr absl::string_view kWhere = "value";
 
-// The number by which `runtime` makes tensors of `type`; none if it cannot. 1.24 and 1.27 make the
-// late ones by ONNX's numbers, and yet tell of them by their own: so ask for one, and what it is.
+// The type number with which `runtime` creates tensors of `type`, or nullopt if it cannot. 1.24 and
+// 1.27 create the late types by ONNX's numbers but report them by their own numbers. So create an
+// empty tensor and read back its type.
 std::optional<ONNXTensorElementDataType> NumberIn(const OrtRuntime& runtime, DataType type) {
   if (type <= DataType::kInt4) {
     const bool taken = type != DataType::kUndefined && type != DataType::kComplex64 &&
@@ -63,8 +64,9 @@ bool IsAligned(DataType type, const void* bytes) {
   return reinterpret_cast<uintptr_t>(bytes) % alignment == 0;
 }
 
-// The same elements, written out if the tensor is a fill, where ONNX Runtime can read them. Of a
-// table that lies in the model's file at an odd place the two are not in memory at once.
+// The same elements, aligned, and written out if the tensor is a fill. A large table at a
+// misaligned offset of the model file is copied in pieces, and the pages of each copied piece are
+// released, so that the table and its copy are not both in memory.
 Tensor Aligned(const Tensor& tensor) {
   if (tensor.is_fill()) return tensor.Copy();
   const absl::Span<const std::byte> from = tensor.bytes();
@@ -80,7 +82,7 @@ Tensor Aligned(const Tensor& tensor) {
   return copy;
 }
 
-// Releases the value first, then what it borrows.
+// The deleter releases the value first, then the owner of its bytes.
 std::shared_ptr<OrtValue> Share(std::shared_ptr<const OrtRuntime> runtime, OrtValue* value,
                                 std::shared_ptr<const void> owner) {
   return {value, [runtime = std::move(runtime), owner = std::move(owner)](OrtValue* v) {
@@ -98,7 +100,7 @@ absl::StatusOr<CpuValue> CpuValue::FromTensor(std::shared_ptr<const OrtRuntime> 
                                               const Tensor& tensor) {
   if (tensor.type() == DataType::kString) return FromStrings(std::move(runtime), tensor);
   auto backing = std::make_shared<const Tensor>(Aligned(tensor));
-  // An input is only read: ONNX Runtime never writes a value that it did not allocate as an output.
+  // The const_cast is safe: ONNX Runtime only reads inputs.
   const absl::Span<std::byte> bytes(const_cast<std::byte*>(backing->bytes().data()),
                                     backing->bytes().size());
   return OverBytes(std::move(runtime), tensor.type(), tensor.dims(), bytes, std::move(backing));
@@ -144,7 +146,7 @@ absl::StatusOr<CpuValue> CpuValue::FromStrings(std::shared_ptr<const OrtRuntime>
                                  ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING, &raw),
       kWhere));
   CpuValue value(runtime, Share(runtime, raw, nullptr));
-  // Element by element, since FillStringTensor() would end a string at its first zero byte.
+  // Element by element, because FillStringTensor() ends a string at its first zero byte.
   for (size_t i = 0; i < tensor.strings().size(); ++i) {
     const std::string& element = tensor.strings()[i];
     char* buffer = nullptr;
@@ -163,7 +165,7 @@ absl::StatusOr<CpuValue> CpuValue::Compose(std::shared_ptr<const OrtRuntime> run
   ANEMONE_RETURN_IF_ERROR(runtime->ToStatus(
       runtime->api().CreateValue(in.data(), in.size(), static_cast<ONNXType>(onnx_type), &value),
       onnx_type == ONNX_TYPE_MAP ? "map" : "sequence"));
-  // It may share the parts' memory, which they only borrow.
+  // The new value may share the parts' memory, so it keeps the parts alive.
   auto owners = std::make_shared<const std::vector<CpuValue>>(parts.begin(), parts.end());
   return CpuValue(runtime, Share(runtime, value, std::move(owners)));
 }
@@ -229,8 +231,8 @@ absl::StatusOr<Tensor> CpuValue::ToTensor() const {
   const DataType type = TypeNumbered(number);
   if (type == DataType::kUndefined) {
     return absl::UnimplementedError(absl::StrCat("value: ONNX Runtime ", runtime_->version(),
-                                                 "'s type ", static_cast<int>(number),
-                                                 " is not in this version"));
+                                                 "'s type number ", static_cast<int>(number),
+                                                 " is not known to this version of Anemone"));
   }
   ANEMONE_ASSIGN_OR_RETURN(const int64_t count, ElementCount(dims));
   if (type == DataType::kString) {

@@ -1,11 +1,12 @@
-// fallback/cpu_value.h: a value of ONNX Runtime's, of any kind: what flows between CPU segments.
+// fallback/cpu_value.h: an OrtValue of any kind (tensor, sequence, map), shared and kept alive.
+// Inputs and outputs of CPU segments are CpuValues.
 //
 //   ASSIGN_OR_RETURN(CpuValue x, CpuValue::FromTensor(runtime, tensor));   // borrows the bytes
 //   ASSIGN_OR_RETURN(Tensor y, outputs[0].ToTensor());                     // a view, not a copy
 //
-// A CpuValue is cheap to copy: copies share the value, which nobody changes once a session has made
-// it. It keeps alive what it needs: the runtime, and the bytes of the Tensor it came from; so does
-// a Tensor made from it.
+// A CpuValue is cheap to copy: copies share the value, which does not change after a session has
+// produced it. It keeps the runtime alive, and the bytes of the Tensor that it was created from. A
+// Tensor created from it does the same.
 #ifndef ANEMONE_FALLBACK_CPU_VALUE_H_
 #define ANEMONE_FALLBACK_CPU_VALUE_H_
 
@@ -29,42 +30,43 @@ class CpuValue {
 
   CpuValue() = default;  // kNothing
 
-  // True if a tensor of this type can be handed over; complex ones cannot, and the newest types
-  // not to an older ONNX Runtime.
+  // True if ONNX Runtime's C API takes tensors of this type. It takes no complex types; an older
+  // ONNX Runtime does not take the newest types.
   static bool Takes(const OrtRuntime& runtime, DataType type);
 
-  // Bytes are borrowed, but copied if they are misaligned for their type, or a fill; strings are
-  // copied. Errors: kUnimplemented (a type that is not taken).
+  // Borrows the bytes. Copies them if they are misaligned for their type; copies strings, and
+  // writes out a tensor that is a fill. Errors: kUnimplemented (a type that Takes() rejects).
   static absl::StatusOr<CpuValue> FromTensor(std::shared_ptr<const OrtRuntime> runtime,
                                              const Tensor& tensor);
 
-  // A tensor over memory that the caller keeps alive and unchanged by others while a session may
-  // write it: `bytes` must be aligned for `type` and exactly as long as `dims` say.
+  // A tensor over the caller's memory. The caller keeps it alive, and must not change it while a
+  // session may write it. `bytes` must be aligned for `type` and have exactly the size of `dims`.
   static absl::StatusOr<CpuValue> OverMemory(std::shared_ptr<const OrtRuntime> runtime,
                                              DataType type, absl::Span<const int64_t> dims,
                                              absl::Span<std::byte> bytes);
 
-  // Tensors of one type or maps, at least one: ONNX Runtime makes no empty sequence from outside.
+  // `elements` are tensors of one type, or maps. At least one: ONNX Runtime's C API cannot create
+  // an empty sequence (from_onnx_value.h can).
   static absl::StatusOr<CpuValue> Sequence(std::shared_ptr<const OrtRuntime> runtime,
                                            absl::Span<const CpuValue> elements);
 
-  // Of two tensors of one length.
+  // `keys` and `values` are tensors of the same length.
   static absl::StatusOr<CpuValue> Map(std::shared_ptr<const OrtRuntime> runtime,
                                       const CpuValue& keys, const CpuValue& values);
 
-  // Takes `value`, as a session's Run() made it.
+  // Takes ownership of `value`, a result of a session's Run().
   static CpuValue Adopt(std::shared_ptr<const OrtRuntime> runtime, OrtValue* value);
 
   Kind kind() const;
 
-  // Errors: kFailedPrecondition (another kind), kUnimplemented (a type that is not taken).
+  // Errors: kFailedPrecondition (another kind), kUnimplemented (a type that Takes() rejects).
   absl::StatusOr<Tensor> ToTensor() const;
 
-  // Errors: kUnimplemented (a type that is not taken, or kOther).
+  // Errors: kUnimplemented (a type that Takes() rejects, or kOther).
   absl::StatusOr<OnnxValue> ToValue() const;
 
-  // The elements of a sequence, or the keys and the values of a map, as two. Each is shared or
-  // copied as ONNX Runtime sees fit. Errors: kFailedPrecondition (another kind).
+  // The elements of a sequence; or, of a map, two values: the keys and the values. ONNX Runtime
+  // decides whether each is shared or copied. Errors: kFailedPrecondition (another kind).
   absl::StatusOr<std::vector<CpuValue>> Elements() const;
 
   OrtValue* get() const { return value_.get(); }

@@ -1,4 +1,4 @@
-// fallback/evaluator.h: constant folding by ONNX Runtime, for the importer.
+// fallback/evaluator.h: computes constants with ONNX Runtime, for the importer's constant folding.
 //
 //   options.evaluate = MakeEvaluator(runtime);
 #ifndef ANEMONE_FALLBACK_EVALUATOR_H_
@@ -11,9 +11,10 @@
 
 namespace anemone {
 
-// Each call makes one session, unoptimized, runs it once and drops it; what it returned stays. It
-// computes whatever it is given: the importer keeps loops and huge results away from it. Nodes of
-// two versions of one domain are refused (kInvalidArgument), as is what is not a tensor.
+// Each call creates one session without optimizations, runs it once and deletes it; the results
+// stay valid. There is no limit on time or size: the importer must not pass loops and huge results.
+// Errors: kInvalidArgument (nodes of two versions of one domain), kFailedPrecondition (a result
+// that is not a tensor), or ONNX Runtime's.
 Evaluator MakeEvaluator(std::shared_ptr<const OrtRuntime> runtime);
 
 }  // namespace anemone

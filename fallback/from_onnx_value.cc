@@ -16,7 +16,8 @@ absl::StatusOr<CpuValue> EmptySequence(const std::shared_ptr<const OrtRuntime>& 
   constexpr absl::string_view kWhere = "a sequence without elements";
   if (!type.sequence_type().elem_type().has_tensor_type()) {
     return absl::UnimplementedError(
-        "a sequence without elements: ONNX Runtime makes none of maps; give it one");
+        "a sequence without elements: ONNX Runtime cannot create an empty sequence of maps; "
+        "pass at least one element");
   }
   OnnxModel model;
   model.proto.set_ir_version(kWorkingIrVersion);

@@ -1,4 +1,4 @@
-// fallback/from_onnx_value.h: a value of any kind, as ONNX Runtime has it.
+// fallback/from_onnx_value.h: converts an OnnxValue of any kind to ONNX Runtime's value.
 #ifndef ANEMONE_FALLBACK_FROM_ONNX_VALUE_H_
 #define ANEMONE_FALLBACK_FROM_ONNX_VALUE_H_
 
@@ -12,9 +12,10 @@
 
 namespace anemone {
 
-// `type` is ONNX's of what holds the value, which must fit it. Nothing is CpuValue(). ONNX Runtime
-// lets nobody make a sequence without elements from outside: a session of one node does.
-// Errors: kUnimplemented (a type that is not taken), else what ONNX Runtime says.
+// `type` is the ONNX type of the input that takes the value; the value must fit it. A value of kind
+// kNothing becomes CpuValue(). ONNX Runtime's C API cannot create an empty sequence, so a session
+// of one node creates it. Errors: kUnimplemented (a type that CpuValue does not take, or an empty
+// sequence of maps), or ONNX Runtime's.
 absl::StatusOr<CpuValue> FromOnnxValue(const std::shared_ptr<const OrtRuntime>& runtime,
                                        const onnx::TypeProto& type, const OnnxValue& value);
 

@@ -22,7 +22,7 @@
 namespace anemone {
 namespace {
 
-// The version of the C API that we call; a newer ONNX Runtime still answers to it.
+// The version of the C API that we call; newer versions of ONNX Runtime support it too.
 constexpr int kApiVersion = 23;
 static_assert(ORT_API_VERSION >= kApiVersion, "ONNX Runtime's C headers must be 1.23 or newer");
 
@@ -43,7 +43,7 @@ struct Library {
   std::string path;
 };
 
-// What a user named counts alone: if it cannot be opened, nothing else is used in its place.
+// A library that the user named is the only candidate: if it cannot be opened, there is no other.
 std::vector<std::string> Candidates(const std::string& chosen) {
   if (!chosen.empty()) return {chosen};
   const char* named = std::getenv(kVariable);
@@ -89,7 +89,7 @@ absl::StatusOr<Library> FindLibrary(const std::string& chosen) {
   if (dladdr(symbol, &place) != 0) library.path = place.dli_fname;
   const OrtApiBase* const base = reinterpret_cast<GetBase>(symbol)();
   library.version = base->GetVersionString();
-  // Asked first, since GetApi() of an older library prints to the terminal.
+  // Check the version first, since GetApi() of an older library prints to the terminal.
   if (IsRecentEnough(library.version)) library.api = base->GetApi(kApiVersion);
   if (library.api == nullptr) {
     return absl::FailedPreconditionError(absl::StrCat(
@@ -98,13 +98,14 @@ absl::StatusOr<Library> FindLibrary(const std::string& chosen) {
   return library;
 }
 
-// ONNX Runtime's own sink, with its colours and dates, is kept off the terminal.
+// Replaces ONNX Runtime's default logger, which prints colours and dates.
 void Log(void*, OrtLoggingLevel, const char*, const char*, const char*, const char* message) {
   std::fprintf(stderr, "onnxruntime: %s\n", message);
 }
 
-// Making an environment and releasing the last reference to it must not overlap: ONNX Runtime does
-// the latter outside its own lock. References are counted here, since it does not tell.
+// Creating an environment and releasing the last reference to it must not overlap, because ONNX
+// Runtime does the latter outside its lock. It does not report references, so they are counted
+// here.
 struct Environments {
   std::mutex mutex;
   std::map<std::string, int> references;  // by library
@@ -114,7 +115,7 @@ struct Environments {
   }
 };
 
-// The smallest model: it returns its input.
+// The smallest model: its output is its input.
 std::string EmptyModel() {
   onnx::ModelProto model;
   model.set_ir_version(10);
@@ -211,8 +212,8 @@ absl::Status OrtRuntime::CreateEnvironment() {
   Environments& environments = Environments::Get();
   const std::lock_guard<std::mutex> lock(environments.mutex);
   OrtEnv* env = nullptr;
-  // Errors come back as statuses and are reported once, by whoever asked: only fatal ones, which
-  // end the process, are logged.
+  // Errors are returned as statuses, and the caller reports them. Only fatal errors, which end the
+  // process, are logged.
   ANEMONE_RETURN_IF_ERROR(
       ToStatus(api_->CreateEnvWithCustomLoggerAndGlobalThreadPools(
                    Log, nullptr, ORT_LOGGING_LEVEL_FATAL, "anemone", pool.get(), &env),

@@ -1,18 +1,20 @@
-// fallback/ort_runtime.h: ONNX Runtime, found and opened at run time, never linked.
+// fallback/ort_runtime.h: finds ONNX Runtime's library and opens it at run time; it is never
+// linked.
 //
 //   ASSIGN_OR_RETURN(auto runtime, OrtRuntime::Open({.threads = 4}));
 //   runtime->version();                                    // "1.31.1"
 //
-// The library is the first that is named: OrtRuntimeOptions::library, the environment's
-// ANEMONE_ORT_LIBRARY, the one set-up found, else libonnxruntime of the system. Any 1.23 or newer
-// will do. It stays loaded until the process ends.
+// The library is the first of these that is named: OrtRuntimeOptions::library, the environment
+// variable ANEMONE_ORT_LIBRARY, the library that set-up found, libonnxruntime of the system. Any
+// version from 1.23 on works. It stays loaded until the process ends.
 //
-// Threads. ONNX Runtime has one environment per process and library, and its thread pool is made
-// with it. So the first live runtime of a library gets the environment's global pool, which all
-// its sessions share; it has `threads` threads, callers included, and never spins. Opening with
-// the same number (and operators) again gives the same runtime. While it lives, another number
-// gives a runtime whose sessions each have a pool of that number: the budget holds, but for each
-// session. The same goes for a program that made an environment with that library before us.
+// Threads. ONNX Runtime has one environment per process and library, created together with its
+// thread pool. So all sessions of the first live runtime of a library share that global pool. It
+// has `threads` threads, including the caller's, and never spins. Opening again with the same
+// number (and operators) returns the same runtime. Opening with another number while the first
+// runtime is alive returns a runtime in which each session has a pool of that number: the limit
+// then holds for each session, not for all of them. The same happens if the program created an
+// environment with that library before.
 #ifndef ANEMONE_FALLBACK_ORT_RUNTIME_H_
 #define ANEMONE_FALLBACK_ORT_RUNTIME_H_
 
@@ -31,16 +33,16 @@ struct OrtStatus;
 
 namespace anemone {
 
-// What ONNX Runtime's create and release functions come in pairs for.
+// An object of ONNX Runtime with its release function.
 template <class T>
 using OrtPtr = std::unique_ptr<T, void (*)(T*)>;
 
-// Adds operators of the caller's own to what a session knows; null, or a status as a C API has it.
+// Adds the caller's custom operators to a session. Returns null for success, like the C API.
 using AddOrtOperators = OrtStatus* (*)(const OrtApi&, OrtSessionOptions*);
 
 struct OrtRuntimeOptions {
   int threads = 0;      // 0: one for each core; at most 1024
-  std::string library;  // a path; "": look for it
+  std::string library;  // a path; if empty, it is searched for
   AddOrtOperators operators = nullptr;
 };
 
@@ -58,7 +60,7 @@ class OrtRuntime {
   const std::string& library_path() const { return library_path_; }
   int threads() const { return threads_; }
 
-  // False if each session has a pool of its own.
+  // False if each session has a separate pool.
   bool has_global_pool() const { return has_global_pool_; }
 
   const OrtApi& api() const { return *api_; }
@@ -68,7 +70,7 @@ class OrtRuntime {
   // Session options with this runtime's threads and operators.
   absl::StatusOr<OrtPtr<OrtSessionOptions>> NewSessionOptions() const;
 
-  // Takes `status`, which is null for success. The message is one line: "WHERE: ONNX Runtime
+  // Takes ownership of `status` (null: success). The message is one line: "WHERE: ONNX Runtime
   // 1.31.1: MESSAGE".
   absl::Status ToStatus(OrtStatus* status, absl::string_view where) const;
 
@@ -76,7 +78,8 @@ class OrtRuntime {
   OrtRuntime(const OrtApi& api, std::string version, std::string library_path, int threads,
              AddOrtOperators operators);
   absl::Status CreateEnvironment();
-  // Whether a session may use the environment's pool: whoever made it may have given it none.
+  // Ok if sessions can use the environment's pool. The program may have created the environment
+  // without one.
   absl::Status TryGlobalPool() const;
 
   const OrtApi* api_;

@@ -3,7 +3,7 @@
 namespace anemone {
 namespace {
 
-// ONNX Runtime numbers a type as ONNX does, but for those that came late.
+// The types whose numbers differ: those that were added after int4.
 struct LateType {
   DataType type;
   int number;

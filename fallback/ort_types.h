@@ -1,4 +1,5 @@
-// fallback/ort_types.h: ONNX Runtime's numbers of types, which part from ONNX's behind int4.
+// fallback/ort_types.h: ONNX Runtime's numbers of element types. They differ from ONNX's after
+// int4.
 #ifndef ANEMONE_FALLBACK_ORT_TYPES_H_
 #define ANEMONE_FALLBACK_ORT_TYPES_H_
 
@@ -6,10 +7,10 @@
 
 namespace anemone {
 
-// The type that ONNX Runtime numbers so, in answers of its own; kUndefined if there is none.
+// The type with this number in ONNX Runtime's answers, or kUndefined if there is none.
 DataType TypeNumbered(int number);
 
-// The number by which it tells of a type.
+// The number of a type in ONNX Runtime's answers.
 int NumberOf(DataType type);
 
 }  // namespace anemone

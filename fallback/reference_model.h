@@ -1,11 +1,12 @@
-// fallback/reference_model.h: a whole model as ONNX Runtime itself reads and runs it: what our
-// results and times are compared with.
+// fallback/reference_model.h: a whole model that ONNX Runtime reads and runs by itself. Our results
+// and times are compared with it.
 //
 //   ASSIGN_OR_RETURN(auto reference, ReferenceModel::Open(runtime, "net.onnx", {}));
 //   ASSIGN_OR_RETURN(auto results, reference->Run({{"x", value}}));   // as outputs(), in order
 //
-// The file is ONNX Runtime's to open, so external data, functions and opsets are read by other code
-// than ours. What it refuses (an opset or IR version too new for it) is a status with its words.
+// ONNX Runtime opens the file, so external data, functions and opsets are read by code other than
+// ours. A model that it refuses (an opset or IR version too new for it) is an error with its
+// message.
 #ifndef ANEMONE_FALLBACK_REFERENCE_MODEL_H_
 #define ANEMONE_FALLBACK_REFERENCE_MODEL_H_
 
@@ -28,9 +29,9 @@ class ReferenceModel {
   const std::vector<CpuPort>& inputs() const { return session_->inputs(); }
   const std::vector<CpuPort>& outputs() const { return session_->outputs(); }
 
-  // Every input by name; one with a default may be left out. Free dimensions are as the values say.
-  // Safe from many threads. Errors: kInvalidArgument (an input missing, unknown, or of another type
-  // or shape), else what ONNX Runtime says.
+  // Takes every input by name; one with a default may be left out. The values set the sizes of free
+  // dimensions. Thread-safe. Errors: kInvalidArgument (a missing or unknown input, or a wrong type
+  // or shape), or ONNX Runtime's.
   absl::StatusOr<std::vector<CpuValue>> Run(const std::map<std::string, CpuValue>& inputs) const;
 
  private:

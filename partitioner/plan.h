@@ -48,10 +48,9 @@ absl::string_view PlacementName(Placement placement);  // "engine", "cpu", "fold
 // One line of the report: nodes that are placed together. Its id, name and operator are those of
 // its last node.
 struct PlanEntry {
-  std::vector<OriginId>
-      origins;                // the file's nodes it covers; every origin is in exactly one entry
-  std::vector<NodeId> nodes;  // of the Graph; empty if folded
-  OriginId shown = 0;         // the origin that names it
+  std::vector<OriginId> origins;  // the file's nodes it covers; each is in exactly one entry
+  std::vector<NodeId> nodes;      // of the Graph; empty if folded
+  OriginId shown = 0;             // the origin that names it
   Placement placement = Placement::kCpu;
   int segment = -1;                // -1 if folded
   std::vector<std::string> units;  // unit types it became, or would have become
