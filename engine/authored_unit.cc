@@ -26,7 +26,7 @@ Operand AddAuthoredUnit(NetworkBuilder& c, const UnitKind& kind, const Json& key
   if (!verdict.accepted) return c.Refuse(std::move(verdict));
   if (const absl::StatusOr<Dims> dims = kind.judge.shape(params->get(), in); !dims.ok()) {
     return c.Refuse(OwnRefusal(Layer::kCoverage, "unit-shape", std::string(dims.status().message()),
-                               "give bottoms that fit each other and the keys"));
+                               "give bottoms whose dims fit each other and the keys"));
   }
   return c.AddUnit(kind, *std::move(params), std::move(bottoms), std::move(weights),
                    std::move(name));

@@ -1,6 +1,6 @@
-// CleanUp(Network): cancels what lowerings added for layout's sake. Each lowering brings its
-// operands into the layout its unit wants and the result back, so neighbours leave pairs that undo
-// each other.
+// CleanUp(Network) removes units that only change layouts. Each lowering converts its operands to
+// the layout of its unit and the result back, so neighboring lowerings leave pairs that undo each
+// other.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -39,7 +39,7 @@ Permutation Compose(const Permutation& first, const Permutation& second) {
   return both;
 }
 
-// What `unit` can be replaced by, if it does nothing.
+// The operand that can replace `unit`, if the unit does nothing.
 std::optional<Operand> Shortcut(const Network& network, Unit& unit) {
   if (unit.kind->run.is_view) {
     const Unit* below = UnitOf(network, unit.bottoms[0]);
@@ -57,7 +57,8 @@ std::optional<Operand> Shortcut(const Network& network, Unit& unit) {
   return std::nullopt;
 }
 
-// Layout units that do the same to the same operand: lowerings of several readers of one value.
+// Identifies layout units that do the same to the same operand. The lowerings of several readers of
+// one value add such duplicates.
 using LayoutKey = std::tuple<const UnitKind*, Operand::Source, int, Dims, std::string>;
 struct LayoutLess {
   bool operator()(const LayoutKey& a, const LayoutKey& b) const {
@@ -77,9 +78,9 @@ std::optional<LayoutKey> KeyOf(const Unit& unit) {
   return LayoutKey{unit.kind, from.source, from.index, unit.dims, std::move(keys)};
 }
 
-// A constant for each channel that is added to a convolution's output alone becomes its bias: one
-// rounding instead of two, as the engine's compiler has it (conflicts.md C-conv-bias). The units
-// that did the adding are then read by nobody.
+// If the only reader of a convolution adds one constant per channel, the constant becomes the bias
+// of the convolution. The result is rounded once instead of twice, as in the engine's compiler
+// (conflicts.md C-conv-bias). The adding unit is then not read any more.
 void FoldBiases(Network& network) {
   const std::vector<int> readers = CountReaders(network);
   std::vector<Operand> stands_for(network.units.size());
@@ -107,7 +108,7 @@ void FoldBiases(Network& network) {
   for (OutputPort& port : network.outputs) resolve(port.from);
 }
 
-// Drops constants that no unit reads and no output is, and renumbers.
+// Removes constants that no unit and no output reads, and renumbers the others.
 void DropUnreadConstants(Network& network) {
   std::vector<int> moved(network.constants.size(), -1);
   std::vector<Constant> kept;
@@ -125,7 +126,7 @@ void DropUnreadConstants(Network& network) {
   network.constants = std::move(kept);
 }
 
-// Drops units that no output needs, and renumbers.
+// Removes units that no output depends on, and renumbers the others.
 void DropUnread(Network& network) {
   std::vector<bool> read(network.units.size());
   for (const OutputPort& port : network.outputs) {

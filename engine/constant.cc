@@ -50,7 +50,7 @@ math::Element ElementOf(DataType type) {
 
 namespace {
 
-// A part at a time: the whole is never written out.
+// Decompresses in parts, so that the whole tensor is never in memory as floats.
 void ReadCompressed(const Compressed& stored, int64_t first, absl::Span<math::Half> to) {
   constexpr size_t kPart = 4096;
   std::vector<float> floats(std::min(kPart, to.size()));

@@ -17,7 +17,7 @@ Json Plain::Write(const std::vector<Axis>& axes) {
 absl::Status Plain::Read(const Json& from, int64_t& value) {
   constexpr auto kMost = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
   if (!from.is_number_integer() || (from.is_number_unsigned() && from.get<uint64_t>() > kMost)) {
-    return Unwanted("an integer of 64 bits", from);
+    return Unwanted("a 64-bit integer", from);
   }
   value = from.get<int64_t>();
   return absl::OkStatus();

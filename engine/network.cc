@@ -9,7 +9,7 @@
 namespace anemone {
 namespace {
 
-// Every axis of every tensor stays within the target's cap for it, and none is empty.
+// Refuses empty axes and axes that are longer than the target allows.
 Verdict CheckExtents(const Dims& dims, const Target& target, Route route) {
   static constexpr std::pair<Axis, Limit> kCaps[] = {{Axis::kN, Limit::kMaxTensorN},
                                                      {Axis::kD, Limit::kMaxTensorD},
@@ -29,14 +29,14 @@ Verdict CheckExtents(const Dims& dims, const Target& target, Route route) {
       if (axis == Axis::kH) return judge.Reject(rule::kMaxHeight);
       return judge.Reject(axis == Axis::kD ? rule::kMaxDepth : rule::kMaxExtent);
     }
-    // The one text known is that of family 2 (A13) on the spatial axes.
+    // The message is known for the spatial axes of family 2 (A13) only.
     bool text_known = target.family_index() == 2 && axis != Axis::kN && axis != Axis::kC;
     return judge.Reject(text_known ? rule::kMaxDimensionA13 : rule::kMaxDimension);
   }
   return judge.Accept();
 }
 
-// What the engine makes of a constant: floats of any width are rounded to fp16.
+// The format of a constant on the engine: floats of any width are rounded to fp16.
 Format FormatOf(DataType type) {
   if (type == DataType::kUInt8) return Format::kUInt8;
   if (type == DataType::kUInt16) return Format::kUInt16;
@@ -96,7 +96,7 @@ Verdict CheckBottoms(const UnitKind& kind, Bottoms bottoms, const Target& target
 Verdict CheckUnit(const Unit& unit, Bottoms bottoms, const Target& target, Route route) {
   Verdict verdict = CheckBottoms(*unit.kind, bottoms, target, route);
   if (!verdict.accepted) return verdict;
-  // The validator first: a window that does not fit leaves an output without elements.
+  // The validator goes first: a window that does not fit would give an output without elements.
   verdict =
       Both(std::move(verdict), unit.kind->Validate(unit.params.get(), bottoms, target, route));
   if (!verdict.accepted) return verdict;

@@ -45,7 +45,7 @@ absl::StatusOr<Surface> Surface::Allocate(int64_t bytes) {
   int handle = memfd_create("anemone-surface", MFD_CLOEXEC);
   if (handle < 0 || ftruncate(handle, bytes) != 0) {
     absl::Status status = absl::ResourceExhaustedError(
-        absl::StrCat("surface: cannot make one of ", bytes, " bytes: ", std::strerror(errno),
+        absl::StrCat("surface: cannot allocate ", bytes, " bytes: ", std::strerror(errno),
                      "; close other programs or raise the limit of open files"));
     if (handle >= 0) close(handle);
     return status;

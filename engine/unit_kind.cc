@@ -9,7 +9,7 @@
 namespace anemone {
 namespace {
 
-// Sets the parameters that `keys` name. kInvalidArgument as for UnitKind::Read.
+// Sets the parameters that `keys` names. Errors as for UnitKind::Read.
 absl::Status SetParams(const UnitKind& kind, const Json& keys, void* params) {
   if (const char* missing = kind.MissingKey(keys)) {
     return absl::InvalidArgumentError(

@@ -21,7 +21,7 @@ absl::string_view RouteName(Route route) { return route == Route::kMil ? "mil" :
 Verdict OwnRefusal(Layer layer, absl::string_view rule, std::string message, std::string remedy) {
   Verdict verdict;
   verdict.accepted = false;
-  verdict.status = Status::kUnknown;  // nobody was asked
+  verdict.status = Status::kUnknown;  // no fact was used
   verdict.layer = layer;
   verdict.own_rule = std::string(rule);
   verdict.message = std::move(message);
@@ -58,12 +58,12 @@ Verdict Judge::RejectFormatted(const Rule& rule, const std::vector<absl::FormatA
   Verdict refused = verdict_;
   refused.accepted = false;
   refused.layer = rule.layer;
-  // Behind the conversion route's frontend there is one voice: on-device (guide ch4).
+  // After the frontend, the conversion route reports every refusal as on-device (guide ch4).
   if (route() == Route::kMil && rule.layer != Layer::kFrontend) refused.layer = Layer::kOnDevice;
   refused.rule = &rule;
   if (rule.message != nullptr) {
     std::string filled;
-    // A pattern that the arguments do not fit is shown as the table has it.
+    // If the arguments do not fit the pattern, the pattern itself is shown.
     refused.message = absl::FormatUntyped(&filled, absl::UntypedFormatSpec(rule.message), args)
                           ? filled
                           : std::string(rule.message);

@@ -19,7 +19,7 @@ constexpr size_t kWeightSlots = 16;       // warning orion-weight-slots
 
 int64_t BytesOfDims(const Dims& dims) { return dims.elements() * BytesOf(Format::kFloat16); }
 
-// A channel count that none of the target's interleave factors but 1 divides.
+// Whether no interleave factor of the target except 1 divides the number of channels.
 bool LeavesLanes(int64_t channels, const Target& target) {
   if (channels == 1) return false;
   absl::Span<const int> factors = target.list(LimitList::kInterleaveSet);
@@ -28,7 +28,7 @@ bool LeavesLanes(int64_t channels, const Target& target) {
   });
 }
 
-// What holds of the operands of any unit.
+// Warnings about operands, which apply to units of every kind.
 void WarnOfOperands(const Network& network, const Unit& unit, const Target& target,
                     WarningList& list) {
   int64_t largest = BytesOfDims(unit.dims);
@@ -49,8 +49,8 @@ void WarnOfOperands(const Network& network, const Unit& unit, const Target& targ
   if (unit.bottoms.size() >= kWideFanIn) list.Add(warning::kFanIn, unit.bottoms.size());
 }
 
-// The name that targets.json has for what a weight is kept in. Scales for a tensor or a channel are
-// int8's; those of blocks, and 4 bits, are blockwise.
+// The name in targets.json of a weight's compressed form. "int8" has one scale for the tensor or
+// for each channel; scales for blocks, and 4-bit codes, are "blockwise".
 absl::string_view StreamedFormOf(const Compressed& weight) {
   switch (weight.form()) {
     case CompressedForm::kPalette:
@@ -73,7 +73,8 @@ void WarnOfWeights(const Unit& unit, const Target& target, WarningList& list) {
   }
 }
 
-// Whether a netplist can hold the unit, as it is or composed of others.
+// Warns if a netplist cannot hold the unit, neither directly nor composed of other units, or if
+// that form is unverified.
 void WarnOfForm(const Network& network, const Unit& unit, const Target& target, WarningList& list) {
   const UnitForm form = ComposedForm(network, unit, target);
   if (form.status == FormStatus::kKnown) return;
@@ -81,7 +82,7 @@ void WarnOfForm(const Network& network, const Unit& unit, const Target& target, 
   list.Add(none ? warning::kNoNetplistForm : warning::kUnverifiedNetplistForm, form.why);
 }
 
-// Whether the operand is the result of such an operation.
+// Whether the operand is the result of a unit with this arithmetic.
 bool IsResultOf(Arithmetic::Kind operation, const Network& network, const Operand& operand) {
   if (operand.source != Operand::Source::kUnit) return false;
   const Unit& unit = network.units[operand.index];
@@ -90,7 +91,7 @@ bool IsResultOf(Arithmetic::Kind operation, const Network& network, const Operan
   return arithmetic && arithmetic->kind == operation;
 }
 
-// A sum of what a subtraction made: its terms have both signs.
+// Warns of a sum over the result of a subtraction, whose terms have both signs.
 void WarnOfCancellation(const Network& network, int unit, WarningList& list) {
   if (!IsResultOf(Arithmetic::Kind::kReduction, network, {Operand::Source::kUnit, unit})) return;
   const Unit& sum = network.units[unit];
@@ -99,7 +100,7 @@ void WarnOfCancellation(const Network& network, int unit, WarningList& list) {
   list.Add(warning::kCancellingSum, terms);
 }
 
-// One side of a program: sizes and names of its ports.
+// The input ports or the output ports of a program: their sizes and names.
 struct Side {
   std::vector<int64_t> bytes;
   std::vector<std::string> names;
@@ -119,7 +120,8 @@ void WarnOfSide(const Side& side, WarningList& list) {
   }
 }
 
-// The conversion route as Orion found it: what a program holds, then its surfaces.
+// Limits of the conversion route that Orion found: those of the program, then those of its
+// surfaces.
 void WarnOfProgram(const Network& network, WarningList& list) {
   size_t weights = network.constants.size();
   for (size_t i = 0; i < network.units.size(); ++i) {

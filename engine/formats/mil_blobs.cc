@@ -11,7 +11,7 @@
 namespace anemone {
 namespace {
 
-constexpr int64_t kHeader = 64;  // of the file, and of a chunk
+constexpr int64_t kHeader = 64;  // bytes of the header of the file, and of a chunk
 constexpr uint32_t kMagic = 0xDEADBEEF;
 
 using Header = std::array<std::byte, kHeader>;
@@ -69,10 +69,10 @@ int64_t MilBlobWriter::Add(const Tensor& tensor) {
 }
 
 absl::Status MilBlobWriter::Finish() {
-  constexpr int64_t kMost = int64_t{1} << 32;  // places and sizes are 32 bits
+  constexpr int64_t kMost = int64_t{1} << 32;  // offsets and sizes have 32 bits
   if (size_ >= kMost) {
     return absl::ResourceExhaustedError(
-        "weights file: more than 4 GiB, which the format cannot hold; cut the model");
+        "weights file: more than 4 GiB, which the format cannot hold; split the model");
   }
   out_.flush();
   if (out_.good()) return absl::OkStatus();
@@ -84,7 +84,7 @@ absl::StatusOr<absl::Span<const std::byte>> MilBlobAt(absl::Span<const std::byte
   const auto size = static_cast<int64_t>(file.size());
   if (offset < kHeader || offset > size - kHeader || Get(file.data() + offset) != kMagic) {
     return absl::InvalidArgumentError(
-        absl::StrCat("weights file: no chunk's header at offset ", offset));
+        absl::StrCat("weights file: there is no chunk header at offset ", offset));
   }
   const int64_t bytes = Get(file.data() + offset + 8), data = Get(file.data() + offset + 16);
   if (data > size || bytes > size - data) {

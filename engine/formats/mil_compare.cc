@@ -12,10 +12,10 @@ absl::Status Differs(absl::string_view where) {
   return absl::FailedPreconditionError(absl::StrCat("the programs differ: ", where));
 }
 
-// Which name of the second program stands for one of the first.
+// Maps names of the first program to names of the second.
 class Names {
  public:
-  // False if either is known as another's.
+  // Pairs two names. False if one of them is already paired with another name.
   bool Match(const std::string& a, const std::string& b) {
     return to_b_.emplace(a, b).first->second == b && to_a_.emplace(b, a).first->second == a;
   }
@@ -59,7 +59,7 @@ bool SameOutputs(const MilStatement& a, const MilStatement& b, Names& names) {
   return true;
 }
 
-// All but `name`, which is for display.
+// Compares all attributes except `name`, which is for display only.
 bool SameAttributes(const MilStatement& a, const MilStatement& b) {
   for (const auto& [key, value] : a.attributes) {
     if (key == "name") continue;

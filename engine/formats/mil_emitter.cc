@@ -18,7 +18,7 @@ MilType TensorType(const char* dtype, std::vector<int64_t> shape) {
   return {dtype, std::move(shape)};
 }
 
-// A name of MIL: letters, digits and underscores, no digit first.
+// A valid MIL name: letters, digits and underscores, and the first character is not a digit.
 std::string Identifier(const std::string& name) {
   std::string made;
   for (char c : name) made += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
@@ -180,13 +180,13 @@ std::vector<MilRefusal> MilEmitter::WriteUnits() {
     unit_ = &unit;
     absl::Status status = unit.kind->WriteMil(unit, *this);
     if (!status.ok()) refused.push_back({static_cast<int>(units_.size()), std::move(status)});
-    units_.resize(unit_ - network_.units.data() + 1);  // a refused one has no result
+    units_.resize(unit_ - network_.units.data() + 1);  // a refused unit has an empty name
   }
   return refused;
 }
 
-// An output has the port's name: the unit that makes it takes it over, or, if that is an output
-// already, or the output an input, it is a copy.
+// Outputs have the names of their ports. The value of a unit is renamed to the port's name. If the
+// value already has the name of another output, or is an input, the output is a copy of it.
 absl::Status MilEmitter::WriteOutputs() {
   std::map<std::string, std::string> names;
   for (size_t i = 0; i < network_.outputs.size(); ++i) {
@@ -194,7 +194,7 @@ absl::Status MilEmitter::WriteOutputs() {
     const std::string& wish = text_.ports.outputs[i];
     if (port.from.source == Operand::Source::kConstant) {
       return absl::UnimplementedError(
-          absl::StrCat("output '", port.name, "': no unit makes it, which no MIL can say"));
+          absl::StrCat("output '", port.name, "': a constant as output, which MIL cannot express"));
     }
     const bool is_unit = port.from.source == Operand::Source::kUnit;
     const std::string& made = (is_unit ? units_ : text_.ports.inputs)[port.from.index];

@@ -16,7 +16,7 @@
 namespace anemone {
 namespace {
 
-constexpr size_t kMostElements = size_t{1} << 20;  // written out; more belong into a blob file
+constexpr size_t kMostElements = size_t{1} << 20;  // larger tensors go into a weights file
 
 bool IsWord(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
@@ -55,7 +55,7 @@ class Parser {
     ANEMONE_RETURN_IF_ERROR(Take(";"));
     ANEMONE_RETURN_IF_ERROR(Take("}"));
     Skip();
-    if (at_ != text_.size()) return Wrong("want nothing behind the program");
+    if (at_ != text_.size()) return Wrong("want nothing after the program");
     return program;
   }
 
@@ -118,9 +118,9 @@ class Parser {
     ANEMONE_RETURN_IF_ERROR(Take("\""));
     const size_t begin = at_;
     while (at_ < text_.size() && text_[at_] != '"') at_ += text_[at_] == '\\' ? 2 : 1;
-    if (at_ >= text_.size()) return Wrong("a string without end");
+    if (at_ >= text_.size()) return Wrong("a string is not terminated");
     std::string raw(text_.substr(begin, at_++ - begin)), text;
-    if (!absl::CUnescape(raw, &text)) return Wrong("a string with a wrong escape");
+    if (!absl::CUnescape(raw, &text)) return Wrong("a string has an invalid escape");
     return text;
   }
 
@@ -167,7 +167,7 @@ class Parser {
       ANEMONE_ASSIGN_OR_RETURN(int64_t extent, Integer());
       type.shape->push_back(extent);
     }
-    if (!ElementCount(*type.shape).ok()) return Wrong("a shape that cannot be");
+    if (!ElementCount(*type.shape).ok()) return Wrong("an invalid shape");
     ANEMONE_RETURN_IF_ERROR(Take(">"));
     return type;
   }
@@ -184,7 +184,7 @@ class Parser {
     return Wrong(absl::StrCat("'", name, "' is defined twice"));
   }
 
-  // Behind an open bracket, up to the closing one: names that are defined.
+  // Defined names, up to the closing bracket; the opening one has been read.
   absl::StatusOr<std::vector<std::string>> Names() {
     std::vector<std::string> names;
     while (!TryTake(")")) {
@@ -249,7 +249,7 @@ class Parser {
     return value;
   }
 
-  // "[1, 2]"; one number alone stands for a tensor of one element.
+  // "[1, 2]"; a tensor of one element may be written as a number without brackets.
   absl::Status Elements(MilValue& value) {
     value.data = Json::array();
     if (TryTake("[")) {
@@ -292,7 +292,7 @@ class Parser {
       }
     }
     ANEMONE_RETURN_IF_ERROR(Take(";"));
-    // Defined from here on: none may read its own output.
+    // The outputs are defined only now: a statement must not read its own output.
     for (const MilOutput& output : statement.outputs) {
       ANEMONE_RETURN_IF_ERROR(Define(output.name));
     }

@@ -18,7 +18,7 @@ std::string StringText(absl::string_view text) {
   return absl::StrCat("string(\"", absl::CEscape(text), "\")");
 }
 
-// Floats are written by their bits: nothing is rounded on the way.
+// Floats are written in hexadecimal, so that they are not rounded.
 std::string NumberText(const Json& value) {
   if (value.is_boolean()) return value.get<bool>() ? "true" : "false";
   if (value.is_string()) return absl::StrCat("\"", absl::CEscape(value.get<std::string>()), "\"");

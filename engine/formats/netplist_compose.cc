@@ -12,7 +12,7 @@
 namespace anemone {
 namespace {
 
-// What the unit is composed of, as a network of its own; nullopt if its kind knows no way.
+// The composition of the unit as a separate network; nullopt if its kind has none.
 std::optional<Network> ComposedAlone(const Network& network, const Unit& unit,
                                      const Target& target) {
   if (!unit.kind->spell.compose) return std::nullopt;
@@ -23,14 +23,15 @@ std::optional<Network> ComposedAlone(const Network& network, const Unit& unit,
     operand = bottom.is_constant() ? c.AddConstant(*bottom.constant, bottom.dims)
                                    : c.AddInput("", bottom.dims, bottom.format);
   }
-  for (Tensor& weight : alone.weights) {  // whatever they hold
+  for (Tensor& weight : alone.weights) {  // their values do not matter
     if (auto zeros = ZeroFill(weight.type(), weight.dims()); zeros.ok()) weight = *std::move(zeros);
   }
   if (!unit.kind->spell.compose(alone.params.get(), alone, c) || !c.ok()) return std::nullopt;
   return c.TakeNetwork();
 }
 
-// Copies a network unit by unit; what has no form is composed, if its kind knows how.
+// Copies a network unit by unit. A unit without a form is replaced by its composition, if there is
+// one.
 class Composer {
  public:
   Composer(const Network& from, const Target& target) : from_(from), c_(target, Route::kNetplist) {}

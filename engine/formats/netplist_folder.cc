@@ -19,7 +19,7 @@ namespace {
 
 constexpr size_t kLargestList = size_t{1} << 28;  // bytes of a net.plist
 
-// Floats as fp16, indices as they are; little endian, packed.
+// Writes floats as fp16 and indices unchanged; packed, little endian.
 void Append(const Tensor& tensor, std::ostream& out) {
   if (tensor.type() == DataType::kUInt16) {
     for (int64_t i = 0; i < tensor.elements(); ++i) {
@@ -38,7 +38,7 @@ void Append(const Tensor& tensor, std::ostream& out) {
   }
 }
 
-// The files that a network's `Weights` names, mapped when they are first asked for.
+// The files that `Weights` of a network lists. A file is mapped when it is first read.
 class WeightFiles {
  public:
   WeightFiles(std::string folder, std::vector<std::string> names)
@@ -72,7 +72,7 @@ class WeightFiles {
   std::vector<std::shared_ptr<const MappedFile>> files_;
 };
 
-// The names at the one network's `Weights`.
+// The names in `Weights` of the network.
 absl::StatusOr<std::vector<std::string>> WeightNames(const Json& document) {
   ANEMONE_ASSIGN_OR_RETURN(const Json* networks, ArrayAt(document, "Networks"));
   if (networks->empty() || !networks->front().is_string()) return Wanted("one network");
@@ -113,7 +113,8 @@ absl::StatusOr<PortNames> SaveNetplist(const Network& network, FormStatus least,
         return c < ' ' && c != '\t' && c != '\n' && c != '\r';
       })) {
     return absl::UnimplementedError(
-        "a port's name has a control character, which XML cannot hold; write binary (--binary)");
+        "the name of a port has a control character, which XML cannot hold; write the binary form "
+        "(--binary)");
   }
   auto save = [&](const char* name, auto write) -> absl::Status {
     const std::string path = absl::StrCat(folder, "/", name);

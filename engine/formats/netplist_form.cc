@@ -14,13 +14,13 @@ bool Holds(absl::Span<const char* const> keys, absl::string_view key) {
   return std::find(keys.begin(), keys.end(), key) != keys.end();
 }
 
-// As sure as `sure`, or less by a key, or by what it names.
+// The form `sure`, or a less certain one if a key or a name is unverified or unknown.
 UnitForm KeysOf(const NetplistForm& form, const Unit& unit, UnitForm sure) {
   const Json keys = unit.kind->Write(unit.params.get());
   for (const auto& [key, value] : keys.items()) {
     const bool known = Holds(form.keys, key);
     if (!known && !Holds(form.unverified_keys, key)) {
-      return {FormStatus::kNone, absl::StrCat(form.type, ": no netplist key says ", key)};
+      return {FormStatus::kNone, absl::StrCat(form.type, ": no netplist key is known for ", key)};
     }
     if (sure.status != FormStatus::kKnown) continue;
     if (!known) sure = {FormStatus::kUnverified, absl::StrCat("key ", key, " of ", form.type)};
@@ -33,12 +33,12 @@ UnitForm KeysOf(const NetplistForm& form, const Unit& unit, UnitForm sure) {
   return sure;
 }
 
-// Where `dims` are none that the type was seen with; empty if they are.
+// Says along which axes the type has not been seen with `dims`; empty if it has been seen with all.
 std::string Unseen(absl::Span<const SeenExtents> seen, const Dims& dims, absl::string_view what) {
   for (const SeenExtents& along : seen) {
     const auto& extents = along.extents;
     if (std::find(extents.begin(), extents.end(), dims[along.axis]) != extents.end()) continue;
-    return absl::StrCat(" ", what, " another ", AxisName(along.axis), " than ",
+    return absl::StrCat(" with an ", what, " ", AxisName(along.axis), " other than ",
                         absl::StrJoin(extents, ", "));
   }
   return "";
@@ -70,8 +70,8 @@ UnitForm FormOf(const Unit& unit, Bottoms bottoms) {
   }
   UnitForm keys = KeysOf(*form, unit, {FormStatus::kKnown, ""});
   if (keys.status != FormStatus::kKnown) return keys;
-  const std::string unseen = absl::StrCat(Unseen(form->seen_in, bottoms[0].dims, "reading"),
-                                          Unseen(form->seen_out, unit.dims, "making"));
+  const std::string unseen = absl::StrCat(Unseen(form->seen_in, bottoms[0].dims, "input"),
+                                          Unseen(form->seen_out, unit.dims, "output"));
   if (unseen.empty()) return keys;
   return {FormStatus::kUnverified, absl::StrCat(type, unseen)};
 }

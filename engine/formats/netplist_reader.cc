@@ -77,7 +77,7 @@ class Reader {
 
   absl::Status Name(std::string symbol, const Operand& operand) {
     if (symbols_.emplace(std::move(symbol), operand).second) return absl::OkStatus();
-    return Wanted("every symbol once");
+    return Wanted("a unique name for each input, constant and unit");
   }
 
   absl::Status ReadInput(const Json& input) {
@@ -88,7 +88,8 @@ class Reader {
     if (known == symbols_.end()) return Name(name, c_.AddInput(name, dims, format));
     const InputPort& port = c_.network().inputs[known->second.index];
     if (port.dims != dims || port.format != format) {
-      return Wanted(absl::StrCat("the same of input '", name, "' for all its readers"));
+      return Wanted(
+          absl::StrCat("the same dims and type of input '", name, "' for all its readers"));
     }
     return absl::OkStatus();
   }
@@ -111,7 +112,7 @@ class Reader {
     return Name(name, c_.AddConstant(std::move(tensor), dims));
   }
 
-  // Params, and the keys that stand beside it.
+  // The keys in Params, and those next to it.
   absl::StatusOr<Json> KeysOf(const Json& unit, const std::string& type, const UnitKind& kind) {
     Json keys = Json::object();
     if (unit.contains("Params")) {

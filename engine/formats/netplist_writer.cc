@@ -32,7 +32,7 @@ class Symbols {
 
  private:
   std::set<std::string> taken_;
-  std::map<std::string, int> last_;  // number behind a name
+  std::map<std::string, int> last_;  // the last number appended to a name
 };
 
 // The units that read each input, in order.
@@ -93,13 +93,14 @@ class Writer {
   absl::Status CheckPorts() const {
     for (const OutputPort& port : network_.outputs) {
       if (port.from.source == Operand::Source::kUnit) continue;
-      return absl::UnimplementedError(
-          absl::StrCat("output '", port.name, "': no unit makes it, which no netplist can say"));
+      return absl::UnimplementedError(absl::StrCat(
+          "output '", port.name, "': no unit computes it, which a netplist cannot express"));
     }
     for (size_t i = 0; i < readers_.size(); ++i) {
       if (!readers_[i].empty()) continue;
-      return absl::UnimplementedError(absl::StrCat(
-          "input '", network_.inputs[i].name, "': no unit reads it, which no netplist can say"));
+      return absl::UnimplementedError(
+          absl::StrCat("input '", network_.inputs[i].name,
+                       "': no unit reads it, which a netplist cannot express"));
     }
     return absl::OkStatus();
   }
@@ -121,7 +122,7 @@ class Writer {
     return (*names[static_cast<size_t>(operand.source)])[operand.index];
   }
 
-  // Where `tensor` will stand in the weights file.
+  // Adds `tensor` to the weights file, and returns its offset.
   int64_t Store(Tensor tensor) {
     const int64_t offset = offset_;
     offset_ += tensor.elements() * static_cast<int64_t>(sizeof(uint16_t));
@@ -175,7 +176,7 @@ class Writer {
     return dictionary;
   }
 
-  // One entry for each unit that reads an input.
+  // One entry for each input and each unit that reads it.
   Json InputList() const {
     Json list = Json::array();
     for (size_t i = 0; i < network_.inputs.size(); ++i) {

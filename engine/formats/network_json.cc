@@ -23,7 +23,7 @@ absl::Span<const char* const> NamesOf(Format) {
 namespace {
 
 constexpr const char* kSources[] = {"input", "constant", "unit"};
-// Types of constants: what IsEngineConstant() takes, and index types.
+// Types of constants: types that IsEngineConstant() accepts, and index types.
 constexpr DataType kConstantTypes[] = {DataType::kFloat,  DataType::kFloat16, DataType::kBFloat16,
                                        DataType::kBool,   DataType::kUInt8,   DataType::kInt8,
                                        DataType::kUInt16, DataType::kInt32};
@@ -53,7 +53,7 @@ absl::StatusOr<Tensor> Zeros(const std::string& type, std::vector<int64_t> dims)
   for (DataType known : kConstantTypes) {
     if (type == DataTypeName(known)) return ZeroFill(known, std::move(dims));
   }
-  return Wanted(absl::StrCat("a constant of an engine's type, not '", type, "'"));
+  return Wanted(absl::StrCat("a constant of a type that the engine supports, not '", type, "'"));
 }
 
 absl::StatusOr<Operand> ReadOperand(const Json& json, const Network& network) {
@@ -68,7 +68,7 @@ absl::StatusOr<Operand> ReadOperand(const Json& json, const Network& network) {
     if (index < 0 || static_cast<size_t>(index) >= counts[i]) break;
     return Operand{static_cast<Operand::Source>(i), index};
   }
-  return Unwanted("an operand that is there", json);
+  return Unwanted("an operand that exists", json);
 }
 
 class Reader {
@@ -106,7 +106,7 @@ class Reader {
   }
 
  private:
-  // The next of the values; zeros if there are none.
+  // The next of `values_`, or zeros if that is null.
   absl::StatusOr<Tensor> Next(const Json& json, std::vector<int64_t> dims) {
     ANEMONE_ASSIGN_OR_RETURN(std::string type, ValueAt<std::string>(json, "type"));
     if (values_ == nullptr) return Zeros(type, std::move(dims));

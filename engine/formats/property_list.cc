@@ -1,5 +1,5 @@
-// libplist does the work; what it lacks is a limit on how deep a list may be nested, which is
-// looked at before it reads (its readers and plist_free() recurse).
+// Uses libplist. It does not limit how deeply a list may be nested, although its readers and
+// plist_free() recurse; so the depth is checked here before libplist reads.
 #include "engine/formats/property_list.h"
 
 #include <plist/plist.h>
@@ -45,7 +45,7 @@ plist_t Write(const Json& json) {
       return plist_new_bool(json.get<bool>() ? 1 : 0);
     case Json::value_t::number_integer:
     case Json::value_t::number_unsigned:
-      // libplist keeps 64 bits and takes the high one for a sign.
+      // libplist keeps 64 bits and reads the high one as a sign.
       return plist_new_uint(static_cast<uint64_t>(json.get<int64_t>()));
     case Json::value_t::number_float:
       return plist_new_real(json.get<double>());
@@ -121,7 +121,7 @@ absl::StatusOr<Json> Read(plist_t node) {
   }
 }
 
-// How deep the tags of an XML list nest.
+// Checks how deeply the tags of an XML list are nested.
 absl::Status CheckXmlDepth(absl::string_view text) {
   int depth = 0;
   for (size_t at = text.find('<'); at != absl::string_view::npos; at = text.find('<', at + 1)) {
@@ -133,14 +133,14 @@ absl::Status CheckXmlDepth(absl::string_view text) {
     } else if (absl::StartsWith(tag, "dict") || absl::StartsWith(tag, "array")) {
       if (tag.substr(0, tag.find('>')).back() != '/') return NotRead("a tag with attributes");
     } else if (absl::StartsWith(tag, "!ENTITY")) {
-      return NotRead("entities are not read");
+      return NotRead("entities are not supported");
     }
   }
   return absl::OkStatus();
 }
 
-// The object table of a binary list, walked level by level. Objects may be held more than once, so
-// a small file can stand for a list without end.
+// The object table of a binary list, which is visited level by level. Objects may be referenced
+// more than once, even by themselves, so a small file can describe an endless list.
 class BinaryList {
  public:
   explicit BinaryList(absl::string_view bytes) : bytes_(bytes) {}
@@ -207,7 +207,7 @@ class BinaryList {
     }
     for (uint64_t i = 0; i < held; ++i) {
       const uint64_t reference = At(at + i * reference_bytes_, reference_bytes_);
-      if (reference >= count_) return NotRead("an object that is not there");
+      if (reference >= count_) return NotRead("a reference to a missing object");
       visit(reference);
     }
     return absl::OkStatus();
@@ -242,7 +242,7 @@ absl::StatusOr<Json> ReadPropertyList(absl::string_view bytes) {
   } else {
     plist_from_xml(bytes.data(), static_cast<uint32_t>(bytes.size()), &read);
   }
-  if (read == nullptr) return NotRead("neither XML nor binary");
+  if (read == nullptr) return NotRead("neither an XML nor a binary list");
   Node node(read);
   return Read(node.get());
 }

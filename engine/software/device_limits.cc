@@ -14,11 +14,7 @@
 namespace anemone {
 namespace {
 
-std::string SourceAndRemedy(const DeviceLimit& limit) {
-  return absl::StrCat(" (", limit.source, "); ", limit.remedy);
-}
-
-// The order in which surfaces bind to ports: positions in `ports`.
+// The order in which surfaces are bound to ports, as indices into `ports`.
 std::vector<size_t> BindingOrder(const std::vector<ProgramPort>& ports, Route route) {
   std::vector<size_t> order(ports.size());
   std::iota(order.begin(), order.end(), 0);
@@ -39,10 +35,10 @@ struct LimitedProgram final : public Program {
   }
 
   const std::unique_ptr<Program> inner;
-  const std::vector<size_t> input_order, output_order;  // by port: the inner program's
+  const std::vector<size_t> input_order, output_order;  // by port: the port of `inner`
 };
 
-// Surfaces as they bind to the limited program, in the inner program's order.
+// Reorders surfaces from the order of the limited program to that of the inner program.
 template <class T>
 std::vector<T> Bound(absl::Span<const T> surfaces, const std::vector<size_t>& order) {
   std::vector<T> bound(surfaces.size());
@@ -50,8 +46,8 @@ std::vector<T> Bound(absl::Span<const T> surfaces, const std::vector<size_t>& or
   return bound;
 }
 
-// Are these surfaces such that evaluation goes through? `bytes` is empty where no more is allocated
-// than the ports' layouts take.
+// Checks that the device would run with these surfaces. `bytes` is empty if each surface has the
+// size of its port's layout.
 absl::Status CheckSurfaces(const char* side, const std::vector<ProgramPort>& ports,
                            absl::Span<const int64_t> bytes) {
   auto bytes_of = [&](size_t i) { return bytes.empty() ? ports[i].layout.bytes() : bytes[i]; };
@@ -66,14 +62,14 @@ absl::Status CheckSurfaces(const char* side, const std::vector<ProgramPort>& por
   };
   if (bytes_of(least) != bytes_of(most)) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "device: ", device_limit::kSurfaceSize.answer, ": surfaces of two sizes, ", surface(least),
-        " and ", surface(most), SourceAndRemedy(device_limit::kSurfaceSize)));
+        "device: ", device_limit::kSurfaceSize.answer, ": surfaces of different sizes, ",
+        surface(least), " and ", surface(most), "; ", device_limit::kSurfaceSize.remedy));
   }
   const DeviceLimit& floor = device_limit::kSurfaceFloor;
   if (bytes_of(least) >= floor.value) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat("device: ", floor.answer, ": a surface below ",
-                                                    floor.value, " bytes, ", surface(least),
-                                                    SourceAndRemedy(floor)));
+                                                    floor.value, " bytes, ", surface(least), "; ",
+                                                    floor.remedy));
 }
 
 class LimitedDevice final : public Device {
@@ -97,7 +93,8 @@ class LimitedDevice final : public Device {
     const auto& program = static_cast<const LimitedProgram&>(base);
     ANEMONE_RETURN_IF_ERROR(CheckSurfaces("input", program.inputs(), request.input_bytes));
     ANEMONE_RETURN_IF_ERROR(CheckSurfaces("output", program.outputs(), request.output_bytes));
-    // All are as large as the largest port now, so a wrong order stays inside them.
+    // All surfaces now have the size of the largest port, so a wrong order does not exceed any of
+    // them.
     const auto inputs = Bound(request.inputs, program.input_order);
     const auto outputs = Bound(request.outputs, program.output_order);
     Request inner = request;
@@ -118,15 +115,15 @@ absl::Status CompileHistory::Begin() {
   const DeviceLimit& most = device_limit::kCompilesPerProcess;
   if (compiles_ >= most.value) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("device: the compiler fails without a word from about compile ",
-                     most.value + 1, " of a process on", SourceAndRemedy(most)));
+        absl::StrCat("device: the compiler fails silently from about compile ", most.value + 1,
+                     " of a process on; ", most.remedy));
   }
   const DeviceLimit& pause = device_limit::kPauseAfterFailure;
   const absl::Duration since = now_() - failed_;
   if (since < absl::Seconds(pause.value)) {
     return absl::UnavailableError(absl::StrCat(
-        "device: a compile ", absl::ToDoubleSeconds(since), " s after one that failed, where the ",
-        "device wants about ", pause.value, " s", SourceAndRemedy(pause)));
+        "device: a compile ", absl::ToDoubleSeconds(since), " s after one that failed, but the ",
+        "device needs a pause of about ", pause.value, " s; ", pause.remedy));
   }
   ++compiles_;
   return absl::OkStatus();

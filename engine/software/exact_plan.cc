@@ -6,8 +6,8 @@
 namespace anemone {
 namespace {
 
-// The unit that the first bottom of `unit` comes from if nobody else reads it; -1: none. x * x
-// reads x twice, and is one reader.
+// The unit that computes the first bottom of `unit`, if no other unit or output reads it; else -1.
+// x * x reads x twice, but is one reader.
 int OnlySource(const Unit& unit, const std::vector<int>& readers) {
   const Operand& operand = unit.bottoms[0];
   if (operand.source != Operand::Source::kUnit) return -1;
@@ -36,14 +36,14 @@ std::vector<ExactStep> PlanExact(const Network& network, const math::Numerics& n
       steps[i].squares = true;
       steps[source].passes_on = true;
     }
-    // One that does work behind its sums is no epilogue itself.
+    // A unit takes at most one epilogue.
     if (steps[source].epilogue ||
         !before.kind->fuse.takes_epilogue.Or(false, before.params.get(), numerics)) {
       continue;
     }
     std::optional<GainOffset> epilogue =
         unit.kind->fuse.epilogue.Or(std::nullopt, unit.params.get(), unit.weights);
-    // By channels it is done where a bias by channels is.
+    // Only units that take a bias per channel take an epilogue with one gain per channel.
     if (!epilogue || (epilogue->gain.size() > 1 && !before.kind->fuse.takes_bias)) continue;
     steps[source].epilogue = std::move(epilogue);
     steps[i].passes_on = true;

@@ -16,8 +16,8 @@ constexpr size_t kLongest = math::kMostSteps;
 
 bool CanLead(const UnitKind& kind) { return kind.run.compute_then || kind.run.step; }
 
-// The unit whose result unit `i` may change in place; -1: none. Of several the last: the others
-// have run by then anyway.
+// The unit whose result unit `i` may overwrite; -1 if there is none. If there are several, the last
+// one: the others have already run.
 int Predecessor(const Network& network, int i, absl::Span<const int> readers) {
   const Unit& unit = network.units[i];
   int found = -1;
@@ -40,9 +40,9 @@ bool Holds(const Chain& chain, int unit) {
   return std::any_of(chain.begin(), chain.end(), [&](const Link& l) { return l.unit == unit; });
 }
 
-// Whether `first` may run as late as `chain`: until then nobody else reads what it leaves behind.
+// Whether `first` can be delayed until `chain` runs: no unit in between reads its results.
 bool CanWait(const Network& network, const Chain& first, const Chain& chain) {
-  constexpr int kFar = 64;  // units looked at
+  constexpr int kFar = 64;  // limits the units to look at
   if (chain.back().unit - first[0].unit > kFar) return false;
   for (int i = first[0].unit + 1; i < chain.back().unit; ++i) {
     if (Holds(first, i) || Holds(chain, i)) continue;
@@ -54,7 +54,8 @@ bool CanWait(const Network& network, const Chain& first, const Chain& chain) {
   return true;
 }
 
-// The unit that ends a chain which `chain` can be appended to; -1: none. Of several the last.
+// The last unit of a chain to which `chain` can be appended; -1 if there is none. If there are
+// several, the last one.
 int Leader(const Network& network, absl::Span<const Chain> ending, const Chain& chain) {
   int found = -1;
   if (!network.units[chain[0].unit].kind->run.step) return found;
@@ -73,7 +74,8 @@ int Leader(const Network& network, absl::Span<const Chain> ending, const Chain& 
   return found;
 }
 
-// A chain that reads another one's result as it comes, say x in x * sigmoid(x), follows it.
+// Appends chains to the chain whose result they read element by element, such as x in x *
+// sigmoid(x).
 void Append(const Network& network, std::vector<Chain>& ending) {
   for (Chain& chain : ending) {
     const int leader = chain.empty() ? -1 : Leader(network, ending, chain);
@@ -84,11 +86,11 @@ void Append(const Network& network, std::vector<Chain>& ending) {
   }
 }
 
-// How large a part of a tensor the chain's units can be given at once.
+// The largest part of a tensor that the units of a chain can process at once.
 enum class Part {
   kAny,    // every operand has the output's dims, or one element
-  kPlane,  // some have one element for each plane
-  kRow,    // some differ from row to row, or along rows alone
+  kPlane,  // some operands have one element for each plane
+  kRow,    // some operands vary along the height only, or along the width only
 };
 
 Part PartOf(const Dims& dims, const Dims& bottom) {
@@ -98,27 +100,29 @@ Part PartOf(const Dims& dims, const Dims& bottom) {
   return Part::kRow;
 }
 
-// What a step reads, before it is known for which elements.
+// An operand of a step, without the position of the elements to read.
 struct Source {
   enum class Kind : uint8_t { kKnown, kSame, kRepeated } kind = Kind::kKnown;
   const ConstView* in = nullptr;
 };
 
-// Runs of elements that begin at the same place of parts of a tensor: the first element, and how
-// many planes, or else rows, further on the next run is.
+// Runs of elements that begin at the same position within parts (planes or rows) of a tensor.
+// `first` is the first element of the first run; the next run is `step` elements, which are `moved`
+// planes or rows, later.
 struct PartRuns {
   int64_t first = 0, runs = 1, count = 0, step = 0;
   bool by_plane = true;
   int64_t moved = 0;
 };
 
-// Units that are steps, with what they read and write.
+// Elementwise units with their operands and outputs.
 class Steps {
  public:
   explicit Steps(absl::Span<const UnitCall> units);
-  // Elements that are computed at once at most: of the whole, a plane or a row.
+  // The largest number of elements that can be computed at once: those of the tensor, a plane or a
+  // row.
   int64_t size() const;
-  // `runs` runs of `count` elements, `step` apart, from element `first` on.
+  // Computes `runs` runs of `count` elements each, `step` elements apart, from element `first` on.
   void Run(int64_t first, int64_t runs, int64_t count, int64_t step) const;
 
  private:
@@ -149,7 +153,8 @@ Steps::Steps(absl::Span<const UnitCall> units) : units_(units) {
   }
 }
 
-// As far as a bottom is the same for all elements: the result of another step, or one number.
+// The source of a bottom, as far as it is the same for all elements: the result of another step, or
+// a single number. Otherwise `source` says how to find the elements.
 math::StepSource Steps::Known(size_t unit, int bottom, Source& source) const {
   if (bottom < 0) return {.data = &math::kHalfZero, .repeated = true};
   const UnitCall& call = units_[unit];
@@ -172,7 +177,7 @@ void Steps::Place(const Source& source, const PartRuns& runs, math::StepSource& 
     placed.run_step = runs.step;
     return;
   }
-  // The operand's element for the first: its index by axes, those of extent 1 left out.
+  // The operand's element for the first element of the run: axes of extent 1 do not count.
   const Dims &in = source.in->dims, &dims = units_[0].out.dims;
   const int moving = static_cast<int>(runs.by_plane ? Axis::kC : Axis::kH);
   int64_t rest = runs.first, offset = 0, stride = 1;
@@ -188,7 +193,7 @@ void Steps::Place(const Source& source, const PartRuns& runs, math::StepSource& 
   placed.repeated = in.w() == 1 && (in.h() == 1 || runs.count <= dims.w());
 }
 
-// The first of so many runs, and as many behind it as lie along one axis.
+// The first run, and as many of the following runs as are along one axis.
 PartRuns Steps::RunsFrom(int64_t first, int64_t runs, int64_t count, int64_t step) const {
   const Dims& dims = units_[0].out.dims;
   PartRuns found{.first = first, .runs = 1, .count = count, .step = step};
@@ -248,8 +253,8 @@ void Steps::Run(int64_t first, int64_t runs, int64_t count, int64_t step) const 
   }
 }
 
-// What a chain's second unit clamps its first one's result to, if that is all it is for and the
-// first can do so while it rounds (math::Limits).
+// If the second unit of a chain only clamps the result of the first, and the first can do that
+// while it rounds: the limits (math::Limits).
 std::optional<math::Limits> LimitsOf(const UnitCall& first, const UnitCall& second) {
   const UnitStep step = second.unit->kind->run.step(second.unit->params.get(), second.prepared);
   if (step.step.kind != math::StepKind::kClamp) return std::nullopt;
@@ -267,7 +272,7 @@ std::optional<math::Limits> LimitsOf(const UnitCall& first, const UnitCall& seco
 std::vector<Chain> FuseUnits(const Network& network, bool fuse) {
   const std::vector<int> readers = CountReaders(network);
   const auto count = static_cast<int>(network.units.size());
-  std::vector<Chain> ending(count);  // by the last unit
+  std::vector<Chain> ending(count);  // by the last unit of the chain
   for (int i = 0; i < count; ++i) {
     const Unit& unit = network.units[i];
     if (unit.kind->run.is_view) continue;

@@ -17,7 +17,7 @@ namespace {
 using math::Half;
 using Halves = std::vector<Half>;
 
-constexpr double kSmallPart = 0x1p-11;  // what rounding to fp16 may take (numerics.json st-fp16)
+constexpr double kSmallPart = 0x1p-11;  // relative rounding error of fp16 (numerics.json st-fp16)
 
 using Operation = Arithmetic::Kind;
 
@@ -40,7 +40,7 @@ double Largest(absl::Span<const Half> values) {
   return most;
 }
 
-// The power of two that brings `most` to about 1/16: sums of a million such numbers fit in fp16.
+// The power of two that scales `most` to about 1/16: sums of a million such numbers fit in fp16.
 double ScaleFor(double most) { return most == 0 ? 1 : std::ldexp(1, -4 - std::ilogb(most)); }
 
 Halves ScaleValues(absl::Span<const Half> values, double scale, bool absolute) {
@@ -74,9 +74,9 @@ std::vector<double> ScaledAnew(const UnitRun& run, const GainOffset& of_channel)
   return results;
 }
 
-// |What the unit computes of the same operands and weights|, without fp16's limits, infinities and
-// NaNs left out (but see ScaledAnew()); of their magnitudes if `absolute`, which for a sum is the
-// sum of its |terms|.
+// Computes the magnitudes of the unit's results again, without the limits of fp16. Infinite and NaN
+// operands count as 0 (see also ScaledAnew()). If `absolute`, the magnitudes of the operands and
+// weights are used, so that a sum becomes the sum of its |terms|.
 absl::StatusOr<std::vector<double>> ComputedAnew(const UnitRun& run, const Arithmetic& arithmetic,
                                                  bool absolute) {
   const auto gain =
@@ -120,11 +120,11 @@ absl::StatusOr<std::vector<double>> ComputedAnew(const UnitRun& run, const Arith
   return results;
 }
 
-// Collects the hazards of one kind.
+// Counts the occurrences of one hazard.
 class Counter {
  public:
   Counter(const HazardRule& rule, int64_t elements) : hazard_{&rule, 0, elements, {}, {}} {}
-  // One element; of several the one of the largest `badness` is told.
+  // Counts one element. The element with the largest `badness` is reported.
   void Add(double badness, std::optional<double> magnitude, std::optional<double> operands) {
     ++hazard_.count;
     if (badness <= worst_) return;
@@ -132,7 +132,7 @@ class Counter {
     hazard_.magnitude = magnitude;
     hazard_.operands = operands;
   }
-  // One entry for all tensors of a unit.
+  // Adds the hazard to the list, or to its entry for another tensor of the same unit.
   void AddTo(std::vector<UnitHazard>& list) const {
     if (hazard_.count == 0) return;
     if (list.empty() || list.back().rule != hazard_.rule) {
@@ -153,8 +153,9 @@ class Counter {
   double worst_ = -1;
 };
 
-// Results that are, or on the silicon become, infinite. Beside infinite operands (`is_clear` false)
-// those of sums and products are told that the finite operands alone drive there.
+// Finds results that are infinite, or that become infinite on the silicon. If an operand is not
+// finite (`is_clear` is false), only results of sums and products are reported, and only if the
+// finite operands alone cause the overflow.
 absl::Status FindOverflow(const UnitRun& run, const std::optional<Arithmetic>& arithmetic,
                           bool is_clear, double largest_operand, std::vector<UnitHazard>& list) {
   if (!arithmetic && !is_clear) return absl::OkStatus();
@@ -220,7 +221,7 @@ void FindWidthSlice(const UnitRun& run, const math::Numerics& numerics,
   counter.AddTo(list);
 }
 
-// Subnormals that are no small part of `values`.
+// Finds subnormals, if they are a significant part of `values`.
 void FindFlushed(absl::Span<const Half> values, std::vector<UnitHazard>& list) {
   Counter counter(hazard::kSubnormalFlush, static_cast<int64_t>(values.size()));
   double lost = 0, all = 0;
@@ -258,7 +259,7 @@ void ForEachFloat(const Tensor& tensor, const Each& each) {
         break;
       }
       default:
-        return;  // no float
+        return;  // not a float type
     }
   }
 }

@@ -1,5 +1,5 @@
-// The software engine (engine/device.h). Compile asks CheckNetwork, prepares every unit's constants
-// and plans one arena for all intermediate tensors; Run walks the units.
+// The software engine (engine/device.h). Compile calls CheckNetwork, prepares the constants of
+// every unit, and plans one arena for all intermediate tensors. Run executes the units in order.
 #include <algorithm>
 #include <memory>
 #include <mutex>
@@ -34,24 +34,24 @@ Buffer AllocateHalves(int64_t count) {
   return Buffer(static_cast<Half*>(math::AllocateAligned(bytes, true)));
 }
 
-// What a call reads or writes in the caller's memory: it lies elsewhere in every run.
+// A pointer into the memory of a port. It is set in every run, because the caller's memory changes.
 template <class T>
 struct PortUse {
   T** data;
   Place place;
 };
 
-// What one run needs.
+// The memory and the prepared calls of one run.
 struct RunMemory {
   Buffer arena;
   std::vector<std::vector<UnitCall>> calls;  // by chain
-  std::vector<PortUse<const Half>> reads;    // of the calls' operands
-  std::vector<PortUse<Half>> writes;         // of their results
+  std::vector<PortUse<const Half>> reads;    // operands that are in ports
+  std::vector<PortUse<Half>> writes;         // results that are in ports
 };
 
 class SoftwareProgram final : public Program {
  public:
-  Network network;  // without its weights once they are prepared, but in exact mode
+  Network network;  // its weights are dropped after they are prepared, except in exact mode
   std::optional<math::Numerics> exact;
   std::vector<ExactStep> steps;  // by unit, in exact mode
   std::vector<Prepared> prepared;
@@ -76,7 +76,7 @@ class SoftwareProgram final : public Program {
     }
   }
 
-  // `request` may be null if the place is in no port.
+  // `request` may be null if the place is not in a port.
   Half* At(const Place& place, Half* arena, const Request* request) const {
     switch (place.in) {
       case Place::In::kConstant:
@@ -92,7 +92,7 @@ class SoftwareProgram final : public Program {
     return arena + place.offset;
   }
 
-  // Memory is kept for the next run; there is as much as runs overlapped.
+  // Memory is kept for later runs: there are as many sets as there were runs at the same time.
   RunMemory TakeMemory() const {
     std::lock_guard<std::mutex> lock(mutex_);
     if (free_.empty()) return MakeMemory();
@@ -150,7 +150,7 @@ absl::StatusOr<Buffer> ToHalves(const Constant& constant) {
   return halves;
 }
 
-// What the program keeps is its own, in another form.
+// Releases the mapped pages of a constant: the program has its own copy in another form.
 void GiveBack(const Tensor& constant) {
   if (constant.compressed() == nullptr) MappedFile::GiveBack(constant.bytes());
 }
@@ -169,7 +169,7 @@ std::vector<ProgramPort> OutputPorts(const Network& network) {
   return ports;
 }
 
-// What the engine answers where IEEE has no number (numerics.json st-nan-gen).
+// The engine returns +0 where IEEE arithmetic returns NaN (numerics.json st-nan-gen).
 void ReplaceNan(View view) {
   for (Half& half : view.span()) {
     if (math::IsNan(half)) half = math::kHalfZero;
@@ -194,11 +194,12 @@ class SoftwareDevice final : public Device {
     program->network = network;
     if (options_.numerics.is_exact()) program->exact = options_.numerics.On(target);
     for (const Constant& constant : network.constants) {
-      // Indices are prepared by the units that take them; another reader sees numbers.
+      // Units that use indices prepare them from the tensor; other readers get them as fp16
+      // numbers.
       if (!IsEngineConstant(constant.tensor.type()) &&
           constant.tensor.type() != DataType::kUInt16) {
         return absl::UnimplementedError(absl::StrCat(
-            "a constant of ", DataTypeName(constant.tensor.type()), ": judged, but not run"));
+            "a constant of ", DataTypeName(constant.tensor.type()), " can be checked but not run"));
       }
       ANEMONE_ASSIGN_OR_RETURN(Buffer halves, ToHalves(constant));
       GiveBack(constant.tensor);
@@ -207,7 +208,7 @@ class SoftwareDevice final : public Device {
     for (const Unit& unit : network.units) {
       if (!unit.kind->computes()) {
         return absl::UnimplementedError(absl::StrCat("unit '", unit.name, "': ", unit.kind->type,
-                                                     " is judged, but not run by this device"));
+                                                     " can be checked but not run"));
       }
       auto prepared = unit.kind->Prepare(unit.params.get(), network.BottomsOf(unit), unit.weights);
       if (!prepared.ok()) {
@@ -237,7 +238,7 @@ class SoftwareDevice final : public Device {
     RunMemory memory = program.TakeMemory();
     if (memory.arena == nullptr) {
       return absl::ResourceExhaustedError(
-          absl::StrCat("run: cannot have ", program.placement.arena_halves * 2, " bytes"));
+          absl::StrCat("run: cannot allocate ", program.placement.arena_halves * 2, " bytes"));
     }
     Walk(program, request, memory);
     program.GiveBack(std::move(memory));
@@ -245,8 +246,8 @@ class SoftwareDevice final : public Device {
   }
 
  private:
-  // A port's numbers as the units see them: in exact mode no NaN (numerics.json st-nan-in), and no
-  // -0 where the sign of a zero is dropped everywhere (st-zero).
+  // Copies the values of a port to `staged`. In exact mode a NaN becomes +infinity (numerics.json
+  // st-nan-in), and -0 becomes +0 if the target drops the sign of zero everywhere (st-zero).
   static void Stage(const SoftwareProgram& program, const SurfaceLayout& layout,
                     const std::byte* port, Half* staged) {
     math::ConvertStrided(layout.dims.extent, port, MathLayout(layout), staged,
@@ -272,7 +273,7 @@ class SoftwareDevice final : public Device {
       exact.epilogue = step.epilogue ? &*step.epilogue : nullptr;
       exact.squares = step.squares;
       exact.is_image = step.is_image;
-      std::vector<Half> port;  // NaN and all
+      std::vector<Half> port;  // with its NaNs
       if (step.port >= 0) {
         const SurfaceLayout& layout = program.inputs()[step.port].layout;
         port.resize(layout.dims.elements());

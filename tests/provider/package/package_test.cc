@@ -272,7 +272,7 @@ const Bad kBad[] = {
        });
      },
      kDamaged,
-     {"segment 1", "an operand that is there"}},
+     {"segment 1", "an operand that exists"}},
     {"huge dims",
      [] {
        return WithNetwork([](Json json) {
