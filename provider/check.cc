@@ -50,7 +50,7 @@ absl::StatusOr<SizedPlans> MakePlans(const Settings& settings, const Bucketing::
     planning.bodies = true;
     plannings.push_back(std::move(planning));
   }
-  // Without ONNX Runtime fewer constants are folded, which is no reason not to answer.
+  // Without ONNX Runtime fewer constants are folded, but the check still works.
   const ImportOptions importing =
       ImportingOptions(settings, std::make_shared<LazyRuntime>(1, settings.ort_library));
   if (settings.buckets.empty()) {

@@ -22,7 +22,7 @@ namespace {
 absl::StatusOr<bool> Truth(const RunValue& value) {
   ANEMONE_ASSIGN_OR_RETURN(const Tensor tensor, value.ToTensor());
   if (tensor.type() == DataType::kBool && tensor.elements() == 1) return tensor.at<bool>(0);
-  return absl::InvalidArgumentError(absl::StrCat("its condition: want one bool, found ",
+  return absl::InvalidArgumentError(absl::StrCat("condition: want one bool, found ",
                                                  DataTypeName(tensor.type()), " ",
                                                  DimsToString(tensor.dims())));
 }
@@ -46,7 +46,7 @@ struct ControlFlow::Body {
   absl::StatusOr<std::unique_ptr<Scheduler>> scheduler;
 };
 
-// What each iteration made of the outputs that are stacked, from body output `first` on.
+// The results of each iteration for the scan outputs: body outputs from `first` on.
 class ControlFlow::Stacks {
  public:
   Stacks(const Graph& body, size_t first)
@@ -59,7 +59,8 @@ class ControlFlow::Stacks {
     return absl::OkStatus();
   }
 
-  // `axes` of the results; `backwards` where the last comes first. Zeros if there are fewer.
+  // Stacks each output along its entry of `axes`, in reverse order if its entry of `backwards` is
+  // nonzero. Missing entries are 0.
   absl::Status TakeInto(std::vector<int64_t> axes, std::vector<int64_t> backwards,
                         std::vector<RunValue>& outputs) {
     axes.resize(made_.size());
@@ -85,10 +86,11 @@ class ControlFlow::Stacks {
     return StackAt(parts, at);
   }
 
-  // After no iteration; sizes that are not known are 0, as in ONNX Runtime.
+  // The output after no iteration. Unknown sizes are 0, as in ONNX Runtime.
   static absl::StatusOr<Tensor> Empty(const Value& value, int64_t axis) {
     if (value.type == DataType::kUndefined) {
-      return absl::InvalidArgumentError("there was no iteration, and its type is not known");
+      return absl::InvalidArgumentError(
+          "its type is not known, because there was no iteration; declare it in the body");
     }
     const Shape shape = value.shape.value_or(Shape());
     std::vector<int64_t> dims(shape.size());
@@ -118,7 +120,7 @@ absl::StatusOr<std::unique_ptr<ControlFlow>> ControlFlow::Make(
     const bool may_wait = node.op_type == "If" && !absl::IsResourceExhausted(scheduler.status()) &&
                           !absl::IsUnavailable(scheduler.status());
     if (!scheduler.ok() && !may_wait) {
-      return Annotated(scheduler.status(), absl::StrCat(ShortLabel(graph, node), ", its body"));
+      return Annotated(scheduler.status(), absl::StrCat(ShortLabel(graph, node), ", body"));
     }
     made->bodies_.push_back({body.graph.get(), first_capture, std::move(scheduler)});
     first_capture += body.graph->captures.size();
@@ -171,13 +173,13 @@ absl::StatusOr<std::vector<RunValue>> ControlFlow::RunLoop(const Call& call) con
   if (HasInput(node_, 0)) {
     ANEMONE_ASSIGN_OR_RETURN(const Tensor limit, call.inputs[0].ToTensor());
     if (limit.type() != DataType::kInt64 || limit.elements() != 1) {
-      return absl::InvalidArgumentError(absl::StrCat("its trip count: want one int64, found ",
+      return absl::InvalidArgumentError(absl::StrCat("trip count: want one int64, found ",
                                                      DataTypeName(limit.type()), " ",
                                                      DimsToString(limit.dims())));
     }
     trips = limit.at<int64_t>(0);
   }
-  // What the body is given: the counter, the condition, what it carries on.
+  // The body's inputs: the iteration number, the condition, the loop-carried values.
   std::vector<RunValue> given(call.inputs.begin(), call.inputs.end());
   const std::vector<int64_t> counter_dims = DimsOfOne(body.values[body.inputs[0]]);
   if (!HasInput(node_, 1)) {
@@ -212,8 +214,8 @@ absl::StatusOr<std::vector<RunValue>> ControlFlow::RunScan(const Call& call) con
     const int64_t length = scanned[i].dims()[at[i]];
     if (length == scanned[0].dims()[at[0]]) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat("its inputs are scanned together: want one length, found ",
-                     scanned[0].dims()[at[0]], " and ", length));
+        absl::StrCat("scan inputs: want the same length for all, found ", scanned[0].dims()[at[0]],
+                     " and ", length));
   }
   const int64_t length = scanned[0].dims()[at[0]];
   std::vector<RunValue> given(call.inputs.begin(), call.inputs.end());

@@ -1,8 +1,8 @@
-// provider/control_flow.h: an If, a Loop or a Scan whose bodies Anemone runs, since one of them has
-// an engine segment. Each body has a Scheduler of its own.
+// provider/control_flow.h: runs an If, Loop or Scan of which at least one body has an engine
+// segment. Each body has a separate Scheduler.
 //
-// Nothing is copied on the way in and between iterations, but what crosses to or from the engine;
-// a Scan's slices are views where the axis is the first. Scan outputs are stacked at the end.
+// Inputs and loop-carried values are not copied, except when they cross to or from the engine. A
+// Scan's slices are views if the scanned axis is the first. Scan outputs are stacked at the end.
 #ifndef ANEMONE_PROVIDER_CONTROL_FLOW_H_
 #define ANEMONE_PROVIDER_CONTROL_FLOW_H_
 
@@ -24,17 +24,17 @@ class Scheduler;
 
 class ControlFlow {
  public:
-  // `segment` is of one node of `graph` and has bodies; both are borrowed. A branch of an If that
-  // cannot be made (its sizes may contradict the inputs', and then it is never taken) is an error
-  // of the run that takes it.
+  // `segment` has one node of `graph` and its bodies; both are borrowed. If a branch of an If
+  // cannot be prepared, the error is returned by the run that takes the branch. (Its sizes may
+  // contradict the inputs'; such a branch is never taken.)
   static absl::StatusOr<std::unique_ptr<ControlFlow>> Make(
       const Graph& graph, const Segment& segment, Device& device,
       std::shared_ptr<const OrtRuntime> runtime, bool heeds_limits);
 
   ~ControlFlow();
 
-  // The node's inputs and captures as it lists them; its outputs likewise. May be called from many
-  // threads. `trace` and `hazards` may be null.
+  // `inputs`, `captured` and the results are in the order in which the node lists them.
+  // Thread-safe. `trace` and `hazards` may be null.
   absl::StatusOr<std::vector<RunValue>> Run(absl::Span<const RunValue> inputs,
                                             absl::Span<const RunValue> captured, Trace* trace,
                                             HazardLog* hazards) const;

@@ -10,7 +10,7 @@
 namespace anemone {
 namespace {
 
-// Where a dense ONNX tensor's elements lie, by the engine's axes.
+// The layout of a dense ONNX tensor, by the engine's axes.
 math::Layout HostLayout(DataType type, const std::vector<int64_t>& dims) {
   math::Layout layout{ElementOf(type), {}};
   int64_t stride = math::SizeOf(layout.element);

@@ -1,5 +1,5 @@
-// provider/crossing.h: a value on its way between a tensor of ONNX and a surface of the engine: one
-// conversion of type and stride, with the port's rules (NaN to +infinity, overflow to infinity).
+// provider/crossing.h: copies values between ONNX tensors and engine surfaces. Type and strides are
+// converted in one step, by the port's rules (NaN becomes +infinity, overflow becomes infinity).
 #ifndef ANEMONE_PROVIDER_CROSSING_H_
 #define ANEMONE_PROVIDER_CROSSING_H_
 
@@ -10,14 +10,15 @@
 
 namespace anemone {
 
-// `tensor` is of rank 0..5, of a type that IsEngineConstant() takes, and PlaceShape(its dims) are
-// the layout's.
+// Writes `tensor` to `surface`. It has rank 0..5 and a type that IsEngineConstant() accepts, and
+// PlaceShape(its dims) equals the layout's extents.
 void ToSurface(const Tensor& tensor, const SurfaceLayout& layout, std::byte* surface);
 
-// A new tensor of this shape, of a type that ElementOf() takes; fp16 numbers become integers.
+// Returns a new tensor of shape `dims`. `type` is a type that ElementOf() takes; if it is an
+// integer type, the fp16 values are converted.
 Tensor FromSurface(const std::byte* surface, const SurfaceLayout& layout, DataType type,
                    const std::vector<int64_t>& dims);
-// Likewise, into memory for as many elements.
+// The same, but writes to `to`, which has room for all elements.
 void FromSurface(const std::byte* surface, const SurfaceLayout& layout, DataType type,
                  const std::vector<int64_t>& dims, std::byte* to);
 

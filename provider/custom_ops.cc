@@ -27,7 +27,7 @@
 namespace anemone {
 namespace {
 
-// An attribute by one of the typed getters; nullopt if it is not there, or of another type.
+// An attribute, read by one of the typed getters; nullopt if it is missing or has another type.
 template <class T>
 std::optional<T> Scalar(const OrtApi& api,
                         OrtStatus* (*get)(const OrtKernelInfo*, const char*, T*) noexcept,
@@ -38,7 +38,7 @@ std::optional<T> Scalar(const OrtApi& api,
 }
 
 std::optional<std::string> Text(const OrtApi& api, const OrtKernelInfo* info, const char* name) {
-  size_t size = 0;  // with the zero behind it
+  size_t size = 0;  // including the terminating zero
   if (!FromOrt(api, api.KernelInfoGetAttribute_string(info, name, nullptr, &size)).ok()) {
     return std::nullopt;
   }
@@ -64,7 +64,7 @@ std::optional<std::vector<int64_t>> Integers(const OrtApi& api, const OrtKernelI
   return values;
 }
 
-// The attributes that have a key, whatever their types: KeysOf() says what is wrong with them.
+// All attributes that correspond to a key of the unit. Their types are checked by KeysOf().
 Node NodeOf(const OrtApi& api, const OrtKernelInfo* info, const CustomOp& op) {
   Node node;
   for (const KeyInfo& key : op.keys) {
@@ -98,7 +98,7 @@ SurfaceLayout DenseLayoutOf(const Dims& dims) {
   return {.dims = dims, .strides = math::DenseStrides(dims.extent)};
 }
 
-// A tensor as the software engine computes on it.
+// A tensor's elements in the dense fp16 layout that the software engine computes on.
 absl::StatusOr<std::vector<math::Half>> HalvesOf(const Tensor& tensor) {
   if (tensor.dims().size() > kMaxRank) return absl::InvalidArgumentError("want rank 5 or less");
   if (tensor.elements() == 0) return absl::InvalidArgumentError("want extents of 1 or more");
@@ -108,17 +108,17 @@ absl::StatusOr<std::vector<math::Half>> HalvesOf(const Tensor& tensor) {
   return halves;
 }
 
-// Compute() relies on what a validator has seen.
+// Compute() relies on the validator's checks.
 absl::Status CheckByAnyTarget(const UnitKind& kind, const void* params, Bottoms in) {
   Verdict verdict;
   for (const Target& target : AllTargets()) {
     verdict = kind.Validate(params, in, target, Route::kNetplist);
     if (verdict.accepted) return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("no target takes this unit: ", verdict.message.empty() && verdict.rule != nullptr
-                                                      ? verdict.rule->condition
-                                                      : verdict.message));
+  return absl::InvalidArgumentError(absl::StrCat("no target accepts this unit: ",
+                                                 verdict.message.empty() && verdict.rule != nullptr
+                                                     ? verdict.rule->condition
+                                                     : verdict.message));
 }
 
 // One node of a session.
@@ -130,7 +130,7 @@ class CustomKernel {
     std::unique_ptr<CustomKernel> kernel(new CustomKernel(api, op, LabelOf(api, info, op)));
     if (!op.kind->computes()) {
       return kernel->Named(
-          absl::UnimplementedError("is judged, but not run: what it computes is not published"));
+          absl::UnimplementedError("can be checked but not run: its arithmetic is not published"));
     }
     absl::StatusOr<Json> keys = KeysOf(op, NodeOf(api, info, op));
     if (!keys.ok()) return kernel->Named(keys.status());
@@ -140,7 +140,7 @@ class CustomKernel {
     for (size_t i = 0; i < inputs; ++i) {
       int constant = 0;
       const OrtValue* value = nullptr;
-      // Fails for an input that is left out.
+      // The call fails for an omitted input.
       const bool known =
           FromOrt(api, api.KernelInfoGetConstantInput_tensor(info, i, &constant, &value)).ok();
       kernel->is_constant_.push_back(known && constant != 0);
@@ -152,7 +152,7 @@ class CustomKernel {
   absl::Status Compute(OrtKernelContext* context) const { return Named(ComputeUnnamed(context)); }
 
  private:
-  // What Compute() is given: tensors that outlive it, as bottoms and as weights.
+  // The arguments of Compute(): tensors that outlive it, as bottoms and as weights.
   struct Inputs {
     std::vector<Tensor> tensors;
     std::vector<std::vector<math::Half>> halves;
@@ -200,7 +200,7 @@ class CustomKernel {
     if (count == 0) return absl::InvalidArgumentError("an output without elements");
     ANEMONE_ASSIGN_OR_RETURN(Prepared prepared, kind.Prepare(params.get(), in.bottoms, in.weights));
     std::vector<math::Half> out(count);
-    // A thread that waits for this unit's tasks must not begin another segment in ONNX Runtime.
+    // A thread that waits for this unit's tasks must not start another segment of ONNX Runtime.
     tbb::this_task_arena::isolate([&] {
       kind.Compute(params.get(), prepared.get(), in.views, {dims, out.data()});
     });
@@ -227,7 +227,7 @@ class CustomKernel {
   std::vector<bool> is_constant_;  // by input
 };
 
-// An operator for one type of tensors, as ONNX Runtime asks for it.
+// ONNX Runtime's description of an operator for one element type.
 struct OrtOperator : OrtCustomOp {
   OrtOperator(const CustomOp& custom, ONNXTensorElementDataType element);
   const CustomOp& op;
@@ -281,7 +281,7 @@ const std::vector<OrtOperator>& Operators() {
   return operators;
 }
 
-// One for each ONNX Runtime in the process, for as long as that lasts.
+// One domain for each ONNX Runtime in the process; never released.
 absl::StatusOr<OrtCustomOpDomain*> DomainFor(const OrtApi& api) {
   static std::mutex mutex;
   static auto& domains = *new std::map<const OrtApi*, OrtCustomOpDomain*>;

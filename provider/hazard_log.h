@@ -1,5 +1,5 @@
-// provider/hazard_log.h: the hazards of one run (engine/software/hazards.h) with the nodes they
-// befell.
+// provider/hazard_log.h: collects the hazards of one run (engine/software/hazards.h) together with
+// the nodes in which they occurred.
 #ifndef ANEMONE_PROVIDER_HAZARD_LOG_H_
 #define ANEMONE_PROVIDER_HAZARD_LOG_H_
 
@@ -17,18 +17,18 @@
 
 namespace anemone {
 
-// Safe from many threads; the units of one segment come in their order.
+// Thread-safe. The units of one segment must be added in their order.
 class HazardLog {
  public:
   // Both are borrowed.
   HazardLog(const Model& model, const Plan& plan);
 
-  // `segment` is numbered as shown (Plan::first_segment).
+  // `segment` is the number shown in reports (Plan::first_segment).
   void AddUnit(int segment, const UnitRun& run);
-  // A value that enters the engine in `segment`.
+  // Adds a value that enters the engine in `segment`.
   void AddPort(int segment, const std::string& value, const Tensor& tensor);
 
-  // All, in the order of the plan's segments; a segment's ports come before its units.
+  // Returns all hazards in the order of the plan's segments; in a segment, ports come before units.
   absl::StatusOr<std::vector<Hazard>> Take();
 
  private:

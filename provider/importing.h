@@ -1,5 +1,5 @@
-// provider/importing.h: what every way in needs before a model is imported: ONNX Runtime, and the
-// operators of the domain ai.anemone, known to it and to ONNX's registry.
+// provider/importing.h: what every entry point needs before it imports a model: ONNX Runtime, and
+// the operators of the domain ai.anemone, registered with ONNX Runtime and with ONNX.
 #ifndef ANEMONE_PROVIDER_IMPORTING_H_
 #define ANEMONE_PROVIDER_IMPORTING_H_
 
@@ -15,12 +15,12 @@
 
 namespace anemone {
 
-// As OrtRuntime::Open(); its sessions know the domain.
+// Like OrtRuntime::Open(). Sessions of the runtime know the operators of ai.anemone.
 absl::StatusOr<std::shared_ptr<const OrtRuntime>> OpenRuntime(int threads,
                                                               const std::string& library = "");
 
-// ONNX Runtime, opened by the first who needs it: it takes some 25 MB, and many a model runs
-// without. From one thread at a time.
+// Opens ONNX Runtime on first use, because it takes about 25 MB and many models do not need it. Not
+// thread-safe.
 class LazyRuntime {
  public:
   explicit LazyRuntime(int threads, std::string library = "")
@@ -33,8 +33,8 @@ class LazyRuntime {
   std::optional<absl::StatusOr<std::shared_ptr<const OrtRuntime>>> runtime_;
 };
 
-// Import options with the settings' dims and shapes. Where ONNX Runtime cannot be opened, or is null, fewer
-// constants are folded.
+// Import options with the settings' dims and shapes. If ONNX Runtime cannot be opened or `runtime`
+// is null, fewer constants are folded.
 ImportOptions ImportingOptions(const Settings& settings, std::shared_ptr<LazyRuntime> runtime);
 
 }  // namespace anemone

@@ -20,11 +20,11 @@ absl::Status NotWrittenNow(const std::string& path) {
   const absl::Status why =
       absl::ErrnoToStatus(errno, absl::StrCat("'", path, "': cannot be written"));
   return absl::Status(why.code(), absl::StrCat(why.message(),
-                                               "; choose a folder that can be, on a disk with "
-                                               "space"));
+                                               "; choose a folder that is writable, on a disk "
+                                               "with free space"));
 }
 
-// Locks a file that was just made. False: somebody took it for one that was left.
+// Locks a new file. Returns false if another process has removed it as a leftover.
 bool LockNew(int file) {
   while (::flock(file, LOCK_EX) != 0) {
     if (errno != EINTR) return true;  // a file system without locks
@@ -33,7 +33,7 @@ bool LockNew(int file) {
   return ::fstat(file, &info) != 0 || info.st_nlink > 0;
 }
 
-// The name of a file is safe on the disk when its folder is.
+// A file's name is on the disk only after its folder has been flushed.
 void FlushFolderOf(const std::string& path) {
   const size_t slash = path.rfind('/');
   const std::string folder =
@@ -47,11 +47,11 @@ void FlushFolderOf(const std::string& path) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<NewFile>> NewFile::Make(const std::string& path) {
-  // Renaming would put a file where /dev/null or a pipe was, for all of the machine.
+  // Renaming would replace /dev/null or a pipe by a file, for every program on the machine.
   struct stat there;
   if (::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("'", path, "': is there, and is no regular file; name another"));
+        absl::StrCat("'", path, "': exists and is not a regular file; choose another name"));
   }
   static std::atomic<int> last = 0;
   constexpr int kTries = 100;
@@ -59,13 +59,14 @@ absl::StatusOr<std::unique_ptr<NewFile>> NewFile::Make(const std::string& path) 
     std::string temporary = absl::StrCat(path, ".", ::getpid(), "-", ++last, ".tmp");
     const int file =
         ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-    if (file < 0 && errno == EEXIST) continue;  // of a process elsewhere that shares the folder
+    if (file < 0 && errno == EEXIST)
+      continue;  // of a process on another machine that shares the folder
     if (file < 0) return NotWrittenNow(path);
     std::unique_ptr<NewFile> made(new NewFile(path, std::move(temporary), file));
     if (LockNew(file)) return made;
   }
-  return absl::AbortedError(
-      absl::StrCat("'", path, "': no name is free for a file beside it; remove the .tmp files"));
+  return absl::AbortedError(absl::StrCat(
+      "'", path, "': no free name for a temporary file next to it; remove the .tmp files"));
 }
 
 NewFile::~NewFile() {
@@ -74,7 +75,7 @@ NewFile::~NewFile() {
 }
 
 absl::Status NewFile::Write(absl::string_view bytes) {
-  constexpr size_t kAtOnce = size_t{1} << 30;  // more than 2 GiB is not taken in one call
+  constexpr size_t kAtOnce = size_t{1} << 30;  // write() takes at most 2 GiB in one call
   while (!bytes.empty()) {
     const ssize_t count = ::write(file_, bytes.data(), std::min(bytes.size(), kAtOnce));
     if (count < 0 && errno == EINTR) continue;

@@ -1,12 +1,12 @@
-// provider/new_file.h: a file that is there as a whole or not at all, whatever becomes of the
-// writer or the machine.
+// provider/new_file.h: writes a file atomically: after a crash of the process or the machine, the
+// complete new file exists, or the old state is unchanged.
 //
 //   ANEMONE_ASSIGN_OR_RETURN(auto file, NewFile::Make("net.anemone"));
 //   ANEMONE_RETURN_IF_ERROR(file->Write(bytes));
-//   return file->PutIntoPlace();  // else it is removed
+//   return file->PutIntoPlace();  // without this call, the destructor removes the file
 //
-// Until then it stands beside its place under a name that ends in ".tmp", locked: who finds one
-// that is not locked may remove it, as its writer is dead.
+// Until PutIntoPlace(), the file is in the same folder under a name that ends in ".tmp", and
+// locked. A ".tmp" file that is not locked may be removed: its writer is dead.
 #ifndef ANEMONE_PROVIDER_NEW_FILE_H_
 #define ANEMONE_PROVIDER_NEW_FILE_H_
 
@@ -22,8 +22,8 @@ namespace anemone {
 
 class NewFile {
  public:
-  // Errors: kInvalidArgument (a folder, device or pipe is there), else what the system says; each
-  // names the file and what to do.
+  // Errors: kInvalidArgument (`path` is a folder, device or pipe), or the system's error. Each
+  // names the file and a remedy.
   static absl::StatusOr<std::unique_ptr<NewFile>> Make(const std::string& path);
   ~NewFile();
   NewFile(const NewFile&) = delete;
@@ -36,11 +36,12 @@ class NewFile {
   NewFile(const std::string& path, std::string temporary, int file)
       : path_(path), temporary_(std::move(temporary)), file_(file) {}
 
-  std::string path_, temporary_;  // none: it is in its place
+  std::string path_;
+  std::string temporary_;  // empty after PutIntoPlace()
   int file_;
 };
 
-// Removes `path` if it is a regular file that was left by a dead writer.
+// Removes `path` if it is a regular file that a dead writer left.
 void RemoveIfLeft(const std::string& path);
 
 }  // namespace anemone

@@ -20,7 +20,7 @@ OrtStatus* ToOrt(const OrtApi& api, const absl::Status& status) {
                             : absl::IsDataLoss(status)           ? ORT_INVALID_PROTOBUF
                             : absl::IsFailedPrecondition(status) ? ORT_INVALID_GRAPH
                                                                  : ORT_FAIL;
-  // Names from models are in it, and hosts print it as it is.
+  // The message may contain names from models, and the host prints it unchanged.
   return api.CreateStatus(code, Printable(status.message()).c_str());
 }
 

@@ -1,4 +1,5 @@
-// provider/ort_status.h: where our code is called by ONNX Runtime: its status and values as ours.
+// provider/ort_status.h: converts statuses and tensors between ONNX Runtime's C API and ours, for
+// code that ONNX Runtime calls.
 #ifndef ANEMONE_PROVIDER_ORT_STATUS_H_
 #define ANEMONE_PROVIDER_ORT_STATUS_H_
 
@@ -16,22 +17,21 @@ struct OrtValue;
 
 namespace anemone {
 
-// The version of the C API that we call, that of ONNX Runtime 1.23; a newer one still answers to
-// it.
+// The version of the C API that we call: that of ONNX Runtime 1.23. Newer versions support it too.
 inline constexpr uint32_t kOrtApiVersion = 23;
 
-// What ONNX Runtime's create and release functions come in pairs for.
+// An object of ONNX Runtime with its release function.
 template <class T>
 using OrtOwned = std::unique_ptr<T, void (*)(T*)>;
 
-// Null for success.
+// Returns null for success.
 OrtStatus* ToOrt(const OrtApi& api, const absl::Status& status);
 
-// Takes `status`, which is null for success.
+// Takes ownership of `status`, which is null for success.
 absl::Status FromOrt(const OrtApi& api, OrtStatus* status);
 
-// Type, dims and a view of the elements, which belong to `value`. kInvalidArgument: no tensor, or
-// one of strings or of a type that we do not know.
+// A view of the tensor `value`, which owns the elements. kInvalidArgument if it is not a tensor, or
+// a tensor of strings or of an unknown type.
 absl::StatusOr<Tensor> TensorOf(const OrtApi& api, const OrtValue* value);
 
 }  // namespace anemone

@@ -17,7 +17,7 @@ DataType NumberedType(int32_t number) {
                                                : DataType::kUndefined;
 }
 
-// One of ONNX's types, as far as ports tell of it.
+// The parts of an ONNX type that a PortInfo has.
 struct TypeInfo {
   PortKind kind = PortKind::kOther;
   DataType element = DataType::kUndefined;

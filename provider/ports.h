@@ -1,4 +1,4 @@
-// provider/ports.h: what a model's inputs and outputs are, and whether a value fits one.
+// provider/ports.h: describes a model's inputs and outputs, and checks values given for inputs.
 #ifndef ANEMONE_PROVIDER_PORTS_H_
 #define ANEMONE_PROVIDER_PORTS_H_
 
@@ -11,8 +11,8 @@ namespace anemone {
 
 PortInfo PortOf(const Graph& graph, ValueId value);
 
-// kInvalidArgument, naming the input, unless `given` is of its kind, type and shape. `port` is the
-// input's PortOf().
+// kInvalidArgument, naming the input, if `given` is not of its kind, type and shape. `port` is
+// PortOf(graph, input).
 absl::Status CheckInput(const Graph& graph, ValueId input, const PortInfo& port,
                         const OnnxValue& given);
 

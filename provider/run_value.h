@@ -1,4 +1,4 @@
-// provider/run_value.h: a value on its way between segments and bodies.
+// provider/run_value.h: a value passed between segments and bodies.
 #ifndef ANEMONE_PROVIDER_RUN_VALUE_H_
 #define ANEMONE_PROVIDER_RUN_VALUE_H_
 
@@ -11,8 +11,8 @@
 
 namespace anemone {
 
-// A tensor from outside or from the engine, or what a CPU segment made, as it is; neither for an
-// input that is left out and for an optional without a value. Copies share the bytes.
+// Either a tensor, from the caller or the engine, or a result of a CPU segment. Neither for an
+// omitted input and for an optional without a value. Copies share the bytes.
 struct RunValue {
   Tensor tensor;
   CpuValue cpu;

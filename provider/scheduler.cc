@@ -19,10 +19,10 @@
 
 namespace anemone {
 
-// What one run owns.
+// The data of one run.
 struct Scheduler::RunState {
   std::vector<Surface> surfaces;  // by slot
-  std::vector<RunValue> values;   // by value; of those that stay on the engine none
+  std::vector<RunValue> values;   // by value; empty for values that stay on the engine
 
   RunValue ValueOf(const Graph& graph, ValueId value) const {
     const std::optional<Tensor>& constant = graph.values[value].constant;
@@ -30,7 +30,7 @@ struct Scheduler::RunState {
   }
 };
 
-// One run: starts each segment when the last one it waits for has ended.
+// One run. Starts each segment when the last segment that it depends on has ended.
 class Scheduler::Runner {
  public:
   Runner(Scheduler& scheduler, RunState& state, Trace* trace, HazardLog* hazards)
@@ -58,7 +58,7 @@ class Scheduler::Runner {
   }
 
  private:
-  // A value that comes from outside the engine goes to wherever it is read.
+  // Stores a value from outside the engine in all forms in which it is read.
   absl::Status Publish(ValueId value, RunValue given) {
     if (s_.surfaces_.slot[value] >= 0) {
       ANEMONE_ASSIGN_OR_RETURN(const Tensor tensor, given.ToTensor());
@@ -71,10 +71,11 @@ class Scheduler::Runner {
   absl::Status Cross(ValueId value, const Tensor& tensor) {
     const Value& planned = s_.graph_.values[value];
     if (tensor.dims() != planned.dims() || tensor.type() != planned.type) {
-      return absl::InternalError(absl::StrCat(
-          "value '", planned.name, "': made as ", DataTypeName(tensor.type()), " ",
-          DimsToString(tensor.dims()), ", planned as ", DataTypeName(planned.type), " ",
-          DimsToString(planned.dims()), "; the model declares a wrong shape, take it out"));
+      return absl::InternalError(
+          absl::StrCat("value '", planned.name, "': made as ", DataTypeName(tensor.type()), " ",
+                       DimsToString(tensor.dims()), ", planned as ", DataTypeName(planned.type),
+                       " ", DimsToString(planned.dims()),
+                       "; the model declares a wrong type or shape; remove the declaration"));
     }
     absl::Time start = absl::Now();
     ToSurface(tensor, s_.surfaces_.layout[value], SurfaceOf(value).data());
@@ -218,7 +219,7 @@ Scheduler::Scheduler(const Graph& graph, const Plan& plan, Device& device,
 
 Scheduler::~Scheduler() = default;
 
-// The values of a segment's ports, in the order in which its program, the last made, takes them.
+// Stores the values of a segment's ports in the order of its program (the last of programs_).
 void Scheduler::BindPorts(const Segment& segment) {
   bound_inputs_.push_back(segment.inputs);
   bound_outputs_.push_back(segment.outputs);
@@ -314,7 +315,7 @@ absl::StatusOr<std::vector<OnnxValue>> Scheduler::Run(const std::vector<OnnxValu
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].kind == OnnxValue::Kind::kTensor) {
       given[i].tensor = inputs[i].tensor;
-    } else if (runtime_ != nullptr) {  // without it nobody reads the value
+    } else if (runtime_ != nullptr) {  // without ONNX Runtime no segment reads the value
       ANEMONE_ASSIGN_OR_RETURN(
           given[i].cpu,
           FromOnnxValue(runtime_, TypeOf(graph_.values[graph_.inputs[i]]), inputs[i]));
@@ -325,7 +326,7 @@ absl::StatusOr<std::vector<OnnxValue>> Scheduler::Run(const std::vector<OnnxValu
   for (size_t i = 0; i < made.size(); ++i) {
     const ValueId v = graph_.outputs[i];
     const auto input = std::find(graph_.inputs.begin(), graph_.inputs.end(), v);
-    if (input != graph_.inputs.end()) {  // as it is
+    if (input != graph_.inputs.end()) {  // an output that is an input
       outputs.push_back(inputs[input - graph_.inputs.begin()]);
       continue;
     }

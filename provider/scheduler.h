@@ -1,6 +1,6 @@
-// provider/scheduler.h: runs a plan's segments: engine segments as programs of a device, CPU
-// segments as ONNX Runtime sessions, bodies by schedulers of their own, independent ones at the
-// same time, over shared surfaces.
+// provider/scheduler.h: runs the segments of a plan. Engine segments are programs of a device, CPU
+// segments are ONNX Runtime sessions, and each body of control flow has another scheduler.
+// Independent segments run at the same time. Values on the engine are in shared surfaces.
 #ifndef ANEMONE_PROVIDER_SCHEDULER_H_
 #define ANEMONE_PROVIDER_SCHEDULER_H_
 
@@ -25,10 +25,10 @@ namespace anemone {
 
 class Scheduler {
  public:
-  // Compiles every engine segment, makes a session of every CPU segment. `runtime` may be null if
-  // there is none. The plan and graph are borrowed for the scheduler's life. `heeds_limits`: ports
-  // are bound by name, and all surfaces are of one size, as the silicon wants; else programs are
-  // handed surfaces of their ports' sizes in the network's order.
+  // Compiles every engine segment, and creates a session for every CPU segment. `runtime` may be
+  // null if there is no CPU segment. The plan and graph are borrowed for the scheduler's life.
+  // `heeds_limits`: ports are bound by name and all surfaces have the same size, as the silicon
+  // requires. Otherwise surfaces have the sizes of the ports, in the network's order.
   static absl::StatusOr<std::unique_ptr<Scheduler>> Make(const Graph& graph, const Plan& plan,
                                                          Device& device,
                                                          std::shared_ptr<const OrtRuntime> runtime,
@@ -36,12 +36,14 @@ class Scheduler {
 
   ~Scheduler();
 
-  // Inputs in the graph's order, checked by the caller; outputs likewise. Runs in the caller's
-  // oneTBB arena; may be called from many threads. `trace` and `hazards` may be null.
+  // `inputs` are in the graph's order and checked by the caller; the results are in the order of
+  // the graph's outputs. Runs in the caller's oneTBB arena. Thread-safe. `trace` and `hazards` may
+  // be null.
   absl::StatusOr<std::vector<OnnxValue>> Run(const std::vector<OnnxValue>& inputs, Trace* trace,
                                              HazardLog* hazards = nullptr);
 
-  // The same for a body: captures in the graph's order too; what stays on the CPU passes as it is.
+  // The same for a body. `captured` is in the graph's order too. Values that stay on the CPU are
+  // passed on without conversion.
   absl::StatusOr<std::vector<RunValue>> RunBody(absl::Span<const RunValue> inputs,
                                                 absl::Span<const RunValue> captured, Trace* trace,
                                                 HazardLog* hazards);

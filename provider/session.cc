@@ -42,7 +42,7 @@ class Stopwatch {
   absl::Time start_ = absl::Now();
 };
 
-// What the programs of one session share: its plan's options, and one budget of threads.
+// Shared by all programs of a session: the plan options and one thread budget.
 struct Shared {
   PlanOptions planning;
   std::shared_ptr<LazyRuntime> runtime;
@@ -71,10 +71,10 @@ struct Session::State {
   std::shared_ptr<tbb::task_arena> arena;
   std::vector<PortInfo> inputs, outputs;
   LoadTimes times;
-  bool observed = false;              // hazards can be found
-  std::unique_ptr<Bucketed> buckets;  // if there are any, they have all but inputs and outputs
+  bool observed = false;              // loaded with Settings::hazards
+  std::unique_ptr<Bucketed> buckets;  // if not null, it has all except inputs and outputs
 
-  // `import` is kept if there are buckets.
+  // `import` is kept and called again later if there are buckets.
   static absl::StatusOr<Session> Load(const Settings& settings, const Bucketing::Import& import);
   static absl::StatusOr<std::unique_ptr<State>> Make(
       const Settings& settings, const Shared& shared,
@@ -102,7 +102,7 @@ absl::StatusOr<std::unique_ptr<Session::State>> Session::State::Make(
   state->times.load = watch.Lap();
   ANEMONE_ASSIGN_OR_RETURN(state->plan, anemone::MakePlan(state->model, shared.planning));
   state->times.plan = watch.Lap();
-  // Without ONNX Runtime a model runs as long as nothing of it stays on the CPU.
+  // A model without CPU segments runs without ONNX Runtime.
   if (state->plan.cpu_segments() > 0) {
     ANEMONE_ASSIGN_OR_RETURN(state->runtime, shared.runtime->Get());
   }
@@ -192,7 +192,7 @@ absl::StatusOr<std::map<std::string, Tensor>> Session::State::RunTensors(
     if (port.kind == PortKind::kTensor || port.kind == PortKind::kOther) continue;
     return absl::FailedPreconditionError(
         absl::StrCat("output '", port.name, "': ", port.type_text,
-                     " is no tensor; use RunValues(), or the Python package's Session"));
+                     " is not a tensor; use RunValues(), or the Python package's Session"));
   }
   ANEMONE_ASSIGN_OR_RETURN(auto values, Run({given.begin(), given.end()}, trace, hazards));
   std::map<std::string, Tensor> tensors;
@@ -239,7 +239,7 @@ absl::StatusOr<std::map<std::string, OnnxValue>> Session::RunValues(
     if (value.kind != OnnxValue::Kind::kTensor) {
       return absl::FailedPreconditionError(
           absl::StrCat("input '", name,
-                       "': is no tensor, which cannot be padded; load the model "
+                       "': is not a tensor and cannot be padded; load the model "
                        "without buckets"));
     }
     tensors[name] = value.tensor;

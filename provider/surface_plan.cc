@@ -6,7 +6,7 @@
 namespace anemone {
 namespace {
 
-// For each segment, every segment that has ended when it starts.
+// By segment: whether each other segment has certainly ended when it starts.
 std::vector<std::vector<bool>> AncestorsOf(const std::vector<std::vector<int>>& dependencies) {
   size_t count = dependencies.size();
   std::vector<std::vector<bool>> ancestors(count, std::vector<bool>(count));
@@ -23,12 +23,12 @@ std::vector<std::vector<bool>> AncestorsOf(const std::vector<std::vector<int>>& 
 
 struct Life {
   ValueId value = kNone;
-  int born = -1;             // the segment that makes it; -1: there before the first
+  int born = -1;             // the segment that computes it, or -1 for an input
   std::vector<int> readers;  // segments
   bool to_the_end = false;
 };
 
-// The values with surfaces, in the order of their birth.
+// The values with surfaces, in the order in which they are computed.
 std::vector<Life> LivesOf(const Plan& plan, const Graph& graph, SurfacePlan& surfaces) {
   surfaces.slot.assign(graph.values.size(), -1);
   surfaces.layout.resize(graph.values.size());
@@ -87,8 +87,8 @@ SurfacePlan PlanSurfaces(const Plan& plan, const Graph& graph,
   std::vector<std::vector<bool>> ancestors = AncestorsOf(dependencies);
   std::vector<Life> last_in_slot;
   for (const Life& life : LivesOf(plan, graph, surfaces)) {
-    // A slot is free for a value if all that touched the slot's last value has ended before the
-    // segment that makes this one starts.
+    // A slot is free for a value if all segments that write or read the slot's last value have
+    // ended before the segment that computes this one starts.
     auto is_free = [&](const Life& last) {
       if (life.born < 0 || last.to_the_end || last.born < 0) return false;
       if (!ancestors[life.born][last.born]) return false;

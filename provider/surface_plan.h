@@ -1,5 +1,5 @@
-// provider/surface_plan.h: which surface holds which value. Values whose lives cannot meet, in
-// whatever order independent segments run, share one.
+// provider/surface_plan.h: assigns values to surfaces. Values share a surface if their lifetimes
+// cannot overlap, in whatever order independent segments run.
 #ifndef ANEMONE_PROVIDER_SURFACE_PLAN_H_
 #define ANEMONE_PROVIDER_SURFACE_PLAN_H_
 
@@ -13,12 +13,12 @@
 namespace anemone {
 
 struct SurfacePlan {
-  std::vector<int> slot;              // by value; -1: never on a surface
+  std::vector<int> slot;              // by value; -1 if it is never on a surface
   std::vector<SurfaceLayout> layout;  // by value, where slot >= 0
   std::vector<int64_t> bytes;         // by slot
 };
 
-// For each segment, the segments whose outputs it reads.
+// By segment: the segments whose outputs it reads.
 std::vector<std::vector<int>> DependenciesOf(const Plan& plan, const Graph& graph);
 
 SurfacePlan PlanSurfaces(const Plan& plan, const Graph& graph,

@@ -20,7 +20,7 @@ void Trace::Add(absl::string_view category, absl::string_view name, absl::Time s
                           {"dur", absl::ToDoubleMicroseconds(took)},
                           {"pid", getpid()},
                           {"tid", thread}};
-  // Names come from the model and need not be UTF-8.
+  // Names come from the model and may not be valid UTF-8.
   std::string text = event.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
   std::lock_guard<std::mutex> lock(mutex_);
   if (!events_.empty()) events_ += ",\n";

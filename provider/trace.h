@@ -1,4 +1,4 @@
-// provider/trace.h: what happened when, as Chrome trace events (chrome://tracing, Perfetto).
+// provider/trace.h: records the steps of a run as Chrome trace events (chrome://tracing, Perfetto).
 #ifndef ANEMONE_PROVIDER_TRACE_H_
 #define ANEMONE_PROVIDER_TRACE_H_
 
@@ -10,12 +10,12 @@
 
 namespace anemone {
 
-// Collects complete events; safe from many threads.
+// Collects complete events (phase "X"). Thread-safe.
 class Trace {
  public:
   void Add(absl::string_view category, absl::string_view name, absl::Time start,
            absl::Duration took);
-  // The events, comma separated.
+  // Returns the events as JSON objects separated by commas, and clears them.
   std::string Take();
 
  private:

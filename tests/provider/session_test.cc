@@ -138,7 +138,7 @@ TEST(Session, WhatIsNoTensorIsToldOf) {
   const Tensor x = Tensor::Floats({2}, {-1, 2});
   EXPECT_THAT(session->Run({{"s", x}, {"x", x}}),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("output 't': sequence(float32) is no tensor; use RunValues()")));
+                       HasSubstr("output 't': sequence(float32) is not a tensor; use RunValues()")));
   const auto refused = [&](const OnnxValue& s) { return session->RunValues({{"s", s}, {"x", x}}); };
   EXPECT_THAT(refused(x), StatusIs(absl::StatusCode::kInvalidArgument,
                                    HasSubstr("want sequence(float32), got float32 2; give")));

@@ -138,7 +138,7 @@ class Options(PluginTest):
                 self.refused(f"'{name}': .*/none/file", options={name: "/none/file"})
                 pipe = self.folder / name
                 os.mkfifo(pipe)
-                self.refused(f"'{name}': .*no regular file", options={name: pipe})
+                self.refused(f"'{name}': .*not a regular file", options={name: pipe})
                 self.assertTrue(pipe.is_fifo())
 
     def test_files_that_are_no_reports_are_not_replaced(self):

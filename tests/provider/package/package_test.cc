@@ -127,7 +127,7 @@ TEST(Package, ReplacesNothingButAFile) {
   std::filesystem::create_symlink(pipe, link);
   for (const std::string& path : {pipe, link, folder.path()}) {
     EXPECT_THAT(SavePackage(SmallPackage(), path),
-                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no regular file")));
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not a regular file")));
   }
   EXPECT_TRUE(std::filesystem::is_fifo(pipe));
   EXPECT_TRUE(std::filesystem::is_symlink(link));
