@@ -1,4 +1,4 @@
-// The GELUs of com.microsoft.
+// Gelu, BiasGelu, FastGelu and QuickGelu of com.microsoft.
 #include <string>
 
 #include "base/status_macros.h"
@@ -7,7 +7,7 @@
 namespace anemone {
 namespace {
 
-// x, or x and a bias of its last axis.
+// x, or x plus a bias along its last axis.
 absl::StatusOr<ValueId> Biased(ContribBody& b) {
   ANEMONE_RETURN_IF_ERROR(b.NoneLeft());
   ANEMONE_RETURN_IF_ERROR(b.FloatTypeOf(0).status());
@@ -30,7 +30,7 @@ absl::Status ExpandFastGelu(ContribBody& b) {
   return b.Give(0, b.Emit("Gelu", {x}, {{"approximate", std::string("tanh")}}));
 }
 
-// x * sigmoid(alpha * x): of alpha 1, SiLU.
+// x * sigmoid(alpha * x). With alpha 1 it is SiLU.
 absl::Status ExpandQuickGelu(ContribBody& b) {
   const float alpha = b.Float("alpha", 1.702f);
   ANEMONE_RETURN_IF_ERROR(b.NoneLeft());

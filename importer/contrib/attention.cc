@@ -10,7 +10,7 @@
 namespace anemone {
 namespace {
 
-// Where Attention and QAttention, which project their input themselves, have their inputs.
+// The indices of inputs of Attention and QAttention, which include the projection of their input.
 struct PackedInputs {
   size_t mask, past;
   std::optional<size_t> added;  // to the scores
@@ -30,15 +30,16 @@ absl::Status CheckWidths(ContribBody& b, const Sizes& weights, Packed& p) {
   p.widths = b.IntList("qkv_hidden_sizes");
   const int64_t all = weights[1];
   if (p.widths.empty()) {
-    ANEMONE_RETURN_IF_ERROR(b.Need(all % 3 == 0, "the weights are not of q, k and v alike"));
+    ANEMONE_RETURN_IF_ERROR(
+        b.Need(all % 3 == 0, "the width of the weights is not a multiple of 3, for q, k and v"));
     p.widths = {all / 3, all / 3, all / 3};
   }
   ANEMONE_RETURN_IF_ERROR(b.Need(p.widths.size() == 3 && p.widths[0] == p.widths[1],
-                                 "qkv_hidden_sizes: want three sizes, of q and k alike"));
+                                 "qkv_hidden_sizes: want three sizes, the first two equal"));
   int64_t left = all;
   for (int64_t width : p.widths) {
     ANEMONE_RETURN_IF_ERROR(b.Need(0 < width && width <= left && width % p.heads == 0,
-                                   "num_heads does not divide the hidden size"));
+                                   "the hidden size is not a multiple of num_heads"));
     left -= width;
   }
   p.size = p.widths[0] / p.heads;
@@ -47,15 +48,18 @@ absl::Status CheckWidths(ContribBody& b, const Sizes& weights, Packed& p) {
 }
 
 absl::Status CheckPast(ContribBody& b, const PackedInputs& in, Packed& p) {
-  if (!b.Has(in.past)) return b.Need(p.size == p.v_size || !b.Makes(1), "present of two sizes");
-  ANEMONE_RETURN_IF_ERROR(b.Need(b.Makes(1), "past without present"));
+  if (!b.Has(in.past)) {
+    return b.Need(p.size == p.v_size || !b.Makes(1),
+                  "the output present requires equal head sizes of k and v");
+  }
+  ANEMONE_RETURN_IF_ERROR(b.Need(b.Makes(1), "past is given, but present is not an output"));
   ANEMONE_ASSIGN_OR_RETURN(const Sizes past, b.DimsOf(in.past, {5}));
   p.past = past[3];
   return b.Need(p.size == p.v_size && past == Sizes{2, p.batch, p.heads, p.past, p.size},
-                "past is not of this shape");
+                "past has an unexpected shape");
 }
 
-// Checks all that both operators have; `type_of` is an input of the type they compute in.
+// The checks that both operators share; input `type_of` has the type of the computation.
 absl::StatusOr<Packed> CheckPacked(ContribBody& b, const PackedInputs& in, size_t type_of) {
   Packed p;
   ANEMONE_ASSIGN_OR_RETURN(p.type, b.FloatTypeOf(type_of));
@@ -65,11 +69,13 @@ absl::StatusOr<Packed> CheckPacked(ContribBody& b, const PackedInputs& in, size_
   p.sequence = x[1];
   p.heads = b.Int("num_heads", 0);
   ANEMONE_RETURN_IF_ERROR(b.Need(p.heads > 0, "num_heads: want at least 1"));
-  ANEMONE_RETURN_IF_ERROR(b.Need(x[2] == weights[0], "the weights do not fit the input"));
+  ANEMONE_RETURN_IF_ERROR(
+      b.Need(x[2] == weights[0], "the shape of the weights does not match the input"));
   ANEMONE_RETURN_IF_ERROR(CheckWidths(b, weights, p));
   if (b.Has(2)) {
     ANEMONE_ASSIGN_OR_RETURN(const Sizes bias, b.DimsOf(2, {1}));
-    ANEMONE_RETURN_IF_ERROR(b.Need(bias[0] == weights[1], "the bias does not fit the weights"));
+    ANEMONE_RETURN_IF_ERROR(
+        b.Need(bias[0] == weights[1], "the size of the bias does not match the weights"));
   }
   ANEMONE_RETURN_IF_ERROR(CheckPast(b, in, p));
   p.scale = ScaleOr(b.Float("scale", 0), p.size);
@@ -82,12 +88,13 @@ absl::StatusOr<Packed> CheckPacked(ContribBody& b, const PackedInputs& in, size_
             .fill = b.Float("mask_filter_value", -10000),
             .type = p.type};
   ANEMONE_RETURN_IF_ERROR(CheckMask(b, /*is_attention=*/true, p.mask));
-  ANEMONE_RETURN_IF_ERROR(b.Need(b.Int("do_rotary", 0) == 0, "do_rotary"));
-  ANEMONE_RETURN_IF_ERROR(
-      b.Need(b.Int("past_present_share_buffer", 0) == 0, "past and present in one buffer"));
+  ANEMONE_RETURN_IF_ERROR(b.Need(b.Int("do_rotary", 0) == 0, "do_rotary is not supported"));
+  ANEMONE_RETURN_IF_ERROR(b.Need(b.Int("past_present_share_buffer", 0) == 0,
+                                 "past_present_share_buffer is not supported"));
   ANEMONE_RETURN_IF_ERROR(b.NoneLeft());
   if (!in.added || !b.Has(*in.added)) return p;
-  ANEMONE_RETURN_IF_ERROR(b.Need(p.past == 0 && !b.Has(in.past), "past and attention_bias"));
+  ANEMONE_RETURN_IF_ERROR(
+      b.Need(p.past == 0 && !b.Has(in.past), "past together with attention_bias is not supported"));
   ANEMONE_RETURN_IF_ERROR(CheckAdded(b, *in.added, p.batch, p.heads, p.sequence, p.mask.keys));
   return p;
 }
@@ -124,7 +131,7 @@ absl::Status EmitPacked(ContribBody& b, const PackedInputs& in, const Packed& p,
 struct MultiHead {
   DataType type = DataType::kFloat;
   int64_t heads = 0, size = 0, v_size = 0, batch = 0, queries = 0, past = 0;
-  int64_t fresh = 0;  // keys that are not of the past
+  int64_t fresh = 0;  // number of new keys, without the past
   enum class Layout { kSeparate, kPackedKv, kPackedQkv, kHeads } layout = Layout::kSeparate;
   float scale = 0;
   KeyMask mask;
@@ -139,17 +146,17 @@ absl::Status CheckLayout(ContribBody& b, MultiHead& m) {
     m.layout = MultiHead::Layout::kPackedQkv;
     m.size = m.v_size = q[4];
     return b.Need(!b.Has(1) && !b.Has(2) && q[2] == m.heads && q[3] == 3,
-                  "packed q, k and v of this shape");
+                  "packed q, k and v have an unexpected shape");
   }
   ANEMONE_RETURN_IF_ERROR(
-      b.Need(q[2] > 0 && q[2] % m.heads == 0, "num_heads does not divide the hidden size"));
+      b.Need(q[2] > 0 && q[2] % m.heads == 0, "the hidden size is not a multiple of num_heads"));
   m.size = m.v_size = q[2] / m.heads;
   ANEMONE_ASSIGN_OR_RETURN(const Sizes k, b.DimsOf(1, {3, 4, 5}));
   m.fresh = k[k.size() == 4 ? 2 : 1];
   if (k.size() == 5) {
     m.layout = MultiHead::Layout::kPackedKv;
     return b.Need(!b.Has(2) && !b.Has(3) && k == Sizes{m.batch, m.fresh, m.heads, 2, m.size},
-                  "packed k and v of this shape");
+                  "packed k and v have an unexpected shape");
   }
   ANEMONE_ASSIGN_OR_RETURN(const Sizes v, b.DimsOf(2, {k.size()}));
   if (k.size() == 4) {
@@ -157,27 +164,29 @@ absl::Status CheckLayout(ContribBody& b, MultiHead& m) {
     m.v_size = v[3];
     return b.Need(k == Sizes{m.batch, m.heads, m.fresh, m.size} &&
                       v == Sizes{m.batch, m.heads, m.fresh, m.v_size},
-                  "k and v by head of this shape");
+                  "k and v, given by head, have an unexpected shape");
   }
   m.v_size = v[2] / m.heads;
   return b.Need(k == Sizes{m.batch, m.fresh, q[2]} &&
                     v == Sizes{m.batch, m.fresh, m.v_size * m.heads} && m.v_size > 0,
-                "k and v of this shape");
+                "k and v have an unexpected shape");
 }
 
 absl::Status CheckMultiHeadPast(ContribBody& b, MultiHead& m) {
-  ANEMONE_RETURN_IF_ERROR(b.Need(b.Has(6) == b.Has(7), "past of k or v alone"));
-  if (!b.Has(6)) return absl::OkStatus();
-  // Without both outputs ONNX Runtime's kernel does not look at the past.
-  ANEMONE_RETURN_IF_ERROR(b.Need(b.Makes(1) && b.Makes(2), "past without present"));
   ANEMONE_RETURN_IF_ERROR(
-      b.Need(m.layout != MultiHead::Layout::kHeads, "past, and k and v by head"));
+      b.Need(b.Has(6) == b.Has(7), "only one of past_key and past_value is given"));
+  if (!b.Has(6)) return absl::OkStatus();
+  // Without both outputs ONNX Runtime's kernel ignores the past.
+  ANEMONE_RETURN_IF_ERROR(
+      b.Need(b.Makes(1) && b.Makes(2), "past is given, but present is not an output"));
+  ANEMONE_RETURN_IF_ERROR(b.Need(m.layout != MultiHead::Layout::kHeads,
+                                 "past together with k and v by head is not supported"));
   ANEMONE_ASSIGN_OR_RETURN(const Sizes k, b.DimsOf(6, {4}));
   ANEMONE_ASSIGN_OR_RETURN(const Sizes v, b.DimsOf(7, {4}));
   m.past = k[2];
   return b.Need(k == Sizes{m.batch, m.heads, m.past, m.size} &&
                     v == Sizes{m.batch, m.heads, m.past, m.v_size},
-                "past is not of this shape");
+                "past has an unexpected shape");
 }
 
 absl::StatusOr<MultiHead> CheckMultiHead(ContribBody& b) {
@@ -186,15 +195,15 @@ absl::StatusOr<MultiHead> CheckMultiHead(ContribBody& b) {
   m.heads = b.Int("num_heads", 0);
   ANEMONE_RETURN_IF_ERROR(b.Need(m.heads > 0, "num_heads: want at least 1"));
   ANEMONE_RETURN_IF_ERROR(CheckLayout(b, m));
-  ANEMONE_RETURN_IF_ERROR(b.Need(m.size > 0, "heads without elements"));
+  ANEMONE_RETURN_IF_ERROR(b.Need(m.size > 0, "the head size is 0"));
   ANEMONE_RETURN_IF_ERROR(CheckMultiHeadPast(b, m));
-  ANEMONE_RETURN_IF_ERROR(
-      b.Need(!b.Has(8) && !b.Has(9), "past_sequence_length or cache_indirection"));
-  ANEMONE_RETURN_IF_ERROR(b.Need(!b.Makes(3), "the scores are an output"));
+  ANEMONE_RETURN_IF_ERROR(b.Need(!b.Has(8) && !b.Has(9),
+                                 "past_sequence_length and cache_indirection are not supported"));
+  ANEMONE_RETURN_IF_ERROR(b.Need(!b.Makes(3), "the attention scores are an output"));
   if (b.Has(3)) {
     ANEMONE_ASSIGN_OR_RETURN(const Sizes bias, b.DimsOf(3, {1}));
-    ANEMONE_RETURN_IF_ERROR(
-        b.Need(bias[0] == m.heads * (2 * m.size + m.v_size), "the bias does not fit q, k and v"));
+    ANEMONE_RETURN_IF_ERROR(b.Need(bias[0] == m.heads * (2 * m.size + m.v_size),
+                                   "the size of the bias does not match q, k and v"));
   }
   m.scale = ScaleOr(b.Float("scale", 0), m.size);
   m.mask = {.input = 4,
@@ -205,9 +214,11 @@ absl::StatusOr<MultiHead> CheckMultiHead(ContribBody& b) {
             .causal = b.Int("unidirectional", 0) == 1,
             .fill = b.Float("mask_filter_value", -10000),
             .type = m.type};
-  // ONNX Runtime leaves the last query out of a causal mask: that shows if there are more keys.
+  // ONNX Runtime does not apply the causal mask to the last query. That changes results only if
+  // the numbers of keys and queries differ.
   ANEMONE_RETURN_IF_ERROR(
-      b.Need(!m.mask.causal || m.queries == m.fresh, "unidirectional over other keys"));
+      b.Need(!m.mask.causal || m.queries == m.fresh,
+             "unidirectional with different numbers of queries and keys is not supported"));
   ANEMONE_RETURN_IF_ERROR(CheckMask(b, /*is_attention=*/false, m.mask));
   ANEMONE_RETURN_IF_ERROR(b.NoneLeft());
   if (b.Has(5)) {
@@ -216,12 +227,13 @@ absl::StatusOr<MultiHead> CheckMultiHead(ContribBody& b) {
   return m;
 }
 
-// Element `number` of an axis of q, k, v that lie side by side: batch x sequence x heads x size.
+// One of q, k and v from a packed tensor: element `number` of axis 3. The result is
+// batch x sequence x heads x size.
 ValueId Picked(ContribBody& b, ValueId packed, int64_t number) {
   return b.Gather(packed, 3, b.Constant(Tensor::Int64s({}, {number})));
 }
 
-// q, k and v by head.
+// Emits q, k and v split into heads.
 void EmitHeads(ContribBody& b, const MultiHead& m, AttentionForm& form) {
   using Layout = MultiHead::Layout;
   ValueId parts[3] = {b.input(0), b.input(1), b.input(2)};
@@ -247,13 +259,13 @@ void EmitHeads(ContribBody& b, const MultiHead& m, AttentionForm& form) {
 }  // namespace
 
 absl::Status ExpandAttention(ContribBody& b) {
-  ANEMONE_RETURN_IF_ERROR(b.Need(!b.Has(6), "past_sequence_length"));
+  ANEMONE_RETURN_IF_ERROR(b.Need(!b.Has(6), "past_sequence_length is not supported"));
   ANEMONE_ASSIGN_OR_RETURN(const Packed p, CheckPacked(b, kAttention, 0));
   return EmitPacked(b, kAttention, p, b.input(0), b.input(1));
 }
 
-// The product of the integers, less their zero points, is exact and then scaled: the same as the
-// product of what the integers stand for.
+// The product of the integers minus their zero points is exact and scaled afterwards. This equals
+// the product of the dequantized values.
 absl::Status ExpandQAttention(ContribBody& b) {
   ANEMONE_ASSIGN_OR_RETURN(const Packed p, CheckPacked(b, kQuantized, 3));
   ANEMONE_ASSIGN_OR_RETURN(const Sizes weights, b.DimsOf(1, {2}));
@@ -263,10 +275,10 @@ absl::Status ExpandQAttention(ContribBody& b) {
     const bool per_column = i == 4 || i == 7;
     ANEMONE_RETURN_IF_ERROR(
         b.Need(dims.empty() || dims[0] == 1 || (per_column && dims[0] == weights[1]),
-               "a scale or zero point of this shape"));
+               "a scale or zero point has an unexpected shape"));
   }
   ANEMONE_ASSIGN_OR_RETURN(const Tensor* known, b.Known(1));
-  ANEMONE_RETURN_IF_ERROR(b.Need(known != nullptr, "the weights are no constant"));
+  ANEMONE_RETURN_IF_ERROR(b.Need(known != nullptr, "the weights are not constant"));
   ValueId x = kNone;
   {
     const ContribBody::Aside aside(b, "input");

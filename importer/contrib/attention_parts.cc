@@ -1,5 +1,5 @@
-// The parts of importer/contrib/attention.h, in the spelling that kernels/attention/attention.h
-// looks for.
+// The parts of importer/contrib/attention.h. They emit the node patterns that
+// kernels/attention/attention.h matches.
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -10,7 +10,7 @@
 namespace anemone {
 namespace {
 
-// k or v with each head `repeats` times.
+// k or v with each head repeated `repeats` times.
 ValueId Repeated(ContribBody& b, ValueId value, const Sizes& dims, int64_t repeats) {
   if (repeats == 1) return value;
   const Sizes wide = {dims[0], dims[1], repeats, dims[2], dims[3]};
@@ -19,7 +19,7 @@ ValueId Repeated(ContribBody& b, ValueId value, const Sizes& dims, int64_t repea
   return b.Reshape(all, {dims[0], dims[1] * repeats, dims[2], dims[3]});
 }
 
-// Whether a query may look at a key, for each key or each query and key.
+// True where a query may attend to a key, by causality: 1 x 1 x queries x keys.
 ValueId Causal(ContribBody& b, const KeyMask& mask) {
   Tensor kept = Tensor::Zeros(DataType::kBool, {1, 1, mask.queries, mask.keys});
   for (int64_t i = 0; i < kept.elements(); ++i) {
@@ -82,7 +82,7 @@ absl::Status CheckAdded(ContribBody& b, size_t input, int64_t batch, int64_t hea
   ANEMONE_ASSIGN_OR_RETURN(const Sizes dims, b.DimsOf(input, {4}));
   return b.Need((dims[0] == batch || dims[0] == 1) && (dims[1] == heads || dims[1] == 1) &&
                     dims[2] == queries && dims[3] == keys,
-                "attention_bias is not of this shape");
+                "attention_bias has an unexpected shape");
 }
 
 absl::Status CheckMask(ContribBody& b, bool is_attention, KeyMask& mask) {
@@ -90,10 +90,10 @@ absl::Status CheckMask(ContribBody& b, bool is_attention, KeyMask& mask) {
   mask.causal = mask.causal && mask.queries > 1;
   const int64_t plane = mask.causal ? mask.queries : 1;
   ANEMONE_RETURN_IF_ERROR(
-      b.Need(mask.keys > 0 && plane <= kMostMasked / mask.keys, "a mask this large"));
+      b.Need(mask.keys > 0 && plane <= kMostMasked / mask.keys, "the mask is too large"));
   if (!b.Has(mask.input)) return absl::OkStatus();
   ANEMONE_RETURN_IF_ERROR(
-      b.Need(b.value(b.input(mask.input)).type == DataType::kInt32, "a mask that is not int32"));
+      b.Need(b.value(b.input(mask.input)).type == DataType::kInt32, "the mask is not int32"));
   ANEMONE_ASSIGN_OR_RETURN(const Sizes dims, b.DimsOf(mask.input, {1, 2, 3}));
   const int64_t batch = mask.batch;
   if (dims == Sizes{batch, mask.queries, mask.keys}) {
@@ -101,13 +101,13 @@ absl::Status CheckMask(ContribBody& b, bool is_attention, KeyMask& mask) {
   } else if (dims == Sizes{batch, mask.keys}) {
     mask.kind = Kind::kOfKeys;
   } else if (dims == Sizes{batch} || dims == Sizes{3 * batch + 2}) {
-    mask.kind = Kind::kLengths;  // the last 2 * batch + 2 repeat them, summed up
+    mask.kind = Kind::kLengths;  // the last 2 * batch + 2 elements are cumulative lengths
   } else if (is_attention && dims == Sizes{2 * batch}) {
     mask.kind = Kind::kRanges;
   } else if (is_attention && (dims == Sizes{batch, 1} || dims == Sizes{1, 1})) {
-    mask.kind = Kind::kNone;  // one element for all keys says nothing
+    mask.kind = Kind::kNone;  // one element for all keys masks nothing
   } else {
-    return b.Keep("a mask of this shape");
+    return b.Keep("the mask has an unsupported shape");
   }
   return absl::OkStatus();
 }
@@ -124,8 +124,8 @@ ValueId EmitMask(ContribBody& b, const KeyMask& mask) {
   return b.Emit("Where", {Causal(b, mask), added, number(LowestOf(mask.type))});
 }
 
-// x * cos + swapped(x) * sin, where the sines of the first of each pair are negative: two products
-// instead of four, of the same numbers.
+// The rotation is x * cos + swapped(x) * sin, where the sine is negative for the first element of
+// each pair. This needs two products instead of four, of the same numbers.
 Rotation WithSigns(ContribBody& b, Rotation rotation) {
   const ValueId negative = b.Emit("Neg", {rotation.sin});
   const auto axis = static_cast<int64_t>(rotation.dims.size());

@@ -53,21 +53,22 @@ std::vector<float> ContribBody::FloatList(absl::string_view name) {
 absl::Status ContribBody::NoneLeft() {
   for (const Attribute& attribute : node().attributes) {
     if (asked_.contains(attribute.name)) continue;
-    return Keep(absl::StrCat("attribute '", attribute.name, "' is not known, or of another type"));
+    return Keep(absl::StrCat("attribute '", attribute.name, "' is unknown or has the wrong type"));
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<Sizes> ContribBody::DimsOf(size_t index, const std::vector<size_t>& ranks) {
   const ValueId id = input(index);
-  if (id == kNone) return Keep(absl::StrCat("input ", index, " is left out"));
+  if (id == kNone) return Keep(absl::StrCat("input ", index, " is missing"));
   if (!value(id).is_static()) {
     return Keep(absl::StrCat("the shape of '", value(id).name, "' is not known"));
   }
   Sizes dims = value(id).dims();
   if (!ElementCount(dims).ok()) return Keep(absl::StrCat("'", value(id).name, "' is too large"));
   if (!ranks.empty() && std::find(ranks.begin(), ranks.end(), dims.size()) == ranks.end()) {
-    return Keep(absl::StrCat("'", value(id).name, "' has rank ", dims.size()));
+    return Keep(
+        absl::StrCat("'", value(id).name, "' has rank ", dims.size(), ", which is not supported"));
   }
   return dims;
 }
@@ -82,12 +83,13 @@ absl::StatusOr<DataType> ContribBody::FloatTypeOf(size_t index) {
   const ValueId id = input(index);
   const DataType type = id == kNone ? DataType::kUndefined : value(id).type;
   if (type == DataType::kFloat || type == DataType::kFloat16) return type;
-  return Keep(absl::StrCat("input ", index, " is ", DataTypeName(type)));
+  return Keep(
+      absl::StrCat("input ", index, " is ", DataTypeName(type), ", want float32 or float16"));
 }
 
 ContribBody::Aside::Aside(ContribBody& body, absl::string_view what) : body_(body) {
   const std::vector<OriginId>& call = body.node().origins;
-  // A body of an If or a Loop is on the CPU as a whole.
+  // Not needed in the body of an If or Loop, which is on the CPU as a whole.
   if (call.empty() || &body.graph() != &body.model().graph) return;
   std::vector<Origin>& origins = body.model().origins;
   Origin own = origins[call.front()];
@@ -105,7 +107,7 @@ absl::Status ContribBody::Give(size_t index, ValueId value) {
 }
 
 ValueId ContribBody::Reshape(ValueId value, const Sizes& dims) {
-  // Sizes are known: a 0 among them is one, and no copy of the input's.
+  // All sizes are known, so a 0 is a size of 0, not a copy of the input's size.
   return Emit("Reshape", {value, Ints(dims)}, {{"allowzero", int64_t{1}}});
 }
 
@@ -145,7 +147,7 @@ ValueId ContribBody::Count(DataType type, int64_t count, const Sizes& dims) {
   return Constant(Tensor::Of<int32_t>(DataType::kInt32, dims, numbers));
 }
 
-// DequantizeLinear by 1, which knows 4-bit integers longer than Cast does.
+// DequantizeLinear with scale 1; it has supported 4-bit integers for longer than Cast.
 ValueId ContribBody::Widened(ValueId quantized, DataType type) {
   return Emit("DequantizeLinear", {quantized, Scalar(type, 1)});
 }

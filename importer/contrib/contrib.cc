@@ -23,7 +23,8 @@ absl::Status Expand(ContribBody& body) {
     if ((row.alike >> i & 1) == 0 || !body.Has(i)) continue;
     const DataType own = body.value(body.input(i)).type;
     ANEMONE_RETURN_IF_ERROR(
-        body.Need(own == type.value_or(own), absl::StrCat("input ", i, " is of another type")));
+        body.Need(own == type.value_or(own),
+                  absl::StrCat("input ", i, " has a different type from the inputs before it")));
     type = own;
   }
   return row.expand(body);

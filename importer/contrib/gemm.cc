@@ -26,7 +26,7 @@ bool HasMatrices(const ContribBody& b, size_t index) {
   return shape.has_value() && shape->size() >= 2;
 }
 
-// The activation of a FusedConv, an ONNX operator, and the attributes that its parameters are.
+// An activation of FusedConv: the ONNX operator, and the attributes for its parameters.
 struct Fused {
   absl::string_view name;
   std::vector<const char*> parameters;
@@ -55,11 +55,12 @@ absl::StatusOr<Activation> CheckActivation(ContribBody& b) {
   if (a.op != "Clip") {
     const auto row = std::find_if(Activations().begin(), Activations().end(),
                                   [&](const Fused& fused) { return fused.name == a.op; });
-    ANEMONE_RETURN_IF_ERROR(
-        b.Need(row != Activations().end(), absl::StrCat("activation '", a.op, "'")));
+    ANEMONE_RETURN_IF_ERROR(b.Need(row != Activations().end(),
+                                   absl::StrCat("activation '", a.op, "' is not supported")));
     want = row->parameters.size();
   }
-  ANEMONE_RETURN_IF_ERROR(b.Need(a.parameters.size() == want, "activation_params"));
+  ANEMONE_RETURN_IF_ERROR(b.Need(a.parameters.size() == want,
+                                 absl::StrCat("activation_params: want ", want, " values")));
   return a;
 }
 
@@ -77,7 +78,7 @@ ValueId Activated(ContribBody& b, const Activation& a, DataType type, ValueId x)
   return b.Emit(a.op, {x}, std::move(attributes));
 }
 
-// Weights of MatMulNBits: rows of blocks, each with a scale and a zero point.
+// Weights of MatMulNBits: rows of blocks. Each block has a scale and a zero point.
 struct Blocks {
   DataType type = DataType::kFloat;
   DataType packed = DataType::kUInt4;
@@ -93,7 +94,8 @@ bool HasPackedZeroPoints(const ContribBody& b) {
   return !b.Has(3) || b.value(b.input(3)).type == DataType::kUInt8;
 }
 
-// As one DequantizeLinear, whose result importer/write/compressed_nodes.h does not write out.
+// True if the weights become one DequantizeLinear, whose result stays compressed
+// (importer/write/compressed_nodes.h).
 bool StaysCompressed(const ContribBody& b, const Blocks& w) {
   return w.type == DataType::kFloat && w.is_whole() && HasPackedZeroPoints(b);
 }
@@ -103,42 +105,45 @@ absl::Status CheckBlocks(ContribBody& b, Blocks& w) {
   w.rows = b.Int("N", 0);
   w.columns = b.Int("K", 0);
   w.size = b.Int("block_size", 0);
-  b.Int("accuracy_level", 0);  // how exact a kernel must be at least: this is as exact as can be
-  ANEMONE_RETURN_IF_ERROR(b.Need(b.Int("weight_prepacked", 0) == 0, "weights packed for a device"));
+  b.Int("accuracy_level", 0);  // the minimum accuracy of a kernel; this form has the highest
+  ANEMONE_RETURN_IF_ERROR(
+      b.Need(b.Int("weight_prepacked", 0) == 0, "weights packed for a device are not supported"));
   ANEMONE_RETURN_IF_ERROR(b.NoneLeft());
   ANEMONE_RETURN_IF_ERROR(
-      b.Need(w.bits == 4 || w.bits == 8, absl::StrCat("weights of ", w.bits, " bits")));
+      b.Need(w.bits == 4 || w.bits == 8,
+             absl::StrCat("weights of ", w.bits, " bits are not supported, want 4 or 8")));
   ANEMONE_RETURN_IF_ERROR(b.Need(w.rows > 0 && w.columns > 0, "N and K: want at least 1"));
   const bool is_power = w.size > 0 && (w.size & (w.size - 1)) == 0;
   ANEMONE_RETURN_IF_ERROR(
-      b.Need(is_power && w.size >= 16 && w.size <= (1 << 20), absl::StrCat("block_size ", w.size)));
+      b.Need(is_power && w.size >= 16 && w.size <= (1 << 20),
+             absl::StrCat("block_size ", w.size, ": want a power of 2 from 16 to ", 1 << 20)));
   w.packed = w.bits == 4 ? DataType::kUInt4 : DataType::kUInt8;
   w.blocks = (w.columns - 1) / w.size + 1;
   const auto bytes =
       ElementCount(std::vector<int64_t>{w.rows, w.blocks, w.size, BitsOf(w.type) / 8});
   return b.Need(bytes.ok() && (StaysCompressed(b, w) || *bytes <= kLargestFolded),
-                "weights that are too large to be kept as floats");
+                "the weights are too large to expand to floats");
 }
 
-// Constant `index` of so many elements of this type.
+// Constant input `index`, which must have this type and number of elements.
 absl::StatusOr<Tensor> CheckConstant(ContribBody& b, size_t index, DataType type,
                                      int64_t elements) {
   ANEMONE_ASSIGN_OR_RETURN(const Tensor* known, b.Known(index));
   ANEMONE_RETURN_IF_ERROR(
-      b.Need(known != nullptr, absl::StrCat("input ", index, " is no constant")));
-  ANEMONE_RETURN_IF_ERROR(
-      b.Need(known->type() == type && known->elements() == elements && !known->is_fill(),
-             absl::StrCat("input ", index, ": want ", elements, " of ", DataTypeName(type))));
+      b.Need(known != nullptr, absl::StrCat("input ", index, " is not constant")));
+  ANEMONE_RETURN_IF_ERROR(b.Need(
+      known->type() == type && known->elements() == elements && !known->is_fill(),
+      absl::StrCat("input ", index, ": want ", elements, " elements of ", DataTypeName(type))));
   return *known;
 }
 
-// The same bytes as packed integers.
+// The same bytes, viewed as packed integers.
 Tensor Unpacked(const Tensor& bytes, DataType type, Sizes dims) {
   return Tensor::View(type, std::move(dims), bytes.bytes(), std::make_shared<const Tensor>(bytes));
 }
 
-// Zero points are packed row by row: what fills the last byte of a row goes. `bytes` undefined: the
-// middle of the codes' range.
+// Zero points are packed row by row; this removes the padding of the last byte of each row. If
+// `bytes` is undefined, the zero points are the middle of the codes' range.
 Tensor ZeroPoints(const Blocks& w, const Tensor& bytes) {
   if (bytes.type() == DataType::kUndefined) {
     const auto middle = static_cast<std::byte>(w.bits == 4 ? 8 : 128);
@@ -156,7 +161,7 @@ Tensor ZeroPoints(const Blocks& w, const Tensor& bytes) {
   return zeros;
 }
 
-// (rows, blocks * size).
+// The weights as floats: (rows, blocks * size).
 ValueId WeightsOf(ContribBody& b, const Blocks& w, const Tensor& packed, const Tensor& zeros) {
   const Sizes matrix = {w.rows, w.blocks * w.size};
   if (HasPackedZeroPoints(b)) {
@@ -184,11 +189,11 @@ absl::Status ExpandFusedMatMul(ContribBody& b) {
   const bool swap[] = {b.Int("transA", 0) != 0, b.Int("transB", 0) != 0};
   const int64_t batches = b.Int("transBatchA", 0) | b.Int("transBatchB", 0);
   ANEMONE_RETURN_IF_ERROR(b.NoneLeft());
-  ANEMONE_RETURN_IF_ERROR(b.Need(batches == 0, "transposed batches"));
+  ANEMONE_RETURN_IF_ERROR(b.Need(batches == 0, "transBatchA and transBatchB are not supported"));
   ANEMONE_ASSIGN_OR_RETURN(const DataType type, b.FloatTypeOf(0));
   for (size_t i : {0, 1}) {
     ANEMONE_RETURN_IF_ERROR(b.Need(!swap[i] || (b.Has(i) && HasMatrices(b, i)),
-                                   "a vector, or an unknown rank, to transpose"));
+                                   "cannot transpose a vector or an input of unknown rank"));
   }
   ANEMONE_ASSIGN_OR_RETURN(const ValueId left, Swapped(b, 0, swap[0]));
   ANEMONE_ASSIGN_OR_RETURN(const ValueId right, Swapped(b, 1, swap[1]));
@@ -214,12 +219,12 @@ absl::Status ExpandFusedConv(ContribBody& b) {
   return b.Give(0, Activated(b, activation, type, y));
 }
 
-// The weights are constants: the importer folds all nodes before the product.
+// The weights are constants, so the importer folds all nodes except the product.
 absl::Status ExpandMatMulNBits(ContribBody& b) {
   Blocks w;
   ANEMONE_ASSIGN_OR_RETURN(w.type, b.FloatTypeOf(0));
   ANEMONE_RETURN_IF_ERROR(CheckBlocks(b, w));
-  ANEMONE_RETURN_IF_ERROR(b.Need(!b.Has(4), "g_idx"));
+  ANEMONE_RETURN_IF_ERROR(b.Need(!b.Has(4), "g_idx is not supported"));
   ANEMONE_ASSIGN_OR_RETURN(
       const Tensor packed,
       CheckConstant(b, 1, DataType::kUInt8, w.rows * w.blocks * (w.size * w.bits / 8)));
@@ -230,11 +235,11 @@ absl::Status ExpandMatMulNBits(ContribBody& b) {
   }
   if (b.Has(5)) {
     ANEMONE_ASSIGN_OR_RETURN(const Sizes bias, b.DimsOf(5, {1}));
-    ANEMONE_RETURN_IF_ERROR(b.Need(bias[0] == w.rows, "a bias of this size"));
+    ANEMONE_RETURN_IF_ERROR(b.Need(bias[0] == w.rows, "the bias has an unexpected size"));
   }
   const std::optional<Shape>& a = b.value(b.input(0)).shape;
   ANEMONE_RETURN_IF_ERROR(b.Need(a.has_value() && !a->empty() && a->back().size == w.columns,
-                                 "A is not known to have K columns"));
+                                 "input A is not known to have K columns"));
   ValueId weights = WeightsOf(b, w, packed, zeros);
   if (!w.is_whole()) weights = b.Slice(weights, 1, 0, w.columns);
   weights = b.Transpose(weights, {1, 0});

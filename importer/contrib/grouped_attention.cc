@@ -1,9 +1,9 @@
 // GroupQueryAttention of com.microsoft: causal, with a cache of keys and values.
 //
-// The cache is past ++ new keys where all images are of one length. Else seqlens_k, integers known
-// at run time, say where the new keys of each image go, and what a query may look at. Output rows
-// of a prompt's padding are undefined in ONNX Runtime (its kernel reads scores it never wrote), so
-// they may be anything here.
+// If all images have the same length, the cache is the past keys followed by the new keys.
+// Otherwise seqlens_k, integers known at run time, gives the positions of each image's new keys and
+// which keys a query attends to. In ONNX Runtime, output rows of a prompt's padding are undefined
+// (its kernel reads scores that it has not written), so they may have any value here.
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -17,7 +17,7 @@
 namespace anemone {
 namespace {
 
-// Inputs and outputs, by what they are.
+// Indices of inputs and outputs.
 enum Input : size_t {
   kQuery,
   kKey,
@@ -34,11 +34,11 @@ enum Input : size_t {
 };
 enum Output : size_t { kY, kPresentKey, kPresentValue, kScores };
 
-// How the new keys and values come to the old ones.
+// How the new keys and values are combined with the old ones.
 enum class Cache {
-  kFresh,   // there are no old ones
-  kBehind,  // behind them
-  kPlaced,  // where seqlens_k says
+  kFresh,   // no old ones
+  kBehind,  // appended to the old ones
+  kPlaced,  // stored at the positions that seqlens_k gives
 };
 
 struct Grouped {
@@ -46,7 +46,7 @@ struct Grouped {
   int64_t batch = 0, queries = 0, heads = 0, groups = 0, size = 0;
   int64_t past = 0, present = 0;  // lengths of the cache, before and after
   Cache cache = Cache::kFresh;
-  int64_t window = -1;  // a query sees so many keys, itself included; -1: all
+  int64_t window = -1;  // the number of keys that a query attends to, with its own; -1: all
   bool rotary = false, interleaved = false;
   int64_t pairs = 0;
   float scale = 0, softcap = 0;
@@ -62,25 +62,27 @@ absl::Status CheckQuery(ContribBody& b, Grouped& g) {
   g.heads = b.Int("num_heads", 0);
   g.groups = b.Int("kv_num_heads", 0);
   ANEMONE_RETURN_IF_ERROR(b.Need(0 < g.groups && g.groups <= g.heads && g.heads % g.groups == 0,
-                                 "num_heads is no multiple of kv_num_heads"));
-  ANEMONE_RETURN_IF_ERROR(b.Need(b.Has(kKey) == b.Has(kValue), "key or value alone"));
-  // More heads than elements in a row are wrong however many there are.
-  ANEMONE_RETURN_IF_ERROR(b.Need(g.heads <= q[2], "num_heads does not divide the hidden size"));
+                                 "num_heads is not a multiple of kv_num_heads"));
+  ANEMONE_RETURN_IF_ERROR(
+      b.Need(b.Has(kKey) == b.Has(kValue), "only one of key and value is given"));
+  // Rejects huge values of num_heads before the arithmetic below.
+  ANEMONE_RETURN_IF_ERROR(
+      b.Need(g.heads <= q[2], "the hidden size is not a multiple of num_heads"));
   const int64_t parts = b.Has(kKey) ? g.heads : g.heads + 2 * g.groups;
   g.size = q[2] / parts;
   ANEMONE_RETURN_IF_ERROR(
-      b.Need(g.size > 0 && q[2] % parts == 0, "num_heads does not divide the hidden size"));
+      b.Need(g.size > 0 && q[2] % parts == 0, "the hidden size is not a multiple of num_heads"));
   for (size_t i : {kKey, kValue}) {
     if (!b.Has(i)) continue;
     ANEMONE_ASSIGN_OR_RETURN(const Sizes dims, b.DimsOf(i, {3}));
     ANEMONE_RETURN_IF_ERROR(b.Need(dims == Sizes{g.batch, g.queries, g.groups * g.size},
-                                   "key and value of this shape"));
+                                   "key and value have an unexpected shape"));
   }
-  return b.Need(g.queries > 0, "no queries");
+  return b.Need(g.queries > 0, "there are no queries");
 }
 
-// The length of the cache afterwards, the larger of total_sequence_length and the cache before:
-// from the former if it is a constant, else as the model declares its output.
+// The length of the cache after the node: the larger of total_sequence_length and the old length.
+// If total_sequence_length is not constant, the length is that of the declared output.
 absl::StatusOr<int64_t> PresentOf(ContribBody& b, const Grouped& g, std::optional<int64_t> total) {
   if (total) return std::max(*total, g.past);
   const ValueId present = b.output(kPresentKey);
@@ -92,36 +94,41 @@ absl::StatusOr<int64_t> PresentOf(ContribBody& b, const Grouped& g, std::optiona
 }
 
 absl::Status CheckCache(ContribBody& b, Grouped& g) {
-  ANEMONE_RETURN_IF_ERROR(b.Need(b.Has(kPastKey) == b.Has(kPastValue), "past of k or v alone"));
-  // Without both outputs ONNX Runtime's kernel does not look at the past.
+  ANEMONE_RETURN_IF_ERROR(
+      b.Need(b.Has(kPastKey) == b.Has(kPastValue), "only one of past_key and past_value is given"));
+  // Without both outputs ONNX Runtime's kernel ignores the past.
   ANEMONE_RETURN_IF_ERROR(
       b.Need(!b.Has(kPastKey) || (b.Makes(kPresentKey) && b.Makes(kPresentValue)),
-             "past without present"));
+             "past is given, but present is not an output"));
   for (size_t i : {kPastKey, kPastValue}) {
     if (!b.Has(i)) continue;
     ANEMONE_ASSIGN_OR_RETURN(const Sizes dims, b.DimsOf(i, {4}));
     if (i == kPastKey) g.past = dims[2];
     ANEMONE_RETURN_IF_ERROR(
-        b.Need(dims == Sizes{g.batch, g.groups, g.past, g.size}, "past is not of this shape"));
+        b.Need(dims == Sizes{g.batch, g.groups, g.past, g.size}, "past has an unexpected shape"));
   }
   ANEMONE_ASSIGN_OR_RETURN(const Tensor* known, b.Known(kTotal));
   std::optional<int64_t> total;
   if (known != nullptr) {
     const auto values = IntsOf(*known, 1);
     ANEMONE_RETURN_IF_ERROR(b.Need(values.has_value() && values->size() == 1 && (*values)[0] > 0,
-                                   "total_sequence_length is not one number"));
+                                   "total_sequence_length is not one positive number"));
     total = values->front();
   }
-  if (g.past == 0 || total == g.queries) {  // a prompt, whose cache, if any, is not looked at
+  if (g.past == 0 || total == g.queries) {  // a prompt, which ignores an old cache
     g.present = std::max(g.queries, g.past);
-    return b.Need(total.value_or(g.queries) == g.queries, "more keys than there are");
+    return b.Need(total.value_or(g.queries) == g.queries,
+                  "total_sequence_length does not match the number of keys");
   }
   ANEMONE_ASSIGN_OR_RETURN(g.present, PresentOf(b, g, total));
-  ANEMONE_RETURN_IF_ERROR(b.Need(g.batch == 1 || g.queries == 1, "a batch of chunks"));
-  // seqlens_k is total_sequence_length - 1 for the longest image, so for the only one.
+  ANEMONE_RETURN_IF_ERROR(
+      b.Need(g.batch == 1 || g.queries == 1,
+             "a batch of several sequences with more than one new token each is not supported"));
+  // seqlens_k is total_sequence_length - 1 for the longest image; here it is the only image.
   const bool is_full = g.batch == 1 && g.present == g.past + g.queries;
   g.cache = is_full ? Cache::kBehind : Cache::kPlaced;
-  return b.Need(g.present == g.past || g.present == g.past + g.queries, "a cache of this length");
+  return b.Need(g.present == g.past || g.present == g.past + g.queries,
+                "the cache has an unsupported length");
 }
 
 absl::Status CheckTables(ContribBody& b, Grouped& g) {
@@ -130,14 +137,14 @@ absl::Status CheckTables(ContribBody& b, Grouped& g) {
   ANEMONE_ASSIGN_OR_RETURN(const Sizes sin, b.DimsOf(kSin, {2}));
   g.pairs = cos[1];
   ANEMONE_RETURN_IF_ERROR(b.Need(cos == sin && 0 < g.pairs && g.pairs <= g.size / 2,
-                                 "the tables do not fit the heads"));
+                                 "the cos and sin tables do not match the head size"));
   if (b.Has(kPositions)) {
     ANEMONE_ASSIGN_OR_RETURN(const Sizes positions, b.DimsOf(kPositions, {2}));
     return b.Need(positions == Sizes{g.batch, g.queries} &&
                       b.value(b.input(kPositions)).type == DataType::kInt64,
-                  "position_ids of this shape or type");
+                  "position_ids has an unexpected shape or type");
   }
-  return b.Need(g.keys() <= cos[0], "the tables are too short");
+  return b.Need(g.keys() <= cos[0], "the cos and sin tables are too short");
 }
 
 absl::StatusOr<Grouped> CheckGrouped(ContribBody& b) {
@@ -147,28 +154,32 @@ absl::StatusOr<Grouped> CheckGrouped(ContribBody& b) {
   ANEMONE_ASSIGN_OR_RETURN(const Sizes lengths, b.DimsOf(kLengths, {1}));
   ANEMONE_RETURN_IF_ERROR(
       b.Need(lengths == Sizes{g.batch} && b.value(b.input(kLengths)).type == DataType::kInt32,
-             "seqlens_k of this shape or type"));
+             "seqlens_k has an unexpected shape or type"));
   g.scale = ScaleOr(b.Float("scale", 0), g.size);
   g.softcap = b.Float("softcap", 0);
   g.window = b.Int("local_window_size", -1);
   g.rotary = b.Int("do_rotary", 0) == 1;
   g.interleaved = b.Int("rotary_interleaved", 0) == 1;
   ANEMONE_RETURN_IF_ERROR(CheckTables(b, g));
-  ANEMONE_RETURN_IF_ERROR(b.Need(g.keys() <= kMostMasked / g.queries, "a mask this large"));
+  ANEMONE_RETURN_IF_ERROR(b.Need(g.keys() <= kMostMasked / g.queries, "the mask is too large"));
+  ANEMONE_RETURN_IF_ERROR(b.Need(g.window == -1 || (g.window > 0 && g.window <= kMostMasked),
+                                 "local_window_size is out of range"));
   ANEMONE_RETURN_IF_ERROR(
-      b.Need(g.window == -1 || (g.window > 0 && g.window <= kMostMasked), "a window of this size"));
-  ANEMONE_RETURN_IF_ERROR(b.Need(b.Int("smooth_softmax", -1) != 1, "smooth_softmax"));
-  ANEMONE_RETURN_IF_ERROR(b.Need(b.Int("causal", 1) == 1, "not causal"));
-  ANEMONE_RETURN_IF_ERROR(b.Need(b.Int("sliding_window_cache", 0) == 0, "a sliding cache"));
+      b.Need(b.Int("smooth_softmax", -1) != 1, "smooth_softmax is not supported"));
+  ANEMONE_RETURN_IF_ERROR(b.Need(b.Int("causal", 1) == 1, "causal = 0 is not supported"));
   ANEMONE_RETURN_IF_ERROR(
-      b.Need(b.Int("qk_output", 0) == 0 && !b.Makes(kScores), "the scores are an output"));
+      b.Need(b.Int("sliding_window_cache", 0) == 0, "sliding_window_cache is not supported"));
+  ANEMONE_RETURN_IF_ERROR(b.Need(b.Int("qk_output", 0) == 0 && !b.Makes(kScores),
+                                 "the attention scores are an output"));
   for (const char* quantized : {"k_quant_type", "v_quant_type"}) {
-    ANEMONE_RETURN_IF_ERROR(b.Need(b.Text(quantized, "NONE") == "NONE", "a quantized cache"));
+    ANEMONE_RETURN_IF_ERROR(
+        b.Need(b.Text(quantized, "NONE") == "NONE", "a quantized cache is not supported"));
   }
-  b.Float("qk_norm_epsilon", 0);  // says nothing without the weights below
+  b.Float("qk_norm_epsilon", 0);  // has no effect without the weights below
   ANEMONE_RETURN_IF_ERROR(b.NoneLeft());
   for (size_t i = kFirstUnknown; i < b.node().inputs.size(); ++i) {
-    ANEMONE_RETURN_IF_ERROR(b.Need(!b.Has(i), "a head_sink, or scales or weights of the heads"));
+    ANEMONE_RETURN_IF_ERROR(
+        b.Need(!b.Has(i), "head_sink, and scales or weights of the heads, are not supported"));
   }
   if (b.Has(kAdded)) {
     ANEMONE_RETURN_IF_ERROR(CheckAdded(b, kAdded, g.batch, g.heads, g.queries, g.keys()));
@@ -176,7 +187,7 @@ absl::StatusOr<Grouped> CheckGrouped(ContribBody& b) {
   return g;
 }
 
-// The position of each query, batch x queries of int32, from seqlens_k. Within an Aside.
+// The position of each query, batch x queries of int32, from seqlens_k. Call it within an Aside.
 ValueId QueryPositions(ContribBody& b, const Grouped& g) {
   const ValueId last = b.Reshape(b.input(kLengths), {g.batch, 1});
   const int32_t first = static_cast<int32_t>(1 - g.queries);
@@ -201,7 +212,7 @@ Rotation RotationOf(ContribBody& b, const Grouped& g) {
   int64_t images = g.batch;
   if (!b.Has(kPositions)) {
     at = QueryPositions(b, g);
-  } else if (g.cache == Cache::kFresh) {  // a prompt counts on from the first of all positions
+  } else if (g.cache == Cache::kFresh) {  // a prompt continues from the first position
     const ValueId first = b.Slice(b.Slice(b.input(kPositions), 0, 0, 1), 1, 0, 1);
     at = b.Emit("Add", {first, b.Count(DataType::kInt64, g.queries, {1, g.queries})});
     images = 1;
@@ -214,7 +225,8 @@ Rotation RotationOf(ContribBody& b, const Grouped& g) {
   return WithSigns(b, rotation);
 }
 
-// 1 where an old key stays and where a new one goes, 0 elsewhere; and what is added to the scores.
+// Masks for Cache::kPlaced: `kept` and `fresh` are 1 where an old key is kept and where a new one
+// is stored, else 0; `mask` is added to the scores.
 struct Places {
   ValueId kept = kNone;   // batch x 1 x present x 1
   ValueId fresh = kNone;  // batch x 1 x present x queries
@@ -243,7 +255,7 @@ Places PlacesOf(ContribBody& b, const Grouped& g) {
   return places;
 }
 
-// Which keys a query sees whose position is known; kNone if all see all.
+// The mask of keys for queries at known positions; kNone if every query attends to every key.
 ValueId FixedMask(ContribBody& b, const Grouped& g) {
   const int64_t keys = g.keys(), before = keys - g.queries;
   const int64_t window = g.window > 0 ? std::min(g.window, keys) : keys;
@@ -257,7 +269,7 @@ ValueId FixedMask(ContribBody& b, const Grouped& g) {
                           b.Scalar(g.type, LowestOf(g.type))});
 }
 
-// `value` and zeros up to the length of the cache afterwards.
+// `value` padded with zeros to the new length of the cache.
 ValueId Padded(ContribBody& b, const Grouped& g, ValueId value, int64_t length) {
   if (length == g.present) return value;
   const double zero = 0;
@@ -267,7 +279,7 @@ ValueId Padded(ContribBody& b, const Grouped& g, ValueId value, int64_t length) 
   return b.Concat({value, b.Constant(std::move(zeros))}, 2);
 }
 
-// The cache with the new keys, or values, in it.
+// The cache including the new keys (or values).
 ValueId Cached(ContribBody& b, const Grouped& g, const Places& places, ValueId past,
                ValueId fresh) {
   switch (g.cache) {
@@ -279,7 +291,7 @@ ValueId Cached(ContribBody& b, const Grouped& g, const Places& places, ValueId p
       break;
   }
   const ValueId kept = b.Emit("Mul", {Padded(b, g, past, g.past), places.kept});
-  // One row goes to one place; of several, each row of `fresh` picks its own.
+  // One new row is multiplied by its mask; for several rows, each row of `fresh` selects one.
   const char* op = g.queries == 1 ? "Mul" : "MatMul";
   return b.Emit("Add", {kept, b.Emit(op, {places.fresh, fresh})});
 }

@@ -1,4 +1,5 @@
-// The normalizations of com.microsoft, with what ONNX Runtime fuses in front of them.
+// The normalizations of com.microsoft, including the sums and embeddings that ONNX Runtime fuses
+// with them.
 #include <numeric>
 
 #include "base/status_macros.h"
@@ -8,11 +9,11 @@
 namespace anemone {
 namespace {
 
-// The default of the operators that are fused from others.
+// The default epsilon of the fused operators.
 constexpr float kFusedEpsilon = 1e-12f;
 
-// x / sqrt(mean(x^2) + epsilon) * scale over `axes`: kernels/rewrites/rms_normalization.cc looks
-// for it.
+// x / sqrt(mean(x^2) + epsilon) * scale over `axes`, in the form that
+// kernels/rewrites/rms_normalization.cc matches.
 ValueId RootMeanSquared(ContribBody& b, DataType type, ValueId x, const Sizes& axes, float epsilon,
                         ValueId scale) {
   const ValueId square = b.Emit("Mul", {x, x});
@@ -21,8 +22,8 @@ ValueId RootMeanSquared(ContribBody& b, DataType type, ValueId x, const Sizes& a
   return b.Emit("Mul", {b.Emit("Div", {x, root}), scale});
 }
 
-// What both operators that add first have: x, what is skipped and the bias fit one another. The
-// index of the bias differs. Mean and deviation are for training.
+// Checks the operators that add first: the shapes of x, skip, weights and bias. Input `bias` is the
+// bias. Mean and deviation are outputs for training only.
 absl::StatusOr<DataType> CheckSkip(ContribBody& b, size_t bias) {
   ANEMONE_ASSIGN_OR_RETURN(const DataType type, b.FloatTypeOf(0));
   ANEMONE_ASSIGN_OR_RETURN(const Sizes x, b.DimsOf(0, {2, 3}));
@@ -30,13 +31,14 @@ absl::StatusOr<DataType> CheckSkip(ContribBody& b, size_t bias) {
   const bool fits = skip.size() <= x.size() &&
                     std::equal(skip.rbegin(), skip.rbegin() + 2, x.rbegin()) &&
                     (skip.size() == 2 || skip[0] == x[0] || skip[0] == 1);
-  ANEMONE_RETURN_IF_ERROR(b.Need(fits, "skip of this shape"));
+  ANEMONE_RETURN_IF_ERROR(b.Need(fits, "skip has an unexpected shape"));
   for (size_t i = 2; i <= bias; ++i) {
     if (i > 2 && !b.Has(i)) continue;
     ANEMONE_ASSIGN_OR_RETURN(const Sizes dims, b.DimsOf(i, {1}));
-    ANEMONE_RETURN_IF_ERROR(b.Need(dims[0] == x.back(), "a weight of this size"));
+    ANEMONE_RETURN_IF_ERROR(b.Need(dims[0] == x.back(), "a weight has an unexpected size"));
   }
-  ANEMONE_RETURN_IF_ERROR(b.Need(!b.Makes(1) && !b.Makes(2), "mean or deviation is an output"));
+  ANEMONE_RETURN_IF_ERROR(b.Need(!b.Makes(1) && !b.Makes(2),
+                                 "the mean or the inverse standard deviation is an output"));
   return type;
 }
 
@@ -72,29 +74,31 @@ absl::Status CheckEmbedded(ContribBody& b, const Sizes& words) {
   const int64_t width = word_table[1];
   ANEMONE_RETURN_IF_ERROR(
       b.Need(position_table[1] == width && (b.Has(kPositions) || words[1] <= position_table[0]),
-             "a table of positions of this shape"));
-  ANEMONE_RETURN_IF_ERROR(
-      b.Need(b.Has(kSegments) == b.Has(kSegmentTable), "segments without a table, or a table"));
+             "the table of positions has an unexpected shape"));
+  ANEMONE_RETURN_IF_ERROR(b.Need(b.Has(kSegments) == b.Has(kSegmentTable),
+                                 "segments and their table must be given together"));
   for (size_t i : {kSegments, kMask}) {
     if (!b.Has(i)) continue;
     ANEMONE_ASSIGN_OR_RETURN(const Sizes dims, b.DimsOf(i, {2}));
-    ANEMONE_RETURN_IF_ERROR(b.Need(dims == words, "segments or a mask of this shape"));
+    ANEMONE_RETURN_IF_ERROR(
+        b.Need(dims == words, "the segments or the mask have an unexpected shape"));
   }
   if (b.Has(kSegmentTable)) {
     ANEMONE_ASSIGN_OR_RETURN(const Sizes dims, b.DimsOf(kSegmentTable, {2}));
-    ANEMONE_RETURN_IF_ERROR(b.Need(dims[1] == width, "a table of segments of this shape"));
+    ANEMONE_RETURN_IF_ERROR(
+        b.Need(dims[1] == width, "the table of segments has an unexpected shape"));
   }
   for (size_t i : {kScale, kBias}) {
     ANEMONE_ASSIGN_OR_RETURN(const Sizes dims, b.DimsOf(i, {1}));
-    ANEMONE_RETURN_IF_ERROR(b.Need(dims[0] == width, "a weight of this size"));
+    ANEMONE_RETURN_IF_ERROR(b.Need(dims[0] == width, "a weight has an unexpected size"));
   }
   if (!b.Has(kPositions)) return absl::OkStatus();
   ANEMONE_ASSIGN_OR_RETURN(const Sizes positions, b.DimsOf(kPositions, {2}));
   return b.Need(positions == words || positions == Sizes{1, words[1]},
-                "position_ids of this shape");
+                "position_ids has an unexpected shape");
 }
 
-// How many keys of each image are no padding.
+// The number of keys of each image that are not padding.
 ValueId MaskIndex(ContribBody& b, const Sizes& words) {
   if (!b.Has(kMask)) return b.Constant(Tensor::Zeros(DataType::kInt32, {words[0]}));
   const ValueId one = b.Constant(Tensor::Of<int32_t>(DataType::kInt32, {}, {1}));
@@ -127,13 +131,14 @@ absl::Status ExpandSimplifiedLayerNormalization(ContribBody& b) {
   b.Int("stash_type", 1);  // the type of the mean
   ANEMONE_RETURN_IF_ERROR(b.NoneLeft());
   ANEMONE_ASSIGN_OR_RETURN(const DataType type, b.FloatTypeOf(0));
-  ANEMONE_RETURN_IF_ERROR(b.Need(!b.Makes(1), "the deviation is an output"));
+  ANEMONE_RETURN_IF_ERROR(b.Need(!b.Makes(1), "the inverse standard deviation is an output"));
   ANEMONE_ASSIGN_OR_RETURN(const Sizes x, b.DimsOf(0));
   const auto rank = static_cast<int64_t>(x.size());
-  ANEMONE_RETURN_IF_ERROR(b.Need(-rank <= given && given < rank, "an axis that there is not"));
+  ANEMONE_RETURN_IF_ERROR(b.Need(-rank <= given && given < rank, "axis is out of range"));
   const int64_t axis = given < 0 ? given + rank : given;
   ANEMONE_ASSIGN_OR_RETURN(const Sizes scale, b.DimsOf(1));
-  ANEMONE_RETURN_IF_ERROR(b.Need(scale == Sizes(x.begin() + axis, x.end()), "scale of this shape"));
+  ANEMONE_RETURN_IF_ERROR(
+      b.Need(scale == Sizes(x.begin() + axis, x.end()), "scale has an unexpected shape"));
   Sizes axes(rank - axis);
   std::iota(axes.begin(), axes.end(), axis);
   return b.Give(0, RootMeanSquared(b, type, b.input(0), axes, epsilon, b.input(1)));
@@ -141,7 +146,7 @@ absl::Status ExpandSimplifiedLayerNormalization(ContribBody& b) {
 
 absl::Status ExpandEmbedLayerNormalization(ContribBody& b) {
   const float epsilon = b.Float("epsilon", kFusedEpsilon);
-  b.Int("mask_index_type", 0);  // says whether the mask's output is there
+  b.Int("mask_index_type", 0);  // says whether the node has the mask output
   ANEMONE_RETURN_IF_ERROR(b.NoneLeft());
   ANEMONE_RETURN_IF_ERROR(b.FloatTypeOf(kWordTable).status());
   ANEMONE_ASSIGN_OR_RETURN(const Sizes words, b.DimsOf(kWords, {2}));

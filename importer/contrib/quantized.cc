@@ -1,8 +1,7 @@
-// Quantized operators as what they stand for: the operator of floats between DequantizeLinear of
-// what it reads and QuantizeLinear of what it makes. Sums of products of integers less their zero
-// points are exact and then scaled: what the product of the dequantized is, but for roundings of
-// floats. Where the integers are a result of the model they are asked to be exact, and the node
-// stays.
+// Replaces quantized operators by DequantizeLinear of their inputs, the float operator, and
+// QuantizeLinear of its result. The sum of products of integers minus their zero points is exact
+// and scaled afterwards; it differs from the product of the dequantized values only in float
+// rounding. If the integers are a result of the model, they must be exact, and the node is kept.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -14,7 +13,7 @@
 namespace anemone {
 namespace {
 
-// The inputs that are integers, their scale and their zero point (which may be left out).
+// The indices of a quantized input, its scale and its zero point (which may be omitted).
 struct Quantized {
   size_t at = 0, scale = 0, zero = 0;
   int64_t axis = -1;  // of scales, if there may be several
@@ -32,39 +31,40 @@ bool IsQuantizedType(DataType type) {
          type == DataType::kUInt16;
 }
 
-// `scales`: one, or one for each element of the axis.
+// Checks scales and zero points: there must be one, or one for each of `extent` elements.
 absl::Status CheckScales(ContribBody& b, size_t scale, size_t zero, int64_t extent) {
   ANEMONE_RETURN_IF_ERROR(b.FloatTypeOf(scale).status());
   ANEMONE_ASSIGN_OR_RETURN(const int64_t scales, CountOf(b, scale));
-  ANEMONE_RETURN_IF_ERROR(b.Need(scales == 1 || scales == extent,
-                                 "scales that are not one for each column or channel"));
+  ANEMONE_RETURN_IF_ERROR(
+      b.Need(scales == 1 || scales == extent, "want one scale, or one for each column or channel"));
   if (!b.Has(zero)) return absl::OkStatus();
   ANEMONE_ASSIGN_OR_RETURN(const int64_t zeros, CountOf(b, zero));
-  return b.Need(zeros == scales, "not as many zero points as scales");
+  return b.Need(zeros == scales, "the numbers of scales and zero points differ");
 }
 
 absl::Status Check(ContribBody& b, const Quantized& q) {
   ANEMONE_RETURN_IF_ERROR(b.Need(b.Has(q.at) && b.Has(q.scale), "an operand is missing"));
   const DataType type = b.value(b.input(q.at)).type;
-  ANEMONE_RETURN_IF_ERROR(b.Need(IsQuantizedType(type), "an operand of another type"));
+  ANEMONE_RETURN_IF_ERROR(b.Need(IsQuantizedType(type), "an operand has an unsupported type"));
   ANEMONE_ASSIGN_OR_RETURN(const Sizes dims, b.DimsOf(q.at));
   const auto rank = static_cast<int64_t>(dims.size());
   const bool has_axis = q.axis >= 0 && q.axis < rank;
   return CheckScales(b, q.scale, q.zero, has_axis ? dims[q.axis] : 1);
 }
 
-// What the model returns must be the integers themselves.
+// Checks the result's scale, and that the model does not return the result's integers.
 absl::Status CheckResult(ContribBody& b, size_t scale) {
   ANEMONE_RETURN_IF_ERROR(b.Need(b.Has(scale), "the result's scale is missing"));
   ANEMONE_RETURN_IF_ERROR(CheckScales(b, scale, scale + 1, 1));
   const bool in_body = &b.graph() != &b.model().graph;
-  ANEMONE_RETURN_IF_ERROR(b.Need(!in_body, "a body is on the CPU as a whole"));
+  ANEMONE_RETURN_IF_ERROR(
+      b.Need(!in_body, "it is inside a body, which runs on the CPU as a whole"));
   const std::vector<ValueId>& outputs = b.graph().outputs;
   return b.Need(std::find(outputs.begin(), outputs.end(), b.output(0)) == outputs.end(),
-                "its integers are a result of the model");
+                "its integers are an output of the model, so they must be exact");
 }
 
-// Input `index` as a number, or as a vector of several.
+// Input `index`: a scalar if it has one element, else a vector.
 ValueId NumbersOf(ContribBody& b, size_t index) {
   const Shape& shape = *b.value(b.input(index)).shape;
   return shape.empty() || shape[0].size > 1 ? b.input(index) : b.Reshape(b.input(index), {});
@@ -93,7 +93,7 @@ absl::StatusOr<std::vector<ValueId>> Operands(ContribBody& b,
   return floats;
 }
 
-// The node's first output, of the operands' type.
+// Quantizes y to the node's first output, which has type `type`.
 absl::Status GiveQuantized(ContribBody& b, ValueId y, size_t scale, DataType type) {
   const ContribBody::Aside aside(b, "quantize");
   std::vector<ValueId> inputs = {y, NumbersOf(b, scale)};
@@ -108,8 +108,8 @@ absl::Status GiveQuantized(ContribBody& b, ValueId y, size_t scale, DataType typ
 
 DataType TypeOfInput(const ContribBody& b, size_t index) { return b.value(b.input(index)).type; }
 
-// The node's attributes that `op`, an operator of ONNX, has too; what the node has besides must
-// have been asked for.
+// The attributes that the node shares with `op`, an operator of ONNX. Keep() if the node has other
+// attributes that were not read.
 absl::StatusOr<std::vector<Attribute>> AttributesFor(ContribBody& b, const char* op) {
   const onnx::OpSchema* schema = SchemaOf("", op, kWorkingOpset);
   std::vector<Attribute> shared;
@@ -123,7 +123,7 @@ absl::StatusOr<std::vector<Attribute>> AttributesFor(ContribBody& b, const char*
   return shared;
 }
 
-// A bias of int32 counts in products of the operands' scales.
+// A bias of int32 is in units of the product of the operands' scales.
 ValueId DequantizedBias(ContribBody& b, size_t bias, size_t x_scale, size_t w_scale,
                         float factor = 1) {
   const DataType type = TypeOfInput(b, x_scale);
@@ -136,10 +136,10 @@ ValueId DequantizedBias(ContribBody& b, size_t bias, size_t x_scale, size_t w_sc
 absl::Status CheckBias(ContribBody& b, size_t bias) {
   if (!b.Has(bias)) return absl::OkStatus();
   ANEMONE_RETURN_IF_ERROR(b.DimsOf(bias).status());
-  return b.Need(TypeOfInput(b, bias) == DataType::kInt32, "a bias that is no int32");
+  return b.Need(TypeOfInput(b, bias) == DataType::kInt32, "the bias is not int32");
 }
 
-// The last axis of an operand.
+// The index of the last axis of an operand.
 absl::StatusOr<int64_t> LastAxis(ContribBody& b, size_t index) {
   ANEMONE_ASSIGN_OR_RETURN(const Sizes dims, b.DimsOf(index));
   return static_cast<int64_t>(dims.size()) - 1;
@@ -147,11 +147,11 @@ absl::StatusOr<int64_t> LastAxis(ContribBody& b, size_t index) {
 
 }  // namespace
 
-// One or two quantized operands, each with its scale and zero point after it, then those of the
-// result.
+// The inputs are one or two quantized operands, each followed by its scale and zero point, and then
+// the scale and zero point of the result.
 absl::Status ExpandQLinear(ContribBody& b) {
   const Contrib& row = *OperatorOf(b.node()).contrib;
-  ANEMONE_RETURN_IF_ERROR(b.Need(b.Int("channels_last", 0) == 0, "channels_last"));
+  ANEMONE_RETURN_IF_ERROR(b.Need(b.Int("channels_last", 0) == 0, "channels_last is not supported"));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<Attribute> attributes, AttributesFor(b, row.plain));
   ANEMONE_RETURN_IF_ERROR(CheckResult(b, row.operands * 3));
   std::vector<Quantized> quantized(row.operands);
@@ -161,11 +161,13 @@ absl::Status ExpandQLinear(ContribBody& b) {
   return GiveQuantized(b, y, row.operands * 3, TypeOfInput(b, 0));
 }
 
-// Before opset 13 it flattens what is behind the axis.
+// Before opset 13 Softmax flattens the axes from `axis` on.
 absl::Status ExpandQLinearSoftmax(ContribBody& b) {
   ANEMONE_ASSIGN_OR_RETURN(const int64_t last, LastAxis(b, 0));
   const int64_t axis = b.Int("axis", -1);
-  ANEMONE_RETURN_IF_ERROR(b.Need(b.Int("opset", 0) >= 13 || axis == -1 || axis == last, "opset"));
+  ANEMONE_RETURN_IF_ERROR(
+      b.Need(b.Int("opset", 0) >= 13 || axis == -1 || axis == last,
+             "an opset below 13 with another axis than the last is not supported"));
   return ExpandQLinear(b);
 }
 
@@ -212,13 +214,12 @@ absl::Status ExpandQGemm(ContribBody& b) {
   return b.Has(7) ? GiveQuantized(b, y, 7, TypeOfInput(b, 0)) : b.Give(0, y);
 }
 
-// A product with a float result: a bias of floats, nothing to quantize. Where the first operand is
-// a float, its grid is found at run time.
+// A product with a float result, so the bias is a float and nothing is quantized afterwards. The
+// first operand is a float; its scale and zero point are computed at run time.
 absl::Status ExpandDynamicQuantizeMatMul(ContribBody& b) {
   ANEMONE_RETURN_IF_ERROR(b.NoneLeft());
   ANEMONE_RETURN_IF_ERROR(b.FloatTypeOf(0).status());
-  ANEMONE_RETURN_IF_ERROR(
-      b.Need(TypeOfInput(b, 0) == DataType::kFloat, "another type than float32"));
+  ANEMONE_RETURN_IF_ERROR(b.Need(TypeOfInput(b, 0) == DataType::kFloat, "input 0 is not float32"));
   ANEMONE_ASSIGN_OR_RETURN(const int64_t columns, LastAxis(b, 1));
   ANEMONE_ASSIGN_OR_RETURN(const std::vector<ValueId> w, Operands(b, {SideBySide(1, columns)}));
   ValueId x = kNone;
@@ -234,7 +235,8 @@ absl::Status ExpandDynamicQuantizeMatMul(ContribBody& b) {
   return b.Give(0, b.Has(4) ? b.Emit("Add", {y, b.input(4)}) : y);
 }
 
-// a, b, a's scale, b's scale, a's zero point, b's, bias: not side by side as everywhere else.
+// Unlike other operators, the inputs are a, b, a's scale, b's scale, a's zero point, b's zero
+// point, bias.
 absl::Status ExpandMatMulIntegerToFloat(ContribBody& b) {
   ANEMONE_RETURN_IF_ERROR(b.NoneLeft());
   ANEMONE_ASSIGN_OR_RETURN(const int64_t columns, LastAxis(b, 1));

@@ -8,12 +8,12 @@ namespace {
 
 struct Rotary {
   Sizes x;      // as given
-  Sizes heads;  // the same with heads and their elements apart
+  Sizes heads;  // the same with a separate axis for heads
   int64_t batch = 0, sequence = 0, pairs = 0;
   bool by_head = false;  // batch x heads x sequence x size, else sequence before heads
 };
 
-// Heads are told by the rank of x, an attribute, or the width of the tables.
+// Finds the heads from the rank of x, an attribute, or the width of the tables.
 absl::Status CheckHeads(ContribBody& b, Rotary& r) {
   const int64_t rotated = b.Int("rotary_embedding_dim", 0), heads = b.Int("num_heads", 0);
   r.batch = r.x[0];
@@ -25,17 +25,17 @@ absl::Status CheckHeads(ContribBody& b, Rotary& r) {
     const int64_t width = r.x[2];
     int64_t size = 2 * r.pairs;
     if (rotated > 0) {
-      ANEMONE_RETURN_IF_ERROR(
-          b.Need(heads > 0 && width % heads == 0, "num_heads does not divide the hidden size"));
+      ANEMONE_RETURN_IF_ERROR(b.Need(heads > 0 && width % heads == 0,
+                                     "the hidden size is not a multiple of num_heads"));
       size = width / heads;
     }
-    ANEMONE_RETURN_IF_ERROR(
-        b.Need(size > 0 && width % size == 0, "the tables do not divide the hidden size"));
+    ANEMONE_RETURN_IF_ERROR(b.Need(size > 0 && width % size == 0,
+                                   "the hidden size is not a multiple of the width of the tables"));
     r.heads = {r.batch, r.sequence, width / size, size};
   }
   const int64_t want = rotated > 0 ? rotated : r.heads[3];
   return b.Need(rotated >= 0 && want == 2 * r.pairs && want <= r.heads[3],
-                "the tables do not fit the heads");
+                "the cos and sin tables do not match the head size");
 }
 
 }  // namespace
@@ -48,18 +48,19 @@ absl::Status ExpandRotaryEmbedding(ContribBody& b) {
   ANEMONE_ASSIGN_OR_RETURN(const Sizes cos, b.DimsOf(2, {2}));
   ANEMONE_ASSIGN_OR_RETURN(const Sizes sin, b.DimsOf(3, {2}));
   r.pairs = cos[1];
-  ANEMONE_RETURN_IF_ERROR(
-      b.Need(cos == sin && r.pairs > 0 && r.pairs <= kMostMasked, "tables of this shape"));
+  ANEMONE_RETURN_IF_ERROR(b.Need(cos == sin && r.pairs > 0 && r.pairs <= kMostMasked,
+                                 "the cos and sin tables have an unexpected shape"));
   ANEMONE_RETURN_IF_ERROR(CheckHeads(b, r));
-  // ONNX Runtime's kernel on the CPU ignores it.
-  ANEMONE_RETURN_IF_ERROR(b.Need(b.Float("scale", 1) == 1, "a scale"));
-  ANEMONE_RETURN_IF_ERROR(b.Need(b.Int("is_packed_batching", 0) == 0, "packed batches"));
+  // ONNX Runtime's CPU kernel ignores the scale.
+  ANEMONE_RETURN_IF_ERROR(b.Need(b.Float("scale", 1) == 1, "scale is not supported"));
+  ANEMONE_RETURN_IF_ERROR(
+      b.Need(b.Int("is_packed_batching", 0) == 0, "is_packed_batching is not supported"));
   const bool is_first = positions == Sizes{1};
   ANEMONE_RETURN_IF_ERROR(
       b.Need((is_first && r.sequence <= kMostMasked) || positions == Sizes{r.batch, r.sequence},
-             "position_ids of this shape"));
+             "position_ids has an unexpected shape"));
   ANEMONE_RETURN_IF_ERROR(
-      b.Need(b.value(b.input(1)).type == DataType::kInt64, "position_ids that are not int64"));
+      b.Need(b.value(b.input(1)).type == DataType::kInt64, "position_ids is not int64"));
   Rotation rotation{.interleaved = b.Int("interleaved", 0) == 1};
   ANEMONE_RETURN_IF_ERROR(b.NoneLeft());
   {

@@ -1,4 +1,4 @@
-// Types of the outputs of contrib operators, as far as they are known.
+// Infers types of the outputs of contrib operators, as far as they are known.
 #include <algorithm>
 #include <utility>
 
@@ -11,7 +11,7 @@ namespace {
 
 using onnx::TypeProto;
 
-// What is known of an input; nothing if it is left out.
+// The known type of an input; an empty type if it is omitted.
 TypeProto TypeOfInput(const Graph& graph, const Node& node, size_t index) {
   const ValueId id = InputOr(node, index);
   return id == kNone ? TypeProto() : TypeOf(graph.values[id]);
@@ -43,7 +43,7 @@ TypeProto Shaped(TypeProto type, const Shape& shape) {
   return type;
 }
 
-// The first input with another last dimension.
+// The shape of the first input with another last dimension.
 TypeProto WithLast(const Graph& graph, const Node& node, const TypeProto& type, Dim last) {
   const Shape* shape = ShapeOfInput(graph, node, 0);
   if (shape == nullptr || shape->empty()) return OnlyType(type);
@@ -54,7 +54,7 @@ TypeProto WithLast(const Graph& graph, const Node& node, const TypeProto& type, 
 
 Dim Known(int64_t size) { return {.size = std::max<int64_t>(size, -1), .symbol = ""}; }
 
-// What of a packed projection is v: a part that an attribute tells, or a third.
+// Types for a packed projection. The width of v comes from an attribute, or is a third.
 Types Packed(const Graph& graph, const Node& node, const TypeProto& like) {
   const TypeProto type = OnlyType(like);
   const Shape* weights = ShapeOfInput(graph, node, 1);
@@ -72,8 +72,8 @@ Types Packed(const Graph& graph, const Node& node, const TypeProto& like) {
 
 }  // namespace
 
-// All outputs have the type of the first input, the first its shape as well, and so has the fourth,
-// which is a sum with it.
+// All outputs have the type of the first input. The first and fourth also have its shape; the
+// fourth is a sum with the first input.
 Types TypesLikeFirst(const Graph& graph, const Node& node) {
   const TypeProto type = TypeOfInput(graph, node, 0);
   Types types(node.outputs.size(), OnlyType(type));
@@ -83,7 +83,7 @@ Types TypesLikeFirst(const Graph& graph, const Node& node) {
   return types;
 }
 
-// The deviation is float32 whatever x is.
+// Only the first output: the deviation is float32 for every type of x.
 Types TypesOfSimplifiedLayerNormalization(const Graph& graph, const Node& node) {
   return {TypeOfInput(graph, node, 0)};
 }
@@ -96,7 +96,7 @@ Types TypeOfThird(const Graph& graph, const Node& node) {
   return {OnlyType(TypeOfInput(graph, node, 2))};
 }
 
-// Without a scale of the result it is a float, as the scale of the first operand.
+// Without a scale for the result, the result is a float, of the type of the first operand's scale.
 Types TypeOfQGemm(const Graph& graph, const Node& node) {
   return {OnlyType(TypeOfInput(graph, node, HasInput(node, 7) ? 0 : 1))};
 }
@@ -124,7 +124,7 @@ Types TypesOfQAttention(const Graph& graph, const Node& node) {
   return Packed(graph, node, TypeOfInput(graph, node, 3));
 }
 
-// The width of the value, if it lies in a row.
+// The width of the output is that of the value input if that is 3-D.
 Types TypesOfMultiHeadAttention(const Graph& graph, const Node& node) {
   const TypeProto type = OnlyType(TypeOfInput(graph, node, 0));
   const Shape* q = ShapeOfInput(graph, node, 0);

@@ -46,8 +46,7 @@ absl::Status LiftSoftmax(LiftContext& c) {
 }
 
 // Before opset 14 the node was in training mode if it had training outputs; before opset 7 is_test
-// also had to allow it. Before opset 9 `spatial` 0 meant statistics per activation, not per
-// channel.
+// said so too. Before opset 9 `spatial` 0 meant statistics per activation, not per channel.
 absl::Status LiftBatchNormalization(LiftContext& c) {
   Node node = c.node();
   const bool spatial = IntOr(node, "spatial", 1) != 0;

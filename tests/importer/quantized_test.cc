@@ -1,5 +1,5 @@
-// Quantized operators as what they stand for, against ONNX Runtime's own kernels; and what the
-// passes make of DequantizeLinear.
+// Compares the plain nodes for quantized operators with ONNX Runtime's kernels, and tests the
+// passes for DequantizeLinear.
 #include "tests/importer/against_ort.h"
 #include "tests/importer/contrib/contrib_models.h"
 
@@ -8,8 +8,8 @@ namespace {
 
 struct Expansion {
   const char* name;
-  const char* text;  // between the quantizing of x and the dequantizing of r
-  const char* ops;   // what is between them then
+  const char* text;  // the nodes between the quantization of x and the dequantization of r
+  const char* ops;   // the operators after import
   const char* dims = "float[2,8,6,6]";
   const char* result = "float";
 };
@@ -84,7 +84,7 @@ const Expansion kExpansions[] = {
     {"Gemm", "r = ms.QGemm(q, s, z, m, v, wz, b, t, u) y = DequantizeLinear(r, t, u)",
      ANEMONE_Q "Gemm QuantizeLinear DequantizeLinear", "float[3,6]"},
     {"GemmToFloat", "y = ms.QGemm<alpha = 0.5>(q, s, z, m, v, wz)", ANEMONE_Q "Gemm", "float[3,6]"},
-    // Two in a row: the integers between them are gone.
+    // Two in a row: the integers between them disappear.
     {"Chain",
      "a = ms.QLinearAdd(q, s, z, q, s, z, t, u) p = MaxPool<kernel_shape = [2,2]>(a) "
      "r = ms.QLinearSigmoid(p, t, u, s, z) y = DequantizeLinear(r, s, z)",
@@ -97,10 +97,10 @@ TEST(Quantized, IntegersThatTheModelReturnsStayExact) {
   const Model ours = ExpectSameOnOrt(QuantizedModel(
       {"", "y = ms.QLinearAdd(q, s, z, q, s, z, t, u)", "", "float[2,8]", "uint8[2,8]"}));
   EXPECT_EQ(OpsText(ours.graph), "QuantizeLinear QLinearAdd");
-  EXPECT_THAT(ours.warnings.at(0).message, testing::HasSubstr("a result of the model"));
+  EXPECT_THAT(ours.warnings.at(0).message, testing::HasSubstr("an output of the model"));
 }
 
-// Moved integers that two read.
+// Moved integers with two readers.
 TEST(Quantized, WhatIsReadTwiceIsDequantizedOnce) {
   const Model ours = ExpectSameOnOrt(
       QuantizedModel({"",
@@ -112,7 +112,7 @@ TEST(Quantized, WhatIsReadTwiceIsDequantizedOnce) {
                                            "DequantizeLinear");
 }
 
-// What quantize_dynamic writes.
+// The nodes that quantize_dynamic writes.
 const char* const kDynamicProduct =
     "g, h, k = DynamicQuantizeLinear(x) p = MatMulInteger(g, m, k, wz) c = Cast<to = 1>(p) "
     "f = Mul(h, v) y = Mul(c, f)";
@@ -132,7 +132,7 @@ TEST(Quantized, ADynamicConvolutionIsOneOfFloats) {
   EXPECT_EQ(OpsText(ours.graph), "DynamicQuantizeLinear DequantizeLinear Conv");
 }
 
-// The sum of integers is read by somebody else, or scaled by another tensor's scale.
+// The integer sum has another reader, or is scaled by another tensor's scale.
 TEST(Quantized, AProductOfIntegersStays) {
   const char* const kOthers[] = {
       "g, h, k = DynamicQuantizeLinear(x) p = MatMulInteger(g, m, k, wz) c = Cast<to = 1>(p) "
@@ -160,7 +160,7 @@ TEST(Quantized, ProductsOfFusedFormsAreOfFloats) {
       "QuantizeLinear DequantizeLinear MatMul");
 }
 
-// Whatever moves elements moves them as floats, so that the integers end where they begin.
+// Every operator that moves elements moves floats, so that the integers are dequantized first.
 TEST(Quantized, EveryMoveIsOfFloats) {
   const std::pair<const char*, const char*> kMoves[] = {
       {"GatherElements",
@@ -178,7 +178,7 @@ TEST(Quantized, EveryMoveIsOfFloats) {
   }
 }
 
-// The grid changes on the way: nothing may be left out.
+// Scale and zero point change, so no node may be removed.
 TEST(Quantized, AnotherGridIsRoundedToAgain) {
   const Model ours = ExpectSameOnOrt(QuantizedModel(
       {"",
@@ -187,16 +187,17 @@ TEST(Quantized, AnotherGridIsRoundedToAgain) {
   EXPECT_EQ(OpsText(ours.graph), ANEMONE_Q "QuantizeLinear DequantizeLinear");
 }
 
-// Its operands, scales and zero points do not stand side by side.
+// Its scales and zero points do not follow their operands.
 TEST(Quantized, AFusedProductIsReadLikeTheOthers) {
   struct {
     const char* dims;
     const char* scales;
-    const char* why;  // "": it does not stay
-  } const kForms[] = {{"float[3,6]", "s, v5, z, wz5", ""},
-                      {"float[3,6]", "s, v5, z, wz", "not as many zero points as scales"},
-                      {"float[3,6]", "v5, v, z, wz", "not one for each column"},
-                      {"float[n,6]", "s, v, z, wz", "the shape of 'q' is not known"}};
+    const char* why;  // "" if it is expanded
+  } const kForms[] = {
+      {"float[3,6]", "s, v5, z, wz5", ""},
+      {"float[3,6]", "s, v5, z, wz", "the numbers of scales and zero points differ"},
+      {"float[3,6]", "v5, v, z, wz", "want one scale, or one for each column"},
+      {"float[n,6]", "s, v, z, wz", "the shape of 'q' is not known"}};
   for (const auto& form : kForms) {
     const std::string text = absl::StrCat("y = ms.MatMulIntegerToFloat(q, m, ", form.scales, ")");
     const onnx::ModelProto model = QuantizedModel({"", text.c_str(), "", form.dims});

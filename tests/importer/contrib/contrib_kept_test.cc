@@ -1,6 +1,6 @@
-// Operators of com.microsoft in forms that plain nodes do not mean: they stay, with the reason, and
-// what is behind them keeps its shapes. Hostile attributes and shapes are such forms, or errors
-// that name the node.
+// Forms of com.microsoft operators that plain nodes cannot express: they are kept, with the reason,
+// and shapes after them are still inferred. Malicious attributes and shapes give such forms, or
+// errors that name the node.
 #include "absl/strings/str_join.h"
 #include "tests/importer/against_ort.h"
 #include "tests/importer/contrib/contrib_models.h"
@@ -30,7 +30,7 @@ TEST_P(ContribKeptTest, StaysAndSaysWhy) {
   EXPECT_EQ(model->warnings[0].rule, "not-expanded");
   EXPECT_THAT(model->warnings[0].where, HasSubstr("/#0"));
   EXPECT_THAT(model->warnings[0].message, HasSubstr(GetParam().why));
-  EXPECT_EQ(model->origins.size(), 1);  // none is left of a body that was given up
+  EXPECT_EQ(model->origins.size(), 1);  // no origins remain from a discarded body
 }
 
 std::string OneAttention(const std::string& attributes, const std::string& inputs = "",
@@ -122,9 +122,9 @@ const Kept kKept[] = {
     {"MultiNoHeads", Multi("num_heads = 0"), "num_heads"},
     {"MultiNegativeHeads", Multi("num_heads = -4"), "num_heads"},
     {"MultiHeadsThatDoNotDivide", Multi("num_heads = 3"), "num_heads"},
-    // Its kernel leaves the last query out of the mask.
+    // ONNX Runtime's kernel does not mask the last query.
     {"MultiUnidirectional", Multi("num_heads = 2, unidirectional = 1"), "unidirectional"},
-    {"MultiPastAlone", Multi("num_heads = 2", ", float[2,2,4,4] p", ", , , , p"), "alone"},
+    {"MultiPastAlone", Multi("num_heads = 2", ", float[2,2,4,4] p", ", , , , p"), "only one of"},
     {"MultiPastWithoutPresent",
      Multi("num_heads = 2", ", float[2,2,4,4] p, float[2,2,4,4] r", ", , , , p, r"), "present"},
     {"MultiCacheIndirection", Multi("num_heads = 2", ", int32[1,1,5] c", ", , , , , , , c"),
@@ -180,7 +180,7 @@ const Kept kKept[] = {
      "(float[2,3,64] q, float[2,3,32] k, float[2,3,32] v, float[2,2,5,16] p, int32[2] n) =>"
      "  (float[2,3,64] y, float[2,2,8,16] nk, float[2,2,8,16] nv) <int32 t = {8}> {"
      "  y, nk, nv = ms.GroupQueryAttention<num_heads = 4, kv_num_heads = 2>(q, k, v, p, p, n, t) }",
-     "chunks"},
+     "more than one new token"},
     {"GroupTotalOfNothing",
      "(float[1,4,64] q, float[1,4,32] k, float[1,4,32] v, int32[1] n) => (float[1,4,64] y)"
      "  <int32 t = {-3}> {"
@@ -235,18 +235,18 @@ const Kept kKept[] = {
 
     {"BiasOfAnotherType",
      "(float[2,3,8] x, float16[8] b) => (float[2,3,8] y) { y = ms.BiasGelu(x, b) }",
-     "input 1 is of another type"},
+     "input 1 has a different type"},
     {"GroupWindowTooLarge",
      Group("num_heads = 4, kv_num_heads = 2, local_window_size = 4611686018427387904"), "window"},
     {"WeightsOfAnotherType",
      "(float[2,5,8] x, float16[8,24] w) => (float[2,5,8] y) {"
      "  y = ms.Attention<num_heads = 2>(x, w) }",
-     "input 1 is of another type"},
+     "input 1 has a different type"},
     {"GeluOfDoubles", "(double[2,3] x) => (double[2,3] y) { y = ms.Gelu(x) }", "float64"},
     {"ProductOfTransposedBatches",
      "(float[2,3,4] a, float[2,4,5] b) => (float y) {"
      "  y = ms.FusedMatMul<transBatchA = 1>(a, b) }",
-     "batches"},
+     "transBatchA"},
     {"ProductOfVectors",
      "(float[4] a, float[4,5] b) => (float[5] y) { y = ms.FusedMatMul<transA = 1>(a, b) }",
      "vector"},
@@ -276,7 +276,7 @@ const Kept kKept[] = {
     {"BitsWeightsAtRunTime",
      "(float[2,32] a, uint8[4,2,8] w, float[4,2] s) => (float[2,4] y) {"
      "  y = ms.MatMulNBits<K = 32, N = 4, block_size = 16>(a, w, s) }",
-     "no constant"},
+     "not constant"},
     {"QuantizedWeightsAtRunTime",
      "(uint8[2,5,8] x, uint8[8,24] w, float[24] b, float s) => (float[2,5,8] y) {"
      "  y = ms.QAttention<num_heads = 2>(x, w, b, s, s) }",
@@ -356,7 +356,7 @@ const Inferred kInferred[] = {
 INSTANTIATE_TEST_SUITE_P(Contrib, ContribInferenceTest, testing::ValuesIn(kInferred),
                          testing::PrintToStringParamName());
 
-// The body stands for the call; what prepares integers is named after it, and apart.
+// Nodes of the body have the call's origin; nodes that prepare integers have a separate one.
 TEST(ContribOriginTest, IntegersAreOriginsOfTheirOwn) {
   const auto model = ImportBytes(
       ContribModel(OneAttention("num_heads = 2", ", int32[2,5] m", ", m")).SerializeAsString(), "",
@@ -372,7 +372,7 @@ TEST(ContribOriginTest, IntegersAreOriginsOfTheirOwn) {
   }
 }
 
-// A type that the file declares otherwise is an error, and says where.
+// A conflict with a type that the file declares is an error that names the node.
 TEST(ContribErrorTest, NamesTheNode) {
   const auto model = ImportBytes(
       ContribModel("(float[2,3,8] x) => (float16[2,3,8] y) { y = ms.Gelu(x) }").SerializeAsString(),
@@ -380,7 +380,8 @@ TEST(ContribErrorTest, NamesTheNode) {
   EXPECT_THAT(model, StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("/#0")));
 }
 
-// A constant that cannot be computed is not a form that stays, whatever the code of its error.
+// If a constant cannot be computed, that is an error, not a reason to keep the form, whatever its
+// status code.
 TEST(ContribErrorTest, AnErrorOfAConstantIsAnError) {
   auto model = Read(ContribModel(
       "(uint8[3,6] q, int8[6,5] m, float s, float v, uint8 z, int8 wz) => (float[3,5] y) {"

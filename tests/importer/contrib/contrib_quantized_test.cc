@@ -1,4 +1,4 @@
-// MatMulNBits and QAttention of com.microsoft as plain nodes, against ONNX Runtime's own kernels.
+// Compares the plain nodes for MatMulNBits and QAttention with ONNX Runtime's kernels.
 #include <random>
 
 #include "tests/importer/against_ort.h"

@@ -1,4 +1,4 @@
-// The operators of com.microsoft as plain nodes, against ONNX Runtime's own kernels for them.
+// Compares the plain nodes for operators of com.microsoft with ONNX Runtime's kernels for them.
 #include "tests/importer/against_ort.h"
 #include "tests/importer/contrib/contrib_models.h"
 
@@ -8,7 +8,7 @@ namespace {
 struct Form {
   const char* name;
   std::string graph;
-  std::string meaning;  // where ONNX Runtime's CPU has no kernel for the form
+  std::string meaning;  // the reference, if ONNX Runtime's CPU has no kernel for the form
   int opset = 21;
 };
 
@@ -42,7 +42,7 @@ const Form kActivations[] = {
      "(bool c, float[2,3,8] x) => (float[2,3,8] y) { y = If(c) <"
      "  then_branch = t () => (float[2,3,8] a) { a = ms.Gelu(x) },"
      "  else_branch = e () => (float[2,3,8] b) { b = ms.FastGelu(x) }> }"},
-    // An older opset is lifted first, for which types behind the operator must be known.
+    // An older opset is lifted first, which needs the types after the operator.
     {"GeluBeforeAnOldReduction",
      "(float[2,3,8] x) => (float[2,3,1] y) { g = ms.Gelu(x) y = ReduceMean<axes = [-1]>(g) }", "",
      11},
@@ -160,7 +160,8 @@ std::string Packed(const std::string& attributes, const std::string& more_inputs
                       ") => (float[2,5,8] y", more_outputs, ") { ", before, " ", outputs,
                       " = ms.Attention<num_heads = 2", attributes, ">(x, w, b", arguments, ") }");
 }
-// A row of 0 is one no query of which has a key: there only rounding differs.
+// In a mask row of zeros no query has a key, so the results would be only rounding errors; these
+// masks avoid such rows.
 const char kFirstKey[] = "f = Constant<value = int32[1,5] {1, 0, 0, 0, 0}>() m = Max(r, f)";
 const char kEnds[] = "c = Constant<value = int32[2] {3, 4}>() m = Sub(c, r)";
 
@@ -287,7 +288,8 @@ const Form kMultiHeads[] = {
 INSTANTIATE_TEST_SUITE_P(MultiHeads, ContribTest, testing::ValuesIn(kMultiHeads),
                          testing::PrintToStringParamName());
 
-// Four heads over two of sixteen; `$` is before the node, whose first inputs are q, k, v.
+// Four query heads and two key heads of 16 elements; `before` is written before the node, whose
+// first inputs are q, k, v.
 std::string Group(int batch, int queries, const std::string& attributes,
                   const std::string& more_inputs, int present, const std::string& before,
                   const std::string& arguments) {
@@ -307,7 +309,7 @@ const char kStep[] = "n = Constant<value = int32[1] {5}>() t = Constant<value = 
 const char kTurn[] = ", do_rotary = 1";
 const char kCaches[] = ", float[16,8] c, float[16,8] s";
 
-// A prompt of two lengths: rows of padding are undefined.
+// Two prompts of different lengths; output rows of padding are undefined and multiplied by 0.
 std::string PaddedPrompt(const std::string& attributes, const std::string& more_inputs,
                          const std::string& more) {
   return absl::StrCat("(float[2,4,64] q, float[2,4,32] k, float[2,4,32] v, int32[2] r", more_inputs,
@@ -350,7 +352,7 @@ const Form kGroups[] = {
      Group(1, 1, ", local_window_size = 3", Past(1, 5), 6, kStep, "pk, pv, n, t")},
     {"GroupStepAtPosition", Group(1, 1, kTurn, absl::StrCat(Past(1, 5), kCaches, ", int64[1,1] i"),
                                   6, kStep, "pk, pv, n, t, c, s, i")},
-    // Two images of lengths that are known at run time: 0, 1 or 2 keys are there.
+    // Two images whose lengths are known only at run time: the cache holds 0, 1 or 2 keys.
     {"GroupStepOfTwo", Group(2, 1, "", absl::StrCat(Past(2, 5), ", int32[2] n"), 6,
                              "t = Constant<value = int32 {6}>()", "pk, pv, n, t")},
     {"GroupStepOfTwoRotary", Group(2, 1, kTurn, absl::StrCat(Past(2, 5), kCaches, ", int32[2] n"),
@@ -358,7 +360,7 @@ const Form kGroups[] = {
     {"GroupStepOfTwoWindow",
      Group(2, 1, ", local_window_size = 2", absl::StrCat(Past(2, 5), ", int32[2] n"), 6,
            "t = Constant<value = int32 {6}>()", "pk, pv, n, t")},
-    // A cache of fixed length, filled up to where seqlens_k says.
+    // A cache of fixed length, filled up to seqlens_k.
     {"GroupStepInCache",
      Group(1, 1, kTurn, absl::StrCat(Past(1, 8), kCaches, ", int32[1] r"), 8,
            "t = Constant<value = int32 {4}>() one = Constant<value = int32 {1}>() n = Add(r, one)",
