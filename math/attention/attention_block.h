@@ -1,4 +1,5 @@
-// math/attention/attention_block.h: a part of an attention as its kernel sees it. Internal.
+// math/attention/attention_block.h: the part of an attention that one kernel call computes.
+// Internal.
 #ifndef ANEMONE_MATH_ATTENTION_ATTENTION_BLOCK_H_
 #define ANEMONE_MATH_ATTENTION_ATTENTION_BLOCK_H_
 
@@ -8,15 +9,17 @@
 
 namespace anemone::math {
 
-// Some queries of one head. Pointers lead to its first elements, steps from one position of the
-// sequence to the next.
+// Some queries of one head. Pointers are to the first element of the head; steps are the distance
+// in elements from one position of the sequence to the next.
 struct AttentionBlock {
   int64_t queries, keys, dim, value_dim;
-  bool only_one;  // query of the head: it is summed in another order, so no cut may decide that
+  // Whether the whole head has one query. It is then summed in another order, so this must not
+  // depend on how the work is divided into blocks.
+  bool only_one;
   const Half *q, *k, *v;
   int64_t q_step, k_step, v_step;
-  const Half* mask;   // null: none
-  int64_t mask_step;  // 0: the same for each query
+  const Half* mask;   // or null
+  int64_t mask_step;  // 0: all queries share one row of the mask
   float scale;
   Half* y;
   int64_t y_step;

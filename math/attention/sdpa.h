@@ -4,16 +4,19 @@
 //                   .value_dim = 64};
 //   Sdpa(shape, 0.125f, q, k, v, {}, y);
 //
-// Layout (netplist.md, SDPA): C = sequence, H = heads, W = head dim; so q is (batch, queries,
-// heads, dim), k (batch, keys, heads, dim), v (batch, keys, heads, value_dim), y (batch, queries,
-// heads, value_dim).
+// Layout (netplist.md, SDPA): C = sequence, H = heads, W = head dim. So q is (batch, queries,
+// heads, dim), k is (batch, keys, heads, dim), v is (batch, keys, heads, value_dim) and y is
+// (batch, queries, heads, value_dim).
 //
-// Rounding points: s = Half(q . k) with an fp32 sum, so that scores overflow where the engine's do;
-// with a mask s = Half(s * scale + mask), so that -65504 leaves nothing of the score; softmax in
-// fp32, where inf - inf counts as 0 as in softmax.h; y = Half(p . v) with an fp32 sum. The order of
-// a sum depends on the shape alone: threads, block sizes and vector lengths never show.
+// Rounding:
+// - s = Half(q . k) with an fp32 sum, so that scores overflow where the engine's do.
+// - With a mask, s = Half(s * scale + mask), so that a mask of -65504 removes the score.
+// - Softmax is in fp32, with inf - inf = 0 as in softmax.h.
+// - y = Half(p . v) with an fp32 sum.
+// The order of a sum depends on the shape alone, not on threads, block sizes or vector lengths.
 //
-// Memory: a block of queries times all keys per thread; the whole matrix of scores never exists.
+// Memory: one block of queries times all keys per thread. The whole matrix of scores is never
+// stored.
 #ifndef ANEMONE_MATH_ATTENTION_SDPA_H_
 #define ANEMONE_MATH_ATTENTION_SDPA_H_
 
@@ -30,14 +33,15 @@ struct SdpaShape {
   int64_t dim = 1, value_dim = 1;
 };
 
-// Added to the scores: (batch, queries, heads, keys), where batch, queries and heads may be 1 and
-// are then repeated. The engine itself takes one plane for all heads. No values: no mask.
+// Values added to the scores, of shape (batch, queries, heads, keys). Batch, queries and heads may
+// be 1 and are then repeated. (The engine accepts only one plane for all heads.) Empty `values`
+// mean no mask.
 struct SdpaMask {
   absl::Span<const Half> values;
   int64_t batch = 1, queries = 1, heads = 1;
 };
 
-// No array overlaps `y`.
+// `y` must not overlap any input.
 void Sdpa(const SdpaShape& shape, float scale, absl::Span<const Half> q, absl::Span<const Half> k,
           absl::Span<const Half> v, const SdpaMask& mask, absl::Span<Half> y);
 

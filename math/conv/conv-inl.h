@@ -1,8 +1,9 @@
 // math/conv/conv-inl.h: one block of a convolution as a matrix product. Internal.
 //
-// Rows are output channels, columns output positions, depth runs over (channel, tap). The unfolded
-// input (im2col) never exists as a whole: a block of it is copied from a Stage into panels just
-// before it is multiplied, or read from the stage, or the input, as it lies.
+// Rows of the product are output channels, columns are output positions, and depth is (channel,
+// tap). The unfolded input (im2col) is never stored as a whole: a block of it is copied from a
+// Stage into panels immediately before it is multiplied, or read from the stage or the input in
+// place.
 #if defined(ANEMONE_MATH_CONV_CONV_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ANEMONE_MATH_CONV_CONV_INL_H_
 #undef ANEMONE_MATH_CONV_CONV_INL_H_
@@ -21,14 +22,14 @@
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
-// A vector of consecutive positions comes from the stage in pieces, one for each row of positions:
-// lanes from `lane` on, to the next piece's, are what the stage's channel has from element `source`
-// + `lane` on, at tap (0, 0). A vector's first piece has lane 0.
+// A vector of consecutive positions is loaded from the stage in pieces, one for each row of
+// positions that it covers. Lanes from `lane` to the next piece's `lane` hold the elements of a
+// staged channel from `source` + `lane` on, for tap (0, 0). The first piece of a vector has lane 0.
 struct PositionPiece {
   int64_t source, lane;
 };
 
-// Of all vectors of a block, with an end of lane 0; in this thread's scratch.
+// The pieces of all vectors of a block, followed by an end mark with lane 0. In thread scratch.
 HWY_INLINE const PositionPiece* FindPieces(const ConvBlock& block, const Stage& s) {
   const int64_t width = block.geometry->out_w;
   auto* const pieces = ThreadScratch<PositionPiece>(ScratchUse::kPieces, block.positions + 1);
@@ -46,9 +47,9 @@ HWY_INLINE const PositionPiece* FindPieces(const ConvBlock& block, const Stage& 
   return pieces;
 }
 
-// Calls store(term, vector) for each term (channel, tap) of `channels` staged channels, `count`
-// pieces a vector, of which the first kKnown are unrolled. Lanes behind the last position hold any
-// number.
+// Calls store(term, vector) for each term (channel, tap) of `channels` staged channels. The vector
+// has `count` pieces, of which the first kKnown are unrolled. Lanes after the last position have
+// undefined values.
 template <size_t kKnown, class Store>
 HWY_INLINE void UnfoldPieces(hwy::SizeTag<kKnown>, const PositionPiece* pieces, int64_t count,
                              int64_t channels, const float* stage, int64_t channel_size,
@@ -77,7 +78,7 @@ HWY_INLINE void UnfoldPieces(hwy::SizeTag<kKnown>, const PositionPiece* pieces, 
   }
 }
 
-// The same for the vector whose pieces these are; returns the next one's.
+// The same for the vector that begins at `pieces`. Returns the pieces of the next vector.
 template <class Store>
 HWY_INLINE const PositionPiece* UnfoldVector(const PositionPiece* pieces, const ConvGeometry& g,
                                              const Stage& s, int64_t channels, const float* stage,
@@ -99,7 +100,7 @@ HWY_INLINE const PositionPiece* UnfoldVector(const PositionPiece* pieces, const 
   return pieces + count;
 }
 
-// `channels` channels from `first` on; what is outside the planes is staged already.
+// Stages the inside of channels [first, first + channels); StageOutside() has written the padding.
 HWY_INLINE void StageChannels(const ConvBlock& block, const Stage& s, int64_t first,
                               int64_t channels, float* stage) {
   const ConvGeometry& g = *block.geometry;
@@ -109,8 +110,8 @@ HWY_INLINE void StageChannels(const ConvBlock& block, const Stage& s, int64_t fi
   }
 }
 
-// B of a block for channels [first, first + channels), from the input itself when each position
-// reads just its own.
+// Packs B of a pointwise convolution for channels [first, first + channels), directly from the
+// input.
 HWY_INLINE void PackPointwise(const ConvBlock& block, int64_t first, int64_t channels, float* b) {
   const int64_t plane = block.geometry->in_h * block.geometry->in_w;
   for (int64_t j = 0; j < block.positions; j += kPanelColumns) {
@@ -127,7 +128,7 @@ HWY_INLINE void PackPointwise(const ConvBlock& block, int64_t first, int64_t cha
 HWY_INLINE void PackUnfolded(const ConvBlock& block, const Stage& s, const int64_t* taps,
                              int64_t first, int64_t channels, float* b) {
   const ConvGeometry& g = *block.geometry;
-  // A few channels at a time, so that the stage stays near.
+  // A few channels at a time, so that the stage stays in the first-level cache.
   constexpr int64_t kStageFloats = 8192;
   const int64_t step = HWY_MAX(HWY_MIN(kStageFloats / s.channel_size, channels), 1);
   float* stage = ThreadScratch<float>(ScratchUse::kStage, step * s.channel_size + kLanes);
@@ -149,7 +150,7 @@ HWY_INLINE void PackUnfolded(const ConvBlock& block, const Stage& s, const int64
   }
 }
 
-// Rounds one tile into the output planes of its rows, which are no runs.
+// Rounds one tile into the output planes of its rows, where positions may not be contiguous.
 HWY_INLINE void StorePositions(const ConvBlock& block, const float* tile, int64_t row, int64_t rows,
                                int64_t position, int64_t positions) {
   const ConvGeometry& g = *block.geometry;
@@ -168,13 +169,13 @@ HWY_INLINE void StorePositions(const ConvBlock& block, const float* tile, int64_
   }
 }
 
-// Channels multiplied in one pass.
+// Input channels multiplied in one pass.
 HWY_INLINE int64_t ChannelStep(const ConvGeometry& g) {
   const int64_t most = HWY_MAX(kBlockDepth / HWY_MAX(g.taps(), 1), 1);
   return HWY_MAX(EvenPart(g.group_in, most), 1);
 }
 
-// Rows of the weights as float.
+// Widens rows of the weights to float panels.
 HWY_INLINE void PackWeights(const ConvBlock& block, int64_t row, int64_t rows, int64_t first,
                             int64_t depth, float* a) {
   for (int64_t i = 0; i < rows; i += kPanelRows) {
@@ -183,7 +184,8 @@ HWY_INLINE void PackWeights(const ConvBlock& block, int64_t row, int64_t rows, i
   }
 }
 
-// The weights of the tile of rows behind `row`, or of the next pass's first one, in two parts.
+// What to prefetch: the weights of the tile of rows after `row`, or of the first tile of the next
+// pass, in two parts.
 HWY_INLINE Ahead RowsAhead(const ConvBlock& block, int64_t first, int64_t terms, int64_t row,
                            int64_t panel) {
   if (block.weights->form != WeightForm::kDense) return {};
@@ -201,7 +203,7 @@ HWY_INLINE Ahead RowsAhead(const ConvBlock& block, int64_t first, int64_t terms,
                  HWY_MIN(depth - first, terms) * kPanelRows, panel % halves, halves, terms);
 }
 
-// The weights of the tile of rows behind `row`, in `tiles` parts, where one pass takes all terms.
+// The same in `tiles` parts, when one pass takes all terms.
 HWY_INLINE Ahead NextRows(const ConvBlock& block, int64_t row, int64_t tiles) {
   const WeightPanels& w = *block.weights;
   row += kTileRows;
@@ -211,7 +213,7 @@ HWY_INLINE Ahead NextRows(const ConvBlock& block, int64_t row, int64_t tiles) {
   return AheadOf(w.halves.data() + at * w.depth * kPanelRows, count, 0, tiles, w.depth);
 }
 
-// Rows [channel, channel + channels) of the block at columns from `position` on.
+// The output tile of rows [channel, channel + channels) of the block, from column `position` on.
 HWY_INLINE HalfTile TileOf(const ConvBlock& block, int64_t channel, int64_t channels,
                            int64_t position, int64_t positions) {
   const int64_t plane = block.geometry->y_plane;
@@ -225,7 +227,7 @@ HWY_INLINE HalfTile TileOf(const ConvBlock& block, int64_t channel, int64_t chan
           block.epilogue.limits()};
 }
 
-// Output channels as rows, positions as columns.
+// ConvKind::kPanels: output channels as rows, positions as columns.
 HWY_INLINE void MultiplyConvBlock(const ConvBlock& block) {
   const ConvGeometry& g = *block.geometry;
   const Stage stage = PlanStage(g, block.position, block.positions);
@@ -257,8 +259,9 @@ HWY_INLINE void MultiplyConvBlock(const ConvBlock& block) {
           HWY_ATTR { return RowsAhead(block, first, terms, row, column / kPanelColumns); });
 }
 
-// Like MultiplyConvBlock() in one pass, with a B that is not packed. Positions are runs of `run`;
-// columns_at(i, column, multiply) calls multiply(b) with the columns from one of run i on.
+// Like MultiplyConvBlock() in one pass, with a B that is not packed. The positions are divided into
+// runs of `run`. columns_at(i, column, multiply) must call multiply(b) with the columns of run i
+// from `column` on.
 template <class ColumnsAt>
 HWY_INLINE void MultiplyUnpacked(const ConvBlock& block, int64_t run, const ColumnsAt& columns_at) {
   const ConvGeometry& g = *block.geometry;
@@ -285,7 +288,7 @@ HWY_INLINE void MultiplyUnpacked(const ConvBlock& block, int64_t run, const Colu
   }
 }
 
-// Whole rows of positions, whose columns are read from the stage, of all channels, as they lie.
+// Multiplies whole rows of positions. The columns of all channels are read from the stage in place.
 HWY_INLINE void MultiplyStagedBlock(const ConvBlock& block) {
   const ConvGeometry& g = *block.geometry;
   const Stage s = PlanStage(g, block.position, block.positions);
@@ -303,10 +306,11 @@ HWY_INLINE void MultiplyStagedBlock(const ConvBlock& block) {
       });
 }
 
-// A pointwise convolution, whose columns lie in the input as they are. They are widened on the way.
+// Multiplies a pointwise convolution. The columns are read from the input in place and widened as
+// they are loaded.
 HWY_INLINE void MultiplyPlanesBlock(const ConvBlock& block) {
   const ConvGeometry& g = *block.geometry;
-  // A tile that ends within a vector is packed: the input may end there.
+  // A last tile that ends within a vector is packed, because the input may end there.
   const bool is_whole = block.positions % kLanes == 0;
   ConvBlock end = block;
   end.positions = is_whole ? 0 : (block.positions - 1) % kPanelColumns + 1;
@@ -341,7 +345,7 @@ HWY_INLINE void StoreChannels(const ConvBlock& block, const float* tile, int64_t
   }
 }
 
-// A vector of rows of A at one term: to[row / 4 * panel_step + row % 4].
+// Stores a vector of rows of A at one term: to[row / 4 * panel_step + row % 4].
 HWY_INLINE void StoreRows(VF rows, float* to, int64_t panel_step) {
   const hn::CappedTag<float, kPanelRows> d;
   HWY_ALIGN float lanes[kLanes];
@@ -352,8 +356,8 @@ HWY_INLINE void StoreRows(VF rows, float* to, int64_t panel_step) {
   }
 }
 
-// A of a block whose rows are positions, for channels [first, first + channels): [position /
-// 4][term][4], whole vectors of positions.
+// Packs A of a block whose rows are positions, for channels [first, first + channels):
+// [position / 4][term][4]. Writes whole vectors of positions.
 HWY_INLINE void PackPositions(const ConvBlock& block, const Stage& s, const int64_t* taps,
                               int64_t first, int64_t channels, float* a) {
   const ConvGeometry& g = *block.geometry;
@@ -383,7 +387,8 @@ HWY_INLINE void PackPositions(const ConvBlock& block, const Stage& s, const int6
   }
 }
 
-// Positions as rows, output channels as columns: vectors are full however few positions there are.
+// ConvKind::kMatrix: positions as rows and output channels as columns, so that vectors are full
+// even if there are few positions.
 HWY_INLINE void MultiplyChannelBlock(const ConvBlock& block) {
   const ConvGeometry& g = *block.geometry;
   const Stage s = PlanStage(g, block.position, block.positions);

@@ -1,24 +1,27 @@
-// math/conv/conv.h: 2-D convolution (ONNX's: the kernel is not flipped).
+// math/conv/conv.h: 2-D convolution as in ONNX (the kernel is not flipped).
 //
 //   ConvShape shape{.batch = 1, .in_channels = 64, .in_h = 56, .in_w = 56, .out_channels = 64,
 //                   .window = {.kernel_h = 3, .kernel_w = 3, .pad_top = 1, .pad_left = 1,
 //                              .pad_bottom = 1, .pad_right = 1}};
 //   PackedConv conv = PackConv(shape, weights /* 64x64x3x3 */, bias /* 64, or empty */);  // once
-//   Conv(conv, x, y);                                                          // at every run
+//   Conv(conv, x, y);                                                           // for every run
 //
-// y[n, o, i, j] = Half(bias[o] + sum over c, kh, kw of x * w): products are exact in fp32, the sum
-// is fp32 in the order c, kh, kw for every output element, whatever the machine's vector length and
-// the number of threads; so the same bits come out everywhere. Not so the larger of 3x3 and stride
-// 1 and of 1x1, which take fewer products (winograd.cc, strassen_conv.cc): there sums differ by
-// some 1e-6 of the largest values around them (1e-5 where weights or values reach 2^14), and by
-// instruction set, but not by the number of threads or the place in the batch.
+// y[n, o, i, j] = Half(bias[o] + sum over c, kh, kw of x * w). Products are exact in fp32. The sum
+// is fp32 in the order c, kh, kw for every output element, for any vector length and number of
+// threads, so the bits are the same on every machine.
 //
-// Cost: weights are kept as Half, 2 bytes each (or in the compressed form they came in), plus
-// padding of the output channels to a multiple of 4 (of 32 where winograd.cc computes, of 48 for
-// images of so few positions that channels fill vectors better). A run keeps scratch of about 1 MB
-// per thread, for winograd.cc up to 10 KB for each input channel, for strassen_conv.cc up to 2 MB.
-// Threads: work is split over the caller's oneTBB arena. Conv() may be called from many threads
-// with one PackedConv.
+// Large 3x3 convolutions with stride 1 and large 1x1 convolutions are exceptions: they use
+// algorithms with fewer products (winograd.cc, strassen_conv.cc). Their sums differ by about 1e-6
+// of the largest values around them (1e-5 where weights or values reach 2^14). They depend on the
+// instruction set, but not on the number of threads or the position in the batch.
+//
+// Memory: weights are kept as Half, 2 bytes each, or in the compressed form they were given in. The
+// output channels are padded to a multiple of 4 (of 32 for winograd.cc, of 48 for
+// ConvKind::kMatrix, which is for few output positions). Each thread keeps about 1 MB of scratch;
+// up to 10 KB per input channel for winograd.cc, up to 2 MB for strassen_conv.cc.
+//
+// Threads: work is split over the caller's oneTBB arena. Many threads may call Conv() with the same
+// PackedConv.
 #ifndef ANEMONE_MATH_CONV_CONV_H_
 #define ANEMONE_MATH_CONV_CONV_H_
 
@@ -33,9 +36,10 @@
 
 namespace anemone::math {
 
-// x is (batch, in_channels, in_h, in_w); the engine's N and D axes together are the batch.
-// w is (out_channels, in_channels / groups, kernel_h, kernel_w); y is (batch, out_channels,
-// out_h(), out_w()). groups divides both channel counts.
+// x is (batch, in_channels, in_h, in_w), where batch is the product of the engine's axes N and D.
+// w is (out_channels, in_channels / groups, kernel_h, kernel_w).
+// y is (batch, out_channels, out_h(), out_w()).
+// `groups` must divide both numbers of channels.
 struct ConvShape {
   int64_t batch = 1;
   int64_t in_channels = 1, in_h = 1, in_w = 1;
@@ -66,25 +70,25 @@ class PackedConv {
   int64_t bytes() const;  // memory held
 
   struct State;
-  const State& state() const { return *state_; }  // for conv.cc and its kin
+  const State& state() const { return *state_; }  // for the files of math/conv
   explicit PackedConv(std::unique_ptr<const State> state);
 
  private:
   std::unique_ptr<const State> state_;
 };
 
-// `bias` is empty or has out_channels values. `coded`: how the same weights are stored, if they are
-// compressed (weight_panels.h); they stay so.
+// `bias` is empty or has out_channels values. `coded` is the compressed form of the same weights,
+// or null. Compressed weights stay compressed (weight_panels.h).
 PackedConv PackConv(const ConvShape& shape, HalfReader weights, absl::Span<const float> bias,
                     const CodedWeights* coded = nullptr);
 PackedConv PackConv(const ConvShape& shape, absl::Span<const Half> weights,
                     absl::Span<const float> bias);
-// Weights are rounded to Half first, as the engine stores them.
+// Rounds the weights to Half first, because the engine stores them as fp16.
 PackedConv PackConv(const ConvShape& shape, absl::Span<const float> weights,
                     absl::Span<const float> bias);
 
-// `x` and `y` do not overlap. The epilogue must be empty where an output is sparse in its plane
-// (ConvTranspose).
+// `x` and `y` must not overlap. The epilogue must be empty for the phases of a ConvTranspose, whose
+// outputs are not contiguous.
 void Conv(const PackedConv& conv, absl::Span<const Half> x, absl::Span<Half> y,
           const Epilogue& epilogue = {});
 

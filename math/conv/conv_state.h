@@ -1,4 +1,5 @@
-// math/conv/conv_state.h: a convolution as its kernels see it. Internal.
+// math/conv/conv_state.h: what the kernels of convolutions share: geometry, packed weights, the
+// staged input, one block of work. Internal.
 #ifndef ANEMONE_MATH_CONV_CONV_STATE_H_
 #define ANEMONE_MATH_CONV_CONV_STATE_H_
 
@@ -15,8 +16,8 @@
 
 namespace anemone::math {
 
-// Like ConvShape, but the output is a grid of positions that may lie sparse in a larger plane (a
-// phase of a transposed convolution), pads may be negative, and a kernel may have no taps at all.
+// Like ConvShape, but more general: output positions may be spread over a larger plane (a phase of
+// a transposed convolution), pads may be negative, and a kernel may have no taps.
 struct ConvGeometry {
   int64_t batch = 1, groups = 1;
   int64_t group_in = 1, group_out = 1;  // channels of one group
@@ -26,14 +27,15 @@ struct ConvGeometry {
   int64_t stride_h = 1, stride_w = 1;
   int64_t dilation_h = 1, dilation_w = 1;
   int64_t pad_top = 0, pad_left = 0;
-  // Position (i, j) of an output plane is element y_first + i * y_row + j * y_column of it.
+  // Position (i, j) is element y_first + i * y_row + j * y_column of an output plane, and planes
+  // are y_plane elements apart.
   int64_t y_plane = 1, y_first = 0, y_row = 1, y_column = 1;
 
   int64_t taps() const { return kernel_h * kernel_w; }
   int64_t depth() const { return group_in * taps(); }
   int64_t positions() const { return out_h * out_w; }
 
-  // Each output position reads the one input position of the same index.
+  // Each output position reads only the input position with the same index.
   bool pointwise() const {
     return kernel_h == 1 && kernel_w == 1 && stride_h == 1 && stride_w == 1 && pad_top == 0 &&
            pad_left == 0 && in_h == out_h && in_w == out_w;
@@ -43,10 +45,10 @@ struct ConvGeometry {
 };
 
 enum class ConvKind {
-  kPanels,     // product of weights and unfolded input, positions as columns
+  kPanels,     // product of weights and unfolded input, with positions as columns
   kDepthwise,  // one input channel per group: direct sums
-  kMatrix,     // few positions: product with channels as columns, so that vectors are full
-  kWinograd,   // 3x3 of stride 1: fewer products
+  kMatrix,     // few positions: channels as columns, so that vectors are full
+  kWinograd,   // 3x3 with stride 1: fewer products
   kStrassen,   // large 1x1: fewer products
 };
 
@@ -59,28 +61,31 @@ struct PackedConv::State {
   std::vector<uint8_t> even_rows;  // kStrassen: [group][pass][row / 16]
   AlignedArray<Half> winograd;     // kWinograd: [group][channel / 32][depth][32]
   std::vector<float> taps;         // kDepthwise: [channel][tap]
-  bool finite_taps = false;        // none of them is infinite or a NaN
+  bool finite_taps = false;        // kDepthwise: all taps are finite
   PackedMatrix matrix;             // kMatrix
   std::vector<float> bias;         // one per output channel
 };
 
-// `weights` reads (groups * group_out, group_in, kernel_h, kernel_w); see PackConv for `coded`.
+// `weights` has the shape (groups * group_out, group_in, kernel_h, kernel_w). For `coded`, see
+// PackConv().
 PackedConv PackGeometry(const ConvGeometry& geometry, HalfReader weights,
                         absl::Span<const float> bias, const CodedWeights* coded = nullptr);
 
-// The input rows and columns that a run of output positions reads, copied once as float with their
-// padding, split by column modulo stride: so each tap of a row of positions is one contiguous run.
+// The layout of a stage: the input rows and columns that a run of output positions reads, copied
+// once as float, with their padding. Columns are split by column modulo stride, so that each tap of
+// a row of positions reads one contiguous run:
 //   stage[channel][row][column % stride_w][column / stride_w]
-// Rows and columns that no tap can reach because of a common factor of stride and dilation (half of
-// them for a 1x1 kernel with stride 2) are left out; strides and dilations here count what is left.
+// If stride and dilation have a common factor, no tap reaches some rows and columns (half of them
+// for a 1x1 kernel with stride 2). They are left out, and the strides and dilations below count
+// staged rows and columns.
 struct Stage {
   int64_t first_row, last_row;       // of the output positions
   int64_t first_column, columns;     // of the output positions
-  int64_t unit_h, unit_w;            // input rows and columns from one staged one to the next
-  int64_t stride_h, stride_w;        // staged rows and columns from one position to the next
-  int64_t dilation_h, dilation_w;    // and from one tap to the next
-  int64_t rows, input_columns;       // staged
-  int64_t begin_inside, end_inside;  // of the staged columns, those that are no padding
+  int64_t unit_h, unit_w;            // input rows (columns) from one staged row to the next
+  int64_t stride_h, stride_w;        // staged rows (columns) from one position to the next
+  int64_t dilation_h, dilation_w;    // staged rows (columns) from one tap to the next
+  int64_t rows, input_columns;       // numbers of staged rows and columns
+  int64_t begin_inside, end_inside;  // range of the staged columns that are not padding
   int64_t phase_size, row_size, channel_size;  // in floats
 
   int64_t RowOffset(int64_t out_row) const { return (out_row - first_row) * stride_h * row_size; }
@@ -90,11 +95,11 @@ struct Stage {
   }
 };
 
-// Positions [position, position + count), counted row by row.
+// The stage for positions [position, position + count), counted row by row.
 Stage PlanStage(const ConvGeometry& g, int64_t position, int64_t count);
 
-// Calls body(begin, end, first, last) in parallel: planes [begin, end), output rows [first, last].
-// Planes too large to be staged whole in the second-level cache come alone, in bands of rows.
+// Calls body(begin, end, first, last) in parallel, for planes [begin, end) and output rows [first,
+// last]. A plane whose stage does not fit the second-level cache is divided into bands of rows.
 template <class Body>
 void ForBands(const ConvGeometry& g, int64_t planes, int64_t row_cost, const Body& body) {
   constexpr int64_t kStageFloats = 16384;
@@ -113,14 +118,14 @@ void ForBands(const ConvGeometry& g, int64_t planes, int64_t row_cost, const Bod
   });
 }
 
-// What one task computes: some output channels at some positions of one group of one image.
+// The work of one task: some output channels at some positions, in one group of one image.
 struct ConvBlock {
   const ConvGeometry* geometry;
   const WeightPanels* weights;  // [channel / 4][depth][4], or for kMatrix [channel / 48][..]
-  int64_t first_panel;          // of the group
-  const float* bias;            // of the group's first channel
-  const Half* x;                // the group's first channel
-  Half* y;
+  int64_t first_panel;          // first panel of the group in `weights`
+  const float* bias;            // at the first channel of the group
+  const Half* x;                // at the first channel of the group
+  Half* y;                      // at the first channel of the group
   Epilogue epilogue;
   int64_t channel, channels;
   int64_t position, positions;
@@ -129,9 +134,9 @@ struct ConvBlock {
 // Runs a kDepthwise convolution (depthwise.cc).
 void RunDepthwise(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue);
 
-// kWinograd (winograd.cc).
+// kWinograd (winograd.cc). WinogradPays() says whether it is faster.
 bool WinogradPays(const ConvGeometry& g);
-// Empty if a weight is too large for it.
+// Empty if a weight is too large for Winograd's algorithm.
 AlignedArray<Half> PackWinograd(const ConvGeometry& g, HalfReader weights);
 void RunWinograd(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue);
 

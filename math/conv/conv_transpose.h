@@ -1,17 +1,19 @@
 // math/conv/conv_transpose.h: 2-D transposed convolution (ONNX ConvTranspose).
 //
 //   ConvTransposeShape shape{.in_channels = 64, .in_h = 28, .in_w = 28, .out_channels = 32,
-//                            .window = {.kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w =
-//                            2}};
+//                            .window = {.kernel_h = 2, .kernel_w = 2,
+//                                       .stride_h = 2, .stride_w = 2}};
 //   PackedConvTranspose op = PackConvTranspose(shape, weights /* 64x32x2x2 */, bias);
 //   ConvTranspose(op, x, y);            // y is (1, 32, 56, 56)
 //
 // y[n, o, i*sh + kh*dh - top, j*sw + kw*dw - left] += x[n, c, i, j] * w[c, o, kh, kw], then bias,
-// one rounding, epilogue. It runs as one ordinary convolution per output phase (i mod sh, j mod sw)
-// on the taps that reach that phase, so no zero is ever multiplied and conv.h's promises on order,
-// threads and memory hold here too. Where outputs of an input lie side by side (one group, a kernel
-// as large as its stride, no padding), one pointwise convolution has all phases as channels; it
-// takes scratch as large as y.
+// one rounding, epilogue.
+//
+// It runs as one ordinary convolution per output phase (i mod sh, j mod sw), with the taps that
+// reach that phase. So it multiplies no inserted zeros, and conv.h's guarantees on order, threads
+// and memory apply. If the outputs of different inputs do not overlap (one group, kernel equal to
+// stride, no padding), it runs as one pointwise convolution that has all phases as channels; this
+// needs scratch as large as y.
 #ifndef ANEMONE_MATH_CONV_CONV_TRANSPOSE_H_
 #define ANEMONE_MATH_CONV_CONV_TRANSPOSE_H_
 
@@ -25,8 +27,9 @@
 
 namespace anemone::math {
 
-// w is (in_channels, out_channels / groups, kernel_h, kernel_w). Output padding adds rows and
-// columns at the bottom and right.
+// x is (batch, in_channels, in_h, in_w). w is (in_channels, out_channels / groups, kernel_h,
+// kernel_w). y is (batch, out_channels, out_h(), out_w()). Output padding adds rows and columns at
+// the bottom and right.
 struct ConvTransposeShape {
   int64_t batch = 1;
   int64_t in_channels = 1, in_h = 1, in_w = 1;
@@ -35,7 +38,7 @@ struct ConvTransposeShape {
   Window window;
   int64_t output_padding_h = 0, output_padding_w = 0;
 
-  // Both at least 1 for a shape that may be packed.
+  // PackConvTranspose() requires both to be at least 1.
   int64_t out_h() const {
     return (in_h - 1) * window.stride_h + window.dilation_h * (window.kernel_h - 1) + 1 +
            output_padding_h - window.pad_top - window.pad_bottom;
@@ -64,7 +67,7 @@ PackedConvTranspose PackConvTranspose(const ConvTransposeShape& shape,
                                       absl::Span<const float> weights,
                                       absl::Span<const float> bias);
 
-// `x` and `y` do not overlap.
+// `x` and `y` must not overlap.
 void ConvTranspose(const PackedConvTranspose& op, absl::Span<const Half> x, absl::Span<Half> y,
                    const Epilogue& epilogue = {});
 

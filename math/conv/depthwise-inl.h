@@ -1,5 +1,5 @@
-// math/conv/depthwise-inl.h: depthwise convolution by small square kernels, straight from the
-// input (tap_columns-inl.h). Internal.
+// math/conv/depthwise-inl.h: depthwise convolution with small square kernels, which reads the input
+// without staging it (tap_columns-inl.h). Internal.
 #if defined(ANEMONE_MATH_CONV_DEPTHWISE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ANEMONE_MATH_CONV_DEPTHWISE_INL_H_
 #undef ANEMONE_MATH_CONV_DEPTHWISE_INL_H_
@@ -18,15 +18,15 @@ namespace anemone::math::HWY_NAMESPACE {
 // One channel.
 struct DepthwisePlane {
   const ConvGeometry* geometry;
-  Readable input;
-  const Half* x;         // the channel's input
-  const float* weights;  // of each tap
+  Readable input;        // all channels
+  const Half* x;         // input of this channel
+  const float* weights;  // one per tap
   float bias;
   Half* y;
 };
 
-// `columns` outputs from (row, column) on, in kRows rows, kStride rows of input apart. Sums run in
-// the order of taps; those in rows of padding, which would add zeros, are left out.
+// Computes kRows x `columns` outputs from (row, column) on. Output rows are kStride input rows
+// apart. Sums are in the order of taps, without the taps in rows of padding, which would add zeros.
 template <int kStride, int kRows, int kTaps, int kColumnStride, class D>
 HWY_INLINE void DepthwiseTile(const D d, const DepthwisePlane& p,
                               const TapColumns<kTaps, kColumnStride, 0, D>& taps, int64_t row,
@@ -58,7 +58,7 @@ HWY_INLINE void DepthwiseTile(const D d, const DepthwisePlane& p,
   }
 }
 
-// Rows [first, last] of one channel's outputs.
+// Computes output rows [first, last] of one channel.
 template <int kTaps, int kStride, int kColumnStride, class D>
 HWY_INLINE void DepthwiseRows(const D d, const DepthwisePlane& p, int64_t first, int64_t last) {
   constexpr int64_t kColumns = hn::MaxLanes(D());

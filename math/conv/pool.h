@@ -6,9 +6,9 @@
 //   MaxPool(shape, x, y);
 //   AveragePool(shape, AverageDivisor::kInside, x, y);
 //
-// The caller chooses out_h and out_w, so rounding up (ONNX ceil_mode) needs nothing here: a window
-// may reach past the padding. Padding never wins a maximum; a window wholly outside gives -inf
-// (MaxPool) or 0 (AveragePool). A NaN inside a window makes that output a NaN.
+// The caller chooses out_h and out_w. With ONNX's ceil_mode, windows may extend beyond the padding.
+// Padding is never the maximum. A window without input elements gives -inf (MaxPool) or 0
+// (AveragePool). A window that contains a NaN gives a NaN.
 #ifndef ANEMONE_MATH_CONV_POOL_H_
 #define ANEMONE_MATH_CONV_POOL_H_
 
@@ -21,7 +21,7 @@
 
 namespace anemone::math {
 
-// x is (planes, in_h, in_w), y is (planes, out_h, out_w): N, D and C together are the planes.
+// x is (planes, in_h, in_w) and y is (planes, out_h, out_w), where planes is N * D * C.
 struct PoolShape {
   int64_t planes = 1;
   int64_t in_h = 1, in_w = 1;
@@ -29,14 +29,15 @@ struct PoolShape {
   Window window;
 };
 
-// What an average divides by: the window's elements inside the input, or inside input plus pads.
+// What an average divides by: the number of the window's elements that are inside the input, or
+// inside input and padding.
 enum class AverageDivisor { kInside, kInsideAndPads };
 
-// The maximum is one of the window's elements, bit for bit; of zeros +0 if there is one.
+// The result is one of the window's elements, bit for bit. +0 counts as greater than -0.
 void MaxPool(const PoolShape& shape, absl::Span<const Half> x, absl::Span<Half> y,
              const Epilogue& epilogue = {});
 
-// fp32 sum in row order, one division, one rounding.
+// Sums in fp32 in row-major order, divides once and rounds once.
 void AveragePool(const PoolShape& shape, AverageDivisor divisor, absl::Span<const Half> x,
                  absl::Span<Half> y, const Epilogue& epilogue = {});
 

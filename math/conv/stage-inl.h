@@ -15,8 +15,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
-// `count` elements in turns: even[i] = from[2 * i], and odd[i] = from[2 * i + 1] unless `odd` is
-// null.
+// Splits `count` elements: even[i] = from[2 * i], and, unless `odd` is null, odd[i] =
+// from[2 * i + 1].
 HWY_INLINE void SplitPairs(const Half* from, int64_t count, float* even, float* odd) {
   const DF df;
   const DU du;
@@ -48,7 +48,7 @@ HWY_INLINE void SplitPairs(const Half* from, int64_t count, float* even, float* 
 #endif
 }
 
-// One input row into its row of the stage, what lies inside the plane: from `from` on.
+// Copies the inside of one input row, from `from` on, to its row of the stage.
 HWY_INLINE void StageRow(const Stage& s, const Half* from, float* to) {
   const int64_t begin = s.begin_inside, end = s.end_inside;
   if (s.unit_w == 1 && s.stride_w == 1) return WidenRun(from, to + begin, end - begin);
@@ -66,7 +66,7 @@ HWY_INLINE void StageRow(const Stage& s, const Half* from, float* to) {
   }
 }
 
-// Whether some output row of the stage reads its row `row`.
+// Whether an output row reads staged row `row`.
 HWY_INLINE bool StageRowIsRead(const ConvGeometry& g, const Stage& s, int64_t row) {
   for (int64_t kh = 0; kh < g.kernel_h; ++kh) {
     const int64_t from_tap = row - kh * s.dilation_h;
@@ -78,7 +78,8 @@ HWY_INLINE bool StageRowIsRead(const ConvGeometry& g, const Stage& s, int64_t ro
   return false;
 }
 
-// What lies around the planes, once for all channels that are staged in the same place.
+// Fills the stages of `channels` channels with the value of the padding. Once is enough for all
+// channels that reuse this memory, because StageChannel() writes the same inside each time.
 HWY_INLINE void StageOutside(const Stage& s, float outside, int64_t channels, float* to) {
   const DF df;
   const VF value = hn::Set(df, outside);
@@ -88,7 +89,7 @@ HWY_INLINE void StageOutside(const Stage& s, float outside, int64_t channels, fl
   for (; i < count; ++i) to[i] = outside;
 }
 
-// One channel, what is inside; `plane` is its input.
+// Copies the inside of one channel, whose input is `plane`, to its stage.
 HWY_INLINE void StageChannel(const ConvGeometry& g, const Stage& s, const Half* plane, float* to) {
   const int64_t top = s.first_row * g.stride_h - g.pad_top;
   const int64_t left = s.first_column * g.stride_w - g.pad_left + s.begin_inside * s.unit_w;
@@ -101,7 +102,7 @@ HWY_INLINE void StageChannel(const ConvGeometry& g, const Stage& s, const Half* 
   }
 }
 
-// Offsets of the taps in the stage's channel.
+// The offset of each tap within a staged channel. In thread scratch.
 HWY_INLINE const int64_t* TapOffsets(const ConvGeometry& g, const Stage& stage) {
   int64_t* taps = ThreadScratch<int64_t>(ScratchUse::kTaps, g.taps());
   for (int64_t t = 0; t < g.taps(); ++t) {

@@ -1,9 +1,9 @@
-// math/conv/tap_columns-inl.h: what the taps of a small window read, straight from the input.
+// math/conv/tap_columns-inl.h: loads what the taps of a small window read, directly from the input.
 // Internal.
 //
-// Nothing is staged: each tap of a row is loaded, widened and masked where it lies in the padding.
-// That costs less than it seems, for a row serves all the rows of outputs that it belongs to, and a
-// small stage would be read while it is being written, by loads that lie across several stores.
+// Nothing is staged: each tap of a row is loaded, widened, and masked where it is padding. This is
+// fast because a loaded row serves all rows of outputs that read it. A small stage would be slower:
+// it would be read right after it is written, by loads that span several stores.
 #if defined(ANEMONE_MATH_CONV_TAP_COLUMNS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ANEMONE_MATH_CONV_TAP_COLUMNS_INL_H_
 #undef ANEMONE_MATH_CONV_TAP_COLUMNS_INL_H_
@@ -22,14 +22,14 @@
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
-// All that may be read.
+// The memory that may be read.
 struct Readable {
   const Half *begin, *end;
 };
 
-// What the columns of taps read for the outputs [column, column + lanes of D) of a row: kOutside, a
-// Half's bits, in the padding. With stride 2 a load brings two columns of taps, as the halves of 32
-// bits, the low ones first.
+// Loads what each column of taps reads for the outputs [column, column + lanes of D) of a row.
+// Padding reads as kOutside, the bits of a Half. With stride 2 one load holds two columns of taps:
+// the first in the low halves of 32 bits, the second in the high halves.
 template <int kTaps, int kStride, uint16_t kOutside, class D>
 class TapColumns {
  public:
@@ -40,12 +40,12 @@ class TapColumns {
     }
   }
 
-  // Lanes as they are loaded.
+  // The type of a load.
   using DL = std::conditional_t<kStride == 1, hn::Rebind<uint16_t, D>,
                                 hn::Repartition<uint16_t, hn::Rebind<uint32_t, D>>>;
   static constexpr int kLoads = (kTaps + kStride - 1) / kStride;
 
-  // One row of the input as it is loaded. `row` is its first element.
+  // Loads one row of the input, whose first element is `row`.
   HWY_INLINE void Load([[maybe_unused]] const Readable& input, const Half* row,
                        hn::Vec<DL> (&loads)[kLoads]) const {
 #if ANEMONE_MATH_MASKED_HALF
@@ -63,7 +63,7 @@ class TapColumns {
 #endif
   }
 
-  // All columns of taps in one row of the input.
+  // Loads one row of the input and returns it widened, one vector per column of taps.
   HWY_INLINE void LoadTaps(const Readable& input, const Half* row,
                            hn::Vec<D> (&taps)[kTaps]) const {
     hn::Vec<DL> loads[kLoads];
@@ -110,7 +110,7 @@ class TapColumns {
   hn::Mask<DL> inside_[kLoads];
 };
 
-// Rounds the first `count` lanes.
+// Rounds and stores the first `count` lanes.
 template <class D>
 HWY_INLINE void StoreFirst(D, hn::Vec<D> values, Half* to, int64_t count) {
   const hn::Rebind<uint16_t, D> halves;
@@ -118,13 +118,14 @@ HWY_INLINE void StoreFirst(D, hn::Vec<D> values, Half* to, int64_t count) {
   StoreFirstBits(halves, hn::BitCast(halves, rounded), to, count);
 }
 
-// Calls run(constant) for whichever of the constants is `value`; false if none is.
+// Calls run(constant) with the one of kValues that equals `value`. False if there is none.
 template <int... kValues, class Run>
 HWY_INLINE bool WithOneOf(int64_t value, const Run& run) {
   return ((value == kValues && run(std::integral_constant<int, kValues>())) || ...);
 }
 
-// Calls tile(rows, row) for the rows [first, last], `rows` a constant: as even as these make them.
+// Divides rows [first, last] into tiles of 7, 6, 4, 3 or 1 rows, of similar size, and calls
+// tile(rows, row) for each; `rows` is a compile-time constant.
 template <class Tile>
 HWY_INLINE void ForTileRows(int64_t first, int64_t last, const Tile& tile) {
   int64_t row = first;
@@ -143,8 +144,8 @@ HWY_INLINE void ForTileRows(int64_t first, int64_t last, const Tile& tile) {
   }
 }
 
-// Calls run(d): vectors of eight lanes if a row is no longer, for half of a long one would stay
-// empty.
+// Calls run(d) with vectors of at most eight lanes if a row has at most eight columns, so that
+// longer vectors are not half empty.
 template <class Run>
 HWY_INLINE void WithLanesFor(int64_t columns, const Run& run) {
   const hn::CappedTag<float, 8> few;

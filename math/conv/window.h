@@ -1,4 +1,4 @@
-// math/conv/window.h: the sliding window of convolutions and pools.
+// math/conv/window.h: the sliding window of convolutions and pooling.
 //
 //   Window w{.kernel_h = 3, .kernel_w = 3, .stride_h = 2, .stride_w = 2,
 //            .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
@@ -10,7 +10,7 @@
 
 namespace anemone::math {
 
-// Kernel, stride and dilation are at least 1, pads at least 0.
+// Kernel, stride and dilation must be at least 1, pads at least 0.
 struct Window {
   int64_t kernel_h = 1, kernel_w = 1;
   int64_t stride_h = 1, stride_w = 1;
@@ -18,7 +18,7 @@ struct Window {
   int64_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
 };
 
-// Positions of a window along one axis, rounded down; 0 if the kernel does not fit.
+// The number of positions of a window along one axis, rounded down; 0 if the kernel does not fit.
 inline int64_t WindowedSize(int64_t size, int64_t kernel, int64_t stride, int64_t dilation,
                             int64_t pads) {
   const int64_t span = size + pads - dilation * (kernel - 1) - 1;

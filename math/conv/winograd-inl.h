@@ -1,5 +1,5 @@
-// math/conv/winograd-inl.h: the arithmetic of winograd.cc: transforms of inputs, weights and
-// sums, and the products between. Internal; compiled once for each set of instructions.
+// math/conv/winograd-inl.h: the arithmetic of winograd.cc: the transforms of inputs, weights and
+// sums, and the products between them. Internal; compiled once per instruction set.
 #ifndef ANEMONE_MATH_CONV_WINOGRAD_ONCE_H_
 #define ANEMONE_MATH_CONV_WINOGRAD_ONCE_H_
 
@@ -10,24 +10,26 @@
 
 namespace anemone::math {
 
-inline constexpr int64_t kTile = 4;                  // outputs of a tile, by side
-inline constexpr int64_t kReach = 6;                 // inputs of a tile, by side
-inline constexpr int64_t kPoints = kReach * kReach;  // products of a tile
+inline constexpr int64_t kTile = 4;                  // a tile has 4 x 4 outputs
+inline constexpr int64_t kReach = 6;                 // and reads 6 x 6 inputs
+inline constexpr int64_t kPoints = kReach * kReach;  // and needs 36 products
 inline constexpr int64_t kTaps = 9;
 inline constexpr int64_t kStepChannels = 64;       // input channels summed at a time
-inline constexpr uint16_t kImmodestBits = 0x7400;  // of 2^14: near the end of fp16's range
-// Room between arrays that are walked together, or they would share the sets of a cache.
+inline constexpr uint16_t kImmodestBits = 0x7400;  // 2^14 as a Half: near the end of fp16's range
+// Space between arrays that are read together, so that they use different sets of a cache.
 inline constexpr int64_t kApart = 16;
 
-// Whether the magnitude is below 2^14.
+// Whether |half| is below 2^14.
 inline bool IsModest(Half half) { return (half.bits & 0x7fff) < kImmodestBits; }
 
-// One or two outputs of a tile, the first of its four, need fewer products: the points of F(2, 3)
-// are four of those of F(4, 3), at which the weights are the same but for a factor. Inputs 1, 2 and
-// 3 in the places of 3, 4 and 5 make up for that factor, leave nothing at the two other points, and
-// bring the second output where the fourth would be. One output needs no point at infinity either.
+// A tile that needs only its first one or two outputs along an axis needs fewer products. The
+// points of F(2, 3) are four of the points of F(4, 3), with the same weights except for a factor.
+// If inputs 1, 2 and 3 replace inputs 3, 4 and 5, the factor is corrected, the two other points
+// become zero, and the second output appears in place of the fourth. A single output does not need
+// the point at infinity either.
 //
-// How many those are of the last of `tiles` tiles along an axis of so many outputs; 0 if more.
+// FewOutputs(): along an axis with `outputs` outputs and `tiles` tiles, the number of outputs of
+// the last tile if it is 1 or 2, else 0. NeedsPoint(): whether such a tile needs a point.
 inline int64_t FewOutputs(int64_t outputs, int64_t tiles) {
   const int64_t left = outputs - (tiles - 1) * kTile;
   return left <= 2 ? left : 0;
@@ -40,29 +42,32 @@ struct TileRun {
   int64_t first, last;
 };
 
-// A rectangle of tiles of one group of one image, and the 32s of output channels to compute.
+// The work of one task: a rectangle of tiles in one group of one image, and a range of blocks of 32
+// output channels.
 struct WinogradTask {
   const ConvGeometry* geometry;
   const Half* weights;  // of the group: [channel / 32][input channel][tap][32]
-  const float* bias;    // of the group
+  const float* bias;    // at the first channel of the group; x and y too
   const Half* x;
   Half* y;
   Epilogue epilogue;
   int64_t tile_row, tile_rows, tile_column, tile_columns;
   int64_t first_block, last_block;
-  // Whether a last column of few outputs comes first (ComputeWinograd() decides).
+  // Whether the last column of tiles is numbered first, because it has few outputs. Set by
+  // ComputeWinograd().
   bool last_column_first = false;
 
   int64_t tiles() const { return tile_rows * tile_columns; }
 
-  // Outputs of the last row of tiles, or column, that the plane has, if few (FewOutputs()).
+  // FewOutputs() of the last row and the last column of tiles.
   int64_t few_rows() const { return FewOutputs(geometry->out_h, tile_row + tile_rows); }
   int64_t few_columns() const { return FewOutputs(geometry->out_w, tile_column + tile_columns); }
-  // Rows of tiles that are not a row of few outputs.
+  // The number of rows of tiles without a last row of few outputs.
   int64_t many_rows() const { return tile_rows - (few_rows() > 0); }
 
-  // Tiles are numbered row by row, or a last column of few outputs comes first, without the tile
-  // that is in a row of few too: that one is last. So the tiles that need a point are a run.
+  // Tiles are numbered row by row. With last_column_first, the tiles of the last column come first,
+  // except the one in a row of few outputs, which comes last. So the tiles that need a given point
+  // have consecutive numbers.
   int64_t tiles_ahead() const { return last_column_first ? many_rows() : 0; }
   int64_t TileAt(int64_t row, int64_t column) const {
     const int64_t ahead = tiles_ahead();
@@ -98,7 +103,8 @@ struct WinogradTask {
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
-// Half the registers hold sums of two vectors of output channels by as many tiles.
+// Tiles multiplied at a time: their sums, for two vectors of output channels, take most of the
+// vector registers.
 #undef ANEMONE_MATH_POINT_ROWS
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON
 #define ANEMONE_MATH_POINT_ROWS 12
@@ -109,7 +115,8 @@ namespace anemone::math::HWY_NAMESPACE {
 HWY_INLINE VF Times(float factor, VF x) { return hn::Mul(hn::Set(DF(), factor), x); }
 HWY_INLINE VF AddTimes(VF x, float factor, VF y) { return hn::MulAdd(hn::Set(DF(), factor), y, x); }
 
-// The three transforms along one axis, as matrices in the article: B', G, A'.
+// The three transforms along one axis, which the article (see winograd.cc) writes as the matrices
+// B', G and A'.
 HWY_INLINE void InputPoints(const VF (&d)[kReach], VF (&to)[kReach]) {
   const VF a = AddTimes(d[4], -4, d[2]);
   const VF b = AddTimes(d[3], -4, d[1]);
@@ -159,15 +166,15 @@ HWY_INLINE bool AreModest(const Half* from, int64_t count) {
   return modest && std::all_of(from + i, from + count, IsModest);
 }
 
-// How a channel of a task's input is staged: rows of tiles lie side by side, a slot of four columns
-// for each tile and one for what its last tile reads beyond; below the last row of tiles is one
-// more, of which two rows are read.
+// The layout of a staged input channel. The rows of tiles are stored one after the other. Each has
+// a slot of four columns per tile, and one more slot that its last tile also reads. After the last
+// row of tiles there is one more row of slots, of which two rows of elements are read.
 struct Slots {
-  int64_t per_row;  // tiles of a row and one
-  int64_t count;    // those that tiles begin in
-  int64_t size;     // of all, in whole vectors, with one to spare
-  // The staged columns that the image has.
-  int64_t first_column, begin, end;
+  int64_t per_row;       // slots per row of tiles: tiles + 1
+  int64_t count;         // slots without the extra row
+  int64_t size;          // all slots, rounded up to whole vectors, and one spare vector
+  int64_t first_column;  // input column of staged column 0
+  int64_t begin, end;    // staged columns that are inside the image
 
   explicit Slots(const WinogradTask& t)
       : per_row(t.tile_columns + 1),
@@ -180,8 +187,8 @@ struct Slots {
   }
 };
 
-// The rows of a channel, `staged`[row % 4][slot][4] as in the image, but for what a tile of few
-// outputs has in place of its inputs 3 to 5. What lies outside the image is left.
+// Copies the rows of a channel to staged[row % 4][slot][4], with inputs 3 to 5 replaced in tiles of
+// few outputs (see FewOutputs()). Elements outside the image are not written.
 HWY_INLINE void StageRows(const WinogradTask& t, const Slots& slots, const Half* plane,
                           Half* staged) {
   const ConvGeometry& g = *t.geometry;
@@ -207,7 +214,7 @@ HWY_INLINE void StageRows(const WinogradTask& t, const Slots& slots, const Half*
   }
 }
 
-// columns[row % 4][column % 4][slot].
+// Splits by column: columns[row % 4][column % 4][slot].
 HWY_INLINE void SplitColumns(const Slots& slots, const Half* staged, float* columns) {
   const DF df;
   for (int64_t r = 0; r < kTile; ++r) {
@@ -223,14 +230,14 @@ HWY_INLINE void SplitColumns(const Slots& slots, const Half* staged, float* colu
   }
 }
 
-// The transform along columns: points[row of the points][column % 4][slot].
+// Transforms along columns: points[row of the points][column % 4][slot].
 HWY_INLINE void TransformColumns(const Slots& slots, const float* columns, float* points) {
   const DF df;
   for (int64_t p = 0; p < kTile; ++p) {
     for (int64_t s = 0; s < slots.count; s += kLanes) {
       VF in[kReach], out[kReach];
       HWY_UNROLL(6)
-      for (int64_t r = 0; r < kReach; ++r) {  // its last two begin the next row of tiles
+      for (int64_t r = 0; r < kReach; ++r) {  // rows 4 and 5 are in the next row of tiles
         const int64_t below = r / kTile * slots.per_row;
         in[r] = hn::LoadU(df, columns + (r % kTile * kTile + p) * slots.size + s + below);
       }
@@ -243,13 +250,14 @@ HWY_INLINE void TransformColumns(const Slots& slots, const float* columns, float
   }
 }
 
-// The tiles of a vector of slots, which are a run: the lane of each, and the first one's number.
+// The tiles in one vector of slots. Their numbers are consecutive: `first` is the first number and
+// `lanes` has the lane of each.
 struct SlotTiles {
   int64_t first;
   int32_t lanes[kLanes];
 };
 
-// Of all vectors, in this thread's scratch.
+// The SlotTiles of all vectors of slots. In thread scratch.
 HWY_INLINE const SlotTiles* FindTiles(const WinogradTask& t, const Slots& slots) {
   const int64_t vectors = CeilDiv(slots.count, kLanes);
   auto* const found = ThreadScratch<SlotTiles>(ScratchUse::kPieces, vectors);
@@ -269,7 +277,7 @@ HWY_INLINE const SlotTiles* FindTiles(const WinogradTask& t, const Slots& slots)
   return found;
 }
 
-// And along rows: to[point][tile], `point_size` apart.
+// Transforms along rows: to[point * point_size + tile].
 HWY_INLINE void TransformRows(const Slots& slots, const float* points, const SlotTiles* tiles,
                               int64_t point_size, float* to) {
   const DF df;
@@ -295,8 +303,8 @@ HWY_INLINE void TransformRows(const Slots& slots, const float* points, const Slo
   }
 }
 
-// points[point][channel][tile]; writes a vector past the end. A vector that reaches into the next
-// channel is overwritten by it.
+// Transforms the input to points[point][channel][tile]. May write up to a vector past the end; what
+// is written past one channel is overwritten by the next.
 HWY_INLINE void TransformInput(const WinogradTask& t, int64_t point_size, float* points) {
   const ConvGeometry& g = *t.geometry;
   const Slots slots(t);
@@ -313,7 +321,8 @@ HWY_INLINE void TransformInput(const WinogradTask& t, int64_t point_size, float*
   }
 }
 
-// `channels` input channels of one 32 of output channels: points[point][channel][32].
+// Transforms the weights of `channels` input channels and 32 output channels to
+// points[point][channel][32].
 HWY_INLINE void TransformWeights(const Half* weights, int64_t channels, int64_t point_size,
                                  float* points) {
   const DF df;
@@ -336,8 +345,8 @@ HWY_INLINE void TransformWeights(const Half* weights, int64_t channels, int64_t 
   }
 }
 
-// sums[tile][32] (+)= input[channel][tile] * weights[channel][32] for two vectors of channels. On
-// the way a line of `next` is fetched with each channel: of what is read after this.
+// sums[tile][32] (+)= input[channel][tile] * weights[channel][32] for two vectors of output
+// channels. Prefetches one cache line of `next`, the data that is read after this, per channel.
 template <int kRows>
 HWY_INLINE void PointTile(int64_t channels, const float* HWY_RESTRICT input, int64_t input_step,
                           const float* HWY_RESTRICT weights, float* HWY_RESTRICT sums,
@@ -381,7 +390,7 @@ HWY_INLINE void PointTiles(int64_t rows, int64_t channels, const float* input, i
   }
 }
 
-// One point of the tiles of a run, of `tiles` that there are.
+// Multiplies one point for the tiles of `run`; the task has `tiles` tiles.
 HWY_INLINE void MultiplyPoint(const TileRun& run, int64_t tiles, int64_t channels,
                               const float* input, const float* weights, float* sums,
                               bool accumulate, const void* next) {
@@ -397,8 +406,8 @@ HWY_INLINE void MultiplyPoint(const TileRun& run, int64_t tiles, int64_t channel
   }
 }
 
-// Outputs of one tile, of few rows or columns maybe, for a vector of channels: those of a row
-// `row_step` apart, a position's `step`.
+// Computes and rounds the outputs of one tile for a vector of channels. Output (i, j) is written to
+// rounded + i * row_step + j * step.
 HWY_INLINE void RoundTile(const float* sums, int64_t point_size, bool few_rows, bool few_columns,
                           VF bias, const Limits* limits, Half* rounded, int64_t row_step,
                           int64_t step) {

@@ -1,7 +1,11 @@
-// math/core/epilogue.h: what follows a product while its results are still in the nearest cache.
+// math/core/epilogue.h: a function that a convolution or matrix product applies to its results
+// while they are still in the first-level cache.
 //
 //   const auto relu = [](Half* first, int64_t runs, int64_t count, int64_t step) {
-//     for (int64_t i = 0; i < runs; ++i, first += step) Relu({first, count}, {first, count});
+//     for (int64_t i = 0; i < runs; ++i, first += step) {
+//       const absl::Span<Half> run(first, static_cast<size_t>(count));
+//       Relu(run, run);
+//     }
 //   };
 //   Conv(conv, x, y, Epilogue(relu));
 #ifndef ANEMONE_MATH_CORE_EPILOGUE_H_
@@ -14,38 +18,38 @@
 
 namespace anemone::math {
 
-// 8 KB: the first-level cache holds a few operands of so many.
+// 8 KB of Halfs: the first-level cache holds a few operands of this size.
 inline constexpr int64_t kNearElements = 4096;
 
-// Halfs, lo <= 0 <= hi, neither of them -0; a NaN lies within any.
+// A clamp. Both limits are Half values, lo <= 0 <= hi, and not -0. A NaN is not clamped.
 struct Limits {
   float lo, hi;
 };
 
-// Is called with runs of finished elements, each one after the other in memory, from any thread of
-// the arena; together they are the whole result, and no element comes twice. It may change them,
-// and must not start parallel work. The function and the limits outlive the call that the epilogue
-// is given to.
+// Wraps a function that is called with runs of finished elements, each contiguous, from any thread
+// of the arena. The calls cover every element of the result exactly once. The function may change
+// the elements and must not start parallel work. The function and the limits are borrowed: they
+// must outlive the call that takes the epilogue.
 class Epilogue {
  public:
   Epilogue() = default;
-  // `finish(Half* first, int64_t runs, int64_t count, int64_t step)`: `runs` runs of `count`
-  // elements, `step` apart.
+  // `finish(Half* first, int64_t runs, int64_t count, int64_t step)` gets `runs` runs of `count`
+  // elements, which start `step` elements apart.
   template <class Function>
   explicit Epilogue(const Function& finish)
       : function_(&finish),
         call_([](const void* function, Half* first, int64_t runs, int64_t count, int64_t step) {
           (*static_cast<const Function*>(function))(first, runs, count, step);
         }) {}
-  // As `all`, which clamps each element to `limits` and goes on as `rest`: a kernel that clamps
-  // what it rounds leaves the rest to that.
+  // Does the same as `all`, which must clamp each element to `limits` and then apply `rest`. A
+  // kernel that clamps its results itself calls rest() instead.
   Epilogue(const Limits& limits, const Epilogue& all, const Epilogue& rest)
       : function_(all.function_),
         call_(all.call_),
         limits_(&limits),
         rest_function_(rest.function_),
         rest_call_(rest.call_) {}
-  // Null: it begins with no clamp, and rest() is all of it.
+  // Null if the epilogue does not begin with a clamp; rest() is then the whole epilogue.
   const Limits* limits() const { return limits_; }
   Epilogue rest() const {
     if (limits_ == nullptr) return *this;
@@ -63,7 +67,7 @@ class Epilogue {
     }
     call_(function_, y, runs, count, step);
   }
-  // All of a result of which nothing has been finished: `runs` runs of `count`, `step` apart.
+  // Applies the function to a whole result, in parallel: `runs` runs of `count`, `step` apart.
   void FinishAll(Half* y, int64_t runs, int64_t count, int64_t step) const {
     if (is_empty()) return;
     ParallelForItems(runs, count, [&](int64_t begin, int64_t end) {

@@ -1,13 +1,13 @@
-// math/core/extents.h: sizes and strides of the engine's five axes, N, D, C, H, W.
+// math/core/extents.h: sizes and strides along the engine's five axes N, D, C, H, W.
 //
 //   Extents x = {1, 1, 64, 56, 56};
 //   Count(x);           // 200704
 //   DenseStrides(x);    // {200704, 200704, 3136, 56, 1}: row-major, W fastest
 //   AxisSet({kAxisH, kAxisW}).Has(kAxisC);   // false
 //
-// All arrays in math are dense in this order unless a function takes strides. Sizes are
-// promises of the caller: a function that gets a span of another size than its extents say is a
-// bug of the caller, asserted in debug builds. No function here checks model input.
+// All arrays in math are dense in this order unless a function takes strides. The caller must pass
+// spans whose sizes match the extents; debug builds assert it. No function of math validates
+// models.
 #ifndef ANEMONE_MATH_CORE_EXTENTS_H_
 #define ANEMONE_MATH_CORE_EXTENTS_H_
 
@@ -20,8 +20,8 @@ namespace anemone::math {
 inline constexpr int kRank = 5;
 enum Axis : int { kAxisN = 0, kAxisD = 1, kAxisC = 2, kAxisH = 3, kAxisW = 4 };
 
-using Extents = std::array<int64_t, kRank>;  // every one at least 1, unless a function says other
-using Strides = std::array<int64_t, kRank>;  // in elements; 0 repeats, negative runs backwards
+using Extents = std::array<int64_t, kRank>;  // each at least 1, unless a function says otherwise
+using Strides = std::array<int64_t, kRank>;  // in elements; 0 repeats, negative reads backwards
 
 inline int64_t Count(const Extents& extents) {
   int64_t count = 1;

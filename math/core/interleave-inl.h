@@ -1,5 +1,4 @@
-// math/core/interleave-inl.h: Halfs of several runs that take turns: interleaved runs, transposed
-// squares. Internal.
+// math/core/interleave-inl.h: interleaves runs of Halfs and transposes 8x8 blocks. Internal.
 #if defined(ANEMONE_MATH_CORE_INTERLEAVE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ANEMONE_MATH_CORE_INTERLEAVE_INL_H_
 #undef ANEMONE_MATH_CORE_INTERLEAVE_INL_H_
@@ -15,7 +14,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
-// to[j * parts + p] = from[p * step + j], for j < count: `parts` runs, `step` apart.
+// Interleaves `parts` runs of `count` that are `step` apart:
+// to[j * parts + p] = from[p * step + j].
 HWY_INLINE void InterleaveRuns(const Half* from, int64_t step, int64_t parts, int64_t count,
                                Half* to) {
   if (parts == 1) {
@@ -40,7 +40,7 @@ HWY_INLINE void InterleaveRuns(const Half* from, int64_t step, int64_t parts, in
   }
 }
 
-// Eight rows of eight Halfs, `from_step` apart, as columns. Three perfect shuffles transpose them.
+// Transposes 8x8 Halfs by three perfect shuffles. Rows are `from_step` and `to_step` apart.
 HWY_INLINE void TransposeHalves(const Half* from, int64_t from_step, Half* to, int64_t to_step) {
 #if HWY_TARGET == HWY_SCALAR
   for (int i = 0; i < 8; ++i) {

@@ -1,13 +1,14 @@
-// math/core/loop_nest.h: walks several arrays of the same five axes with as few loops as their
-// strides allow. Internal.
+// math/core/loop_nest.h: iterates over several strided arrays of the same extents with as few
+// nested loops as the strides allow. Internal.
 //
 //   LoopNest<2> nest(extents, {from_strides, to_strides});
 //   nest.ForRows(begin, end, [&](const std::array<int64_t, 2>& at) {
-//     // one row: nest.row_size() elements, nest.row_stride(a) apart in array a, the first at at[a]
+//     // One row: nest.row_size() elements. In array a the first is at offset at[a], and they are
+//     // nest.row_stride(a) apart.
 //   });
 //
-// Axes of extent 1 vanish, neighbours whose strides chain in every array become one: a dense copy
-// is one row.
+// Axes of extent 1 are dropped. Neighboring axes are merged if they are contiguous in every array,
+// so that a dense copy is one row.
 #ifndef ANEMONE_MATH_CORE_LOOP_NEST_H_
 #define ANEMONE_MATH_CORE_LOOP_NEST_H_
 
@@ -18,7 +19,7 @@
 
 namespace anemone::math {
 
-// Strides of an operand repeated where its extent is 1.
+// The strides of a dense operand that is repeated along axes where its extent is 1.
 inline Strides RepeatingStrides(const Extents& extents) {
   Strides strides = DenseStrides(extents);
   for (int i = 0; i < kRank; ++i) {
@@ -44,7 +45,7 @@ class LoopNest {
       }
       steps_[rank_ - 1] = step;
     }
-    if (rank_ == 0) {  // one element
+    if (rank_ == 0) {  // a single element
       extents_[rank_++] = 1;
       steps_[0] = {};
     }
@@ -62,7 +63,8 @@ class LoopNest {
   int64_t row_size() const { return extents_[rank_ - 1]; }
   int64_t row_stride(int array) const { return steps_[rank_ - 1][array]; }
 
-  // Calls body(offsets of the row's first element) for rows [begin, end).
+  // Calls body(offsets) for rows [begin, end), with the offset of the row's first element in each
+  // array.
   template <class Body>
   void ForRows(int64_t begin, int64_t end, const Body& body) const {
     std::array<int64_t, kRank> index{};
@@ -85,7 +87,7 @@ class LoopNest {
   }
 
  private:
-  // Whether the last axis so far and one of `step` and `extent` behind it are one.
+  // Whether the last axis so far and an axis of `step` and `extent` after it can be merged.
   bool Chains(const Offsets& step, int64_t extent) const {
     for (int a = 0; a < kArrays; ++a) {
       if (steps_[rank_ - 1][a] != step[a] * extent) return false;
@@ -99,13 +101,13 @@ class LoopNest {
   std::array<Offsets, kRank> steps_{};
 };
 
-// An operation over some axes, as (outer, count, inner): the axes of `axes` are one run of the
-// array once axes of extent 1 are dropped.
+// An array seen as (outer, count, inner), where `count` is the product of some adjacent axes.
 struct AxisRun {
   int64_t outer = 1, count = 1, inner = 1;
 };
 
-// False if the axes are no single run (say C and W, but not H): then transpose first.
+// Finds the run of `axes`, ignoring axes of extent 1. Returns false if they are not adjacent (for
+// example C and W without H); the caller must then transpose first.
 inline bool FindAxisRun(const Extents& extents, AxisSet axes, AxisRun* run) {
   *run = {};
   bool seen = false, ended = false;
@@ -123,7 +125,7 @@ inline bool FindAxisRun(const Extents& extents, AxisSet axes, AxisRun* run) {
   return true;
 }
 
-// The permutation that moves the axes of `axes` behind the others, each group in its order.
+// The permutation that moves `axes` after the other axes. Both groups keep their order.
 inline std::array<int, kRank> AxesLast(AxisSet axes) {
   std::array<int, kRank> permutation{};
   int next = 0;

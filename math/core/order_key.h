@@ -1,4 +1,4 @@
-// math/core/order_key.h: integers that compare as Halfs do. Internal.
+// math/core/order_key.h: maps Halfs to integers that have the same order. Internal.
 #ifndef ANEMONE_MATH_CORE_ORDER_KEY_H_
 #define ANEMONE_MATH_CORE_ORDER_KEY_H_
 
@@ -8,7 +8,7 @@
 
 namespace anemone::math {
 
-// -32767..32767, the larger the number the larger; 0 for both zeros.
+// Returns -32767 to 32767, which increases with the value of `x`; 0 for both zeros.
 inline int16_t OrderKey(Half x) {
   const int magnitude = x.bits & 0x7fff;
   return static_cast<int16_t>(x.bits & 0x8000 ? -magnitude : magnitude);

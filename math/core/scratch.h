@@ -1,8 +1,8 @@
-// math/core/scratch.h: aligned memory: owned, a thread's, a call's. Internal.
+// math/core/scratch.h: aligned memory: per thread, per call, or as an owned array. Internal.
 //
-//   float* panel = ThreadScratch<float>(ScratchUse::kPanelB, 384 * 192);  // this thread's
-//   CallScratch<Half> moved(x.size());                                    // this call's
-//   AlignedArray<Half> weights(n);                                        // owned, zeroed
+//   float* panel = ThreadScratch<float>(ScratchUse::kPanelB, 384 * 192);  // reused by this thread
+//   CallScratch<Half> moved(x.size());      // until it goes out of scope, for all threads
+//   AlignedArray<Half> weights(n);          // zeroed
 #ifndef ANEMONE_MATH_CORE_SCRATCH_H_
 #define ANEMONE_MATH_CORE_SCRATCH_H_
 
@@ -20,10 +20,10 @@ struct AlignedFree {
   void operator()(void* p) const { std::free(p); }
 };
 
-// Memory aligned for any vector, not cleared; null if there is none. Large memory asks for large
-// pages: kernels walk dozens of streams at once, more than the first translation buffer has
-// entries for (convolutions ran up to 1.4 times as fast, bench/math_bench.cc). `whole_pages` says
-// that a large page may be filled though the memory needs only a part of its last one.
+// Allocates memory aligned for any vector, not cleared; null if out of memory. Requests huge pages
+// for large blocks: kernels read dozens of streams at once, more than the first-level TLB has
+// entries (convolutions became up to 1.4 times as fast, bench/math_bench.cc). `whole_pages` permits
+// a huge page for the last part of the block even if the block does not fill it.
 void* AllocateAligned(int64_t bytes, bool whole_pages);
 
 // `count` trivial elements, zeroed, aligned for any vector.
@@ -46,7 +46,7 @@ class AlignedArray {
   std::unique_ptr<T[], AlignedFree> data_;
 };
 
-// What a piece of per-thread memory is for; uses that live at the same time differ.
+// Names the scratch blocks of a thread. Blocks in use at the same time must have different names.
 enum class ScratchUse {
   kPanelA,
   kPanelB,
@@ -60,8 +60,8 @@ enum class ScratchUse {
   kCount,
 };
 
-// At least `bytes` bytes of the calling thread, kept until the thread ends; valid until the
-// thread's next call with the same use.
+// Returns at least `bytes` bytes that belong to the calling thread. Valid until the thread's next
+// call with the same use. The memory is reused and freed when the thread ends.
 void* ThreadScratchBytes(ScratchUse use, int64_t bytes);
 
 template <class T>
@@ -69,7 +69,7 @@ T* ThreadScratch(ScratchUse use, int64_t count) {
   return static_cast<T*>(ThreadScratchBytes(use, count * static_cast<int64_t>(sizeof(T))));
 }
 
-// Memory from a pool: what ended calls gave back, so that no run but the first ones allocates.
+// Memory from a process-wide pool, to which it returns. So only the first runs of a model allocate.
 class PooledBytes {
  public:
   explicit PooledBytes(int64_t bytes);
@@ -83,8 +83,8 @@ class PooledBytes {
   void* data_;
 };
 
-// `count` trivial elements for one call and all threads that work for it, with any contents. Not a
-// thread's memory: while a thread waits for others it may begin another call.
+// `count` trivial elements with undefined contents, for one call and all threads that work for it.
+// Thread scratch cannot serve here, because a thread that waits may begin another call.
 template <class T>
 class CallScratch {
  public:

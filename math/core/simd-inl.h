@@ -1,5 +1,5 @@
-// math/core/simd-inl.h: loading and storing Halfs as vectors of float, for one instruction set at
-// a time (see hwy/foreach_target.h). Internal.
+// math/core/simd-inl.h: loads and stores Halfs as vectors of float; compiled once per instruction
+// set (see hwy/foreach_target.h). Internal.
 #if defined(ANEMONE_MATH_CORE_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ANEMONE_MATH_CORE_SIMD_INL_H_
 #undef ANEMONE_MATH_CORE_SIMD_INL_H_
@@ -22,13 +22,13 @@ using DF = hn::ScalableTag<float>;
 using VF = hn::Vec<DF>;
 using DU = hn::RebindToUnsigned<DF>;
 using VU = hn::Vec<DU>;
-using DH = hn::Rebind<uint16_t, DF>;  // as many Halfs as there are floats in a VF, as bits
+using DH = hn::Rebind<uint16_t, DF>;  // the bits of as many Halfs as a VF has floats
 using VH = hn::Vec<DH>;
 
 inline constexpr int64_t kLanes = hn::MaxLanes(DF());
 
-// Highway converts in hardware from AVX2 and NEON on; below that its software form truncates, so
-// ours (the algorithm of half.h) stands in.
+// Highway converts fp16 in hardware on AVX2, AVX3 and NEON. On other targets its software
+// conversion truncates, so the algorithm of half.h is used instead.
 #undef ANEMONE_MATH_NATIVE_HALF
 #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON
 #define ANEMONE_MATH_NATIVE_HALF 1
@@ -37,7 +37,7 @@ inline constexpr int64_t kLanes = hn::MaxLanes(DF());
 #endif
 #undef ANEMONE_MATH_MASKED_HALF
 #if HWY_TARGET == HWY_AVX3
-#define ANEMONE_MATH_MASKED_HALF 1  // loads of 16-bit lanes that skip memory of unset lanes
+#define ANEMONE_MATH_MASKED_HALF 1  // masked 16-bit loads do not touch the memory of unset lanes
 #else
 #define ANEMONE_MATH_MASKED_HALF 0
 #endif
@@ -90,8 +90,8 @@ HWY_INLINE void StoreBits(VH bits, Half* to) {
   hn::StoreU(bits, DH(), reinterpret_cast<uint16_t*>(to));
 }
 
-// The first `count` elements, fewer than a vector, zeros behind them; no other memory is touched.
-// Here and in the runs below pointers need not be aligned to their type.
+// Loads the first `count` elements, fewer than a vector, followed by zeros. Touches no other
+// memory. Here and in the runs below, pointers need not be aligned to their type.
 HWY_INLINE VH LoadBitsN(const Half* from, int64_t count) {
 #if ANEMONE_MATH_MASKED_HALF
   return hn::MaskedLoad(hn::FirstN(DH(), static_cast<size_t>(count)), DH(),
@@ -102,7 +102,7 @@ HWY_INLINE VH LoadBitsN(const Half* from, int64_t count) {
   return hn::Load(DH(), bits);
 #endif
 }
-// The first `count` lanes of bits, or all of them.
+// Stores the first `count` lanes, at most all.
 template <class D>
 HWY_INLINE void StoreFirstBits(D d, hn::Vec<D> bits, Half* to, int64_t count) {
   auto* at = reinterpret_cast<uint16_t*>(to);
@@ -127,7 +127,7 @@ HWY_INLINE VF LoadFloatN(const float* from, int64_t count) {
   return hn::Load(DF(), values);
 #endif
 }
-// A vector, or the first `count` elements if that is fewer.
+// Loads min(count, kLanes) elements, followed by zeros.
 HWY_INLINE VF LoadFloatUpTo(const float* from, int64_t count) {
   return count >= kLanes ? hn::LoadU(DF(), from) : LoadFloatN(from, count);
 }
@@ -148,10 +148,10 @@ HWY_INLINE void StoreHalfN(VF values, Half* to, int64_t count) {
   StoreBitsN(Narrow(values), to, count);
 }
 
-// Through storage as a Half and back.
+// Rounds to Half and widens again.
 HWY_INLINE VF RoundHalf(VF values) { return Widen(Narrow(values)); }
 
-// Minimum and maximum of numbers, -0 below +0 on every instruction set.
+// Minimum and maximum of numbers (not NaN). -0 is less than +0 on every instruction set.
 HWY_INLINE VF SmallerOf(VF a, VF b) {
   return hn::IfThenElse(hn::Eq(a, b), hn::Or(a, b), hn::Min(a, b));
 }
@@ -167,15 +167,16 @@ HWY_INLINE VF MaxNan(VF a, VF b) {
   return hn::IfThenElse(hn::IsNaN(a), a, hn::IfThenElse(hn::IsNaN(b), b, LargerOf(a, b)));
 }
 
-// x limited to [lo, hi], of which none is a NaN; a NaN stays. -0 is raised to a limit of +0.
+// Clamps x to [lo, hi], which must not be NaN. A NaN in x stays. If lo is +0, -0 becomes +0.
 HWY_INLINE VF ClampNan(VF x, VF lo, VF hi) {
   x = hn::IfThenElse(hn::Le(x, lo), lo, x);
   return hn::IfThenElse(hn::Gt(x, hi), hi, x);
 }
 
-// A sum before it is rounded, within one of an epilogue's limits. It is not -0: it began at +0, or,
-// of Winograd's, got a bias (PackGeometry). A NaN stays: x86 gives the second operand where one is
-// a NaN; Highway's forms for Arm and for plain C++ give the number.
+// AtLeast() and AtMost() clamp an unrounded sum to one of an epilogue's limits. The sum is not -0:
+// it began at +0, or, in winograd.cc, a bias was added (PackGeometry). A NaN stays: Max and Min of
+// x86 return the second operand if either is a NaN. On Arm and in plain C++ Highway's return the
+// number, so these targets compare instead.
 #undef ANEMONE_MATH_SECOND_IF_NAN
 #if HWY_TARGET == HWY_SSE4 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
 #define ANEMONE_MATH_SECOND_IF_NAN 1
@@ -191,7 +192,7 @@ HWY_INLINE VF AtMost(VF hi, VF sum) {
   return hn::IfThenElse(hn::Gt(sum, hi), hi, sum);
 }
 
-// `count` such sums within an epilogue's limits, if there are any.
+// Clamps such sums to an epilogue's limits; `limits` may be null.
 template <size_t kCount>
 HWY_INLINE void LimitSums(const Limits* limits, VF (&sums)[kCount]) {
   if (limits == nullptr) return;
@@ -203,7 +204,7 @@ HWY_INLINE void LimitSums(const Limits* limits, VF (&sums)[kCount]) {
   for (size_t i = 0; i < kCount; ++i) sums[i] = AtMost(hi, sums[i]);
 }
 
-// Dense runs of any length.
+// Converts contiguous runs of any length.
 HWY_INLINE void WidenRun(const Half* from, float* to, int64_t count) {
   int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) hn::StoreU(LoadHalf(from + i), DF(), to + i);

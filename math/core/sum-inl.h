@@ -1,4 +1,5 @@
-// math/core/sum-inl.h: sums whose order does not depend on the vector length, and exp. Internal.
+// math/core/sum-inl.h: sums whose order does not depend on the vector length, and exp().
+// Internal.
 #if defined(ANEMONE_MATH_CORE_SUM_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ANEMONE_MATH_CORE_SUM_INL_H_
 #undef ANEMONE_MATH_CORE_SUM_INL_H_
@@ -11,13 +12,13 @@
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
-// Element i is added to partial sum i % 32, and the partial sums are added as a tree: the same
-// additions whether a vector has 1, 4, 8 or 16 lanes. Also folds by other operations of two
-// vectors.
+// Element i is added to partial sum i % 32, and the partial sums are added as a tree. These are the
+// same additions whether a vector has 1, 4, 8 or 16 lanes.
 inline constexpr int64_t kPartialSums = 32;
 
-// Folds fetch(i) (a vector of elements i, i + 1, ...) and fetch_n(i, count) (the rest, filled up
-// with `neutral`) over [0, count) by `fold`.
+// Folds the elements [0, count) with fold(a, b), an operation on two vectors, in that order.
+// fetch(i) returns the vector of elements from i on. fetch_n(i, rest) returns the last `rest`
+// elements, followed by lanes of `neutral`.
 template <class Fetch, class FetchN, class Fold>
 HWY_INLINE float FoldFixed(int64_t count, float neutral, const Fetch& fetch, const FetchN& fetch_n,
                            const Fold& fold) {
@@ -57,20 +58,20 @@ HWY_INLINE float SumFixed(const float* from, int64_t count, const Map& map) {
       [](VF a, VF b) HWY_ATTR { return hn::Add(a, b); });
 }
 
-// e^x for x <= 0 with a relative error below 1e-6; below -80 it stays at e^-80, which is 0 as a
-// Half. x = n ln 2 + r with |r| <= ln 2 / 2.
+// e^x for x <= 0 with a relative error below 1e-6. Below -80 it returns e^-80, which is 0 as a
+// Half. Uses x = n ln 2 + r with |r| <= ln 2 / 2.
 HWY_INLINE VF ExpNonPositive(VF x) {
   const DF df;
   const hn::RebindToSigned<DF> di;
   x = hn::Max(x, hn::Set(df, -80.0f));
-  // Added to 1.5 * 2^23, the quotient is rounded to an integer, which is then the low bits.
+  // Adding 1.5 * 2^23 rounds the quotient to an integer, which is then in the low bits.
   const VF shifter = hn::Set(df, 0x1.8p+23f);
   const VF shifted = hn::MulAdd(x, hn::Set(df, 1.44269504088896341f), shifter);
   const VF n = hn::Sub(shifted, shifter);
-  // ln 2 in two parts, so that n times the first is exact.
+  // ln 2 is split into two parts, so that n times the first is exact.
   VF r = hn::NegMulAdd(n, hn::Set(df, 0.693145751953125f), x);
   r = hn::NegMulAdd(n, hn::Set(df, 1.42860682030941723e-6f), r);
-  // e^r = 1 + r * q(r), q of degree 4 through Chebyshev's nodes: exact to 2e-7.
+  // e^r = 1 + r * q(r), where q has degree 4 and interpolates at Chebyshev nodes; error 2e-7.
   VF p = hn::Set(df, 8.363178931e-03f);
   p = hn::MulAdd(p, r, hn::Set(df, 4.187568650e-02f));
   p = hn::MulAdd(p, r, hn::Set(df, 1.666657627e-01f));

@@ -1,4 +1,4 @@
-// math/elementwise/binary-inl.h: the operations of elementwise.h on vectors. Internal.
+// math/elementwise/binary-inl.h: the binary operations of elementwise.h on vectors. Internal.
 #if defined(ANEMONE_MATH_ELEMENTWISE_BINARY_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ANEMONE_MATH_ELEMENTWISE_BINARY_INL_H_
 #undef ANEMONE_MATH_ELEMENTWISE_BINARY_INL_H_
@@ -15,7 +15,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
-// One operand of a row: a vector at element i, or one value for the whole row.
+// One operand of a row: contiguous elements, or one value that is repeated.
 struct RowOperand {
   RowOperand(const Half* from, bool repeated) : from(from), repeated(repeated) {
     if (repeated) value = hn::Set(DF(), ToFloat(*from));
@@ -29,7 +29,7 @@ struct RowOperand {
   VF value = hn::Zero(DF());
 };
 
-// The product, but zero times an infinity or a NaN is zero (numerics.json st-nan-gen).
+// The product, except that zero times an infinity or a NaN is zero (numerics.json st-nan-gen).
 struct Product {
   HWY_INLINE VF operator()(VF x, VF y) const {
     const DF df;
@@ -39,7 +39,7 @@ struct Product {
     const auto by_zero = hn::Or(hn::Eq(x, hn::Zero(df)), hn::Eq(y, hn::Zero(df)));
     return hn::IfThenElse(hn::And(is_none, by_zero), hn::Zero(df), product);
   }
-  // Four at once: where their sum is a number, so are they.
+  // Four vectors at once. If their sum is not a NaN, none of the products is a NaN.
   HWY_INLINE void Four(const VF (&x)[4], const VF (&y)[4], VF (&to)[4]) const {
     HWY_UNROLL(4)
     for (int i = 0; i < 4; ++i) to[i] = hn::Mul(x[i], y[i]);
@@ -70,14 +70,15 @@ HWY_INLINE void Row(const RowOperand& a, const RowOperand& b, Half* out, int64_t
   }
 }
 
-// Highway leaves open what Ne says of a NaN; a NaN differs from everything.
+// Highway does not define the result of Ne for a NaN. Here a NaN differs from everything.
 HWY_INLINE hn::Mask<DF> Differ(VF x, VF y) { return hn::Not(hn::Eq(x, y)); }
 
 HWY_INLINE VF OneIf(hn::Mask<DF> condition) {
   return hn::IfThenElseZero(condition, hn::Set(DF(), 1.0f));
 }
 
-// Calls run(f), where f(x, y) is the operation; not for those that ScalarFunction() has.
+// Calls run(f), where f(x, y) computes the operation on vectors. Does nothing for the operations
+// for which ScalarFunction() returns a function.
 template <class Run>
 HWY_INLINE void WithBinary(BinaryOp op, const Run& run) {
   const VF zero = hn::Zero(DF());

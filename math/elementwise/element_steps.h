@@ -1,5 +1,5 @@
-// math/elementwise/element_steps.h: operations on the same elements, one after the other on some
-// two thousand of them at a time, so that what passes between them stays in the nearest cache.
+// math/elementwise/element_steps.h: applies a sequence of elementwise operations to about two
+// thousand elements at a time, so that intermediate results stay in the first-level cache.
 //
 //   StepCall calls[2];
 //   calls[0] = {.step = {.kind = StepKind::kAffine, .first = 2, .second = 1}, .x = {.data = x}};
@@ -7,7 +7,7 @@
 //               .x = {.step = 0}, .z = {.data = z}, .to = y};
 //   RunSteps(calls, count);   // y[i] = Half(Half(2 * x[i] + 1) * z[i])
 //
-// Each result is rounded as the function of its own rounds it: Affine(), Clamp(), LeakyRelu(),
+// Each step rounds exactly as the function with its name does: Affine(), Clamp(), LeakyRelu(),
 // Gelu(), Sigmoid(), Silu(), Abs(), ApplyTable(), Binary().
 #ifndef ANEMONE_MATH_ELEMENTWISE_ELEMENT_STEPS_H_
 #define ANEMONE_MATH_ELEMENTWISE_ELEMENT_STEPS_H_
@@ -37,36 +37,38 @@ struct ElementStep {
   StepKind kind = StepKind::kAffine;
   BinaryOp op = BinaryOp::kAdd;  // kBinary
   float first = 0, second = 0;   // kAffine: scale, bias; kClamp: limits; kLeakyRelu: slope
-  const float *firsts = nullptr, *seconds = nullptr;  // kAffine: both by channel instead
+  const float *firsts = nullptr, *seconds = nullptr;  // kAffine: instead, one of each per channel
   const UnaryTable* table = nullptr;                  // kTable
 };
 
-// Runs of elements, each after the other in memory and of one channel.
+// Runs of contiguous elements; all elements of a run belong to one channel.
 struct ElementRuns {
-  int64_t count = 0;                      // of a run
-  int64_t runs = 1, step = 0;             // from one to the next in memory
-  int64_t channel = 0, channel_step = 0;  // the first one's, and from one to the next
+  int64_t count = 0;         // elements of a run
+  int64_t runs = 1;          // number of runs
+  int64_t step = 0;          // elements from one run to the next in memory
+  int64_t channel = 0;       // channel of the first run
+  int64_t channel_step = 0;  // channels from one run to the next
 };
 
-// What a step reads: the result of an earlier one, or memory: an element for each, or one for all
-// of a run; those of the next run lie `run_step` further on.
+// What a step reads: the result of an earlier step, or memory.
 struct StepSource {
-  int step = -1;
-  const Half* data = nullptr;
-  bool repeated = false;
-  int64_t run_step = 0;
+  int step = -1;               // index of the earlier call, or -1 for memory
+  const Half* data = nullptr;  // memory: one element per element of the run
+  bool repeated = false;       // or one element for the whole run
+  int64_t run_step = 0;        // elements from one run to the next
 };
 
 struct StepCall {
   ElementStep step;
-  StepSource x, z;     // z: kBinary
-  Half* to = nullptr;  // ElementRuns::step apart by runs; null: only later steps read the result
+  StepSource x, z;  // z: kBinary
+  // The result, with runs ElementRuns::step apart; null if only later steps read it.
+  Half* to = nullptr;
 };
 
 inline constexpr int kMostSteps = 16;
 
-// At most kMostSteps calls. Memory that is read may be what an earlier or the same step writes, at
-// the same place.
+// Runs at most kMostSteps calls. A step may read memory that it or an earlier step writes, element
+// by element.
 void RunSteps(absl::Span<const StepCall> calls, const ElementRuns& runs);
 inline void RunSteps(absl::Span<const StepCall> calls, int64_t count) {
   RunSteps(calls, ElementRuns{.count = count});

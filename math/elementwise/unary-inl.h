@@ -1,4 +1,5 @@
-// math/elementwise/unary-inl.h: the functions of unary.h that need no table, on runs. Internal.
+// math/elementwise/unary-inl.h: the functions of unary.h that need no table, on contiguous runs.
+// Internal.
 #if defined(ANEMONE_MATH_ELEMENTWISE_UNARY_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ANEMONE_MATH_ELEMENTWISE_UNARY_INL_H_
 #undef ANEMONE_MATH_ELEMENTWISE_UNARY_INL_H_
@@ -25,7 +26,7 @@ HWY_INLINE void MapRun(const Half* in, Half* out, int64_t count, const Function&
   if (i < count) StoreHalfN(function(LoadHalfN(in + i, count - i)), out + i, count - i);
 }
 
-// Of bits alone, whole vectors of them.
+// Maps the bits of Halfs, in full vectors of 16-bit lanes.
 template <class Function>
 HWY_INLINE void MapBits(const Half* in, Half* out, int64_t count, const Function& function) {
   const hn::ScalableTag<uint16_t> d;
@@ -41,15 +42,16 @@ HWY_INLINE void MapBits(const Half* in, Half* out, int64_t count, const Function
   std::memcpy(to + i, tail, (count - i) * sizeof(Half));
 }
 
-// Whether numbers are `limit` or lie beyond it on its side of zero. Their bits are in the order of
-// their magnitudes, so those are a range, up to an infinity; NaNs come behind it.
+// Whether numbers equal `limit` or are further from zero on the same side. The bits of Halfs of one
+// sign are in the order of their magnitudes, so these numbers are a range of bits that ends with
+// the infinity. NaNs come after it.
 template <class D>
 HWY_INLINE auto Reach(const D d, hn::Vec<D> bits, uint16_t limit) {
   const auto count = static_cast<uint16_t>(0x7c01 - (limit & 0x7fff));
   return hn::Lt(hn::Sub(bits, hn::Set(d, limit)), hn::Set(d, count));
 }
 
-// By the bits alone. A NaN stays. lo <= 0 <= hi.
+// Clamps by comparing bits. Requires lo <= 0 <= hi. A NaN stays.
 inline void ClampBits(const Half* in, Half lo, Half hi, Half* out, int64_t count) {
   const auto low = static_cast<uint16_t>(lo.bits | 0x8000);
   const auto high = static_cast<uint16_t>(hi.bits & 0x7fff);
@@ -79,8 +81,8 @@ inline void LeakyReluRun(const Half* in, float slope, Half* out, int64_t count) 
          [&](VF x) HWY_ATTR { return hn::IfThenElse(hn::Lt(x, zero), hn::Mul(x, factor), x); });
 }
 
-// Scale and sum are roundings of their own, but where the first is none: the product of two Halfs
-// is exact in fp32.
+// in * scale + bias, where product and sum are each rounded to fp32. If `scale` is a Half, the
+// product is exact, so that a fused multiply-add gives the same result.
 inline void AffineRun(const Half* in, float scale, float bias, Half* out, int64_t count) {
   const VF factor = hn::Set(DF(), scale), offset = hn::Set(DF(), bias);
   if (ToFloat(ToHalf(scale)) == scale) {
@@ -89,10 +91,10 @@ inline void AffineRun(const Half* in, float scale, float bias, Half* out, int64_
   MapRun(in, out, count, [&](VF x) HWY_ATTR { return hn::Add(hn::Mul(x, factor), offset); });
 }
 
-// gelu(x) = max(x, 0) - t * Phi(-t), where t = |x| and Phi is the normal distribution: the same
-// bump on both sides, which from kEnd on is nothing as a Half. Phi(-t) = 1/2 - t * p(2t / kEnd -
-// 1), p by a least-squares fit in Chebyshev polynomials (weight t^2); exact to 5e-8 before fp32
-// rounds.
+// gelu(x) = max(x, 0) - t * Phi(-t), where t = |x| and Phi is the distribution function of the
+// standard normal distribution. The second term is symmetric, and from kEnd on it rounds to nothing
+// as a Half. Phi(-t) = 1/2 - t * p(2t / kEnd - 1), where p is a least-squares fit in Chebyshev
+// polynomials (weight t^2); error 5e-8 before rounding to fp32.
 HWY_INLINE VF GeluOf(VF x) {
   constexpr float kEnd = 5.75f;
   constexpr float kFit[] = {
@@ -117,7 +119,7 @@ inline void GeluRun(const Half* in, Half* out, int64_t count) {
   MapRun(in, out, count, [](VF x) HWY_ATTR { return GeluOf(x); });
 }
 
-// 1 / (1 + e^-x), by the exponential that does not overflow. Of a NaN anything.
+// 1 / (1 + e^-x), computed with e^-|x|, which does not overflow. Undefined for a NaN.
 HWY_INLINE VF SigmoidOf(VF x) {
   const DF df;
   const VF one = hn::Set(df, 1.0f);
@@ -131,7 +133,7 @@ inline void SigmoidRun(const Half* in, Half* out, int64_t count) {
 }
 
 inline void SiluRun(const Half* in, Half* out, int64_t count) {
-  const VF lowest = hn::Set(DF(), -65504.0f);  // -infinity times nearly 0 is to be -0 as well
+  const VF lowest = hn::Set(DF(), -65504.0f);  // so that silu(-infinity) is -0
   MapRun(in, out, count, [=](VF x) HWY_ATTR { return hn::Mul(AtLeast(lowest, x), SigmoidOf(x)); });
 }
 

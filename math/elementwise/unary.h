@@ -1,20 +1,20 @@
-// math/elementwise/unary.h: functions of one element.
+// math/elementwise/unary.h: elementwise functions of one argument, mostly by lookup tables.
 //
 //   auto gelu = TableFor({Unary::kGelu});             // built once, shared
 //   ApplyTable(*gelu, x, y);
-//   auto elu = TableFor({Unary::kElu, 0.5f});         // alpha
-//   Clamp(x, 0.0f, 6.0f, y);                          // simple ones need no table
+//   auto elu = TableFor({Unary::kElu, 0.5f});         // alpha = 0.5
+//   Clamp(x, 0.0f, 6.0f, y);                          // simple functions need no table
 //
-// A Half has 65,536 values, so any function of one Half is a table of 65,536 results: computed in
-// double, rounded once, then looked up at the same price whatever the function.
+// A Half has 65,536 values, so any function of one Half is a table of 65,536 results. They are
+// computed in double and rounded once. A lookup costs the same for every function.
 //
-// Machine independence. A C library's double functions err by about 1e-16 relative and differ
-// between libraries in that last bit. A Half keeps 11 bits, so a result can only differ if the true
-// value lies within 1e-16 of the midpoint of two Halves. For 65,536 arguments and midpoints 2^-12
-// apart (relative) the chance of one such argument per function is about 65536 * 1e-16 / 2^-12, one
-// in forty million; exact midpoints (rational results: sqrt, reciprocal, rounding) are computed
-// without error in double and round by rule. So the tables are equal wherever double is IEEE, which
-// fp32 results of two libms would not be.
+// Machine independence: the double functions of C libraries have relative errors of about 1e-16 and
+// differ between libraries in the last bit. A Half keeps 11 bits, so a result can differ only if
+// the true value is within 1e-16 of the midpoint of two Halfs. For 65,536 arguments and midpoints
+// 2^-12 apart (relative), the probability of such an argument is about 65536 * 1e-16 / 2^-12 per
+// function, one in forty million. Exact midpoints (of sqrt, reciprocal and rounding) are computed
+// without error in double and rounded to even. So the tables are equal on all machines with IEEE
+// double. Computing in fp32 with two different C libraries would not give equal tables.
 #ifndef ANEMONE_MATH_ELEMENTWISE_UNARY_H_
 #define ANEMONE_MATH_ELEMENTWISE_UNARY_H_
 
@@ -32,11 +32,11 @@ namespace anemone::math {
 enum class Unary : uint8_t {
   kAbs,
   kNeg,
-  kSign,  // -1, 0, 1; a NaN stays
+  kSign,  // -1, 0 or 1; a NaN stays
   kSquare,
   kSqrt,
-  kRsqrt,       // of +-0: +inf (the engine drops the sign of zero first)
-  kReciprocal,  // of +-0: +inf, as above
+  kRsqrt,       // +inf for +0 and -0, because the engine drops the sign of zero
+  kReciprocal,  // the same
   kCeil,
   kFloor,
   kTruncate,
@@ -66,7 +66,7 @@ enum class Unary : uint8_t {
   kRelu,
   kSilu,      // x * sigmoid(x)
   kSwish,     // x * sigmoid(alpha * x)
-  kGelu,      // by erf
+  kGelu,      // with erf
   kGeluTanh,  // tanh approximation
   kElu,       // alpha
   kCelu,      // alpha
@@ -90,7 +90,7 @@ struct UnaryKey {
   float alpha = 0.0f, beta = 0.0f;
 };
 
-// The function itself, in double: what a table holds before rounding.
+// Evaluates the function in double: an entry of its table before rounding.
 double Evaluate(const UnaryKey& key, double x);
 
 class UnaryTable {
@@ -103,30 +103,31 @@ class UnaryTable {
   std::array<Half, 65536> values_;
 };
 
-// The table of a function: built by the first caller (about 1 ms), shared as long as someone holds
-// it. Safe from many threads.
+// The table of a function. The first call builds it (about 1 ms); it is shared and freed with its
+// last reference. Thread-safe.
 std::shared_ptr<const UnaryTable> TableFor(const UnaryKey& key);
 
-// out[i] = table(in[i]). Here and below `in` and `out` have one size and may be the same array.
+// out[i] = table(in[i]). Here and below, `in` and `out` have the same size and may be the same
+// array.
 void ApplyTable(const UnaryTable& table, absl::Span<const Half> in, absl::Span<Half> out);
 
-// The ones that cost less than a lookup. NaN stays NaN; a limit of zero is +0, and so is -0 raised
-// to it.
+// The following functions cost less than a lookup. A NaN stays a NaN. A clamp limit of zero is +0,
+// and -0 clamped to it becomes +0.
 void Clamp(absl::Span<const Half> in, float lo, float hi, absl::Span<Half> out);
 inline void Relu(absl::Span<const Half> in, absl::Span<Half> out) {
   Clamp(in, 0.0f, std::numeric_limits<float>::infinity(), out);
 }
 void LeakyRelu(absl::Span<const Half> in, float slope, absl::Span<Half> out);
-// By erf, from fp32: at most one step of a Half beside the table's value, below -2.5, where little
-// is left of x, at most 4.8e-7.
+// Gelu with erf, computed in fp32. Differs from the table by at most one step of a Half; below
+// -2.5, where the result is small, by at most 4.8e-7.
 void Gelu(absl::Span<const Half> in, absl::Span<Half> out);
-// By exp, from fp32: at most one step of a Half beside the tables' values.
+// Computed in fp32 with exp(). Differ from the tables by at most one step of a Half.
 void Sigmoid(absl::Span<const Half> in, absl::Span<Half> out);
 void Silu(absl::Span<const Half> in, absl::Span<Half> out);
 void Abs(absl::Span<const Half> in, absl::Span<Half> out);
 void Neg(absl::Span<const Half> in, absl::Span<Half> out);
 
-// out = Half(in * scale + bias), the sum in fp32 with one rounding of the product.
+// out = Half(in * scale + bias). Product and sum are computed in fp32, each with its own rounding.
 void Affine(absl::Span<const Half> in, float scale, float bias, absl::Span<Half> out);
 
 }  // namespace anemone::math

@@ -1,6 +1,6 @@
-// math/exact/exact_elementwise.h: operations on two arrays in `exact` mode (numerics.json
-// ew-sub, ew-mul, ew-div, ew-floordiv, ew-pow, sat-wslice). Every unit rounds once, as a result is
-// stored (ew-round, exact_half.h); subnormals are numbers like others (st-subnormal-ew).
+// math/exact/exact_elementwise.h: elementwise operations on two arrays in `exact` mode
+// (numerics.json ew-sub, ew-mul, ew-div, ew-floordiv, ew-pow, sat-wslice). Every unit rounds once,
+// when it stores its result (ew-round, exact_half.h). Subnormals are not flushed (st-subnormal-ew).
 //
 //   ExactBinary(numerics, BinaryOp::kAdd, a, x, b, x, y, x);   // as Binary() of elementwise.h
 //   ExactAffine(numerics, /*rounds_product=*/true, x, 0.5f, 1.0f, y);
@@ -18,13 +18,13 @@ void ExactBinary(const Numerics& n, BinaryOp op, absl::Span<const Half> a, const
                  absl::Span<const Half> b, const Extents& b_extents, absl::Span<Half> out,
                  const Extents& out_extents);
 
-// f16(f16(in * scale) + bias), or one rounding; scale and bias are rounded to Halfs. A scale of 1
-// and a bias of 0 are no steps.
+// f16(f16(in * scale) + bias), or with one rounding if not `rounds_product`. Scale and bias are
+// rounded to Half first. A scale of 1 or a bias of 0 is skipped.
 void ExactAffine(const Numerics& n, bool rounds_product, absl::Span<const Half> in, float scale,
                  float bias, absl::Span<Half> out);
 
-// What a slice that begins inside the width does to its elements (sat-wslice): storage times a
-// gain.
+// Applies in place what the engine does to elements of a slice that begins inside the width: they
+// are multiplied by a gain and stored (sat-wslice).
 void ThroughWidthSlice(const Numerics& n, absl::Span<Half> values);
 
 }  // namespace anemone::math

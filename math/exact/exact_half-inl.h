@@ -1,5 +1,5 @@
-// math/exact/exact_half-inl.h: Stored() of exact_half.h on vectors, for one instruction set at a
-// time (see hwy/foreach_target.h). Internal.
+// math/exact/exact_half-inl.h: Stored() of exact_half.h on vectors; compiled once per instruction
+// set (see hwy/foreach_target.h). Internal.
 #if defined(ANEMONE_MATH_EXACT_EXACT_HALF_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ANEMONE_MATH_EXACT_EXACT_HALF_INL_H_
 #undef ANEMONE_MATH_EXACT_EXACT_HALF_INL_H_
@@ -13,16 +13,17 @@
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
-// To the nearest Half, of two the one further from 0.
+// Rounds to the nearest Half, ties away from zero.
 HWY_INLINE VF RoundTiesAway(VF x) {
   const DF df;
   const DU du;
   const VF magnitude = hn::Abs(x);
-  // Half of the last bit that is kept, then nothing below that bit; a carry is right.
+  // Adds half of the last bit that is kept, then clears the bits below it. A carry into the
+  // exponent is correct.
   const VU raised = hn::Add(hn::BitCast(du, magnitude), hn::Set(du, 0x1000));
   VF rounded = hn::BitCast(df, hn::And(raised, hn::Set(du, 0xffffe000)));
   rounded = hn::IfThenElse(hn::Ge(rounded, hn::Set(df, 65536.0f)), hn::Inf(df), rounded);
-  // Below the least normal number the last bit is 2^-24.
+  // Below the smallest normal number the last bit is 2^-24.
   const VF units = hn::Mul(magnitude, hn::Set(df, 0x1p24f));
   const VF whole = hn::Trunc(units);
   const auto is_up = hn::Ge(hn::Sub(units, whole), hn::Set(df, 0.5f));
@@ -31,9 +32,9 @@ HWY_INLINE VF RoundTiesAway(VF x) {
   return hn::CopySign(hn::IfThenElse(hn::Lt(magnitude, hn::Set(df, 0x1p-14f)), tiny, rounded), x);
 }
 
-// Through storage and back. Of sums, differences, products and quotients of two Halfs, rounded to
-// float before, the result is that of one rounding: no such float is a tie that the number itself
-// is not.
+// The values after storage. `x` may be a sum, difference, product or quotient of two Halfs that was
+// rounded to float: the result is the same as with one rounding, because the float is a tie only if
+// the exact value is one.
 HWY_INLINE VF StoredValues(VF x, const StorageRule& rule) {
   const DF df;
   x = hn::IfThenElseZero(hn::Eq(x, x), x);  // st-nan-gen

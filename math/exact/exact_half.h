@@ -1,9 +1,9 @@
-// math/exact/exact_half.h: storing a result as the silicon does, in `exact` mode.
+// math/exact/exact_half.h: rounds a result to fp16 as the silicon stores it, in `exact` mode.
 //
 //   Half y = Stored(2049.0, numerics);   // 2048 on A13 (ties to even), 2050 on A16 (ties away)
-//   Half z = Stored(NAN, numerics);      // +0: the engine answers every indeterminate form so
+//   Half z = Stored(NAN, numerics);      // +0: the engine's result of every indeterminate form
 //
-// Rules: numerics.json st-round-out, st-overflow, st-nan-gen, st-inf (IEEE's, but for NaN).
+// Rules: numerics.json st-round-out, st-overflow, st-nan-gen, st-inf (as IEEE except for NaN).
 #ifndef ANEMONE_MATH_EXACT_EXACT_HALF_H_
 #define ANEMONE_MATH_EXACT_EXACT_HALF_H_
 
@@ -15,7 +15,7 @@
 
 namespace anemone::math {
 
-// Of a value known exactly, or to so many more bits than a Half has that the rounding is right.
+// `value` must be exact, or have enough bits more than a Half that rounding it is correct.
 inline Half Stored(double value, const Numerics& n) {
   if (std::isnan(value)) return kHalfZero;
   const double magnitude = std::abs(value);
@@ -25,7 +25,8 @@ inline Half Stored(double value, const Numerics& n) {
   }
   Half nearest = ToHalf(magnitude);
   if (n.st_round_out != StRoundOut::kRne && !IsInfinite(nearest)) {
-    // Ties went to the even neighbour below; half-away and sticky take the one above.
+    // ToHalf() rounded a tie to even, perhaps to the neighbor below. The options half-away and
+    // sticky take the neighbor above.
     const double below = ToDouble(nearest);
     const Half next{static_cast<uint16_t>(nearest.bits + 1)};
     const double above = IsInfinite(next) ? 65536.0 : ToDouble(next);
@@ -34,10 +35,10 @@ inline Half Stored(double value, const Numerics& n) {
   return {static_cast<uint16_t>(sign | nearest.bits)};
 }
 
-// The same of vectors (exact_half-inl.h).
+// The rules of Stored() for vectors (exact_half-inl.h).
 struct StorageRule {
   bool ties_away;
-  float most;  // beyond it a number is infinite before it is rounded
+  float most;  // numbers beyond it become infinite before rounding
 };
 
 inline StorageRule StorageOf(const Numerics& n) {
@@ -45,7 +46,7 @@ inline StorageRule StorageOf(const Numerics& n) {
           n.st_overflow == StOverflow::kStrict ? 65504.0f : std::numeric_limits<float>::infinity()};
 }
 
-// Through storage and back.
+// The value after storage.
 inline double Rounded(double value, const Numerics& n) { return ToDouble(Stored(value, n)); }
 
 inline bool IsSubnormal(Half h) { return (h.bits & 0x7c00) == 0 && (h.bits & 0x3ff) != 0; }

@@ -1,12 +1,12 @@
-// math/exact/exact_lanes.h: many sums side by side, for what sums in `exact` mode without weights.
-// Internal.
+// math/exact/exact_lanes.h: computes many sums without weights at once (reductions, pooling,
+// softmax, normalization) in `exact` mode. Internal.
 //
-//   Groups groups(extents, axes);               // the elements over `axes`, by the other axes
+//   Groups groups(extents, axes);               // one group for each index of the other axes
 //   ForBlocks(groups.count(), cost, [&](int64_t first, int64_t count) {
 //     const Block block = {groups, first, count};
 //     LaneSums sums(numerics);
 //     sums.Of(groups.size(), [&](int64_t k, int64_t lanes, float* to) {
-//       block.Load(x, k, lanes, to);            // kMacColumns columns to a lane
+//       block.Load(x, k, lanes, to);            // kMacColumns columns per lane
 //     });
 //   });
 #ifndef ANEMONE_MATH_EXACT_EXACT_LANES_H_
@@ -24,7 +24,8 @@
 
 namespace anemone::math {
 
-// Where the elements over `axes` stand, in their order, for each index of the other axes.
+// The offsets of the elements to be summed. A group has the elements along `axes`, in row-major
+// order; there is one group for each index of the other axes.
 class Groups {
  public:
   Groups(const Extents& extents, AxisSet axes) : Groups(extents, axes, DenseStrides(extents)) {}
@@ -38,18 +39,20 @@ class Groups {
   std::vector<int64_t> elements_, bases_;
 };
 
-// Groups [first, first + count), at most kMacColumns: a column each, a row for each element.
+// Groups [first, first + count), at most kMacColumns, as a matrix with one column per group and one
+// row per element.
 struct Block {
   const Groups& groups;
   int64_t first, count;
 
-  // Rows [from, from + rows) to `to`, zeros in the columns beyond `count`.
+  // Writes rows [from, from + rows) to `to`, with zeros in the columns from `count` on.
   void Load(absl::Span<const Half> x, int64_t from, int64_t rows, float* to) const;
-  // The reverse, of numbers that Halfs hold.
+  // The reverse. The values must be representable as Half.
   void Store(const float* values, int64_t from, int64_t rows, absl::Span<Half> y) const;
 };
 
-// body(first, count) for blocks of at most kMacColumns that together make [0, groups).
+// Divides [0, groups) into blocks of at most kMacColumns and calls body(first, count) for each, in
+// parallel. `cost` is that of one group, in elements.
 template <class Body>
 void ForBlocks(int64_t groups, int64_t cost, const Body& body) {
   const int64_t blocks = CeilDiv(groups, kMacColumns);
@@ -61,10 +64,11 @@ void ForBlocks(int64_t groups, int64_t cost, const Body& body) {
   });
 }
 
-// Lanes are made so many at a time: what they need stays in the first caches.
+// Lanes processed at a time, so that their values stay in the first- and second-level caches.
 inline constexpr int64_t kLaneChunk = 512;
 
-// body(from, rows, values): rows of kMacColumns numbers, a chunk at a time.
+// Calls body(from, rows, values) for chunks of up to kLaneChunk rows; `values` is a buffer for rows
+// of kMacColumns numbers.
 template <class Body>
 void ForChunks(int64_t depth, std::vector<float>& values, const Body& body) {
   values.resize(std::min(depth, kLaneChunk) * kMacColumns);
@@ -73,12 +77,13 @@ void ForChunks(int64_t depth, std::vector<float>& values, const Body& body) {
   }
 }
 
-// Sums by the dedicated reduction's rules (red-sum).
+// Sums by the rules of the engine's dedicated reductions (red-sum).
 class LaneSums {
  public:
   explicit LaneSums(const Numerics& n) : n_(n), ones_(kLaneChunk, 1.0f), sums_(kMacColumns) {}
 
-  // fill(from, rows, to) writes the rows. The result holds until the next call.
+  // Sums `depth` rows, which fill(from, rows, to) writes. The result has one sum per column and is
+  // valid until the next call.
   template <class Fill>
   absl::Span<const float> Of(int64_t depth, const Fill& fill) {
     ForChunks(depth, lanes_, [&](int64_t from, int64_t rows, float* lanes) {
@@ -94,8 +99,8 @@ class LaneSums {
   std::vector<float> ones_, lanes_, sums_;
 };
 
-// Steps on rows of kMacColumns numbers, each stored and read again (Stored() of exact_half.h): with
-// one row of operands for all, or with a row for each.
+// Applies an operation to rows of kMacColumns numbers and rounds each result (Stored() of
+// exact_half.h). `operands` has one row for all rows, or, if `is_row_each`, one for each row.
 enum class LaneStep : uint8_t { kAdd, kSubtract, kMultiply, kDivide };
 void StepLanes(const Numerics& n, LaneStep step, const float* operands, bool is_row_each,
                int64_t rows, float* values);

@@ -1,5 +1,5 @@
 // math/exact/exact_pool.h: average and L2 pooling in `exact` mode (numerics.json pool-avg,
-// pool-l2). Shapes are those of pool.h, whose MaxPool is exact already (pool-max).
+// pool-l2). Shapes are those of pool.h. MaxPool() of pool.h is exact already (pool-max).
 #ifndef ANEMONE_MATH_EXACT_EXACT_POOL_H_
 #define ANEMONE_MATH_EXACT_EXACT_POOL_H_
 
@@ -11,7 +11,7 @@ namespace anemone::math {
 
 void ExactAveragePool(const Numerics& n, const PoolShape& shape, AverageDivisor divisor,
                       absl::Span<const Half> x, absl::Span<Half> y);
-// The root of a window's sum of squares, or of their mean (pool-l2).
+// The square root of a window's sum of squares, or of their mean, as pool-l2 says.
 void ExactL2Pool(const Numerics& n, const PoolShape& shape, absl::Span<const Half> x,
                  absl::Span<Half> y);
 

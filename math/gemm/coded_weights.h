@@ -1,4 +1,4 @@
-// math/gemm/coded_weights.h: how constant weights are compressed, as a file has them.
+// math/gemm/coded_weights.h: a view of compressed constant weights, as stored in a file.
 #ifndef ANEMONE_MATH_GEMM_CODED_WEIGHTS_H_
 #define ANEMONE_MATH_GEMM_CODED_WEIGHTS_H_
 
@@ -12,15 +12,15 @@ namespace anemone::math {
 
 enum class WeightForm : uint8_t {
   kDense,
-  kAffine,   // codes with a scale and a zero point for each run of depth of a row
-  kPalette,  // codes into one table
-  kSparse,   // a mask and the values of its bits
+  kAffine,   // codes with scales and zero points
+  kPalette,  // codes that are indices into one table
+  kSparse,   // a mask, and the values of its set bits
 };
 
-// Borrows all of it.
+// All pointers are borrowed.
 struct CodedWeights {
   WeightForm form = WeightForm::kDense;
-  int bits = 8;           // of a code; 4-bit codes lie low nibble first
+  int bits = 8;           // of a code; 4-bit codes are packed low nibble first
   bool is_signed = true;  // codes
   const std::byte* codes = nullptr;
   ScaleGrid grid;                         // kAffine

@@ -1,5 +1,5 @@
-// math/gemm/gemm-inl.h: packs a block of two matrices and multiplies it; for gemm.cc and sdpa.cc.
-// Internal.
+// math/gemm/gemm-inl.h: packs and multiplies one block of a matrix product, for gemm.cc and
+// sdpa.cc. Internal.
 #if defined(ANEMONE_MATH_GEMM_GEMM_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ANEMONE_MATH_GEMM_GEMM_INL_H_
 #undef ANEMONE_MATH_GEMM_GEMM_INL_H_
@@ -17,8 +17,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
-// Four lines of `depth` Halfs, `line_step` apart, of which `lines` exist (the others read as zero),
-// interleaved as floats: to[k * 4 + line].
+// Interleaves four lines of `depth` Halfs as floats: to[k * 4 + line]. Lines are `line_step` apart.
+// Only the first `lines` exist; the others are written as zero.
 HWY_INLINE void InterleaveLines(const Half* from, int64_t line_step, int64_t lines, int64_t depth,
                                 float* to) {
   const DF df;
@@ -37,7 +37,7 @@ HWY_INLINE void InterleaveLines(const Half* from, int64_t line_step, int64_t lin
   }
 }
 
-// The same with a step between the elements of a line too.
+// The same, where the elements of a line are `element_step` apart.
 HWY_INLINE void InterleaveStrided(const Half* from, int64_t line_step, int64_t element_step,
                                   int64_t lines, int64_t depth, float* to) {
   if (element_step == 1) return InterleaveLines(from, line_step, lines, depth, to);
@@ -48,8 +48,8 @@ HWY_INLINE void InterleaveStrided(const Half* from, int64_t line_step, int64_t e
   }
 }
 
-// `columns` columns of B from (first, column) on, `depth` deep, into panels[column /
-// 48][depth][48]. Columns behind the last are zero.
+// Packs `columns` columns of B from (first, column) on, with `depth` terms, as
+// panels[column / 48][depth][48]. Columns after the last are zero.
 HWY_INLINE void PackColumns(const GemmOperands& g, int64_t first, int64_t depth, int64_t column,
                             int64_t columns, float* panels) {
   if (depth == 0) return;  // B may be null then, and so may A
@@ -80,7 +80,7 @@ HWY_INLINE void PackColumns(const GemmOperands& g, int64_t first, int64_t depth,
   }
 }
 
-// Rows [row, row + 8) or fewer of A, [panel][depth][4].
+// Packs up to 8 rows of A from `row` on as [panel][depth][4].
 HWY_INLINE void PackRows(const GemmOperands& g, int64_t row, int64_t rows, int64_t first,
                          int64_t depth, float* panels) {
   if (depth == 0) return;
@@ -90,7 +90,7 @@ HWY_INLINE void PackRows(const GemmOperands& g, int64_t row, int64_t rows, int64
   }
 }
 
-// Where a tile of c is written at once; none if its rows are no runs.
+// The tile of c to write directly; empty if the rows of c are not contiguous.
 HWY_INLINE HalfTile PlaceTile(const GemmOperands& g, int64_t row, int64_t rows, int64_t column,
                               int64_t columns) {
   if (g.c_column != 1) return {};
@@ -111,14 +111,15 @@ HWY_INLINE void StoreTile(const GemmOperands& g, const float* tile, int64_t row,
   }
 }
 
-// Rows of c that are runs; Multiply() finishes the others when all is done.
+// Applies the epilogue to rows of c if they are contiguous. Otherwise Multiply() applies it at the
+// end.
 HWY_INLINE void FinishRows(const GemmOperands& g, int64_t row, int64_t rows, int64_t column,
                            int64_t columns) {
   if (g.c_column != 1) return;
   g.epilogue.FinishRuns(g.c + row * g.c_row + column, rows, columns, g.c_row);
 }
 
-// The weights that follow those of a block: its next pass, or the next block of columns.
+// What to prefetch: the weights of the next pass of a block, or of the next block of columns.
 HWY_INLINE Ahead WeightsAhead(const GemmOperands& g, int64_t first, int64_t terms, int64_t tile,
                               int64_t tiles, int64_t panel, int64_t panels) {
   if (g.b_panels == nullptr || g.b_panels->form != WeightForm::kDense) return {};
@@ -130,7 +131,7 @@ HWY_INLINE Ahead WeightsAhead(const GemmOperands& g, int64_t first, int64_t term
                  depth * kPanelColumns, tile, tiles, terms);
 }
 
-// c[row .. row + rows, column .. column + columns]; `column` is a multiple of 48.
+// Computes c[row .. row + rows, column .. column + columns]. `column` must be a multiple of 48.
 HWY_INLINE void MultiplyBlock(const GemmOperands& g, int64_t row, int64_t rows, int64_t column,
                               int64_t columns) {
   MultiplyPanels(

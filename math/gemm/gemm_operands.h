@@ -1,4 +1,5 @@
-// math/gemm/gemm_operands.h: one matrix product as its kernel sees it. Internal.
+// math/gemm/gemm_operands.h: the pointers and strides of one matrix product, for its kernels.
+// Internal.
 #ifndef ANEMONE_MATH_GEMM_GEMM_OPERANDS_H_
 #define ANEMONE_MATH_GEMM_GEMM_OPERANDS_H_
 
@@ -16,22 +17,22 @@ struct GemmOperands {
   int64_t m = 0, k = 0, n = 0;
   const Half* a = nullptr;
   int64_t a_row = 0, a_column = 0;
-  const Half* b = nullptr;  // with strides, or
+  const Half* b = nullptr;  // B is either here, with strides,
   int64_t b_row = 0, b_column = 0;
-  const WeightPanels* b_panels = nullptr;  // packed, [n / 48][k][48]
-  const uint8_t* even_columns = nullptr;   // of b_panels, [pass][n / 96]: as strassen_gemm.cc
+  const WeightPanels* b_panels = nullptr;  // or here, packed as [n / 48][k][48]
+  const uint8_t* even_columns = nullptr;   // of b_panels, [pass][n / 96]; see strassen_gemm.cc
   const float* bias = nullptr;
   Half* c = nullptr;
   int64_t c_row = 0, c_column = 0;
   Epilogue epilogue;
 };
 
-// The values of a packed matrix, [column / 48][k][48] (gemm.cc).
+// The values of a packed matrix as [column / 48][k][48] (gemm.cc).
 class PackedMatrix;
 const WeightPanels& PanelsOf(const PackedMatrix& matrix);
 
-// Large products by fewer products of quarters (strassen_gemm.cc): whether that pays; what a task
-// takes, whole groups of rows and pairs of columns; one task.
+// Strassen's algorithm for large products (strassen_gemm.cc): whether it is faster; how the product
+// is divided into tasks of whole groups of rows and pairs of columns; and one task.
 bool StrassenPays(const GemmOperands& g);
 Cut StrassenCut(const GemmOperands& g, int64_t copies, int64_t threads);
 void MultiplyByStrassen(const GemmOperands& g, int64_t row, int64_t rows, int64_t column,

@@ -1,12 +1,13 @@
-// math/gemm/kernel-inl.h: the one multiply-accumulate loop under gemm.cc and conv.cc. Internal.
+// math/gemm/kernel-inl.h: the multiply-accumulate loop of gemm.cc and conv.cc. Internal.
 //
-// C (rows x columns) += A (rows x depth) * B (depth x columns), on packed operands but for some B:
+// Computes C (rows x columns) += A (rows x depth) * B (depth x columns). Operands are packed,
+// except that B may also be read in place:
 //   A: panels of 4 rows, [panel][depth][4]; broadcast element by element;
 //   B: panels of 48 columns, [panel][depth][48]; read as vectors;
 //   C: tiles of 8 x 48 floats.
-// 8 x 48 is what 32 AVX-512 registers hold: 24 sums, 3 of B, one of A. Narrower machines walk the
-// same tile in parts, so packed data is the same for every instruction set, and an element's sum
-// always runs in the order of depth.
+// A tile of 8 x 48 fits the 32 registers of AVX-512: 24 sums, 3 vectors of B, one of A. Other
+// instruction sets compute the same tile in parts. So packed data is the same for every instruction
+// set, and the sum of an element is always in the order of depth.
 #if defined(ANEMONE_MATH_GEMM_KERNEL_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ANEMONE_MATH_GEMM_KERNEL_INL_H_
 #undef ANEMONE_MATH_GEMM_KERNEL_INL_H_
@@ -22,7 +23,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
-// Two row panels at once need 32 registers.
+// Computing two panels of rows at once needs 32 registers.
 #undef ANEMONE_MATH_WIDE_TILE
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON
 #define ANEMONE_MATH_WIDE_TILE 1
@@ -33,12 +34,12 @@ namespace anemone::math::HWY_NAMESPACE {
 HWY_INLINE VF LoadColumns(const float* b) { return hn::LoadU(DF(), b); }
 HWY_INLINE VF LoadColumns(const Half* b) { return LoadHalf(b); }
 
-// The columns of a term of B: of a panel,
+// TermOf() returns the columns of B for one term. B is one of three types: a packed panel,
 template <class T>
 HWY_INLINE const T* TermOf(const T* panel, int64_t term) {
   return panel + term * kPanelColumns;
 }
-// or where they lie unpacked, a step for each term from the first,
+// unpacked columns, where term k is steps[k] elements after `first`,
 struct UnpackedColumns {
   const float* first;
   const int64_t* steps;
@@ -48,7 +49,7 @@ struct UnpackedColumns {
 HWY_INLINE const float* TermOf(const UnpackedColumns& b, int64_t term) {
   return b.first + b.steps[term];
 }
-// or in planes, a term each.
+// or unpacked planes of Halfs, one for each term.
 struct PlaneColumns {
   const Half* first;
   int64_t plane;
@@ -59,8 +60,10 @@ HWY_INLINE const Half* TermOf(const PlaneColumns& b, int64_t term) {
   return b.first + b.plane * term;
 }
 
-// Where the sums of a tile go: as floats, kPanelColumns apart by row, for more passes to come;
-// Store<true>() if it Holds() them all.
+// The destination of the sums of a tile is a FloatTile or a HalfTile. Store<true>() writes a block
+// of sums that lies inside (Holds()), Store<false>() one that extends beyond the tile.
+//
+// FloatTile: floats, in rows kPanelColumns apart, for the next pass to add to.
 struct FloatTile {
   float* to;
 
@@ -77,8 +80,8 @@ struct FloatTile {
     }
   }
 };
-// or rounded, with a bias for each row, or each column, or none, and within limits if there are
-// any.
+// HalfTile: the results. Adds a bias per row or per column (or none), clamps to limits (or null)
+// and rounds.
 struct HalfTile {
   Half* to = nullptr;
   int64_t row_step = 0;
@@ -135,21 +138,21 @@ struct HalfTile {
   }
 };
 
-// What will be read after a tile, to be fetched into the caches on the way: so many elements from
-// `from` on for each term. Weights come from far away in a model that is larger than the caches.
+// Data that is read after a tile, to be prefetched while the tile is computed: `step` elements per
+// term, beginning at `from`. This matters for the weights of models larger than the caches.
 struct Ahead {
   const Half* from = nullptr;
   int64_t step = 0;
 };
 
-// Part `part` of `parts` of `count` elements, for a tile of `terms` terms.
+// Prefetches part `part` of `parts` equal parts of `count` elements during a tile of `terms` terms.
 HWY_INLINE Ahead AheadOf(const Half* from, int64_t count, int64_t part, int64_t parts,
                          int64_t terms) {
   return {from + part * count / parts, CeilDiv(count, parts * HWY_MAX(terms, 1))};
 }
 
-// kRows x (kVectors vectors), all sums in registers. `a_step` leads from one panel of four rows to
-// the next. The sums so far, or null, are laid out as a FloatTile is.
+// Computes kRows rows of kVectors vectors, with all sums in registers. `a_step` is the distance
+// between panels of A. `so_far` has earlier sums in the layout of a FloatTile, or is null.
 template <int kRows, int kVectors, class B, class To>
 HWY_INLINE void RegisterTile(int64_t depth, const float* HWY_RESTRICT a, int64_t a_step, B b,
                              const float* so_far, const To& to, Ahead ahead) {
@@ -202,8 +205,8 @@ HWY_INLINE void TileColumns(int64_t depth, const float* a, int64_t a_step, B b, 
   }
 }
 
-// One tile: at most 8 rows of A (two panels, `a_step` apart) against the first `columns` of a panel
-// of B, added to `so_far` unless that is null. A FloatTile is written in whole vectors.
+// Computes one tile: at most 8 rows of A (two panels, `a_step` apart) times the first `columns` of
+// a panel of B, added to `so_far` unless it is null. A FloatTile is written in whole vectors.
 template <class B, class To>
 HWY_NOINLINE void MultiplyTile(int64_t depth, const float* a, int64_t a_step, int64_t rows, B b,
                                int64_t columns, const float* so_far, const To& to, Ahead ahead) {
@@ -223,7 +226,7 @@ HWY_NOINLINE void MultiplyTile(int64_t depth, const float* a, int64_t a_step, in
   panel(rows - kPanelRows, a + a_step, so_far, to.From(kPanelRows, 0));
 }
 
-// The same into `tile`, on top of what is there.
+// The same with a FloatTile, which is added to if `accumulate`.
 template <class B>
 HWY_INLINE void AddTile(int64_t depth, const float* a, int64_t a_step, int64_t rows, B b,
                         int64_t columns, float* tile, bool accumulate, Ahead ahead = {}) {
@@ -231,7 +234,8 @@ HWY_INLINE void AddTile(int64_t depth, const float* a, int64_t a_step, int64_t r
                ahead);
 }
 
-// Rounds `count` sums of one row of a tile into `to`, `step` elements apart.
+// Adds the biases to `count` sums of one row of a tile, rounds them and writes them to `to`, `step`
+// elements apart.
 HWY_INLINE void StoreSums(const float* sums, const float* bias, float bias_for_all, int64_t count,
                           Half* to, int64_t step) {
   const DF df;
@@ -252,22 +256,23 @@ HWY_INLINE void StoreSums(const float* sums, const float* bias, float bias_for_a
   for (int64_t j = 0; j < count; ++j) to[j * step] = row[j];
 }
 
-// C = A * B in passes of at most `depth_step` terms, each pass with its packed B in the
-// second-level cache and eight rows of A in the first. The caller packs and stores:
-//   pack_b(first, depth, b): terms [first, first + depth) of all columns, [column / 48][depth][48];
-//   pack_a(row, rows, first, depth, a): at most 8 rows, [row / 4][depth][4];
-//   place(row, rows, column, columns): the HalfTile, or the like, to be written; if that is none,
-//   store(tile, row, rows, column, columns): the finished sums, 48 floats apart by row. It is
-//     called in any case, with a null tile if all is written;
-//   ahead(first, terms, row, column): what to fetch during this tile of this pass.
-// B and A may be written a vector past their end, and the tile of `store` be read.
+// Computes C = A * B in passes of at most `depth_step` terms. Each pass keeps its packed B in the
+// second-level cache and eight rows of A in the first-level cache. The caller provides:
+//   pack_b(first, depth, b): packs terms [first, first + depth) of all columns as
+//     [column / 48][depth][48];
+//   pack_a(row, rows, first, depth, a): packs at most 8 rows as [row / 4][depth][4];
+//   place(row, rows, column, columns): returns the HalfTile to write, or an empty one;
+//   store(tile, row, rows, column, columns): called for each finished tile. `tile` has the sums,
+//     48 floats per row, or is null if place() returned a tile;
+//   ahead(first, terms, row, column): returns what to prefetch during this tile of this pass.
+// pack_a and pack_b may write a vector past the end, and store may read a vector past the end.
 template <class PackB, class PackA, class Place, class Store, class Fetch>
 HWY_INLINE void MultiplyPanels(int64_t rows, int64_t columns, int64_t depth, int64_t depth_step,
                                const PackB& pack_b, const PackA& pack_a, const Place& place,
                                const Store& store, const Fetch& ahead) {
   const int64_t column_panels = CeilDiv(columns, kPanelColumns);
   const int64_t row_tiles = CeilDiv(rows, kTileRows);
-  const int64_t tile_step = depth <= depth_step ? 0 : kTileSize;  // one pass: one tile serves all
+  const int64_t tile_step = depth <= depth_step ? 0 : kTileSize;  // one pass reuses one tile
   float* b = ThreadScratch<float>(ScratchUse::kPanelB,
                                   column_panels * kPanelColumns * depth_step + kLanes);
   float* a = ThreadScratch<float>(ScratchUse::kPanelA, kTileRows * depth_step + kLanes);
@@ -301,10 +306,10 @@ HWY_INLINE void MultiplyPanels(int64_t rows, int64_t columns, int64_t depth, int
   } while (first < depth);
 }
 
-// The same for few rows and columns [begin, end), which may be parts of panels: all of A is packed
-// once per pass, B one panel at a time.
-//   pack_a(first, depth, a): all rows, [row / 4][depth][4]; whole vectors of rows may be written;
-//   read_b(panel, first, depth, b): [depth][48], as it is stored, or widened into b.
+// The same for few rows and for columns [begin, end), which may begin and end within panels. All of
+// A is packed once per pass, and B is read one panel at a time.
+//   pack_a(first, depth, a): packs all rows as [row / 4][depth][4], maybe whole vectors of rows;
+//   read_b(panel, first, depth, b): returns [depth][48], either as stored or widened into b.
 template <class PackA, class ReadB, class Store, class Fetch>
 HWY_INLINE void MultiplyFewRows(int64_t rows, int64_t begin, int64_t end, int64_t depth,
                                 int64_t depth_step, const PackA& pack_a, const ReadB& read_b,

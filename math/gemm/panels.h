@@ -1,4 +1,5 @@
-// math/gemm/panels.h: the sizes in which matrix operands are packed and multiplied. Internal.
+// math/gemm/panels.h: the sizes of packed panels and tiles, and how matrix products are divided
+// into blocks for threads and caches. Internal.
 #ifndef ANEMONE_MATH_GEMM_PANELS_H_
 #define ANEMONE_MATH_GEMM_PANELS_H_
 
@@ -12,15 +13,15 @@ inline constexpr int64_t kTileRows = 8;       // rows of a tile of C: two panels
 inline constexpr int64_t kPanelColumns = 48;  // columns of a panel of B and of a tile of C
 inline constexpr int64_t kTileSize = kTileRows * kPanelColumns;
 
-inline constexpr int64_t kMostLanes = 16;  // of floats, in the longest vector of any machine
+inline constexpr int64_t kMostLanes = 16;  // floats in the longest vector of any instruction set
 
-// Most terms summed per pass: 512 x 8 floats of A stay in the first-level cache, 512 x 192 of B
-// (384 KB) in the second.
+// The most terms per pass: 512 x 8 floats of A stay in the first-level cache, 512 x 192 floats of B
+// (384 KB) in the second-level cache.
 inline constexpr int64_t kBlockDepth = 512;
 inline constexpr int64_t kBlockColumns = 4 * kPanelColumns;
 inline constexpr int64_t kBlockRows = 512;
 
-inline constexpr int64_t kLineBytes = 64;  // of a cache's line
+inline constexpr int64_t kLineBytes = 64;  // of a cache line
 
 inline int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 inline int64_t RoundUp(int64_t a, int64_t b) { return CeilDiv(a, b) * b; }
@@ -29,8 +30,8 @@ struct BlockSize {
   int64_t rows, columns;
 };
 
-// Part `part` of `parts` of [0, count) in whole `step`s: as large as another, or larger by one
-// step.
+// Part `part` when [0, count) is divided into `parts` parts of whole `step`s. Sizes differ by at
+// most one step.
 struct Part {
   int64_t first, last;
 
@@ -40,10 +41,10 @@ struct Part {
   int64_t size() const { return last - first; }
 };
 
-// The rows and columns of C in parts; each of rows with each of columns is a block, which one task
-// computes.
+// A division of C into blocks, by_rows x by_columns. One task computes one block.
 struct Cut {
-  BlockSize size, step;  // of C; of which parts are made
+  BlockSize size;  // of C
+  BlockSize step;  // blocks are multiples of it
   int64_t by_rows = 1, by_columns = 1;
 
   int64_t blocks() const { return by_rows * by_columns; }
@@ -57,28 +58,29 @@ struct Cut {
   }
 };
 
-// `count` in equal parts of at most `most`.
+// The size of the parts when `count` is divided evenly into parts of at most `most`.
 inline int64_t EvenPart(int64_t count, int64_t most) {
   return CeilDiv(count, std::max<int64_t>(CeilDiv(count, most), 1));
 }
 
-// Columns of B that its share of the cache holds, of so many terms.
+// The number of columns of B, with `depth` terms each, that fit B's share of the cache.
 inline int64_t ColumnsOf(int64_t depth) {
   constexpr int64_t kMostColumns = 64 * kPanelColumns;
   const int64_t columns = kBlockDepth * kBlockColumns / std::max<int64_t>(depth, 1);
   return std::clamp(columns / kPanelColumns * kPanelColumns, kBlockColumns, kMostColumns);
 }
 
-// What packing costs: as much as multiplying by so many rows (B) or columns (A).
+// The cost of packing: packing B costs as much as multiplying it by b_rows rows, packing A as much
+// as multiplying it by a_columns columns.
 struct PackCost {
   int64_t b_rows, a_columns;
 };
 
-// C in parts, one or a few for each thread, and each part in as few blocks of at most `most` and of
-// whole `step`s as that makes. A part's blocks follow each other, so one thread computes them, but
-// where the part is one of several along the columns and has several blocks along the rows. A part
-// packs its rows of A once for each block along its columns, and its columns of B once for each
-// along its rows.
+// Divides C into parts, one or a few per thread, and each part into as few blocks as possible of at
+// most `most` and of whole `step`s. Consecutive blocks of a part go to one thread, except if there
+// are several parts along the columns and the part has several blocks along the rows. A part packs
+// its rows of A once per block along its columns, and its columns of B once per block along its
+// rows.
 inline Cut CutBlocks(BlockSize size, BlockSize most, BlockSize step, PackCost pack, int64_t copies,
                      int64_t threads) {
   const auto pieces = [](int64_t count, int64_t by, int64_t at_most) {
@@ -88,13 +90,14 @@ inline Cut CutBlocks(BlockSize size, BlockSize most, BlockSize step, PackCost pa
     const BlockSize part = parts.largest();
     const int64_t by_rows = parts.by_rows * pieces(part.rows, step.rows, most.rows);
     const int64_t by_columns = parts.by_columns * pieces(part.columns, step.columns, most.columns);
-    // None is empty.
+    // No block is empty.
     return Cut{size, step, std::min(by_rows, std::max<int64_t>(CeilDiv(size.rows, step.rows), 1)),
                std::min(by_columns, std::max<int64_t>(CeilDiv(size.columns, step.columns), 1))};
   };
   Cut best = in_blocks({size, step});
   if (threads == 1) return best;
-  // A thread takes as many parts as another or one more, of which one may be the largest.
+  // The estimated time of the slowest thread: it takes ceil(parts / threads) parts, of which one
+  // may be the largest.
   const auto time = [&](const Cut& parts, const Cut& cut) {
     const int64_t b_rows = cut.by_rows / parts.by_rows * pack.b_rows;
     const int64_t a_columns = cut.by_columns / parts.by_columns * pack.a_columns;
@@ -123,16 +126,16 @@ inline Cut CutBlocks(BlockSize size, BlockSize most, BlockSize step, PackCost pa
   return best;
 }
 
-// Blocks as large as the caches like.
+// Blocks sized for the caches.
 inline Cut ChooseBlocks(BlockSize size, int64_t depth, int64_t column_step, int64_t copies,
                         int64_t threads) {
   return CutBlocks(size, {kBlockRows, ColumnsOf(depth)}, {kTileRows, column_step},
                    {.b_rows = 4, .a_columns = 4}, copies, threads);
 }
 
-// Where B need not be packed: all columns, and as many rows as the second-level cache holds. Cut by
-// rows, a thread goes on from what it left in its own cache, so rows are cut by half tiles too;
-// those of one tile are not, for it reads B once.
+// For an unpacked B: blocks have all columns, and as many rows as the second-level cache holds.
+// When C is divided by rows, a thread reuses the B in its cache, so rows are also divided by half
+// tiles (4 rows). A single tile of rows is not divided, because it reads B only once.
 inline Cut ChooseStreamed(BlockSize size, int64_t depth, int64_t copies, int64_t threads) {
   constexpr int64_t kMostRows = 256, kMostFloats = 1 << 18;
   const int64_t most = kMostFloats / std::max<int64_t>(depth, 1) / kTileRows * kTileRows;

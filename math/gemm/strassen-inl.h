@@ -1,23 +1,24 @@
-// math/gemm/strassen-inl.h: blocks of a product of matrices, C = A * B, by seven products of
-// quarters instead of eight (Strassen, "Gaussian Elimination is not Optimal", 1969, in Winograd's
-// form). Internal.
+// math/gemm/strassen-inl.h: multiplies blocks of C = A * B by seven products of quarters instead of
+// eight (Strassen, "Gaussian Elimination is not Optimal", 1969, in Winograd's form). Internal.
 //
-// A block is a group of 16 rows of A by a pair of panels of 48 columns of B by the terms of a pass;
-// its quarters have 8 rows, 48 columns and half the terms:
+// A block is a group of 16 rows of A times a pair of panels of 48 columns of B, for the terms of a
+// pass. Its quarters have 8 rows, 48 columns and half the terms:
 //   S1 = A21 + A22   S2 = S1 - A11   S3 = A11 - A21   S4 = A12 - S2
 //   T1 = B12 - B11   T2 = B22 - T1   T3 = B22 - B12   T4 = B21 - T2
 //   U = A11 B11 + S2 T2   V = U + S3 T3   W = S1 T1
 //   C11 = A11 B11 + A12 B21   C12 = U + W + S4 B22
 //   C21 = V + A22 T4          C22 = V + W
-// S and T are made as A and B are packed, once for many blocks; U, V and W are tiles in the
+// S and T are computed when A and B are packed, once for many blocks. U, V and W are tiles in the
 // first-level cache.
 //
-// The fp32 sums of a block bear errors of some 1e-6 of its largest products, not of their own: far
-// below the rounding of a result that is not small beside those. So that none is small only because
-// its row or column is, a block in which the largest magnitude of one is much below another's, or a
-// number is not finite, is multiplied plainly, quarter by quarter; so are incomplete groups, and
-// pairs without enough columns. Blocks are counted from the first row and column and so are passes,
-// so no cut into tasks shows in a result.
+// The fp32 sums of a block have errors of about 1e-6 of the largest products of the block, rather
+// than of their own products. That is far below the rounding of a result unless the result is small
+// compared with the others. A result could be small because its row or column is small. Therefore a
+// block in which the largest magnitude of one row (or column) is much below that of another, or
+// that contains a number that is not finite, is multiplied in the ordinary way, with eight
+// products. So are incomplete groups, and pairs with too few columns. Blocks and passes are counted
+// from the first row, column and term of the matrices, so results do not depend on the division
+// into tasks.
 #if defined(ANEMONE_MATH_GEMM_STRASSEN_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ANEMONE_MATH_GEMM_STRASSEN_INL_H_
 #undef ANEMONE_MATH_GEMM_STRASSEN_INL_H_
@@ -31,8 +32,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
-// The quarters of a group of rows, [2 panels][half the terms][4] each, and of a pair of columns,
-// [half the terms][48]. The last one is for blocks that are multiplied plainly.
+// The slots of a group of rows, [2 panels][half the terms][4] each, and of a pair of columns, [half
+// the terms][48] each. The last slot is for blocks that are multiplied with eight products.
 enum RowSlot { kA11, kA12, kA22, kS1, kS2, kS3, kS4, kA21 };
 enum ColumnSlot { kB11, kB21, kB22, kT1, kT2, kT3, kT4, kB12 };
 
@@ -40,14 +41,15 @@ struct Quarters {
   float* data;
   int64_t size;  // of a slot
 
-  // A few floats more than it holds, or the slots would share the sets of a cache.
+  // A few floats more than needed, so that the slots use different sets of a cache.
   static int64_t SizeOf(int64_t terms, int64_t width) { return terms / 2 * width + 16; }
   static int64_t FloatsOf(int64_t terms, int64_t width) { return 8 * SizeOf(terms, width); }
   const float* operator[](int slot) const { return data + slot * size; }
   void Put(VF x, int slot, int64_t at) const { hn::StoreU(x, DF(), data + slot * size + at); }
 };
 
-// Elements [at, at + kLanes) of a group's slots, of which `a` are the quarters A11, A12, A21, A22.
+// Writes elements [at, at + kLanes) of a group's slots. `a` holds these elements of the quarters
+// A11, A12, A21, A22.
 HWY_INLINE void PutRows(const VF (&a)[4], bool with_a21, const Quarters to, int64_t at) {
   const VF s1 = hn::Add(a[2], a[3]), s2 = hn::Sub(s1, a[0]);
   to.Put(a[0], kA11, at);
@@ -60,8 +62,9 @@ HWY_INLINE void PutRows(const VF (&a)[4], bool with_a21, const Quarters to, int6
   if (with_a21) to.Put(a[2], kA21, at);
 }
 
-// The first `width` columns of a pair, zeros behind them: `terms` rows of Halfs, `step` apart, of
-// its left and its right panel. T1 to T4 if it `is_even`, B12 if it is not or `with_b12`.
+// Packs the first `width` columns of a pair of panels, followed by zeros. `left` and `right` are
+// its panels, with `terms` rows of Halfs `step` apart. Writes T1 to T4 if `is_even`, and B12 if not
+// `is_even` or if `with_b12`.
 template <bool kWhole>
 HWY_NOINLINE void PackPair(const Half* left, const Half* right, int64_t step, int64_t terms,
                            int64_t width, bool is_even, bool with_b12, const Quarters to) {
@@ -106,16 +109,16 @@ inline HWY_NOINLINE void AddProduct(float* HWY_RESTRICT u, const float* HWY_REST
   }
 }
 
-// One block. `place(row, rows, column, columns)` is the HalfTile of a tile that begins at a row and
+// One block. `place(row, rows, column, columns)` returns the HalfTile of the tile at that row and
 // column of the block.
 template <class Place>
 struct Block {
   int64_t rows, columns;
-  int64_t half;  // of the terms
+  int64_t half;  // half of the number of terms
   Quarters a, b;
-  float* sums;             // [4] tiles, of the passes before and for those to come
-  bool is_first, is_last;  // pass
-  float* tiles;            // [3]
+  float* sums;             // [4] tiles: the sums of the passes so far
+  bool is_first, is_last;  // whether this is the first or last pass
+  float* tiles;            // [3] tiles of scratch
   Ahead ahead[4];
   Place place;
 
@@ -124,12 +127,12 @@ struct Block {
     MultiplyTile(half, x, half * kPanelRows, height, y, width, so_far, FloatTile{to}, next);
   }
 
-  // The columns that are read next, a line for each term.
+  // Prefetches the columns that are read next, one cache line per term.
   Ahead Soon(ColumnSlot slot) const {
     return {reinterpret_cast<const Half*>(b[slot]), kLineBytes / int64_t{sizeof(Half)}};
   }
 
-  // Tile (i, j): `so_far` and x * y of `terms` terms.
+  // Finishes tile (i, j), which is `so_far` + x * y, over `terms` terms.
   void Finish(int64_t i, int64_t j, const float* so_far, int64_t terms, const float* x,
               const float* y) const {
     const int64_t row = i * kTileRows, height = HWY_MIN(rows - row, kTileRows);
@@ -145,7 +148,7 @@ struct Block {
     is_last ? multiply(place(row, height, column, width)) : multiply(FloatTile{tile});
   }
 
-  // `is_even`: both the group and the pair are.
+  // `is_even`: magnitudes in both the group and the pair are similar enough for seven products.
   void Multiply(bool is_even) const { is_even ? MultiplySeven() : MultiplyEight(); }
 
  private:

@@ -1,4 +1,4 @@
-// math/gemm/weight_panels-inl.h: a part of a panel of weights as floats. Internal.
+// math/gemm/weight_panels-inl.h: expands a part of a panel of weights to floats. Internal.
 #if defined(ANEMONE_MATH_GEMM_WEIGHT_PANELS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ANEMONE_MATH_GEMM_WEIGHT_PANELS_INL_H_
 #undef ANEMONE_MATH_GEMM_WEIGHT_PANELS_INL_H_
@@ -18,15 +18,15 @@
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
-// Codes are unpacked this many at a time: a multiple of both widths and of every vector.
+// The number of codes unpacked at a time: a multiple of both panel widths and of every vector.
 inline constexpr int64_t kCodeChunk = kPanelColumns;
 
-// The codes of `count` elements from `first` on (even, for 4 bits), as bytes.
+// Returns the codes of `count` elements from `first` on as bytes. `first` must be even for 4 bits.
 HWY_INLINE const uint8_t* UnpackedCodes(const WeightPanels& w, int64_t first, int64_t count,
                                         uint8_t* buffer) {
   if (w.bits == 8) return w.codes.data() + first;
   const uint8_t* from = w.codes.data() + first / 2;
-  // Affine codes are signed: 8 to 15 stand for -8 to -1.
+  // Affine codes are signed: 8 to 15 mean -8 to -1.
   const int sign = w.form == WeightForm::kAffine ? 8 : 0;
   for (int64_t i = 0; i < count; ++i) {
     buffer[i] = static_cast<uint8_t>((NibbleAt(from, i) ^ sign) - sign);
@@ -34,8 +34,9 @@ HWY_INLINE const uint8_t* UnpackedCodes(const WeightPanels& w, int64_t first, in
   return buffer;
 }
 
-// `count` elements that share their scales: (code - zero) * scale, rounded to a Half once.
-// `scales` and `zeros` (or null) hold kCodeChunk numbers, the panel's width repeated.
+// Expands `count` elements with the same row of scales: (code - zero) * scale, rounded once to
+// Half. `scales` and `zeros` (which may be null) have kCodeChunk numbers: one per line of the
+// panel, repeated.
 HWY_INLINE void FillAffine(const WeightPanels& w, int64_t first, int64_t count, const float* scales,
                            const float* zeros, float* to) {
   const DF df;
@@ -83,7 +84,8 @@ HWY_INLINE void FillSparse(const WeightPanels& w, int64_t first, int64_t count, 
   }
 }
 
-// Terms [first, first + depth) of panel `panel`: to[depth][width]. No other memory is written.
+// Expands terms [first, first + depth) of panel `panel` to to[depth][width]. Writes no other
+// memory.
 HWY_INLINE void FillPanel(const WeightPanels& w, int64_t panel, int64_t first, int64_t depth,
                           float* to) {
   const int64_t at = (panel * w.depth + first) * w.width;

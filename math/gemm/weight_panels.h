@@ -1,12 +1,12 @@
-// math/gemm/weight_panels.h: constant weights in the order kernels read them, in the form they
-// are stored in. Internal.
+// math/gemm/weight_panels.h: constant weights in the order in which kernels read them, dense or
+// compressed. Internal.
 //
-// A panel is [depth][width], width 4 or 48 (panels.h). Dense weights are Halfs. Compressed ones
-// stay codes or a mask with values, and FillPanel (weight_panels-inl.h) widens a part of a panel
-// into the float scratch just before it is multiplied. The floats are those of the folded fp16
-// weight, to the bit (numerics.json cmp-order, cmp-stream), so no result depends on the form, but
-// of convolutions that winograd.cc, strassen_conv.cc or strassen_gemm.cc takes if their weights are
-// dense.
+// A panel is [depth][width], with width 4 or 48 (panels.h). Dense weights are Halfs. Compressed
+// weights stay codes, or a mask with values; FillPanel() (weight_panels-inl.h) expands a part of a
+// panel to float scratch immediately before it is multiplied. The floats equal the fp16 weights bit
+// for bit (numerics.json cmp-order, cmp-stream), so results do not depend on the form. The
+// exception is large layers with dense weights, which winograd.cc, strassen_conv.cc and
+// strassen_gemm.cc compute differently.
 #ifndef ANEMONE_MATH_GEMM_WEIGHT_PANELS_H_
 #define ANEMONE_MATH_GEMM_WEIGHT_PANELS_H_
 
@@ -21,8 +21,8 @@
 
 namespace anemone::math {
 
-// Lines are what a panel has `width` of: output channels. Element k of line j is element
-// j * line_step + k * term_step of the stored weight.
+// The shape of a weight. A line is an output channel; a panel has `width` lines. Element k of line
+// j is element j * line_step + k * term_step of the stored weight.
 struct PanelLayout {
   int64_t width = 4;
   int64_t lines = 0, depth = 0;
@@ -35,29 +35,29 @@ struct WeightPanels {
   AlignedArray<Half> halves;  // kDense
 
   int bits = 8;
-  AlignedArray<uint8_t> codes;  // signed ones of kAffine, as they are; 4 bits: low nibble first
-  int64_t run = 0;              // kAffine: terms of depth that share scales
+  AlignedArray<uint8_t> codes;             // signed for kAffine; 4 bits: packed low nibble first
+  int64_t run = 0;                         // kAffine: consecutive terms that share scales
   std::vector<float> scales, zero_points;  // [panel][depth / run][width]; zero_points may be empty
   std::vector<float> table;                // kPalette: 256 or 16 values
 
-  BitMask mask;  // kSparse: what is kept
-  std::vector<Half> values;
+  BitMask mask;              // kSparse: the elements that are stored
+  std::vector<Half> values;  // kSparse
 
   int64_t bytes() const;
 };
 
-// `groups` weights of `layout`, one after the other in `weights` and in the panels; each begins a
-// panel. `coded` says how the same weights are stored, null: as `weights` gives them. A form that
-// does not keep its scales along depth, or takes no less memory, becomes dense.
+// Packs `groups` weights of `layout`, which are stored one after the other; each begins a new
+// panel. `coded` is the compressed form of the same weights, or null. The result is dense if the
+// scales do not run along depth, or if compression would not save memory.
 WeightPanels PackWeightPanels(const PanelLayout& layout, int64_t groups, HalfReader weights,
                               const CodedWeights* coded);
 
-// Whether the largest magnitudes of lines, bits of Halfs without their signs, are finite and none
-// more than `most_spread` times another.
+// Whether all of `magnitudes` are finite and none is more than `most_spread` times another. They
+// are the largest magnitudes of lines, as the bits of Halfs without sign.
 bool AreEven(const uint16_t* magnitudes, int64_t lines, float most_spread);
 
-// The same of dense weights, by bands of so many lines and passes of so many terms, 1 or 0:
-// [group][pass][line / band]; 0 too for a band that is not whole.
+// The same for each block of `band` lines and `pass_terms` terms of dense weights, as 1 or 0:
+// [group][pass][line / band]. An incomplete band is 0.
 std::vector<uint8_t> EvenLines(const WeightPanels& weights, int64_t groups, int64_t lines,
                                int64_t band, int64_t pass_terms, float most_spread);
 

@@ -1,4 +1,4 @@
-// math/move/gather.h: picking along one axis by a list of indices.
+// math/move/gather.h: selects elements along one axis by a list of indices (ONNX Gather).
 //
 //   Gather({1, 1, 1, 30522, 768}, kAxisH, ids, table, y);   // y: 1x1x1x(ids)x768
 #ifndef ANEMONE_MATH_MOVE_GATHER_H_
@@ -12,8 +12,9 @@
 
 namespace anemone::math {
 
-// y has the extents of x with indices.size() at `axis`; y[.., j, ..] = x[.., indices[j], ..]. Every
-// index is inside x's extent (not negative): the caller has checked. `x` and `y` do not overlap.
+// y[.., j, ..] = x[.., indices[j], ..]. y has the extents of x, with indices.size() at `axis`. The
+// caller must check that every index is from 0 to below the extent of x. `x` and `y` must not
+// overlap.
 void Gather(const Extents& extents, int axis, absl::Span<const int64_t> indices,
             absl::Span<const Half> x, absl::Span<Half> y);
 

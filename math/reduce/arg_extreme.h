@@ -1,11 +1,12 @@
-// math/reduce/arg_extreme.h: where the largest or smallest element stands, as fp16 numbers.
+// math/reduce/arg_extreme.h: the index of the largest or smallest element (ArgMax, ArgMin), as an
+// fp16 number.
 //
 //   ArgExtreme(Extreme::kMax, {1, 1, 21, 64, 64}, kAxisC, x, y);   // y: 1x1x1x64x64, of 0 to 20
-//   WindowArgExtreme(Extreme::kMin, shape, x, y);                  // one index a plane and window
+//   WindowArgExtreme(Extreme::kMin, shape, x, y);                  // one index per window
 //
-// Of equal elements the first counts (numerics.json st-index; ONNX says the same) unless the last
-// is asked for, and -0 equals 0. An index that fp16 has not is rounded, ties to even: above 2048 it
-// is no longer exact.
+// Of equal elements the first is taken (numerics.json st-index; as in ONNX), or the last with
+// `takes_last`. -0 equals 0. Indices are rounded to fp16, ties to even, so those above 2048 may not
+// be exact.
 #ifndef ANEMONE_MATH_REDUCE_ARG_EXTREME_H_
 #define ANEMONE_MATH_REDUCE_ARG_EXTREME_H_
 
@@ -20,12 +21,13 @@ namespace anemone::math {
 
 enum class Extreme : uint8_t { kMax, kMin };
 
-// Along one axis. y has Count(Reduced(extents, {axis})) elements and does not overlap x.
+// Along one axis. y has Count(Reduced(extents, {axis})) elements and must not overlap x.
 void ArgExtreme(Extreme extreme, const Extents& extents, int axis, absl::Span<const Half> x,
                 absl::Span<Half> y, bool takes_last = false);
 
-// Places are counted inside the window, row by row, its padding included; padding never wins. Every
-// window has an element of the input. Dilations are 1.
+// For each window of each plane. Indices count the elements of the window row by row, including
+// padding; padding is never the extreme. Every window must contain an element of the input.
+// Dilations must be 1.
 void WindowArgExtreme(Extreme extreme, const PoolShape& shape, absl::Span<const Half> x,
                       absl::Span<Half> y, bool takes_last = false);
 

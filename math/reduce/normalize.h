@@ -6,11 +6,11 @@
 //   // group norm with G groups: view (N, C, H, W) as extents {N, G, C / G, H, W}, axes C, H, W,
 //   // gamma and beta with extents {1, G, C / G, 1, 1}
 //
-// mean and variance are fp32 (two passes; the one-pass form is known to break), then
-// y = Half(Half(Half((x - mean) / sqrt(variance + epsilon)) * gamma) + beta): gamma and beta are
-// applied as units of their own would (numerics.json nrm-layer, mac-epilogue). epsilon is rounded
-// to a Half (nrm-eps); where variance and epsilon are 0, so is the quotient. Order of additions as
-// in reduce.h.
+// Mean and variance are computed in fp32, in two passes, because the one-pass formula loses
+// precision. Then y = Half(Half(Half((x - mean) / sqrt(variance + epsilon)) * gamma) + beta): gamma
+// and beta are applied as separate units would apply them (numerics.json nrm-layer, mac-epilogue).
+// epsilon is rounded to Half first (nrm-eps). If variance + epsilon is 0, the quotient is 0. The
+// order of additions is that of reduce.h.
 #ifndef ANEMONE_MATH_REDUCE_NORMALIZE_H_
 #define ANEMONE_MATH_REDUCE_NORMALIZE_H_
 
@@ -22,10 +22,11 @@ namespace anemone::math {
 
 struct NormalizeOptions {
   float epsilon = 1e-5f;
-  bool subtract_mean = true;  // false: RMS norm, the mean square takes the variance's place
+  bool subtract_mean = true;  // false: RMS norm, with the mean square instead of the variance
 };
 
-// A per-element factor or offset, repeated where its extent is 1; no values: absent.
+// A factor or offset (gamma or beta), repeated along axes where its extent is 1. Empty `values`
+// mean that there is none.
 struct NormalizeTerm {
   absl::Span<const float> values;
   Extents extents = {1, 1, 1, 1, 1};
@@ -36,7 +37,7 @@ void Normalize(const Extents& extents, AxisSet axes, const NormalizeOptions& opt
                const NormalizeTerm& gamma, const NormalizeTerm& beta, absl::Span<const Half> x,
                absl::Span<Half> y);
 
-// y = x / sqrt(sum of squares over `axes` + epsilon); 0 where that root is 0.
+// y = x / sqrt(sum of squares over `axes` + epsilon), or 0 if that root is 0.
 void L2Normalize(const Extents& extents, AxisSet axes, float epsilon, absl::Span<const Half> x,
                  absl::Span<Half> y);
 

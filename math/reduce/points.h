@@ -1,12 +1,13 @@
-// math/reduce/points.h: distances between points of space.
+// math/reduce/points.h: farthest point sampling and radius search for 3-D point clouds.
 //
 //   std::vector<int32_t> chosen(1024);
-//   FurthestPoints(cloud, absl::MakeSpan(chosen));             // cloud: x of all points, y, z
-//   WithinRadius(cloud, centroids, 0.5f, kHalfOne, member);    // a row per point
+//   FurthestPoints(cloud, absl::MakeSpan(chosen));             // cloud: 3 x points
+//   WithinRadius(cloud, centroids, 0.5f, kHalfOne, member);    // member: points x centroids
 //
-// Distances are Euclidean and computed in double: coordinates are Half, so a difference is exact
-// and a distance errs by 2^-52, far below what tells two Halves apart. Two infinite coordinates of
-// one sign are 0 apart: the engine has no NaN (numerics_notes.md section 1).
+// A cloud holds the x coordinates of all points, then all y, then all z. Distances are Euclidean
+// and computed in double. Differences of Halfs are exact, and a distance has a relative error of
+// 2^-52, far below the spacing of Halfs. Two infinite coordinates of the same sign have difference
+// 0, because the engine has no NaN (numerics_notes.md section 1).
 #ifndef ANEMONE_MATH_REDUCE_POINTS_H_
 #define ANEMONE_MATH_REDUCE_POINTS_H_
 
@@ -17,11 +18,12 @@
 
 namespace anemone::math {
 
-// Greedy: point 0, then again and again the point whose nearest chosen one is furthest away; of
-// several the first. Once all points are chosen that is point 0.
+// Chooses point 0, then repeatedly the point with the largest distance to its nearest chosen point;
+// among equals, the first. Once all points are chosen, this is point 0.
 void FurthestPoints(absl::Span<const Half> cloud, absl::Span<int32_t> chosen);
 
-// out[i * centroids + j] = point i is at most `radius` away from centroid j ? member : 0.
+// out[i * centroids + j] = `member` if the distance of point i and centroid j is at most `radius`,
+// else 0.
 void WithinRadius(absl::Span<const Half> cloud, absl::Span<const Half> centroids, float radius,
                   Half member, absl::Span<Half> out);
 

@@ -1,10 +1,10 @@
-// math/reduce/reduce.h: sums, means and extremes over any set of axes.
+// math/reduce/reduce.h: sums, means, products, extremes and norms over any set of axes.
 //
 //   Reduce(ReduceOp::kMean, {1, 1, 64, 7, 7}, AxisSet({kAxisH, kAxisW}), x, y);  // y: 1x1x64x1x1
 //
-// fp32 accumulation, one rounding at the end. The order of additions depends on the extents alone,
-// never on the threads or the machine's vector length. An empty set of axes applies the operation
-// to each element alone.
+// Accumulates in fp32 and rounds once at the end. The order of additions depends on the extents
+// alone, not on the number of threads or the vector length. With an empty set of axes, the
+// operation applies to each element alone.
 #ifndef ANEMONE_MATH_REDUCE_REDUCE_H_
 #define ANEMONE_MATH_REDUCE_REDUCE_H_
 
@@ -19,7 +19,7 @@ namespace anemone::math {
 enum class ReduceOp : uint8_t {
   kSum,
   kMean,
-  kMax,  // max and min give a NaN if there is one
+  kMax,  // kMax and kMin give a NaN if an element is a NaN
   kMin,
   kSumSquares,  // squares and sum in fp32
   kL1,          // sum of absolute values
@@ -27,7 +27,7 @@ enum class ReduceOp : uint8_t {
   kProduct,
 };
 
-// y has Count(Reduced(extents, axes)) elements. `x` and `y` do not overlap.
+// y has Count(Reduced(extents, axes)) elements. `x` and `y` must not overlap.
 void Reduce(ReduceOp op, const Extents& extents, AxisSet axes, absl::Span<const Half> x,
             absl::Span<Half> y);
 

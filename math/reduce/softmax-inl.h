@@ -1,4 +1,4 @@
-// math/reduce/softmax-inl.h: the exponentials of a softmax; for softmax.cc and sdpa.cc. Internal.
+// math/reduce/softmax-inl.h: the exponentials of a softmax, for softmax.cc and sdpa.cc. Internal.
 #if defined(ANEMONE_MATH_REDUCE_SOFTMAX_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ANEMONE_MATH_REDUCE_SOFTMAX_INL_H_
 #undef ANEMONE_MATH_REDUCE_SOFTMAX_INL_H_
@@ -17,12 +17,13 @@ HWY_INLINE VF Shifted(VF x, VF max) {
   return hn::IfThenElse(hn::IsNaN(d), hn::Zero(DF()), d);
 }
 
-// Half(exp Half(x - max)), the exponential as softmax.h rounds it.
+// Half(exp(Half(x - max))), with the rounding of softmax.h.
 HWY_INLINE VF ShiftedExpHalf(VF x, VF max) {
   return RoundHalf(ExpNonPositive(RoundHalf(Shifted(x, max))));
 }
 
-// exp(x, the row's maximum) in place of each x; returns their sum.
+// Replaces each x of a row by exp(x, max), where `max` is the maximum of the row, and returns their
+// sum.
 template <class Exp>
 HWY_INLINE float ExpRow(float* row, int64_t count, const Exp& exp) {
   const DF df;
@@ -34,7 +35,7 @@ HWY_INLINE float ExpRow(float* row, int64_t count, const Exp& exp) {
         return hn::IfThenElse(hn::FirstN(df, static_cast<size_t>(rest)), LoadFloatN(row + i, rest),
                               lowest);
       },
-      // A NaN counts for nothing here; its exp is 1.
+      // Ignores NaN. The exponential of a NaN is 1.
       [](VF a, VF b) HWY_ATTR { return hn::IfThenElse(hn::Gt(b, a), b, a); });
   const VF m = hn::Set(df, max);
   return FoldFixed(

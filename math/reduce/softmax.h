@@ -1,11 +1,11 @@
-// math/reduce/softmax.h: softmax with the engine's rounding points.
+// math/reduce/softmax.h: softmax that rounds where the engine rounds.
 //
 //   Softmax({1, 1, 1, 1, 1000}, AxisSet({kAxisW}), x, y);
 //
-// m = max; d = Half(x - m), NaN to +0; e = Half(exp d); s = fp32 sum of e; y = Half(e / s)
-// (numerics_notes.md section 4). So an infinite element takes all of the weight, and a row of -inf
-// only becomes uniform. exp is our own polynomial (relative error below 1e-6 before rounding): no
-// result depends on a C library.
+// m = max(x); d = Half(x - m), where a NaN becomes +0; e = Half(exp(d)); s = fp32 sum of e;
+// y = Half(e / s) (numerics_notes.md section 4). So an infinite element gets all of the weight, and
+// a row of only -inf becomes uniform. exp() is a polynomial with a relative error below 1e-6 before
+// rounding, so that results do not depend on the C library.
 #ifndef ANEMONE_MATH_REDUCE_SOFTMAX_H_
 #define ANEMONE_MATH_REDUCE_SOFTMAX_H_
 
@@ -15,7 +15,8 @@
 
 namespace anemone::math {
 
-// Over all elements of `axes` together, for each index of the others. `x` and `y` may be the same.
+// Normalizes over all of `axes` together, for each index of the other axes. `x` and `y` may be the
+// same array.
 void Softmax(const Extents& extents, AxisSet axes, absl::Span<const Half> x, absl::Span<Half> y);
 
 }  // namespace anemone::math
