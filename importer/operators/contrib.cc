@@ -1,5 +1,6 @@
-// The rows of operators that become bodies of plain nodes (importer/contrib/contrib.h): those of
-// ONNX Runtime's domain, and three of ONNX's, one of which ONNX has no schema for.
+// The rows of operators that are replaced by bodies of plain nodes (importer/contrib/contrib.h):
+// the operators of ONNX Runtime's domain, and three of the ONNX domain, of which one has no ONNX
+// schema.
 #include "importer/contrib/builders.h"
 #include "importer/operators/families.h"
 
@@ -8,8 +9,8 @@ namespace {
 
 constexpr absl::string_view kMicrosoft = "com.microsoft";
 
-// Contrib: the body, the types of the outputs, the inputs that must be there, and those of one
-// type.
+// The fields of Contrib: the builder of the body, the output types, the required inputs, and the
+// inputs that must have the same type.
 constexpr Operator kRows[] = {
     {.op_type = "Attention",
      .domain = kMicrosoft,

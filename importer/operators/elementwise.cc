@@ -21,9 +21,9 @@ constexpr Elementwise Comparison(Bounds (*bounds)(bounds::In)) {
 }
 
 constexpr IntegerUse kTruncated = {.refused =
-                                       "the division of integers drops the fraction, no unit does"};
+                                       "integer division truncates, which no engine unit does"};
 constexpr IntegerUse kWrappedPower = {
-    .inputs = 0b1, .refused = "powers of integers wrap around, those of fp16 round"};
+    .inputs = 0b1, .refused = "integer powers wrap around on overflow, fp16 powers round"};
 
 constexpr Operator kRows[] = {
     // Arithmetic.
@@ -132,7 +132,7 @@ constexpr Operator kRows[] = {
     {.op_type = "IsNaN", .elementwise = Comparison(bounds::ZeroToOne)},
     {.op_type = "IsInf", .elementwise = Comparison(bounds::ZeroToOne)},
 
-    // Changes of type. Integers: the type to change to is all that CastLike takes of its input 1.
+    // Type conversions. CastLike uses only the type of its input 1, so `integers` excludes it.
     {.op_type = "Cast",
      .interval = interval::First,
      .padding = CarryCast,

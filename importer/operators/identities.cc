@@ -12,14 +12,14 @@ using Input = std::optional<size_t>;
 
 Input FirstIf(bool condition) { return condition ? Input(0) : std::nullopt; }
 
-// Whether the node's first output has type and shape of its first input, all sizes known.
+// True if the first output has the type and shape of the first input, and all sizes are known.
 bool KeepsShape(GraphEditor& g, const Node& node) {
   const Value& in = g.value(node.inputs[0]);
   const Value& out = g.value(node.outputs[0]);
   return in.type == out.type && in.is_static() && out.is_static() && in.dims() == out.dims();
 }
 
-// Whether input `index` is a constant all of whose elements are `wanted`.
+// True if input `index` is a constant whose elements are all `wanted`.
 bool AllAre(GraphEditor& g, const Node& node, size_t index, int64_t wanted) {
   const Tensor* constant = g.ConstantOf(InputOr(node, index));
   if (constant == nullptr) return false;
@@ -28,7 +28,7 @@ bool AllAre(GraphEditor& g, const Node& node, size_t index, int64_t wanted) {
          std::all_of(ints->begin(), ints->end(), [&](int64_t i) { return i == wanted; });
 }
 
-// Whether input `index` is one floating number, or a fill of it.
+// True if input `index` is a constant of one floating number or a fill of it, equal to `number`.
 bool IsNumber(GraphEditor& g, const Node& node, size_t index, double number) {
   const Tensor* constant = g.ConstantOf(InputOr(node, index));
   if (constant == nullptr || !IsFloating(constant->type()) || constant->elements() == 0)
@@ -37,7 +37,7 @@ bool IsNumber(GraphEditor& g, const Node& node, size_t index, double number) {
   return ElementAsDouble(*constant, 0) == number;
 }
 
-// The operand that is not `number`. If it is the second one, the first may be a scalar.
+// The index of the operand that is not the constant `number`, if it is returned unchanged.
 Input OtherThan(GraphEditor& g, const Node& node, double number) {
   if (KeepsShape(g, node)) return FirstIf(IsNumber(g, node, 1, number));
   if (node.inputs.size() != 2) return std::nullopt;

@@ -77,7 +77,7 @@ Known Product(const Context& c) {
   return Products(*a, *b);
 }
 
-// Towards 0. By a divisor that may be 0 it is anything.
+// Rounds toward 0. The result is unknown if the divisor may be 0.
 Known Quotient(const Context& c) {
   const Known a = c.In(0), b = c.In(1);
   if (!a || !b || (b->low <= 0 && b->high >= 0)) return std::nullopt;
@@ -86,7 +86,8 @@ Known Quotient(const Context& c) {
   return Bounded(low, high);
 }
 
-// Of the divisor's sign, or, by fmod, of the dividend's; below the divisor.
+// The remainder has the divisor's sign, or with fmod the dividend's; its magnitude is less than the
+// divisor's.
 Known Remainder(const Context& c) {
   const Known a = c.In(0), b = c.In(1);
   if (!b || (b->low <= 0 && b->high >= 0)) return std::nullopt;
@@ -115,7 +116,7 @@ Known Positive(const Context& c) {
   return a ? Bounded(std::max<int64_t>(a->low, 0), std::max<int64_t>(a->high, 0)) : a;
 }
 
-// One operand that is known bounds the result on one side only, which does not help.
+// All operands must be known: one known operand bounds the result on one side only.
 Known Smallest(const Context& c) {
   Known all = c.In(0);
   for (size_t i = 1; i < c.node.inputs.size() && all; ++i) {
@@ -136,7 +137,7 @@ Known Largest(const Context& c) {
   return all;
 }
 
-// min(max(x, low), high): the upper bound wins, and both together bound any number.
+// min(max(x, low), high): the upper bound wins. With both bounds, x may be unknown.
 Known Clipped(const Context& c) {
   const Known x = c.In(0), low = c.In(1), high = c.In(2);
   if ((HasInput(c.node, 1) && !low) || (HasInput(c.node, 2) && !high)) return std::nullopt;
@@ -148,7 +149,7 @@ Known Clipped(const Context& c) {
   return y;
 }
 
-// A sum of at most as many elements as the input has.
+// Each sum has at most as many terms as the input has elements.
 Known SumOfAxes(const Context& c) {
   const Known x = c.In(0);
   const Value& from = c.graph.values[c.node.inputs[0]];
@@ -162,7 +163,7 @@ Known SumOfAxes(const Context& c) {
   return Union(Products(*x, {count, count}), Interval{0, 0});
 }
 
-// An empty axis has the type's own limit.
+// Over an empty axis the result is the type's limit.
 Known OneOfAxes(const Context& c) {
   const Value& from = c.graph.values[c.node.inputs[0]];
   if (!from.is_static()) return std::nullopt;

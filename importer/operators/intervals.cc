@@ -10,7 +10,7 @@
 namespace anemone {
 namespace {
 
-constexpr int64_t kMostConstants = int64_t{1} << 20;  // elements looked through
+constexpr int64_t kMostConstants = int64_t{1} << 20;  // limit of elements that are checked
 
 using interval::Known;
 
@@ -30,13 +30,13 @@ Known OfConstant(const Tensor& tensor) {
   return Interval{static_cast<int64_t>(low), static_cast<int64_t>(high)};
 }
 
-// What a value of the type is if nothing else is known.
+// The range of a value of which only the type is known.
 IntegerRange Unknown(DataType type, bool wraps) {
   const Known limits = LimitsOf(type);
   return {limits ? interval::Bounded(limits->low, limits->high) : limits, wraps};
 }
 
-// `exact`: the interval as if the type had no limits.
+// Applies the type's limits to `exact`, the interval without them.
 IntegerRange Finish(DataType type, const Known& exact) {
   const Known limits = LimitsOf(type);
   if (!exact || !limits) return Unknown(type, true);
@@ -44,7 +44,7 @@ IntegerRange Finish(DataType type, const Known& exact) {
   return {exact, false};
 }
 
-// Null: nothing is known of what the operator makes.
+// The rule for the operator's results, or null if nothing is known of them.
 interval::Rule RuleOf(const Operator& op) {
   if (op.interval != nullptr) return op.interval;
   return op.moves != Moves::kNo ? interval::First : nullptr;

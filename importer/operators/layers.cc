@@ -46,7 +46,7 @@ constexpr Operator kRows[] = {
      .weight_axes = MatMulAxes},
     {.op_type = "Einsum", .float_integers = FloatIntegers::kPass, .check = CheckEquation},
 
-    // Pools; MaxPool moves elements.
+    // Pools. MaxPool is in moves.cc, since it moves elements.
     {.op_type = "AveragePool", .padding = CarryBatch},
     {.op_type = "LpPool", .padding = CarryBatch, .lift = {1, 1, LiftLpPool}},
     {.op_type = "GlobalAveragePool", .padding = CarryBatch},
@@ -117,7 +117,7 @@ constexpr Operator kRows[] = {
      .compressed = CompressedRule{CompressedByDequantizeLinear}},
     {.op_type = "DynamicQuantizeLinear"},
 
-    // The others that are lowered, lifted or folded.
+    // Other operators that are lowered, lifted or folded.
     {.op_type = "AffineGrid"},
     {.op_type = "CenterCropPad"},
     {.op_type = "Col2Im"},

@@ -95,7 +95,7 @@ constexpr Operator kRows[] = {
     {.op_type = "GatherND", .moves = Moves::kByData},
     {.op_type = "MaxPool", .moves = Moves::kByData, .padding = CarryBatch},
 
-    // Elements of several inputs, or others besides.
+    // The results also contain elements of other inputs, or new elements.
     {.op_type = "Concat",
      .interval = interval::AnyInput,
      .padding = CarryConcat,

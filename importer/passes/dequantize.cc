@@ -1,5 +1,5 @@
-// Brings DequantizeLinear to the QuantizeLinear whose integers it reads, so that the two stand side
-// by side and nothing else reads integers.
+// Moves DequantizeLinear next to the QuantizeLinear whose integers it reads, so that no other node
+// reads integers.
 #include <optional>
 #include <set>
 #include <utility>
@@ -17,7 +17,7 @@ bool Is(const Node* node, absl::string_view op_type) {
   return node != nullptr && node->domain.empty() && node->op_type == op_type;
 }
 
-// The node hands on elements of its first input as they are.
+// True if the outputs are unchanged elements of the first input.
 bool MovesElements(const Node& node) {
   return node.outputs.size() == 1 && OperatorOf(node).moves != Moves::kNo;
 }
@@ -29,8 +29,8 @@ bool SameConstant(GraphEditor& g, ValueId a, ValueId b) {
   return first != nullptr && second != nullptr && SameTensor(*first, *second);
 }
 
-// One constant scale above 0, and a constant zero point or none: the grid is that of the whole
-// tensor, in the order of its integers.
+// True if the node has one constant scale above 0 and a constant zero point or none. Then all
+// elements have the same grid of values, which preserves the order of the integers.
 bool IsOfTensor(GraphEditor& g, const Node& node) {
   const Tensor* scale = g.ConstantOf(InputOr(node, 1));
   if (scale == nullptr || scale->elements() != 1 || !IsFloating(scale->type())) return false;
@@ -56,7 +56,7 @@ struct IntegerProduct {
   Tensor weight;
 };
 
-// The weight that integers, their scales and their zero points stand for.
+// The float weight that integers with scales and zero points represent.
 std::optional<Tensor> WeightOf(const Tensor& codes, const Tensor& scales, const Tensor* zeros,
                                bool is_matrix) {
   const int64_t rank = static_cast<int64_t>(codes.dims().size());
@@ -106,10 +106,10 @@ std::optional<IntegerProduct> ProductOf(GraphEditor& g, ValueId cast_output, Val
 
 }  // namespace
 
-// Cast(MatMulInteger(q, w)) * (s * t) -> MatMul(DequantizeLinear(q), w'), with q and s the integers
-// and scale of a DynamicQuantizeLinear and w' what the constant integers w of scale t stand for;
-// ConvInteger likewise. Needs: nothing else reads what is between. The sum of integers is exact,
-// that of floats is rounded.
+// Cast(MatMulInteger(q, w)) * (s * t) -> MatMul(DequantizeLinear(q), w'), where q and s are the
+// integers and scale of a DynamicQuantizeLinear, and w' is the float weight of the constant
+// integers w with scale t. The same for ConvInteger. Requires: no other reader of the intermediate
+// values. The sum of integers was exact; the sum of floats is rounded.
 absl::StatusOr<bool> WidenIntegerProduct(GraphEditor& g, NodeId id) {
   if (!Is(&g.node(id), "Mul")) return false;
   for (size_t i : {size_t{0}, size_t{1}}) {
@@ -140,7 +140,7 @@ absl::StatusOr<bool> WidenIntegerProduct(GraphEditor& g, NodeId id) {
   return false;
 }
 
-// Several DequantizeLinear that make the same of the same integers -> the first of them.
+// Replaces equal DequantizeLinear nodes of the same integers by the first one.
 absl::StatusOr<bool> MergeDequantize(GraphEditor& g, NodeId id) {
   const Node& first = g.node(id);
   if (!Is(&first, "DequantizeLinear") || g.UsesOf(first.inputs[0]) < 2) return false;
@@ -157,8 +157,9 @@ absl::StatusOr<bool> MergeDequantize(GraphEditor& g, NodeId id) {
   return changed;
 }
 
-// DequantizeLinear(move(q)) -> move(DequantizeLinear(q)). Needs: one scale, so that it does not
-// matter where elements are, and above 0, so that the largest stays the largest.
+// DequantizeLinear(move(q)) -> move(DequantizeLinear(q)). Requires: one scale for all elements, so
+// that their position does not matter, and a scale above 0, so that the maximum (MaxPool) stays the
+// maximum.
 absl::StatusOr<bool> MoveDequantize(GraphEditor& g, NodeId id) {
   if (!Is(&g.node(id), "DequantizeLinear") || !IsOfTensor(g, g.node(id))) return false;
   const ValueId moved = g.node(id).inputs[0];
@@ -180,8 +181,9 @@ absl::StatusOr<bool> MoveDequantize(GraphEditor& g, NodeId id) {
   return true;
 }
 
-// DequantizeLinear(QuantizeLinear(move(DequantizeLinear(q)))) of one grid -> move(...): what is on
-// the grid stays there. A Relu is as good as a move: 0 is on every grid.
+// DequantizeLinear(QuantizeLinear(move(DequantizeLinear(q)))) -> move(DequantizeLinear(q)), if all
+// have the same scale and zero point: dequantized values do not change if quantized again. A Relu
+// is allowed like a move, since 0 is exact for every scale.
 absl::StatusOr<bool> DropRequantize(GraphEditor& g, NodeId id) {
   const Node& second = g.node(id);
   if (!Is(&second, "DequantizeLinear") || !IsOfTensor(g, second)) return false;

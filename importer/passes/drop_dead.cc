@@ -4,7 +4,7 @@
 
 namespace anemone {
 
-// A node none of whose outputs is used goes away, and with it the nodes that only it needed.
+// Removes a node whose outputs are all unused, and the nodes that only it needed.
 absl::StatusOr<bool> DropDead(GraphEditor& g, NodeId id) {
   const Node& node = g.node(id);
   const auto used = [&](ValueId output) { return output != kNone && g.UsesOf(output) > 0; };

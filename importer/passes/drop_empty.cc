@@ -5,9 +5,9 @@
 
 namespace anemone {
 
-// Concat(x, nothing) -> Concat(x): an input without elements goes away. ONNX's functions make such
-// of what may be left over (RotaryEmbedding of the whole head). Needs: its sizes known, and another
-// input that stays. Keeps: the node's origin.
+// Concat(x, empty) -> Concat(x): removes inputs without elements. ONNX's functions create these for
+// parts that may be empty (RotaryEmbedding of the whole head). Requires: known sizes of the input,
+// and another input that remains. Keeps: the node's origin.
 absl::StatusOr<bool> DropEmpty(GraphEditor& g, NodeId id) {
   const Node& node = g.node(id);
   if (!node.domain.empty() || node.op_type != "Concat") return false;

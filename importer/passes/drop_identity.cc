@@ -5,11 +5,12 @@
 
 namespace anemone {
 
-// A node that hands an input on as it is goes away: Identity, Dropout in inference without mask,
-// Cast to the same type, Reshape and its kin, Transpose, Pad, Slice, Split, Expand and Tile that
-// keep everything in place, Concat, Sum and their kin of one input, x * 1, x / 1, x + 0, x - 0 (so
-// -0 may stay -0). Needs: all sizes known, but for the first two. Keeps: nothing of the node's
-// origin; a graph output keeps its name, and its Identity if an input or constant is behind it.
+// Removes a node that returns an input unchanged: Identity; Dropout in inference without mask; Cast
+// to the same type; Reshape and similar, Transpose, Pad, Slice, Split, Expand and Tile that keep
+// all elements in place; Concat, Sum and similar with one input; x * 1, x / 1, x + 0, x - 0 (so -0
+// may stay -0). Requires: all sizes known, except for Identity and Dropout. The node's origin is
+// dropped. A graph output keeps its name, and keeps its Identity if that reads an input or
+// constant.
 absl::StatusOr<bool> DropIdentity(GraphEditor& g, NodeId id) {
   const Node& node = g.node(id);
   const Operator& op = OperatorOf(node);

@@ -1,5 +1,5 @@
-// Scales and shifts of whole channels, folded into the weights and bias of the layer before them,
-// or of the convolution behind.
+// Folds scales and shifts of whole channels into the weights and bias of the layer before them, or
+// of the convolution after them.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -14,27 +14,27 @@
 namespace anemone {
 namespace {
 
-// More channels than any layer has; keeps hostile sizes out of the arithmetic below.
+// More channels than any layer has. The limit prevents overflow by malicious sizes.
 constexpr int64_t kMostChannels = int64_t{1} << 20;
 
-// y[channel] = x[channel] * scale[channel] + shift[channel]; an empty list changes nothing.
+// y[channel] = x[channel] * scale[channel] + shift[channel]. An empty list means no scale or shift.
 struct Affine {
   std::vector<double> scale;
   std::vector<double> shift;
 };
 
-// A Conv, ConvTranspose or Gemm with constant weights and no bias, or a constant one for each
+// A Conv, ConvTranspose or Gemm with constant weights, and without bias or with a constant bias per
 // channel; or a BatchNormalization, whose weights are its scale.
 struct Layer {
   NodeId id = kNone;
   const Tensor* weight = nullptr;
-  std::vector<double> bias;  // empty: none
+  std::vector<double> bias;  // empty if there is none
   int64_t channels = 0;
-  int64_t row = 0;                      // weights in a row that belong to one channel
+  int64_t row = 0;                      // number of consecutive weights of one channel
   std::vector<int64_t> channel_of_row;  // empty: row i is channel i % channels
 };
 
-// How the weights lie: fills channels, row and channel_of_row. False for a form not known here.
+// Sets the layout of the weights: channels, row and channel_of_row. False for an unknown form.
 bool LayOut(const Node& node, Layer& layer) {
   const std::vector<int64_t>& dims = layer.weight->dims();
   if (dims.empty() || layer.weight->elements() == 0) return false;
@@ -83,7 +83,7 @@ bool ReadBias(GraphEditor& g, const Node& node, Layer& layer) {
   return true;
 }
 
-// The layer that makes `id` for one reader alone.
+// The layer that computes `id`, if `id` has only one reader.
 std::optional<Layer> LayerBefore(GraphEditor& g, ValueId id) {
   const Node* node = g.ProducerOf(id);
   if (node == nullptr || !node->domain.empty() || !g.HasOneUse(id)) return std::nullopt;
@@ -106,8 +106,8 @@ bool FitHalf(const std::vector<double>& values) {
                      [](double value) { return std::fabs(value) <= kMostHalf; });
 }
 
-// Whether scaling makes more than an eighth of the weights subnormal numbers of fp16, which the
-// engine may take for zero (numerics.json st-subnormal-mac), or one too large for it.
+// True if scaling makes more than an eighth of the weights subnormal in fp16, which the engine may
+// treat as zero (numerics.json st-subnormal-mac), or makes a weight too large for fp16.
 bool LosesWeights(const Tensor& before, const Tensor& after) {
   constexpr double kLeastNormal = 0x1p-14;
   if (after.is_fill() || after.elements() == 0) return false;
@@ -121,8 +121,8 @@ bool LosesWeights(const Tensor& before, const Tensor& after) {
   return lost > after.elements() / 8;
 }
 
-// What a BatchNormalization of this scale and bias does with its constant statistics, which is what
-// the engine is given of it.
+// The scale and shift of a BatchNormalization with this scale and bias and its constant statistics.
+// The engine gets the normalization in this form.
 std::optional<Affine> NormAffine(GraphEditor& g, const Node& norm, const Tensor& scale,
                                  const std::vector<double>& bias) {
   const size_t channels = bias.size();
@@ -152,8 +152,8 @@ bool NormFitsHalf(GraphEditor& g, const Node& norm, const Tensor& scale,
   return affine && FitHalf(affine->scale) && FitHalf(affine->shift);
 }
 
-// Makes `layer` do `affine` as well, in the place of node `id`. Arithmetic is in double, rounded
-// once to the weights' own type. False if there is something the layer cannot do.
+// Makes `layer` apply `affine` too, and removes node `id`, which did so. The arithmetic is in
+// double, rounded once to the weights' type. False if the layer cannot express the result.
 bool Apply(GraphEditor& g, const Layer& layer, Affine affine, NodeId id) {
   if (!AllFinite(affine.scale) || !AllFinite(affine.shift)) return false;
   const DataType type = layer.weight->type();
@@ -188,8 +188,8 @@ bool Apply(GraphEditor& g, const Layer& layer, Affine affine, NodeId id) {
   return true;
 }
 
-// Constant `id` as one number for each of `channels`, if it is broadcast along axis 1 of a value of
-// rank `rank` and along no other.
+// Constant `id` as one number per channel, if it is broadcast only along axis 1 of a value of rank
+// `rank`.
 std::optional<std::vector<double>> PerChannel(GraphEditor& g, ValueId id, size_t rank,
                                               int64_t channels) {
   const Tensor* constant = g.ConstantOf(id);
@@ -210,7 +210,7 @@ struct Operands {
   std::vector<double> values;
 };
 
-// One operand of `node` is a layer's output, the other one number for each channel.
+// Matches a node with a layer's output as one operand and a constant per channel as the other.
 std::optional<Operands> LayerAndConstant(GraphEditor& g, const Node& node, bool commutes) {
   for (size_t i : {0, 1}) {
     if (i == 1 && !commutes) break;
@@ -226,9 +226,9 @@ std::optional<Operands> LayerAndConstant(GraphEditor& g, const Node& node, bool 
 
 }  // namespace
 
-// BatchNormalization(Conv(x)) -> Conv(x), also of ConvTranspose, Gemm and another
-// BatchNormalization. Needs: inference, constant weights, bias and statistics, no other reader of
-// the layer. Keeps: origins of both.
+// BatchNormalization(Conv(x)) -> Conv(x); the same for ConvTranspose, Gemm and another
+// BatchNormalization instead of Conv. Requires: inference mode, constant weights, bias and
+// statistics, no other reader of the layer. Keeps: origins of both.
 absl::StatusOr<bool> FoldBatchNorm(GraphEditor& g, NodeId id) {
   const Node& node = g.node(id);
   if (!node.domain.empty() || node.op_type != "BatchNormalization") return false;
@@ -247,9 +247,9 @@ absl::StatusOr<bool> FoldBatchNorm(GraphEditor& g, NodeId id) {
   return affine && Apply(g, *layer, *std::move(affine), id);
 }
 
-// Conv(x) * c or / c -> Conv(x), also of a BatchNormalization, ConvTranspose or Gemm. Needs:
-// constant weights and bias, c constant with one number for all or one for each channel, no other
-// reader of the layer. Keeps: origins of both.
+// Conv(x) * c or Conv(x) / c -> Conv(x); the same for BatchNormalization, ConvTranspose or Gemm
+// instead of Conv. Requires: constant weights and bias, a constant c with one number for all or for
+// each channel, no other reader of the layer. Keeps: origins of both.
 absl::StatusOr<bool> FoldScale(GraphEditor& g, NodeId id) {
   const Node& node = g.node(id);
   const bool divides = node.op_type == "Div";
@@ -263,8 +263,8 @@ absl::StatusOr<bool> FoldScale(GraphEditor& g, NodeId id) {
   return Apply(g, operands->layer, std::move(affine), id);
 }
 
-// Conv(x) + c or - c -> Conv(x), also of a BatchNormalization, ConvTranspose or Gemm. Needs and
-// keeps: as FoldScale. The weights stay what they are.
+// Conv(x) + c or Conv(x) - c -> Conv(x); the same for BatchNormalization, ConvTranspose or Gemm
+// instead of Conv. Requirements and origins as in FoldScale. The weights do not change.
 absl::StatusOr<bool> FoldBias(GraphEditor& g, NodeId id) {
   const Node& node = g.node(id);
   const bool subtracts = node.op_type == "Sub";
@@ -280,15 +280,15 @@ absl::StatusOr<bool> FoldBias(GraphEditor& g, NodeId id) {
 
 namespace {
 
-// A node that does `affine` to the channels of `from`, for one reader alone.
+// A node that applies `affine` to the channels of `from` and has only one reader.
 struct AffineNode {
   NodeId id = kNone;
   ValueId from = kNone;
   Affine affine;
 };
 
-// A product or quotient whose last factor belongs to it: x * clip(x + 3) / 6, x * (erf(..) + 1)
-// / 2.
+// True for a product of values whose constant factor must stay with it, since a pattern ends in
+// that factor: x * clip(x + 3) / 6, x * (erf(..) + 1) / 2.
 bool IsProductOfValues(GraphEditor& g, ValueId id) {
   const Node* node = g.ProducerOf(id);
   if (node == nullptr || (node->op_type != "Mul" && node->op_type != "Div")) return false;
@@ -296,7 +296,7 @@ bool IsProductOfValues(GraphEditor& g, ValueId id) {
                      [&](ValueId input) { return g.ConstantOf(input) == nullptr; });
 }
 
-// The node that makes `id`, of so many channels along axis 1.
+// Matches the node that computes `id`; `id` must have `channels` channels on axis 1.
 std::optional<AffineNode> AffineBefore(GraphEditor& g, ValueId id, int64_t channels) {
   const Node* node = g.ProducerOf(id);
   if (node == nullptr || !node->domain.empty() || !g.HasOneUse(id)) return std::nullopt;
@@ -323,7 +323,7 @@ std::optional<AffineNode> AffineBefore(GraphEditor& g, ValueId id, int64_t chann
   return std::nullopt;
 }
 
-// A shift of the input reaches every output alike.
+// True if a shift of the input affects every output equally.
 bool HasNoPads(const Node& conv) {
   const std::string pad = StringOr(conv, "auto_pad", "NOTSET");
   const std::vector<int64_t> pads = IntsOf(conv, "pads").value_or(std::vector<int64_t>());
@@ -333,16 +333,16 @@ bool HasNoPads(const Node& conv) {
 
 }  // namespace
 
-// Conv(x * c), Conv(x / c), and where it has no pads Conv(x + c), Conv(x - c) -> Conv(x). Needs:
-// constant weights and bias, c constant with one number for all or one for each channel and not
-// zero, and as a shift of little weight, no other reader of what the node makes. Keeps: origins of
-// both, and patterns that end in a factor.
+// Conv(x * c), Conv(x / c) and, without pads, Conv(x + c), Conv(x - c) -> Conv(x). Requires:
+// constant weights and bias; a constant c with one number for all or for each channel, not zero as
+// a factor, and with a small effect as a shift; no other reader of the folded node. Keeps: origins
+// of both, and patterns that end in a factor.
 absl::StatusOr<bool> FoldIntoConv(GraphEditor& g, NodeId id) {
   const Node& node = g.node(id);
   if (!node.domain.empty() || node.op_type != "Conv" || node.inputs.size() < 2) return false;
   Layer layer{.id = id, .weight = g.ConstantOf(node.inputs[1])};
   if (layer.weight == nullptr || !IsFloating(layer.weight->type())) return false;
-  // Such weights may be larger than memory, or are kept as codes.
+  // A fill may be larger than memory when expanded; compressed weights must stay compressed.
   if (layer.weight->is_fill() || layer.weight->compressed() != nullptr) return false;
   if (!LayOut(node, layer) || !ReadBias(g, node, layer)) return false;
   const std::vector<int64_t>& dims = layer.weight->dims();
@@ -351,7 +351,7 @@ absl::StatusOr<bool> FoldIntoConv(GraphEditor& g, NodeId id) {
   const std::optional<AffineNode> before = AffineBefore(g, node.inputs[0], dims[1] * groups);
   if (!before.has_value() || !AllFinite(before->affine.scale)) return false;
   const int64_t taps = layer.weight->elements() / dims[0] / dims[1];
-  // Of output channel o and its input channel i.
+  // The channel of x for output channel o and its i-th input channel.
   const auto channel = [&](int64_t o, int64_t i) { return o / (dims[0] / groups) * dims[1] + i; };
   if (const std::vector<double>& scale = before->affine.scale; !scale.empty()) {
     if (std::any_of(scale.begin(), scale.end(), [](double s) { return s == 0; })) return false;
@@ -368,7 +368,8 @@ absl::StatusOr<bool> FoldIntoConv(GraphEditor& g, NodeId id) {
     g.SetInput(id, 1, g.NewConstant(absl::StrCat(name, "/scaled"), std::move(scaled)));
   } else {
     if (!HasNoPads(node)) return false;
-    // The engine's sums have the shift's part in them before the bias is added: it stays small.
+    // The engine's sums contain the effect of the shift until the bias is added, so it must be
+    // small.
     constexpr double kMostShift = 64;
     layer.bias.resize(layer.channels, 0);
     for (int64_t o = 0; o < dims[0]; ++o) {

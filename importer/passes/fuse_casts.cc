@@ -5,8 +5,8 @@
 namespace anemone {
 namespace {
 
-// What a type can hold exactly: whole numbers of so many bits, with or without sign, and, if it is
-// floating, a range of exponents.
+// The numbers that a type represents exactly: integers of `bits` bits, with or without a sign, and
+// for floating types a range of exponents.
 struct Span {
   int bits = 0;
   bool is_signed = false;
@@ -46,7 +46,7 @@ std::optional<Span> SpanOf(DataType type) {
   }
 }
 
-// Whether every `from` is the same number as a `to`.
+// True if `to` can represent every number of `from`.
 bool Widens(DataType from, DataType to) {
   const auto a = SpanOf(from);
   const auto b = SpanOf(to);
@@ -57,8 +57,8 @@ bool Widens(DataType from, DataType to) {
 
 }  // namespace
 
-// Cast(Cast(x)) -> Cast(x). Needs: the first widens, so nothing is lost on the way, and its type
-// does not change what the second does. Keeps: origins of both, if the first has no other reader.
+// Cast(Cast(x)) -> Cast(x). Requires: the first Cast widens, so that it loses nothing and its type
+// does not affect the second Cast. Keeps: origins of both, if the first has no other reader.
 absl::StatusOr<bool> FuseCasts(GraphEditor& g, NodeId id) {
   Node& second = g.node(id);
   if (!second.domain.empty() || second.op_type != "Cast") return false;

@@ -8,7 +8,7 @@
 namespace anemone {
 namespace {
 
-// The producer of the node's data, if both are `op_type` of ONNX's own domain.
+// The producer of the node's first input, if both are `op_type` of the ONNX domain.
 Node* ProducerOfSameKind(GraphEditor& g, const Node& node, const char* op_type) {
   if (!node.domain.empty() || node.op_type != op_type) return nullptr;
   Node* producer = g.ProducerOf(node.inputs[0]);
@@ -29,8 +29,8 @@ bool IsPermutation(const std::vector<int64_t>& perm) {
 
 }  // namespace
 
-// Transpose(Transpose(x)) -> Transpose(x). Needs: both name their axes. Keeps: origins of both, if
-// the first has no other reader. Two that undo each other become an identity for drop-identity.
+// Transpose(Transpose(x)) -> Transpose(x). Requires: both have `perm`. Keeps: origins of both, if
+// the first has no other reader. If they cancel, drop-identity removes the result.
 absl::StatusOr<bool> FuseTransposes(GraphEditor& g, NodeId id) {
   Node& second = g.node(id);
   Node* first = ProducerOfSameKind(g, second, "Transpose");
@@ -47,7 +47,7 @@ absl::StatusOr<bool> FuseTransposes(GraphEditor& g, NodeId id) {
   return true;
 }
 
-// Reshape(Reshape(x)) -> Reshape(x). Needs: the second's shape is constant and copies no size from
+// Reshape(Reshape(x)) -> Reshape(x). Requires: the second shape is constant and copies no size from
 // its input (no 0). Keeps: origins of both, if the first has no other reader.
 absl::StatusOr<bool> FuseReshapes(GraphEditor& g, NodeId id) {
   Node& second = g.node(id);

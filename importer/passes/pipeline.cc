@@ -12,7 +12,8 @@
 namespace anemone {
 namespace {
 
-// The only list. Cheap clean-up goes first, so that the others see producers side by side.
+// The list of all passes. Cheap clean-up comes first, so that later passes see producers directly
+// next to their readers.
 constexpr Pass kSimplify[] = {
     {"drop-dead", DropDead},
     {"drop-empty", DropEmpty},
@@ -71,11 +72,10 @@ absl::Status Driver::Run(Graph& graph, const std::string& where) {
     if (busy.empty()) break;
   }
   if (!busy.empty() && !Exhausted()) {
-    model_.warnings.push_back(
-        {"pass-not-converged", where,
-         absl::StrCat("after ", kMostRounds, " rounds there was still work for ",
-                      absl::StrJoin(busy, ", ")),
-         "the model runs as it is; please report it"});
+    model_.warnings.push_back({"pass-not-converged", where,
+                               absl::StrCat("these passes still found something to rewrite after ",
+                                            kMostRounds, " rounds: ", absl::StrJoin(busy, ", ")),
+                               "the model is correct and can be run, but please report this"});
   }
   editor.Finish();
   return absl::OkStatus();

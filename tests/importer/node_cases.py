@@ -1,12 +1,12 @@
-"""Runs ONNX's own test cases on ONNX Runtime, as they are and as the importer rewrites them.
+"""Runs ONNX's test cases on ONNX Runtime, before and after the importer rewrites them.
 
     node_cases.py REWRITE [--mode lift|simplify] [--every N] [--keep FOLDER]
 
-REWRITE is the program of rewrite_main.cc. The cases are those of the onnx package at hand: nodes,
-`simple`, and the two PyTorch sets. A case that ONNX Runtime runs untouched must run after our
-rewriting, with the same results or the right ones: exit code 1 if one does not, after a line for
-each. Cases that only the rewritten model passes (opsets too new for the ONNX Runtime at hand) are
-counted.
+REWRITE is the program of rewrite_main.cc. The cases are those of the installed onnx package: nodes,
+`simple`, and the two PyTorch sets. If ONNX Runtime runs a case, it must also run the rewritten
+model, with the same results or those that the case expects. Otherwise the script prints a line for
+the case and exits with 1. Cases that run only after rewriting (opsets too new for this ONNX
+Runtime) are counted.
 """
 import argparse
 import os
@@ -22,11 +22,11 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from onnx_cases import agrees, can_be_fed, is_random, load_cases  # noqa: E402
 
-NOT_FED = "a type that NumPy has not"
+NOT_FED = "a type that NumPy does not have"
 
 
 def run(path, inputs):
-    """The outputs, or None and why there are none."""
+    """Returns the outputs and "", or None and the reason."""
     options = ort.SessionOptions()
     options.intra_op_num_threads = 1
     options.log_severity_level = 4
@@ -36,7 +36,7 @@ def run(path, inputs):
             return None, NOT_FED
         feed = {port.name: value for port, value in zip(session.get_inputs(), inputs)}
         return session.run(None, feed), ""
-    except Exception as error:  # ONNX Runtime's are of many classes
+    except Exception as error:  # ONNX Runtime's exceptions have many classes
         return None, str(error).splitlines()[0][:200]
 
 

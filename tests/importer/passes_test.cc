@@ -344,7 +344,8 @@ TEST(Passes, APassThatNeverEndsIsAWarning) {
   ASSERT_THAT(RunPasses(*model, kEndless, -1), IsOk());
   ASSERT_EQ(model->warnings.size(), 1);
   EXPECT_EQ(model->warnings[0].rule, "pass-not-converged");
-  EXPECT_EQ(model->warnings[0].message, "after 20 rounds there was still work for never-enough");
+  EXPECT_EQ(model->warnings[0].message,
+            "these passes still found something to rewrite after 20 rounds: never-enough");
 }
 
 TEST(Passes, AnErrorNamesThePassAndTheNode) {

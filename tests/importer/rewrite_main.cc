@@ -1,12 +1,12 @@
 // rewrite: imports models and writes them back at the working opset, so that a script can compare
-// what ONNX Runtime makes of the original and of ours (tests/importer/node_cases.py).
+// ONNX Runtime's results for the original and the rewritten model (tests/importer/node_cases.py).
 //
 //   rewrite [lift|simplify] < pairs
 //
-// `pairs` has a line "INPUT OUTPUT [NAME=1x3x224x224]..." for each model, the shapes as --shape
-// takes them. For each one a line "ok ..." or "error ..." goes to stdout. lift: nodes are brought
-// to the working opset and stay; simplify (the default): folded, by ONNX Runtime where that is
-// needed, and simplified.
+// `pairs` has one line "INPUT OUTPUT [NAME=1x3x224x224]..." per model, with shapes in the syntax of
+// --shape. For each model it prints a line "ok ..." or "error ...". lift: nodes are only converted
+// to the working opset. simplify (the default): constants are folded, with ONNX Runtime if needed,
+// and nodes are simplified.
 #include <algorithm>
 #include <fstream>
 #include <iostream>
@@ -29,8 +29,8 @@
 namespace anemone {
 namespace {
 
-// A node that could not be brought to the working opset keeps its version, and the whole model is
-// written at the newest of its domain.
+// Raises `opsets` to the newest version that a node needs: a node that could not be converted to
+// the working opset keeps its version.
 void NewestVersions(const Graph& graph, std::map<std::string, int64_t>& opsets) {
   for (const Node& node : graph.nodes) {
     int64_t& version = opsets[node.domain];
@@ -47,7 +47,7 @@ absl::StatusOr<std::string> Rewrite(const std::string& input, const std::string&
   NewestVersions(model.graph, as.opsets);
   ANEMONE_ASSIGN_OR_RETURN(const OnnxModel written, ToOnnx(model.graph, as));
   onnx::ModelProto proto = written.proto;
-  // Models of an inference library, but defaults must be kept for the comparison.
+  // ToOnnx() does not write defaults of inputs, but the comparison needs them.
   for (const auto& [id, tensor] : model.graph.defaults) {
     onnx::TensorProto* initializer = proto.mutable_graph()->add_initializer();
     *initializer = ToProto(tensor);
