@@ -1,4 +1,4 @@
-// CleanUp: what neighbours' lowerings leave behind cancels, and nothing else does.
+// CleanUp: layout units of neighboring lowerings that undo each other are removed, and no others.
 #include <gtest/gtest.h>
 
 #include "engine/network.h"
@@ -9,7 +9,7 @@
 namespace anemone {
 namespace {
 
-// A context over an empty graph: only to add units with.
+// A context over an empty graph, used only to add units.
 class CleanUpTest : public testing::Test {
  protected:
   Graph graph_;

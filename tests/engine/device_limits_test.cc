@@ -24,7 +24,7 @@ const Dims kRoomy = MakeDims(1, 768, 1, 32);  // 768 rows of 64 bytes: 48 KiB
 
 const Target& TargetNamed(const char* name) { return **FindTarget(name); }
 
-// y = x - a, with ports in that order, which is not that of their names.
+// y = x - a. The order of the ports (x, a) is not the alphabetical order.
 Network Difference(const Dims& x_dims, const Dims& a_dims, Route route) {
   NetworkBuilder c(TargetNamed("h16"), route);
   const Operand x = c.AddInput("x", x_dims), a = c.AddInput("a", a_dims);
@@ -149,7 +149,7 @@ TEST(DeviceLimits, ASurfaceBelowTheFloorDoesNotEvaluate) {
   EXPECT_TRUE(limited->Run(**program, request).ok());
 }
 
-// The first two surfaces hold 5 and 3: what is x - a?
+// The result of x - a if the first two surfaces hold 5 and 3.
 double FirstDifference(Device& device, Route route, std::vector<std::string>& ports) {
   auto program = Compile(device, route);
   EXPECT_TRUE(program.ok()) << program.status();

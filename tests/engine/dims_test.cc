@@ -11,7 +11,7 @@ TEST(Dims, EveryRankHasItsPlaces) {
   EXPECT_EQ(PlaceShape({2, 7}), (Dims{{1, 1, 1, 2, 7}}));
   EXPECT_EQ(PlaceShape({2, 3, 7}), (Dims{{2, 1, 3, 1, 7}}));
   EXPECT_EQ(PlaceShape({2, 3, 5, 7}), (Dims{{2, 1, 3, 5, 7}}));
-  EXPECT_EQ(PlaceShape({2, 3, 4, 5, 7}), (Dims{{2, 4, 3, 5, 7}}));  // ONNX: N, C, D, H, W
+  EXPECT_EQ(PlaceShape({2, 3, 4, 5, 7}), (Dims{{2, 4, 3, 5, 7}}));  // ONNX has N, C, D, H, W
 }
 
 TEST(Dims, PrintsDepthOnlyWhereThereIsSome) {

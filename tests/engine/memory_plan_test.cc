@@ -29,7 +29,7 @@ TEST(MemoryPlan, ABlockBornBeforeTheFirstStepIsKept) {
   EXPECT_NE(plan.offset(input), plan.offset(other));
 }
 
-// Random lives: two blocks that live at once never overlap.
+// Random lifetimes: two blocks that are alive at the same time never overlap.
 TEST(MemoryPlan, NeverOverlapsLivingBlocks) {
   std::mt19937 random(7);
   for (int round = 0; round < 50; ++round) {

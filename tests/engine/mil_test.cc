@@ -1,4 +1,4 @@
-// MIL text and weights: there and back, compared by structure, and hostile text.
+// MIL text and weights files: writing and reading back, comparing programs, and damaged input.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -72,7 +72,7 @@ TEST(Mil, ErrorsSayWhere) {
   EXPECT_THAT(error("[1, 4, 8, 8]", "[1, -4, 8, 8]"), invalid("an invalid shape"));
 }
 
-// No cut and no changed byte may crash; most are errors.
+// No truncated or changed text may crash; most are errors.
 TEST(Mil, AnyDamageIsAnError) {
   const std::string text = kText;
   for (size_t i = 0; i < text.size(); ++i) {

@@ -1,4 +1,5 @@
-// tests/engine/netplist_form_case.h: one unit of a netplist's keys.
+// tests/engine/netplist_form_case.h: builds networks of one unit from netplist keys, for the tests
+// of netplists.
 #ifndef ANEMONE_TESTS_ENGINE_NETPLIST_FORM_CASE_H_
 #define ANEMONE_TESTS_ENGINE_NETPLIST_FORM_CASE_H_
 
@@ -20,9 +21,9 @@ namespace anemone {
 struct FormCase {
   std::string type;
   std::vector<Dims> inputs;
-  std::string params;  // as netplist.md has them
+  std::string params;  // in the spelling of netplist.md
   std::vector<int64_t> kernel = {};
-  std::vector<Dims> constants = {};  // further bottoms
+  std::vector<Dims> constants = {};  // bottoms after the inputs
 };
 
 inline void PrintTo(const FormCase& form, std::ostream* out) {
@@ -40,7 +41,7 @@ inline Dims At(int64_t n, int64_t d, int64_t c, int64_t h, int64_t w) {
   return Dims{{n, d, c, h, w}};
 }
 
-// Its one unit, "unit".
+// The network; its only unit is called "unit".
 inline Network NetworkOf(const FormCase& form) {
   NetworkBuilder c(FormTarget(), Route::kNetplist);
   std::vector<Operand> bottoms;

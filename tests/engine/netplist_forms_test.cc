@@ -1,5 +1,5 @@
-// Netplists: every known form as netplist.md lists it: its keys, how their values are spelled, and
-// what stands around a unit; nothing more and nothing less. There and back.
+// Every known netplist form has exactly what netplist.md lists: its keys, the spelling of their
+// values, and the keys around a unit. Every form is also read back.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -129,10 +129,10 @@ const std::vector<FormCase>& Cases() {
   return cases;
 }
 
-// How a key's value is spelled: int, real, bool; half (the bits of an fp16 number as an integer); a
-// name of these; [...] an array of such; {Key: ...; ...} a dictionary.
+// The spelling of a key's value: int, real or bool; half (the bits of an fp16 number as an
+// integer); one of several names; [...] for an array; {Key: ...; ...} for a dictionary.
 struct KeyRow {
-  const char* type;  // or several
+  const char* type;  // one or several types
   const char* key;
   const char* spelling;
 };
@@ -241,7 +241,7 @@ bool IsOf(const KeyRow& row, absl::string_view type) {
   return std::find(types.begin(), types.end(), type) != types.end();
 }
 
-// Null: netplist.md has no such key.
+// The row of a key, or null if netplist.md does not list the key.
 const KeyRow* FindKey(absl::string_view type, absl::string_view key) {
   for (const KeyRow& row : kKeys) {
     if (row.key == key && IsOf(row, type)) return &row;
@@ -283,7 +283,7 @@ std::set<std::string> KeysOf(const Json& dictionary) {
   return keys;
 }
 
-// The keys of a form as they are written, beside Params and in it.
+// The written keys of a form, inside Params and next to it.
 Json WrittenKeys(const Json& unit, const NetplistForm& form) {
   Json keys = unit["Params"];
   for (const char* key : form.unit_keys) {
@@ -313,7 +313,7 @@ TEST_P(KnownForm, HasTheKeysOfNetplistMd) {
     want["KernelOffset"] = 0;
   }
   EXPECT_EQ(KeysOf(unit), around);
-  // A dictionary has no order, but a number a type: 1 is not 1.0.
+  // The order of keys does not matter, but the type of a number does: 1 is not 1.0.
   EXPECT_EQ(nlohmann::json(unit["Params"]).dump(1), nlohmann::json(want).dump(1));
   EXPECT_EQ(unit["Name"], "unit");
   EXPECT_EQ(unit["Type"], GetParam().type);
@@ -349,7 +349,7 @@ INSTANTIATE_TEST_SUITE_P(Netplist, KnownForm, testing::ValuesIn(Cases()), [](con
   return absl::StrCat(info.param.type, "_", info.index);
 });
 
-// What stands around the units.
+// The document around the units.
 TEST(NetplistForms, DocumentHasTheKeysOfNetplistMd) {
   const FormCase* sdpa = nullptr;
   for (const FormCase& form : Cases()) {
@@ -368,7 +368,7 @@ TEST(NetplistForms, DocumentHasTheKeysOfNetplistMd) {
     EXPECT_EQ(KeysOf(input),
               Keys({"Name", "InputName", "OperationName", "InputType", "BatchSize", "InputChannels",
                     "InputDepth", "InputHeight", "InputWidth", "InputInterleave"}));
-    EXPECT_EQ(input["Name"], "unit");  // that reads it
+    EXPECT_EQ(input["Name"], "unit");  // the unit that reads the input
     EXPECT_EQ(input["OperationName"], "op0");
     EXPECT_EQ(input["InputInterleave"], 1);
   }
@@ -387,7 +387,7 @@ TEST(NetplistForms, DocumentHasTheKeysOfNetplistMd) {
   EXPECT_EQ(constant["ConstantType"], "Float16");
 }
 
-// Names that a key can have and the cases have not, in the case that has the key.
+// Writes every name that netplist.md lists for a key, in a case that has the key.
 TEST(NetplistForms, EveryNameOfNetplistMdIsWritten) {
   int names = 0;
   for (const KeyRow& row : kKeys) {
@@ -417,7 +417,7 @@ TEST(NetplistForms, EveryNameOfNetplistMdIsWritten) {
   std::printf("%d names\n", names);
 }
 
-// The table of forms, netplist.md's keys above, and the cases agree.
+// The table of forms, the keys of netplist.md above, and the cases agree.
 TEST(NetplistForms, EveryFormHasItsCase) {
   std::map<std::string, std::set<std::string>> written;  // keys by type
   for (const FormCase& form : Cases()) {

@@ -1,4 +1,4 @@
-// Netplists: names, hostile files, and property lists.
+// Netplists: names and damaged documents. Property lists: damaged and deeply nested lists.
 #include "engine/formats/netplist.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ TEST(Netplist, NamesThatClashAreKeptApart) {
   EXPECT_EQ(again.network().units[1].bottoms, c.network().units[1].bottoms);
 }
 
-// Each value of the document replaced by values of other types, and each key taken away.
+// Replaces each value of the document by values of other types, and removes each key.
 void Spoil(Json& at, const std::function<void()>& look) {
   if (at.is_structured()) {
     for (Json& below : at) Spoil(below, look);
@@ -92,7 +92,7 @@ TEST(PropertyList, DepthIsLimited) {
   for (int i = 0; i < 100000; ++i) deep += "<array>";
   EXPECT_THAT(ReadPropertyList(deep).status(),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("deeper than 64")));
-  // Object 0 is an array that holds itself, twice.
+  // Object 0 is an array that contains itself twice.
   std::string circle("bplist00\xA2\x00\x00\x08", 12);
   circle += std::string(6, '\0') + std::string("\x01\x01", 2) + std::string(7, '\0') + '\x01' +
             std::string(8, '\0') + std::string(7, '\0') + '\x0B';

@@ -1,4 +1,4 @@
-// CheckNetwork: what it refuses of a network as a whole.
+// CheckNetwork: refusals that concern the network as a whole.
 #include "engine/network.h"
 
 #include <gtest/gtest.h>

@@ -1,10 +1,10 @@
-"""What names a source, and where it leads.
+"""Finds citations of sources and checks that they lead somewhere.
 
-A citation is a file's name in a comment, a page, a table or a message, and the rows of the file
-that follow it: `validators.json Softmax`, `numerics.json ew-sub, ew-mul`, `netplist.md, "Composed
-forms"`, `numerics_notes.md section 2`. A row looks like a name: it has a capital, a digit, an
-underscore or a hyphen, or it is a single word before punctuation. In a "source" of JSON all words
-up to the next semicolon or parenthesis are rows.
+A citation is the name of a file in a comment, a page, a table or a message, with the rows of the
+file that follow it: `validators.json Softmax`, `numerics.json ew-sub, ew-mul`, `netplist.md,
+"Composed forms"`, `numerics_notes.md section 2`. A row looks like a name: it has a capital letter,
+a digit, an underscore or a hyphen, or it is a single word before punctuation. In a "source" of JSON
+all words up to the next semicolon or parenthesis are rows.
 """
 
 import ast
@@ -28,9 +28,9 @@ SOURCE_KEYS = {"source", "message_source"}
 
 class Block(NamedTuple):
     """A comment, a paragraph, a cell of a table or a string of JSON."""
-    line: int  # 0: not known
+    line: int  # 0 if not known
     text: str
-    key: str = ""  # of JSON: the key the string stands under
+    key: str = ""  # in JSON, the key of the string
 
 
 class Citation(NamedTuple):
@@ -64,7 +64,7 @@ def _comments(text, mark):
 
 
 def _literals(text):
-    """Strings of C++ code that name a document; those that follow each other are one."""
+    """Strings of C++ code that name a document. Adjacent strings are one."""
     code = re.sub(r"(?m)(^|\s)//.*|^#include.*", "", text)
     joined = re.sub(r'"\s*\n\s*"', "", code)
     return [Block(0, literal) for literal in re.findall(r'"((?:[^"\\\n]|\\.)*)"', joined)
@@ -110,7 +110,7 @@ def strings_of(value, key=""):
 
 
 def blocks_of(path):
-    """The blocks of a file in which something may be cited; none of a file of another kind."""
+    """The blocks of a file in which something may be cited. Files of unknown kinds have none."""
     text = path.read_text(encoding="utf-8", errors="replace")
     if path.suffix == ".json":
         return list(strings_of(json.loads(text)))
@@ -128,7 +128,7 @@ def blocks_of(path):
 
 
 def _rows(rest):
-    """The rows and quotations with which the text after a file's name goes on."""
+    """The rows and quotations that follow the name of a file."""
     section = re.match(r",? section (\d+|[A-Z][\w ]+)", rest)
     if section:
         return [f"section {section.group(1)}"], []
@@ -156,7 +156,7 @@ def _source_rows(rest):
 
 
 def citations_in(block):
-    """The citations of a block, in their order."""
+    """The citations of a block, in order."""
     for match in FILE.finditer(block.text):
         stem = match.group().rpartition("/")[2].partition(".")[0]
         if stem.isupper() and not match.group().endswith(".md"):
@@ -180,7 +180,7 @@ def files_below(root):
 
 
 class Rows:
-    """The rows that a file has: keys and names of JSON, headings and marked words of a page."""
+    """The rows of a file: keys and names of JSON, headings and marked words of a page."""
 
     def __init__(self, path):
         text = path.read_text(encoding="utf-8")
@@ -205,7 +205,7 @@ class Rows:
             for item in value:
                 self._walk(item, key)
         elif isinstance(value, str) or key == "id" or not key[:1].islower():
-            self.names.add(str(value))  # a number only where it is an id or a code
+            self.names.add(str(value))  # a number only if it is an id or a code
 
     def has_row(self, row):
         if row.startswith("section "):
@@ -227,12 +227,12 @@ class Rows:
 
 
 class Repository:
-    """Files by the names they are cited by."""
+    """Finds files by the names that citations use."""
 
     def __init__(self, root, sources, elsewhere=()):
         self.root = root
         self.sources = sources      # name -> path, by docs/sources/README.md
-        self.elsewhere = elsewhere  # names of files that are not the repository's
+        self.elsewhere = elsewhere  # names of files outside the repository
         self.files = files_below(root)
         self._known = set(self.files)
         self._by_name, self._rows = {}, {}

@@ -1,7 +1,7 @@
-"""Every source that code, tables, pages and `anemone check --json` name leads to a row of a file.
+"""Every source cited in code, tables, pages and `anemone check --json` is a row of a file.
 
 Run: python3 tests/layout/citations_test.py REPOSITORY [ANEMONE]. ANEMONE is the command; without
-it, what it prints is not checked. citations.py says what a citation is, and what its rows are.
+it, its output is not checked. citations.py defines citations and their rows.
 """
 
 import json
@@ -22,7 +22,7 @@ ANEMONE = sys.argv.pop(1) if len(sys.argv) > 1 else None
 README = "docs/sources/README.md"
 MODELS = ["bert_eager_dynamo", "detr_dynamo", "stereo_dynamo", "tracker_dynamo"]
 
-# Names in comments and pages that are files of other projects, or that the build writes.
+# Names in comments and pages of files of other projects, and of files that the build writes.
 ELSEWHERE = {
     "RESULTS.md": "Orion's repository",
     "docs/onnx.md": "ANEForge's repository",
@@ -45,9 +45,9 @@ ELSEWHERE = {
     "warning_table.h": "cmake/generate_tables.py",
     "room/x_y.cc": "an example",
 }
-SEEDS = "docs/sources/seeds/"  # other people's words, which cite nothing here
+SEEDS = "docs/sources/seeds/"  # texts of others, which cite nothing here
 ORION_FILES = "orion-repo"  # the key that describes another repository's files
-OURS = ("anemone", "")  # printed where Anemone, not the engine, is the one who says it
+OURS = ("anemone", "")  # the printed source of Anemone's own refusals
 
 
 def sources_of(readme):
@@ -63,7 +63,7 @@ def publications_of(readme):
 
 
 def problems_of_source(source, repository, publications):
-    """What is wrong with one "source", as printed."""
+    """The problems of one printed "source"."""
     block = citations.Block(0, source, "source")
     cited = list(citations.citations_in(block))
     found = [p for p in (repository.problem(c, source) for c in cited) if p]
@@ -171,7 +171,7 @@ class CitationsTest(unittest.TestCase):
 
 
 class WrongCitations(unittest.TestCase):
-    """The test sees what is wrong: a small repository with one of each."""
+    """The test finds wrong citations: a small repository has one of each kind."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()

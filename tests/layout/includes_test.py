@@ -1,6 +1,7 @@
-"""Includes point one way only: the table of docs/design.md, checked on every source file.
+"""Every source file includes only what the table of docs/design.md allows.
 
-Run: python3 tests/layout/includes_test.py [REPOSITORY]. Exit code 1 lists what breaks the table.
+Run: python3 tests/layout/includes_test.py [REPOSITORY]. Exit code 1 if an include is not allowed;
+all of them are listed.
 """
 
 import pathlib
@@ -21,7 +22,7 @@ def section(name):
 
 
 def table(text):
-    """Folder -> {folder it may include -> the only headers of it, or None for all}."""
+    """Folder -> {folder that it may include -> the only allowed headers, or None for all}."""
     rows = {}
     for line in text.splitlines():
         cells = [cell.strip().strip("`") for cell in line.strip("|").split(" | ")]
@@ -50,7 +51,7 @@ def folder_of(path):
 
 
 def problems(path, text):
-    """What breaks the table in one file, as lines."""
+    """The includes of one file that the table does not allow, as lines."""
     folder = folder_of(path)
     found = []
     for included in INCLUDE.findall(text):
@@ -72,7 +73,7 @@ def problems(path, text):
 
 
 def folders_of(root):
-    """Folders of the first two levels that hold files, as the page names them."""
+    """Folders of the first two levels that have files, named as on the page."""
     for path in root.glob("*/**/*"):
         parts = path.relative_to(root).parts
         if path.is_file() and not parts[0].startswith(".") and parts[0] != "build":

@@ -1,4 +1,4 @@
-"""Every link of a page to a file, or to a heading of a page, leads there.
+"""Every link of a page to a file, or to a heading of a page, has a target.
 
 Run: python3 tests/layout/links_test.py REPOSITORY. Links to the web are not followed.
 """
@@ -29,7 +29,7 @@ def _without_code(text):
 
 
 def dead_links(root, page):
-    """The links of a page that lead nowhere, as lines."""
+    """The dead links of a page, as lines."""
     text, found = (root / page).read_text(encoding="utf-8"), []
     for link in LINK.findall(re.sub(r"`[^`\n]*`", "`", _without_code(text))):
         if re.match(r"[a-z]+:", link):
@@ -37,7 +37,7 @@ def dead_links(root, page):
         name, _, anchor = link.partition("#")
         target = ((root / page).parent / name).resolve() if name else root / page
         if not target.exists() or not target.is_relative_to(root):
-            found.append(f"{page}: links to {link}, which is not there")
+            found.append(f"{page}: links to {link}, which does not exist")
         elif anchor and anchor not in anchors_of(target.read_text(encoding="utf-8")):
             found.append(f"{page}: links to {link}, and there is no such heading")
     return found

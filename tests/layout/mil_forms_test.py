@@ -1,4 +1,4 @@
-"""docs/formats/conversion.md says of every unit kind without a MIL form why it has none."""
+"""docs/formats/conversion.md says for every unit kind without a MIL form why it has none."""
 
 import json
 import pathlib

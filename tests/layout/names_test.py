@@ -1,7 +1,7 @@
-"""What only tests may read is named by no code: compile probes, golden vectors, the op matrix.
+"""No code names the tables that only tests may read: compile probes, golden vectors, the op matrix.
 
-Run: python3 tests/layout/names_test.py [REPOSITORY]. A verdict that is right because the code knows
-the question would be worth nothing. Tables copied from the shared facts are not ours to check.
+Run: python3 tests/layout/names_test.py [REPOSITORY]. A correct verdict would be worth nothing if
+the code knew the question. Tables copied from the shared facts are not checked.
 """
 
 import json
@@ -18,7 +18,7 @@ TABLES = ROOT / "tests" / "rules" / "tables"
 
 
 def forbidden():
-    """Names of probes and vectors that are no words of prose ("relu", "a rank-5 tensor")."""
+    """Names of probes and vectors, except words that occur in prose ("relu", "a rank-5 tensor")."""
     names = set()
     for path in TABLES.glob("*.json"):
         table = json.loads(path.read_text())
@@ -30,7 +30,7 @@ def forbidden():
 
 def main():
     names = forbidden()
-    assert len(names) > 300, "the tables of the tests are not where they were"
+    assert len(names) > 300, "the tables of the tests were not found"
     wrong, looked = [], 0
     for path in sorted(p for folder in CODE for p in (ROOT / folder).rglob("*") if p.is_file()):
         if path.name in COPIED or path.suffix not in (".cc", ".h", ".json", ".py", ".txt", ".cmake"):

@@ -1,4 +1,4 @@
-// The storage formats, the weights' encodings and the host's arithmetic against
+// Compares storage formats, encodings of weights and arithmetic of the host with
 // golden_vectors.json.
 #include "math/core/encodings.h"
 
@@ -39,7 +39,7 @@ std::vector<double> Numbers(const json& value) {
   return all;
 }
 
-// One vector's operands, and the numerics of its target with an option set.
+// The operands of a vector, and the numerics of its target with an option set.
 struct Case {
   const json& vector;
   const Numerics& n;
@@ -67,7 +67,7 @@ std::vector<double> Widened(const std::vector<Half>& halves) {
   return values;
 }
 
-// function(x) of every element of an operand.
+// function(x) for every element x of an operand.
 template <class F>
 std::vector<double> Each(const Case& c, const char* name, const F& function) {
   std::vector<double> results;
@@ -79,7 +79,7 @@ std::vector<double> Stores(const Case& c, const char* name) {
   return Each(c, name, [](double x) { return ToDouble(ToHalf(x)); });
 }
 
-// The elements of 0, 1, ... that a predicate takes.
+// The elements of an operand for which a predicate is true.
 std::vector<double> Admitted(const Case& c, const char* name, bool (*predicate)(int)) {
   std::vector<double> taken;
   for (double x : c.all(name)) {
@@ -133,7 +133,7 @@ double ExactSum(const Case& c) {
   return sum;
 }
 
-// The distance to the Half above.
+// The distance to the next larger Half.
 double Spacing(double p) {
   const Half h = ToHalf(p);
   return ToDouble({static_cast<uint16_t>(h.bits + 1)}) - ToDouble(h);
@@ -211,7 +211,7 @@ const std::map<std::string, Run>& Operations() {
   return rows;
 }
 
-// Bits where the vector gives bits, else values (0 and -0 are the same).
+// Compares bits if the vector gives bits, else values (0 and -0 are equal).
 void ExpectAgrees(const json& vector, const json& expect, const std::vector<double>& got) {
   const std::string kind = vector["compare"]["kind"];
   const double tolerance = vector["compare"].value("tol", 0.0);
@@ -275,7 +275,7 @@ TEST(EncodingsTest, GoldenVectors) {
 
 const Numerics& Oldest() { return NumericsOf("A13"); }
 
-// Every byte, there and back.
+// Every byte is decoded and encoded again.
 TEST(EncodingsTest, E4M3RoundTrips) {
   for (int byte = 0; byte < 256; ++byte) {
     const double value = ToDouble(FromE4M3(static_cast<uint8_t>(byte)));
@@ -294,7 +294,7 @@ TEST(EncodingsTest, E5M2RoundTrips) {
   }
 }
 
-// Between neighbours the nearer one is taken, at the middle the even one.
+// A value between two codes becomes the nearer one; in the middle, the even one.
 TEST(EncodingsTest, E4M3TakesTheNearest) {
   for (int byte = 0; byte < 0x7e; ++byte) {
     const double low = ToDouble(FromE4M3(static_cast<uint8_t>(byte)));
@@ -328,7 +328,8 @@ TEST(EncodingsTest, CodesStayInRange) {
   EXPECT_EQ(-8, QuantizedAffine(-9, 1.0, 0, kInt4Codes, Oldest()));
 }
 
-// The probe of cmp-int8: raw sums of codes pass the array's ceiling, scaled weights do not.
+// The probe of cmp-int8: sums of unscaled codes exceed the ceiling of the MAC array, sums of scaled
+// weights do not.
 TEST(EncodingsTest, ScaleBeforeOrBehindTheArray) {
   const std::vector<Half> x = {ToHalf(300.0), kHalfZero};
   const Half scale = ToHalf(0.001);

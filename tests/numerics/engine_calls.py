@@ -1,5 +1,5 @@
-"""What the tests of the exact mode ask of the program of golden_main.cc: calls of the engine's units
-on fp16 numbers, and their results as bits.
+"""Builds calls of the engine's units on fp16 numbers, for the program of golden_main.cc, and reads
+their results as bits. The tests of exact mode use it.
 """
 
 import json
@@ -116,7 +116,7 @@ def conv_transpose(attrs, inputs):
 
 
 def int8_conv(attrs, inputs, option):
-    """A weight is rounded (premul), or the sum of the integers is scaled behind it (postscale)."""
+    """Scales and rounds the weights (premul), or scales the sum of the integers (postscale)."""
     scale, zero = flat(inputs["s"])[0], flat(inputs["z"])[0]
     integers = [q - zero for q in flat(inputs["q"])]
     if option == "premul":
@@ -141,7 +141,7 @@ def layer_norm(inputs, x):
 
 
 def rms_norm(inputs, x):
-    """As a lowering writes it: sums for means (kernels/rewrites/rms_normalization.cc)."""
+    """As its lowering writes it, with sums for means (kernels/rewrites/rms_normalization.cc)."""
     n = len(x)
     return [Call("L2Normalization", Dimension=["Width"],
                  Epsilon=bits_of(n * float(inputs.get("eps", 0)))).add("x", row(x), x),
@@ -149,7 +149,7 @@ def rms_norm(inputs, x):
 
 
 def pool(op, attrs, x):
-    """The one window in a corner of a larger input: the whole would become a Reduction."""
+    """One window in a corner of a larger input: one over the whole would be a Reduction."""
     height, width = attrs["kernel"]
     rows = [flat(x)[i * width:(i + 1) * width] + [0.0] for i in range(height)]
     more = {"exclude_padding_from_average": True} if op == "avg_pool" else {}
@@ -171,7 +171,7 @@ def scaled_elementwise(attrs, inputs):
 
 
 def position(index):
-    """Where the largest of 2050 elements stands, which an axis of 2048 could not tell."""
+    """The argmax of 2050 elements, the largest of which is at `index`."""
     x = [0.0] * 2050
     x[int(index)] = 1.0
     return [Call("GlobalArgMinMax", Type="Max", Dimension="Width").add("x", row(x), x)]
@@ -184,7 +184,7 @@ def plain_log_sum_exp(x):
 
 
 def through_port(x):
-    """Numbers of the host, in fp32, through a port and a copy."""
+    """Passes fp32 numbers of the host through a port and a copy."""
     return [Call("transpose", perm=[0, 1, 3, 2]).add("x", row(x), x, dtype="fp32")]
 
 
@@ -194,7 +194,7 @@ class Program:
                                         text=True)
 
     def ask(self, calls, target, options, key="bits"):
-        """The bits of the output; an AssertionError that tells why there is none."""
+        """The bits of the output. AssertionError, with both routes' answers, if there are none."""
         work = calls if isinstance(calls, dict) else {"calls": [call.line for call in calls]}
         told = []
         for route in ("mil", "netplist"):
@@ -208,7 +208,7 @@ class Program:
         raise AssertionError("; ".join(told))
 
     def run(self, calls, target, options=None):
-        """The same for a row of more elements than an axis may have, piece by piece."""
+        """Like ask(), but a row that is longer than an axis may be is run in pieces."""
         widest = 16384
         if isinstance(calls, dict) or len(calls) != 1 or len(calls[0].line["inputs"]) != 1 or \
                 calls[0].line["inputs"][0]["shape"][-1] <= widest:

@@ -1,6 +1,7 @@
-"""golden_vectors.json with its inputs evaluated, for tests in C++.
+"""Writes golden_vectors.json with its inputs evaluated, for tests in C++.
 
-Usage: evaluate_vectors.py OUTPUT. Numbers that JSON has not are strings: "inf", "-inf", "nan".
+Usage: evaluate_vectors.py OUTPUT. Numbers that JSON cannot express are strings: "inf", "-inf",
+"nan".
 """
 
 import json

@@ -1,5 +1,5 @@
-// exact_bits: a line for each computation and family, with a sum over the bits of its result; to be
-// compared with those of another machine (neon_test.sh).
+// exact_bits: prints one line for each computation and family, with a hash of the bits of its
+// result. neon_test.sh compares the lines of two machines.
 #include <cstdint>
 #include <cstdio>
 

@@ -1,14 +1,13 @@
 // golden: runs operations on the software engine in exact mode. Each line of stdin is
 //
 //   {"target": "h13", "route": "mil", "options": {"mac-tile": "none"},
-//    "calls": [{"op": ..., "inputs": [...], "attrs": {...},   // as `anemone confirm --probe` has
-//    it
-//               "values": [[15360, ...], ...]}, ...]}         // fp16 bits, by input
+//    "calls": [{"op": ..., "inputs": [...], "attrs": {...},   // as in `anemone confirm --probe`
+//               "values": [[15360, ...], ...]}, ...]}         // fp16 bits, for each input
 //
-// where an input of type fp32 or uint8 has values of that type, and one named "%0" is the output of
-// the first call. Instead of "calls" there may be "onnx", a graph in ONNX's text form, with
-// "values" by its inputs. Each line of stdout is {"bits": [...], "floats": [...]}, the output as
-// fp16 bits and as the host reads it (null: not finite), or {"refused": ...} or {"error": ...}.
+// An input of type fp32 or uint8 has values of that type. An input named "%0" is the output of the
+// first call. Instead of "calls" there may be "onnx", a graph in ONNX's text form, with "values"
+// for its inputs. Each line of stdout is {"bits": [...], "floats": [...]}: the output as fp16 bits,
+// and as floats that the host reads (null if not finite); or {"refused": ...} or {"error": ...}.
 #include <cmath>
 #include <cstdint>
 #include <iostream>
@@ -32,7 +31,7 @@
 namespace anemone {
 namespace {
 
-// Elements as they lie in memory.
+// The bytes of an array of elements.
 struct Values {
   math::Element element = math::Element::kHalf;
   std::vector<std::byte> bytes;
@@ -53,7 +52,7 @@ Values ReadValues(const std::string& type, const Json& list) {
   return ValuesOf<uint16_t>(math::Element::kHalf, list);
 }
 
-// A network with what its ports are given.
+// A network and the values of its input ports.
 struct Work {
   Network network;
   std::map<std::string, Values> ports;
@@ -102,7 +101,7 @@ absl::StatusOr<Work> WorkOfCalls(const Json& calls, const Target& target, Route 
         std::copy(values.bytes.begin(), values.bytes.end(), tensor.mutable_data<std::byte>());
         argument.value = std::move(tensor);
       } else {
-        if (argument.dtype == "fp32") argument.dtype = "fp16";  // of the port, not of the host
+        if (argument.dtype == "fp32") argument.dtype = "fp16";  // the port's type; values stay fp32
         work.ports[argument.name] = std::move(values);
       }
     }
@@ -156,11 +155,11 @@ absl::StatusOr<Json> Answer(const Json& line) {
     const SurfaceLayout& layout = port.layout;
     const Values& values = work->ports.at(port.name);
     std::vector<std::byte>& bytes = memory.emplace_back(layout.bytes());
-    // Not by ToSurface(): a NaN is to reach the port.
+    // ToSurface() is not used, because a NaN must reach the port.
     math::ConvertStrided(layout.dims.extent, values.bytes.data(),
                          math::DenseLayout(values.element, layout.dims.extent), bytes.data(),
                          MathLayout(layout));
-    inputs.push_back(bytes.data());  // which stay where they are when `memory` grows
+    inputs.push_back(bytes.data());  // stays valid when `memory` grows
   }
   const SurfaceLayout& to = program->outputs()[0].layout;
   std::vector<std::byte> bytes(to.bytes());

@@ -1,9 +1,9 @@
-"""Every runnable golden vector through the software engine in exact mode, on its target.
+"""Runs every runnable golden vector on the software engine in exact mode, on the vector's target.
 
-Usage: golden_test.py GOLDEN_PROGRAM. A probe-* vector is asked once for each option of its rule that
-has an answer, with that option set. Prints, by rule, how many were answered as they say; how many
-are published values that the defaults do not meet, which must go on failing; and how many are no
-operation of the engine, with where they are tested instead.
+Usage: golden_test.py GOLDEN_PROGRAM. A probe-* vector is run once for each option of its rule that
+has an answer, with that option set. Prints for each rule how many vectors pass; how many have
+published values that the defaults do not give, which must continue to fail; and how many are not
+operations of the engine, with the place where they are tested instead.
 """
 
 import collections
@@ -20,11 +20,11 @@ from engine_calls import (Call, Program, batch_norm, binary, bits_of, conv, conv
 
 VECTORS = json.loads((pathlib.Path(__file__).parent / "golden_vectors.json").read_text())["vectors"]
 
-# Rules whose vectors are storage formats and the arithmetic of encoders on the host.
+# Rules whose vectors test storage formats and encoders on the host.
 ENCODINGS = {"cmp-accuracy", "cmp-block", "cmp-encode", "cmp-int8", "cmp-palette", "cmp-sparse",
              "cmp-stream", "sat-int", "st-fp8-e4m3", "st-fp8-e5m2"}
 
-# No number of theirs goes through the engine.
+# Vectors that do not test an operation of the engine.
 NOT_OPERATIONS = {
     "core-map": "says which core computes a channel, which changes no value (mac-ocg)",
     "control-ulp": "the spacing of fp16 numbers, a definition; its consequences are the f16-* vectors",
@@ -37,9 +37,9 @@ NOT_MET = {
                        "between them; the two oldest families do not (ew-floordiv)",
 }
 
-# Options that show what they say only beside another rule's.
+# Options that have an effect only together with an option of another rule.
 BESIDE = {
-    ("probe-product", "wide"): {"mac-tile": "none"},  # align12 rounds the product on its own
+    ("probe-product", "wide"): {"mac-tile": "none"},  # align12 also rounds the product
     ("probe-interior-cross", "per-pass"): {"mac-tile": "none"},  # align12 rounds 90000 + 30000
 }
 
@@ -66,7 +66,7 @@ UNARY = {"relu": {}, "sigmoid": {}, "tanh": {}, "erf": {}, "exp": {}, "sqrt": {}
 BINARY = {"add", "sub", "mul", "maximum", "minimum", "equal", "real_div", "floor_div", "pow"}
 REDUCTIONS = {"reduce_sum", "reduce_mean", "reduce_max", "reduce_l1_norm", "reduce_log_sum_exp"}
 
-# By operation, what is run: of attributes, inputs, and the input x as a flat list.
+# The calls for each operation, from its attributes, its inputs, and the input x as a flat list.
 FORMS = {
     **{op: lambda a, i, x, op=op, k=k: unary(op, x, **k) for op, k in UNARY.items()},
     **{op: lambda a, i, x, op=op: binary(op, x, i["y"], a.get("divisor") == "constant")
@@ -103,20 +103,20 @@ FORMS = {
     "uint8 image dequantization": lambda a, i, x: [
         Call("GOC", ScaleScalar=bits_of(i["scale"]), BiasScalar=bits_of(i["bias"]))
         .add("x", row(i["q"]), i["q"], dtype="uint8")],
-    # The scale is 1 if it is the bits of 1, and about 0 if it is a number.
+    # The scale 15360 means 1.0 if it is read as bits, and about 0 if it is read as a number.
     "netplist fp16 parameter": lambda a, i, x: [
         Call("GOC", ScaleScalar=15360, BiasScalar=0).add("x", [1, 1, 1, 1], [15360.0])],
     "host exact sum": lambda a, i, x: reduction("reduce_sum", x),
     "host fp16 running sum": lambda a, i, x: reduction("reduce_sum", x),
 }
 
-# Controls of the host are what another option of the engine's own would give.
+# Host controls give the results of other options of the engine's rules.
 OPTIONS = {"host exact sum": {"mac-tile": "none"}, "host fp16 running sum": {"red-sum": "narrow"}}
 
-# Options that are another choice of units, or of the unit asked.
+# Options that need other units, or another unit of the chain.
 COMPOSED = {
     ("probe-logsumexp", "plain"): lambda a, i: (plain_log_sum_exp(flat(i["x"])), {}),
-    # Its last element is that of a running sum.
+    # The last element is the result of a running sum.
     ("probe-cumsum", "running"): lambda a, i: (reduction("reduce_sum", i["x"]),
                                                {"red-sum": "narrow"}),
     ("probe-int8-scale", "premul"): lambda a, i: (int8_conv(a, i, "premul"), {}),
@@ -125,7 +125,7 @@ COMPOSED = {
 
 
 def trigonometry(op, x):
-    """By ONNX: two families have no such unit, and a polynomial instead (fam-trig)."""
+    """By ONNX, because two families have no such unit and use a polynomial (fam-trig)."""
     shape = f"float[1,1,1,{len(x)}]"
     return {"onnx": f"({shape} x) => ({shape} y) {{ y = {op}(x) }}",
             "values": [[bits_of(v) for v in x]]}
@@ -187,7 +187,7 @@ def cosine(x, y):
 
 
 def check_two(program, vector, build):
-    """One form on two inputs, x1 and x2."""
+    """Runs one call on two inputs, x1 and x2."""
     inputs = evaluated(vector)
     y = {}
     for name in ("1", "2"):
@@ -212,7 +212,7 @@ def check_argmax_indices(program, vector):
 
 
 def check_resident(program, vector):
-    """The output bound to the input: each dispatch reads the bits of the last."""
+    """The output is bound to the input: each dispatch reads the result of the previous one."""
     inputs, got = evaluated(vector), []
     state = flat(inputs["state"])
     for _ in range(vector["attrs"]["dispatches"]):
@@ -230,7 +230,7 @@ def check_decoded(program, vector):
 
 
 def check_matmul_reduce(program, vector):
-    """Of products that fp16 holds: multiply rounds them, the array does not."""
+    """With products that fp16 can represent: a multiply rounds them, the MAC array does not."""
     a = [float(random.Random(i).randint(-31, 31)) for i in range(1000)]
     b = [float(random.Random(-i - 1).randint(-31, 31)) / 32 for i in range(1000)]
     target = vector["target"]
@@ -257,7 +257,7 @@ def check_attention(program, vector):
 
 
 def check_cross_chip(program, vector):
-    """One ulp at most between the two families' units, of random numbers."""
+    """The units of two families differ by at most one ulp on random numbers."""
     x, y = some(512, 8.0), some(512, 8.0, seed=2)
     for calls in (binary("add", x, y), binary("mul", x, y), binary("real_div", x, y),
                   unary("sigmoid", x), unary("exp", x), reduction("reduce_sum", x), matmul(x, y)):
@@ -268,7 +268,7 @@ def check_cross_chip(program, vector):
 
 
 def check_three(program, vector):
-    """(a + b) + c, or a + (b + c), as the vector says."""
+    """(a + b) + c or a + (b + c), by the vector's attribute `graph`."""
     a, b, c = (flat(evaluated(vector)[name]) for name in "abc")
     last = Call("add")
     if vector["attrs"]["graph"] == "(a+b)+c":
@@ -294,7 +294,7 @@ SEVERAL = {
 
 
 def answer_probe(program, vector, option):
-    """The element that the option's answer is of."""
+    """The element to compare with the option's answer."""
     inputs, attrs = evaluated(vector), vector.get("attrs", {})
     composed = COMPOSED.get((vector["id"], option))
     if composed:
@@ -306,7 +306,7 @@ def answer_probe(program, vector, option):
 
 
 def check_vector(program, vector):
-    """What fails, as lines of text."""
+    """The failures, as lines of text."""
     target = "H13" if vector["target"] == "unknown" else vector["target"]
     try:
         if vector["id"] in SEVERAL:
@@ -353,7 +353,7 @@ def main():
             counts[vector["rule"]]["not met"] += 1
             not_met.append((vector["id"], NOT_MET[vector["id"]]))
             if not wrong:
-                failures.append((vector["id"], "is met now: take it off NOT_MET"))
+                failures.append((vector["id"], "passes now: remove it from NOT_MET"))
             continue
         counts[vector["rule"]]["failed" if wrong else "passed"] += 1
         failures += [(vector["id"], vector["target"], line) for line in wrong]

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# The exact mode's bits on Arm's NEON, emulated, against those of this machine.
+# Compares the bits of exact mode on emulated Arm NEON with those of this machine.
 #
 # usage: neon_test.sh PROJECT GENERATED EXACT_BITS
 #   GENERATED: the folder of numerics.h and numerics.cc; EXACT_BITS: the program built for this machine
-# Wants aarch64-linux-gnu-g++ and qemu-aarch64 (Debian: g++-aarch64-linux-gnu, qemu-user). Of the
-# libraries only headers are taken, which are the same for both machines: Highway's and abseil's.
+# Requires aarch64-linux-gnu-g++ and qemu-aarch64 (Debian: g++-aarch64-linux-gnu, qemu-user). Only
+# the headers of Highway and abseil are used, which are the same for both machines.
 set -euo pipefail
 project=$1 generated=$2 native=$3
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/include"
 ln -s /usr/include/hwy /usr/include/absl "$work/include/"
-# Static dispatch: NEON is in every such machine, and Highway's own library is not at hand.
+# Static dispatch: every such machine has NEON, and Highway's library for Arm is not available.
 aarch64-linux-gnu-g++ -std=c++20 -O1 -ffp-contract=off -DHWY_COMPILE_ONLY_STATIC -DNDEBUG -static \
   -I"$project/tests/numerics/serial" -I"$project" -I"$generated" -I"$work/include" \
   "$project"/math/exact/{exact_contract,exact_elementwise,exact_lanes,exact_mac,exact_pool}.cc \

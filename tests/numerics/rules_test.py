@@ -1,8 +1,8 @@
-"""Every rule of numerics.json is somewhere, and so is every choice it leaves open.
+"""Every rule of numerics.json and all its options are implemented, or rules.json says why not.
 
-Usage: rules_test.py PROJECT. A rule's id stands in a comment of the code that follows it, or in
-rules.json with the reason why no code does; a rule with options is read by the code as a member of
-Numerics, or rules.json says why its other options do nothing. Prints the table.
+Usage: rules_test.py PROJECT. The id of a rule must occur in a comment of the code that implements
+it, or in rules.json with a reason. The options of a rule must be read by the code as a member of
+Numerics, or rules.json must say why the other options have no effect. Prints the table.
 """
 
 import collections
@@ -23,7 +23,7 @@ def main():
              for path in sorted((project / folder).rglob("*"))
              if path.suffix in (".h", ".cc")}
     ids = {rule["id"] for rule in rules}
-    wrong = [f"{id}: no rule of that id" for part in excuses.values() for id in part
+    wrong = [f"{id}: there is no rule with this id" for part in excuses.values() for id in part
              if id not in ids]
     counts = collections.Counter()
     for rule in rules:
@@ -40,9 +40,9 @@ def main():
             without = excuses["options without data"].get(id)
             counts["options without data"] += 1
             if not without:
-                wrong.append(f"{id}: its options are read nowhere, nor does rules.json say why")
+                wrong.append(f"{id}: no code reads its options, and rules.json does not say why")
         if reads and id in excuses["options without data"]:
-            wrong.append(f"{id}: its options are read now: take it out of rules.json")
+            wrong.append(f"{id}: its options are read now: remove it from rules.json")
     print(", ".join(f"{count} {what}" for what, count in counts.items()))
     for line in wrong:
         print("FAILED:", line)

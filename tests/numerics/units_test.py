@@ -1,5 +1,5 @@
-"""Units that no golden vector runs, in exact mode, against their formulas; and the options of rules
-that have no probe.
+"""Compares units that no golden vector runs with their formulas, in exact mode; and tests options
+of rules that have no probe.
 
 Usage: units_test.py GOLDEN_PROGRAM.
 """
@@ -44,7 +44,7 @@ def cross(x, z):
 
 
 def upsampled(x, size):
-    """Twice as many in a row, half-pixel linear."""
+    """A row upsampled by 2, linear with half-pixel coordinates."""
     at = [min(max((i + 0.5) / 2 - 0.5, 0), size - 1) for i in range(2 * size)]
     def lerp(p):
         first = int(p)
@@ -57,7 +57,7 @@ def onnx(text, values):
 
 
 def conv_then_goc():
-    """2049 = 2048 + 1, doubled, less 4096."""
+    """(2048 + 1) * 2 - 4096: 2 if the sum is not rounded, else 0."""
     conv = Call("conv", strides=[1, 1], pad_type="valid", groups=1)
     conv.add("x", [1, 2, 1, 1], [2048.0, 1.0]).const("weight", [1, 2, 1, 1], [1.0, 1.0])
     return [conv, Call("GOC", ScaleScalar=bits_of(2.0), BiasScalar=bits_of(-4096.0))
@@ -81,7 +81,7 @@ def broadcast(axis, value):
 
 
 def image(value):
-    """A product that rounds to 6.0 (of 5.998), then 1e-3 more; or one rounding for both."""
+    """A scale and an addend of a uint8 value, with one rounding or two."""
     return [Call("GOC", ScaleScalar=bits_of(1 / 255), BiasScalar=bits_of(1 / 3))
             .add("x", [1, 1, 1, 1], [value], dtype="uint8")]
 
@@ -92,12 +92,12 @@ ALPHA = f16(0.02)
 SIX = some(6, 5.0, seed=5)
 SPAN = [(v - min(SIX)) / (max(SIX) - min(SIX)) for v in SIX]
 PIXEL = 77
-# An input, a weight and a gain for which it shows what is rounded first.
+# An input, a weight and a gain whose result depends on which product is rounded first.
 FOLDED = next((x, w, g) for x, w, g in zip(some(99), some(99, seed=6), some(99, seed=7))
               if f16(f16(x * w) * g) != f16(x * f16(w * g)))
 SCALE, BIAS = f16(1 / 255), f16(1 / 3)
 
-# name, target, options, what is run, want, tolerance as a share of the largest
+# name, target, options, calls, expected values, tolerance relative to the largest value
 CASES = [
     ("local response", "H13", {},
      [Call("local_response_norm", size=3, alpha=ALPHA, beta=0.75, k=1.0).add("x", [1, 5, 2, 3], X)],
@@ -115,7 +115,7 @@ CASES = [
      cost_volume(AUX, REF), 1e-3),
     ("cross product", "H13", {}, [Call("CrossProduct").add("x", [1, 3, 1, 1], X[:3])
                                   .add("z", [1, 3, 1, 1], Y[:3])], cross(X[:3], Y[:3]), 1e-3),
-    # 101 * 99 = 9999, which fp16 has not, less 100 * 100.
+    # 101 * 99 = 9999, which fp16 cannot represent, minus 100 * 100.
     ("cross product, wide", "H13", {"ew-hidden": "wide"},
      [Call("CrossProduct").add("x", [1, 3, 1, 1], [101.0, 100.0, 0.0])
       .add("z", [1, 3, 1, 1], [100.0, 99.0, 0.0])], [0.0, 0.0, -1.0], 0),
@@ -137,11 +137,11 @@ CASES = [
      [INF], 0),
     ("squares, unrounded", "H13", {"red-l2": "mac-squares"},
      engine_calls.reduction("reduce_sum_square", [300.0, -256.0, 150.0, -1.0]), [INF], 0),
-    ("squares that fp16 has not", "H13", {"red-l2": "mac-squares"},
+    ("squares that fp16 cannot represent", "H13", {"red-l2": "mac-squares"},
      engine_calls.reduction("reduce_sum_square", [45.03125, 0.0]), [f16(45.03125 ** 2)], 0),
     ("epilogue, separate", "H13", {}, conv_then_goc(), [0.0], 0),
     ("epilogue, fused", "H13", {"mac-epilogue": "fused"}, conv_then_goc(), [2.0], 0),
-    ("batch norm behind", "H13", {}, conv_then_gain(*FOLDED),
+    ("batch norm after the convolution", "H13", {}, conv_then_gain(*FOLDED),
      [f16(f16(FOLDED[0] * FOLDED[1]) * FOLDED[2])], 0),
     ("batch norm in the weights", "H13", {"nrm-batch": "fold-weights"}, conv_then_gain(*FOLDED),
      [f16(FOLDED[0] * f16(FOLDED[1] * FOLDED[2]))], 0),

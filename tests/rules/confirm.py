@@ -1,4 +1,4 @@
-"""What the tests of the rules share: asking `anemone confirm` about a file or list of cases."""
+"""Helpers of the rule tests: run `anemone confirm` for a file or a list of cases."""
 
 import json
 import pathlib
@@ -17,7 +17,7 @@ def pattern_of(text):
 
 
 def confirm(anemone, path, *flags):
-    """The results, one for each case of the file, in its order."""
+    """The results for the cases of a file, in their order."""
     done = subprocess.run([anemone, "confirm", "--probe", str(path), "--json", *flags],
                           capture_output=True, text=True)
     return json.loads(done.stdout)["results"]

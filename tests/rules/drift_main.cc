@@ -1,12 +1,12 @@
-// drift: random units and networks over all targets, judged here as the planner does and in another
+// drift: checks random units and networks for all targets, here as the planner does, and in another
 // process from their written form (judge_main.cc). The answers must be the same every time.
 //
 //   drift JUDGE PROBES.json [--units N] [--networks N] [--seed N]
 //
-// The units are those of the probes, changed at random: dims, keys, operands, formats. What was
-// accepted here is written anew from memory; a key that gets lost on the way, or a validator that
-// one side asks and the other does not, shows as a difference. Then every kind that refused
-// something is broken in the other process, which must be noticed.
+// The units are those of the probes with random changes to dims, keys, operands and formats.
+// Networks that are accepted here are written again from memory. So a key that is lost, or a
+// validator that only one side calls, shows as a difference. Then the validator of every kind that
+// refused something is disabled in the other process, and the test must notice.
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -37,7 +37,7 @@ const T& OneOf(const T* values, size_t count, Random& random) {
   return values[random() % count];
 }
 
-// Rules that are asked of any unit, beside its kind's validator.
+// Rules that are checked for every unit, in addition to the validator of its kind.
 bool IsOfAnyUnit(const std::string& rule, const UnitKind& kind) {
   static const std::set<std::string> rules = {
       "max-extent",    "max-width",         "max-height",   "max-depth",   "max-channels",
@@ -69,7 +69,7 @@ void ChangeDims(Json& dims, Random& random) {
   dims[axis] = OneOf(kExtents, std::size(kExtents), random);
 }
 
-// Words that stand at a key somewhere, by key.
+// The values that occur at each key.
 using Words = std::map<std::string, std::vector<Json>>;
 
 void CollectWords(const Json& params, Words& words) {
@@ -125,7 +125,7 @@ Json Changed(Json network, const Words& words, Random& random) {
   return network;
 }
 
-// `b` behind `a`: its first input is what `a` makes, if `joined`; else side by side.
+// Appends `b` to `a`. If `joined`, the output of `a` becomes the first input of `b`.
 void Append(Json& a, const Json& b, bool joined) {
   const std::string made = a["outputs"].empty() ? "" : a["outputs"].back()["from"];
   const std::map<std::string, size_t> base = {{"input", a["inputs"].size()},
@@ -151,13 +151,13 @@ void Append(Json& a, const Json& b, bool joined) {
 }
 
 struct Question {
-  std::string line;  // for the other process
+  std::string line;  // the input of the other process
   bool as_netplist = false;
-  Json answer;  // ours
+  Json answer;  // of this process
 };
 
-// Ours, and the line for the other side: from memory where there is a network, as a netplist where
-// all its kinds have a known form.
+// Computes the answer of this process and the line for the other one. The line has the network that
+// was read, if there is one: as a netplist if all its kinds have a known form, else as JSON.
 Question Ask(const Json& written, const Target& target, Route route) {
   Network network;
   Json answer = Judged(written, FindUnitKind, target, route, &network);
@@ -174,7 +174,7 @@ Question Ask(const Json& written, const Target& target, Route route) {
   return {sent.dump(), sent.contains("netplist"), std::move(answer)};
 }
 
-// The other process's answers, a line each.
+// The answers of the other process, one line for each question.
 std::vector<std::string> Answers(const std::string& judge, const std::vector<Question>& questions) {
   std::string base =
       absl::StrCat(std::getenv("TMPDIR") ? std::getenv("TMPDIR") : "/tmp", "/drift.", getpid());
@@ -232,7 +232,7 @@ int Main(int argc, char** argv) {
     for (const Json& unit : network["units"]) CollectWords(unit["params"], words);
   }
   std::vector<Question> questions;
-  std::map<std::string, int64_t> refused;  // by kind of the network's only unit
+  std::map<std::string, int64_t> refused;  // by the kind of the only unit
   std::set<std::string> kinds;
   int64_t accepted = 0, errors = 0, netplists = 0;
   for (int64_t i = 0; i < units + networks; ++i) {
@@ -270,10 +270,10 @@ int Main(int argc, char** argv) {
     auto answers = Answers(absl::StrCat(argv[1], " --broken ", kind), questions);
     if (Differences(questions, answers, /*shown=*/false) == 0) {
       ++unnoticed;
-      std::printf("a broken validator of %s is not noticed\n", kind.c_str());
+      std::printf("a disabled validator of %s is not noticed\n", kind.c_str());
     }
   }
-  std::printf("broken on purpose: %lld validators, %lld unnoticed\n",
+  std::printf("disabled on purpose: %lld validators, %lld unnoticed\n",
               static_cast<long long>(broken), static_cast<long long>(unnoticed));
   return different == 0 && unnoticed == 0 && broken > 0 ? 0 : 1;
 }

@@ -1,4 +1,5 @@
-// tests/rules/judge.h: a network's written form judged, as one line of JSON.
+// tests/rules/judge.h: reads the written form of a network and returns the verdict of CheckNetwork
+// as JSON.
 #ifndef ANEMONE_TESTS_RULES_JUDGE_H_
 #define ANEMONE_TESTS_RULES_JUDGE_H_
 
@@ -19,7 +20,7 @@ inline Json VerdictJson(const Verdict& verdict) {
           {"message", verdict.message}};
 }
 
-// A netplist's text, or the network's JSON.
+// Reads the text of a netplist, or the JSON of a network.
 inline absl::Status ReadWritten(const Json& written,
                                 const UnitKind* (*find_kind)(absl::string_view),
                                 NetworkBuilder& c) {
@@ -32,8 +33,8 @@ inline absl::Status ReadWritten(const Json& written,
   return ReadNetplist(*document, zeros, find_kind, c);
 }
 
-// Reads `written` and asks CheckNetwork, as Compile does first of all. `network`, if not null,
-// receives what was read and accepted by the reader.
+// Reads `written` and calls CheckNetwork, as Compile does first. If `network` is not null, it
+// receives the network that was read.
 inline Json Judged(const Json& written, const UnitKind* (*find_kind)(absl::string_view),
                    const Target& target, Route route, Network* network = nullptr) {
   NetworkBuilder c(target, route);

@@ -1,10 +1,11 @@
-// judge: the compiler's side of the drift test, in a process of its own. Each line of stdin is
-// {"target": "h13", "route": "netplist", "network": {...}}, or with a property list's text at
-// "netplist"; for each a verdict goes to stdout.
+// judge: the second process of the drift test. Each line of stdin is
+// {"target": "h13", "route": "netplist", "network": {...}}, or has the text of a property list at
+// "netplist" instead of "network". For each line a verdict is written to stdout.
 //
 //   judge [--broken TYPE]
 //
-// --broken accepts whatever the validator of that unit type refuses: the drift test must notice.
+// --broken accepts everything that the validator of that unit type refuses. The drift test must
+// notice.
 #include <iostream>
 #include <string>
 

@@ -1,4 +1,4 @@
-"""The lints of tables/compile_probes.json and Orion's constraints, as warnings of `confirm`.
+"""`anemone confirm` gives the warnings of tables/compile_probes.json and of Orion's constraints.
 
     lint_test.py ANEMONE
 """
@@ -8,13 +8,13 @@ import sys
 
 from confirm import ENGINE_TABLES, PROBES, confirm_all
 
-# The rule that speaks where the probe expects a warning, by a word of the probe's text.
+# The expected rule of a probe's warning, by words of the probe's text.
 RULES = {"exactly 2097152": "matmul-working-set", "above 2097152": "working-set",
          "does not divide": "groups-cores", "granule": "width-granule"}
-# What must not be said where the probe expects nothing, by the start of its id.
+# The rules that must not warn if the probe expects no warning, by the start of its id.
 SUBJECTS = {"ws": {"working-set", "matmul-working-set"}, "groups": {"groups-cores"},
             "width": {"width-granule"}, "reduce": set()}
-# Orion's constraints that are a warning on route mil: number, call, rule.
+# Orion's constraints that are warnings on route mil: number, operation, inputs, attributes, rule.
 ORION = [
     (1, "concat", [[1, 4, 4, 4], [1, 4, 4, 4]], {"axis": 1}, "orion-concat"),
     (2, "add", [[1, 4, 4, 4], [1, 1, 1, 4]], {}, "orion-surface-size"),
@@ -42,7 +42,7 @@ def case(name, target, op, inputs, attributes):
 
 
 def orion_rows():
-    """Orion's constraints by the rows that stand for them: {number: [(kind, id)]}."""
+    """The rows of our tables for each of Orion's constraints: {number: [(kind, id)]}."""
     rows = {}
     warnings = json.loads((ENGINE_TABLES / "warnings.json").read_text())
     rules = json.loads((ENGINE_TABLES / "rules" / "orion.json").read_text())["rules"]
@@ -56,7 +56,7 @@ def orion_rows():
 
 def main():
     orion = orion_rows()
-    assert sorted(orion) == list(range(1, 21)), "every constraint of Orion's has its row"
+    assert sorted(orion) == list(range(1, 21)), "every constraint of Orion must have a row"
     for number, found in sorted(orion.items()):
         assert len(found) == 1, f"Orion {number}: {found}"
         print(f"orion {number:2}: {found[0][0]} {found[0][1]}")

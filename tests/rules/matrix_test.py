@@ -1,10 +1,11 @@
-"""The matrix of MIL operations and families (tables/op_matrix.json) from our own validators.
+"""Our validators agree with the matrix of MIL operations and families (tables/op_matrix.json).
 
     matrix_test.py ANEMONE
 
-Asks `anemone confirm` about the smallest legal call of every operation on a target of each family
-column, without and with --rewrites. native: accepted. family_gated: refused. bridge: refused
-without rewrites, `rewritten` with them. no_path: refused. Operations without a tensor form are compared by the answer without rewrites alone.
+Asks `anemone confirm` about the smallest valid call of every operation on the targets of each
+family column, without and with --rewrites. Expected: native is accepted; family_gated and no_path
+are refused; bridge is refused without rewrites and `rewritten` with them. For operations without a
+tensor form only the answer without rewrites is compared.
 """
 
 import collections
@@ -18,7 +19,7 @@ COLUMNS = {"H13": ["h13"], "H14": ["h14"], "H15": ["h15"], "H16_H17": ["h16", "h
 
 # Cells that do not agree, with the reason: (operation, column).
 _STATE = "three chapters and a probe say that the M1 refuses it (conflicts.md C-native-state)"
-_HOST = "its bridge is a generator on the host: a CPU segment, nothing an engine segment can do"
+_HOST = "its bridge is a generator on the host: a CPU segment, not an engine segment"
 DIFFERENT = {
     ("upsample_nearest_neighbor", "H13"):
         "the compiler has a software route, which a probe saw accepted (conflicts.md C-resize-m1)",
@@ -40,7 +41,7 @@ def c(*shape, dtype="fp16"):
 X = t(4, 8)
 IMAGE = t(1, 4, 8, 8)
 
-# (arguments, attributes) by operation; operations of one group have one call.
+# (arguments, attributes) by operation.
 CALLS = {}
 
 
@@ -158,7 +159,7 @@ calls("random_categorical", [X], size=1)
 calls("list_gather list_length list_read list_scatter list_write", [])
 calls("make_list", [], init_length=4, elem_shape=[8])
 
-# What has no tensor form of its own: constants, state and lists, control flow, image buffers.
+# Operations without a tensor form: constants, state and lists, control flow, image buffers.
 WITHOUT_TENSOR_FORM = set("""
     const constexpr_affine_dequantize constexpr_lut_to_sparse constexpr_blockwise_shift_scale
     constexpr_sparse_blockwise_shift_scale tensor_buffer_to_tensor tensor_to_tensor_buffer
@@ -204,7 +205,7 @@ def main():
         agreeing[status] += why is None
         if (why is None) == ((op, column) in DIFFERENT):
             wrong += 1
-            print(f"{a['id']}: want {status}: {why or 'agrees; take it off the list'}")
+            print(f"{a['id']}: want {status}: {why or 'agrees; remove it from DIFFERENT'}")
     for status in total:
         print(f"{status:12} {agreeing[status]:4} of {total[status]}")
     print(f"cells agreeing {sum(agreeing.values())} of {sum(total.values())} "

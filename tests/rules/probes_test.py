@@ -1,9 +1,9 @@
-"""Every compile probe of tables/compile_probes.json, through `anemone confirm --probe`.
+"""Runs every compile probe of tables/compile_probes.json through `anemone confirm --probe`.
 
     probes_test.py ANEMONE
 
-A case passes if verdict and layer are as the probe says and the message is, in the probe's own
-terms (message_kind). Prints how many of each group passed.
+A case passes if the verdict and layer are those of the probe and the message fits it, as the
+probe's message_kind says. Prints how many of each group passed.
 """
 
 import collections
@@ -13,7 +13,7 @@ import sys
 
 from confirm import PROBES, confirm, pattern_of
 
-# Cases that are not met, with the reason.
+# Probes that do not pass, with the reason.
 NOT_MET = {}
 
 
@@ -30,7 +30,7 @@ def message_fits(expected, message):
     if kind == "suffix":
         return message.endswith(text)
     if kind == "format":
-        # [%zd,%zd] and [%zd, %zd] are both quoted (validators.json, Conv).
+        # Sources quote both [%zd,%zd] and [%zd, %zd] (validators.json, Conv).
         return re.fullmatch(pattern_of(text).replace(",", ", ?"), message) is not None
     if kind == "elided":
         regex = expected.get("message_regex") or text.replace("<op>", ".+").replace("N", r"\d+")
@@ -39,7 +39,7 @@ def message_fits(expected, message):
 
 
 def difference(expected, result):
-    """What is not as the probe says, or None."""
+    """How the result differs from the probe, or None."""
     if "error" in result:
         return f"error: {result['error']}"
     verdict = "accept" if result["verdict"] == "native" else "reject"
@@ -55,7 +55,7 @@ def difference(expected, result):
 def main():
     probes = json.loads(PROBES.read_text())["compile"]
     results = confirm(sys.argv[1], PROBES)
-    assert [r["id"] for r in results] == [p["id"] for p in probes], "not in the order given"
+    assert [r["id"] for r in results] == [p["id"] for p in probes], "results in another order"
     passed, total, wrong = collections.Counter(), collections.Counter(), 0
     texts = listed = 0
     for probe, result in zip(probes, results):
@@ -67,7 +67,7 @@ def main():
             passed[probe["group"]] += 1
             if probe["id"] in NOT_MET:
                 wrong += 1
-                print(f"{probe['id']}: is met; take it off the list")
+                print(f"{probe['id']}: passes; remove it from NOT_MET")
         elif probe["id"] not in NOT_MET:
             wrong += 1
             print(f"{probe['id']}: {why}")

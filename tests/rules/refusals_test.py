@@ -1,10 +1,10 @@
-"""Every rule is said by somebody: a probe, or a case of tables/refusals.json.
+"""Every rule occurs: in a compile probe or in a case of tables/refusals.json.
 
     refusals_test.py ANEMONE
 
-tables/refusals.json holds cases as `anemone confirm --probe` takes them, each with the rule and the
-words that must come. Counts validators covered, rules and texts met, each out of all that
-validators.json lists; what is not met is named below with its reason.
+tables/refusals.json has cases in the form of `anemone confirm --probe`, each with the rule and the
+message that are expected. Counts the validators covered, and the rules and texts that occur, of all
+that validators.json lists. Rules and texts that do not occur are listed below with the reason.
 """
 
 import json
@@ -14,25 +14,25 @@ import sys
 
 from confirm import ENGINE_TABLES, PROBES, TABLES, confirm, pattern_of
 
-# Rules that no case meets, with the reason.
+# Rules that no case refuses by, with the reason.
 NOT_MET = {
-    "dropout-random": "an ONNX Dropout alone says it (tests/kernels/units/input_view_test.cc)",
+    "dropout-random": "only an ONNX Dropout causes it (tests/kernels/units/input_view_test.cc)",
     "dynamic-goc-arch": "no target is known to lack the unit",
-    "orion-output-live": "no call can name an output that is not there (tests/engine)",
+    "orion-output-live": "no call can name an output that does not exist (tests/engine)",
     "quant-dma-format": "no target's byte 0x52e is published",
-    "transpose-extent": "the tensor's own cap is the same and asked first (C-transpose-extent)",
+    "transpose-extent": "the tensor's limit is the same and is checked first (C-transpose-extent)",
 }
 
-# Texts of validators.json that no rule says, with the reason.
-_COLLECTIVE = "collectives, shards and events are no units of a single program here"
-_ENCODING = "of an encoding that no weight has here yet (compressed weights, E4M3)"
-_OTHER_WORDS = "another quotation of a refusal that is said"
+# Texts of validators.json that no refusal has, with the reason.
+_COLLECTIVE = "collectives, shards and events are not units of a single program here"
+_ENCODING = "about an encoding that no weight has here yet (compressed weights, E4M3)"
+_OTHER_WORDS = "another quotation of a refusal that occurs"
 _UNKNOWN = "its condition is not published"
-_VALUE = "a value that is none of its key's is an error of the file, told before a unit is asked"
-_NO_TEXT = "a note about a refusal, no text of the compiler's"
+_VALUE = "an invalid value of a key is an error of the file, reported before a unit is checked"
+_NO_TEXT = "a note about a refusal, not a text of the compiler"
 NOT_SAID = {
-    "Not implemented": "the start of another text that is said",
-    "GetANEFModel: must re-compile": "a running device says it, not a compiler",
+    "Not implemented": "the start of another text that occurs",
+    "GetANEFModel: must re-compile": "a message of the running device, not of the compiler",
     "Must have 2 inputs when convert EW to GOC": "a check inside the compiler's own rewrite",
     "cannot be lowered as Flatten on ANE": "squeeze on families before A13, which have no MIL route",
     "Error: Invalid Common InFmt E4M3": _ENCODING,
@@ -49,7 +49,7 @@ NOT_SAID = {
     "This target does not allow sharding or SPMD functions": _COLLECTIVE,
     "DRAM Events not supported for architecture": _COLLECTIVE,
     "No tasklet for given architecture": _UNKNOWN,
-    "4 or 5 bottoms must be present for SDPA": "of a later stage; the semantics check speaks first",
+    "4 or 5 bottoms must be present for SDPA": "of a later stage; the semantics check refuses first",
     "Mask Width axis must match K and V Channel axis or broadcastable": _OTHER_WORDS,
     "depth > 1 is not supported for MatMult inputs": _OTHER_WORDS,
     'Pooling mode "%s" is not available on this ANE architecture.': _UNKNOWN,
@@ -64,23 +64,23 @@ NOT_SAID = {
     "Error: L2 norm output tensor format must be Float16": "every unit's output is fp16 here",
 }
 
-# Units that take other numbers of bottoms than validators.json has, with the reason.
+# Units whose number of bottoms differs from validators.json, with the reason.
 OTHER_BOTTOMS = {
-    "Conv": "a kernel made at run time is a bottom (probe group conv-dynamic)",
+    "Conv": "a kernel computed at run time is a bottom (probe group conv-dynamic)",
     "MatrixMult": "a constant factor is a weight of the unit: packed once",
     "ScaledElementWise": "its text says 1 or 2",
 }
 
 
 def elided_pattern_of(text):
-    """A printf pattern, with parts of the text left out, as a regular expression."""
+    """A printf pattern, some of whose text is omitted, as a regular expression."""
     regex = pattern_of(text).replace("<op>", ".+").replace(">=\\ N", r">= \d+")
-    # [%zd,%zd] and [%zd, %zd] are quotations of one text.
+    # [%zd,%zd] and [%zd, %zd] are quotations of the same text.
     return regex.replace(r"\.\.\.", ".*").replace(",\\ ", ", ?").replace(r"\ ", " ")
 
 
 def texts_of(validators):
-    """Every text of the table, and whether it is what a compiler prints."""
+    """Every text of the table, once."""
     texts = [row["string"] for row in validators["frontend_and_network_rejects"]]
     texts += [row["string"] for row in validators["codegen_messages"]]
     for row in validators["validators"]:
@@ -106,8 +106,8 @@ def main():
     units = json.loads(subprocess.run([anemone, "units", "--json"], capture_output=True,
                                       text=True).stdout)
     rules = {rule["id"] for rule in units["rules"]}
-    wrong += [f"rule {rule} is met by no case" for rule in sorted(rules - met - set(NOT_MET))]
-    wrong += [f"rule {rule} is met; take it off the list" for rule in sorted(met & set(NOT_MET))]
+    wrong += [f"rule {rule} occurs in no case" for rule in sorted(rules - met - set(NOT_MET))]
+    wrong += [f"rule {rule} occurs; remove it from NOT_MET" for rule in sorted(met & set(NOT_MET))]
 
     validators = json.loads((ENGINE_TABLES / "validators.json").read_text())
     texts = texts_of(validators)
@@ -115,8 +115,8 @@ def main():
                if any(re.fullmatch(elided_pattern_of(text), one) for one in said)]
     for text in texts:
         if (text in matched) == (text in NOT_SAID):
-            wrong.append(f"text {text!r}: " + ("is said; take it off the list" if text in matched
-                                              else "nobody says it"))
+            wrong.append(f"text {text!r}: " + ("occurs; remove it from NOT_SAID" if text in matched
+                                              else "does not occur"))
 
     counts = {unit["type"]: unit["bottoms"] for unit in units["units"]}
     covered = 0

@@ -1,4 +1,4 @@
-// What abseil's span calls from its library, which is not at hand for the other machine.
+// The function of abseil's library that its span calls; the library for Arm is not available.
 #include <cstdlib>
 
 #include "absl/base/config.h"

@@ -1,5 +1,5 @@
-// tests/numerics/serial/math/core/parallel.h: in the place of math/core/parallel.h where there
-// is no oneTBB (neon_test.sh).
+// tests/numerics/serial/math/core/parallel.h: replaces math/core/parallel.h where oneTBB is not
+// available (neon_test.sh). It runs everything in one thread.
 #ifndef ANEMONE_TESTS_NUMERICS_SERIAL_MATH_CORE_PARALLEL_H_
 #define ANEMONE_TESTS_NUMERICS_SERIAL_MATH_CORE_PARALLEL_H_
 
