@@ -11,7 +11,7 @@
 namespace anemone {
 namespace {
 
-// Of sizes that cannot be padded: enough for a caller that has a few, and a bound on memory.
+// The maximum number of programs for sizes that cannot be padded; bounds the memory.
 constexpr size_t kMostExactPrograms = 4;
 
 }  // namespace
@@ -25,13 +25,13 @@ absl::StatusOr<const PaddingVerdict*> Bucketed::ProofOf(const BucketSizes& bucke
   };
   if (const PaddingVerdict* known = find()) return known;
   const std::lock_guard<std::mutex> making(making_);
-  if (const PaddingVerdict* known = find()) return known;  // by a thread that was before us
+  if (const PaddingVerdict* known = find()) return known;  // another thread was faster
   ANEMONE_ASSIGN_OR_RETURN(PaddingVerdict verdict, buckets_.Prove(bucket, sizes));
   const std::lock_guard<std::mutex> lock(mutex_);
   return &proofs_.emplace(sizes, std::move(verdict)).first->second;
 }
 
-// Why these inputs cannot be padded though others of their sizes can; "" if they can.
+// Why these inputs cannot be padded although other inputs of the same sizes can; "" if they can.
 std::string Bucketed::MaskRefusal(const PaddingProof& proof, const NamedTensors& inputs) const {
   const Graph& graph = buckets_.free().graph;
   for (const MaskCondition& condition : proof.masks) {
@@ -39,9 +39,9 @@ std::string Bucketed::MaskRefusal(const PaddingProof& proof, const NamedTensors&
     const auto mask = inputs.find(name);
     if (mask != inputs.end() && Holds(condition, mask->second)) continue;
     return absl::StrCat("input '", name, "': ",
-                        condition.all ? "a mask that leaves something out together with another one"
-                                      : "a mask that leaves a whole row out",
-                        ", which would share it out among the padding");
+                        condition.all ? "the mask hides elements, and is combined with another mask"
+                                      : "the mask hides a whole row",
+                        "; softmax would then spread over the padding");
   }
   return "";
 }

@@ -1,9 +1,9 @@
-// provider/buckets/bucketed.h: one model at several sizes: a program for each bucket, and for sizes
-// that cannot be padded one of their own.
+// provider/buckets/bucketed.h: one model at several sizes. There is a program for each bucket;
+// inputs that cannot be padded run with a program of their exact size.
 //
-// Programs are made when a run first needs them: each keeps its own packed weights, and a caller
-// that never sees long inputs does not pay for them. The file is mapped once for all, and all of
-// them compute with one budget of threads.
+// Programs are compiled on first use, because each has a separate copy of the packed weights, and
+// some callers never need the large buckets. All programs share one mapping of the file and one
+// thread budget.
 #ifndef ANEMONE_PROVIDER_BUCKETS_BUCKETED_H_
 #define ANEMONE_PROVIDER_BUCKETS_BUCKETED_H_
 
@@ -26,31 +26,31 @@ namespace anemone {
 
 using NamedTensors = std::map<std::string, Tensor>;
 
-// From many threads at once.
+// Thread-safe.
 class Bucketed {
  public:
-  // Makes a program of a model at some sizes.
+  // Compiles the model that `at_sizes` returns.
   using Load = std::function<absl::StatusOr<Session>(
       const std::function<absl::StatusOr<Model>()>& at_sizes)>;
 
   Bucketed(Bucketing buckets, PlanOptions planning, Load load)
       : buckets_(std::move(buckets)), planning_(std::move(planning)), load_(std::move(load)) {}
 
-  // A run: what is to be run on what, and how its outputs are cropped.
+  // One run: the program, its padded inputs, and how to crop its outputs.
   struct Job {
     std::shared_ptr<const Session> program;
     NamedTensors inputs;
-    const std::vector<PaddedLayout>* layouts = nullptr;  // by output; null: nothing is cropped
+    const std::vector<PaddedLayout>* layouts = nullptr;  // by output; null if nothing is cropped
     BucketUse use;
   };
   absl::StatusOr<Job> Prepare(const NamedTensors& inputs);
   static absl::StatusOr<NamedTensors> Crop(const Job& job, NamedTensors outputs);
 
-  // Of the program that was used last; zeros before.
+  // The summary of the program that was used last; zeros before the first run.
   PlanSummary summary();
-  // Of all programs made so far.
+  // The sum over all programs compiled so far.
   LoadTimes times();
-  // Of all buckets, made when first asked for.
+  // The plans of all buckets, made on the first call.
   absl::StatusOr<const SizedPlans*> Plans();
 
  private:
@@ -61,16 +61,16 @@ class Bucketed {
   std::string MaskRefusal(const PaddingProof& proof, const NamedTensors& inputs) const;
   absl::StatusOr<std::shared_ptr<const Session>> ProgramOf(const BucketSizes& sizes, bool exact);
 
-  std::mutex making_;  // proofs, programs and plans, one at a time
+  std::mutex making_;  // held while making a proof, a program or plans
   Bucketing buckets_;
   const PlanOptions planning_;
   const Load load_;
   std::unique_ptr<const SizedPlans> plans_;
 
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards the members below
   std::map<BucketSizes, PaddingVerdict> proofs_;
   std::map<BucketSizes, std::shared_ptr<const Session>> programs_;
-  std::list<Program> exact_programs_;  // the one used last in front
+  std::list<Program> exact_programs_;  // most recently used first
   std::shared_ptr<const Session> last_;
   LoadTimes times_;
 };

@@ -13,7 +13,7 @@
 namespace anemone {
 namespace {
 
-// Each is planned by `check`, and may become a program.
+// A limit, since `check` plans each bucket and each may become a program.
 constexpr size_t kMostBuckets = 64;
 
 absl::Status Bad(absl::string_view where, absl::string_view what) {
@@ -84,7 +84,7 @@ absl::StatusOr<Bucketing> Bucketing::Make(
   ANEMONE_RETURN_IF_ERROR(made.CheckSizes());
   ANEMONE_ASSIGN_OR_RETURN(made.free_, made.ProvableAt({}));
   ANEMONE_RETURN_IF_ERROR(made.CheckSymbols());
-  // What is no bucket must be bound. The smallest bucket tells.
+  // Dimensions without buckets must be bound. Importing at the smallest bucket checks it.
   const BucketSizes smallest = made.All().front();
   ANEMONE_ASSIGN_OR_RETURN(made.provable_[smallest], made.ProvableAt(smallest));
   ANEMONE_RETURN_IF_ERROR(RequireBound(made.provable_[smallest]));
@@ -143,15 +143,15 @@ absl::Status Bucketing::TakeSizes(const Value& input, const Tensor& tensor,
         absl::StrCat("input '", input.name, "', dimension ", a, " ('", symbol, "')");
     const std::vector<int64_t>& known = buckets_.at(symbol);
     if (size > known.back()) {
-      return Bad(where, absl::StrCat("its size ", size, " is above the largest bucket, ",
-                                     known.back(), "; give a larger one (--bucket ", symbol,
-                                     "=...,", size, "), or a shorter input"));
+      return Bad(where, absl::StrCat("size ", size, " is above the largest bucket, ", known.back(),
+                                     "; give a larger one (--bucket ", symbol, "=...,", size,
+                                     "), or a shorter input"));
     }
     if (size < 1) return Bad(where, "is empty; give at least one element");
     const auto [found, is_new] = sizes.try_emplace(symbol, size);
     if (!is_new && found->second != size) {
-      return Bad(where, absl::StrCat("its size is ", size, ", another input's is ", found->second,
-                                     "; give inputs of one size"));
+      return Bad(where, absl::StrCat("size ", size, " differs from another input's size ",
+                                     found->second, "; give inputs of the same size"));
     }
   }
   return absl::OkStatus();
@@ -162,7 +162,7 @@ absl::StatusOr<BucketSizes> Bucketing::SizesOf(const std::map<std::string, Tenso
   for (ValueId id : free_.graph.inputs) {
     const Value& input = free_.graph.values[id];
     const auto given = inputs.find(input.name);
-    if (given == inputs.end()) continue;  // the program says what of it
+    if (given == inputs.end()) continue;  // the program reports missing inputs
     ANEMONE_RETURN_IF_ERROR(TakeSizes(input, given->second, sizes));
   }
   for (const auto& bucket : buckets_) {
@@ -175,8 +175,9 @@ absl::StatusOr<BucketSizes> Bucketing::SizesOf(const std::map<std::string, Tenso
                          [&](const Dim& dim) { return dim.symbol == symbol; });
     });
     const std::string name = port == ports.end() ? "" : free_.graph.values[*port].name;
-    return Bad(absl::StrCat("dimension '", symbol, "'"),
-               absl::StrCat("no input that has it is given; give an array for '", name, "'"));
+    return Bad(
+        absl::StrCat("dimension '", symbol, "'"),
+        absl::StrCat("no input with this dimension is given; give an array for '", name, "'"));
   }
   return sizes;
 }

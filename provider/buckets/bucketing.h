@@ -1,5 +1,5 @@
-// provider/buckets/bucketing.h: which sizes of a model's symbolic dimensions are made to programs,
-// which of them a run needs, and whether padding up to it is right.
+// provider/buckets/bucketing.h: the sizes (buckets) of a model's symbolic dimensions for which
+// programs are compiled: chooses the bucket of a run, and proves that padding to it is correct.
 //
 //   ANEMONE_ASSIGN_OR_RETURN(auto buckets, Bucketing::Make({{"seq", {32, 64}}}, {}, import));
 //   ANEMONE_ASSIGN_OR_RETURN(BucketSizes sizes, buckets.SizesOf(inputs));   // seq=50
@@ -31,31 +31,34 @@ class Bucketing {
  public:
   using Import = std::function<absl::StatusOr<Model>(const ImportOptions&)>;
 
-  // `options` binds what is no bucket. Errors: kInvalidArgument: a size below 1, none or too many,
-  // a symbol that is bound too or that no input has, an input with a dimension that is neither.
+  // `options` binds the dimensions without buckets. Errors: kInvalidArgument (a size below 1, no
+  // sizes or too many, a symbol that `options` binds too or that no input has, an input with a
+  // dimension that has no bucket and is not bound).
   static absl::StatusOr<Bucketing> Make(const std::map<std::string, std::vector<int64_t>>& buckets,
                                         ImportOptions options, Import import);
 
-  // The model with nothing bound but what `options` bind.
+  // The model with only the dimensions bound that `options` binds.
   const Model& free() const { return free_; }
 
-  // Every combination, the smallest first.
+  // All combinations of bucket sizes, smallest first.
   std::vector<BucketSizes> All() const;
 
-  // The sizes of a run's inputs. kInvalidArgument: an input of another type, rank or size than the
-  // model's, or two of different sizes; a size above the largest bucket.
+  // The sizes of a run's inputs. kInvalidArgument: an input has another type, rank or size than the
+  // model declares, two inputs have different sizes for one symbol, or a size is above the largest
+  // bucket.
   absl::StatusOr<BucketSizes> SizesOf(const std::map<std::string, Tensor>& inputs) const;
 
-  // The smallest that fits sizes of SizesOf().
+  // The smallest bucket that fits `sizes`, a result of SizesOf().
   BucketSizes BucketOf(const BucketSizes& sizes) const;
 
   // The largest sizes that are padded to this bucket: one less in each dimension that allows it.
   BucketSizes Below(const BucketSizes& bucket) const;
 
-  // The model bound to these sizes, from one thread at a time.
+  // The model bound to these sizes. Not thread-safe.
   absl::StatusOr<Model> ModelAt(const BucketSizes& sizes) const;
 
-  // From one thread at a time. Errors: those of making the model at one of these sizes.
+  // Proves that inputs of `sizes` can be padded to `bucket`, or says why not. Not thread-safe.
+  // Errors: those of importing the model at one of these sizes.
   absl::StatusOr<PaddingVerdict> Prove(const BucketSizes& bucket, const BucketSizes& sizes);
 
  private:
@@ -63,13 +66,13 @@ class Bucketing {
   absl::Status CheckSymbols() const;
   absl::Status TakeSizes(const Value& input, const Tensor& tensor, BucketSizes& sizes) const;
   ImportOptions Bound(const BucketSizes& sizes) const;
-  absl::StatusOr<Model> ProvableAt(const BucketSizes& sizes) const;  // as ProvePadding() wants it
+  absl::StatusOr<Model> ProvableAt(const BucketSizes& sizes) const;  // prepared for ProvePadding()
 
-  std::map<std::string, std::vector<int64_t>> buckets_;  // rising
+  std::map<std::string, std::vector<int64_t>> buckets_;  // ascending
   ImportOptions options_;
   Import import_;
   Model free_;
-  std::map<BucketSizes, Model> provable_;  // of buckets
+  std::map<BucketSizes, Model> provable_;  // by bucket
 };
 
 }  // namespace anemone

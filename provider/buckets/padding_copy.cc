@@ -11,7 +11,8 @@
 namespace anemone {
 namespace {
 
-// Calls run(from, to, count) for the elements of each row of a box in the corner of two arrays.
+// Calls run(from, to, count) for each row of a box at the origin of two arrays; from and to are
+// element offsets.
 template <class F>
 void ForEachRow(const std::vector<int64_t>& box, const std::vector<int64_t>& from_dims,
                 const std::vector<int64_t>& to_dims, F run) {
@@ -31,7 +32,7 @@ void ForEachRow(const std::vector<int64_t>& box, const std::vector<int64_t>& fro
   }
 }
 
-// The corner `box` of `tensor`, whose dims are counted as `from_dims`, in zeros of `to_dims`.
+// Copies the box at the origin of `tensor` (its dims read as `from_dims`) to zeros of `to_dims`.
 absl::StatusOr<Tensor> CopyBox(const Tensor& tensor, const std::vector<int64_t>& box,
                                const std::vector<int64_t>& from_dims,
                                const std::vector<int64_t>& to_dims) {

@@ -1,4 +1,4 @@
-// provider/buckets/padding_copy.h: arrays padded up to a bucket, and cropped back.
+// provider/buckets/padding_copy.h: pads tensors to the sizes of a bucket, and crops results back.
 #ifndef ANEMONE_PROVIDER_BUCKETS_PADDING_COPY_H_
 #define ANEMONE_PROVIDER_BUCKETS_PADDING_COPY_H_
 
@@ -11,14 +11,14 @@
 
 namespace anemone {
 
-// `tensor` with zeros (empty strings) behind each axis, up to `dims`, which are not smaller.
-// kUnimplemented: elements smaller than a byte.
+// Pads each axis of `tensor` at its end with zeros (or empty strings) to `dims`, which must not be
+// smaller. kUnimplemented: elements smaller than a byte.
 absl::StatusOr<Tensor> PadTensor(const Tensor& tensor, const std::vector<int64_t>& dims);
 
-// What of `tensor` is used. kInternal: it does not have the layout's full shape.
+// The part of `tensor` that `layout` uses. kInternal: it does not have the layout's full shape.
 absl::StatusOr<Tensor> CropTensor(const Tensor& tensor, const PaddedLayout& layout);
 
-// Whether the inputs of a run are such that the proof stands for them; `mask` has numbers.
+// True if the run's `mask`, a tensor of numbers, meets the condition of a padding proof.
 bool Holds(const MaskCondition& condition, const Tensor& mask);
 
 }  // namespace anemone

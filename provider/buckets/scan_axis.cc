@@ -17,7 +17,7 @@ int64_t Product(absl::Span<const int64_t> dims) {
   return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
 }
 
-// Blocks of a tensor: `outer` times `length` of `inner` elements each.
+// A tensor as `outer` x `length` blocks of `inner` contiguous elements.
 struct Blocks {
   int64_t outer, length, inner;
 };
@@ -30,10 +30,10 @@ absl::StatusOr<int64_t> ElementBytes(DataType type) {
   const int bits = BitsOf(type);
   if (bits % 8 == 0 && bits > 0) return bits / 8;
   return absl::UnimplementedError(
-      absl::StrCat("a tensor of ", DataTypeName(type), " is not taken apart; cast it"));
+      absl::StrCat("a tensor of ", DataTypeName(type), " cannot be split or stacked; cast it"));
 }
 
-// Element ranges of one part in the whole, in the part's order.
+// Calls copy() for each range of elements of the part at `index`, in the part's order.
 template <class Copy>
 void EachBlock(const Blocks& blocks, int64_t index, Copy copy) {
   for (int64_t o = 0; o < blocks.outer; ++o) {

@@ -1,4 +1,5 @@
-// provider/buckets/scan_axis.h: a tensor taken apart along an axis, and put together again.
+// provider/buckets/scan_axis.h: slices of a tensor along an axis, and the reverse: stacking
+// tensors.
 #ifndef ANEMONE_PROVIDER_BUCKETS_SCAN_AXIS_H_
 #define ANEMONE_PROVIDER_BUCKETS_SCAN_AXIS_H_
 
@@ -11,12 +12,12 @@
 
 namespace anemone {
 
-// What lies at `index` of `axis`, without that axis; a view if it is the first. kUnimplemented:
+// The slice at `index` of `axis`, without that axis. A view if `axis` is 0. kUnimplemented:
 // elements smaller than a byte.
 absl::StatusOr<Tensor> SliceAt(const Tensor& tensor, int axis, int64_t index);
 
-// `parts`, at least one, of one type and shape, along a new axis. kInvalidArgument: they are not of
-// one shape; kUnimplemented: as above.
+// Stacks `parts` along a new axis. There must be at least one, and all must have the same type.
+// kInvalidArgument: their shapes differ. kUnimplemented: as above.
 absl::StatusOr<Tensor> StackAt(absl::Span<const Tensor> parts, int axis);
 
 }  // namespace anemone

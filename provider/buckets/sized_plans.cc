@@ -22,7 +22,7 @@ absl::StatusOr<SizedPlans> SizedPlans::OfBuckets(Bucketing& buckets,
     Sized& added =
         made.sizes_.emplace_back(Sized{std::move(model), bucket, buckets.Below(bucket), ""});
     if (added.below == bucket) continue;
-    // A size at which the model cannot be made is told in the same line.
+    // If the model cannot be imported at a size, that is the reason shown in the same line.
     const auto proven = buckets.Prove(bucket, added.below);
     added.refusal = proven.ok() ? proven->refusal : std::string(proven.status().message());
   }
@@ -49,10 +49,10 @@ std::string SizedPlans::BucketLine(const Sized& sized) {
   } else if (sized.refusal.empty()) {
     absl::StrAppend(&line, ": smaller inputs are padded (proven for ", below, ")");
   } else {
-    absl::StrAppend(&line, ": smaller inputs get a program of their exact size\n    at ", below,
-                    ": ", Printable(sized.refusal),
-                    "\n    remedy: bind the dimension with --dim, or give each ",
-                    "size as a bucket");
+    absl::StrAppend(
+        &line, ": smaller inputs are run with a program compiled for their exact size\n    at ",
+        below, ": ", Printable(sized.refusal),
+        "\n    remedy: bind the dimension with --dim, or give each ", "size as a bucket");
   }
   return line + "\n";
 }

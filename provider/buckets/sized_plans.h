@@ -1,4 +1,4 @@
-// provider/buckets/sized_plans.h: the plans of one model, at one size or at each of its buckets.
+// provider/buckets/sized_plans.h: the plans of one model at one size, or at each of its buckets.
 #ifndef ANEMONE_PROVIDER_BUCKETS_SIZED_PLANS_H_
 #define ANEMONE_PROVIDER_BUCKETS_SIZED_PLANS_H_
 
@@ -16,27 +16,28 @@ namespace anemone {
 
 class SizedPlans {
  public:
-  // One for each of `plannings`, which are at least one.
+  // Makes one plan for each of `plannings`, of which there is at least one.
   static absl::StatusOr<SizedPlans> Of(Model model, absl::Span<const PlanOptions> plannings);
-  // One for each bucket of each of them, with a word on what is padded to it. From one thread at a
-  // time.
+  // Makes a plan for each bucket and each of `plannings`, and finds out which sizes can be padded
+  // to each bucket. Not thread-safe.
   static absl::StatusOr<SizedPlans> OfBuckets(Bucketing& buckets,
                                               absl::Span<const PlanOptions> plannings);
 
   const std::vector<Plan>& plans() const { return plans_; }
-  // Every plan's table; with `every_node`, a line for each node as well.
+  // The text of every plan; with `every_node`, a line for each node too.
   std::string Text(bool every_node, bool colour) const;
-  // The items of "targets" in check.json, and the item of "models" that has them.
+  // The items of "targets" in check.json.
   Json TargetsJson() const;
+  // The item of "models" in check.json.
   Json ToJson() const;
 
  private:
-  // A model at sizes for which it is planned.
+  // The model at the sizes for which it is planned.
   struct Sized {
     Model model;
-    BucketSizes bucket;   // empty: the model has none
-    BucketSizes below;    // sizes that are padded to it, the largest; `bucket`: none are
-    std::string refusal;  // why these are not padded; "" if they are
+    BucketSizes bucket;   // empty if the model has no buckets
+    BucketSizes below;    // the largest sizes that are padded to it, or `bucket` if there are none
+    std::string refusal;  // why `below` cannot be padded; "" if it can
   };
   static std::string BucketLine(const Sized& sized);
   static void AddBucket(const Sized& sized, Json& json);

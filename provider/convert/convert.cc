@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A folder beside the one that is wanted: renamed when all is in it, else removed.
+// A temporary folder next to the requested one. It is renamed when complete, otherwise removed.
 class NewFolder {
  public:
   static absl::StatusOr<std::unique_ptr<NewFolder>> Make(const std::string& wanted) {
@@ -33,7 +33,7 @@ class NewFolder {
     if (fs::exists(wanted, error) &&
         !(fs::is_directory(wanted, error) && fs::is_empty(wanted, error))) {
       return absl::AlreadyExistsError(absl::StrCat(
-          "folder '", wanted, "': is there and not empty; choose another, or remove it"));
+          "folder '", wanted, "': already exists and is not empty; choose another, or remove it"));
     }
     auto folder = std::unique_ptr<NewFolder>(new NewFolder(wanted));
     fs::create_directories(folder->path_, error);
@@ -82,7 +82,7 @@ Json LinesJson(const std::vector<UnitNote>& notes) {
   return lines;
 }
 
-// Which value each of a file's ports is, in the order in which they bind.
+// The value of each port of a file, in the order in which ports are bound.
 Json PortsOfFile(const Graph& graph, const std::vector<ValueId>& values,
                  const std::vector<std::string>& names, bool binds_by_name) {
   std::vector<std::pair<std::string, std::string>> ports;
@@ -95,7 +95,7 @@ Json PortsOfFile(const Graph& graph, const std::vector<ValueId>& values,
   return listed;
 }
 
-// One segment being written; `entry` is its line of the manifest.
+// Writes one segment; `entry` is its entry in the manifest.
 class SegmentWriter {
  public:
   SegmentWriter(const Model& model, const Plan& plan, const EngineFormat& format,
@@ -161,7 +161,7 @@ class SegmentWriter {
     return absl::OkStatus();
   }
 
-  // Why its nodes stay on the CPU, each reason once for an operator.
+  // Why the segment's nodes stay on the CPU; each reason once for each operator.
   Json ReasonsOf(int segment) const {
     Json reasons = Json::array();
     for (const PlanEntry& entry : plan_.entries) {
@@ -169,7 +169,8 @@ class SegmentWriter {
       Json reason = {{"op_type", model_.origins[entry.shown].op_type}};
       AddReason(entry.verdict, reason);
       const bool has_bodies = !BodiesOf(model_.graph.nodes[entry.nodes.back()]).empty();
-      if (has_bodies) reason["remedy"] = "no format holds it; convert its bodies as models";
+      if (has_bodies)
+        reason["remedy"] = "no format has control flow; convert its bodies as separate models";
       if (std::find(reasons.begin(), reasons.end(), reason) == reasons.end()) {
         reasons.push_back(std::move(reason));
       }
@@ -195,9 +196,9 @@ absl::StatusOr<Json> ConvertModel(const std::string& path, const std::string& fo
   ANEMONE_ASSIGN_OR_RETURN(Model model, ImportFile(path, ImportingOptions(settings, runtime)));
   for (ValueId id : model.graph.outputs) {
     if (!model.graph.values[id].constant) continue;
-    return absl::UnimplementedError(
-        absl::StrCat(path, ": output '", model.graph.values[id].name,
-                     "' is a constant, which no segment makes; take it off the model's outputs"));
+    return absl::UnimplementedError(absl::StrCat(
+        path, ": output '", model.graph.values[id].name,
+        "' is a constant, which no segment computes; remove it from the model's outputs"));
   }
   ANEMONE_ASSIGN_OR_RETURN(Plan plan, MakePlan(model, planning));
   ANEMONE_ASSIGN_OR_RETURN(std::unique_ptr<NewFolder> made, NewFolder::Make(folder));

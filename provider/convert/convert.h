@@ -1,6 +1,6 @@
-// provider/convert/convert.h: a model as files of the engine's own formats: a folder for each
-// engine segment, an ONNX model for each CPU segment, and manifest.json, which says how they
-// connect (docs/formats/conversion.md).
+// provider/convert/convert.h: writes a model in Apple's formats: a folder for each engine segment,
+// an ONNX model for each CPU segment, and manifest.json, which says how they are connected
+// (docs/formats/conversion.md).
 //
 //   ASSIGN_OR_RETURN(Json manifest, Convert("net.onnx", "out", {{.target = "m1"}, "mil"}));
 #ifndef ANEMONE_PROVIDER_CONVERT_CONVERT_H_
@@ -16,16 +16,16 @@
 namespace anemone {
 
 struct ConvertOptions {
-  Settings settings;            // its route is that of the format
+  Settings settings;            // `route` is ignored: the format determines it
   std::string to = "netplist";  // or "mil"
   NetplistOptions netplist;
 };
 
-// Writes into `folder`, which must not be there or be empty: all of it, or nothing. The manifest is
-// returned too. A segment that cannot be written has "written": false and its reasons; it is no
-// error. Errors: those of importing and planning; kInvalidArgument (no such format, an option of
-// another); kAlreadyExists (the folder has files);
-// kPermissionDenied (it cannot be written).
+// Writes to `folder`, which must not exist or must be empty. Writes everything or, on error,
+// nothing. Returns the manifest. A segment that cannot be written is not an error: its entry has
+// "written": false and the reasons. Errors: those of importing and planning; kInvalidArgument (an
+// unknown format, or an option of another format); kAlreadyExists (the folder has files);
+// kPermissionDenied (the folder cannot be written).
 absl::StatusOr<Json> Convert(const std::string& model, const std::string& folder,
                              const ConvertOptions& options);
 

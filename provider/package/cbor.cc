@@ -6,7 +6,7 @@
 namespace anemone {
 namespace {
 
-// Goes through a document and keeps nothing; stops it where it passes a limit.
+// Parses a document without storing it; stops if it exceeds a limit.
 class Limits final : public nlohmann::json_sax<Json> {
  public:
   bool null() override { return true; }
@@ -31,7 +31,7 @@ class Limits final : public nlohmann::json_sax<Json> {
 
  private:
   static constexpr size_t kUnknown = static_cast<size_t>(-1);
-  // An object finds a key by looking at all before it.
+  // Json finds a key of an object by linear search, so the number of keys is limited.
   static constexpr size_t kMostDepth = 16, kMostKeys = 256, kMostElements = size_t{1} << 24;
 
   bool Enter() {
@@ -62,7 +62,7 @@ absl::StatusOr<Json> ReadCbor(absl::string_view bytes) {
     Json json = Json::from_cbor(bytes, /*strict=*/true, /*allow_exceptions=*/false);
     if (!json.is_discarded()) return json;
   }
-  return absl::DataLossError("is no CBOR of a network");
+  return absl::DataLossError("the network is not valid CBOR");
 }
 
 }  // namespace anemone

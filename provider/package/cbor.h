@@ -1,5 +1,5 @@
-// provider/package/cbor.h: JSON values as CBOR (RFC 8949), which holds what JSON's text does not:
-// numbers that are not finite, names that are no UTF-8.
+// provider/package/cbor.h: JSON values as CBOR (RFC 8949). Unlike JSON text, CBOR can hold numbers
+// that are not finite and names that are not UTF-8.
 #ifndef ANEMONE_PROVIDER_PACKAGE_CBOR_H_
 #define ANEMONE_PROVIDER_PACKAGE_CBOR_H_
 
@@ -13,8 +13,8 @@ namespace anemone {
 
 std::string WriteCbor(const Json& json);
 
-// kDataLoss: it is none, or goes deeper or wider than documents of ours do (which a reader that
-// calls itself for each level would not survive).
+// kDataLoss: `bytes` is not CBOR, or it is nested deeper or is larger than our documents are. (The
+// reader is recursive, so deep nesting would overflow the stack.)
 absl::StatusOr<Json> ReadCbor(absl::string_view bytes);
 
 }  // namespace anemone

@@ -25,7 +25,7 @@ FormStatus LeastForm(const NetplistOptions& options) {
   return options.verified_only ? FormStatus::kKnown : FormStatus::kUnverified;
 }
 
-// Composed forms are preferred to keys that nobody was seen to compile.
+// Composed forms are preferred to keys that have not been seen to compile.
 absl::StatusOr<Network> PrepareNetplist(const Network& network, const Target& target) {
   return ComposeForms(network, FormStatus::kKnown, target);
 }
@@ -43,7 +43,8 @@ Unwritable JudgeNetplist(const Network& network, const Target& target,
   if (!checked.verdict.accepted) {
     found.missing.push_back(
         NoteOf(network, checked.unit,
-               absl::StrCat("its composed form is refused: ", checked.verdict.message)));
+               absl::StrCat("the form in which it would be written is refused: ",
+                            checked.verdict.message)));
   }
   return found;
 }
@@ -55,8 +56,9 @@ absl::StatusOr<PortNames> SaveAsNetplist(const Network& network, const NetplistO
 
 absl::StatusOr<Network> PrepareMil(const Network& network, const Target&) { return network; }
 
-// Whether the target takes the program's statements: between them stand tensors that the network
-// has not, such as a product's rows on the height, whose cap is another than the channels'.
+// Checks that the target accepts the statements of the MIL program. They have intermediate tensors
+// that the network does not have, and these may exceed other limits. (For example, a matrix product
+// has its rows on the height, which has another limit than the channels.)
 absl::Status ReadAsMil(const Network& network, const Target& target) {
   auto nowhere = [](const Tensor&) { return int64_t{0}; };
   ANEMONE_ASSIGN_OR_RETURN(MilText written, WriteMilProgram(network, nowhere));
@@ -66,7 +68,8 @@ absl::Status ReadAsMil(const Network& network, const Target& target) {
   NetworkBuilder c(target, Route::kMil);
   absl::Status status = ReadMilProgram(written.program, zeros, c);
   if (!c.refusal()) return status;
-  return absl::UnimplementedError(absl::StrCat("its MIL is refused: ", c.refusal()->message));
+  return absl::UnimplementedError(
+      absl::StrCat("the target refuses its MIL program: ", c.refusal()->message));
 }
 
 Unwritable JudgeMil(const Network& network, const Target& target, const NetplistOptions&) {
@@ -103,9 +106,10 @@ absl::StatusOr<const EngineFormat*> FindEngineFormat(absl::string_view name,
   }
   const bool asks_netplist = options.verified_only || options.form == PropertyListForm::kBinary;
   if (asks_netplist && format->route != Route::kNetplist) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "format '", name,
-        "': --verified-only and --binary are about netplists; leave them out, or write those"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("format '", name,
+                     "': --verified-only and --binary apply to netplists only; leave them out, or "
+                     "use --to netplist"));
   }
   return format;
 }

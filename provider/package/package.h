@@ -1,11 +1,12 @@
-// provider/package/package.h: compiled segments as a file: what a device is given to compile, and
-// how the ports of each meet ONNX values. The layout is in docs/formats/package.md.
+// provider/package/package.h: reads and writes packages: files with engine segments. Each segment
+// has the network that a device compiles, and the ONNX tensors of its ports.
+// docs/formats/package.md has the layout.
 //
 //   ANEMONE_RETURN_IF_ERROR(SavePackage({target, route, kVersion, segments}, "net.anemone"));
 //   ANEMONE_ASSIGN_OR_RETURN(Package package, OpenPackage("net.anemone"));  // mapped, not read
 //   device.Compile(package.segments[0].network, *package.target, package.route);
 //
-// A package knows the target, and nothing of the machine that wrote it or will run it.
+// A package is for one target, and does not depend on the machine that wrote it or will run it.
 #ifndef ANEMONE_PROVIDER_PACKAGE_PACKAGE_H_
 #define ANEMONE_PROVIDER_PACKAGE_PACKAGE_H_
 
@@ -33,11 +34,11 @@ struct PackagedPort {
 // One engine segment, ready to be compiled by a device.
 struct PackagedSegment {
   std::string name;
-  Network network;                            // what was read: values are views of the package
+  Network network;                            // after reading, values are views of the package
   std::vector<PackagedPort> inputs, outputs;  // in the network's order
 };
 
-// A section of a later minor format, kept as it is when the package is written again.
+// A section of a later minor format. It is kept unchanged when the package is written again.
 struct PackageExtension {
   std::string name;
   Tensor bytes;  // uint8
@@ -49,25 +50,25 @@ struct Package {
   std::string producer;  // the version that wrote it
   std::vector<PackagedSegment> segments;
   std::vector<PackageExtension> extensions;
-  uint64_t checksum = 0;  // of what was read: two files of one checksum are alike
+  uint64_t checksum = 0;  // set by reading: two files with the same checksum are identical
 };
 
-// The bytes of a file. kInvalidArgument: a port that does not fit its network, a constant of a type
-// that no device runs, an extension with a name of ours; kResourceExhausted: larger than the format
-// holds, or than memory.
+// Returns the bytes of a file. kInvalidArgument: a port does not fit its network, a constant has a
+// type that no device supports, or an extension has the name of one of our sections.
+// kResourceExhausted: the package is larger than the format allows, or than the memory.
 absl::StatusOr<std::string> WritePackage(const Package& package);
 
-// Weights stay views of `bytes`, which `owner` keeps alive (bytes that are not aligned to 8 are
-// copied). Everything is checked before it is used; the network itself is judged once more by
-// Compile. kInvalidArgument: no package at all; kDataLoss: damaged; kUnimplemented: of a later
-// major format; kFailedPrecondition: stale, as other rule tables wrote it, or refused by ours.
+// Reads a package. Weights are views of `bytes`, which `owner` keeps alive (bytes that are not
+// aligned to 8 are copied). Everything is checked before it is used; Compile() checks the network
+// again. kInvalidArgument: not a package. kDataLoss: damaged. kUnimplemented: a later major format.
+// kFailedPrecondition: stale, because other rule tables wrote it or our rules refuse a network.
 absl::StatusOr<Package> ReadPackage(absl::string_view bytes, std::shared_ptr<const void> owner);
 
-// Written beside `path`, flushed to the disk and renamed: there is never half a file. Returns the
-// checksum that will be read. Errors of WritePackage, and of NewFile.
+// Writes a package to `path`, atomically (provider/new_file.h). Returns the checksum of the file.
+// Errors: those of WritePackage and NewFile.
 absl::StatusOr<uint64_t> SavePackage(const Package& package, const std::string& path);
 
-// Maps the file. Errors of ReadPackage and of MappedFile::Open, each with the path in front.
+// Maps and reads the file. Errors: those of ReadPackage and MappedFile::Open, each with the path.
 absl::StatusOr<Package> OpenPackage(const std::string& path);
 
 }  // namespace anemone

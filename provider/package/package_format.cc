@@ -17,13 +17,13 @@ namespace {
 
 absl::Status CheckPort(const PackagedPort& port, const Dims& dims) {
   if (!IsEngineConstant(port.type) && !IsHeldInteger(port.type)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("port '", port.name, "': no port of the engine is ", DataTypeName(port.type)));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "port '", port.name, "': a port of the engine cannot be ", DataTypeName(port.type)));
   }
   if (port.dims.size() <= kMaxRank && PlaceShape(port.dims) == dims) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("port '", port.name, "' is ",
-                                                 DimsToString(port.dims), ", its network's is ",
-                                                 DimsToString(dims)));
+  return absl::InvalidArgumentError(
+      absl::StrCat("port '", port.name, "' is ", DimsToString(port.dims),
+                   ", but the network's port is ", DimsToString(dims)));
 }
 
 }  // namespace

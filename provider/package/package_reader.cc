@@ -32,7 +32,7 @@ absl::Status Stale(const std::string& what) {
       absl::StrCat("package: ", what, "; it is stale, compile the model again"));
 }
 
-// Depth is that of our own tables; each tensor is a table.
+// The depth is that of our schema. The number of tables is large because each tensor is a table.
 flatbuffers::Verifier VerifierOf(absl::string_view bytes) {
   constexpr uint32_t kMostDepth = 8, kMostTables = 1 << 24;
   return {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size(), kMostDepth, kMostTables};
@@ -72,11 +72,11 @@ class Reader {
   }
 
  private:
-  // The header and its checksum; the sections begin behind them.
+  // Reads the header and its checksum; the sections follow them.
   absl::Status ReadHeader() {
     constexpr size_t kSize = sizeof(uint32_t), kIdentified = kSize + 2 * sizeof(uint32_t);
     if (bytes_.size() < kIdentified || !format::HeaderBufferHasIdentifier(bytes_.data() + kSize)) {
-      return absl::InvalidArgumentError("is no package of Anemone");
+      return absl::InvalidArgumentError("not a package of Anemone; give a file that it wrote");
     }
     const size_t size =
         kSize + flatbuffers::GetPrefixedSize(reinterpret_cast<const uint8_t*>(bytes_.data()));
@@ -89,7 +89,7 @@ class Reader {
     flatbuffers::Verifier verifier = VerifierOf(header);
     if (checksum != format::Checksum({header}) ||
         !format::VerifySizePrefixedHeaderBuffer(verifier)) {
-      return Damaged("the header is not what was written");
+      return Damaged("the header does not match its checksum");
     }
     package_.checksum = checksum;
     header_ = format::GetSizePrefixedHeader(header.data());
@@ -112,13 +112,13 @@ class Reader {
     }
     absl::StatusOr<const Target*> target = FindTarget(TextOf(header_->target()));
     std::optional<Route> route = RouteOf(TextOf(header_->route()));
-    if (!target.ok() || !route) return Damaged("there is no such target or route");
+    if (!target.ok() || !route) return Damaged("unknown target or route");
     package_.target = *target;
     package_.route = *route;
     return absl::OkStatus();
   }
 
-  // One pass over the file: sections follow each other.
+  // Reads the sections in one pass: they are in file order.
   absl::Status ReadSections() {
     uint64_t end = 0;
     for (const format::Section* section : *header_->sections()) {
@@ -131,7 +131,7 @@ class Reader {
       end = section->offset() + section->size();
       const absl::string_view bytes = body_.substr(section->offset(), section->size());
       if (section->checksum() != format::Checksum({bytes})) {
-        return Damaged(absl::StrCat("section '", name, "' is not what was written"));
+        return Damaged(absl::StrCat("section '", name, "' does not match its checksum"));
       }
       ANEMONE_RETURN_IF_ERROR(TakeSection(name, bytes));
     }
@@ -143,7 +143,7 @@ class Reader {
     for (auto [known, taken] : {std::pair(format::kSegmentsSection, &segments_),
                                 std::pair(format::kWeightsSection, &weights_)}) {
       if (name != known) continue;
-      if (*taken) return Damaged(absl::StrCat("section '", name, "' is there twice"));
+      if (*taken) return Damaged(absl::StrCat("section '", name, "' appears twice"));
       *taken = bytes;
       return absl::OkStatus();
     }
@@ -159,7 +159,7 @@ class Reader {
       return Damaged("section 'segments' is too large");
     flatbuffers::Verifier verifier = VerifierOf(*segments_);
     if (!verifier.VerifyBuffer<format::Segments>(format::kSegmentsIdentifier)) {
-      return Damaged("section 'segments' is no FlatBuffer of segments");
+      return Damaged("section 'segments' is not a valid FlatBuffer");
     }
     const auto* segments = flatbuffers::GetRoot<format::Segments>(segments_->data())->segments();
     for (const format::Segment* segment : *segments) {
@@ -179,7 +179,7 @@ class Reader {
     return absl::OkStatus();
   }
 
-  // `refusal`: that of the target, if it no longer takes the units.
+  // `refusal` is set if the target no longer accepts the units.
   absl::Status ReadUnits(const format::Segment& segment, PackagedSegment& to,
                          std::optional<Verdict>& refusal) {
     const auto& units = *segment.network();
@@ -208,7 +208,8 @@ class Reader {
         refusal.message.empty() ? absl::StrCat("rule ", refusal.rule_id()) : refusal.message);
   }
 
-  absl::string_view bytes_, body_;  // the file, and what its sections count from
+  absl::string_view bytes_;  // the file
+  absl::string_view body_;   // the part to which the offsets of sections refer
   std::shared_ptr<const void> owner_;
   const format::Header* header_ = nullptr;
   std::optional<absl::string_view> segments_, weights_;
@@ -222,7 +223,7 @@ absl::StatusOr<Package> ReadPackage(absl::string_view bytes, std::shared_ptr<con
     if (reinterpret_cast<uintptr_t>(bytes.data()) % sizeof(uint64_t) == 0) {
       return Reader(bytes, std::move(owner)).Read();
     }
-    const auto copy = std::make_shared<const std::string>(bytes);  // which malloc aligns
+    const auto copy = std::make_shared<const std::string>(bytes);  // aligned by malloc
     return Reader(*copy, copy).Read();
   });
 }

@@ -20,7 +20,7 @@ absl::string_view RawBytes(const Tensor& tensor) {
   return {reinterpret_cast<const char*>(tensor.bytes().data()), tensor.bytes().size()};
 }
 
-// As tensors of codes are, those of 4 bits with the low bits first.
+// Packed like tensors of codes: of two 4-bit values in a byte, the first is in the low bits.
 std::string ZeroPointsOf(const Compressed& stored) {
   const size_t per_byte = 8 / stored.code_bits();
   const std::vector<int16_t>& points = stored.zero_points();
@@ -104,7 +104,7 @@ class Reader {
     return Damaged(absl::StrCat("codes of type ", table_.code_type()));
   }
 
-  // All float32 that stand there.
+  // All float32 values of `values`.
   absl::StatusOr<Tensor> Values() const {
     ANEMONE_ASSIGN_OR_RETURN(absl::string_view bytes, At(table_.values()));
     const auto count = static_cast<int64_t>(bytes.size() / sizeof(float));
@@ -119,7 +119,7 @@ class Reader {
       ANEMONE_ASSIGN_OR_RETURN(zero_points, Codes(table_.zero_points(), scales.elements()));
     }
     const format::Grid* g = table_.grid();
-    if (g == nullptr) return Damaged("scales and no grid");
+    if (g == nullptr) return Damaged("scales but no grid");
     return Made(Compressed::Affine(std::move(codes), scales, zero_points,
                                    {g->axis(), g->inner(), g->block(), g->outer_stride(),
                                     g->axis_stride(), g->inner_stride()}));
@@ -170,7 +170,7 @@ absl::StatusOr<flatbuffers::Offset<format::Tensor>> PackageTensorWriter::Write(
     const Tensor& tensor, flatbuffers::FlatBufferBuilder& builder) {
   if (!format::IsPackagedType(tensor.type())) {
     return absl::InvalidArgumentError(
-        absl::StrCat("a constant of ", DataTypeName(tensor.type()), ", which no device runs"));
+        absl::StrCat("a constant of ", DataTypeName(tensor.type()), ", which no device supports"));
   }
   const auto type = static_cast<int32_t>(tensor.type());
   const auto dims = builder.CreateVector(tensor.dims());

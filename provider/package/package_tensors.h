@@ -1,5 +1,5 @@
-// provider/package/package_tensors.h: the values of a package's networks: section "weights", and
-// the table of each tensor that says where they stand in it.
+// provider/package/package_tensors.h: reads and writes the tensors of a package's networks. Their
+// bytes are in section "weights"; a table for each tensor has its type, shape and position there.
 #ifndef ANEMONE_PROVIDER_PACKAGE_PACKAGE_TENSORS_H_
 #define ANEMONE_PROVIDER_PACKAGE_PACKAGE_TENSORS_H_
 
@@ -20,14 +20,14 @@
 
 namespace anemone {
 
-// Borrows what it is given. Bytes that two tensors share are stored once.
+// Borrows the tensors. Bytes that two tensors share are stored once.
 class PackageTensorWriter {
  public:
-  // kInvalidArgument: of a type that no device runs.
+  // kInvalidArgument: a type that no device supports.
   absl::StatusOr<flatbuffers::Offset<format::Tensor>> Write(
       const Tensor& tensor, flatbuffers::FlatBufferBuilder& builder);
 
-  // The section, one behind the other.
+  // The parts of the section, in order.
   const std::vector<absl::string_view>& pieces() const { return pieces_; }
 
  private:
@@ -40,7 +40,8 @@ class PackageTensorWriter {
   std::deque<std::string> owned_;
 };
 
-// `weights` is the section, kept alive by `owner`. kDataLoss: what the table says cannot be.
+// `weights` is the section, kept alive by `owner`. kDataLoss: the table contradicts itself or the
+// section.
 absl::StatusOr<Tensor> ReadPackageTensor(const format::Tensor& table, absl::string_view weights,
                                          const std::shared_ptr<const void>& owner);
 

@@ -29,7 +29,7 @@ absl::string_view BytesOf(const FlatBufferBuilder& builder) {
 
 absl::Status TooLarge(const std::string& what) {
   return absl::ResourceExhaustedError(absl::StrCat(
-      "package: ", what, " is larger than the format holds; compile the model in parts"));
+      "package: ", what, " is larger than the format allows; compile the model in parts"));
 }
 
 Offset<flatbuffers::Vector<Offset<format::Port>>> WritePorts(const std::vector<PackagedPort>& ports,
@@ -43,7 +43,7 @@ Offset<flatbuffers::Vector<Offset<format::Port>>> WritePorts(const std::vector<P
   return builder.CreateVector(written);
 }
 
-// A package as pieces of what it was made of; only tables are copied.
+// A package as a list of pieces. The pieces of weights are views; only tables are copied.
 class Image {
  public:
   explicit Image(const Package& package) : package_(package) {}
@@ -66,8 +66,8 @@ class Image {
     for (const PackageExtension& extension : package_.extensions) {
       for (const Section& section : sections_) {
         if (section.name != extension.name) continue;
-        return absl::InvalidArgumentError(
-            absl::StrCat("package: there is a section '", section.name, "' already"));
+        return absl::InvalidArgumentError(absl::StrCat("package: section '", section.name,
+                                                       "' already exists; rename the extension"));
       }
       const auto bytes = extension.bytes.bytes();
       AddSection(extension.name, {{reinterpret_cast<const char*>(bytes.data()), bytes.size()}});
@@ -75,7 +75,7 @@ class Image {
     return WriteHeader();
   }
 
-  // All bytes, one behind the other.
+  // Calls take() for all bytes of the file, in order.
   absl::Status ForEach(absl::FunctionRef<absl::Status(absl::string_view)> take) const {
     ANEMONE_RETURN_IF_ERROR(take(start_));
     for (const Section& section : sections_) {
@@ -95,7 +95,7 @@ class Image {
     uint64_t offset = 0, size = 0;
   };
 
-  // Between `size` bytes and what follows them.
+  // The padding after `size` bytes.
   static absl::string_view Padding(uint64_t size) {
     static constexpr char kZeros[format::kAlignment] = {};
     return {kZeros, format::Aligned(size) - size};
@@ -116,7 +116,7 @@ class Image {
     const auto values = builder_.CreateVector(tensors);
     const auto inputs = WritePorts(segment.inputs, builder_);
     const auto outputs = WritePorts(segment.outputs, builder_);
-    if (builder_.GetSize() > format::kMostSegments) return TooLarge("what it says of its segments");
+    if (builder_.GetSize() > format::kMostSegments) return TooLarge("the table of segments");
     return format::CreateSegment(builder_, name, units, values, inputs, outputs);
   }
 
@@ -143,7 +143,7 @@ class Image {
         header, format::CreateHeader(header, format::kMajor, format::kMinor, tables, producer,
                                      target, route, header.CreateVector(sections)));
     start_ = std::string(BytesOf(header));
-    if (start_.size() > format::kMostHeader) return TooLarge("its header");
+    if (start_.size() > format::kMostHeader) return TooLarge("the header");
     checksum_ = format::Checksum({start_});
     start_.append(reinterpret_cast<const char*>(&checksum_), sizeof(checksum_));
     start_.resize(format::Aligned(start_.size()));
@@ -154,8 +154,8 @@ class Image {
   FlatBufferBuilder builder_;  // of section "segments"
   PackageTensorWriter tensors_;
   std::vector<Section> sections_;
-  uint64_t end_ = 0;   // of the last section
-  std::string start_;  // header, its checksum, and what fills up to the first section
+  uint64_t end_ = 0;   // the end of the last section
+  std::string start_;  // header, its checksum, and padding up to the first section
   uint64_t checksum_ = 0;
 };
 

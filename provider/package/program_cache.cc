@@ -32,24 +32,25 @@ namespace fs = std::filesystem;
 
 constexpr absl::string_view kSuffix = ".anemone", kTemporary = ".tmp";
 constexpr size_t kKeyDigits = 64;
-// A section with the entry's key: a file that somebody copied or renamed is no entry.
+// The section with the entry's key. It detects files that were copied or renamed.
 constexpr char kKeySection[] = "cache.key";
 
-// The folder may hold other things: nothing is touched but what has a name of ours.
+// The folder may have other files. Only files with names of this form are touched.
 bool BeginsWithKey(absl::string_view name) {
   return name.size() >= kKeyDigits + kSuffix.size() &&
          std::all_of(name.begin(), name.begin() + kKeyDigits, absl::ascii_isxdigit) &&
          absl::StartsWith(name.substr(kKeyDigits), kSuffix);
 }
 
-// Opened for reading, and used just now; a link is not followed. Null: there is no such file.
+// Opens a file for reading and updates its time of use. Does not follow links. Returns null if
+// there is no such file.
 absl::StatusOr<std::shared_ptr<const MappedFile>> Use(const std::string& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (file < 0 && errno == ENOENT) return nullptr;
-  if (file < 0 && errno == ELOOP) return absl::InvalidArgumentError("is a link");
+  if (file < 0 && errno == ELOOP) return absl::InvalidArgumentError("the entry is a link");
   if (file < 0) return absl::ErrnoToStatus(errno, absl::StrCat("'", path, "': cannot be opened"));
   const absl::Cleanup close = [file] { ::close(file); };
-  ::futimens(file, nullptr);  // where the folder is read-only, ages stay as they are
+  ::futimens(file, nullptr);  // fails without harm if the folder is read-only
   return MappedFile::Map(file, path);
 }
 
@@ -62,10 +63,10 @@ Package WithKey(Package package, const std::string& key) {
 absl::StatusOr<Package> WithoutKey(Package package, absl::string_view key) {
   const auto held = std::find_if(package.extensions.begin(), package.extensions.end(),
                                  [](const auto& section) { return section.name == kKeySection; });
-  if (held == package.extensions.end()) return absl::DataLossError("has no key");
+  if (held == package.extensions.end()) return absl::DataLossError("the entry has no key");
   const absl::Span<const std::byte> bytes = held->bytes.bytes();
   if (key != absl::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size())) {
-    return absl::DataLossError("is the entry of another key");
+    return absl::DataLossError("the entry belongs to another key");
   }
   package.extensions.erase(held);
   return package;
@@ -121,7 +122,8 @@ std::string CacheKey::Hex() const {
 std::string DefaultCacheFolder() {
   const auto value = [](const char* name) -> std::string {
     const char* text = std::getenv(name);
-    return text == nullptr || text[0] != '/' ? "" : text;  // a relative one is to be ignored
+    return text == nullptr || text[0] != '/' ? ""
+                                             : text;  // relative paths are ignored, as XDG requires
   };
   constexpr absl::string_view kBelow = "/anemone/programs";
   if (std::string folder = value("XDG_CACHE_HOME"); !folder.empty()) {
@@ -138,16 +140,17 @@ std::string DefaultCacheFolder() {
 
 absl::StatusOr<std::unique_ptr<ProgramCache>> ProgramCache::Open(CacheOptions options) {
   if (options.folder.empty()) {
-    return absl::InvalidArgumentError("program cache: has no folder; set HOME, or name one");
+    return absl::InvalidArgumentError(
+        "program cache: no folder is known; set HOME, or give a folder");
   }
   std::error_code error;
   if (!fs::is_directory(options.folder, error)) {
     fs::create_directories(fs::path(options.folder).parent_path(), error);
     const int failed = ::mkdir(options.folder.c_str(), 0700) == 0 ? 0 : errno;
     if (failed != 0 &&
-        !fs::is_directory(options.folder, error)) {  // else another process was first
+        !fs::is_directory(options.folder, error)) {  // another process may have created it
       return absl::ErrnoToStatus(failed, absl::StrCat("program cache: folder '", options.folder,
-                                                      "' cannot be made; name another"));
+                                                      "' cannot be created; choose another"));
     }
   }
   return std::unique_ptr<ProgramCache>(new ProgramCache(std::move(options)));
@@ -175,7 +178,7 @@ absl::StatusOr<std::optional<Package>> ProgramCache::Find(const CacheKey& key) {
   }
   ::unlink(path.c_str());
   if (options_.note) {
-    options_.note(absl::StrCat("program cache: does without '", path, "': ", status.message()));
+    options_.note(absl::StrCat("program cache: removed '", path, "': ", status.message()));
   }
   return std::nullopt;
 }
@@ -187,8 +190,8 @@ absl::Status ProgramCache::Store(const CacheKey& key, const Package& package) {
   struct stat info;
   if (status.ok() && ::lstat(path.c_str(), &info) != 0) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("program cache: had to remove what it stored, to stay below ",
-                     options_.max_bytes, " bytes; allow more"));
+        absl::StrCat("program cache: the package is larger than the limit of ", options_.max_bytes,
+                     " bytes; raise the limit"));
   }
   return Annotated(status, "program cache");
 }

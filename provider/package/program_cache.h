@@ -1,5 +1,6 @@
-// provider/package/program_cache.h: packages kept from one run to the next in a folder, each under
-// a hash of all that it was compiled from. For any number of processes at once.
+// provider/package/program_cache.h: a folder of packages that are kept from run to run. The name of
+// each is a hash of everything that it was compiled from. Any number of processes may use it at
+// once.
 //
 //   ANEMONE_ASSIGN_OR_RETURN(auto cache, ProgramCache::Open({.folder = DefaultCacheFolder()}));
 //   CacheKey key;
@@ -7,7 +8,7 @@
 //   key.Add("weights", bytes);
 //   ANEMONE_ASSIGN_OR_RETURN(std::optional<Package> found, cache->Find(key));
 //
-// A cache helps or does nothing: whoever asks logs its errors and goes on.
+// Errors of the cache must not stop a run: the caller logs them and goes on without it.
 #ifndef ANEMONE_PROVIDER_PACKAGE_PROGRAM_CACHE_H_
 #define ANEMONE_PROVIDER_PACKAGE_PROGRAM_CACHE_H_
 
@@ -27,9 +28,8 @@ struct evp_md_ctx_st;
 
 namespace anemone {
 
-// SHA-256 over this version, its rule tables, and names and contents, each with its length in
-// front:
-// ("a", "bc") is not ("ab", "c").
+// SHA-256 of this version, its rule tables, and all names and contents added. Each is preceded by
+// its length, so that ("a", "bc") and ("ab", "c") differ.
 class CacheKey {
  public:
   CacheKey();
@@ -38,37 +38,37 @@ class CacheKey {
   CacheKey& operator=(const CacheKey&) = delete;
 
   void Add(absl::string_view name, absl::string_view content);
-  // Of all so far: 64 digits.
+  // The hash of everything added so far: 64 digits.
   std::string Hex() const;
 
  private:
   evp_md_ctx_st* context_;
 };
 
-// $XDG_CACHE_HOME/anemone/programs, or the same in ~/.cache (macOS: ~/Library/Caches); empty if the
-// environment names neither.
+// $XDG_CACHE_HOME/anemone/programs, else ~/.cache/anemone/programs (macOS: ~/Library/Caches/...).
+// Empty if neither XDG_CACHE_HOME nor HOME is set.
 std::string DefaultCacheFolder();
 
 struct CacheOptions {
   std::string folder;
-  // Above it the entries are removed that were used longest ago.
+  // If the folder is larger, the least recently used entries are removed.
   int64_t max_bytes = int64_t{2} << 30;
-  // Told what a user may want to know: an entry was damaged. May be null.
+  // Called with messages for the user, such as that an entry was damaged. May be null.
   std::function<void(absl::string_view)> note;
 };
 
 class ProgramCache {
  public:
-  // Makes the folder, readable by its owner alone. kInvalidArgument: no name; else what the system
-  // says.
+  // Creates the folder if needed, readable by its owner only. Errors: kInvalidArgument (no folder
+  // is given), or the system's.
   static absl::StatusOr<std::unique_ptr<ProgramCache>> Open(CacheOptions options);
 
-  // The entry of this key; nullopt if there is none. A damaged or stale one, or another key's, is
-  // removed, noted, and as if it were not there.
+  // The entry of this key, or nullopt if there is none. An entry that is damaged, stale or of
+  // another key is removed and noted, and nullopt is returned.
   absl::StatusOr<std::optional<Package>> Find(const CacheKey& key);
 
-  // kResourceExhausted: it alone is above max_bytes, or the disk is full. Also removes what dead
-  // writers left, and what is too much.
+  // Stores an entry. Then removes files of dead writers, and entries beyond max_bytes.
+  // kResourceExhausted: the entry alone is larger than max_bytes, or the disk is full.
   absl::Status Store(const CacheKey& key, const Package& package);
 
  private:

@@ -135,7 +135,7 @@ class Buckets(CliTest):
         self.assertFalse(plans[0]["padding"]["proven"])
         self.assertIn("ReduceMean", plans[0]["padding"]["reason"])
         text = anemone("check", "-q", path, *words).stdout
-        self.assertIn("bucket batch=1,seq=4: smaller inputs get a program of their exact size", text)
+        self.assertIn("bucket batch=1,seq=4: smaller inputs are run with a program compiled for their exact size", text)
         proven = anemone("check", "-q", self.write(bucket_models.encoder()), *words).stdout
         self.assertIn("bucket batch=2,seq=8: smaller inputs are padded (proven for batch=2,seq=7)",
                       proven)
@@ -163,10 +163,10 @@ class Buckets(CliTest):
             (("--bucket", "sek=4", *bind), 1, ["--bucket sek=4", "'seq'"]),
             (("--bucket", "seq=4"), 1, ["input_ids", "'batch'", "--dim 'batch=1'"]),
             (("--bucket", "seq=4,8", *bind, *given, "--dim", "seq=9"), 1,
-             ["'input_ids', dimension 1 ('seq')", "its size 9 is above the largest bucket, 8",
+             ["'input_ids', dimension 1 ('seq')", "size 9 is above the largest bucket, 8",
               "--bucket seq=...,9"]),
             (("--bucket", "seq=4,16", *bind, *given, "--dim", "seq=3"), 1,
-             ["its size is 3, another input's is 9"]),
+             ["size 3 differs from another input's size 9"]),
             (("--bucket", "seq=" + ",".join(map(str, range(1, 70))), *bind), 1,
              ["too many combinations", "at most 64"]),
         ):

@@ -87,7 +87,7 @@ class Doctor(CliTest):
 
     def test_a_cache_that_cannot_be_written(self):
         self.cache.write_text("a file, no folder")
-        self.ill("cache", f"{self.cache}/anemone.*cannot be made", "XDG_CACHE_HOME")
+        self.ill("cache", f"{self.cache}/anemone.*cannot be created", "XDG_CACHE_HOME")
         self.ill("cache", "neither XDG_CACHE_HOME nor HOME", "set XDG_CACHE_HOME", XDG_CACHE_HOME="", HOME="")
 
 

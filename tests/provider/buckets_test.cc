@@ -149,7 +149,7 @@ TEST(Buckets, WhatIsWrongIsNamed) {
   };
   EXPECT_THAT(run({{"x", Ramp({9, 4})}}),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("input 'x', dimension 0 ('n'): its size 9 is above the largest "
+                       HasSubstr("input 'x', dimension 0 ('n'): size 9 is above the largest "
                                  "bucket, 8; give a larger one (--bucket n=...,9)")));
   EXPECT_THAT(run({{"x", Ramp({3, 5})}}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("want float32 (n)x4, got")));

@@ -455,7 +455,7 @@ TEST(Convert, WantsAFormatAndItsOptions) {
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(words)));
   };
   invalid({.to = "plist"}, "want netplist or mil");
-  invalid({.to = "mil", .netplist = {.verified_only = true}}, "are about netplists");
+  invalid({.to = "mil", .netplist = {.verified_only = true}}, "apply to netplists only");
 }
 
 }  // namespace

@@ -142,7 +142,7 @@ TEST(Package, RefusesToWriteWhatCannotBeRead) {
   package = PackageOf({ConvBy(KernelForms()[0].second)});
   package.segments[0].inputs[0].type = DataType::kUInt64;
   EXPECT_THAT(WritePackage(package), StatusIs(absl::StatusCode::kInvalidArgument,
-                                              HasSubstr("no port of the engine is uint64")));
+                                              HasSubstr("a port of the engine cannot be uint64")));
   package = PackageOf({});
   package.extensions = {{"weights", Tensor::Zeros(DataType::kUInt8, {3})}};
   EXPECT_THAT(WritePackage(package),
@@ -210,7 +210,7 @@ const Bad kBad[] = {
        return bytes;
      },
      kDamaged,
-     {"section 'weights' is not what was written"}},
+     {"section 'weights' does not match its checksum"}},
     {"later major",
      [] { return With([](PackageParts& p) { p.major = 2; }); },
      absl::StatusCode::kUnimplemented,
@@ -234,7 +234,7 @@ const Bad kBad[] = {
     {"weights twice",
      [] { return With([](PackageParts& p) { p.sections.push_back(p.sections[1]); }); },
      kDamaged,
-     {"'weights' is there twice"}},
+     {"'weights' appears twice"}},
     {"fewer weights",
      [] { return With([](PackageParts& p) { p.sections[1].bytes.resize(64); }); },
      kDamaged,
