@@ -1,5 +1,5 @@
-// Compressed constants: what stays compressed on import, means what ONNX Runtime means, and is
-// written back in ONNX's own forms; what is refused.
+// Compressed constants: which ones stay compressed on import, that their values are those of ONNX
+// Runtime, how they are written back in ONNX's forms, and which ones are refused.
 #include "anemone/compressed.h"
 
 #include <cmath>
@@ -43,7 +43,7 @@ bool IsPacked(int type) { return type == TensorProto::INT4 || type == TensorProt
 
 int64_t Count(const std::vector<int64_t>& dims) { return *ElementCount(dims); }
 
-// y = DequantizeLinear(q, s, z), then what `rest` says of w.
+// w = DequantizeLinear(q, s, z), followed by the nodes of `rest`, which use w.
 onnx::ModelProto QuantizedModel(const Quantized& q, const std::string& rest) {
   const std::string zeros = q.has_zeros ? ", z" : "";
   const std::string block = q.block > 0 ? absl::StrCat(", block_size = ", q.block) : "";
@@ -87,7 +87,7 @@ TEST_P(QuantizedTest, StaysCompressed) {
   EXPECT_EQ(1, ours.graph.nodes.size());
 }
 
-// Read in parts, from any element on, it is what is written out.
+// Reading a part, starting at any element, gives the same values as expanding the whole tensor.
 TEST_P(QuantizedTest, PartsAreThoseOfTheWhole) {
   const auto ours = ImportBytes(
       QuantizedModel(GetParam(), "(float x) => (float y) { y = Add(x, w) }").SerializeAsString(),
@@ -160,7 +160,7 @@ TEST(CompressedTest, AConstantOutputIsWritten) {
   ExpectSameOnOrt(QuantizedModel(q, "() => (float w) { }"));
 }
 
-// A weight that other nodes compute from is written out for them.
+// A weight that other constant nodes read is expanded for them.
 TEST(CompressedTest, FoldsFurther) {
   const Quantized q{"", {40, 64}, {40}, TensorProto::INT8, 0};
   const Model ours =
@@ -229,7 +229,7 @@ TEST(CompressedTest, SparseInAnyOrderIsWrittenOut) {
   EXPECT_EQ(nullptr, OnlyCompressed(ours->graph));
 }
 
-// Above 16 MiB of floats nothing else is folded.
+// Other nodes are not folded above 16 MiB of floats; compressed weights are.
 TEST(CompressedTest, LargeWeightsAreConstants) {
   const Quantized q{"", {2048, 4096}, {2048, 128}, TensorProto::UINT4, 1, 32, true};
   const auto ours = ImportBytes(
@@ -312,7 +312,7 @@ TEST_P(BadCompressedTest, IsRefusedByName) {
 INSTANTIATE_TEST_SUITE_P(Compressed, BadCompressedTest, testing::ValuesIn(kBad),
                          testing::PrintToStringParamName());
 
-// A scale of 0 is no harm: those weights are 0, there as here.
+// A scale of 0 is allowed: the weights are 0, as in ONNX Runtime.
 TEST(CompressedTest, AScaleOfZeroMakesZeros) {
   const Model ours = ExpectSameOnOrt(WithScale(0));
   const Tensor* weight = OnlyCompressed(ours.graph);

@@ -1,14 +1,14 @@
-"""Every ONNX operator at every version since opset 7, imported and compared with ONNX Runtime.
+"""Imports every ONNX operator at every version since opset 7 and compares it with ONNX Runtime.
 
     every_version.py REWRITE [--least N] [--operator NAME] [--verbose]
 
-REWRITE is the program of rewrite_main.cc. For each version of each operator's schema that is in
-force from opset 7 on, one of ONNX's own node cases is brought to that version: what was an attribute
-then becomes one, what was not there yet is left out (BECAME_INPUTS, and the schema itself), and
-ONNX's checker decides whether that is a model. The importer brings it to the working opset; what
-ONNX Runtime makes of that must be what it makes of the original, or, where it does not run that, what
-ONNX's reference evaluator does. Versions of which no model can be made are listed with the reason.
-Exit code 1: another result, a refusal, or fewer than N versions compared.
+REWRITE is the program of rewrite_main.cc. For each version of each operator's schema that is valid
+in opset 7 or later, the script converts one of ONNX's node cases to that version: inputs that were
+attributes become attributes, and parts that did not exist yet are removed (by BECAME_INPUTS and the
+schema). ONNX's checker decides whether the result is a valid model. The importer then brings it to
+the working opset. ONNX Runtime must give the same results for both; if it does not run the
+original, the reference is ONNX's reference evaluator. Versions without a valid model are listed
+with the reason. Exit code 1: a different result, a refusal, or fewer than N versions compared.
 """
 import argparse
 import collections
@@ -28,7 +28,7 @@ from onnx_cases import UNFED, is_random, load_cases  # on the path by node_cases
 
 OLDEST = 7
 REDUCTIONS = ["L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "SumSquare"]
-# Operator: the version in which inputs took the place of attributes, and which.
+# Operator: the version in which inputs replaced attributes, and their names by input.
 BECAME_INPUTS = {
     "Clip": (11, {1: "min", 2: "max"}),
     "DFT": (20, {2: "axis"}),
@@ -43,10 +43,10 @@ BECAME_INPUTS = {
     "Upsample": (9, {1: "scales"}),
     **{f"Reduce{name}": (18, {1: "axes"}) for name in REDUCTIONS},
 }
-SCALARS = {"axis", "k", "max", "min", "ratio", "value"}  # of these, the others are lists
-# Inputs that were elsewhere: the version before which, and the older inputs by number.
+SCALARS = {"axis", "k", "max", "min", "ratio", "value"}  # the other attributes are lists
+# Inputs that moved: the first version of the new order, and the new indices in the older order.
 MOVED_INPUTS = {"Resize": (11, [0, 2])}
-# Operators without a node case of a single node. Numbers for their inputs are random.
+# Models for operators without a single-node case. Their inputs are random.
 TWO = "(float[2] a, float[2] b) => "
 MODELS = {
     "ConcatFromSequence": TWO + "(float[4] y) { s = SequenceConstruct(a, b) "
@@ -72,16 +72,16 @@ MODELS = {
                            "y = SequenceLength(t) }",
     "SequenceLength": TWO + "(int64 y) { s = SequenceConstruct(a, b) y = SequenceLength(s) }",
 }
-# IR versions go with opsets; this one all ONNX Runtimes read, with functions and without.
+# All versions of ONNX Runtime read this IR version, with and without functions.
 IR_VERSION = 8
 
 
 class Unbuilt(Exception):
-    """No model of this version, and why."""
+    """The reason why no model of this version could be made."""
 
 
 def versions():
-    """(operator, version of the schema, opset to write) of ONNX's own domain."""
+    """Yields (operator, version of the schema, opset to write) for the ONNX domain."""
     history = collections.defaultdict(set)
     for schema in onnx.defs.get_all_schemas_with_history():
         if schema.domain == "":
@@ -106,7 +106,7 @@ def cases_by_operator():
 
 
 def constant_inputs(model, inputs):
-    """Integers (shapes, axes, indices) as arrays by name; the rest is fed."""
+    """Splits inputs into fed ones and constants (shapes, axes, indices), both by name."""
     fed, constants = {}, {}
     for port, value in zip(model.graph.input, inputs):
         integers = isinstance(value, np.ndarray) and value.dtype.kind in "iu" and value.ndim < 2
@@ -139,22 +139,22 @@ def move_inputs(node, version):
         return
     moved = [node.input[i] for i in order if i < len(node.input)]
     if "" in moved or len(moved) != len(order):
-        raise Unbuilt("the case has none of the inputs that there were then")
+        raise Unbuilt("the case lacks the inputs of that version")
     del node.input[:]
     node.input.extend(moved)
 
 
 def fit_to_schema(node, schema):
-    """Leaves out what the schema does not have; its defaults take the place."""
+    """Removes attributes, inputs and outputs that the schema does not have."""
     for attribute in list(node.attribute):
         if attribute.name not in schema.attributes:
             node.attribute.remove(attribute)
     for name, attribute in schema.attributes.items():
         if attribute.required and not any(a.name == name for a in node.attribute):
-            raise Unbuilt(f"attribute '{name}' is required then")
+            raise Unbuilt(f"attribute '{name}' is required in that version")
     if node.op_type == "Split" and schema.since_version >= 18 and len(node.input) < 2 and (
             not any(a.name == "num_outputs" for a in node.attribute)):
-        raise Unbuilt("'split' or 'num_outputs' is required then")
+        raise Unbuilt("'split' or 'num_outputs' is required in that version")
     del node.input[schema.max_input:]
     del node.output[schema.max_output:]
     while node.input and not node.input[-1]:
@@ -162,7 +162,7 @@ def fit_to_schema(node, schema):
 
 
 def add_empty_inputs(graph, schema):
-    """An input that may be left out now was a tensor without elements, as Resize's roi."""
+    """Replaces omitted inputs that were required by tensors without elements (Resize's roi)."""
     node = graph.node[0]
     for i, name in enumerate(node.input):
         formal = schema.inputs[min(i, len(schema.inputs) - 1)]
@@ -184,11 +184,11 @@ def check_types(model, schema):
             kind = types[name].tensor_type.elem_type if name in types else 0
             text = f"tensor({TensorProto.DataType.Name(kind).lower()})" if kind else ""
             if text and text not in allowed.get(formal.type_str, {formal.type_str}):
-                raise Unbuilt(f"'{formal.name}' was no {text} then")
+                raise Unbuilt(f"'{formal.name}' cannot be {text} in that version")
 
 
 def build(case, version, opset):
-    """The case's model at that version, and its feed."""
+    """Returns the case's model at that version, and its inputs."""
     model, inputs = case
     fed, constants = constant_inputs(model, inputs)
     made = onnx.ModelProto()
@@ -213,7 +213,7 @@ def build(case, version, opset):
         if name in used:
             made.graph.initializer.append(numpy_helper.from_array(constants[name], name))
     outputs = [o for o in made.graph.output if o.name in node.output]
-    for output in outputs:  # of this version's sizes, whatever they are
+    for output in outputs:  # sizes may differ in this version
         for dim in output.type.tensor_type.shape.dim:
             dim.Clear()
     del made.graph.output[:]
@@ -231,7 +231,7 @@ def build(case, version, opset):
 
 
 def written(opset, text):
-    """A model of MODELS, and its feed."""
+    """Returns a model of MODELS, and its inputs."""
     model = onnx.parser.parse_model(
         f'<ir_version: {IR_VERSION}, opset_import: ["" : {opset}]> g {text}')
     try:
@@ -244,14 +244,14 @@ def written(opset, text):
 
 
 def reference(path, model, inputs):
-    """What the model gives, and by whom; None if nobody runs it."""
+    """Returns the model's results and their source, or None and the reason if nothing runs it."""
     results, why = node_cases.run(path, inputs)
     if results is not None:
         return results, "ONNX Runtime"
     try:
         feed = {p.name: x for p, x in zip(model.graph.input, inputs)}
         return ReferenceEvaluator(model).run(None, feed), "the reference evaluator"
-    except Exception as error:  # the evaluator's are of many classes
+    except Exception as error:  # the evaluator's exceptions have many classes
         return None, f"{why}; {str(error).splitlines()[0][:80] if str(error) else type(error)}"
 
 
@@ -262,8 +262,8 @@ def alike(theirs, ours, random):
 
 
 def first_comparable(name, version, opset, cases, folder):
-    """(path, model, inputs, results, by) of the first case that makes a model which somebody runs."""
-    reason = "ONNX has no node case of it"
+    """Returns (path, model, inputs, results, source) of the first case that can be run."""
+    reason = "ONNX has no node case for it"
     for number, case in enumerate([MODELS[name]] if name in MODELS else cases.get(name, [])):
         try:
             model, inputs = (written(opset, case) if name in MODELS
@@ -306,14 +306,14 @@ def main():
         for (name, version, (path, model, inputs, results, by)), line in zip(todo, said):
             ours, why = None, line
             if line.startswith("ok"):
-                # What stays at its own, new opset, ONNX Runtime does not run either.
+                # A node that keeps a newer opset may not run in ONNX Runtime either.
                 ours, why = reference(path + ".ours", onnx.load(path + ".ours"), inputs)
             if ours is not None and alike(results, ours, is_random(model.graph)):
                 count[by] += 1
                 if args.verbose:
                     print(f"{name}-{version}: as {by}")
             else:
-                wrong.append(f"{name}-{version}: {why or 'other results'} (against {by})")
+                wrong.append(f"{name}-{version}: {why or 'different results'} (compared with {by})")
     print("\n".join(["Not compared:", *unbuilt, "", "Wrong:", *wrong, ""]))
     print(", ".join(f"as {by} {n}" for by, n in sorted(count.items())),
           f"not compared {len(unbuilt)}, wrong {len(wrong)}", sep=", ")

@@ -60,7 +60,7 @@ TEST(Fold, AnUnknownBatchStaysInThePlumbing) {
             "Shape x -> shape; Gather shape, j -> open; Add known, open -> y");
 }
 
-// ONNX Runtime 1.31.1 dies of it.
+// ONNX Runtime 1.31.1 crashes on it.
 TEST(Fold, PlanesWithoutElementsAreNotEvaluated) {
   CountingEvaluator evaluator;
   const auto model = Folded(
@@ -82,7 +82,7 @@ TEST(Fold, ConstantsAreEvaluatedTogether) {
   EXPECT_EQ(NodesText(model->graph), "Add x, d -> e; Add e, f -> y");
   EXPECT_EQ(counting.calls, 1);
   EXPECT_EQ(counting.nodes, 4);
-  EXPECT_FALSE(ValueNamed(model->graph, "b").constant.has_value());  // nobody asked
+  EXPECT_FALSE(ValueNamed(model->graph, "b").constant.has_value());  // not needed
 }
 
 TEST(Fold, AShapeThatHangsOnAConstantIsWaitedFor) {
@@ -165,7 +165,7 @@ TEST(Fold, AnInputWithADefaultIsNotFolded) {
   const auto kept = Folded(proto, WithEvaluator().evaluate);
   ASSERT_THAT(kept, IsOk());
   EXPECT_EQ(NodesText(kept->graph), "Exp w -> v; Add x, v -> y");
-  proto.set_ir_version(3);  // the same is a constant below IR 4
+  proto.set_ir_version(3);  // before IR version 4 it is a constant
   const auto folded = Folded(proto, WithEvaluator().evaluate);
   ASSERT_THAT(folded, IsOk());
   EXPECT_EQ(NodesText(folded->graph), "Add x, v -> y");
@@ -247,8 +247,8 @@ TEST(Fold, ASizeThatCannotBeCountedIsAnError) {
 }
 
 TEST(Fold, AContradictoryBranchIsLeftAsItIs) {
-  // Silero VAD: one model for two rates, whose branches want inputs of different lengths. Folding
-  // the branch that the bound length does not fit made ONNX Runtime refuse the whole model.
+  // Silero VAD has two branches for two sample rates, which require inputs of different lengths.
+  // Folding the branch that does not match the bound length made ONNX Runtime refuse the model.
   const auto model = Folded(
       "g (bool c, float[2,3] x) => (float[] y) {"
       "  y = If(c) <then_branch = t () => (float[] a) { a = Relu(x) },"

@@ -7,7 +7,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A model of `text` with types and shapes inferred; outputs in the text should be of unknown shape.
+// The model of `text` with inferred types and shapes; outputs in `text` should have unknown shapes.
 absl::StatusOr<Model> Inferred(absl::string_view text) {
   auto model = Read(ParseModel(text));
   if (!model.ok()) return model;
@@ -16,7 +16,7 @@ absl::StatusOr<Model> Inferred(absl::string_view text) {
   return model;
 }
 
-// "float32 2x3xN" of the value called `name`; "?" where nothing is known.
+// Type and shape of the value `name`, such as "float32 2x3xN"; "?" for unknown parts.
 std::string TypeText(const Graph& graph, absl::string_view name) {
   const Value& value = ValueNamed(graph, name);
   std::string text(DataTypeName(value.type));
@@ -40,7 +40,7 @@ TEST(Infer, FollowsSizesAndSymbols) {
   EXPECT_EQ(TypeText(model->graph, "y"), "float32 Nx4x1x1");
 }
 
-// ONNX has no inference for this one, and a body that depends on the node.
+// ONNX has no inference function for it, and a function body that depends on the node.
 TEST(Infer, KnowsGroupNormalization) {
   const auto model = Inferred(
       "g (float[N,4,8,8] x, float[4] s) => (float[] y) {"
@@ -50,7 +50,7 @@ TEST(Infer, KnowsGroupNormalization) {
 }
 
 TEST(Infer, FollowsShapeArithmetic) {
-  // The usual plumbing of exporters: the batch of x, and -1.
+  // The usual nodes of exporters: reshape to the batch of x and -1.
   const auto model = Inferred(
       "g (float[N,3,8,8] x) => (float[] y) {"
       "  shape = Shape(x) i = Constant<value = int64 {0}>() batch = Gather(shape, i)"
@@ -146,21 +146,21 @@ const Wrong kWrong[] = {
      "tensor(float)"},
     {"DeclaredType", "g (float[2] a) => (int32 y) { y = Relu(a) }",
      "output 'y' is declared int32, but its inferred type is float32"},
-    // Crashed inside ONNX's inference function.
+    // Crashed in ONNX's inference function.
     {"AxisBeyond32Bits",
      "g (float[2,3] x, float[3] s) => (float[] y, float[] m) {"
      "  y, m = LayerNormalization<axis=9223372036854775807>(x, s) }",
      "attribute 'axis' is 9223372036854775807, which is out of range"},
     {"Axis", "g (float[2,3] a, float[2,3] b) => (float[] y) { y = Concat<axis=5>(a, b) }",
      "node /#0 (Concat)"},
-    // Indexed past its end by whoever trusted the rank.
+    // Code that relied on the rank indexed past the end.
     {"ShortPermutation", "g (float[3,4,5] x) => (float[] y) { y = Transpose<perm=[0]>(x) }",
      "attribute 'perm': want each of the 3 axes of 'x' once"},
-    // ONNX's parser never came back.
+    // ONNX's parser looped endlessly.
     {"StrayDot",
      "g (float[2,3] a, float[3,4] b) => (float[] y) { y = Einsum<equation=\"i.j,jk->ik\">(a, b) }",
      "want terms of letters"},
-    // Sized a vector by the attribute.
+    // A vector was allocated with the attribute as its size.
     {"OutputsByTheBillion",
      "g (float[4] x) => (float[] a, float[] b) { a, b = Split<num_outputs=2147483648>(x) }",
      "attribute 'num_outputs' is 2147483648, but the node has 2 outputs"},

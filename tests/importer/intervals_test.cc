@@ -1,4 +1,4 @@
-// What is known of integers before a graph runs: one line for each rule.
+// Tests the intervals of integers that are known before a graph runs, one line per rule.
 #include "importer/operators/intervals.h"
 
 #include "tests/importer/against_ort.h"
@@ -8,7 +8,7 @@ namespace {
 
 struct IntervalCase {
   const char* name;
-  const char* text;  // a graph whose last output is looked at
+  const char* text;  // a graph; the test checks its last output
   const char* want;  // "low..high", "anything", and "wraps"
 };
 

@@ -1,4 +1,4 @@
-// The table of operators says something of every operator that ONNX has, or this file says why not.
+// Every operator of ONNX must have a row in the table of operators, or a reason in this file.
 #include "importer/operators/operators.h"
 
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@ namespace {
 
 using Name = std::pair<std::string, std::string>;  // domain and operator
 
-// Operators of which the table says nothing, so that all its answers are the safe ones.
+// Operators without a row, for which all columns have the safe defaults.
 struct Exemption {
   const char* domain;
   std::vector<const char*> operators;  // empty: all of the domain
@@ -126,8 +126,8 @@ TEST(Operators, EveryLoweringHasARow) {
   EXPECT_GT(seen, 100);
 }
 
-// A lift for one version too many changes a form that is right already; for one too few, it leaves
-// an old form.
+// A lift for one version too many changes a correct form; a lift for one too few leaves an old
+// form.
 TEST(Operators, LiftsEndWhereOnnxChangedTheOperator) {
   for (const Operator* row : AllOperators()) {
     const Lift& lift = row->lift;
@@ -141,7 +141,7 @@ TEST(Operators, LiftsEndWhereOnnxChangedTheOperator) {
   }
 }
 
-// A moved element is any element of the first input; an interval beside that would be another.
+// A moved element is an element of the first input, so a separate interval would be redundant.
 TEST(Operators, MovesNeedNoInterval) {
   for (const Operator* row : AllOperators()) {
     if (row->moves == Moves::kNo) continue;

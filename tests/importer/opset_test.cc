@@ -1,4 +1,5 @@
-// Older and newer forms at the working opset, against ONNX Runtime on the original.
+// Converts older and newer forms to the working opset, and compares with ONNX Runtime's results for
+// the original.
 #include "importer/opset/opset.h"
 
 #include "tests/importer/against_ort.h"
@@ -12,7 +13,7 @@ struct Form {
   const char* name;
   int opset;
   const char* graph;
-  const char* meaning = nullptr;  // at opset 21, where ONNX Runtime does not run the form itself
+  const char* meaning = nullptr;  // reference at opset 21, if ONNX Runtime does not run the form
 };
 
 std::ostream& operator<<(std::ostream& out, const Form& form) { return out << form.name; }
@@ -184,7 +185,7 @@ TEST_P(OpsetForm, MeansTheSame) {
   for (const Node& node : ours.graph.nodes) EXPECT_EQ(node.version, kWorkingOpset) << node.op_type;
 }
 
-// Without folding and passes the lifted nodes themselves must be right.
+// The lifted nodes must be correct without folding and passes.
 TEST_P(OpsetForm, MeansTheSameUnsimplified) {
   ImportOptions options;
   options.simplify = false;
@@ -194,7 +195,7 @@ TEST_P(OpsetForm, MeansTheSameUnsimplified) {
 INSTANTIATE_TEST_SUITE_P(All, OpsetForm, testing::ValuesIn(kForms),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// The model at the working opset, nothing else done to it.
+// The model converted to the working opset, without other changes.
 absl::StatusOr<Model> Lifted(const Form& form) {
   auto model = Read(ModelOf(form));
   if (!model.ok()) return model;
@@ -238,8 +239,8 @@ TEST(Opset, ALiftedNodeKeepsItsOrigin) {
   }
 }
 
-// What the working opset lacks goes to the oldest that has it, since ONNX Runtime may not know the
-// file's.
+// An operator that the working opset lacks gets the oldest version that has it, since ONNX Runtime
+// may not support the file's version.
 TEST(Opset, WhatHasNeitherFormNorFunctionBecomesAsOldAsItMay) {
   const auto model = Lifted({"", 28, "(int8[2] x) => (uint8[2] y) { y = BitCast<to=2>(x) }"});
   ASSERT_THAT(model, IsOk());
@@ -263,7 +264,7 @@ TEST(Opset, WhatStaysNewerSharesAVersion) {
   for (const Node& node : model->graph.nodes) EXPECT_EQ(node.version, 26);
 }
 
-// One constant each, as the evaluator computes it.
+// The output of `graph`, computed by the evaluator with `inputs` as constants.
 Tensor ValueOf(Graph graph, const std::map<std::string, Tensor>& inputs) {
   for (ValueId id : graph.inputs) graph.values[id].constant = inputs.at(graph.values[id].name);
   graph.inputs.clear();
@@ -306,7 +307,8 @@ TEST(Opset, ShiftsOfSignedIntegersAndOfAnySize) {
               ElementsAre(0xfff0, 0));
 }
 
-// A body's values are named by a path, which is no identifier; ONNX parses the function it builds.
+// Values of a body are named by a path, which is not an identifier, but ONNX parses the function
+// that it builds.
 TEST(Opset, PreviewOperatorsBecomeTheirFunctions) {
   onnx::ModelProto proto = ParseModel(R"(<ir_version: 10, opset_import: ["" : 26,
       "ai.onnx.preview" : 1]> g (float[1,2,3,4] q, float[1,2,5,4] k, float[1,2,5,4] v)
@@ -329,7 +331,7 @@ TEST(Opset, FlooredFloatRemainder) {
   EXPECT_THAT(y.data<float>(), testing::ElementsAre(2, -2, 0));
 }
 
-// Opset 21 withdrew the form, but ONNX Runtime runs it still.
+// Opset 21 removed the form, but ONNX Runtime still runs it.
 TEST(Opset, GroupNormalizationScalesPerGroup) {
   Model model = ExpectSameOnOrt(ParseModel(R"(<ir_version: 8, opset_import: ["" : 18]>
       g (float[1,4,2] x, float[2] s, float[2] b) => (float[1,4,2] y) {

@@ -1,5 +1,5 @@
-// Which operators the proof of padding lets pass, and what it says of the others: each case is a
-// graph with an axis `n`, proven at 5 of 8.
+// Tests which graphs the padding proof accepts, and its refusals of the others. Each case is a
+// graph with an axis `n`, proven for size 5 in a bucket of 8.
 #include "importer/padding/padding.h"
 
 #include "tests/importer/against_ort.h"
@@ -25,7 +25,7 @@ PaddingVerdict Prove(const std::string& graph, int64_t full, int64_t used) {
 struct Padded {
   const char* name;
   const char* graph;
-  const char* refusal = nullptr;  // null: it is proven
+  const char* refusal = nullptr;  // null if it is proven
 };
 void PrintTo(const Padded& c, std::ostream* out) { *out << c.name; }
 

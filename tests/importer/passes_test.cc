@@ -1,4 +1,4 @@
-// Each pass on the smallest graph it applies to, and on those it must leave alone.
+// Tests each pass on the smallest graph that it applies to, and on graphs that it must not change.
 #include "importer/passes/passes.h"
 
 #include <chrono>
@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 struct Rewrite {
   const char* name;
   const char* text;
-  const char* ops;  // what is left
+  const char* ops;  // the remaining operators
 };
 
 std::ostream& operator<<(std::ostream& out, const Rewrite& rewrite) { return out << rewrite.name; }
@@ -359,8 +359,7 @@ TEST(Passes, AnErrorNamesThePassAndTheNode) {
 }
 
 TEST(Passes, LongChainsTakeOneRound) {
-  // Transposes alternate with nodes they cannot pass, so one round does all; the limit is never
-  // near.
+  // Transposes alternate with nodes that they cannot pass, so one round is enough.
   std::string text = "g (float[2,3] x) => (float[2,3] y) { v0 = Identity(x)";
   for (int i = 0; i < 200; ++i) {
     absl::StrAppend(&text, " t", i, " = Transpose<perm=[1,0]>(v", i, ") v", i + 1,
@@ -400,7 +399,7 @@ TEST(Passes, AHundredThousandNodesTakeNoTime) {
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   EXPECT_EQ(g.nodes.size(), 100'000);
   EXPECT_EQ(g.values.back().dims(), (std::vector<int64_t>{1, 3, 8, 8}));
-  // 0.4 s on the machine it was written on; sanitizers and busy neighbours take their share.
+  // It takes 0.4 s when optimized; the limit allows for sanitizers and busy machines.
   EXPECT_LT(took.count(), 20);
 }
 

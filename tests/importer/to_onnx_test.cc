@@ -1,4 +1,4 @@
-// Graph -> ModelProto: weights outside, fills as one value, bodies by name.
+// Tests Graph -> ModelProto: weights are external, fills stay one value, bodies use outer names.
 #include "importer/write/to_onnx.h"
 
 #include "tests/importer/onnx_builder.h"
@@ -154,7 +154,7 @@ TEST(ToOnnx, BodiesThatReturnOuterValuesDoSoByIdentity) {
   EXPECT_NE(node.attribute(1).g().output(0).name(), node.attribute(1).g().output(1).name());
 }
 
-// The outer value may have been renamed since the body was read.
+// The outer value may have been renamed after the body was read.
 TEST(ToOnnx, CapturesAreWrittenByTheirOuterName) {
   auto model = Read(ParseModel(R"(
       agraph (bool c, float[2] x) => (float y) {

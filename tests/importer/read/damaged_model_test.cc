@@ -1,4 +1,4 @@
-// Good models cut short and changed at random: an error or another model, never a crash.
+// Valid models, truncated or changed at random, give an error or another model, never a crash.
 #include <google/protobuf/compiler/importer.h>
 #include <google/protobuf/dynamic_message.h>
 
@@ -20,7 +20,7 @@ onnx::ModelProto ReluModel() {
   return ParseModel("agraph (float[2, 3] x) => (float[2, 3] y) { y = Relu(x) }");
 }
 
-// A bit of everything that the reader knows.
+// A model with every feature that the reader supports.
 onnx::ModelProto RichModel() {
   onnx::ModelProto model = ParseModel(R"(
       <ir_version: 10, opset_import: ["" : 21, "my" : 1]>
@@ -49,7 +49,7 @@ TEST(Truncated, AtEveryByte) {
   int lost = 0;
   for (size_t size = 0; size < bytes.size(); ++size) {
     const auto model = Import(bytes.substr(0, size));
-    // Only a cut between two fields of the model itself can leave a smaller model behind.
+    // Only a truncation between two fields of ModelProto can give a smaller valid model.
     if (model.ok()) continue;
     EXPECT_NE(model.status().message(), "");
     lost += model.status().code() == StatusCode::kDataLoss;
@@ -61,7 +61,7 @@ TEST(Truncated, AtEveryByte) {
   EXPECT_GT(lost, bytes.size() - 20);
 }
 
-// Rounds of the tests below; more of them by hand: ANEMONE_FUZZ_ROUNDS=300000, best with asan.
+// The number of rounds of the tests below. For more, set ANEMONE_FUZZ_ROUNDS=300000 and use asan.
 int FuzzRounds(int usual) {
   const char* rounds = std::getenv("ANEMONE_FUZZ_ROUNDS");
   return rounds == nullptr ? usual : std::atoi(rounds);
@@ -75,7 +75,7 @@ void ExpectModelOrError(const std::string& bytes, int round) {
       << "round " << round << ": " << model.status();
 }
 
-// The seeds are fixed: a failure comes back.
+// The seeds are fixed, so failures are reproducible.
 TEST(Mutated, BytesNeverCrash) {
   const std::string good[] = {RichModel().SerializeAsString(), ReluModel().SerializeAsString()};
   std::mt19937 random(20260101);
@@ -102,7 +102,7 @@ TEST(Mutated, BytesNeverCrash) {
   }
 }
 
-// ModelProto with reflection, which the lite one of the ONNX library lacks, from its .proto file.
+// A ModelProto with reflection, from its .proto file; the ONNX library's lite version has none.
 class ReflectedModel {
  public:
   ReflectedModel() : importer_(&sources_, nullptr) {
@@ -111,7 +111,7 @@ class ReflectedModel {
     if (file == nullptr) return;
     model_.reset(factory_.GetPrototype(file->FindMessageTypeByName("ModelProto"))->New());
   }
-  google::protobuf::Message* message() { return model_.get(); }  // null: no such file
+  google::protobuf::Message* message() { return model_.get(); }  // null if there is no such file
 
  private:
   google::protobuf::compiler::DiskSourceTree sources_;
@@ -120,7 +120,7 @@ class ReflectedModel {
   std::unique_ptr<google::protobuf::Message> model_;
 };
 
-// Changes one field of one message below `message`, which stays well-formed.
+// Changes one field of one message inside `message`, which remains well-formed.
 class Mutator {
  public:
   explicit Mutator(int seed) : random_(seed) {}

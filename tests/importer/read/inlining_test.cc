@@ -1,4 +1,4 @@
-// The model's own functions are put in the place of their calls.
+// Tests that calls of model-local functions are replaced by the functions' nodes.
 #include "importer/edit.h"
 #include "importer/read/functions.h"
 #include "onnx/defs/schema.h"
@@ -33,7 +33,7 @@ TEST(Functions, EachNodeIsAnOriginOfItsOwn) {
   EXPECT_THAT(AllOrigins(*model), ElementsAre("/#0", "/Swish_1/#0", "/Swish_1/#1"));
   EXPECT_THAT(model->graph.nodes[2].origins, ElementsAre(2));
   EXPECT_EQ(model->graph.nodes[0].version, 21);
-  EXPECT_EQ(model->graph.nodes[1].version, 13);  // the function's own import
+  EXPECT_EQ(model->graph.nodes[1].version, 13);  // the function's import
 }
 
 TEST(Functions, CallEachOther) {
@@ -166,7 +166,7 @@ TEST(Functions, OverloadsAreToldApart) {
   EXPECT_EQ(NodesText(Read(proto)->graph), "Neg x -> t; Abs t -> y");
 }
 
-// A function that calls the next `calls` times, and so on for `levels`; the last is a Neg.
+// `levels` functions, each of which calls the next one `calls` times; the last contains a Neg.
 onnx::ModelProto Tower(int levels, int calls) {
   std::string text = "agraph (float x) => (float y) { y = my.F0(x) }\n";
   for (int level = 0; level < levels; ++level) {
@@ -195,7 +195,7 @@ TEST(Functions, AreLimitedInDepthAndNumber) {
                                            HasSubstr("expand to more than 200000 nodes")));
 }
 
-// A small file whose paths alone would fill the memory: a long name around many calls.
+// A small file whose paths would fill the memory: a long name that encloses many calls.
 TEST(Functions, AreLimitedInTheNamesTheyMake) {
   const std::string name(1 << 20, 'F');
   std::string text = absl::StrCat("g (float x) => (float y) { y = my.", name, "(x) }\n",

@@ -12,7 +12,7 @@
 namespace anemone {
 namespace {
 
-// Of files, in this process; -1: the system does not tell.
+// The resident memory of files in this process, or -1 if the system does not provide it.
 int64_t ResidentKilobytes() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {

@@ -1,4 +1,5 @@
-// What a model says is what the Graph says: names, types, order, bodies, constants, origins.
+// Tests that a Graph has the contents of its model: names, types, order, bodies, constants,
+// origins.
 #include <chrono>
 #include <set>
 
@@ -20,7 +21,7 @@ std::vector<std::string> OriginIds(const Model& model, const Node& node) {
   return ids;
 }
 
-// Names of all values of a graph and its bodies; fails on one that two values share.
+// Collects the names of all values of a graph and its bodies; fails on a duplicate.
 void CollectNames(const Graph& graph, std::set<std::string>& names) {
   const std::set<ValueId> captures(graph.captures.begin(), graph.captures.end());
   for (ValueId id = 0; id < graph.values.size(); ++id) {
@@ -37,13 +38,13 @@ void ExpectUniqueNames(const Model& model) {
   CollectNames(model.graph, names);
 }
 
-// What ToOnnx() writes passes ONNX's own checker.
+// Expects that ONNX's checker accepts the output of ToOnnx().
 void ExpectWritable(const Model& model) {
   ToOnnxOptions options{.opsets = model.opsets, .external_from = kNeverExternal};
   auto written = ToOnnx(model.graph, options);
   ASSERT_THAT(written, IsOk());
   for (onnx::ValueInfoProto& output : *written->proto.mutable_graph()->mutable_output()) {
-    output.mutable_type()->mutable_tensor_type()->mutable_shape();  // the checker wants one
+    output.mutable_type()->mutable_tensor_type()->mutable_shape();  // the checker requires one
   }
   EXPECT_NO_THROW(onnx::checker::check_model(written->proto));
 }

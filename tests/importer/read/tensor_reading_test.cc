@@ -1,4 +1,4 @@
-// Tensors: every element type from every field, mapped and not copied, external, sparse.
+// Tests tensors: every element type from every field, mapped without a copy, external, sparse.
 #include <unistd.h>
 
 #include <numeric>
@@ -82,7 +82,7 @@ TEST(TensorReading, RawBytesOfEveryType) {
   }
 }
 
-// The entries 1, 2, ... of the typed field come out as elements 1, 2, ....
+// The entries 1, 2, ... of the typed field become elements 1, 2, ....
 TEST(TensorReading, TypedFieldsOfEveryType) {
   for (int type = 1; type <= kLastDataType; ++type) {
     SCOPED_TRACE(DataTypeName(static_cast<DataType>(type)));
@@ -180,7 +180,7 @@ TEST(TensorReading, SparseBecomesDense) {
   }
 }
 
-// True if the tensor's bytes lie in the mapping that keeps them alive.
+// True if the tensor's bytes are in the mapping that keeps them alive.
 bool IsMapped(const Tensor& tensor) {
   const auto* file = static_cast<const MappedFile*>(tensor.owner().get());
   const std::byte* begin = tensor.bytes().data();
@@ -238,7 +238,7 @@ TEST(Mapping, PackedPiecesOfOneFieldAreJoined) {
   for (int i = 0; i < 300; ++i) piece.add_float_data(i);
   TensorProto more;
   for (int i = 300; i < 600; ++i) more.add_float_data(i);
-  // One message after the other is, to protobuf, the two merged.
+  // protobuf merges two concatenated messages.
   const std::string tensor = piece.SerializeAsString() + more.SerializeAsString();
   model.mutable_graph()->mutable_unknown_fields()->append(
       LengthDelimited(onnx::GraphProto::kInitializerFieldNumber, tensor.size()) + tensor);
@@ -254,7 +254,7 @@ int64_t ResidentBytes() {
   return pages * sysconf(_SC_PAGESIZE);
 }
 
-// The file has a hole where the weight is: it is large only by its length.
+// The file is sparse: the weight is a hole, so the file has a large length but uses little disk.
 TEST(Mapping, AModelOfHalfAGigabyteCostsKilobytes) {
   constexpr int64_t kFloats = 125'000'000;
   onnx::ModelProto model = ParseModel("agraph (float[1] x) => (float y) { y = Add(x, w) }");
@@ -320,7 +320,7 @@ TEST(External, IsFoundBesideAModelNamedWithoutFolder) {
   EXPECT_THAT(Read(ExternalModel("w.bin"), folder.path()), IsOk());
 }
 
-// models--x/snapshots/1/model.onnx -> ../../blobs/aa, the data beside it likewise.
+// models--x/snapshots/1/model.onnx -> ../../blobs/aa, and the data next to it is a link too.
 TEST(External, TheCacheOfHuggingFaceLoads) {
   TempFolder folder;
   folder.Write("blobs/aa", ExternalModel("model.onnx_data").SerializeAsString());
