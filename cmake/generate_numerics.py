@@ -1,5 +1,7 @@
-"""Turns engine/tables/numerics.json into numerics.h and numerics.cc: an enum for every rule whose
-sources leave it open, a field of `Numerics` for each, and the values of every family.
+"""Turns engine/tables/numerics.json into numerics.h and numerics.cc.
+
+A rule whose sources allow several readings becomes an enum and a field of `Numerics`. The values of
+the fields are written for every family.
 
 Usage: generate_numerics.py NUMERICS_JSON OUTPUT_DIR. Standard library only.
 """
@@ -9,7 +11,7 @@ import pathlib
 import re
 import sys
 
-# A family without a profile of its own computes as the oldest that was measured.
+# A family without a profile computes like the oldest family that was measured.
 OLDEST_PROFILE = "A13"
 
 
@@ -44,7 +46,7 @@ def options_of(data, family, rules):
                 if family in data["profiles"] or family not in rule.get("default_by_family", {}):
                     value = profile[name]
         if value not in ids:
-            sys.exit(f"numerics: {rule['id']}: {value!r} is none of {ids}")
+            sys.exit(f"numerics: {rule['id']}: {value!r} is not one of {ids}")
         chosen[rule["id"]] = value
     return chosen
 

@@ -12,7 +12,7 @@ constexpr int64_t kAlign = 32;  // elements: 64 bytes of fp16
 // The gaps of the arena, by offset.
 class Gaps {
  public:
-  // The first gap that holds `size`, else the arena grows.
+  // Takes the first gap of at least `size`. If there is none, the arena grows.
   int64_t Take(int64_t size) {
     for (auto it = gaps_.begin(); it != gaps_.end(); ++it) {
       auto [offset, room] = *it;
@@ -22,7 +22,7 @@ class Gaps {
       return offset;
     }
     int64_t offset = end_;
-    if (!gaps_.empty()) {  // a gap at the very end grows with the arena
+    if (!gaps_.empty()) {  // a gap at the end of the arena grows
       auto last = std::prev(gaps_.end());
       if (last->first + last->second == end_) {
         offset = last->first;

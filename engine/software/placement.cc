@@ -61,7 +61,7 @@ class Placer {
     }
   }
 
-  // Gives what unit `i` joins a place in its own.
+  // If unit `i` concatenates its operands, places them inside its output.
   void Join(int i) {
     const Unit& unit = network_.units[i];
     if (!unit.kind->run.joins.Or(false, unit.params.get(), network_.BottomsOf(unit))) return;
@@ -77,7 +77,7 @@ class Placer {
     }
   }
 
-  // The unit in whose place `unit` lies, and where there.
+  // The unit whose output contains that of `unit`. Adds the position inside it to `offset`.
   int WholeOf(int unit, int64_t& offset) const {
     for (; whole_[unit] >= 0; unit = whole_[unit]) offset += offset_[unit];
     return unit;
@@ -128,12 +128,12 @@ class Placer {
   }
 
   const Network& network_;
-  std::vector<int> runs_;        // by unit: the last of its chain; -1: a view
-  std::vector<int> owner_;       // by unit: the one in whose place it writes; -1: a view
-  std::vector<int> port_;        // by unit: the output that it is written to, or -1
-  std::vector<int> whole_;       // by unit: the one that joins it, or -1
-  std::vector<int64_t> offset_;  // in that one's output
-  std::vector<int> block_;       // by unit, of the plan
+  std::vector<int> runs_;        // by unit: the last unit of its chain; -1 for a view
+  std::vector<int> owner_;       // by unit: the unit to whose place it writes; -1 for a view
+  std::vector<int> port_;        // by unit: the output port that it writes, or -1
+  std::vector<int> whole_;       // by unit: the unit whose output contains it, or -1
+  std::vector<int64_t> offset_;  // by unit: its position in the output of `whole_`
+  std::vector<int> block_;       // by unit: its block of the plan, or -1
   std::vector<int> input_block_;
   MemoryPlan plan_;
   Placement placement_;

@@ -160,7 +160,7 @@ def citations_in(block):
     for match in FILE.finditer(block.text):
         stem = match.group().rpartition("/")[2].partition(".")[0]
         if stem.isupper() and not match.group().endswith(".md"):
-            continue  # FILE.json stands for any file
+            continue  # FILE.json means any file
         follow = _source_rows if block.key in SOURCE_KEYS else _rows
         rows, quotes = follow(block.text[match.end():])
         yield Citation(block.line, match.group(), tuple(rows), tuple(quotes))

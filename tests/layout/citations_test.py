@@ -111,7 +111,7 @@ class CitationsTest(unittest.TestCase):
         self.expect_none(p for p in problems if p)
         rows = sum(len(c.rows) + len(c.quotes) for _, c in self.cited)
         self.assertGreater(len(self.cited), 1000)
-        self.assertGreater(rows, 400)  # else comments are no longer understood
+        self.assertGreater(rows, 400)  # fewer: comments are not parsed
 
     def test_sources_of_our_tables_begin_with_what_is_known(self):
         ours = [block.text for file, block in self.blocks

@@ -366,7 +366,7 @@ def main():
     for place, count in sorted(elsewhere.items()):
         print("elsewhere:", count, "-", place)
     for (vector, option), options in BESIDE.items():
-        print("asked beside", options, ":", vector, option)
+        print("tested with", options, ":", vector, option)
     for line in failures:
         print("FAILED:", *line)
     total = sum((c for c in counts.values()), collections.Counter())
