@@ -19,7 +19,7 @@ using nlohmann::json;
 Settings OptionsOf(const FuzzGraph& graph) {
   Settings options{
       .target = graph.target, .route = graph.route, .numerics = graph.numerics, .threads = 1};
-  // A size of 0 that a file declares is taken for unknown.
+  // The importer treats a declared size of 0 as unknown, so such shapes are given as options.
   for (const Leaf& leaf : graph.leaves) {
     const bool is_empty = leaf.value.elements() == 0;
     if (is_empty && !leaf.constant) options.shapes[leaf.name] = leaf.value.dims();
@@ -35,8 +35,8 @@ std::map<std::string, Tensor> InputsOf(const FuzzGraph& graph) {
   return inputs;
 }
 
-// Where each node is; an error if the plan does not have each exactly once, as its ids are the
-// nodes' numbers.
+// The place of each node; an error if the plan does not have each node exactly once. The ids in the
+// plan are the nodes' numbers.
 absl::StatusOr<std::vector<Place>> PlacesOf(const FuzzGraph& graph, const json& plan) {
   std::vector<Place> places(graph.nodes.size());
   std::vector<int> times(graph.nodes.size());
@@ -61,7 +61,8 @@ absl::StatusOr<std::vector<Place>> PlacesOf(const FuzzGraph& graph, const json& 
   return places;
 }
 
-// Same type, shape and numbers, NaNs being equal; but for `tolerance`, a share of the largest.
+// True for the same type, shape and numbers; NaNs are equal. `tolerance` is relative to the largest
+// number.
 bool IsSame(const Tensor& a, const Tensor& b, double tolerance = 0) {
   if (a.type() != b.type() || a.dims() != b.dims()) return false;
   const std::vector<double> xs = NumbersOf(a), ys = NumbersOf(b);
@@ -73,11 +74,11 @@ bool IsSame(const Tensor& a, const Tensor& b, double tolerance = 0) {
   return true;
 }
 
-// The importer brings a graph to kWorkingOpset, where ONNX Runtime has another kernel for some
-// operators (AveragePool) and none for others, which become their function bodies: sums in another
-// order.
+// At kWorkingOpset, to which the importer converts a graph, ONNX Runtime has another kernel for
+// some operators (AveragePool) and none for others, which become their function bodies. Both may
+// sum in another order.
 constexpr double kOtherKernel = 1e-4;
-// And it folds scales and addends into the weights before them, on the CPU too.
+// The importer also folds scales and addends into the weights before them, for CPU nodes too.
 constexpr double kFolded = 1e-6;
 bool HasWeights(const onnx::NodeProto& node) {
   for (const char* op : {"Conv", "ConvTranspose", "Gemm", "MatMul", "BatchNormalization"}) {
@@ -90,10 +91,10 @@ double ToleranceOf(const FuzzGraph& graph) {
   return std::any_of(graph.nodes.begin(), graph.nodes.end(), HasWeights) ? kFolded : 0;
 }
 
-// A share of the largest element that fp16 cannot be blamed for.
+// A difference, relative to the largest element, that is too large to come from fp16.
 constexpr double kAnotherResult = 0.01;
 
-// The whole graph in one ONNX Runtime session, optimized as the fallback's are.
+// Runs the whole graph in one ONNX Runtime session, optimized like those of the fallback.
 absl::StatusOr<Values> WholeGraph(const Runtime& runtime, const FuzzGraph& graph,
                                   const onnx::ModelProto& proto) {
   OnnxModel model;
@@ -114,7 +115,7 @@ Outcome CheckCpuPolicy(const Runtime& runtime, const FuzzGraph& graph,
     return outcome;
   };
   const auto want = WholeGraph(runtime, graph, proto);
-  if (!want.ok()) return outcome;  // ONNX Runtime's optimizer fails at it
+  if (!want.ok()) return outcome;  // ONNX Runtime's optimizer fails
   Settings options = OptionsOf(graph);
   options.policy = "cpu";
   const auto session = Session::LoadBytes(proto.SerializeAsString(), options);
@@ -124,7 +125,7 @@ Outcome CheckCpuPolicy(const Runtime& runtime, const FuzzGraph& graph,
   const double tolerance = ToleranceOf(graph);
   for (const std::string& name : graph.Outputs()) {
     if (!IsSame(got->at(name), want->at(name), tolerance)) {
-      return fault(absl::StrCat(name, ": other bits"));
+      return fault(absl::StrCat(name, ": different bits"));
     }
   }
   return outcome;
@@ -146,11 +147,11 @@ Outcome Check(const Runtime& runtime, const FuzzGraph& graph, bool cpu_policy) {
     return outcome;
   };
   const auto reference = Reference::Make(runtime, graph);
-  if (!reference.ok()) return outcome;  // a shrunk graph that is none
+  if (!reference.ok()) return outcome;  // a shrunk graph may be invalid
   const onnx::ModelProto proto = ModelOf(graph, reference->Plain());
   const auto session = Session::LoadBytes(proto.SerializeAsString(), OptionsOf(graph));
   if (!session.ok()) {
-    // Its own optimizer may have failed at the graph.
+    // ONNX Runtime's optimizer may have failed.
     if (!WholeGraph(runtime, graph, proto).ok()) return outcome;
     return fault(Fault::kLoad, session.status().ToString());
   }
@@ -163,7 +164,7 @@ Outcome Check(const Runtime& runtime, const FuzzGraph& graph, bool cpu_policy) {
     return fault(Fault::kRun, got.status().ToString());
   }
   const auto runs = reference->Disturbed(*places);
-  if (!runs.ok()) return outcome;  // a disturbance has made an index or a shape of another kind
+  if (!runs.ok()) return outcome;  // a perturbation made an index or shape invalid
   for (const std::string& name : graph.Outputs()) {
     const std::string text = Disagreement(name, got->at(name), *runs, outcome.counts);
     if (!text.empty()) return fault(Fault::kValue, text);

@@ -1,13 +1,13 @@
-// fuzz: random small graphs through Session and through ONNX Runtime, which must agree.
+// fuzz: runs random small graphs with Session and with ONNX Runtime; the results must agree.
 //
 //   fuzz --seed 1 --count 50000                        # every fault, and the totals
-//   fuzz --seed 1 --first 1234 --count 1 --shrink --save DIR   # one graph again, made smaller
-//   fuzz --seed 1 --count 500 --self-test              # does the comparison see wrong graphs?
+//   fuzz --seed 1 --first 1234 --count 1 --shrink --save DIR   # rerun one graph and shrink it
+//   fuzz --seed 1 --count 500 --self-test              # does the comparison detect wrong graphs?
 //
-// What graph number K is depends on the seed and K. Graphs run in a forked child, so that a crash
-// or a hang is told with the graph's number, and the rest goes on. What is compared, and how
-// closely, is said in reference.h. Exit code: 0 if there was no fault and the share of graphs with
-// an engine segment, or of wrong graphs noticed, is at least --least-share.
+// Graph number K depends only on the seed and K. Graphs run in a forked child, so that a crash or a
+// hang is reported with the graph's number, and the run continues. reference.h says what is
+// compared and with which tolerance. Exit code: 0 if there was no fault, and the share of graphs
+// with an engine segment (or, for --self-test, of detected wrong graphs) is at least --least-share.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -46,17 +46,17 @@ struct Options {
   int least_share = 50;
 };
 
-// What child and parent share.
+// Memory that child and parent share.
 struct Progress {
-  int64_t next;  // the graph at work
-  bool is_made;  // by then only ONNX Runtime has run it
+  int64_t next;  // the current graph
+  bool is_made;  // before it is made, only ONNX Runtime runs its nodes
   int64_t graphs, empty, on_engine, nodes, refused, unmade;
   int64_t compared, open;
   int64_t faults[kFaults];
   int64_t noticed, missed;
 };
 
-// Runs `work` in a child; how it ended.
+// Runs `work` in a child process and returns how it ended.
 enum class End { kDone, kCrash, kHang };
 template <class Work>
 End InChild(Work work) {
@@ -156,7 +156,7 @@ void TestSelf(const Runtime& runtime, const Options& options, int64_t number, Pr
   }
 }
 
-// A child ended while graph `number` was at work.
+// Reports that a child ended while it processed graph `number`.
 void ReportEnd(const Options& options, int64_t number, End end, Progress& progress) {
   if (!progress.is_made) {
     ++progress.unmade;
@@ -217,9 +217,8 @@ int Main(const Options& options) {
   } else {
     share = percent(progress.on_engine, progress.graphs);
     std::printf(
-        ", %.1f nodes each (%lld refused by ONNX Runtime, which died of %lld; %lld graphs empty); "
-        "%.1f %% with "
-        "an engine segment; %lld elements compared, %.2f %% open",
+        ", %.1f nodes each (%lld nodes refused by ONNX Runtime, which crashed on %lld; %lld graphs "
+        "empty); %.1f %% with an engine segment; %lld elements compared, %.2f %% open",
         static_cast<double>(progress.nodes) / static_cast<double>(progress.graphs),
         static_cast<long long>(progress.refused), static_cast<long long>(progress.unmade),
         static_cast<long long>(progress.empty), share, static_cast<long long>(progress.compared),
@@ -241,18 +240,19 @@ int Main(const Options& options) {
 
 int main(int argc, char** argv) {
   anemone::fuzz::Options options;
-  CLI::App app("Random small graphs through Session and ONNX Runtime, which must agree.");
+  CLI::App app("Compares Session with ONNX Runtime on random small graphs.");
   app.add_option("--seed", options.seed);
   app.add_option("--first", options.first, "number of the first graph");
-  app.add_option("--count", options.count, "how many graphs");
+  app.add_option("--count", options.count, "number of graphs");
   app.add_option("--target", options.targets)->delimiter(',');
-  app.add_flag("--shrink", options.shrink, "make graphs with a fault smaller, and print them");
+  app.add_flag("--shrink", options.shrink, "shrink graphs with a fault, and print them");
   app.add_option("--save", options.save, "write graphs with a fault, and their inputs, here");
   app.add_flag("--self-test", options.self_test,
-               "compare with graphs of which one attribute is changed, which must be noticed");
+               "compare with graphs that differ in one attribute, which must be detected");
   app.add_flag("--print", options.print, "print the graphs");
-  app.add_option("--least-share", options.least_share,
-                 "percent of graphs with an engine segment, or of wrong graphs noticed");
+  app.add_option(
+      "--least-share", options.least_share,
+      "required percentage of graphs with an engine segment, or of detected wrong graphs");
   CLI11_PARSE(app, argc, argv);
   return anemone::fuzz::Main(options);
 }

@@ -132,7 +132,7 @@ absl::StatusOr<std::unique_ptr<CpuSession>> OpenNode(const Runtime& runtime, con
     if (name.empty()) continue;
     const Tensor& value = values.at(name);
     const Leaf* leaf = graph.FindLeaf(name);
-    // Axes and the like stay constants; what may be disturbed is an input.
+    // Axes and similar values stay constants; a value that may be perturbed becomes an input.
     const bool fixed = leaf != nullptr && leaf->constant && value.type() != DataType::kFloat;
     fixed ? AddInitializer(proto, name, value) : AddInput(proto, name, value);
   }

@@ -9,11 +9,11 @@
 namespace anemone::fuzz {
 namespace {
 
-// Elements of a value: enough for shapes at a limit, few otherwise.
+// The number of elements of a value: usually small, at most enough for shapes at a limit.
 constexpr int64_t kUsualElements = 1500;
 constexpr int64_t kMostElements = 200000;
 constexpr int kMostNodes = 8;
-constexpr int kNewestOpset = 23;  // newer ones have kernels for few operators
+constexpr int kNewestOpset = 23;  // in newer ones few operators have kernels
 
 int64_t Count(const Dims& dims) {
   int64_t count = 1;
@@ -120,7 +120,7 @@ std::string Maker::Find(const Fits& fits, DataType type) {
     const Leaf* leaf = graph_.FindLeaf(name);
     if (leaf != nullptr && leaf->constant) continue;
     if (value.type() == type && fits(value.dims())) {
-      // What a node made is taken more often, so that graphs grow deep.
+      // Outputs of nodes are chosen more often, so that graphs become deep.
       found.insert(found.end(), leaf == nullptr ? 3 : 1, name);
     }
   }
@@ -189,7 +189,7 @@ std::string Maker::IntsOf(const Dims& dims, absl::Span<const int64_t> values, bo
 }
 
 Dims Maker::RandomDims(int low_rank, int high_rank) {
-  // Four axes are usual on the engine, six are beyond it.
+  // Four axes are usual on the engine; it does not support six.
   int64_t rank = random.Pick({4, 4, 4, 4, 4, 3, 3, 2, 2, 1, 5, 0, 6});
   rank = std::clamp<int64_t>(rank, low_rank, high_rank);
   Dims dims;
@@ -284,7 +284,7 @@ Made MakeGraph(const Runtime& runtime, uint64_t seed, uint64_t number, const Mak
     const OperatorRow& row = random.Pick(rows);
     if (row.since <= graph.opset) row.make(maker);
   }
-  // Leaves of nodes that were dropped.
+  // Removes leaves of nodes that were dropped.
   std::vector<Leaf> used;
   for (const Leaf& leaf : graph.leaves) {
     const bool is_read = std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const auto& node) {

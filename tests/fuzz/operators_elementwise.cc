@@ -1,4 +1,4 @@
-// Operators that look at one element at a time, their patterns, and casts.
+// Element-by-element operators, their patterns, and casts.
 #include <vector>
 
 #include "tests/fuzz/maker.h"
@@ -47,7 +47,7 @@ constexpr Unary kUnary[] = {
     {"Tanh"},
     {"ThresholdedRelu", 13, {{"alpha", -1, 2}}},
 };
-// The same, without a lowering.
+// Unary operators without a lowering.
 constexpr Unary kOnCpu[] = {{"Acos"},  {"Acosh"}, {"Asin"},  {"Asinh"},
                             {"Atanh"}, {"Cosh"},  {"IsNaN"}, {"Sinh"}};
 
@@ -136,7 +136,7 @@ void MakeGelu(Maker& m) {
          m.random.Chance(50) ? Attributes() : Attributes().Text("approximate", "tanh"));
 }
 
-// x * Sigmoid(x), and GELU as exporters before opset 20 wrote it.
+// x * Sigmoid(x), and GELU as exporters wrote it before opset 20.
 void MakeGatePattern(Maker& m) {
   const std::string x = m.Any();
   if (m.random.Chance(50)) {
@@ -151,7 +151,7 @@ void MakeGatePattern(Maker& m) {
   if (!product.empty()) m.Emit("Mul", {product[0], m.Scalar(0.5f)});
 }
 
-// A scale, an addend or both, one for each channel.
+// A scale, an addend or both, per channel.
 void MakeAffinePattern(Maker& m) {
   const std::string x = m.OfRank(2, 5);
   Dims dims(m.RankOf(x), 1);

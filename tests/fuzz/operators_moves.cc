@@ -1,4 +1,4 @@
-// Operators that move, repeat, pick or resample elements.
+// Operators that move, repeat, select or resample elements.
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -26,7 +26,8 @@ void MakeTranspose(Maker& m) {
          m.random.Chance(10) ? Attributes() : Attributes().Ints("perm", Shuffled(m, m.RankOf(x))));
 }
 
-// The prime factors of all elements, dealt out to axes anew; at times neighbours are only joined.
+// Distributes the prime factors of the element count to new axes; sometimes only merges two
+// neighboring axes.
 void MakeReshape(Maker& m) {
   const std::string x = m.Any();
   Dims to = m.DimsOf(x);
@@ -251,7 +252,7 @@ void MakeTrilu(Maker& m) {
          Attributes().Int("upper", m.random.Below(2)));
 }
 
-// A shape that goes on as numbers: Reshape(y, Shape(x)).
+// A shape that is used as a value: Reshape(y, Shape(x)).
 void MakeShapeOf(Maker& m) {
   const std::string x = m.OfRank(1, 5);
   const auto shape = m.Emit("Shape", {x});

@@ -1,4 +1,5 @@
-// Operators over whole axes: reductions, extremes, softmax, normalizations and their patterns.
+// Operators over whole axes: reductions, ArgMax and similar, softmax, normalizations and their
+// patterns.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -14,7 +15,7 @@ void MakeReduction(Maker& m) {
       m.random.Pick({"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd",
                      "ReduceSumSquare", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp"});
   const std::string x = m.Any();
-  // ONNX Runtime 1.31.1 has another shape than ONNX for an axis of no elements.
+  // For an axis without elements, ONNX Runtime 1.31.1 gives a shape that differs from ONNX.
   if (m.values().at(x).elements() == 0) return;
   const Dims axes = m.Axes(m.RankOf(x));
   Attributes attributes = Attributes().Int("keepdims", m.random.Below(2));
@@ -80,10 +81,10 @@ void MakeRmsNormalization(Maker& m) {
 
 void MakeInstanceNormalization(Maker& m) {
   const std::string x = m.OfRank(3, 5);
-  // ONNX Runtime 1.31.1 may die of a plane without elements.
+  // ONNX Runtime 1.31.1 may crash on a plane without elements.
   if (m.values().at(x).elements() == 0) return;
   const Dims channels = {m.DimsOf(x)[1]};
-  // ONNX Runtime takes x * r + (b - mean * r) for (x - mean) * r + b: a large r leaves nothing.
+  // ONNX Runtime computes (x - mean) * r + b as x * r + (b - mean * r), which cancels for large r.
   m.Emit("InstanceNormalization", {x, m.Weight(channels), m.Weight(channels)},
          Attributes().Float("epsilon", m.random.Pick({1e-2f, 0.1f})));
 }
@@ -129,7 +130,7 @@ void MakeMeanVariance(Maker& m) {
              : Attributes().Ints("axes", m.random.Pick<Dims>({{2, 3}, {0, 2, 3}, {1, 2, 3}, {3}})));
 }
 
-// (x - mean) / sqrt(mean of squares + epsilon), as exporters without the operator write it.
+// (x - mean) / sqrt(mean of squares + epsilon), as exporters write it without the operator.
 void MakeNormalizationPattern(Maker& m) {
   const std::string x = m.OfRank(2, 4);
   if (m.values().at(x).elements() == 0) return;

@@ -9,7 +9,7 @@
 namespace anemone::fuzz {
 namespace {
 
-// The attributes that windows share: kernel_shape is the caller's.
+// The attributes that window operators share. The caller adds kernel_shape.
 Attributes WindowAttributes(Maker& m, int axes, bool dilations) {
   Attributes attributes;
   if (m.random.Chance(50)) {
@@ -46,7 +46,7 @@ Dims Kernel(Maker& m, int axes) {
   return kernel;
 }
 
-// Whether no window is larger than what it slides over, where ONNX says nothing of the result.
+// True if no window is larger than the image; ONNX does not define the result for larger ones.
 bool Fits(const Dims& image, const Dims& kernel) {
   for (size_t i = 0; i < kernel.size(); ++i) {
     if (2 * kernel[i] - 1 > image[i + 2]) return false;  // with dilations of 2
@@ -54,7 +54,7 @@ bool Fits(const Dims& image, const Dims& kernel) {
   return true;
 }
 
-// An input of 1 to 3 axes behind the channels; mostly 2.
+// An input with 1 to 3 axes after the channels; mostly 2.
 std::string Image(Maker& m) { return m.random.Chance(85) ? m.OfRank(4, 4) : m.OfRank(3, 5); }
 
 void MakeConv(Maker& m) {
@@ -86,7 +86,7 @@ void MakeConvTranspose(Maker& m) {
   std::vector<std::string> inputs = {x, m.Weight(weight)};
   if (m.random.Chance(60)) inputs.push_back(m.Weight({out * groups}));
   Attributes attributes = WindowAttributes(m, axes, true).Int("group", groups);
-  // With auto_pad ONNX's shape inference adds it, ONNX Runtime does not.
+  // With auto_pad, ONNX's shape inference adds output_padding, but ONNX Runtime does not.
   const bool is_auto = std::any_of(attributes.protos().begin(), attributes.protos().end(),
                                    [](const auto& a) { return a.name() == "auto_pad"; });
   if (m.random.Chance(20) && !is_auto) {
@@ -102,9 +102,9 @@ void MakePool(Maker& m) {
       m.random.Pick({"MaxPool", "MaxPool", "AveragePool", "AveragePool", "LpPool"});
   const Dims kernel = Kernel(m, axes);
   if (!Fits(m.DimsOf(x), kernel)) return;
-  // ONNX Runtime 1.31.1 dies of an AveragePool with dilations.
+  // ONNX Runtime 1.31.1 crashes on an AveragePool with dilations.
   Attributes attributes = WindowAttributes(m, axes, op == "MaxPool").Ints("kernel_shape", kernel);
-  // ONNX counts a last window of LpPool that lies outside, ONNX Runtime does not.
+  // ONNX counts a last LpPool window that is outside the input, ONNX Runtime does not.
   if (m.random.Chance(20) && op != "LpPool") {
     attributes = std::move(attributes).Int("ceil_mode", 1);
   }

@@ -16,16 +16,16 @@ namespace anemone::fuzz {
 namespace {
 
 constexpr int kDisturbedRuns = 6;
-// Half an fp16 unit in the last place, as a share of the value; and of the smallest numbers.
+// Half an fp16 unit in the last place: relative to the value, and for the smallest numbers.
 constexpr float kHalfUnit = 0x1p-11f, kHalfLeast = 0x1p-25f;
-// Half way from 65504 to what would be the next number.
+// Halfway from 65504 to the next number, which fp16 does not have.
 constexpr float kOverflows = 65520;
 constexpr float kShake = 3;
-// The spread of a few random runs is less than what roundings can do together.
+// The spread of a few random runs is less than the largest combined effect of roundings.
 constexpr double kSpreads = 4;
-// The sum of what each rounding alone does bounds what steps of a line can do, but for curvature.
+// The sum of the effects of single roundings bounds their combined effect, except for curvature.
 constexpr double kSums = 2;
-// What another order of a float32 sum may do, as a share of the largest element.
+// The effect of another order of a float32 sum, relative to the largest element.
 constexpr double kSingle = 0x1p-21;
 
 float Bounded(float x) {
@@ -48,10 +48,10 @@ double LargestOf(const std::vector<double>& numbers) {
 
 namespace {
 
-// How far the runs come from the centre at an element.
+// The distance of the runs from the center at one element.
 struct Spread {
   double width = 0;
-  bool is_open = false;  // a number in some runs and none in others
+  bool is_open = false;  // finite in some runs only
 };
 
 std::vector<Spread> SpreadsOf(const Runs& runs, const std::string& name) {
@@ -84,7 +84,7 @@ std::vector<Spread> SpreadsOf(const Runs& runs, const std::string& name) {
   return spreads;
 }
 
-// Shapes that depend on values that a rounding may change.
+// True if the shape differs between runs: it depends on values that a rounding may change.
 bool HasOtherShape(const Runs& runs, const std::string& name) {
   const Tensor& centre = runs.values[0].at(name);
   const auto differs = [&](const Values& run) { return run.at(name).dims() != centre.dims(); };
@@ -126,7 +126,7 @@ Ties Reference::FindTies(const Runs& runs) const {
     if (!Compares(node) || result.type() != DataType::kBool || HasOtherShape(runs, name)) continue;
     std::vector<double> differences(result.elements()), spread(result.elements());
     double sign = 1;
-    for (const std::string& input : node.input()) {  // Cast to bool compares with nothing
+    for (const std::string& input : node.input()) {  // Cast to bool has one operand only
       const Tensor& operand = runs.values[0].at(input);
       const std::vector<double> numbers = NumbersOf(operand);
       const std::vector<Spread> spreads = SpreadsOf(runs, input);
@@ -161,7 +161,7 @@ absl::StatusOr<Reference> Reference::Make(const Runtime& runtime, const FuzzGrap
 absl::StatusOr<Runs> Reference::Disturbed(const std::vector<Place>& places) const {
   Random random(1, 1);
   Runs runs;
-  // A step is met in few of the runs: more of them, that go further.
+  // Few random runs cross a step, so graphs with steps get more runs with larger perturbations.
   const bool has_steps = std::any_of(graph_->nodes.begin(), graph_->nodes.end(), HasSteps);
   runs.values.resize(kDisturbedRuns + 3 + (has_steps ? kDisturbedRuns : 0));
   std::vector<double> inner(sessions_.size());
@@ -235,7 +235,7 @@ absl::StatusOr<Values> Reference::Run(const std::vector<Place>& places,
     }
     return changed;
   };
-  Values values = LeavesOf(*graph_), on_engine;  // the latter: as the engine holds them
+  Values values = LeavesOf(*graph_), on_engine;  // on_engine: values as the engine stores them
   for (size_t n = 0; n < sessions_.size(); ++n) {
     const onnx::NodeProto& node = graph_->nodes[n];
     const Place& place = places[n];

@@ -12,12 +12,12 @@ namespace {
 
 constexpr double kLargest = 65504, kLeastNormal = 0x1p-14;
 
-// Of the float values that a node reads or makes.
+// Statistics of the float values that a node reads or writes.
 struct Range {
-  double largest = 0;                                      // finite magnitude
-  double least = std::numeric_limits<double>::infinity();  // magnitude but for zero
-  double sum = 0;  // of the largest magnitudes of each value
-  double smallest = std::numeric_limits<double>::infinity();  // of them
+  double largest = 0;                                         // largest finite magnitude
+  double least = std::numeric_limits<double>::infinity();     // smallest magnitude except 0
+  double sum = 0;                                             // of the values' largest magnitudes
+  double smallest = std::numeric_limits<double>::infinity();  // of the values' largest magnitudes
   int64_t elements = 0;                                       // of the largest value
   bool finite = true, has_nan = false, has_zero = false, has_negative_zero = false;
 };
@@ -32,7 +32,7 @@ Range RangeOf(const Values& values, const Names& names) {
       range.has_nan = range.has_nan || std::isnan(x);
       range.has_zero = range.has_zero || x == 0;
       range.has_negative_zero = range.has_negative_zero || (x == 0 && std::signbit(x));
-      // What is too large for fp16 is an infinity on the engine.
+      // A number too large for fp16 is an infinity on the engine.
       range.finite = range.finite && std::abs(x) <= kLargest;
       if (!(std::abs(x) <= kLargest)) continue;
       largest = std::max<double>(largest, std::abs(x));
@@ -77,7 +77,7 @@ constexpr const char* kTables[] = {"Sigmoid",  "Tanh", "Gelu", "Erf",       "Exp
                                    "Sqrt",     "Sin",  "Cos",  "Tan",       "Atan", "LogSoftmax",
                                    "LSTM",     "GRU",  "RNN",  "HardSwish", "Mul",  "Pow"};
 
-// A nearest Resize whose sizes are no multiples or parts of each other.
+// True for a nearest Resize in which neither size is a multiple of the other.
 bool PicksNearestOnEdge(const NodeRun& run) {
   for (const auto& attribute : run.node.attribute()) {
     if (attribute.name() == "mode" && attribute.s() != "nearest") return false;
@@ -98,7 +98,7 @@ int64_t NumberOf(const onnx::NodeProto& node, absl::string_view attribute, int64
   return otherwise;
 }
 
-// How many numbers a normalization takes the mean of; 0 if it takes none.
+// The number of elements in each mean of a normalization; 0 for other operators.
 int64_t ElementsOfMean(const NodeRun& run) {
   const absl::string_view op = run.node.op_type();
   const auto& dims = run.values.at(run.node.input(0)).dims();
@@ -123,25 +123,25 @@ struct OpeningRow {
   const char* rule;
   bool (*holds)(const NodeRun&, const Ranges&);
 };
-// In the words of numerics.json where it has a row.
-constexpr double kReciprocals = 0x1p-10;  // from here on a rounding is far from both ends
+// The names of rules are those of numerics.json, if it has the rule.
+constexpr double kReciprocals = 0x1p-10;  // from 2^-10 to 2^10, both limits of fp16 are far
 constexpr OpeningRow kOpening[] = {
-    // NaN-making operations give +0 on the engine, and stay visible in `fast`.
+    // Operations that produce a NaN give +0 on the engine, but a NaN in `fast` mode.
     {"st-nan-gen", [](const NodeRun&, const Ranges& r) { return r.out.has_nan; }},
-    // Zero times infinity, which a rewrite may do where the operator does not.
+    // A rewrite may compute zero times infinity where the operator does not.
     {"finite numbers only",
      [](const NodeRun& run, const Ranges& r) {
        return !r.in.finite &&
               (run.units > 1 || run.node.op_type() == "Where" || run.node.op_type() == "Resize" ||
                run.node.op_type() == "Pow" || run.node.op_type() == "ConvTranspose");
      }},
-    // The sign of a zero is dropped before a reciprocal, and comes out of a rewrite as it may.
+    // The sign of a zero is dropped before a reciprocal, and is arbitrary after a rewrite.
     {"st-zero",
      [](const NodeRun& run, const Ranges& r) {
        return (run.node.op_type() == "Reciprocal" && r.in.has_negative_zero) ||
               (run.node.op_type() == "Div" && r.in.has_zero && !r.out.finite);
      }},
-    // Squares are fp16 numbers: 256 overflows, and what is small is lost.
+    // Squares are fp16 numbers: 256 squared overflows, and squares of small numbers are lost.
     {"squares",
      [](const NodeRun& run, const Ranges& r) {
        const double most = r.in.largest * r.in.largest;
@@ -150,8 +150,8 @@ constexpr OpeningRow kOpening[] = {
                most < 16 * kLeastNormal || (run.exact && r.in.least < 0x1p-6) ||
                (IsOneOf(run.node.op_type(), kRoots) && r.out.least < 0x1p-5));
      }},
-    // The mean is rounded to fp16: of numbers that all lie near to each other, as few may, little
-    // is left when it is taken away.
+    // The mean is rounded to fp16. A few numbers may all be close to their mean, so little is left
+    // after it is subtracted.
     {"mean of few",
      [](const NodeRun& run, const Ranges&) {
        const int64_t elements = ElementsOfMean(run);
@@ -170,12 +170,12 @@ constexpr OpeningRow kOpening[] = {
               (IsOneOf(run.node.op_type(), kScaled) &&
                std::max(r.in.largest, r.out.largest) > kLargest / 4);
      }},
-    // Nearest of two that are as near, to fp32's accuracy.
+    // Nearest of two positions with equal distance, within fp32's accuracy.
     {"resize-edge",
      [](const NodeRun& run, const Ranges&) {
        return run.node.op_type() == "Resize" && PicksNearestOnEdge(run);
      }},
-    // Arguments of many periods have no digits left behind the point.
+    // Arguments of many periods have no fractional digits left.
     {"periods",
      [](const NodeRun& run, const Ranges& r) {
        return IsOneOf(run.node.op_type(), kPeriodic) && r.in.largest > 100;
@@ -186,13 +186,13 @@ constexpr OpeningRow kOpening[] = {
        return run.node.op_type() == "Div" && run.units > 1 &&
               (r.in.least < kReciprocals || r.in.largest > 1 / kReciprocals);
      }},
-    // kernels/rewrites/arithmetic.cc: off by |y| where the rounded quotient reaches the next
-    // integer.
+    // kernels/rewrites/arithmetic.cc: the result is off by |y| if the rounded quotient reaches the
+    // next integer.
     {"mod",
      [](const NodeRun& run, const Ranges& r) {
        return run.node.op_type() == "Mod" && r.in.largest / r.in.least > 500;
      }},
-    // Infinity from 32768 on, zero below 2^-14: only what is far from both is compared.
+    // Results are infinity from 32768 and zero below 2^-14; compare only numbers far from both.
     {"mac-ceiling, st-subnormal-mac",
      [](const NodeRun& run, const Ranges& r) {
        return run.exact &&
@@ -203,14 +203,14 @@ constexpr OpeningRow kOpening[] = {
 
 struct InnerRow {
   const char* op;
-  double constant;  // of this magnitude, whatever the values are
-  double of_input;  // times the input's largest
-  int units = 2;    // from so many on
+  double constant;  // magnitude that does not depend on the values
+  double of_input;  // factor for the input's largest magnitude
+  int units = 2;    // the rule applies from this number of units
 };
 constexpr InnerRow kInner[] = {
     {"Softplus", 1, 0},      // 1 + e^x
     {"Mish", 0, 1},          // x tanh(softplus x)
-    {"LogSoftmax", 1, 0},    // log of a share
+    {"LogSoftmax", 1, 0},    // log of a ratio
     {"ReduceLogSum", 1, 0},  // log of a sum
     {"ReduceLogSumExp", 1, 0},
     {"Tan", 1, 0},
@@ -222,15 +222,15 @@ constexpr InnerRow kInner[] = {
     {"Sigmoid", 0x1p-13, 0, 1},  // ONNX Runtime's is 0 below -18
 };
 
-// Products below 2^-14 are zero (st-subnormal-mac): half a unit of this.
+// Products below 2^-14 are zero (st-subnormal-mac); that is half a unit of this number.
 constexpr double kFlushed = 0.25;
-constexpr double kGeluOfTanh = 1;  // the engine's GELU is that of erf: off by up to 5e-4
+constexpr double kGeluOfTanh = 1;  // the engine computes GELU with erf: off by up to 5e-4
 
-// ONNX Runtime's own kernels for these do not agree on a NaN.
+// ONNX Runtime's kernels for these operators treat NaN differently.
 constexpr const char* kLargestOf[] = {"MaxPool", "GlobalMaxPool", "ReduceMax", "ReduceMin"};
 
-// numerics_notes.md section 5: batch normalization is x * gain + offset, and the offset has the
-// mean times the gain in it.
+// numerics_notes.md section 5: batch normalization is x * gain + offset, and the offset contains
+// the mean times the gain.
 double OffsetOf(const NodeRun& run) {
   const auto largest = [&](int input) {
     return RangeOf(run.values, std::vector<std::string>{run.node.input(input)});

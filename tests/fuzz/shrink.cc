@@ -11,7 +11,7 @@
 namespace anemone::fuzz {
 namespace {
 
-// Values of all names in a graph without changes; empty if it is none.
+// The values of all names in the graph; empty if the graph is invalid.
 Values ValuesOf(const Runtime& runtime, const FuzzGraph& graph) {
   const auto reference = Reference::Make(runtime, graph);
   return reference.ok() ? reference->Plain() : Values();
@@ -32,7 +32,7 @@ void DropUnread(FuzzGraph& graph) {
       graph.also_outputs.end());
 }
 
-// Without node `n`: what others read of it becomes an input.
+// The graph without node `n`; the node's outputs become inputs.
 FuzzGraph WithoutNode(const FuzzGraph& graph, const Values& values, size_t n) {
   FuzzGraph less = graph;
   const onnx::NodeProto& gone = graph.nodes[n];
@@ -45,7 +45,7 @@ FuzzGraph WithoutNode(const FuzzGraph& graph, const Values& values, size_t n) {
   return less;
 }
 
-// The first `to` of `from` at each axis of that size.
+// Keeps the first `to` positions of each axis of size `from`.
 Tensor Cut(const Tensor& tensor, int64_t from, int64_t to) {
   Dims dims = tensor.dims();
   std::replace(dims.begin(), dims.end(), from, to);
@@ -71,7 +71,7 @@ Tensor Changed(const Tensor& tensor, Change change) {
   return changed;
 }
 
-// Everything one step smaller, largest steps first.
+// All graphs that are one step smaller, the largest steps first.
 std::vector<FuzzGraph> Smaller(const FuzzGraph& graph, const Values& values) {
   std::vector<FuzzGraph> all;
   for (size_t n = graph.nodes.size(); n-- > 0 && graph.nodes.size() > 1;) {

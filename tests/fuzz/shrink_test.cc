@@ -1,4 +1,5 @@
-// Graphs are what seed and number say, and shrink to what shows the fault.
+// Tests that a graph depends only on seed and number, and that it shrinks to a graph with the
+// fault.
 #include "tests/fuzz/shrink.h"
 
 #include <gtest/gtest.h>
