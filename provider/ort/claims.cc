@@ -16,10 +16,11 @@
 namespace anemone {
 namespace {
 
-// A plan is made anew so often at most; each time more nodes are shown as they are.
+// The maximum number of plans; in each round more nodes are opaque.
 constexpr int kMostRounds = 8;
 
-// The node that an origin ("/#12", "/#12/mask") lies in; -1: in none of the graph's.
+// The number of the node that an origin ("/#12", "/#12/mask") belongs to, or -1 if it is not in the
+// graph.
 int NodeOf(const Origin& origin) {
   absl::string_view id = origin.id;
   if (!absl::StartsWith(id, "/#")) return -1;
@@ -55,7 +56,7 @@ NodeWeb WebOf(const HostGraph& graph) {
   return web;
 }
 
-// Every output is the segment's, or a constant that can be written without it.
+// True if every output is computed by the segment, or is a constant that is not a string.
 bool MakesAll(const onnx::GraphProto& proto, const Fused& fused) {
   const Graph& graph = fused.model.graph;
   const std::vector<ValueId>& made = fused.plan.segments.front().outputs;
@@ -99,8 +100,8 @@ class Claimer {
     return absl::OkStatus();
   }
 
-  // Where each node goes. False: one goes two ways (a part of it to the CPU), is opaque from now
-  // on.
+  // Sets the placement of each node. Returns false if parts of a node are placed differently; the
+  // node is then opaque in the next round.
   bool PlaceNodes(bool last) {
     const size_t opaque_before = opaque_.size();
     web_.place.assign(web_.size(), kFoldedAway);
@@ -118,8 +119,8 @@ class Claimer {
     return last || opaque_.size() == opaque_before;
   }
 
-  // The set of each engine segment. False: folded nodes hid dependencies, and are opaque from now
-  // on.
+  // Finds the set of each engine segment. Returns false if folded nodes hide dependencies; they are
+  // then opaque in the next round.
   bool CloseSegments(bool last) {
     sets_.clear();
     std::vector<bool> taken(web_.size());
@@ -130,7 +131,9 @@ class Claimer {
       FusibleSet set = CloseSegment(web_, segment, taken);
       hiding.insert(hiding.end(), set.hiding.begin(), set.hiding.end());
       if (set.blocked) {
-        Refuse(segment, "ONNX Runtime cannot fuse its nodes: other nodes lie between them");
+        Refuse(segment,
+               "ONNX Runtime cannot fuse its nodes: nodes that are not in the segment are between "
+               "them");
         continue;
       }
       for (int i : set.nodes) taken[i] = true;
@@ -153,13 +156,14 @@ class Claimer {
         return std::binary_search(ring.nodes.begin(), ring.nodes.end(), entry.second.nodes.front());
       };
       const auto last = std::find_if(sets_.rbegin(), sets_.rend(), on_ring);
-      Refuse(last->first, "ONNX Runtime cannot fuse its nodes: another segment lies between them");
+      Refuse(last->first, "ONNX Runtime cannot fuse its nodes: another segment is between them");
       sets_.erase(std::next(last).base());
     }
   }
 
-  // What the sets read of folded nodes that stay outside, because others read it too. The plan's
-  // Graph has dropped most of it, so the model is imported once more, with all of it as outputs.
+  // Finds the constants that the sets read from folded nodes outside the sets (other nodes read
+  // them too). The plan's Graph has dropped most of them, so the model is imported again with all
+  // of them as outputs.
   absl::Status FindConstants() {
     std::set<std::string> wanted;
     for (const auto& [segment, set] : sets_) {
@@ -199,7 +203,8 @@ class Claimer {
       const auto least = static_cast<size_t>(min_segment_nodes_);
       if (set.nodes.size() < least) {
         Refuse(segment,
-               absl::StrCat("its segment has ", set.nodes.size(), " nodes, fewer than ", least),
+               absl::StrCat("its segment has ", set.nodes.size(),
+                            " nodes, and min_segment_nodes is ", least),
                Layer::kPolicy, "min-segment-nodes", "lower min_segment_nodes");
         continue;
       }
@@ -222,7 +227,7 @@ class Claimer {
     return absl::OkStatus();
   }
 
-  // All nodes together are what the plan was made of.
+  // If the set has all nodes and none is opaque, the plan of the whole graph has been checked.
   absl::Status CheckFused(const std::vector<int>& nodes, const KnownValues& inputs) const {
     if (static_cast<int>(nodes.size()) == web_.size() && opaque_.empty()) return absl::OkStatus();
     return PlanFused(graph_, nodes, inputs, options_, importing_).status();
@@ -262,7 +267,7 @@ class Claimer {
   std::set<int> opaque_;
   HostPlan made_;
   absl::flat_hash_map<std::string, const Value*> values_;  // of the model, by name
-  std::map<std::string, Tensor> constants_;       // that folded nodes make outside the sets
+  std::map<std::string, Tensor> constants_;       // results of folded nodes outside the sets
   std::vector<std::pair<int, FusibleSet>> sets_;  // by segment
 };
 
@@ -283,14 +288,14 @@ absl::StatusOr<Fused> PlanFused(const HostGraph& graph, const std::vector<int>& 
   ANEMONE_ASSIGN_OR_RETURN(fused.plan, MakePlan(fused.model, options));
   const bool is_one = fused.plan.segments.size() == 1 && fused.plan.engine_segments() == 1;
   if (is_one && MakesAll(skeleton->proto.graph(), fused)) return fused;
-  std::string why = "it falls into pieces";
+  std::string why = "it has several segments";
   for (const PlanEntry& entry : fused.plan.entries) {
     if (entry.placement != Placement::kCpu) continue;
     why = absl::StrCat(NodeLabel(fused.model, fused.model.graph.nodes[entry.nodes.back()]), ": ",
                        entry.verdict.message);
   }
   return absl::FailedPreconditionError(
-      absl::StrCat("taken by itself, its part of the graph is no engine segment: ", why));
+      absl::StrCat("the nodes of the segment alone are not one engine segment: ", why));
 }
 
 }  // namespace anemone

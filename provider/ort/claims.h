@@ -1,13 +1,15 @@
-// provider/ort/claims.h: which nodes of ONNX Runtime's graph the plan's engine segments stand for.
+// provider/ort/claims.h: maps the engine segments of a plan to the sets of ONNX Runtime's nodes
+// that the plugin claims.
 //
-// A plan is of the importer's Graph, where constants are folded and identities gone. ONNX Runtime
-// fuses a set of its own nodes into one, whose inputs and outputs it derives from the set; the set
-// must be convex. So with the nodes that a segment stands for go the folded ones
-//   - that lie on a path between two of them: else ONNX Runtime could not fuse the rest;
-//   - whose results only they read: a weight that is transposed first;
-//   - that hand their values on, such as an Identity in front of the graph's output.
-// Where a folded node hides that a segment waits for another provider (the shape of its own output,
-// computed on), the node is made opaque to the importer, and the plan is made again.
+// A plan is made for the importer's Graph, in which constants are folded and identities removed.
+// ONNX Runtime fuses a set of its nodes into one node, and derives the inputs and outputs from the
+// set. The set must be convex. So a claim has the nodes of a segment, and these folded nodes too:
+//   - nodes on a path between two nodes of the segment: otherwise the set is not convex;
+//   - nodes whose results only the set reads, such as the Transpose of a weight;
+//   - nodes that pass a value of the set on, such as an Identity before the graph's output.
+// A folded node can hide that a segment depends on a node of another provider (for example the
+// Shape of a value that another provider computes). Such a node is made opaque to the importer, and
+// the plan is made again.
 #ifndef ANEMONE_PROVIDER_ORT_CLAIMS_H_
 #define ANEMONE_PROVIDER_ORT_CLAIMS_H_
 
@@ -24,17 +26,17 @@ namespace anemone {
 // One engine segment.
 struct Claim {
   int segment = 0;         // of the plan
-  std::vector<int> nodes;  // of the HostGraph, rising
-  KnownValues inputs;      // of what the fused node reads
+  std::vector<int> nodes;  // of the HostGraph, ascending
+  KnownValues inputs;      // of the values that the fused node reads
 };
 
 struct HostPlan {
   Model model;
-  Plan plan;  // a segment that cannot be claimed is on the CPU in it, with the reason
+  Plan plan;  // segments that cannot be claimed are marked as on the CPU, with the reason
   std::vector<Claim> claims;
 };
 
-// The one engine segment that a set of nodes becomes by itself.
+// A set of nodes as a model of one engine segment.
 struct Fused {
   Model model;
   Plan plan;
@@ -43,8 +45,8 @@ struct Fused {
 absl::StatusOr<HostPlan> PlanHostGraph(const HostGraph& graph, const PlanOptions& options,
                                        int min_segment_nodes, const ImportOptions& importing);
 
-// The plan of these nodes alone. kFailedPrecondition: it is not one engine segment and nothing
-// else.
+// Plans these nodes as a separate model. kFailedPrecondition: the plan is not exactly one engine
+// segment.
 absl::StatusOr<Fused> PlanFused(const HostGraph& graph, const std::vector<int>& nodes,
                                 const KnownValues& inputs, const PlanOptions& options,
                                 const ImportOptions& importing);

@@ -6,8 +6,8 @@
 namespace anemone {
 namespace {
 
-// Nodes behind `inside`, or in front of it (with `producers` and `readers` exchanged and the order
-// turned round).
+// The nodes that are reachable from `inside`. With `from` = readers and `forward` = false: the
+// nodes from which `inside` is reachable.
 std::vector<bool> Reached(const std::vector<std::vector<int>>& from,
                           const std::vector<bool>& inside, bool forward) {
   const int size = static_cast<int>(inside.size());
@@ -68,7 +68,8 @@ class Closer {
     }
   }
 
-  // What hands on what is inside; the rest that it reads, a Reshape's new shape, goes with it.
+  // Adds nodes that pass on a value of the set, and the nodes of their other inputs, such as the
+  // new shape of a Reshape.
   void TakeFollowers() {
     for (int i = 0; i < web_.size(); ++i) {
       if (!IsFree(i) || !web_.hands_on[i]) continue;
@@ -89,7 +90,7 @@ class Closer {
   std::vector<bool> optional_;
 };
 
-// Takes away, again and again, what waits for nothing that is left.
+// Repeatedly removes nodes that wait for no remaining node. The nodes of cycles remain.
 void Peel(const std::vector<std::vector<int>>& waits_for, std::vector<bool>& left) {
   for (bool changed = true; changed;) {
     changed = false;

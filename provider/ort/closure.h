@@ -1,4 +1,5 @@
-// provider/ort/closure.h: sets of nodes that ONNX Runtime can fuse, on nothing but numbers.
+// provider/ort/closure.h: finds sets of nodes that ONNX Runtime can fuse. The graph is given as
+// node numbers only (see claims.h).
 #ifndef ANEMONE_PROVIDER_ORT_CLOSURE_H_
 #define ANEMONE_PROVIDER_ORT_CLOSURE_H_
 
@@ -6,32 +7,34 @@
 
 namespace anemone {
 
-// What a node of ONNX Runtime's graph stands for in a plan: a segment on the engine (0 and up), or
+// The placement of a node of ONNX Runtime's graph: an engine segment (0 and up), or one of these.
 inline constexpr int kOnCpu = -1;
 inline constexpr int kFoldedAway = -2;
 
 struct NodeWeb {
-  std::vector<std::vector<int>> producers;  // by node, all of lower numbers
+  std::vector<std::vector<int>> producers;  // by node; their numbers are lower
   std::vector<std::vector<int>> readers;
   std::vector<int> place;       // a segment, kOnCpu or kFoldedAway
-  std::vector<bool> is_wanted;  // the graph itself returns something that the node makes
-  std::vector<bool> hands_on;   // what it makes could be an engine's value: an identity, say
+  std::vector<bool> is_wanted;  // a result of the node is an output of the graph
+  std::vector<bool> hands_on;   // it may pass on a value of the engine, like an Identity
   int size() const { return static_cast<int>(place.size()); }
 };
 
 struct FusibleSet {
-  std::vector<int> nodes;     // rising
-  std::vector<int> optional;  // of these, the ones that could as well stay where they are
-  // Not empty: no set can be fused, for these folded nodes hide a way out of the segment and back.
+  std::vector<int> nodes;     // ascending
+  std::vector<int> optional;  // the nodes of the set that need not be in it
+  // If not empty, the set cannot be fused: a path through these folded nodes leaves the segment and
+  // returns to it.
   std::vector<int> hiding;
-  bool blocked = false;  // a way out and back leads through no folded node at all
+  bool blocked = false;  // a path leaves the segment and returns to it
 };
 
-// The nodes that go with `segment`. `taken` are nodes of other sets.
+// The set of nodes to fuse for `segment`. `taken` marks the nodes of other sets.
 FusibleSet CloseSegment(const NodeWeb& web, int segment, const std::vector<bool>& taken);
 
-// With each set fused, does something wait for itself? Then the folded nodes of no set that lie on
-// such a ring are `hiding`, `blocked` is true, and `nodes` are the ring, of each set the first.
+// Finds out whether the graph has a cycle after each set is fused into one node. If so, `blocked`
+// is true, `nodes` are the nodes of the cycle (the first node of each set), and `hiding` are the
+// folded nodes on it that are in no set.
 FusibleSet FindRing(const NodeWeb& web, const std::vector<FusibleSet>& sets);
 
 }  // namespace anemone

@@ -24,7 +24,7 @@ int IndexOf(const std::vector<std::string>& names, const std::string& name) {
 absl::Status NoPort(absl::string_view what, const std::string& name) {
   return absl::InvalidArgumentError(
       absl::StrCat("the fused node has no ", what, " '", name,
-                   "', which its segment has; compile the model again"));
+                   "', but its segment has one; compile the model again"));
 }
 
 }  // namespace
@@ -52,8 +52,9 @@ absl::StatusOr<std::unique_ptr<FusedProgram>> FusedProgram::Make(
     if (written[i]) continue;
     const auto constant = fused.constants.find(output_names[i]);
     if (constant == fused.constants.end()) {
-      return absl::InvalidArgumentError(absl::StrCat("the segment has no output '", output_names[i],
-                                                     "', which its fused node has"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("the segment has no output '", output_names[i],
+                       "', but the fused node has one; compile the model again"));
     }
     made->constants_.push_back({static_cast<int>(i), constant->second});
   }
@@ -119,7 +120,7 @@ absl::StatusOr<std::byte*> FusedProgram::OutputMemory(OrtKernelContext* context,
   void* data = nullptr;
   ANEMONE_RETURN_IF_ERROR(FromOrt(
       api_, api_.KernelContext_GetOutput(context, index, dims.data(), dims.size(), &value)));
-  if (value == nullptr) return nullptr;  // nobody wants it
+  if (value == nullptr) return nullptr;  // the output is not used
   ANEMONE_RETURN_IF_ERROR(FromOrt(api_, api_.GetTensorMutableData(value, &data)));
   return static_cast<std::byte*>(data);
 }

@@ -1,5 +1,5 @@
-// provider/ort/compute.h: a fused node of ONNX Runtime as a program of a device. Tensors cross to
-// the program's surfaces and back, with one conversion each way.
+// provider/ort/compute.h: runs a fused node of ONNX Runtime as a program of a device. Tensors are
+// converted to the program's surfaces and back, in one step each.
 #ifndef ANEMONE_PROVIDER_ORT_COMPUTE_H_
 #define ANEMONE_PROVIDER_ORT_COMPUTE_H_
 
@@ -23,8 +23,8 @@ struct OrtKernelContext;
 
 namespace anemone {
 
-// What a fused node computes: a network, whose ports are tensors by name, and outputs that are
-// known before.
+// The computation of a fused node: a network, whose ports are tensors with names, and outputs that
+// are constants.
 struct FusedNetwork {
   PackagedSegment segment;
   absl::flat_hash_map<std::string, Tensor> constants;
@@ -32,16 +32,16 @@ struct FusedNetwork {
 
 class FusedProgram {
  public:
-  // `input_names` and `output_names` are the fused node's. The program has its own copy of the
-  // weights: nothing of the network is needed afterwards. Errors: kInvalidArgument (a port that the
-  // node has no input or output for, or the other way round), those of Device::Compile.
+  // `input_names` and `output_names` are the fused node's. The program copies the weights, so the
+  // network is not needed afterwards. Errors: kInvalidArgument (the ports do not match the node's
+  // inputs and outputs), those of Device::Compile.
   static absl::StatusOr<std::unique_ptr<FusedProgram>> Make(
       const OrtApi& api, std::shared_ptr<Device> device, const Target& target, Route route,
       const FusedNetwork& fused, const std::vector<std::string>& input_names,
       const std::vector<std::string>& output_names);
 
-  // Runs in the caller's oneTBB arena; may be called from many threads. `trace` may be null.
-  // Errors: kInvalidArgument (an input of another type or shape than planned).
+  // Runs in the caller's oneTBB arena. Thread-safe. `trace` may be null.
+  // Errors: kInvalidArgument (an input does not have the planned type and shape).
   absl::Status Run(OrtKernelContext* context, Trace* trace);
 
  private:

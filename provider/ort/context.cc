@@ -22,15 +22,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// ONNX Runtime's own operator, and the attributes that its page on EPContext lists.
+// The operator is ONNX Runtime's. Its documentation of EPContext lists the attributes.
 constexpr char kOperator[] = "EPContext";
 constexpr char kDomain[] = "com.microsoft";
 
-// Behind an embedded package: the C API does not tell a string's last zero from the one it adds.
+// Appended to an embedded package, because the C API cannot tell a string's last zero byte from the
+// terminator that it adds.
 constexpr char kEnd = '.';
 
-// Tells the package file that was written with the model from another of the same ports, with older
-// weights, say, in its place.
+// Identifies the package file that was written with the model. Another file with the same ports,
+// for example with older weights, is rejected.
 constexpr char kIdentity[] = "notes";
 std::string IdentityOf(uint64_t checksum) { return absl::StrFormat("package %016x", checksum); }
 
@@ -44,7 +45,7 @@ const onnx::AttributeProto* Find(const onnx::NodeProto& node, absl::string_view 
   return nullptr;
 }
 
-// The folder that context files lie in.
+// The folder of the context files.
 absl::StatusOr<fs::path> FolderOf(const ContextOptions& options, const std::string& model_path) {
   const std::string& path = options.path.empty() ? model_path : options.path;
   if (path.empty()) {
@@ -101,21 +102,22 @@ absl::StatusOr<Package> ReadUnnamed(const onnx::NodeProto& node, const ContextOp
   const onnx::AttributeProto* embed = Find(node, "embed_mode");
   if (embed == nullptr || embed->i() != 0) {
     if (held->s().empty() || held->s().back() != kEnd) {
-      return absl::DataLossError("its package is cut short; compile the model again");
+      return absl::DataLossError("its package is truncated; compile the model again");
     }
     auto bytes = std::make_shared<const std::string>(held->s(), 0, held->s().size() - 1);
     return ReadPackage(*bytes, bytes);
   }
   const fs::path name = held->s();
   if (name.empty() || name != name.filename() || name == "..") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("its file '", held->s(), "' must lie beside the model, by its name alone"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "its file '", held->s(), "' must be in the model's folder and named without a path"));
   }
   ANEMONE_ASSIGN_OR_RETURN(const fs::path folder, FolderOf(options, model_path));
   absl::StatusOr<Package> opened = OpenPackage((folder / name).string());
   if (absl::IsNotFound(opened.status())) {
-    return absl::NotFoundError(absl::StrCat(
-        "its file '", held->s(), "' is not beside the model, where it was written; put it there"));
+    return absl::NotFoundError(
+        absl::StrCat("its file '", held->s(),
+                     "' is not next to the model, where it was written; move it there"));
   }
   ANEMONE_ASSIGN_OR_RETURN(Package package, std::move(opened));
   const onnx::AttributeProto* identity = Find(node, kIdentity);
@@ -159,7 +161,7 @@ Package PackageOf(const FusedNetwork& fused, const Target& target, Route route) 
 absl::StatusOr<FusedNetwork> FusedNetworkOf(Package package) {
   if (package.segments.size() != 1) {
     return absl::DataLossError(absl::StrCat("the package holds ", package.segments.size(),
-                                            " segments, a fused node is one"));
+                                            " segments, want one; compile the model again"));
   }
   FusedNetwork fused{.segment = std::move(package.segments.front())};
   for (const PackageExtension& extension : package.extensions) {

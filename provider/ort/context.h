@@ -1,5 +1,6 @@
-// provider/ort/context.h: EPContext nodes, by which ONNX Runtime keeps compiled models: each holds
-// the package of one fused node, or the name of the file beside the model that does.
+// provider/ort/context.h: reads and writes EPContext nodes, in which ONNX Runtime stores compiled
+// models. Each has the package of one fused node, or the name of a file next to the model that has
+// it.
 #ifndef ANEMONE_PROVIDER_ORT_CONTEXT_H_
 #define ANEMONE_PROVIDER_ORT_CONTEXT_H_
 
@@ -19,40 +20,41 @@ struct OrtNode;
 
 namespace anemone {
 
-// The session's, of ONNX Runtime's own names (ep.context_...).
+// The session's options ep.context_..., which ONNX Runtime defines.
 struct ContextOptions {
   bool enable = false;
   bool embed = false;
-  std::string path;  // of the model with the contexts; "": beside the model that is compiled
+  std::string path;  // of the compiled model; if empty, it is in the original model's folder
 
   static ContextOptions Read(const std::map<std::string, std::string>& session_entries);
 };
 
-// A package of one segment, with the outputs of the fused node that are constants.
+// A package of one segment, with the constant outputs of the fused node.
 Package PackageOf(const FusedNetwork& fused, const Target& target, Route route);
-// kDataLoss: not of one segment, or without what PackageOf() put in.
+// The reverse of PackageOf(). kDataLoss: the package does not have one segment, or its constants
+// are damaged.
 absl::StatusOr<FusedNetwork> FusedNetworkOf(Package package);
 
-// Is it an EPContext node of ours?
+// True if it is an EPContext node of Anemone.
 bool IsContext(const HostNode& node);
 
-// The node that stands for the fused node `names` from now on; its file is written if it is not
-// embedded. ONNX Runtime takes it.
+// Creates the EPContext node that replaces the fused node `names`, and writes the package's file
+// unless it is embedded. ONNX Runtime takes ownership of the node.
 absl::StatusOr<OrtNode*> MakeContext(const OrtApi& api, const ContextOptions& options,
                                      const std::string& model_path, const NodeNames& names,
                                      const Package& package);
 
 // The package of a context node in the model at `model_path`. Errors name the node: kDataLoss
-// (damaged), kFailedPrecondition (of other rule tables, or another file than was written with the
-// model), kNotFound (no such file), kInvalidArgument
-// (no package; a name that leaves the model's folder).
+// (damaged), kFailedPrecondition (written by other rule tables, or not the file that was written
+// with the model), kNotFound (no such file), kInvalidArgument (not a package, or a file name that
+// leaves the model's folder).
 absl::StatusOr<Package> ReadContext(const HostNode& node, const ContextOptions& options,
                                     const std::string& model_path);
 
-// `status`, which is no success, with the context node's name in front.
+// The error `status` with the context node's name before it.
 absl::Status NamedAfter(const HostNode& node, const absl::Status& status);
 
-// What a compiled model asks of a provider: OrtEp::GetCompiledModelCompatibilityInfo.
+// For OrtEp::GetCompiledModelCompatibilityInfo: identifies the rule tables of a compiled model.
 std::string CompatibilityInfo();
 
 }  // namespace anemone

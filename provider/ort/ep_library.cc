@@ -13,7 +13,8 @@
 
 namespace {
 
-// Null if the host is older than our API; then `status` says so, by the newest API that it has.
+// Null if ONNX Runtime is older than our API. `status` then has an error, created with the newest
+// API that it has.
 const OrtApi* ApiOf(const OrtApiBase* base, OrtStatus** status) {
   const OrtApi* api = base->GetApi(anemone::kOrtApiVersion);
   if (api != nullptr) return api;
@@ -27,7 +28,7 @@ const OrtApi* ApiOf(const OrtApiBase* base, OrtStatus** status) {
     *status = older->CreateStatus(ORT_FAIL, message.c_str());
     return nullptr;
   }
-  *status = nullptr;  // a host that answers to no version has no way to make one
+  *status = nullptr;  // without any API no status can be created
   return nullptr;
 }
 

@@ -29,7 +29,7 @@ class HostSession {
         session_(nullptr, api.ReleaseSession) {}
 
   absl::Status Load(const OnnxModel& model) {
-    // The process's own, counted once more: kept longer, it would never end.
+    // Adds a reference to the process's environment, held only as long as this session.
     OrtEnv* env = nullptr;
     ANEMONE_RETURN_IF_ERROR(
         FromOrt(api_, api_.CreateEnv(ORT_LOGGING_LEVEL_FATAL, "anemone", &env)));
@@ -81,16 +81,17 @@ class HostSession {
     return FromOrt(api_, api_.SetSessionGraphOptimizationLevel(options, ORT_DISABLE_ALL));
   }
 
-  // Large constants are handed over as they lie.
+  // Passes large constants without a copy.
   absl::Status AddConstants(const OnnxModel& model) {
     std::vector<const char*> names;
     std::vector<const OrtValue*> values;
     for (const ExternalConstant& constant : model.external) {
       const Tensor& t = constant.tensor;
-      if (t.type() > DataType::kInt4) {  // hosts number the later ones in two ways
+      if (t.type() >
+          DataType::kInt4) {  // versions of ONNX Runtime differ in the numbers of later types
         return absl::UnimplementedError(absl::StrCat("constant '", constant.name,
                                                      "': ", DataTypeName(t.type()),
-                                                     " is not handed to ONNX Runtime"));
+                                                     " cannot be passed to ONNX Runtime"));
       }
       OrtValue* value = nullptr;
       ANEMONE_RETURN_IF_ERROR(

@@ -1,4 +1,5 @@
-// provider/ort/evaluator.h: constant folding by the ONNX Runtime that called us, for the importer.
+// provider/ort/evaluator.h: computes constants for the importer with the ONNX Runtime that loaded
+// the plugin.
 #ifndef ANEMONE_PROVIDER_ORT_EVALUATOR_H_
 #define ANEMONE_PROVIDER_ORT_EVALUATOR_H_
 
@@ -8,8 +9,8 @@ struct OrtApi;
 
 namespace anemone {
 
-// Each call makes one session of the CPU provider alone, unoptimized, and runs it once. `api` must
-// outlive the evaluator.
+// Each call creates a session with the CPU provider only and without optimizations, and runs it
+// once. `api` must outlive the evaluator.
 Evaluator MakeHostEvaluator(const OrtApi& api);
 
 }  // namespace anemone

@@ -69,7 +69,7 @@ absl::StatusOr<std::map<std::string, std::string>> SessionEntries(
   return entries;
 }
 
-// The provider's own among them, without what ONNX Runtime puts before their names.
+// The options of this provider, without the prefix that ONNX Runtime adds to their names.
 std::map<std::string, std::string> OwnEntries(const std::map<std::string, std::string>& entries) {
   const std::string prefix = absl::StrCat("ep.", absl::AsciiStrToLower(kProviderName), ".");
   std::map<std::string, std::string> own;
@@ -98,13 +98,13 @@ Factory::Factory(const OrtApi& api, bool claims_once)
   GetVendor = [](const OrtEpFactory*) noexcept { return "Anemone"; };
   GetVendorId = [](const OrtEpFactory*) noexcept {
     return uint32_t{0};
-  };  // no vendor of PCI devices
+  };  // not the vendor of a PCI device
   GetVersion = [](const OrtEpFactory*) noexcept { return kVersion; };
   OrtEpFactory::GetSupportedDevices = anemone::GetSupportedDevices;
   OrtEpFactory::CreateEp = anemone::CreateEp;
   OrtEpFactory::ReleaseEp = anemone::ReleaseEp;
   // Tensors stay in the CPU's memory: no allocator, transfer or stream of ours would save a copy.
-  // ONNX Runtime calls these without asking whether they are there.
+  // ONNX Runtime calls these functions without checking for null.
   CreateAllocator = [](OrtEpFactory*, const OrtMemoryInfo*, const OrtKeyValuePairs*,
                        OrtAllocator** allocator) noexcept {
     *allocator = nullptr;
@@ -139,11 +139,11 @@ absl::StatusOr<size_t> Factory::FindDevices(absl::Span<const OrtHardwareDevice* 
 absl::StatusOr<OrtEp*> Factory::Create(const OrtSessionOptions* options, const OrtLogger* logger) {
   ANEMONE_ASSIGN_OR_RETURN(const auto entries, SessionEntries(api_, options));
   ANEMONE_ASSIGN_OR_RETURN(PluginOptions read, ReadPluginOptions(OwnEntries(entries)));
-  // Said now, while there is somebody to tell.
+  // Check the paths now, while errors can be reported.
   for (const auto& [name, path] : {std::pair("report_path", &read.report_path),
                                    std::pair("profile_path", &read.profile_path)}) {
     if (path->empty()) continue;
-    // The profile is written later, when the host may have changed its folder.
+    // Absolute, because the profile is written at the end, when the working folder may be another.
     *path = std::filesystem::absolute(*path).string();
     const absl::Status status = ReplaceFile(*path, "");
     if (!status.ok()) {
@@ -152,9 +152,9 @@ absl::StatusOr<OrtEp*> Factory::Create(const OrtSessionOptions* options, const O
     }
   }
   if (!read.report_path.empty() && read.report_path == read.profile_path) {
-    return absl::InvalidArgumentError(absl::StrCat("provider option 'profile_path': '",
-                                                   read.profile_path,
-                                                   "' is the report_path too; name another"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("provider option 'profile_path': '", read.profile_path,
+                     "' is also the report_path; choose another file"));
   }
   auto provider = std::make_unique<Provider>(api_, logger, std::move(read),
                                              ContextOptions::Read(entries), claims_once_);

@@ -1,4 +1,5 @@
-// provider/ort/factory.h: what ONNX Runtime makes ANEExecutionProvider of, for each session.
+// provider/ort/factory.h: the factory by which ONNX Runtime creates an ANEExecutionProvider for
+// each session.
 #ifndef ANEMONE_PROVIDER_ORT_FACTORY_H_
 #define ANEMONE_PROVIDER_ORT_FACTORY_H_
 
@@ -14,17 +15,17 @@ namespace anemone {
 
 class Factory : public OrtEpFactory {
  public:
-  // `claims_once`: of one graph of a session only, the main one. ONNX Runtime 1.23 gives fused
-  // nodes of two graphs (a body's and the main graph's) one name, and refuses the second.
+  // `claims_once`: claim nodes of the main graph only. ONNX Runtime 1.23 gives the same name to
+  // fused nodes of two graphs (a body and the main graph), and refuses the second.
   Factory(const OrtApi& api, bool claims_once);
 
-  // The provider's devices among the machine's; returns how many.
+  // Writes the provider's devices to `found`, and returns their number.
   absl::StatusOr<size_t> FindDevices(absl::Span<const OrtHardwareDevice* const> devices,
                                      absl::Span<OrtEpDevice*> found);
   absl::StatusOr<OrtEp*> Create(const OrtSessionOptions* options, const OrtLogger* logger);
 
-  // It is the host's and its providers', which may live longer than its registration: the last to
-  // drop it ends it.
+  // Releases a reference; the last one deletes the factory. ONNX Runtime has one, and so has each
+  // provider, because providers may outlive the registration.
   void Drop();
 
   const OrtApi& api() const { return api_; }

@@ -17,12 +17,12 @@ namespace {
 
 using onnx::AttributeProto;
 
-// The attribute's bytes; a list's are those of its elements, strings end with a zero.
+// The attribute's bytes. A list's bytes are those of its elements; strings end with a zero.
 template <class T>
 absl::StatusOr<std::vector<T>> ReadRaw(const OrtApi& api, const OrtOpAttr* attribute,
                                        OrtOpAttrType type) {
   size_t bytes = 0;
-  // Fails for want of room, and says how much it wants.
+  // This call fails, but sets `bytes` to the required size.
   FromOrt(api, api.ReadOpAttr(attribute, type, nullptr, 0, &bytes)).IgnoreError();
   std::vector<T> values(bytes / sizeof(T));
   if (values.empty()) return values;
@@ -58,8 +58,8 @@ absl::Status ReadTensorType(const OrtApi& api, const OrtTypeInfo* info, onnx::Ty
   type.mutable_tensor_type()->set_elem_type(static_cast<int>(known));
   size_t rank = 0;
   ANEMONE_RETURN_IF_ERROR(FromOrt(api, api.GetDimensionsCount(tensor, &rank)));
-  // A scalar, or a value of unknown rank: this version of the API cannot tell. The importer's own
-  // inference can, but for inputs of the graph.
+  // A scalar or a value of unknown rank: this version of the API does not distinguish them. The
+  // importer's inference does, except for inputs of the graph.
   if (rank == 0) return absl::OkStatus();
   std::vector<int64_t> dims(rank);
   std::vector<const char*> symbols(rank);
@@ -135,7 +135,7 @@ absl::StatusOr<std::optional<AttributeProto>> ReadAttribute(const OrtApi& api,
   const char* name = nullptr;
   OrtOpAttrType type = ORT_OP_ATTR_UNDEFINED;
   ANEMONE_RETURN_IF_ERROR(FromOrt(api, api.OpAttr_GetName(attribute, &name)));
-  // Fails for a kind that it has no number for.
+  // The call fails for kinds that the C API does not know.
   if (!FromOrt(api, api.OpAttr_GetType(attribute, &type)).ok()) return std::nullopt;
   proto.set_name(name);
   switch (type) {

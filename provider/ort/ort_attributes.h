@@ -1,4 +1,5 @@
-// provider/ort/ort_attributes.h: attributes, types and strings of ONNX Runtime's graph as protos.
+// provider/ort/ort_attributes.h: converts attributes, types and tensors of ONNX Runtime's graph to
+// ONNX protos and Tensors.
 #ifndef ANEMONE_PROVIDER_ORT_ORT_ATTRIBUTES_H_
 #define ANEMONE_PROVIDER_ORT_ORT_ATTRIBUTES_H_
 
@@ -15,14 +16,15 @@ struct OrtValue;
 
 namespace anemone {
 
-// Nullopt: of a kind that the C API does not show (a graph, a sparse tensor, a type).
+// Nullopt if the C API cannot read this kind of attribute (a graph, a sparse tensor, a type).
 absl::StatusOr<std::optional<onnx::AttributeProto>> ReadAttribute(const OrtApi& api,
                                                                   const OrtOpAttr* attribute);
 
-// Tensors, and sequences and optionals of them; of others, and of null, no `value` case is set.
+// Reads types of tensors, and of sequences and optionals of tensors. For other types and for null,
+// the result has no `value` case.
 absl::StatusOr<onnx::TypeProto> ReadType(const OrtApi& api, const OrtTypeInfo* info);
 
-// As TensorOf(), and tensors of strings, which are copied.
+// Like TensorOf(), but also takes tensors of strings, which are copied.
 absl::StatusOr<Tensor> ReadValue(const OrtApi& api, const OrtValue* value);
 
 }  // namespace anemone

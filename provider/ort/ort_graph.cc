@@ -17,7 +17,7 @@
 namespace anemone {
 namespace {
 
-// The domain of nodes that the importer is not shown as they are.
+// The domain of opaque nodes.
 constexpr char kOpaqueDomain[] = "onnxruntime";
 
 template <class Owner>
@@ -25,7 +25,7 @@ using CountOf = OrtStatus* (*)(const Owner*, size_t*) noexcept;
 template <class T, class Owner>
 using ItemsOf = OrtStatus* (*)(const Owner*, const T**, size_t) noexcept;
 
-// An array as the C API hands it out: how many, then all of them.
+// Reads an array of the C API: first the number of items, then all of them.
 template <class T, class Owner>
 absl::StatusOr<std::vector<const T*>> Items(const OrtApi& api, const Owner* owner,
                                             CountOf<Owner> count, ItemsOf<T, Owner> items) {
@@ -78,20 +78,20 @@ class Reader {
     to_.path = path;
     size_t inputs = 0;
     ANEMONE_RETURN_IF_ERROR(FromOrt(api_, api_.Graph_GetNumInputs(from_, &inputs)));
-    // ONNX Runtime 1.23 names no parent; what a body reads from outside gives it away as well.
+    // ONNX Runtime 1.23 returns no parent node. A graph that reads outer values is a body too.
     to_.is_body = parent != nullptr || inputs == 0;
     for (size_t i = 0; i < count; ++i) to_.opsets[domains[i]] = versions[i];
     return absl::OkStatus();
   }
 
-  // Its name, once its type and constant are read.
+  // Reads the value's type and constant, and returns its name.
   absl::StatusOr<std::string> ReadValueInfo(const OrtValueInfo* info) {
-    if (info == nullptr) return std::string();  // left out
+    if (info == nullptr) return std::string();  // omitted
     const char* name = nullptr;
     ANEMONE_RETURN_IF_ERROR(FromOrt(api_, api_.GetValueInfoName(info, &name)));
     if (to_.types.contains(name)) return std::string(name);
     const OrtTypeInfo* type = nullptr;
-    // Fails for a value of no type.
+    // The call fails for a value without a type.
     if (!FromOrt(api_, api_.GetValueInfoTypeInfo(info, &type)).ok()) type = nullptr;
     ANEMONE_ASSIGN_OR_RETURN(to_.types[name], ReadType(api_, type));
     bool is_constant = false;
@@ -105,7 +105,7 @@ class Reader {
     ANEMONE_RETURN_IF_ERROR(FromOrt(api_, api_.ValueInfo_GetInitializerValue(info, &value)));
     if (value == nullptr) return std::string(name);
     absl::StatusOr<Tensor> tensor = ReadValue(api_, value);
-    // Of a type that we have no number for, it is an input like any other.
+    // A constant of a type that we do not know is treated as an input.
     if (tensor.ok()) to_.constants[name] = *std::move(tensor);
     return std::string(name);
   }
@@ -161,7 +161,7 @@ class Reader {
     for (const OrtOpAttr* attribute : attributes) {
       ANEMONE_ASSIGN_OR_RETURN(auto proto, ReadAttribute(api_, attribute));
       if (!proto) {
-        node.opaque = "it has an attribute that ONNX Runtime does not show";
+        node.opaque = "it has an attribute that ONNX Runtime's C API cannot read";
         continue;
       }
       *node.proto.add_attribute() = *std::move(proto);
@@ -174,17 +174,18 @@ class Reader {
     int since = 0;
     ANEMONE_RETURN_IF_ERROR(FromOrt(api_, api_.Node_GetNumSubgraphs(node.handle, &bodies)));
     ANEMONE_RETURN_IF_ERROR(FromOrt(api_, api_.Node_GetSinceVersion(node.handle, &since)));
-    if (bodies > 0) node.opaque = "it has bodies, which ONNX Runtime shows one by one";
-    if (!node.provider.empty()) node.opaque = absl::StrCat("it is ", node.provider, "'s");
-    // Of an inlined function, whose opset need not be the model's.
+    if (bodies > 0)
+      node.opaque = "it has bodies, which ONNX Runtime passes to the plugin separately";
+    if (!node.provider.empty()) node.opaque = absl::StrCat("it is assigned to ", node.provider);
+    // The node of an inlined function may have another opset than the model.
     const std::string& domain = node.proto.domain();
     const auto opset = to_.opsets.find(domain);
     if (opset == to_.opsets.end()) return absl::OkStatus();
     const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(
         node.proto.op_type(), static_cast<int>(opset->second), domain);
     if (schema != nullptr && schema->since_version() != since) {
-      node.opaque =
-          absl::StrCat("it is of version ", since, ", in a model of opset ", opset->second);
+      node.opaque = absl::StrCat("it has operator version ", since, ", but the model has opset ",
+                                 opset->second);
     }
     return absl::OkStatus();
   }
@@ -205,8 +206,8 @@ void AddValueInfo(const HostGraph& graph, const KnownValues& known, const std::s
   }
 }
 
-// The opsets of the nodes that there are: ONNX Runtime lists every domain that any session of the
-// process ever had.
+// Adds the opsets of the domains that nodes use. ONNX Runtime lists every domain that any session
+// of the process has used.
 void AddOpsets(const HostGraph& graph, onnx::ModelProto& model) {
   std::set<std::string> domains = {""};
   for (const onnx::NodeProto& node : model.graph().node()) domains.insert(node.domain());
@@ -295,7 +296,8 @@ absl::StatusOr<HostGraph> ReadHostGraph(const OrtApi& api, const OrtGraph* graph
   for (int i = 0; i < count; ++i) {
     const std::vector<int> producers = host.ProducersOf(i);
     if (!producers.empty() && producers.back() >= i) {
-      return absl::InternalError("ONNX Runtime lists a node before one that it waits for");
+      return absl::InternalError(
+          "ONNX Runtime lists a node before one that it depends on; please report this model");
     }
   }
   return host;

@@ -1,11 +1,11 @@
-// provider/ort/ort_graph.h: a graph as ONNX Runtime shows it (OrtGraph), and any part of it as the
-// skeleton from which the importer makes a Model. Weights are not copied.
+// provider/ort/ort_graph.h: reads a graph from ONNX Runtime (OrtGraph), and makes a skeleton of any
+// part of it, from which the importer makes a Model. Weights are not copied.
 //
 //   ASSIGN_OR_RETURN(HostGraph graph, ReadHostGraph(api, ort_graph));
 //   auto skeleton = MakeSkeleton(graph, graph.AllNodes(), {}, {});
 //
-// Node i of a skeleton of all nodes is graph.nodes[i], so its origin is "/#i". Everything points
-// into ONNX Runtime's memory, and dies with the OrtGraph.
+// In a skeleton of all nodes, node i is graph.nodes[i], so its origin is "/#i". All data points to
+// ONNX Runtime's memory, and must not be used after the OrtGraph is deleted.
 #ifndef ANEMONE_PROVIDER_ORT_ORT_GRAPH_H_
 #define ANEMONE_PROVIDER_ORT_ORT_GRAPH_H_
 
@@ -32,15 +32,15 @@ namespace anemone {
 struct HostNode {
   const OrtNode* handle = nullptr;
   onnx::NodeProto proto;
-  std::vector<std::string> implicit_inputs;  // what its bodies read
-  std::string provider;                      // to which it is assigned; "": to none yet
-  // Why the importer cannot be shown it as it is (it has a body, ...); "": it can.
+  std::vector<std::string> implicit_inputs;  // outer values that its bodies read
+  std::string provider;                      // that runs it; "" if it is not assigned yet
+  // Why the importer cannot read the node (it has a body, ...); "" if it can.
   std::string opaque;
 };
 
 struct HostGraph {
   std::string name;
-  std::string path;  // of the model's file; "": in memory
+  std::string path;  // of the model's file; "" if the model is in memory
   bool is_body = false;
   int64_t ir_version = 0;
   std::map<std::string, int64_t> opsets;
@@ -51,28 +51,28 @@ struct HostGraph {
   absl::flat_hash_map<std::string, int> producer;           // node by output
 
   std::vector<int> AllNodes() const;
-  // The nodes that make what node `i` reads, in its bodies too; sorted, without repetitions.
+  // The nodes whose results node `i` or its bodies read; sorted, without duplicates.
   std::vector<int> ProducersOf(int i) const;
 };
 
 struct NodeNames {
   std::string name;
-  std::vector<std::string> inputs, outputs;  // "": left out
+  std::vector<std::string> inputs, outputs;  // "" if omitted
 };
 
-// Errors: kInternal, what ONNX Runtime says.
+// Errors: kInternal, with ONNX Runtime's message.
 absl::StatusOr<NodeNames> ReadNodeNames(const OrtApi& api, const OrtNode* node);
 absl::StatusOr<HostGraph> ReadHostGraph(const OrtApi& api, const OrtGraph* graph);
 
-// What the importer found out of values, by name, and ONNX Runtime may not know.
+// Facts about values, by name, that the importer found and ONNX Runtime may not know.
 struct KnownValues {
   std::map<std::string, onnx::TypeProto> types;
-  std::map<std::string, Tensor> constants;  // made by nodes
+  std::map<std::string, Tensor> constants;  // results of nodes
 };
 
-// The model of these nodes, in rising order: reads what they read and none of them makes, makes
-// what others read or the graph returns. Opaque nodes, and those in `opaque`, become nodes of an
-// operator that nobody knows.
+// The model of these nodes, which are in ascending order. Its inputs are the values that they read
+// and do not compute; its outputs are the results that other nodes read or that are outputs of the
+// graph. Opaque nodes, and those in `opaque`, become nodes of an unknown operator.
 std::unique_ptr<Skeleton> MakeSkeleton(const HostGraph& graph, absl::Span<const int> nodes,
                                        const std::set<int>& opaque, const KnownValues& known);
 

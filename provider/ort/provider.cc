@@ -16,7 +16,7 @@
 namespace anemone {
 namespace {
 
-// A fused node, as ONNX Runtime calls it.
+// The callbacks of a fused node.
 struct ComputeInfo : OrtNodeComputeInfo {
   ComputeInfo(Provider& owner, std::unique_ptr<FusedProgram> compiled)
       : OrtNodeComputeInfo{}, provider(owner), program(std::move(compiled)) {
@@ -83,7 +83,7 @@ std::string TraceText(Trace& trace) {
   return absl::StrCat("{\"traceEvents\":[", trace.Take(), "]}\n");
 }
 
-// All that a fused graph's package is made of.
+// Adds everything that determines the package of a fused graph.
 void AddToKey(const HostGraph& graph, const KnownValues& inputs, const PluginOptions& options,
               CacheKey& key) {
   const auto skeleton = MakeSkeleton(graph, graph.AllNodes(), {}, inputs);
@@ -123,7 +123,7 @@ Provider::Provider(const OrtApi& api, const OrtLogger* logger, PluginOptions opt
   auto cache = ProgramCache::Open({.folder = options_.cache_dir, .note = [this](auto note) {
                                      Log(ORT_LOGGING_LEVEL_WARNING, std::string(note));
                                    }});
-  // It helps or does nothing.
+  // Errors of the cache do not stop the session.
   if (!cache.ok()) {
     Log(ORT_LOGGING_LEVEL_WARNING, absl::StrCat("cache_dir: ", cache.status().message()));
   } else {
@@ -133,7 +133,7 @@ Provider::Provider(const OrtApi& api, const OrtLogger* logger, PluginOptions opt
 
 Provider::~Provider() {
   if (options_.profile_path.empty()) return;
-  // The factory has tried to write there; there is no logger any more to tell that it has changed.
+  // The factory has checked the path. An error now cannot be reported: the logger is gone.
   ReplaceFile(options_.profile_path, TraceText(trace_)).IgnoreError();
 }
 
@@ -143,10 +143,10 @@ void Provider::Log(OrtLoggingLevel severity, const std::string& message) const {
   if (known && severity < least) return;
   FromOrt(api_, api_.Logger_LogMessage(logger_, severity, message.c_str(), ORT_TSTR(__FILE__),
                                        __LINE__, kProviderName))
-      .IgnoreError();  // there is nobody left to tell
+      .IgnoreError();  // an error of the logger cannot be reported
 }
 
-// As ONNX Runtime's own providers do, warns of what is left to the CPU, for it is slow.
+// Warns of nodes that stay on the CPU, because they are slow. ONNX Runtime's providers do the same.
 void Provider::Tell(const HostGraph& graph, const HostPlan& made) {
   const bool is_whole = made.plan.cpu_segments() == 0;
   Log(is_whole || graph.is_body ? ORT_LOGGING_LEVEL_INFO : ORT_LOGGING_LEVEL_WARNING,
@@ -159,13 +159,14 @@ absl::Status Provider::AddClaim(const HostGraph& graph, const std::vector<int>& 
   std::vector<const OrtNode*> handles;
   handles.reserve(nodes.size());
   for (int i : nodes) handles.push_back(graph.nodes[i].handle);
-  // The program packs its own copy of the weights.
+  // The program has a packed copy of the weights.
   const OrtNodeFusionOptions options{kOrtApiVersion, /*drop_constant_initializers=*/true};
   return FromOrt(api_, api_.GetEpApi()->EpGraphSupportInfo_AddNodesToFuse(
                            claimed, handles.data(), handles.size(), &options));
 }
 
-// In a compiled model each EPContext node is a claim of its own, and the rest was refused before.
+// In a compiled model each EPContext node is a separate claim. The other nodes were refused when it
+// was compiled.
 absl::StatusOr<bool> Provider::ClaimContexts(const HostGraph& graph,
                                              OrtEpGraphSupportInfo* claimed) const {
   bool has_any = false;
@@ -182,7 +183,7 @@ absl::Status Provider::Claim(const OrtGraph* graph, OrtEpGraphSupportInfo* claim
   if (host.nodes.empty() || (claims_once_ && (host.is_body || has_compiled_))) {
     return absl::OkStatus();
   }
-  // ONNX Runtime asks again when it has fused what was claimed.
+  // ONNX Runtime calls this again after it has fused the claimed nodes.
   const bool is_done = std::any_of(host.nodes.begin(), host.nodes.end(),
                                    [](const auto& node) { return node.provider == kProviderName; });
   if (is_done) return absl::OkStatus();
@@ -195,7 +196,7 @@ absl::Status Provider::Claim(const OrtGraph* graph, OrtEpGraphSupportInfo* claim
     ANEMONE_RETURN_IF_ERROR(AddClaim(host, claim.nodes, claimed));
     for (const auto& [name, type] : claim.inputs.types) inputs_.types[name] = type;
     for (const auto& [name, constant] : claim.inputs.constants) {
-      inputs_.constants[name] = constant.Copy();  // ONNX Runtime's memory goes away
+      inputs_.constants[name] = constant.Copy();  // ONNX Runtime frees its memory
     }
   }
   Tell(host, made);
@@ -207,8 +208,8 @@ absl::Status Provider::Claim(const OrtGraph* graph, OrtEpGraphSupportInfo* claim
 absl::Status Provider::CheckTarget(const Package& package) const {
   if (!options_.names_target || package.target == options_.planning.target) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
-      "the model was compiled for ", package.target->option_name(), ", the session wants ",
-      options_.planning.target->option_name(), "; compile it for that"));
+      "the model was compiled for ", package.target->option_name(), ", but the session is for ",
+      options_.planning.target->option_name(), "; compile it for that target"));
 }
 
 absl::StatusOr<Package> Provider::PlanPackage(const HostGraph& graph) const {
@@ -265,8 +266,8 @@ absl::StatusOr<std::unique_ptr<FusedProgram>> Provider::Compile(const OrtGraph* 
 absl::Status Provider::Run(FusedProgram& program, OrtKernelContext* context) {
   Trace* trace = options_.profile_path.empty() ? nullptr : &trace_;
   absl::Status status;
-  // Of more threads than the arena has room for, one that waits for its units' tasks must not begin
-  // another's segment.
+  // Isolated, because there may be more callers than the arena has threads: a thread that waits for
+  // its units' tasks must not start another caller's segment.
   arena_.execute(
       [&] { tbb::this_task_arena::isolate([&] { status = program.Run(context, trace); }); });
   return status;

@@ -1,5 +1,5 @@
-// provider/ort/provider.h: ANEExecutionProvider in one session: claims nodes, compiles what ONNX
-// Runtime fused of them, runs it.
+// provider/ort/provider.h: ANEExecutionProvider in one session. It claims nodes, compiles the nodes
+// that ONNX Runtime fuses from them, and runs them.
 #ifndef ANEMONE_PROVIDER_ORT_PROVIDER_H_
 #define ANEMONE_PROVIDER_ORT_PROVIDER_H_
 
@@ -46,7 +46,7 @@ class Provider : public OrtEp {
   absl::StatusOr<bool> ClaimContexts(const HostGraph& graph, OrtEpGraphSupportInfo* claimed) const;
   absl::Status AddClaim(const HostGraph& graph, const std::vector<int>& nodes,
                         OrtEpGraphSupportInfo* claimed) const;
-  // What the fused nodes compute: from the EPContext node that they are, the cache, or a plan.
+  // The package of a fused node: from its EPContext node, from the cache, or from a new plan.
   absl::StatusOr<Package> PackageFor(const HostGraph& graph);
   absl::StatusOr<Package> PlanPackage(const HostGraph& graph) const;
   absl::Status CheckTarget(const Package& package) const;
@@ -62,8 +62,8 @@ class Provider : public OrtEp {
   const ImportOptions importing_;
   std::shared_ptr<Device> device_;
   tbb::task_arena arena_;
-  KnownValues inputs_;                   // of what was claimed
-  std::unique_ptr<ProgramCache> cache_;  // null: none
+  KnownValues inputs_;                   // of the claimed nodes
+  std::unique_ptr<ProgramCache> cache_;  // null if there is none
   const std::string compatibility_;
   ReportFile report_;
   Trace trace_;

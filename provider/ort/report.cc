@@ -27,7 +27,7 @@ std::string ReasonOf(const Verdict& verdict) {
   return absl::StrCat(LayerName(verdict.layer), ": ", words, " [", verdict.rule_id(), "]");
 }
 
-// The nodes of an entry, as ONNX Runtime counts them.
+// The number of ONNX Runtime's nodes in an entry.
 int Count(const PlanEntry& entry) { return static_cast<int>(entry.origins.size()); }
 
 }  // namespace
@@ -69,7 +69,7 @@ std::vector<std::string> ReasonLines(const HostPlan& made) {
     const Origin& shown = made.model.origins[entry.shown];
     lines.push_back(absl::StrCat("ANE: node '", Printable(shown.name), "' (",
                                  Printable(shown.op_type),
-                                 ") stays: ", Printable(ReasonOf(entry.verdict))));
+                                 ") stays on the CPU: ", Printable(ReasonOf(entry.verdict))));
   }
   return lines;
 }
@@ -95,8 +95,8 @@ absl::Status ReplaceFile(const std::string& path, absl::string_view text) {
   ANEMONE_ASSIGN_OR_RETURN(const auto file, NewFile::Make(path));
   const int first = std::ifstream(path, std::ios::binary).peek();
   if (first != std::char_traits<char>::eof() && first != '{') {
-    return absl::AlreadyExistsError(
-        absl::StrCat("'", path, "': is there, and is no JSON; name another, or remove it"));
+    return absl::AlreadyExistsError(absl::StrCat(
+        "'", path, "': already exists and is not JSON; choose another file, or remove it"));
   }
   ANEMONE_RETURN_IF_ERROR(file->Write(text));
   return file->PutIntoPlace();

@@ -1,5 +1,5 @@
-// provider/ort/report.h: what the plugin tells of its plans: a line for the log, all reasons, a
-// file.
+// provider/ort/report.h: reports of the plugin's plans: a summary line and all reasons for the log,
+// and a JSON file.
 #ifndef ANEMONE_PROVIDER_ORT_REPORT_H_
 #define ANEMONE_PROVIDER_ORT_REPORT_H_
 
@@ -17,23 +17,23 @@ namespace anemone {
 // ...".
 std::string ClaimLine(const HostPlan& made);
 
-// A line for each node that stays, with the reason.
+// A line for each node that stays on the CPU, with the reason.
 std::vector<std::string> ReasonLines(const HostPlan& made);
 
-// Plans of a session's graphs, as docs/schemas/check.json says it: one of "models" for each graph,
-// the last plan of it.
+// The plans of a session's graphs in the format of docs/schemas/check.json. "models" has an item
+// for each graph, with its last plan.
 class ReportFile {
  public:
   void Add(const std::string& graph, const HostPlan& made);
-  // Written beside and renamed into place.
+  // Writes the file atomically.
   absl::Status Write(const std::string& path) const;
 
  private:
   std::vector<std::pair<std::string, Json>> models_;  // by graph
 };
 
-// `text`, JSON, to `path`, written beside and renamed into place. kAlreadyExists: another kind of
-// file, such as the model, is there.
+// Writes `text`, which is JSON, to `path` atomically. kAlreadyExists: the file exists and is not
+// JSON; it may be the model.
 absl::Status ReplaceFile(const std::string& path, absl::string_view text);
 
 }  // namespace anemone

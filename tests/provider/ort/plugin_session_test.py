@@ -147,7 +147,7 @@ class Options(PluginTest):
         before = path.read_bytes()
         for name in ("report_path", "profile_path"):
             with self.subTest(name):
-                self.refused(f"'{name}': .*model.onnx': is there, and is no JSON", str(path),
+                self.refused(f"'{name}': .*model.onnx': already exists and is not JSON", str(path),
                              {name: path})
                 self.assertEqual(before, path.read_bytes())
         report = self.folder / "report.json"
@@ -328,7 +328,7 @@ class Compiled(PluginTest):
         path, _ = self.compile(True, {"target": "h16"})
         self.session(path)
         self.session(path, {"target": "h16"})
-        with self.assertRaisesRegex(Exception, "EPContext.*for h16, the session wants h13"):
+        with self.assertRaisesRegex(Exception, "EPContext.*for h16, but the session is for h13"):
             self.session(path, {"target": "h13"})
 
     def test_files_of_another_compilation_are_refused(self):
@@ -376,7 +376,7 @@ class Compiled(PluginTest):
         for bad in (b"../x.anemone", b"/etc/passwd", b"..", b"sub/x.anemone"):
             held.s = bad
             onnx.save(made, path)
-            with self.assertRaisesRegex(Exception, "must lie beside the model"):
+            with self.assertRaisesRegex(Exception, "must be in the model's folder"):
                 self.session(path)
         held.s = b"missing.anemone"
         onnx.save(made, path)
