@@ -8,7 +8,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "bench/peaks.cc"
 #include "hwy/foreach_target.h"
-// foreach_target.h comes first.
+// foreach_target.h must come before the -inl.h headers.
 #include "hwy/aligned_allocator.h"
 #include "hwy/highway.h"
 

@@ -11,19 +11,19 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "math/attention/sdpa.cc"
 #include "hwy/foreach_target.h"
-// foreach_target.h comes first.
+// foreach_target.h must come before the -inl.h headers.
 #include "math/gemm/gemm-inl.h"
 #include "math/reduce/softmax-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
-// Where scores go: rows of floats, `row_step` apart, written in whole vectors. Is to RegisterTile()
-// what a HalfTile is.
+// The destination of a tile of scores: rows of floats, `row_step` apart, written in whole vectors.
+// RegisterTile() uses it like a HalfTile.
 struct ScoreTile {
   float* to = nullptr;
   int64_t row_step = 0;
-  const Half* mask = nullptr;  // null: none
+  const Half* mask = nullptr;  // or null
   int64_t mask_step = 0;
   float scale = 1.0f;
   int64_t rows = 0, columns = 0;
@@ -61,13 +61,12 @@ struct ScoreTile {
   }
 };
 
-// Of a block: all scores, whose rows are `row_step` apart, in whole panels.
+// The tile of all scores of a block; `row_step` covers whole panels.
 HWY_INLINE ScoreTile ScoresOf(const AttentionBlock& block, float* scores, int64_t row_step) {
   return {scores, row_step, block.mask, block.mask_step, block.scale, block.queries, block.keys};
 }
 
-// Up to 8 rows of weights, each times its factor, as panels of A: float already, so only
-// interleaved.
+// Packs up to 8 rows of softmax weights as panels of A, each row multiplied by its factor.
 HWY_INLINE void PackScores(const float* scores, int64_t row_step, const float* factors,
                            int64_t rows, int64_t depth, float* panels) {
   const DF df;
@@ -91,7 +90,7 @@ HWY_INLINE void PackScores(const float* scores, int64_t row_step, const float* f
   }
 }
 
-// Scores of a block of queries, by products with packed keys.
+// Computes the scores of a block of queries as a product with packed keys.
 HWY_INLINE void MultiplyKeys(const AttentionBlock& block, const ScoreTile& scores) {
   GemmOperands qk;
   qk.m = block.queries, qk.k = block.dim, qk.n = block.keys;
@@ -133,8 +132,8 @@ HWY_INLINE void MultiplyValues(const AttentionBlock& block, const ScoreTile& sco
       [](int64_t, int64_t, int64_t, int64_t) HWY_ATTR { return Ahead(); });
 }
 
-// One query, the step of a decoder: keys and values are read once, as they lie; packing them would
-// cost more than the products.
+// Computes the scores of a single query, as in a step of a decoder. Keys and values are read once,
+// in place, because packing them would cost more than the products.
 HWY_INLINE void DotKeys(const AttentionBlock& block, const ScoreTile& scores) {
   const DF df;
   float* q = ThreadScratch<float>(ScratchUse::kRow, block.dim);
@@ -158,7 +157,8 @@ HWY_INLINE void DotKeys(const AttentionBlock& block, const ScoreTile& scores) {
   }
 }
 
-// y[d .. d + kVectors vectors), or the `rest` elements of one vector, summed in registers.
+// Computes kVectors vectors of y from element d on, or `rest` elements of one vector, with the sums
+// in registers.
 template <int kVectors>
 HWY_INLINE void SumColumns(const AttentionBlock& block, const float* scores, float factor,
                            int64_t d, int64_t rest = kLanes) {
@@ -216,7 +216,8 @@ HWY_EXPORT(ComputeAttention);
 
 namespace {
 
-// Queries of a task: their scores within half a megabyte; each task packs keys and values.
+// Divides the queries into tasks whose scores take at most half a megabyte. Each task packs keys
+// and values.
 Cut CutQueries(const SdpaShape& shape) {
   constexpr int64_t kScoreFloats = 131072, kMostQueries = 256;
   const int64_t most = std::clamp(kScoreFloats / shape.keys, kTileRows, kMostQueries);

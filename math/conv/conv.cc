@@ -14,7 +14,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "math/conv/conv.cc"
 #include "hwy/foreach_target.h"
-// foreach_target.h comes first.
+// foreach_target.h must come before the -inl.h headers.
 #include "math/conv/conv-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -79,11 +79,12 @@ Stage PlanStage(const ConvGeometry& g, int64_t position, int64_t count) {
 
 namespace {
 
-// Up to this many positions per image, they are the rows of one tile (gemm.h: weights read once).
+// Up to this many positions per image fit the rows of one tile, so that weights are read once
+// (gemm.h).
 constexpr int64_t kThinPositions = kTileRows;
 
-// Whether vectors should run along output channels: where positions are few, they fill them badly
-// (7 x 7 of them 49 lanes of 64). The other side of a tile is in steps of four rows.
+// Whether vectors should run along output channels instead of positions. Few positions fill vectors
+// badly (7 x 7 positions use 49 of 64 lanes). The other side of a tile has steps of four rows.
 bool ChannelsFillVectors(const ConvGeometry& g) {
   if (g.positions() <= kThinPositions) return true;
   constexpr int64_t kFewPositions = 128;
@@ -93,7 +94,7 @@ bool ChannelsFillVectors(const ConvGeometry& g) {
   return g.positions() <= kFewPositions && by_channels * 20 < by_positions * 19;
 }
 
-// Weights that are codes stay codes, which winograd.cc and strassen_conv.cc do not read.
+// Compressed weights stay compressed; winograd.cc and strassen_conv.cc cannot read them.
 ConvKind ChooseKind(const ConvGeometry& g, bool is_coded) {
   if (g.group_in == 1 && g.group_out <= kPanelRows && g.taps() > 0) return ConvKind::kDepthwise;
   if (!is_coded && WinogradPays(g)) return ConvKind::kWinograd;
@@ -128,7 +129,8 @@ PackedConv PackGeometry(const ConvGeometry& geometry, HalfReader weights,
   state->kind = ChooseKind(geometry, coded != nullptr && coded->form != WeightForm::kDense);
   state->bias.assign(bias.begin(), bias.end());
   state->bias.resize(channels, 0.0f);
-  for (float& value : state->bias) value += 0.0f;  // +0, so that no sum is -0 (Winograd's may be)
+  // -0 becomes +0, so that no sum is -0 after the bias is added; sums of winograd.cc may be -0.
+  for (float& value : state->bias) value += 0.0f;
   if (state->kind == ConvKind::kWinograd) {
     state->winograd = PackWinograd(geometry, weights);
     if (state->winograd.size() == 0) state->kind = ConvKind::kPanels;
@@ -171,7 +173,7 @@ PackedConv PackConv(const ConvShape& shape, HalfReader weights, absl::Span<const
   g.dilation_h = w.dilation_h, g.dilation_w = w.dilation_w;
   g.pad_top = w.pad_top, g.pad_left = w.pad_left;
   if (g.in_w == 1 && g.kernel_w == 1 && g.out_w == 1 && w.pad_left == 0) {
-    // A column is a row by another name, and rows are what runs fast.
+    // An image of one column is treated as one row, because vectors run along rows.
     std::swap(g.in_h, g.in_w);
     std::swap(g.out_h, g.out_w);
     std::swap(g.kernel_h, g.kernel_w);
@@ -206,7 +208,8 @@ PackedConv PackConv(const ConvShape& shape, absl::Span<const float> weights,
 
 namespace {
 
-// Output rows whose staged input the second-level cache holds, all channels of it, beside weights.
+// The number of output rows whose staged input, for all channels, fits the second-level cache next
+// to the weights.
 int64_t StagedRows(const ConvGeometry& g) {
   constexpr int64_t kStageFloats = 32768;
   const Stage row = PlanStage(g, 0, g.out_w);
@@ -214,15 +217,15 @@ int64_t StagedRows(const ConvGeometry& g) {
   return rows < 0 ? 0 : std::min(rows / row.stride_h + 1, g.out_h);
 }
 
-// Whether reading the stage as it lies takes less time than unfolding it, which costs as much as
-// four rows of products: vectors must end with the rows of positions.
+// Whether reading the stage in place is faster than unfolding it. Unfolding costs as much as four
+// rows of products. Reading in place wastes the lanes after the end of each row of positions.
 bool ReadsStage(const ConvGeometry& g) {
   if (g.taps() <= 1 || g.depth() > kBlockDepth || !g.dense_output()) return false;
   const int64_t unused = RoundUp(g.out_w, kMostLanes) - g.out_w;
   return g.group_out * unused < 4 * g.out_w && StagedRows(g) * g.out_w >= 2 * kPanelColumns;
 }
 
-// Whether reading the input as it lies, each time it is multiplied, takes less time than packing it
+// Whether reading (and widening) the input in place for each product is faster than packing it
 // once.
 bool ReadsPlanes(const ConvGeometry& g) {
   constexpr int64_t kMostChannels = 128;
@@ -230,18 +233,19 @@ bool ReadsPlanes(const ConvGeometry& g) {
          g.group_out <= kMostChannels;
 }
 
-// Parts of each of so many images and groups of them that give all threads as much to do.
+// The number of parts into which each of `copies` images (times groups) is divided, so that all
+// threads have the same amount of work.
 int64_t PartsForThreads(int64_t copies) {
   const int64_t threads = ThreadCount();
   return copies >= 4 * threads ? 1 : threads / std::gcd(threads, copies);
 }
 
-// What tasks compute of each image and group: some of the channels at a run of positions, which is
-// a part of the plane, of whole `step`s, or a part of a row.
+// How each image and group is divided into tasks. A task computes some of the channels at a run of
+// positions, which is a part of the plane (in whole `step`s) or a part of one row.
 struct ConvCut {
   int64_t by_channels, by_positions;
   int64_t step;
-  int64_t per_row;  // 0: parts of the plane
+  int64_t per_row;  // parts per row; 0: the whole plane is divided
   int64_t cost;     // of a task, in elements (parallel.h)
 
   int64_t tasks() const { return by_channels * by_positions; }
@@ -266,12 +270,12 @@ ConvCut CutUnfolded(const ConvGeometry& g) {
   if (g.pointwise() || g.out_w <= largest.columns) {
     return {cut.by_rows, cut.by_columns, kMostLanes, 0, cost};
   }
-  // Parts of a row: less of the input is staged.
+  // Divides rows, so that less of the input is staged.
   const int64_t per_row = CeilDiv(g.out_w, largest.columns);
   return {cut.by_rows, g.out_h * per_row, kMostLanes, per_row, cost};
 }
 
-// How a task computes its part, and which parts there are.
+// The function that computes a task, and the division into tasks.
 struct ConvWay {
   void (*compute)(const ConvBlock&);
   ConvCut cut;
@@ -319,8 +323,8 @@ void RunPanels(const PackedConv::State& state, const Half* x, Half* y, const Epi
   ParallelForItems(g.batch * g.groups * cut.tasks(), cut.cost, run);
 }
 
-// Per image and output position a row: the input elements that its taps read, 0 in the padding. In
-// this thread's scratch.
+// Returns a matrix with one row per image and output position: the input elements that its taps
+// read, 0 in the padding. In thread scratch.
 absl::Span<const Half> UnfoldRows(const ConvGeometry& g, const Half* x) {
   const int64_t count = g.batch * g.positions() * g.depth();
   Half* const rows = ThreadScratch<Half>(ScratchUse::kStage, count);
@@ -352,19 +356,20 @@ void RunThin(const PackedConv::State& state, const Half* x, Half* y, const Epilo
   MatrixLayout a_layout{g.depth(), 1, {0, 0, in_size}};
   if (g.pointwise()) a_layout = {1, g.positions(), {0, 0, in_size}};
   MatrixLayout c_layout{1, g.positions(), {0, 0, out_size}};
-  if (g.positions() == 1) {  // a row of each image: Gemm() reads the weights once for all
+  if (g.positions() == 1) {  // one matrix for all images, so that Gemm() reads the weights once
     a_layout = RowMajor(g.depth(), 1);
     c_layout = RowMajor(g.group_out, 1);
   }
-  // Alone, for the unfolded rows are in this thread's scratch.
+  // RunAlone(), because the unfolded rows are in this thread's scratch.
   RunAlone([&] { Gemm(shape, a, a_layout, state.matrix, state.bias, c, c_layout, epilogue); });
 }
 
 void RunChannelBlocks(const PackedConv::State& state, const Half* x, Half* y,
                       const Epilogue& epilogue) {
   const ConvGeometry& g = state.geometry;
-  // Each block unfolds the image anew: no more than threads need, or a few if there are many
-  // channels. Halves of the positions would each read all weights, which took longer.
+  // Each block of channels unfolds the image again, so there are only as many as threads need, or a
+  // few if there are many channels. Dividing the positions was slower, because each part would read
+  // all weights.
   constexpr int64_t kMostChannels = 24 * kPanelColumns;
   const int64_t blocks =
       std::min(RoundUp(CeilDiv(g.group_out, kMostChannels), PartsForThreads(g.batch)),
@@ -405,7 +410,7 @@ void Conv(const PackedConv& conv, absl::Span<const Half> x, absl::Span<Half> y,
   [[maybe_unused]] const ConvGeometry& g = state.geometry;
   assert(static_cast<int64_t>(x.size()) == g.batch * g.groups * g.group_in * g.in_h * g.in_w);
   assert(static_cast<int64_t>(y.size()) == g.batch * g.groups * g.group_out * g.y_plane);
-  if (y.empty()) return;  // a kernel that fits nowhere
+  if (y.empty()) return;  // the kernel does not fit into the input
   switch (state.kind) {
     case ConvKind::kPanels:
       return RunPanels(state, x.data(), y.data(), epilogue);

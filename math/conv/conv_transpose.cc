@@ -12,13 +12,14 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "math/conv/conv_transpose.cc"
 #include "hwy/foreach_target.h"
-// foreach_target.h comes first.
+// foreach_target.h must come before the -inl.h headers.
 #include "math/core/interleave-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
-// Input row `row` of all phases of a channel, `plane` apart, as kernel_h rows of the output.
+// Interleaves row `row` of all phases of a channel, which are `plane` apart, to kernel_h rows of
+// the output.
 void PlacePhases(const ConvTransposeShape& shape, const Half* phases, int64_t plane, int64_t row,
                  Half* to) {
   const Window& w = shape.window;
@@ -39,16 +40,17 @@ HWY_EXPORT(PlacePhases);
 
 namespace {
 
-// The kernel taps that reach output positions phase, phase + stride, ... along one axis, as a
-// convolution of stride 1 over the input.
+// The convolution with stride 1 that computes output positions phase, phase + stride, ... along one
+// axis.
 struct PhaseAxis {
-  std::vector<int64_t> taps;  // in the order in which their inputs lie: the kernel backwards
+  std::vector<int64_t> taps;  // of the kernel, in the order of their inputs, which is backwards
   int64_t dilation = 1;
   int64_t pad = 0;   // may be negative
   int64_t size = 0;  // output positions
 };
 
-// Tap k of output o = phase + stride * q reads input (o + pad - k * dilation) / stride, if whole.
+// Tap k of output o = phase + stride * q reads input (o + pad - k * dilation) / stride, if that is
+// an integer.
 PhaseAxis CutPhase(int64_t kernel, int64_t stride, int64_t dilation, int64_t pad, int64_t out_size,
                    int64_t phase) {
   PhaseAxis axis;
@@ -100,7 +102,7 @@ PackedConv PackPhase(const ConvTransposeShape& shape, const PhaseAxis& rows,
   return PackGeometry(g, read, bias);
 }
 
-// Whether the outputs of an input lie side by side, and nobody else's among them.
+// Whether the outputs of each input are a block that no other input contributes to.
 bool PhasesAreChannels(const ConvTransposeShape& shape) {
   const Window& w = shape.window;
   return shape.groups == 1 && w.kernel_h * w.kernel_w > 1 && w.kernel_h == w.stride_h &&
@@ -129,7 +131,7 @@ PackedConv PackPhases(const ConvTransposeShape& shape, absl::Span<const Half> we
                   absl::MakeConstSpan(by_channel), biases);
 }
 
-// All phases side by side as channels first, then each where it belongs.
+// Computes all phases as channels, then interleaves them to their places.
 void RunPhases(const PackedConvTranspose& op, absl::Span<const Half> x, absl::Span<Half> y,
                const Epilogue& epilogue) {
   const ConvTransposeShape& shape = op.shape;

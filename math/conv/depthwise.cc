@@ -1,5 +1,5 @@
-// Convolutions with one input channel per group: each output is a short direct sum, so nothing is
-// unfolded. Usual kernels read the input itself (depthwise-inl.h); for others a plane is staged
+// Convolutions with one input channel per group. Each output is a short direct sum, so nothing is
+// unfolded. Common kernels read the input in place (depthwise-inl.h). For others a plane is staged
 // once as float, and the taps read shifted runs of it.
 #include <cstdint>
 
@@ -10,7 +10,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "math/conv/depthwise.cc"
 #include "hwy/foreach_target.h"
-// foreach_target.h comes first.
+// foreach_target.h must come before the -inl.h headers.
 #include "math/conv/depthwise-inl.h"
 #include "math/conv/stage-inl.h"
 
@@ -25,7 +25,8 @@ struct StagedPlane {
   const int64_t* offsets;  // of each tap in the stage
 };
 
-// kRows x kVectors outputs from (row, column) on, all sums in registers.
+// Computes kRows rows of kVectors vectors of outputs from (row, column) on, with all sums in
+// registers.
 template <int kRows, int kVectors>
 HWY_INLINE void StagedTile(const StagedPlane& p, int64_t row, int64_t column) {
   const DF df;
@@ -70,7 +71,7 @@ HWY_INLINE void StagedTile(const StagedPlane& p, int64_t row, int64_t column) {
   }
 }
 
-// The rows [first, last] by tiles: those of four rows, and the rest.
+// Computes rows [first, last] in tiles of four rows, then of two and one.
 void StagedRows(const StagedPlane& p, int64_t first, int64_t last) {
   const int64_t width = p.plane.geometry->out_w;
   const auto rows = [&]<int kRows>(int64_t row) HWY_ATTR {
@@ -87,14 +88,14 @@ void StagedRows(const StagedPlane& p, int64_t first, int64_t last) {
   if (row <= last) rows.template operator()<1>(row);
 }
 
-// Whether depthwise-inl.h serves; if so, calls run(d, taps, stride of rows, of columns), all but d
-// constants.
+// Whether depthwise-inl.h has code for this convolution. If so, calls run(d, taps, row stride,
+// column stride); all arguments except d are compile-time constants.
 template <class Run>
 HWY_INLINE bool WithDirect(const PackedConv::State& state, const Run& run) {
   if constexpr (ANEMONE_MATH_NATIVE_HALF) {
     const ConvGeometry& g = state.geometry;
     const bool is_dense = g.dilation_h == 1 && g.dilation_w == 1 && g.dense_output();
-    // A tap that is infinite makes a NaN of the padding's zeros, which the direct form leaves out.
+    // An infinite or NaN tap gives a NaN with the zeros of the padding, which this code skips.
     if (g.kernel_h != g.kernel_w || !is_dense || !state.finite_taps) return false;
     return WithOneOf<3, 5>(g.kernel_w, [&](auto taps) HWY_ATTR {
       return WithOneOf<1, 2>(g.stride_h, [&](auto rows) HWY_ATTR {
@@ -108,14 +109,16 @@ HWY_INLINE bool WithDirect(const PackedConv::State& state, const Run& run) {
   return false;
 }
 
-// Rows [first, last] of the outputs of input planes [begin, end), counted over images and channels.
+// Computes output rows [first, last] for input planes [begin, end), counted over images and
+// channels.
 void ComputeDepthwise(const PackedConv::State& state, int64_t begin, int64_t end, int64_t first,
                       int64_t last, const Half* x, Half* y, const Epilogue& epilogue) {
   const ConvGeometry& g = state.geometry;
   const int64_t in_size = g.in_h * g.in_w;
   const int64_t count = (last - first + 1) * g.out_w;
   int64_t finished = begin;
-  // run(plane of x, its first output channel's taps, bias and outputs, how many such channels)
+  // For each plane calls stage(plane of x), then run(DepthwisePlane) for each of its output
+  // channels.
   const auto for_channels = [&](const auto& stage, const auto& run) HWY_ATTR {
     for (int64_t plane = begin; plane < end; ++plane) {
       stage(x + plane * in_size);
@@ -143,7 +146,7 @@ void ComputeDepthwise(const PackedConv::State& state, int64_t begin, int64_t end
   if (direct) return;
   const Stage stage = PlanStage(g, first * g.out_w, count);
   const int64_t* taps = TapOffsets(g, stage);
-  // A tile of two vectors may read a whole one past the end.
+  // A tile of two vectors may read a whole vector past the end.
   float* staged = ThreadScratch<float>(ScratchUse::kStage, stage.channel_size + 2 * kLanes);
   StageOutside(stage, 0.0f, 1, staged);
   for_channels([&](const Half* plane) HWY_ATTR { StageChannel(g, stage, plane, staged); },

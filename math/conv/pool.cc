@@ -12,19 +12,19 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "math/conv/pool.cc"
 #include "hwy/foreach_target.h"
-// foreach_target.h comes first.
+// foreach_target.h must come before the -inl.h headers.
 #include "math/conv/stage-inl.h"
 #include "math/conv/tap_columns-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
-// kOutside: the bits of what the padding found.
-struct Maximum {  // of numbers
+// The operations of pools. kOutside: the bits of a Half with which padding is filled.
+struct Maximum {  // for numbers without NaN
   static constexpr bool kAverage = false;
   static constexpr uint16_t kOutside = 0xfc00;
   static HWY_INLINE VF Fold(VF a, VF b) { return LargerOf(a, b); }
-  // Bits as integers in the order of the numbers, -0 below +0, and back.
+  // Maps bits to signed integers with the order of the numbers, -0 below +0, and back.
   template <class D>
   static HWY_INLINE hn::Vec<D> InOrder(const D d, hn::Vec<D> bits) {
     const hn::RebindToSigned<D> ds;
@@ -32,7 +32,7 @@ struct Maximum {  // of numbers
     return hn::Xor(bits, hn::And(sign, hn::Set(d, 0x7fff)));
   }
 };
-struct MaximumUnsigned : Maximum {  // of numbers without signs, such as a ReLU leaves
+struct MaximumUnsigned : Maximum {  // for numbers without a sign, as after a ReLU
   template <class D>
   static HWY_INLINE hn::Vec<D> InOrder(const D, hn::Vec<D> bits) {
     return bits;
@@ -48,7 +48,7 @@ struct Average {
   static HWY_INLINE VF Fold(VF a, VF b) { return hn::Add(a, b); }
 };
 
-// Whether some elements are NaN, or have a sign (-0 too).
+// Whether any element is a NaN, and whether any has its sign bit set.
 struct Special {
   bool nan, sign;
 };
@@ -73,8 +73,8 @@ HWY_INLINE Special Survey(const Half* x, int64_t count) {
   return found;
 }
 
-// What averages divide by: the product of a row's and a column's count. Of columns there are a
-// vector more, so that they can be read whole.
+// An average is divided by the product of the counts of its row and its column. `columns` has one
+// vector more than needed, so that whole vectors can be read.
 struct Counts {
   const float *rows, *columns;
 };
@@ -87,7 +87,7 @@ HWY_INLINE hn::Vec<D> Averaged(const D d, hn::Vec<D> sums, const Counts& counts,
   return hn::Div(sums, hn::Max(divisor, hn::Set(d, 1.0f)));
 }
 
-// Output rows [first, last] of one staged plane.
+// Computes output rows [first, last] of one staged plane.
 template <class Op>
 HWY_INLINE void PoolStaged(const ConvGeometry& g, const Stage& stage, const float* staged,
                            const int64_t* taps, int64_t first, int64_t last, const Counts& counts,
@@ -98,7 +98,7 @@ HWY_INLINE void PoolStaged(const ConvGeometry& g, const Stage& stage, const floa
     for (int64_t j = 0; j < g.out_w; j += kLanes) {
       const int64_t count = HWY_MIN(g.out_w - j, kLanes);
       VF result = hn::LoadU(df, from + taps[0] + j);
-      if (Op::kAverage) result = hn::Add(hn::Zero(df), result);  // no sum is -0
+      if (Op::kAverage) result = hn::Add(hn::Zero(df), result);  // so that no sum is -0
       for (int64_t t = 1; t < g.taps(); ++t) {
         result = Op::Fold(result, hn::LoadU(df, from + taps[t] + j));
       }
@@ -118,7 +118,7 @@ HWY_INLINE hn::Vec<D> MaxSigned(const D d, hn::Vec<D> a, hn::Vec<D> b) {
   return hn::BitCast(d, hn::Max(hn::BitCast(ds, a), hn::BitCast(ds, b)));
 }
 
-// `columns` maxima from (row, column) on, in kRows rows, of a plane that begins at x.
+// Computes kRows x `columns` maxima from (row, column) on, for the plane that begins at x.
 template <class Op, int kRows, int kTaps, int kStride, class D>
 HWY_INLINE void MaximumTile(const ConvGeometry& g, const Readable& input, const Half* x,
                             const TapColumns<kTaps, kStride, Op::kOutside, D>& taps, int64_t row,
@@ -136,7 +136,7 @@ HWY_INLINE void MaximumTile(const ConvGeometry& g, const Readable& input, const 
     V loads[Taps::kLoads];
     taps.Load(input, x + (top + i) * g.in_w, loads);
     V most = Op::InOrder(dl, loads[0]);
-    [[maybe_unused]] V odd = most;  // with stride 2: of the odd taps, in the high halves
+    [[maybe_unused]] V odd = most;  // with stride 2: the maximum of the odd taps, in high halves
     HWY_UNROLL(5)
     for (int j = 1; j < Taps::kLoads; ++j) {
       most = MaxSigned(dl, most, Op::InOrder(dl, loads[j]));
@@ -166,7 +166,7 @@ HWY_INLINE void MaximumTile(const ConvGeometry& g, const Readable& input, const 
   }
 }
 
-// The same of averages, whose sums run in the order of taps.
+// The same for averages. Sums are in the order of taps.
 template <int kRows, int kTaps, int kStride, class D>
 HWY_INLINE void AverageTile(const D d, const ConvGeometry& g, const Readable& input, const Half* x,
                             const TapColumns<kTaps, kStride, Average::kOutside, D>& taps,
@@ -196,7 +196,8 @@ HWY_INLINE void AverageTile(const D d, const ConvGeometry& g, const Readable& in
   }
 }
 
-// Output rows [first, last] straight from the input; false if the window is none of the usual ones.
+// Computes output rows [first, last] directly from the input. Returns false for less common
+// windows, which need a stage.
 template <class Op>
 HWY_INLINE bool PoolDirect(const ConvGeometry& g, const Readable& input, const Half* x,
                            int64_t first, int64_t last, const Counts& counts, Half* y) {
@@ -226,7 +227,8 @@ HWY_INLINE bool PoolDirect(const ConvGeometry& g, const Readable& input, const H
   return false;
 }
 
-// Rows [first, last] of planes [begin, end): averages if there are counts, else maxima.
+// Computes rows [first, last] of planes [begin, end): averages if row_counts is not null, else
+// maxima.
 void PoolPlanes(const ConvGeometry& g, int64_t begin, int64_t end, int64_t first, int64_t last,
                 const float* row_counts, const float* column_counts, const Half* x, Half* y) {
   const Counts counts{row_counts, column_counts};
@@ -293,7 +295,7 @@ ConvGeometry PoolGeometry(const PoolShape& shape) {
   return g;
 }
 
-// Whether the only window is the plane itself.
+// Whether there is one window, which covers the plane.
 bool IsGlobal(const PoolShape& shape) {
   const Window& w = shape.window;
   return shape.out_h == 1 && shape.out_w == 1 && w.pad_top == 0 && w.pad_left == 0 &&
@@ -301,7 +303,7 @@ bool IsGlobal(const PoolShape& shape) {
          w.dilation_w == 1;
 }
 
-// How many of each window's positions, along one axis, are counted by an average.
+// Writes, for each window along one axis, the number of positions that an average counts.
 void CountInside(int64_t in, int64_t kernel, int64_t stride, int64_t dilation, int64_t pad_before,
                  int64_t pad_after, AverageDivisor divisor, absl::Span<float> counts) {
   const bool pads = divisor == AverageDivisor::kInsideAndPads;
@@ -329,7 +331,7 @@ void RunPool(const PoolShape& shape, const ConvGeometry& g, absl::Span<const flo
            });
 }
 
-// The window is the plane itself.
+// Pools whole planes.
 void PoolGlobally(const PoolShape& shape, ReduceOp op, absl::Span<const Half> x, absl::Span<Half> y,
                   const Epilogue& epilogue) {
   Reduce(op, {1, 1, shape.planes, shape.in_h, shape.in_w}, AxisSet({kAxisH, kAxisW}), x, y);
@@ -361,7 +363,7 @@ void AveragePool(const PoolShape& shape, AverageDivisor divisor, absl::Span<cons
   CountInside(g.in_h, w.kernel_h, w.stride_h, w.dilation_h, w.pad_top, w.pad_bottom, divisor,
               rows.span());
   CountInside(g.in_w, w.kernel_w, w.stride_w, w.dilation_w, w.pad_left, w.pad_right, divisor,
-              columns.span());  // those behind the last too
+              columns.span());  // also after the last column, for whole vectors
   RunPool(shape, g, rows.span(), columns.span(), x.data(), y.data(), epilogue);
 }
 

@@ -1,16 +1,18 @@
-// 3x3 convolutions of stride 1 by minimal filtering, F(4x4, 3x3) (Lavin and Gray, "Fast Algorithms
-// for Convolutional Neural Networks", 2015): a tile of 6 x 6 inputs becomes 36 points, each point
-// is a product over the input channels, and 36 sums become 4 x 4 outputs; 36 products instead of
-// 144.
+// 3x3 convolutions with stride 1 by minimal filtering, F(4x4, 3x3) (Lavin and Gray, "Fast
+// Algorithms for Convolutional Neural Networks", 2015). A tile of 6 x 6 inputs is transformed to 36
+// points, each point is a product summed over the input channels, and the 36 sums are transformed
+// to 4 x 4 outputs. This needs 36 products instead of 144.
 //
-// A task takes a block of tiles through all its output channels:
+// A task computes a block of tiles for its output channels:
 //   points of the input    [point][channel][tile]            once
 //   points of the weights  [point][channel of a step][32]    per 32 output channels and step
 //   sums                   [point][tile][32]                 over the steps, then rounded
-// all in the second-level cache but the first. Sums are fp32; points are no exact products, so
-// their error is some 1e-6 of the largest value of the tile, far below the rounding of the result,
-// but not of a result much smaller than its neighbours: a row of tiles with values that come near
-// fp16's range, or with infinities, which would spread over their tile, is computed directly.
+// All except the points of the input fit the second-level cache.
+//
+// Sums are fp32, but points are not exact, so the error is about 1e-6 of the largest value of the
+// tile. That is far below the rounding of a result, unless the result is much smaller than its
+// neighbors. A row of tiles with values near the end of fp16's range, or with infinities (which
+// would spread over their tile), is computed directly.
 #include <algorithm>
 #include <cstdint>
 
@@ -22,17 +24,19 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "math/conv/winograd.cc"
 #include "hwy/foreach_target.h"
-// foreach_target.h comes first.
+// foreach_target.h must come before the -inl.h headers.
 #include "math/conv/winograd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
-// Positions of a row that are stored at once: two tiles'. As many channels are turned at once.
+// Positions of a row that are stored at once: those of two tiles. As many channels are transposed
+// at once.
 constexpr int64_t kSquare = 8;
 static_assert(kSquare == 2 * kTile);
 
-// A row of positions for the first `channels` of kSquare channels: from[position][channel].
+// Stores a row of `width` positions for the first `channels` of kSquare channels, transposed from
+// from[position][channel].
 HWY_INLINE void StoreRow(const Half* from, int64_t from_step, int64_t channels, int64_t width,
                          Half* to, int64_t plane) {
   if (channels == kSquare && width == kSquare) return TransposeHalves(from, from_step, to, plane);
@@ -49,7 +53,7 @@ HWY_INLINE void StoreRow(const Half* from, int64_t from_step, int64_t channels, 
 
 HWY_INLINE void StoreBlock(const WinogradTask& t, int64_t channel, const float* sums,
                            int64_t point_size) {
-  constexpr int64_t kWidth = HWY_MAX(kLanes, kSquare);  // channels together
+  constexpr int64_t kWidth = HWY_MAX(kLanes, kSquare);  // channels processed together
   const ConvGeometry& g = *t.geometry;
   const int64_t channels = HWY_MIN(kWinogradChannels, g.group_out - channel);
   const bool few_rows = t.few_rows() > 0, few_columns = t.few_columns() > 0;
@@ -83,8 +87,8 @@ HWY_INLINE void StoreBlock(const WinogradTask& t, int64_t channel, const float* 
   }
 }
 
-// The outputs of the block of channels [first, last), which lie in runs of rows or parts of them,
-// once they are within the epilogue's limits.
+// Applies the rest of the epilogue, after its clamp, to channels [first, last). The outputs of the
+// task are runs of whole rows, or parts of rows.
 HWY_INLINE void FinishChannels(const WinogradTask& t, int64_t first, int64_t last) {
   const ConvGeometry& g = *t.geometry;
   const Epilogue rest = t.epilogue.rest();
@@ -102,11 +106,12 @@ HWY_INLINE void FinishChannels(const WinogradTask& t, int64_t first, int64_t las
   }
 }
 
-// Positions of a row that are computed directly at once, and the inputs that they read of a row.
+// ComputeDirectly() computes kTogether positions of a row at once; they read kSeen inputs per row.
 constexpr int64_t kTogether = 12;
 constexpr int64_t kSeen = kTogether + 2;
 
-// [channel][row][column] of the input around output (row, column), zeros outside.
+// Stages the input that kTogether outputs from (row, column) on read, as [channel][3][kSeen], with
+// zeros outside the image.
 HWY_INLINE void StageSeen(const WinogradTask& t, int64_t row, int64_t column, float* staged) {
   const ConvGeometry& g = *t.geometry;
   const int64_t left = column - g.pad_left;
@@ -120,7 +125,7 @@ HWY_INLINE void StageSeen(const WinogradTask& t, int64_t row, int64_t column, fl
   }
 }
 
-// kTogether positions for a vector of output channels, in the order of channels and taps.
+// Sums kTogether positions for a vector of output channels, in the order of channels and taps.
 HWY_INLINE void DirectSums(int64_t channels, const Half* weights, const float* staged,
                            VF (&sums)[kTogether]) {
   for (VF& sum : sums) sum = hn::Zero(DF());
@@ -164,7 +169,8 @@ void ComputeDirectly(const WinogradTask& t) {
   FinishChannels(t, t.first_block * kWinogradChannels, last);
 }
 
-// All rows that the block reads, at their full width.
+// Whether all magnitudes in the input rows that the task reads are below 2^14. Checks whole rows,
+// so that the answer does not depend on the division into tasks.
 bool InputIsModest(const WinogradTask& t) {
   const ConvGeometry& g = *t.geometry;
   const int64_t top = HWY_MAX(t.tile_row * kTile - g.pad_top, 0);
@@ -176,7 +182,8 @@ bool InputIsModest(const WinogradTask& t) {
   return true;
 }
 
-// Row by row of tiles where some are not modest, so that no cut into tasks shows in a result.
+// Computes a task. If some inputs are too large, decides again for each row of tiles, so that
+// results do not depend on the division into tasks.
 void ComputeWinograd(const WinogradTask& task) {
   WinogradTask t = task;
   if (!InputIsModest(t)) {
@@ -185,7 +192,7 @@ void ComputeWinograd(const WinogradTask& task) {
     for (; t.tile_row < task.tile_row + task.tile_rows; ++t.tile_row) ComputeWinograd(t);
     return;
   }
-  // If one vector of slots has all that come first then.
+  // Only if one vector of slots holds all tiles that then come first.
   t.last_column_first = t.few_columns() > 0 && t.many_rows() * Slots(t).per_row <= kLanes + 1;
   const ConvGeometry& g = *t.geometry;
   const int64_t tiles = t.tiles();
@@ -193,7 +200,7 @@ void ComputeWinograd(const WinogradTask& task) {
   const int64_t input_size = g.group_in * tiles + kApart;
   const int64_t weight_size = step * kWinogradChannels + kApart;
   const int64_t sum_size = tiles * kWinogradChannels + kApart;
-  // One piece, so that large pages hold it without much waste.
+  // One block of memory, so that huge pages waste little.
   float* weights = ThreadScratch<float>(ScratchUse::kPanelB,
                                         kPoints * (weight_size + sum_size + input_size) + kLanes);
   float* sums = weights + kPoints * weight_size;
@@ -215,8 +222,9 @@ void ComputeWinograd(const WinogradTask& task) {
       const Half* next_weights = from + (first + channels) * kTaps * kWinogradChannels;
       for (int64_t p = 0; p < kPoints; ++p) {
         const float* points = input + p * input_size + first * tiles;
-        // A line is fetched with each channel: of the next point's input, or at every fourth point
-        // a ninth of the next step's weights (and again what follows, where there are many tiles).
+        // One cache line is prefetched per channel: of the input of the next point, or, at every
+        // fourth point, of a ninth of the weights of the next step (and, if there are many tiles,
+        // of the data after it).
         constexpr int64_t kEach = kPoints / kTaps;
         const void* next = points + input_size;
         if (p % kEach == 0) next = next_weights + p / kEach * channels * kWinogradChannels;
@@ -244,7 +252,8 @@ int64_t TileRows(const ConvGeometry& g) { return CeilDiv(g.out_h, kTile); }
 int64_t TileColumns(const ConvGeometry& g) { return CeilDiv(g.out_w, kTile); }
 int64_t ChannelBlocks(const ConvGeometry& g) { return CeilDiv(g.group_out, kWinogradChannels); }
 
-// The largest of `parts` parts of the tiles along an axis of so many outputs, and its points.
+// The size of the largest part when the tiles along an axis with `outputs` outputs are divided into
+// `parts` parts: its tiles, and the sum of the points that they need along the axis.
 struct Side {
   int64_t tiles, points;
 
@@ -255,13 +264,14 @@ struct Side {
   }
 };
 
-// How many tasks there are of an image's group, by rows and columns of tiles and by output
-// channels; one is as large as the next or larger by one.
+// The division of one group of one image into tasks: by rows of tiles, columns of tiles, and blocks
+// of output channels. Parts differ in size by at most one.
 struct TileCut {
   int64_t rows, columns, channels;
 
   int64_t tasks() const { return rows * columns * channels; }
-  // In multiply-adds of 16 lanes; the transforms' part as measured (bench/math_bench.cc).
+  // The cost of the largest task in multiply-adds of 16 lanes. The costs of the transforms were
+  // measured (bench/math_bench.cc).
   int64_t largest_cost(const ConvGeometry& g) const {
     constexpr int64_t kWeights = 9, kInput = 45, kOutput = 18;
     const Side down(g.out_h, rows), across(g.out_w, columns);
@@ -272,7 +282,8 @@ struct TileCut {
   }
 };
 
-// As few tasks as the second-level cache allows: whole rows of tiles, or parts of one.
+// The division into as few tasks as the second-level cache allows, of whole rows of tiles or parts
+// of a row.
 TileCut LeastCut(const ConvGeometry& g) {
   constexpr int64_t kMostTiles = 64;
   const int64_t columns = CeilDiv(TileColumns(g), kMostTiles);
@@ -280,8 +291,8 @@ TileCut LeastCut(const ConvGeometry& g) {
   return {CeilDiv(TileRows(g), std::max<int64_t>(kMostTiles / width, 1)), columns, 1};
 }
 
-// The same, or more where more threads gain by it: parts of the tiles each transform the weights
-// anew, parts of the channels the input.
+// The same, or more tasks if that is faster with `threads` threads. Dividing tiles repeats the
+// transform of the weights in each part, dividing channels that of the input.
 TileCut ChooseCut(const ConvGeometry& g, int64_t threads) {
   TileCut best = LeastCut(g);
   if (threads == 1) return best;

@@ -34,7 +34,7 @@ CodeRange Int8Codes(const Numerics& n) { return {n.sat_int == SatInt::kFull ? -1
 int QuantizedAffine(double x, double scale, int zero_point, CodeRange range, const Numerics& n) {
   const double quotient = x / scale;
   if (std::isnan(quotient)) return std::clamp(zero_point, range.low, range.high);
-  // nearbyint goes to the even number, round away from zero.
+  // std::nearbyint rounds ties to even, std::round rounds them away from zero.
   const double whole =
       n.cmp_encode == CmpEncode::kHalfAway ? std::round(quotient) : std::nearbyint(quotient);
   const double code = std::clamp<double>(whole + zero_point, range.low, range.high);
@@ -68,7 +68,7 @@ std::vector<Half> SparseToDense(absl::Span<const uint8_t> mask, absl::Span<const
 uint8_t ToE5M2(Half x, const Numerics& n) {
   const int sign = x.bits >> 8 & 0x80;
   const int magnitude = x.bits & 0x7fff;
-  // The format has a NaN of its own, which rounding must not turn into an infinity.
+  // E5M2 has NaNs. Rounding must not turn a NaN into an infinity.
   if (magnitude > 0x7c00) return static_cast<uint8_t>(sign | 0x7e);
   const int odd = magnitude >> 8 & 1;
   const int bias = n.st_fp8_e5m2 == StFp8E5m2::kHalfUp ? 0x80 : 0x7f + odd;
@@ -88,7 +88,8 @@ uint8_t ToE4M3(double x, E4M3Overflow overflow, const Numerics& n) {
   if (std::isnan(x)) return static_cast<uint8_t>(sign | kE4M3Nan);
   double magnitude = std::abs(x);
   const bool tested_first = n.st_fp8_e4m3 == StFp8E4m3::kTestFirst && magnitude > kE4M3Max;
-  // In units of the last place, which below the smallest normal, 2^-6, stays what it is there.
+  // Rounds to units of the last place. Below the smallest normal number, 2^-6, the unit is
+  // constant.
   const int exponent = magnitude == 0 ? -6 : std::max(std::ilogb(magnitude), -6);
   if (std::isfinite(magnitude)) {
     magnitude = std::ldexp(std::nearbyint(std::ldexp(magnitude, 3 - exponent)), exponent - 3);
@@ -97,7 +98,7 @@ uint8_t ToE4M3(double x, E4M3Overflow overflow, const Numerics& n) {
     const uint8_t byte = overflow == E4M3Overflow::kSaturate ? kE4M3MaxByte : kE4M3Nan;
     return static_cast<uint8_t>(sign | byte);
   }
-  // Bytes count up with the value: 8 to each exponent.
+  // Bytes are in the order of the values, with 8 bytes per exponent.
   const int top = magnitude < std::ldexp(1.0, -6) ? -6 : std::ilogb(magnitude);
   const int units = static_cast<int>(std::ldexp(magnitude, 3 - top));
   return static_cast<uint8_t>(sign | ((top + 6) * 8 + units));

@@ -22,7 +22,7 @@ struct Piece {
 
 int64_t RoundTo(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
-// The pages that lie in the memory as a whole.
+// Requests huge pages for the whole pages within the memory.
 void PreferLargePages([[maybe_unused]] std::byte* data, [[maybe_unused]] int64_t bytes) {
 #ifdef MADV_HUGEPAGE
   const auto page = static_cast<int64_t>(sysconf(_SC_PAGESIZE));
@@ -48,7 +48,7 @@ void* ThreadScratchBytes(ScratchUse use, int64_t bytes) {
   thread_local std::array<Piece, static_cast<size_t>(ScratchUse::kCount)> pieces;
   Piece& piece = pieces[static_cast<size_t>(use)];
   if (piece.bytes < bytes || piece.data == nullptr) {
-    piece.data.reset();  // before the new one: never both in memory
+    piece.data.reset();  // frees first, so that old and new memory never coexist
     piece.bytes = std::max<int64_t>(bytes, 4096);
     piece.data.reset(static_cast<std::byte*>(AllocateAligned(piece.bytes, true)));
     if (piece.data == nullptr) throw std::bad_alloc();
@@ -60,15 +60,15 @@ namespace {
 
 struct Pool {
   std::mutex mutex;
-  std::vector<Piece> free;  // the smallest first
+  std::vector<Piece> free;  // smallest first
 };
 
 Pool& ThePool() {
-  static Pool* const pool = new Pool;  // never destroyed: used at any time
+  static Pool* const pool = new Pool;  // never destroyed: may be used during exit
   return *pool;
 }
 
-// The pool keeps so many; further ones take the place of the smallest.
+// The most free blocks that the pool keeps. If there are more, it frees the smallest.
 constexpr size_t kMostFree = 32;
 
 }  // namespace

@@ -7,27 +7,28 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "math/elementwise/element_steps.cc"
 #include "hwy/foreach_target.h"
-// foreach_target.h comes first.
+// foreach_target.h must come before the -inl.h headers.
 #include "math/elementwise/binary-inl.h"
 #include "math/elementwise/unary-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
-constexpr int64_t kStrip = 2048;
+constexpr int64_t kStrip = 2048;  // elements processed at a time
 
-// Results that only later steps read, one strip of each; as bytes, for a Half begins as zero.
+// One strip for each step whose result only later steps read. Stored as bytes, because an array of
+// Half would be zeroed.
 struct Strips {
   HWY_ALIGN std::byte of_step[kMostSteps][kStrip * sizeof(Half)];
 
   Half* Of(size_t step) { return reinterpret_cast<Half*>(of_step[step]); }
 };
 
-// What a step reads of some runs.
+// One operand of a step, for some runs.
 struct Reading {
   const Half* first = nullptr;
   int64_t run_step = 0;
-  bool repeated = false;  // one element for each run
+  bool repeated = false;  // one element for the whole run
 };
 
 template <class Run>
@@ -103,7 +104,8 @@ HWY_INLINE void RunStep(const ElementStep& step, const ElementRuns& runs, const 
   }
 }
 
-// `first` elements into the runs, which are then as long as a strip at most, all together.
+// Runs all calls on one strip: `runs` begins at run `run` of the data and `first` elements into
+// each run, and has at most kStrip elements in total.
 HWY_INLINE void RunStrip(absl::Span<const StepCall> calls, const ElementRuns& runs, int64_t run,
                          int64_t first, Strips& strips) {
   const auto memory = [&](const Half* data, int64_t run_step, int64_t begin) {

@@ -9,13 +9,14 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "math/elementwise/elementwise.cc"
 #include "hwy/foreach_target.h"
-// foreach_target.h comes first.
+// foreach_target.h must come before the -inl.h headers.
 #include "math/elementwise/binary-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
-// Rows [begin, end) of the nest (out, a, b), or of its only row the elements [begin, end).
+// Computes rows [begin, end) of the nest (out, a, b), or, if it has only one row, the elements
+// [begin, end) of that row.
 template <class Op>
 HWY_INLINE void Rows(const LoopNest<3>& nest, const Half* a, const Half* b, Half* out,
                      int64_t begin, int64_t end, const Op& op) {
@@ -49,13 +50,13 @@ namespace {
 
 double Power(double a, double b) { return std::pow(a, b); }
 
-// The remainder is exact in double; its sign is made the divisor's.
+// The remainder is exact in double. It is adjusted to the sign of the divisor.
 double Mod(double a, double b) {
   const double rest = std::fmod(a, b);
   return rest != 0.0 && (rest < 0.0) != (b < 0.0) ? rest + b : rest;
 }
 
-// Rows by a function of two doubles, for what has no vector form.
+// Like Rows(), for operations without a vector form.
 void ScalarRows(const LoopNest<3>& nest, const Half* a, const Half* b, Half* out, int64_t begin,
                 int64_t end, double (*function)(double, double)) {
   const auto row = [&](int64_t to, int64_t x, int64_t y, int64_t count) {
@@ -72,14 +73,15 @@ void ScalarRows(const LoopNest<3>& nest, const Half* a, const Half* b, Half* out
   });
 }
 
-// body(begin, end) over rows, or over the elements of a single row.
+// Calls body(begin, end) in parallel over rows, or over the elements of a single row.
 template <int kArrays, class Body>
 void Split(const LoopNest<kArrays>& nest, int64_t cost, const Body& body) {
   if (nest.rows() == 1) return ParallelForItems(nest.row_size(), cost, body);
   ParallelForItems(nest.rows(), nest.row_size() * cost, body);
 }
 
-// What a binary operation walks. Operands of one element, or as many as the result, need no axes.
+// The loops of a binary operation. If each operand has one element or as many as the result, one
+// row suffices.
 LoopNest<3> NestOf(const Extents& a, const Extents& b, const Extents& out) {
   const int64_t count = Count(out), a_count = Count(a), b_count = Count(b);
   if ((a_count == count || a_count == 1) && (b_count == count || b_count == 1)) {

@@ -14,7 +14,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "math/elementwise/unary.cc"
 #include "hwy/foreach_target.h"
-// foreach_target.h comes first.
+// foreach_target.h must come before the -inl.h headers.
 #include "math/elementwise/unary-inl.h"
 
 #if HWY_ONCE
@@ -33,18 +33,18 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 double Sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 
-// log(1 + exp x) without overflow.
+// log(1 + exp(x)), which does not overflow.
 double Softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); }
 
-// x * gate, where a gate of 0 closes for -inf too.
+// x * gate, but 0 if the gate is 0, even for an infinite x.
 double Gated(double x, double gate) { return gate == 0.0 ? 0.0 : x * gate; }
 
-// As Clamp() does: no limit is -0, and -0 reaches one of +0.
+// Same as Clamp(): a limit of -0 counts as +0, and -0 clamped to +0 becomes +0.
 double Clamped(double x, double lo, double hi) {
   return x <= lo ? lo + 0.0 : x > hi ? hi + 0.0 : x;
 }
 
-// A NaN is neither below nor above.
+// A NaN stays a NaN.
 double Limited(double x, double lo, double hi) { return x < lo ? lo : x > hi ? hi : x; }
 
 double RoundHalfEven(double x) {
@@ -184,13 +184,13 @@ std::shared_ptr<const UnaryTable> TableFor(const UnaryKey& key) {
     return result;
   };
   using Key = std::tuple<Unary, uint32_t, uint32_t>;
-  static std::mutex* const mutex = new std::mutex;  // never destroyed: used at any time
+  static std::mutex* const mutex = new std::mutex;  // never destroyed: may be used during exit
   static auto* const tables = new std::map<Key, std::weak_ptr<const UnaryTable>>;
 
   const Key name{key.function, bits(key.alpha), bits(key.beta)};
   const std::lock_guard<std::mutex> lock(*mutex);
   if (auto held = (*tables)[name].lock()) return held;
-  // Parameters come from models: tables that nobody holds any more leave no trace.
+  // Drops unused tables: keys contain parameters from models, so the map could grow without limit.
   for (auto it = tables->begin(); it != tables->end();) {
     it = it->second.expired() ? tables->erase(it) : std::next(it);
   }

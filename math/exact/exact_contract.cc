@@ -13,9 +13,9 @@
 namespace anemone::math {
 namespace {
 
-// A lane's tap: where its element lies from that of the window's first tap, and of which channel.
+// One lane of a sum: the input channel and the tap (row and column of the kernel).
 struct Lane {
-  int64_t channel, row, column;  // of the kernel
+  int64_t channel, row, column;
 };
 
 std::vector<Lane> LanesOf(const Numerics& n, int64_t channels, const Window& w) {
@@ -37,7 +37,7 @@ std::vector<Lane> LanesOf(const Numerics& n, int64_t channels, const Window& w) 
   return lanes;
 }
 
-// What a convolution and a transposed one share.
+// A convolution or a transposed convolution.
 struct Convolution {
   int64_t batch, in_channels, in_h, in_w, out_channels, out_h, out_w, groups;
   Window window;
@@ -46,12 +46,13 @@ struct Convolution {
   int64_t in_group() const { return in_channels / groups; }
   int64_t out_group() const { return out_channels / groups; }
 
-  // Where output position `out` finds tap `tap` of `kernel` along one axis; -1: on no element.
+  // The input position that tap `tap` reads for output position `out` along one axis; -1 if it
+  // reads no element.
   static int64_t Along(bool transposed, int64_t out, int64_t tap, int64_t kernel, int64_t stride,
                        int64_t dilation, int64_t pad, int64_t extent) {
     int64_t at;
     if (transposed) {
-      // Taps run backwards over an input with zeros between its elements.
+      // Taps read, in reverse order, an input with zeros between its elements.
       at = out + pad - (kernel - 1 - tap) * dilation;
       if (at < 0 || at % stride != 0) return -1;
       at /= stride;
@@ -69,7 +70,8 @@ struct Convolution {
                  window.pad_left, in_w);
   }
 
-  // Where a lane's weight lies from that of an output channel's first, and where that one lies.
+  // WeightsOf() is the offset of the first weight of an output channel. WeightOf() is the offset of
+  // a lane's weight from there.
   int64_t taps() const { return window.kernel_h * window.kernel_w; }
   int64_t WeightOf(const Lane& lane) const {
     if (!transposed) return lane.channel * taps() + lane.row * window.kernel_w + lane.column;
@@ -82,7 +84,7 @@ struct Convolution {
   }
 };
 
-// Output channels whose weights are widened at a time: of a group that is all, but of layers with
+// The number of output channels whose weights are widened at a time: all, except for layers with
 // millions of weights.
 int64_t WidenedChannels(const Convolution& c, int64_t depth) {
   constexpr int64_t kMostWeights = int64_t{1} << 20;
@@ -90,7 +92,8 @@ int64_t WidenedChannels(const Convolution& c, int64_t depth) {
   return std::max<int64_t>(std::min(kMostWeights / std::max<int64_t>(depth, 1), c.out_channels), 1);
 }
 
-// By output channel, from `first` on, then lane. `plain` is memory for the weights as they come.
+// Widens the weights of output channels [first, first + channels) to weights[channel][lane].
+// `plain` is scratch.
 void LaneWeights(const Numerics& n, const Convolution& c, absl::Span<const Lane> lanes,
                  absl::Span<const Half> w, int64_t first, int64_t channels,
                  std::vector<float>& plain, std::vector<float>& weights) {
@@ -120,8 +123,8 @@ void LaneWeights(const Numerics& n, const Convolution& c, absl::Span<const Lane>
 
 constexpr int64_t kOutside = -(int64_t{1} << 60);
 
-// Where each output row finds each row of the kernel, as the place of an input row, and each output
-// column each column of it; kOutside: on no element.
+// The offset of the input row that each kernel row reads for each output row, and the input column
+// that each kernel column reads for each output column; kOutside if there is no element.
 struct Places {
   explicit Places(const Convolution& c)
       : rows(c.window.kernel_h * c.out_h), columns(c.window.kernel_w * c.out_w) {
@@ -134,10 +137,10 @@ struct Places {
       columns[i] = column < 0 ? kOutside : column;
     }
   }
-  std::vector<int64_t> rows, columns;  // by tap, then output
+  std::vector<int64_t> rows, columns;  // [row or column of the kernel][of the output]
 };
 
-// The elements under kMacColumns windows, lane by lane.
+// The input elements of kMacColumns windows, as [lane][window].
 class Patches {
  public:
   Patches(const Convolution& c, const Places& places, absl::Span<const Lane> lanes)
@@ -147,7 +150,7 @@ class Patches {
         taps_(c.taps()),
         values_(lanes.size() * kMacColumns) {}
 
-  // Of the windows from output position `first` on; kMacColumns numbers for each lane.
+  // Returns the elements of the windows from output position `first` on.
   absl::Span<const float> Fill(const float* image, int64_t first) {
     if (first != first_) FindTaps(first);
     for (size_t k = 0; k < lanes_.size(); ++k) {
@@ -165,7 +168,8 @@ class Patches {
   }
 
  private:
-  // Where each window finds a tap; negative: on no element. Whether all are neighbours.
+  // The offset that each window reads for one tap, negative for no element; and whether the offsets
+  // are consecutive.
   struct Tap {
     int64_t at[kMacColumns];
     bool is_run;
@@ -179,7 +183,7 @@ class Patches {
     }
   }
 
-  // The outputs' own rows and columns.
+  // Finds the rows and columns of the outputs.
   void FindOutputs(int64_t first) {
     count_ = std::min(c_.out_h * c_.out_w - first, kMacColumns);
     int64_t row = first / c_.out_w, column = first % c_.out_w;
@@ -239,7 +243,7 @@ void Convolve(const Numerics& n, const Convolution& c, absl::Span<const Half> x,
       Patches patches(c, places, lanes);
       std::vector<float> sums(of_group * kMacColumns);
       for (int64_t i = begin; i < end; ++i) {
-        // By groups, so that the taps of a panel are found once for all.
+        // Groups are innermost, so that the taps of a panel are found once for all groups.
         const int64_t group = i % c.groups, first = i / c.groups % panels * kMacColumns;
         const int64_t image = i / c.groups / panels * c.groups + group;
         const int64_t count = std::min(positions - first, kMacColumns);
@@ -257,11 +261,11 @@ void Convolve(const Numerics& n, const Convolution& c, absl::Span<const Half> x,
   }
 }
 
-// Of the two operands of a product, the one whose rows or columns are fewer.
+// One operand of a matrix product.
 struct Side {
   const Half* data;
   const MatrixLayout* layout;
-  int64_t along, k;  // strides
+  int64_t along, k;  // strides along the rows or columns of the result, and along k
 };
 
 }  // namespace
@@ -285,7 +289,7 @@ void ExactConvTranspose(const Numerics& n, const ConvTransposeShape& s, absl::Sp
 void ExactGemm(const Numerics& n, const GemmShape& shape, absl::Span<const Half> a,
                const MatrixLayout& a_layout, absl::Span<const Half> b, const MatrixLayout& b_layout,
                const ContractTerms& terms, absl::Span<Half> c, const MatrixLayout& c_layout) {
-  // Columns are what vectors run along: the longer side.
+  // Vectors run along columns, so the operands are swapped if there are more rows than columns.
   const bool swap = shape.n < shape.m;
   Side left = {a.data(), &a_layout, a_layout.row, a_layout.col};
   Side right = {b.data(), &b_layout, b_layout.col, b_layout.row};
@@ -328,13 +332,13 @@ void ExactGemm(const Numerics& n, const GemmShape& shape, absl::Span<const Half>
 void ExactSdpa(const Numerics& n, const SdpaShape& s, float scale, absl::Span<const Half> q,
                absl::Span<const Half> k, absl::Span<const Half> v, const SdpaMask& mask,
                absl::Span<Half> y) {
-  // (batch, sequence, heads, dim), read as a matrix for each image and head.
+  // The layout of (batch, sequence, heads, dim) as a matrix for each batch index and head.
   const auto layout = [&](int64_t sequence, int64_t dim, bool transposed) {
     MatrixLayout l{.row = s.heads * dim, .col = 1, .batch = {0, sequence * s.heads * dim, dim}};
     if (transposed) std::swap(l.row, l.col);
     return l;
   };
-  // Scores lie as (batch, heads, queries, keys).
+  // Scores are stored as (batch, heads, queries, keys).
   const MatrixLayout by_head{
       .row = s.keys, .col = 1, .batch = {0, s.heads * s.queries * s.keys, s.queries * s.keys}};
   const Extents extents = {1, s.batch, s.heads, s.queries, s.keys};
@@ -356,7 +360,7 @@ void ExactSdpa(const Numerics& n, const SdpaShape& s, float scale, absl::Span<co
                 extents);
   }
   if (!mask.values.empty()) {
-    // The mask's heads lie inside its queries; the engine's has one of them.
+    // Transposes the mask from (batch, queries, heads, keys). (The engine's masks have one head.)
     const int64_t heads = mask.heads, queries = mask.queries;
     std::vector<Half> planes(mask.values.size());
     for (int64_t i = 0; i < static_cast<int64_t>(planes.size()); ++i) {

@@ -9,13 +9,13 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "math/exact/exact_elementwise.cc"
 #include "hwy/foreach_target.h"
-// foreach_target.h comes first.
+// foreach_target.h must come before the -inl.h headers.
 #include "math/exact/exact_half-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
-// One row; `a_step` and `b_step` are 0 (one element for all) or 1.
+// Computes one row. `a_step` and `b_step` are 1, or 0 for an operand that is repeated.
 template <class Operation>
 HWY_INLINE void CombineRow(const Half* a, int64_t a_step, const Half* b, int64_t b_step,
                            int64_t count, Half* out, const Operation& operation) {
@@ -30,7 +30,7 @@ HWY_INLINE void CombineRow(const Half* a, int64_t a_step, const Half* b, int64_t
   }
 }
 
-// Those that fp32 holds well enough to round them once (exact_half-inl.h).
+// The operations whose fp32 results round correctly to Half (exact_half-inl.h).
 void CombineRows(BinaryOp op, const StorageRule& rule, const Half* a, int64_t a_step, const Half* b,
                  int64_t b_step, int64_t count, Half* out) {
   const auto row = [&](const auto& operation)
@@ -42,7 +42,7 @@ void CombineRows(BinaryOp op, const StorageRule& rule, const Half* a, int64_t a_
       return row([&](VF x, VF z) HWY_ATTR { return StoredValues(hn::Sub(x, z), rule); });
     case BinaryOp::kMul:
       return row([&](VF x, VF z) HWY_ATTR { return StoredValues(hn::Mul(x, z), rule); });
-    case BinaryOp::kDiv:  // the sign of a zero is dropped in front of a reciprocal (st-zero)
+    case BinaryOp::kDiv:  // a divisor of -0 counts as +0 (st-zero)
       return row([&](VF x, VF z) HWY_ATTR {
         const VF divisor = hn::IfThenElse(hn::Eq(z, hn::Zero(DF())), hn::Zero(DF()), z);
         return StoredValues(hn::Div(x, divisor), rule);
@@ -86,7 +86,7 @@ HWY_EXPORT(SliceRow);
 namespace {
 
 double Power(double a, double b, const Numerics& n) {
-  // Of the logarithm of a negative number nothing is told but that it is 0: the power is taken.
+  // The sources say only that the logarithm of a negative number is 0, so pow() is used for it.
   if (n.ew_pow == EwPow::kExact || a < 0) return std::pow(a, b);
   if (a == 0) return b == 0 ? 1 : b < 0 ? std::pow(0.0, b) : 0;
   return std::exp2(Rounded(b * std::log2(a), n));
@@ -104,9 +104,9 @@ double FloorQuotient(double a, double b, const Numerics& n) {
   return 0;
 }
 
-// Before it is stored.
+// The result before it is stored.
 double Combine(BinaryOp op, double a, double b, const Numerics& n) {
-  if (b == 0) b = 0;  // without its sign, in front of a reciprocal (st-zero)
+  if (b == 0) b = 0;  // -0 becomes +0 (st-zero)
   switch (op) {
     case BinaryOp::kDiv:
       return a * Rounded(1 / b, n);  // ew-div, recip
@@ -114,7 +114,7 @@ double Combine(BinaryOp op, double a, double b, const Numerics& n) {
       return Power(a, b, n);
     case BinaryOp::kFloorDiv:
       return FloorQuotient(a, b, n);
-    default: {  // kMod: a - b * floor(a / b), whose product and difference are exact here
+    default: {  // kMod: a - b * floor(a / b), with exact product and difference
       const double rest = std::fmod(a, b);
       return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
     }
@@ -141,7 +141,7 @@ void ExactBinary(const Numerics& n, BinaryOp op, absl::Span<const Half> a, const
   const LoopNest<3> nest(out_extents, {DenseStrides(out_extents), RepeatingStrides(a_extents),
                                        RepeatingStrides(b_extents)});
   const bool is_plain = IsPlain(op, n);
-  // Rows run along dense axes or repeated ones: a step is 0 or 1.
+  // Operands are dense or repeated along a row, so a step is 1 or 0.
   const int64_t a_step = nest.row_stride(1), b_step = nest.row_stride(2);
   const auto row = [&](int64_t to, int64_t x, int64_t y, int64_t count) {
     if (is_plain) {

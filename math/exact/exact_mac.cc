@@ -10,17 +10,18 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "math/exact/exact_mac.cc"
 #include "hwy/foreach_target.h"
-// foreach_target.h comes first.
+// foreach_target.h must come before the -inl.h headers.
 #include "math/exact/exact_half-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
 constexpr int kVectors = static_cast<int>(kMacColumns / kLanes);
-constexpr int kRows = kVectors < 8 ? 8 / kVectors : 1;  // enough sums at a time to fill the pipes
+constexpr int kRows = kVectors < 8 ? 8 / kVectors : 1;  // enough independent sums to hide latency
 
-// What rounds the numbers up to `larger` to a multiple of 2^(E - 11), E its exponent, when it is
-// added and taken off again: 1.5 * 2^(E + 12), whose last bit in fp32 is that multiple.
+// Returns 1.5 * 2^(E + 12), where E is the exponent of `larger`. Its last bit in fp32 is 2^(E -
+// 11). So adding it to a number up to `larger` and subtracting it again rounds the number to a
+// multiple of 2^(E - 11).
 HWY_INLINE VF MagicOf(VF larger) {
   const DU du;
   const VF power = hn::BitCast(DF(), hn::And(hn::BitCast(du, larger), hn::Set(du, 0x7f800000)));
@@ -37,7 +38,7 @@ HWY_INLINE VF AlignedFirst(VF x) {
   return hn::Sub(hn::Add(x, magic), magic);
 }
 
-// Up to four lanes more in `total`. kTiles: by way of a tile's sum; else one fp32 addition each.
+// Adds up to four lanes to `total`: with kTiles as one tile, else with one fp32 addition per lane.
 template <int kCount, bool kTiles>
 HWY_INLINE void AddLanes(const float* a, int64_t a_row, const float* b, int64_t lanes,
                          VF (&total)[kCount][kVectors]) {
@@ -64,8 +65,8 @@ HWY_INLINE void AddLanes(const float* a, int64_t a_row, const float* b, int64_t 
   }
 }
 
-// kCount x kMacColumns sums of finite operands; kLimited: one beyond `most` becomes infinite for
-// good.
+// Computes kCount x kMacColumns sums of finite operands. With kLimited, a partial sum beyond `most`
+// becomes infinite and stays so.
 template <int kCount, bool kTiles, bool kLimited>
 HWY_INLINE void SumRows(const float* a, const float* b, int64_t depth, float most, bool continues,
                         float* sums) {
@@ -122,12 +123,12 @@ void SumFinite(const MacShape& shape, bool tiles, const float* a, const float* b
   most < std::numeric_limits<float>::infinity() ? run(std::true_type()) : run(std::false_type());
 }
 
-// What no sum of a row of `a` times a column of `b` is beyond in magnitude, but for its rounding;
-// infinite or a NaN if an operand is.
+// An upper bound of the magnitude of all sums of a row of `a` times a column of `b`, apart from
+// rounding. Infinite or a NaN if an operand is.
 float LargestSum(const MacShape& shape, const float* a, const float* b) {
   const DF df;
   const DU du;
-  VU most = hn::Zero(du);  // as integers, among which infinity and then NaNs are the largest
+  VU most = hn::Zero(du);  // as integers: infinity is greater than all numbers, NaNs are greater
   for (int64_t k = 0; k < shape.depth * kMacColumns; k += kLanes) {
     most = hn::Max(most, hn::BitCast(du, hn::Abs(hn::LoadU(df, b + k))));
   }
@@ -145,7 +146,7 @@ float LargestSum(const MacShape& shape, const float* a, const float* b) {
     if (!(sum <= hwy::HighestValue<float>())) return sum;
     row_sum = HWY_MAX(row_sum, sum);
   }
-  return HWY_MAX(row_sum, 1.0f) * largest;  // 0 times infinity too is no number
+  return HWY_MAX(row_sum, 1.0f) * largest;  // at least 1, because 0 times infinity is not finite
 }
 
 HWY_INLINE VF Operand(VF x, bool flushes) {
@@ -167,7 +168,7 @@ void ReadRows(const MacBlock& block, bool flushes, const Half* from, float* to) 
   }
 }
 
-// What StoreMacs() reads out of the options, once.
+// The options that StoreMacs() uses.
 struct PortRule {
   PortRule(const Numerics& n, bool has_ceiling)
       : storage(StorageOf(n)),
@@ -179,9 +180,10 @@ struct PortRule {
         adds_wide(n.mac_bias_type == MacBiasType::kWideAdd) {}
   StorageRule storage;
   float ceiling;
-  bool rounds_first;      // the ceiling is held against the rounded sum
-  bool flushes;           // a subnormal result
-  bool fuses, adds_wide;  // scale and addend before the rounding; the addend alone
+  bool rounds_first;  // compares the rounded sum with the ceiling
+  bool flushes;       // turns subnormal results into zero
+  bool fuses;         // applies scale and addend before rounding
+  bool adds_wide;     // adds the addend before rounding if there is no scale
 };
 
 HWY_INLINE VF Port(VF sum, VF gain, VF offset, bool has_gain, const PortRule& rule) {
@@ -239,18 +241,18 @@ constexpr double kCeiling = 32768;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kLeastNormal = 0x1p-14;
 
-// An operation that IEEE answers with NaN (numerics.json st-nan-gen).
+// 0 instead of a NaN (numerics.json st-nan-gen).
 double OrZero(double value) { return std::isnan(value) ? 0 : value; }
 
 constexpr int64_t kChunk = 128;  // mac-chunk
 
-// Partial sums are stored on the way.
+// Whether partial sums are rounded to fp16 after each chunk.
 bool Spills(const Numerics& n) {
   return n.mac_chunk == MacChunk::kChunk128 || n.mac_large_k == MacLargeK::kNarrowPartials;
 }
 
-// One sum by any choice of the options, in double, which holds every step exactly but those that
-// the option rounds.
+// Computes one sum for any choice of the options. Uses double, in which every step is exact, except
+// where an option rounds.
 class PlainSum {
  public:
   PlainSum(const Numerics& n, const MacShape& shape)
@@ -285,7 +287,7 @@ class PlainSum {
     return flushes && std::abs(x) < kLeastNormal ? 0 : x;
   }
 
-  // `x` to a multiple of 2^(E - 11), E the exponent of `larger`.
+  // Rounds `x` to a multiple of 2^(E - 11), where E is the exponent of `larger`.
   static double Aligned(double x, double larger) {
     if (larger == 0 || !std::isfinite(larger)) return x;
     const double q = std::ldexp(1.0, std::ilogb(larger) - 11);
@@ -310,7 +312,7 @@ class PlainSum {
     }
   }
 
-  // The length of a pass (mac-large-k) is not published: it is taken for that of a chunk.
+  // The length of a pass (mac-large-k) is not published. Here it equals that of a chunk.
   bool IsSpilled() const { return !is_reduction_ && Spills(n_); }
 
   void Add(double tile) {
@@ -330,7 +332,7 @@ class PlainSum {
     return sum;
   }
 
-  // Steps inside the array round to even, whatever the output port does (numerics_notes.md).
+  // Steps inside the array round to even, even if the output port does not (numerics_notes.md).
   const Numerics& Even() const {
     static const Numerics kEven = [] {
       Numerics even = NumericsOf("A13");
@@ -346,7 +348,7 @@ class PlainSum {
   double register_ = 0, tile_sum_ = 0;
 };
 
-// The options that SumFinite knows.
+// Whether SumFinite() implements the options.
 bool IsUsual(const Numerics& n, bool is_reduction) {
   const bool tiles = n.mac_tile == MacTile::kAlign12 || n.mac_tile == MacTile::kNone ||
                      n.mac_tile == MacTile::kReduceOnly;
@@ -361,7 +363,7 @@ bool IsUsual(const Numerics& n, bool is_reduction) {
 void MacOperands(const Numerics& n, const MacBlock& block, const Half* from, float* to) {
   const bool flushes = n.st_subnormal_mac == StSubnormalMac::kDazFtz;
   if (block.column == 1) return HWY_DYNAMIC_DISPATCH(ReadRows)(block, flushes, from, to);
-  if (block.row == 1 && block.to_row > 0) {  // columns lie together: read them, then turn
+  if (block.row == 1 && block.to_row > 0) {  // columns are contiguous: read and transpose them
     std::vector<float> column(block.rows);
     for (int64_t j = 0; j < block.columns; ++j) {
       HWY_DYNAMIC_DISPATCH(ReadRows)
@@ -389,7 +391,8 @@ void MacSums(const Numerics& n, const MacShape& shape, absl::Span<const float> a
   if (is_usual && std::isfinite(largest)) {
     const bool tiles = n.mac_tile == MacTile::kAlign12 ||
                        (n.mac_tile == MacTile::kReduceOnly && shape.is_reduction);
-    // A twentieth is more than roundings add; what was summed before is not known.
+    // The bound is needed if the largest sum, plus 5 % for rounding, may exceed it, or if earlier
+    // sums are unknown.
     const bool bounded = !shape.is_reduction && shape.is_bounded &&
                          n.mac_interior == MacInterior::kPerTile &&
                          (shape.continues || largest * 1.05f > kCeiling);

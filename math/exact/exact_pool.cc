@@ -9,7 +9,7 @@
 namespace anemone::math {
 namespace {
 
-// kMacColumns windows of a pool, a column each.
+// Up to kMacColumns windows of a pool, one per column.
 class Windows {
  public:
   struct Tap {
@@ -30,7 +30,7 @@ class Windows {
   int64_t count() const { return count_; }
   int64_t taps() const { return static_cast<int64_t>(taps_.size()); }
 
-  // What stands under taps [from, from + rows), padding as 0.
+  // Writes the elements at taps [from, from + rows) of each window, with padding as 0.
   void Load(int64_t from, int64_t rows, float* to) const {
     std::fill(to, to + rows * kMacColumns, 0.0f);
     for (int64_t k = 0; k < rows; ++k) {
@@ -44,7 +44,7 @@ class Windows {
     }
   }
 
-  // By how many an average is divided.
+  // The divisor of an average.
   int64_t Divisor(int64_t window, AverageDivisor divisor) const {
     const Window& w = shape_.window;
     int64_t counted = 0;
@@ -69,7 +69,7 @@ class Windows {
   int64_t plane_[kMacColumns] = {}, top_[kMacColumns] = {}, left_[kMacColumns] = {};
 };
 
-// body(windows, first) for every kMacColumns windows.
+// Calls body(windows, first) for each block of kMacColumns windows.
 template <class Body>
 void ForWindows(const PoolShape& shape, absl::Span<const Half> x, const Body& body) {
   std::vector<Windows::Tap> taps;
@@ -88,7 +88,7 @@ void ForWindows(const PoolShape& shape, absl::Span<const Half> x, const Body& bo
 
 void ExactAveragePool(const Numerics& n, const PoolShape& shape, AverageDivisor divisor,
                       absl::Span<const Half> x, absl::Span<Half> y) {
-  // As a convolution the products are rounded first, and the array's ceiling holds.
+  // The option kernel averages by a convolution, with rounded weights and the array's ceiling.
   const bool as_kernel = n.pool_avg == PoolAvg::kKernel;
   ForWindows(shape, x, [&](const Windows& w, int64_t first) {
     int64_t counted[kMacColumns] = {};

@@ -14,12 +14,12 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// A row of one number for each column.
+// One number for each column.
 struct Row {
   float at[kMacColumns] = {};
 };
 
-// A factor or an addend of a normalization, by group and element.
+// Gamma or beta of a normalization, indexed by group and element.
 class Term {
  public:
   Term(const NormalizeTerm& term, const Extents& extents, AxisSet axes)
@@ -44,7 +44,7 @@ void Square(int64_t rows, float* values) {
   for (int64_t i = 0; i < rows * kMacColumns; ++i) values[i] *= values[i];
 }
 
-// The steps of a normalization that divides by a root, all in fp32 until the last (nrm-layer wide).
+// The steps of a normalization for the option wide of nrm-layer: only the result is rounded.
 struct WideNormalizer {
   const Row &mean, &root;
   void operator()(const Numerics& n, int64_t rows, const float* gamma, const float* beta,
@@ -59,14 +59,14 @@ struct WideNormalizer {
   }
 };
 
-// A NaN at its port, for which x has an infinity, as the variance takes it: the largest number, or
-// its bits read as a number of exponent 16.
+// The value that a NaN at a port, which is infinite in x, has in the variance: the largest Half, or
+// the bits of the NaN read as a number with exponent 16.
 float NanInVariance(const Numerics& n, Half nan) {
   if (n.st_nan_lnvar == StNanLnvar::kMax) return ToFloat(kHalfMax);
   return std::ldexp(static_cast<float>(0x400 | (nan.bits & 0x3ff)), 6);
 }
 
-// Mean, variance and root of a block's groups, and the steps over its elements.
+// Finds mean and root of the groups of a block, then normalizes the elements.
 class Normalization {
  public:
   Normalization(const Numerics& n, const Block& block, absl::Span<const Half> x,
@@ -150,7 +150,7 @@ class Normalization {
   Row mean_, root_;
 };
 
-// The largest of each column's elements.
+// The largest element of each column.
 Row Largest(const Block& block, absl::Span<const Half> x, std::vector<float>& values) {
   Row most;
   std::fill(std::begin(most.at), std::end(most.at), -kInfinity);
@@ -164,7 +164,7 @@ Row Largest(const Block& block, absl::Span<const Half> x, std::vector<float>& va
   return most;
 }
 
-// exp(x - most): both steps rounded, or neither.
+// exp(x - most). Both steps round, or, for the option wide-steps of sm-order, neither.
 class Exponential {
  public:
   explicit Exponential(const Numerics& n)
@@ -178,7 +178,7 @@ class Exponential {
     }
     for (int64_t i = 0; i < rows * kMacColumns; ++i) {
       if (is_wide_) {
-        // Infinity less infinity is 0 (sm-nan).
+        // Infinity minus infinity is 0 (sm-nan).
         const float d = values[i] - most.at[i % kMacColumns];
         values[i] = static_cast<float>(std::exp(std::isnan(d) ? 0.0 : static_cast<double>(d)));
       } else {
@@ -275,7 +275,7 @@ void ExactL2Normalize(const Numerics& n, const Extents& extents, AxisSet axes, f
                       absl::Span<const Half> x, absl::Span<Half> y) {
   const Groups groups(extents, axes);
   const bool multiplies = n.nrm_l2 == NrmL2::kRsqrtMul;
-  // The unit of an RMS norm too, whose sum the option `wide` of nrm-rms keeps up to the root.
+  // An RMS norm uses the same unit. The option `wide` of nrm-rms does not round its sum.
   const bool is_wide = n.nrm_rms == NrmRms::kWide;
   const bool rounds = n.red_l2 == RedL2::kFp16Squares && !is_wide;
   ForBlocks(groups.count(), groups.size() * 2, [&](int64_t first, int64_t count) {

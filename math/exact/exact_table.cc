@@ -12,18 +12,19 @@
 namespace anemone::math {
 namespace {
 
-// Published to so many digits (numerics.json ew-log, tbl-bias, tbl-sigmoid).
+// Values as published (numerics.json ew-log, tbl-bias, tbl-sigmoid).
 constexpr double kLogOfZero = -45440, kLog2OfZero = -65536;
 constexpr double kGeluOfZero = -0.000543, kSwishOfZero = -0.001259;
 constexpr double kSigmoidFrom = -9.9375, kSigmoidTo = 8.3203125;
-// The one domain that is known, in 32 segments: how far from 0 the `segment` option of tbl-bias
-// reaches is in no table.
+// How far from 0 the `segment` option of tbl-bias reaches is not published. This is a 32nd of the
+// only known domain.
 constexpr double kSegment = (kSigmoidTo - kSigmoidFrom) / 32;
 
-constexpr double kCollapse = 32768;  // of 1 + exp(x) in a softplus (ew-softplus)
+constexpr double kCollapse = 32768;  // softplus is 0 from this value of 1 + exp(x) on (ew-softplus)
 constexpr double kExpOverflow = 11.09375;
 
-// Functions that no table computes, or whose straight pieces are exact in one.
+// False for functions that the engine computes without a table, and for piecewise linear functions,
+// which are exact in a table.
 bool IsTable(Unary function) {
   constexpr Unary kOthers[] = {Unary::kAbs,           Unary::kNeg,          Unary::kSquare,
                                Unary::kRelu,          Unary::kClamp,        Unary::kLeakyRelu,
@@ -34,13 +35,14 @@ bool IsTable(Unary function) {
   return std::find(std::begin(kOthers), std::end(kOthers), function) == std::end(kOthers);
 }
 
-// What a table sees of a number below the least normal one: 0, or that number, whichever is nearer.
+// Replaces a subnormal number by 0 or by the smallest normal number, whichever is nearer.
 double Flushed(double x) {
   if (std::abs(x) >= 0x1p-14) return x;
   return std::abs(x) < 0x1p-15 ? 0 : std::copysign(0x1p-14, x);
 }
 
-// trunc(x + 0.5) by an addition in fp16 whose ties go up in magnitude: integers from 1024 on move.
+// trunc(x + 0.5), where the fp16 addition rounds ties away from zero. This changes integers from
+// 1024 on.
 double RoundByAddition(double x, const Numerics& n) {
   if (n.ew_round_op == EwRoundOp::kClean) return std::round(x);
   Numerics away = n;
@@ -65,8 +67,8 @@ double WithOrigin(double x, double plain, double at_zero, const Numerics& n) {
   return x == 0 ? at_zero : plain;
 }
 
-// Scaled by alpha and added to before it is rounded; alpha 0: neither. The gain of ln 2 makes it
-// the natural logarithm (ew-log), which of 0 is fp16(ln 2) times -65536.
+// log2(x) * alpha + beta before rounding; without both if alpha is 0. A gain of ln 2 gives the
+// natural logarithm (ew-log), which for 0 is fp16(ln 2) * -65536.
 double Log2(const UnaryKey& key, double x, double plain) {
   if (key.alpha == 0) return x == 0 ? kLogOfZero : plain;
   const double gain = RoundToHalf(key.alpha), offset = RoundToHalf(key.beta);
@@ -79,7 +81,7 @@ double Special(const UnaryKey& key, double x, const Numerics& n) {
   const double plain = Evaluate(key, x);
   switch (key.function) {
     case Unary::kSqrt:
-      return x == 0 ? 0 : plain;  // of -0 too
+      return x == 0 ? 0 : plain;  // +0, also for -0
     case Unary::kLog2:
       return Log2(key, x, plain);
     case Unary::kLog:
@@ -90,7 +92,7 @@ double Special(const UnaryKey& key, double x, const Numerics& n) {
     case Unary::kSoftplus:
       return Softplus(x, plain, n);
     case Unary::kSoftsign:
-      return std::isinf(x) ? 0 : plain;  // infinity by infinity
+      return std::isinf(x) ? 0 : plain;  // infinity / infinity
     case Unary::kSigmoid:
       return Sigmoid(x, plain, n);
     case Unary::kGelu:
@@ -104,7 +106,7 @@ double Special(const UnaryKey& key, double x, const Numerics& n) {
   }
 }
 
-// All options, as one key.
+// All options as one key.
 std::string KeyOf(const Numerics& n) {
   std::string key;
   for (const NumericsRule& rule : NumericsRules()) key.push_back(static_cast<char>(rule.get(n)));
@@ -125,7 +127,7 @@ std::shared_ptr<const UnaryTable> ExactTableFor(const UnaryKey& key, const Numer
   using Key = std::tuple<Unary, float, float, std::string>;
   static std::mutex mutex;
   static auto& tables = *new std::map<Key, std::shared_ptr<const UnaryTable>>();
-  constexpr size_t kMostTables = 256;  // of 128 KiB
+  constexpr size_t kMostTables = 256;  // of 128 KiB each
   std::lock_guard<std::mutex> lock(mutex);
   if (tables.size() > kMostTables) tables.clear();
   std::shared_ptr<const UnaryTable>& table = tables[{key.function, key.alpha, key.beta, KeyOf(n)}];

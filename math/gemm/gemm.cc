@@ -14,7 +14,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "math/gemm/gemm.cc"
 #include "hwy/foreach_target.h"
-// foreach_target.h comes first.
+// foreach_target.h must come before the -inl.h headers.
 #include "math/gemm/gemm-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -25,7 +25,7 @@ void ComputeBlock(const GemmOperands& g, int64_t row, int64_t rows, int64_t colu
   MultiplyBlock(g, row, rows, column, columns);
 }
 
-// One panel of a packed B, that is stored in some code, times the rows of one tile.
+// Multiplies one panel of a packed, compressed B by the rows of one tile.
 HWY_INLINE void MultiplyCoded(const GemmOperands& g, const float* a, int64_t panel, int64_t columns,
                               float* tile) {
   float* filled = ThreadScratch<float>(ScratchUse::kPanelB, kBlockDepth * kPanelColumns);
@@ -37,11 +37,12 @@ HWY_INLINE void MultiplyCoded(const GemmOperands& g, const float* a, int64_t pan
   }
 }
 
-// The block of MultiplyBlock() with a packed B, which is read as it is stored: dense, or by at most
-// 8 rows. A is packed once, B not at all.
+// Computes the same as MultiplyBlock(), but reads a packed B as it is stored. B must be dense, or
+// `rows` at most 8. A is packed once, B is not packed again.
 void ComputeStreamed(const GemmOperands& g, int64_t row, int64_t rows, int64_t column,
                      int64_t columns) {
-  constexpr int64_t kFinishedColumns = 8 * kPanelColumns;  // at a time, while they are near
+  // The epilogue is applied to this many columns at a time, while they are in the cache.
+  constexpr int64_t kFinishedColumns = 8 * kPanelColumns;
   float* a = ThreadScratch<float>(ScratchUse::kPanelA, RoundUp(rows, kTileRows) * g.k);
   float* tile = ThreadScratch<float>(ScratchUse::kTile, kTileSize);
   for (int64_t i = 0; i < rows; i += kTileRows) {
@@ -78,7 +79,7 @@ void ComputeStreamed(const GemmOperands& g, int64_t row, int64_t rows, int64_t c
   }
 }
 
-// Whether Halfs are widened on the way at no cost.
+// Whether the instruction set widens Halfs while loading, at no extra cost.
 bool StreamsHalves() { return ANEMONE_MATH_NATIVE_HALF == 1; }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
@@ -95,7 +96,7 @@ HWY_EXPORT(StreamsHalves);
 struct PackedMatrix::State {
   int64_t k = 0, n = 0;
   WeightPanels panels;                // [n / 48][k][48]
-  std::vector<uint8_t> even_columns;  // of dense panels, if they may be taken by pairs
+  std::vector<uint8_t> even_columns;  // for dense panels that strassen_gemm.cc may use, else empty
 };
 
 PackedMatrix::PackedMatrix() : state_(std::make_unique<const State>()) {}
@@ -143,7 +144,8 @@ PackedMatrix PackMatrix(int64_t k, int64_t n, MatrixOrder order, absl::Span<cons
 
 namespace {
 
-// A result whose rows are no runs: by columns, or if these are none either element by element.
+// Applies the epilogue to a result whose rows are not contiguous: by columns if they are
+// contiguous, else element by element.
 void FinishColumns(const Epilogue& epilogue, Half* c, const GemmShape& shape,
                    const MatrixLayout& layout) {
   if (layout.row == 1) return epilogue.FinishAll(c, shape.n, shape.m, layout.col);
@@ -152,7 +154,7 @@ void FinishColumns(const Epilogue& epilogue, Half* c, const GemmShape& shape,
   }
 }
 
-// How a task computes its rows and columns, and which those are.
+// The function that computes a task, and the division into tasks.
 struct Way {
   void (*compute)(const GemmOperands&, int64_t row, int64_t rows, int64_t column, int64_t columns);
   Cut cut;
@@ -236,12 +238,12 @@ void Gemm(const GemmShape& shape, absl::Span<const Half> a, const MatrixLayout& 
   const std::vector<uint8_t>& even_columns = b.state().even_columns;
   operands.even_columns = even_columns.empty() ? nullptr : even_columns.data();
   if (StrassenPays(operands)) return Multiply(shape, operands, a_layout, {}, c_layout);
-  operands.even_columns = nullptr;  // so joined matrices are not taken by groups of rows either
+  operands.even_columns = nullptr;  // so that the joined matrix does not use Strassen's either
   const auto follows = [&](const MatrixLayout& layout) {
     return layout.batch[2] == shape.m * layout.row;
   };
   GemmShape joined = shape;
-  if (follows(a_layout) && follows(c_layout)) {  // matrices that are one: fewer tiles are not full
+  if (follows(a_layout) && follows(c_layout)) {  // contiguous matrices: fewer partial tiles as one
     joined.m *= shape.batch[2];
     joined.batch[2] = 1;
     operands.m = joined.m;

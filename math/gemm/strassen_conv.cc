@@ -1,6 +1,6 @@
-// 1x1 convolutions, weights (A) by the input (B), in blocks of strassen-inl.h. A task takes some of
-// the output channels at some positions of an image: the input is packed once per pass, a group of
-// rows of the weights once per task and pass.
+// 1x1 convolutions as products of weights (A) and input (B), in blocks of strassen-inl.h. A task
+// computes some of the output channels at some positions of an image. It packs the input once per
+// pass, and each group of rows of the weights once per pass.
 #include <algorithm>
 #include <cstdint>
 #include <vector>
@@ -11,20 +11,20 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "math/gemm/strassen_conv.cc"
 #include "hwy/foreach_target.h"
-// foreach_target.h comes first.
+// foreach_target.h must come before the -inl.h headers.
 #include "math/gemm/strassen-inl.h"
 
 #ifndef ANEMONE_MATH_GEMM_STRASSEN_TASK_
 #define ANEMONE_MATH_GEMM_STRASSEN_TASK_
 namespace anemone::math {
 
-// Rows [row, row + rows) and columns [column, column + columns) of one group of one image, from
-// whole groups and pairs on.
+// Rows [row, row + rows) and columns [column, column + columns) in one group of one image. `row`
+// and `column` are at the start of a group of rows and a pair of columns.
 struct StrassenTask {
   const ConvGeometry* geometry;
   const Half* weights;       // of the group: [channel / 4][depth][4]
   const uint8_t* even_rows;  // of the group: [pass][channel / 16]
-  const float* bias;         // of the group
+  const float* bias;         // at the first channel of the group; x and y too
   const Half* x;
   Half* y;
   Epilogue epilogue;
@@ -37,7 +37,7 @@ struct StrassenTask {
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
-// `terms` terms of a whole group of rows, and their sums.
+// Packs `terms` terms of a whole group of rows, with the sums S1 to S4.
 HWY_NOINLINE void PackGroup(const Half* weights, int64_t depth, int64_t terms, bool with_a21,
                             const Quarters to) {
   const int64_t half = terms / 2 * kPanelRows, lower = depth * kTileRows;
@@ -50,7 +50,7 @@ HWY_NOINLINE void PackGroup(const Half* weights, int64_t depth, int64_t terms, b
   }
 }
 
-// At most a group of rows, without sums.
+// Packs at most a group of rows, without the sums.
 HWY_NOINLINE void PackRowsAlone(const Half* weights, int64_t depth, int64_t rows, int64_t terms,
                                 const Quarters to) {
   const int64_t half = terms / 2 * kPanelRows;
@@ -63,7 +63,7 @@ HWY_NOINLINE void PackRowsAlone(const Half* weights, int64_t depth, int64_t rows
   }
 }
 
-// Whether columns, a pair at most, of `terms` rows are alike (AreEven).
+// Whether the magnitudes of at most a pair of columns are similar (AreEven()).
 HWY_NOINLINE bool ColumnsAreEven(const Half* x, int64_t step, int64_t terms, int64_t width) {
   const hn::CappedTag<uint16_t, 32> d;
   constexpr int64_t kStep = hn::MaxLanes(d), kVectors = kPairColumns / kStep;
@@ -88,7 +88,8 @@ HWY_NOINLINE bool ColumnsAreEven(const Half* x, int64_t step, int64_t terms, int
   return AreEven(largest, width, kMostInputSpread);
 }
 
-// The input of a task in one pass: [pair] quarters, and whether each is even. True if all are.
+// Packs the input of a task for one pass, as quarters for each pair, and writes whether each pair
+// is even. Returns true if all are.
 HWY_INLINE bool PackInput(const StrassenTask& t, int64_t first, int64_t terms, bool with_b12,
                           Quarters to, uint8_t* is_even) {
   const int64_t plane = t.geometry->in_h * t.geometry->in_w;
@@ -110,7 +111,7 @@ void ComputeStrassen(const StrassenTask& t) {
   const ConvGeometry& g = *t.geometry;
   const int64_t step = StrassenTerms(g.depth()), pairs = CeilDiv(t.columns, kPairColumns);
   const int64_t groups = CeilDiv(t.rows, kGroupRows);
-  const int64_t kept = g.depth() > step ? 4 * kTileSize : 0;  // sums of a block
+  const int64_t kept = g.depth() > step ? 4 * kTileSize : 0;  // sums of a block between passes
   float* a = ThreadScratch<float>(ScratchUse::kPanelA, Quarters::FloatsOf(step, kTileRows));
   float* b =
       ThreadScratch<float>(ScratchUse::kPanelB, pairs * Quarters::FloatsOf(step, kPanelColumns));
@@ -184,7 +185,8 @@ HWY_EXPORT(ComputeStrassen);
 
 namespace {
 
-// Columns by whole pairs. What is left behind the last, if too little for a pair, belongs to it.
+// The number of columns in pairs. Remaining columns that are too few for a pair are computed with
+// the last pair.
 int64_t PairedColumns(const ConvGeometry& g) {
   return (g.positions() + kPairColumns - kLeastPair) / kPairColumns * kPairColumns;
 }
@@ -193,7 +195,7 @@ int64_t PairedColumns(const ConvGeometry& g) {
 
 bool StrassenPays(const ConvGeometry& g) {
   if (!g.pointwise() || !g.dense_output() || g.depth() % 8 != 0) return false;
-  // In cycles of a machine that multiplies and adds 16 lanes in each (bench/math_bench.cc).
+  // Costs in cycles, for one multiply-add of 16 lanes per cycle (bench/math_bench.cc).
   constexpr int64_t kBlock = 700, kTerm = 28, kRest = 400;
   const int64_t groups = g.group_out / kGroupRows, pairs = PairedColumns(g) / kPairColumns;
   const int64_t passes = CeilDiv(g.depth(), kBlockDepth);
@@ -219,7 +221,8 @@ void RunStrassen(const PackedConv::State& state, const Half* x, Half* y, const E
   const int64_t panels = CeilDiv(g.group_out, kPanelRows);
   const auto run = [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
-      const int64_t copy = task / cut.blocks(), block = task % cut.blocks();  // copy: image, group
+      // `copy` counts images and groups.
+      const int64_t copy = task / cut.blocks(), block = task % cut.blocks();
       const int64_t group = copy % g.groups;
       const Part rows = cut.Rows(block), columns = cut.Columns(block);
       StrassenTask t;

@@ -1,5 +1,5 @@
-// Products of a matrix (A) by a packed one (B) in blocks of strassen-inl.h. A task takes some rows
-// and columns: in each pass its rows are packed, then a pair of columns at a time.
+// Products of a matrix (A) and a packed matrix (B) in blocks of strassen-inl.h. A task computes
+// some rows and columns. In each pass it packs all its rows, then one pair of columns at a time.
 #include <algorithm>
 #include <cstdint>
 
@@ -9,14 +9,14 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "math/gemm/strassen_gemm.cc"
 #include "hwy/foreach_target.h"
-// foreach_target.h comes first.
+// foreach_target.h must come before the -inl.h headers.
 #include "math/gemm/gemm-inl.h"
 #include "math/gemm/strassen-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
-// The largest magnitude of `count` elements.
+// The largest magnitude of `count` elements, as bits.
 HWY_INLINE uint16_t LargestOf(const Half* from, int64_t count) {
   const hn::ScalableTag<uint16_t> d;
   const auto* bits = reinterpret_cast<const uint16_t*>(from);
@@ -31,8 +31,8 @@ HWY_INLINE uint16_t LargestOf(const Half* from, int64_t count) {
   return largest;
 }
 
-// Terms [first, first + terms) of rows [row, row + rows), at most a group, and their sums if the
-// group is even: then the result is true.
+// Packs terms [first, first + terms) of rows [row, row + rows), at most a group, with the sums S1
+// to S4. Returns whether the group is even.
 HWY_INLINE bool PackGroup(const GemmOperands& g, int64_t row, int64_t rows, int64_t first,
                           int64_t terms, bool with_a21, const Quarters to) {
   uint16_t largest[kGroupRows];
@@ -41,7 +41,7 @@ HWY_INLINE bool PackGroup(const GemmOperands& g, int64_t row, int64_t rows, int6
   }
   const bool even = rows == kGroupRows && AreEven(largest, rows, kMostInputSpread);
   const int64_t half = terms / 2;
-  constexpr int64_t kChunk = 64;  // terms at a time, so that they stay near
+  constexpr int64_t kChunk = 64;  // terms at a time, so that they stay in the first-level cache
   HWY_ALIGN float panels[2][kGroupRows * kChunk];
   for (int64_t k = 0; k < half; k += kChunk) {
     const int64_t count = HWY_MIN(half - k, kChunk);
@@ -64,10 +64,11 @@ HWY_INLINE bool PackGroup(const GemmOperands& g, int64_t row, int64_t rows, int6
 
 void ComputeStrassenGemm(const GemmOperands& g, int64_t row, int64_t rows, int64_t column,
                          int64_t columns) {
-  constexpr int64_t kFinishedPairs = 4;  // at a time, while they are near
+  // The epilogue is applied to this many pairs at a time, while they are in the cache.
+  constexpr int64_t kFinishedPairs = 4;
   const int64_t step = StrassenTerms(g.k);
   const int64_t groups = CeilDiv(rows, kGroupRows), pairs = CeilDiv(columns, kPairColumns);
-  const int64_t kept = g.k > step ? 4 * kTileSize : 0;  // sums of a block
+  const int64_t kept = g.k > step ? 4 * kTileSize : 0;  // sums of a block between passes
   float* a =
       ThreadScratch<float>(ScratchUse::kPanelA, groups * Quarters::FloatsOf(step, kTileRows));
   float* b = ThreadScratch<float>(ScratchUse::kPanelB, Quarters::FloatsOf(step, kPanelColumns));
@@ -140,7 +141,7 @@ HWY_EXPORT(ComputeStrassenGemm);
 
 bool StrassenPays(const GemmOperands& g) {
   if (g.even_columns == nullptr || g.c_column != 1 || g.a_column != 1) return false;
-  // In cycles of a machine that multiplies and adds 16 lanes in each (bench/math_bench.cc).
+  // Costs in cycles, for one multiply-add of 16 lanes per cycle (bench/math_bench.cc).
   constexpr int64_t kBlock = 700, kTerm = 40;
   const int64_t groups = g.m / kGroupRows, pairs = g.n / kPairColumns;
   const int64_t passes = CeilDiv(g.k, StrassenTerms(g.k));
@@ -150,7 +151,7 @@ bool StrassenPays(const GemmOperands& g) {
 
 Cut StrassenCut(const GemmOperands& g, int64_t copies, int64_t threads) {
   constexpr int64_t kMostRows = 14 * kGroupRows;
-  // Sums that wait for another pass stay within a megabyte.
+  // Sums that are kept for another pass take at most a megabyte.
   constexpr int64_t kMostSums = 1 << 18;
   const bool waits = g.k > StrassenTerms(g.k);
   const int64_t most_columns =

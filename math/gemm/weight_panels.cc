@@ -8,19 +8,20 @@
 namespace anemone::math {
 namespace {
 
-// What is read past the last code (weight_panels-inl.h).
+// How many codes may be read past the last one (weight_panels-inl.h).
 constexpr int64_t kCodeSlack = kPanelColumns;
-// Scales of fewer terms cost more than they save.
+// If fewer terms share a scale, the compressed form costs more than it saves.
 constexpr int64_t kLeastRun = 8;
 
 int64_t PanelsPerGroup(const PanelLayout& p) { return CeilDiv(p.lines, p.width); }
 
-// Where term `k` of line `j` lies among the panels of a group.
+// The index of term `k` of line `j` in the panels of a group.
 int64_t PlaceOf(const PanelLayout& p, int64_t j, int64_t k) {
   return (j / p.width * p.depth + k) * p.width + j % p.width;
 }
 
-// set(place, half) of every weight of a group, read in runs as they are stored.
+// Calls set(place, half) for every weight of a group. Reads the weights in the order in which they
+// are stored.
 template <class Set>
 void ReadGroup(const PanelLayout& p, int64_t group, HalfReader weights, const Set& set) {
   const int64_t base = group * p.lines * p.depth;
@@ -48,7 +49,7 @@ void PackCodes(const PanelLayout& p, int64_t groups, const CodedWeights& c, Weig
   const int64_t size = PanelsPerGroup(p) * p.width * p.depth;
   to.bits = c.bits;
   to.codes = AlignedArray<uint8_t>(groups * size * c.bits / 8 + kCodeSlack);
-  // Affine codes become signed; PackScales moves their zero points along.
+  // Unsigned affine codes become signed; PackScales() shifts their zero points by the same amount.
   const int flip = c.form == WeightForm::kAffine && !c.is_signed ? 1 << (c.bits - 1) : 0;
   for (int64_t group = 0; group < groups; ++group) {
     const int64_t base = group * p.lines * p.depth;
@@ -88,7 +89,8 @@ void PackScales(const PanelLayout& p, int64_t groups, const CodedWeights& c, Wei
   }
 }
 
-// By the values alone: what is not +0 is kept. False if that takes no less than dense.
+// Stores the weights that are not +0. Returns false if that takes at least as much memory as the
+// dense form.
 bool PackSparse(const PanelLayout& p, int64_t groups, HalfReader weights, WeightPanels& to) {
   const int64_t size = PanelsPerGroup(p) * p.width * p.depth;
   to.mask = BitMask(groups * size);
@@ -116,11 +118,11 @@ std::vector<float> RoundedTable(const CodedWeights& c) {
   FloatToHalf(c.table, absl::MakeSpan(halves), NanRule::kToInfinity);
   std::vector<float> table(halves.size());
   HalfToFloat(halves, absl::MakeSpan(table));
-  table.resize(int64_t{1} << c.bits, 0.0f);  // codes have been checked; lines of padding read 0
+  table.resize(int64_t{1} << c.bits, 0.0f);  // the codes of padding lines may be out of range
   return table;
 }
 
-// False: this form is kept dense.
+// Returns false if the weights should be stored dense.
 bool PackCompressed(const PanelLayout& p, int64_t groups, HalfReader weights,
                     const CodedWeights& coded, WeightPanels& to) {
   switch (coded.form) {
@@ -168,7 +170,7 @@ WeightPanels PackWeightPanels(const PanelLayout& layout, int64_t groups, HalfRea
 
 bool AreEven(const uint16_t* magnitudes, int64_t lines, float most_spread) {
   const auto [least, most] = std::minmax_element(magnitudes, magnitudes + lines);
-  // False where one is a NaN or infinite, or zero but not all are.
+  // False if any is a NaN or infinite, or if some but not all are zero.
   return ToFloat(Half{*most}) <= most_spread * ToFloat(Half{*least}) && *most < kHalfInfinity.bits;
 }
 

@@ -12,7 +12,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "math/move/convert.cc"
 #include "hwy/foreach_target.h"
-// foreach_target.h comes first.
+// foreach_target.h must come before the -inl.h headers.
 #include "math/core/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -96,7 +96,7 @@ Half WithRule(Half value, NanRule nan) {
   return nan == NanRule::kToInfinity && IsNan(value) ? kHalfInfinity : value;
 }
 
-// Every 64-bit integer that a Half can hold is exact in double.
+// Every 64-bit integer that a Half can represent is exact in double.
 template <class T>
 Half FromNumber(T value) {
   return ToHalf(static_cast<double>(value));
@@ -117,7 +117,7 @@ T ToNumber(Half half) {
   } else if constexpr (std::is_floating_point_v<T>) {
     return ToFloat(half);
   } else if constexpr (std::is_same_v<T, BFloat16>) {
-    // A Half has three mantissa bits more than a bfloat16: ties to even, NaN kept.
+    // A Half has three mantissa bits more than a bfloat16. Rounds ties to even and keeps NaN.
     const float value = ToFloat(half);
     uint32_t bits;
     std::memcpy(&bits, &value, sizeof(bits));
@@ -138,7 +138,7 @@ T ToNumber(Half half) {
   }
 }
 
-// Data of another program may lie at any address.
+// Uses memcpy because the data may have any alignment.
 template <class T>
 void ToHalves(const char* from, char* to, int64_t count, NanRule nan) {
   for (int64_t i = 0; i < count; ++i) {
@@ -150,7 +150,7 @@ void ToHalves(const char* from, char* to, int64_t count, NanRule nan) {
 }
 template <>
 void ToHalves<bool>(const char* from, char* to, int64_t count, NanRule) {
-  for (int64_t i = 0; i < count; ++i) {  // a byte other than 0 and 1 is no value of bool
+  for (int64_t i = 0; i < count; ++i) {  // not read as bool: bytes other than 0 and 1 are invalid
     const Half half = FromNumber(from[i] != 0);
     std::memcpy(to + i * sizeof(Half), &half, sizeof(half));
   }
@@ -243,7 +243,8 @@ void ConvertRun(Element from_element, const char* from, Element to_element, char
   std::memcpy(to, from, count * SizeOf(from_element));
 }
 
-// Innermost axes that are dense on both sides, as one run.
+// Finds the innermost axes that are dense in both arrays. Returns the first of them, and their
+// number of elements in `run`.
 int FirstAxisOfRun(const Extents& extents, const Layout& from, const Layout& to, int64_t* run) {
   int axis = kRank - 1;
   *run = extents[axis];

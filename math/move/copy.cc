@@ -20,7 +20,7 @@ void CopyRow(const Half* from, int64_t from_step, Half* to, int64_t to_step, int
   }
 }
 
-// Where in [0, size) the element at `position`, perhaps outside, comes from.
+// The index in [0, size) of the element that is copied to `position`, which may be outside.
 int64_t PadSource(PadMode mode, int64_t position, int64_t size) {
   switch (mode) {
     case PadMode::kConstant:
@@ -39,7 +39,7 @@ int64_t PadSource(PadMode mode, int64_t position, int64_t size) {
   return 0;
 }
 
-// The inside of a constant pad: what is left of `in` goes to its place in `out`.
+// Copies the inside of a constant pad, without elements that negative pads remove.
 void CopyInside(const Extents& in_extents, const Extents& before, const Extents& out_extents,
                 const Half* in, Half* out) {
   const Strides in_strides = DenseStrides(in_extents);
@@ -55,7 +55,7 @@ void CopyInside(const Extents& in_extents, const Extents& before, const Extents&
   CopyBlock(inside, in, in_strides, out, out_strides);
 }
 
-// Other modes, axis by axis from the outermost, so that each row is made once.
+// Pads in the other modes. Writes each output row once.
 void PadByIndex(const Extents& in_extents, const Extents& before, const Extents& out_extents,
                 PadMode mode, const Half* in, Half* out) {
   const int64_t rows = Count(out_extents) / out_extents[kAxisW];

@@ -10,19 +10,19 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "math/move/resize.cc"
 #include "hwy/foreach_target.h"
-// foreach_target.h comes first.
+// foreach_target.h must come before the -inl.h headers.
 #include "math/core/interleave-inl.h"
 #include "math/core/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
-// One input row, each element `times` times.
+// Repeats each element of an input row `times` times.
 void RepeatColumns(const Half* from, int64_t in_w, int64_t times, Half* to) {
   InterleaveRuns(from, 0, times, in_w, to);
 }
 
-// One input row, sampled at every output column.
+// Resamples one input row at every output column.
 void SampleColumns(const Half* from, int64_t in_w, const AxisTaps& columns, float* to) {
   float* row = ThreadScratch<float>(ScratchUse::kRow, in_w);
   WidenRun(from, row, in_w);
@@ -35,7 +35,7 @@ void SampleColumns(const Half* from, int64_t in_w, const AxisTaps& columns, floa
   }
 }
 
-// The weighted sum of `taps` sampled rows.
+// Computes the weighted sum of `taps` resampled rows.
 void BlendRows(const float* const* rows, const float* weights, int64_t taps, int64_t count,
                Half* to) {
   const DF df;
@@ -66,7 +66,8 @@ HWY_EXPORT(BlendRows);
 
 namespace {
 
-// How many times each of `size` elements comes, if all come in turn and as often; else 0.
+// If `indices` repeats each of 0, 1, ..., size - 1 the same number of times, in order, returns that
+// number; else 0.
 int64_t Repeats(absl::Span<const int32_t> indices, int64_t size) {
   const auto count = static_cast<int64_t>(indices.size());
   if (size == 0 || count % size != 0) return 0;
@@ -107,7 +108,7 @@ void ResizeNearest(const ResizeShape& shape, absl::Span<const int32_t> rows,
 
 namespace {
 
-// The sampled rows of one plane that output rows still need: as many as an output row has taps.
+// A cache of resampled rows of one plane, with as many slots as an output row has taps.
 class SampledRows {
  public:
   SampledRows(int64_t taps, int64_t width)
@@ -120,7 +121,7 @@ class SampledRows {
     std::fill(held_.begin(), held_.end(), -1);
   }
 
-  // Pointers to the rows of `indices`, sampled when they are not held yet.
+  // Returns pointers to the rows with the given indices. Resamples those that are not cached.
   const float* const* Get(absl::Span<const int32_t> indices) {
     needed_ = indices;
     for (size_t t = 0; t < indices.size(); ++t) rows_[t] = Find(indices[t]);
@@ -131,7 +132,7 @@ class SampledRows {
   const float* Find(int32_t index) {
     int64_t slot = std::find(held_.begin(), held_.end(), index) - held_.begin();
     if (slot == held_.size()) {
-      // One slot holds a row that is not needed now: there are as many slots as needed rows.
+      // There are as many slots as needed rows, so some slot holds a row that is not needed now.
       slot = 0;
       while (std::find(needed_.begin(), needed_.end(), held_[slot]) != needed_.end()) ++slot;
       held_[slot] = index;

@@ -11,14 +11,14 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "math/move/transpose.cc"
 #include "hwy/foreach_target.h"
-// foreach_target.h comes first.
+// foreach_target.h must come before the -inl.h headers.
 #include "math/core/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
 #if HWY_TARGET != HWY_SCALAR
-// An 8 x 8 block: three rounds of pairing rows, as for any power of two.
+// Transposes an 8 x 8 block by three rounds of interleaving pairs of rows.
 HWY_INLINE void TransposeEight(const uint16_t* from, int64_t from_step, uint16_t* to,
                                int64_t to_step) {
   const hn::Full128<uint16_t> d16;
@@ -60,7 +60,8 @@ void TransposePlane(const Half* from, int64_t from_step, Half* to, int64_t to_st
 #if HWY_TARGET != HWY_SCALAR
   whole_rows = rows / 8 * 8;
   whole_columns = columns / 8 * 8;
-  // Strips of columns: the lines being written stay in the first-level cache.
+  // Works on strips of columns, so that the cache lines being written stay in the first-level
+  // cache.
   constexpr int64_t kStrip = 32;
   for (int64_t strip = 0; strip < whole_columns; strip += kStrip) {
     const int64_t end = HWY_MIN(strip + kStrip, whole_columns);
@@ -96,7 +97,8 @@ struct MovedAxis {
 
 using MovedAxes = absl::InlinedVector<MovedAxis, kRank>;
 
-// The axes in output order, without those of extent 1, neighbours that move together as one.
+// The axes in output order, without axes of extent 1. Neighboring axes that stay together are
+// merged.
 MovedAxes MergeAxes(const Extents& in_extents, const std::array<int, kRank>& permutation) {
   const Strides in_strides = DenseStrides(in_extents);
   const Strides out_strides = DenseStrides(Permuted(in_extents, permutation));
@@ -119,7 +121,7 @@ void Transpose(const Extents& in_extents, const std::array<int, kRank>& permutat
                absl::Span<const Half> in, absl::Span<Half> out) {
   assert(in.size() == out.size() && static_cast<int64_t>(in.size()) == Count(in_extents));
   const MovedAxes axes = MergeAxes(in_extents, permutation);
-  // The input's innermost axis, unless it stays innermost.
+  // The innermost axis of the input. If it stays innermost, the data is copied in rows.
   const auto moved = std::find_if(axes.begin(), axes.end(),
                                   [](const MovedAxis& axis) { return axis.in_stride == 1; });
   if (axes.size() < 2 || moved == axes.end() - 1) {
@@ -129,7 +131,8 @@ void Transpose(const Extents& in_extents, const std::array<int, kRank>& permutat
     const Extents out_extents = Permuted(in_extents, permutation);
     return CopyBlock(out_extents, in.data(), strides, out.data(), DenseStrides(out_extents));
   }
-  // Planes of (output's innermost axis) x (input's innermost axis), in strips of the latter.
+  // Transposes planes of (innermost axis of the output) x (innermost axis of the input), in strips
+  // of the latter.
   const MovedAxis rows = axes.back(), columns = *moved;
   constexpr int64_t kStrip = 64;
   Extents extents = {1, 1, 1, 1, 1};

@@ -12,14 +12,14 @@ namespace {
 
 Half IndexAsHalf(int64_t index) { return ToHalf(static_cast<float>(index)); }
 
-// The key of what is looked for is the largest.
+// A key that is largest for the extreme element.
 template <Extreme kExtreme>
 int16_t KeyOf(Half x) {
   const int16_t key = OrderKey(x);
   return kExtreme == Extreme::kMax ? key : static_cast<int16_t>(-key);
 }
 
-// By how much a later key beats the best.
+// How much larger a later key must be to replace the best one.
 template <bool kLast>
 constexpr int kLead = kLast ? 0 : 1;
 
@@ -36,9 +36,10 @@ void ArgRow(const Half* x, int64_t count, Half* y) {
   *y = IndexAsHalf(at);
 }
 
-constexpr int64_t kStrip = 256;  // columns side by side: keys and places stay in the first cache
+constexpr int64_t kStrip =
+    256;  // columns at a time: keys and indices stay in the first-level cache
 
-// Columns [0, width) of a (count x stride) plane, width at most kStrip.
+// Handles columns [0, width) of a (count x stride) plane. `width` is at most kStrip.
 template <Extreme kExtreme, bool kLast>
 void ArgColumns(const Half* x, int64_t count, int64_t stride, int64_t width, Half* y) {
   int16_t best[kStrip];
@@ -74,7 +75,7 @@ void ArgAxis(const AxisRun& run, const Half* x, Half* y) {
   });
 }
 
-// One window whose first element, in the padding or not, is (top, left).
+// Handles the window that begins at (top, left), which may be in the padding.
 template <Extreme kExtreme, bool kLast>
 Half ArgWindow(const PoolShape& shape, const Half* plane, int64_t top, int64_t left) {
   const Window& w = shape.window;

@@ -12,13 +12,14 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "math/reduce/normalize.cc"
 #include "hwy/foreach_target.h"
-// foreach_target.h comes first.
+// foreach_target.h must come before the -inl.h headers.
 #include "math/core/sum-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
-// Widens a row, takes its mean away if asked, and returns the sum of squares of what is left.
+// Widens a row, subtracts its mean if `subtract_mean`, and returns the sum of squares of the
+// result.
 float CenterRow(const Half* x, int64_t count, bool subtract_mean, float* row) {
   const DF df;
   WidenRun(x, row, count);
@@ -34,8 +35,8 @@ float CenterRow(const Half* x, int64_t count, bool subtract_mean, float* row) {
   return SumFixed(row, count, [](VF v) HWY_ATTR { return hn::Mul(v, v); });
 }
 
-// y = row * scale * gamma + beta, each step rounded to Half; a step of 0 repeats the first value,
-// of 1 reads on.
+// y = row * scale * gamma + beta, with each step rounded to Half. gamma_step and beta_step are 1,
+// or 0 to repeat the first value.
 void ScaleRow(const float* row, int64_t count, float scale, const float* gamma, int64_t gamma_step,
               const float* beta, int64_t beta_step, Half* y) {
   const DF df;
@@ -70,18 +71,20 @@ HWY_EXPORT(ScaleRow);
 
 namespace {
 
-// What a row is multiplied by, from its sum of squares.
+// Returns the factor for a row from its sum of squares.
 using ScaleRule = absl::FunctionRef<float(float sum_squares)>;
 
 NormalizeTerm OrConstant(const NormalizeTerm& term, const float* constant) {
   return term.values.empty() ? NormalizeTerm{absl::MakeSpan(constant, 1), {1, 1, 1, 1, 1}} : term;
 }
 
-// Rows are the elements of `axes` for each index of the other axes, which come first.
+// Normalizes rows. `axes` must be the innermost axes; a row has their elements for one index of the
+// other axes.
 void NormalizeRows(const Extents& extents, AxisSet axes, bool subtract_mean, ScaleRule rule,
                    const NormalizeTerm& gamma, const NormalizeTerm& beta, absl::Span<const Half> x,
                    absl::Span<Half> y) {
-  // A row as a nest over (row, gamma, beta), and where gamma and beta start for each row.
+  // `nest` iterates over a row of (row, gamma, beta); gamma_at and beta_at are the offsets of gamma
+  // and beta for each row.
   Extents row_extents, outer_extents;
   for (int i = 0; i < kRank; ++i) {
     row_extents[i] = axes.Has(i) ? extents[i] : 1;
@@ -135,7 +138,7 @@ void NormalizeAny(const Extents& extents, AxisSet axes, bool subtract_mean, Scal
   if (FindAxisRun(extents, axes, &run) && run.inner == 1) {
     return NormalizeRows(extents, axes, subtract_mean, rule, gamma, beta, x, y);
   }
-  // Make rows contiguous, and back: cheaper than walking columns three times.
+  // Transposes to make rows contiguous, and back. This is faster than reading columns three times.
   const std::array<int, kRank> permutation = AxesLast(axes);
   const Extents moved_extents = Permuted(extents, permutation);
   AxisSet moved_axes;
@@ -154,7 +157,8 @@ void NormalizeAny(const Extents& extents, AxisSet axes, bool subtract_mean, Scal
   Transpose(moved_extents, Inverse(permutation), moved.span(), y);
 }
 
-// Of the root; 0 of none, so that a row of zeros stays one (0 * infinity is 0 on the engine).
+// 1 / sqrt(square), or 0 for 0, so that a row of zeros stays zero (0 * infinity is 0 on the
+// engine).
 float Inverse(float square) { return square == 0.0f ? 0.0f : 1.0f / std::sqrt(square); }
 
 int64_t RowSize(const Extents& extents, AxisSet axes) {

@@ -19,7 +19,7 @@ struct Points {
   std::vector<double> at;  // x of all points, then y, then z
 };
 
-double Apart(double a, double b) { return a == b ? 0 : a - b; }  // infinities of one sign: 0
+double Apart(double a, double b) { return a == b ? 0 : a - b; }  // 0 for two equal infinities
 
 double SquaredDistance(const Points& a, int64_t i, const Points& b, int64_t j) {
   const double x = Apart(a.at[i], b.at[j]);
@@ -32,7 +32,7 @@ double SquaredDistance(const Points& a, int64_t i, const Points& b, int64_t j) {
 
 void FurthestPoints(absl::Span<const Half> cloud, absl::Span<int32_t> chosen) {
   const Points points(cloud);
-  // By point: its squared distance to the nearest chosen one.
+  // For each point, the squared distance to the nearest chosen point.
   std::vector<double> nearest(points.count, std::numeric_limits<double>::infinity());
   int64_t next = 0;
   for (int32_t& index : chosen) {

@@ -12,19 +12,19 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "math/reduce/reduce.cc"
 #include "hwy/foreach_target.h"
-// foreach_target.h comes first.
+// foreach_target.h must come before the -inl.h headers.
 #include "math/core/sum-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
-// A reduction is: map each element, fold, finish.
+// A reduction: maps each element, folds them, and finishes the result.
 template <class Map, class Fold, class Finish>
 struct Reduction {
   float neutral;
   Map map;
   Fold fold;
-  Finish finish;  // of a vector of results
+  Finish finish;  // on a vector of results
 };
 template <class Map, class Fold, class Finish>
 Reduction(float, Map, Fold, Finish) -> Reduction<Map, Fold, Finish>;
@@ -43,7 +43,7 @@ HWY_INLINE void ReduceRow(const R& reduction, const Half* x, int64_t count, Half
   *y = ToHalf(hn::GetLane(reduction.finish(hn::Set(df, folded))));
 }
 
-// Down the columns [0, width) of a (count x stride) plane.
+// Reduces columns [0, width) of a (count x stride) plane.
 template <class R>
 HWY_INLINE void ReduceColumns(const R& reduction, const Half* x, int64_t count, int64_t stride,
                               int64_t width, Half* y) {
@@ -64,7 +64,7 @@ HWY_INLINE void ReduceColumns(const R& reduction, const Half* x, int64_t count, 
   }
 }
 
-// inner == 1: `pieces` rows; else `pieces` columns of one plane.
+// Reduces `pieces` rows if inner is 1, else `pieces` columns of one plane.
 template <class R>
 HWY_INLINE void ReducePieces(const R& reduction, const Half* x, int64_t count, int64_t inner,
                              int64_t pieces, Half* y) {
@@ -119,7 +119,7 @@ void Reduce(ReduceOp op, const Extents& extents, AxisSet axes, absl::Span<const 
   AxisRun run;
   std::optional<CallScratch<Half>> moved;
   if (!FindAxisRun(extents, axes, &run)) {
-    // What is kept stays in its order, so the result's order is right.
+    // The other axes keep their order, so the result needs no transpose.
     moved.emplace(static_cast<int64_t>(x.size()));
     Transpose(extents, AxesLast(axes), x, moved->span());
     x = moved->span();

@@ -10,7 +10,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "math/reduce/softmax.cc"
 #include "hwy/foreach_target.h"
-// foreach_target.h comes first.
+// foreach_target.h must come before the -inl.h headers.
 #include "math/reduce/softmax-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -33,8 +33,8 @@ void SoftmaxRows(const Half* x, Half* y, int64_t rows, int64_t count) {
   }
 }
 
-// Columns [0, width) of a (count x stride) plane, a vector of columns at a time; the sums run down
-// the column.
+// Handles columns [0, width) of a (count x stride) plane, a vector of columns at a time. Sums are
+// in the order of rows.
 void SoftmaxColumns(const Half* x, Half* y, int64_t count, int64_t stride, int64_t width) {
   const DF df;
   for (int64_t j = 0; j < width; j += kLanes) {

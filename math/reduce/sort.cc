@@ -11,17 +11,17 @@
 namespace anemone::math {
 namespace {
 
-// A place, and above it the first lane's key there: as numbers they are in order, the lower place
-// first among equals.
+// A sort key: the index of a vector in the low 40 bits, and the key of its first lane above. So
+// numeric order is sort order, with the lower index first among equals.
 using Place = uint64_t;
 constexpr int kPlaceBits = 40;
 
 constexpr Place kPlaces = (Place{1} << kPlaceBits) - 1;
 
-// Its own inverse.
+// The low bits for index `i`, reversed if the last of equal elements comes first. Its own inverse.
 Place PlaceOf(Place i, bool last_first) { return last_first ? kPlaces - i : i; }
 
-// Larger the later it comes; at least 0.
+// A key, at least 0, that is larger the later the element comes.
 int KeyOf(Half x, bool descending) { return 0x8000 + (descending ? -OrderKey(x) : OrderKey(x)); }
 
 template <class Before>
@@ -31,7 +31,8 @@ void TakeFirst(absl::Span<Place> places, int64_t count, const Before& before) {
   std::sort(places.begin(), end, before);
 }
 
-// The first places of the order of one line of lanes, whose first element is x[0].
+// Sorts one line of vectors, whose first element is x[0], and leaves the first spec.count of them
+// at the front of `places`.
 void Order(const SortSpec& spec, const Half* x, int64_t step, int64_t lane_step,
            absl::Span<Place> places) {
   const auto index_of = [&](Place place) {
@@ -68,7 +69,7 @@ void Sort(const SortSpec& spec, const Extents& extents, absl::Span<const Half> x
   const Strides from = DenseStrides(extents), to = DenseStrides(made);
   Extents lines = extents;
   lines[sort] = lines[vector] = 1;
-  const int64_t work = extents[sort] * (16 + extents[vector]);  // a comparison or so a bit of a key
+  const int64_t work = extents[sort] * (16 + extents[vector]);  // about 16 comparisons per element
   ParallelForItems(Count(lines), work, [&](int64_t begin, int64_t end) {
     const CallScratch<Place> places(extents[sort]);
     for (int64_t line = begin; line < end; ++line) {
