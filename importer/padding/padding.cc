@@ -32,7 +32,7 @@ bool SameAttribute(const Attribute& a, const Attribute& b) {
           return false;
         } else if constexpr (std::is_same_v<T, Attribute::GraphPtr> ||
                              std::is_same_v<T, std::vector<Attribute::GraphPtr>>) {
-          return true;  // no rule lets a node with bodies pass
+          return true;  // every rule refuses nodes with bodies
         } else {
           return value == std::get<T>(b.value);
         }
@@ -47,7 +47,7 @@ bool SameForm(const Node& a, const Node& b) {
                     b.attributes.end(), SameAttribute);
 }
 
-// Every size is known, and none is 0.
+// True if every size is known and not 0.
 bool IsCountable(const Value& value) {
   return value.is_static() && std::all_of(value.shape->begin(), value.shape->end(),
                                           [](const Dim& dim) { return dim.size > 0; });
@@ -64,11 +64,11 @@ class Prover {
 
   absl::StatusOr<PaddingProof> Run() {
     if (bucket_.outputs.size() != exact_.outputs.size()) {
-      return Unprovable("the model", "has other outputs at another size");
+      return Unprovable("the model", "its number of outputs depends on the size");
     }
     ANEMONE_RETURN_IF_ERROR(TakeInputs());
     if (bucket_.nodes.size() != exact_.nodes.size()) {
-      return Unprovable("the model", "has other nodes at another size");
+      return Unprovable("the model", "its nodes depend on the size");
     }
     for (size_t i = 0; i < bucket_.nodes.size(); ++i) {
       const absl::Status status = Follow(bucket_.nodes[i], exact_.nodes[i]);
@@ -89,15 +89,15 @@ class Prover {
   const Model& model_;
   const Graph& bucket_;
   const Graph& exact_;
-  std::vector<ValueId> twin_;  // by value of the bucket's graph: the exact one's
+  std::vector<ValueId> twin_;  // bucket value -> exact value
   std::vector<std::optional<Flow>> flows_;
   PaddingProof proof_;
 };
 
-// Inputs are padded with zeros.
+// Starts with the inputs, which are padded with zeros.
 absl::Status Prover::TakeInputs() {
   if (bucket_.inputs.size() != exact_.inputs.size()) {
-    return Unprovable("the model", "has other inputs at another size");
+    return Unprovable("the model", "its number of inputs depends on the size");
   }
   for (size_t i = 0; i < bucket_.inputs.size(); ++i) {
     const Value& bucket = bucket_.values[bucket_.inputs[i]];
@@ -116,14 +116,14 @@ absl::Status Prover::TakeInputs() {
       Append(flow.axes.emplace_back(), {full, used, {.beside = {0, 0}, .everywhere = {0, 0}}});
     }
     if (flow.padded() && bucket_.defaults.contains(bucket_.inputs[i])) {
-      return Unprovable(where, "has a default of another size");
+      return Unprovable(where, "has a default value, which would have to be padded");
     }
     ANEMONE_RETURN_IF_ERROR(Keep(bucket_.inputs[i], exact_.inputs[i], std::move(flow)));
   }
   return absl::OkStatus();
 }
 
-// A node's input is the same value in both graphs.
+// Checks that two values are the same in both graphs.
 absl::Status Prover::Meet(ValueId bucket, ValueId exact) {
   bool same = bucket == exact;
   if (bucket != kNone && exact != kNone) {
@@ -131,7 +131,7 @@ absl::Status Prover::Meet(ValueId bucket, ValueId exact) {
     same = constant == exact_.values[exact].constant.has_value() &&
            (constant || twin_[bucket] == exact);
   }
-  return same ? absl::OkStatus() : absl::FailedPreconditionError("is another node at another size");
+  return same ? absl::OkStatus() : absl::FailedPreconditionError("differs between the two sizes");
 }
 
 absl::StatusOr<Flow> Prover::FlowOf(ValueId bucket, ValueId exact) {
@@ -150,26 +150,28 @@ absl::StatusOr<Flow> Prover::FlowOf(ValueId bucket, ValueId exact) {
 
 absl::Status Prover::Follow(const Node& bucket, const Node& exact) {
   if (!SameForm(bucket, exact)) {
-    return absl::FailedPreconditionError("is another node at another size");
+    return absl::FailedPreconditionError("differs between the two sizes");
   }
   for (size_t i = 0; i < bucket.inputs.size(); ++i) {
     ANEMONE_RETURN_IF_ERROR(Meet(bucket.inputs[i], exact.inputs[i]));
     const bool known =
         bucket.inputs[i] == kNone || (IsCountable(bucket_.values[bucket.inputs[i]]) &&
                                       IsCountable(exact_.values[exact.inputs[i]]));
-    // An empty constant is an argument left out (Resize's).
+    // An empty constant is an omitted argument (of Resize).
     if (!known && !bucket_.values[bucket.inputs[i]].constant) {
-      return absl::FailedPreconditionError("reads what is empty, or of a size known at run time");
+      return absl::FailedPreconditionError(
+          "has an input that is empty or whose size is known only at run time");
     }
   }
   for (size_t i = 0; i < bucket.outputs.size(); ++i) {
     if ((bucket.outputs[i] == kNone) != (exact.outputs[i] == kNone)) {
-      return absl::FailedPreconditionError("is another node at another size");
+      return absl::FailedPreconditionError("differs between the two sizes");
     }
     if (bucket.outputs[i] == kNone) continue;
     if (!IsCountable(bucket_.values[bucket.outputs[i]]) ||
         !IsCountable(exact_.values[exact.outputs[i]])) {
-      return absl::FailedPreconditionError("gives what is empty, or of a size known at run time");
+      return absl::FailedPreconditionError(
+          "has an output that is empty or whose size is known only at run time");
     }
   }
   const PaddingStep step = {bucket_,
@@ -178,7 +180,7 @@ absl::Status Prover::Follow(const Node& bucket, const Node& exact) {
                             exact,
                             [&](size_t i) -> absl::StatusOr<Flow> {
                               if (i >= bucket.inputs.size() || bucket.inputs[i] == kNone) {
-                                return absl::FailedPreconditionError("lacks an input");
+                                return absl::FailedPreconditionError("an input is missing");
                               }
                               return FlowOf(bucket.inputs[i], exact.inputs[i]);
                             },
@@ -192,7 +194,7 @@ absl::Status Prover::Follow(const Node& bucket, const Node& exact) {
   return absl::OkStatus();
 }
 
-// Also holds what is known against the sizes that shape inference found.
+// Stores the flow of a value, after comparing it with the inferred sizes.
 absl::Status Prover::Keep(ValueId bucket, ValueId exact, Flow flow) {
   const std::vector<int64_t> full = bucket_.values[bucket].dims();
   const std::vector<int64_t> used = exact_.values[exact].dims();
@@ -202,7 +204,8 @@ absl::Status Prover::Keep(ValueId bucket, ValueId exact, Flow flow) {
     for (const FlowStretch& s : flow.axes[a]) used_here *= s.used;
     fits = FullOf(flow.axes[a]) == full[a] && used_here == used[a];
   }
-  if (!fits) return absl::FailedPreconditionError("gives a shape that padding does not explain");
+  if (!fits)
+    return absl::FailedPreconditionError("has an output shape that padding cannot explain");
   twin_[bucket] = exact;
   flows_[bucket] = std::move(flow);
   return absl::OkStatus();
@@ -213,7 +216,8 @@ void Prover::RelyOn(const FlowStretch& masked) {
   for (size_t input : padding.masks) {
     if (input == kSizedConstant) continue;
     const Flow& flow = *flows_[bucket_.inputs[input]];
-    // Of several masks, or of one taken along two axes, rows may be empty though none of it is.
+    // With several masks, or one mask used along two axes, a row may be completely masked although
+    // each mask keeps an element.
     const bool all = padding.masks.size() > 1 || padding.mask_axes > flow.changing_axes();
     for (size_t a = 0; a < flow.axes.size(); ++a) {
       const FlowAxis& axis = flow.axes[a];
@@ -249,7 +253,7 @@ absl::StatusOr<PaddingProof> Prover::Finish() {
 
 }  // namespace
 
-// Every status of the prover and of the rules is a refusal.
+// Every error status of the prover and of the rules is a refusal.
 PaddingVerdict ProvePadding(const Model& bucket, const Model& exact) {
   absl::StatusOr<PaddingProof> proof = Prover(bucket, exact).Run();
   if (proof.ok()) return {*std::move(proof), ""};

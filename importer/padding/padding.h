@@ -1,22 +1,22 @@
-// importer/padding/padding.h: proves that a model made for a larger size (a bucket) gives, on
-// inputs padded with zeros at the end and with outputs cropped, what the model made for the exact
-// size gives.
+// importer/padding/padding.h: proves that a model compiled for a larger size (a bucket) can be used
+// for a smaller size: with inputs padded with zeros at the end and outputs cropped, it gives the
+// same results as the model for the exact size.
 //
 //   const PaddingVerdict verdict = ProvePadding(at_64, at_50);
 //   if (verdict.proof)   // run at_64 on padded inputs, crop each output by verdict.proof->outputs
-//   else                 // verdict.refusal: "node '/pool' (ReduceMean, /#17): it joins all ..."
+//   else                 // verdict.refusal: "node '/pool' (ReduceMean, /#17): it combines all ..."
 //
-// Both models come from one file, folded and without rewrites (ImportOptions::stop_after = 0), so
-// they are the same nodes in the same order, and all that depends on the size is a constant or a
-// shape. The proof walks the two side by side. Of each value it knows which positions of which axes
-// are padding and, of those, in what range they lie; the claim that is carried from node to node
-// is: "the positions that are no padding hold what the exact model computes". A node that would
-// break it, or whose row (importer/operators/operators.h) has no rule, ends the proof.
+// Both models come from one file, folded and without rewrites (ImportOptions::stop_after = 0). So
+// they have the same nodes in the same order, and everything that depends on the size is a constant
+// or a shape. The proof visits the nodes of both models in parallel. For each value it tracks which
+// positions of which axes are padding, and the bounds of their elements. The invariant is: "the
+// positions that are not padding have the values of the exact model". The proof ends at a node that
+// would break it, or whose row (importer/operators/operators.h) has no rule.
 //
-// What is taken for granted: a position of zeros is an input like any other, so that what the model
-// computes of it is finite, except where a rule sees that it may not be (a division by what may be
-// 0, a logarithm, ...); and a score of -10000 or less is one that softmax makes 0, as models with a
-// mask assume themselves.
+// The proof makes two assumptions. First, a position of zeros is an ordinary input, so the model's
+// results for it are finite, except where a rule detects that they may not be (a division by a
+// number that may be 0, a logarithm, ...). Second, softmax turns a score of -10000 or less into 0;
+// models with a mask rely on that, too.
 #ifndef ANEMONE_IMPORTER_PADDING_PADDING_H_
 #define ANEMONE_IMPORTER_PADDING_PADDING_H_
 
@@ -30,20 +30,22 @@
 
 namespace anemone {
 
-// A stretch of an axis: of `full` positions the first `used` are the exact model's.
+// A factor of an axis: of its `full` positions, the exact model has the first `used`.
 struct Stretch {
   int64_t full = 1, used = 1;
 };
 
-// The axes of a value; an axis is the product of its stretches, the slowest first.
+// The axes of a value. An axis is the product of its stretches, with the slowest one first (merging
+// two axes gives an axis of two stretches).
 using PaddedLayout = std::vector<std::vector<Stretch>>;
 
-// The proof stands for the inputs of a run in which this mask keeps something: a row of scores that
-// is masked everywhere is shared out evenly, among the padding too.
+// A condition on the inputs of a run: this mask must keep at least one element. In a row in which
+// all scores are masked, softmax distributes the weight evenly, including the padding.
 struct MaskCondition {
   size_t input = 0;  // index of the graph's inputs
   int axis = 0;      // the padded axis
-  bool all = false;  // every element is not 0; else one of each row along `axis`
+  bool all =
+      false;  // if true, no element may be 0; else each row along `axis` needs one that is not
   friend bool operator<(const MaskCondition& a, const MaskCondition& b) {
     return std::tie(a.input, a.axis, a.all) < std::tie(b.input, b.axis, b.all);
   }
@@ -56,8 +58,8 @@ struct PaddingProof {
 
 struct PaddingVerdict {
   std::optional<PaddingProof> proof;
-  std::string
-      refusal;  // without a proof: the first node that lets padding into the result, and how
+  // Without a proof: the first node that lets padding affect a result, and how.
+  std::string refusal;
 };
 PaddingVerdict ProvePadding(const Model& bucket, const Model& exact);
 

@@ -1,5 +1,5 @@
-// importer/padding/padding_bounds.h: the bounds of an element from those of the elements that it is
-// computed from, for the proof of importer/padding/padding.h. The rows of
+// importer/padding/padding_bounds.h: computes bounds of an operator's results from the bounds of
+// its inputs, for the proof of importer/padding/padding.h. The rows of
 // importer/operators/operators.h name these functions.
 #ifndef ANEMONE_IMPORTER_PADDING_PADDING_BOUNDS_H_
 #define ANEMONE_IMPORTER_PADDING_PADDING_BOUNDS_H_
@@ -52,7 +52,7 @@ inline double NumberOr(double number, double fallback) {
   return std::isnan(number) ? fallback : number;
 }
 
-// Of a rising function.
+// The bounds of a monotonically increasing function.
 template <double (*F)(double)>
 Bounds Rising(In x) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -61,7 +61,7 @@ Bounds Rising(In x) {
 double Relu(double x);
 double SquareRoot(double x);
 
-// Whether a result may not be a number.
+// True if a result may be NaN or infinite.
 bool SecondMayBeZero(In x);
 bool FirstMayBeZero(In x);
 bool FirstMayBeNegative(In x);

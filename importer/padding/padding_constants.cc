@@ -1,4 +1,4 @@
-// Constants of two sizes: a mask, positions, a slice of a table.
+// The flow of constants that depend on the size: a mask, positions, a slice of a table.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -11,10 +11,10 @@
 namespace anemone {
 namespace {
 
-// Of a longer constant that does not depend on the size no element is read: it is a weight.
+// A longer constant that does not depend on the size is a weight; its elements are not read.
 constexpr int64_t kMostLookedAt = 1 << 16;
 
-// nullptr: none of the types that masks, positions and tables have.
+// nullptr for types that masks, positions and tables do not have.
 NumberReader ReaderOf(DataType type) {
   static constexpr std::array kIntegers = {DataType::kInt64, DataType::kInt32, DataType::kBool,
                                            DataType::kUInt8, DataType::kInt8};
@@ -28,7 +28,7 @@ void Widen(Bounds& bounds, bool& any, double number) {
   any = true;
 }
 
-// Walks over a constant that has padding, once.
+// Computes the flow of a padded constant in one pass over its elements.
 class PaddedConstant {
  public:
   PaddedConstant(const Tensor& bucket, const Tensor& exact, NumberReader read)
@@ -48,7 +48,7 @@ class PaddedConstant {
       flow_.wild |= std::isnan(number) || number == HUGE_VAL;
       flow_.holes |= number == -HUGE_VAL;
       if (!Look(i, number, at)) {
-        return absl::FailedPreconditionError("has other elements at another size");
+        return absl::FailedPreconditionError("has different elements at another size");
       }
     }
     for (Side& side : sides_) {
@@ -66,10 +66,10 @@ class PaddedConstant {
     bool repeats = true, even = true;
   };
 
-  // One number, however many times.
+  // A constant of one repeated number.
   absl::StatusOr<Flow> MakeFill() {
     if (!SameElements(bucket_, exact_)) {
-      return absl::FailedPreconditionError("has other elements at another size");
+      return absl::FailedPreconditionError("has different elements at another size");
     }
     const double number = read_(bucket_, 0);
     flow_.used = {number, number};
@@ -92,7 +92,7 @@ class PaddedConstant {
     }
   }
 
-  // False: the element differs from the exact model's.
+  // Processes one element. False if it differs from the exact model's.
   bool Look(int64_t i, double number, const std::vector<int64_t>& at) {
     int outside = 0;
     for (const Side& side : sides_) outside += at[side.axis] >= exact_.dims()[side.axis];
@@ -147,24 +147,24 @@ Flow PlainConstant(const Tensor& tensor, NumberReader read) {
 
 absl::StatusOr<Flow> FlowOfConstant(const Tensor& bucket, const Tensor& exact) {
   if (bucket.type() != exact.type() || bucket.dims().size() != exact.dims().size()) {
-    return absl::FailedPreconditionError("has another type or rank at another size");
+    return absl::FailedPreconditionError("has a different type or rank at another size");
   }
   const auto read = ReaderOf(bucket.type());
   if (bucket.dims() == exact.dims()) {
-    // To compare compressed ones would write them out.
+    // Comparing the elements of compressed constants would expand them.
     if (bucket.compressed() != exact.compressed() || !SameElements(bucket, exact)) {
-      return absl::FailedPreconditionError("has other elements at another size");
+      return absl::FailedPreconditionError("has different elements at another size");
     }
     return PlainConstant(bucket, read);
   }
   for (size_t a = 0; a < bucket.dims().size(); ++a) {
     if (exact.dims()[a] > bucket.dims()[a] || exact.dims()[a] == 0) {
-      return absl::FailedPreconditionError("has a shape that padding does not give");
+      return absl::FailedPreconditionError("has a shape that padding cannot explain");
     }
   }
   if (read == nullptr) {
     return absl::FailedPreconditionError(
-        absl::StrCat("has a shape that depends on the size, and elements of type ",
+        absl::StrCat("has a shape that depends on the size, and elements of the unsupported type ",
                      DataTypeName(bucket.type())));
   }
   return PaddedConstant(bucket, exact, read).Make();

@@ -8,7 +8,7 @@
 namespace anemone {
 namespace {
 
-// What models add to scores that shall not count: -10000 (BERT) or the lowest number there is.
+// Models add this number (BERT) or a lower one to masked scores.
 constexpr double kMasked = -10000;
 
 const FlowStretch* StretchOf(const Flow& flow, size_t rank, size_t axis, size_t index) {
@@ -17,7 +17,7 @@ const FlowStretch* StretchOf(const Flow& flow, size_t rank, size_t axis, size_t 
   return &flow.axes[axis - lead][index];
 }
 
-// What the inputs, broadcast, say of one padded stretch of the result.
+// Computes one padded stretch of the result from the broadcast inputs.
 class StretchJoin {
  public:
   StretchJoin(const Elementwise& op, absl::Span<const Flow> inputs, size_t rank, size_t axis,
@@ -61,7 +61,7 @@ class StretchJoin {
     return true;
   }
 
-  // The mask that input `i` is comes through.
+  // Propagates the mask of input `i`.
   void Take(size_t i, Padding& made) const {
     const Padding& mask = stretches_[i]->padding;
     made.masked = true;
@@ -70,7 +70,7 @@ class StretchJoin {
     if (!mask.masked) TakeOrigin(i, made);
   }
 
-  // The elements of input `i` decide where the mask is.
+  // The elements of input `i` decide which positions are masked.
   void TakeOrigin(size_t i, Padding& made) const {
     made.masks.insert(inputs_[i].inputs.begin(), inputs_[i].inputs.end());
     made.mask_axes = std::max(made.mask_axes, inputs_[i].changing_axes());
@@ -99,7 +99,7 @@ class StretchJoin {
 
   const Elementwise& op_;
   absl::Span<const Flow> inputs_;
-  std::vector<const FlowStretch*> stretches_;  // null: the input does not have the axis
+  std::vector<const FlowStretch*> stretches_;  // null if the input does not have the axis
 };
 
 }  // namespace
@@ -176,7 +176,7 @@ absl::StatusOr<Flow> Apply(const Elementwise& op, absl::Span<const Flow> inputs)
       if (own.empty()) continue;
       if (made.axes[axis].empty()) made.axes[axis] = own;
       if (SameStretches(made.axes[axis], own)) continue;
-      return absl::FailedPreconditionError("its inputs have the padding at different places");
+      return absl::FailedPreconditionError("its inputs are padded at different positions");
     }
   }
   if (op.bounds != nullptr) made.used = op.bounds(used);

@@ -1,4 +1,4 @@
-// Rules of the operators that move elements.
+// The padding rules of operators that move elements.
 #include <algorithm>
 #include <utility>
 
@@ -10,9 +10,10 @@
 namespace anemone {
 namespace {
 
-// Takes stretches from `left`, fastest last, until they make up an axis of these sizes.
+// Removes stretches from the front of `left` (slowest first) until they make up an axis of these
+// sizes.
 absl::StatusOr<FlowAxis> TakeAxis(FlowAxis& left, int64_t full, int64_t used) {
-  const auto cut = [] { return Mixes("cuts the padded axis to pieces"); };
+  const auto cut = [] { return Mixes("breaks up the padded axis"); };
   FlowAxis axis;
   while (full > 1) {
     if (left.empty()) return cut();
@@ -24,7 +25,7 @@ absl::StatusOr<FlowAxis> TakeAxis(FlowAxis& left, int64_t full, int64_t used) {
       left.erase(left.begin());
       continue;
     }
-    // Of one without padding a part will do.
+    // A stretch without padding may be divided.
     if (next.padded() || next.full % full != 0 || used != full) return cut();
     Append(axis, {full, full, {}});
     next.full = next.used = next.full / full;
@@ -34,7 +35,7 @@ absl::StatusOr<FlowAxis> TakeAxis(FlowAxis& left, int64_t full, int64_t used) {
   return axis;
 }
 
-// A new axis that holds the same everywhere.
+// A new axis with the same elements at every position.
 FlowAxis RepeatedAxis(const Flow& flow, int64_t full, int64_t used) {
   FlowAxis axis;
   Append(axis, {full,
@@ -47,7 +48,7 @@ FlowAxis RepeatedAxis(const Flow& flow, int64_t full, int64_t used) {
   return axis;
 }
 
-// Where a slice begins on an axis of `size`.
+// The first position of a slice on an axis of `size`.
 int64_t BeginOf(int64_t start, int64_t step, int64_t size) {
   if (start < 0) start += size;
   return std::clamp<int64_t>(start, 0, step < 0 ? size - 1 : size);
@@ -66,13 +67,13 @@ absl::Status SliceAxis(Flow& flow, size_t a, int64_t start, int64_t stride,
     axis = PlainAxis(out.full[a]);
     return absl::OkStatus();
   }
-  if (stride < 1) return Mixes("turns the padded axis round");
+  if (stride < 1) return Mixes("reverses the padded axis");
   if (in.full[a] == out.full[a] && in.used[a] == out.used[a]) return absl::OkStatus();
-  if (axis.size() > 1 || out.used[a] == 0) return Mixes("cuts the padded axis to pieces");
+  if (axis.size() > 1 || out.used[a] == 0) return Mixes("breaks up the padded axis");
   Padding padding = {.beside = flow.used, .everywhere = flow.all()};
   if (IsPadded(axis)) {
     padding = axis[0].padding;
-    // The last position that was used may be left out.
+    // The slice may skip the last used position.
     if (stride != 1) padding.repeats = padding.even = false;
   } else {
     flow.inputs.insert(kSizedConstant);
@@ -82,7 +83,7 @@ absl::Status SliceAxis(Flow& flow, size_t a, int64_t start, int64_t stride,
   return absl::OkStatus();
 }
 
-// Positions along `axis` of the data that the indices name, in the place of that axis.
+// The result of Gather: `axis` of the data is replaced by the axes of the indices.
 Flow Gathered(Flow data, size_t axis, const Flow& indices) {
   const Bounds beside = data.used;
   const Bounds everywhere = data.all();
@@ -107,7 +108,7 @@ Flow Gathered(Flow data, size_t axis, const Flow& indices) {
 
 }  // namespace
 
-// Reshape and its kin: the same elements in the same order.
+// Reshape and similar operators: the same elements in the same order.
 Flows CarryReshape(const PaddingStep& step) {
   ANEMONE_ASSIGN_OR_RETURN(Flow flow, step.flow(0));
   const PaddingStep::Sizes out = step.OutputSizes(0);
@@ -137,12 +138,12 @@ Flows CarryTranspose(const PaddingStep& step) {
   return One(std::move(flow));
 }
 
-// Expand and Tile: an axis of 1 grows, the others stay.
+// Expand and Tile: an axis of size 1 grows, the others keep their size.
 Flows CarryGrowth(const PaddingStep& step) {
   ANEMONE_ASSIGN_OR_RETURN(Flow flow, step.flow(0));
   const PaddingStep::Sizes out = step.OutputSizes(0);
   const size_t rank = out.full.size();
-  if (rank < flow.axes.size()) return Mixes("loses axes");
+  if (rank < flow.axes.size()) return Mixes("removes axes");
   const Flow source = flow;
   flow.axes.insert(flow.axes.begin(), rank - flow.axes.size(), FlowAxis());
   for (size_t a = 0; a < rank; ++a) {
@@ -164,7 +165,7 @@ Flows CarrySlice(const PaddingStep& step) {
   const PaddingStep::Sizes in = step.InputSizes(0);
   const PaddingStep::Sizes out = step.OutputSizes(0);
   const auto starts = SameInts(step, 1);
-  if (!starts) return Mixes("begins at a place that depends on the size");
+  if (!starts) return Mixes("starts at a position that depends on the size");
   std::vector<int64_t> axes(starts->size());
   for (size_t i = 0; i < axes.size(); ++i) axes[i] = static_cast<int64_t>(i);
   if (HasInput(step.bucket, 3)) axes = SameInts(step, 3).value_or(std::vector<int64_t>());
@@ -201,7 +202,7 @@ Flows CarryConcat(const PaddingStep& step) {
     ANEMONE_ASSIGN_OR_RETURN(axis, NormalizeAxis(flow, IntOr(step.bucket, "axis", 0)));
     FlowAxis& own = flow.axes[axis];
     if (whole.padded() || own.size() > 1) {
-      return Mixes("puts something behind the padding");
+      return Mixes("appends data after the padded region");
     }
     const PaddingStep::Sizes sizes = step.InputSizes(i);
     whole.full += sizes.full[axis];
@@ -225,12 +226,12 @@ Flows CarryGather(const PaddingStep& step) {
   if (IsPadded(data.axes[axis])) {
     const auto numbers = SameInts(step, 1);
     const FlowAxis& own = data.axes[axis];
-    if (!numbers || own.size() > 1) return Mixes("takes positions of the padded axis");
+    if (!numbers || own.size() > 1) return Mixes("selects positions of the padded axis");
     for (int64_t number : *numbers) {
-      if (number < 0) return Mixes("takes positions counted from the padded axis' end");
-      if (number >= own[0].used) return Mixes("takes positions that are padding");
+      if (number < 0) return Mixes("selects positions counted from the end of the padded axis");
+      if (number >= own[0].used) return Mixes("selects positions that are padding");
     }
-    // What it takes is no padding of that axis.
+    // The selected positions are not padding.
     data.axes[axis].clear();
   }
   for (const FlowAxis& own : indices.axes) {
@@ -238,18 +239,18 @@ Flows CarryGather(const PaddingStep& step) {
       const Bounds& at = s.padding.everywhere;
       const bool inside =
           at.low >= static_cast<double>(-size) && at.high < static_cast<double>(size);
-      if (s.padded() && !inside) return Mixes("may look beyond its table where there is padding");
+      if (s.padded() && !inside) return Mixes("may read outside its table at padded positions");
     }
   }
   return One(Gathered(std::move(data), axis, indices));
 }
 
-// The padding of axes without padding (of ours).
+// ONNX's Pad, of axes that the bucket does not pad.
 Flows CarryPad(const PaddingStep& step) {
   ANEMONE_ASSIGN_OR_RETURN(Flow flow, step.flow(0));
   const size_t rank = flow.axes.size();
   const auto pads = SameInts(step, 1);
-  if (!pads) return Mixes("pads by a number that depends on the size");
+  if (!pads) return Mixes("pads by an amount that depends on the size");
   std::vector<int64_t> axes(rank);
   for (size_t a = 0; a < rank; ++a) axes[a] = static_cast<int64_t>(a);
   if (HasInput(step.bucket, 3)) axes = SameInts(step, 3).value_or(std::vector<int64_t>());
@@ -261,7 +262,7 @@ Flows CarryPad(const PaddingStep& step) {
     if (IsPadded(flow.axes[axis])) return Mixes("pads the padded axis");
     flow.axes[axis] = PlainAxis(out.full[axis]);
   }
-  // What it pads with may be anything.
+  // The fill value of Pad may be any number.
   const Elementwise any = {.holes = Elementwise::kHolesStay};
   ANEMONE_ASSIGN_OR_RETURN(Flow made, Apply(any, {std::move(flow)}));
   made.holes = true;

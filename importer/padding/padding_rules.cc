@@ -12,7 +12,7 @@
 namespace anemone {
 namespace {
 
-// What padding holds after elements were joined into others: numbers, and no more is known.
+// Sets the padding to unknown finite numbers within `bounds`, after elements were combined.
 void Forget(Flow& flow, Bounds bounds = {}) {
   flow.used = bounds;
   flow.holes = false;
@@ -23,7 +23,8 @@ void Forget(Flow& flow, Bounds bounds = {}) {
   }
 }
 
-// Before one axis is joined: what is beside the others' padding is padding of this one, too.
+// Widens `beside` to `everywhere` before one axis is combined: then elements that are padding by
+// two stretches become padding by the other stretch only.
 void LookEverywhere(Flow& flow) {
   for (FlowAxis& axis : flow.axes) {
     for (FlowStretch& s : axis) s.padding = {s.padding.everywhere, s.padding.everywhere};
@@ -51,14 +52,15 @@ Flows CarryUnary(const PaddingStep& step, const Elementwise& op) {
   return One(std::move(made));
 }
 
-// Matrices of the two operands, whose axes are (..., M, K) and (..., K, N).
+// The product of matrices with axes (..., M, K) and (..., K, N).
 absl::StatusOr<Flow> Multiply(Flow a, Flow b) {
   FlowAxis& columns = a.axes.back();
   FlowAxis& rows = b.axes[b.axes.size() - 2];
-  if (!SameStretches(columns, rows)) return Mixes("sums over padding of two kinds");
+  if (!SameStretches(columns, rows))
+    return Mixes("sums over an axis on which its operands are padded differently");
   if (IsPadded(columns)) {
     if (a.wild || b.wild || a.holes || b.holes) {
-      return Mixes("sums over padding that may hold what is no number");
+      return Mixes("sums over padding that may contain NaN or infinity");
     }
     for (size_t i = 0; i < columns.size(); ++i) {
       const bool zero = columns[i].padding.beside.is(0) || rows[i].padding.beside.is(0);
@@ -81,7 +83,8 @@ absl::StatusOr<Flow> Multiply(Flow a, Flow b) {
   return made;
 }
 
-// The axes of a reduction, by an input or an attribute; empty: none is given.
+// The axes of a reduction, from an input or an attribute. If none are given: all axes, or no axis
+// with noop_with_empty_axes.
 absl::StatusOr<std::vector<size_t>> ReducedAxes(const PaddingStep& step, const Flow& flow) {
   std::optional<std::vector<int64_t>> given = IntsOf(step.bucket, "axes");
   if (HasInput(step.bucket, 1)) {
@@ -104,9 +107,10 @@ Flows CarryReduction(const PaddingStep& step, const Reduction& row) {
   for (size_t axis : axes) {
     if (!IsPadded(flow.axes[axis])) continue;
     joins = true;
-    if (!row.takes_zeros) return Mixes("joins all positions of the padded axis");
+    if (!row.takes_zeros) return Mixes("combines all positions of the padded axis");
     if (!HoldsZeros(flow.axes[axis]) || flow.wild || flow.holes) {
-      return Mixes("joins all positions of the padded axis, which are not known to be 0 there");
+      return Mixes(
+          "combines all positions of the padded axis, and the padding is not known to be 0");
     }
   }
   if (joins) LookEverywhere(flow);
@@ -126,11 +130,11 @@ Flows CarryReduction(const PaddingStep& step, const Reduction& row) {
   return One(std::move(made));
 }
 
-// Outputs whose padding is that of the first input, where the sizes are not those of the axes that
-// the operator works on: there no padding may be. `first` to `end` are these axes.
+// The outputs of an operator that works on the axes from `first` to `end`. These axes must not be
+// padded and may change size; the padding of all other axes is that of the first input.
 Flows CarryBeside(const PaddingStep& step, const Flow& input, size_t first, size_t end) {
   for (size_t a = first; a < end; ++a) {
-    if (IsPadded(input.axes[a])) return Mixes("works along the padded axis");
+    if (IsPadded(input.axes[a])) return Mixes("mixes values along the padded axis");
   }
   std::vector<Flow> made(step.bucket.outputs.size());
   for (size_t i = 0; i < made.size(); ++i) {
@@ -151,10 +155,10 @@ Flows CarryBeside(const PaddingStep& step, const Flow& input, size_t first, size
 }
 
 absl::Status RestIsPlain(const PaddingStep& step) {
-  return NoneIsPadded(step, 1, "has padding in other inputs than the first");
+  return NoneIsPadded(step, 1, "has padding in an input other than the first");
 }
 
-// One axis is worked on: `fallback`, if the node names none.
+// An operator that works on one axis: the attribute `axis`, or `fallback` if it is not set.
 Flows CarryAlong(const PaddingStep& step, int64_t fallback) {
   ANEMONE_ASSIGN_OR_RETURN(const Flow flow, step.flow(0));
   ANEMONE_RETURN_IF_ERROR(RestIsPlain(step));
@@ -163,10 +167,11 @@ Flows CarryAlong(const PaddingStep& step, int64_t fallback) {
   return CarryBeside(step, flow, axis, axis + 1);
 }
 
-// An operator that no rule knows: right as long as nothing of it depends on the size.
+// An operator without a rule: allowed as long as none of its inputs is padded.
 Flows CarryUnpadded(const PaddingStep& step) {
-  if (!BodiesOf(step.bucket).empty()) return Mixes("runs nodes of its own, which nobody followed");
-  ANEMONE_RETURN_IF_ERROR(NoneIsPadded(step, 0, "is not known to keep positions apart"));
+  if (!BodiesOf(step.bucket).empty())
+    return Mixes("contains a subgraph, which the proof does not analyze");
+  ANEMONE_RETURN_IF_ERROR(NoneIsPadded(step, 0, "has no padding rule, so it may mix positions"));
   std::vector<Flow> made(step.bucket.outputs.size());
   for (size_t i = 0; i < made.size(); ++i) {
     if (step.bucket.outputs[i] == kNone) continue;
@@ -212,9 +217,9 @@ Flows CarryClip(const PaddingStep& step) {
   return One(std::move(made));
 }
 
-// Q and DQ by constants along an axis, or by one for all.
+// QuantizeLinear and DequantizeLinear with constants along an axis, or one for all elements.
 Flows CarryByConstants(const PaddingStep& step) {
-  ANEMONE_RETURN_IF_ERROR(NoneIsPadded(step, 1, "has a scale that is padded"));
+  ANEMONE_RETURN_IF_ERROR(NoneIsPadded(step, 1, "has a padded scale"));
   return CarryUnary(step, {});
 }
 
@@ -229,7 +234,7 @@ Flows CarryMatMul(const PaddingStep& step) {
 Flows CarryGemm(const PaddingStep& step) {
   ANEMONE_ASSIGN_OR_RETURN(Flow a, step.flow(0));
   ANEMONE_ASSIGN_OR_RETURN(Flow b, step.flow(1));
-  if (a.axes.size() != 2 || b.axes.size() != 2) return Mixes("multiplies no matrices");
+  if (a.axes.size() != 2 || b.axes.size() != 2) return Mixes("has operands that are not matrices");
   if (IntOr(step.bucket, "transA", 0) != 0) std::swap(a.axes[0], a.axes[1]);
   if (IntOr(step.bucket, "transB", 0) != 0) std::swap(b.axes[0], b.axes[1]);
   ANEMONE_ASSIGN_OR_RETURN(Flow made, Multiply(std::move(a), std::move(b)));
@@ -247,13 +252,13 @@ Flows CarrySoftmax(const PaddingStep& step) {
     for (FlowStretch& s : flow.axes[a]) {
       if (!s.padded()) continue;
       if (a != axis) {
-        // A row of minus infinities alone has no softmax.
+        // The softmax of a row of only minus infinities is NaN.
         flow.wild |= flow.holes && !s.padding.repeats && !s.padding.even;
         s.padding = {.beside = {0, 1}, .everywhere = {0, 1}, .even = true};
         continue;
       }
       if (!IsMasked(s.padding) || flow.wild) {
-        return Mixes("shares 1 out over the padded axis, and no mask keeps the padding out");
+        return Mixes("normalizes over the padded axis, and no mask excludes the padding");
       }
     }
   }
@@ -271,7 +276,7 @@ Flows CarrySoftmax(const PaddingStep& step) {
   return One(std::move(flow));
 }
 
-// Normalization of the last axes.
+// Normalizations over the last axes.
 Flows CarryTrailing(const PaddingStep& step) {
   ANEMONE_ASSIGN_OR_RETURN(const Flow flow, step.flow(0));
   ANEMONE_RETURN_IF_ERROR(RestIsPlain(step));
@@ -283,14 +288,14 @@ Flows CarryAlongFirst(const PaddingStep& step) { return CarryAlong(step, 0); }
 
 Flows CarryAlongLast(const PaddingStep& step) { return CarryAlong(step, -1); }
 
-// All axes but the first, the batch, are worked on.
+// Operators that work on all axes except the first, the batch.
 Flows CarryBatch(const PaddingStep& step) {
   ANEMONE_ASSIGN_OR_RETURN(const Flow flow, step.flow(0));
   ANEMONE_RETURN_IF_ERROR(RestIsPlain(step));
-  if (flow.axes.empty()) return Mixes("has no batch");
+  if (flow.axes.empty()) return Mixes("has no batch axis");
   const PaddingStep::Sizes in = step.InputSizes(0);
   const PaddingStep::Sizes out = step.OutputSizes(0);
-  if (out.full.empty() || in.full[0] != out.full[0]) return Mixes("changes the batch");
+  if (out.full.empty() || in.full[0] != out.full[0]) return Mixes("changes the batch size");
   return CarryBeside(step, flow, 1, flow.axes.size());
 }
 
@@ -301,7 +306,7 @@ Flows CarryCumSum(const PaddingStep& step) {
   ANEMONE_ASSIGN_OR_RETURN(const size_t axis, NormalizeAxis(flow, (*axes)[0]));
   const FlowAxis& along = flow.axes[axis];
   if (IsPadded(along) && (along.size() > 1 || IntOr(step.bucket, "reverse", 0) != 0)) {
-    return Mixes("sums up from the padded end");
+    return Mixes("accumulates from the padded end");
   }
   Flow made = flow;
   made.wild |= made.holes;
@@ -309,7 +314,7 @@ Flows CarryCumSum(const PaddingStep& step) {
   return One(std::move(made));
 }
 
-// Resize of all axes but the first. What it is told of sizes depends on them.
+// Resize of all axes except the first. Its size arguments depend on the bucket's size.
 Flows CarryResize(const PaddingStep& step) {
   ANEMONE_ASSIGN_OR_RETURN(const Flow flow, step.flow(0));
   if (!flow.padded()) return CarryUnpadded(step);
@@ -319,7 +324,7 @@ Flows CarryResize(const PaddingStep& step) {
       StringOr(step.bucket, "coordinate_transformation_mode", "") == "tf_crop_and_resize") {
     return Mixes("resizes the padded axis");
   }
-  if (HasInput(step.bucket, 2)) {  // scales; none: sizes are given, and this one stays
+  if (HasInput(step.bucket, 2)) {  // scales; if empty, sizes are given instead
     const Value& value = step.bucket_graph.values[step.bucket.inputs[2]];
     const bool known = value.constant && value.constant->type() == DataType::kFloat;
     if (!known || (value.constant->elements() > 0 && value.constant->at<float>(0) != 1)) {

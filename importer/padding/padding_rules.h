@@ -1,4 +1,4 @@
-// importer/padding/padding_rules.h: how operators treat padding, for the proof of
+// importer/padding/padding_rules.h: the rules for how operators treat padding, for the proof of
 // importer/padding/padding.h. The rows of importer/operators/operators.h name these rules.
 #ifndef ANEMONE_IMPORTER_PADDING_PADDING_RULES_H_
 #define ANEMONE_IMPORTER_PADDING_PADDING_RULES_H_
@@ -9,10 +9,11 @@
 
 namespace anemone {
 
-// What the row of the node's operator says, applied.
+// Applies the rule of the operator's row.
 Flows CarryPadding(const PaddingStep& step);
 
-// A constant at both sizes. kFailedPrecondition: its used part is not that of the exact model.
+// The flow of a constant, given at both sizes. kFailedPrecondition: its used part differs from the
+// exact model's constant.
 absl::StatusOr<Flow> FlowOfConstant(const Tensor& bucket, const Tensor& exact);
 
 // padding_moves.cc
@@ -26,7 +27,7 @@ Flows CarryGather(const PaddingStep& step);
 Flows CarryPad(const PaddingStep& step);
 
 // padding_rules.cc
-Flows CarryProduct(const PaddingStep& step);  // element by element, x * x among them
+Flows CarryProduct(const PaddingStep& step);  // element by element, including x * x
 Flows CarryCast(const PaddingStep& step);
 Flows CarryClip(const PaddingStep& step);
 Flows CarryByConstants(const PaddingStep& step);  // QuantizeLinear, DequantizeLinear
@@ -34,9 +35,9 @@ Flows CarryMatMul(const PaddingStep& step);
 Flows CarryGemm(const PaddingStep& step);
 Flows CarrySoftmax(const PaddingStep& step);
 Flows CarryTrailing(const PaddingStep& step);    // a normalization of the last axes
-Flows CarryAlongFirst(const PaddingStep& step);  // one axis; without an attribute the first
-Flows CarryAlongLast(const PaddingStep& step);   // one axis; without an attribute the last
-Flows CarryBatch(const PaddingStep& step);       // all axes but the batch, which is the first
+Flows CarryAlongFirst(const PaddingStep& step);  // along one axis, by default the first
+Flows CarryAlongLast(const PaddingStep& step);   // along one axis, by default the last
+Flows CarryBatch(const PaddingStep& step);       // over all axes except the first, the batch
 Flows CarryCumSum(const PaddingStep& step);
 Flows CarryResize(const PaddingStep& step);
 

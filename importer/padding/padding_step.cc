@@ -25,7 +25,7 @@ Flows One(Flow flow) { return std::vector<Flow>{std::move(flow)}; }
 
 absl::StatusOr<size_t> NormalizeAxis(const Flow& flow, int64_t axis) {
   const auto rank = static_cast<int64_t>(flow.axes.size());
-  if (axis < -rank || axis >= rank) return Mixes("has an axis that is not there");
+  if (axis < -rank || axis >= rank) return Mixes("has an axis that is out of range");
   return static_cast<size_t>(axis < 0 ? axis + rank : axis);
 }
 

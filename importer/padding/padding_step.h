@@ -1,5 +1,5 @@
-// importer/padding/padding_step.h: what the rules of the proof of importer/padding/padding.h work
-// with.
+// importer/padding/padding_step.h: the arguments and helpers of the rules for the proof of
+// importer/padding/padding.h.
 #ifndef ANEMONE_IMPORTER_PADDING_PADDING_STEP_H_
 #define ANEMONE_IMPORTER_PADDING_PADDING_STEP_H_
 
@@ -22,14 +22,14 @@ struct PaddingStep {
   const Graph& exact_graph;
   const Node& bucket;
   const Node& exact;
-  // What is known of an input that is there; kFailedPrecondition: a constant that depends on the
-  // size in a way that padding does not give.
+  // The flow of an input, which must be present. kFailedPrecondition: a constant that depends on
+  // the size in a way that padding cannot explain.
   std::function<absl::StatusOr<Flow>(size_t)> flow;
 
-  // Takes an axis that only a mask keeps the padding of out of the result.
+  // Called for an axis whose padding is excluded from the result only by a mask.
   std::function<void(const FlowStretch&)> rely_on_mask;
 
-  // Sizes in the bucket and in the exact model. None is 0.
+  // Sizes in the bucket and in the exact model. No size is 0.
   struct Sizes {
     std::vector<int64_t> full, used;
   };
@@ -37,12 +37,12 @@ struct PaddingStep {
   Sizes OutputSizes(size_t i) const;
 };
 
-// What is known of a node's outputs (those left out too). kFailedPrecondition: why padding gets
-// into the rest of one, without the node's name.
+// The flows of a node's outputs, including omitted ones. kFailedPrecondition: the reason why
+// padding affects the rest of an output, without the node's name.
 using Flows = absl::StatusOr<std::vector<Flow>>;
 using PaddingRule = Flows (*)(const PaddingStep&);
 
-// "it sums up from the padded end": kFailedPrecondition.
+// kFailedPrecondition with the message "it <how>", such as "it accumulates from the padded end".
 absl::Status Mixes(absl::string_view how);
 
 Flows One(Flow flow);
@@ -52,7 +52,7 @@ absl::StatusOr<size_t> NormalizeAxis(const Flow& flow, int64_t axis);
 // Input `i` as integers, if it is the same constant at both sizes.
 std::optional<std::vector<int64_t>> SameInts(const PaddingStep& step, size_t i);
 
-// Mixes(how) if an input from `first` on is padded.
+// Returns Mixes(how) if an input from index `first` on is padded.
 absl::Status NoneIsPadded(const PaddingStep& step, size_t first, absl::string_view how);
 
 }  // namespace anemone
