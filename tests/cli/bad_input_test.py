@@ -238,7 +238,7 @@ class BadArrays(CliTest):
             path = self.write(made)
             for command in (("run",), ("bench", "-q")):
                 self.expect_error(anemone(*command, path), told,
-                                  "sequence(float32) is no tensor; use ")
+                                  "sequence(float32) is not a tensor; use ")
 
     def test_a_pb_array_is_read(self):
         proto = numpy_helper.from_array(numpy.full((1, 4), 3, numpy.float32))

@@ -141,11 +141,11 @@ class Compile(CliTest):
         made, _ = self.compile(self.write(network()), "sparse", "--dim", "n=1")
         self.assertEqual(5, len(made["weights"]))
         for w in made["weights"]:
-            self.assertEqual((False, "it takes no less in this form"), (w["kept"], w["why"]))
+            self.assertEqual((False, "it is not smaller in this form"), (w["kept"], w["why"]))
         odd = model([helper.make_node("MatMul", ["x", "w"], ["y"])], [tensor("x", [1, 67])],
                     [tensor("y", [1, 64])], [array("w", weights(67, 64))])
         made, _ = self.compile(self.write(odd), "blockwise")
-        self.assertEqual("no block of 16 to 64 divides 67", made["weights"][0]["why"])
+        self.assertEqual("no block size from 16 to 64 divides 67", made["weights"][0]["why"])
 
     def test_a_model_with_bodies(self):
         """Which read the input, whose shape the file keeps."""
@@ -166,7 +166,7 @@ class Compile(CliTest):
     def test_what_is_compressed_stays_so(self):
         _, once = self.compile(self.write(network()), "int8", "--dim", "n=1")
         made, _ = self.compile(once, "palette4", "--dim", "n=1", out="twice.onnx")
-        self.assertEqual({"it is compressed already"}, {w["why"] for w in made["weights"]})
+        self.assertEqual({"it is already compressed"}, {w["why"] for w in made["weights"]})
 
     def test_wrong_usage(self):
         path = self.write(network())

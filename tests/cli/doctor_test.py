@@ -61,7 +61,7 @@ class Doctor(CliTest):
     def test_no_onnx_runtime(self):
         self.ill("onnxruntime", "no library could be opened", "tools/quickstart",
                  ANEMONE_ORT_LIBRARY="/nowhere/libonnxruntime.so")
-        self.ill("plugin", "loads, but there is no ONNX Runtime", "see onnxruntime",
+        self.ill("plugin", "loads, but there is no ONNX Runtime", "see the line onnxruntime",
                  ANEMONE_ORT_LIBRARY="/nowhere/libonnxruntime.so")
 
     def test_a_library_that_is_not_onnx_runtime(self):
@@ -73,9 +73,9 @@ class Doctor(CliTest):
                  "--plugin", self.checks()["onnxruntime"]["text"].split(", ")[1])
         damaged = self.folder / "damaged.so"
         damaged.write_bytes(PLUGIN.read_bytes()[:4096])
-        self.ill("plugin", "damaged.so: whoever loads it ends", "anew", "--plugin", damaged)
+        self.ill("plugin", "damaged.so: loading it ends the process", "reinstall", "--plugin", damaged)
         damaged.write_text("no library")
-        self.ill("plugin", "damaged.so: ", "anew", "--plugin", damaged)
+        self.ill("plugin", "damaged.so: ", "reinstall", "--plugin", damaged)
 
     def test_a_plugin_that_misses_a_library(self):
         """The loader's words name it."""

@@ -1,6 +1,6 @@
-// `anemone bench`: a model on Anemone and on ONNX Runtime's CPU provider, in turn in one process,
-// with ONNX Runtime's threads not spinning (they would steal the core from whoever runs next).
-// Peak memory is measured in a process of its own for each.
+// `anemone bench`: measures a model on Anemone and on ONNX Runtime's CPU provider, alternately in
+// one process. ONNX Runtime's threads do not spin, because they would take the core from the next
+// run. Peak memory of each is measured in a separate process.
 #include <cstdio>
 #include <initializer_list>
 #include <string>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kDefaultRepeat = 20;
 
-// One measure of both.
+// One measurement of both.
 struct Measure {
   std::string name;
   std::string unit;
@@ -95,7 +95,7 @@ int BenchCommand(const Options& options) {
   Json models = Json::array();
   for (const std::string& path : options.arguments) {
     PlanSummary plan;
-    // A line and no Progress: a forked child has none of its parent's threads.
+    // Progress cannot be used: a forked child does not have its parent's threads.
     if (!options.quiet) std::fprintf(stderr, "anemone: measuring %s\n", path.c_str());
     absl::StatusOr<std::vector<Measure>> measures = MeasureOne(path, options, plan);
     if (!measures.ok()) {

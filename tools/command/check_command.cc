@@ -1,4 +1,4 @@
-// `anemone check`: plans, says where every node goes and why.
+// `anemone check`: plans a model, and prints where every node runs and why.
 #include <cstdio>
 #include <optional>
 #include <string>
@@ -15,7 +15,7 @@
 namespace anemone {
 namespace {
 
-// The lowest share over the targets; nullopt if the model has no MACs.
+// The lowest share of MACs on the engine over the targets; nullopt if the model has no MACs.
 std::optional<double> LowestShare(const CheckReport& report) {
   std::optional<double> lowest;
   for (size_t i = 0; i < report.targets(); ++i) {
@@ -48,8 +48,8 @@ int CheckCommand(const Options& options) {
     std::optional<double> share = LowestShare(*report);
     if (options.require_engine_share && share && *share < *options.require_engine_share) {
       if (!options.quiet) {
-        std::fprintf(stderr, "anemone: %s: %.4f of the MACs are on the engine, %.4f are required\n",
-                     path.c_str(), *share, *options.require_engine_share);
+        std::fprintf(stderr, "anemone: %s: %.6g %% of MACs on the engine; %.6g %% required\n",
+                     path.c_str(), 100 * *share, 100 * *options.require_engine_share);
       }
       if (code == kExitDone) code = kExitThreshold;
     }

@@ -1,4 +1,5 @@
-// tools/command/commands.h: the commands, each returning its exit code.
+// tools/command/commands.h: the functions of the commands, and helpers for their output. A command
+// returns its exit code.
 #ifndef ANEMONE_TOOLS_COMMAND_COMMANDS_H_
 #define ANEMONE_TOOLS_COMMAND_COMMANDS_H_
 
@@ -20,15 +21,15 @@ int DoctorCommand(const Options& options);
 int CompletionCommand(const Options& options);
 int DocsCommand(const Options& options);
 
-// One line on stderr, "anemone: error: WHERE: WHAT; REMEDY". Returns kExitRefused.
+// Prints one line to stderr: "anemone: error: WHERE: WHAT; REMEDY". Returns kExitRefused.
 int Fail(const absl::Status& status);
 // The same for wrong usage. Returns kExitUsage.
 int FailUsage(absl::string_view message);
 
-// One document on stdout, on a line; bytes that are no UTF-8 are replaced.
+// Prints one document to stdout on one line. Bytes that are not UTF-8 are replaced.
 void PrintJson(const Json& json);
 
-// Colour on stdout: it is a terminal, and NO_COLOR is not set.
+// True if stdout is a terminal and NO_COLOR is not set.
 bool StdoutHasColour();
 
 }  // namespace anemone

@@ -1,4 +1,4 @@
-// `anemone compile --compress`: a model with compressed weights, as accurate as asked.
+// `anemone compile --compress`: writes a model with compressed weights that meets a tolerance.
 #include <algorithm>
 #include <cstdio>
 #include <optional>
@@ -30,19 +30,19 @@
 namespace anemone {
 namespace {
 
-// Smaller weights save little, and a scale or a table weighs more.
+// Smaller weights save little, and a scale or a table may be larger than the saving.
 constexpr int64_t kLeastElements = 1024;
 
 // A constant operand of a product.
 struct Weight {
   ValueId value = kNone;
   NodeId node = kNone;
-  int channels = 0, depth = -1;          // axes, as EncodeWeight takes them
-  std::optional<EncodedWeight> encoded;  // nullopt: it has no such form
-  std::string why;                       // it is left as it is
+  int channels = 0, depth = -1;          // axes; see EncodeWeight()
+  std::optional<EncodedWeight> encoded;  // nullopt if it has no such form
+  std::string why;                       // why it is not compressed
 };
 
-// What the gate measured of one candidate.
+// The measured accuracy of one candidate.
 struct Accuracy {
   Json outputs = Json::array();
   bool within = true;
@@ -73,7 +73,7 @@ int64_t BytesBefore(const Graph& graph, const Weight& w) {
   return ByteSize(tensor.type(), tensor.dims());
 }
 
-// The file of a graph.
+// The bytes of an ONNX file with the graph.
 absl::StatusOr<std::string> Serialized(const Graph& graph) {
   ToOnnxOptions as{.external_from = kNeverExternal};
   std::vector<NodeId> all(graph.nodes.size());
@@ -85,7 +85,7 @@ absl::StatusOr<std::string> Serialized(const Graph& graph) {
     *initializer = ToProto(tensor);
     initializer->set_name(graph.values[id].name);
   }
-  // ToOnnx leaves shapes to the reader: of outputs, and where there are bodies of inputs too.
+  // ToOnnx() omits the shapes of outputs, and of inputs if there are bodies.
   onnx::GraphProto& written = *model.proto.mutable_graph();
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
     *written.mutable_input(static_cast<int>(i))->mutable_type() =
@@ -99,12 +99,13 @@ absl::StatusOr<std::string> Serialized(const Graph& graph) {
   std::string bytes;
   if (!model.proto.SerializeToString(&bytes)) {
     return absl::ResourceExhaustedError(
-        "the compressed model passes the 2 GiB of one ONNX file; choose a smaller form");
+        "the compressed model is larger than 2 GiB, the limit of one ONNX file; choose a smaller "
+        "form");
   }
   return bytes;
 }
 
-// One model being compressed.
+// Compresses one model.
 class Compiler {
  public:
   explicit Compiler(const Options& options) : options_(options), progress_(options.quiet) {}
@@ -125,10 +126,10 @@ class Compiler {
   Progress progress_;
   Model model_;
   std::vector<Weight> weights_;
-  std::vector<size_t> order_;  // encoded weights, those first that are left out first
+  std::vector<size_t> order_;  // encoded weights; the first are the first to be left uncompressed
   std::optional<Arrays> inputs_;
   Reference reference_;
-  // The best candidate that met the tolerance; without one, the last.
+  // The best candidate that met the tolerance, or the last candidate if none did.
   size_t left_ = 0;
   Accuracy accuracy_;
   std::string bytes_;
@@ -139,7 +140,7 @@ absl::Status Compiler::Read() {
   const std::string& path = options_.arguments[0];
   progress_.Step(absl::StrCat("reading ", path));
   auto runtime = std::make_shared<LazyRuntime>(options_.settings.threads);
-  // Without the bindings, which are for the run: the file that is written stays as open.
+  // Without the bindings, which are only for the test runs: free dimensions stay free in the file.
   ANEMONE_ASSIGN_OR_RETURN(model_, ImportFile(path, ImportingOptions({}, runtime)));
   weights_ = FindWeights(model_.graph);
   return absl::OkStatus();
@@ -153,7 +154,7 @@ absl::Status Compiler::Encode() {
     const Value& value = model_.graph.values[w.value];
     progress_.Step(absl::StrCat("compressing ", value.name));
     if (value.constant->compressed() != nullptr) {
-      w.why = "it is compressed already";
+      w.why = "it is already compressed";
       continue;
     }
     auto encoded = EncodeWeight(options_.compress, *value.constant, w.channels, w.depth, numerics);
@@ -175,7 +176,7 @@ absl::Status Compiler::Encode() {
   return absl::OkStatus();
 }
 
-// The model without the first `left` weights of the order compressed.
+// The model with all encoded weights compressed except the first `left` of the order.
 absl::StatusOr<std::string> Compiler::Candidate(size_t left) const {
   Graph graph = model_.graph;
   for (size_t i = left; i < order_.size(); ++i) {
@@ -218,8 +219,9 @@ absl::StatusOr<bool> Compiler::Holds(size_t left) {
   return accuracy_.within && left_ == left;
 }
 
-// The fewest weights to leave out, in their order. Each one left out is taken to do no harm, so
-// that halving finds the number; what is written has been run, whether that is so or not.
+// Finds the smallest number of weights to leave uncompressed, by binary search. It assumes that
+// leaving a weight uncompressed never reduces the accuracy. The candidate that is written has been
+// run in any case.
 absl::Status Compiler::Search() {
   ANEMONE_ASSIGN_OR_RETURN(const bool all, Holds(0));
   if (all || order_.empty()) return absl::OkStatus();
@@ -246,7 +248,7 @@ Json Compiler::Report(bool written) const {
     before += bytes;
     after += is_kept ? w.encoded->bytes : bytes;
     std::string why = w.why;
-    if (w.encoded && !is_kept) why = "it costs too much accuracy";
+    if (w.encoded && !is_kept) why = "accuracy loss too high";
     weights.push_back(
         {{"name", value.name},
          {"node", NodeLabel(model_, model_.graph.nodes[w.node])},
@@ -283,17 +285,17 @@ void Compiler::Print(const Json& report) const {
         w["relative_error"].is_null() ? "-"
                                       : absl::StrFormat("%.5f", w["relative_error"].get<double>()),
         w["kept"].get<bool>() ? options_.compress
-                              : absl::StrCat("left: ", w["why"].get<std::string>()));
+                              : absl::StrCat("not compressed: ", w["why"].get<std::string>()));
     std::puts(line.c_str());
   }
   for (const Json& output : report["outputs"]) {
     const std::string line = absl::StrFormat(
-        "%s: %s, max error %s of the range", output["name"].get<std::string>(),
+        "%s: %s, max error %s of the output range", output["name"].get<std::string>(),
         output["cosine"].is_null() ? "no cosine"
                                    : absl::StrFormat("cosine %.6f", output["cosine"].get<double>()),
         output["max_rel_error"].is_null()
             ? "-"
-            : absl::StrFormat("%.3g", output["max_rel_error"].get<double>()));
+            : absl::StrFormat("%.3g %%", 100 * output["max_rel_error"].get<double>()));
     std::puts(line.c_str());
   }
   if (report["output"].is_null()) return;
@@ -301,7 +303,7 @@ void Compiler::Print(const Json& report) const {
               report["file_bytes"].get<long long>(), report["weight_bytes_after"].get<long long>(),
               report["weight_bytes_before"].get<long long>());
   if (report["weight_bytes_after"] == report["weight_bytes_before"]) {
-    std::puts("note: no weight is compressed; above stands why each was left");
+    std::puts("note: no weight is compressed; the reasons are in the table above");
   }
 }
 
@@ -321,9 +323,9 @@ absl::StatusOr<int> Compiler::Run() {
     Print(report);
   }
   if (written) return kExitDone;
-  Fail(absl::FailedPreconditionError(absl::StrCat(
-      options_.arguments[0], ": the tolerance is not met even with no weight compressed",
-      "; nothing is written; ask for less by --tolerance")));
+  Fail(absl::FailedPreconditionError(
+      absl::StrCat(options_.arguments[0], ": the tolerance is not met even without compression",
+                   "; nothing is written; set a lower --tolerance")));
   return kExitThreshold;
 }
 
@@ -331,8 +333,8 @@ absl::StatusOr<int> Compiler::Run() {
 
 int CompileCommand(const Options& options) {
   if (options.compress.empty())
-    return FailUsage("compile: want a form of weights, --compress FORM");
-  if (options.output.empty()) return FailUsage("compile: want a file to write, -o FILE.onnx");
+    return FailUsage("compile: want the form of the weights; give --compress FORM");
+  if (options.output.empty()) return FailUsage("compile: want a file to write; give -o FILE.onnx");
   absl::StatusOr<int> code = Compiler(options).Run();
   return code.ok() ? *code : Fail(code.status());
 }

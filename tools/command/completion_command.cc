@@ -55,7 +55,7 @@ std::string Bash() {
                       "complete -o filenames -F _anemone anemone\n");
 }
 
-// Inside single quotes, in brackets.
+// Escapes text for single quotes and brackets.
 std::string ZshText(const char* text) {
   return absl::StrReplaceAll(text, {{"'", "'\\''"}, {"[", "\\["}, {"]", "\\]"}, {":", "\\:"}});
 }

@@ -1,4 +1,4 @@
-// `anemone confirm`: one operation, or a file of cases, judged by targets.
+// `anemone confirm`: checks one operation, or a file of cases, against targets.
 #include <cstdio>
 #include <fstream>
 #include <set>
@@ -22,18 +22,18 @@
 namespace anemone {
 namespace {
 
-// One question: an operation and who is asked.
+// An operation, and the targets and route to check it against.
 struct Case {
   std::string id;
   MilCall call;
   std::vector<std::string> targets;
   std::string route;
-  absl::Status error;  // of reading it
+  absl::Status error;  // from reading it
 };
 
 constexpr int kDeepest = 64;
 
-// As far as it can be read: an error leaves the rest of the case as it was.
+// Reads as much as possible: after an error, the other fields of the case are unchanged.
 absl::Status ReadCase(const Json& from, Case& c) {
   if (!from.is_object()) return absl::InvalidArgumentError("want an object");
   ANEMONE_RETURN_IF_ERROR(ReadIfThere(from, "id", c.id));
@@ -50,21 +50,22 @@ absl::StatusOr<std::vector<Case>> ReadProbes(const Options& options) {
     return absl::NotFoundError(
         absl::StrCat("file '", options.probe, "': cannot be read; check the path"));
   }
-  bool too_deep = false;  // what it is made of is copied and printed by functions that recurse
+  bool too_deep = false;  // a limit, because parts of it are copied and printed recursively
   auto keep = [&](int depth, Json::parse_event_t, Json&) {
     too_deep |= depth > kDeepest;
     return depth <= kDeepest;
   };
   Json json = Json::parse(file, keep, /*allow_exceptions=*/false);
   if (too_deep) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("file '", options.probe, "': nested deeper than ", kDeepest, " levels"));
+    return absl::InvalidArgumentError(absl::StrCat("file '", options.probe,
+                                                   "': nested deeper than ", kDeepest,
+                                                   " levels; want a list of cases"));
   }
   if (json.is_object() && json.contains("compile")) json = json["compile"];
   if (!json.is_array()) {
     return absl::InvalidArgumentError(
         absl::StrCat("file '", options.probe,
-                     "': want JSON, a list of cases or an object with one as 'compile'"));
+                     "': want JSON: a list of cases, or an object with such a list as 'compile'"));
   }
   std::vector<Case> cases;
   for (size_t i = 0; i < json.size(); ++i) {
@@ -92,7 +93,7 @@ Json ResultJson(const Case& c, const Target& target, Route route, const Operatio
   json["units"] = answer.units;
   json["warnings"] = Json::array();
   if (!answer.verdict.accepted) return json;
-  std::set<std::string> said;  // one operation may be several units
+  std::set<std::string> said;  // several units of one operation may have the same warning
   for (const Warning& w : WarningsOf(answer.network, target, route)) {
     if (!said.insert(w.message).second) continue;
     json["warnings"].push_back({{"rule", w.rule->id},
@@ -137,7 +138,7 @@ void PrintLine(const Json& result) {
   std::printf("  %s: %s [%s]\n", Cell(result["layer"]).c_str(),
               !words.empty()       ? absl::StrCat("\"", words, "\"").c_str()
               : !condition.empty() ? absl::StrCat("rule: ", condition).c_str()
-                                   : "(no text is known)",
+                                   : "(no message is known)",
               Cell(result["rule"]).c_str());
   if (std::string remedy = Cell(result["remedy"]); !remedy.empty()) {
     std::printf("      remedy: %s\n", remedy.c_str());
@@ -149,7 +150,7 @@ void PrintLine(const Json& result) {
 int ConfirmCommand(const Options& options) {
   std::vector<Case> cases;
   if (options.probe.empty() == options.arguments.empty()) {
-    return FailUsage("confirm: want an operation or --probe, one of the two");
+    return FailUsage("confirm: give either an operation or --probe");
   }
   if (!options.probe.empty()) {
     absl::StatusOr<std::vector<Case>> read = ReadProbes(options);

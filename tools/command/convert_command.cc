@@ -1,4 +1,4 @@
-// `anemone convert`: a model as files of the engine's own formats.
+// `anemone convert`: writes a model in the engine's formats.
 #include <cstdio>
 #include <string>
 
@@ -27,7 +27,8 @@ void PrintSegment(const Json& segment) {
   std::printf("%s", segment[on_engine ? "folder" : "model"].get<std::string>().c_str());
   const size_t unverified = on_engine ? segment["unverified"].size() : 0;
   if (unverified > 0)
-    std::printf("  (%zu units in forms that nobody was seen to compile)", unverified);
+    std::printf("  (%zu units in forms that have not been seen to compile on a device)",
+                unverified);
   std::printf("\n");
   if (on_engine) return;
   for (const Json& reason : segment["reasons"]) {
@@ -43,7 +44,7 @@ void PrintSegment(const Json& segment) {
 }  // namespace
 
 int ConvertCommand(const Options& options) {
-  if (options.output.empty()) return FailUsage("convert: want a folder to write, -o DIR");
+  if (options.output.empty()) return FailUsage("convert: want a folder to write; give -o DIR");
   const NetplistOptions netplist{
       .verified_only = options.verified_only,
       .form = options.binary ? PropertyListForm::kBinary : PropertyListForm::kXml};
@@ -69,7 +70,7 @@ int ConvertCommand(const Options& options) {
   return Fail(absl::UnimplementedError(
       absl::StrCat(model, ": ", missing, " engine segment", missing == 1 ? " has" : "s have",
                    " units that cannot be written in format ", options.to,
-                   "; the rest is written, only the software device runs those")));
+                   "; the rest is written; only the software engine runs those segments")));
 }
 
 }  // namespace anemone

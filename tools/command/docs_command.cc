@@ -55,7 +55,7 @@ std::string Markdown() {
   return page;
 }
 
-// Roff takes '-' for a hyphen and a leading '.' for a request.
+// In roff, '-' is a hyphen and a leading '.' is a request.
 std::string Roff(const std::string& text) { return absl::StrReplaceAll(text, {{"-", "\\-"}}); }
 
 std::string ManPage() {
@@ -182,7 +182,7 @@ std::string CustomDomainPage() {
   return page;
 }
 
-// Text in lines of at most 100 columns, each with this prefix.
+// Wraps text to lines of at most 100 columns, each with this prefix.
 std::string Wrapped(const std::string& text, const std::string& prefix) {
   std::string lines, line = prefix;
   for (absl::string_view word : absl::StrSplit(text, ' ', absl::SkipEmpty())) {
@@ -217,7 +217,7 @@ std::string Registry() {
   return absl::StrCat(page.dump(1), "\n");
 }
 
-// What of Python's words means the same in an option's text: `--dim` is the keyword `dims`.
+// A setting's text for Python: flags are replaced by keywords, such as `--dim` by `dims`.
 std::string ForPython(const Setting& setting) {
   std::string text = MeaningText(setting);
   for (const Setting& other : AllSettings()) {

@@ -1,5 +1,6 @@
-// `anemone doctor`: what this machine has of what Anemone needs, and the remedy for the rest. The
-// plugin is tried as a program would use it: ONNX Runtime loads it and is asked for its devices.
+// `anemone doctor`: checks whether this machine has everything that Anemone needs, and prints
+// remedies. The plugin is tested as a program would use it: ONNX Runtime loads it and lists its
+// devices.
 #include <dlfcn.h>
 #include <onnxruntime_c_api.h>
 #include <sys/wait.h>
@@ -52,7 +53,7 @@ struct Finding {
 };
 
 Finding Well(const char* name, std::string text) { return {name, true, std::move(text), ""}; }
-// A status's message ends with its remedy, behind the last semicolon.
+// The remedy in a status's message follows the last semicolon.
 Finding Ill(const char* name, absl::string_view message) {
   const size_t at = message.rfind("; ");
   if (at == absl::string_view::npos) return {name, false, std::string(message), "see the message"};
@@ -61,12 +62,13 @@ Finding Ill(const char* name, absl::string_view message) {
 
 std::string Gigabytes(double bytes) { return absl::StrFormat("%.1f GB", bytes / 1e9); }
 
-// The plugin beside the command, as it is built, or in ../lib, as it is installed.
+// Finds the plugin next to the command (in a build) or in ../lib (in an installation).
 absl::StatusOr<std::string> FindPlugin(const std::string& named) {
   std::error_code error;
   if (!named.empty()) {
     if (fs::exists(named, error)) return fs::absolute(named, error).string();
-    return absl::NotFoundError(absl::StrCat(named, ": no such file; name the plugin's library"));
+    return absl::NotFoundError(
+        absl::StrCat(named, ": no such file; give the path of the plugin's library"));
   }
   Dl_info self;
   fs::path command = fs::read_symlink("/proc/self/exe", error);
@@ -77,31 +79,32 @@ absl::StatusOr<std::string> FindPlugin(const std::string& named) {
   }
   return absl::NotFoundError(
       absl::StrCat(kPluginFile,
-                   ": neither beside this command nor in ../lib; build the target "
-                   "onnxruntime_ane_ep, or name the library by --plugin"));
+                   ": neither next to this command nor in ../lib; build the target "
+                   "onnxruntime_ane_ep, or give the library with --plugin"));
 }
 
-// Why the library cannot be loaded, in the loader's words, which ONNX Runtime's are not always.
-// Empty: it can.
+// Why the library cannot be loaded; empty if it can. The message is the dynamic loader's, because
+// ONNX Runtime does not always report it.
 std::string LoadingProblem(const std::string& path) {
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* why = dlerror();
     return absl::StrCat(why == nullptr ? path : why,
-                        "; install the library that it names, or the plugin anew");
+                        "; install the library that it names, or reinstall the plugin");
   }
   for (const char* symbol : {"CreateEpFactories", "ReleaseEpFactory"}) {
     if (dlsym(library, symbol) != nullptr) continue;
-    return absl::StrCat(path, ": exports no ", symbol, ", so it is no plugin; name another");
+    return absl::StrCat(path, ": exports no ", symbol,
+                        ", so it is not a plugin; give another file");
   }
   return "";
 }
 
-// The same, asked by a child: a damaged library ends the process that loads it. Before there are
-// threads.
+// LoadingProblem() in a child process, because a damaged library may crash the process that loads
+// it. Must be called before there are threads.
 std::string LoadingProblemInChild(const std::string& path) {
   int ends[2];
-  if (pipe(ends) != 0) return "no pipe can be made; close other programs";
+  if (pipe(ends) != 0) return "cannot create a pipe; close other programs";
   const pid_t child = fork();
   if (child == 0) {
     const std::string problem = LoadingProblem(path);
@@ -114,13 +117,13 @@ std::string LoadingProblemInChild(const std::string& path) {
     problem.append(piece, static_cast<size_t>(got));
   }
   close(ends[0]);
-  if (child < 0) return "no process can be made; close other programs";
+  if (child < 0) return "cannot start a process; close other programs";
   int how = 0;
   waitpid(child, &how, 0);
   if (how == 0) return problem;
-  return absl::StrCat(path, ": whoever loads it ends",
+  return absl::StrCat(path, ": loading it ends the process",
                       WIFSIGNALED(how) ? absl::StrCat(" by signal ", WTERMSIG(how)) : "",
-                      "; install the plugin anew");
+                      "; reinstall the plugin");
 }
 
 std::string DeviceText(const OrtApi& api, const OrtEpDevice* device) {
@@ -157,25 +160,26 @@ absl::StatusOr<std::vector<std::string>> Registered(const OrtRuntime& runtime,
   return ours;
 }
 
-// A plugin that can be loaded, and its devices.
+// Registers a plugin that can be loaded, and lists its devices.
 std::vector<Finding> FindDevices(const OrtRuntime* runtime, const std::string& plugin) {
   if (runtime == nullptr) {
     return {Ill("plugin", absl::StrCat(plugin,
                                        ": loads, but there is no ONNX Runtime to register "
-                                       "it with; see onnxruntime"))};
+                                       "it with; see the line onnxruntime"))};
   }
   const auto devices = Registered(*runtime, plugin);
   if (!devices.ok()) {
     return {{"plugin", false, std::string(devices.status().message()),
-             "build it anew, or try a newer onnxruntime"}};
+             "rebuild it, or try a newer onnxruntime"}};
   }
   std::vector<Finding> findings = {
       Well("plugin", absl::StrCat(plugin, " registers as ", kProvider))};
   for (const std::string& device : *devices) findings.push_back(Well("device", device));
   if (devices->empty()) {
-    findings.push_back(Ill("device",
-                           "ONNX Runtime shows no device of the plugin, as it told it of no CPU; "
-                           "try a newer onnxruntime"));
+    findings.push_back(
+        Ill("device",
+            "ONNX Runtime lists no device of the plugin, because it reported no CPU to "
+            "it; try a newer onnxruntime"));
   }
   return findings;
 }
@@ -190,9 +194,9 @@ bool CanWriteTo(const std::string& folder) {
   return probe.ok() && (*probe)->Write("x").ok();
 }
 
-// Whether a file can be made in the folder, and what is in it.
+// Checks that files can be created in the cache folder, and counts its entries.
 Finding FindCache() {
-  constexpr char kRemedy[] = "set XDG_CACHE_HOME to a folder that you may write to";
+  constexpr char kRemedy[] = "set XDG_CACHE_HOME to a writable folder";
   const std::string folder = DefaultCacheFolder();
   if (folder.empty()) {
     return {"cache", false, "neither XDG_CACHE_HOME nor HOME names a folder", kRemedy};
@@ -200,7 +204,7 @@ Finding FindCache() {
   const auto cache = ProgramCache::Open({.folder = folder});
   if (!cache.ok()) return {"cache", false, std::string(cache.status().message()), kRemedy};
   if (!CanWriteTo(folder)) {
-    return {"cache", false, absl::StrCat(folder, ": cannot be written to"), kRemedy};
+    return {"cache", false, absl::StrCat(folder, ": is not writable"), kRemedy};
   }
   std::error_code error;
   int64_t entries = 0;
@@ -216,7 +220,7 @@ Finding FindCache() {
                            Gigabytes(static_cast<double>(space.available)), " free"));
 }
 
-// A row of /proc/meminfo, in bytes; 0: not told.
+// A row of /proc/meminfo, in bytes; 0 if it is missing.
 double MemoryRow(absl::string_view name) {
   std::ifstream file("/proc/meminfo");
   for (std::string line; std::getline(file, line);) {
@@ -232,11 +236,11 @@ double MemoryRow(absl::string_view name) {
 Finding FindMemory() {
   constexpr double kLeast = 512e6;  // the small models of models/ run in less
   const double free = MemoryRow("MemAvailable:");
-  if (free == 0) return Well("memory", "not told by this system");
+  if (free == 0) return Well("memory", "not reported by this system");
   const std::string text =
       absl::StrCat(Gigabytes(free), " free of ", Gigabytes(MemoryRow("MemTotal:")), ", ",
                    std::thread::hardware_concurrency(), " cores");
-  if (free < kLeast) return Ill("memory", absl::StrCat(text, "; end other programs"));
+  if (free < kLeast) return Ill("memory", absl::StrCat(text, "; close other programs"));
   return Well("memory", text);
 }
 

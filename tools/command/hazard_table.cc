@@ -26,7 +26,7 @@ Json NumberOrNull(std::optional<double> value) { return value ? Json(*value) : J
 
 std::string HazardsText(const std::vector<Hazard>& hazards, int engine_segments) {
   if (engine_segments == 0) return "  hazards: none, nothing runs on the engine\n";
-  if (hazards.empty()) return "  hazards: none, all values stay within fp16's envelope\n";
+  if (hazards.empty()) return "  hazards: none, all values stay within the range of fp16\n";
   size_t widest = 4;
   for (const Hazard& h : hazards) widest = std::max(widest, Printable(Place(h)).size());
   const int width = static_cast<int>(std::min<size_t>(widest, 48));

@@ -1,4 +1,4 @@
-// tools/command/hazard_table.h: a run's hazards as the terminal and as JSON show them.
+// tools/command/hazard_table.h: formats the hazards of a run as text and as JSON.
 #ifndef ANEMONE_TOOLS_COMMAND_HAZARD_TABLE_H_
 #define ANEMONE_TOOLS_COMMAND_HAZARD_TABLE_H_
 
@@ -10,7 +10,7 @@
 
 namespace anemone {
 
-// A line for each, then what each kind means and what to do; one line if there are none.
+// A line for each hazard, then for each kind its meaning and remedy. One line if there are none.
 std::string HazardsText(const std::vector<Hazard>& hazards, int engine_segments);
 
 // "hazards" of `anemone run --json` (docs/schemas/run.json).

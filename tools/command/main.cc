@@ -3,8 +3,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -37,7 +39,7 @@ std::string FullHelp(const Flag& flag) {
   return text;
 }
 
-// One subcommand with its flags; `options` receives what is parsed.
+// Adds one subcommand with its flags. Parsed values are stored in `options`.
 void AddCommand(CLI::App& app, const Command& command, Options& options) {
   CLI::App* sub = app.add_subcommand(command.name, command.brief);
   sub->footer(command.help);
@@ -70,14 +72,14 @@ void AddCommand(CLI::App& app, const Command& command, Options& options) {
            FullHelp(flag))
         ->type_name(flag.value)
         ->expected(1)
-        ->allow_extra_args(false)  // the next word is an argument
+        ->allow_extra_args(false)  // the next word is not a second value
         ->take_all();
   }
 }
 
 constexpr unsigned kTakesSeveralTargets = kCheck | kConfirm;
 
-// The command's exit code. It is a failure if the output cannot be printed.
+// Runs the command and returns its exit code. It is an error if the output cannot be written.
 int Finished(const Command& command, const Options& options) {
   if ((command.bit & kTakesSeveralTargets) == 0 && TargetsOf(options.settings).size() != 1) {
     return FailUsage(absl::StrCat("--target: ", command.name, " takes one target"));
@@ -86,7 +88,8 @@ int Finished(const Command& command, const Options& options) {
       Guarded(command.name, [&]() -> absl::StatusOr<int> { return command.run(options); });
   if (!code.ok()) return Fail(code.status());
   if (std::fflush(stdout) != 0) {
-    return Fail(absl::DataLossError("standard output: cannot be written; free some space"));
+    return Fail(absl::DataLossError(absl::StrCat(
+        "standard output: write error: ", std::strerror(errno), "; redirect it elsewhere")));
   }
   return *code;
 }
@@ -98,8 +101,8 @@ const Command* FindCommand(absl::string_view name) {
   return nullptr;
 }
 
-// What is wrong with the first option that `command` does not take; "" if it takes all. CLI11 would
-// take the option's value for an argument, and speak of that.
+// A message about the first option that `command` does not have; "" if it has all. CLI11 would
+// treat the option's value as an argument, and report that.
 std::string UnknownOption(const Command& command, int argc, char** argv) {
   std::vector<std::string> known = {"--help"};
   for (const Flag& flag : Flags()) {

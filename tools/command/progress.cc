@@ -30,7 +30,8 @@ void Progress::Step(std::string what) {
   changed_.notify_one();
 }
 
-// On a terminal one line counts the seconds and goes away; elsewhere each slow step is one line.
+// On a terminal, one line counts the seconds and is erased at the end. Otherwise each slow step is
+// one line.
 void Progress::Watch() {
   std::unique_lock<std::mutex> lock(mutex_);
   int seen = 0;

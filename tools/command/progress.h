@@ -1,4 +1,4 @@
-// tools/command/progress.h: tells a waiting person, on stderr, what takes longer than a second.
+// tools/command/progress.h: prints the current step to stderr if it takes longer than a second.
 //
 //   Progress progress(options.quiet);
 //   progress.Step("compiling net.onnx");     // after 1 s: "anemone: compiling net.onnx ... 1 s"

@@ -1,4 +1,4 @@
-// `anemone run`: plans, compiles and runs one model; compares it with ONNX Runtime.
+// `anemone run`: plans, compiles and runs one model, and compares it with ONNX Runtime.
 #include <sys/resource.h>
 
 #include <cstdio>
@@ -28,10 +28,11 @@
 namespace anemone {
 namespace {
 
-// A file name for an output: anything but letters, digits, '.', '-' becomes '_'. A changed one
-// begins with the output's number, and so does any that could be taken for a changed one.
+// The file name for an output. All characters except letters, digits, '.' and '-' become '_'. A
+// name that is changed gets the output's number as a prefix, and so does a name that looks like
+// one.
 std::string FileNameOf(const std::string& output, size_t index) {
-  constexpr size_t kMostLetters = 100;  // a folder's names end at 255 bytes
+  constexpr size_t kMostLetters = 100;  // file names have at most 255 bytes
   std::string name = output.substr(0, kMostLetters);
   for (char& c : name) {
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '-') c = '_';
@@ -44,7 +45,7 @@ std::string FileNameOf(const std::string& output, size_t index) {
 
 absl::Status WriteOutputs(const std::string& folder, const std::vector<PortInfo>& ports,
                           const Arrays& outputs) {
-  for (const PortInfo& port : ports) {  // before any is written
+  for (const PortInfo& port : ports) {  // check all before writing any
     absl::Status status = NpyTypeOf(outputs.at(port.name).type()).status();
     if (!status.ok()) {
       return Annotated(status, absl::StrCat("output '", port.name, "'"));
@@ -54,7 +55,7 @@ absl::Status WriteOutputs(const std::string& folder, const std::vector<PortInfo>
   std::filesystem::create_directories(folder, error);
   if (error) {
     return absl::PermissionDeniedError(absl::StrCat("folder '", folder,
-                                                    "': cannot be made: ", error.message(),
+                                                    "': cannot be created: ", error.message(),
                                                     "; choose another --output-dir"));
   }
   for (size_t i = 0; i < ports.size(); ++i) {
@@ -86,9 +87,9 @@ absl::StatusOr<Report> Describe(const std::vector<PortInfo>& ports, const Arrays
       report.within_tolerance &= within;
       json.update(ComparisonJson(c));
       absl::StrAppendFormat(
-          &report.text, "  %s, max error %.3g (%.3g of the range)%s%s",
+          &report.text, "  %s, max error %.3g (%.3g %% of the output range)%s%s",
           c.constant ? "constant reference" : absl::StrFormat("cosine %.6f", c.cosine),
-          c.max_abs_error, c.max_rel_error, c.finite ? "" : ", NOT FINITE",
+          c.max_abs_error, 100 * c.max_rel_error, c.finite ? "" : ", NOT FINITE",
           within ? "" : ", OUT OF TOLERANCE");
     }
     report.text += "\n";
@@ -107,8 +108,8 @@ std::string UseText(const BucketUse& use) {
     return absl::StrCat("  ran ", sizes, " padded to bucket ", SizesText(use.bucket), "\n");
   }
   if (use.refusal.empty()) return absl::StrCat("  ran bucket ", sizes, "\n");
-  return absl::StrCat("  ran ", sizes,
-                      " with a program of its exact size: ", Printable(use.refusal), "\n");
+  return absl::StrCat("  compiled a program for ", sizes, ", not padded: ", Printable(use.refusal),
+                      "\n");
 }
 
 void AddUse(const BucketUse& use, const Session& session, Json& json) {
@@ -216,7 +217,7 @@ absl::StatusOr<int> Run(const Options& options) {
 
 int RunCommand(const Options& options) {
   if (!options.tolerance.empty() && !options.compare) {
-    return FailUsage("--tolerance: there is nothing to compare; add --compare");
+    return FailUsage("--tolerance: needs a comparison; add --compare");
   }
   absl::StatusOr<int> code = Run(options);
   return code.ok() ? *code : Fail(code.status());

@@ -1,4 +1,4 @@
-// `anemone targets`: the 28 compile targets, and with --json all that the table knows of each.
+// `anemone targets`: lists the 28 compile targets; with --json, all facts of the tables about each.
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -82,8 +82,9 @@ int TargetsCommand(const Options& options) {
                 std::string(t.products()).c_str());
   }
   std::printf(
-      "\n? is not published: such a limit is not checked and makes a verdict's status "
-      "unknown. --json has every limit and capability with its source.\n");
+      "\n?: not published. Such a limit is not checked, and the status of a verdict becomes "
+      "unknown. "
+      "--json has every limit and capability with its source.\n");
   return kExitDone;
 }
 

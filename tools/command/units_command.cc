@@ -1,4 +1,4 @@
-// `anemone units`: the engine's unit kinds: keys, operands, operations, rules.
+// `anemone units`: lists the engine's unit kinds with their keys, operands, operations and rules.
 #include <algorithm>
 #include <cstdio>
 #include <set>
@@ -25,7 +25,7 @@ std::string CountText(const BottomCount& count) {
   return absl::StrCat(count.least, " to ", count.most);
 }
 
-// A kind and what its file of kernels/ has beside it.
+// A kind, and all rows of the file in kernels/ that declares it.
 struct Entry {
   const UnitKind* kind;
   const KernelRows* rows;
@@ -109,7 +109,7 @@ std::string KeysText(const UnitKind& kind) {
   return shown.empty() ? "-" : absl::StrJoin(shown, " ");
 }
 
-// In lines of at most 100 columns.
+// Wraps the words to lines of at most 100 columns.
 std::string Wrapped(const std::set<std::string>& words) {
   std::string text, line;
   for (const std::string& word : words) {
@@ -160,7 +160,7 @@ int UnitsCommand(const Options& options) {
     return kExitDone;
   }
   std::printf("%-28s %-10s %-5s %-11s %s\n", "unit", "bottoms", "runs", "netplist",
-              "keys (* must be there)");
+              "keys (*: required)");
   for (const Entry& entry : entries) {
     std::printf("%-28s %-10s %-5s %-11s %s\n", entry.kind->type,
                 CountText(entry.kind->bottoms).c_str(), entry.kind->computes() ? "yes" : "no",
@@ -168,8 +168,9 @@ int UnitsCommand(const Options& options) {
   }
   if (options.arguments.empty()) std::printf("\nMIL operations:%s\n", Wrapped(operations).c_str());
   std::printf(
-      "\n'runs': the software engine computes it; the others are judged only. 'netplist': whether "
-      "its keys were seen to compile. --json has operations, rules, warnings and sources.\n");
+      "\n'runs': whether the software engine computes it; others are only checked. 'netplist': "
+      "whether "
+      "its keys have been seen to compile. --json has operations, rules, warnings and sources.\n");
   return kExitDone;
 }
 

@@ -16,10 +16,10 @@
 namespace anemone {
 namespace {
 
-constexpr int kInt4Most = 7;  // symmetric, as sat-int has it for 8 bits
+constexpr int kInt4Most = 7;  // symmetric, like sat-int for 8 bits
 constexpr int64_t kWantedBlock = 32, kLeastBlock = 16, kMostBlock = 64;
 
-// A weight and which of its axes are which.
+// A weight, its values as floats, and its axes (see EncodeWeight()).
 struct Weight {
   const Tensor& tensor;
   std::vector<float> values;
@@ -46,7 +46,7 @@ absl::StatusOr<Compressed::Ptr> Symmetric(const Weight& w, DataType type,
   }
   for (float& scale : scales) {
     scale = math::RoundToHalf(scale / static_cast<float>(range.high));
-    if (scale == 0) scale = 1;  // of zeros, or of what is 0 in fp16
+    if (scale == 0) scale = 1;  // all values are 0, or the scale is 0 in fp16
   }
   Tensor codes = Tensor::Zeros(type, dims);
   auto* bytes = codes.mutable_data<uint8_t>();
@@ -68,7 +68,7 @@ absl::StatusOr<Compressed::Ptr> Int8(const Weight& w, const math::Numerics& n) {
   return Symmetric(w, DataType::kInt8, dims, {dims[w.channels]}, w.channels, 0, {-127, 127}, n);
 }
 
-// The divisor of `depth` nearest to what is wanted, so that no block is partial; 0: none.
+// The divisor of `depth` nearest to kWantedBlock, so that no block is partial; 0 if there is none.
 int64_t BlockOf(int64_t depth) {
   int64_t best = 0;
   for (int64_t block = kLeastBlock; block <= std::min(kMostBlock, depth); ++block) {
@@ -81,27 +81,27 @@ int64_t BlockOf(int64_t depth) {
 absl::StatusOr<Compressed::Ptr> Blockwise(const Weight& w, const math::Numerics& n) {
   std::vector<int64_t> dims = w.tensor.dims();
   int axis = w.depth;
-  if (axis < 0) {  // a kernel: its channels, then all that they are sums of
+  if (axis < 0) {  // a convolution's weight, as output channels by summed elements
     dims = {dims[0], dims[0] == 0 ? 0 : w.tensor.elements() / dims[0]};
     axis = 1;
   }
   const int64_t block = BlockOf(dims[axis]);
   if (block == 0) {
-    return Left(
-        absl::StrCat("no block of ", kLeastBlock, " to ", kMostBlock, " divides ", dims[axis]));
+    return Left(absl::StrCat("no block size from ", kLeastBlock, " to ", kMostBlock, " divides ",
+                             dims[axis]));
   }
   std::vector<int64_t> scale_dims = dims;
   scale_dims[axis] /= block;
   return Symmetric(w, DataType::kInt4, dims, scale_dims, axis, block, {-kInt4Most, kInt4Most}, n);
 }
 
-// A number that occurs in a weight, and how often.
+// A value of a weight and the number of its occurrences.
 struct Level {
   double value;
   double count;
 };
 
-// The weight's fp16 numbers in rising order.
+// The weight's fp16 values in ascending order.
 std::vector<Level> LevelsOf(const Weight& w) {
   std::vector<float> values(w.values.size());
   std::transform(w.values.begin(), w.values.end(), values.begin(), math::RoundToHalf);
@@ -114,7 +114,8 @@ std::vector<Level> LevelsOf(const Weight& w) {
   return levels;
 }
 
-// At most `entries` numbers for all: k-means along a line, begun at quantiles, until it rests.
+// At most `entries` values that represent all levels: one-dimensional k-means, started at
+// quantiles, until it converges or for at most 50 rounds.
 std::vector<float> TableOf(const std::vector<Level>& levels, size_t entries) {
   std::vector<double> centres;
   if (levels.size() <= entries) {
@@ -228,7 +229,7 @@ absl::StatusOr<EncodedWeight> EncodeWeight(absl::string_view compression, const 
   for (size_t i = 0; i < w.values.size(); ++i) {
     w.values[i] = weight.at<float>(static_cast<int64_t>(i));
     if (!std::isfinite(math::RoundToHalf(w.values[i]))) {
-      return Left("it holds a number that fp16 has not");
+      return Left("a value is out of the range of fp16");
     }
   }
   for (const Scheme& scheme : kSchemes) {
@@ -237,7 +238,7 @@ absl::StatusOr<EncodedWeight> EncodeWeight(absl::string_view compression, const 
     EncodedWeight encoded;
     encoded.bytes = FileBytes(*stored);
     if (encoded.bytes >= ByteSize(weight.type(), weight.dims())) {
-      return Left("it takes no less in this form");
+      return Left("it is not smaller in this form");
     }
     encoded.relative_error = RelativeError(w.values, *stored);
     encoded.tensor = Tensor::Of(weight.dims(), std::move(stored));

@@ -1,4 +1,4 @@
-// tools/command/weight_encoder.h: a constant of floats in a compressed form.
+// tools/command/weight_encoder.h: compresses a constant of float32 values, for `anemone compile`.
 #ifndef ANEMONE_TOOLS_COMMAND_WEIGHT_ENCODER_H_
 #define ANEMONE_TOOLS_COMMAND_WEIGHT_ENCODER_H_
 
@@ -13,26 +13,26 @@
 
 namespace anemone {
 
-// What --compress takes.
+// The values of --compress.
 std::vector<std::string> CompressionNames();
 
 struct EncodedWeight {
   Tensor tensor;              // compressed; of the weight's type and dims
-  int64_t bytes = 0;          // in a file
+  int64_t bytes = 0;          // in an ONNX file
   double relative_error = 0;  // |w - w'| / |w|, euclidean
 };
 
-// `weight` is float32. `channels` is the axis of output channels; `depth` the axis that a product
-// runs along, whose neighbours share the scale of a block (-1: all axes behind `channels`, which is
-// the first).
+// `weight` is float32. `channels` is the axis of output channels. `depth` is the axis that a matrix
+// product sums over; adjacent elements along it share the scale of a block. -1 means all axes after
+// `channels`, which is then the first axis.
 //
 //   int8       symmetric, an fp16 scale for each output channel
 //   palette4   16 entries for the whole weight, chosen by k-means; palette8: 256
-//   sparse     what is 0 is left out; nothing is made 0
+//   sparse     zeros are omitted; no other value is changed to 0
 //   blockwise  4 bits, symmetric, an fp16 scale for each block along the depth
 //
-// Rounding is numerics.json's cmp-encode and sat-int. kFailedPrecondition: this weight has no such
-// form, or takes no less in it; the message says why.
+// Rounding follows numerics.json's cmp-encode and sat-int. kFailedPrecondition: the weight cannot
+// be written in this form, or is not smaller in it; the message says why.
 absl::StatusOr<EncodedWeight> EncodeWeight(absl::string_view compression, const Tensor& weight,
                                            int channels, int depth, const math::Numerics& numerics);
 

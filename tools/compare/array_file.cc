@@ -46,7 +46,7 @@ absl::StatusOr<std::string> ReadWhole(const std::string& path) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("file '", path, "': is a folder; give a .npy or .pb file"));
+        absl::StrCat("file '", path, "': is a folder, not a file; give a .npy or .pb file"));
   }
   std::ifstream in(path, std::ios::binary);
   if (!in) {
@@ -57,14 +57,14 @@ absl::StatusOr<std::string> ReadWhole(const std::string& path) {
   return bytes;
 }
 
-// The text behind "'key':" in a .npy header, up to the end of its value.
+// The text after "'key':" in a .npy header, up to the end of its value.
 absl::StatusOr<std::string> HeaderValue(const std::string& path, const std::string& header,
                                         const char* key, const char* end) {
   size_t at = header.find(absl::StrCat("'", key, "':"));
   if (at == std::string::npos) return Damaged(path, absl::StrCat("header without '", key, "'"));
   at += std::strlen(key) + 3;
   size_t stop = header.find_first_of(end, at);
-  if (stop == std::string::npos) return Damaged(path, "header breaks off");
+  if (stop == std::string::npos) return Damaged(path, "header is truncated");
   return std::string(absl::StripAsciiWhitespace(header.substr(at, stop - at)));
 }
 
@@ -74,9 +74,9 @@ absl::StatusOr<DataType> TypeOfDescr(const std::string& path, std::string descr)
   for (const NpyType& t : kTypes) {
     if (little && descr.substr(1) == t.name) return t.type;
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("file '", path, "': type '", descr,
-                   "' is not read; convert it to a little-endian number type with numpy's astype"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "file '", path, "': type '", descr,
+      "' is not supported; convert it to a little-endian number type with numpy's astype"));
 }
 
 absl::StatusOr<Tensor> ParseNpy(const std::string& path, std::string bytes) {
@@ -104,16 +104,16 @@ absl::StatusOr<Tensor> ParseNpy(const std::string& path, std::string bytes) {
     if (part.empty()) continue;
     dims.push_back(0);
     if (!absl::SimpleAtoi(part, &dims.back()) || dims.back() < 0) {
-      return Damaged(path, absl::StrCat("shape '", shape, "' is none"));
+      return Damaged(path, absl::StrCat("shape '", shape, "' is not valid"));
     }
   }
   auto count = ElementCount(dims);
   size_t data = start + header_size;
   if (!count.ok() || ByteSize(type, dims) != static_cast<int64_t>(bytes.size() - data)) {
-    return Damaged(path, absl::StrCat("holds ", bytes.size() - data,
-                                      " bytes of data, which is not "
-                                      "what its shape ",
-                                      shape, " says"));
+    return Damaged(path, absl::StrCat("has ", bytes.size() - data,
+                                      " bytes of data, which does not "
+                                      "match its shape ",
+                                      shape, ")"));
   }
   Tensor tensor = Tensor::Zeros(type, std::move(dims));
   if (tensor.elements() > 0) {
@@ -148,7 +148,7 @@ absl::StatusOr<Tensor> ReadArrayFile(const std::string& path) {
 
 absl::Status WriteFileAtomically(const std::string& given, absl::Span<const std::byte> first,
                                  absl::Span<const std::byte> second) {
-  // What a link leads to is replaced, not the link; a device or pipe is written to as it is.
+  // The target of a link is replaced, not the link. A device or pipe is written directly.
   std::error_code error;
   std::string path = std::filesystem::weakly_canonical(given, error).string();
   if (error) path = given;
@@ -158,11 +158,11 @@ absl::Status WriteFileAtomically(const std::string& given, absl::Span<const std:
   auto failed = [&](const char* what) {
     std::string why = std::strerror(errno);
     if (!in_place) std::remove(beside.c_str());
-    return absl::PermissionDeniedError(absl::StrCat("file '", given, "': ", what, ": ", why,
-                                                    "; choose a folder that can be written"));
+    return absl::PermissionDeniedError(
+        absl::StrCat("file '", given, "': ", what, ": ", why, "; choose a writable folder"));
   };
   std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(beside.c_str(), "wb"), &std::fclose);
-  if (file == nullptr) return failed("cannot be made");
+  if (file == nullptr) return failed("cannot be created");
   for (absl::Span<const std::byte> part : {first, second}) {
     if (part.empty()) continue;
     if (std::fwrite(part.data(), 1, part.size(), file.get()) != part.size()) {
@@ -171,7 +171,7 @@ absl::Status WriteFileAtomically(const std::string& given, absl::Span<const std:
   }
   if (std::fclose(file.release()) != 0) return failed("cannot be written");
   if (!in_place && std::rename(beside.c_str(), path.c_str()) != 0)
-    return failed("cannot be put into place");
+    return failed("cannot be renamed");
   return absl::OkStatus();
 }
 

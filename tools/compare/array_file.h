@@ -1,5 +1,6 @@
-// tools/compare/array_file.h: arrays in files: NumPy's .npy (versions 1 to 3, read and written) and
-// onnx.TensorProto in .pb (read). Files are hostile input: every size is checked before use.
+// tools/compare/array_file.h: reads and writes arrays in files: NumPy's .npy (reads versions 1 to
+// 3) and onnx.TensorProto in .pb (reads only). Files are untrusted: every size is checked before
+// use.
 #ifndef ANEMONE_TOOLS_COMPARE_ARRAY_FILE_H_
 #define ANEMONE_TOOLS_COMPARE_ARRAY_FILE_H_
 
@@ -10,18 +11,19 @@
 
 namespace anemone {
 
-// By the file's suffix, .npy or .pb. Errors: kNotFound, kDataLoss (damaged), kInvalidArgument (a
-// form we do not read: Fortran order, big endian, objects).
+// The file's suffix, .npy or .pb, determines the format. Errors: kNotFound, kDataLoss (damaged),
+// kInvalidArgument (not supported: Fortran order, big endian, objects).
 absl::StatusOr<Tensor> ReadArrayFile(const std::string& path);
 
-// Written beside and renamed into place. Types that NumPy lacks (bfloat16, float8, int4) are
-// refused with kUnimplemented.
+// Writes the file atomically. kUnimplemented: NumPy does not have the type (bfloat16, float8,
+// int4).
 absl::Status WriteNpy(const std::string& path, const Tensor& tensor);
 
-// NumPy's name of the type ("f4"); kUnimplemented if it has none.
+// NumPy's name of the type ("f4"). kUnimplemented: NumPy does not have the type.
 absl::StatusOr<std::string> NpyTypeOf(DataType type);
 
-// `text` to `path`, written beside and renamed into place.
+// Writes `first` and `second` to the file `given`: to a temporary file that is renamed. Devices and
+// pipes are written directly.
 absl::Status WriteFileAtomically(const std::string& given, absl::Span<const std::byte> first,
                                  absl::Span<const std::byte> second = {});
 

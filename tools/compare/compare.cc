@@ -15,7 +15,7 @@ namespace {
 constexpr double kDefaultCosine = 0.999;
 constexpr double kDefaultConstantError = 0.01;
 
-// The elements as doubles; complex and string tensors have none.
+// The elements as doubles. kUnimplemented: complex numbers and other types.
 absl::StatusOr<std::vector<double>> Doubles(const Tensor& t) {
   std::vector<double> values(t.elements());
   auto read = [&](auto sample) {
@@ -84,7 +84,7 @@ std::optional<double> Top1(const std::vector<double>& a, const std::vector<doubl
       auto begin = v.begin() + i * row;
       return std::max_element(begin, begin + row) - begin;
     };
-    // A tie in the reference is met by any of the tied.
+    // If several elements of the reference are largest, any of them is right.
     agree += b[i * row + top(a)] == b[i * row + top(b)];
   }
   return static_cast<double>(agree) / static_cast<double>(rows);
@@ -125,7 +125,7 @@ absl::StatusOr<Comparison> Compare(const std::string& name, const Tensor& result
     high = std::max(high, w);
     c.max_abs_error = std::max(c.max_abs_error, std::abs(g - w));
   }
-  if (high < low && !want->empty()) c.finite = false;  // nothing that could be compared
+  if (high < low && !want->empty()) c.finite = false;  // no element can be compared
   bool both_zero = got_square == 0 && want_square == 0;
   c.cosine = both_zero ? 1
              : got_square == 0 || want_square == 0

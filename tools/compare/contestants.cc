@@ -20,7 +20,7 @@
 namespace anemone {
 namespace {
 
-constexpr size_t kMostWords = 4096;  // of an error
+constexpr size_t kMostWords = 4096;  // the longest error message, in bytes
 
 }  // namespace
 
@@ -91,10 +91,13 @@ double Percentile(std::vector<double> times, double share) {
 
 absl::StatusOr<double> PeakMemoryOf(const std::function<absl::Status()>& work) {
   const std::unique_ptr<FILE, int (*)(FILE*)> words(std::tmpfile(), std::fclose);
-  if (words == nullptr) return absl::ResourceExhaustedError("bench: cannot make a temporary file");
+  if (words == nullptr)
+    return absl::ResourceExhaustedError(
+        "bench: cannot create a temporary file; free some disk space");
   std::fflush(nullptr);
   pid_t child = fork();
-  if (child < 0) return absl::ResourceExhaustedError("bench: cannot start a process");
+  if (child < 0)
+    return absl::ResourceExhaustedError("bench: cannot start a process; close other programs");
   if (child == 0) {
     absl::Status status = work();
     std::fputs(std::string(status.message()).c_str(), words.get());

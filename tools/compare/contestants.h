@@ -1,5 +1,5 @@
-// tools/compare/contestants.h: who is measured, behind one face: Anemone, ONNX Runtime's CPU
-// provider, and what bench/ adds; and how time and memory are taken of each.
+// tools/compare/contestants.h: one interface for the runtimes that are measured (Anemone, ONNX
+// Runtime's CPU provider, and others in bench/), and functions that measure time and memory.
 #ifndef ANEMONE_TOOLS_COMPARE_CONTESTANTS_H_
 #define ANEMONE_TOOLS_COMPARE_CONTESTANTS_H_
 
@@ -21,11 +21,11 @@ namespace anemone {
 class Contestant {
  public:
   virtual ~Contestant() = default;
-  // `inputs` are those of every Run() until others are set, of the same types and shapes.
+  // `inputs` are used by every Run() until SetInputs() sets others of the same types and shapes.
   virtual absl::Status Load(const std::string& path, const Arrays& inputs) = 0;
   virtual absl::Status SetInputs(const Arrays& inputs) = 0;
   virtual absl::Status Run() = 0;
-  // Of the last Run(), by name.
+  // The outputs of the last Run(), by name.
   virtual absl::StatusOr<Arrays> Outputs() = 0;
 };
 
@@ -44,8 +44,8 @@ class AnemoneContestant final : public Contestant {
   Arrays inputs_, outputs_;
 };
 
-// On the untouched file, with threads that do not spin: they would steal the core from whoever runs
-// next.
+// Runs the original file. Its threads do not spin, because they would take the core from the next
+// contestant.
 class OrtContestant final : public Contestant {
  public:
   explicit OrtContestant(int threads) : threads_(threads) {}
@@ -62,17 +62,17 @@ class OrtContestant final : public Contestant {
   std::vector<CpuValue> outputs_;
 };
 
-// The inputs that the command line asks for, of the model in `path`. Only its skeleton is read, and
-// no thread is started: what is forked afterwards starts small.
+// The inputs for the model in `path`, as the command line specifies them. Only the model's skeleton
+// is read and no thread is started, so that a process forked afterwards is small.
 absl::StatusOr<Arrays> InputsOf(const std::string& path, const Options& options);
 
 double MillisecondsOf(const std::function<absl::Status()>& step, absl::Status& status);
 
-// `share` 0 is the fastest, 0.5 the median. There must be a time.
+// `share` 0 is the fastest time, 0.5 the median. `times` must not be empty.
 double Percentile(std::vector<double> times, double share);
 
-// Peak resident memory in bytes of a child process that does `work`, or its error. Call it before
-// this process has threads or much memory: the child inherits that.
+// The peak resident memory, in bytes, of a child process that does `work`; or the error of `work`.
+// Call it before this process has threads or uses much memory, because the child inherits both.
 absl::StatusOr<double> PeakMemoryOf(const std::function<absl::Status()>& work);
 
 }  // namespace anemone

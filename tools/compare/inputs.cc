@@ -46,7 +46,7 @@ void FillWith(Tensor& tensor, std::mt19937_64& random, const std::function<T(dou
   }
 }
 
-// Floats uniform in the range, integers in it with both ends.
+// Floats are uniform in the range; integers too, including both ends.
 absl::StatusOr<Tensor> RandomTensor(const PortInfo& port, Range range, std::mt19937_64& random) {
   auto count = ElementCount(port.dims);
   if (!count.ok()) {
@@ -136,7 +136,7 @@ absl::StatusOr<Arrays> MakeInputs(const std::vector<PortInfo>& ports, const Opti
     if (port.kind == PortKind::kTensor) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("input '", port.name, "': ", port.type_text,
-                     " is no tensor; use Session of the Python package or of the library"));
+                     " is not a tensor; use Session of the Python package or of the C++ library"));
   }
   Arrays inputs;
   for (const std::string& text : options.inputs) {
@@ -144,7 +144,7 @@ absl::StatusOr<Arrays> MakeInputs(const std::vector<PortInfo>& ports, const Opti
     const auto [array, is_new] = inputs.try_emplace(pair.first);
     if (!is_new) {
       return absl::InvalidArgumentError(
-          absl::StrCat("input '", pair.first, "': --input gives it twice; drop one"));
+          absl::StrCat("input '", pair.first, "': --input is given twice for it; drop one"));
     }
     ANEMONE_ASSIGN_OR_RETURN(array->second, ReadArrayFile(pair.second));
   }

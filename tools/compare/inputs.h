@@ -1,4 +1,4 @@
-// tools/compare/inputs.h: the settings and the input arrays that a command line asks for.
+// tools/compare/inputs.h: makes the settings and the input arrays that a command line specifies.
 #ifndef ANEMONE_TOOLS_COMPARE_INPUTS_H_
 #define ANEMONE_TOOLS_COMPARE_INPUTS_H_
 
@@ -13,8 +13,8 @@
 
 namespace anemone {
 
-// With --bucket, --dim is the size of a dimension in random inputs. BindingDims: the dimensions
-// that are bound. RandomDims: the size of every dimension of random inputs.
+// For a dimension with --bucket, --dim sets the size in random inputs and does not bind it.
+// BindingDims: the dimensions that are bound. RandomDims: the sizes of dimensions in random inputs.
 std::map<std::string, int64_t> BindingDims(const Options& options);
 std::map<std::string, int64_t> RandomDims(const Options& options);
 
@@ -23,8 +23,8 @@ Settings SettingsOf(const Options& options);
 
 using Arrays = std::map<std::string, Tensor>;
 
-// --input files by name, random arrays by --seed and --range for the rest. An input with a default
-// is left out unless a file or a range is given for it.
+// Reads the --input files, and makes random arrays from --seed and --range for the other inputs. An
+// input with a default is omitted unless a file or a range is given for it.
 absl::StatusOr<Arrays> MakeInputs(const std::vector<PortInfo>& ports, const Options& options);
 
 }  // namespace anemone

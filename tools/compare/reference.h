@@ -1,5 +1,4 @@
-// tools/compare/reference.h: a model as ONNX Runtime runs it, for comparisons, and how long runs
-// take.
+// tools/compare/reference.h: runs a model with ONNX Runtime for comparisons, and times runs.
 #ifndef ANEMONE_TOOLS_COMPARE_REFERENCE_H_
 #define ANEMONE_TOOLS_COMPARE_REFERENCE_H_
 
@@ -12,10 +11,11 @@
 
 namespace anemone {
 
-// Runs once, then `repeat` times more; the first run and the median of the rest, in milliseconds.
+// In milliseconds: the first run, and the median of the runs after it.
 struct RunTimes {
   double first = 0, median = 0;
 };
+// Runs once, then `repeat` times more.
 absl::StatusOr<RunTimes> TimeRuns(int repeat, const std::function<absl::Status()>& run);
 
 struct Reference {
@@ -24,7 +24,7 @@ struct Reference {
   RunTimes run;
 };
 
-// ONNX Runtime on the untouched file, once and --repeat times more.
+// Runs the original file with ONNX Runtime, once and then --repeat times more.
 absl::StatusOr<Reference> RunReference(const std::string& path, const Arrays& inputs,
                                        const Options& options);
 
