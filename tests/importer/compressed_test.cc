@@ -285,7 +285,7 @@ const BadModel kBad[] = {
      [] {
        return QuantizedModel({"", {40, 30}, {40}, TensorProto::INT8, 7}, kAdd);
      },
-     absl::StatusCode::kInvalidArgument, "axis 7 of 40x30 is none"},
+     absl::StatusCode::kInvalidArgument, "axis 7 is out of range for shape 40x30"},
     {"Truncated",
      [] {
        onnx::ModelProto model = QuantizedModel({"", {40, 30}, {40}, TensorProto::INT4, 0}, kAdd);
