@@ -1,10 +1,11 @@
-// kernels/attributes.h: typed reading of a node's attributes. An attribute that is present but of
-// another type, or one that nobody read (a form we do not know), is an error naming the node.
+// kernels/attributes.h: typed reading of an ONNX node's attributes. It is an error, which names the
+// node, if an attribute has an unexpected type. NoneLeft() reports an attribute that was not read,
+// because the lowering does not know its meaning.
 //
 //   Attributes a(node);
-//   ASSIGN_OR_RETURN(int64_t axis, a.Int("axis", -1));
-//   ASSIGN_OR_RETURN(auto pads, a.Ints("pads", {}));
-//   RETURN_IF_ERROR(a.NoneLeft());
+//   ANEMONE_ASSIGN_OR_RETURN(int64_t axis, a.Int("axis", -1));
+//   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> pads, a.Ints("pads", {}));
+//   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
 #ifndef ANEMONE_KERNELS_ATTRIBUTES_H_
 #define ANEMONE_KERNELS_ATTRIBUTES_H_
 
@@ -25,13 +26,16 @@ class Attributes {
   explicit Attributes(const Node& node) : node_(node) {}
 
   bool Has(absl::string_view name) const { return node_.FindAttribute(name) != nullptr; }
+  // The attribute, or `fallback` if the node does not have it. kInvalidArgument if its type
+  // differs.
   absl::StatusOr<int64_t> Int(absl::string_view name, int64_t fallback);
   absl::StatusOr<float> Float(absl::string_view name, float fallback);
   absl::StatusOr<std::string> String(absl::string_view name, absl::string_view fallback);
   absl::StatusOr<std::vector<int64_t>> Ints(absl::string_view name, std::vector<int64_t> fallback);
-  // Marks attributes as known and without meaning here ("kernel_shape" repeats the weight's).
+  // Marks an attribute as read. For attributes that the lowering does not need, such as
+  // "kernel_shape", which repeats the shape of the weight.
   void Ignore(absl::string_view name) { read_.insert(std::string(name)); }
-  // kUnimplemented, naming the first attribute that was not read.
+  // kUnimplemented, naming the first attribute that was not read; OK if all were read.
   absl::Status NoneLeft() const;
 
  private:
@@ -42,7 +46,7 @@ class Attributes {
   std::set<std::string> read_;
 };
 
-// A possibly negative axis made 0..rank-1; kInvalidArgument outside.
+// Converts an axis in -rank..rank-1 to 0..rank-1. kInvalidArgument if it is outside that range.
 absl::StatusOr<int> NormalAxis(int64_t axis, int64_t rank);
 
 }  // namespace anemone

@@ -11,7 +11,7 @@
 namespace anemone {
 namespace {
 
-// What the engine keeps with the unit instead of reading it as a bottom.
+// Inputs that become weights of the unit instead of bottoms.
 constexpr struct {
   const char* type;
   const char* weight;
@@ -33,13 +33,14 @@ CustomOp MakeOp(const HiddenLayer& layer, const UnitKind& kind) {
   return op;
 }
 
-// Deeper nesting than any key's is cut off, and then is none of the key's.
+// No key has values nested deeper than kDeepest. Deeper levels are dropped, which bounds the
+// recursion; the reader of the key then rejects the value.
 absl::StatusOr<Json> ParseNested(const std::string& text) {
   constexpr int kDeepest = 8;
   const auto keep = [](int depth, Json::parse_event_t, Json&) { return depth <= kDeepest; };
   Json parsed = Json::parse(text, keep, /*allow_exceptions=*/false);
   if (!parsed.is_discarded()) return parsed;
-  return absl::InvalidArgumentError("want JSON, or a name");
+  return absl::InvalidArgumentError("want JSON or a name");
 }
 
 absl::StatusOr<Json> ValueOf(ValueType type, const Attribute::Variant& value) {
@@ -65,7 +66,7 @@ absl::StatusOr<Json> ValueOf(ValueType type, const Attribute::Variant& value) {
 absl::Status LowerCustomOp(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   const CustomOp* op = FindCustomOp(node.op_type);
-  if (op == nullptr) return c.NotLowered("a hidden layer that has no unit");
+  if (op == nullptr) return c.NotLowered("hidden layer without a unit kind in Anemone");
   ANEMONE_ASSIGN_OR_RETURN(Json keys, KeysOf(*op, node));
   std::vector<Operand> bottoms;
   std::vector<Tensor> weights;
@@ -76,7 +77,8 @@ absl::Status LowerCustomOp(const Match& match, LowerContext& c) {
     } else if (const Tensor* weight = c.view().Constant(node.inputs[i])) {
       weights.push_back(*weight);
     } else {
-      return c.NotLowered(absl::StrCat("input '", op->inputs[i].name, "' made at run time"));
+      return c.NotLowered(absl::StrCat("input '", op->inputs[i].name,
+                                       "' computed at run time; make it a constant"));
     }
   }
   Operand y = AddAuthoredUnit(c, *op->kind, keys, std::move(bottoms), std::move(weights));
@@ -149,7 +151,7 @@ std::vector<int64_t> OnnxShapeOf(const Dims& dims, int like) {
   return shape;
 }
 
-// One lowering serves them all.
+// LowerCustomOp serves every operator of the domain.
 KernelRows CustomDomainRows() {
   static const std::vector<Lowering>& lowerings = *[] {
     auto* made = new std::vector<Lowering>;

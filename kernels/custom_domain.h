@@ -1,12 +1,13 @@
-// kernels/custom_domain.h: the ONNX domain ai.anemone, by which a model names the engine's hidden
-// layers directly: one operator for each row of the catalogue (engine/hidden_layer.h), made of the
-// unit's own row (docs/custom_domain.md).
+// kernels/custom_domain.h: the ONNX domain ai.anemone, with which a model uses the engine's hidden
+// layers directly. The domain has one operator for each row of the catalogue
+// (engine/hidden_layer.h) that has a unit kind. The operators are generated from the unit kinds
+// (docs/custom_domain.md).
 //
 //   y = ai.anemone.TopK<Type = "Max", K = 2, SortDimension = "Width", ...>(x)
 //
-// The operator's name is the unit's Type. Its inputs are the unit's bottoms, then its weights; its
-// attributes are the unit's keys; its output is what the unit makes, of the inputs' type: indices
-// are numbers too.
+// The operator's name is the unit's Type. Its inputs are the unit's bottoms, then its weights. Its
+// attributes are the unit's keys. Its output is the unit's output and has the element type of the
+// inputs; indices are therefore floats too.
 #ifndef ANEMONE_KERNELS_CUSTOM_DOMAIN_H_
 #define ANEMONE_KERNELS_CUSTOM_DOMAIN_H_
 
@@ -37,30 +38,30 @@ struct CustomOp {
   const HiddenLayer* layer;
   const UnitKind* kind;
   std::vector<CustomInput> inputs;
-  size_t bottoms;  // so many inputs, the first; the others are weights
+  size_t bottoms;  // the first `bottoms` inputs; the other inputs are weights
   std::vector<KeyInfo> keys;
 };
 
 // In the catalogue's order.
 const std::vector<CustomOp>& CustomOps();
 
-// Null: the domain has no such operator.
+// The operator named `type`, or null if the domain has no such operator.
 const CustomOp* FindCustomOp(absl::string_view type);
 
-// "INT", "FLOAT", "STRING", "INTS": the type of a key's attribute, as ONNX spells it. A bool is an
-// INT of 0 or 1; a list of names, or what holds several values, is a STRING of JSON.
+// The ONNX attribute type of a key: "INT", "FLOAT", "STRING" or "INTS". A bool is an INT of 0 or 1.
+// A list of names and a nested value are a STRING that contains JSON.
 const char* AttributeTypeName(ValueType type);
 
-// A node's attributes as the unit's keys. kInvalidArgument, naming the attribute: one that must be
-// there is missing, or is of another type than its key's.
+// The node's attributes as the unit's keys. kInvalidArgument, naming the attribute, if a required
+// one is missing or one has a type other than that of its key.
 absl::StatusOr<Json> KeysOf(const CustomOp& op, const Node& node);
 
-// The ONNX shape of an output that lies on these axes: of rank `like`, the first input's, if that
-// rank has them; else of rank 4, else 5.
+// The ONNX shape of an output with these dims. Its rank is `like`, the rank of the first input, if
+// that rank has all axes that are not 1; else it is 4, or 5 if 4 is not enough.
 std::vector<int64_t> OnnxShapeOf(const Dims& dims, int like);
 
-// Tells ONNX's registry of the domain, so that the importer checks and types its nodes. To be
-// called before a model is imported; again it does nothing.
+// Registers the domain's schemas with ONNX, so that the importer can check its nodes and infer
+// their types and shapes. Call it before a model is imported. Further calls have no effect.
 void RegisterCustomDomain();
 
 }  // namespace anemone

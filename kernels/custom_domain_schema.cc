@@ -1,4 +1,4 @@
-// The operators of the custom domain as ONNX's registry knows them.
+// ONNX schemas of the operators of the custom domain.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -18,7 +18,8 @@ using onnx::AttributeProto;
 using onnx::InferenceContext;
 using onnx::OpSchema;
 
-// The attributes of the node at hand, those of types that keys have.
+// A node with the attributes of the node whose shape is inferred, as far as they are keys. An
+// attribute of a type that no key has becomes a list of tensors, which KeysOf() rejects.
 Node NodeOf(const CustomOp& op, InferenceContext& c) {
   Node node;
   for (const KeyInfo& key : op.keys) {
@@ -26,7 +27,7 @@ Node NodeOf(const CustomOp& op, InferenceContext& c) {
     if (proto == nullptr) continue;
     Attribute& attribute = node.attributes.emplace_back();
     attribute.name = key.key;
-    attribute.value = std::vector<Tensor>();  // no key's
+    attribute.value = std::vector<Tensor>();
     if (proto->type() == AttributeProto::INT) attribute.value = proto->i();
     if (proto->type() == AttributeProto::FLOAT) attribute.value = proto->f();
     if (proto->type() == AttributeProto::STRING) attribute.value = proto->s();
@@ -37,7 +38,7 @@ Node NodeOf(const CustomOp& op, InferenceContext& c) {
   return node;
 }
 
-// The shape of input `i`, if all of it is known and the engine has the axes; else false.
+// Reads the shape of input `i`. False if an extent is unknown or the rank is above kMaxRank.
 bool ReadShape(InferenceContext& c, size_t i, std::vector<int64_t>& shape) {
   if (!onnx::hasInputShape(c, i)) return false;
   const onnx::TensorShapeProto& proto = onnx::getInputShape(c, i);
@@ -49,8 +50,9 @@ bool ReadShape(InferenceContext& c, size_t i, std::vector<int64_t>& shape) {
   return true;
 }
 
-// Dims that are not known leave the output's open; so do dims that do not fit each other, since the
-// unit's validator says so in its own words. Keys that are none of the unit's are an error.
+// Infers the output's type and shape. The shape stays unknown if an input's shape is unknown, and
+// also if the inputs' shapes do not match: the unit's validator reports that later, with the
+// compiler's message. Invalid keys are an error here.
 void Infer(const CustomOp& op, InferenceContext& c) {
   onnx::propagateElemTypeFromInputToOutput(c, 0, 0);
   absl::StatusOr<Json> keys = KeysOf(op, NodeOf(op, c));
@@ -66,7 +68,7 @@ void Infer(const CustomOp& op, InferenceContext& c) {
     if (i < op.bottoms) {
       bottoms.push_back({.dims = PlaceShape(shape)});
     } else if (auto zeros = ZeroFill(DataType::kFloat, shape); zeros.ok()) {
-      weights.push_back(*std::move(zeros));  // their values shape nothing
+      weights.push_back(*std::move(zeros));  // shapes do not depend on their values
     }
   }
   if (bottoms.size() < op.kind->bottoms.least) return;
@@ -96,7 +98,7 @@ OpSchema SchemaOf(const CustomOp& op) {
                  input.optional ? OpSchema::Optional : OpSchema::Single);
   }
   schema.Output(0, "y", op.layer->output, "T");
-  schema.TypeConstraint("T", {"tensor(float)", "tensor(float16)"}, "What rounds to fp16.");
+  schema.TypeConstraint("T", {"tensor(float)", "tensor(float16)"}, "Rounded to fp16.");
   for (const KeyInfo& key : op.keys) {
     AttributeProto::AttributeType type = AttributeProto::UNDEFINED;
     AttributeProto::AttributeType_Parse(AttributeTypeName(key.type), &type);

@@ -18,36 +18,38 @@ bool IsHeld(const IntegerRange& range) {
 
 Verdict Refuse(absl::string_view rule, std::string why) {
   return OwnRefusal(Layer::kCoverage, rule, std::move(why),
-                    "none needed: integers stay exact on the CPU");
+                    "no action needed: integers stay exact on the CPU");
 }
 
-// "an int64 of any value", "an int32 in 0..5000".
+// "int64 values", "int32 values in 0..5000".
 std::string Named(DataType type, const std::optional<Interval>& interval) {
-  const std::string name = absl::StrCat("an ", DataTypeName(type), " ");
+  const std::string name = absl::StrCat(DataTypeName(type), " values");
   const Interval limits = *LimitsOf(type);
   const bool any = !interval || (interval->low == limits.low && interval->high == limits.high);
-  if (any) return name + "of any value";
-  return absl::StrCat(name, "in ", interval->low, "..", interval->high);
+  if (any) return name;
+  return absl::StrCat(name, " in ", interval->low, "..", interval->high);
 }
 
-// Of one value that `node` reads or makes.
+// The refusal for one integer value that `node` reads or computes; nullopt if the engine may hold
+// it.
 std::optional<Verdict> RefusalOf(const GraphView& view, const Node& node, ValueId id,
                                  bool is_made) {
   const DataType type = view.graph.values[id].type;
   const IntegerRange& range = view.RangeOf(id);
   if (!IsHeld(range)) {
-    return Refuse("integer-range", absl::StrCat(Named(type, range.interval),
-                                                ": fp16 has all up to ", kExactIntegers, " only"));
+    return Refuse("integer-range",
+                  absl::StrCat(Named(type, range.interval), " may exceed ", kExactIntegers,
+                               ", above which fp16 cannot represent every integer"));
   }
   if (is_made && range.wraps) {
     return Refuse("integer-wraps",
                   absl::StrCat(node.op_type, " of ", DataTypeName(type),
-                               " may pass the type's limits and wrap around, fp16 does not"));
+                               " may overflow and wrap around, which fp16 does not do"));
   }
   return std::nullopt;
 }
 
-// The integers that a node reads and makes, made ones marked.
+// The integer values that a node reads (false) and computes (true).
 std::vector<std::pair<ValueId, bool>> IntegersOf(const GraphView& view, const Node& node,
                                                  const IntegerUse& use) {
   std::vector<std::pair<ValueId, bool>> integers;
@@ -64,18 +66,20 @@ std::vector<std::pair<ValueId, bool>> IntegersOf(const GraphView& view, const No
   return integers;
 }
 
-// Floats may stand for integers: positions, lengths, indices, cast to floats, scaled and then given
-// to a sine, compared or cast back. fp16 would move them to another integer, or round an angle of
-// 2049 to 2048. (A mask is cast as well, but only multiplied and added: rounding leaves it a mask.)
+// Floats may hold integers: positions, lengths and indices are cast to float, scaled, and then
+// given to a sine, compared or cast back. fp16 would change them to another integer, or round an
+// angle of 2049 to 2048. (A mask is cast as well, but only multiplied and added; rounding does not
+// harm it.)
 
-// More nodes than this between two casts are no arithmetic of indices.
+// Paths of more nodes than this are not followed; index arithmetic is shorter.
 constexpr size_t kMostCarriers = 64;
 
 bool IsFloat(const GraphView& view, ValueId value) {
   return view.graph.values[value].type == DataType::kFloat;
 }
 
-// A Cast between floats and integers that fp16 has not all of.
+// `node` is a Cast between the float `number` and the integer `integer`, whose range has values
+// that fp16 cannot represent.
 bool IsCastOf(const GraphView& view, const Node& node, ValueId integer, ValueId number) {
   return node.domain.empty() && node.op_type == "Cast" && IsFloat(view, number) &&
          IsHeldInteger(view.graph.values[integer].type) && !IsHeld(view.RangeOf(integer));
@@ -85,7 +89,7 @@ void AddOnce(std::vector<NodeId>& nodes, NodeId node) {
   if (std::find(nodes.begin(), nodes.end(), node) == nodes.end()) nodes.push_back(node);
 }
 
-// The floats that a node reads are computed of such integers and constants alone.
+// The floats that `node` reads are computed only from constants and from such integers.
 bool IsMadeOfIntegers(const GraphView& view, const Node& node) {
   bool is_cast = false;
   std::vector<NodeId> walk = {view.IdOf(node)};
@@ -106,7 +110,8 @@ bool IsMadeOfIntegers(const GraphView& view, const Node& node) {
   return is_cast;
 }
 
-// Something that reads what the node makes, or it itself, tells the integers apart.
+// The node, or one that reads its result directly or indirectly, gives different results for
+// different integers: a comparison, a sine, or a cast back.
 bool IsTold(const GraphView& view, const Node& first) {
   std::vector<NodeId> walk = {view.IdOf(first)};
   for (size_t i = 0; i < walk.size() && walk.size() < kMostCarriers; ++i) {
@@ -142,14 +147,13 @@ IntegerVerdict JudgeIntegers(const GraphView& view, const Match& match) {
     verdict.refusal = Refuse(
         "integer-range",
         absl::StrCat(
-            "floats that stand for integers of any value and are compared, cast back or an angle: "
-            "fp16 has all up to ",
-            kExactIntegers, " only"));
+            "floats that hold integers and are compared, cast back or used as an angle may exceed ",
+            kExactIntegers, ", above which fp16 cannot represent every integer"));
     return verdict;
   }
   for (NodeId id : match.nodes) {
     const Node& node = view.graph.nodes[id];
-    // Perhaps they are indices, which the lowering knows about.
+    // The integers may be indices, which the operator's lowering handles.
     if (!OperatorOf(node).integers && !IntegersOf(view, node, kAllInputs).empty()) return verdict;
   }
   for (NodeId id : match.nodes) {

@@ -1,6 +1,7 @@
-// kernels/integers.h: which integers the engine may hold. It has fp16 alone, which has every whole
-// number up to 2048; so an integer is there only if it is known to be one of those, and made by an
-// operator whose units make the same of them as integer arithmetic does (docs/quantized.md).
+// kernels/integers.h: decides which integer values may be on the engine. The engine computes in
+// fp16, which represents every integer from -2048 to 2048. An integer value may therefore be on the
+// engine only if it is known to be in that range, and if its operator's units give the same result
+// as integer arithmetic (docs/quantized.md).
 #ifndef ANEMONE_KERNELS_INTEGERS_H_
 #define ANEMONE_KERNELS_INTEGERS_H_
 
@@ -12,15 +13,15 @@
 
 namespace anemone {
 
-// All whole numbers up to here are fp16 numbers.
+// fp16 represents every integer of at most this magnitude.
 inline constexpr int64_t kExactIntegers = 2048;
 
-// An integer type that a port of the engine may stand for.
+// Whether `type` is an integer type whose values may be held as fp16 at a port of the engine.
 bool IsHeldInteger(DataType type);
 
-// Whether the units of `match` may hold the integers it reads and makes. False: it has none but
-// indices, or an operator of it has no exact units; its lowering then refuses such ports. An
-// accepted lowering is what asks, so a refusal is the reason shown.
+// Whether the units of `match` may hold the integers that it reads and computes. `held` is false if
+// the only integers are indices, or if one of its operators is not known to be exact on integers;
+// its lowering then refuses integer ports. `refusal` is the reason that the user sees.
 struct IntegerVerdict {
   bool held = false;
   std::optional<Verdict> refusal;

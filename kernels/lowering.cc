@@ -87,7 +87,7 @@ absl::StatusOr<std::vector<int64_t>> LowerContext::ShapeOf(ValueId value) {
   return v.dims();
 }
 
-// Integers that may be held are at most 2048, so that a fill or an array of floats is as good.
+// Integers that may be held have a magnitude of at most 2048, so float represents them exactly.
 Tensor LowerContext::Held(const Tensor& constant) const {
   if (!integers_ || !IsHeldInteger(constant.type())) return constant;
   const bool is_fill = constant.is_fill();
@@ -105,8 +105,8 @@ absl::Status LowerContext::CheckType(DataType type) {
   if (EngineHolds(type) || (integers_ && IsHeldInteger(type))) return absl::OkStatus();
   if (type == DataType::kDouble) {
     return Refuse(OwnRefusal(Layer::kCoverage, "stays-double",
-                             "a double is kept exact on the CPU, fp16 would not be",
-                             "cast it to float32 where float32 is enough"));
+                             "double is computed exactly on the CPU; fp16 would lose precision",
+                             "cast to float32 if float32 is precise enough"));
   }
   return Refuse(rule::kPortFormat);
 }
@@ -121,11 +121,11 @@ Operand LowerContext::In(ValueId value) {
   Dims dims = PlaceShape(shape);
   Operand operand;
   if (v.constant) {
-    // A fill needs one element only: every reader broadcasts.
+    // A fill stores one element; Reshaped() changes only its shape.
     Tensor tensor = Held(v.constant->is_fill() ? v.constant->Reshaped(shape) : *v.constant);
     if (shape.size() < kMaxRank) {
       operand = AddConstant(std::move(tensor), dims);
-    } else {  // its bytes are in ONNX's order N, C, D, H, W
+    } else {  // the constant is stored in ONNX's order N, C, D, H, W
       Operand stored =
           AddConstant(std::move(tensor), Dims{{dims.n(), dims.c(), dims.d(), dims.h(), dims.w()}});
       operand = SwapAxes(*this, stored, Axis::kD, Axis::kC);
@@ -153,7 +153,7 @@ absl::Status LowerContext::OutIndex(ValueId value, const Operand& from, int64_t 
     Verdict verdict = CheckUnit(unit, network().BottomsOf(unit), target(), route());
     if (!verdict.accepted) return Refuse(std::move(verdict));
   }
-  return NotLowered("indices above 2047, which fp16 does not hold");
+  return NotLowered("indices above 2047, which fp16 cannot represent exactly");
 }
 
 absl::Status LowerContext::AddGraphOutput(ValueId value, const Operand& from) {

@@ -1,19 +1,20 @@
-// kernels/lowering.h: how ONNX nodes become units. A Lowering is one way to cover one node, or a
-// pattern of several, named after the operator of the pattern's last node, its anchor:
+// kernels/lowering.h: how ONNX nodes become units. A Lowering replaces one node, or a pattern of
+// several nodes, by units. It is registered under the operator of the pattern's last node, which is
+// called the anchor:
 //
-//   constexpr Lowering kLowerings[] = {{.op = "Softmax", .lower = LowerSoftmax}};
-//
-//   absl::Status LowerSoftmax(const Match& match, LowerContext& c) {
+//   absl::Status Lower(const Match& match, LowerContext& c) {
 //     const Node& node = c.anchor(match);
-//     ASSIGN_OR_RETURN(Operand x, c.In(node.inputs[0]));
-//     ...
-//     ASSIGN_OR_RETURN(Operand y, c.Add(SoftmaxUnit(), SoftmaxParams{axis}, {x}));
-//     return c.Out(node.outputs[0], y);
+//     ANEMONE_ASSIGN_OR_RETURN(Axis axis, ReadAxis(c, node));
+//     Operand x = c.In(node.inputs[0]);
+//     x = c.Add(Kind(), SoftmaxParams{axis}, {x});
+//     return c.Out(node.outputs[0], x);
 //   }
+//   constexpr Lowering kLowerings[] = {{.op = "Softmax", .lower = Lower}};
 //
-// What a lowering yields is a small Network, which the partitioner judges unit by unit and joins to
-// its neighbours'. A lowering never judges: it writes the units the form asks for, and the units'
-// validators say what the target thinks of them.
+// The result of a lowering is a small Network. The partitioner validates its units and joins it
+// with the networks of neighbouring nodes. A lowering does not check whether the target supports a
+// unit: it adds the units that the node needs, and the validators of the units accept or refuse
+// them.
 #ifndef ANEMONE_KERNELS_LOWERING_H_
 #define ANEMONE_KERNELS_LOWERING_H_
 
@@ -34,7 +35,7 @@
 
 namespace anemone {
 
-// A graph with what patterns ask of it, made once per graph.
+// A graph with indexes for pattern matching, built once for each graph.
 struct GraphView {
   explicit GraphView(const Graph& graph);
   const Graph& graph;
@@ -43,25 +44,27 @@ struct GraphView {
 
   // The number of a node of the graph.
   NodeId IdOf(const Node& node) const { return static_cast<NodeId>(&node - graph.nodes.data()); }
-  // The node that makes `value` if it is an ONNX operator `op`; else null.
+  // The node that computes `value` if it is the operator `op` of the ONNX domain; else null.
   const Node* Producer(ValueId value, absl::string_view op) const;
-  // Likewise, and nobody else reads the value: it may vanish inside a pattern.
+  // The same, but null unless `value` has exactly one reader and is not an output of the graph. A
+  // pattern may then replace both nodes.
   const Node* OnlyProducer(ValueId value, absl::string_view op) const;
   const Tensor* Constant(ValueId value) const;  // null if not a constant, or kNone
   // The value of a float or integer constant of one element.
   std::optional<double> Scalar(ValueId value) const;
-  // What is known of an integer. All are found when one is first asked for: not from two threads.
+  // The range of an integer value. The first call computes the ranges of all values, so concurrent
+  // calls are not allowed.
   const IntegerRange& RangeOf(ValueId value) const;
 
  private:
   mutable std::vector<IntegerRange> ranges_;  // by value, or empty
 };
 
-// The nodes that a lowering covers, the anchor last. Every value made by a node but the anchor must
-// be read inside the match only; the caller checks it.
+// The nodes that a lowering covers, with the anchor last. Only nodes of the match may read a value
+// that a node other than the anchor computes; the caller checks this.
 struct Match {
   std::vector<NodeId> nodes;
-  std::vector<ValueId> values;  // what the pattern captured, in an order of its own
+  std::vector<ValueId> values;  // captured by the pattern; the pattern defines their order
 };
 
 class LowerContext;
@@ -71,27 +74,29 @@ struct Lowering {
   const char* op;  // the anchor's operator
   const char* domain = "";
   const char* pattern = nullptr;  // name of a pattern of several nodes, for messages
-  bool rewritten = false;         // yields other units than the operator's own
-  // Fills in the match for this anchor, or says no. Null: the anchor alone.
+  bool rewritten = false;         // the result has units other than the operator's own kind
+  // Fills in the match for this anchor and returns true, or returns false. Null: the match is the
+  // anchor alone.
   bool (*match)(const GraphView&, const Node& anchor, Match&) = nullptr;
-  // Null: we have no lowering, only the cost.
+  // Null: the row has only a cost, no lowering.
   absl::Status (*lower)(const Match&, LowerContext&) = nullptr;
-  // Multiply-accumulates of the anchor alone, from its shapes, which are static. Null: none. Set
-  // in one row per operator.
+  // Multiply-accumulates of the anchor alone, computed from its static shapes. Null: 0. Only one
+  // row of each operator sets it.
   int64_t (*macs)(const Graph&, const Node&) = nullptr;
 };
 
-// Units for a match: a network whose ports are graph values.
+// The units for a match: a network whose ports are values of the graph.
 struct Lowered {
   Network network;
   std::vector<ValueId> inputs;   // by input port
   std::vector<ValueId> outputs;  // by output port
-  std::string bound;             // how far results may be off, if more than by roundings to fp16
+  std::string bound;             // error bound of the results if it exceeds fp16 rounding, or ""
 };
 
 class LowerContext : public NetworkBuilder {
  public:
-  // `integers`: those that the match reads and makes may be held (kernels/integers.h).
+  // `integers`: the integers that the match reads and computes may be held as fp16
+  // (kernels/integers.h).
   LowerContext(const GraphView& view, const Target& target, Route route, bool integers = false)
       : NetworkBuilder(target, route), view_(view), integers_(integers) {}
 
@@ -101,21 +106,23 @@ class LowerContext : public NetworkBuilder {
 
   // The ONNX shape of a value. Refused (frontend) if not static or of rank above 5.
   absl::StatusOr<std::vector<int64_t>> ShapeOf(ValueId value);
-  // The value as an operand, laid out by PlaceShape: a port, or a constant. Refused (frontend)
-  // unless it is float32, float16, bfloat16, bool (0 and 1) or an integer that may be held, and
-  // ShapeOf() is.
+  // The value as an operand with the dims of PlaceShape: a port or a constant. Refused (frontend)
+  // unless its type is float32, float16, bfloat16, bool (0 and 1) or an integer that may be held,
+  // or if ShapeOf() refuses it.
   Operand In(ValueId value);
-  // `from` is graph value `value`; its dims must be those of PlaceShape.
+  // Declares `from` to be graph value `value`. kInternal unless its dims are those of PlaceShape.
   absl::Status Out(ValueId value, const Operand& from);
-  // Likewise for a value of int64 or int32 whose numbers are in [0, count): `from` holds them as
-  // fp16 (hidden_layers.json index_encoding), so a count above 2048 is not lowered; the engine's
-  // own refusal is told, if a unit so far has one.
+  // The same for an int64 or int32 value whose elements are indices in [0, count). `from` holds
+  // them as fp16 (hidden_layers.json index_encoding), so a count above 2048 is not lowered. If a
+  // unit added so far is refused by the target, that refusal is reported instead.
   absl::Status OutIndex(ValueId value, const Operand& from, int64_t count);
 
-  // A constant of integers as floats, if they may be held; any other as it is.
+  // A constant of integers that may be held, converted to float. Other constants are returned
+  // unchanged.
   Tensor Held(const Tensor& constant) const;
 
-  // Says how far the results may be off where that is more than fp16's own rounding.
+  // Sets the error bound that is shown to the user, for results that may be off by more than fp16
+  // rounding.
   void SetBound(std::string bound) { bound_ = std::move(bound); }
 
   Lowered Take() {
@@ -133,17 +140,17 @@ class LowerContext : public NetworkBuilder {
   std::map<ValueId, Operand> ports_;
 };
 
-// What one file of kernels/ declares.
+// The kinds, lowerings and MIL operations that one source file declares.
 struct KernelRows {
   std::vector<const UnitKind*> kinds;
   absl::Span<const Lowering> lowerings;
   absl::Span<const MilOperation> operations = {};
 };
 
-// The rows of every file in the source list of kernels/CMakeLists.txt, in its order.
+// The rows of all files in the list of kernels/CMakeLists.txt, in the order of that list.
 const std::vector<KernelRows>& AllKernelRows();
 
-// The row whose `op` is this name, for operators that share a function: one of the rows always is.
+// The row whose `op` is this name, for operators that share a function. There must be such a row.
 template <class Rows>
 const auto& RowNamed(absl::string_view op, const Rows& rows) {
   auto row = std::begin(rows);
@@ -154,14 +161,14 @@ const auto& RowNamed(absl::string_view op, const Rows& rows) {
 // The netplist Types of all kinds, sorted.
 std::vector<std::string> UnitTypes();
 
-// The kind with this netplist Type; null if there is none.
+// The kind with this netplist Type, or null if there is none.
 const UnitKind* FindUnitKind(absl::string_view type);
 
-// The lowerings whose anchor is this operator: patterns first; of each, rewrites behind what needs
-// none; the file order kept.
+// The lowerings whose anchor is this operator, in the order in which they are tried: patterns
+// before single nodes; within each group, rewrites last; otherwise in the order of AllKernelRows().
 const std::vector<const Lowering*>& LoweringsOf(absl::string_view domain, absl::string_view op);
 
-// Multiply-accumulates of a node; 0 if unknown or none.
+// Multiply-accumulates of a node, or 0 if a shape is not static or the operator has no cost.
 int64_t MacsOf(const Graph& graph, const Node& node);
 
 }  // namespace anemone

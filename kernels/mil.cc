@@ -41,19 +41,20 @@ constexpr TypeName kTypes[] = {
     {"bool", DataType::kBool},
 };
 
-// kInvalidArgument: a word that is no type at all, which is not the engine's to refuse.
+// kInvalidArgument if the tensor's dtype does not exist. That is an error of the caller and not a
+// refusal by the engine.
 absl::StatusOr<DataType> TypeOf(const MilTensor& tensor) {
   std::vector<std::string> known;
   for (const TypeName& type : kTypes) {
     if (tensor.dtype == type.name) return type.type;
     known.emplace_back(type.name);
   }
-  return absl::InvalidArgumentError(absl::StrCat("'", tensor.name, "': no such dtype as '",
+  return absl::InvalidArgumentError(absl::StrCat("'", tensor.name, "': there is no dtype '",
                                                  tensor.dtype, "'; want ",
                                                  absl::StrJoin(known, ", ")));
 }
 
-// An image buffer is a matter of its own operations.
+// The type of an image buffer is checked only by the operations that take images.
 bool IsImage(const MilTensor& tensor) { return absl::StartsWith(tensor.dtype, "pixel_buffer"); }
 
 absl::StatusOr<Format> FormatOf(const MilTensor& tensor) {
@@ -63,7 +64,7 @@ absl::StatusOr<Format> FormatOf(const MilTensor& tensor) {
   return absl::InvalidArgumentError(absl::StrCat("'", tensor.name, "', dtype: ", status.message()));
 }
 
-// A constant tensor as an attribute has it.
+// Reads a constant tensor from an attribute.
 absl::StatusOr<MilTensor> TensorOf(absl::string_view name, const Json& from) {
   MilTensor tensor{.name = std::string(name), .constant = true};
   if (!from.is_object() || !from.contains("shape")) {
@@ -75,7 +76,7 @@ absl::StatusOr<MilTensor> TensorOf(absl::string_view name, const Json& from) {
   return tensor;
 }
 
-// Extents far past any target's cap are refused before products of them could overflow.
+// Refuses extents far above every target's limit, so that their products cannot overflow later.
 absl::Status CheckExtents(NetworkBuilder& c, const MilTensor& tensor) {
   constexpr int64_t kMostExtent = 1 << 24;
   constexpr int64_t kMostElements = int64_t{1} << 40;
@@ -88,7 +89,7 @@ absl::Status CheckExtents(NetworkBuilder& c, const MilTensor& tensor) {
   return absl::OkStatus();
 }
 
-// What the compiler's frontend sees of a tensor, whatever the operation.
+// The checks of the compiler's frontend that apply to a tensor of any operation.
 absl::Status CheckTensor(NetworkBuilder& c, const MilTensor& tensor) {
   const size_t rank = tensor.shape.size();
   if (rank > kMaxRank) return c.Refuse(rank == kMaxRank + 1 ? rule::kRank : rule::kRankAbove6);
@@ -119,7 +120,7 @@ absl::Status CheckArguments(NetworkBuilder& c, const MilCall& call) {
   return absl::OkStatus();
 }
 
-// The unit that `call` spells with a netplist's keys.
+// The unit that `call` describes with the keys of a netplist.
 Operand BuildUnit(const UnitKind& kind, const MilCall& call, NetworkBuilder& c) {
   std::vector<Operand> operands;
   for (const MilTensor& tensor : call.arguments) {
@@ -145,7 +146,7 @@ Operand BuildUnit(const UnitKind& kind, const MilCall& call, NetworkBuilder& c) 
     constexpr absl::string_view kWeights[] = {"weight", "bias", "scale"};
     if (std::find(std::begin(kWeights), std::end(kWeights), key) == std::end(kWeights)) {
       return c.Fail(absl::InvalidArgumentError(absl::StrCat(
-          kind.type, ": no constant '", key, "'; want ", absl::StrJoin(kWeights, ", "))));
+          kind.type, ": there is no constant '", key, "'; want ", absl::StrJoin(kWeights, ", "))));
     }
     ANEMONE_ASSIGN_OR_FAIL(c, MilTensor tensor, TensorOf(key, value));
     ANEMONE_ASSIGN_OR_FAIL(c, Tensor zeros, ZerosOf(tensor));
@@ -162,7 +163,7 @@ absl::Status NoSuchOperation(absl::string_view op, Route route) {
     known.insert(known.end(), types.begin(), types.end());
   }
   return absl::NotFoundError(absl::StrCat(
-      "operation '", op, "': not known on route ", RouteName(route), "; near: ",
+      "operation '", op, "': unknown on route ", RouteName(route), "; near: ",
       absl::StrJoin(NearNames(op, std::move(known)), ", "), "; `anemone units` lists all"));
 }
 
@@ -181,7 +182,7 @@ absl::StatusOr<Tensor> ZerosOf(const MilTensor& tensor) {
   for (int64_t extent : tensor.shape) {
     if (extent < 1) {
       return absl::InvalidArgumentError(
-          absl::StrCat("'", tensor.name, "': a constant has extents of at least 1"));
+          absl::StrCat("'", tensor.name, "': want extents of at least 1 for a constant"));
     }
   }
   return ZeroFill(type, tensor.shape);
@@ -242,8 +243,8 @@ absl::StatusOr<std::vector<int64_t>> MilContext::CommonShape() {
       int64_t b = shorter[shorter.size() - 1 - i];
       if (a != b && a != 1 && b != 1) {
         return absl::InvalidArgumentError(
-            absl::StrCat(call_.op, ": shapes that do not go together, ", DimsToString(tensor.shape),
-                         " and ", DimsToString(common)));
+            absl::StrCat(call_.op, ": want shapes that can be broadcast, got ",
+                         DimsToString(tensor.shape), " and ", DimsToString(common)));
       }
       a = std::max(a, b);
     }
@@ -301,8 +302,9 @@ absl::StatusOr<int> MilContext::AxisAt(absl::string_view key, int64_t fallback) 
   In(0);
   ANEMONE_RETURN_IF_ERROR(status());
   if (axis < -rank(0) || axis >= rank(0)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(call_.op, ", attribute '", key, "': no axis ", axis, " in the argument"));
+    return absl::InvalidArgumentError(absl::StrCat(call_.op, ", attribute '", key,
+                                                   "': want an axis of the argument, ", -rank(0),
+                                                   "..", rank(0) - 1, ", got ", axis));
   }
   return static_cast<int>(axis < 0 ? axis + rank(0) : axis);
 }
@@ -311,7 +313,7 @@ absl::Status MilContext::Out(const Operand& from, absl::Span<const int64_t> shap
   ANEMONE_RETURN_IF_ERROR(status());
   if (shape.size() > kMaxRank) return Refuse(rule::kReshapeRank);
   if (Dims want = PlaceShape(shape); DimsOf(from) != want) {
-    return absl::InternalError(absl::StrCat(call_.op, ": made ",
+    return absl::InternalError(absl::StrCat(call_.op, ": computes ",
                                             anemone::DimsToString(DimsOf(from)), ", want ",
                                             anemone::DimsToString(want)));
   }
@@ -325,18 +327,19 @@ absl::Status MilContext::CheckOutputType() {
   ANEMONE_ASSIGN_OR_RETURN(std::string dtype, Text(kKey, "fp16"));
   if (dtype == "fp16") return absl::OkStatus();
   if (dtype == "bf16") return Refuse(rule::kOutputBf16);
-  return NotLowered(absl::StrCat("an output of type ", dtype));
+  return NotLowered(absl::StrCat("output of type ", dtype));
 }
 
 absl::Status MilContext::NoneLeft() const {
   for (const auto& [key, value] : call_.attributes.items()) {
     if (read_.contains(key)) continue;
-    return absl::InvalidArgumentError(absl::StrCat(call_.op, ": it has no attribute '", key, "'"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(call_.op, ": there is no attribute '", key, "'"));
   }
   for (size_t i = 0; i < arguments(); ++i) {
-    // A constant may have been read by its dtype or value alone.
+    // An operation may read only the dtype or the value of a constant.
     if (seen_.contains(i) || call_.arguments[i].constant) continue;
-    return absl::InvalidArgumentError(absl::StrCat(call_.op, ": it takes no argument ", i + 1,
+    return absl::InvalidArgumentError(absl::StrCat(call_.op, ": there is no argument ", i + 1,
                                                    " ('", call_.arguments[i].name, "', ",
                                                    DimsToString(call_.arguments[i].shape), ")"));
   }

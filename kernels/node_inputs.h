@@ -1,7 +1,7 @@
-// kernels/node_inputs.h: inputs that are parameters (starts, pads, repeats), and outputs nobody
-// asked for.
+// kernels/node_inputs.h: reads inputs of a node that are parameters (starts, pads, repeats), and
+// tells whether an optional output is used.
 //
-//   ANEMONE_ASSIGN_OR_RETURN(auto starts, ConstantIntegers(c, node, 1, {}));
+//   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> starts, ConstantIntegers(c, node, 1, {}));
 #ifndef ANEMONE_KERNELS_NODE_INPUTS_H_
 #define ANEMONE_KERNELS_NODE_INPUTS_H_
 
@@ -16,9 +16,10 @@
 
 namespace anemone {
 
+// Constants with more elements are not read as lists of integers.
 inline constexpr int64_t kMostIntegers = 1 << 20;
 
-// Output `i` is there, and a node or the caller of the model reads it.
+// Whether output `i` exists and is read by a node or is an output of the graph.
 inline bool IsRead(const GraphView& view, const Node& node, size_t i) {
   if (i >= node.outputs.size() || node.outputs[i] == kNone) return false;
   return view.is_output[node.outputs[i]] || !view.consumers[node.outputs[i]].empty();
@@ -44,8 +45,8 @@ inline std::optional<std::vector<int64_t>> IntegersOf(const Tensor& tensor) {
   return values;
 }
 
-// The integers of constant input `i`; `fallback` if it is left out. If it is computed at run time:
-// the engine's refusal of an integer tensor.
+// The integers of constant input `i`, or `fallback` if the input is omitted. If the input is
+// computed at run time, the result is the engine's refusal of an integer port.
 inline absl::StatusOr<std::vector<int64_t>> ConstantIntegers(LowerContext& c, const Node& node,
                                                              size_t i,
                                                              std::vector<int64_t> fallback) {
@@ -54,12 +55,16 @@ inline absl::StatusOr<std::vector<int64_t>> ConstantIntegers(LowerContext& c, co
   if (constant == nullptr) {
     c.In(node.inputs[i]);
     ANEMONE_RETURN_IF_ERROR(c.status());
-    return c.NotLowered("parameters that are no integers");
+    return c.NotLowered("parameter input computed at run time");
   }
-  // A fill of any size is a few bytes in a file.
-  if (constant->elements() > kMostIntegers) return c.NotLowered("parameters by the million");
+  // A fill of any size is only a few bytes in a file, so a small file may have a huge constant.
+  if (constant->elements() > kMostIntegers) {
+    return c.NotLowered("parameter input with more than 1048576 elements");
+  }
   auto values = IntegersOf(*constant);
-  if (!values) return c.NotLowered("parameters that are no integers");
+  if (!values) {
+    return c.NotLowered("parameter input of a type other than int64, int32 and uint16");
+  }
   return *std::move(values);
 }
 

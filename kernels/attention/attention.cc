@@ -1,6 +1,6 @@
-// Attention in plain nodes as SDPA units, one for each mask, where that is refused or not to be
-// trusted as the units of its nodes. Facts: netplist.md SDPA; hidden_layers.json SDPA; conflicts.md
-// C-sdpa-mask.
+// Lowers attention in plain nodes to SDPA units, one for each different mask. Where the target
+// refuses that unit, or where it is not reliable, the nodes become units one by one instead. Facts:
+// netplist.md SDPA; hidden_layers.json SDPA; conflicts.md C-sdpa-mask.
 #include "kernels/attention/attention.h"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ Sizes InOrder(const Sizes& shape, const std::vector<int>& axes) {
   return axes.empty() ? shape : ordered;
 }
 
-// A value of rank 4 at most with its axes in this order, on D, C, H, W.
+// A value of rank 4 or less with its axes permuted to this order, on D, C, H, W.
 Operand Reordered(LowerContext& c, const Operand& x, const Sizes& shape,
                   const std::vector<int>& axes) {
   const int first = kAxisCount - static_cast<int>(shape.size());
@@ -49,7 +49,7 @@ Operand Reordered(LowerContext& c, const Operand& x, const Sizes& shape,
   return Permuted(c, spread, order);
 }
 
-// (heads, sequence, elements) back as the result has them.
+// The inverse of Reordered(): brings (heads, sequence, elements) to the axes of the result.
 Operand PutBack(LowerContext& c, const Operand& y, const Sizes& shape,
                 const std::vector<int>& axes) {
   std::vector<int> back(axes.size());
@@ -57,43 +57,44 @@ Operand PutBack(LowerContext& c, const Operand& y, const Sizes& shape,
   return Reordered(c, y, InOrder(shape, axes), back);
 }
 
-// Planes x rows x columns: the unit has no batch ("netplist route seen with batch 1 only",
-// validators.json SDPA), and to it the heads of all images are alike.
+// A shape as planes x rows x columns. The unit has no batch ("netplist route seen with batch 1
+// only", validators.json SDPA), so the heads of all images are treated alike.
 Sizes PlanesAsOne(const Sizes& shape) {
   const auto rows = shape.end() - 2;
   const int64_t planes = std::accumulate(shape.begin(), rows, int64_t{1}, std::multiplies<>());
   return {planes, rows[0], rows[1]};
 }
 
-// The extents in front of rows and columns, without ones in front of them.
+// The extents before rows and columns, without leading ones.
 Sizes StackOf(const Sizes& shape) {
   const auto first = std::find_if(shape.begin(), shape.end() - 2, [](int64_t n) { return n != 1; });
   return {first, shape.end() - 2};
 }
 
-// The axis on which a value of planes, rows and columns has its sequence.
+// The axes of the sequence and of a head's elements, in a value of planes x rows x columns.
 Axis SequenceOf(bool is_transposed) { return is_transposed ? Axis::kW : Axis::kH; }
 Axis DimOf(bool is_transposed) { return is_transposed ? Axis::kH : Axis::kW; }
 
-// Planes with one mask, on the axes that a Group's operands have: `images` from `first_image` on,
-// and of each image one head, or all.
+// Planes that share one mask and are computed by one unit: `images` images from `first_image` on,
+// with one head of each, or all heads.
 struct Group {
   int64_t head = 0, first_image = 0, images = 1;
 };
 
-// Planes as images x heads: one unit takes any images that follow each other, and one head, or
-// all where the masks do not differ by head.
+// Planes as images x heads. One unit computes consecutive images, and one head, or all heads if the
+// masks do not differ between heads.
 struct Grouping {
   int64_t images = 1, heads = 1;
   std::vector<Group> groups;  // by head, then by image
 };
 
-// `firsts`: for each plane, the first that is masked as it is; `heads`: of the innermost axis.
+// `firsts`: for each plane, the first plane with the same mask. `heads`: the extent of the
+// innermost axis of the planes.
 Grouping GroupsOf(const Sizes& firsts, int64_t heads) {
   const int64_t planes = static_cast<int64_t>(firsts.size());
   bool differ = false;  // by head
   for (int64_t p = 0; p < planes; ++p) differ |= firsts[p] != firsts[p - p % heads];
-  // Of one image, heads follow each other as images do.
+  // With one image, the heads take the place of the images.
   Grouping grouping{.images = planes};
   if (differ && heads < planes) grouping = {.images = planes / heads, .heads = heads};
   for (int64_t head = 0; head < grouping.heads; ++head) {
@@ -109,7 +110,7 @@ Grouping GroupsOf(const Sizes& firsts, int64_t heads) {
   return grouping;
 }
 
-// The stack that a product of two has; nullopt if they do not go together.
+// The broadcast shape of two stacks; nullopt if they are not compatible.
 std::optional<Sizes> Together(Sizes a, Sizes b) {
   if (a.size() < b.size()) std::swap(a, b);
   b.insert(b.begin(), a.size() - b.size(), 1);
@@ -120,10 +121,12 @@ std::optional<Sizes> Together(Sizes a, Sizes b) {
   return a;
 }
 
-// Planes in C, of a stack that a product repeats to another: heads that queries share.
+// Repeats planes, which are on C, from `stack` to `whole`: heads that several queries share.
 Operand RepeatedTo(LowerContext& c, const Operand& x, Sizes stack, const Sizes& whole) {
   if (stack == whole) return x;
-  if (whole.size() > 2) return c.NotLowered("attention with shared heads of so many axes");
+  if (whole.size() > 2) {
+    return c.NotLowered("attention with shared heads and more than one batch axis");
+  }
   stack.insert(stack.begin(), whole.size() - stack.size(), 1);
   Operand y = x;
   for (size_t i = whole.size(); i-- > 0;) {
@@ -139,7 +142,7 @@ struct Stacked {
   Operand x;
   Sizes size;  // planes, rows, columns
   bool is_transposed = false;
-  std::map<int64_t, Operand> heads;  // of all images, each made once
+  std::map<int64_t, Operand> heads;  // one head of all images, each added once
 };
 
 absl::StatusOr<Stacked> Stack(LowerContext& c, ValueId value, const std::vector<int>& axes,
@@ -162,13 +165,13 @@ absl::StatusOr<Stacked> StackedThird(LowerContext& c, const PackedHeads& packed,
   return Stacked{x, {packed.heads, c.DimsOf(x).h(), packed.dim}, /*is_transposed=*/false, {}};
 }
 
-// The query with what its scores are multiplied by.
+// Multiplies the query by the factor of each head.
 absl::Status ScaleByHead(LowerContext& c, const Attention& form, Stacked& query) {
   const Tensor& scale = *c.view().Constant(form.head_scale);
   const Sizes read = PlanesRead(scale.dims(), form.scaled_scores);
   const int64_t planes = query.size[0];
   if (!IsEngineConstant(scale.type()) || static_cast<int64_t>(read.size()) != planes) {
-    return c.NotLowered("a scale of this shape");
+    return c.NotLowered("attention with a scale that is not one float for each head");
   }
   const std::vector<float> values = RoundedFloats(scale);
   std::vector<float> factors;
@@ -179,7 +182,7 @@ absl::Status ScaleByHead(LowerContext& c, const Attention& form, Stacked& query)
   return absl::OkStatus();
 }
 
-// One head of all images, which are in C.
+// One head of all images; the images are on C.
 Operand HeadOf(LowerContext& c, Stacked& from, const Grouping& grouping, int64_t head) {
   if (grouping.heads == 1) return from.x;
   auto made = from.heads.find(head);
@@ -194,7 +197,7 @@ Operand HeadOf(LowerContext& c, Stacked& from, const Grouping& grouping, int64_t
   return made->second;
 }
 
-// A group's planes with its sequence in C and the planes in H.
+// The planes of a group, with the sequence on C and the planes on H.
 Operand Laid(LowerContext& c, Stacked& from, const Grouping& grouping, const Group& group) {
   Operand x = HeadOf(c, from, grouping, group.head);
   x = Sliced(c, x, Axis::kC, group.first_image, group.images);
@@ -203,13 +206,13 @@ Operand Laid(LowerContext& c, Stacked& from, const Grouping& grouping, const Gro
       {Axis::kN, Axis::kD, SequenceOf(from.is_transposed), Axis::kC, DimOf(from.is_transposed)});
 }
 
-// The result back with its planes in C.
+// Moves the planes of the result back to C.
 Operand Unlaid(LowerContext& c, const Operand& y, bool is_transposed) {
   if (!is_transposed) return SwapAxes(c, y, Axis::kC, Axis::kH);
   return Permuted(c, y, {Axis::kN, Axis::kD, Axis::kH, Axis::kW, Axis::kC});
 }
 
-// In steps where there are many.
+// Concatenates at most kMostPieces parts with one unit, and repeats that if there are more.
 Operand Joined(LowerContext& c, std::vector<Operand> parts, Axis axis) {
   while (parts.size() > 1) {
     std::vector<Operand> wider;
@@ -223,7 +226,7 @@ Operand Joined(LowerContext& c, std::vector<Operand> parts, Axis axis) {
   return parts.front();
 }
 
-// The groups' results, planes in C, as images x heads.
+// Joins the results of the groups, whose planes are on C, to images x heads.
 Operand Joined(LowerContext& c, const Grouping& grouping, const std::vector<Operand>& results) {
   std::vector<std::vector<Operand>> by_head(grouping.heads);
   for (size_t i = 0; i < results.size(); ++i) {
@@ -241,8 +244,8 @@ Operand Joined(LowerContext& c, const Grouping& grouping, const std::vector<Oper
   return Joined(c, std::move(heads), Axis::kC);
 }
 
-constexpr int64_t kMostPlanes = 65536;  // an axis of the engine has no more
-constexpr size_t kMostGroups = 128;     // a unit each
+constexpr int64_t kMostPlanes = 65536;  // the largest extent of an axis of the engine
+constexpr size_t kMostGroups = 128;     // each group is one SDPA unit
 
 absl::Status Lower(const Match& match, LowerContext& c) {
   const Node& anchor = c.anchor(match);
@@ -253,27 +256,29 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(Sizes y_shape, c.ShapeOf(anchor.outputs[0]));
   const size_t most = std::max({form.q_axes.size(), form.k_axes.size(), form.v_axes.size()});
   if (std::min({q.size(), k.size(), v.size()}) < 3 || most >= kMaxRank) {
-    return c.NotLowered("attention of this rank");
+    return c.NotLowered("attention with a rank below 3, or with an Einsum of a rank above 4");
   }
   q = InOrder(q, form.q_axes);
   k = InOrder(k, form.k_axes);
   std::optional<Sizes> both = Together(StackOf(q), StackOf(k));
   if (both) both = Together(*both, StackOf(InOrder(v, form.v_axes)));
-  if (!both) return c.NotLowered("attention with heads that do not go together");
+  if (!both) return c.NotLowered("attention whose query, key and value have incompatible shapes");
   const Sizes& stack = *both;
   const int64_t queries = q[q.size() - 2];
   const int64_t keys = *(form.k_is_transposed ? k.end() - 1 : k.end() - 2);
   int64_t planes = 1;
   for (int64_t n : stack) planes = std::min(planes, kMostPlanes + 1) * std::min(n, kMostPlanes + 1);
-  if (planes < 1 || planes > kMostPlanes) return c.NotLowered("attention of so many heads");
+  if (planes < 1 || planes > kMostPlanes) {
+    return c.NotLowered("attention without heads, or with more than 65536 heads in all images");
+  }
   if (!SdpaIsReliable(queries, keys)) {
-    return c.NotLowered("attention over sequences this long as one unit");
+    return c.NotLowered("attention over sequences of this length as one unit");
   }
   AttentionMasks masks(c, form, queries, keys);
   ANEMONE_ASSIGN_OR_RETURN(Sizes firsts, masks.FirstsOf(planes));
   const Grouping grouping = GroupsOf(firsts, stack.empty() ? 1 : stack.back());
   if (grouping.groups.size() > kMostGroups) {
-    return c.NotLowered("attention with so many different masks");
+    return c.NotLowered("attention with more than 128 groups of different masks");
   }
   Stacked query, key, value;
   if (match.values.empty()) {
@@ -292,7 +297,8 @@ absl::Status Lower(const Match& match, LowerContext& c) {
                              masks.For(group.first_image * grouping.heads + group.head));
     SdpaOperands in{.scale = static_cast<float>(form.scale), .mask = mask.mask};
     if (c.route() == Route::kMil && !SdpaHasMilForm(in, q.back())) {
-      return c.NotLowered("attention with a mask or a scale of its own on route mil");
+      return c.NotLowered(
+          "attention with a mask, or with a scale other than 1 / sqrt(dim), on route mil");
     }
     in.query = Laid(c, query, grouping, group);
     in.key = Laid(c, key, grouping, group);
@@ -313,7 +319,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
     y = ReshapeToDims(c, y, PlaceShape(y_shape));
   }
   ANEMONE_RETURN_IF_ERROR(c.Out(anchor.outputs[0], y));
-  c.CleanUp();  // an Einsum may have had the axes as the unit has them
+  c.CleanUp();  // removes transposes that cancel: an Einsum may have the unit's order of axes
   return absl::OkStatus();
 }
 
@@ -330,7 +336,7 @@ bool IsAttention(const GraphView& view, const Node& anchor, Match& match) {
   return true;
 }
 
-// With what takes query, key and value apart; the match captures the value they come from.
+// Also matches the nodes that split query, key and value from a packed value, and captures it.
 bool IsPackedAttention(const GraphView& view, const Node& anchor, Match& match) {
   auto attention = FindAttention(view, anchor);
   if (!attention || !attention->packed) return false;

@@ -1,10 +1,10 @@
-// kernels/attention/attention.h: attention as models spell it out in plain nodes,
+// kernels/attention/attention.h: finds attention that a model computes with plain ONNX nodes,
 //
 //   y = MatMul(Softmax(MatMul(q, k^T) * scale + mask), v)
 //
-// or with an Einsum for either product, found from the last one backwards. What exporters put
-// between these nodes and means nothing here is part of the match: casts, reshapes that only
-// regroup the heads, guards against NaN.
+// where either product may be an Einsum. The search starts at the last product and goes backwards.
+// Nodes that exporters put between these nodes and that do not change the result are part of the
+// match: casts, reshapes that only regroup the heads, guards against NaN.
 #ifndef ANEMONE_KERNELS_ATTENTION_ATTENTION_H_
 #define ANEMONE_KERNELS_ATTENTION_ATTENTION_H_
 
@@ -16,49 +16,50 @@
 
 namespace anemone {
 
-// Something that keeps queries from keys.
+// A mask that hides keys from queries.
 struct AttentionMask {
   enum class Kind {
     kAdded,    // `value * factor` is added to the scores
-    kKept,     // scores for which condition `value` is true stay, the others become `number`
-    kDropped,  // the other way round
+    kKept,     // scores stay where the condition `value` is true, and become `number` elsewhere
+    kDropped,  // scores become `number` where the condition `value` is true, and stay elsewhere
   };
   Kind kind = Kind::kAdded;
   ValueId value = kNone;
   double factor = 1;
-  double number = 0;  // so low that such a score has no weight
-  // The shape of the scores where they are masked: what `value` is repeated to.
+  double number = 0;  // so low that the weight of such a score is 0
+  // The shape of the scores at this mask; `value` is broadcast to it.
   std::vector<int64_t> scores = {};
 };
 
 struct Attention {
   ValueId q = kNone, k = kNone, v = kNone;
-  std::optional<PackedHeads> packed;  // what q, k and v are taken from
-  bool k_is_transposed = false;  // `k` still is k^T: whoever makes it is not part of the pattern
-  bool v_is_transposed = false;  // `v` is v^T, and the result y^T
-  // Which axes are those of heads (and images), of the sequence and of a head's elements, in this
-  // order. Empty: they lie so.
+  std::optional<PackedHeads> packed;  // the packed projection from which q, k and v are taken
+  bool k_is_transposed = false;       // `k` is k^T, because its producer is not part of the pattern
+  bool v_is_transposed = false;       // `v` is v^T, and the result is y^T
+  // The axes of heads (and images), then of the sequence, then of a head's elements. Empty if they
+  // are in this order already.
   std::vector<int> q_axes, k_axes, v_axes, y_axes;
   double scale = 1;
-  // A constant by head that the scores are multiplied by too, and their shape there.
+  // An additional constant factor of the scores for each head, and the shape of the scores there.
   ValueId head_scale = kNone;
   std::vector<int64_t> scaled_scores;
   std::vector<AttentionMask> masks;
-  // Whose probabilities are set to 0: queries without any key (they would be NaN); queries for
-  // which the condition `cleared` is true.
+  // The probabilities of some queries are set to 0: if `clears_masked`, of queries whose keys are
+  // all masked (they would be NaN); and of queries for which the condition `cleared` is true.
   bool clears_masked = false;
   ValueId cleared = kNone;
-  std::vector<int64_t> cleared_weights;  // the shape of what `cleared` is repeated to
-  std::vector<NodeId> nodes;             // all but the anchor, the last product
+  std::vector<int64_t> cleared_weights;  // the shape that `cleared` is broadcast to
+  std::vector<NodeId> nodes;             // all nodes except the anchor, which is the last product
 };
 
 std::optional<Attention> FindAttention(const GraphView& view, const Node& anchor);
 
-// A mask by head that is one plane repeated: what is repeated. Else `value`. Appends the nodes
-// between the two, which nobody else reads.
+// If the mask `value` is one plane that nodes repeat for every head, returns that plane and appends
+// those nodes, which have no other readers, to `nodes`. Otherwise returns `value`.
 ValueId WithoutRepeats(const GraphView& view, ValueId value, std::vector<NodeId>& nodes);
 
-// Queries x keys for each of so many heads and images; rank 0 and 1 have one plane. -1: not static.
+// The number of planes (queries x keys) of a mask: the product of all axes except the last two, 1
+// for rank 0 and 1. -1 if the shape is not static.
 int64_t PlanesOf(const GraphView& view, ValueId value);
 
 }  // namespace anemone

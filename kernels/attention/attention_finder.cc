@@ -1,5 +1,5 @@
-// The search for attention (kernels/attention/attention.h). Every walk goes up from the anchor,
-// over a bounded number of nodes.
+// The search for attention (kernels/attention/attention.h). It goes from the anchor towards the
+// inputs, and each walk visits a bounded number of nodes.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -16,14 +16,15 @@ namespace anemone {
 namespace {
 
 constexpr int kMostSteps = 12;    // of one walk
-constexpr size_t kMostMasks = 3;  // a sum of masks is tried both ways
+constexpr size_t kMostMasks = 3;  // each Add is tried with both operands as the mask
 
-// A score this low beside one of usual size has no weight: exp(-9900) is 0 even in float64.
+// A score this low has no weight next to a score of usual size: exp(-9900) is 0 even in float64.
 constexpr double kNoWeight = -9.9e3;
-// The least finite numbers of fp16 and wider types: a floor of this depth changes no score.
+// Models clamp scores at the lowest finite number of fp16 or of a wider type. A clamp at this value
+// or below changes no score.
 constexpr double kFloor = -6e4;
 
-// Of some labels those that are not among others.
+// The labels that are not in `others`.
 std::string Without(const std::string& labels, const std::string& others) {
   std::string left;
   for (char label : labels) {
@@ -32,7 +33,7 @@ std::string Without(const std::string& labels, const std::string& others) {
   return left;
 }
 
-// Where each label of `wanted` stands in `term`; empty if it is not all of the term.
+// The position in `term` of each label of `wanted`; empty unless the two have the same labels.
 std::vector<int> AxesOf(const std::string& wanted, const std::string& term) {
   std::vector<int> axes;
   for (char label : wanted) {
@@ -66,7 +67,7 @@ class Finder {
   void Note(const Node& node) { found_.nodes.push_back(view_->IdOf(node)); }
 
  private:
-  // The softmax behind what stands between it and the values.
+  // The Softmax that computes the weights, found through reshapes, casts and guards.
   const Node* FindSoftmax(ValueId value) {
     for (int i = 0; i < kMostSteps; ++i) {
       if (const Node* softmax = Made(value, "Softmax")) {
@@ -81,8 +82,8 @@ class Finder {
     return nullptr;
   }
 
-  // From the scores that go into the softmax to the product they come from; `factor` is what they
-  // are multiplied by in the end.
+  // Goes from `value` back to the product of query and key. `factor` is the factor by which the
+  // nodes after `value` multiply it.
   bool Descend(ValueId value, double factor) {
     for (int i = 0; i < kMostSteps; ++i) {
       if (const Node* product = Made(value, "MatMul")) {
@@ -104,7 +105,7 @@ class Finder {
     return false;
   }
 
-  // "bqhd,bkhd->bhqk", the axes of each term in any order.
+  // "bqhd,bkhd->bhqk", with the axes of the operands in any order.
   bool IsEinsumOfScores(ValueId value, double factor) {
     const Node* product = Made(value, "Einsum");
     auto e = product == nullptr ? std::nullopt : EinsumOf(view_->graph, *product);
@@ -146,8 +147,8 @@ class Finder {
     return false;
   }
 
-  // k, behind a Transpose of its last two axes, or between two Reshapes as PyTorch's newer exporter
-  // writes it, and scales on either side.
+  // Finds k, the operand of the product without the Transpose of its last two axes. PyTorch's newer
+  // exporter puts that Transpose between two Reshapes. There may be scales on either side.
   void FindKey(ValueId value) {
     value = Unscaled(value);
     found_.k = value;
@@ -168,7 +169,7 @@ class Finder {
     found_.k_is_transposed = false;
   }
 
-  // What a Reshape brought from this rank.
+  // The input of the Reshape that computes `value`, if it has this rank; else `value`.
   ValueId Regrouped(ValueId value, int rank) {
     const Node* inner = nodes_->Sole(value);
     if (inner == nullptr || !nodes_->KeepsPlanes(*inner)) return value;
@@ -186,7 +187,8 @@ class Finder {
     return value;
   }
 
-  // Each of these looks through one node and notes it, or says no.
+  // Each of these functions skips one node: it records the node and returns its input. nullopt if
+  // the node is of another form.
 
   std::optional<ValueId> BehindView(ValueId value) {
     for (const char* op : {"Cast", "Reshape", "Unsqueeze", "Squeeze"}) {
@@ -199,13 +201,13 @@ class Finder {
     return std::nullopt;
   }
 
-  // Multiplied or divided by a number, which goes into `factor`.
+  // A multiplication or division by a number, which is multiplied into `factor`.
   std::optional<ValueId> BehindScale(ValueId value, double& factor) {
     const Node* node = Made(value, "Mul");
     const bool divides = node == nullptr;
     if (divides) node = Made(value, "Div");
     for (int i = divides ? 1 : 0; node != nullptr && i < 2; ++i) {
-      // A number of a higher rank than the other operand would add axes.
+      // A constant of a higher rank than the other operand would add axes to the result.
       if (nodes_->RankOf(node->inputs[1 - i]) != nodes_->RankOf(node->outputs[0])) continue;
       auto by = nodes_->NumberOf(node->inputs[i]);
       if (!by || *by == 0) continue;
@@ -216,7 +218,7 @@ class Finder {
     return std::nullopt;
   }
 
-  // Multiplied by a number for each head, as Swin v2 and XCiT learn them.
+  // A multiplication by one constant for each head, as in Swin v2 and XCiT.
   std::optional<ValueId> BehindHeadScale(ValueId value) {
     const Node* node = Made(value, "Mul");
     for (int i = 0; node != nullptr && found_.head_scale == kNone && i < 2; ++i) {
@@ -231,10 +233,10 @@ class Finder {
     return std::nullopt;
   }
 
-  // A mask beneath a scale by head would be another for each.
+  // A mask that is added before a scale for each head would be a different mask for each head.
   bool TakesMasks() const { return found_.masks.size() < kMostMasks && found_.head_scale == kNone; }
 
-  // max(scores, the least number there is), which OPT writes.
+  // max(scores, the lowest finite number), as in OPT.
   std::optional<ValueId> BehindFloor(ValueId value) {
     const Node* node = Made(value, "Max");
     for (int i = 0; node != nullptr && node->inputs.size() == 2 && i < 2; ++i) {
@@ -266,7 +268,7 @@ class Finder {
     return std::nullopt;
   }
 
-  // where(condition, 0, weights): the condition waits in `guard_` until the scores are known.
+  // where(condition, 0, weights). The condition is kept in `guard_` until the scores are known.
   std::optional<ValueId> BehindGuard(ValueId value) {
     const Node* where = Made(value, "Where");
     if (where == nullptr || guard_ != kNone || found_.clears_masked) return std::nullopt;
@@ -286,8 +288,8 @@ class Finder {
     return weights;
   }
 
-  // PyTorch's safe softmax: not any(not (scores == -inf)), or all(scores == -inf), over the keys;
-  // any() and all() are an extremum between casts.
+  // Whether `condition` is that of PyTorch's safe softmax: not any(not (scores == -inf)), or
+  // all(scores == -inf), over the keys. any() and all() are a maximum or minimum between casts.
   bool AsksForMasked(ValueId condition, ValueId scores) {
     std::vector<NodeId> passed;
     int outer_nots = 0, inner_nots = 0;
@@ -326,8 +328,8 @@ class Finder {
     return false;
   }
 
-  // ONNX's Attention asks the mask itself: max(mask) == -inf over the keys. Any other condition is
-  // taken as it is.
+  // The function body of ONNX's Attention tests the mask: max(mask) == -inf over the keys. Any
+  // other condition is computed as the model does it.
   void ResolveGuard() {
     if (AsksMask(guard_)) {
       found_.clears_masked = true;
@@ -347,7 +349,7 @@ class Finder {
         Note(*equal);
         Note(*max);
       } else {
-        found_.nodes.resize(before);  // somebody else asks too
+        found_.nodes.resize(before);  // the condition has other readers
       }
       if (asks) return true;
     }
@@ -360,7 +362,8 @@ class Finder {
     return mask.kind == AttentionMask::Kind::kAdded && mask.factor > 0 && mask.value == value;
   }
 
-  // What the unit will read is made outside: an edge back into the pattern (s + s) is none.
+  // The values that the units will read are computed outside of the pattern. That is not so if one
+  // of them is an inner value, as in s + s.
   bool LeavesAreOutside() const {
     std::vector<ValueId> leaves = {found_.q, found_.k, found_.v, found_.cleared};
     for (const AttentionMask& mask : found_.masks) leaves.push_back(mask.value);
@@ -371,8 +374,9 @@ class Finder {
     });
   }
 
-  // The producer of a value that only the pattern reads. Of a value that a guard reads too, whose
-  // nodes are part of the pattern, the caller of the match checks that.
+  // The producer of `value` if it is `op` and only the pattern reads the value. A value in
+  // `shared_` is also read by a guard, whose nodes are part of the pattern; the caller of the match
+  // checks that it has no other readers.
   const Node* Made(ValueId value, const char* op) const {
     const bool is_shared = std::find(shared_.begin(), shared_.end(), value) != shared_.end();
     return is_shared ? view_->Producer(value, op) : view_->OnlyProducer(value, op);
@@ -385,7 +389,7 @@ class Finder {
   std::vector<ValueId> shared_;
 };
 
-// "bhqk,bkhd->bqhd": `weights` is the term that has the scores' axes in their order.
+// "bhqk,bkhd->bqhd": `weights` is the operand whose axes are those of the scores, in their order.
 std::optional<Attention> FindAroundEinsum(const AttentionNodes& nodes, const Node& anchor) {
   const auto e = EinsumOf(nodes.view().graph, anchor);
   for (int i = 0; e && i < 2; ++i) {
@@ -418,7 +422,7 @@ std::optional<Attention> FindAttention(const GraphView& view, const Node& anchor
     }
     return found;
   }
-  // v^T p^T, where channels come before positions.
+  // v^T p^T, in models that put channels before positions.
   const Node* swap = nodes.SwapBehind(anchor.inputs[1]);
   if (swap == nullptr) return std::nullopt;
   Finder finder(nodes);

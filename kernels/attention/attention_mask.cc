@@ -1,6 +1,7 @@
-// Masks of attention: constants are summed up here, what is computed is summed by units. A masked
-// score becomes kMasked and not -infinity, so that a query without any key has no NaN: its keys
-// weigh about the same, as with the finite numbers that models mask by.
+// Masks of attention. Constant masks are added up here; computed masks are added up by units. A
+// masked score becomes kMasked instead of -infinity, so that a query whose keys are all masked does
+// not give NaN. Its keys then have about equal weights, as in models that mask with a finite
+// number.
 #include "kernels/attention/attention_mask.h"
 
 #include <algorithm>
@@ -30,7 +31,7 @@
 namespace anemone {
 namespace {
 
-// Exact in fp16, and far enough from its end that a score added to it does not become infinite.
+// Exact in fp16, and far enough from -65504 that adding a score does not give -infinity.
 constexpr float kMasked = -6e4f;
 constexpr float kMaskedBelow = -5e4f;
 
@@ -50,7 +51,8 @@ Extents ExtentsOf(const Sizes& shape) {
   return e;
 }
 
-// Elements from `first` on. Unrounded, as only that tells -infinity from the least float.
+// `count` elements from `first` on. They are not rounded to fp16, which would turn the lowest float
+// into -infinity.
 std::vector<float> FloatsOf(const Tensor& tensor, int64_t first, int64_t count) {
   std::vector<float> values(count);
   if (tensor.type() == DataType::kFloat) {
@@ -63,7 +65,7 @@ std::vector<float> FloatsOf(const Tensor& tensor, int64_t first, int64_t count) 
   return values;
 }
 
-// For each plane of a constant, the first with the same bytes.
+// For each plane of a constant, the index of the first plane with the same bytes.
 Sizes FirstEqual(const Tensor& tensor, int64_t planes) {
   Sizes first(planes);
   if (tensor.is_fill()) return first;
@@ -77,7 +79,7 @@ Sizes FirstEqual(const Tensor& tensor, int64_t planes) {
   return first;
 }
 
-// For each item, the first that is equal to it.
+// For each item, the index of the first item that is equal to it.
 template <class Item>
 Sizes FirstEqual(const std::vector<Item>& items) {
   std::map<Item, int64_t> seen;
@@ -88,7 +90,7 @@ Sizes FirstEqual(const std::vector<Item>& items) {
   return first;
 }
 
-// Whether no element can be infinite where the model's inputs are finite. False: not known.
+// Whether it is known that no element is infinite if the model's inputs are finite.
 bool IsFinite(const GraphView& view, ValueId value, int steps) {
   if (auto number = view.Scalar(value)) return std::isfinite(*number);
   const NodeId id = view.graph.values[value].producer;
@@ -105,20 +107,21 @@ bool IsFinite(const GraphView& view, ValueId value, int steps) {
   return is_one_of({"Cast"}) && (!IsFloating(view.graph.values[node.inputs[0]].type) || input(0));
 }
 
-constexpr int kMostSteps = 6;  // of the above, which may branch at each
+constexpr int kMostSteps = 6;  // of IsFinite(), which may branch at each step
 
-// The sum of the constant masks, rows x keys. Empty: there are none.
+// The sum of the constant masks, rows x keys, where rows is the number of queries or 1. Empty if
+// there are none.
 class FixedMask {
  public:
   FixedMask(int64_t queries, int64_t keys) : queries_(queries), keys_(keys) {}
 
-  // Adds f of every element of a plane.
+  // Adds f(element) for every element of a plane.
   absl::Status Add(LowerContext& c, const Tensor& tensor, int64_t plane,
                    absl::FunctionRef<float(float)> f) {
     const Extents e = ExtentsOf(tensor.dims());
     if (!IsEngineConstant(tensor.type()) || (e.rows != 1 && e.rows != queries_) ||
         (e.columns != 1 && e.columns != keys_)) {
-      return c.NotLowered("attention with a mask of this shape");
+      return c.NotLowered("attention with a mask that does not match the queries and keys");
     }
     const int64_t size = e.rows * e.columns;
     const std::vector<float> values = FloatsOf(tensor, plane * size, size);
@@ -155,7 +158,7 @@ class FixedMask {
     return c.AddConstant(Tensor::Floats({rows_, keys_}, values), MakeDims(1, rows_, 1, keys_));
   }
 
-  // 0 for the rows that are -infinity, 1 for the others; nullopt if there are only others.
+  // 0 for each row that is all -infinity, 1 for the other rows; nullopt if no row is all -infinity.
   std::optional<Operand> KeptRows(NetworkBuilder& c) const {
     std::vector<float> kept(rows_);
     for (size_t i = 0; i < sum_.size(); ++i) {
@@ -183,11 +186,11 @@ class FixedMask {
 }  // namespace
 
 Sizes PlanesRead(const Sizes& from, const Sizes& to) {
-  const size_t more = from.size() - std::min(from.size(), to.size());  // axes in front
+  const size_t more = from.size() - std::min(from.size(), to.size());  // additional leading axes
   if (std::count(from.begin(), from.begin() + more, 1) < static_cast<int64_t>(more)) return {};
   Sizes read = {0};
   int64_t stride = 1;
-  for (size_t i = 3; i <= to.size(); ++i) {  // from the last axis in front of the planes
+  for (size_t i = 3; i <= to.size(); ++i) {  // from the innermost axis before the planes outwards
     const int64_t extent = to[to.size() - i];
     const int64_t own = i <= from.size() ? from[from.size() - i] : 1;
     if (own != 1 && own != extent) return {};
@@ -205,7 +208,7 @@ Sizes PlanesRead(const Sizes& from, const Sizes& to) {
 struct AttentionMasks::Sum {
   FixedMask fixed;
   Operand computed = {};
-  int terms = 0;  // of `computed`
+  int terms = 0;  // number of masks in `computed`
   bool finite = true;
 
   absl::Status Add(LowerContext& c, const Operand& x) {
@@ -217,7 +220,7 @@ struct AttentionMasks::Sum {
     return absl::OkStatus();
   }
 
-  // `clears`: queries without any key give 0.
+  // `clears`: the result of a query whose keys are all masked is set to 0.
   absl::StatusOr<MaskOperands> Take(LowerContext& c, bool clears) {
     MaskOperands out;
     clears = clears && !(finite && fixed.is_finite());
@@ -240,7 +243,7 @@ struct AttentionMasks::Sum {
 
 namespace {
 
-// A plane of a computed value, rows on C and columns on W.
+// One plane of a computed value, with rows on C and columns on W.
 Operand PlaneOf(LowerContext& c, ValueId value, int64_t plane) {
   ANEMONE_ASSIGN_OR_FAIL(c, Sizes shape, c.ShapeOf(value));
   const Extents e = ExtentsOf(shape);
@@ -250,7 +253,7 @@ Operand PlaneOf(LowerContext& c, ValueId value, int64_t plane) {
   return ReshapeToDims(c, x, MakeDims(1, e.rows, 1, e.columns));
 }
 
-// What is added to the scores, of a plane of the mask's value.
+// Converts a plane of the mask's value to the numbers that are added to the scores.
 Operand Added(LowerContext& c, const AttentionMask& mask, const Operand& x) {
   switch (mask.kind) {
     case AttentionMask::Kind::kAdded:
@@ -268,16 +271,16 @@ Operand Added(LowerContext& c, const AttentionMask& mask, const Operand& x) {
 absl::StatusOr<AttentionMasks::Source> AttentionMasks::SourceOf(ValueId value, const Sizes& scores,
                                                                 int64_t planes) {
   const Value& v = c_.graph().values[value];
-  if (!v.is_static()) return c_.NotLowered("attention with a mask of unknown shape");
+  if (!v.is_static()) return c_.NotLowered("attention with a mask whose shape is not static");
   Source source{.value = value, .plane_of = PlanesRead(v.dims(), scores)};
   if (static_cast<int64_t>(source.plane_of.size()) != planes) {
-    return c_.NotLowered("attention with a mask of this shape");
+    return c_.NotLowered("attention with a mask that cannot be broadcast to the scores");
   }
   Sizes firsts;
   if (const Tensor* constant = c_.view().Constant(value)) {
     firsts = FirstEqual(*constant, ExtentsOf(v.dims()).planes);
   } else if (const Node* expand = c_.view().Producer(value, "Expand")) {
-    // Repeated for others too.
+    // The Expand has other readers, so WithoutRepeats() has not removed it.
     const Value& narrow = c_.graph().values[expand->inputs[0]];
     if (narrow.is_static()) firsts = FirstEqual(PlanesRead(narrow.dims(), v.dims()));
   }
@@ -316,16 +319,21 @@ absl::Status AttentionMasks::AddComputed(const AttentionMask& mask, Source& sour
   return sum.Add(c_, made->second);
 }
 
-// 1 where a condition by query is false; none if it is false everywhere.
+// For a condition with one value for each query: 1 where it is false, 0 where it is true. nullopt
+// if it is false everywhere.
 absl::StatusOr<std::optional<Operand>> AttentionMasks::NotCleared(Source& source, int64_t plane) {
   const Extents e = ExtentsOf(c_.graph().values[source.value].dims());
-  if (e.columns != 1) return c_.NotLowered("attention that clears single weights");
+  if (e.columns != 1) {
+    return c_.NotLowered("attention that sets single weights to 0, as dropout does");
+  }
   const Tensor* constant = c_.view().Constant(source.value);
   if (constant == nullptr) {
     Operand cleared = PlaneOf(c_, source.value, plane);
     return ScaleAndShift(c_, cleared, -1, 1);
   }
-  if (!IsEngineConstant(constant->type())) return c_.NotLowered("a condition of this type");
+  if (!IsEngineConstant(constant->type())) {
+    return c_.NotLowered("attention with a condition that the engine cannot hold as a constant");
+  }
   std::vector<float> rows = FloatsOf(*constant, plane * e.rows, e.rows);
   if (std::count(rows.begin(), rows.end(), 0) == e.rows) return std::nullopt;
   for (float& v : rows) v = 1 - v;

@@ -1,5 +1,5 @@
-// kernels/attention/attention_mask.h: the masks of an attention as the unit takes them, a plane
-// that is added to the scores (C = queries or 1, W = keys), for lowerings.
+// kernels/attention/attention_mask.h: converts the masks of an attention to the form that the SDPA
+// unit takes: one plane that is added to the scores (C = queries or 1, W = keys).
 #ifndef ANEMONE_KERNELS_ATTENTION_ATTENTION_MASK_H_
 #define ANEMONE_KERNELS_ATTENTION_ATTENTION_MASK_H_
 
@@ -11,33 +11,33 @@
 
 namespace anemone {
 
-// For each plane of `to` (all axes but the last two), the plane of `from` that is read there when
-// `from` is repeated to `to`. Empty: the shapes do not go together.
+// When `from` is broadcast to `to`: for each plane of `to` (all axes except the last two), the
+// index of the plane of `from` that is used there. Empty if the shapes are not compatible.
 std::vector<int64_t> PlanesRead(const std::vector<int64_t>& from, const std::vector<int64_t>& to);
 
 struct MaskOperands {
-  std::optional<Operand> mask;  // none: nothing is masked
-  // 1 for each query (C) whose result stays, 0 where it is set to 0; none: all stay.
+  std::optional<Operand> mask;  // nullopt if nothing is masked
+  // For each query (C) 1, or 0 if its result is set to 0. nullopt if no result is set to 0.
   std::optional<Operand> kept;
 };
 
-// The masks of all planes of scores: the heads of all images, in order.
+// The masks of all planes of scores: all heads of the first image, then of the next one.
 class AttentionMasks {
  public:
   AttentionMasks(LowerContext& c, const Attention& form, int64_t queries, int64_t keys)
       : c_(c), form_(form), queries_(queries), keys_(keys) {}
 
-  // For each of `planes`, the first that is masked as it is. Before For().
+  // For each plane, the index of the first plane that has the same mask. Call it before For().
   absl::StatusOr<std::vector<int64_t>> FirstsOf(int64_t planes);
 
   absl::StatusOr<MaskOperands> For(int64_t plane);
 
  private:
-  // A value with planes of its own, which are repeated over those of the scores.
+  // A mask value whose planes are broadcast to those of the scores.
   struct Source {
     ValueId value = kNone;
-    std::vector<int64_t> plane_of;    // by plane of the scores; of equal ones the first
-    std::map<int64_t, Operand> made;  // by plane of the value
+    std::vector<int64_t> plane_of;    // by plane of the scores; the first of equal planes
+    std::map<int64_t, Operand> made;  // units added so far, by plane of the value
   };
   struct Sum;
 

@@ -1,4 +1,5 @@
-// kernels/attention/attention_nodes.h: what the search for attention asks of single nodes.
+// kernels/attention/attention_nodes.h: predicates on single nodes and values, for the search for
+// attention.
 #ifndef ANEMONE_KERNELS_ATTENTION_ATTENTION_NODES_H_
 #define ANEMONE_KERNELS_ATTENTION_ATTENTION_NODES_H_
 
@@ -29,13 +30,15 @@ class AttentionNodes {
     return v.shape ? static_cast<int>(v.shape->size()) : 0;
   }
 
-  // A node of ONNX's that makes `value`, which nobody else reads.
+  // The node that computes `value` if it is of the ONNX domain and `value` has a single reader;
+  // else null.
   const Node* Sole(ValueId value) const {
     const NodeId id = view_.graph.values[value].producer;
     return id == kNone ? nullptr : view_.OnlyProducer(value, view_.graph.nodes[id].op_type);
   }
 
-  // Input `i` of an elementwise node has the elements of its output, none repeated.
+  // Whether input `i` of an elementwise node has as many elements as the output, so that it is not
+  // broadcast.
   bool KeepsElements(const Node& node, int i) const {
     auto from = ShapeOf(node.inputs[i]), to = ShapeOf(node.outputs[0]);
     if (!from || !to || from->size() > to->size()) return false;
@@ -44,7 +47,7 @@ class AttentionNodes {
            std::equal(from->begin(), from->end(), shared);
   }
 
-  // A number for all elements: a constant of one, or a fill.
+  // The value of a constant whose elements are all equal: a scalar or a fill.
   std::optional<double> NumberOf(ValueId value) const {
     if (auto number = view_.Scalar(value)) return number;
     const Tensor* t = view_.Constant(value);
@@ -56,12 +59,12 @@ class AttentionNodes {
 
   bool IsFloat(ValueId value) const { return IsFloating(view_.graph.values[value].type); }
 
-  // A cast between floats is nothing inside the engine.
+  // A cast between float types has no effect inside the engine.
   bool IsFloatCast(const Node& node) const {
     return node.op_type == "Cast" && IsFloat(node.inputs[0]) && IsFloat(node.outputs[0]);
   }
 
-  // The same planes of rows and columns, grouped in another way.
+  // A reshape that keeps the last two axes and only regroups the axes before them.
   bool KeepsPlanes(const Node& node) const {
     if (node.op_type != "Reshape" && node.op_type != "Unsqueeze" && node.op_type != "Squeeze") {
       return false;
@@ -94,7 +97,7 @@ class AttentionNodes {
     return true;
   }
 
-  // The Transpose that makes `value` by swapping its last two axes.
+  // The Transpose that computes `value` by swapping the last two axes, or null.
   const Node* SwapBehind(ValueId value) const {
     const Node* transpose = view_.OnlyProducer(value, "Transpose");
     return transpose != nullptr && SwapsLastTwo(*transpose) ? transpose : nullptr;

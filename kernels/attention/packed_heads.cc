@@ -9,7 +9,8 @@
 namespace anemone {
 namespace {
 
-// The Gather that takes `value` from an axis in front, and which of three it takes.
+// The Gather that takes `value` from axis 0; `third` becomes its index, 0 to 2. Null if there is
+// none.
 const Node* ThirdOf(const AttentionNodes& nodes, ValueId value, int64_t& third) {
   const Node* gather = nodes.view().OnlyProducer(value, "Gather");
   if (gather == nullptr || nodes.RankOf(value) != 4) return nullptr;

@@ -1,5 +1,5 @@
-// kernels/attention/packed_heads.h: query, key and value for one image as one product makes them
-// side by side, n x (3 heads dim), and ViTs take them apart:
+// kernels/attention/packed_heads.h: query, key and value of one image that are packed in the result
+// of one product, n x (3 * heads * dim). Vision transformers (ViT) split it as follows:
 //
 //   t = Transpose<perm = [2, 0, 3, 1, 4]>(Reshape(x, {1, n, 3, heads, dim}))
 //   q = Gather(t, 0), k = Gather(t, 1), v = Gather(t, 2)
@@ -17,15 +17,15 @@ namespace anemone {
 struct PackedHeads {
   ValueId value = kNone;
   int64_t heads = 0, dim = 0;
-  int64_t q = 0, k = 0, v = 0;  // which third
-  std::vector<NodeId> nodes;    // that lie between
+  int64_t q = 0, k = 0, v = 0;  // the index of each in the axis of extent 3
+  std::vector<NodeId> nodes;    // the nodes between `value` and q, k, v
 };
 
-// What these three are taken from, if nobody else reads what lies between.
+// The packed value from which q, k and v are taken, if values between have no other readers.
 std::optional<PackedHeads> FindPackedHeads(const AttentionNodes& nodes, ValueId q, ValueId k,
                                            ValueId v);
 
-// One third, heads x n x dim on C, H, W.
+// Query, key or value (`third` is 0, 1 or 2): heads x n x dim on C, H, W.
 Operand Unpacked(LowerContext& c, const PackedHeads& packed, int64_t third);
 
 }  // namespace anemone

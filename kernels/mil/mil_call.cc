@@ -1,4 +1,4 @@
-// A MIL call as a file of cases has it (`anemone confirm --probe`).
+// Reads a MIL call from the JSON of a probe file (`anemone confirm --probe`).
 #include <string>
 #include <utility>
 
@@ -30,7 +30,7 @@ absl::StatusOr<MilTensor> ReadArgument(const Json& from) {
   ANEMONE_RETURN_IF_ERROR(ReadIfThere(from, "role", role));
   ANEMONE_RETURN_IF_ERROR(ReadIfThere(from, "layout", layout));
   if (!layout.empty() && layout != "NDCHW") {
-    return absl::InvalidArgumentError("layout: want NDCHW, or none");
+    return absl::InvalidArgumentError("layout: want NDCHW, or leave it out");
   }
   tensor.in_engine_order = !layout.empty();
   if (!role.empty() && role != "const" && role != "input" && role != "state") {

@@ -1,7 +1,8 @@
-// Operations of the conversion route that make a constant: const, and constexpr_*, which declare a
-// compressed weight. A native one streams; the others fold to dense fp16 at compile, so they are no
-// operations of the engine, and a rewrite writes the dense constant. Facts: op_matrix.json
-// quant_dtype; validators.json rules_without_text.
+// MIL operations that produce a constant: const, and constexpr_*, which declares a compressed
+// weight. On some families the engine streams the compressed form natively. Otherwise the compiler
+// expands the weight to dense fp16, so the operation does not exist on the engine; with rewrites
+// allowed, the dense constant is used. Facts: op_matrix.json quant_dtype; validators.json
+// rules_without_text.
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
@@ -17,12 +18,12 @@
 namespace anemone {
 namespace {
 
-constexpr int kNever = 1000;  // beyond every family
+constexpr int kNever = 1000;  // higher than every family
 
 struct ConstantOperation {
   const char* op;
-  const char* like;  // the constant that has the dense tensor's shape, unless `shape` is given
-  int floor;         // the family from which it streams; kNever: it always folds
+  const char* like;  // the argument with the shape of the dense tensor, unless `shape` is given
+  int floor;         // the first family that streams it; kNever if none does
 };
 
 constexpr ConstantOperation kConstants[] = {
@@ -35,11 +36,11 @@ constexpr ConstantOperation kConstants[] = {
     {"constexpr_sparse_to_dense", "mask", 2},
 };
 
-// Entries and vector length of a palette.
+// Checks the number of entries and the vector length of a palette.
 absl::Status CheckPalette(MilContext& c, const std::vector<int64_t>& lut) {
-  if (lut.empty()) return absl::InvalidArgumentError("'lut': want one axis at least");
+  if (lut.empty()) return absl::InvalidArgumentError("'lut': want at least one axis");
   const int64_t entries = lut.size() == 1 ? lut[0] : lut[lut.size() - 2];
-  constexpr int64_t kByBits[] = {2, 4, 8, 16, 64, 256};  // of 1, 2, 3, 4, 6 and 8 bits
+  constexpr int64_t kByBits[] = {2, 4, 8, 16, 64, 256};  // for 1, 2, 3, 4, 6 and 8 bits
   if (std::find(std::begin(kByBits), std::end(kByBits), entries) == std::end(kByBits)) {
     return absl::InvalidArgumentError("'lut': want 2, 4, 8, 16, 64 or 256 entries");
   }
@@ -67,7 +68,7 @@ absl::Status Build(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(shape, c.Ints("shape", std::move(shape)));
   if (shape.empty() && !like) {
     return absl::InvalidArgumentError(c.call().op + ": want constant '" + row.like +
-                                      "', or attribute 'shape'");
+                                      "' or attribute 'shape'");
   }
   for (const char* name : {"scale", "offset", "zero_point", "axis", "nonzero_data",
                            "indices_nonzero_data", "vector_axis", "name"}) {

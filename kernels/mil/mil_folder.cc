@@ -21,7 +21,7 @@ namespace {
 
 constexpr size_t kLongestText = size_t{1} << 28;  // bytes of a model.mil
 
-// The files that a program's weights are in, mapped when they are first asked for.
+// The weight files of a program. A file is mapped when it is first used.
 class BlobFiles {
  public:
   explicit BlobFiles(std::string folder) : folder_(std::move(folder)) {}

@@ -1,4 +1,5 @@
-// kernels/mil/mil_folder.h: a network as MIL on disk: model.mil, weights/weight.bin.
+// kernels/mil/mil_folder.h: saves and loads a network as a folder with a MIL program (model.mil)
+// and its weights (weights/weight.bin).
 #ifndef ANEMONE_KERNELS_MIL_MIL_FOLDER_H_
 #define ANEMONE_KERNELS_MIL_MIL_FOLDER_H_
 
@@ -11,12 +12,13 @@
 
 namespace anemone {
 
-// Writes the files into `folder`, which must be there. Errors: kUnimplemented (WriteMilProgram),
+// Writes the files into `folder`, which must exist. Errors: kUnimplemented (WriteMilProgram),
 // kPermissionDenied (a file cannot be written), kResourceExhausted (more than 4 GiB of weights).
 absl::StatusOr<PortNames> SaveMil(const Network& network, const std::string& folder);
 
-// Appends what a folder's program says to `c`. The weights are views of the mapped file. Errors as
-// ReadMil's and ReadMilProgram's, and of reading the files; each begins with the folder.
+// Appends the units of the folder's program to `c`. Weights are views of the mapped file. Errors:
+// those of ReadMil, of ReadMilProgram and of reading the files. Each message starts with the
+// folder.
 absl::Status LoadMil(const std::string& folder, NetworkBuilder& c);
 
 }  // namespace anemone

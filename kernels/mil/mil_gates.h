@@ -1,5 +1,5 @@
-// kernels/mil/mil_gates.h: gates of the conversion route, for MIL operations. Facts: op_matrix.json
-// status_by_family.
+// kernels/mil/mil_gates.h: checks whether the conversion route (Core ML) supports an operation on a
+// family, for the build functions of MIL operations. Facts: op_matrix.json status_by_family.
 #ifndef ANEMONE_KERNELS_MIL_MIL_GATES_H_
 #define ANEMONE_KERNELS_MIL_MIL_GATES_H_
 
@@ -10,8 +10,8 @@
 
 namespace anemone {
 
-// The operation's unit is reached by direct authoring only: `rule` on the conversion route, unless
-// rewrites are allowed.
+// For an operation whose unit is only available on route netplist. Refuses with `rule` on the
+// conversion route, unless rewrites are allowed.
 inline absl::Status DirectlyAuthored(MilContext& c, const Rule& rule) {
   if (c.route() == Route::kNetplist) return absl::OkStatus();
   if (!c.rewrites()) return c.Refuse(rule);
@@ -19,7 +19,8 @@ inline absl::Status DirectlyAuthored(MilContext& c, const Rule& rule) {
   return absl::OkStatus();
 }
 
-// The conversion route has the operation from family `floor` on; before, only direct authoring has.
+// For an operation that the conversion route supports from family `floor` on; earlier families
+// support it only on route netplist.
 inline absl::Status ConvertedFrom(MilContext& c, int floor) {
   if (c.route() == Route::kNetplist) return absl::OkStatus();
   if (Judge(c.target(), c.route()).FamilyAtLeast(floor)) return absl::OkStatus();
@@ -28,7 +29,7 @@ inline absl::Status ConvertedFrom(MilContext& c, int floor) {
   return absl::OkStatus();
 }
 
-// No target has a path for the operation itself: `rule`, unless rewrites are allowed.
+// For an operation that no target supports. Refuses with `rule`, unless rewrites are allowed.
 inline absl::Status OnlyRewritten(MilContext& c, const Rule& rule) {
   if (!c.rewrites()) return c.Refuse(rule);
   c.SetRewritten();

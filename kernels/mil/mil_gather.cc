@@ -1,5 +1,5 @@
-// MIL's gather, gather_along_axis and gather_nd as the Gather unit of gather.cc, whose points may
-// be computed: then they are fp16 numbers.
+// MIL's gather, gather_along_axis and gather_nd as the Gather unit (kernels/units/gather.cc).
+// Indices may be constant or computed at run time; computed ones are fp16.
 #include <optional>
 #include <string>
 #include <utility>
@@ -22,33 +22,33 @@
 namespace anemone {
 namespace {
 
-// The second argument of a call, or its attribute of that name.
+// The indices of a call: the second argument, or the attribute `indices`.
 struct Indices {
   std::vector<int64_t> shape;
   int64_t count = 1;               // elements
-  std::optional<Operand> operand;  // nullopt: constant
-  std::vector<int64_t> values;     // then these; zeros where they are not known
+  std::optional<Operand> operand;  // nullopt if the indices are constant
+  std::vector<int64_t> values;     // constant indices; zeros if they are unknown
 };
 
-// The data and the indices, which may be an attribute; and nothing else.
+// The arguments must be the data and, unless they are an attribute, the indices.
 absl::Status CheckArguments(MilContext& c) {
   const std::string& op = c.call().op;
   for (size_t i = 1; i < c.arguments() && op != "gather_nd"; ++i) {
     const MilTensor& argument = c.call().arguments[i];
     if (argument.name != "axis" && (i != 2 || op != "gather")) continue;
-    if (argument.constant) return c.NotLowered("gather along an axis of no known value");
+    if (argument.constant) return c.NotLowered("gather along an axis of unknown value");
     if (c.route() == Route::kMil) return c.Refuse(rule::kGatherAxis);
     return c.NotLowered("gather along an axis computed at run time");
   }
   if (c.arguments() <= (c.Has("indices") ? 1 : 2)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(op, ": want two arguments, data and indices"));
+  return absl::InvalidArgumentError(absl::StrCat(op, ": want two arguments: data and indices"));
 }
 
 absl::StatusOr<Indices> ReadIndices(MilContext& c) {
   ANEMONE_RETURN_IF_ERROR(CheckArguments(c));
   c.Ignore("validate_indices");
   ANEMONE_ASSIGN_OR_RETURN(int64_t batch_axes, c.Int("batch_dims", 0));
-  if (batch_axes != 0) return c.NotLowered("gather with batch axes");
+  if (batch_axes != 0) return c.NotLowered("gather with batch_dims");
   c.In(0);
   ANEMONE_RETURN_IF_ERROR(ElementCount(c.ShapeOf(0)).status());
   Indices indices;
@@ -71,13 +71,13 @@ absl::StatusOr<Indices> ReadIndices(MilContext& c) {
   }
   ANEMONE_ASSIGN_OR_RETURN(indices.count, ElementCount(indices.shape));
   if (indices.count < 1) return c.Refuse(rule::kEmptyTensor);
-  if (indices.count > kMostIntegers) return c.NotLowered("gather of elements by the million");
+  if (indices.count > kMostIntegers) return c.NotLowered("gather with more than 1048576 indices");
   if (!indices.operand) indices.values.resize(indices.count);
   return indices;
 }
 
-// Points of computed coordinates, 1 x k x count x 1, the missing ones in front 0 but for the row
-// before a single one, if `rows` says it.
+// Points from computed coordinates, 1 x k x count x 1. Missing leading coordinates are 0, except
+// that `rows`, if it is not empty, is the coordinate before a single computed one.
 absl::StatusOr<PointList> ComputedPoints(NetworkBuilder& c, const Operand& coordinates,
                                          absl::Span<const float> rows) {
   const Dims dims = c.DimsOf(coordinates);
@@ -94,7 +94,7 @@ absl::StatusOr<PointList> ComputedPoints(NetworkBuilder& c, const Operand& coord
   return PointList{points, dims.h()};
 }
 
-// Makes indices 0..extent-1.
+// Converts indices to 0..extent-1; negative ones count from the end.
 absl::Status Normalize(absl::Span<int64_t> indices, int64_t extent) {
   for (int64_t& index : indices) {
     ANEMONE_ASSIGN_OR_RETURN(index, NormalIndex(index, extent));
@@ -112,7 +112,8 @@ absl::StatusOr<PointList> PointsOf(NetworkBuilder& c, Indices indices, int64_t e
   return ComputedPoints(c, flat, {});
 }
 
-// Without a texture engine the data has batch and depth 1; else it is brought there, a rewrite.
+// Without a texture engine the data must have batch and depth 1. Other data is reshaped to that
+// form, which counts as a rewrite.
 absl::Status CheckEnvelope(MilContext& c) {
   const Dims data = PlaceShape(c.ShapeOf(0));
   Judge judge(c.target(), c.route());
@@ -136,7 +137,7 @@ absl::Status Build(MilContext& c) {
   return c.Out(x, shape);
 }
 
-// `x`, a value of shape `shape`, with the axis last: 1 x 1 x (all others) x extent.
+// `x`, a value of shape `shape`, with `axis` last: 1 x 1 x (all other axes) x extent.
 Operand AxisLast(NetworkBuilder& c, Operand x, absl::Span<const int64_t> shape, int axis) {
   const auto [before, after] = ProductsAround(shape, axis);
   x = ToOnnxOrder(c, x, static_cast<int>(shape.size()));
@@ -145,7 +146,8 @@ Operand AxisLast(NetworkBuilder& c, Operand x, absl::Span<const int64_t> shape, 
   return ReshapeToDims(c, x, MakeDims(1, 1, before * after, shape[axis]));
 }
 
-// Every row of the other axes has indices of its own: points (0, row, index).
+// gather_along_axis: each row (one position on the other axes) has separate indices. The points are
+// (0, row, index).
 absl::Status BuildAlongAxis(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(int axis, c.AxisAt("axis", 0));
   ANEMONE_ASSIGN_OR_RETURN(Indices indices, ReadIndices(c));
@@ -155,12 +157,12 @@ absl::Status BuildAlongAxis(MilContext& c) {
   if (common.size() == from.size()) common[axis] = from[axis];
   if (common != from) {
     return absl::InvalidArgumentError(
-        "gather_along_axis: want indices of the data's shape but for the axis");
+        "gather_along_axis: want indices with the shape of the data, except along the axis");
   }
   const int64_t each = indices.shape[axis], rows = indices.count / each;
-  // Rows stand beside computed indices in fp16.
+  // Next to computed indices, the row numbers are fp16 too.
   if (from[axis] > kMostPlaces || rows > (indices.operand ? kExactIntegers : kMostPlaces)) {
-    return c.NotLowered("gather of more rows than a coordinate counts");
+    return c.NotLowered("gather_along_axis with an axis or rows too long for a coordinate");
   }
   const auto [before, after] = ProductsAround(from, axis);
   std::vector<int64_t> row(indices.count);
@@ -173,7 +175,7 @@ absl::Status BuildAlongAxis(MilContext& c) {
                              ComputedPoints(c, index, std::vector<float>(row.begin(), row.end())));
   } else {
     ANEMONE_RETURN_IF_ERROR(Normalize(absl::MakeSpan(indices.values), from[axis]));
-    std::vector<int64_t> columns(indices.count);  // the axis last
+    std::vector<int64_t> columns(indices.count);  // in the order that has `axis` last
     for (int64_t i = 0; i < indices.count; ++i) {
       const int64_t at = i % each, inner = row[i] % after, outer = row[i] / after;
       columns[i] = indices.values[(outer * each + at) * after + inner];
@@ -189,8 +191,8 @@ absl::Status BuildAlongAxis(MilContext& c) {
   return c.Out(x, indices.shape);
 }
 
-// The last axis of the indices holds coordinates of the data's first axes: they become depth,
-// height and width, what is behind them the channel.
+// gather_nd: the last axis of the indices holds coordinates of the data's first axes. Those axes
+// become depth, height and width; the axes after them become the channel.
 absl::Status BuildNd(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(Indices indices, ReadIndices(c));
   if (!Judge(c.target(), c.route()).Has(Cap::kTextureEngine)) {
@@ -198,10 +200,10 @@ absl::Status BuildNd(MilContext& c) {
   }
   const std::vector<int64_t>& from = c.ShapeOf(0);
   if (indices.shape.empty() || indices.shape.back() > from.size()) {
-    return absl::InvalidArgumentError("gather_nd: want coordinates of axes that the data has");
+    return absl::InvalidArgumentError("gather_nd: want no more coordinates than the data has axes");
   }
   const int64_t known = indices.shape.back(), count = indices.count / known;
-  if (known > kCoordinates) return c.NotLowered("gather_nd of more than three coordinates");
+  if (known > kCoordinates) return c.NotLowered("gather_nd with more than three coordinates");
   std::vector<int64_t> gathered(kCoordinates - known, 1);
   gathered.insert(gathered.end(), from.begin(), from.begin() + known);
   const int64_t after = Product(absl::MakeConstSpan(from).subspan(known));
@@ -212,7 +214,7 @@ absl::Status BuildNd(MilContext& c) {
     list = SwapAxes(c, list, Axis::kC, Axis::kW);
     ANEMONE_ASSIGN_OR_RETURN(points, ComputedPoints(c, list, {}));
   } else {
-    std::vector<int64_t> coordinates[kCoordinates];  // by axis, those in front 0
+    std::vector<int64_t> coordinates[kCoordinates];  // by axis; missing leading ones are 0
     for (std::vector<int64_t>& list : coordinates) list.resize(count);
     for (int64_t i = 0; i < indices.count; ++i) {
       coordinates[kCoordinates - known + i % known][i / known] = indices.values[i];

@@ -13,8 +13,8 @@
 namespace anemone {
 namespace {
 
-// Arguments that are tensors even if they are integers: every other constant without a fraction is
-// an attribute.
+// Arguments that stay tensors although they are integers. Other integer constants become
+// attributes.
 bool IsIndices(const std::string& argument) { return argument == "indices"; }
 
 class Reader {
@@ -24,7 +24,7 @@ class Reader {
   absl::Status Read(const MilProgram& program) {
     for (const MilOutput& input : program.inputs) {
       Value value{.tensor = {.name = input.name, .dtype = input.type.dtype}};
-      if (!input.type.shape) return Wrong("main", "want tensors as inputs");
+      if (!input.type.shape) return Wrong("main", "want inputs that are tensors");
       value.tensor.shape = *input.type.shape;
       if (value.tensor.shape.size() > kMaxRank)
         return Wrong("main", "want inputs of rank 5 or less");
@@ -50,10 +50,10 @@ class Reader {
   }
 
  private:
-  // What a name stands for: a tensor made by units or a port, or a constant.
+  // The value of a name: a port, a result of units, or a constant.
   struct Value {
     MilTensor tensor;
-    std::optional<Operand> operand;  // of c_
+    std::optional<Operand> operand;  // in c_
     std::optional<MilValue> constant;
   };
 
@@ -63,16 +63,18 @@ class Reader {
 
   absl::Status ReadConst(const MilStatement& statement) {
     const MilValue* value = statement.attribute("val");
-    if (value == nullptr || statement.outputs.size() != 1) return Wrong("const", "want a val");
+    if (value == nullptr || statement.outputs.size() != 1) {
+      return Wrong("const", "want the attribute 'val' and one output");
+    }
     if (statement.outputs[0].type != value->type) {
-      return Wrong(statement.outputs[0].name, "its type is not that of its val");
+      return Wrong(statement.outputs[0].name, "want the type of the attribute 'val'");
     }
     Value made{.constant = *value};
     made.tensor = {.name = statement.outputs[0].name, .dtype = value->type.dtype, .constant = true};
     if (value->type.shape) made.tensor.shape = *value->type.shape;
     if (value->blob) {
       if (value->type.dtype != "fp16" && value->type.dtype != "uint16") {
-        return Wrong(statement.outputs[0].name, "want fp16 or uint16 in the weights file");
+        return Wrong(statement.outputs[0].name, "want type fp16 or uint16 for a weight in a file");
       }
       DataType type = value->type.dtype == "uint16" ? DataType::kUInt16 : DataType::kFloat16;
       ANEMONE_ASSIGN_OR_RETURN(made.tensor.value, blobs_(*value->blob, type, made.tensor.shape));
@@ -94,11 +96,14 @@ class Reader {
       add(value.data);
     }
     ANEMONE_ASSIGN_OR_RETURN(int64_t count, ElementCount(shape));
-    if (count != static_cast<int64_t>(floats.size())) return Wrong("const", "want numbers");
+    if (count != static_cast<int64_t>(floats.size())) {
+      return Wrong("const", "want one number for each element");
+    }
     return Tensor::Floats(shape, floats);
   }
 
-  // Integers that stand in the text; nullopt if they are none, or not as many as the shape says.
+  // The integers of a constant in the text; nullopt if an element is not an integer or their number
+  // does not match the shape.
   static std::optional<Tensor> Integers(const MilValue& value, const std::vector<int64_t>& shape) {
     std::vector<int64_t> integers;
     const Json list = value.data.is_array() ? value.data : Json::array({value.data});
@@ -110,7 +115,7 @@ class Reader {
     return Tensor::Int64s(shape, integers);
   }
 
-  // The argument as the call has it: a tensor in order, or an attribute.
+  // Adds the argument to the call, as a tensor argument or as an attribute.
   void AddArgument(const std::string& name, const Value& value, bool is_operand, MilCall& call) {
     const bool is_tensor = !value.constant || is_operand ||
                            (value.constant->type.shape && value.tensor.value) || IsIndices(name);
@@ -126,9 +131,9 @@ class Reader {
 
   absl::Status ReadCall(const MilStatement& statement) {
     MilCall call{.op = statement.op};
-    std::map<std::string, Operand> operands;  // by the name that the call has for each
+    std::map<std::string, Operand> operands;  // by argument name in `call`
     for (const MilArgument& argument : statement.arguments) {
-      // Both operands of an operation, and what concat joins, are tensors whatever they hold.
+      // x and y, and the elements of a list such as the inputs of concat, are always tensors.
       const bool is_operand = argument.is_list || argument.name == "x" || argument.name == "y";
       for (size_t i = 0; i < argument.values.size(); ++i) {
         const Value& value = values_.at(argument.values[i]);
@@ -144,11 +149,11 @@ class Reader {
     return Append(statement, operands, std::move(answer.network));
   }
 
-  // The units of one statement, reading what its arguments stand for.
+  // Appends the units of one statement (`part`) to c_, reading its operands.
   absl::Status Append(const MilStatement& statement, const std::map<std::string, Operand>& operands,
                       Network part) {
     if (part.outputs.size() != statement.outputs.size()) {
-      return Wrong(statement.op, "makes another number of values");
+      return Wrong(statement.op, "the statement declares a different number of outputs");
     }
     std::vector<Operand> inputs, constants, made;
     for (const InputPort& port : part.inputs) inputs.push_back(operands.at(port.name));
@@ -169,7 +174,7 @@ class Reader {
       const MilOutput& output = statement.outputs[i];
       Value value{.tensor = {.name = output.name}, .operand = moved(part.outputs[i].from)};
       if (!output.type.shape || c_.DimsOf(*value.operand) != PlaceShape(*output.type.shape)) {
-        return Wrong(output.name, "its type is not that of what the operation makes");
+        return Wrong(output.name, "its type differs from the type that the operation computes");
       }
       value.tensor.shape = *output.type.shape;
       values_.emplace(output.name, std::move(value));

@@ -1,5 +1,5 @@
-// kernels/mil/mil_network.h: a MIL program as a network, statement by statement through the
-// operations of mil.h.
+// kernels/mil/mil_network.h: converts a MIL program to a network. Each statement is a call of an
+// operation of kernels/mil.h.
 #ifndef ANEMONE_KERNELS_MIL_MIL_NETWORK_H_
 #define ANEMONE_KERNELS_MIL_MIL_NETWORK_H_
 
@@ -11,13 +11,14 @@
 
 namespace anemone {
 
-// The tensor of the weights file that `blob` names, as a view of the file.
+// Returns the tensor at `blob` in the weights file, as a view of the file.
 using MilBlobSource =
     std::function<absl::StatusOr<Tensor>(const MilBlob&, DataType, std::vector<int64_t> dims)>;
 
-// Appends what `program` computes to `c`, on c's target and the conversion route, cleaned up.
-// Errors: kInvalidArgument (a statement that makes no sense, with its number), kUnimplemented (one
-// that is not lowered), and c.refusal() if the target refuses one.
+// Appends the units of `program` to `c`, for the target of `c` and the conversion route, and
+// removes redundant units. Errors: kInvalidArgument (a statement is malformed; the message has its
+// number), kUnimplemented (a statement is not lowered); if the target refuses a statement,
+// c.refusal() is set.
 absl::Status ReadMilProgram(const MilProgram& program, const MilBlobSource& blobs,
                             NetworkBuilder& c);
 

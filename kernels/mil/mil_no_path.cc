@@ -1,4 +1,4 @@
-// Operations of the conversion route that no target has, and none is made of units here. Facts:
+// MIL operations that no target supports and that Anemone does not rewrite to other units. Facts:
 // op_matrix.json status_by_family.
 #include <array>
 #include <cstddef>
@@ -38,7 +38,7 @@ const NoPath kNoPath[] = {
     {"list_scatter", rule::kNotOnAnyBackend},
     {"list_write", rule::kNotOnAnyBackend},
     {"make_list", rule::kNotOnAnyBackend},
-    // The compiler makes these itself, inside a stateful graph, or for an image's port.
+    // The compiler inserts these itself, in a stateful graph or for an image port.
     {"tensor_buffer_to_tensor", rule::kNotConverted},
     {"tensor_to_tensor_buffer", rule::kNotConverted},
     {"circular_buffer_to_tensor", rule::kNotConverted},

@@ -12,7 +12,8 @@
 namespace anemone {
 namespace {
 
-// An operand of a MIL call: a number, a constant tensor, or a port (then argument `argument`).
+// An operand of a MIL call: a number, a constant tensor, or a port. `argument` is the index of the
+// argument, if the operand is one.
 struct MilOperand {
   MilTensor tensor;
   std::optional<float> number;

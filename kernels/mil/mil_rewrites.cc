@@ -1,5 +1,5 @@
-// Operations of the conversion route that no target has, but that other units make where rewrites
-// are allowed. Recipes: op_matrix.json rewrite.
+// MIL operations that no target supports, but that other units can compute if rewrites are allowed.
+// Recipes: op_matrix.json rewrite.
 #include <cmath>
 #include <cstdint>
 #include <numbers>
@@ -22,7 +22,7 @@
 namespace anemone {
 namespace {
 
-// On 0 and 1, which is what a bool is here.
+// Logical operations on bools, which are 0 and 1.
 absl::Status BuildLogical(MilContext& c) {
   ANEMONE_RETURN_IF_ERROR(OnlyRewritten(c, rule::kNotOnAnyBackend));
   ANEMONE_ASSIGN_OR_RETURN(BroadcastOperands in, OperandsOf(c, {"x", "y"}));
@@ -47,7 +47,8 @@ absl::Status BuildMod(MilContext& c) {
   return c.Out(rest, in.shape);
 }
 
-// Halves times each other, an odd element aside: log2(n) roundings instead of n.
+// Multiplies one half of the elements by the other half until one is left; an odd element is kept
+// aside. This gives log2(n) roundings instead of n.
 Operand ProductAlong(MilContext& c, Operand x, Axis axis) {
   std::optional<Operand> aside;
   for (int64_t n = c.DimsOf(x)[axis]; n > 1; n /= 2) {
@@ -76,7 +77,7 @@ absl::Status BuildProduct(MilContext& c) {
   std::vector<bool> reduced(c.rank(0));
   for (int64_t axis : axes) {
     if (axis < -c.rank(0) || axis >= c.rank(0)) {
-      return absl::InvalidArgumentError("reduce_prod, attribute 'axes': no such axis");
+      return absl::InvalidArgumentError("reduce_prod, attribute 'axes': want axes of the input");
     }
     const int at = static_cast<int>(axis < 0 ? axis + c.rank(0) : axis);
     reduced[at] = true;
@@ -94,10 +95,10 @@ absl::Status BuildProduct(MilContext& c) {
   return c.Out(x, shape);
 }
 
-// Elements of a constant that a rewrite makes; more are not written.
+// The largest number of elements of a constant that a rewrite creates.
 constexpr int64_t kLargestTable = 65536;
 
-// x == 0, x == 1, ... along a new last axis, times the difference of the two values.
+// Compares x with 0, 1, ... along a new last axis, and scales the result to the two values.
 absl::Status BuildOneHot(MilContext& c) {
   ANEMONE_RETURN_IF_ERROR(OnlyRewritten(c, rule::kNotOnAnyBackend));
   ANEMONE_ASSIGN_OR_RETURN(int64_t depth, c.Int("depth", 1));
@@ -107,9 +108,11 @@ absl::Status BuildOneHot(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(float off, c.Number("off_value", 0));
   Operand x = c.In(0);
   if (c.rank(0) == kMaxRank) return c.Refuse(rule::kReshapeRank);
-  if (axis != -1 && axis != c.rank(0)) return c.NotLowered("one_hot along an inner axis");
+  if (axis != -1 && axis != c.rank(0)) {
+    return c.NotLowered("one_hot along an axis other than the last");
+  }
   if (depth < 1 || depth > kLargestTable) {
-    return absl::InvalidArgumentError("one_hot: want a vector of 1 to 65536 elements");
+    return absl::InvalidArgumentError("one_hot: want a one_hot_vector_size in 1..65536");
   }
   std::vector<int64_t> shape = c.ShapeOf(0);
   shape.push_back(1);
@@ -125,13 +128,13 @@ absl::Status BuildOneHot(MilContext& c) {
   return c.Out(y, shape);
 }
 
-// Times 1 inside the band and 0 outside.
+// Multiplies by 1 inside the band and by 0 outside.
 absl::Status BuildBandPart(MilContext& c) {
   ANEMONE_RETURN_IF_ERROR(OnlyRewritten(c, rule::kNotOnAnyBackend));
   ANEMONE_ASSIGN_OR_RETURN(int64_t lower, c.Int("lower", -1));
   ANEMONE_ASSIGN_OR_RETURN(int64_t upper, c.Int("upper", -1));
   Operand x = c.In(0);
-  if (c.rank(0) < 2) return absl::InvalidArgumentError("band_part: want a matrix at least");
+  if (c.rank(0) < 2) return absl::InvalidArgumentError("band_part: want rank 2 or more");
   const std::vector<int64_t>& shape = c.ShapeOf(0);
   const int64_t rows = shape[shape.size() - 2], columns = shape.back();
   if (rows > kLargestTable || columns > kLargestTable || rows * columns > 64 * kLargestTable) {
@@ -178,7 +181,7 @@ absl::Status BuildRange(MilContext& c) {
   return OutNumbers(c, numbers);
 }
 
-// An argument of a function of one element, which rewrites are made of.
+// The argument of an elementwise function that is only available as a rewrite.
 Operand OnlyArgument(MilContext& c) {
   ANEMONE_FAIL_IF_ERROR(c, OnlyRewritten(c, rule::kNotOnAnyBackend));
   return c.In(0);
@@ -193,8 +196,8 @@ absl::Status BuildTan(MilContext& c) {
   return c.Out(y, c.ShapeOf(0));
 }
 
-// asin x = atan(x / sqrt((1 - x)(1 + x))), where no difference cancels: absolute error about 2e-3.
-// acos x = pi / 2 - asin x.
+// asin x = atan(x / sqrt((1 - x)(1 + x))), in which no difference cancels: absolute error about
+// 2e-3. acos x = pi / 2 - asin x.
 absl::Status BuildArcus(MilContext& c) {
   Operand x = OnlyArgument(c);
   Operand below = ScaleAndShift(c, x, -1, 1);
@@ -209,7 +212,7 @@ absl::Status BuildArcus(MilContext& c) {
   return c.Out(y, c.ShapeOf(0));
 }
 
-// (exp x + exp -x) / 2: relative error about 2e-3, and 65504 from |x| = 11.1 on.
+// (exp x + exp -x) / 2: relative error about 2e-3; for |x| of 11.1 and more the result is 65504.
 absl::Status BuildCosh(MilContext& c) {
   Operand x = OnlyArgument(c);
   Operand up = Activated(c, NeuronType::kExp, x);

@@ -1,5 +1,5 @@
-// kernels/mil/mil_sampling.h: the attributes of MIL's resample and affine that say how to read
-// between elements and beyond the edge.
+// kernels/mil/mil_sampling.h: reads the attributes of MIL's resample and affine that define the
+// interpolation between elements and the padding outside of the image.
 #ifndef ANEMONE_KERNELS_MIL_MIL_SAMPLING_H_
 #define ANEMONE_KERNELS_MIL_MIL_SAMPLING_H_
 
@@ -14,7 +14,7 @@
 
 namespace anemone {
 
-// `value` in a table of {MIL's word, ours}.
+// Looks up `value` in a table of pairs {MIL's name, enumerator}.
 template <class E, size_t kCount>
 absl::StatusOr<E> WordOf(const MilContext& c, const char* attribute, const std::string& value,
                          const std::pair<const char*, E> (&words)[kCount]) {
@@ -22,11 +22,11 @@ absl::StatusOr<E> WordOf(const MilContext& c, const char* attribute, const std::
     if (value == word) return ours;
   }
   return absl::InvalidArgumentError(
-      absl::StrCat(c.call().op, ", attribute '", attribute, "': no such mode as '", value, "'"));
+      absl::StrCat(c.call().op, ", attribute '", attribute, "': there is no mode '", value, "'"));
 }
 
-// Which of the engine's two normalized coordinate modes MIL's stand for is not published: the
-// coordinates are left open.
+// The attributes of the call as Sampling. It is not published which of the engine's two normalized
+// coordinate modes MIL's coordinates_mode means, so `coordinates` is left empty.
 inline absl::StatusOr<Sampling> ReadSampling(MilContext& c) {
   static constexpr std::pair<const char*, SamplingMethod> kMethods[] = {
       {"bilinear", SamplingMethod::kLinear}, {"nearest", SamplingMethod::kNearestNeighbor}};

@@ -1,7 +1,8 @@
-// GridSample of images at places computed at run time, and AffineGrid, which makes such places.
+// GridSample of images at positions computed at run time, and AffineGrid, which computes such
+// positions.
 //
-// A place is a number of a grid in fp16, and so off by up to extent / 4096 pixels at the border of
-// the image: bilinear results differ by that much of the step between neighbours.
+// The grid is fp16, so a position is off by up to extent / 4096 pixels at the border of the image.
+// A bilinear result is off by that fraction of the difference between neighboring pixels.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -29,7 +30,7 @@ struct Form {
   bool aligned = false;
 };
 
-// Places mirrored at `low` and `high` until they are between them.
+// Positions mirrored at `low` and `high` until they are between them.
 Operand Reflected(LowerContext& c, Operand x, double low, double high) {
   const double span = high - low;
   if (span <= 0) return ScaleAndShift(c, x, 0, low);
@@ -44,7 +45,8 @@ Operand Reflected(LowerContext& c, Operand x, double low, double high) {
   return ScaleAndShift(c, x, -1, low + span);
 }
 
-// Element 0 is at -1 and the last one at 1 if aligned, else their outer edges are.
+// The weights of each element of an axis. If aligned, element 0 is at -1 and the last element at 1;
+// else the outer edges of these elements are at -1 and 1.
 Operand Weights(LowerContext& c, Operand places, int64_t extent, const Form& form) {
   const double last = static_cast<double>(extent - 1);
   const double half = (form.aligned ? last : static_cast<double>(extent)) / 2;
@@ -68,20 +70,20 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(int64_t aligned, a.Int("align_corners", 0));
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
   form.aligned = aligned != 0;
-  // The nearest pixel of a place that fp16 has rounded may be another one.
+  // Rounding a position to fp16 may change which pixel is nearest.
   if (mode != "linear") return c.NotLowered(absl::StrCat("GridSample in mode ", mode));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> image, c.ShapeOf(node.inputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> grid, c.ShapeOf(node.inputs[1]));
-  if (image.size() != 4) return c.NotLowered("GridSample of volumes");
+  if (image.size() != 4) return c.NotLowered("GridSample with other than two spatial axes");
   if (grid.size() != 4 || grid[3] != 2 || grid[0] != image[0]) {
-    return absl::InvalidArgumentError("grid: want two coordinates for every place of every image");
+    return absl::InvalidArgumentError("grid: want two coordinates for each output pixel");
   }
   const int64_t n = image[0], channels = image[1], h = image[2], w = image[3];
   const int64_t count = grid[1] * grid[2];
   if (n * channels * h * w < 1 || count < 1) return c.Refuse(rule::kEmptyTensor);
   if (n * channels * h > kMostSampled / count || n * std::max(h, w) > kMostSampled / count) {
-    return c.NotLowered("GridSample of a large image at many places");
+    return c.NotLowered("GridSample that needs more than 16777216 weights or products");
   }
   Operand x = c.In(node.inputs[0]);
   Operand places = c.In(node.inputs[1]);
@@ -90,7 +92,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   Operand rows = Sliced(c, places, Axis::kW, 1, 1);
   columns = Weights(c, columns, w, form);
   rows = Weights(c, rows, h, form);
-  // Every row of the image at every place, then of these the rows that each place weighs.
+  // Samples every row of the image at every position, then takes the weighted sum of the rows.
   columns = SwapAxes(c, columns, Axis::kC, Axis::kW);
   x = ReshapeToDims(c, x, MakeDims(n, channels * h, 1, w));
   x = MatrixProduct(c, x, columns);
@@ -103,7 +105,8 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], x);
 }
 
-// theta (N, 2, 3) or (N, 3, 4) times the places of the unit square or cube and a 1 behind.
+// theta, (N, 2, 3) or (N, 3, 4), times the coordinates (x, y, 1) or (x, y, z, 1) of each grid
+// point.
 absl::Status LowerAffineGrid(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   Attributes a(node);
@@ -113,20 +116,22 @@ absl::Status LowerAffineGrid(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
   const int64_t axes = static_cast<int64_t>(to.size()) - 2;
   if (theta.size() != 3 || axes < 2 || axes > 3 || theta[1] != axes || theta[2] != axes + 1) {
-    return absl::InvalidArgumentError("theta: want a matrix of 2x3 or 3x4 for every image");
+    return absl::InvalidArgumentError("theta: want a 2x3 or 3x4 matrix for each image");
   }
   ANEMONE_ASSIGN_OR_RETURN(int64_t all, ElementCount(to));
   if (all < 1) return c.Refuse(rule::kEmptyTensor);
   const int64_t count = all / (to[0] * axes);
-  if (count > kMostSampled) return c.NotLowered("a grid of very many places");
+  if (count > kMostSampled) return c.NotLowered("AffineGrid with more than 16777216 points");
   std::vector<float> base((axes + 1) * count, 1);  // the last row stays 1
   for (int64_t i = 0; i < count; ++i) {
     int64_t rest = i;
-    for (int64_t k = 0; k < axes; ++k) {  // x first, the output's last spatial axis
+    for (int64_t k = 0; k < axes; ++k) {  // x, the last spatial axis of the output, comes first
       const int64_t extent = to[axes - k], at = rest % extent;
       rest /= extent;
-      // The corners of one place: runtimes do not agree.
-      if (aligned != 0 && extent == 1) return c.NotLowered("an aligned grid of one place");
+      // Runtimes disagree on the position of a single aligned point.
+      if (aligned != 0 && extent == 1) {
+        return c.NotLowered("AffineGrid with align_corners and an axis of extent 1");
+      }
       const auto number = static_cast<float>(extent);
       const float step = aligned != 0 ? 2 / (number - 1) : 2 / number;
       const float start = aligned != 0 ? -1 : 1 / number - 1;

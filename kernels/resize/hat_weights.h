@@ -1,6 +1,7 @@
-// kernels/resize/hat_weights.h: sampling at places computed at run time, for lowerings. No unit
-// that reads an image at computed places has known arithmetic (Resample, CropResize), so an axis is
-// sampled by a product: element i weighs max(0, 1 - |place - i|), which is linear interpolation.
+// kernels/resize/hat_weights.h: linear interpolation at positions computed at run time, for
+// lowerings. The arithmetic of the units that read an image at computed positions (Resample,
+// CropResize) is not published. An axis is therefore sampled by a matrix product in which element i
+// has the weight max(0, 1 - |position - i|).
 #ifndef ANEMONE_KERNELS_RESIZE_HAT_WEIGHTS_H_
 #define ANEMONE_KERNELS_RESIZE_HAT_WEIGHTS_H_
 
@@ -10,11 +11,11 @@
 
 namespace anemone {
 
-// What a product of an image with its weights may hold.
+// The largest number of elements of the weights and of the products with them.
 inline constexpr int64_t kMostSampled = int64_t{1} << 24;
 
-// `places`, of width 1, as weights of `extent` elements each: their width. A place outside of the
-// axis weighs what of it reaches inside.
+// Converts positions (width 1) to weights: the width becomes `extent`, one weight for each element
+// of the axis. At a position outside of the axis, elements that are not there have no weight.
 Operand HatWeights(LowerContext& c, const Operand& places, int64_t extent);
 
 }  // namespace anemone

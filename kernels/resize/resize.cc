@@ -1,6 +1,6 @@
-// Resize: sampling height and width on another grid. From A14 the texture engine does it; how
-// others do without is in resize_lowering.cc. Facts: validators.json Resize; enums.json
-// ZinIrSamplingGridMode; compiler_texts.json netplist_keys Resize.
+// Resize: samples height and width on another grid. Targets from A14 on do it with the texture
+// engine; resize_lowering.cc has the method for the other targets. Facts: validators.json Resize;
+// enums.json ZinIrSamplingGridMode; compiler_texts.json netplist_keys Resize.
 #include "kernels/resize/resize.h"
 
 #include <algorithm>
@@ -29,7 +29,8 @@ absl::StatusOr<int64_t> Enlarged(int64_t extent, float factor) {
   const double enlarged = std::floor(static_cast<double>(extent) * factor);
   if (enlarged >= 1 && enlarged <= kMostResized) return static_cast<int64_t>(enlarged);
   return absl::InvalidArgumentError(
-      absl::StrCat("resize: a factor of ", factor, " gives no extent of 1 to ", kMostResized));
+      absl::StrCat("resize: want a factor that gives an extent in 1..", kMostResized, ", got ",
+                   factor, " for an extent of ", extent));
 }
 
 Positions OnGrid(SamplingGridMode grid, int64_t in, int64_t out) {
@@ -88,7 +89,8 @@ Verdict Validate(const ResizeParams& p, Bottoms, const Target& target, Route rou
   return judge.Accept();
 }
 
-// What is said of each coordinate: [{Coordinate, `kKey`}]. One value for both of ours.
+// A key with one item for each coordinate, [{Coordinate, `kKey`}]. All items must have the same
+// value, because ResizeParams has one value for height and width.
 template <auto kMember, const char* kKey>
 constexpr Field<ResizeParams> InfoKey(const char* key) {
   return {
@@ -114,7 +116,7 @@ constexpr Field<ResizeParams> InfoKey(const char* key) {
           p.other_axes = p.other_axes || (axis != Axis::kH && axis != Axis::kW);
           ANEMONE_RETURN_IF_ERROR(Plain::Read(from[i].at(kKey), one));
           if (i > 0 && one != p.*kMember) {
-            return absl::InvalidArgumentError("want the same for all coordinates");
+            return absl::InvalidArgumentError("want the same value for all coordinates");
           }
           p.*kMember = one;
         }
@@ -142,20 +144,21 @@ absl::Status Complete(ResizeParams& p, Bottoms in, absl::Span<const Tensor>) {
     *factor = 0;
     if (*size < 1 || *size > kMostResized || extent > kMostResized) {
       return absl::InvalidArgumentError(
-          absl::StrCat("OutputHeight, OutputWidth: want 1 to ", kMostResized));
+          absl::StrCat("OutputHeight, OutputWidth: want 1..", kMostResized));
     }
   }
   return absl::OkStatus();
 }
 
 struct Tables {
-  std::vector<int32_t> rows, columns;    // nearest
-  math::AxisTaps row_taps, column_taps;  // linear
+  std::vector<int32_t> rows, columns;    // for nearest
+  math::AxisTaps row_taps, column_taps;  // for linear
 };
 
 absl::StatusOr<Prepared> Prepare(const ResizeParams& p, Bottoms in, absl::Span<const Tensor>) {
   if (!IsKnownGrid(p.grid)) {
-    return absl::UnimplementedError("Resize: a grid whose places are not published is not run");
+    return absl::UnimplementedError(
+        "Resize: the sampling positions of this grid are not published, so it cannot be executed");
   }
   const Dims& x = in[0].dims;
   Positions rows = OnGrid(p.grid, x.h(), p.h), columns = OnGrid(p.grid, x.w(), p.w);
@@ -185,8 +188,8 @@ void Compute(const ResizeParams& p, const void* prepared, absl::Span<const Const
   }
 }
 
-// Shares of elements are fp16 numbers or not (numerics.json ew-texture); products and sums are
-// wide, and rounded once. A nearest element is copied.
+// The option ew-texture (numerics.json) decides whether the weights are rounded to fp16. Products
+// and sums are wide, and the result is rounded once. Nearest copies elements.
 void Exact(const ResizeParams& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
   if (p.method == SamplingMethod::kNearestNeighbor) return Compute(p, unit.prepared, in, out);
   const math::Numerics& n = unit.numerics;
@@ -218,14 +221,16 @@ void Exact(const ResizeParams& p, const ExactUnit& unit, absl::Span<const ConstV
 absl::Status WriteMil(const ResizeParams& p, const Unit& unit, MilEmitter& e) {
   const auto* known = std::find_if(std::begin(kMilGrids), std::end(kMilGrids),
                                    [&](const auto& row) { return row.second == p.grid; });
-  if (known == std::end(kMilGrids)) return absl::UnimplementedError("MIL has no such grid");
+  if (known == std::end(kMilGrids)) {
+    return absl::UnimplementedError("MIL has no name for this sampling grid");
+  }
   std::vector<MilArgument> arguments = {{"x", {e.In(0)}},
                                         {"sampling_mode", {e.Text(known->first)}}};
   if (p.method == SamplingMethod::kLinear) {
     arguments.push_back({"target_size_height", {e.Int(p.h)}});
     arguments.push_back({"target_size_width", {e.Int(p.w)}});
     e.Result(e.Emit("resize_bilinear", std::move(arguments), unit.dims));
-  } else {  // resize_nearest_neighbor names no grid
+  } else {  // resize_nearest_neighbor has no argument for the grid
     arguments.push_back({"shape", {e.Ints({p.h, p.w})}});
     arguments.push_back({"resized_dims", {e.Int(2)}});
     arguments.push_back({"interpolation_mode", {e.Text("NEAREST_NEIGHBOR")}});

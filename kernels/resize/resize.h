@@ -1,4 +1,4 @@
-// kernels/resize/resize.h: the Resize unit, and where it samples; for lowerings.
+// kernels/resize/resize.h: the Resize unit, and the positions that it samples; for lowerings.
 #ifndef ANEMONE_KERNELS_RESIZE_RESIZE_H_
 #define ANEMONE_KERNELS_RESIZE_RESIZE_H_
 
@@ -14,12 +14,12 @@
 
 namespace anemone {
 
-// Where output i of `out` lies among the `in` elements of the input is known of three grids:
+// The input position of output i is known for three grids (`in` and `out` are the extents):
 //   kDefault               i * in / out
 //   kUnalignedCorners      (i + 0.5) * in / out - 0.5
-//   kStrictAlignedCorners  i * (in - 1) / (out - 1), the first element if there is one output
-// Nearest takes the element at or before it, linear the two around it.
-// The grids in MIL's words; it has none for the others.
+//   kStrictAlignedCorners  i * (in - 1) / (out - 1), or 0 if there is only one output
+// Nearest takes the element at or before that position, linear the two elements around it.
+// This table has MIL's names of the grids; MIL has no name for the other ones.
 inline constexpr std::pair<const char*, SamplingGridMode> kMilGrids[] = {
     {"DEFAULT", SamplingGridMode::kDefault},
     {"ALIGN_CORNERS", SamplingGridMode::kAlignedCorners},
@@ -33,21 +33,21 @@ bool IsKnownGrid(SamplingGridMode grid);
 struct ResizeParams {
   SamplingMethod method = SamplingMethod::kNearestNeighbor;
   SamplingGridMode grid = SamplingGridMode::kDefault;
-  int64_t h = 0, w = 0;            // of the output; 0 until they are known
-  float scale_h = 0, scale_w = 0;  // instead, in a set of keys; else 0
-  bool has_both = false;           // sizes and factors
-  bool other_axes = false;         // a set of keys samples another axis too
+  int64_t h = 0, w = 0;            // extents of the output; 0 until they are known
+  float scale_h = 0, scale_w = 0;  // factors that a netplist may give instead of h and w; else 0
+  bool has_both = false;           // the netplist gives both extents and factors
+  bool other_axes = false;         // the netplist also samples an axis other than H and W
 };
 
 const UnitKindOf<ResizeParams>& ResizeUnit();
 
-// Past the cap of every target; keeps tables small that are made before a target is asked.
+// Above the limit of every target. It bounds the tables that are made before a target is checked.
 inline constexpr int64_t kMostResized = 1 << 20;
 
-// The extent that a factor gives; kInvalidArgument if it is out of bounds.
+// floor(extent * factor); kInvalidArgument if that is not in 1..kMostResized.
 absl::StatusOr<int64_t> Enlarged(int64_t extent, float factor);
 
-// Positions in the input, by output element, inside [0, in - 1].
+// For each output element, its position in the input, in [0, in - 1].
 using Positions = std::vector<double>;
 
 Positions OnGrid(SamplingGridMode grid, int64_t in, int64_t out);

@@ -15,7 +15,7 @@
 namespace anemone {
 namespace {
 
-// `size / extent` where a size is given, the same for all axes if the policy keeps the aspect.
+// size / extent for each axis, or the same scale for all axes if the policy keeps the aspect ratio.
 std::vector<float> ScalesFromSizes(const std::string& policy, absl::Span<const ResizeAxis> axes,
                                    absl::Span<const int64_t> sizes) {
   std::vector<float> scales;
@@ -29,7 +29,7 @@ std::vector<float> ScalesFromSizes(const std::string& policy, absl::Span<const R
   return scales;
 }
 
-// Scale by listed axis, from the scales or the sizes.
+// The scale of each listed axis, from input `scales` or `sizes`.
 absl::StatusOr<std::vector<float>> ReadScales(const Node& node, LowerContext& c,
                                               const std::string& policy,
                                               absl::Span<const ResizeAxis> axes) {
@@ -40,7 +40,7 @@ absl::StatusOr<std::vector<float>> ReadScales(const Node& node, LowerContext& c,
   } else {
     const Tensor* given = HasInput(node, 2) ? c.view().Constant(node.inputs[2]) : nullptr;
     if (given == nullptr || given->type() != DataType::kFloat) {
-      return c.NotLowered("resize whose scales are computed at run time");
+      return c.NotLowered("Resize whose scales or sizes are computed at run time");
     }
     int64_t count = std::min<int64_t>(given->elements(), kMaxRank + 1);
     for (int64_t i = 0; i < count; ++i) scales.push_back(given->at<float>(i));
@@ -48,20 +48,20 @@ absl::StatusOr<std::vector<float>> ReadScales(const Node& node, LowerContext& c,
   bool positive = std::all_of(scales.begin(), scales.end(), [](float s) { return s > 0; });
   if (scales.size() != axes.size() || scales.size() > kMaxRank || !positive) {
     return absl::InvalidArgumentError(
-        "scales or sizes: want one above 0 for every axis; run the ONNX checker on the model");
+        "scales or sizes: want a number above 0 for each axis; run the ONNX checker on the model");
   }
   return scales;
 }
 
-// Where the crop starts and ends along each axis, in shares of it.
+// Reads where the crop starts and ends along each axis, as fractions of its extent.
 absl::Status ReadCrop(const Node& node, LowerContext& c, std::vector<ResizeAxis>& axes) {
   const Tensor* roi = HasInput(node, 1) ? c.view().Constant(node.inputs[1]) : nullptr;
   if (roi == nullptr || !IsEngineConstant(roi->type())) {
-    return c.NotLowered("resize of a region computed at run time");
+    return c.NotLowered("Resize whose roi is computed at run time");
   }
   const std::vector<float> shares = RoundedFloats(*roi);
   if (shares.size() != 2 * axes.size()) {
-    return absl::InvalidArgumentError("roi: want a start and an end for every axis");
+    return absl::InvalidArgumentError("roi: want a start and an end for each axis");
   }
   for (size_t i = 0; i < axes.size(); ++i) {
     axes[i].start = shares[i];

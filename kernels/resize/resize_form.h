@@ -1,4 +1,5 @@
-// kernels/resize/resize_form.h: what an ONNX Resize node says, for its lowerings.
+// kernels/resize/resize_form.h: reads the attributes and inputs of an ONNX Resize node, for its
+// lowerings.
 #ifndef ANEMONE_KERNELS_RESIZE_RESIZE_FORM_H_
 #define ANEMONE_KERNELS_RESIZE_RESIZE_FORM_H_
 
@@ -14,31 +15,32 @@ namespace anemone {
 
 inline constexpr char kCropAndResize[] = "tf_crop_and_resize";
 
-// The node's words about one axis.
+// The parameters of one axis.
 struct ResizeAxis {
   Axis axis = Axis::kW;
   int64_t in = 1, out = 1;
   float scale = 1;
-  float start = 0, end = 1;  // of tf_crop_and_resize
+  float start = 0, end = 1;  // for tf_crop_and_resize: fractions of the input's extent
 };
 
 struct ResizeForm {
   std::string mode;
-  SamplingMethod method = SamplingMethod::kNearestNeighbor;  // of mode nearest or linear
+  SamplingMethod method = SamplingMethod::kNearestNeighbor;  // for mode nearest or linear
   std::string coordinates, rounding;
   double cubic = -0.75;
   bool antialias = false, excludes_outside = false;
   float outside = 0;             // extrapolation_value
-  std::vector<ResizeAxis> axes;  // those that change
+  std::vector<ResizeAxis> axes;  // only axes that are changed
 };
 
 absl::StatusOr<ResizeForm> ReadResizeForm(const Node& node, LowerContext& c);
 
-// ONNX's coordinate_transformation_mode; nullopt for those that sample elsewhere. In fp32 as ONNX
-// Runtime computes it: nearest may fall on the edge between two elements.
+// The input position of output element i for a coordinate_transformation_mode of ONNX; nullopt for
+// unknown modes. Computed in fp32 as in ONNX Runtime: if a position is exactly between two
+// elements, its rounding decides which one is nearest.
 std::optional<float> ResizePlace(const std::string& mode, const ResizeAxis& a, int64_t i);
 
-// By nearest_mode; nullopt for others.
+// A position rounded by a nearest_mode of ONNX; nullopt for unknown modes.
 std::optional<float> RoundedPlace(const std::string& mode, float x);
 
 }  // namespace anemone

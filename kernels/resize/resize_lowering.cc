@@ -1,7 +1,7 @@
-// How ONNX's Resize and MIL's resize and upsample operations become units. A target without a
-// texture engine has the compiler's software route, spelled out: deconvolutions of stride 2 where
-// every element is repeated, a matrix product along each axis elsewhere (validators.json Resize;
-// conflicts.md C-resize-m1).
+// How ONNX's Resize and MIL's resize and upsample operations become units. For a target without a
+// texture engine, the lowering adds the units of the compiler's software route: deconvolutions of
+// stride 2 if every element is repeated, otherwise a matrix product along each axis
+// (validators.json Resize; conflicts.md C-resize-m1).
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -25,34 +25,40 @@
 namespace anemone {
 namespace {
 
-// Where ONNX samples axis `a`, inside [0, in - 1]; nearest already rounded.
+// The positions at which ONNX samples axis `a`, in [0, in - 1]. For nearest they are rounded.
 absl::StatusOr<Positions> Wanted(const ResizeForm& form, const ResizeAxis& a, NetworkBuilder& c) {
   Positions at;
   for (int64_t i = 0; i < a.out; ++i) {
     std::optional<float> x = ResizePlace(form.coordinates, a, i);
     if (x && form.method == SamplingMethod::kNearestNeighbor) x = RoundedPlace(form.rounding, *x);
     if (!x) {
-      return c.NotLowered(absl::StrCat("resize with coordinates '", form.coordinates,
-                                       "' and rounding '", form.rounding, "'"));
+      return c.NotLowered(absl::StrCat("Resize with coordinate_transformation_mode '",
+                                       form.coordinates, "' and nearest_mode '", form.rounding,
+                                       "'"));
     }
-    // Not a number, of a scale near 0, is the first element too.
+    // A scale near 0 may give NaN, which becomes the first element too.
     at.push_back(*x > 0 ? std::min<double>(*x, a.in - 1) : 0);
   }
   return at;
 }
 
-// What the unit and its software route do: elements at places, no wider kernel, nothing outside.
+// Reads the forms that the unit and its software route can compute: nearest or linear, without
+// antialiasing, and without positions outside of the image.
 absl::StatusOr<ResizeForm> ReadPlainForm(const Node& node, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(ResizeForm form, ReadResizeForm(node, c));
-  if (form.mode != "nearest" && form.mode != "linear") return c.NotLowered(form.mode + " resize");
-  if (form.antialias) return c.NotLowered("resize with antialiasing");
-  if (form.coordinates == kCropAndResize) return c.NotLowered("resize of a region");
+  if (form.mode != "nearest" && form.mode != "linear") {
+    return c.NotLowered(absl::StrCat("Resize in mode ", form.mode, ", as one unit"));
+  }
+  if (form.antialias) return c.NotLowered("Resize with antialias, as one unit");
+  if (form.coordinates == kCropAndResize) {
+    return c.NotLowered("Resize with tf_crop_and_resize, as one unit");
+  }
   return form;
 }
 
-// Whether sampling on `grid` is what `wanted` says. Nearest counts on the default grid alone: how
-// the sampler rounds on the others is not published. Linear may be off by what the fraction of a
-// step can be in fp16.
+// Whether sampling on `grid` gives the positions `wanted`. For nearest, only the default grid is
+// accepted, because the sampler's rounding on the other grids is not published. For linear,
+// positions may differ by 1 / 2048, the precision of an fp16 fraction.
 bool Agrees(SamplingMethod method, SamplingGridMode grid, const ResizeAxis& a,
             const Positions& wanted) {
   Positions at = OnGrid(grid, a.in, a.out);
@@ -66,7 +72,7 @@ bool Agrees(SamplingMethod method, SamplingGridMode grid, const ResizeAxis& a,
   return true;
 }
 
-// One Resize unit, on the grid that samples where ONNX says.
+// One Resize unit with the grid that has ONNX's positions.
 absl::Status Lower(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(ResizeForm form, ReadPlainForm(node, c));
@@ -91,10 +97,10 @@ absl::Status Lower(const Match& match, LowerContext& c) {
     Operand y = c.Add(ResizeUnit(), p, {x});
     return c.Out(node.outputs[0], y);
   }
-  return c.NotLowered("resize on a grid that the sampler does not have");
+  return c.NotLowered("Resize at positions that no sampling grid of the Resize unit has");
 }
 
-// Along one axis y = x times a matrix of in rows and out columns.
+// Linear interpolation along one axis, as a product with a matrix.
 Operand Multiplied(NetworkBuilder& c, Operand x, const ResizeAxis& a, const Positions& at) {
   Tensor kernel = Tensor::Zeros(DataType::kFloat, {a.out, a.in, 1, 1});
   math::AxisTaps taps = TapsOf(at, a.in);
@@ -105,18 +111,19 @@ Operand Multiplied(NetworkBuilder& c, Operand x, const ResizeAxis& a, const Posi
   return TimesMatrix(c, x, a.axis, kernel);
 }
 
-// The factor by which every element is repeated, if that is what `at` says.
+// The factor by which every element is repeated, or nullopt if `at` does not repeat all elements
+// equally.
 std::optional<int64_t> RepeatFactor(const ResizeAxis& a, const Positions& at) {
   if (a.out % a.in != 0) return std::nullopt;
   if (Floors(at) != Floors(OnGrid(SamplingGridMode::kDefault, a.in, a.out))) return std::nullopt;
   return a.out / a.in;
 }
 
-// The software route along height and width, `at` the places of each. Its size is bounded: a matrix
-// of more than 2^24 weights is not made.
+// The software route along height and width; `at` has the positions for each of `axes`. Not lowered
+// if a matrix would have more than 2^24 weights.
 Operand InSoftware(NetworkBuilder& c, Operand x, SamplingMethod method,
                    absl::Span<const ResizeAxis> axes, absl::Span<const Positions> at) {
-  int64_t times_h = 1, times_w = 1;  // repeats, done together after the rest
+  int64_t times_h = 1, times_w = 1;  // repeats, which are done together at the end
   for (size_t i = 0; i < axes.size(); ++i) {
     const ResizeAxis& a = axes[i];
     std::optional<int64_t> times =
@@ -125,7 +132,9 @@ Operand InSoftware(NetworkBuilder& c, Operand x, SamplingMethod method,
       (a.axis == Axis::kH ? times_h : times_w) = *times;
       continue;
     }
-    if (a.in * a.out > kMostMatrixElements) return c.NotLowered("resize by a very large matrix");
+    if (a.in * a.out > kMostMatrixElements) {
+      return c.NotLowered("Resize whose matrix would have more than 16777216 weights");
+    }
     x = Multiplied(c, x, a, at[i]);
   }
   while (times_h % 2 == 0 || times_w % 2 == 0) {
@@ -162,10 +171,12 @@ absl::StatusOr<SamplingGridMode> ReadGrid(MilContext& c) {
   for (const auto& [mode, grid] : kMilGrids) {
     if (name == mode) return grid;
   }
-  return absl::InvalidArgumentError(absl::StrCat(c.call().op, ": no sampling_mode ", name));
+  return absl::InvalidArgumentError(
+      absl::StrCat(c.call().op, ", attribute 'sampling_mode': there is no mode '", name, "'"));
 }
 
-// One of the last two axes: its size, or its factor, or that of `shape`.
+// The extent of one of the last two axes: from its size, else from `listed` (attribute `shape`),
+// else from its factor; `in` if there are none.
 absl::StatusOr<int64_t> ReadExtent(MilContext& c, const char* axis, int64_t in, int64_t listed) {
   ANEMONE_ASSIGN_OR_RETURN(int64_t size, c.Int(absl::StrCat("target_size_", axis), listed));
   ANEMONE_ASSIGN_OR_RETURN(float factor, c.Number(absl::StrCat("scale_factor_", axis), 0));
@@ -173,18 +184,20 @@ absl::StatusOr<int64_t> ReadExtent(MilContext& c, const char* axis, int64_t in, 
   if (size == 0) return in;
   if (size < 1 || size > kMostResized) {
     return absl::InvalidArgumentError(
-        absl::StrCat(c.call().op, ": want a ", axis, " of 1 to ", kMostResized));
+        absl::StrCat(c.call().op, ": want a ", axis, " in 1..", kMostResized));
   }
   return size;
 }
 
-// The sizes of the last axes that `resize` lists; only two may change.
+// The output shape according to attribute `shape` of `resize`, which lists the last axes. Only the
+// last two may change.
 absl::StatusOr<std::vector<int64_t>> ReadShape(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> listed, c.Ints("shape", {}));
   ANEMONE_ASSIGN_OR_RETURN(int64_t count, c.Int("resized_dims", 2));
   std::vector<int64_t> shape = c.ShapeOf(0);
   if (listed.size() > shape.size() || count < 0 || count > static_cast<int64_t>(shape.size())) {
-    return absl::InvalidArgumentError("resize: shape and resized_dims do not fit the input");
+    return absl::InvalidArgumentError(
+        "resize: want a shape and resized_dims of at most the rank of the input");
   }
   std::copy(listed.begin(), listed.end(), shape.end() - static_cast<int64_t>(listed.size()));
   for (size_t i = 0; i + 2 < shape.size(); ++i) {
@@ -193,9 +206,9 @@ absl::StatusOr<std::vector<int64_t>> ReadShape(MilContext& c) {
   return shape;
 }
 
-// Of the operations that sample height and width. Without a texture engine the compiler is known to
-// take upsample_nearest_neighbor by a software route of its own; the others only as a rewrite
-// (conflicts.md C-resize-m1; op_matrix.json).
+// Builds the MIL operations that sample height and width. On a target without a texture engine, the
+// compiler is known to have a software route for upsample_nearest_neighbor; the other operations
+// work only as a rewrite (conflicts.md C-resize-m1; op_matrix.json).
 absl::Status Build(MilContext& c) {
   const std::string& op = c.call().op;
   Operand x = c.In(0);
@@ -224,7 +237,7 @@ absl::Status Build(MilContext& c) {
   if (has_sampler || (!c.rewrites() && !by_compiler)) {
     x = c.Add(ResizeUnit(), p, {x});
   } else if (!IsKnownGrid(p.grid)) {
-    return c.NotLowered("resize on a grid whose places are not published");
+    return c.NotLowered("resize on a sampling grid whose positions are not published");
   } else {
     const ResizeAxis axes[] = {{Axis::kH, in_h, p.h}, {Axis::kW, in_w, p.w}};
     const Positions at[] = {OnGrid(p.grid, in_h, p.h), OnGrid(p.grid, in_w, p.w)};

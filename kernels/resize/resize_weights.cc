@@ -1,6 +1,7 @@
-// Resize in the modes that the sampler has not: cubic, with antialiasing, of a region, on grids and
-// along axes of its own. Each axis is a matrix of what every element weighs in every result, which
-// is worked out here as ONNX defines it. A rounding of the weights and one of the sums by axis.
+// Resize in forms that the Resize unit does not have: cubic, antialias, tf_crop_and_resize, other
+// positions and other axes. Each axis is multiplied by a matrix of weights (results x elements),
+// which is computed here according to ONNX's definition. For each axis, the weights and the sums
+// are rounded once.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -24,14 +25,15 @@ double Cubic(double x, double a) {
   return x < 2 ? ((x - 5) * x + 8) * x * a - 4 * a : 0;
 }
 
-// The elements around a place and their weights, the first of them `first`.
+// The weights of the elements around a position; `first` is the index of the first element.
 struct Taps {
   int64_t first = 0;
   std::vector<double> weights;
 };
 
-// As ONNX has it the place lies at, or between it and its right neighbour, `left`; a whole number
-// is the right one's. Antialiasing widens the kernel as far as the image shrinks.
+// The elements are counted from `left`, the element before the position, as in ONNX; if the
+// position is an integer, `left` is the integer before it. Antialiasing widens the kernel by the
+// factor by which the image shrinks.
 Taps TapsAt(const ResizeForm& form, double place, double scale) {
   const bool cubic = form.mode == "cubic";
   const double radius = cubic ? 2 : 1;
@@ -49,7 +51,8 @@ Taps TapsAt(const ResizeForm& form, double place, double scale) {
   return taps;
 }
 
-// Elements outside weigh for the border's, or nothing.
+// Adds the weights of one result to its row. The weight of an element outside of the image goes to
+// the border element, or is left out with exclude_outside; then the rest is scaled to sum up to 1.
 void AddRow(const ResizeForm& form, const ResizeAxis& axis, const Taps& taps, float* row) {
   double inside = 0;
   std::vector<double> sums(axis.in, 0);
@@ -63,7 +66,7 @@ void AddRow(const ResizeForm& form, const ResizeAxis& axis, const Taps& taps, fl
   for (int64_t i = 0; i < axis.in; ++i) row[i] = static_cast<float>(sums[i] / inside);
 }
 
-// The matrix of one axis, and which of its results lie outside of the image.
+// The matrix of one axis, and for each result whether its position is outside of the image.
 struct AxisWeights {
   Tensor matrix;
   std::vector<bool> outside;
@@ -73,24 +76,26 @@ absl::StatusOr<AxisWeights> WeightsOf(const ResizeForm& form, const ResizeAxis& 
                                       LowerContext& c) {
   if (axis.in > kMostMatrixElements / axis.out || axis.in / axis.scale > kMostTaps * 256.0 ||
       1 / axis.scale > kMostTaps) {
-    return c.NotLowered("resize by a very large matrix");
+    return c.NotLowered("Resize whose matrix would have more than 16777216 weights");
   }
   AxisWeights w{Tensor::Zeros(DataType::kFloat, {axis.out, axis.in}),
                 std::vector<bool>(axis.out, false)};
   for (int64_t o = 0; o < axis.out; ++o) {
     std::optional<float> place = ResizePlace(form.coordinates, axis, o);
     if (!place || !std::isfinite(*place)) {
-      return c.NotLowered(absl::StrCat("resize with coordinates '", form.coordinates, "'"));
+      return c.NotLowered(absl::StrCat("Resize with coordinate_transformation_mode '",
+                                       form.coordinates, "' at a position that is not known"));
     }
     float* row = w.matrix.mutable_data<float>() + o * axis.in;
     const auto last = static_cast<float>(axis.in - 1);
     w.outside[o] = form.coordinates == kCropAndResize && (*place < 0 || *place > last);
     if (w.outside[o]) continue;
-    // Far out there is nothing but the border; nearer, a cubic kernel still reaches inside.
+    // A position is clamped only far outside, because near the border a cubic kernel still reaches
+    // elements inside.
     const float reach = static_cast<float>(kMostTaps);
     if (form.mode == "nearest") {
       place = RoundedPlace(form.rounding, *place);
-      if (!place) return c.NotLowered(absl::StrCat("resize that rounds '", form.rounding, "'"));
+      if (!place) return c.NotLowered(absl::StrCat("Resize with nearest_mode ", form.rounding));
       row[static_cast<int64_t>(std::clamp(*place, 0.0f, last))] = 1;
     } else {
       AddRow(form, axis, TapsAt(form, std::clamp(*place, -reach, last + reach), axis.scale), row);
@@ -99,12 +104,15 @@ absl::StatusOr<AxisWeights> WeightsOf(const ResizeForm& form, const ResizeAxis& 
   return w;
 }
 
-// `outside` wherever a result lies outside along some axis; the matrices have left 0 there.
+// Adds `extrapolation_value` to the results that are outside along some axis. The matrices give 0
+// there.
 Operand WithOutside(LowerContext& c, const Operand& x, const ResizeForm& form,
                     const std::vector<AxisWeights>& weights) {
   Dims dims;
   for (const ResizeAxis& axis : form.axes) dims[axis.axis] = axis.out;
-  if (dims.elements() > kMostMatrixElements) return c.NotLowered("resize of a very large region");
+  if (dims.elements() > kMostMatrixElements) {
+    return c.NotLowered("Resize with an extrapolation_value and more than 16777216 results");
+  }
   std::vector<float> added(dims.elements(), 0);
   for (int64_t i = 0; i < dims.elements(); ++i) {
     int64_t rest = i;
@@ -125,7 +133,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(ResizeForm form, ReadResizeForm(node, c));
   if (form.mode != "nearest" && form.mode != "linear" && form.mode != "cubic") {
-    return c.NotLowered(absl::StrCat(form.mode, " resize"));
+    return c.NotLowered(absl::StrCat("Resize in mode ", form.mode));
   }
   Operand x = c.In(node.inputs[0]);
   std::vector<AxisWeights> weights;

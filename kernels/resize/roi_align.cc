@@ -1,6 +1,7 @@
-// RoiAlign in mode avg, with as many samples in each bin as `sampling_ratio` says, of one image:
-// two products with what each row and column weighs in each bin. Boxes come at run time; they are
-// fp16 numbers, and so are the places of the samples: off by up to extent / 4096 pixels each.
+// RoiAlign of one image, in mode avg, with a fixed number of samples in each bin
+// (`sampling_ratio`): two matrix products with the weights of each row and column in each bin.
+// Boxes are computed at run time and are fp16, as are the positions of the samples, so each is off
+// by up to extent / 4096 pixels.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -39,18 +40,18 @@ absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c) {
                            a.String("coordinate_transformation_mode", "half_pixel"));
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
   form.half_pixel = coordinates == "half_pixel";
-  if (mode != "avg") return c.NotLowered("RoiAlign that takes the largest sample");
-  if (form.samples < 1) return c.NotLowered("RoiAlign with as many samples as a box is large");
+  if (mode != "avg") return c.NotLowered("RoiAlign in mode max");
+  if (form.samples < 1) return c.NotLowered("RoiAlign with sampling_ratio 0");
   constexpr int64_t kMost = 1024;
   if (form.samples > kMost || std::min(form.out_h, form.out_w) < 1 ||
       std::max(form.out_h, form.out_w) > kMost) {
-    return c.NotLowered("RoiAlign of very many samples");
+    return c.NotLowered("RoiAlign with a sampling_ratio or an output extent outside of 1..1024");
   }
   return form;
 }
 
-// What each of `extent` rows (or columns) weighs in each of `bins`, from the boxes' two edges:
-// boxes x bins x 1 x extent.
+// The weight of each of `extent` rows (or columns) in each of `bins`, boxes x bins x 1 x extent.
+// `first` is the index of the start coordinate in a box; the end is two elements after it.
 Operand BinWeights(LowerContext& c, const Operand& boxes, int64_t first, int64_t bins,
                    int64_t extent, const Form& form) {
   const double offset = form.half_pixel ? 0.5 : 0;
@@ -60,7 +61,7 @@ Operand BinWeights(LowerContext& c, const Operand& boxes, int64_t first, int64_t
   Operand end = Sliced(c, boxes, Axis::kW, first + 2, 1);
   end = ScaleAndShift(c, end, form.scale, -offset);
   Operand size = Combined(c, ElementWiseType::kSub, end, start);
-  if (!form.half_pixel) {  // boxes have an extent of at least 1 then
+  if (!form.half_pixel) {  // then ONNX makes each box at least 1 pixel large
     size = Combined(c, ElementWiseType::kMax, size, ScalarConstant(c, 1));
   }
   std::vector<float> parts(points);
@@ -70,7 +71,7 @@ Operand BinWeights(LowerContext& c, const Operand& boxes, int64_t first, int64_t
   const Operand shares = c.AddConstant(Tensor::Floats({points}, parts), MakeDims(1, points, 1, 1));
   Operand places = Combined(c, ElementWiseType::kMult, size, shares);
   places = Combined(c, ElementWiseType::kAdd, places, start);
-  // A sample up to one pixel outside counts as the border, further out as nothing.
+  // A sample up to one pixel outside counts as the border; a sample further outside counts as 0.
   const auto past = static_cast<float>(extent), last = static_cast<float>(extent - 1);
   Operand above = Combined(c, ElementWiseType::kGreaterThanEqual, places, ScalarConstant(c, -1));
   Operand below = Combined(c, ElementWiseType::kLessThanEqual, places, ScalarConstant(c, past));
@@ -89,14 +90,15 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> image, c.ShapeOf(node.inputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> boxes, c.ShapeOf(node.inputs[1]));
   if (image.size() != 4 || boxes.size() != 2 || boxes[1] != 4) {
-    return absl::InvalidArgumentError("RoiAlign: want images and boxes of four numbers");
+    return absl::InvalidArgumentError(
+        "RoiAlign: want an input of rank 4 and boxes of four numbers");
   }
-  if (image[0] != 1) return c.NotLowered("RoiAlign of several images");
+  if (image[0] != 1) return c.NotLowered("RoiAlign of more than one image");
   const int64_t channels = image[1], h = image[2], w = image[3], count = boxes[0];
   if (count < 1 || channels * h * w < 1) return c.Refuse(rule::kEmptyTensor);
   if (channels * h > kMostSampled / (count * form.out_w) ||
       std::max(h, w) > kMostSampled / (count * std::max(form.out_h, form.out_w) * form.samples)) {
-    return c.NotLowered("RoiAlign of a large image in many boxes");
+    return c.NotLowered("RoiAlign that needs more than 16777216 weights or products");
   }
   Operand x = c.In(node.inputs[0]);
   Operand edges = c.In(node.inputs[1]);

@@ -1,6 +1,6 @@
-// kernels/resize/sampling.h: how the texture engine's units read between elements. Names:
-// enums.json ZinIrCoordinateMode, ZinIrSamplingMethod, ZinIrPaddingMode, ZinIrSamplingGridMode;
-// compiler_texts.json codes.
+// kernels/resize/sampling.h: parameters of the units that sample with the texture engine: the
+// meaning of coordinates, interpolation, padding and grids. Names: enums.json ZinIrCoordinateMode,
+// ZinIrSamplingMethod, ZinIrPaddingMode, ZinIrSamplingGridMode; compiler_texts.json codes.
 #ifndef ANEMONE_KERNELS_RESIZE_SAMPLING_H_
 #define ANEMONE_KERNELS_RESIZE_SAMPLING_H_
 
@@ -70,13 +70,14 @@ inline absl::Span<const char* const> NamesOf(SamplingGridMode) {
   return kNames;
 }
 
-// The item keys.
+// The keys of the items that a netplist has for each axis (PerAxis).
 inline constexpr char kCoordinateTypeKey[] = "CoordinateType";
 inline constexpr char kSamplingMethodKey[] = "SamplingMethod";
 inline constexpr char kSamplePaddingKey[] = "PaddingMode";
 inline constexpr char kSamplingGridModeKey[] = "SamplingGridMode";
 
-// CoordinateInfo's item has a third key where the coordinates are normalized.
+// An item of the key CoordinateInfo. CoordinateRange is present only if the coordinates are
+// normalized.
 struct Coordinates {
   CoordinateMode mode = CoordinateMode::kNonNormalized;
   std::optional<CoordinateRange> range;
@@ -118,7 +119,8 @@ struct AsCoordinates {
   }
 };
 
-// Coordinates beyond the tensor's edge, and between its elements, along each axis.
+// For each axis: the meaning of coordinates, how to interpolate between elements, and how to read
+// outside of the tensor.
 struct Sampling {
   AxisValues<Coordinates> coordinates;
   AxisValues<SamplingMethod> methods;

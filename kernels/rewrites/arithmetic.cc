@@ -1,4 +1,4 @@
-// Operators that are arithmetic of several units: Pow, Mod, Round.
+// Pow, Mod and Round: operators that are computed by several arithmetic units.
 #include <cmath>
 #include <optional>
 #include <vector>
@@ -13,8 +13,8 @@
 namespace anemone {
 namespace {
 
-// x to the n, n >= 1, by squaring: a rounding for each product. Right for negative x too, where the
-// unit's own power may go by logarithms.
+// x to the power n, n >= 1, by repeated squaring, with one rounding for each product. It is also
+// correct for negative x, for which the Power unit may fail if it computes with logarithms.
 Operand Raised(LowerContext& c, Operand x, int n) {
   std::optional<Operand> y;
   for (;;) {
@@ -29,9 +29,9 @@ Operand Raised(LowerContext& c, Operand x, int n) {
   }
 }
 
-constexpr int kLargestProduct = 8;  // above, one Power rounds less
+constexpr int kLargestProduct = 8;  // for larger exponents, the Power unit has fewer roundings
 
-// A power whose exponent is a number with units of its own; nullopt: none.
+// The power for exponents that have a better form than the Power unit; nullopt for other exponents.
 absl::StatusOr<std::optional<Operand>> RaisedToNumber(LowerContext& c, const Operand& x,
                                                       double exponent) {
   std::optional<Operand> y;
@@ -60,7 +60,7 @@ absl::Status LowerPow(const Match& match, LowerContext& c) {
     if (y) return c.Out(node.outputs[0], *y);
   }
   Operand by;
-  if (exponent) {  // of any type, integers too
+  if (exponent) {  // a constant exponent may have any type, including integers
     by = ScalarConstant(c, static_cast<float>(*exponent));
   } else {
     by = AlignedOperand(c, node.inputs[1], shape);
@@ -69,9 +69,9 @@ absl::Status LowerPow(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], x);
 }
 
-// C's fmod, which floats have: sign(x) * (|x| - floor(|x| / |y|) * |y|) (op_matrix.json mod). Where
-// the rounded quotient reaches the next integer, or the product passes 2048, the result may be off
-// by |y|.
+// Mod of floats, which is C's fmod: sign(x) * (|x| - floor(|x| / |y|) * |y|) (op_matrix.json mod).
+// The result may be off by |y| if rounding moves the quotient to the next integer, or if the
+// product exceeds 2048.
 absl::Status LowerMod(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   Attributes a(node);
@@ -80,7 +80,7 @@ absl::Status LowerMod(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.outputs[0]));
   Operand x = AlignedOperand(c, node.inputs[0], shape);
   Operand y = AlignedOperand(c, node.inputs[1], shape);
-  if (fmod == 0) return c.NotLowered("Mod of integers");
+  if (fmod == 0) return c.NotLowered("Mod with fmod = 0");
   Operand sign = Activated(c, NeuronType::kSign, x);
   x = Absolute(c, x);
   y = Absolute(c, y);
@@ -92,11 +92,11 @@ absl::Status LowerMod(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], x);
 }
 
-// To the nearest integer, a half to the even one. The unit's own RoundNearest takes a half away
-// from zero and moves integers from 1024 on (numerics.json ew-round-op), so, of the magnitude: e =
-// 2 floor(x / 2) is the even integer below, d = x - e is in [0, 2), and the result e, e + 1 or e +
-// 2 as d is up to 0.5, between, or from 1.5 on. Every step is exact; of a small negative x, e would
-// be -2 and d no fp16 number.
+// Rounds to the nearest integer, and a half to the even one. RoundNearest of the Neuron unit rounds
+// a half away from zero and changes integers from 1024 on (numerics.json ew-round-op), so it is not
+// used. For the magnitude x, e = 2 floor(x / 2) is the even integer at or below x, and d = x - e is
+// in [0, 2). The result is e if d <= 0.5, e + 2 if d >= 1.5, else e + 1. Every step is exact. The
+// magnitude is used because for a small negative x, e would be -2 and d not an fp16 number.
 absl::Status LowerRound(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   Operand x = c.In(node.inputs[0]);

@@ -1,7 +1,7 @@
-// Transposes that one unit does not do: of five axes with the batch among them, and of six axes
-// between two Reshapes (windows of an image, patches, groups). Axes of one element and those that
-// stay together do not count; of what is left a unit moves four, and as many units as it takes move
-// the rest.
+// Transposes that one unit cannot do: those of five axes that move the batch, and those of more
+// axes between two Reshapes (windows of an image, patches, groups). Axes of extent 1 are dropped,
+// and neighboring axes that stay together are merged. A unit moves four axes; as many units as
+// necessary are used.
 #include <algorithm>
 #include <numeric>
 #include <optional>
@@ -24,14 +24,14 @@ struct Move {
   std::vector<int> order;
 };
 
-// The same without axes of one element, and with neighbours that stay together as one axis.
+// The same move without axes of extent 1, and with neighboring axes that stay together merged.
 Move Merged(const Move& move) {
   std::vector<int> heads;  // the first axis of each block, by output position
   Sizes extents(move.extents.size(), 1);
   int last = -2;
   for (int axis : move.order) {
     if (move.extents[axis] == 1) continue;
-    int next = last + 1;  // axes of one element are no gap
+    int next = last + 1;  // axes of extent 1 do not separate neighbors
     while (last >= 0 && next < axis && move.extents[next] == 1) ++next;
     if (last < 0 || next != axis) heads.push_back(axis);
     extents[heads.back()] *= move.extents[axis];
@@ -48,9 +48,9 @@ Move Merged(const Move& move) {
   return merged;
 }
 
-constexpr int kMostMoved = 4;  // D, C, H and W: a unit leaves N in its place
+constexpr int kMostMoved = 4;  // D, C, H and W; a unit cannot move N
 
-// One unit for a move that fits, merged.
+// A merged move of at most kMostMoved axes, as one unit.
 Operand MovedAtOnce(NetworkBuilder& c, const Operand& x, const Move& move) {
   const int first = kAxisCount - static_cast<int>(move.order.size());
   Dims dims;
@@ -63,11 +63,13 @@ Operand MovedAtOnce(NetworkBuilder& c, const Operand& x, const Move& move) {
   return Permuted(c, y, order);
 }
 
-// The elements of `x` with its axes moved, under dims of no meaning.
+// The elements of `x` in the order that the move gives. The dims of the result have no meaning; the
+// caller reshapes it.
 Operand Moved(NetworkBuilder& c, Operand x, const Move& whole) {
   Move move = Merged(whole);
   while (move.order.size() > kMostMoved) {
-    // The first axis that is not in its place comes there, the others behind it as they were.
+    // This step moves one axis to the first position that is not right yet. The axes after that
+    // position keep their order.
     const int axes = static_cast<int>(move.order.size());
     int to = 0;
     while (move.order[to] == to) ++to;
@@ -87,7 +89,7 @@ Operand Moved(NetworkBuilder& c, Operand x, const Move& whole) {
   return MovedAtOnce(c, x, move);
 }
 
-// nullopt if `perm` does not name each of so many axes once.
+// The attribute `perm` of a Transpose; nullopt if it is not a permutation of `rank` axes.
 std::optional<std::vector<int>> OrderOf(const Node& transpose, size_t rank) {
   Sizes reversed(rank);
   for (size_t i = 0; i < rank; ++i) reversed[i] = static_cast<int64_t>(rank - 1 - i);
@@ -99,13 +101,15 @@ std::optional<std::vector<int>> OrderOf(const Node& transpose, size_t rank) {
   return std::vector<int>(perm->begin(), perm->end());
 }
 
-// A value of rank 5, which the engine has in the order of axes 0, 2, 1, 3, 4.
+// A Transpose of rank 5. In the engine, the order of ONNX's axes is 0, 2, 1, 3, 4.
 absl::Status LowerInSteps(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(Sizes shape, c.ShapeOf(node.inputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(Sizes to, c.ShapeOf(node.outputs[0]));
   const std::optional<std::vector<int>> perm = OrderOf(node, shape.size());
-  if (shape.size() != kMaxRank || !perm) return c.NotLowered("a transpose in several steps");
+  if (shape.size() != kMaxRank || !perm) {
+    return c.NotLowered("Transpose of a rank other than 5, in several steps");
+  }
   constexpr int kPlaced[] = {0, 2, 1, 3, 4};
   Move move;
   for (int axis : kPlaced) {
@@ -118,7 +122,7 @@ absl::Status LowerInSteps(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], y);
 }
 
-// Reshape, Transpose, Reshape.
+// The pattern Reshape, Transpose, Reshape.
 struct Regrouped {
   Move move;
   const Node *reshape, *transpose;

@@ -1,5 +1,5 @@
-// Cast between types that are one inside the engine: nothing happens there, all of them are fp16.
-// To bool it is a comparison with 0.
+// Cast between types that are all fp16 inside the engine: it needs no unit. A cast to bool is a
+// comparison with 0.
 #include <string>
 #include <utility>
 
@@ -12,8 +12,8 @@
 namespace anemone {
 namespace {
 
-// Cast, CastLike, Identity: the types of input and output say it all. A bool is 0 or 1 already, an
-// integer that the engine holds fits the type it becomes.
+// Cast, CastLike and Identity, according to the types of input and output. A bool is already 0 or
+// 1, and an integer that the engine holds is in the range of the new type.
 absl::Status Lower(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   Operand x = c.In(node.inputs[0]);
@@ -27,19 +27,19 @@ absl::Status Lower(const Match& match, LowerContext& c) {
 
 absl::Status BuildCast(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::string to, c.Text("dtype", ""));
-  c.Ignore("then");  // what reads the result; a port of the result's type is judged on its own
+  c.Ignore("then");  // names the reader of the result; a port of the new type is checked separately
   Operand x = c.In(0);
   if (to == "int32") {
     Judge judge(c.target(), c.route());
     Verdict refused = judge.Reject(rule::kCastInteger);
-    // Measured on the M1; later families have no int32 tensor either, but nobody asked them.
+    // Measured on the M1. Later families do not have int32 tensors either, but were not measured.
     if (judge.FamilyAtLeast(3)) refused.status = Weaker(refused.status, Status::kPredicted);
     return c.Refuse(std::move(refused));
   }
   if (to == "bool") {
     x = Mapped(c, ElementWiseType::kNotEqualZero, x);
   } else if (to != "fp16" && to != "fp32") {
-    return c.NotLowered(absl::StrCat("a cast to '", to, "'"));
+    return c.NotLowered(absl::StrCat("cast to '", to, "'"));
   }
   return c.Out(x, c.ShapeOf(0));
 }

@@ -1,4 +1,4 @@
-// CenterCropPad: each axis cut or padded with zeros around its middle. Exact.
+// CenterCropPad: each axis is cropped, or padded with zeros, around its center. Exact.
 #include <vector>
 
 #include "base/status_macros.h"
@@ -11,7 +11,8 @@
 namespace anemone {
 namespace {
 
-// An odd element more is cut off in front, or padded behind.
+// If the difference is odd, (from - to) / 2 is rounded down: a crop removes the extra element at
+// the end, and padding adds it at the end.
 Operand Centered(LowerContext& c, const Operand& x, Axis axis, int64_t to) {
   const int64_t from = c.DimsOf(x)[axis];
   if (to <= from) return Sliced(c, x, axis, (from - to) / 2, to);
@@ -22,7 +23,7 @@ Operand Centered(LowerContext& c, const Operand& x, Axis axis, int64_t to) {
 absl::Status Lower(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   Attributes a(node);
-  a.Ignore("axes");  // the output's shape says it
+  a.Ignore("axes");  // follows from the shapes
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> from, c.ShapeOf(node.inputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));

@@ -1,5 +1,6 @@
-// Col2Im of one or two spatial axes: every block's elements added where the block lies. The axes do
-// not mix, so it is a matrix of ones and zeros along each: kernel x blocks to the image's extent.
+// Col2Im with one or two spatial axes: adds the elements of every block at the block's position.
+// The axes are independent, so each one is a product with a matrix of ones and zeros, from kernel *
+// blocks elements to the extent of the image.
 #include <vector>
 
 #include "base/status_macros.h"
@@ -35,7 +36,7 @@ struct ImageAxis {
   }
 };
 
-// Height and width; one spatial axis is the width.
+// Height and width. If there is one spatial axis, it is the width.
 absl::StatusOr<std::vector<ImageAxis>> ReadAxes(const Node& node, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> image, ConstantIntegers(c, node, 1, {}));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> block, ConstantIntegers(c, node, 2, {}));
@@ -45,15 +46,17 @@ absl::StatusOr<std::vector<ImageAxis>> ReadAxes(const Node& node, LowerContext& 
   const size_t spatial = image.size();
   if (block.size() != spatial) {
     return absl::InvalidArgumentError(
-        "block_shape: want the axes of image_shape; run the ONNX checker on the model");
+        "block_shape: want as many numbers as image_shape has; run the ONNX checker on the model");
   }
-  if (spatial < 1 || spatial > 2) return c.NotLowered("Col2Im of volumes");
+  if (spatial < 1 || spatial > 2) return c.NotLowered("Col2Im with other than 1 or 2 spatial axes");
   std::vector<ImageAxis> axes(2);
   for (size_t i = 0; i < spatial; ++i) {
     ImageAxis& axis = axes[2 - spatial + i];
     axis = {window[i], image[i]};
     if (axis.extent < 1) return c.Refuse(rule::kEmptyTensor);
-    if (!axis.IsSmall()) return c.NotLowered("Col2Im of a large image, or of none");
+    if (!axis.IsSmall()) {
+      return c.NotLowered("Col2Im without blocks, or whose matrix would exceed 16777216 elements");
+    }
   }
   return axes;
 }
@@ -66,7 +69,8 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   const ImageAxis &h = axes[0], &w = axes[1];
   if (from.size() != 3 || to.size() < 3 || from[2] != h.blocks() * w.blocks() ||
       from[1] != to[1] * h.along.kernel * w.along.kernel) {
-    return absl::InvalidArgumentError("input: want the blocks that image_shape has");
+    return absl::InvalidArgumentError(
+        "input: want a shape that matches image_shape and block_shape");
   }
   const int64_t images = to[0] * to[1];
   Operand x = c.In(node.inputs[0]);

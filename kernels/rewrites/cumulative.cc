@@ -1,5 +1,6 @@
-// CumSum and CumProd, for which no target has a unit (op_matrix.json cumsum): by doubling, so that
-// there are log2(extent) roundings; or, for long axes, by a matrix of ones and zeros.
+// CumSum and CumProd, for which no target has a unit (op_matrix.json cumsum). Short axes are
+// computed by doubling, with log2(extent) roundings; sums along long axes by a matrix of ones and
+// zeros.
 #include "kernels/rewrites/cumulative.h"
 
 #include <utility>
@@ -24,11 +25,12 @@ struct Form {
   ElementWiseType type = ElementWiseType::kAdd;
 };
 
-// The elements up to each one, combined: after step k each element holds those of its 2^k nearest.
+// The inclusive scan. After step k, each element combines itself and the elements before it (or
+// after it, if reversed), 2^k in all.
 Operand Accumulated(NetworkBuilder& c, Operand x, const Form& form) {
   const int64_t extent = c.DimsOf(x)[form.axis];
   for (int64_t shift = 1; shift < extent; shift *= 2) {
-    // `first`: the elements that have nobody `shift` before (or behind) them.
+    // `first`: the elements that have no element `shift` positions before (or after) them.
     const int64_t left = extent - shift;
     Operand first = Sliced(c, x, form.axis, form.reverse ? left : 0, shift);
     Operand low = Sliced(c, x, form.axis, 0, left);
@@ -41,7 +43,8 @@ Operand Accumulated(NetworkBuilder& c, Operand x, const Form& form) {
   return x;
 }
 
-// What leaves the element itself out is its neighbour's; the first one's is 0, or 1 of products.
+// An exclusive scan is the inclusive scan shifted by one; the first element is the identity (0, or
+// 1 for products).
 Operand Shifted(NetworkBuilder& c, const Operand& x, const Form& form) {
   const Dims dims = c.DimsOf(x);
   const float none = form.type == ElementWiseType::kMult ? 1 : 0;
@@ -55,7 +58,8 @@ Operand ByDoubling(NetworkBuilder& c, Operand x, const Form& form) {
   return form.exclusive ? Shifted(c, x, form) : x;
 }
 
-// Five units for each doubling against three at most, and a rounding each against one.
+// Longer sums use the matrix: at most three units and one rounding, instead of five units and one
+// rounding for each doubling.
 constexpr int64_t kMostDoubled = 32;
 
 absl::Status Lower(const Match& match, LowerContext& c) {
@@ -98,7 +102,9 @@ constexpr Lowering kLowerings[] = {{.op = "CumSum", .rewritten = true, .lower = 
 
 Operand RunningSums(NetworkBuilder& c, const Operand& x, Axis axis, bool exclusive, bool reverse) {
   const int64_t extent = c.DimsOf(x)[axis];
-  if (extent > kMostMatrixElements / extent) return c.NotLowered("a sum along a very long axis");
+  if (extent > kMostMatrixElements / extent) {
+    return c.NotLowered("running sum along an axis of more than 4096 elements");
+  }
   Tensor matrix = Tensor::Zeros(DataType::kFloat, {extent, extent});
   auto* to = matrix.mutable_data<float>();
   for (int64_t o = 0; o < extent; ++o) {

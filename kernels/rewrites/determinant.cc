@@ -1,5 +1,5 @@
-// Det of matrices up to 3 x 3, written out by their elements. A rounding for each product and sum,
-// of terms as large as the largest product of three elements.
+// Det of matrices up to 3 x 3, by the explicit formula. There is one rounding for each product and
+// sum; the terms may be as large as the largest product of three elements.
 #include <vector>
 
 #include "base/status_macros.h"
@@ -18,7 +18,7 @@ class Matrices {
 
   Operand At(int64_t row, int64_t column) { return Sliced(c_, x_, Axis::kC, row * n_ + column, 1); }
 
-  // Of the rows `top` and `bottom` and two columns.
+  // The 2 x 2 minor of rows `top` and `bottom` and columns `left` and `right`.
   Operand Minor(int64_t top, int64_t bottom, int64_t left, int64_t right) {
     Operand a = Product(top, left, bottom, right);
     Operand b = Product(top, right, bottom, left);
@@ -30,7 +30,7 @@ class Matrices {
     if (n_ == 2) return Minor(0, 1, 0, 1);
     Operand sum;
     for (int64_t column = 0; column < 3; ++column) {
-      // Of the other two columns in turn, so that every sign is +.
+      // The minor takes the other two columns in cyclic order, so that every sign is +.
       const int64_t left = (column + 1) % 3, right = (column + 2) % 3;
       Operand term = Minor(1, 2, left, right);
       Operand factor = At(0, column);
@@ -66,7 +66,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(int64_t count, ElementCount(to));
   const int64_t n = from.back();
   if (n < 1 || count < 1) return c.Refuse(rule::kEmptyTensor);
-  if (n > 3) return c.NotLowered("the determinant of a matrix above 3 x 3");
+  if (n > 3) return c.NotLowered("Det of matrices larger than 3 x 3");
   Operand x = c.In(node.inputs[0]);
   x = ToOnnxOrder(c, x, static_cast<int>(from.size()));
   x = ReshapeToDims(c, x, MakeDims(count, n * n, 1, 1));

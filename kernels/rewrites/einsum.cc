@@ -1,10 +1,11 @@
-// Einsum: transposes around one MatrixMultiplication for every two operands. Facts: op_matrix.json
-// einsum.
+// Einsum: one MatrixMultiplication for every two operands, with transposes before and after it.
+// Facts: op_matrix.json einsum.
 //
-// Every label is a batch (in both operands and the result), a row (in the first and the result), a
-// column (in the second and the result) or contracted (in both, not in the result). Each operand is
-// brought into the order batch, row, contracted or batch, contracted, column, which reshapes to the
-// axes of the product; the result comes as batch, row, column.
+// Every label has a role: batch (in both operands and the result), row (in the first operand and
+// the result), column (in the second operand and the result) or contracted (in both operands only).
+// The operands are transposed to the orders (batch, row, contracted) and (batch, contracted,
+// column), and then reshaped to the axes of the product. The result has the order (batch, row,
+// column).
 #include "kernels/rewrites/einsum.h"
 
 #include <algorithm>
@@ -49,7 +50,8 @@ std::string WithoutSpaces(const std::string& text) {
   return Only(text, [](char ch) { return std::isspace(static_cast<unsigned char>(ch)) == 0; });
 }
 
-// "bij,bjk->bik" with an ellipsis spelled out by digits, which are no labels of ONNX's.
+// A term such as "bij" with an ellipsis replaced by digits, one for each axis. ONNX's labels are
+// letters, so digits are unique.
 absl::StatusOr<std::string> Spelled(const std::string& term, size_t rank) {
   const std::string named = absl::StrReplaceAll(term, {{"...", ""}});
   std::string dots;
@@ -71,13 +73,13 @@ std::string ImplicitResult(const std::string& terms) {
   return absl::StrCat(Has(terms, '.') ? "..." : "", once);
 }
 
-// What each of the terms says of its axes.
+// The labels of all terms, and the extent of each label.
 struct Terms {
   std::vector<std::string> labels;  // of each operand, then of the result
   std::map<char, int64_t> sizes;
 };
 
-// `shapes`: of the operands, and of the result if it is known.
+// `shapes`: the shapes of the operands, then that of the result if it is known.
 absl::StatusOr<Terms> ReadTerms(const std::string& equation, size_t operands,
                                 absl::Span<const std::vector<int64_t>> shapes) {
   const std::string text = WithoutSpaces(equation);
@@ -93,16 +95,18 @@ absl::StatusOr<Terms> ReadTerms(const std::string& equation, size_t operands,
     std::string& labels = terms.labels[i];
     ANEMONE_ASSIGN_OR_RETURN(labels, Spelled(labels, shape.size()));
     for (size_t k = 0; k < shape.size(); ++k) {
-      if (labels.find(labels[k]) != k) return absl::UnimplementedError("Einsum over a diagonal");
+      if (labels.find(labels[k]) != k) {
+        return absl::UnimplementedError("Einsum with a label twice in one term");
+      }
       if (terms.sizes.emplace(labels[k], shape[k]).first->second != shape[k]) {
-        return absl::UnimplementedError("Einsum that repeats an axis of extent 1");
+        return absl::UnimplementedError("Einsum that broadcasts an axis of extent 1");
       }
     }
   }
   return terms;
 }
 
-// The values' shapes are static.
+// The shapes of all inputs and outputs must be static.
 absl::StatusOr<Terms> ReadTerms(const Graph& graph, const Node& node) {
   Attributes attributes(node);
   ANEMONE_ASSIGN_OR_RETURN(std::string text, attributes.String("equation", ""));
@@ -122,13 +126,14 @@ Equation EquationOf(const Terms& terms) {
 
 absl::StatusOr<Equation> Parse(const Graph& graph, const Node& node) {
   if (node.inputs.size() != 2) {
-    return absl::UnimplementedError("Einsum of one operand, or of three");
+    return absl::UnimplementedError("Einsum with other than two operands, as one product");
   }
   ANEMONE_ASSIGN_OR_RETURN(Terms terms, ReadTerms(graph, node));
   return EquationOf(terms);
 }
 
-// Labels on D, C, H, W, in order: axes that a Transpose may move, unlike N.
+// The dims of an operand whose labels are on D, C, H, W in this order. A Transpose can move these
+// axes, but not N.
 Dims Spread(const Equation& e, const std::string& labels) {
   Dims dims;
   for (size_t i = 0; i < labels.size(); ++i) {
@@ -153,7 +158,7 @@ struct Roles {
   std::string batch, rows, columns, contracted;
 };
 
-// nullopt if a label has none of the roles.
+// nullopt if a label does not have one of the four roles.
 std::optional<Roles> RolesOf(const Equation& e) {
   Roles r;
   r.batch = Only(e.y, [&](char l) { return Has(e.a, l) && Has(e.b, l); });
@@ -168,7 +173,7 @@ std::optional<Roles> RolesOf(const Equation& e) {
   return r;
 }
 
-// The constant right operand, if it is a matrix as it is stored.
+// The right operand if it is a constant that can be used as a matrix without a transpose.
 std::optional<ConstantMatrix> Weight(LowerContext& c, ValueId right, const Equation& e,
                                      const Roles& r) {
   const Tensor* constant = c.view().Constant(right);
@@ -184,7 +189,7 @@ std::optional<ConstantMatrix> Weight(LowerContext& c, ValueId right, const Equat
       .order = by_row ? math::MatrixOrder::kRowMajor : math::MatrixOrder::kColumnMajor};
 }
 
-// An operand under the dims asked for.
+// Returns an operand reshaped to the given dims.
 using Lay = absl::FunctionRef<Operand(const Dims&)>;
 
 // The product in the order of the result's labels.
@@ -205,12 +210,13 @@ Operand ProductOf(NetworkBuilder& c, Lay left, Lay right,
   return Reordered(c, y, e, r.batch + r.rows + r.columns, e.y);
 }
 
-// The operand whose own labels come first in the result is the left one.
+// Whether the operands must be swapped, so that the labels that only the left operand has come
+// first in the result.
 bool IsTurned(const Equation& e, const Roles& r) {
   return !r.rows.empty() && !r.columns.empty() && e.y.find(r.columns[0]) < e.y.find(r.rows[0]);
 }
 
-// Static shapes, whose axes Spread() has a place for.
+// Checks that the shapes are static and have at most four axes, as Spread() requires.
 absl::Status CheckShapes(LowerContext& c, const Node& node) {
   for (const std::vector<ValueId>* values : {&node.inputs, &node.outputs}) {
     for (ValueId value : *values) {
@@ -226,7 +232,8 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   ANEMONE_RETURN_IF_ERROR(CheckShapes(c, node));
   ANEMONE_ASSIGN_OR_RETURN(Equation e, Parse(c.graph(), node));
   auto roles = RolesOf(e);
-  if (!roles) return c.NotLowered("Einsum that sums over an axis of one operand");
+  if (!roles)
+    return c.NotLowered("Einsum that sums over an axis of only one operand, as one product");
   ValueId left = node.inputs[0], right = node.inputs[1];
   if (IsTurned(e, *roles)) {
     std::swap(left, right);
@@ -242,13 +249,13 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], y);
 }
 
-// An operand, and a label for each of its axes, which lie as Spread() has them.
+// An operand with the dims of Spread(), and a label for each of its axes.
 struct Term {
   Operand x;
   std::string labels;
 };
 
-// The term without the axes that nothing else needs: they are summed.
+// Sums over the axes of the term whose labels are not in `needed`.
 absl::StatusOr<Term> Summed(NetworkBuilder& c, const Term& term, const Equation& e,
                             const std::string& needed) {
   std::string kept = Only(term.labels, [&](char l) { return Has(needed, l); });
@@ -263,7 +270,7 @@ absl::StatusOr<Term> Summed(NetworkBuilder& c, const Term& term, const Equation&
   return Term{x, kept};
 }
 
-// `a` times `b`, with the axes that `needed` has.
+// The product of `a` and `b`, summed over all labels that are not in `needed`.
 absl::StatusOr<Term> Contracted(LowerContext& c, Term a, Term b, const Equation& sizes,
                                 const std::string& needed) {
   const std::string a_labels = a.labels;
@@ -274,7 +281,9 @@ absl::StatusOr<Term> Contracted(LowerContext& c, Term a, Term b, const Equation&
     if (Has(needed, label) && !Has(e.y, label)) e.y += label;
   }
   const std::optional<Roles> roles = RolesOf(e);
-  if (!roles || e.y.size() >= kAxisCount) return c.NotLowered("Einsum of very many axes");
+  if (!roles || e.y.size() >= kAxisCount) {
+    return c.NotLowered("Einsum with an intermediate result of more than four axes");
+  }
   e.y = roles->batch + roles->rows + roles->columns;
   auto lay = [&](const Operand& x) {
     return [&c, x](const Dims& dims) { return ReshapeToDims(c, x, dims); };
@@ -283,7 +292,8 @@ absl::StatusOr<Term> Contracted(LowerContext& c, Term a, Term b, const Equation&
   return Term{y, e.y};
 }
 
-// One operand, three or more, or with axes that only one has: sums, then products of two.
+// Einsum with one operand, with three or more, or with axes that only one operand has: sums over
+// those axes, then products of two operands at a time.
 absl::Status LowerTerms(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_RETURN_IF_ERROR(CheckShapes(c, node));
@@ -307,7 +317,7 @@ absl::Status LowerTerms(const Match& match, LowerContext& c) {
   }
   ANEMONE_ASSIGN_OR_RETURN(Term y, Summed(c, *all, e, result));
   if (y.labels.size() != result.size()) {
-    return absl::InvalidArgumentError("einsum: the result has a label that no operand has");
+    return absl::InvalidArgumentError("einsum: want only labels of the operands in the result");
   }
   Operand out = Reordered(c, y.x, e, y.labels, result);
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.outputs[0]));
@@ -315,7 +325,7 @@ absl::Status LowerTerms(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], out);
 }
 
-// Every label once, as the product's loops run.
+// The product of the extents of all labels.
 int64_t Macs(const Graph& graph, const Node& node) {
   auto e = Parse(graph, node);
   if (!e.ok()) return 0;
@@ -324,7 +334,8 @@ int64_t Macs(const Graph& graph, const Node& node) {
   return macs;
 }
 
-// The rules are the converter's; without one the call makes no sense in words of ours.
+// The rules are those of the conversion route. On route netplist the equation is an invalid
+// argument instead.
 absl::Status Malformed(MilContext& c, const Rule& rule, absl::string_view want) {
   if (c.route() == Route::kMil) return c.Refuse(rule);
   return absl::InvalidArgumentError(absl::StrCat("einsum, attribute 'equation': want ", want));
@@ -344,7 +355,7 @@ absl::Status CheckEquation(MilContext& c, const std::string& text) {
     }
     if (result.find(result[i]) != i) {
       return absl::InvalidArgumentError(
-          "einsum, attribute 'equation': want a label once in the result");
+          "einsum, attribute 'equation': want each label at most once in the result");
     }
   }
   return absl::OkStatus();
@@ -354,7 +365,7 @@ absl::Status Build(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::string text, c.Text("equation", ""));
   text = WithoutSpaces(text);
   ANEMONE_RETURN_IF_ERROR(CheckEquation(c, text));
-  if (c.arguments() != 2) return c.NotLowered("einsum of one operand, or of three");
+  if (c.arguments() != 2) return c.NotLowered("einsum with other than two operands");
   for (int i = 0; i < 2; ++i) {
     if (c.rank(i) == kMaxRank) return c.Refuse(rule::kMatmulRank5);
   }
@@ -368,7 +379,7 @@ absl::Status Build(MilContext& c) {
   }
   if (shape.size() >= kMaxRank) return c.Refuse(rule::kMatmulRank5);
   auto roles = RolesOf(e);
-  if (!roles) return c.NotLowered("einsum that sums over an axis of one operand");
+  if (!roles) return c.NotLowered("einsum that sums over an axis of only one operand");
   Operand left = c.In(0);
   Operand right = c.In(1);
   if (IsTurned(e, *roles)) {

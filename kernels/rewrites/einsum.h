@@ -1,4 +1,4 @@
-// kernels/rewrites/einsum.h: the equation of an Einsum of two operands, for patterns.
+// kernels/rewrites/einsum.h: the parsed equation of an Einsum with two operands, for patterns.
 #ifndef ANEMONE_KERNELS_REWRITES_EINSUM_H_
 #define ANEMONE_KERNELS_REWRITES_EINSUM_H_
 
@@ -11,15 +11,17 @@
 
 namespace anemone {
 
-// A label for each axis: of the operands a and b, and of the result.
+// The labels of operands a and b and of the result y, one letter for each axis, and their extents.
 struct EinsumEquation {
   std::string a, b, y;
   std::map<char, int64_t> sizes;
 
+  // The product of the extents of `labels`.
   int64_t Extent(const std::string& labels) const;
 };
 
-// nullopt for shapes that are not static, and forms that repeat a label or an axis.
+// nullopt if a shape is not static, if there are not two operands, if a term repeats a label, or if
+// an axis of extent 1 is broadcast.
 std::optional<EinsumEquation> EinsumOf(const Graph& graph, const Node& node);
 
 }  // namespace anemone

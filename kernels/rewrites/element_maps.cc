@@ -1,8 +1,8 @@
-// Operators that pick or place elements by constant indices: GatherElements, GatherND,
-// ScatterElements, ScatterND, TensorScatter, ReverseSequence, Compress. What they mean is worked
-// out here, as a list of the places that the results come from, and becomes one Gather unit; a
-// scatter picks from the data with the updates behind it. Exact, unless a scatter adds or
-// multiplies.
+// Operators that read or write elements at constant indices: GatherElements, GatherND,
+// ScatterElements, ScatterND, TensorScatter, ReverseSequence, Compress. For each result, the index
+// of the element that it comes from is computed here, and one Gather unit reads these elements. A
+// scatter reads from the concatenation of the data and the updates. All are exact, except a scatter
+// that adds or multiplies.
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -25,30 +25,33 @@ namespace anemone {
 namespace {
 
 using Shape = std::vector<int64_t>;
-using Places = std::vector<int64_t>;  // in memory order, by element
+using Places = std::vector<int64_t>;  // for each result, an index of an element in memory order
 
 absl::Status OutsideError(int64_t index, int64_t extent) {
-  return absl::InvalidArgumentError(absl::StrCat("index ", index, " of an axis of ", extent,
+  return absl::InvalidArgumentError(absl::StrCat("index ", index, " is outside of an axis of ",
+                                                 extent,
                                                  " elements; run the ONNX checker on the model"));
 }
 
-// Elements of all axes from `first` on.
+// The number of elements of the axes from `first` on.
 int64_t Behind(const Shape& shape, size_t first) {
   return Product(absl::MakeConstSpan(shape).subspan(first));
 }
 
-// Work is done for each element.
+// Limits the number of elements, because the lowering computes an index for each one.
 absl::Status CheckMoved(LowerContext& c, const Shape& shape) {
   ANEMONE_ASSIGN_OR_RETURN(int64_t count, ElementCount(shape));
   if (count < 1) return c.Refuse(rule::kEmptyTensor);
-  if (count > kMostIntegers) return c.NotLowered("elements moved by the million");
+  if (count > kMostIntegers) {
+    return c.NotLowered("gather or scatter of a tensor of more than 1048576 elements");
+  }
   return absl::OkStatus();
 }
 
-// What the operators have in common: shapes, and indices that are constants.
+// The shapes and the constant indices, which most of the operators have.
 struct Form {
   Shape data, indices, out;
-  Places values;  // of the indices
+  Places values;  // the indices
   int axis = 0;
   int64_t batch_axes = 0;
   std::string reduction;
@@ -72,15 +75,15 @@ absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c, Attributes& a,
   return form;
 }
 
-// For each element of `shape`, where the same coordinates, but `index` along `axis`, lie in
-// `data`. `shape` may be smaller than `data`.
+// For each element of `shape`, the position in `data` of the element with the same coordinates,
+// except that the coordinate along `axis` is the index. `shape` may be smaller than `data`.
 absl::StatusOr<Places> AlongAxis(const Form& form, const Shape& shape) {
   if (shape.size() != form.data.size()) {
-    return absl::InvalidArgumentError("indices: want as many axes as the data has");
+    return absl::InvalidArgumentError("indices: want the rank of the data");
   }
   for (size_t i = 0; i < shape.size(); ++i) {
     if (static_cast<int>(i) != form.axis && shape[i] > form.data[i]) {
-      return absl::InvalidArgumentError("indices: larger than the data");
+      return absl::InvalidArgumentError("indices: want extents of at most those of the data");
     }
   }
   Places places(form.values.size());
@@ -100,7 +103,8 @@ absl::StatusOr<Places> AlongAxis(const Form& form, const Shape& shape) {
   return places;
 }
 
-// Where each of the blocks lies that the last axis of the indices names, element by element.
+// The last axis of the indices has the coordinates of a block of the data. Returns the positions of
+// all elements of all blocks.
 absl::StatusOr<Places> Blocks(const Form& form) {
   const size_t batch = static_cast<size_t>(form.batch_axes);
   const int64_t known = form.indices.empty() ? 0 : form.indices.back();
@@ -109,7 +113,8 @@ absl::StatusOr<Places> Blocks(const Form& form) {
       !std::equal(form.indices.begin(), form.indices.begin() + static_cast<int64_t>(batch),
                   form.data.begin())) {
     return absl::InvalidArgumentError(
-        "indices: want coordinates of axes that the data has; run the ONNX checker on the model");
+        "indices: want no more coordinates than the data has axes, and its batch axes; run the "
+        "ONNX checker on the model");
   }
   const int64_t block = Behind(form.data, batch + known);
   const int64_t count = static_cast<int64_t>(form.values.size()) / known;
@@ -127,7 +132,7 @@ absl::StatusOr<Places> Blocks(const Form& form) {
   return places;
 }
 
-// A value as a plane of one row, in ONNX's order of elements.
+// A value as one row on W, in ONNX's order of elements.
 Operand InARow(LowerContext& c, ValueId value) {
   ANEMONE_ASSIGN_OR_FAIL(c, Shape shape, c.ShapeOf(value));
   Operand x = c.In(value);
@@ -138,7 +143,7 @@ Operand InARow(LowerContext& c, ValueId value) {
 absl::Status OutPicked(LowerContext& c, const Node& node, const Operand& row, const Shape& out,
                        const Places& places) {
   if (static_cast<int64_t>(places.size()) != Product(out)) {
-    return absl::InvalidArgumentError("indices: not as many as the output has elements");
+    return absl::InvalidArgumentError("indices: want one for each element of the output");
   }
   Operand y = PickedElements(c, row, places);
   y = FromOnnxOrder(c, y, out);
@@ -155,7 +160,7 @@ absl::Status LowerGather(const Match& match, LowerContext& c) {
   return OutPicked(c, node, row, form.out, places);
 }
 
-// How updates combine with what is there; `none` changes nothing.
+// How an update is combined with an element; `none` is the identity.
 struct Reduction {
   const char* name;
   ElementWiseType type;
@@ -170,8 +175,8 @@ constexpr Reduction kReductions[] = {{"add", ElementWiseType::kAdd, 0},
 
 constexpr size_t kMostRounds = 8;
 
-// Update i is combined with element `to[i]`; each round takes one update of every element that has
-// one left, and `none` for the others. A rounding for each update of a sum or product.
+// Combines update i with element `to[i]`. Each round applies at most one update to each element,
+// and `none` to elements without an update. A sum or product is rounded once for each update.
 absl::Status OutCombined(LowerContext& c, const Node& node, const Form& form,
                          const Reduction& reduction, const Operand& updates, const Places& to) {
   const int64_t elements = Product(form.data), count = static_cast<int64_t>(to.size());
@@ -179,7 +184,9 @@ absl::Status OutCombined(LowerContext& c, const Node& node, const Form& form,
   std::vector<size_t> taken(elements, 0);
   for (int64_t i = 0; i < count; ++i) {
     const size_t round = taken[to[i]]++;
-    if (round == kMostRounds) return c.NotLowered("a scatter of many updates to one element");
+    if (round == kMostRounds) {
+      return c.NotLowered("scatter with a reduction of more than 8 updates to one element");
+    }
     if (round == rounds.size()) rounds.emplace_back(elements, count);
     rounds[round][to[i]] = i;
   }
@@ -193,13 +200,13 @@ absl::Status OutCombined(LowerContext& c, const Node& node, const Form& form,
   return c.Out(node.outputs[0], y);
 }
 
-// Update i goes to `to[i]`, later ones over earlier ones.
+// Writes update i to element `to[i]`. Later updates overwrite earlier ones.
 absl::Status OutScattered(LowerContext& c, const Node& node, const Form& form, ValueId updates,
                           const Places& to) {
   ANEMONE_ASSIGN_OR_RETURN(Shape shape, c.ShapeOf(updates));
   ANEMONE_ASSIGN_OR_RETURN(int64_t count, ElementCount(shape));
   if (count != static_cast<int64_t>(to.size())) {
-    return absl::InvalidArgumentError("updates: want an element for every index");
+    return absl::InvalidArgumentError("updates: want one element for each index");
   }
   Operand behind = InARow(c, updates);
   for (const Reduction& reduction : kReductions) {
@@ -225,7 +232,7 @@ absl::Status LowerScatter(const Match& match, LowerContext& c) {
   return OutScattered(c, node, form, node.inputs[2], to);
 }
 
-// Time steps of each batch item, the first `length` of them backwards.
+// ReverseSequence: reverses the first `length` time steps of each batch item.
 absl::Status LowerReverseSequence(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   Attributes a(node);
@@ -235,7 +242,7 @@ absl::Status LowerReverseSequence(const Match& match, LowerContext& c) {
   if (form.data.size() < 2 || std::min(batch, time) != 0 || std::max(batch, time) != 1 ||
       static_cast<int64_t>(form.values.size()) != form.data[batch]) {
     return absl::InvalidArgumentError(
-        "sequence_lens: want one for every batch item, and the axes 0 and 1");
+        "sequence_lens: want one for each batch item, and 0 and 1 as batch_axis and time_axis");
   }
   const int64_t block = Behind(form.data, 2);
   Places places;
@@ -251,7 +258,7 @@ absl::Status LowerReverseSequence(const Match& match, LowerContext& c) {
   return OutPicked(c, node, row, form.out, places);
 }
 
-// The elements whose flag is set, of an axis or of all elements in a row.
+// Compress: keeps the elements whose condition is true, along an axis or of the flattened input.
 absl::Status LowerCompress(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   const bool flat = node.FindAttribute("axis") == nullptr;
@@ -262,7 +269,7 @@ absl::Status LowerCompress(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(Shape shape, c.ShapeOf(node.inputs[0]));
   const Tensor* flags = c.view().Constant(node.inputs[1]);
   if (flags == nullptr || flags->type() != DataType::kBool) {
-    return c.NotLowered("Compress by a condition computed at run time");
+    return c.NotLowered("Compress with a condition computed at run time");
   }
   ANEMONE_ASSIGN_OR_RETURN(int axis, NormalAxis(given_axis, static_cast<int64_t>(shape.size())));
   if (flat) {
@@ -278,8 +285,8 @@ absl::Status LowerCompress(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], x);
 }
 
-// A cache updated from position write_indices[batch] on, 0 if there are none; `circular` goes on at
-// the start.
+// TensorScatter: updates a cache from position write_indices[batch] on, or from 0 if the input is
+// omitted. In mode `circular`, positions past the end continue at the start.
 absl::Status LowerTensorScatter(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   Attributes a(node);
@@ -297,11 +304,11 @@ absl::Status LowerTensorScatter(const Match& match, LowerContext& c) {
   Shape like = update;
   if (update.size() == form.data.size()) like[axis] = form.data[axis];
   if (axis == 0 || like != form.data) {
-    return absl::InvalidArgumentError("update: want the cache's shape but for the axis");
+    return absl::InvalidArgumentError("update: want the shape of the cache, except along the axis");
   }
   ANEMONE_ASSIGN_OR_RETURN(Places starts, ConstantIntegers(c, node, 2, Places(form.data[0], 0)));
   if (static_cast<int64_t>(starts.size()) != form.data[0]) {
-    return absl::InvalidArgumentError("write_indices: want one for every batch item");
+    return absl::InvalidArgumentError("write_indices: want one for each batch item");
   }
   const int64_t extent = form.data[axis], block = Behind(form.data, axis + 1);
   const int64_t count = Product(update);

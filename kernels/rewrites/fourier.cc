@@ -1,5 +1,6 @@
-// DFT and STFT: constant matrices of cosines and sines, at transforms short enough for one.
-// Twiddles and inputs are fp16, sums wide: the error is about 5e-4 of the largest output.
+// DFT and STFT, as products with constant matrices of cosines and sines, for transforms whose
+// matrix is small enough. Matrix and inputs are fp16 and sums are wide: the error is about 5e-4 of
+// the largest output.
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -23,15 +24,15 @@
 namespace anemone {
 namespace {
 
-// Of `length` points, `in` of which are there, `bins` outputs; `parts` numbers make an input (1:
-// real).
+// A transform of `length` points, of which the first `in` are given and the others are 0, to `bins`
+// outputs. Each input point has `parts` numbers: 1 if it is real, 2 if it is complex.
 struct Transform {
   int64_t length = 1, in = 1, bins = 1, parts = 1;
   bool inverse = false;
 
-  // What part `p` of point `n` weighs in the real (0) or imaginary (1) part `q` of bin `k`.
+  // The weight of part `p` of point `n` in part `q` of bin `k`. Part 0 is real, 1 is imaginary.
   double Weight(int64_t k, int64_t q, int64_t n, int64_t p) const {
-    // k * n modulo the length keeps the angle small and so exact.
+    // k * n is taken modulo the length, so that the angle stays small and accurate.
     const double angle =
         2 * std::numbers::pi * static_cast<double>(k * n % length) / static_cast<double>(length);
     const double turn = inverse ? angle : -angle;
@@ -58,7 +59,7 @@ struct Transform {
   }
 };
 
-// The transform takes the first `in` points of the axis; it may have more.
+// Transforms the first `in` points of the axis, which may have more.
 Operand Transformed(LowerContext& c, Operand x, absl::Span<const int64_t> shape, int axis,
                     const Transform& t) {
   const auto [before, after] = ProductsAround(shape.first(shape.size() - 1), axis);
@@ -76,7 +77,7 @@ absl::Status LowerDft(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   Attributes a(node);
   ANEMONE_ASSIGN_OR_RETURN(int64_t inverse, a.Int("inverse", 0));
-  a.Ignore("onesided");  // the output's shape says it
+  a.Ignore("onesided");  // follows from the shape of the output
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> from, c.ShapeOf(node.inputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
@@ -90,35 +91,38 @@ absl::Status LowerDft(const Match& match, LowerContext& c) {
       axis + 1 == static_cast<int>(from.size())) {
     return absl::InvalidArgumentError("DFT: want real or complex numbers in the last axis");
   }
-  if (to.back() != 2) return c.NotLowered("DFT back to real numbers");
+  if (to.back() != 2) return c.NotLowered("DFT with a real result");
   if (to[axis] < 1 || from[axis] < 1) return c.Refuse(rule::kEmptyTensor);
   const Transform t{.length = length[0],
                     .in = std::min(from[axis], length[0]),
                     .bins = to[axis],
                     .parts = from.back(),
                     .inverse = inverse != 0};
-  if (!t.IsSmall()) return c.NotLowered("a Fourier transform of very many points");
+  if (!t.IsSmall()) {
+    return c.NotLowered("DFT of more than 8192 points, or whose matrix exceeds 16777216 weights");
+  }
   Operand x = c.In(node.inputs[0]);
   x = Transformed(c, x, from, axis, t);
   x = FromOnnxOrder(c, x, to);
   return c.Out(node.outputs[0], x);
 }
 
-// The window, ones if there is none.
+// The window, or ones if the input is omitted.
 absl::StatusOr<std::vector<float>> WindowOf(LowerContext& c, const Node& node, int64_t length) {
   if (!HasInput(node, 2)) return std::vector<float>(length, 1);
   const Tensor* window = c.view().Constant(node.inputs[2]);
   if (window == nullptr || !IsEngineConstant(window->type())) {
-    return c.NotLowered("a window computed at run time");
+    return c.NotLowered("STFT with a window computed at run time");
   }
   if (window->elements() != length) {
-    return absl::InvalidArgumentError("window: want as many elements as a frame has");
+    return absl::InvalidArgumentError("window: want one element for each point of a frame");
   }
   return RoundedFloats(*window);
 }
 
-// Frames of `length`, every `step`, are windows of a convolution. What both are multiples of is
-// taken for its channels, so that the kernel is short: (bins * 2, parts * unit, 1, length / unit).
+// STFT as a convolution: frames of `length` points, one every `step` points, are its windows. The
+// greatest common divisor `unit` of both becomes part of the channels, so that the kernel is short:
+// (bins * 2, parts * unit, 1, length / unit).
 struct Framing {
   Transform transform;
   int64_t unit = 1, step = 1;
@@ -140,7 +144,7 @@ struct Framing {
 absl::StatusOr<int64_t> OneInteger(LowerContext& c, const Node& node, size_t i, int64_t fallback) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> values, ConstantIntegers(c, node, i, {fallback}));
   if (values.size() != 1 || values[0] < 1) {
-    return absl::InvalidArgumentError(absl::StrCat("STFT, input ", i, ": want a number above 0"));
+    return absl::InvalidArgumentError(absl::StrCat("STFT, input ", i, ": want an integer above 0"));
   }
   return values[0];
 }
@@ -148,7 +152,7 @@ absl::StatusOr<int64_t> OneInteger(LowerContext& c, const Node& node, size_t i, 
 absl::Status LowerStft(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   Attributes a(node);
-  a.Ignore("onesided");  // the output's shape says it
+  a.Ignore("onesided");  // follows from the shape of the output
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> from, c.ShapeOf(node.inputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
@@ -169,7 +173,9 @@ absl::Status LowerStft(const Match& match, LowerContext& c) {
   f.transform.parts = from[2];
   f.unit = std::gcd(f.transform.length, f.step);
   if (from[1] < f.transform.length || to[1] < 1 || to[2] < 1) return c.Refuse(rule::kEmptyTensor);
-  if (!f.transform.IsSmall()) return c.NotLowered("a Fourier transform of very many points");
+  if (!f.transform.IsSmall()) {
+    return c.NotLowered("STFT of more than 8192 points, or whose matrix exceeds 16777216 weights");
+  }
   ANEMONE_ASSIGN_OR_RETURN(std::vector<float> window, WindowOf(c, node, f.transform.length));
   Operand x = c.In(node.inputs[0]);
   x = ReshapeToDims(c, x, MakeDims(from[0], from[1], 1, from[2]));

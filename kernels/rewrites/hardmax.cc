@@ -1,5 +1,6 @@
-// Hardmax: 1 at the first largest element along an axis, 0 elsewhere. Elements equal to the
-// largest are counted from the front by a matrix of ones, exactly up to 2048; the first is 1.
+// Hardmax: 1 at the first largest element along an axis, 0 elsewhere. A running sum numbers the
+// elements that are equal to the largest one, exactly up to 2048; the element with number 1 is the
+// result.
 #include <vector>
 
 #include "base/status_macros.h"
@@ -21,7 +22,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   const int rank = static_cast<int>(shape.size());
   ANEMONE_ASSIGN_OR_RETURN(int at, NormalAxis(given, rank));
   if (shape[at] > kExactIntegers) {
-    return c.NotLowered("Hardmax of more elements than fp16 can count");
+    return c.NotLowered("Hardmax along more than 2048 elements, which fp16 cannot count");
   }
   const Axis axis = ToEngineAxis(rank, at);
   Operand x = c.In(node.inputs[0]);

@@ -1,6 +1,7 @@
 // Sinh, Cosh and the inverse functions Asinh, Acosh, Atanh, Asin and Acos, for which the engine has
-// no unit: exponentials, logarithms, roots and arc tangents. Error bounds are against the function
-// of the same fp16 number, relative (absolute below 1) unless they say otherwise.
+// no unit. They are computed from exponentials, logarithms, square roots and arc tangents. Error
+// bounds compare with the exact function of the same fp16 argument; they are relative, and absolute
+// where the result is below 1, unless a comment says otherwise.
 #include <numbers>
 
 #include "base/status_macros.h"
@@ -12,7 +13,8 @@
 namespace anemone {
 namespace {
 
-// exp(x) / 2, from exp(x / 2) so that it overflows only where the result does.
+// exp(sign * x) / 2, computed from exp(sign * x / 2), so that it overflows only where the result
+// does.
 Operand HalfExp(LowerContext& c, const Operand& x, double sign) {
   Operand root = ScaleAndShift(c, x, sign / 2, 0);
   root = Activated(c, NeuronType::kExp, root);
@@ -27,14 +29,14 @@ Operand Cosh(LowerContext& c, const Operand& x) {
   return Combined(c, ElementWiseType::kAdd, up, down);
 }
 
-// tanh(x) cosh(x), which cancels nothing near zero: relative error at most 3e-3.
+// tanh(x) cosh(x), which has no cancellation near zero: relative error at most 3e-3.
 Operand Sinh(LowerContext& c, const Operand& x) {
   Operand tangent = Activated(c, NeuronType::kTanh, x);
   Operand cosh = Cosh(c, x);
   return Combined(c, ElementWiseType::kMult, tangent, cosh);
 }
 
-// sqrt((x + a) (x + b)) as a product of roots, which does not overflow.
+// sqrt((x + a) (sign * x + b)) as a product of two roots, so that it does not overflow.
 Operand RootOfProduct(LowerContext& c, const Operand& x, double sign, double a, double b) {
   Operand first = ScaleAndShift(c, x, 1, a);
   first = Activated(c, NeuronType::kSqrt, first);
@@ -43,7 +45,7 @@ Operand RootOfProduct(LowerContext& c, const Operand& x, double sign, double a, 
   return Combined(c, ElementWiseType::kMult, first, second);
 }
 
-// log(a + b), both halved first so that the sum does not overflow.
+// log(a + b). Both operands are halved first, so that the sum does not overflow.
 Operand LogOfSum(LowerContext& c, const Operand& a, const Operand& b) {
   Operand half_a = ScaleAndShift(c, a, 0.5, 0);
   Operand half_b = ScaleAndShift(c, b, 0.5, 0);
@@ -58,7 +60,7 @@ Operand Acosh(LowerContext& c, const Operand& x) {
   return LogOfSum(c, x, root);
 }
 
-// x (1 + x^2 (a + b x^2)) of |x| up to `limit`.
+// x (1 + x^2 (a + b x^2)), for |x| up to `limit`; x is clamped there.
 Operand OddPolynomial(LowerContext& c, const Operand& x, float limit, double a, double b) {
   Operand near = Activated(c, NeuronType::kClampedReLU, x, -limit, limit);
   Operand square = Combined(c, ElementWiseType::kMult, near, near);
@@ -68,7 +70,8 @@ Operand OddPolynomial(LowerContext& c, const Operand& x, float limit, double a, 
   return Combined(c, ElementWiseType::kMult, near, p);
 }
 
-// `near` where |x| < limit, else `far`; `near` is finite, and so is `far` where it is not taken.
+// `near` where |x| < limit, else `far`. `near` must be finite everywhere, and `far` must be finite
+// where it is not selected, because the unselected operand is multiplied by 0.
 Operand Chosen(LowerContext& c, const Operand& x, float limit, const Operand& near,
                const Operand& far) {
   Operand size = Absolute(c, x);
@@ -79,8 +82,8 @@ Operand Chosen(LowerContext& c, const Operand& x, float limit, const Operand& ne
   return Combined(c, ElementWiseType::kAdd, a, b);
 }
 
-// log(|x| + sqrt(x^2 + 1)) with the sign of x, and near zero, where that cancels, x - x^3/6 +
-// 3x^5/40: relative error at most 3e-3. The root of a large x is x itself.
+// log(|x| + sqrt(x^2 + 1)) with the sign of x. Near zero, where that has cancellation, x - x^3/6 +
+// 3x^5/40. Relative error at most 3e-3. For large |x| the root is replaced by |x|.
 Operand Asinh(LowerContext& c, const Operand& x) {
   constexpr float kNear = 0.5, kLarge = 128;
   Operand size = Absolute(c, x);
@@ -96,8 +99,9 @@ Operand Asinh(LowerContext& c, const Operand& x) {
   return Chosen(c, x, kNear, near, far);
 }
 
-// (log(1 + x) - log(1 - x)) / 2, and near zero, where that cancels, x + x^3/3 + x^5/5: relative
-// error at most 3e-3 for |x| below 1. At 1 it is as large as the engine's log(0), not infinite.
+// (log(1 + x) - log(1 - x)) / 2. Near zero, where that has cancellation, x + x^3/3 + x^5/5.
+// Relative error at most 3e-3 for |x| below 1. At 1 the result is not infinite but follows from the
+// engine's log(0).
 Operand Atanh(LowerContext& c, const Operand& x) {
   constexpr float kNear = 0.375;
   Operand up = ScaleAndShift(c, x, 1, 1);

@@ -1,11 +1,11 @@
-// Matrix products past a limit.
+// Matrix products that exceed a limit of the target.
 //
-// More rows than the unit takes at once (rule matmul-kernel-memory): stretches of rows, joined
-// again. Exact, for no sum is cut.
+// Products with more rows than the unit takes at once (rule matmul-kernel-memory) are computed in
+// groups of rows, which are then joined. This is exact, because no sum is divided.
 //
-// A Gemm behind a Flatten of more elements than a target has channels (rule max-dimension): its
-// weight (n, C * H * W) is a convolution's kernel (n, C, H, W) over the whole plane, byte for byte.
-// Exact.
+// A Gemm after a Flatten whose number of elements exceeds the channels of a target (rule
+// max-dimension) becomes a convolution. The weight (n, C * H * W) has the same bytes as the kernel
+// (n, C, H, W) of a convolution over the whole plane. Exact.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -26,14 +26,14 @@ namespace {
 
 using Sizes = std::vector<int64_t>;
 
-// A stack of matrices with its batches on N, rows on C and columns on W; of rank 2 at least.
+// The dims of a stack of matrices (rank 2 or more): batches on N, rows on C and columns on W.
 Dims StackDims(const Sizes& shape) {
   int64_t batch = 1;
   for (size_t i = 0; i + 2 < shape.size(); ++i) batch *= shape[i];
   return MakeDims(batch, shape[shape.size() - 2], 1, shape.back());
 }
 
-// Every batch of one side meets its own of the other, or one is the same for all.
+// The batch axes of both operands are equal, or one operand has a single batch.
 bool BatchesFit(const Sizes& a, const Sizes& b) {
   return StackDims(a).n() == 1 || StackDims(b).n() == 1 ||
          Sizes(a.begin(), a.end() - 2) == Sizes(b.begin(), b.end() - 2);
@@ -47,13 +47,13 @@ absl::Status LowerRows(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(Sizes y, c.ShapeOf(node.outputs[0]));
   if (std::min(a.size(), b.size()) < 2 || std::max(a.size(), b.size()) == kMaxRank ||
       !BatchesFit(a, b)) {
-    return c.NotLowered("a product whose rows do not lie on one axis");
+    return c.NotLowered("MatMul in groups of rows, with rank 1 or 5 or with broadcast batch axes");
   }
   const int64_t rows = StackDims(a).c();
   const int64_t most =
       Judge(c.target(), c.route()).Value(Limit::kKmemDenseCapBytes, 0) / BytesOf(Format::kFloat16);
   if (most < 1 || rows <= most || rows > most * kMostPieces) {
-    return c.NotLowered("a product whose rows fit, or never will");
+    return c.NotLowered("MatMul in groups of rows, where none or too many groups are necessary");
   }
   std::optional<ConstantMatrix> constant = ConstantRight(c.view(), node.inputs[1]);
   Operand right;
@@ -77,7 +77,8 @@ absl::Status LowerRows(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], joined);
 }
 
-// The Flatten, or Reshape to rows, of images that makes the Gemm's input, and may vanish.
+// The Flatten or Reshape of images to rows that computes the Gemm's input and has no other reader;
+// null if there is none.
 const Node* FlattenBefore(const GraphView& view, const Node& gemm) {
   for (const char* op : {"Flatten", "Reshape"}) {
     const Node* node = view.OnlyProducer(gemm.inputs[0], op);
@@ -119,10 +120,10 @@ absl::Status LowerPlane(const Match& match, LowerContext& c) {
   if (alpha != 1 || trans_a != 0 || trans_b == 0 || weight == nullptr ||
       !IsEngineConstant(weight->type()) || weight->dims() != Sizes{outputs, inputs} ||
       !plain_bias) {
-    return c.NotLowered("a layer whose weight is not a kernel as it lies");
+    return c.NotLowered("Gemm as a convolution, with attributes or constants that do not allow it");
   }
   if (Judge(c.target(), c.route()).Within(inputs, Limit::kMaxTensorC)) {
-    return c.NotLowered("a layer whose inputs fit the channels");
+    return c.NotLowered("Gemm as a convolution, although its inputs fit the channels");
   }
   ConvParams p{.out_channels = outputs};
   p.h.kernel = plane[2];

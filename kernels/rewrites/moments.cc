@@ -1,6 +1,7 @@
-// Normalizations whose mean or deviation is read as well, and MeanVarianceNormalization: sums of
-// squares spelled out, where no unit gives them. Differences are divided by the largest of them
-// first, if that is above 1: so squares do not overflow.
+// LayerNormalization whose mean or deviation is used too, and MeanVarianceNormalization. The
+// normalization units do not return these moments, so they are computed by separate units. The
+// differences from the mean are first divided by the largest magnitude, if that is above 1, so that
+// the squares do not overflow.
 #include <algorithm>
 #include <vector>
 
@@ -20,8 +21,8 @@ struct Moments {
   Operand normal;  // (x - mean) * inverse_deviation
 };
 
-// Relative error of the deviation at most 3e-3. An epsilon that fp16 has not is the smallest number
-// that it has: the same zeros of constants.
+// Relative error of the deviation at most 3e-3. An epsilon below the smallest positive fp16 number
+// is replaced by that number; constant inputs still give zeros.
 absl::StatusOr<Moments> MomentsOf(LowerContext& c, const Operand& x, const std::vector<Axis>& axes,
                                   double epsilon) {
   constexpr double kSmallest = 1.0 / (1 << 24);
@@ -49,7 +50,7 @@ absl::Status LowerLayerNormalization(const Match& match, LowerContext& c) {
   Attributes a(node);
   ANEMONE_ASSIGN_OR_RETURN(int64_t first, a.Int("axis", -1));
   ANEMONE_ASSIGN_OR_RETURN(float epsilon, a.Float("epsilon", 1e-5f));
-  a.Ignore("stash_type");  // fp16 in, wide sums
+  a.Ignore("stash_type");  // inputs are fp16 and sums are wide in any case
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
   const int rank = static_cast<int>(shape.size());
@@ -70,7 +71,7 @@ absl::Status LowerLayerNormalization(const Match& match, LowerContext& c) {
   return absl::OkStatus();
 }
 
-// ONNX adds 1e-9 to the deviation, here it is added to the variance.
+// ONNX adds 1e-9 to the deviation. Here it is added to the variance.
 absl::Status LowerMeanVariance(const Match& match, LowerContext& c) {
   constexpr double kEpsilon = 1e-9;
   const Node& node = c.anchor(match);

@@ -1,6 +1,6 @@
-// OneHot, for which no target has a unit (op_matrix.json one_hot): each index compared with 0, 1,
-// 2, ... along the new axis, then scaled to the two values, within an ulp. An index is rounded to
-// fp16 at the port, before its fraction is cut off.
+// OneHot, for which no target has a unit (op_matrix.json one_hot). Each index is compared with 0,
+// 1, 2, ... along the new axis, and the result is scaled to the two values, within one ulp. A float
+// index is rounded to fp16 at the port before its fraction is dropped.
 #include <vector>
 
 #include "base/status_macros.h"
@@ -17,8 +17,8 @@
 namespace anemone {
 namespace {
 
-// ONNX cuts off an index's fraction (ONNX Runtime, which does not, finds no class for such a one)
-// and counts a negative one from the end.
+// ONNX drops the fraction of an index and counts a negative index from the end. (ONNX Runtime keeps
+// the fraction, so that such an index matches no class.)
 Operand WholeIndex(LowerContext& c, const Operand& x, int64_t classes) {
   Operand sign = Activated(c, NeuronType::kSign, x);
   Operand index = Absolute(c, x);
@@ -34,7 +34,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   Attributes a(node);
   ANEMONE_ASSIGN_OR_RETURN(int64_t at, a.Int("axis", -1));
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
-  // Without an engine float on both sides there is no port to ask about.
+  // Input and output must have a float type that a port of the engine can hold.
   Operand x = c.In(node.inputs[0]);
   DataType type = c.graph().values[node.outputs[0]].type;
   if (!IsEngineConstant(type) || type == DataType::kDouble) return c.Refuse(rule::kPortFormat);
@@ -43,10 +43,12 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(int axis, NormalAxis(at, static_cast<int64_t>(to.size())));
   const Tensor* values = c.view().Constant(node.inputs[2]);
   if (values == nullptr || !IsEngineConstant(values->type())) {
-    return c.NotLowered("OneHot with values computed at run time");
+    return c.NotLowered("OneHot with values that are not a float constant");
   }
   const int64_t classes = to[axis];
-  if (classes > kExactIntegers) return c.NotLowered("OneHot of more classes than fp16 can count");
+  if (classes > kExactIntegers) {
+    return c.NotLowered("OneHot with more than 2048 classes, which fp16 cannot count");
+  }
   if (classes < 1) return c.Refuse(rule::kEmptyTensor);
   std::vector<float> off_and_on = RoundedFloats(*values);
   if (off_and_on.size() != 2) {

@@ -1,7 +1,8 @@
-// Layer normalization with the variance as mean(x^2) - mean(x)^2, as Flax writes it. In fp16 that
-// difference loses everything once the mean is large beside the deviation, and a sum of squares
-// overflows early (numerics_notes.md section 5); the LayerNormalization unit has neither trouble.
-// So this pattern is recovered for the sake of the numbers, not of speed.
+// Recognizes layer normalization that computes the variance as mean(x^2) - mean(x)^2, as in Flax,
+// and lowers it to the LayerNormalization unit. In fp16, the difference loses all precision if the
+// mean is large compared with the deviation, and the sum of squares overflows early
+// (numerics_notes.md section 5). The unit does not have these problems, so the reason for this
+// pattern is accuracy, not speed.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -13,9 +14,11 @@
 namespace anemone {
 namespace {
 
-// mean = Mul(ReduceSum(x), 1/n); var = Max(Sub(Mul(ReduceSum(Mul(x, x)), 1/n), Mul(mean, mean)),
-// 0); y = Add(Mul(Sub(x, mean), Mul(Reciprocal(Sqrt(Add(var, epsilon))), scale)), bias) with
-// Reshapes where the sums do not keep their axes; scale, bias and Max may be left out.
+// The pattern is
+//   mean = Mul(ReduceSum(x), 1/n)
+//   var = Max(Sub(Mul(ReduceSum(Mul(x, x)), 1/n), Mul(mean, mean)), 0)
+//   y = Add(Mul(Sub(x, mean), Mul(Reciprocal(Sqrt(Add(var, epsilon))), scale)), bias)
+// with Reshapes if the sums do not keep their axes. Scale, bias and Max are optional.
 class Finder {
  public:
   explicit Finder(const GraphView& view) : view_(view) {}
@@ -79,13 +82,13 @@ class Finder {
            square_of_mean->inputs[1] == mean_;
   }
 
-  // The mean that is subtracted from x is the one squared in the variance.
+  // The mean that is subtracted from x must be the one that is squared in the variance.
   bool IsMeanOfX(ValueId value) {
     const Node* sum = ThroughViews(value) == mean_ ? FindMean(mean_) : nullptr;
     return sum != nullptr && sum->inputs[0] == form_.x && IsLaidOutForX(value);
   }
 
-  // One number for each of x's places, 1 along the axes of the norm.
+  // `value` has the shape of x with extent 1 along the normalized axes.
   bool IsLaidOutForX(ValueId value) const {
     const Value& x = view_.graph.values[form_.x];
     const Value& read = view_.graph.values[value];
@@ -95,7 +98,8 @@ class Finder {
     return read.dims() == want;
   }
 
-  // The reduction of ReduceMean, or of a ReduceSum divided by its count, over the one set of axes.
+  // The ReduceMean, or the ReduceSum that is divided by its number of elements. All means of the
+  // pattern must have the same axes.
   const Node* FindMean(ValueId value) {
     const Node* reduction = view_.Producer(value, "ReduceMean");
     if (reduction == nullptr) {
@@ -121,7 +125,7 @@ class Finder {
     return std::abs(*given * count - 1) < 1e-4;
   }
 
-  // What is only laid out anew: the elements and their order stay.
+  // Skips a Reshape or Unsqueeze, which keeps the elements and their order.
   ValueId ThroughViews(ValueId value) {
     for (const char* op : {"Reshape", "Unsqueeze"}) {
       if (const Node* node = Note(view_.OnlyProducer(value, op))) return node->inputs[0];

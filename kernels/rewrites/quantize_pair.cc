@@ -1,14 +1,17 @@
-// QuantizeLinear -> DequantizeLinear of one scale and zero point: what is left of a quantized
-// activation where nothing reads its integers. Two forms, chosen by n, the largest |q - zero point|
-// of the grid (docs/quantized.md):
-// - n <= 1023: the steps are kept, clip(round(x / scale), least, most) * scale, where least and
-//   most are the ends of the integer type less the zero point. All between the two products is
-//   exact in fp16. A result is one step off where x / scale is within its 2^-10th part of a half.
-// - n >= 2048: fp16 is no finer than the grid at the grid's end: a clip to its ends, at most
-//   scale / 2 off.
-// DequantizeLinear alone, of integers that the engine may hold (kernels/integers.h): exact.
-// DynamicQuantizeLinear -> DequantizeLinear finds its scale when it runs, so that nothing is
-// clipped: the float it came from, at most half a step, (max - min) / 510, off.
+// QuantizeLinear -> DequantizeLinear with the same scale and zero point: a quantized activation
+// whose integers have no other reader. There are two forms, depending on n, the largest |q - zero
+// point| of the grid of quantized values (docs/quantized.md):
+// - n <= 1023: the rounding is computed, clip(round(x / scale), least, most) * scale, where least
+// and
+//   most are the limits of the integer type minus the zero point. Everything between the two
+//   products is exact in fp16. A result is off by one step if x / scale is within |x / scale| *
+//   2^-10 of a half.
+// - n >= 2048: at the end of the grid, fp16 is not finer than the grid. The pair becomes a clip to
+// the
+//   ends of the grid, which is off by at most scale / 2.
+// DequantizeLinear alone, with integers that the engine may hold (kernels/integers.h), is exact.
+// DynamicQuantizeLinear -> DequantizeLinear chooses its scale at run time so that nothing is
+// clipped. It becomes the identity, which is off by at most half a step, (max - min) / 510.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -27,12 +30,12 @@
 namespace anemone {
 namespace {
 
-// Integers up to here are rounded to without an error (numerics.json ew-round-op).
+// Rounding to integers is exact up to this magnitude (numerics.json ew-round-op).
 constexpr double kMostSteps = 1023;
-// From here on every step of the grid is at most one of fp16 at the grid's end.
+// From this n on, a step of the grid is at most one ulp of fp16 at the end of the grid.
 constexpr double kFineGrid = 2048;
-// Scales whose reciprocal is as exact in fp16 as they are.
 constexpr int64_t kMostScales = 1 << 16;
+// In this range, a scale and its reciprocal are both normal fp16 numbers.
 constexpr float kLeastScale = 0x1p-14f, kMostScale = 0x1p14f;
 
 bool SameConstant(const GraphView& view, ValueId a, ValueId b) {
@@ -42,7 +45,7 @@ bool SameConstant(const GraphView& view, ValueId a, ValueId b) {
   return first != nullptr && second != nullptr && SameTensor(*first, *second);
 }
 
-// The nodes of `match` are the quantizer; its values: what it quantizes.
+// match.nodes becomes the QuantizeLinear, match.values its input.
 bool MatchPair(const GraphView& view, const Node& dequantize, Match& match) {
   const Node* quantize = view.OnlyProducer(dequantize.inputs[0], "QuantizeLinear");
   if (quantize == nullptr) return false;
@@ -66,28 +69,30 @@ bool MatchDynamicPair(const GraphView& view, const Node& dequantize, Match& matc
   return true;
 }
 
-// A grid's scale and the ends of its integers less the zero point: a number each, or one for every
-// element of an axis. Scales are fp16 numbers.
+// The scale, the zero point, and the limits of the integers minus the zero point. Each has one
+// number, or one for each element of an axis. Scales are fp16 numbers.
 struct Grid {
   std::vector<float> scale, zero, least, most;
-  std::vector<int64_t> dims;  // to broadcast by
+  std::vector<int64_t> dims;  // the ONNX shape with which the numbers are broadcast
 };
 
-// Of QuantizeLinear or DequantizeLinear, between floats of `shape` and integers of `type`.
-// kUnimplemented with the reason for a form that is not lowered.
+// The grid of a QuantizeLinear or DequantizeLinear, between floats of `shape` and integers of
+// `type`. kUnimplemented, with the reason, for a form that is not lowered.
 absl::StatusOr<Grid> GridOf(LowerContext& c, const Node& node, DataType type,
                             absl::Span<const int64_t> shape) {
   const Tensor* scale = c.view().Constant(node.inputs[1]);
-  if (scale == nullptr) return c.NotLowered("a scale that is no constant");
+  if (scale == nullptr) return c.NotLowered("quantization with a scale that is not a constant");
   const std::optional<std::vector<double>> scales = ToNumbers(*scale, kMostScales);
   const auto limits = LimitsOf(type);
-  if (!scales || !limits) return c.NotLowered("a grid that is not of integers");
+  if (!scales || !limits) {
+    return c.NotLowered("quantization to a type that is not an integer, or with too many scales");
+  }
   std::vector<double> zeros(scales->size());
   if (HasInput(node, 2)) {
     const Tensor* given = c.view().Constant(node.inputs[2]);
     const auto numbers = given == nullptr ? std::nullopt : ToNumbers(*given, kMostScales);
     if (!numbers || numbers->size() != zeros.size()) {
-      return c.NotLowered("zero points that are no constant, or not one for each scale");
+      return c.NotLowered("quantization whose zero points are not one constant for each scale");
     }
     zeros = *numbers;
   }
@@ -96,12 +101,12 @@ absl::StatusOr<Grid> GridOf(LowerContext& c, const Node& node, DataType type,
   ANEMONE_ASSIGN_OR_RETURN(int64_t axis, a.Int("axis", 1));
   for (const char* known : {"saturate", "precision", "output_dtype"}) a.Ignore(known);
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
-  if (block != 0) return c.NotLowered("a scale for each block of an activation");
+  if (block != 0) return c.NotLowered("quantization of an activation with block_size");
   Grid grid;
   if (scales->size() != 1) {
     ANEMONE_ASSIGN_OR_RETURN(const int at, NormalAxis(axis, static_cast<int64_t>(shape.size())));
     if (scale->dims().size() != 1 || shape[at] != scale->elements()) {
-      return c.NotLowered("scales that are not one for each element of the axis");
+      return c.NotLowered("quantization whose scales are not one for each element of the axis");
     }
     grid.dims.assign(shape.size(), 1);
     grid.dims[at] = scale->elements();
@@ -115,7 +120,7 @@ absl::StatusOr<Grid> GridOf(LowerContext& c, const Node& node, DataType type,
   return grid;
 }
 
-// One number of the grid for each element, as a constant that repeats.
+// Numbers of the grid as a constant that is broadcast to `shape`.
 Operand Constant(NetworkBuilder& c, const Grid& grid, const std::vector<float>& numbers,
                  absl::Span<const int64_t> shape) {
   return AlignedConstant(c, Tensor::Floats(grid.dims, numbers), shape);
@@ -147,8 +152,8 @@ float Largest(const std::vector<float>& numbers) {
 absl::Status CheckDigits(LowerContext& c, const Grid& grid) {
   for (float scale : grid.scale) {
     if (scale >= kLeastScale && scale <= kMostScale) continue;
-    return c.NotLowered(
-        absl::StrCat("a scale of ", scale, ", which has not all its digits in fp16"));
+    return c.NotLowered(absl::StrCat("quantization with a scale of ", scale,
+                                     ", outside of 2^-14..2^14, where fp16 is precise"));
   }
   return absl::OkStatus();
 }
@@ -162,17 +167,17 @@ Operand InSteps(LowerContext& c, Operand x, const Grid& grid, absl::Span<const i
   x = Activated(c, NeuronType::kRoundNearest, x);
   c.SetBound(absl::StrCat(
       Largest(grid.scale),
-      " (a step of the grid) where x / scale is within its 2^-10th part of a half, else 0"));
+      " (one quantization step) where x / scale is within |x / scale| * 2^-10 of a half, else 0"));
   return Times(c, x, grid, grid.scale, shape);
 }
 
 Operand ToEnds(LowerContext& c, const Operand& x, Grid grid, absl::Span<const int64_t> shape) {
   for (size_t i = 0; i < grid.scale.size(); ++i) {
-    if (!(grid.scale[i] > 0)) return c.NotLowered("a scale that is not above 0");
+    if (!(grid.scale[i] > 0)) return c.NotLowered("quantization with a scale that is not above 0");
     grid.least[i] *= grid.scale[i];
     grid.most[i] *= grid.scale[i];
   }
-  c.SetBound(absl::StrCat(Largest(grid.scale) / 2, " (half a step of the grid)"));
+  c.SetBound(absl::StrCat(Largest(grid.scale) / 2, " (half a quantization step)"));
   return Clipped(c, x, grid, grid.least, grid.most, shape);
 }
 
@@ -183,7 +188,9 @@ absl::Status LowerPair(const Match& match, LowerContext& c) {
   const DataType type = c.graph().values[quantize.outputs[0]].type;
   ANEMONE_ASSIGN_OR_RETURN(Grid grid, GridOf(c, quantize, type, shape));
   ANEMONE_ASSIGN_OR_RETURN(const Grid back, GridOf(c, dequantize, type, shape));
-  if (grid.dims != back.dims) return c.NotLowered("scales of two axes");
+  if (grid.dims != back.dims) {
+    return c.NotLowered("QuantizeLinear and DequantizeLinear with different axes");
+  }
   Operand x = c.In(match.values[0]);
   double most = 0, least = kFineGrid;
   for (size_t i = 0; i < grid.scale.size(); ++i) {
@@ -196,19 +203,21 @@ absl::Status LowerPair(const Match& match, LowerContext& c) {
   } else if (least >= kFineGrid) {
     x = ToEnds(c, x, std::move(grid), shape);
   } else {
-    return c.NotLowered("a grid too fine to round to in fp16 and too coarse to leave out");
+    return c.NotLowered(
+        "quantization whose integers are up to 1024..2047 away from the zero point: too fine to "
+        "round to in fp16, too coarse to ignore");
   }
   return c.Out(dequantize.outputs[0], x);
 }
 
 absl::Status LowerDynamicPair(const Match& match, LowerContext& c) {
   Operand x = c.In(match.values[0]);
-  c.SetBound("(max - min) / 510 of the tensor (half a step of a grid found at run time)");
+  c.SetBound("(max - min) / 510 of the tensor (half a quantization step, known at run time)");
   return c.Out(c.anchor(match).outputs[0], x);
 }
 
-// Of integers that are at hand: a model input of bytes, say. (q - zero point) * scale, one
-// rounding.
+// DequantizeLinear of integers that are known at a port, such as a model input of type uint8: (q -
+// zero point) * scale, with one rounding.
 absl::Status LowerDequantize(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.outputs[0]));
@@ -226,11 +235,11 @@ absl::Status LowerDequantize(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], x);
 }
 
-// Of either node alone.
+// Either node without the other.
 absl::Status RefuseAlone(const Match&, LowerContext& c) {
   return c.NotLowered(
-      "quantized integers that are more than the way from a float to itself: only "
-      "QuantizeLinear read by one DequantizeLinear of the same constant scale and zero point is");
+      "quantized integers; only a QuantizeLinear -> DequantizeLinear pair with the same constant "
+      "scale and zero point, and without other readers between them, is supported");
 }
 
 constexpr Lowering kLowerings[] = {

@@ -1,10 +1,10 @@
 // LSTM, GRU and RNN, for which no target has a unit (op_matrix.json: "unroll a fixed number of
-// steps into conv/matmul/activation"): step after step in units.
+// steps into conv/matmul/activation"). The steps are unrolled into units.
 //
-// The inputs' part of all gates is one product for all steps. A step adds the state's part, a 1x1
-// convolution over a batch of states (batch, hidden, 1, 1) with its bias inside, and takes the
-// gates apart along the channels. Every value on the way is fp16, so a step adds a few ulps to a
-// state of magnitude 1; they fade as the state forgets.
+// The contribution of the inputs to all gates is one product for all steps. Each step adds the
+// contribution of the state, a 1x1 convolution with bias over a batch of states (batch, hidden, 1,
+// 1), and splits the gates along the channels. All intermediate values are fp16, so a step adds an
+// error of a few ulps to a state of magnitude 1. The error fades as the state is overwritten.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -29,10 +29,11 @@
 namespace anemone {
 namespace {
 
-// A step is up to 18 units, and networks of some tens of units were seen to compile (netplist.md).
-// A thousand is as far as we go beyond that; longer sequences are better off in the CPU's loop.
+// A step has up to 18 units, so this allows about a thousand units. Only networks of some tens of
+// units were seen to compile (netplist.md). Longer sequences are better computed by the loop on the
+// CPU.
 constexpr int64_t kMostSteps = 64;
-// Every step's product packs the state's weights anew; this many elements are 128 MB.
+// The product of every step packs the weights of the state again. This limit is 128 MB of fp16.
 constexpr int64_t kMostStateWeights = int64_t{64} << 20;
 
 enum class Cell : uint8_t { kRnn, kGru, kLstm };
@@ -41,12 +42,12 @@ struct Form {
   Cell cell = Cell::kRnn;
   int64_t gates = 1;  // rows of a weight are this many times `hidden`
   int64_t steps = 1, batch = 1, inputs = 1, hidden = 1, directions = 1;
-  bool backwards = false;  // the first direction
+  bool backwards = false;  // of the first direction
   bool batch_first = false, linear_before_reset = false;
-  std::vector<NeuronType> functions;  // those of the first direction, then of the second
+  std::vector<NeuronType> functions;  // of the first direction, then of the second
 };
 
-// The functions of a cell as ONNX has them by default.
+// A cell: its operator, its number of gates, and ONNX's default activations.
 struct CellRow {
   const char* op;
   Cell cell;
@@ -63,7 +64,7 @@ const CellRow& RowOf(const Node& node) {
   return RowNamed(node.op_type, rows);
 }
 
-// Those without parameters.
+// Only activations without parameters are supported.
 std::optional<NeuronType> FunctionOf(const std::string& name) {
   if (name == "Sigmoid") return NeuronType::kSigmoidHighPrecision;
   if (name == "Tanh") return NeuronType::kTanh;
@@ -90,12 +91,15 @@ absl::Status ReadFunctions(const Node& node, LowerContext& c, Form& form) {
   return absl::OkStatus();
 }
 
-// Lengths are those of the padded sequence: absent, or all of them.
+// Sequence lengths must be omitted or all equal to the number of steps.
 absl::Status CheckLengths(const Node& node, LowerContext& c, const Form& form) {
   if (!HasInput(node, 4)) return absl::OkStatus();
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> lengths, ConstantIntegers(c, node, 4, {}));
   for (int64_t length : lengths) {
-    if (length != form.steps) return c.NotLowered("sequences of different lengths");
+    if (length != form.steps) {
+      return c.NotLowered(
+          absl::StrCat(node.op_type, " with sequence_lens other than the number of steps"));
+    }
   }
   return absl::OkStatus();
 }
@@ -103,13 +107,13 @@ absl::Status CheckLengths(const Node& node, LowerContext& c, const Form& form) {
 absl::Status ReadAttributes(const Node& node, LowerContext& c, Form& form) {
   Attributes a(node);
   a.Ignore("activations");
-  a.Ignore("hidden_size");  // the weights' shapes say it
+  a.Ignore("hidden_size");  // follows from the shapes of the weights
   ANEMONE_ASSIGN_OR_RETURN(std::string direction, a.String("direction", "forward"));
   ANEMONE_ASSIGN_OR_RETURN(int64_t layout, a.Int("layout", 0));
   ANEMONE_ASSIGN_OR_RETURN(int64_t coupled, a.Int("input_forget", 0));
   ANEMONE_ASSIGN_OR_RETURN(int64_t linear_first, a.Int("linear_before_reset", 0));
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
-  if (coupled != 0) return c.NotLowered("LSTM whose input and forget gates are one");
+  if (coupled != 0) return c.NotLowered("LSTM with input_forget");
   form.directions = direction == "bidirectional" ? 2 : 1;
   form.backwards = direction == "reverse";
   form.batch_first = layout != 0;
@@ -125,19 +129,21 @@ absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c) {
   const Tensor* r = c.view().Constant(node.inputs[2]);
   const Tensor* b = HasInput(node, 3) ? c.view().Constant(node.inputs[3]) : nullptr;
   if (w == nullptr || r == nullptr || (HasInput(node, 3) && b == nullptr)) {
-    return c.NotLowered("recurrent weights computed at run time");
+    return c.NotLowered(absl::StrCat(node.op_type, " with weights computed at run time"));
   }
   for (const Tensor* t : {w, r, b}) {
-    if (t != nullptr && !IsEngineConstant(t->type())) return c.NotLowered("weights of integers");
+    if (t != nullptr && !IsEngineConstant(t->type())) {
+      return c.NotLowered(absl::StrCat(node.op_type, " with weights that are not floats"));
+    }
   }
-  if (HasInput(node, 7)) return c.NotLowered("LSTM with peepholes");
+  if (HasInput(node, 7)) return c.NotLowered("LSTM with peepholes (input P)");
   form.hidden = r->dims().empty() ? 0 : r->dims().back();
   const int64_t rows = form.gates * form.hidden;
   if (x.size() != 3 || w->dims() != std::vector<int64_t>{form.directions, rows, x[2]} ||
       r->dims() != std::vector<int64_t>{form.directions, rows, form.hidden} ||
       (b != nullptr && b->dims() != std::vector<int64_t>{form.directions, 2 * rows})) {
     return absl::InvalidArgumentError(
-        "weights that do not fit the input; run the ONNX checker on the model");
+        "W, R and B: want shapes that match the input; run the ONNX checker on the model");
   }
   form.steps = x[form.batch_first ? 1 : 0];
   form.batch = x[form.batch_first ? 0 : 1];
@@ -146,16 +152,17 @@ absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c) {
     return c.Refuse(rule::kEmptyTensor);
   }
   if (form.steps > kMostSteps) {
-    return c.NotLowered(absl::StrCat("a sequence of more than ", kMostSteps, " steps"));
+    return c.NotLowered(absl::StrCat(node.op_type, " of more than ", kMostSteps, " steps"));
   }
   if (r->elements() > kMostStateWeights / form.steps) {
-    return c.NotLowered("weights too large to be packed for every step");
+    return c.NotLowered(absl::StrCat(node.op_type, " whose R has more than ", kMostStateWeights,
+                                     " weights for all steps together"));
   }
   ANEMONE_RETURN_IF_ERROR(CheckLengths(node, c, form));
   return form;
 }
 
-// Elements [first, first + the count of `dims`) of a constant, which stay where they are.
+// The elements from `first` on, in the shape `dims`, as a view that does not copy the constant.
 Tensor PartOf(const Tensor& tensor, int64_t first, std::vector<int64_t> dims) {
   if (tensor.is_fill()) return Tensor::Fill(tensor.type(), std::move(dims), tensor.bytes());
   const int64_t bytes = ByteSize(tensor.type(), dims), each = BitsOf(tensor.type()) / 8;
@@ -190,12 +197,12 @@ bool IsZero(const Tensor& tensor) {
   return std::all_of(values.begin(), values.end(), [](float v) { return v == 0; });
 }
 
-// What a cell remembers, each (batch, hidden, 1, 1); nullopt: zeros.
+// The state of a cell, each value (batch, hidden, 1, 1). nullopt stands for zeros.
 struct State {
   std::optional<Operand> h, c;
 };
 
-// One direction of one node, step by step. Values on the way are (batch, gates * hidden, 1, 1).
+// Unrolls one direction of one node. Intermediate values are (batch, gates * hidden, 1, 1).
 class Unroller {
  public:
   Unroller(LowerContext& c, const Node& node, const Form& form, int64_t direction)
@@ -205,7 +212,7 @@ class Unroller {
         direction_(direction),
         weights_(WeightsOf(node, c, form, direction)) {}
 
-  // The output of every step, in the sequence's order, and the last state.
+  // Returns the output of every step, in the order of the sequence, and the last state.
   absl::Status Run(std::vector<Operand>& outputs, State& state) {
     ANEMONE_ASSIGN_OR_RETURN(state.h, Initial(5));
     if (form_.cell == Cell::kLstm) {
@@ -237,23 +244,25 @@ class Unroller {
     return Sliced(c_, gates, Axis::kC, first * form_.hidden, count * form_.hidden);
   }
 
-  // Input `i`, the initial state of both directions.
+  // The initial state of this direction from input `i`, which has both directions. nullopt if it is
+  // zero or omitted.
   absl::StatusOr<std::optional<Operand>> Initial(size_t i) {
     if (!HasInput(node_, i)) return std::nullopt;
     if (const Tensor* constant = c_.view().Constant(node_.inputs[i])) {
       if (!IsEngineConstant(constant->type()) || !IsZero(*constant)) {
-        return c_.NotLowered("an initial state that is a constant other than zero");
+        return c_.NotLowered(
+            absl::StrCat(node_.op_type, " with a constant initial state other than zero"));
       }
       return std::nullopt;
     }
     Operand x = c_.In(node_.inputs[i]);
-    // (directions, batch, hidden) or (batch, directions, hidden) on N, C and W.
+    // The input is (directions, batch, hidden) or (batch, directions, hidden), on N, C and W.
     x = Sliced(c_, x, form_.batch_first ? Axis::kC : Axis::kN, direction_, 1);
     x = AsState(x, 1);
     return std::optional<Operand>(x);
   }
 
-  // x * W + Wb for all steps, which lie on C.
+  // x * W + Wb for all steps. The steps are on C.
   Operand InputGates() {
     const int64_t rows = form_.steps * form_.batch, columns = form_.gates * form_.hidden;
     ConstantMatrix w{.values = weights_.w,
@@ -268,7 +277,7 @@ class Unroller {
                                            : MakeDims(1, form_.steps, form_.batch, columns));
   }
 
-  // h * R + Rb for `count` gates from `first` on; nullopt if that is zero.
+  // h * R + Rb for `count` gates from gate `first` on; nullopt if that is zero.
   absl::StatusOr<std::optional<Operand>> StateGates(const std::optional<Operand>& h, int64_t first,
                                                     int64_t count) {
     const int64_t rows = count * form_.hidden, skipped = first * form_.hidden;
@@ -322,8 +331,9 @@ class Unroller {
     return absl::OkStatus();
   }
 
-  // Gates z, r, h: h' = n + z * (h - n), where n is the proposed state: tanh of x's part and, reset
-  // by r, the state's part, before its product with R or after.
+  // Gates z, r, h: h' = n + z * (h - n). The proposed state n is the tanh of the sum of the input's
+  // and the state's contributions. The reset gate r multiplies the state before its product with R,
+  // or, with linear_before_reset, the result of that product.
   absl::Status StepGru(const Operand& x, State& state) {
     const bool linear = form_.linear_before_reset;
     ANEMONE_ASSIGN_OR_RETURN(auto recurrent, StateGates(state.h, 0, linear ? 3 : 2));
@@ -369,7 +379,7 @@ class Unroller {
   Weights weights_;
 };
 
-// Parts joined by no more than kMostPieces at once.
+// Concatenates the parts, at most kMostPieces with one unit.
 Operand JoinedInGroups(LowerContext& c, std::vector<Operand> parts, Axis axis) {
   while (parts.size() > 1) {
     std::vector<Operand> joined;
@@ -384,7 +394,7 @@ Operand JoinedInGroups(LowerContext& c, std::vector<Operand> parts, Axis axis) {
   return parts[0];
 }
 
-// Y of one direction: (steps, 1, batch, hidden), or (batch, steps, 1, hidden).
+// The output Y of one direction: (steps, 1, batch, hidden), or (batch, steps, 1, hidden).
 Operand Sequence(LowerContext& c, const Form& form, std::vector<Operand> outputs) {
   const int64_t images = form.batch_first ? form.batch : 1;
   const Dims one = MakeDims(images, 1, form.batch / images, form.hidden);
@@ -397,7 +407,8 @@ Operand Sequence(LowerContext& c, const Form& form, std::vector<Operand> outputs
                                         : MakeDims(form.steps, 1, form.batch, form.hidden));
 }
 
-// A last state by direction: (directions, batch, hidden), or (batch, directions, hidden).
+// Outputs the last states of all directions: (directions, batch, hidden), or (batch, directions,
+// hidden).
 absl::Status OutState(LowerContext& c, const Form& form, ValueId to, std::vector<Operand> states) {
   const int64_t images = form.batch_first ? form.batch : 1;
   for (Operand& state : states) {
@@ -437,7 +448,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   return absl::OkStatus();
 }
 
-// The weights, for every step and every sequence of the batch.
+// The number of weights, times steps, times batch.
 int64_t Macs(const Graph& graph, const Node& node) {
   std::vector<int64_t> x = graph.values[node.inputs[0]].dims();
   int64_t weights = 0;

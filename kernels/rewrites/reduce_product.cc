@@ -1,6 +1,6 @@
-// ReduceProd, for which no target has a unit (numerics.json red-prod): half of the elements times
-// the other half, until one is left. Each element passes at most 2 log2(n) roundings, and unlike
-// exp(sum(log)) nothing needs to be known of the signs.
+// ReduceProd, for which no target has a unit (numerics.json red-prod): multiplies one half of the
+// elements by the other half until one is left. Each element has at most 2 log2(n) roundings.
+// Unlike exp(sum(log)), this also works for negative elements.
 #include <optional>
 #include <vector>
 
@@ -37,7 +37,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   Attributes a(node);
   ANEMONE_ASSIGN_OR_RETURN(int64_t noop, a.Int("noop_with_empty_axes", 0));
-  a.Ignore("keepdims");  // the output's shape says it
+  a.Ignore("keepdims");  // follows from the shape of the output
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> from, c.ShapeOf(node.inputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
@@ -48,7 +48,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   for (int i = 0; all && i < rank; ++i) axes.push_back(i);
   for (int64_t axis : axes) {
     ANEMONE_ASSIGN_OR_RETURN(int at, NormalAxis(axis, rank));
-    if (from[at] == 0) return c.NotLowered("the product of no elements");
+    if (from[at] == 0) return c.NotLowered("ReduceProd over an axis of extent 0");
     x = ProductAlong(c, x, ToEngineAxis(rank, at));
   }
   if (from.size() != to.size()) {

@@ -1,10 +1,11 @@
-// RMS normalization, x / sqrt(mean(x^2) + epsilon) * scale, as models spell it out: there is no
-// unit of that name, but with sums for means it is L2Normalization,
+// RMS normalization in plain nodes, x / sqrt(mean(x^2) + epsilon) * scale. There is no unit for it,
+// but with sums instead of means it is an L2Normalization,
 //
-//   x / sqrt(sum(x^2) + n * epsilon) * (sqrt(n) * scale),
+//   x / sqrt(sum(x^2) + n * epsilon) * (sqrt(n) * scale).
 //
-// whose squares do not pass through fp16 (from |x| = 256 on they would be infinite), and whose
-// epsilon is n times further from where fp16 ends (numerics.json nrm-rms, nrm-l2, nrm-eps).
+// That unit does not round squares to fp16 (they would be infinite from |x| = 256 on), and its
+// epsilon is n times larger, so it does not underflow in fp16 as soon (numerics.json nrm-rms,
+// nrm-l2, nrm-eps).
 #include <cmath>
 #include <optional>
 #include <utility>
@@ -23,7 +24,7 @@ namespace {
 
 struct RmsNorm {
   ValueId x = kNone;
-  ValueId scale = kNone;  // a constant; kNone: 1
+  ValueId scale = kNone;  // a constant, or kNone if the scale is 1
   std::vector<int> axes;
   double epsilon = 0;
 };
@@ -42,7 +43,7 @@ class Finder {
     return FindCore(&anchor) ? Found() : std::nullopt;
   }
 
-  // Every node found but the anchor.
+  // All nodes of the pattern except the anchor.
   const std::vector<NodeId>& nodes() const { return nodes_; }
 
  private:
@@ -53,7 +54,7 @@ class Finder {
     return Note(node != nullptr ? node : view_.OnlyProducer(value, "Div"));
   }
 
-  // x / root, or x * (1 / root) either way round.
+  // x / root, or x * (1 / root) with the operands in either order.
   bool FindCore(const Node* node) {
     if (node == nullptr) return false;
     if (node->op_type == "Div") {
@@ -75,7 +76,7 @@ class Finder {
     return false;
   }
 
-  // 1 / root, or a power of -1/2.
+  // 1 / root, or the power of -1/2 of what is under the root.
   bool FindInverse(ValueId value) {
     if (const Node* inverse = Note(view_.OnlyProducer(value, "Reciprocal"))) {
       return FindRoot(inverse->inputs[0]);
@@ -120,10 +121,10 @@ class Finder {
     return mul != nullptr && mul->inputs[0] == mul->inputs[1] && IsX(mul->inputs[0]);
   }
 
-  // x, or x cast to a wider float for its squares alone.
+  // x, or x cast to a wider float type only for computing the squares.
   bool IsX(ValueId value) { return value == form_.x || BehindCast(value) == form_.x; }
 
-  // A cast between floats is nothing inside the engine.
+  // Skips a cast between float types, which has no effect inside the engine.
   ValueId BehindCast(ValueId value) {
     const Node* cast = view_.OnlyProducer(value, "Cast");
     if (cast == nullptr || !IsFloat(cast->inputs[0]) || !IsFloat(value)) return value;
@@ -151,7 +152,7 @@ bool IsRmsNorm(const GraphView& view, const Node& anchor, Match& match) {
 
 using Sizes = std::vector<int64_t>;
 
-// `gain` times the scale, which is repeated to x and not x to it.
+// x times `gain` times the scale. The scale must broadcast to the shape of x without enlarging it.
 Operand Rescaled(LowerContext& c, const Operand& x, const Sizes& shape, ValueId scale,
                  double gain) {
   if (scale == kNone) return ScaleAndShift(c, x, gain, 0);
@@ -161,7 +162,9 @@ Operand Rescaled(LowerContext& c, const Operand& x, const Sizes& shape, ValueId 
   for (size_t i = 0; fits && i < dims.size(); ++i) {
     fits = dims[i] == 1 || dims[i] == shape[shape.size() - dims.size() + i];
   }
-  if (!fits) return c.NotLowered("a scale of this shape");
+  if (!fits) {
+    return c.NotLowered("RMS normalization with a scale that cannot be broadcast to the input");
+  }
   if (tensor.elements() == 1) return ScaleAndShift(c, x, gain * *c.view().Scalar(scale), 0);
   std::vector<float> values = RoundedFloats(tensor);
   for (float& v : values) v *= static_cast<float>(gain);
@@ -170,7 +173,7 @@ Operand Rescaled(LowerContext& c, const Operand& x, const Sizes& shape, ValueId 
 }
 
 absl::Status Lower(const Match& match, LowerContext& c) {
-  // The MIL operation goes over all axes but the batch (numerics.json nrm-l2).
+  // MIL's l2_norm always normalizes over all axes except the batch (numerics.json nrm-l2).
   if (c.route() == Route::kMil) return c.NotLowered("RMS normalization as one unit on route mil");
   const Node& node = c.anchor(match);
   const RmsNorm form = *Finder(c.view()).Find(node);
@@ -180,10 +183,12 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   for (int i : form.axes) {
     if (shape[i] == 1) continue;
     axes.push_back(ToEngineAxis(static_cast<int>(shape.size()), i));
-    if (axes.back() == Axis::kN) return c.NotLowered("normalization over the batch axis");
+    if (axes.back() == Axis::kN) {
+      return c.NotLowered("RMS normalization over the batch axis, as one unit");
+    }
     count *= static_cast<double>(shape[i]);
   }
-  if (axes.empty()) return c.NotLowered("normalization of single elements");
+  if (axes.empty()) return c.NotLowered("RMS normalization over axes of extent 1, as one unit");
   Operand x = c.In(form.x);
   x = L2Normalized(c, x, std::move(axes), static_cast<float>(form.epsilon * count));
   x = Rescaled(c, x, shape, form.scale, std::sqrt(count));

@@ -1,5 +1,6 @@
-// Trilu: a triangle of each matrix, the rest 0. Two limits for every element, infinite in the
-// triangle and 0 outside: exact, infinities too, which a product with zeros would spoil.
+// Trilu: keeps a triangle of each matrix and sets the rest to 0. Every element is clamped between
+// two limits, which are -infinity and infinity in the triangle, and 0 outside. This is exact also
+// for infinite elements, for which a product with 0 would give NaN.
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -13,7 +14,7 @@
 namespace anemone {
 namespace {
 
-constexpr int64_t kMostElements = 1 << 24;  // of one triangle
+constexpr int64_t kMostElements = 1 << 24;  // of one matrix
 
 absl::Status Lower(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
@@ -27,8 +28,10 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   }
   const int64_t rows = shape[shape.size() - 2], columns = shape.back();
   if (rows < 1 || columns < 1) return c.Refuse(rule::kEmptyTensor);
-  if (rows > kMostElements / columns) return c.NotLowered("a triangle of very many elements");
-  // Outside of -rows..columns the triangle is everything or nothing.
+  if (rows > kMostElements / columns) {
+    return c.NotLowered("Trilu of matrices of more than 16777216 elements");
+  }
+  // For k outside of -rows..columns, the triangle is the whole matrix or empty.
   const int64_t k = std::clamp(given[0], -rows, columns);
   std::vector<float> limits(rows * columns);
   for (int64_t i = 0; i < rows; ++i) {

@@ -1,7 +1,7 @@
-// Where: no unit that selects has a known netplist form, so it is arithmetic on the condition,
-// which is 0 or 1: c * a + (1 - c) * b. One of the two terms is 0 and the other an operand times 1,
-// so the result is exact for finite operands. An infinite constant counts as +-65504 (0 times
-// infinity is no number), which a softmax does not tell from infinity.
+// Where: no unit that selects elements has a known netplist form, so it is computed from the
+// condition c, which is 0 or 1, as c * a + (1 - c) * b. One of the two terms is 0 and the other is
+// an operand times 1, so the result is exact for finite operands. An infinite constant becomes
+// +-65504, because 0 times infinity is NaN; for a softmax, 65504 has the same effect as infinity.
 #include <algorithm>
 #include <cstddef>
 #include <optional>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr double kLargest = 65504;
 
-// f of every element of a constant. A fill stays one value.
+// A constant with f applied to every element. A fill stays a fill.
 Operand MappedConstant(LowerContext& c, const Tensor& tensor, absl::Span<const int64_t> shape,
                        absl::FunctionRef<float(float)> f) {
   if (!IsEngineConstant(tensor.type())) return c.Refuse(rule::kPortFormat);
@@ -38,7 +38,7 @@ Operand MappedConstant(LowerContext& c, const Tensor& tensor, absl::Span<const i
   return AlignedConstant(c, Tensor::Floats(tensor.dims(), values), shape);
 }
 
-// The condition * scale + bias.
+// condition * scale + bias.
 Operand ScaledCondition(LowerContext& c, ValueId condition, absl::Span<const int64_t> shape,
                         double scale, double bias) {
   if (const Tensor* constant = c.view().Constant(condition)) {
@@ -51,8 +51,8 @@ Operand ScaledCondition(LowerContext& c, ValueId condition, absl::Span<const int
 
 double Finite(double value) { return std::clamp(value, -kLargest, kLargest); }
 
-// One of the two terms: `value` where the condition is `when`, 0 elsewhere; nullopt if it is 0
-// everywhere. A number needs no product.
+// One of the two terms: `value` where the condition equals `when`, 0 elsewhere. nullopt if it is 0
+// everywhere. For a scalar value, only the condition is scaled, without a product of tensors.
 absl::StatusOr<std::optional<Operand>> Term(LowerContext& c, const Node& node, ValueId value,
                                             bool when, absl::Span<const int64_t> shape) {
   double scale = when ? 1 : -1, bias = when ? 0 : 1;
@@ -86,12 +86,13 @@ absl::Status Lower(const Match& match, LowerContext& c) {
     y = Combined(c, ElementWiseType::kAdd, *yes, *no);
   }
   if (c.DimsOf(y) != PlaceShape(shape)) {
-    return c.NotLowered("Where whose shape comes from a constant alone");
+    return c.NotLowered("Where whose output shape comes only from a constant");
   }
   return c.Out(node.outputs[0], y);
 }
 
-// The condition of a call is computed, or stands for any values: both terms are made.
+// MIL's select. The condition is computed, or is a constant of unknown value, so both terms are
+// always added.
 absl::Status BuildSelect(MilContext& c) {
   static constexpr const char* kNames[] = {"cond", "a", "b"};
   ANEMONE_ASSIGN_OR_RETURN(BroadcastOperands in, OperandsOf(c, kNames));

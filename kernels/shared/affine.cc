@@ -28,7 +28,7 @@ AffineValues::AffineValues(const Affine& affine, absl::Span<const Tensor> weight
 absl::Status CompleteAffine(Affine& affine, Bottoms in, absl::Span<const Tensor> weights) {
   std::optional<Dims>* const places[] = {&affine.scale, &affine.bias};
   if (weights.size() > std::size(places)) {
-    return absl::InvalidArgumentError("weights: want a scale and a bias at most");
+    return absl::InvalidArgumentError("weights: want at most two, a scale and a bias");
   }
   const Dims& x = in[0].dims;
   for (size_t i = 0; i < weights.size(); ++i) {
@@ -41,7 +41,7 @@ absl::Status CompleteAffine(Affine& affine, Bottoms in, absl::Span<const Tensor>
     for (int axis = 0; axis < kAxisCount; ++axis) {
       if (dims.extent[axis] == 1 || dims.extent[axis] == x.extent[axis]) continue;
       return absl::InvalidArgumentError(absl::StrCat(
-          "weight ", DimsToString(dims), ": does not fit the input, which is ", DimsToString(x)));
+          "weight ", DimsToString(dims), ": cannot be broadcast to the input, ", DimsToString(x)));
     }
     *places[i] = dims;
   }
@@ -73,7 +73,7 @@ absl::StatusOr<std::vector<Tensor>> ChannelAffine(LowerContext& c, const Node& n
     const Tensor* constant = c.view().Constant(node.inputs[i]);
     if (constant == nullptr) return c.NotLowered("scale or bias computed at run time");
     if (!IsEngineConstant(constant->type()) || constant->elements() != channels) {
-      return c.NotLowered("scale or bias of this shape");
+      return c.NotLowered("scale or bias that is not one float for each channel");
     }
     placed[i - 1] = {*constant, MakeDims(1, channels, 1, 1)};
   }
@@ -93,7 +93,7 @@ absl::StatusOr<std::vector<Tensor>> ReadAffine(MilContext& c, const std::vector<
     ANEMONE_ASSIGN_OR_RETURN(Tensor zeros, ZerosOf(*constant));
     if (!IsEngineConstant(zeros.type()) || zeros.elements() != dims.elements()) {
       return absl::InvalidArgumentError(absl::StrCat(
-          c.call().op, ", ", name, ": want floats, one for each place of the normalized axes"));
+          c.call().op, ", ", name, ": want floats, one for each element of the normalized axes"));
     }
     *placed = {std::move(zeros), dims};
   }
@@ -124,13 +124,13 @@ absl::Status WriteAffine(MilEmitter& e, const Affine& affine, const Unit& unit,
       if (dims->extent[i] == 1) continue;
       if (full.extent[i] == 1) {
         return absl::UnimplementedError(
-            "a scale or bias along another axis than those of the normalization");
+            "scale or bias that varies along an axis that is not normalized");
       }
       strides[i] = step;
     }
-    // MIL counts C before D.
+    // In MIL, C comes before D, so the elements would have to be reordered.
     if (full.d() > 1 && full.c() > 1) {
-      return absl::UnimplementedError("a scale or bias along depth and channels");
+      return absl::UnimplementedError("scale or bias along both depth and channels");
     }
     std::vector<float> to(full.elements());
     for (int64_t i = 0; i < static_cast<int64_t>(to.size()); ++i) {

@@ -1,5 +1,5 @@
-// kernels/shared/affine.h: what the normalizations have in common: a factor and an offset by
-// element, and sets of axes.
+// kernels/shared/affine.h: helpers that the normalizations share: an optional scale and bias (a
+// factor and an offset for each element), and sets of axes.
 #ifndef ANEMONE_KERNELS_SHARED_AFFINE_H_
 #define ANEMONE_KERNELS_SHARED_AFFINE_H_
 
@@ -16,18 +16,19 @@
 
 namespace anemone {
 
-// A factor and an offset by element, constants of the unit: its weights, in this order; an offset
-// alone has a factor of ones in front. Dims are those of x, or 1 where the constant is repeated.
+// The scale and bias of a unit. Their values are the unit's weights, scale first; a unit with a
+// bias but no scale has a scale of ones as first weight. Each extent is that of x, or 1 along an
+// axis where the constant is broadcast.
 struct Affine {
   std::optional<Dims> scale, bias;
 };
 
-// Reads the dims off the weights, which are as FromOnnxOrder() makes them, or one value for each
-// channel. kInvalidArgument if they do not fit x.
+// Sets the dims from the shapes of the weights: five extents N, D, C, H, W, or else one value for
+// each channel. kInvalidArgument if a weight cannot be broadcast to x.
 absl::Status CompleteAffine(Affine& affine, Bottoms in, absl::Span<const Tensor> weights);
 
-// Sets scale and bias by their constants, each under dims of its own; null for none. Returns the
-// unit's weights.
+// Sets scale and bias from constants with the given dims; null means that there is none. Returns
+// the unit's weights.
 struct PlacedConstant {
   Tensor tensor;
   Dims dims;
@@ -35,20 +36,20 @@ struct PlacedConstant {
 std::vector<Tensor> SetAffine(Affine& affine, const PlacedConstant* scale,
                               const PlacedConstant* bias);
 
-// Scale and bias of a MIL call: constants `gamma` and `beta` along `axes` of argument 0, whichever
-// are there.
+// Reads the scale and bias of a MIL call: the optional constants `gamma` and `beta`, whose axes are
+// `axes` of argument 0.
 absl::StatusOr<std::vector<Tensor>> ReadAffine(MilContext& c, const std::vector<int>& axes,
                                                Affine& affine);
 
-// The same written: gamma and beta of `unit`, expanded along `axes`. kUnimplemented if one varies
-// along others.
+// The inverse of ReadAffine: appends gamma and beta of `unit`, expanded along `axes`, to
+// `arguments`. kUnimplemented if one of them varies along another axis.
 absl::Status WriteAffine(MilEmitter& e, const Affine& affine, const Unit& unit,
                          absl::Span<const Axis> axes, std::vector<MilArgument>& arguments);
 
-// The numbers of those axes that a MIL tensor has, in order.
+// The indices of `axes` in a MIL tensor, sorted; axes that the tensor does not have are left out.
 std::vector<int64_t> MilAxes(const MilEmitter& e, absl::Span<const Axis> axes);
 
-// The weights of a unit with `affine`, read once.
+// The weights of a unit with `affine`, converted to float once.
 class AffineValues {
  public:
   AffineValues(const Affine& affine, absl::Span<const Tensor> weights);
@@ -62,18 +63,19 @@ class AffineValues {
   math::NormalizeTerm scale_, bias_;
 };
 
-// Inputs 1 and 2 of `node`, a scale and a bias with a value for each of `channels`: the weights of
-// a unit with `affine`.
+// Reads inputs 1 and 2 of `node`, a scale and a bias with one value for each of `channels`. Sets
+// `affine` and returns the unit's weights.
 absl::StatusOr<std::vector<Tensor>> ChannelAffine(LowerContext& c, const Node& node,
                                                   int64_t channels, Affine& affine);
 
-// The same as units behind a normalization without them, `y`; the bits are those of one unit, since
-// that rounds between them too.
+// Scale and bias as separate units after `y`, the result of a normalization without them. The
+// result has the same bits as that of one unit, because one unit also rounds after each step.
 Operand ComposedAffine(NetworkBuilder& c, Operand y, const Affine& affine,
                        absl::Span<const Tensor> weights);
 
-// A unit of parameters with an `affine`, as the unit without it and the units of ComposedAffine: no
-// key of a netplist holds its weights. nullopt: it has no weights.
+// For netplist, which has no keys for these weights: replaces a unit whose parameters have an
+// `affine` by the unit without it, followed by the units of ComposedAffine. nullopt if the unit has
+// no weights.
 template <class P>
 std::optional<Operand> ComposedOfPlain(NetworkBuilder& c, const UnitKindOf<P>& kind, const P& p,
                                        const Unit& unit) {

@@ -14,7 +14,7 @@ Operand TimesMatrix(NetworkBuilder& c, Operand x, Axis axis, const Tensor& matri
     x = PointwiseConv(c, x, out, matrix, /*in_major=*/false, nullptr);
     return SwapAxes(c, x, Axis::kC, axis);
   }
-  // No unit moves N, but what is behind it can stand on the last two axes.
+  // No unit moves N. A reshape makes N the channel axis and merges the axes after it into H and W.
   Dims dims = c.DimsOf(x);
   x = ReshapeToDims(c, x, MakeDims(1, dims.n(), dims.d() * dims.c() * dims.h(), dims.w()));
   x = PointwiseConv(c, x, out, matrix, /*in_major=*/false, nullptr);

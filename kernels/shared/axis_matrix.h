@@ -1,5 +1,5 @@
-// kernels/shared/axis_matrix.h: one axis times a constant matrix, for lowerings: resampling, sums
-// of windows, Fourier transforms.
+// kernels/shared/axis_matrix.h: multiplies one axis of an operand by a constant matrix. Lowerings
+// use it for resampling, sums of windows and Fourier transforms.
 #ifndef ANEMONE_KERNELS_SHARED_AXIS_MATRIX_H_
 #define ANEMONE_KERNELS_SHARED_AXIS_MATRIX_H_
 
@@ -10,12 +10,12 @@
 
 namespace anemone {
 
-// A matrix of more elements is not made.
+// Lowerings do not create a matrix with more elements.
 inline constexpr int64_t kMostMatrixElements = int64_t{1} << 24;
 
-// `x` with element o along `axis` = sum over i of matrix(o, i) * x(i): the axis is brought to C,
-// where a 1x1 convolution contracts it. One rounding; but 0 times infinity is no number, so an
-// infinite element reaches them all. `matrix` is float, (out, in).
+// Computes y(o) = sum over i of matrix(o, i) * x(i) along `axis`. The axis is moved to C, where a
+// 1x1 convolution contracts it. There is one rounding. An infinite element of x turns every result
+// into NaN or infinity, because 0 times infinity is NaN. `matrix` is float, (out, in).
 Operand TimesMatrix(NetworkBuilder& c, Operand x, Axis axis, const Tensor& matrix);
 
 }  // namespace anemone

@@ -1,4 +1,4 @@
-// kernels/shared/axis_values.h: parameters that a netplist gives axis by axis, as an array of
+// kernels/shared/axis_values.h: parameters that a netplist gives for each axis, as an array of
 // {"Coordinate": "Width", "SamplingMethod": "Linear"}. Source: compiler_texts.json netplist_keys.
 #ifndef ANEMONE_KERNELS_SHARED_AXIS_VALUES_H_
 #define ANEMONE_KERNELS_SHARED_AXIS_VALUES_H_
@@ -25,7 +25,7 @@ struct AxisValue {
 template <class T>
 using AxisValues = std::vector<AxisValue<T>>;
 
-// For a Field: kKey is the item's key beside "Coordinate".
+// Converter for a Field. kKey is the second key of each item, next to "Coordinate".
 template <const char* kKey>
 struct PerAxis {
   template <class T>
@@ -67,7 +67,7 @@ bool AllSame(const AxisValues<T>& values) {
   });
 }
 
-// `axis` has this value.
+// Whether `axis` is listed with this value.
 template <class T>
 bool Says(const AxisValues<T>& values, Axis axis, const T& value) {
   return std::any_of(values.begin(), values.end(), [&](const AxisValue<T>& entry) {

@@ -12,7 +12,7 @@
 namespace anemone {
 namespace {
 
-// What stands on one side of x along an axis.
+// The `size` elements of padding on one side of x along an axis.
 Operand Side(NetworkBuilder& c, const Operand& x, Axis axis, const Border& border, int64_t size,
              bool after) {
   Dims dims = c.DimsOf(x);

@@ -1,5 +1,5 @@
-// kernels/shared/borders.h: an operand between more elements along one axis, for lowerings: what
-// Padding does along two axes, as a Concat along any.
+// kernels/shared/borders.h: pads an operand along one axis, for lowerings. The Padding unit pads
+// only two axes; this uses Concat and works along any axis.
 #ifndef ANEMONE_KERNELS_SHARED_BORDERS_H_
 #define ANEMONE_KERNELS_SHARED_BORDERS_H_
 
@@ -9,7 +9,7 @@
 
 namespace anemone {
 
-// What stands beside x. kWrap, ONNX's alone, continues from the other side.
+// Padding mode. kWrap, which only ONNX has, continues with the elements from the other end.
 enum class Sides : uint8_t { kConstant, kEdge, kReflect, kSymmetric, kWrap };
 
 struct Border {
@@ -17,11 +17,11 @@ struct Border {
   float value = 0;  // of a constant
 };
 
-// What a maximum is padded with: it wins against infinities alone.
+// The padding value for a maximum. Only -infinity is lower.
 inline constexpr float kLowest = -65504;
 
-// `x` with `before` and `after` elements more along `axis`; a number below 1 adds none. Mirrored
-// and wrapped ones must be there.
+// Adds `before` elements before and `after` elements after `x` along `axis`; a number below 1 adds
+// none. For reflected, symmetric and wrapped padding, x must have enough elements to copy.
 Operand Between(NetworkBuilder& c, const Operand& x, Axis axis, int64_t before, int64_t after,
                 const Border& border = {});
 

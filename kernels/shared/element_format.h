@@ -1,5 +1,5 @@
-// kernels/shared/element_format.h: a unit's OutputType, for kinds whose rules ask for it. A tensor
-// inside a program is fp16 unless a unit's row says otherwise (netplist.md).
+// kernels/shared/element_format.h: the key OutputType of a unit, for kinds whose rules depend on
+// it. A tensor inside a program is fp16 unless the unit's row says otherwise (netplist.md).
 #ifndef ANEMONE_KERNELS_SHARED_ELEMENT_FORMAT_H_
 #define ANEMONE_KERNELS_SHARED_ELEMENT_FORMAT_H_
 
@@ -28,7 +28,7 @@ inline absl::Span<const char* const> NamesOf(ElementFormat) {
   return kNames;
 }
 
-// For a Field: the name in any case.
+// Converter for a Field that accepts the name in any letter case.
 struct AnyCase {
   static Json Write(ElementFormat format) { return Plain::Write(format); }
   static absl::Status Read(const Json& from, ElementFormat& format) {

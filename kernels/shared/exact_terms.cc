@@ -6,7 +6,7 @@
 namespace anemone {
 namespace {
 
-// As stored, not rounded to fp16 yet.
+// The stored values, without rounding to fp16.
 std::vector<float> Floats(const Tensor& tensor) {
   if (tensor.is_fill()) return RoundedFloats(tensor);
   std::vector<float> floats(tensor.elements());

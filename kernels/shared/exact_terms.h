@@ -1,5 +1,6 @@
-// kernels/shared/exact_terms.h: what a unit of the array does behind its sums in `exact` mode: its
-// own bias, and the epilogue of the unit behind it (numerics.json mac-epilogue, mac-bias-type).
+// kernels/shared/exact_terms.h: the gain and offset that a unit of the MAC array applies to its
+// sums in `exact` mode: its bias combined with the epilogue of the unit that is fused after it
+// (numerics.json mac-epilogue, mac-bias-type).
 #ifndef ANEMONE_KERNELS_SHARED_EXACT_TERMS_H_
 #define ANEMONE_KERNELS_SHARED_EXACT_TERMS_H_
 

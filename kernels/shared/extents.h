@@ -1,5 +1,5 @@
-// kernels/shared/extents.h: products of extents of a value that is there, so that they do not
-// overflow; others are counted by ElementCount().
+// kernels/shared/extents.h: products of the extents of a value. They are not checked for overflow;
+// use ElementCount() unless the value is known to exist in memory.
 #ifndef ANEMONE_KERNELS_SHARED_EXTENTS_H_
 #define ANEMONE_KERNELS_SHARED_EXTENTS_H_
 
@@ -9,14 +9,14 @@
 
 namespace anemone {
 
-// 1 for none.
+// 1 if there are no extents.
 inline int64_t Product(absl::Span<const int64_t> extents) {
   int64_t product = 1;
   for (int64_t extent : extents) product *= extent;
   return product;
 }
 
-// Of the axes in front of one, and of those behind it.
+// Products of the extents before an axis and after it.
 struct Around {
   int64_t before = 1, after = 1;
 };

@@ -18,9 +18,9 @@ inline absl::Span<const char* const> NamesOf(MemoryOrder) {
   return kNames;
 }
 
-// Where the elements of an image of `dims` lie in a row: depth, then channels, before or behind the
-// place. Depth is a choice: the orders' names have none, and NCHW is called the identity
-// (hidden_layers.json Flatten), so it stays where memory has it.
+// Strides of an image's elements in the flattened row. The position of the depth axis is our
+// choice, because the names of the orders do not mention it: it is the outermost axis of an image,
+// as in memory, since NCHW is documented as the identity (hidden_layers.json Flatten).
 inline math::Strides StridesOf(MemoryOrder order, const Dims& dims) {
   if (order == MemoryOrder::kNCHW) return math::DenseStrides(dims.extent);
   const int64_t plane = dims.h() * dims.w() * dims.c();

@@ -20,7 +20,7 @@ bool PostscaledConv(const math::Numerics& n, const math::ConvShape& shape, const
   const size_t scales = stored->scales().size();
   const ScaleGrid& grid = stored->grid();
   if (scales != 1 && (grid.inner != row || grid.block != 1)) return false;
-  std::vector<math::Half> codes(stored->elements());  // which fp16 holds exactly
+  std::vector<math::Half> codes(stored->elements());  // fp16 represents all codes exactly
   math::Convert(stored->elements(),
                 stored->has_signed_codes() ? math::Element::kInt8 : math::Element::kUInt8,
                 stored->codes().bytes().data(), math::Element::kHalf, codes.data());

@@ -1,4 +1,5 @@
-// kernels/shared/postscale.h: the option `postscale` of numerics.json's cmp-int8, in `exact` mode.
+// kernels/shared/postscale.h: convolution with 8-bit weights in `exact` mode, for the option
+// `postscale` of the rule cmp-int8 (numerics.json).
 #ifndef ANEMONE_KERNELS_SHARED_POSTSCALE_H_
 #define ANEMONE_KERNELS_SHARED_POSTSCALE_H_
 
@@ -9,9 +10,9 @@
 
 namespace anemone {
 
-// The convolution as an array computes it that sums codes of 8 bits and scales behind. False, and
-// nothing is done: `n` has the other option, or the weight is not codes with a scale for each
-// output channel or for all.
+// Computes the convolution as an array that sums products with the 8-bit codes and applies the
+// scale to the sum. Returns false, without computing anything, if `n` has the other option, or if
+// the weight is not 8-bit codes with one scale in all or one for each output channel.
 bool PostscaledConv(const math::Numerics& n, const math::ConvShape& shape, const Tensor& weight,
                     absl::Span<const float> bias, absl::Span<const math::Half> x,
                     absl::Span<math::Half> y);

@@ -31,9 +31,8 @@ absl::Status CheckAlong(const Along& a) {
       inside(0, {a.pad_before, a.pad_after, a.output_padding})) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "window: want kernel, stride and dilation of at least 1, pads of at least 0, and none above ",
-      kMost));
+  return absl::InvalidArgumentError(absl::StrCat("window: want kernel, stride and dilation in 1..",
+                                                 kMost, " and pads in 0..", kMost));
 }
 
 absl::Span<const char* const> NamesOf(PaddingMode) {
@@ -59,7 +58,7 @@ void SettlePads(PadType type, int64_t in, int64_t out, bool transposed, Along& a
 }
 
 void SettlePads(PadType type, int64_t in, bool transposed, Along& a) {
-  if (transposed) return SettlePads(type, 1, a.stride, transposed, a);  // the same for any input
+  if (transposed) return SettlePads(type, 1, a.stride, transposed, a);  // `in` does not matter here
   const int64_t out = in / a.stride + (in % a.stride != 0 ? 1 : 0);
   SettlePads(type, in, out, transposed, a);
 }
@@ -71,7 +70,7 @@ absl::StatusOr<std::vector<Along>> ReadNodeWindow(Attributes& a, absl::Span<cons
   ANEMONE_ASSIGN_OR_RETURN(auto pads, a.Ints("pads", std::vector<int64_t>(2 * spatial, 0)));
   if (strides.size() != spatial || dilations.size() != spatial || pads.size() != 2 * spatial) {
     return absl::InvalidArgumentError(
-        absl::StrCat("strides, dilations and pads must fit a kernel with ", spatial,
+        absl::StrCat("strides, dilations and pads: want values for ", spatial,
                      " spatial axes; run the ONNX checker on the model"));
   }
   std::vector<Along> window(spatial);
@@ -114,7 +113,7 @@ absl::StatusOr<std::vector<Along>> ReadWindow(MilContext& c, absl::Span<const in
   if (strides.size() != spatial || dilations.size() != spatial || pad.size() != 2 * spatial ||
       spatial > shape.size()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        c.call().op, ": strides, dilations and pad must fit a kernel with ", spatial, " axes"));
+        c.call().op, ": want strides, dilations and pad for ", spatial, " spatial axes"));
   }
   std::vector<Along> window;
   for (size_t i = 0; i < spatial; ++i) {

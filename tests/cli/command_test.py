@@ -86,8 +86,8 @@ class Commands(CliTest):
 
     def test_confirm_refuses_what_the_operation_does_not_take(self):
         for words, piece in (
-            (["relu", "--input", "1x8", "--input", "2x2"], "it takes no argument 2"),
-            (["relu", "--input", "1x8:float16"], "no such dtype as 'float16'"),
+            (["relu", "--input", "1x8", "--input", "2x2"], "there is no argument 2"),
+            (["relu", "--input", "1x8:float16"], "there is no dtype 'float16'"),
             (["softmax", "--input", "1x8", "--attr", "axis=18446744073709551615"], "64 bits"),
             (["Neuron", "--input", "1x8", "--attr", "Type=ReLU", "--const", "junk=3x3"], "'junk'"),
             (["conv", "--input", "1x4x8x8", "--const", "weight=8x4x3x3", "--const", "bias=9"],

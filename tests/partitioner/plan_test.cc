@@ -132,7 +132,8 @@ TEST(Plan, ASegmentOfCastsAloneIsNone) {
 TEST(Plan, IntegersStayOnTheCpu) {
   Plan plan = PlanOf(ModelOf("(int64[4] x) => (int64[4] y) { y = Add(x, x) }"));
   EXPECT_EQ(plan.entries[0].verdict.layer, Layer::kCoverage);
-  EXPECT_EQ(plan.entries[0].verdict.message, "an int64 of any value: fp16 has all up to 2048 only");
+  EXPECT_EQ(plan.entries[0].verdict.message,
+            "int64 values may exceed 2048, above which fp16 cannot represent every integer");
 }
 
 // A rewrite that is off by more than fp16's rounding says so.
@@ -143,7 +144,7 @@ TEST(Plan, SaysHowFarARewriteIsOff) {
   Plan plan = PlanOf(model);
   Json node = PlanJson(model, plan)["nodes"][0];
   EXPECT_EQ(node["verdict"], "rewritten");
-  EXPECT_EQ(node["bound"], "0.125 (half a step of the grid)");
+  EXPECT_EQ(node["bound"], "0.125 (half a quantization step)");
   EXPECT_THAT(PlanText(model, plan, true, false), HasSubstr("off by at most 0.125"));
 }
 

@@ -80,7 +80,7 @@ TEST(CustomDomain, WeightsMadeAtRunTimeAreNotLowered) {
   auto planned = RunPlanned(bytes, "h13", inputs);
   ASSERT_TRUE(planned.ok()) << planned.status();
   EXPECT_EQ(planned->node["layer"], "coverage");
-  EXPECT_THAT(planned->node["message"], HasSubstr("input 'scale' made at run time"));
+  EXPECT_THAT(planned->node["message"], HasSubstr("input 'scale' computed at run time"));
   ExpectSame(planned->y, Tensor::Floats({2, 2}, {3, 5, 7, 9}));
 }
 
