@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Segments beside Core ML's: each manifest model as Anemone splits it, and as ONNX Runtime's own
-checker predicts for its Core ML provider (MLProgram), with the same shapes bound.
+"""Compare the number of engine segments with that of ONNX Runtime's Core ML provider.
 
     coreml_segments.py [--target h13] [NAME...]
 
+For each model of the manifest, Anemone's plan is compared with the prediction of ONNX Runtime's
+checker for the Core ML provider (MLProgram), with the same shapes.
+
 The checker looks only at operators, fixed shapes and rank, so it is an upper bound of what Core ML
-takes. Where a model falls into more engine segments here, the rules that split it are printed.
+accepts. If Anemone has more segments than Core ML, the rules that split the model are printed.
 """
 
 import argparse
@@ -32,11 +34,11 @@ ANEMONE = ROOT / "build" / "release" / "anemone"
 
 
 def bound(entry, folder):
-    """The model with its free dimensions fixed and ONNX Runtime's basic optimizations, on disk."""
+    """Path of the model with fixed dimensions and ONNX Runtime's basic optimizations applied."""
     model = onnx.load(str(manifest.path_of(entry)))
     for name, size in entry.get("dims", {}).items():
         onnx_model_utils.make_dim_param_fixed(model.graph, name, size)
-    for value in model.graph.input:  # not make_input_shape_fixed: it takes `?` twice for one dimension
+    for value in model.graph.input:  # make_input_shape_fixed would take two `?` for one dimension
         for dim, size in zip(value.type.tensor_type.shape.dim,
                              entry.get("shapes", {}).get(value.name, [])):
             dim.dim_value = size
@@ -47,15 +49,16 @@ def bound(entry, folder):
     onnx.save(model, str(fixed))
     try:
         onnx_model_utils.optimize_model(fixed, optimized, use_external_initializers=True)
-    except Exception:  # an If whose other branch wants another shape: ONNX Runtime refuses it bound
-        print(f"{entry['name']}: ONNX Runtime cannot bind its shapes, Core ML is asked without")
+    except Exception:  # e.g. an If with a branch that needs another shape
+        print(f"{entry['name']}: ONNX Runtime cannot load it with fixed shapes; "
+              "Core ML is predicted without them")
         onnx_model_utils.optimize_model(manifest.path_of(entry), optimized,
                                         use_external_initializers=True)
     return optimized
 
 
 def macs(node, shapes):
-    """Multiply-adds of the operators that have most of them."""
+    """Multiply-adds of a node; 0 for operators that have few."""
     def size(name):
         return int(numpy.prod(shapes.get(name, [0])))
 
@@ -80,7 +83,7 @@ def shapes_of(model):
 
 
 def core_ml(entry):
-    """Predicted segments, and the share of MACs in them."""
+    """Predicted number of segments, and the share of MACs in them."""
     with tempfile.TemporaryDirectory() as folder:
         path = bound(entry, pathlib.Path(folder))
         model = usability_checker.ModelProtoWithShapeInfo(path).model_with_shape_info

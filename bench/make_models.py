@@ -1,7 +1,7 @@
-"""Models that no package carries as ONNX: built here, spelled as PyTorch's exporter spells them.
+"""Builds models that no package contains as ONNX, with the operators that PyTorch's exporter uses.
 
 MobileNetV3-Large and ViT-S/16 (both at 224) get seeded random weights, scaled so that activations
-stay near 1; MiniLM (a BERT encoder of 6 layers, sequence 128) gets the real ones, out of a package.
+stay near 1. MiniLM (a BERT encoder of 6 layers, sequence 128) gets its real weights from a package.
 """
 
 import json
@@ -14,12 +14,12 @@ from onnx import TensorProto, helper, numpy_helper
 
 from models import manifest
 
-RECIPE = 1  # count on when a builder changes, for the results are kept
+RECIPE = 1  # increment when a builder changes: the models are cached
 OPSET = 17  # the first with LayerNormalization
 
 
 class Builder:
-    """Nodes appended in order; each method returns the name of its result."""
+    """Appends nodes in order. Each method returns the name of its result."""
 
     def __init__(self):
         self.nodes, self.constants = [], []
@@ -63,7 +63,7 @@ class Builder:
         return model
 
 
-# torchvision's table: kernel, expanded channels, channels out, squeeze-and-excite, HardSwish, stride.
+# As in torchvision: kernel, expanded channels, output channels, squeeze-and-excite, HardSwish, stride.
 MOBILENET_V3_LARGE = [
     (3, 16, 16, False, False, 1), (3, 64, 24, False, False, 2), (3, 72, 24, False, False, 1),
     (5, 72, 40, True, False, 2), (5, 120, 40, True, False, 1), (5, 120, 40, True, False, 1),
@@ -131,7 +131,7 @@ def vit_s16():
     def attention(x):
         qkv = b.op("Transpose", b.reshape(linear(x, width, 3 * width), 1, tokens, 3, heads, head),
                    perm=[2, 0, 3, 1, 4])
-        scale = b.constant(head**-0.25)  # of both factors, as scaled_dot_product_attention is exported
+        scale = b.constant(head**-0.25)  # on both factors, as scaled_dot_product_attention is exported
         query = b.op("Mul", part(qkv, 0), scale)
         key = b.op("Mul", b.op("Transpose", part(qkv, 1), perm=[0, 1, 3, 2]), scale)
         shares = b.op("Softmax", b.op("MatMul", query, key), axis=-1)
@@ -151,7 +151,7 @@ def vit_s16():
 
 
 def read_safetensors(data):
-    """Name -> array: a length, a JSON of types, shapes and offsets, the bytes."""
+    """Name -> array. The format: a length, JSON with types, shapes and offsets, then the bytes."""
     size = int.from_bytes(data[:8], "little")
     kinds = {"F32": numpy.float32, "F16": numpy.float16, "I64": numpy.int64}
     return {name: numpy.frombuffer(data[8 + size + entry["data_offsets"][0]:
@@ -207,7 +207,7 @@ def minilm():
     return b.model("minilm", ports, "last_hidden_state", [1, length, width])
 
 
-# Name -> builder and what else binds its random inputs.
+# Name -> builder, and options for its random inputs.
 MODELS = {"mobilenet_v3_large": (mobilenet_v3_large, []),
           "vit_s16": (vit_s16, []),
           "minilm_l6": (minilm, ["--range", "input_ids=1000:30521", "--range", "attention_mask=1:1",
@@ -215,11 +215,11 @@ MODELS = {"mobilenet_v3_large": (mobilenet_v3_large, []),
 
 
 def made(name):
-    """The path of the model in the cache, made if need be, and its options."""
+    """The path of the model in the cache, built if missing, and its options."""
     build, options = MODELS[name]
     path = manifest.cache_folder() / f"bench-{RECIPE}" / f"{name}.onnx"
     if not path.exists():
-        print(f"bench: making {name}", file=sys.stderr)
+        print(f"bench: building {name}", file=sys.stderr)
         path.parent.mkdir(parents=True, exist_ok=True)
         model = build()
         onnx.checker.check_model(model, full_check=True)

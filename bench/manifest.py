@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`anemone bench` over the manifest: every model beside ONNX Runtime's CPU provider, as ratios.
+"""Run `anemone bench` on the models of the manifest; print ratios to ONNX Runtime's CPU provider.
 
     bench/manifest.py [--threads N] [--repeat N] [NAME...]
 """
@@ -28,7 +28,7 @@ def main():
     known = {entry["name"]: entry for entry in manifest.entries()}
     wrong = [name for name in arguments.names if name not in known]
     if wrong:
-        parser.error(f"no model '{wrong[0]}'; tools/models list names all")
+        parser.error(f"no model '{wrong[0]}'; `tools/models list` lists all")
     entries = [known[name] for name in arguments.names] or list(known.values())
     manifest.fetch(entries)
 
@@ -43,7 +43,7 @@ def main():
         measures = json.loads(done.stdout)["models"][0]["measures"]
         if head is None:
             head = [measure["name"] for measure in measures]
-            print(f"{'ratio, less is better':26} " + "  ".join(head))
+            print(f"{'ratio, lower is better':26} " + "  ".join(head))
         print(f"{name:26} " + "  ".join(
             f"{m['ratio']:{len(m['name'])}.2f}" for m in measures), flush=True)
 

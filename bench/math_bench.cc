@@ -1,5 +1,5 @@
-// Speed of math on typical layers, as a share of the roof that this machine's multiply-add
-// units and memory put over each: both are measured in the same run, with the same threads.
+// Measures the functions of math on typical layers, as a share of the roofline limit of this
+// machine (bench/peaks.h), which is measured in the same run with the same number of threads.
 //
 //   math_bench [threads [filter]]     # default: all cores, every layer
 #include <array>
@@ -40,13 +40,13 @@ std::vector<Half> Numbers(int64_t count) {
   return halves;
 }
 
-// Prints what is measured, each as a share of the roof over it (bench/peaks.h). Bytes are those of
-// operands, weights and result, each once.
+// Prints each measurement as a share of its roofline limit (bench/peaks.h). Bytes are those of
+// operands, weights and result, each counted once.
 class Report {
  public:
   Report(const Peaks& peaks, std::string filter) : peaks_(peaks), filter_(std::move(filter)) {}
 
-  // Returns seconds; 0 if it is not asked for.
+  // Returns seconds; 0 if the filter excludes it.
   template <class Body>
   double Measure(const std::string& name, double flops, double bytes, const Body& body) {
     if (name.find(filter_) == std::string::npos) return 0;
@@ -54,7 +54,7 @@ class Report {
     Print(name, flops, bytes, time, peaks_.LeastTime(flops, bytes));
     return time;
   }
-  // A convolution of a network, counted `times` in the network's sum.
+  // Measures a convolution that a network contains `times` times.
   void Conv(const std::string& network, int64_t times, int64_t in, int64_t size, int64_t out,
             int64_t kernel, int64_t stride, int64_t groups = 1) {
     const std::string name = network + " " + std::to_string(kernel) + "x" + std::to_string(kernel) +
@@ -89,7 +89,7 @@ class Report {
   }
   void Sum(const std::string& network) {
     if (sum_time_ == 0) return;
-    Print(network + " in all", sum_flops_, sum_bytes_, sum_time_, sum_least_);
+    Print(network + " total", sum_flops_, sum_bytes_, sum_time_, sum_least_);
     std::printf("\n");
     sum_time_ = sum_flops_ = sum_bytes_ = sum_least_ = 0;
   }
@@ -157,7 +157,7 @@ void OtherConvolutions(Report& report) {
   report.Sum("ShuffleNet's layers");
 }
 
-void Deconvolutions(Report& report) {  // of PP-OCR's detector: 2x2/2, and 4x4/2
+void Deconvolutions(Report& report) {  // 2x2/2 as in PP-OCR's detector, and 4x4/2
   for (int64_t kernel : {2, 4}) {
     const int64_t pad = (kernel - 2) / 2;
     const ConvTransposeShape shape{.in_channels = 64,
@@ -225,7 +225,7 @@ void Attention(Report& report) {
   }
 }
 
-// What reads every element once: bytes alone bound it.
+// Functions that read every element once and are limited by memory bandwidth alone.
 void Elementwise(Report& report) {
   const int64_t count = 256 * 56 * 56;
   const Extents extents = {1, 1, 256, 56, 56};
@@ -241,7 +241,7 @@ void Elementwise(Report& report) {
   });
   report.Measure("relu", 0, bytes, [&] { Relu(a, to); });
   const auto table = TableFor({Unary::kSigmoid});
-  report.Measure("a function by its table", 0, bytes, [&] { ApplyTable(*table, a, to); });
+  report.Measure("function by table lookup", 0, bytes, [&] { ApplyTable(*table, a, to); });
   report.Measure("gelu", 0, bytes, [&] { Gelu(a, to); });
   report.Measure("softmax over 1x1x256x56x56, W", 0, bytes,
                  [&] { Softmax(extents, AxisSet({kAxisW}), a, to); });
@@ -266,7 +266,7 @@ void Conversions(Report& report) {
                  [&] { HalfToFloat(halves, absl::MakeSpan(floats)); });
   report.Measure("fp32 to fp16", 0, 6.0 * count,
                  [&] { FloatToHalf(floats, absl::MakeSpan(halves)); });
-  // A surface's rows begin at multiples of 64 bytes: 56 halves take 128.
+  // Rows of a surface begin at multiples of 64 bytes, so 56 Halfs take 128 bytes.
   const Extents extents = {1, 1, 256, 56, 56};
   Layout padded = DenseLayout(Element::kHalf, {1, 1, 256, 56, 64});
   std::vector<Half> surface(256 * 56 * 64);

@@ -16,7 +16,7 @@
 
 namespace anemone {
 
-// As the C headers in the wheel declare them (openvino/include/openvino/c). Handles are void*.
+// Declarations as in the C headers of the wheel (openvino/include/openvino/c). Handles are void*.
 struct OpenVinoApi {
   struct Shape {
     int64_t rank;
@@ -35,7 +35,7 @@ struct OpenVinoApi {
   int (*core_create)(void** core);
   void (*core_free)(void* core);
   int (*core_read_model)(const void* core, const char* path, const char* weights, void** model);
-  // Pairs of strings, key and value, follow; `count` counts both.
+  // Variable arguments are pairs of strings, key and value; `count` counts strings.
   int (*core_compile_model)(const void* core, const void* model, const char* device, size_t count,
                             void** compiled, ...);
   void (*model_free)(void* model);
@@ -79,14 +79,16 @@ absl::StatusOr<int> NumberOf(DataType type) {
   for (const ElementType& e : kElementTypes) {
     if (e.type == type) return e.number;
   }
-  return absl::UnimplementedError(absl::StrCat("OpenVINO: no input of type ", DataTypeName(type)));
+  return absl::UnimplementedError(
+      absl::StrCat("OpenVINO: inputs of type ", DataTypeName(type), " are not supported"));
 }
 
 absl::StatusOr<DataType> TypeOf(int number) {
   for (const ElementType& e : kElementTypes) {
     if (e.number == number) return e.type;
   }
-  return absl::UnimplementedError(absl::StrCat("OpenVINO: an output of its type ", number));
+  return absl::UnimplementedError(
+      absl::StrCat("OpenVINO: outputs of its type ", number, " are not supported"));
 }
 
 template <class F>
@@ -94,7 +96,7 @@ absl::Status FindFunction(void* library, const char* name, F& function) {
   function = reinterpret_cast<F>(dlsym(library, name));
   if (function != nullptr) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrCat("OpenVINO: has no function ", name, "; want ", ANEMONE_OPENVINO_PACKAGE));
+      absl::StrCat("OpenVINO: function ", name, " is missing; use ", ANEMONE_OPENVINO_PACKAGE));
 }
 
 absl::StatusOr<std::shared_ptr<const Api>> FindAll(void* library) {
@@ -132,7 +134,7 @@ absl::StatusOr<std::shared_ptr<const Api>> FindAll(void* library) {
   return api;
 }
 
-// libopenvino_c.so.2641: the number is the release's.
+// Finds libopenvino_c.so.2641 or similar; the number depends on the release.
 std::string LibraryIn(const std::string& folder) {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
@@ -144,7 +146,7 @@ std::string LibraryIn(const std::string& folder) {
 
 }  // namespace
 
-std::string OpenVino::DefaultFolder() {  // as models/manifest.py's cache_folder() goes about it
+std::string OpenVino::DefaultFolder() {  // must agree with cache_folder() of models/manifest.py
   const auto variable = [](const char* name) {
     const char* value = std::getenv(name);
     return std::string(value == nullptr ? "" : value);
@@ -159,8 +161,9 @@ std::string OpenVino::DefaultFolder() {  // as models/manifest.py's cache_folder
 
 absl::Status OpenVino::Find(const std::string& folder) {
   if (!LibraryIn(folder).empty()) return absl::OkStatus();
-  return absl::NotFoundError(absl::StrCat(
-      "OpenVINO: not in '", folder, "'; bench/peers.py --fetch brings ", ANEMONE_OPENVINO_PACKAGE));
+  return absl::NotFoundError(absl::StrCat("OpenVINO: not in '", folder,
+                                          "'; run bench/peers.py --fetch, which downloads ",
+                                          ANEMONE_OPENVINO_PACKAGE));
 }
 
 absl::StatusOr<std::unique_ptr<OpenVino>> OpenVino::Open(const std::string& folder, int threads) {

@@ -1,10 +1,11 @@
-// bench/openvino.h: OpenVINO's CPU plugin as a contestant, through its C API, opened at run time.
+// bench/openvino.h: runs a model on OpenVINO's CPU plugin, through its C API, which is opened at
+// run time.
 //
-// fp32 and latency hints; `threads` threads. The library comes out of the PyPI wheel that
-// bench/openvino.txt names; bench/peers.py puts it into the user's cache folder.
+// Uses the hints for fp32 and latency, and `threads` threads. The library is from the PyPI wheel
+// that bench/openvino.txt names; bench/peers.py copies it to the user's cache folder.
 //
-// The wheel brings a oneTBB, but its libraries find ours in the process, of the same soname, and
-// take that: one pool of threads serves both. (With the wheel's own, put before ours by
+// The wheel contains oneTBB, but its libraries use the oneTBB that is already in the process, which
+// has the same soname. So one thread pool serves both. (With the wheel's oneTBB, put first by
 // LD_LIBRARY_PATH, OpenVINO's times are the same.)
 #ifndef ANEMONE_BENCH_OPENVINO_H_
 #define ANEMONE_BENCH_OPENVINO_H_
@@ -17,17 +18,18 @@
 
 namespace anemone {
 
-struct OpenVinoApi;  // its C functions
+struct OpenVinoApi;  // pointers to OpenVINO's C functions
 
 class OpenVino final : public Contestant {
  public:
-  // Errors: kNotFound (no such library; says how to get it), kFailedPrecondition (another version).
+  // Errors: kNotFound (the library is not in `folder`; the message says how to get it),
+  // kFailedPrecondition (a version that does not fit).
   static absl::StatusOr<std::unique_ptr<OpenVino>> Open(const std::string& folder, int threads);
 
-  // Where bench/peers.py puts the wheel's libraries.
+  // The folder to which bench/peers.py copies the libraries of the wheel.
   static std::string DefaultFolder();
 
-  // Whether the library is in `folder`; if not, what to do.
+  // OK if the library is in `folder`, else kNotFound with a remedy.
   static absl::Status Find(const std::string& folder);
 
   ~OpenVino() override;
@@ -48,7 +50,7 @@ class OpenVino final : public Contestant {
   void* model_ = nullptr;
   void* compiled_ = nullptr;
   void* request_ = nullptr;
-  Arrays inputs_;  // whose bytes the request reads
+  Arrays inputs_;  // the request reads their bytes
   std::map<std::string, void*> tensors_;
 };
 

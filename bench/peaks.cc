@@ -8,7 +8,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "bench/peaks.cc"
 #include "hwy/foreach_target.h"
-// foreach_target.h must come before the -inl.h headers.
+// foreach_target.h must come before highway.h.
 #include "hwy/aligned_allocator.h"
 #include "hwy/highway.h"
 
@@ -16,11 +16,12 @@ HWY_BEFORE_NAMESPACE();
 namespace anemone::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Twelve chains hide the latency of every machine's multiply-add. Returns operations done.
+// Twelve chains of multiply-adds hide the latency on every machine. Returns the number of
+// operations.
 double MultiplyAddLoop(int64_t rounds, float* sink) {
   const hn::ScalableTag<float> d;
   const auto w = hn::Set(d, 0.999f);
-  // Different, or the compiler makes one chain of all.
+  // The start values differ, or the compiler would merge the chains.
   auto a = hn::Iota(d, 0), b = hn::Iota(d, 1), c = hn::Iota(d, 2), e = hn::Iota(d, 3);
   auto f = hn::Iota(d, 4), g = hn::Iota(d, 5), h = hn::Iota(d, 6), i = hn::Iota(d, 7);
   auto j = hn::Iota(d, 8), k = hn::Iota(d, 9), l = hn::Iota(d, 10), m = hn::Iota(d, 11);
@@ -35,7 +36,7 @@ double MultiplyAddLoop(int64_t rounds, float* sink) {
   return 2.0 * 12 * static_cast<double>(rounds * hn::Lanes(d));
 }
 
-// y = x + 1, `rounds` times. Both are padded to whole vectors.
+// Computes y = x + 1, `rounds` times. Both arrays are padded to whole vectors.
 void Stream(const float* x, float* y, int64_t count, int64_t rounds) {
   const hn::ScalableTag<float> d;
   const auto one = hn::Set(d, 1.0f);
@@ -77,9 +78,9 @@ double PeakFlops() {
 }
 
 double BandwidthOf(int64_t bytes) {
-  constexpr int64_t kVector = 64;  // floats: no machine's vector is longer
+  constexpr int64_t kVector = 64;  // floats: at least the vector length of any machine
   const int64_t threads = math::ThreadCount();
-  const int64_t count = bytes / 8 / threads / kVector * kVector;  // a thread's floats of x and y
+  const int64_t count = bytes / 8 / threads / kVector * kVector;  // floats of x, per thread
   const int64_t rounds = std::max<int64_t>(1, (int64_t{1} << 22) / bytes);
   const auto x = hwy::AllocateAligned<float>(count * threads);
   const auto y = hwy::AllocateAligned<float>(count * threads);
@@ -112,10 +113,10 @@ Peaks MeasurePeaks() {
 }
 
 void PrintPeaks(const Peaks& peaks) {
-  std::printf("%d threads: multiply-add peak %.1f GFLOP/s; read and written per second:",
+  std::printf("%d threads: multiply-add peak %.1f GFLOP/s; bandwidth (read + write):",
               peaks.threads, peaks.flops * 1e-9);
   for (const Peaks::Bandwidth& b : peaks.bandwidths) {
-    std::printf(" %.0f GB of %d KiB", b.per_second * 1e-9, static_cast<int>(b.bytes >> 10));
+    std::printf(" %.0f GB/s for %d KiB", b.per_second * 1e-9, static_cast<int>(b.bytes >> 10));
     std::printf(&b == &peaks.bandwidths.back() ? "\n" : ",");
   }
 }

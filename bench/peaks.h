@@ -1,7 +1,8 @@
-// bench/peaks.h: what this machine can do at most, measured: what a kernel's speed is held against.
+// bench/peaks.h: measures the peak arithmetic rate and memory bandwidth of this machine, to which
+// the speed of kernels is compared.
 //
-// A unit that does F operations and moves B bytes cannot run faster than F / flops, nor than
-// B / bandwidth: the roof over it. Bandwidth depends on which cache B fits into.
+// Work of F operations on B bytes takes at least max(F / flops, B / bandwidth): the roofline limit,
+// "roof" for short. Bandwidth depends on which cache B fits into.
 #ifndef ANEMONE_BENCH_PEAKS_H_
 #define ANEMONE_BENCH_PEAKS_H_
 
@@ -15,26 +16,26 @@ namespace anemone {
 struct Peaks {
   int threads = 0;
   struct Bandwidth {
-    int64_t bytes;  // read and written
-    double per_second;
+    int64_t bytes;      // size of the data, read and written
+    double per_second;  // bytes
   };
-  double flops = 0;                   // fp32 multiply-adds, each two operations
-  std::vector<Bandwidth> bandwidths;  // by rising size
+  double flops = 0;                   // fp32 operations per second; a multiply-add counts as two
+  std::vector<Bandwidth> bandwidths;  // in rising order of size
 
   double BandwidthAt(double bytes) const;
-  // Seconds that the work takes at least.
+  // The least time in seconds that the work can take.
   double LeastTime(double operations, double bytes) const {
     return std::max(operations / flops, bytes / BandwidthAt(bytes));
   }
 };
 
-// With all threads of the calling oneTBB arena. Takes about a second.
+// Uses all threads of the calling oneTBB arena. Takes about a second.
 Peaks MeasurePeaks();
 
-// One line on stdout.
+// Prints one line on stdout.
 void PrintPeaks(const Peaks& peaks);
 
-// Shortest of several runs over about `seconds`.
+// The shortest time in seconds of several runs, which together take about `seconds`.
 template <class Body>
 double BestTime(const Body& body, double seconds = 0.3) {
   using Clock = std::chrono::steady_clock;

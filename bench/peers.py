@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Models on Anemone beside ONNX Runtime's CPU provider and OpenVINO, as ratios, and whether they
-meet the goals. docs/performance.md says what the columns mean.
+"""Compare the speed and memory of Anemone with ONNX Runtime's CPU provider and OpenVINO, as ratios.
+
+Also says whether each model meets the goals. docs/performance.md explains the columns.
 
     bench/peers.py [--threads 1,2] [--repeat N] [--exact N] [--errors N] [NAME...]
-    bench/peers.py --fetch      # only brings models and OpenVINO into the cache
+    bench/peers.py --fetch      # only download models and OpenVINO to the cache
 """
 
 import argparse
@@ -27,23 +28,23 @@ from bench.text_image import text_image  # noqa: E402
 
 PEERS_BENCH = ROOT / "build" / "release" / "bench" / "peers_bench"
 OPENVINO = (ROOT / "bench" / "openvino.txt").read_text().strip()
-# What the CPU plugin and the ONNX frontend need, of the wheel's openvino/libs.
+# The files of the wheel's openvino/libs that the CPU plugin and the ONNX frontend need.
 OPENVINO_LIBRARIES = ("libopenvino_c.", "libopenvino.", "libopenvino_intel_cpu_plugin.",
                       "libopenvino_onnx_frontend.", "libtbb.")
 
-# The manifest's runs and the models made here that are compared. A 3x3-heavy model has at least
-# half of its MACs in dense 3x3 convolutions of stride 1.
+# The runs of the manifest that are compared by default, with the models of make_models.py. A
+# 3x3-heavy model has at least half of its MACs in dense 3x3 convolutions with stride 1.
 RUNS = ("light_resnet50-random", "light_vgg19-random", "light_squeezenet-random",
         "light_densenet121-random", "light_shufflenet-random", "light_inception_v2-random",
         "ppocr_det", "ppocr_rec", "yolov8n")
 HEAVY_SHARE = 0.5
 GOAL, HEAVY_GOAL, GOALS = 1.0, 1.3, {"light_vgg19-random": 1.5}
-TEXT_SCALES = {"ppocr_det": 4, "ppocr_rec": 4}  # pixels of a letter's dot
+TEXT_SCALES = {"ppocr_det": 4, "ppocr_rec": 4}  # pixels per dot of a letter
 EXACT_GOAL, EXACT_HEAVY_GOAL, EXACT_WITHOUT_TILES_GOAL = 30, 60, 10
 
 
 def fetch_openvino():
-    """Puts the libraries where OpenVino::DefaultFolder() in openvino.cc looks."""
+    """Copies the libraries to the folder that OpenVino::DefaultFolder() in openvino.cc returns."""
     folder = manifest.cache_folder().parent / OPENVINO.replace("==", "-")
     if any(folder.glob("libopenvino_c.so*")):
         return
@@ -52,12 +53,13 @@ def fetch_openvino():
         names = [name for name in archive.namelist()
                  if name.startswith("openvino/libs/")
                  and pathlib.Path(name).name.startswith(OPENVINO_LIBRARIES)]
-        for name in sorted(names, key=lambda name: "libopenvino_c." in name):  # it comes last
+        # libopenvino_c comes last: if it exists, the download was complete.
+        for name in sorted(names, key=lambda name: "libopenvino_c." in name):
             manifest.take(archive, name, folder / pathlib.Path(name).name)
 
 
 def models(names):
-    """(name, path, options) of each model asked for."""
+    """(name, path, options) of each requested model."""
     wanted = names or [*RUNS, *make_models.MODELS]
     entries = [e for e in manifest.entries()
                if any(name.removesuffix("-random") == e["name"] for name in wanted)]
@@ -68,8 +70,9 @@ def models(names):
         if name in make_models.MODELS:
             found[name] = make_models.made(name)
         if name not in found:
-            sys.exit(f"bench/peers.py: error: no model '{name}'; want one of "
-                     + ", ".join([*RUNS, *make_models.MODELS]) + ", or of the manifest")
+            sys.exit(f"bench/peers.py: error: no model '{name}'; valid: "
+                     + ", ".join([*RUNS, *make_models.MODELS])
+                     + ", and all models of models/manifest.json")
     return [(name, *found[name]) for name in wanted]
 
 
@@ -82,7 +85,7 @@ def peers_bench(path, *words):
 
 
 def without_softmax(path, folder):
-    """The model without a Softmax at its end, under which large differences can look small."""
+    """Path of the model without a final Softmax, which would make large differences look small."""
     model = onnx.load(str(path))
     graph, last = model.graph, model.graph.node[-1]
     if last.op_type != "Softmax" or len(graph.output) != 1:
@@ -95,7 +98,7 @@ def without_softmax(path, folder):
 
 
 def errors(name, path, options, count):
-    """What peers_bench says of results, on text for the models that read it."""
+    """The errors that peers_bench measures. Models that read text get an image of text."""
     with tempfile.TemporaryDirectory() as folder:
         words = ["--repeat", "1", "--no-memory", *options]
         if name in TEXT_SCALES:
@@ -108,7 +111,7 @@ def errors(name, path, options, count):
 
 
 def measure(name, path, options, threads, arguments):
-    first = threads == arguments.threads[0]  # exact mode and errors once for each model
+    first = threads == arguments.threads[0]  # exact mode and errors are measured once per model
     result = peers_bench(path, "--threads", threads, "--repeat", str(arguments.repeat), "--exact",
                          str(arguments.exact if first else 0), *options)
     if arguments.errors and first:
@@ -134,7 +137,7 @@ def memory_ratio(result, peer):
 
 
 def print_row(name, result):
-    """Returns whether speed and memory are as they should be."""
+    """Prints a row and returns whether speed and memory meet the goals."""
     speed, goal = result["speed_median"], goal_of(name, result)
     peers = peers_of(result)
     fast = speed["better"] >= goal
@@ -162,11 +165,11 @@ def print_speed(rows, failures):
         met.append(print_row(name, result))
     for name, error in failures:
         print(f"{name:26} {error}")
-    print(f"{sum(met)} of {len(met) + len(failures)} meet the goals")
+    print(f"{sum(met)} of {len(met) + len(failures)} rows meet the goals")
 
 
 def print_exact(results):
-    print(f"\n{'exact mode, times fast':26} {'ratio':>7} {'goal':>5}  met  "
+    print(f"\n{'time of exact / fast mode':26} {'ratio':>7} {'goal':>5}  met  "
           f"{'no tiles':>8} {'goal':>5}  met")
     for name, result in results:
         row = f"{name:26}"
@@ -191,7 +194,8 @@ def main():
     parser.add_argument("--threads", default="1,2", type=lambda text: text.split(","))
     parser.add_argument("--repeat", type=int, default=15)
     parser.add_argument("--exact", type=int, default=0, help="runs in exact mode")
-    parser.add_argument("--errors", type=int, default=0, help="inputs to compare results on")
+    parser.add_argument("--errors", type=int, default=0,
+                        help="number of inputs on which results are compared")
     parser.add_argument("--fetch", action="store_true")
     parser.add_argument("names", nargs="*")
     arguments = parser.parse_args()

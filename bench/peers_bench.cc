@@ -1,6 +1,6 @@
-// A model on Anemone, ONNX Runtime's CPU provider and OpenVINO's CPU plugin, in turn in one process
-// on the same inputs. Prints how many times as fast as each Anemone is, and its peak memory against
-// theirs, each measured in a process of its own.
+// Runs a model on Anemone, ONNX Runtime's CPU provider and OpenVINO's CPU plugin, alternately in
+// one process on the same inputs. Prints how many times as fast Anemone is, and the peak memory of
+// each, which is measured in separate processes.
 //
 //   peers_bench MODEL [--threads N] [--repeat N] [--json] [--exact N] [--errors N] [--profile]
 #include <algorithm>
@@ -22,8 +22,8 @@
 #include "bench/peaks.h"
 #include "bench/profile.h"
 #include "engine/formats/json.h"
-#include "tbb/task_arena.h"
 #include "provider/settings.h"
+#include "tbb/task_arena.h"
 #include "tools/command/flag_values.h"
 #include "tools/compare/compare.h"
 #include "tools/compare/contestants.h"
@@ -38,11 +38,11 @@ struct BenchOptions {
   Options options;
   std::string openvino = OpenVino::DefaultFolder();
   bool memory = true, profile = false;
-  int exact = 0;   // runs in exact mode, for its time against fast mode's
-  int errors = 0;  // inputs to compare results on
+  int exact = 0;   // number of runs in exact mode, to compare its time with fast mode
+  int errors = 0;  // number of inputs on which results are compared
 };
 
-// One of those measured, and what was measured of it.
+// One runtime and its measurements.
 struct Entry {
   std::string name;
   std::function<absl::StatusOr<std::unique_ptr<Contestant>>()> make;
@@ -78,15 +78,15 @@ absl::Status MeasureMemory(const std::string& path, const Arrays& inputs,
   return absl::OkStatus();
 }
 
-// Of this process, all threads.
+// Processor time of this process, all threads.
 double CpuMilliseconds() {
   timespec time{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
   return 1e3 * static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_nsec);
 }
 
-// Returns the processor time over the time that went by, for each thread: with one thread near 1,
-// unless others were given the core.
+// Returns processor time / (elapsed time * threads). With one thread this is near 1, unless other
+// processes used the core.
 absl::StatusOr<double> MeasureTimes(const std::string& path, const Arrays& inputs,
                                     const Options& options, std::vector<Entry>& entries) {
   for (Entry& entry : entries) {
@@ -111,7 +111,7 @@ absl::StatusOr<double> MeasureTimes(const std::string& path, const Arrays& input
 
 double Fastest(const std::vector<double>& times) { return Percentile(times, 0); }
 
-// Of the ratios of each round: what slows a whole round down cancels.
+// The median of the ratios of all rounds, so that disturbances of a whole round cancel.
 double MedianRatio(const std::vector<double>& theirs, const std::vector<double>& ours) {
   std::vector<double> ratios;
   for (size_t i = 0; i < ours.size(); ++i) ratios.push_back(theirs[i] / ours[i]);
@@ -122,7 +122,7 @@ double FastestRatio(const std::vector<double>& theirs, const std::vector<double>
   return Fastest(theirs) / Fastest(ours);
 }
 
-// How many times as fast as each peer, and as the better of them.
+// How many times as fast Anemone is as each peer, and as the better of them.
 Json SpeedOf(const std::vector<Entry>& entries, std::vector<double> Entry::*times,
              double (*ratio)(const std::vector<double>&, const std::vector<double>&)) {
   double better = std::numeric_limits<double>::infinity();
@@ -136,15 +136,16 @@ Json SpeedOf(const std::vector<Entry>& entries, std::vector<double> Entry::*time
   return speed;
 }
 
-// Without the ones at the end of its shape: 1x1000x1x1 has a best of 1000, too.
+// Removes trailing dimensions of 1, so that the top-1 of 1x1000x1x1 is found among 1000.
 Tensor Trimmed(const Tensor& tensor) {
   std::vector<int64_t> dims = tensor.dims();
   while (!dims.empty() && dims.back() == 1) dims.pop_back();
   return tensor.Reshaped(std::move(dims));
 }
 
-// Fast against exact mode, and each against ONNX Runtime, over `inputs`: the worst of all outputs;
-// OpenVINO too, which shows that all were asked the same.
+// The worst errors of all outputs over several inputs: of fast mode against exact mode, of each
+// against ONNX Runtime, and of OpenVINO against ONNX Runtime, which confirms that all runtimes
+// compute the same.
 class Errors {
  public:
   absl::Status Add(const char* pair, const Arrays& results, const Arrays& reference) {
@@ -212,13 +213,14 @@ absl::StatusOr<Json> MeasureErrors(const std::string& path, const BenchOptions& 
   return errors.ToJson();
 }
 
-// What exact mode costs and how far fast mode is from it.
+// Measures the time of exact mode, and the errors of fast mode.
 absl::Status MeasureExact(const std::string& path, const Arrays& inputs, const BenchOptions& bench,
                           std::vector<Entry>& entries, Json& result) {
   Settings settings = SettingsOf(bench.options);
   for (const bool tiles : {true, false}) {
     if (!tiles && bench.exact == 0) break;
-    settings.numerics = tiles ? "exact" : "exact,mac-tile=none";  // most of what exact mode costs
+    // The tiles of the multiply-accumulate array take most of the time of exact mode.
+    settings.numerics = tiles ? "exact" : "exact,mac-tile=none";
     AnemoneContestant exact(settings);
     ANEMONE_RETURN_IF_ERROR(exact.Load(path, inputs));
     absl::Status status;
@@ -241,7 +243,7 @@ absl::StatusOr<Json> Measure(const std::string& path, const BenchOptions& bench)
   ANEMONE_ASSIGN_OR_RETURN(Arrays inputs, InputsOf(path, options));
   std::vector<Entry> entries = Entries(bench);
   if (absl::Status found = OpenVino::Find(bench.openvino); !found.ok()) {
-    std::fprintf(stderr, "peers_bench: goes without OpenVINO: %s\n",
+    std::fprintf(stderr, "peers_bench: warning: OpenVINO is not measured: %s\n",
                  std::string(found.message()).c_str());
     entries.pop_back();
   }
@@ -272,9 +274,8 @@ absl::Status PrintProfileOf(const std::string& path, const Options& options) {
 }
 
 void PrintLine(const Json& result) {
-  std::printf(
-      "%s, %d threads, %.0f %% of the processor:", result["path"].get<std::string>().c_str(),
-      result["threads"].get<int>(), result["cpu"].get<double>() * 100);
+  std::printf("%s, %d threads, %.0f %% processor time:", result["path"].get<std::string>().c_str(),
+              result["threads"].get<int>(), result["cpu"].get<double>() * 100);
   const auto print = [&](const char* title, const char* key, const char* format, double unit) {
     if (!result.contains(key)) return;
     std::printf(" %s", title);
@@ -284,13 +285,13 @@ void PrintLine(const Json& result) {
     }
     std::printf(";");
   };
-  print("as fast, median:", "speed_median", "%.2fx", 1);
+  print("times as fast, median:", "speed_median", "%.2fx", 1);
   print("fastest:", "speed_fastest", "%.2fx", 1);
   print("by processor time:", "speed_cpu", "%.2fx", 1);
   print("run:", "run_ms", "%.2f ms", 1);
   print("peak memory:", "peak_memory_bytes", "%.1f MiB", 1 << 20);
   if (result.contains("exact_by_fast")) {
-    std::printf(" exact %.1f times fast's time, %.1f without its tiles;",
+    std::printf(" exact mode takes %.1f times as long as fast mode, %.1f without tiles;",
                 result["exact_by_fast"].get<double>(),
                 result["exact_without_tiles_by_fast"].get<double>());
   }
@@ -298,9 +299,9 @@ void PrintLine(const Json& result) {
   if (!result.contains("errors")) return;
   for (const auto& [pair, error] : result["errors"].items()) {
     std::printf(
-        "  %-28s cosine %.6f, max error %.3g (%.3g of the range)%s\n", pair.c_str(),
+        "  %-28s cosine %.6f, max error %.3g (%.3g %% of the output range)%s\n", pair.c_str(),
         error["cosine"].get<double>(), error["max_abs_error"].get<double>(),
-        error["max_rel_error"].get<double>(),
+        error["max_rel_error"].get<double>() * 100,
         error["top1_agreement"].is_null()
             ? ""
             : absl::StrFormat(", top-1 agreement %.4f", error["top1_agreement"].get<double>())
@@ -313,7 +314,7 @@ int Main(int argc, char** argv) {
   Options& o = bench.options;
   o.settings.threads = 1;
   o.repeat = 20;
-  CLI::App app("Anemone beside ONNX Runtime and OpenVINO, in turn in one process.");
+  CLI::App app("Compares Anemone with ONNX Runtime and OpenVINO, alternately in one process.");
   std::string model;
   app.add_option("MODEL", model)->required();
   app.add_option("--threads", o.settings.threads)->check(CLI::Range(1, 1024));
@@ -321,12 +322,13 @@ int Main(int argc, char** argv) {
   app.add_option("--seed", o.seed);
   app.add_option("--input", o.inputs, "NAME=FILE, as `anemone run` takes it.");
   app.add_option("--numerics", o.settings.numerics);
-  app.add_option("--openvino", bench.openvino, "Folder of the wheel's libraries.");
+  app.add_option("--openvino", bench.openvino, "Folder with the libraries of OpenVINO's wheel.");
   app.add_flag("--json", o.json);
   app.add_flag("!--no-memory", bench.memory);
-  app.add_option("--exact", bench.exact, "Runs in exact mode, for its time against fast mode's.");
-  app.add_option("--errors", bench.errors, "Inputs on which results are compared.");
-  app.add_flag("--profile", bench.profile, "Only Anemone, unit by unit.");
+  app.add_option("--exact", bench.exact,
+                 "Number of runs in exact mode, to compare its time with fast mode.");
+  app.add_option("--errors", bench.errors, "Number of inputs on which results are compared.");
+  app.add_flag("--profile", bench.profile, "Only run Anemone, and print the time of each unit.");
   std::vector<std::string> dims, shapes, ranges;
   app.add_option("--dim", dims);
   app.add_option("--shape", shapes);
@@ -334,7 +336,8 @@ int Main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   absl::Status status;
   for (const std::string& text : dims) status.Update(FindSetting("dims")->store(o.settings, text));
-  for (const std::string& text : shapes) status.Update(FindSetting("shapes")->store(o.settings, text));
+  for (const std::string& text : shapes)
+    status.Update(FindSetting("shapes")->store(o.settings, text));
   for (const std::string& text : ranges) status.Update(StoreRange(o, text));
   absl::StatusOr<Json> result;
   if (bench.profile) {

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Planning time against the number of nodes: `anemone check` on chains of Relu, Mul, Sigmoid and
-Add, beside ONNX Runtime making a session of the same file, in turn.
+"""Measure how planning time grows with the number of nodes.
 
     bench/planning.py [--all] [NODES...]
 
-ONNX Runtime's optimizations are switched off from 100,000 nodes on (with them it takes minutes);
---all measures it with them as well. `check` is measured as a process, its start included.
+Runs `anemone check` on chains of Relu, Mul, Sigmoid and Add, and compares the time with that in
+which ONNX Runtime creates a session of the same file. From 100,000 nodes on, ONNX Runtime is
+measured only without its optimizations, which would take minutes; --all measures it with them too.
+The time of `check` includes starting the process.
 """
 
 import argparse
@@ -49,7 +50,7 @@ def chain(nodes, path):
 
 
 def check(path):
-    """Seconds, and the peak memory of all children so far in MiB."""
+    """Seconds, and the peak memory in MiB of all child processes so far."""
     start = time.perf_counter()
     subprocess.run([str(ANEMONE), "check", str(path), "--quiet"], check=True, capture_output=True)
     seconds = time.perf_counter() - start
@@ -71,7 +72,7 @@ def main():
     parser.add_argument("--all", action="store_true")
     parser.add_argument("nodes", nargs="*", type=int, default=[1_000, 10_000, 100_000])
     arguments = parser.parse_args()
-    print(f"{os.cpu_count()} cores; ratio: check's time over that of making a session")
+    print(f"{os.cpu_count()} cores; ratio: time of check / time to create a session")
     print(f"{'nodes':>8} {'check':>9} {'memory':>9} {'ratio':>7} {'ratio, optimizations off':>25}")
     with tempfile.TemporaryDirectory() as folder:
         for nodes in arguments.nodes:

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""The plugin beside the CPU provider of the same ONNX Runtime: making a session, and its first run, in
-turn; a second session with the program cache filled, and one of the compiled model.
+"""Compare the plugin with the CPU provider of the same ONNX Runtime.
 
     bench/plugin.py [--rounds N] [--target h13] [MODEL...]
 
-MODELs are files, or names of models/manifest.json; without any, all of the manifest that are on this
-machine. Times are the best of N rounds, printed in ms; ratios are to the CPU provider's.
+Measures the time to create a session and of its first run; for the plugin also with a filled program
+cache, and for the compiled model.
+
+MODEL is a file, or a name from models/manifest.json; the default is all models of the manifest that
+are on this machine. Times are the best of N rounds in ms; ratios are to the CPU provider.
 """
 
 import argparse
@@ -35,7 +37,7 @@ def timed(make):
 
 
 def measure(path, entry, devices, target, rounds, folder):
-    """Best times in ms by name."""
+    """Name -> best times in ms, of creating the session and of the first run."""
     best = {}
     compiled = str(folder / "compiled_ctx.onnx")
     cache = str(folder / "cache")
@@ -84,7 +86,7 @@ def main():
             try:
                 best = measure(path, entry, devices, args.target, args.rounds, folder)
             except Exception as error:
-                print(f"{name:26} left out: {error}"[:150], flush=True)
+                print(f"{name:26} skipped: {error}"[:150], flush=True)
                 continue
             session, first = best["CPU"]
             ratios = " ".join(f"{best[n][0] / session:10.2f}" for n in ("plugin", "cached", "compiled"))

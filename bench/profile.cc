@@ -34,7 +34,7 @@ double ConvMacs(const Unit& unit, Bottoms in) {
                              : Elements(unit.dims) * kernel / static_cast<double>(unit.dims.c());
 }
 
-// Rows of the last axis times a constant matrix.
+// The rows along the last axis, times a matrix that is constant or the second operand.
 double ProductMacs(const Unit& unit, Bottoms in) {
   if (unit.weights.empty()) return Elements(unit.dims) * static_cast<double>(in[0].dims.w());
   return Elements(in[0].dims) / static_cast<double>(in[0].dims.w()) *
@@ -42,7 +42,7 @@ double ProductMacs(const Unit& unit, Bottoms in) {
 }
 
 double AttentionMacs(const Unit& unit, Bottoms in) {
-  return Elements(in[0].dims) * static_cast<double>(in[1].dims.c()) +  // queries by keys
+  return Elements(in[0].dims) * static_cast<double>(in[1].dims.c()) +  // queries times keys
          Elements(unit.dims) * static_cast<double>(in[1].dims.c());
 }
 
@@ -92,7 +92,7 @@ absl::StatusOr<Plan> PlanOf(const std::string& path, const Options& options, Mod
   return MakePlan(model, planning);
 }
 
-// By "TYPE NAME", as a trace has it.
+// Keyed by "TYPE NAME", as units are named in a trace.
 using Rows = std::map<std::string, ProfileRow>;
 absl::StatusOr<Rows> RowsOf(const std::string& path, const Options& options) {
   Model model;
@@ -135,13 +135,13 @@ void PrintRow(const ProfileRow& row, double run) {
   std::printf("  %s  %s\n", row.kind.c_str(), row.name.c_str());
 }
 
-// Seconds by event, and what was left of each run.
+// Seconds for each event and run, and the rest of each run.
 struct Times {
-  std::map<std::string, std::vector<double>> events;  // by "TYPE UNIT", or what else took time
+  std::map<std::string, std::vector<double>> events;  // keyed by EventName()
   std::vector<double> rests;
 };
 
-// A unit's event is named as its row; the others say what they are.
+// The name of its row for a unit, "CATEGORY: NAME" for other events.
 std::string EventName(const nlohmann::json& event) {
   const std::string category = event["cat"], name = event["name"];
   return category == "unit" ? name : absl::StrCat(category, ": ", name);
@@ -157,7 +157,7 @@ absl::StatusOr<Times> TimesOf(const Session& session, const Arrays& inputs, int 
     ANEMONE_RETURN_IF_ERROR(status);
     for (const auto& event : nlohmann::json::parse(absl::StrCat("[", trace, "]"))) {
       const std::string name = EventName(event);
-      if (absl::StartsWith(name, "segment: engine")) continue;  // its units count
+      if (absl::StartsWith(name, "segment: engine")) continue;  // its units are counted instead
       const double seconds = event["dur"].get<double>() * 1e-6;
       times.events[name].push_back(seconds);
       rest -= seconds;

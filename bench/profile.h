@@ -1,5 +1,5 @@
-// bench/profile.h: where a model's time goes on the software engine, unit by unit, and how far each
-// is from what the machine can do (bench/peaks.h).
+// bench/profile.h: measures the time of each unit of a model on the software engine, and compares
+// it with the limits of the machine (bench/peaks.h).
 #ifndef ANEMONE_BENCH_PROFILE_H_
 #define ANEMONE_BENCH_PROFILE_H_
 
@@ -12,30 +12,30 @@
 
 namespace anemone {
 
-// One unit, or all of a kind.
+// One unit, or the sum of all units of a kind.
 struct ProfileRow {
   std::string kind;  // "Conv 3x3/2", "SDPA", ...
-  std::string name;  // the unit's, with its dims
+  std::string name;  // of the unit, with its dims
   int count = 1;
   double seconds = 0;
   double macs = 0;
-  double bytes = 0;       // of operands, weights and result, each once, in fp16
-  double least_time = 0;  // the roof's
+  double bytes = 0;       // of operands, weights and result, each counted once, in fp16
+  double least_time = 0;  // seconds, by Peaks::LeastTime()
 };
 
 struct Profile {
-  double rest = 0;                // seconds of a run that no unit took
-  std::vector<ProfileRow> units;  // slowest first; conversions at ports, CPU segments too
+  double rest = 0;                // seconds of a run outside of units
+  std::vector<ProfileRow> units;  // slowest first; also conversions at ports and CPU segments
   std::vector<ProfileRow> kinds;  // slowest first
 };
 
-// The shortest of `options.repeat` times, each unit's by itself. A unit that ran under a name that
-// the plan does not have counts with its time alone.
+// Times are the shortest of `options.repeat` runs, separately for each unit. A unit whose name is
+// not in the plan has only a time.
 absl::StatusOr<Profile> ProfileOf(const std::string& path, const Arrays& inputs,
                                   const Options& options, const Peaks& peaks);
 
-// The share of the plan's multiply-adds on the engine that lie in dense 3x3 convolutions of stride
-// 1, where Winograd's transform saves more than half.
+// The share of the multiply-adds on the engine that are in dense 3x3 convolutions with stride 1,
+// for which Winograd's algorithm needs less than half of the products.
 absl::StatusOr<double> ShareOf3x3(const std::string& path, const Options& options);
 
 void PrintProfile(const Profile& profile, const Peaks& peaks);

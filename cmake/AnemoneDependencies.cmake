@@ -1,9 +1,9 @@
-# Finds what Anemone is built from. Each thing is looked for
-#   1. where you say: -DCMAKE_PREFIX_PATH=, -DONNX_DIR= (or ONNX_DIR in the environment),
+# Finds the dependencies of Anemone. Each is searched for
+#   1. where you specify: -DCMAKE_PREFIX_PATH=, -DONNX_DIR= (or ONNX_DIR in the environment),
 #      -DANEMONE_ORT_INCLUDE_DIR=, -DANEMONE_ORT_LIBRARY=, -DPython3_EXECUTABLE=;
-#   2. where tools/quickstart or tools/test put it, as their build/setup.cmake says;
-#   3. where the system keeps it.
-# Afterwards there are the packages' own targets (of ONNX, link ONNX::onnx alone), and
+#   2. where tools/quickstart or tools/test installed it, according to build/setup.cmake;
+#   3. in the system's folders.
+# Defines the targets of the packages (for ONNX, link only ONNX::onnx), and
 #   onnxruntime::headers     ONNX Runtime's C API, headers only
 #   xxhash::headers          xxHash, headers only
 #   ANEMONE_ORT_LIBRARY      the shared library to try at run time; may be empty.
@@ -21,7 +21,7 @@ if(NOT Python3_FOUND)
 endif()
 
 if(ANEMONE_BUILD_PYTHON AND Python3_FOUND)
-  set(Python_EXECUTABLE "${Python3_EXECUTABLE}")  # nanobind asks for it by this name
+  set(Python_EXECUTABLE "${Python3_EXECUTABLE}")  # the name that nanobind uses
   find_package(Python 3.10 QUIET COMPONENTS Interpreter Development.Module)
   execute_process(COMMAND "${Python3_EXECUTABLE}" -m nanobind --cmake_dir OUTPUT_VARIABLE nanobind_dir
                   OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
@@ -32,8 +32,8 @@ or -DANEMONE_BUILD_PYTHON=OFF)")
   endif()
 endif()
 
-# Debian's Protobuf has no CMake package of its own: CMake's module stands in, also for the
-# find_package(Protobuf CONFIG) in ONNX's.
+# Debian's Protobuf has no CMake package. CMake's module is used instead, also for the
+# find_package(Protobuf CONFIG) in ONNX's package.
 find_package(Protobuf QUIET CONFIG)
 if(NOT Protobuf_FOUND)
   find_package(Protobuf QUIET MODULE)
@@ -43,8 +43,8 @@ if(ANEMONE_SANITIZE MATCHES "thread")
   if(ANEMONE_SETUP_TSAN_TBB_PREFIX)
     set(TBB_DIR "${ANEMONE_SETUP_TSAN_TBB_PREFIX}/lib/cmake/TBB")
   else()
-    message(WARNING "This oneTBB is not built for ThreadSanitizer, which will report races that "
-                    "are none; tools/test brings one that is.")
+    message(WARNING "This oneTBB is not built for ThreadSanitizer, which will report false races; "
+                    "tools/test builds one that is.")
   endif()
 endif()
 set(anemone_packages Protobuf absl hwy TBB nlohmann_json CLI11 FlatBuffers OpenSSL Threads)
@@ -83,7 +83,7 @@ if(Protobuf_FOUND)
   find_package(ONNX 1.23 QUIET CONFIG HINTS "${ANEMONE_SETUP_ONNX_PREFIX}")
 endif()
 if(ONNX_FOUND)
-  # ONNX's package forgets to say so, and a static library must come before what it needs.
+  # ONNX's package omits this dependency, which static linking needs.
   set_property(TARGET ONNX::onnx APPEND PROPERTY INTERFACE_LINK_LIBRARIES ONNX::onnx_proto)
 else()
   list(APPEND anemone_missing "the ONNX C++ library, 1.23 or later (-DONNX_DIR=)")
@@ -106,11 +106,12 @@ endif()
 if(anemone_missing)
   list(JOIN anemone_missing "\n  " anemone_missing)
   message(FATAL_ERROR "Not found:\n  ${anemone_missing}\n"
-                      "Run tools/quickstart, which brings all on Debian 12, or say where they are.")
+                      "Run tools/quickstart, which installs all of them on Debian 12, or set the "
+                      "variables in parentheses.")
 endif()
 
-# What set-up said is not kept in CMake's cache: set-up may say something else the next time, and
-# what is cached is then your word.
+# Locations from build/setup.cmake are not kept in CMake's cache: they may change with the next
+# set-up, and cached locations count as specified by you.
 if(ANEMONE_SETUP_ONNX_PREFIX)
   cmake_path(IS_PREFIX ANEMONE_SETUP_ONNX_PREFIX "${ONNX_DIR}" onnx_from_setup)
   if(onnx_from_setup)

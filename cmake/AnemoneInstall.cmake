@@ -1,10 +1,11 @@
-# `cmake --install`: the command, the plugin, and the library for find_package(anemone), which gives the
-# target anemone::anemone (include/anemone/session.h, check.h and what they include).
+# `cmake --install`: the command, the plugin, and the library for find_package(anemone), which
+# defines the target anemone::anemone (include/anemone/session.h, check.h and the headers that they
+# include).
 
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-# The folders' libraries as one.
+# The libraries of all folders as one.
 set(objects "")
 foreach(folder base math engine importer kernels partitioner fallback provider)
   list(APPEND objects $<TARGET_OBJECTS:anemone_${folder}>)
@@ -16,7 +17,8 @@ set_target_properties(anemone_archive PROPERTIES
 target_compile_features(anemone_archive INTERFACE cxx_std_20)
 target_include_directories(anemone_archive INTERFACE
   $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-# ONNX's static libraries come along, as no system has those; the rest is found by the package.
+# ONNX's static libraries are installed too, because systems do not provide them. The package finds
+# the other dependencies.
 set(onnx_dir ${CMAKE_INSTALL_LIBDIR}/anemone)
 set(onnx_libraries "")
 foreach(library onnx onnx_proto)

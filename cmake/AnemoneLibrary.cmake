@@ -1,7 +1,8 @@
-# anemone_library(NAME SOURCES ... LINK ...): one folder's library, warnings as errors. Headers are
-# included from the top of the repository ("engine/dims.h") and from include/ ("anemone/tensor.h").
-# anemone_test(NAME SOURCES ... LINK ... LABELS ...): one GoogleTest program, one ctest entry.
-# Label threads: ThreadSanitizer runs it too.
+# anemone_library(NAME SOURCES ... LINK ...): the library of one folder, with warnings as errors.
+# Include paths start at the top of the repository ("engine/dims.h") or at include/
+# ("anemone/tensor.h").
+# anemone_test(NAME SOURCES ... LINK ... LABELS ...): one GoogleTest program and one ctest entry. Tests
+# with the label `threads` also run under ThreadSanitizer.
 
 add_library(anemone_options INTERFACE)
 target_include_directories(anemone_options INTERFACE ${PROJECT_SOURCE_DIR}
@@ -9,18 +10,20 @@ target_include_directories(anemone_options INTERFACE ${PROJECT_SOURCE_DIR}
 target_compile_options(anemone_options INTERFACE -Wall -Wextra -Werror -Wno-sign-compare
                                                  -Wno-missing-field-initializers)
 if(ANEMONE_SANITIZE)
-  # AddressSanitizer itself notices what these three look for; they are a third of the compile.
+  # AddressSanitizer finds the errors that these three checks look for. Without them compiling takes a
+  # third less.
   target_compile_options(anemone_options INTERFACE -fsanitize=${ANEMONE_SANITIZE}
                                                    -fno-sanitize=null,vptr,object-size
                                                    -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(anemone_options INTERFACE -fsanitize=${ANEMONE_SANITIZE})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    target_compile_options(anemone_options INTERFACE -Wno-error)  # of what only its checks can reach
+    # GCC warns of code that only the sanitizers' checks can reach.
+    target_compile_options(anemone_options INTERFACE -Wno-error)
   endif()
 endif()
 
-# What most sources of a room include, parsed once: a target precompiled_NAME, whose headers the room's
-# library reuses. A test program reuses `tests`, the rest `common`.
+# Precompiled headers: a target precompiled_NAME with the headers that most sources of some folders
+# include. Test programs use the set `tests`, others use `common` unless they name a set.
 set(common_headers
   <algorithm> <array> <cmath> <cstdint> <cstring> <functional> <map> <memory> <optional> <set>
   <string> <utility> <variant> <vector> <absl/container/flat_hash_map.h> <absl/status/statusor.h>
@@ -42,7 +45,7 @@ function(anemone_precompiled_headers name)
   set_target_properties(precompiled_${name} PROPERTIES CXX_COMPILER_LAUNCHER
     "${PROJECT_SOURCE_DIR}/tools/setup/fresh_header;${CMAKE_CXX_COMPILER_LAUNCHER}")
   if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-    # Or ccache would take each build's for another.
+    # With a timestamp, ccache would treat every build of the header as different.
     target_compile_options(precompiled_${name} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
   endif()
 endfunction()
@@ -53,7 +56,7 @@ if(ANEMONE_BUILD_TESTS)
                               LINK GTest::gmock)
 endif()
 
-# PRECOMPILED: the set of headers, if not `common`; NONE: the sources share none.
+# PRECOMPILED: the set of precompiled headers, by default `common`; NONE: no precompiled headers.
 function(anemone_library name)
   cmake_parse_arguments(ARG "" "PRECOMPILED" "SOURCES;LINK" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
@@ -66,8 +69,8 @@ function(anemone_library name)
   endif()
 endfunction()
 
-# Sanitizers' builds are not optimized, being compiled more often than they run long, but for these
-# files, in which they would run long.
+# Sanitizer builds are not optimized, because compiling takes longer than running. This function
+# optimizes files in which the tests would run long.
 function(anemone_optimize_if_sanitized)
   if(ANEMONE_SANITIZE)
     set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS -O1 SKIP_PRECOMPILE_HEADERS ON)
@@ -80,7 +83,7 @@ function(anemone_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE anemone_options GTest::gmock_main ${ARG_LINK})
-  # Tests are compiled more often than they run long.
+  # Compiling a test takes longer than running it, so optimize less.
   if(NOT ANEMONE_SANITIZE)
     target_compile_options(${name} PRIVATE -O1)
   endif()

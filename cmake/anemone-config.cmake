@@ -1,5 +1,5 @@
-# find_package(anemone): the target anemone::anemone. ONNX Runtime is found when a program runs, as
-# anemone/session.h says.
+# find_package(anemone) defines the target anemone::anemone. ONNX Runtime is loaded when a program
+# runs; see anemone/session.h.
 include(CMakeFindDependencyMacro)
 foreach(package absl hwy OpenSSL Protobuf TBB Threads PkgConfig)
   find_dependency(${package})

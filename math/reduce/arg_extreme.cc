@@ -36,8 +36,8 @@ void ArgRow(const Half* x, int64_t count, Half* y) {
   *y = IndexAsHalf(at);
 }
 
-constexpr int64_t kStrip =
-    256;  // columns at a time: keys and indices stay in the first-level cache
+// Columns handled at a time, so that keys and indices stay in the first-level cache.
+constexpr int64_t kStrip = 256;
 
 // Handles columns [0, width) of a (count x stride) plane. `width` is at most kStrip.
 template <Extreme kExtreme, bool kLast>

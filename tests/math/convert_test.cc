@@ -30,7 +30,7 @@ TEST(Convert, HalfToFloatIsExactForEveryValue) {
 
 TEST(Convert, FloatToHalfRoundsLikeTheScalarForm) {
   std::vector<float> floats;
-  for (int i = 0; i < 0x7c00; ++i) {  // each Half, the midpoint above it, and their neighbours
+  for (int i = 0; i < 0x7c00; ++i) {  // each Half, the midpoint above it, and their neighbors
     const float value = ToFloat({static_cast<uint16_t>(i)});
     const float middle = (value + ToFloat({static_cast<uint16_t>(i + 1)})) / 2;
     for (float f : {value, middle}) {
@@ -78,7 +78,7 @@ TEST(Convert, PortRuleMakesEveryNanPositiveInfinity) {
   EXPECT_EQ(halves[1], kHalfOne);
 }
 
-// The element behind the last and the one before the first stay as they were.
+// The elements before the first and after the last must not change.
 TEST(Convert, TouchesNothingOutside) {
   ForEachSimdTarget([] {
     for (int64_t size : EdgeSizes()) {
@@ -158,7 +158,7 @@ TEST(Convert, PacksRowsOfASurfaceAndBack) {
                  surface);
   EXPECT_EQ(halves[32 * 3 + 5], ToHalf(floats[7 * 3 + 5]));
   EXPECT_EQ(halves[512 + 160 * 2 + 32 * 4 + 6], ToHalf(floats[105 + 70 + 28 + 6]));
-  EXPECT_EQ(halves[7].bits, 0x7777);  // between rows nothing is written
+  EXPECT_EQ(halves[7].bits, 0x7777);  // nothing is written between rows
   std::vector<float> back(floats.size());
   ConvertStrided(extents, halves.data(), surface, back.data(),
                  DenseLayout(Element::kFloat, extents));

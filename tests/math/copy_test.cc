@@ -1,4 +1,4 @@
-// Moves without arithmetic: copy.h, transpose.h, gather.h.
+// Tests the functions that only move data: copy.h, transpose.h, gather.h.
 #include "math/move/copy.h"
 
 #include <gtest/gtest.h>
@@ -122,7 +122,7 @@ TEST(Copy, BroadcastAndTile) {
   });
 }
 
-// Where ONNX's Pad takes an element from; -1: the constant.
+// The index of the element that ONNX's Pad copies; -1 for the constant.
 int64_t PadSource(PadMode mode, int64_t at, int64_t size) {
   if (at >= 0 && at < size) return at;
   switch (mode) {
@@ -145,7 +145,7 @@ TEST(Copy, PadEveryMode) {
   for (int i = 0; i < kRank; ++i) out_extents[i] = extents[i] + before[i] + after[i];
   for (PadMode mode : {PadMode::kConstant, PadMode::kEdge, PadMode::kReflect, PadMode::kWrap}) {
     Extents b = before, a = after, o = out_extents;
-    if (mode == PadMode::kReflect) a[0] = 0, o[0] = 1;  // nothing to mirror in an extent of 1
+    if (mode == PadMode::kReflect) a[0] = 0, o[0] = 1;  // an extent of 1 cannot be mirrored
     std::vector<Half> out(Count(o));
     Pad(extents, b, a, mode, kHalfOne, in, absl::MakeSpan(out));
     ForEachIndex(o, [&](const Index& index, int64_t position) {

@@ -1,4 +1,4 @@
-// Chains of steps give the bits of the functions one after the other.
+// Chains of steps must give the same bits as calling the functions one after the other.
 #include "math/elementwise/element_steps.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace anemone::math {
 namespace {
 
-// One step by its own function.
+// Computes one step by calling its function.
 std::vector<Half> Alone(const ElementStep& step, const std::vector<Half>& x,
                         const std::vector<Half>& z) {
   std::vector<Half> y(x.size());
@@ -53,7 +53,7 @@ std::vector<ElementStep> Kinds(const UnaryTable& table) {
   std::vector<ElementStep> kinds = {
       {.kind = StepKind::kAffine, .first = 0.1875f, .second = -0.5f},
       {.kind = StepKind::kClamp, .first = -1, .second = 2},
-      {.kind = StepKind::kClamp, .first = 0.1f, .second = 0.3f},  // limits that are no Halfs
+      {.kind = StepKind::kClamp, .first = 0.1f, .second = 0.3f},  // limits that are not Halfs
       {.kind = StepKind::kLeakyRelu, .first = 0.01f},
       {.kind = StepKind::kGelu},
       {.kind = StepKind::kSigmoid},
@@ -94,7 +94,8 @@ TEST(ElementSteps, EachIsItsFunction) {
   });
 }
 
-// Every kind after every other, as many as there may be, in place, with a result kept on the way.
+// Every kind after every other, in chains of the maximum length, in place, with an intermediate
+// result that is kept.
 TEST(ElementSteps, ManyAreOneAfterTheOther) {
   const auto table = TableFor({Unary::kTanh});
   const std::vector<ElementStep> kinds = Kinds(*table);
@@ -128,8 +129,8 @@ TEST(ElementSteps, ManyAreOneAfterTheOther) {
   });
 }
 
-// Runs with room between them, channels in between left out, an operand of one element for each run
-// and one that all share; against one run after the other.
+// Runs that are apart in memory and skip channels, with one operand that has one element per run
+// and one that all runs share. Must equal computing one run after the other.
 TEST(ElementSteps, ManyRunsAreOneAfterTheOther) {
   constexpr int64_t kRuns = 7, kChannels = 2 * kRuns + 1;
   const std::vector<float> scales = Floats(kChannels, 5), shifts = Floats(kChannels, 6);

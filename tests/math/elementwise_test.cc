@@ -64,7 +64,7 @@ double Reference(BinaryOp op, double a, double b) {
   return 0;
 }
 
-// The value of an operand for the element `position` of the result.
+// The value of an operand for element `position` of the result.
 Half Operand(const std::vector<Half>& values, const Extents& extents, const Extents& out,
              int64_t position) {
   int64_t at = 0, stride = 1;
@@ -104,7 +104,8 @@ TEST(Elementwise, EveryOpAtEdgeSizes) {
   });
 }
 
-// Add, subtract, multiply and divide are correctly rounded: fp32 holds more than twice the bits.
+// Add, subtract, multiply and divide are correctly rounded, because fp32 has more than twice the
+// bits of fp16.
 TEST(Elementwise, FourOperationsAreCorrectlyRounded) {
   const Extents e = {1, 1, 1, 100, 1000};
   ForEachSimdTarget([&] {
@@ -127,7 +128,7 @@ TEST(Elementwise, SpecialNumbersInEveryOp) {
   const Extents e = {1, 1, 1, 1, 5000};
   ForEachSimdTarget([&] {
     for (BinaryOp op : kOps) {
-      // fp32 cannot hold a quotient's whole part beyond 2^24, nor can a Half beyond 2^11.
+      // The integer part of a quotient is not exact in fp32 beyond 2^24, nor in a Half beyond 2^11.
       if (op == BinaryOp::kFloorDiv) continue;
       SCOPED_TRACE(static_cast<int>(op));
       CheckBinary(op, e, e, e, Contents::kSpecial, 1e-6);
@@ -170,7 +171,7 @@ TEST(Elementwise, SelectMovesBits) {
   const Extents condition_extents = {1, 1, 3, 4, 1}, b_extents = {1, 1, 1, 1, 5};
   Select(condition, condition_extents, a, out, b, b_extents, absl::MakeSpan(y), out);
   for (int i = 0; i < 120; ++i) {
-    ASSERT_EQ(y[i], i / 5 % 12 % 3 == 0 ? b[i % 5] : a[i]) << i;  // -0 is zero
+    ASSERT_EQ(y[i], i / 5 % 12 % 3 == 0 ? b[i % 5] : a[i]) << i;  // -0 counts as zero
   }
 }
 

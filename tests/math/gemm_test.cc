@@ -9,7 +9,7 @@
 namespace anemone::math {
 namespace {
 
-// The contract of gemm.h in the plainest words: fp32, in the order of k.
+// The definition of gemm.h: fp32 sums in the order of k.
 std::vector<Half> Reference(const GemmShape& s, const std::vector<Half>& a, const MatrixLayout& la,
                             const std::vector<Half>& b, const MatrixLayout& lb,
                             const std::vector<float>& bias, int64_t c_size, const MatrixLayout& lc,
@@ -108,7 +108,7 @@ TEST(Gemm, BatchesWithBroadcast) {
   });
 }
 
-// Attention's layout: heads between the rows of each operand and of the result.
+// The layout of attention: the heads are interleaved between the rows of operands and result.
 TEST(Gemm, StridedRowsAndColumns) {
   constexpr int64_t kHeads = 3, kRows = 10, kDim = 6;
   const GemmShape shape{.m = kRows, .k = kDim, .n = kRows, .batch = {1, 1, kHeads}};

@@ -8,7 +8,7 @@
 namespace anemone::math {
 namespace {
 
-// The value by the definition of the format.
+// The value by the definition of binary16.
 double Defined(uint16_t bits) {
   const double sign = bits & 0x8000 ? -1.0 : 1.0;
   const int exponent = (bits >> 10) & 31;
@@ -67,7 +67,7 @@ TEST(Half, TinyIsZeroOfItsSign) {
 }
 
 TEST(Half, ConvertsDoubleWithOneRounding) {
-  // By way of float this would be a tie, and go to even.
+  // Rounding to float first would give a tie, which rounds to even.
   EXPECT_EQ(ToHalf(1.0 + 0x1p-11 + 0x1p-40).bits, 0x3c01);
   EXPECT_EQ(ToHalf(-(1.0 + 0x1p-11 + 0x1p-40)).bits, 0xbc01);
   EXPECT_EQ(ToHalf(1.0 + 0x3p-11 - 0x1p-40).bits, 0x3c01);

@@ -1,5 +1,5 @@
-// tests/math/math_testing.h: what the tests of math share: numbers, instruction sets,
-// threads, comparisons.
+// tests/math/math_testing.h: helpers for the tests of math: random numbers, loops over instruction
+// sets, threads, comparisons.
 #ifndef ANEMONE_TESTS_MATH_MATH_TESTING_H_
 #define ANEMONE_TESTS_MATH_MATH_TESTING_H_
 
@@ -24,7 +24,8 @@
 
 namespace anemone::math {
 
-// Lengths around the lanes of every machine: one less, the same, one more, three and two more.
+// Array lengths around the vector lengths of all machines: one less, the same, one more, three and
+// two more.
 inline const std::vector<int64_t>& EdgeSizes() {
   static const auto* const sizes = [] {
     auto* all = new std::vector<int64_t>{1, 2, 47, 48, 49, 100};
@@ -36,9 +37,9 @@ inline const std::vector<int64_t>& EdgeSizes() {
   return *sizes;
 }
 
-// Runs `body` once per instruction set that is compiled in and that this machine has; under
-// ThreadSanitizer, which takes minutes for them all, on the best alone: threads share work alike on
-// each.
+// Runs `body` for each instruction set that is compiled in and that this machine supports. Under
+// ThreadSanitizer, for which all would take minutes, uses only the best one: threads divide the
+// work in the same way for each.
 inline void ForEachSimdTarget(const std::function<void()>& body) {
 #ifdef ABSL_HAVE_THREAD_SANITIZER
   return body();
@@ -56,7 +57,7 @@ inline void ForEachSimdTarget(const std::function<void()>& body) {
   hwy::GetChosenTarget().DeInit();
 }
 
-// Runs `body` in an arena of `threads`.
+// Runs `body` in an arena of `threads` threads.
 inline void WithThreads(int threads, const std::function<void()>& body) {
   const tbb::global_control allow(tbb::global_control::max_allowed_parallelism, threads);
   tbb::task_arena arena(threads);
@@ -65,8 +66,9 @@ inline void WithThreads(int threads, const std::function<void()>& body) {
 
 enum class Contents { kNormal, kSubnormal, kLarge, kSpecial };
 
-// `count` numbers, the same for the same seed. kNormal: uniform in -1..1; kSubnormal: below 2^-14
-// in size; kLarge: up to the largest Half; kSpecial: any bits, NaN and infinities among them.
+// `count` random numbers, which depend only on the seed. kNormal: uniform in -1..1; kSubnormal:
+// magnitudes below 2^-14; kLarge: up to the largest Half; kSpecial: any bits, including NaN and
+// infinities.
 inline std::vector<Half> Numbers(int64_t count, int seed = 1,
                                  Contents contents = Contents::kNormal) {
   std::mt19937 random(seed);
@@ -97,8 +99,8 @@ inline std::vector<float> Floats(int64_t count, int seed = 1) {
   return floats;
 }
 
-// Calls `body` with an epilogue that makes negative elements of `result` zero, and checks that it
-// was given every element once.
+// Calls `body` with an epilogue that applies a ReLU to `result`, and checks that the epilogue is
+// called with every element exactly once.
 inline void WithRelu(std::vector<Half>& result, const std::function<void(const Epilogue&)>& body) {
   std::vector<std::atomic<int>> times(result.size());
   const auto relu = [&](Half* first, int64_t runs, int64_t count, int64_t step) {
@@ -112,7 +114,7 @@ inline void WithRelu(std::vector<Half>& result, const std::function<void(const E
   for (size_t i = 0; i < times.size(); ++i) ASSERT_EQ(times[i], 1) << "element " << i;
 }
 
-// Equal bits; one NaN is as good as another.
+// Checks that bits are equal; all NaNs count as equal.
 inline void ExpectSame(const std::vector<Half>& actual, const std::vector<Half>& expected) {
   ASSERT_EQ(actual.size(), expected.size());
   for (size_t i = 0; i < actual.size(); ++i) {
@@ -122,8 +124,9 @@ inline void ExpectSame(const std::vector<Half>& actual, const std::vector<Half>&
   }
 }
 
-// Checks that `body`, given an epilogue that begins with a clamp, leaves in `result` what a clamp
-// of what it leaves without would be, and finishes each element once.
+// Checks that `body` with an epilogue that begins with a clamp gives the same `result` as `body`
+// without an epilogue, clamped afterwards, and that the epilogue finishes each element exactly
+// once.
 inline void ExpectClamped(std::vector<Half>& result,
                           const std::function<void(const Epilogue&)>& body) {
   body(Epilogue());
@@ -159,7 +162,8 @@ inline void ExpectClamped(std::vector<Half>& result,
   }
 }
 
-// Within one rounding to Half of the exact value and `slack` more, relative to max(1, |value|).
+// Checks that values equal the expected ones up to one rounding to Half, plus `slack` relative to
+// max(1, |value|).
 inline void ExpectClose(const std::vector<Half>& actual, const std::vector<double>& expected,
                         double slack = 1e-6) {
   ASSERT_EQ(actual.size(), expected.size());

@@ -21,7 +21,7 @@ double Value(const NormalizeTerm& term, const Extents& extents, int64_t at, doub
   return term.values[from];
 }
 
-// Elements of each row by the index of the axes that are kept.
+// The elements of each row, keyed by the index along the other axes.
 std::map<int64_t, std::vector<int64_t>> Rows(const Extents& extents, AxisSet axes) {
   const Strides strides = DenseStrides(extents);
   std::map<int64_t, std::vector<int64_t>> rows;
@@ -99,7 +99,7 @@ TEST(Normalize, ChannelsFirst) {
   Check({2, 1, 12, 5, 9}, AxisSet({kAxisC}), {}, {gamma, channel}, {plane, {1, 1, 1, 5, 9}});
 }
 
-// The one-pass variance would be lost in rounding here.
+// A variance computed in one pass would be lost in rounding here.
 TEST(Normalize, SmallVarianceOnALargeMean) {
   std::vector<Half> x(64), y(64);
   for (int i = 0; i < 64; ++i) x[i] = ToHalf(2048.0f + static_cast<float>(i % 2) * 2);

@@ -5,8 +5,8 @@
 namespace anemone::math {
 namespace {
 
-// What the thread with the most work multiplies, if each takes as many blocks as another or one
-// more, side by side.
+// The work of the busiest thread if blocks are divided evenly, with consecutive blocks for each
+// thread.
 int64_t LongestWork(const Cut& cut, int64_t copies, int64_t threads) {
   int64_t longest = 0;
   const int64_t tasks = copies * cut.blocks();
@@ -22,7 +22,7 @@ int64_t LongestWork(const Cut& cut, int64_t copies, int64_t threads) {
   return longest;
 }
 
-// Parts for threads, of which there are four for each at most, need not end where blocks would.
+// There are at most four parts per thread, and they need not end where blocks would.
 TEST(Panels, BlocksFitTheCachesAndAreFew) {
   for (const int64_t rows : {1, 7, 64, 197, 2048, 100000}) {
     for (const int64_t columns : {1, 48, 49, 3025, 50176}) {
@@ -59,7 +59,7 @@ TEST(Panels, BlocksAreOfWholeStepsAndMakeAll) {
   }
 }
 
-// But for a twentieth, of what is packed less.
+// Allows 5 % more, because packing differs.
 TEST(Panels, MoreThreadsNeverHaveMoreToDo) {
   for (const int64_t copies : {1, 3, 12}) {
     for (const int64_t rows : {64, 197, 512}) {
@@ -75,8 +75,8 @@ TEST(Panels, MoreThreadsNeverHaveMoreToDo) {
   }
 }
 
-// 28x28 positions of 128 channels were one task once, ten pairs of panels parts of 3, 3, 3, 1, and
-// five in blocks of three and two the work of three threads.
+// Sizes that earlier versions divided unevenly: 28x28 positions of 128 channels were one task, ten
+// pairs of panels became parts of 3, 3, 3 and 1, and five pairs became blocks of 3 and 2.
 TEST(Panels, TwoThreadsShareEvenly) {
   EXPECT_LE(LongestWork(ChooseBlocks({128, 784}, 256, 16, 1, 2), 1, 2), 128 * 784 / 2 * 11 / 10);
   EXPECT_EQ(LongestWork(ChooseBlocks({48, 169}, 384, 16, 1, 2), 1, 2), 48 * 169 / 2);

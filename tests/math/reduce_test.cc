@@ -108,7 +108,7 @@ TEST(Reduce, OneRoundingAtTheEnd) {
     EXPECT_EQ(y[0], kHalfMax);
     Reduce(ReduceOp::kSum, {1, 1, 1, 1, 2}, axes, {kHalfMax, ToHalf(32.0f)}, absl::MakeSpan(y));
     EXPECT_EQ(y[0], kHalfInfinity);
-    // 2048 ones more would be lost one by one in fp16.
+    // In fp16, adding 4096 ones one by one would not change the sum.
     std::vector<Half> x(4097, kHalfOne);
     x[0] = ToHalf(4096.0f);
     Reduce(ReduceOp::kSum, {1, 1, 1, 1, 4097}, axes, x, absl::MakeSpan(y));

@@ -55,7 +55,7 @@ TEST(Resize, NearestFinishesEveryElementOnce) {
   });
 }
 
-// Taps with any indices and weights, repeated and out of order.
+// Taps with arbitrary indices and weights, repeated and out of order.
 AxisTaps MakeTaps(int64_t taps, int64_t out, int64_t in, int seed) {
   AxisTaps axis{taps, {}, {}};
   for (Half half : Numbers(taps * out, seed)) {

@@ -11,7 +11,7 @@
 namespace anemone::math {
 namespace {
 
-// The rounding points of sdpa.h; sums of scores in fp32, the rest in double.
+// Rounds where sdpa.h says; computes sums of scores in fp32, the rest in double.
 std::vector<double> Reference(const SdpaShape& s, float scale, const std::vector<Half>& q,
                               const std::vector<Half>& k, const std::vector<Half>& v,
                               const SdpaMask& mask) {
@@ -59,7 +59,7 @@ std::vector<double> Reference(const SdpaShape& s, float scale, const std::vector
 struct SdpaCase {
   std::string name;
   SdpaShape shape;
-  SdpaMask mask;  // its values are made by the test
+  SdpaMask mask;  // the test sets its values
   bool masked = false;
 };
 
@@ -96,7 +96,7 @@ TEST_P(SdpaTest, EqualsThePlainForm) {
   ForEachSimdTarget([&] {
     std::vector<Half> one(want.size()), many(want.size());
     WithThreads(1, [&] { Sdpa(s, 0.3f, q, k, v, mask, absl::MakeSpan(one)); });
-    // The scores' fp32 sums may round to another Half, which is 5e-4 of one; weights sum to one.
+    // A score's fp32 sum may round to a neighboring Half, 5e-4 of its value; weights sum to 1.
     ExpectClose(one, want, 5e-4);
     WithThreads(4, [&] { Sdpa(s, 0.3f, q, k, v, mask, absl::MakeSpan(many)); });
     ExpectSame(many, one);
@@ -106,7 +106,7 @@ TEST_P(SdpaTest, EqualsThePlainForm) {
 INSTANTIATE_TEST_SUITE_P(Shapes, SdpaTest, testing::ValuesIn(kCases),
                          [](const auto& info) { return info.param.name; });
 
-// However queries are cut into tasks, each is summed in the same order.
+// Each query is summed in the same order, however queries are divided into tasks.
 TEST(Sdpa, ThreadsDoNotShow) {
   for (const int64_t queries : {2, 9, 17, 137, 300}) {
     const SdpaShape s{1, 3, queries, 150, 64, 48};
@@ -121,7 +121,7 @@ TEST(Sdpa, ThreadsDoNotShow) {
   }
 }
 
-// A query that may look nowhere looks everywhere alike (softmax.h), and is not a NaN.
+// If all keys of a query are masked by -infinity, they get equal weights (softmax.h), not NaN.
 TEST(Sdpa, FullyMaskedRowIsTheMean) {
   const SdpaShape s{1, 1, 1, 4, 2, 1};
   const std::vector<Half> q = Numbers(2), k = Numbers(8, 2), mask(4, Half{0xfc00});

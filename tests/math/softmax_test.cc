@@ -10,7 +10,7 @@
 namespace anemone::math {
 namespace {
 
-// The rounding points of softmax.h, with exp and sum in double.
+// Rounds where softmax.h says; computes exp and sum in double.
 std::vector<double> Reference(const std::vector<Half>& row) {
   double max = -HUGE_VAL;
   for (Half x : row) max = std::fmax(max, ToDouble(x));
@@ -26,7 +26,7 @@ std::vector<double> Reference(const std::vector<Half>& row) {
   return e;
 }
 
-// exp is within 1e-6 of the true one, so a Half of it may be one step off: 2^-11 relative.
+// exp has an error of 1e-6, so that its Half may differ by one step: 2^-11 relative.
 constexpr double kStep = 5e-4;
 
 TEST(Softmax, RowsOfEdgeSizes) {
@@ -59,7 +59,7 @@ TEST(Softmax, AnySetOfAxes) {
       }
       std::vector<Half> y(x.size());
       Softmax(extents, axes, x, absl::MakeSpan(y));
-      // Collect the elements of each row by the index of the axes that are kept.
+      // Collects the elements of each row, keyed by the index along the other axes.
       std::vector<std::vector<Half>> rows(x.size()), results(x.size());
       for (int64_t at = 0; at < static_cast<int64_t>(x.size()); ++at) {
         int64_t kept = 0;
@@ -94,7 +94,7 @@ TEST(Softmax, InfinitiesAndNan) {
   });
 }
 
-// Columns of a plane, the strided form, at widths around a vector; in place too.
+// Columns of a plane (the strided code) at widths around a vector, also in place.
 TEST(Softmax, ColumnsOfEdgeSizesInPlace) {
   ForEachSimdTarget([] {
     for (int64_t width : EdgeSizes()) {

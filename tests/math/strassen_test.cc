@@ -1,4 +1,4 @@
-// Convolutions and products that are large enough for math/gemm/strassen_conv.cc and
+// Tests convolutions and matrix products that are large enough for math/gemm/strassen_conv.cc and
 // strassen_gemm.cc.
 #include <gtest/gtest.h>
 
@@ -36,7 +36,7 @@ std::vector<Half> Weights(const ConvShape& s) {
   return Numbers(s.out_channels * s.in_channels / s.groups, 2);
 }
 
-// In double.
+// The convolution in double.
 std::vector<double> Plain(const ConvShape& s, const std::vector<Half>& x,
                           const std::vector<Half>& w, const std::vector<float>& bias) {
   const int64_t in = s.in_channels / s.groups, out = s.out_channels / s.groups;
@@ -56,8 +56,8 @@ std::vector<double> Plain(const ConvShape& s, const std::vector<Half>& x,
   return y;
 }
 
-// Sums of up to a thousand products below 1; without fused multiply-adds sums of quarters round
-// too.
+// For sums of up to a thousand products below 1. Without fused multiply-adds the sums of quarters
+// round too.
 constexpr double kSlack = 1e-4;
 
 class StrassenTest : public testing::TestWithParam<StrassenCase> {};
@@ -119,8 +119,9 @@ TEST(Strassen, ClampsWhatItRounds) {
   });
 }
 
-// A position of the input or a channel of the weights that is much smaller than its neighbours is
-// as exact as alone, and zeros give the bias; what is not finite or very large stays where it is.
+// A position of the input or a channel of the weights that is much smaller than its neighbors is
+// computed as exactly as if it were alone, and zeros give the bias. Values that are not finite or
+// very large do not change other results.
 TEST(Strassen, LinesThatDifferStayAlone) {
   const ConvShape s{1, 128, 8, 12, 128, 1, {}};
   constexpr int64_t kPlane = 96, kPosition = 50, kChannel = 40;
@@ -162,7 +163,7 @@ const ProductCase kProducts[] = {
     {"blocks_of_rows", {.m = 300, .k = 192, .n = 96}},
 };
 
-// In double; b is k x n.
+// The product in double; b is k x n.
 std::vector<double> PlainProduct(const GemmShape& s, const std::vector<Half>& a,
                                  const std::vector<Half>& b, const std::vector<float>& bias) {
   std::vector<double> c;
@@ -250,7 +251,7 @@ TEST(StrassenProduct, LinesThatDifferStayAlone) {
   }
 }
 
-// Images of one position are rows of one product, but not of one group.
+// Images of one position are rows of one product, but must not share a group of rows.
 TEST(StrassenProduct, ImagesOfOnePositionAreComputedEachByItself) {
   const ConvShape s{64, 512, 1, 1, 192, 1, {}};
   const std::vector<Half> x = Input(s), w = Weights(s);

@@ -42,7 +42,7 @@ TEST(Unary, ClampLimitsEveryValue) {
       Clamp(x, lo, hi, absl::MakeSpan(y));
       for (size_t i = 0; i < x.size(); ++i) {
         const float value = ToFloat(x[i]), raised = value <= lo ? lo + 0.0f : value;
-        const Half want = ToHalf(raised > hi ? hi + 0.0f : raised);  // no limit is -0
+        const Half want = ToHalf(raised > hi ? hi + 0.0f : raised);  // a limit of -0 counts as +0
         if (IsNan(x[i])) {
           ASSERT_TRUE(IsNan(y[i]));
         } else {
@@ -105,8 +105,8 @@ TEST(Unary, TablesAreSharedWhileHeld) {
   EXPECT_TRUE(watch.expired());
 }
 
-// `computed` of every Half is at most a step beside the table's value, or `tail` where x is below
-// -2.5 and that is more.
+// Checks that computed(x) differs from the table by at most one step for every Half. Below -2.5 it
+// may differ by `tail` if that is more.
 void ExpectNearTable(Unary function, float tail,
                      void (*computed)(absl::Span<const Half>, absl::Span<Half>)) {
   const auto table = TableFor({function});
@@ -143,7 +143,7 @@ TEST(Unary, AffineRoundsTheProductAndTheSum) {
       for (float bias : {0.0f, -0.3f, 1000.1f}) {
         Affine(x, scale, bias, absl::MakeSpan(y));
         for (size_t i = 0; i < x.size(); ++i) {
-          const volatile float product = ToFloat(x[i]) * scale;  // not one operation with the sum
+          const volatile float product = ToFloat(x[i]) * scale;  // prevents a fused multiply-add
           ASSERT_EQ(y[i].bits, ToHalf(product + bias).bits)
               << ToFloat(x[i]) << " * " << scale << " + " << bias;
         }

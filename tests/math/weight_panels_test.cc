@@ -1,5 +1,5 @@
-// Compressed weights give the bits of the same weights as fp16, on every instruction set, and take
-// less memory.
+// Compressed weights must give the same bits as the same weights in fp16, for every instruction
+// set, and take less memory.
 #include "math/gemm/weight_panels.h"
 
 #include <gtest/gtest.h>
@@ -25,8 +25,8 @@ const char* NameOf(Form form) {
   return kNames[static_cast<int>(form)];
 }
 
-// Random weights of a form, and the Halfs that they stand for. Output channels are the first axis,
-// or (`by_columns`) the last.
+// Random weights in a compressed form, and the Halfs that they represent. Output channels are the
+// first axis, or the last if `by_columns`.
 struct TestWeights {
   TestWeights(const TestWeights&) = delete;
   std::vector<std::byte> codes;
@@ -148,7 +148,7 @@ void CheckConv(Form form, const ConvShape& shape) {
   Conv(dense, x, absl::MakeSpan(want));
   Conv(packed, x, absl::MakeSpan(got));
   ExpectSame(got, want);
-  if (depth * shape.out_channels >= 1000) {  // more than a table takes
+  if (depth * shape.out_channels >= 1000) {  // larger than a table
     EXPECT_LT(packed.bytes(), dense.bytes());
   }
 }
@@ -183,7 +183,7 @@ TEST(WeightPanelsTest, ConvolutionsAreThoseOfTheFoldedWeight) {
   });
 }
 
-// Scales that change from term to term leave nothing to keep: the weight is folded.
+// If scales change from term to term, the weight is expanded to fp16.
 TEST(WeightPanelsTest, ScalesAlongTheDepthAreFolded) {
   TestWeights w(Form::kInt8, 96, 64, false, 2);
   const PackedMatrix folded = PackMatrix(96, 64, MatrixOrder::kRowMajor, w.reader(), &w.coded);
@@ -191,7 +191,7 @@ TEST(WeightPanelsTest, ScalesAlongTheDepthAreFolded) {
 }
 
 TEST(ScaleGridTest, RunsShareAScale) {
-  // Every pair of a line and a run, the slow way.
+  // Compares with a slow search, for every line and run.
   const std::vector<std::vector<int64_t>> shapes = {{6, 32}, {32, 6}, {4, 8, 3, 3}, {2, 48, 5}};
   for (const auto& dims : shapes) {
     int64_t elements = 1;

@@ -13,7 +13,7 @@
 namespace anemone::math {
 namespace {
 
-// The contract of conv.h: fp32, in the order of channel, kernel row, kernel column.
+// The definition of conv.h: fp32 sums in the order of channel, kernel row, kernel column.
 std::vector<Half> Reference(const ConvShape& s, const std::vector<Half>& x,
                             const std::vector<Half>& w, const std::vector<float>& bias,
                             bool relu = false) {
@@ -78,10 +78,10 @@ const ConvCase kCases[] = {
     {"pads_beyond_kernel", {1, 3, 3, 3, 4, 1, Square(3, 1, 4)}},
     {"wide_rows", {1, 3, 5, 300, 6, 1, Square(3, 1, 1)}},
     {"wide_rows_stride2", {1, 3, 5, 601, 6, 1, Square(3, 2, 1)}},
-    // Channels that are staged in parts, and rows that end inside a panel's last vector.
+    // Channels that are staged in parts, and rows that end within the last vector of a panel.
     {"staged_in_parts", {1, 51, 54, 4, 1, 1, {1, 2, 1, 1, 1, 1, 0, 1, 0, 1}}},
     {"staged_in_parts_stride2", {1, 30, 57, 39, 6, 1, Square(3, 2, 1)}},
-    // Rows that are read from the stage as they lie.
+    // Rows that are read from the stage in place.
     {"staged_rows", {2, 5, 37, 94, 13, 1, Square(3, 2, 1)}},
     {"staged_rows_grouped", {2, 6, 20, 31, 12, 3, Square(3, 1, 1)}},
     {"staged_rows_dilated", {1, 4, 20, 32, 9, 1, Square(3, 1, 2, 2)}},
@@ -162,7 +162,7 @@ TEST_P(ConvTest, ThreadsDoNotShow) {
 INSTANTIATE_TEST_SUITE_P(Shapes, ConvTest, testing::ValuesIn(kCases),
                          [](const auto& info) { return info.param.name; });
 
-// One shape for each way to compute a convolution, but Winograd's.
+// One shape for each algorithm except Winograd's.
 TEST(Conv, ClampsWhatItRounds) {
   const ConvShape kShapes[] = {
       {1, 19, 7, 9, 13, 1, {}},
@@ -188,7 +188,7 @@ TEST(Conv, ClampsWhatItRounds) {
   }
 }
 
-// A tap in the padding is weight * 0, whatever the form that an instruction set chooses.
+// A tap in the padding contributes weight * 0, for every algorithm and instruction set.
 TEST(Conv, DepthwiseTapsThatAreNotFiniteGiveTheSameOnEveryTarget) {
   const ConvShape s{1, 40, 9, 10, 40, 40, Square(3, 1, 1)};
   const std::vector<Half> x = Numbers(40 * 90, 1), w = Numbers(40 * 9, 2, Contents::kSpecial);
@@ -214,7 +214,7 @@ TEST(Conv, SpecialNumbersTravelLikeInThePlainSum) {
       std::vector<Half> y(9 * 90);
       WithRelu(
           y, [&](const Epilogue& relu) { Conv(PackConv(s, w, bias), x, absl::MakeSpan(y), relu); });
-      // A tap outside adds weight * 0, which is a NaN if the weight is not finite: look inside.
+      // Checks only inner outputs: in the padding, a weight that is not finite gives a NaN.
       const std::vector<Half> want = Reference(s, x, w, bias, /*relu=*/true);
       for (int64_t o = 0; o < 9; ++o) {
         for (int64_t i = 1; i < 8; ++i) {
@@ -249,7 +249,7 @@ TEST(Conv, PackedWeightsStayHalf) {
   EXPECT_LE(PackConv(s, Numbers(64 * 64 * 9), {}).bytes(), 64 * 64 * 9 * 2 + 64 * 4);
 }
 
-// Every product of input and weight is added where it belongs, in double.
+// Adds every product of input and weight to its output, in double.
 std::vector<double> TransposedReference(const ConvTransposeShape& s, const std::vector<Half>& x,
                                         const std::vector<Half>& w,
                                         const std::vector<float>& bias) {
@@ -305,7 +305,7 @@ const TransposedCase kTransposedCases[] = {
     {"one_row", {1, 6, 1, 40, 5, 1, {1, 4, 1, 2, 1, 1, 0, 1, 0, 1}}},
     {"one_position", {1, 10, 1, 1, 7, 1, Square(4, 1, 0)}},
     {"deep", {1, 500, 3, 4, 6, 1, Square(2, 2, 0)}},
-    // Outputs side by side, rows of each length about a vector's.
+    // Outputs that do not overlap, in rows of about the length of a vector.
     {"pairs", {2, 3, 4, 67, 5, 1, Square(2, 2, 0)}},
     {"fours", {1, 3, 5, 33, 2, 1, Square(4, 4, 0)}},
     {"by_rows", {1, 5, 3, 40, 3, 1, {3, 1, 3, 1, 1, 1, 0, 0, 0, 0}}},

@@ -77,7 +77,7 @@ TEST_P(PoolTest, EqualsThePlainWindow) {
       std::vector<Half> y(s.planes * s.out_h * s.out_w);
       MaxPool(s, x, absl::MakeSpan(y));
       ExpectClose(y, Reference(s, Kind::kMax, x), 0);
-      std::vector<Half> magnitudes = x;  // numbers without signs have their own way
+      std::vector<Half> magnitudes = x;  // there is special code for numbers without signs
       for (Half& half : magnitudes) half.bits &= 0x7fff;
       MaxPool(s, magnitudes, absl::MakeSpan(y));
       ExpectClose(y, Reference(s, Kind::kMax, magnitudes), 0);
@@ -90,7 +90,7 @@ TEST_P(PoolTest, EqualsThePlainWindow) {
   });
 }
 
-// Of zeros the maximum is +0, on every machine.
+// The maximum of +0 and -0 is +0 on every machine.
 TEST_P(PoolTest, MaximumOfZeros) {
   const PoolShape& s = GetParam().shape;
   const Half kOrder[] = {ToHalf(-1.0f), Half{0x8000}, kHalfZero};
@@ -115,7 +115,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, PoolTest, testing::ValuesIn(kCases),
                          [](const auto& info) { return info.param.name; });
 
 TEST(Pool, WindowOutsideTheInput) {
-  const PoolShape shape{1, 2, 2, 3, 3, Square(1, 2, 1)};  // corners lie in the padding
+  const PoolShape shape{1, 2, 2, 3, 3, Square(1, 2, 1)};  // the corners are in the padding
   const std::vector<Half> x(4, kHalfOne);
   std::vector<Half> y(9);
   MaxPool(shape, x, absl::MakeSpan(y));

@@ -1,4 +1,4 @@
-// 3x3 convolutions that are large enough for math/conv/winograd.cc.
+// Tests 3x3 convolutions that are large enough for math/conv/winograd.cc.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -42,7 +42,7 @@ const WinogradCase kCases[] = {
 
 int64_t WeightCount(const ConvShape& s) { return s.out_channels * (s.in_channels / s.groups) * 9; }
 
-// In double.
+// The convolution in double.
 std::vector<double> Plain(const ConvShape& s, const std::vector<Half>& x,
                           const std::vector<Half>& w, const std::vector<float>& bias) {
   const int64_t group_in = s.in_channels / s.groups, group_out = s.out_channels / s.groups;
@@ -65,7 +65,7 @@ std::vector<double> Plain(const ConvShape& s, const std::vector<Half>& x,
   return y;
 }
 
-// Sums of hundreds of products below 1; an error of 1e-6 of their magnitudes' sum.
+// For sums of hundreds of products below 1, with an error of 1e-6 of the sum of their magnitudes.
 constexpr double kSlack = 3e-4;
 
 class WinogradTest : public testing::TestWithParam<WinogradCase> {};
@@ -94,7 +94,7 @@ TEST_P(WinogradTest, ThreadsDoNotShow) {
   std::vector<Half> x = Numbers(s.batch * s.in_channels * s.in_h * s.in_w, 1);
   const PackedConv packed = PackConv(s, Numbers(WeightCount(s), 2), {});
   std::vector<Half> one(s.batch * s.out_channels * s.out_h() * s.out_w());
-  for (const float first : {0.5f, 60000.0f}) {  // which is too large for the transform
+  for (const float first : {0.5f, 60000.0f}) {  // 60000 is too large for the transform
     x[0] = ToHalf(first);
     WithThreads(1, [&] { Conv(packed, x, absl::MakeSpan(one)); });
     for (int threads : {2, 5}) {
@@ -122,14 +122,14 @@ TEST(Winograd, ClampsWhatItRounds) {
   });
 }
 
-// An infinity, or a number beside which its neighbours' would be lost, stays where it is.
+// An infinity or a very large number must not change results that do not depend on it.
 TEST(Winograd, LargeNumbersDoNotSpread) {
   const ConvShape s{1, 32, 16, 16, 32, 1, Pads(1, 1, 1, 1)};
   const std::vector<Half> w = Numbers(WeightCount(s), 2);
   const std::vector<float> bias = Floats(32, 3);
   for (const float large : {HUGE_VALF, -60000.0f}) {
     std::vector<Half> x = Numbers(32 * 256, 1);
-    // One that each row of tiles reads.
+    // Every row of tiles reads one of them.
     for (int64_t at : {0, 100, 170, 32 * 256 - 1}) x[at] = ToHalf(large);
     const std::vector<double> want = Plain(s, x, w, bias);
     ForEachSimdTarget([&] {

@@ -13,7 +13,8 @@
 namespace anemone::math {
 namespace {
 
-// In [-1, 1), the same on every machine, as the library's distributions are not.
+// Returns a number in [-1, 1). std::uniform_real_distribution differs between machines, this does
+// not.
 float Uniform(std::mt19937& random) {
   return static_cast<float>(static_cast<int32_t>(random())) * 0x1p-31f;
 }
@@ -51,7 +52,7 @@ Computation GemmOf(std::string name, int64_t m, int64_t k, int64_t columns, floa
           }};
 }
 
-// Over extents whose first axis is the batch.
+// A computation on arrays whose first axis is the batch.
 template <class Run>
 Computation Over(std::string name, Extents image, Extents out, float scale, Run run) {
   return {std::move(name), Count(image), Count(out), scale,

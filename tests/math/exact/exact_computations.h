@@ -1,5 +1,5 @@
-// tests/math/exact/exact_computations.h: what is computed in exact mode to compare bits: by
-// instruction sets, threads, places of a batch, machines.
+// tests/math/exact/exact_computations.h: computations in exact mode whose bits must not depend on
+// the instruction set, the threads, the position in the batch or the machine.
 #ifndef ANEMONE_TESTS_MATH_EXACT_EXACT_COMPUTATIONS_H_
 #define ANEMONE_TESTS_MATH_EXACT_EXACT_COMPUTATIONS_H_
 
@@ -15,21 +15,21 @@ namespace anemone::math {
 
 using Halfs = std::vector<Half>;
 
-// Uniform in +-scale, with what is special in between: zeros, subnormals, infinities.
+// Uniform in +-scale, with some zeros, subnormals and (if `has_infinities`) infinities.
 Halfs RandomHalfs(int64_t count, float scale, int seed, bool has_infinities = false);
 
-// On `batch` images of `size` elements each, image by image.
+// A computation on `batch` images, each of which gives one result.
 struct Computation {
   std::string name;
-  int64_t size;      // of one image
-  int64_t out_size;  // of one result
-  float scale;       // of an input
+  int64_t size;      // elements of one image
+  int64_t out_size;  // elements of one result
+  float scale;       // of the random input
   std::function<void(const Numerics&, int64_t batch, absl::Span<const Half>, absl::Span<Half>)> run;
 };
 
 std::vector<Computation> Computations();
 
-// An input of `batch` images, and what comes of it.
+// A random input of `batch` images, and its result.
 Halfs InputOf(const Computation& c, int64_t batch, bool has_infinities);
 Halfs ResultOf(const Computation& c, const Numerics& n, int64_t batch, absl::Span<const Half> x);
 

@@ -1,5 +1,6 @@
-// The exact mode's bits on every instruction set of this machine, for any number of threads and at
-// any place of a batch; and the vectors' arithmetic against the scalar words of numerics_notes.md.
+// Tests that the bits of exact mode are the same for every instruction set of this machine, any
+// number of threads and any position in a batch. Also compares the vector code with a scalar
+// implementation of numerics_notes.md.
 #include <gtest/gtest.h>
 #include <tbb/task_arena.h>
 
@@ -64,7 +65,7 @@ TEST_P(ExactTest, AnImageAloneIsThatOfTheBatch) {  // det-batch
   }
 }
 
-// numerics_notes.md section 2, word by word.
+// A literal implementation of numerics_notes.md section 2.
 double WrittenSum(const std::vector<float>& a, const std::vector<float>& b) {
   const auto aligned = [](double x, double larger) {
     if (larger == 0) return x;
@@ -105,8 +106,8 @@ TEST(ExactMac, VectorsComputeAsWritten) {
   }
 }
 
-// Every option of the rules that the scalar form alone knows gives what the vectors give where both
-// are asked for the same: a product that is finite, or one that is not.
+// The scalar code, which implements all options, must give the same as the vector code. An infinite
+// operand in one column makes all columns use the scalar code.
 TEST(ExactMac, ScalarFormIsThatOfTheVectors) {
   const int64_t depth = 37;
   std::vector<float> a(depth), b(depth * kMacColumns), vectors(kMacColumns), scalars(kMacColumns);
@@ -114,21 +115,21 @@ TEST(ExactMac, ScalarFormIsThatOfTheVectors) {
   for (size_t i = 0; i < a.size(); ++i) a[i] = ToFloat(left[i]);
   for (size_t i = 0; i < b.size(); ++i) b[i] = ToFloat(right[i]);
   MacSums(NumericsOf("A13"), {.depth = depth}, a, b, absl::MakeSpan(vectors));
-  b[5 * kMacColumns] = INFINITY;  // of the first column alone; all are the scalar form's now
+  b[5 * kMacColumns] = INFINITY;  // in the first column; all columns now use the scalar code
   MacSums(NumericsOf("A13"), {.depth = depth}, a, b, absl::MakeSpan(scalars));
   for (int64_t j = 1; j < kMacColumns; ++j) EXPECT_EQ(scalars[j], vectors[j]) << j;
   EXPECT_TRUE(std::isinf(scalars[0]));
 }
 
-// A partial sum past 2^15 is infinite for good, one that only comes near stays, whatever tells
-// beforehand that none can be past it.
+// A partial sum above 2^15 becomes infinite and stays so; one that only comes near does not. Tests
+// that the estimate which skips this check is never too low.
 TEST(ExactMac, SumsAreHeldAgainstTheCeiling) {
   for (const char* family : kExactFamilies) {
     for (const float top : {31000.0f, 31208.0f, 32000.0f, 32768.0f, 32800.0f, 40000.0f}) {
       std::vector<float> a(8, 1.0f), b(8 * kMacColumns, 0.0f), sums(kMacColumns);
       for (int64_t j = 0; j < kMacColumns; ++j) {
         b[j] = top;
-        b[4 * kMacColumns + j] = -top;  // of the next tile
+        b[4 * kMacColumns + j] = -top;  // in the next tile
       }
       MacSums(NumericsOf(family), {.depth = 8}, a, b, absl::MakeSpan(sums));
       const float want = top > 32768.0f ? INFINITY : 0.0f;
@@ -137,7 +138,8 @@ TEST(ExactMac, SumsAreHeldAgainstTheCeiling) {
   }
 }
 
-// More weights than are widened at a time give what halves of the channels give.
+// A layer with more weights than are widened at a time must equal two layers with half of the
+// channels each.
 TEST(ExactContract, LargeLayersAreComputedPartByPart) {
   constexpr int64_t kDepth = 1030, kChannels = 1030;
   const Halfs x = RandomHalfs(kDepth, 3, 1), w = RandomHalfs(kDepth * kChannels, 3, 2);
@@ -156,7 +158,7 @@ TEST(ExactContract, LargeLayersAreComputedPartByPart) {
   EXPECT_EQ(whole, parts);
 }
 
-// What exact_half-inl.h promises of fp32: one rounding, for both rules of ties.
+// As exact_half-inl.h says, computing in fp32 gives the same as one rounding, for both tie rules.
 TEST(ExactElementwise, RoundsOnceAsInDouble) {
   for (const char* family : kExactFamilies) {
     const Numerics& n = NumericsOf(family);
