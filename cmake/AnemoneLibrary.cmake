@@ -1,8 +1,8 @@
 # anemone_library(NAME SOURCES ... LINK ...): the library of one folder, with warnings as errors.
 # Include paths start at the top of the repository ("engine/dims.h") or at include/
 # ("anemone/tensor.h").
-# anemone_test(NAME SOURCES ... LINK ... LABELS ...): one GoogleTest program and one ctest entry. Tests
-# with the label `threads` also run under ThreadSanitizer.
+# anemone_test(NAME SOURCES ... LINK ... LABELS ...): one GoogleTest program and one ctest entry.
+# Tests with the label `threads` also run under ThreadSanitizer.
 
 add_library(anemone_options INTERFACE)
 target_include_directories(anemone_options INTERFACE ${PROJECT_SOURCE_DIR}
@@ -10,8 +10,8 @@ target_include_directories(anemone_options INTERFACE ${PROJECT_SOURCE_DIR}
 target_compile_options(anemone_options INTERFACE -Wall -Wextra -Werror -Wno-sign-compare
                                                  -Wno-missing-field-initializers)
 if(ANEMONE_SANITIZE)
-  # AddressSanitizer finds the errors that these three checks look for. Without them compiling takes a
-  # third less.
+  # AddressSanitizer finds the errors that these three checks look for. Without them compiling takes
+  # a third less.
   target_compile_options(anemone_options INTERFACE -fsanitize=${ANEMONE_SANITIZE}
                                                    -fno-sanitize=null,vptr,object-size
                                                    -fno-sanitize-recover=all -fno-omit-frame-pointer)
