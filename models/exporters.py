@@ -1,12 +1,12 @@
-"""Makes models/exported/: small models with random weights as real exporters write them.
+"""Writes models/exported/: small models with random weights, written by real exporters.
 
-    python models/exporters.py [NAME...]        # all of them, or those whose name begins so
+    python models/exporters.py [NAME...]        # all models, or those whose names begin with NAME
 
-The modules are in sources/. Needs torch, transformers, timm, onnx, onnxscript and onnxruntime
-(exported/requirements.txt has the versions used); no build and no test does. Classes are made from
-small configurations, so nothing is downloaded. Beside the models it writes exported/manifest.json:
-the inputs that mean something to the model and how many attentions PyTorch computes, counted while
-the module runs.
+The modules are in sources/. It needs torch, transformers, timm, onnx, onnxscript and onnxruntime
+(exported/requirements.txt has the versions used); builds and tests do not need them. The modules are
+built from small configurations, so nothing is downloaded. It also writes exported/manifest.json, with
+valid inputs for each model and the number of attentions that PyTorch computes, counted while the
+module runs.
 """
 
 import collections
@@ -24,7 +24,7 @@ import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-# Each registers its sources, in the manifest's order.
+# Each import registers sources, in the manifest's order.
 import sources.text
 import sources.images
 import sources.attentions
@@ -36,13 +36,13 @@ from sources.recipe import (
 FOLDER = pathlib.Path(__file__).resolve().parent / "exported"
 
 
-# The unit of each normalization that is a module, by what the class name ends in.
+# The unit of each normalization module, by the end of the class name.
 NORMS = {"LayerNorm": "LayerNormalization", "RMSNorm": "L2Normalization",
          "T5LayerNorm": "L2Normalization"}
 
 
 class Counter(TorchDispatchMode):
-    """Counts attentions: softmaxes over scores of rank 3 and more, and fused kernels."""
+    """Counts attentions: softmaxes over scores of rank 3 or more, and fused kernels."""
 
     def __init__(self):
         super().__init__()
@@ -57,7 +57,7 @@ class Counter(TorchDispatchMode):
 
 
 def counted(made):
-    """Attentions, and units of normalizations by kind, that the module computes."""
+    """The number of attentions that the module computes, and of normalization units by kind."""
     norms = collections.Counter()
     for module in made.module.modules():
         kind = next((unit for end, unit in reversed(NORMS.items())
@@ -70,7 +70,7 @@ def counted(made):
 
 
 def randomize(module):
-    """Weights that make attentions differ from averages, as trained ones do."""
+    """Sets random weights with which attentions differ from averages, as with trained weights."""
     for parameter in module.parameters():
         if parameter.dim() > 1:
             nn.init.normal_(parameter, std=1.5 / math.sqrt(parameter[0].numel()))
@@ -89,27 +89,27 @@ def export(made, exporter, opset, path):
 
 
 def optimize(path):
-    """What ONNX Runtime writes after its own fusions for the CPU, com.microsoft operators in it."""
+    """Replaces the model by ONNX Runtime's optimized model for the CPU, with com.microsoft operators."""
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
     options.optimized_model_filepath = str(path)
     onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
-# The optimizer's model type by source.
+# The model type for ONNX Runtime's transformers optimizer, by source.
 FUSED_AS = {"bert_eager": "bert", "gpt2_eager": "gpt2", "vit": "vit", "clip_vision": "clip",
             "bart": "bart", "t5_encoder": "t5"}
 
 
 def fuse(path, kind):
-    """What `python -m onnxruntime.transformers.optimizer` makes of it."""
+    """Replaces the model by the result of `python -m onnxruntime.transformers.optimizer`."""
     onnxruntime.transformers.optimizer.optimize_model(
         str(path), model_type=kind, num_heads=HEADS, hidden_size=HIDDEN, opt_level=0
     ).save_model_to_file(str(path))
 
 
 def without_notes(path):
-    """Takes out stack traces and the like, which are most of a small model's bytes."""
+    """Removes stack traces and other metadata, which are most of a small model's bytes."""
     model = onnx.load(path)
     graphs = [model.graph, *model.functions]
     while graphs:
@@ -128,7 +128,7 @@ def without_notes(path):
 
 
 def input_of(tensor):
-    """How the test fills an input: with random numbers, or as a mask with these bits."""
+    """How the test fills an input: with random numbers, or with a mask of these bits."""
     if tensor.dtype == torch.long and tensor.max() > 1:
         return {"below": VOCABULARY}
     if tensor.is_floating_point() and torch.isfinite(tensor).all():
@@ -142,7 +142,7 @@ def input_of(tensor):
 
 
 def is_contrib(model):
-    """Whether ONNX Runtime's own operators are in it, one of which it has in ONNX's domain."""
+    """True if the model has ONNX Runtime's operators. One of them is in ONNX's domain."""
     return any(node.domain or node.op_type == "SimplifiedLayerNormalization"
                for node in model.graph.node)
 
@@ -175,7 +175,7 @@ def make(name):
 def main(prefixes):
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
-    torch.backends.mha.set_fastpath_enabled(False)  # what it calls cannot be exported
+    torch.backends.mha.set_fastpath_enabled(False)  # the fast path's operators cannot be exported
     manifest = FOLDER / "manifest.json"
     known = json.loads(manifest.read_text())["models"] if manifest.exists() else []
     entries = {one["name"]: one for one in known if one["source"] in RECIPES}

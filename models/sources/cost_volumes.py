@@ -42,7 +42,7 @@ def stereo_of_four_channels():
 
 
 class Flow(nn.Module):
-    """Dot products of features over a window of displacements, as PWC-Net's correlation."""
+    """Dot products of features over a window of displacements, like PWC-Net's correlation."""
 
     def __init__(self, reach=2):
         super().__init__()
@@ -65,7 +65,7 @@ def optical_flow():
 
 
 class Tracker(nn.Module):
-    """Where a template is in an image: the features of one are the kernel over the other's."""
+    """Finds a template in an image: convolves the image's features with the template's."""
 
     def __init__(self):
         super().__init__()

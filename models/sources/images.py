@@ -1,4 +1,4 @@
-"""Transformers of images, by classes of timm and transformers."""
+"""Transformers for images, from classes of timm and transformers."""
 
 import timm
 import torch
@@ -45,7 +45,7 @@ def swin():
     model = timm.models.swin_transformer.SwinTransformer(
         img_size=IMAGE, patch_size=4, window_size=4, embed_dim=16, depths=(2,), num_heads=(2,),
         mlp_ratio=2, num_classes=10)
-    # By head; then also by each of four windows, which are shifted.
+    # One unit for each head; in the second layer, for each head and each of four shifted windows.
     return Source(model, {"x": image()}, sdpa=[2, 8])
 
 
@@ -88,7 +88,7 @@ def clip_text():
     return called(clip_of("Text", "sdpa"), {"input_ids": tokens(), "attention_mask": padding()})
 
 
-# A norm of the pooled output is computed in vain.
+# A norm of the pooled output is computed but not used.
 @source(*BOTH, FUSED, LayerNormalization=5)
 def clip_vision():
     return called(clip_of("Vision", "eager"), {"pixel_values": image()})
@@ -111,7 +111,7 @@ class Detr(nn.Module):
         return self.boxes(self.transformer(features, self.queries.unsqueeze(0))).sigmoid()
 
 
-# The decoder's attention among learned queries, and the norm behind it, are constants.
+# The decoder's first self-attention (of learned queries) and the norm after it are constants.
 @source(*BOTH, LayerNormalization=6)
 def detr():
     return Source(Detr(), {"x": image()}, sdpa=[1, 0, 1])

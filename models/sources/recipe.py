@@ -1,4 +1,4 @@
-"""What a source is, and what the sources share: sizes, inputs, wrappers."""
+"""Declares sources of models, and has sizes, inputs and wrappers that they share."""
 
 import dataclasses
 
@@ -12,26 +12,26 @@ SMALL = {"hidden_size": HIDDEN, "num_attention_heads": HEADS, "num_hidden_layers
 
 @dataclasses.dataclass
 class Source:
-    """A module, and what it is run on by input name."""
+    """A module, and its inputs by name."""
     module: nn.Module
     inputs: dict
-    # SDPA units for each attention; None: one each. A unit has one mask for all that it does.
+    # The number of SDPA units of each attention; None if it is one each. A unit has one mask.
     sdpa: list | None = None
 
 
 @dataclasses.dataclass
 class Recipe:
-    make: object  # a function that makes a Source
+    make: object  # a function that returns a Source
     exporters: tuple
     opset: int | None
-    units: dict  # how many units of some kinds it becomes, beside what Counter counts
+    units: dict  # expected number of units by kind, for kinds that are not counted at run time
 
 
 RECIPES = {}  # by the source's name
 
 
 def source(*exporters, opset=None, **units):
-    """Registers a function that makes a Source."""
+    """Registers a function that returns a Source."""
     def register(make):
         RECIPES[make.__name__] = Recipe(make, exporters, opset, units)
         return make
@@ -44,7 +44,7 @@ BOTH = (TORCHSCRIPT, DYNAMO)
 
 
 class Called(nn.Module):
-    """A module called by keywords, as a function of tensors: some outputs, by name or all."""
+    """A module with keyword arguments as a function of tensors. Returns the named outputs, or all."""
 
     def __init__(self, inner, names, outputs=None, **fixed):
         super().__init__()

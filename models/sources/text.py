@@ -1,4 +1,4 @@
-"""Transformers of text and speech, by classes of transformers."""
+"""Transformers for text and speech, from classes of transformers."""
 
 import torch
 import transformers
@@ -42,7 +42,7 @@ def distilbert():
 
 
 class Past(nn.Module):
-    """A decoder that takes and gives its keys and values as tensors."""
+    """A decoder with keys and values as input and output tensors."""
 
     def __init__(self, inner, layers):
         super().__init__()

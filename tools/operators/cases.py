@@ -1,6 +1,6 @@
-"""ONNX's own node cases as models of the usual form: floats come at run time, all else is constant.
+"""ONNX's backend node tests as models: float inputs at run time, everything else constant.
 
-A case of an integer or double operator that ONNX also has for floats is taken as its float form.
+A case with integers or doubles is converted to floats if ONNX has the operator for floats.
 """
 import warnings
 
@@ -22,12 +22,15 @@ def schema_of(model):
 
 
 def variables(formals, names):
-    """By name of a value, the type variable (or type) that the schema gives it."""
+    """By value name: the type variable (or type) that the schema gives it."""
     return {name: formals[min(i, len(formals) - 1)].type_str for i, name in enumerate(names)}
 
 
 def as_floats(model, inputs):
-    """Retypes what the schema's first input is of to float; false if it may not be one."""
+    """Changes the type of the first input, and of all values with its type variable, to float.
+
+    Returns False if the schema does not allow it.
+    """
     schema = schema_of(model)
     if not schema.inputs or not inputs:
         return False
@@ -56,7 +59,7 @@ def types_of(graph):
 
 
 def with_constants(model, inputs, keep_all):
-    """The model whose float inputs (the first only, unless `keep_all`) come at run time."""
+    """The model with its float inputs, or only the first unless `keep_all`, given at run time."""
     made = onnx.ModelProto()
     made.CopyFrom(model)
     kept = []
@@ -79,7 +82,7 @@ def array_of(value):
 
 
 def float_cases():
-    """(operator, case, models): the forms of each case, the one with most run-time inputs first."""
+    """Yields (operator, case, models): the forms of each case, that with most run-time inputs first."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         cases = load_model_tests(kind="node")

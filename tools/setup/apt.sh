@@ -1,12 +1,13 @@
 # shellcheck shell=bash
-# Packages from another suite, or as source, through an apt configuration of our own: the machine's
-# sources, lists and cache are read at most, never changed. Source it after common.sh.
+# Fetches packages from another suite, or source packages, with a private apt configuration. The
+# machine's sources, lists and cache are never changed. Source it after common.sh.
 
-# private_apt FOLDER TYPE SUITE: makes FOLDER/apt.conf for packages of TYPE (deb, deb-src) of SUITE,
-# and fetches the lists. A third party's entry may lack the suite: what counts is what is found.
+# private_apt FOLDER TYPE SUITE: writes FOLDER/apt.conf for packages of TYPE (deb, deb-src) of SUITE,
+# and fetches the lists. Errors are ignored, because a third party's entry may not have the suite; the
+# caller checks whether it finds the package.
 private_apt() {
   mkdir -p "$1"/{sources,state/lists/partial,cache/archives/partial}
-  # The machine's hooks would clean the machine's cache; _apt may not write to our folder.
+  # The machine's hooks would clean the machine's cache. The user _apt cannot write to our folder.
   cat >"$1/apt.conf" <<END
 Dir::Etc::sourcelist "/dev/null";
 Dir::Etc::sourceparts "$1/sources";
@@ -22,20 +23,20 @@ END
   apt-get --config-file "$1/apt.conf" update || true
 }
 
-# apt_entries TYPE SUITE FOLDER [ETC]: writes into FOLDER the machine's entries for Debian itself
-# (of ETC, /etc/apt by default), in both of apt's forms, with type and suite changed.
+# apt_entries TYPE SUITE FOLDER [ETC]: copies the machine's entries for Debian itself from ETC (default
+# /etc/apt) to FOLDER, in both of apt's formats, with type and suite changed.
 apt_entries() {
   local type=$1 suite=$2 folder=$3 etc=${4:-/etc/apt} codename own file
   codename=$(. /etc/os-release && echo "$VERSION_CODENAME")
-  # Debian's own entry names the release without a suffix (no -updates) and has `main`.
+  # The entry for Debian itself has the release without a suffix (not -updates), and `main`.
   own="^($codename|oldoldstable|oldstable|stable)\$"
   rm -f "$folder"/*
   for file in "$etc"/sources.list "$etc"/sources.list.d/*.list; do
     [[ -f $file ]] || continue
     awk -v own="$own" -v type="$type" -v suite="$suite" '
       $1 == "deb" {
-        $1 = type                                  # and one blank between fields
-        at = 2                                     # the URI, behind options in brackets
+        $1 = type                                  # this also reduces blanks between fields to one
+        at = 2                                     # the URI, after options in brackets
         if ($2 ~ /^\[/) while ($(at++) !~ /\]$/ && at < NF) {}
         if ($at !~ /^cdrom:/ && $(at + 1) ~ own && / main( |$)/) { $(at + 1) = suite; print; exit }
       }' "$file" >"$folder/$(basename "$file" .list)-one-line.list"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# build.sh PRESET [TARGET...]: tells CMake where the dependencies are (build/setup.cmake), configures
-# the preset if it never was or has changed, and builds it, or only these targets.
+# build.sh PRESET [TARGET...]: writes the paths of the dependencies to build/setup.cmake, configures the
+# preset if it is new or has changed, and builds all of it or only these targets.
 source "$(dirname "$0")/common.sh"
 
 preset=$1 targets=("${@:2}")
@@ -14,7 +14,7 @@ set(ANEMONE_SETUP_TSAN_TBB_PREFIX \"$tsan_tbb\")
 set(ANEMONE_SETUP_ORT_INCLUDE_DIR \"${ANEMONE_ORT_INCLUDE_DIR:-$(ort_headers)}\")
 set(ANEMONE_SETUP_ORT_LIBRARY \"${ort_libraries[0]}\")"
 if [[ ! -f build/setup.cmake || $(<build/setup.cmake) != "$setup" ]]; then
-  echo "$setup" >build/setup.cmake  # CMake has read it, so it runs again by itself
+  echo "$setup" >build/setup.cmake  # CMake depends on it, so it configures again
 fi
 if [[ ! -f build/$preset/build.ninja || CMakePresets.json -nt build/$preset/build.ninja ]]; then
   cmake --preset "$preset"

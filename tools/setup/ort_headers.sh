@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Fetches ONNX Runtime's C headers into the cache folder, out of the package libonnxruntime-dev of
-# a newer Debian suite: Debian 12 has none.
+# Fetches ONNX Runtime's C headers to the cache folder, from the package libonnxruntime-dev of a newer
+# Debian suite, because Debian 12 does not have it.
 source "$(dirname "$0")/common.sh"
 source tools/setup/apt.sh
 
 if [[ ${ANEMONE_ORT_INCLUDE_DIR:-} ]]; then
-  note "yours, in $ANEMONE_ORT_INCLUDE_DIR"
+  note "ANEMONE_ORT_INCLUDE_DIR is used: $ANEMONE_ORT_INCLUDE_DIR"
   exit
 fi
 in_cache "$(ort_headers)" ort-headers
@@ -19,9 +19,9 @@ for suite in forky sid; do
   served=
 done
 if [[ ! $served ]]; then
-  echo "no newer Debian suite serves libonnxruntime-dev $ort_headers_version or later through" \
-    "this machine's own source entry; fetch ONNX Runtime's C headers by other means and set" \
-    "ANEMONE_ORT_INCLUDE_DIR to the folder that holds onnxruntime_ep_c_api.h"
+  echo "libonnxruntime-dev $ort_headers_version or later was not found in a newer Debian suite" \
+    "with this machine's apt sources; get ONNX Runtime's C headers from elsewhere and set" \
+    "ANEMONE_ORT_INCLUDE_DIR to the folder with onnxruntime_ep_c_api.h"
   exit 1
 fi
 (cd "$work" && apt-get --config-file apt.conf download libonnxruntime-dev)

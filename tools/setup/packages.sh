@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# packages.sh [--missing] LIST...: installs the Debian packages of the lists that are not there yet;
-# with --missing, only names them.
+# packages.sh [--missing] LIST...: installs the Debian packages in the lists that are not installed yet.
+# With --missing, only prints their names.
 source "$(dirname "$0")/common.sh"
 
 only_name=
@@ -18,7 +18,7 @@ missing_packages() {
 }
 
 if ! command -v apt-get >/dev/null; then
-  echo "this set-up knows Debian 12 only; elsewhere install these by hand, then see CMakeLists.txt:"
+  echo "set-up supports Debian 12 only; install these packages by hand, then see CMakeLists.txt:"
   echo "${wanted[*]}"
   exit 1
 fi

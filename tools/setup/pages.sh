@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the generated pages of docs/ anew (CMake target `pages`) and fails if that changed one.
+# Regenerates the pages of docs/ and python/ (CMake target `pages`), and fails if that changed one.
 source "$(dirname "$0")/common.sh"
 
 checksums() { find docs python -type f -exec sha256sum {} + | sort -k 2; }
@@ -7,9 +7,9 @@ checksums() { find docs python -type f -exec sha256sum {} + | sort -k 2; }
 before=$(checksums)
 cmake --build build/release --target pages
 if changes=$(diff <(echo "$before") <(checksums)); then
-  note "$(wc -l <<<"$before") pages are as generated"
+  note "$(wc -l <<<"$before") files are up to date"
 else
-  echo "these pages were not as the tables say; they are now, commit them:"
+  echo "these pages were out of date and have been regenerated; commit them:"
   sed -n 's/^[<>] [0-9a-f]*  //p' <<<"$changes" | sort -u
   exit 1
 fi

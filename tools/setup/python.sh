@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Makes .venv and installs requirements.txt there, unless that was done before.
+# Creates .venv and installs requirements.txt in it, unless that has been done.
 source "$(dirname "$0")/common.sh"
 
-python=/usr/bin/python3  # Debian's: the one that python3-venv belongs to
+python=/usr/bin/python3  # Debian's Python, which has python3-venv
 stamp=.venv/set-up
 now=$("$python" --version; echo "$root"; cat tools/setup/requirements.txt)
 if [[ -f $stamp && $(<"$stamp") == "$now" ]]; then

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Numbered steps for a person to follow: source it, then `begin NAME COUNT`, and COUNT times
-# `step TITLE COMMAND...`. Brings common.sh along.
+# Runs numbered steps and shows their progress. Source it, then call `begin NAME COUNT`, and COUNT times
+# `step TITLE COMMAND...`. It sources common.sh.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 shopt -s extglob
 
@@ -15,13 +15,13 @@ begin() {
   lock build/.lock
   rm -rf "$logs"
   mkdir -p "$logs"
-  echo "${bold}anemone: $1${plain}; logs are in $logs, what is slow to make is kept in $cache"
+  echo "${bold}anemone: $1${plain}; logs are in $logs, slow dependencies are cached in $cache"
   trap 'stop_ticker' EXIT
 }
 
 microseconds() { echo "${EPOCHREALTIME//[^0-9]/}"; }
 
-# elapsed START: the time since, as `0.4 s` or `2:05`.
+# elapsed START: prints the time since START, as `0.4 s` or `2:05`.
 elapsed() {
   local tenths=$((($(microseconds) - $1) / 100000))
   if ((tenths < 600)); then
@@ -31,17 +31,18 @@ elapsed() {
   fi
 }
 
-# ticker HEADING LOG: says every second (a minute, if nobody watches) how long and how far it is.
+# ticker HEADING LOG: prints the elapsed time and the last line of the log every second on a terminal,
+# otherwise every minute.
 ticker() {
   local start seconds=0 text
-  exec {lock_fd}>&-  # its last `sleep` may outlive the run
+  exec {lock_fd}>&-  # the last `sleep` may outlive the run and would hold the lock
   start=$(microseconds)
   while true; do
     if [[ $live ]]; then
       text="$1  $(elapsed "$start")  $(tail -n 1 "$2" 2>/dev/null | tr -cd '[:print:]')"
       printf '%s%.*s' "$erase" $(($(tput cols) - 1)) "$text"
     elif ((seconds > 0 && seconds % 60 == 0)); then
-      echo "$1  still at it after $(elapsed "$start")"
+      echo "$1  still running after $(elapsed "$start")"
     fi
     sleep 1 >/dev/null 2>&1
     seconds=$((seconds + 1))
@@ -55,7 +56,7 @@ stop_ticker() {
   ticker_pid=
 }
 
-# The line of a log that tells most: a script's note, or ctest's count.
+# The summary of a log: a script's note, or ctest's count.
 gist() { sed -n 's/^note: //p; /tests passed.* out of/p' "$1" | tail -n 1; }
 
 # next_heading TITLE: sets `heading`.
@@ -64,15 +65,16 @@ next_heading() {
   heading=$(printf '[%*d/%d] %-28s' ${#step_count} "$step_number" "$step_count" "$1")
 }
 
-# announce TITLE: begins a step that speaks for itself.
+# announce TITLE: prints the heading of a step whose output is shown directly.
 announce() {
   local heading
   next_heading "$1"
   echo "$heading"
 }
 
-# step TITLE COMMAND...: the command's output goes to a log, whose end is shown if it fails.
-# The command is a program, not a function: `set -e` means nothing in a function that is tested.
+# step TITLE COMMAND...: runs the command and writes its output to a log. If it fails, the end of the log
+# is shown. The command must be a program, not a function, because `set -e` is off in a function whose
+# status is tested.
 step() {
   local title=$1 heading start log status=0
   shift
@@ -89,15 +91,15 @@ step() {
   else
     echo "$erase$heading  ${red}FAILED${plain} after $(elapsed "$start"), exit code $status:"
     tail -n 60 "$log" | sed 's/^/    /'
-    echo "${red}$title failed${plain}: the whole log is $log"
+    echo "${red}$title failed${plain}: the full log is $log"
   fi
   return "$status"
 }
 
-# set_up PACKAGE_LIST...: the four steps that both commands begin with.
+# set_up PACKAGE_LIST...: the first four steps of quickstart and test.
 set_up() {
   if ((EUID != 0)) && [[ $(tools/setup/packages.sh --missing "$@") ]]; then
-    sudo --validate  # asks for the password here, where it can be seen
+    sudo --validate  # ask for the password now, while the prompt is visible
   fi
   step "Debian packages" tools/setup/packages.sh "$@"
   step "Python environment" tools/setup/python.sh

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds Debian's oneTBB with ThreadSanitizer into the cache folder, for the tsan preset: of a
-# library that is not instrumented it sees the accesses but not what orders them, and reports races
-# that are none. (Suppressing what TBB calls would hide our own races: TBB calls our loops.)
+# Builds Debian's oneTBB with ThreadSanitizer in the cache folder, for the tsan preset. In a library that
+# is not instrumented, ThreadSanitizer sees accesses but not the synchronization, and reports false
+# races. (Suppressing everything called by TBB would hide our races: TBB calls our loops.)
 source "$(dirname "$0")/common.sh"
 source tools/setup/apt.sh
 
