@@ -66,7 +66,7 @@ void ExpectNear(const std::string& name, const Tensor& got, const Tensor& want, 
   }
   for (size_t i = 0; i < w->size(); ++i) {
     const double x = (*g)[i], y = (*w)[i];
-    if (!std::isfinite(y)) continue;  // NaN and infinity have rules of their own, tested elsewhere
+    if (!std::isfinite(y)) continue;  // NaN and infinity are tested elsewhere
     ASSERT_LE(std::abs(x - y), tolerance * largest)
         << name << "[" << i << "]: got " << x << ", ONNX Runtime says " << y;
   }
@@ -121,7 +121,8 @@ void RunCase(const Case& c) {
 
 TEST_P(KernelTest, AgreesWithOnnxRuntime) { RunCase(GetParam()); }
 
-// How many segments were written, and the units that kept others from it; printed at the end.
+// Counts the segments that were written, and the units because of which others could not be.
+// Printed at the end.
 struct RoundTrips : testing::Environment {
   void TearDown() override {
     for (const auto& [format, count] : written) {
@@ -141,7 +142,8 @@ absl::StatusOr<Model> Imported(const Case& c) {
   return ImportBytes(proto.SerializeAsString(), "", {});
 }
 
-// What the plan has on the engine, on the case's own target and each format's route.
+// Writes and reads each engine segment of the plan, for the target of the case and the route of
+// each format.
 TEST_P(KernelTest, IsReadBackAsItWasWritten) {
   const Case& c = GetParam();
   const auto model = Imported(c);

@@ -1,5 +1,6 @@
-// tests/kernels/harness.h: one ONNX form in text, planned for a target, run on the software engine
-// and compared with ONNX Runtime.
+// tests/kernels/harness.h: test cases for lowerings. A case is an ONNX model in text form. The
+// harness plans it for a target, checks the units, runs it on the software engine and compares the
+// outputs with those of ONNX Runtime.
 //
 //   INSTANTIATE_TEST_SUITE_P(Softmax, KernelTest, testing::ValuesIn(std::vector<Case>{
 //       {.name = "last_axis",
@@ -21,23 +22,25 @@ namespace anemone {
 
 struct Case {
   std::string name;
-  // The text of a graph as onnx/defs/parser.h reads it, from its inputs on:
+  // A graph in the syntax of onnx/defs/parser.h, without its name:
   // "(float[1,8] x) => (float[1,8] y) <float[8] w = {1, 2, ...}> { y = Add(x, w) }". Initializers
-  // without a value ("<float[64,3,7,7] w>") are filled by `seed`.
+  // without a value ("<float[64,3,7,7] w>") get random values from `seed`.
   std::string model;
   std::string target = "h13";
   std::string route = "netplist";
   int opset = 21;
   bool rewrites = true;
-  // All nodes are on the engine, as these units, in any order (views are not listed),
+  // The units of all nodes that are on the engine, in any order. Reshapes are not listed.
   std::vector<std::string> units;
-  // but for those of these ids, sorted, which are on the CPU.
+  // The ids of the nodes on the CPU, sorted. All other nodes must be on the engine.
   std::vector<std::string> on_cpu = {};
-  // Instead: some node is on the CPU by the rule of this id, and the result still agrees.
+  // If it is not empty, `units` and `on_cpu` are not checked. Instead, a node must be on the CPU
+  // because of the rule with this id.
   std::string refused_by;
-  // Largest error, as a share of the largest magnitude of the reference.
+  // The largest allowed error, as a fraction of the largest magnitude of the reference.
   double tolerance = 4e-3;
-  // Inputs and filled initializers are uniform in this range; integers and bools are 0 or 1.
+  // Inputs and initializers without a value are uniform in this range; integers and bools are 0
+  // or 1.
   float low = -1, high = 1;
   int seed = 1;
 };
@@ -45,14 +48,14 @@ struct Case {
 inline void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 inline std::string CaseName(const testing::TestParamInfo<Case>& info) { return info.param.name; }
 
-// So many of each: Units({{"ElementWise", 3}, {"GOC", 1}}).
+// Each unit repeated by its count: Units({{"ElementWise", 3}, {"GOC", 1}}).
 inline std::vector<std::string> Units(const std::vector<std::pair<std::string, int>>& counts) {
   std::vector<std::string> units;
   for (const auto& [unit, count] : counts) units.insert(units.end(), count, unit);
   return units;
 }
 
-// Runs one case with EXPECTs.
+// Runs one case and reports failures with EXPECT and ASSERT.
 void RunCase(const Case& c);
 
 class KernelTest : public testing::TestWithParam<Case> {};

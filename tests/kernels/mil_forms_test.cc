@@ -1,4 +1,4 @@
-// What the kinds write of themselves in MIL, read back: the same program, to the bit.
+// Units are written as MIL and read back. The program that was read gives the same bits.
 #include <gtest/gtest.h>
 
 #include <ostream>
@@ -37,7 +37,7 @@ std::vector<std::byte> Outputs(const Network& network, const Target& target) {
   return outputs.value_or(std::vector<std::byte>());
 }
 
-// The network written as MIL, and the file of its weights.
+// A network as MIL text, and the contents of its weights file.
 struct Written {
   std::string text, weights;
 };
@@ -83,7 +83,7 @@ void ExpectSameBitsOnce(const Network& network, const Target& target) {
   EXPECT_TRUE(outputs == Outputs(network, target));
 }
 
-// Also beside a tensor with depth: all are of rank 5 then.
+// Tests the network also with an additional input that has a depth, which makes all tensors rank 5.
 void ExpectSameBits(Network network, const Target& target) {
   ExpectSameBitsOnce(network, target);
   network.inputs.push_back({.name = "deep", .dims = Dims{{1, 2, 3, 1, 1}}});
@@ -91,7 +91,7 @@ void ExpectSameBits(Network network, const Target& target) {
 }
 
 struct Text {
-  const char* kind;  // that the graph becomes, among others
+  const char* kind;  // a unit kind that the graph is lowered to
   const char* name;
   const char* graph;
 };
@@ -252,7 +252,7 @@ INSTANTIATE_TEST_SUITE_P(Mil, MilForms, testing::ValuesIn(kForms), [](const auto
   return absl::StrCat(info.param.kind, "_", info.param.name);
 });
 
-// One unit, from `keys`, of an input of `dims`.
+// Adds one unit with `keys` whose input has `dims`.
 void BuildUnit(NetworkBuilder& c, const char* kind, const Json& keys, const Dims& dims) {
   Operand x = c.AddInput("x", dims);
   const Operand y = AddAuthoredUnit(c, *FindUnitKind(kind), keys, {x}, {});
@@ -260,7 +260,7 @@ void BuildUnit(NetworkBuilder& c, const char* kind, const Json& keys, const Dims
   c.AddOutput("y", y);
 }
 
-// Of no ONNX operator.
+// Unit kinds and keys that no ONNX operator is lowered to.
 TEST(MilForms, UnitsByKeysGiveTheSameBits) {
   const Target& target = **FindTarget("h16");
   const struct {
@@ -298,7 +298,7 @@ TEST(MilForms, StoredFactorGivesTheSameBits) {
   }
 }
 
-// It rounds on its own, and is not taken for the convolution's bias.
+// The gain rounds separately, so it must not be read as the bias of the convolution.
 TEST(MilForms, GainBehindAConvolutionGivesTheSameBits) {
   const Target& target = **FindTarget("h16");
   NetworkBuilder c(target, Route::kMil);
@@ -312,7 +312,7 @@ TEST(MilForms, GainBehindAConvolutionGivesTheSameBits) {
   ExpectSameBits(c.network(), target);
 }
 
-// x of C, H, W = 1, 2, 3 is 0, 1, ... 5.
+// Runs MIL statements on an input x with C, H, W = 1, 2, 3 and the elements 0, 1, ... 5.
 std::vector<float> RunText(const std::string& statements, const std::string& y) {
   const Target& target = **FindTarget("h16");
   Written written{absl::StrCat("program(1.3)\n{ func main<ios18>(tensor<fp16, [1, 1, 2, 3]> x) {",
@@ -339,7 +339,7 @@ std::vector<float> RunText(const std::string& statements, const std::string& y) 
   return {values.begin(), values.end()};
 }
 
-// The elements of constants count, not their shapes alone.
+// Checks that the elements of constants are read, not only their shapes.
 TEST(MilForms, ConstantsInTheTextAreRead) {
   const std::string axis = "int32 axis = const()[name = string(\"a\"), val = int32(3)];";
   auto indices = [](const std::string& shape, const std::string& values) {

@@ -1,4 +1,4 @@
-// tests/kernels/on_targets.h: the same cases on an old and a new target.
+// tests/kernels/on_targets.h: repeats test cases on an old and a new target.
 #ifndef ANEMONE_TESTS_KERNELS_ON_TARGETS_H_
 #define ANEMONE_TESTS_KERNELS_ON_TARGETS_H_
 
@@ -8,7 +8,7 @@
 
 namespace anemone {
 
-// Each case on h13 and, its name with "_h16", on h16.
+// Each case on h13, and again on h16 with "_h16" appended to its name.
 inline std::vector<Case> OnBoth(const std::vector<Case>& cases) {
   std::vector<Case> both;
   for (Case c : cases) {

@@ -43,7 +43,7 @@ ELSEWHERE = {
     "target_fields.h": "cmake/generate_tables.py",
     "target_table.cc": "cmake/generate_tables.py",
     "warning_table.h": "cmake/generate_tables.py",
-    "room/x_y.cc": "an example",
+    "folder/x_y.cc": "an example",
 }
 SEEDS = "docs/sources/seeds/"  # texts of others, which cite nothing here
 ORION_FILES = "orion-repo"  # the key that describes another repository's files

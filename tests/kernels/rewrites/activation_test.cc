@@ -1,4 +1,4 @@
-// Activations of several units, and those that a model spells out in several nodes.
+// Activations that need several units, and activations that a model computes with several nodes.
 #include "tests/kernels/harness.h"
 
 namespace anemone {
@@ -184,7 +184,7 @@ const std::vector<Case> kPatterns = {
      .model = "(float[2,5,48] x) => (float[2,5,48] y) <float alpha = {1}> { c = CastLike(alpha, x) "
               "a = Mul(c, x) s = Sigmoid(a) y = Mul(x, s) }",
      .units = {"Neuron"}},
-    // The sigmoid form is no GELU in fp16: 2e-2 apart.
+    // The approximation by a sigmoid is not a GELU in fp16: they differ by 2e-2.
     {.name = "quick_gelu_of_clip",
      .model = "(float[2,5,48] x) => (float[2,5,48] y) <float c = {1.702}> { a = Mul(x, c) "
               "s = Sigmoid(a) y = Mul(x, s) }",

@@ -1,12 +1,12 @@
-// Pow, Mod, Round: operators that are arithmetic of several units.
+// Pow, Mod and Round: operators that are computed by several arithmetic units.
 #include "absl/strings/str_cat.h"
 #include "tests/kernels/harness.h"
 
 namespace anemone {
 namespace {
 
-// A model over x, whose elements fp16 holds exactly: w, or w + k where the input is true. So a
-// function that jumps is asked on both sides alike.
+// A model over x, whose elements are exact in fp16: w, or w + s where the input is true. So
+// functions that are not continuous get the same arguments here and on ONNX Runtime.
 std::string Exact(const std::string& body, const std::string& constant = "float unused = {0}") {
   return absl::StrCat(
       "(bool[20] c) => (float[20] y) <float[20] w = {-3.75, -2.5, -1.5, -1, -0.5, -0.25, 0, 0.25, "
@@ -99,7 +99,7 @@ const std::vector<Case> kCases = {
                "ElementWise", "ElementWise", "GOC", "ElementWise", "Neuron", "ElementWise",
                "ElementWise"},
      .tolerance = 0},
-    // The fp16 numbers next to a half: x = w, as no other input is below 1.
+    // The fp16 numbers next to a half. The inputs are so large that x = w.
     {.name = "round_next_to_a_half",
      .model = "(float[4] a) => (float[4] y) <float[4] w = {-0.50048828125, -0.499755859375, "
               "-1.5009765625, 0.50048828125}> { x = Min(a, w) y = Round(x) }",

@@ -1,5 +1,5 @@
-// Attention of several images, and masks that differ by head or image: one SDPA unit for all planes
-// that are masked alike. Axes in any order, by Einsum.
+// Attention of several images, and masks that differ between heads or images: there is one SDPA
+// unit for all planes with the same mask. Also attention by Einsum with axes in any order.
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
@@ -9,7 +9,7 @@
 namespace anemone {
 namespace {
 
-// So many of each.
+// Each unit repeated by its count.
 std::vector<std::string> Units(int attentions, int views, int transposes,
                                std::vector<std::string> more) {
   more.insert(more.end(), attentions, "SDPA");
@@ -18,7 +18,8 @@ std::vector<std::string> Units(int attentions, int views, int transposes,
   return more;
 }
 
-// `stack` (images, heads) of 10 queries and 12 keys, 8 wide; `scores` make s of d.
+// Attention with 10 queries, 12 keys and 8 elements for each of `stack` (images, heads). `scores`
+// are nodes that compute s from d.
 std::string Planes(const std::string& stack, const std::string& more_inputs,
                    const std::string& more_initializers, const std::string& scores) {
   return absl::Substitute(
@@ -41,17 +42,17 @@ const std::vector<Case> kCases = {
     {.name = "by_head_at_run_time",
      .model = Planes("1,2", ", float[1,2,10,12] m", "", "s = Add(m, d)"),
      .units = Units(2, 8, 0, {"Concat"})},
-    {.name = "by_head_of_several_images",  // Swin: heads of three windows
+    {.name = "by_head_of_several_images",  // Swin: heads in three windows
      .model = Planes("3,2", "", ", float[2,10,12] m", "s = Add(d, m)"),
      .units = Units(2, 6, 8, {"Concat"})},
     {.name = "by_image",
      .model = Planes("2,3", ", float[2,1,1,12] m", "", "s = Add(d, m)"),
      .units = Units(2, 8, 8, {"Concat"})},
-    {.name = "by_head_and_padding",  // T5: one scaled padding for all heads
+    {.name = "by_head_and_padding",  // T5: one scaled padding mask for all heads
      .model = Planes("1,2", ", float[1,1,1,12] a", ", float[1,2,10,12] m, float f = {-3}",
                      "b = Mul(a, f) e = Add(m, b) s = Add(d, e)"),
      .units = Units(2, 8, 0, {"Concat", "GOC", "ElementWise"})},
-    {.name = "by_window_in_rank_five",  // Swin's shifted windows; the first two are alike
+    {.name = "by_window_in_rank_five",  // Swin's shifted windows; the first two masks are equal
      .model = Planes("3,2", "",
                      ", float[1,2,10,12] m, float[1,3,1,1,12] w = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, "
                      "0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, -100, -100, "
@@ -75,7 +76,7 @@ const std::vector<Case> kCases = {
               "{ t = Transpose<perm = [0,1,3,2]>(k) d = MatMul(q, t) p = Softmax<axis = -1>(d) "
               "y = MatMul(p, v) }",
      .units = Units(1, 0, 4, {"Broadcast", "Broadcast"})},
-    {.name = "one_key_head",  // Falcon: all queries share it
+    {.name = "one_key_head",  // Falcon: all query heads share one key head
      .model = "(float[1,4,10,8] q, float[1,1,12,8] k, float[1,1,12,8] v, float[10,12] m) => "
               "(float[1,4,10,8] y) { t = Transpose<perm = [0,1,3,2]>(k) d = MatMul(q, t) "
               "s = Add(d, m) p = Softmax<axis = -1>(s) y = MatMul(p, v) }",
@@ -92,7 +93,7 @@ const std::vector<Case> kCases = {
 };
 INSTANTIATE_TEST_SUITE_P(AttentionPlanes, KernelTest, testing::ValuesIn(kCases), CaseName);
 
-// Products by Einsum. Positions before heads is how the unit has them.
+// Attention by Einsum. The unit has positions before heads, as these models do.
 std::string Einsums(const std::string& scores, const std::string& result) {
   return absl::Substitute(
       "(float[1,10,4,8] q, float[1,12,4,8] k, float[1,12,4,8] v) => (float[1,10,4,8] y) <float c = "
@@ -129,7 +130,7 @@ const std::vector<Case> kEinsumCases = {
               "{ d = Einsum<equation = \"bqhd,bkhd->bhkq\">(q, k) p = Softmax<axis = -1>(d) "
               "y = Einsum<equation = \"bhkq,bqhd->bkhd\">(p, v) }",
      .units = Units(1, 0, 0, {})},
-    {.name = "weights_of_another_order",  // heads and queries change places on the way
+    {.name = "weights_of_another_order",  // the second Einsum reads heads as queries
      .model = "(float[1,4,4,8] q, float[1,4,4,8] k, float[1,4,4,8] v) => (float[1,4,4,8] y) "
               "{ d = Einsum<equation = \"bqhd,bkhd->bhqk\">(q, k) p = Softmax<axis = -1>(d) "
               "y = Einsum<equation = \"bqhk,bkhd->bqhd\">(p, v) }",

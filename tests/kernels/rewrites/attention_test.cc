@@ -1,5 +1,5 @@
-// Attention in the spellings of exporters: each ends as one SDPA unit, and means what ONNX Runtime
-// says. What only looks like attention stays plain nodes.
+// Attention in the forms that exporters write: each becomes one SDPA unit and agrees with ONNX
+// Runtime. Nodes that only look like attention are lowered one by one.
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
@@ -9,10 +9,11 @@
 namespace anemone {
 namespace {
 
-// Query, key and value go from heads, sequence to sequence, heads, the result back.
+// Query, key and value are transposed from (heads, sequence) to (sequence, heads), and the result
+// back.
 const std::vector<std::string> kUnits = {"Transpose", "Transpose", "Transpose", "SDPA",
                                          "Transpose"};
-// With one head nothing moves.
+// With one head, no transposes are necessary.
 const std::vector<std::string> kOne = {"SDPA"};
 
 std::vector<std::string> With(std::vector<std::string> units, std::vector<std::string> more) {
@@ -20,7 +21,7 @@ std::vector<std::string> With(std::vector<std::string> units, std::vector<std::s
   return units;
 }
 
-// q, k, v of `heads` heads and 8 wide; `nodes` end with y.
+// q, k and v have `heads` heads of 8 elements; `nodes` compute y.
 std::string Heads(int heads, int queries, int keys, const std::string& more_inputs,
                   const std::string& initializers, const std::string& nodes) {
   return absl::Substitute(
@@ -29,7 +30,7 @@ std::string Heads(int heads, int queries, int keys, const std::string& more_inpu
       heads, queries, keys, more_inputs.empty() ? "" : ", " + more_inputs, initializers, nodes);
 }
 
-// From scores `d`, not scaled, to y.
+// The same, with the scores before scaling as `d`.
 std::string Scores(int heads, int queries, int keys, const std::string& more_inputs,
                    const std::string& initializers, const std::string& nodes) {
   return Heads(heads, queries, keys, more_inputs,
@@ -37,8 +38,8 @@ std::string Scores(int heads, int queries, int keys, const std::string& more_inp
                absl::StrCat("t = Transpose<perm = [0,1,3,2]>(k) d = MatMul(q, t) ", nodes));
 }
 
-// torch.onnx.symbolic_opset14.scaled_dot_product_attention: the root of the scale on both sides,
-// found from the query's shape at run time.
+// torch.onnx.symbolic_opset14.scaled_dot_product_attention: query and key are both multiplied by
+// the square root of the scale, which is computed from the query's shape at run time.
 const char kTorchScript[] =
     "qs = Shape(q) last = Slice(qs, minus1, most) size = Cast<to = 1>(last) root = Sqrt(size) "
     "scale = Div(one, root) kt = Transpose<perm = [0,1,3,2]>(k) r1 = Sqrt(scale) l = Mul(q, r1) "
@@ -46,14 +47,14 @@ const char kTorchScript[] =
 const char kTorchScriptConstants[] =
     "int64[1] minus1 = {-1}, int64[1] minus2 = {-2}, int64[1] most = {9223372036854775807}, "
     "float[1] one = {1}, float[1] zero = {0}, float[1] low = {-inf}";
-// Its causal mask: a triangle of ones whose zeros become -inf.
+// The causal mask of that function: a triangle of ones whose zeros become -inf.
 const char kTorchScriptTriangle[] =
     "ks = Shape(k) rows = Slice(qs, minus2, minus1) columns = Slice(ks, minus2, minus1) "
     "area = Concat<axis = 0>(rows, columns) ones = Expand(one, area) lower = Trilu<upper = "
     "0>(ones) "
     "above = Equal(lower, zero) m = Where(above, low, zero) ";
 
-// torch.onnx's torchlib (dynamo): k through three dimensions, whatever the batch.
+// torch.onnx's torchlib (dynamo): k is reshaped to rank 3 for the transpose, for any batch.
 const char kDynamo[] =
     "k3 = Reshape(k, flat) t3 = Transpose<perm = [0,2,1]>(k3) kt = Reshape(t3, full) "
     "l = Mul(q, c) r = Mul(kt, c) s = MatMul(l, r) ";
@@ -64,18 +65,18 @@ const char kDynamoConstants[] =
 const std::vector<std::string> kPackedUnits =
     With(kUnits, {"MatrixMultiplication", "InputView", "InputView", "InputView"});
 
-// Whose heads are taken apart where they lie.
+// If the pattern includes the nodes that split the packed value, the heads are sliced directly.
 const std::vector<std::string> kUnpackedUnits = {
     "InputView", "InputView", "InputView", "MatrixMultiplication",
     "SDPA",      "Transpose", "Transpose"};
 
-// q, k and v of a packed projection as timm's ViT takes them: [3, B, H, N, D].
+// q, k and v taken from a packed projection as in timm's ViT: [3, B, H, N, D].
 const char kThirds[] = "int64 i0 = {0}, int64 i1 = {1}, int64 i2 = {2}";
 const char kGathered[] =
     "p5 = Reshape(p, five) h = Transpose<perm = [2,0,3,1,4]>(p5) q = Gather<axis = 0>(h, i0) "
     "k = Gather<axis = 0>(h, i1) v = Gather<axis = 0>(h, i2) ";
 
-// q, k, v of one packed projection, 6 positions of 2 heads of 4.
+// q, k and v from one packed projection: 6 positions, 2 heads of 4 elements.
 std::string Packed(const std::string& initializers, const std::string& nodes) {
   return absl::Substitute(
       "(float[1,6,8] x) => (float[1,6,8] y) <float[8,24] w, float c = {0.5}, int64[3] flat = {1, "
@@ -146,8 +147,8 @@ const std::vector<Case> kTorchCases = {
 };
 INSTANTIATE_TEST_SUITE_P(AttentionOfTorch, KernelTest, testing::ValuesIn(kTorchCases), CaseName);
 
-// A query without any key: its probabilities are NaN, and the guard makes them 0. Two keys only, so
-// that some queries of a random mask have none.
+// If all keys of a query are masked, its probabilities are NaN, and the guard sets them to 0. There
+// are only two keys, so that this happens for some queries of a random mask.
 const std::vector<std::string> kCleared = {"Transpose",   "Transpose",  "Transpose", "SDPA",
                                            "Transpose",   "GOC",        "Reduction", "ElementWise",
                                            "ElementWise", "ElementWise"};
@@ -308,9 +309,9 @@ const std::vector<Case> kModelCases = {
                     "t = Transpose<perm = [0,1,3,2]>(k) d = MatMul(q, t) n = Mul(d, c) "
                     "s = Add(n, m) p = Softmax<axis = -1>(s) y = MatMul(p, v)"),
      .target = "h16",
-     .route = "mil",  // where the unit would not do what its mask says
+     .route = "mil",  // on this route, the unit ignores its mask
      .units = kUnits},
-    {.name = "scale_of_its_own_on_mil",  // whose operation has 1 / sqrt(8)
+    {.name = "scale_of_its_own_on_mil",  // MIL's operation always scales by 1 / sqrt(8)
      .model = Scores(4, 10, 12, "", "", "n = Mul(d, c) p = Softmax<axis = -1>(n) y = MatMul(p, v)"),
      .target = "h16",
      .route = "mil",
@@ -349,7 +350,7 @@ const std::vector<Case> kModelCases = {
     {.name = "packed_and_gathered",
      .model = Packed(absl::StrCat("int64[5] five = {1, 6, 3, 2, 4}, ", kThirds), kGathered),
      .units = kUnpackedUnits},
-    {.name = "packed_and_gathered_twice",  // by somebody else too
+    {.name = "packed_and_gathered_twice",  // the packed value has another reader
      .model =
          absl::StrCat("(float[1,6,24] p) => (float[1,2,6,4] y, float[1,2,6,4] z) "
                       "<int64[5] five = {1, 6, 3, 2, 4}, ",
@@ -358,13 +359,13 @@ const std::vector<Case> kModelCases = {
                       "d = MatMul(q, kt) a = Softmax<axis = -1>(d) y = MatMul(a, v) }"),
      .units = {"InputView", "InputView", "InputView", "InputView", "Neuron", "SDPA", "Transpose",
                "Transpose", "Transpose", "Transpose", "Transpose", "Transpose"}},
-    {.name = "packed_out_of_order",  // keys first, and queries that are the values
+    {.name = "packed_out_of_order",  // keys come first, and queries are the values
      .model = Packed("int64[5] five = {1, 6, 3, 2, 4}, int64 i0 = {0}, int64 i2 = {2}",
                      "p5 = Reshape(p, five) h = Transpose<perm = [2,0,3,1,4]>(p5) "
                      "q = Gather<axis = 0>(h, i2) k = Gather<axis = 0>(h, i0) "
                      "v = Gather<axis = 0>(h, i2)"),
      .units = kUnpackedUnits},
-    {.name = "packed_of_two_images",  // has images to be turned as well
+    {.name = "packed_of_two_images",  // the image axis must be transposed as well
      .model =
          absl::StrCat("(float[2,6,24] p) => (float[2,2,6,4] y) <int64[5] five = {2, 6, 3, 2, 4}, ",
                       kThirds, "> { ", kGathered,
@@ -400,7 +401,7 @@ const std::vector<Case> kModelCases = {
 };
 INSTANTIATE_TEST_SUITE_P(AttentionOfModels, KernelTest, testing::ValuesIn(kModelCases), CaseName);
 
-// ONNX's own operator, which the importer expands as ONNX defines it.
+// ONNX's operator Attention, which the importer expands to its function body.
 std::string Operator(const std::string& attributes, int heads, int groups, int queries, int keys,
                      const std::string& more_inputs, const std::string& more_arguments) {
   return absl::Substitute(
@@ -454,7 +455,7 @@ const std::vector<Case> kOperatorCases = {
 INSTANTIATE_TEST_SUITE_P(AttentionOperator, KernelTest, testing::ValuesIn(kOperatorCases),
                          CaseName);
 
-// Plain nodes, which mean something else or are read elsewhere.
+// Nodes that must not be matched, because they compute something else or have other readers.
 const char kMatMul[] = "MatrixMultiplication";
 const std::vector<Case> kOtherCases = {
     {.name = "scores_are_an_output",

@@ -1,4 +1,4 @@
-// Transposes of more axes than a unit moves.
+// Transposes of more axes than one unit can move.
 #include <algorithm>
 
 #include "absl/strings/substitute.h"

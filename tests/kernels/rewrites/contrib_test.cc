@@ -1,5 +1,5 @@
-// The operators of com.microsoft on the engine: the units that their bodies end as, and that the
-// result is ONNX Runtime's. Only what prepares integers is on the CPU.
+// Operators of com.microsoft on the engine: the units that their function bodies become, and that
+// the results agree with ONNX Runtime. Only nodes that compute with integers are on the CPU.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -18,7 +18,7 @@ std::string Ms(const std::string& graph) {
   return absl::StrReplaceAll(graph, {{"ms.", "com.microsoft."}});
 }
 
-// "1, 7, 3": bytes of packed weights.
+// Random bytes for packed weights, such as "1, 7, 3".
 std::string Bytes(int count, int modulus = 256) {
   std::mt19937 random(3);
   std::vector<int> bytes(count);
@@ -26,7 +26,7 @@ std::string Bytes(int count, int modulus = 256) {
   return absl::StrJoin(bytes, ", ");
 }
 
-// Twelve positions, four heads of eight.
+// Twelve positions, four heads of eight elements.
 std::string Packed(const std::string& attributes, const std::string& more_inputs,
                    const std::string& more_outputs, const std::string& arguments,
                    const std::string& outputs = "y") {
@@ -35,8 +35,8 @@ std::string Packed(const std::string& attributes, const std::string& more_inputs
                          " = ms.Attention<num_heads = 4", attributes, ">(x, w, b", arguments,
                          ") }"));
 }
-// Query, key and value are parts of one product; each goes from positions, heads to heads,
-// positions and from there as SDPA wants it, the result back.
+// Query, key and value are slices of one product. Each is transposed from (positions, heads) to
+// (heads, positions), then to the order of SDPA, and the result back.
 const std::vector<std::string> kPacked = Units({{"MatrixMultiplication", 1},
                                                 {"ElementWise", 1},
                                                 {"InputView", 3},
@@ -113,7 +113,7 @@ const std::vector<Case> kAttentionCases = {
 INSTANTIATE_TEST_SUITE_P(ContribAttention, KernelTest, testing::ValuesIn(kAttentionCases),
                          CaseName);
 
-// Ten queries and twelve keys, four heads of eight.
+// Ten queries and twelve keys, four heads of eight elements.
 std::string Multi(const std::string& attributes, const std::string& more_inputs,
                   const std::string& more_outputs, const std::string& arguments,
                   const std::string& outputs = "y") {
@@ -149,7 +149,7 @@ const std::vector<Case> kMultiHeadCases = {
      .model = Multi("", ", float[1,4,6,8] pk, float[1,4,6,8] pv",
                     ", float[1,4,18,8] nk, float[1,4,18,8] nv", ", b, , , pk, pv", "y, nk, nv"),
      .units = Units({{"ElementWise", 3}, {"Transpose", 8}, {"Concat", 2}, {"SDPA", 1}})},
-    // What the optimizer leaves of attention that it does not know whole.
+    // ONNX Runtime's optimizer fuses only the products if it does not recognize the attention.
     {.name = "fused_products",
      .model = Ms("(float[1,4,10,8] q, float[1,4,12,8] k, float[1,4,12,8] v) => (float[1,4,10,8] y) "
                  "{ s = ms.FusedMatMul<transB = 1, alpha = 0.35>(q, k) p = Softmax<axis = -1>(s) "
@@ -159,7 +159,7 @@ const std::vector<Case> kMultiHeadCases = {
 INSTANTIATE_TEST_SUITE_P(ContribMultiHead, KernelTest, testing::ValuesIn(kMultiHeadCases),
                          CaseName);
 
-// Four heads over two of sixteen.
+// Four query heads, two key and value heads, sixteen elements each.
 std::string Group(int queries, int present, const std::string& attributes,
                   const std::string& more_inputs, const std::string& initializers,
                   const std::string& arguments) {
@@ -171,7 +171,7 @@ std::string Group(int queries, int present, const std::string& attributes,
                          attributes, ">(q, k, v, ", arguments, ") }"));
 }
 
-// Heads of key and value are repeated.
+// The heads of key and value are repeated for the query heads.
 const std::vector<std::string> kGroup = Units({{"Broadcast", 2}, {"Transpose", 10}, {"SDPA", 1}});
 const std::vector<std::string> kGroupRotary = Units({{"Broadcast", 2},
                                                      {"Concat", 2},
@@ -314,7 +314,7 @@ const std::vector<Case> kOtherCases = {
                  "h = ms.SkipSimplifiedLayerNormalization<epsilon = 1e-5>(xh, sh, gh) "
                  "y = Cast<to = 1>(h) }"),
      .units = {"ElementWise", "L2Normalization", "ElementWise"}},
-    // Forms that stay run with ONNX Runtime's kernels.
+    // Forms that stay on the CPU, where ONNX Runtime's kernels run them.
     {.name = "stays_over_other_keys",
      .model = Multi(", unidirectional = 1", "", "", ", b"),
      .units = {},
@@ -329,7 +329,7 @@ const std::vector<Case> kOtherCases = {
          Group(10, 10, ", smooth_softmax = 1", "", "int32[1] n = {9}, int32 t = {10}", ", , n, t"),
      .units = {},
      .on_cpu = {"/#0"}},
-    // BERT as ONNX Runtime's optimizer leaves it: all but the embeddings is one segment.
+    // BERT after ONNX Runtime's optimizer: everything except the embeddings is one segment.
     {.name = "encoder",
      .model =
          Ms("(int32[1,12] i, int32[1,12] m) => (float[1,12,32] y) <float[5,32] e, float[16,32] "

@@ -1,4 +1,5 @@
-// Convolutions in parts: kernels past the target's limit, kernels with a depth, ranks on route mil.
+// Convolutions that are divided into parts: kernels that exceed the target's limit, kernels with a
+// depth, ranks on route mil.
 #include "tests/kernels/harness.h"
 
 namespace anemone {
@@ -25,7 +26,7 @@ const std::vector<Case> kCases = {
      .model = "(float[2,2,40,8] x) => (float[2,2,13,6] y) <float[2,2,30,3] w> "
               "{ y = Conv<pads = [2,0,0,0]>(x, w) }",
      .units = {"Conv", "Conv", "ElementWise", "InputView", "InputView"}},
-    {.name = "depthwise_31x31",  // RepLKNet: 2 stretches of the height by 3 of the width
+    {.name = "depthwise_31x31",  // RepLKNet: 2 parts along the height, 3 along the width
      .model = "(float[1,6,20,20] x) => (float[1,6,20,20] y) <float[6,1,31,31] w, float[6] b> "
               "{ y = Conv<group = 6, pads = [15,15,15,15]>(x, w, b) }",
      .units = {"Conv", "Conv", "Conv", "Conv", "Conv", "Conv", "ElementWise", "ElementWise",
@@ -48,7 +49,7 @@ const std::vector<Case> kCases = {
               "{ y = Conv<strides = [128]>(x, w) }",
      .units = {"Conv", "Transpose"},
      .tolerance = 1e-3},
-    {.name = "folded_with_taps_left_over",  // 15 = 4 * 4 - 1; 45 elements are cut to 40
+    {.name = "folded_with_taps_left_over",  // 15 = 4 * 4 - 1; 45 elements are cropped to 40
      .model = "(float[1,3,5,44] x) => (float[1,8,5,8] y) <float[8,3,1,15] w, float[8] b> "
               "{ y = Conv<strides = [1,4], pads = [0,1,0,0]>(x, w, b) }",
      .units = {"Conv", "InputView", "Padding", "Transpose"},

@@ -1,4 +1,4 @@
-// Deconvolutions that the unit does not take, as convolutions of all their phases.
+// Deconvolutions that the unit does not support, computed as convolutions of all phases.
 #include "tests/kernels/harness.h"
 
 namespace anemone {

@@ -1,4 +1,4 @@
-// Elements picked and placed by constant indices. All are exact: fp16 numbers come through.
+// Elements gathered and scattered by constant indices. All are exact for fp16 numbers.
 #include "tests/kernels/on_targets.h"
 
 namespace anemone {
@@ -12,7 +12,7 @@ const std::vector<Case> kCases = {
               "<int64[2,3,2] i = {1,-1,0,2,0,0, 2,1,1,1,-3,0}> { y = GatherElements(x, i) }",
      .units = {"Gather"},
      .tolerance = kExact},
-    {.name = "gather_elements_of_less",  // fewer rows than the data
+    {.name = "gather_elements_of_less",  // the indices have fewer rows than the data
      .model = "(float[3,4] x) => (float[2,3] y) <int64[2,3] i = {3,0,1, 2,2,0}> "
               "{ y = GatherElements<axis = 1>(x, i) }",
      .units = {"Gather"},

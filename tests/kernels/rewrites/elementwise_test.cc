@@ -1,11 +1,11 @@
-// Operations on two tensors: every operator, the ways in which shapes broadcast, and comparisons.
+// Operations on two tensors: every operator, all forms of broadcasting, and comparisons.
 #include "absl/strings/str_cat.h"
 #include "tests/kernels/harness.h"
 
 namespace anemone {
 namespace {
 
-// "float[2,3]"; a number if the dims are left out (a rank of 0).
+// "float[2,3]", or a scalar (rank 0) if `dims` is empty.
 std::string Float(const std::string& dims) {
   return dims.empty() ? "float" : absl::StrCat("float[", dims, "]");
 }
@@ -41,7 +41,7 @@ std::vector<Case> Binary() {
       Two("max_of_one", "4,5", "4,5", "4,5", "Max(a)", {}),
       Two("sum_of_three", "4,5", "4,1", "4,5", "Sum(a, b, a)", {"ElementWise", "ElementWise"}),
       Two("mean_of_two", "4,5", "4,5", "4,5", "Mean(a, b)", {"ElementWise", "GOC"}),
-      // Shapes of one rank and of two, against every rank.
+      // Shapes of equal rank, and of different ranks, for every rank.
       Two("rank_0", "", "", "", "Add(a, b)", {"ElementWise"}),
       Two("rank_1", "7", "1", "7", "Add(a, b)", {"ElementWise"}),
       Two("rank_2_by_1", "6,7", "7", "6,7", "Add(a, b)", {"ElementWise"}),
@@ -55,7 +55,7 @@ std::vector<Case> Binary() {
       Two("rank_5_by_1", "2,3,4,5,6", "6", "2,3,4,5,6", "Add(a, b)", {"ElementWise"}),
       Two("rank_5_by_4", "2,3,4,5,6", "3,1,5,1", "2,3,4,5,6", "Add(a, b)", {"ElementWise"}),
       Two("both_repeat", "2,1,4,1", "3,1,5", "2,3,4,5", "Mul(a, b)", {"ElementWise"}),
-      // Constants: a number is a gain or an offset, anything else is an operand.
+      // Constants: a scalar becomes a gain or an offset, any other constant is an operand.
       ByConstant("add_number", "2,3,4,5", "1", "2,3,4,5", "Add(x, k)", {"GOC"}),
       ByConstant("number_minus", "2,3,4,5", "", "2,3,4,5", "Sub(k, x)", {"GOC"}),
       ByConstant("minus_number", "2,3,4,5", "1,1", "2,3,4,5", "Sub(x, k)", {"GOC"}),
@@ -87,7 +87,7 @@ std::vector<Case> Binary() {
 
 INSTANTIATE_TEST_SUITE_P(Binary, KernelTest, testing::ValuesIn(Binary()), CaseName);
 
-// Zeros and ones: many elements are equal.
+// Compares zeros and ones, so that many elements are equal.
 Case Compare(const std::string& name, const std::string& op, std::vector<std::string> units) {
   return {.name = name,
           .model = absl::StrCat("(bool[4,1,9] a, bool[5,9] b) => (bool[4,5,9] y) "
@@ -117,7 +117,7 @@ const std::vector<Case> kLogical = {
     {.name = "compare_with_a_number",
      .model = "(float[4,9] x) => (bool[4,9] y) <float k = {0.5}> { y = Greater(x, k) }",
      .units = {"ElementWise"}},
-    {.name = "compare_with_infinity",  // a row whose elements are all masked
+    {.name = "compare_with_infinity",  // finds rows whose elements are all masked
      .model = "(bool[4,9] c, bool[4,1] d) => (bool[4,1] y, bool[4,1] z) "
               "<float zero = {0}, int64[1] axes = {-1}> "
               "{ low = Log(zero) high = Neg(low) both = And(c, d) m = Where(both, zero, low) "

@@ -1,6 +1,6 @@
-// Sinh, Cosh and the inverse functions, within the errors that kernels/rewrites/hyperbolic.cc
-// states: over their domains (where the rounding of a float input adds its own), at the ends, and
-// near zero, where their formulas would cancel.
+// Sinh, Cosh and the inverse functions, within the error bounds of kernels/rewrites/hyperbolic.cc:
+// over their domains (where the rounding of the float input adds to the error), at the ends of the
+// domains, and near zero, where the formulas would have cancellation.
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tests/kernels/on_targets.h"
@@ -12,7 +12,8 @@ std::vector<std::string> Counted(int elementwise, int gains, int neurons) {
   return Units({{"ElementWise", elementwise}, {"GOC", gains}, {"Neuron", neurons}});
 }
 
-// y = op(w) for these numbers, which fp16 has; a bool that is 1 or 0 makes them values of a run.
+// y = op(w) for these fp16 numbers. The maximum with the input makes w a value computed at run
+// time.
 Case At(const std::string& name, const std::string& op, const std::vector<float>& values,
         double tolerance, std::vector<std::string> units) {
   const std::string shape = absl::StrCat("[", values.size(), "]");
@@ -22,7 +23,7 @@ Case At(const std::string& name, const std::string& op, const std::vector<float>
                                 absl::StrJoin(values, ","), "}> { v = Max(x, w) y = ", op, "(v) }"),
           .units = std::move(units),
           .tolerance = tolerance,
-          .low = -70000,  // -infinity in fp16: the maximum is w
+          .low = -70000,  // -infinity in fp16, so the maximum is w
           .high = -70000};
 }
 

@@ -1,5 +1,5 @@
-// Which integers the engine holds, and that they are what ONNX Runtime has: to the bit, whatever
-// the graph. Also models of each floating type (docs/quantized.md).
+// Which integers the engine holds, and that they are equal to those of ONNX Runtime for any graph.
+// Also models of each float type (docs/quantized.md).
 #include <bit>
 #include <cmath>
 #include <map>
@@ -20,7 +20,7 @@
 namespace anemone {
 namespace {
 
-// Integers come in 0 or 1: what matters is what they might be.
+// The inputs are only 0 or 1, but the plan depends on all values that they may have.
 Case Integers(const std::string& name, const std::string& ports, const std::string& constants,
               const std::string& body, std::vector<std::string> units) {
   return {.name = name,
@@ -37,7 +37,7 @@ Case RefusedBy(const std::string& rule, const std::string& name, const std::stri
   return c;
 }
 
-// Nothing tells its integers apart: it is the engine's, but for the Cast.
+// The nodes after the Cast do not distinguish different integers, so they are on the engine.
 Case MaskInFloats() {
   Case c = Integers("mask_in_floats", "(int64[2,6] x) => (float[2,6] y)",
                     "float k = {1}, float l = {-10000}",
@@ -99,7 +99,7 @@ struct Ran {
   Tensors got, want;
 };
 
-// The model on the software engine and on ONNX Runtime.
+// Runs the model on the software engine and on ONNX Runtime.
 void RunBoth(const std::string& model, const Tensors& inputs, Ran& ran) {
   auto session = Session::LoadBytes(model, {.threads = 1});
   ASSERT_TRUE(session.ok()) << session.status();
@@ -110,7 +110,7 @@ void RunBoth(const std::string& model, const Tensors& inputs, Ran& ran) {
   ran = {nlohmann::json::parse(session->PlanJson()), *std::move(got), *std::move(want)};
 }
 
-// A graph of int64 whose every value is an output.
+// A random graph of int64 values, which are all outputs.
 class RandomGraph {
  public:
   explicit RandomGraph(int seed) : random_(seed) {
@@ -218,7 +218,7 @@ TEST(RandomIntegers, AreOnTheEngineWhatTheyAreOnOnnxRuntime) {
   EXPECT_GT(on_cpu, 100);
 }
 
-// Numbers of a 16-bit type, by its own bits.
+// A tensor of a 16-bit float type.
 Tensor Sixteen(DataType type, const std::vector<float>& values) {
   Tensor tensor = Tensor::Zeros(type, {static_cast<int64_t>(values.size())});
   for (size_t i = 0; i < values.size(); ++i) {
@@ -230,7 +230,7 @@ Tensor Sixteen(DataType type, const std::vector<float>& values) {
   return tensor;
 }
 
-// fp16 is what the engine has: the same numbers come back.
+// The engine computes in fp16, so a float16 model gives the same bits.
 TEST(Types, Fp16IsTakenAsItIs) {
   Ran ran;
   RunBoth(BytesOfText("(float16[4] x) => (float16[4] y) { r = Relu(x) y = Add(r, r) }"),
@@ -240,7 +240,7 @@ TEST(Types, Fp16IsTakenAsItIs) {
   EXPECT_EQ(ran.plan["summary"]["engine_nodes"], 2);
 }
 
-// fp16 has bf16's eight bits and more, but not its range.
+// fp16 has more bits than bf16, but not its range.
 TEST(Types, BFloat16IsHeldAsFp16) {
   auto session = Session::LoadBytes(
       BytesOfText("(bfloat16[4] x) => (bfloat16[4] y) { r = Relu(x) y = Add(r, r) }"));
@@ -252,7 +252,7 @@ TEST(Types, BFloat16IsHeldAsFp16) {
   EXPECT_TRUE(y->at("y").bytes() == want.bytes());
 }
 
-// What is cast is the engine's, what is double is not.
+// Values that are cast to float are on the engine; values of type double are not.
 TEST(Types, DoubleStaysExact) {
   Ran ran;
   Tensor x = Tensor::Of<double>(DataType::kDouble, {2}, {{1 + 0x1p-40, -3}});

@@ -1,4 +1,4 @@
-// Matrix products past a limit: rows, and the channels of a flattened plane.
+// Matrix products that exceed a limit: of rows, and of the channels of a flattened plane.
 #include "tests/kernels/harness.h"
 
 namespace anemone {

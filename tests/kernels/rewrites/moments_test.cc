@@ -1,5 +1,6 @@
-// Layer normalization whose statistics are read, MeanVarianceNormalization, LpNormalization in
-// parts, Hardmax, Trilu: axes, constants in a row, differences whose squares fp16 does not hold.
+// LayerNormalization whose mean and deviation are used, MeanVarianceNormalization, LpNormalization
+// as several units, Hardmax and Trilu: axes, constant rows, differences whose squares overflow in
+// fp16.
 #include "tests/kernels/on_targets.h"
 
 namespace anemone {
@@ -69,7 +70,7 @@ const std::vector<Case> kHardmax = {
     {.name = "last_axis",
      .model = "(float[3,4,5] x) => (float[3,4,5] y) { y = Hardmax(x) }",
      .units = Units({{"Conv", 1}, {"ElementWise", 3}, {"Reduction", 1}, {"Transpose", 2}})},
-    {.name = "of_equal_elements",  // the first one
+    {.name = "of_equal_elements",  // the result is 1 for the first of them
      .model = "(float[3,4] x) => (float[3,4] y) { y = Hardmax<axis = 1>(x) }",
      .units = Units({{"Conv", 1}, {"ElementWise", 3}, {"Reduction", 1}, {"Transpose", 2}}),
      .low = 1,
@@ -95,7 +96,7 @@ const std::vector<Case> kTrilu = {
      .model = "(float[3,4] x) => (float[3,4] y) <int64 k = {9000000000}> { y = Trilu(x, k) }",
      .units = {"ElementWise", "ElementWise"},
      .tolerance = 5e-4},
-    {.name = "of_infinity",  // which times 0 is no number
+    {.name = "of_infinity",  // infinity times 0 would be NaN
      .model = "(float[4,4] x) => (float[4,4] y) { e = Exp(x) y = Trilu(e) }",
      .units = {"Neuron", "ElementWise", "ElementWise"},
      .low = 100,

@@ -1,12 +1,12 @@
-// Functions of one element: every ONNX operator that is one Neuron unit, and Clip and Log; the
-// family floors.
+// Elementwise functions: every ONNX operator that is one Neuron unit, and Clip and Log; and the
+// first family that supports each.
 #include "absl/strings/str_cat.h"
 #include "tests/kernels/harness.h"
 
 namespace anemone {
 namespace {
 
-// y = op(x) on a batch of two.
+// y = op(x) for a batch of two.
 Case Unary(const std::string& name, const std::string& call, std::vector<std::string> units,
            float low = -4, float high = 4, const std::string& target = "h13") {
   return {.name = name,

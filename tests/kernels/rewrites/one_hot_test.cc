@@ -1,10 +1,12 @@
-// OneHot of float indices: axes, ranks, indices outside, and what stays on the CPU.
+// OneHot of float indices: axes, ranks, indices outside of the range, and forms that stay on the
+// CPU.
 #include "tests/kernels/harness.h"
 
 namespace anemone {
 namespace {
 
-// The indices are 0 or those of `w`, as bits say: ONNX Runtime knows whole ones only.
+// Each index is 0 or an element of `w`, depending on the input. All are integers, because ONNX
+// Runtime does not drop fractions.
 const std::vector<Case> kCases = {
     {.name = "last_axis",
      .model = "(bool[2,6] b) => (float[2,6,5] y) <float[6] w = {0, 4, 5, -1, -5, -6}, "

@@ -1,5 +1,5 @@
-// Pooling: every ONNX form that is lowered, the validator's rules at N and N + 1, and what becomes
-// of the forms that it refuses.
+// Pooling: every ONNX form that is lowered, the validator's rules at N and N + 1, and the rewrites
+// of forms that it refuses.
 #include "tests/kernels/harness.h"
 
 namespace anemone {

@@ -1,4 +1,4 @@
-// QuantizeLinear -> DequantizeLinear: the forms, and the stated bound (docs/quantized.md).
+// QuantizeLinear -> DequantizeLinear: the forms, and the error bound of docs/quantized.md.
 #include <algorithm>
 #include <cmath>
 #include <random>
@@ -20,7 +20,7 @@ using Units = std::vector<std::string>;
 const Units kSteps = {"GOC", "Neuron", "Neuron", "GOC"};
 const Units kAxisSteps = {"ElementWise", "ElementWise", "ElementWise", "Neuron", "ElementWise"};
 
-// x of `dims` through a pair whose scale and zero point are declared as given.
+// A pair applied to x of `dims`; `scale` and `zero` declare the scale and the zero point.
 Case Pair(const std::string& name, const std::string& dims, const std::string& scale,
           const std::string& zero, Units units, double tolerance,
           const std::string& attributes = "") {
@@ -40,7 +40,7 @@ Case Refused(Case c, const std::string& rule = "form-not-lowered") {
   return c;
 }
 
-// Tolerances are a step of the grid as a share of what the grid holds.
+// Tolerances are one quantization step as a fraction of the largest quantized value.
 std::vector<Case> Pairs() {
   std::vector<Case> cases = {
       Pair("uint8", "2,8,5,6", "float s = {0.01}", "uint8 z = {120}", kSteps, 0.011),
@@ -82,7 +82,7 @@ std::vector<Case> Pairs() {
                                     "{ y = DequantizeLinear(q, s) }",
                            .units = {}},
                           "integer-range"));
-  // The model returns the integers; --no-rewrites; another grid on the way back.
+  // The model returns the integers; --no-rewrites; DequantizeLinear has a different scale.
   Case c = Pair("integers_are_returned", "4,5", "float s = {0.01}", "uint8 z = {120}", {}, 1e-3);
   c.model =
       "(float[4,5] x) => (float[4,5] y, uint8[4,5] q) <float s = {0.01}, uint8 z = {120}> "
@@ -99,7 +99,7 @@ std::vector<Case> Pairs() {
   return cases;
 }
 
-// Around other nodes: what the importer's passes leave.
+// Pairs next to other nodes, after the importer's passes.
 std::vector<Case> Around() {
   const std::string grid = " <float s = {0.01}, uint8 z = {120}";
   const auto with = [&](const std::string& name, const std::string& ports, const std::string& more,
@@ -142,7 +142,7 @@ struct Bits {
   int low, high;
 };
 
-// Element by element, against the definition in double, for numbers that fp16 has.
+// Compares each element with the definition computed in double, for fp16 numbers.
 class QuantizePairBound : public testing::TestWithParam<Bits> {};
 
 TEST_P(QuantizePairBound, Holds) {

@@ -1,4 +1,4 @@
-// LSTM, GRU and RNN unrolled: directions, layouts, states given and asked for, and what is not
+// LSTM, GRU and RNN unrolled: directions, layouts, initial and final states, and forms that are not
 // unrolled.
 #include <map>
 #include <utility>
@@ -48,7 +48,7 @@ const std::vector<Case> kCases = {
                      {"InputView", 17},
                      {"MatrixMultiplication", 1},
                      {"Neuron", 9}})},
-    {.name = "lstm_of_40_steps",  // outputs joined in four groups
+    {.name = "lstm_of_40_steps",  // the outputs are joined in four groups
      .model = "(float[40,1,4] x) => (float[40,1,1,8] y, float[1,1,8] hn, float[1,1,8] cn) "
               "<float[1,32,4] w, float[1,32,8] r, float[1,64] b> "
               "{ y, hn, cn = LSTM<hidden_size = 8>(x, w, r, b) }",
@@ -69,7 +69,7 @@ const std::vector<Case> kCases = {
                      {"InputView", 15},
                      {"MatrixMultiplication", 1},
                      {"Neuron", 6}})},
-    {.name = "gru_linear_before_reset",  // PyTorch's
+    {.name = "gru_linear_before_reset",  // the form that PyTorch exports
      .model = "(float[3,2,4] x) => (float[3,1,2,5] y, float[1,2,5] hn) "
               "<float[1,15,4] w, float[1,15,5] r, float[1,30] b> "
               "{ y, hn = GRU<hidden_size = 5, linear_before_reset = 1>(x, w, r, b) }",
@@ -186,8 +186,8 @@ const std::vector<Case> kCases = {
 
 INSTANTIATE_TEST_SUITE_P(Recurrent, KernelTest, testing::ValuesIn(kCases), CaseName);
 
-// ONNX Runtime has no layout 1, so it is compared with layout 0 of the same network: both
-// directions, a batch of 2, 3 steps, 2 inputs, a state of 1.
+// ONNX Runtime does not support layout 1, so it is compared with layout 0 of the same network: both
+// directions, batch 2, 3 steps, 2 inputs, hidden size 1.
 std::map<std::string, Tensor> RunLstm(const std::string& ports, const std::string& layout,
                                       const std::map<std::string, Tensor>& inputs) {
   std::string model = absl::StrCat(

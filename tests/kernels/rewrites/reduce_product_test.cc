@@ -1,4 +1,4 @@
-// ReduceProd: extents even, odd and one, signs, axes, keepdims.
+// ReduceProd: even and odd extents and extent 1, signs, axes, keepdims.
 #include "tests/kernels/harness.h"
 
 namespace anemone {

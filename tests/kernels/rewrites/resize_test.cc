@@ -1,4 +1,5 @@
-// Resize: every coordinate and rounding mode, natively from A14 and by the software route before.
+// Resize: every coordinate and rounding mode, with the Resize unit from A14 on, and by the software
+// route on earlier targets.
 #include "tests/kernels/harness.h"
 
 namespace anemone {

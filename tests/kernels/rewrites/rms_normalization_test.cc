@@ -1,4 +1,4 @@
-// RMS normalization in the spellings of exporters becomes one L2Normalization and its scale.
+// RMS normalization in the forms that exporters write becomes one L2Normalization and a scale.
 #include "absl/strings/str_cat.h"
 #include "tests/kernels/harness.h"
 

@@ -1,5 +1,5 @@
-// Sampling by products: GridSample, RoiAlign, AffineGrid, Resize by weights, Col2Im; and what is
-// written out: DFT, STFT, Det, CenterCropPad.
+// Sampling by matrix products: GridSample, RoiAlign, AffineGrid, Resize by weights, Col2Im; and
+// other operators that become several units: DFT, STFT, Det, CenterCropPad.
 #include "tests/kernels/on_targets.h"
 
 namespace anemone {

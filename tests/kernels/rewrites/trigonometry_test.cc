@@ -1,5 +1,5 @@
-// Sin and Cos below A15 and Tan anywhere, by polynomials, within the errors that
-// kernels/rewrites/trigonometry.cc states.
+// Sin and Cos by polynomials before A15, and Tan on all targets, within the error bounds of
+// kernels/rewrites/trigonometry.cc.
 #include <utility>
 
 #include "absl/strings/str_cat.h"

@@ -1,4 +1,4 @@
-// Pooling over three axes, with dilations, with powers other than 2, over all there is.
+// Pooling over three axes, with dilations, with powers other than 2, and over whole axes.
 #include "tests/kernels/on_targets.h"
 
 namespace anemone {

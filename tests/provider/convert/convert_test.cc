@@ -358,7 +358,8 @@ TEST(MilFolder, DamageIsAnErrorThatNamesTheFolder) {
                 Replace(folder + "/model.mil", "tensor<fp16, [4, 3, 3, 3]>",
                         "tensor<fp16, [5, 3, 3, 3]>");
               }),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("want the type of the attribute 'val'")));
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("want the type of the attribute 'val'")));
   EXPECT_THAT(AfterDamage([](const std::string& folder) {
                 Replace(folder + "/model.mil", "[4, 3, 3, 3]", "[5, 3, 3, 3]");
                 Replace(folder + "/model.mil", "[4, 3, 3, 3]", "[5, 3, 3, 3]");
