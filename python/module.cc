@@ -1,7 +1,7 @@
-// onnxruntime_ep_ane._anemone: the library's C++ face for the package's Python half, which calls it
-// with paths or bytes, and with arrays as (type, dims, elements): the elements are a NumPy array of
-// bytes, or a list of bytes objects for strings. A sequence is a list of values, a map the pair of
-// its keys' and its values' arrays, and None an optional without a value.
+// onnxruntime_ep_ane._anemone: the C++ half of the Python package. The Python half calls it with
+// paths or bytes. An array is (type, dims, elements); the elements are a NumPy array of bytes, or a
+// list of bytes objects for strings. A sequence is a list of values, a map is a pair of arrays
+// (keys, values), and None is an optional without a value.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/map.h>
@@ -35,7 +35,7 @@ namespace nb = nanobind;
 namespace anemone {
 namespace {
 
-// What Python calls a status; any other is a RuntimeError.
+// The Python exception for each status code. Other codes are a RuntimeError.
 struct ExceptionRow {
   absl::StatusCode code;
   PyObject** type;
@@ -58,7 +58,7 @@ const ExceptionRow kExceptions[] = {
   throw nb::python_error();
 }
 
-// What `work` returns, which runs without Python's lock.
+// Runs `work` without the GIL, and returns its result.
 template <class F>
 auto Unlocked(F&& work) {
   auto result = [&] {
@@ -77,7 +77,7 @@ DataType TypeNamed(const std::string& name) {
   Raise(absl::InvalidArgumentError(absl::StrCat("ONNX has no type '", name, "'")));
 }
 
-// What is no UTF-8 in names and paths is replaced, as in JSON.
+// Bytes in names and paths that are not UTF-8 are replaced, as in JSON.
 nb::str StrOf(const std::string& text) {
   PyObject* made =
       PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace");
@@ -128,11 +128,11 @@ OnnxValue FromPython(nb::handle value) {
   return TensorFromPython(value);
 }
 
-// Whether nobody else sees the bytes: not the model, whose constant they may be, and no other
+// True if no other object uses the bytes: neither the model (they may be its constant) nor another
 // array.
 bool IsOnlyOwner(Tensor& tensor) {
   const int own =
-      tensor.mutable_data<std::byte>() == nullptr ? 1 : 2;  // a tensor's own count twice
+      tensor.mutable_data<std::byte>() == nullptr ? 1 : 2;  // the tensor itself has two references
   return tensor.owner().use_count() == own;
 }
 
@@ -151,7 +151,7 @@ nb::object ArrayOf(Tensor tensor) {
   }
   auto* held = new Tensor(std::move(tensor));
   const nb::capsule owner(held, [](void* t) noexcept { delete static_cast<Tensor*>(t); });
-  // Nobody else has them, so whoever gets the array may write to it.
+  // No other object uses the bytes, so the caller may write to the array.
   auto* data = const_cast<std::byte*>(held->bytes().data());
   return nb::make_tuple(type, dims,
                         nb::ndarray<nb::numpy, uint8_t>(data, {held->bytes().size()}, owner));
@@ -212,8 +212,8 @@ nb::list PortsOf(const std::vector<PortInfo>& ports) {
   return made;
 }
 
-// Stores one keyword of a function. Raises TypeError if the function has no such keyword, and what
-// Raise() says if the value is wrong.
+// Stores one keyword of a function. Raises TypeError if the function has no such keyword, and the
+// exception of Raise() if the value is wrong.
 void SetSetting(Settings& settings, unsigned function, const std::string& name,
                 const std::string& value) {
   const Setting* setting = FindSetting(name);
@@ -270,7 +270,7 @@ void AddCheck(nb::module_& module) {
   });
 }
 
-// Why there is no target of this name; nothing if there is.
+// The error message if there is no target with this name; nullopt if there is.
 std::optional<std::string> TargetProblem(const std::string& name) {
   const auto target = FindTarget(name);
   if (target.ok()) return std::nullopt;

@@ -1,5 +1,5 @@
-# The C++ half, module.cc. An array is (type, dims, its bytes; or a list of bytes for strings); a
-# sequence is a list of values, a map the arrays of its keys and its values, None an empty optional.
+# The C++ half, module.cc. An array is (type, dims, its bytes, or a list of bytes for strings). A
+# sequence is a list of values, a map is a pair of arrays (keys, values), None is an empty optional.
 from typing import Any
 
 import numpy as np
