@@ -53,7 +53,8 @@ absl::Status LowerRows(const Match& match, LowerContext& c) {
   const int64_t most =
       Judge(c.target(), c.route()).Value(Limit::kKmemDenseCapBytes, 0) / BytesOf(Format::kFloat16);
   if (most < 1 || rows <= most || rows > most * kMostPieces) {
-    return c.NotLowered("MatMul in groups of rows, where none or too many groups are necessary");
+    return c.NotLowered(
+        "MatMul in groups of rows, which is not necessary or needs more than 12 groups");
   }
   std::optional<ConstantMatrix> constant = ConstantRight(c.view(), node.inputs[1]);
   Operand right;

@@ -1,14 +1,12 @@
 // QuantizeLinear -> DequantizeLinear with the same scale and zero point: a quantized activation
 // whose integers have no other reader. There are two forms, depending on n, the largest |q - zero
 // point| of the grid of quantized values (docs/quantized.md):
-// - n <= 1023: the rounding is computed, clip(round(x / scale), least, most) * scale, where least
-// and
-//   most are the limits of the integer type minus the zero point. Everything between the two
-//   products is exact in fp16. A result is off by one step if x / scale is within |x / scale| *
-//   2^-10 of a half.
+// - n <= 1023: the rounding is computed, clip(round(x / scale), least, most) * scale. Here, least
+//   and most are the limits of the integer type minus the zero point. Everything between the two
+//   products is exact in fp16. A result is off by one step if x / scale is within
+//   |x / scale| * 2^-10 of a half.
 // - n >= 2048: at the end of the grid, fp16 is not finer than the grid. The pair becomes a clip to
-// the
-//   ends of the grid, which is off by at most scale / 2.
+//   the ends of the grid, which is off by at most scale / 2.
 // DequantizeLinear alone, with integers that the engine may hold (kernels/integers.h), is exact.
 // DynamicQuantizeLinear -> DequantizeLinear chooses its scale at run time so that nothing is
 // clipped. It becomes the identity, which is off by at most half a step, (max - min) / 510.
@@ -238,8 +236,8 @@ absl::Status LowerDequantize(const Match& match, LowerContext& c) {
 // Either node without the other.
 absl::Status RefuseAlone(const Match&, LowerContext& c) {
   return c.NotLowered(
-      "quantized integers; only a QuantizeLinear -> DequantizeLinear pair with the same constant "
-      "scale and zero point, and without other readers between them, is supported");
+      "integer arithmetic is not supported; only a QuantizeLinear -> DequantizeLinear pair with "
+      "the same constant scale and zero point, and without other readers between them, is");
 }
 
 constexpr Lowering kLowerings[] = {

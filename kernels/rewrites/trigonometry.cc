@@ -77,8 +77,8 @@ Operand Quotient(LowerContext& c, const Operand& a, const Operand& b) {
   return Combined(c, ElementWiseType::kMult, a, inverse);
 }
 
-// The error, relative (absolute for |tan x| below 1), is at most 1.2e-3 for |x| up to 254 and |tan
-// x| up to 100.
+// The error, relative (absolute for |tan x| below 1), is at most 1.2e-3 where |x| is up to 254 and
+// |tan x| is up to 100.
 absl::Status LowerTan(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   Operand x = c.In(node.inputs[0]);

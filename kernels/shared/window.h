@@ -81,8 +81,8 @@ constexpr Field<P> AlongKey(const char* key, bool required = false) {
           [](P& p, const Json& from) { return Plain::Read(from, (p.*kAxis).*kMember); }, required};
 }
 
-// Reads one to three numbers into a member of p.w, p.h and p.d: in this order if `width_first`,
-// else with the width last. Axes that are not listed keep their values.
+// Reads one to three numbers into a member of P's windows `w`, `h` and `d`: in this order if
+// `width_first`, else with the width last. Axes that are not listed keep their values.
 template <class P>
 absl::Status ReadByAxis(const Json& from, int64_t Along::*member, bool width_first, P& p) {
   std::vector<int64_t> values;

@@ -30,7 +30,7 @@ struct Case {
   std::string route = "netplist";
   int opset = 21;
   bool rewrites = true;
-  // The units of all nodes that are on the engine, in any order. Reshapes are not listed.
+  // The units of all nodes on the engine, in any order. Views (reshapes) are not listed.
   std::vector<std::string> units;
   // The ids of the nodes on the CPU, sorted. All other nodes must be on the engine.
   std::vector<std::string> on_cpu = {};
