@@ -107,7 +107,7 @@ Verdict CheckUnit(const Unit& unit, Bottoms bottoms, const Target& target, Route
 
 NetworkVerdict CheckNetwork(const Network& network, const Target& target, Route route) {
   Judge judge(target, route);
-  if (route == Route::kMil && !target.mil_route()) return {judge.Reject(rule::kMilRoute), -1};
+  if (route == Route::kMil && !target.mil_route()) return {judge.Reject(rule::kMilRoute)};
   Verdict all = judge.Accept();
   all.status = target.status();
   for (size_t i = 0; i < network.units.size(); ++i) {
@@ -119,16 +119,17 @@ NetworkVerdict CheckNetwork(const Network& network, const Target& target, Route 
     const size_t made[] = {network.inputs.size(), network.constants.size(), network.units.size()};
     const bool is_live = port.from.index >= 0 && static_cast<size_t>(port.from.index) <
                                                      made[static_cast<size_t>(port.from.source)];
-    if (!is_live) return {judge.Reject(rule::kOrionOutputLive), -1};
+    if (!is_live) return {judge.Reject(rule::kOrionOutputLive)};
   }
-  for (const InputPort& port : network.inputs) {
+  for (size_t i = 0; i < network.inputs.size(); ++i) {
+    const InputPort& port = network.inputs[i];
     if (port.format != Format::kFloat16 && port.format != Format::kUInt8) {
-      return {judge.Reject(rule::kPortFormat), -1};
+      return {judge.Reject(rule::kPortFormat), -1, static_cast<int>(i)};
     }
     all = Both(std::move(all), CheckExtents(port.dims, target, route));
-    if (!all.accepted) return {std::move(all), -1};
+    if (!all.accepted) return {std::move(all), -1, static_cast<int>(i)};
   }
-  return {std::move(all), -1};
+  return {std::move(all)};
 }
 
 std::vector<int> CountReaders(const Network& network) {

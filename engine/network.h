@@ -56,7 +56,8 @@ Verdict CheckUnit(const Unit& unit, Bottoms bottoms, const Target& target, Route
 
 struct NetworkVerdict {
   Verdict verdict;
-  int unit = -1;  // the refused unit; -1 if a port or the whole network is refused
+  int unit = -1;   // the refused unit, or -1
+  int input = -1;  // the refused input port, or -1
 };
 
 // Whether `target` accepts the network. This is the only such predicate (docs/design.md): the

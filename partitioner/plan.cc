@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <numeric>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -15,98 +14,12 @@
 #include "importer/opset/opsets.h"
 #include "kernels/lowering.h"
 #include "partitioner/bodies.h"
+#include "partitioner/checked_segments.h"
 #include "partitioner/cover.h"
-#include "partitioner/segments.h"
 #include "partitioner/unit_names.h"
 
 namespace anemone {
 namespace {
-
-// Disjoint sets of covers.
-class Groups {
- public:
-  explicit Groups(size_t count) : parent_(count) { std::iota(parent_.begin(), parent_.end(), 0); }
-  int Find(int i) {
-    while (parent_[i] != i) i = parent_[i] = parent_[parent_[i]];
-    return i;
-  }
-  void Join(int a, int b) { parent_[Find(a)] = Find(b); }
-
- private:
-  std::vector<int> parent_;
-};
-
-// Covers whose nodes share an origin go one way together (design.md, Origins).
-Groups GroupByOrigin(size_t origins, const Graph& graph, const std::vector<Cover>& covers) {
-  Groups groups(covers.size());
-  std::vector<int> first(origins, -1);
-  for (size_t i = 0; i < covers.size(); ++i) {
-    for (NodeId id : covers[i].nodes) {
-      for (OriginId origin : graph.nodes[id].origins) {
-        if (first[origin] < 0) first[origin] = static_cast<int>(i);
-        groups.Join(static_cast<int>(i), first[origin]);
-      }
-    }
-  }
-  return groups;
-}
-
-// The refusal that speaks for the group, spread to all its covers.
-void SpreadRefusals(std::vector<Cover>& covers, Groups& groups) {
-  std::vector<const Verdict*> refused(covers.size());
-  for (size_t i = 0; i < covers.size(); ++i) {
-    const Verdict*& verdict = refused[groups.Find(static_cast<int>(i))];
-    if (!covers[i].verdict.accepted && verdict == nullptr) verdict = &covers[i].verdict;
-  }
-  for (size_t i = 0; i < covers.size(); ++i) {
-    const Verdict* verdict = refused[groups.Find(static_cast<int>(i))];
-    if (verdict != nullptr && covers[i].verdict.accepted) covers[i].verdict = *verdict;
-  }
-}
-
-// Changes of type alone, for which the engine has no unit: its ports would do them, in fp16.
-bool OnlyCasts(const Graph& graph, const Segment& segment) {
-  return segment.network.units.empty() &&
-         std::all_of(segment.nodes.begin(), segment.nodes.end(), [&](NodeId id) {
-           const Node& node = graph.nodes[id];
-           return node.domain.empty() && (node.op_type == "Cast" || node.op_type == "CastLike");
-         });
-}
-
-Verdict JudgeSegment(const Graph& graph, const Segment& segment, const PlanOptions& options) {
-  if (OnlyCasts(graph, segment)) {
-    return OwnRefusal(Layer::kCoverage, "only-casts",
-                      "a change of type beside which the engine has nothing to compute", "");
-  }
-  return CheckNetwork(segment.network, *options.target, options.route).verdict;
-}
-
-// Segments of the covers as they stand. A network that is refused as a whole takes its
-// covers to the CPU; then `false`, and the segments are to be made again.
-bool TryMakeSegments(const GraphView& view, absl::Span<const int> opset_classes,
-                     const PlanOptions& options, std::vector<Cover>& covers, Groups& groups,
-                     std::vector<Segment>& segments) {
-  std::vector<int> cover_of(view.graph.nodes.size());
-  for (size_t i = 0; i < covers.size(); ++i) {
-    for (NodeId id : covers[i].nodes) cover_of[id] = static_cast<int>(i);
-  }
-  segments = MakeSegments(view, opset_classes, covers);
-  for (Segment& segment : segments) {
-    if (segment.placement != Placement::kEngine) continue;
-    std::vector<const Cover*> inside;
-    for (NodeId id : segment.nodes) {
-      Cover& cover = covers[cover_of[id]];
-      if (cover.nodes.back() == id) inside.push_back(&cover);
-    }
-    JoinNetwork(view, inside, segment);
-    const Verdict verdict = JudgeSegment(view.graph, segment, options);
-    if (verdict.accepted) continue;
-    for (NodeId id : segment.nodes) covers[cover_of[id]].verdict = verdict;
-    SpreadRefusals(covers, groups);
-    return false;
-  }
-  return true;
-}
 
 PlanEntry MakeEntry(const Model& model, const GraphView& view, const PlanOptions& options,
                     const std::vector<const Cover*>& covers, const Plan& plan,
@@ -143,7 +56,7 @@ PlanEntry MakeEntry(const Model& model, const GraphView& view, const PlanOptions
 }
 
 void AddEntries(const Model& model, const GraphView& view, const PlanOptions& options,
-                const std::vector<Cover>& covers, Groups& groups, Plan& plan) {
+                const std::vector<Cover>& covers, CoverGroups& groups, Plan& plan) {
   std::vector<int> segment_of(view.graph.nodes.size());
   for (size_t i = 0; i < plan.segments.size(); ++i) {
     for (NodeId id : plan.segments[i].nodes) segment_of[id] = static_cast<int>(i);
@@ -276,14 +189,13 @@ absl::StatusOr<Plan> PlanGraph(const Model& model, const Graph& graph, const Pla
   GraphView view(graph);
   std::vector<MissedPattern> missed;
   ANEMONE_ASSIGN_OR_RETURN(std::vector<Cover> covers, ChooseCovers(view, options, missed));
-  Groups groups = GroupByOrigin(model.origins.size(), graph, covers);
-  SpreadRefusals(covers, groups);
+  CoverGroups groups(model.origins.size(), graph, covers);
+  groups.SpreadRefusals(covers);
   std::vector<int> opset_classes = OpsetClasses(graph);
   BodiesByNode bodies;
   if (options.bodies) bodies = PlanBodies(model, graph, options, PlanGraph);
   SetApart(bodies, covers, opset_classes);
-  while (!TryMakeSegments(view, opset_classes, options, covers, groups, plan.segments)) {
-  }
+  plan.segments = MakeCheckedSegments(view, opset_classes, options, covers, groups);
   for (Segment& segment : plan.segments) {
     const auto run_here = bodies.find(segment.nodes.front());
     if (run_here != bodies.end()) segment.bodies = std::move(run_here->second);

@@ -17,8 +17,7 @@ UnitNames::UnitNames(const Model& model, const Plan& plan) : model_(model) {
 }
 
 const Origin* UnitNames::Find(absl::string_view unit) const {
-  auto found = origin_of_.find(unit.substr(0, unit.rfind('#')));
-  if (found == origin_of_.end()) found = origin_of_.find(unit);
+  const auto found = FindByUnitName(origin_of_, unit);
   return found == origin_of_.end() ? nullptr : &model_.origins[found->second];
 }
 

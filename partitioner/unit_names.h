@@ -10,7 +10,15 @@
 
 namespace anemone {
 
-// JoinNetwork() names a unit after its anchor node's first output; this class maps the name back.
+// The entry of a map by value names for a unit's name, which is the name of the value that the node
+// makes, or that name, '#' and a number (JoinNetwork).
+template <class Map>
+auto FindByUnitName(Map& by_value, absl::string_view unit) {
+  const auto found = by_value.find(unit.substr(0, unit.rfind('#')));
+  return found == by_value.end() ? by_value.find(unit) : found;
+}
+
+// Maps the name of a unit back to the node: a unit is named after its anchor node's first output.
 class UnitNames {
  public:
   // Both are borrowed.

@@ -11,7 +11,7 @@ else
 fi
 
 begin() {
-  step_count=$2 step_number=0 logs=build/logs/$1
+  step_count=$2 step_number=0 times=() logs=build/logs/$1
   lock build/.lock
   rm -rf "$logs"
   mkdir -p "$logs"
@@ -85,6 +85,7 @@ step() {
   ticker_pid=$!
   "$@" >"$log" 2>&1 </dev/null || status=$?
   stop_ticker
+  times+=("$(($(microseconds) - start)) $title")
   if ((status == 0)); then
     printf '%s  %sok%s %8s  %s\n' "$erase$heading" "$green" "$plain" "$(elapsed "$start")" \
       "$dim$(gist "$log")$plain"
@@ -96,7 +97,17 @@ step() {
   return "$status"
 }
 
-# set_up PACKAGE_LIST...: the first four steps of quickstart and test.
+# Where the time went: the steps that took more than a second, longest first.
+longest_steps() {
+  echo "${bold}longest steps${plain}"
+  printf '%s\n' "${times[@]}" | sort -nr |
+    awk '{ all += $1; time[NR] = $1; $1 = ""; title[NR] = $0 }
+         END { for (i = 1; i <= NR && time[i] > 1e6; ++i)
+                 printf "  %2d:%02d  %3d %% %s\n", time[i] / 6e7, time[i] / 1e6 % 60,
+                        100 * time[i] / all, title[i] }'
+}
+
+# set_up PACKAGE_LIST...: the four steps that both commands begin with.
 set_up() {
   if ((EUID != 0)) && [[ $(tools/setup/packages.sh --missing "$@") ]]; then
     sudo --validate  # ask for the password now, while the prompt is visible
