@@ -1,4 +1,4 @@
-"""docs/formats/conversion.md says for every unit kind without a MIL form why it has none."""
+"""docs/formats/conversion.md gives a reason for every unit kind without a MIL form."""
 
 import json
 import pathlib
@@ -13,7 +13,7 @@ def main():
     units = json.loads(listed)["units"]
     without = {unit["type"] for unit in units if not unit["mil_form"]}
     page = (ROOT / "docs" / "formats" / "conversion.md").read_text()
-    table = page[page.index("Units without a MIL form:"):page.index("Of the others")]
+    table = page[page.index("Units without a MIL form:"):page.index("Some forms of other units")]
     told = set()
     for line in table.splitlines():
         if line.startswith("| ") and not line.startswith("| unit "):
