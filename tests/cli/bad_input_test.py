@@ -1,4 +1,4 @@
-"""Bad input: one clear error line and exit code 1, whatever the command; never a crash or a hang."""
+"""Bad input: every command prints one clear error line and exits with 1, and never crashes or hangs."""
 
 import os
 import pathlib
@@ -45,7 +45,7 @@ def field(number, payload):
 
 
 def nested(depth):
-    """Bodies in bodies: graph.node.attribute.g, `depth` deep."""
+    """Nested bodies (graph.node.attribute.g), `depth` levels deep."""
     graph = field(2, b"g")
     for _ in range(depth):
         graph = field(1, field(5, field(1, b"body") + field(6, graph)))
@@ -88,7 +88,7 @@ class BadModels(CliTest):
         for length in range(1, len(whole), 37):
             path = self.write(whole[:length])
             done = anemone("check", path)
-            if done.returncode != 0:  # a cut may leave a smaller model that is whole
+            if done.returncode != 0:  # a truncated file may be a smaller valid model
                 self.expect_error(done)
 
     def test_nested_4000_deep(self):
@@ -293,5 +293,5 @@ class BadArrays(CliTest):
 
 
 if __name__ == "__main__":
-    onnx.checker  # the package is there
+    onnx.checker  # fails if the package is missing
     unittest.main()

@@ -1,5 +1,5 @@
-"""Models with free dimensions, for bucket_test.py: each as an exporter would write it, with its
-shapes computed from its inputs, by onnx.parser."""
+"""Models with free dimensions for bucket_test.py, in the form of exporters: shapes are computed from the
+inputs. Made with onnx.parser."""
 
 import numpy
 import onnx
@@ -10,7 +10,7 @@ LOWEST = float(numpy.finfo(numpy.float32).min)
 
 
 class Builder:
-    """A graph under construction; a value is its name."""
+    """A graph under construction. Values are names."""
 
     def __init__(self, name):
         self.name, self.nodes, self.constants, self.random = name, [], [], numpy.random.default_rng(7)
@@ -47,12 +47,12 @@ class Builder:
         self.outputs.append(helper.make_tensor_value_info(name, kind, shape))
 
     def size(self, value, axis):
-        """A dimension, as a vector of one."""
+        """A dimension, as a vector with one element."""
         return self.op("Unsqueeze", self.op("Gather", self.op("Shape", value), self.const(
             numpy.int64(axis))), self.ints(0))
 
     def reshape(self, value, *sizes):
-        """Sizes are numbers, or vectors of one."""
+        """Sizes are numbers, or vectors with one element."""
         parts = [self.ints(size) if isinstance(size, int) else size for size in sizes]
         return self.op("Reshape", value, self.op("Concat", *parts, axis=0))
 
@@ -73,7 +73,7 @@ class Builder:
         return split
 
     def attention(self, x, batch, seq, mask):
-        """`mask` makes other scores of scores."""
+        """`mask` is a function from scores to masked scores."""
         q, k, v = (self.heads(x, batch, seq) for _ in range(3))
         scores = self.op("MatMul", self.op("Transpose", q, perm=[0, 2, 1, 3]),
                          self.op("Transpose", k, perm=[0, 2, 3, 1]))
@@ -105,7 +105,7 @@ class Builder:
 
 
 def encoder(lowest=-10000.0, written_out=True, masked=True, pool=None):
-    """BERT: a mask of 0 and 1 that becomes a summand of the scores."""
+    """BERT: a mask of 0 and 1, converted and added to the scores."""
     b = Builder("encoder")
     ids = b.input("input_ids", ["batch", "seq"], TensorProto.INT64)
     batch, seq = b.size(ids, 0), b.size(ids, 1)
@@ -134,7 +134,7 @@ def encoder(lowest=-10000.0, written_out=True, masked=True, pool=None):
 
 
 def encoder_by_where():
-    """A mask of truths that chooses minus infinity, spread out over the scores first."""
+    """A bool mask, expanded to the scores, that selects minus infinity."""
     b = Builder("encoder_by_where")
     ids = b.input("input_ids", ["batch", "seq"], TensorProto.INT64)
     mask = b.input("attention_mask", ["batch", "seq"], TensorProto.INT64)
@@ -152,7 +152,7 @@ def encoder_by_where():
 
 
 def decoder(with_mask=False):
-    """GPT: positions see those before them, by a comparison of two ranges."""
+    """GPT: a causal mask from a comparison of two ranges."""
     b = Builder("decoder")
     ids = b.input("input_ids", ["batch", "seq"], TensorProto.INT64)
     batch, seq = b.size(ids, 0), b.size(ids, 1)
@@ -172,7 +172,7 @@ def decoder(with_mask=False):
 
 
 def flattened():
-    """Rows of all sequences in one matrix, for Gemm."""
+    """The rows of all sequences in one matrix, for Gemm."""
     b = Builder("flattened")
     x = b.input("x", ["batch", "seq", HIDDEN])
     rows = b.op("Reshape", x, b.ints(-1, HIDDEN))
@@ -192,7 +192,7 @@ def convolution():
 
 
 def divided():
-    """A sum divided by the size: only the exact size is right."""
+    """A sum divided by the size: correct only at the exact size."""
     b = Builder("divided")
     x = b.input("x", ["batch", "seq", HIDDEN])
     total = b.op("ReduceSum", x, b.ints(1))
@@ -202,7 +202,7 @@ def divided():
 
 
 def normalized():
-    """x over its length, then a product of all positions: 0/0 where there is padding."""
+    """x divided by its length, then a product over all positions: 0/0 in the padding."""
     b = Builder("normalized")
     x = b.input("x", ["batch", "seq", HIDDEN])
     y = b.op("Div", x, b.op("ReduceL2", x, b.ints(-1)))
@@ -210,7 +210,7 @@ def normalized():
     return b.model()
 
 
-# Model, buckets, the sizes tried, and how each is run: "padded", or why not.
+# Model, buckets, tested sizes, and for each "padded" or the reason why it is not padded.
 CASES = [
     (encoder, {}, {"seq": [8, 16]}, "padded"),
     (encoder, {"lowest": LOWEST, "written_out": False, "pool": "first"}, {"seq": [8, 16]}, "padded"),

@@ -1,9 +1,9 @@
-"""Dynamic shapes: --bucket on models with free dimensions, against ONNX Runtime at the exact size.
+"""Dynamic shapes: --bucket on models with free dimensions, compared with ONNX Runtime at the exact size.
 
     bucket_test.py ANEMONE SOURCE_FOLDER
 
-Models are those of bucket_models.py. For each, sizes around every bucket are run and compared; a
-case says whether inputs are padded, or which reason must be given for a program of the exact size.
+The models are in bucket_models.py. For each, sizes around every bucket are run and compared. A case says
+whether inputs are padded, or which reason must be given for a program of the exact size.
 """
 
 import itertools
@@ -22,7 +22,7 @@ SCHEMAS = {name: json.loads((ROOT / "docs" / "schemas" / f"{name}.json").read_te
 
 
 def inputs_of(model, dims, random):
-    """Arrays for the model: token numbers from 1 on, masks that keep everything."""
+    """Arrays for the model: token numbers from 1 on, masks that hide nothing."""
     arrays = {}
     for value in model.graph.input:
         shape = [dims[d.dim_param] if d.dim_param else d.dim_value
@@ -45,7 +45,7 @@ def words_for(buckets, dims):
 
 class Buckets(CliTest):
     def run_on(self, path, arrays, buckets, dims):
-        """What `run --json` says, its outputs as good as ONNX Runtime's on the same arrays."""
+        """The output of `run --json`, after comparing with ONNX Runtime on the same arrays."""
         words = words_for(buckets, dims)
         for name, array in arrays.items():
             numpy.save(self.folder / f"{name}.npy", array)
@@ -93,7 +93,7 @@ class Buckets(CliTest):
             self.assertIsNone(ran["bucket_refusal"])
 
     def test_masks_of_the_caller(self):
-        """Masks that leave something out themselves: padded only where rows keep something."""
+        """Masks that hide elements: inputs are padded only if each row keeps an element."""
         def cut(mask):
             mask[0, 4:] = 0
 

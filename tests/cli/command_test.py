@@ -30,7 +30,7 @@ class Commands(CliTest):
     def answer(self, schema, *words, code=0):
         done = anemone(*words, "--json")
         self.assertEqual(code, done.returncode, done.stderr)
-        document = json.loads(done.stdout)  # nothing else is on stdout
+        document = json.loads(done.stdout)  # stdout has nothing else
         jsonschema.validate(document, SCHEMAS[schema])
         return document
 
@@ -225,7 +225,7 @@ class Commands(CliTest):
         self.expect_error(anemone("run", path, "--policy", "cpu", env=env),
                           "/nowhere/libonnxruntime.so")
         done = anemone("run", path, env=env)
-        self.assertEqual(0, done.returncode, done.stderr)  # all on the engine: not needed
+        self.assertEqual(0, done.returncode, done.stderr)  # all is on the engine, so ONNX Runtime is not needed
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`anemone compile --compress`: the forms, the accuracy gate, stock ONNX Runtime on what is written."""
+"""`anemone compile --compress`: the forms, the tolerance, and the written model in ONNX Runtime."""
 
 import json
 import os
@@ -33,7 +33,7 @@ def pruned(*shape):
 
 
 def network(make=weights):
-    """Convolutions, a transposed one, a Gemm and a MatMul, with an unbound batch."""
+    """Convolutions, a transposed convolution, a Gemm and a MatMul, with a free batch."""
     nodes = [
         helper.make_node("Conv", ["x", "w1"], ["a"], pads=[1] * 4),
         helper.make_node("Relu", ["a"], ["b"]),
@@ -99,7 +99,7 @@ class Compile(CliTest):
                 self.assertEqual(0, done.returncode, done.stderr)
                 for plan in json.loads(done.stdout)["models"][0]["targets"]:
                     folded = any(w["rule"] == "folded-weight" for w in plan["warnings"])
-                    number = int(plan["target"][1:])  # what u1 streams is not published
+                    number = int(plan["target"][1:])  # for u1 it is not published
                     self.assertEqual(1 < number < floor, folded, plan["target"])
 
     def test_int8_is_symmetric_by_output_channel(self):
@@ -117,7 +117,7 @@ class Compile(CliTest):
 
     def test_what_harms_most_is_left_out(self):
         values = weights(64, 64)
-        values[:, 0] = 60  # outliers that take the whole range of 4 bits
+        values[:, 0] = 60  # outliers that use the whole range of 4 bits
         mixed = model([helper.make_node("MatMul", ["x", "w1"], ["a"]),
                        helper.make_node("MatMul", ["a", "w2"], ["y"])],
                       [tensor("x", [4, 64])], [tensor("y", [4, 64])],
@@ -148,7 +148,7 @@ class Compile(CliTest):
         self.assertEqual("no block size from 16 to 64 divides 67", made["weights"][0]["why"])
 
     def test_a_model_with_bodies(self):
-        """Which read the input, whose shape the file keeps."""
+        """Bodies read the input, and the file keeps its shape."""
         branches = {f"{name}_branch": helper.make_graph(
             [helper.make_node(kind, ["a"], [name])], name, [], [tensor(name, [1, 64])])
             for name, kind in (("then", "Relu"), ("else", "Neg"))}
@@ -187,7 +187,7 @@ class Compile(CliTest):
         self.assertEqual([], [f for f in os.listdir(self.folder) if f.startswith("out.onnx.")])
 
     def test_models_of_onnx_runtimes_quantizer(self):
-        """QDQ models: weights stay compressed and outputs are ONNX Runtime's."""
+        """QDQ models: weights stay compressed, and outputs agree with ONNX Runtime."""
         original = self.write(network())
 
         class Reader(quantization.CalibrationDataReader):

@@ -1,4 +1,4 @@
-"""anemone convert: both formats, what cannot be written, and what is damaged."""
+"""`anemone convert`: both formats, segments that cannot be written, and damaged files."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def product(shape=(4, 4)):
 
 class Convert(CliTest):
     def convert(self, path, form, *words, code=0):
-        """The manifest, as printed and as written."""
+        """The manifest, which must be the same printed and written."""
         out = self.folder / f"{form}-{len(os.listdir(self.folder))}"
         done = anemone("convert", path, "--to", form, "-o", out, *words, "--json", timeout=250)
         self.assertEqual(code, done.returncode, done.stderr)
@@ -85,7 +85,7 @@ class Convert(CliTest):
         self.expect_error(done, "1 engine segment has units that cannot be written in format mil")
 
     def test_what_stays_on_the_cpu_says_why(self):
-        """A dimension without a size, and an If, whose bodies no format holds."""
+        """A dimension without a size; and an If, whose bodies cannot be written in any format."""
         branches = {f"{name}_branch": helper.make_graph(
             [helper.make_node(kind, ["x"], [name])], name, [], [tensor(name, [1, 64])])
             for name, kind in (("then", "Relu"), ("else", "Neg"))}
@@ -125,7 +125,7 @@ class Convert(CliTest):
                 ("2", "unverified-netplist-form", "Type Exp of Neuron"))):
             self.assertEqual((want, of), (count, rule))
             self.assertIn(piece, words)
-        # What warns is what convert names, unit by unit.
+        # convert lists the units of which check warns.
         made = self.convert(path, "netplist", code=1)[1]["segments"][0]
         self.assertEqual(2, len(made["missing"]))
         self.assertEqual(3, len(made["unverified"]))
@@ -146,7 +146,7 @@ class Convert(CliTest):
                               "not empty; choose another")
             self.expect_error(anemone("convert", path, "--to", form, "-o", self.folder / "file" / "o"),
                               "cannot be written")
-            if os.path.exists("/dev/full"):  # a link in the folder's place cannot be made there
+            if os.path.exists("/dev/full"):  # a folder cannot be created there
                 self.expect_error(anemone("convert", path, "--to", form, "-o", "/dev/full/o"),
                                   "cannot be written")
         self.assertEqual({"file", "model.onnx"}, set(os.listdir(self.folder)))

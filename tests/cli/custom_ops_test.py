@@ -1,5 +1,5 @@
-"""The operators of ai.anemone in a stock ONNX Runtime, from libonnxruntime_ane_ep; and in models whose
-nodes a target refuses."""
+"""The operators of ai.anemone in an unmodified ONNX Runtime, from libonnxruntime_ane_ep; and in models
+whose nodes a target refuses."""
 
 import json
 import sys
@@ -15,7 +15,7 @@ DOMAIN = "ai.anemone"
 
 
 def bits(number):
-    """The integer that a key of fp16 bits wants."""
+    """The integer value of a key with fp16 bits."""
     return int(np.float16(number).view(np.uint16))
 
 
@@ -25,7 +25,7 @@ def random(shape, seed=1, most=2.0):
 
 
 def one_node(op, inputs, attributes, constants=(), kind=TensorProto.FLOAT):
-    """A model of one node; the inputs numbered in `constants` are initializers."""
+    """A model of one node. The inputs whose numbers are in `constants` are initializers."""
     names = [f"x{i}" for i in range(len(inputs))]
     dtype = np.float16 if kind == TensorProto.FLOAT16 else np.float32
     fed = [tensor(n, x.shape, kind) for i, (n, x) in enumerate(zip(names, inputs))
@@ -114,7 +114,7 @@ IMAGE, WIDE, ROWS = random((2, 3, 4, 8)), random((2, 24, 2, 3), 2), random((1, 3
 QUERY, KEY, VALUE = (random((1, s, 3, 8), i) for i, s in enumerate((10, 12, 12)))
 MASK, SCALE = random((1, 10, 1, 12), 7), np.float32([0.375])
 
-# operator: (inputs, attributes, NumPy's answer, which inputs are constants)
+# operator: (inputs, attributes, expected result by NumPy, constant inputs)
 CASES = {
     "SDPA": ([QUERY, KEY, VALUE, SCALE, MASK], {"SubtractMax": 1}, attention, [3]),
     "Sort": ([ROWS], {"Direction": "Ascending", **LANES},

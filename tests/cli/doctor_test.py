@@ -1,4 +1,4 @@
-"""`anemone doctor`: a machine that is well, and each thing that can be missing, with its remedy.
+"""`anemone doctor`: a complete machine, and each part that can be missing, with its remedy.
 
     doctor_test.py ANEMONE REPOSITORY PLUGIN
 """
@@ -78,7 +78,7 @@ class Doctor(CliTest):
         self.ill("plugin", "damaged.so: ", "reinstall", "--plugin", damaged)
 
     def test_a_plugin_that_misses_a_library(self):
-        """The loader's words name it."""
+        """The loader's message names it."""
         source = self.folder / "needed.c"
         source.write_text("void missing(void);\nvoid CreateEpFactories(void) { missing(); }\n")
         broken = self.folder / "broken.so"

@@ -1,4 +1,4 @@
-"""`anemone run` with --device-limits and --hazards, as a user meets them."""
+"""`anemone run` with --device-limits and --hazards."""
 
 import json
 import pathlib
@@ -21,7 +21,7 @@ WIDE = [1, 768, 1, 32]  # 48 KiB
 
 
 def difference():
-    """y = x - a; the inputs are not in alphabetical order."""
+    """y = x - a, with inputs that are not in alphabetical order."""
     return model([helper.make_node("Sub", ["x", "a"], ["y"])],
                  [tensor("x", WIDE), tensor("a", WIDE)], [tensor("y", WIDE)])
 
@@ -31,7 +31,7 @@ def of_text(graph):
 
 
 def chain(count, first, last):
-    """From one value to the other in so many engine segments, if Pooling is refused."""
+    """Nodes from `first` to `last` that become `count` engine segments if Pooling is refused."""
     names = [first, *(f"{last}{i}" for i in range(1, count)), last]
     nodes = [f"{names[1]} = Sigmoid({first})"]
     for x, y in zip(names[1:], names[2:]):
@@ -45,7 +45,7 @@ def pieces(count):
 
 
 def with_bodies(count, in_each):
-    """So many segments in the main graph, and in each of four bodies."""
+    """`count` engine segments in the main graph, and `in_each` in each of four bodies."""
     shape = "float[1,1,4,4]"
 
     def body(name, first, last, inputs="", outputs="", nodes=""):
@@ -86,7 +86,7 @@ class DeviceLimits(CliTest):
         mil = ["run", self.write(difference()), "--route", "mil", "--compare"]
         self.assertEqual(0, anemone(*mil).returncode)
         done = anemone(*mil, "--device-limits")
-        self.assertEqual(3, done.returncode, done.stderr)  # no error: the data is wrong
+        self.assertEqual(3, done.returncode, done.stderr)  # not an error, but the data is wrong
         self.assertIn("orion-port-order", done.stdout)
         self.assertEqual(0, anemone(*mil, "--device-limits", "--heed-limits").returncode)
 
@@ -162,7 +162,7 @@ class Hazards(CliTest):
         self.assertNotIn("hazards", json.loads(done.stdout))
 
     def real(self, name):
-        """A model of the manifest and the options that bind it."""
+        """The path of a model of the manifest, and the options that bind it."""
         entry, = (e for e in manifest.entries() if e["name"] == name)
         path = manifest.path_of(entry)
         if not path.exists():
@@ -170,7 +170,7 @@ class Hazards(CliTest):
         return path, manifest.options(entry)
 
     def test_a_real_model_that_saturates(self):
-        """SqueezeNet, whose weights are made up: ONNX Runtime has the same values at that node."""
+        """SqueezeNet with random weights: ONNX Runtime has the same values at that node."""
         path, options = self.real("light_squeezenet")
         proto = onnx.load(path)
         weights = {w.name for w in proto.graph.initializer}

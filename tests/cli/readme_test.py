@@ -1,6 +1,6 @@
-"""README.md is true: each of its commands runs, and its C++ compiles.
+"""Tests README.md: each of its commands runs, and its C++ example compiles.
 
-The two set-up commands are run by .ci/run itself.
+.ci/run runs the two set-up commands.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""What the command's tests share: running it, and small models made with the onnx package."""
+"""Shared by the tests of the command: runs it, and makes small models with the onnx package."""
 
 import os
 import pathlib
@@ -16,8 +16,8 @@ ROOT = pathlib.Path(sys.argv.pop(1))
 
 
 def anemone(*words, timeout=60, file_limit=None, env=None):
-    """The finished process; text streams. No file that it writes grows past `file_limit` bytes. `env`:
-    variables besides those of this process."""
+    """Runs the command and returns the finished process, with text streams. No file that it writes may be
+    larger than `file_limit` bytes. `env`: environment variables added to those of this process."""
     def limit():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_limit, file_limit))
@@ -55,11 +55,11 @@ class CliTest(unittest.TestCase):
         return path
 
     def expect_error(self, done, *pieces, code=1):
-        """Exit code, and one line on stderr of the promised form with these pieces in it."""
+        """Checks the exit code, and that stderr is one line of the promised form with these texts."""
         self.assertEqual(code, done.returncode, done.stderr + done.stdout)
         lines = [line for line in done.stderr.splitlines()
                  if not line.startswith("anemone: warn") and "WARNING: AddressSanitizer" not in line
-                 and not line.endswith(" ...")]  # progress, where it took more than a second
+                 and not line.endswith(" ...")]  # progress, if it took more than a second
         self.assertEqual(1, len(lines), done.stderr)
         self.assertTrue(lines[0].startswith("anemone: error: "), lines[0])
         for piece in pieces:

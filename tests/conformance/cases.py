@@ -1,4 +1,4 @@
-"""One case through ONNX Runtime's CPU provider, and through direct mode on each target."""
+"""Runs one case with ONNX Runtime's CPU provider, and in direct mode on each target."""
 
 import re
 import warnings
@@ -7,15 +7,15 @@ import numpy as np
 import onnx_cases
 
 TARGETS = ("h13", "h14", "h15", "h16", "h17")
-# Where a case ran. Anything else that a record has for a target is why it did not pass.
+# Where a case ran. Any other text in a record is the reason why it did not pass.
 WHOLE, PART, CPU, FOLDED = "whole", "part", "cpu", "folded"
 PLACES = (WHOLE, PART, CPU, FOLDED)
-PATH = re.compile(r"/onnxruntime_src\S*:\d+ ")  # of ONNX Runtime's build, in its messages
+PATH = re.compile(r"/onnxruntime_src\S*:\d+ ")  # paths of ONNX Runtime's build, in its messages
 EXPANDED = re.compile(r"_expanded(_ver\d+)?$")
 
 
 def operator_of(case, operators):
-    """The operator that a case is about; `operators` knows those of earlier cases."""
+    """The operator that a case tests; `operators` has those of earlier cases."""
     kinds = {node.op_type for node in case.model.graph.node if node.op_type != "Constant"}
     if len(kinds) == 1:
         return kinds.pop()
@@ -32,8 +32,8 @@ def in_order(case, made):
 
 
 def judge(case, run, on_engine):
-    """None, or how the outputs differ: beyond the tolerance of ONNX's runner, and of fp16's
-    arithmetic where units ran on the engine."""
+    """None, or how the outputs differ. The tolerance is that of ONNX's runner, or of fp16 if units ran on
+    the engine."""
     if onnx_cases.is_random(case.model.graph):
         return None if all(len(run(inputs)) == len(wanted) for inputs, wanted in case.data_sets) \
             else "another number of outputs"
@@ -50,7 +50,7 @@ def judge(case, run, on_engine):
 
 
 def by_onnxruntime(case):
-    """Whether ONNX Runtime's CPU provider passes the case, as far as Python can feed it."""
+    """Whether ONNX Runtime's CPU provider passes the case; False if Python cannot pass its inputs."""
     import onnxruntime as ort
 
     ort.set_default_logger_severity(4)
@@ -62,13 +62,13 @@ def by_onnxruntime(case):
                                        providers=["CPUExecutionProvider"])
         return onnx_cases.can_be_fed(session) and judge(
             case, lambda inputs: session.run(None, case.feeds(inputs)), False) is None
-    except Exception:  # ONNX Runtime's are of many classes
+    except Exception:  # ONNX Runtime's exceptions have many classes
         return False
 
 
 def open_shapes(case):
-    """The shapes of inputs that have none, or one with open dimensions or zeros, as the first data
-    set has them: a session wants them bound."""
+    """The shapes that the first data set has for inputs without a shape, or with free dimensions or
+    zeros. A session needs them bound."""
     ports = {port.name: port.type.tensor_type for port in case.model.graph.input
              if port.type.HasField("tensor_type")}
     feeds = case.feeds(case.data_sets[0][0])
@@ -79,7 +79,7 @@ def open_shapes(case):
 
 
 def by_session(case, target):
-    """Where it ran, or why it did not pass; and the first reason that a node is not on the engine."""
+    """Where it ran or why it did not pass, and the first reason why a node is not on the engine."""
     import onnxruntime_ep_ane as ane
 
     try:
@@ -98,7 +98,7 @@ def by_session(case, target):
 
 
 def places(record):
-    """By target; kept as one where they are all the same."""
+    """A list by target, or one item if all are the same."""
     at = record["at"]
     return at if isinstance(at, list) else [at] * len(TARGETS)
 
@@ -109,7 +109,7 @@ def passed(record):
 
 def run(case):
     """A case's record: whether ONNX Runtime passes it, where it ran on each target or why it did not
-    pass, and why a node of it is not on the newest target's engine."""
+    pass, and why a node is not on the engine of the newest target."""
     warnings.simplefilter("ignore")
     at, why = [], None
     for target in TARGETS:

@@ -1,11 +1,11 @@
-"""ONNX's own test cases through direct mode on five targets, and through ONNX Runtime's CPU provider.
+"""Runs ONNX's test cases in direct mode on five targets, and with ONNX Runtime's CPU provider.
 
     conformance.py [--every N] [--only TEXT] [--jobs N] [--write]
     conformance.py --page
 
-Runs every Nth case and holds it against results.json, the record of the last whole run; --write makes
-that record and docs/conformance.md anew, --page compares the page with the record and runs nothing.
-Exit code 1 if a case does not do as recorded, or one that did not pass has no reason in reasons.py.
+Runs every Nth case and compares it with results.json, the record of the last whole run. --write writes a
+new record and docs/conformance.md. --page only compares the page with the record. Exit code 1 if a case
+differs from the record, or if a case that did not pass has no reason in reasons.py.
 """
 
 import argparse
@@ -41,7 +41,7 @@ def load(every, only):
 def run_cases(chosen, operators, jobs):
     results = {}
     for name, record in workers.run_all(lambda name: cases.run(chosen[name]), chosen, jobs):
-        if isinstance(record, str):  # how the process died
+        if isinstance(record, str):  # the process died
             record = {"ort": False, "at": record, "why": None}
         results[name] = {"op": operators[name], **record}
     return dict(sorted(results.items()))
@@ -62,7 +62,7 @@ def brief(record):
 
 
 def differences(results, recorded):
-    """A line for each case that does not do as recorded."""
+    """A line for each case that differs from the record."""
     same_versions = recorded["versions"] == versions()
     for name, record in results.items():
         was = recorded["cases"].get(name)

@@ -1,24 +1,25 @@
-"""Why a case does not pass: the first row whose patterns its name and what it said hold."""
+"""Why a case does not pass: the first row whose patterns match its name and its message."""
 
 import re
 
 import cases
 
-# (of the name, of what was said, why). A row that no case of a whole run meets is an error.
+# (pattern of the name, pattern of the message, reason). A row that no case of a whole run matches is an
+# error.
 ROWS = [
-    ("softmax_large_number", "on the engine", "fp16: inputs near 10000, where neighbours are 8 apart"),
+    ("softmax_large_number", "on the engine", "fp16: inputs near 10000, where adjacent numbers differ by 8"),
     ("dynamicquantizelinear_expanded", "on the engine",
-     "fp16: quotients that lie between two steps round to the other"),
-    ("", "^beyond fp16$", "fp16: NaN, or numbers above 65504, go in or ought to come out"),
-    ("image_decoder", "ImageDecoder", "image codecs: ONNX Runtime has none"),
-    ("strnorm", "Locale", "a locale that this machine has not"),
+     "fp16: quotients near the middle of two steps are rounded to the other step"),
+    ("", "^beyond fp16$", "fp16: inputs or expected outputs are NaN or above 65504"),
+    ("image_decoder", "ImageDecoder", "image codecs: ONNX Runtime does not have them"),
+    ("strnorm", "Locale", "a locale that this machine does not have"),
     ("", r"preview\.training", "training: operators of ONNX's preview without a function body, which ONNX "
-     "Runtime's inference library has not"),
-    ("training_dropout", "other results", "randomness: a seed means another sequence in ONNX's reference"),
+     "Runtime's inference library does not have"),
+    ("training_dropout", "other results", "randomness: a seed gives another sequence in ONNX's reference"),
     ("dft|stft", "other results",
-     "ONNX Runtime's kernel: float32 sums beyond the tolerance of ONNX's runner, 1e-7"),
+     "ONNX Runtime's kernel: errors of float32 sums exceed the tolerance of ONNX's runner, 1e-7"),
     ("maxunpool_export_with_output_shape|resize_downsample_scales", "other results",
-     "ONNX Runtime's kernel: another result than ONNX's"),
+     "ONNX Runtime's kernel: its result differs from ONNX's"),
     ("", "ValidateOpsetForDomain", "a type or form of an opset that ONNX Runtime does not know yet"),
     ("", "layout", "ONNX Runtime's kernel: recurrent networks with layout 1"),
     ("convinteger_with_padding|reduce_max_empty_set_bool", "Non-zero status",
@@ -37,8 +38,8 @@ def of(name, record):
 
 
 def missing(results, whole):
-    """A line for each case that did not pass for no known reason, and of a whole run for each row
-    that no case met."""
+    """A line for each case that did not pass without a known reason; after a whole run, also for each
+    row that no case matched."""
     failed = {name: record for name, record in results.items() if not cases.passed(record)}
     lines = [f"{name}: no reason for: {record['at']}" for name, record in failed.items()
              if of(name, record) is None]

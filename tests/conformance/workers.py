@@ -1,4 +1,4 @@
-"""Work that may kill the process that does it: each item's result, or the signal that ended it."""
+"""Does work that may crash in other processes: returns each item's result, or the signal."""
 
 import collections
 import multiprocessing
@@ -9,7 +9,7 @@ from multiprocessing.connection import wait
 def serve(work, items, connection, seconds):
     for item in items:
         connection.send((item, None))
-        signal.alarm(seconds)  # whose default is to end the process
+        signal.alarm(seconds)  # by default, the signal ends the process
         result = work(item)
         signal.alarm(0)
         connection.send((item, result))
@@ -33,8 +33,8 @@ class Worker:
 
 
 def run_all(work, items, jobs, chunk=40, seconds=300):
-    """Pairs of an item and what `work` returns for it, or of an item and a str if the process died,
-    in no order. Forks: what `work` needs may be loaded before, as long as it starts no threads."""
+    """Yields pairs of an item and the result of `work`, or of an item and a str if the process died, in
+    any order. It forks, so modules may be loaded before, unless they start threads."""
     context = multiprocessing.get_context("fork")
     items = list(items)
     chunks = collections.deque(items[i:i + chunk] for i in range(0, len(items), chunk))

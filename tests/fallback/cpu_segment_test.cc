@@ -1,4 +1,4 @@
-// Nodes of a Graph run as a session: values in place, bodies, sequences, errors with a name.
+// Nodes of a Graph run as a session: values without copies, bodies, sequences, errors with names.
 #include "fallback/cpu_segment.h"
 
 #include <array>
@@ -67,7 +67,7 @@ TEST(CpuSegment, WritesIntoTheCallersMemory) {
   EXPECT_EQ(static_cast<const void*>((*out)[0].ToTensor()->bytes().data()), memory.data());
 }
 
-// Ways in which no node writes the output.
+// Models in which no node writes the output.
 TEST(CpuSegment, WritesConstantsInputsAndViewsIntoTheCallersMemory) {
   GraphBuilder b;
   const ValueId x = b.Floats("x", {2});
@@ -95,7 +95,7 @@ TEST(CpuSegment, WritesConstantsInputsAndViewsIntoTheCallersMemory) {
   EXPECT_THAT(memory[3], ElementsAre(1, 2));
 }
 
-// It must not refer to bytes that only the input keeps alive.
+// The output must not refer to bytes that only the input keeps alive.
 TEST(CpuSegment, AnOutputThatIsAnInputIsThatValue) {
   const ReluAdd chain;
   const auto segment =
@@ -117,7 +117,7 @@ TEST(CpuSegment, MemoryOfAnotherShapeOrTypeIsRefused) {
   alignas(8) std::array<std::byte, 64> memory{};
   for (const CpuOutput& place : {CpuOutput{absl::MakeSpan(memory), DataType::kFloat, {16}},
                                  CpuOutput{absl::MakeSpan(memory), DataType::kDouble, {8}}}) {
-    // Which code it is, differs by ONNX Runtime's version.
+    // The code depends on the version of ONNX Runtime.
     const absl::Status status = (*segment)->Run({x}, {place}).status();
     EXPECT_THAT(status,
                 AnyOf(StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("Relu_0")),
@@ -203,7 +203,7 @@ TEST(CpuSegment, ASequencePassesFromOneSegmentToTheNext) {
   EXPECT_THAT(ToFloats((*out)[0]), ElementsAre(3, 4));
 }
 
-// ONNX Runtime can return an empty optional, but crashes when it is given one.
+// ONNX Runtime can return an empty optional, but crashes if it gets one as an input.
 TEST(CpuSegment, AnEmptyOptionalIsNothingAndIsMadeInside) {
   onnx::TypeProto type;
   type.mutable_optional_type()->mutable_elem_type()->mutable_tensor_type()->set_elem_type(
@@ -261,7 +261,7 @@ TEST(CpuSegment, AnEmptySequencePasses) {
   EXPECT_EQ((*out)[0].ToTensor()->at<int64_t>(0), 0);
 }
 
-// A body that returns its captured value times (large, so external) ones, or less one.
+// A body that returns its captured value times ones (large, so external), or minus one.
 Attribute Branch(const std::string& name, bool then) {
   GraphBuilder b;
   const ValueId outer = b.Capture(b.Floats("outer_" + name, {512}));

@@ -1,4 +1,4 @@
-// Weights of a CPU segment: read where they are, copied where they must be, kept alive.
+// Weights of a CPU segment: read in place, copied only if necessary, and kept alive.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -23,7 +23,7 @@ int64_t AnonymousKiB() {
   return kib;
 }
 
-// A stand-in for the mapped model file.
+// Replaces the mapped model file.
 class MappedFile {
  public:
   explicit MappedFile(size_t size) : size_(size), fd_(memfd_create("weights", 0)) {
@@ -75,7 +75,7 @@ TEST(CpuSegmentWeights, ALargeWeightIsReadWhereItIs) {
   ASSERT_TRUE(segment.ok()) << segment.status();
   EXPECT_EQ(lookup.At(**segment, 5), 42);
   EXPECT_LT(AnonymousKiB() - before, 32 * 1024);
-  file.floats()[5 * 256] = 43;  // what the session reads is the file itself
+  file.floats()[5 * 256] = 43;  // the session reads the file itself
   EXPECT_EQ(lookup.At(**segment, 5), 43);
 }
 
@@ -128,7 +128,7 @@ TEST(CpuSegmentWeights, KeepsItsWeightsAlive) {
   EXPECT_EQ(ToFloats((*out)[0])[0], 5);
 }
 
-// ONNX Runtime moves the transposes into the constant: not into ours.
+// ONNX Runtime folds the transposes into the constant, but must not change ours.
 TEST(CpuSegmentWeights, AWeightThatAnOptimizerWantsToChangeStaysAsItIs) {
   GraphBuilder b;
   Tensor weight = Tensor::Zeros(DataType::kFloat, {64, 32});
@@ -149,7 +149,7 @@ TEST(CpuSegmentWeights, AWeightThatAnOptimizerWantsToChangeStaysAsItIs) {
   EXPECT_EQ(ToFloats((*out)[0])[7 * 64 + 5], 3);
 }
 
-// The kernels of a convolution are laid out anew by an optimizer, which must be able to read them.
+// An optimizer rearranges the kernels of a convolution, and must be able to read them.
 TEST(CpuSegmentWeights, AWeightThatAnOptimizerReads) {
   constexpr int64_t kChannels = 32;
   Tensor weight = Tensor::Zeros(DataType::kFloat, {kChannels, kChannels, 3, 3});
@@ -170,7 +170,7 @@ TEST(CpuSegmentWeights, AWeightThatAnOptimizerReads) {
   EXPECT_EQ(ToFloats((*out)[0])[100], 10);
 }
 
-// A type that cannot cross the C API is written into the model.
+// A constant of a type that the C API does not take is written in the model.
 TEST(CpuSegmentWeights, ALargeConstantOfTheNewestTypes) {
   if (Runtime()->version() < "1.31") GTEST_SKIP() << "opset 25 needs ONNX Runtime 1.31";
   Tensor twos = Tensor::Zeros(DataType::kUInt2, {8192});

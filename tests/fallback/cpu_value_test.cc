@@ -1,4 +1,4 @@
-// Values go to ONNX Runtime and come back: in place where they can, as they were.
+// Values converted to ONNX Runtime's and back are unchanged, and not copied if possible.
 #include "fallback/cpu_value.h"
 
 #include <array>
@@ -60,7 +60,7 @@ TEST(CpuValue, AMisalignedTableOfAFileIsCopiedPieceByPiece) {
   const auto count = static_cast<int64_t>(numbers.size());
   const Tensor view = Tensor::View(DataType::kFloat, {count}, (*file)->bytes().subspan(1), *file);
   const Tensor back = *ToValue(Runtime(), view).ToTensor();
-  EXPECT_EQ(back.bytes(), view.bytes());  // the file is read again
+  EXPECT_EQ(back.bytes(), view.bytes());  // the pages are read from the file again
   std::remove(path.c_str());
 }
 
@@ -88,7 +88,8 @@ TEST(CpuValue, EveryTypeGoesThroughOrIsRefusedByName) {
     EXPECT_EQ(back->type(), type);
     EXPECT_EQ(back->bytes().size(), ByteSize(type, back->dims()));
   }
-  // All but undefined and the two complex ones, and what an older ONNX Runtime does not know.
+  // All except undefined, the two complex types, and types that an older ONNX Runtime does not
+  // know.
   const bool is_oldest = Runtime()->version().rfind("1.23.", 0) == 0;
   EXPECT_EQ(taken, is_oldest ? 20 : 24);
 }

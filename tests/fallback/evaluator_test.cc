@@ -1,4 +1,4 @@
-// The importer's constants are computed by ONNX Runtime.
+// ONNX Runtime computes constants for the importer.
 #include "fallback/evaluator.h"
 
 #include "tests/fallback/graph_builder.h"

@@ -1,5 +1,5 @@
-// tests/fallback/graph_builder.h: Graphs made by hand, and what the fallback's tests ask of
-// results.
+// tests/fallback/graph_builder.h: builds Graphs by hand, and compares results, for the fallback's
+// tests.
 #ifndef ANEMONE_TESTS_FALLBACK_GRAPH_BUILDER_H_
 #define ANEMONE_TESTS_FALLBACK_GRAPH_BUILDER_H_
 
@@ -81,7 +81,7 @@ inline std::shared_ptr<const OrtRuntime> Runtime(int threads = 2) {
   return runtime.ok() ? *runtime : nullptr;
 }
 
-// Tensors straight to CpuValues, in tests where that cannot fail.
+// Converts Tensors to CpuValues, in tests where that cannot fail.
 inline CpuValue ToValue(const std::shared_ptr<const OrtRuntime>& runtime, const Tensor& tensor) {
   auto value = CpuValue::FromTensor(runtime, tensor);
   EXPECT_TRUE(value.ok()) << value.status();

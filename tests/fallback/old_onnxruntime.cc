@@ -1,4 +1,4 @@
-// A library that says it is ONNX Runtime 1.22.1, for ort_runtime_test.cc.
+// A library that reports to be ONNX Runtime 1.22.1, for ort_runtime_test.cc.
 #include <onnxruntime_c_api.h>
 
 namespace {

@@ -1,4 +1,4 @@
-// ONNX Runtime is found and opened, or the message says what to do.
+// ONNX Runtime is found and opened, or the error has a remedy.
 #include "fallback/ort_runtime.h"
 
 #include <dlfcn.h>
@@ -15,7 +15,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-// Sets ANEMONE_ORT_LIBRARY, and puts it back.
+// Sets ANEMONE_ORT_LIBRARY, and restores it at the end.
 class LibraryVariable {
  public:
   explicit LibraryVariable(const std::string& path) {

@@ -1,4 +1,4 @@
-// The untouched file, as ONNX Runtime reads it.
+// ONNX Runtime reads and runs the original file.
 #include "fallback/reference_model.h"
 
 #include <fstream>
@@ -22,7 +22,7 @@ onnx::ValueInfoProto Port(const std::string& name) {
   return port;
 }
 
-// y = x + bias, the bias kept in a file beside the model, and an input that may be left out.
+// y = x + bias. The bias is in a file next to the model, and one input may be omitted.
 std::string WriteModel(int64_t opset) {
   const std::string folder = ::testing::TempDir() + "/";
   const float bias[] = {10, 20};

@@ -1,4 +1,4 @@
-// One segment, many callers; many openers of the runtime.
+// One segment with many callers, and many threads that open the runtime.
 #include <atomic>
 #include <thread>
 

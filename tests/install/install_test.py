@@ -1,5 +1,5 @@
-"""`cmake --install` into a new folder: a project finds the package there, builds and runs; the command
-there finds its plugin.
+"""`cmake --install` to a new folder: a project finds the package there, builds and runs, and the
+installed command finds its plugin.
 
     install_test.py CMAKE BUILD
 """

@@ -1,9 +1,9 @@
-"""Models as exporters write them (models/exported): attentions become SDPA units, and so on.
+"""Models written by exporters (models/exported): attentions must become SDPA units, and so on.
 
     exported_test.py ANEMONE SOURCE_FOLDER [NAME...]
 
-Each model is planned for each target, whose units must be as many as its manifest says, in one
-segment, and run for the first target and compared with ONNX Runtime. Prints a table.
+Each model is planned for each target. The plan must have the numbers of units in the manifest, in one
+segment. The model is run for the first target and compared with ONNX Runtime. Prints a table.
 """
 
 import concurrent.futures
@@ -24,7 +24,7 @@ COSINE = 0.9999
 TYPES = {onnx.TensorProto.FLOAT: numpy.float32, onnx.TensorProto.INT64: numpy.int64,
          onnx.TensorProto.BOOL: numpy.bool_}
 
-# Token numbers, and masks in integers, are no engine format: what reads them is on the CPU.
+# Token numbers and integer masks are not engine formats, so the nodes that read them are on the CPU.
 OF_INTEGERS = {"Cast", "Gather", "GatherND", "ReduceSum"}
 
 HEADS = ("model", "attentions", "SDPA", "on engine", "segments", "cosine")
@@ -39,7 +39,7 @@ def run(*words):
 
 
 def filled(about, value, random):
-    """An array for one input of the model, as the manifest says."""
+    """An array for one input of the model, from its entry in the manifest."""
     tensor = value.type.tensor_type
     shape = [d.dim_value for d in tensor.shape.dim]
     kind = TYPES[tensor.elem_type]
@@ -52,7 +52,7 @@ def filled(about, value, random):
 
 
 def inputs(entry, path, folder):
-    """Options of `anemone run` for the model's inputs, which become files in `folder`."""
+    """Writes the model's inputs to files in `folder`, and returns the options of `anemone run`."""
     random = numpy.random.default_rng(1)
     words = []
     for value in onnx.load(path).graph.input:
@@ -71,7 +71,7 @@ def units(plan):
 
 
 def faults_of(entry, plan):
-    """What is not as it should be, in words."""
+    """The problems of a plan, as texts."""
     made = units(plan)
     for kind, want in entry["units"].items():
         if made.count(kind) != want:
@@ -82,21 +82,21 @@ def faults_of(entry, plan):
         yield "multiplications on the CPU"
     reads_integers = any("below" in about for about in entry["inputs"].values())
     for node in placed(plan, "cpu"):
-        # A part of a node of ONNX Runtime's, "/#3/mask", is there for its integers alone.
+        # A part of an operator of com.microsoft, such as "/#3/mask", only computes integers.
         is_part = not node["id"].rsplit("/", 1)[-1].startswith("#")
         if not reads_integers or not is_part and node["op_type"] not in OF_INTEGERS:
             yield f"{node['op_type']} '{node['name']}' on the CPU: {node['message']}"
 
 
 def judge(entry):
-    """A row of the table, and what is wrong."""
+    """A row of the table, and the problems."""
     path = FOLDER / f"{entry['name']}.onnx"
     checked = run("check", "--json", "--target", ",".join(TARGETS), path)["models"][0]
     with tempfile.TemporaryDirectory() as folder:
         result = run("run", "--compare", "--json", *inputs(entry, path, folder), path)
     plans = checked["targets"]
     faults = [f"{plan['target']}: {fault}" for plan in plans for fault in faults_of(entry, plan)]
-    # Null: one of the two is zero everywhere.
+    # The cosine is null if one of the two is all zero.
     cosines = [o["cosine"] if o["cosine"] is not None else float(o["max_abs_error"] == 0)
                for o in result["outputs"]]
     if not cosines or min(cosines) < COSINE:

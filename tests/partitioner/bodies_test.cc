@@ -1,4 +1,4 @@
-// Plans of bodies: numbers, reasons, MACs; every origin in one entry.
+// Plans of bodies: numbering, reasons, MACs, and that every origin is in one entry.
 #include "partitioner/bodies.h"
 
 #include <gmock/gmock.h>
@@ -42,7 +42,7 @@ TEST(Bodies, HavePlansOfTheirOwn) {
                   testing::Pair("/body:Loop_0/else_branch:If_2/#0", "refused-unit")));
   ASSERT_EQ(segments.size(), json["segments"].size());
   EXPECT_EQ(*segments.rbegin() + 1, json["segments"].size());
-  // Neither the Softmax behind the Loop nor the If share its segment.
+  // Neither the Softmax after the Loop nor the If shares its segment.
   for (const PlanPart& part : PartsOf(model.graph, plan)) {
     for (const Segment& segment : part.plan->segments) {
       EXPECT_TRUE(segment.bodies.empty() || segment.nodes.size() == 1);
@@ -64,7 +64,7 @@ TEST(Bodies, CountInTheSumOfMacsOnTheCpuToo) {
   EXPECT_EQ(plan.engine_macs(), 0);
 }
 
-// 300 iterations are not unrolled, but known.
+// 300 iterations are not unrolled, but their number is known.
 TEST(Bodies, MacsCountForEachKnownIteration) {
   const Model model = ModelOf(
       "(float[300,1,4] x, float[1,4] s, float[4,4] w) => (float[1,4] f, float[300,1,4] y) {"
@@ -73,7 +73,7 @@ TEST(Bodies, MacsCountForEachKnownIteration) {
   EXPECT_EQ(PlanOf(model, {.bodies = true}).macs(), 300 * 16);
 }
 
-// Scan-8 becomes a Scan in a Scan, and both stand for it.
+// Scan-8 becomes a Scan in a Scan, and both have its origin.
 TEST(Bodies, OfTwoNodesWithOneOriginAreCoveredOnce) {
   const Model model = ModelOf(
       "(float[2,300,3] x, float[2,3] s) => (float[2,3] f, float[2,300,3] y) {"

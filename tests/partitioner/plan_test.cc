@@ -1,4 +1,5 @@
-// Plans: every origin in one entry, segments convex and few, refusals with layer and words.
+// Plans: every origin is in one entry, segments are convex and few, refusals have a layer and a
+// message.
 #include "partitioner/plan.h"
 
 #include <gmock/gmock.h>
@@ -19,7 +20,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Segments run in their order: whatever one reads was made before it.
+// Segments can run in their order: all inputs of one are computed before it.
 void ExpectRunnable(const Model& model, const Plan& plan) {
   std::set<ValueId> made(model.graph.inputs.begin(), model.graph.inputs.end());
   for (const Segment& segment : plan.segments) {
@@ -33,7 +34,7 @@ void ExpectRunnable(const Model& model, const Plan& plan) {
   }
 }
 
-// What the plan says of patterns that might have been one unit.
+// Warnings about patterns that did not become one unit.
 std::vector<std::string> MissedOf(const std::string& text) {
   std::vector<std::string> messages;
   for (const PlanWarning& w : PlanOf(ModelOf(text)).warnings) {
@@ -83,7 +84,7 @@ TEST(Plan, ARefusedUnitCutsTheModel) {
   EXPECT_EQ(pool.placement, Placement::kCpu);
   EXPECT_EQ(pool.verdict.layer, Layer::kPolicy);
   Json json = PlanJson(model, plan);
-  EXPECT_EQ(json["nodes"][1]["verdict"], "native");  // the target would take it
+  EXPECT_EQ(json["nodes"][1]["verdict"], "native");  // the target would accept it
   EXPECT_EQ(json["nodes"][1]["layer"], "policy");
 }
 
@@ -136,7 +137,7 @@ TEST(Plan, IntegersStayOnTheCpu) {
             "int64 values may exceed 2048, above which fp16 cannot represent every integer");
 }
 
-// A rewrite that is off by more than fp16's rounding says so.
+// A rewrite with an error larger than fp16's rounding has a bound.
 TEST(Plan, SaysHowFarARewriteIsOff) {
   Model model = ModelOf(
       "(float[4] x) => (float[4] y) <float s = {0.25}, uint16 z = {7}> "
@@ -148,7 +149,7 @@ TEST(Plan, SaysHowFarARewriteIsOff) {
   EXPECT_THAT(PlanText(model, plan, true, false), HasSubstr("off by at most 0.125"));
 }
 
-// A function may import another version of a domain than its model.
+// A function may import another version of a domain than its model does.
 TEST(Plan, NodesOfTwoOpsetsAreNotInOneSegment) {
   onnx::ModelProto proto = ModelOfText("(float[2] x) => (float[] y) {}");
   auto import = [](auto& holder, const std::string& domain, int version) {
@@ -182,10 +183,11 @@ TEST(Plan, NodesOfTwoOpsetsAreNotInOneSegment) {
   ExpectCovered(*model, plan);
   ExpectRunnable(*model, plan);
   ASSERT_EQ(plan.cpu_segments(), 2);
-  EXPECT_EQ(plan.segments[0].nodes.size(), 2);  // the operator between goes with its producer
+  EXPECT_EQ(plan.segments[0].nodes.size(),
+            2);  // the operator between them is placed with its producer
 }
 
-// Of engine operators and one that the policy refuses, with many joins.
+// A random graph of engine operators and one that the policy refuses, with many joins.
 TEST(Plan, RandomGraphsAreRunnableAndCovered) {
   std::mt19937 random(11);
   for (int round = 0; round < 40; ++round) {

@@ -1,4 +1,5 @@
-// tests/partitioner/plans.h: plans of models in ONNX's text form, and that each node is in one.
+// tests/partitioner/plans.h: plans models given as ONNX text, and checks that entries cover all
+// nodes.
 #ifndef ANEMONE_TESTS_PARTITIONER_PLANS_H_
 #define ANEMONE_TESTS_PARTITIONER_PLANS_H_
 
@@ -38,7 +39,7 @@ inline Plan PlanOf(const Model& model, const Wanted& wanted = {}) {
   return plan.ok() ? *std::move(plan) : Plan();
 }
 
-// Each origin of the file is covered by exactly one entry, of the graph's plan or a body's.
+// Checks that exactly one entry, in the graph's plan or a body's, has each origin of the file.
 inline void ExpectCovered(const Model& model, const Plan& plan) {
   std::multiset<OriginId> covered;
   for (const PlanPart& part : PartsOf(model.graph, plan)) {

@@ -1,5 +1,5 @@
-// A run of a program allocates nothing once scratch memory and arenas are there. A program of its
-// own: it stands in for the C library's allocator, to count.
+// A run of a program must not allocate memory after scratch memory and arenas exist. This is a
+// separate program, because it replaces the C library's allocator to count allocations.
 #include <gtest/gtest.h>
 #include <tbb/task_arena.h>
 
@@ -27,7 +27,7 @@ static void Count() {
   if (counting) ++allocations;
 }
 
-// The C library's names for what stands behind malloc().
+// The C library's functions that implement malloc() and others.
 extern "C" {
 void* __libc_malloc(size_t size);                      // NOLINT(bugprone-reserved-identifier)
 void* __libc_calloc(size_t count, size_t size);        // NOLINT(bugprone-reserved-identifier)
@@ -134,7 +134,7 @@ TEST_P(AllocationTest, ARunAllocatesNothing) {
       ASSERT_TRUE(status.ok()) << status;
     }
     EXPECT_EQ(allocations, 0);
-    // That they are counted at all:
+    // Check that allocations are counted at all.
     counting = true;
     std::vector<int> one(1000);
     counting = false;

@@ -1,5 +1,5 @@
-// Sessions with buckets: which program runs what, from many threads, and what is refused. The
-// numbers of real forms are compared with ONNX Runtime by tests/cli/bucket_test.py.
+// Sessions with buckets: which program runs which sizes, use by many threads, and errors. The
+// results of realistic models are compared with ONNX Runtime by tests/cli/bucket_test.py.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -22,9 +22,9 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Pair;
 
-// Rows apart: y = relu(x) + x along `n`.
+// Rows are independent: y = relu(x) + x along `n`.
 constexpr char kRows[] = "(float[n,4] x) => (float[n,4] y) { r = Relu(x) y = Add(r, x) }";
-// Means of columns: each row counts.
+// Means of columns: every row affects the result.
 constexpr char kMeans[] =
     "(float[n,4] x) => (float[1,4] y) <int64[1] a = {0}> { y = ReduceMean(x, a) }";
 
@@ -73,7 +73,7 @@ TEST(Buckets, TheSmallestThatFitsIsPadded) {
 TEST(Buckets, WhatMixesRowsGetsItsExactSize) {
   auto session = LoadRows(kMeans);
   ASSERT_TRUE(session.ok()) << session.status();
-  for (int64_t size : {1, 2, 3, 5, 6, 7, 8, 3, 1}) {  // more than are kept
+  for (int64_t size : {1, 2, 3, 5, 6, 7, 8, 3, 1}) {  // more programs than are kept
     const Tensor x = Ramp({size, 4});
     auto y = session->Run({{"x", x}});
     ASSERT_TRUE(y.ok()) << y.status();
@@ -174,7 +174,7 @@ TEST(PaddingCopy, PadsAndCropsEachAxis) {
   ASSERT_TRUE(cropped.ok()) << cropped.status();
   EXPECT_EQ(cropped->dims(), x.dims());
   EXPECT_THAT(cropped->data<int64_t>(), ElementsAre(1, 2, 3, 4, 5, 6));
-  // Both stretches in one axis.
+  // Both stretches are in one axis.
   cropped = CropTensor(padded->Reshaped({15}), {{{3, 2}, {5, 3}}});
   ASSERT_TRUE(cropped.ok()) << cropped.status();
   EXPECT_EQ(cropped->dims(), std::vector<int64_t>{6});

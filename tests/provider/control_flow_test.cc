@@ -1,4 +1,4 @@
-// If, Loop and Scan whose bodies Anemone runs, against ONNX Runtime on the whole model.
+// If, Loop and Scan whose bodies Anemone runs, compared with ONNX Runtime on the whole model.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -43,7 +43,7 @@ void ExpectNear(const Tensor& got, const Tensor& want, const std::string& name) 
   }
 }
 
-// What `check` says of one node; null if it names no such node.
+// The entry of `check` for one node, or null if there is none.
 json NodeOf(const json& plan, const std::string& id) {
   for (const json& node : plan["nodes"]) {
     if (node["id"] == id) return node;
@@ -62,7 +62,7 @@ void ExpectCovered(const json& plan) {
 struct ControlCase {
   std::string name;
   std::string model;
-  std::vector<Tensors> inputs;           // one run each
+  std::vector<Tensors> inputs;           // one set for each run
   std::vector<std::string> on_engine;    // nodes in bodies
   std::vector<std::string> on_cpu = {};  // likewise
 };
@@ -99,7 +99,7 @@ constexpr char kIf[] =
     "    else_branch = e () => (float[2,4] p, float[2,4] q) { p = Neg(x) q = Identity(h) }>"
     "  z = Mul(k, x) }";
 
-// A carried value, two stacked ones, a captured one, and one that stays an integer.
+// A loop-carried value, two scan outputs, a captured value, and a value that stays an integer.
 constexpr char kLoop[] =
     "(int64 m, bool c, float[2,4] x, float[2,4] step, int64[1] n)"
     " => (float[2,4] y, int64[1] k, float[?,2,4] all, int64[?] at) {"
@@ -109,7 +109,7 @@ constexpr char kLoop[] =
     "    co = Identity(ci) s = Add(xi, step) xo = Tanh(s) scan = Mul(s, s) no = Add(ni, ni)"
     "    seen = Identity(i) }> }";
 
-// Runs until the sum passes a limit.
+// Runs until the sum exceeds a limit.
 constexpr char kWhile[] =
     "(float[1,4] x) => (float[1,4] y, float[?,1,4] all) <int64 most = {9}, bool yes = {1}, "
     "float limit = {20}, int64[2] axes = {0, 1}> {"
@@ -136,8 +136,8 @@ constexpr char kLoopInIf[] =
     "        => (bool co, float[2,4] xo) { co = Identity(ci) q = Relu(xi) xo = Add(q, x) }> },"
     "    else_branch = e () => (float[2,4] p) { p = Exp(x) }> }";
 
-// A counted loop: its iterations become nodes of the main graph. The file declares no shapes in the
-// body, and the last, of a trip that is not run, nothing.
+// Loops with a constant trip count: their iterations become nodes of the main graph. The file
+// declares no shapes in the body; the last model, whose loop has no iteration, declares nothing.
 constexpr char kCounted[] =
     "(float[2,4] x, float[2,4] step) => (float[2,4] y, float[?,2,4] all, float[?,?,?] none) "
     "<int64 three = {3}, int64 zero = {0}, bool yes = {1}, float half = {0.5}> {"
@@ -150,20 +150,20 @@ constexpr char kCounted[] =
     "    => (bool cp, float[2,4] xp, float[2,4] qq) {"
     "    cp = Identity(cj) xp = Sin(xj) qq = Cos(xp) }> }";
 
-// The same, but for a trip count that nobody knows: by induction xi is 2x4 in each iteration.
+// The same with an unknown trip count: by induction, xi is 2x4 in each iteration.
 constexpr char kCarriedShape[] =
     "(int64 m, bool c, float[2,4] x) => (float[?,?] y) {"
     "  y = Loop(m, c, x) <body = b (int64 i, bool ci, float[] xi) => (bool co, float[] xo) {"
     "    co = Identity(ci) s = Add(xi, xi) xo = Tanh(s) }> }";
 
-// What is carried grows, so nothing that it touches is for the engine; what hangs on the captured
-// value alone is.
+// The loop-carried value grows, so nodes that depend on it are not on the engine. Nodes that depend
+// only on the captured value are.
 constexpr char kGrowing[] =
     "(int64 m, bool c, float[1,4] x) => (float[?,4] y) {"
     "  y = Loop(m, c, x) <body = b (int64 i, bool ci, float[] xi) => (bool co, float[] xo) {"
     "    co = Identity(ci) r = Sigmoid(x) xo = Concat<axis = 0>(xi, r) }> }";
 
-// A sequence is carried along by ONNX Runtime's segments, what goes into it made by the engine.
+// CPU segments pass on a loop-carried sequence; the engine computes its elements.
 constexpr char kSequence[] =
     "(int64 m, bool c, float[2,4] x) => (float[?,4] y) {"
     "  none = SequenceEmpty<dtype = 1>()"
@@ -181,7 +181,7 @@ constexpr char kShortScan[] =
     "    => (float[2,3] so, float[2,3] yo, float[2,3] zo) {"
     "    a = Add(si, xi) so = Tanh(a) yo = Mul(a, vi) zo = Relu(vi) }> }";
 
-// Only a part of the body is for the engine: Det is not.
+// Only a part of the body is on the engine: Det is not.
 constexpr char kPartly[] =
     "(int64 m, bool c, float[4,4] x) => (float[4,4] y, float[?] dets) {"
     "  y, dets = Loop(m, c, x) <body = b (int64 i, bool ci, float[4,4] xi)"
@@ -297,7 +297,7 @@ TEST(ControlFlow, ABodyWithoutEngineSegmentsGoesWholeToOnnxRuntime) {
   EXPECT_THAT(NodeOf(plan, "/#1")["origin"], testing::SizeIs(7));
 }
 
-// The condition alone is no reason to run a Loop here, though the engine would hand it on.
+// A body that only passes the condition on is not a reason for Anemone to run a Loop.
 TEST(ControlFlow, ABodyThatOnlyMovesValuesGoesWholeToOnnxRuntime) {
   auto session = Session::LoadBytes(
       BytesOfText("(int64 m, bool c, int64[2] x) => (int64[2] y) { y = Loop(m, c, x) <body = b "

@@ -1,5 +1,5 @@
-// The device's manners, as a session meets them: without Settings::device_limits a model
-// runs, with it it fails, and with heed_limits as well it runs again where care is enough.
+// The device's run-time limits in a session: a model runs without Settings::device_limits, fails
+// with it, and runs again with heed_limits too if there is a workaround.
 #include "engine/software/device_limits.h"
 
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@ using testing::HasSubstr;
 
 using Arrays = std::map<std::string, Tensor>;
 
-// All elements alike.
+// A tensor whose elements are all equal.
 Tensor Full(std::vector<int64_t> dims, float value) {
   Tensor t = Tensor::Zeros(DataType::kFloat, std::move(dims));
   for (int64_t i = 0; i < t.elements(); ++i) t.mutable_data<float>()[i] = value;
@@ -92,7 +92,7 @@ TEST_F(DeviceLimitsInASession, MilPortsOutOfOrderAreSwappedUnlessBoundByName) {
   }
 }
 
-// So many engine segments, with the CPU between them.
+// A model with this number of engine segments, with CPU segments between them.
 std::string Pieces(int count) {
   std::string nodes;
   for (int i = 0; i < count; ++i) {

@@ -1,5 +1,5 @@
-// Chains of units and joined parts (engine/software): the same bits as units run one by one, each
-// with a place of its own, as an observed session runs them (Settings::hazards).
+// Fused chains of units and joined parts (engine/software) must give the same bits as units that
+// run one by one with separate memory. A session with Settings::hazards runs them so.
 #include <gtest/gtest.h>
 
 #include <random>

@@ -1,5 +1,5 @@
-// Session::FindHazards: a small model for each hazard, with the magnitudes it must tell; and models
-// that have none.
+// Session::FindHazards: a small model for each hazard, with the magnitudes that must be reported;
+// and models without hazards.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -17,14 +17,14 @@ using testing::HasSubstr;
 
 struct HazardCase {
   const char* name;
-  const char* model;  // of one input x
+  const char* model;  // has one input, x
   std::vector<float> x;
-  // What is told, in order: "" for a clean model.
+  // The expected hazards, in order. "" for a model without hazards.
   struct Told {
     const char* kind;
-    const char* op_type;  // "": a port
+    const char* op_type;  // "" for a port
     int64_t count;
-    double magnitude, operands;  // -1: not known
+    double magnitude, operands;  // -1 if not known
   };
   std::vector<Told> told;
   const char* target = "h13";
@@ -34,7 +34,7 @@ const float kInf = std::numeric_limits<float>::infinity();
 const float kNan = std::numeric_limits<float>::quiet_NaN();
 
 const HazardCase kCases[] = {
-    // Overflow: exact results of sums and products are known, others' are not.
+    // Overflow: the exact results of sums and products are known, others are not.
     {"mult",
      "(float[4] x) => (float[4] y) { y = Mul(x, x) }",
      {1, 255, 300, -400},
@@ -67,7 +67,7 @@ const HazardCase kCases[] = {
      "(float[1,4] x) => (float[1,1] y) <int64[1] axes = {1}> { y = ReduceSum(x, axes) }",
      {30000, 30000, 30000, 8},
      {{"overflow", "ReduceSum", 1, 90008, 30000}}},
-    // Told once, where it begins.
+    // Reported once, where it begins.
     {"downstream",
      "(float[2] x) => (float[2] y) { a = Add(x, x) y = Relu(a) }",
      {40000, 1},
@@ -85,7 +85,7 @@ const HazardCase kCases[] = {
      "(float[2] x) => (float[2] y) { y = Relu(x) }",
      {kNan, 1},
      {{"nan-input", "", 1, -1, -1}}},
-    // 2^15 where a product leaves: below fp16's own limit, and beyond it.
+    // 2^15 at the output of a product: below the limit of fp16, and above it.
     {"ceiling",
      "(float[1,2] x) => (float[1,2] y) <float[2,2] w = {16, 1, 16, 2}> "
      "{ y = MatMul(x, w) }",
@@ -101,7 +101,7 @@ const HazardCase kCases[] = {
      "{ y = Conv(x, w) }",
      {1000, 2000},
      {{"port-saturation", "Conv", 1, 300000, 2000}}},
-    // The convolution of one tap has no ceiling.
+    // A convolution with one tap does not saturate.
     {"one_tap",
      "(float[1,1,1,2] x) => (float[1,1,1,2] y) <float[1,1,1,1] w = {2}> "
      "{ y = Conv(x, w) }",
@@ -146,7 +146,7 @@ const HazardCase kCases[] = {
      "(float[1,4] x) => (float[1,1] y) <int64[1] axes = {1}> { y = ReduceMean(x, axes) }",
      {4096, -4096, 4096, -4094},
      {{"cancellation", "ReduceMean", 1, 0.5, 4095.5}}},
-    // No value: the engine answers +0.
+    // NaN: the engine returns +0.
     {"root",
      "(float[2] x) => (float[2] y) { y = Sqrt(x) }",
      {-4, 4},
@@ -175,7 +175,7 @@ class Hazards : public testing::TestWithParam<HazardCase> {};
 
 void ExpectValue(double want, const std::optional<double>& got, const char* what) {
   EXPECT_EQ(want >= 0, got.has_value()) << what;
-  // fp16's own rounding of what was given.
+  // The input rounded to fp16.
   if (want >= 0 && got.has_value()) {
     EXPECT_NEAR(*got, want, want * 1e-3) << what;
   }

@@ -1,7 +1,7 @@
-"""Models that ONNX Runtime's own quantizer writes (QDQ and QOperator, every type of activation, by
-tensor and by channel, and dynamic): all multiplications are on the engine, and the result is that of
-ONNX Runtime's run of the same quantized model, as near as the float model's own error by quantization
-allows. Prints a line for each.
+"""Models written by ONNX Runtime's quantizer (QDQ and QOperator, every type of activation, by tensor and
+by channel, and dynamic). All multiplications must be on the engine, and the result must agree with ONNX
+Runtime's on the same quantized model, within the error that quantization causes in the float model.
+Prints a line for each.
 
     quantized_models_test.py ANEMONE
 """
@@ -24,12 +24,12 @@ from onnxruntime.quantization import (
     quantize_static,
 )
 
-# Everything is on the engine but what quantizes the model's input and output (--require-engine-share
-# counts multiplications).
+# Everything is on the engine except the quantizers of the model's input and output
+# (--require-engine-share counts multiplications).
 SHARE = 0.99
-# Cosine similarity to ONNX Runtime's run of the same model: a rounding that fp16 takes the other way is
-# a whole step of a grid of 255, some in a hundred are; a grid of 65535 is not rounded to; one that is
-# found at run time is left out, which is half a step everywhere.
+# Cosine similarity to ONNX Runtime's result for the same model. In a grid of 255 steps, a few elements in
+# a hundred are rounded to the other side by fp16, which is an error of a whole step. There is no rounding
+# to a grid of 65535 steps. A grid found at run time is removed, which is an error of half a step.
 LIKENESS = {8: 0.999, 16: 0.9999, 0: 0.9995}
 
 
@@ -145,7 +145,7 @@ STATIC = [
 
 
 def quantized(model, folder):
-    """Pairs of a name, the bits of its activations (0: found at run time), and a file."""
+    """Tuples of a name, the bits of the activations (0: found at run time), and a file."""
     original = folder / "model.onnx"
     onnx.save(model, original)
     for form, activations, weights, by_channel, symmetric in STATIC:
@@ -171,7 +171,7 @@ def quantized(model, folder):
 
 
 def weight_forms(folder):
-    """A product with a weight in each form that DequantizeLinear has."""
+    """A product with a weight in each form of DequantizeLinear."""
     random = np.random.default_rng(5)
     by_column, by_block = {"axis": 1}, {"axis": 0, "block_size": 16}
     for name, kind, low, high, scales, zeros, attributes in (
@@ -228,7 +228,7 @@ def failures(program, label, bits, path):
 
 def main():
     program = sys.argv[1]
-    logging.disable(logging.WARNING)  # the quantizer's advice
+    logging.disable(logging.WARNING)  # hides the quantizer's advice
     failed = 0
     for name, model in (("resnet", small_resnet()), ("encoder", small_encoder())):
         with tempfile.TemporaryDirectory() as folder:

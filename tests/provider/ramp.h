@@ -1,4 +1,4 @@
-// tests/provider/ramp.h: an input whose numbers fp16 has.
+// tests/provider/ramp.h: an input whose values are exact in fp16.
 #ifndef ANEMONE_TESTS_PROVIDER_RAMP_H_
 #define ANEMONE_TESTS_PROVIDER_RAMP_H_
 
@@ -10,7 +10,7 @@
 
 namespace anemone {
 
-// In steps of a quarter, from `first` on; after 17 it begins again.
+// Values in steps of a quarter from `first` on, repeated after 17 elements.
 inline Tensor Ramp(std::vector<int64_t> dims, float first = -2) {
   Tensor t = Tensor::Zeros(DataType::kFloat, std::move(dims));
   for (int64_t i = 0; i < t.elements(); ++i) {

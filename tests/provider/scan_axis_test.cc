@@ -1,4 +1,4 @@
-// Tensors taken apart along an axis and put together again.
+// Slices tensors along an axis and stacks them again.
 #include "provider/buckets/scan_axis.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Session: the way through the house on small models; many threads at once.
+// Session: small models from load to result, and many threads at once.
 #include "anemone/session.h"
 
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ constexpr char kPieces[] =
     "(float[1,2,4,4] x) => (float[1,2,2,2] y, float[1,2,4,4] a) { a = Relu(x) "
     "b = MaxPool<kernel_shape = [2,2], strides = [2,2]>(a) y = Sigmoid(b) }";
 
-// Sigmoid(max over 2x2 of relu(x)), to fp16's accuracy.
+// Sigmoid(max over 2x2 of relu(x)), with the accuracy of fp16.
 void ExpectPieces(const Tensor& x, const std::map<std::string, Tensor>& got) {
   const Tensor& y = got.at("y");
   ASSERT_EQ(y.dims(), (std::vector<int64_t>{1, 2, 2, 2}));
@@ -136,9 +136,10 @@ TEST(Session, WhatIsNoTensorIsToldOf) {
   auto session = Session::LoadBytes(BytesOfText(kInsert));
   ASSERT_TRUE(session.ok()) << session.status();
   const Tensor x = Tensor::Floats({2}, {-1, 2});
-  EXPECT_THAT(session->Run({{"s", x}, {"x", x}}),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("output 't': sequence(float32) is not a tensor; use RunValues()")));
+  EXPECT_THAT(
+      session->Run({{"s", x}, {"x", x}}),
+      StatusIs(absl::StatusCode::kFailedPrecondition,
+               HasSubstr("output 't': sequence(float32) is not a tensor; use RunValues()")));
   const auto refused = [&](const OnnxValue& s) { return session->RunValues({{"s", s}, {"x", x}}); };
   EXPECT_THAT(refused(x), StatusIs(absl::StatusCode::kInvalidArgument,
                                    HasSubstr("want sequence(float32), got float32 2; give")));

@@ -21,7 +21,7 @@ Segment SegmentOf(Placement placement, std::vector<ValueId> inputs, std::vector<
   return segment;
 }
 
-// x -> engine -> a -> CPU -> b -> engine -> c -> CPU -> d -> engine -> y, one after the other.
+// A chain: x -> engine -> a -> CPU -> b -> engine -> c -> CPU -> d -> engine -> y.
 TEST(SurfacePlan, AChainNeedsFewSurfaces) {
   Graph graph;
   for (const char* name : {"x", "a", "b", "c", "d", "y"}) graph.values.push_back(StaticValue(name));
@@ -33,7 +33,7 @@ TEST(SurfacePlan, AChainNeedsFewSurfaces) {
                    SegmentOf(Placement::kEngine, {4}, {5})};
   SurfacePlan surfaces = PlanSurfaces(plan, graph, DependenciesOf(plan, graph));
   EXPECT_LT(surfaces.bytes.size(), 6);
-  // What one segment reads and what it makes never share.
+  // An input and an output of the same segment never share a surface.
   for (const Segment& segment : plan.segments) {
     for (ValueId in : segment.inputs) {
       for (ValueId out : segment.outputs) {
@@ -43,7 +43,7 @@ TEST(SurfacePlan, AChainNeedsFewSurfaces) {
   }
 }
 
-// Two branches that may run at the same time share nothing.
+// Values of two branches that may run at the same time do not share a surface.
 TEST(SurfacePlan, IndependentSegmentsShareNothing) {
   Graph graph;
   for (const char* name : {"x", "a", "b"}) graph.values.push_back(StaticValue(name));

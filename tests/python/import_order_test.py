@@ -1,5 +1,5 @@
-"""The package with onnx and onnxruntime in one process, imported in every order, a process for each: a
-model runs through the plugin and in direct mode, and ONNX writes and checks it.
+"""Imports the package, onnx and onnxruntime in every order, each in a separate process. ONNX writes and
+checks a model, and it runs with the plugin and in direct mode.
 
     import_order_test.py            this Python
     import_order_test.py PYTHON     another one, such as that of an environment with the wheel
@@ -29,7 +29,7 @@ cpu = onnxruntime.InferenceSession(made.SerializeToString(), providers=["CPUExec
 direct = onnxruntime_ep_ane.Session(made).run({"x": x})["y"]
 want = cpu.run(None, {"x": x})[0]
 for got in (direct, plugin.run(None, {"x": x})[0]):
-    # Where a product of the Conv rounds to another integer, Sigmoid differs by up to 0.24.
+    # If a sum of the Conv is rounded to another integer, Sigmoid differs by up to 0.24.
     assert np.mean(np.abs(got - want) < 1e-2) > 0.95, np.abs(got - want).max()
 print("ran", onnxruntime_ep_ane.__file__)
 """

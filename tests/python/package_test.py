@@ -1,4 +1,4 @@
-"""The Python package as a user meets it: the plugin's names, check(), compile(), Session."""
+"""The Python package as users see it: the plugin's functions, check(), compile(), Session."""
 
 import concurrent.futures
 import contextlib
@@ -260,7 +260,7 @@ class Arrays(PackageTest):
         np.testing.assert_array_equal(x, session.run({"x": x.astype(">f4")})["y"])
 
     def test_an_output_is_the_callers_own(self):
-        """Also where it is the input itself, or a constant of the model."""
+        """Also if it is the input itself, or a constant of the model."""
         weights = np.arange(6, dtype=np.float32).reshape(2, 3)
         made = models.model([helper.make_node("Identity", ["x"], ["y"]),
                              helper.make_node("Identity", ["w"], ["z"])],
@@ -334,7 +334,7 @@ class Sessions(PackageTest):
             steps = 0
             while not running.done():
                 steps += 1
-        self.assertGreater(steps, 100)  # a step takes a microsecond, the run many thousand
+        self.assertGreater(steps, 100)  # a step takes a microsecond, and the run takes thousands
 
     def test_errors(self):
         with self.assertRaises(ane.UnknownTargetError):

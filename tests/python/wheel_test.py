@@ -1,5 +1,5 @@
-"""The wheel as tools/wheel makes it: what is in it, and that it works in a fresh environment beside
-onnx and onnxruntime, imported in every order.
+"""The wheel of tools/wheel: its content, and that it works in a fresh environment with onnx and
+onnxruntime, imported in every order.
 
     wheel_test.py REPOSITORY
 """
@@ -20,7 +20,7 @@ EXPORTS = {"libonnxruntime_ane_ep.so": {"CreateEpFactories", "ReleaseEpFactory",
            "_anemone": {"PyInit__anemone"}}
 
 
-# Without the build's own package.
+# Without the package of the build folder.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 
 
@@ -45,7 +45,7 @@ class Wheel(unittest.TestCase):
         cls.python = venv / "bin" / "python"
         run(cls.python, "-m", "pip", "install", "--disable-pip-version-check", "--no-deps",
             "--no-index", cls.wheel)
-        # onnx, onnxruntime and NumPy are those of this Python; its own package, if there, comes second.
+        # onnx, onnxruntime and NumPy are those of this Python. If it has the package too, that comes second.
         [cls.site] = venv.glob("lib/python*/site-packages")
         (cls.site / "this.pth").write_text(sysconfig.get_path("purelib") + "\n")
         cls.folder = cls.site / "onnxruntime_ep_ane"

@@ -1,6 +1,6 @@
-"""README.md on a machine that has only what its commands install: a Debian 12 without anything else, as a
-folder that is this process's root. All commands of the README run there in README's order, except
-tools/test, which .ci/run runs. Needs root and debootstrap; takes as long as tools/quickstart.
+"""Follows README.md on a bare Debian 12, in a folder that is the root (chroot) of the process. All
+commands of the README run there in its order, except tools/test, which .ci/run runs. Needs root and
+debootstrap; takes as long as tools/quickstart.
 """
 
 import os
@@ -15,7 +15,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
-# What the machine's own configuration says of package sources, names and certificates.
+# The machine's configuration of package sources, host names and certificates.
 CONFIGURATION = ["/etc/apt/sources.list.d", "/etc/apt/sources.list", "/etc/apt/apt.conf.d/99artifact-registry",
                  "/etc/pip.conf", "/etc/resolv.conf", "/etc/hosts", "/usr/share/keyrings", "/etc/ssl/certs",
                  "/usr/local/share/ca-certificates"]
@@ -48,7 +48,7 @@ def block(language):
 
 
 def commands():
-    """README's commands, in order, as lines of shell."""
+    """The commands of the README in order, as lines of shell."""
     lines = []
     for line in README.splitlines():
         if match := re.match(r"    (?:# )?(\S.*?)\s*(?:#.*)?$", line):

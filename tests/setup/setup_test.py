@@ -1,5 +1,5 @@
-"""The set-up scripts, where a mistake would go unnoticed: which apt entries are taken over, what a
-person sees of a step that fails, and that the cache folder never holds half a result."""
+"""Parts of the set-up scripts where a mistake would not be noticed: which apt entries are copied, the
+output of a step that fails, and that the cache folder never has an incomplete result."""
 
 import os
 import pathlib
@@ -46,7 +46,7 @@ class SetupTest(unittest.TestCase):
         self.environment = {**os.environ, "ANEMONE_CACHE_DIR": str(self.root / "cache")}
 
     def start(self, script):
-        """Starts a script that has sourced the shared pieces, in a process group of its own."""
+        """Starts a script that has sourced steps.sh and apt.sh, in a new process group."""
         sources = "; ".join(
             f"source '{self.root}/tools/setup/{name}.sh'" for name in ("steps", "apt")
         )

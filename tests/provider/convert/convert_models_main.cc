@@ -1,8 +1,8 @@
-// convert_models MODEL TARGET FORMAT: every engine segment of a model written as files, or in a
-// package (FORMAT `package`), read back and run: the same bits. MODEL is JSON, an entry of
-// models/manifest.json with its "path". Prints one line of JSON: {"segments", "written",
-// "unverified": {type: units}, "missing": {why: units}}; exit code 1 if a segment is not what it
-// was.
+// convert_models MODEL TARGET FORMAT: writes every engine segment of a model as files, or in a
+// package (FORMAT `package`), reads it back and runs it; the bits must be the same. MODEL is JSON,
+// an entry of models/manifest.json with its "path". Prints one line of JSON: {"segments",
+// "written", "unverified": {type: units}, "missing": {why: units}}. Exit code 1 if a segment has
+// changed.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>

@@ -1,6 +1,7 @@
-"""The models of models/manifest.json that are on this machine as netplists, as MIL and as packages,
-for an old and a new target: written, read back, run to the same bits. Prints what was written, and the kinds
-that were not. --small takes the smallest ones; others are left out with a line that says so."""
+"""Writes the models of models/manifest.json that are on this machine as netplists, as MIL and as
+packages, for an old and a new target, reads them back and runs them; the bits must be the same. Prints
+how much was written, and the kinds that were not. --small takes the smallest models; skipped models are
+listed."""
 
 import json
 import pathlib
@@ -17,7 +18,7 @@ SMALL = ("light_squeezenet", "ppocr_cls", "silero_vad_16k_op15", "magika")
 
 
 def file_of(entry):
-    """The model, or its copy with random weights that another test made (models/manifest.py)."""
+    """The model, or its copy with random weights if another test wrote it (models/manifest.py)."""
     path = manifest.path_of(entry)
     copies = sorted(path.parent.glob(f"{path.stem}-random*.onnx"))
     return copies[-1] if copies else path

@@ -1,5 +1,5 @@
-// Segments as files on disk, read back: the same program, to the bit; and what Convert() makes of a
-// whole model.
+// Segments written to files and read back must be the same program, bit for bit. Also Convert() on
+// a whole model.
 #include "provider/convert/convert.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ const EngineFormat& FormatOf(const char* name) { return **FindEngineFormat(name,
 struct Text {
   const char* name;
   const char* graph;
-  std::vector<std::string> kinds = {};  // that a netplist of it has, among others
+  std::vector<std::string> kinds = {};  // some kinds that its netplist must have
 };
 
 void PrintTo(const Text& text, std::ostream* out) { *out << text.name; }
@@ -209,7 +209,7 @@ INSTANTIATE_TEST_SUITE_P(Files, RoundTrip, testing::ValuesIn(kModels),
 
 Dims At(int64_t n, int64_t d, int64_t c, int64_t h, int64_t w) { return Dims{{n, d, c, h, w}}; }
 
-// Of no ONNX operator here: written by keys.
+// No ONNX operator becomes this unit, so it is given by its keys.
 struct Keyed {
   const char* type;
   Json keys;
@@ -297,8 +297,8 @@ TEST(RoundTripOfKeys, GivesTheSameBitsInMil) {
   EXPECT_GE(written, 5);
 }
 
-// Every type whose form is known is read back above, but for two that the software device does not
-// run: what they compute is not published.
+// Every type with a known form is read back above, except two that the software device does not
+// run, because their arithmetic is not published.
 TEST(RoundTripOfForms, LeavesNoneOut) {
   std::set<std::string> kinds = {"MatrixDecomposition", "KernelRasterizer"};
   for (const Keyed& unit : KeyedUnits()) kinds.insert(unit.type);
@@ -322,7 +322,7 @@ TEST(NetplistFolder, WeightsOutsideTheFileAreRefused) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("weights.1, which has 8")));
 }
 
-// Writes kModels[0] as MIL, spoils it, reads it.
+// Writes kModels[0] as MIL, damages it and reads it.
 absl::Status AfterDamage(const std::function<void(const std::string& folder)>& damage) {
   auto model = ModelOf(kModels[0]);
   auto plan = MakePlan(*model, {.target = &H16(), .route = Route::kMil});
@@ -371,7 +371,7 @@ TEST(MilFolder, DamageIsAnErrorThatNamesTheFolder) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("line")));
 }
 
-// A model of an engine segment, a CPU segment and another engine segment.
+// A model with an engine segment, a CPU segment and another engine segment.
 const Text kPieces = {"pieces",
                       "(float[1,4,8,8] z_in, float[1,4,8,8] a_in) => (float[1,4,4,4] z, "
                       "float[1,4,8,8] a) <float[4,4,3,3] w> "
@@ -389,7 +389,7 @@ Json ConvertPieces(const std::string& to, const std::string& folder) {
 
 class WholeModel : public testing::TestWithParam<const char*> {};
 
-// The manifest says which value each port is.
+// The manifest has the value of each port.
 TEST_P(WholeModel, HasPortsThatTheFilesHave) {
   TemporaryFolder folder(testing::TempDir());
   const Json manifest = ConvertPieces(GetParam(), folder.path());
@@ -423,7 +423,7 @@ TEST_P(WholeModel, HasPortsThatTheFilesHave) {
     }
     EXPECT_EQ(inputs.size(), network->inputs.size());
     EXPECT_EQ(outputs.size(), network->outputs.size());
-    // Here MIL allows every name.
+    // MIL allows all of these names.
     for (const Json& port : segment["ports"]["inputs"]) EXPECT_EQ(port["port"], port["value"]);
     for (const Json& port : segment["ports"]["outputs"]) EXPECT_EQ(port["port"], port["value"]);
   }

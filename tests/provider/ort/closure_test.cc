@@ -9,7 +9,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// Nodes by place and by what they read.
+// Nodes, each with its placement and its inputs.
 NodeWeb Web(const std::vector<std::pair<int, std::vector<int>>>& nodes) {
   NodeWeb web;
   for (const auto& [place, producers] : nodes) {

@@ -1,5 +1,5 @@
-// A host of our own, in C++: what sanitizers can see, and a stock Python cannot be built for.
-// Sessions leave nothing to the CPU, so each number comes from the plugin.
+// A C++ program that uses the plugin, for sanitizers, which an unmodified Python cannot be used
+// with. Sessions must not use the CPU provider, so all results come from the plugin.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,8 +21,8 @@ constexpr int64_t kDims[] = {1, 8, 4, 4};
 constexpr size_t kElements = 128;
 using Numbers = std::array<float, kElements>;
 
-// y = max(x + w, 0), where w is 1. As bytes: ONNX's classes, in the plugin too, cannot be in one
-// process twice while they share a libprotobuf.
+// y = max(x + w, 0), where w is 1. Given as bytes, because the plugin contains ONNX's classes, and
+// two copies of them cannot share a libprotobuf in one process.
 //   <ir_version: 10, opset_import: ["" : 21]> t (float[1,8,4,4] x) => (float[1,8,4,4] y)
 //   <float[1] w = {1}> { s = Add(x, w) y = Relu(s) }
 constexpr unsigned char kModel[] = {

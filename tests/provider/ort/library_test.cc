@@ -1,5 +1,5 @@
-// The plugin's shared library as a file and as a host meets it: what it exports and needs, and
-// hosts that are too old.
+// The plugin's shared library: the symbols that it exports and the libraries that it needs, and
+// versions of ONNX Runtime that are too old.
 #include <dlfcn.h>
 #include <elf.h>
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Names of the dynamic section of a 64-bit ELF file.
+// Names in the dynamic section of a 64-bit ELF file.
 struct Dynamic {
   std::vector<std::string> exported, needed;
 
@@ -79,7 +79,8 @@ TEST(PluginLibrary, NeedsNoOnnxRuntime) {
   }
 }
 
-// A host that answers to versions up to `newest` (0: to none), and only ever makes a status.
+// An ONNX Runtime that supports API versions up to `newest` (0: none), and can only create a
+// status.
 uint32_t newest = 0;
 std::string said;
 

@@ -1,5 +1,5 @@
-"""ONNX's own cases, and the sessions' tests, with other versions of ONNX Runtime: the oldest that has
-plugins and one in the middle. Each is installed once, into a folder of its own in Anemone's cache.
+"""Runs ONNX's test cases and the tests of sessions with other versions of ONNX Runtime: the oldest that
+supports plugins, and one in the middle. Each is installed once, in a folder of Anemone's cache.
 
     other_runtimes.py PLUGIN
 """

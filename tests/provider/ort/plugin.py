@@ -1,4 +1,5 @@
-"""What the plugin's tests share: the library registered, sessions with it, and who ran what."""
+"""Shared by the plugin's tests: registers the library, makes sessions, and finds out which provider ran
+which node."""
 
 import json
 import os
@@ -17,7 +18,7 @@ def register(library, name="ane"):
 
 
 def options_of(devices, provider_options, optimized=True, whole=False, threads=1):
-    """Session options with the provider. `whole`: a session that leaves a node to the CPU fails."""
+    """Session options with the provider. `whole`: a session with a node on the CPU provider fails."""
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 4
@@ -32,12 +33,12 @@ def options_of(devices, provider_options, optimized=True, whole=False, threads=1
 
 
 def session_of(model, options):
-    """Python's class would otherwise print an error and go on with the CPU alone."""
+    """Without this, Python's class prints an error and continues on the CPU."""
     return ort.InferenceSession(model, options, enable_fallback=0)
 
 
 def assigned(session):
-    """ONNX Runtime's word: the nodes of each part that our provider has; None before 1.24."""
+    """The nodes of each part that our provider runs, reported by ONNX Runtime; None before 1.24."""
     if not NEWER:
         return None
     return [sorted(node.name or node.op_type for node in part.get_nodes())
@@ -45,7 +46,7 @@ def assigned(session):
 
 
 def runs_nodes(session):
-    """False if everything was folded away, as far as ONNX Runtime tells."""
+    """False if all nodes were folded, as far as ONNX Runtime reports it."""
     return NEWER and any(part.get_nodes() for part in session.get_provider_graph_assignment_info())
 
 
@@ -59,7 +60,7 @@ def cpu_session(model, optimized=True, threads=1):
 
 
 class Reported:
-    """A session with the provider, and the provider's own report of it."""
+    """A session with the provider, and the provider's report of it."""
 
     def __init__(self, model, devices, provider_options, **how):
         handle, path = tempfile.mkstemp(suffix=".json")
@@ -73,7 +74,7 @@ class Reported:
         self.plans = [m["targets"][0] for m in json.loads(text)["models"]] if text else []
 
     def main_plan(self):
-        """Bodies are planned before the graph that they lie in."""
+        """Bodies are planned before the graph that contains them."""
         return self.plans[-1]
 
     def engine_nodes(self):

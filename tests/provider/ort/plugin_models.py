@@ -1,15 +1,15 @@
-"""The models of models/manifest.json in a stock ONNX Runtime with the plugin registered, beside direct
-mode (`anemone check`):
-  - with ONNX Runtime's optimizations off the claimed segments are those of direct mode's plan, by
-    origin; ONNX Runtime's own word counts where it has one (1.24 and newer), else our report. (But
-    for models with bodies: direct mode takes apart an If whose condition is a constant and plans all
-    bodies at once, ONNX Runtime shows us each body by itself.)
-  - as they come, the share of MACs on the engine is not smaller;
+"""Runs the models of models/manifest.json in an unmodified ONNX Runtime with the plugin, and compares
+with direct mode (`anemone check`):
+  - with ONNX Runtime's optimizations off, the claimed segments are those of direct mode's plan, by
+    origin. They are reported by ONNX Runtime (1.24 and newer) or by our report. (This does not hold for
+    models with bodies: direct mode removes an If whose condition is a constant and plans all bodies at
+    once, but ONNX Runtime passes each body separately.)
+  - with default optimizations, the share of MACs on the engine is not smaller;
   - outputs agree with the CPU provider's.
 
     plugin_models.py PLUGIN ANEMONE small|all [--target h13]
 
-Models that are not on this machine are left out with a line that says so. Prints a table.
+Models that are not on this machine are skipped and listed. Prints a table.
 """
 
 import argparse
@@ -30,8 +30,8 @@ import onnxruntime as ort  # noqa: E402
 import plugin  # noqa: E402
 
 SMALL = ("light_squeezenet", "ppocr_cls", "silero_vad_16k_op15", "silero_vad_half", "magika")
-COSINE = 0.99  # ppocr_det, a mask of nearly equal values on random numbers, had 0.9958
-SHARE = 0.001  # two plans may differ by so much of the MACs
+COSINE = 0.99  # on random inputs, ppocr_det gives a mask of nearly equal values, with 0.9958
+SHARE = 0.001  # the shares of MACs of two plans may differ by this
 TYPES = {1: np.float32, 6: np.int32, 7: np.int64, 10: np.float16}
 
 
@@ -42,7 +42,7 @@ def file_of(entry):
 
 
 def bound(entry):
-    """The model with its free dimensions bound, and a name for each node of the main graph."""
+    """The model with its free dimensions bound, and with a name for each node of the main graph."""
     model = onnx.load(str(file_of(entry)))
     held = {i.name for i in model.graph.initializer}
     for value in model.graph.input:
@@ -79,7 +79,7 @@ def cosine(ours, theirs):
 
 
 def main_node(origin):
-    """"#17" of "/#17" and of "/#17/mask"; none of a node in a body."""
+    """"#17" for "/#17" and "/#17/mask"; None for a node in a body."""
     return origin.split("/")[1] if origin.startswith("/#") else None
 
 
@@ -90,7 +90,7 @@ def direct_plan(program, path, target):
 
 
 def by_placement(plan):
-    """Sets of nodes: of each engine segment, and those that are folded."""
+    """The set of nodes of each engine segment, and the set of folded nodes."""
     segments, folded = {}, set()
     for entry in plan["nodes"]:
         names = {main_node(origin) for origin in entry["origin"]} - {None}
@@ -107,7 +107,7 @@ def share(*plans):
 
 
 def differences(direct, claimed):
-    """Segments of direct mode and claims that do not go together, in words."""
+    """Differences between the segments of direct mode and the claims, as texts."""
     segments, folded = by_placement(direct)
     rest = [set(nodes) for nodes in claimed]
     for nodes in segments:
@@ -121,7 +121,7 @@ def differences(direct, claimed):
 
 
 def run(entry, devices, program, target):
-    """One line of the table, and what is wrong."""
+    """One line of the table, and the problems."""
     faults = []
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "model.onnx"
@@ -136,7 +136,7 @@ def run(entry, devices, program, target):
         options = {"target": target}
         plain = plugin.Reported(str(path), devices, options, optimized=False)
         word = plugin.assigned(plain.session)
-        # Bodies have plans of their own.
+        # Bodies have separate plans.
         in_bodies = sum(plan["summary"]["engine_segments"] for plan in plain.plans
                         if plan is not plain.main_plan())
         claimed = [nodes for nodes in word if all(n.startswith("#") for n in nodes)] \
@@ -156,7 +156,7 @@ def run(entry, devices, program, target):
                 worst = min(worst, cosine(ours, theirs))
         if worst < COSINE:
             faults.append(f"cosine {worst:.5f} to the CPU")
-        # Direct mode's one plan has the bodies in it.
+        # In direct mode, one plan includes the bodies.
         if share(*(shipped.plans if has_bodies else [shipped.main_plan()])) < share(direct) - SHARE:
             faults.append("a smaller share of MACs than in direct mode")
         line = (f"{entry['name']:26} {direct['summary']['engine_segments']:6} "

@@ -1,12 +1,12 @@
-"""ONNX's own test cases through a stock ONNX Runtime with the plugin registered: what passes on the
-CPU provider alone passes with ours.
+"""Runs ONNX's test cases in an unmodified ONNX Runtime with the plugin: a case that passes with the CPU
+provider alone must pass with ours.
 
     plugin_node_cases.py PLUGIN [--every N] [--seed N] [--targets h13,h16] [--verbose]
 
-A case that the engine takes whole is run once more in a session that leaves nothing to the CPU.
-Results on the engine are fp16's: they are held against the CPU's within 2 % of the largest. Prints a
-table; exit code 1 if a case fails with ours alone, or if ONNX Runtime's word of who runs a node is not
-our report's.
+A case that runs completely on the engine is run again in a session that must not use the CPU provider.
+Results on the engine are fp16 and may differ from the CPU's by 2 % of the largest element. Prints a
+table. Exit code 1 if a case fails only with ours, or if ONNX Runtime and our report disagree on which
+provider runs a node.
 """
 
 import argparse
@@ -25,11 +25,11 @@ import plugin  # noqa: E402
 ROWS = ("cases", "pass on the CPU alone", "pass with the plugin", "of them on the engine in part",
         "of them on the engine whole", "beyond fp16", "known, of fp16",
         "random", "FAIL with the plugin alone")
-# What the engine's arithmetic makes of a case, and why that is no fault of the plugin's. An entry
-# whose cases pass is an error.
+# Cases that fail because of the engine's arithmetic, not because of the plugin, and why. An entry whose
+# cases pass is an error.
 KNOWN = {
-    "softmax_large_number": "inputs near 10000, where neighbours in fp16 are 8 apart",
-    "dynamicquantizelinear_expanded": "fp16 quotients that lie between two steps round to the other",
+    "softmax_large_number": "inputs near 10000, where adjacent fp16 numbers differ by 8",
+    "dynamicquantizelinear_expanded": "fp16 quotients near the middle of two steps are rounded to the other step",
 }
 
 
@@ -40,12 +40,12 @@ def feeds(session, inputs):
 
 
 def on_cpu(model, inputs):
-    """The outputs; None if ONNX Runtime cannot run it, or Python not feed it."""
+    """The outputs; None if ONNX Runtime cannot run it or Python cannot pass its inputs."""
     try:
         session = plugin.cpu_session(model)
         fed = feeds(session, inputs)
         return None if fed is None else session.run(None, fed)
-    except Exception:  # ONNX Runtime's are of many classes
+    except Exception:  # ONNX Runtime's exceptions have many classes
         return None
 
 
@@ -54,7 +54,7 @@ class Runner:
         self.devices, self.options, self.verbose = devices, {"target": target}, verbose
         self.count = dict.fromkeys(ROWS, 0)
         self.failures = []
-        self.known = set()  # of KNOWN, that were met
+        self.known = set()  # entries of KNOWN that occurred
 
     def run(self, name, model, inputs, expected):
         self.count["cases"] += 1
@@ -91,7 +91,7 @@ class Runner:
         if not on_engine:
             return
         whole = all(plan["summary"]["cpu_nodes"] == 0 for plan in made.plans)
-        # ONNX Runtime 1.23 runs one graph of a session on the engine: the body or the main one.
+        # With ONNX Runtime 1.23 only one graph of a session is on the engine: a body or the main graph.
         has_bodies = any(a.HasField("g") for node in model.graph.node for a in node.attribute)
         if not whole or (has_bodies and not plugin.NEWER):
             self.count["of them on the engine in part"] += 1
@@ -141,7 +141,7 @@ def main():
     for row in ROWS:
         print(row.ljust(34), *(str(runner.count[row]).rjust(7) for runner in runners))
     failures = [line for runner in runners for line in runner.failures]
-    if args.every == 1 and plugin.NEWER:  # an older one does not run them all
+    if args.every == 1 and plugin.NEWER:  # older versions do not run all of them
         for runner in runners:
             failures += [f"known and not met: {name}" for name in KNOWN if name not in runner.known]
     print("\n".join(failures))

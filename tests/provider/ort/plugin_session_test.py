@@ -1,9 +1,9 @@
-"""Sessions of a stock ONNX Runtime with the plugin: registering, options, what is told, many threads,
-many sessions, compiled models, the cache.
+"""Sessions of an unmodified ONNX Runtime with the plugin: registration, options, logs and reports, many
+threads, many sessions, compiled models, the cache.
 
-    plugin_session_test.py PLUGIN [--long] [unittest's words]
+    plugin_session_test.py PLUGIN [--long] [unittest arguments]
 
---long: as many runs and sessions as the promise says, else a tenth.
+--long: the full numbers of runs and sessions, otherwise a tenth of them.
 """
 
 import concurrent.futures
@@ -33,7 +33,7 @@ LONG = "--long" in sys.argv
 if LONG:
     sys.argv.remove("--long")
 THREADS, RUNS, SESSIONS = (8, 1000, 500) if LONG else (8, 100, 50)
-GROWTH = 24 << 20  # so many bytes more are no leak: allocators keep some
+GROWTH = 24 << 20  # in bytes; less growth is not a leak, since allocators keep freed memory
 
 
 def memory():
@@ -83,8 +83,8 @@ class Registering(PluginTest):
             d.ep_name == plugin.NAME for d in ort.get_ep_devices()))
 
     def test_a_session_may_outlive_its_registration(self):
-        """Python's collector ends sessions when it likes. In a process of its own, with what may lie
-        where the plugin's factory was."""
+        """Python may delete sessions at any time. In a separate process, in which other data may be where
+        the plugin's factory was."""
         code = """
 import sys
 sys.argv[1:] = [sys.argv[1]]
@@ -101,7 +101,7 @@ del session
         self.assertEqual((0, ""), (done.returncode, done.stderr))
 
     def test_every_device_policy_prefers_it(self):
-        """As docs/plugin.md says: it and ONNX Runtime's own provider are all on the CPU device."""
+        """As in docs/plugin.md: the plugin and ONNX Runtime's provider are both on the CPU device."""
         policies = [p for p in vars(ort.OrtExecutionProviderDevicePolicy).values()
                     if isinstance(p, ort.OrtExecutionProviderDevicePolicy)]
         self.assertTrue(policies)
@@ -151,7 +151,7 @@ class Options(PluginTest):
                              {name: path})
                 self.assertEqual(before, path.read_bytes())
         report = self.folder / "report.json"
-        for _ in range(2):  # its own are
+        for _ in range(2):  # but its own files are replaced
             self.session(str(path), {"report_path": report})
         self.assertEqual(1, json.loads(report.read_text())["schema"])
         self.refused("'profile_path': .*report_path too",
@@ -207,7 +207,7 @@ class Claims(PluginTest):
             self.assertEqual([["conv", "relu"], ["sigmoid"]], sorted(word))
 
     def test_weights_of_two_bits(self):
-        """ONNX Runtime numbers these types as ONNX numbers others."""
+        """ONNX Runtime's numbers of these types are ONNX's numbers of other types."""
         for kind in (TensorProto.UINT2, TensorProto.INT2):
             name = TensorProto.DataType.Name(kind)
             made = model([helper.make_node("DequantizeLinear", ["w", "s"], ["d"], "dq"),
@@ -246,7 +246,7 @@ class Claims(PluginTest):
                                       session.run(None, {"x": x.astype(np.float32)})[0])
 
     def test_shapes_computed_on_the_way(self):
-        """Shape -> Concat -> Reshape, with optimizations off: the shape is the segment's own."""
+        """Shape -> Concat -> Reshape, with optimizations off: only the segment uses the shape."""
         nodes = [helper.make_node("Relu", ["x"], ["a"], "relu"),
                  helper.make_node("Shape", ["a"], ["s"], "shape", end=1),
                  helper.make_node("Concat", ["s", "rest"], ["t"], "concat", axis=0),
@@ -299,10 +299,10 @@ class Load(PluginTest):
 
 class Compiled(PluginTest):
     def compile(self, embed, options=None, made=None):
-        """The path of the compiled model, and what the session that wrote it gives."""
+        """The path of the compiled model, and the outputs of the session that wrote it."""
         source, path = str(self.folder / "model.onnx"), str(self.folder / "made_ctx.onnx")
         onnx.save(made or network(), source)
-        pathlib.Path(path).unlink(missing_ok=True)  # ONNX Runtime overwrites none
+        pathlib.Path(path).unlink(missing_ok=True)  # ONNX Runtime does not overwrite it
         session = self.session(source, options, [
             ("ep.context_enable", "1"), ("ep.context_file_path", path),
             ("ep.context_embed_mode", "1" if embed else "0")])
@@ -319,7 +319,7 @@ class Compiled(PluginTest):
             with self.subTest(embed=embed):
                 path, wanted = self.compile(embed)
                 self.assertEqual(2, len(self.contexts(path)))
-                # The packages are all that it needs: what they were made of is gone.
+                # It needs only the packages: the files from which they were made are gone.
                 (self.folder / "model.onnx").unlink()
                 got = self.session(path).run(None, {"x": image()})[0]
                 np.testing.assert_array_equal(wanted, got)
@@ -332,7 +332,7 @@ class Compiled(PluginTest):
             self.session(path, {"target": "h13"})
 
     def test_files_of_another_compilation_are_refused(self):
-        """Also those that would fit: here only the weights differ."""
+        """Also if its ports fit: here only the weights differ."""
         path, _ = self.compile(False)
         names = [self.attribute(n, "ep_cache_context").s.decode() for n in self.contexts(path)]
         theirs = network()

@@ -1,4 +1,5 @@
-// Packages that were damaged or forged behind right checksums: read, compiled and run without harm.
+// Packages that are damaged or forged but have valid checksums are read, compiled and run without
+// harm.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,19 +28,19 @@ const std::string& SmallBytes() {
   return bytes;
 }
 
-// Compiles and runs what a changed package still says; the outcome is nobody's, but no crash.
+// Compiles and runs a changed package. Any result is allowed, but it must not crash.
 void TryAll(const Package& package) {
   for (const PackagedSegment& segment : package.segments) {
     int64_t elements = 0;
     for (const Tensor* t : TensorsOf(segment.network)) elements += t->is_fill() ? t->elements() : 0;
     for (const Unit& unit : segment.network.units) elements += unit.dims.elements();
-    if (elements > 1 << 20) continue;  // nothing wrong with it, but slow
+    if (elements > 1 << 20) continue;  // valid, but slow
     (void)OutputsOf(segment.network, *package.target, package.route, 1);
   }
 }
 
-// Bits, bytes and ends changed at random; sizes and checksums are put right again, so that what is
-// behind them is reached.
+// Random changes of bits, bytes and lengths. Sizes and checksums are corrected afterwards, so that
+// the checks after them are reached.
 TEST(Package, SurvivesChanges) {
   std::map<absl::StatusCode, int> codes;
   for (int seed = 0; seed < 2000; ++seed) {
@@ -66,7 +67,7 @@ TEST(Package, SurvivesChanges) {
   }
   EXPECT_GT(codes[absl::StatusCode::kOk], 20);
   EXPECT_GT(codes[kDamaged], 200);
-  // As they are, checksums find every change.
+  // Without the correction, checksums detect every change.
   for (int seed = 0; seed < 500; ++seed) {
     std::mt19937 random(seed);
     std::string bytes = SmallBytes();
@@ -78,7 +79,7 @@ TEST(Package, SurvivesChanges) {
   }
 }
 
-// A file may hand indices to a unit that computes with them (it crashed): they are numbers.
+// A file may pass indices to a unit that computes with them (this crashed once); they are numbers.
 TEST(Package, GivesIndicesAsNumbersToWhoTakesNone) {
   const std::pair<const char*, Json> units[] = {{"ElementWise", {{"Type", "Add"}}},
                                                 {"Softmax", {{"Dimension", "Width"}}},
@@ -100,7 +101,7 @@ TEST(Package, GivesIndicesAsNumbersToWhoTakesNone) {
   }
 }
 
-// Networks of many kinds.
+// Networks with many kinds of units.
 const char* const kModels[] = {
     "(float[1,8,9,7] x) => (float[1,8,9,7] y) <float[8,8,3,3] w, float[8] b> {"
     "  a = Conv<pads = [1,1,1,1]>(x, w, b) y = Relu(a) }",
@@ -127,7 +128,7 @@ const char* const kModels[] = {
     "  y, i = TopK<axis = 3>(x, k) }",
 };
 
-// All values of a document but the objects.
+// All values of a document except objects.
 void Leaves(Json& json, std::vector<Json*>& leaves) {
   if (!json.is_object()) leaves.push_back(&json);
   if (!json.is_structured()) return;
@@ -151,7 +152,7 @@ void ChangeOne(Json& json, std::mt19937& random) {
   }
 }
 
-// What a forger could say in a network: wrong numbers, names, operands, weights of another shape.
+// Forged networks: wrong numbers, names and operands, and weights of another shape.
 TEST(Package, SurvivesForgedNetworks) {
   std::vector<std::string> packages;
   for (const char* model : kModels) {

@@ -1,4 +1,5 @@
-// Packages: what is written is read; what is damaged, stale or foreign is refused by name.
+// Packages: reading returns what was written; damaged, stale and foreign files are refused with
+// their names.
 #include "provider/package/package.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +38,7 @@ TEST(Package, EveryFormOfWeightsIsKept) {
   }
 }
 
-// What a forged package says of scales and bits, to those who would read by it.
+// Forged scales, grids and bit masks of compressed tensors.
 TEST(Compressed, TakesNoFormThatReachesBeyondItsValues) {
   const Tensor codes = Tensor::Zeros(DataType::kInt8, {64}),
                scales = Tensor::Zeros(DataType::kFloat, {8});
@@ -149,7 +150,7 @@ TEST(Package, RefusesToWriteWhatCannotBeRead) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("section 'weights'")));
 }
 
-// Fields and sections of later minor formats.
+// Fields and sections of later minor versions.
 TEST(Package, OfALaterMinorIsReadAndItsSectionsKept) {
   PackageParts parts = PackageParts::Of(SmallBytes());
   parts.minor = 9;

@@ -34,7 +34,7 @@ std::vector<float> Floats(int64_t count) {
 }
 
 Compressed::Ptr Blockwise() {
-  // Blocks of 16 inputs: two scales for each output.
+  // Blocks of 16 inputs, so two scales for each output.
   const std::vector<uint8_t> codes = Codes<uint8_t>(256), zeros(kOut, 0x87);
   return *Compressed::Affine(
       Tensor::Of<uint8_t>(DataType::kUInt4, {kElements}, {codes.data(), kElements / 2}),

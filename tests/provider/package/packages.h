@@ -1,4 +1,4 @@
-// tests/provider/package/packages.h: small packages for the tests of what reads and keeps them.
+// tests/provider/package/packages.h: small packages for the tests of packages and their cache.
 #ifndef ANEMONE_TESTS_PROVIDER_PACKAGE_PACKAGES_H_
 #define ANEMONE_TESTS_PROVIDER_PACKAGE_PACKAGES_H_
 
@@ -17,23 +17,23 @@
 
 namespace anemone {
 
-// What the plan of an ONNX text has on the engine, for h16.
+// The engine segments of the plan of a model, given as ONNX text, for h16.
 std::vector<Network> NetworksOf(const std::string& text);
 
-// A 1x1 convolution by this kernel.
+// A 1x1 convolution with this kernel.
 Network ConvBy(const Tensor& kernel);
 
-// A kernel of 64 x 32 in every form that constants are kept in.
+// A 64 x 32 kernel in every form that constants can have.
 std::vector<std::pair<std::string, Tensor>> KernelForms();
 
-// One segment each of these, for h16.
+// A package for h16 with one segment for each of these.
 Package PackageOf(const std::vector<Network>& networks);
 
 // Convolution, products, normalization, constants of several types, and all forms of weights.
 Package SmallPackage();
 
-// A package taken to pieces by a reader of the test's own, and put together again with sizes and
-// checksums that are right.
+// Splits a package into parts with a reader that is independent of the tested one, and joins the
+// parts again with correct sizes and checksums.
 struct PackageParts {
   struct Section {
     std::string name, bytes;
@@ -41,7 +41,7 @@ struct PackageParts {
   uint16_t major = 0, minor = 0;
   std::string tables, producer, target, route;
   std::vector<Section> sections;
-  // Fields of a later minor, behind the known ones.
+  // Fields of a later minor version, after the known ones.
   bool has_unknown_field = false;
 
   static PackageParts Of(const std::string& bytes);
@@ -49,8 +49,8 @@ struct PackageParts {
   Section& section(const std::string& name);
 };
 
-// A package of the first segment alone, its network replaced by what `change` makes of its JSON:
-// CBOR, or no such thing.
+// A package with only the first segment. Its network is replaced by the result of `change` on its
+// JSON, which may be invalid CBOR.
 std::string WithNetwork(const std::string& bytes, const std::function<std::string(Json)>& change);
 
 }  // namespace anemone

@@ -1,4 +1,4 @@
-// The program cache: many processes at once, dead writers, damaged entries, limits.
+// The program cache with many processes at once, dead writers, damaged entries and limits.
 #include "provider/package/program_cache.h"
 
 #include <fcntl.h>
@@ -72,7 +72,7 @@ bool Has(ProgramCache& cache, const std::string& name) {
   return found.ok() && found->has_value();
 }
 
-// The package says which entry it is.
+// Stores a package whose producer is the name of the entry.
 absl::Status Store(ProgramCache& cache, const std::string& name) {
   CacheKey key;
   key.Add("name", name);
@@ -81,7 +81,7 @@ absl::Status Store(ProgramCache& cache, const std::string& name) {
   return cache.Store(key, package);
 }
 
-// Ends a process of ours and says how it ended.
+// Ends a child process and returns how it ended.
 int Wait(pid_t child) {
   int status = 0;
   EXPECT_EQ(::waitpid(child, &status, 0), child);
@@ -199,7 +199,7 @@ TEST_F(ProgramCacheTest, RemovesWhatWasUsedLongestAgo) {
   EXPECT_EQ(Files(), std::set<std::string>{"notes.txt"});
 }
 
-// As root, who may write anywhere, a folder that is gone stands for one that cannot be written.
+// Root can write everywhere, so the test uses a folder that has been removed, not a read-only one.
 TEST_F(ProgramCacheTest, SaysWhenItCannotWrite) {
   auto cache = Open();
   ASSERT_TRUE(Store(*cache, "one").ok());
@@ -219,7 +219,7 @@ TEST_F(ProgramCacheTest, SaysWhenItCannotWrite) {
               StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr(options_.folder)));
 }
 
-// A disk that is full in the middle of a file: a limit of the process stands for it.
+// A limit on the process's file size simulates a disk that gets full in the middle of a file.
 TEST_F(ProgramCacheTest, LeavesNothingOfWhatDoesNotFitTheDisk) {
   auto cache = Open();
   const pid_t child = Fork([&] {
@@ -244,7 +244,8 @@ TEST_F(ProgramCacheTest, ServesManyProcesses) {
       for (int i = 0; i < kRounds; ++i) {
         const std::string name = std::to_string((i * 7 + p) % kEntries);
         const absl::Status stored = Store(**cache, name);
-        if (!stored.ok() && !absl::IsResourceExhausted(stored)) return 1;  // another evicted it
+        if (!stored.ok() && !absl::IsResourceExhausted(stored))
+          return 1;  // another process evicted it
         const auto entry = Find(**cache, name);
         if (!entry.ok()) return 2;
         if (!entry->has_value()) continue;
@@ -284,7 +285,7 @@ TEST_F(ProgramCacheTest, IsWholeAfterWritersAreKilled) {
   EXPECT_LE(Files().size(), 2) << "leftovers";
 }
 
-// Who is still writing is left alone; who was killed is swept away.
+// Files of a running writer stay; files of a killed writer are removed.
 TEST_F(ProgramCacheTest, SweepsOnlyWhatTheDeadLeft) {
   auto cache = Open();
   int ready[2];
