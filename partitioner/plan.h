@@ -76,7 +76,7 @@ struct Segment {
 
 struct PlanWarning {
   std::string rule, node, message, remedy, source;
-  bool of_kind = false;  // what it says holds of all units of a kind
+  bool of_kind = false;  // it applies to all units of a kind in the same way
 };
 
 struct Plan {

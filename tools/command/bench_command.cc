@@ -79,8 +79,12 @@ Json MeasuresJson(const std::vector<Measure>& measures) {
 
 void PrintTable(const std::string& path, const std::vector<Measure>& measures,
                 const PlanSummary& plan) {
-  std::printf("%s: %d engine and %d CPU segments; Anemone against ONNX Runtime, same run\n",
-              path.c_str(), plan.engine_segments, plan.cpu_segments);
+  const auto ending = [](int count) { return count == 1 ? "" : "s"; };
+  std::printf(
+      "%s: %d engine segment%s, %d CPU segment%s; Anemone against ONNX Runtime, same run "
+      "(ratio below 1: Anemone is better)\n",
+      path.c_str(), plan.engine_segments, ending(plan.engine_segments), plan.cpu_segments,
+      ending(plan.cpu_segments));
   std::printf("  %-24s %12s %12s %8s\n", "", "Anemone", "ONNX Runtime", "ratio");
   for (const Measure& m : measures) {
     std::printf("  %-24s %9.2f %-3s %9.2f %-3s %7.2fx\n", m.name.c_str(), m.ours, m.unit.c_str(),

@@ -137,7 +137,7 @@ void PrintLine(const Json& result) {
   std::string condition = result.contains("condition") ? Cell(result["condition"]) : "";
   std::printf("  %s: %s [%s]\n", Cell(result["layer"]).c_str(),
               !words.empty()       ? absl::StrCat("\"", words, "\"").c_str()
-              : !condition.empty() ? absl::StrCat("rule: ", condition).c_str()
+              : !condition.empty() ? absl::StrCat("(Apple's message unknown) ", condition).c_str()
                                    : "(no message is known)",
               Cell(result["rule"]).c_str());
   if (std::string remedy = Cell(result["remedy"]); !remedy.empty()) {
