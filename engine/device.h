@@ -1,8 +1,8 @@
 // engine/device.h: a Device compiles networks and runs programs. The software engine
 // (engine/software) implements it on every machine, by the same rules as the silicon.
 //
-//   ASSIGN_OR_RETURN(auto program, device.Compile(network, target, route));
-//   device.Run(*program, {inputs, outputs});
+//   ANEMONE_ASSIGN_OR_RETURN(auto program, device.Compile(network, target, route));
+//   ANEMONE_RETURN_IF_ERROR(device.Run(*program, {inputs, outputs}));
 #ifndef ANEMONE_ENGINE_DEVICE_H_
 #define ANEMONE_ENGINE_DEVICE_H_
 

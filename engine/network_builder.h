@@ -1,7 +1,7 @@
 // engine/network_builder.h: builds a Network unit by unit. The lowerings of ONNX nodes and of MIL
 // operations use it.
 //
-//   Operand y = c.Add(SoftmaxUnit(), SoftmaxParams{axis}, {x});
+//   Operand y = c.Add(Kind(), SoftmaxParams{axis}, {x});
 //
 // The builder remembers its first error, which status() returns. After an error, calls add nothing
 // and return a placeholder operand, all of whose dims are 1. So a lowering reads like a formula and

@@ -1,8 +1,8 @@
 // engine/numerics_mode.h: parses the value of `--numerics`, which says how the software engine
 // computes.
 //
-//   ASSIGN_OR_RETURN(NumericsMode mode, NumericsMode::Parse("exact,mac-tile=none"));
-//   if (mode.is_exact()) math::Numerics n = mode.On(target);
+//   ANEMONE_ASSIGN_OR_RETURN(NumericsMode mode, NumericsMode::Parse("exact,mac-tile=none"));
+//   if (mode.is_exact()) numerics = mode.On(target);
 #ifndef ANEMONE_ENGINE_NUMERICS_MODE_H_
 #define ANEMONE_ENGINE_NUMERICS_MODE_H_
 

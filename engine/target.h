@@ -1,7 +1,7 @@
 // engine/target.h: a Target is one of the 28 compile targets of engine/tables/targets.json, with
 // its limits and capabilities.
 //
-//   ASSIGN_OR_RETURN(const Target* t, FindTarget("m1-pro"));
+//   ANEMONE_ASSIGN_OR_RETURN(const Target* t, FindTarget("m1-pro"));
 //   t->name();                              // "H13g"
 //   t->limit(Limit::kMaxTensorW)->value;    // 16384
 //   t->Has(Cap::kTextureEngine);            // {false, decompile-derived}

@@ -2,10 +2,9 @@
 // knows about the kind. A Unit points to its row; CheckNetwork, Compile, the writers and the
 // software device call the row's functions. The rows are in kernels/, in one file for each kind:
 //
-//   struct SoftmaxParams { Axis axis; };
-//   ... Shape, Validate, Compute ...
+//   // In kernels/units/softmax.cc, after SoftmaxParams and the functions that the row names:
 //   const UnitKindOf<SoftmaxParams>& Kind() {
-//     static const UnitKindOf<SoftmaxParams>& kind = *new UnitKindOf<SoftmaxParams>({
+//     static const UnitKindOf<SoftmaxParams> kind({
 //         .type = "Softmax",
 //         .judge = {.shape = Shape, .validate = Validate},
 //         .spell = {.fields = kFields, .mil = WriteMil},

@@ -1,10 +1,9 @@
 // engine/verdict.h: a Verdict says whether a target accepts a unit or a network, and if not, why. A
 // Judge builds a Verdict.
 //
-//   Verdict Validate(const SoftmaxParams& p, Bottoms in, const Target& t, Route r) {
-//     Judge judge(t, r);
-//     if (!judge.Has(Cap::kSoftmax)) return judge.Reject(rule::kSoftmaxArch);
-//     return judge.Accept();
+//   Verdict Validate(const SoftmaxParams&, Bottoms, const Target& target, Route route) {
+//     Judge judge(target, route);
+//     return judge.Has(Cap::kSoftmax) ? judge.Accept() : judge.Reject(rule::kSoftmaxArch);
 //   }
 //
 // The Judge remembers the weakest status of the facts that were queried. A fact that the table does

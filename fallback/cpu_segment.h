@@ -1,7 +1,8 @@
 // fallback/cpu_segment.h: runs nodes that stay on the CPU as an ONNX Runtime session.
 //
-//   ASSIGN_OR_RETURN(auto segment, CpuSegment::Create(runtime, graph, {3, 4}, {x}, {y}, {}));
-//   ASSIGN_OR_RETURN(auto results, segment->Run({input}, {CpuOutput{}}));
+//   ANEMONE_ASSIGN_OR_RETURN(auto segment,
+//                            CpuSegment::Create(runtime, graph, {3, 4}, {x}, {y}, {}));
+//   ANEMONE_ASSIGN_OR_RETURN(auto results, segment->Run({input}, {CpuOutput{}}));
 //
 // The session's model has the working opset (importer.h). A node may keep another opset version,
 // because only ONNX Runtime may know what it means; its segment then has that version. opsets.h

@@ -1,8 +1,9 @@
 // fallback/cpu_value.h: an OrtValue of any kind (tensor, sequence, map), shared and kept alive.
 // Inputs and outputs of CPU segments are CpuValues.
 //
-//   ASSIGN_OR_RETURN(CpuValue x, CpuValue::FromTensor(runtime, tensor));   // borrows the bytes
-//   ASSIGN_OR_RETURN(Tensor y, outputs[0].ToTensor());                     // a view, not a copy
+//   // Borrows the bytes.
+//   ANEMONE_ASSIGN_OR_RETURN(CpuValue x, CpuValue::FromTensor(runtime, tensor));
+//   ANEMONE_ASSIGN_OR_RETURN(Tensor y, outputs[0].ToTensor());  // a view, not a copy
 //
 // A CpuValue is cheap to copy: copies share the value, which does not change after a session has
 // produced it. It keeps the runtime alive, and the bytes of the Tensor that it was created from. A

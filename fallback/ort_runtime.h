@@ -1,8 +1,8 @@
 // fallback/ort_runtime.h: finds ONNX Runtime's library and opens it at run time; it is never
 // linked.
 //
-//   ASSIGN_OR_RETURN(auto runtime, OrtRuntime::Open({.threads = 4}));
-//   runtime->version();                                    // "1.31.1"
+//   ANEMONE_ASSIGN_OR_RETURN(auto runtime, OrtRuntime::Open({.threads = 4}));
+//   runtime->version();  // "1.31.1"
 //
 // The library is the first of these that is named: OrtRuntimeOptions::library, the environment
 // variable ANEMONE_ORT_LIBRARY, the library that set-up found, libonnxruntime of the system. Any

@@ -1,8 +1,9 @@
 // fallback/reference_model.h: a whole model that ONNX Runtime reads and runs by itself. Our results
 // and times are compared with it.
 //
-//   ASSIGN_OR_RETURN(auto reference, ReferenceModel::Open(runtime, "net.onnx", {}));
-//   ASSIGN_OR_RETURN(auto results, reference->Run({{"x", value}}));   // as outputs(), in order
+//   ANEMONE_ASSIGN_OR_RETURN(auto reference, ReferenceModel::Open(runtime, "net.onnx", {}));
+//   // In the order of outputs().
+//   ANEMONE_ASSIGN_OR_RETURN(auto results, reference->Run({{"x", value}}));
 //
 // ONNX Runtime opens the file, so external data, functions and opsets are read by code other than
 // ours. A model that it refuses (an opset or IR version too new for it) is an error with its

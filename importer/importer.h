@@ -1,7 +1,7 @@
 // importer/importer.h: turns ONNX bytes into a Model. The model is read and checked, brought to one
 // opset, its shapes are inferred, its constants folded, and its nodes simplified.
 //
-//   ASSIGN_OR_RETURN(Model model, ImportFile("net.onnx", {.dims = {{"batch", 1}}}));
+//   ANEMONE_ASSIGN_OR_RETURN(Model model, ImportFile("net.onnx", {.dims = {{"batch", 1}}}));
 //
 // Errors: kNotFound (no such file, missing external data or initializer), kDataLoss (truncated,
 // damaged), kInvalidArgument (the model breaks ONNX's rules; a binding that cannot be applied),

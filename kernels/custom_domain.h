@@ -1,9 +1,10 @@
 // kernels/custom_domain.h: the ONNX domain ai.anemone, with which a model uses the engine's hidden
 // layers directly. The domain has one operator for each row of the catalogue
 // (engine/hidden_layer.h) that has a unit kind. The operators are generated from the unit kinds
-// (docs/custom_domain.md).
+// (docs/custom_domain.md). A node as ONNX text:
 //
-//   y = ai.anemone.TopK<Type = "Max", K = 2, SortDimension = "Width", ...>(x)
+//   y = ai.anemone.TopK<Type = "Max", K = 2, SortDimension = "Width", VectorDimension = "Channel",
+//                       SortIndices = [0]>(x)
 //
 // The operator's name is the unit's Type. Its inputs are the unit's bottoms, then its weights. Its
 // attributes are the unit's keys. Its output is the unit's output and has the element type of the

@@ -3,8 +3,8 @@
 // target accepts. A node without such a lowering stays on the CPU. Accepted nodes are grouped into
 // convex segments, as few as the graph allows.
 //
-//   ASSIGN_OR_RETURN(Plan plan, MakePlan(model, {.target = t}));
-//   std::cout << PlanText(model, plan);
+//   ANEMONE_ASSIGN_OR_RETURN(Plan plan, MakePlan(model, {.target = t}));
+//   std::cout << PlanText(model, plan, /*every_node=*/true, /*colour=*/false);
 //
 // A plan is a function of model, target, route and policy alone. MakePlan is linear in nodes.
 #ifndef ANEMONE_PARTITIONER_PLAN_H_

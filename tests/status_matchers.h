@@ -1,7 +1,7 @@
 // tests/status_matchers.h: StatusIs and IsOk, which Debian 12's Abseil does not have. There is no
 // "not ok" on purpose: a test names the error it expects.
 //
-//   EXPECT_THAT(FindTarget("h99"), StatusIs(absl::StatusCode::kNotFound, HasSubstr("near")));
+//   EXPECT_THAT(FindTarget("m1pro"), StatusIs(absl::StatusCode::kNotFound, HasSubstr("m1-pro")));
 #ifndef ANEMONE_TESTS_STATUS_MATCHERS_H_
 #define ANEMONE_TESTS_STATUS_MATCHERS_H_
 

@@ -1,7 +1,7 @@
 // engine/formats/mil_emitter.h: writes a network as a MIL program, unit by unit. The row of each
 // kind says how (UnitRow.spell.mil):
 //
-//   absl::Status WriteSoftmax(MilEmitter& e, const SoftmaxParams& p, const Unit& unit) {
+//   absl::Status WriteMil(const SoftmaxParams& p, const Unit& unit, MilEmitter& e) {
 //     e.Result(e.Emit("softmax", {{"x", {e.In(0)}}, {"axis", {e.Int(e.ToMilAxis(p.axis))}}},
 //                     unit.dims));
 //     return absl::OkStatus();

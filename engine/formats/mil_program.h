@@ -1,6 +1,6 @@
 // engine/formats/mil_program.h: a MIL program (the text format of the conversion route) as structs,
 // and functions that write, read and compare it. Which units become which operations is decided in
-// kernels/.
+// kernels/. A program as MIL text:
 //
 //   program(1.3)
 //   [buildInfo = dict<string, string>({{"coremlc-version", "3505.4.1"}})]

@@ -1,5 +1,5 @@
 // engine/formats/network_json.h: converts the units, operands and shapes of a network to JSON and
-// back. It can hold every kind, unlike a netplist.
+// back. It can hold every kind, unlike a netplist. A network as JSON text:
 //
 //   {"inputs":    [{"name": "x", "dims": [1, 1, 8, 4, 4], "format": "fp16"}],
 //    "constants": [{"dims": [1, 1, 8, 1, 1], "type": "float16"}],

@@ -2,9 +2,11 @@
 // leave the range or precision of fp16, unit by unit (`anemone run --hazards`).
 //
 //   std::function<void(const UnitRun&)> watch = [&](const UnitRun& run) {
-//     for (const UnitHazard& h : HazardsOf(run, NumericsOf(family))) ...
+//     found.push_back(HazardsOf(run, numerics));
 //   };
-//   device.Run(program, {.inputs = i, .outputs = o, .on_values = &watch});  // an observed program
+//   // The program was compiled with SoftwareOptions::observed.
+//   ANEMONE_RETURN_IF_ERROR(
+//       device.Run(program, {.inputs = inputs, .outputs = outputs, .on_values = &watch}));
 //
 // The hazards (engine/tables/hazards.json). They concern a unit's result y unless stated otherwise:
 //   overflow         an infinity if no operand is infinite; or, for a sum or product, if the finite

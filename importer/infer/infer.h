@@ -2,8 +2,10 @@
 // node's version. It also tracks small integer values that are used as shapes ("shape data": Shape
 // -> Gather -> Concat, where some elements may be symbols).
 //
-//   Inference inference(model, {});                        // no hooks: constants as they are
-//   for (Node& node : graph.nodes) RETURN_IF_ERROR(inference.InferNode(graph, data, node));
+//   Inference inference(model, {});  // without hooks it computes no constants
+//   for (Node& node : graph.nodes) {
+//     ANEMONE_RETURN_IF_ERROR(inference.InferNode(graph, data, node));
+//   }
 //
 // A node that breaks the rules of its operator is an error that names the node. Inside a branch of
 // an If it is a warning, since these sizes may never take that branch. Outputs of an unknown

@@ -2,7 +2,7 @@
 // runs.
 //
 //   std::vector<IntegerRange> ranges = IntegerRangesOf(graph);   // by value
-//   ranges[v].interval   // e.g. [0, 9] for ArgMax over 10; nullopt if unknown
+//   ranges[v].interval;  // for example [0, 9] for ArgMax over 10; nullopt if unknown
 //
 // The ranges do not depend on a target; the caller decides whether an engine can hold them.
 #ifndef ANEMONE_IMPORTER_OPERATORS_INTERVALS_H_

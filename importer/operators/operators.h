@@ -2,7 +2,7 @@
 // per operator.
 //
 //   const Operator& op = OperatorOf(node);
-//   if (op.identity != nullptr && op.identity(editor, node)) ...
+//   if (op.identity != nullptr) input = op.identity(editor, node);
 //
 // A new operator needs two edits: its lowering in kernels/, and its row in the file of its family
 // (elementwise.cc, moves.cc, layers.cc, contrib.cc). The default of every column is the answer for

@@ -3,8 +3,11 @@
 // same results as the model for the exact size.
 //
 //   const PaddingVerdict verdict = ProvePadding(at_64, at_50);
-//   if (verdict.proof)   // run at_64 on padded inputs, crop each output by verdict.proof->outputs
-//   else                 // verdict.refusal: "node '/pool' (ReduceMean, /#17): it combines all ..."
+//   if (verdict.proof.has_value()) {
+//     // Run at_64 on padded inputs, and crop each output by verdict.proof->outputs.
+//   } else {
+//     // verdict.refusal names a node: "node '/pool' (ReduceMean, /#17): it combines all ..."
+//   }
 //
 // Both models come from one file, folded and without rewrites (ImportOptions::stop_after = 0). So
 // they have the same nodes in the same order, and everything that depends on the size is a constant

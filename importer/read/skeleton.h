@@ -3,9 +3,8 @@
 // becomes a skeleton of kilobytes for protobuf to parse, and tensors point into the file.
 //
 // A TensorProto without its payload has the payload's index in TensorProto.segment, a field that
-// ONNX has never used (a file that uses it is refused):
-//
-//   segment.begin = i, segment.end = i + 1   ->   payloads[i]
+// ONNX has never used (a file that uses it is refused): segment.begin = i and segment.end = i + 1
+// stand for payloads[i].
 //
 // The ONNX Runtime plugin makes a skeleton from ONNX Runtime's graph with AddPayload().
 #ifndef ANEMONE_IMPORTER_READ_SKELETON_H_

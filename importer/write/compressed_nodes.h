@@ -1,6 +1,5 @@
 // importer/write/compressed_nodes.h: converts between compressed constants and the ONNX nodes that
-// represent them.
-//
+// represent them:
 //   int8, int4        DequantizeLinear of integers, with scales per tensor, axis or block
 //   palette           Gather of a table by indices of 8 or 4 bits, which a Cast widens
 //   sparse            a sparse initializer

@@ -1,10 +1,10 @@
 // importer/write/to_onnx.h: writes nodes of a Graph as ONNX, for code that runs or inspects them
 // with another library: the CPU fallback, the evaluator of constants, tests.
 //
-//   ASSIGN_OR_RETURN(OnnxModel out, ToOnnx(graph, node_ids, inputs, outputs,
-//                                          {.opsets = {{"", kWorkingOpset}}}));
-//   for (const ExternalConstant& c : out.external) ...   // hand c.tensor's bytes over
-//   out.proto.SerializeToString(&bytes);
+//   ANEMONE_ASSIGN_OR_RETURN(OnnxModel out, ToOnnx(graph, node_ids, inputs, outputs,
+//                                                  {.opsets = {{"", kWorkingOpset}}}));
+//   for (const ExternalConstant& c : out.external) borrowed.emplace(c.name, c.tensor.bytes());
+//   bytes = out.proto.SerializeAsString();
 //
 // Weights are not copied. A constant of at least `external_from` bytes is written as an initializer
 // with external data at kExternalMarker, and returned with the proto, for ONNX Runtime's

@@ -1,7 +1,9 @@
 // anemone/hazard.h: one place where a model exceeds what fp16 can represent, for the inputs of one
 // run. Session::FindHazards() returns them; docs/hazards.md explains each kind.
 //
-//   for (const anemone::Hazard& h : *session.FindHazards(inputs)) {
+//   auto hazards = session.FindHazards(inputs);
+//   if (!hazards.ok()) return Fail(hazards.status());
+//   for (const anemone::Hazard& h : *hazards) {
 //     std::cout << h.node << " " << h.kind << ": " << h.message << "; " << h.remedy << "\n";
 //   }
 #ifndef ANEMONE_HAZARD_H_

@@ -1,4 +1,5 @@
 // kernels/attention/attention.h: finds attention that a model computes with plain ONNX nodes,
+// as ONNX text:
 //
 //   y = MatMul(Softmax(MatMul(q, k^T) * scale + mask), v)
 //

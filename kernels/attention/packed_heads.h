@@ -1,5 +1,5 @@
 // kernels/attention/packed_heads.h: query, key and value of one image that are packed in the result
-// of one product, n x (3 * heads * dim). Vision transformers (ViT) split it as follows:
+// of one product, n x (3 * heads * dim). Vision transformers (ViT) split it, as ONNX text:
 //
 //   t = Transpose<perm = [2, 0, 3, 1, 4]>(Reshape(x, {1, n, 3, heads, dim}))
 //   q = Gather(t, 0), k = Gather(t, 1), v = Gather(t, 2)

@@ -1,6 +1,8 @@
 // math/core/parallel.h: parallel loops for the functions of math. Internal.
 //
-//   ParallelFor(planes, /*grain=*/4, [&](int64_t begin, int64_t end) { ... });
+//   ParallelFor(planes, /*grain=*/4, [&](int64_t begin, int64_t end) {
+//     for (int64_t plane = begin; plane < end; ++plane) CopyPlane(plane);
+//   });
 //
 // Work is divided by output elements, never within one sum, so results do not depend on the number
 // of threads. The pieces run in the oneTBB arena of the calling thread. A body must not start

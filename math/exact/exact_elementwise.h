@@ -2,7 +2,8 @@
 // (numerics.json ew-sub, ew-mul, ew-div, ew-floordiv, ew-pow, sat-wslice). Every unit rounds once,
 // when it stores its result (ew-round, exact_half.h). Subnormals are not flushed (st-subnormal-ew).
 //
-//   ExactBinary(numerics, BinaryOp::kAdd, a, x, b, x, y, x);   // as Binary() of elementwise.h
+//   // As Binary() of elementwise.h.
+//   ExactBinary(numerics, BinaryOp::kAdd, a, extents, b, extents, y, extents);
 //   ExactAffine(numerics, /*rounds_product=*/true, x, 0.5f, 1.0f, y);
 #ifndef ANEMONE_MATH_EXACT_EXACT_ELEMENTWISE_H_
 #define ANEMONE_MATH_EXACT_EXACT_ELEMENTWISE_H_

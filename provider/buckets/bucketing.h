@@ -2,9 +2,10 @@
 // programs are compiled: chooses the bucket of a run, and proves that padding to it is correct.
 //
 //   ANEMONE_ASSIGN_OR_RETURN(auto buckets, Bucketing::Make({{"seq", {32, 64}}}, {}, import));
-//   ANEMONE_ASSIGN_OR_RETURN(BucketSizes sizes, buckets.SizesOf(inputs));   // seq=50
-//   buckets.BucketOf(sizes);                                               // seq=64
-//   buckets.Prove(bucket, sizes);                                          // a proof, or why not
+//   ANEMONE_ASSIGN_OR_RETURN(BucketSizes sizes, buckets.SizesOf(inputs));  // seq=50
+//   BucketSizes bucket = buckets.BucketOf(sizes);                          // seq=64
+//   // A proof, or why not.
+//   ANEMONE_ASSIGN_OR_RETURN(PaddingVerdict verdict, buckets.Prove(bucket, sizes));
 #ifndef ANEMONE_PROVIDER_BUCKETS_BUCKETING_H_
 #define ANEMONE_PROVIDER_BUCKETS_BUCKETING_H_
 

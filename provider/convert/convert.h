@@ -2,7 +2,8 @@
 // an ONNX model for each CPU segment, and manifest.json, which says how they are connected
 // (docs/formats/conversion.md).
 //
-//   ASSIGN_OR_RETURN(Json manifest, Convert("net.onnx", "out", {{.target = "m1"}, "mil"}));
+//   ANEMONE_ASSIGN_OR_RETURN(Json manifest,
+//                            Convert("net.onnx", "out", {{.target = "m1"}, "mil"}));
 #ifndef ANEMONE_PROVIDER_CONVERT_CONVERT_H_
 #define ANEMONE_PROVIDER_CONVERT_CONVERT_H_
 

@@ -1,7 +1,7 @@
 // provider/ort/ort_graph.h: reads a graph from ONNX Runtime (OrtGraph), and makes a skeleton of any
 // part of it, from which the importer makes a Model. Weights are not copied.
 //
-//   ASSIGN_OR_RETURN(HostGraph graph, ReadHostGraph(api, ort_graph));
+//   ANEMONE_ASSIGN_OR_RETURN(HostGraph graph, ReadHostGraph(api, ort_graph));
 //   auto skeleton = MakeSkeleton(graph, graph.AllNodes(), {}, {});
 //
 // In a skeleton of all nodes, node i is graph.nodes[i], so its origin is "/#i". All data points to

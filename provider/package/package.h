@@ -2,9 +2,11 @@
 // has the network that a device compiles, and the ONNX tensors of its ports.
 // docs/formats/package.md has the layout.
 //
-//   ANEMONE_RETURN_IF_ERROR(SavePackage({target, route, kVersion, segments}, "net.anemone"));
-//   ANEMONE_ASSIGN_OR_RETURN(Package package, OpenPackage("net.anemone"));  // mapped, not read
-//   device.Compile(package.segments[0].network, *package.target, package.route);
+//   const Package package = {&target, route, kVersion, segments};
+//   ANEMONE_ASSIGN_OR_RETURN(uint64_t checksum, SavePackage(package, "net.anemone"));
+//   ANEMONE_ASSIGN_OR_RETURN(Package mapped, OpenPackage("net.anemone"));  // weights are not read
+//   const Network& network = mapped.segments[0].network;
+//   ANEMONE_ASSIGN_OR_RETURN(auto program, device.Compile(network, *mapped.target, mapped.route));
 //
 // A package is for one target, and does not depend on the machine that wrote it or will run it.
 #ifndef ANEMONE_PROVIDER_PACKAGE_PACKAGE_H_

@@ -1,8 +1,8 @@
 // tests/importer/against_ort.h: runs a model and its form after our importer on ONNX Runtime, with
 // the same random inputs, and compares the outputs.
 //
-//   Model ours = ExpectSameOnOrt(ParseModel("<opset_import: ["" : 9]> ... Slice ..."));
-//   EXPECT_EQ(NodesText(ours.graph), "Slice x, ... -> y");
+//   Model ours = ExpectSameOnOrt(ParseModel("g (float[4] x) => (float[4] y) { y = Relu(x) }"));
+//   EXPECT_EQ(NodesText(ours.graph), "Relu x -> y");
 #ifndef ANEMONE_TESTS_IMPORTER_AGAINST_ORT_H_
 #define ANEMONE_TESTS_IMPORTER_AGAINST_ORT_H_
 

@@ -2,7 +2,8 @@
 //
 //   onnx::ModelProto m = ParseModel("agraph (float[2, 3] x) => (float[2, 3] y) { y = Relu(x) }");
 //   AddInitializer<float>(m, "w", onnx::TensorProto::FLOAT, {64}, values);
-//   EXPECT_THAT(Import(m), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'w'")));
+//   EXPECT_THAT(ImportBytes(m.SerializeAsString(), "", {}),
+//               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'w'")));
 #ifndef ANEMONE_TESTS_IMPORTER_ONNX_BUILDER_H_
 #define ANEMONE_TESTS_IMPORTER_ONNX_BUILDER_H_
 

@@ -1,6 +1,6 @@
 // tests/importer/contrib/contrib_models.h: makes test models with operators of com.microsoft:
 //
-//   ContribModel("(float[2,3] x) => (float[2,3] y) { y = ms.Gelu(x) }")
+//   ContribModel("(float[2,3] x) => (float[2,3] y) { y = ms.Gelu(x) }");
 #ifndef ANEMONE_TESTS_IMPORTER_CONTRIB_CONTRIB_MODELS_H_
 #define ANEMONE_TESTS_IMPORTER_CONTRIB_CONTRIB_MODELS_H_
 
