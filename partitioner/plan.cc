@@ -30,7 +30,7 @@ PlanEntry MakeEntry(const Model& model, const GraphView& view, const PlanOptions
     for (NodeId id : cover->nodes) {
       const Node& node = graph.nodes[id];
       entry.nodes.push_back(id);
-      if (!plan.segments[segment_of[id]].bodies.empty()) {  // whose entries have the rest
+      if (!plan.segments[segment_of[id]].bodies.empty()) {  // its body entries cover the rest
         entry.origins.push_back(NamingOrigin(model, node));
         continue;
       }
@@ -62,7 +62,7 @@ void AddEntries(const Model& model, const GraphView& view, const PlanOptions& op
     for (NodeId id : plan.segments[i].nodes) segment_of[id] = static_cast<int>(i);
   }
   std::vector<std::vector<const Cover*>> members(covers.size());
-  std::vector<int> last(covers.size());  // the entry stands where its last cover does
+  std::vector<int> last(covers.size());  // of each group; its entry is inserted there
   for (size_t i = 0; i < covers.size(); ++i) {
     int group = groups.Find(static_cast<int>(i));
     members[group].push_back(&covers[i]);
@@ -78,7 +78,7 @@ void AddEntries(const Model& model, const GraphView& view, const PlanOptions& op
   }
 }
 
-// What no entry covers.
+// Adds an entry for each origin that was folded away.
 void AddFolded(const Model& model, Plan& plan) {
   std::vector<bool> covered(model.origins.size());
   for (const PlanPart& part : PartsOf(model.graph, plan)) {
@@ -93,7 +93,7 @@ void AddFolded(const Model& model, Plan& plan) {
   }
 }
 
-// The design rules of every engine segment.
+// Adds warnings about design rules, for every engine segment.
 void AddWarnings(const Model& model, Plan& plan) {
   const UnitNames names(model, plan);
   for (const PlanPart& part : PartsOf(model.graph, plan)) {
@@ -110,7 +110,7 @@ void AddWarnings(const Model& model, Plan& plan) {
   }
 }
 
-// A pattern that might have been one unit, and why it is not.
+// Adds a warning for each recognized pattern that did not become one unit, with the reason.
 void AddMissed(const Model& model, const Graph& graph, const std::vector<MissedPattern>& missed,
                Plan& plan) {
   for (const MissedPattern& m : missed) {
@@ -121,8 +121,8 @@ void AddMissed(const Model& model, const Graph& graph, const std::vector<MissedP
     const bool has_remedy = rule != nullptr && rule->remedy != nullptr;
     plan.warnings.push_back(
         {"pattern-not-taken", model.origins[NamingOrigin(model, anchor)].id,
-         absl::StrCat("found ", m.pattern, ", which is no unit of its own here: ", why),
-         has_remedy ? rule->remedy : "none needed: its nodes are placed one by one",
+         absl::StrCat(m.pattern, " recognized but not fused on this target: ", why),
+         has_remedy ? rule->remedy : "no action needed: its nodes are placed one by one",
          rule == nullptr ? "" : rule->source, /*of_kind=*/true});
   }
 }
@@ -174,7 +174,7 @@ void AddParts(const Graph& graph, const Plan& plan, std::vector<PlanPart>& parts
   }
 }
 
-// Returns the number behind the last.
+// Numbers the segments from `first`. Returns the first unused number.
 int NumberSegments(Plan& plan, int first) {
   plan.first_segment = first;
   int next = first + static_cast<int>(plan.segments.size());

@@ -76,7 +76,7 @@ struct Segment {
 
 struct PlanWarning {
   std::string rule, node, message, remedy, source;
-  bool of_kind = false;  // it applies to all units of a kind in the same way
+  bool of_kind = false;  // the warning applies to all units of a kind
 };
 
 struct Plan {

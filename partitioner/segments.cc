@@ -12,11 +12,11 @@
 namespace anemone {
 namespace {
 
-// Where a node stands: level, then the count of opset changes within a CPU level, then the class of
-// its opsets (importer/opset/opsets.h).
+// Where a node is in the order of segments: its level, the number of opset changes before it within
+// a CPU level, and the class of its opsets (importer/opset/opsets.h).
 using Place = std::tuple<int, int, int>;
 
-// Of nodes that go one way together: a cover on the engine, or one node.
+// The place of nodes that are placed together: a cover on the engine, or one node.
 Place PlaceOf(const GraphView& view, absl::Span<const NodeId> together, int opset_class,
               const std::vector<bool>& on_engine, const std::vector<Place>& places) {
   const Graph& graph = view.graph;
@@ -42,14 +42,14 @@ Place PlaceOf(const GraphView& view, absl::Span<const NodeId> together, int opse
   each_producer([&](NodeId p) {
     auto [p_level, p_changes, p_class] = places[p];
     if (p_level != level) return;
-    if (opset_class == 0 && p_changes >= changes) opset_class = p_class;  // it goes with anyone
+    if (opset_class == 0 && p_changes >= changes) opset_class = p_class;  // 0 fits every class
     bool change = p_class != 0 && p_class != opset_class;
     changes = std::max(changes, p_changes + (change ? 1 : 0));
   });
   return {level, changes, opset_class};
 }
 
-// What goes in and out of the segment, in the order in which it is first met.
+// Finds the inputs and outputs of the segment, in the order of their first use.
 void FindPorts(const GraphView& view, const std::vector<int>& segment_of, int self,
                Segment& segment) {
   const Graph& graph = view.graph;
@@ -81,7 +81,7 @@ std::vector<Segment> MakeSegments(const GraphView& view, absl::Span<const int> o
   const Graph& graph = view.graph;
   std::vector<Place> places(graph.nodes.size());
   std::vector<bool> on_engine(graph.nodes.size());
-  std::vector<const Cover*> whole(graph.nodes.size());  // the cover on the engine that a node is in
+  std::vector<const Cover*> whole(graph.nodes.size());  // the engine cover of each node, or null
   for (const Cover& cover : covers) {
     for (NodeId id : cover.nodes) {
       on_engine[id] = cover.verdict.accepted;
@@ -92,7 +92,7 @@ std::vector<Segment> MakeSegments(const GraphView& view, absl::Span<const int> o
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes.size()); ++id) {
     const absl::Span<const NodeId> together =
         whole[id] != nullptr ? absl::MakeConstSpan(whole[id]->nodes) : absl::MakeConstSpan(&id, 1);
-    if (id != together.back()) continue;  // its anchor, which comes later, knows all they read
+    if (id != together.back()) continue;  // the anchor comes last and sees all producers
     const Place place = PlaceOf(view, together, opset_classes[id], on_engine, places);
     for (NodeId member : together) places[member] = place;
     order.emplace(place, 0);
@@ -120,7 +120,7 @@ ValueId NamingOutput(const Node& node) {
 void JoinNetwork(const GraphView& view, absl::Span<const Cover* const> covers, Segment& segment) {
   Network& network = segment.network;
   absl::flat_hash_map<ValueId, Operand> made;
-  segment.inputs.clear();  // what the units read may be less than what the nodes read
+  segment.inputs.clear();  // units may read fewer values than the nodes
   for (const Cover* cover : covers) {
     const Network& part = cover->lowered.network;
     std::vector<Operand> ports;

@@ -1,4 +1,4 @@
-// partitioner/segments.h: nodes with a placement to segments.
+// partitioner/segments.h: groups placed nodes into segments, and joins the network of a segment.
 #ifndef ANEMONE_PARTITIONER_SEGMENTS_H_
 #define ANEMONE_PARTITIONER_SEGMENTS_H_
 
@@ -10,20 +10,20 @@
 
 namespace anemone {
 
-// Groups the nodes into convex segments of one placement, in an order in which they can run.
-// Each node gets a level: that of the latest it reads, one more where the
-// placement changes; engine levels are even, CPU levels odd, from -1. Nodes of one level and
-// placement are one segment. No path leaves such a set and comes back, for it would have to climb;
-// and engine level 2k needs a chain of k changes, so no other grouping has fewer engine segments.
-// Within a CPU level, nodes whose opset differs from their producer's go to a later segment;
-// `opset_classes` are the graph's (importer/opset/opsets.h).
+// Groups the nodes into convex segments of one placement, in an order in which they can run. Each
+// node has a level: the highest level of its producers, plus one for a producer of the other
+// placement. Engine levels are even, CPU levels are odd and start at -1. The nodes of one level
+// form one segment. The segment is convex, because levels never fall along a path. No grouping has
+// fewer engine segments, because level 2k needs a chain of k engine segments.
 //
-// A cover on the engine stands as a whole, where its anchor does: only the anchor's outputs are
-// read outside (cover.cc IsClosed), so no path leaves it and comes back.
+// Within a CPU level, a node whose opset differs from its producer's is in a later segment;
+// `opset_classes` has the class of each node (importer/opset/opsets.h). All nodes of a cover on the
+// engine have the level of its anchor: only the anchor's outputs are read outside of the cover
+// (IsClosed in cover.cc), so the segment stays convex.
 std::vector<Segment> MakeSegments(const GraphView& view, absl::Span<const int> opset_classes,
                                   const std::vector<Cover>& covers);
 
-// The value that a node's units are named after: its first output that is not left out.
+// The value that a node's units are named after: the node's first output that exists.
 ValueId NamingOutput(const Node& node);
 
 // Joins the lowered networks of the covers in the segment into `segment.network`, whose ports are

@@ -56,7 +56,7 @@ TEST(Plan, SaysWhyAPatternIsNoUnit) {
                        "{ l = Slice(b, zero, eight, three) r = Slice(b, one, nine, three) "
                        "m = Mul(a, l) n = Mul(a, r) c = ReduceMean(m, one) d = ReduceMean(n, one) "
                        "y = Concat<axis = 1>(c, d) }"),
-              ElementsAre(HasSubstr("found correlation-by-pixel, which is no unit")));
+              ElementsAre(HasSubstr("correlation-by-pixel recognized but not fused on this target")));
   EXPECT_THAT(MissedOf("(float[1,4,8,8] x) => (float[1,4,8,8] y) { y = Relu(x) }"), ElementsAre());
 }
 

@@ -63,10 +63,11 @@ const Command kCommands[] = {
      .arguments = "OPERATION",
      .min_arguments = 0,
      .max_arguments = 1,
-     .brief = "Ask targets whether they take one operation.",
+     .brief = "Ask whether targets accept one operation.",
      .help =
          "Builds the graph of one operation, compiles it, and prints each target's verdict with "
-         "the refusing layer and its words. OPERATION is a MIL operation (softmax, conv), on "
+         "the layer that refuses it and its message. OPERATION is a MIL operation (softmax, conv), "
+         "on "
          "both routes, or a Type of the netplist (Softmax, Conv), on the netplist route; "
          "`anemone units` lists them with their keys. No rewrites unless asked for.",
      .run = ConfirmCommand},
@@ -75,7 +76,7 @@ const Command kCommands[] = {
      .arguments = "",
      .min_arguments = 0,
      .max_arguments = 0,
-     .brief = "List the targets and what is known of each, with sources.",
+     .brief = "List the targets and what is known about each, with sources.",
      .help = "One line for each of the 28 compile targets; --json has every limit and capability.",
      .run = TargetsCommand},
     {.name = "units",
@@ -84,9 +85,9 @@ const Command kCommands[] = {
      .min_arguments = 0,
      .max_arguments = 1 << 20,
      .brief = "List the engine's units: keys, operands, operations and rules.",
-     .help =
-         "Without a TYPE all of them. --json has the MIL operations and ONNX operators that become "
-         "each, and every rule.",
+     .help = "Without a TYPE, all of them. --json has the MIL operations and ONNX operators that "
+             "become "
+             "each, and every rule.",
      .run = UnitsCommand},
     {.name = "convert",
      .bit = kConvert,
@@ -103,7 +104,7 @@ const Command kCommands[] = {
      .arguments = "MODEL",
      .min_arguments = 1,
      .max_arguments = 1,
-     .brief = "Write a model with compressed weights, as accurate as you ask.",
+     .brief = "Write a model with compressed weights, within the tolerance you set.",
      .help =
          "Compresses the constant weights of products and convolutions, runs the result here and "
          "the original on ONNX Runtime, and leaves weights out, those first that cost most "
@@ -116,7 +117,7 @@ const Command kCommands[] = {
      .arguments = "MODEL...",
      .min_arguments = 1,
      .max_arguments = 1 << 20,
-     .brief = "Measure a model beside ONNX Runtime, in turn, as ratios.",
+     .brief = "Measure a model against ONNX Runtime, as ratios.",
      .help = "Runs each model on Anemone and on ONNX Runtime's CPU provider alternately in one "
              "process, with ONNX Runtime's threads not spinning, and prints load, first run, "
              "latency percentiles and peak memory as ratios.",
@@ -126,7 +127,7 @@ const Command kCommands[] = {
      .arguments = "",
      .min_arguments = 0,
      .max_arguments = 0,
-     .brief = "Look at this machine: what is there, and the remedy for what is not.",
+     .brief = "Check this machine: what is installed, and how to get what is missing.",
      .help = "ONNX Runtime and its version, whether it takes the plugin and shows its devices, the "
              "folder of compiled programs, memory. The exit code is 1 if something is missing.",
      .run = DoctorCommand},
@@ -159,7 +160,7 @@ const Flag kOwnFlags[] = {
     {.name = "input",
      .value = "SHAPE[:DTYPE]",
      .commands = kConfirm,
-     .brief = "An argument of the operation, in order.",
+     .brief = "An argument of the operation; give them in order.",
      .help =
          "1x8x16x16, or 1x3x8x8:uint8; fp16 unless said. `scalar` has no axes, `?` is a symbolic "
          "dimension.",
@@ -179,10 +180,10 @@ const Flag kOwnFlags[] = {
     {.name = "probe",
      .value = "FILE.json",
      .commands = kConfirm,
-     .brief = "Ask every case of a file.",
+     .brief = "Check every case of a file.",
      .help =
          "A list of cases, or an object with one as `compile`; a case has id, op, inputs, attrs, "
-         "and target and route unless the options are meant.",
+         "and optionally target and route.",
      .store = Keep<&Options::probe>},
     {.name = "require-engine-share",
      .value = "SHARE",
@@ -201,7 +202,7 @@ const Flag kOwnFlags[] = {
      .value = "NAME=FILE",
      .commands = kRun | kCompile,
      .brief = "Read an input from a .npy or .pb file.",
-     .help = "A .pb file holds one onnx.TensorProto. May be given several times.",
+     .help = "A .pb file holds one onnx.TensorProto. Can be given several times.",
      .store = StoreInput},
     {.name = "seed",
      .value = "N",
@@ -217,7 +218,7 @@ const Flag kOwnFlags[] = {
      .value = "NAME=LO:HI",
      .commands = kRun | kBench | kCompile,
      .brief = "Range of a random input.",
-     .help = "Both ends belong to it. May be given several times.",
+     .help = "Both ends are included. Can be given several times.",
      .store = StoreRange},
     {.name = "to",
      .value = "FORMAT",
@@ -231,14 +232,14 @@ const Flag kOwnFlags[] = {
      .value = "DIR",
      .commands = kConvert,
      .brief = "The folder to write.",
-     .help = "It must not be there, or be empty.",
+     .help = "It must not exist, or be empty.",
      .store = Keep<&Options::output>,
      .letter = "o"},
     {.name = "output",
      .value = "FILE.onnx",
      .commands = kCompile,
      .brief = "The model to write.",
-     .help = "A file of that name is replaced at the end, if all went well.",
+     .help = "An existing file is replaced at the end, if everything succeeded.",
      .store = Keep<&Options::output>,
      .letter = "o"},
     {.name = "compress",
@@ -247,7 +248,7 @@ const Flag kOwnFlags[] = {
      .brief = "The form of the weights: int8, palette4, palette8, sparse or blockwise.",
      .help =
          "int8: a scale for each output channel. palette: a table of 16 or 256 numbers for each "
-         "weight. sparse: what is 0 is not stored; nothing is made 0. blockwise: 4 bits, a scale "
+         "weight. sparse: zeros are not stored; no value is set to 0. blockwise: 4 bits, a scale "
          "for each block of 16 to 64.",
      .choices = CompressionNames,
      .store = [](Options& o,
@@ -255,7 +256,7 @@ const Flag kOwnFlags[] = {
     {.name = "verified-only",
      .value = nullptr,
      .commands = kConvert,
-     .brief = "No netplist form that nobody was seen to compile.",
+     .brief = "Only netplist forms that have been seen to compile on a real device.",
      .help = "",
      .store = Set<&Options::verified_only, true>},
     {.name = "binary",
@@ -268,26 +269,26 @@ const Flag kOwnFlags[] = {
      .value = "DIR",
      .commands = kRun,
      .brief = "Write every output as .npy into this folder.",
-     .help = "The folder is made if it is not there.",
+     .help = "The folder is created if needed.",
      .store = Keep<&Options::output_dir>},
     {.name = "compare",
      .value = nullptr,
      .commands = kRun,
-     .brief = "Compare with ONNX Runtime on the untouched file.",
+     .brief = "Compare with ONNX Runtime on the original file.",
      .help = "",
      .store = Set<&Options::compare, true>},
     {.name = "tolerance",
      .value = "MEASURE=X",
      .commands = kRun | kCompile,
      .fallback = "cosine=0.999",
-     .brief = "What a comparison demands: cosine=, max_abs= or max_rel=.",
+     .brief = "The accuracy a comparison requires: cosine=, max_abs= or max_rel=.",
      .help = "If an output does not meet it the exit code is 3. A constant reference output is "
-             "judged by max_rel, at most 0.01 unless given. May be given several times.",
+             "judged by max_rel, at most 0.01 unless given. Can be given several times.",
      .store = StoreTolerance},
     {.name = "hazards",
      .value = nullptr,
      .commands = kRun,
-     .brief = "Tell where the model leaves the fp16 envelope for these inputs.",
+     .brief = "Report where values leave the range of fp16 for these inputs.",
      .help = "A line for each node whose values overflow, saturate a port, pass 4094 in a width "
              "slice, cancel, have no value or are flushed to zero, with magnitudes: "
              "docs/hazards.md. One more run finds them.",
@@ -300,7 +301,7 @@ const Flag kOwnFlags[] = {
      .value = "N",
      .commands = kRun | kBench | kCompile,
      .fallback = "1 (bench: 20)",
-     .brief = "Run so many times after the first.",
+     .brief = "Run N times after the first run.",
      .help = "",
      .store = [](Options& o,
                  const std::string& v) { return StoreWhole<&Options::repeat>(o, v, 1, 1000000); }},
@@ -313,13 +314,13 @@ const Flag kOwnFlags[] = {
     {.name = "plugin",
      .value = "FILE",
      .commands = kDoctor,
-     .brief = "The plugin to look at.",
-     .help = "Default: the one that came with this command.",
+     .brief = "The plugin to check.",
+     .help = "Default: the plugin that was installed with this command.",
      .store = Keep<&Options::plugin>},
     {.name = "json",
      .value = nullptr,
      .commands = kPrintsTable,
-     .brief = "Print one JSON document on stdout, and nothing else there.",
+     .brief = "Print one JSON document on stdout and nothing else.",
      .help = "",
      .store = Set<&Options::json, true>},
     {.name = "quiet",
