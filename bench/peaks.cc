@@ -8,7 +8,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "bench/peaks.cc"
 #include "hwy/foreach_target.h"
-// foreach_target.h must come before highway.h.
+// Highway requires that foreach_target.h is included first.
 #include "hwy/aligned_allocator.h"
 #include "hwy/highway.h"
 

@@ -3,7 +3,7 @@ library only.
 
 Usage: header_examples.py ROOT OUTPUT_DIR
 
-Writes OUTPUT_DIR/NAME_examples.cc for each folder of FOLDERS, where NAME is its top folder, and
+Writes a C++ source file into OUTPUT_DIR for each folder of FOLDERS, named after its top folder, and
 OUTPUT_DIR/examples.d, which lists the files read.
 
 An example is a paragraph of the first comment of a header whose lines all begin with `//` and at

@@ -12,7 +12,7 @@ namespace anemone {
 
 absl::StatusOr<NumericsMode> NumericsMode::Parse(absl::string_view text) {
   const auto bad = [&](const std::string& want) {
-    return absl::InvalidArgumentError(absl::StrCat("numerics '", text, "': want ", want));
+    return absl::InvalidArgumentError(absl::StrCat("want ", want));
   };
   const std::vector<absl::string_view> parts = absl::StrSplit(text, ',');
   NumericsMode mode;

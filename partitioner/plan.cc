@@ -137,14 +137,14 @@ absl::StatusOr<Policy> Policy::Parse(absl::string_view text) {
     return policy;
   }
   if (!absl::StartsWith(text, "refuse:")) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "policy '", text, "': want maximal, cpu or refuse:UNIT[,UNIT...]; e.g. refuse:Pooling"));
+    return absl::InvalidArgumentError(
+        "want maximal, cpu or refuse:UNIT[,UNIT...]; e.g. refuse:Pooling");
   }
   const std::vector<std::string> known = UnitTypes();
   for (absl::string_view unit : absl::StrSplit(text.substr(7), ',')) {
     if (std::find(known.begin(), known.end(), std::string(unit)) == known.end()) {
-      return absl::InvalidArgumentError(absl::StrCat("policy '", text, "': no unit '", unit,
-                                                     "'; known: ", absl::StrJoin(known, ", ")));
+      return absl::InvalidArgumentError(
+          absl::StrCat("no unit '", unit, "'; valid: ", absl::StrJoin(known, ", ")));
     }
     policy.refused_units.emplace_back(unit);
   }

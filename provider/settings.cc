@@ -43,6 +43,13 @@ absl::Status CheckDevice(const std::string& text) {
   return absl::InvalidArgumentError("want auto or software");
 }
 
+// A parsed value; an error says of which setting.
+template <class T>
+absl::StatusOr<T> Named(const char* name, const std::string& value, absl::StatusOr<T> parsed) {
+  if (parsed.ok()) return parsed;
+  return Annotated(parsed.status(), absl::StrCat(name, " '", value, "'"));
+}
+
 // Keeps the text in a field, if `check` accepts it.
 template <auto Field, class Check>
 absl::Status Keep(Settings& settings, const std::string& value, Check check) {
@@ -335,19 +342,18 @@ std::vector<std::string> TargetsOf(const Settings& settings) {
 absl::StatusOr<PlanOptions> PlanOptionsOf(const Settings& settings) {
   PlanOptions options{.rewrites = settings.rewrites};
   ANEMONE_ASSIGN_OR_RETURN(options.target, FindTarget(settings.target));
-  const absl::StatusOr<Route> route = ParseRoute(settings.route);
-  if (!route.ok()) {
-    return Annotated(route.status(), absl::StrCat("route '", settings.route, "'"));
-  }
-  options.route = *route;
-  ANEMONE_ASSIGN_OR_RETURN(options.policy, Policy::Parse(settings.policy));
+  ANEMONE_ASSIGN_OR_RETURN(options.route,
+                           Named("route", settings.route, ParseRoute(settings.route)));
+  ANEMONE_ASSIGN_OR_RETURN(options.policy,
+                           Named("policy", settings.policy, Policy::Parse(settings.policy)));
   return options;
 }
 
 absl::Status CheckRunSettings(const Settings& settings) {
   ANEMONE_RETURN_IF_ERROR(
       Annotated(CheckDevice(settings.device), absl::StrCat("device '", settings.device, "'")));
-  ANEMONE_RETURN_IF_ERROR(NumericsMode::Parse(settings.numerics).status());
+  ANEMONE_RETURN_IF_ERROR(
+      Named("numerics", settings.numerics, NumericsMode::Parse(settings.numerics)).status());
   if (settings.threads < 0 || settings.threads > kMostThreads) {
     return absl::InvalidArgumentError(absl::StrCat("threads ", settings.threads, ": want 1 to ",
                                                    kMostThreads, ", or 0 for all cores"));

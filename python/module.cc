@@ -228,7 +228,7 @@ void SetSetting(Settings& settings, unsigned function, const std::string& name,
     throw nb::python_error();
   }
   const absl::Status status = setting->store(settings, value);
-  if (!status.ok()) Raise(Annotated(status, name));
+  if (!status.ok()) Raise(Annotated(status, absl::StrCat(name, " '", value, "'")));
 }
 
 void AddSettings(nb::module_& module) {

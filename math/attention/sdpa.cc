@@ -11,7 +11,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "math/attention/sdpa.cc"
 #include "hwy/foreach_target.h"
-// foreach_target.h must come before the -inl.h headers.
+// hwy/foreach_target.h must come before the "-inl" headers.
 #include "math/gemm/gemm-inl.h"
 #include "math/reduce/softmax-inl.h"
 

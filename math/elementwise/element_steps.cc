@@ -7,7 +7,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "math/elementwise/element_steps.cc"
 #include "hwy/foreach_target.h"
-// foreach_target.h must come before the -inl.h headers.
+// hwy/foreach_target.h must come before the "-inl" headers.
 #include "math/elementwise/binary-inl.h"
 #include "math/elementwise/unary-inl.h"
 

@@ -9,7 +9,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "math/exact/exact_elementwise.cc"
 #include "hwy/foreach_target.h"
-// foreach_target.h must come before the -inl.h headers.
+// hwy/foreach_target.h must come before the "-inl" headers.
 #include "math/exact/exact_half-inl.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -10,7 +10,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "math/move/resize.cc"
 #include "hwy/foreach_target.h"
-// foreach_target.h must come before the -inl.h headers.
+// hwy/foreach_target.h must come before the "-inl" headers.
 #include "math/core/interleave-inl.h"
 #include "math/core/simd-inl.h"
 

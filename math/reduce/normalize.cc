@@ -12,7 +12,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "math/reduce/normalize.cc"
 #include "hwy/foreach_target.h"
-// foreach_target.h must come before the -inl.h headers.
+// hwy/foreach_target.h must come before the "-inl" headers.
 #include "math/core/sum-inl.h"
 
 HWY_BEFORE_NAMESPACE();

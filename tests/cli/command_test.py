@@ -88,7 +88,7 @@ class Commands(CliTest):
         for words, piece in (
             (["relu", "--input", "1x8", "--input", "2x2"], "there is no argument 2"),
             (["relu", "--input", "1x8:float16"], "there is no dtype 'float16'"),
-            (["softmax", "--input", "1x8", "--attr", "axis=18446744073709551615"], "64 bits"),
+            (["softmax", "--input", "1x8", "--attr", "axis=18446744073709551615"], "64-bit integer"),
             (["Neuron", "--input", "1x8", "--attr", "Type=ReLU", "--const", "junk=3x3"], "'junk'"),
             (["conv", "--input", "1x4x8x8", "--const", "weight=8x4x3x3", "--const", "bias=9"],
              "want 8 elements"),

@@ -134,7 +134,7 @@ class Convert(CliTest):
         path = self.write(product())
         for option in ("--verified-only", "--binary"):
             self.expect_error(anemone("convert", path, "--to", "mil", option, "-o", self.folder / "o"),
-                              "about netplists", code=2)
+                              "apply to netplists only", code=2)
         self.expect_error(anemone("convert", path, "--to", "plist", "-o", self.folder / "o"),
                           "netplist", "mil", code=2)
 

@@ -207,8 +207,8 @@ class CustomOpsTest(CliTest):
     def test_what_has_no_arithmetic_is_refused_by_name(self):
         made = one_node("MatrixDecomposition", [random((1, 6, 1, 1))],
                         {"Type": "CrossProductOrthoNormalization"})
-        with self.assertRaisesRegex(Exception, r"node 'it' \(ai.anemone.MatrixDecomposition\): is "
-                                               "judged, but not run"):
+        with self.assertRaisesRegex(Exception, r"node 'it' \(ai.anemone.MatrixDecomposition\): can be "
+                                               "checked but not run"):
             session(made)
 
     def test_a_refused_node_runs_on_the_cpu_between_engine_nodes(self):

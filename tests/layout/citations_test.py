@@ -91,6 +91,7 @@ def problems_of_seeds(text, repository):
 
 
 class CitationsTest(unittest.TestCase):
+    maxDiff = None
     @classmethod
     def setUpClass(cls):
         readme = (ROOT / README).read_text()

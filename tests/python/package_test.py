@@ -87,7 +87,7 @@ class Plugin(PackageTest):
         path = self.write(models.relu())
         with self.assertRaisesRegex(ValueError, "is the model itself"):
             ane.compile(path, self.folder / "." / path.name)
-        with self.assertRaisesRegex(Exception, "report_path.*is no JSON"):
+        with self.assertRaisesRegex(Exception, "report_path.*is not JSON"):
             ane.compile(path, out, report_path=path)
         self.assertEqual(models.relu().SerializeToString(), path.read_bytes())
         with self.assertRaisesRegex(ValueError, r"\\udcff.*is no UTF-8"):

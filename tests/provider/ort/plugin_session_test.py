@@ -154,7 +154,7 @@ class Options(PluginTest):
         for _ in range(2):  # but its own files are replaced
             self.session(str(path), {"report_path": report})
         self.assertEqual(1, json.loads(report.read_text())["schema"])
-        self.refused("'profile_path': .*report_path too",
+        self.refused("'profile_path': .*also the report_path",
                      options={"report_path": report, "profile_path": report})
 
     def test_a_message_has_no_control_characters(self):

@@ -53,9 +53,9 @@ TEST(Compressed, TakesNoFormThatReachesBeyondItsValues) {
   }
   EXPECT_TRUE(Compressed::Masked(70, {3, 32}, {1, 2, 3}).ok());
   EXPECT_THAT(Compressed::Masked(70, {3, 64}, {1, 2, 3}),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a bit for each")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("one bit for each")));
   EXPECT_THAT(Compressed::Masked(70, {3}, {1, 2}),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a bit for each")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("one bit for each")));
   EXPECT_THAT(Compressed::Masked(70, {3, 32}, {1, 2}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a value for each")));
 }

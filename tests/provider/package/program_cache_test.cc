@@ -195,7 +195,7 @@ TEST_F(ProgramCacheTest, RemovesWhatWasUsedLongestAgo) {
   options_.max_bytes = bytes / 2;
   cache = Open();
   EXPECT_THAT(Store(*cache, "fifth"),
-              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("allow more")));
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("raise the limit")));
   EXPECT_EQ(Files(), std::set<std::string>{"notes.txt"});
 }
 
