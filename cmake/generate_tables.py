@@ -10,6 +10,11 @@ leave the range of fp16), table_hash.cc (a hash of all tables). A rule of rules/
 it rests on. The build fails if the rule's "words" are not found in validators.json or
 compiler_texts.json, so a text of ours cannot pass for one of the engine's. "when" is the condition in
 our words: it replaces the condition of the table, and users see it where no message is known.
+
+A row also has the numbers that code compares with. "limit" and "values" must stand in the row's fact
+or "when", or the row gives a "limit_source". "family" is the first family that the rule does not
+refuse, "families" says it by operation, and with "seen_to" the status is `predicted` for later
+families; each needs a "family_source".
 """
 
 import hashlib
@@ -187,11 +192,57 @@ def find_fact(rule, validators, texts, targets, orion):
     raise LookupError
 
 
+def families_of(targets):
+    """Family -> index."""
+    return {row["family"]: row["family_index"] for row in targets["targets"] if row["family"]}
+
+
+def numbers_of(row, texts):
+    """The initializers of `limit` and `values`, by field. A number stands in one of the row's
+    texts, or the row names another source of it."""
+    numbers = ([row["limit"]] if "limit" in row else []) + row.get("values", [])
+    text = " ".join(filter(None, texts))
+    for number in numbers:
+        if "limit_source" not in row and not re.search(rf"(?<![\d.]){number}(?!\d|\.\d)", text):
+            sys.exit(f"'{row['id']}': {number} is not in its text: give a limit_source")
+    return {"limit": str(row["limit"]) if "limit" in row else None,
+            "values": f"{camel(row['id'])}Values" if "values" in row else None}
+
+
+def floors_of(row, families):
+    """The initializers of `family`, `families` and `seen_to`, by field."""
+    has_family = any(field in row for field in ("family", "families", "seen_to"))
+    if has_family != ("family_source" in row):
+        sys.exit(f"'{row['id']}': a family and its family_source belong together")
+    floor = {field: f"Family{{{families[row[field]]}}}" if field in row else None
+             for field in ("family", "seen_to")}
+    return {"family": floor["family"],
+            "families": f"{camel(row['id'])}Families" if "families" in row else None,
+            "seen_to": floor["seen_to"]}
+
+
+def arrays_of(row, families):
+    """The arrays that the initializers of a row name."""
+    name = camel(row["id"])
+    if "values" in row:
+        yield f"constexpr int64_t {name}Values[] = {{{', '.join(map(str, row['values']))}}};"
+    if "families" in row:
+        floors = ", ".join(f"{{{quoted(operation)}, Family{{{families[family]}}}}}"
+                           for operation, family in row["families"].items())
+        yield f"constexpr OperationFamily {name}Families[] = {{{floors}}};"
+
+
+def initializer(fields):
+    """Designated initializers, without the fields that keep their default."""
+    return ", ".join(f".{field} = {value}" for field, value in fields.items() if value is not None)
+
+
 def write_rules(tables, out):
     validators = json.loads((tables / "validators.json").read_text())
     texts = json.loads((tables / "compiler_texts.json").read_text())
     targets = json.loads((tables / "targets.json").read_text())
     orion = json.loads((tables / "orion.json").read_text())
+    families = families_of(targets)
     rules = [rule for file in sorted((tables / "rules").glob("*.json"))
              for rule in json.loads(file.read_text())["rules"]]
     seen = set()
@@ -217,9 +268,15 @@ def write_rules(tables, out):
         name = camel(rule["id"])
         names.append(name)
         header.append(f"extern const Rule {name};")
-        body.append(f"const Rule {name} = {{{quoted(rule['id'])}, Layer::{camel(rule['layer'])}, "
-                    f"{quoted(message)}, {quoted(rule.get('when') or condition or '')}, "
-                    f"{quoted(source)}, {status_enum(status)}, {quoted(rule.get('remedy'))}}};")
+        body += arrays_of(rule, families)
+        said = [message, condition, rule.get("words"), rule.get("when")]
+        fields = {"id": quoted(rule["id"]), "layer": f"Layer::{camel(rule['layer'])}",
+                  "message": quoted(message),
+                  "condition": quoted(rule.get("when") or condition or ""),
+                  "source": quoted(source), "status": status_enum(status),
+                  "remedy": quoted(rule.get("remedy")), **numbers_of(rule, said),
+                  **floors_of(rule, families)}
+        body.append(f"const Rule {name} = {{{initializer(fields)}}};")
     body += ["", "}  // namespace anemone::rule", "", "namespace anemone {", "",
              "absl::Span<const Rule* const> AllRules() {",
              "  static constexpr const Rule* kAll[] = {" + ", ".join("&rule::" + n for n in names)
@@ -232,6 +289,7 @@ def write_rules(tables, out):
 def write_warnings(tables, out):
     """warning_table.h and .cc: the design rules. Their texts are ours."""
     table = json.loads((tables / "warnings.json").read_text())
+    families = families_of(json.loads((tables / "targets.json").read_text()))
     header = ["// Generated from engine/tables/warnings.json. Do not edit.", "#pragma once", "",
               '#include "engine/warning.h"', "", "namespace anemone::warning {", ""]
     body = ["// Generated from engine/tables/warnings.json. Do not edit.",
@@ -241,9 +299,13 @@ def write_warnings(tables, out):
             sys.exit(f"warnings: '{row['id']}' lacks a source or a status")
         name = camel(row["id"])
         header.append(f"extern const WarningRule {name};")
-        body.append(f"const WarningRule {name} = {{{quoted(row['id'])}, {quoted(row['words'])}, "
-                    f"{quoted(row['source'])}, {status_enum(row['status'])}, "
-                    f"{quoted(row['remedy'])}, {str(row.get('of_kind', False)).lower()}}};")
+        body += arrays_of(row, families)
+        fields = {"id": quoted(row["id"]), "words": quoted(row["words"]),
+                  "source": quoted(row["source"]), "status": status_enum(row["status"]),
+                  "remedy": quoted(row["remedy"]),
+                  "of_kind": "true" if row.get("of_kind") else None,
+                  **numbers_of(row, [row["words"]]), **floors_of(row, families)}
+        body.append(f"const WarningRule {name} = {{{initializer(fields)}}};")
     header += ["", "}  // namespace anemone::warning", ""]
     body += ["", "}  // namespace anemone::warning", "", "namespace anemone {", ""]
     for function, rows in (("AllWarnings", "warnings"), ("DeviceRules", "device_rules")):

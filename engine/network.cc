@@ -78,9 +78,7 @@ std::vector<Bottom> Network::BottomsOf(absl::Span<const Operand> operands) const
 
 Verdict CheckBottoms(const UnitKind& kind, Bottoms bottoms, const Target& target, Route route) {
   Judge judge(target, route);
-  if (kind.min_family > 0 && !judge.FamilyAtLeast(kind.min_family)) {
-    return judge.Reject(rule::kUnitFamily);
-  }
+  if (kind.family != nullptr && !judge.Reaches(*kind.family)) return judge.Reject(*kind.family);
   const BottomCount& count = kind.bottoms;
   if (bottoms.size() < count.least || bottoms.size() > count.most) {
     return judge.Reject(count.rule != nullptr ? *count.rule : rule::kBottomCount);

@@ -95,6 +95,12 @@ class NetworkBuilder {
     return Refuse(Judge(target_, route_).Reject(rule, args...));
   }
   BuildFailure Refuse(Verdict verdict);
+  // Refuses by `rule`, unless the target reaches the rule's family.
+  template <class... Args>
+  absl::Status Requires(const Rule& rule, const Args&... args) {
+    if (Judge(target_, route_).Reaches(rule)) return absl::OkStatus();
+    return Refuse(rule, args...);
+  }
   // Fails because Anemone has no lowering for this form; the engine was not asked.
   BuildFailure NotLowered(const std::string& what) { return Fail(absl::UnimplementedError(what)); }
   // Fails with this error, unless the builder has failed before.

@@ -3,6 +3,10 @@
 #ifndef ANEMONE_ENGINE_RULE_H_
 #define ANEMONE_ENGINE_RULE_H_
 
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
@@ -19,6 +23,16 @@ inline Status Weaker(Status a, Status b) { return a < b ? b : a; }
 enum class Layer { kFrontend, kParser, kValidator, kOnDevice, kCodegen, kCoverage, kPolicy };
 absl::string_view LayerName(Layer layer);  // "frontend", "on-device", ...
 
+// The index of a family of targets (targets.json family_index). It is a type of its own so that a
+// floor comes from a table: Judge::FamilyAtLeast() does not take a number.
+enum class Family : int { kFirst = 0 };
+constexpr int IndexOf(Family family) { return static_cast<int>(family); }
+
+struct OperationFamily {
+  const char* operation;
+  Family family;
+};
+
 // A row of engine/tables/rules/*.json, joined with the fact that it rests on.
 struct Rule {
   const char* id;
@@ -28,6 +42,22 @@ struct Rule {
   const char* source;
   Status status;
   const char* remedy;  // what a user can do; null if there is no advice
+
+  // The number that the condition compares with, or 0 if it has none.
+  int64_t limit = 0;
+  // The values that the condition lists.
+  absl::Span<const int64_t> values = {};
+  // The first family that the rule does not refuse (Judge::Requires).
+  Family family = Family::kFirst;
+  // The same by operation, where operations differ. No family has an operation that is not listed.
+  absl::Span<const OperationFamily> families = {};
+  // If set, `status` is that of targets up to this family; for later families it is `predicted`.
+  std::optional<Family> seen_to = {};
+
+  bool Lists(int64_t value) const {
+    return std::find(values.begin(), values.end(), value) != values.end();
+  }
+  std::optional<Family> FamilyOf(absl::string_view operation) const;
 };
 
 absl::Span<const Rule* const> AllRules();

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "device_limit_table.h"  // generated
 
 namespace anemone {
 
@@ -41,7 +42,7 @@ SurfaceLayout LayoutOf(const Dims& dims, Format format) {
 }
 
 absl::StatusOr<Surface> Surface::Allocate(int64_t bytes) {
-  bytes = std::max(bytes, kSurfaceMinimumBytes);
+  bytes = std::max(bytes, device_limit::kSurfaceFloor.value);
   int handle = memfd_create("anemone-surface", MFD_CLOEXEC);
   if (handle < 0 || ftruncate(handle, bytes) != 0) {
     absl::Status status = absl::ResourceExhaustedError(

@@ -19,7 +19,6 @@
 namespace anemone {
 
 inline constexpr int64_t kSurfaceRowAlignment = 64;
-inline constexpr int64_t kSurfaceMinimumBytes = 48 * 1024;
 
 // The layout of a port: element (n, d, c, h, w) is at n*strides[0] + ... + w*strides[4], in
 // elements.
@@ -41,8 +40,8 @@ SurfaceLayout LayoutOf(const Dims& dims, Format format);
 // A shared mapping filled with zeros (memfd on Linux). It can be moved; the destructor unmaps it.
 class Surface {
  public:
-  // Allocates `bytes`, or kSurfaceMinimumBytes if that is more. kResourceExhausted if the system
-  // cannot provide the memory.
+  // Allocates `bytes`, or the limit "surface-floor" of device_limits.json if that is more.
+  // kResourceExhausted if the system cannot provide the memory.
   static absl::StatusOr<Surface> Allocate(int64_t bytes);
 
   Surface(Surface&& other) noexcept;

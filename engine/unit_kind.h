@@ -127,8 +127,9 @@ struct UnitRow {
   using Weights = absl::Span<const Tensor>;
   using Views = absl::Span<const ConstView>;
 
-  const char* type;    // the netplist's Type
-  int min_family = 0;  // the first family that has the kind (hidden_layers.json); 0 for all
+  const char* type;  // the netplist's Type
+  // The rule that refuses the kind on targets before the rule's family; null if all have the kind.
+  const Rule* family = nullptr;
   BottomCount bottoms = {};
   // Null or nullopt if the unit neither multiplies nor adds.
   Reads<std::optional<Arithmetic>(Bottoms, Weights)> arithmetic;

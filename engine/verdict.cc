@@ -18,6 +18,13 @@ absl::string_view LayerName(Layer layer) {
 
 absl::string_view RouteName(Route route) { return route == Route::kMil ? "mil" : "netplist"; }
 
+std::optional<Family> Rule::FamilyOf(absl::string_view operation) const {
+  for (const OperationFamily& row : families) {
+    if (row.operation == operation) return row.family;
+  }
+  return std::nullopt;
+}
+
 Verdict OwnRefusal(Layer layer, absl::string_view rule, std::string message, std::string remedy) {
   Verdict verdict;
   verdict.accepted = false;
@@ -41,10 +48,10 @@ bool Judge::Within(int64_t value, Limit limit) {
   return !known || value <= known->value;
 }
 
-bool Judge::FamilyAtLeast(int floor) {
+bool Judge::FamilyAtLeast(Family floor) {
   auto index = target_.family_index();
   Ask(index ? target_.status() : Status::kUnknown);
-  return !index || *index >= floor;
+  return !index || *index >= IndexOf(floor);
 }
 
 int64_t Judge::Value(Limit limit, int64_t fallback) {
@@ -55,6 +62,10 @@ int64_t Judge::Value(Limit limit, int64_t fallback) {
 
 Verdict Judge::RejectFormatted(const Rule& rule, const std::vector<absl::FormatArg>& args) {
   Ask(rule.status);
+  if (rule.seen_to) {
+    const auto index = target_.family_index();
+    if (!index || *index > IndexOf(*rule.seen_to)) Ask(Status::kPredicted);
+  }
   Verdict refused = verdict_;
   refused.accepted = false;
   refused.layer = rule.layer;

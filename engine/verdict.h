@@ -45,9 +45,6 @@ struct Verdict {
 // A refusal by Anemone, not by the engine.
 Verdict OwnRefusal(Layer layer, absl::string_view rule, std::string message, std::string remedy);
 
-// Indices of families (targets.json family_index).
-inline constexpr int kFamilyA13 = 2;
-
 class Judge {
  public:
   Judge(const Target& target, Route route) : target_(target) { verdict_.route = route; }
@@ -56,9 +53,10 @@ class Judge {
   bool Has(Cap cap);
   // True if `value` is not above the limit, or the limit is not published.
   bool Within(int64_t value, Limit limit);
-  // True if the index of the target's family is at least `floor` (op_matrix.json min_family), or
-  // the family is not known.
-  bool FamilyAtLeast(int floor);
+  // True if the target's family is `floor` or a later one, or is not known.
+  bool FamilyAtLeast(Family floor);
+  // FamilyAtLeast() for the rule's family.
+  bool Reaches(const Rule& rule) { return FamilyAtLeast(rule.family); }
   // The limit's value, or `fallback` if it is not published (the status then becomes `unknown`).
   int64_t Value(Limit limit, int64_t fallback);
 
@@ -68,6 +66,11 @@ class Judge {
     return RejectFormatted(rule, {absl::FormatArg(args)...});
   }
   Verdict Accept() const { return verdict_; }
+  // Accepts if the target reaches the rule's family, else refuses by the rule.
+  template <class... Args>
+  Verdict Requires(const Rule& rule, const Args&... args) {
+    return Reaches(rule) ? Accept() : Reject(rule, args...);
+  }
 
   const Target& target() const { return target_; }
   Route route() const { return verdict_.route; }

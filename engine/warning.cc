@@ -13,10 +13,6 @@
 namespace anemone {
 namespace {
 
-constexpr size_t kWideFanIn = 12;         // warning fan-in
-constexpr int64_t kOrionSram = 33554432;  // warning orion-sram
-constexpr size_t kWeightSlots = 16;       // warning orion-weight-slots
-
 int64_t BytesOfDims(const Dims& dims) { return dims.elements() * BytesOf(Format::kFloat16); }
 
 // Whether no interleave factor of the target except 1 divides the number of channels.
@@ -46,7 +42,8 @@ void WarnOfOperands(const Network& network, const Unit& unit, const Target& targ
       unit.dims.elements() > unit.dims.w()) {
     list.Add(warning::kWidthGranule, unit.dims.w(), granule->value);
   }
-  if (unit.bottoms.size() >= kWideFanIn) list.Add(warning::kFanIn, unit.bottoms.size());
+  if (static_cast<int64_t>(unit.bottoms.size()) >= warning::kFanIn.limit)
+    list.Add(warning::kFanIn, unit.bottoms.size());
 }
 
 // The name in targets.json of a weight's compressed form. "int8" has one scale for the tensor or
@@ -111,7 +108,7 @@ void WarnOfSide(const Side& side, WarningList& list) {
   auto [least, most] = std::minmax_element(side.bytes.begin(), side.bytes.end());
   if (*least != *most) list.Add(warning::kOrionSurfaceSize, *least, *most);
   for (size_t i = 0; i < side.bytes.size(); ++i) {
-    if (side.bytes[i] < kSurfaceMinimumBytes) {
+    if (side.bytes[i] < warning::kOrionSurfaceFloor.limit) {
       list.Add(warning::kOrionSurfaceFloor, side.names[i], side.bytes[i]);
     }
   }
@@ -128,10 +125,11 @@ void WarnOfProgram(const Network& network, WarningList& list) {
     const Unit& unit = network.units[i];
     weights += unit.weights.size();
     list.unit = static_cast<int>(i);
-    if (BytesOfDims(unit.dims) > kOrionSram) list.Add(warning::kOrionSram, BytesOfDims(unit.dims));
+    const int64_t bytes = BytesOfDims(unit.dims);
+    if (bytes > warning::kOrionSram.limit) list.Add(warning::kOrionSram, bytes);
   }
   list.unit = -1;
-  if (weights > kWeightSlots) list.Add(warning::kOrionWeightSlots, weights);
+  if (weights > warning::kOrionWeightSlots.limit) list.Add(warning::kOrionWeightSlots, weights);
   Side in, out;
   for (const InputPort& port : network.inputs) {
     in.bytes.push_back(LayoutOf(port.dims, port.format).bytes());

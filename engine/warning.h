@@ -19,6 +19,12 @@ struct WarningRule {
   Status status;
   const char* remedy;
   bool of_kind = false;  // the text applies to all units of a kind
+  // The number that decides whether the warning is given, or 0 if there is none.
+  int64_t limit = 0;
+  // The numbers, where there are several.
+  absl::Span<const int64_t> values = {};
+  // The first family that is not warned.
+  Family family = Family::kFirst;
 };
 
 absl::Span<const WarningRule* const> AllWarnings();

@@ -6,14 +6,15 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/fp16.h"
 #include "importer/operators/operators.h"
 
 namespace anemone {
 namespace {
 
 bool IsHeld(const IntegerRange& range) {
-  return range.interval && range.interval->low >= -kExactIntegers &&
-         range.interval->high <= kExactIntegers;
+  return range.interval && range.interval->low >= -fp16::kLargestExactInteger &&
+         range.interval->high <= fp16::kLargestExactInteger;
 }
 
 Verdict Refuse(absl::string_view rule, std::string why) {
@@ -37,9 +38,10 @@ std::optional<Verdict> RefusalOf(const GraphView& view, const Node& node, ValueI
   const DataType type = view.graph.values[id].type;
   const IntegerRange& range = view.RangeOf(id);
   if (!IsHeld(range)) {
-    return Refuse("integer-range",
-                  absl::StrCat(Named(type, range.interval), " may exceed ", kExactIntegers,
-                               ", above which fp16 cannot represent every integer"));
+    return Refuse(
+        "integer-range",
+        absl::StrCat(Named(type, range.interval), " may exceed ", fp16::kLargestExactInteger,
+                     ", above which fp16 cannot represent every integer"));
   }
   if (is_made && range.wraps) {
     return Refuse("integer-wraps",
@@ -148,7 +150,7 @@ IntegerVerdict JudgeIntegers(const GraphView& view, const Match& match) {
         "integer-range",
         absl::StrCat(
             "floats that hold integers and are compared, cast back or used as an angle may exceed ",
-            kExactIntegers, ", above which fp16 cannot represent every integer"));
+            fp16::kLargestExactInteger, ", above which fp16 cannot represent every integer"));
     return verdict;
   }
   for (NodeId id : match.nodes) {

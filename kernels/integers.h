@@ -13,9 +13,6 @@
 
 namespace anemone {
 
-// fp16 represents every integer of at most this magnitude.
-inline constexpr int64_t kExactIntegers = 2048;
-
 // Whether `type` is an integer type whose values may be held as fp16 at a port of the engine.
 bool IsHeldInteger(DataType type);
 

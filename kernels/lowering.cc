@@ -5,6 +5,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "base/fp16.h"
 #include "base/status_macros.h"
 #include "importer/elements.h"
 #include "kernels/integers.h"
@@ -148,7 +149,7 @@ absl::Status LowerContext::OutIndex(ValueId value, const Operand& from, int64_t 
   ANEMONE_RETURN_IF_ERROR(status());
   DataType type = graph().values[value].type;
   if (type != DataType::kInt64 && type != DataType::kInt32) return Refuse(rule::kPortFormat);
-  if (count <= kExactIntegers) return AddGraphOutput(value, from);
+  if (count <= fp16::kLargestExactInteger) return AddGraphOutput(value, from);
   for (const Unit& unit : network().units) {
     Verdict verdict = CheckUnit(unit, network().BottomsOf(unit), target(), route());
     if (!verdict.accepted) return Refuse(std::move(verdict));

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "base/fp16.h"
 #include "base/status_macros.h"
 #include "engine/constant.h"
 #include "hazard_table.h"  // generated
@@ -16,8 +17,6 @@ namespace {
 
 using math::Half;
 using Halves = std::vector<Half>;
-
-constexpr double kSmallPart = 0x1p-11;  // relative rounding error of fp16 (numerics.json st-fp16)
 
 using Operation = Arithmetic::Kind;
 
@@ -234,7 +233,8 @@ void FindFlushed(absl::Span<const Half> values, std::vector<UnitHazard>& list) {
     lost += x;
     counter.Add(x, x, largest);
   }
-  if (lost >= kSmallPart * all) counter.AddTo(list);
+  // A smaller part is within the rounding of the results (numerics.json st-fp16).
+  if (lost >= fp16::kRoundingError * all) counter.AddTo(list);
 }
 
 // Calls `each` with every element of a float tensor.

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/fp16.h"
 #include "base/status_macros.h"
 #include "importer/contrib/attention.h"
 
@@ -52,7 +53,7 @@ float ScaleOr(float scale, int64_t head_size) {
 }
 
 double LowestOf(DataType type) {
-  return type == DataType::kFloat16 ? -65504 : std::numeric_limits<float>::lowest();
+  return type == DataType::kFloat16 ? fp16::kLowest : std::numeric_limits<float>::lowest();
 }
 
 ValueId ToHeads(ContribBody& b, ValueId value, const Sizes& dims, int64_t heads) {

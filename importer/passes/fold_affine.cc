@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/fp16.h"
 #include "importer/elements.h"
 #include "importer/passes/passes.h"
 
@@ -100,23 +101,21 @@ bool AllFinite(const std::vector<double>& values) {
   return std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); });
 }
 
-constexpr double kMostHalf = 65504;
 bool FitHalf(const std::vector<double>& values) {
   return std::all_of(values.begin(), values.end(),
-                     [](double value) { return std::fabs(value) <= kMostHalf; });
+                     [](double value) { return std::fabs(value) <= fp16::kLargest; });
 }
 
 // True if scaling makes more than an eighth of the weights subnormal in fp16, which the engine may
 // treat as zero (numerics.json st-subnormal-mac), or makes a weight too large for fp16.
 bool LosesWeights(const Tensor& before, const Tensor& after) {
-  constexpr double kLeastNormal = 0x1p-14;
   if (after.is_fill() || after.elements() == 0) return false;
   int64_t lost = 0;
   for (int64_t i = 0; i < after.elements(); ++i) {
     const double now = std::fabs(ElementAsDouble(after, i));
     const double was = std::fabs(ElementAsDouble(before, i));
-    if (now < kLeastNormal && was >= kLeastNormal) ++lost;
-    if (now > kMostHalf && was <= kMostHalf) return true;
+    if (now < fp16::kSmallestNormal && was >= fp16::kSmallestNormal) ++lost;
+    if (now > fp16::kLargest && was <= fp16::kLargest) return true;
   }
   return lost > after.elements() / 8;
 }

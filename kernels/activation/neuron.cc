@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/fp16.h"
 #include "base/status_macros.h"
 #include "engine/formats/mil_emitter.h"
 #include "engine/warning.h"
@@ -34,39 +35,36 @@ struct NeuronParams {
   float first = 0, second = 0;  // see NeuronType; rounded to fp16
 };
 
-// `family`: the index of the first family that has the mode; 0 if all have it or it is not
-// published.
 struct Mode {
   NeuronType type;
   const char* name;
-  int family;
   math::Unary function;
 };
 
 constexpr Mode kModes[] = {
-    {NeuronType::kReLU, "ReLU", 0, math::Unary::kRelu},
-    {NeuronType::kClampedReLU, "ClampedReLU", 0, math::Unary::kClamp},
-    {NeuronType::kLeakyReLU, "LeakyReLU", 0, math::Unary::kLeakyRelu},
-    {NeuronType::kELU, "ELU", 0, math::Unary::kElu},
-    {NeuronType::kSigmoidHighPrecision, "SigmoidHighPrecision", 0, math::Unary::kSigmoid},
-    {NeuronType::kTanh, "Tanh", 0, math::Unary::kTanh},
-    {NeuronType::kGELU, "GELU", 0, math::Unary::kGelu},
-    {NeuronType::kSwish, "Swish", 0, math::Unary::kSilu},
-    {NeuronType::kErf, "Erf", 2, math::Unary::kErf},
-    {NeuronType::kSqrt, "Sqrt", 2, math::Unary::kSqrt},
-    {NeuronType::kRsqrt, "Rsqrt", 2, math::Unary::kRsqrt},
-    {NeuronType::kInv, "Inv", 0, math::Unary::kReciprocal},
-    {NeuronType::kExp, "Exp", 0, math::Unary::kExp},
-    {NeuronType::kLog2, "Log2", 0, math::Unary::kLog2},
-    {NeuronType::kSin, "Sin", 4, math::Unary::kSin},
-    {NeuronType::kCos, "Cos", 4, math::Unary::kCos},
-    {NeuronType::kAtan, "Atan", 0, math::Unary::kAtan},
-    {NeuronType::kSign, "Sign", 0, math::Unary::kSign},
-    {NeuronType::kFloor, "Floor", 0, math::Unary::kFloor},
-    {NeuronType::kCeil, "Ceil", 0, math::Unary::kCeil},
-    {NeuronType::kExp2, "Exp2", 0, math::Unary::kExp2},
-    {NeuronType::kRoundNearest, "RoundNearest", 0, math::Unary::kRoundHalfAway},
-    {NeuronType::kSoftplus, "Softplus", 2, math::Unary::kSoftplus},
+    {NeuronType::kReLU, "ReLU", math::Unary::kRelu},
+    {NeuronType::kClampedReLU, "ClampedReLU", math::Unary::kClamp},
+    {NeuronType::kLeakyReLU, "LeakyReLU", math::Unary::kLeakyRelu},
+    {NeuronType::kELU, "ELU", math::Unary::kElu},
+    {NeuronType::kSigmoidHighPrecision, "SigmoidHighPrecision", math::Unary::kSigmoid},
+    {NeuronType::kTanh, "Tanh", math::Unary::kTanh},
+    {NeuronType::kGELU, "GELU", math::Unary::kGelu},
+    {NeuronType::kSwish, "Swish", math::Unary::kSilu},
+    {NeuronType::kErf, "Erf", math::Unary::kErf},
+    {NeuronType::kSqrt, "Sqrt", math::Unary::kSqrt},
+    {NeuronType::kRsqrt, "Rsqrt", math::Unary::kRsqrt},
+    {NeuronType::kInv, "Inv", math::Unary::kReciprocal},
+    {NeuronType::kExp, "Exp", math::Unary::kExp},
+    {NeuronType::kLog2, "Log2", math::Unary::kLog2},
+    {NeuronType::kSin, "Sin", math::Unary::kSin},
+    {NeuronType::kCos, "Cos", math::Unary::kCos},
+    {NeuronType::kAtan, "Atan", math::Unary::kAtan},
+    {NeuronType::kSign, "Sign", math::Unary::kSign},
+    {NeuronType::kFloor, "Floor", math::Unary::kFloor},
+    {NeuronType::kCeil, "Ceil", math::Unary::kCeil},
+    {NeuronType::kExp2, "Exp2", math::Unary::kExp2},
+    {NeuronType::kRoundNearest, "RoundNearest", math::Unary::kRoundHalfAway},
+    {NeuronType::kSoftplus, "Softplus", math::Unary::kSoftplus},
 };
 
 // ModeOf() uses the type as an index.
@@ -98,11 +96,10 @@ absl::StatusOr<Dims> Shape(const NeuronParams&, Bottoms in) { return in[0].dims;
 Verdict Validate(const NeuronParams& p, Bottoms, const Target& target, Route route) {
   Judge judge(target, route);
   const Mode& mode = ModeOf(p.type);
-  if (mode.family > 0 && !judge.FamilyAtLeast(mode.family)) {
-    return route == Route::kMil ? judge.Reject(rule::kNeuronFamily, mode.name, mode.family)
-                                : judge.Reject(rule::kNeuronType, mode.name);
-  }
-  return judge.Accept();
+  const std::optional<Family> floor = rule::kNeuronType.FamilyOf(mode.name);
+  if (!floor || judge.FamilyAtLeast(*floor)) return judge.Accept();
+  return route == Route::kMil ? judge.Reject(rule::kNeuronFamily, mode.name, IndexOf(*floor))
+                              : judge.Reject(rule::kNeuronType, mode.name);
 }
 
 template <NeuronType kType>
@@ -369,9 +366,8 @@ absl::Status BuildPlain(MilContext& c) {
 }
 
 absl::Status BuildClip(MilContext& c) {
-  constexpr float kLargest = 65504;
-  ANEMONE_ASSIGN_OR_RETURN(float low, c.Number("alpha", -kLargest));
-  ANEMONE_ASSIGN_OR_RETURN(float high, c.Number("beta", kLargest));
+  ANEMONE_ASSIGN_OR_RETURN(float low, c.Number("alpha", fp16::kLowest));
+  ANEMONE_ASSIGN_OR_RETURN(float high, c.Number("beta", fp16::kLargest));
   Operand x = c.In(0);
   x = Activated(c, NeuronType::kClampedReLU, x, low, high);
   return c.Out(x, c.ShapeOf(0));

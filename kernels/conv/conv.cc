@@ -14,6 +14,7 @@
 #include "kernels/conv/conv_compute.h"
 #include "kernels/conv/conv_forms.h"
 #include "kernels/lowering.h"
+#include "kernels/shared/extents.h"
 #include "rule_table.h"     // generated
 #include "warning_table.h"  // generated
 
@@ -100,20 +101,21 @@ Verdict ValidateGroups(const ConvParams& p, const Dims& in, Judge& judge) {
 Verdict ValidateDeconv(const ConvParams& p, Judge& judge) {
   if (p.d.stride > 1) return judge.Reject(rule::kDeconvDepthStride);
   for (const Along* a : {&p.h, &p.w, &p.d}) {
-    if (a->stride > 2) return judge.Reject(rule::kDeconvStride);
+    if (a->stride > rule::kDeconvStride.limit) return judge.Reject(rule::kDeconvStride);
     if (a->dilation > 1) return judge.Reject(rule::kDeconvDilation);
   }
   return judge.Accept();
 }
 
 Verdict Validate(const ConvParams& p, Bottoms in, const Target& target, Route route) {
-  constexpr int64_t kWidestOnMil = 15;  // rule conv-mil-width
   Judge judge(target, route);
   if (!p.has_kernel) return judge.Reject(rule::kConvNoKernel);
   if (route == Route::kMil && in.size() > 1 && p.d.kernel > 1) {
     return judge.Reject(rule::kConv3dDynamic);
   }
-  if (route == Route::kMil && p.w.kernel > kWidestOnMil) return judge.Reject(rule::kConvMilWidth);
+  if (route == Route::kMil && p.w.kernel > rule::kConvMilWidth.limit) {
+    return judge.Reject(rule::kConvMilWidth);
+  }
   Verdict verdict = ValidateExtents(p, in[0].dims, judge);
   if (verdict.accepted) verdict = ValidateGroups(p, in[0].dims, judge);
   if (!verdict.accepted) return verdict;
@@ -134,12 +136,11 @@ Verdict Codegen(const ConvParams& p, Bottoms in, const Target& target, Route rou
   if (p.format == KernelFormat::kE4M3 && !judge.Has(Cap::kFp8E4m3)) {
     return judge.Reject(rule::kConvE4m3);
   }
-  if (in.size() < 2 || in[0].dims.n() < 2) return judge.Accept();
+  if (in.size() < 2 || in[0].dims.n() < rule::kConvDynamicBatch.limit) return judge.Accept();
   // This is published only for the M1, which is family A13.
-  if (!judge.FamilyAtLeast(3)) return judge.Reject(rule::kConvDynamicBatch);
-  Verdict accepted = judge.Accept();
-  accepted.status = Status::kUnknown;
-  return accepted;
+  Verdict verdict = judge.Requires(rule::kConvDynamicBatch);
+  if (verdict.accepted) verdict.status = Status::kUnknown;
+  return verdict;
 }
 
 bool IsDilated(const ConvParams& p) {
@@ -218,9 +219,8 @@ absl::Status SettleDeconvPads(PadType type, int64_t in, Along& a) {
     SettlePads(type, in, /*transposed=*/true, a);
     return absl::OkStatus();
   }
-  constexpr int64_t kMostPad = 1 << 28;
-  if (a.pad_before < 0 || a.pad_before > kMostPad || a.pad_after < -kMostPad ||
-      a.pad_after > kMostPad) {
+  if (a.pad_before < 0 || a.pad_before > kAttributeBound || a.pad_after < -kAttributeBound ||
+      a.pad_after > kAttributeBound) {
     return absl::InvalidArgumentError(
         "pads of a deconvolution: want 0 to the extent of the kernel");
   }
@@ -247,7 +247,7 @@ std::optional<Dims> KernelDims(Bottoms in, absl::Span<const Tensor> weights) {
 
 absl::Status Complete(ConvParams& p, Bottoms in, absl::Span<const Tensor> weights) {
   const Dims& x = in[0].dims;
-  if (p.groups < 1 || p.groups > (1 << 28)) {
+  if (p.groups < 1 || p.groups > kAttributeBound) {
     return absl::InvalidArgumentError("NumGroups: want at least 1");
   }
   for (auto [along, axis] :
@@ -302,18 +302,17 @@ absl::Status Complete(ConvParams& p, Bottoms in, absl::Span<const Tensor> weight
 
 void Warn(const ConvParams& p, const Unit& unit, Bottoms in, const Target& target, Route route,
           WarningList& list) {
-  constexpr int64_t kOrionChannels = 32000;  // warning orion-32k-channels
   const int64_t channels = in[0].dims.c();
   auto cores = target.limit(Limit::kNumNes);
   if (cores && p.groups > 1 && p.groups != channels && cores->value % p.groups != 0) {
     list.Add(warning::kGroupsCores, p.groups, cores->value);
   }
-  if (in.size() > 1 && in[0].dims.n() > 1) {
+  if (in.size() > 1 && in[0].dims.n() >= warning::kDynamicConvolutionBatch.limit) {
     list.Add(warning::kDynamicConvolutionBatch, in[0].dims.n());
   }
   const int64_t most = std::max(channels, p.out_channels);
   if (route != Route::kMil) return;
-  if (most >= kOrionChannels) list.Add(warning::kOrion32kChannels, most);
+  if (most >= warning::kOrion32kChannels.limit) list.Add(warning::kOrion32kChannels, most);
   if (unit.weights.size() > 1) list.Add(warning::kOrionConvBias);
 }
 

@@ -9,15 +9,15 @@
 #include "engine/constant.h"
 #include "engine/formats/mil_emitter.h"
 #include "kernels/elementwise/elementwise.h"
+#include "kernels/shared/extents.h"
 #include "kernels/units/reshape.h"
 
 namespace anemone {
 
 absl::StatusOr<std::vector<int64_t>> ConvKernelDims(const ConvParams& p, Bottoms in) {
   if (p.mode == KernelMode::kUnity || in.size() > 1) return std::vector<int64_t>();
-  constexpr int64_t kMost = 1 << 28;
   for (int64_t extent : {p.out_channels, p.groups, p.w.kernel, p.h.kernel, p.d.kernel}) {
-    if (extent < 1 || extent > kMost) {
+    if (extent < 1 || extent > kAttributeBound) {
       return absl::InvalidArgumentError(
           "OutputChannels, NumGroups and the extents of the kernel: want at least 1");
     }

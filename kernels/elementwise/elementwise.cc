@@ -124,8 +124,8 @@ Verdict Validate(const ElementWiseParams& p, Bottoms in, const Target& target, R
 // Before A13 the divisor must be a constant. Otherwise no pattern of the code generator matches.
 Verdict Codegen(const ElementWiseParams& p, Bottoms in, const Target& target, Route route) {
   Judge judge(target, route);
-  if (p.type == ElementWiseType::kDiv && !in[1].is_constant() && !judge.FamilyAtLeast(2)) {
-    return judge.Reject(rule::kElementwiseDivide);
+  if (p.type == ElementWiseType::kDiv && !in[1].is_constant()) {
+    return judge.Requires(rule::kElementwiseDivide);
   }
   return judge.Accept();
 }

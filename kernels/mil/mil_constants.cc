@@ -18,45 +18,47 @@
 namespace anemone {
 namespace {
 
-constexpr int kNever = 1000;  // higher than every family
-
 struct ConstantOperation {
   const char* op;
   const char* like;  // the argument with the shape of the dense tensor, unless `shape` is given
-  int floor;         // the first family that streams it; kNever if none does
 };
 
 constexpr ConstantOperation kConstants[] = {
-    {"const", "val", kNever},
-    {"constexpr_affine_dequantize", "quantized_data", kNever},
-    {"constexpr_lut_to_dense", "indices", 2},
-    {"constexpr_lut_to_sparse", "indices_mask", kNever},
-    {"constexpr_blockwise_shift_scale", "data", 4},
-    {"constexpr_sparse_blockwise_shift_scale", "data_mask", 4},
-    {"constexpr_sparse_to_dense", "mask", 2},
+    {"const", "val"},
+    {"constexpr_affine_dequantize", "quantized_data"},
+    {"constexpr_lut_to_dense", "indices"},
+    {"constexpr_lut_to_sparse", "indices_mask"},
+    {"constexpr_blockwise_shift_scale", "data"},
+    {"constexpr_sparse_blockwise_shift_scale", "data_mask"},
+    {"constexpr_sparse_to_dense", "mask"},
 };
+
+constexpr struct {
+  int64_t entries, bits;  // of a palette, and of an index into it
+} kPalettes[] = {{2, 1}, {4, 2}, {8, 3}, {16, 4}, {64, 6}, {256, 8}};
 
 // Checks the number of entries and the vector length of a palette.
 absl::Status CheckPalette(MilContext& c, const std::vector<int64_t>& lut) {
   if (lut.empty()) return absl::InvalidArgumentError("'lut': want at least one axis");
   const int64_t entries = lut.size() == 1 ? lut[0] : lut[lut.size() - 2];
-  constexpr int64_t kByBits[] = {2, 4, 8, 16, 64, 256};  // for 1, 2, 3, 4, 6 and 8 bits
-  if (std::find(std::begin(kByBits), std::end(kByBits), entries) == std::end(kByBits)) {
+  const auto* palette = std::find_if(std::begin(kPalettes), std::end(kPalettes),
+                                     [&](const auto& p) { return p.entries == entries; });
+  if (palette == std::end(kPalettes)) {
     return absl::InvalidArgumentError("'lut': want 2, 4, 8, 16, 64 or 256 entries");
   }
   const int64_t vector = lut.size() == 1 ? 1 : lut.back();
-  if (vector != 1 && vector != 2 && vector != 4 && vector != 5) {
-    return c.Refuse(rule::kConstexprPaletteVector);
+  if (!rule::kConstexprPaletteVector.Lists(vector)) return c.Refuse(rule::kConstexprPaletteVector);
+  for (const Rule* rule : {&rule::kConstexprPaletteBits, &rule::kConstexprPaletteLater}) {
+    if (rule->Lists(palette->bits)) return c.Requires(*rule);
   }
-  if (Judge(c.target(), c.route()).FamilyAtLeast(3)) return absl::OkStatus();
-  if (entries == 2 || entries == 4) return c.Refuse(rule::kConstexprPaletteBits);
-  if (entries != 16 && entries != 256) return c.Refuse(rule::kConstexprPaletteLater);
   return absl::OkStatus();
 }
 
 absl::Status Build(MilContext& c) {
   const ConstantOperation& row = RowNamed(c.call().op, kConstants);
-  const bool streams = row.floor != kNever && Judge(c.target(), c.route()).FamilyAtLeast(row.floor);
+  // The families of the rule are those from which on a constant streams. Others always fold.
+  const std::optional<Family> family = rule::kNotConverted.FamilyOf(row.op);
+  const bool streams = family && Judge(c.target(), c.route()).FamilyAtLeast(*family);
   if (!streams) ANEMONE_RETURN_IF_ERROR(OnlyRewritten(c, rule::kNotConverted));
   ANEMONE_ASSIGN_OR_RETURN(std::optional<MilTensor> like, c.Constant(row.like));
   ANEMONE_ASSIGN_OR_RETURN(std::optional<MilTensor> lut, c.Constant("lut"));

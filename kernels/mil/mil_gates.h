@@ -3,7 +3,10 @@
 #ifndef ANEMONE_KERNELS_MIL_MIL_GATES_H_
 #define ANEMONE_KERNELS_MIL_MIL_GATES_H_
 
+#include <optional>
+
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "engine/rule.h"
 #include "kernels/mil.h"
 #include "rule_table.h"  // generated
@@ -19,13 +22,26 @@ inline absl::Status DirectlyAuthored(MilContext& c, const Rule& rule) {
   return absl::OkStatus();
 }
 
-// For an operation that the conversion route supports from family `floor` on; earlier families
-// support it only on route netplist.
-inline absl::Status ConvertedFrom(MilContext& c, int floor) {
-  if (c.route() == Route::kNetplist) return absl::OkStatus();
-  if (Judge(c.target(), c.route()).FamilyAtLeast(floor)) return absl::OkStatus();
-  if (!c.rewrites()) return c.Refuse(rule::kOperationFamily, c.call().op, floor);
-  c.SetRewritten();
+// The family that the conversion route needs for the operation (rule operation-family), if the
+// target does not reach it.
+inline std::optional<Family> MissingFamily(const NetworkBuilder& c, absl::string_view operation) {
+  const std::optional<Family> family = rule::kOperationFamily.FamilyOf(operation);
+  if (c.route() == Route::kNetplist || !family) return std::nullopt;
+  if (Judge(c.target(), c.route()).FamilyAtLeast(*family)) return std::nullopt;
+  return family;
+}
+
+// Refuses an operation that the target reaches by direct authoring only.
+inline absl::Status CheckConverted(NetworkBuilder& c, absl::string_view operation) {
+  const std::optional<Family> missing = MissingFamily(c, operation);
+  if (!missing) return absl::OkStatus();
+  return c.Refuse(rule::kOperationFamily, operation, IndexOf(*missing));
+}
+
+// The same for the call's operation, unless rewrites are allowed.
+inline absl::Status ConvertedOrRewritten(MilContext& c) {
+  if (!c.rewrites()) return CheckConverted(c, c.call().op);
+  if (MissingFamily(c, c.call().op)) c.SetRewritten();
   return absl::OkStatus();
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/fp16.h"
 #include "base/status_macros.h"
 #include "kernels/attributes.h"
 #include "kernels/elementwise/elementwise.h"
@@ -161,7 +162,8 @@ absl::Status BuildAlongAxis(MilContext& c) {
   }
   const int64_t each = indices.shape[axis], rows = indices.count / each;
   // Next to computed indices, the row numbers are fp16 too.
-  if (from[axis] > kMostPlaces || rows > (indices.operand ? kExactIntegers : kMostPlaces)) {
+  if (from[axis] > kMostPlaces ||
+      rows > (indices.operand ? fp16::kLargestExactInteger : kMostPlaces)) {
     return c.NotLowered("gather_along_axis with an axis or rows too long for a coordinate");
   }
   const auto [before, after] = ProductsAround(from, axis);

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/formats/mil_emitter.h"
+#include "kernels/shared/extents.h"
 #include "math/conv/pool.h"
 #include "math/core/parallel.h"
 #include "math/exact/exact_pool.h"
@@ -77,7 +78,9 @@ Verdict Validate(const PoolingParams& p, Bottoms in, const Target& target, Route
       bool has_text = route == Route::kMil && p.mode == PoolingMode::kAvg && p.exclude_padding;
       return judge.Reject(has_text ? rule::kPoolExcludedPad : rule::kPoolPad);
     }
-    if (a->stride == 3 && p.mode != PoolingMode::kAvg) return judge.Reject(rule::kPoolStride3);
+    if (a->stride == rule::kPoolStride3.limit && p.mode != PoolingMode::kAvg) {
+      return judge.Reject(rule::kPoolStride3);
+    }
   }
   Verdict verdict = ValidatePaddingMode(p, judge);
   // It is not published which targets have the other modes.
@@ -120,7 +123,7 @@ constexpr Field<PoolingParams> kFields[] = {
 
 absl::Status Complete(PoolingParams& p, Bottoms, absl::Span<const Tensor>) {
   for (Along* a : {&p.h, &p.w, &p.d}) {
-    a->kernel = std::min(a->kernel, kLongestWindow);
+    a->kernel = std::min(a->kernel, kAttributeBound);
     ANEMONE_RETURN_IF_ERROR(CheckAlong(*a));
   }
   return absl::OkStatus();

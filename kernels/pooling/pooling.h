@@ -43,9 +43,6 @@ inline bool WindowFits(const Along& a, int64_t extent) {
   return a.kernel == 1 || a.kernel < extent;
 }
 
-// Longer than any tensor axis, so it can stand for every longer window. CheckAlong accepts it.
-inline constexpr int64_t kLongestWindow = 1 << 28;
-
 const UnitKindOf<PoolingParams>& PoolingUnit();
 
 }  // namespace anemone

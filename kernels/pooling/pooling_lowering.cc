@@ -6,11 +6,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/fp16.h"
 #include "base/status_macros.h"
 #include "kernels/attributes.h"
 #include "kernels/node_inputs.h"
 #include "kernels/pooling/pooling.h"
 #include "kernels/shared/borders.h"
+#include "kernels/shared/extents.h"
 #include "kernels/units/input_view.h"
 #include "kernels/units/padding.h"
 #include "kernels/units/reduction.h"
@@ -133,7 +135,8 @@ Operand TakeFrame(NetworkBuilder& c, const Operand& x, PoolingParams& p) {
   if (!CountsPads(p) && !max_needs) return x;
   SpatialPads frame{p.h.pad_before, p.h.pad_after, p.w.pad_before, p.w.pad_after};
   for (Along* a : {&p.h, &p.w}) a->pad_before = a->pad_after = 0;
-  return Framed(c, x, frame, p.mode == PoolingMode::kMax ? kLowest : 0);
+  // In a maximum, padding wins against -infinity alone.
+  return Framed(c, x, frame, p.mode == PoolingMode::kMax ? fp16::kLowest : 0);
 }
 
 // Pooling that the validator refuses as one unit, in parts: a Padding unit for the pads, a
@@ -152,7 +155,7 @@ Operand InParts(NetworkBuilder& c, Operand x, Form form, const Dims& to) {
     if (Covers(*along, c.DimsOf(x)[axis])) {
       whole.push_back(axis);
       *along = Along{};
-    } else if (p.mode == PoolingMode::kMax && along->stride == 3) {
+    } else if (p.mode == PoolingMode::kMax && along->stride == rule::kPoolStride3.limit) {
       thinned.push_back(axis);
       along->stride = 1;
     }
@@ -201,7 +204,7 @@ absl::StatusOr<PoolingParams> ReadCall(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(bool ceil, c.Bool("ceil_mode", false));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> kernel, c.Ints("kernel", {}));
   ANEMONE_ASSIGN_OR_RETURN(kernel, c.Ints("kernel_sizes", kernel));
-  for (int64_t& extent : kernel) extent = std::min(extent, kLongestWindow);
+  for (int64_t& extent : kernel) extent = std::min(extent, kAttributeBound);
   const size_t spatial = kernel.size();
   c.In(0);
   if (spatial < 1 || spatial > 3 || c.rank(0) != spatial + 2) {

@@ -4,6 +4,7 @@
 // of each element in each window. GlobalLpPool has a window that covers everything.
 #include <vector>
 
+#include "base/fp16.h"
 #include "base/status_macros.h"
 #include "kernels/activation/neuron.h"
 #include "kernels/attributes.h"
@@ -72,7 +73,7 @@ Operand MaximumAlong(LowerContext& c, Operand x, const AxisWindow& w) {
   if (w.along.kernel > kMostTaps)
     return c.NotLowered("MaxPool as several units, with a window above 32 elements along an axis");
   const int64_t after = w.At(w.out - 1, w.along.kernel - 1) + 1 - w.in;
-  x = Between(c, x, w.axis, w.along.pad_before, after, {.value = kLowest});
+  x = Between(c, x, w.axis, w.along.pad_before, after, {.value = fp16::kLowest});
   Operand y;
   for (int64_t k = 0; k < w.along.kernel; ++k) {
     Operand tap = Sliced(c, x, w.axis, k * w.along.dilation, w.out, w.along.stride);

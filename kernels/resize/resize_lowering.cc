@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/fp16.h"
 #include "base/status_macros.h"
 #include "engine/constant.h"
 #include "kernels/attributes.h"
@@ -65,9 +66,8 @@ bool Agrees(SamplingMethod method, SamplingGridMode grid, const ResizeAxis& a,
   if (method == SamplingMethod::kNearestNeighbor) {
     return grid == SamplingGridMode::kDefault && Floors(at) == Floors(wanted);
   }
-  constexpr double kStep = 1.0 / 2048;
   for (size_t i = 0; i < at.size(); ++i) {
-    if (std::abs(at[i] - wanted[i]) > kStep) return false;
+    if (std::abs(at[i] - wanted[i]) > fp16::kRoundingError) return false;
   }
   return true;
 }

@@ -29,13 +29,7 @@ absl::Status BuildCast(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::string to, c.Text("dtype", ""));
   c.Ignore("then");  // names the reader of the result; a port of the new type is checked separately
   Operand x = c.In(0);
-  if (to == "int32") {
-    Judge judge(c.target(), c.route());
-    Verdict refused = judge.Reject(rule::kCastInteger);
-    // Measured on the M1. Later families do not have int32 tensors either, but were not measured.
-    if (judge.FamilyAtLeast(3)) refused.status = Weaker(refused.status, Status::kPredicted);
-    return c.Refuse(std::move(refused));
-  }
+  if (to == "int32") return c.Refuse(rule::kCastInteger);
   if (to == "bool") {
     x = Mapped(c, ElementWiseType::kNotEqualZero, x);
   } else if (to != "fp16" && to != "fp32") {

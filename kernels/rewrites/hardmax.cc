@@ -3,6 +3,7 @@
 // result.
 #include <vector>
 
+#include "base/fp16.h"
 #include "base/status_macros.h"
 #include "kernels/attributes.h"
 #include "kernels/elementwise/elementwise.h"
@@ -21,7 +22,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
   const int rank = static_cast<int>(shape.size());
   ANEMONE_ASSIGN_OR_RETURN(int at, NormalAxis(given, rank));
-  if (shape[at] > kExactIntegers) {
+  if (shape[at] > fp16::kLargestExactInteger) {
     return c.NotLowered("Hardmax along more than 2048 elements, which fp16 cannot count");
   }
   const Axis axis = ToEngineAxis(rank, at);

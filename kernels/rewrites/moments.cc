@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/fp16.h"
 #include "base/status_macros.h"
 #include "kernels/activation/neuron.h"
 #include "kernels/attributes.h"
@@ -25,7 +26,6 @@ struct Moments {
 // is replaced by that number; constant inputs still give zeros.
 absl::StatusOr<Moments> MomentsOf(LowerContext& c, const Operand& x, const std::vector<Axis>& axes,
                                   double epsilon) {
-  constexpr double kSmallest = 1.0 / (1 << 24);
   Moments m;
   m.mean = Reduced(c, x, ReduceType::kAvg, axes);
   Operand d = Combined(c, ElementWiseType::kSub, x, m.mean);
@@ -37,7 +37,7 @@ absl::StatusOr<Moments> MomentsOf(LowerContext& c, const Operand& x, const std::
   Operand v = Combined(c, ElementWiseType::kMult, d, d);
   v = Reduced(c, v, ReduceType::kAvg, axes);
   Operand e = Combined(c, ElementWiseType::kMult, inverse, inverse);
-  e = ScaleAndShift(c, e, std::max(epsilon, kSmallest), 0);
+  e = ScaleAndShift(c, e, std::max<double>(epsilon, fp16::kSmallest), 0);
   v = Combined(c, ElementWiseType::kAdd, v, e);
   v = Activated(c, NeuronType::kRsqrt, v);
   m.inverse_deviation = Combined(c, ElementWiseType::kMult, v, inverse);

@@ -3,6 +3,7 @@
 // index is rounded to fp16 at the port before its fraction is dropped.
 #include <vector>
 
+#include "base/fp16.h"
 #include "base/status_macros.h"
 #include "engine/constant.h"
 #include "kernels/activation/neuron.h"
@@ -46,7 +47,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
     return c.NotLowered("OneHot with values that are not a float constant");
   }
   const int64_t classes = to[axis];
-  if (classes > kExactIntegers) {
+  if (classes > fp16::kLargestExactInteger) {
     return c.NotLowered("OneHot with more than 2048 classes, which fp16 cannot count");
   }
   if (classes < 1) return c.Refuse(rule::kEmptyTensor);

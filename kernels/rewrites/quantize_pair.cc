@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/fp16.h"
 #include "base/status_macros.h"
 #include "importer/elements.h"
 #include "importer/operators/intervals.h"
@@ -31,10 +32,10 @@ namespace {
 // Rounding to integers is exact up to this magnitude (numerics.json ew-round-op).
 constexpr double kMostSteps = 1023;
 // From this n on, a step of the grid is at most one ulp of fp16 at the end of the grid.
-constexpr double kFineGrid = 2048;
+constexpr double kFineGrid = fp16::kLargestExactInteger;
 constexpr int64_t kMostScales = 1 << 16;
 // In this range, a scale and its reciprocal are both normal fp16 numbers.
-constexpr float kLeastScale = 0x1p-14f, kMostScale = 0x1p14f;
+constexpr float kLeastScale = fp16::kSmallestNormal, kMostScale = 1 / kLeastScale;
 
 bool SameConstant(const GraphView& view, ValueId a, ValueId b) {
   if (a == b) return true;
@@ -134,8 +135,8 @@ Operand Times(NetworkBuilder& c, const Operand& x, const Grid& grid,
 Operand Clipped(NetworkBuilder& c, Operand x, const Grid& grid, const std::vector<float>& least,
                 const std::vector<float>& most, absl::Span<const int64_t> shape) {
   if (least.size() == 1) {
-    return Activated(c, NeuronType::kClampedReLU, x, std::max(least[0], -65504.0f),
-                     std::min(most[0], 65504.0f));
+    return Activated(c, NeuronType::kClampedReLU, x, std::max(least[0], fp16::kLowest),
+                     std::min(most[0], fp16::kLargest));
   }
   Operand low = Constant(c, grid, least, shape);
   Operand high = Constant(c, grid, most, shape);

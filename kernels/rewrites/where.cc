@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "base/fp16.h"
 #include "base/status_macros.h"
 #include "engine/constant.h"
 #include "kernels/elementwise/elementwise.h"
@@ -17,8 +18,6 @@
 
 namespace anemone {
 namespace {
-
-constexpr double kLargest = 65504;
 
 // A constant with f applied to every element. A fill stays a fill.
 Operand MappedConstant(LowerContext& c, const Tensor& tensor, absl::Span<const int64_t> shape,
@@ -49,7 +48,7 @@ Operand ScaledCondition(LowerContext& c, ValueId condition, absl::Span<const int
   return ScaleAndShift(c, mask, scale, bias);
 }
 
-double Finite(double value) { return std::clamp(value, -kLargest, kLargest); }
+double Finite(double value) { return std::clamp<double>(value, fp16::kLowest, fp16::kLargest); }
 
 // One of the two terms: `value` where the condition equals `when`, 0 elsewhere. nullopt if it is 0
 // everywhere. For a scalar value, only the condition is scaled, without a product of tensors.

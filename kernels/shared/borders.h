@@ -17,9 +17,6 @@ struct Border {
   float value = 0;  // of a constant
 };
 
-// The padding value for a maximum. Only -infinity is lower.
-inline constexpr float kLowest = -65504;
-
 // Adds `before` elements before and `after` elements after `x` along `axis`; a number below 1 adds
 // none. For reflected, symmetric and wrapped padding, x must have enough elements to copy.
 Operand Between(NetworkBuilder& c, const Operand& x, Axis axis, int64_t before, int64_t after,

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "kernels/shared/extents.h"
 
 namespace anemone {
 
@@ -23,16 +24,16 @@ math::Window WindowOf(const Along& h, const Along& w) {
 }
 
 absl::Status CheckAlong(const Along& a) {
-  constexpr int64_t kMost = 1 << 28;
   auto inside = [](int64_t least, std::initializer_list<int64_t> values) {
-    return std::min(values) >= least && std::max(values) <= kMost;
+    return std::min(values) >= least && std::max(values) <= kAttributeBound;
   };
   if (inside(1, {a.kernel, a.stride, a.dilation}) &&
       inside(0, {a.pad_before, a.pad_after, a.output_padding})) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(absl::StrCat("window: want kernel, stride and dilation in 1..",
-                                                 kMost, " and pads in 0..", kMost));
+                                                 kAttributeBound, " and pads in 0..",
+                                                 kAttributeBound));
 }
 
 absl::Span<const char* const> NamesOf(PaddingMode) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "base/fp16.h"
 #include "base/status_macros.h"
 #include "engine/formats/mil_emitter.h"
 #include "kernels/attributes.h"
@@ -92,13 +93,14 @@ Verdict CheckWindow(Judge& judge, const ArgMinMaxParams& p) {
   if (p.front != 0 || p.back != 0) {
     return judge.Reject(rule::kArgMinMaxDepthPad, p.front, p.back);
   }
-  auto allowed = [](int64_t step) { return step == 1 || step == 2 || step == 4; };
-  if (!allowed(p.step[0])) return judge.Reject(rule::kArgMinMaxStrideX, p.step[0]);
-  if (!allowed(p.step[1])) return judge.Reject(rule::kArgMinMaxStrideY, p.step[1]);
+  if (!rule::kArgMinMaxStrideX.Lists(p.step[0])) {
+    return judge.Reject(rule::kArgMinMaxStrideX, p.step[0]);
+  }
+  if (!rule::kArgMinMaxStrideY.Lists(p.step[1])) {
+    return judge.Reject(rule::kArgMinMaxStrideY, p.step[1]);
+  }
   return judge.Accept();
 }
-
-constexpr int64_t kMostIndices = 2048;  // fp16 represents integers exactly up to 2048
 
 Verdict Validate(const ArgMinMaxParams& p, Bottoms in, const Target& target, Route route) {
   Judge judge(target, route);
@@ -106,10 +108,12 @@ Verdict Validate(const ArgMinMaxParams& p, Bottoms in, const Target& target, Rou
   if (!window.accepted) return window;
   const Dims& dims = in[0].dims;
   if (!IsSpatial(p)) {
-    return dims.c() <= kMostIndices ? judge.Accept() : judge.Reject(rule::kArgMinMaxChannels);
+    return dims.c() <= rule::kArgMinMaxChannels.limit ? judge.Accept()
+                                                      : judge.Reject(rule::kArgMinMaxChannels);
   }
-  return std::max(dims.h(), dims.w()) <= kMostIndices ? judge.Accept()
-                                                      : judge.Reject(rule::kArgMinMaxPlane);
+  return std::max(dims.h(), dims.w()) <= rule::kArgMinMaxPlane.limit
+             ? judge.Accept()
+             : judge.Reject(rule::kArgMinMaxPlane);
 }
 
 // A key that sets several members to the same number. It is read but never written.
@@ -210,7 +214,7 @@ absl::Status WriteMil(const ArgMinMaxParams& p, const Unit& unit, MilEmitter& e)
     if (p.kernel_width != from.w() || p.kernel_height != from.h() || p.left + p.top > 0) {
       return absl::UnimplementedError("MIL has no operation for the index within a window");
     }
-    if (plane > kMostIndices)
+    if (plane > fp16::kLargestExactInteger)
       return absl::UnimplementedError(
           "a plane of more than 2048 elements, whose indices fp16 does not represent exactly");
     Dims row = from;
@@ -233,7 +237,7 @@ absl::Status WriteMil(const ArgMinMaxParams& p, const Unit& unit, MilEmitter& e)
 const UnitKindOf<ArgMinMaxParams>& Kind() {
   static const UnitKindOf<ArgMinMaxParams> kind({
       .type = "ArgMinMax",
-      .min_family = kFamilyA13,
+      .family = &rule::kUnitFamily,
       .bottoms = {1, 1, &rule::kArgMinMaxInputs},
       .judge = {.shape = Shape, .validate = Validate},
       .spell = {.fields = kFields, .complete = Complete, .mil = WriteMil},
@@ -279,10 +283,7 @@ Operand IndexAlong(NetworkBuilder& c, const Operand& x, Axis axis, bool largest)
 
 Operand IndexOf(LowerContext& c, const ArgRequest& request, Operand x) {
   // argmin along an axis: route mil needs A15; direct authoring does not (op_matrix.json).
-  if (!request.largest && c.route() == Route::kMil &&
-      !Judge(c.target(), c.route()).FamilyAtLeast(4)) {
-    return c.Refuse(rule::kOperationFamily, "reduce_argmin", 4);
-  }
+  if (!request.largest) ANEMONE_FAIL_IF_ERROR(c, CheckConverted(c, "reduce_argmin"));
   return IndexAlong(c, x, request.axis, request.largest);
 }
 
@@ -310,7 +311,7 @@ absl::Status LowerLast(const Match& match, LowerContext& c) {
 absl::Status Build(MilContext& c) {
   const bool largest = absl::EndsWith(c.call().op, "argmax");
   // argmin along an axis: route mil needs A15; direct authoring does not (op_matrix.json).
-  if (!largest) ANEMONE_RETURN_IF_ERROR(ConvertedFrom(c, 4));
+  if (!largest) ANEMONE_RETURN_IF_ERROR(ConvertedOrRewritten(c));
   ANEMONE_ASSIGN_OR_RETURN(int at, c.AxisAt("axis", -1));
   ANEMONE_ASSIGN_OR_RETURN(bool keep_dims, c.Bool("keep_dims", false));
   c.Ignore("output_dtype");

@@ -47,7 +47,7 @@ Verdict Validate(const BroadcastParams& p, Bottoms in, const Target& target, Rou
 
 Verdict Codegen(const BroadcastParams&, Bottoms in, const Target& target, Route route) {
   Judge judge(target, route);
-  if (in[0].format != Format::kFloat16 && !judge.FamilyAtLeast(2)) {
+  if (in[0].format != Format::kFloat16 && !judge.Reaches(rule::kBroadcastFormat)) {
     return judge.Reject(rule::kBroadcastFormat);
   }
   return judge.Accept();

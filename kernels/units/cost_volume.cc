@@ -14,6 +14,7 @@
 #include "kernels/mil.h"
 #include "kernels/mil/mil_gates.h"
 #include "kernels/node_inputs.h"
+#include "kernels/shared/extents.h"
 #include "kernels/units/goc.h"
 #include "kernels/units/input_view.h"
 #include "kernels/units/layer_normalization.h"
@@ -105,7 +106,7 @@ void Exact(const P&, const ExactUnit& unit, absl::Span<const ConstView> in, View
 const UnitKindOf<P>& Kind() {
   static const UnitKindOf<P> kind({
       .type = "CostVolume",
-      .min_family = kFamilyA13,
+      .family = &rule::kUnitFamily,
       .bottoms = {2, 2},
       .judge = {.shape = Shape, .validate = Validate},
       .spell = {.fields = kFields},
@@ -186,8 +187,7 @@ bool ThroughPad(const GraphView& view, const Node& node, Shifted& s) {
       return false;
     }
   }
-  constexpr int64_t kMost = 1 << 28;
-  if (std::max({before, after, -before, -after}) > kMost) return false;
+  if (std::max({before, after, -before, -after}) > kAttributeBound) return false;
   float value = 0;
   if (HasInput(node, 2)) {
     const std::optional<double> given = view.Scalar(node.inputs[2]);

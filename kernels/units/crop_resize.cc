@@ -65,7 +65,7 @@ constexpr Field<P> kFields[] = {
 const UnitKindOf<P>& Kind() {
   static const UnitKindOf<P> kind({
       .type = "CropResize",
-      .min_family = kFamilyA13,
+      .family = &rule::kUnitFamily,
       .bottoms = {2, 2},
       .judge = {.shape = Shape, .validate = Validate, .codegen = Codegen},
       .spell = {.fields = kFields},

@@ -98,7 +98,7 @@ void Exact(const P& p, const ExactUnit& unit, absl::Span<const ConstView> in, Vi
 const UnitKindOf<P>& Kind() {
   static const UnitKindOf<P> kind({
       .type = "CrossCorrelation",
-      .min_family = kFamilyA13,
+      .family = &rule::kUnitFamily,
       .bottoms = {2, 2, &rule::kCrossCorrelationInputs},
       .judge = {.shape = Shape, .validate = Validate},
       .spell = {.fields = kFields},

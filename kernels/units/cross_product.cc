@@ -65,7 +65,7 @@ void Exact(const CrossProductParams&, const ExactUnit& unit, absl::Span<const Co
 const UnitKindOf<CrossProductParams>& Kind() {
   static const UnitKindOf<CrossProductParams> kind({
       .type = "CrossProduct",
-      .min_family = kFamilyA13,
+      .family = &rule::kUnitFamily,
       .bottoms = {2, 2},
       .judge = {.shape = Shape, .validate = Validate},
       .run = {.compute = Compute},

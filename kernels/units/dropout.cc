@@ -17,9 +17,7 @@ absl::StatusOr<Dims> Shape(const DropoutParams&, Bottoms in) { return in[0].dims
 
 Verdict Validate(const DropoutParams& p, Bottoms, const Target& target, Route route) {
   Judge judge(target, route);
-  if (p.rate == 0) {
-    return judge.FamilyAtLeast(2) ? judge.Accept() : judge.Reject(rule::kDropoutArch);
-  }
+  if (p.rate == 0) return judge.Requires(rule::kDropoutArch);
   if (!judge.Has(Cap::kDropoutRandom)) return judge.Reject(rule::kDropoutArch);
   return p.rate > 0 && p.rate < 1 ? judge.Accept() : judge.Reject(rule::kDropoutRate);
 }

@@ -84,8 +84,7 @@ Verdict Validate(const DynamicSliceParams& p, Bottoms, const Target& target, Rou
 }
 
 Verdict Codegen(const DynamicSliceParams&, Bottoms, const Target& target, Route route) {
-  Judge judge(target, route);
-  return judge.FamilyAtLeast(3) ? judge.Accept() : judge.Reject(rule::kDynamicSliceFamily);
+  return Judge(target, route).Requires(rule::kDynamicSliceFamily);
 }
 
 constexpr Field<DynamicSliceParams> kFields[] = {

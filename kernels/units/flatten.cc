@@ -20,8 +20,7 @@ absl::StatusOr<Dims> Shape(const FlattenParams&, Bottoms in) {
 }
 
 Verdict Validate(const FlattenParams&, Bottoms, const Target& target, Route route) {
-  Judge judge(target, route);
-  return judge.FamilyAtLeast(2) ? judge.Accept() : judge.Reject(rule::kFlattenArch);
+  return Judge(target, route).Requires(rule::kFlattenArch);
 }
 
 // A netplist has the order under both keys.

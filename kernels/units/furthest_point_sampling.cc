@@ -35,10 +35,13 @@ absl::StatusOr<Dims> Shape(const FurthestPointSamplingParams& p, Bottoms in) {
 
 Verdict Validate(const FurthestPointSamplingParams& p, Bottoms in, const Target& target,
                  Route route) {
-  constexpr int64_t kMostPoints = 8192, kMostCentroids = 1024;  // hidden_layers.json
   Judge judge(target, route);
-  if (in[0].dims.w() > kMostPoints) return judge.Reject(rule::kFurthestPointSamplingPoints);
-  if (p.count > kMostCentroids) return judge.Reject(rule::kFurthestPointSamplingCentroids);
+  if (in[0].dims.w() > rule::kFurthestPointSamplingPoints.limit) {
+    return judge.Reject(rule::kFurthestPointSamplingPoints);
+  }
+  if (p.count > rule::kFurthestPointSamplingCentroids.limit) {
+    return judge.Reject(rule::kFurthestPointSamplingCentroids);
+  }
   if (p.distance != Distance::kL2) return judge.Reject(rule::kFurthestPointSamplingDistance);
   return judge.Accept();
 }
@@ -67,7 +70,7 @@ void Compute(const FurthestPointSamplingParams& p, const void*, absl::Span<const
 const UnitKindOf<FurthestPointSamplingParams>& Kind() {
   static const UnitKindOf<FurthestPointSamplingParams> kind({
       .type = "FurthestPointSampling",
-      .min_family = kFamilyA13,
+      .family = &rule::kUnitFamily,
       .judge = {.shape = Shape, .validate = Validate},
       .spell = {.fields = kFields},
       .run = {.compute = Compute},

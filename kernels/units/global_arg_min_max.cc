@@ -90,9 +90,7 @@ const UnitKindOf<GlobalArgMinMaxParams>& Kind() {
 absl::Status Lower(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   const char* operation = node.op_type == "ArgMax" ? "global_argmax" : "global_argmin";
-  if (c.route() == Route::kMil && !Judge(c.target(), c.route()).FamilyAtLeast(4)) {
-    return c.Refuse(rule::kOperationFamily, operation, 4);
-  }
+  ANEMONE_RETURN_IF_ERROR(CheckConverted(c, operation));
   ANEMONE_ASSIGN_OR_RETURN(ArgRequest request, ReadArgRequest(c, node));
   if (request.last) return c.NotLowered("the last of several equal elements, as one unit");
   const Extreme type = request.largest ? Extreme::kMax : Extreme::kMin;
@@ -103,7 +101,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
 // MIL's public opsets do not have this operation. It is accepted with an axis or with the keys of
 // the unit.
 absl::Status Build(MilContext& c) {
-  ANEMONE_RETURN_IF_ERROR(ConvertedFrom(c, 4));
+  ANEMONE_RETURN_IF_ERROR(ConvertedOrRewritten(c));
   GlobalArgMinMaxParams p;
   p.type = absl::EndsWith(c.call().op, "argmax") ? Extreme::kMax : Extreme::kMin;
   ANEMONE_ASSIGN_OR_RETURN(std::string type, c.Text("Type", Plain::Write(p.type)));

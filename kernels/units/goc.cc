@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/fp16.h"
 #include "base/status_macros.h"
 #include "engine/authored_unit.h"
 #include "engine/constant.h"
@@ -165,8 +166,7 @@ const UnitKindOf<GocParams>& Kind() {
 }
 
 float Saturated(double value) {
-  constexpr double kLargest = 65504;
-  if (std::isfinite(value)) value = std::clamp(value, -kLargest, kLargest);
+  if (std::isfinite(value)) value = std::clamp<double>(value, fp16::kLowest, fp16::kLargest);
   return math::ToFloat(math::ToHalf(value));
 }
 

@@ -96,10 +96,8 @@ void Exact(const InputViewParams& p, const ExactUnit& unit, absl::Span<const Con
 
 void Warn(const InputViewParams& p, const Unit&, Bottoms, const Target& target, Route route,
           WarningList& list) {
-  constexpr int kCleanFamily = 4;  // A15 (conflicts.md C-slice-clean-family)
-  if (p.axis == Axis::kW && p.offset > 0 && !Judge(target, route).FamilyAtLeast(kCleanFamily)) {
-    list.Add(warning::kWidthSlice, p.offset);
-  }
+  const bool is_clean = Judge(target, route).FamilyAtLeast(warning::kWidthSlice.family);
+  if (p.axis == Axis::kW && p.offset > 0 && !is_clean) list.Add(warning::kWidthSlice, p.offset);
 }
 
 // Uses slice_by_size if possible: the engine runs slice_by_index only if it is fused with a
@@ -141,7 +139,7 @@ absl::Status WriteMil(const InputViewParams& p, const Unit& unit, MilEmitter& e)
 const UnitKindOf<InputViewParams>& Kind() {
   static const UnitKindOf<InputViewParams> kind({
       .type = "InputView",
-      .min_family = kFamilyA13,
+      .family = &rule::kUnitFamily,
       .judge = {.shape = Shape, .validate = Validate, .warn = Warn},
       .spell = {.fields = kFields, .mil = WriteMil},
       .run = {.compute = Compute},

@@ -120,7 +120,7 @@ std::optional<Operand> Compose(const LayerNormParams& p, const Unit& unit, Netwo
 const UnitKindOf<LayerNormParams>& Kind() {
   static const UnitKindOf<LayerNormParams> kind({
       .type = "LayerNormalization",
-      .min_family = kFamilyA13,
+      .family = &rule::kUnitFamily,
       .judge = {.shape = Shape, .validate = Validate},
       .spell = {.fields = kFields, .complete = Complete, .mil = WriteMil, .compose = Compose},
       .run = {.prepare = Prepare, .compute = Compute},

@@ -10,6 +10,7 @@
 #include "engine/formats/mil_emitter.h"
 #include "kernels/attributes.h"
 #include "kernels/mil.h"
+#include "kernels/shared/extents.h"
 #include "math/core/half.h"
 #include "math/core/parallel.h"
 #include "math/exact/exact_lanes.h"
@@ -29,7 +30,7 @@ absl::StatusOr<Dims> Shape(const LrnParams&, Bottoms in) { return in[0].dims; }
 
 Verdict Validate(const LrnParams& p, Bottoms in, const Target& target, Route route) {
   Judge judge(target, route);
-  if (!judge.Has(Cap::kLrn) || !judge.FamilyAtLeast(kFamilyA13)) {
+  if (!judge.Has(Cap::kLrn) || !judge.Reaches(rule::kLrnArch)) {
     return judge.Reject(rule::kLrnArch);
   }
   if (p.kernel_height != 1 || p.kernel_width != 1) {
@@ -41,12 +42,9 @@ Verdict Validate(const LrnParams& p, Bottoms in, const Target& target, Route rou
 
 // This is published only for the M1, which is family A13. Later families are assumed to accept it.
 Verdict Codegen(const LrnParams&, Bottoms in, const Target& target, Route route) {
-  constexpr int64_t kA13Channels = 16;  // rule lrn-channels-a13
   Judge judge(target, route);
-  if (in[0].dims.c() >= kA13Channels && !judge.FamilyAtLeast(3)) {
-    return judge.Reject(rule::kLrnChannelsA13);
-  }
-  return judge.Accept();
+  if (in[0].dims.c() < rule::kLrnChannelsA13.limit) return judge.Accept();
+  return judge.Requires(rule::kLrnChannelsA13);
 }
 
 bool IsSpatial(const LrnParams& p) { return p.kernel_width != 1 || p.kernel_height != 1; }
@@ -67,7 +65,9 @@ constexpr Field<LrnParams> kFields[] = {
 };
 
 absl::Status Complete(LrnParams& p, Bottoms, absl::Span<const Tensor>) {
-  if (p.kernel_channels >= 1 && p.kernel_channels <= (1 << 28)) return absl::OkStatus();
+  if (p.kernel_channels >= 1 && p.kernel_channels <= kAttributeBound) {
+    return absl::OkStatus();
+  }
   return absl::InvalidArgumentError("KernelChannel: want at least 1");
 }
 

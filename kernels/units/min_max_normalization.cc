@@ -21,7 +21,7 @@ absl::StatusOr<Dims> Shape(const MinMaxParams&, Bottoms in) { return in[0].dims;
 
 Verdict Validate(const MinMaxParams& p, Bottoms, const Target& target, Route route) {
   Judge judge(target, route);
-  if (!judge.Has(Cap::kMinmaxNorm) || !judge.FamilyAtLeast(kFamilyA13)) {
+  if (!judge.Has(Cap::kMinmaxNorm) || !judge.Reaches(rule::kMinMaxNormArch)) {
     return judge.Reject(rule::kMinMaxNormArch);
   }
   Verdict accepted = judge.Accept();
@@ -30,7 +30,7 @@ Verdict Validate(const MinMaxParams& p, Bottoms, const Target& target, Route rou
     if (axis == Axis::kD) return judge.Reject(rule::kMinMaxNormAxis);
     if (axis != Axis::kC) continue;
     // The refusal is published for A13 only.
-    if (!judge.FamilyAtLeast(3)) return judge.Reject(rule::kMinMaxNormAxis);
+    if (!judge.Reaches(rule::kMinMaxNormAxis)) return judge.Reject(rule::kMinMaxNormAxis);
     accepted.status = Status::kUnknown;
   }
   return accepted;

@@ -11,11 +11,11 @@ struct NmsParams {};
 absl::StatusOr<Dims> Shape(const NmsParams&, Bottoms in) { return in[0].dims; }
 
 Verdict Validate(const NmsParams&, Bottoms in, const Target& target, Route route) {
-  constexpr int64_t kCoordinates = 4;  // validators.json NMS, "boxes C == 4"
   Judge judge(target, route);
   const Dims &boxes = in[0].dims, &scores = in[1].dims;
   if (boxes.n() != scores.n()) return judge.Reject(rule::kNmsBatch);
-  if (boxes.c() != kCoordinates) return judge.Reject(rule::kNmsChannels, kCoordinates);
+  const int64_t coordinates = rule::kNmsChannels.limit;
+  if (boxes.c() != coordinates) return judge.Reject(rule::kNmsChannels, coordinates);
   if (boxes.h() != 1 || scores.h() != 1) return judge.Reject(rule::kNmsHeight);
   if (boxes.w() != scores.w()) return judge.Reject(rule::kNmsWidth);
   return judge.Accept();

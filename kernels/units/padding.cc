@@ -16,6 +16,7 @@
 #include "kernels/attributes.h"
 #include "kernels/node_inputs.h"
 #include "kernels/shared/borders.h"
+#include "kernels/shared/extents.h"
 #include "kernels/shared/window.h"
 #include "kernels/units/input_view.h"
 #include "kernels/units/reshape.h"
@@ -170,11 +171,10 @@ absl::Status Complete(PaddingParams& p, Bottoms, absl::Span<const Tensor>) {
     p.before[static_cast<int>(axis)] = p.given_before;
     p.after[static_cast<int>(axis)] = p.given_after;
   }
-  constexpr int64_t kMost = 1 << 28;  // sums of several pads do not overflow
   for (const math::Extents* pads : {&p.before, &p.after}) {
     for (int64_t pad : *pads) {
-      if (pad < 0 || pad > kMost) {
-        return absl::InvalidArgumentError(absl::StrCat("pads: want 0 to ", kMost));
+      if (pad < 0 || pad > kAttributeBound) {
+        return absl::InvalidArgumentError(absl::StrCat("pads: want 0 to ", kAttributeBound));
       }
     }
   }
@@ -422,12 +422,11 @@ absl::StatusOr<Form> ReadCall(MilContext& c, std::vector<int64_t>& to) {
   if (pad.size() % 2 != 0 || pad.size() > 2 * to.size()) {
     return absl::InvalidArgumentError("pad: want a pair {before, after} for each of the last axes");
   }
-  constexpr int64_t kMost = 1 << 28;
   const size_t first = to.size() - pad.size() / 2;
   for (size_t i = first; i < to.size(); ++i) {
     const AxisPad p{static_cast<int>(i), pad[2 * (i - first)], pad[2 * (i - first) + 1]};
-    if (std::min(p.before, p.after) < 0 || std::max(p.before, p.after) > kMost) {
-      return absl::InvalidArgumentError(absl::StrCat("pad: want 0 to ", kMost));
+    if (std::min(p.before, p.after) < 0 || std::max(p.before, p.after) > kAttributeBound) {
+      return absl::InvalidArgumentError(absl::StrCat("pad: want 0 to ", kAttributeBound));
     }
     if (p.before + p.after == 0) continue;
     to[i] += p.before + p.after;

@@ -18,6 +18,7 @@
 #include "engine/formats/mil_emitter.h"
 #include "kernels/attributes.h"
 #include "kernels/mil.h"
+#include "kernels/shared/extents.h"
 #include "kernels/units/input_view.h"
 #include "kernels/units/padding.h"
 #include "kernels/units/reshape.h"
@@ -82,15 +83,32 @@ absl::StatusOr<Dims> Shape(const RearrangeParams& p, Bottoms in) {
   return out;
 }
 
-bool InList(int64_t factor) {
-  return factor == 1 || factor == 2 || factor == 3 || factor == 4 || factor == 8;
+const Rule& FactorRule(Form form) {
+  switch (form) {
+    case Form::kPixelShuffle:
+      return rule::kPixelShuffleFactor;
+    case Form::kPixelUnshuffle:
+      return rule::kPixelUnshuffleFactor;
+    case Form::kChannelToSpace:
+      return rule::kChannelToSpaceFactor;
+    case Form::kSpaceToChannel:
+      return rule::kSpaceToChannelFactor;
+    case Form::kSpaceToBatch:
+      return rule::kSpaceToBatchFactor;
+    case Form::kBatchToSpace:
+      break;
+  }
+  return rule::kBatchToSpaceFactor;
 }
 
-// Whether the factor is a product of numbers 2, 3, 4 and 8.
-bool FactorsIntoList(int64_t factor) {
+// Whether the factor is listed or, in the other forms than the two shuffles, a product of listed
+// numbers.
+bool TakesFactor(Form form, int64_t factor) {
+  const Rule& rule = FactorRule(form);
+  if (ChannelMajor(form)) return rule.Lists(factor);
   if (!IsCountable(factor)) return false;
-  for (int64_t prime : {2, 3}) {
-    while (factor % prime == 0) factor /= prime;
+  for (int64_t listed : rule.values) {
+    while (factor % listed == 0) factor /= listed;
   }
   return factor == 1;
 }
@@ -99,36 +117,36 @@ template <Form kForm>
 Verdict Validate(const RearrangeParams& p, Bottoms in, const Target& target, Route route) {
   Judge judge(target, route);
   const Dims& dims = in[0].dims;
-  const bool listed = ChannelMajor(kForm) ? InList(p.fx) && InList(p.fy)
-                                          : FactorsIntoList(p.fx) && FactorsIntoList(p.fy);
+  const Rule& factors = FactorRule(kForm);
+  const bool listed = TakesFactor(kForm, p.fx) && TakesFactor(kForm, p.fy);
   const bool divides = Divides<kForm>(p, dims);
   switch (kForm) {
     case Form::kPixelShuffle:
       if (p.fz != 1) return judge.Reject(rule::kPixelShuffleDepth);
-      if (!listed) return judge.Reject(rule::kPixelShuffleFactor);
+      if (!listed) return judge.Reject(factors);
       if (!divides) return judge.Reject(rule::kPixelShuffleChannels);
       break;
     case Form::kPixelUnshuffle:
       if (p.fz != 1) return judge.Reject(rule::kPixelUnshuffleDepth);
-      if (!listed) return judge.Reject(rule::kPixelUnshuffleFactor);
+      if (!listed) return judge.Reject(factors);
       if (!divides) return judge.Reject(rule::kPixelUnshuffleExtent);
       break;
     case Form::kChannelToSpace:
       if (p.fz != 1) return judge.Reject(rule::kChannelToSpaceDepth, p.fz);
-      if (!listed) return judge.Reject(rule::kChannelToSpaceFactor);
+      if (!listed) return judge.Reject(factors);
       break;
     case Form::kSpaceToChannel:
       if (p.fz != 1) return judge.Reject(rule::kSpaceToChannelDepth);
-      if (!listed) return judge.Reject(rule::kSpaceToChannelFactor);
+      if (!listed) return judge.Reject(factors);
       break;
     case Form::kSpaceToBatch:
       if (p.fz != 1) return judge.Reject(rule::kSpaceToBatchDepth);
-      if (!listed) return judge.Reject(rule::kSpaceToBatchFactor);
+      if (!listed) return judge.Reject(factors);
       if (!divides) return judge.Reject(rule::kSpaceToBatchExtent);
       break;
     case Form::kBatchToSpace:
       if (p.fz != 1) return judge.Reject(rule::kBatchToSpaceDepth);
-      if (!listed) return judge.Reject(rule::kBatchToSpaceFactor);
+      if (!listed) return judge.Reject(factors);
       if (!divides) return judge.Reject(rule::kBatchToSpaceBatch, dims.n(), p.fx, p.fy);
       break;
   }
@@ -235,7 +253,7 @@ const UnitKindOf<RearrangeParams>& Kind(const char* type) {
       kForm == Form::kSpaceToChannel ? &rule::kSpaceToChannelInputs : nullptr;
   static const UnitKindOf<RearrangeParams> kind({
       .type = type,
-      .min_family = kFamilyA13,
+      .family = &rule::kUnitFamily,
       .bottoms = {1, 1, kCount},
       .judge = {.shape = Shape<kForm>, .validate = Validate<kForm>},
       .spell = {.fields = kFields, .mil = WriteMil<kForm>},
@@ -389,9 +407,8 @@ absl::StatusOr<Sizes> ReadFrame(MilContext& c, absl::string_view key) {
   }
   Sizes frame;
   ANEMONE_RETURN_IF_ERROR(Plain::Read(flat, frame));
-  constexpr int64_t kMost = 1 << 28;
   for (int64_t side : frame) {
-    if (side < 0 || side > kMost || frame.size() != 4) {
+    if (side < 0 || side > kAttributeBound || frame.size() != 4) {
       return absl::InvalidArgumentError(
           absl::StrCat(c.call().op, ", ", key, ": want four numbers of at least 0"));
     }

@@ -68,7 +68,9 @@ Verdict ValidateQuant(const QuantParams& p, Bottoms in, const Target& target, Ro
 // capability.
 Verdict CodegenQuant(const QuantParams& p, Bottoms, const Target& target, Route route) {
   Judge judge(target, route);
-  if (p.has_zero_point() && !judge.FamilyAtLeast(3)) return judge.Reject(rule::kQuantAsymmetric);
+  if (p.has_zero_point() && !judge.Reaches(rule::kQuantAsymmetric)) {
+    return judge.Reject(rule::kQuantAsymmetric);
+  }
   if (p.narrow == ElementFormat::kE5M2 && !judge.Has(Cap::kDmaE5m2Format)) {
     return judge.Reject(rule::kQuantDmaFormat);
   }

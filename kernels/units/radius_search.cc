@@ -49,7 +49,7 @@ void Compute(const RadiusSearchParams& p, const void*, absl::Span<const ConstVie
 const UnitKindOf<RadiusSearchParams>& Kind() {
   static const UnitKindOf<RadiusSearchParams> kind({
       .type = "RadiusSearch",
-      .min_family = kFamilyA13,
+      .family = &rule::kUnitFamily,
       .bottoms = {2, 2},
       .judge = {.shape = Shape, .validate = Validate},
       .spell = {.fields = kFields},

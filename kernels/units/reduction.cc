@@ -120,7 +120,7 @@ std::optional<Arithmetic> ArithmeticOf(const ReductionParams& p, Bottoms,
 const UnitKindOf<ReductionParams>& Kind() {
   static const UnitKindOf<ReductionParams> kind({
       .type = "Reduction",
-      .min_family = kFamilyA13,
+      .family = &rule::kUnitFamily,
       .bottoms = {1, 1, &rule::kReductionBottoms},
       .arithmetic = ArithmeticOf,
       .judge = {.shape = Shape, .validate = Validate},
@@ -277,9 +277,8 @@ absl::Status Build(MilContext& c) {
     x = LogSumExp(c, x, axes);
   } else {
     const bool converted = c.route() == Route::kMil;  // the rule is in Core ML's converter
-    if (converted && recipe->type == ReduceType::kMin && IsInteger(c.call().arguments[0].dtype) &&
-        !Judge(c.target(), c.route()).FamilyAtLeast(3)) {
-      return c.Refuse(rule::kReductionIntegerMin);
+    if (converted && recipe->type == ReduceType::kMin && IsInteger(c.call().arguments[0].dtype)) {
+      ANEMONE_RETURN_IF_ERROR(c.Requires(rule::kReductionIntegerMin));
     }
     x = ReducedBy(c, *recipe, x, axes);
   }

@@ -60,7 +60,7 @@ Verdict Validate(const ResampleParams& p, Bottoms in, const Target& target, Rout
   if (!judge.Has(Cap::kTextureEngine)) return judge.Reject(rule::kResampleTexture);
   const Dims& places = in[1].dims;
   if (places.d() != 1) return judge.Reject(rule::kResampleDepth);
-  if (places.c() > 2) return judge.Reject(rule::kResampleChannels);
+  if (places.c() > rule::kResampleChannels.limit) return judge.Reject(rule::kResampleChannels);
   for (Axis axis : kSampled) {
     if (MixesRelative(p, axis)) return judge.Reject(rule::kResampleRelative);
     if (NearestOnBackground(p, axis)) return judge.Reject(rule::kResampleNearestBackground);

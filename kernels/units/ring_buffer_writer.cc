@@ -74,15 +74,13 @@ absl::StatusOr<Dims> Shape(const RingBufferWriterParams&, Bottoms in) { return i
 Verdict Validate(const RingBufferWriterParams& p, Bottoms, const Target& target, Route route) {
   Judge judge(target, route);
   if (!p.IsCircular()) return judge.Accept();
-  if (!judge.FamilyAtLeast(3)) return judge.Reject(rule::kRingBufferCircular);
-  Verdict accepted = judge.Accept();
-  accepted.status = Status::kUnknown;
-  return accepted;
+  Verdict verdict = judge.Requires(rule::kRingBufferCircular);
+  if (verdict.accepted) verdict.status = Status::kUnknown;
+  return verdict;
 }
 
 Verdict Codegen(const RingBufferWriterParams&, Bottoms, const Target& target, Route route) {
-  Judge judge(target, route);
-  return judge.FamilyAtLeast(3) ? judge.Accept() : judge.Reject(rule::kLiveState);
+  return Judge(target, route).Requires(rule::kLiveState);
 }
 
 constexpr Field<RingBufferWriterParams> kFields[] = {
@@ -102,7 +100,7 @@ const UnitKindOf<RingBufferWriterParams>& Kind() {
 
 // read_state returns the state, write_state the value that it writes.
 absl::Status BuildState(MilContext& c) {
-  if (!Judge(c.target(), c.route()).FamilyAtLeast(3)) return c.Refuse(rule::kLiveState);
+  ANEMONE_RETURN_IF_ERROR(c.Requires(rule::kLiveState));
   const size_t value = c.call().op == "read_state" ? 0 : 1;
   c.In(0);
   Operand y = c.In(value);

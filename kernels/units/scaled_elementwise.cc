@@ -194,7 +194,7 @@ void Exact(const P& p, const ExactUnit& unit, absl::Span<const ConstView> in, Vi
 const UnitKindOf<P>& Kind() {
   static const UnitKindOf<P> kind({
       .type = "ScaledElementWise",
-      .min_family = kFamilyA13,
+      .family = &rule::kUnitFamily,
       .bottoms = {1, 2, &rule::kScaledElementwiseInputs},
       .judge = {.shape = Shape, .validate = Validate},
       .spell = {.fields = kFields, .complete = Complete},

@@ -143,7 +143,7 @@ void Warn(const SdpaParams&, const Unit&, Bottoms in, const Target&, Route route
 const UnitKindOf<SdpaParams>& Kind() {
   static const UnitKindOf<SdpaParams> kind({
       .type = "SDPA",
-      .min_family = kFamilyA13,
+      .family = &rule::kUnitFamily,
       .bottoms = {4, 5, &rule::kSdpaBottoms},
       .judge = {.shape = Shape, .validate = Validate, .warn = Warn},
       .spell = {.fields = kFields, .mil = WriteMil},
@@ -154,9 +154,6 @@ const UnitKindOf<SdpaParams>& Kind() {
 }
 
 constexpr SdpaParams kSoftmax{.subtract_max = true};
-
-constexpr int64_t kLongestSequence = 2048;
-constexpr int64_t kBothLong = 512;
 
 // An argument of rank 3 (N, sequence, dim), which needs no change, or of rank 4 with the heads on
 // axis 1.
@@ -225,7 +222,9 @@ constexpr MilOperation kOperations[] = {{"scaled_dot_product_attention", Build}}
 }  // namespace
 
 bool SdpaIsReliable(int64_t queries, int64_t keys) {
-  return std::max(queries, keys) <= kLongestSequence && std::min(queries, keys) < kBothLong;
+  // At most the first for the longer of the two, below the second for the shorter.
+  const absl::Span<const int64_t> lengths = warning::kSdpaLength.values;
+  return std::max(queries, keys) <= lengths[0] && std::min(queries, keys) < lengths[1];
 }
 
 bool SdpaHasMilForm(const SdpaOperands& in, int64_t dim) {

@@ -42,8 +42,7 @@ Verdict Validate(const SortParams& p, Bottoms, const Target& target, Route route
 }
 
 Verdict Codegen(const SortParams&, Bottoms, const Target& target, Route route) {
-  Judge judge(target, route);
-  return judge.FamilyAtLeast(3) ? judge.Accept() : judge.Reject(rule::kSortFamily);
+  return Judge(target, route).Requires(rule::kSortFamily);
 }
 
 bool IsOtherFormat(const SortParams& p) { return p.output != ElementFormat::kFloat16; }

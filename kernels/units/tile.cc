@@ -35,7 +35,7 @@ absl::StatusOr<Dims> Shape(const TileParams& p, Bottoms in) {
 }
 
 bool IsListed(int64_t times) {
-  return times == 1 || times == 2 || times == 3 || times == 4 || times == 8;
+  return times == 1 || rule::kTileFactor.Lists(times);
 }
 
 Verdict Validate(const TileParams& p, Bottoms, const Target& target, Route route) {
@@ -87,7 +87,7 @@ std::optional<Operand> Compose(const TileParams& p, const Unit& unit, NetworkBui
 const UnitKindOf<TileParams>& Kind() {
   static const UnitKindOf<TileParams> kind({
       .type = "Tile",
-      .min_family = kFamilyA13,
+      .family = &rule::kUnitFamily,
       .judge = {.shape = Shape, .validate = Validate},
       .spell = {.fields = kFields, .mil = WriteMil, .compose = Compose},
       .run = {.compute = Compute},

@@ -52,8 +52,10 @@ Verdict Validate(const TopKParams& p, Bottoms in, const Target& target, Route ro
 
 Verdict Codegen(const TopKParams& p, Bottoms, const Target& target, Route route) {
   Judge judge(target, route);
-  if (route == Route::kMil && !judge.FamilyAtLeast(3)) return judge.Reject(rule::kTopKConversion);
-  if (p.k == 3 || p.k == 4) return judge.Reject(rule::kTopK3Or4);
+  if (route == Route::kMil && !judge.Reaches(rule::kTopKConversion)) {
+    return judge.Reject(rule::kTopKConversion);
+  }
+  if (rule::kTopK3Or4.Lists(p.k)) return judge.Reject(rule::kTopK3Or4);
   return judge.Accept();
 }
 
@@ -104,7 +106,7 @@ absl::Status WriteMil(const TopKParams& p, const Unit& unit, MilEmitter& e) {
 const UnitKindOf<TopKParams>& Kind() {
   static const UnitKindOf<TopKParams> kind({
       .type = "TopK",
-      .min_family = kFamilyA13,
+      .family = &rule::kUnitFamily,
       .judge = {.shape = Shape, .validate = Validate, .codegen = Codegen},
       .spell = {.fields = kFields, .mil = WriteMil},
       .run = {.compute = Compute},
@@ -158,7 +160,8 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   // C-topk-m1 says that a planner should refuse it on A13. The verdict of the unit follows one
   // source.
   Judge judge(c.target(), c.route());
-  if (c.route() == Route::kNetplist && judge.FamilyAtLeast(kFamilyA13) && !judge.FamilyAtLeast(3)) {
+  if (c.route() == Route::kNetplist && judge.Reaches(rule::kUnitFamily) &&
+      !judge.Reaches(rule::kTopKConversion)) {
     return c.NotLowered("TopK on A13: the sources disagree whether it is supported (C-topk-m1)");
   }
   return OutBoth(c, node, request, [&](bool indices) {
@@ -225,7 +228,7 @@ absl::StatusOr<std::string> WriteTopK(MilEmitter& e, Axis axis, int64_t k, bool 
                                       bool indices, const Dims& to) {
   if (e.ToMilAxis(axis) < 0)
     return absl::UnimplementedError("MIL has no axis for a topk of one element");
-  if (k == 3 || k == 4)
+  if (rule::kTopK3Or4.Lists(k))
     return absl::UnimplementedError("topk with k of 3 or 4, which every target refuses");
   std::vector<MilArgument> arguments = {{"x", {e.In(0)}},
                                         {"k", {e.Int(k)}},

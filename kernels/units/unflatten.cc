@@ -28,8 +28,7 @@ absl::StatusOr<Dims> Shape(const UnflattenParams& p, Bottoms in) {
 }
 
 Verdict Codegen(const UnflattenParams&, Bottoms, const Target& target, Route route) {
-  Judge judge(target, route);
-  return judge.FamilyAtLeast(3) ? judge.Accept() : judge.Reject(rule::kUnflattenFamily);
+  return Judge(target, route).Requires(rule::kUnflattenFamily);
 }
 
 constexpr Field<UnflattenParams> kFields[] = {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/fp16.h"
 #include "hwy/highway.h"
 #include "math/core/epilogue.h"
 #include "math/core/half.h"
@@ -199,7 +200,7 @@ HWY_INLINE void LimitSums(const Limits* limits, VF (&sums)[kCount]) {
   const VF lo = hn::Set(DF(), limits->lo), hi = hn::Set(DF(), limits->hi);
   HWY_UNROLL(24)
   for (size_t i = 0; i < kCount; ++i) sums[i] = AtLeast(lo, sums[i]);
-  if (limits->hi > 65504.0f) return;  // infinity
+  if (limits->hi > fp16::kLargest) return;  // infinity
   HWY_UNROLL(24)
   for (size_t i = 0; i < kCount; ++i) sums[i] = AtMost(hi, sums[i]);
 }

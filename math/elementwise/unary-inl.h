@@ -14,6 +14,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "base/fp16.h"
 #include "math/core/sum-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -133,7 +134,7 @@ inline void SigmoidRun(const Half* in, Half* out, int64_t count) {
 }
 
 inline void SiluRun(const Half* in, Half* out, int64_t count) {
-  const VF lowest = hn::Set(DF(), -65504.0f);  // so that silu(-infinity) is -0
+  const VF lowest = hn::Set(DF(), fp16::kLowest);  // so that silu(-infinity) is -0
   MapRun(in, out, count, [=](VF x) HWY_ATTR { return hn::Mul(AtLeast(lowest, x), SigmoidOf(x)); });
 }
 

@@ -7,6 +7,7 @@
 #define ANEMONE_MATH_EXACT_EXACT_HALF_INL_H_
 #endif
 
+#include "base/fp16.h"
 #include "math/core/simd-inl.h"
 #include "math/exact/exact_half.h"
 
@@ -24,12 +25,13 @@ HWY_INLINE VF RoundTiesAway(VF x) {
   VF rounded = hn::BitCast(df, hn::And(raised, hn::Set(du, 0xffffe000)));
   rounded = hn::IfThenElse(hn::Ge(rounded, hn::Set(df, 65536.0f)), hn::Inf(df), rounded);
   // Below the smallest normal number the last bit is 2^-24.
-  const VF units = hn::Mul(magnitude, hn::Set(df, 0x1p24f));
+  const VF units = hn::Mul(magnitude, hn::Set(df, 1 / fp16::kSmallest));
   const VF whole = hn::Trunc(units);
   const auto is_up = hn::Ge(hn::Sub(units, whole), hn::Set(df, 0.5f));
   const VF up = hn::IfThenElseZero(is_up, hn::Set(df, 1.0f));
-  const VF tiny = hn::Mul(hn::Add(whole, up), hn::Set(df, 0x1p-24f));
-  return hn::CopySign(hn::IfThenElse(hn::Lt(magnitude, hn::Set(df, 0x1p-14f)), tiny, rounded), x);
+  const VF tiny = hn::Mul(hn::Add(whole, up), hn::Set(df, fp16::kSmallest));
+  return hn::CopySign(
+      hn::IfThenElse(hn::Lt(magnitude, hn::Set(df, fp16::kSmallestNormal)), tiny, rounded), x);
 }
 
 // The values after storage. `x` may be a sum, difference, product or quotient of two Halfs that was

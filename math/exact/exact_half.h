@@ -10,6 +10,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/fp16.h"
 #include "math/core/half.h"
 #include "numerics.h"  // generated
 
@@ -20,7 +21,7 @@ inline Half Stored(double value, const Numerics& n) {
   if (std::isnan(value)) return kHalfZero;
   const double magnitude = std::abs(value);
   const uint16_t sign = std::signbit(value) ? 0x8000 : 0;
-  if (n.st_overflow == StOverflow::kStrict && magnitude > 65504.0) {
+  if (n.st_overflow == StOverflow::kStrict && magnitude > fp16::kLargest) {
     return {static_cast<uint16_t>(sign | kHalfInfinity.bits)};
   }
   Half nearest = ToHalf(magnitude);
@@ -42,8 +43,9 @@ struct StorageRule {
 };
 
 inline StorageRule StorageOf(const Numerics& n) {
-  return {n.st_round_out != StRoundOut::kRne,
-          n.st_overflow == StOverflow::kStrict ? 65504.0f : std::numeric_limits<float>::infinity()};
+  return {n.st_round_out != StRoundOut::kRne, n.st_overflow == StOverflow::kStrict
+                                                  ? fp16::kLargest
+                                                  : std::numeric_limits<float>::infinity()};
 }
 
 // The value after storage.

@@ -150,7 +150,7 @@ float LargestSum(const MacShape& shape, const float* a, const float* b) {
 }
 
 HWY_INLINE VF Operand(VF x, bool flushes) {
-  const auto is_subnormal = hn::Lt(hn::Abs(x), hn::Set(DF(), 0x1p-14f));
+  const auto is_subnormal = hn::Lt(hn::Abs(x), hn::Set(DF(), fp16::kSmallestNormal));
   return flushes ? hn::IfThenZeroElse(is_subnormal, x) : x;
 }
 
@@ -239,7 +239,6 @@ namespace {
 
 constexpr double kCeiling = 32768;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kLeastNormal = 0x1p-14;
 
 // 0 instead of a NaN (numerics.json st-nan-gen).
 double OrZero(double value) { return std::isnan(value) ? 0 : value; }
@@ -284,7 +283,7 @@ class PlainSum {
     if (n_.mac_product == MacProduct::kFp16) x = Rounded(x, Even());
     if (n_.mac_product == MacProduct::kTile12) x = Aligned(x, x);
     const bool flushes = n_.st_subnormal_mac == StSubnormalMac::kFtzProduct && !is_reduction_;
-    return flushes && std::abs(x) < kLeastNormal ? 0 : x;
+    return flushes && std::abs(x) < fp16::kSmallestNormal ? 0 : x;
   }
 
   // Rounds `x` to a multiple of 2^(E - 11), where E is the exponent of `larger`.

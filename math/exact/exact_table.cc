@@ -9,6 +9,8 @@
 #include <string>
 #include <tuple>
 
+#include "base/fp16.h"
+
 namespace anemone::math {
 namespace {
 
@@ -37,8 +39,8 @@ bool IsTable(Unary function) {
 
 // Replaces a subnormal number by 0 or by the smallest normal number, whichever is nearer.
 double Flushed(double x) {
-  if (std::abs(x) >= 0x1p-14) return x;
-  return std::abs(x) < 0x1p-15 ? 0 : std::copysign(0x1p-14, x);
+  if (std::abs(x) >= fp16::kSmallestNormal) return x;
+  return std::abs(x) < fp16::kSmallestNormal / 2 ? 0 : std::copysign(fp16::kSmallestNormal, x);
 }
 
 // trunc(x + 0.5), where the fp16 addition rounds ties away from zero. This changes integers from

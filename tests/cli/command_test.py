@@ -124,12 +124,14 @@ class Commands(CliTest):
         self.answer("targets", "targets")
         units = self.answer("units", "units")["units"]
         self.assertGreater(len(units), 50)
-        self.assertGreaterEqual(len(anemone("targets").stdout.splitlines()), 29)
+        self.assertIn("h13", anemone("targets").stdout)
         self.expect_error(anemone("units", "Sofmax"), "near: Softmax", code=2)
 
     def test_all_targets_answer(self):
         checked = self.answer("check", "check", self.write(relu()), "--target", "all")
-        self.assertEqual(28, len(checked["models"][0]["targets"]))
+        listed = [row["target"] for row in self.answer("targets", "targets")["targets"]]
+        answered = [row["target"] for row in checked["models"][0]["targets"]]
+        self.assertEqual(sorted(listed), sorted(answered))
 
     def test_a_bad_model_among_good_ones(self):
         bad = self.folder / "bad.onnx"

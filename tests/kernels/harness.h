@@ -33,7 +33,9 @@ struct Case {
   std::string route = "netplist";
   int opset = 21;
   bool rewrites = true;
-  // The units of all nodes on the engine, in any order. Views (reshapes) are not listed.
+  // An upper bound of the units of all nodes on the engine, in any order. Views (reshapes) are not
+  // listed. A better lowering may need fewer units, or other element-wise units and moves; kinds
+  // that do the operator's own work must be there, and a single unit must be exactly this one.
   std::vector<std::string> units;
   // The ids of the nodes on the CPU, sorted. All other nodes must be on the engine.
   std::vector<std::string> on_cpu = {};

@@ -23,7 +23,7 @@ NAME = re.compile(r"(?=[\w.*/-]*[A-Z0-9_*-])[\w*][\w.*/-]*[\w*]|[A-Z0-9]")
 LAST_WORD = re.compile(r'[a-z]+(?=[),;|"]|\.(?:\s|$)|$| \(")')
 QUOTE = re.compile(r'"([^"]+)"')
 VERBS = {"has", "holds", "lists", "names", "says"}
-SOURCE_KEYS = {"source", "message_source"}
+SOURCE_KEYS = {"source", "message_source", "family_source", "limit_source"}
 
 
 class Block(NamedTuple):

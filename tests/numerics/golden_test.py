@@ -17,6 +17,7 @@ from engine_calls import (Call, Program, batch_norm, binary, bits_of, conv, conv
                           conv_transpose, f16, flat, int8_conv, layer_norm, linear, matmul,
                           plain_log_sum_exp, pool, position, reduction, rms_norm, row,
                           scaled_elementwise, slice_call, some, through_port, unary, value_of)
+from expressions import value_of_text
 
 VECTORS = json.loads((pathlib.Path(__file__).parent / "golden_vectors.json").read_text())["vectors"]
 
@@ -45,7 +46,7 @@ BESIDE = {
 
 
 NAMES = {"inf": math.inf, "nan": math.nan, "f16": f16, "f16bits": value_of, "abs": abs, "len": len,
-         "range": range, "math": math, "all": all, "any": any, "bits": bits_of, "bool": bool}
+         "range": range, "all": all, "any": any, "bits": bits_of, "bool": bool}
 
 
 def ones(*shape):
@@ -55,7 +56,7 @@ def ones(*shape):
 def evaluated(vector):
     inputs = {}
     for name, text in vector["inputs"].items():
-        inputs[name] = eval(text, {**NAMES, "ones": ones}, dict(inputs))
+        inputs[name] = value_of_text(text, {**NAMES, "ones": ones, **inputs})
     return inputs
 
 
@@ -170,7 +171,7 @@ def check(vector, bits):
         return all(abs(bits_of(w) - b) <= compare["n"] for w, b in zip(want, bits))
     if compare["kind"] == "property":
         y = got[0] if len(got) == 1 else got
-        return bool(eval(compare["expr"], {**NAMES, **evaluated(vector), "y": y}))
+        return bool(value_of_text(compare["expr"], {**NAMES, **evaluated(vector), "y": y}))
     if compare["kind"] == "first_input":
         x = flat(evaluated(vector)["x"])
         first = next(v for v, y in zip(x, got) if math.isinf(y))
@@ -194,7 +195,7 @@ def check_two(program, vector, build):
         bits = program.run(build(inputs, flat(inputs["x" + name])), vector["target"])
         y["y" + name] = [value_of(b) for b in bits]
     flat_bits = {"bits": lambda values: [bits_of(v) for v in values]}
-    return bool(eval(vector["compare"]["expr"], {**NAMES, **flat_bits, **y}))
+    return bool(value_of_text(vector["compare"]["expr"], {**NAMES, **flat_bits, **y}))
 
 
 def check_nan_rms(program, vector):

@@ -9,6 +9,7 @@ import os
 import pathlib
 import pickle
 import re
+import runpy
 import subprocess
 import sys
 import tempfile
@@ -160,8 +161,9 @@ class Check(PackageTest):
     def test_all_targets_and_bindings(self):
         free = models.relu(("N", 4, "H", 8))
         report = ane.check(free, target="all", dims={"N": 1}, shapes={"x": [1, 4, 8, 8]})
-        self.assertEqual(28, len(report.models[0].targets))
-        self.assertEqual(1, report.models[0].targets[0].summary.nodes)
+        answers = {target.target: target for target in report.models[0].targets}
+        self.assertLessEqual({"h11", "h13", "h16", "h18"}, answers.keys())
+        self.assertEqual(1, answers["h13"].summary.nodes)
         refused = ane.check(models.relu(), policy="cpu").models[0].targets[0]
         self.assertEqual("policy", refused.nodes[0].layer)
 
@@ -467,8 +469,10 @@ class Pages(PackageTest):
             blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
             self.assertTrue(blocks, page)
             for block in blocks:
+                script = self.folder / "example.py"
+                script.write_text(block)
                 with contextlib.redirect_stdout(io.StringIO()) as printed:
-                    exec(block, {"x": models.image()})
+                    runpy.run_path(str(script), {"x": models.image()})
                 self.assertIn("of 5 nodes", printed.getvalue(), page)
 
 

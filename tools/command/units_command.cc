@@ -82,22 +82,37 @@ Json EntryJson(const Entry& entry) {
           {"onnx_operators", onnx}};
 }
 
+// The number that a rule compares with, and the index of the first family that it allows.
+template <class AnyRule>
+void AddLimits(const AnyRule& rule, Json& to) {
+  to["limit"] = rule.limit != 0 ? Json(rule.limit) : Json(nullptr);
+  to["values"] = std::vector<int64_t>(rule.values.begin(), rule.values.end());
+  to["family_index"] = rule.family != Family::kFirst ? Json(IndexOf(rule.family)) : Json(nullptr);
+}
+
 Json RuleJson(const Rule& rule) {
-  return {{"id", rule.id},
-          {"layer", std::string(LayerName(rule.layer))},
-          {"message", OrNull(rule.message)},
-          {"condition", rule.condition},
-          {"source", rule.source},
-          {"status", std::string(StatusName(rule.status))},
-          {"remedy", OrNull(rule.remedy)}};
+  Json families = Json::object();
+  for (const OperationFamily& row : rule.families) families[row.operation] = IndexOf(row.family);
+  Json json = {{"id", rule.id},
+               {"layer", std::string(LayerName(rule.layer))},
+               {"message", OrNull(rule.message)},
+               {"condition", rule.condition},
+               {"source", rule.source},
+               {"status", std::string(StatusName(rule.status))},
+               {"remedy", OrNull(rule.remedy)},
+               {"family_indices", std::move(families)}};
+  AddLimits(rule, json);
+  return json;
 }
 
 Json WarningJson(const WarningRule& rule) {
-  return {{"id", rule.id},
-          {"words", rule.words},
-          {"source", rule.source},
-          {"status", std::string(StatusName(rule.status))},
-          {"remedy", rule.remedy}};
+  Json json = {{"id", rule.id},
+               {"words", rule.words},
+               {"source", rule.source},
+               {"status", std::string(StatusName(rule.status))},
+               {"remedy", rule.remedy}};
+  AddLimits(rule, json);
+  return json;
 }
 
 std::string KeysText(const UnitKind& kind) {
