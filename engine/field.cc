@@ -1,5 +1,7 @@
 #include "engine/field.h"
 
+#include <cmath>
+#include <cstdlib>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
@@ -7,6 +9,12 @@
 #include "engine/formats/json_keys.h"
 
 namespace anemone {
+
+Json Plain::Write(float value) {
+  if (std::isfinite(value)) return value;
+  if (std::isnan(value)) return "nan";
+  return value < 0 ? "-inf" : "inf";
+}
 
 Json Plain::Write(const std::vector<Axis>& axes) {
   Json names = Json::array();
@@ -30,6 +38,10 @@ absl::Status Plain::Read(const Json& from, bool& value) {
 }
 
 absl::Status Plain::Read(const Json& from, float& value) {
+  if (from == "inf" || from == "-inf" || from == "nan") {
+    value = std::strtof(from.get_ref<const std::string&>().c_str(), nullptr);
+    return absl::OkStatus();
+  }
   if (!from.is_number()) return Unwanted("a number", from);
   value = from.get<float>();
   return absl::OkStatus();

@@ -92,11 +92,12 @@ class FieldsOf : public FieldsOf<void> {
   }
 };
 
-// Encodings convert a member to and from JSON. `Plain` is the encoding by the member's type.
+// Encodings convert a member to and from JSON. `Plain` is the encoding by the member's type. A
+// float that is not finite, for which JSON has no number, is the string "inf", "-inf" or "nan".
 struct Plain {
   static Json Write(int64_t value) { return value; }
   static Json Write(bool value) { return value; }
-  static Json Write(float value) { return value; }
+  static Json Write(float value);
   static Json Write(const std::string& value) { return value; }
   static Json Write(const std::vector<int64_t>& values) { return values; }
   static Json Write(const std::vector<Axis>& axes);

@@ -18,7 +18,7 @@
 #include "engine/formats/network_json.h"
 #include "kernels/lowering.h"
 #include "kernels/mil/mil_folder.h"
-#include "provider/package/cbor.h"
+#include "provider/package/network_text.h"
 
 namespace anemone {
 namespace {
@@ -145,10 +145,10 @@ PackagedSegment Packaged(const Network& network) {
 }
 
 absl::Status CompareNetworks(const Network& got, const Network& want) {
-  // As bytes: a NaN is not equal to itself.
-  if (WriteCbor(WriteNetwork(got)) != WriteCbor(WriteNetwork(want))) {
-    return Differ(absl::StrCat("other units: ", WriteNetwork(got).dump(), " in place of ",
-                               WriteNetwork(want).dump()));
+  const std::string units = WriteNetworkText(WriteNetwork(got)),
+                    wanted = WriteNetworkText(WriteNetwork(want));
+  if (units != wanted) {
+    return Differ(absl::StrCat("other units: ", units, " in place of ", wanted));
   }
   const std::vector<const Tensor*> a = TensorsOf(got), b = TensorsOf(want);
   for (size_t i = 0; i < b.size(); ++i) {

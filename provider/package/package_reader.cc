@@ -14,7 +14,7 @@
 #include "engine/table_hash.h"
 #include "engine/verdict.h"
 #include "kernels/lowering.h"
-#include "provider/package/cbor.h"
+#include "provider/package/network_text.h"
 #include "provider/package/package.h"
 #include "provider/package/package_format.h"
 #include "provider/package/package_tensors.h"
@@ -182,10 +182,9 @@ class Reader {
   // `refusal` is set if the target no longer accepts the units.
   absl::Status ReadUnits(const format::Segment& segment, PackagedSegment& to,
                          std::optional<Verdict>& refusal) {
-    const auto& units = *segment.network();
+    const absl::string_view units = TextOf(segment.network());
     if (units.size() > format::kMostNetwork) return absl::DataLossError("the network is too large");
-    ANEMONE_ASSIGN_OR_RETURN(Json json,
-                             ReadCbor({reinterpret_cast<const char*>(units.data()), units.size()}));
+    ANEMONE_ASSIGN_OR_RETURN(Json json, ReadNetworkText(units));
     std::vector<Tensor> values;
     for (const format::Tensor* table : *segment.tensors()) {
       ANEMONE_ASSIGN_OR_RETURN(Tensor value, ReadPackageTensor(*table, *weights_, owner_));

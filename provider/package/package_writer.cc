@@ -12,7 +12,7 @@
 #include "engine/table_hash.h"
 #include "engine/verdict.h"
 #include "provider/new_file.h"
-#include "provider/package/cbor.h"
+#include "provider/package/network_text.h"
 #include "provider/package/package.h"
 #include "provider/package/package_format.h"
 #include "provider/package/package_tensors.h"
@@ -103,7 +103,7 @@ class Image {
 
   absl::StatusOr<Offset<format::Segment>> WriteSegment(const PackagedSegment& segment) {
     ANEMONE_RETURN_IF_ERROR(format::CheckPorts(segment));
-    const std::string network = WriteCbor(WriteNetwork(segment.network));
+    const std::string network = WriteNetworkText(WriteNetwork(segment.network));
     if (network.size() > format::kMostNetwork) return TooLarge("a network");
     std::vector<Offset<format::Tensor>> tensors;
     for (const Tensor* tensor : TensorsOf(segment.network)) {
@@ -111,8 +111,7 @@ class Image {
       tensors.push_back(written);
     }
     const auto name = builder_.CreateString(segment.name);
-    const auto units =
-        builder_.CreateVector(reinterpret_cast<const uint8_t*>(network.data()), network.size());
+    const auto units = builder_.CreateString(network);
     const auto values = builder_.CreateVector(tensors);
     const auto inputs = WritePorts(segment.inputs, builder_);
     const auto outputs = WritePorts(segment.outputs, builder_);

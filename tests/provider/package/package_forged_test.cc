@@ -12,7 +12,7 @@
 #include "engine/authored_unit.h"
 #include "engine/formats/network_json.h"
 #include "kernels/lowering.h"
-#include "provider/package/cbor.h"
+#include "provider/package/network_text.h"
 #include "provider/package/package.h"
 #include "tests/provider/package/packages.h"
 #include "tests/round_trip.h"
@@ -165,7 +165,7 @@ TEST(Package, SurvivesForgedNetworks) {
     std::mt19937 random(seed);
     const std::string forged = WithNetwork(packages[seed % packages.size()], [&](Json json) {
       for (unsigned i = 0; i < 1 + random() % 2; ++i) ChangeOne(json, random);
-      return WriteCbor(json);
+      return WriteNetworkText(json);
     });
     const auto read = ReadPackage(forged, nullptr);
     ++codes[read.status().code()];

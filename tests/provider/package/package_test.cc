@@ -5,15 +5,21 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <cmath>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
+#include "absl/base/casts.h"
 #include "anemone/compressed.h"
+#include "engine/authored_unit.h"
 #include "engine/table_hash.h"
-#include "provider/package/cbor.h"
+#include "kernels/lowering.h"
+#include "provider/package/network_text.h"
 #include "provider/package/package_format.h"
 #include "tests/provider/package/packages.h"
 #include "tests/round_trip.h"
@@ -81,12 +87,56 @@ TEST(Package, SaysWhatTheSegmentsAre) {
   EXPECT_EQ(*WritePackage(*read), SmallBytes());
 }
 
-TEST(Package, MayHaveNoSegmentsAndAnyNames) {
+TEST(Package, MayHaveNoSegments) {
   EXPECT_TRUE(ReadPackage(*WritePackage(PackageOf({})), nullptr)->segments.empty());
+}
+
+// The ONNX tensor's name is kept. In the network's names, what is not UTF-8 is replaced.
+TEST(Package, MayHaveAnyNames) {
   Network network = ConvBy(KernelForms()[0].second);
-  network.inputs[0].name = std::string("no UTF-8: \xff\xfe\0.", 14);
-  network.units[0].name = "\xc0";
-  const absl::Status same = CheckPackageRoundTrip(network, **FindTarget("h16"), Route::kNetplist);
+  network.inputs[0].name = std::string("not UTF-8: \xff\xfe\0.", 15);
+  network.units[0].name = "\"\xc0";
+  const Package package = PackageOf({network});
+  const std::string bytes = *WritePackage(package);
+  const auto read = ReadPackage(bytes, nullptr);
+  ASSERT_TRUE(read.ok()) << read.status();
+  const PackagedSegment& segment = read->segments[0];
+  EXPECT_EQ(segment.inputs[0].name, network.inputs[0].name);
+  EXPECT_EQ(segment.network.inputs[0].name, std::string("not UTF-8: \uFFFD\uFFFD\0.", 19));
+  EXPECT_EQ(segment.network.units[0].name, "\"\uFFFD");
+  EXPECT_EQ(*OutputsOf(segment.network, *package.target, package.route, 7),
+            *OutputsOf(network, *package.target, package.route, 7));
+}
+
+// JSON has no numbers that are not finite, and its numbers of 64 bits are integers.
+TEST(Package, KeepsEveryNumberOfAUnit) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (float number :
+       {kInfinity, -kInfinity, std::numeric_limits<float>::quiet_NaN(), -0.0f, 0.1f,
+        std::numeric_limits<float>::denorm_min(), std::numeric_limits<float>::max()}) {
+    float read = 0;
+    const auto text = ReadNetworkText(WriteNetworkText(Plain::Write(number)));
+    ASSERT_TRUE(text.ok()) << text.status();
+    ASSERT_TRUE(Plain::Read(*text, read).ok()) << *text;
+    EXPECT_EQ(std::isnan(read), std::isnan(number));
+    if (!std::isnan(number)) {
+      EXPECT_EQ(absl::bit_cast<uint32_t>(read), absl::bit_cast<uint32_t>(number));
+    }
+  }
+  for (int64_t number :
+       {std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()}) {
+    int64_t read = 0;
+    ASSERT_TRUE(Plain::Read(*ReadNetworkText(WriteNetworkText(number)), read).ok());
+    EXPECT_EQ(read, number);
+  }
+  NetworkBuilder c(**FindTarget("h16"), Route::kNetplist);
+  const Operand x = c.AddInput("x", MakeDims(1, 4, 1, 4));
+  const Json keys = {{"KernelChannel", 3}, {"Beta", "inf"}, {"K", "nan"}};
+  c.AddOutput("y",
+              AddAuthoredUnit(c, *FindUnitKind("LocalResponseNormalization"), keys, {x}, {}, "u"));
+  ASSERT_TRUE(c.ok()) << c.status();
+  const absl::Status same =
+      CheckPackageRoundTrip(c.TakeNetwork(), **FindTarget("h16"), Route::kNetplist);
   EXPECT_TRUE(same.ok()) << same;
 }
 
@@ -212,10 +262,14 @@ const Bad kBad[] = {
      },
      kDamaged,
      {"section 'weights' does not match its checksum"}},
-    {"later major",
-     [] { return With([](PackageParts& p) { p.major = 2; }); },
+    {"the major before, whose networks were CBOR",
+     [] { return With([](PackageParts& p) { p.major = 1; }); },
      absl::StatusCode::kUnimplemented,
-     {"format 2.0", "written by tests", "reads 1.x"}},
+     {"format 1.0", "written by tests", "reads 2.x", "compile the model again"}},
+    {"later major",
+     [] { return With([](PackageParts& p) { p.major = 3; }); },
+     absl::StatusCode::kUnimplemented,
+     {"format 3.0", "written by tests", "reads 2.x"}},
     {"other tables",
      [] { return With([](PackageParts& p) { p.tables = "0123abc"; }); },
      kStale,
@@ -244,32 +298,68 @@ const Bad kBad[] = {
      [] { return With([](PackageParts& p) { p.sections[0].bytes = "x"; }); },
      kDamaged,
      {"no FlatBuffer"}},
-    {"no CBOR",
-     [] { return WithNetwork([](Json) { return std::string("\xbf"); }); },
+    {"no network",
+     [] { return WithNetwork([](Json) { return std::string(); }); },
      kDamaged,
-     {"no CBOR"}},
-    {"deep CBOR",
-     [] { return WithNetwork([](Json) { return std::string(1 << 20, '\x81'); }); },
+     {"segment 1", "its network is not JSON at byte 1"}},
+    {"a network cut off",
+     [] {
+       return WithNetwork([](const Json& json) {
+         const std::string text = WriteNetworkText(json);
+         return text.substr(0, text.size() / 2);
+       });
+     },
      kDamaged,
-     {"no CBOR"}},
-    {"an array of 2^60",
-     [] { return WithNetwork([](Json) { return std::string("\x9b\x10\0\0\0\0\0\0\0", 9); }); },
+     {"not JSON at byte"}},
+    {"something after the network",
+     [] { return WithNetwork([](const Json& json) { return WriteNetworkText(json) + "{}"; }); },
      kDamaged,
-     {"no CBOR"}},
+     {"not JSON at byte"}},
+    {"a name that is not UTF-8",
+     [] { return WithNetwork([](Json) { return std::string("{\"inputs\": \"\xff\"}"); }); },
+     kDamaged,
+     {"not JSON at byte 13"}},
+    {"deep arrays",
+     [] { return WithNetwork([](Json) { return std::string(1 << 20, '['); }); },
+     kDamaged,
+     {"nested deeper than 16"}},
+    {"deep objects",
+     [] {
+       return WithNetwork([](Json) {
+         std::string text;
+         for (int i = 0; i < 1 << 18; ++i) text += "{\"a\":";
+         return text;
+       });
+     },
+     kDamaged,
+     {"nested deeper than 16"}},
+    {"a number beyond 64 bits",
+     [] {
+       return WithNetwork([](Json json) {
+         json["inputs"][0]["dims"][0] = uint64_t{1} << 63;
+         return WriteNetworkText(json);
+       });
+     },
+     kDamaged,
+     {"segment 1", "an integer of 64 bits"}},
+    {"a number beyond a double",
+     [] { return WithNetwork([](Json) { return std::string("{\"inputs\": 1e999}"); }); },
+     kDamaged,
+     {"not JSON at byte"}},
     {"many keys",
      [] {
        return WithNetwork([](Json json) {
          for (int i = 0; i < 1000; ++i) json[absl::StrCat("key ", i)] = i;
-         return WriteCbor(json);
+         return WriteNetworkText(json);
        });
      },
      kDamaged,
-     {"no CBOR"}},
+     {"an object of more than 256 keys"}},
     {"an operand out of range",
      [] {
        return WithNetwork([](Json json) {
          json["units"][0]["bottoms"][0] = "unit 7";
-         return WriteCbor(json);
+         return WriteNetworkText(json);
        });
      },
      kDamaged,
@@ -278,7 +368,7 @@ const Bad kBad[] = {
      [] {
        return WithNetwork([](Json json) {
          json["inputs"][0]["dims"] = {1, 1, int64_t{1} << 40, int64_t{1} << 40, 1};
-         return WriteCbor(json);
+         return WriteNetworkText(json);
        });
      },
      kDamaged,
@@ -287,7 +377,7 @@ const Bad kBad[] = {
      [] {
        return WithNetwork([](Json json) {
          json["units"][0]["weights"].erase(1);  // the bias
-         return WriteCbor(json);
+         return WriteNetworkText(json);
        });
      },
      kDamaged,
@@ -298,7 +388,7 @@ const Bad kBad[] = {
          for (Json& unit : json["units"]) {
            for (Json& weight : unit["weights"]) weight["dims"] = {1, 1};
          }
-         return WriteCbor(json);
+         return WriteNetworkText(json);
        });
      },
      kDamaged,
@@ -307,7 +397,7 @@ const Bad kBad[] = {
      [] {
        return WithNetwork([](Json json) {
          json["units"][0]["params"]["Colour"] = "red";
-         return WriteCbor(json);
+         return WriteNetworkText(json);
        });
      },
      kDamaged,
@@ -316,7 +406,7 @@ const Bad kBad[] = {
      [] {
        return WithNetwork([](Json json) {
          json["units"][0]["type"] = "Oracle";
-         return WriteCbor(json);
+         return WriteNetworkText(json);
        });
      },
      kDamaged,
@@ -325,7 +415,7 @@ const Bad kBad[] = {
      [] {
        return WithNetwork([](Json json) {
          json["inputs"].push_back(json["inputs"][0]);
-         return WriteCbor(json);
+         return WriteNetworkText(json);
        });
      },
      kDamaged,

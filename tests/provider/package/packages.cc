@@ -9,7 +9,7 @@
 #include "importer/importer.h"
 #include "kernels/conv/conv.h"
 #include "partitioner/plan.h"
-#include "provider/package/cbor.h"
+#include "provider/package/network_text.h"
 #include "provider/package/package_format.h"
 #include "tests/onnx_text.h"
 #include "tests/round_trip.h"
@@ -180,9 +180,7 @@ std::string WithNetwork(const std::string& bytes, const std::function<std::strin
   std::string& section = parts.section(format::kSegmentsSection).bytes;
   const format::Segment& segment =
       *flatbuffers::GetRoot<format::Segments>(section.data())->segments()->Get(0);
-  const auto* units = segment.network();
-  const std::string changed =
-      change(*ReadCbor({reinterpret_cast<const char*>(units->data()), units->size()}));
+  const std::string changed = change(*ReadNetworkText(segment.network()->str()));
   flatbuffers::FlatBufferBuilder fbb;
   const auto dims = [&](const auto* table) {
     return fbb.CreateVector(std::vector<int64_t>(table->dims()->begin(), table->dims()->end()));
@@ -201,10 +199,9 @@ std::string WithNetwork(const std::string& bytes, const std::function<std::strin
                                            t->code_type(), t->values(), t->zero_points(),
                                            t->grid()));
   }
-  const auto made = format::CreateSegment(
-      fbb, fbb.CreateString(segment.name()),
-      fbb.CreateVector(reinterpret_cast<const uint8_t*>(changed.data()), changed.size()),
-      fbb.CreateVector(tensors), ports(segment.inputs()), ports(segment.outputs()));
+  const auto made = format::CreateSegment(fbb, fbb.CreateString(segment.name()),
+                                          fbb.CreateString(changed), fbb.CreateVector(tensors),
+                                          ports(segment.inputs()), ports(segment.outputs()));
   fbb.Finish(format::CreateSegments(fbb, fbb.CreateVector(&made, 1)), format::kSegmentsIdentifier);
   section.assign(reinterpret_cast<const char*>(fbb.GetBufferPointer()), fbb.GetSize());
   return parts.Sealed();

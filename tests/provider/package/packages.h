@@ -49,8 +49,8 @@ struct PackageParts {
   Section& section(const std::string& name);
 };
 
-// A package with only the first segment. Its network is replaced by the result of `change` on its
-// JSON, which may be invalid CBOR.
+// A package with only the first segment. Its network is replaced by the text that `change` returns
+// for its JSON, which may be invalid.
 std::string WithNetwork(const std::string& bytes, const std::function<std::string(Json)>& change);
 
 }  // namespace anemone
