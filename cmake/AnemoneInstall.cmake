@@ -29,7 +29,7 @@ endforeach()
 target_link_libraries(anemone_archive INTERFACE
   "$<INSTALL_INTERFACE:${onnx_libraries}>" protobuf::libprotobuf-lite
   absl::flat_hash_map absl::flat_hash_set absl::span absl::status absl::statusor absl::str_format
-  absl::strings absl::time hwy::hwy OpenSSL::Crypto PkgConfig::plist TBB::tbb Threads::Threads
+  absl::strings absl::time hwy::hwy PkgConfig::plist TBB::tbb Threads::Threads
   ${CMAKE_DL_LIBS})
 
 install(TARGETS anemone onnxruntime_ane_ep)

@@ -1,7 +1,7 @@
 # find_package(anemone) defines the target anemone::anemone. ONNX Runtime is loaded when a program
 # runs; see anemone/session.h.
 include(CMakeFindDependencyMacro)
-foreach(package absl hwy OpenSSL Protobuf TBB Threads PkgConfig)
+foreach(package absl hwy Protobuf TBB Threads PkgConfig)
   find_dependency(${package})
 endforeach()
 if(NOT TARGET PkgConfig::plist)

@@ -1,7 +1,6 @@
 #include "provider/package/program_cache.h"
 
 #include <fcntl.h>
-#include <openssl/evp.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,7 +9,6 @@
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
-#include <new>
 #include <utility>
 #include <vector>
 
@@ -25,21 +23,32 @@
 #include "engine/table_hash.h"
 #include "provider/new_file.h"
 
+#define XXH_INLINE_ALL
+#include "xxhash.h"
+
 namespace anemone {
 namespace {
 
 namespace fs = std::filesystem;
 
 constexpr absl::string_view kSuffix = ".anemone", kTemporary = ".tmp";
-constexpr size_t kKeyDigits = 64;
 // The section with the entry's key. It detects files that were copied or renamed.
 constexpr char kKeySection[] = "cache.key";
 
-// The folder may have other files. Only files with names of this form are touched.
-bool BeginsWithKey(absl::string_view name) {
-  return name.size() >= kKeyDigits + kSuffix.size() &&
-         std::all_of(name.begin(), name.begin() + kKeyDigits, absl::ascii_isxdigit) &&
-         absl::StartsWith(name.substr(kKeyDigits), kSuffix);
+std::string HashOf(absl::string_view bytes) {
+  XXH128_canonical_t hash;
+  XXH128_canonicalFromHash(&hash, XXH3_128bits(bytes.data(), bytes.size()));
+  return {reinterpret_cast<const char*>(hash.digest), sizeof(hash.digest)};
+}
+
+// The part of a file's name after its key; empty if the name does not begin with a key. The folder
+// may have other files, and only names that are a key and kSuffix are touched. Keys of earlier
+// versions had 64 digits; their entries still count, so that they are removed when they are old.
+absl::string_view AfterKey(absl::string_view name) {
+  constexpr size_t kDigits = 32;
+  const size_t digits =
+      std::find_if_not(name.begin(), name.end(), absl::ascii_isxdigit) - name.begin();
+  return digits < kDigits ? "" : name.substr(digits);
 }
 
 // Opens a file for reading and updates its time of use. Does not follow links. Returns null if
@@ -91,33 +100,16 @@ timespec UsedOf(const struct stat& info) {
 
 }  // namespace
 
-CacheKey::CacheKey() : context_(EVP_MD_CTX_new()) {
-  if (context_ == nullptr || EVP_DigestInit_ex(context_, EVP_sha256(), nullptr) != 1) {
-    throw std::bad_alloc();
-  }
+CacheKey::CacheKey() {
   Add("version", kVersion);
   Add("tables", TableHash());
 }
 
-CacheKey::~CacheKey() { EVP_MD_CTX_free(context_); }
-
 void CacheKey::Add(absl::string_view name, absl::string_view content) {
-  for (absl::string_view part : {name, content}) {
-    const uint64_t size = part.size();
-    EVP_DigestUpdate(context_, &size, sizeof(size));
-    EVP_DigestUpdate(context_, part.data(), part.size());
-  }
+  for (absl::string_view part : {name, content}) parts_ += HashOf(part);
 }
 
-std::string CacheKey::Hex() const {
-  const std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> copy(EVP_MD_CTX_new(), EVP_MD_CTX_free);
-  char digest[kKeyDigits / 2];
-  if (copy == nullptr || EVP_MD_CTX_copy_ex(copy.get(), context_) != 1 ||
-      EVP_DigestFinal_ex(copy.get(), reinterpret_cast<unsigned char*>(digest), nullptr) != 1) {
-    throw std::bad_alloc();
-  }
-  return absl::BytesToHexString({digest, sizeof(digest)});
-}
+std::string CacheKey::Hex() const { return absl::BytesToHexString(HashOf(parts_)); }
 
 std::string DefaultCacheFolder() {
   const auto value = [](const char* name) -> std::string {
@@ -204,12 +196,14 @@ void ProgramCache::Tidy() const {
        at.increment(error)) {
     const std::string path = at->path().string(), name = at->path().filename().string();
     struct stat info;
-    if (!BeginsWithKey(name) || ::lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) {
+    const absl::string_view rest = AfterKey(name);
+    if (!absl::StartsWith(rest, kSuffix) || ::lstat(path.c_str(), &info) != 0 ||
+        !S_ISREG(info.st_mode)) {
       continue;
     }
-    if (absl::EndsWith(name, kTemporary)) {
+    if (absl::EndsWith(rest, kTemporary)) {
       RemoveIfLeft(path);
-    } else if (name.size() == kKeyDigits + kSuffix.size()) {
+    } else if (rest == kSuffix) {
       entries.push_back({path, info.st_size, UsedOf(info)});
       bytes += info.st_size;
     }

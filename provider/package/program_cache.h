@@ -24,25 +24,20 @@
 #include "absl/strings/string_view.h"
 #include "provider/package/package.h"
 
-struct evp_md_ctx_st;
-
 namespace anemone {
 
-// SHA-256 of this version, its rule tables, and all names and contents added. Each is preceded by
-// its length, so that ("a", "bc") and ("ab", "c") differ.
+// A hash (XXH3, 128 bits) of this version, its rule tables, and all names and contents added. Each
+// is hashed by itself, so that ("a", "bc") and ("ab", "c") differ.
 class CacheKey {
  public:
   CacheKey();
-  ~CacheKey();
-  CacheKey(const CacheKey&) = delete;
-  CacheKey& operator=(const CacheKey&) = delete;
 
   void Add(absl::string_view name, absl::string_view content);
-  // The hash of everything added so far: 64 digits.
+  // The hash of everything added so far: 32 digits.
   std::string Hex() const;
 
  private:
-  evp_md_ctx_st* context_;
+  std::string parts_;  // the hash of each, 16 bytes
 };
 
 // $XDG_CACHE_HOME/anemone/programs, else ~/.cache/anemone/programs (macOS: ~/Library/Caches/...).

@@ -102,10 +102,11 @@ TEST(CacheKey, IsTheHashOfNamesAndContents) {
     EXPECT_EQ(key.Hex(), key.Hex());
     return key.Hex();
   };
-  EXPECT_EQ(hex({}).size(), 64);
+  EXPECT_EQ(hex({}).size(), 32);
   EXPECT_EQ(hex({{"a", "bc"}}), hex({{"a", "bc"}}));
   EXPECT_NE(hex({{"a", "bc"}}), hex({{"ab", "c"}}));
   EXPECT_NE(hex({{"a", "bc"}}), hex({{"a", ""}, {"bc", ""}}));
+  EXPECT_NE(hex({{"a", "1"}, {"b", "2"}}), hex({{"b", "2"}, {"a", "1"}}));
 }
 
 TEST(DefaultCacheFolder, FollowsTheEnvironment) {
@@ -191,6 +192,14 @@ TEST_F(ProgramCacheTest, RemovesWhatWasUsedLongestAgo) {
   EXPECT_FALSE(Has(*cache, "second"));
   for (const char* name : {"first", "third", "fourth"}) EXPECT_TRUE(Has(*cache, name)) << name;
   EXPECT_EQ(Files().count("notes.txt"), 1);
+
+  // An entry of a version with longer keys counts, too.
+  const std::string older = std::string(64, 'a') + ".anemone";
+  fs::copy_file(PathOf("first"), options_.folder + "/" + older);
+  fs::last_write_time(options_.folder + "/" + older, now - std::chrono::hours(4));
+  ASSERT_TRUE(Store(*cache, "fourth").ok());
+  EXPECT_EQ(Files().count(older), 0);
+  for (const char* name : {"first", "third", "fourth"}) EXPECT_TRUE(Has(*cache, name)) << name;
 
   options_.max_bytes = bytes / 2;
   cache = Open();
