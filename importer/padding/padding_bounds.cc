@@ -76,18 +76,13 @@ Bounds Clipped(In x) {
 }
 
 Bounds Less(In x) { return Truth(x[0].low >= x[1].high, x[0].high < x[1].low); }
-Bounds LessOrEqual(In x) { return Truth(x[0].low > x[1].high, x[0].high <= x[1].low); }
-Bounds Greater(In x) { return Truth(x[0].high <= x[1].low, x[0].low > x[1].high); }
-Bounds GreaterOrEqual(In x) { return Truth(x[0].high < x[1].low, x[0].low >= x[1].high); }
 
 Bounds Equal(In x) {
   const bool points = x[0].low == x[0].high && x[1].low == x[1].high;
   return Truth(x[0].high < x[1].low || x[1].high < x[0].low, points && x[0].low == x[1].low);
 }
 
-Bounds Not(In x) { return {1 - x[0].high, 1 - x[0].low}; }
 Bounds And(In x) { return Smallest(x); }
-Bounds Or(In x) { return Largest(x); }
 Bounds NotZero(In x) { return Truth(x[0].is(0), !HoldsZero(x[0])); }
 
 Bounds First(In x) { return x[0]; }
@@ -100,7 +95,6 @@ Bounds Magnitude(In x) {
 
 Bounds Reciprocal(In x) { return Divided({1, 1}, x[0]); }
 Bounds ZeroToOne(In) { return {0, 1}; }
-Bounds MinusOneToOne(In) { return {-1, 1}; }
 Bounds NotNegative(In) { return {0, kInfinity}; }
 
 Bounds SumOfAxes(In x) { return {x[0].low >= 0 ? 0 : -kInfinity, x[0].high <= 0 ? 0 : kInfinity}; }
@@ -111,13 +105,10 @@ double SquareRoot(double x) { return std::sqrt(std::max(x, 0.0)); }
 bool SecondMayBeZero(In x) { return HoldsZero(x[1]); }
 bool FirstMayBeZero(In x) { return HoldsZero(x[0]); }
 bool FirstMayBeNegative(In x) { return x[0].low < 0; }
-bool FirstMayNotBePositive(In x) { return x[0].low <= 0; }
 
 bool PowerMayFail(In x) {
   const bool whole = x[1].low == x[1].high && x[1].low == std::floor(x[1].low);
   return (HoldsZero(x[0]) && x[1].low < 0) || (x[0].low < 0 && !whole);
 }
-
-bool Always(In) { return true; }
 
 }  // namespace anemone::bounds

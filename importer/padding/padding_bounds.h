@@ -29,13 +29,8 @@ Bounds Clipped(In x);  // to the bounds of input 1
 
 // Comparisons and logic: 0 is false, 1 true.
 Bounds Less(In x);
-Bounds LessOrEqual(In x);
-Bounds Greater(In x);
-Bounds GreaterOrEqual(In x);
 Bounds Equal(In x);
-Bounds Not(In x);
 Bounds And(In x);
-Bounds Or(In x);
 Bounds NotZero(In x);  // Cast to bool
 
 // Functions of one input.
@@ -44,7 +39,6 @@ Bounds Negative(In x);
 Bounds Magnitude(In x);
 Bounds Reciprocal(In x);
 Bounds ZeroToOne(In x);
-Bounds MinusOneToOne(In x);
 Bounds NotNegative(In x);
 Bounds SumOfAxes(In x);  // of any number of elements
 
@@ -65,9 +59,7 @@ double SquareRoot(double x);
 bool SecondMayBeZero(In x);
 bool FirstMayBeZero(In x);
 bool FirstMayBeNegative(In x);
-bool FirstMayNotBePositive(In x);
 bool PowerMayFail(In x);
-bool Always(In x);
 
 }  // namespace anemone::bounds
 

@@ -41,7 +41,6 @@ class PaddedConstant {
       if (IsPadded(flow_.axes[a])) sides_.push_back({.axis = a});
     }
     flow_.inputs.insert(kSizedConstant);
-    if (bucket_.is_fill() && exact_.is_fill()) return MakeFill();
     std::vector<int64_t> at(rank_);
     for (int64_t i = 0; i < bucket_.elements(); ++i, Next(at)) {
       const double number = read_(bucket_, i);
@@ -65,25 +64,6 @@ class PaddedConstant {
     bool any_beside = false, any_everywhere = false;
     bool repeats = true, even = true;
   };
-
-  // A constant of one repeated number.
-  absl::StatusOr<Flow> MakeFill() {
-    if (!SameElements(bucket_, exact_)) {
-      return absl::FailedPreconditionError("has different elements at another size");
-    }
-    const double number = read_(bucket_, 0);
-    flow_.used = {number, number};
-    flow_.wild = std::isnan(number) || number == HUGE_VAL;
-    flow_.holes = number == -HUGE_VAL;
-    for (const Side& side : sides_) {
-      flow_.axes[side.axis][0].padding = {.beside = flow_.used,
-                                          .everywhere = flow_.used,
-                                          .repeats = true,
-                                          .even = true,
-                                          .uniform = true};
-    }
-    return std::move(flow_);
-  }
 
   void Next(std::vector<int64_t>& at) const {
     for (size_t a = rank_; a-- > 0;) {

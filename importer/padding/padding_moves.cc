@@ -48,41 +48,6 @@ FlowAxis RepeatedAxis(const Flow& flow, int64_t full, int64_t used) {
   return axis;
 }
 
-// The first position of a slice on an axis of `size`.
-int64_t BeginOf(int64_t start, int64_t step, int64_t size) {
-  if (start < 0) start += size;
-  return std::clamp<int64_t>(start, 0, step < 0 ? size - 1 : size);
-}
-
-// One axis of a Slice. `in` is the input's, `out` the output's.
-absl::Status SliceAxis(Flow& flow, size_t a, int64_t start, int64_t stride,
-                       const PaddingStep::Sizes& in, const PaddingStep::Sizes& out) {
-  FlowAxis& axis = flow.axes[a];
-  const int64_t begin = BeginOf(start, stride, in.full[a]);
-  if (begin != BeginOf(start, stride, in.used[a])) {
-    return Mixes("slices the padded axis, counted from its end");
-  }
-  const bool padded = IsPadded(axis) || out.full[a] != out.used[a];
-  if (!padded) {
-    axis = PlainAxis(out.full[a]);
-    return absl::OkStatus();
-  }
-  if (stride < 1) return Mixes("reverses the padded axis");
-  if (in.full[a] == out.full[a] && in.used[a] == out.used[a]) return absl::OkStatus();
-  if (axis.size() > 1 || out.used[a] == 0) return Mixes("breaks up the padded axis");
-  Padding padding = {.beside = flow.used, .everywhere = flow.all()};
-  if (IsPadded(axis)) {
-    padding = axis[0].padding;
-    // The slice may skip the last used position.
-    if (stride != 1) padding.repeats = padding.even = false;
-  } else {
-    flow.inputs.insert(kSizedConstant);
-  }
-  axis.clear();
-  Append(axis, {out.full[a], out.used[a], std::move(padding)});
-  return absl::OkStatus();
-}
-
 // The result of Gather: `axis` of the data is replaced by the axes of the indices.
 Flow Gathered(Flow data, size_t axis, const Flow& indices) {
   const Bounds beside = data.used;
@@ -149,13 +114,8 @@ Flows CarryGrowth(const PaddingStep& step) {
   for (size_t a = 0; a < rank; ++a) {
     FlowAxis& axis = flow.axes[a];
     if (FullOf(axis) == out.full[a]) continue;
-    if (axis.empty()) {
-      axis = RepeatedAxis(source, out.full[a], out.used[a]);
-    } else if (!IsPadded(axis) && out.full[a] == out.used[a]) {
-      axis = PlainAxis(out.full[a]);
-    } else {
-      return Mixes("repeats the padded axis");
-    }
+    if (!axis.empty()) return Mixes("repeats an axis of more than one position");
+    axis = RepeatedAxis(source, out.full[a], out.used[a]);
   }
   return One(std::move(flow));
 }
@@ -175,8 +135,12 @@ Flows CarrySlice(const PaddingStep& step) {
     return Mixes("has axes or steps that are known only at run time");
   }
   for (size_t i = 0; i < axes.size(); ++i) {
-    ANEMONE_ASSIGN_OR_RETURN(const size_t axis, NormalizeAxis(flow, axes[i]));
-    ANEMONE_RETURN_IF_ERROR(SliceAxis(flow, axis, (*starts)[i], strides[i], in, out));
+    ANEMONE_ASSIGN_OR_RETURN(const size_t a, NormalizeAxis(flow, axes[i]));
+    if (!IsPadded(flow.axes[a]) && out.full[a] == out.used[a]) {
+      flow.axes[a] = PlainAxis(out.full[a]);
+    } else if (strides[i] < 1 || in.full[a] != out.full[a] || in.used[a] != out.used[a]) {
+      return Mixes("takes a part of the padded axis");
+    }
   }
   return One(std::move(flow));
 }

@@ -12,14 +12,12 @@
 namespace anemone {
 namespace {
 
-// Sets the padding to unknown finite numbers within `bounds`, after elements were combined.
-void Forget(Flow& flow, Bounds bounds = {}) {
-  flow.used = bounds;
+// Sets the padding to unknown finite numbers, after elements were combined.
+void Forget(Flow& flow) {
+  flow.used = {};
   flow.holes = false;
   for (FlowAxis& axis : flow.axes) {
-    for (FlowStretch& s : axis) {
-      s.padding = {.beside = bounds, .everywhere = bounds, .even = true};
-    }
+    for (FlowStretch& s : axis) s.padding = {.even = true};
   }
 }
 
@@ -155,24 +153,27 @@ Flows CarryBeside(const PaddingStep& step, const Flow& input, size_t first, size
 }
 
 absl::Status RestIsPlain(const PaddingStep& step) {
-  return NoneIsPadded(step, 1, "has padding in an input other than the first");
-}
-
-// An operator that works on one axis: the attribute `axis`, or `fallback` if it is not set.
-Flows CarryAlong(const PaddingStep& step, int64_t fallback) {
-  ANEMONE_ASSIGN_OR_RETURN(const Flow flow, step.flow(0));
-  ANEMONE_RETURN_IF_ERROR(RestIsPlain(step));
-  ANEMONE_ASSIGN_OR_RETURN(const size_t axis,
-                           NormalizeAxis(flow, IntOr(step.bucket, "axis", fallback)));
-  return CarryBeside(step, flow, axis, axis + 1);
+  for (size_t i = 1; i < step.bucket.inputs.size(); ++i) {
+    if (!HasInput(step.bucket, i)) continue;
+    ANEMONE_ASSIGN_OR_RETURN(const Flow flow, step.flow(i));
+    if (flow.padded()) return Mixes("has padding in an input other than the first");
+  }
+  return absl::OkStatus();
 }
 
 // An operator without a rule: allowed as long as none of its inputs is padded.
 Flows CarryUnpadded(const PaddingStep& step) {
   if (!BodiesOf(step.bucket).empty())
     return Mixes("contains a subgraph, which the proof does not analyze");
-  ANEMONE_RETURN_IF_ERROR(NoneIsPadded(step, 0, "has no padding rule, so it may mix positions"));
-  std::vector<Flow> made(step.bucket.outputs.size());
+  Flow plain;
+  for (size_t i = 0; i < step.bucket.inputs.size(); ++i) {
+    if (!HasInput(step.bucket, i)) continue;
+    ANEMONE_ASSIGN_OR_RETURN(const Flow flow, step.flow(i));
+    if (flow.padded()) return Mixes("has no padding rule, so it may mix positions");
+    plain.wild |= flow.wild || flow.holes;
+    plain.inputs.insert(flow.inputs.begin(), flow.inputs.end());
+  }
+  std::vector<Flow> made(step.bucket.outputs.size(), plain);
   for (size_t i = 0; i < made.size(); ++i) {
     if (step.bucket.outputs[i] == kNone) continue;
     for (int64_t size : step.OutputSizes(i).full) made[i].axes.push_back(PlainAxis(size));
@@ -215,12 +216,6 @@ Flows CarryClip(const PaddingStep& step) {
   const Elementwise clip = {.bounds = bounds::Clipped, .holes = Elementwise::kHolesStay};
   ANEMONE_ASSIGN_OR_RETURN(Flow made, Apply(clip, {std::move(input), std::move(limits)}));
   return One(std::move(made));
-}
-
-// QuantizeLinear and DequantizeLinear with constants along an axis, or one for all elements.
-Flows CarryByConstants(const PaddingStep& step) {
-  ANEMONE_RETURN_IF_ERROR(NoneIsPadded(step, 1, "has a padded scale"));
-  return CarryUnary(step, {});
 }
 
 Flows CarryMatMul(const PaddingStep& step) {
@@ -284,10 +279,6 @@ Flows CarryTrailing(const PaddingStep& step) {
   return CarryBeside(step, flow, axis, flow.axes.size());
 }
 
-Flows CarryAlongFirst(const PaddingStep& step) { return CarryAlong(step, 0); }
-
-Flows CarryAlongLast(const PaddingStep& step) { return CarryAlong(step, -1); }
-
 // Operators that work on all axes except the first, the batch.
 Flows CarryBatch(const PaddingStep& step) {
   ANEMONE_ASSIGN_OR_RETURN(const Flow flow, step.flow(0));
@@ -297,21 +288,6 @@ Flows CarryBatch(const PaddingStep& step) {
   const PaddingStep::Sizes out = step.OutputSizes(0);
   if (out.full.empty() || in.full[0] != out.full[0]) return Mixes("changes the batch size");
   return CarryBeside(step, flow, 1, flow.axes.size());
-}
-
-Flows CarryCumSum(const PaddingStep& step) {
-  ANEMONE_ASSIGN_OR_RETURN(const Flow flow, step.flow(0));
-  const auto axes = SameInts(step, 1);
-  if (!axes || axes->size() != 1) return Mixes("has an axis that is known only at run time");
-  ANEMONE_ASSIGN_OR_RETURN(const size_t axis, NormalizeAxis(flow, (*axes)[0]));
-  const FlowAxis& along = flow.axes[axis];
-  if (IsPadded(along) && (along.size() > 1 || IntOr(step.bucket, "reverse", 0) != 0)) {
-    return Mixes("accumulates from the padded end");
-  }
-  Flow made = flow;
-  made.wild |= made.holes;
-  Forget(made, flow.all().low >= 0 ? Bounds{0, Bounds().high} : Bounds());
-  return One(std::move(made));
 }
 
 // Resize of all axes except the first. Its size arguments depend on the bucket's size.

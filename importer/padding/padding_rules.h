@@ -30,15 +30,11 @@ Flows CarryPad(const PaddingStep& step);
 Flows CarryProduct(const PaddingStep& step);  // element by element, including x * x
 Flows CarryCast(const PaddingStep& step);
 Flows CarryClip(const PaddingStep& step);
-Flows CarryByConstants(const PaddingStep& step);  // QuantizeLinear, DequantizeLinear
 Flows CarryMatMul(const PaddingStep& step);
 Flows CarryGemm(const PaddingStep& step);
 Flows CarrySoftmax(const PaddingStep& step);
-Flows CarryTrailing(const PaddingStep& step);    // a normalization of the last axes
-Flows CarryAlongFirst(const PaddingStep& step);  // along one axis, by default the first
-Flows CarryAlongLast(const PaddingStep& step);   // along one axis, by default the last
-Flows CarryBatch(const PaddingStep& step);       // over all axes except the first, the batch
-Flows CarryCumSum(const PaddingStep& step);
+Flows CarryTrailing(const PaddingStep& step);  // a normalization of the last axes
+Flows CarryBatch(const PaddingStep& step);     // over all axes except the first, the batch
 Flows CarryResize(const PaddingStep& step);
 
 }  // namespace anemone

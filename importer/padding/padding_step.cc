@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/status_macros.h"
 #include "importer/edit.h"
 
 namespace anemone {
@@ -36,15 +35,6 @@ std::optional<std::vector<int64_t>> SameInts(const PaddingStep& step, size_t i) 
   if (!bucket.constant || !exact.constant) return std::nullopt;
   auto ints = IntsOf(*bucket.constant);
   return ints == IntsOf(*exact.constant) ? ints : std::nullopt;
-}
-
-absl::Status NoneIsPadded(const PaddingStep& step, size_t first, absl::string_view how) {
-  for (size_t i = first; i < step.bucket.inputs.size(); ++i) {
-    if (!HasInput(step.bucket, i)) continue;
-    ANEMONE_ASSIGN_OR_RETURN(const Flow flow, step.flow(i));
-    if (flow.padded()) return Mixes(how);
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace anemone

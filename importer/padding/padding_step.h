@@ -42,7 +42,7 @@ struct PaddingStep {
 using Flows = absl::StatusOr<std::vector<Flow>>;
 using PaddingRule = Flows (*)(const PaddingStep&);
 
-// kFailedPrecondition with the message "it <how>", such as "it accumulates from the padded end".
+// kFailedPrecondition with the message "it <how>", such as "it splits the padded axis".
 absl::Status Mixes(absl::string_view how);
 
 Flows One(Flow flow);
@@ -51,9 +51,6 @@ absl::StatusOr<size_t> NormalizeAxis(const Flow& flow, int64_t axis);
 
 // Input `i` as integers, if it is the same constant at both sizes.
 std::optional<std::vector<int64_t>> SameInts(const PaddingStep& step, size_t i);
-
-// Returns Mixes(how) if an input from index `first` on is padded.
-absl::Status NoneIsPadded(const PaddingStep& step, size_t first, absl::string_view how);
 
 }  // namespace anemone
 
