@@ -83,7 +83,7 @@ class Prover {
   absl::Status Meet(ValueId bucket, ValueId exact);
   absl::Status Keep(ValueId bucket, ValueId exact, Flow flow);
   absl::StatusOr<Flow> FlowOf(ValueId bucket, ValueId exact);
-  void RelyOn(const FlowStretch& masked);
+  absl::Status RelyOn(const FlowStretch& masked);
   absl::StatusOr<PaddingProof> Finish();
 
   const Model& model_;
@@ -184,7 +184,7 @@ absl::Status Prover::Follow(const Node& bucket, const Node& exact) {
                               }
                               return FlowOf(bucket.inputs[i], exact.inputs[i]);
                             },
-                            [&](const FlowStretch& masked) { RelyOn(masked); }};
+                            [&](const FlowStretch& masked) { return RelyOn(masked); }};
   ANEMONE_ASSIGN_OR_RETURN(std::vector<Flow> made, CarryPadding(step));
   made.resize(std::max(made.size(), bucket.outputs.size()));
   for (size_t i = 0; i < bucket.outputs.size(); ++i) {
@@ -211,7 +211,7 @@ absl::Status Prover::Keep(ValueId bucket, ValueId exact, Flow flow) {
   return absl::OkStatus();
 }
 
-void Prover::RelyOn(const FlowStretch& masked) {
+absl::Status Prover::RelyOn(const FlowStretch& masked) {
   const Padding& padding = masked.padding;
   for (size_t input : padding.masks) {
     if (input == kSizedConstant) continue;
@@ -219,13 +219,21 @@ void Prover::RelyOn(const FlowStretch& masked) {
     // With several masks, or one mask used along two axes, a row may be completely masked although
     // each mask keeps an element.
     const bool all = padding.masks.size() > 1 || padding.mask_axes > flow.changing_axes();
+    bool has_axis = false;
     for (size_t a = 0; a < flow.axes.size(); ++a) {
       const FlowAxis& axis = flow.axes[a];
       const bool same = std::any_of(axis.begin(), axis.end(),
                                     [&](const FlowStretch& s) { return s.SameAs(masked); });
       if (same) proof_.masks.push_back({input, static_cast<int>(a), all});
+      has_axis |= same;
+    }
+    if (!has_axis) {
+      return absl::FailedPreconditionError(absl::StrCat("its mask also depends on input '",
+                                                        bucket_.values[bucket_.inputs[input]].name,
+                                                        "', which may mask whole rows"));
     }
   }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<PaddingProof> Prover::Finish() {

@@ -263,7 +263,7 @@ Flows CarrySoftmax(const PaddingStep& step) {
       padding.masks = flow.inputs;
       padding.mask_axes = flow.changing_axes();
     }
-    if (s.padded()) step.rely_on_mask(s);
+    if (s.padded()) ANEMONE_RETURN_IF_ERROR(step.rely_on_mask(s));
     padding = {.beside = {0, 0}, .everywhere = {0, 1}, .even = true};
   }
   flow.used = {0, 1};

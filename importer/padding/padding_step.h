@@ -27,7 +27,9 @@ struct PaddingStep {
   std::function<absl::StatusOr<Flow>(size_t)> flow;
 
   // Called for an axis whose padding is excluded from the result only by a mask.
-  std::function<void(const FlowStretch&)> rely_on_mask;
+  // kFailedPrecondition: the mask also depends on an input without that axis, so it may mask rows
+  // as a whole.
+  std::function<absl::Status(const FlowStretch&)> rely_on_mask;
 
   // Sizes in the bucket and in the exact model. No size is 0.
   struct Sizes {

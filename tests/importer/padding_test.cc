@@ -77,6 +77,11 @@ const Padded kCases[] = {
      "(float[4,n] x, bool[n] mask) => (float[4,n] y) <float low = {-1e9}> "
      "{ s = Where(mask, low, x) y = Softmax<axis = 1>(s) }",
      "no mask excludes the padding"},
+    {"softmax_of_rows_that_another_input_masks",
+     "(float[4,n] x, float[n] mask, bool[4,1] c) => (float[4,n] y) <float one = {1}, "
+     "float low = {-1e9}> { m = Sub(one, mask) l = Mul(m, low) s = Add(x, l) "
+     "t = Where(c, low, s) y = Softmax<axis = 1>(t) }",
+     "its mask also depends on input 'c'"},
     {"norm_of_rows",
      "(float[n,4] x) => (float[n,4] y) <float[4] w = {1,2,3,4}> "
      "{ y = LayerNormalization<axis = 1>(x, w) }"},
