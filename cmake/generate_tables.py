@@ -1,8 +1,10 @@
 """Turns engine/tables/*.json into C++ tables. Standard library only.
 
 Usage: generate_tables.py TABLES_DIR OUTPUT_DIR
+       generate_tables.py --outputs
 
-Writes target_fields.h (enums of HAL limits and capability bytes), target_table.cc (the 28 targets),
+The second form prints the names of the files that the first one writes, for CMake. TABLES, at the end
+of this file, lists them by function: target_fields.h (enums of HAL limits and capability bytes), target_table.cc (the targets),
 rule_table.h and rule_table.cc (the refusals), warning_table.h and .cc (the design rules),
 netplist_table.cc (the forms of unit types), hidden_layer_table.cc (the catalogue),
 device_limit_table.h and .cc (run-time limits of the device), hazard_table.h and .cc (where values
@@ -57,6 +59,15 @@ def field_statuses(provenance, fields):
     return {f: result.get(f, "unknown") for f in fields}
 
 
+def check_target(target, data):
+    """A row may leave out a number that is not published. It must not have an unknown name."""
+    for part, known in (("hal", data["field_defs"]),
+                        ("capability_bytes", data["capability_byte_defs"])):
+        for name in target[part]:
+            if name not in known:
+                sys.exit(f"targets: {target['target']}: no field '{name}' of {part} is defined")
+
+
 def number(value):
     if isinstance(value, bool):
         return int(value)
@@ -65,10 +76,12 @@ def number(value):
 
 def write_targets(tables, out):
     data = json.loads((tables / "targets.json").read_text())
+    for target in data["targets"]:
+        check_target(target, data)
     limits = sorted(f for f in data["field_defs"]
-                    if any(number(t["hal"][f]) is not None for t in data["targets"]))
+                    if any(number(t["hal"].get(f)) is not None for t in data["targets"]))
     lists = sorted(f for f in data["field_defs"]
-                   if any(isinstance(t["hal"][f], list) for t in data["targets"]))
+                   if any(isinstance(t["hal"].get(f), list) for t in data["targets"]))
     caps = data["capability_byte_defs"]
 
     header = ["// Generated from engine/tables/targets.json. Do not edit.", "#pragma once", "",
@@ -95,18 +108,19 @@ def write_targets(tables, out):
         name = t["target"]
         body.append(f"constexpr TableNumber k{name}Limits[] = {{")
         for f in limits:
-            value = number(t["hal"][f])
+            value = number(t["hal"].get(f))
             shown = "kNotPublished" if value is None else value
             body.append(f"    {{{shown}, {status_enum(hal_status[f])}}},  // {f}")
         body.append("};")
         body.append(f"constexpr TableNumber k{name}Caps[] = {{")
         for offset in caps:
-            value = t["capability_bytes"][offset]
+            value = t["capability_bytes"].get(offset)
             shown = "kNotPublished" if value is None else value
             body.append(f"    {{{shown}, {status_enum(cap_status[offset])}}},  // {offset}")
         body.append("};")
         for f in lists:
-            values = t["hal"][f] if isinstance(t["hal"][f], list) else []
+            values = t["hal"].get(f)
+            values = values if isinstance(values, list) else []
             body.append(f"constexpr int k{name}{camel(f)}[] = {{{', '.join(map(str, values))}}};")
         body.append(f"constexpr absl::Span<const int> k{name}Lists[] = {{"
                     + ", ".join(f"k{name}{camel(f)}" for f in lists) + "};")
@@ -405,7 +419,7 @@ def write_hidden_layers(tables, out):
     body += ["", "constexpr HiddenLayer kLayers[] = {", *table, "};", "", "}  // namespace", "",
              "absl::Span<const HiddenLayer> HiddenLayers() { return kLayers; }", "",
              "}  // namespace anemone", ""]
-    (out / "hidden_layer_table.cc").write_text("\n".join(body))
+    write(out / "hidden_layer_table.cc", "\n".join(body))
 
 
 def write_rows(out, name, cpp_type, namespace, header_of_type, rows):
@@ -474,17 +488,27 @@ def write_hash(tables, out):
         "}  // namespace anemone", ""]))
 
 
+# Each function, and the files that it writes.
+TABLES = {
+    write_targets: ["target_fields.h", "target_table.cc"],
+    write_rules: ["rule_table.h", "rule_table.cc"],
+    write_warnings: ["warning_table.h", "warning_table.cc"],
+    write_forms: ["netplist_table.cc"],
+    write_hidden_layers: ["hidden_layer_table.cc"],
+    write_device_limits: ["device_limit_table.h", "device_limit_table.cc"],
+    write_hazards: ["hazard_table.h", "hazard_table.cc"],
+    write_hash: ["table_hash.cc"],
+}
+
+
 def main():
+    if sys.argv[1] == "--outputs":
+        print(";".join(name for names in TABLES.values() for name in names))
+        return
     tables, out = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
     out.mkdir(parents=True, exist_ok=True)
-    write_targets(tables, out)
-    write_rules(tables, out)
-    write_warnings(tables, out)
-    write_forms(tables, out)
-    write_hidden_layers(tables, out)
-    write_device_limits(tables, out)
-    write_hazards(tables, out)
-    write_hash(tables, out)
+    for write_table in TABLES:
+        write_table(tables, out)
 
 
 if __name__ == "__main__":

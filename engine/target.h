@@ -1,4 +1,4 @@
-// engine/target.h: a Target is one of the 28 compile targets of engine/tables/targets.json, with
+// engine/target.h: a Target is one of the compile targets of engine/tables/targets.json, with
 // its limits and capabilities.
 //
 //   ANEMONE_ASSIGN_OR_RETURN(const Target* t, FindTarget("m1-pro"));

@@ -11,6 +11,7 @@ using testing::HasSubstr;
 
 const Target& Get(const char* name) { return **FindTarget(name); }
 
+// The only place that counts them.
 TEST(Target, ThereAreTwentyEight) { EXPECT_EQ(AllTargets().size(), 28); }
 
 TEST(Target, IsFoundByNameAndProductInAnyCase) {

@@ -22,7 +22,7 @@ using Name = std::pair<std::string, std::string>;  // domain and operator
 // Operators without a row, for which all columns have the safe defaults.
 struct Exemption {
   const char* domain;
-  std::vector<const char*> operators;  // empty: all of the domain
+  std::vector<const char*> operators;  // empty: all of the domain that have no row
   const char* reason;
 };
 
@@ -87,7 +87,10 @@ TEST(Operators, EveryOperatorOfOnnxHasARowOrAReason) {
   for (const onnx::OpSchema& schema : onnx::OpSchemaRegistry::get_all_schemas()) {
     const Name name(schema.domain(), schema.Name());
     size_t answers = table.count(name);
-    for (const Exemption& exemption : kExemptions) answers += IsExempt(name, exemption) ? 1 : 0;
+    for (const Exemption& exemption : kExemptions) {
+      if (exemption.operators.empty() && table.count(name) > 0) continue;
+      answers += IsExempt(name, exemption) ? 1 : 0;
+    }
     EXPECT_EQ(answers, 1) << "operator '" << name.second << "' of domain '" << name.first
                           << "': want a row in importer/operators/ or one reason here";
     ++seen;

@@ -1,4 +1,4 @@
-// `anemone targets`: lists the 28 compile targets; with --json, all facts of the tables about each.
+// `anemone targets`: lists the compile targets; with --json, all facts of the tables about each.
 #include <cstdio>
 #include <string>
 #include <vector>
