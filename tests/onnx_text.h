@@ -18,9 +18,13 @@ namespace anemone {
 // `text` as onnx/defs/parser.h reads a graph, from its inputs on: "(float[1,8] x) => (...) {...}".
 inline onnx::ModelProto ModelOfText(const std::string& text, int opset = 21) {
   onnx::ModelProto model;
-  const char* contrib = absl::StrContains(text, "com.microsoft.") ? ", \"com.microsoft\" : 1" : "";
-  std::string whole =
-      absl::StrCat("<ir_version: 10, opset_import: [\"\" : ", opset, contrib, "]> test ", text);
+  std::string opsets = absl::StrCat("\"\" : ", opset);
+  for (const char* domain : {"com.microsoft", "ai.onnx.ml"}) {
+    if (!absl::StrContains(text, absl::StrCat(domain, "."))) continue;
+    absl::StrAppend(&opsets, ", \"", domain, "\" : 1");
+  }
+  const std::string whole =
+      absl::StrCat("<ir_version: 10, opset_import: [", opsets, "]> test ", text);
   onnx::Common::Status status = onnx::OnnxParser(whole.c_str()).Parse(model);
   EXPECT_TRUE(status.IsOK()) << status.ErrorMessage() << "\n" << whole;
   return model;
