@@ -44,6 +44,10 @@ ELSEWHERE = {
     "target_table.cc": "cmake/generate_tables.py",
     "warning_table.h": "cmake/generate_tables.py",
     "folder/x_y.cc": "an example",
+    "engine/dispatch_cost.h": "docs/adding/data_table.patch",
+    "engine/tables/dispatch.json": "docs/adding/data_table.patch",
+    "engine/tables/rules/channel_shuffle.json": "docs/adding/unit.patch",
+    "kernels/units/channel_shuffle.cc": "docs/adding/unit.patch",
 }
 SEEDS = "docs/sources/seeds/"  # texts of others, which cite nothing here
 ORION_FILES = "orion-repo"  # the key that describes another repository's files
