@@ -135,7 +135,9 @@ def run_example(name, root, build, namespace):
         copy_sources(root, sources)
         copy_build(build, objects)
         patch = root / "docs" / "adding" / f"{name}.patch"
-        subprocess.run(["git", "apply", str(patch)], cwd=sources, check=True)
+        # Git must not take the copy for a part of the repository around it, or it skips the patch.
+        environment = {**os.environ, "GIT_CEILING_DIRECTORIES": str(work)}
+        subprocess.run(["git", "apply", str(patch)], cwd=sources, check=True, env=environment)
         print(f"{name}: copied in {time.monotonic() - start:.0f} s", flush=True)
         done = subprocess.run([*namespace, "bash", "-euc", MOUNT_AND_RUN, "adding", name, root, build,
                                sources, objects, sys.executable])

@@ -239,8 +239,8 @@ constexpr auto kDamaged = absl::StatusCode::kDataLoss;
 constexpr auto kStale = absl::StatusCode::kFailedPrecondition;
 
 const Bad kBad[] = {
-    {"empty", [] { return std::string(); }, kForeign, {"no package"}},
-    {"foreign", [] { return std::string(500, 'x'); }, kForeign, {"no package"}},
+    {"empty", [] { return std::string(); }, kForeign, {"not a package"}},
+    {"foreign", [] { return std::string(500, 'x'); }, kForeign, {"not a package"}},
     {"cut in the header", [] { return SmallBytes().substr(0, 40); }, kDamaged, {"byte 40"}},
     {"cut at the end",
      [] { return SmallBytes().substr(0, SmallBytes().size() - 65); },
@@ -277,7 +277,7 @@ const Bad kBad[] = {
     {"another target",
      [] { return With([](PackageParts& p) { p.target = "h99"; }); },
      kDamaged,
-     {"no such target"}},
+     {"unknown target"}},
     {"refused by its target",
      [] { return With([](PackageParts& p) { p.target = "h11"; }); },
      kStale,
@@ -297,7 +297,7 @@ const Bad kBad[] = {
     {"no segments",
      [] { return With([](PackageParts& p) { p.sections[0].bytes = "x"; }); },
      kDamaged,
-     {"no FlatBuffer"}},
+     {"not a FlatBuffer"}},
     {"no network",
      [] { return WithNetwork([](Json) { return std::string(); }); },
      kDamaged,
@@ -433,47 +433,3 @@ TEST(Package, IsRefusedByName) {
 
 }  // namespace
 }  // namespace anemone
-#include <chrono>
-#include <cstdio>
-#include "importer/importer.h"
-#include "partitioner/plan.h"
-#include "engine/formats/network_json.h"
-#include "absl/strings/str_split.h"
-namespace anemone { namespace {
-template <class F> double Best(F f) { double best = 1e9; for (int i = 0; i < 15; ++i) { auto t = std::chrono::steady_clock::now(); f(); best = std::min(best, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - t).count()); } return best; }
-struct Accept : nlohmann::json_sax<Json> {
-  bool null() override { return true; } bool boolean(bool) override { return true; } bool number_integer(number_integer_t) override { return true; }
-  bool number_unsigned(number_unsigned_t) override { return true; } bool number_float(number_float_t, const string_t&) override { return true; }
-  bool string(string_t&) override { return true; } bool binary(binary_t&) override { return false; } bool key(string_t&) override { return true; }
-  bool start_object(size_t) override { return true; } bool end_object() override { return true; } bool start_array(size_t) override { return true; } bool end_array() override { return true; }
-  bool parse_error(size_t, const std::string&, const Json::exception&) override { return false; } };
-void Report(const std::string& name, const Network& n) {
-  const Json json = WriteNetwork(n);
-  std::string cbor; Json::to_cbor(json, cbor);
-  const std::string text = WriteNetworkText(json);
-  const double wc = Best([&] { std::string s; Json::to_cbor(json, s); });
-  const double wt = Best([&] { WriteNetworkText(json); });
-  const double rc = Best([&] { Accept a; Json::sax_parse(cbor, &a, Json::input_format_t::cbor); Json j = Json::from_cbor(cbor, true, false); });
-  const double rt = Best([&] { (void)ReadNetworkText(text); });
-  const Package package = PackageOf({n});
-  const std::string bytes = *WritePackage(package);
-  const double rp = Best([&] { (void)ReadPackage(bytes, nullptr); });
-  std::printf("%s: %zu units, cbor %zu B text %zu B package %zu B; write ms cbor %.3f text %.3f; read ms cbor %.3f text %.3f; ReadPackage(text) %.3f\n", name.c_str(), n.units.size(), cbor.size(), text.size(), bytes.size(), wc, wt, rc, rt, rp);
-}
-TEST(PackageMeasure, All) {
-  const char* env = std::getenv("MEASURE");
-  if (env == nullptr) return;
-  for (absl::string_view path : absl::StrSplit(env, ':')) {
-    auto model = ImportFile(std::string(path), {});
-    if (!model.ok()) { std::printf("%s\n", model.status().ToString().c_str()); continue; }
-    auto plan = MakePlan(*model, {.target = *FindTarget("h16")});
-    for (Segment& s : plan->segments) if (s.placement == Placement::kEngine && s.network.units.size() > 20) Report(std::string(path), s.network);
-  }
-  NetworkBuilder c(**FindTarget("h16"), Route::kNetplist);
-  Operand x = c.AddInput("x", MakeDims(1, 4, 1, 4));
-  for (int i = 0; i < 10000; ++i) x = AddAuthoredUnit(c, *FindUnitKind("Neuron"), Json{{"Type", "Sigmoid"}}, {x}, {}, absl::StrCat("/encoder/layer.", i, "/attention/Sigmoid"));
-  c.AddOutput("y", x);
-  std::printf("%s\n", c.status().ToString().c_str());
-  if (c.ok()) Report("10000 Neuron units", c.TakeNetwork());
-}
-}}
