@@ -297,7 +297,7 @@ const Bad kBad[] = {
     {"no segments",
      [] { return With([](PackageParts& p) { p.sections[0].bytes = "x"; }); },
      kDamaged,
-     {"not a FlatBuffer"}},
+     {"not a valid FlatBuffer"}},
     {"no network",
      [] { return WithNetwork([](Json) { return std::string(); }); },
      kDamaged,
@@ -341,7 +341,7 @@ const Bad kBad[] = {
        });
      },
      kDamaged,
-     {"segment 1", "an integer of 64 bits"}},
+     {"segment 1", "a 64-bit integer"}},
     {"a number beyond a double",
      [] { return WithNetwork([](Json) { return std::string("{\"inputs\": 1e999}"); }); },
      kDamaged,
