@@ -34,9 +34,7 @@ absl::StatusOr<Dims> Shape(const TileParams& p, Bottoms in) {
   return out;
 }
 
-bool IsListed(int64_t times) {
-  return times == 1 || rule::kTileFactor.Lists(times);
-}
+bool IsListed(int64_t times) { return times == 1 || rule::kTileFactor.Lists(times); }
 
 Verdict Validate(const TileParams& p, Bottoms, const Target& target, Route route) {
   Judge judge(target, route);
