@@ -14,6 +14,7 @@ namespace anemone {
 namespace {
 
 constexpr int kMostRoundsOfCuts = 8;
+constexpr int kMostRounds = 16;  // then everything moves to the CPU
 
 // Changes of type alone. The engine has no unit for them; its ports would do them, in fp16.
 bool OnlyCasts(const Graph& graph, const Segment& segment) {
@@ -58,6 +59,7 @@ class Maker {
         if (segment.placement == Placement::kEngine) is_accepted &= Check(segment, cuts);
       }
       if (is_accepted) return segments;
+      if (round >= kMostRounds) RefuseAll();
       groups_.SpreadRefusals(covers_);
       accepted_.clear();  // a refused segment loses a cover, so it does not come back as it is
       for (Segment& segment : segments) {
@@ -89,6 +91,15 @@ class Maker {
       for (NodeId id : segment.nodes) covers_[cover_of_[id]].verdict = judged.verdict;
     }
     return false;
+  }
+
+  // Gives the refusal of a cover to all accepted covers.
+  void RefuseAll() {
+    const auto refused = std::find_if(covers_.begin(), covers_.end(),
+                                      [](const Cover& c) { return !c.verdict.accepted; });
+    for (Cover& cover : covers_) {
+      if (cover.verdict.accepted) cover.verdict = refused->verdict;
+    }
   }
 
   // Refuses only the covers to blame. False if it is not known which.

@@ -29,8 +29,8 @@ class CoverGroups {
 
 // Makes segments, joins the network of each engine segment and asks CheckNetwork. If a unit or a
 // port of a network is refused, the covers that it belongs to move to the CPU with that verdict,
-// and the segment is cut there. After eight rounds a refusal moves its whole segment, so that
-// planning takes linear time.
+// and the segment is cut there. After eight rounds a refusal moves its whole segment, and after
+// sixteen rounds everything moves, so that planning takes linear time.
 std::vector<Segment> MakeCheckedSegments(const GraphView& view, absl::Span<const int> opset_classes,
                                          const PlanOptions& options, std::vector<Cover>& covers,
                                          CoverGroups& groups);

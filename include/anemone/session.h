@@ -6,7 +6,7 @@
 //   std::cout << s->PlanText();                    // where each node ran, and why
 //
 // Run() may be called from many threads; inputs are borrowed until it returns.
-// Wrong: `Session::Load(p)->Run(...)` without ok(): ends the process.
+// Check ok() first: `Session::Load(p)->Run(...)` aborts the process if Load() failed.
 #ifndef ANEMONE_SESSION_H_
 #define ANEMONE_SESSION_H_
 
@@ -30,7 +30,7 @@ enum class PortKind { kTensor, kSequence, kOptional, kMap, kOther };
 // An input or output of the model. A size of -1 is known only at run time.
 struct PortInfo {
   std::string name;
-  DataType type = DataType::kUndefined;  // of the elements, however deep; of a map's values
+  DataType type = DataType::kUndefined;  // of the innermost elements; of a map, of its values
   std::vector<int64_t> dims;             // of a tensor
   bool has_default = false;              // may be left out of Run()
   PortKind kind = PortKind::kTensor;
@@ -41,29 +41,30 @@ struct PortInfo {
 struct LoadTimes {
   double load = 0;  // read, checked, simplified
   double plan = 0;
-  double compile = 0;  // programs and CPU sessions made
+  double compile = 0;  // programs and CPU sessions created
 };
 
 struct PlanSummary {
-  std::string target;  // as --target lists it: "h13", also if it was asked for as "M1"
+  std::string target;  // the name of the target, "h13", even if a product was given ("M1")
   int engine_segments = 0, cpu_segments = 0;
   int64_t macs = 0, engine_macs = 0;
 };
 
-// What a run of a session with buckets uses.
+// The program that a run of a session with buckets uses.
 struct BucketUse {
   std::map<std::string, int64_t> sizes;   // of the inputs
-  std::map<std::string, int64_t> bucket;  // what the program is made for: a bucket, or `sizes`
+  std::map<std::string, int64_t> bucket;  // the sizes it is compiled for: a bucket, or `sizes`
   bool padded = false;                    // inputs are padded and outputs cropped
-  std::string refusal;  // why `bucket` is `sizes` and no bucket: node, reason; "" if it is one
+  std::string refusal;  // why no bucket was used: the node and the reason; "" if one was
 };
 
 class Session {
  public:
   // Errors: kNotFound (no file, no such target, no ONNX Runtime for a CPU segment),
   // kInvalidArgument (the model breaks ONNX's rules, an input's dimension is not bound, an option's
-  // value is unknown), kDataLoss (damaged file), kResourceExhausted (also: the process has had its
-  // compiles), kUnavailable (the device wants a pause), kUnimplemented.
+  // value is unknown), kDataLoss (damaged file), kResourceExhausted (also if the
+  // limit of compiles per process is reached), kUnavailable (the device needs a pause after a
+  // failed compile), kUnimplemented.
   static absl::StatusOr<Session> Load(const std::string& path, const Settings& settings = {});
   // The same from memory, which is borrowed until Load returns; external data is refused.
   static absl::StatusOr<Session> LoadBytes(absl::string_view model, const Settings& settings = {});
@@ -75,9 +76,9 @@ class Session {
   const std::vector<PortInfo>& inputs() const;
   const std::vector<PortInfo>& outputs() const;
 
-  // Every input by name (but those with a default), every output by name. Types and shapes must be
-  // those of inputs(). Errors: kInvalidArgument naming the input, else what a segment says;
-  // kFailedPrecondition if an output is no tensor.
+  // Takes every input by name, except inputs with a default, and returns every output by name.
+  // Types and shapes must be those of inputs(). Errors: kInvalidArgument naming the input,
+  // kFailedPrecondition if an output is not a tensor, or the error of a segment.
   absl::StatusOr<std::map<std::string, Tensor>> Run(
       const std::map<std::string, Tensor>& inputs) const;
 
@@ -90,14 +91,14 @@ class Session {
   absl::StatusOr<std::map<std::string, Tensor>> RunTraced(
       const std::map<std::string, Tensor>& inputs, std::string* trace) const;
 
-  // Where the model leaves the fp16 envelope for these inputs, in the order of the plan; a run that
-  // computes sums and products about twice. Values are those of `fast` numerics. Needs
-  // Settings::hazards (kFailedPrecondition).
+  // Runs the model, and reports where values exceed what fp16 can represent, in the order of the
+  // plan. Sums and products are computed about twice. Values are those of `fast` numerics. Needs
+  // Settings::hazards (else kFailedPrecondition).
   absl::StatusOr<std::vector<Hazard>> FindHazards(
       const std::map<std::string, Tensor>& inputs) const;
 
-  // What Run() uses for these inputs; it is made now if it was not. kFailedPrecondition: the
-  // session has no buckets.
+  // The program that Run() uses for these inputs. It is compiled now if it does not exist yet.
+  // kFailedPrecondition if the session has no buckets.
   absl::StatusOr<BucketUse> UseOf(const std::map<std::string, Tensor>& inputs) const;
 
   // With buckets: the plans of all of them.

@@ -48,6 +48,8 @@ struct Settings {
   // Path of ONNX Runtime's shared library, 1.23 or newer. If empty: the path in the environment
   // variable ANEMONE_ORT_LIBRARY, else the library that set-up found, else the system's.
   std::string ort_library;
+
+  bool operator==(const Settings&) const = default;
 };
 
 }  // namespace anemone

@@ -36,7 +36,7 @@ struct PluginOption {
   std::function<absl::Status(PluginOptions& options, const std::string& value)> store;
 };
 
-// All of them, in the order of docs/plugin.md.
+// All of them. docs/plugin.md has the plugin's own, docs/options.md the settings.
 absl::Span<const PluginOption> PluginOptionTable();
 
 // Errors: kInvalidArgument (no such option or value; lists the valid ones), kNotFound (no such

@@ -1,4 +1,4 @@
-"""What every way in needs: the model as path or bytes, its target, and ONNX Runtime's library."""
+"""What every entry point needs: the model as path or bytes, its target, and ONNX Runtime's library."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Model = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, "onnx.Model
 
 
 class UnknownTargetError(KeyError):
-    """No target or product of that name; the message lists near ones."""
+    """No target or product has that name; the message lists similar names."""
 
     def __str__(self) -> str:  # KeyError's would be in quotes
         return str(self.args[0])
@@ -50,7 +50,7 @@ def _keyword(flag: re.Match[str]) -> str:
 
 @contextlib.contextmanager
 def words_of_python() -> Iterator[None]:
-    """Errors within speak of this package's keywords: dims={'batch': 1}, not --dim batch=1."""
+    """Errors raised inside name this package's keywords: dims={'batch': 1}, not --dim batch=1."""
     try:
         yield
     except Exception as error:
@@ -68,7 +68,7 @@ def require_target(name: str) -> None:
 
 def ort_library() -> str:
     """The library that the environment names, else of the installed onnxruntime, which is not
-    imported for it; else empty: the C++ half looks on."""
+    imported for it; else empty, and the C++ library searches."""
     if named := os.environ.get("ANEMONE_ORT_LIBRARY"):
         return named
     spec = importlib.util.find_spec("onnxruntime")

@@ -31,12 +31,12 @@ def _onnxruntime() -> Any:
         import onnxruntime
     except ImportError as error:
         raise ImportError(
-            "onnxruntime: not installed, and this package brings none; "
+            "onnxruntime: not installed, and this package does not include it; "
             "pip install 'onnxruntime>=1.23'"
         ) from error
     if not hasattr(onnxruntime, "register_execution_provider_library"):
         raise RuntimeError(
-            f"onnxruntime {onnxruntime.__version__}: takes no plugins; "
+            f"onnxruntime {onnxruntime.__version__}: does not support plugins; "
             "pip install 'onnxruntime>=1.23'"
         )
     return onnxruntime
@@ -57,8 +57,8 @@ def register(name: str = "ane") -> list[ort.OrtEpDevice]:
             found = devices()
     if not found:
         raise RuntimeError(
-            f"onnxruntime {onnxruntime.__version__}: the plugin registered, but no device of it shows "
-            "up; run `anemone doctor`"
+            f"onnxruntime {onnxruntime.__version__}: the plugin registered, but ONNX Runtime lists "
+            "no device of it; run `anemone doctor`"
         )
     return found
 
@@ -68,7 +68,7 @@ def _require_utf8(text: str) -> None:
         text.encode()
     except UnicodeEncodeError:
         raise ValueError(
-            f"{text!r}: is no UTF-8, and ONNX Runtime's Python takes no other; rename the file"
+            f"{text!r}: is not UTF-8, which ONNX Runtime's Python requires; rename the file"
         ) from None
 
 
@@ -84,10 +84,10 @@ def compile(
     """Writes `model` with its engine segments compiled, as EPContext nodes: ONNX Runtime with the
     plugin then neither plans nor compiles when it loads `output`.
 
-    The packages are files beside `output`, or inside it with `embed`. `session_options` are ONNX
+    The packages are files next to `output`, or inside it with `embed`. `session_options` are ONNX
     Runtime's own, for free dimensions and such, and are changed. `provider_options` are those of the
     plugin (docs/plugin.md), None for the default. Errors are ONNX Runtime's; ValueError: no node goes
-    to the engine, or a name that cannot be."""
+    to the engine, or a file name is invalid."""
     require_target(target)
     devices = register()
     onnxruntime = _onnxruntime()
@@ -116,7 +116,7 @@ def compile(
     )
     if not output.exists() or output.stat().st_mtime_ns == before:
         raise ValueError(
-            f"{output}: not written, since {target} takes no node of the model under these options; "
+            f"{output}: not written, because {target} accepts no node of the model with these options; "
             "onnxruntime_ep_ane.check(), with the same policy and rewrites, says why"
         )
     return output

@@ -1,4 +1,4 @@
-"""Direct mode: a model on one target, without ONNX Runtime's session around it."""
+"""Direct mode: a model on one target, without a session of ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # ml_dtypes' names where they are not ONNX's.
 _ML_DTYPES = {"float8_e8m0": "float8_e8m0fnu", "float4_e2m1": "float4_e2m1fn"}
 _ONNX_NAMES = {numpy: onnx for onnx, numpy in _ML_DTYPES.items()}
-# Bits of an element, of which ONNX packs several to a byte, and ml_dtypes none.
+# Bits of an element, which ONNX packs several to a byte; ml_dtypes does not pack them.
 _PACKED = {"int2": 2, "uint2": 2, "int4": 4, "uint4": 4, "float4_e2m1": 4}
 
 _Bytes = npt.NDArray[np.uint8]
@@ -41,7 +41,7 @@ class Port(NamedTuple):
     type: str = ""  # "float32", "optional(sequence(float32))", "map(int64, float32)"
 
 
-_ANY = Port("", "", (), False)  # for a name that the model has not, which C++ refuses
+_ANY = Port("", "", (), False)  # for a name that the model does not have, which C++ refuses
 
 
 def _dtype(name: str, port: str) -> np.dtype[Any]:
@@ -52,7 +52,7 @@ def _dtype(name: str, port: str) -> np.dtype[Any]:
     try:
         import ml_dtypes
     except ImportError as error:
-        raise ImportError(f"'{port}': NumPy has no {name}; pip install ml_dtypes") from error
+        raise ImportError(f"'{port}': NumPy does not have the type {name}; pip install ml_dtypes") from error
     found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, _ML_DTYPES.get(name, name)))
     return found
 

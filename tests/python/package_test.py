@@ -77,13 +77,13 @@ class Plugin(PackageTest):
 
     def test_compile_says_what_is_wrong(self):
         out = self.folder / "out.onnx"
-        with self.assertRaisesRegex(ValueError, "takes no node.*check"):
+        with self.assertRaisesRegex(ValueError, "accepts no node.*check"):
             ane.compile(models.identity(TensorProto.INT64), out)
         with self.assertRaises(ane.UnknownTargetError):
             ane.compile(models.relu(), out, "m0")
         with self.assertRaisesRegex(Exception, "valid: target, route"):
             ane.compile(models.relu(), out, colour="red")
-        with self.assertRaisesRegex(ValueError, "takes no node.*with the same policy"):
+        with self.assertRaisesRegex(ValueError, "accepts no node.*with the same policy"):
             ane.compile(models.relu(), out, policy="cpu")
         path = self.write(models.relu())
         with self.assertRaisesRegex(ValueError, "is the model itself"):
@@ -91,7 +91,7 @@ class Plugin(PackageTest):
         with self.assertRaisesRegex(Exception, "report_path.*is not JSON"):
             ane.compile(path, out, report_path=path)
         self.assertEqual(models.relu().SerializeToString(), path.read_bytes())
-        with self.assertRaisesRegex(ValueError, r"\\udcff.*is no UTF-8"):
+        with self.assertRaisesRegex(ValueError, r"\\udcff.*is not UTF-8"):
             ane.compile(path, os.fsdecode(bytes(self.folder) + b"/\xff.onnx"))
 
 

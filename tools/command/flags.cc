@@ -69,7 +69,7 @@ const Command kCommands[] = {
          "the layer that refuses it and its message. OPERATION is a MIL operation (softmax, conv), "
          "on "
          "both routes, or a Type of the netplist (Softmax, Conv), on the netplist route; "
-         "`anemone units` lists them with their keys. No rewrites unless asked for.",
+         "`anemone units` lists them with their keys. Rewrites are off; --rewrites turns them on.",
      .run = ConfirmCommand},
     {.name = "targets",
      .bit = kTargets,
@@ -161,9 +161,9 @@ const Flag kOwnFlags[] = {
      .value = "SHAPE[:DTYPE]",
      .commands = kConfirm,
      .brief = "An argument of the operation; give them in order.",
-     .help =
-         "1x8x16x16, or 1x3x8x8:uint8; fp16 unless said. `scalar` has no axes, `?` is a symbolic "
-         "dimension.",
+     .help = "1x8x16x16, or 1x3x8x8:uint8; the default is fp16. `scalar` has no axes, `?` is a "
+             "symbolic "
+             "dimension.",
      .store = StoreArgument},
     {.name = "const",
      .value = "NAME=SHAPE[:DTYPE]",

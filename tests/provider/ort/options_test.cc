@@ -5,6 +5,8 @@
 
 #include <fstream>
 #include <iterator>
+#include <map>
+#include <set>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -39,6 +41,30 @@ TEST(PluginOptions, DefaultsAreThoseOfTheTable) {
   EXPECT_EQ(options->planning.target->option_name(), "h13");
   EXPECT_TRUE(options->planning.rewrites);
   EXPECT_EQ(options->min_segment_nodes, 1);
+}
+
+TEST(PluginOptions, SettingsHaveTheDefaultsOfTheirRows) {
+  Settings settings;
+  for (const Setting& setting : AllSettings()) {
+    if (*setting.fallback == '\0') continue;
+    ASSERT_TRUE(setting.store(settings, setting.fallback).ok()) << setting.name;
+    EXPECT_EQ(settings, Settings()) << setting.name;
+  }
+}
+
+TEST(PluginOptions, WhatChangesAProgramIsInItsKey) {
+  // These change how a program is run, not the program.
+  const std::set<std::string> not_in_key = {"device", "numerics", "threads"};
+  const std::map<std::string, std::string> others = {
+      {"target", "h16"}, {"route", "mil"}, {"rewrites", "false"}, {"policy", "cpu"}};
+  for (const Setting& setting : AllSettings()) {
+    if ((setting.entries & kPlugin) == 0 || not_in_key.contains(setting.name)) continue;
+    ASSERT_NE(setting.key, nullptr) << setting.name;
+    ASSERT_TRUE(others.contains(setting.name)) << "give another value of " << setting.name;
+    Settings changed;
+    ASSERT_TRUE(setting.store(changed, others.at(setting.name)).ok());
+    EXPECT_NE(setting.key(changed), setting.key(Settings())) << setting.name;
+  }
 }
 
 TEST(PluginOptions, AnUnknownOptionListsAll) {
