@@ -6,7 +6,8 @@
 //   ANEMONE_ASSIGN_OR_RETURN(Plan plan, MakePlan(model, {.target = t}));
 //   std::cout << PlanText(model, plan, /*every_node=*/true, /*colour=*/false);
 //
-// A plan depends only on the model, the target, the route and the other PlanOptions. MakePlan is linear in nodes.
+// A plan depends only on the model, the target, the route and the other PlanOptions. MakePlan is
+// linear in nodes.
 #ifndef ANEMONE_PARTITIONER_PLAN_H_
 #define ANEMONE_PARTITIONER_PLAN_H_
 
