@@ -193,7 +193,7 @@ EXAMPLES = {"data_table": DataTable, "operator": Operator, "option": Option, "ta
 
 def main():
     build(TARGETS[NAME])
-    os.environ["PYTHONPATH"] = str(BUILD / "python")
+    sys.path.insert(0, str(BUILD / "python"))  # before an installed wheel
     tests = unittest.defaultTestLoader.loadTestsFromTestCase(EXAMPLES[NAME])
     return 0 if unittest.TextTestRunner(verbosity=2).run(tests).wasSuccessful() else 1
 
