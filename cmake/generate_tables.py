@@ -121,7 +121,10 @@ def write_targets(tables, out):
         for f in lists:
             values = t["hal"].get(f)
             values = values if isinstance(values, list) else []
-            body.append(f"constexpr int k{name}{camel(f)}[] = {{{', '.join(map(str, values))}}};")
+            # C++ has no arrays of no elements.
+            kind, brackets = ("int", "[]") if values else ("absl::Span<const int>", "")
+            body.append(f"constexpr {kind} k{name}{camel(f)}{brackets} = "
+                        f"{{{', '.join(map(str, values))}}};")
         body.append(f"constexpr absl::Span<const int> k{name}Lists[] = {{"
                     + ", ".join(f"k{name}{camel(f)}" for f in lists) + "};")
         products = ", ".join(p["product"] for p in t["products"])
