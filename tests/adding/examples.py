@@ -170,6 +170,7 @@ class Target(Example):
         h99, = [t for t in answer("targets")["targets"] if t["target"] == "h99"]
         self.assertEqual({"value": 65536, "status": "predicted"}, h99["limits"]["max_tensor_w"])
         self.assertIsNone(h99["limits"]["max_kernel_h_large"]["value"])
+        self.save("(float[1,4,8,8] x) => (float[1,4,8,8] y) { y = Relu(x) }")
         target = answer("check", self.path, "--target", "m99")["models"][0]["targets"][0]
         self.assertEqual("unknown", target["status"])
 
