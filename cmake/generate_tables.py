@@ -134,8 +134,8 @@ def write_targets(tables, out):
         records.append(
             f"    {{{quoted(name)}, {quoted(t['option_string'])}, {quoted(t['family'] or '')}, "
             f"{family}, {quoted(products)}, {str(t['mil_route']).lower()}, "
-            f"{status_enum(t['status'])}, {quoted(t['source'])}, k{name}Limits, k{name}Caps, "
-            f"k{name}Lists, {streamed}}},")
+            f"{str(t['is_silicon']).lower()}, {status_enum(t['status'])}, {quoted(t['source'])}, "
+            f"k{name}Limits, k{name}Caps, k{name}Lists, {streamed}}},")
     def fields(title, rows):
         return ([f"constexpr TableField k{title}Fields[] = {{"]
                 + [f"    {{{quoted(n)}, {quoted(d['meaning'])}, {quoted(d.get('source') or '')}}},"

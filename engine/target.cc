@@ -9,16 +9,20 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/near_names.h"
+#include "engine/target_names.h"
 #include "engine/target_record.h"
 
 namespace anemone {
 namespace {
 
-std::vector<std::string> AllNames() {
-  std::vector<std::string> names;
-  for (const TargetRecord& r : TargetRecords()) names.emplace_back(r.option);
-  for (const TargetAlias& a : TargetAliases()) names.emplace_back(a.product);
-  return names;
+// Lower case, without blanks, '-' and '_': people write "M1 Pro", "m1-pro" and "m1pro".
+std::string Plainly(absl::string_view name) {
+  std::string plain;
+  for (const char c : name) {
+    if (c != ' ' && c != '-' && c != '_')
+      plain += absl::ascii_tolower(static_cast<unsigned char>(c));
+  }
+  return plain;
 }
 
 }  // namespace
@@ -67,16 +71,17 @@ absl::Span<const Target> AllTargets() {
 }
 
 absl::StatusOr<const Target*> FindTarget(absl::string_view name) {
-  std::string wanted = absl::AsciiStrToLower(name);
+  std::string wanted = Plainly(name);
   for (const TargetAlias& alias : TargetAliases()) {
-    if (wanted == alias.product) wanted = absl::AsciiStrToLower(alias.target);
+    if (wanted == Plainly(alias.product)) wanted = absl::AsciiStrToLower(alias.target);
   }
   for (const Target& target : AllTargets()) {
     if (wanted == target.option_name()) return &target;
   }
-  return absl::NotFoundError(absl::StrCat("target '", name, "': no such target or product; near: ",
-                                          absl::StrJoin(NearNames(wanted, AllNames()), ", "),
-                                          "; `anemone targets` lists all"));
+  return absl::NotFoundError(
+      absl::StrCat("target '", name, "': no such target or product; near: ",
+                   absl::StrJoin(NearNames(wanted, TargetAndProductNames()), ", "),
+                   "; `anemone targets` lists all"));
 }
 
 }  // namespace anemone

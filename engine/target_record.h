@@ -1,5 +1,5 @@
 // engine/target_record.h: the structs in which cmake/generate_tables.py writes targets.json as C++.
-// Only target.cc and the generated table include this file.
+// Only target*.cc, the generated table and `anemone targets` include this file.
 #ifndef ANEMONE_ENGINE_TARGET_RECORD_H_
 #define ANEMONE_ENGINE_TARGET_RECORD_H_
 
@@ -25,6 +25,7 @@ struct TargetRecord {
   int family_index;    // -1 if the family map does not contain the target
   const char* products;
   bool mil_route;
+  bool is_silicon;  // false for a profile of the compiler that no chip has
   Status status;
   const char* source;
   absl::Span<const TableNumber> limits;           // by Limit

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
@@ -13,6 +15,7 @@
 #include "base/threads.h"
 #include "engine/numerics_mode.h"
 #include "engine/target.h"
+#include "engine/target_names.h"
 
 namespace anemone {
 namespace {
@@ -21,7 +24,7 @@ constexpr int64_t kLargestSize = std::numeric_limits<int32_t>::max();
 
 std::vector<std::string> TargetNames() {
   std::vector<std::string> names = {"all"};
-  for (const Target& t : AllTargets()) names.emplace_back(t.option_name());
+  for (const std::string& name : TargetAndProductNames()) names.push_back(name);
   return names;
 }
 std::vector<std::string> RouteNames() { return {"netplist", "mil"}; }
@@ -106,7 +109,8 @@ absl::Status StoreDim(Settings& settings, const std::string& value) {
   std::string name, size;
   ANEMONE_RETURN_IF_ERROR(SplitPair(value, name, size));
   ANEMONE_ASSIGN_OR_RETURN(int64_t * dim, NewEntry(settings.dims, name));
-  return StoreInteger(size, 0, kLargestSize, *dim);
+  if (size == "0") return absl::InvalidArgumentError("a size is at least 1");
+  return StoreInteger(size, 1, kLargestSize, *dim);
 }
 
 absl::Status StoreShape(Settings& settings, const std::string& value) {
@@ -329,12 +333,18 @@ absl::Status SplitPair(const std::string& text, std::string& name, std::string& 
 
 std::vector<std::string> TargetsOf(const Settings& settings) {
   std::vector<std::string> names;
-  for (const std::string& name : std::vector<std::string>(absl::StrSplit(settings.target, ','))) {
+  std::set<const Target*> seen;  // m4 and h16 are the same target
+  const auto add = [&](std::string name) {
+    const auto target = FindTarget(name);
+    if (!target.ok() || seen.insert(*target).second) names.push_back(std::move(name));
+  };
+  for (absl::string_view piece : absl::StrSplit(settings.target, ',')) {
+    const std::string name(absl::StripAsciiWhitespace(piece));
     if (absl::AsciiStrToLower(name) != "all") {
-      names.push_back(name);
+      add(name);
       continue;
     }
-    for (const Target& target : AllTargets()) names.emplace_back(target.option_name());
+    for (const Target& target : AllTargets()) add(std::string(target.option_name()));
   }
   return names;
 }

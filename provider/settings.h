@@ -78,7 +78,8 @@ absl::StatusOr<T*> NewEntry(std::map<std::string, T>& of, const std::string& nam
   return absl::InvalidArgumentError(absl::StrCat("'", name, "' is given twice, want it once"));
 }
 
-// The targets of `settings.target`: names separated by commas, "all" replaced by every name.
+// The targets of `settings.target`: names separated by commas, "all" replaced by every name, each
+// target once. Names that are not targets are kept.
 std::vector<std::string> TargetsOf(const Settings& settings);
 
 // Settings of one target as the partitioner takes them. Errors: kNotFound (no such target, with

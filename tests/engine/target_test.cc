@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "engine/target_names.h"
 #include "tests/status_matchers.h"
 
 namespace anemone {
@@ -21,10 +22,22 @@ TEST(Target, IsFoundByNameAndProductInAnyCase) {
   EXPECT_EQ(Get("m1").name(), "H13");
   EXPECT_EQ(Get("a15").name(), "H15");
   EXPECT_EQ(Get("m5-max").name(), "H17s");
+  for (const char* written : {"M1 Pro", "m1pro", "m1_pro", " M1-Pro "}) {
+    EXPECT_EQ(Get(written).name(), "H13g") << written;
+  }
 }
 
 TEST(Target, AWrongNameListsNearOnes) {
-  EXPECT_THAT(FindTarget("m1pro"), StatusIs(absl::StatusCode::kNotFound, HasSubstr("m1-pro")));
+  EXPECT_THAT(FindTarget("m1prp"), StatusIs(absl::StatusCode::kNotFound, HasSubstr("m1-pro")));
+}
+
+TEST(Target, ALabelSaysWhatIsKnown) {
+  EXPECT_EQ(TargetLabel(Get("h13")), "M1");
+  EXPECT_EQ(TargetLabel(Get("h13g")), "M1 Pro/Max/Ultra");
+  EXPECT_EQ(TargetLabel(Get("a11")), "A11");
+  EXPECT_EQ(TargetLabel(Get("h16s")), "H16s (unreleased code name)");
+  EXPECT_EQ(TargetLabel(Get("m9")), "M9 (unreleased code name, limits not published)");
+  EXPECT_EQ(TargetLabel(Get("u1")), "U1 (compiler profile, not a chip, limits not published)");
 }
 
 TEST(Target, CarriesTheTablesLimits) {
