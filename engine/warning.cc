@@ -38,7 +38,9 @@ void WarnOfOperands(const Network& network, const Unit& unit, const Target& targ
   if (held && largest > held->value) list.Add(warning::kWorkingSet, largest, held->value);
   if (LeavesLanes(unit.dims.c(), target)) list.Add(warning::kInterleave, unit.dims.c());
   auto granule = target.limit(Limit::kDmaWidthGranuleBytes);
-  if (granule && unit.dims.w() * BytesOf(Format::kFloat16) % granule->value != 0 &&
+  // A plane of one element has no longer axis, so the remedy could not be followed.
+  const bool has_plane = unit.dims.w() > 1 || unit.dims.h() > 1;
+  if (granule && has_plane && unit.dims.w() * BytesOf(Format::kFloat16) % granule->value != 0 &&
       unit.dims.elements() > unit.dims.w()) {
     list.Add(warning::kWidthGranule, unit.dims.w(), granule->value);
   }

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "importer/infer/trips.h"
-#include "kernels/lowering.h"
+#include "partitioner/macs.h"
 
 namespace anemone {
 namespace {
@@ -13,8 +13,10 @@ namespace {
 // An upper bound on MACs: loops may be nested, and sums must not overflow.
 constexpr int64_t kMostMacs = int64_t{1} << 50;
 
-int64_t Times(int64_t macs, int64_t trips) {
-  return trips == 0 || macs <= kMostMacs / trips ? macs * trips : kMostMacs;
+std::optional<int64_t> Times(std::optional<int64_t> macs, int64_t trips) {
+  if (trips == 0) return 0;
+  if (!macs) return std::nullopt;
+  return *macs <= kMostMacs / trips ? *macs * trips : kMostMacs;
 }
 
 int64_t TripsForMacs(const Graph& graph, const Node& node) {
@@ -170,10 +172,12 @@ void SetApart(const BodiesByNode& bodies, std::vector<Cover>& covers,
   }
 }
 
-int64_t BodyMacsOf(const Graph& graph, const Node& node) {
-  int64_t macs = 0;
+std::optional<int64_t> BodyMacsOf(const Graph& graph, const Node& node) {
+  std::optional<int64_t> macs = 0;
   for (const Attribute::GraphPtr& body : BodiesOf(node)) {
-    for (const Node& inner : body->nodes) macs += MacsOf(*body, inner) + BodyMacsOf(*body, inner);
+    for (const Node& inner : body->nodes) {
+      macs = SumOf(macs, SumOf(KnownMacsOf(*body, inner), BodyMacsOf(*body, inner)));
+    }
   }
   return Times(macs, TripsForMacs(graph, node));
 }

@@ -4,6 +4,7 @@
 #define ANEMONE_PARTITIONER_BODIES_H_
 
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -29,7 +30,8 @@ void SetApart(const BodiesByNode& bodies, std::vector<Cover>& covers,
 
 // MACs of the nodes in the bodies of `node`. For an If: the sum over all branches. For a Loop or
 // Scan: those of one iteration times the trip count, or of one iteration if it is not known.
-int64_t BodyMacsOf(const Graph& graph, const Node& node);
+// Nullopt if the number for a node is not known.
+std::optional<int64_t> BodyMacsOf(const Graph& graph, const Node& node);
 
 // The origin that names the node in reports: one with the same operator, outside the node's bodies.
 OriginId NamingOrigin(const Model& model, const Node& node);

@@ -42,7 +42,50 @@ Verdict Uncovered(const Node& node) {
   std::string what =
       node.domain.empty() ? node.op_type : absl::StrCat(node.domain, ":", node.op_type);
   return OwnRefusal(Layer::kCoverage, "no-lowering",
-                    absl::StrCat("Anemone has no lowering for ", what), "");
+                    absl::StrCat("Anemone has no lowering for ", what),
+                    node.domain.empty()
+                        ? "use operators that the engine can run, or leave this node to the CPU"
+                        : "use ONNX operators instead, or run the model with an ONNX Runtime that "
+                          "has the operator");
+}
+
+bool IsUnknown(const Value& value) {
+  return value.other_type.empty() && (value.type == DataType::kUndefined || !value.shape);
+}
+
+// By value: the node because of which its type or shape is not known, or kNone.
+std::vector<NodeId> MakersOfUnknown(const Graph& graph) {
+  std::vector<NodeId> makers(graph.values.size(), kNone);
+  for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes.size()); ++id) {
+    const Node& node = graph.nodes[id];
+    NodeId maker = id;
+    for (ValueId input : node.inputs) {
+      if (input != kNone && makers[input] != kNone) maker = makers[input];
+    }
+    for (ValueId output : node.outputs) {
+      if (output != kNone && IsUnknown(graph.values[output])) makers[output] = maker;
+    }
+  }
+  return makers;
+}
+
+// If the type or shape of an input is not known because of an operator that is not ONNX's: a
+// refusal that names the operator. A limit that a lowering would check first is not the cause.
+std::optional<Verdict> UnknownInput(const Graph& graph, const Node& node,
+                                    const std::vector<NodeId>& makers) {
+  for (ValueId input : node.inputs) {
+    if (input == kNone || makers[input] == kNone) continue;
+    const Node& maker = graph.nodes[makers[input]];
+    const bool typeless = graph.values[input].type == DataType::kUndefined;
+    if (!typeless && maker.domain.empty()) continue;  // a shape that depends on the data
+    const std::string domain = maker.domain.empty() ? "" : absl::StrCat(" (", maker.domain, ")");
+    const char* what = typeless ? "type" : "shape";
+    return OwnRefusal(Layer::kCoverage, absl::StrCat(what, "-unknown"),
+                      absl::StrCat(what, " unknown: made by ", maker.op_type, domain),
+                      absl::StrCat("declare the type and shape of the outputs of ", maker.op_type,
+                                   " in the model (value_info), or use ONNX operators instead"));
+  }
+  return std::nullopt;
 }
 
 // Tries one lowering on one match.
@@ -62,7 +105,7 @@ absl::StatusOr<Cover> Try(const Lowering& row, const Match& match, const GraphVi
   } else if (absl::IsUnimplemented(status) || absl::IsInternal(status)) {
     // kInternal: the lowering and ONNX's shapes disagree. The node is safe on the CPU.
     cover.verdict = OwnRefusal(
-        Layer::kCoverage, "form-not-lowered",
+        Layer::kCoverage, absl::IsInternal(status) ? kLoweringFault : "form-not-lowered",
         absl::StrCat("not lowered: ", std::string(status.message())),
         absl::IsInternal(status) ? "please report this model; the node runs on the CPU" : "");
   } else if (!status.ok()) {
@@ -97,7 +140,11 @@ bool IsClosed(const Match& match, const GraphView& view, const std::vector<int>&
 class Chooser {
  public:
   Chooser(const GraphView& view, const PlanOptions& options, std::vector<MissedPattern>& missed)
-      : view_(view), options_(options), missed_(missed), taken_(view.graph.nodes.size(), -1) {}
+      : view_(view),
+        options_(options),
+        missed_(missed),
+        makers_(MakersOfUnknown(view.graph)),
+        taken_(view.graph.nodes.size(), -1) {}
 
   absl::StatusOr<std::vector<Cover>> Choose() {
     const std::vector<Node>& nodes = view_.graph.nodes;
@@ -146,6 +193,10 @@ class Chooser {
 
   absl::Status TakeAlone(NodeId id) {
     const Node& node = view_.graph.nodes[id];
+    if (std::optional<Verdict> refusal = UnknownInput(view_.graph, node, makers_)) {
+      Take(Cover{{id}, {}, false, *std::move(refusal)});
+      return absl::OkStatus();
+    }
     std::optional<Cover> first;
     for (const Lowering* row : LoweringsOf(node.domain, node.op_type)) {
       if (row->match != nullptr || !Allowed(*row)) continue;
@@ -166,7 +217,8 @@ class Chooser {
   const GraphView& view_;
   const PlanOptions& options_;
   std::vector<MissedPattern>& missed_;
-  std::vector<int> taken_;  // cover by node, -1 if none yet
+  const std::vector<NodeId> makers_;  // by value
+  std::vector<int> taken_;            // cover by node, -1 if none yet
   std::vector<Cover> covers_;
 };
 

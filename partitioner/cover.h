@@ -26,6 +26,9 @@ struct MissedPattern {
   Verdict verdict;  // of the first form
 };
 
+// The rule of a node whose lowering failed. It is on the CPU, and MakePlan() adds a warning.
+inline constexpr char kLoweringFault[] = "lowering-fault";
+
 // Returns covers in the order of their anchors; every node is in exactly one. Patterns are tried
 // before single nodes, in the order of their table rows (widest first). A pattern whose units the
 // target refuses is skipped and recorded in `missed`.

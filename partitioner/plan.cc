@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
+#include <string>
+#include <tuple>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -16,6 +19,7 @@
 #include "partitioner/bodies.h"
 #include "partitioner/checked_segments.h"
 #include "partitioner/cover.h"
+#include "partitioner/macs.h"
 #include "partitioner/unit_names.h"
 
 namespace anemone {
@@ -34,8 +38,8 @@ PlanEntry MakeEntry(const Model& model, const GraphView& view, const PlanOptions
         entry.origins.push_back(NamingOrigin(model, node));
         continue;
       }
-      entry.macs += MacsOf(graph, node);
-      if (options.bodies) entry.macs += BodyMacsOf(graph, node);
+      entry.macs = SumOf(entry.macs, KnownMacsOf(graph, node));
+      if (options.bodies) entry.macs = SumOf(entry.macs, BodyMacsOf(graph, node));
       entry.origins.insert(entry.origins.end(), node.origins.begin(), node.origins.end());
     }
     for (const Unit& unit : cover->lowered.network.units) {
@@ -96,17 +100,43 @@ void AddFolded(const Model& model, Plan& plan) {
 // Adds warnings about design rules, for every engine segment.
 void AddWarnings(const Model& model, Plan& plan) {
   const UnitNames names(model, plan);
+  std::set<std::tuple<const WarningRule*, OriginId, std::string>> told;
   for (const PlanPart& part : PartsOf(model.graph, plan)) {
     for (size_t i = 0; i < part.plan->segments.size(); ++i) {
       const Network& network = part.plan->segments[i].network;
       for (Warning& w : WarningsOf(network, *plan.target, plan.route)) {
         const Origin* origin = w.unit < 0 ? nullptr : names.Find(network.units[w.unit].name);
+        const OriginId id =
+            origin == nullptr ? kNone : static_cast<OriginId>(origin - model.origins.data());
+        // A node that became many units is warned of once.
+        const bool is_new =
+            id == kNone || told.emplace(w.rule, id, w.rule->of_kind ? w.message : "").second;
+        if (!is_new) continue;
         plan.warnings.push_back(
             {w.rule->id,
              origin ? origin->id : absl::StrCat("segment ", part.plan->first_segment + i),
-             std::move(w.message), w.rule->remedy, w.rule->source, w.rule->of_kind});
+             std::move(w.message), w.rule->remedy, w.rule->source, id, w.rule->of_kind});
       }
     }
+  }
+}
+
+// A lowering failed though the model is valid.
+PlanWarning FaultWarning(const Model& model, OriginId origin, const Verdict& verdict) {
+  return {kLoweringFault,
+          model.origins[origin].id,
+          absl::StrCat("this is a fault of Anemone: ", verdict.message),
+          verdict.own_remedy,
+          "",
+          origin};
+}
+
+void AddFaults(const Model& model, const Graph& graph, const std::vector<Cover>& covers,
+               Plan& plan) {
+  for (const Cover& cover : covers) {
+    if (cover.verdict.own_rule != kLoweringFault) continue;
+    const OriginId origin = NamingOrigin(model, graph.nodes[cover.nodes.back()]);
+    plan.warnings.push_back(FaultWarning(model, origin, cover.verdict));
   }
 }
 
@@ -114,16 +144,20 @@ void AddWarnings(const Model& model, Plan& plan) {
 void AddMissed(const Model& model, const Graph& graph, const std::vector<MissedPattern>& missed,
                Plan& plan) {
   for (const MissedPattern& m : missed) {
-    const Node& anchor = graph.nodes[m.anchor];
+    const OriginId origin = NamingOrigin(model, graph.nodes[m.anchor]);
     const Rule* rule = m.verdict.rule;
     std::string why = m.verdict.message;
     if (why.empty() && rule != nullptr) why = rule->id;
+    if (m.verdict.own_rule == kLoweringFault) {
+      plan.warnings.push_back(FaultWarning(model, origin, m.verdict));
+      continue;
+    }
     const bool has_remedy = rule != nullptr && rule->remedy != nullptr;
     plan.warnings.push_back(
-        {"pattern-not-taken", model.origins[NamingOrigin(model, anchor)].id,
+        {"pattern-not-taken", model.origins[origin].id,
          absl::StrCat(m.pattern, " recognized but not fused on this target: ", why),
          has_remedy ? rule->remedy : "no action needed: its nodes are placed one by one",
-         rule == nullptr ? "" : rule->source, /*of_kind=*/true});
+         rule == nullptr ? "" : rule->source, origin, /*of_kind=*/true});
   }
 }
 
@@ -167,6 +201,14 @@ int CountSegments(const Plan& plan, Placement placement) {
   return count;
 }
 
+template <class Function>
+void ForEachEntry(const Plan& plan, const Function& function) {
+  for (const PlanEntry& entry : plan.entries) function(entry);
+  for (const Segment& segment : plan.segments) {
+    for (const PlannedBody& body : segment.bodies) ForEachEntry(body.plan, function);
+  }
+}
+
 void AddParts(const Graph& graph, const Plan& plan, std::vector<PlanPart>& parts) {
   parts.push_back({&graph, &plan});
   for (const Segment& segment : plan.segments) {
@@ -201,6 +243,7 @@ absl::StatusOr<Plan> PlanGraph(const Model& model, const Graph& graph, const Pla
     if (run_here != bodies.end()) segment.bodies = std::move(run_here->second);
   }
   AddEntries(model, view, options, covers, groups, plan);
+  AddFaults(model, graph, covers, plan);
   AddMissed(model, graph, missed, plan);
   for (Segment& segment : plan.segments) {
     for (PlannedBody& body : segment.bodies) {
@@ -219,24 +262,31 @@ int Plan::engine_segments() const { return CountSegments(*this, Placement::kEngi
 
 int Plan::cpu_segments() const { return CountSegments(*this, Placement::kCpu); }
 
-int64_t Plan::macs() const {
-  int64_t sum = 0;
-  for (const PlanEntry& entry : entries) sum += entry.macs;
-  for (const Segment& segment : segments) {
-    for (const PlannedBody& body : segment.bodies) sum += body.plan.macs();
-  }
+std::optional<int64_t> Plan::macs() const {
+  std::optional<int64_t> sum = 0;
+  ForEachEntry(*this, [&](const PlanEntry& entry) { sum = SumOf(sum, entry.macs); });
   return sum;
 }
 
-int64_t Plan::engine_macs() const {
-  int64_t sum = 0;
-  for (const PlanEntry& entry : entries) {
-    if (entry.placement == Placement::kEngine) sum += entry.macs;
-  }
-  for (const Segment& segment : segments) {
-    for (const PlannedBody& body : segment.bodies) sum += body.plan.engine_macs();
-  }
+std::optional<int64_t> Plan::engine_macs() const {
+  std::optional<int64_t> sum = 0;
+  ForEachEntry(*this, [&](const PlanEntry& entry) {
+    if (entry.placement == Placement::kEngine) sum = SumOf(sum, entry.macs);
+  });
   return sum;
+}
+
+int Plan::nodes_of_unknown_macs() const {
+  int count = 0;
+  ForEachEntry(*this, [&](const PlanEntry& entry) { count += !entry.macs; });
+  return count;
+}
+
+std::optional<double> Plan::engine_macs_share() const {
+  const std::optional<int64_t> all = macs();
+  const std::optional<int64_t> here = engine_macs();
+  if (!all || !here || *all == 0) return std::nullopt;
+  return static_cast<double>(*here) / static_cast<double>(*all);
 }
 
 std::vector<PlanPart> PartsOf(const Graph& graph, const Plan& plan) {

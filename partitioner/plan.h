@@ -12,6 +12,7 @@
 #define ANEMONE_PARTITIONER_PLAN_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,7 +56,9 @@ struct PlanEntry {
   Placement placement = Placement::kCpu;
   int segment = -1;                // -1 if folded
   std::vector<std::string> units;  // unit types it became, or would have become
-  int64_t macs = 0;  // in one run of the model; loops of unknown trip count are counted once
+  // Multiply-accumulates in one run of the model; loops of unknown trip count are counted once.
+  // Nullopt: the nodes have some, but their number is not known.
+  std::optional<int64_t> macs = 0;
   bool rewritten = false;
   std::string bound;  // the maximum error, if larger than that of rounding to fp16
   Verdict verdict;    // if on the CPU: why
@@ -76,8 +79,9 @@ struct Segment {
 };
 
 struct PlanWarning {
-  std::string rule, node, message, remedy, source;
-  bool of_kind = false;  // the warning applies to all units of a kind
+  std::string rule, node, message, remedy, source;  // node: an id, or another place
+  OriginId origin = kNone;                          // the node of the file, if it is about one
+  bool of_kind = false;                             // the warning applies to all units of a kind
 };
 
 struct Plan {
@@ -93,8 +97,11 @@ struct Plan {
   // These include the bodies.
   int engine_segments() const;
   int cpu_segments() const;
-  int64_t macs() const;
-  int64_t engine_macs() const;
+  std::optional<int64_t> macs() const;  // nullopt if that of an entry is not known
+  std::optional<int64_t> engine_macs() const;
+  int nodes_of_unknown_macs() const;  // entries
+  // The part of macs() that is on the engine. Nullopt if it is not known, or macs() is 0.
+  std::optional<double> engine_macs_share() const;
 };
 
 struct PlannedBody {

@@ -2,14 +2,43 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "importer/read/free_dimensions.h"
 
 namespace anemone {
 namespace {
 
 std::string Text(absl::string_view text) { return std::string(text); }
+
+template <class Number>
+Json NumberOrNull(const std::optional<Number>& number) {
+  return number ? Json(*number) : Json(nullptr);
+}
+
+// "batch"; of a dimension without a name, its place: "x[0]".
+std::string LabelOf(const FreeDimension& dim) {
+  if (!dim.name.empty()) return dim.name;
+  const FreeDimension::Place& place = dim.places.front();
+  return place.axis == kNone ? place.input : absl::StrCat(place.input, "[", place.axis, "]");
+}
+
+Json FreeDimensionsJson(const std::vector<FreeDimension>& dims) {
+  Json list = Json::array();
+  for (const FreeDimension& dim : dims) {
+    Json inputs = Json::array();
+    for (const FreeDimension::Place& place : dim.places) {
+      inputs.push_back({{"input", place.input},
+                        {"axis", place.axis == kNone ? Json(nullptr) : Json(place.axis)}});
+    }
+    list.push_back({{"name", OrNull(dim.name)}, {"inputs", std::move(inputs)}});
+  }
+  return list;
+}
 
 const char* VerdictName(const PlanEntry& entry) {
   // A node that a policy keeps off the engine was not rejected by the target.
@@ -33,7 +62,7 @@ Json EntryJson(const Model& model, const Plan& plan, const PlanEntry& entry) {
       {"segment", folded ? Json(nullptr) : Json(plan.first_segment + entry.segment)},
       {"verdict", folded ? Json(nullptr) : Json(VerdictName(entry))},
       {"units", entry.units},
-      {"macs", entry.macs},
+      {"macs", NumberOrNull(entry.macs)},
       {"route", folded ? Json(nullptr) : Json(Text(RouteName(plan.route)))},
       {"bound", OrNull(entry.placement == Placement::kEngine ? absl::string_view(entry.bound)
                                                              : absl::string_view())},
@@ -105,10 +134,13 @@ Json PlanJson(const Model& model, const Plan& plan) {
   for (const PlanWarning& w : plan.warnings) {
     warnings.push_back({{"rule", w.rule},
                         {"node", w.node},
+                        {"name", w.origin == kNone ? "" : model.origins[w.origin].name},
                         {"message", w.message},
                         {"remedy", w.remedy},
                         {"source", w.source}});
   }
+  Json free = Json::array();
+  for (const FreeDimension& dim : FreeDimensionsOf(model)) free.push_back(LabelOf(dim));
   return {{"target", Text(plan.target->option_name())},
           {"route", Text(RouteName(plan.route))},
           {"status", Text(StatusName(plan.status))},
@@ -117,8 +149,11 @@ Json PlanJson(const Model& model, const Plan& plan) {
             {"engine_nodes", by_placement[static_cast<int>(Placement::kEngine)]},
             {"cpu_nodes", by_placement[static_cast<int>(Placement::kCpu)]},
             {"folded_nodes", by_placement[static_cast<int>(Placement::kFolded)]},
-            {"macs", plan.macs()},
-            {"engine_macs", plan.engine_macs()},
+            {"macs", NumberOrNull(plan.macs())},
+            {"engine_macs", NumberOrNull(plan.engine_macs())},
+            {"engine_macs_share", NumberOrNull(plan.engine_macs_share())},
+            {"nodes_of_unknown_macs", plan.nodes_of_unknown_macs()},
+            {"free_dimensions", std::move(free)},
             {"engine_segments", plan.engine_segments()},
             {"cpu_segments", plan.cpu_segments()}}},
           {"segments", std::move(segments)},
@@ -135,7 +170,8 @@ Json ModelJson(const Model& model, absl::Span<const Plan> plans) {
           {"opsets", std::move(opsets)},
           {"nodes", std::count_if(model.origins.begin(), model.origins.end(),
                                   [](const Origin& origin) { return !origin.is_aside; })},
-          {"macs", plans.empty() ? 0 : plans[0].macs()},
+          {"macs", plans.empty() ? Json(0) : NumberOrNull(plans[0].macs())},
+          {"free_dimensions", FreeDimensionsJson(FreeDimensionsOf(model))},
           {"targets", std::move(targets)}};
 }
 

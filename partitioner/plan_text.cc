@@ -1,24 +1,27 @@
 #include "partitioner/plan_text.h"
 
 #include <algorithm>
-#include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "base/printable.h"
+#include "base/wrapped_text.h"
+#include "engine/target_names.h"
+#include "importer/read/free_dimensions.h"
+#include "partitioner/plan_groups.h"
 
 namespace anemone {
 namespace {
 
 constexpr size_t kTopReasons = 5;
-
-// "1 engine segment", "2 CPU segments".
-std::string Segments(int count, absl::string_view place) {
-  return absl::StrCat(count, " ", place, count == 1 ? " segment" : " segments");
-}
+constexpr size_t kTopWarnings = 3;
+constexpr size_t kTopOperators = 4;
 
 const char* RouteText(Route route) {
   return route == Route::kNetplist ? "compiled directly" : "via Core ML";
@@ -38,130 +41,184 @@ const char* StatusText(Status status) {
   return "not all known";
 }
 
-std::string Percent(double part, double whole) {
-  return whole == 0 ? "-" : absl::StrFormat("%.1f %%", 100 * part / whole);
-}
-
-// "Softmax: validator: "Softmax is not supported by this ANE architecture" [softmax-arch]".
-std::string ReasonText(const Verdict& verdict) {
-  std::string words = verdict.message;
-  if (verdict.rule != nullptr) {
-    // Apple's message is quoted if it is known; otherwise our rule is shown.
-    words = verdict.message.empty()
-                ? absl::StrCat("rejected (Apple's message unknown): ", verdict.rule->condition)
-                : absl::StrCat("\"", verdict.message, "\"");
+// The texts say less and less.
+std::string FirstThatFits(const std::vector<std::string>& texts) {
+  constexpr int kMostColumns = 80;
+  for (const std::string& text : texts) {
+    if (Columns(text) <= kMostColumns) return text;
   }
-  return absl::StrCat(LayerName(verdict.layer), ": ", words, " [", verdict.rule_id(), "]");
+  return texts.back();
 }
 
-// An entry and the number of its segment, -1 if it is folded.
-struct Line {
-  const PlanEntry& entry;
-  int segment;
-};
+// Wrapped text with its indent; following lines are indented by `next`.
+std::string Paragraph(int indent, int next, const PlanTextOptions& options,
+                      absl::string_view text) {
+  const std::string line = absl::StrCat(std::string(indent, ' '), Printable(text));
+  return Wrapped(line, options.width, next) + "\n";
+}
 
-std::vector<Line> LinesOf(const Model& model, const Plan& plan) {
-  std::vector<Line> lines;
-  for (const PlanPart& part : PartsOf(model.graph, plan)) {
-    for (const PlanEntry& entry : part.plan->entries) {
-      lines.push_back({entry, entry.segment < 0 ? -1 : part.plan->first_segment + entry.segment});
+// "3 dimensions are free"; "" if none is.
+std::string FreeText(const Model& model) {
+  const size_t count = FreeDimensionsOf(model).size();
+  if (count == 0) return "";
+  return absl::StrCat(Counted(static_cast<int64_t>(count), "dimension"),
+                      count == 1 ? " is free" : " are free");
+}
+
+// "sizes unknown [symbolic-shape] (67 Reshape, 37 Unsqueeze, ...)".
+std::string ReasonText(const ReasonGroup& group, bool details) {
+  std::vector<std::string> operators;
+  for (const auto& [name, count] : group.operators) {
+    if (operators.size() == kTopOperators && !details) {
+      operators.emplace_back("...");
+      break;
+    }
+    operators.push_back(absl::StrCat(count, " ", name));
+  }
+  // Without a sentence of ours, Apple's text is all there is to say.
+  const std::string words =
+      group.sentence.empty() ? absl::StrCat("\"", group.quote, "\"") : group.sentence;
+  std::string text = absl::StrCat(Counted(group.nodes, "node"), ": ", words, " [",
+                                  group.verdict->rule_id(), "] (", absl::StrJoin(operators, ", "));
+  absl::StrAppend(&text, ")");
+  if (details) {
+    absl::StrAppend(&text, "; layer: ", LayerName(group.verdict->layer),
+                    "; rule: ", StatusText(group.verdict->status));
+  }
+  return text;
+}
+
+void AppendReasons(const Model& model, const Plan& plan, const PlanTextOptions& options,
+                   std::string& out) {
+  const std::vector<ReasonGroup> groups = ReasonGroupsOf(model, plan, options.every_node);
+  if (groups.empty()) return;
+  absl::StrAppend(&out, "  why nodes are on the CPU\n");
+  const size_t shown = options.every_node ? groups.size() : std::min(groups.size(), kTopReasons);
+  for (size_t i = 0; i < shown; ++i) {
+    const ReasonGroup& group = groups[i];
+    out += Paragraph(4, 6, options, ReasonText(group, options.every_node));
+    if (!group.quote.empty() && !group.sentence.empty()) {
+      out += Paragraph(6, 6, options, absl::StrCat("\"", group.quote, "\""));
+    }
+    if (!group.remedy.empty()) {
+      out += Paragraph(6, 8, options, absl::StrCat("remedy: ", group.remedy));
     }
   }
-  return lines;
-}
-
-struct Reason {
-  int nodes = 0;
-  std::string remedy;
-};
-
-std::string Source(const Verdict& verdict) {
-  return verdict.rule != nullptr
-             ? absl::StrCat(verdict.rule->source, ", ", StatusName(verdict.status))
-             : "Anemone";
-}
-
-void AppendReasons(const Model& model, const Plan& plan, std::string& out) {
-  std::map<std::string, Reason> reasons;
-  for (const auto& [entry, segment] : LinesOf(model, plan)) {
-    if (entry.placement != Placement::kCpu) continue;
-    Reason& reason =
-        reasons[absl::StrCat(model.origins[entry.shown].op_type, "  ", ReasonText(entry.verdict))];
-    ++reason.nodes;
-    reason.remedy = entry.verdict.rule == nullptr ? entry.verdict.own_remedy
-                    : entry.verdict.rule->remedy == nullptr
-                        ? ""
-                        : std::string(entry.verdict.rule->remedy);
-  }
-  if (reasons.empty()) return;
-  std::vector<std::pair<std::string, Reason>> ranked(reasons.begin(), reasons.end());
-  std::stable_sort(ranked.begin(), ranked.end(),
-                   [](const auto& a, const auto& b) { return a.second.nodes > b.second.nodes; });
-  absl::StrAppend(&out, "  why the rest is on the CPU\n");
-  for (size_t i = 0; i < ranked.size() && i < kTopReasons; ++i) {
-    absl::StrAppendFormat(&out, "    %4d x %s\n", ranked[i].second.nodes,
-                          Printable(ranked[i].first));
-    if (!ranked[i].second.remedy.empty()) {
-      absl::StrAppendFormat(&out, "           remedy: %s\n", ranked[i].second.remedy);
-    }
-  }
-  if (ranked.size() > kTopReasons) {
-    absl::StrAppendFormat(&out, "    ... and %d more reasons (-v shows every node)\n",
-                          ranked.size() - kTopReasons);
+  if (shown < groups.size()) {
+    absl::StrAppend(&out, "    and ",
+                    Counted(static_cast<int64_t>(groups.size() - shown), "more reason"),
+                    ", see -v\n");
   }
 }
 
-void AppendNodes(const Model& model, const Plan& plan, std::string& out) {
-  size_t id_width = 4;
-  size_t op_width = 8;
-  for (const auto& [entry, segment] : LinesOf(model, plan)) {
-    id_width = std::max(id_width, model.origins[entry.shown].id.size());
-    op_width = std::max(op_width, model.origins[entry.shown].op_type.size());
+// The last column of the table of nodes.
+std::string NoteOf(const PlanEntry& entry) {
+  if (entry.placement == Placement::kFolded) return "";
+  if (entry.placement == Placement::kCpu) return absl::StrCat("[", entry.verdict.rule_id(), "]");
+  std::string note = entry.units.empty() ? "(view)" : absl::StrJoin(entry.units, " ");
+  if (entry.rewritten) note += " (rewritten)";
+  if (!entry.bound.empty()) absl::StrAppend(&note, ", off by at most ", entry.bound);
+  return note;
+}
+
+// The end of a long name tells more than its start: "...self_attn/q_proj/MatMul".
+std::string CutAtStart(absl::string_view name, int width) {
+  constexpr absl::string_view kDots = "...";
+  if (Columns(name) <= width) return std::string(name);
+  const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; };
+  const int left = std::max(0, width - static_cast<int>(kDots.size()));
+  while (Columns(name) > left || (!name.empty() && continues(name.front()))) name.remove_prefix(1);
+  return absl::StrCat(kDots, name);
+}
+
+// The width of a column: that of its longest text, within limits.
+int WidthOf(const std::vector<std::string>& texts, int least, int most) {
+  int width = least;
+  for (const std::string& text : texts) width = std::max(width, Columns(text));
+  return std::min(width, std::max(least, most));
+}
+
+std::string Padded(std::string text, int width) {
+  text.append(static_cast<size_t>(std::max(0, width - Columns(text))), ' ');
+  return text;
+}
+
+void AppendNodes(const Model& model, const Plan& plan, int width, std::string& out) {
+  constexpr int kFixed = 2 + 2 + 2 + 6 + 2 + 3 + 2 + 6 + 2;  // indent, gaps, place, segment, MACs
+  constexpr int kLeastName = 12, kLeastNote = 18, kMostOperator = 18;
+  const std::vector<PlanRow> rows = RowsOf(model, plan);
+  std::vector<std::string> names;
+  std::vector<std::string> operators;
+  std::vector<std::string> notes;
+  for (const PlanRow& row : rows) {
+    names.push_back(Printable(NameOf(model.origins[row.entry->shown])));
+    operators.push_back(Printable(model.origins[row.entry->shown].op_type));
+    notes.push_back(Printable(NoteOf(*row.entry)));
   }
-  id_width = std::min<size_t>(id_width, 40);
-  absl::StrAppendFormat(&out, "  %-*s  %-*s  %-6s  %7s  %8s  %s\n", id_width, "node", op_width,
-                        "operator", "place", "segment", "MACs", "units, or why not");
-  for (const auto& [entry, segment] : LinesOf(model, plan)) {
-    const Origin& shown = model.origins[entry.shown];
-    std::string note;
-    if (entry.placement == Placement::kEngine) {
-      note = entry.units.empty() ? "(view)" : absl::StrJoin(entry.units, " ");
-      if (entry.rewritten) note += " (rewritten)";
-      if (!entry.bound.empty()) absl::StrAppend(&note, ", off by at most ", entry.bound);
-    } else if (entry.placement == Placement::kCpu) {
-      note = absl::StrCat(ReasonText(entry.verdict), " (", Source(entry.verdict), ")");
-    }
-    absl::StrAppendFormat(&out, "  %-*s  %-*s  %-6s  %7s  %8s  %s\n", id_width, Printable(shown.id),
-                          op_width, Printable(shown.op_type),
-                          std::string(PlacementName(entry.placement)),
-                          segment < 0 ? "" : absl::StrCat(segment),
-                          entry.macs == 0 ? "" : ShortCount(entry.macs), Printable(note));
+  const int operator_width = WidthOf(operators, 8, kMostOperator);
+  const int left = width - kFixed - operator_width;
+  const int note_width = WidthOf(notes, kLeastNote, left / 2);
+  const int name_width = WidthOf(names, kLeastName, left - note_width);
+  const auto append = [&](absl::string_view name, absl::string_view op, absl::string_view place,
+                          absl::string_view segment, absl::string_view macs,
+                          absl::string_view note) {
+    std::string line = absl::StrCat("  ", Padded(CutAtStart(name, name_width), name_width), "  ",
+                                    Padded(Cut(op, operator_width), operator_width), "  ",
+                                    Padded(std::string(place), 6), "  ",
+                                    absl::StrFormat("%3s  %6s  ", segment, macs));
+    absl::StrAppend(&line, Cut(note, std::max(width - Columns(line), kLeastNote)));
+    absl::StrAppend(&out, absl::StripTrailingAsciiWhitespace(line), "\n");
+  };
+  append("node", "operator", "place", "seg", "MACs", "units, or rule");
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const PlanEntry& entry = *rows[i].entry;
+    const std::string macs = !entry.macs ? "?" : *entry.macs == 0 ? "" : ShortCount(*entry.macs);
+    append(names[i], operators[i], PlacementName(entry.placement),
+           rows[i].segment < 0 ? "" : absl::StrCat(rows[i].segment), macs, notes[i]);
   }
 }
 
-// A line for each rule, with the first node. If the rule is about kinds of units, a line for each
-// rule and kind.
-void AppendWarnings(const Plan& plan, std::string& out) {
-  std::vector<std::pair<const PlanWarning*, int>> counts;
-  for (const PlanWarning& w : plan.warnings) {
-    auto found = std::find_if(counts.begin(), counts.end(), [&](const auto& count) {
-      return count.first->rule == w.rule && (!w.of_kind || count.first->message == w.message);
-    });
-    if (found == counts.end()) {
-      counts.emplace_back(&w, 1);
-    } else {
-      ++found->second;
-    }
+void AppendWarnings(const Model& model, const Plan& plan, const PlanTextOptions& options,
+                    std::string& out) {
+  const std::vector<WarningGroup> groups = WarningGroupsOf(model, plan);
+  if (groups.empty()) return;
+  absl::StrAppend(&out, "  warnings\n");
+  const size_t shown = options.every_node ? groups.size() : std::min(groups.size(), kTopWarnings);
+  for (size_t i = 0; i < shown; ++i) {
+    const PlanWarning& first = *groups[i].first;
+    const std::string text = absl::StrCat(Counted(groups[i].nodes, "node"), " [", first.rule, "], ",
+                                          groups[i].nodes == 1 ? "" : "e.g. ",
+                                          PlaceOf(model, first), ": ", first.message);
+    out += Paragraph(4, 6, options, text);
+    if (first.remedy.empty()) continue;
+    out += Paragraph(6, 8, options, absl::StrCat("remedy: ", first.remedy));
   }
-  if (!counts.empty()) absl::StrAppend(&out, "  warnings\n");
-  for (const auto& [first, count] : counts) {
-    absl::StrAppend(&out, absl::StrFormat("  %6d x ", count), first->rule, "  ",
-                    Printable(first->node), ": ", Printable(first->message),
-                    "\n           remedy: ", first->remedy, "\n");
+  if (shown < groups.size()) {
+    absl::StrAppend(&out, "    and ",
+                    Counted(static_cast<int64_t>(groups.size() - shown), "more warning"),
+                    ", see -v\n");
   }
+}
+
+// "190 nodes: 70 engine, 2 CPU, 118 folded; 107 M MACs".
+std::string CountsText(const Model& model, const Plan& plan) {
+  const NodeCounts counts = CountsOf(model, plan);
+  std::string text = absl::StrCat(Counted(counts.all(), "node"), ": ", counts.engine, " engine, ",
+                                  counts.cpu, " CPU, ", counts.folded, " folded; ");
+  const int unknown = plan.nodes_of_unknown_macs();
+  if (unknown > 0) {
+    absl::StrAppend(&text, "MACs unknown for ", Counted(unknown, "node"));
+  } else {
+    absl::StrAppend(&text, *plan.macs() == 0 ? "no" : ShortCount(*plan.macs()), " MACs");
+  }
+  return text;
 }
 
 }  // namespace
+
+std::string Counted(int64_t count, absl::string_view what) {
+  return absl::StrCat(count, " ", what, count == 1 ? "" : "s");
+}
 
 std::string ShortCount(int64_t count) {
   if (count < 1000) return absl::StrCat(count);
@@ -176,29 +233,87 @@ std::string ShortCount(int64_t count) {
   return absl::StrFormat("%.*f %s", decimals, value, suffix);
 }
 
-std::string PlanText(const Model& model, const Plan& plan, bool every_node, bool colour) {
-  int engine = 0;
-  int cpu = 0;
-  for (const auto& [entry, segment] : LinesOf(model, plan)) {
-    engine += entry.placement == Placement::kEngine;
-    cpu += entry.placement == Placement::kCpu;
+std::string PercentText(double share) {
+  if (share <= 0) return "0 %";
+  if (share >= 1) return "100 %";
+  // Only all is 100 %, and only nothing is 0 %.
+  const std::string number = absl::StrFormat("%.1f", std::clamp(100 * share, 0.1, 99.9));
+  return absl::StrCat(absl::StripSuffix(number, ".0"), " %");
+}
+
+std::string PlanLine(const Model& model, const Plan& plan) {
+  const std::string title = absl::StrCat(TargetLabel(*plan.target), ": ");
+  if (const int unknown = plan.nodes_of_unknown_macs(); unknown > 0) {
+    const std::string free = FreeText(model);
+    const std::string why = free.empty()
+                                ? absl::StrCat(": sizes unknown for ", Counted(unknown, "node"))
+                                : absl::StrCat(" yet: ", free);
+    return FirstThatFits({absl::StrCat(title, "cannot tell the share", why),
+                          absl::StrCat(title, "cannot tell the share")});
   }
-  const char* bold = colour ? "\x1b[1m" : "";
-  const char* plain = colour ? "\x1b[0m" : "";
-  std::string products(plan.target->products());
-  std::string out = absl::StrFormat(
-      "%s%s%s on %s%s%s%s, %s: %d of %d nodes and %s of %s MACs on the engine; "
-      "%s, %s; rules: %s\n",
-      bold, model.path.empty() ? "model" : Printable(model.path), plain, bold,
-      std::string(plan.target->option_name()), plain,
-      products.empty() ? "" : absl::StrCat(" (", products, ")"), RouteText(plan.route), engine,
-      engine + cpu,
-      Percent(static_cast<double>(plan.engine_macs()), static_cast<double>(plan.macs())),
-      ShortCount(plan.macs()), Segments(plan.engine_segments(), "engine"),
-      Segments(plan.cpu_segments(), "CPU"), StatusText(plan.status));
-  AppendReasons(model, plan, out);
-  if (every_node) AppendNodes(model, plan, out);
-  AppendWarnings(plan, out);
+  const NodeCounts counts = CountsOf(model, plan);
+  const std::optional<double> share = plan.engine_macs_share();
+  const std::string amount = absl::StrCat(
+      title,
+      share ? absl::StrCat(PercentText(*share), " of MACs")
+            : absl::StrCat(counts.engine, " of ", Counted(counts.engine + counts.cpu, "node")));
+  const std::string answer = absl::StrCat(amount, " on the engine");
+  std::string line = answer;
+  if (counts.engine > 0) absl::StrAppend(&line, ", ", Counted(plan.engine_segments(), "segment"));
+  absl::StrAppend(&line, ", ",
+                  counts.cpu == 0      ? "nothing"
+                  : counts.engine == 0 ? "everything"
+                                       : Counted(counts.cpu, "node"),
+                  " on the CPU");
+  return FirstThatFits({line, answer, amount});
+}
+
+std::string FreeDimensionsText(const Model& model, int width) {
+  const std::vector<std::string> flags = BindingFlags(model);
+  if (flags.empty()) return "";
+  std::string text = flags.size() == 1 ? "  bind it:" : "  bind them:";
+  int column = Columns(text);
+  for (size_t i = 0; i < flags.size(); ++i) {
+    const std::string flag = Printable(flags[i]);
+    const int ending = i + 1 < flags.size() ? 2 : 0;  // " \\"
+    if (i > 0 && column + 1 + Columns(flag) + ending > width) {
+      absl::StrAppend(&text, " \\\n   ");  // so that the lines can be copied to a shell
+      column = 3;
+    }
+    absl::StrAppend(&text, " ", flag);
+    column += 1 + Columns(flag);
+  }
+  return text + "\n";
+}
+
+std::string WhyShareUnknown(const Model& model, const Plan& plan) {
+  const int unknown = plan.nodes_of_unknown_macs();
+  if (unknown == 0) return "";
+  std::string text =
+      absl::StrCat("cannot tell the share of MACs on the engine: ", Counted(unknown, "node"),
+                   unknown == 1 ? " has" : " have", " sizes that are unknown until run time");
+  const std::vector<std::string> flags = BindingFlags(model);
+  if (!flags.empty()) absl::StrAppend(&text, "; give ", absl::StrJoin(flags, " "));
+  return text;
+}
+
+std::string PlanText(const Model& model, const Plan& plan, const PlanTextOptions& options) {
+  std::string out = absl::StrCat(options.colour ? "\x1b[1m" : "", PlanLine(model, plan),
+                                 options.colour ? "\x1b[0m" : "", "\n");
+  if (options.free_dimensions) out += FreeDimensionsText(model, options.width);
+  absl::StrAppend(&out, "  ", CountsText(model, plan), "\n");
+  if (options.every_node) {
+    const absl::string_view products = plan.target->products();
+    const std::string text = absl::StrCat(
+        "target ", plan.target->option_name(),
+        products.empty() ? "" : absl::StrCat(" (", products, ")"), ", ", RouteText(plan.route),
+        "; ", Counted(plan.engine_segments(), "engine segment"), ", ",
+        Counted(plan.cpu_segments(), "CPU segment"), "; rules: ", StatusText(plan.status));
+    out += Paragraph(2, 4, options, text);
+  }
+  AppendReasons(model, plan, options, out);
+  if (options.every_node) AppendNodes(model, plan, options.width, out);
+  AppendWarnings(model, plan, options, out);
   return out;
 }
 

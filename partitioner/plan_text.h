@@ -1,19 +1,50 @@
-// partitioner/plan_text.h: a plan as text for the terminal.
+// partitioner/plan_text.h: plans as text for the terminal.
 #ifndef ANEMONE_PARTITIONER_PLAN_TEXT_H_
 #define ANEMONE_PARTITIONER_PLAN_TEXT_H_
 
 #include <string>
 
+#include "absl/types/span.h"
 #include "partitioner/plan.h"
 
 namespace anemone {
 
-// The share of nodes and MACs on the engine, the number of segments, and the most frequent reasons
-// why nodes are on the CPU; with `every_node`, a line for each node too. ANSI colours if `colour`.
-std::string PlanText(const Model& model, const Plan& plan, bool every_node, bool colour);
+struct PlanTextOptions {
+  bool every_node = false;  // all details, and a line for each node
+  bool colour = false;      // ANSI colours
+  int width = 80;
+  bool free_dimensions = true;  // say how to bind them
+};
+
+// The answer in at most 80 columns, without a line break:
+//   M1: 97.3 % of MACs on the engine, 1 segment, 2 nodes on the CPU
+//   M1: cannot tell the share yet: 3 dimensions are free
+std::string PlanLine(const Model& model, const Plan& plan);
+
+// PlanLine(), the dimensions that are free, the number of nodes, why nodes are on the CPU, and
+// warnings.
+std::string PlanText(const Model& model, const Plan& plan, const PlanTextOptions& options);
+
+// The plans of one model for several targets: a table with a row for each group of targets that
+// have the same result. With `every_node`, the text of each plan follows.
+std::string PlansText(const Model& model, absl::Span<const Plan> plans,
+                      const PlanTextOptions& options);
+
+// "  bind them: --dim batch=1 --dim height=224"; "" if no dimension is free.
+std::string FreeDimensionsText(const Model& model, int width);
+
+// Why the share of MACs on the engine is not known, and how to bind the dimensions that are free;
+// "" if it is known, or there are no MACs. One line.
+std::string WhyShareUnknown(const Model& model, const Plan& plan);
+
+// "100 %", "0 %", "97.3 %".
+std::string PercentText(double share);
 
 // "1.82 G"; "0".
 std::string ShortCount(int64_t count);
+
+// "1 node", "2 nodes".
+std::string Counted(int64_t count, absl::string_view what);
 
 }  // namespace anemone
 

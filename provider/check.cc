@@ -6,6 +6,7 @@
 #include "base/guarded.h"
 #include "base/status_macros.h"
 #include "partitioner/plan_json.h"
+#include "partitioner/plan_text.h"
 #include "provider/buckets/bucketing.h"
 #include "provider/buckets/sized_plans.h"
 #include "provider/importing.h"
@@ -28,13 +29,15 @@ CheckReport::~CheckReport() = default;
 size_t CheckReport::targets() const { return state_->plans.plans().size(); }
 
 std::optional<double> CheckReport::EngineMacsShare(size_t target) const {
-  const Plan& plan = state_->plans.plans()[target];
-  if (plan.macs() == 0) return std::nullopt;
-  return static_cast<double>(plan.engine_macs()) / static_cast<double>(plan.macs());
+  return state_->plans.plans()[target].engine_macs_share();
 }
 
-std::string CheckReport::Text(bool every_node, bool colour) const {
-  return state_->plans.Text(every_node, colour);
+std::string CheckReport::WhyShareUnknown(size_t target) const {
+  return anemone::WhyShareUnknown(state_->plans.model(target), state_->plans.plans()[target]);
+}
+
+std::string CheckReport::Text(bool every_node, bool colour, int width) const {
+  return state_->plans.Text({.every_node = every_node, .colour = colour, .width = width});
 }
 
 std::string CheckReport::Json() const { return JsonText(state_->plans.ToJson()); }

@@ -285,13 +285,21 @@ absl::StatusOr<BucketUse> Session::UseOf(const std::map<std::string, Tensor>& in
   });
 }
 
-std::string Session::PlanText(bool every_node) const {
+std::string Session::PlanLine() const {
   if (state_->buckets != nullptr) {
     const auto plans = state_->buckets->Plans();
-    return plans.ok() ? (*plans)->Text(every_node, /*colour=*/false)
-                      : std::string(plans.status().message());
+    return plans.ok() ? (*plans)->Lines() : std::string(plans.status().message());
   }
-  return anemone::PlanText(state_->model, state_->plan, every_node, /*colour=*/false);
+  return anemone::PlanLine(state_->model, state_->plan);
+}
+
+std::string Session::PlanText(bool every_node, int width) const {
+  const PlanTextOptions options = {.every_node = every_node, .width = width};
+  if (state_->buckets != nullptr) {
+    const auto plans = state_->buckets->Plans();
+    return plans.ok() ? (*plans)->Text(options) : std::string(plans.status().message());
+  }
+  return anemone::PlanText(state_->model, state_->plan, options);
 }
 
 std::string Session::PlanJson() const {
@@ -305,8 +313,12 @@ std::string Session::PlanJson() const {
 PlanSummary Session::Summary() const {
   if (state_->buckets != nullptr) return state_->buckets->summary();
   const Plan& plan = state_->plan;
-  return {std::string(plan.target->option_name()), plan.engine_segments(), plan.cpu_segments(),
-          plan.macs(), plan.engine_macs()};
+  return {std::string(plan.target->option_name()),
+          plan.engine_segments(),
+          plan.cpu_segments(),
+          plan.macs(),
+          plan.engine_macs(),
+          plan.engine_macs_share()};
 }
 
 LoadTimes Session::times() const {

@@ -3,7 +3,7 @@
 //
 //   auto report = anemone::Check("net.onnx", {.target = "m1,m4"});
 //   if (!report.ok()) return Fail(report.status());
-//   std::cout << report->Text();              // a table per target
+//   std::cout << report->Text();              // a table of the targets
 //   report->EngineMacsShare(0);               // 0.987: share of MACs on the engine of m1
 //
 // An unknown operator is not an error: its node runs on the CPU, and the shapes after it are
@@ -30,10 +30,15 @@ class CheckReport {
 
   // The number of plans: one for each target, or with buckets one for each bucket of each target.
   size_t targets() const;
-  // The share of all MACs; nullopt if the model has no MACs.
+  // The share of all MACs. Nullopt if the model has no MACs, or if their number is not known
+  // because a size is not: then WhyShareUnknown() is not empty.
   std::optional<double> EngineMacsShare(size_t target) const;
-  // The report of every target; with `every_node`, also a line for each node.
-  std::string Text(bool every_node = false, bool colour = false) const;
+  // "cannot tell the share of MACs on the engine: 11 nodes have sizes that are unknown until run
+  // time; give --dim batch=1"; "" if the share is known or the model has no MACs.
+  std::string WhyShareUnknown(size_t target) const;
+  // The report, in lines of at most `width` columns. Of several targets: a table. With
+  // `every_node`: all details of each target, and a line for each node.
+  std::string Text(bool every_node = false, bool colour = false, int width = 80) const;
   // One item of "models" in `anemone check --json` (docs/schemas/check.json).
   std::string Json() const;
 

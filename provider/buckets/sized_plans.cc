@@ -1,9 +1,10 @@
 #include "provider/buckets/sized_plans.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
-#include "partitioner/plan_text.h"
+#include "base/wrapped_text.h"
 
 namespace anemone {
 
@@ -41,20 +42,23 @@ absl::Status SizedPlans::MakePlans(absl::Span<const PlanOptions> plannings) {
 }
 
 // "  bucket seq=64: smaller inputs are padded (proven for seq=63)".
-std::string SizedPlans::BucketLine(const Sized& sized) {
+std::string SizedPlans::BucketLines(const Sized& sized, int width) {
   const std::string below = Printable(BucketText(sized.below));
-  std::string line = absl::StrCat("  bucket ", Printable(BucketText(sized.bucket)));
+  const std::string title = absl::StrCat("  bucket ", Printable(BucketText(sized.bucket)), ": ");
+  std::string text;
   if (sized.below == sized.bucket) {
-    absl::StrAppend(&line, ": no size is padded to it");
+    text = absl::StrCat(title, "no size is padded to it");
   } else if (sized.refusal.empty()) {
-    absl::StrAppend(&line, ": smaller inputs are padded (proven for ", below, ")");
+    text = absl::StrCat(title, "smaller inputs are padded (proven for ", below, ")");
   } else {
-    absl::StrAppend(
-        &line, ": smaller inputs are run with a program compiled for their exact size\n    at ",
-        below, ": ", Printable(sized.refusal),
-        "\n    remedy: bind the dimension with --dim, or give each ", "size as a bucket");
+    text =
+        absl::StrCat(title,
+                     "smaller inputs are run with a program compiled for their exact size\n"
+                     "    at ",
+                     below, ": ", Printable(sized.refusal),
+                     "\n    remedy: bind the dimension with --dim, or give each size as a bucket");
   }
-  return line + "\n";
+  return Wrapped(text, width, 6) + "\n";
 }
 
 void SizedPlans::AddBucket(const Sized& sized, Json& json) {
@@ -66,14 +70,25 @@ void SizedPlans::AddBucket(const Sized& sized, Json& json) {
                                 {"reason", OrNull(sized.refusal)}};
 }
 
-std::string SizedPlans::Text(bool every_node, bool colour) const {
+std::string SizedPlans::Text(const PlanTextOptions& options) const {
+  if (sizes_.front().bucket.empty()) return PlansText(sizes_.front().model, plans_, options);
   std::string text;
   for (size_t i = 0; i < plans_.size(); ++i) {
-    const Sized& sized = SizedOf(i);
-    text += PlanText(sized.model, plans_[i], every_node, colour);
-    if (!sized.bucket.empty()) text += BucketLine(sized);
+    text += PlanText(SizedOf(i).model, plans_[i], options);
+    text += BucketLines(SizedOf(i), options.width);
   }
   return text;
+}
+
+std::string SizedPlans::Lines() const {
+  std::vector<std::string> lines;
+  for (size_t i = 0; i < plans_.size(); ++i) {
+    const Sized& sized = SizedOf(i);
+    const std::string bucket =
+        sized.bucket.empty() ? "" : absl::StrCat(Printable(BucketText(sized.bucket)), "; ");
+    lines.push_back(absl::StrCat(bucket, PlanLine(sized.model, plans_[i])));
+  }
+  return absl::StrJoin(lines, "\n");
 }
 
 Json SizedPlans::TargetsJson() const {

@@ -10,6 +10,7 @@
 #include "absl/types/span.h"
 #include "partitioner/plan.h"
 #include "partitioner/plan_json.h"
+#include "partitioner/plan_text.h"
 #include "provider/buckets/bucketing.h"
 
 namespace anemone {
@@ -24,8 +25,12 @@ class SizedPlans {
                                               absl::Span<const PlanOptions> plannings);
 
   const std::vector<Plan>& plans() const { return plans_; }
-  // The text of every plan; with `every_node`, a line for each node too.
-  std::string Text(bool every_node, bool colour) const;
+  // The model at the size of plans()[i].
+  const Model& model(size_t i) const { return SizedOf(i).model; }
+  // The text of every plan, or without buckets a table of several targets.
+  std::string Text(const PlanTextOptions& options) const;
+  // PlanLine() of every plan, separated by line breaks, with the bucket.
+  std::string Lines() const;
   // The items of "targets" in check.json.
   Json TargetsJson() const;
   // The item of "models" in check.json.
@@ -39,7 +44,7 @@ class SizedPlans {
     BucketSizes below;    // the largest sizes that are padded to it, or `bucket` if there are none
     std::string refusal;  // why `below` cannot be padded; "" if it can
   };
-  static std::string BucketLine(const Sized& sized);
+  static std::string BucketLines(const Sized& sized, int width);
   static void AddBucket(const Sized& sized, Json& json);
 
   absl::Status MakePlans(absl::Span<const PlanOptions> plannings);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -42,13 +43,15 @@ std::string ClaimLine(const HostPlan& made) {
     reasons[absl::StrCat(made.model.origins[entry.shown].op_type, ": ", ReasonOf(entry.verdict))] +=
         Count(entry);
   }
-  const double share = plan.macs() == 0 ? 0
-                                        : 100.0 * static_cast<double>(plan.engine_macs()) /
-                                              static_cast<double>(plan.macs());
+  const std::optional<double> share = plan.engine_macs_share();
+  const std::string work =
+      plan.nodes_of_unknown_macs() > 0
+          ? "an unknown share of MACs"
+          : absl::StrFormat("%.1f %% of %.3g MFLOP", 100 * share.value_or(0),
+                            kFlopsOfMac * static_cast<double>(plan.macs().value_or(0)) / 1e6);
   std::string line =
-      absl::StrFormat("ANE %s: %d of %d nodes and %.1f %% of %.3g MFLOP in %d segments",
-                      plan.target->option_name(), claimed, made.model.origins.size(), share,
-                      kFlopsOfMac * static_cast<double>(plan.macs()) / 1e6, made.claims.size());
+      absl::StrFormat("ANE %s: %d of %d nodes and %s in %d segments", plan.target->option_name(),
+                      claimed, made.model.origins.size(), work, made.claims.size());
   std::vector<std::pair<std::string, int>> ranked(reasons.begin(), reasons.end());
   std::stable_sort(ranked.begin(), ranked.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });

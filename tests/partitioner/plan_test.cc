@@ -111,7 +111,7 @@ TEST(Plan, SaysTheEnginesWords) {
   EXPECT_EQ(node["layer"], "validator");
   EXPECT_EQ(node["message"], "Softmax is not supported by this ANE architecture");
   EXPECT_THAT(node["source"].get<std::string>(), HasSubstr("guide"));
-  EXPECT_THAT(PlanText(model, plan, true, false),
+  EXPECT_THAT(PlanText(model, plan, {.every_node = true}),
               HasSubstr("\"Softmax is not supported by this ANE architecture\""));
 }
 
@@ -148,7 +148,7 @@ TEST(Plan, SaysHowFarARewriteIsOff) {
   Json node = PlanJson(model, plan)["nodes"][0];
   EXPECT_EQ(node["verdict"], "rewritten");
   EXPECT_EQ(node["bound"], "0.125 (half a quantization step)");
-  EXPECT_THAT(PlanText(model, plan, true, false), HasSubstr("off by at most 0.125"));
+  EXPECT_THAT(PlanText(model, plan, {.every_node = true}), HasSubstr("off by at most 0.125"));
 }
 
 // A function may import another version of a domain than its model does.

@@ -7,6 +7,8 @@
 #include "absl/strings/str_format.h"
 #include "anemone/check.h"
 #include "anemone/version.h"
+#include "base/printable.h"
+#include "base/wrapped_text.h"
 #include "partitioner/plan_json.h"
 #include "tools/command/commands.h"
 #include "tools/command/progress.h"
@@ -15,14 +17,28 @@
 namespace anemone {
 namespace {
 
-// The lowest share of MACs on the engine over the targets; nullopt if the model has no MACs.
-std::optional<double> LowestShare(const CheckReport& report) {
+// Why less than `required` of the MACs is on the engine of some target, or may be; "" if all
+// targets meet it. A model without MACs does.
+std::string Shortfall(const CheckReport& report, double required) {
   std::optional<double> lowest;
   for (size_t i = 0; i < report.targets(); ++i) {
-    std::optional<double> share = report.EngineMacsShare(i);
+    std::string unknown = report.WhyShareUnknown(i);
+    if (!unknown.empty()) return unknown;
+    const std::optional<double> share = report.EngineMacsShare(i);
     if (share && (!lowest || *share < *lowest)) lowest = share;
   }
-  return lowest;
+  if (!lowest || *lowest >= required) return "";
+  return absl::StrFormat("%.6g %% of MACs on the engine; %.6g %% required", 100 * *lowest,
+                         100 * required);
+}
+
+void PrintReport(const std::string& path, const CheckReport& report, const Options& options) {
+  const bool colour = StdoutHasColour();
+  if (options.arguments.size() > 1) {
+    std::printf("%s%s%s\n", colour ? "\x1b[1m" : "", Printable(path).c_str(),
+                colour ? "\x1b[0m" : "");
+  }
+  std::fputs(report.Text(options.verbose, colour, TerminalWidth()).c_str(), stdout);
 }
 
 }  // namespace
@@ -43,16 +59,14 @@ int CheckCommand(const Options& options) {
     if (options.json) {
       absl::StrAppend(&models, models.empty() ? "" : ",", report->Json());
     } else {
-      std::fputs(report->Text(options.verbose, StdoutHasColour()).c_str(), stdout);
+      PrintReport(path, *report, options);
     }
-    std::optional<double> share = LowestShare(*report);
-    if (options.require_engine_share && share && *share < *options.require_engine_share) {
-      if (!options.quiet) {
-        std::fprintf(stderr, "anemone: %s: %.6g %% of MACs on the engine; %.6g %% required\n",
-                     path.c_str(), 100 * *share, 100 * *options.require_engine_share);
-      }
-      if (code == kExitDone) code = kExitThreshold;
-    }
+    if (!options.require_engine_share) continue;
+    const std::string shortfall = Shortfall(*report, *options.require_engine_share);
+    if (shortfall.empty()) continue;
+    std::fprintf(stderr, "anemone: %s: %s\n", Printable(path).c_str(),
+                 Printable(shortfall).c_str());
+    if (code == kExitDone) code = kExitThreshold;
   }
   if (options.json) {
     std::printf("{\"schema\":1,\"version\":\"%s\",\"models\":[%s]}\n", kVersion, models.c_str());

@@ -167,9 +167,7 @@ absl::StatusOr<int> Run(const Options& options) {
   }
   PlanSummary plan = session.Summary();
   LoadTimes load = session.times();
-  Json share = plan.macs == 0
-                   ? Json(nullptr)
-                   : Json(static_cast<double>(plan.engine_macs) / static_cast<double>(plan.macs));
+  Json share = plan.engine_macs_share ? Json(*plan.engine_macs_share) : Json(nullptr);
   if (options.json) {
     Json json = {{"schema", 1},
                  {"model", path},

@@ -1,0 +1,130 @@
+#include "partitioner/plan_groups.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "absl/strings/str_cat.h"
+#include "partitioner/cover.h"
+#include "partitioner/macs.h"
+
+namespace anemone {
+namespace {
+
+std::string SentenceOf(const Verdict& verdict) {
+  if (verdict.rule != nullptr) return verdict.rule->condition;
+  // The operators are listed in brackets.
+  return verdict.own_rule == "no-lowering" ? "Anemone has no lowering" : verdict.message;
+}
+
+// Two verdicts with the same key are one reason.
+using ReasonKey = std::pair<std::string, std::string>;
+ReasonKey KeyOf(const Verdict& verdict, bool every_message) {
+  if (verdict.rule != nullptr) return {verdict.rule->id, every_message ? verdict.message : ""};
+  return {verdict.own_rule, SentenceOf(verdict)};
+}
+
+}  // namespace
+
+std::vector<PlanRow> RowsOf(const Model& model, const Plan& plan) {
+  std::vector<PlanRow> rows;
+  for (const PlanPart& part : PartsOf(model.graph, plan)) {
+    for (const PlanEntry& entry : part.plan->entries) {
+      rows.push_back({&entry, entry.segment < 0 ? -1 : part.plan->first_segment + entry.segment});
+    }
+  }
+  return rows;
+}
+
+NodeCounts CountsOf(const Model& model, const Plan& plan) {
+  NodeCounts counts;
+  for (const PlanRow& row : RowsOf(model, plan)) {
+    counts.engine += row.entry->placement == Placement::kEngine;
+    counts.cpu += row.entry->placement == Placement::kCpu;
+    counts.folded += row.entry->placement == Placement::kFolded;
+  }
+  return counts;
+}
+
+std::vector<ReasonGroup> ReasonGroupsOf(const Model& model, const Plan& plan, bool every_message) {
+  std::map<ReasonKey, size_t> index;
+  std::vector<ReasonGroup> groups;
+  std::vector<std::map<std::string, int>> operators;
+  for (const PlanRow& row : RowsOf(model, plan)) {
+    if (row.entry->placement != Placement::kCpu) continue;
+    const Verdict& verdict = row.entry->verdict;
+    const auto [found, is_new] = index.emplace(KeyOf(verdict, every_message), groups.size());
+    if (is_new) {
+      ReasonGroup& added = groups.emplace_back();
+      operators.emplace_back();
+      added.verdict = &verdict;
+      added.sentence = SentenceOf(verdict);
+      if (verdict.rule == nullptr) {
+        added.remedy = verdict.own_remedy;
+      } else {
+        added.quote = verdict.message;
+        added.remedy = verdict.rule->remedy == nullptr ? "" : verdict.rule->remedy;
+      }
+    }
+    ReasonGroup& group = groups[found->second];
+    ++group.nodes;
+    group.macs = SumOf(group.macs, row.entry->macs);
+    ++operators[found->second][OperatorOf(model.origins[row.entry->shown])];
+  }
+  for (size_t i = 0; i < groups.size(); ++i) {
+    std::vector<std::pair<std::string, int>>& list = groups[i].operators;
+    list.assign(operators[i].begin(), operators[i].end());
+    std::stable_sort(list.begin(), list.end(),
+                     [](const auto& a, const auto& b) { return a.second > b.second; });
+  }
+  std::stable_sort(groups.begin(), groups.end(), [](const ReasonGroup& a, const ReasonGroup& b) {
+    constexpr int64_t kUnknown = std::numeric_limits<int64_t>::max();
+    return std::tuple(a.macs.value_or(kUnknown), a.nodes) >
+           std::tuple(b.macs.value_or(kUnknown), b.nodes);
+  });
+  return groups;
+}
+
+std::vector<WarningGroup> WarningGroupsOf(const Model& model, const Plan& plan) {
+  std::vector<int64_t> macs(model.origins.size());
+  for (const PlanRow& row : RowsOf(model, plan))
+    macs[row.entry->shown] = row.entry->macs.value_or(0);
+  std::map<std::pair<std::string, std::string>, size_t> index;
+  std::vector<WarningGroup> groups;
+  std::vector<std::set<std::string>> places;
+  for (const PlanWarning& w : plan.warnings) {
+    const auto [found, is_new] =
+        index.emplace(std::pair(w.rule, w.of_kind ? w.message : ""), groups.size());
+    if (is_new) {
+      groups.emplace_back().first = &w;
+      places.emplace_back();
+    }
+    if (!places[found->second].insert(w.node).second) continue;
+    WarningGroup& group = groups[found->second];
+    ++group.nodes;
+    if (w.origin != kNone) group.macs += macs[w.origin];
+  }
+  std::stable_sort(groups.begin(), groups.end(), [](const WarningGroup& a, const WarningGroup& b) {
+    const auto rank = [](const WarningGroup& group) {
+      const bool first = group.first->origin == kNone || group.first->rule == kLoweringFault;
+      return std::tuple(first, group.macs, group.nodes);
+    };
+    return rank(a) > rank(b);
+  });
+  return groups;
+}
+
+std::string NameOf(const Origin& origin) { return origin.name.empty() ? origin.id : origin.name; }
+
+std::string OperatorOf(const Origin& origin) {
+  return origin.domain.empty() ? origin.op_type
+                               : absl::StrCat(origin.op_type, " (", origin.domain, ")");
+}
+
+std::string PlaceOf(const Model& model, const PlanWarning& warning) {
+  return warning.origin == kNone ? warning.node : NameOf(model.origins[warning.origin]);
+}
+
+}  // namespace anemone
