@@ -372,8 +372,8 @@ absl::StatusOr<OperationVerdict> JudgeOperation(const MilCall& call, const Targe
     return answer;
   }
   if (absl::IsUnimplemented(status)) {
-    answer.verdict =
-        OwnRefusal(Layer::kCoverage, "form-not-lowered", std::string(status.message()), "");
+    answer.verdict = OwnRefusal(Layer::kCoverage, "form-not-lowered", std::string(status.message()),
+                                "use another form of the operation, or its unit (`anemone units`)");
     return answer;
   }
   ANEMONE_RETURN_IF_ERROR(status);

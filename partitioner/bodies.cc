@@ -139,7 +139,7 @@ Verdict RunHere(const std::vector<PlannedBody>& bodies) {
   return OwnRefusal(Layer::kCoverage, "body-run-by-anemone",
                     absl::StrCat("Anemone runs its bodies; ", engine, " of their ", all,
                                  " nodes are on the engine"),
-                    "");
+                    "no action needed: the nodes of the bodies have their own reasons");
 }
 
 }  // namespace

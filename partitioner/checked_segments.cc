@@ -30,9 +30,9 @@ NetworkVerdict JudgeSegment(const Graph& graph, const Segment& segment,
   if (!OnlyCasts(graph, segment)) {
     return CheckNetwork(segment.network, *options.target, options.route);
   }
-  return {.verdict =
-              OwnRefusal(Layer::kCoverage, "only-casts",
-                         "only changes of type, which leave the engine nothing to compute", "")};
+  return {.verdict = OwnRefusal(Layer::kCoverage, "only-casts",
+                                "only changes of type, which leave the engine nothing to compute",
+                                "no action needed: the nodes run on the CPU")};
 }
 
 class Maker {

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -38,15 +40,35 @@ Verdict JudgeLowered(const Network& network, const PlanOptions& options) {
   return all;
 }
 
-Verdict Uncovered(const Node& node) {
-  std::string what =
+// What a user can do about a node that no lowering takes.
+const char* RemedyOfUncovered(const Node& node) {
+  if (node.domain.empty() || node.domain == "ai.onnx.ml") {
+    return "no action needed: the node runs on the CPU; docs/operators.md lists the operators that "
+           "run on the engine";
+  }
+  if (node.domain == "com.microsoft") {
+    return "no action needed: the node runs on the CPU; docs/contrib_operators.md lists the forms "
+           "that run on the engine";
+  }
+  return "use standard ONNX operators instead; the node runs on the CPU only if ONNX Runtime has "
+         "this operator";
+}
+
+Verdict Uncovered(const Node& node, const PlanOptions& options) {
+  const std::vector<const Lowering*>& rows = LoweringsOf(node.domain, node.op_type);
+  const bool is_rewritten = std::any_of(rows.begin(), rows.end(), [](const Lowering* row) {
+    return row->match == nullptr && row->lower != nullptr && row->rewritten;
+  });
+  if (is_rewritten && !options.rewrites) {
+    return OwnRefusal(
+        Layer::kCoverage, "no-lowering",
+        "only other units than the operator's own can compute it, and rewrites are not allowed",
+        "allow rewrites");
+  }
+  const std::string what =
       node.domain.empty() ? node.op_type : absl::StrCat(node.domain, ":", node.op_type);
   return OwnRefusal(Layer::kCoverage, "no-lowering",
-                    absl::StrCat("Anemone has no lowering for ", what),
-                    node.domain.empty()
-                        ? "use operators that the engine can run, or leave this node to the CPU"
-                        : "use ONNX operators instead, or run the model with an ONNX Runtime that "
-                          "has the operator");
+                    absl::StrCat("Anemone has no lowering for ", what), RemedyOfUncovered(node));
 }
 
 bool IsUnknown(const Value& value) {
@@ -107,7 +129,9 @@ absl::StatusOr<Cover> Try(const Lowering& row, const Match& match, const GraphVi
     cover.verdict = OwnRefusal(
         Layer::kCoverage, absl::IsInternal(status) ? kLoweringFault : "form-not-lowered",
         absl::StrCat("not lowered: ", std::string(status.message())),
-        absl::IsInternal(status) ? "please report this model; the node runs on the CPU" : "");
+        absl::IsInternal(status) ? "please report this model; the node runs on the CPU"
+                                 : "no action needed: the node runs on the CPU; another form of "
+                                   "the operator may run on the engine");
   } else if (!status.ok()) {
     const Node& anchor = view.graph.nodes[match.nodes.back()];
     return absl::Status(status.code(), absl::StrCat(ShortLabel(view.graph, anchor), ": ",
@@ -209,7 +233,7 @@ class Chooser {
       }
       if (!first) first = std::move(cover);
     }
-    if (!first) first = Cover{{id}, {}, false, Uncovered(node)};
+    if (!first) first = Cover{{id}, {}, false, Uncovered(node, options_)};
     Take(*std::move(first));
     return absl::OkStatus();
   }

@@ -147,7 +147,7 @@ void AddMissed(const Model& model, const Graph& graph, const std::vector<MissedP
     const OriginId origin = NamingOrigin(model, graph.nodes[m.anchor]);
     const Rule* rule = m.verdict.rule;
     std::string why = m.verdict.message;
-    if (why.empty() && rule != nullptr) why = rule->id;
+    if (why.empty() && rule != nullptr) why = rule->condition;
     if (m.verdict.own_rule == kLoweringFault) {
       plan.warnings.push_back(FaultWarning(model, origin, m.verdict));
       continue;
@@ -155,7 +155,7 @@ void AddMissed(const Model& model, const Graph& graph, const std::vector<MissedP
     const bool has_remedy = rule != nullptr && rule->remedy != nullptr;
     plan.warnings.push_back(
         {"pattern-not-taken", model.origins[origin].id,
-         absl::StrCat(m.pattern, " recognized but not fused on this target: ", why),
+         absl::StrCat(m.pattern, " pattern recognized but not fused on this target: ", why),
          has_remedy ? rule->remedy : "no action needed: its nodes are placed one by one",
          rule == nullptr ? "" : rule->source, origin, /*of_kind=*/true});
   }

@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "partitioner/cover.h"
 #include "partitioner/macs.h"
@@ -16,7 +17,9 @@ namespace {
 std::string SentenceOf(const Verdict& verdict) {
   if (verdict.rule != nullptr) return verdict.rule->condition;
   // The operators are listed in brackets.
-  return verdict.own_rule == "no-lowering" ? "Anemone has no lowering" : verdict.message;
+  constexpr absl::string_view kNoLowering = "Anemone has no lowering";
+  return absl::StartsWith(verdict.message, kNoLowering) ? std::string(kNoLowering)
+                                                        : verdict.message;
 }
 
 // Two verdicts with the same key are one reason.

@@ -261,7 +261,7 @@ absl::StatusOr<std::vector<Hazard>> Session::FindHazards(
     const std::map<std::string, Tensor>& inputs) const {
   if (!state_->observed) {
     return absl::FailedPreconditionError(
-        "hazards: this session was not loaded for them; set Settings::hazards");
+        "hazards: this session was not loaded for them; load it with Settings::hazards");
   }
   return Guarded("run the model", [&]() -> absl::StatusOr<std::vector<Hazard>> {
     if (state_->buckets != nullptr) {
@@ -277,7 +277,8 @@ absl::StatusOr<std::vector<Hazard>> Session::FindHazards(
 absl::StatusOr<BucketUse> Session::UseOf(const std::map<std::string, Tensor>& inputs) const {
   if (state_->buckets == nullptr) {
     return absl::FailedPreconditionError(
-        "buckets: this session was loaded without any; set Settings::buckets");
+        "buckets: this session was loaded without any; load it with Settings::buckets (in Python "
+        "buckets=)");
   }
   return Guarded("choose a bucket", [&]() -> absl::StatusOr<BucketUse> {
     ANEMONE_ASSIGN_OR_RETURN(Bucketed::Job job, state_->buckets->Prepare(inputs));

@@ -131,9 +131,9 @@ absl::Status Lifter::Append(Graph& graph, ShapeData& data, Node node) {
 
 absl::Status Lifter::Replace(Graph& graph, ShapeData& data, LiftContext& context, int lifts_left) {
   if (lifts_left == 0) {
-    return absl::ResourceExhaustedError(absl::StrCat(NodeLabel(model_, context.node()),
-                                                     ": functions are nested more than ",
-                                                     kMostLifts, " deep"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat(NodeLabel(model_, context.node()), ": functions are nested more than ",
+                     kMostLifts, " deep; export the model without them"));
   }
   for (Node& node : std::exchange(context.emitted(), {})) {
     ANEMONE_RETURN_IF_ERROR(Visit(graph, data, std::move(node), lifts_left - 1));

@@ -117,8 +117,9 @@ absl::Status UnknownOperator(const Node& node) {
     return absl::InvalidArgumentError(absl::StrCat("is not in ", OpsetName(node), ", which the ",
                                                    "model imports; export it for a newer opset"));
   }
-  return absl::InvalidArgumentError(absl::StrCat("was removed in opset ", any->since_version(),
-                                                 ", but the model imports ", OpsetName(node)));
+  return absl::InvalidArgumentError(
+      absl::StrCat("was removed in opset ", any->since_version(), ", but the model imports ",
+                   OpsetName(node), "; export it for an opset below ", any->since_version()));
 }
 
 }  // namespace
@@ -162,9 +163,13 @@ absl::StatusOr<Known> CheckNode(const Node& node, absl::string_view label) {
   // ONNX marks GroupNormalization of opset 18 to 20 as deprecated; an operator with a lift is
   // supported nevertheless.
   const bool unknown = schema == nullptr || (schema->Deprecated() && FindLift(node) == nullptr);
-  const absl::Status status = unknown ? UnknownOperator(node) : CheckAgainst(*schema, node);
+  if (unknown) {
+    return absl::InvalidArgumentError(absl::StrCat(label, ": ", UnknownOperator(node).message()));
+  }
+  const absl::Status status = CheckAgainst(*schema, node);
   if (status.ok()) return Known::kYes;
-  return absl::InvalidArgumentError(absl::StrCat(label, ": ", status.message()));
+  return absl::InvalidArgumentError(
+      absl::StrCat(label, ": ", status.message(), "; correct the model, or export it again"));
 }
 
 }  // namespace anemone

@@ -60,9 +60,9 @@ absl::Status Functions::Charge(const onnx::FunctionProto& function) {
   ANEMONE_ASSIGN_OR_RETURN(const Cost cost, CostOf(function, path));
   expanded_ += cost.nodes;
   if (expanded_ <= kMaxExpandedNodes) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat("function '", function.name(),
-                                                   "': the model's functions expand to more than ",
-                                                   kMaxExpandedNodes, " nodes"));
+  return absl::ResourceExhaustedError(
+      absl::StrCat("function '", function.name(), "': the model's functions expand to more than ",
+                   kMaxExpandedNodes, " nodes; export the model without functions"));
 }
 
 absl::StatusOr<Functions::Cost> Functions::CostOf(const onnx::FunctionProto& function, Path& path) {
@@ -78,8 +78,9 @@ absl::StatusOr<Functions::Cost> Functions::CostOf(const onnx::FunctionProto& fun
   }
   ++cost.depth;
   if (path.size() >= kMaxNesting || cost.depth > kMaxNesting) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "function '", function.name(), "': calls are nested more than ", kMaxNesting, " deep"));
+    return absl::ResourceExhaustedError(absl::StrCat("function '", function.name(),
+                                                     "': calls are nested more than ", kMaxNesting,
+                                                     " deep; export the model without functions"));
   }
   costs_[&function] = cost;
   return cost;

@@ -102,8 +102,9 @@ absl::StatusOr<Tensor> ConstantOf(const Node& node, absl::string_view label) {
 absl::Status GraphReader::Spend(size_t bytes) {
   spent_ += bytes;
   if (spent_ <= kMostSpent) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "the model's names, functions and bodies expand to more than ", kMostSpent >> 20, " MiB"));
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the model's names, functions and bodies expand to more than ", kMostSpent >> 20,
+                   " MiB; export the model without functions"));
 }
 
 // Values of the main graph keep their names; those of bodies and functions get a path prefix.
@@ -379,7 +380,8 @@ absl::Status GraphReader::AddNode(Node node, const Place& place, Scope& scope) {
              "operator ", node.op_type, " of domain '", node.domain,
              "' is not a standard ONNX operator; it stays on the CPU, and shapes after it ",
              "may be unknown"),
-         "run the model with an ONNX Runtime that has the operator"});
+         "run the model with an ONNX Runtime that has the operator; nodes after it can run on the "
+         "engine if the model declares the types and shapes of its outputs (value_info)"});
   }
   if (!node.domain.empty() || node.op_type != "Constant") {
     scope.nodes->push_back(std::move(node));

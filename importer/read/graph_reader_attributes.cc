@@ -160,8 +160,9 @@ absl::StatusOr<Attribute::GraphPtr> GraphReader::ReadBody(const onnx::GraphProto
                                                           const Place& place, Scope& scope,
                                                           std::vector<ValueId>* captures) {
   if (scope.depth >= kMaxNesting) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        place.label, ": bodies and calls are nested more than ", kMaxNesting, " deep"));
+    return absl::ResourceExhaustedError(absl::StrCat(place.label,
+                                                     ": bodies and calls are nested more than ",
+                                                     kMaxNesting, " deep; flatten the model"));
   }
   auto body = std::make_shared<Graph>();
   Scope inner;

@@ -10,8 +10,9 @@ absl::Status GraphReader::InlineCall(const onnx::NodeProto& proto,
                                      const onnx::FunctionProto& function, const Place& place,
                                      Scope& scope) {
   if (scope.depth >= kMaxNesting) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        place.label, ": bodies and calls are nested more than ", kMaxNesting, " deep"));
+    return absl::ResourceExhaustedError(absl::StrCat(place.label,
+                                                     ": bodies and calls are nested more than ",
+                                                     kMaxNesting, " deep; flatten the model"));
   }
   // The cost of a call includes the calls inside the function.
   if (scope.call == nullptr) ANEMONE_RETURN_IF_ERROR(functions_.Charge(function));
@@ -90,7 +91,7 @@ absl::Status GraphReader::ReadFunction(const onnx::FunctionProto& function, cons
     return absl::InvalidArgumentError(
         absl::StrCat(place.label, ": function '", function.name(), "' has ", function.input_size(),
                      " inputs and ", function.output_size(), " outputs, but is called with ",
-                     node.inputs.size(), " and ", node.outputs.size()));
+                     node.inputs.size(), " and ", node.outputs.size(), "; correct the call"));
   }
   for (int i = 0; i < function.input_size(); ++i) {
     const ValueId actual = i < node.inputs.size() ? node.inputs[i] : kNone;

@@ -135,7 +135,7 @@ absl::StatusOr<Prepared> Prepare(const PoolingParams& p, Bottoms, absl::Span<con
       !pads_zero) {
     return absl::UnimplementedError(
         absl::StrCat("Pooling of type ", Plain::Write(p.mode).dump(),
-                     ", along depth or with this padding mode, is validated but not executed"));
+                     ", along depth or with this padding mode, can be checked but not run"));
   }
   return Prepared();
 }

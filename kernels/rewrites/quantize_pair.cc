@@ -236,9 +236,13 @@ absl::Status LowerDequantize(const Match& match, LowerContext& c) {
 
 // Either node without the other.
 absl::Status RefuseAlone(const Match&, LowerContext& c) {
-  return c.NotLowered(
-      "integer arithmetic is not supported; only a QuantizeLinear -> DequantizeLinear pair with "
-      "the same constant scale and zero point, and without other readers between them, is");
+  return c.Refuse(OwnRefusal(
+      Layer::kCoverage, "form-not-lowered",
+      "not lowered: integer arithmetic is not supported; only a QuantizeLinear -> DequantizeLinear "
+      "pair with the same constant scale and zero point, and without other readers between them, "
+      "is",
+      "export the model in QDQ format, with float operators between the pairs; otherwise no action "
+      "is needed: the node runs on the CPU"));
 }
 
 constexpr Lowering kLowerings[] = {

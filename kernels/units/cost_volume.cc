@@ -69,7 +69,7 @@ constexpr Field<P> kFields[] = {
 absl::StatusOr<Prepared> Prepare(const P& p, Bottoms, absl::Span<const Tensor>) {
   if (p.direction == 0 && p.scale_x == 1 && p.scale_y == 1) return Prepared();
   return absl::UnimplementedError(
-      "CostVolume with a direction other than 0 or with a scale is validated but not executed: its "
+      "CostVolume with a direction other than 0 or with a scale can be checked but not run: its "
       "results are not published");
 }
 

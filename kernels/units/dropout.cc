@@ -31,7 +31,7 @@ constexpr Field<DropoutParams> kFields[] = {
 absl::StatusOr<Prepared> Prepare(const DropoutParams& p, Bottoms, absl::Span<const Tensor>) {
   if (p.rate == 0) return Prepared();
   return absl::UnimplementedError(
-      "Dropout with a rate above 0 is validated but not executed: the engine's random number "
+      "Dropout with a rate above 0 can be checked but not run: the engine's random number "
       "generator is not published");
 }
 

@@ -123,12 +123,13 @@ absl::StatusOr<Prepared> Prepare(const DynamicSliceParams& p, Bottoms in,
   if (!counted) {
     return absl::UnimplementedError(
         "DynamicSlice with normalized coordinates, or with padding other than Zero, Background and "
-        "Replication, is validated but not executed");
+        "Replication, can be checked but not run");
   }
   if (in[1].dims.elements() != static_cast<int64_t>(p.order.size())) {
     return absl::UnimplementedError(
-        "DynamicSlice whose index has another size than DynamicSliceAxisOrder is validated but not "
-        "executed");
+        "DynamicSlice whose index has another size than DynamicSliceAxisOrder can be checked but "
+        "not "
+        "run");
   }
   if (in[1].format != Format::kUInt16)
     return Prepared();  // otherwise it is a constant: no port has this format

@@ -190,7 +190,7 @@ absl::StatusOr<Prepared> Prepare(const PaddingParams& p, Bottoms, absl::Span<con
       return Prepared();
     default:
       return absl::UnimplementedError(absl::StrCat("Padding of mode ", Plain::Write(p.mode).dump(),
-                                                   " is validated but not executed"));
+                                                   " can be checked but not run"));
   }
 }
 

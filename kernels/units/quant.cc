@@ -190,8 +190,8 @@ absl::StatusOr<Prepared> Prepare(const P& p, Bottoms in, absl::Span<const Tensor
   }
   if (p.zero_points.count > 0 || weights.empty() || !IsEngineConstant(weights[0].type())) {
     return absl::UnimplementedError(
-        "quantization whose zero points are in a weights file, or whose scales are missing, is "
-        "validated but not executed");
+        "quantization whose zero points are in a weights file, or whose scales are missing, can be "
+        "checked but not run");
   }
   const int64_t count = weights[0].elements();
   if (count != p.scales.count || (count != 1 && count != in[0].dims.c())) {

@@ -105,7 +105,7 @@ constexpr Field<P> kFields[] = {
 absl::StatusOr<Prepared> Prepare(const P& p, Bottoms, absl::Span<const Tensor>) {
   if (!HasPreScale(p)) return Prepared();
   return absl::UnimplementedError(
-      "ScaledElementWise with PreScale is validated but not executed: what it scales is not "
+      "ScaledElementWise with PreScale can be checked but not run: what it scales is not "
       "published");
 }
 

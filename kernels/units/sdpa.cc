@@ -79,7 +79,7 @@ constexpr Field<SdpaParams> kFields[] = {Key<&SdpaParams::subtract_max>("Subtrac
 absl::StatusOr<Prepared> Prepare(const SdpaParams& p, Bottoms, absl::Span<const Tensor>) {
   if (p.subtract_max) return Prepared();
   return absl::UnimplementedError(
-      "SDPA without SubtractMax is validated but not executed: its formula is not published");
+      "SDPA without SubtractMax can be checked but not run: its formula is not published");
 }
 
 math::SdpaShape ShapeOf(absl::Span<const ConstView> in) {
@@ -112,7 +112,7 @@ void Exact(const SdpaParams&, const ExactUnit& unit, absl::Span<const ConstView>
 absl::Status WriteMil(const SdpaParams& p, const Unit& unit, MilEmitter& e) {
   if (!p.subtract_max) return absl::UnimplementedError("SDPA without SubtractMax");
   if (unit.bottoms.size() > kMask) {
-    return absl::UnimplementedError("MIL's attention ignores its mask (C-sdpa-mask)");
+    return absl::UnimplementedError("MIL's attention ignores its mask");
   }
   const Tensor* scale = e.BottomOf(kScale).constant;
   if (scale == nullptr || RoundedFloats(*scale)[0] != MilScale(e.DimsOf(kQuery).w())) {

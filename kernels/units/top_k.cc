@@ -162,7 +162,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   Judge judge(c.target(), c.route());
   if (c.route() == Route::kNetplist && judge.Reaches(rule::kUnitFamily) &&
       !judge.Reaches(rule::kTopKConversion)) {
-    return c.NotLowered("TopK on A13: the sources disagree whether it is supported (C-topk-m1)");
+    return c.NotLowered("TopK on A13 (M1), for which the sources disagree whether it is supported");
   }
   return OutBoth(c, node, request, [&](bool indices) {
     return c.Add(Kind(),

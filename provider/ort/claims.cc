@@ -248,7 +248,10 @@ class Claimer {
   }
 
   void Refuse(int segment, std::string message, Layer layer = Layer::kCoverage,
-              absl::string_view rule = "not-fused", std::string remedy = "") {
+              absl::string_view rule = "not-fused",
+              std::string remedy =
+                  "no action needed: the nodes run on the CPU; a session of "
+                  "Anemone itself runs the segment on the engine") {
     Plan& plan = made_.plan;
     const Verdict verdict = OwnRefusal(layer, rule, std::move(message), std::move(remedy));
     plan.segments[segment].placement = Placement::kCpu;

@@ -46,19 +46,19 @@ std::vector<std::string> MissedOf(const std::string& text) {
 TEST(Plan, SaysWhyAPatternIsNoUnit) {
   using testing::AllOf;
   using testing::ElementsAre;
-  EXPECT_THAT(
-      MissedOf("(float[1,2,600,8] q, float[1,2,8,600] k, float[1,2,600,8] v) => "
-               "(float[1,2,600,8] y) { s = MatMul(q, k) p = Softmax<axis = -1>(s) "
-               "y = MatMul(p, v) }"),
-      ElementsAre(AllOf(HasSubstr("/#2: attention recognized"), HasSubstr("of this length"))));
-  EXPECT_THAT(
-      MissedOf("(float[1,4,6,8] a, float[1,4,6,9] b) => (float[1,2,6,8] y) "
-               "<int64[1] zero = {0}, int64[1] one = {1}, int64[1] eight = {8}, "
-               "int64[1] nine = {9}, int64[1] three = {3}> "
-               "{ l = Slice(b, zero, eight, three) r = Slice(b, one, nine, three) "
-               "m = Mul(a, l) n = Mul(a, r) c = ReduceMean(m, one) d = ReduceMean(n, one) "
-               "y = Concat<axis = 1>(c, d) }"),
-      ElementsAre(HasSubstr("correlation-by-pixel recognized but not fused on this target")));
+  EXPECT_THAT(MissedOf("(float[1,2,600,8] q, float[1,2,8,600] k, float[1,2,600,8] v) => "
+                       "(float[1,2,600,8] y) { s = MatMul(q, k) p = Softmax<axis = -1>(s) "
+                       "y = MatMul(p, v) }"),
+              ElementsAre(AllOf(HasSubstr("/#2: attention pattern recognized"),
+                                HasSubstr("of this length"))));
+  EXPECT_THAT(MissedOf("(float[1,4,6,8] a, float[1,4,6,9] b) => (float[1,2,6,8] y) "
+                       "<int64[1] zero = {0}, int64[1] one = {1}, int64[1] eight = {8}, "
+                       "int64[1] nine = {9}, int64[1] three = {3}> "
+                       "{ l = Slice(b, zero, eight, three) r = Slice(b, one, nine, three) "
+                       "m = Mul(a, l) n = Mul(a, r) c = ReduceMean(m, one) d = ReduceMean(n, one) "
+                       "y = Concat<axis = 1>(c, d) }"),
+              ElementsAre(HasSubstr(
+                  "correlation-by-pixel pattern recognized but not fused on this target")));
   EXPECT_THAT(MissedOf("(float[1,4,8,8] x) => (float[1,4,8,8] y) { y = Relu(x) }"), ElementsAre());
 }
 
@@ -119,6 +119,53 @@ TEST(Plan, RankSixIsAVerdict) {
   Plan plan = PlanOf(ModelOf("(float[1,1,2,2,2,2] x) => (float[1,1,2,2,2,2] y) { y = Relu(x) }"));
   EXPECT_EQ(plan.entries[0].verdict.layer, Layer::kFrontend);
   EXPECT_EQ(plan.entries[0].verdict.message, "tensor rank 6 exceeds the ANE maximum of 5");
+}
+
+// Nodes after an unknown operator are told that it is the cause, not that their type is wrong.
+TEST(Plan, AnUnknownTypeOrShapeNamesItsMaker) {
+  auto verdicts = [](const std::string& declared) {
+    onnx::ModelProto proto;
+    const std::string text = absl::StrCat(
+        "<ir_version: 10, opset_import: [\"\" : 21, \"acme\" : 1]> g (float[4] x) => (float[4] y) ",
+        declared, " { a = acme.Op(x) b = Relu(a) y = Tanh(b) }");
+    EXPECT_TRUE(onnx::OnnxParser(text.c_str()).Parse(proto).IsOK()) << text;
+    auto model = ImportBytes(proto.SerializeAsString(), "", {});
+    EXPECT_TRUE(model.ok()) << model.status();
+    const Plan plan = PlanOf(*model);
+    EXPECT_EQ(plan.entries.size(), 3);
+    for (const PlanEntry& entry : plan.entries) {
+      EXPECT_TRUE(entry.verdict.accepted || !entry.verdict.own_remedy.empty());
+    }
+    return std::vector<Verdict>{plan.entries[1].verdict, plan.entries[2].verdict};
+  };
+  for (const Verdict& verdict : verdicts("")) {
+    EXPECT_EQ(verdict.rule_id(), "type-unknown");
+    EXPECT_EQ(verdict.message, "type unknown: made by Op (acme)");
+    EXPECT_THAT(verdict.own_remedy, HasSubstr("declare the type and shape of the outputs of Op"));
+  }
+  const Verdict no_shape = verdicts("<float[] a>").front();
+  EXPECT_EQ(no_shape.rule_id(), "shape-unknown");
+  EXPECT_EQ(no_shape.message, "shape unknown: made by Op (acme)");
+  EXPECT_TRUE(verdicts("<float[4] a>").front().accepted);  // the remedy helps
+}
+
+TEST(Plan, EveryReasonHasARemedy) {
+  const Model model = ModelOf(
+      "(float[4] x) => (uint8[4] q, float s, uint8 z, bool[4] n, float[4] y) "
+      "{ q, s, z = DynamicQuantizeLinear(x) n = IsNaN(x) y = Tan(x) }");
+  for (bool rewrites : {true, false}) {
+    const auto plan = MakePlan(model, {.target = *FindTarget("h13"), .rewrites = rewrites});
+    ASSERT_THAT(plan, IsOk());
+    for (const PlanEntry& entry : plan->entries) {
+      EXPECT_TRUE(entry.verdict.accepted || !entry.verdict.own_remedy.empty())
+          << entry.verdict.message;
+    }
+    const Verdict& tangent = plan->entries.back().verdict;
+    EXPECT_EQ(tangent.accepted, rewrites);
+    if (!rewrites) {
+      EXPECT_EQ(tangent.own_remedy, "allow rewrites");
+    }
+  }
 }
 
 TEST(Plan, ASegmentOfCastsAloneIsNone) {
