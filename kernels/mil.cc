@@ -11,6 +11,7 @@
 #include "engine/authored_unit.h"
 #include "engine/constant.h"
 #include "engine/formats/json_keys.h"
+#include "kernels/shared/bounds.h"
 #include "kernels/units/reshape.h"
 #include "rule_table.h"  // generated
 
@@ -78,12 +79,11 @@ absl::StatusOr<MilTensor> TensorOf(absl::string_view name, const Json& from) {
 
 // Refuses extents far above every target's limit, so that their products cannot overflow later.
 absl::Status CheckExtents(NetworkBuilder& c, const MilTensor& tensor) {
-  constexpr int64_t kMostExtent = 1 << 24;
   constexpr int64_t kMostElements = int64_t{1} << 40;
   int64_t elements = 1;
   for (int64_t extent : tensor.shape) {
     elements *= std::max<int64_t>(extent, 1);
-    if (extent <= kMostExtent && elements <= kMostElements) continue;
+    if (extent <= kExtentBound && elements <= kMostElements) continue;
     return c.Refuse(c.route() == Route::kNetplist ? rule::kMaxExtent : rule::kMaxDimension);
   }
   return absl::OkStatus();

@@ -11,13 +11,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "kernels/lowering.h"
+#include "kernels/shared/bounds.h"
 
 namespace anemone {
-
-// Constants with more elements are not read as lists of integers.
-inline constexpr int64_t kMostIntegers = 1 << 20;
 
 // Whether output `i` exists and is read by a node or is an output of the graph.
 inline bool IsRead(const GraphView& view, const Node& node, size_t i) {
@@ -59,7 +58,8 @@ inline absl::StatusOr<std::vector<int64_t>> ConstantIntegers(LowerContext& c, co
   }
   // A fill of any size is only a few bytes in a file, so a small file may have a huge constant.
   if (constant->elements() > kMostIntegers) {
-    return c.NotLowered("parameter input with more than 1048576 elements");
+    return c.NotLowered(
+        absl::StrCat("parameter input with more than ", kMostIntegers, " elements"));
   }
   auto values = IntegersOf(*constant);
   if (!values) {

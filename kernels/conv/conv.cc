@@ -14,7 +14,7 @@
 #include "kernels/conv/conv_compute.h"
 #include "kernels/conv/conv_forms.h"
 #include "kernels/lowering.h"
-#include "kernels/shared/extents.h"
+#include "kernels/shared/bounds.h"
 #include "rule_table.h"     // generated
 #include "warning_table.h"  // generated
 

@@ -9,7 +9,7 @@
 #include "engine/constant.h"
 #include "engine/formats/mil_emitter.h"
 #include "kernels/elementwise/elementwise.h"
-#include "kernels/shared/extents.h"
+#include "kernels/shared/bounds.h"
 #include "kernels/units/reshape.h"
 
 namespace anemone {

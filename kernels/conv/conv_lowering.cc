@@ -11,6 +11,7 @@
 #include "engine/constant.h"
 #include "kernels/attributes.h"
 #include "kernels/conv/conv.h"
+#include "kernels/shared/bounds.h"
 #include "kernels/shared/extents.h"
 #include "rule_table.h"  // generated
 
@@ -174,7 +175,7 @@ absl::StatusOr<ConvParams> ReadCall(MilContext& c, const Kernel& kernel, bool tr
                            ReadWindow(c, absl::MakeConstSpan(w).subspan(2), transposed));
   ConvParams p;
   ANEMONE_ASSIGN_OR_RETURN(p.groups, c.Int("groups", 1));
-  if (p.groups < 1 || p.groups > (1 << 20)) {
+  if (p.groups < 1 || p.groups > kTableBound) {
     return absl::InvalidArgumentError(absl::StrCat(c.call().op, ": want groups of at least 1"));
   }
   if (transposed) {

@@ -21,6 +21,7 @@
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/node_inputs.h"
 #include "kernels/shared/borders.h"
+#include "kernels/shared/bounds.h"
 #include "kernels/units/concat.h"
 #include "kernels/units/input_view.h"
 #include "kernels/units/padding.h"
@@ -29,11 +30,6 @@
 
 namespace anemone {
 namespace {
-
-// The most elements of a kernel that is copied. A constant of any size can be a few bytes in a file
-// if all its elements are equal.
-constexpr int64_t kMostKernelElements = 1 << 26;
-constexpr int64_t kMostAlong = 1 << 24;  // sums and products of a few such numbers do not overflow
 
 // A kernel, (out, in / groups, d, h, w).
 struct Kernel {
@@ -91,7 +87,7 @@ struct Form {
 bool IsSane(const Along& a, int64_t in, int64_t out) {
   auto [least, most] =
       std::minmax({a.kernel, a.stride, a.dilation, a.pad_before + 1, a.pad_after + 1, in, out});
-  return least >= 1 && most <= kMostAlong &&
+  return least >= 1 && most <= kExtentBound &&
          (out - 1) * a.stride + a.extent() <= in + a.pad_before + a.pad_after;
 }
 

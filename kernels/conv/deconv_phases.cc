@@ -16,17 +16,13 @@
 #include "engine/constant.h"
 #include "kernels/conv/conv.h"
 #include "kernels/node_inputs.h"
+#include "kernels/shared/bounds.h"
 #include "kernels/units/input_view.h"
 #include "kernels/units/reshape.h"
 #include "kernels/units/transpose.h"
 
 namespace anemone {
 namespace {
-
-// The most elements of the kernel including zeros. A constant of any size can be a few bytes in a
-// file if all its elements are equal.
-constexpr int64_t kMostKernelElements = 1 << 26;
-constexpr int64_t kMostAlong = 1 << 20;  // products of two do not overflow
 
 // One axis of the deconvolution and of the convolution that computes all its phases.
 struct Phases {
@@ -53,7 +49,7 @@ struct Phases {
     auto [least, most] =
         std::minmax({deconv.kernel, deconv.stride, deconv.dilation, deconv.pad_before + 1,
                      deconv.pad_after + 1, deconv.output_padding + 1, in, out});
-    return least >= 1 && most <= kMostAlong;
+    return least >= 1 && most <= kTableBound;
   }
 };
 

@@ -13,6 +13,7 @@
 #include "kernels/integers.h"
 #include "kernels/mil/mil_gates.h"
 #include "kernels/node_inputs.h"
+#include "kernels/shared/bounds.h"
 #include "kernels/shared/extents.h"
 #include "kernels/units/concat.h"
 #include "kernels/units/gather.h"
@@ -72,7 +73,9 @@ absl::StatusOr<Indices> ReadIndices(MilContext& c) {
   }
   ANEMONE_ASSIGN_OR_RETURN(indices.count, ElementCount(indices.shape));
   if (indices.count < 1) return c.Refuse(rule::kEmptyTensor);
-  if (indices.count > kMostIntegers) return c.NotLowered("gather with more than 1048576 indices");
+  if (indices.count > kMostIntegers) {
+    return c.NotLowered(absl::StrCat("gather with more than ", kMostIntegers, " indices"));
+  }
   if (!indices.operand) indices.values.resize(indices.count);
   return indices;
 }

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/formats/mil_emitter.h"
-#include "kernels/shared/extents.h"
+#include "kernels/shared/bounds.h"
 #include "math/conv/pool.h"
 #include "math/core/parallel.h"
 #include "math/exact/exact_pool.h"

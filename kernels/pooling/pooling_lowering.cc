@@ -12,7 +12,7 @@
 #include "kernels/node_inputs.h"
 #include "kernels/pooling/pooling.h"
 #include "kernels/shared/borders.h"
-#include "kernels/shared/extents.h"
+#include "kernels/shared/bounds.h"
 #include "kernels/units/input_view.h"
 #include "kernels/units/padding.h"
 #include "kernels/units/reduction.h"

@@ -14,6 +14,7 @@
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/node_inputs.h"
 #include "kernels/resize/hat_weights.h"
+#include "kernels/shared/bounds.h"
 #include "kernels/units/goc.h"
 #include "kernels/units/input_view.h"
 #include "kernels/units/matrix_multiplication.h"
@@ -82,8 +83,10 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   const int64_t n = image[0], channels = image[1], h = image[2], w = image[3];
   const int64_t count = grid[1] * grid[2];
   if (n * channels * h * w < 1 || count < 1) return c.Refuse(rule::kEmptyTensor);
-  if (n * channels * h > kMostSampled / count || n * std::max(h, w) > kMostSampled / count) {
-    return c.NotLowered("GridSample that needs more than 16777216 weights or products");
+  if (n * channels * h > kMostMatrixElements / count ||
+      n * std::max(h, w) > kMostMatrixElements / count) {
+    return c.NotLowered(absl::StrCat("GridSample that needs more than ", kMostMatrixElements,
+                                     " weights or products"));
   }
   Operand x = c.In(node.inputs[0]);
   Operand places = c.In(node.inputs[1]);
@@ -121,7 +124,8 @@ absl::Status LowerAffineGrid(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(int64_t all, ElementCount(to));
   if (all < 1) return c.Refuse(rule::kEmptyTensor);
   const int64_t count = all / (to[0] * axes);
-  if (count > kMostSampled) return c.NotLowered("AffineGrid with more than 16777216 points");
+  if (count > kMostMatrixElements)
+    return c.NotLowered(absl::StrCat("AffineGrid with more than ", kMostMatrixElements, " points"));
   std::vector<float> base((axes + 1) * count, 1);  // the last row stays 1
   for (int64_t i = 0; i < count; ++i) {
     int64_t rest = i;

@@ -11,9 +11,6 @@
 
 namespace anemone {
 
-// The largest number of elements of the weights and of the products with them.
-inline constexpr int64_t kMostSampled = int64_t{1} << 24;
-
 // Converts positions (width 1) to weights: the width becomes `extent`, one weight for each element
 // of the axis. At a position outside of the axis, elements that are not there have no weight.
 Operand HatWeights(LowerContext& c, const Operand& places, int64_t extent);

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/formats/mil_emitter.h"
+#include "kernels/shared/bounds.h"
 #include "math/core/parallel.h"
 #include "math/exact/exact_half.h"
 #include "rule_table.h"  // generated
@@ -27,9 +28,9 @@ bool IsKnownGrid(SamplingGridMode grid) {
 
 absl::StatusOr<int64_t> Enlarged(int64_t extent, float factor) {
   const double enlarged = std::floor(static_cast<double>(extent) * factor);
-  if (enlarged >= 1 && enlarged <= kMostResized) return static_cast<int64_t>(enlarged);
+  if (enlarged >= 1 && enlarged <= kTableBound) return static_cast<int64_t>(enlarged);
   return absl::InvalidArgumentError(
-      absl::StrCat("resize: want a factor that gives an extent in 1..", kMostResized, ", got ",
+      absl::StrCat("resize: want a factor that gives an extent in 1..", kTableBound, ", got ",
                    factor, " for an extent of ", extent));
 }
 
@@ -142,9 +143,9 @@ absl::Status Complete(ResizeParams& p, Bottoms in, absl::Span<const Tensor>) {
       ANEMONE_ASSIGN_OR_RETURN(*size, Enlarged(extent, *factor));
     }
     *factor = 0;
-    if (*size < 1 || *size > kMostResized || extent > kMostResized) {
+    if (*size < 1 || *size > kTableBound || extent > kTableBound) {
       return absl::InvalidArgumentError(
-          absl::StrCat("OutputHeight, OutputWidth: want 1..", kMostResized));
+          absl::StrCat("OutputHeight, OutputWidth: want 1..", kTableBound));
     }
   }
   return absl::OkStatus();

@@ -41,10 +41,8 @@ struct ResizeParams {
 
 const UnitKindOf<ResizeParams>& ResizeUnit();
 
-// Above the limit of every target. It bounds the tables that are made before a target is checked.
-inline constexpr int64_t kMostResized = 1 << 20;
-
-// floor(extent * factor); kInvalidArgument if that is not in 1..kMostResized.
+// floor(extent * factor); kInvalidArgument if that is not in 1..kTableBound
+// (kernels/shared/bounds.h).
 absl::StatusOr<int64_t> Enlarged(int64_t extent, float factor);
 
 // For each output element, its position in the input, in [0, in - 1].

@@ -10,6 +10,7 @@
 #include "kernels/attributes.h"
 #include "kernels/node_inputs.h"
 #include "kernels/resize/resize.h"
+#include "kernels/shared/bounds.h"
 #include "rule_table.h"  // generated
 
 namespace anemone {
@@ -126,7 +127,7 @@ absl::StatusOr<ResizeForm> ReadResizeForm(const Node& node, LowerContext& c) {
   for (int64_t at : listed) {
     ANEMONE_ASSIGN_OR_RETURN(int axis, NormalAxis(at, rank));
     if (to[axis] < 1) return c.Refuse(rule::kEmptyTensor);
-    if (std::max(from[axis], to[axis]) > kMostResized) return c.Refuse(rule::kMaxDimension);
+    if (std::max(from[axis], to[axis]) > kTableBound) return c.Refuse(rule::kMaxDimension);
     axes.push_back({ToEngineAxis(rank, axis), from[axis], to[axis]});
   }
   ANEMONE_ASSIGN_OR_RETURN(std::vector<float> scales, ReadScales(node, c, policy, axes));

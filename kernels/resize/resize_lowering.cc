@@ -19,6 +19,7 @@
 #include "kernels/resize/resize.h"
 #include "kernels/resize/resize_form.h"
 #include "kernels/shared/axis_matrix.h"
+#include "kernels/shared/bounds.h"
 #include "kernels/units/broadcast.h"
 #include "kernels/units/reshape.h"
 #include "rule_table.h"  // generated
@@ -133,7 +134,8 @@ Operand InSoftware(NetworkBuilder& c, Operand x, SamplingMethod method,
       continue;
     }
     if (a.in * a.out > kMostMatrixElements) {
-      return c.NotLowered("Resize whose matrix would have more than 16777216 weights");
+      return c.NotLowered(absl::StrCat("Resize whose matrix would have more than ",
+                                       kMostMatrixElements, " weights"));
     }
     x = Multiplied(c, x, a, at[i]);
   }
@@ -182,9 +184,9 @@ absl::StatusOr<int64_t> ReadExtent(MilContext& c, const char* axis, int64_t in, 
   ANEMONE_ASSIGN_OR_RETURN(float factor, c.Number(absl::StrCat("scale_factor_", axis), 0));
   if (size == 0 && factor != 0) return Enlarged(in, factor);
   if (size == 0) return in;
-  if (size < 1 || size > kMostResized) {
+  if (size < 1 || size > kTableBound) {
     return absl::InvalidArgumentError(
-        absl::StrCat(c.call().op, ": want a ", axis, " in 1..", kMostResized));
+        absl::StrCat(c.call().op, ": want a ", axis, " in 1..", kTableBound));
   }
   return size;
 }
@@ -216,7 +218,7 @@ absl::Status Build(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, ReadShape(c));
   const size_t rank = shape.size();
   const int64_t in_h = c.ShapeOf(0)[rank - 2], in_w = c.ShapeOf(0)[rank - 1];
-  if (std::max(in_h, in_w) > kMostResized) return c.Refuse(rule::kMaxDimension);
+  if (std::max(in_h, in_w) > kTableBound) return c.Refuse(rule::kMaxDimension);
   ANEMONE_ASSIGN_OR_RETURN(shape[rank - 2], ReadExtent(c, "height", in_h, shape[rank - 2]));
   ANEMONE_ASSIGN_OR_RETURN(shape[rank - 1], ReadExtent(c, "width", in_w, shape[rank - 1]));
   ANEMONE_ASSIGN_OR_RETURN(std::string mode,

@@ -12,6 +12,7 @@
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/resize/resize_form.h"
 #include "kernels/shared/axis_matrix.h"
+#include "kernels/shared/bounds.h"
 #include "rule_table.h"  // generated
 
 namespace anemone {
@@ -76,7 +77,8 @@ absl::StatusOr<AxisWeights> WeightsOf(const ResizeForm& form, const ResizeAxis& 
                                       LowerContext& c) {
   if (axis.in > kMostMatrixElements / axis.out || axis.in / axis.scale > kMostTaps * 256.0 ||
       1 / axis.scale > kMostTaps) {
-    return c.NotLowered("Resize whose matrix would have more than 16777216 weights");
+    return c.NotLowered(
+        absl::StrCat("Resize whose matrix would have more than ", kMostMatrixElements, " weights"));
   }
   AxisWeights w{Tensor::Zeros(DataType::kFloat, {axis.out, axis.in}),
                 std::vector<bool>(axis.out, false)};
@@ -111,7 +113,8 @@ Operand WithOutside(LowerContext& c, const Operand& x, const ResizeForm& form,
   Dims dims;
   for (const ResizeAxis& axis : form.axes) dims[axis.axis] = axis.out;
   if (dims.elements() > kMostMatrixElements) {
-    return c.NotLowered("Resize with an extrapolation_value and more than 16777216 results");
+    return c.NotLowered(absl::StrCat("Resize with an extrapolation_value and more than ",
+                                     kMostMatrixElements, " results"));
   }
   std::vector<float> added(dims.elements(), 0);
   for (int64_t i = 0; i < dims.elements(); ++i) {

@@ -6,11 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "kernels/activation/neuron.h"
 #include "kernels/attributes.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/resize/hat_weights.h"
+#include "kernels/shared/bounds.h"
 #include "kernels/units/goc.h"
 #include "kernels/units/input_view.h"
 #include "kernels/units/matrix_multiplication.h"
@@ -96,9 +98,11 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   if (image[0] != 1) return c.NotLowered("RoiAlign of more than one image");
   const int64_t channels = image[1], h = image[2], w = image[3], count = boxes[0];
   if (count < 1 || channels * h * w < 1) return c.Refuse(rule::kEmptyTensor);
-  if (channels * h > kMostSampled / (count * form.out_w) ||
-      std::max(h, w) > kMostSampled / (count * std::max(form.out_h, form.out_w) * form.samples)) {
-    return c.NotLowered("RoiAlign that needs more than 16777216 weights or products");
+  if (channels * h > kMostMatrixElements / (count * form.out_w) ||
+      std::max(h, w) >
+          kMostMatrixElements / (count * std::max(form.out_h, form.out_w) * form.samples)) {
+    return c.NotLowered(absl::StrCat("RoiAlign that needs more than ", kMostMatrixElements,
+                                     " weights or products"));
   }
   Operand x = c.In(node.inputs[0]);
   Operand edges = c.In(node.inputs[1]);

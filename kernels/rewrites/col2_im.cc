@@ -3,10 +3,12 @@
 // blocks elements to the extent of the image.
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "kernels/attributes.h"
 #include "kernels/node_inputs.h"
 #include "kernels/shared/axis_matrix.h"
+#include "kernels/shared/bounds.h"
 #include "kernels/shared/window.h"
 #include "kernels/units/reshape.h"
 #include "kernels/units/transpose.h"
@@ -55,7 +57,8 @@ absl::StatusOr<std::vector<ImageAxis>> ReadAxes(const Node& node, LowerContext& 
     axis = {window[i], image[i]};
     if (axis.extent < 1) return c.Refuse(rule::kEmptyTensor);
     if (!axis.IsSmall()) {
-      return c.NotLowered("Col2Im without blocks, or whose matrix would exceed 16777216 elements");
+      return c.NotLowered(absl::StrCat("Col2Im without blocks, or whose matrix would exceed ",
+                                       kMostMatrixElements, " elements"));
     }
   }
   return axes;

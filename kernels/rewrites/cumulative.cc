@@ -13,6 +13,7 @@
 #include "kernels/node_inputs.h"
 #include "kernels/shared/axis_matrix.h"
 #include "kernels/shared/borders.h"
+#include "kernels/shared/bounds.h"
 #include "kernels/units/concat.h"
 #include "kernels/units/input_view.h"
 

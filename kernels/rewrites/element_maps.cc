@@ -15,6 +15,7 @@
 #include "kernels/attributes.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/node_inputs.h"
+#include "kernels/shared/bounds.h"
 #include "kernels/shared/extents.h"
 #include "kernels/units/concat.h"
 #include "kernels/units/gather.h"
@@ -43,7 +44,8 @@ absl::Status CheckMoved(LowerContext& c, const Shape& shape) {
   ANEMONE_ASSIGN_OR_RETURN(int64_t count, ElementCount(shape));
   if (count < 1) return c.Refuse(rule::kEmptyTensor);
   if (count > kMostIntegers) {
-    return c.NotLowered("gather or scatter of a tensor of more than 1048576 elements");
+    return c.NotLowered(
+        absl::StrCat("gather or scatter of a tensor of more than ", kMostIntegers, " elements"));
   }
   return absl::OkStatus();
 }

@@ -15,6 +15,7 @@
 #include "kernels/conv/conv.h"
 #include "kernels/node_inputs.h"
 #include "kernels/shared/axis_matrix.h"
+#include "kernels/shared/bounds.h"
 #include "kernels/shared/extents.h"
 #include "kernels/units/input_view.h"
 #include "kernels/units/reshape.h"
@@ -99,7 +100,8 @@ absl::Status LowerDft(const Match& match, LowerContext& c) {
                     .parts = from.back(),
                     .inverse = inverse != 0};
   if (!t.IsSmall()) {
-    return c.NotLowered("DFT of more than 8192 points, or whose matrix exceeds 16777216 weights");
+    return c.NotLowered(absl::StrCat("DFT of more than 8192 points, or whose matrix exceeds ",
+                                     kMostMatrixElements, " weights"));
   }
   Operand x = c.In(node.inputs[0]);
   x = Transformed(c, x, from, axis, t);
@@ -174,7 +176,8 @@ absl::Status LowerStft(const Match& match, LowerContext& c) {
   f.unit = std::gcd(f.transform.length, f.step);
   if (from[1] < f.transform.length || to[1] < 1 || to[2] < 1) return c.Refuse(rule::kEmptyTensor);
   if (!f.transform.IsSmall()) {
-    return c.NotLowered("STFT of more than 8192 points, or whose matrix exceeds 16777216 weights");
+    return c.NotLowered(absl::StrCat("STFT of more than 8192 points, or whose matrix exceeds ",
+                                     kMostMatrixElements, " weights"));
   }
   ANEMONE_ASSIGN_OR_RETURN(std::vector<float> window, WindowOf(c, node, f.transform.length));
   Operand x = c.In(node.inputs[0]);

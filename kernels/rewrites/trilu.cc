@@ -5,16 +5,16 @@
 #include <limits>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "kernels/attributes.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/node_inputs.h"
+#include "kernels/shared/bounds.h"
 #include "rule_table.h"  // generated
 
 namespace anemone {
 namespace {
-
-constexpr int64_t kMostElements = 1 << 24;  // of one matrix
 
 absl::Status Lower(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
@@ -28,8 +28,9 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   }
   const int64_t rows = shape[shape.size() - 2], columns = shape.back();
   if (rows < 1 || columns < 1) return c.Refuse(rule::kEmptyTensor);
-  if (rows > kMostElements / columns) {
-    return c.NotLowered("Trilu of matrices of more than 16777216 elements");
+  if (rows > kMostMatrixElements / columns) {
+    return c.NotLowered(
+        absl::StrCat("Trilu of matrices of more than ", kMostMatrixElements, " elements"));
   }
   // For k outside of -rows..columns, the triangle is the whole matrix or empty.
   const int64_t k = std::clamp(given[0], -rows, columns);

@@ -3,15 +3,10 @@
 #ifndef ANEMONE_KERNELS_SHARED_AXIS_MATRIX_H_
 #define ANEMONE_KERNELS_SHARED_AXIS_MATRIX_H_
 
-#include <cstdint>
-
 #include "anemone/tensor.h"
 #include "kernels/lowering.h"
 
 namespace anemone {
-
-// Lowerings do not create a matrix with more elements.
-inline constexpr int64_t kMostMatrixElements = int64_t{1} << 24;
 
 // Computes y(o) = sum over i of matrix(o, i) * x(i) along `axis`. The axis is moved to C, where a
 // 1x1 convolution contracts it. There is one rounding. An infinite element of x turns every result

@@ -9,10 +9,6 @@
 
 namespace anemone {
 
-// The bound of a size, a pad or a number of groups that an attribute gives. No tensor has an axis
-// of this length, and sums of several and products of two do not overflow.
-inline constexpr int64_t kAttributeBound = int64_t{1} << 28;
-
 // 1 if there are no extents.
 inline int64_t Product(absl::Span<const int64_t> extents) {
   int64_t product = 1;

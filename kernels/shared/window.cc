@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "kernels/shared/extents.h"
+#include "kernels/shared/bounds.h"
 
 namespace anemone {
 

@@ -15,6 +15,7 @@
 #include "kernels/attributes.h"
 #include "kernels/mil.h"
 #include "kernels/mil/mil_gates.h"
+#include "kernels/shared/bounds.h"
 #include "kernels/units/arg_request.h"
 #include "kernels/units/goc.h"
 #include "kernels/units/input_view.h"
@@ -58,9 +59,8 @@ absl::Status Complete(ArgMinMaxParams& p, Bottoms in, absl::Span<const Tensor>) 
 
 // The number of windows along one axis; 0 if no window fits.
 int64_t Windows(int64_t extent, int64_t pad, int64_t kernel, int64_t step) {
-  constexpr int64_t kFarBeyondAnyCap = int64_t{1} << 31;  // keeps the sum below from overflowing
-  if (kernel < 1 || kernel > kFarBeyondAnyCap || pad < 0 || pad > kFarBeyondAnyCap || step < 1 ||
-      extent > kFarBeyondAnyCap || kernel > extent + 2 * pad) {
+  if (kernel < 1 || kernel > kFactorBound || pad < 0 || pad > kFactorBound || step < 1 ||
+      extent > kFactorBound || kernel > extent + 2 * pad) {
     return 0;
   }
   return (extent + 2 * pad - kernel) / step + 1;

@@ -14,7 +14,7 @@
 #include "kernels/mil.h"
 #include "kernels/mil/mil_gates.h"
 #include "kernels/node_inputs.h"
-#include "kernels/shared/extents.h"
+#include "kernels/shared/bounds.h"
 #include "kernels/units/goc.h"
 #include "kernels/units/input_view.h"
 #include "kernels/units/layer_normalization.h"

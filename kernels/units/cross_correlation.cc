@@ -12,6 +12,7 @@
 #include "kernels/mil.h"
 #include "kernels/mil/mil_gates.h"
 #include "kernels/node_inputs.h"
+#include "kernels/shared/bounds.h"
 #include "kernels/units/reshape.h"
 #include "math/conv/conv.h"
 #include "math/exact/exact_contract.h"
@@ -28,8 +29,7 @@ struct CrossCorrelationParams {
 
 // The number of positions of the template along one axis; 0 or less if it does not fit.
 int64_t Places(int64_t extent, int64_t before, int64_t after, int64_t size) {
-  constexpr int64_t kFarBeyondAnyCap = int64_t{1} << 31;  // keeps the sum below from overflowing
-  if (std::max({extent, before, after, size}) > kFarBeyondAnyCap || std::min({before, after}) < 0 ||
+  if (std::max({extent, before, after, size}) > kFactorBound || std::min({before, after}) < 0 ||
       size < 1) {
     return 0;
   }

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/lowering.h"
+#include "kernels/shared/bounds.h"
 #include "math/move/copy.h"
 
 namespace anemone {
@@ -28,13 +29,12 @@ struct KernelRasterizerParams {
 // Each output position holds one patch, so the elements of the kernel become channels. Unlike other
 // windowed kinds it has no keys for strides and pads: it has stride 1 and no padding.
 absl::StatusOr<Dims> Shape(const KernelRasterizerParams& p, Bottoms in) {
-  constexpr int64_t kFarBeyondAnyCap = int64_t{1} << 20;  // keeps the products from overflowing
   Dims out = in[0].dims;
   if (std::min({p.width, p.height, p.groups}) < 1) {
     return absl::InvalidArgumentError("want kernel extents and NumGroups of at least 1");
   }
-  if (p.width > std::min(out.w(), kFarBeyondAnyCap) ||
-      p.height > std::min(out.h(), kFarBeyondAnyCap) || out.c() > kFarBeyondAnyCap) {
+  if (p.width > std::min(out.w(), kTableBound) || p.height > std::min(out.h(), kTableBound) ||
+      out.c() > kTableBound) {
     return absl::InvalidArgumentError("the kernel does not fit into the image");
   }
   if (out.c() % p.groups != 0) {

@@ -10,7 +10,7 @@
 #include "engine/formats/mil_emitter.h"
 #include "kernels/attributes.h"
 #include "kernels/mil.h"
-#include "kernels/shared/extents.h"
+#include "kernels/shared/bounds.h"
 #include "math/core/half.h"
 #include "math/core/parallel.h"
 #include "math/exact/exact_lanes.h"

@@ -16,7 +16,7 @@
 #include "kernels/attributes.h"
 #include "kernels/node_inputs.h"
 #include "kernels/shared/borders.h"
-#include "kernels/shared/extents.h"
+#include "kernels/shared/bounds.h"
 #include "kernels/shared/window.h"
 #include "kernels/units/input_view.h"
 #include "kernels/units/reshape.h"

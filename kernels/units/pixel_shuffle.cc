@@ -18,7 +18,7 @@
 #include "engine/formats/mil_emitter.h"
 #include "kernels/attributes.h"
 #include "kernels/mil.h"
-#include "kernels/shared/extents.h"
+#include "kernels/shared/bounds.h"
 #include "kernels/units/input_view.h"
 #include "kernels/units/padding.h"
 #include "kernels/units/reshape.h"

@@ -8,6 +8,7 @@
 #include "engine/formats/mil_emitter.h"
 #include "kernels/attributes.h"
 #include "kernels/mil.h"
+#include "kernels/shared/bounds.h"
 #include "kernels/units/broadcast.h"
 #include "math/move/copy.h"
 #include "rule_table.h"  // generated
@@ -19,13 +20,10 @@ struct TileParams {
   math::Extents times = {1, 1, 1, 1, 1};  // for each engine axis
 };
 
-// Larger than every cap, but products do not overflow.
-constexpr int64_t kMostTimes = int64_t{1} << 31;
-
 absl::StatusOr<Dims> Shape(const TileParams& p, Bottoms in) {
   Dims out = in[0].dims;
   for (int i = 0; i < kAxisCount; ++i) {
-    if (p.times[i] < 1 || p.times[i] > kMostTimes || out.extent[i] > kMostTimes) {
+    if (p.times[i] < 1 || p.times[i] > kFactorBound || out.extent[i] > kFactorBound) {
       return absl::InvalidArgumentError(
           absl::StrCat("tile: cannot repeat ", out.extent[i], " elements ", p.times[i], " times"));
     }
@@ -139,7 +137,7 @@ absl::Status Build(MilContext& c) {
   }
   TileParams p;
   for (int i = 0; i < reps.size(); ++i) {
-    if (reps[i] < 1 || reps[i] > kMostTimes) return c.Refuse(rule::kTileFactor);
+    if (reps[i] < 1 || reps[i] > kFactorBound) return c.Refuse(rule::kTileFactor);
     p.times[static_cast<int>(ToEngineAxis(c.rank(0), i))] = reps[i];
     shape[i] *= reps[i];
   }
