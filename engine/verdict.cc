@@ -18,6 +18,13 @@ absl::string_view LayerName(Layer layer) {
 
 absl::string_view RouteName(Route route) { return route == Route::kMil ? "mil" : "netplist"; }
 
+absl::StatusOr<Route> ParseRoute(absl::string_view name) {
+  for (Route route : {Route::kNetplist, Route::kMil}) {
+    if (name == RouteName(route)) return route;
+  }
+  return absl::InvalidArgumentError("want netplist or mil");
+}
+
 std::optional<Family> Rule::FamilyOf(absl::string_view operation) const {
   for (const OperationFamily& row : families) {
     if (row.operation == operation) return row.family;

@@ -11,9 +11,11 @@
 #ifndef ANEMONE_ENGINE_VERDICT_H_
 #define ANEMONE_ENGINE_VERDICT_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "engine/rule.h"
@@ -24,7 +26,8 @@ namespace anemone {
 // A compile path: kMil is Core ML's conversion, kNetplist is a directly authored netplist. They
 // accept different operations.
 enum class Route { kNetplist, kMil };
-absl::string_view RouteName(Route route);  // "netplist", "mil"
+absl::string_view RouteName(Route route);                  // "netplist", "mil"
+absl::StatusOr<Route> ParseRoute(absl::string_view name);  // kInvalidArgument: another name
 
 struct Verdict {
   bool accepted = true;

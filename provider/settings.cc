@@ -32,12 +32,6 @@ std::vector<std::string> PolicyNames() { return {"maximal", "cpu", "refuse:"}; }
 std::vector<std::string> DeviceNames() { return {"auto", "software"}; }
 std::vector<std::string> NumericsNames() { return {"fast", "exact"}; }
 
-absl::StatusOr<Route> ParseRoute(const std::string& text) {
-  if (text == "netplist") return Route::kNetplist;
-  if (text == "mil") return Route::kMil;
-  return absl::InvalidArgumentError("want netplist or mil");
-}
-
 absl::Status CheckDevice(const std::string& text) {
   if (text == "apple") {
     return absl::UnimplementedError("not in this version; use auto or software");

@@ -40,13 +40,6 @@ flatbuffers::Verifier VerifierOf(absl::string_view bytes) {
 
 absl::string_view TextOf(const flatbuffers::String* text) { return {text->data(), text->size()}; }
 
-std::optional<Route> RouteOf(absl::string_view name) {
-  for (Route route : {Route::kNetplist, Route::kMil}) {
-    if (name == RouteName(route)) return route;
-  }
-  return std::nullopt;
-}
-
 std::vector<PackagedPort> PortsOf(
     const flatbuffers::Vector<flatbuffers::Offset<format::Port>>& ports) {
   std::vector<PackagedPort> read;
@@ -111,7 +104,7 @@ class Reader {
                                 package_.producer, "), this version has ", TableHash()));
     }
     absl::StatusOr<const Target*> target = FindTarget(TextOf(header_->target()));
-    std::optional<Route> route = RouteOf(TextOf(header_->route()));
+    const absl::StatusOr<Route> route = ParseRoute(TextOf(header_->route()));
     if (!target.ok() || !route) return Damaged("unknown target or route");
     package_.target = *target;
     package_.route = *route;

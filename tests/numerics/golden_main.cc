@@ -135,7 +135,7 @@ absl::StatusOr<Work> WorkOfOnnx(const Json& line, const Target& target, Route ro
 
 absl::StatusOr<Json> Answer(const Json& line) {
   ANEMONE_ASSIGN_OR_RETURN(const Target* target, FindTarget(line.at("target").get<std::string>()));
-  const Route route = line.at("route") == "mil" ? Route::kMil : Route::kNetplist;
+  const Route route = *ParseRoute(line.at("route").get<std::string>());
   absl::StatusOr<Work> work = line.contains("onnx") ? WorkOfOnnx(line, *target, route)
                                                     : WorkOfCalls(line.at("calls"), *target, route);
   if (absl::IsFailedPrecondition(work.status())) {

@@ -53,7 +53,7 @@ std::vector<Json> Seeds(const std::string& path) {
   for (const Json& probe : probes) {
     MilCall call;
     if (!ReadMilCall(probe, call).ok()) continue;
-    Route route = probe["route"] == "mil" ? Route::kMil : Route::kNetplist;
+    Route route = *ParseRoute(probe.value("route", "netplist"));
     for (const char* target : {"h13", "h16", "h18"}) {
       auto answer = JudgeOperation(call, **FindTarget(target), route, /*rewrites=*/true);
       if (!answer.ok() || answer->network.units.empty()) continue;

@@ -32,7 +32,7 @@ int Main(int argc, char** argv) {
   for (std::string line; std::getline(std::cin, line);) {
     Json asked = Json::parse(line);
     const Target& target = **FindTarget(asked["target"].get<std::string>());
-    Route route = asked["route"] == "mil" ? Route::kMil : Route::kNetplist;
+    Route route = *ParseRoute(asked.value("route", "netplist"));
     std::cout << Judged(asked.contains("netplist") ? asked["netplist"] : asked["network"], Find,
                         target, route)
                      .dump()
