@@ -29,8 +29,10 @@ Verdict CheckExtents(const Dims& dims, const Target& target, Route route) {
       if (axis == Axis::kH) return judge.Reject(rule::kMaxHeight);
       return judge.Reject(axis == Axis::kD ? rule::kMaxDepth : rule::kMaxExtent);
     }
-    // The message is known for the spatial axes of family 2 (A13) only.
-    bool text_known = target.family_index() == 2 && axis != Axis::kN && axis != Axis::kC;
+    // The message is known for the spatial axes of some families only.
+    const std::optional<int> family = target.family_index();
+    const bool text_known =
+        family && rule::kMaxDimensionA13.Lists(*family) && axis != Axis::kN && axis != Axis::kC;
     return judge.Reject(text_known ? rule::kMaxDimensionA13 : rule::kMaxDimension);
   }
   return judge.Accept();

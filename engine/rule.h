@@ -24,7 +24,7 @@ enum class Layer { kFrontend, kParser, kValidator, kOnDevice, kCodegen, kCoverag
 absl::string_view LayerName(Layer layer);  // "frontend", "on-device", ...
 
 // The index of a family of targets (targets.json family_index). It is a type of its own so that a
-// floor comes from a table: Judge::FamilyAtLeast() does not take a number.
+// floor comes from a row of a table (Judge::Reaches, Judge::Requires), not from a number.
 enum class Family : int { kFirst = 0 };
 constexpr int IndexOf(Family family) { return static_cast<int>(family); }
 
@@ -47,7 +47,7 @@ struct Rule {
   int64_t limit = 0;
   // The values that the condition lists.
   absl::Span<const int64_t> values = {};
-  // The first family that the rule does not refuse (Judge::Requires).
+  // The first family that the rule does not refuse (Judge::Requires, Judge::Reaches).
   Family family = Family::kFirst;
   // The same by operation, where operations differ. No family has an operation that is not listed.
   absl::Span<const OperationFamily> families = {};

@@ -56,10 +56,17 @@ class Judge {
   bool Has(Cap cap);
   // True if `value` is not above the limit, or the limit is not published.
   bool Within(int64_t value, Limit limit);
-  // True if the target's family is `floor` or a later one, or is not known.
-  bool FamilyAtLeast(Family floor);
-  // FamilyAtLeast() for the rule's family.
-  bool Reaches(const Rule& rule) { return FamilyAtLeast(rule.family); }
+  // True if the target's family is that of the row or a later one, or is not known. `row` is a Rule
+  // or a WarningRule.
+  template <class Row>
+  bool Reaches(const Row& row) {
+    return FamilyAtLeast(row.family);
+  }
+  // The same for the rule's family of `operation`; false if the rule does not list the operation.
+  bool Reaches(const Rule& rule, absl::string_view operation) {
+    const std::optional<Family> family = rule.FamilyOf(operation);
+    return family && FamilyAtLeast(*family);
+  }
   // The limit's value, or `fallback` if it is not published (the status then becomes `unknown`).
   int64_t Value(Limit limit, int64_t fallback);
 
@@ -79,6 +86,7 @@ class Judge {
   Route route() const { return verdict_.route; }
 
  private:
+  bool FamilyAtLeast(Family floor);
   Verdict RejectFormatted(const Rule& rule, const std::vector<absl::FormatArg>& args);
   void Ask(Status status) { verdict_.status = Weaker(verdict_.status, status); }
 

@@ -97,7 +97,7 @@ Verdict Validate(const NeuronParams& p, Bottoms, const Target& target, Route rou
   Judge judge(target, route);
   const Mode& mode = ModeOf(p.type);
   const std::optional<Family> floor = rule::kNeuronType.FamilyOf(mode.name);
-  if (!floor || judge.FamilyAtLeast(*floor)) return judge.Accept();
+  if (!floor || judge.Reaches(rule::kNeuronType, mode.name)) return judge.Accept();
   return route == Route::kMil ? judge.Reject(rule::kNeuronFamily, mode.name, IndexOf(*floor))
                               : judge.Reject(rule::kNeuronType, mode.name);
 }

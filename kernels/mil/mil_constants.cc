@@ -57,8 +57,7 @@ absl::Status CheckPalette(MilContext& c, const std::vector<int64_t>& lut) {
 absl::Status Build(MilContext& c) {
   const ConstantOperation& row = RowNamed(c.call().op, kConstants);
   // The families of the rule are those from which on a constant streams. Others always fold.
-  const std::optional<Family> family = rule::kNotConverted.FamilyOf(row.op);
-  const bool streams = family && Judge(c.target(), c.route()).FamilyAtLeast(*family);
+  const bool streams = Judge(c.target(), c.route()).Reaches(rule::kNotConverted, row.op);
   if (!streams) ANEMONE_RETURN_IF_ERROR(OnlyRewritten(c, rule::kNotConverted));
   ANEMONE_ASSIGN_OR_RETURN(std::optional<MilTensor> like, c.Constant(row.like));
   ANEMONE_ASSIGN_OR_RETURN(std::optional<MilTensor> lut, c.Constant("lut"));

@@ -27,7 +27,7 @@ inline absl::Status DirectlyAuthored(MilContext& c, const Rule& rule) {
 inline std::optional<Family> MissingFamily(const NetworkBuilder& c, absl::string_view operation) {
   const std::optional<Family> family = rule::kOperationFamily.FamilyOf(operation);
   if (c.route() == Route::kNetplist || !family) return std::nullopt;
-  if (Judge(c.target(), c.route()).FamilyAtLeast(*family)) return std::nullopt;
+  if (Judge(c.target(), c.route()).Reaches(rule::kOperationFamily, operation)) return std::nullopt;
   return family;
 }
 

@@ -96,7 +96,7 @@ void Exact(const InputViewParams& p, const ExactUnit& unit, absl::Span<const Con
 
 void Warn(const InputViewParams& p, const Unit&, Bottoms, const Target& target, Route route,
           WarningList& list) {
-  const bool is_clean = Judge(target, route).FamilyAtLeast(warning::kWidthSlice.family);
+  const bool is_clean = Judge(target, route).Reaches(warning::kWidthSlice);
   if (p.axis == Axis::kW && p.offset > 0 && !is_clean) list.Add(warning::kWidthSlice, p.offset);
 }
 
