@@ -135,7 +135,7 @@ const Setting kSettings[] = {
      .value = "NAME[,NAME...]",
      .type = "str",
      .entries = kReadsModel | kConfirm | kPlugin,
-     .fallback = "h13",
+     .fallback = kDefaultTarget,
      .brief = "Check and compile for these targets.",
      .help = "A target or product name in any case (h13, m1-pro, A15). `check` and `confirm` take "
              "several, separated by commas, or `all`. `anemone targets` lists them.",

@@ -16,10 +16,12 @@
 
 namespace anemone {
 
+inline constexpr char kDefaultTarget[] = "h13";
+
 struct Settings {
   // A target or product name, in any case: "h13", "M1-Pro", "a15". Check() also takes several names
   // separated by commas, and "all".
-  std::string target = "h13";
+  std::string target = kDefaultTarget;
   std::string route = "netplist";  // or "mil": which of the engine's compile paths is asked
   std::string policy = "maximal";  // or "cpu", or "refuse:UNIT[,UNIT...]"
   bool rewrites = true;            // an operator may become other units than its own

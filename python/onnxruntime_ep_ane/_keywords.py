@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
+DEFAULT_TARGET = "h13"
+
 
 class CheckKeywords(TypedDict, total=False):
     # Bind a symbolic dimension.

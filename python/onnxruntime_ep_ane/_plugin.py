@@ -8,6 +8,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
+from ._keywords import DEFAULT_TARGET
 from ._models import Model, path_or_bytes, require_target
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def _require_utf8(text: str) -> None:
 def compile(
     model: Model,
     output: str | os.PathLike[str],
-    target: str = "h13",
+    target: str = DEFAULT_TARGET,
     *,
     embed: bool = False,
     session_options: ort.SessionOptions | None = None,

@@ -12,6 +12,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _anemone
+from ._keywords import DEFAULT_TARGET
 from ._models import Model, path_or_bytes, require_target, settings_of, words_of_python
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class Report(Record):
 
 def check(
     model: Model,
-    target: str | Sequence[str] = "h13",
+    target: str | Sequence[str] = DEFAULT_TARGET,
     **keywords: Unpack[CheckKeywords],
 ) -> Report:
     """Plans `model` for each target ("h13", "m1,m4", ["a15", "m4"], "all") and says why. Nothing is

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _anemone
+from ._keywords import DEFAULT_TARGET
 from ._models import Model, path_or_bytes, require_target, settings_of, words_of_python
 from ._report import Record, for_terminal
 
@@ -134,7 +135,7 @@ class Session:
     def __init__(
         self,
         model: Model,
-        target: str = "h13",
+        target: str = DEFAULT_TARGET,
         **keywords: Unpack[SessionKeywords],
     ) -> None:
         require_target(target)
