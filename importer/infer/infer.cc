@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
@@ -54,6 +55,33 @@ onnx::DataType TensorTypeName(DataType type) {
     return made;
   }();
   return (*names)[static_cast<int32_t>(type)];
+}
+
+// Sets the spatial sizes of a ConvTranspose where ONNX's inference differs from ONNX Runtime and
+// the specification: it stops at an output_shape that is smaller than the input, and adds
+// output_padding to the sizes of auto_pad SAME_UPPER and SAME_LOWER, which are input * stride.
+void CorrectConvTranspose(const Graph& graph, const Node& node, TypeProto& type) {
+  const Value& x = graph.values[node.inputs[0]];
+  if (!x.shape.has_value() || x.shape->size() < 2) return;
+  const size_t spatial = x.shape->size() - 2;
+  const auto given = IntsOf(node, "output_shape");
+  const auto strides = IntsOf(node, "strides");
+  const bool is_same = absl::StartsWith(StringOr(node, "auto_pad", ""), "SAME_");
+  const bool has_shape = given.has_value() && given->size() >= spatial;
+  if (!has_shape && !is_same) return;
+  onnx::TensorShapeProto& shape = *type.mutable_tensor_type()->mutable_shape();
+  while (shape.dim_size() < static_cast<int>(spatial) + 2) shape.add_dim();
+  for (size_t i = 0; i < spatial; ++i) {
+    const Dim& in = (*x.shape)[i + 2];
+    const int64_t stride = strides.has_value() && i < strides->size() ? (*strides)[i] : 1;
+    int64_t size = in.size;
+    if (has_shape) {
+      size = (*given)[given->size() - spatial + i];
+    } else if (!in.known() || __builtin_mul_overflow(size, stride, &size)) {
+      continue;
+    }
+    shape.mutable_dim(static_cast<int>(i) + 2)->set_dim_value(size);
+  }
 }
 
 const OpSchema::FormalParameter* Formal(const std::vector<OpSchema::FormalParameter>& formals,
@@ -281,6 +309,9 @@ absl::Status Inference::InferOutputs(Graph& graph, const ShapeData& data, Node& 
     return blind ? absl::OkStatus() : NodeError(model_, node, refusal);
   }
   ANEMONE_RETURN_IF_ERROR(Explained(model_, node, CheckAfterInference(graph, node)));
+  if (node.domain.empty() && node.op_type == "ConvTranspose") {
+    CorrectConvTranspose(graph, node, *context.getOutputType(0));
+  }
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i] == kNone) continue;
     ANEMONE_RETURN_IF_ERROR(Merge(graph, node, node.outputs[i], *context.getOutputType(i)));

@@ -42,17 +42,19 @@ absl::StatusOr<ConvParams> ReadAttributes(const Node& node, absl::Span<const int
   ANEMONE_ASSIGN_OR_RETURN(PadType auto_pad, ReadAutoPad(a));
   ANEMONE_ASSIGN_OR_RETURN(p.groups, a.Int("group", 1));
   a.Ignore("kernel_shape");
-  a.Ignore("output_shape");
-  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
-  if (output_padding.size() != spatial || x.size() != spatial + 2 || p.groups < 1) {
+  ANEMONE_ASSIGN_OR_RETURN(const Sizes output_shape, a.Ints("output_shape", {}));
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
+  if (output_padding.size() != spatial || x.size() != spatial + 2 || y.size() != x.size() ||
+      p.groups < 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat("input, output_padding and group must fit a kernel with ", spatial,
+        absl::StrCat("input, output, output_padding and group must fit a kernel with ", spatial,
                      " spatial axes; run the ONNX checker on the model"));
   }
   p.out_channels = y[1];
   if (!transposed) p.kernel_channels = w[1];
-  // With output_shape, the pads follow from the shape. If they are odd, the larger one is before.
-  if (auto_pad == PadType::kCustom && a.Has("output_shape")) auto_pad = PadType::kSameLower;
+  // With output_shape, the pads follow from the shape. If their sum is odd, the larger one is
+  // before, except for SAME_UPPER.
+  if (!output_shape.empty() && auto_pad != PadType::kSame) auto_pad = PadType::kSameLower;
   Along* places[] = {&p.w, &p.h, &p.d};
   for (size_t i = 0; i < spatial; ++i) {
     Along& along = *places[spatial - 1 - i] = window[i];

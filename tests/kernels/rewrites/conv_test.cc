@@ -58,6 +58,36 @@ const std::vector<Case> kCases = {
      .model = "(float[1,2,5,5] x) => (float[1,2,10,10] y) <float[2,2,3,3] w> "
               "{ y = ConvTranspose<strides = [2,2], output_shape = [10,10]>(x, w) }",
      .units = {"Conv"}},
+    // The pads come from the shape: one before, none after; with SAME_UPPER the other way round.
+    {.name = "transposed_output_shape_odd_pads",
+     .model = "(float[1,2,5,5] x) => (float[1,2,10,11] y) <float[2,2,3,3] w> "
+              "{ y = ConvTranspose<strides = [2,2], pads = [0,1,0,1], output_shape = [10,11]>"
+              "(x, w) }",
+     .units = {"Conv"}},
+    {.name = "transposed_output_shape_same_upper",
+     .model = "(float[1,2,5,5] x) => (float[1,2,10,9] y) <float[2,2,3,3] w> "
+              "{ y = ConvTranspose<strides = [2,2], auto_pad = \"SAME_UPPER\", "
+              "output_shape = [10,9]>(x, w) }",
+     .units = {"Conv"}},
+    {.name = "transposed_output_shape_valid",
+     .model = "(float[1,2,5,5] x) => (float[1,2,10,9] y) <float[2,2,3,3] w> "
+              "{ y = ConvTranspose<strides = [2,2], auto_pad = \"VALID\", "
+              "output_shape = [10,9]>(x, w) }",
+     .units = {"Conv"}},
+    {.name = "transposed_output_shape_with_output_padding",
+     .model = "(float[1,2,5,5] x) => (float[1,2,11,10] y) <float[2,2,4,3] w> "
+              "{ y = ConvTranspose<strides = [2,2], output_padding = [1,0], "
+              "output_shape = [11,10]>(x, w) }",
+     .units = {"Conv"}},
+    {.name = "transposed_output_shape_below_the_input",
+     .model = "(float[1,2,5,5] x) => (float[1,2,3,4] y) <float[2,2,3,3] w> "
+              "{ y = ConvTranspose<output_shape = [3,4]>(x, w) }",
+     .units = {"Conv"}},
+    {.name = "transposed_same_lower_with_output_padding",
+     .model = "(float[1,2,5,5] x) => (float[1,2,10,10] y) <float[2,2,4,3] w> "
+              "{ y = ConvTranspose<strides = [2,2], auto_pad = \"SAME_LOWER\", "
+              "output_padding = [1,1]>(x, w) }",
+     .units = {"Conv"}},
     {.name = "width_13_is_the_last_on_a13",
      .model = "(float[1,4,16,32] x) => (float[1,4,14,20] y) <float[4,4,3,13] w> "
               "{ y = Conv(x, w) }",
