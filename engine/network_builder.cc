@@ -1,5 +1,7 @@
 #include "engine/network_builder.h"
 
+#include "absl/strings/str_cat.h"
+
 namespace anemone {
 
 Operand NetworkBuilder::AddInput(std::string name, const Dims& dims, Format format) {
@@ -49,6 +51,12 @@ void NetworkBuilder::AddOutput(std::string name, const Operand& from) {
 BuildFailure NetworkBuilder::Refuse(Verdict verdict) {
   if (ok()) refusal_ = std::move(verdict);
   return Fail(absl::FailedPreconditionError("refused"));
+}
+
+BuildFailure NetworkBuilder::NotLowered(absl::string_view what) {
+  return Refuse(OwnRefusal(Layer::kCoverage, "form-not-lowered",
+                           absl::StrCat("not lowered: ", what),
+                           "use another form of the operator, or leave it to the CPU"));
 }
 
 BuildFailure NetworkBuilder::Fail(absl::Status status) {

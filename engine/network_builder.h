@@ -20,6 +20,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "base/status_macros.h"
 #include "engine/network.h"
 #include "engine/unit_kind.h"
@@ -101,11 +102,14 @@ class NetworkBuilder {
     if (Judge(target_, route_).Reaches(rule)) return absl::OkStatus();
     return Refuse(rule, args...);
   }
-  // Fails because Anemone has no lowering for this form; the engine was not asked.
-  BuildFailure NotLowered(const std::string& what) { return Fail(absl::UnimplementedError(what)); }
+  // Refuses because Anemone has no lowering for this form (coverage, form-not-lowered); the engine
+  // was not asked.
+  BuildFailure NotLowered(absl::string_view what);
   // Fails with this error, unless the builder has failed before.
   BuildFailure Fail(absl::Status status);
 
+  // Set if Refuse() or NotLowered() made the first error. An error that has no refusal is a failure
+  // of the model or of Anemone, not an answer about the target.
   const std::optional<Verdict>& refusal() const { return refusal_; }
   Network TakeNetwork() { return std::move(network_); }
   // Cleans up the network (network.h). Operands returned before are no longer valid.

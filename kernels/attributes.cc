@@ -35,11 +35,10 @@ absl::StatusOr<std::vector<int64_t>> Attributes::Ints(absl::string_view name,
   return Get<std::vector<int64_t>>(name, std::move(fallback), "a list of integers");
 }
 
-absl::Status Attributes::NoneLeft() const {
+absl::Status Attributes::NoneLeft(NetworkBuilder& c) const {
   for (const Attribute& attribute : node_.attributes) {
     if (read_.count(attribute.name) == 0) {
-      return absl::UnimplementedError(
-          absl::StrCat(node_.op_type, " with attribute '", attribute.name, "'"));
+      return c.NotLowered(absl::StrCat(node_.op_type, " with attribute '", attribute.name, "'"));
     }
   }
   return absl::OkStatus();

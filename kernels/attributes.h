@@ -5,7 +5,7 @@
 //   Attributes a(node);
 //   ANEMONE_ASSIGN_OR_RETURN(int64_t axis, a.Int("axis", -1));
 //   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> pads, a.Ints("pads", {}));
-//   ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+//   ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
 #ifndef ANEMONE_KERNELS_ATTRIBUTES_H_
 #define ANEMONE_KERNELS_ATTRIBUTES_H_
 
@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "engine/network_builder.h"
 #include "importer/graph.h"
 
 namespace anemone {
@@ -35,8 +36,8 @@ class Attributes {
   // Marks an attribute as read. For attributes that the lowering does not need, such as
   // "kernel_shape", which repeats the shape of the weight.
   void Ignore(absl::string_view name) { read_.insert(std::string(name)); }
-  // kUnimplemented, naming the first attribute that was not read; OK if all were read.
-  absl::Status NoneLeft() const;
+  // OK if all attributes were read; else the form of the first other one is NotLowered().
+  absl::Status NoneLeft(NetworkBuilder& c) const;
 
  private:
   template <class T>

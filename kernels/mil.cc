@@ -371,11 +371,6 @@ absl::StatusOr<OperationVerdict> JudgeOperation(const MilCall& call, const Targe
     answer.verdict = *c.refusal();
     return answer;
   }
-  if (absl::IsUnimplemented(status)) {
-    answer.verdict = OwnRefusal(Layer::kCoverage, "form-not-lowered", std::string(status.message()),
-                                "use another form of the operation, or its unit (`anemone units`)");
-    return answer;
-  }
   ANEMONE_RETURN_IF_ERROR(status);
   answer.network = c.TakeNetwork();
   for (const Unit& unit : answer.network.units) answer.units.emplace_back(unit.kind->type);

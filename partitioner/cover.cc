@@ -124,14 +124,11 @@ absl::StatusOr<Cover> Try(const Lowering& row, const Match& match, const GraphVi
   if (!context.ok()) status = context.status();  // the first error
   if (context.refusal()) {
     cover.verdict = *context.refusal();
-  } else if (absl::IsUnimplemented(status) || absl::IsInternal(status)) {
-    // kInternal: the lowering and ONNX's shapes disagree. The node is safe on the CPU.
-    cover.verdict = OwnRefusal(
-        Layer::kCoverage, absl::IsInternal(status) ? kLoweringFault : "form-not-lowered",
-        absl::StrCat("not lowered: ", std::string(status.message())),
-        absl::IsInternal(status) ? "please report this model; the node runs on the CPU"
-                                 : "no action needed: the node runs on the CPU; another form of "
-                                   "the operator may run on the engine");
+  } else if (absl::IsInternal(status)) {
+    // The lowering and ONNX's shapes disagree. The node is safe on the CPU; the plan warns.
+    cover.verdict = OwnRefusal(Layer::kCoverage, kLoweringFault,
+                               absl::StrCat("not lowered: ", std::string(status.message())),
+                               "please report this model; the node runs on the CPU");
   } else if (!status.ok()) {
     const Node& anchor = view.graph.nodes[match.nodes.back()];
     return absl::Status(status.code(), absl::StrCat(ShortLabel(view.graph, anchor), ": ",

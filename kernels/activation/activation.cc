@@ -24,7 +24,7 @@ absl::Status LowerHardSigmoid(const Match& match, LowerContext& c) {
   Attributes a(node);
   ANEMONE_ASSIGN_OR_RETURN(float alpha, a.Float("alpha", 0.2f));
   ANEMONE_ASSIGN_OR_RETURN(float beta, a.Float("beta", 0.5f));
-  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
   Operand x = c.In(node.inputs[0]);
   x = HardSigmoid(c, x, alpha, beta);
   return c.Out(node.outputs[0], x);
@@ -72,7 +72,7 @@ absl::Status LowerCelu(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   Attributes a(node);
   ANEMONE_ASSIGN_OR_RETURN(float alpha, a.Float("alpha", 1.0f));
-  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
   if (!(alpha > 0)) return c.NotLowered("Celu whose alpha is not positive");
   Operand x = c.In(node.inputs[0]);
   x = ScaleAndShift(c, x, 1.0 / alpha, 0);
@@ -87,7 +87,7 @@ absl::Status LowerSelu(const Match& match, LowerContext& c) {
   Attributes a(node);
   ANEMONE_ASSIGN_OR_RETURN(float alpha, a.Float("alpha", 1.67326319217681884765625f));
   ANEMONE_ASSIGN_OR_RETURN(float gamma, a.Float("gamma", 1.05070102214813232421875f));
-  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
   Operand x = c.In(node.inputs[0]);
   x = Activated(c, NeuronType::kELU, x, alpha);
   x = ScaleAndShift(c, x, gamma, 0);
@@ -98,7 +98,7 @@ absl::Status LowerThresholdedRelu(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   Attributes a(node);
   ANEMONE_ASSIGN_OR_RETURN(float alpha, a.Float("alpha", 1.0f));
-  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
   Operand x = c.In(node.inputs[0]);
   x = ThresholdedRelu(c, x, alpha);
   return c.Out(node.outputs[0], x);
@@ -110,7 +110,7 @@ absl::Status LowerShrink(const Match& match, LowerContext& c) {
   Attributes a(node);
   ANEMONE_ASSIGN_OR_RETURN(float bias, a.Float("bias", 0.0f));
   ANEMONE_ASSIGN_OR_RETURN(float lambda, a.Float("lambd", 0.5f));
-  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
   if (!(lambda >= 0)) return c.NotLowered("Shrink with a negative lambd");
   Operand x = c.In(node.inputs[0]);
   Operand outside = Absolute(c, x);

@@ -281,7 +281,7 @@ absl::Status LowerPlain(const Match& match, LowerContext& c) {
   const auto& plain = RowNamed(node.op_type, kPlain);
   Attributes a(node);
   a.Ignore("approximate");
-  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
   Operand x = c.In(node.inputs[0]);
   x = Activated(c, plain.type, x);
   return c.Out(node.outputs[0], x);
@@ -293,7 +293,7 @@ absl::Status LowerWithAlpha(const Match& match, LowerContext& c) {
   bool elu = node.op_type == "Elu";
   Attributes a(node);
   ANEMONE_ASSIGN_OR_RETURN(float alpha, a.Float("alpha", elu ? 1.0f : 0.01f));
-  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
   Operand x = c.In(node.inputs[0]);
   x = Activated(c, elu ? NeuronType::kELU : NeuronType::kLeakyReLU, x, alpha);
   return c.Out(node.outputs[0], x);

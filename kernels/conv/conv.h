@@ -68,7 +68,7 @@ struct ConvNode {
 // The parameters of such a node from its attributes and shapes. The kernel need not be constant.
 absl::StatusOr<ConvParams> ReadConvParams(const Node& node, LowerContext& c);
 
-// kUnimplemented if the kernel or the bias is computed at run time, or if the kernel has integers.
+// Not lowered if the kernel or the bias is computed at run time, or if the kernel has integers.
 absl::StatusOr<ConvNode> ReadConvNode(const Node& node, LowerContext& c);
 
 // A 1x1 convolution of `x` to `out_channels` channels, plus `bias` unless it is null. The kernel is

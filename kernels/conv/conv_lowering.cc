@@ -30,8 +30,8 @@ bool IsOfMilRank(size_t rank, const ConvParams& p) {
   return rank == 4 || (rank == kMaxRank && p.d.kernel > 1);
 }
 
-absl::StatusOr<ConvParams> ReadAttributes(const Node& node, absl::Span<const int64_t> x,
-                                          absl::Span<const int64_t> w,
+absl::StatusOr<ConvParams> ReadAttributes(LowerContext& c, const Node& node,
+                                          absl::Span<const int64_t> x, absl::Span<const int64_t> w,
                                           absl::Span<const int64_t> y) {
   const size_t spatial = w.size() - 2;
   const bool transposed = node.op_type == "ConvTranspose";
@@ -72,7 +72,7 @@ absl::StatusOr<ConvParams> ReadConvParams(const Node& node, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(Sizes x, c.ShapeOf(node.inputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(Sizes w, c.ShapeOf(node.inputs[1]));
   ANEMONE_ASSIGN_OR_RETURN(Sizes y, c.ShapeOf(node.outputs[0]));
-  return ReadAttributes(node, x, w, y);
+  return ReadAttributes(c, node, x, w, y);
 }
 
 absl::StatusOr<ConvNode> ReadConvNode(const Node& node, LowerContext& c) {
@@ -88,7 +88,7 @@ absl::StatusOr<ConvNode> ReadConvNode(const Node& node, LowerContext& c) {
   if (!IsEngineConstant(read.kernel->type())) {
     return c.NotLowered("convolution with an integer kernel");
   }
-  ANEMONE_ASSIGN_OR_RETURN(read.params, ReadAttributes(node, read.x, read.w, read.y));
+  ANEMONE_ASSIGN_OR_RETURN(read.params, ReadAttributes(c, node, read.x, read.w, read.y));
   return read;
 }
 

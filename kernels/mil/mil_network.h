@@ -17,8 +17,8 @@ using MilBlobSource =
 
 // Appends the units of `program` to `c`, for the target of `c` and the conversion route, and
 // removes redundant units. Errors: kInvalidArgument (a statement is malformed; the message has its
-// number), kUnimplemented (a statement is not lowered); if the target refuses a statement,
-// c.refusal() is set.
+// number). If the target refuses a statement, or Anemone has no lowering for it, c.refusal() is
+// set.
 absl::Status ReadMilProgram(const MilProgram& program, const MilBlobSource& blobs,
                             NetworkBuilder& c);
 

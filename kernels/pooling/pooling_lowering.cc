@@ -76,7 +76,7 @@ absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<Along> window, ReadNodeWindow(a, kernel));
   ANEMONE_ASSIGN_OR_RETURN(PadType auto_pad, ReadAutoPad(a));
   a.Ignore("ceil_mode");  // implied by the shape of the output
-  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
   const size_t spatial = kernel.size();
   if (from.size() != spatial + 2 || to.size() != spatial + 2) {
     return absl::InvalidArgumentError(

@@ -51,7 +51,7 @@ absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(form.power, a.Int("p", node.op_type == "LpPool" ? 2 : 1));
   a.Ignore("ceil_mode");      // implied by the shape of the output
   a.Ignore("storage_order");  // the order of the indices
-  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
   form.counts_pads = counted != 0;
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> from, c.ShapeOf(node.inputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
@@ -159,7 +159,7 @@ absl::Status LowerGlobalPower(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   Attributes a(node);
   ANEMONE_ASSIGN_OR_RETURN(int64_t power, a.Int("p", 2));
-  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
   if (power < 1) return absl::InvalidArgumentError("p: want 1 or more");
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
   Operand x = c.In(node.inputs[0]);

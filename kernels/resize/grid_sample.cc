@@ -69,7 +69,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::string mode, a.String("mode", "linear"));
   ANEMONE_ASSIGN_OR_RETURN(form.padding, a.String("padding_mode", "zeros"));
   ANEMONE_ASSIGN_OR_RETURN(int64_t aligned, a.Int("align_corners", 0));
-  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
   form.aligned = aligned != 0;
   // Rounding a position to fp16 may change which pixel is nearest.
   if (mode != "linear") return c.NotLowered(absl::StrCat("GridSample in mode ", mode));
@@ -114,7 +114,7 @@ absl::Status LowerAffineGrid(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   Attributes a(node);
   ANEMONE_ASSIGN_OR_RETURN(int64_t aligned, a.Int("align_corners", 0));
-  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> theta, c.ShapeOf(node.inputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
   const int64_t axes = static_cast<int64_t>(to.size()) - 2;

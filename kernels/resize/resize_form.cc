@@ -117,7 +117,7 @@ absl::StatusOr<ResizeForm> ReadResizeForm(const Node& node, LowerContext& c) {
   std::vector<int64_t> all(from.size());
   for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int64_t>(i);
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> listed, a.Ints("axes", all));
-  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
   if (form.mode == "linear") form.method = SamplingMethod::kLinear;
   for (int64_t extent : from) {
     if (extent < 1) return c.Refuse(rule::kEmptyTensor);

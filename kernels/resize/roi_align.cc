@@ -40,7 +40,7 @@ absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(form.scale, a.Float("spatial_scale", 1.0f));
   ANEMONE_ASSIGN_OR_RETURN(std::string coordinates,
                            a.String("coordinate_transformation_mode", "half_pixel"));
-  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
   form.half_pixel = coordinates == "half_pixel";
   if (mode != "avg") return c.NotLowered("RoiAlign in mode max");
   if (form.samples < 1) return c.NotLowered("RoiAlign with sampling_ratio 0");

@@ -76,7 +76,7 @@ absl::Status LowerMod(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   Attributes a(node);
   ANEMONE_ASSIGN_OR_RETURN(int64_t fmod, a.Int("fmod", 0));
-  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.outputs[0]));
   Operand x = AlignedOperand(c, node.inputs[0], shape);
   Operand y = AlignedOperand(c, node.inputs[1], shape);

@@ -24,7 +24,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   Attributes a(node);
   a.Ignore("axes");  // follows from the shapes
-  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> from, c.ShapeOf(node.inputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
   if (from.size() != to.size()) return absl::InvalidArgumentError("CenterCropPad changes the rank");

@@ -44,7 +44,7 @@ absl::StatusOr<std::vector<ImageAxis>> ReadAxes(const Node& node, LowerContext& 
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> block, ConstantIntegers(c, node, 2, {}));
   Attributes a(node);
   ANEMONE_ASSIGN_OR_RETURN(std::vector<Along> window, ReadNodeWindow(a, block));
-  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
   const size_t spatial = image.size();
   if (block.size() != spatial) {
     return absl::InvalidArgumentError(

@@ -68,7 +68,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   Attributes a(node);
   ANEMONE_ASSIGN_OR_RETURN(int64_t exclusive, a.Int("exclusive", 0));
   ANEMONE_ASSIGN_OR_RETURN(int64_t reverse, a.Int("reverse", 0));
-  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
   Operand x = c.In(node.inputs[0]);
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> axes, ConstantIntegers(c, node, 1, {}));

@@ -77,6 +77,8 @@ std::string ImplicitResult(const std::string& terms) {
 struct Terms {
   std::vector<std::string> labels;  // of each operand, then of the result
   std::map<char, int64_t> sizes;
+  // The form, if Anemone has no lowering for it; the rest is then incomplete. Else null.
+  const char* not_lowered = nullptr;
 };
 
 // `shapes`: the shapes of the operands, then that of the result if it is known.
@@ -96,10 +98,12 @@ absl::StatusOr<Terms> ReadTerms(const std::string& equation, size_t operands,
     ANEMONE_ASSIGN_OR_RETURN(labels, Spelled(labels, shape.size()));
     for (size_t k = 0; k < shape.size(); ++k) {
       if (labels.find(labels[k]) != k) {
-        return absl::UnimplementedError("Einsum with a label twice in one term");
+        terms.not_lowered = "Einsum with a label twice in one term";
+        return terms;
       }
       if (terms.sizes.emplace(labels[k], shape[k]).first->second != shape[k]) {
-        return absl::UnimplementedError("Einsum that broadcasts an axis of extent 1");
+        terms.not_lowered = "Einsum that broadcasts an axis of extent 1";
+        return terms;
       }
     }
   }
@@ -108,9 +112,7 @@ absl::StatusOr<Terms> ReadTerms(const std::string& equation, size_t operands,
 
 // The shapes of all inputs and outputs must be static.
 absl::StatusOr<Terms> ReadTerms(const Graph& graph, const Node& node) {
-  Attributes attributes(node);
-  ANEMONE_ASSIGN_OR_RETURN(std::string text, attributes.String("equation", ""));
-  ANEMONE_RETURN_IF_ERROR(attributes.NoneLeft());
+  ANEMONE_ASSIGN_OR_RETURN(std::string text, Attributes(node).String("equation", ""));
   std::vector<std::vector<int64_t>> shapes;
   for (ValueId value : node.inputs) shapes.push_back(graph.values[value].dims());
   shapes.push_back(graph.values[node.outputs[0]].dims());
@@ -124,12 +126,12 @@ Equation EquationOf(const Terms& terms) {
   return {terms.labels[0], terms.labels[1], terms.labels[2], terms.sizes};
 }
 
-absl::StatusOr<Equation> Parse(const Graph& graph, const Node& node) {
-  if (node.inputs.size() != 2) {
-    return absl::UnimplementedError("Einsum with other than two operands, as one product");
-  }
-  ANEMONE_ASSIGN_OR_RETURN(Terms terms, ReadTerms(graph, node));
-  return EquationOf(terms);
+// The equation of a product of two operands that Anemone can lower.
+std::optional<Equation> ReadEquation(const Graph& graph, const Node& node) {
+  if (node.inputs.size() != 2) return std::nullopt;
+  const absl::StatusOr<Terms> terms = ReadTerms(graph, node);
+  if (!terms.ok() || terms->not_lowered != nullptr) return std::nullopt;
+  return EquationOf(*terms);
 }
 
 // The dims of an operand whose labels are on D, C, H, W in this order. A Transpose can move these
@@ -227,10 +229,23 @@ absl::Status CheckShapes(LowerContext& c, const Node& node) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<Terms> ReadForm(LowerContext& c, const Node& node) {
+  Attributes a(node);
+  a.Ignore("equation");
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
+  ANEMONE_ASSIGN_OR_RETURN(Terms terms, ReadTerms(c.graph(), node));
+  if (terms.not_lowered != nullptr) return c.NotLowered(terms.not_lowered);
+  return terms;
+}
+
 absl::Status Lower(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_RETURN_IF_ERROR(CheckShapes(c, node));
-  ANEMONE_ASSIGN_OR_RETURN(Equation e, Parse(c.graph(), node));
+  if (node.inputs.size() != 2) {
+    return c.NotLowered("Einsum with other than two operands, as one product");
+  }
+  ANEMONE_ASSIGN_OR_RETURN(const Terms terms, ReadForm(c, node));
+  Equation e = EquationOf(terms);
   auto roles = RolesOf(e);
   if (!roles)
     return c.NotLowered("Einsum that sums over an axis of only one operand, as one product");
@@ -297,7 +312,7 @@ absl::StatusOr<Term> Contracted(LowerContext& c, Term a, Term b, const Equation&
 absl::Status LowerTerms(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_RETURN_IF_ERROR(CheckShapes(c, node));
-  ANEMONE_ASSIGN_OR_RETURN(Terms read, ReadTerms(c.graph(), node));
+  ANEMONE_ASSIGN_OR_RETURN(const Terms read, ReadForm(c, node));
   const std::vector<std::string>& terms = read.labels;
   const Equation e{"", "", "", read.sizes};
   for (const auto& [label, size] : e.sizes) {
@@ -327,8 +342,8 @@ absl::Status LowerTerms(const Match& match, LowerContext& c) {
 
 // The product of the extents of all labels.
 int64_t Macs(const Graph& graph, const Node& node) {
-  auto e = Parse(graph, node);
-  if (!e.ok()) return 0;
+  const std::optional<Equation> e = ReadEquation(graph, node);
+  if (!e) return 0;
   int64_t macs = 1;
   for (const auto& [label, size] : e->sizes) macs *= size;
   return macs;
@@ -370,6 +385,7 @@ absl::Status Build(MilContext& c) {
     if (c.rank(i) == kMaxRank) return c.Refuse(rule::kMatmulRank5);
   }
   ANEMONE_ASSIGN_OR_RETURN(Terms terms, ReadTerms(text, 2, {c.ShapeOf(0), c.ShapeOf(1)}));
+  if (terms.not_lowered != nullptr) return c.NotLowered(terms.not_lowered);
   Equation e = EquationOf(terms);
   std::vector<int64_t> shape;
   for (char label : e.y) {
@@ -413,8 +429,7 @@ std::optional<EinsumEquation> EinsumOf(const Graph& graph, const Node& node) {
       if (value == kNone || !graph.values[value].is_static()) return std::nullopt;
     }
   }
-  auto equation = Parse(graph, node);
-  return equation.ok() ? std::optional(*std::move(equation)) : std::nullopt;
+  return ReadEquation(graph, node);
 }
 
 KernelRows EinsumRows() { return {{}, kLowerings, kOperations}; }

@@ -65,7 +65,7 @@ absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c, Attributes& a,
   ANEMONE_ASSIGN_OR_RETURN(int64_t axis, a.Int("axis", default_axis));
   ANEMONE_ASSIGN_OR_RETURN(form.batch_axes, a.Int("batch_dims", 0));
   ANEMONE_ASSIGN_OR_RETURN(form.reduction, a.String("reduction", "none"));
-  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
   ANEMONE_ASSIGN_OR_RETURN(form.data, c.ShapeOf(node.inputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(form.out, c.ShapeOf(node.outputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(form.indices, c.ShapeOf(node.inputs[1]));
@@ -266,7 +266,7 @@ absl::Status LowerCompress(const Match& match, LowerContext& c) {
   const bool flat = node.FindAttribute("axis") == nullptr;
   Attributes a(node);
   ANEMONE_ASSIGN_OR_RETURN(int64_t given_axis, a.Int("axis", 0));
-  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
   Operand x = c.In(node.inputs[0]);
   ANEMONE_ASSIGN_OR_RETURN(Shape shape, c.ShapeOf(node.inputs[0]));
   const Tensor* flags = c.view().Constant(node.inputs[1]);
@@ -294,7 +294,7 @@ absl::Status LowerTensorScatter(const Match& match, LowerContext& c) {
   Attributes a(node);
   ANEMONE_ASSIGN_OR_RETURN(std::string mode, a.String("mode", "linear"));
   ANEMONE_ASSIGN_OR_RETURN(int64_t given_axis, a.Int("axis", -2));
-  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
   Form form;
   ANEMONE_ASSIGN_OR_RETURN(form.data, c.ShapeOf(node.inputs[0]));
   form.out = form.data;

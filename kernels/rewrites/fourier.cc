@@ -79,7 +79,7 @@ absl::Status LowerDft(const Match& match, LowerContext& c) {
   Attributes a(node);
   ANEMONE_ASSIGN_OR_RETURN(int64_t inverse, a.Int("inverse", 0));
   a.Ignore("onesided");  // follows from the shape of the output
-  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> from, c.ShapeOf(node.inputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> axes, ConstantIntegers(c, node, 2, {-2}));
@@ -155,7 +155,7 @@ absl::Status LowerStft(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   Attributes a(node);
   a.Ignore("onesided");  // follows from the shape of the output
-  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> from, c.ShapeOf(node.inputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
   int64_t window_length = 1;

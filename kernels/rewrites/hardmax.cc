@@ -18,7 +18,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   Attributes a(node);
   ANEMONE_ASSIGN_OR_RETURN(int64_t given, a.Int("axis", -1));
-  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
   const int rank = static_cast<int>(shape.size());
   ANEMONE_ASSIGN_OR_RETURN(int at, NormalAxis(given, rank));

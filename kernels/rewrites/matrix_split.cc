@@ -41,7 +41,7 @@ bool BatchesFit(const Sizes& a, const Sizes& b) {
 
 absl::Status LowerRows(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
-  ANEMONE_RETURN_IF_ERROR(Attributes(node).NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(Attributes(node).NoneLeft(c));
   ANEMONE_ASSIGN_OR_RETURN(Sizes a, c.ShapeOf(node.inputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(Sizes b, c.ShapeOf(node.inputs[1]));
   ANEMONE_ASSIGN_OR_RETURN(Sizes y, c.ShapeOf(node.outputs[0]));
@@ -109,7 +109,7 @@ absl::Status LowerPlane(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(float beta, a.Float("beta", 1));
   ANEMONE_ASSIGN_OR_RETURN(int64_t trans_a, a.Int("transA", 0));
   ANEMONE_ASSIGN_OR_RETURN(int64_t trans_b, a.Int("transB", 0));
-  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
   ANEMONE_ASSIGN_OR_RETURN(Sizes plane, c.ShapeOf(match.values[0]));
   ANEMONE_ASSIGN_OR_RETURN(Sizes y, c.ShapeOf(node.outputs[0]));
   const int64_t inputs = plane[1] * plane[2] * plane[3], outputs = y.back();

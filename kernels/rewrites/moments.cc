@@ -51,7 +51,7 @@ absl::Status LowerLayerNormalization(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(int64_t first, a.Int("axis", -1));
   ANEMONE_ASSIGN_OR_RETURN(float epsilon, a.Float("epsilon", 1e-5f));
   a.Ignore("stash_type");  // inputs are fp16 and sums are wide in any case
-  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
   const int rank = static_cast<int>(shape.size());
   ANEMONE_ASSIGN_OR_RETURN(int axis, NormalAxis(first, rank));
@@ -77,7 +77,7 @@ absl::Status LowerMeanVariance(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   Attributes a(node);
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> given, a.Ints("axes", {0, 2, 3}));
-  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
   const int rank = static_cast<int>(shape.size());
   std::vector<Axis> axes;

@@ -34,7 +34,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   Attributes a(node);
   ANEMONE_ASSIGN_OR_RETURN(int64_t at, a.Int("axis", -1));
-  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
   // Input and output must have a float type that a port of the engine can hold.
   Operand x = c.In(node.inputs[0]);
   DataType type = c.graph().values[node.outputs[0]].type;

@@ -76,7 +76,7 @@ struct Grid {
 };
 
 // The grid of a QuantizeLinear or DequantizeLinear, between floats of `shape` and integers of
-// `type`. kUnimplemented, with the reason, for a form that is not lowered.
+// `type`.
 absl::StatusOr<Grid> GridOf(LowerContext& c, const Node& node, DataType type,
                             absl::Span<const int64_t> shape) {
   const Tensor* scale = c.view().Constant(node.inputs[1]);
@@ -99,7 +99,7 @@ absl::StatusOr<Grid> GridOf(LowerContext& c, const Node& node, DataType type,
   ANEMONE_ASSIGN_OR_RETURN(int64_t block, a.Int("block_size", 0));
   ANEMONE_ASSIGN_OR_RETURN(int64_t axis, a.Int("axis", 1));
   for (const char* known : {"saturate", "precision", "output_dtype"}) a.Ignore(known);
-  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
   if (block != 0) return c.NotLowered("quantization of an activation with block_size");
   Grid grid;
   if (scales->size() != 1) {

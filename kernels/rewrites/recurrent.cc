@@ -112,7 +112,7 @@ absl::Status ReadAttributes(const Node& node, LowerContext& c, Form& form) {
   ANEMONE_ASSIGN_OR_RETURN(int64_t layout, a.Int("layout", 0));
   ANEMONE_ASSIGN_OR_RETURN(int64_t coupled, a.Int("input_forget", 0));
   ANEMONE_ASSIGN_OR_RETURN(int64_t linear_first, a.Int("linear_before_reset", 0));
-  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
   if (coupled != 0) return c.NotLowered("LSTM with input_forget");
   form.directions = direction == "bidirectional" ? 2 : 1;
   form.backwards = direction == "reverse";

@@ -343,7 +343,7 @@ absl::StatusOr<ArgRequest> ReadArgRequest(LowerContext& c, const Node& node) {
   ANEMONE_ASSIGN_OR_RETURN(int64_t axis, a.Int("axis", 0));
   ANEMONE_ASSIGN_OR_RETURN(int64_t last, a.Int("select_last_index", 0));
   a.Ignore("keepdims");  // implied by the shape of the output
-  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
   ArgRequest request{.largest = node.op_type == "ArgMax", .last = last != 0};
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
   const int rank = static_cast<int>(shape.size());

@@ -94,7 +94,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   Attributes attributes(node);
   ANEMONE_ASSIGN_OR_RETURN(int64_t at, attributes.Int("axis", 0));
-  ANEMONE_RETURN_IF_ERROR(attributes.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(attributes.NoneLeft(c));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.outputs[0]));
   int rank = static_cast<int>(shape.size());
   ANEMONE_ASSIGN_OR_RETURN(int axis, NormalAxis(at, rank));

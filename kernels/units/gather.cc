@@ -165,7 +165,7 @@ struct Form {
 absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c) {
   Attributes a(node);
   ANEMONE_ASSIGN_OR_RETURN(int64_t axis, a.Int("axis", 0));
-  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
   Form form;
   ANEMONE_ASSIGN_OR_RETURN(form.from, c.ShapeOf(node.inputs[0]));
   form.rank = static_cast<int>(form.from.size());

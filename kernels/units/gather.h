@@ -30,11 +30,11 @@ PointList FixedPoints(NetworkBuilder& c, absl::Span<const int64_t> rows,
 Operand AtPoints(NetworkBuilder& c, const Operand& x, const PointList& points);
 
 // The elements of `x`, 1 x C x H x W, at `places` (row * W + column) of each of its planes:
-// 1 x C x 1 x places. kUnimplemented if a place or an axis exceeds uint16.
+// 1 x C x 1 x places. Not lowered if a place or an axis exceeds uint16.
 Operand PickedElements(NetworkBuilder& c, const Operand& x, absl::Span<const int64_t> places);
 
 // Like ONNX's Gather: picks elements of `x`, a value of shape `from`, along ONNX axis `axis`. The
-// indices are the columns of the points. kUnimplemented if the extent of the axis exceeds uint16.
+// indices are the columns of the points. Not lowered if the extent of the axis exceeds uint16.
 Operand Gathered(NetworkBuilder& c, absl::Span<const int64_t> from, int axis, Operand x,
                  const PointList& points);
 

@@ -200,7 +200,7 @@ absl::StatusOr<float> ReadEpsilon(LowerContext& c, const Node& node) {
   ANEMONE_ASSIGN_OR_RETURN(float epsilon, a.Float("epsilon", 1e-5f));
   ANEMONE_ASSIGN_OR_RETURN(int64_t training, a.Int("training_mode", 0));
   a.Ignore("momentum");
-  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
   if (training != 0 || IsRead(c.view(), node, 1) || IsRead(c.view(), node, 2)) {
     return c.NotLowered("BatchNormalization in training mode");
   }

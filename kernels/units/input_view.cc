@@ -151,7 +151,7 @@ const UnitKindOf<InputViewParams>& Kind() {
 absl::Status LowerSlice(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   Attributes attributes(node);
-  ANEMONE_RETURN_IF_ERROR(attributes.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(attributes.NoneLeft(c));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
   int64_t rank = static_cast<int64_t>(shape.size());
   ANEMONE_ASSIGN_OR_RETURN(auto starts, ConstantIntegers(c, node, 1, {}));
@@ -183,7 +183,7 @@ absl::Status LowerSplit(const Match& match, LowerContext& c) {
   Attributes attributes(node);
   ANEMONE_ASSIGN_OR_RETURN(int64_t at, attributes.Int("axis", 0));
   attributes.Ignore("num_outputs");
-  ANEMONE_RETURN_IF_ERROR(attributes.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(attributes.NoneLeft(c));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
   int rank = static_cast<int>(shape.size());
   ANEMONE_ASSIGN_OR_RETURN(int axis, NormalAxis(at, rank));

@@ -100,7 +100,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   Attributes a(node);
   InstanceNormParams p;
   ANEMONE_ASSIGN_OR_RETURN(p.epsilon, a.Float("epsilon", 1e-5f));
-  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
   if (shape.size() < 3) return c.NotLowered("InstanceNormalization of a tensor of rank below 3");
   ANEMONE_ASSIGN_OR_RETURN(std::vector<Tensor> weights, ChannelAffine(c, node, shape[1], p.affine));

@@ -77,7 +77,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   Attributes a(node);
   ANEMONE_ASSIGN_OR_RETURN(int64_t given_axis, a.Int("axis", -1));
   ANEMONE_ASSIGN_OR_RETURN(int64_t p, a.Int("p", 2));
-  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
   if (p != 2) return c.NotLowered(absl::StrCat("LpNormalization with p = ", p, " as one unit"));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
   int rank = static_cast<int>(shape.size());
@@ -95,7 +95,7 @@ absl::Status LowerInParts(const Match& match, LowerContext& c) {
   Attributes a(node);
   ANEMONE_ASSIGN_OR_RETURN(int64_t given_axis, a.Int("axis", -1));
   ANEMONE_ASSIGN_OR_RETURN(int64_t p, a.Int("p", 2));
-  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
   if (p != 1 && p != 2) return c.NotLowered(absl::StrCat("LpNormalization with p = ", p));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
   const int rank = static_cast<int>(shape.size());

@@ -161,7 +161,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(int64_t given_axis, a.Int("axis", -1));
   ANEMONE_ASSIGN_OR_RETURN(form.epsilon, a.Float("epsilon", 1e-5f));
   a.Ignore("stash_type");  // the unit always sums in a wide format
-  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
   ANEMONE_ASSIGN_OR_RETURN(int axis, NormalAxis(given_axis, shape.size()));
   for (int i = axis; i < static_cast<int>(shape.size()); ++i) form.axes.push_back(i);
   return LowerLayerNorm(form, node.outputs[0], c);
@@ -176,7 +176,7 @@ absl::Status LowerGroups(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(p.groups, a.Int("num_groups", 1));
   ANEMONE_ASSIGN_OR_RETURN(p.epsilon, a.Float("epsilon", 1e-5f));
   a.Ignore("stash_type");
-  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
   ANEMONE_ASSIGN_OR_RETURN(Sizes shape, c.ShapeOf(node.inputs[0]));
   if (p.groups < 1 || shape.size() < 2) {
     return absl::InvalidArgumentError(

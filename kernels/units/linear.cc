@@ -227,7 +227,7 @@ bool MatchLayer(const GraphView& view, const Node& anchor, Match& match) {
 absl::Status LowerMatMulLayer(const Match& match, LowerContext& c) {
   const Node& anchor = c.anchor(match);
   Layer layer = FindLayer(c.view(), anchor);
-  ANEMONE_RETURN_IF_ERROR(Attributes(*layer.product).NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(Attributes(*layer.product).NoneLeft(c));
   ConstantMatrix b = *ConstantRight(c.view(), layer.product->inputs[1]);
   ANEMONE_ASSIGN_OR_RETURN(auto x_shape, c.ShapeOf(layer.product->inputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(auto product_shape, c.ShapeOf(layer.product->outputs[0]));
@@ -256,7 +256,7 @@ absl::StatusOr<GemmForm> ReadGemm(const Node& node, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(form.beta, attributes.Float("beta", 1));
   ANEMONE_ASSIGN_OR_RETURN(int64_t trans_a, attributes.Int("transA", 0));
   ANEMONE_ASSIGN_OR_RETURN(int64_t trans_b, attributes.Int("transB", 0));
-  ANEMONE_RETURN_IF_ERROR(attributes.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(attributes.NoneLeft(c));
   form.trans_a = trans_a != 0;
   form.trans_b = trans_b != 0;
   ANEMONE_ASSIGN_OR_RETURN(form.a, c.ShapeOf(node.inputs[0]));

@@ -175,7 +175,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(p.beta, a.Float("beta", 0.75f));
   ANEMONE_ASSIGN_OR_RETURN(p.k, a.Float("bias", 1));
   ANEMONE_ASSIGN_OR_RETURN(p.kernel_channels, a.Int("size", 1));
-  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
   ANEMONE_RETURN_IF_ERROR(Complete(p, {}, {}));
   if (shape.size() < 3) return c.NotLowered("LRN of a tensor without a channel axis");
   Operand x = c.In(node.inputs[0]);

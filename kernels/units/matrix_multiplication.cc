@@ -283,7 +283,7 @@ Operand ProductOfStacks(NetworkBuilder& c, const Factor& a, const Factor& b) {
 
 absl::Status LowerMatMul(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
-  ANEMONE_RETURN_IF_ERROR(Attributes(node).NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(Attributes(node).NoneLeft(c));
   ANEMONE_ASSIGN_OR_RETURN(Sizes a_shape, c.ShapeOf(node.inputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(Sizes b_shape, c.ShapeOf(node.inputs[1]));
   ANEMONE_ASSIGN_OR_RETURN(Sizes y_shape, c.ShapeOf(node.outputs[0]));

@@ -304,7 +304,7 @@ absl::Status CheckForm(const Form& form, absl::Span<const int64_t> from,
 absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c) {
   Attributes a(node);
   ANEMONE_ASSIGN_OR_RETURN(std::string mode, a.String("mode", "constant"));
-  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> from, c.ShapeOf(node.inputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
   Form form;

@@ -285,7 +285,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   Attributes a(node);
   ANEMONE_ASSIGN_OR_RETURN(int64_t block, a.Int("blocksize", 0));
   ANEMONE_ASSIGN_OR_RETURN(std::string mode, a.String("mode", "DCR"));
-  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
   if (shape.size() != 4 || !IsCountable(block)) {
     return absl::InvalidArgumentError(

@@ -191,7 +191,7 @@ absl::StatusOr<Request> ReadRequest(LowerContext& c, const Node& node) {
   Attributes a(node);
   ANEMONE_ASSIGN_OR_RETURN(int64_t noop, a.Int("noop_with_empty_axes", 0));
   a.Ignore("keepdims");  // implied by the shape of the output
-  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> axes, ConstantIntegers(c, node, 1, {}));
   Request request;

@@ -60,7 +60,7 @@ const UnitKindOf<SoftmaxParams>& Kind() {
 absl::StatusOr<Axis> ReadAxis(LowerContext& c, const Node& node) {
   Attributes a(node);
   ANEMONE_ASSIGN_OR_RETURN(int64_t axis, a.Int("axis", -1));
-  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
   int rank = static_cast<int>(shape.size());
   ANEMONE_ASSIGN_OR_RETURN(int at, NormalAxis(axis, rank));

@@ -120,7 +120,7 @@ absl::Status Build(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::string dtype, c.Text("output_dtype", "fp16"));
   if (dtype != "fp16" && dtype != "uint16") return c.Refuse(rule::kSortOutput);
   Operand x = c.In(0);
-  ANEMONE_ASSIGN_OR_RETURN(SortAxes axes, LinesAlong(c.DimsOf(x), ToEngineAxis(c.rank(0), at)));
+  ANEMONE_ASSIGN_OR_RETURN(SortAxes axes, LinesAlong(c, c.DimsOf(x), ToEngineAxis(c.rank(0), at)));
   SortParams p{ascending ? SortDirection::kAscending : SortDirection::kDescending,
                axes.sort,
                axes.vector,

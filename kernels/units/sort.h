@@ -41,12 +41,12 @@ inline absl::StatusOr<Dims> SortedDims(const Dims& in, const SortAxes& axes,
 }
 
 // Axes that sort every line along `axis` independently: the vector axis has extent 1.
-// kUnimplemented if no other axis has extent 1.
-inline absl::StatusOr<SortAxes> LinesAlong(const Dims& dims, Axis axis) {
+// Not lowered if no other axis has extent 1.
+inline absl::StatusOr<SortAxes> LinesAlong(NetworkBuilder& c, const Dims& dims, Axis axis) {
   for (Axis vector : {Axis::kC, Axis::kD, Axis::kH, Axis::kW, Axis::kN}) {
     if (vector != axis && dims[vector] == 1) return SortAxes{axis, vector};
   }
-  return absl::UnimplementedError("a sort of a rank-5 tensor that has no axis of extent 1");
+  return c.NotLowered("a sort of a rank-5 tensor that has no axis of extent 1");
 }
 
 // Whether every line along `axes.sort` is sorted independently. MIL's operations do only this.

@@ -94,7 +94,7 @@ const UnitKindOf<TileParams>& Kind() {
 // The repeats, from the shapes of input and output.
 absl::StatusOr<TileParams> ParamsOf(const Node& node, LowerContext& c) {
   Attributes attributes(node);
-  ANEMONE_RETURN_IF_ERROR(attributes.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(attributes.NoneLeft(c));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> from, c.ShapeOf(node.inputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
   if (from.size() != to.size()) {

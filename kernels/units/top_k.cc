@@ -128,7 +128,7 @@ absl::StatusOr<Request> ReadRequest(LowerContext& c, const Node& node) {
   ANEMONE_ASSIGN_OR_RETURN(int64_t axis, a.Int("axis", -1));
   ANEMONE_ASSIGN_OR_RETURN(int64_t largest, a.Int("largest", 1));
   a.Ignore("sorted");
-  ANEMONE_RETURN_IF_ERROR(a.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
   const int rank = static_cast<int>(shape.size());
   ANEMONE_ASSIGN_OR_RETURN(int at, NormalAxis(axis, rank));
@@ -138,7 +138,8 @@ absl::StatusOr<Request> ReadRequest(LowerContext& c, const Node& node) {
   if (k[0] < 1 || k[0] > shape[at]) return c.Refuse(rule::kTopKCount);
   Request request{.k = k[0], .largest = largest != 0};
   request.x = c.In(node.inputs[0]);
-  ANEMONE_ASSIGN_OR_RETURN(request.axes, LinesAlong(c.DimsOf(request.x), ToEngineAxis(rank, at)));
+  ANEMONE_ASSIGN_OR_RETURN(request.axes,
+                           LinesAlong(c, c.DimsOf(request.x), ToEngineAxis(rank, at)));
   return request;
 }
 
@@ -198,7 +199,7 @@ absl::Status Build(MilContext& c) {
   if (dtype != "uint16" && c.route() == Route::kMil) return c.Refuse(rule::kTopKIndices);
   if (dtype != "uint16" && dtype != "fp16") return c.Refuse(rule::kTopKOutput);
   Operand x = c.In(0);
-  ANEMONE_ASSIGN_OR_RETURN(SortAxes axes, LinesAlong(c.DimsOf(x), ToEngineAxis(c.rank(0), at)));
+  ANEMONE_ASSIGN_OR_RETURN(SortAxes axes, LinesAlong(c, c.DimsOf(x), ToEngineAxis(c.rank(0), at)));
   if (k == -1) k = c.ShapeOf(0)[at];  // MIL: all of them
   TopKParams p{ascending ? TopKType::kMin : TopKType::kMax, k, axes.sort, axes.vector, {0}};
   // The unit's output dims are needed before the unit can be validated, so a bad count is refused

@@ -143,7 +143,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   for (int i = 0; i < rank; ++i) reversed[i] = rank - 1 - i;
   Attributes attributes(node);
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> perm, attributes.Ints("perm", reversed));
-  ANEMONE_RETURN_IF_ERROR(attributes.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(attributes.NoneLeft(c));
   std::vector<int64_t> sorted = perm, axes(rank);
   std::sort(sorted.begin(), sorted.end());
   std::iota(axes.begin(), axes.end(), int64_t{0});

@@ -105,7 +105,7 @@ class Reader {
     }
     absl::StatusOr<const Target*> target = FindTarget(TextOf(header_->target()));
     const absl::StatusOr<Route> route = ParseRoute(TextOf(header_->route()));
-    if (!target.ok() || !route) return Damaged("unknown target or route");
+    if (!target.ok() || !route.ok()) return Damaged("unknown target or route");
     package_.target = *target;
     package_.route = *route;
     return absl::OkStatus();

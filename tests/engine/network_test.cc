@@ -1,4 +1,5 @@
-// CheckNetwork: refusals that concern the network as a whole.
+// CheckNetwork: refusals that concern the network as a whole. What a NetworkBuilder calls a
+// refusal.
 #include "engine/network.h"
 
 #include <gtest/gtest.h>
@@ -21,6 +22,31 @@ TEST(CheckNetwork, RefusesAnOutputThatNobodyMakes) {
   Verdict verdict = CheckNetwork(c.network(), target, Route::kNetplist).verdict;
   EXPECT_FALSE(verdict.accepted);
   EXPECT_EQ(verdict.message, "InvalidMILProgram");
+}
+
+// A form without a lowering is an answer. An error stays one, whatever its code.
+TEST(NetworkBuilder, ARefusalIsNotAnError) {
+  const Target& target = **FindTarget("h16");
+  NetworkBuilder refused(target, Route::kNetplist);
+  const absl::Status status = refused.NotLowered("an odd form");
+  EXPECT_FALSE(status.ok());
+  ASSERT_TRUE(refused.refusal().has_value());
+  EXPECT_EQ(refused.refusal()->layer, Layer::kCoverage);
+  EXPECT_EQ(refused.refusal()->own_rule, "form-not-lowered");
+  EXPECT_EQ(refused.refusal()->message, "not lowered: an odd form");
+
+  NetworkBuilder failed(target, Route::kNetplist);
+  failed.Fail(absl::UnimplementedError("a real error"));
+  const absl::Status later = failed.NotLowered("an odd form");
+  EXPECT_FALSE(failed.refusal().has_value());
+  EXPECT_EQ(later, absl::UnimplementedError("a real error"));
+}
+
+TEST(Route, NamesAreReadBack) {
+  for (Route route : {Route::kNetplist, Route::kMil}) {
+    EXPECT_EQ(*ParseRoute(RouteName(route)), route);
+  }
+  EXPECT_EQ(ParseRoute("both").status(), absl::InvalidArgumentError("want netplist or mil"));
 }
 
 }  // namespace
