@@ -13,6 +13,7 @@
 #include "kernels/activation/neuron.h"
 #include "kernels/attributes.h"
 #include "kernels/elementwise/elementwise.h"
+#include "kernels/shared/unary_lowering.h"
 #include "kernels/units/goc.h"
 #include "rule_table.h"  // generated
 
@@ -27,27 +28,6 @@ absl::Status LowerHardSigmoid(const Match& match, LowerContext& c) {
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
   Operand x = c.In(node.inputs[0]);
   x = HardSigmoid(c, x, alpha, beta);
-  return c.Out(node.outputs[0], x);
-}
-
-absl::Status LowerHardSwish(const Match& match, LowerContext& c) {
-  const Node& node = c.anchor(match);
-  Operand x = c.In(node.inputs[0]);
-  x = HardSwish(c, x);
-  return c.Out(node.outputs[0], x);
-}
-
-absl::Status LowerSoftplus(const Match& match, LowerContext& c) {
-  const Node& node = c.anchor(match);
-  Operand x = c.In(node.inputs[0]);
-  x = Softplus(c, x);
-  return c.Out(node.outputs[0], x);
-}
-
-absl::Status LowerSoftsign(const Match& match, LowerContext& c) {
-  const Node& node = c.anchor(match);
-  Operand x = c.In(node.inputs[0]);
-  x = Softsign(c, x);
   return c.Out(node.outputs[0], x);
 }
 
@@ -377,9 +357,9 @@ absl::Status LowerGeluPattern(const Match& match, LowerContext& c) {
 
 constexpr Lowering kLowerings[] = {
     {.op = "HardSigmoid", .lower = LowerHardSigmoid},
-    {.op = "HardSwish", .lower = LowerHardSwish},
-    {.op = "Softplus", .lower = LowerSoftplus},
-    {.op = "Softsign", .lower = LowerSoftsign},
+    {.op = "HardSwish", .lower = LowerUnary<HardSwish>},
+    {.op = "Softplus", .lower = LowerUnary<Softplus>},
+    {.op = "Softsign", .lower = LowerUnary<Softsign>},
     {.op = "Mish", .rewritten = true, .lower = LowerMish},
     {.op = "Celu", .rewritten = true, .lower = LowerCelu},
     {.op = "Selu", .rewritten = true, .lower = LowerSelu},

@@ -18,6 +18,7 @@
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/mil.h"
 #include "kernels/node_inputs.h"
+#include "kernels/shared/unary_lowering.h"
 #include "kernels/units/goc.h"
 #include "math/core/half.h"
 #include "math/core/parallel.h"
@@ -299,13 +300,6 @@ absl::Status LowerWithAlpha(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], x);
 }
 
-absl::Status LowerLog(const Match& match, LowerContext& c) {
-  const Node& node = c.anchor(match);
-  Operand x = c.In(node.inputs[0]);
-  x = NaturalLog(c, x);
-  return c.Out(node.outputs[0], x);
-}
-
 // One bound of a Clip. `value` is rounded to fp16. It is infinite if the bound is missing or
 // outside the range of fp16.
 struct Bound {
@@ -392,15 +386,24 @@ constexpr MilOperation kOperations[] = {
 };
 
 constexpr Lowering kLowerings[] = {
-    {.op = "Relu", .lower = LowerPlain},       {.op = "Sigmoid", .lower = LowerPlain},
-    {.op = "Tanh", .lower = LowerPlain},       {.op = "Gelu", .lower = LowerPlain},
-    {.op = "Erf", .lower = LowerPlain},        {.op = "Sqrt", .lower = LowerPlain},
-    {.op = "Reciprocal", .lower = LowerPlain}, {.op = "Exp", .lower = LowerPlain},
-    {.op = "Sin", .lower = LowerPlain},        {.op = "Cos", .lower = LowerPlain},
-    {.op = "Atan", .lower = LowerPlain},       {.op = "Sign", .lower = LowerPlain},
-    {.op = "Floor", .lower = LowerPlain},      {.op = "Ceil", .lower = LowerPlain},
-    {.op = "Elu", .lower = LowerWithAlpha},    {.op = "LeakyRelu", .lower = LowerWithAlpha},
-    {.op = "Log", .lower = LowerLog},          {.op = "Clip", .lower = LowerClip},
+    {.op = "Relu", .lower = LowerPlain},
+    {.op = "Sigmoid", .lower = LowerPlain},
+    {.op = "Tanh", .lower = LowerPlain},
+    {.op = "Gelu", .lower = LowerPlain},
+    {.op = "Erf", .lower = LowerPlain},
+    {.op = "Sqrt", .lower = LowerPlain},
+    {.op = "Reciprocal", .lower = LowerPlain},
+    {.op = "Exp", .lower = LowerPlain},
+    {.op = "Sin", .lower = LowerPlain},
+    {.op = "Cos", .lower = LowerPlain},
+    {.op = "Atan", .lower = LowerPlain},
+    {.op = "Sign", .lower = LowerPlain},
+    {.op = "Floor", .lower = LowerPlain},
+    {.op = "Ceil", .lower = LowerPlain},
+    {.op = "Elu", .lower = LowerWithAlpha},
+    {.op = "LeakyRelu", .lower = LowerWithAlpha},
+    {.op = "Log", .lower = LowerUnary<NaturalLog>},
+    {.op = "Clip", .lower = LowerClip},
 };
 
 }  // namespace

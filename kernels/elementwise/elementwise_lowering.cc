@@ -8,6 +8,7 @@
 #include "kernels/activation/neuron.h"
 #include "kernels/attributes.h"
 #include "kernels/elementwise/elementwise.h"
+#include "kernels/shared/unary_lowering.h"
 #include "kernels/units/goc.h"
 #include "math/core/half.h"
 
@@ -155,13 +156,6 @@ absl::Status LowerChain(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], y);
 }
 
-absl::Status LowerAbs(const Match& match, LowerContext& c) {
-  const Node& node = c.anchor(match);
-  Operand x = c.In(node.inputs[0]);
-  x = Absolute(c, x);
-  return c.Out(node.outputs[0], x);
-}
-
 constexpr Lowering kLowerings[] = {
     {.op = "Add", .lower = LowerBinary},
     {.op = "Sub", .lower = LowerBinary},
@@ -180,7 +174,7 @@ constexpr Lowering kLowerings[] = {
     {.op = "Max", .lower = LowerChain},
     {.op = "Sum", .lower = LowerChain},
     {.op = "Mean", .lower = LowerChain},
-    {.op = "Abs", .lower = LowerAbs},
+    {.op = "Abs", .lower = LowerUnary<Absolute>},
 };
 
 }  // namespace
