@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -43,6 +44,25 @@ std::vector<std::string> NearNames(absl::string_view name, std::vector<std::stri
   std::vector<std::string> names;
   for (size_t i = 0; i < ranked.size() && i < 5; ++i) names.push_back(std::move(ranked[i].second));
   return names;
+}
+
+std::string DidYouMean(absl::string_view name, const std::vector<std::string>& known) {
+  const std::string wanted = absl::AsciiStrToLower(name.substr(0, kMostLetters));
+  size_t least = (wanted.size() + 2) / 3;  // a third of the letters may be wrong
+  std::vector<std::string> likely;
+  for (const std::string& candidate : known) {
+    const std::string lower = absl::AsciiStrToLower(candidate);
+    const bool starts = wanted.size() > 1 && absl::StartsWith(lower, wanted);
+    const size_t distance =
+        starts ? 1 : Distance(wanted, absl::string_view(lower).substr(0, kMostLetters));
+    if (distance > least) continue;
+    if (distance < least) likely.clear();
+    least = distance;
+    likely.push_back(candidate);
+  }
+  constexpr size_t kMost = 3;
+  if (likely.size() > kMost) likely.resize(kMost);
+  return likely.empty() ? "" : absl::StrCat("did you mean ", absl::StrJoin(likely, " or "), "?");
 }
 
 std::string NearText(absl::string_view name, std::vector<std::string> known) {

@@ -13,7 +13,12 @@ namespace anemone {
 // case; compares the first 64 characters.
 std::vector<std::string> NearNames(absl::string_view name, std::vector<std::string> known);
 
-// The same as text: "'batch', 'width', ...". The dots are left out if all of `known` is listed.
+// A question for an error message: "did you mean check?", or "did you mean compile or completion?";
+// "" if no known name differs from `name` by few letters or starts with it.
+std::string DidYouMean(absl::string_view name, const std::vector<std::string>& known);
+
+// The names of NearNames() as text: "'batch', 'width', ...". The dots are left out if all of
+// `known` is listed.
 std::string NearText(absl::string_view name, std::vector<std::string> known);
 
 }  // namespace anemone

@@ -9,6 +9,7 @@
 #include "base/guarded.h"
 #include "base/mapped_file.h"
 #include "base/status_macros.h"
+#include "base/usage_error.h"
 #include "importer/opset/opset.h"
 #include "importer/read/bindings.h"
 #include "importer/read/external_data.h"
@@ -49,8 +50,9 @@ template <class F>
 absl::StatusOr<Model> GuardedImport(const std::string& where, F&& import) {
   absl::StatusOr<Model> model = Guarded("import the model", import);
   if (model.ok()) return model;
-  return absl::Status(model.status().code(),
-                      OneLine(absl::StrCat(where, ": ", model.status().message())));
+  const absl::Status line(model.status().code(),
+                          OneLine(absl::StrCat(where, ": ", model.status().message())));
+  return IsUsageError(model.status()) ? AsUsageError(line) : line;
 }
 
 absl::StatusOr<Model> ImportText(const std::string& where, absl::string_view file,

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "base/near_names.h"
 #include "base/status_macros.h"
+#include "base/usage_error.h"
 #include "importer/edit.h"
 
 namespace anemone {
@@ -58,7 +59,7 @@ class Binder {
   Binder(Model& model, const ImportOptions& options) : graph_(model.graph), options_(options) {}
 
   absl::Status Run() {
-    ForgetDeclaredZeros();
+    ForgetNegativeSizes();
     ANEMONE_RETURN_IF_ERROR(TakeDims());
     for (const auto& [name, sizes] : options_.shapes)
       ANEMONE_RETURN_IF_ERROR(TakeShape(name, sizes));
@@ -67,7 +68,7 @@ class Binder {
   }
 
  private:
-  void ForgetDeclaredZeros();
+  void ForgetNegativeSizes();
   absl::Status TakeDims();
   absl::Status TakeShape(const std::string& name, const std::vector<int64_t>& sizes);
   absl::Status TakeSize(const Value& input, size_t axis, int64_t size, Dim& dim);
@@ -79,12 +80,12 @@ class Binder {
   Sizes sizes_;
 };
 
-void Binder::ForgetDeclaredZeros() {
+void Binder::ForgetNegativeSizes() {
   for (ValueId id : graph_.inputs) {
     Value& input = graph_.values[id];
     if (!input.shape.has_value()) continue;
     for (Dim& dim : *input.shape) {
-      if (dim.size <= 0) dim.size = -1;
+      if (dim.size < 0) dim.size = -1;
     }
   }
 }
@@ -93,12 +94,11 @@ absl::Status Binder::TakeDims() {
   if (options_.dims.empty()) return absl::OkStatus();
   const std::set<std::string> symbols = SymbolsOf(graph_);
   for (const auto& [name, size] : options_.dims) {
-    if (size < 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--dim ", name, "=", size, ": want a size of at least 0"));
+    if (size < 1) {
+      return UsageError(absl::StrCat("--dim ", name, "=", size, ": a size is at least 1"));
     }
     if (!symbols.contains(name)) {
-      return absl::InvalidArgumentError(absl::StrCat(
+      return UsageError(absl::StrCat(
           "--dim ", name, "=", size, ": the model has no dimension of that name; ",
           symbols.empty()
               ? "none of its dimensions has a name, use --shape"
@@ -115,7 +115,7 @@ absl::StatusOr<ValueId> Binder::FindInput(const std::string& name) const {
     if (graph_.values[id].name == name) return id;
     names.insert(graph_.values[id].name);
   }
-  return absl::InvalidArgumentError(absl::StrCat(
+  return UsageError(absl::StrCat(
       "--shape ", name, ": the model has no input of that name; ",
       names.empty() ? "it has no inputs"
                     : absl::StrCat("it has ", NearText(name, {names.begin(), names.end()}))));
@@ -126,9 +126,9 @@ absl::Status Binder::TakeShape(const std::string& name, const std::vector<int64_
   Value& input = graph_.values[id];
   if (!input.shape.has_value()) input.shape.emplace(sizes.size());
   if (input.shape->size() != sizes.size()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "input '", name, "': --shape gives ", sizes.size(), " dimensions, the model declares ",
-        input.shape->size(), ": ", absl::StrJoin(*input.shape, ", ", AppendDim)));
+    return UsageError(absl::StrCat("input '", name, "': --shape gives ", sizes.size(),
+                                   " dimensions, the model declares ", input.shape->size(), ": ",
+                                   absl::StrJoin(*input.shape, ", ", AppendDim)));
   }
   for (size_t axis = 0; axis < sizes.size(); ++axis) {
     if (sizes[axis] < 0) continue;
@@ -139,10 +139,12 @@ absl::Status Binder::TakeShape(const std::string& name, const std::vector<int64_
 
 absl::Status Binder::TakeSize(const Value& input, size_t axis, int64_t size, Dim& dim) {
   const auto refuse = [&](absl::string_view what) {
-    return absl::InvalidArgumentError(
+    return UsageError(
         absl::StrCat("input '", input.name, "', dimension ", axis, ": --shape gives ", size, what));
   };
-  if (dim.known() && dim.size != size) {
+  if (size == 0 && dim.size != 0) return refuse("; a size is at least 1");
+  // Some exporters declare 0 for a size that they do not know.
+  if (dim.known() && dim.size != 0 && dim.size != size) {
     return refuse(absl::StrCat(", the model declares ", dim.size,
                                "; give that, or export the model with a free dimension"));
   }

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "base/near_names.h"
 #include "base/status_macros.h"
+#include "base/usage_error.h"
 #include "importer/read/bindings.h"
 
 namespace anemone {
@@ -18,6 +19,10 @@ constexpr size_t kMostBuckets = 64;
 
 absl::Status Bad(absl::string_view where, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(where, ": ", what));
+}
+
+absl::Status UsageError(absl::string_view option, absl::string_view what) {
+  return AsUsageError(Bad(option, what));
 }
 
 std::string OptionOf(const std::string& symbol, const std::vector<int64_t>& sizes) {
@@ -34,16 +39,18 @@ absl::Status Bucketing::CheckSizes() const {
   size_t combinations = 1;
   for (const auto& [symbol, sizes] : buckets_) {
     const std::string option = OptionOf(symbol, sizes);
-    if (sizes.empty()) return Bad(option, "want at least one size");
-    if (sizes.front() < 1) return Bad(option, "want sizes of at least 1");
+    if (sizes.empty()) return UsageError(option, "want at least one size");
+    if (sizes.front() < 1) return UsageError(option, "want sizes of at least 1");
     if (options_.dims.contains(symbol)) {
-      return Bad(option, absl::StrCat("--dim binds '", symbol, "' too; drop one of the two"));
+      return UsageError(option,
+                        absl::StrCat("--dim binds '", symbol, "' too; drop one of the two"));
     }
     combinations *= std::min(sizes.size(), kMostBuckets + 1);
     if (combinations > kMostBuckets) {
-      return Bad(option, absl::StrCat("too many combinations of buckets; give fewer sizes, so that "
-                                      "there are at most ",
-                                      kMostBuckets));
+      return UsageError(option,
+                        absl::StrCat("too many combinations of buckets; give fewer sizes, so that "
+                                     "there are at most ",
+                                     kMostBuckets));
     }
   }
   return absl::OkStatus();
@@ -60,7 +67,7 @@ absl::Status Bucketing::CheckSymbols() const {
   }
   for (const auto& [symbol, sizes] : buckets_) {
     if (found.contains(symbol)) continue;
-    return Bad(
+    return UsageError(
         OptionOf(symbol, sizes),
         absl::StrCat("no input has a free dimension of that name; ",
                      found.empty() ? "none has one"

@@ -181,10 +181,9 @@ class BadModels(CliTest):
         self.expect_error(anemone("run", self.write(relu(("N", 4)))), "--dim 'N=1'")
         self.assertEqual(0, anemone("run", self.write(relu(("N", 4))), "--dim", "N=2").returncode)
 
-    def test_a_dimension_may_be_0(self):
-        for option in (["--dim", "N=0"], ["--shape", "x=0x4"]):
-            done = anemone("run", self.write(relu(("N", 4))), *option)
-            self.assertEqual(0, done.returncode, done.stderr)
+    def test_a_declared_dimension_may_be_0(self):
+        done = anemone("run", self.write(relu((0, 4))))
+        self.assertEqual(0, done.returncode, done.stderr)
 
     def test_awkward_dimensions_are_bound_by_shape(self):
         for dims in (["?", "?"], [0, -1], ["a:b", "c d"]):
@@ -209,7 +208,7 @@ class BadArrays(CliTest):
         numpy.save(good, numpy.ones((1, 4), numpy.float32))
         self.assertEqual(0, anemone("run", self.path, "--input", f"x={good}").returncode)
         self.expect_error(anemone("run", self.path, "--input", f"x={good}", "--input", f"x={good}"),
-                          "'x'", "twice")
+                          "'x'", "twice", code=2)
         content = good.read_bytes()
         self.refused("short.npy", content[:-3], "short.npy")
         self.refused("header.npy", content[:30], "header.npy")
@@ -225,7 +224,8 @@ class BadArrays(CliTest):
         self.expect_error(anemone("run", self.path, "--input", f"x={self.folder / 'f.npy'}"),
                           "Fortran")
         self.expect_error(anemone("run", self.path, "--input", "x=nowhere.npy"), "nowhere.npy")
-        self.expect_error(anemone("run", self.path, "--input", f"z={good}"), "no such input")
+        self.expect_error(anemone("run", self.path, "--input", f"z={good}"), "no such input",
+                          code=2)
 
     def test_values_that_are_no_tensors(self):
         floats = helper.make_sequence_type_proto(helper.make_tensor_type_proto(TensorProto.FLOAT, None))

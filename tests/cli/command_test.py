@@ -93,7 +93,7 @@ class Commands(CliTest):
             (["conv", "--input", "1x4x8x8", "--const", "weight=8x4x3x3", "--const", "bias=9"],
              "want 8 elements"),
         ):
-            self.expect_error(anemone("confirm", *words), piece)
+            self.expect_error(anemone("confirm", *words), piece, code=2)
 
     def test_a_bad_case_among_good_ones(self):
         good = {"id": "a", "op": "relu", "inputs": [{"shape": [1, 8]}]}
@@ -108,10 +108,11 @@ class Commands(CliTest):
                           "nested deeper")
 
     def test_confirm_says_what_it_wants(self):
-        self.expect_error(anemone("confirm", "sofmax", "--input", "1x4"), "near: Softmax, softmax")
+        self.expect_error(anemone("confirm", "sofmax", "--input", "1x4"), "near: Softmax, softmax",
+                          code=2)
         self.expect_error(anemone("confirm", "softmax", "--input", "1x4", "--attr", "axes=1"),
-                          "no attribute 'axes'")
-        self.expect_error(anemone("confirm", "softmax"), "argument 1 is missing")
+                          "no attribute 'axes'", code=2)
+        self.expect_error(anemone("confirm", "softmax"), "argument 1 is missing", code=2)
         self.expect_error(anemone("confirm"), "--probe", code=2)
         self.expect_error(anemone("confirm", "relu", "--input", "1xq"), "--input", code=2)
         probe = self.folder / "probe.json"
@@ -183,9 +184,9 @@ class Commands(CliTest):
                               "given twice"),
                              (["check", path, "--nonsense"], "nonsense"),
                              (["run", path, "--tarjet", "h13"],
-                              "--tarjet: run has no such option in this version; near: --target"),
+                              "--tarjet: run has no such option in this version; did you mean --target?"),
                              (["convert", path, "-o", "d", "--bucket", "n=1,2"],
-                              "--bucket: convert has no such option in this version; only check, run, bench have"),
+                              "--bucket: convert has no such option in this version; only check, run, bench have it"),
                              (["confirm", "Relu", "--dim=n=1"],
                               "--dim: confirm has no such option in this version; only check, run"),
                              (["fly"], "fly"),

@@ -115,6 +115,8 @@ int BenchCommand(const Options& options) {
                         {"measures", MeasuresJson(*measures)}});
     } else {
       PrintTable(path, *measures, plan);
+      std::fflush(
+          stdout);  // a terminal's output is buffered (main.cc); the next model takes a while
     }
   }
   if (options.json) {

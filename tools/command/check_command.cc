@@ -64,12 +64,12 @@ int CheckCommand(const Options& options) {
     if (!options.require_engine_share) continue;
     const std::string shortfall = Shortfall(*report, *options.require_engine_share);
     if (shortfall.empty()) continue;
-    std::fprintf(stderr, "anemone: %s: %s\n", Printable(path).c_str(),
-                 Printable(shortfall).c_str());
+    Note(absl::StrCat(path, ": ", shortfall));
     if (code == kExitDone) code = kExitThreshold;
   }
   if (options.json) {
-    std::printf("{\"schema\":1,\"version\":\"%s\",\"models\":[%s]}\n", kVersion, models.c_str());
+    PrintJsonText(
+        absl::StrCat("{\"schema\":1,\"version\":\"", kVersion, "\",\"models\":[", models, "]}"));
   }
   return code;
 }

@@ -3,6 +3,8 @@
 #ifndef ANEMONE_TOOLS_COMMAND_COMMANDS_H_
 #define ANEMONE_TOOLS_COMMAND_COMMANDS_H_
 
+#include <string>
+
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "tools/command/options.h"
@@ -20,17 +22,29 @@ int BenchCommand(const Options& options);
 int DoctorCommand(const Options& options);
 int CompletionCommand(const Options& options);
 int DocsCommand(const Options& options);
+int HelpCommand(const Options& options);
 
-// Prints one line to stderr: "anemone: error: WHERE: WHAT; REMEDY". Returns kExitRefused.
+// Prints one line to stderr: "anemone: error: WHERE: WHAT; REMEDY". Returns kExitUsage for a
+// UsageError(), else kExitRefused.
 int Fail(const absl::Status& status);
 // The same for wrong usage. Returns kExitUsage.
 int FailUsage(absl::string_view message);
 
+// Prints one line to stderr that is not an error: "anemone: TEXT".
+void Note(absl::string_view text);
+
 // Prints one document to stdout on one line. Bytes that are not UTF-8 are replaced.
 void PrintJson(const Json& json);
+void PrintJsonText(const std::string& document);
 
-// True if stdout is a terminal and NO_COLOR is not set.
+// The last step of every command: returns `code`, or kExitRefused if stdout cannot be written. With
+// `json`, an error is also printed as {"schema": 1, "error": ...} unless there was a document.
+int FinishOutput(int code, bool json);
+
+// True if stdout is a terminal with colours and NO_COLOR is not set.
 bool StdoutHasColour();
+// True if the terminal only prints: TERM=dumb.
+bool IsDumbTerminal();
 
 }  // namespace anemone
 

@@ -8,12 +8,16 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/annotated.h"
 #include "base/status_macros.h"
+#include "base/usage_error.h"
+#include "base/wrapped_text.h"
 #include "engine/formats/json_keys.h"
 #include "engine/warning.h"
+#include "kernels/lowering.h"
 #include "kernels/mil.h"
 #include "partitioner/plan_json.h"
 #include "provider/settings.h"
@@ -80,6 +84,43 @@ absl::StatusOr<std::vector<Case>> ReadProbes(const Options& options) {
   return cases;
 }
 
+// A value of the key, as a shell takes it.
+std::string ExampleOf(const KeyInfo& key) {
+  switch (key.type) {
+    case ValueType::kInt:
+      return "1";
+    case ValueType::kBool:
+      return "true";
+    case ValueType::kFloat:
+      return "1.0";
+    case ValueType::kInts:
+      return "'[0]'";
+    case ValueType::kName:
+      return key.names.front();
+    case ValueType::kNames:
+      return absl::StrCat("'[\"", key.names.front(), "\"]'");
+    case ValueType::kNested:
+      return "JSON";
+  }
+  return "VALUE";
+}
+
+// The key that a unit needs and the call lacks, with its values: "Softmax needs the key
+// `Dimension` (Width, Height, ...)"; "" if none is missing.
+std::string MissingKeyText(const MilCall& call) {
+  const UnitKind* kind = FindUnitKind(call.op);
+  const char* missing = kind == nullptr ? nullptr : kind->MissingKey(call.attributes);
+  if (missing == nullptr) return "";
+  std::string values, example;
+  for (const KeyInfo& key : kind->ListKeys()) {
+    if (absl::string_view(key.key) != missing) continue;
+    if (!key.names.empty()) values = absl::StrCat(" (", absl::StrJoin(key.names, ", "), ")");
+    example = ExampleOf(key);
+  }
+  return absl::StrCat(kind->type, " needs the key `", missing, "`", values, ": give --attr ",
+                      missing, "=", example);
+}
+
 Json ResultJson(const Case& c, const Target& target, Route route, const OperationVerdict& answer) {
   Json json = {{"id", c.id.empty() ? Json(nullptr) : Json(c.id)},
                {"target", std::string(target.option_name())},
@@ -89,6 +130,9 @@ Json ResultJson(const Case& c, const Target& target, Route route, const Operatio
                            : answer.rewritten       ? "rewritten"
                                                     : "native"}};
   AddReason(answer.verdict, json);
+  if (json["rule"] == "invalid-param-syntax") {
+    if (const std::string text = MissingKeyText(c.call); !text.empty()) json["remedy"] = text;
+  }
   json["status"] = std::string(StatusName(answer.verdict.status));
   json["units"] = answer.units;
   json["warnings"] = Json::array();
@@ -114,74 +158,97 @@ absl::StatusOr<Json> AskTarget(const Case& c, const std::string& name, bool rewr
 
 std::string Cell(const Json& value) { return value.is_string() ? value.get<std::string>() : ""; }
 
-void PrintLine(const Json& result) {
+std::string ResultText(const Json& result) {
   std::string id = Cell(result["id"]);
-  std::printf("%s%-5s %-8s %-18s ", id.empty() ? "" : absl::StrCat(id, "  ").c_str(),
-              Cell(result["target"]).c_str(), Cell(result["route"]).c_str(),
-              Cell(result["op"]).c_str());
-  if (result.contains("error")) {
-    std::printf("error\n");
-    return;
-  }
-  std::printf("%s", absl::AsciiStrToUpper(Cell(result["verdict"])).c_str());
+  std::string text =
+      absl::StrFormat("%s%-5s %-8s %-18s ", id.empty() ? "" : absl::StrCat(id, "  "),
+                      Cell(result["target"]), Cell(result["route"]), Cell(result["op"]));
+  if (result.contains("error")) return absl::StrCat(text, "error\n");
+  absl::StrAppend(&text, absl::AsciiStrToUpper(Cell(result["verdict"])), "  ");
   if (result["layer"].is_null()) {
     std::vector<std::string> units = result["units"].get<std::vector<std::string>>();
-    std::printf("  %s\n", absl::StrJoin(units, " ").c_str());
+    absl::StrAppend(&text, absl::StrJoin(units, " "), "\n");
     for (const Json& w : result["warnings"]) {
-      std::printf("      warning: %s; %s [%s]\n", Cell(w["message"]).c_str(),
-                  Cell(w["remedy"]).c_str(), Cell(w["rule"]).c_str());
+      absl::StrAppend(&text, "    warning: ", Cell(w["message"]), "; ", Cell(w["remedy"]), " [",
+                      Cell(w["rule"]), "]\n");
     }
-    return;
+    return text;
   }
   std::string words = Cell(result["message"]);
   std::string condition = result.contains("condition") ? Cell(result["condition"]) : "";
-  std::printf("  %s: %s [%s]\n", Cell(result["layer"]).c_str(),
-              !words.empty()       ? absl::StrCat("\"", words, "\"").c_str()
-              : !condition.empty() ? absl::StrCat("(Apple's message unknown) ", condition).c_str()
-                                   : "(no message is known)",
-              Cell(result["rule"]).c_str());
+  absl::StrAppend(&text, Cell(result["layer"]), ": ",
+                  !words.empty()       ? absl::StrCat("\"", words, "\"")
+                  : !condition.empty() ? absl::StrCat("(Apple's message unknown) ", condition)
+                                       : "(no message is known)",
+                  " [", Cell(result["rule"]), "]\n");
   if (std::string remedy = Cell(result["remedy"]); !remedy.empty()) {
-    std::printf("      remedy: %s\n", remedy.c_str());
+    absl::StrAppend(&text, "    remedy: ", remedy, "\n");
   }
+  return text;
+}
+
+// The routes to ask: both for a MIL operation, unless --route names one.
+std::vector<std::string> RoutesOf(const Options& options) {
+  const bool one =
+      options.given.contains("route") || FindMilOperation(options.arguments[0]) == nullptr;
+  return one ? std::vector<std::string>{options.settings.route}
+             : std::vector<std::string>{"netplist", "mil"};
+}
+
+absl::StatusOr<std::vector<Case>> CasesOf(const Options& options) {
+  if (!options.probe.empty()) return ReadProbes(options);
+  std::vector<Case> cases;
+  for (const std::string& route : RoutesOf(options)) {
+    cases.push_back({.call = options.call, .targets = TargetsOf(options.settings), .route = route});
+    cases.back().call.op = options.arguments[0];
+  }
+  return cases;
 }
 
 }  // namespace
 
 int ConfirmCommand(const Options& options) {
-  std::vector<Case> cases;
   if (options.probe.empty() == options.arguments.empty()) {
     return FailUsage("confirm: give either an operation or --probe");
   }
-  if (!options.probe.empty()) {
-    absl::StatusOr<std::vector<Case>> read = ReadProbes(options);
-    if (!read.ok()) return Fail(read.status());
-    cases = *std::move(read);
-  } else {
-    Case c{.call = options.call,
-           .targets = TargetsOf(options.settings),
-           .route = options.settings.route};
-    c.call.op = options.arguments[0];
-    cases.push_back(std::move(c));
-  }
+  const absl::StatusOr<std::vector<Case>> cases = CasesOf(options);
+  if (!cases.ok()) return Fail(cases.status());
   int code = kExitDone;
+  bool as_expected = true;
+  std::set<std::string> told;  // an error in the call is the same for every target and route
   Json results = Json::array();
-  for (const Case& c : cases) {
+  for (const Case& c : *cases) {
     for (const std::string& name : c.targets) {
       absl::StatusOr<Json> result = AskTarget(c, name, options.confirm_rewrites);
       if (!result.ok()) {
-        code = Fail(c.id.empty() ? result.status() : Annotated(result.status(), c.id));
+        absl::Status status = result.status();
+        if (options.probe.empty()) status = AsUsageError(status);  // it is in the command line
+        if (!c.id.empty()) status = Annotated(status, c.id);
+        if (told.insert(std::string(status.message())).second) code = Fail(status);
         result = Json{{"id", c.id.empty() ? Json(nullptr) : Json(c.id)},
                       {"target", name},
                       {"route", c.route},
                       {"op", c.call.op},
                       {"error", std::string(result.status().message())}};
+      } else if (!options.expected.empty() && (*result)["verdict"] != options.expected) {
+        as_expected = false;
       }
-      if (!options.json) PrintLine(*result);
+      if (!options.json) {
+        std::fputs(Wrapped(ResultText(*result), TerminalWidth(), 6).c_str(), stdout);
+      }
       results.push_back(*std::move(result));
     }
   }
+  if (code == kExitDone && !as_expected) {
+    code = kExitThreshold;
+    Note(absl::StrCat("confirm: not every verdict is ", options.expected));
+  }
   if (options.json) {
     Json json = {{"schema", 1}, {"results", std::move(results)}};
+    if (!options.expected.empty()) {
+      json["expected"] = options.expected;
+      json["as_expected"] = as_expected && code == kExitDone;
+    }
     PrintJson(json);
   }
   return code;

@@ -60,7 +60,12 @@ Finding Ill(const char* name, absl::string_view message) {
   return {name, false, std::string(message.substr(0, at)), std::string(message.substr(at + 2))};
 }
 
-std::string Gigabytes(double bytes) { return absl::StrFormat("%.1f GB", bytes / 1e9); }
+std::string SizeText(double bytes) {
+  if (bytes < 1e3) return absl::StrFormat("%.0f bytes", bytes);
+  if (bytes < 1e6) return absl::StrFormat("%.1f kB", bytes / 1e3);
+  if (bytes < 1e9) return absl::StrFormat("%.1f MB", bytes / 1e6);
+  return absl::StrFormat("%.1f GB", bytes / 1e9);
+}
 
 // Finds the plugin next to the command (in a build) or in ../lib (in an installation).
 absl::StatusOr<std::string> FindPlugin(const std::string& named) {
@@ -216,8 +221,9 @@ Finding FindCache() {
   }
   const fs::space_info space = fs::space(folder, error);
   return Well("cache",
-              absl::StrCat(folder, ": writable, ", entries, " entries of ", Gigabytes(bytes), "; ",
-                           Gigabytes(static_cast<double>(space.available)), " free"));
+              absl::StrCat(folder, ": writable, ", entries, entries == 1 ? " entry" : " entries",
+                           entries == 0 ? "" : absl::StrCat(" of ", SizeText(bytes)), "; ",
+                           SizeText(static_cast<double>(space.available)), " free"));
 }
 
 // A row of /proc/meminfo, in bytes; 0 if it is missing.
@@ -238,7 +244,7 @@ Finding FindMemory() {
   const double free = MemoryRow("MemAvailable:");
   if (free == 0) return Well("memory", "not reported by this system");
   const std::string text =
-      absl::StrCat(Gigabytes(free), " free of ", Gigabytes(MemoryRow("MemTotal:")), ", ",
+      absl::StrCat(SizeText(free), " free of ", SizeText(MemoryRow("MemTotal:")), ", ",
                    std::thread::hardware_concurrency(), " cores");
   if (free < kLeast) return Ill("memory", absl::StrCat(text, "; close other programs"));
   return Well("memory", text);

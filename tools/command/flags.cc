@@ -1,11 +1,15 @@
 #include "tools/command/flags.h"
 
+#include <algorithm>
 #include <limits>
 #include <type_traits>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/near_names.h"
 #include "base/status_macros.h"
+#include "kernels/lowering.h"
+#include "kernels/mil.h"
 #include "tools/command/commands.h"
 #include "tools/command/flag_values.h"
 #include "tools/command/weight_encoder.h"
@@ -14,6 +18,17 @@ namespace anemone {
 namespace {
 
 std::vector<std::string> FormatNames() { return {"netplist", "mil"}; }
+std::vector<std::string> ShellNames() { return {"bash", "zsh", "fish"}; }
+std::vector<std::string> MeasureNames() { return {"cosine=", "max_abs=", "max_rel="}; }
+std::vector<std::string> VerdictNames() { return {"native", "rewritten", "rejected"}; }
+
+std::vector<std::string> OperationAndUnitNames() {
+  std::vector<std::string> names = UnitTypes();
+  for (const KernelRows& rows : AllKernelRows()) {
+    for (const MilOperation& row : rows.operations) names.emplace_back(row.op);
+  }
+  return names;
+}
 
 // A flag without a value.
 template <auto Option, bool kValue>
@@ -67,17 +82,19 @@ const Command kCommands[] = {
      .help =
          "Builds the graph of one operation, compiles it, and prints each target's verdict with "
          "the layer that refuses it and its message. OPERATION is a MIL operation (softmax, conv), "
-         "on "
-         "both routes, or a Type of the netplist (Softmax, Conv), on the netplist route; "
-         "`anemone units` lists them with their keys. Rewrites are off; --rewrites turns them on.",
-     .run = ConfirmCommand},
+         "asked on both routes unless --route is given, or a Type of the netplist (Softmax, Conv), "
+         "on the netplist route. `anemone units` lists them with their keys. Rewrites are off; "
+         "--rewrites turns them on.",
+     .run = ConfirmCommand,
+     .choices = OperationAndUnitNames},
     {.name = "targets",
      .bit = kTargets,
      .arguments = "",
      .min_arguments = 0,
      .max_arguments = 0,
      .brief = "List the targets and what is known about each, with sources.",
-     .help = "One line for each compile target; --json has every limit and capability.",
+     .help = "One line for each compile target; --json has every limit and capability, with its "
+             "source.",
      .run = TargetsCommand},
     {.name = "units",
      .bit = kUnits,
@@ -88,7 +105,8 @@ const Command kCommands[] = {
      .help = "Without a TYPE, all of them. --json has the MIL operations and ONNX operators that "
              "become "
              "each, and every rule.",
-     .run = UnitsCommand},
+     .run = UnitsCommand,
+     .choices = UnitTypes},
     {.name = "convert",
      .bit = kConvert,
      .arguments = "MODEL",
@@ -137,8 +155,19 @@ const Command kCommands[] = {
      .min_arguments = 1,
      .max_arguments = 1,
      .brief = "Print the completion script of a shell.",
-     .help = "For bash: source <(anemone completion bash).",
-     .run = CompletionCommand},
+     .help = "bash: source <(anemone completion bash). zsh: source <(anemone completion zsh) after "
+             "compinit. fish: anemone completion fish | source.",
+     .run = CompletionCommand,
+     .choices = ShellNames},
+    {.name = "help",
+     .bit = kHelp,
+     .arguments = "[COMMAND]",
+     .min_arguments = 0,
+     .max_arguments = 1,
+     .brief = "Explain the program, or one command.",
+     .help = "The same as --help.",
+     .run = HelpCommand,
+     .choices = CommandNames},
     {.name = "docs",
      .bit = kDocs,
      .arguments = "markdown|man|custom-domain|options|python|registry",
@@ -171,6 +200,14 @@ const Flag kOwnFlags[] = {
      .brief = "A constant of the operation: weight=8x4x3x3.",
      .help = "",
      .store = StoreConstant},
+    {.name = "expect",
+     .value = "VERDICT",
+     .commands = kConfirm,
+     .brief = "Exit with 3 if a verdict differs: native, rewritten or rejected.",
+     .help = "Makes `confirm` a gate for CI.",
+     .choices = VerdictNames,
+     .store = [](Options& o,
+                 const std::string& v) { return StoreChoice(v, VerdictNames(), o.expected); }},
     {.name = "attr",
      .value = "KEY=VALUE",
      .commands = kConfirm,
@@ -284,6 +321,7 @@ const Flag kOwnFlags[] = {
      .brief = "The accuracy a comparison requires: cosine=, max_abs= or max_rel=.",
      .help = "If an output does not meet it the exit code is 3. A constant reference output is "
              "judged by max_rel, at most 0.01 unless given. Can be given several times.",
+     .choices = MeasureNames,
      .store = StoreTolerance},
     {.name = "hazards",
      .value = nullptr,
@@ -365,6 +403,38 @@ std::vector<Flag> MakeFlags() {
 }  // namespace
 
 absl::Span<const Command> Commands() { return kCommands; }
+
+const Command* FindCommand(absl::string_view name) {
+  const auto found = std::find_if(std::begin(kCommands), std::end(kCommands),
+                                  [&](const Command& command) { return name == command.name; });
+  return found == std::end(kCommands) ? nullptr : found;
+}
+
+std::vector<std::string> CommandNames() {
+  std::vector<std::string> names;
+  for (const Command& command : kCommands) {
+    if (!command.hidden) names.emplace_back(command.name);
+  }
+  return names;
+}
+
+std::string NoSuchCommand(absl::string_view name) {
+  const std::string question = DidYouMean(name, CommandNames());
+  return absl::StrCat("command '", name, "': not in this version; ",
+                      question.empty() ? "see anemone help" : question);
+}
+
+absl::Span<const ExitCode> ExitCodes() {
+  static constexpr ExitCode kCodes[] = {
+      {kExitDone, "done"},
+      {kExitRefused, "the model, the data or this machine was refused"},
+      {kExitUsage,
+       "wrong usage: an option or a name on the command line that does not exist or does not fit"},
+      {kExitThreshold, "done, but a threshold that you set was not met"},
+  };
+  return kCodes;
+}
+
 absl::Span<const Flag> Flags() {
   static const std::vector<Flag>* const flags = new std::vector<Flag>(MakeFlags());
   return *flags;

@@ -23,6 +23,7 @@ enum CommandBit : unsigned {
   kTargets = 1 << 18,
   kUnits = 1 << 19,
   kDoctor = 1 << 20,
+  kHelp = 1 << 21,
 };
 inline constexpr unsigned kPrintsTable = kReadsModel | kConfirm | kTargets | kUnits | kDoctor;
 
@@ -35,6 +36,12 @@ struct Command {
   const char* help;   // a paragraph
   int (*run)(const Options&);
   bool hidden = false;
+  std::vector<std::string> (*choices)() = nullptr;  // of its arguments, for completion
+};
+
+struct ExitCode {
+  int code;
+  const char* meaning;
 };
 
 struct Flag {
@@ -52,6 +59,13 @@ struct Flag {
 
 absl::Span<const Command> Commands();
 absl::Span<const Flag> Flags();
+absl::Span<const ExitCode> ExitCodes();
+
+// Null if there is no such command.
+const Command* FindCommand(absl::string_view name);
+// An error message with the near names.
+std::string NoSuchCommand(absl::string_view name);
+std::vector<std::string> CommandNames();  // without hidden ones
 
 // Parses and runs. Returns the exit code.
 int Main(int argc, char** argv);

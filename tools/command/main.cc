@@ -1,12 +1,11 @@
 // The `anemone` command: parsing by CLI11 from the tables of flags.h, then the command's function.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cerrno>
+#include <cctype>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -18,10 +17,10 @@
 #include "anemone/version.h"
 #include "base/guarded.h"
 #include "base/near_names.h"
-#include "base/printable.h"
-#include "partitioner/plan_json.h"
+#include "base/wrapped_text.h"
 #include "tools/command/commands.h"
 #include "tools/command/flags.h"
+#include "tools/command/help.h"
 
 namespace anemone {
 namespace {
@@ -32,25 +31,17 @@ std::string SpelledOut(const Flag& flag) {
                       flag.name);
 }
 
-std::string FullHelp(const Flag& flag) {
-  std::string text = flag.brief;
-  if (!flag.help.empty()) absl::StrAppend(&text, " ", flag.help);
-  if (flag.fallback != nullptr) absl::StrAppend(&text, " Default: ", flag.fallback, ".");
-  return text;
-}
-
 // Adds one subcommand with its flags. Parsed values are stored in `options`.
 void AddCommand(CLI::App& app, const Command& command, Options& options) {
   CLI::App* sub = app.add_subcommand(command.name, command.brief);
-  sub->footer(command.help);
-  if (command.hidden) sub->group("");
-  if (command.max_arguments > 0) {
-    sub->add_option_function<std::vector<std::string>>(
-           command.arguments,
-           [&options](const std::vector<std::string>& values) { options.arguments = values; }, "")
-        ->required(command.min_arguments > 0)
-        ->expected(std::max(command.min_arguments, 1), command.max_arguments);
-  }
+  sub->formatter_fn([&command](const CLI::App*, const std::string&, CLI::AppFormatMode) {
+    return CommandHelp(command, TerminalWidth());
+  });
+  constexpr int kAny = 1 << 20;  // CountProblem() checks how many there are
+  sub->add_option_function<std::vector<std::string>>(
+         "arguments",
+         [&options](const std::vector<std::string>& values) { options.arguments = values; })
+      ->expected(0, kAny);
   for (const Flag& flag : Flags()) {
     if ((flag.commands & command.bit) == 0) continue;
     auto store = [&flag, &options](const std::string& value) {
@@ -58,18 +49,17 @@ void AddCommand(CLI::App& app, const Command& command, Options& options) {
       if (!status.ok()) {
         throw CLI::ValidationError(absl::StrCat("--", flag.name), std::string(status.message()));
       }
+      options.given.insert(flag.name);
     };
     if (flag.value == nullptr) {
-      sub->add_flag_callback(
-          SpelledOut(flag), [store] { store(""); }, FullHelp(flag));
+      sub->add_flag_callback(SpelledOut(flag), [store] { store(""); });
       continue;
     }
     sub->add_option_function<std::vector<std::string>>(
            SpelledOut(flag),
            [store](const std::vector<std::string>& values) {
              for (const std::string& value : values) store(value);
-           },
-           FullHelp(flag))
+           })
         ->type_name(flag.value)
         ->expected(1)
         ->allow_extra_args(false)  // the next word is not a second value
@@ -77,88 +67,155 @@ void AddCommand(CLI::App& app, const Command& command, Options& options) {
   }
 }
 
+// A message if there are too few or too many arguments; else "".
+std::string CountProblem(const Command& command, const std::vector<std::string>& arguments) {
+  const int count = static_cast<int>(arguments.size());
+  if (count < command.min_arguments) {
+    return absl::StrCat(command.name, ": ", command.arguments, " is required; see anemone help ",
+                        command.name);
+  }
+  if (count <= command.max_arguments) return "";
+  const std::string& extra = arguments[static_cast<size_t>(command.max_arguments)];
+  return absl::StrCat(command.name, ": takes ",
+                      command.max_arguments == 0 ? "no argument" : "one argument", ", got also '",
+                      extra, "'; see anemone help ", command.name);
+}
+
 constexpr unsigned kTakesSeveralTargets = kCheck | kConfirm;
 
-// Runs the command and returns its exit code. It is an error if the output cannot be written.
-int Finished(const Command& command, const Options& options) {
-  if ((command.bit & kTakesSeveralTargets) == 0 && TargetsOf(options.settings).size() != 1) {
-    return FailUsage(absl::StrCat("--target: ", command.name, " takes one target"));
+int Execute(const Command& command, Options& options) {
+  if (std::string problem = CountProblem(command, options.arguments); !problem.empty()) {
+    return FailUsage(problem);
+  }
+  if ((command.bit & kTakesSeveralTargets) == 0) {
+    const std::vector<std::string> targets = TargetsOf(options.settings);
+    if (targets.size() != 1) {
+      return FailUsage(absl::StrCat("--target: ", command.name, " takes one target"));
+    }
+    options.settings.target = targets.front();  // `m1,h13` names one target
   }
   absl::StatusOr<int> code =
       Guarded(command.name, [&]() -> absl::StatusOr<int> { return command.run(options); });
-  if (!code.ok()) return Fail(code.status());
-  if (std::fflush(stdout) != 0) {
-    return Fail(absl::DataLossError(absl::StrCat(
-        "standard output: write error: ", std::strerror(errno), "; redirect it elsewhere")));
-  }
-  return *code;
+  return code.ok() ? *code : Fail(code.status());
 }
 
-const Command* FindCommand(absl::string_view name) {
-  for (const Command& command : Commands()) {
-    if (name == command.name) return &command;
+// "; did you mean --target?", from the command's flags.
+std::string LongNamesFor(char letter, const Command& command) {
+  std::vector<std::string> names;
+  for (const Flag& flag : Flags()) {
+    if ((flag.commands & command.bit) != 0 && flag.name[0] == letter) {
+      names.push_back(absl::StrCat("--", flag.name));
+    }
   }
-  return nullptr;
+  return names.empty() ? absl::StrCat("; see anemone help ", command.name)
+                       : absl::StrCat("; did you mean ", absl::StrJoin(names, " or "), "?");
+}
+
+// The same about the letters of "-qt".
+std::string UnknownLetter(const Command& command, absl::string_view letters) {
+  for (const char letter : letters) {
+    if (letter == 'h') continue;
+    const Flag* known = nullptr;
+    for (const Flag& flag : Flags()) {
+      const bool has = (flag.commands & command.bit) != 0 && flag.letter != nullptr;
+      if (has && *flag.letter == letter) known = &flag;
+    }
+    if (known == nullptr) {
+      return absl::StrCat("-", std::string(1, letter), ": ", command.name,
+                          " has no such option in this version", LongNamesFor(letter, command));
+    }
+    if (known->value != nullptr) return "";  // the rest is its value
+  }
+  return "";
+}
+
+std::string UnknownName(const Command& command, const std::string& option) {
+  std::vector<std::string> known = {"--help"};
+  for (const Flag& flag : Flags()) {
+    if ((flag.commands & command.bit) != 0) known.push_back(absl::StrCat("--", flag.name));
+  }
+  if (std::find(known.begin(), known.end(), option) != known.end()) return "";
+  std::vector<std::string> takers;
+  for (const Command& other : Commands()) {
+    const bool takes =
+        !other.hidden && std::any_of(Flags().begin(), Flags().end(), [&](const Flag& flag) {
+          return (flag.commands & other.bit) != 0 && option == absl::StrCat("--", flag.name);
+        });
+    if (takes) takers.emplace_back(other.name);
+  }
+  const std::string question = DidYouMean(option, known);
+  return absl::StrCat(option, ": ", command.name, " has no such option in this version; ",
+                      !takers.empty()    ? absl::StrCat("only ", absl::StrJoin(takers, ", "),
+                                                     takers.size() > 1 ? " have it" : " has it")
+                      : question.empty() ? absl::StrCat("see anemone help ", command.name)
+                                         : question);
 }
 
 // A message about the first option that `command` does not have; "" if it has all. CLI11 would
 // treat the option's value as an argument, and report that.
 std::string UnknownOption(const Command& command, int argc, char** argv) {
-  std::vector<std::string> known = {"--help"};
-  for (const Flag& flag : Flags()) {
-    if ((flag.commands & command.bit) != 0) known.push_back(absl::StrCat("--", flag.name));
-  }
   for (int i = 2; i < argc && absl::string_view(argv[i]) != "--"; ++i) {
-    const std::vector<std::string> parts = absl::StrSplit(argv[i], absl::MaxSplits('=', 1));
-    const std::string& option = parts.front();
-    if (!absl::StartsWith(option, "--")) continue;
-    if (std::find(known.begin(), known.end(), option) != known.end()) continue;
-    std::vector<std::string> takers;
-    for (const Flag& flag : Flags()) {
-      for (const Command& other : Commands()) {
-        const bool takes = (flag.commands & other.bit) != 0 && !other.hidden;
-        if (takes && option == absl::StrCat("--", flag.name)) takers.emplace_back(other.name);
-      }
+    const absl::string_view word = argv[i];
+    std::string problem;
+    if (absl::StartsWith(word, "--")) {
+      const std::vector<std::string> parts = absl::StrSplit(word, absl::MaxSplits('=', 1));
+      problem = UnknownName(command, parts.front());
+    } else if (word.size() > 1 && word[0] == '-' &&
+               std::isdigit(static_cast<unsigned char>(word[1])) == 0) {
+      problem = UnknownLetter(command, word.substr(1));
     }
-    return absl::StrCat(option, ": ", command.name, " has no such option in this version; ",
-                        takers.empty()
-                            ? absl::StrCat("near: ", absl::StrJoin(NearNames(option, known), ", "))
-                            : absl::StrCat("only ", absl::StrJoin(takers, ", "),
-                                           takers.size() > 1 ? " have" : " has"));
+    if (!problem.empty()) return problem;
   }
   return "";
 }
 
-}  // namespace
-
-int Fail(const absl::Status& status) {
-  std::fprintf(stderr, "anemone: error: %s\n", Printable(status.message()).c_str());
-  return kExitRefused;
-}
-
-void PrintJson(const Json& json) { std::puts(JsonText(json).c_str()); }
-
-int FailUsage(absl::string_view message) {
-  Fail(absl::InvalidArgumentError(message));
-  return kExitUsage;
-}
-
-bool StdoutHasColour() {
-  const char* no_colour = std::getenv("NO_COLOR");
-  return isatty(STDOUT_FILENO) == 1 && (no_colour == nullptr || *no_colour == '\0');
-}
-
-int Main(int argc, char** argv) {
-  const Command* asked = argc > 1 ? FindCommand(argv[1]) : nullptr;
-  if (argc > 1 && argv[1][0] != '-' && asked == nullptr) {
-    return FailUsage(
-        absl::StrCat("command '", argv[1], "': not in this version; see anemone --help"));
+// What CLI11 refuses, in our words.
+std::string ParseProblem(const Command* command, const CLI::ParseError& error, int argc,
+                         char** argv) {
+  if (command == nullptr) {
+    return argc < 2
+               ? std::string("command line: a command is missing; see anemone help")
+               : absl::StrCat("command line: '", argv[1], "' is not a command; see anemone help");
   }
-  CLI::App app("ONNX models on the Apple Neural Engine: what runs there, what does not and why.",
-               "anemone");
+  const std::string unknown = UnknownOption(*command, argc, argv);
+  if (!unknown.empty()) return unknown;
+  std::string what = error.what();
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
+    for (const Flag& flag : Flags()) {
+      const bool named = (flag.commands & command->bit) != 0 && flag.value != nullptr &&
+                         absl::StartsWith(what, absl::StrCat("--", flag.name, ":"));
+      if (named) what = absl::StrCat("--", flag.name, ": its value is missing, want ", flag.value);
+    }
+  }
+  return absl::StrCat(what, "; see anemone help ", command->name);
+}
+
+// Opens those of stdin, stdout and stderr that are closed, so that no file of the command takes
+// their place. Writes to them fail, as they should.
+void OpenStandardStreams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(stream, F_GETFD) != -1) continue;
+    const int opened = open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+    if (opened < 0) return;  // the lowest free number is this stream's
+  }
+}
+
+bool WantsJson(const Command* command, int argc, char** argv) {
+  if (command == nullptr || (command->bit & kPrintsTable) == 0) return false;
+  for (int i = 2; i < argc && absl::string_view(argv[i]) != "--"; ++i) {
+    if (absl::string_view(argv[i]) == "--json") return true;
+  }
+  return false;
+}
+
+int ParseAndRun(const Command* asked, int argc, char** argv) {
+  if (argc > 1 && argv[1][0] != '-' && asked == nullptr) return FailUsage(NoSuchCommand(argv[1]));
+  CLI::App app("", "anemone");
+  app.formatter_fn([](const CLI::App*, const std::string&, CLI::AppFormatMode) {
+    return ProgramHelp(TerminalWidth());
+  });
   app.set_version_flag("--version", absl::StrCat("anemone ", kVersion));
   app.require_subcommand(1);
-  app.failure_message(CLI::FailureMessage::simple);
   Options options;
   for (const Command& command : Commands()) AddCommand(app, command, options);
   try {
@@ -168,14 +225,26 @@ int Main(int argc, char** argv) {
   } catch (const CLI::CallForVersion& e) {
     return app.exit(e);
   } catch (const CLI::ParseError& e) {
-    const std::string unknown = asked == nullptr ? "" : UnknownOption(*asked, argc, argv);
-    if (!unknown.empty()) return FailUsage(unknown);
-    return FailUsage(absl::StrCat("command line: ", e.what(), "; see anemone --help"));
+    return FailUsage(ParseProblem(asked, e, argc, argv));
   }
   for (const Command& command : Commands()) {
-    if (app.got_subcommand(command.name)) return Finished(command, options);
+    if (app.got_subcommand(command.name)) return Execute(command, options);
   }
   return kExitUsage;
+}
+
+}  // namespace
+
+int Main(int argc, char** argv) {
+  OpenStandardStreams();
+  if (isatty(STDOUT_FILENO) == 1) {
+    // Progress erases its line, then writes what was printed.
+    static char buffer[1 << 20];
+    std::setvbuf(stdout, buffer, _IOFBF, sizeof(buffer));
+  }
+  const Command* asked = argc > 1 ? FindCommand(argv[1]) : nullptr;
+  const int code = ParseAndRun(asked, argc, argv);
+  return FinishOutput(code, WantsJson(asked, argc, argv));
 }
 
 }  // namespace anemone

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@ struct Range {
 
 struct Options {
   std::vector<std::string> arguments;  // models, or what else the command takes
+  std::set<std::string> given;         // the names of the flags on the command line
   // Of a bucketed dimension, `dims` is the size of random inputs: SettingsOf().
   Settings settings;
   bool json = false;
@@ -45,7 +47,8 @@ struct Options {
   MilCall call;                   // confirm: the operation asked for
   bool confirm_rewrites = false;  // confirm asks without, the other commands with
   std::string probe;
-  std::string plugin;  // doctor: its library; "": the one that came with the command
+  std::string expected;  // confirm: the verdict that a script wants; "": any
+  std::string plugin;    // doctor: its library; "": the one that came with the command
 };
 
 }  // namespace anemone

@@ -2,29 +2,52 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <utility>
 
-namespace anemone {
+#include "absl/strings/str_cat.h"
+#include "base/wrapped_text.h"
+#include "tools/command/commands.h"
 
-Progress::Progress(bool quiet) : on_terminal_(isatty(STDERR_FILENO) == 1) {
+namespace anemone {
+namespace {
+
+std::atomic<Progress*> current = nullptr;  // a command has one at a time
+
+}  // namespace
+
+Progress::Progress(bool quiet) : on_terminal_(isatty(STDERR_FILENO) == 1 && !IsDumbTerminal()) {
   if (!quiet) watcher_ = std::thread([this] { Watch(); });
+  current = this;
 }
 
 Progress::~Progress() {
+  current = nullptr;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     stop_ = true;
   }
   changed_.notify_one();
   if (watcher_.joinable()) watcher_.join();
+  Begin("");
 }
 
-void Progress::Step(std::string what) {
+void Progress::Step(std::string what) { Begin(std::move(what)); }
+
+void Progress::EraseShown() {
+  if (Progress* shown = current) shown->Begin("");
+}
+
+// Erases the line, lets printed text through, and starts the next step.
+void Progress::Begin(std::string step) {
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    step_ = std::move(what);
+    if (drawn_) std::fprintf(stderr, "\r\x1b[K");
+    drawn_ = false;
+    if (isatty(STDOUT_FILENO) == 1) std::fflush(stdout);
+    step_ = std::move(step);
     ++number_;
   }
   changed_.notify_one();
@@ -40,19 +63,21 @@ void Progress::Watch() {
     bool woken =
         changed_.wait_for(lock, std::chrono::seconds(1), [&] { return stop_ || number_ != seen; });
     if (woken) {
-      if (on_terminal_ && seconds > 0) std::fprintf(stderr, "\r\x1b[K");
       seen = number_;
       seconds = 0;
     } else if (!step_.empty()) {
       ++seconds;
       if (on_terminal_) {
-        std::fprintf(stderr, "\ranemone: %s ... %d s", step_.c_str(), seconds);
+        const std::string time = absl::StrCat(" ... ", seconds, " s");
+        const int room = TerminalWidth() - 1 - Columns(time);  // a wrapped line cannot be erased
+        std::fprintf(stderr, "\r\x1b[K%s%s", Cut(absl::StrCat("anemone: ", step_), room).c_str(),
+                     time.c_str());
+        drawn_ = true;
       } else if (seconds == 1) {
         std::fprintf(stderr, "anemone: %s ...\n", step_.c_str());
       }
     }
   }
-  if (on_terminal_ && seconds > 0) std::fprintf(stderr, "\r\x1b[K");
 }
 
 }  // namespace anemone

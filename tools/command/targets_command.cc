@@ -3,8 +3,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/wrapped_text.h"
 #include "engine/field.h"
 #include "engine/target.h"
+#include "engine/target_names.h"
 #include "engine/target_record.h"
 #include "partitioner/plan_json.h"
 #include "tools/command/commands.h"
@@ -41,6 +45,8 @@ Json TargetJson(const Target& target) {
                {"family", OrNull(target.family())},
                {"family_index", family_index ? Json(*family_index) : Json(nullptr)},
                {"products", OrNull(target.products())},
+               {"label", TargetLabel(target)},
+               {"code_name", IsCodeName(target)},
                {"mil_route", target.mil_route()},
                {"status", std::string(StatusName(target.status()))},
                {"source", std::string(target.source())}};
@@ -61,6 +67,12 @@ std::string Shown(const Target& target, Limit limit) {
   return known ? std::to_string(known->value) : "?";
 }
 
+std::string ProductsText(const Target& target) {
+  if (!IsCodeName(target)) return std::string(target.products());
+  return absl::StrCat(IsReferenceProfile(target) ? "(compiler profile" : "(unreleased code name",
+                      HasPublishedLimits(target) ? ")" : ", few limits known)");
+}
+
 }  // namespace
 
 int TargetsCommand(const Options& options) {
@@ -71,20 +83,24 @@ int TargetsCommand(const Options& options) {
     PrintJson(json);
     return kExitDone;
   }
-  std::printf("%-7s %-10s %-5s %-9s %-7s %-9s %-18s %s\n", "target", "family", "cores", "max width",
-              "max C", "routes", "status", "products");
+  const int width = TerminalWidth();
+  const auto print = [width](const std::string& line) {
+    std::printf("%s\n", Cut(line, width).c_str());
+  };
+  constexpr char kRow[] = "%-6s %-9s %-5s %-6s %-8s %s";
+  print(absl::StrFormat(kRow, "target", "family", "cores", "max W", "routes", "products"));
   for (const Target& t : AllTargets()) {
-    std::string family = t.family().empty() ? "?" : std::string(t.family());
-    std::printf("%-7s %-10s %-5s %-9s %-7s %-9s %-18s %s\n", std::string(t.option_name()).c_str(),
-                family.c_str(), Shown(t, Limit::kNumNes).c_str(),
-                Shown(t, Limit::kMaxTensorW).c_str(), Shown(t, Limit::kMaxTensorC).c_str(),
-                t.mil_route() ? "both" : "netplist", std::string(StatusName(t.status())).c_str(),
-                std::string(t.products()).c_str());
+    print(absl::StrFormat(kRow, t.option_name(), t.family().empty() ? "?" : t.family(),
+                          Shown(t, Limit::kNumNes), Shown(t, Limit::kMaxTensorW),
+                          t.mil_route() ? "both" : "netplist", ProductsText(t)));
   }
-  std::printf(
-      "\n?: not published. Such a limit is not checked, and the status of a verdict becomes "
-      "unknown. "
-      "--json has every limit and capability with its source.\n");
+  print("");
+  std::printf("%s\n", Wrapped("?: not published. Such a limit is not checked, and the status of a "
+                              "verdict becomes unknown. An unreleased code name is one of the "
+                              "compiler's for which no product is known. --json has every limit "
+                              "and capability with its source.",
+                              width, 0)
+                          .c_str());
   return kExitDone;
 }
 

@@ -7,8 +7,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "base/near_names.h"
+#include "base/wrapped_text.h"
 #include "engine/formats/netplist_form.h"
 #include "engine/warning.h"
 #include "kernels/custom_domain.h"
@@ -124,17 +127,39 @@ std::string KeysText(const UnitKind& kind) {
   return shown.empty() ? "-" : absl::StrJoin(shown, " ");
 }
 
-// Wraps the words to lines of at most 100 columns.
-std::string Wrapped(const std::set<std::string>& words) {
-  std::string text, line;
-  for (const std::string& word : words) {
-    if (line.empty() || line.size() + word.size() > 97) {
-      absl::StrAppend(&text, line);
-      line = "\n ";
-    }
-    absl::StrAppend(&line, " ", word);
+// "LEFT  TEXT" with the text wrapped in its column, or below if the terminal is narrow.
+std::string Beside(const std::string& left, const std::string& text, int width) {
+  constexpr int kLeastColumn = 26;  // of the longest key
+  const int column = width - static_cast<int>(left.size());
+  if (column < kLeastColumn) {
+    return absl::StrCat(left, "\n", Wrapped(absl::StrCat("    ", text), width, 4), "\n");
   }
-  return absl::StrCat(text, line);
+  const std::string indent = absl::StrCat("\n", std::string(left.size(), ' '));
+  return absl::StrCat(left, absl::StrReplaceAll(Wrapped(text, column, 0), {{"\n", indent}}), "\n");
+}
+
+std::string TableText(const std::vector<Entry>& entries, const std::set<std::string>& operations,
+                      int width) {
+  constexpr char kRow[] = "%-26s %-9s %-4s %-10s ";
+  std::string text = Beside(absl::StrFormat(kRow, "unit", "bottoms", "runs", "netplist"),
+                            "keys (*: required)", width);
+  for (const Entry& entry : entries) {
+    const std::string left =
+        absl::StrFormat(kRow, entry.kind->type, CountText(entry.kind->bottoms),
+                        entry.kind->computes() ? "yes" : "no", FormText(*entry.kind));
+    absl::StrAppend(&text, Beside(left, KeysText(*entry.kind), width));
+  }
+  if (!operations.empty()) {
+    absl::StrAppend(&text, "\nMIL operations:\n",
+                    Wrapped(absl::StrCat("  ", absl::StrJoin(operations, " ")), width, 2), "\n");
+  }
+  return absl::StrCat(
+      text, "\n",
+      Wrapped("'runs': whether the software engine computes it; others are only checked. "
+              "'netplist': whether its keys have been seen to compile. --json has operations, "
+              "rules, warnings and sources.",
+              width, 0),
+      "\n");
 }
 
 }  // namespace
@@ -174,18 +199,8 @@ int UnitsCommand(const Options& options) {
     PrintJson(json);
     return kExitDone;
   }
-  std::printf("%-28s %-10s %-5s %-11s %s\n", "unit", "bottoms", "runs", "netplist",
-              "keys (*: required)");
-  for (const Entry& entry : entries) {
-    std::printf("%-28s %-10s %-5s %-11s %s\n", entry.kind->type,
-                CountText(entry.kind->bottoms).c_str(), entry.kind->computes() ? "yes" : "no",
-                FormText(*entry.kind), KeysText(*entry.kind).c_str());
-  }
-  if (options.arguments.empty()) std::printf("\nMIL operations:%s\n", Wrapped(operations).c_str());
-  std::printf(
-      "\n'runs': whether the software engine computes it; others are only checked. 'netplist': "
-      "whether "
-      "its keys have been seen to compile. --json has operations, rules, warnings and sources.\n");
+  if (!options.arguments.empty()) operations.clear();
+  std::fputs(TableText(entries, operations, TerminalWidth()).c_str(), stdout);
   return kExitDone;
 }
 

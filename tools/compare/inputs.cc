@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "base/usage_error.h"
 #include "math/core/half.h"
 #include "tools/compare/array_file.h"
 
@@ -31,8 +32,8 @@ absl::StatusOr<std::pair<std::string, std::string>> SplitInput(const std::vector
     if (fits && (best == nullptr || port.name.size() > best->name.size())) best = &port;
   }
   if (best == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--input '", text, "': the model has no such input; it has: ", NamesOf(ports)));
+    return UsageError(absl::StrCat("--input '", text,
+                                   "': the model has no such input; it has: ", NamesOf(ports)));
   }
   return std::make_pair(best->name, text.substr(best->name.size() + 1));
 }
@@ -143,7 +144,7 @@ absl::StatusOr<Arrays> MakeInputs(const std::vector<PortInfo>& ports, const Opti
     ANEMONE_ASSIGN_OR_RETURN(auto pair, SplitInput(ports, text));
     const auto [array, is_new] = inputs.try_emplace(pair.first);
     if (!is_new) {
-      return absl::InvalidArgumentError(
+      return UsageError(
           absl::StrCat("input '", pair.first, "': --input is given twice for it; drop one"));
     }
     ANEMONE_ASSIGN_OR_RETURN(array->second, ReadArrayFile(pair.second));
@@ -158,8 +159,8 @@ absl::StatusOr<Arrays> MakeInputs(const std::vector<PortInfo>& ports, const Opti
   }
   for (const auto& [name, range] : options.ranges) {
     if (inputs.count(name) == 0) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--range '", name, "': the model has no such input; it has: ", NamesOf(ports)));
+      return UsageError(absl::StrCat("--range '", name,
+                                     "': the model has no such input; it has: ", NamesOf(ports)));
     }
   }
   return inputs;

@@ -2,6 +2,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
+#include "base/usage_error.h"
 #include "tests/importer/onnx_builder.h"
 
 namespace anemone {
@@ -87,10 +88,13 @@ TEST(Bindings, ZeroAndNegativeSizesAreUnknown) {
   EXPECT_EQ(ShapeOf(model, "x"), "5x3x9");
 }
 
-TEST(Bindings, ASizeOfZeroIsOneThatIsAskedFor) {
-  Model model = ModelWith({{"x", {"0", "batch"}}});
-  ASSERT_THAT(BindDimensions(model, {.dims = {{"batch", 0}}, .shapes = {{"x", {0, -1}}}}), IsOk());
-  EXPECT_EQ(ShapeOf(model, "x"), "0x0");
+TEST(Bindings, ASizeOfZeroIsOneThatTheModelDeclares) {
+  for (const ImportOptions& options :
+       {ImportOptions(), ImportOptions{.shapes = {{"x", {0, -1}}}}}) {
+    Model model = ModelWith({{"x", {"0", "batch"}}});
+    ASSERT_THAT(BindDimensions(model, options), IsOk());
+    EXPECT_EQ(ShapeOf(model, "x"), "0x'batch'");
+  }
 }
 
 TEST(Bindings, NamesMayHoldAnyCharacter) {
@@ -139,13 +143,18 @@ TEST(Bindings, RefusalsNameInputAndDimension) {
       {"both",
        {.dims = {{"batch", 2}}, .shapes = {{"x", {1, 3}}}},
        "input 'x', dimension 0: --shape gives 1, but --dim batch=2 gives another size"},
-      {"negative dim", {.dims = {{"batch", -2}}}, "--dim batch=-2: want a size of at least 0"},
+      {"negative dim", {.dims = {{"batch", -2}}}, "--dim batch=-2: a size is at least 1"},
+      {"empty dim", {.dims = {{"batch", 0}}}, "--dim batch=0: a size is at least 1"},
+      {"empty shape",
+       {.shapes = {{"x", {0, 3}}}},
+       "input 'x', dimension 0: --shape gives 0; a size is at least 1"},
   };
   for (const Refusal& refusal : kRefusals) {
     SCOPED_TRACE(refusal.name);
     Model model = ModelWith({{"x", {"batch", "3"}}, {"z", {"width"}}});
-    EXPECT_THAT(BindDimensions(model, refusal.options),
-                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(refusal.message)));
+    const absl::Status status = BindDimensions(model, refusal.options);
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(refusal.message)));
+    EXPECT_TRUE(IsUsageError(status));
   }
 }
 

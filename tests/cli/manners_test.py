@@ -1,0 +1,260 @@
+"""Manners of the command line: exit codes, help, errors, full disks, terminals."""
+
+import json
+import os
+import pty
+import re
+import select
+import subprocess
+import unittest
+
+import jsonschema
+import numpy
+from onnx import helper
+
+from support import ANEMONE, ROOT, CliTest, anemone, model, relu, tensor
+
+ERROR = json.loads((ROOT / "docs" / "schemas" / "error.json").read_text())
+COMMANDS = ("check", "run", "confirm", "targets", "units", "convert", "compile", "bench", "doctor",
+            "completion", "help")
+
+
+def on_terminal(*words, columns=80, term="xterm", env=None):
+    """Runs the command with stdout and stderr on a terminal. Returns the exit code and all bytes."""
+    leader, follower = pty.openpty()
+    environment = {**os.environ, "NO_COLOR": "", "TERM": term, "COLUMNS": str(columns), **(env or {})}
+    process = subprocess.Popen([str(ANEMONE), *map(str, words)], stdin=follower, stdout=follower,
+                               stderr=follower, env=environment, close_fds=True)
+    os.close(follower)
+    shown = b""
+    while True:
+        ready, _, _ = select.select([leader], [], [], 60)
+        try:
+            piece = os.read(leader, 65536) if ready else b""
+        except OSError:  # the last program closed it
+            piece = b""
+        if not piece:
+            break
+        shown += piece
+    os.close(leader)
+    return process.wait(), shown.decode(errors="replace").replace("\r\n", "\n")
+
+
+class ExitCodes(CliTest):
+    def test_a_name_that_does_not_exist_is_wrong_usage(self):
+        path = self.write(relu(("N", 4)))
+        array = self.folder / "x.npy"
+        numpy.save(array, numpy.ones((1, 4), numpy.float32))
+        bound = ["run", path, "--dim", "N=1"]
+        for words, piece in (([*bound, "--input", f"foo={array}"], "--input"),
+                             ([*bound, "--range", "foo=0:1"], "--range"),
+                             ([*bound, "--input", f"x={array}", "--input", f"x={array}"], "twice"),
+                             (["run", path, "--bucket", "foo=1,2"], "--bucket foo"),
+                             (["check", path, "--bucket", "foo=1,2"], "--bucket foo"),
+                             (["check", path, "--dim", "typo=1"], "--dim typo"),
+                             (["check", path, "--shape", "z=1x4"], "--shape z"),
+                             (["check", path, "--shape", "x=1x4x4"], "--shape"),
+                             (["convert", path, "-o", self.folder / "d", "--dim", "typo=1"],
+                              "--dim typo"),
+                             (["compile", path, "-o", self.folder / "o.onnx", "--dim", "typo=1",
+                               "--compress", "int8"], "--dim typo"),
+                             (["run", path, "--target", "m1,m4"], "takes one target"),
+                             (["confirm", "sofmax", "--input", "1x4"], "near: Softmax, softmax"),
+                             (["units", "Sofmax"], "near: Softmax"),
+                             (["run", path, "--threads", "-1"], "--threads"),
+                             (["run", path, path], "takes one argument"),
+                             (["targets", "x"], "takes no argument"),
+                             (["run"], "MODEL is required"),
+                             (["check", path, "--target"], "NAME[,NAME...]")):
+            self.expect_error(anemone(*words), piece, code=2)
+
+    def test_data_and_files_are_refused(self):
+        path = self.write(relu())
+        array = self.folder / "x.npy"
+        numpy.save(array, numpy.ones((2, 4), numpy.float32))
+        for words in (["run", path, "--input", f"x={array}"],
+                      ["run", path, "--input", f"x={self.folder / 'none.npy'}"],
+                      ["check", self.folder / "none.onnx"],
+                      ["run", self.write(relu(("N", 4)), "free.onnx")]):
+            self.expect_error(anemone(*words))
+
+    def test_an_error_is_a_document_with_json(self):
+        path = self.write(relu())
+        none = self.folder / "none.onnx"
+        for words, code in ((["run", none], 1), (["convert", none, "-o", self.folder / "d"], 1),
+                            (["compile", none, "-o", self.folder / "o.onnx", "--compress", "int8"], 1),
+                            (["run", path, "--input", "foo=x.npy"], 2), (["run", path, "--nonsense"], 2),
+                            (["units", "Sofmax"], 2), (["check"], 2), (["targets", "x"], 2)):
+            done = anemone(*words, "--json")
+            self.expect_error(done, code=code)
+            document = json.loads(done.stdout)
+            jsonschema.validate(document, ERROR)
+            self.assertEqual(f"anemone: error: {document['error']}", done.stderr.splitlines()[-1])
+
+    def test_two_names_of_a_target_are_one_target(self):
+        path = self.write(relu())
+        for names in ("m4,m4", "m4, h16", "M4,H16"):
+            checked = json.loads(anemone("check", path, "--target", names, "--json").stdout)
+            self.assertEqual(["h16"], [t["target"] for t in checked["models"][0]["targets"]])
+        self.assertEqual(0, anemone("run", path, "--target", "m1,h13").returncode)
+
+    def test_products_are_found_as_people_write_them(self):
+        path = self.write(relu())
+        for name in ("M1 Pro", "m1pro", "m1-pro", "M1_PRO"):
+            checked = json.loads(anemone("check", path, "--target", name, "--json").stdout)
+            self.assertEqual("h13g", checked["models"][0]["targets"][0]["target"])
+
+    def test_a_bound_size_is_at_least_1(self):
+        path = self.write(relu(("N", 4)))
+        self.expect_error(anemone("check", path, "--dim", "N=0"), "--dim: a size is at least 1", code=2)
+        self.expect_error(anemone("check", path, "--shape", "x=0x4"), "a size is at least 1", code=2)
+        declared = self.write(relu((0, 4)), "declared.onnx")  # a size, as for ONNX Runtime
+        done = anemone("run", declared, "--compare", "--output-dir", self.folder)
+        self.assertEqual(0, done.returncode, done.stderr)
+        self.assertEqual((0, 4), numpy.load(self.folder / "y.npy").shape)
+
+    def test_shapes_have_commas_too(self):
+        path = self.write(relu(("N", None)))
+        for shape in ("2,3", "2x3"):
+            done = anemone("run", path, "--shape", f"x={shape}", "--json")
+            self.assertEqual([2, 3], json.loads(done.stdout)["outputs"][0]["shape"])
+
+    def test_no_threads_are_all_cores(self):
+        self.assertEqual(0, anemone("run", self.write(relu()), "--threads", "0").returncode)
+
+
+class Output(CliTest):
+    """Output that cannot be written is an error of every command, in every form."""
+
+    def commands(self):
+        path = self.write(relu())
+        big = self.write(model([helper.make_node("Relu", [f"t{i}"], [f"t{i + 1}"]) for i in range(300)],
+                               [tensor("t0", (1, 4))], [tensor("t300", (1, 4))]), "big.onnx")
+        yield from (["check", path], ["check", path, "--json"], ["check", big, "--json"],
+                    ["check", big, "-v"], ["run", path], ["run", path, "--json"],
+                    ["bench", path, "--repeat", "2"], ["bench", path, "--repeat", "2", "--json"],
+                    ["confirm", "relu", "--input", "1x4"], ["confirm", "relu", "--input", "1x4", "--json"],
+                    ["targets"], ["targets", "--json"], ["units"], ["units", "--json"],
+                    ["completion", "bash"], ["docs", "markdown"], ["help"], ["help", "run"],
+                    ["--help"], ["run", "--help"], ["--version"])
+        for form in ([], ["--json"]):
+            yield ["convert", path, "-o", self.folder / f"d{len(form)}", *form]
+            yield ["doctor", *form]
+
+    def expect_write_error(self, words, why, **streams):
+        done = subprocess.run([str(ANEMONE), *map(str, words)], stderr=subprocess.PIPE, text=True,
+                              timeout=60, **streams)
+        self.assertEqual(1, done.returncode, words)
+        self.assertEqual(f"anemone: error: standard output: write error: {why}",
+                         done.stderr.splitlines()[-1], words)
+
+    def test_a_full_disk(self):
+        for words in self.commands():
+            with open("/dev/full", "w") as full:
+                self.expect_write_error(words, "No space left on device", stdout=full)
+
+    def test_a_closed_output(self):
+        for words in (["check", self.write(relu())], ["targets", "--json"], ["--version"],
+                      ["convert", self.write(relu()), "-o", self.folder / "d"]):
+            self.expect_write_error(words, "Bad file descriptor", preexec_fn=lambda: os.close(1))
+
+    def test_a_closed_pipe(self):
+        ends = os.pipe()
+        os.close(ends[0])
+        # Python ignores SIGPIPE, and so does the command if it inherits that.
+        self.expect_write_error(["units", "--json"], "Broken pipe", stdout=ends[1],
+                                restore_signals=False)
+        os.close(ends[1])
+
+
+class Help(CliTest):
+    def test_help_is_a_command(self):
+        self.assertEqual(anemone("--help").stdout, anemone("help").stdout)
+        for command in COMMANDS:
+            self.assertEqual(anemone(command, "--help").stdout, anemone("help", command).stdout)
+            self.assertIn(f"Usage: anemone {command}", anemone("help", command).stdout)
+            self.assertIn(f"\n  {command} ", anemone("help").stdout)
+        self.expect_error(anemone("help", "chek"), "did you mean check?", code=2)
+
+    def test_help_explains_each_exit_code_once(self):
+        codes = re.findall(r"(?m)^  (\d) +\S", anemone("--help").stdout)
+        self.assertEqual(["0", "1", "2", "3"], codes)
+
+    def test_texts_fit_the_terminal(self):
+        texts = [["help"], *(["help", command] for command in COMMANDS), ["targets"], ["units"],
+                 ["units", "Softmax"]]
+        for columns in (80, 60, 120):
+            for words in texts:
+                text = anemone(*words, env={"COLUMNS": str(columns)}).stdout
+                longest = max(text.splitlines(), key=len)
+                self.assertLessEqual(len(longest), columns, longest)
+        wide = anemone("help", "run", env={"COLUMNS": "200"}).stdout
+        self.assertGreater(max(map(len, wide.splitlines())), 120)
+
+    def test_nothing_of_the_parsers_own_words(self):
+        for command in COMMANDS:
+            text = anemone("help", command).stdout
+            for word in ("TEXT", "REQUIRED", "(1x)", "SUBCOMMAND", "..."):
+                self.assertNotIn(word, text.replace("[,N...]", "").replace("NAME...]", "")
+                                 .replace("MODEL...", "").replace("TYPE...", "").replace("UNIT...", "")
+                                 .replace("OPTION[,...]", ""))
+
+    def test_did_you_mean(self):
+        path = self.write(relu())
+        for words, piece in ((["chek", path], "command 'chek': not in this version; did you mean check?"),
+                             (["confrim"], "did you mean confirm?"),
+                             (["check", path, "-t", "m1"], "did you mean --target?"),
+                             (["run", path, "-s", "1"], "did you mean --shape or --seed?"),
+                             (["run", path, "-qx"], "-x: run has no such option"),
+                             (["run", path, "--tarjet", "m1"], "did you mean --target?")):
+            self.expect_error(anemone(*words), piece, code=2)
+        self.assertNotIn("did you mean", anemone("zoo", path).stderr)
+        self.assertIn("near: ", anemone("check", path, "--target", "m1prp").stderr)
+
+
+class Terminal(CliTest):
+    def test_colour_only_where_it_is_understood(self):
+        path = self.write(relu())
+        self.assertIn("\x1b[1m", on_terminal("check", path)[1])
+        self.assertNotIn("\x1b", on_terminal("check", path, term="dumb")[1])
+        self.assertNotIn("\x1b", on_terminal("check", path, env={"NO_COLOR": "1"})[1])
+
+    def test_progress_is_erased_before_the_result(self):
+        words = ["run", self.slow_model(), "--repeat", "100"]
+        code, shown = on_terminal(*words)
+        self.assertEqual(0, code, shown)
+        before, erased, after = shown.rpartition("\r\x1b[K")
+        self.assertIn("\r\x1b[Kanemone: running", before + erased)
+        self.assertNotIn("anemone:", after)
+        self.assertIn("float32", after)  # the result
+        code, shown = on_terminal(*words, term="dumb")
+        self.assertEqual(0, code, shown)
+        self.assertNotIn("\x1b", shown)
+        self.assertIn(" ...\n", shown)
+
+    def slow_model(self):
+        size = 512
+        weight = helper.make_tensor("w", 1, [size, size], numpy.eye(size, dtype=numpy.float32).flatten())
+        nodes, last = [], "x"
+        for i in range(12):
+            nodes.append(helper.make_node("MatMul", [last, "w"], [f"t{i}"]))
+            last = f"t{i}"
+        return self.write(model(nodes, [tensor("x", (size, size))], [tensor(last, (size, size))],
+                                [weight]), "slow.onnx")
+
+
+class Targets(CliTest):
+    def test_unreleased_names_are_marked(self):
+        lines = {line.split()[0]: line for line in anemone("targets").stdout.splitlines() if line}
+        for name in ("m9", "t0", "m11", "h16s"):
+            self.assertIn("unreleased code name", lines[name])
+        self.assertIn("compiler profile", lines["u1"])
+        self.assertTrue(lines["m9"].endswith("few limits known)"), lines["m9"])
+        self.assertIn("M1 Pro, M1 Max, M1 Ultra", lines["h13g"])
+        rows = {row["target"]: row for row in json.loads(anemone("targets", "--json").stdout)["targets"]}
+        self.assertEqual((True, None), (rows["m9"]["code_name"], rows["m9"]["products"]))
+        self.assertEqual((False, "M1"), (rows["h13"]["code_name"], rows["h13"]["label"]))
+
+
+if __name__ == "__main__":
+    unittest.main()

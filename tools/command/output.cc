@@ -1,0 +1,87 @@
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "base/printable.h"
+#include "base/usage_error.h"
+#include "engine/formats/json.h"
+#include "partitioner/plan_json.h"
+#include "tools/command/commands.h"
+#include "tools/command/progress.h"
+
+namespace anemone {
+namespace {
+
+// Of this process, which runs one command.
+struct Output {
+  std::string error;              // the first of Fail()
+  bool document_printed = false;  // by PrintJsonText()
+};
+Output& Printed() {
+  static Output& output = *new Output;
+  return output;
+}
+
+// Why stdout cannot be written. Only the last flush still knows its errno; after an earlier failure
+// one more byte is tried, which does no harm to output that is broken already.
+std::string WriteProblem(int flush_errno) {
+  int code = flush_errno;
+  if (code == 0 && write(STDOUT_FILENO, "\n", 1) < 0) code = errno;
+  return code == 0 ? "a part was not written" : std::strerror(code);
+}
+
+}  // namespace
+
+void Note(absl::string_view text) {
+  Progress::EraseShown();
+  std::fflush(stdout);  // what was printed before stands before
+  std::fprintf(stderr, "anemone: %s\n", Printable(text).c_str());
+}
+
+int Fail(const absl::Status& status) {
+  const std::string message = Printable(status.message());
+  Note(absl::StrCat("error: ", message));
+  if (Printed().error.empty()) Printed().error = message;
+  return IsUsageError(status) ? kExitUsage : kExitRefused;
+}
+
+int FailUsage(absl::string_view message) { return Fail(UsageError(message)); }
+
+void PrintJson(const Json& json) { PrintJsonText(JsonText(json)); }
+
+void PrintJsonText(const std::string& document) {
+  Printed().document_printed = true;
+  std::puts(document.c_str());
+}
+
+int FinishOutput(int code, bool json) {
+  if (json && !Printed().document_printed && !Printed().error.empty()) {
+    PrintJson({{"schema", 1}, {"error", Printed().error}});
+  }
+  std::cout.flush();
+  bool failed = std::ferror(stdout) != 0 || !std::cout;
+  errno = 0;
+  failed |= std::fflush(stdout) != 0;
+  if (!failed) return code;
+  return Fail(
+      absl::DataLossError(absl::StrCat("standard output: write error: ", WriteProblem(errno))));
+}
+
+bool IsDumbTerminal() {
+  const char* terminal = std::getenv("TERM");
+  return terminal != nullptr && absl::string_view(terminal) == "dumb";
+}
+
+bool StdoutHasColour() {
+  const char* no_colour = std::getenv("NO_COLOR");
+  return isatty(STDOUT_FILENO) == 1 && !IsDumbTerminal() &&
+         (no_colour == nullptr || *no_colour == '\0');
+}
+
+}  // namespace anemone
