@@ -50,6 +50,10 @@ std::vector<Group> GroupsOf(const Model& model, absl::Span<const Plan> plans) {
       absl::StrAppend(&known->targets, ", ", names);
     }
   }
+  // Released chips first.
+  std::stable_partition(groups.begin(), groups.end(), [](const Group& group) {
+    return TargetReservations(*group.first->target).empty();
+  });
   return groups;
 }
 
@@ -81,14 +85,13 @@ std::string PlansText(const Model& model, absl::Span<const Plan> plans,
   std::string out =
       absl::StrCat(options.colour ? "\x1b[1m" : "", FirstLine(model, plans),
                    options.colour ? "\x1b[0m" : "", "\n", FreeDimensionsText(model, options.width));
-  constexpr char kRow[] = "  %7s  %8s  %6s  %5s  ";
-  const int indent = Columns(absl::StrFormat(kRow, "", "", "", ""));
-  absl::StrAppend(&out, absl::StrFormat(kRow, "MACs", "segments", "engine", "CPU"),
-                  "targets (nodes on engine and CPU)\n");
+  constexpr char kRow[] = "  %7s  %8s  %9s  ";
+  const int indent = Columns(absl::StrFormat(kRow, "", "", ""));
+  absl::StrAppend(&out, absl::StrFormat(kRow, "MACs", "segments", "CPU nodes"), "targets\n");
   for (const Group& group : GroupsOf(model, plans)) {
     const std::string row =
         absl::StrFormat(kRow, ShareText(*group.first), absl::StrCat(group.first->engine_segments()),
-                        absl::StrCat(group.counts.engine), absl::StrCat(group.counts.cpu));
+                        absl::StrCat(group.counts.cpu));
     const std::string reservations = TargetReservations(*group.first->target);
     const std::string targets =
         Wrapped(absl::StrCat(std::string(indent, ' '),
@@ -96,7 +99,7 @@ std::string PlansText(const Model& model, absl::Span<const Plan> plans,
                 options.width, indent);
     absl::StrAppend(&out, row, targets.substr(indent), "\n");
   }
-  if (!options.every_node) return out + "  why, and warnings: see -v, or one target\n";
+  if (!options.every_node) return out + "  reasons and warnings: see -v\n";
   PlanTextOptions each = options;
   each.free_dimensions = false;
   for (const Plan& plan : plans) absl::StrAppend(&out, "\n", PlanText(model, plan, each));

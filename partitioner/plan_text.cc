@@ -81,9 +81,9 @@ std::string ReasonText(const ReasonGroup& group, bool details) {
   std::string text = absl::StrCat(Counted(group.nodes, "node"), ": ", words, " [",
                                   group.verdict->rule_id(), "] (", absl::StrJoin(operators, ", "));
   absl::StrAppend(&text, ")");
-  if (details) {
-    absl::StrAppend(&text, "; layer: ", LayerName(group.verdict->layer),
-                    "; rule: ", StatusText(group.verdict->status));
+  if (details) absl::StrAppend(&text, "; layer: ", LayerName(group.verdict->layer));
+  if (details && group.verdict->rule != nullptr) {
+    absl::StrAppend(&text, "; rule: ", StatusText(group.verdict->status));
   }
   return text;
 }
@@ -145,7 +145,8 @@ std::string Padded(std::string text, int width) {
 
 void AppendNodes(const Model& model, const Plan& plan, int width, std::string& out) {
   constexpr int kFixed = 2 + 2 + 2 + 6 + 2 + 3 + 2 + 6 + 2;  // indent, gaps, place, segment, MACs
-  constexpr int kLeastName = 12, kLeastNote = 18, kMostOperator = 18;
+  constexpr int kLeastName = 12, kLeastNote = 16, kNarrow = 110;
+  const int most_operator = width < kNarrow ? 14 : 30;
   const std::vector<PlanRow> rows = RowsOf(model, plan);
   std::vector<std::string> names;
   std::vector<std::string> operators;
@@ -155,9 +156,9 @@ void AppendNodes(const Model& model, const Plan& plan, int width, std::string& o
     operators.push_back(Printable(model.origins[row.entry->shown].op_type));
     notes.push_back(Printable(NoteOf(*row.entry)));
   }
-  const int operator_width = WidthOf(operators, 8, kMostOperator);
+  const int operator_width = WidthOf(operators, 8, most_operator);
   const int left = width - kFixed - operator_width;
-  const int note_width = WidthOf(notes, kLeastNote, left / 2);
+  const int note_width = WidthOf(notes, kLeastNote, width < kNarrow ? kLeastNote : left / 2);
   const int name_width = WidthOf(names, kLeastName, left - note_width);
   const auto append = [&](absl::string_view name, absl::string_view op, absl::string_view place,
                           absl::string_view segment, absl::string_view macs,
@@ -186,9 +187,14 @@ void AppendWarnings(const Model& model, const Plan& plan, const PlanTextOptions&
   const size_t shown = options.every_node ? groups.size() : std::min(groups.size(), kTopWarnings);
   for (size_t i = 0; i < shown; ++i) {
     const PlanWarning& first = *groups[i].first;
-    const std::string text = absl::StrCat(Counted(groups[i].nodes, "node"), " [", first.rule, "], ",
-                                          groups[i].nodes == 1 ? "" : "e.g. ",
-                                          PlaceOf(model, first), ": ", first.message);
+    const std::string place = PlaceOf(model, first);
+    const std::string where =
+        first.origin != kNone ? absl::StrCat(Counted(groups[i].nodes, "node"), " [", first.rule,
+                                             "], ", groups[i].nodes == 1 ? "" : "e.g. ", place)
+        : groups[i].nodes == 1
+            ? absl::StrCat("[", first.rule, "] ", place)
+            : absl::StrCat(groups[i].nodes, " x [", first.rule, "], e.g. ", place);
+    const std::string text = absl::StrCat(where, ": ", first.message);
     out += Paragraph(4, 6, options, text);
     if (first.remedy.empty()) continue;
     out += Paragraph(6, 8, options, absl::StrCat("remedy: ", first.remedy));

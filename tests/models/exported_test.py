@@ -113,7 +113,7 @@ def judge(entry):
     if not cosines or min(cosines) < COSINE:
         faults.append(f"cosine below {COSINE}")
     summary = plans[0]["summary"]
-    share = summary["engine_macs"] / summary["macs"] if summary["macs"] else 1
+    share = 1 if summary["macs"] == 0 else summary["engine_macs_share"] or 0
     row = (entry["name"], entry["attentions"],
            " ".join(str(units(plan).count("SDPA")) for plan in plans), f"{share:.0%}",
            summary["engine_segments"], f"{min(cosines, default=0):.6f}")

@@ -297,7 +297,7 @@ class Sessions(PackageTest):
                          session.inputs)
         self.assertEqual("y", session.outputs[0].name)
         self.assertEqual(5, session.plan.summary.nodes)
-        self.assertIn("of 5 nodes", repr(session))
+        self.assertIn("5 nodes: ", repr(session))
 
     def test_buckets(self):
         buckets = {"n": [2, 4]}
@@ -473,7 +473,7 @@ class Pages(PackageTest):
                 script.write_text(block)
                 with contextlib.redirect_stdout(io.StringIO()) as printed:
                     runpy.run_path(str(script), {"x": models.image()})
-                self.assertIn("of 5 nodes", printed.getvalue(), page)
+                self.assertIn("5 nodes: ", printed.getvalue(), page)
 
 
 if __name__ == "__main__":

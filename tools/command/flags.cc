@@ -226,7 +226,8 @@ const Flag kOwnFlags[] = {
      .value = "SHARE",
      .commands = kCheck,
      .brief = "Exit with 3 if less than this share of MACs is on the engine.",
-     .help = "0.95 makes `check` a gate for CI. A model without MACs meets any share.",
+     .help = "0.95 makes `check` a gate for CI. A model without MACs meets any share. "
+             "An unknown share meets none: bind the model's dimensions with --dim.",
      .store =
          [](Options& o, const std::string& v) {
            double share = 0;

@@ -102,6 +102,8 @@ def by_placement(plan):
 
 
 def share(*plans):
+    if any(plan["summary"]["macs"] is None for plan in plans):
+        return 0.0  # a size is known only at run time
     macs = sum(plan["summary"]["macs"] for plan in plans)
     return sum(plan["summary"]["engine_macs"] for plan in plans) / macs if macs else 0.0
 
