@@ -117,7 +117,6 @@ std::string NoteOf(const PlanEntry& entry) {
   if (entry.placement == Placement::kCpu) return absl::StrCat("[", entry.verdict.rule_id(), "]");
   std::string note = entry.units.empty() ? "(view)" : absl::StrJoin(entry.units, " ");
   if (entry.rewritten) note += " (rewritten)";
-  if (!entry.bound.empty()) absl::StrAppend(&note, ", off by at most ", entry.bound);
   return note;
 }
 
@@ -176,6 +175,10 @@ void AppendNodes(const Model& model, const Plan& plan, int width, std::string& o
     const std::string macs = !entry.macs ? "?" : *entry.macs == 0 ? "" : ShortCount(*entry.macs);
     append(names[i], operators[i], PlacementName(entry.placement),
            rows[i].segment < 0 ? "" : absl::StrCat(rows[i].segment), macs, notes[i]);
+    if (entry.placement != Placement::kEngine || entry.bound.empty()) continue;
+    absl::StrAppend(
+        &out, Wrapped(absl::StrCat("      off by at most ", Printable(entry.bound)), width, 8),
+        "\n");
   }
 }
 
