@@ -10,12 +10,14 @@
 #include "provider/buckets/bucketing.h"
 #include "provider/buckets/sized_plans.h"
 #include "provider/importing.h"
+#include "provider/rejected.h"
 #include "provider/settings.h"
 
 namespace anemone {
 
 struct CheckReport::State {
   SizedPlans plans;
+  Settings settings;
 
   static absl::StatusOr<CheckReport> Report(const Settings& settings,
                                             const Bucketing::Import& import);
@@ -41,6 +43,11 @@ std::string CheckReport::Text(bool every_node, bool colour, int width) const {
 }
 
 std::string CheckReport::Json() const { return JsonText(state_->plans.ToJson()); }
+
+absl::StatusOr<SavedRejected> CheckReport::SaveRejected(const std::string& folder) const {
+  return Guarded("save the rejected nodes",
+                 [&] { return anemone::SaveRejected(state_->plans, state_->settings, folder); });
+}
 
 namespace {
 
@@ -69,7 +76,7 @@ absl::StatusOr<SizedPlans> MakePlans(const Settings& settings, const Bucketing::
 absl::StatusOr<CheckReport> CheckReport::State::Report(const Settings& settings,
                                                        const Bucketing::Import& import) {
   ANEMONE_ASSIGN_OR_RETURN(SizedPlans plans, MakePlans(settings, import));
-  return CheckReport(std::make_unique<State>(State{std::move(plans)}));
+  return CheckReport(std::make_unique<State>(State{std::move(plans), settings}));
 }
 
 absl::StatusOr<CheckReport> Check(const std::string& path, const Settings& settings) {

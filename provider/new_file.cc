@@ -1,106 +1,144 @@
 #include "provider/new_file.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
-#include <cstdio>
+#include <filesystem>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/mapped_file.h"
+#include "base/status_macros.h"
 
 namespace anemone {
 namespace {
 
+namespace fs = std::filesystem;
+
+constexpr char kRemedy[] = "; choose a folder that is writable, on a disk with free space";
+
 absl::Status NotWrittenNow(const std::string& path) {
   const absl::Status why =
       absl::ErrnoToStatus(errno, absl::StrCat("'", path, "': cannot be written"));
-  return absl::Status(why.code(), absl::StrCat(why.message(),
-                                               "; choose a folder that is writable, on a disk "
-                                               "with free space"));
+  return absl::Status(why.code(), absl::StrCat(why.message(), kRemedy));
 }
 
-// Locks a new file. Returns false if another process has removed it as a leftover.
-bool LockNew(int file) {
-  while (::flock(file, LOCK_EX) != 0) {
-    if (errno != EINTR) return true;  // a file system without locks
-  }
-  struct stat info;
-  return ::fstat(file, &info) != 0 || info.st_nlink > 0;
-}
-
-// A file's name is on the disk only after its folder has been flushed.
-void FlushFolderOf(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  const std::string folder =
-      slash == std::string::npos ? "." : path.substr(0, std::max<size_t>(slash, 1));
-  const int file = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (file < 0) return;
-  ::fsync(file);
-  ::close(file);
-}
-
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<NewFile>> NewFile::Make(const std::string& path) {
-  // Renaming would replace /dev/null or a pipe by a file, for every program on the machine.
+// Renaming would replace /dev/null or a pipe by a file, for every program on the machine.
+absl::Status CheckIsRegular(const std::string& path) {
   struct stat there;
-  if (::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", path, "': exists and is not a regular file; choose another name"));
-  }
-  static std::atomic<int> last = 0;
-  constexpr int kTries = 100;
-  for (int i = 0; i < kTries; ++i) {
-    std::string temporary = absl::StrCat(path, ".", ::getpid(), "-", ++last, ".tmp");
-    const int file =
-        ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-    if (file < 0 && errno == EEXIST)
-      continue;  // of a process on another machine that shares the folder
-    if (file < 0) return NotWrittenNow(path);
-    std::unique_ptr<NewFile> made(new NewFile(path, std::move(temporary), file));
-    if (LockNew(file)) return made;
-  }
-  return absl::AbortedError(absl::StrCat(
-      "'", path, "': no free name for a temporary file next to it; remove the .tmp files"));
+  if (::stat(path.c_str(), &there) != 0 || S_ISREG(there.st_mode)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "'", path, S_ISDIR(there.st_mode) ? "': is a folder, not a file" : "': is not a regular file",
+      "; choose another name"));
 }
 
-NewFile::~NewFile() {
-  if (!temporary_.empty()) ::unlink(temporary_.c_str());
-  if (file_ >= 0) ::close(file_);
-}
-
-absl::Status NewFile::Write(absl::string_view bytes) {
+absl::Status WriteAll(int file, absl::string_view bytes, const std::string& path) {
   constexpr size_t kAtOnce = size_t{1} << 30;  // write() takes at most 2 GiB in one call
   while (!bytes.empty()) {
-    const ssize_t count = ::write(file_, bytes.data(), std::min(bytes.size(), kAtOnce));
+    const ssize_t count = ::write(file, bytes.data(), std::min(bytes.size(), kAtOnce));
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return NotWrittenNow(path_);
+    if (count < 0) return NotWrittenNow(path);
     bytes.remove_prefix(count);
   }
   return absl::OkStatus();
 }
 
-absl::Status NewFile::PutIntoPlace() {
-  if (::fsync(file_) != 0 || std::rename(temporary_.c_str(), path_.c_str()) != 0) {
-    return NotWrittenNow(path_);
-  }
-  temporary_.clear();
-  FlushFolderOf(path_);
-  return absl::OkStatus();
+absl::string_view TextOf(absl::Span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-void RemoveIfLeft(const std::string& path) {
-  const int file = ::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-  if (file < 0) return;
-  const absl::Cleanup close = [file] { ::close(file); };
-  struct stat info;
-  if (::fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) return;
-  if (::flock(file, LOCK_EX | LOCK_NB) == 0) ::unlink(path.c_str());
+// True if the file must be written in place: it is a device or a pipe, or a name of a file that is
+// open, such as /dev/stdout.
+bool IsWrittenInPlace(const std::string& path) {
+  struct stat there;
+  if (::stat(path.c_str(), &there) != 0) return false;
+  if (!S_ISREG(there.st_mode)) return !S_ISDIR(there.st_mode);
+  std::error_code error;
+  const std::string absolute = fs::absolute(path, error).lexically_normal().string();
+  return absl::StartsWith(absolute, "/dev/") || absl::StartsWith(absolute, "/proc/");
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<NewFile>> NewFile::Make(const std::string& path) {
+  ANEMONE_RETURN_IF_ERROR(CheckIsRegular(path));
+  auto temporary = Temporary::Make(path, Temporary::Kind::kFile);
+  if (!temporary.ok()) {
+    return absl::Status(temporary.status().code(),
+                        absl::StrCat("'", path, "': ", temporary.status().message(), kRemedy));
+  }
+  return std::unique_ptr<NewFile>(new NewFile(path, *std::move(temporary)));
+}
+
+absl::Status NewFile::Write(absl::string_view bytes) {
+  return WriteAll(temporary_->file(), bytes, path_);
+}
+
+absl::Status NewFile::PutIntoPlace() {
+  ANEMONE_RETURN_IF_ERROR(CheckIsRegular(path_));  // it may have been created meanwhile
+  return temporary_->RenameTo(path_) ? absl::OkStatus() : NotWrittenNow(path_);
+}
+
+absl::StatusOr<std::unique_ptr<NewFolder>> NewFolder::Make(const std::string& wanted) {
+  std::error_code error;
+  fs::path path = fs::path(wanted).lexically_normal();
+  if (fs::exists(path, error)) {
+    if (!fs::is_directory(path, error) || !fs::is_empty(path, error)) {
+      return absl::AlreadyExistsError(absl::StrCat(
+          "folder '", wanted, "': already exists and is not empty; choose another, or remove it"));
+    }
+    path = fs::canonical(path, error);  // a folder cannot replace a link to one
+    if (error) return NotWritten(wanted);
+  }
+  std::string whole = path.string();
+  while (whole.size() > 1 && whole.back() == '/') whole.pop_back();
+  const fs::path parent = fs::path(whole).parent_path();
+  if (!parent.empty()) fs::create_directories(parent, error);
+  if (error) return NotWritten(wanted);
+  auto temporary = Temporary::Make(whole, Temporary::Kind::kFolder);
+  if (!temporary.ok()) return NotWritten(wanted);
+  return std::unique_ptr<NewFolder>(new NewFolder(std::move(whole), *std::move(temporary)));
+}
+
+absl::Status NewFolder::PutIntoPlace() {
+  return temporary_->RenameTo(wanted_) ? absl::OkStatus() : NotWritten(wanted_);
+}
+
+absl::Status WriteUserFile(const std::string& given,
+                           absl::Span<const absl::Span<const std::byte>> parts) {
+  if (IsWrittenInPlace(given)) {
+    const int file = ::open(given.c_str(), O_WRONLY | O_CLOEXEC);
+    if (file < 0) return NotWrittenNow(given);
+    const absl::Cleanup close = [file] { ::close(file); };
+    for (absl::Span<const std::byte> part : parts) {
+      ANEMONE_RETURN_IF_ERROR(WriteAll(file, TextOf(part), given));
+    }
+    return absl::OkStatus();
+  }
+  std::error_code error;
+  const fs::path target = fs::weakly_canonical(given, error);
+  ANEMONE_ASSIGN_OR_RETURN(auto file, NewFile::Make(error ? given : target.string()));
+  for (absl::Span<const std::byte> part : parts) {
+    ANEMONE_RETURN_IF_ERROR(file->Write(TextOf(part)));
+  }
+  return file->PutIntoPlace();
+}
+
+absl::Status CheckIsNotInput(const std::string& output, absl::Span<const std::string> inputs) {
+  for (const std::string& input : inputs) {
+    std::error_code error;
+    if (!fs::equivalent(output, input, error) || error) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", output, "': is ",
+        output == input ? "a file of the model that is read"
+                        : absl::StrCat("the same file as '", input, "', which is read"),
+        "; choose another name"));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace anemone

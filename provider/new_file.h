@@ -1,15 +1,16 @@
-// provider/new_file.h: writes a file atomically: after a crash of the process or the machine, the
-// complete new file exists, or the old state is unchanged.
+// provider/new_file.h: writes files and folders atomically: after a crash of the process or the
+// machine, the complete new file exists, or the old state is unchanged.
 //
 //   ANEMONE_ASSIGN_OR_RETURN(auto file, NewFile::Make("net.anemone"));
 //   ANEMONE_RETURN_IF_ERROR(file->Write(bytes));
 //   return file->PutIntoPlace();  // without this call, the destructor removes the file
 //
-// Until PutIntoPlace(), the file is in the same folder under a name that ends in ".tmp", and
-// locked. A ".tmp" file that is not locked may be removed: its writer is dead.
+// Until PutIntoPlace(), each is in the same folder under a temporary name
+// (provider/temporaries.h).
 #ifndef ANEMONE_PROVIDER_NEW_FILE_H_
 #define ANEMONE_PROVIDER_NEW_FILE_H_
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <utility>
@@ -17,6 +18,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "provider/temporaries.h"
 
 namespace anemone {
 
@@ -25,24 +28,42 @@ class NewFile {
   // Errors: kInvalidArgument (`path` is a folder, device or pipe), or the system's error. Each
   // names the file and a remedy.
   static absl::StatusOr<std::unique_ptr<NewFile>> Make(const std::string& path);
-  ~NewFile();
-  NewFile(const NewFile&) = delete;
-  NewFile& operator=(const NewFile&) = delete;
 
   absl::Status Write(absl::string_view bytes);
   absl::Status PutIntoPlace();
 
  private:
-  NewFile(const std::string& path, std::string temporary, int file)
-      : path_(path), temporary_(std::move(temporary)), file_(file) {}
+  NewFile(const std::string& path, std::unique_ptr<Temporary> temporary)
+      : path_(path), temporary_(std::move(temporary)) {}
 
   std::string path_;
-  std::string temporary_;  // empty after PutIntoPlace()
-  int file_;
+  std::unique_ptr<Temporary> temporary_;
 };
 
-// Removes `path` if it is a regular file that a dead writer left.
-void RemoveIfLeft(const std::string& path);
+class NewFolder {
+ public:
+  // The folder `wanted` must not exist, or be empty: kAlreadyExists. kPermissionDenied: it cannot
+  // be written.
+  static absl::StatusOr<std::unique_ptr<NewFolder>> Make(const std::string& wanted);
+
+  const std::string& path() const { return temporary_->path(); }  // write the contents here
+  absl::Status PutIntoPlace();
+
+ private:
+  NewFolder(std::string wanted, std::unique_ptr<Temporary> temporary)
+      : wanted_(std::move(wanted)), temporary_(std::move(temporary)) {}
+
+  std::string wanted_;
+  std::unique_ptr<Temporary> temporary_;
+};
+
+// Writes `parts` to the file that a user named. The target of a link is replaced, not the link. A
+// device or pipe, and everything below /dev and /proc, is written directly and never replaced.
+absl::Status WriteUserFile(const std::string& given,
+                           absl::Span<const absl::Span<const std::byte>> parts);
+
+// kInvalidArgument if the file `output` is one of the `inputs`, also by another name or a link.
+absl::Status CheckIsNotInput(const std::string& output, absl::Span<const std::string> inputs);
 
 }  // namespace anemone
 

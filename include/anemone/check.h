@@ -22,6 +22,11 @@
 
 namespace anemone {
 
+// How many of the rejected nodes were written as models of their own.
+struct SavedRejected {
+  int written = 0, unwritten = 0;
+};
+
 class CheckReport {
  public:
   CheckReport(CheckReport&&) noexcept;
@@ -41,6 +46,10 @@ class CheckReport {
   std::string Text(bool every_node = false, bool colour = false, int width = 80) const;
   // One item of "models" in `anemone check --json` (docs/schemas/check.json).
   std::string Json() const;
+  // Writes each node that a target rejects as a small ONNX model into `folder`, which must not
+  // exist or must be empty. rejected.json in it lists the models with the reasons
+  // (docs/schemas/rejected.json), and the nodes that cannot be written.
+  absl::StatusOr<SavedRejected> SaveRejected(const std::string& folder) const;
 
  private:
   friend absl::StatusOr<CheckReport> Check(const std::string&, const Settings&);

@@ -1,7 +1,5 @@
 #include "provider/convert/convert.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -13,10 +11,12 @@
 #include "base/mapped_file.h"
 #include "base/status_macros.h"
 #include "importer/opset/opsets.h"
+#include "importer/read/model_files.h"
 #include "importer/write/to_onnx.h"
 #include "partitioner/plan.h"
 #include "partitioner/plan_json.h"
 #include "provider/importing.h"
+#include "provider/new_file.h"
 #include "provider/package/engine_format.h"
 #include "provider/settings.h"
 
@@ -24,44 +24,6 @@ namespace anemone {
 namespace {
 
 namespace fs = std::filesystem;
-
-// A temporary folder next to the requested one. It is renamed when complete, otherwise removed.
-class NewFolder {
- public:
-  static absl::StatusOr<std::unique_ptr<NewFolder>> Make(const std::string& wanted) {
-    std::error_code error;
-    if (fs::exists(wanted, error) &&
-        !(fs::is_directory(wanted, error) && fs::is_empty(wanted, error))) {
-      return absl::AlreadyExistsError(absl::StrCat(
-          "folder '", wanted, "': already exists and is not empty; choose another, or remove it"));
-    }
-    auto folder = std::unique_ptr<NewFolder>(new NewFolder(wanted));
-    fs::create_directories(folder->path_, error);
-    if (error) return NotWritten(folder->path_);
-    return folder;
-  }
-  ~NewFolder() {
-    std::error_code error;
-    fs::remove_all(path_, error);
-  }
-  const std::string& path() const { return path_; }
-
-  absl::Status PutIntoPlace() {
-    std::error_code error;
-    fs::remove(wanted_, error);  // an empty one
-    fs::rename(path_, wanted_, error);
-    return error ? NotWritten(wanted_) : absl::OkStatus();
-  }
-
- private:
-  explicit NewFolder(const std::string& wanted)
-      : wanted_(fs::path(wanted).lexically_normal().string()) {
-    while (wanted_.size() > 1 && wanted_.back() == '/') wanted_.pop_back();
-    path_ = absl::StrCat(wanted_, ".", getpid(), ".tmp");
-  }
-
-  std::string wanted_, path_;
-};
 
 Json PortsJson(const Graph& graph, const std::vector<ValueId>& values) {
   Json ports = Json::array();
@@ -187,6 +149,7 @@ class SegmentWriter {
 
 absl::StatusOr<Json> ConvertModel(const std::string& path, const std::string& folder,
                                   const ConvertOptions& options) {
+  ANEMONE_RETURN_IF_ERROR(CheckIsNotInput(folder, FilesOfModel(path)));
   ANEMONE_ASSIGN_OR_RETURN(const EngineFormat* format,
                            FindEngineFormat(options.to, options.netplist));
   Settings settings = options.settings;
@@ -201,6 +164,7 @@ absl::StatusOr<Json> ConvertModel(const std::string& path, const std::string& fo
         "' is a constant, which no segment computes; remove it from the model's outputs"));
   }
   ANEMONE_ASSIGN_OR_RETURN(Plan plan, MakePlan(model, planning));
+  if (options.accept) ANEMONE_RETURN_IF_ERROR(options.accept(model, plan));
   ANEMONE_ASSIGN_OR_RETURN(std::unique_ptr<NewFolder> made, NewFolder::Make(folder));
   Json segments = Json::array();
   SegmentWriter writer(model, plan, *format, options, made->path());

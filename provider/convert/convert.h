@@ -7,11 +7,15 @@
 #ifndef ANEMONE_PROVIDER_CONVERT_CONVERT_H_
 #define ANEMONE_PROVIDER_CONVERT_CONVERT_H_
 
+#include <functional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "anemone/settings.h"
 #include "engine/field.h"
+#include "importer/graph.h"
+#include "partitioner/plan.h"
 #include "provider/package/engine_format.h"
 
 namespace anemone {
@@ -20,6 +24,8 @@ struct ConvertOptions {
   Settings settings;            // `route` is ignored: the format determines it
   std::string to = "netplist";  // or "mil"
   NetplistOptions netplist;
+  // Called before anything is written; an error ends the conversion. May be null.
+  std::function<absl::Status(const Model&, const Plan&)> accept;
 };
 
 // Writes to `folder`, which must not exist or must be empty. Writes everything or, on error,

@@ -16,6 +16,7 @@
 #include "importer/write/to_onnx.h"
 #include "provider/ort/provider.h"
 #include "provider/ort_status.h"
+#include "provider/package/package_format.h"
 
 namespace anemone {
 namespace {
@@ -54,6 +55,15 @@ absl::StatusOr<fs::path> FolderOf(const ContextOptions& options, const std::stri
         "ep.context_embed_mode to 1, or ep.context_file_path");
   }
   return fs::path(path).parent_path();
+}
+
+// "net_ctx-1f0a6c3e.anemone": ONNX Runtime's name of the node is long, and is hashed.
+std::string FileNameOf(const ContextOptions& options, const std::string& model_path,
+                       absl::string_view node) {
+  // ONNX Runtime's default path of the compiled model ends in "_ctx.onnx".
+  const std::string stem = options.path.empty() ? fs::path(model_path).stem().string() + "_ctx"
+                                                : fs::path(options.path).stem().string();
+  return absl::StrFormat("%s-%08x.anemone", stem, static_cast<uint32_t>(format::Checksum({node})));
 }
 
 // Attributes for CreateNode, which takes those that it sets to null.
@@ -194,8 +204,7 @@ absl::StatusOr<OrtNode*> MakeContext(const OrtApi& api, const ContextOptions& op
     ANEMONE_RETURN_IF_ERROR(attributes.Add("ep_cache_context", bytes + kEnd));
   } else {
     ANEMONE_ASSIGN_OR_RETURN(const fs::path folder, FolderOf(options, model_path));
-    const fs::path stem = fs::path(options.path.empty() ? model_path : options.path).stem();
-    const std::string file = absl::StrCat(stem.string(), "_", names.name, ".anemone");
+    const std::string file = FileNameOf(options, model_path, names.name);
     ANEMONE_ASSIGN_OR_RETURN(const uint64_t checksum,
                              SavePackage(package, (folder / file).string()));
     ANEMONE_RETURN_IF_ERROR(attributes.Add("ep_cache_context", file));

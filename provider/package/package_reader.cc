@@ -128,8 +128,13 @@ class Reader {
       }
       ANEMONE_RETURN_IF_ERROR(TakeSection(name, bytes));
     }
-    if (segments_ && weights_) return absl::OkStatus();
-    return Damaged("a section is missing");
+    if (!segments_ || !weights_) return Damaged("a section is missing");
+    // No checksum covers bytes after the last section, and the writer writes none.
+    if (body_.size() > format::Aligned(end)) {
+      return Damaged(absl::StrCat("has ", body_.size() - format::Aligned(end),
+                                  " bytes after its last section"));
+    }
+    return absl::OkStatus();
   }
 
   absl::Status TakeSection(absl::string_view name, absl::string_view bytes) {

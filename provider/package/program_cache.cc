@@ -21,7 +21,7 @@
 #include "base/annotated.h"
 #include "base/mapped_file.h"
 #include "engine/table_hash.h"
-#include "provider/new_file.h"
+#include "provider/temporaries.h"
 
 #define XXH_INLINE_ALL
 #include "xxhash.h"

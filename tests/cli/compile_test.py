@@ -2,6 +2,9 @@
 
 import json
 import os
+import signal
+import subprocess
+import time
 import unittest
 
 import jsonschema
@@ -11,7 +14,7 @@ import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime import quantization
 
-from support import ROOT, CliTest, anemone, model, tensor
+from support import ANEMONE, ROOT, CliTest, anemone, model, relu, tensor
 
 SCHEMA = json.loads((ROOT / "docs" / "schemas" / "compile.json").read_text())
 FORMS = ("int8", "palette4", "palette8", "sparse", "blockwise")
@@ -138,14 +141,177 @@ class Compile(CliTest):
         self.assertFalse((self.folder / "out.onnx").exists())
 
     def test_weights_without_the_form_say_why(self):
-        made, _ = self.compile(self.write(network()), "sparse", "--dim", "n=1")
+        made, _ = self.compile(self.write(network()), "sparse", "--dim", "n=1", code=3)
         self.assertEqual(5, len(made["weights"]))
         for w in made["weights"]:
             self.assertEqual((False, "it is not smaller in this form"), (w["kept"], w["why"]))
         odd = model([helper.make_node("MatMul", ["x", "w"], ["y"])], [tensor("x", [1, 67])],
                     [tensor("y", [1, 64])], [array("w", weights(67, 64))])
-        made, _ = self.compile(self.write(odd), "blockwise")
+        made, _ = self.compile(self.write(odd), "blockwise", code=3)
         self.assertEqual("no block size from 16 to 64 divides 67", made["weights"][0]["why"])
+
+    def test_a_compression_of_nothing_writes_nothing(self):
+        out = self.folder / "out.onnx"
+        half = model([helper.make_node("MatMul", ["x", "w"], ["y"])],
+                     [tensor("x", [1, 64], TensorProto.FLOAT16)],
+                     [tensor("y", [1, 64], TensorProto.FLOAT16)],
+                     [numpy_helper.from_array(weights(64, 64).astype(numpy.float16), "w")])
+        small = model([helper.make_node("MatMul", ["x", "w"], ["y"])], [tensor("x", [1, 8])],
+                      [tensor("y", [1, 8])], [array("w", weights(8, 8))])
+        for made, form, why, table in (
+                (network(), "sparse", "5 weights: it is not smaller in this form", True),
+                (half, "int8", "1 weight: it is float16, only float32 can be compressed", True),
+                (small, "int8", "1 weight: it has fewer than 1024 elements", True),
+                (relu(), "int8", "it has no constant weight of a convolution or product", False)):
+            with self.subTest(why):
+                free = ("--dim", "n=1") if form == "sparse" else ()
+                done = anemone("compile", self.write(made), "--compress", form, *free, "-o", out,
+                               "-q")
+                self.expect_error(done, "no weight is compressed, so nothing is written", why, code=3)
+                self.assertNotIn("above", done.stdout + done.stderr)
+                self.assertEqual(table, "compressed" in done.stdout, done.stdout)
+                self.assertFalse(out.exists())
+
+    def test_weights_that_are_all_too_inaccurate_write_nothing(self):
+        """16 entries are far too few for this tolerance, fp16 is not."""
+        path = self.write(model([helper.make_node("MatMul", ["x", "w"], ["y"])],
+                                [tensor("x", [4, 64])], [tensor("y", [4, 64])],
+                                [array("w", weights(64, 64))]))
+        done = anemone("compile", path, "--compress", "palette4", "-o", self.folder / "out.onnx",
+                       "--tolerance", "max_rel=0.002", "-q")
+        self.expect_error(done, "nothing is written; 1 weight: accuracy loss too high", code=3)
+        self.assertIn("not compressed: accuracy loss too high", done.stdout)
+        self.assertFalse((self.folder / "out.onnx").exists())
+
+    def test_shared_weights_are_stored_and_counted_once(self):
+        """Identity nodes of one initializer, as exporters write for tied weights."""
+        nodes, last = [], "x"
+        for i in range(6):
+            nodes += [helper.make_node("Identity", ["w"], [f"w{i}"]),
+                      helper.make_node("MatMul", [last, f"w{i}"], [f"y{i}"])]
+            last = f"y{i}"
+        shared = model(nodes, [tensor("x", [1, 128])], [tensor("y5", [1, 128])],
+                       [array("w", weights(128, 128))])
+        original = self.write(shared)
+        made, out = self.compile(original, "int8", "--tolerance", "cosine=0.9")
+        self.assertEqual(1, len(made["weights"]))
+        self.assertEqual(128 * 128 * 4, made["weight_bytes_before"])
+        self.assertEqual(original.stat().st_size, made["model_bytes"])
+        self.assertEqual(out.stat().st_size, made["file_bytes"])
+        self.assertLess(out.stat().st_size, 128 * 128 * 1.2)
+        codes = [i for i in onnx.load(out).graph.initializer if i.data_type == TensorProto.INT8]
+        self.assertEqual(1, len(codes))
+
+    def test_sizes_are_those_of_the_files(self):
+        """With the weights in a file next to the model."""
+        whole = self.write(network())
+        made = onnx.load(whole)
+        path = self.folder / "external.onnx"
+        onnx.save(made, path, save_as_external_data=True, location="weights.bin", size_threshold=100)
+        on_disk = path.stat().st_size + (self.folder / "weights.bin").stat().st_size
+        said, out = self.compile(path, "int8", "--dim", "n=1")
+        self.assertEqual((on_disk, out.stat().st_size), (said["model_bytes"], said["file_bytes"]))
+        text = anemone("compile", path, "--compress", "int8", "--dim", "n=1", "-o", out).stdout
+        self.assertIn(f"out.onnx: {out.stat().st_size} bytes; ", text)
+        self.assertIn(f"external.onnx: {on_disk} bytes, ", text)
+
+    def test_a_file_of_the_model_is_never_replaced(self):
+        path = self.folder / "net.onnx"
+        onnx.save(onnx.load(self.write(network())), path, save_as_external_data=True,
+                  location="weights.bin", size_threshold=100)
+        data = self.folder / "weights.bin"
+        link = self.folder / "link.onnx"
+        link.symlink_to(path)
+        before = {p: p.read_bytes() for p in (path, data)}
+        for out in (path, link, data, self.folder / ".." / self.folder.name / "net.onnx"):
+            done = anemone("compile", path, "--compress", "int8", "--dim", "n=1", "-o", out, "-q")
+            self.expect_error(done, "read; choose another name" if out in before else "which is read")
+            self.assertEqual(before, {p: p.read_bytes() for p in (path, data)})
+        self.assertTrue(link.is_symlink())
+
+    def test_random_inputs_are_named(self):
+        path = self.write(network())
+        words = ("compile", path, "--compress", "int8", "--dim", "n=1", "-o",
+                 self.folder / "out.onnx")
+        done = anemone(*words)
+        self.assertEqual(0, done.returncode, done.stderr)
+        self.assertIn("inputs: random, seed 0 (give --input for real ones)", done.stdout)
+        self.assertIn("warning: the tolerance was decided on random inputs, seed 0", done.stderr)
+        numpy.save(self.folder / "x.npy", RANDOM.random((1, 16, 9, 11), numpy.float32))
+        done = anemone(*words, "--input", f"x={self.folder / 'x.npy'}")
+        self.assertEqual(0, done.returncode, done.stderr)
+        self.assertNotIn("random", done.stdout + done.stderr)
+
+    def test_weights_that_are_not_finite_are_named_once(self):
+        values = weights(64, 64)
+        values[3, 4], values[5, 6] = numpy.nan, numpy.inf
+        path = self.write(model([helper.make_node("MatMul", ["x", "w"], ["a"]),
+                                 helper.make_node("MatMul", ["a", "v"], ["y"])],
+                                [tensor("x", [1, 64])], [tensor("y", [1, 64])],
+                                [array("w", values), array("v", weights(64, 64))]))
+        done = anemone("compile", path, "--compress", "int8", "-o", self.folder / "out.onnx")
+        warnings = [line for line in done.stderr.splitlines() if "initializer" in line]
+        self.assertEqual(1, len(warnings), done.stderr)
+        self.assertIn("initializer 'w' has 1 NaN and 1 infinite elements", warnings[0])
+        self.assertIn("not compressed: it has NaN or infinite elements", done.stdout)
+
+    def test_devices_are_written_and_stay(self):
+        before = os.stat("/dev/null")
+        done = anemone("compile", self.write(network()), "--compress", "int8", "--dim", "n=1", "-q",
+                       "-o", "/dev/null")
+        self.assertEqual(0, done.returncode, done.stderr)
+        self.assertEqual(before.st_rdev, os.stat("/dev/null").st_rdev)
+        self.assertEqual([], [f for f in os.listdir("/dev") if f.endswith(".tmp")])
+
+    def test_a_signal_leaves_nothing(self):
+        large = model([helper.make_node("MatMul", ["x", "w"], ["y"])], [tensor("x", [1, 4096])],
+                      [tensor("y", [1, 4096])], [array("w", weights(4096, 4096))])
+        path = self.write(large)
+        out = self.folder / "out.onnx"
+        for number in (signal.SIGINT, signal.SIGTERM):
+            for seen in range(200):
+                process = subprocess.Popen([str(ANEMONE), "compile", path, "--compress", "int8", "-q",
+                                            "-o", out], stdout=subprocess.DEVNULL,
+                                           stderr=subprocess.DEVNULL)
+                caught = False
+                while process.poll() is None:
+                    if [f for f in os.listdir(self.folder) if f.endswith(".tmp")]:
+                        process.send_signal(number)
+                        caught = True
+                        break
+                process.wait()
+                if caught and process.returncode == -number:
+                    break
+            self.assertEqual(-number, process.returncode)
+            self.assertEqual([], [f for f in os.listdir(self.folder) if f.endswith(".tmp")])
+
+    def test_leftovers_are_removed_after_an_hour(self):
+        old, young = (self.folder / f"out.onnx.anemone-{i}123456789abcdef.tmp" for i in "ab")
+        for path in (old, young):
+            path.write_bytes(b"half")
+        os.utime(old, (0, 0))
+        other = self.folder / "mine.tmp"
+        other.write_bytes(b"")
+        os.utime(other, (0, 0))
+        self.compile(self.write(network()), "int8", "--dim", "n=1")
+        self.assertEqual((False, True, True), (old.exists(), young.exists(), other.exists()))
+
+    def test_progress_is_never_silent(self):
+        nodes, last = [], "x"
+        for i in range(24):
+            nodes.append(helper.make_node("MatMul", [last, f"w{i}"], [f"y{i}"]))
+            last = f"y{i}"
+        path = self.write(model(nodes, [tensor("x", [1, 1024])], [tensor(last, [1, 1024])],
+                                [array(f"w{i}", weights(1024, 1024)) for i in range(24)]))
+        began = time.monotonic()
+        process = subprocess.Popen([str(ANEMONE), "compile", path, "--compress", "palette8", "-o",
+                                    self.folder / "out.onnx"], stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.PIPE, text=True)
+        with process:
+            times = [began] + [time.monotonic() for _ in process.stderr]
+        times.append(time.monotonic())
+        self.assertEqual(0, process.returncode)
+        self.assertLess(max(b - a for a, b in zip(times, times[1:])), 4)
 
     def test_a_model_with_bodies(self):
         """Bodies read the input, and the file keeps its shape."""
@@ -165,7 +331,7 @@ class Compile(CliTest):
 
     def test_what_is_compressed_stays_so(self):
         _, once = self.compile(self.write(network()), "int8", "--dim", "n=1")
-        made, _ = self.compile(once, "palette4", "--dim", "n=1", out="twice.onnx")
+        made, _ = self.compile(once, "palette4", "--dim", "n=1", out="twice.onnx", code=3)
         self.assertEqual({"it is already compressed"}, {w["why"] for w in made["weights"]})
 
     def test_wrong_usage(self):

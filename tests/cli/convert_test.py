@@ -2,6 +2,9 @@
 
 import json
 import os
+import shutil
+import signal
+import subprocess
 import sys
 import unittest
 
@@ -10,7 +13,7 @@ import numpy
 import onnx
 from onnx import helper
 
-from support import ROOT, CliTest, anemone, model, tensor
+from support import ANEMONE, ROOT, CliTest, anemone, model, tensor
 
 sys.path.insert(0, str(ROOT / "models"))
 import manifest  # noqa: E402
@@ -156,6 +159,67 @@ class Convert(CliTest):
             done = anemone("convert", path, "--to", form, "-o", out, file_limit=1 << 14)
             self.expect_error(done, "cannot be written; choose a folder")
             self.assertEqual(["model.onnx"], os.listdir(self.folder))
+
+    def test_a_required_share(self):
+        """Nothing is written if it is not met, and if it is not known."""
+        nodes = [helper.make_node("MatMul", ["x", "w"], ["a"]),
+                 helper.make_node("Cast", ["a"], ["b"], to=onnx.TensorProto.DOUBLE),
+                 helper.make_node("MatMul", ["b", "v"], ["y"])]
+        half = model(nodes, [tensor("x", [1, 4])], [tensor("y", [1, 4], onnx.TensorProto.DOUBLE)],
+                     [helper.make_tensor("w", 1, [4, 4], numpy.ones(16, numpy.float32)),
+                      helper.make_tensor("v", 11, [4, 4], numpy.ones(16, numpy.float64))])
+        free = product()
+        free.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "n"
+        free.graph.output[0].type.tensor_type.shape.dim[0].dim_param = "n"
+        out = self.folder / "out"
+        for made, share, why in ((half, 0.9, "50 % of MACs on the engine; 90 % required"),
+                                 (free, 0.5, "--dim n=1")):
+            done = anemone("convert", self.write(made), "-o", out, "-q", "--require-engine-share",
+                           share)
+            self.expect_error(done, why, "nothing is written", code=3)
+            self.assertEqual(["model.onnx"], os.listdir(self.folder))
+        done = anemone("convert", self.write(half), "-o", out, "--require-engine-share", 0.5)
+        self.assertEqual(0, done.returncode, done.stderr)
+        self.assertTrue((out / "manifest.json").exists())
+
+    def test_the_model_is_never_replaced(self):
+        path = self.write(product())
+        link = self.folder / "link"
+        link.symlink_to(path)
+        before = path.read_bytes()
+        for out in (path, link):
+            self.expect_error(anemone("convert", path, "-o", out), "read; choose another name")
+        self.assertEqual(before, path.read_bytes())
+
+    def test_a_signal_leaves_nothing(self):
+        path = self.write(product((4096, 4096)))
+        out = self.folder / "out"
+        for number in (signal.SIGINT, signal.SIGTERM):
+            for _ in range(100):
+                process = subprocess.Popen([str(ANEMONE), "convert", path, "--to", "mil", "-o", out],
+                                           stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+                while process.poll() is None:
+                    if any(f.endswith(".tmp") for f in os.listdir(self.folder)):
+                        process.send_signal(number)
+                        break
+                said = process.stderr.read()
+                process.stderr.close()
+                process.wait()
+                if process.returncode == -number:
+                    break
+                shutil.rmtree(out, ignore_errors=True)
+            self.assertEqual(-number, process.returncode)
+            self.assertNotIn(b"error", said)
+            self.assertEqual(["model.onnx"], os.listdir(self.folder))
+
+    def test_leftovers_are_removed_after_an_hour(self):
+        old, young = (self.folder / f"o.anemone-{i}123456789abcdef.tmp" for i in "ab")
+        for path in (old, young):
+            path.mkdir()
+            (path / "net.plist").write_text("half")
+        os.utime(old, (0, 0))
+        self.convert(self.write(product()), "mil")
+        self.assertEqual((False, True), (old.exists(), young.exists()))
 
     def test_damaged_models(self):
         whole = product().SerializeToString()

@@ -12,6 +12,7 @@
 #include "partitioner/plan_json.h"
 #include "tools/command/commands.h"
 #include "tools/command/progress.h"
+#include "tools/command/save_rejected.h"
 #include "tools/compare/inputs.h"
 
 namespace anemone {
@@ -47,6 +48,8 @@ int CheckCommand(const Options& options) {
   int code = kExitDone;
   std::string models;
   Progress progress(options.quiet);
+  RejectedFolders rejected(options);
+  if (const absl::Status status = rejected.Check(); !status.ok()) return Fail(status);
   for (const std::string& path : options.arguments) {
     progress.Step(absl::StrCat("checking ", path));
     auto report = Check(path, SettingsOf(options));
@@ -61,6 +64,7 @@ int CheckCommand(const Options& options) {
     } else {
       PrintReport(path, *report, options);
     }
+    if (const absl::Status status = rejected.Save(*report, path); !status.ok()) code = Fail(status);
     if (!options.require_engine_share) continue;
     const std::string shortfall = Shortfall(*report, *options.require_engine_share);
     if (shortfall.empty()) continue;

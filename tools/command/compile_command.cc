@@ -1,25 +1,31 @@
 // `anemone compile --compress`: writes a model with compressed weights that meets a tolerance.
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "anemone/compressed.h"
+#include "absl/strings/str_join.h"
 #include "anemone/session.h"
+#include "base/printable.h"
 #include "base/status_macros.h"
 #include "engine/formats/json.h"
 #include "engine/target.h"
-#include "importer/edit.h"
-#include "importer/operators/operators.h"
 #include "importer/opset/opsets.h"
+#include "importer/read/model_files.h"
+#include "importer/write/share_constants.h"
 #include "importer/write/to_onnx.h"
 #include "provider/importing.h"
+#include "provider/new_file.h"
 #include "tools/command/commands.h"
+#include "tools/command/model_weights.h"
 #include "tools/command/progress.h"
 #include "tools/command/weight_encoder.h"
 #include "tools/compare/array_file.h"
@@ -30,17 +36,21 @@
 namespace anemone {
 namespace {
 
-// Smaller weights save little, and a scale or a table may be larger than the saving.
-constexpr int64_t kLeastElements = 1024;
-
-// A constant operand of a product.
-struct Weight {
-  ValueId value = kNone;
-  NodeId node = kNone;
-  int channels = 0, depth = -1;          // axes; see EncodeWeight()
-  std::optional<EncodedWeight> encoded;  // nullopt if it has no such form
-  std::string why;                       // why it is not compressed
-};
+// BEGIN until tools/compare/inputs.h has them
+Json InputsJson(const Arrays& inputs, const Options& options) {
+  Json random = Json::array();
+  for (const auto& [name, array] : inputs) {
+    bool given = false;
+    for (const std::string& text : options.inputs) given |= absl::StartsWith(text, name + "=");
+    if (!given) random.push_back(name);
+  }
+  return {{"random", random}, {"seed", options.seed}};
+}
+std::string InputsText(const Arrays& inputs, const Options& options) {
+  if (InputsJson(inputs, options)["random"].empty()) return "inputs: given";
+  return absl::StrCat("inputs: random, seed ", options.seed, " (give --input for real ones)");
+}
+// END
 
 // The measured accuracy of one candidate.
 struct Accuracy {
@@ -48,29 +58,10 @@ struct Accuracy {
   bool within = true;
 };
 
-std::vector<Weight> FindWeights(const Graph& graph) {
-  std::vector<Weight> weights;
-  absl::flat_hash_set<ValueId> seen;
-  for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    const Node& node = graph.nodes[i];
-    if (!HasInput(node, 1) || !graph.values[node.inputs[1]].constant.has_value()) continue;
-    const Tensor& tensor = *graph.values[node.inputs[1]].constant;
-    const Operator& op = OperatorOf(node);
-    if (op.weight_axes == nullptr) continue;
-    const auto axes = op.weight_axes(node, static_cast<int>(tensor.dims().size()));
-    if (!axes || tensor.type() != DataType::kFloat || tensor.is_fill() ||
-        tensor.elements() < kLeastElements || !seen.insert(node.inputs[1]).second) {
-      continue;
-    }
-    weights.push_back(
-        {node.inputs[1], static_cast<NodeId>(i), axes->channels, axes->depth, {}, ""});
-  }
-  return weights;
-}
+constexpr char kTooInaccurate[] = "accuracy loss too high";
 
 int64_t BytesBefore(const Graph& graph, const Weight& w) {
-  const Tensor& tensor = *graph.values[w.value].constant;
-  return ByteSize(tensor.type(), tensor.dims());
+  return FileBytes(*graph.values[w.value].constant);
 }
 
 // The bytes of an ONNX file with the graph.
@@ -108,7 +99,8 @@ absl::StatusOr<std::string> Serialized(const Graph& graph) {
 // Compresses one model.
 class Compiler {
  public:
-  explicit Compiler(const Options& options) : options_(options), progress_(options.quiet) {}
+  explicit Compiler(const Options& options)
+      : options_(options), progress_(options.quiet, /*steady=*/true) {}
 
   absl::StatusOr<int> Run();
 
@@ -119,12 +111,16 @@ class Compiler {
   absl::StatusOr<Accuracy> Judge(const std::string& bytes);
   absl::StatusOr<bool> Holds(size_t left);
   absl::Status Search();
+  void Warn(const std::string& what) const;
+  std::string WhyNothing() const;
   Json Report(bool written) const;
   void Print(const Json& report) const;
 
   const Options& options_;
   Progress progress_;
+  int64_t model_bytes_ = 0;  // of the model's files
   Model model_;
+  std::vector<NotFinite> not_finite_;
   std::vector<Weight> weights_;
   std::vector<size_t> order_;  // encoded weights; the first are the first to be left uncompressed
   std::optional<Arrays> inputs_;
@@ -136,13 +132,32 @@ class Compiler {
   int runs_ = 0;
 };
 
+void Compiler::Warn(const std::string& what) const {
+  if (options_.quiet) return;
+  Progress::EraseShown();
+  std::fprintf(stderr, "anemone: warning: %s\n", Printable(what).c_str());
+}
+
 absl::Status Compiler::Read() {
   const std::string& path = options_.arguments[0];
   progress_.Step(absl::StrCat("reading ", path));
+  const std::vector<std::string> files = FilesOfModel(path);
+  ANEMONE_RETURN_IF_ERROR(CheckIsNotInput(options_.output, files));
+  for (const std::string& file : files) {
+    std::error_code error;
+    const auto bytes = std::filesystem::file_size(file, error);
+    if (!error) model_bytes_ += static_cast<int64_t>(bytes);
+  }
   auto runtime = std::make_shared<LazyRuntime>(options_.settings.threads);
   // Without the bindings, which are only for the test runs: free dimensions stay free in the file.
   ANEMONE_ASSIGN_OR_RETURN(model_, ImportFile(path, ImportingOptions({}, runtime)));
+  progress_.Step("looking for weights");
+  ShareConstants(model_.graph);
   weights_ = FindWeights(model_.graph);
+  not_finite_ = FindNotFinite(model_.graph);
+  if (!not_finite_.empty()) {
+    Warn(absl::StrCat(path, ": ", NotFiniteText(not_finite_), "; results may not be finite"));
+  }
   return absl::OkStatus();
 }
 
@@ -151,12 +166,10 @@ absl::Status Compiler::Encode() {
   const math::Numerics& numerics = math::NumericsOf(target->family());
   for (size_t i = 0; i < weights_.size(); ++i) {
     Weight& w = weights_[i];
+    if (!w.why.empty()) continue;
     const Value& value = model_.graph.values[w.value];
-    progress_.Step(absl::StrCat("compressing ", value.name));
-    if (value.constant->compressed() != nullptr) {
-      w.why = "it is already compressed";
-      continue;
-    }
+    progress_.Step(
+        absl::StrCat("compressing ", value.name, ", weight ", i + 1, " of ", weights_.size()));
     auto encoded = EncodeWeight(options_.compress, *value.constant, w.channels, w.depth, numerics);
     if (absl::IsFailedPrecondition(encoded.status())) {
       w.why = std::string(encoded.status().message());
@@ -190,8 +203,10 @@ absl::StatusOr<Accuracy> Compiler::Judge(const std::string& bytes) {
   ANEMONE_ASSIGN_OR_RETURN(Session session, Session::LoadBytes(bytes, SettingsOf(options_)));
   if (!inputs_) {
     ANEMONE_ASSIGN_OR_RETURN(inputs_, MakeInputs(session.inputs(), options_));
+    progress_.Step(absl::StrCat("running ", options_.arguments[0], " on ONNX Runtime"));
     ANEMONE_ASSIGN_OR_RETURN(reference_, RunReference(options_.arguments[0], *inputs_, options_));
   }
+  progress_.Step(absl::StrCat("run ", runs_ + 1, ": computing the outputs"));
   ANEMONE_ASSIGN_OR_RETURN(const Arrays outputs, session.Run(*inputs_));
   ++runs_;
   Accuracy accuracy;
@@ -207,8 +222,8 @@ absl::StatusOr<Accuracy> Compiler::Judge(const std::string& bytes) {
 }
 
 absl::StatusOr<bool> Compiler::Holds(size_t left) {
-  progress_.Step(absl::StrCat("running with ", order_.size() - left, " of ", order_.size(),
-                              " weights compressed"));
+  progress_.Step(absl::StrCat("run ", runs_ + 1, ": loading the model with ", order_.size() - left,
+                              " of ", order_.size(), " weights compressed"));
   ANEMONE_ASSIGN_OR_RETURN(std::string bytes, Candidate(left));
   ANEMONE_ASSIGN_OR_RETURN(Accuracy accuracy, Judge(bytes));
   if (accuracy.within || !accuracy_.within || runs_ == 1) {
@@ -223,8 +238,9 @@ absl::StatusOr<bool> Compiler::Holds(size_t left) {
 // leaving a weight uncompressed never reduces the accuracy. The candidate that is written has been
 // run in any case.
 absl::Status Compiler::Search() {
+  if (order_.empty()) return absl::OkStatus();
   ANEMONE_ASSIGN_OR_RETURN(const bool all, Holds(0));
-  if (all || order_.empty()) return absl::OkStatus();
+  if (all) return absl::OkStatus();
   ANEMONE_ASSIGN_OR_RETURN(const bool none, Holds(order_.size()));
   if (!none) return absl::OkStatus();
   size_t fails = 0, holds = order_.size();
@@ -234,6 +250,17 @@ absl::Status Compiler::Search() {
     (middle_holds ? holds : fails) = middle;
   }
   return absl::OkStatus();
+}
+
+// The reasons why no weight is compressed, each with the number of its weights.
+std::string Compiler::WhyNothing() const {
+  std::map<std::string, int> reasons;
+  for (const Weight& w : weights_) ++reasons[w.encoded ? kTooInaccurate : w.why];
+  if (reasons.empty()) return "it has no constant weight of a convolution or product";
+  return absl::StrJoin(reasons, "; ", [](std::string* out, const auto& reason) {
+    absl::StrAppend(out, reason.second,
+                    reason.second == 1 ? " weight: " : " weights: ", reason.first);
+  });
 }
 
 Json Compiler::Report(bool written) const {
@@ -248,7 +275,7 @@ Json Compiler::Report(bool written) const {
     before += bytes;
     after += is_kept ? w.encoded->bytes : bytes;
     std::string why = w.why;
-    if (w.encoded && !is_kept) why = "accuracy loss too high";
+    if (w.encoded && !is_kept) why = kTooInaccurate;
     weights.push_back(
         {{"name", value.name},
          {"node", NodeLabel(model_, model_.graph.nodes[w.node])},
@@ -260,6 +287,11 @@ Json Compiler::Report(bool written) const {
          {"kept", is_kept},
          {"why", is_kept ? Json(nullptr) : Json(why)}});
   }
+  Json not_finite = Json::array();
+  for (const NotFinite& found : not_finite_) {
+    not_finite.push_back(
+        {{"name", found.name}, {"nan", found.nans}, {"infinite", found.infinities}});
+  }
   return {{"schema", 1},
           {"model", options_.arguments[0]},
           {"output", written ? Json(options_.output) : Json(nullptr)},
@@ -268,14 +300,19 @@ Json Compiler::Report(bool written) const {
           {"weights", std::move(weights)},
           {"weight_bytes_before", before},
           {"weight_bytes_after", after},
+          {"model_bytes", model_bytes_},
           {"file_bytes", written ? Json(bytes_.size()) : Json(nullptr)},
+          {"not_finite", std::move(not_finite)},
+          {"inputs", inputs_ ? InputsJson(*inputs_, options_) : Json(nullptr)},
           {"outputs", accuracy_.outputs},
-          {"within_tolerance", accuracy_.within},
+          {"within_tolerance", runs_ > 0 ? Json(accuracy_.within) : Json(nullptr)},
           {"runs", runs_}};
 }
 
 void Compiler::Print(const Json& report) const {
-  std::printf("%-40s %14s %12s %12s %10s\n", "weight", "shape", "bytes", "compressed", "error");
+  if (!report["weights"].empty()) {
+    std::printf("%-40s %14s %12s %12s %10s\n", "weight", "shape", "bytes", "compressed", "error");
+  }
   for (const Json& w : report["weights"]) {
     const auto dims = w["shape"].get<std::vector<int64_t>>();
     const std::string line = absl::StrFormat(
@@ -298,34 +335,52 @@ void Compiler::Print(const Json& report) const {
             : absl::StrFormat("%.3g %%", 100 * output["max_rel_error"].get<double>()));
     std::puts(line.c_str());
   }
+  if (inputs_) std::puts(InputsText(*inputs_, options_).c_str());
   if (report["output"].is_null()) return;
-  std::printf("%s: %lld bytes; weights %lld, before %lld\n", options_.output.c_str(),
-              report["file_bytes"].get<long long>(), report["weight_bytes_after"].get<long long>(),
-              report["weight_bytes_before"].get<long long>());
-  if (report["weight_bytes_after"] == report["weight_bytes_before"]) {
-    std::puts("note: no weight is compressed; the reasons are in the table above");
-  }
+  const auto written = report["file_bytes"].get<int64_t>();
+  const std::string line = absl::StrFormat(
+      "%s: %d bytes; %s: %d bytes%s\nweights: %d bytes, before %d (each counted once)",
+      options_.output, written, options_.arguments[0], model_bytes_,
+      written < model_bytes_
+          ? absl::StrFormat(", %.2f times as large",
+                            static_cast<double>(model_bytes_) / static_cast<double>(written))
+          : "",
+      report["weight_bytes_after"].get<int64_t>(), report["weight_bytes_before"].get<int64_t>());
+  std::puts(line.c_str());
 }
 
 absl::StatusOr<int> Compiler::Run() {
   ANEMONE_RETURN_IF_ERROR(Read());
   ANEMONE_RETURN_IF_ERROR(Encode());
   ANEMONE_RETURN_IF_ERROR(Search());
-  const bool written = accuracy_.within;
+  const bool nothing = order_.empty() || (accuracy_.within && left_ == order_.size());
+  const bool written = accuracy_.within && !nothing;
   if (written) {
+    progress_.Step(absl::StrCat("writing ", options_.output));
     ANEMONE_RETURN_IF_ERROR(WriteFileAtomically(
         options_.output, {reinterpret_cast<const std::byte*>(bytes_.data()), bytes_.size()}));
   }
   const Json report = Report(written);
+  if (inputs_ && !report["inputs"]["random"].empty()) {
+    Warn(absl::StrCat("the tolerance was decided on random inputs, seed ", options_.seed,
+                      "; give --input for real ones"));
+  }
+  if (written && static_cast<int64_t>(bytes_.size()) >= model_bytes_) {
+    Warn(absl::StrCat(options_.output, ": is not smaller than ", options_.arguments[0],
+                      ": constants that the importer computed are stored"));
+  }
   if (options_.json) {
     PrintJson(report);
   } else {
     Print(report);
   }
   if (written) return kExitDone;
+  const std::string& model = options_.arguments[0];
   Fail(absl::FailedPreconditionError(
-      absl::StrCat(options_.arguments[0], ": the tolerance is not met even without compression",
-                   "; nothing is written; set a lower --tolerance")));
+      nothing
+          ? absl::StrCat(model, ": no weight is compressed, so nothing is written; ", WhyNothing())
+          : absl::StrCat(model, ": the tolerance is not met even without compression",
+                         "; nothing is written; set a lower --tolerance")));
   return kExitThreshold;
 }
 
@@ -333,8 +388,9 @@ absl::StatusOr<int> Compiler::Run() {
 
 int CompileCommand(const Options& options) {
   if (options.compress.empty())
-    return FailUsage("compile: want the form of the weights; give --compress FORM");
-  if (options.output.empty()) return FailUsage("compile: want a file to write; give -o FILE.onnx");
+    return FailUsage("compile: no form of the weights is given; give --compress FORM");
+  if (options.output.empty())
+    return FailUsage("compile: no file to write is given; give -o FILE.onnx");
   absl::StatusOr<int> code = Compiler(options).Run();
   return code.ok() ? *code : Fail(code.status());
 }

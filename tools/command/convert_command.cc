@@ -1,8 +1,11 @@
 // `anemone convert`: writes a model in the engine's formats.
 #include <cstdio>
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "partitioner/plan_text.h"
 #include "provider/convert/convert.h"
 #include "tools/command/commands.h"
 #include "tools/command/progress.h"
@@ -41,10 +44,23 @@ void PrintSegment(const Json& segment) {
   }
 }
 
+// kFailedPrecondition: less than `wanted` of the MACs is on the engine, or their number is unknown.
+// A model without MACs meets any share.
+absl::Status CheckShare(const Model& model, const Plan& plan, double wanted) {
+  std::string why = WhyShareUnknown(model, plan);
+  if (why.empty()) {
+    const std::optional<double> share = plan.engine_macs_share();
+    if (!share || *share >= wanted) return absl::OkStatus();
+    why = absl::StrFormat("%.6g %% of MACs on the engine; %.6g %% required", 100 * *share,
+                          100 * wanted);
+  }
+  return absl::FailedPreconditionError(absl::StrCat(model.path, ": ", why, "; nothing is written"));
+}
+
 }  // namespace
 
 int ConvertCommand(const Options& options) {
-  if (options.output.empty()) return FailUsage("convert: want a folder to write; give -o DIR");
+  if (options.output.empty()) return FailUsage("convert: no folder to write is given; give -o DIR");
   const NetplistOptions netplist{
       .verified_only = options.verified_only,
       .form = options.binary ? PropertyListForm::kBinary : PropertyListForm::kXml};
@@ -54,9 +70,20 @@ int ConvertCommand(const Options& options) {
   const std::string& model = options.arguments[0];
   Progress progress(options.quiet);
   progress.Step(absl::StrCat("converting ", model));
-  absl::StatusOr<Json> manifest =
-      Convert(model, options.output, {options.settings, options.to, netplist});
-  if (!manifest.ok()) return Fail(manifest.status());
+  bool below = false;
+  ConvertOptions converting{options.settings, options.to, netplist};
+  if (options.require_engine_share) {
+    converting.accept = [&](const Model& imported, const Plan& plan) {
+      absl::Status status = CheckShare(imported, plan, *options.require_engine_share);
+      below = !status.ok();
+      return status;
+    };
+  }
+  absl::StatusOr<Json> manifest = Convert(model, options.output, converting);
+  if (!manifest.ok()) {
+    Fail(manifest.status());
+    return below ? kExitThreshold : kExitRefused;
+  }
   int missing = 0;
   for (const Json& segment : (*manifest)["segments"]) missing += !segment["written"].get<bool>();
   if (options.json) {

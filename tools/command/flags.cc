@@ -224,10 +224,11 @@ const Flag kOwnFlags[] = {
      .store = Keep<&Options::probe>},
     {.name = "require-engine-share",
      .value = "SHARE",
-     .commands = kCheck,
+     .commands = kCheck | kConvert,
      .brief = "Exit with 3 if less than this share of MACs is on the engine.",
      .help = "0.95 makes `check` a gate for CI. A model without MACs meets any share. "
-             "An unknown share meets none: bind the model's dimensions with --dim.",
+             "An unknown share meets none: bind the model's dimensions with --dim. `convert` "
+             "then writes nothing.",
      .store =
          [](Options& o, const std::string& v) {
            double share = 0;
@@ -236,6 +237,14 @@ const Flag kOwnFlags[] = {
            o.require_engine_share = share;
            return absl::OkStatus();
          }},
+    {.name = "save-rejected",
+     .value = "DIR",
+     .commands = kCheck,
+     .brief = "Write each node that a target rejects as a small ONNX model of its own.",
+     .help = "The folder must not exist, or be empty. rejected.json lists the models with the rule "
+             "and the message, and the nodes that cannot be written with the reason. With several "
+             "models, each has a folder in it.",
+     .store = Keep<&Options::save_rejected>},
     {.name = "input",
      .value = "NAME=FILE",
      .commands = kRun | kCompile,

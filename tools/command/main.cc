@@ -18,6 +18,7 @@
 #include "base/guarded.h"
 #include "base/near_names.h"
 #include "base/wrapped_text.h"
+#include "provider/temporaries.h"
 #include "tools/command/commands.h"
 #include "tools/command/flags.h"
 #include "tools/command/help.h"
@@ -94,6 +95,7 @@ int Execute(const Command& command, Options& options) {
     }
     options.settings.target = targets.front();  // `m1,h13` names one target
   }
+  RemoveTemporariesOnSignals();
   absl::StatusOr<int> code =
       Guarded(command.name, [&]() -> absl::StatusOr<int> { return command.run(options); });
   return code.ok() ? *code : Fail(code.status());

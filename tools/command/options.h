@@ -33,6 +33,7 @@ struct Options {
   bool quiet = false;
   bool verbose = false;
   std::optional<double> require_engine_share;
+  std::string save_rejected;        // check: the folder to write
   std::vector<std::string> inputs;  // "NAME=FILE", taken apart when the model's names are known
   std::map<std::string, Range> ranges;
   uint64_t seed = 0;

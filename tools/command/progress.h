@@ -17,7 +17,9 @@ namespace anemone {
 
 class Progress {
  public:
-  explicit Progress(bool quiet);
+  // `steady`: also prints if several shorter steps have taken two seconds, and again every two
+  // seconds.
+  explicit Progress(bool quiet, bool steady = false);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -32,7 +34,7 @@ class Progress {
   void Watch();
   void Begin(std::string step);
 
-  const bool on_terminal_;
+  const bool on_terminal_, steady_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::string step_;

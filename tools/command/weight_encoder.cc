@@ -20,7 +20,7 @@ constexpr int kInt4Most = 7;  // symmetric, like sat-int for 8 bits
 constexpr int64_t kWantedBlock = 32, kLeastBlock = 16, kMostBlock = 64;
 
 // A weight, its values as floats, and its axes (see EncodeWeight()).
-struct Weight {
+struct Dense {
   const Tensor& tensor;
   std::vector<float> values;
   int channels, depth;
@@ -33,7 +33,7 @@ int64_t Product(absl::Span<const int64_t> dims) {
 }
 
 // Symmetric codes up to +-`most` with an fp16 scale for each group of `grid`.
-absl::StatusOr<Compressed::Ptr> Symmetric(const Weight& w, DataType type,
+absl::StatusOr<Compressed::Ptr> Symmetric(const Dense& w, DataType type,
                                           const std::vector<int64_t>& dims,
                                           const std::vector<int64_t>& scale_dims, int64_t axis,
                                           int64_t block, math::CodeRange range,
@@ -62,7 +62,7 @@ absl::StatusOr<Compressed::Ptr> Symmetric(const Weight& w, DataType type,
   return Compressed::Affine(std::move(codes), Tensor::Floats(scale_dims, scales), {}, grid);
 }
 
-absl::StatusOr<Compressed::Ptr> Int8(const Weight& w, const math::Numerics& n) {
+absl::StatusOr<Compressed::Ptr> Int8(const Dense& w, const math::Numerics& n) {
   const std::vector<int64_t>& dims = w.tensor.dims();
   // -128 would make the form asymmetric, whatever the clamp of sat-int is.
   return Symmetric(w, DataType::kInt8, dims, {dims[w.channels]}, w.channels, 0, {-127, 127}, n);
@@ -78,7 +78,7 @@ int64_t BlockOf(int64_t depth) {
   return best;
 }
 
-absl::StatusOr<Compressed::Ptr> Blockwise(const Weight& w, const math::Numerics& n) {
+absl::StatusOr<Compressed::Ptr> Blockwise(const Dense& w, const math::Numerics& n) {
   std::vector<int64_t> dims = w.tensor.dims();
   int axis = w.depth;
   if (axis < 0) {  // a convolution's weight, as output channels by summed elements
@@ -102,7 +102,7 @@ struct Level {
 };
 
 // The weight's fp16 values in ascending order.
-std::vector<Level> LevelsOf(const Weight& w) {
+std::vector<Level> LevelsOf(const Dense& w) {
   std::vector<float> values(w.values.size());
   std::transform(w.values.begin(), w.values.end(), values.begin(), math::RoundToHalf);
   std::sort(values.begin(), values.end());
@@ -157,7 +157,7 @@ std::vector<float> TableOf(const std::vector<Level>& levels, size_t entries) {
   return table;
 }
 
-absl::StatusOr<Compressed::Ptr> Palette(const Weight& w, int bits) {
+absl::StatusOr<Compressed::Ptr> Palette(const Dense& w, int bits) {
   const std::vector<float> table = TableOf(LevelsOf(w), size_t{1} << bits);
   std::vector<uint8_t> indices(w.values.size());
   for (size_t i = 0; i < indices.size(); ++i) {
@@ -172,7 +172,7 @@ absl::StatusOr<Compressed::Ptr> Palette(const Weight& w, int bits) {
                              Tensor::Floats({static_cast<int64_t>(table.size())}, table));
 }
 
-absl::StatusOr<Compressed::Ptr> Sparse(const Weight& w) {
+absl::StatusOr<Compressed::Ptr> Sparse(const Dense& w) {
   std::vector<int64_t> positions;
   std::vector<float> values;
   for (size_t i = 0; i < w.values.size(); ++i) {
@@ -181,12 +181,6 @@ absl::StatusOr<Compressed::Ptr> Sparse(const Weight& w) {
     values.push_back(w.values[i]);
   }
   return Compressed::Sparse(w.tensor.elements(), positions, values);
-}
-
-// In an ONNX file a sparse initializer has an index of 8 bytes for each value.
-int64_t FileBytes(const Compressed& stored) {
-  if (stored.form() != CompressedForm::kSparse) return stored.stored_bytes();
-  return static_cast<int64_t>(stored.values().size() * (sizeof(float) + sizeof(int64_t)));
 }
 
 double RelativeError(const std::vector<float>& values, const Compressed& stored) {
@@ -203,18 +197,26 @@ double RelativeError(const std::vector<float>& values, const Compressed& stored)
 
 struct Scheme {
   const char* name;
-  absl::StatusOr<Compressed::Ptr> (*encode)(const Weight&, const math::Numerics&);
+  absl::StatusOr<Compressed::Ptr> (*encode)(const Dense&, const math::Numerics&);
 };
 
 constexpr Scheme kSchemes[] = {
     {"int8", Int8},
-    {"palette4", [](const Weight& w, const math::Numerics&) { return Palette(w, 4); }},
-    {"palette8", [](const Weight& w, const math::Numerics&) { return Palette(w, 8); }},
-    {"sparse", [](const Weight& w, const math::Numerics&) { return Sparse(w); }},
+    {"palette4", [](const Dense& w, const math::Numerics&) { return Palette(w, 4); }},
+    {"palette8", [](const Dense& w, const math::Numerics&) { return Palette(w, 8); }},
+    {"sparse", [](const Dense& w, const math::Numerics&) { return Sparse(w); }},
     {"blockwise", Blockwise},
 };
 
 }  // namespace
+
+int64_t FileBytes(const Tensor& constant) {
+  const Compressed* stored = constant.compressed();
+  if (stored == nullptr) return ByteSize(constant.type(), constant.dims());
+  if (stored->form() != CompressedForm::kSparse) return stored->stored_bytes();
+  // A sparse initializer has an index of 8 bytes for each value.
+  return static_cast<int64_t>(stored->values().size() * (sizeof(float) + sizeof(int64_t)));
+}
 
 std::vector<std::string> CompressionNames() {
   std::vector<std::string> names;
@@ -225,9 +227,10 @@ std::vector<std::string> CompressionNames() {
 absl::StatusOr<EncodedWeight> EncodeWeight(absl::string_view compression, const Tensor& weight,
                                            int channels, int depth,
                                            const math::Numerics& numerics) {
-  Weight w{weight, std::vector<float>(weight.elements()), channels, depth};
+  Dense w{weight, std::vector<float>(weight.elements()), channels, depth};
   for (size_t i = 0; i < w.values.size(); ++i) {
     w.values[i] = weight.at<float>(static_cast<int64_t>(i));
+    if (!std::isfinite(w.values[i])) return Left("it has NaN or infinite elements");
     if (!std::isfinite(math::RoundToHalf(w.values[i]))) {
       return Left("a value is out of the range of fp16");
     }
@@ -236,12 +239,11 @@ absl::StatusOr<EncodedWeight> EncodeWeight(absl::string_view compression, const 
     if (compression != scheme.name) continue;
     ANEMONE_ASSIGN_OR_RETURN(Compressed::Ptr stored, scheme.encode(w, numerics));
     EncodedWeight encoded;
-    encoded.bytes = FileBytes(*stored);
-    if (encoded.bytes >= ByteSize(weight.type(), weight.dims())) {
-      return Left("it is not smaller in this form");
-    }
     encoded.relative_error = RelativeError(w.values, *stored);
+    if (!std::isfinite(encoded.relative_error)) return Left("its compressed values are not finite");
     encoded.tensor = Tensor::Of(weight.dims(), std::move(stored));
+    encoded.bytes = FileBytes(encoded.tensor);
+    if (encoded.bytes >= FileBytes(weight)) return Left("it is not smaller in this form");
     return encoded;
   }
   return absl::InvalidArgumentError(absl::StrCat("no compression '", compression, "'"));

@@ -22,6 +22,9 @@ struct EncodedWeight {
   double relative_error = 0;  // |w - w'| / |w|, euclidean
 };
 
+// The bytes that a constant takes in an ONNX file, without names.
+int64_t FileBytes(const Tensor& constant);
+
 // `weight` is float32. `channels` is the axis of output channels. `depth` is the axis that a matrix
 // product sums over; adjacent elements along it share the scale of a block. -1 means all axes after
 // `channels`, which is then the first axis.

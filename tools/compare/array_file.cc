@@ -1,13 +1,8 @@
 #include "tools/compare/array_file.h"
 
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <memory>
 #include <utility>
 #include <vector>
 
@@ -19,6 +14,7 @@
 #include "base/status_macros.h"
 #include "importer/read/tensor_reader.h"
 #include "onnx/onnx_pb.h"
+#include "provider/new_file.h"
 
 namespace anemone {
 namespace {
@@ -148,31 +144,7 @@ absl::StatusOr<Tensor> ReadArrayFile(const std::string& path) {
 
 absl::Status WriteFileAtomically(const std::string& given, absl::Span<const std::byte> first,
                                  absl::Span<const std::byte> second) {
-  // The target of a link is replaced, not the link. A device or pipe is written directly.
-  std::error_code error;
-  std::string path = std::filesystem::weakly_canonical(given, error).string();
-  if (error) path = given;
-  const bool in_place =
-      std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error);
-  std::string beside = in_place ? path : absl::StrCat(path, ".", getpid(), ".tmp");
-  auto failed = [&](const char* what) {
-    std::string why = std::strerror(errno);
-    if (!in_place) std::remove(beside.c_str());
-    return absl::PermissionDeniedError(
-        absl::StrCat("file '", given, "': ", what, ": ", why, "; choose a writable folder"));
-  };
-  std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(beside.c_str(), "wb"), &std::fclose);
-  if (file == nullptr) return failed("cannot be created");
-  for (absl::Span<const std::byte> part : {first, second}) {
-    if (part.empty()) continue;
-    if (std::fwrite(part.data(), 1, part.size(), file.get()) != part.size()) {
-      return failed("cannot be written");
-    }
-  }
-  if (std::fclose(file.release()) != 0) return failed("cannot be written");
-  if (!in_place && std::rename(beside.c_str(), path.c_str()) != 0)
-    return failed("cannot be renamed");
-  return absl::OkStatus();
+  return WriteUserFile(given, {first, second});
 }
 
 absl::StatusOr<std::string> NpyTypeOf(DataType type) {

@@ -335,6 +335,9 @@ class Compiled(PluginTest):
         """Also if its ports fit: here only the weights differ."""
         path, _ = self.compile(False)
         names = [self.attribute(n, "ep_cache_context").s.decode() for n in self.contexts(path)]
+        for name in names:
+            self.assertRegex(name, f"^{pathlib.Path(path).stem}-[0-9a-f]{{8}}.anemone$")
+        self.assertEqual(len(names), len(set(names)))
         theirs = network()
         theirs.graph.initializer[0].CopyFrom(
             numpy_helper.from_array(np.ones((8, 3, 3, 3), np.float32), "w"))

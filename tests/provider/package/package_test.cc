@@ -11,14 +11,17 @@
 #include <fstream>
 #include <functional>
 #include <limits>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/base/casts.h"
+#include "absl/strings/str_cat.h"
 #include "anemone/compressed.h"
 #include "engine/authored_unit.h"
 #include "engine/table_hash.h"
 #include "kernels/lowering.h"
+#include "provider/new_file.h"
 #include "provider/package/network_text.h"
 #include "provider/package/package_format.h"
 #include "tests/provider/package/packages.h"
@@ -176,12 +179,52 @@ TEST(Package, ReplacesNothingButAFile) {
   const std::string link = folder.path() + "/link";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   std::filesystem::create_symlink(pipe, link);
-  for (const std::string& path : {pipe, link, folder.path()}) {
+  for (const std::string& path : {pipe, link}) {
     EXPECT_THAT(SavePackage(SmallPackage(), path),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not a regular file")));
   }
+  EXPECT_THAT(SavePackage(SmallPackage(), folder.path()),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("is a folder, not a file")));
   EXPECT_TRUE(std::filesystem::is_fifo(pipe));
   EXPECT_TRUE(std::filesystem::is_symlink(link));
+}
+
+// The pipe appears after the check that the name is free.
+TEST(NewFile, ChecksAgainBeforeItReplaces) {
+  TemporaryFolder folder(testing::TempDir());
+  const std::string path = folder.path() + "/net.anemone";
+  {
+    auto file = NewFile::Make(path);
+    ASSERT_TRUE(file.ok() && (*file)->Write("x").ok());
+    ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+    EXPECT_THAT((*file)->PutIntoPlace(),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not a regular file")));
+  }
+  EXPECT_TRUE(std::filesystem::is_fifo(path));
+  std::filesystem::remove(path);
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+TEST(NewFile, HasARandomNameUntilItIsInPlace) {
+  TemporaryFolder folder(testing::TempDir());
+  const std::string path = folder.path() + "/" + std::string(250, 'n');
+  std::set<std::string> names;
+  for (int i = 0; i < 3; ++i) {
+    auto file = NewFile::Make(path);
+    ASSERT_TRUE(file.ok()) << file.status();
+    names.insert(std::filesystem::directory_iterator(folder.path())->path().filename().string());
+    ASSERT_TRUE((*file)->PutIntoPlace().ok());
+    std::filesystem::remove(path);
+  }
+  EXPECT_EQ(names.size(), 3);
+}
+
+TEST(Package, WithBytesAppendedIsRefused) {
+  for (size_t count : {1, 64, 1000}) {
+    EXPECT_THAT(ReadPackage(SmallBytes() + std::string(count, '\0'), nullptr),
+                StatusIs(absl::StatusCode::kDataLoss,
+                         HasSubstr(absl::StrCat("has ", count, " bytes after its last section"))));
+  }
 }
 
 TEST(Package, RefusesToWriteWhatCannotBeRead) {

@@ -1,0 +1,49 @@
+// provider/temporaries.h: temporary files and folders next to the ones that they will replace.
+//
+// Their names are random, and end in ".anemone-", 16 digits and ".tmp". As long as its writer
+// lives, each is locked. One that is not locked may be removed: its writer is dead.
+#ifndef ANEMONE_PROVIDER_TEMPORARIES_H_
+#define ANEMONE_PROVIDER_TEMPORARIES_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+
+namespace anemone {
+
+class Temporary {
+ public:
+  enum class Kind { kFile, kFolder };
+  // Creates one next to `path`, and removes those in the same folder that a dead writer left more
+  // than an hour ago. The error is the system's, without a place.
+  static absl::StatusOr<std::unique_ptr<Temporary>> Make(const std::string& path, Kind kind);
+  // Removes it, unless it has been renamed.
+  ~Temporary();
+  Temporary(const Temporary&) = delete;
+  Temporary& operator=(const Temporary&) = delete;
+
+  const std::string& path() const { return path_; }
+  int file() const { return file_; }  // open for writing if it is a file
+
+  // Sets errno and returns false if it fails.
+  bool RenameTo(const std::string& path);
+
+ private:
+  Temporary(std::string path, int file);
+
+  std::string path_;  // empty when renamed
+  int file_;
+};
+
+// From now on, SIGINT, SIGTERM and SIGHUP remove all temporary files and folders of this process
+// before they end it. For programs only: a library must not change what signals do.
+void RemoveTemporariesOnSignals();
+
+// Removes `path` if it is a regular file that a dead writer left.
+void RemoveIfLeft(const std::string& path);
+
+}  // namespace anemone
+
+#endif  // ANEMONE_PROVIDER_TEMPORARIES_H_
