@@ -241,9 +241,11 @@ const Flag kOwnFlags[] = {
      .value = "DIR",
      .commands = kCheck,
      .brief = "Write each node that a target rejects as a small ONNX model of its own.",
-     .help = "The folder must not exist, or be empty. rejected.json lists the models with the rule "
-             "and the message, and the nodes that cannot be written with the reason. With several "
-             "models, each has a folder in it.",
+     .help =
+         "The folder must not exist, or be empty. rejected.json lists the models with the rule "
+         "and the message, and the nodes that cannot be written with the reason (a type that is "
+         "not known, constants of more than 16 MiB). With several models, each has a folder in "
+         "it.",
      .store = Keep<&Options::save_rejected>},
     {.name = "input",
      .value = "NAME=FILE",
