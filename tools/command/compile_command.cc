@@ -14,7 +14,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "anemone/session.h"
-#include "base/printable.h"
 #include "base/status_macros.h"
 #include "engine/formats/json.h"
 #include "engine/target.h"
@@ -133,9 +132,7 @@ class Compiler {
 };
 
 void Compiler::Warn(const std::string& what) const {
-  if (options_.quiet) return;
-  Progress::EraseShown();
-  std::fprintf(stderr, "anemone: warning: %s\n", Printable(what).c_str());
+  if (!options_.quiet) Note(absl::StrCat("warning: ", what));
 }
 
 absl::Status Compiler::Read() {

@@ -1,11 +1,10 @@
 #include "tools/command/save_rejected.h"
 
-#include <cstdio>
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "tools/command/progress.h"
+#include "tools/command/commands.h"
 
 namespace anemone {
 
@@ -33,13 +32,12 @@ absl::Status RejectedFolders::Save(const CheckReport& report, const std::string&
   }
   ANEMONE_ASSIGN_OR_RETURN(const SavedRejected saved, report.SaveRejected(folder));
   if (options_.quiet) return absl::OkStatus();
-  Progress::EraseShown();
-  std::fprintf(stderr, "anemone: %s: %d rejected node%s written to %s", model.c_str(),
-               saved.written, saved.written == 1 ? "" : "s", folder.c_str());
-  if (saved.unwritten > 0) {
-    std::fprintf(stderr, "; %d could not be written: rejected.json says why", saved.unwritten);
-  }
-  std::fputs("\n", stderr);
+  const std::string unwritten =
+      saved.unwritten == 0
+          ? ""
+          : absl::StrCat("; ", saved.unwritten, " could not be written: rejected.json says why");
+  Note(absl::StrCat(model, ": ", saved.written, " rejected node", saved.written == 1 ? "" : "s",
+                    " written to ", folder, unwritten));
   return absl::OkStatus();
 }
 
