@@ -35,8 +35,8 @@
 namespace anemone {
 namespace {
 
-// BEGIN until tools/compare/inputs.h has them
-Json InputsJson(const Arrays& inputs, const Options& options) {
+// The inputs for which no file is given.
+Json RandomInputsJson(const Arrays& inputs, const Options& options) {
   Json random = Json::array();
   for (const auto& [name, array] : inputs) {
     bool given = false;
@@ -45,11 +45,11 @@ Json InputsJson(const Arrays& inputs, const Options& options) {
   }
   return {{"random", random}, {"seed", options.seed}};
 }
-std::string InputsText(const Arrays& inputs, const Options& options) {
-  if (InputsJson(inputs, options)["random"].empty()) return "inputs: given";
+
+std::string RandomInputsText(const Arrays& inputs, const Options& options) {
+  if (RandomInputsJson(inputs, options)["random"].empty()) return "inputs: from files";
   return absl::StrCat("inputs: random, seed ", options.seed, " (give --input for real ones)");
 }
-// END
 
 // The measured accuracy of one candidate.
 struct Accuracy {
@@ -300,7 +300,7 @@ Json Compiler::Report(bool written) const {
           {"model_bytes", model_bytes_},
           {"file_bytes", written ? Json(bytes_.size()) : Json(nullptr)},
           {"not_finite", std::move(not_finite)},
-          {"inputs", inputs_ ? InputsJson(*inputs_, options_) : Json(nullptr)},
+          {"inputs", inputs_ ? RandomInputsJson(*inputs_, options_) : Json(nullptr)},
           {"outputs", accuracy_.outputs},
           {"within_tolerance", runs_ > 0 ? Json(accuracy_.within) : Json(nullptr)},
           {"runs", runs_}};
@@ -332,7 +332,7 @@ void Compiler::Print(const Json& report) const {
             : absl::StrFormat("%.3g %%", 100 * output["max_rel_error"].get<double>()));
     std::puts(line.c_str());
   }
-  if (inputs_) std::puts(InputsText(*inputs_, options_).c_str());
+  if (inputs_) std::puts(RandomInputsText(*inputs_, options_).c_str());
   if (report["output"].is_null()) return;
   const auto written = report["file_bytes"].get<int64_t>();
   const std::string line = absl::StrFormat(
