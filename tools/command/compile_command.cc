@@ -235,7 +235,10 @@ absl::StatusOr<bool> Compiler::Holds(size_t left) {
 // leaving a weight uncompressed never reduces the accuracy. The candidate that is written has been
 // run in any case.
 absl::Status Compiler::Search() {
-  if (order_.empty()) return absl::OkStatus();
+  if (order_.empty()) {  // the model is not run, but wrong --dim and --shape are still errors
+    return ImportFile(options_.arguments[0], ImportingOptions(SettingsOf(options_), nullptr))
+        .status();
+  }
   ANEMONE_ASSIGN_OR_RETURN(const bool all, Holds(0));
   if (all) return absl::OkStatus();
   ANEMONE_ASSIGN_OR_RETURN(const bool none, Holds(order_.size()));
