@@ -103,7 +103,10 @@ absl::Status StoreDim(Settings& settings, const std::string& value) {
   std::string name, size;
   ANEMONE_RETURN_IF_ERROR(SplitPair(value, name, size));
   ANEMONE_ASSIGN_OR_RETURN(int64_t * dim, NewEntry(settings.dims, name));
-  if (size == "0") return absl::InvalidArgumentError("a size is at least 1");
+  if (size == "0") {
+    return absl::InvalidArgumentError(
+        "a size is at least 1; for an empty input give its whole shape");
+  }
   return StoreInteger(size, 1, kLargestSize, *dim);
 }
 

@@ -94,8 +94,8 @@ absl::Status Binder::TakeDims() {
   if (options_.dims.empty()) return absl::OkStatus();
   const std::set<std::string> symbols = SymbolsOf(graph_);
   for (const auto& [name, size] : options_.dims) {
-    if (size < 1) {
-      return UsageError(absl::StrCat("--dim ", name, "=", size, ": a size is at least 1"));
+    if (size < 0) {
+      return UsageError(absl::StrCat("--dim ", name, "=", size, ": want a size of at least 0"));
     }
     if (!symbols.contains(name)) {
       return UsageError(absl::StrCat(
@@ -142,7 +142,6 @@ absl::Status Binder::TakeSize(const Value& input, size_t axis, int64_t size, Dim
     return UsageError(
         absl::StrCat("input '", input.name, "', dimension ", axis, ": --shape gives ", size, what));
   };
-  if (size == 0 && dim.size != 0) return refuse("; a size is at least 1");
   // Some exporters declare 0 for a size that they do not know.
   if (dim.known() && dim.size != 0 && dim.size != size) {
     return refuse(absl::StrCat(", the model declares ", dim.size,
