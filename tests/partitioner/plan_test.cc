@@ -6,10 +6,14 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <random>
 #include <set>
+#include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/wrapped_text.h"
+#include "engine/target_names.h"
 #include "partitioner/plan_json.h"
 #include "partitioner/plan_text.h"
 #include "tests/partitioner/plans.h"
@@ -262,6 +266,44 @@ TEST(Plan, RandomGraphsAreRunnableAndCovered) {
     ExpectCovered(model, plan);
     ExpectRunnable(model, plan);
   }
+}
+
+TEST(Plan, MacsOfUnknownSizesAreUnknown) {
+  const Model model = ModelOf(
+      "(float[4,8] x, float[8,n] k) => (float[4,8] y, float[4,n] s) <float[8,8] w> "
+      "{ y = MatMul(x, w) s = MatMul(x, k) }");
+  const Plan plan = PlanOf(model);
+  EXPECT_EQ(plan.macs(), std::nullopt);
+  EXPECT_EQ(plan.engine_macs(), 4 * 8 * 8);
+  EXPECT_EQ(plan.engine_macs_share(), std::nullopt);
+  EXPECT_EQ(plan.nodes_of_unknown_macs(), 1);
+  EXPECT_EQ(PlanLine(model, plan), "M1: cannot tell the share yet: 1 dimension is free");
+  EXPECT_THAT(WhyShareUnknown(model, plan), HasSubstr("give --dim n=1"));
+}
+
+TEST(Plan, TheFirstLineFitsForEveryTarget) {
+  for (const char* text : {"(float[1,8] x) => (float[1,8] y) { y = Softmax(x) }",
+                           "(float[4,8] x) => (float[4,8] y) <float[8,8] w> "
+                           "{ y = MatMul(x, w) }",
+                           "(float[m,8] x) => (float[m,8] y) <float[8,8] w> "
+                           "{ y = MatMul(x, w) }"}) {
+    const Model model = ModelOf(text);
+    for (const Target& target : AllTargets()) {
+      const std::string line =
+          PlanLine(model, PlanOf(model, {.target = std::string(target.option_name())}));
+      EXPECT_LE(Columns(line), 80) << line;
+      EXPECT_THAT(line, testing::StartsWith(TargetLabel(target) + ": "));
+    }
+  }
+}
+
+TEST(Plan, SharesAreRoundedButNotToAllOrNothing) {
+  EXPECT_EQ(PercentText(1), "100 %");
+  EXPECT_EQ(PercentText(0.99999), "99.9 %");
+  EXPECT_EQ(PercentText(0.973), "97.3 %");
+  EXPECT_EQ(PercentText(0.5), "50 %");
+  EXPECT_EQ(PercentText(0.00001), "0.1 %");
+  EXPECT_EQ(PercentText(0), "0 %");
 }
 
 TEST(Plan, ShortCountsAreShort) {

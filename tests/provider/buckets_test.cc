@@ -126,6 +126,7 @@ TEST(Buckets, TracesAndPlansAreThoseOfTheProgram) {
   EXPECT_EQ(plans[1]["padding"]["at"]["n"], 3);
   EXPECT_EQ(plans[1]["padding"]["proven"], true);
   EXPECT_THAT(session->PlanText(), HasSubstr("bucket n=8: smaller inputs are padded"));
+  EXPECT_THAT(session->PlanLine(), HasSubstr("\nn=8; M1: "));
 }
 
 TEST(Buckets, WhatIsWrongIsNamed) {
