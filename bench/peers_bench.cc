@@ -25,6 +25,7 @@
 #include "provider/settings.h"
 #include "tbb/task_arena.h"
 #include "tools/command/flag_values.h"
+#include "tools/compare/child_process.h"
 #include "tools/compare/compare.h"
 #include "tools/compare/contestants.h"
 #include "tools/compare/inputs.h"

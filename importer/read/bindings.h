@@ -3,8 +3,9 @@
 //
 // Equal names mean equal sizes throughout the model ("batch" of two inputs). Two exceptions: a name
 // without a letter ("?", "-1") is not a name, and each such dimension is independent; so is each
-// dimension whose name gets several sizes from --shape. A declared input size of 0 or less also
-// means unknown, unless --shape or --dim gives that size.
+// dimension whose name gets several sizes from --shape. A declared input size below 0 also means
+// unknown. A declared size of 0 is a size, but --shape may give another one, because some exporters
+// write 0 for unknown.
 #ifndef ANEMONE_IMPORTER_READ_BINDINGS_H_
 #define ANEMONE_IMPORTER_READ_BINDINGS_H_
 

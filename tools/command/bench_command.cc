@@ -1,34 +1,46 @@
 // `anemone bench`: measures a model on Anemone and on ONNX Runtime's CPU provider, alternately in
 // one process. ONNX Runtime's threads do not spin, because they would take the core from the next
-// run. Peak memory of each is measured in a separate process.
+// run. Each model is measured in a process of its own, so that its numbers do not depend on the
+// models before it. Peak memory of each runtime is measured in a further process.
 #include <cstdio>
 #include <initializer_list>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "anemone/version.h"
+#include "base/annotated.h"
+#include "base/printable.h"
 #include "base/status_macros.h"
 #include "engine/formats/json.h"
+#include "provider/importing.h"
 #include "tools/command/commands.h"
+#include "tools/compare/child_process.h"
 #include "tools/compare/contestants.h"
 #include "tools/compare/inputs.h"
+#include "tools/compare/reference.h"
 
 namespace anemone {
 namespace {
 
 constexpr int kDefaultRepeat = 20;
 
-// One measurement of both.
-struct Measure {
-  std::string name;
-  std::string unit;
-  double ours, theirs;
-};
+// One measurement of both, as an item of "measures". `theirs` is null if ONNX Runtime has no such
+// step.
+Json Measure(const std::string& name, const char* unit, double ours, const Json& theirs) {
+  const bool has_ratio = theirs.is_number() && theirs.get<double>() > 0;
+  return {{"name", name},
+          {"unit", unit},
+          {"anemone", ours},
+          {"onnxruntime", theirs},
+          {"ratio", has_ratio ? Json(ours / theirs.get<double>()) : Json(nullptr)}};
+}
 
-absl::StatusOr<std::vector<Measure>> MeasureOne(const std::string& path, const Options& options,
-                                                PlanSummary& plan) {
+// The item of "models" for one model.
+absl::StatusOr<Json> MeasureModel(const std::string& path, const Options& options) {
   ANEMONE_ASSIGN_OR_RETURN(Arrays inputs, InputsOf(path, options));
   AnemoneContestant ours(SettingsOf(options));
   OrtContestant theirs(options.settings.threads);
@@ -39,6 +51,9 @@ absl::StatusOr<std::vector<Measure>> MeasureOne(const std::string& path, const O
                                return each->Run();
                              }));
   }
+  // Loaded before the clock starts: either might be the first to need it.
+  ANEMONE_ASSIGN_OR_RETURN(const std::shared_ptr<const OrtRuntime> runtime,
+                           OpenRuntime(options.settings.threads));
   absl::Status status;
   double our_load = MillisecondsOf([&] { return ours.Load(path, inputs); }, status);
   double their_load = MillisecondsOf([&] { return theirs.Load(path, inputs); }, status);
@@ -52,45 +67,64 @@ absl::StatusOr<std::vector<Measure>> MeasureOne(const std::string& path, const O
     their_runs.push_back(MillisecondsOf([&] { return theirs.Run(); }, status));
   }
   ANEMONE_RETURN_IF_ERROR(status);
-  plan = ours.session().Summary();
-  LoadTimes times = ours.session().times();
-  std::vector<Measure> all = {{"load, plan and compile", "ms", our_load, their_load},
-                              {"plan alone", "ms", times.plan, their_load},
-                              {"first run", "ms", our_first, their_first}};
+  Json measures = {Measure("load, plan and compile", "ms", our_load, their_load),
+                   Measure("plan alone", "ms", ours.session().times().plan, nullptr),
+                   Measure("first run", "ms", our_first, their_first)};
   for (double share : {0.0, 0.5, 0.9, 0.99}) {
-    all.push_back({share == 0 ? "run, fastest" : absl::StrFormat("run, %g %%", share * 100), "ms",
-                   Percentile(our_runs, share), Percentile(their_runs, share)});
+    const std::string name =
+        share == 0 ? "run, fastest" : absl::StrFormat("run, %g %%", share * 100);
+    measures.push_back(
+        Measure(name, "ms", Percentile(our_runs, share), Percentile(their_runs, share)));
   }
-  all.push_back({"peak memory", "MiB", memory[0] / (1 << 20), memory[1] / (1 << 20)});
-  return all;
+  measures.push_back(
+      Measure("peak memory", "MiB", memory[0] / (1 << 20), memory[1] / (1 << 20)));
+  const PlanSummary plan = ours.session().Summary();
+  return Json{{"path", path},
+              {"target", plan.target},
+              {"engine_segments", plan.engine_segments},
+              {"cpu_segments", plan.cpu_segments},
+              {"measures", std::move(measures)}};
 }
 
-Json MeasuresJson(const std::vector<Measure>& measures) {
-  Json list = Json::array();
-  for (const Measure& m : measures) {
-    list.push_back({{"name", m.name},
-                    {"unit", m.unit},
-                    {"anemone", m.ours},
-                    {"onnxruntime", m.theirs},
-                    {"ratio", m.theirs > 0 ? Json(m.ours / m.theirs) : Json(nullptr)}});
-  }
-  return list;
+// The same, in a process of its own.
+absl::StatusOr<Json> MeasureApart(const std::string& path, const Options& options) {
+  const auto measured = InChild([&]() -> absl::StatusOr<std::string> {
+    ANEMONE_ASSIGN_OR_RETURN(const Json json, MeasureModel(path, options));
+    return JsonText(json);
+  });
+  if (absl::IsInternal(measured.status())) return Annotated(measured.status(), path);
+  ANEMONE_RETURN_IF_ERROR(measured.status());
+  return Json::parse(measured->text);
 }
 
-void PrintTable(const std::string& path, const std::vector<Measure>& measures,
-                const PlanSummary& plan) {
-  const auto ending = [](int count) { return count == 1 ? "" : "s"; };
-  std::printf(
-      "%s: %d engine segment%s, %d CPU segment%s; Anemone against ONNX Runtime, same run "
-      "(ratio below 1: Anemone is better)\n",
-      path.c_str(), plan.engine_segments, ending(plan.engine_segments), plan.cpu_segments,
-      ending(plan.cpu_segments));
-  std::printf("  %-24s %12s %12s %8s\n", "", "Anemone", "ONNX Runtime", "ratio");
-  for (const Measure& m : measures) {
-    std::printf("  %-24s %9.2f %-3s %9.2f %-3s %7.2fx\n", m.name.c_str(), m.ours, m.unit.c_str(),
-                m.theirs, m.unit.c_str(), m.ours / m.theirs);
+void PrintTable(const Json& model) {
+  const auto segments = [&](const char* key, const char* place) {
+    const int count = model[key].get<int>();
+    return absl::StrCat(count, " ", place, count == 1 ? " segment" : " segments");
+  };
+  std::string text = absl::StrCat(Printable(model["path"].get<std::string>()), ": ",
+                                  segments("engine_segments", "engine"), ", ",
+                                  segments("cpu_segments", "CPU"), "\n  ",
+                                  TimesNote(model["target"].get<std::string>()), "\n");
+  absl::StrAppendFormat(&text, "  %-24s %13s %13s %9s\n", "", "Anemone", "ONNX Runtime", "ratio");
+  for (const Json& m : model["measures"]) {
+    const std::string unit = m["unit"].get<std::string>();
+    const auto number = [&](const char* key) {
+      return m[key].is_null() ? std::string("-")
+                              : absl::StrFormat("%.2f %-3s", m[key].get<double>(), unit);
+    };
+    absl::StrAppendFormat(
+        &text, "  %-24s %13s %13s %9s\n", m["name"].get<std::string>(), number("anemone"),
+        number("onnxruntime"),
+        m["ratio"].is_null() ? "-" : absl::StrFormat("%.2fx", m["ratio"].get<double>()));
   }
+  std::fputs(text.c_str(), stdout);
 }
+
+constexpr char kLegend[] =
+    "ratio: Anemone / ONNX Runtime. Below 1x Anemone is faster, or needs less memory.\n"
+    "load: read, optimize or plan, and pack weights. ONNX Runtime's library is loaded\n"
+    "  before. Percentages are percentiles: half of the runs took at most \"run, 50 %\".\n";
 
 }  // namespace
 
@@ -98,30 +132,28 @@ int BenchCommand(const Options& options) {
   int code = kExitDone;
   Json models = Json::array();
   for (const std::string& path : options.arguments) {
-    PlanSummary plan;
     // Progress cannot be used: a forked child does not have its parent's threads.
     if (!options.quiet) std::fprintf(stderr, "anemone: measuring %s\n", path.c_str());
-    absl::StatusOr<std::vector<Measure>> measures = MeasureOne(path, options, plan);
-    if (!measures.ok()) {
-      code = Fail(measures.status());
-      models.push_back({{"path", path}, {"error", std::string(measures.status().message())}});
+    absl::StatusOr<Json> measured = MeasureApart(path, options);
+    if (!measured.ok()) {
+      code = Fail(measured.status());
+      models.push_back({{"path", path}, {"error", std::string(measured.status().message())}});
       continue;
     }
-    if (options.json) {
-      models.push_back({{"path", path},
-                        {"target", plan.target},
-                        {"engine_segments", plan.engine_segments},
-                        {"cpu_segments", plan.cpu_segments},
-                        {"measures", MeasuresJson(*measures)}});
-    } else {
-      PrintTable(path, *measures, plan);
-      std::fflush(
-          stdout);  // a terminal's output is buffered (main.cc); the next model takes a while
+    if (!options.json) {
+      PrintTable(*measured);
+      // A terminal's output is buffered (main.cc), and the next model takes a while.
+      std::fflush(stdout);
     }
+    models.push_back(*std::move(measured));
   }
   if (options.json) {
-    Json json = {{"schema", 1}, {"version", kVersion}, {"models", std::move(models)}};
-    PrintJson(json);
+    PrintJson({{"schema", 1},
+               {"version", kVersion},
+               {"times_of", kTimesOf},
+               {"models", std::move(models)}});
+  } else if (!options.quiet && code == kExitDone) {
+    std::fputs(kLegend, stdout);
   }
   return code;
 }

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "anemone/session.h"
 #include "base/annotated.h"
 #include "base/printable.h"
@@ -22,6 +23,7 @@
 #include "tools/compare/array_file.h"
 #include "tools/compare/compare.h"
 #include "tools/compare/contestants.h"
+#include "tools/compare/input_files.h"
 #include "tools/compare/inputs.h"
 #include "tools/compare/reference.h"
 
@@ -65,37 +67,39 @@ absl::Status WriteOutputs(const std::string& folder, const std::vector<PortInfo>
   return absl::OkStatus();
 }
 
-struct Report {
-  Json outputs = Json::array();
+// The outputs, and how they compare with ONNX Runtime's.
+struct Outputs {
+  Json json = Json::array();
   std::string text;
   bool within_tolerance = true;
 };
 
-absl::StatusOr<Report> Describe(const std::vector<PortInfo>& ports, const Arrays& outputs,
-                                const std::optional<Reference>& reference, const Options& options) {
-  Report report;
+absl::StatusOr<Outputs> Describe(const std::vector<PortInfo>& ports, const Arrays& outputs,
+                                 const std::optional<Reference>& reference,
+                                 const Options& options) {
+  Outputs made;
   for (const PortInfo& port : ports) {
     const Tensor& tensor = outputs.at(port.name);
-    std::string type(DataTypeName(tensor.type()));
+    const std::string type(DataTypeName(tensor.type()));
     Json json = {{"name", port.name}, {"dtype", type}, {"shape", tensor.dims()}};
-    absl::StrAppendFormat(&report.text, "  %s: %s %s", port.name, type,
-                          DimsToString(tensor.dims()));
+    absl::StrAppend(&made.text, Printable(port.name), ": ", type, " ", DimsToString(tensor.dims()));
     if (reference) {
-      ANEMONE_ASSIGN_OR_RETURN(Comparison c,
+      ANEMONE_ASSIGN_OR_RETURN(const Comparison c,
                                Compare(port.name, tensor, reference->outputs.at(port.name)));
-      bool within = WithinTolerance(c, options.tolerance);
-      report.within_tolerance &= within;
+      const std::vector<std::string> misses = Misses(c, options.tolerance);
+      made.within_tolerance &= misses.empty();
       json.update(ComparisonJson(c));
-      absl::StrAppendFormat(
-          &report.text, "  %s, max error %.3g (%.3g %% of the output range)%s%s",
-          c.constant ? "constant reference" : absl::StrFormat("cosine %.6f", c.cosine),
-          c.max_abs_error, 100 * c.max_rel_error, c.finite ? "" : ", NOT FINITE",
-          within ? "" : ", OUT OF TOLERANCE");
+      json["nonfinite_elements"] = c.nonfinite();
+      json["within_tolerance"] = misses.empty();
+      absl::StrAppend(&made.text, ", ", ComparisonText(c, !misses.empty()));
+      if (!misses.empty()) {
+        absl::StrAppend(&made.text, "\n  OUT OF TOLERANCE: ", absl::StrJoin(misses, "; "));
+      }
     }
-    report.text += "\n";
-    report.outputs.push_back(std::move(json));
+    made.text += "\n";
+    made.json.push_back(std::move(json));
   }
-  return report;
+  return made;
 }
 
 std::string SizesText(const std::map<std::string, int64_t>& sizes) {
@@ -105,10 +109,10 @@ std::string SizesText(const std::map<std::string, int64_t>& sizes) {
 std::string UseText(const BucketUse& use) {
   const std::string sizes = SizesText(use.sizes);
   if (use.padded) {
-    return absl::StrCat("  ran ", sizes, " padded to bucket ", SizesText(use.bucket), "\n");
+    return absl::StrCat("ran ", sizes, " padded to bucket ", SizesText(use.bucket), "\n");
   }
-  if (use.refusal.empty()) return absl::StrCat("  ran bucket ", sizes, "\n");
-  return absl::StrCat("  compiled a program for ", sizes, ", not padded: ", Printable(use.refusal),
+  if (use.refusal.empty()) return absl::StrCat("ran bucket ", sizes, "\n");
+  return absl::StrCat("compiled a program for ", sizes, ", not padded: ", Printable(use.refusal),
                       "\n");
 }
 
@@ -124,91 +128,163 @@ void AddUse(const BucketUse& use, const Session& session, Json& json) {
   }
 }
 
-absl::StatusOr<int> Run(const Options& options) {
-  const std::string& path = options.arguments[0];
-  Progress progress(options.quiet);
+// One run of the command.
+class Runner {
+ public:
+  explicit Runner(const Options& options) : options_(options) {}
+
+  absl::Status Run();
+  Json ToJson() const;
+  std::string ToText() const;
+  bool within_tolerance() const { return described_.within_tolerance; }
+
+ private:
+  absl::Status RunModel(Progress& progress);
+  std::string TimesText() const;
+
+  const Options& options_;
+  std::optional<Session> session_;
+  Arrays inputs_, outputs_;
+  RunTimes times_;
+  std::vector<Hazard> hazards_;
+  std::optional<Reference> reference_;
+  std::optional<BucketUse> use_;
+  Outputs described_;
+  int64_t peak_memory_ = 0;  // before ONNX Runtime ran
+};
+
+absl::Status Runner::RunModel(Progress& progress) {
+  const std::string& path = options_.arguments[0];
   progress.Step(absl::StrCat("loading and compiling ", path));
-  ANEMONE_ASSIGN_OR_RETURN(Session session, Session::Load(path, SettingsOf(options)));
-  const bool bucketed = !options.settings.buckets.empty();
-  ANEMONE_ASSIGN_OR_RETURN(
-      Arrays inputs, bucketed ? InputsOf(path, options) : MakeInputs(session.inputs(), options));
+  ANEMONE_ASSIGN_OR_RETURN(session_, Session::Load(path, SettingsOf(options_)));
+  const bool bucketed = !options_.settings.buckets.empty();
+  ANEMONE_ASSIGN_OR_RETURN(inputs_, bucketed ? InputsOf(path, options_)
+                                             : MakeInputs(session_->inputs(), options_));
   progress.Step(absl::StrCat("running ", path));
-  Arrays outputs;
-  ANEMONE_ASSIGN_OR_RETURN(RunTimes times, TimeRuns(options.repeat, [&]() -> absl::Status {
-                             ANEMONE_ASSIGN_OR_RETURN(outputs, session.Run(inputs));
+  ANEMONE_ASSIGN_OR_RETURN(times_, TimeRuns(options_.repeat, [&]() -> absl::Status {
+                             ANEMONE_ASSIGN_OR_RETURN(outputs_, session_->Run(inputs_));
                              return absl::OkStatus();
                            }));
-  if (!options.profile.empty()) {
+  if (!options_.profile.empty()) {
     std::string events;
-    ANEMONE_RETURN_IF_ERROR(session.RunTraced(inputs, &events).status());
+    ANEMONE_RETURN_IF_ERROR(session_->RunTraced(inputs_, &events).status());
     std::string trace = absl::StrCat("{\"traceEvents\":[", events, "]}\n");
     ANEMONE_RETURN_IF_ERROR(WriteFileAtomically(
-        options.profile, {reinterpret_cast<const std::byte*>(trace.data()), trace.size()}));
+        options_.profile, {reinterpret_cast<const std::byte*>(trace.data()), trace.size()}));
   }
-  std::vector<Hazard> hazards;
-  if (options.settings.hazards) {
+  if (options_.settings.hazards) {
     progress.Step(absl::StrCat("looking for hazards in ", path));
-    ANEMONE_ASSIGN_OR_RETURN(hazards, session.FindHazards(inputs));
+    ANEMONE_ASSIGN_OR_RETURN(hazards_, session_->FindHazards(inputs_));
   }
-  if (!options.output_dir.empty()) {
-    ANEMONE_RETURN_IF_ERROR(WriteOutputs(options.output_dir, session.outputs(), outputs));
+  if (bucketed) {
+    ANEMONE_ASSIGN_OR_RETURN(use_, session_->UseOf(inputs_));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Runner::Run() {
+  Progress progress(options_.quiet);
+  ANEMONE_RETURN_IF_ERROR(RunModel(progress));
+  if (!options_.output_dir.empty()) {
+    ANEMONE_RETURN_IF_ERROR(WriteOutputs(options_.output_dir, session_->outputs(), outputs_));
   }
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  std::optional<Reference> reference;
-  if (options.compare) {
+  peak_memory_ = usage.ru_maxrss * 1024;
+  if (options_.compare) {
+    const std::string& path = options_.arguments[0];
     progress.Step(absl::StrCat("running ", path, " with ONNX Runtime"));
-    ANEMONE_ASSIGN_OR_RETURN(reference, RunReference(path, inputs, options));
+    ANEMONE_ASSIGN_OR_RETURN(reference_, RunReference(path, inputs_, options_));
   }
-  ANEMONE_ASSIGN_OR_RETURN(Report report, Describe(session.outputs(), outputs, reference, options));
-  std::optional<BucketUse> use;
-  if (bucketed) {
-    ANEMONE_ASSIGN_OR_RETURN(use, session.UseOf(inputs));
-  }
-  PlanSummary plan = session.Summary();
-  LoadTimes load = session.times();
+  ANEMONE_ASSIGN_OR_RETURN(described_,
+                           Describe(session_->outputs(), outputs_, reference_, options_));
+  return absl::OkStatus();
+}
+
+Json Runner::ToJson() const {
+  const PlanSummary plan = session_->Summary();
+  const LoadTimes load = session_->times();
   Json share = plan.engine_macs_share ? Json(*plan.engine_macs_share) : Json(nullptr);
-  if (options.json) {
-    Json json = {{"schema", 1},
-                 {"model", path},
-                 {"target", plan.target},
-                 {"numerics", options.settings.numerics},
-                 {"outputs", report.outputs},
-                 {"within_tolerance", reference ? Json(report.within_tolerance) : Json(nullptr)},
-                 {"plan",
-                  {{"engine_segments", plan.engine_segments},
-                   {"cpu_segments", plan.cpu_segments},
-                   {"engine_macs_share", share}}},
-                 {"times_ms",
-                  {{"load", load.load},
-                   {"plan", load.plan},
-                   {"compile", load.compile},
-                   {"first_run", times.first},
-                   {"run", times.median}}},
-                 {"reference_times_ms", nullptr},
-                 {"peak_memory_bytes", usage.ru_maxrss * 1024}};
-    if (reference) {
-      json["reference_times_ms"] = {{"load", reference->load},
-                                    {"first_run", reference->run.first},
-                                    {"run", reference->run.median}};
-    }
-    if (options.settings.hazards) json["hazards"] = HazardsJson(hazards);
-    if (use) AddUse(*use, session, json);
-    PrintJson(json);
+  Json json = {
+      {"schema", 1},
+      {"model", options_.arguments[0]},
+      {"target", plan.target},
+      {"numerics", options_.settings.numerics},
+      {"inputs", InputsJson(inputs_, options_)},
+      {"outputs", described_.json},
+      {"within_tolerance", reference_ ? Json(described_.within_tolerance) : Json(nullptr)},
+      {"plan",
+       {{"engine_segments", plan.engine_segments},
+        {"cpu_segments", plan.cpu_segments},
+        {"engine_macs_share", share}}},
+      {"times_of", kTimesOf},
+      {"repeat", options_.repeat},
+      {"times_ms",
+       {{"load", load.load},
+        {"plan", load.plan},
+        {"compile", load.compile},
+        {"first_run", times_.first},
+        {"run", times_.median}}},
+      {"reference_times_ms", nullptr},
+      {"peak_memory_bytes", peak_memory_}};
+  if (reference_) {
+    json["reference_times_ms"] = {{"load", reference_->load},
+                                  {"first_run", reference_->run.first},
+                                  {"run", reference_->run.median}};
+  }
+  if (options_.settings.hazards) json["hazards"] = HazardsJson(hazards_);
+  if (use_) AddUse(*use_, *session_, json);
+  return json;
+}
+
+std::string Runner::TimesText() const {
+  const LoadTimes load = session_->times();
+  const std::string run =
+      options_.repeat > 1 ? absl::StrCat("run, median of ", options_.repeat) : "run";
+  const int width = static_cast<int>(run.size());
+  std::string text = absl::StrCat(TimesNote(session_->Summary().target), "\n");
+  absl::StrAppendFormat(&text, "  %-13s %9s %8s %9s %10s  %*s\n", "ms", "load", "plan", "compile",
+                        "first run", std::max(width, 8), run);
+  absl::StrAppendFormat(&text, "  %-13s %9.1f %8.1f %9.1f %10.1f  %*.1f\n", "Anemone", load.load,
+                        load.plan, load.compile, times_.first, std::max(width, 8), times_.median);
+  if (reference_) {
+    absl::StrAppendFormat(&text, "  %-13s %9.1f %8s %9s %10.1f  %*.1f\n", "ONNX Runtime",
+                          reference_->load, "-", "-", reference_->run.first, std::max(width, 8),
+                          reference_->run.median);
+  }
+  return text;
+}
+
+std::string Runner::ToText() const {
+  std::string text = described_.text;
+  if (use_) text += UseText(*use_);
+  const PlanSummary plan = session_->Summary();
+  if (options_.settings.hazards) text += HazardsText(hazards_, plan.engine_segments);
+  if (options_.quiet) return text;
+  absl::StrAppend(&text, InputsText(inputs_, options_), "\n");
+  if (options_.verbose) {
+    text += session_->PlanText(/*every_node=*/true);
   } else {
-    std::fputs(session.PlanText(options.verbose).c_str(), stdout);
-    if (use) std::fputs(UseText(*use).c_str(), stdout);
-    std::fputs(report.text.c_str(), stdout);
-    if (options.settings.hazards)
-      std::fputs(HazardsText(hazards, plan.engine_segments).c_str(), stdout);
-    std::printf("  load %.1f ms, plan %.1f ms, compile %.1f ms, first run %.1f ms, run %.1f ms\n",
-                load.load, load.plan, load.compile, times.first, times.median);
-    if (reference) {
-      std::printf("  ONNX Runtime: load %.1f ms, first run %.1f ms, run %.1f ms\n", reference->load,
-                  reference->run.first, reference->run.median);
+    absl::StrAppend(&text, session_->PlanLine(), "\n");
+    if (plan.warned_nodes > 0) {
+      absl::StrAppend(&text, plan.warned_nodes,
+                      plan.warned_nodes == 1 ? " node has" : " nodes have",
+                      " warnings (-v shows them)\n");
     }
   }
-  return report.within_tolerance ? kExitDone : kExitThreshold;
+  return absl::StrCat(text, TimesText());
+}
+
+absl::StatusOr<int> Run(Options options) {
+  ANEMONE_RETURN_IF_ERROR(BindToFiles(options));
+  Runner runner(options);
+  ANEMONE_RETURN_IF_ERROR(runner.Run());
+  if (options.json) {
+    PrintJson(runner.ToJson());
+  } else {
+    std::fputs(runner.ToText().c_str(), stdout);
+  }
+  return runner.within_tolerance() ? kExitDone : kExitThreshold;
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ namespace {
 
 constexpr char kMagic[] = "\x93NUMPY";
 constexpr size_t kMagicSize = 6;
+constexpr size_t kMostHeaderBytes = 1 << 17;  // headers of version 1 have at most 65535 bytes
 
 struct NpyType {
   const char* name;  // without the byte order
@@ -38,7 +39,9 @@ absl::Status Damaged(const std::string& path, const std::string& what) {
       absl::StrCat("file '", path, "': ", what, "; write it again with numpy.save"));
 }
 
-absl::StatusOr<std::string> ReadWhole(const std::string& path) {
+// The first `most` bytes of the file.
+absl::StatusOr<std::string> ReadBytes(const std::string& path,
+                                      size_t most = std::string::npos) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) {
     return absl::InvalidArgumentError(
@@ -49,7 +52,12 @@ absl::StatusOr<std::string> ReadWhole(const std::string& path) {
     return absl::NotFoundError(
         absl::StrCat("file '", path, "': cannot be read; check the path and its permissions"));
   }
-  std::string bytes((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  if (most == std::string::npos) {
+    return std::string(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
+  }
+  std::string bytes(most, '\0');
+  in.read(bytes.data(), static_cast<std::streamsize>(most));
+  bytes.resize(in.gcount());
   return bytes;
 }
 
@@ -75,7 +83,15 @@ absl::StatusOr<DataType> TypeOfDescr(const std::string& path, std::string descr)
       "' is not supported; convert it to a little-endian number type with numpy's astype"));
 }
 
-absl::StatusOr<Tensor> ParseNpy(const std::string& path, std::string bytes) {
+// A parsed header of a .npy file, and where its data starts.
+struct NpyHeader {
+  ArrayHeader array;
+  size_t start = 0;
+};
+
+// `bytes` are the first ones of the file, which has `file_bytes`.
+absl::StatusOr<NpyHeader> ParseNpyHeader(const std::string& path, const std::string& bytes,
+                                         uint64_t file_bytes) {
   if (bytes.size() < kMagicSize + 4 || bytes.compare(0, kMagicSize, kMagic, kMagicSize) != 0) {
     return Damaged(path, "is not a .npy file");
   }
@@ -104,34 +120,63 @@ absl::StatusOr<Tensor> ParseNpy(const std::string& path, std::string bytes) {
     }
   }
   auto count = ElementCount(dims);
-  size_t data = start + header_size;
-  if (!count.ok() || ByteSize(type, dims) != static_cast<int64_t>(bytes.size() - data)) {
-    return Damaged(path, absl::StrCat("has ", bytes.size() - data,
+  const uint64_t data_bytes = file_bytes - start - header_size;
+  if (!count.ok() || ByteSize(type, dims) != static_cast<int64_t>(data_bytes)) {
+    return Damaged(path, absl::StrCat("has ", data_bytes,
                                       " bytes of data, which does not "
                                       "match its shape ",
                                       shape, ")"));
   }
-  Tensor tensor = Tensor::Zeros(type, std::move(dims));
+  return NpyHeader{{type, std::move(dims)}, start + header_size};
+}
+
+absl::StatusOr<Tensor> ParseNpy(const std::string& path, const std::string& bytes) {
+  ANEMONE_ASSIGN_OR_RETURN(NpyHeader header, ParseNpyHeader(path, bytes, bytes.size()));
+  Tensor tensor = Tensor::Zeros(header.array.type, std::move(header.array.dims));
   if (tensor.elements() > 0) {
-    std::memcpy(tensor.mutable_data<char>(), bytes.data() + data, bytes.size() - data);
+    std::memcpy(tensor.mutable_data<char>(), bytes.data() + header.start,
+                bytes.size() - header.start);
   }
   return tensor;
 }
 
-}  // namespace
-
-absl::StatusOr<Tensor> ReadArrayFile(const std::string& path) {
-  ANEMONE_ASSIGN_OR_RETURN(std::string bytes, ReadWhole(path));
-  if (absl::EndsWith(path, ".npy")) return ParseNpy(path, std::move(bytes));
+absl::StatusOr<onnx::TensorProto> ReadProto(const std::string& path) {
   if (!absl::EndsWith(path, ".pb")) {
     return absl::InvalidArgumentError(
         absl::StrCat("file '", path, "': want a name that ends in .npy or .pb"));
   }
+  ANEMONE_ASSIGN_OR_RETURN(const std::string bytes, ReadBytes(path));
   onnx::TensorProto proto;
   if (!proto.ParseFromString(bytes)) {
     return absl::DataLossError(absl::StrCat(
         "file '", path, "': is not an onnx.TensorProto; write it with onnx.numpy_helper"));
   }
+  return proto;
+}
+
+}  // namespace
+
+absl::StatusOr<ArrayHeader> ReadArrayHeader(const std::string& path) {
+  if (absl::EndsWith(path, ".npy")) {
+    ANEMONE_ASSIGN_OR_RETURN(const std::string bytes, ReadBytes(path, kMostHeaderBytes));
+    std::error_code error;
+    const uint64_t file_bytes = std::filesystem::file_size(path, error);
+    ANEMONE_ASSIGN_OR_RETURN(
+        NpyHeader header, ParseNpyHeader(path, bytes, error ? bytes.size() : file_bytes));
+    return std::move(header.array);
+  }
+  ANEMONE_ASSIGN_OR_RETURN(const onnx::TensorProto proto, ReadProto(path));
+  ANEMONE_ASSIGN_OR_RETURN(const DataType type,
+                           ReadDataType(proto.data_type(), absl::StrCat("file '", path, "'")));
+  return ArrayHeader{type, {proto.dims().begin(), proto.dims().end()}};
+}
+
+absl::StatusOr<Tensor> ReadArrayFile(const std::string& path) {
+  if (absl::EndsWith(path, ".npy")) {
+    ANEMONE_ASSIGN_OR_RETURN(const std::string bytes, ReadBytes(path));
+    return ParseNpy(path, bytes);
+  }
+  ANEMONE_ASSIGN_OR_RETURN(const onnx::TensorProto proto, ReadProto(path));
   ANEMONE_ASSIGN_OR_RETURN(
       Tensor view, TensorReader(nullptr, nullptr).Read(proto, absl::StrCat("file '", path, "'")));
   if (view.type() == DataType::kString || view.is_fill()) return view;

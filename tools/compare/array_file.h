@@ -4,7 +4,9 @@
 #ifndef ANEMONE_TOOLS_COMPARE_ARRAY_FILE_H_
 #define ANEMONE_TOOLS_COMPARE_ARRAY_FILE_H_
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "anemone/tensor.h"
@@ -14,6 +16,13 @@ namespace anemone {
 // The file's suffix, .npy or .pb, determines the format. Errors: kNotFound, kDataLoss (damaged),
 // kInvalidArgument (not supported: Fortran order, big endian, objects).
 absl::StatusOr<Tensor> ReadArrayFile(const std::string& path);
+
+// Type and shape of the array. Reads only the header of a .npy file. Errors: as ReadArrayFile().
+struct ArrayHeader {
+  DataType type = DataType::kUndefined;
+  std::vector<int64_t> dims;
+};
+absl::StatusOr<ArrayHeader> ReadArrayHeader(const std::string& path);
 
 // Writes the file atomically. kUnimplemented: NumPy does not have the type (bfloat16, float8,
 // int4).

@@ -6,6 +6,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "base/annotated.h"
 #include "math/move/convert.h"
 
@@ -90,6 +93,24 @@ std::optional<double> Top1(const std::vector<double>& a, const std::vector<doubl
   return static_cast<double>(agree) / static_cast<double>(rows);
 }
 
+// "1-3.2e-8" if `exact` and six decimals would say little more than 1.
+std::string CosineText(double cosine, bool exact) {
+  if (!exact || cosine >= 1 || cosine < 0.999) return absl::StrFormat("cosine %.6f", cosine);
+  return absl::StrReplaceAll(absl::StrFormat("cosine 1-%.2g", 1 - cosine), {{"e-0", "e-"}});
+}
+
+std::string NonFiniteText(const Comparison& c) {
+  std::vector<std::string> parts;
+  const auto add = [&](int64_t count, const char* what) {
+    if (count > 0) parts.push_back(absl::StrCat(count, " of ", c.elements, " values ", what));
+  };
+  add(c.infinite, "are inf where ONNX Runtime is finite");
+  add(c.nan, "are NaN where ONNX Runtime is finite");
+  add(c.differ_from_nonfinite, "differ where ONNX Runtime is inf or NaN");
+  if (parts.empty()) return "cannot be compared: all values of ONNX Runtime are inf or NaN";
+  return absl::StrJoin(parts, ", ");
+}
+
 }  // namespace
 
 absl::StatusOr<Comparison> Compare(const std::string& name, const Tensor& result,
@@ -111,11 +132,16 @@ absl::StatusOr<Comparison> Compare(const std::string& name, const Tensor& result
   if (!got.ok()) return Annotated(got.status(), absl::StrCat("output '", name, "'"));
   double dot = 0, got_square = 0, want_square = 0;
   double low = std::numeric_limits<double>::infinity(), high = -low;
+  c.elements = static_cast<int64_t>(want->size());
   for (size_t i = 0; i < want->size(); ++i) {
     double g = (*got)[i], w = (*want)[i];
-    if (!std::isfinite(w) || !std::isfinite(g)) {
-      bool same = g == w || (std::isnan(g) && std::isnan(w));
-      if (!same) c.finite = false;
+    if (!std::isfinite(w)) {
+      const bool same = g == w || (std::isnan(g) && std::isnan(w));
+      c.differ_from_nonfinite += same ? 0 : 1;
+      continue;
+    }
+    if (!std::isfinite(g)) {
+      ++(std::isnan(g) ? c.nan : c.infinite);
       continue;
     }
     dot += g * w;
@@ -125,12 +151,18 @@ absl::StatusOr<Comparison> Compare(const std::string& name, const Tensor& result
     high = std::max(high, w);
     c.max_abs_error = std::max(c.max_abs_error, std::abs(g - w));
   }
-  if (high < low && !want->empty()) c.finite = false;  // no element can be compared
+  const bool none_compared = high < low && !want->empty();
+  c.finite = c.nonfinite() == 0 && !none_compared;
+  if (!c.finite) {
+    c.cosine = std::numeric_limits<double>::quiet_NaN();
+    c.max_abs_error = c.max_rel_error = std::numeric_limits<double>::infinity();
+    return c;
+  }
   bool both_zero = got_square == 0 && want_square == 0;
   c.cosine = both_zero ? 1
              : got_square == 0 || want_square == 0
                  ? 0
-                 : dot / (std::sqrt(got_square) * std::sqrt(want_square));
+                 : std::min(1.0, dot / (std::sqrt(got_square) * std::sqrt(want_square)));
   c.constant = !(high > low);
   double scale = c.constant ? std::abs(high) : high - low;
   bool has_scale = std::isfinite(scale) && scale > 0;
@@ -139,16 +171,39 @@ absl::StatusOr<Comparison> Compare(const std::string& name, const Tensor& result
   return c;
 }
 
-bool WithinTolerance(const Comparison& c, const std::map<std::string, double>& tolerance) {
-  auto bound = [&](const char* name, double fallback) {
+std::vector<std::string> Misses(const Comparison& c,
+                                const std::map<std::string, double>& tolerance) {
+  if (!c.finite) return {"want inf and NaN only where ONNX Runtime has them"};
+  std::vector<std::string> misses;
+  const auto at_most = [&](const char* what, double value, double bound) {
+    if (value > bound) {
+      misses.push_back(absl::StrFormat("%s %.4g, want <= %.12g", what, value, bound));
+    }
+  };
+  const auto bound = [&](const char* name, double fallback) {
     auto found = tolerance.find(name);
     return found == tolerance.end() ? fallback : found->second;
   };
   constexpr double kNone = std::numeric_limits<double>::infinity();
-  if (!c.finite || c.max_abs_error > bound("max_abs", kNone)) return false;
-  if (c.constant) return c.max_rel_error <= bound("max_rel", kDefaultConstantError);
-  return c.max_rel_error <= bound("max_rel", kNone) &&
-         c.cosine >= bound("cosine", tolerance.empty() ? kDefaultCosine : -1);
+  at_most("max_abs", c.max_abs_error, bound("max_abs", kNone));
+  at_most("max_rel", c.max_rel_error,
+          bound("max_rel", c.constant ? kDefaultConstantError : kNone));
+  const double least = bound("cosine", tolerance.empty() ? kDefaultCosine : -1);
+  if (!c.constant && !(c.cosine >= least)) {
+    misses.push_back(absl::StrFormat("%s, want >= %.12g", CosineText(c.cosine, true), least));
+  }
+  return misses;
+}
+
+bool WithinTolerance(const Comparison& c, const std::map<std::string, double>& tolerance) {
+  return Misses(c, tolerance).empty();
+}
+
+std::string ComparisonText(const Comparison& c, bool exact) {
+  if (!c.finite) return NonFiniteText(c);
+  return absl::StrFormat("%s, max error %.3g (%.3g %% of the output range)",
+                         c.constant ? "constant reference" : CosineText(c.cosine, exact),
+                         c.max_abs_error, 100 * c.max_rel_error);
 }
 
 Json ComparisonJson(const Comparison& c) {

@@ -2,9 +2,11 @@
 #ifndef ANEMONE_TOOLS_COMPARE_COMPARE_H_
 #define ANEMONE_TOOLS_COMPARE_COMPARE_H_
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "anemone/tensor.h"
@@ -12,6 +14,7 @@
 
 namespace anemone {
 
+// If `finite` is false, the cosine is NaN and the errors are infinite: they cannot be told.
 struct Comparison {
   double cosine = 1;  // 1 if both are all zero
   double max_abs_error = 0;
@@ -19,6 +22,11 @@ struct Comparison {
   std::optional<double> top1_agreement;  // share of rows (last axis) with the same largest element
   bool finite = true;     // all infinities and NaNs of the result are in the reference too
   bool constant = false;  // all elements of the reference are equal, so the cosine means nothing
+  int64_t elements = 0;
+  // Of the elements: those that are infinite or NaN where the reference is finite, and those that
+  // differ from an infinity or NaN of the reference.
+  int64_t infinite = 0, nan = 0, differ_from_nonfinite = 0;
+  int64_t nonfinite() const { return infinite + nan + differ_from_nonfinite; }
 };
 
 // kInvalidArgument if type or shape differ. Where the reference is not finite, the result must have
@@ -26,9 +34,15 @@ struct Comparison {
 absl::StatusOr<Comparison> Compare(const std::string& name, const Tensor& result,
                                    const Tensor& reference);
 
-// True if `comparison` meets --tolerance (cosine=0.999 if empty). A constant reference is compared
-// by max_rel.
+// What does not meet --tolerance (cosine=0.999 if empty): "cosine 1-3.2e-8, want >= 0.99999999".
+// Empty if all is met. A constant reference is compared by max_rel.
+std::vector<std::string> Misses(const Comparison& comparison,
+                                const std::map<std::string, double>& tolerance);
 bool WithinTolerance(const Comparison& comparison, const std::map<std::string, double>& tolerance);
+
+// "cosine 0.999998, max error 1.4e-05 (0.058 % of the output range)", or "64 of 64 values are inf
+// where ONNX Runtime is finite". `exact`: a cosine near 1 is written as 1-3.2e-8.
+std::string ComparisonText(const Comparison& comparison, bool exact);
 
 // The keys of a comparison in --json documents: cosine, max_abs_error and so on to finite.
 Json ComparisonJson(const Comparison& comparison);

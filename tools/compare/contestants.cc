@@ -1,15 +1,9 @@
 #include "tools/compare/contestants.h"
 
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
 #include "importer/importer.h"
@@ -18,11 +12,6 @@
 #include "provider/ports.h"
 
 namespace anemone {
-namespace {
-
-constexpr size_t kMostWords = 4096;  // the longest error message, in bytes
-
-}  // namespace
 
 absl::Status AnemoneContestant::Load(const std::string& path, const Arrays& inputs) {
   ANEMONE_ASSIGN_OR_RETURN(Session session, Session::Load(path, settings_));
@@ -87,35 +76,6 @@ double MillisecondsOf(const std::function<absl::Status()>& step, absl::Status& s
 double Percentile(std::vector<double> times, double share) {
   std::sort(times.begin(), times.end());
   return times[std::lround(share * static_cast<double>(times.size() - 1))];
-}
-
-absl::StatusOr<double> PeakMemoryOf(const std::function<absl::Status()>& work) {
-  const std::unique_ptr<FILE, int (*)(FILE*)> words(std::tmpfile(), std::fclose);
-  if (words == nullptr)
-    return absl::ResourceExhaustedError(
-        "bench: cannot create a temporary file; free some disk space");
-  std::fflush(nullptr);
-  pid_t child = fork();
-  if (child < 0)
-    return absl::ResourceExhaustedError("bench: cannot start a process; close other programs");
-  if (child == 0) {
-    absl::Status status = work();
-    std::fputs(std::string(status.message()).c_str(), words.get());
-    std::fflush(words.get());
-    _exit(static_cast<int>(status.code()));
-  }
-  int status = 0;
-  rusage usage{};
-  if (wait4(child, &status, 0, &usage) != child || !WIFEXITED(status)) {
-    return absl::InternalError("bench: the process that measures memory failed");
-  }
-  if (const int code = WEXITSTATUS(status); code != 0) {
-    std::rewind(words.get());
-    std::string text(kMostWords, '\0');
-    text.resize(std::fread(text.data(), 1, text.size(), words.get()));
-    return absl::Status(static_cast<absl::StatusCode>(code), text);
-  }
-  return static_cast<double>(usage.ru_maxrss) * 1024;
 }
 
 }  // namespace anemone

@@ -1,5 +1,5 @@
 // tools/compare/contestants.h: one interface for the runtimes that are measured (Anemone, ONNX
-// Runtime's CPU provider, and others in bench/), and functions that measure time and memory.
+// Runtime's CPU provider, and others in bench/), and functions that measure time.
 #ifndef ANEMONE_TOOLS_COMPARE_CONTESTANTS_H_
 #define ANEMONE_TOOLS_COMPARE_CONTESTANTS_H_
 
@@ -70,10 +70,6 @@ double MillisecondsOf(const std::function<absl::Status()>& step, absl::Status& s
 
 // `share` 0 is the fastest time, 0.5 the median. `times` must not be empty.
 double Percentile(std::vector<double> times, double share);
-
-// The peak resident memory, in bytes, of a child process that does `work`; or the error of `work`.
-// Call it before this process has threads or uses much memory, because the child inherits both.
-absl::StatusOr<double> PeakMemoryOf(const std::function<absl::Status()>& work);
 
 }  // namespace anemone
 

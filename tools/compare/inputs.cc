@@ -7,35 +7,30 @@
 #include <random>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "base/usage_error.h"
 #include "math/core/half.h"
 #include "tools/compare/array_file.h"
+#include "tools/compare/input_files.h"
 
 namespace anemone {
 namespace {
 
-std::string NamesOf(const std::vector<PortInfo>& ports) {
-  return absl::StrJoin(
-      ports, ", ", [](std::string* out, const PortInfo& port) { absl::StrAppend(out, port.name); });
+std::vector<std::string> NamesOf(const std::vector<PortInfo>& ports) {
+  std::vector<std::string> names;
+  for (const PortInfo& port : ports) names.push_back(port.name);
+  return names;
 }
 
-// "NAME=FILE": the longest input name that the text begins with, since a name may hold '='.
-absl::StatusOr<std::pair<std::string, std::string>> SplitInput(const std::vector<PortInfo>& ports,
-                                                               const std::string& text) {
-  const PortInfo* best = nullptr;
-  for (const PortInfo& port : ports) {
-    bool fits = absl::StartsWith(text, absl::StrCat(port.name, "="));
-    if (fits && (best == nullptr || port.name.size() > best->name.size())) best = &port;
-  }
-  if (best == nullptr) {
-    return UsageError(absl::StrCat("--input '", text,
-                                   "': the model has no such input; it has: ", NamesOf(ports)));
-  }
-  return std::make_pair(best->name, text.substr(best->name.size() + 1));
+// The inputs without a file.
+std::vector<std::string> RandomNames(const Arrays& inputs, const Options& options) {
+  std::vector<std::string> names;
+  for (const auto& input : inputs) names.push_back(input.first);
+  const auto files = InputFiles(options, names);
+  std::erase_if(names, [&](const std::string& name) { return files.ok() && files->contains(name); });
+  return names;
 }
 
 template <class T>
@@ -140,14 +135,9 @@ absl::StatusOr<Arrays> MakeInputs(const std::vector<PortInfo>& ports, const Opti
                      " is not a tensor; use Session of the Python package or of the C++ library"));
   }
   Arrays inputs;
-  for (const std::string& text : options.inputs) {
-    ANEMONE_ASSIGN_OR_RETURN(auto pair, SplitInput(ports, text));
-    const auto [array, is_new] = inputs.try_emplace(pair.first);
-    if (!is_new) {
-      return UsageError(
-          absl::StrCat("input '", pair.first, "': --input is given twice for it; drop one"));
-    }
-    ANEMONE_ASSIGN_OR_RETURN(array->second, ReadArrayFile(pair.second));
+  ANEMONE_ASSIGN_OR_RETURN(const auto files, InputFiles(options, NamesOf(ports)));
+  for (const auto& [name, file] : files) {
+    ANEMONE_ASSIGN_OR_RETURN(inputs[name], ReadArrayFile(file));
   }
   std::mt19937_64 random(options.seed);
   for (const PortInfo& port : ports) {
@@ -159,11 +149,23 @@ absl::StatusOr<Arrays> MakeInputs(const std::vector<PortInfo>& ports, const Opti
   }
   for (const auto& [name, range] : options.ranges) {
     if (inputs.count(name) == 0) {
-      return UsageError(absl::StrCat("--range '", name,
-                                     "': the model has no such input; it has: ", NamesOf(ports)));
+      return UsageError(absl::StrCat("--range '", name, "': the model has no such input; it has: ",
+                                     absl::StrJoin(NamesOf(ports), ", ")));
     }
   }
   return inputs;
+}
+
+std::string InputsText(const Arrays& inputs, const Options& options) {
+  const std::vector<std::string> random = RandomNames(inputs, options);
+  if (random.empty()) return "inputs: from files";
+  const bool all = random.size() == inputs.size();
+  return absl::StrCat("inputs: ", all ? "" : absl::StrCat(absl::StrJoin(random, ", "), " "),
+                      "random, seed ", options.seed, " (give --input for real ones)");
+}
+
+Json InputsJson(const Arrays& inputs, const Options& options) {
+  return {{"random", RandomNames(inputs, options)}, {"seed", options.seed}};
 }
 
 }  // namespace anemone

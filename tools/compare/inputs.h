@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "anemone/session.h"
 #include "anemone/tensor.h"
+#include "engine/formats/json.h"
 #include "tools/command/options.h"
 
 namespace anemone {
@@ -26,6 +27,12 @@ using Arrays = std::map<std::string, Tensor>;
 // Reads the --input files, and makes random arrays from --seed and --range for the other inputs. An
 // input with a default is omitted unless a file or a range is given for it.
 absl::StatusOr<Arrays> MakeInputs(const std::vector<PortInfo>& ports, const Options& options);
+
+// Which inputs are random, since an accuracy measured on random inputs says less than one measured
+// on real ones. As text: "inputs: random, seed 0 (give --input for real ones)". As JSON:
+// {"random": ["x"], "seed": 0}. `inputs` are a result of MakeInputs().
+std::string InputsText(const Arrays& inputs, const Options& options);
+Json InputsJson(const Arrays& inputs, const Options& options);
 
 }  // namespace anemone
 

@@ -3,7 +3,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "base/status_macros.h"
+#include "engine/target.h"
 #include "tools/compare/contestants.h"
 
 namespace anemone {
@@ -16,6 +19,14 @@ absl::StatusOr<RunTimes> TimeRuns(int repeat, const std::function<absl::Status()
   ANEMONE_RETURN_IF_ERROR(status);
   times.median = Percentile(std::move(rest), 0.5);
   return times;
+}
+
+std::string TimesNote(const std::string& target) {
+  const auto found = FindTarget(target);
+  const absl::string_view products = found.ok() ? (*found)->products() : "";
+  const absl::string_view product = products.substr(0, products.find(','));
+  return absl::StrCat("times on this machine's CPU (software engine); they say nothing of the ",
+                      product.empty() ? absl::string_view(target) : product, "'s speed");
 }
 
 absl::StatusOr<Reference> RunReference(const std::string& path, const Arrays& inputs,

@@ -18,6 +18,11 @@ struct RunTimes {
 // Runs once, then `repeat` times more.
 absl::StatusOr<RunTimes> TimeRuns(int repeat, const std::function<absl::Status()>& run);
 
+// What times are of. Users read a time next to a target's name as the time of that chip.
+inline constexpr char kTimesOf[] = "software engine on this CPU";  // "times_of" of --json
+// "times on this machine's CPU (software engine); they say nothing of the M1's speed"
+std::string TimesNote(const std::string& target);
+
 struct Reference {
   Arrays outputs;
   double load = 0;

@@ -82,10 +82,18 @@ TEST(Bindings, ANameOfTwoSizesIsNoName) {
   EXPECT_EQ(ShapeOf(model, "z"), "''");
 }
 
-TEST(Bindings, ZeroAndNegativeSizesAreUnknown) {
-  Model model = ModelWith({{"x", {"0", "3", "-7"}}});
-  ASSERT_THAT(BindDimensions(model, {.shapes = {{"x", {5, 3, 9}}}}), IsOk());
-  EXPECT_EQ(ShapeOf(model, "x"), "5x3x9");
+TEST(Bindings, NegativeSizesAreUnknown) {
+  Model model = ModelWith({{"x", {"3", "-7"}}});
+  ASSERT_THAT(BindDimensions(model, {.shapes = {{"x", {3, 9}}}}), IsOk());
+  EXPECT_EQ(ShapeOf(model, "x"), "3x9");
+}
+
+TEST(Bindings, ADeclaredZeroIsASizeUnlessAShapeGivesAnother) {
+  Model model = ModelWith({{"x", {"0", "3"}}});
+  ASSERT_THAT(BindDimensions(model, {}), IsOk());
+  EXPECT_EQ(ShapeOf(model, "x"), "0x3");
+  ASSERT_THAT(BindDimensions(model, {.shapes = {{"x", {5, 3}}}}), IsOk());
+  EXPECT_EQ(ShapeOf(model, "x"), "5x3");
 }
 
 TEST(Bindings, ASizeOfZeroIsASize) {

@@ -1,0 +1,28 @@
+// tools/compare/child_process.h: does work in a child process, so that its memory is its own.
+#ifndef ANEMONE_TOOLS_COMPARE_CHILD_PROCESS_H_
+#define ANEMONE_TOOLS_COMPARE_CHILD_PROCESS_H_
+
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace anemone {
+
+struct ChildResult {
+  std::string text;        // what the work returned
+  double peak_memory = 0;  // resident, in bytes
+};
+
+// Returns the result of `work` in a child process, or its error. On Linux the child is killed if
+// this process ends first. Call it before this process has threads or uses much memory, because the
+// child inherits both. kInternal: the child ended without a result (a crash).
+absl::StatusOr<ChildResult> InChild(const std::function<absl::StatusOr<std::string>()>& work);
+
+// The peak memory of a child process that does `work`.
+absl::StatusOr<double> PeakMemoryOf(const std::function<absl::Status()>& work);
+
+}  // namespace anemone
+
+#endif  // ANEMONE_TOOLS_COMPARE_CHILD_PROCESS_H_

@@ -1,0 +1,130 @@
+#include "tools/compare/input_files.h"
+
+#include <filesystem>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/guarded.h"
+#include "base/mapped_file.h"
+#include "base/status_macros.h"
+#include "base/usage_error.h"
+#include "importer/read/bindings.h"
+#include "importer/read/external_data.h"
+#include "importer/read/reader.h"
+#include "importer/read/skeleton.h"
+#include "kernels/custom_domain.h"
+#include "tools/compare/array_file.h"
+
+namespace anemone {
+namespace {
+
+// The model as its file declares it: nothing is bound or inferred.
+absl::StatusOr<Model> ReadDeclared(const std::string& path) {
+  RegisterCustomDomain();
+  return Guarded("read the model", [&]() -> absl::StatusOr<Model> {
+    ANEMONE_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file, MappedFile::Open(path));
+    ANEMONE_ASSIGN_OR_RETURN(std::unique_ptr<const Skeleton> skeleton,
+                             MakeSkeleton(file->text(), file));
+    return ReadModel(*skeleton, ExternalData::BesideModel(path));
+  });
+}
+
+// A size of 0 may be replaced, since some exporters write it for a free dimension.
+bool Allows(const Dim& dim, int64_t size) { return dim.size <= 0 || dim.size == size; }
+
+bool Fits(const Value& input, const Shape& shape, const ArrayHeader& array) {
+  if (array.type != input.type || array.dims.size() != shape.size()) return false;
+  for (size_t a = 0; a < shape.size(); ++a) {
+    if (!Allows(shape[a], array.dims[a])) return false;
+  }
+  return true;
+}
+
+// Binds the dimensions of one input.
+absl::Status BindToFile(const Value& input, const std::string& file, const ArrayHeader& array,
+                        Settings& settings) {
+  const Shape shape = input.shape.value_or(Shape(array.dims.size()));
+  if (!Fits(input, shape, array)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "input '", input.name, "': want ", DataTypeName(input.type), " ", ShapeText(shape), ", ",
+        file, " has ", DataTypeName(array.type), " ", DimsToString(array.dims),
+        "; give an array of that type and shape"));
+  }
+  std::vector<int64_t> sizes(shape.size(), -1);
+  const auto given = settings.shapes.find(input.name);
+  if (given != settings.shapes.end()) {
+    if (given->second.size() != sizes.size()) return absl::OkStatus();  // loading reports it
+    sizes = given->second;
+  }
+  for (size_t a = 0; a < shape.size(); ++a) {
+    const Dim& dim = shape[a];
+    const int64_t size = array.dims[a];
+    const auto other = [&](const std::string& option) {
+      return UsageError(absl::StrCat(
+          "input '", input.name, "', dimension ", a,
+          dim.symbol.empty() ? "" : absl::StrCat(" ('", dim.symbol, "')"), ": ", file, " has size ",
+          size, ", ", option, " gives another; drop the option, or give another file"));
+    };
+    if (sizes[a] >= 0 && sizes[a] != size) return other(absl::StrCat("--shape ", input.name));
+    if (dim.size == size) continue;
+    const auto bound = settings.dims.find(dim.symbol);
+    if (!dim.symbol.empty() && bound != settings.dims.end() && bound->second != size) {
+      return other(absl::StrCat("--dim ", dim.symbol, "=", bound->second));
+    }
+    if (settings.buckets.contains(dim.symbol)) {
+      settings.dims[dim.symbol] = size;
+    } else {
+      sizes[a] = size;
+    }
+  }
+  settings.shapes[input.name] = std::move(sizes);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::map<std::string, std::string>> InputFiles(
+    const Options& options, const std::vector<std::string>& names) {
+  std::map<std::string, std::string> files;
+  for (const std::string& text : options.inputs) {
+    const std::string* best = nullptr;
+    for (const std::string& name : names) {
+      const bool fits = absl::StartsWith(text, absl::StrCat(name, "="));
+      if (fits && (best == nullptr || name.size() > best->size())) best = &name;
+    }
+    if (best == nullptr) {
+      return UsageError(
+          absl::StrCat("--input '", text,
+                       "': the model has no such input; it has: ", absl::StrJoin(names, ", ")));
+    }
+    if (!files.try_emplace(*best, text.substr(best->size() + 1)).second) {
+      return UsageError(
+          absl::StrCat("input '", *best, "': --input is given twice for it; drop one"));
+    }
+  }
+  return files;
+}
+
+absl::Status BindToFiles(Options& options) {
+  if (options.inputs.empty()) return absl::OkStatus();
+  const absl::StatusOr<Model> model = ReadDeclared(options.arguments[0]);
+  if (!model.ok()) return absl::OkStatus();  // loading reports the error
+  std::vector<std::string> names;
+  for (ValueId id : model->graph.inputs) names.push_back(model->graph.values[id].name);
+  ANEMONE_ASSIGN_OR_RETURN(auto files, InputFiles(options, names));
+  for (ValueId id : model->graph.inputs) {
+    const Value& input = model->graph.values[id];
+    const auto file = files.find(input.name);
+    if (file == files.end() || !input.other_type.empty()) continue;
+    std::error_code error;
+    if (std::filesystem::is_fifo(file->second, error)) continue;  // it can be read only once
+    ANEMONE_ASSIGN_OR_RETURN(const ArrayHeader array, ReadArrayHeader(file->second));
+    ANEMONE_RETURN_IF_ERROR(BindToFile(input, file->second, array, options.settings));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace anemone
