@@ -83,6 +83,13 @@ struct SoftwareOptions {
   bool observed = false;
 };
 
+// The bytes that a program of the software engine takes, by an estimate that computes nothing.
+struct ProgramMemory {
+  int64_t weights = 0;
+  int64_t arena = 0;  // the values between units, in each run at the same time
+};
+ProgramMemory EstimateMemory(const Network& network, const SoftwareOptions& options);
+
 // Makes the software engine. It computes in the caller's oneTBB arena.
 std::unique_ptr<Device> MakeSoftwareDevice(const SoftwareOptions& options = {});
 

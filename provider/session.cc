@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -21,6 +22,7 @@
 #include "provider/buckets/bucketed.h"
 #include "provider/buckets/bucketing.h"
 #include "provider/importing.h"
+#include "provider/memory_budget.h"
 #include "provider/ports.h"
 #include "provider/scheduler.h"
 #include "provider/settings.h"
@@ -42,9 +44,10 @@ class Stopwatch {
   absl::Time start_ = absl::Now();
 };
 
-// Shared by all programs of a session: the plan options and one thread budget.
+// Shared by all programs of a session: the plan options, one thread budget and one of memory.
 struct Shared {
   PlanOptions planning;
+  std::shared_ptr<MemoryBudget> memory;
   std::shared_ptr<LazyRuntime> runtime;
   std::shared_ptr<tbb::task_arena> arena;
 };
@@ -54,6 +57,7 @@ absl::StatusOr<Shared> Share(const Settings& settings) {
   Shared shared;
   ANEMONE_ASSIGN_OR_RETURN(shared.planning, PlanOptionsOf(settings));
   shared.planning.bodies = true;
+  shared.memory = std::make_shared<MemoryBudget>(settings.memory_limit);
   const int threads = ThreadsOf(settings.threads);
   shared.runtime = std::make_shared<LazyRuntime>(threads, settings.ort_library);
   shared.arena = std::make_shared<tbb::task_arena>(threads);
@@ -63,6 +67,7 @@ absl::StatusOr<Shared> Share(const Settings& settings) {
 }  // namespace
 
 struct Session::State {
+  std::shared_ptr<const void> memory;  // what it has taken of the budget
   Model model;
   Plan plan;
   std::unique_ptr<Device> device;
@@ -102,13 +107,21 @@ absl::StatusOr<std::unique_ptr<Session::State>> Session::State::Make(
   state->times.load = watch.Lap();
   ANEMONE_ASSIGN_OR_RETURN(state->plan, anemone::MakePlan(state->model, shared.planning));
   state->times.plan = watch.Lap();
+  SoftwareOptions software;
+  software.observed = settings.hazards;
+  ANEMONE_ASSIGN_OR_RETURN(software.numerics, NumericsMode::Parse(settings.numerics));
+  if (shared.memory->is_limited()) {
+    const std::string& path = state->model.path;
+    ANEMONE_ASSIGN_OR_RETURN(state->memory,
+                             shared.memory->Take(path.empty() ? "the model" : path,
+                                                 NeedOf(state->model.graph, state->plan, software,
+                                                        settings.heed_limits)));
+  }
   // A model without CPU segments runs without ONNX Runtime.
   if (state->plan.cpu_segments() > 0) {
     ANEMONE_ASSIGN_OR_RETURN(state->runtime, shared.runtime->Get());
   }
-  ANEMONE_ASSIGN_OR_RETURN(NumericsMode numerics, NumericsMode::Parse(settings.numerics));
-  state->device =
-      MakeSoftwareDevice({.numerics = std::move(numerics), .observed = settings.hazards});
+  state->device = MakeSoftwareDevice(software);
   state->observed = settings.hazards;
   if (settings.device_limits) state->device = MakeLimitedDevice(std::move(state->device));
   absl::Status compiled;
@@ -314,12 +327,15 @@ std::string Session::PlanJson() const {
 PlanSummary Session::Summary() const {
   if (state_->buckets != nullptr) return state_->buckets->summary();
   const Plan& plan = state_->plan;
-  return {std::string(plan.target->option_name()),
-          plan.engine_segments(),
-          plan.cpu_segments(),
-          plan.macs(),
-          plan.engine_macs(),
-          plan.engine_macs_share()};
+  std::set<absl::string_view> warned;
+  for (const PlanWarning& warning : plan.warnings) warned.insert(warning.node);
+  return {.target = std::string(plan.target->option_name()),
+          .engine_segments = plan.engine_segments(),
+          .cpu_segments = plan.cpu_segments(),
+          .macs = plan.macs(),
+          .engine_macs = plan.engine_macs(),
+          .engine_macs_share = plan.engine_macs_share(),
+          .warned_nodes = static_cast<int>(warned.size())};
 }
 
 LoadTimes Session::times() const {

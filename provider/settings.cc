@@ -99,6 +99,27 @@ absl::Status StoreThreads(Settings& settings, const std::string& value) {
   return absl::OkStatus();
 }
 
+absl::Status StoreMemoryLimit(Settings& settings, const std::string& value) {
+  constexpr absl::string_view kSuffixes = "KMG";
+  absl::string_view number = value;
+  int shift = 0;
+  if (!number.empty()) {
+    const size_t suffix = kSuffixes.find(absl::ascii_toupper(number.back()));
+    if (suffix != absl::string_view::npos) {
+      number.remove_suffix(1);
+      shift = 10 * (static_cast<int>(suffix) + 1);
+    }
+  }
+  int64_t bytes = 0;
+  if (!absl::SimpleAtoi(number, &bytes) || bytes < 0 ||
+      bytes > std::numeric_limits<int64_t>::max() >> shift) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("want a number of bytes, as 512M or 2G, got '", value, "'"));
+  }
+  settings.memory_limit = bytes << shift;
+  return absl::OkStatus();
+}
+
 absl::Status StoreDim(Settings& settings, const std::string& value) {
   std::string name, size;
   ANEMONE_RETURN_IF_ERROR(SplitPair(value, name, size));
@@ -266,6 +287,17 @@ const Setting kSettings[] = {
      .brief = "How many threads compute, for engine and CPU segments together.",
      .help = "0: one for each core. At most 1024.",
      .store = StoreThreads},
+    {.name = "memory_limit",
+     .flag = "memory-limit",
+     .value = "BYTES",
+     .type = "int | str",
+     .entries = kRun | kBench | kCompile | kPlugin | kPythonSession,
+     .fallback = "0",
+     .brief = "Refuse a model that needs more memory.",
+     .help = "Suffixes K, M and G are powers of 1024. The need is estimated before a program is "
+             "compiled: weights, values between nodes, and surfaces, for one run at a time. 0: no "
+             "limit.",
+     .store = StoreMemoryLimit},
 };
 
 }  // namespace
@@ -364,6 +396,10 @@ absl::Status CheckRunSettings(const Settings& settings) {
   if (settings.threads < 0 || settings.threads > kMostThreads) {
     return absl::InvalidArgumentError(absl::StrCat("threads ", settings.threads, ": want 1 to ",
                                                    kMostThreads, ", or 0 for all cores"));
+  }
+  if (settings.memory_limit < 0) {
+    return absl::InvalidArgumentError(absl::StrCat("memory_limit ", settings.memory_limit,
+                                                   ": want a number of bytes, or 0 for no limit"));
   }
   return absl::OkStatus();
 }

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "anemone/compressed.h"
 #include "base/mapped_file.h"
 #include "base/status_macros.h"
 #include "engine/constant.h"
@@ -176,6 +177,17 @@ void ReplaceNan(View view) {
   }
 }
 
+// Units are fused unless their values must be seen or rounded one by one.
+std::vector<Chain> ChainsOf(const Network& network, const SoftwareOptions& options) {
+  return FuseUnits(network, /*fuse=*/!options.numerics.is_exact() && !options.observed);
+}
+
+Placement PlacementOf(const Network& network, absl::Span<const Chain> chains,
+                      const SoftwareOptions& options) {
+  return PlaceTensors(network, chains, InputPorts(network), OutputPorts(network),
+                      /*inputs_in_place=*/!options.numerics.is_exact());
+}
+
 class SoftwareDevice final : public Device {
  public:
   explicit SoftwareDevice(const SoftwareOptions& options) : options_(options) {}
@@ -225,11 +237,8 @@ class SoftwareDevice final : public Device {
     }
     for (Constant& constant : program->network.constants) constant.tensor = Tensor();
     program->set_ports(InputPorts(network), OutputPorts(network));
-    program->chains =
-        FuseUnits(network, /*fuse=*/!options_.numerics.is_exact() && !options_.observed);
-    program->placement =
-        PlaceTensors(network, program->chains, program->inputs(), program->outputs(),
-                     /*inputs_in_place=*/!options_.numerics.is_exact());
+    program->chains = ChainsOf(network, options_);
+    program->placement = PlacementOf(network, program->chains, options_);
     return program;
   }
 
@@ -327,6 +336,22 @@ class SoftwareDevice final : public Device {
 };
 
 }  // namespace
+
+ProgramMemory EstimateMemory(const Network& network, const SoftwareOptions& options) {
+  constexpr int64_t kBytes = sizeof(Half);
+  ProgramMemory memory;
+  for (const Constant& constant : network.constants) {
+    memory.weights += constant.dims.elements() * kBytes;
+  }
+  for (const Unit& unit : network.units) {
+    for (const Tensor& weight : unit.weights) {
+      memory.weights += weight.compressed() != nullptr ? weight.compressed()->stored_bytes()
+                                                       : weight.elements() * kBytes;
+    }
+  }
+  memory.arena = PlacementOf(network, ChainsOf(network, options), options).arena_halves * kBytes;
+  return memory;
+}
 
 std::unique_ptr<Device> MakeSoftwareDevice(const SoftwareOptions& options) {
   return std::make_unique<SoftwareDevice>(options);

@@ -46,6 +46,9 @@ struct Settings {
   bool heed_limits = false;
   bool hazards = false;  // FindHazards() will be called; Run() may be slower and use more memory
   int threads = 0;       // one budget for engine and CPU segments; 0: all cores
+  // In bytes; 0: none. A program that needs more by an estimate (weights, values between nodes, and
+  // surfaces, for one run at a time) is refused before it is compiled.
+  int64_t memory_limit = 0;
 
   // Path of ONNX Runtime's shared library, 1.23 or newer. If empty: the path in the environment
   // variable ANEMONE_ORT_LIBRARY, else the library that set-up found, else the system's.

@@ -109,6 +109,7 @@ Provider::Provider(const OrtApi& api, const OrtLogger* logger, PluginOptions opt
       claims_once_(claims_once),
       importing_(Importing(api)),
       device_(MakeSoftwareDevice({.numerics = options_.numerics})),
+      memory_(options_.settings.memory_limit),
       arena_(ThreadsOf(options_.settings.threads)),
       compatibility_(CompatibilityInfo()) {
   ort_version_supported = kOrtApiVersion;
@@ -253,6 +254,10 @@ absl::StatusOr<std::unique_ptr<FusedProgram>> Provider::Compile(const OrtGraph* 
   const Target& target = *package.target;
   const Route route = package.route;
   ANEMONE_ASSIGN_OR_RETURN(const FusedNetwork fused, FusedNetworkOf(std::move(package)));
+  if (memory_.is_limited()) {
+    const MemoryNeed need = NeedOf(fused.segment.network, {.numerics = options_.numerics});
+    ANEMONE_ASSIGN_OR_RETURN(taken_.emplace_back(), memory_.Take(names.name, need));
+  }
   absl::StatusOr<std::unique_ptr<FusedProgram>> program;
   arena_.execute([&] {
     program = FusedProgram::Make(api_, device_, target, route, fused, names.inputs, names.outputs);

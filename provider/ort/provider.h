@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "engine/device.h"
 #include "importer/importer.h"
+#include "provider/memory_budget.h"
 #include "provider/ort/compute.h"
 #include "provider/ort/context.h"
 #include "provider/ort/options.h"
@@ -61,6 +62,8 @@ class Provider : public OrtEp {
   bool has_compiled_ = false;
   const ImportOptions importing_;
   std::shared_ptr<Device> device_;
+  MemoryBudget memory_;
+  std::vector<std::shared_ptr<const void>> taken_;  // of the budget, by the programs
   tbb::task_arena arena_;
   KnownValues inputs_;                   // of the claimed nodes
   std::unique_ptr<ProgramCache> cache_;  // null if there is none

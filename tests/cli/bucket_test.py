@@ -165,8 +165,8 @@ class Buckets(CliTest):
             (("--bucket", "seq=4,8", *bind, *given, "--dim", "seq=9"), 1,
              ["'input_ids', dimension 1 ('seq')", "size 9 is above the largest bucket, 8",
               "--bucket seq=...,9"]),
-            (("--bucket", "seq=4,16", *bind, *given, "--dim", "seq=3"), 1,
-             ["size 3 differs from another input's size 9"]),
+            (("--bucket", "seq=4,16", *bind, *given, "--dim", "seq=3"), 2,
+             ["'input_ids', dimension 1 ('seq')", "has size 9, --dim seq=3 gives another"]),
             (("--bucket", "seq=" + ",".join(map(str, range(1, 70))), *bind), 2,
              ["too many combinations", "at most 64"]),
         ):

@@ -85,7 +85,7 @@ class DeviceLimits(CliTest):
     def test_mil_ports_out_of_order_give_wrong_data(self):
         mil = ["run", self.write(difference()), "--route", "mil", "--compare"]
         self.assertEqual(0, anemone(*mil).returncode)
-        done = anemone(*mil, "--device-limits")
+        done = anemone(*mil, "--device-limits", "-v")
         self.assertEqual(3, done.returncode, done.stderr)  # not an error, but the data is wrong
         self.assertIn("orion-port-order", done.stdout)
         self.assertEqual(0, anemone(*mil, "--device-limits", "--heed-limits").returncode)

@@ -16,6 +16,7 @@
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "engine/formats/json.h"
+#include "partitioner/plan_json.h"
 #include "provider/importing.h"
 #include "tools/command/commands.h"
 #include "tools/compare/child_process.h"
@@ -76,8 +77,7 @@ absl::StatusOr<Json> MeasureModel(const std::string& path, const Options& option
     measures.push_back(
         Measure(name, "ms", Percentile(our_runs, share), Percentile(their_runs, share)));
   }
-  measures.push_back(
-      Measure("peak memory", "MiB", memory[0] / (1 << 20), memory[1] / (1 << 20)));
+  measures.push_back(Measure("peak memory", "MiB", memory[0] / (1 << 20), memory[1] / (1 << 20)));
   const PlanSummary plan = ours.session().Summary();
   return Json{{"path", path},
               {"target", plan.target},
@@ -102,10 +102,10 @@ void PrintTable(const Json& model) {
     const int count = model[key].get<int>();
     return absl::StrCat(count, " ", place, count == 1 ? " segment" : " segments");
   };
-  std::string text = absl::StrCat(Printable(model["path"].get<std::string>()), ": ",
-                                  segments("engine_segments", "engine"), ", ",
-                                  segments("cpu_segments", "CPU"), "\n  ",
-                                  TimesNote(model["target"].get<std::string>()), "\n");
+  std::string text =
+      absl::StrCat(Printable(model["path"].get<std::string>()), ": ",
+                   segments("engine_segments", "engine"), ", ", segments("cpu_segments", "CPU"),
+                   "\n  ", TimesNote(model["target"].get<std::string>()), "\n");
   absl::StrAppendFormat(&text, "  %-24s %13s %13s %9s\n", "", "Anemone", "ONNX Runtime", "ratio");
   for (const Json& m : model["measures"]) {
     const std::string unit = m["unit"].get<std::string>();

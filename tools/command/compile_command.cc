@@ -29,6 +29,7 @@
 #include "tools/command/weight_encoder.h"
 #include "tools/compare/array_file.h"
 #include "tools/compare/compare.h"
+#include "tools/compare/input_files.h"
 #include "tools/compare/inputs.h"
 #include "tools/compare/reference.h"
 
@@ -391,7 +392,9 @@ int CompileCommand(const Options& options) {
     return FailUsage("compile: no form of the weights is given; give --compress FORM");
   if (options.output.empty())
     return FailUsage("compile: no file to write is given; give -o FILE.onnx");
-  absl::StatusOr<int> code = Compiler(options).Run();
+  Options bound = options;
+  if (const absl::Status status = BindToFiles(bound); !status.ok()) return Fail(status);
+  absl::StatusOr<int> code = Compiler(bound).Run();
   return code.ok() ? *code : Fail(code.status());
 }
 

@@ -68,10 +68,14 @@ const Command kCommands[] = {
      .min_arguments = 1,
      .max_arguments = 1,
      .brief = "Run a model, and compare it with ONNX Runtime.",
-     .help = "Plans, compiles and runs one model: engine segments on the software engine, the rest "
-             "on ONNX Runtime's CPU provider. Inputs that are not given are random: floats uniform "
-             "in 0..1, integers 0 or 1. With --bucket, --dim NAME=N is the size of random inputs; "
-             "the default is the smallest bucket.",
+     .help =
+         "Plans, compiles and runs one model: engine segments on the software engine, the rest "
+         "on ONNX Runtime's CPU provider. Inputs that are not given are random: floats uniform "
+         "in 0..1, integers 0 or 1. The result is printed first, then the plan in one line (-v: "
+         "all of it, with warnings) and times, which are of the software engine on this "
+         "machine's CPU; -q prints the result alone. With --bucket, --dim NAME=N is the size of "
+         "random inputs; "
+         "the default is the smallest bucket.",
      .run = RunCommand},
     {.name = "confirm",
      .bit = kConfirm,
@@ -138,7 +142,8 @@ const Command kCommands[] = {
      .brief = "Measure a model against ONNX Runtime, as ratios.",
      .help = "Runs each model on Anemone and on ONNX Runtime's CPU provider alternately in one "
              "process, with ONNX Runtime's threads not spinning, and prints load, first run, "
-             "latency percentiles and peak memory as ratios.",
+             "latency percentiles and peak memory as ratios. Times are of the software engine on "
+             "this machine's CPU, not of the Neural Engine. Each model has a process of its own.",
      .run = BenchCommand},
     {.name = "doctor",
      .bit = kDoctor,
@@ -251,7 +256,8 @@ const Flag kOwnFlags[] = {
      .value = "NAME=FILE",
      .commands = kRun | kCompile,
      .brief = "Read an input from a .npy or .pb file.",
-     .help = "A .pb file holds one onnx.TensorProto. Can be given several times.",
+     .help = "A .pb file holds one onnx.TensorProto. Free dimensions of the input get the array's "
+             "sizes. Can be given several times.",
      .store = StoreInput},
     {.name = "seed",
      .value = "N",
@@ -352,7 +358,7 @@ const Flag kOwnFlags[] = {
      .commands = kRun | kBench | kCompile,
      .fallback = "1 (bench: 20)",
      .brief = "Run N times after the first run.",
-     .help = "",
+     .help = "`run` prints the median of them, `bench` percentiles.",
      .store = [](Options& o,
                  const std::string& v) { return StoreWhole<&Options::repeat>(o, v, 1, 1000000); }},
     {.name = "profile",

@@ -1,6 +1,8 @@
 // `anemone run`: plans, compiles and runs one model, and compares it with ONNX Runtime.
 #include <sys/resource.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
@@ -128,6 +130,12 @@ void AddUse(const BucketUse& use, const Session& session, Json& json) {
   }
 }
 
+// The plan in one line.
+std::string PlanLine(const Session& session) {
+  const std::string text = session.PlanText();
+  return text.substr(0, text.find('\n'));
+}
+
 // One run of the command.
 class Runner {
  public:
@@ -158,8 +166,8 @@ absl::Status Runner::RunModel(Progress& progress) {
   progress.Step(absl::StrCat("loading and compiling ", path));
   ANEMONE_ASSIGN_OR_RETURN(session_, Session::Load(path, SettingsOf(options_)));
   const bool bucketed = !options_.settings.buckets.empty();
-  ANEMONE_ASSIGN_OR_RETURN(inputs_, bucketed ? InputsOf(path, options_)
-                                             : MakeInputs(session_->inputs(), options_));
+  ANEMONE_ASSIGN_OR_RETURN(
+      inputs_, bucketed ? InputsOf(path, options_) : MakeInputs(session_->inputs(), options_));
   progress.Step(absl::StrCat("running ", path));
   ANEMONE_ASSIGN_OR_RETURN(times_, TimeRuns(options_.repeat, [&]() -> absl::Status {
                              ANEMONE_ASSIGN_OR_RETURN(outputs_, session_->Run(inputs_));
@@ -265,7 +273,7 @@ std::string Runner::ToText() const {
   if (options_.verbose) {
     text += session_->PlanText(/*every_node=*/true);
   } else {
-    absl::StrAppend(&text, session_->PlanLine(), "\n");
+    absl::StrAppend(&text, PlanLine(*session_), "\n");
     if (plan.warned_nodes > 0) {
       absl::StrAppend(&text, plan.warned_nodes,
                       plan.warned_nodes == 1 ? " node has" : " nodes have",

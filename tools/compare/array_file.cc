@@ -40,8 +40,7 @@ absl::Status Damaged(const std::string& path, const std::string& what) {
 }
 
 // The first `most` bytes of the file.
-absl::StatusOr<std::string> ReadBytes(const std::string& path,
-                                      size_t most = std::string::npos) {
+absl::StatusOr<std::string> ReadBytes(const std::string& path, size_t most = std::string::npos) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) {
     return absl::InvalidArgumentError(
@@ -161,8 +160,8 @@ absl::StatusOr<ArrayHeader> ReadArrayHeader(const std::string& path) {
     ANEMONE_ASSIGN_OR_RETURN(const std::string bytes, ReadBytes(path, kMostHeaderBytes));
     std::error_code error;
     const uint64_t file_bytes = std::filesystem::file_size(path, error);
-    ANEMONE_ASSIGN_OR_RETURN(
-        NpyHeader header, ParseNpyHeader(path, bytes, error ? bytes.size() : file_bytes));
+    ANEMONE_ASSIGN_OR_RETURN(NpyHeader header,
+                             ParseNpyHeader(path, bytes, error ? bytes.size() : file_bytes));
     return std::move(header.array);
   }
   ANEMONE_ASSIGN_OR_RETURN(const onnx::TensorProto proto, ReadProto(path));

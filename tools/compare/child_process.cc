@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/guarded.h"
@@ -66,12 +67,12 @@ absl::StatusOr<ChildResult> InChild(const std::function<absl::StatusOr<std::stri
     ended = wait4(child, &status, 0, &usage);
   } while (ended < 0 && errno == EINTR);
   if (ended != child || !WIFEXITED(status)) {
-    return absl::InternalError(absl::StrCat(
-        "the process that measured it was ended",
-        ended == child && WIFSIGNALED(status) ? absl::StrCat(" by a signal: ",
-                                                             strsignal(WTERMSIG(status)))
-                                              : std::string(),
-        "; if memory ran out, bind smaller dimensions"));
+    return absl::InternalError(
+        absl::StrCat("the process that measured it was ended",
+                     ended == child && WIFSIGNALED(status)
+                         ? absl::StrCat(" by a signal: ", strsignal(WTERMSIG(status)))
+                         : std::string(),
+                     "; if memory ran out, bind smaller dimensions"));
   }
   std::string text = ReadAll(file.get());
   if (const int code = WEXITSTATUS(status); code != 0) {

@@ -186,8 +186,7 @@ std::vector<std::string> Misses(const Comparison& c,
   };
   constexpr double kNone = std::numeric_limits<double>::infinity();
   at_most("max_abs", c.max_abs_error, bound("max_abs", kNone));
-  at_most("max_rel", c.max_rel_error,
-          bound("max_rel", c.constant ? kDefaultConstantError : kNone));
+  at_most("max_rel", c.max_rel_error, bound("max_rel", c.constant ? kDefaultConstantError : kNone));
   const double least = bound("cosine", tolerance.empty() ? kDefaultCosine : -1);
   if (!c.constant && !(c.cosine >= least)) {
     misses.push_back(absl::StrFormat("%s, want >= %.12g", CosineText(c.cosine, true), least));

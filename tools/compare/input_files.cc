@@ -48,10 +48,10 @@ absl::Status BindToFile(const Value& input, const std::string& file, const Array
                         Settings& settings) {
   const Shape shape = input.shape.value_or(Shape(array.dims.size()));
   if (!Fits(input, shape, array)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "input '", input.name, "': want ", DataTypeName(input.type), " ", ShapeText(shape), ", ",
-        file, " has ", DataTypeName(array.type), " ", DimsToString(array.dims),
-        "; give an array of that type and shape"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("input '", input.name, "': want ", DataTypeName(input.type), " ",
+                     ShapeText(shape), ", ", file, " has ", DataTypeName(array.type), " ",
+                     DimsToString(array.dims), "; give an array of that type and shape"));
   }
   std::vector<int64_t> sizes(shape.size(), -1);
   const auto given = settings.shapes.find(input.name);

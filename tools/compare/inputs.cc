@@ -29,7 +29,8 @@ std::vector<std::string> RandomNames(const Arrays& inputs, const Options& option
   std::vector<std::string> names;
   for (const auto& input : inputs) names.push_back(input.first);
   const auto files = InputFiles(options, names);
-  std::erase_if(names, [&](const std::string& name) { return files.ok() && files->contains(name); });
+  std::erase_if(names,
+                [&](const std::string& name) { return files.ok() && files->contains(name); });
   return names;
 }
 

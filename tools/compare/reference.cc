@@ -4,9 +4,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "base/status_macros.h"
-#include "engine/target.h"
+#include "engine/target_names.h"
 #include "tools/compare/contestants.h"
 
 namespace anemone {
@@ -23,10 +22,8 @@ absl::StatusOr<RunTimes> TimeRuns(int repeat, const std::function<absl::Status()
 
 std::string TimesNote(const std::string& target) {
   const auto found = FindTarget(target);
-  const absl::string_view products = found.ok() ? (*found)->products() : "";
-  const absl::string_view product = products.substr(0, products.find(','));
   return absl::StrCat("times on this machine's CPU (software engine); they say nothing of the ",
-                      product.empty() ? absl::string_view(target) : product, "'s speed");
+                      found.ok() ? ProductName(**found) : target, "'s speed");
 }
 
 absl::StatusOr<Reference> RunReference(const std::string& path, const Arrays& inputs,

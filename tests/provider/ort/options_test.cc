@@ -54,7 +54,7 @@ TEST(PluginOptions, SettingsHaveTheDefaultsOfTheirRows) {
 
 TEST(PluginOptions, WhatChangesAProgramIsInItsKey) {
   // These change how a program is run, not the program.
-  const std::set<std::string> not_in_key = {"device", "numerics", "threads"};
+  const std::set<std::string> not_in_key = {"device", "memory_limit", "numerics", "threads"};
   const std::map<std::string, std::string> others = {
       {"target", "h16"}, {"route", "mil"}, {"policy", "cpu"}};
   for (const Setting& setting : AllSettings()) {
@@ -92,6 +92,9 @@ TEST(PluginOptions, AnUnknownValueListsTheValues) {
       {"threads", "-1", "want an integer from 0 to 1024"},
       {"threads", "two", "want an integer from 0 to 1024"},
       {"threads", "", "want an integer from 0 to 1024"},
+      {"memory_limit", "much", "want a number of bytes, as 512M or 2G"},
+      {"memory_limit", "9999999999G", "want a number of bytes"},
+      {"memory_limit", "-1", "want a number of bytes"},
   };
   for (const auto& c : cases) {
     const std::string told = Told({{c.name, c.value}});

@@ -1,0 +1,135 @@
+#include "provider/memory_budget.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "anemone/compressed.h"
+#include "engine/software/memory_plan.h"
+#include "provider/surface_plan.h"
+
+namespace anemone {
+namespace {
+
+// "512 B", "12.5 MiB".
+std::string BytesText(int64_t bytes) {
+  constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB"};
+  if (bytes < 1024) return absl::StrCat(bytes, " B");
+  double value = static_cast<double>(bytes);
+  const char* unit = "";
+  for (const char* next : kUnits) {
+    if (value < 1024) break;
+    value /= 1024;
+    unit = next;
+  }
+  return absl::StrFormat("%.1f %s", value, unit);
+}
+
+int64_t BytesOf(const Tensor& constant) {
+  if (constant.type() == DataType::kString) return 0;
+  return constant.compressed() != nullptr ? constant.compressed()->stored_bytes()
+                                          : ByteSize(constant.type(), constant.dims());
+}
+
+// The values of a CPU segment share memory where their lifetimes do not overlap. Sizes that are
+// not known count as 0.
+MemoryNeed CpuNeed(const Graph& graph, const Segment& segment) {
+  MemoryNeed need;
+  MemoryPlan plan;
+  absl::flat_hash_map<ValueId, int> blocks;
+  absl::flat_hash_set<ValueId> constants;
+  const auto add = [&](ValueId id, int step) {
+    const Value& value = graph.values[id];
+    const bool known =
+        value.is_static() && value.type != DataType::kString && value.type != DataType::kUndefined;
+    if (known) blocks[id] = plan.Add(ByteSize(value.type, value.dims()), step);
+  };
+  for (ValueId id : segment.inputs) add(id, 0);
+  for (size_t i = 0; i < segment.nodes.size(); ++i) {
+    const Node& node = graph.nodes[segment.nodes[i]];
+    for (ValueId id : node.inputs) {
+      if (id == kNone) continue;
+      if (const auto& constant = graph.values[id].constant) {
+        if (constants.insert(id).second) need.weights += BytesOf(*constant);
+      } else if (const auto block = blocks.find(id); block != blocks.end()) {
+        plan.Extend(block->second, static_cast<int>(i));
+      }
+    }
+    for (ValueId id : node.outputs) {
+      if (id != kNone) add(id, static_cast<int>(i));
+    }
+  }
+  for (ValueId id : segment.outputs) {
+    if (const auto block = blocks.find(id); block != blocks.end()) {
+      plan.Extend(block->second, static_cast<int>(segment.nodes.size()));
+    }
+  }
+  need.values = plan.Pack();
+  return need;
+}
+
+void Add(const MemoryNeed& need, MemoryNeed& to) {
+  to.weights += need.weights;
+  to.values += need.values;
+  to.surfaces += need.surfaces;
+}
+
+}  // namespace
+
+MemoryNeed NeedOf(const Network& network, const SoftwareOptions& options) {
+  const ProgramMemory memory = EstimateMemory(network, options);
+  MemoryNeed need = {.weights = memory.weights, .values = memory.arena};
+  for (const InputPort& port : network.inputs) {
+    need.surfaces += LayoutOf(port.dims, port.format).bytes();
+  }
+  for (const OutputPort& port : network.outputs) {
+    need.surfaces += LayoutOf(network.DimsOf(port.from), Format::kFloat16).bytes();
+  }
+  return need;
+}
+
+MemoryNeed NeedOf(const Graph& graph, const Plan& plan, const SoftwareOptions& options,
+                  bool heeds_limits) {
+  MemoryNeed need;
+  for (const PlanPart& part : PartsOf(graph, plan)) {
+    for (const Segment& segment : part.plan->segments) {
+      if (segment.placement == Placement::kEngine) {
+        const ProgramMemory memory = EstimateMemory(segment.network, options);
+        Add({.weights = memory.weights, .values = memory.arena}, need);
+      } else if (segment.bodies.empty()) {
+        Add(CpuNeed(*part.graph, segment), need);
+      }
+    }
+    const std::vector<int64_t> surfaces =
+        PlanSurfaces(*part.plan, *part.graph, DependenciesOf(*part.plan, *part.graph)).bytes;
+    for (int64_t bytes : surfaces) {
+      need.surfaces += heeds_limits ? *std::max_element(surfaces.begin(), surfaces.end()) : bytes;
+    }
+  }
+  return need;
+}
+
+absl::StatusOr<std::shared_ptr<const void>> MemoryBudget::Take(absl::string_view what,
+                                                               const MemoryNeed& need) {
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  const int64_t left = state_->limit - state_->taken;
+  if (is_limited() && need.total() > left) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        what, ": needs about ", BytesText(need.total()), " of memory (weights ",
+        BytesText(need.weights), ", values ", BytesText(need.values), ", surfaces ",
+        BytesText(need.surfaces), "), the memory limit is ", BytesText(state_->limit),
+        state_->taken == 0 ? "" : absl::StrCat(", of which ", BytesText(left), " are left"),
+        "; raise the limit, or bind smaller dimensions"));
+  }
+  state_->taken += need.total();
+  return std::shared_ptr<const void>(nullptr, [state = state_, bytes = need.total()](const void*) {
+    const std::lock_guard<std::mutex> releasing(state->mutex);
+    state->taken -= bytes;
+  });
+}
+
+}  // namespace anemone

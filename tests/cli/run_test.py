@@ -1,0 +1,328 @@
+"""What `anemone run` and `bench` print and in which order, inputs from files, and --memory-limit."""
+
+import json
+import pathlib
+import signal
+import subprocess
+import time
+import unittest
+
+import jsonschema
+import numpy
+from onnx import helper, numpy_helper
+
+from support import ANEMONE, ROOT, CliTest, anemone, model, relu, tensor
+
+SCHEMAS = {name: json.loads((ROOT / "docs" / "schemas" / f"{name}.json").read_text())
+           for name in ("run", "bench", "compile")}
+TIMES = "times on this machine's CPU (software engine); they say nothing of the M1's speed"
+
+
+def array(name, values):
+    return numpy_helper.from_array(numpy.asarray(values, numpy.float32), name)
+
+
+def pooled():
+    """Conv and a global pool, with free batch, height and width."""
+    nodes = [helper.make_node("Conv", ["x", "w"], ["a"], pads=[1] * 4),
+             helper.make_node("GlobalAveragePool", ["a"], ["y"])]
+    weight = numpy.random.default_rng(1).standard_normal((4, 3, 3, 3))
+    return model(nodes, [tensor("x", ["batch", 3, "height", "width"])],
+                 [tensor("y", ["batch", 4, 1, 1])], [array("w", weight)])
+
+
+def product(size):
+    weight = numpy.random.default_rng(1).standard_normal((size, size)) / size
+    return model([helper.make_node("MatMul", ["x", "w"], ["y"])], [tensor("x", [1, size])],
+                 [tensor("y", [1, size])], [array("w", weight)])
+
+
+class Run(CliTest):
+    def save(self, name, values):
+        numpy.save(self.folder / name, values)
+        return self.folder / name
+
+    def json(self, *words, code=0):
+        done = anemone("run", *words, "--json")
+        self.assertEqual(code, done.returncode, done.stderr)
+        document = json.loads(done.stdout)
+        jsonschema.validate(document, SCHEMAS["run"])
+        return document
+
+    def text(self, *words, code=0):
+        done = anemone("run", *words)
+        self.assertEqual(code, done.returncode, done.stderr)
+        return done.stdout
+
+    def test_the_result_is_first_and_times_are_marked(self):
+        path = self.write(product(64))
+        lines = self.text(path, "--compare").splitlines()
+        self.assertRegex(lines[0], r"^y: float32 1x64, cosine [01]\.\d+, max error ")
+        self.assertEqual("inputs: random, seed 0 (give --input for real ones)", lines[1])
+        self.assertIn("on the engine", lines[2])
+        self.assertEqual(TIMES, lines[-4])
+        self.assertEqual(["ms", "Anemone", "ONNX Runtime"],
+                         [line[:15].strip() for line in lines[-3:]])
+        self.assertNotIn("MatMul", "\n".join(lines))
+        self.assertIn("MatMul", self.text(path, "-v"))
+        self.assertEqual("software engine on this CPU", self.json(path)["times_of"])
+
+    def test_times_of_another_target_name_its_product(self):
+        self.assertIn("of the M4's speed", self.text(self.write(relu()), "--target", "h16"))
+
+    def test_quiet_prints_the_result_only(self):
+        done = anemone("run", self.write(product(64)), "--compare", "-q")
+        self.assertRegex(done.stdout, r"^y: float32 1x64, cosine .*\n$")
+        self.assertEqual("", done.stderr)
+
+    def test_warnings_are_counted(self):
+        path = self.write(relu((1, 3, 5, 7)))
+        counted = self.text(path)
+        self.assertIn("1 node has warnings (-v shows them)\n", counted)
+        self.assertNotIn("remedy", counted)
+        self.assertIn("remedy", self.text(path, "-v"))
+
+    def test_repeats_print_their_median(self):
+        path = self.write(relu())
+        self.assertIn("run, median of 5", self.text(path, "--repeat", "5"))
+        self.assertNotIn("median", self.text(path))
+        self.assertEqual(5, self.json(path, "--repeat", "5")["repeat"])
+
+    def test_inputs_are_told(self):
+        path = self.write(model([helper.make_node("Add", ["x", "z"], ["y"])],
+                                [tensor("x", [4]), tensor("z", [4])], [tensor("y", [4])]))
+        x, z = (f"{name}={self.save(name + '.npy', numpy.ones(4, numpy.float32))}" for name in "xz")
+        self.assertEqual({"random": ["x", "z"], "seed": 7}, self.json(path, "--seed", "7")["inputs"])
+        self.assertEqual(["z"], self.json(path, "--input", x)["inputs"]["random"])
+        self.assertIn("inputs: z random, seed 0", self.text(path, "--input", x))
+        self.assertIn("inputs: from files\n", self.text(path, "--input", x, "--input", z))
+
+    def test_infinite_outputs(self):
+        path = self.write(model([helper.make_node("Mul", ["x", "x"], ["y"])], [tensor("x", [64])],
+                                [tensor("y", [64])]))
+        words = [path, "--compare", "--range", "x=300:400"]
+        text = self.text(*words, code=3)
+        self.assertIn("y: float32 64, 64 of 64 values are inf where ONNX Runtime is finite\n", text)
+        self.assertIn("OUT OF TOLERANCE", text)
+        output, = self.json(*words, code=3)["outputs"]
+        self.assertEqual((None, None, None), (output["cosine"], output["max_abs_error"],
+                                              output["max_rel_error"]))
+        self.assertEqual((False, False, 64), (output["finite"], output["within_tolerance"],
+                                              output["nonfinite_elements"]))
+
+    def test_one_infinite_value_among_others(self):
+        path = self.write(model([helper.make_node("Mul", ["x", "x"], ["y"])], [tensor("x", [4])],
+                                [tensor("y", [4])]))
+        x = self.save("x.npy", numpy.array([1, 2, 300, 4], numpy.float32))
+        words = [path, "--compare", "--input", f"x={x}"]
+        self.assertIn("1 of 4 values are inf where", self.text(*words, code=3))
+        self.assertIsNone(self.json(*words, code=3)["outputs"][0]["max_abs_error"])
+
+    def test_a_missed_tolerance_is_told_with_the_bound(self):
+        path = self.write(product(64))
+        for bound, told in (("cosine=0.9999999999", r"cosine 1-\d.*e-\d+, want >= 0\.9999999999\n"),
+                            ("max_abs=1e-9", r"max_abs .*, want <= 1e-09\n"),
+                            ("max_rel=1e-9", r"max_rel .*, want <= 1e-09\n")):
+            with self.subTest(bound):
+                text = self.text(path, "--compare", "--tolerance", bound, code=3)
+                self.assertRegex(text, "OUT OF TOLERANCE: " + told)
+                self.assertNotIn("cosine 1.000000", text)
+
+    def test_two_buckets_print_no_reports(self):
+        words = [self.write(pooled()), "--dim", "batch=1", "--bucket", "height=8,16", "--bucket",
+                 "width=8,16"]
+        text = self.text(*words)
+        self.assertLess(len(text.splitlines()), 14, text)
+        self.assertNotIn("remedy", text)
+
+
+class Inputs(CliTest):
+    def setUp(self):
+        super().setUp()
+        self.path = self.write(pooled())
+        self.x = self.folder / "x.npy"
+        numpy.save(self.x, numpy.ones((2, 3, 32, 24), numpy.float32))
+        self.given = ["--input", f"x={self.x}"]
+
+    def shape(self, *words):
+        done = anemone("run", *words, "--json")
+        self.assertEqual(0, done.returncode, done.stderr)
+        return json.loads(done.stdout)["outputs"][0]["shape"]
+
+    def test_an_array_binds_free_dimensions(self):
+        self.assertEqual([2, 4, 1, 1], self.shape(self.path, *self.given))
+        self.assertEqual([2, 4, 1, 1], self.shape(self.path, *self.given, "--dim", "batch=2"))
+
+    def test_a_pb_array_too(self):
+        proto = numpy_helper.from_array(numpy.ones((5, 3, 8, 8), numpy.float32))
+        (self.folder / "x.pb").write_bytes(proto.SerializeToString())
+        self.assertEqual([5, 4, 1, 1], self.shape(self.path, "--input", f"x={self.folder / 'x.pb'}"))
+
+    def test_it_binds_other_inputs_of_the_same_dimension(self):
+        path = self.write(model([helper.make_node("Add", ["x", "z"], ["y"])],
+                                [tensor("x", ["n", 4]), tensor("z", ["n", 4])],
+                                [tensor("y", ["n", 4])]), "add.onnx")
+        numpy.save(self.x, numpy.ones((3, 4), numpy.float32))
+        self.assertEqual([3, 4], self.shape(path, *self.given))
+
+    def test_dimensions_without_a_name(self):
+        path = self.write(relu((None, None)), "free.onnx")
+        numpy.save(self.x, numpy.ones((3, 5), numpy.float32))
+        self.assertEqual([3, 5], self.shape(path, *self.given))
+
+    def test_the_name_may_contain_an_equals_sign(self):
+        path = self.write(relu(("n", 4), name="x=1"), "named.onnx")
+        numpy.save(self.x, numpy.ones((3, 4), numpy.float32))
+        self.assertEqual([3, 4], self.shape(path, "--input", f"x=1={self.x}"))
+
+    def test_contradictions_are_one_error(self):
+        for words, told in (
+            (["--dim", "batch=4"], f"input 'x', dimension 0 ('batch'): {self.x} has size 2, "
+                                   "--dim batch=4 gives another"),
+            (["--shape", "x=2x3x16x24"], "has size 32, --shape x gives another")):
+            self.expect_error(anemone("run", self.path, *self.given, *words), told)
+
+    def test_arrays_are_refused_before_the_model_is_loaded(self):
+        numpy.save(self.x, numpy.ones((2, 4, 8, 8), numpy.float32))
+        done = anemone("run", self.path, *self.given)
+        self.expect_error(done, "input 'x': want float32 (batch)x3x(height)x(width)", "2x4x8x8")
+        numpy.save(self.x, numpy.ones((2, 3, 8, 8), numpy.float64))
+        self.expect_error(anemone("run", self.path, *self.given), "has float64 2x3x8x8")
+        self.x.write_bytes(b"hello")
+        self.expect_error(anemone("run", self.path, *self.given), "x.npy", "not a .npy file")
+
+    def test_a_bucketed_dimension_is_not_bound(self):
+        words = [self.path, *self.given, "--bucket", "width=24,48", "--bucket", "height=32,64"]
+        done = anemone("run", *words)
+        self.assertEqual(0, done.returncode, done.stderr)
+        self.assertIn("ran bucket height=32,width=24", done.stdout)
+
+    def test_compile_binds_too(self):
+        done = anemone("compile", self.path, *self.given, "--compress", "int8", "-o",
+                       self.folder / "out.onnx")
+        self.assertNotIn("no size", done.stderr)
+
+    def test_a_declared_size_of_0_is_a_size(self):
+        path = self.write(relu((0, 4)), "empty.onnx")
+        self.assertEqual([0, 4], self.shape(path))
+        numpy.save(self.x, numpy.ones((3, 4), numpy.float32))
+        self.assertEqual([3, 4], self.shape(path, *self.given))
+
+
+class MemoryLimit(CliTest):
+    def test_a_model_that_needs_more_is_refused(self):
+        path = self.write(product(2048))  # 8 MiB as fp16
+        for words in (["run", path], ["bench", "-q", path],
+                      ["compile", path, "--compress", "int8", "-o", self.folder / "o.onnx"]):
+            self.expect_error(anemone(*words, "--memory-limit", "2M"), "needs about ",
+                              "the memory limit is 2.0 MiB; raise the limit")
+        for limit in ("64M", "1g", "0", str(64 << 20)):
+            done = anemone("run", path, "--memory-limit", limit)
+            self.assertEqual(0, done.returncode, done.stderr)
+
+    def test_weights_of_cpu_segments_count(self):
+        path = self.write(product(1024))
+        self.expect_error(anemone("run", path, "--policy", "cpu", "--memory-limit", "3M"),
+                          "weights 4.0 MiB", "the memory limit is 3.0 MiB")
+
+    def test_the_estimate_is_near_the_memory_taken(self):
+        """Of weights, which are most of it; the process without them takes about 15 MiB."""
+        def peak(size):
+            done = anemone("run", self.write(product(size)), "--json")
+            return json.loads(done.stdout)["peak_memory_bytes"]
+
+        taken = peak(4096) - peak(16)
+        told = anemone("run", self.write(product(4096)), "--memory-limit", "1M").stderr
+        need = float(told.split("needs about ")[1].split(" MiB")[0]) * (1 << 20)
+        self.assertLess(need, 1.2 * taken)
+        self.assertGreater(need, taken / 4)  # the file's pages are counted too
+
+    def test_wrong_values(self):
+        path = self.write(relu())
+        for value in ("much", "-1", "1T", "K", ""):
+            self.expect_error(anemone("run", path, "--memory-limit", value), "--memory-limit",
+                              "want a number of bytes", code=2)
+        self.expect_error(anemone("check", path, "--memory-limit", "1M"), "--memory-limit", code=2)
+
+
+class Bench(CliTest):
+    def measured(self, *words):
+        done = anemone("bench", "--json", "--repeat", "2", *words)
+        self.assertEqual(0, done.returncode, done.stderr)
+        document = json.loads(done.stdout)
+        jsonschema.validate(document, SCHEMAS["bench"])
+        return document
+
+    def test_times_and_ratios_are_explained(self):
+        text = anemone("bench", "--repeat", "2", self.write(relu())).stdout
+        self.assertIn(TIMES, text)
+        self.assertIn("Below 1x Anemone is faster, or needs less memory", text)
+        self.assertIn("ONNX Runtime's library is loaded", text)
+        document = self.measured(self.folder / "model.onnx")
+        self.assertEqual("software engine on this CPU", document["times_of"])
+        plan, = (m for m in document["models"][0]["measures"] if m["name"] == "plan alone")
+        self.assertIsNone(plan["ratio"])
+
+    def test_memory_does_not_depend_on_the_models_before(self):
+        small, large = self.write(relu(), "small.onnx"), self.write(product(4096), "large.onnx")
+
+        def memory(*paths):
+            measures = self.measured(*paths)["models"][-1]["measures"]
+            return measures[-1]["anemone"]
+
+        self.assertLess(memory(large, small), memory(small) + 8)
+        self.assertGreater(memory(large), memory(small) + 16)
+
+    def test_a_bad_model_among_good_ones(self):
+        bad = self.write(b"nonsense", "bad.onnx")
+        done = anemone("bench", "--json", "--repeat", "2", bad, self.write(relu()))
+        self.assertEqual(1, done.returncode)
+        first, second = json.loads(done.stdout)["models"]
+        self.assertIn("bad.onnx", first["error"])
+        self.assertIn("measures", second)
+
+    def others(self, path):
+        """Processes with this model in their command line."""
+        found = []
+        for entry in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                if str(path).encode() in entry.read_bytes():
+                    found.append(entry)
+            except OSError:
+                pass  # it has ended
+        return found
+
+    def until(self, condition):
+        for _ in range(200):
+            if condition():
+                return True
+            time.sleep(0.05)
+        return False
+
+    def test_no_process_stays_when_it_is_ended(self):
+        path = self.write(product(512))
+        for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+            with self.subTest(ending):
+                bench = subprocess.Popen([ANEMONE, "bench", "-q", "--repeat", "1000000", path],
+                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                self.assertTrue(self.until(lambda: len(self.others(path)) > 1))
+                bench.send_signal(ending)
+                self.assertEqual(-ending, bench.wait(timeout=10))
+                self.assertTrue(self.until(lambda: not self.others(path)))
+
+    def test_a_process_that_is_killed_is_an_error(self):
+        path = self.write(product(512))
+        bench = subprocess.Popen([ANEMONE, "bench", "-q", "--repeat", "1000000", path],
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertTrue(self.until(lambda: len(self.others(path)) > 1))
+        child, = (e for e in self.others(path) if e.parent.name != str(bench.pid)
+                  and f"PPid:\t{bench.pid}\n" in (e.parent / "status").read_text())
+        subprocess.run(["kill", "-KILL", child.parent.name], check=True)
+        _, told = bench.communicate(timeout=10)
+        self.assertEqual(1, bench.returncode)
+        self.assertIn("was ended by a signal", told)
+        self.assertTrue(self.until(lambda: not self.others(path)))
+
+
+if __name__ == "__main__":
+    unittest.main()
