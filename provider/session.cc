@@ -327,14 +327,17 @@ std::string Session::PlanJson() const {
 PlanSummary Session::Summary() const {
   if (state_->buckets != nullptr) return state_->buckets->summary();
   const Plan& plan = state_->plan;
-  std::set<absl::string_view> warned;
-  for (const PlanWarning& warning : plan.warnings) warned.insert(warning.node);
+  std::set<OriginId> warned;
+  for (const PlanWarning& warning : plan.warnings) {
+    if (warning.origin != kNone) warned.insert(warning.origin);
+  }
   return {.target = std::string(plan.target->option_name()),
           .engine_segments = plan.engine_segments(),
           .cpu_segments = plan.cpu_segments(),
           .macs = plan.macs(),
           .engine_macs = plan.engine_macs(),
           .engine_macs_share = plan.engine_macs_share(),
+          .warnings = static_cast<int>(plan.warnings.size()),
           .warned_nodes = static_cast<int>(warned.size())};
 }
 

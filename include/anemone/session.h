@@ -51,7 +51,7 @@ struct PlanSummary {
   // Nullopt if a size that they depend on is not known.
   std::optional<int64_t> macs = 0, engine_macs = 0;
   std::optional<double> engine_macs_share;  // nullopt too if there are no MACs
-  int warned_nodes = 0;                     // with warnings
+  int warnings = 0, warned_nodes = 0;       // a warning may be about another place than a node
 };
 
 // The program that a run of a session with buckets uses.

@@ -180,7 +180,7 @@ class Inputs(CliTest):
             (["--dim", "batch=4"], f"input 'x', dimension 0 ('batch'): {self.x} has size 2, "
                                    "--dim batch=4 gives another"),
             (["--shape", "x=2x3x16x24"], "has size 32, --shape x gives another")):
-            self.expect_error(anemone("run", self.path, *self.given, *words), told)
+            self.expect_error(anemone("run", self.path, *self.given, *words), told, code=2)
 
     def test_arrays_are_refused_before_the_model_is_loaded(self):
         numpy.save(self.x, numpy.ones((2, 4, 8, 8), numpy.float32))
@@ -237,7 +237,7 @@ class MemoryLimit(CliTest):
         told = anemone("run", self.write(product(4096)), "--memory-limit", "1M").stderr
         need = float(told.split("needs about ")[1].split(" MiB")[0]) * (1 << 20)
         self.assertLess(need, 1.2 * taken)
-        self.assertGreater(need, taken / 4)  # the file's pages are counted too
+        self.assertGreater(need, taken / 6)  # the file's pages are counted too
 
     def test_wrong_values(self):
         path = self.write(relu())
@@ -281,6 +281,8 @@ class Bench(CliTest):
         self.assertEqual(1, done.returncode)
         first, second = json.loads(done.stdout)["models"]
         self.assertIn("bad.onnx", first["error"])
+        self.expect_error(anemone("bench", "-q", self.folder / "model.onnx", "--dim", "typo=1"),
+                          "--dim typo=1", code=2)
         self.assertIn("measures", second)
 
     def others(self, path):

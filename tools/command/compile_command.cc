@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -35,22 +34,6 @@
 
 namespace anemone {
 namespace {
-
-// The inputs for which no file is given.
-Json RandomInputsJson(const Arrays& inputs, const Options& options) {
-  Json random = Json::array();
-  for (const auto& [name, array] : inputs) {
-    bool given = false;
-    for (const std::string& text : options.inputs) given |= absl::StartsWith(text, name + "=");
-    if (!given) random.push_back(name);
-  }
-  return {{"random", random}, {"seed", options.seed}};
-}
-
-std::string RandomInputsText(const Arrays& inputs, const Options& options) {
-  if (RandomInputsJson(inputs, options)["random"].empty()) return "inputs: from files";
-  return absl::StrCat("inputs: random, seed ", options.seed, " (give --input for real ones)");
-}
 
 // The measured accuracy of one candidate.
 struct Accuracy {
@@ -304,7 +287,7 @@ Json Compiler::Report(bool written) const {
           {"model_bytes", model_bytes_},
           {"file_bytes", written ? Json(bytes_.size()) : Json(nullptr)},
           {"not_finite", std::move(not_finite)},
-          {"inputs", inputs_ ? RandomInputsJson(*inputs_, options_) : Json(nullptr)},
+          {"inputs", inputs_ ? InputsJson(*inputs_, options_) : Json(nullptr)},
           {"outputs", accuracy_.outputs},
           {"within_tolerance", runs_ > 0 ? Json(accuracy_.within) : Json(nullptr)},
           {"runs", runs_}};
@@ -336,7 +319,7 @@ void Compiler::Print(const Json& report) const {
             : absl::StrFormat("%.3g %%", 100 * output["max_rel_error"].get<double>()));
     std::puts(line.c_str());
   }
-  if (inputs_) std::puts(RandomInputsText(*inputs_, options_).c_str());
+  if (inputs_) std::puts(InputsText(*inputs_, options_).c_str());
   if (report["output"].is_null()) return;
   const auto written = report["file_bytes"].get<int64_t>();
   const std::string line = absl::StrFormat(

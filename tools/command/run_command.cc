@@ -17,6 +17,7 @@
 #include "base/annotated.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
+#include "base/wrapped_text.h"
 #include "engine/formats/json.h"
 #include "provider/buckets/bucketing.h"
 #include "tools/command/commands.h"
@@ -130,10 +131,14 @@ void AddUse(const BucketUse& use, const Session& session, Json& json) {
   }
 }
 
-// The plan in one line.
-std::string PlanLine(const Session& session) {
-  const std::string text = session.PlanText();
-  return text.substr(0, text.find('\n'));
+// "3 nodes have warnings (-v shows them)".
+std::string WarningsText(const PlanSummary& plan) {
+  if (plan.warnings == 0) return "";
+  const int nodes = plan.warned_nodes;
+  const std::string count =
+      nodes == 0 ? absl::StrCat(plan.warnings, plan.warnings == 1 ? " warning" : " warnings")
+                 : absl::StrCat(nodes, nodes == 1 ? " node has" : " nodes have", " warnings");
+  return absl::StrCat(count, " (-v shows them)\n");
 }
 
 // One run of the command.
@@ -213,28 +218,27 @@ Json Runner::ToJson() const {
   const PlanSummary plan = session_->Summary();
   const LoadTimes load = session_->times();
   Json share = plan.engine_macs_share ? Json(*plan.engine_macs_share) : Json(nullptr);
-  Json json = {
-      {"schema", 1},
-      {"model", options_.arguments[0]},
-      {"target", plan.target},
-      {"numerics", options_.settings.numerics},
-      {"inputs", InputsJson(inputs_, options_)},
-      {"outputs", described_.json},
-      {"within_tolerance", reference_ ? Json(described_.within_tolerance) : Json(nullptr)},
-      {"plan",
-       {{"engine_segments", plan.engine_segments},
-        {"cpu_segments", plan.cpu_segments},
-        {"engine_macs_share", share}}},
-      {"times_of", kTimesOf},
-      {"repeat", options_.repeat},
-      {"times_ms",
-       {{"load", load.load},
-        {"plan", load.plan},
-        {"compile", load.compile},
-        {"first_run", times_.first},
-        {"run", times_.median}}},
-      {"reference_times_ms", nullptr},
-      {"peak_memory_bytes", peak_memory_}};
+  Json json = {{"schema", 1},
+               {"model", options_.arguments[0]},
+               {"target", plan.target},
+               {"numerics", options_.settings.numerics},
+               {"inputs", InputsJson(inputs_, options_)},
+               {"outputs", described_.json},
+               {"within_tolerance", reference_ ? Json(described_.within_tolerance) : Json(nullptr)},
+               {"plan",
+                {{"engine_segments", plan.engine_segments},
+                 {"cpu_segments", plan.cpu_segments},
+                 {"engine_macs_share", share}}},
+               {"times_of", kTimesOf},
+               {"repeat", options_.repeat},
+               {"times_ms",
+                {{"load", load.load},
+                 {"plan", load.plan},
+                 {"compile", load.compile},
+                 {"first_run", times_.first},
+                 {"run", times_.median}}},
+               {"reference_times_ms", nullptr},
+               {"peak_memory_bytes", peak_memory_}};
   if (reference_) {
     json["reference_times_ms"] = {{"load", reference_->load},
                                   {"first_run", reference_->run.first},
@@ -271,14 +275,10 @@ std::string Runner::ToText() const {
   if (options_.quiet) return text;
   absl::StrAppend(&text, InputsText(inputs_, options_), "\n");
   if (options_.verbose) {
-    text += session_->PlanText(/*every_node=*/true);
+    text += session_->PlanText(/*every_node=*/true, TerminalWidth());
   } else {
-    absl::StrAppend(&text, PlanLine(*session_), "\n");
-    if (plan.warned_nodes > 0) {
-      absl::StrAppend(&text, plan.warned_nodes,
-                      plan.warned_nodes == 1 ? " node has" : " nodes have",
-                      " warnings (-v shows them)\n");
-    }
+    absl::StrAppend(&text, session_->PlanLine(), "\n");
+    text += WarningsText(plan);
   }
   return absl::StrCat(text, TimesText());
 }

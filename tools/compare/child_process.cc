@@ -17,9 +17,12 @@
 #include "absl/strings/str_cat.h"
 #include "base/guarded.h"
 #include "base/status_macros.h"
+#include "base/usage_error.h"
 
 namespace anemone {
 namespace {
+
+constexpr int kUsageBit = 64;  // of the child's exit code: the error is wrong usage
 
 // Kills this process when its parent ends, so that no child stays after Ctrl-C or a crash.
 void EndWithParent(pid_t parent) {
@@ -58,7 +61,9 @@ absl::StatusOr<ChildResult> InChild(const std::function<absl::StatusOr<std::stri
     const std::string text = result.ok() ? *result : std::string(result.status().message());
     const bool written = std::fwrite(text.data(), 1, text.size(), file.get()) == text.size() &&
                          std::fflush(file.get()) == 0;
-    _exit(static_cast<int>(written ? result.status().code() : absl::StatusCode::kDataLoss));
+    const auto code =
+        static_cast<int>(written ? result.status().code() : absl::StatusCode::kDataLoss);
+    _exit(IsUsageError(result.status()) ? code | kUsageBit : code);
   }
   int status = 0;
   rusage usage{};
@@ -76,7 +81,8 @@ absl::StatusOr<ChildResult> InChild(const std::function<absl::StatusOr<std::stri
   }
   std::string text = ReadAll(file.get());
   if (const int code = WEXITSTATUS(status); code != 0) {
-    return absl::Status(static_cast<absl::StatusCode>(code), text);
+    absl::Status error(static_cast<absl::StatusCode>(code & ~kUsageBit), text);
+    return (code & kUsageBit) != 0 ? AsUsageError(std::move(error)) : error;
   }
   return ChildResult{std::move(text), static_cast<double>(usage.ru_maxrss) * 1024};
 }

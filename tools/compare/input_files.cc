@@ -96,9 +96,8 @@ absl::StatusOr<std::map<std::string, std::string>> InputFiles(
       if (fits && (best == nullptr || name.size() > best->size())) best = &name;
     }
     if (best == nullptr) {
-      return UsageError(
-          absl::StrCat("--input '", text,
-                       "': the model has no such input; it has: ", absl::StrJoin(names, ", ")));
+      return UsageError(absl::StrCat("--input '", text, "': the model has no such input; it has: ",
+                                     absl::StrJoin(names, ", ")));
     }
     if (!files.try_emplace(*best, text.substr(best->size() + 1)).second) {
       return UsageError(
