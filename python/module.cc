@@ -277,12 +277,19 @@ std::optional<std::string> TargetProblem(const std::string& name) {
   return Printable(target.status().message());
 }
 
+// "M1, A13"; "" if no products of the target are known, or there is no such target.
+std::string TargetProducts(const std::string& name) {
+  const auto target = FindTarget(name);
+  return target.ok() ? std::string((*target)->products()) : "";
+}
+
 }  // namespace
 }  // namespace anemone
 
 NB_MODULE(_anemone, module) {
   module.attr("__version__") = anemone::kVersion;
   module.def("target_problem", anemone::TargetProblem);
+  module.def("target_products", anemone::TargetProducts);
   anemone::AddSettings(module);
   anemone::AddSession(module);
   anemone::AddCheck(module);

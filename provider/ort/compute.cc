@@ -27,6 +27,22 @@ absl::Status NoPort(absl::string_view what, const std::string& name) {
                    "', but its segment has one; compile the model again"));
 }
 
+const char* TypeOf(const Unit& unit) { return unit.kind == nullptr ? "" : unit.kind->type; }
+
+// The type of the first unit that reads an input port.
+const char* ReaderOf(const Network& network, int input) {
+  for (const Unit& unit : network.units) {
+    for (const Operand& bottom : unit.bottoms) {
+      if (bottom.source == Operand::Source::kInput && bottom.index == input) return TypeOf(unit);
+    }
+  }
+  return "";
+}
+
+const char* MakerOf(const Network& network, const Operand& from) {
+  return from.source == Operand::Source::kUnit ? TypeOf(network.units[from.index]) : "";
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<FusedProgram>> FusedProgram::Make(
@@ -39,14 +55,16 @@ absl::StatusOr<std::unique_ptr<FusedProgram>> FusedProgram::Make(
   for (size_t i = 0; i < segment.inputs.size(); ++i) {
     const int index = IndexOf(input_names, segment.inputs[i].name);
     if (index < 0) return NoPort("input", segment.inputs[i].name);
-    made->inputs_.push_back({index, segment.inputs[i], made->program_->inputs()[i].layout});
+    made->inputs_.push_back({index, segment.inputs[i], made->program_->inputs()[i].layout,
+                             ReaderOf(segment.network, static_cast<int>(i))});
   }
   std::vector<bool> written(output_names.size());
   for (size_t i = 0; i < segment.outputs.size(); ++i) {
     const int index = IndexOf(output_names, segment.outputs[i].name);
     if (index < 0) return NoPort("output", segment.outputs[i].name);
     written[index] = true;
-    made->outputs_.push_back({index, segment.outputs[i], made->program_->outputs()[i].layout});
+    made->outputs_.push_back({index, segment.outputs[i], made->program_->outputs()[i].layout,
+                              MakerOf(segment.network, segment.network.outputs[i].from)});
   }
   for (size_t i = 0; i < output_names.size(); ++i) {
     if (written[i]) continue;
@@ -80,7 +98,8 @@ absl::StatusOr<std::unique_ptr<FusedProgram::Surfaces>> FusedProgram::TakeSurfac
   return surfaces;
 }
 
-absl::Status FusedProgram::ReadInputs(OrtKernelContext* context, const Surfaces& surfaces) const {
+absl::Status FusedProgram::ReadInputs(OrtKernelContext* context, const Surfaces& surfaces,
+                                      RangeWatch& watch) const {
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const Port& port = inputs_[i];
     const OrtValue* value = nullptr;
@@ -93,6 +112,7 @@ absl::Status FusedProgram::ReadInputs(OrtKernelContext* context, const Surfaces&
                        DataTypeName(port.tensor.type), " ", DimsToString(port.tensor.dims),
                        ", got ", DataTypeName(tensor.type()), " ", DimsToString(tensor.dims())));
     }
+    watch.Input(tensor, port.tensor.name, port.unit);
     ToSurface(tensor, port.layout, surfaces[i].data());
   }
   return absl::OkStatus();
@@ -125,13 +145,16 @@ absl::StatusOr<std::byte*> FusedProgram::OutputMemory(OrtKernelContext* context,
   return static_cast<std::byte*>(data);
 }
 
-absl::Status FusedProgram::WriteOutputs(OrtKernelContext* context, const Surfaces& surfaces) const {
+absl::Status FusedProgram::WriteOutputs(OrtKernelContext* context, const Surfaces& surfaces,
+                                        RangeWatch& watch) const {
   for (size_t i = 0; i < outputs_.size(); ++i) {
     const Port& port = outputs_[i];
     ANEMONE_ASSIGN_OR_RETURN(std::byte * to, OutputMemory(context, port.index, port.tensor.dims));
     if (to == nullptr) continue;
     FromSurface(surfaces[inputs_.size() + i].data(), port.layout, port.tensor.type,
                 port.tensor.dims, to);
+    ANEMONE_ASSIGN_OR_RETURN(const int64_t elements, ElementCount(port.tensor.dims));
+    watch.Output(port.tensor.type, to, elements, port.tensor.name, port.unit);
   }
   for (const Constant& constant : constants_) {
     ANEMONE_ASSIGN_OR_RETURN(std::byte * to,
@@ -142,12 +165,12 @@ absl::Status FusedProgram::WriteOutputs(OrtKernelContext* context, const Surface
   return absl::OkStatus();
 }
 
-absl::Status FusedProgram::Run(OrtKernelContext* context, Trace* trace) {
+absl::Status FusedProgram::Run(OrtKernelContext* context, RangeWatch& watch, Trace* trace) {
   const absl::Time start = absl::Now();
   ANEMONE_ASSIGN_OR_RETURN(std::unique_ptr<Surfaces> surfaces, TakeSurfaces());
-  ANEMONE_RETURN_IF_ERROR(ReadInputs(context, *surfaces));
+  ANEMONE_RETURN_IF_ERROR(ReadInputs(context, *surfaces, watch));
   ANEMONE_RETURN_IF_ERROR(RunProgram(*surfaces, trace));
-  ANEMONE_RETURN_IF_ERROR(WriteOutputs(context, *surfaces));
+  ANEMONE_RETURN_IF_ERROR(WriteOutputs(context, *surfaces, watch));
   if (trace != nullptr) trace->Add("segment", name_, start, absl::Now() - start);
   const std::lock_guard<std::mutex> lock(mutex_);
   idle_.push_back(std::move(surfaces));

@@ -15,6 +15,7 @@
 #include "engine/device.h"
 #include "engine/surface.h"
 #include "engine/target.h"
+#include "provider/ort/range_watch.h"
 #include "provider/package/package.h"
 #include "provider/trace.h"
 
@@ -42,13 +43,14 @@ class FusedProgram {
 
   // Runs in the caller's oneTBB arena. Thread-safe. `trace` may be null.
   // Errors: kInvalidArgument (an input does not have the planned type and shape).
-  absl::Status Run(OrtKernelContext* context, Trace* trace);
+  absl::Status Run(OrtKernelContext* context, RangeWatch& watch, Trace* trace);
 
  private:
   struct Port {
     int index = 0;  // of the fused node
     PackagedPort tensor;
     SurfaceLayout layout;
+    const char* unit;  // the type of the unit that reads or computes it; "" if there is none
   };
   struct Constant {
     int index = 0;
@@ -60,9 +62,11 @@ class FusedProgram {
       : api_(api), device_(std::move(device)), name_(std::move(name)) {}
 
   absl::StatusOr<std::unique_ptr<Surfaces>> TakeSurfaces();
-  absl::Status ReadInputs(OrtKernelContext* context, const Surfaces& surfaces) const;
+  absl::Status ReadInputs(OrtKernelContext* context, const Surfaces& surfaces,
+                          RangeWatch& watch) const;
   absl::Status RunProgram(const Surfaces& surfaces, Trace* trace) const;
-  absl::Status WriteOutputs(OrtKernelContext* context, const Surfaces& surfaces) const;
+  absl::Status WriteOutputs(OrtKernelContext* context, const Surfaces& surfaces,
+                            RangeWatch& watch) const;
   absl::StatusOr<std::byte*> OutputMemory(OrtKernelContext* context, int index,
                                           const std::vector<int64_t>& dims) const;
 

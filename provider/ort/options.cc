@@ -56,8 +56,10 @@ std::vector<PluginOption> MakeTable() {
 absl::Status Store(const std::string& name, const std::string& value, PluginOptions& options) {
   for (const PluginOption& option : PluginOptionTable()) {
     if (name != option.name) continue;
-    return Annotated(option.store(options, value),
-                     absl::StrCat("provider option '", name, "' = '", value, "'"));
+    absl::Status status = option.store(options, value);
+    // ONNX Runtime would call it a missing file.
+    if (absl::IsNotFound(status)) status = absl::InvalidArgumentError(status.message());
+    return Annotated(status, absl::StrCat("provider option '", name, "' = '", value, "'"));
   }
   const std::string names = absl::StrJoin(
       PluginOptionTable(), ", ",

@@ -39,8 +39,8 @@ struct PluginOption {
 // All of them. docs/plugin.md has the plugin's own, docs/options.md the settings.
 absl::Span<const PluginOption> PluginOptionTable();
 
-// Errors: kInvalidArgument (no such option or value; lists the valid ones), kNotFound (no such
-// target), kUnimplemented (device=apple).
+// Errors: kInvalidArgument (no such option or value; lists the valid ones), kUnimplemented
+// (device=apple).
 absl::StatusOr<PluginOptions> ReadPluginOptions(const std::map<std::string, std::string>& given);
 
 }  // namespace anemone

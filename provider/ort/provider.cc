@@ -111,7 +111,8 @@ Provider::Provider(const OrtApi& api, const OrtLogger* logger, PluginOptions opt
       device_(MakeSoftwareDevice({.numerics = options_.numerics})),
       memory_(options_.settings.memory_limit),
       arena_(ThreadsOf(options_.settings.threads)),
-      compatibility_(CompatibilityInfo()) {
+      compatibility_(CompatibilityInfo()),
+      watch_([this](const std::string& line) { Log(ORT_LOGGING_LEVEL_WARNING, line); }) {
   ort_version_supported = kOrtApiVersion;
   GetName = [](const OrtEp*) noexcept { return kProviderName; };
   OrtEp::GetCapability = anemone::GetCapability;
@@ -150,8 +151,11 @@ void Provider::Log(OrtLoggingLevel severity, const std::string& message) const {
 // Warns of nodes that stay on the CPU, because they are slow. ONNX Runtime's providers do the same.
 void Provider::Tell(const HostGraph& graph, const HostPlan& made) {
   const bool is_whole = made.plan.cpu_segments() == 0;
-  Log(is_whole || graph.is_body ? ORT_LOGGING_LEVEL_INFO : ORT_LOGGING_LEVEL_WARNING,
-      ClaimLine(made));
+  const OrtLoggingLevel severity =
+      is_whole || graph.is_body ? ORT_LOGGING_LEVEL_INFO : ORT_LOGGING_LEVEL_WARNING;
+  Log(severity, ClaimLine(made));
+  if (!is_whole) Log(severity, CpuLine(made));
+  if (!made.plan.warnings.empty()) Log(ORT_LOGGING_LEVEL_INFO, WarningLine(made));
   for (const std::string& line : ReasonLines(made)) Log(ORT_LOGGING_LEVEL_VERBOSE, line);
 }
 
@@ -274,7 +278,7 @@ absl::Status Provider::Run(FusedProgram& program, OrtKernelContext* context) {
   // Isolated, because there may be more callers than the arena has threads: a thread that waits for
   // its units' tasks must not start another caller's segment.
   arena_.execute(
-      [&] { tbb::this_task_arena::isolate([&] { status = program.Run(context, trace); }); });
+      [&] { tbb::this_task_arena::isolate([&] { status = program.Run(context, watch_, trace); }); });
   return status;
 }
 

@@ -17,6 +17,7 @@
 #include "provider/ort/compute.h"
 #include "provider/ort/context.h"
 #include "provider/ort/options.h"
+#include "provider/ort/range_watch.h"
 #include "provider/ort/report.h"
 #include "provider/package/program_cache.h"
 #include "provider/trace.h"
@@ -69,6 +70,7 @@ class Provider : public OrtEp {
   std::unique_ptr<ProgramCache> cache_;  // null if there is none
   const std::string compatibility_;
   ReportFile report_;
+  RangeWatch watch_;
   Trace trace_;
 };
 

@@ -4,22 +4,25 @@
 #include <fstream>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "anemone/version.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
+#include "importer/read/bindings.h"
 #include "partitioner/plan_json.h"
+#include "partitioner/plan_text.h"
 #include "provider/new_file.h"
 
 namespace anemone {
 namespace {
 
 constexpr size_t kTopReasons = 3;
-constexpr double kFlopsOfMac = 2;
 
 std::string ReasonOf(const Verdict& verdict) {
   const std::string words = verdict.message.empty() && verdict.rule != nullptr
@@ -28,40 +31,95 @@ std::string ReasonOf(const Verdict& verdict) {
   return absl::StrCat(LayerName(verdict.layer), ": ", words, " [", verdict.rule_id(), "]");
 }
 
-// The number of ONNX Runtime's nodes in an entry.
-int Count(const PlanEntry& entry) { return static_cast<int>(entry.origins.size()); }
+// "ANE, M1: ". A target without a product is named by its id.
+std::string Start(const Plan& plan) {
+  const std::string products(plan.target->products());
+  const std::string product = products.substr(0, products.find(','));
+  return absl::StrCat("ANE, ", product.empty() ? plan.target->option_name() : product, ": ");
+}
+
+// "batch, height, dimension 2 of 'x'".
+std::string FreeDimensions(const Model& model) {
+  std::vector<std::string> names;
+  for (const UnboundDim& dim : UnboundDims(model)) {
+    std::string name = !dim.symbol.empty() ? dim.symbol
+                       : dim.axis == kNone
+                           ? absl::StrCat("all of '", dim.input, "'")
+                           : absl::StrCat("dimension ", dim.axis, " of '", dim.input, "'");
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return Printable(absl::StrJoin(names, ", "));
+}
+
+std::string ShareText(const HostPlan& made) {
+  const std::optional<int64_t> macs = made.plan.macs();
+  const std::optional<int64_t> engine = made.plan.engine_macs();
+  if (macs && engine) {
+    if (*macs == 0) return "no MACs";
+    // Not all of them is not 100 %.
+    const double percent = 100.0 * static_cast<double>(*engine) / static_cast<double>(*macs);
+    return absl::StrCat(*engine == *macs ? "100 %"
+                                         : absl::StrFormat("%.1f %%", std::min(percent, 99.9)),
+                        " of ", ShortCount(*macs), " MACs on the engine");
+  }
+  const std::string free = FreeDimensions(made.model);
+  if (free.empty()) return "cannot tell the share of MACs, because sizes are known only at run time";
+  return absl::StrCat("cannot tell the share of MACs yet, because dimensions are free: ", free,
+                      "; bind them with SessionOptions.add_free_dimension_override_by_name()");
+}
+
+// The largest number first.
+std::vector<std::pair<std::string, int>> Ranked(const std::map<std::string, int>& counts) {
+  std::vector<std::pair<std::string, int>> ranked(counts.begin(), counts.end());
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  return ranked;
+}
 
 }  // namespace
 
 std::string ClaimLine(const HostPlan& made) {
-  const Plan& plan = made.plan;
-  size_t claimed = 0;
-  for (const Claim& claim : made.claims) claimed += claim.nodes.size();
+  int by_placement[3] = {};
+  for (const PlanEntry& entry : made.plan.entries) ++by_placement[static_cast<int>(entry.placement)];
+  const size_t segments = made.claims.size();
+  return absl::StrFormat(
+      "%s%s, %d %s. ONNX Runtime's own (already optimized) graph has %d nodes: %d engine, %d CPU, "
+      "%d folded",
+      Start(made.plan), ShareText(made), segments, segments == 1 ? "segment" : "segments",
+      made.plan.entries.size(), by_placement[static_cast<int>(Placement::kEngine)],
+      by_placement[static_cast<int>(Placement::kCpu)],
+      by_placement[static_cast<int>(Placement::kFolded)]);
+}
+
+std::string CpuLine(const HostPlan& made) {
   std::map<std::string, int> reasons;
-  for (const PlanEntry& entry : plan.entries) {
+  for (const PlanEntry& entry : made.plan.entries) {
     if (entry.placement != Placement::kCpu) continue;
-    reasons[absl::StrCat(made.model.origins[entry.shown].op_type, ": ", ReasonOf(entry.verdict))] +=
-        Count(entry);
+    ++reasons[absl::StrCat(made.model.origins[entry.shown].op_type, ", ",
+                           ReasonOf(entry.verdict))];
   }
-  const std::optional<double> share = plan.engine_macs_share();
-  const std::string work =
-      plan.nodes_of_unknown_macs() > 0
-          ? "an unknown share of MACs"
-          : absl::StrFormat("%.1f %% of %.3g MFLOP", 100 * share.value_or(0),
-                            kFlopsOfMac * static_cast<double>(plan.macs().value_or(0)) / 1e6);
-  std::string line =
-      absl::StrFormat("ANE %s: %d of %d nodes and %s in %d segments", plan.target->option_name(),
-                      claimed, made.model.origins.size(), work, made.claims.size());
-  std::vector<std::pair<std::string, int>> ranked(reasons.begin(), reasons.end());
-  std::stable_sort(ranked.begin(), ranked.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::string line = absl::StrCat(Start(made.plan), "on the CPU");
+  const auto ranked = Ranked(reasons);
   for (size_t i = 0; i < std::min(ranked.size(), kTopReasons); ++i) {
-    absl::StrAppend(&line, i == 0 ? "; the rest: " : ", ", ranked[i].second, " x ",
+    absl::StrAppend(&line, i == 0 ? ": " : "; ", ranked[i].second, " x ",
                     Printable(ranked[i].first));
   }
   if (ranked.size() > kTopReasons) {
-    absl::StrAppend(&line, ", and ", ranked.size() - kTopReasons, " more reasons");
+    absl::StrAppend(&line, "; and ", ranked.size() - kTopReasons, " more reasons");
   }
+  return line;
+}
+
+std::string WarningLine(const HostPlan& made) {
+  std::map<std::string, std::set<std::string>> nodes;  // a node may have a warning several times
+  for (const PlanWarning& warning : made.plan.warnings) nodes[warning.rule].insert(warning.node);
+  std::map<std::string, int> counts;
+  for (const auto& [rule, names] : nodes) counts[rule] = static_cast<int>(names.size());
+  std::string line = absl::StrCat(Start(made.plan), "warnings: ");
+  absl::StrAppend(&line, absl::StrJoin(Ranked(counts), ", ", [](std::string* to, const auto& item) {
+                    absl::StrAppend(to, item.second, item.second == 1 ? " node [" : " nodes [",
+                                    item.first, "]");
+                  }));
   return line;
 }
 

@@ -4,14 +4,15 @@
 
     options = ort.SessionOptions()                        # the plugin, in a stock ONNX Runtime
     options.add_provider_for_devices(ane.register(), {"target": "m1"})
-    session = ort.InferenceSession("net.onnx", options)
+    session = ort.InferenceSession("net.onnx", options, enable_fallback=0)
 
     print(ane.check("net.onnx", target="m1,m4"))          # where every node would run, and why
     y = ane.Session("net.onnx", target="m1").run({"x": x})["y"]   # direct mode
 
-A model is a path, bytes, or an onnx.ModelProto. Errors are ValueError (the model or an argument),
-FileNotFoundError, UnknownTargetError (a KeyError), MemoryError, NotImplementedError or RuntimeError;
-each says where, what, and what to do.
+A model is a path, bytes, or an onnx.ModelProto. Errors are ValueError (the model or the value of an
+argument; UnknownTargetError is one, and a KeyError), TypeError (an unknown keyword, or an argument of
+another type), FileNotFoundError, PermissionError, MemoryError, NotImplementedError, ImportError or
+RuntimeError; each says where, what, and what to do.
 """
 
 from ._anemone import __version__

@@ -8,6 +8,22 @@ from typing import TypedDict
 
 DEFAULT_TARGET = "h13"
 
+# The command's flags that have a keyword: the keyword, its type, and how its values begin.
+FLAGS: dict[str, tuple[str, str, str]] = {
+    "target": ("target", "str", ""),
+    "dim": ("dims", "Mapping[str, int]", ""),
+    "shape": ("shapes", "Mapping[str, Sequence[int]]", ""),
+    "bucket": ("buckets", "Mapping[str, Sequence[int]]", ""),
+    "route": ("route", "str", "netplist mil"),
+    "no-rewrites": ("rewrites", "bool", ""),
+    "policy": ("policy", "str", "maximal cpu refuse:"),
+    "device": ("device", "str", "auto software"),
+    "numerics": ("numerics", "str", "fast exact"),
+    "device-limits": ("device_limits", "bool", ""),
+    "heed-limits": ("heed_limits", "bool", ""),
+    "threads": ("threads", "int", ""),
+}
+
 
 class CheckKeywords(TypedDict, total=False):
     # Bind a symbolic dimension.
@@ -60,7 +76,7 @@ class SessionKeywords(TypedDict, total=False):
     # model runs without workarounds: docs/device_limits.md. Default: false.
     device_limits: bool
     # Work around the device's run-time limits: pad surfaces and bind ports by name. With
-    # `device`-limits, only limits without a workaround still fail. Default: false.
+    # `device_limits`, only limits without a workaround still fail. Default: false.
     heed_limits: bool
     # How many threads compute, for engine and CPU segments together. 0: one for each core. At most
     # 1024. Default: 0.

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import os
 import pathlib
-import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Union
 
 from . import _anemone
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
 Model = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, "onnx.ModelProto"]
 
 
-class UnknownTargetError(KeyError):
+class UnknownTargetError(KeyError, ValueError):
     """No target or product has that name; the message lists similar names."""
 
     def __str__(self) -> str:  # KeyError's would be in quotes
@@ -32,35 +30,16 @@ def path_or_bytes(model: Model) -> tuple[bytes | None, bytes]:
         return None, bytes(model)
     if hasattr(model, "SerializeToString"):
         return None, model.SerializeToString()
+    if not isinstance(model, (str, os.PathLike)):
+        raise TypeError(
+            f"model: want a path, bytes or an onnx.ModelProto, got {type(model).__name__}"
+        )
     return os.fsencode(model), b""
 
 
-# The command's flags in C++'s errors, and the keywords that stand for them.
-_FLAG = re.compile(r"--(dim|shape|bucket)\b(?: '([^']+)=([^']*)'| ([^ =]+)=([\d,x.]*))?")
-
-
-def _keyword(flag: re.Match[str]) -> str:
-    keyword = f"{flag[1]}s"
-    if not (name := flag[2] or flag[4]):
-        return keyword
-    sizes = re.split("[,x]", flag[3] or flag[5] or "")
-    value = sizes[0] if keyword == "dims" else f"[{', '.join(sizes)}]"
-    return f"{keyword}={{{name!r}: {value}}}"
-
-
-@contextlib.contextmanager
-def words_of_python() -> Iterator[None]:
-    """Errors raised inside name this package's keywords: dims={'batch': 1}, not --dim batch=1."""
-    try:
-        yield
-    except Exception as error:
-        error.args = tuple(
-            _FLAG.sub(_keyword, arg) if isinstance(arg, str) else arg for arg in error.args
-        )
-        raise
-
-
 def require_target(name: str) -> None:
+    if not isinstance(name, str):
+        raise TypeError(f"target: want a name such as 'm1', got {type(name).__name__}")
     problem = _anemone.target_problem(name)
     if problem is not None:
         raise UnknownTargetError(problem)
@@ -79,6 +58,14 @@ def ort_library() -> str:
     return ""
 
 
+# Of the settings that are a dict, what one looks like.
+_EXAMPLES = {
+    "dims": "{'batch': 1}",
+    "shapes": "{'x': [1, 3, 224, 224]}",
+    "buckets": "{'seq': [32, 64]}",
+}
+
+
 def _text(value: object) -> str:
     """A setting's value as the command writes it: sizes are separated by commas."""
     if isinstance(value, Sequence) and not isinstance(value, str):
@@ -89,11 +76,16 @@ def _text(value: object) -> str:
 def settings_of(
     function: int, target: str, keywords: Mapping[str, object]
 ) -> _anemone.Settings:
-    """The keywords of a function as settings; None stands for the default."""
+    """The keywords of a function as settings; None stands for the default. TypeError: there is no
+    such keyword, or it wants a dict; ValueError: the value is wrong."""
     settings = _anemone.Settings()
     settings.target = target
     settings.ort_library = ort_library()
     for name, value in keywords.items():
+        if name in _EXAMPLES and not isinstance(value, (Mapping, type(None))):
+            raise TypeError(
+                f"{name}: want a dict such as {_EXAMPLES[name]}, got {type(value).__name__}"
+            )
         if isinstance(value, Mapping):
             for key, item in value.items():
                 settings.set(function, name, f"{key}={_text(item)}")

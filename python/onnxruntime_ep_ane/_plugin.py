@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import sys
 import threading
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ._keywords import DEFAULT_TARGET
 from ._models import Model, path_or_bytes, require_target
+from ._words import of_python
 
 if TYPE_CHECKING:
     import onnxruntime as ort
 
 _lock = threading.Lock()
+
+# The exception for each of ONNX Runtime's classes of errors; others are a RuntimeError.
+_EXCEPTIONS: dict[str, type[Exception]] = {
+    "InvalidArgument": ValueError,
+    "InvalidProtobuf": ValueError,
+    "InvalidGraph": ValueError,
+    "NoModel": ValueError,
+    "NoSuchFile": FileNotFoundError,
+    "NotImplemented": NotImplementedError,
+}
 
 
 def get_ep_name() -> str:
@@ -64,6 +77,21 @@ def register(name: str = "ane") -> list[ort.OrtEpDevice]:
     return found
 
 
+@contextlib.contextmanager
+def _errors_of_this_package() -> Iterator[None]:
+    """ONNX Runtime's exceptions, which have only Exception in common, become those of docs/python.md."""
+    try:
+        yield
+    except Exception as error:
+        if not type(error).__module__.startswith("onnxruntime"):
+            raise
+        text = of_python(str(error))
+        kind = _EXCEPTIONS.get(type(error).__name__, RuntimeError)
+        if kind is ValueError and "unknown option; valid" in text:
+            kind = TypeError  # as for any keyword that a function does not have
+        raise kind(text) from error
+
+
 def _require_utf8(text: str) -> None:
     try:
         text.encode()
@@ -87,8 +115,8 @@ def compile(
 
     The packages are files next to `output`, or inside it with `embed`. `session_options` are ONNX
     Runtime's own, for free dimensions and such, and are changed. `provider_options` are those of the
-    plugin (docs/plugin.md), None for the default. Errors are ONNX Runtime's; ValueError: no node goes
-    to the engine, or a file name is invalid."""
+    plugin (docs/plugin.md), None for the default. ValueError: no node goes to the engine, or a file
+    name is invalid."""
     require_target(target)
     devices = register()
     onnxruntime = _onnxruntime()
@@ -101,6 +129,8 @@ def compile(
     }
     for text in (os.fsdecode(path or b""), str(output), *words.values()):
         _require_utf8(text)
+    if not output.parent.is_dir():
+        raise FileNotFoundError(f"{output}: the folder does not exist; create it")
     if path is not None and os.path.realpath(path) == os.path.realpath(os.fsencode(output)):
         raise ValueError(f"{output}: is the model itself; name another file to write")
     options = session_options or onnxruntime.SessionOptions()
@@ -112,9 +142,10 @@ def compile(
         options.add_session_config_entry(key, value)
     options.add_provider_for_devices(devices, words)
     before = output.stat().st_mtime_ns if output.exists() else None
-    onnxruntime.InferenceSession(
-        data if path is None else os.fsdecode(path), options, enable_fallback=0
-    )
+    with _errors_of_this_package():
+        onnxruntime.InferenceSession(
+            data if path is None else os.fsdecode(path), options, enable_fallback=0
+        )
     if not output.exists() or output.stat().st_mtime_ns == before:
         raise ValueError(
             f"{output}: not written, because {target} accepts no node of the model with these options; "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,8 +11,9 @@ import numpy.typing as npt
 
 from . import _anemone
 from ._keywords import DEFAULT_TARGET
-from ._models import Model, path_or_bytes, require_target, settings_of, words_of_python
-from ._report import Record, for_terminal
+from ._models import Model, path_or_bytes, require_target, settings_of
+from ._report import Record, for_terminal, records_of
+from ._words import of_python, words_of_python
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -164,7 +164,7 @@ class Session:
     @property
     def plans(self) -> list[Record]:
         """One plan, or one for each bucket."""
-        made = json.loads(self._session.plan_json(), object_hook=Record)
+        made = records_of(self._session.plan_json())
         return made if isinstance(made, list) else [made]
 
     def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
@@ -180,4 +180,4 @@ class Session:
         return {name: _from_cpp(name, value) for name, value in made.items()}
 
     def __repr__(self) -> str:
-        return for_terminal(self._session.plan_text(False).rstrip("\n"))
+        return for_terminal(of_python(self._session.plan_text(False)).rstrip("\n"))

@@ -216,12 +216,27 @@ std::string Registry() {
 
 // A setting's text for Python: flags are replaced by keywords, such as `--dim` by `dims`.
 std::string ForPython(const Setting& setting) {
-  std::string text = MeaningText(setting);
+  std::vector<std::pair<std::string, std::string>> words;
   for (const Setting& other : AllSettings()) {
-    absl::StrReplaceAll({{absl::StrCat("--", other.flag), absl::StrCat("`", other.name, "`")}},
-                        &text);
+    words.emplace_back(absl::StrCat("--", other.flag), absl::StrCat("`", other.name, "`"));
   }
-  return text;
+  return absl::StrReplaceAll(MeaningText(setting), words);  // the longest flag first
+}
+
+// FLAGS, from which _words.py translates the messages of the library.
+std::string PythonFlags() {
+  std::string text =
+      "\n# The command's flags that have a keyword: the keyword, its type, and how its values begin.\n"
+      "FLAGS: dict[str, tuple[str, str, str]] = {\n";
+  for (const Setting& setting : AllSettings()) {
+    const bool is_argument = absl::string_view(setting.name) == "target";
+    if (!is_argument && (setting.entries & kPython) == 0) continue;
+    std::vector<std::string> choices;
+    if (!is_argument && setting.choices != nullptr) choices = setting.choices();
+    absl::StrAppend(&text, "    \"", setting.flag, "\": (\"", setting.name, "\", \"", setting.type,
+                    "\", \"", absl::StrJoin(choices, " "), "\"),\n");
+  }
+  return text + "}\n";
 }
 
 // The keywords of one function as a TypedDict, each with its meaning as a comment.
@@ -244,7 +259,7 @@ std::string PythonKeywords() {
       "from __future__ import annotations\n\n"
       "from collections.abc import Mapping, Sequence\nfrom typing import TypedDict\n\n"
       "DEFAULT_TARGET = \"",
-      kDefaultTarget, "\"\n", KeywordsOf("CheckKeywords", kPythonCheck),
+      kDefaultTarget, "\"\n", PythonFlags(), KeywordsOf("CheckKeywords", kPythonCheck),
       KeywordsOf("SessionKeywords", kPythonSession));
 }
 

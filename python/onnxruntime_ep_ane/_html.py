@@ -1,0 +1,242 @@
+"""A check() report as HTML, for notebooks."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from . import _anemone
+
+_MOST_ROWS = 1000  # of nodes
+
+_Json = Mapping[str, Any]
+_Cell = tuple[str, str]  # HTML, class
+
+# Colours are the page's own, thinned, so that it is readable on dark and light. Tables scroll by
+# themselves on a narrow page.
+_STYLE = """<style>
+.anemone { max-width: 100%; line-height: 1.4 }
+.anemone p { margin: .4em 0; overflow-wrap: anywhere }
+.anemone .scroll { overflow-x: auto; max-width: 100%; margin: .5em 0 }
+.anemone table { border-collapse: collapse; margin: 0; color: inherit; font-size: inherit }
+.anemone th, .anemone td { text-align: left; vertical-align: top; padding: .2em 1em .2em 0;
+  border-bottom: 1px solid rgba(128, 128, 128, .35); background: transparent; color: inherit }
+.anemone th { font-weight: 600; white-space: nowrap }
+.anemone td.n, .anemone th.n { text-align: right; font-variant-numeric: tabular-nums;
+  white-space: nowrap }
+.anemone td.w { white-space: nowrap }
+.anemone td.t { min-width: 14em; max-width: 40em; overflow-wrap: anywhere }
+.anemone td.name { min-width: 9em; max-width: 24em; overflow-wrap: anywhere }
+.anemone .bar { display: inline-block; width: 6em; height: .7em; margin-right: .5em;
+  background: rgba(128, 128, 128, .3); border-radius: .2em; overflow: hidden }
+.anemone .bar i { display: block; height: 100%; background: #2a9d8f }
+.anemone .cpu { border-left: .25em solid #e07a3f; padding-left: .5em }
+.anemone .engine { border-left: .25em solid #2a9d8f; padding-left: .5em }
+.anemone .folded { border-left: .25em solid rgba(128, 128, 128, .35); padding-left: .5em }
+.anemone details { margin: .5em 0 }
+.anemone summary { cursor: pointer; overflow-wrap: anywhere }
+</style>"""
+
+
+def _text(text: str) -> str:
+    """Escaped. Characters that print nothing or turn the direction of the line are shown as codes."""
+    shown = (c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return html.escape("".join(shown))
+
+
+def _name(text: str) -> str:
+    """A name of the model: its direction does not change that of the text around it."""
+    return f"<bdi>{_text(text)}</bdi>"
+
+
+def _row(cells: Iterable[_Cell], tag: str = "td") -> str:
+    made = (f'<{tag} class="{kind}">{text}</{tag}>' for text, kind in cells)
+    return f"<tr>{''.join(made)}</tr>"
+
+
+def _table(head: Sequence[_Cell], rows: Iterable[Sequence[str]]) -> str:
+    """The head's classes are the columns'. `rows` are HTML."""
+    kinds = [kind for _, kind in head]
+    body = "".join(_row(zip(row, kinds)) for row in rows)
+    return (
+        f'<div class="scroll"><table><thead>{_row(head, "th")}</thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def _nodes_text(summary: _Json) -> str:
+    """As the command counts: "190 nodes: 70 engine, 2 CPU, 118 folded"."""
+    counts = [(summary[f"{place}_nodes"], word)
+              for place, word in (("engine", "engine"), ("cpu", "CPU"), ("folded", "folded"))]
+    return f"{_counted(summary['nodes'], 'node')}: " + ", ".join(f"{n} {word}" for n, word in counts)
+
+
+def _share(summary: _Json) -> str:
+    macs, engine = summary["macs"], summary["engine_macs"]
+    if macs is None or engine is None:
+        unknown = summary.get("nodes_of_unknown_macs") or 0
+        return f"? ({_counted(unknown, 'node')} of unknown size)"
+    if macs == 0:
+        return "no MACs"
+    percent = 100 * engine / macs
+    shown = "100" if engine == macs else f"{min(percent, 99.9):.1f}"
+    return f'<span class="bar"><i style="width:{percent:.1f}%"></i></span>{shown} % of {_short(macs)}'
+
+
+def _short(count: int) -> str:
+    """"1.82 G", as the command writes it."""
+    value, suffix = float(count), ""
+    for following in "kMGTP":
+        if value < 999.5:
+            break
+        value, suffix = value / 1000, f" {following}"
+    if not suffix:
+        return str(count)
+    return f"{value:.{2 if value < 9.995 else 1 if value < 99.95 else 0}f}{suffix}"
+
+
+def _groups(targets: Sequence[_Json]) -> list[list[_Json]]:
+    """Targets with the same answer for every node are joined."""
+    groups: dict[str, list[_Json]] = {}
+    for target in targets:
+        facts = [target["route"], target["status"], target["summary"], target.get("bucket"),
+                 [[node[key] for key in ("placement", "segment", "rule", "message", "units")]
+                  for node in target["nodes"]],
+                 [[warning["rule"], warning["node"]] for warning in target["warnings"]]]
+        groups.setdefault(json.dumps(facts), []).append(target)
+    return list(groups.values())
+
+
+def _target_names(group: Sequence[_Json]) -> str:
+    """"h13 (M1, A13), h13g (M1 Pro)", and the bucket."""
+    names = []
+    for target in group:
+        products = _anemone.target_products(target["target"])
+        names.append(f"{target['target']} ({products})" if products else target["target"])
+    bucket = group[0].get("bucket") or {}
+    sizes = ", ".join(f"{name}={size}" for name, size in bucket.items())
+    return ", ".join(names) + (f"; {sizes}" if sizes else "")
+
+
+def _summaries(groups: Sequence[Sequence[_Json]]) -> str:
+    head = [("targets", "t"), ("MACs on the engine", "w"), ("nodes", "w"), ("segments", "w")]
+    rows = []
+    for group in groups:
+        s = group[0]["summary"]
+        segments = f"{s['engine_segments']} engine, {s['cpu_segments']} CPU"
+        rows.append([_text(_target_names(group)), _share(s), _nodes_text(s), segments])
+    return _table(head, rows)
+
+
+def _why(node: _Json) -> str:
+    """The refusing layer with its words, or the rule where no words are known."""
+    if node["layer"] is None:
+        return ""
+    words = node["message"] or node.get("condition") or "no text known"
+    return f"{node['layer']}: {words} [{node['rule']}]"
+
+
+def _reasons(nodes: Sequence[_Json]) -> str:
+    found: dict[tuple[str, str], dict[str, int]] = {}
+    for node in nodes:
+        if node["placement"] == "cpu":
+            operators = found.setdefault((_why(node), node["remedy"] or ""), {})
+            operators[node["op_type"]] = operators.get(node["op_type"], 0) + 1
+    if not found:
+        return ""
+    ranked = sorted(found.items(), key=lambda item: -sum(item[1].values()))
+    rows = (
+        [str(sum(operators.values())), _name(", ".join(sorted(operators))), _text(why), _text(remedy)]
+        for (why, remedy), operators in ranked
+    )
+    head = [("nodes", "n"), ("operators", "name"), ("why on the CPU", "t"), ("remedy", "t")]
+    return _table(head, rows)
+
+
+def _warnings(warnings: Sequence[_Json]) -> str:
+    """One row for each rule, with the number of nodes and the first message."""
+    rules: dict[str, list[_Json]] = {}
+    for warning in warnings:
+        rules.setdefault(warning["rule"], []).append(warning)
+    if not rules:
+        return ""
+    counts = {rule: len({w["node"] for w in found}) for rule, found in rules.items()}
+    rows = (
+        [str(counts[rule]), _text(rule), _name(found[0]["node"] or ""), _text(found[0]["message"]),
+         _text(found[0]["remedy"] or "")]
+        for rule, found in sorted(rules.items(), key=lambda item: -counts[item[0]])
+    )
+    head = [("nodes", "n"), ("warning", "w"), ("first", "name"), ("message", "t"), ("remedy", "t")]
+    return _table(head, rows)
+
+
+def _macs(node: _Json) -> str:
+    if node["macs"] is None:
+        return "?"
+    return f"{node['macs']:,}" if node["macs"] else ""
+
+
+def _units(node: _Json) -> str:
+    """The table of reasons has the words of a rule."""
+    if node["placement"] == "cpu":
+        return f"[{node['rule']}]"
+    return " ".join(node["units"]) + (" (rewritten)" if node["verdict"] == "rewritten" else "")
+
+
+def _nodes(nodes: Sequence[_Json]) -> str:
+    head = [("node", "name"), ("operator", "w"), ("place", "w"), ("segment", "n"), ("MACs", "n"),
+            ("units, or rule", "t")]
+    rows = []
+    for node in nodes[:_MOST_ROWS]:
+        place = f'<span class="{_text(node["placement"])}">{_text(node["placement"])}</span>'
+        segment = "" if node["segment"] in (None, -1) else str(node["segment"])
+        rows.append([_name(node["name"] or node["id"]), _name(node["op_type"]), place, segment,
+                     _macs(node), _text(_units(node))])
+    left = len(nodes) - len(rows)
+    more = f"<p>and {left:,} more nodes, in report.models[0].targets</p>" if left > 0 else ""
+    return _table(head, rows) + more
+
+
+def _details(group: Sequence[_Json]) -> str:
+    target = group[0]
+    title = f"{_target_names(group)}: {_nodes_text(target['summary'])}"
+    count = len({warning["rule"] for warning in target["warnings"]})
+    if count:
+        title += f"; {_counted(count, 'kind')} of warnings"
+    parts = [_reasons(target["nodes"]), _nodes(target["nodes"]), _warnings(target["warnings"])]
+    return f"<details><summary>{_text(title)}</summary>{''.join(parts)}</details>"
+
+
+def _free_text(model: _Json, text: str) -> str:
+    """Which dimensions have no size, and how to bind them, as the text of the report says it."""
+    names = []
+    for dimension in model.get("free_dimensions") or ():
+        place = dimension["inputs"][0]
+        names.append(dimension["name"] or f"dimension {place['axis']} of '{place['input']}'")
+    if not names:
+        return ""
+    bind = re.search(r"bind them: (\S.*)", text)
+    advice = f"; bind them: <code>{_text(bind[1])}</code>" if bind else ""
+    return f"<p>Free dimensions: {', '.join(map(_name, names))}{advice}</p>"
+
+
+def page(report: _Json, text: str) -> str:
+    """`text` is the report's own, whose first line is the first here too."""
+    parts = [_STYLE, '<div class="anemone">']
+    for model in report["models"]:
+        groups = _groups(model["targets"])
+        parts += [
+            f"<p>{_name(model['path'] or 'model')}</p>",
+            f"<p><b>{_text(text.partition(chr(10))[0])}</b></p>",
+            _free_text(model, text),
+            _summaries(groups),
+            *map(_details, groups),
+        ]
+    return "".join([*parts, "</div>"])
