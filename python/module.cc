@@ -28,6 +28,7 @@
 #include "base/annotated.h"
 #include "base/printable.h"
 #include "engine/target.h"
+#include "engine/target_names.h"
 #include "provider/settings.h"
 
 namespace nb = nanobind;
@@ -277,10 +278,11 @@ std::optional<std::string> TargetProblem(const std::string& name) {
   return Printable(target.status().message());
 }
 
-// "M1, A13"; "" if no products of the target are known, or there is no such target.
-std::string TargetProducts(const std::string& name) {
+// "M1"; "M9 (unreleased code name, limits not published)". The name itself if there is no such
+// target.
+std::string TargetLabelOf(const std::string& name) {
   const auto target = FindTarget(name);
-  return target.ok() ? std::string((*target)->products()) : "";
+  return target.ok() ? TargetLabel(**target) : name;
 }
 
 }  // namespace
@@ -289,7 +291,7 @@ std::string TargetProducts(const std::string& name) {
 NB_MODULE(_anemone, module) {
   module.attr("__version__") = anemone::kVersion;
   module.def("target_problem", anemone::TargetProblem);
-  module.def("target_products", anemone::TargetProducts);
+  module.def("target_label", anemone::TargetLabelOf);
   anemone::AddSettings(module);
   anemone::AddSession(module);
   anemone::AddCheck(module);

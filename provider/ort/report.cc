@@ -14,6 +14,7 @@
 #include "anemone/version.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
+#include "engine/target_names.h"
 #include "importer/read/bindings.h"
 #include "partitioner/plan_json.h"
 #include "partitioner/plan_text.h"
@@ -31,11 +32,8 @@ std::string ReasonOf(const Verdict& verdict) {
   return absl::StrCat(LayerName(verdict.layer), ": ", words, " [", verdict.rule_id(), "]");
 }
 
-// "ANE, M1: ". A target without a product is named by its id.
 std::string Start(const Plan& plan) {
-  const std::string products(plan.target->products());
-  const std::string product = products.substr(0, products.find(','));
-  return absl::StrCat("ANE, ", product.empty() ? plan.target->option_name() : product, ": ");
+  return absl::StrCat("ANE, ", TargetLabel(*plan.target), ": ");
 }
 
 // "batch, height, dimension 2 of 'x'".

@@ -115,11 +115,11 @@ def _groups(targets: Sequence[_Json]) -> list[list[_Json]]:
 
 
 def _target_names(group: Sequence[_Json]) -> str:
-    """"h13 (M1, A13), h13g (M1 Pro)", and the bucket."""
+    """"M1 (h13), M4 (h16)", and the bucket."""
     names = []
     for target in group:
-        products = _anemone.target_products(target["target"])
-        names.append(f"{target['target']} ({products})" if products else target["target"])
+        label = _anemone.target_label(target["target"])  # of a code name, it has a remark
+        names.append(label if "(" in label else f"{label} ({target['target']})")
     bucket = group[0].get("bucket") or {}
     sizes = ", ".join(f"{name}={size}" for name, size in bucket.items())
     return ", ".join(names) + (f"; {sizes}" if sizes else "")

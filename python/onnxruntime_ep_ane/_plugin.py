@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pathlib
+import re
 import sys
 import threading
 from collections.abc import Iterator
@@ -19,15 +20,17 @@ if TYPE_CHECKING:
 
 _lock = threading.Lock()
 
-# The exception for each of ONNX Runtime's classes of errors; others are a RuntimeError.
+# The exception for each of ONNX Runtime's error codes; others are a RuntimeError.
 _EXCEPTIONS: dict[str, type[Exception]] = {
-    "InvalidArgument": ValueError,
-    "InvalidProtobuf": ValueError,
-    "InvalidGraph": ValueError,
-    "NoModel": ValueError,
-    "NoSuchFile": FileNotFoundError,
-    "NotImplemented": NotImplementedError,
+    "INVALID_ARGUMENT": ValueError,
+    "INVALID_PROTOBUF": ValueError,
+    "INVALID_GRAPH": ValueError,
+    "NO_MODEL": ValueError,
+    "NO_SUCHFILE": FileNotFoundError,
+    "NOT_IMPLEMENTED": NotImplementedError,
 }
+# An error of a plugin is inside one of ONNX Runtime's own.
+_CODE = re.compile(r".*\[ONNXRuntimeError\] : \d+ : ([A-Z_]+) : ", re.DOTALL)
 
 
 def get_ep_name() -> str:
@@ -83,10 +86,11 @@ def _errors_of_this_package() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if not type(error).__module__.startswith("onnxruntime"):
+        found = _CODE.match(str(error))
+        if not found:
             raise
-        text = of_python(str(error))
-        kind = _EXCEPTIONS.get(type(error).__name__, RuntimeError)
+        text = of_python(str(error)[found.end() :]).strip()
+        kind = _EXCEPTIONS.get(found[1], RuntimeError)
         if kind is ValueError and "unknown option; valid" in text:
             kind = TypeError  # as for any keyword that a function does not have
         raise kind(text) from error
