@@ -248,7 +248,9 @@ void AddSession(nb::module_& module) {
       .def_prop_ro("outputs", [](const Session& s) { return PortsOf(s.outputs()); })
       .def("run", Run)
       .def("plan_text",
-           [](const Session& s, bool every_node) { return StrOf(s.PlanText(every_node)); })
+           [](const Session& s, bool every_node, int width) {
+             return StrOf(s.PlanText(every_node, width));
+           })
       .def("plan_json", &Session::PlanJson);
   module.def("load", [](const nb::bytes& path, const Settings& settings) {
     return Unlocked([&] { return Session::Load(std::string(ViewOf(path)), settings); });
@@ -260,8 +262,10 @@ void AddSession(nb::module_& module) {
 
 void AddCheck(nb::module_& module) {
   nb::class_<CheckReport>(module, "CheckReport")
-      .def("text", [](const CheckReport& report, bool every_node,
-                      bool colour) { return StrOf(report.Text(every_node, colour)); })
+      .def("text",
+           [](const CheckReport& report, bool every_node, int width) {
+             return StrOf(report.Text(every_node, /*colour=*/false, width));
+           })
       .def("json", &CheckReport::Json);
   module.def("check", [](const nb::bytes& path, const Settings& settings) {
     return Unlocked([&] { return Check(std::string(ViewOf(path)), settings); });

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
+#include "engine/unit_kind.h"
 #include "provider/crossing.h"
 #include "provider/ort_status.h"
 
@@ -39,8 +40,14 @@ const char* ReaderOf(const Network& network, int input) {
   return "";
 }
 
-const char* MakerOf(const Network& network, const Operand& from) {
-  return from.source == Operand::Source::kUnit ? TypeOf(network.units[from.index]) : "";
+// The type of the unit that computes a value; units that only change its shape are skipped.
+const char* MakerOf(const Network& network, Operand from) {
+  while (from.source == Operand::Source::kUnit) {
+    const Unit& unit = network.units[from.index];
+    if (unit.kind == nullptr || !unit.kind->run.is_view || unit.bottoms.empty()) return TypeOf(unit);
+    from = unit.bottoms[0];
+  }
+  return "";
 }
 
 }  // namespace

@@ -2,20 +2,16 @@
 
 #include <algorithm>
 #include <fstream>
-#include <map>
-#include <optional>
-#include <set>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "anemone/version.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
-#include "engine/target_names.h"
-#include "importer/read/bindings.h"
+#include "importer/read/free_dimensions.h"
+#include "partitioner/plan_groups.h"
 #include "partitioner/plan_json.h"
 #include "partitioner/plan_text.h"
 #include "provider/new_file.h"
@@ -32,93 +28,60 @@ std::string ReasonOf(const Verdict& verdict) {
   return absl::StrCat(LayerName(verdict.layer), ": ", words, " [", verdict.rule_id(), "]");
 }
 
-std::string Start(const Plan& plan) {
-  return absl::StrCat("ANE, ", TargetLabel(*plan.target), ": ");
-}
-
 // "batch, height, dimension 2 of 'x'".
-std::string FreeDimensions(const Model& model) {
-  std::vector<std::string> names;
-  for (const UnboundDim& dim : UnboundDims(model)) {
-    std::string name = !dim.symbol.empty() ? dim.symbol
-                       : dim.axis == kNone
-                           ? absl::StrCat("all of '", dim.input, "'")
-                           : absl::StrCat("dimension ", dim.axis, " of '", dim.input, "'");
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-  }
-  return Printable(absl::StrJoin(names, ", "));
-}
-
-std::string ShareText(const HostPlan& made) {
-  const std::optional<int64_t> macs = made.plan.macs();
-  const std::optional<int64_t> engine = made.plan.engine_macs();
-  if (macs && engine) {
-    if (*macs == 0) return "no MACs";
-    // Not all of them is not 100 %.
-    const double percent = 100.0 * static_cast<double>(*engine) / static_cast<double>(*macs);
-    return absl::StrCat(*engine == *macs ? "100 %"
-                                         : absl::StrFormat("%.1f %%", std::min(percent, 99.9)),
-                        " of ", ShortCount(*macs), " MACs on the engine");
-  }
-  const std::string free = FreeDimensions(made.model);
-  if (free.empty()) return "cannot tell the share of MACs, because sizes are known only at run time";
-  return absl::StrCat("cannot tell the share of MACs yet, because dimensions are free: ", free,
-                      "; bind them with SessionOptions.add_free_dimension_override_by_name()");
-}
-
-// The largest number first.
-std::vector<std::pair<std::string, int>> Ranked(const std::map<std::string, int>& counts) {
-  std::vector<std::pair<std::string, int>> ranked(counts.begin(), counts.end());
-  std::stable_sort(ranked.begin(), ranked.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
-  return ranked;
+std::string FreeNames(const Model& model) {
+  return absl::StrJoin(FreeDimensionsOf(model), ", ", [](std::string* to, const auto& dimension) {
+    if (!dimension.name.empty()) return absl::StrAppend(to, dimension.name);
+    const FreeDimension::Place& place = dimension.places.front();
+    if (place.axis == kNone) return absl::StrAppend(to, "all of '", place.input, "'");
+    absl::StrAppend(to, "dimension ", place.axis, " of '", place.input, "'");
+  });
 }
 
 }  // namespace
 
 std::string ClaimLine(const HostPlan& made) {
-  int by_placement[3] = {};
-  for (const PlanEntry& entry : made.plan.entries) ++by_placement[static_cast<int>(entry.placement)];
-  const size_t segments = made.claims.size();
-  return absl::StrFormat(
-      "%s%s, %d %s. ONNX Runtime's own (already optimized) graph has %d nodes: %d engine, %d CPU, "
-      "%d folded",
-      Start(made.plan), ShareText(made), segments, segments == 1 ? "segment" : "segments",
-      made.plan.entries.size(), by_placement[static_cast<int>(Placement::kEngine)],
-      by_placement[static_cast<int>(Placement::kCpu)],
-      by_placement[static_cast<int>(Placement::kFolded)]);
+  const NodeCounts counts = CountsOf(made.model, made.plan);
+  std::string line = absl::StrCat("ANE, ", PlanLine(made.model, made.plan));
+  const std::string free = Printable(FreeNames(made.model));
+  if (made.plan.nodes_of_unknown_macs() > 0 && !free.empty()) {
+    absl::StrAppend(&line, " (", free,
+                    "), bind them with SessionOptions.add_free_dimension_override_by_name()");
+  }
+  absl::StrAppend(&line, ". ONNX Runtime's own (already optimized) graph has ",
+                  Counted(counts.all(), "node"), ": ", counts.engine, " engine, ", counts.cpu,
+                  " CPU, ", counts.folded, " folded");
+  return line;
 }
 
 std::string CpuLine(const HostPlan& made) {
-  std::map<std::string, int> reasons;
-  for (const PlanEntry& entry : made.plan.entries) {
-    if (entry.placement != Placement::kCpu) continue;
-    ++reasons[absl::StrCat(made.model.origins[entry.shown].op_type, ", ",
-                           ReasonOf(entry.verdict))];
+  const std::vector<ReasonGroup> groups = ReasonGroupsOf(made.model, made.plan, false);
+  std::string line = "ANE: on the CPU";
+  for (size_t i = 0; i < std::min(groups.size(), kTopReasons); ++i) {
+    const ReasonGroup& group = groups[i];
+    const std::string operators =
+        absl::StrJoin(group.operators, ", ", [](std::string* to, const auto& found) {
+          absl::StrAppend(to, found.second, " ", found.first);
+        });
+    absl::StrAppend(&line, i == 0 ? ": " : "; ", Printable(operators), ", ",
+                    Printable(ReasonOf(*group.verdict)));
   }
-  std::string line = absl::StrCat(Start(made.plan), "on the CPU");
-  const auto ranked = Ranked(reasons);
-  for (size_t i = 0; i < std::min(ranked.size(), kTopReasons); ++i) {
-    absl::StrAppend(&line, i == 0 ? ": " : "; ", ranked[i].second, " x ",
-                    Printable(ranked[i].first));
-  }
-  if (ranked.size() > kTopReasons) {
-    absl::StrAppend(&line, "; and ", ranked.size() - kTopReasons, " more reasons");
+  if (groups.size() > kTopReasons) {
+    absl::StrAppend(
+        &line, "; and ",
+        Counted(static_cast<int64_t>(groups.size() - kTopReasons), "more reason"));
   }
   return line;
 }
 
 std::string WarningLine(const HostPlan& made) {
-  std::map<std::string, std::set<std::string>> nodes;  // a node may have a warning several times
-  for (const PlanWarning& warning : made.plan.warnings) nodes[warning.rule].insert(warning.node);
-  std::map<std::string, int> counts;
-  for (const auto& [rule, names] : nodes) counts[rule] = static_cast<int>(names.size());
-  std::string line = absl::StrCat(Start(made.plan), "warnings: ");
-  absl::StrAppend(&line, absl::StrJoin(Ranked(counts), ", ", [](std::string* to, const auto& item) {
-                    absl::StrAppend(to, item.second, item.second == 1 ? " node [" : " nodes [",
-                                    item.first, "]");
-                  }));
-  return line;
+  return absl::StrCat(
+      "ANE: warnings: ",
+      absl::StrJoin(WarningGroupsOf(made.model, made.plan), ", ",
+                    [](std::string* to, const WarningGroup& group) {
+                      absl::StrAppend(to, Counted(group.nodes, "node"), " [", group.first->rule,
+                                      "]");
+                    }));
 }
 
 std::vector<std::string> ReasonLines(const HostPlan& made) {

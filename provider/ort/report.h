@@ -12,15 +12,15 @@
 
 namespace anemone {
 
-// "ANE, M1: 99.8 % of 107 M MACs on the engine, 2 segments. ONNX Runtime's own (already optimized)
-// graph has 54 nodes: 50 engine, 2 CPU, 2 folded". If sizes are not known: which dimensions are
-// free. Counts are those of the report's summary.
+// "ANE, M1: 99.8 % of MACs on the engine, 2 segments, 2 nodes on the CPU. ONNX Runtime's own
+// (already optimized) graph has 54 nodes: 50 engine, 2 CPU, 2 folded". If the share is not known:
+// which dimensions are free. Counts are those of the report's summary.
 std::string ClaimLine(const HostPlan& made);
 
-// "ANE, M1: on the CPU: 2 x TopK, coverage: ...", with the most frequent reasons.
+// "ANE: on the CPU: 2 TopK, coverage: ...", with the most important reasons.
 std::string CpuLine(const HostPlan& made);
 
-// "ANE, M1: warnings: 12 nodes [interleave], ...". The report has their text.
+// "ANE: warnings: 12 nodes [interleave], ...". The report has their text.
 std::string WarningLine(const HostPlan& made);
 
 // A line for each node that stays on the CPU, with the reason.

@@ -222,7 +222,7 @@ def _free_text(model: _Json, text: str) -> str:
         names.append(dimension["name"] or f"dimension {place['axis']} of '{place['input']}'")
     if not names:
         return ""
-    bind = re.search(r"bind them: (\S.*)", text)
+    bind = re.search(r"bind (?:it|them): (\S.*)", text)
     advice = f"; bind them: <code>{_text(bind[1])}</code>" if bind else ""
     return f"<p>Free dimensions: {', '.join(map(_name, names))}{advice}</p>"
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from ._keywords import CheckKeywords
 
+
 class Record(dict[str, Any]):
     """A JSON object whose keys are attributes too: record.nodes is record["nodes"]."""
 
@@ -28,6 +29,8 @@ class Record(dict[str, Any]):
         except KeyError:
             raise AttributeError(f"{name}: there are {', '.join(self)}") from None
 
+
+_WIDTH = 80  # columns of text that does not go to a terminal
 
 # What the library says in words, which may name flags of the command.
 _WORDS = ("message", "remedy", "reason")
@@ -45,27 +48,32 @@ def records_of(text: str) -> Any:
     return json.loads(text, object_hook=record)
 
 
-def for_terminal(text: str) -> str:
-    """`text` with lines that a terminal has no room for wrapped, if it goes to one."""
+def terminal_width() -> int:
+    """The columns of the terminal that the output goes to; 80 if it goes to none."""
     if not (sys.stdout and sys.stdout.isatty()):
-        return text
-    width = max(40, shutil.get_terminal_size().columns)
+        return _WIDTH
+    return max(40, shutil.get_terminal_size().columns)
+
+
+def in_python(text: str, width: int) -> str:
+    """The library's text, which has lines of `width` columns, in the words of Python, which may be
+    longer."""
     lines = []
-    for line in text.splitlines():
+    for line in of_python(text).rstrip("\n").split("\n"):
         indent = " " * (len(line) - len(line.lstrip()) + 4)
-        lines += textwrap.wrap(
+        lines += [line] if len(line) <= width else textwrap.wrap(
             line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-        ) or [""]
+        )
     return "\n".join(lines)
 
 
 class _Texts(NamedTuple):
-    """A CheckReport's texts, for a Report that was pickled."""
+    """A CheckReport's texts of 80 columns, for a Report that was pickled."""
 
     brief: str
     full: str
 
-    def text(self, every_node: bool, colour: bool) -> str:
+    def text(self, every_node: bool, width: int) -> str:
         return self.full if every_node else self.brief
 
 
@@ -74,7 +82,7 @@ class Report(Record):
     keywords of this package:
 
         for target in report.models[0].targets:
-            print(target.target, target.summary.engine_macs / target.summary.macs)
+            print(target.target, target.summary.engine_macs_share)
 
     Prints as `anemone check` does, and shows as tables in a notebook. Can be pickled and copied."""
 
@@ -86,15 +94,17 @@ class Report(Record):
         self._checked = checked
 
     def text(self, *, every_node: bool = False) -> str:
-        """A table for each target; with `every_node`, a line for each node too."""
-        return of_python(self._checked.text(every_node, False))
+        """What `anemone check` prints, in lines of 80 columns; with `every_node`, all details and a
+        line for each node too."""
+        return in_python(self._checked.text(every_node, _WIDTH), _WIDTH) + "\n"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        texts = _Texts(self.text(), self.text(every_node=True))
+        texts = _Texts(self._checked.text(False, _WIDTH), self._checked.text(True, _WIDTH))
         return Record.__new__, (type(self),), {"_checked": texts}, None, iter(self.items())
 
     def __str__(self) -> str:
-        return for_terminal(self.text().rstrip("\n"))
+        width = terminal_width()
+        return in_python(self._checked.text(False, width), width)
 
     __repr__ = __str__
 

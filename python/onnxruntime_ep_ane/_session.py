@@ -12,8 +12,8 @@ import numpy.typing as npt
 from . import _anemone
 from ._keywords import DEFAULT_TARGET
 from ._models import Model, path_or_bytes, require_target, settings_of
-from ._report import Record, for_terminal, records_of
-from ._words import of_python, words_of_python
+from ._report import Record, in_python, records_of, terminal_width
+from ._words import words_of_python
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -180,4 +180,5 @@ class Session:
         return {name: _from_cpp(name, value) for name, value in made.items()}
 
     def __repr__(self) -> str:
-        return for_terminal(of_python(self._session.plan_text(False)).rstrip("\n"))
+        width = terminal_width()
+        return in_python(self._session.plan_text(False, width), width)

@@ -23,7 +23,7 @@ _ITEM = r"(?:'[^'=]+=[^']*'|[^\s='`]+=(?:\.\.\.|[\d?A-Z]|scalar|[,x](?=[\d?.A-Z]
 def _pattern(flag: str) -> str:
     kind, starts = _ALL[flag][1:]
     if kind.startswith("Mapping"):  # of several, one dict; they may be on several lines
-        return rf"--{flag}(?P<items>\s+{_ITEM}(?:\s+--{flag}\s+{_ITEM})*)?"
+        return rf"--{flag}(?P<items>\s+{_ITEM}(?:[\s\\]+--{flag}\s+{_ITEM})*)?"
     if kind == "int":
         return rf"--{flag}(?:\s+\d+)?"
     if starts:

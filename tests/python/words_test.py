@@ -77,7 +77,7 @@ class Words(unittest.TestCase):
                    ane.check(models.relu(("n", 4)), buckets={"n": [2, 4]})]
         named = 0
         for report in reports:
-            named += len(flags_in(report._checked.text(True, False)))
+            named += len(flags_in(report._checked.text(True, 80)))
             for target in report.models[0].targets:
                 for item in (*target.nodes, *target.warnings):
                     self.assertEqual([], flags_in(f"{item.message} {item.remedy}"))
