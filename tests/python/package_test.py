@@ -25,13 +25,14 @@ import onnx  # noqa: E402
 import onnxruntime as ort  # noqa: E402
 import onnxruntime_ep_ane as ane  # noqa: E402
 import small_models as models  # noqa: E402
+import support  # noqa: E402
 from onnx import TensorProto, helper  # noqa: E402
 
 ANEMONE = pathlib.Path(sys.argv.pop(1))
 ROOT = pathlib.Path(sys.argv.pop(1))
 
 
-class PackageTest(unittest.TestCase):
+class PackageTest(support.PythonTest):
     def setUp(self):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
 
@@ -71,7 +72,7 @@ class Plugin(PackageTest):
                     np.testing.assert_allclose(session.run(None, {"x": x})[0], direct, atol=1e-2)
 
     def test_compile_takes_none_for_an_options_default(self):
-        self.enterContext(contextlib.chdir(self.folder))
+        self.enterContext(support.chdir(self.folder))
         ane.compile(models.relu(), "out.onnx", embed=True, cache_dir=None, report_path=None)
         self.assertEqual(["out.onnx"], [path.name for path in self.folder.iterdir()])
 
@@ -463,7 +464,7 @@ class Values(PackageTest):
 
 class Pages(PackageTest):
     def test_the_examples_run(self):
-        self.enterContext(contextlib.chdir(self.folder))
+        self.enterContext(support.chdir(self.folder))
         self.write(models.network())
         for page in ("README.md", "docs/python.md"):
             blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)

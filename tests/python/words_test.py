@@ -17,6 +17,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import numpy as np  # noqa: E402
 import onnxruntime_ep_ane as ane  # noqa: E402
 import small_models as models  # noqa: E402
+import support  # noqa: E402
 from onnxruntime_ep_ane._words import of_python  # noqa: E402
 
 ROOT = pathlib.Path(sys.argv.pop(1))
@@ -88,7 +89,7 @@ class Words(unittest.TestCase):
         self.assertEqual([], flags_in(repr(session) + json.dumps(session.plan)))
 
 
-class Errors(unittest.TestCase):
+class Errors(support.PythonTest):
     def setUp(self):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
 

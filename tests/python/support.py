@@ -1,0 +1,22 @@
+"""Shared by the tests of the Python package. They run on Python 3.10 too, which has neither of these."""
+
+import contextlib
+import os
+import unittest
+
+
+@contextlib.contextmanager
+def chdir(folder):
+    before = os.getcwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+class PythonTest(unittest.TestCase):
+    def enterContext(self, manager):
+        entered = manager.__enter__()
+        self.addCleanup(manager.__exit__, None, None, None)
+        return entered
