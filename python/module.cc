@@ -247,10 +247,8 @@ void AddSession(nb::module_& module) {
       .def_prop_ro("inputs", [](const Session& s) { return PortsOf(s.inputs()); })
       .def_prop_ro("outputs", [](const Session& s) { return PortsOf(s.outputs()); })
       .def("run", Run)
-      .def("plan_text",
-           [](const Session& s, bool every_node, int width) {
-             return StrOf(s.PlanText(every_node, width));
-           })
+      .def("plan_text", [](const Session& s, bool every_node,
+                           int width) { return StrOf(s.PlanText(every_node, width)); })
       .def("plan_json", &Session::PlanJson);
   module.def("load", [](const nb::bytes& path, const Settings& settings) {
     return Unlocked([&] { return Session::Load(std::string(ViewOf(path)), settings); });

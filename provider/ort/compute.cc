@@ -44,7 +44,8 @@ const char* ReaderOf(const Network& network, int input) {
 const char* MakerOf(const Network& network, Operand from) {
   while (from.source == Operand::Source::kUnit) {
     const Unit& unit = network.units[from.index];
-    if (unit.kind == nullptr || !unit.kind->run.is_view || unit.bottoms.empty()) return TypeOf(unit);
+    if (unit.kind == nullptr || !unit.kind->run.is_view || unit.bottoms.empty())
+      return TypeOf(unit);
     from = unit.bottoms[0];
   }
   return "";

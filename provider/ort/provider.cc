@@ -277,8 +277,9 @@ absl::Status Provider::Run(FusedProgram& program, OrtKernelContext* context) {
   absl::Status status;
   // Isolated, because there may be more callers than the arena has threads: a thread that waits for
   // its units' tasks must not start another caller's segment.
-  arena_.execute(
-      [&] { tbb::this_task_arena::isolate([&] { status = program.Run(context, watch_, trace); }); });
+  arena_.execute([&] {
+    tbb::this_task_arena::isolate([&] { status = program.Run(context, watch_, trace); });
+  });
   return status;
 }
 

@@ -1,8 +1,8 @@
-// provider/ort/range_watch.h: warns once in a session's log of values that fp16 cannot hold: inputs of
-// a segment that become infinite when they are converted, and outputs that are not finite.
+// provider/ort/range_watch.h: warns once in a session's log of values that fp16 cannot hold: inputs
+// of a segment that become infinite when they are converted, and outputs that are not finite.
 //
-// `anemone run --hazards` finds the unit in which it starts. This looks only at the tensors that the
-// plugin converts anyway.
+// `anemone run --hazards` finds the unit in which it starts. This looks only at the tensors that
+// the plugin converts anyway.
 #ifndef ANEMONE_PROVIDER_ORT_RANGE_WATCH_H_
 #define ANEMONE_PROVIDER_ORT_RANGE_WATCH_H_
 

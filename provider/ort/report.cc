@@ -67,21 +67,19 @@ std::string CpuLine(const HostPlan& made) {
                     Printable(ReasonOf(*group.verdict)));
   }
   if (groups.size() > kTopReasons) {
-    absl::StrAppend(
-        &line, "; and ",
-        Counted(static_cast<int64_t>(groups.size() - kTopReasons), "more reason"));
+    absl::StrAppend(&line, "; and ",
+                    Counted(static_cast<int64_t>(groups.size() - kTopReasons), "more reason"));
   }
   return line;
 }
 
 std::string WarningLine(const HostPlan& made) {
-  return absl::StrCat(
-      "ANE: warnings: ",
-      absl::StrJoin(WarningGroupsOf(made.model, made.plan), ", ",
-                    [](std::string* to, const WarningGroup& group) {
-                      absl::StrAppend(to, Counted(group.nodes, "node"), " [", group.first->rule,
-                                      "]");
-                    }));
+  return absl::StrCat("ANE: warnings: ",
+                      absl::StrJoin(WarningGroupsOf(made.model, made.plan), ", ",
+                                    [](std::string* to, const WarningGroup& group) {
+                                      absl::StrAppend(to, Counted(group.nodes, "node"), " [",
+                                                      group.first->rule, "]");
+                                    }));
 }
 
 std::vector<std::string> ReasonLines(const HostPlan& made) {

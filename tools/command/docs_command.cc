@@ -226,7 +226,8 @@ std::string ForPython(const Setting& setting) {
 // FLAGS, from which _words.py translates the messages of the library.
 std::string PythonFlags() {
   std::string text =
-      "\n# The command's flags that have a keyword: the keyword, its type, and how its values begin.\n"
+      "\n# The command's flags that have a keyword: the keyword, its type, and how its values "
+      "begin.\n"
       "FLAGS: dict[str, tuple[str, str, str]] = {\n";
   for (const Setting& setting : AllSettings()) {
     const bool is_argument = absl::string_view(setting.name) == "target";
