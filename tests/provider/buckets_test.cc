@@ -129,6 +129,21 @@ TEST(Buckets, TracesAndPlansAreThoseOfTheProgram) {
   EXPECT_THAT(session->PlanLine(), HasSubstr("\nn=8; M1: "));
 }
 
+// The programs of all sizes share the limit.
+TEST(Buckets, AMemoryLimitHoldsForAllPrograms) {
+  for (int64_t limit = 64; limit < 1 << 20; limit += 64) {
+    auto session =
+        Session::LoadBytes(BytesOfText(kRows), {.buckets = {{"n", {2, 8}}}, .memory_limit = limit});
+    ASSERT_TRUE(session.ok()) << session.status();
+    if (!session->Run({{"x", Ramp({2, 4})}}).ok()) continue;
+    EXPECT_EQ(session->Run({{"x", Ramp({8, 4})}}).status().code(),
+              absl::StatusCode::kResourceExhausted);
+    EXPECT_TRUE(session->Run({{"x", Ramp({2, 4})}}).ok());
+    return;
+  }
+  ADD_FAILURE() << "no limit is enough for one program";
+}
+
 TEST(Buckets, WhatIsWrongIsNamed) {
   const auto load = [](std::map<std::string, std::vector<int64_t>> buckets,
                        std::map<std::string, int64_t> dims = {}) {

@@ -223,5 +223,19 @@ TEST(Session, TracesSegmentsCrossingsAndUnits) {
   EXPECT_GE(count["crossing"], 3);
 }
 
+TEST(Session, AMemoryLimitRefusesAProgramThatNeedsMore) {
+  for (const char* policy : {"maximal", "cpu"}) {
+    SCOPED_TRACE(policy);
+    EXPECT_THAT(Session::LoadBytes(BytesOfText(kPieces), {.policy = policy, .memory_limit = 100}),
+                StatusIs(absl::StatusCode::kResourceExhausted,
+                         HasSubstr("the memory limit is 100 B; raise the limit")));
+    EXPECT_THAT(
+        Session::LoadBytes(BytesOfText(kPieces), {.policy = policy, .memory_limit = 1 << 20}),
+        IsOk());
+  }
+  EXPECT_THAT(Session::LoadBytes(BytesOfText(kPieces), {.memory_limit = -1}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("memory_limit -1")));
+}
+
 }  // namespace
 }  // namespace anemone
