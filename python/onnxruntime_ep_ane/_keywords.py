@@ -22,6 +22,7 @@ FLAGS: dict[str, tuple[str, str, str]] = {
     "device-limits": ("device_limits", "bool", ""),
     "heed-limits": ("heed_limits", "bool", ""),
     "threads": ("threads", "int", ""),
+    "memory-limit": ("memory_limit", "int | str", ""),
 }
 
 
