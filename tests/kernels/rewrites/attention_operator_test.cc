@@ -72,5 +72,23 @@ const std::vector<Case> kOperatorCases = {
 INSTANTIATE_TEST_SUITE_P(AttentionOperator, KernelTest, testing::ValuesIn(kOperatorCases),
                          CaseName);
 
+// Its scores are read or capped in between, so it is not one unit.
+const char kMatMul[] = "MatrixMultiplication";
+const std::vector<Case> kSeparateUnits = {
+    {.name = "operator_that_shows_its_scores",
+     .model = "(float[1,1,10,8] q, float[1,1,12,8] k, float[1,1,12,8] v) => (float[1,1,10,8] y, "
+              "float[1,1,10,12] s) { y, , , s = Attention<scale = 0.5>(q, k, v) }",
+     .opset = 23,
+     .units = {"Transpose", "GOC", "GOC", kMatMul, "ElementWise", "Softmax", "ElementWise",
+               kMatMul}},
+    {.name = "operator_with_softcap",
+     .model = Operator("softcap = 2.0", 1, 1, 10, 12, "", ""),
+     .opset = 23,
+     .units = {"Transpose", "GOC", "GOC", kMatMul, "GOC", "Neuron", "GOC", "ElementWise", "Softmax",
+               "ElementWise", kMatMul}},
+};
+INSTANTIATE_TEST_SUITE_P(AttentionOperatorInUnits, KernelTest, testing::ValuesIn(kSeparateUnits),
+                         CaseName);
+
 }  // namespace
 }  // namespace anemone

@@ -417,17 +417,6 @@ const std::vector<Case> kOtherCases = {
               "float[1,1,10,10] z) { t = Transpose<perm = [0,1,3,2]>(k) d = MatMul(q, t) "
               "p = Softmax<axis = -1>(d) y = MatMul(p, v) z = Relu(p) }",
      .units = {"Transpose", kMatMul, "Softmax", kMatMul, "Neuron"}},
-    {.name = "operator_that_shows_its_scores",
-     .model = "(float[1,1,10,8] q, float[1,1,12,8] k, float[1,1,12,8] v) => (float[1,1,10,8] y, "
-              "float[1,1,10,12] s) { y, , , s = Attention<scale = 0.5>(q, k, v) }",
-     .opset = 23,
-     .units = {"Transpose", "GOC", "GOC", kMatMul, "ElementWise", "Softmax", "ElementWise",
-               kMatMul}},
-    {.name = "operator_with_softcap",
-     .model = Operator("softcap = 2.0", 1, 1, 10, 12, "", ""),
-     .opset = 23,
-     .units = {"Transpose", "GOC", "GOC", kMatMul, "GOC", "Neuron", "GOC", "ElementWise", "Softmax",
-               "ElementWise", kMatMul}},
     {.name = "masked_by_a_number_that_still_weighs",
      .model = Scores(1, 10, 12, "bool[10,12] b", "float low = {-2}",
                      "s = Where(b, d, low) p = Softmax<axis = -1>(s) y = MatMul(p, v)"),
