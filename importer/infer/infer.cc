@@ -57,30 +57,30 @@ onnx::DataType TensorTypeName(DataType type) {
   return (*names)[static_cast<int32_t>(type)];
 }
 
-// Sets the spatial sizes of a ConvTranspose where ONNX's inference differs from ONNX Runtime and
-// the specification: it stops at an output_shape that is smaller than the input, and adds
-// output_padding to the sizes of auto_pad SAME_UPPER and SAME_LOWER, which are input * stride.
+// Corrects the spatial sizes of a ConvTranspose where ONNX's inference differs from ONNX Runtime:
+// it stops at an output_shape that is smaller than the input, and adds output_padding to the sizes
+// of auto_pad SAME_UPPER and SAME_LOWER, which are at most input * stride.
 void CorrectConvTranspose(const Graph& graph, const Node& node, TypeProto& type) {
   const Value& x = graph.values[node.inputs[0]];
   if (!x.shape.has_value() || x.shape->size() < 2) return;
   const size_t spatial = x.shape->size() - 2;
   const auto given = IntsOf(node, "output_shape");
   const auto strides = IntsOf(node, "strides");
-  const bool is_same = absl::StartsWith(StringOr(node, "auto_pad", ""), "SAME_");
   const bool has_shape = given.has_value() && given->size() >= spatial;
-  if (!has_shape && !is_same) return;
+  const bool is_same = absl::StartsWith(StringOr(node, "auto_pad", ""), "SAME_");
   onnx::TensorShapeProto& shape = *type.mutable_tensor_type()->mutable_shape();
-  while (shape.dim_size() < static_cast<int>(spatial) + 2) shape.add_dim();
   for (size_t i = 0; i < spatial; ++i) {
-    const Dim& in = (*x.shape)[i + 2];
-    const int64_t stride = strides.has_value() && i < strides->size() ? (*strides)[i] : 1;
-    int64_t size = in.size;
+    const int at = static_cast<int>(i) + 2;
     if (has_shape) {
-      size = (*given)[given->size() - spatial + i];
-    } else if (!in.known() || __builtin_mul_overflow(size, stride, &size)) {
-      continue;
+      while (shape.dim_size() <= at) shape.add_dim();
+      shape.mutable_dim(at)->set_dim_value((*given)[given->size() - spatial + i]);
+    } else if (is_same && (*x.shape)[at].known() && at < shape.dim_size() &&
+               shape.dim(at).has_dim_value()) {
+      int64_t most = (*x.shape)[at].size;
+      const int64_t stride = strides.has_value() && i < strides->size() ? (*strides)[i] : 1;
+      if (__builtin_mul_overflow(most, stride, &most)) continue;
+      shape.mutable_dim(at)->set_dim_value(std::min<int64_t>(shape.dim(at).dim_value(), most));
     }
-    shape.mutable_dim(static_cast<int>(i) + 2)->set_dim_value(size);
   }
 }
 
@@ -309,7 +309,8 @@ absl::Status Inference::InferOutputs(Graph& graph, const ShapeData& data, Node& 
     return blind ? absl::OkStatus() : NodeError(model_, node, refusal);
   }
   ANEMONE_RETURN_IF_ERROR(Explained(model_, node, CheckAfterInference(graph, node)));
-  if (node.domain.empty() && node.op_type == "ConvTranspose") {
+  if (node.domain.empty() && node.op_type == "ConvTranspose" &&
+      context.getOutputType(0)->has_tensor_type()) {
     CorrectConvTranspose(graph, node, *context.getOutputType(0));
   }
   for (size_t i = 0; i < node.outputs.size(); ++i) {

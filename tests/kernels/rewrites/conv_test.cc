@@ -83,6 +83,10 @@ const std::vector<Case> kCases = {
      .model = "(float[1,2,5,5] x) => (float[1,2,3,4] y) <float[2,2,3,3] w> "
               "{ y = ConvTranspose<output_shape = [3,4]>(x, w) }",
      .units = {"Conv"}},
+    {.name = "transposed_same_upper_of_a_kernel_below_the_stride",
+     .model = "(float[1,2,5,5] x) => (float[1,2,9,9] y) <float[2,2,1,1] w> "
+              "{ y = ConvTranspose<strides = [2,2], auto_pad = \"SAME_UPPER\">(x, w) }",
+     .units = {"Conv"}},
     {.name = "transposed_same_lower_with_output_padding",
      .model = "(float[1,2,5,5] x) => (float[1,2,10,10] y) <float[2,2,4,3] w> "
               "{ y = ConvTranspose<strides = [2,2], auto_pad = \"SAME_LOWER\", "
