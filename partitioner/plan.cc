@@ -147,7 +147,9 @@ void AddMissed(const Model& model, const Graph& graph, const std::vector<MissedP
     const OriginId origin = NamingOrigin(model, graph.nodes[m.anchor]);
     const Rule* rule = m.verdict.rule;
     std::string why = m.verdict.message;
-    if (why.empty() && rule != nullptr) why = rule->condition;
+    if (const std::string condition = rule == nullptr ? "" : rule->condition; !condition.empty()) {
+      why = why.empty() ? condition : absl::StrCat(condition, " (\"", why, "\")");
+    }
     if (m.verdict.own_rule == kLoweringFault) {
       plan.warnings.push_back(FaultWarning(model, origin, m.verdict));
       continue;

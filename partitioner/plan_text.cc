@@ -145,7 +145,6 @@ std::string Padded(std::string text, int width) {
 void AppendNodes(const Model& model, const Plan& plan, int width, std::string& out) {
   constexpr int kFixed = 2 + 2 + 2 + 6 + 2 + 3 + 2 + 6 + 2;  // indent, gaps, place, segment, MACs
   constexpr int kLeastName = 12, kLeastNote = 16, kNarrow = 110;
-  const int most_operator = width < kNarrow ? 14 : 30;
   const std::vector<PlanRow> rows = RowsOf(model, plan);
   std::vector<std::string> names;
   std::vector<std::string> operators;
@@ -155,6 +154,10 @@ void AppendNodes(const Model& model, const Plan& plan, int width, std::string& o
     operators.push_back(Printable(model.origins[row.entry->shown].op_type));
     notes.push_back(Printable(NoteOf(*row.entry)));
   }
+  // Where not everything fits, operators are cut first.
+  const int spare =
+      width - kFixed - WidthOf(names, kLeastName, width) - WidthOf(notes, kLeastNote, width);
+  const int most_operator = std::max(width < kNarrow ? 14 : 30, spare);
   const int operator_width = WidthOf(operators, 8, most_operator);
   const int left = width - kFixed - operator_width;
   const int note_width = WidthOf(notes, kLeastNote, width < kNarrow ? kLeastNote : left / 2);

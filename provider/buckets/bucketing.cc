@@ -70,7 +70,7 @@ absl::Status Bucketing::CheckSymbols() const {
     return UsageError(
         OptionOf(symbol, sizes),
         absl::StrCat("no input has a free dimension of that name; ",
-                     found.empty() ? "none has one"
+                     found.empty() ? "all dimensions have a size in the model, or are bound"
                                    : absl::StrCat("there are ",
                                                   NearText(symbol, {found.begin(), found.end()}))));
   }

@@ -15,7 +15,7 @@ from support import ANEMONE, ROOT, CliTest, anemone, model, relu, tensor
 
 SCHEMAS = {name: json.loads((ROOT / "docs" / "schemas" / f"{name}.json").read_text())
            for name in ("run", "bench", "compile")}
-TIMES = "times on this machine's CPU (software engine); they say nothing of the M1's speed"
+TIMES = "times on this CPU (software engine); they say nothing of the M1's speed"
 
 
 def array(name, values):
@@ -115,7 +115,7 @@ class Run(CliTest):
                                 [tensor("y", [4])]))
         x = self.save("x.npy", numpy.array([1, 2, 300, 4], numpy.float32))
         words = [path, "--compare", "--input", f"x={x}"]
-        self.assertIn("1 of 4 values are inf where", self.text(*words, code=3))
+        self.assertIn("1 of 4 values is inf where", self.text(*words, code=3))
         self.assertIsNone(self.json(*words, code=3)["outputs"][0]["max_abs_error"])
 
     def test_a_missed_tolerance_is_told_with_the_bound(self):

@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "anemone/session.h"
 #include "base/status_macros.h"
+#include "base/wrapped_text.h"
 #include "engine/formats/json.h"
 #include "engine/target.h"
 #include "importer/opset/opsets.h"
@@ -295,12 +296,13 @@ Json Compiler::Report(bool written) const {
 
 void Compiler::Print(const Json& report) const {
   if (!report["weights"].empty()) {
-    std::printf("%-40s %14s %12s %12s %10s\n", "weight", "shape", "bytes", "compressed", "error");
+    std::printf("%-24s %12s %10s %10s %8s  %s\n", "weight", "shape", "bytes", "compressed", "error",
+                "form");
   }
   for (const Json& w : report["weights"]) {
     const auto dims = w["shape"].get<std::vector<int64_t>>();
     const std::string line = absl::StrFormat(
-        "%-40s %14s %12d %12s %10s  %s", w["name"].get<std::string>(), DimsToString(dims),
+        "%-24s %12s %10d %10s %8s  %s", w["name"].get<std::string>(), DimsToString(dims),
         w["bytes_before"].get<int64_t>(),
         w["bytes_after"].is_null() ? "-" : absl::StrCat(w["bytes_after"].get<int64_t>()),
         w["relative_error"].is_null() ? "-"

@@ -164,16 +164,17 @@ std::string ResultText(const Json& result) {
       absl::StrFormat("%s%-5s %-8s %-18s ", id.empty() ? "" : absl::StrCat(id, "  "),
                       Cell(result["target"]), Cell(result["route"]), Cell(result["op"]));
   if (result.contains("error")) return absl::StrCat(text, "error\n");
-  absl::StrAppend(&text, absl::AsciiStrToUpper(Cell(result["verdict"])), "  ");
+  absl::StrAppend(&text, absl::AsciiStrToUpper(Cell(result["verdict"])));
   if (result["layer"].is_null()) {
     std::vector<std::string> units = result["units"].get<std::vector<std::string>>();
-    absl::StrAppend(&text, absl::StrJoin(units, " "), "\n");
+    absl::StrAppend(&text, "  ", absl::StrJoin(units, " "), "\n");
     for (const Json& w : result["warnings"]) {
       absl::StrAppend(&text, "    warning: ", Cell(w["message"]), "; ", Cell(w["remedy"]), " [",
                       Cell(w["rule"]), "]\n");
     }
     return text;
   }
+  absl::StrAppend(&text, "\n    ");
   std::string words = Cell(result["message"]);
   std::string condition = result.contains("condition") ? Cell(result["condition"]) : "";
   absl::StrAppend(&text, Cell(result["layer"]), ": ",

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/wrapped_text.h"
 #include "partitioner/plan_text.h"
 #include "provider/convert/convert.h"
 #include "tools/command/commands.h"
@@ -36,11 +37,12 @@ void PrintSegment(const Json& segment) {
   if (on_engine) return;
   for (const Json& reason : segment["reasons"]) {
     const bool is_known = reason["message"].is_string() || !reason.contains("condition");
-    std::printf("         %s: %s [%s]", Cell(reason["op_type"]).c_str(),
-                Cell(reason[is_known ? "message" : "condition"]).c_str(),
-                Cell(reason["rule"]).c_str());
     const std::string remedy = Cell(reason["remedy"]);
-    std::printf("%s%s\n", remedy.empty() ? "" : "; ", remedy.c_str());
+    const std::string line =
+        absl::StrCat("         ", Cell(reason["op_type"]), ": ",
+                     Cell(reason[is_known ? "message" : "condition"]), " [", Cell(reason["rule"]),
+                     "]", remedy.empty() ? "" : "; ", remedy);
+    std::puts(Wrapped(line, TerminalWidth(), 11).c_str());
   }
 }
 

@@ -101,12 +101,14 @@ std::string CosineText(double cosine, bool exact) {
 
 std::string NonFiniteText(const Comparison& c) {
   std::vector<std::string> parts;
-  const auto add = [&](int64_t count, const char* what) {
-    if (count > 0) parts.push_back(absl::StrCat(count, " of ", c.elements, " values ", what));
+  const auto add = [&](int64_t count, const char* one, const char* several, const char* what) {
+    if (count == 0) return;
+    parts.push_back(
+        absl::StrCat(count, " of ", c.elements, " values ", count == 1 ? one : several, what));
   };
-  add(c.infinite, "are inf where ONNX Runtime is finite");
-  add(c.nan, "are NaN where ONNX Runtime is finite");
-  add(c.differ_from_nonfinite, "differ where ONNX Runtime is inf or NaN");
+  add(c.infinite, "is", "are", " inf where ONNX Runtime is finite");
+  add(c.nan, "is", "are", " NaN where ONNX Runtime is finite");
+  add(c.differ_from_nonfinite, "differs", "differ", " where ONNX Runtime is inf or NaN");
   if (parts.empty()) return "cannot be compared: all values of ONNX Runtime are inf or NaN";
   return absl::StrJoin(parts, ", ");
 }

@@ -22,7 +22,7 @@ absl::StatusOr<RunTimes> TimeRuns(int repeat, const std::function<absl::Status()
 
 std::string TimesNote(const std::string& target) {
   const auto found = FindTarget(target);
-  return absl::StrCat("times on this machine's CPU (software engine); they say nothing of the ",
+  return absl::StrCat("times on this CPU (software engine); they say nothing of the ",
                       found.ok() ? ProductName(**found) : target, "'s speed");
 }
 

@@ -20,7 +20,7 @@ absl::StatusOr<RunTimes> TimeRuns(int repeat, const std::function<absl::Status()
 
 // What times are of. Users read a time next to a target's name as the time of that chip.
 inline constexpr char kTimesOf[] = "software engine on this CPU";  // "times_of" of --json
-// "times on this machine's CPU (software engine); they say nothing of the M1's speed"
+// "times on this CPU (software engine); they say nothing of the M1's speed"
 std::string TimesNote(const std::string& target);
 
 struct Reference {
