@@ -79,9 +79,47 @@ endfunction()
 
 add_custom_target(thread_tests)
 
+# A sanitizer build compiles the tests only once: it links the objects of the release build, which it
+# builds first. Only the code of Anemone itself is instrumented. A sanitizer finds the errors of this
+# code in the same way, because it intercepts the allocator and the functions of libc.
+set(ANEMONE_TEST_OBJECTS "" CACHE PATH "A build without sanitizers, whose test objects are linked")
+define_property(GLOBAL PROPERTY anemone_shared_objects)
+
+# Adds the program with the objects of ANEMONE_TEST_OBJECTS.
+function(anemone_shared_test name)
+  cmake_path(RELATIVE_PATH CMAKE_CURRENT_BINARY_DIR BASE_DIRECTORY ${PROJECT_BINARY_DIR}
+             OUTPUT_VARIABLE folder)
+  set(objects "")
+  foreach(source ${ARGN})
+    if(source MATCHES "\\.cc$")
+      string(REPLACE "../" "__/" object ${source})
+      list(APPEND objects ${ANEMONE_TEST_OBJECTS}/${folder}/CMakeFiles/${name}.dir/${object}.o)
+    endif()
+  endforeach()
+  set_source_files_properties(${objects} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
+  set_property(GLOBAL APPEND PROPERTY anemone_shared_objects ${objects})
+  add_executable(${name} ${objects})
+  set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX)
+  add_dependencies(${name} release_tests)
+endfunction()
+
+# Must be called after the last anemone_test.
+function(anemone_build_shared_tests)
+  get_property(objects GLOBAL PROPERTY anemone_shared_objects)
+  if(objects)
+    add_custom_target(release_tests COMMAND ${CMAKE_COMMAND} --build ${ANEMONE_TEST_OBJECTS}
+                      BYPRODUCTS ${objects} COMMENT "Building the tests without sanitizers")
+  endif()
+endfunction()
+
+# INSTRUMENTED: a sanitizer build compiles this test too.
 function(anemone_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
-  add_executable(${name} ${ARG_SOURCES})
+  cmake_parse_arguments(ARG "INSTRUMENTED" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
+  if(ANEMONE_TEST_OBJECTS AND NOT ARG_INSTRUMENTED)
+    anemone_shared_test(${name} ${ARG_SOURCES})
+  else()
+    add_executable(${name} ${ARG_SOURCES})
+  endif()
   target_link_libraries(${name} PRIVATE anemone_options GTest::gmock_main ${ARG_LINK})
   # Compiling a test takes longer than running it, so optimize less.
   if(NOT ANEMONE_SANITIZE)
