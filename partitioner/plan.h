@@ -4,7 +4,7 @@
 // convex segments, as few as the graph allows.
 //
 //   ANEMONE_ASSIGN_OR_RETURN(Plan plan, MakePlan(model, {.target = t}));
-//   std::cout << PlanText(model, plan, /*every_node=*/true, /*colour=*/false);
+//   std::cout << PlanText(model, plan, {.every_node = true});
 //
 // A plan depends only on the model, the target, the route and the other PlanOptions. MakePlan is
 // linear in nodes.

@@ -2,7 +2,8 @@
 // it is compiled.
 //
 //   MemoryBudget budget(settings.memory_limit);
-//   ANEMONE_ASSIGN_OR_RETURN(reserved, budget.Take("net.onnx", NeedOf(graph, plan, software)));
+//   ANEMONE_ASSIGN_OR_RETURN(std::shared_ptr<const void> reserved,
+//                            budget.Take("net.onnx", NeedOf(network, options)));
 #ifndef ANEMONE_PROVIDER_MEMORY_BUDGET_H_
 #define ANEMONE_PROVIDER_MEMORY_BUDGET_H_
 
