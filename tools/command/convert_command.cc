@@ -83,8 +83,8 @@ int ConvertCommand(const Options& options) {
   }
   absl::StatusOr<Json> manifest = Convert(model, options.output, converting);
   if (!manifest.ok()) {
-    Fail(manifest.status());
-    return below ? kExitThreshold : kExitRefused;
+    const int code = Fail(manifest.status());
+    return below ? kExitThreshold : code;
   }
   int missing = 0;
   for (const Json& segment : (*manifest)["segments"]) missing += !segment["written"].get<bool>();
