@@ -15,6 +15,11 @@ ANEMONE = pathlib.Path(sys.argv.pop(1))
 ROOT = pathlib.Path(sys.argv.pop(1))
 
 
+def environment(**variables):
+    """That of this process, with these variables added."""
+    return {**os.environ, **variables}
+
+
 def anemone(*words, timeout=60, file_limit=None, env=None):
     """Runs the command and returns the finished process, with text streams. No file that it writes may be
     larger than `file_limit` bytes. `env`: environment variables added to those of this process."""
@@ -23,7 +28,7 @@ def anemone(*words, timeout=60, file_limit=None, env=None):
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_limit, file_limit))
 
     return subprocess.run([str(ANEMONE), *map(str, words)], capture_output=True, text=True,
-                          timeout=timeout, errors="replace", env={**os.environ, **(env or {})},
+                          timeout=timeout, errors="replace", env=environment(**(env or {})),
                           preexec_fn=None if file_limit is None else limit)
 
 
