@@ -245,9 +245,6 @@ absl::StatusOr<OrtPtr<OrtSessionOptions>> OrtRuntime::NewSessionOptions() const 
   ANEMONE_RETURN_IF_ERROR(ToStatus(api_->CreateSessionOptions(&raw), kWhere));
   OrtPtr<OrtSessionOptions> options(raw, api_->ReleaseSessionOptions);
   if (operators_ != nullptr) ANEMONE_RETURN_IF_ERROR(ToStatus(operators_(*api_, raw), kWhere));
-  // Without this, products of uint8 and int8 overflow on x86 processors without VNNI.
-  ANEMONE_RETURN_IF_ERROR(
-      ToStatus(api_->AddSessionConfigEntry(raw, "session.x64quantprecision", "1"), kWhere));
   if (has_global_pool_) {
     ANEMONE_RETURN_IF_ERROR(ToStatus(api_->DisablePerSessionThreads(raw), kWhere));
     return options;

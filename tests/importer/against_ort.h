@@ -62,7 +62,7 @@ inline Tensor RandomTensor(DataType type, const std::vector<int64_t>& dims) {
 inline std::vector<Tensor> RunOnOrt(OnnxModel model,
                                     std::map<std::string, std::vector<int64_t>>& shapes) {
   auto session = CpuSession::FromModel(TestRuntime(), "test", std::move(model),
-                                       {.optimization = OrtOptimization::kAll});
+                                       {.optimization = OrtOptimization::kNone});
   EXPECT_THAT(session, IsOk());
   if (!session.ok()) return {};
   std::vector<CpuValue> inputs;

@@ -145,7 +145,9 @@ STATIC = [
 
 
 def quantized(model, folder):
-    """Tuples of a name, the bits of the activations (0: found at run time), and a file."""
+    """Tuples of a name, the bits of the activations (0: found at run time), and a file.
+
+    int8 weights have 7 bits, because ONNX Runtime's sums overflow on x86 processors without VNNI."""
     original = folder / "model.onnx"
     onnx.save(model, original)
     for form, activations, weights, by_channel, symmetric in STATIC:
@@ -160,13 +162,15 @@ def quantized(model, folder):
             activation_type=activations,
             weight_type=weights,
             per_channel=by_channel,
+            reduce_range=weights == INT8,
             extra_options={"ActivationSymmetric": symmetric},
         )
         yield name, 16 if activations in (INT16, UINT16) else 8, path
     for weights, by_channel in ((INT8, False), (UINT8, True)):
         name = f"dynamic-{weights.name}" + ("-by-channel" if by_channel else "")
         path = folder / f"{name}.onnx"
-        quantize_dynamic(original, path, weight_type=weights, per_channel=by_channel)
+        quantize_dynamic(original, path, weight_type=weights, per_channel=by_channel,
+                         reduce_range=weights == INT8)
         yield name, 0, path
 
 

@@ -65,7 +65,7 @@ def outcome(report):
 def reason_of(entries):
     for entry in entries:
         if entry["placement"] == "cpu":
-            said = entry["message"] or f"rule {entry['rule']}"
+            said = entry["message"] or entry.get("condition") or f"rule {entry['rule']}"
             return f"{entry['layer']}: {said}"
     return "nothing is left after folding"
 
