@@ -124,7 +124,7 @@ TEST_NAME = r"`([\w/]+\.(?:py|cc))::([\w.]+)`"
 
 
 def missing_tests(page):
-    """Of the tests that the page names as `file.py::test` or `file.cc::Suite.Test`: those that do not exist."""
+    """Of the tests that the page names, as TEST_NAME says, those that do not exist."""
     missing = []
     for file, test in re.findall(TEST_NAME, page):
         path = support.ROOT / "tests" / file
@@ -144,8 +144,8 @@ class Findings(unittest.TestCase):
         self.assertEqual([], missing_tests(page))
 
     def test_a_missing_test_is_seen(self):
-        self.assertEqual(["cli/none.py::test_x", "cli/run_test.py::test_none"], missing_tests(
-            "`cli/none.py::test_x` `cli/run_test.py::test_none` `cli/run_test.py::test_inputs_are_told` "
+        self.assertEqual(["cli/support.py::test_x", "cli/run_test.py::test_none"], missing_tests(
+            "`cli/support.py::test_x` `cli/run_test.py::test_none` `cli/run_test.py::test_inputs_are_told` "
             "`provider/session_test.cc::Session.RunsOneEngineSegment`"))
 
 
