@@ -35,8 +35,8 @@ onnx::ModelProto QuantizedModel(const Expansion& e) {
   AddInitializer<float>(model, "v5", onnx::TensorProto::FLOAT, {5},
                         {0.0031f, 0.0042f, 0.0053f, 0.0064f, 0.0075f});
   std::mt19937 random(3);
-  // Of 7 bits: on x86 processors without VNNI, ONNX Runtime's sums of two products of uint8 and int8
-  // overflow 16 bits otherwise.
+  // Of 7 bits: on x86 processors without VNNI, ONNX Runtime's sums of two products of uint8 and
+  // int8 overflow 16 bits otherwise.
   const auto codes = [&](const char* name, const std::vector<int64_t>& dims) {
     std::vector<int8_t> numbers(*ElementCount(dims));
     for (int8_t& n : numbers) n = static_cast<int8_t>(static_cast<int>(random() % 127) - 63);

@@ -112,8 +112,9 @@ TEST_P(QAttentionTest, MeansWhatOnnxRuntimeMeans) {
   const int type = q.is_signed ? onnx::TensorProto::INT8 : onnx::TensorProto::UINT8;
   const int64_t count = q.per_column ? 24 : 1;
   // int8 of 7 bits: on x86 processors without VNNI, ONNX Runtime's sums overflow otherwise.
-  AddInitializer(model, "w", type, {8, 24},
-                 q.is_signed ? Numbers<uint8_t>(8 * 24, 127, -63) : Numbers<uint8_t>(8 * 24, 256, 0));
+  AddInitializer(
+      model, "w", type, {8, 24},
+      q.is_signed ? Numbers<uint8_t>(8 * 24, 127, -63) : Numbers<uint8_t>(8 * 24, 256, 0));
   AddInitializer<float>(model, "xs", onnx::TensorProto::FLOAT, {}, {0.01f});
   std::vector<float> scales = Numbers<float>(count, 7, 1);
   for (float& scale : scales) scale /= 256;
