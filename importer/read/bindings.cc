@@ -13,6 +13,7 @@
 #include "base/status_macros.h"
 #include "base/usage_error.h"
 #include "importer/edit.h"
+#include "importer/read/free_dimensions.h"
 
 namespace anemone {
 namespace {
@@ -220,13 +221,16 @@ absl::Status RequireBound(const Model& model) {
   }
   std::vector<std::string> axes;
   std::vector<std::string> options;
+  const std::vector<FreeDimension> all = FreeDimensionsOf(model);
   bool nameless = false;
   for (const UnboundDim& dim : unbound) {
     if (dim.input != input) continue;
     axes.push_back(dim.symbol.empty() ? absl::StrCat(dim.axis)
                                       : absl::StrCat(dim.axis, " ('", dim.symbol, "')"));
     nameless |= dim.symbol.empty();
-    const std::string option = absl::StrCat("--dim '", dim.symbol, "=1'");
+    const auto free = std::find_if(
+        all.begin(), all.end(), [&](const FreeDimension& each) { return each.name == dim.symbol; });
+    const std::string option = absl::StrCat("--dim '", dim.symbol, "=", free->typical, "'");
     if (!dim.symbol.empty() && std::find(options.begin(), options.end(), option) == options.end()) {
       options.push_back(option);
     }

@@ -168,8 +168,8 @@ TEST(Bindings, WhatIsUnboundShowsTheOption) {
   EXPECT_THAT(RequireBound(model),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        "input 'x': dimensions 0 ('batch'), 3 ('width') have no size; give --dim "
-                       "'batch=1' --dim 'width=1', or --shape 'x=?x3x48x?' with a number for each "
-                       "'?'"));
+                       "'batch=1' --dim 'width=224', or --shape 'x=?x3x48x?' with a number for "
+                       "each '?'"));
   ASSERT_THAT(BindDimensions(model, {.shapes = {{"x", {1, 3, 48, 320}}}}), IsOk());
   EXPECT_THAT(RequireBound(model), StatusIs(absl::StatusCode::kInvalidArgument,
                                             "input 'z': dimension 0 has no size; give --shape "
