@@ -108,7 +108,10 @@ class Convert(CliTest):
             self.assertIn(remedy, reason["remedy"] or "")
             text = " ".join(anemone("convert", path, "-q", "-o",
                                     self.folder / f"{op_type}-text").stdout.split())
-            self.assertIn(f"{op_type}: {reason['message']} [{reason['rule']}]", text)
+            why = reason["message"]
+            if "condition" in reason:  # our sentence comes first, then Apple's as a quote
+                why = f"{reason['condition']} (\"{why}\")"
+            self.assertIn(f"{op_type}: {why} [{reason['rule']}]", text)
 
     def test_check_warns_once_for_each_kind(self):
         shape, ones = [1, 4, 4, 4], [helper.make_tensor(name, 1, [4], [1.0] * 4) for name in "sb"]

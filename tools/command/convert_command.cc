@@ -36,11 +36,14 @@ void PrintSegment(const Json& segment) {
   std::printf("\n");
   if (on_engine) return;
   for (const Json& reason : segment["reasons"]) {
-    const bool is_known = reason["message"].is_string() || !reason.contains("condition");
     const std::string remedy = Cell(reason["remedy"]);
+    std::string why = Cell(reason["message"]);
+    if (reason.contains("condition")) {  // ours first, then the compiler's words as a quote
+      why = absl::StrCat(Cell(reason["condition"]),
+                         why.empty() ? "" : absl::StrCat(" (\"", why, "\")"));
+    }
     const std::string line =
-        absl::StrCat("         ", Cell(reason["op_type"]), ": ",
-                     Cell(reason[is_known ? "message" : "condition"]), " [", Cell(reason["rule"]),
+        absl::StrCat("         ", Cell(reason["op_type"]), ": ", why, " [", Cell(reason["rule"]),
                      "]", remedy.empty() ? "" : "; ", remedy);
     std::puts(Wrapped(line, TerminalWidth(), 11).c_str());
   }
