@@ -264,6 +264,9 @@ std::string PlanLine(const Model& model, const Plan& plan) {
                           absl::StrCat(title, "cannot tell the share")});
   }
   const NodeCounts counts = CountsOf(model, plan);
+  if (counts.folded > 0 && counts.folded == counts.all()) {
+    return absl::StrCat(title, "nothing to run: every node is constant");
+  }
   const std::optional<double> share = plan.engine_macs_share();
   const std::string amount = absl::StrCat(
       title,

@@ -202,6 +202,7 @@ bool WithinTolerance(const Comparison& c, const std::map<std::string, double>& t
 
 std::string ComparisonText(const Comparison& c, bool exact) {
   if (!c.finite) return NonFiniteText(c);
+  if (c.elements == 0) return "no elements to compare";
   return absl::StrFormat("%s, max error %.3g (%.3g %% of the output range)",
                          c.constant ? "constant reference" : CosineText(c.cosine, exact),
                          c.max_abs_error, 100 * c.max_rel_error);

@@ -158,6 +158,7 @@ absl::StatusOr<Arrays> MakeInputs(const std::vector<PortInfo>& ports, const Opti
 }
 
 std::string InputsText(const Arrays& inputs, const Options& options) {
+  if (inputs.empty()) return "inputs: the model has none";
   const std::vector<std::string> random = RandomNames(inputs, options);
   if (random.empty()) return "inputs: from files";
   const bool all = random.size() == inputs.size();
