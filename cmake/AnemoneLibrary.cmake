@@ -85,8 +85,8 @@ add_custom_target(thread_tests)
 set(ANEMONE_TEST_OBJECTS "" CACHE PATH "A build without sanitizers, whose test objects are linked")
 define_property(GLOBAL PROPERTY anemone_shared_objects)
 
-# Adds the program with the objects of ANEMONE_TEST_OBJECTS.
-function(anemone_shared_test name)
+# Sets `out` to the objects of the target `name` in ANEMONE_TEST_OBJECTS.
+function(anemone_shared_objects out name)
   cmake_path(RELATIVE_PATH CMAKE_CURRENT_BINARY_DIR BASE_DIRECTORY ${PROJECT_BINARY_DIR}
              OUTPUT_VARIABLE folder)
   set(objects "")
@@ -98,12 +98,10 @@ function(anemone_shared_test name)
   endforeach()
   set_source_files_properties(${objects} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
   set_property(GLOBAL APPEND PROPERTY anemone_shared_objects ${objects})
-  add_executable(${name} ${objects})
-  set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX)
-  add_dependencies(${name} release_tests)
+  set(${out} ${objects} PARENT_SCOPE)
 endfunction()
 
-# Must be called after the last anemone_test.
+# Must be called after the last test.
 function(anemone_build_shared_tests)
   get_property(objects GLOBAL PROPERTY anemone_shared_objects)
   if(objects)
@@ -112,15 +110,43 @@ function(anemone_build_shared_tests)
   endif()
 endfunction()
 
-# INSTRUMENTED: a sanitizer build compiles this test too.
-function(anemone_test name)
-  cmake_parse_arguments(ARG "INSTRUMENTED" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
+# anemone_test_objects(NAME SOURCES ... LINK ...): sources that several test programs link.
+function(anemone_test_objects name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  if(ANEMONE_TEST_OBJECTS)
+    anemone_shared_objects(objects ${name} ${ARG_SOURCES})
+    add_library(${name} INTERFACE)
+    target_link_libraries(${name} INTERFACE ${objects} anemone_options ${ARG_LINK})
+  else()
+    add_library(${name} OBJECT ${ARG_SOURCES})
+    target_link_libraries(${name} PUBLIC anemone_options ${ARG_LINK})
+  endif()
+endfunction()
+
+# anemone_test_program(NAME SOURCES ... LINK ...): a program that tests start.
+# INSTRUMENTED: a sanitizer build compiles it too.
+function(anemone_test_program name)
+  cmake_parse_arguments(ARG "INSTRUMENTED" "" "SOURCES;LINK" ${ARGN})
   if(ANEMONE_TEST_OBJECTS AND NOT ARG_INSTRUMENTED)
-    anemone_shared_test(${name} ${ARG_SOURCES})
+    anemone_shared_objects(objects ${name} ${ARG_SOURCES})
+    add_executable(${name} ${objects})
+    set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX)
+    add_dependencies(${name} release_tests)
   else()
     add_executable(${name} ${ARG_SOURCES})
   endif()
-  target_link_libraries(${name} PRIVATE anemone_options GTest::gmock_main ${ARG_LINK})
+  target_link_libraries(${name} PRIVATE anemone_options ${ARG_LINK})
+endfunction()
+
+# INSTRUMENTED: as in anemone_test_program.
+function(anemone_test name)
+  cmake_parse_arguments(ARG "INSTRUMENTED" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
+  set(instrumented "")
+  if(ARG_INSTRUMENTED)
+    set(instrumented INSTRUMENTED)
+  endif()
+  anemone_test_program(${name} ${instrumented} SOURCES ${ARG_SOURCES}
+                       LINK GTest::gmock_main ${ARG_LINK})
   # Compiling a test takes longer than running it, so optimize less.
   if(NOT ANEMONE_SANITIZE)
     target_compile_options(${name} PRIVATE -O1)
