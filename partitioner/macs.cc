@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "kernels/lowering.h"
 
@@ -57,6 +58,11 @@ std::optional<int64_t> KnownMacsOf(const Graph& graph, const Node& node) {
     if (!IsStatic(graph, node.inputs) || !IsStatic(graph, node.outputs)) return std::nullopt;
     return MacsOf(graph, node);
   }
+  // Nobody but its author knows the work of a custom operator.
+  const bool is_custom = rows.empty() && !node.domain.empty() &&
+                         !absl::StartsWith(node.domain, "ai.onnx.") &&
+                         !absl::StartsWith(node.domain, kMicrosoft);
+  if (is_custom) return std::nullopt;
   const std::pair<absl::string_view, absl::string_view> name(node.domain, node.op_type);
   const bool not_counted =
       std::find(std::begin(kNotCounted), std::end(kNotCounted), name) != std::end(kNotCounted);

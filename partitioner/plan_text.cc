@@ -258,7 +258,7 @@ std::string PlanLine(const Model& model, const Plan& plan) {
   if (const int unknown = plan.nodes_of_unknown_macs(); unknown > 0) {
     const std::string free = FreeText(model);
     const std::string why = free.empty()
-                                ? absl::StrCat(": sizes unknown for ", Counted(unknown, "node"))
+                                ? absl::StrCat(": MACs unknown for ", Counted(unknown, "node"))
                                 : absl::StrCat(" yet: ", free);
     return FirstThatFits({absl::StrCat(title, "cannot tell the share", why),
                           absl::StrCat(title, "cannot tell the share")});
@@ -306,7 +306,8 @@ std::string WhyShareUnknown(const Model& model, const Plan& plan) {
   if (unknown == 0) return "";
   std::string text =
       absl::StrCat("cannot tell the share of MACs on the engine: ", Counted(unknown, "node"),
-                   unknown == 1 ? " has" : " have", " sizes that are unknown until run time");
+                   unknown == 1 ? " has" : " have",
+                   " sizes that are unknown until run time, or a custom operator");
   const std::vector<std::string> flags = BindingFlags(model);
   if (!flags.empty()) absl::StrAppend(&text, "; give ", absl::StrJoin(flags, " "));
   return text;

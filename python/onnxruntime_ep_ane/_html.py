@@ -139,7 +139,7 @@ def _why(node: _Json) -> str:
     """The refusing layer with its words, or the rule where no words are known."""
     if node["layer"] is None:
         return ""
-    words = node["message"] or node.get("condition") or "no text known"
+    words = node.get("condition") or node["message"] or "no text known"
     return f"{node['layer']}: {words} [{node['rule']}]"
 
 

@@ -284,7 +284,7 @@ class Reports(CliTest):
                  helper.make_node("MatMul", ["w", "f"], ["y"], name="product")]
         made = model(nodes, [tensor("x", [2, 4])], [tensor("y", [3, "n"])], [weight("w", 3, 2)])
         path = self.write(made)
-        self.assertEqual("M1: cannot tell the share: sizes unknown for 1 node",
+        self.assertEqual("M1: cannot tell the share: MACs unknown for 1 node",
                          self.text(path).splitlines()[0])
         self.assertEqual([], self.plan(path)["free_dimensions"])
         done = anemone("check", path, "--require-engine-share", "0.5")
