@@ -82,7 +82,7 @@ def _share(summary: _Json) -> str:
     macs, engine = summary["macs"], summary["engine_macs"]
     if macs is None or engine is None:
         unknown = summary.get("nodes_of_unknown_macs") or 0
-        return f"? ({_counted(unknown, 'node')} of unknown size)"
+        return f"? ({_counted(unknown, 'node')} of unknown MACs)"
     if macs == 0:
         return "no MACs"
     percent = 100 * engine / macs

@@ -71,7 +71,7 @@ class Html(unittest.TestCase):
                                     {"name": None, "inputs": [{"input": "x", "axis": 2}]}]
         page = read(report)
         self.assertNotIn('class="bar"', report._repr_html_())
-        self.assertIn("? (11 nodes of unknown size)", page.texts)
+        self.assertIn("? (11 nodes of unknown MACs)", page.texts)
         self.assertIn("?", page.texts)
         self.assertIn("b<", page.texts)
         self.assertIn("dimension 2 of 'x'", page.texts)
