@@ -1,5 +1,6 @@
 // Tests each pass on the smallest graph that it applies to, and on graphs that it must not change.
 #include "importer/passes/passes.h"
+
 #include "importer/edit.h"
 #include "importer/elements.h"
 #include "importer/infer/fold.h"
