@@ -20,6 +20,7 @@ namespace {
 
 std::vector<std::string> NamesOf(const std::vector<PortInfo>& ports) {
   std::vector<std::string> names;
+  names.reserve(ports.size());
   for (const PortInfo& port : ports) names.push_back(port.name);
   return names;
 }
