@@ -88,7 +88,6 @@ class GraphEditor {
   const Tensor* ConstantOf(ValueId id) const;
   // The number of references to `id` by nodes and graph outputs.
   int UsesOf(ValueId id) const { return uses_[id]; }
-  bool IsOutput(ValueId id) const { return is_output_[id]; }
   // A superset of the nodes that read `id`: it may also hold former readers, erased nodes and
   // duplicates.
   absl::Span<const NodeId> ReadersOf(ValueId id) const { return readers_[id]; }

@@ -1,6 +1,5 @@
-// The rows of operators that are replaced by bodies of plain nodes (importer/contrib/contrib.h):
-// the operators of ONNX Runtime's domain, and three of the ONNX domain, of which one has no ONNX
-// schema.
+// The rows of the operators of ONNX Runtime's domain, and of three of the ONNX domain, of which one
+// has no ONNX schema. Most are replaced by bodies of plain nodes (importer/contrib/contrib.h).
 #include "importer/contrib/builders.h"
 #include "importer/operators/families.h"
 
@@ -14,12 +13,14 @@ constexpr absl::string_view kMicrosoft = "com.microsoft";
 constexpr Operator kRows[] = {
     {.op_type = "Attention",
      .domain = kMicrosoft,
+     .unknown_macs = true,
      .contrib = Contrib{ExpandAttention, TypesOfAttention, 0b11, 0b110111}},
     {.op_type = "BiasGelu",
      .domain = kMicrosoft,
      .contrib = Contrib{ExpandBiasGelu, TypesLikeFirst, 0b11, 0b11}},
     {.op_type = "DynamicQuantizeMatMul",
      .domain = kMicrosoft,
+     .unknown_macs = true,
      .contrib = Contrib{ExpandDynamicQuantizeMatMul, TypeOfFirst, 0b111, 0}},
     {.op_type = "EmbedLayerNormalization",
      .domain = kMicrosoft,
@@ -30,31 +31,39 @@ constexpr Operator kRows[] = {
      .contrib = Contrib{ExpandFastGelu, TypesLikeFirst, 0b1, 0b11}},
     {.op_type = "FusedConv",
      .domain = kMicrosoft,
+     .unknown_macs = true,
      .contrib = Contrib{ExpandFusedConv, TypeOfFirst, 0b11, 0b1111}},
     {.op_type = "FusedMatMul",
      .domain = kMicrosoft,
+     .unknown_macs = true,
      .contrib = Contrib{ExpandFusedMatMul, TypeOfFirst, 0b11, 0b11}},
     {.op_type = "Gelu",
      .domain = kMicrosoft,
      .contrib = Contrib{ExpandGelu, TypesLikeFirst, 0b1, 0b1}},
     {.op_type = "GroupQueryAttention",
      .domain = kMicrosoft,
+     .unknown_macs = true,
      .contrib =
          Contrib{ExpandGroupQueryAttention, TypeOfGroupQueryAttention, 0b1100001, 0b10110011111}},
     {.op_type = "MatMulNBits",
      .domain = kMicrosoft,
+     .unknown_macs = true,
      .contrib = Contrib{ExpandMatMulNBits, TypeOfMatMulNBits, 0b111, 0b100101}},
     {.op_type = "MatMulIntegerToFloat",
      .domain = kMicrosoft,
+     .unknown_macs = true,
      .contrib = Contrib{ExpandMatMulIntegerToFloat, TypeOfThird, 0b1111, 0}},
     {.op_type = "MultiHeadAttention",
      .domain = kMicrosoft,
+     .unknown_macs = true,
      .contrib = Contrib{ExpandMultiHeadAttention, TypesOfMultiHeadAttention, 0b1, 0b11101111}},
     {.op_type = "QAttention",
      .domain = kMicrosoft,
+     .unknown_macs = true,
      .contrib = Contrib{ExpandQAttention, TypesOfQAttention, 0b11111, 0b100011100}},
     {.op_type = "QGemm",
      .domain = kMicrosoft,
+     .unknown_macs = true,
      .contrib = Contrib{ExpandQGemm, TypeOfQGemm, 0b11011, 0}},
     {.op_type = "QLinearAdd",
      .domain = kMicrosoft,
@@ -98,6 +107,23 @@ constexpr Operator kRows[] = {
     {.op_type = "SkipSimplifiedLayerNormalization",
      .domain = kMicrosoft,
      .contrib = Contrib{ExpandSkipSimplifiedLayerNormalization, TypesLikeFirst, 0b111, 0b1111}},
+
+    // Operators that no body replaces. They stay on the CPU.
+    {.op_type = "DecoderMaskedMultiHeadAttention", .domain = kMicrosoft, .unknown_macs = true},
+    {.op_type = "DecoderMaskedSelfAttention", .domain = kMicrosoft, .unknown_macs = true},
+    {.op_type = "DynamicQuantizeLSTM", .domain = kMicrosoft, .unknown_macs = true},
+    {.op_type = "FusedGemm", .domain = kMicrosoft, .unknown_macs = true},
+    {.op_type = "MatMulBnb4", .domain = kMicrosoft, .unknown_macs = true},
+    {.op_type = "MatMulFpQ4", .domain = kMicrosoft, .unknown_macs = true},
+    {.op_type = "MatMulInteger16", .domain = kMicrosoft, .unknown_macs = true},
+    {.op_type = "MoE", .domain = kMicrosoft, .unknown_macs = true},
+    {.op_type = "NhwcConv", .domain = kMicrosoft, .unknown_macs = true},
+    {.op_type = "PackedAttention", .domain = kMicrosoft, .unknown_macs = true},
+    {.op_type = "PackedMultiHeadAttention", .domain = kMicrosoft, .unknown_macs = true},
+    {.op_type = "QLinearConv", .domain = kMicrosoft, .unknown_macs = true},
+    {.op_type = "QMoE", .domain = kMicrosoft, .unknown_macs = true},
+    {.op_type = "SparseAttention", .domain = kMicrosoft, .unknown_macs = true},
+    {.op_type = "TransposeMatMul", .domain = kMicrosoft, .unknown_macs = true},
 };
 
 }  // namespace

@@ -45,6 +45,10 @@ constexpr Operator kRows[] = {
      .float_integers = FloatIntegers::kPass,
      .weight_axes = MatMulAxes},
     {.op_type = "Einsum", .float_integers = FloatIntegers::kPass, .check = CheckEquation},
+    {.op_type = "Attention", .unknown_macs = true},
+    {.op_type = "CausalConvWithState", .unknown_macs = true},
+    {.op_type = "DeformConv", .unknown_macs = true},
+    {.op_type = "LinearAttention", .unknown_macs = true},
 
     // Pools. MaxPool is in moves.cc, since it moves elements.
     {.op_type = "AveragePool", .padding = CarryBatch},

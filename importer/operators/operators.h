@@ -137,6 +137,10 @@ struct Operator {
   // rank `rank`.
   std::optional<WeightAxes> (*weight_axes)(const Node&, int rank) = nullptr;
 
+  // The operator multiplies, and only the plain nodes that replace it are counted. A node that is
+  // not replaced has unknown MACs (partitioner/macs.h).
+  bool unknown_macs = false;
+
   std::optional<Contrib> contrib = std::nullopt;
 };
 
