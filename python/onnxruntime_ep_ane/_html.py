@@ -19,7 +19,7 @@ _Cell = tuple[str, str]  # HTML, class
 # themselves on a narrow page.
 _STYLE = """<style>
 .anemone { max-width: 100%; line-height: 1.4 }
-.anemone p { margin: .4em 0; overflow-wrap: anywhere }
+.anemone p { margin: .4em 0; overflow-wrap: break-word }
 .anemone .scroll { overflow-x: auto; max-width: 100%; margin: .5em 0 }
 .anemone table { border-collapse: collapse; margin: 0; color: inherit; font-size: inherit }
 .anemone th, .anemone td { text-align: left; vertical-align: top; padding: .2em 1em .2em 0;
@@ -28,8 +28,8 @@ _STYLE = """<style>
 .anemone td.n, .anemone th.n { text-align: right; font-variant-numeric: tabular-nums;
   white-space: nowrap }
 .anemone td.w { white-space: nowrap }
-.anemone td.t { min-width: 14em; max-width: 40em; overflow-wrap: anywhere }
-.anemone td.name { min-width: 9em; max-width: 24em; overflow-wrap: anywhere }
+.anemone td.t { min-width: 14em; max-width: 40em; overflow-wrap: break-word }
+.anemone td.name { min-width: 9em; max-width: 24em; overflow-wrap: break-word }
 .anemone .bar { display: inline-block; width: 6em; height: .7em; margin-right: .5em;
   background: rgba(128, 128, 128, .3); border-radius: .2em; overflow: hidden }
 .anemone .bar i { display: block; height: 100%; background: #2a9d8f }
@@ -37,7 +37,7 @@ _STYLE = """<style>
 .anemone .engine { border-left: .25em solid #2a9d8f; padding-left: .5em }
 .anemone .folded { border-left: .25em solid rgba(128, 128, 128, .35); padding-left: .5em }
 .anemone details { margin: .5em 0 }
-.anemone summary { cursor: pointer; overflow-wrap: anywhere }
+.anemone summary { cursor: pointer; overflow-wrap: break-word }
 </style>"""
 
 
@@ -48,8 +48,10 @@ def _text(text: str) -> str:
 
 
 def _name(text: str) -> str:
-    """A name of the model: its direction does not change that of the text around it."""
-    return f"<bdi>{_text(text)}</bdi>"
+    """A name of the model: its direction does not change that of the text around it, and it is broken
+    after separators only."""
+    pieces = re.findall(r"[^/._:,-]*[/._:,-]+|[^/._:,-]+", text)
+    return f"<bdi>{'<wbr>'.join(map(_text, pieces))}</bdi>"
 
 
 def _row(cells: Iterable[_Cell], tag: str = "td") -> str:
@@ -78,16 +80,17 @@ def _nodes_text(summary: _Json) -> str:
     return f"{_counted(summary['nodes'], 'node')}: " + ", ".join(f"{n} {word}" for n, word in counts)
 
 
-def _share(summary: _Json) -> str:
+def _share(summary: _Json, is_one_size: bool) -> str:
     macs, engine = summary["macs"], summary["engine_macs"]
     if macs is None or engine is None:
         unknown = summary.get("nodes_of_unknown_macs") or 0
-        return f"? ({_counted(unknown, 'node')} of unknown MACs)"
+        return f"? ({_counted(unknown, 'node')} of unknown MACs)" if unknown else "?"
     if macs == 0:
         return "no MACs"
     percent = 100 * engine / macs
     shown = "100" if engine == macs else f"{min(percent, 99.9):.1f}"
-    return f'<span class="bar"><i style="width:{percent:.1f}%"></i></span>{shown} % of {_short(macs)}'
+    of = f" of {_short(macs)}" if is_one_size else ""
+    return f'<span class="bar"><i style="width:{percent:.1f}%"></i></span>{shown} %{of}'
 
 
 def _short(count: int) -> str:
@@ -114,25 +117,62 @@ def _groups(targets: Sequence[_Json]) -> list[list[_Json]]:
     return list(groups.values())
 
 
-def _target_names(group: Sequence[_Json]) -> str:
-    """"M1 (h13), M4 (h16)", and the bucket."""
-    names = []
-    for target in group:
-        label = _anemone.target_label(target["target"])  # of a code name, it has a remark
-        names.append(label if "(" in label else f"{label} ({target['target']})")
-    bucket = group[0].get("bucket") or {}
-    sizes = ", ".join(f"{name}={size}" for name, size in bucket.items())
-    return ", ".join(names) + (f"; {sizes}" if sizes else "")
+def _size(target: _Json) -> str:
+    """"seq=8" of a bucket."""
+    return ", ".join(f"{name}={size}" for name, size in (target.get("bucket") or {}).items())
 
 
-def _summaries(groups: Sequence[Sequence[_Json]]) -> str:
-    head = [("targets", "t"), ("MACs on the engine", "w"), ("nodes", "w"), ("segments", "w")]
+def _names(targets: Iterable[str]) -> str:
+    """"M1 (h13), M4 (h16)"; a remark about code names is in front, once for all that have it."""
+    by_remark: dict[str, list[str]] = {}
+    for target in targets:
+        label, _, remark = _anemone.target_label(target).partition(" (")
+        shown = label if label.lower() == target else f"{label} ({target})"
+        by_remark.setdefault(remark.rstrip(")"), []).append(shown)
+    parts = [f"{remark}: {', '.join(names)}" if remark else ", ".join(names)
+             for remark, names in by_remark.items()]
+    return "; ".join(parts)
+
+
+def _title(group: Sequence[_Json]) -> str:
+    """The targets of a group, and their size."""
+    size = _size(group[0])
+    return _names(target["target"] for target in group) + (f" at {size}" if size else "")
+
+
+def _rows(targets: Sequence[_Json]) -> list[tuple[_Json, list[str], list[str]]]:
+    """The rows of the table of targets, joined as in the text (partitioner/plan_table.cc): the first
+    of a row, the targets and the sizes. A target's sizes of one result are joined, then targets."""
+
+    def result(target: _Json) -> list[Any]:
+        s = target["summary"]
+        remark = _anemone.target_label(target["target"]).partition(" (")[2]
+        return [s["engine_macs_share"], s["engine_segments"], s["engine_nodes"], s["cpu_nodes"], remark]
+
+    by_target: dict[str, list[_Json]] = {}
+    for target in targets:
+        by_target.setdefault(json.dumps([target["target"], result(target)]), []).append(target)
+    rows: dict[str, tuple[_Json, list[str], list[str]]] = {}
+    for group in by_target.values():
+        sizes = [_size(target) for target in group]
+        row = rows.setdefault(json.dumps([sizes, result(group[0])]), (group[0], [], sizes))
+        row[1].append(group[0]["target"])
+    return list(rows.values())
+
+
+def _summaries(targets: Sequence[_Json]) -> str:
+    head = [("targets", "t"), ("MACs on the engine", "w"), ("nodes", "w"), ("engine segments", "n")]
     rows = []
-    for group in groups:
-        s = group[0]["summary"]
-        segments = f"{s['engine_segments']} engine, {s['cpu_segments']} CPU"
-        rows.append([_text(_target_names(group)), _share(s), _nodes_text(s), segments])
+    for first, names, sizes in _rows(targets):
+        s = first["summary"]
+        label = _names(names) + (f" at {', '.join(sizes)}" if sizes[0] else "")
+        rows.append([_text(label), _share(s, len(sizes) == 1), _nodes_text(s), str(s["engine_segments"])])
     return _table(head, rows)
+
+
+def _covered(node: _Json) -> int:
+    """How many nodes of the file it covers: 0 if it is only a part of one ("/#3/mask")."""
+    return sum(origin.rpartition("/")[2].startswith("#") for origin in node["origin"])
 
 
 def _why(node: _Json) -> str:
@@ -148,7 +188,7 @@ def _reasons(nodes: Sequence[_Json]) -> str:
     for node in nodes:
         if node["placement"] == "cpu":
             operators = found.setdefault((_why(node), node["remedy"] or ""), {})
-            operators[node["op_type"]] = operators.get(node["op_type"], 0) + 1
+            operators[node["op_type"]] = operators.get(node["op_type"], 0) + max(1, _covered(node))
     if not found:
         return ""
     ranked = sorted(found.items(), key=lambda item: -sum(item[1].values()))
@@ -197,16 +237,18 @@ def _nodes(nodes: Sequence[_Json]) -> str:
     for node in nodes[:_MOST_ROWS]:
         place = f'<span class="{_text(node["placement"])}">{_text(node["placement"])}</span>'
         segment = "" if node["segment"] in (None, -1) else str(node["segment"])
-        rows.append([_name(node["name"] or node["id"]), _name(node["op_type"]), place, segment,
+        others = _covered(node) - 1
+        operator = _name(node["op_type"]) + (f" and {_counted(others, 'more node')}" if others > 0 else "")
+        rows.append([_name(node["name"] or node["id"]), operator, place, segment,
                      _macs(node), _text(_units(node))])
-    left = len(nodes) - len(rows)
-    more = f"<p>and {left:,} more nodes, in report.models[0].targets</p>" if left > 0 else ""
+    left = sum(map(_covered, nodes[_MOST_ROWS:]))
+    more = f"<p>and {_counted(left, 'more node')}, in report.models[0].targets</p>" if left else ""
     return _table(head, rows) + more
 
 
 def _details(group: Sequence[_Json]) -> str:
     target = group[0]
-    title = f"{_target_names(group)}: {_nodes_text(target['summary'])}"
+    title = f"{_title(group)}: {_nodes_text(target['summary'])}"
     count = len({warning["rule"] for warning in target["warnings"]})
     if count:
         title += f"; {_counted(count, 'kind')} of warnings"
@@ -236,7 +278,7 @@ def page(report: _Json, text: str) -> str:
             f"<p>{_name(model['path'] or 'model')}</p>",
             f"<p><b>{_text(text.partition(chr(10))[0])}</b></p>",
             _free_text(model, text),
-            _summaries(groups),
+            _summaries(model["targets"]),
             *map(_details, groups),
         ]
     return "".join([*parts, "</div>"])

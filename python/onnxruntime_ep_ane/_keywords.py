@@ -82,7 +82,7 @@ class SessionKeywords(TypedDict, total=False):
     # How many threads compute, for engine and CPU segments together. 0: one for each core. At most
     # 1024. Default: 0.
     threads: int
-    # Refuse a model that needs more memory. Suffixes K, M and G are powers of 1024. The need is
-    # estimated before a program is compiled: weights, values between nodes, and surfaces, for one
-    # run at a time. 0: no limit. Default: 0.
+    # Refuse a model that needs more memory. K, M and G (or KiB, MiB, GiB) are powers of 1024; KB,
+    # MB and GB are powers of 1000. The need is estimated before a program is compiled: weights,
+    # values between nodes, and surfaces, for one run at a time. 0: no limit. Default: 0.
     memory_limit: int | str

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -42,7 +43,29 @@ class Port(NamedTuple):
     type: str = ""  # "float32", "optional(sequence(float32))", "map(int64, float32)"
 
 
-_ANY = Port("", "", (), False)  # for a name that the model does not have, which C++ refuses
+
+def _named(names: Iterable[str]) -> str:
+    """"'x', 'mask'", and dots for the names after the tenth."""
+    listed = [repr(name) for name in names]
+    return ", ".join(listed[:10]) + (", ..." if len(listed) > 10 else "")
+
+
+def _check_names(ports: Mapping[str, Port], inputs: Mapping[str, Value]) -> None:
+    """Raises ValueError if a name is not that of an input, or if an input without a default has none."""
+    for name in inputs:
+        if name in ports:
+            continue
+        near = difflib.get_close_matches(name, ports, 1)
+        question = f"did you mean {near[0]!r}? It has" if near else "it has"
+        raise ValueError(f"input {name!r}: the model has no such input; {question} {_named(ports)}")
+    missing = [port for port in ports.values() if port.name not in inputs and not port.has_default]
+    if missing:
+        first = missing[0]
+        shape = " " + "x".join("?" if n < 0 else str(n) for n in first.shape) if first.shape else ""
+        others = f"; missing too: {_named(port.name for port in missing[1:])}" if missing[1:] else ""
+        raise ValueError(
+            f"input {first.name!r}: missing; give a value of type {first.type}{shape} for it{others}"
+        )
 
 
 def _dtype(name: str, port: str) -> np.dtype[Any]:
@@ -174,7 +197,8 @@ class Session:
         if not isinstance(inputs, Mapping) or not all(isinstance(name, str) for name in inputs):
             raise TypeError("inputs: want a dict of arrays by the inputs' names")
         ports = {port.name: port for port in self.inputs}
-        values = {name: _to_cpp(ports.get(name, _ANY), value) for name, value in inputs.items()}
+        _check_names(ports, inputs)
+        values = {name: _to_cpp(ports[name], value) for name, value in inputs.items()}
         with words_of_python():
             made = self._session.run(values)
         return {name: _from_cpp(name, value) for name, value in made.items()}

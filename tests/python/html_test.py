@@ -2,11 +2,13 @@
 
 import html.parser
 import pathlib
+import re
 import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
+import numpy as np  # noqa: E402
 import onnxruntime_ep_ane as ane  # noqa: E402
 import small_models as models  # noqa: E402
 from onnx import helper  # noqa: E402
@@ -21,9 +23,13 @@ class Reader(html.parser.HTMLParser):
     def __init__(self, page):
         super().__init__()
         self.tags, self.open, self.texts, self.attributes = [], [], [], []
+        self.goes_on = False
         self.feed(page)
 
     def handle_starttag(self, tag, attributes):
+        if tag == "wbr":  # a place where a name may be broken; it has no end
+            self.goes_on = True
+            return
         self.tags.append(tag)
         self.open.append(tag)
         self.attributes += [name for name, _ in attributes]
@@ -32,7 +38,11 @@ class Reader(html.parser.HTMLParser):
         assert self.open.pop() == tag, tag
 
     def handle_data(self, data):
-        self.texts.append(data)
+        if self.goes_on:
+            self.texts[-1] += data
+        else:
+            self.texts.append(data)
+        self.goes_on = False
 
 
 def read(report):
@@ -60,6 +70,36 @@ class Html(unittest.TestCase):
         refused = ane.check(models.model([helper.make_node("Softmax", ["x"], ["y"])],
                                          [("x", 1, (1, 8, 4, 4))], [("y", 1, (1, 8, 4, 4))]), "h11,h13")
         self.assertEqual(2, read(refused).tags.count("details"))
+
+    def test_rows_are_joined_as_in_the_text(self):
+        for made, words in ((models.network(), {"target": "all"}),
+                            (models.relu(("n", 4)), {"target": "m1,m4", "buckets": {"n": [2, 8]}})):
+            report = ane.check(made, **words)
+            table = report._repr_html_().split("<table>")[1].split("</table>")[0]
+            rows = [line for line in report.text().splitlines() if re.match(r"  +(\S+ %|[-?])  ", line)]
+            self.assertEqual(len(rows), table.count("<tr>") - 1, report.text())
+        self.assertIn("M1 (h13), M4 (h16) at n=2, n=8", read(report).texts)
+        code_names = read(ane.check(models.relu(), target="m9,t0")).texts
+        self.assertIn("unreleased code name, limits not published: M9, T0", code_names)
+
+    def test_names_are_broken_after_separators_only(self):
+        made = models.network()
+        name = "/model/layers.0/self_attn/q_proj/MatMul"
+        made.graph.node[0].name = name
+        page = ane.check(made)._repr_html_()
+        self.assertIn("<bdi>/<wbr>model/<wbr>layers.<wbr>0/<wbr>self_<wbr>attn/<wbr>q_<wbr>proj/<wbr>MatMul"
+                      "</bdi>", page)
+        self.assertNotIn("anywhere", page)
+        self.assertIn(name, Reader(page).texts)
+
+    def test_nodes_are_those_of_the_file(self):
+        made = models.model([helper.make_node("Flatten", ["x"], ["f"], name="flatten"),
+                             helper.make_node("Gemm", ["f", "w"], ["y"], name="head")],
+                            [("x", 1, (1, 8, 1, 1))], [("y", 1, (1, 4))],
+                            [("w", np.ones((8, 4), np.float32))])
+        texts = read(ane.check(made)).texts
+        self.assertIn("2 nodes: 2 engine, 0 CPU, 0 folded", texts)
+        self.assertIn(" and 1 more node", texts)
 
     def test_unknown_macs_have_no_bar(self):
         report = ane.check(models.network(), target="m1")

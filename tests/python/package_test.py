@@ -287,9 +287,26 @@ class Arrays(PackageTest):
     def test_wrong_arrays_are_named(self):
         session = ane.Session(models.relu())
         for x, told in [({}, "input 'x': missing"), ({"x": np.ones(3)}, "input 'x': want float32"),
-                        ({"z": np.ones(3, np.float32)}, "'x': missing")]:
+                        ({"z": np.ones(3, np.float32)}, "input 'z': the model has no such input; it has 'x'")]:
             with self.assertRaisesRegex(ValueError, told):
                 session.run(x)
+
+    def test_names_of_inputs_are_checked_first(self):
+        made = models.model([helper.make_node("Sum", ["image", "mask", "past"], ["y"])],
+                            [(name, 1, (1, 4)) for name in ("image", "mask", "past")], [("y", 1, (1, 4))])
+        session = ane.Session(made)
+        x = np.ones((1, 4), np.float32)
+        for inputs, told in (
+                ({"imge": x, "mask": x, "past": x},
+                 "input 'imge': the model has no such input; did you mean 'image'? "
+                 "It has 'image', 'mask', 'past'"),
+                ({"image": x, "mask": x, "past": x, "0": [x]},
+                 "input '0': the model has no such input; it has 'image', 'mask', 'past'"),
+                ({"image": x}, "input 'mask': missing; give a value of type float32 1x4 for it; "
+                               "missing too: 'past'")):
+            with self.assertRaises(ValueError) as caught:
+                session.run(inputs)
+            self.assertEqual(told, str(caught.exception))
 
 
 class Sessions(PackageTest):
